@@ -6,11 +6,10 @@
 
 #include "align/aligner.h"
 #include "align/textgrid.h"
-#include "app/bulk.h"
+#include "app/results.h"
 #include "app/commands.h"
-#include "app/corpus.h"
+#include "app/inputs.h"
 #include "app/front_options.h"
-#include "app/guard.h"
 #include "app/lexicon_options.h"
 #include "app/model_options.h"
 #include "base/memory.h"
@@ -85,7 +84,7 @@ typedef struct align_job {
     const values *v;
     lin_recognizer recognizer;
     lin_bulk bulk;   // an aligner for each thread, an alignment in each slot
-    lin_corpus corpus; // texts beside the inputs
+    lin_corpus corpus; // what has no text beside it
     int beside;        // they do
     lin_speakers speakers;
     lin_spoken_lexicon lexicon;
@@ -115,7 +114,7 @@ static lin_status find_text(const align_job *job, int item, lin_aligner_input *i
     in->text = job->text;
     in->n_text = job->n_text;
     if (job->beside) {
-        in->text_name = job->corpus.texts[item];
+        in->text_name = job->bulk.inputs.items[item].text;
         if (lin_corpus_is_textgrid(in->text_name)) in->grid_of_phones = job->v->phones != NULL, in->kind = LIN_ALIGNER_TEXTGRID;
         lin_status status = lin_text_read(in->text_name, own, &in->n_text, err);
         in->text = *own;
@@ -358,7 +357,8 @@ static lin_status gather(align_job *job, const lin_parsed *parsed, lin_error *er
     lin_status status = lin_inputs_add_paths(&job->bulk.inputs, &(lin_list){&path, 1}, err);
     if (status == LIN_OK && file && lin_corpus_is_textgrid(file)) {
         job->beside = 1;
-        return lin_corpus_add_text(&job->corpus, file, err);
+        job->bulk.inputs.items[0].text = file;
+        return LIN_OK;
     }
     job->text_name = file;
     if (status != LIN_OK || !given) return status == LIN_OK ? lin_text_read(file, &job->text, &job->n_text, err) : status;
@@ -373,12 +373,12 @@ static lin_status note_texts(align_job *job, const lin_parsed *parsed, lin_error
     const values *v = job->v;
     const char *file = v->text_file ? v->text_file : parsed->operands.count > 1 ? parsed->operands.items[1] : NULL;
     if (v->data.data) file = job->data_text;
-    lin_status status = LIN_OK;
-    for (int i = 0; i < job->bulk.inputs.n && status == LIN_OK; i++) {
-        job->bulk.inputs.items[i].text = job->beside ? job->corpus.texts[i] : file;
-        if (job->beside) status = lin_guard_reads(job->corpus.texts[i], err);
+    for (int i = 0; i < job->bulk.inputs.n; i++) {
+        lin_input *input = &job->bulk.inputs.items[i];
+        if (!job->beside) input->text = file;
+        else LIN_TRY(lin_guard_reads(input->text, err));
     }
-    return status;
+    return LIN_OK;
 }
 
 static lin_status make_threads(align_job *job, lin_error *err)

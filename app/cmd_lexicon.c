@@ -4,7 +4,7 @@
 
 #include "app/commands.h"
 #include "app/common.h"
-#include "app/guard.h"
+#include "app/inputs.h"
 #include "app/lexicon_options.h"
 #include "app/model_options.h"
 #include "linnet/decoding.h"

@@ -78,7 +78,7 @@ static const lin_option options[] = {
      .help = "The model; if not given, $LINNET_MODEL, else the one installed with the program"},
     LIN_SECOND_PASS_ROW(listen_values, second_pass),
     LIN_COMBINE_ROW(listen_values, decoding),
-    {.name = "device", .was = "network", .type = LIN_OPTION_STRING, .at = offsetof(listen_values, device), .text = "cpu",
+    {.name = "device", .type = LIN_OPTION_STRING, .at = offsetof(listen_values, device), .text = "cpu",
      .value = "auto|cpu|cuda[:N]", .help = "Device for the network; for one stream a GPU is seldom faster"},
     {.name = "precision", .type = LIN_OPTION_CHOICE, .at = offsetof(listen_values, precision), .text = "auto",
      .choices = "auto|fp32|bf16|int8",

@@ -2,7 +2,7 @@
 
 #include "app/commands.h"
 #include "app/common.h"
-#include "app/guard.h"
+#include "app/inputs.h"
 #include "app/lexicon_options.h"
 #include "linnet/find.h"
 #include "model/model_file.h"

@@ -5,13 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/bulk.h"
+#include "app/results.h"
 #include "app/commands.h"
 #include "app/decoding_options.h"
 #include "app/endpoint_options.h"
 #include "app/front_options.h"
-#include "app/guard.h"
-#include "app/mirror.h"
+#include "app/inputs.h"
 #include "app/model_options.h"
 #include "linnet/file_session.h"
 #include "linnet/leakage.h"

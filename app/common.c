@@ -157,6 +157,12 @@ lin_status lin_make_folders(const char *path, size_t n, lin_error *err)
     return lin_fail(err, LIN_IO, "cannot create the folder %s: a file has this name", part);
 }
 
+lin_status lin_make_folders_of(const char *file, lin_error *err)
+{
+    const size_t n = (size_t)(lin_base_name(file) - file);
+    return lin_make_folders(file, n > 1 ? n - 1 : n, err);
+}
+
 lin_status lin_output_open(const char *path, int flags, lin_output *output, lin_error *err)
 {
     *output = (lin_output){.file = stdout};

@@ -59,6 +59,8 @@ int lin_verb_options(const lin_parsed *parsed, const char *verb, const char *nam
 /* Makes the folder that the first n bytes of path name, and those above it that are missing. LIN_IO; LIN_INVALID where it is too
  * long. */
 lin_status lin_make_folders(const char *path, size_t n, lin_error *err);
+/* Makes the folders that lead to a file. */
+lin_status lin_make_folders_of(const char *file, lin_error *err);
 
 /* ---- output ---------------------------------------------------------------------------------------------------------------- */
 

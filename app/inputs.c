@@ -1,23 +1,29 @@
-// inputs.c - what a command reads; see inputs.h.
+// inputs.c - what a command reads, and that it does not write over it; see inputs.h.
 
 #include "app/inputs.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "app/common.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/system.h"
 #include "base/textfile.h"
 
+enum { LONGEST_PATH = 4096, MOST_LEVELS = 64, NAMED = 20 }; // NAMED: files without a text that are named
+
 static lin_status add(lin_inputs *in, const char *path, const char *id, const char *speaker, lin_error *err)
 {
-    lin_status status = lin_grow_int(&in->items, &in->capacity, in->n + 1, sizeof *in->items, "the list of files", err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_grow_int(&in->items, &in->capacity, in->n + 1, sizeof *in->items, "the list of files", err));
     in->items[in->n++] = (lin_input){.path = path, .cut = {.path = path}, .id = id, .speaker = speaker};
     return LIN_OK;
 }
@@ -32,34 +38,38 @@ char *lin_inputs_own(lin_inputs *in, char *text)
     return in->owned[in->n_owned++] = text;
 }
 
-// The name without folder and extension; blanks and parentheses, which TRN and CTM cannot hold, become '_'.
+// Blanks and parentheses, which TRN and CTM cannot hold, become '_'.
+static void make_id(char *id)
+{
+    for (; *id; id++) {
+        if ((unsigned char)*id <= ' ' || *id == 127 || *id == '(' || *id == ')') *id = '_';
+    }
+}
+
+// The id is the name without folder and extension.
 static lin_status add_path(lin_inputs *in, const char *path, lin_error *err)
 {
     char *id = lin_inputs_own(in, lin_strdup(strcmp(path, "-") == 0 ? "stdin" : lin_base_name(path)));
     if (!id) return lin_no_memory(err, "the list of files", strlen(path));
     char *dot = strrchr(id, '.');
     if (dot && dot != id) *dot = 0;
-    for (char *c = id; *c; c++) {
-        unsigned char u = (unsigned char)*c;
-        if (u <= ' ' || u == 127 || u == '(' || u == ')') *c = '_';
-    }
+    make_id(id);
     return add(in, path, *id ? id : "_", "", err);
 }
 
 lin_status lin_inputs_add_paths(lin_inputs *inputs, const lin_list *paths, lin_error *err)
 {
-    lin_status status = LIN_OK;
-    for (int i = 0; i < paths->count && status == LIN_OK; i++) status = add_path(inputs, paths->items[i], err);
-    return status;
+    for (int i = 0; i < paths->count; i++) LIN_TRY(add_path(inputs, paths->items[i], err));
+    return LIN_OK;
 }
 
 lin_status lin_inputs_add_named(lin_inputs *inputs, const char *path, const char *name, lin_error *err)
 {
     const char *own_path = lin_inputs_own(inputs, lin_strdup(path)), *own_name = lin_inputs_own(inputs, lin_strdup(name));
     if (!own_path || !own_name) return lin_no_memory(err, "the list of files", strlen(path) + strlen(name));
-    lin_status status = add_path(inputs, own_path, err);
-    if (status == LIN_OK) inputs->items[inputs->n - 1].name = own_name;
-    return status;
+    LIN_TRY(add_path(inputs, own_path, err));
+    inputs->items[inputs->n - 1].name = own_name;
+    return LIN_OK;
 }
 
 lin_status lin_inputs_add_list(lin_inputs *inputs, const char *list_path, lin_error *err)
@@ -86,19 +96,18 @@ lin_status lin_inputs_add_list(lin_inputs *inputs, const char *list_path, lin_er
 lin_status lin_inputs_add_data(lin_inputs *inputs, const lin_data_values *data, const lin_part *part, lin_error *err)
 {
     const lin_datadir_options how = {.audio_root = data->audio_root, .allow_commands = data->allow_commands};
-    lin_status status = lin_datadir_load(data->data, &how, &inputs->dir, err);
+    LIN_TRY(lin_datadir_load(data->data, &how, &inputs->dir, err));
+    if ((part->start_s > 0 || part->end_s < INFINITY) && lin_datadir_has_parts(inputs->dir))
+        return lin_fail(err, LIN_INVALID, "the utterances of %s are parts of recordings: not with --start and --end", data->data);
     inputs->first_of_data = inputs->n;
-    if (status == LIN_OK && (part->start_s > 0 || part->end_s < INFINITY) && lin_datadir_has_parts(inputs->dir))
-        status = lin_fail(err, LIN_INVALID, "the utterances of %s are parts of recordings: not with --start and --end",
-                          data->data);
-    for (int i = 0; status == LIN_OK && i < lin_datadir_count(inputs->dir); i++) {
+    for (int i = 0; i < lin_datadir_count(inputs->dir); i++) {
         const lin_utterance *u = lin_datadir_at(inputs->dir, i);
-        status = add(inputs, u->cut.path, u->id, u->speaker, err);
+        LIN_TRY(add(inputs, u->cut.path, u->id, u->speaker, err));
         lin_input *added = &inputs->items[inputs->n - 1];
-        if (status == LIN_OK) added->cut = u->cut, added->record = u->record, added->said = u->text;
+        added->cut = u->cut, added->record = u->record, added->said = u->text;
     }
     inputs->end_of_data = inputs->n;
-    return status;
+    return LIN_OK;
 }
 
 void lin_inputs_free(lin_inputs *inputs)
@@ -167,6 +176,608 @@ const char *lin_inputs_twice(const lin_inputs *inputs)
     }
     lin_free((void *)ids);
     return twice;
+}
+
+/* ---- sounds with texts beside them ----------------------------------------------------------------------------------------- */
+
+static const char *const sound_ends[] = {"wav",  "flac", "mp3", "ogg", "oga",  "opus", "wave", "aiff", "aif",  "aifc", "au",
+                                         "snd",  "caf",  "w64", "rf64", "sph", "nist", "m4a",  "mp4",  "webm", "mkv",  "mka",
+                                         "aac",  "wma",  "mov", "m4b", "amr",  "3gp",  "ac3",  "avi",  "mpg",  "ts",   NULL};
+static const char *const text_ends[] = {"lab", "txt", "TextGrid", NULL}; // the first that exists counts
+
+static int lies_in(const char *const *ends, const char *path)
+{
+    const char *name = lin_base_name(path), *dot = strrchr(name, '.');
+    for (int i = 0; dot && dot != name && ends[i]; i++) {
+        if (!strcasecmp(dot + 1, ends[i])) return i;
+    }
+    return -1;
+}
+
+int lin_corpus_is_sound(const char *path) { return lies_in(sound_ends, path) >= 0; }
+int lin_corpus_is_text(const char *path) { return lies_in(text_ends, path) >= 0; }
+
+int lin_corpus_is_textgrid(const char *path)
+{
+    const int at = lies_in(text_ends, path);
+    return at >= 0 && !strcmp(text_ends[at], "TextGrid");
+}
+
+int lin_is_folder(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+// Bytes of a name before the dot of its extension.
+static size_t stem(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    return dot && dot != name ? (size_t)(dot - name) : strlen(name);
+}
+
+// The same of a path.
+static size_t place_stem(const char *path) { return (size_t)(lin_base_name(path) - path) + stem(lin_base_name(path)); }
+
+static void mention(lin_buffer *names, int *count, const char *folder, const char *name)
+{
+    (*count)++;
+    if (folder) lin_buffer_text(names, folder), lin_buffer_char(names, '/');
+    lin_buffer_text(names, name);
+    lin_buffer_char(names, '\0');
+}
+
+// place: of an utterance in a folder, its path below it; NULL: the sound is an operand.
+static lin_status add_beside(lin_inputs *in, const char *sound, const char *text, const char *place, const char *speaker,
+                             lin_error *err)
+{
+    const char *path = lin_inputs_own(in, lin_strdup(sound)), *own_text = lin_inputs_own(in, lin_strdup(text));
+    const char *who = lin_inputs_own(in, lin_strdup(speaker));
+    if (!path || !own_text || !who) return lin_no_memory(err, "the list of files", strlen(sound));
+    LIN_TRY(add_path(in, path, err));
+    lin_input *added = &in->items[in->n - 1];
+    added->speaker = who;
+    added->text = own_text;
+    if (!place) return LIN_OK;
+    // Results go to the same folders; the id contains them too, so that names differ in one stream of all.
+    const char *name = lin_inputs_own(in, lin_text_copy(place, place_stem(place)));
+    char *id = name ? lin_inputs_own(in, lin_strdup(name)) : NULL;
+    if (!id) return lin_no_memory(err, "the list of files", strlen(place));
+    make_id(id);
+    added->name = name;
+    added->id = id;
+    return LIN_OK;
+}
+
+typedef struct level {
+    const struct level *above;
+    dev_t device; // of this folder, to see where a link leads back to
+    ino_t inode;
+    int depth;
+} level;
+
+typedef struct walk {
+    lin_corpus *corpus;
+    lin_inputs *inputs;
+    const char *leave_out;
+    size_t n_root; // bytes of the operand, which are not part of the utterances' names
+} walk;
+
+typedef struct names {
+    char **items;
+    int n, capacity;
+} names;
+
+static void free_names(names *list)
+{
+    for (int i = 0; i < list->n; i++) lin_free(list->items[i]);
+    lin_free(list->items);
+    *list = (names){0};
+}
+
+static lin_status read_names(const char *folder, names *list, lin_error *err)
+{
+    DIR *dir = opendir(folder);
+    if (!dir) return lin_fail(err, LIN_IO, "cannot read the folder %s: %s", folder, strerror(errno));
+    lin_status status = LIN_OK;
+    const struct dirent *entry;
+    while (status == LIN_OK && (errno = 0, entry = readdir(dir))) {
+        if (entry->d_name[0] == '.') continue;
+        status = lin_grow_int(&list->items, &list->capacity, (int64_t)list->n + 1, sizeof *list->items, "a folder", err);
+        if (status != LIN_OK) break;
+        list->items[list->n] = lin_strdup(entry->d_name);
+        if (list->items[list->n]) {
+            list->n++;
+        } else {
+            status = lin_no_memory(err, "a folder", strlen(entry->d_name));
+        }
+    }
+    if (status == LIN_OK && errno) status = lin_fail(err, LIN_IO, "cannot read the folder %s: %s", folder, strerror(errno));
+    closedir(dir);
+    if (status == LIN_OK && list->n) qsort((void *)list->items, (size_t)list->n, sizeof *list->items, by_text);
+    return status;
+}
+
+// The name with this stem and the first possible of these endings, or NULL. Names are sorted, so those with the same stem are
+// adjacent.
+static const char *beside(const names *list, const char *name, const char *const *ends)
+{
+    const size_t n = stem(name);
+    int low = 0, high = list->n, best = -1;
+    const char *found = NULL;
+    while (low < high) {
+        const int mid = low + (high - low) / 2;
+        const int order = strncmp(list->items[mid], name, n);
+        if (order < 0 || (order == 0 && (unsigned char)list->items[mid][n] < '.')) {
+            low = mid + 1;
+        } else {
+            high = mid;
+        }
+    }
+    for (; low < list->n && !strncmp(list->items[low], name, n) && list->items[low][n] == '.'; low++) {
+        const int rank = stem(list->items[low]) == n ? lies_in(ends, list->items[low]) : -1;
+        if (rank >= 0 && (best < 0 || rank < best)) best = rank, found = list->items[low];
+    }
+    return found;
+}
+
+static lin_status join(char path[LONGEST_PATH], const char *folder, const char *name, lin_error *err)
+{
+    const int n = snprintf(path, LONGEST_PATH, "%s/%s", folder, name);
+    if (n > 0 && n < LONGEST_PATH) return LIN_OK;
+    return lin_fail(err, LIN_INVALID, "the name of %.200s in %.200s... is too long", name, folder);
+}
+
+static lin_status take_sound(const walk *w, const char *folder, const names *list, const char *name, int depth, lin_error *err)
+{
+    char path[LONGEST_PATH], text[LONGEST_PATH];
+    const char *text_name = beside(list, name, text_ends);
+    if (!text_name) {
+        mention(&w->corpus->no_text, &w->corpus->without_text, folder, name);
+        return LIN_OK;
+    }
+    LIN_TRY(join(path, folder, name, err));
+    LIN_TRY(join(text, folder, text_name, err));
+    return add_beside(w->inputs, path, text, path + w->n_root, depth ? lin_base_name(folder) : "", err);
+}
+
+static lin_status walk_folder(const walk *w, const char *folder, const level *above, lin_error *err);
+
+static lin_status take_entry(const walk *w, const char *folder, const names *list, const char *name, const level *here,
+                             lin_error *err)
+{
+    char path[LONGEST_PATH];
+    LIN_TRY(join(path, folder, name, err));
+    if (lin_is_folder(path)) return walk_folder(w, path, here, err);
+    if (lin_corpus_is_sound(name)) return take_sound(w, folder, list, name, here->depth, err);
+    if (lin_corpus_is_text(name) && !beside(list, name, sound_ends))
+        mention(&w->corpus->no_sound, &w->corpus->without_sound, folder, name);
+    return LIN_OK;
+}
+
+static lin_status walk_folder(const walk *w, const char *folder, const level *above, lin_error *err)
+{
+    struct stat s, out;
+    if (stat(folder, &s) != 0) return lin_fail(err, LIN_IO, "cannot read the folder %s: %s", folder, strerror(errno));
+    if (above && w->leave_out && stat(w->leave_out, &out) == 0 && out.st_dev == s.st_dev && out.st_ino == s.st_ino) return LIN_OK;
+    const level here = {above, s.st_dev, s.st_ino, above ? above->depth + 1 : 0};
+    for (const level *l = above; l; l = l->above) {
+        if (l->device == s.st_dev && l->inode == s.st_ino) return LIN_OK; // a link to a folder above
+    }
+    if (here.depth == MOST_LEVELS)
+        return lin_fail(err, LIN_INVALID, "%s: more than %d folders within each other", folder, MOST_LEVELS);
+    names list = {0};
+    lin_status status = read_names(folder, &list, err);
+    for (int i = 0; i < list.n && status == LIN_OK; i++) status = take_entry(w, folder, &list, list.items[i], &here, err);
+    free_names(&list);
+    return status;
+}
+
+// A file beside this one with another ending (as usually written, in lower or upper case): its path in `found`.
+static int look_beside(const char *path, const char *const *ends, char found[LONGEST_PATH])
+{
+    const size_t n = place_stem(path);
+    for (int i = 0; ends[i]; i++) {
+        for (int form = 0; form < 3; form++) {
+            char end[16];
+            size_t k = 0;
+            for (const char *c = ends[i]; *c; c++, k++) {
+                const int small = *c >= 'A' && *c <= 'Z', capital = *c >= 'a' && *c <= 'z';
+                end[k] = (char)(form == 1 && small ? *c + 32 : form == 2 && capital ? *c - 32 : *c);
+            }
+            end[k] = 0;
+            const int length = snprintf(found, LONGEST_PATH, "%.*s.%s", (int)n, path, end);
+            if (length > 0 && length < LONGEST_PATH && access(found, F_OK) == 0) return 1;
+        }
+    }
+    return 0;
+}
+
+static lin_status take_file(lin_corpus *c, lin_inputs *inputs, const char *path, lin_error *err)
+{
+    char other[LONGEST_PATH];
+    if (lin_corpus_is_text(path)) {
+        if (!look_beside(path, sound_ends, other)) mention(&c->no_sound, &c->without_sound, NULL, path);
+        return LIN_OK;
+    }
+    if (look_beside(path, text_ends, other)) return add_beside(inputs, path, other, NULL, "", err);
+    mention(&c->no_text, &c->without_text, NULL, path);
+    return LIN_OK;
+}
+
+lin_status lin_corpus_gather(lin_corpus *c, lin_inputs *inputs, const lin_list *operands, const char *leave_out, lin_error *err)
+{
+    for (int i = 0; i < operands->count; i++) {
+        const char *path = operands->items[i];
+        if (!lin_is_folder(path)) {
+            LIN_TRY(take_file(c, inputs, path, err));
+            continue;
+        }
+        char folder[LONGEST_PATH];
+        size_t n = strlen(path);
+        while (n > 1 && path[n - 1] == '/') n--;
+        if (n >= sizeof folder) return lin_fail(err, LIN_INVALID, "the name %.200s... is too long", path);
+        memcpy(folder, path, n);
+        folder[n] = 0;
+        LIN_TRY(walk_folder(&(walk){c, inputs, leave_out, n + 1}, folder, NULL, err));
+    }
+    LIN_TRY(lin_buffer_status(&c->no_text, err));
+    return lin_buffer_status(&c->no_sound, err);
+}
+
+void lin_corpus_report(const lin_corpus *c)
+{
+    const char *at = c->no_text.data;
+    for (int i = 0; i < c->without_text && i < NAMED; i++, at += strlen(at) + 1)
+        lin_complain("%s: no text beside it (the same name with .lab, .txt or .TextGrid); skipped", at);
+    if (c->without_text > NAMED) lin_complain("and %d more files without a text", c->without_text - NAMED);
+    if (c->without_sound) {
+        lin_complain("%d text%s no sound beside %s, such as %s", c->without_sound, c->without_sound == 1 ? " has" : "s have",
+                     c->without_sound == 1 ? "it" : "them", c->no_sound.data);
+    }
+}
+
+void lin_corpus_free(lin_corpus *c)
+{
+    lin_buffer_free(&c->no_text);
+    lin_buffer_free(&c->no_sound);
+    *c = (lin_corpus){0};
+}
+
+/* ---- names of results ------------------------------------------------------------------------------------------------------ */
+
+// "/a/./b//../c" becomes "/a/c": empty parts and "." vanish, ".." takes its folder with it. In place; the path begins with '/'.
+static void simplify(char *path)
+{
+    char *to = path;
+    for (const char *at = path; *at;) {
+        while (*at == '/') at++;
+        const size_t n = strcspn(at, "/");
+        if (n == 2 && at[0] == '.' && at[1] == '.') {
+            while (to > path && *--to != '/') continue;
+        } else if (n && !(n == 1 && *at == '.')) {
+            *to++ = '/';
+            memmove(to, at, n);
+            to += n;
+        }
+        at += n;
+    }
+    *to = 0;
+}
+
+// An absolute path without "." and "..", released with lin_free; NULL where memory is short.
+static char *absolute(const char *folder, const char *path)
+{
+    const size_t n = strlen(folder) + strlen(path) + 3;
+    char *full = lin_alloc(n, 1);
+    if (!full) return NULL;
+    snprintf(full, n, "/%s/%s", *path == '/' ? "" : folder, path);
+    simplify(full);
+    return full;
+}
+
+static int leaves(const char *id)
+{
+    if (*id == '/') return 1;
+    for (const char *at = id; at; at = strchr(at, '/')) {
+        at += *at == '/';
+        if (strncmp(at, "..", 2) == 0 && (at[2] == '/' || !at[2])) return 1;
+    }
+    return 0;
+}
+
+// The length of the deepest folder that all paths share, including its '/'.
+static size_t common_folder(char *const *paths, int n)
+{
+    const char *first = NULL;
+    size_t common = 0;
+    for (int i = 0; i < n; i++) {
+        if (!paths[i]) continue;
+        if (!first) {
+            first = paths[i];
+            common = (size_t)(lin_base_name(first) - first);
+            continue;
+        }
+        size_t same = 0;
+        for (size_t k = 0; k < common && paths[i][k] == first[k]; k++) {
+            if (first[k] == '/') same = k + 1;
+        }
+        common = same;
+    }
+    return common;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const lin_input *x = *(const lin_input *const *)a, *y = *(const lin_input *const *)b;
+    const int order = strcmp(x->name, y->name);
+    return order ? order : x < y ? -1 : x > y;
+}
+
+lin_status lin_inputs_check_names(const lin_inputs *in, lin_error *err)
+{
+    const lin_input **sorted = lin_alloc((size_t)in->n, sizeof *sorted);
+    if (!sorted) return lin_no_memory(err, "the names of results", (size_t)in->n * sizeof *sorted);
+    for (int i = 0; i < in->n; i++) sorted[i] = &in->items[i];
+    qsort((void *)sorted, (size_t)in->n, sizeof *sorted, by_name);
+    lin_status status = LIN_OK;
+    for (int i = 1; i < in->n && status == LIN_OK; i++) {
+        const lin_input *a = sorted[i - 1], *b = sorted[i];
+        if (strcmp(a->name, b->name) != 0) continue;
+        if (strcmp(a->path, b->path) == 0 && !lin_cut_is_part(&a->cut)) {
+            status = lin_fail(err, LIN_INVALID, "%s is given twice", a->path);
+        } else {
+            status = lin_fail(err, LIN_INVALID,
+                              "%.300s and %.300s would have the same result %s; rename one of them, or use an --output-dir for "
+                              "each", a->path, b->path, a->name);
+        }
+    }
+    lin_free((void *)sorted);
+    return status;
+}
+
+// The length of the root, including its '/', with which every path begins; LIN_INVALID otherwise.
+static lin_status root_folder(const lin_inputs *in, char *const *paths, const char *here, const char *root, size_t *length,
+                              lin_error *err)
+{
+    char *folder = absolute(here, root);
+    if (!folder) return lin_no_memory(err, "the names of results", strlen(root));
+    const size_t n = strlen(folder);
+    lin_status status = LIN_OK;
+    for (int i = 0; i < in->n && status == LIN_OK; i++) {
+        if (!paths[i] || (strncmp(paths[i], folder, n) == 0 && paths[i][n] == '/')) continue;
+        status = lin_fail(err, LIN_INVALID, "%.300s is outside the --input-root %.300s", in->items[i].path, root);
+    }
+    lin_free(folder);
+    *length = n + 1;
+    return status;
+}
+
+static lin_status name_all(lin_inputs *in, const char *here, const char *root, char **full, lin_error *err)
+{
+    // ids of a data directory are names already, unless they are paths that lead out of the output folder
+    for (int i = 0; i < in->n; i++) {
+        lin_input *input = &in->items[i];
+        const int is_id = i >= in->first_of_data && i < in->end_of_data;
+        if (input->name) continue;
+        if (strcmp(input->path, "-") == 0) {
+            input->name = "stdin";
+        } else if (is_id && !leaves(input->id)) {
+            char *name = absolute("", input->id);
+            if (!name || !(name = lin_inputs_own(in, name))) return lin_no_memory(err, "the names of results", strlen(input->id));
+            input->name = name[0] ? name + 1 : "_";
+        } else if (!(full[i] = absolute(here, is_id ? input->id : input->path))) {
+            return lin_no_memory(err, "the names of results", strlen(input->path));
+        } else if (!is_id) {
+            full[i][place_stem(full[i])] = 0;
+        }
+    }
+    size_t common = 0;
+    if (root) LIN_TRY(root_folder(in, full, here, root, &common, err));
+    else common = common_folder(full, in->n);
+    for (int i = 0; i < in->n; i++) {
+        if (!full[i]) continue;
+        char *name = lin_inputs_own(in, lin_strdup(full[i] + common));
+        if (!name) return lin_no_memory(err, "the names of results", strlen(full[i]));
+        in->items[i].name = *name ? name : "_";
+    }
+    return LIN_OK;
+}
+
+lin_status lin_inputs_name_results(lin_inputs *in, const char *root, lin_error *err)
+{
+    char here[PATH_MAX];
+    if (!getcwd(here, sizeof here)) here[0] = 0; // relative paths still differ
+    char **full = lin_calloc((size_t)in->n, sizeof *full);
+    if (!full) return lin_no_memory(err, "the names of results", (size_t)in->n * sizeof *full);
+    lin_status status = name_all(in, here, root, full, err);
+    for (int i = 0; i < in->n; i++) lin_free(full[i]);
+    lin_free(full);
+    return status;
+}
+
+/* ---- no output is an input ------------------------------------------------------------------------------------------------- */
+
+// Devices, pipes and missing files cannot be lost and are not in the set.
+typedef struct identity {
+    dev_t device;
+    ino_t number;
+    int used;
+} identity;
+
+// Open addressing; the capacity is a power of two and at most half of it is used.
+static identity *known;
+static size_t n_known, capacity;
+
+static identity *place(identity *table, size_t room, const struct stat *st)
+{
+    size_t at = (size_t)lin_mix64((uint64_t)st->st_ino ^ (uint64_t)st->st_dev << 40) & (room - 1);
+    while (table[at].used && (table[at].number != st->st_ino || table[at].device != st->st_dev)) at = (at + 1) & (room - 1);
+    return &table[at];
+}
+
+static lin_status grow(lin_error *err)
+{
+    const size_t room = capacity ? 2 * capacity : 64;
+    identity *table = lin_calloc(room, sizeof *table);
+    if (!table) return lin_no_memory(err, "the list of inputs", room * sizeof *table);
+    for (size_t i = 0; i < capacity; i++) {
+        if (known[i].used) *place(table, room, &(struct stat){.st_dev = known[i].device, .st_ino = known[i].number}) = known[i];
+    }
+    lin_free(known);
+    known = table;
+    capacity = room;
+    return LIN_OK;
+}
+
+static int is_file(const char *path, struct stat *st)
+{
+    return path && strcmp(path, "-") != 0 && stat(path, st) == 0 && S_ISREG(st->st_mode);
+}
+
+lin_status lin_guard_reads(const char *path, lin_error *err)
+{
+    struct stat st;
+    char part[PATH_MAX];
+    if (!path || strcmp(path, "-") == 0 || stat(path, &st) != 0) return LIN_OK;
+    lin_status status = LIN_OK;
+    for (int i = 0; S_ISDIR(st.st_mode) && i < LIN_DATADIR_FILES && status == LIN_OK; i++) {
+        struct stat list;
+        snprintf(part, sizeof part, "%s/%s", path, lin_datadir_names[i]);
+        if (is_file(part, &list)) status = lin_guard_reads(part, err);
+    }
+    if (!S_ISREG(st.st_mode)) return status;
+    if (2 * (n_known + 1) > capacity) status = grow(err);
+    if (status != LIN_OK) return status;
+    identity *entry = place(known, capacity, &st);
+    if (!entry->used) n_known++;
+    *entry = (identity){st.st_dev, st.st_ino, 1};
+    return LIN_OK;
+}
+
+lin_status lin_guard_writes(const char *path, lin_error *err)
+{
+    struct stat st;
+    if (!capacity || !is_file(path, &st) || !place(known, capacity, &st)->used) return LIN_OK;
+    return lin_fail(err, LIN_INVALID, "%s is an input and would be overwritten; name another output", path);
+}
+
+void lin_guard_free(void)
+{
+    lin_free(known);
+    known = NULL;
+    n_known = capacity = 0;
+}
+
+/* ---- the options of a command ---------------------------------------------------------------------------------------------- */
+
+static const char *text_of(const lin_parsed *parsed, const lin_option *o)
+{
+    return *(const char *const *)(const void *)((const char *)parsed->values + o->at);
+}
+
+static const char *named(const lin_parsed *parsed, const char *name)
+{
+    const int row = lin_options_find(parsed->command, name);
+    const lin_option *o = row < 0 ? NULL : &parsed->command->options[row];
+    return o && (o->type == LIN_OPTION_FILE || o->type == LIN_OPTION_STRING) ? text_of(parsed, o) : NULL;
+}
+
+static int is_set(const lin_parsed *parsed, const char *name)
+{
+    const int row = lin_options_find(parsed->command, name);
+    return row >= 0 && *(const int *)(const void *)((const char *)parsed->values + parsed->command->options[row].at);
+}
+
+// Inputs that are read by default.
+static lin_status add_defaults(const lin_parsed *parsed, lin_error *err)
+{
+    static const char *const models[2][2] = {{"phones.lm", NULL}, {"words.lm", NULL}};
+    char path[PATH_MAX];
+    lin_status status = LIN_OK;
+    if (lin_options_find(parsed->command, "model") >= 0 &&
+        lin_find_model(is_set(parsed, "offline") ? "offline" : named(parsed, "model"), path, sizeof path, NULL) == LIN_OK)
+        status = lin_guard_reads(path, err);
+    if (status == LIN_OK && lin_options_find(parsed->command, "lexicon") >= 0 &&
+        lin_find_lexicon(NULL, named(parsed, "lexicon"), path, sizeof path, NULL) == LIN_OK)
+        status = lin_guard_reads(path, err);
+    lin_find_added(NULL, named(parsed, "lexicon"), path, sizeof path);
+    if (status == LIN_OK && *path) status = lin_guard_reads(path, err);
+    if (status == LIN_OK && lin_options_find(parsed->command, "lexicon") >= 0 &&
+        lin_find_rules(NULL, named(parsed, "g2p"), path, sizeof path, NULL) == LIN_OK)
+        status = lin_guard_reads(path, err);
+    for (int i = 0; i < 2 && status == LIN_OK && lin_options_find(parsed->command, "lm") >= 0; i++) {
+        if (lin_find_named(NULL, named(parsed, "lm"), "LINNET_LM", models[i], path, sizeof path, NULL) == LIN_OK)
+            status = lin_guard_reads(path, err);
+    }
+    const char *rescore = named(parsed, "rescore");
+    if (status == LIN_OK && rescore && lin_find_word_network(NULL, rescore, path, sizeof path, NULL) == LIN_OK)
+        status = lin_guard_reads(path, err);
+    return status;
+}
+
+static lin_status add_inputs(const lin_parsed *parsed, lin_error *err)
+{
+    lin_status status = add_defaults(parsed, err);
+    for (const lin_option *o = parsed->command->options; o->type != LIN_OPTION_END && status == LIN_OK; o++) {
+        if (o->writes) continue;
+        if (o->type == LIN_OPTION_FILE || o->type == LIN_OPTION_FOLDER) status = lin_guard_reads(text_of(parsed, o), err);
+        if (o->type != LIN_OPTION_FILES) continue;
+        const lin_list *list = (const void *)((const char *)parsed->values + o->at);
+        for (int i = 0; i < list->count && status == LIN_OK; i++) status = lin_guard_reads(list->items[i], err);
+    }
+    for (int i = parsed->command->verb_operand; i < parsed->operands.count && status == LIN_OK; i++) {
+        status = lin_guard_reads(parsed->operands.items[i], err);
+    }
+    return status;
+}
+
+// The same file, existing or not: the same inode, or the same name in the same folder.
+static int is_same(const char *a, const char *b)
+{
+    struct stat x, y;
+    char folder[2][PATH_MAX], part[PATH_MAX];
+    const int there_a = stat(a, &x) == 0, there_b = stat(b, &y) == 0;
+    if (there_a != there_b) return 0;
+    if (there_a) return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    if (strcmp(lin_base_name(a), lin_base_name(b)) != 0) return 0;
+    const char *paths[2] = {a, b};
+    for (int i = 0; i < 2; i++) {
+        snprintf(part, sizeof part, "%.*s", (int)(lin_base_name(paths[i]) - paths[i]), paths[i]);
+        if (!realpath(*part ? part : ".", folder[i])) return 0;
+    }
+    return strcmp(folder[0], folder[1]) == 0;
+}
+
+static lin_status check_outputs(const lin_parsed *parsed, lin_error *err)
+{
+    const lin_option *options = parsed->command->options;
+    for (const lin_option *o = options; o->type != LIN_OPTION_END; o++) {
+        const char *path = o->writes && o->type == LIN_OPTION_FILE ? text_of(parsed, o) : NULL;
+        if (!path || strcmp(path, "-") == 0) continue;
+        const char *before = o->updates ? named(parsed, o->updates) : NULL;
+        lin_status status = before && is_same(path, before) ? LIN_OK : lin_guard_writes(path, err);
+        if (status != LIN_OK) return lin_fail(err, status, "--%s %s", o->name, err ? err->message : "");
+        for (const lin_option *other = options; other < o; other++) {
+            const char *another = other->writes && other->type == LIN_OPTION_FILE ? text_of(parsed, other) : NULL;
+            if (another && strcmp(another, "-") != 0 && is_same(path, another))
+                return lin_fail(err, LIN_INVALID, "--%s and --%s are both %s: name two files", other->name, o->name, path);
+        }
+    }
+    return LIN_OK;
+}
+
+lin_status lin_guard_command(const lin_parsed *parsed, lin_error *err)
+{
+    int writes = 0;
+    if (!parsed->command->options) return LIN_OK;
+    for (const lin_option *o = parsed->command->options; o->type != LIN_OPTION_END; o++) {
+        const int has_text = o->type == LIN_OPTION_FILE || o->type == LIN_OPTION_FOLDER || o->type == LIN_OPTION_STRING;
+        writes |= o->writes && has_text && text_of(parsed, o) != NULL;
+    }
+    if (!writes) return LIN_OK;
+    lin_status status = add_inputs(parsed, err);
+    return status == LIN_OK ? check_outputs(parsed, err) : status;
 }
 
 /* ---- lines ----------------------------------------------------------------------------------------------------------------- */

@@ -1,6 +1,11 @@
 /*
- * inputs.h - what a command reads: the list of its input files (operands, a list file, or a data directory); lines; files that
- * change.
+ * inputs.h - what a command reads: the list of its input files, from operands, a list file, a data directory, or folders with
+ * texts beside the sounds; the names of their results; that no output is an input; lines; files that change.
+ *
+ *   lin_inputs_add_paths(&inputs, &parsed->operands, &err);
+ *   lin_inputs_name_results(&inputs, NULL, &err);    // fills lin_input.name, e.g. "x/my talk"
+ *   lin_inputs_check_names(&inputs, &err);           // refuses two results with one name
+ *   lin_inputs_free(&inputs);
  *
  * One thread makes the list; then it is constant. The others belong to one thread.
  */
@@ -12,6 +17,7 @@
 #include <stdio.h>
 
 #include "app/options.h"
+#include "base/buffer.h"
 #include "base/status.h"
 #include "linnet/datadir.h"
 #include "linnet/file_session.h"
@@ -40,7 +46,7 @@ typedef struct lin_input {
     lin_cut cut;       /* the same path, and what of it: a part, a channel; whether it is a command */
     const char *id;      /* of the utterance: from the data directory, else the file's name without folder and extension */
     const char *speaker; /* "" if unknown */
-    const char *name;    /* of its results below --output-dir, without extension: "x/my talk"; NULL until lin_mirror_names */
+    const char *name;    /* of its results below --output-dir, without extension: "x/my talk"; NULL until they are named */
     const char *record, *said; /* its line in a manifest and what was said, from a list; or NULL */
     const char *text;    /* the file with its text, which --skip-done checks too; or NULL */
     int done;            /* its results exist, and --skip-done skips it (lin_results_fit) */
@@ -84,6 +90,78 @@ lin_status lin_inputs_measure(const lin_inputs *inputs, const lin_recognizer *re
 
 /* The first id that two inputs share, or NULL. */
 const char *lin_inputs_twice(const lin_inputs *inputs);
+
+/* ---- sounds with texts beside them ----------------------------------------------------------------------------------------- */
+
+/*
+ * Folders in the layout of the Montreal Forced Aligner, and single files: the text of a sound is the file with the same name and
+ * .lab, .txt or .TextGrid, the first of these in the same folder.
+ *
+ *   corpus/anna/one.wav   corpus/anna/one.lab
+ *   corpus/ben/two.flac   corpus/ben/two.TextGrid
+ */
+typedef struct lin_corpus { /* what lacks the other; zeroed before */
+    int without_text, without_sound;
+    lin_buffer no_text, no_sound; /* paths, each with its NUL */
+} lin_corpus;
+
+/*
+ * Adds to `inputs` all sounds that have a text, which is lin_input.text. A folder is read with all folders below it, in the order
+ * of names; names that begin with a dot are skipped, and so is `leave_out` (NULL: nothing), the folder of the results. An
+ * utterance of a folder is named after its path below that folder; its speaker is its folder, unknown directly in the operand. A
+ * text that is an operand and is beside its sound is not an input of its own. LIN_IO for a folder that cannot be read,
+ * LIN_INVALID where folders are nested too deeply.
+ */
+lin_status lin_corpus_gather(lin_corpus *corpus, lin_inputs *inputs, const lin_list *operands, const char *leave_out,
+                             lin_error *err);
+
+/* Reports which sounds have no text, and how many texts have no sound. */
+void lin_corpus_report(const lin_corpus *corpus);
+
+void lin_corpus_free(lin_corpus *corpus);
+
+/* By the end of the name, whatever its case: is this a sound, or a text (.lab, .txt, .TextGrid)? */
+int lin_corpus_is_sound(const char *path);
+int lin_corpus_is_text(const char *path);
+int lin_corpus_is_textgrid(const char *path);
+
+int lin_is_folder(const char *path);
+
+/* ---- names of results ------------------------------------------------------------------------------------------------------ */
+
+/*
+ * Names every input that has no name yet: its path without extension, relative to root or, if that is NULL, to the deepest folder
+ * that contains all inputs. So x/a.wav and y/a.wav give "x/a" and "y/a", and x/a.wav and x/b.wav give "a" and "b"; with a root,
+ * parts of a list give the names of the whole. Symlinks are not resolved and ".." is removed by its text: a name never leaves the
+ * output folder. Utterances of a data directory are named by their ids, which may contain folders; ids that are absolute paths or
+ * contain ".." are treated like paths. Standard input is "stdin".
+ * LIN_INVALID if an input is outside the root; LIN_NO_MEMORY.
+ */
+lin_status lin_inputs_name_results(lin_inputs *inputs, const char *root, lin_error *err);
+
+/* LIN_INVALID if two inputs have the same name: the message names both and says what to do. LIN_NO_MEMORY. */
+lin_status lin_inputs_check_names(const lin_inputs *inputs, lin_error *err);
+
+/* ---- no output is an input ------------------------------------------------------------------------------------------------- */
+
+/*
+ * The set of files that a command reads, by device and inode, so that symlinks and hard links are the same file. lin_run_command
+ * compares the options and operands of every command before it runs; a command that finds more inputs (lists, data directories)
+ * adds them. The set lives until lin_guard_free.
+ *
+ *   lin_guard_reads("talk.flac", &err);
+ *   lin_guard_writes("talk.srt", &err);       // LIN_INVALID: it is one of them
+ */
+
+/* Compares every option marked with `writes` with every file that is named by other options, by operands, or by default (model,
+ * lexicon, letter-to-sound rules, language model), and with each other. LIN_INVALID: a message with the file and what to do. */
+lin_status lin_guard_command(const lin_parsed *parsed, lin_error *err);
+
+/* A file, or the lists in a data directory. NULL and "-" are allowed. LIN_NO_MEMORY. */
+lin_status lin_guard_reads(const char *path, lin_error *err);
+lin_status lin_guard_writes(const char *path, lin_error *err);
+
+void lin_guard_free(void);
 
 /* ---- lines of a file or pipe ----------------------------------------------------------------------------------------------- */
 

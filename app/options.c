@@ -1,4 +1,4 @@
-// options.c - parsing of the command line against a table; see options.h. The configuration file is in options_conf.c.
+// options.c - the command line and configuration files against a table; see options.h.
 
 #include "app/options.h"
 
@@ -9,24 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/options_value.h"
+#include "base/buffer.h"
+#include "base/file.h"
 #include "base/memory.h"
+#include "base/textfile.h"
 
-static void *value_at(const lin_parsed *p, const lin_option *o)
-{
-    return (char *)p->values + o->at;
-}
-
-static int is_option(const lin_option *o)
-{
-    return o->type != LIN_OPTION_HEADING;
-}
+static int is_option(const lin_option *o) { return o->type != LIN_OPTION_HEADING; }
 
 int lin_options_find(const lin_command *command, const char *name)
 {
     for (int i = 0; command->options[i].type != LIN_OPTION_END; i++) {
-        const lin_option *o = &command->options[i];
-        if (is_option(o) && (strcmp(o->name, name) == 0 || (o->was && strcmp(o->was, name) == 0))) return i;
+        if (is_option(&command->options[i]) && strcmp(command->options[i].name, name) == 0) return i;
     }
     return -1;
 }
@@ -77,10 +70,12 @@ const char *lin_nearest_option(const lin_command *command, const char *name)
     return best_cost <= (length + 2) / 3 ? best : NULL;
 }
 
+/* ---- values ---------------------------------------------------------------------------------------------------------------- */
+
 // Owns a block until lin_options_free, also on failure.
 static lin_status own(lin_parsed *p, void *block, lin_error *err)
 {
-    lin_status status = lin_grow_int(&p->owned, &p->owned_capacity, p->n_owned + 1, sizeof *p->owned, "options", err);
+    const lin_status status = lin_grow_int(&p->owned, &p->owned_capacity, p->n_owned + 1, sizeof *p->owned, "options", err);
     if (status != LIN_OK) {
         lin_free(block);
         return status;
@@ -151,12 +146,10 @@ static lin_status parse_numbers(lin_parsed *p, const lin_option *o, const char *
     for (const char *c = text; *c; c++) count += *c == ',';
     double *items = lin_alloc((size_t)count, sizeof *items);
     if (!items) return lin_no_memory(err, "options", (size_t)count * sizeof *items);
-    lin_status status = own(p, items, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(own(p, items, err));
     for (int i = 0; i < count; i++) {
         size_t length = strcspn(text, ",");
-        status = parse_number(o, label, text, length, &items[i], err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(parse_number(o, label, text, length, &items[i], err));
         text += length + 1;
     }
     *out = (lin_numbers){items, count};
@@ -173,6 +166,8 @@ static int parse_choice(const char *choices, const char *text)
         choices += n + 1;
     }
 }
+
+static lin_status set_value(lin_parsed *p, int row, const char *label, const char *text, int from, lin_error *err);
 
 // name=value,... A comma followed by a digit or a sign belongs to the numbers before it.
 static lin_status set_all(lin_parsed *p, const lin_option *settings, const char *text, int from, lin_error *err)
@@ -201,13 +196,14 @@ static lin_status set_all(lin_parsed *p, const lin_option *settings, const char 
         if (!value && o->type != LIN_OPTION_FLAG) {
             return lin_fail(err, LIN_INVALID, "%s needs a value: %s=%s", label, o->name, lin_option_value_name(o));
         }
-        lin_status status = lin_option_set(p, row, label, value ? value : off ? "no" : "yes", from, err);
-        if (status != LIN_OK || !text[n]) return status;
+        LIN_TRY(set_value(p, row, label, value ? value : off ? "no" : "yes", from, err));
+        if (!text[n]) return LIN_OK;
         text += n + 1;
     }
 }
 
-lin_status lin_option_set(lin_parsed *p, int row, const char *label, const char *text, int from, lin_error *err)
+// label: the option as the user wrote it, for messages. Does nothing if the value has a source of higher precedence.
+static lin_status set_value(lin_parsed *p, int row, const char *label, const char *text, int from, lin_error *err)
 {
     const lin_option *o = &p->command->options[row];
     if (from == LIN_FROM_FILE && o->type != LIN_OPTION_FILES && o->type != LIN_OPTION_SETTINGS) {
@@ -216,9 +212,8 @@ lin_status lin_option_set(lin_parsed *p, int row, const char *label, const char 
         p->lines[row] = p->line;
     }
     if (p->from[row] > from) return LIN_OK;
-    void *value = value_at(p, o);
-    double number = 0;
-    lin_status status = LIN_OK;
+    void *value = (char *)p->values + o->at;
+    double number;
     int word;
     switch (o->type) {
     case LIN_OPTION_FLAG:
@@ -227,12 +222,11 @@ lin_status lin_option_set(lin_parsed *p, int row, const char *label, const char 
         *(int *)value = word;
         break;
     case LIN_OPTION_INT:
-        status = parse_number(o, label, text, strlen(text), &number, err);
-        if (status == LIN_OK) *(int *)value = (int)number;
+        LIN_TRY(parse_number(o, label, text, strlen(text), &number, err));
+        *(int *)value = (int)number;
         break;
     case LIN_OPTION_DOUBLE:
-        status = parse_number(o, label, text, strlen(text), &number, err);
-        if (status == LIN_OK) *(double *)value = number;
+        LIN_TRY(parse_number(o, label, text, strlen(text), value, err));
         break;
     case LIN_OPTION_CHOICE:
         word = parse_choice(o->choices, text);
@@ -240,22 +234,21 @@ lin_status lin_option_set(lin_parsed *p, int row, const char *label, const char 
         *(int *)value = word;
         break;
     case LIN_OPTION_NUMBERS:
-        status = parse_numbers(p, o, label, text, value, err);
+        LIN_TRY(parse_numbers(p, o, label, text, value, err));
         break;
     case LIN_OPTION_STRING:
     case LIN_OPTION_FILE:
     case LIN_OPTION_FOLDER:
     case LIN_OPTION_FILES: {
-        if (!*text && o->type != LIN_OPTION_STRING) return lin_fail(err, LIN_INVALID, "%s needs a name, not an empty "
-                                                                                      "string", label);
+        if (!*text && o->type != LIN_OPTION_STRING)
+            return lin_fail(err, LIN_INVALID, "%s needs a name, not an empty string", label);
         char *copy = lin_strdup(text);
         if (!copy) return lin_no_memory(err, "options", strlen(text) + 1);
-        status = own(p, copy, err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(own(p, copy, err));
         if (o->type == LIN_OPTION_FILES) {
             // The command line replaces the list of the file, and the file that of the defaults.
             if (p->from[row] < from) *(lin_list *)value = (lin_list){NULL, 0};
-            status = append(p, value, copy, err);
+            LIN_TRY(append(p, value, copy, err));
         } else {
             *(const char **)value = copy;
         }
@@ -263,11 +256,15 @@ lin_status lin_option_set(lin_parsed *p, int row, const char *label, const char 
     }
     case LIN_OPTION_SETTINGS: return set_all(p, o, text, from, err);
     case LIN_OPTION_HEADING:
-    case LIN_OPTION_END:
-        break;
+    case LIN_OPTION_END: break;
     }
-    if (status == LIN_OK) p->from[row] = (unsigned char)from;
-    return status;
+    p->from[row] = (unsigned char)from;
+    return LIN_OK;
+}
+
+lin_status lin_options_set(lin_parsed *parsed, const char *name, const char *text, lin_error *err)
+{
+    return set_value(parsed, lin_options_find(parsed->command, name), name, text, LIN_FROM_COMMAND_LINE, err);
 }
 
 lin_status lin_options_begin(const lin_command *command, void *values, lin_parsed *parsed, lin_error *err)
@@ -280,109 +277,7 @@ lin_status lin_options_begin(const lin_command *command, void *values, lin_parse
         const lin_option *o = &command->options[i];
         if (i >= LIN_MAX_OPTIONS)
             return lin_fail(err, LIN_INVALID, "%s has more than %d options", command->name, LIN_MAX_OPTIONS);
-        if (!is_option(o) || !o->text) continue;
-        lin_status status = lin_option_set(parsed, i, o->name, o->text, LIN_FROM_DEFAULT, err);
-        if (status != LIN_OK) return status;
-    }
-    return LIN_OK;
-}
-
-static lin_status unknown(const lin_command *command, const char *shown, const char *name, lin_error *err)
-{
-    const char *near = *name ? lin_nearest_option(command, name) : NULL;
-    if (near) return lin_fail(err, LIN_INVALID, "unknown option %.60s; did you mean --%s?", shown, near);
-    return lin_fail(err, LIN_INVALID, "unknown option %.60s", shown);
-}
-
-// --name, --name=value, --no-name. *used: how many further words were taken.
-static lin_status long_option(lin_parsed *p, char **argv, int left, int *used, lin_error *err)
-{
-    const char *word = argv[0] + 2, *equals = strchr(word, '=');
-    char name[64], label[80];
-    size_t length = equals ? (size_t)(equals - word) : strlen(word);
-    if (length >= sizeof name) return unknown(p->command, argv[0], "", err);
-    memcpy(name, word, length);
-    name[length] = 0;
-    int row = lin_options_find(p->command, name), off = 0;
-    if (row < 0 && strncmp(name, "no-", 3) == 0) {
-        row = lin_options_find(p->command, name + 3);
-        off = row >= 0 && p->command->options[row].type == LIN_OPTION_FLAG;
-        if (!off) row = -1;
-    }
-    if (row < 0) {
-        snprintf(label, sizeof label, "--%s", name);
-        return unknown(p->command, label, name, err);
-    }
-    snprintf(label, sizeof label, "--%s", name);
-    const lin_option *o = &p->command->options[row];
-    p->old[row] |= o->under || (o->was && strcmp(o->was, name + 3 * off) == 0);
-    if (p->command->options[row].type == LIN_OPTION_FLAG) {
-        if (equals && off) return lin_fail(err, LIN_INVALID, "%s takes no value", label);
-        return lin_option_set(p, row, label, equals ? equals + 1 : off ? "no" : "yes", LIN_FROM_COMMAND_LINE, err);
-    }
-    if (equals) return lin_option_set(p, row, label, equals + 1, LIN_FROM_COMMAND_LINE, err);
-    if (left < 1)
-        return lin_fail(err, LIN_INVALID, "%s needs a value (%s)", label, lin_option_value_name(&p->command->options[row]));
-    *used = 1;
-    return lin_option_set(p, row, label, argv[1], LIN_FROM_COMMAND_LINE, err);
-}
-
-// -o value, -ovalue; flags may be joined: -qv.
-static lin_status short_options(lin_parsed *p, char **argv, int left, int *used, lin_error *err)
-{
-    for (const char *c = argv[0] + 1; *c; c++) {
-        int row = -1;
-        for (int i = 0; p->command->options[i].type != LIN_OPTION_END; i++) {
-            if (is_option(&p->command->options[i]) && p->command->options[i].letter == *c) row = i;
-        }
-        char label[8] = {'-', *c, 0};
-        if (row < 0) {
-            if (isprint((unsigned char)*c)) return unknown(p->command, label, "", err);
-            return lin_fail(err, LIN_INVALID, "unknown option -\\x%02x", (unsigned)(unsigned char)*c);
-        }
-        if (p->command->options[row].type == LIN_OPTION_FLAG) {
-            lin_status status = lin_option_set(p, row, label, "yes", LIN_FROM_COMMAND_LINE, err);
-            if (status != LIN_OK) return status;
-            continue;
-        }
-        if (c[1]) return lin_option_set(p, row, label, c + 1, LIN_FROM_COMMAND_LINE, err);
-        if (left < 1)
-            return lin_fail(err, LIN_INVALID, "%s needs a value (%s)", label, lin_option_value_name(&p->command->options[row]));
-        *used = 1;
-        return lin_option_set(p, row, label, argv[1], LIN_FROM_COMMAND_LINE, err);
-    }
-    return LIN_OK;
-}
-
-lin_status lin_options_command_line(lin_parsed *parsed, int argc, char **argv, lin_error *err)
-{
-    int only_operands = 0;
-    // Help takes precedence over any mistake in the rest.
-    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) parsed->help = LIN_HELP_TEXT;
-        if (strcmp(argv[i], "--help=man") == 0) parsed->help = LIN_HELP_MAN;
-        const int row = strncmp(argv[i], "--", 2) || i + 1 == argc || strcmp(argv[i + 1], "help") ? -1
-                                                                           : lin_options_find(parsed->command, argv[i] + 2);
-        if (row < 0 || parsed->command->options[row].type != LIN_OPTION_SETTINGS) continue;
-        parsed->help = LIN_HELP_SETTINGS;
-        parsed->settings = parsed->command->options[row].name;
-    }
-    if (parsed->help) return LIN_OK;
-    for (int i = 0; i < argc; i++) {
-        lin_status status;
-        int used = 0;
-        if (only_operands || argv[i][0] != '-' || !argv[i][1]) {
-            status = append(parsed, &parsed->operands, argv[i], err);
-        } else if (strcmp(argv[i], "--") == 0) {
-            only_operands = 1;
-            continue;
-        } else if (argv[i][1] == '-') {
-            status = long_option(parsed, argv + i, argc - i - 1, &used, err);
-        } else {
-            status = short_options(parsed, argv + i, argc - i - 1, &used, err);
-        }
-        if (status != LIN_OK) return status;
-        i += used;
+        if (is_option(o) && o->text) LIN_TRY(set_value(parsed, i, o->name, o->text, LIN_FROM_DEFAULT, err));
     }
     return LIN_OK;
 }
@@ -410,4 +305,291 @@ void lin_options_free(lin_parsed *parsed)
     parsed->owned = NULL;
     parsed->n_owned = parsed->owned_capacity = 0;
     parsed->operands = (lin_list){NULL, 0};
+}
+
+/* ---- the command line ------------------------------------------------------------------------------------------------------ */
+
+static lin_status unknown(const lin_command *command, const char *shown, const char *name, lin_error *err)
+{
+    const char *near = *name ? lin_nearest_option(command, name) : NULL;
+    if (near) return lin_fail(err, LIN_INVALID, "unknown option %.60s; did you mean --%s?", shown, near);
+    return lin_fail(err, LIN_INVALID, "unknown option %.60s", shown);
+}
+
+// --name, --name=value, --no-name. *used: how many further words were taken.
+static lin_status long_option(lin_parsed *p, char **argv, int left, int *used, lin_error *err)
+{
+    const char *word = argv[0] + 2, *equals = strchr(word, '=');
+    char name[64], label[80];
+    size_t length = equals ? (size_t)(equals - word) : strlen(word);
+    if (length >= sizeof name) return unknown(p->command, argv[0], "", err);
+    memcpy(name, word, length);
+    name[length] = 0;
+    int row = lin_options_find(p->command, name), off = 0;
+    if (row < 0 && strncmp(name, "no-", 3) == 0) {
+        row = lin_options_find(p->command, name + 3);
+        off = row >= 0 && p->command->options[row].type == LIN_OPTION_FLAG;
+        if (!off) row = -1;
+    }
+    snprintf(label, sizeof label, "--%s", name);
+    if (row < 0) return unknown(p->command, label, name, err);
+    const lin_option *o = &p->command->options[row];
+    if (o->under) return lin_fail(err, LIN_INVALID, "unknown option --%s; it is a value of --%s", name, o->under);
+    if (o->type == LIN_OPTION_FLAG) {
+        if (equals && off) return lin_fail(err, LIN_INVALID, "%s takes no value", label);
+        return set_value(p, row, label, equals ? equals + 1 : off ? "no" : "yes", LIN_FROM_COMMAND_LINE, err);
+    }
+    if (equals) return set_value(p, row, label, equals + 1, LIN_FROM_COMMAND_LINE, err);
+    if (left < 1) return lin_fail(err, LIN_INVALID, "%s needs a value (%s)", label, lin_option_value_name(o));
+    *used = 1;
+    return set_value(p, row, label, argv[1], LIN_FROM_COMMAND_LINE, err);
+}
+
+// -o value, -ovalue; flags may be joined: -qv.
+static lin_status short_options(lin_parsed *p, char **argv, int left, int *used, lin_error *err)
+{
+    for (const char *c = argv[0] + 1; *c; c++) {
+        int row = -1;
+        for (int i = 0; p->command->options[i].type != LIN_OPTION_END; i++) {
+            if (is_option(&p->command->options[i]) && p->command->options[i].letter == *c) row = i;
+        }
+        char label[8] = {'-', *c, 0};
+        if (row < 0) {
+            if (isprint((unsigned char)*c)) return unknown(p->command, label, "", err);
+            return lin_fail(err, LIN_INVALID, "unknown option -\\x%02x", (unsigned)(unsigned char)*c);
+        }
+        if (p->command->options[row].type == LIN_OPTION_FLAG) {
+            LIN_TRY(set_value(p, row, label, "yes", LIN_FROM_COMMAND_LINE, err));
+            continue;
+        }
+        if (c[1]) return set_value(p, row, label, c + 1, LIN_FROM_COMMAND_LINE, err);
+        if (left < 1)
+            return lin_fail(err, LIN_INVALID, "%s needs a value (%s)", label, lin_option_value_name(&p->command->options[row]));
+        *used = 1;
+        return set_value(p, row, label, argv[1], LIN_FROM_COMMAND_LINE, err);
+    }
+    return LIN_OK;
+}
+
+lin_status lin_options_command_line(lin_parsed *parsed, int argc, char **argv, lin_error *err)
+{
+    int only_operands = 0;
+    // Help takes precedence over any mistake in the rest.
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) parsed->help = LIN_HELP_TEXT;
+        if (strcmp(argv[i], "--help=man") == 0) parsed->help = LIN_HELP_MAN;
+        const int row = strncmp(argv[i], "--", 2) || i + 1 == argc || strcmp(argv[i + 1], "help") ? -1
+                                                                           : lin_options_find(parsed->command, argv[i] + 2);
+        if (row < 0 || parsed->command->options[row].type != LIN_OPTION_SETTINGS) continue;
+        parsed->help = LIN_HELP_SETTINGS;
+        parsed->settings = parsed->command->options[row].name;
+    }
+    if (parsed->help) return LIN_OK;
+    for (int i = 0; i < argc; i++) {
+        int used = 0;
+        if (only_operands || argv[i][0] != '-' || !argv[i][1]) LIN_TRY(append(parsed, &parsed->operands, argv[i], err));
+        else if (strcmp(argv[i], "--") == 0) only_operands = 1;
+        else if (argv[i][1] == '-') LIN_TRY(long_option(parsed, argv + i, argc - i - 1, &used, err));
+        else LIN_TRY(short_options(parsed, argv + i, argc - i - 1, &used, err));
+        i += used;
+    }
+    return LIN_OK;
+}
+
+/* ---- a configuration file -------------------------------------------------------------------------------------------------- */
+
+// Lines `name = value` with the names of a command's options:
+//
+//   # a comment
+//   layers = 6
+//   train = "sets/a b.lfc"      # quotes keep spaces at the ends, and '#'
+
+// A value written with a backslash before each byte still fits in a line.
+enum { MAX_VALUE = 4096, MAX_LINE = 4 * MAX_VALUE, MAX_FILE = 1 << 20 };
+
+static int is_name(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+}
+
+// Unquotes the value in place; NULL, or what is wrong with it.
+static const char *read_value(char *v, char **out)
+{
+    if (*v == '"') {
+        char *to = ++v;
+        *out = v;
+        for (; *v != '"'; v++) {
+            if (*v == '\\' && (v[1] == '"' || v[1] == '\\')) v++;
+            if (!*v) return "a quoted value has no closing quote";
+            *to++ = *v;
+        }
+        for (v++; lin_is_space(*v); v++) {}
+        if (*v && *v != '#') return "there is text after the closing quote";
+        *to = 0;
+        return NULL;
+    }
+    *out = v;
+    char *end = v;
+    for (; *v; v++) {
+        if (*v == '#' && (v == *out || lin_is_space(v[-1]))) break;
+        if (!lin_is_space(*v)) end = v + 1;
+    }
+    *end = 0;
+    return **out ? NULL : "no value after '='";
+}
+
+static lin_status read_line(lin_parsed *p, char *line, const char *file, int number, lin_error *err)
+{
+    char *c = line, key[64];
+    while (lin_is_space(*c)) c++;
+    if (!*c || *c == '#') return LIN_OK;
+    size_t length = 0;
+    while (is_name(c[length])) length++;
+    char *after = c + length;
+    while (lin_is_space(*after)) after++;
+    if (!length || *after != '=') {
+        return lin_fail(err, LIN_FORMAT, "%s:%d: expected 'name = value', found '%.60s'", file, number, c);
+    }
+    if (length >= sizeof key) return lin_fail(err, LIN_INVALID, "%s:%d: unknown name '%.60s'", file, number, c);
+    for (size_t i = 0; i < length; i++) key[i] = c[i] == '_' ? '-' : c[i];
+    key[length] = 0;
+    int row = lin_options_find(p->command, key);
+    if (row < 0) {
+        const char *near = lin_nearest_option(p->command, key);
+        if (near) return lin_fail(err, LIN_INVALID, "%s:%d: unknown name '%s'; did you mean %s?", file, number, key, near);
+        return lin_fail(err, LIN_INVALID, "%s:%d: unknown name '%s'", file, number, key);
+    }
+    for (after++; lin_is_space(*after); after++) {}
+    char *value;
+    const char *wrong = read_value(after, &value);
+    if (wrong) return lin_fail(err, LIN_FORMAT, "%s:%d: %s: %s", file, number, key, wrong);
+    if (strlen(value) >= MAX_VALUE) {
+        return lin_fail(err, LIN_FORMAT, "%s:%d: %s: a value of more than %d bytes", file, number, key, MAX_VALUE - 1);
+    }
+    lin_status status = set_value(p, row, key, value, LIN_FROM_FILE, err);
+    return status == LIN_OK || status == LIN_NO_MEMORY ? status : lin_fail_at(err, status, "%s:%d", file, number);
+}
+
+lin_status lin_options_conf(lin_parsed *parsed, const char *text, size_t size, const char *name, lin_error *err)
+{
+    char line[MAX_LINE];
+    size_t at = lin_text_mark(text, size);
+    memset(parsed->lines, 0, sizeof parsed->lines);
+    for (int number = 1; at < size; number++) {
+        size_t length = 0;
+        while (at + length < size && text[at + length] != '\n') length++;
+        size_t next = at + length + 1;
+        if (length && text[at + length - 1] == '\r') length--;
+        if (length >= sizeof line)
+            return lin_fail(err, LIN_FORMAT, "%s:%d: a line of more than %d bytes", name, number, MAX_LINE - 1);
+        for (size_t i = 0; i < length; i++) {
+            unsigned char c = (unsigned char)text[at + i];
+            if ((c < 32 && c != '\t') || c == 127) {
+                return lin_fail(err, LIN_FORMAT,
+                                "%s:%d: control character 0x%02x in column %zu; this is not a configuration file", name, number,
+                                (unsigned)c, i + 1);
+            }
+        }
+        memcpy(line, text + at, length);
+        line[length] = 0;
+        parsed->line = number;
+        LIN_TRY(read_line(parsed, line, name, number, err));
+        at = next;
+    }
+    return LIN_OK;
+}
+
+lin_status lin_options_conf_file(lin_parsed *parsed, const char *path, lin_error *err)
+{
+    FILE *file;
+    LIN_TRY(lin_file_open_stream(path, &file, err));
+    char *text = lin_alloc(MAX_FILE + 1, 1);
+    if (!text) {
+        fclose(file);
+        return lin_no_memory(err, "a configuration file", MAX_FILE + 1);
+    }
+    errno = 0;
+    size_t size = fread(text, 1, MAX_FILE + 1, file);
+    lin_status status;
+    if (ferror(file)) {
+        status = lin_fail(err, LIN_IO, "cannot read %s: %s", path, strerror(errno));
+    } else if (size > MAX_FILE) {
+        status = lin_fail(err, LIN_FORMAT, "%s is larger than %d bytes; this is not a configuration file", path, MAX_FILE);
+    } else {
+        status = lin_options_conf(parsed, text, size, path, err);
+    }
+    fclose(file);
+    lin_free(text);
+    return status;
+}
+
+/* ---- writing a configuration file ------------------------------------------------------------------------------------------ */
+
+static void add_text(lin_buffer *b, const char *name, const char *text)
+{
+    lin_buffer_format(b, "%s = \"", name);
+    for (; *text; text++) lin_buffer_format(b, *text == '"' || *text == '\\' ? "\\%c" : "%c", *text);
+    lin_buffer_format(b, "\"\n");
+}
+
+static void add_double(lin_buffer *b, double v, const char *before)
+{
+    char short_form[40];
+    snprintf(short_form, sizeof short_form, "%.15g", v);
+    if (strtod(short_form, NULL) == v) {
+        lin_buffer_format(b, "%s%s", before, short_form);
+    } else {
+        lin_buffer_format(b, "%s%.17g", before, v);
+    }
+}
+
+static void add_choice(lin_buffer *b, const lin_option *o, int index)
+{
+    const char *c = o->choices;
+    for (int i = 0; i < index; i++) c += strcspn(c, "|") + 1;
+    lin_buffer_format(b, "%s = %.*s\n", o->name, (int)strcspn(c, "|"), c);
+}
+
+lin_status lin_options_text(const lin_parsed *parsed, int source, char **text, lin_error *err)
+{
+    lin_buffer b = {0};
+    lin_buffer_text(&b, "");
+    for (const lin_option *o = parsed->command->options; o->type != LIN_OPTION_END; o++) {
+        const void *value = (const char *)parsed->values + o->at;
+        if (parsed->from[o - parsed->command->options] < source) continue;
+        switch (o->type) {
+        case LIN_OPTION_HEADING: lin_buffer_format(&b, "\n# %s\n", o->help); break;
+        case LIN_OPTION_FLAG: lin_buffer_format(&b, "%s = %s\n", o->name, *(const int *)value ? "yes" : "no"); break;
+        case LIN_OPTION_INT: lin_buffer_format(&b, "%s = %d\n", o->name, *(const int *)value); break;
+        case LIN_OPTION_CHOICE: add_choice(&b, o, *(const int *)value); break;
+        case LIN_OPTION_DOUBLE:
+            lin_buffer_format(&b, "%s", o->name);
+            add_double(&b, *(const double *)value, " = ");
+            lin_buffer_format(&b, "\n");
+            break;
+        case LIN_OPTION_STRING:
+        case LIN_OPTION_FILE:
+        case LIN_OPTION_FOLDER:
+            if (*(const char *const *)value) add_text(&b, o->name, *(const char *const *)value);
+            break;
+        case LIN_OPTION_FILES: {
+            const lin_list *list = value;
+            for (int i = 0; i < list->count; i++) add_text(&b, o->name, list->items[i]);
+            break;
+        }
+        case LIN_OPTION_NUMBERS: {
+            const lin_numbers *numbers = value;
+            if (numbers->count) lin_buffer_format(&b, "%s", o->name);
+            for (int i = 0; i < numbers->count; i++) add_double(&b, numbers->items[i], i ? "," : " = ");
+            if (numbers->count) lin_buffer_format(&b, "\n");
+            break;
+        }
+        case LIN_OPTION_SETTINGS:
+        case LIN_OPTION_END: break;
+        }
+    }
+    lin_status status = lin_buffer_status(&b, err);
+    if (status != LIN_OK) lin_buffer_free(&b);
+    *text = b.data;
+    return status;
 }

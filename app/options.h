@@ -52,18 +52,16 @@ typedef struct lin_option {
     lin_option_type type;
     char letter;         /* short form, or 0 */
     unsigned char required;
-    unsigned char writes; /* FILE, FOLDER: what is written; all others are read (app/guard.h). STRING: a file is written beside */
+    unsigned char writes; /* FILE, FOLDER: what is written; all others are read (app/inputs.h). STRING: written beside */
     size_t at;           /* offset of the value in the command's struct */
     const char *text;    /* the default, as it would be typed; NULL: 0, or none */
     double min, max;     /* INT, DOUBLE, NUMBERS */
     const char *choices; /* CHOICE: "text|json|ctm"; STRING: words that the shell completes */
     const char *value;   /* the value's name in --help: "HZ"; NULL: by type */
     const char *help;    /* one or two sentences, no full stop at the end */
-    const char *was;     /* the name that it had in the version before, which works with a line of advice; or NULL */
     const char *updates; /* of a FILE that is written: the option whose file it may be, read before; or NULL */
     const char *under;   /* the SETTINGS option that sets this row, "tune"; NULL: an option of its own. In configuration files
-                            both
-                          * are names of their own. --name is still read, with advice; goes in the version after 0.3 */
+                          * both are names of their own */
 } lin_option;
 
 struct lin_parsed;
@@ -95,7 +93,6 @@ typedef struct lin_parsed {
     int help;             /* 0, or LIN_HELP_TEXT, LIN_HELP_MAN, LIN_HELP_SETTINGS: asked for, nothing else was checked */
     const char *settings; /* LIN_HELP_SETTINGS: of this option */
     unsigned char from[LIN_MAX_OPTIONS]; /* by row of the table */
-    unsigned char old[LIN_MAX_OPTIONS];  /* 1: given by the name that it had, or by its own though it is under another */
     int line;                            /* of the configuration file that is read, from 1 */
     int lines[LIN_MAX_OPTIONS];          /* by row: where that file has it; 0: it has not */
     void **owned;
@@ -116,6 +113,9 @@ lin_status lin_options_command_line(lin_parsed *parsed, int argc, char **argv, l
 lin_status lin_options_conf(lin_parsed *parsed, const char *text, size_t size, const char *name, lin_error *err);
 lin_status lin_options_conf_file(lin_parsed *parsed, const char *path, lin_error *err);
 
+/* One option by its name, which there is, as the command line sets it. */
+lin_status lin_options_set(lin_parsed *parsed, const char *name, const char *text, lin_error *err);
+
 /* Required options and the number of operands. */
 lin_status lin_options_finish(lin_parsed *parsed, lin_error *err);
 
@@ -123,7 +123,7 @@ lin_status lin_options_finish(lin_parsed *parsed, lin_error *err);
  * text is released with lin_free. */
 lin_status lin_options_text(const lin_parsed *parsed, int source, char **text, lin_error *err);
 
-/* The row's number, also by the name that it had, or -1. */
+/* The row's number, or -1. */
 int lin_options_find(const lin_command *command, const char *name);
 
 void lin_options_free(lin_parsed *parsed);
@@ -135,7 +135,7 @@ int lin_edit_cost(const char *a, const char *b); /* Levenshtein, of words shorte
 /* The row after `row` that is under this SETTINGS option, NULL after the last; row NULL: the first. */
 const lin_option *lin_options_under(const lin_command *command, const char *settings, const lin_option *row);
 
-/* ---- output (help.c, man.c, completion.c) ---------------------------------------------------------------------------------- */
+/* ---- output (help.c) ------------------------------------------------------------------------------------------------------- */
 
 /* The name of a value in help texts: "FILE", "N", "text|json". */
 const char *lin_option_value_name(const lin_option *option);

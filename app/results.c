@@ -3,18 +3,19 @@
 #include "app/results.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "app/corpus.h"
-#include "app/guard.h"
-#include "app/mirror.h"
+#include "base/memory.h"
+#include "base/pool.h"
+#include "base/system.h"
 #include "base/textfile.h"
 #include "decoder/writers_tokens.h"
-#include "linnet/find.h"
-#include "base/system.h"
 #include "frontend/audio.h"
+#include "linnet/find.h"
 
 enum { LONGEST_PATH = 4096 };
 
@@ -136,12 +137,12 @@ lin_status lin_results_make_readable(lin_results *r, const lin_phones *phones, d
         wanted |= strcmp(name, "text") == 0 || strcmp(name, "json") == 0 || strcmp(name, "srt") == 0 || strcmp(name, "vtt") == 0;
     }
     if (!wanted || r->how.unit == LIN_UNIT_PHONES || r->punctuation) return LIN_OK;
-    lin_status status = lin_find_open_punctuation(phones, &r->punctuation, err);
+    LIN_TRY(lin_find_open_punctuation(phones, &r->punctuation, err));
     r->how.readable = r->punctuation;
     r->how.least = least;
     if (r->punctuation) lin_readable_begin(&r->readable, r->punctuation);
     r->readable.paragraph_s = r->how.paragraph_s;
-    return status;
+    return LIN_OK;
 }
 
 // channel: of one lane of several; 0: of all
@@ -159,22 +160,20 @@ static lin_status name_file(const lin_results *r, const lin_writer *writer, cons
 static lin_status guard(const lin_results *r, const lin_inputs *inputs, int lanes, lin_error *err)
 {
     char path[LONGEST_PATH];
-    lin_status status = LIN_OK;
-    for (int i = 0; i < inputs->n && status == LIN_OK; i++) {
-        if (!inputs->items[i].cut.is_command) status = lin_guard_reads(inputs->items[i].path, err);
+    for (int i = 0; i < inputs->n; i++) {
+        if (!inputs->items[i].cut.is_command) LIN_TRY(lin_guard_reads(inputs->items[i].path, err));
     }
-    if (status == LIN_OK && r->values->output && strcmp(r->values->output, "-") != 0)
-        status = lin_guard_writes(r->values->output, err);
+    if (r->values->output && strcmp(r->values->output, "-") != 0) LIN_TRY(lin_guard_writes(r->values->output, err));
     for (int i = 0; r->values->output_dir && i < inputs->n; i++) {
         for (int w = 0; w < r->n_writers; w++) {
             const int last = lanes && r->writers[w]->holds != LIN_WRITER_MANY ? LIN_AUDIO_MAX_CHANNELS : 0;
-            for (int channel = 0; channel <= last && status == LIN_OK; channel++) {
-                status = name_file(r, r->writers[w], inputs->items[i].name, channel, path, err);
-                if (status == LIN_OK) status = lin_guard_writes(path, err);
+            for (int channel = 0; channel <= last; channel++) {
+                LIN_TRY(name_file(r, r->writers[w], inputs->items[i].name, channel, path, err));
+                LIN_TRY(lin_guard_writes(path, err));
             }
         }
     }
-    return status;
+    return LIN_OK;
 }
 
 // A result that is not older than its input. An empty one may be left by a power failure.
@@ -220,10 +219,10 @@ static void mark_done(const lin_results *r, lin_inputs *inputs, int lanes)
 lin_status lin_results_fit(const lin_results *r, lin_inputs *inputs, int lanes, lin_error *err)
 {
     const lin_writer *w = r->writers[0];
-    lin_status status = lin_mirror_names(inputs, r->values->input_root, err);
-    if (status == LIN_OK) status = guard(r, inputs, lanes, err);
-    if (status == LIN_OK && r->values->skip_done) mark_done(r, inputs, lanes);
-    if (status != LIN_OK || r->values->output_dir) return status == LIN_OK ? lin_mirror_check(inputs, err) : status;
+    LIN_TRY(lin_inputs_name_results(inputs, r->values->input_root, err));
+    LIN_TRY(guard(r, inputs, lanes, err));
+    if (r->values->skip_done) mark_done(r, inputs, lanes);
+    if (r->values->output_dir) return lin_inputs_check_names(inputs, err);
     if (w->holds != LIN_WRITER_MANY && (inputs->n > 1 || lanes)) {
         return lin_fail(err, LIN_INVALID, "a file of %s holds one %s: use --output-dir%s", w->name,
                         inputs->n > 1 ? "recording" : "channel", inputs->n > 1 ? "" : ", or --speakers for one transcript");
@@ -255,11 +254,10 @@ lin_status lin_results_open(lin_results *r, const lin_phones *phones, int many, 
     if (r->punctuation) r->how.speller = r->speller = lin_find_speller(phones);
     r->how.with_id = r->values->ids || (many && !r->values->output_dir);
     if (r->values->output_dir) return lin_make_folders(r->values->output_dir, strlen(r->values->output_dir), err);
-    lin_status status = lin_output_open(r->values->output, LIN_FILE_KEEP_STALE, &r->out, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_output_open(r->values->output, LIN_FILE_KEEP_STALE, &r->out, err));
     r->how.document = &r->document;
-    status = lin_writer_begin(r->writers[0], &r->how, &r->text, err);
-    return status == LIN_OK && r->text.n ? send(r, 0, err) : status;
+    LIN_TRY(lin_writer_begin(r->writers[0], &r->how, &r->text, err));
+    return r->text.n ? send(r, 0, err) : LIN_OK;
 }
 
 /* ---- a folder -------------------------------------------------------------------------------------------------------------- */
@@ -267,28 +265,25 @@ lin_status lin_results_open(lin_results *r, const lin_phones *phones, int many, 
 static lin_status own_file(lin_results *r, const lin_writer *writer, const char *name, int channel, lin_error *err)
 {
     char path[LONGEST_PATH];
-    lin_status status = name_file(r, writer, name, channel, path, err);
-    if (status == LIN_OK && channel) status = lin_guard_writes(path, err); // of speakers found while aligning
-    if (status == LIN_OK) status = lin_mirror_folder(path, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(name_file(r, writer, name, channel, path, err));
+    if (channel) LIN_TRY(lin_guard_writes(path, err)); // of speakers found while aligning
+    LIN_TRY(lin_make_folders_of(path, err));
     if (!r->is_part) return lin_output_write(path, LIN_FILE_OF_MANY, &r->text, err);
     lin_output out;
-    status = lin_output_open(path, 0, &out, err);
-    if (status == LIN_OK) status = lin_buffer_write(&r->text, out.file, path, err);
+    LIN_TRY(lin_output_open(path, 0, &out, err));
+    const lin_status status = lin_buffer_write(&r->text, out.file, path, err);
     if (status == LIN_OK) lin_output_keep(&out);
     else lin_output_abort(&out);
     return status;
 }
 
-// One file for all lanes of an input, or, if the format holds one only, a file per lane.
 // All results of an input: turns in the order of time, or one behind the other.
 static lin_status put_all(lin_results *r, const lin_writer *writer, const lin_writer_options *how, const lin_result *const *list,
                           int n, lin_error *err)
 {
-    lin_status status = LIN_OK;
     if (!r->by_turns || n < 2 || !r->turns.n || strcmp(writer->name, "textgrid") == 0)
         return lin_write_speakers(writer, list, n, how, &r->text, err);
-    for (int i = 0; i < r->turns.n && status == LIN_OK; i++) {
+    for (int i = 0; i < r->turns.n; i++) {
         const lin_turn *turn = &r->turns.items[i];
         lin_writer_options own = *how;
         lin_writer_source source = how->source ? *how->source : (lin_writer_source){0};
@@ -300,11 +295,12 @@ static lin_status put_all(lin_results *r, const lin_writer *writer, const lin_wr
         own.with_speaker = 1;
         own.with_id = r->how.with_id;
         own.until_s = turn->until_s < turn->result.seconds ? turn->until_s : 0;
-        status = writer->write(&turn->result, &own, &r->text, err);
+        LIN_TRY(writer->write(&turn->result, &own, &r->text, err));
     }
-    return status;
+    return LIN_OK;
 }
 
+// One file for all lanes of an input, or, if the format holds one only, a file per lane.
 static lin_status put_in_folder(lin_results *r, const lin_writer *writer, const lin_writer_options *how, const char *name,
                                 const lin_result *const *list, int n, lin_error *err)
 {
@@ -325,7 +321,7 @@ static lin_status put_in_folder(lin_results *r, const lin_writer *writer, const 
     return status;
 }
 
-/* ---- both ------ ----------------------------------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------------------------------------ */
 
 lin_status lin_results_put(lin_results *r, const lin_input *input, const lin_result *const *list, int n, lin_error *err)
 {
@@ -388,8 +384,7 @@ lin_status lin_results_flow(lin_results *r, const lin_result *more, lin_error *e
     if (more->n_phones == 0 && more->n_words == 0) return LIN_OK;
     lin_writer_options how = r->how;
     how.layout = &r->layout;
-    lin_status status = r->writers[0]->write(more, &how, &r->text, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(r->writers[0]->write(more, &how, &r->text, err));
     if (is_text(r)) r->text.n--; // the line continues
     r->told = 1;
     return send(r, 1, err);
@@ -432,4 +427,202 @@ void lin_results_free(lin_results *r)
     lin_punctuation_destroy(r->punctuation);
     lin_output_abort(&r->out);
     *r = (lin_results){0};
+}
+
+/* ---- turns ----------------------------------------------------------------------------------------------------------------- */
+
+static const double PAUSE_S = 0.5, LONG_PAUSE_S = 2;
+
+// Words, or phones where none were looked for, of one result without a pause between them.
+typedef struct piece {
+    int of, first, n;
+    double start_s, end_s;
+} piece;
+
+typedef struct pieces {
+    piece *items;
+    int n, capacity;
+} pieces;
+
+static double start_of(const lin_result *r, int i) { return r->has_words ? r->words[i].start_s : r->phones[i].start_s; }
+static double end_of(const lin_result *r, int i) { return r->has_words ? r->words[i].end_s : r->phones[i].end_s; }
+
+static lin_status add_pieces(pieces *p, const lin_result *r, int of, lin_error *err)
+{
+    const int n = r->has_words ? r->n_words : r->n_phones;
+    for (int i = 0; i < n; i++) {
+        piece *last = p->n ? &p->items[p->n - 1] : NULL;
+        if (i && start_of(r, i) - last->end_s < PAUSE_S) {
+            last->n++;
+            last->end_s = fmax(last->end_s, end_of(r, i));
+            continue;
+        }
+        LIN_TRY(lin_grow_int(&p->items, &p->capacity, (int64_t)p->n + 1, sizeof *p->items, "turns", err));
+        p->items[p->n++] = (piece){of, i, 1, start_of(r, i), end_of(r, i)};
+    }
+    return LIN_OK;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const piece *x = a, *y = b;
+    if (x->start_s != y->start_s) return x->start_s < y->start_s ? -1 : 1;
+    return x->of != y->of ? (x->of > y->of) - (x->of < y->of) : (x->first > y->first) - (x->first < y->first);
+}
+
+// Pieces of one speaker that nobody interrupts become one.
+static void join(pieces *p)
+{
+    int kept = 0;
+    for (int i = 0; i < p->n; i++) {
+        piece *last = kept ? &p->items[kept - 1] : NULL;
+        const piece *now = &p->items[i];
+        if (last && last->of == now->of && now->start_s - last->end_s < LONG_PAUSE_S) {
+            last->n += now->n;
+            last->end_s = fmax(last->end_s, now->end_s);
+        } else {
+            p->items[kept++] = *now;
+        }
+    }
+    p->n = kept;
+}
+
+static lin_status add_turn(lin_turns *t, const char *name, const lin_result *from, const piece *p, double until_s, lin_error *err)
+{
+    char id[512];
+    const int before = t->capacity;
+    LIN_TRY(lin_grow_int(&t->items, &t->capacity, (int64_t)t->n + 1, sizeof *t->items, "turns", err));
+    memset(t->items + before, 0, (size_t)(t->capacity - before) * sizeof *t->items);
+    lin_turn *turn = &t->items[t->n];
+    snprintf(id, sizeof id, "%.300s-%.100s-%04d", name, from->speaker, t->n + 1);
+    for (char *c = id; *c; c++)
+        if ((unsigned char)*c <= ' ' || *c == 127 || *c == '(' || *c == ')') *c = '_'; // TRN and CTM cannot hold them
+    LIN_TRY(lin_result_begin(&turn->result, id, from->speaker, from->channel, err));
+    LIN_TRY(lin_result_append_part(&turn->result, from, p->first, p->n, err));
+    turn->result.seconds = from->seconds;
+    turn->start_s = p->start_s;
+    turn->end_s = p->end_s;
+    turn->until_s = fmax(until_s, p->end_s);
+    t->n++;
+    return LIN_OK;
+}
+
+lin_status lin_turns_make(lin_turns *t, const char *name, const lin_result *const *results, int n, lin_error *err)
+{
+    pieces p = {0};
+    lin_status status = LIN_OK;
+    t->n = 0;
+    for (int i = 0; i < n && status == LIN_OK; i++) status = add_pieces(&p, results[i], i, err);
+    if (p.n) qsort(p.items, (size_t)p.n, sizeof *p.items, by_time);
+    join(&p);
+    for (int i = 0; i < p.n && status == LIN_OK; i++)
+        status = add_turn(t, name, results[p.items[i].of], &p.items[i], i + 1 < p.n ? p.items[i + 1].start_s : INFINITY, err);
+    lin_free(p.items);
+    return status;
+}
+
+void lin_turns_free(lin_turns *t)
+{
+    for (int i = 0; i < t->capacity; i++) lin_result_free(&t->items[i].result);
+    lin_free(t->items);
+    *t = (lin_turns){0};
+}
+
+/* ---- many inputs, on several threads --------------------------------------------------------------------------------------- */
+
+struct lin_bulk_outcome {
+    lin_status status;
+    lin_error error;
+};
+
+lin_status lin_bulk_begin(lin_bulk *b, int lanes, lin_error *err)
+{
+    lin_progress_begin(&b->progress, 1);
+    return lin_results_fit(&b->results, &b->inputs, lanes, err);
+}
+
+// More inputs than threads: a thread for each input. Fewer: several threads share the work inside an input.
+lin_status lin_bulk_threads(lin_bulk *b, size_t slot_bytes, size_t thread_bytes, lin_error *err)
+{
+    const int cores = lin_ordered_threads(b->jobs, 1024), n = lin_ordered_threads(b->jobs, b->inputs.n);
+    b->n_slots = lin_ordered_slots(n);
+    b->cores_each = cores / n > 1 ? cores / n : 1;
+    b->slot_bytes = slot_bytes;
+    b->thread_bytes = thread_bytes;
+    b->slots = lin_calloc((size_t)b->n_slots, slot_bytes);
+    b->threads = lin_calloc((size_t)n, thread_bytes);
+    b->outcomes = lin_calloc((size_t)b->n_slots, sizeof *b->outcomes);
+    if (!b->slots) b->n_slots = 0;
+    if (b->threads) b->n_threads = n;
+    if (!b->slots || !b->threads || !b->outcomes) return lin_no_memory(err, "threads", (size_t)n * thread_bytes);
+    return LIN_OK;
+}
+
+void *lin_bulk_slot(const lin_bulk *b, int slot) { return b->slots + (size_t)slot * b->slot_bytes; }
+
+void *lin_bulk_thread(const lin_bulk *b, int thread) { return b->threads + (size_t)thread * b->thread_bytes; }
+
+static void work(void *context, int item, int slot, int thread)
+{
+    const lin_bulk *b = context;
+    lin_bulk_outcome *o = &b->outcomes[slot];
+    o->error = (lin_error){0};
+    if (b->inputs.items[item].done) return;
+    o->status = b->work(b->context, item, slot, thread, &o->error);
+}
+
+static lin_status is_bad(lin_bulk *b, int item, const lin_error *error)
+{
+    lin_complain_of_input(&b->inputs.items[item], error->message);
+    b->n_failed++;
+    return LIN_OK;
+}
+
+static lin_status take(void *context, int item, int slot, lin_error *err)
+{
+    lin_bulk *b = context;
+    const lin_bulk_outcome *o = &b->outcomes[slot];
+    const int n = b->inputs.n;
+    if (b->inputs.items[item].done) return LIN_OK;
+    lin_status status = b->take(b->context, item, slot, o->status, err);
+    if (o->status == LIN_STOPPED) return lin_fail(err, LIN_STOPPED, "interrupted after %d of %d %ss", b->n_done, n, b->noun);
+    if (o->status != LIN_OK) return is_bad(b, item, &o->error);
+    if (status == LIN_INVALID) return is_bad(b, item, err);
+    if (status != LIN_OK) return status;
+    b->n_done++;
+    if (!b->own_progress)
+        lin_progress_of(&b->progress, (item + 1.0) / n, "%.0f x real time, %d of %d %ss",
+                        b->seconds / (lin_now() - b->progress.begun + 1e-9), item + 1, n, b->noun);
+    return LIN_OK;
+}
+
+lin_status lin_bulk_run(lin_bulk *b, lin_error *err)
+{
+    lin_progress_begin(&b->progress, b->quiet);
+    lin_status status = lin_ordered_run(&(lin_ordered){b->inputs.n, b->n_threads, b, work, take}, err);
+    lin_progress_end(&b->progress);
+    return lin_results_close(&b->results, status, b->n_failed, err);
+}
+
+int lin_bulk_end(const lin_bulk *b, lin_status status, const lin_error *err)
+{
+    const double wall = lin_now() - b->progress.begun;
+    char note[128];
+    if (status != LIN_OK) return lin_give_up(err);
+    lin_inputs_note(&b->inputs, b->n_failed, b->n_incomplete, note, sizeof note);
+    if (!b->quiet) {
+        lin_complain("%d %s%s%s, %.1f s of sound in %.2f s: real-time factor %.4f, %.0f x real time", b->n_done, b->noun,
+                     b->n_done == 1 ? "" : "s", note, b->seconds, wall, b->seconds > 0 ? wall / b->seconds : 0,
+                     wall > 0 ? b->seconds / wall : 0);
+    }
+    return lin_interrupted ? LIN_EXIT_INTERRUPTED : b->n_failed + b->n_incomplete > 0 ? LIN_EXIT_FAILED : LIN_EXIT_OK;
+}
+
+void lin_bulk_free(lin_bulk *b)
+{
+    lin_free(b->outcomes);
+    lin_free(b->slots);
+    lin_free(b->threads);
+    lin_results_free(&b->results);
+    lin_inputs_free(&b->inputs);
 }

@@ -1,5 +1,6 @@
 /*
- * results.h - output of results: one stream in one format, or a folder with a file per input and format.
+ * results.h - output of results: one stream in one format, or a folder with a file per input and format; and a list of inputs
+ * that several threads work on.
  *
  * Pipeline: decoder/result -> [this, by decoder/writers] -> standard output, a file, or a folder.
  *
@@ -21,7 +22,7 @@
 
 #include "app/common.h"
 #include "app/inputs.h"
-#include "app/turns.h"
+#include "decoder/result.h"
 #include "decoder/writers.h"
 #include "lexicon/readable.h"
 
@@ -80,6 +81,33 @@ typedef struct lin_results_values {
      .help = "align: each line of the text begins a subtitle"},                                                                  \
     {.name = "ipa", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.ipa), .help = "Write phonemes in the IPA"}
 
+/* ---- turns ----------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * What several speakers say, each on a channel, as one transcript: their turns in the order of time. A turn goes on over pauses
+ * of up to 2 s in which nobody else speaks; where speakers interrupt each other, at pauses of 0.5 s.
+ *
+ *   lin_turns turns = {0};                                       // reused
+ *   lin_turns_make(&turns, results, n, &err);
+ *   for (i = 0; i < turns.n; i++) ... turns.items[i].result, turns.items[i].until_s ...
+ *   lin_turns_free(&turns);
+ */
+typedef struct lin_turn {
+    lin_result result; /* named after the whole, its speaker and the number of the turn: "call-anna-0001" */
+    double start_s, end_s, until_s; /* of what is said; when the next turn begins, at least end_s; INFINITY: there is none */
+} lin_turn;
+
+typedef struct lin_turns {
+    lin_turn *items;
+    int n, capacity;
+} lin_turns;
+
+/* Replaces the turns by those of results [n], whose ids begin with the name of the sound, `name`. LIN_NO_MEMORY. */
+lin_status lin_turns_make(lin_turns *turns, const char *name, const lin_result *const *results, int n, lin_error *err);
+void lin_turns_free(lin_turns *turns);
+
+/* ---- results --------------------------------------------------------------------------------------------------------------- */
+
 enum { LIN_RESULTS_FORMATS = 16 };
 
 typedef struct lin_results {
@@ -113,7 +141,7 @@ int lin_results_check_search(const lin_results *results, const lin_parsed *parse
 lin_status lin_results_make_readable(lin_results *results, const lin_phones *phones, double least, lin_error *err);
 
 /*
- * Names the results of these inputs (app/mirror.h), and with --skip-done marks those that are done. LIN_INVALID, with advice, if
+ * Names the results of these inputs (app/inputs.h), and with --skip-done marks those that are done. LIN_INVALID, with advice, if
  * two would be one file, or if several do not fit into one. lanes: an input may have several results (channels).
  */
 lin_status lin_results_fit(const lin_results *results, lin_inputs *inputs, int lanes, lin_error *err);
@@ -150,5 +178,68 @@ int lin_results_wants_part(lin_results *results, const lin_inputs *inputs);
  */
 lin_status lin_results_close(lin_results *results, lin_status status, int n_failed, lin_error *err);
 void lin_results_free(lin_results *results);
+
+/* ---- many inputs, on several threads --------------------------------------------------------------------------------------- */
+
+/*
+ * Inputs done by several threads, their results written in order: what transcribe, align and decode share.
+ *
+ *   lin_bulk b = {.noun = "file", .jobs = v->jobs, .quiet = v->quiet, .context = &job, .work = work, .take = take};
+ *   exit_status = lin_results_check(&b.results, parsed, &v->results);
+ *   lin_inputs_add_paths(&b.inputs, operands, &err);
+ *   status = lin_bulk_begin(&b, 0, &err);                         // names results; with --skip-done marks what is done
+ *   if (status == LIN_OK && !lin_inputs_all_done(&b.inputs)) {
+ *       lin_bulk_threads(&b, sizeof(slot), sizeof(thread), &err); // zeroed; the caller fills each
+ *                                                                 // lin_bulk_thread(&b, 0 .. n_threads-1)
+ *       lin_bulk_run(&b, phones, 0, &err);
+ *   }
+ *   exit_status = lin_bulk_end(&b, status, &err);                 // the summary, or the error
+ *   ... release what slots and threads hold ...
+ *   lin_bulk_free(&b);
+ *
+ * An input that fails is reported and counted, and the others are done.
+ */
+typedef struct lin_bulk lin_bulk;
+typedef struct lin_bulk_outcome lin_bulk_outcome;
+
+struct lin_bulk {
+    const char *noun; /* of an input, for messages: "file" */
+    int jobs, quiet;
+    int own_progress; /* 1: `take` and `work` show the progress */
+    void *context;
+    /* An input into a slot, on one of the threads. Not LIN_OK: it has failed. */
+    lin_status (*work)(void *context, int item, int slot, int thread, lin_error *err);
+    /* Afterwards, in the order of the inputs, on the caller's thread: with LIN_OK it writes the slot's results; LIN_INVALID then
+     * means that they cannot be written, which is reported and counted, and any other failure ends it all. With the status of
+     * a work that failed or was interrupted what it returns is ignored. It adds to seconds and n_incomplete. */
+    lin_status (*take)(void *context, int item, int slot, lin_status status, lin_error *err);
+    lin_inputs inputs;
+    lin_results results;
+    lin_progress progress;
+    int n_done, n_failed, n_incomplete;
+    double seconds; /* of sound, done so far */
+    int n_threads, n_slots;
+    int cores_each; /* that a thread may use inside: more than 1 where there are fewer inputs than cores */
+    /* ---- its own ----------------------------------------------------------------------------------------------------------- */
+    lin_bulk_outcome *outcomes; /* [n_slots] */
+    char *slots, *threads;
+    size_t slot_bytes, thread_bytes;
+};
+
+/* lin_results_fit, and the clock begins. */
+lin_status lin_bulk_begin(lin_bulk *bulk, int lanes, lin_error *err);
+
+/* Room for what each slot and each thread keeps, zeroed. */
+lin_status lin_bulk_threads(lin_bulk *bulk, size_t slot_bytes, size_t thread_bytes, lin_error *err);
+void *lin_bulk_slot(const lin_bulk *bulk, int slot);
+void *lin_bulk_thread(const lin_bulk *bulk, int thread);
+
+/* Does all inputs that are not done, after lin_results_open; closes the results. LIN_STOPPED after an interrupt. */
+lin_status lin_bulk_run(lin_bulk *bulk, lin_error *err);
+
+/* Complains about `status`, or writes the summary. The exit status of the command. */
+int lin_bulk_end(const lin_bulk *bulk, lin_status status, const lin_error *err);
+
+void lin_bulk_free(lin_bulk *bulk);
 
 #endif

@@ -3,7 +3,7 @@
 #include "app/run_command.h"
 
 #include "app/common.h"
-#include "app/guard.h"
+#include "app/inputs.h"
 #include "base/memory.h"
 #include "linnet/find.h"
 
@@ -16,13 +16,6 @@ static lin_status read_options(const lin_command *command, void *values, lin_par
     if (status != LIN_OK || parsed->help) return status;
     if (command->conf_operand && parsed->operands.count > 0) {
         status = lin_options_conf_file(parsed, parsed->operands.items[0], err);
-    }
-    for (int i = 0; command->options[i].type != LIN_OPTION_END; i++) {
-        const lin_option *o = &command->options[i];
-        if (!parsed->old[i]) continue;
-        const char *value = o->under && o->type != LIN_OPTION_FLAG ? "=..." : "";
-        lin_complain("--%s is now --%s%s%s%s; the old name will go in the next version", o->under ? o->name : o->was,
-                     o->under ? o->under : "", o->under ? " " : "", o->name, value);
     }
     if (status == LIN_OK) status = lin_options_finish(parsed, err);
     return status;

@@ -6,7 +6,7 @@
 
 #include "app/commands.h"
 #include "app/common.h"
-#include "app/guard.h"
+#include "app/inputs.h"
 #include "app/model_options.h"
 #include "base/buffer.h"
 #include "base/file.h"

@@ -140,7 +140,7 @@ def gather(linnet, corpus, sets, folder):
     sounds = dict(line.rstrip("\n").split(" ", 1) for line in open(os.path.join(folder, "wav.scp")))
     for result in map(json.loads, done.stdout.splitlines()):
         matrix = os.path.join(folder, "x.npy")
-        subprocess.run([linnet, "features", "--high-hz", "5500", sounds[result["id"]], "-o", matrix], check=True,
+        subprocess.run([linnet, "features", "--fbank", "high-hz=5500", sounds[result["id"]], "-o", matrix], check=True,
                        stderr=subprocess.DEVNULL)
         yield Utterance(result, np.load(matrix).astype(float))
 

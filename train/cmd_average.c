@@ -4,7 +4,7 @@
 
 #include "app/commands.h"
 #include "app/common.h"
-#include "app/guard.h"
+#include "app/inputs.h"
 #include "train/provenance.h"
 #include "base/json.h"
 #include "base/memory.h"

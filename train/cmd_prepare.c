@@ -8,7 +8,6 @@
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/front_options.h"
-#include "app/guard.h"
 #include "app/inputs.h"
 #include "app/lexicon_options.h"
 #include "base/memory.h"

@@ -7,7 +7,7 @@
 
 #include "app/commands.h"
 #include "app/common.h"
-#include "app/guard.h"
+#include "app/inputs.h"
 #include "train/provenance.h"
 #include "app/version.h"
 #include "base/system.h"

@@ -352,12 +352,12 @@ lin_status lin_train_inner_layers(const lin_train_values *v, lin_train_options *
     const lin_numbers *layers = &v->inter_ctc_layers;
     const int every = v->network.condition_every;
     if (layers->count > LIN_TRAIN_INNER)
-        return lin_fail(err, LIN_INVALID, "--inter-ctc-layers has %d layers; at most %d are possible", layers->count,
+        return lin_fail(err, LIN_INVALID, "--set inter-ctc-layers has %d layers; at most %d are possible", layers->count,
                         LIN_TRAIN_INNER);
     for (int i = 0; i < layers->count; i++) {
         o->inner_layers[i] = (int)layers->items[i];
         if (o->inner_layers[i] != layers->items[i])
-            return lin_fail(err, LIN_INVALID, "--inter-ctc-layers has %g, which is not a number of layers", layers->items[i]);
+            return lin_fail(err, LIN_INVALID, "--set inter-ctc-layers has %g, which is not a number of layers", layers->items[i]);
     }
     o->n_inner = layers->count;
     for (int l = every; layers->count == 0 && every && l < v->network.layers && o->n_inner < LIN_TRAIN_INNER; l += every)

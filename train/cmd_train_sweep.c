@@ -8,8 +8,7 @@
 #include <unistd.h>
 
 #include "app/common.h"
-#include "app/guard.h"
-#include "app/options_value.h"
+#include "app/inputs.h"
 #include "base/memory.h"
 #include "base/textfile.h"
 #include "model/model_file.h"
@@ -66,11 +65,6 @@ lin_status lin_sweep_parse(const char *file, char *text, size_t n, lin_sweep_lin
 
 /* ---- the options of a run -------------------------------------------------------------------------------------------------- */
 
-static lin_status set(lin_parsed *p, const char *name, const char *value, lin_error *err)
-{
-    return lin_option_set(p, lin_options_find(p->command, name), name, value, LIN_FROM_COMMAND_LINE, err);
-}
-
 // Of an option that is a whole number or a flag.
 static int whole_value(const lin_parsed *p, const char *name)
 {
@@ -99,9 +93,9 @@ static lin_status run_options(const sweep *s, const lin_sweep_line *of, int seed
     snprintf(number, sizeof number, "%d", seed);
     lin_status status = lin_options_begin(s->all->command, values, p, err);
     if (status == LIN_OK) status = line_options(s, of, p, err);
-    if (status == LIN_OK) status = set(p, "folder", folder, err);
-    if (status == LIN_OK) status = set(p, "resume", resume ? "yes" : "no", err);
-    if (status == LIN_OK) status = set(p, "seed", number, err);
+    if (status == LIN_OK) status = lin_options_set(p, "folder", folder, err);
+    if (status == LIN_OK) status = lin_options_set(p, "resume", resume ? "yes" : "no", err);
+    if (status == LIN_OK) status = lin_options_set(p, "seed", number, err);
     if (status == LIN_OK) status = lin_options_conf(p, s->text, strlen(s->text), s->table, err);
     return status == LIN_OK ? s->complete(p, err) : status;
 }

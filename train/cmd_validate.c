@@ -10,8 +10,7 @@
 
 #include "align/textgrid.h"
 #include "app/commands.h"
-#include "app/corpus.h"
-#include "app/guard.h"
+#include "app/inputs.h"
 #include "app/lexicon_options.h"
 #include "base/memory.h"
 #include "base/textfile.h"
@@ -242,7 +241,7 @@ static lin_status load_beside(lin_validation *d, int index, const char *path, li
         int k;
         status = lin_symbols_add(&names, sound->id, strlen(sound->id), &k, err);
         if (names.n == before) lin_finding_note(d, LIN_FINDING_REPEATED, index, sound->id, "%s", sound->path);
-        if (status == LIN_OK) status = take_beside(d, index, sound, corpus.texts[i], err);
+        if (status == LIN_OK) status = take_beside(d, index, sound, sound->text, err);
     }
     note_paths(d, LIN_FINDING_NO_TEXT, &corpus.no_text);
     note_paths(d, LIN_FINDING_NO_SOUND, &corpus.no_sound);

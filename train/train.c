@@ -119,7 +119,7 @@ static lin_status look(lin_train_run *r, const lin_batches *plan, lin_train_prog
     if (tally.bad == LIN_BAD_LOSS) {
         char labels[96] = "";
         if (it->n_labels > MANY_LABELS)
-            snprintf(labels, sizeof labels, ", or there is too little memory for its %d labels (--max-frames)", it->n_labels);
+            snprintf(labels, sizeof labels, ", or there is too little memory for its %d labels (--set max-frames)", it->n_labels);
         return lin_fail(
             err, LIN_NUMERIC,
             "epoch %lld, step %lld: the loss of utterance %s in %s%s is not finite; lower the learning rate or check its sound%s",
@@ -390,7 +390,7 @@ static lin_status check_warmup(lin_train_run *r, lin_error *err)
     lin_batches_free(&plan);
     if (2LL * o->warmup_steps > steps)
         note(r,
-             "the learning rate rises for %d steps (--warmup-steps), more than half of the run, which has about %lld in %d "
+             "the learning rate rises for %d steps (--set warmup-steps), more than half of the run, which has about %lld in %d "
              "epoch%s",
              o->warmup_steps, steps, o->epochs, o->epochs == 1 ? "" : "s");
     return LIN_OK;
@@ -541,7 +541,7 @@ static lin_status load(lin_train_run *r, lin_error *err)
                         c->seed, o->seed);
     if (*data_difference(r, c, other, sizeof other) && !o->new_data)
         return lin_fail(err, LIN_MISMATCH,
-                        "%s/checkpoint.safetensors is of a run %s; resume with the caches and --max-frames of that run, or "
+                        "%s/checkpoint.safetensors is of a run %s; resume with the caches and --set max-frames of that run, or "
                         "accept others with --new-data", o->folder, other);
     if (*other && c->batch) note(r, "the run goes on %s; epoch %lld starts again from its first batch", other, c->epoch + 1);
     else if (*other) note(r, "the run goes on %s", other);

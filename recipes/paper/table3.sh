@@ -77,7 +77,7 @@ network() {
     lstm) network=("${lstm[@]}" --direction causal) rates=$grid_lstm ;;
     linear) network=("${transformer[@]}" "${whole[@]}") ;;
     softmax|softmax-naive) network=("${transformer[@]}" "${whole[@]}" --attention "$1") ;;
-    lsh-[1-9]|lsh-1[0-6]) network=("${transformer[@]}" "${whole[@]}" --attention lsh --lsh-rounds "${1#lsh-}") ;;
+    lsh-[1-9]|lsh-1[0-6]) network=("${transformer[@]}" "${whole[@]}" --attention lsh --set "lsh-rounds=${1#lsh-}") ;;
     poly2|random) network=("${transformer[@]}" "${whole[@]}" --set feature-map="$1") ;;
     softmax-causal) network=("${transformer[@]}" "${forwards[@]}" --attention softmax) ;;
     causal-[0-9]|causal-[1-5][0-9]|causal-6[0-4]) network=("${transformer[@]}" "${forwards[@]}" --ahead "${1#causal-}") ;;

@@ -179,7 +179,8 @@ START_TEST(the_id_knows_options_lexicon_and_language_model)
         values v;
         lin_parsed parsed;
         lin_decoding d;
-        static const char *const more[8] = {"", "--phrase bad", "", "", "--bonus 2", "--beam 77", "--no-unknown", "--n-best 4"};
+        static const char *const more[8] = {"",          "--phrase bad", "", "", "--tune bonus=2", "--beam 77", "--no-unknown",
+                                            "--n-best 4"};
         snprintf(line, sizeof line, "--words --lexicon %s %s%s %s", i == 2 ? other : dict, i == 3 ? "--no-lm" : "--lm ",
                  i == 3 ? "" : arpa, more[i]);
         ck_assert_int_eq(parse(&parsed, &v, line), 0);

@@ -209,7 +209,6 @@ refused "--microphone and --from" 2 "exclude each other" listen --microphone 1 -
 refused "--device as a microphone" 2 "for the microphone use --microphone 'USB'" listen --device USB --from x.wav
 refused "--device as a processor" 1 "cannot open x.wav" listen --device cpu --from x.wav
 hasnt "--device as a processor: no advice" "$err" "--microphone"
-refused "--network" 1 "--network is now --device" listen --network cpu --from x.wav
 refused "--raw alone" 2 "--from is missing" listen --raw
 refused "--channel each" 2 "one channel" listen --channel each --from "$speech"
 refused "--rate" 2 "--rate must be 0 or between 4000 and 192000, not 100" listen --rate 100

@@ -26,7 +26,7 @@ static const lin_option options[] = {
      .help = "A number"},
     {.name = "choice", .type = LIN_OPTION_CHOICE, .at = offsetof(values, choice), .text = "two", .choices = "one|two|three",
      .help = "One"},
-    {.name = "number", .was = "figure", .type = LIN_OPTION_DOUBLE, .at = offsetof(values, number), .text = "0.5", .min = 0,
+    {.name = "number", .type = LIN_OPTION_DOUBLE, .at = offsetof(values, number), .text = "0.5", .min = 0,
      .max = 1e9, .help = "Real"},
     {.name = "text", .letter = 't', .type = LIN_OPTION_STRING, .at = offsetof(values, text),
      .help = "It's \"a\" -text [x]: .dot"},
@@ -76,20 +76,6 @@ static void teardown(void)
     lin_options_free(&p);
     ck_assert_uint_eq(lin_memory_live(), 0);
 }
-
-START_TEST(old_name)
-{
-    const int row = lin_options_find(&command, "number");
-    ck_assert_int_eq(parse("--number 7 x"), LIN_OK);
-    ck_assert(v.number == 7 && !p.old[row]);
-    ck_assert_int_eq(parse("--figure=8 x"), LIN_OK);
-    ck_assert(v.number == 8 && p.old[row]);
-    ck_assert_int_eq(conf("figure = 9\n"), LIN_OK);
-    ck_assert(v.number == 9 && p.old[row]);
-    ck_assert_int_eq(conf("number = 9\n"), LIN_OK);
-    ck_assert(!p.old[row]);
-}
-END_TEST
 
 START_TEST(defaults)
 {
@@ -373,7 +359,7 @@ START_TEST(nearest)
 }
 END_TEST
 
-// Before a command runs, its marked options are compared with the inputs (app/guard.h): every option that writes must be marked.
+// Before a command runs, its marked options are compared with the inputs (app/inputs.h): every option that writes must be marked.
 START_TEST(options_that_write_are_marked)
 {
     static const char *const writing[] = {"output", "output-dir", "save", "save-state", "html", "oov"};
@@ -396,12 +382,10 @@ START_TEST(settings)
 {
     ck_assert_int_eq(parse("--set few=1,-2,3,deep,wide=5 x"), LIN_OK);
     ck_assert(v.deep == 1 && v.wide == 5 && v.few.count == 3 && v.few.items[1] == -2);
-    ck_assert(!p.old[lin_options_find(&command, "wide")]);
     ck_assert_int_eq(parse("--set=deep --set no-deep,wide=-1"), LIN_OK);
     ck_assert(v.deep == 0 && v.wide == -1);
-    ck_assert_int_eq(parse("--wide 2 --deep"), LIN_OK);
-    ck_assert(v.wide == 2 && v.deep == 1);
-    ck_assert(p.old[lin_options_find(&command, "wide")]);
+    ck_assert_int_eq(parse("--wide 2"), LIN_INVALID);
+    ck_assert_str_eq(err.message, "unknown option --wide; it is a value of --set");
     ck_assert_int_eq(parse("--set help"), LIN_OK);
     ck_assert(p.help == LIN_HELP_SETTINGS && strcmp(p.settings, "set") == 0);
     ck_assert_int_eq(conf("wide = 3\nset = deep,few=2\n"), LIN_OK);
@@ -411,7 +395,7 @@ START_TEST(settings)
 }
 END_TEST
 
-TEST_MAIN_WITH(NULL, teardown, "app/options", TEST(old_name), TEST(defaults), TEST(all_forms),
+TEST_MAIN_WITH(NULL, teardown, "app/options", TEST(defaults), TEST(all_forms),
                TESTS(mistakes, 0, (int)(sizeof wrong / sizeof *wrong)), TEST(completeness), TEST(conf_values),
                TEST(conf_and_command_line), TESTS(conf_mistakes, 0, (int)(sizeof wrong_conf / sizeof *wrong_conf)),
                TEST(conf_limits), TEST(text_reads_back), TEST(failing_memory), TEST(help_names_every_option),

@@ -2,7 +2,7 @@
 . tests/app/common.sh
 
 "$TOKENS" "$tmp/set.lds" 7 7 20 && "$TOKENS" "$tmp/dev.lds" 7 7 5 && "$TOKENS" "$tmp/other.lds" 9 9 5 || { fail "sets of tokens"; finish; }
-small="--layers 1 --heads 2 --set head-width=8,feedforward=16 --epochs 3 --lr 0.01 --threads 1"
+small="--layers 1 --set heads=2,head-width=8,feedforward=16 --epochs 3 --lr 0.01 --threads 1"
 network="--positions sinusoid $small"
 
 run info "$tmp/set.lds"

@@ -1,5 +1,5 @@
 // app/turns.c: turns of several speakers in the order of time; short pauses, interruptions, phones without words, no speech.
-#include "app/turns.h"
+#include "app/results.h"
 
 #include "base/memory.h"
 #include "tests/lexicon/support.h"

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "app/bulk.h"
+#include "app/results.h"
 #include "app/commands.h"
 #include "app/decoding_options.h"
 #include "base/memory.h"

@@ -5,7 +5,7 @@
 
 #include "app/commands.h"
 #include "app/common.h"
-#include "app/guard.h"
+#include "app/inputs.h"
 #include "app/lexicon_options.h"
 #include "train/learn/g2p_learn.h"
 #include "lexicon/g2p_rules.h"

@@ -1,0 +1,229 @@
+// app/inputs.c: names of results below --output-dir: folders are mirrored, no name leaves the output folder, two results with the
+// same name are refused; which text belongs to which sound, in folders and beside files; every allocation failing.
+#include "app/inputs.h"
+
+#include <sys/stat.h>
+
+#include "app/common.h"
+#include "base/memory.h"
+#include "tests/lexicon/support.h"
+
+static lin_inputs inputs;
+
+static void teardown(void) { lin_inputs_free(&inputs); }
+
+static void add(const char *const *paths, int n)
+{
+    lin_error err = {0};
+    const lin_list list = {(const char **)(size_t)paths, n};
+    ck_assert_msg(lin_inputs_add_paths(&inputs, &list, &err) == LIN_OK, "%s", err.message);
+}
+
+static void names_are(const char *const *paths, const char *const *names, int n)
+{
+    lin_error err = {0};
+    add(paths, n);
+    ck_assert_msg(lin_inputs_name_results(&inputs, NULL, &err) == LIN_OK, "%s", err.message);
+    for (int i = 0; i < n; i++) {
+        ck_assert_msg(strcmp(inputs.items[i].name, names[i]) == 0, "%s is called '%s', not '%s'", paths[i], inputs.items[i].name,
+                      names[i]);
+    }
+    lin_inputs_free(&inputs);
+}
+
+START_TEST(folders_are_mirrored)
+{
+    names_are((const char *[]){"a/my talk.wav"}, (const char *[]){"my talk"}, 1);
+    names_are((const char *[]){"x/a.wav", "y/a.wav"}, (const char *[]){"x/a", "y/a"}, 2);
+    names_are((const char *[]){"x/a.wav", "x/b.c.wav"}, (const char *[]){"a", "b.c"}, 2);
+    names_are((const char *[]){"a.wav", "x/y/b.wav"}, (const char *[]){"a", "x/y/b"}, 2);
+    names_are((const char *[]){"/p/x/a", "/p/xx/a", "/p/x/b/c"}, (const char *[]){"x/a", "xx/a", "x/b/c"}, 3);
+    names_are((const char *[]){"/x/a.wav", "/y/a.wav"}, (const char *[]){"x/a", "y/a"}, 2);
+    names_are((const char *[]){"x/../y/./a.wav", "y//b.wav"}, (const char *[]){"a", "b"}, 2);
+    names_are((const char *[]){"/../../a.wav", "/..//b.wav"}, (const char *[]){"a", "b"}, 2);
+    names_are((const char *[]){"x/.hidden", "x/.h.wav"}, (const char *[]){".hidden", ".h"}, 2);
+    names_are((const char *[]){"-", "x/a.wav"}, (const char *[]){"stdin", "a"}, 2);
+    names_are((const char *[]){"-", "/"}, (const char *[]){"stdin", "_"}, 2);
+}
+END_TEST
+
+// Parts of a list have the names of the whole.
+START_TEST(names_below_a_root)
+{
+    lin_error err = {0};
+    add((const char *[]){"/p/x/a.wav", "/p/x/b/c.wav"}, 2);
+    ck_assert_msg(lin_inputs_name_results(&inputs, "/p//y/../", &err) == LIN_OK, "%s", err.message);
+    ck_assert_str_eq(inputs.items[0].name, "x/a");
+    ck_assert_str_eq(inputs.items[1].name, "x/b/c");
+    lin_inputs_free(&inputs);
+    add((const char *[]){"/p/x/a.wav"}, 1);
+    ck_assert_msg(lin_inputs_name_results(&inputs, "/", &err) == LIN_OK, "%s", err.message);
+    ck_assert_str_eq(inputs.items[0].name, "p/x/a");
+    lin_inputs_free(&inputs);
+    add((const char *[]){"x/a.wav", "-"}, 2);
+    ck_assert_msg(lin_inputs_name_results(&inputs, ".", &err) == LIN_OK, "%s", err.message);
+    ck_assert_str_eq(inputs.items[0].name, "x/a");
+    ck_assert_str_eq(inputs.items[1].name, "stdin");
+    lin_inputs_free(&inputs);
+    add((const char *[]){"/p/x/a.wav", "/pp/b.wav"}, 2);
+    ck_assert_int_eq(lin_inputs_name_results(&inputs, "/p", &err), LIN_INVALID);
+    ck_assert_ptr_nonnull(strstr(err.message, "/pp/b.wav is outside the --input-root /p"));
+}
+END_TEST
+
+START_TEST(given_names_and_ids)
+{
+    lin_error err = {0};
+    char folder[128], list[256];
+    test_folder(folder, sizeof folder);
+    snprintf(list, sizeof list, "%s/list", folder);
+    const char *text = "x/a.wav\ny/a.wav\n../../etc/b.wav\n";
+    test_write_file(list, text, strlen(text));
+    ck_assert_int_eq(lin_inputs_add_named(&inputs, "/far/away.wav", "anna/one", &err), LIN_OK);
+    const lin_data_values data = {.data = list};
+    ck_assert_msg(lin_inputs_add_data(&inputs, &data, &(lin_part){0, INFINITY}, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(lin_inputs_name_results(&inputs, NULL, &err) == LIN_OK && lin_inputs_check_names(&inputs, &err) == LIN_OK, "%s",
+                  err.message);
+    ck_assert_int_eq(inputs.n, 4);
+    ck_assert_str_eq(inputs.items[0].name, "anna/one");
+    ck_assert_str_eq(inputs.items[1].name, "x/a");
+    ck_assert_str_eq(inputs.items[2].name, "y/a");
+    ck_assert_str_eq(inputs.items[3].name, "b");
+    test_folder_remove(folder);
+}
+END_TEST
+
+START_TEST(one_name_twice)
+{
+    lin_error err = {0};
+    add((const char *[]){"x/a.wav", "y/b.wav", "x/a.flac"}, 3);
+    ck_assert_int_eq(lin_inputs_name_results(&inputs, NULL, &err), LIN_OK);
+    ck_assert_int_eq(lin_inputs_check_names(&inputs, &err), LIN_INVALID);
+    ck_assert_msg(strstr(err.message, "would have the same result x/a") && strstr(err.message, "x/a.wav and x/a.flac") &&
+                      strstr(err.message, "rename one"), "%s", err.message);
+    lin_inputs_free(&inputs);
+    add((const char *[]){"a.wav", "a.wav"}, 2);
+    ck_assert_int_eq(lin_inputs_name_results(&inputs, NULL, &err), LIN_OK);
+    ck_assert_int_eq(lin_inputs_check_names(&inputs, &err), LIN_INVALID);
+    ck_assert_ptr_nonnull(strstr(err.message, "a.wav is given twice"));
+}
+END_TEST
+
+START_TEST(every_allocation_may_fail)
+{
+    const unsigned long live = lin_memory_live();
+    for (unsigned long k = 1;; k++) {
+        add((const char *[]){"x/a.wav", "y/b.wav", "-"}, 3);
+        lin_memory_fail_at(k);
+        lin_status status = lin_inputs_name_results(&inputs, NULL, NULL);
+        if (status == LIN_OK) status = lin_inputs_check_names(&inputs, NULL);
+        lin_memory_fail_at(0);
+        lin_inputs_free(&inputs);
+        ck_assert_uint_eq(lin_memory_live(), live);
+        if (status == LIN_OK) break;
+        ck_assert_int_eq(status, LIN_NO_MEMORY);
+    }
+}
+END_TEST
+
+START_TEST(folders_are_made)
+{
+    lin_error err = {0};
+    char folder[128], path[256];
+    test_folder(folder, sizeof folder);
+    snprintf(path, sizeof path, "%s/a/b/c.txt", folder);
+    ck_assert_msg(lin_make_folders_of(path, &err) == LIN_OK, "%s", err.message);
+    test_write_file(path, "x", 1);
+    ck_assert_int_eq(lin_make_folders_of(path, &err), LIN_OK);
+    ck_assert_int_eq(lin_make_folders_of("c.txt", &err), LIN_OK);
+    ck_assert_int_eq(lin_make_folders_of("/c.txt", &err), LIN_OK);
+    snprintf(path, sizeof path, "%s/a/b/c.txt/d/e.txt", folder);
+    ck_assert_int_eq(lin_make_folders_of(path, &err), LIN_IO);
+    ck_assert_ptr_nonnull(strstr(err.message, "cannot create the folder"));
+    test_folder_remove(folder);
+}
+END_TEST
+
+/* ---- sounds with texts beside them ----------------------------------------------------------------------------------------- */
+
+static char place[128];
+
+static void touch(const char *name)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", place, name);
+    test_write_file(path, "x", 1);
+}
+
+static const char *below(const char *name)
+{
+    static char paths[4][256];
+    static int next;
+    char *path = paths[next++ % 4];
+    snprintf(path, 256, "%s/%s", place, name);
+    return path;
+}
+
+// The gathered utterances: "id<text>speaker" of each, without the place.
+static const char *gathered(const lin_inputs *in)
+{
+    static char out[1024];
+    out[0] = 0;
+    for (int i = 0; i < in->n; i++) {
+        const size_t used = strlen(out);
+        ck_assert_int_eq(strncmp(in->items[i].text, place, strlen(place)), 0);
+        snprintf(out + used, sizeof out - used, "%s%s<%s>%s", i ? " " : "", in->items[i].id,
+                 in->items[i].text + strlen(place) + 1, in->items[i].speaker);
+    }
+    return out;
+}
+
+static lin_status gather_once(const char **operands)
+{
+    lin_inputs in = {0};
+    lin_corpus c = {0};
+    lin_status status = lin_corpus_gather(&c, &in, &(lin_list){operands, 1}, NULL, NULL);
+    lin_corpus_free(&c);
+    lin_inputs_free(&in);
+    return status;
+}
+
+START_TEST(names_tell_what_belongs_together)
+{
+    test_folder(place, sizeof place);
+    mkdir(below("s"), 0777);
+    static const char *const files[] = {"s/a.wav",    "s/a.txt",   "s/a.TextGrid", "s/a-b.wav", "s/a-b.LAB",
+                                        "s/a.b.flac", "s/a.b.txt", "s/a.b.lab",    "s/aa.mp3",  "s/lost.txt",
+                                        "s/mute.ogg", "s/a.html",  "b.wav",        "b.TEXTGRID"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) touch(files[i]);
+    const char *operands[] = {place, NULL, NULL};
+    lin_inputs in = {0};
+    lin_corpus c = {0};
+    OK(lin_corpus_gather(&c, &in, &(lin_list){operands, 1}, NULL, &err));
+    ck_assert_str_eq(gathered(&in), "b<b.TEXTGRID> s/a-b<s/a-b.LAB>s s/a.b<s/a.b.lab>s s/a<s/a.txt>s");
+    ck_assert(c.without_text == 2 && c.without_sound == 1); // aa, mute; lost
+    ck_assert_str_eq(c.no_text.data, below("s/aa.mp3"));
+    ck_assert_str_eq(c.no_text.data + strlen(c.no_text.data) + 1, below("s/mute.ogg"));
+    lin_corpus_free(&c);
+    lin_inputs_free(&in);
+    OK(lin_corpus_gather(&c, &in, &(lin_list){operands, 1}, below("s"), &err));
+    ck_assert_str_eq(gathered(&in), "b<b.TEXTGRID>");
+    lin_corpus_free(&c);
+    lin_inputs_free(&in);
+    operands[0] = below("s/a.wav"), operands[1] = below("s/a.txt"), operands[2] = below("s/mute.ogg");
+    OK(lin_corpus_gather(&c, &in, &(lin_list){operands, 3}, NULL, &err));
+    ck_assert_str_eq(gathered(&in), "a<s/a.txt>");
+    ck_assert(c.without_text == 1 && c.without_sound == 0);
+    lin_corpus_free(&c);
+    lin_inputs_free(&in);
+    operands[0] = place;
+    FAIL_EVERY_ALLOCATION(gather_once(operands), (void)0);
+    ck_assert(lin_corpus_is_textgrid("x.textgrid") && !lin_corpus_is_textgrid("x.lab") && !lin_corpus_is_sound(".wav"));
+    ck_assert(lin_corpus_is_sound("a/b.M4A") && !lin_corpus_is_sound("wav") && lin_corpus_is_text("x.Lab"));
+    test_folder_remove(place);
+}
+END_TEST
+
+TEST_MAIN_WITH(NULL, teardown, "app/inputs", TEST(folders_are_mirrored), TEST(names_below_a_root), TEST(given_names_and_ids),
+               TEST(one_name_twice), TEST(every_allocation_may_fail), TEST(folders_are_made),
+               TEST(names_tell_what_belongs_together))
