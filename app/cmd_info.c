@@ -400,7 +400,7 @@ static void put_state(report *r, const lin_state_about *a)
     put_fingerprint(r, a->model);
     put_number(r, "seconds", "sound", (double)a->samples / a->rate_hz, 3, " s");
     put_number(r, "decoded_seconds", "decoded", (double)a->rows * a->row_seconds, 3, " s");
-    put_text(r, "search", "by", lin_search_name(a->kind));
+    put_text(r, "search", "by", lin_search_name((lin_search_kind)a->kind));
     if (r->json) {
         put_integer(r, "samples", "", a->samples, "");
         put_integer(r, "rate_hz", "", a->rate_hz, "");

@@ -209,10 +209,11 @@ static lin_status save(lin_file_session *s, const lin_source *source, lin_error 
                                    .frames = lin_lane_frames(s->lanes[0].network),
                                    .rows = lin_lane_rows(s->lanes[0].network),
                                    .row_seconds = s->r->row_seconds,
-                                   .kind = search->kind,
+                                   .kind = (int32_t)search->kind,
                                    .search = search->id,
                                    .resets = lin_utterances_ends(first)->endpoints,
-                                   .resets_from_s = lin_utterances_ends(first)->from_s};
+                                   .resets_from_s = lin_utterances_ends(first)->from_s,
+                                   .rules = lin_utterances_ends(first)->rules};
     const lin_state_sizes sizes = {.front = lin_source_state_bytes(source),
                                    .decoder = lin_search_bytes(search),
                                    .image = lin_stream_image_bytes(lin_lane_stream(s->lanes[0].network))};
@@ -478,7 +479,7 @@ static lin_status open_source(lin_file_session *s, lin_source **source, int *liv
     }
     if (status != LIN_OK || !from) return status;
     status = check_fit(s, *source, err);
-    return status == LIN_OK ? lin_source_load(*source, lin_state_front(from), from->sizes.front, err) : status;
+    return status == LIN_OK ? lin_source_load(*source, lin_state_front(from), (size_t)from->sizes.front, err) : status;
 }
 
 static void report_on(lin_file_session *s, const lin_source *source, lin_file_report *report)

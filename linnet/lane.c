@@ -257,18 +257,15 @@ lin_status lin_lane_finish(lin_lane *l, lin_worker *worker, lin_utterances *u, l
 
 lin_status lin_lane_save(const lin_lane *l, lin_utterances *u, lin_state *state, int i, lin_error *err)
 {
-    lin_status status = lin_stream_save(l->stream, lin_state_image(state, i), state->sizes.image, err);
+    lin_status status = lin_stream_save(l->stream, lin_state_image(state, i), (size_t)state->sizes.image, err);
+    lin_state_lane *lane = lin_state_lane_of(state, i);
     const float *frames;
     int n;
-    int64_t first;
-    if (lin_utterances_frames(u, &frames, &n, &first)) {
-        unsigned char *to = lin_state_frames(state, i);
-        memcpy(to, &first, sizeof first);
-        if (n) memcpy(to + sizeof first, frames, (size_t)n * (size_t)l->width * sizeof *frames);
-    }
-    memcpy(lin_state_decoder(state, i), lin_utterances_decoder(u), state->sizes.decoder);
+    if (!lin_utterances_frames(u, &frames, &n, &lane->first_row)) lane->first_row = -1;
+    else if (n) memcpy(lin_state_frames(state, i), frames, (size_t)n * (size_t)l->width * sizeof *frames);
+    memcpy(lin_state_decoder(state, i), lin_utterances_decoder(u), (size_t)state->sizes.decoder);
     lin_state_put_endpoint(state, i, lin_utterances_endpoint(u));
-    if (i < 32) state->about.early |= (uint32_t)lin_utterances_early(u) << i;
+    lane->early = lin_utterances_early(u);
     return status;
 }
 
@@ -278,20 +275,17 @@ size_t lin_lane_frames_bytes(const lin_lane *l, const lin_utterances *u)
     int n;
     int64_t first;
     if (!lin_utterances_frames(u, &frames, &n, &first)) return 0;
-    return sizeof first + (size_t)n * (size_t)l->width * sizeof *frames;
+    return (size_t)n * (size_t)l->width * sizeof *frames;
 }
 
 // Those of the utterance, for a second pass.
 static lin_status load_frames(const lin_lane *l, lin_utterances *u, const lin_state *state, int i, lin_error *err)
 {
-    const size_t frame = (size_t)l->width * sizeof(float), bytes = state->sizes.frames;
-    const unsigned char *from = lin_state_frames(state, i);
-    int64_t first;
-    if (!bytes) return LIN_OK;
-    memcpy(&first, from, sizeof first);
-    if ((bytes - sizeof first) % frame) return lin_fail(err, LIN_FORMAT, "its parts contradict each other");
-    const float *frames = (const float *)(const void *)(from + sizeof first);
-    return lin_utterances_set_frames(u, frames, (int64_t)((bytes - sizeof first) / frame), first, err);
+    const size_t frame = (size_t)l->width * sizeof(float), bytes = (size_t)state->sizes.frames;
+    const int64_t first = lin_state_lane_of(state, i)->first_row;
+    if (first == -1) return LIN_OK;
+    if (bytes % frame) return lin_fail(err, LIN_FORMAT, "its parts contradict each other");
+    return lin_utterances_set_frames(u, lin_state_frames(state, i), (int64_t)(bytes / frame), first, err);
 }
 
 // With the network's stream, which was loaded, behind so many frames and rows; was_reset: the network may have been reset since
@@ -314,11 +308,11 @@ lin_status lin_lane_load(lin_lane *l, lin_utterances *u, const lin_state *state,
 {
     const lin_state_about *about = &state->about;
     lin_endpoint endpoint = *lin_utterances_endpoint(u);
-    lin_status status = lin_stream_load(l->stream, lin_state_image(state, i), state->sizes.image, err);
+    lin_status status = lin_stream_load(l->stream, lin_state_image(state, i), (size_t)state->sizes.image, err);
     if (status == LIN_OK) status = lin_state_get_decoder(state, i, lin_utterances_search(u), lin_utterances_decoder(u), err);
     if (status == LIN_OK && ends) status = lin_state_get_endpoint(state, i, ends, &endpoint, err);
     if (status == LIN_OK) status = go_on(l, about->frames, about->rows, about->resets, err);
     if (status != LIN_OK) return status;
-    lin_utterances_go_on(u, about->rows, i < 32 && about->early >> i & 1, &endpoint);
+    lin_utterances_go_on(u, about->rows, lin_state_lane_of(state, i)->early != 0, &endpoint);
     return load_frames(l, u, state, i, err);
 }

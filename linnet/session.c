@@ -224,10 +224,11 @@ static lin_status save(lin_session *s, lin_state *state, lin_error *err)
                                    .frames = lin_lane_frames(s->lane) - waiting,
                                    .rows = lin_lane_rows(s->lane),
                                    .row_seconds = s->r->row_seconds,
-                                   .kind = search->kind,
+                                   .kind = (int32_t)search->kind,
                                    .search = search->id,
                                    .resets = 1,
-                                   .resets_from_s = resets_from(s)};
+                                   .resets_from_s = resets_from(s),
+                                   .rules = s->options.rules};
     const lin_state_sizes sizes = {.front = sizeof(front_counts) + frames + lin_extractor_state_bytes(s->features),
                                    .decoder = lin_search_bytes(search),
                                    .image = lin_stream_image_bytes(lin_lane_stream(s->lane)),
@@ -272,7 +273,7 @@ static lin_status check_fit(const lin_session *s, const lin_state_about *about, 
 static lin_status load_front(lin_session *s, const lin_state *state, front_counts *counts, const float **waiting, lin_error *err)
 {
     const unsigned char *from = lin_state_front(state);
-    const size_t n = state->sizes.front, frame = (size_t)s->r->fbank.mel_bins * sizeof(float);
+    const size_t n = (size_t)state->sizes.front, frame = (size_t)s->r->fbank.mel_bins * sizeof(float);
     *counts = (front_counts){-1, -1};
     if (n >= sizeof *counts) memcpy(counts, from, sizeof *counts);
     if (counts->waiting < 0 || counts->given < 0 || (uint64_t)counts->waiting > (n - sizeof *counts) / frame)

@@ -6,7 +6,7 @@ gold=$PWD/tests/golden/formats
 
 # ---- older formats ---------------------------------------------------------------------------------------------------------------
 
-for f in set.lfc model.safetensors half.safetensors checkpoint.safetensors stream.state; do
+for f in set.lfc model.safetensors half.safetensors checkpoint.safetensors; do
     run info "$gold/$f"
     is "an older $f: status" 0 "$status"
     case $f in *.safetensors) has "$f: what its checksum covers" "$out" "checksum:         of network and weights only" ;; esac
@@ -54,7 +54,9 @@ damaged "a model" "$tmp/run/best.safetensors" "$(size "$tmp/run/best.safetensors
 damaged "a checkpoint" "$tmp/run/checkpoint.safetensors" "$(size "$tmp/run/checkpoint.safetensors")" \
     "the checkpoint is damaged; use an older copy" info "$tmp/bad.safetensors"
 damaged "a language model" "$gold/words.lm" "$(size "$gold/words.lm")" "make it again from its ARPA file" ngram info "$tmp/bad.lm"
-damaged "a state" "$gold/stream.state" "$(size "$gold/stream.state")" "use an older state" info "$tmp/bad.state"
+"$SOUND" "$tmp/x.wav" seconds=1 seed=3
+ok "a state" "$LINNET" transcribe -q -m "$tmp/run/best.safetensors" -o "$tmp/x.txt" --save-state "$tmp/s.state" "$tmp/x.wav"
+damaged "a state" "$tmp/s.state" "$(size "$tmp/s.state")" "use an older state" info "$tmp/bad.state"
 cp -r "$tmp/run" "$tmp/torn"
 flip "$tmp/torn/checkpoint.safetensors" $(($(size "$tmp/torn/checkpoint.safetensors") - 9)) 6
 refused "--resume from a damaged checkpoint" 1 "the checkpoint is damaged; use an older copy" \

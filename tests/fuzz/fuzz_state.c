@@ -13,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { HEADER = 120, SUM_AT = 112, SIZE_AT = 16 };
+enum { HEADER = 184, SUM_AT = 24, SIZE_AT = 16 };
 
 static void try_state(const uint8_t *data, size_t size)
 {
@@ -24,10 +24,10 @@ static void try_state(const uint8_t *data, size_t size)
     for (int l = 0; status == LIN_OK && l < state.about.lanes; l++) {
         lin_greedy greedy;
         const lin_search search = lin_search_greedy(40);
-        const uint64_t sum = lin_hash(lin_state_front(&state), state.sizes.front, 0) +
-                             lin_hash(lin_state_decoder(&state, l), state.sizes.decoder, 0) +
-                             lin_hash(lin_state_image(&state, l), state.sizes.image, 0) +
-                             lin_hash(lin_state_frames(&state, l), state.sizes.frames, 0);
+        const uint64_t sum = lin_hash(lin_state_front(&state), (size_t)state.sizes.front, 0) +
+                             lin_hash(lin_state_decoder(&state, l), (size_t)state.sizes.decoder, 0) +
+                             lin_hash(lin_state_image(&state, l), (size_t)state.sizes.image, 0) +
+                             lin_hash(lin_state_frames(&state, l), (size_t)state.sizes.frames, 0);
         if (lin_state_get_decoder(&state, l, &search, &greedy, &err) == LIN_OK && (greedy.label >= 40 || sum == 0)) abort();
     }
     lin_state_free(&state);
