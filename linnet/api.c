@@ -793,7 +793,7 @@ linnet_status linnet_decode_rows(linnet_model *model, const float *rows, size_t 
                                  linnet_result **result, linnet_error *err)
 {
     lin_decoding decoding;
-    lin_utterances *u = NULL;
+    lin_utterances u;
     linnet_result *r = NULL;
     int taken, reset;
     *result = NULL;
@@ -802,15 +802,15 @@ linnet_status linnet_decode_rows(linnet_model *model, const float *rows, size_t 
     LIN_TRY(lin_rows_check(rows, (int64_t)n, model->r.V, 0, err));
     LIN_TRY(lin_api_decoding(model, decoder, &decoding, err));
     LIN_TRY(lin_api_result_create(model, &r, err));
-    lin_status status = lin_utterances_create(&model->r, &(lin_utterances_options){.decoding = &decoding}, NULL, &u, err);
+    lin_status status = lin_utterances_open(&u, &model->r, &(lin_utterances_options){.decoding = &decoding}, NULL, err);
     if (status == LIN_OK) {
-        lin_utterances_begin(u, &r->result);
-        status = lin_utterances_push(u, rows, (int)n, NULL, &taken, &reset, err);
+        lin_utterances_begin(&u, &r->result);
+        status = lin_utterances_push(&u, rows, (int)n, NULL, &taken, &reset, err);
     }
-    if (status == LIN_OK) status = lin_utterances_finish(u, err);
+    if (status == LIN_OK) status = lin_utterances_finish(&u, err);
     r->result.seconds = (double)n * model->r.row_seconds;
     if (status == LIN_OK) status = lin_api_result_update(r, 1, err);
-    lin_utterances_destroy(u);
+    lin_utterances_close(&u);
     if (status == LIN_OK) *result = r;
     else linnet_result_destroy(r);
     return status;

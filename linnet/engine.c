@@ -495,11 +495,11 @@ static lin_status make_sessions(lin_engine *e, lin_error *err)
         how.beside = p->shard->fbank;
         how.pass = p->shard->second;
         status = lin_session_create(e->recognizer, &how, &sink, &p->session, err);
-        if (status == LIN_OK) status = lin_utterances_reserve(p->session->utterances, e->most_rows, err);
+        if (status == LIN_OK) status = lin_utterances_reserve(&p->session->utterances, e->most_rows, err);
     }
     if (status != LIN_OK) return status;
     const lin_session *first = e->places[0].session;
-    e->bytes_each += sizeof *first + lin_lane_bytes(first->lane) + lin_utterances_bytes(first->utterances);
+    e->bytes_each += sizeof *first + lin_lane_bytes(first->lane) + lin_utterances_bytes(&first->utterances);
     return LIN_OK;
 }
 

@@ -81,7 +81,7 @@ typedef struct lin_engine_options {
     int reset_at_endpoint; /* the network forgets the past behind each; else it is carried on */
     const lin_decoding *decoding; /* how rows become phones or words; must outlive the engine, its context too. NULL: greedy */
     int views;          /* each change of an utterance is shown, after every tick */
-    /* Of a second pass over each utterance that has ended (linnet/second_pass.h), by the thread of its shard, whose other streams
+    /* Of a second pass over each utterance that has ended (linnet/utterances.h), by the thread of its shard, whose other streams
      * wait meanwhile; the stream takes sound. Needs views. On a GPU, frames are then made on the host. NULL: none. */
     const lin_recognizer *second;
     int saves;          /* streams can be saved and loaded: on a GPU, frames are then made on the host */

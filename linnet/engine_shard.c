@@ -116,7 +116,7 @@ static lin_status decode_rows(lin_shard *s, lin_place *p, const float *logp, int
     lin_session *session = p->session;
     const int64_t first = lin_lane_rows(session->lane), given = lin_lane_frames(session->lane);
     int reset;
-    const lin_status status = lin_lane_take(session->lane, session->utterances, logp, rows, counted, &reset, err);
+    const lin_status status = lin_lane_take(session->lane, &session->utterances, logp, rows, counted, &reset, err);
     if (status != LIN_OK) return status;
     p->restart |= reset;
     for (int i = 0; i < *counted; i++) s->times[i] = row_time(s->engine, p, first + i, given);
@@ -131,7 +131,7 @@ static lin_status add_phones(lin_shard *s, lin_place *p, const lin_phone *phones
     const int64_t first = lin_lane_rows(session->lane), given = lin_lane_frames(session->lane);
     for (int i = 0; i < n; i++)
         s->phones[i] = (lin_path_phone){phones[i].label, phones[i].confidence, phones[i].start, phones[i].end};
-    lin_status status = lin_utterances_add(session->utterances, s->phones, n, rows, err);
+    lin_status status = lin_utterances_add(&session->utterances, s->phones, n, rows, err);
     if (status != LIN_OK) return status;
     lin_lane_pass(session->lane, rows);
     for (int i = 0; i < rows; i++) s->times[i] = row_time(s->engine, p, first + i, given);
@@ -143,7 +143,7 @@ static lin_status add_phones(lin_shard *s, lin_place *p, const lin_phone *phones
 static lin_status end_utterance(lin_place *p, lin_error *err)
 {
     p->end_at = -1;
-    lin_status status = lin_utterances_end(p->session->utterances, err);
+    lin_status status = lin_utterances_end(&p->session->utterances, err);
     if (status != LIN_OK || !p->session->options.resets) return status;
     lin_lane_forget(p->session->lane);
     p->restart = 1;
@@ -175,7 +175,7 @@ static lin_status end_stream(lin_shard *s, lin_place *p, int decoded, lin_error 
     lin_phone phone;
     if (decoded) status = lin_streams_pending(s->streams, p->slot, &phone, &pending, err);
     if (status == LIN_OK && pending) status = add_phones(s, p, &phone, 1, 0, &counted, err);
-    if (status == LIN_OK) status = lin_utterances_finish(p->session->utterances, err);
+    if (status == LIN_OK) status = lin_utterances_finish(&p->session->utterances, err);
     if (status != LIN_OK) return status;
     p->ended = 1;
     return tell(p, (lin_engine_event){.kind = LIN_ENGINE_FINISHED, .time_s = seconds_at(p, p->written)});
@@ -199,7 +199,7 @@ static lin_status take_results(lin_shard *s, int i, const lin_tick_results *resu
     lin_status status =
         decoded ? add_phones(s, p, results->phones + from, results->n_phones[i], rows, counted, err)
                 : decode_rows(s, p, results->logp + (size_t)from * (size_t)e->V, rows, counted, err);
-    if (status == LIN_OK && e->options.views) status = lin_utterances_show(p->session->utterances, err);
+    if (status == LIN_OK && e->options.views) status = lin_utterances_show(&p->session->utterances, err);
     // Where the network is reset on the last rows, what lies behind them is processed once more.
     if (status == LIN_OK && entry->ends_utterance && !p->restart) status = end_utterance(p, err);
     if (status == LIN_OK) status = save(s, p, err);

@@ -23,7 +23,7 @@ typedef struct file_lane {
     lin_file_session *session;
     int number;
     lin_lane *network;          // made when the lane is first needed, as the next; NULL for a model of whole utterances
-    lin_utterances *utterances; // likewise
+    lin_utterances utterances;  // likewise
     lin_combiner *combiner;     // likewise, of whole utterances; NULL: none
 } file_lane;
 
@@ -79,7 +79,7 @@ void lin_file_session_destroy(lin_file_session *s)
     if (!s) return;
     for (int i = 0; i < LIN_AUDIO_MAX_CHANNELS; i++) {
         lin_lane_destroy(s->lanes[i].network);
-        lin_utterances_destroy(s->lanes[i].utterances);
+        lin_utterances_close(&s->lanes[i].utterances);
         lin_combiner_destroy(s->lanes[i].combiner);
     }
     if (s->worker) lin_worker_destroy(s->worker);
@@ -121,17 +121,17 @@ static lin_status begin_lane(lin_file_session *s, file_lane *lane, lin_error *er
     lane->session = s;
     lane->number = (int)(lane - s->lanes);
     if (s->r->streams && !lane->network) status = lin_lane_create(s->r, &lane->network, err);
-    if (status == LIN_OK && !lane->utterances) status = lin_utterances_create(s->r, &s->decode, NULL, &lane->utterances, err);
+    if (status == LIN_OK && !lane->utterances.decoder.state)
+        status = lin_utterances_open(&lane->utterances, s->r, &s->decode, NULL, err);
     if (status == LIN_OK && !s->r->streams && s->decode.decoding && !lane->combiner)
         status = lin_combiner_create(s->r, s->decode.decoding, lin_worker_threads(s->worker), &lane->combiner, err);
     if (status != LIN_OK) return status;
-    lin_utterances_combine(lane->utterances, lane->combiner);
+    lane->utterances.decoder.combiner = lane->combiner;
     lin_combiner_begin(lane->combiner);
     if (lane->network) lin_lane_begin(lane->network);
-    const lin_utterances_sink sink = {
+    lane->utterances.sink = (lin_utterances_sink){
         .context = lane, .settled = s->sink->settled ? settled_out : NULL, .rows = s->decodes ? NULL : rows_out};
-    lin_utterances_set_sink(lane->utterances, &sink);
-    lin_utterances_begin(lane->utterances, s->decodes ? &s->sound->results[lane->number] : NULL);
+    lin_utterances_begin(&lane->utterances, s->decodes ? &s->sound->results[lane->number] : NULL);
     return LIN_OK;
 }
 
@@ -152,10 +152,10 @@ static lin_status begin_lanes(lin_file_session *s, int D, lin_error *err)
 // last: nothing follows.
 static lin_status feed(lin_file_session *s, int lane, const float *frames, int n, int last, lin_error *err)
 {
-    const file_lane *l = &s->lanes[lane];
+    file_lane *l = &s->lanes[lane];
     lin_status status = s->sink->frames ? s->sink->frames(s->sink->context, lane, frames, n, err) : LIN_OK;
     if (status != LIN_OK) return status;
-    return (last ? lin_lane_feed_last : lin_lane_feed)(l->network, s->worker, frames, n, l->utterances, err);
+    return (last ? lin_lane_feed_last : lin_lane_feed)(l->network, s->worker, frames, n, &l->utterances, err);
 }
 
 // What the decoders still hold.
@@ -163,7 +163,7 @@ static lin_status finish_results(lin_file_session *s, lin_error *err)
 {
     lin_status status = LIN_OK;
     for (int l = 0; l < s->n_lanes && s->decodes && status == LIN_OK; l++) {
-        if (!s->sound->leave_open) status = lin_utterances_finish(s->lanes[l].utterances, err);
+        if (!s->sound->leave_open) status = lin_utterances_finish(&s->lanes[l].utterances, err);
         shift(s, &s->sound->results[l]);
     }
     return status;
@@ -198,8 +198,8 @@ static lin_status save(lin_file_session *s, const lin_source *source, lin_error 
 {
     const lin_audio_format *format = lin_source_info(source);
     const lin_sound *sound = s->sound;
-    const lin_utterances *first = s->lanes[0].utterances;
-    const lin_search *search = lin_utterances_search(first);
+    const lin_utterances *first = &s->lanes[0].utterances;
+    const lin_search *search = &first->decoder.decoding->search;
     const lin_state_about about = {.model = s->r->model->fingerprint,
                                    .rate_hz = format->rate_hz,
                                    .channels = format->channels,
@@ -211,16 +211,16 @@ static lin_status save(lin_file_session *s, const lin_source *source, lin_error 
                                    .row_seconds = s->r->row_seconds,
                                    .kind = (int32_t)search->kind,
                                    .search = search->id,
-                                   .resets = lin_utterances_ends(first)->endpoints,
-                                   .resets_from_s = lin_utterances_ends(first)->from_s,
-                                   .rules = lin_utterances_ends(first)->rules};
+                                   .resets = first->options.ends.endpoints,
+                                   .resets_from_s = first->options.ends.from_s,
+                                   .rules = first->options.ends.rules};
     const lin_state_sizes sizes = {.front = lin_source_state_bytes(source),
                                    .decoder = lin_search_bytes(search),
                                    .image = lin_stream_image_bytes(lin_lane_stream(s->lanes[0].network))};
     lin_status status = lin_state_begin(&s->state, &about, &sizes, err);
     if (status == LIN_OK) status = lin_source_save(source, lin_state_front(&s->state), err);
     for (int l = 0; l < about.lanes && status == LIN_OK; l++)
-        status = lin_lane_save(s->lanes[l].network, s->lanes[l].utterances, &s->state, l, err);
+        status = lin_lane_save(s->lanes[l].network, &s->lanes[l].utterances, &s->state, l, err);
     if (status == LIN_OK && s->sink->saved) s->sink->saved(s->sink->context, &s->state);
     return status;
 }
@@ -265,8 +265,8 @@ static lin_status resume(lin_file_session *s, lin_error *err)
     const lin_state *from = s->sound->from;
     lin_status status = LIN_OK;
     for (int l = 0; l < from->about.lanes && status == LIN_OK; l++) {
-        lin_utterances *u = s->lanes[l].utterances;
-        status = lin_lane_load(s->lanes[l].network, u, from, l, lin_utterances_ends(u), err);
+        lin_utterances *u = &s->lanes[l].utterances;
+        status = lin_lane_load(s->lanes[l].network, u, from, l, &u->options.ends, err);
     }
     if (status == LIN_OK) return status;
     return lin_fail_at(err, status, "%s", s->sound->from_name);
@@ -356,7 +356,7 @@ static lin_status run_stream(lin_file_session *s, lin_source *source, int live, 
     }
     if (status == LIN_OK && sound->leave_open) return save(s, source, err);
     for (int l = 0; l < lanes && status == LIN_OK; l++)
-        status = lin_lane_finish(s->lanes[l].network, s->worker, s->lanes[l].utterances, err);
+        status = lin_lane_finish(s->lanes[l].network, s->worker, &s->lanes[l].utterances, err);
     return status;
 }
 
@@ -385,7 +385,7 @@ static lin_status normalize(lin_matrix *frames, const lin_sound *sound, lin_erro
 static lin_status run_utterances(lin_file_session *s, int lane, const lin_matrix *all, lin_error *err)
 {
     const lin_model *m = s->r->model;
-    const file_lane *l = &s->lanes[lane];
+    file_lane *l = &s->lanes[lane];
     const lin_decoding *decoding = s->decode.decoding;
     // Hypotheses reach back no further than an utterance.
     const int ends = decoding && (decoding->rescorer || l->combiner);
@@ -398,10 +398,10 @@ static lin_status run_utterances(lin_file_session *s, int lane, const lin_matrix
         if (is_stopped(s)) return lin_fail(err, LIN_STOPPED, "interrupted");
         status = lin_grow(&s->logp, &s->room, (size_t)rows * (size_t)s->r->V, sizeof *s->logp, "log-probabilities", err);
         if (status == LIN_OK) status = lin_encoder_run(s->worker, frames, offsets, 1, s->logp, err);
-        if (status == LIN_OK) status = lin_utterances_push(l->utterances, s->logp, rows, NULL, &taken, &reset, err);
+        if (status == LIN_OK) status = lin_utterances_push(&l->utterances, s->logp, rows, NULL, &taken, &reset, err);
         if (status == LIN_OK) status = lin_combiner_push(l->combiner, frames, n, err);
         if (status != LIN_OK || !ends || at + n == all->rows) continue;
-        status = lin_utterances_end(l->utterances, err);
+        status = lin_utterances_end(&l->utterances, err);
         lin_combiner_begin(l->combiner);
     }
     return status;

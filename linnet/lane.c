@@ -169,7 +169,7 @@ void lin_lane_pass(lin_lane *l, int rows)
 
 lin_status lin_lane_take(lin_lane *l, lin_utterances *u, const float *logp, int rows, int *taken, int *reset, lin_error *err)
 {
-    const int loudness = lin_utterances_ends(u)->endpoints;
+    const int loudness = u->options.ends.endpoints;
     *taken = *reset = 0;
     if (rows == 0) return LIN_OK;
     if (loudness) measure(l, rows);
@@ -259,23 +259,18 @@ lin_status lin_lane_save(const lin_lane *l, lin_utterances *u, lin_state *state,
 {
     lin_status status = lin_stream_save(l->stream, lin_state_image(state, i), (size_t)state->sizes.image, err);
     lin_state_lane *lane = lin_state_lane_of(state, i);
-    const float *frames;
-    int n;
-    if (!lin_utterances_frames(u, &frames, &n, &lane->first_row)) lane->first_row = -1;
-    else if (n) memcpy(lin_state_frames(state, i), frames, (size_t)n * (size_t)l->width * sizeof *frames);
-    memcpy(lin_state_decoder(state, i), lin_utterances_decoder(u), (size_t)state->sizes.decoder);
-    lin_state_put_endpoint(state, i, lin_utterances_endpoint(u));
-    lane->early = lin_utterances_early(u);
+    const size_t frames = lin_lane_frames_bytes(l, u);
+    lane->first_row = lin_utterances_has_frames(u) ? u->first_row : -1;
+    if (frames) memcpy(lin_state_frames(state, i), u->frames.data, frames);
+    memcpy(lin_state_decoder(state, i), u->decoder.state, (size_t)state->sizes.decoder);
+    lin_state_put_endpoint(state, i, &u->at.endpoint);
+    lane->early = u->decoder.early;
     return status;
 }
 
 size_t lin_lane_frames_bytes(const lin_lane *l, const lin_utterances *u)
 {
-    const float *frames;
-    int n;
-    int64_t first;
-    if (!lin_utterances_frames(u, &frames, &n, &first)) return 0;
-    return (size_t)n * (size_t)l->width * sizeof *frames;
+    return lin_utterances_has_frames(u) ? (size_t)u->frames.rows * (size_t)l->width * sizeof *u->frames.data : 0;
 }
 
 // Those of the utterance, for a second pass.
@@ -307,9 +302,9 @@ lin_status lin_lane_load(lin_lane *l, lin_utterances *u, const lin_state *state,
                          lin_error *err)
 {
     const lin_state_about *about = &state->about;
-    lin_endpoint endpoint = *lin_utterances_endpoint(u);
+    lin_endpoint endpoint = u->at.endpoint;
     lin_status status = lin_stream_load(l->stream, lin_state_image(state, i), (size_t)state->sizes.image, err);
-    if (status == LIN_OK) status = lin_state_get_decoder(state, i, lin_utterances_search(u), lin_utterances_decoder(u), err);
+    if (status == LIN_OK) status = lin_state_get_decoder(state, i, &u->decoder.decoding->search, u->decoder.state, err);
     if (status == LIN_OK && ends) status = lin_state_get_endpoint(state, i, ends, &endpoint, err);
     if (status == LIN_OK) status = go_on(l, about->frames, about->rows, about->resets, err);
     if (status != LIN_OK) return status;

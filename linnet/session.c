@@ -71,7 +71,7 @@ lin_status lin_session_create(const lin_recognizer *recognizer, const lin_sessio
     if (options->second && !options->pass)
         status = lin_second_pass_create(recognizer, options->second, options->decoding, options->threads, &s->second, err);
     how.second = options->pass ? options->pass : s->second;
-    if (status == LIN_OK) status = lin_utterances_create(recognizer, &how, sink, &s->utterances, err);
+    if (status == LIN_OK) status = lin_utterances_open(&s->utterances, recognizer, &how, sink, err);
     if (status == LIN_OK)
         status = options->apart ? lin_lane_create_apart(recognizer, 1, options->takes_sound ? hop_of(s) : 0, &s->lane, err)
                                 : lin_lane_create(recognizer, &s->lane, err);
@@ -91,7 +91,7 @@ lin_status lin_session_create(const lin_recognizer *recognizer, const lin_sessio
 void lin_session_destroy(lin_session *s)
 {
     if (!s) return;
-    lin_utterances_destroy(s->utterances);
+    lin_utterances_close(&s->utterances);
     lin_lane_destroy(s->lane);
     if (s->worker) lin_worker_destroy(s->worker);
     lin_second_pass_destroy(s->second);
@@ -103,7 +103,7 @@ lin_status lin_session_reset(lin_session *s, lin_error *err)
 {
     s->samples = s->given = 0;
     s->finished = 0;
-    lin_utterances_begin(s->utterances, NULL);
+    lin_utterances_begin(&s->utterances, NULL);
     lin_lane_begin(s->lane);
     return lin_extractor_reset(s->features, err);
 }
@@ -144,7 +144,7 @@ lin_status lin_session_hear_end(lin_session *s, lin_error *err)
 }
 
 // What the network has not been given.
-static lin_status advance(lin_session *s, lin_error *err) { return lin_lane_advance(s->lane, s->worker, s->utterances, err); }
+static lin_status advance(lin_session *s, lin_error *err) { return lin_lane_advance(s->lane, s->worker, &s->utterances, err); }
 
 static lin_status check_open(const lin_session *s, int n, lin_error *err)
 {
@@ -166,13 +166,13 @@ lin_status lin_session_push(lin_session *s, const float *samples, int n, lin_err
         status = lin_session_hear(s, samples + (size_t)done * channels, n - done, &taken, err);
         if (status == LIN_OK) status = advance(s, err);
     }
-    return status == LIN_OK ? lin_utterances_show(s->utterances, err) : status;
+    return status == LIN_OK ? lin_utterances_show(&s->utterances, err) : status;
 }
 
 lin_status lin_session_end_utterance(lin_session *s, lin_error *err)
 {
     lin_status status = check_open(s, 0, err);
-    if (status == LIN_OK) status = lin_utterances_end(s->utterances, err);
+    if (status == LIN_OK) status = lin_utterances_end(&s->utterances, err);
     if (status != LIN_OK || !s->options.resets) return status;
     lin_lane_forget(s->lane);
     return advance(s, err);
@@ -185,10 +185,10 @@ lin_status lin_session_finish(lin_session *s, lin_error *err)
     if (status != LIN_OK) return status;
     if (lin_lane_unfed(s->lane)) {
         status = advance(s, err);
-        if (status == LIN_OK) status = lin_utterances_show(s->utterances, err);
+        if (status == LIN_OK) status = lin_utterances_show(&s->utterances, err);
     }
-    if (status == LIN_OK) status = lin_lane_finish(s->lane, s->worker, s->utterances, err);
-    return status == LIN_OK ? lin_utterances_finish(s->utterances, err) : status;
+    if (status == LIN_OK) status = lin_lane_finish(s->lane, s->worker, &s->utterances, err);
+    return status == LIN_OK ? lin_utterances_finish(&s->utterances, err) : status;
 }
 
 /* ---- saved, loaded, forked ------------------------------------------------------------------------------------------------- */
@@ -212,7 +212,7 @@ static lin_status save(lin_session *s, lin_state *state, lin_error *err)
 {
     lin_status status = check_savable(s, err);
     if (status != LIN_OK) return status;
-    const lin_search *search = lin_utterances_search(s->utterances);
+    const lin_search *search = &s->utterances.decoder.decoding->search;
     const int waiting = lin_lane_unfed(s->lane); // apart: frames that the network is given later
     const size_t frames = (size_t)waiting * (size_t)s->r->fbank.mel_bins * sizeof(float);
     const lin_state_about about = {.model = s->r->model->fingerprint,
@@ -232,7 +232,7 @@ static lin_status save(lin_session *s, lin_state *state, lin_error *err)
     const lin_state_sizes sizes = {.front = sizeof(front_counts) + frames + lin_extractor_state_bytes(s->features),
                                    .decoder = lin_search_bytes(search),
                                    .image = lin_stream_image_bytes(lin_lane_stream(s->lane)),
-                                   .frames = lin_lane_frames_bytes(s->lane, s->utterances)};
+                                   .frames = lin_lane_frames_bytes(s->lane, &s->utterances)};
     status = lin_state_begin(state, &about, &sizes, err);
     if (status != LIN_OK) return status;
     const front_counts counts = {waiting, s->given - waiting};
@@ -240,7 +240,7 @@ static lin_status save(lin_session *s, lin_state *state, lin_error *err)
     memcpy(front, &counts, sizeof counts);
     memcpy(front + sizeof counts, lin_lane_waiting(s->lane), frames);
     status = lin_extractor_save(s->features, front + sizeof counts + frames, err);
-    return status == LIN_OK ? lin_lane_save(s->lane, s->utterances, state, 0, err) : status;
+    return status == LIN_OK ? lin_lane_save(s->lane, &s->utterances, state, 0, err) : status;
 }
 
 // Alternatives are given when their whole utterance has ended: a state has not what they need of its beginning.
@@ -292,12 +292,12 @@ static lin_status load(lin_session *s, const lin_state *state, lin_error *err)
     const int has_endpoint = about->resets || s->options.resets;
     lin_status status = check_fit(s, about, err);
     if (status == LIN_OK) status = load_front(s, state, &counts, &waiting, err);
-    if (status == LIN_OK) status = lin_lane_load(s->lane, s->utterances, state, 0, has_endpoint ? &how : NULL, err);
+    if (status == LIN_OK) status = lin_lane_load(s->lane, &s->utterances, state, 0, has_endpoint ? &how : NULL, err);
     if (status != LIN_OK) return status;
     s->samples = about->samples;
     const int n = (int)counts.waiting;
     s->given = counts.given + n;
-    if (!s->options.apart) return lin_lane_feed(s->lane, s->worker, waiting, n, s->utterances, err);
+    if (!s->options.apart) return lin_lane_feed(s->lane, s->worker, waiting, n, &s->utterances, err);
     status = lin_lane_reserve(s->lane, lin_lane_kept(s->lane) + n + s->enough, err);
     if (status != LIN_OK || n == 0) return status;
     int room;
@@ -322,7 +322,7 @@ lin_status lin_session_fork(lin_session *s, const lin_utterances_sink *sink, lin
     lin_status status = save(s, &state, err);
     if (status == LIN_OK) status = lin_session_create(s->r, &s->options, sink, copy, err);
     if (status == LIN_OK) status = load(*copy, &state, err);
-    if (status == LIN_OK) status = lin_utterances_copy((*copy)->utterances, s->utterances, err); // what was shown, too
+    if (status == LIN_OK) status = lin_utterances_copy(&(*copy)->utterances, &s->utterances, err); // what was shown, too
     lin_state_free(&state);
     if (status == LIN_OK) return LIN_OK;
     lin_session_destroy(*copy);
@@ -333,5 +333,5 @@ lin_status lin_session_fork(lin_session *s, const lin_utterances_sink *sink, lin
 void lin_session_decode_by(lin_session *s, const lin_decoding *decoding)
 {
     s->options.decoding = decoding;
-    lin_utterances_decode_by(s->utterances, decoding);
+    s->utterances.decoder.decoding = decoding;
 }

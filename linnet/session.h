@@ -41,7 +41,7 @@ typedef struct lin_session_options {
      * with alternatives (n_best over 1), which are given when an utterance has ended. */
     const lin_decoding *decoding;
     int threads;                /* of the network; 0: one per core */
-    const lin_recognizer *second; /* of a second pass over each utterance that has ended (linnet/second_pass.h), whose result is
+    const lin_recognizer *second; /* of a second pass over each utterance that has ended (linnet/utterances.h), whose result is
                                      the final one; must outlive the session. NULL: none */
     int saves;                  /* 1: it can be saved and forked: remembers sound that is resampled, creation may take a second */
     /* Of streams of linnet/engine, whose network is elsewhere and is given so many frames at once; 0: it is the session's own.

@@ -14,7 +14,7 @@ struct lin_session {
     lin_extractor *features;
     int piece, enough; // samples that the front end takes at a time; units that wait for the network, beyond which it takes none
     lin_lane *lane;
-    lin_utterances *utterances;
+    lin_utterances utterances;
     int64_t samples; // of every channel, taken in
     int64_t given;   // units (linnet/lane.h) that the front end has given
     int finished;

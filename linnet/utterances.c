@@ -8,34 +8,86 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
-#include "linnet/joined.h"
-#include "linnet/recognizer.h"
+#include "linnet/combiner.h"
+#include "linnet/second_network.h"
 
-struct lin_utterances {
-    lin_utterances_options options;
-    lin_utterances_sink sink;
-    lin_decoding greedy; // where no decoding is given
+/* ---- a second pass --------------------------------------------------------------------------------------------------------- */
+
+struct lin_second_pass {
+    const lin_recognizer *r;
+    lin_second_network *network;
+    lin_decoding decoding; // of the stream, with this model's time between two rows and emission delay
     lin_decoder decoder;
-    lin_endpoint endpoint;
-    lin_joined joined;   // where there is a whole result
-    lin_result *whole;   // NULL: a result for each utterance
-    lin_result settled, provisional;
-    int incomplete;      // the last word of `provisional`
-    int64_t row;         // the next, since the beginning
-    int utterance, revision;
-    int decoded;         // rows since `provisional` was made
-    int shown_phones, shown_words; // settled ones in the last view
-    uint64_t shown_provisional;    // its hash in the last view
-    double shown_start_s;
-    // For a second pass:
-    int per_row;
-    const float *next; // [n_next, D] frames of the rows that are pushed
-    int n_next;
-    lin_matrix frames; // of the utterance, the first of row `first_row`
-    int64_t first_row;
-    int lacks_frames;  // its beginning is not known: it was saved and loaded
-    int replaced;
 };
+
+// The streams' decoding, whose phrases may have changed, from the first row of this model that is not before the stream's `row`;
+// times are earlier by what lies between. Returns that row.
+static int64_t decode_by(lin_second_pass *p, const lin_decoding *decoding, int64_t row)
+{
+    const double row_s = p->r->row_seconds, from_s = (double)row * decoding->row_seconds;
+    p->decoding = *decoding;
+    p->decoding.search = decoding->whole;
+    p->decoding.delay_s = p->r->delay_s;
+    if (row_s == decoding->row_seconds) return row;
+    const int64_t first = (int64_t)ceil(from_s / row_s);
+    p->decoding.row_seconds = row_s;
+    p->decoding.delay_s += (double)first * row_s - from_s;
+    return first;
+}
+
+lin_status lin_second_pass_create(const lin_recognizer *first, const lin_recognizer *second, const lin_decoding *decoding,
+                                  int n_threads, lin_second_pass **pass, lin_error *err)
+{
+    const lin_decoding greedy = lin_decoding_greedy(second->V, first->row_seconds, 0);
+    *pass = NULL;
+    lin_second_pass *p = lin_calloc(1, sizeof *p);
+    if (!p) return lin_no_memory(err, "a second pass", sizeof *p);
+    p->r = second;
+    decode_by(p, decoding ? decoding : &greedy, 0);
+    lin_status status = lin_decoder_create(&p->decoder, &p->decoding, err);
+    if (status == LIN_OK)
+        status = lin_second_network_create(first, second, n_threads, p->decoding.language, &p->network, err);
+    if (status == LIN_OK) status = lin_combiner_create(first, &p->decoding, n_threads, &p->decoder.combiner, err);
+    if (status == LIN_OK) *pass = p;
+    else lin_second_pass_destroy(p);
+    return status;
+}
+
+void lin_second_pass_destroy(lin_second_pass *p)
+{
+    if (!p) return;
+    lin_second_network_destroy(p->network);
+    lin_combiner_destroy(p->decoder.combiner);
+    lin_decoder_free(&p->decoder);
+    lin_free(p);
+}
+
+static lin_status go_on(const lin_second_pass *p, lin_error *err)
+{
+    return p->r->skip && *p->r->skip ? lin_fail(err, LIN_STOPPED, "the second pass is skipped") : LIN_OK;
+}
+
+static lin_status push_rows(void *context, const float *logp, int n, lin_error *err)
+{
+    lin_second_pass *p = context;
+    LIN_TRY(go_on(p, err));
+    return lin_decoder_push(&p->decoder, logp, n, err);
+}
+
+// Frames [n, D] of one utterance, the first of which is that of row `row` of the stream: what is recognised in them replaces the
+// result. LIN_STOPPED: it was skipped (lin_recognizer.skip), and the result is unchanged.
+static lin_status run_second_pass(lin_second_pass *p, const lin_decoding *decoding, const float *frames, int n, int64_t row,
+                                  lin_result *result, lin_error *err)
+{
+    lin_decoder_reset(&p->decoder, decode_by(p, decoding, row));
+    LIN_TRY(go_on(p, err));
+    LIN_TRY(lin_second_network_run(p->network, frames, n, push_rows, p, err));
+    lin_combiner_begin(p->decoder.combiner);
+    LIN_TRY(lin_combiner_push(p->decoder.combiner, frames, n, err));
+    LIN_TRY(go_on(p, err));
+    lin_result_clear(result);
+    return lin_decoder_finish(&p->decoder, result, err);
+}
 
 /* ---- life ------------------------------------------------------------------------------------------------------------------ */
 
@@ -43,60 +95,59 @@ static double row_seconds(const lin_utterances *u) { return u->decoder.decoding-
 
 static void begin_utterance(lin_utterances *u)
 {
-    u->revision = 0;
-    u->decoded = 0;
-    u->shown_phones = u->shown_words = 0;
-    u->shown_provisional = 0;
-    u->shown_start_s = lin_decoding_seconds(u->decoder.decoding, u->decoder.early, u->row);
-    u->incomplete = 0;
+    u->at = (lin_utterances_position){
+        .endpoint = u->at.endpoint,
+        .row = u->at.row,
+        .utterance = u->at.utterance,
+        .shown_start_s = lin_decoding_seconds(u->decoder.decoding, u->decoder.early, u->at.row)};
     u->frames.rows = 0;
-    u->first_row = u->row;
+    u->first_row = u->at.row;
     u->lacks_frames = 0;
     u->replaced = 0;
     lin_result_clear(&u->settled);
     lin_result_clear(&u->provisional);
 }
 
-lin_status lin_utterances_create(const lin_recognizer *r, const lin_utterances_options *options,
-                                 const lin_utterances_sink *sink, lin_utterances **out, lin_error *err)
+static lin_status open_parts(lin_utterances *u, const lin_recognizer *r, lin_error *err)
 {
-    *out = NULL;
-    lin_status status = options->ends.endpoints ? lin_endpoint_check(&options->ends.rules, err) : LIN_OK;
-    if (status != LIN_OK) return status;
-    lin_utterances *u = lin_calloc(1, sizeof *u);
-    if (!u) return lin_no_memory(err, "results", sizeof *u);
-    u->options = *options;
-    if (sink) u->sink = *sink;
+    const lin_utterances_options *o = &u->options;
+    if (o->ends.endpoints) LIN_TRY(lin_endpoint_check(&o->ends.rules, err));
     u->per_row = r->model->config.stack;
     u->frames.columns = r->model->config.mel_bins;
     u->greedy = lin_decoding_greedy(r->V, r->row_seconds, r->delay_s);
-    status = lin_result_begin(&u->settled, "live", NULL, 1, err);
-    if (status == LIN_OK) status = lin_result_begin(&u->provisional, "live", NULL, 1, err);
-    if (status == LIN_OK) status = lin_decoder_create(&u->decoder, options->decoding ? options->decoding : &u->greedy, err);
-    if (status != LIN_OK) {
-        lin_utterances_destroy(u);
-        return status;
-    }
-    lin_utterances_begin(u, NULL);
-    *out = u;
-    return LIN_OK;
+    LIN_TRY(lin_result_begin(&u->settled, "live", NULL, 1, err));
+    LIN_TRY(lin_result_begin(&u->provisional, "live", NULL, 1, err));
+    return lin_decoder_create(&u->decoder, o->decoding ? o->decoding : &u->greedy, err);
 }
 
-void lin_utterances_destroy(lin_utterances *u)
+lin_status lin_utterances_open(lin_utterances *u, const lin_recognizer *r, const lin_utterances_options *options,
+                               const lin_utterances_sink *sink, lin_error *err)
 {
-    if (!u) return;
+    *u = (lin_utterances){.options = *options};
+    if (sink) u->sink = *sink;
+    const lin_status status = open_parts(u, r, err);
+    if (status == LIN_OK) lin_utterances_begin(u, NULL);
+    else lin_utterances_close(u);
+    return status;
+}
+
+void lin_utterances_close(lin_utterances *u)
+{
+    for (int i = 0; i < u->segments_capacity; i++) lin_result_free(&u->segments[i]);
+    lin_free(u->segments);
+    lin_free(u->choices);
+    lin_free(u->n_choices);
     lin_decoder_free(&u->decoder);
-    lin_joined_free(&u->joined);
     lin_result_free(&u->settled);
     lin_result_free(&u->provisional);
     lin_matrix_free(&u->frames);
-    lin_free(u);
+    *u = (lin_utterances){.whole = NULL};
 }
 
 lin_status lin_utterances_reserve(lin_utterances *u, int rows, lin_error *err)
 {
-    lin_status status = lin_path_reserve(&u->decoder.path, rows + 1, 0, err);
-    return status == LIN_OK ? lin_result_reserve(&u->settled, rows + 1, 0, err) : status;
+    LIN_TRY(lin_path_reserve(&u->decoder.path, rows + 1, 0, err));
+    return lin_result_reserve(&u->settled, rows + 1, 0, err);
 }
 
 size_t lin_utterances_bytes(const lin_utterances *u)
@@ -105,21 +156,15 @@ size_t lin_utterances_bytes(const lin_utterances *u)
            (size_t)u->settled.capacity * (sizeof *u->settled.phones + sizeof *u->decoder.path.phones);
 }
 
-void lin_utterances_combine(lin_utterances *u, struct lin_combiner *combiner) { u->decoder.combiner = combiner; }
-
-void lin_utterances_set_sink(lin_utterances *u, const lin_utterances_sink *sink)
-{
-    u->sink = sink ? *sink : (lin_utterances_sink){0};
-}
-
 void lin_utterances_begin(lin_utterances *u, lin_result *whole)
 {
     u->whole = whole;
-    u->row = 0;
-    u->utterance = 0;
+    u->score = u->acoustic = u->language = 0;
+    u->n_segments = 0;
+    u->at.row = 0;
+    u->at.utterance = 0;
     lin_decoder_reset(&u->decoder, 0);
-    lin_endpoint_reset(&u->endpoint, &u->options.ends.rules, row_seconds(u));
-    lin_joined_begin(&u->joined);
+    lin_endpoint_reset(&u->at.endpoint, &u->options.ends.rules, row_seconds(u));
     begin_utterance(u);
 }
 
@@ -156,13 +201,12 @@ static void hold_back(lin_path *tail, double show)
 static lin_status make_provisional(lin_utterances *u, uint64_t *hash, lin_error *err)
 {
     lin_decoder *d = &u->decoder;
-    *hash = u->shown_provisional;
-    if (!u->decoded) return LIN_OK;
-    lin_status status = lin_search_nbest(&d->decoding->search, d->state, 0, &d->tail, err);
-    if (status != LIN_OK) return status;
-    u->decoded = 0;
+    *hash = u->at.shown_provisional;
+    if (!u->at.decoded) return LIN_OK;
+    LIN_TRY(lin_search_nbest(&d->decoding->search, d->state, 0, &d->tail, err));
+    u->at.decoded = 0;
     hold_back(&d->tail, d->decoding->show);
-    u->incomplete = d->tail.incomplete;
+    u->at.incomplete = d->tail.incomplete;
     *hash = hash_of(&d->tail);
     lin_result_clear(&u->provisional);
     int early = d->early;
@@ -172,8 +216,8 @@ static lin_status make_provisional(lin_utterances *u, uint64_t *hash, lin_error 
 static void drop_provisional(lin_utterances *u)
 {
     lin_result_clear(&u->provisional);
-    u->incomplete = 0;
-    u->decoded = 0;
+    u->at.incomplete = 0;
+    u->at.decoded = 0;
 }
 
 // Tells the sink how the utterance stands, if there is anything in it.
@@ -181,36 +225,138 @@ static lin_status show(lin_utterances *u, linnet_end end, lin_error *err)
 {
     const lin_result *r = &u->settled, *p = &u->provisional;
     uint64_t hash = 0;
-    lin_status status = LIN_OK;
     if (!u->sink.show || u->whole) return LIN_OK;
-    if (end == LINNET_GROWS) status = make_provisional(u, &hash, err);
+    if (end == LINNET_GROWS) LIN_TRY(make_provisional(u, &hash, err));
     else drop_provisional(u);
-    if (status != LIN_OK) return status;
-    if (end == LINNET_GROWS && r->n_phones == u->shown_phones && hash == u->shown_provisional) return LIN_OK;
-    if (p->n_phones == 0 && r->n_phones == 0 && u->revision == 0) return LIN_OK;
+    if (end == LINNET_GROWS && r->n_phones == u->at.shown_phones && hash == u->at.shown_provisional) return LIN_OK;
+    if (p->n_phones == 0 && r->n_phones == 0 && u->at.revision == 0) return LIN_OK;
     // Where no phone is left, the utterance is where it last was.
     const lin_result *front = r->n_phones ? r : p, *back = p->n_phones ? p : r;
-    if (front->n_phones) u->shown_start_s = front->phones[0].start_s;
-    const lin_session_view v = {.utterance = u->utterance + 1,
-                                .revision = ++u->revision,
+    if (front->n_phones) u->at.shown_start_s = front->phones[0].start_s;
+    const lin_session_view v = {.utterance = u->at.utterance + 1,
+                                .revision = ++u->at.revision,
                                 .settled = r,
                                 .provisional = p,
-                                .incomplete = u->incomplete,
-                                .old_phones = u->shown_phones,
-                                .old_words = u->shown_words,
-                                .start_s = u->shown_start_s,
-                                .end_s = back->n_phones ? back->phones[back->n_phones - 1].end_s : u->shown_start_s,
-                                .processed_s = (double)u->row * row_seconds(u),
+                                .incomplete = u->at.incomplete,
+                                .old_phones = u->at.shown_phones,
+                                .old_words = u->at.shown_words,
+                                .start_s = u->at.shown_start_s,
+                                .end_s = back->n_phones ? back->phones[back->n_phones - 1].end_s : u->at.shown_start_s,
+                                .processed_s = (double)u->at.row * row_seconds(u),
                                 .end = end,
                                 .replaced = u->replaced};
-    u->shown_phones = r->n_phones;
-    u->shown_words = r->n_words;
-    u->shown_provisional = hash;
+    u->at.shown_phones = r->n_phones;
+    u->at.shown_words = r->n_words;
+    u->at.shown_provisional = hash;
     u->settled.seconds = u->provisional.seconds = v.processed_s;
     return u->sink.show(u->sink.context, &v, err);
 }
 
 lin_status lin_utterances_show(lin_utterances *u, lin_error *err) { return show(u, LINNET_GROWS, err); }
+
+/* ---- a whole of utterances ------------------------------------------------------------------------------------------------- */
+
+// Room for one more segment, emptied.
+static lin_status add_segment(lin_utterances *u, int n_best, lin_result **segment, lin_error *err)
+{
+    const int before = u->segments_capacity;
+    const int64_t n = (int64_t)u->n_segments + 1;
+    lin_status status = lin_grow_int(&u->segments, &u->segments_capacity, n, sizeof *u->segments, "alternatives", err);
+    if (u->segments_capacity > before)
+        memset(u->segments + before, 0, (size_t)(u->segments_capacity - before) * sizeof *u->segments);
+    LIN_TRY(status);
+    LIN_TRY(lin_grow_int(&u->choices, &u->choices_capacity, n * n_best, sizeof *u->choices, "alternatives", err));
+    LIN_TRY(lin_grow_int(&u->n_choices, &u->n_choices_capacity, n, sizeof *u->n_choices, "alternatives", err));
+    *segment = &u->segments[u->n_segments++];
+    lin_result_clear(*segment);
+    return LIN_OK;
+}
+
+// Alternative number `which` of a segment; one without any has itself.
+static const lin_result *alternative(const lin_result *segment, int which)
+{
+    return segment->n_alternatives ? &segment->alternatives[which] : segment;
+}
+
+// The best n_best pairs of a choice so far and an alternative of the newest segment. Both lists fall in score, so pair (a, b) has
+// at least (a+1)(b+1)-1 before it.
+static void choose(lin_utterances *u, int n_best)
+{
+    const lin_result *segment = &u->segments[u->n_segments - 1];
+    const int before = u->n_segments - 1;
+    const lin_joined_choice none = {.score = 0}, *old = before ? u->choices + (size_t)(before - 1) * (size_t)n_best : &none;
+    lin_joined_choice *new = u->choices + (size_t)before * (size_t)n_best;
+    const int n_old = before ? u->n_choices[before - 1] : 1, n_more = segment->n_alternatives ? segment->n_alternatives : 1;
+    int n = 0;
+    for (int a = 0; a < n_old; a++) {
+        for (int b = 0; b < n_more && (a + 1) * (b + 1) <= n_best; b++) {
+            const double score = old[a].score + alternative(segment, b)->score;
+            int at = n;
+            while (at > 0 && new[at - 1].score < score) at--;
+            if (at == n_best) continue;
+            if (n < n_best) n++;
+            memmove(new + at + 1, new + at, (size_t)(n - 1 - at) * sizeof *new);
+            new[at] = (lin_joined_choice){.score = score, .before = a, .alternative = b};
+        }
+    }
+    u->n_choices[u->n_segments - 1] = n;
+}
+
+// The whole by choice number `which`. chosen: room for a number for each segment.
+static lin_status append_choice(const lin_utterances *u, int n_best, int which, int *chosen, lin_result *result, lin_error *err)
+{
+    for (int i = u->n_segments - 1; i >= 0; i--) {
+        const lin_joined_choice *c = &u->choices[(size_t)i * (size_t)n_best + (size_t)which];
+        chosen[i] = c->alternative;
+        which = c->before;
+    }
+    for (int i = 0; i < u->n_segments; i++)
+        LIN_TRY(lin_result_append(result, alternative(&u->segments[i], chosen[i]), err));
+    return LIN_OK;
+}
+
+static lin_status append_all(lin_utterances *u, lin_error *err)
+{
+    const int n_best = u->decoder.decoding->n_best;
+    lin_result *result = u->whole;
+    int *chosen = lin_calloc((size_t)u->n_segments, sizeof *chosen);
+    if (!chosen) return lin_no_memory(err, "alternatives", (size_t)u->n_segments * sizeof *chosen);
+    lin_status status = append_choice(u, n_best, 0, chosen, result, err);
+    for (int i = 0; i < u->n_choices[u->n_segments - 1] && status == LIN_OK; i++) {
+        lin_result *whole = lin_result_add_alternative(result);
+        status = whole ? append_choice(u, n_best, i, chosen, whole, err) : lin_no_memory(err, "alternatives", sizeof *whole);
+    }
+    lin_free(chosen);
+    return status;
+}
+
+// An utterance of a whole: appended to it, less what was taken from the decoder before; with alternatives, a segment.
+static lin_status end_segment(lin_utterances *u, lin_error *err)
+{
+    lin_decoder *d = &u->decoder;
+    lin_result *result = u->whole;
+    if (d->decoding->n_best > 1) {
+        LIN_TRY(add_segment(u, d->decoding->n_best, &result, err));
+        LIN_TRY(lin_decoder_finish(d, result, err));
+        choose(u, d->decoding->n_best);
+        return LIN_OK;
+    }
+    // The decoder leaves the scores of this utterance.
+    const lin_status status = lin_decoder_finish(d, result, err);
+    u->score += result->score;
+    u->acoustic += result->acoustic;
+    u->language += result->language;
+    return status;
+}
+
+static lin_status complete_whole(lin_utterances *u, lin_error *err)
+{
+    if (u->decoder.decoding->n_best > 1) return append_all(u, err);
+    u->whole->score = u->score;
+    u->whole->acoustic = u->acoustic;
+    u->whole->language = u->language;
+    return LIN_OK;
+}
 
 /* ---- results --------------------------------------------------------------------------------------------------------------- */
 
@@ -246,8 +392,8 @@ static lin_status add_new_part(lin_utterances *u, lin_error *err)
 static lin_status take_settled(lin_utterances *u, lin_error *err)
 {
     if (u->decoder.decoding->n_best > 1) return u->whole || !u->sink.show ? LIN_OK : add_new_part(u, err);
-    lin_status status = lin_decoder_take(&u->decoder, result_of(u), err);
-    return status == LIN_OK ? tell_settled(u, err) : status;
+    LIN_TRY(lin_decoder_take(&u->decoder, result_of(u), err));
+    return tell_settled(u, err);
 }
 
 void lin_utterances_give_frames(lin_utterances *u, const float *frames, int n)
@@ -262,8 +408,7 @@ static lin_status keep_frames(lin_utterances *u, int n, lin_error *err)
     const int more = n * u->per_row < u->n_next ? n * u->per_row : u->n_next;
     const size_t D = (size_t)u->frames.columns;
     if (!u->options.second || more == 0) return LIN_OK;
-    lin_status status = lin_matrix_reserve(&u->frames, u->frames.rows + more, (int)D, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_matrix_reserve(&u->frames, u->frames.rows + more, (int)D, err));
     memcpy(u->frames.data + (size_t)u->frames.rows * D, u->next, (size_t)more * D * sizeof *u->next);
     u->frames.rows += more;
     lin_utterances_give_frames(u, u->next + (size_t)more * D, u->n_next - more);
@@ -275,8 +420,8 @@ static lin_status take_rows(lin_utterances *u, const float *logp, int n, lin_err
     lin_status status = keep_frames(u, n, err);
     if (status == LIN_OK) status = lin_decoder_push(&u->decoder, logp, n, err);
     if (status == LIN_OK) status = take_settled(u, err);
-    u->row += n;
-    u->decoded += n;
+    u->at.row += n;
+    u->at.decoded += n;
     return status;
 }
 
@@ -284,11 +429,11 @@ static lin_status take_rows(lin_utterances *u, const float *logp, int n, lin_err
 // nothing to improve: silence costs no second pass.
 static lin_status decode_again(lin_utterances *u, lin_error *err)
 {
-    const int empty = u->settled.n_phones == 0 && u->revision == 0;
+    const int empty = u->settled.n_phones == 0 && u->at.revision == 0;
     if (!u->options.second || !u->sink.show || u->lacks_frames || empty) return LIN_OK;
     if (u->sink.aside) u->sink.aside(u->sink.context, 1);
-    const lin_status status = lin_second_pass_run(u->options.second, u->decoder.decoding, u->frames.data, u->frames.rows,
-                                                  u->first_row, &u->settled, err);
+    const lin_status status = run_second_pass(u->options.second, u->decoder.decoding, u->frames.data, u->frames.rows,
+                                              u->first_row, &u->settled, err);
     if (u->sink.aside) u->sink.aside(u->sink.context, 0);
     u->replaced |= status == LIN_OK;
     return status == LIN_STOPPED ? LIN_OK : status;
@@ -300,21 +445,18 @@ static lin_status end_utterance(lin_utterances *u, linnet_end end, lin_error *er
     lin_decoder *d = &u->decoder;
     // After a reset a first phone equal to the last one is a new one. Carried on, a phone that the end has cut in two stays one.
     const int carry = !u->options.ends.resets;
-    lin_status status;
     if (u->whole) {
-        status = end == LINNET_FINISHED ? lin_joined_finish(&u->joined, d, u->whole, err)
-                                            : lin_joined_endpoint(&u->joined, d, u->row, carry, u->whole, err);
-        if (status == LIN_OK && end != LINNET_FINISHED) status = tell_settled(u, err);
+        LIN_TRY(end_segment(u, err));
+        LIN_TRY(end == LINNET_FINISHED ? complete_whole(u, err) : tell_settled(u, err));
     } else {
         if (d->decoding->n_best > 1) lin_result_clear(&u->settled); // all of it comes once more
-        status = lin_decoder_finish(d, &u->settled, err);
-        if (status == LIN_OK) status = tell_settled(u, err);
-        if (status == LIN_OK) status = decode_again(u, err);
-        if (status == LIN_OK) status = show(u, end, err);
+        LIN_TRY(lin_decoder_finish(d, &u->settled, err));
+        LIN_TRY(tell_settled(u, err));
+        LIN_TRY(decode_again(u, err));
+        LIN_TRY(show(u, end, err));
     }
-    if (status != LIN_OK) return status;
-    if (u->revision) u->utterance++;
-    if (!u->whole) lin_search_reset(&d->decoding->search, d->state, u->row, carry);
+    if (u->at.revision) u->at.utterance++;
+    lin_search_reset(&d->decoding->search, d->state, u->at.row, carry);
     begin_utterance(u);
     return LIN_OK;
 }
@@ -326,8 +468,8 @@ static int up_to_endpoint(lin_utterances *u, const float *logp, int n, const dou
 {
     const int V = u->decoder.decoding->search.V;
     for (int i = 0; i < n; i++) {
-        *rule = lin_endpoint_push(&u->endpoint, logp + (size_t)i * (size_t)V, db ? db[i] : NAN);
-        const double at_s = (double)(u->row + i + 1) * row_seconds(u);
+        *rule = lin_endpoint_push(&u->at.endpoint, logp + (size_t)i * (size_t)V, db ? db[i] : NAN);
+        const double at_s = (double)(u->at.row + i + 1) * row_seconds(u);
         if (*rule != LIN_ENDPOINT_NONE && at_s >= u->options.ends.from_s) return i + 1;
     }
     *rule = LIN_ENDPOINT_NONE;
@@ -361,68 +503,48 @@ lin_status lin_utterances_push(lin_utterances *u, const float *logp, int n, cons
 lin_status lin_utterances_add(lin_utterances *u, const lin_path_phone *phones, int n, int rows, lin_error *err)
 {
     lin_path *path = &u->decoder.path;
-    lin_status status = lin_path_reserve(path, n, 0, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_path_reserve(path, n, 0, err));
     if (n) memcpy(path->phones + path->n_phones, phones, (size_t)n * sizeof *phones);
     path->n_phones += n;
-    u->row += rows;
+    u->at.row += rows;
     return take_settled(u, err);
 }
 
 lin_status lin_utterances_end(lin_utterances *u, lin_error *err)
 {
     lin_status status = end_utterance(u, LINNET_ASKED, err);
-    lin_endpoint_begin_utterance(&u->endpoint);
+    lin_endpoint_begin_utterance(&u->at.endpoint);
     return status;
 }
 
 lin_status lin_utterances_finish(lin_utterances *u, lin_error *err) { return end_utterance(u, LINNET_FINISHED, err); }
 
-const lin_reset_options *lin_utterances_ends(const lin_utterances *u) { return &u->options.ends; }
-
 int lin_utterances_may_reset(const lin_utterances *u, int rows)
 {
     return u->options.ends.endpoints && u->options.ends.resets && !u->sink.rows &&
-           (double)(u->row + rows) * row_seconds(u) >= u->options.ends.from_s;
+           (double)(u->at.row + rows) * row_seconds(u) >= u->options.ends.from_s;
 }
 
 /* ---- saved streams --------------------------------------------------------------------------------------------------------- */
 
-void lin_utterances_decode_by(lin_utterances *u, const lin_decoding *decoding) { u->decoder.decoding = decoding; }
-
-const lin_search *lin_utterances_search(const lin_utterances *u) { return &u->decoder.decoding->search; }
-
-void *lin_utterances_decoder(lin_utterances *u) { return u->decoder.state; }
-
-const lin_endpoint *lin_utterances_endpoint(const lin_utterances *u) { return &u->endpoint; }
-
-int lin_utterances_early(const lin_utterances *u) { return u->decoder.early; }
-
 void lin_utterances_go_on(lin_utterances *u, int64_t row, int early, const lin_endpoint *endpoint)
 {
-    u->row = row;
+    u->at.row = row;
     u->decoder.early = early;
-    if (endpoint) u->endpoint = *endpoint;
+    if (endpoint) u->at.endpoint = *endpoint;
     begin_utterance(u);
     u->lacks_frames = row > 0;
 }
 
-int lin_utterances_frames(const lin_utterances *u, const float **frames, int *n, int64_t *first)
-{
-    *frames = u->frames.data;
-    *n = u->frames.rows;
-    *first = u->first_row;
-    return u->options.second && !u->lacks_frames;
-}
+int lin_utterances_has_frames(const lin_utterances *u) { return u->options.second && !u->lacks_frames; }
 
 lin_status lin_utterances_set_frames(lin_utterances *u, const float *frames, int64_t n, int64_t first, lin_error *err)
 {
     const size_t D = (size_t)u->frames.columns;
     if (!u->options.second) return LIN_OK;
-    if (first < 0 || first > u->row || n > INT_MAX || n != (u->row - first) * u->per_row)
+    if (first < 0 || first > u->at.row || n > INT_MAX || n != (u->at.row - first) * u->per_row)
         return lin_fail(err, LIN_FORMAT, "its parts contradict each other");
-    lin_status status = lin_matrix_reserve(&u->frames, (int)n, (int)D, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_matrix_reserve(&u->frames, (int)n, (int)D, err));
     if (n) memcpy(u->frames.data, frames, (size_t)n * D * sizeof *frames);
     u->frames.rows = (int)n;
     u->first_row = first;
@@ -433,8 +555,7 @@ lin_status lin_utterances_set_frames(lin_utterances *u, const float *frames, int
 static lin_status copy_path(lin_path *to, const lin_path *from, lin_error *err)
 {
     lin_path_clear(to);
-    lin_status status = lin_path_reserve(to, from->n_phones, from->n_words, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_path_reserve(to, from->n_phones, from->n_words, err));
     const lin_path room = *to;
     *to = *from;
     to->phones = room.phones;
@@ -448,20 +569,11 @@ static lin_status copy_path(lin_path *to, const lin_path *from, lin_error *err)
 
 lin_status lin_utterances_copy(lin_utterances *u, const lin_utterances *from, lin_error *err)
 {
-    memcpy(u->decoder.state, from->decoder.state, lin_search_bytes(lin_utterances_search(from)));
-    u->endpoint = from->endpoint;
-    u->incomplete = from->incomplete;
-    u->row = from->row;
-    u->utterance = from->utterance;
-    u->revision = from->revision;
-    u->decoded = from->decoded;
-    u->shown_phones = from->shown_phones;
-    u->shown_words = from->shown_words;
-    u->shown_provisional = from->shown_provisional;
-    u->shown_start_s = from->shown_start_s;
+    memcpy(u->decoder.state, from->decoder.state, lin_search_bytes(&from->decoder.decoding->search));
+    u->at = from->at;
     lin_result_clear(&u->settled);
     lin_result_clear(&u->provisional);
-    lin_status status = copy_path(&u->decoder.path, &from->decoder.path, err);
-    if (status == LIN_OK) status = lin_result_follow(&u->settled, &from->settled, err);
-    return status == LIN_OK ? lin_result_follow(&u->provisional, &from->provisional, err) : status;
+    LIN_TRY(copy_path(&u->decoder.path, &from->decoder.path, err));
+    LIN_TRY(lin_result_follow(&u->settled, &from->settled, err));
+    return lin_result_follow(&u->provisional, &from->provisional, err);
 }

@@ -2,18 +2,27 @@
  * utterances.h - from rows of log-probabilities to results: the only place that does it. Endpoints divide the rows of one lane
  * into utterances; each is decoded; what is settled goes into a result and never changes, what is provisional may.
  *
- * Pipeline: model/stream or model/streams -> rows [n, V] -> [this: decoder/endpoint, linnet/decoding, linnet/joined] -> results.
- * Used by linnet/session (files, microphones) and linnet/engine (many streams): both push rows and reset their network where this
- * says so.
+ * Pipeline: model/stream or model/streams -> rows [n, V] -> [this: decoder/endpoint, linnet/decoding] -> results.
+ * Every stream pushes its rows here and resets its network where this says so.
  *
  *   lin_utterances_options o = {.decoding = &decoding, .ends = {.endpoints = 1, .rules = rules, .resets = 1}};
- *   lin_utterances_create(&recognizer, &o, &sink, &u, &err);
- *   lin_utterances_push(u, logp, n, loudness_db, &taken, &reset, &err);   // reset: the network begins anew behind row `taken`
- *   lin_utterances_show(u, &err);                                          // the sink gets a view if something has changed
- *   lin_utterances_finish(u, &err);
- *   lin_utterances_destroy(u);
+ *   lin_utterances_open(&u, &recognizer, &o, &sink, &err);
+ *   lin_utterances_push(&u, logp, n, loudness_db, &taken, &reset, &err);   // reset: the network begins anew behind row `taken`
+ *   lin_utterances_show(&u, &err);                                          // the sink gets a view if something has changed
+ *   lin_utterances_finish(&u, &err);
+ *   lin_utterances_close(&u);
  *
- * A result holds one utterance, or the whole sound, its utterances joined (lin_utterances_begin).
+ * A result holds one utterance, or the whole sound, its utterances joined (lin_utterances_begin). Scores of a whole are the sums
+ * of its utterances' scores, since each is decoded without regard to the others. For the same reason its n best alternatives are
+ * exactly the n best choices of one alternative from every utterance's list.
+ *
+ * A second pass decodes an utterance that has ended once more: its frames through a second model, which may read the whole
+ * utterance or have more look-ahead, and its rows through the search of whole utterances (lin_decoding.whole). Both models have
+ * the same features, phones and frames of a step, so that the lexicon, language model and phrases of the stream serve both. Their
+ * hops may differ: frames between those of the stream are interpolated. With the same hop the result is that of files with the
+ * second model on these frames, whatever came before them; but files compare hypotheses by piece (lin_front_next_utterance) with
+ * a rescorer or combiner, which this does by utterance.
+ *
  * Any split of the same rows into pushes gives the same utterances, results and scores to the bit. Memory grows with the longest
  * result only, and not at all where a sink takes what is settled. Threads: one at a time.
  */
@@ -22,7 +31,8 @@
 
 #include "decoder/endpoint.h"
 #include "decoder/result.h"
-#include "linnet/second_pass.h"
+#include "linnet/decoding.h"
+#include "linnet/recognizer.h"
 
 /* An utterance as it stands. Valid during the call that is given it. */
 typedef struct lin_session_view {
@@ -47,6 +57,20 @@ typedef struct lin_reset_options {
     double from_s;              /* endpoints before this time are ignored */
 } lin_reset_options;
 
+/* A second pass: any number of streams may share one, one after the other. Memory grows with the longest utterance. */
+typedef struct lin_second_pass lin_second_pass;
+
+/*
+ * first: the recogniser of the streams; second must outlive the object. decoding: that of the streams, NULL for greedy; its
+ * searches must outlive the object. n_threads work together; 0: one per core. LIN_MISMATCH if the models differ in features other
+ * than the hop, phones or frames of a step; LIN_UNSUPPORTED for a second model that is normalised by speaker. On failure *pass
+ * is NULL.
+ */
+lin_status lin_second_pass_create(const lin_recognizer *first, const lin_recognizer *second, const lin_decoding *decoding,
+                                  int n_threads, lin_second_pass **pass, lin_error *err);
+/* NULL is allowed. */
+void lin_second_pass_destroy(lin_second_pass *pass);
+
 typedef struct lin_utterances_options {
     const lin_decoding *decoding; /* must outlive it; NULL: greedy */
     lin_reset_options ends;
@@ -69,25 +93,63 @@ typedef struct lin_utterances_sink {
     lin_status (*rows)(void *context, const float *logp, int n, lin_error *err);
 } lin_utterances_sink;
 
-typedef struct lin_utterances lin_utterances;
+/* One alternative for each utterance so far: `alternative` of the last, and choice number `before` for those before it. */
+typedef struct lin_joined_choice {
+    double score;
+    int before, alternative;
+} lin_joined_choice;
 
-/* LIN_INVALID for rules that lin_endpoint_check refuses. On failure *u is NULL. sink: NULL for none. */
-lin_status lin_utterances_create(const lin_recognizer *recognizer, const lin_utterances_options *options,
-                                 const lin_utterances_sink *sink, lin_utterances **u, lin_error *err);
-void lin_utterances_destroy(lin_utterances *u);
+/* What a fork takes over as it is. */
+typedef struct lin_utterances_position {
+    lin_endpoint endpoint;
+    int64_t row; /* the next, since the beginning */
+    int utterance, revision;
+    int incomplete;                /* the last provisional word */
+    int decoded;                   /* rows since `provisional` was made */
+    int shown_phones, shown_words; /* settled ones in the last view */
+    uint64_t shown_provisional;    /* its hash in the last view */
+    double shown_start_s;
+} lin_utterances_position;
+
+/* Its owner reads options, decoder and `at`, and changes nothing. */
+typedef struct lin_utterances {
+    lin_utterances_options options;
+    lin_utterances_sink sink;
+    lin_decoding greedy; /* where no decoding is given */
+    lin_decoder decoder;
+    lin_utterances_position at;
+    lin_result settled, provisional;
+
+    lin_result *whole; /* NULL: a result for each utterance */
+    double score, acoustic, language;    /* of its utterances that have ended */
+    lin_result *segments;                /* [n_segments] these with their alternatives, where there are alternatives */
+    int n_segments, segments_capacity;
+    lin_joined_choice *choices;          /* [n_segments, n_best], the best first */
+    int *n_choices;                      /* [n_segments] */
+    int choices_capacity, n_choices_capacity;
+
+    /* for a second pass */
+    int per_row;
+    const float *next; /* [n_next, D] frames of the rows that are pushed */
+    int n_next;
+    lin_matrix frames; /* of the utterance, the first of row `first_row` */
+    int64_t first_row;
+    int lacks_frames;  /* its beginning is not known: it was saved and loaded */
+    int replaced;
+} lin_utterances;
+
+/* May not be moved afterwards. LIN_INVALID for rules that lin_endpoint_check refuses. On failure it is closed. sink: NULL for
+ * none. */
+lin_status lin_utterances_open(lin_utterances *u, const lin_recognizer *recognizer, const lin_utterances_options *options,
+                               const lin_utterances_sink *sink, lin_error *err);
+/* Of zeros is allowed. */
+void lin_utterances_close(lin_utterances *u);
 
 /* Room, so that nothing is allocated while at most so many rows are pushed at once and a sink takes what is settled (greedy). */
 lin_status lin_utterances_reserve(lin_utterances *u, int rows, lin_error *err);
 
 /* Memory of one, as far as it is known before there are results. */
 size_t lin_utterances_bytes(const lin_utterances *u);
-
-/* The hypotheses of each utterance by the sound of another network too, which must have heard it when the utterance ends; must
- * outlive it. NULL: none. */
-void lin_utterances_combine(lin_utterances *u, struct lin_combiner *combiner);
-
-/* Another sink, before begin; NULL: none. */
-void lin_utterances_set_sink(lin_utterances *u, const lin_utterances_sink *sink);
 
 /* A new sound. whole: the caller's result, to which all utterances are appended, scores added, alternatives combined; it must
  * live until finish. NULL: a result for each utterance. */
@@ -114,29 +176,20 @@ lin_status lin_utterances_show(lin_utterances *u, lin_error *err);
 /* The utterance ends behind the last row. With options.resets the network must be reset there. */
 lin_status lin_utterances_end(lin_utterances *u, lin_error *err);
 
-/* The sound has ended: the last utterance, or the whole result. Only begin and destroy may follow. */
+/* The sound has ended: the last utterance, or the whole result. Only begin and close may follow. */
 lin_status lin_utterances_finish(lin_utterances *u, lin_error *err);
 
-const lin_reset_options *lin_utterances_ends(const lin_utterances *u);
 /* 1 if one of the next `rows` rows may be an endpoint that resets the network. */
 int lin_utterances_may_reset(const lin_utterances *u, int rows);
 
-/* The parts of a saved stream: the search's state (lin_search_bytes), which may be overwritten, the endpoint, and whether the
- * first phone of the sound is early (lin_decoding). After that lin_utterances_go_on continues at a row; endpoint NULL: as it is.
- * An utterance that had begun there has a second pass only if lin_utterances_set_frames follows. */
-const lin_search *lin_utterances_search(const lin_utterances *u);
-void *lin_utterances_decoder(lin_utterances *u);
-const lin_endpoint *lin_utterances_endpoint(const lin_utterances *u);
-int lin_utterances_early(const lin_utterances *u);
+/* Continues a saved stream at a row, when the search's state (decoder.state) has been loaded. early: decoder.early; endpoint:
+ * NULL leaves it as it is. An utterance that had begun there has a second pass only if lin_utterances_set_frames follows. */
 void lin_utterances_go_on(lin_utterances *u, int64_t row, int early, const lin_endpoint *endpoint);
 
-/* For a second pass: the frames [*n, D] of the utterance up to the last row, from row *first on. 0: there is no second pass, or
- * the utterance's beginning is not known. Setting: LIN_FORMAT for others than those of these rows; LIN_NO_MEMORY. */
-int lin_utterances_frames(const lin_utterances *u, const float **frames, int *n, int64_t *first);
+/* For a second pass: 1 if u->frames are those of the utterance. Setting: LIN_FORMAT for others than those of the rows from
+ * `first` on; LIN_NO_MEMORY. */
+int lin_utterances_has_frames(const lin_utterances *u);
 lin_status lin_utterances_set_frames(lin_utterances *u, const float *frames, int64_t n, int64_t first, lin_error *err);
-
-/* Another copy of the same decoding from now on, with the same search; it must outlive this, and its context may differ. */
-void lin_utterances_decode_by(lin_utterances *u, const lin_decoding *decoding);
 
 /* Everything of another one with the same options, what was shown too, but for the frames. LIN_NO_MEMORY. Not for whole
  * sounds. */

@@ -1,5 +1,5 @@
-// linnet/joined.c: segments as one result; alternatives of the whole against all combinations of those of the segments.
-#include "linnet/joined.h"
+// Utterances as one result; alternatives of the whole against all combinations of those of the utterances.
+#include "linnet/utterances.h"
 
 #include "base/hash.h"
 #include "base/memory.h"
@@ -27,16 +27,24 @@ static void decode_segment(lin_decoder *d, const lin_decoding *decoding, int seg
     OK(lin_decoder_finish(d, r, &err));
 }
 
-static void decode_joined(lin_joined *j, lin_decoder *d, lin_result *r)
+// The utterances of one sound, whose network would be reset between them.
+static void decode_joined(const lin_decoding *decoding, lin_result *r)
 {
+    lin_model model = {.config = {.stack = 1, .mel_bins = 1}};
+    const lin_recognizer recognizer = {.model = &model, .V = V, .row_seconds = 0.03};
+    const lin_utterances_options o = {.decoding = decoding, .ends = {.resets = 1}};
+    lin_utterances u;
+    OK(lin_utterances_open(&u, &recognizer, &o, NULL, &err));
     OK(lin_result_begin(r, "x", NULL, 1, &err));
-    lin_decoder_reset(d, 0);
-    lin_joined_begin(j);
+    lin_utterances_begin(&u, r);
     for (int s = 0; s < SEGMENTS; s++) {
-        OK(lin_decoder_push(d, logp + s * T * V, T, &err));
-        if (s + 1 < SEGMENTS) OK(lin_joined_endpoint(j, d, (s + 1) * T, 0, r, &err));
-        else OK(lin_joined_finish(j, d, r, &err));
+        int taken, reset;
+        OK(lin_utterances_push(&u, logp + s * T * V, T, NULL, &taken, &reset, &err));
+        ck_assert(taken == T && !reset);
+        if (s + 1 < SEGMENTS) OK(lin_utterances_end(&u, &err));
+        else OK(lin_utterances_finish(&u, &err));
     }
+    lin_utterances_close(&u);
 }
 
 static void same_phones(const lin_result *got, const lin_result *want)
@@ -57,7 +65,6 @@ START_TEST(segments_are_joined_to_one_result)
     for (int kind = 0; kind < 2; kind++) {
         const lin_decoding decoding = {.search = searches[kind], .row_seconds = 0.03, .n_best = 1};
         lin_decoder d = {0};
-        lin_joined j = {0};
         lin_result want = {0}, part = {0}, got = {0};
         OK(lin_decoder_create(&d, &decoding, &err));
         for (uint64_t seed = 1; seed < 20; seed++) {
@@ -67,7 +74,7 @@ START_TEST(segments_are_joined_to_one_result)
                 decode_segment(&d, &decoding, s, &part);
                 OK(lin_result_append(&want, &part, &err));
             }
-            decode_joined(&j, &d, &got);
+            decode_joined(&decoding, &got);
             same_phones(&got, &want);
             ck_assert_double_eq_tol(got.score, want.score, 1e-12);
             ck_assert_double_eq_tol(got.acoustic, want.acoustic, 1e-12);
@@ -76,7 +83,6 @@ START_TEST(segments_are_joined_to_one_result)
         lin_result_free(&want);
         lin_result_free(&part);
         lin_result_free(&got);
-        lin_joined_free(&j);
         lin_decoder_free(&d);
     }
     lin_beam_destroy(beam);
@@ -87,16 +93,11 @@ END_TEST
 START_TEST(an_equal_phone_behind_an_endpoint_is_a_new_one)
 {
     const lin_decoding decoding = {.search = lin_search_greedy(V), .row_seconds = 0.03, .n_best = 1};
-    lin_decoder d = {0};
-    lin_joined j = {0};
     lin_result r = {0};
-    OK(lin_decoder_create(&d, &decoding, &err));
     for (int i = 0; i < SEGMENTS * T * V; i++) logp[i] = i % V == 2 ? -0.1f : -5;
-    decode_joined(&j, &d, &r);
+    decode_joined(&decoding, &r);
     ck_assert_int_eq(r.n_phones, SEGMENTS);
     lin_result_free(&r);
-    lin_joined_free(&j);
-    lin_decoder_free(&d);
 }
 END_TEST
 
@@ -114,7 +115,6 @@ START_TEST(alternatives_are_the_best_of_all_combinations)
     OK(lin_beam_create(V, NULL, NULL, &o, &beam, &err));
     const lin_decoding decoding = {.search = lin_search_beam(beam, V, 1), .row_seconds = 0.03, .n_best = N_BEST};
     lin_decoder d = {0};
-    lin_joined j = {0};
     lin_result parts[SEGMENTS] = {{0}}, got = {0};
     OK(lin_decoder_create(&d, &decoding, &err));
     for (uint64_t seed = 1; seed < 20; seed++) {
@@ -131,7 +131,7 @@ START_TEST(alternatives_are_the_best_of_all_combinations)
             all[n++] = sum;
         }
         qsort(all, (size_t)n, sizeof *all, higher_first);
-        decode_joined(&j, &d, &got);
+        decode_joined(&decoding, &got);
         ck_assert_int_eq(got.n_alternatives, N_BEST);
         for (int i = 0; i < N_BEST; i++) ck_assert_double_eq_tol(got.alternatives[i].score, all[i], 1e-9);
         same_phones(&got.alternatives[0], &got);
@@ -139,11 +139,10 @@ START_TEST(alternatives_are_the_best_of_all_combinations)
     }
     for (int s = 0; s < SEGMENTS; s++) lin_result_free(&parts[s]);
     lin_result_free(&got);
-    lin_joined_free(&j);
     lin_decoder_free(&d);
     lin_beam_destroy(beam);
 }
 END_TEST
 
-TEST_MAIN("joined", TEST(segments_are_joined_to_one_result), TEST(an_equal_phone_behind_an_endpoint_is_a_new_one),
+TEST_MAIN("linnet/utterances", TEST(segments_are_joined_to_one_result), TEST(an_equal_phone_behind_an_endpoint_is_a_new_one),
           TEST(alternatives_are_the_best_of_all_combinations))
