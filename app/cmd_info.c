@@ -7,9 +7,7 @@
 
 #include "app/commands.h"
 #include "app/common.h"
-#include "app/front_options.h"
-#include "app/lexicon_options.h"
-#include "app/model_options.h"
+#include "app/shared_options.h"
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/json.h"

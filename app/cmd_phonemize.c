@@ -10,7 +10,7 @@
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/inputs.h"
-#include "app/lexicon_options.h"
+#include "app/shared_options.h"
 #include "base/textfile.h"
 #include "lexicon/transcript.h"
 #include "linnet/wording.h"

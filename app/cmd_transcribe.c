@@ -7,11 +7,8 @@
 
 #include "app/results.h"
 #include "app/commands.h"
-#include "app/decoding_options.h"
-#include "app/endpoint_options.h"
-#include "app/front_options.h"
+#include "app/shared_options.h"
 #include "app/inputs.h"
-#include "app/model_options.h"
 #include "linnet/file_session.h"
 #include "linnet/leakage.h"
 #include "linnet/speakers.h"

@@ -1,4 +1,12 @@
-/* commands.h - the commands of the program, one file cmd_<name>.c each. */
+/*
+ * commands.h - the commands of the program, one file cmd_<name>.c each, and how one is run: options, checks, work. Main runs one;
+ * a command that is made of others (train/cmd_adapt.c) runs several.
+ *
+ *   char *words[] = {"dev", "-q", "-o", "dev.lfc"};
+ *   exit_status = lin_run_command(&lin_command_prepare, 4, words);
+ *
+ * One thread.
+ */
 #ifndef LIN_APP_COMMANDS_H
 #define LIN_APP_COMMANDS_H
 
@@ -11,5 +19,11 @@ extern const lin_command lin_command_transcribe, lin_command_train, lin_command_
     lin_command_lm, lin_command_adapt, lin_command_quantise, lin_command_validate;
 /* In paper/. */
 extern const lin_command lin_command_generate, lin_command_paper;
+
+/* All, ended by NULL; in the order of --help. */
+extern const lin_command *const lin_commands[];
+
+/* The command's exit status; what is wrong is on standard error. words[0] is the first word after the command's name. */
+int lin_run_command(const lin_command *command, int n, char **words);
 
 #endif

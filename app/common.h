@@ -21,11 +21,6 @@
 /* Exit statuses. */
 enum { LIN_EXIT_OK = 0, LIN_EXIT_FAILED = 1, LIN_EXIT_USAGE = 2, LIN_EXIT_INTERRUPTED = 130 };
 
-/* The commands, ended by NULL; in the order of --help. */
-extern const lin_command *const lin_commands[];
-/* Called before any command runs. */
-void lin_commands_begin(void);
-
 /* Set to the signal's number by the first SIGINT or SIGTERM; the second kills. Long loops check it. */
 extern volatile sig_atomic_t lin_interrupted;
 

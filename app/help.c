@@ -1,13 +1,18 @@
-// help.c - --help of a command and of the program, from the option tables.
+// help.c - all that is made of the option tables: --help, the manual pages, completion for shells; linnet man, linnet completion.
 
+#include <ctype.h>
 #include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "app/options.h"
+#include "app/commands.h"
+#include "app/common.h"
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/system.h"
+#include "base/textfile.h"
+#include "base/utf8.h"
+#include "linnet/linnet.h"
 
 enum { WIDTH = 100, COLUMN = 30 };
 
@@ -110,24 +115,27 @@ static void print_heading(FILE *out, const char *title)
     lin_free(own);
 }
 
-// What an option is, and its default; released with lin_free. Of SETTINGS: its names.
-static char *about(const lin_command *command, const lin_option *o)
+// What an option is, and its default; released with lin_free.
+static char *about(const lin_option *o)
 {
     lin_buffer b = {0};
     lin_buffer_text(&b, o->help);
-    const lin_option *row = NULL;
-    if (o->type == LIN_OPTION_SETTINGS) {
-        while ((row = lin_options_under(command, o->name, row))) {
-            lin_buffer_format(&b, "%s%s", row == lin_options_under(command, o->name, NULL) ? ": " : ", ", row->name);
-        }
-        lin_buffer_format(&b, ". --%s help explains them", o->name);
-    } else if (o->required) {
-        lin_buffer_text(&b, " (required)");
-    } else if (o->type != LIN_OPTION_FLAG && o->text && *o->text) {
-        lin_buffer_format(&b, " (default %s)", o->text);
-    } else if (o->type == LIN_OPTION_FLAG && o->text && strcmp(o->text, "yes") == 0) {
+    if (o->required) lin_buffer_text(&b, " (required)");
+    else if (o->type != LIN_OPTION_FLAG && o->text && *o->text) lin_buffer_format(&b, " (default %s)", o->text);
+    else if (o->type == LIN_OPTION_FLAG && o->text && strcmp(o->text, "yes") == 0)
         lin_buffer_format(&b, " (default; %sno-%s turns it off)", o->under ? "" : "--", o->name);
-    }
+    return b.data;
+}
+
+// The same of SETTINGS: their names too.
+static char *about_settings(const lin_command *command, const lin_option *o)
+{
+    lin_buffer b = {0};
+    const lin_option *row = NULL;
+    lin_buffer_text(&b, o->help);
+    for (const char *before = ": "; (row = lin_options_under(command, o->name, row)); before = ", ")
+        lin_buffer_format(&b, "%s%s", before, row->name);
+    lin_buffer_format(&b, ". --%s help explains them", o->name);
     return b.data;
 }
 
@@ -144,7 +152,7 @@ static void print_option(FILE *out, const lin_command *command, const lin_option
     } else {
         fprintf(out, "%*s", COLUMN - n, "");
     }
-    char *text = about(command, o);
+    char *text = o->type == LIN_OPTION_SETTINGS ? about_settings(command, o) : about(o);
     wrap(out, text ? text : o->help, COLUMN, COLUMN);
     lin_free(text);
 }
@@ -212,3 +220,518 @@ void lin_help_program(FILE *out, const lin_command *const *commands)
                  "Exit status: 0 success, 1 something failed (the rest was done), 2 wrong command line, 130 interrupted.\n",
             lin_doc_folder());
 }
+
+/* ---- the manual page, in roff with the man macros -------------------------------------------------------------------------- */
+
+static const char *doc_folder; // of the page that is being written, by one thread
+
+// Text with roff's special characters escaped: backslash, dash (else a hyphen), and . or ' at the start of a line; characters
+// beyond ASCII by their number.
+static void put_plain(FILE *out, const char *text, int at_start)
+{
+    for (; *text; text++) {
+        unsigned code;
+        const size_t step = (unsigned char)*text < 0x80 ? 0 : lin_utf8_decode(text, strlen(text), &code);
+        if (step) {
+            fprintf(out, "\\[u%04X]", code);
+            text += step - 1;
+            at_start = 0;
+            continue;
+        }
+        if (at_start && (*text == '.' || *text == '\'')) fputs("\\&", out);
+        at_start = *text == '\n';
+        if (*text == '\\') {
+            fputs("\\e", out);
+        } else if (*text == '-') {
+            fputs("\\-", out);
+        } else {
+            fputc(*text, out);
+        }
+    }
+}
+
+static void put(FILE *out, const char *text, int at_start)
+{
+    char *own = lin_help_with_docs(text, doc_folder);
+    put_plain(out, own ? own : text, at_start);
+    lin_free(own);
+}
+
+// Paragraphs: an empty line becomes .PP.
+static void put_paragraphs(FILE *out, const char *given)
+{
+    char *own = lin_help_with_docs(given, doc_folder);
+    char *text = own;
+    if (!own) put_plain(out, given, 1), fputc('\n', out); // memory is short: in one paragraph
+    while (text && *text) {
+        char *end = strstr(text, "\n\n");
+        const size_t n = end ? (size_t)(end - text) : strlen(text);
+        const char kept = text[n];
+        text[n] = 0;
+        put_plain(out, text, 1);
+        text[n] = kept;
+        text += n;
+        while (*text == '\n') text++;
+        fputs(*text ? "\n.PP\n" : "\n", out);
+    }
+    lin_free(own);
+}
+
+static void put_upper(FILE *out, const char *text)
+{
+    for (; *text; text++) fputc(toupper((unsigned char)*text), out);
+}
+
+static void put_option(FILE *out, const lin_option *o)
+{
+    fputs(".TP\n", out);
+    if (o->letter) fprintf(out, "\\fB\\-%c\\fR, ", o->letter);
+    fputs(o->under ? "\\fB" : "\\fB\\-\\-", out);
+    put(out, o->name, 0);
+    fputs("\\fR", out);
+    if (o->type != LIN_OPTION_FLAG) {
+        fputs(o->under ? "=\\fI" : " \\fI", out);
+        put(out, lin_option_value_name(o), 0);
+        fputs("\\fR", out);
+    }
+    fputc('\n', out);
+    char *text = about(o);
+    put(out, text ? text : o->help, 1);
+    lin_free(text);
+    fputs(".\n", out);
+}
+
+// A SETTINGS option, and below it those that it sets.
+static void put_settings(FILE *out, const lin_command *command, const lin_option *o)
+{
+    const lin_option *row = NULL;
+    put_option(out, o);
+    fputs(".RS\n", out);
+    while ((row = lin_options_under(command, o->name, row))) put_option(out, row);
+    fputs(".RE\n", out);
+}
+
+static void put_options(FILE *out, const lin_command *command)
+{
+    for (const lin_option *o = command->options; o->type != LIN_OPTION_END; o++) {
+        if (o->type == LIN_OPTION_HEADING) {
+            if (o[1].under) continue;
+            fputs(o == command->options ? "\\fI" : ".PP\n\\fI", out);
+            put(out, o->help, 0);
+            fputs("\\fR\n", out);
+        } else if (o->type == LIN_OPTION_SETTINGS) {
+            put_settings(out, command, o);
+        } else if (!o->under) {
+            put_option(out, o);
+        }
+    }
+    fputs(".TP\n\\fB\\-h\\fR, \\fB\\-\\-help\\fR\nA short help text.\n", out);
+}
+
+static void put_usage(FILE *out, const lin_command *command)
+{
+    fputs("\\fBlinnet ", out);
+    put(out, command->name, 0);
+    fputs("\\fR ", out);
+    if (*command->operands) {
+        fputs("\\fI", out);
+        put(out, command->operands, 0);
+        fputs("\\fR ", out);
+    }
+    fputs("[options]\n", out);
+}
+
+static void put_examples(FILE *out, const lin_command *command)
+{
+    if (!command->examples) return;
+    fputs(".PP\nExamples:\n.PP\n.nf\n", out);
+    put(out, command->examples, 1);
+    fputs("\n.fi\n", out);
+}
+
+static void put_end(FILE *out)
+{
+    fputs(".SH ENVIRONMENT\n"
+          ".TP\n"
+          "\\fBLINNET_MODEL\\fR\n"
+          "The model file, if \\fB\\-\\-model\\fR is not given.\n"
+          ".TP\n"
+          "\\fBLINNET_LEXICON\\fR, \\fBLINNET_LM\\fR\n"
+          "The lexicon and the language model, if \\fB\\-\\-lexicon\\fR and \\fB\\-\\-lm\\fR are not given; before those of "
+          "\\fB\\-\\-language\\fR.\n"
+          ".TP\n"
+          "\\fBLINNET_FFMPEG\\fR\n"
+          "The program that decodes formats which libsndfile does not (m4a, mp4, webm, mkv, ...); if not set, ffmpeg; empty: "
+          "none.\n"
+          ".TP\n"
+          "\\fBLINNET_SANDBOX\\fR\n"
+          "off: ffmpeg, and the processes that read uploads, run without limits and without a sandbox.\n"
+          ".TP\n"
+          "\\fBLINNET_ISA\\fR\n"
+          "The instruction set of the CPU kernels: avx512, avx2 or portable.\n"
+          ".SH EXIT STATUS\n"
+          ".TP\n"
+          "0\n"
+          "Success.\n"
+          ".TP\n"
+          "1\n"
+          "Something failed; the rest was done.\n"
+          ".TP\n"
+          "2\n"
+          "The command line or the configuration file is wrong.\n"
+          ".TP\n"
+          "130\n"
+          "Interrupted.\n", out);
+}
+
+static void put_docs(FILE *out)
+{
+    fputs("More documentation is in ", out);
+    put(out, doc_folder, 0);
+    fputs(".\n", out);
+}
+
+void lin_man_command(FILE *out, const lin_command *command, const char *docs)
+{
+    doc_folder = docs;
+    fputs(".TH LINNET\\-", out);
+    put_upper(out, command->name);
+    fputs(" 1 \"\" \"linnet " LINNET_VERSION "\" \"User Commands\"\n.SH NAME\nlinnet\\-", out);
+    put(out, command->name, 0);
+    fputs(" \\- ", out);
+    put(out, command->summary, 0);
+    fputs("\n.SH SYNOPSIS\n", out);
+    put_usage(out, command);
+    fputs(".SH DESCRIPTION\n", out);
+    put_paragraphs(out, command->description ? command->description : command->summary);
+    fputs(".SH OPTIONS\n", out);
+    put_options(out, command);
+    put_examples(out, command);
+    put_end(out);
+    fputs(".SH SEE ALSO\n.BR linnet (1)\n.PP\n", out);
+    put_docs(out);
+}
+
+void lin_man_program(FILE *out, const lin_command *const *commands, const char *docs)
+{
+    doc_folder = docs;
+    fputs(".TH LINNET 1 \"\" \"linnet " LINNET_VERSION "\" \"User Commands\"\n"
+                                                    ".SH NAME\n"
+                                                    "linnet \\- recognise phonemes and words in speech\n"
+                                                    ".SH SYNOPSIS\n"
+                                                    "\\fBlinnet\\fR \\fICOMMAND\\fR [arguments] [options]\n"
+                                                    ".SH DESCRIPTION\n"
+                                                    "linnet recognises phonemes and words in recorded or live speech with a "
+                                                    "linear\\-attention transformer, while the speaker is still talking. It also "
+                                                    "aligns texts with sound, trains models and scores results.\n"
+                                                    ".SH COMMANDS\n"
+                                                    "Each has its own manual page, and \\fB\\-\\-help\\fR.\n", out);
+    for (; *commands; commands++) {
+        if ((*commands)->hidden) continue;
+        fputs(".TP\n.BR linnet\\-", out);
+        put(out, (*commands)->name, 0);
+        fputs(" (1)\n", out);
+        put(out, (*commands)->summary, 1);
+        fputs("\n", out);
+    }
+    put_end(out);
+    fputs(".SH SEE ALSO\n", out);
+    put_docs(out);
+}
+
+/* ---- completion ------------------------------------------------------------------------------------------------------------ */
+
+static int is_shown(const lin_option *o)
+{
+    return o->type != LIN_OPTION_HEADING && !o->under;
+}
+
+// Several between commas: what --help shows as NAME[,NAME]...
+static int is_list(const lin_option *o) { return o->choices && o->value && strstr(o->value, "[,") != NULL; }
+
+static void put_choices(FILE *out, const char *choices)
+{
+    for (; *choices; choices++) fputc(*choices == '|' ? ' ' : *choices, out);
+}
+
+// Text between single quotes; extra: characters that get a backslash in front (zsh's [ ] :).
+static void put_quoted(FILE *out, const char *text, const char *extra)
+{
+    for (; *text; text++) {
+        if (*text == '\'') {
+            fputs("'\\''", out);
+        } else {
+            if (strchr(extra, *text)) fputc('\\', out);
+            fputc(*text, out);
+        }
+    }
+}
+
+static void put_command_names(FILE *out, const lin_command *const *commands)
+{
+    for (; *commands; commands++) {
+        if (!(*commands)->hidden) fprintf(out, "%s ", (*commands)->name);
+    }
+    fputs("help", out);
+}
+
+static void bash(FILE *out, const lin_command *const *commands)
+{
+    // bash takes --format=json apart at "=", unless COMP_WORDBREAKS lacks it.
+    fputs("# bash completion for linnet\n"
+          "_linnet_one_of()\n{\n"
+          "    COMPREPLY=($(compgen -P \"$before\" -W \"$1\" -- \"$cur\"))\n}\n"
+          "_linnet_some_of()\n{\n"
+          "    local done= left= word\n"
+          "    case $cur in *,*) done=${cur%,*}, ;; esac\n"
+          "    for word in $1; do\n"
+          "        case ,$done in *,$word,*) ;; *) left=\"$left $word\" ;; esac\n"
+          "    done\n"
+          "    COMPREPLY=($(compgen -P \"$before$done\" -W \"$left\" -- \"${cur#\"$done\"}\"))\n}\n"
+          "_linnet()\n{\n"
+          "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} options= before=\n"
+          "    COMPREPLY=()\n"
+          "    case $cur in\n"
+          "    =) cur= ;;\n"
+          "    --*=*) prev=${cur%%=*} before=$prev= cur=${cur#*=} ;;\n"
+          "    *) [ \"$prev\" != = ] || [ \"$COMP_CWORD\" -lt 3 ] || prev=${COMP_WORDS[COMP_CWORD-2]} ;;\n"
+          "    esac\n"
+          "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        COMPREPLY=($(compgen -W '", out);
+    put_command_names(out, commands);
+    fputs(" --help --version' -- \"$cur\"))\n        return\n    fi\n    case ${COMP_WORDS[1]} in\n", out);
+    fputs("    help) COMPREPLY=($(compgen -W '", out);
+    put_command_names(out, commands);
+    fputs("' -- \"$cur\")); return ;;\n", out);
+    for (; *commands; commands++) {
+        if ((*commands)->hidden) continue;
+        fprintf(out, "    %s)\n        case $prev in\n", (*commands)->name);
+        for (const lin_option *o = (*commands)->options; o->type != LIN_OPTION_END; o++) {
+            if (!is_shown(o) || o->type == LIN_OPTION_FLAG) continue;
+            fprintf(out, "        --%s", o->name);
+            if (o->letter) fprintf(out, "|-%c", o->letter);
+            if (o->choices) {
+                fprintf(out, ") _linnet_%s_of '", is_list(o) ? "some" : "one");
+                put_choices(out, o->choices);
+                fputs("'; return ;;\n", out);
+            } else if (o->type == LIN_OPTION_FOLDER) {
+                fputs(") COMPREPLY=($(compgen -P \"$before\" -d -- \"$cur\")); return ;;\n", out);
+            } else if (o->type == LIN_OPTION_FILE || o->type == LIN_OPTION_FILES) {
+                fputs(") COMPREPLY=($(compgen -P \"$before\" -f -- \"$cur\")); return ;;\n", out);
+            } else {
+                fputs(") return ;;\n", out);
+            }
+        }
+        fputs("        *) ;;\n        esac\n        options='--help", out);
+        for (const lin_option *o = (*commands)->options; o->type != LIN_OPTION_END; o++) {
+            if (is_shown(o)) fprintf(out, " --%s", o->name);
+        }
+        fputs("' ;;\n", out);
+    }
+    fputs("    esac\n"
+          "    case $cur in\n"
+          "    -*) COMPREPLY=($(compgen -W \"$options\" -- \"$cur\")) ;;\n"
+          "    *) COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n"
+          "    esac\n}\ncomplete -o filenames -F _linnet linnet\n", out);
+}
+
+static void zsh_action(FILE *out, const lin_option *o)
+{
+    if (is_list(o)) {
+        fputs("_values -s , ", out);
+        put_quoted(out, o->name, ":\\");
+        fputc(' ', out);
+        put_choices(out, o->choices);
+    } else if (o->choices) {
+        fputc('(', out);
+        put_choices(out, o->choices);
+        fputc(')', out);
+    } else if (o->type == LIN_OPTION_FILE || o->type == LIN_OPTION_FILES) {
+        fputs("_files", out);
+    } else if (o->type == LIN_OPTION_FOLDER) {
+        fputs("_files -/", out);
+    }
+}
+
+// Each form of an option excludes the other, unless it may be repeated.
+static void zsh_form(FILE *out, const lin_option *o, int is_letter)
+{
+    const int has_value = o->type != LIN_OPTION_FLAG;
+    fputs("            '", out);
+    if (o->type == LIN_OPTION_FILES) fputc('*', out);
+    if (o->type != LIN_OPTION_FILES && o->letter) fprintf(out, "(-%c --%s)", o->letter, o->name);
+    if (is_letter) fprintf(out, "-%c%s[", o->letter, has_value ? "+" : "");
+    if (!is_letter) fprintf(out, "--%s%s[", o->name, has_value ? "=" : "");
+    put_quoted(out, o->help, "[]:\\");
+    fputc(']', out);
+    if (has_value) {
+        fputc(':', out);
+        put_quoted(out, o->choices ? o->name : lin_option_value_name(o), ":\\");
+        fputc(':', out);
+        zsh_action(out, o);
+    }
+    fputs("' \\\n", out);
+}
+
+static void zsh_option(FILE *out, const lin_option *o)
+{
+    if (o->letter) zsh_form(out, o, 1);
+    zsh_form(out, o, 0);
+}
+
+static void zsh(FILE *out, const lin_command *const *commands)
+{
+    fputs("#compdef linnet\n_linnet() {\n    local -a commands\n    commands=(\n", out);
+    for (const lin_command *const *c = commands; *c; c++) {
+        if ((*c)->hidden) continue;
+        fprintf(out, "        '%s:", (*c)->name);
+        put_quoted(out, (*c)->summary, ":\\");
+        fputs("'\n", out);
+    }
+    fputs("    )\n    if (( CURRENT == 2 )); then\n        _describe command commands\n        return\n    fi\n"
+          "    local command=${words[2]}\n    shift words\n    (( CURRENT-- ))\n    case $command in\n", out);
+    for (const lin_command *const *c = commands; *c; c++) {
+        if ((*c)->hidden) continue;
+        fprintf(out, "        %s)\n            _arguments -s -S \\\n", (*c)->name);
+        for (const lin_option *o = (*c)->options; o->type != LIN_OPTION_END; o++) {
+            if (is_shown(o)) zsh_option(out, o);
+        }
+        fputs("            '--help[short help]' '*:file:_files'\n            ;;\n", out);
+    }
+    fputs("        help) _describe command commands ;;\n    esac\n}\n_linnet \"$@\"\n", out);
+}
+
+static void fish(FILE *out, const lin_command *const *commands)
+{
+    fputs("# fish completion for linnet\n", out);
+    for (const lin_command *const *c = commands; *c; c++) {
+        if ((*c)->hidden) continue;
+        fprintf(out, "complete -c linnet -n __fish_use_subcommand -f -a %s -d '", (*c)->name);
+        for (const char *s = (*c)->summary; *s; s++) fprintf(out, *s == '\'' ? "\\'" : "%c", *s);
+        fputs("'\n", out);
+        for (const lin_option *o = (*c)->options; o->type != LIN_OPTION_END; o++) {
+            if (!is_shown(o)) continue;
+            fprintf(out, "complete -c linnet -n '__fish_seen_subcommand_from %s' -l %s", (*c)->name, o->name);
+            if (o->letter) fprintf(out, " -s %c", o->letter);
+            if (is_list(o)) {
+                fputs(" -x -a '(__fish_complete_list , \"string split , ", out);
+                for (const char *s = o->choices; *s; s++) fputc(*s == '|' ? ',' : *s, out);
+                fputs("\")'", out);
+            } else if (o->choices) {
+                fputs(" -x -a '", out);
+                put_choices(out, o->choices);
+                fputc('\'', out);
+            } else if (o->type == LIN_OPTION_FOLDER) {
+                fputs(" -x -a '(__fish_complete_directories)'", out);
+            } else if (o->type == LIN_OPTION_FILE || o->type == LIN_OPTION_FILES) {
+                fputs(" -r", out);
+            } else if (o->type != LIN_OPTION_FLAG) {
+                fputs(" -x", out);
+            }
+            fputs(" -d '", out);
+            for (const char *s = o->help; *s; s++) {
+                if (*s == '\'' || *s == '\\') fputc('\\', out);
+                fputc(*s, out);
+            }
+            fputs("'\n", out);
+        }
+    }
+}
+
+lin_status lin_completion(FILE *out, const lin_command *const *commands, const char *shell, lin_error *err)
+{
+    if (strcmp(shell, "bash") == 0) {
+        bash(out, commands);
+    } else if (strcmp(shell, "zsh") == 0) {
+        zsh(out, commands);
+    } else if (strcmp(shell, "fish") == 0) {
+        fish(out, commands);
+    } else {
+        return lin_fail(err, LIN_INVALID, "there is no completion for '%.40s', only for bash, zsh and fish", shell);
+    }
+    return LIN_OK;
+}
+
+/* ---- commands -------------------------------------------------------------------------------------------------------------- */
+
+// What `make install` puts beside the program.
+typedef struct man_values {
+    const char *output_dir, *doc_dir;
+} man_values;
+
+static const lin_option man_options[] = {
+    {.name = "output-dir", .type = LIN_OPTION_FOLDER, .writes = 1, .at = offsetof(man_values, output_dir),
+     .help = "Write the pages of the program and of all commands there: linnet.1, linnet-align.1, ..."},
+    {.name = "doc-dir", .type = LIN_OPTION_FOLDER, .at = offsetof(man_values, doc_dir),
+     .help = "Folder of the documentation to print in the pages; if not given, the present one"},
+    {.type = LIN_OPTION_END},
+};
+
+// The page of one command; NULL: of the program.
+static int write_page(const man_values *v, const lin_command *command, const char *docs)
+{
+    char path[4096];
+    lin_error err = {0};
+    lin_output out;
+    const int n = snprintf(path, sizeof path, "%s/linnet%s%s.1", v->output_dir, command ? "-" : "", command ? command->name : "");
+    if (n < 0 || (size_t)n >= sizeof path) lin_fail(&err, LIN_INVALID, "the name %.200s... is too long", v->output_dir);
+    if (err.status != LIN_OK || lin_output_open(path, 0, &out, &err) != LIN_OK) return lin_give_up(&err);
+    if (command) {
+        lin_man_command(out.file, command, docs);
+    } else {
+        lin_man_program(out.file, lin_commands, docs);
+    }
+    return lin_output_close(&out, &err) == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
+}
+
+static int run_man(lin_parsed *parsed)
+{
+    const man_values *v = parsed->values;
+    const char *docs = v->doc_dir ? v->doc_dir : lin_doc_folder();
+    const lin_command *command = NULL;
+    for (int i = 0; parsed->operands.count && lin_commands[i]; i++) {
+        if (!strcmp(lin_commands[i]->name, parsed->operands.items[0])) command = lin_commands[i];
+    }
+    if (parsed->operands.count && !command) return lin_misuse(parsed, "there is no command '%.60s'", parsed->operands.items[0]);
+    if (v->output_dir && command) return lin_misuse(parsed, "--output-dir is for the pages of all commands");
+    if (!v->output_dir && command) lin_man_command(stdout, command, docs);
+    if (!v->output_dir && !command) lin_man_program(stdout, lin_commands, docs);
+    int status = v->output_dir ? write_page(v, NULL, docs) : LIN_EXIT_OK;
+    for (int i = 0; v->output_dir && lin_commands[i] && status == LIN_EXIT_OK; i++) {
+        if (!lin_commands[i]->hidden) status = write_page(v, lin_commands[i], docs);
+    }
+    return status;
+}
+
+const lin_command lin_command_man = {
+    .name = "man",
+    .operands = "[COMMAND]",
+    .summary = "print the manual page of the program or of one command",
+    .description = "Prints the manual page of the program, or of one command, as roff: 'linnet man align | man -l -'. make "
+                   "install writes all of them.",
+    .options = man_options,
+    .values_size = sizeof(man_values),
+    .max_operands = 1,
+    .hidden = 1,
+    .run = run_man,
+};
+
+static const lin_option no_options[] = {{.type = LIN_OPTION_END}};
+
+static int run_completion(lin_parsed *parsed)
+{
+    lin_error err = {0};
+    if (lin_completion(stdout, lin_commands, parsed->operands.items[0], &err) != LIN_OK)
+        return lin_misuse(parsed, "%s", err.message);
+    return LIN_EXIT_OK;
+}
+
+const lin_command lin_command_completion = {
+    .name = "completion",
+    .operands = "bash|zsh|fish",
+    .summary = "print a script that lets a shell complete commands and options",
+    .examples = "  linnet completion bash > ~/.local/share/bash-completion/completions/linnet",
+    .options = no_options,
+    .min_operands = 1,
+    .max_operands = 1,
+    .run = run_completion,
+};

@@ -8,10 +8,10 @@
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/options.h"
-#include "app/run_command.h"
-#include "app/version.h"
 #include "base/file.h"
+#include "frontend/audio.h"
 #include "frontend/isolate.h"
+#include "linnet/linnet.h"
 #include "serve/read_sound.h"
 
 static void on_signal(int number)
@@ -100,7 +100,7 @@ static int finish_output(int status)
 int main(int argc, char **argv)
 {
     watch_signals();
-    lin_commands_begin();
+    lin_audio_stop_on(&lin_interrupted);
     const char *name = argc > 1 ? argv[1] : NULL;
     if (argc == 3 && strcmp(name, LIN_ISOLATE_COMMAND) == 0) lin_read_sound(argv[2]);
     if (!name) {
@@ -108,7 +108,7 @@ int main(int argc, char **argv)
         return LIN_EXIT_USAGE;
     }
     if (strcmp(name, "--version") == 0 || strcmp(name, "version") == 0) {
-        puts("linnet " LIN_VERSION);
+        puts("linnet " LINNET_VERSION);
         return finish_output(LIN_EXIT_OK);
     }
     int is_help = strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0;

@@ -2,7 +2,7 @@
 
 #include "app/commands.h"
 #include "app/common.h"
-#include "app/lexicon_options.h"
+#include "app/shared_options.h"
 #include "base/memory.h"
 #include "serve/protocols.h"
 

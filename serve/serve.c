@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "app/common.h"
-#include "app/version.h"
+#include "linnet/linnet.h"
 #include "base/child.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -234,7 +234,7 @@ static void put_docs(const lin_serve *s, lin_buffer *out)
     const lin_protocol *p;
     lin_buffer_format(&streams, "/\t%s\n", lin_protocol_at(s->v->websocket)->about);
     for (int i = 0; (p = lin_protocol_at(i)) != NULL; i++) lin_buffer_format(&streams, "%s\t%s\n", p->path, p->about);
-    lin_calls_put_page(out, LIN_VERSION, streams.data ? streams.data : "");
+    lin_calls_put_page(out, LINNET_VERSION, streams.data ? streams.data : "");
     if (streams.failed) out->failed = streams.failed;
     lin_buffer_free(&streams);
 }
@@ -261,7 +261,7 @@ static int put_answer(lin_serve *s, lin_call_kind kind, lin_buffer *out)
         lin_buffer_text(out, !ready ? "busy\n" : keeps ? "ready\n" : "no room for uploads: set TMPDIR to another folder\n");
         return ready && keeps ? 200 : 503;
     case LIN_CALL_METRICS: lin_serve_put_metrics(s, out); return 200;
-    case LIN_CALL_OPENAPI: lin_calls_put_openapi(out, LIN_VERSION); return 200;
+    case LIN_CALL_OPENAPI: lin_calls_put_openapi(out, LINNET_VERSION); return 200;
     case LIN_CALL_MODEL: put_model(s, out); return 200;
     case LIN_CALL_MODELS:
         lin_buffer_text(out, "{\"object\":\"list\",\"data\":[");

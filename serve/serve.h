@@ -23,9 +23,7 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include "app/decoding_options.h"
-#include "app/endpoint_options.h"
-#include "app/model_options.h"
+#include "app/shared_options.h"
 #include "linnet/recognizer.h"
 #include "serve/ogg_opus.h"
 #include "serve/serve_calls.h"

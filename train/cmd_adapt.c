@@ -9,8 +9,7 @@
 
 #include "app/commands.h"
 #include "app/common.h"
-#include "app/lexicon_options.h"
-#include "app/run_command.h"
+#include "app/shared_options.h"
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/memory.h"

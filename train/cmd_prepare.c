@@ -7,9 +7,8 @@
 
 #include "app/commands.h"
 #include "app/common.h"
-#include "app/front_options.h"
+#include "app/shared_options.h"
 #include "app/inputs.h"
-#include "app/lexicon_options.h"
 #include "base/memory.h"
 #include "base/pool.h"
 #include "linnet/datadir.h"

@@ -9,7 +9,7 @@
 #include "app/common.h"
 #include "app/inputs.h"
 #include "train/provenance.h"
-#include "app/version.h"
+#include "linnet/linnet.h"
 #include "base/system.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -269,7 +269,7 @@ static void report_threads(const lin_comm *comm, int threads)
 // Connects to the processes that mpirun or srun started with this one; NULL if there are none.
 static lin_status join(const lin_train_values *v, lin_comm **comm, lin_error *err)
 {
-    const lin_status status = lin_comm_open(LIN_VERSION, comm, err);
+    const lin_status status = lin_comm_open(LINNET_VERSION, comm, err);
     if (!*comm) return status;
     (*comm)->patience_s = 60 * v->patience_minutes;
     (*comm)->interrupted = asked_to_stop;
@@ -360,7 +360,7 @@ static int run(lin_parsed *parsed)
     if (!v->sweep && v->sweep_seeds.count) return lin_misuse(parsed, "--sweep-seeds belongs to --sweep");
     if (!v->sweep) return run_one(parsed);
     lin_comm *comm;
-    if (lin_comm_open(LIN_VERSION, &comm, &err) != LIN_OK) return lin_give_up(&err);
+    if (lin_comm_open(LINNET_VERSION, &comm, &err) != LIN_OK) return lin_give_up(&err);
     if (comm) {
         const int first = lin_comm_first(comm);
         lin_comm_close(comm, 0);

@@ -11,7 +11,7 @@
 #include "align/textgrid.h"
 #include "app/commands.h"
 #include "app/inputs.h"
-#include "app/lexicon_options.h"
+#include "app/shared_options.h"
 #include "base/memory.h"
 #include "base/textfile.h"
 #include "base/unicode.h"

@@ -10,7 +10,7 @@
 #include "align/aligner.h"
 #include "app/common.h"
 #include "app/inputs.h"
-#include "app/model_options.h"
+#include "app/shared_options.h"
 #include "base/symbols.h"
 #include "frontend/audio.h"
 #include "linnet/datadir.h"

@@ -1,7 +1,7 @@
 // linnet/decoding.c, decoding_open.c: searches out of files, with every allocation failing in turn; the decoder of one stream,
 // parts of it, its alternatives; that nothing is allocated where results flow (app/results.c). linnet/state.c: states of all
 // versions, and endpoints in them.
-#include "app/decoding_options.h"
+#include "app/shared_options.h"
 
 #include "app/results.h"
 #include "base/hash.h"

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "app/commands.h"
 #include "app/common.h"
 #include "app/options.h"
 #include "base/memory.h"
@@ -214,7 +215,6 @@ static const struct {
     {"--whole = 3\n", "x.conf:1: unknown name '--whole'", LIN_INVALID},
     {"whole = 3\n# x\nwhole = 3\n", "x.conf:3: whole is given in line 1 already; remove one of the two", LIN_INVALID},
     {"a_file = x\na-file = y\n", "x.conf:2: a-file is given in line 1 already", LIN_INVALID},
-    {"\nfigure = 1\nnumber = 1\n", "x.conf:3: number is given in line 2 already", LIN_INVALID},
     {"wide = 3\nset = deep,wide=4\n", "x.conf:2: --set wide is given in line 1 already", LIN_INVALID},
 };
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "app/common.h"
-#include "app/front_options.h"
+#include "app/shared_options.h"
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/hash.h"

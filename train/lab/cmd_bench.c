@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "app/common.h"
-#include "app/lexicon_options.h"
+#include "app/shared_options.h"
 #include "train/lab/cmd_bench.h"
 
 #define AT(field) offsetof(lin_bench_values, field)

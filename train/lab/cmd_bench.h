@@ -3,7 +3,7 @@
 #define LIN_LAB_BENCH_H
 
 #include "app/commands.h"
-#include "app/model_options.h"
+#include "app/shared_options.h"
 #include "base/buffer.h"
 #include "model/config.h"
 

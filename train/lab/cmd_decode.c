@@ -4,7 +4,7 @@
 
 #include "app/results.h"
 #include "app/commands.h"
-#include "app/decoding_options.h"
+#include "app/shared_options.h"
 #include "base/memory.h"
 #include "train/lab/npy.h"
 #include "decoder/rows.h"

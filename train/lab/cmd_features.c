@@ -5,9 +5,7 @@
 
 #include "app/commands.h"
 #include "app/common.h"
-#include "app/front_options.h"
-#include "app/lexicon_options.h"
-#include "app/model_options.h"
+#include "app/shared_options.h"
 #include "base/memory.h"
 #include "train/lab/npy.h"
 #include "linnet/file_session.h"

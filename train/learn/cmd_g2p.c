@@ -6,7 +6,7 @@
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/inputs.h"
-#include "app/lexicon_options.h"
+#include "app/shared_options.h"
 #include "train/learn/g2p_learn.h"
 #include "lexicon/g2p_rules.h"
 #include "linnet/wording.h"

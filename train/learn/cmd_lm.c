@@ -6,7 +6,7 @@
 
 #include "app/commands.h"
 #include "app/common.h"
-#include "app/model_options.h"
+#include "app/shared_options.h"
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/memory.h"

@@ -7,7 +7,7 @@
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/inputs.h"
-#include "app/lexicon_options.h"
+#include "app/shared_options.h"
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/textfile.h"

@@ -1,0 +1,314 @@
+/*
+ * shared_options.h - the option rows that several commands share, what their values mean, and the checks that a table cannot make.
+ *
+ *   typedef struct values { lin_decoding_values decoding; lin_input_values input; ... } values;
+ *   static const lin_option options[] = {LIN_DECODING_ROWS(values, decoding), LIN_INPUT_ROWS(values, input), ...};
+ *
+ *   exit_status = lin_decoding_check(parsed, &values->decoding, 0);
+ *   lin_decoding_open(&decoding, &values->decoding, ...);                      // linnet/decoding.h
+ */
+#ifndef LIN_APP_SHARED_OPTIONS_H
+#define LIN_APP_SHARED_OPTIONS_H
+
+#include "app/options.h"
+#include "base/status.h"
+#include "decoder/endpoint.h"
+#include "kernels/ops.h"
+#include "linnet/decoding.h"
+#include "linnet/front.h"
+#include "linnet/recognizer.h"
+
+/* ---- the model ------------------------------------------------------------------------------------------------------------- */
+
+typedef struct lin_model_values {
+    const char *model, *device;
+    int offline;   /* of LIN_OFFLINE_ROW */
+    int precision; /* index of --precision's choices; see lin_model_precision */
+} lin_model_values;
+
+enum { LIN_MODEL_AUTO, LIN_MODEL_FP32, LIN_MODEL_BF16, LIN_MODEL_INT8 }; /* the choices of --precision */
+
+static inline lin_precision lin_model_precision(const lin_model_values *values)
+{
+    static const lin_precision of[] = {LIN_PRECISION_AUTO, LIN_PRECISION_FP32, LIN_PRECISION_BF16, LIN_PRECISION_INT8};
+    return of[values->precision];
+}
+
+#define LIN_MODEL_ROWS(owner, field)                                                                                             \
+    {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(owner, field.model),                                \
+     .help = "The model: a file, or default or offline, which are installed with the program; if not given, "                    \
+             "$LINNET_MODEL, else default"},                                                                                     \
+    {.name = "device", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.device), .text = "auto",                           \
+     .value = "auto|cpu|cuda[:N]", .help = "Device for the network"},                                                            \
+    {.name = "precision", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.precision), .text = "auto",                     \
+     .choices = "auto|fp32|bf16|int8",                                                                                           \
+     .help = "Precision of the network's matrix products. bf16: half the memory for weights and nearly twice the speed, on a "   \
+             "GPU and on CPUs with AVX512-BF16 or BF16 of arm64. int8: eight bits, on every CPU, with the same products on all " \
+             "of them (linnet quantise). auto: int8 on a CPU for a model that is stored in eight bits, else fp32, but "          \
+             "tf32 for many live streams on a GPU"}
+
+/* Of commands whose model is an operand, a network of tokens. */
+#define LIN_NETWORK_ROWS(owner, field)                                                                                           \
+    {.name = "device", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.device), .text = "auto",                           \
+     .value = "auto|cpu|cuda[:N]", .help = "Device for the network"},                                                            \
+    {.name = "precision", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.precision), .text = "auto",                     \
+     .choices = "auto|fp32|bf16", .help = "Precision of the network's matrix products; auto: fp32"}
+
+#define LIN_OFFLINE_ROW(owner, field)                                                                                            \
+    {.name = "offline", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.offline),                                           \
+     .help = "Use the installed model that reads whole utterances: more accurate, but results come at the end. The same as "     \
+             "--model offline"}
+
+/* Of commands that recognise live streams. */
+#define LIN_SECOND_PASS_ROW(owner, field)                                                                                        \
+    {.name = "second-pass", .type = LIN_OPTION_FILE, .at = offsetof(owner, field), .value = "MODEL",                             \
+     .help = "When an utterance has ended, recognise it once more with this model: its final result has fewer errors and comes " \
+             "a little later. offline: the installed one that reads whole utterances"}
+
+/* Of commands that hear whole utterances, in the values of decoding. */
+#define LIN_COMBINE_ROW(owner, field)                                                                                            \
+    {.name = "combine", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.combine), .value = "MODEL",                         \
+     .help = "The best hypotheses of each utterance that is heard whole (by a model that cannot stream, --second-pass) are "     \
+             "judged by the sound of this model too, such as default: a twentieth fewer errors of words"}
+
+/* What --model and --offline name. LIN_INVALID if both are given. */
+lin_status lin_model_named(const lin_model_values *values, const char **name, lin_error *err);
+
+/* lin_recognizer_open with this program's warnings and its interrupt flag. */
+lin_status lin_open_recognizer(lin_recognizer *recognizer, const char *model, const char *device, lin_precision precision,
+                               lin_error *err);
+
+/* ---- pronunciations -------------------------------------------------------------------------------------------------------- */
+
+/* Of commands that read what is installed of a language; lin_run_command chooses it. */
+#define LIN_LANGUAGE_ROW(owner, field)                                                                                           \
+    {.name = "language", .type = LIN_OPTION_STRING, .at = offsetof(owner, field), .value = "CODE",                               \
+     .help = "The language whose installed files are used where none is named: its code, such as en, or a folder with such "     \
+             "files (docs/languages.md); if not given, the one of the model, else en"}
+
+#define LIN_G2P_ROW(owner, field)                                                                                                \
+    {.name = "g2p", .type = LIN_OPTION_FILE, .at = offsetof(owner, field), .value = "RULES",                                     \
+     .help = "Letter-to-sound rules for words outside the lexicon, made by linnet g2p; if not given, $LINNET_G2P, else "         \
+             "those of its language"}
+
+/* Of commands that choose a set. */
+#define LIN_PHONE_SET_ROW(owner, field)                                                                                          \
+    {.name = "phones", .letter = 'p', .type = LIN_OPTION_FILE, .at = offsetof(owner, field), .value = "SET",                     \
+     .help = "The phones: a file with a name on each line, optionally with its IPA or 'silence' or 'noise'; or a model, whose "  \
+             "set is used; if not given, those of the lexicon, CMUdict's if it has these"}
+
+/* Of commands that write words as phones. */
+#define LIN_DICTIONARY_ROW(owner, field)                                                                                         \
+    {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(owner, field), .value = "DICT",                   \
+     .help = "Pronunciation dictionary in CMUdict's format; if not given, $LINNET_LEXICON, else the one installed with the "     \
+             "program"}
+
+/* more: what else its help says, " ..." or "". */
+#define LIN_ADD_LEXICON_ROW(owner, field, more)                                                                                  \
+    {.name = "add-lexicon", .type = LIN_OPTION_FILE, .at = offsetof(owner, field), .value = "WORDS",                             \
+     .help = "Words that extend the lexicon, in the same format; a word alone in its line gets the pronunciation that rules "    \
+             "find" more}
+
+#define LIN_NUMBERS_ROW(owner, field)                                                                                            \
+    {.name = "numbers", .type = LIN_OPTION_STRING, .at = offsetof(owner, field), .value = "RULES",                               \
+     .help = "How numbers, signs and abbreviations in texts are said: a file, a language (en, de, es), or none; if not given, "  \
+             "$LINNET_NUMBERS, else those of the language"}
+
+/* ---- decoding -------------------------------------------------------------------------------------------------------------- */
+
+#define LIN_DECODING_ROWS(owner, field) LIN_DECODING_ROWS_WITH(owner, field, NULL)
+
+/* words_default: "yes" for commands that recognise words unless told otherwise. */
+#define LIN_DECODING_ROWS_WITH(owner, field, words_default)                                                                      \
+    {.type = LIN_OPTION_HEADING, .help = "Decoding"},                                                                            \
+    {.name = "words", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.words), .text = words_default,                        \
+     .help = "Recognise words with a lexicon and a language model; a word outside the lexicon is written as its phonemes, "      \
+             "marked; in readable text as it may be spelled"},                                                                   \
+    {.name = "readable", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.readable), .text = "yes",                          \
+     .help = "Words as readable text (docs/readable.md): numbers as digits, capitals, full stops, commas, question marks; in "   \
+             "text without ids, srt, vtt, and in a field of json. All other formats have plain words. --no-readable: these "     \
+             "too"},                                                                                                             \
+    {.name = "min-confidence", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.min_confidence), .text = "0", .min = 0,    \
+     .max = 1, .value = "P",                                                                                                     \
+     .help = "Readable text has [...] for words whose confidence is less"},                                                      \
+    {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(owner, field.lexicon), .value = "DICT",           \
+     .help = "Pronunciations in CMUdict's format, with probabilities or without (docs/formats.md); if not given, "               \
+             "$LINNET_LEXICON, else those installed with the program or by Debian's package pocketsphinx-en-us"},                \
+    LIN_ADD_LEXICON_ROW(owner, field.add_lexicon,                                                                                \
+                        ". They can be recognised though the language model lacks them, as its <unk>"),                          \
+    LIN_G2P_ROW(owner, field.g2p),                                                                                               \
+    {.name = "lm", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.lm),                                                     \
+     .help = "Language model, of phonemes or with --words of words: ARPA, plain or gzip, or packed by linnet ngram; a file, "    \
+             "or the name of an installed one, such as phones.lm. If not given, with --words, $LINNET_LM, else the installed "   \
+             "one of words"},                                                                                                    \
+    {.name = "no-lm", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.no_lm),                                               \
+     .help = "Words without a language model, even if one is installed"},                                                        \
+    {.name = "lm-weight", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.lm_weight), .min = 0,          \
+     .max = 100, .value = "W", .help = "Weight of the language model; if not given, 0.7, with --words 0.85"},                    \
+    {.name = "bonus", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.bonus), .min = -100, .max = 100,   \
+     .value = "X",                                                                                                               \
+     .help = "Bonus for every phoneme or word, natural logarithm: larger values make results longer; if not given, 0, with "     \
+             "--lm 2, with --words -1"},                                                                                         \
+    {.name = "beam", .letter = 'b', .type = LIN_OPTION_INT, .at = offsetof(owner, field.beam), .min = 0, .max = LIN_WORDS_MAX,   \
+     .help = "Number of hypotheses; 0: greedy decoding, the best label of each step, which is fastest and the default "          \
+             "without words, language model, phrases and alternatives; with one of these, if not given, 16, with --words 512, "  \
+             "and 1024 where utterances are heard whole (a model that cannot stream, --second-pass)"},                           \
+    {.name = "beam-score", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.beam_score), .min = 0,        \
+     .max = 600, .value = "X",                                                                                                   \
+     .help = "Drop hypotheses that are worse than the best by more than this, natural logarithm; 0: none; if not given, "       \
+             "12, with --words 13, where utterances are heard whole 14"},                                                       \
+    {.name = "beam-labels", .under = "tune", .type = LIN_OPTION_INT, .at = offsetof(owner, field.beam_labels), .min = 0,         \
+     .max = 65536,                                                                                                               \
+     .help = "Number of labels followed per step, the most probable ones; 0: all; if not given, 20, with --words 0"},            \
+    {.name = "skip-blank", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.skip_blank), .min = 0,        \
+     .max = 1, .value = "P",                                                                                                     \
+     .help = "Skip steps whose blank has at least this probability; 0: none; if not given, 0.999, with --words 0.9999"},         \
+    {.name = "blank-penalty", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.blank_penalty),            \
+     .min = -100, .max = 100, .value = "X",                                                                                      \
+     .help = "Taken from the natural logarithm of each step's blank, with --words: larger values find more words; if not "       \
+             "given, 1.5"},                                                                                                      \
+    {.name = "settle", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.settle), .min = 0, .max = 600,    \
+     .value = "X",                                                                                                               \
+     .help = "With --words: a hypothesis that is worse than the best by more than this, natural logarithm, does not keep words " \
+             "unsettled; it falls to 0 within 3 s after a word; 0: all hypotheses do, for any time; if not given, 7"},           \
+    {.name = "show", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.show), .min = 0, .max = 1,          \
+     .value = "P",                                                                                                               \
+     .help = "With --words: live text shows words that are not settled by their phonemes, from the first one of less "           \
+             "confidence than this on; 0: none; if not given, 0.45"},                                                            \
+    {.name = "unknown", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.unknown), .min = -1000,          \
+     .max = 0, .value = "X", .help = "Penalty of a word outside the lexicon, natural logarithm, below 0; if not given, -6"},     \
+    {.name = "no-unknown", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.no_unknown),                                     \
+     .help = "Only words of the lexicon"},                                                                                       \
+    {.name = "all-words", .under = "tune", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.all_words),                      \
+     .help = "Add words of the lexicon that the language model lacks, as its <unk>"},                                            \
+    {.name = "tune", .type = LIN_OPTION_SETTINGS,                                                                                \
+     .help = "Values of the search and of the ends of utterances, for experts"},                                                 \
+    {.name = "n-best", .letter = 'n', .type = LIN_OPTION_INT, .at = offsetof(owner, field.n_best), .text = "1", .min = 1,        \
+     .max = LIN_BEAM_MAX, .help = "Number of alternatives of each result, best first, in json"},                                 \
+    {.name = "rescore", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.rescore), .value = "MODEL",                         \
+     .help = "A second pass when an utterance ends: its best hypotheses are scored again by this network of tokens, of words "   \
+             "(words: the installed one) or of phonemes (docs/lm.md). They are then settled only with their utterance"},         \
+    {.name = "rescore-n", .under = "tune", .type = LIN_OPTION_INT, .at = offsetof(owner, field.rescore_n), .text = "20",         \
+     .min = 2, .max = LIN_WORDS_NBEST_MAX, .help = "Number of hypotheses that --rescore and --combine compare"},                 \
+    {.name = "rescore-weight", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rescore_weight),          \
+     .text = "0.5", .min = 0, .max = 1, .value = "W",                                                                            \
+     .help = "Weight of the network of --rescore in the language model; the rest is of --lm. 0: no second pass"},                \
+    {.name = "combine-weight", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.combine_weight),          \
+     .text = "0.5", .min = 0, .max = 1, .value = "W",                                                                            \
+     .help = "Weight of the model of --combine in the score of the sound; the rest is of --model. 0: none"},                     \
+    {.name = "context", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.context), .value = "LIST",                          \
+     .help = "File of likely phrases, one per line, each optionally with its own bonus after a tab"},                            \
+    {.name = "phrase", .type = LIN_OPTION_FILES, .at = offsetof(owner, field.phrases), .value = "TEXT",                          \
+     .help = "A likely phrase; may be repeated"},                                                                                \
+    {.name = "context-bonus", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.context_bonus),            \
+     .text = "4", .min = -1000, .max = 1000, .value = "X",                                                                       \
+     .help = "Bonus of a phrase without its own, natural logarithm; below 0: unlikely"}
+
+/* Checks combinations that the table cannot check: an exit status, LIN_EXIT_OK on success. phrases_come: there can be phrases
+ * without --context and --phrase, those of clients. */
+int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *values, int phrases_come);
+
+/* ---- the ends of utterances ------------------------------------------------------------------------------------------------ */
+
+typedef struct lin_endpoint_values {
+    lin_endpoint_options rules;
+    int reset; /* of --reset's choices, in the order below */
+} lin_endpoint_values;
+
+enum { LIN_RESET_AUTO, LIN_RESET_ENDPOINT, LIN_RESET_NEVER };
+
+/* Whether endpoints of a live stream reset the network. */
+static inline int lin_endpoint_resets(const lin_endpoint_values *values, const lin_recognizer *recognizer)
+{
+    return values->reset == LIN_RESET_AUTO ? !recognizer->forgets : values->reset == LIN_RESET_ENDPOINT;
+}
+
+#define LIN_ENDPOINT_ROWS(owner, field, reset_help)                                                                              \
+    {.type = LIN_OPTION_HEADING, .help = "Endpoints"},                                                                           \
+    {.name = "silence-after", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rules.after_s), .text = "0.8",              \
+     .max = 86400, .value = "S", .help = "End an utterance after this much silence after speech; 0: never"},                     \
+    {.name = "silence-before", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rules.before_s),          \
+     .text = "5", .max = 86400, .value = "S", .help = "End an utterance without speech after this much silence; 0: never"},      \
+    {.name = "longest", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rules.longest_s),                \
+     .text = "30", .max = 86400, .value = "S", .help = "End an utterance of this length in any case; 0: never"},                 \
+    {.name = "blank", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rules.blank), .text = "0.8",       \
+     .max = 1, .value = "P", .help = "A step with at least this probability of blank is silence"},                               \
+    {.name = "loud", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rules.loud_db), .text = "20",       \
+     .max = 200, .value = "DB",                                                                                                  \
+     .help = "Silence that is this much louder than the quietest recent sound counts half; 0: loudness is ignored"},             \
+    {.name = "reset", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.reset), .text = "auto",                             \
+     .choices = "auto|endpoint|never", .help = reset_help}
+
+/* ---- what the sound is ----------------------------------------------------------------------------------------------------- */
+
+typedef struct lin_input_values {
+    int raw, rate_hz, channels, encoding;
+    const char *channel, *track, *start, *end;
+} lin_input_values;
+
+#define LIN_INPUT_ROWS(owner, field)                                                                                             \
+    {.type = LIN_OPTION_HEADING, .help = "Sound"},                                                                               \
+    {.name = "channel", .letter = 'c', .type = LIN_OPTION_STRING, .at = offsetof(owner, field.channel), .text = "mix",           \
+     .value = "mix|each|N", .help = "Channel: the mean of all, each separately, or the N-th, counted from 1"},                   \
+    {.name = "track", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.track), .value = "N|LANGUAGE",                      \
+     .help = "Sound track of a video or other file with several: the N-th, or the first of a language, such as deu; if not "     \
+             "given, the default one"},                                                                                          \
+    {.name = "raw", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.raw),                                                   \
+     .help = "The input is headerless PCM; without it, only a pipe or standard input (-) whose bytes match no known format "     \
+             "is read as such, with a message"},                                                                                 \
+    {.name = "rate", .type = LIN_OPTION_INT, .at = offsetof(owner, field.rate_hz), .min = LIN_AUDIO_MIN_HZ,                      \
+     .max = LIN_AUDIO_MAX_HZ, .value = "HZ", .help = "Sample rate of headerless PCM; if not given, 16000"},                      \
+    {.name = "channels", .type = LIN_OPTION_INT, .at = offsetof(owner, field.channels), .min = 1,                                \
+     .max = LIN_AUDIO_MAX_CHANNELS, .help = "Channels of headerless PCM, interleaved; if not given, 1"},                         \
+    {.name = "encoding", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.encoding), .text = "s16le",                      \
+     .choices = "s16le|s24le|s32le|f32le|u8|mulaw|alaw", .help = "Samples of headerless PCM"},                                   \
+    {.name = "start", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.start), .value = "TIME",                            \
+     .help = "Start of the part to process (90, 1:30, 1:23:40.5, 250ms); times in results remain those of the file"},            \
+    {.name = "end", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.end), .value = "TIME",                                \
+     .help = "End of the part; if not given, the end of the sound"}
+
+/* The channel: LIN_CHANNEL_MIX, LIN_CHANNEL_EACH or 0, 1, ... LIN_INVALID for other words. */
+lin_status lin_input_channel(const lin_input_values *values, int *channel, lin_error *err);
+
+/* What of each file is read: the part, and for the whole process the track. LIN_INVALID for values that are none. */
+lin_status lin_input_part(const lin_input_values *values, lin_part *part, lin_error *err);
+
+/* The description of headerless samples for lin_audio_open, stored in `storage`. */
+const lin_pcm_format *lin_input_format(const lin_input_values *values, lin_pcm_format *storage);
+
+/* ---- the filterbank -------------------------------------------------------------------------------------------------------- */
+
+typedef struct lin_fbank_values {
+    int sample_hz, mel_bins;
+    double window_ms, hop_ms, low_hz, high_hz, preemphasis;
+} lin_fbank_values;
+
+#define LIN_FBANK_ROWS(owner, field)                                                                                             \
+    {.type = LIN_OPTION_HEADING, .help = "Filterbank"},                                                                          \
+    {.name = "fbank", .type = LIN_OPTION_SETTINGS, .help = "Values of the filterbank"},                                          \
+        {.name = "sample-hz", .under = "fbank", .type = LIN_OPTION_INT, .at = offsetof(owner, field.sample_hz),                  \
+         .text = "16000", .min = 4000, .max = 192000, .value = "HZ", .help = "Sample rate that the sound is resampled to"},      \
+    {.name = "mel-bins", .under = "fbank", .type = LIN_OPTION_INT, .at = offsetof(owner, field.mel_bins), .text = "40",          \
+     .min = 1, .max = 512, .help = "Triangles on the mel scale"},                                                                \
+    {.name = "window-ms", .under = "fbank", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.window_ms), .text = "25",     \
+     .min = 1, .max = 1000, .value = "MS", .help = "Length of a window"},                                                        \
+    {.name = "hop-ms", .under = "fbank", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.hop_ms), .text = "10",           \
+     .min = 1, .max = 1000, .value = "MS", .help = "Distance between two windows"},                                              \
+    {.name = "low-hz", .under = "fbank", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.low_hz), .text = "20",           \
+     .min = 0, .max = 96000, .value = "HZ", .help = "Lower edge of the lowest triangle"},                                        \
+    {.name = "high-hz", .under = "fbank", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.high_hz), .text = "0",          \
+     .min = -96000, .max = 96000, .value = "HZ",                                                                                 \
+     .help = "Upper edge of the highest triangle; 0 or less is added to half the sample rate"},                                  \
+    {.name = "preemphasis", .under = "fbank", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.preemphasis),               \
+     .text = "0.97", .min = 0, .max = 1, .help = "Coefficient of the pre-emphasis"}
+
+lin_fbank_config lin_fbank_from_values(const lin_fbank_values *values);
+
+/* ---- durations and times --------------------------------------------------------------------------------------------------- */
+
+/* As people write them: 90, 90s, 1.5m, 2h, 250ms, 1:30, 1:23:40.5. */
+
+/* LIN_INVALID, with the accepted forms. `name` is the option's. */
+lin_status lin_span_parse(const char *name, const char *text, double *seconds, lin_error *err);
+
+#endif
