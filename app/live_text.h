@@ -8,7 +8,7 @@
 
 #include "base/buffer.h"
 #include "frontend/microphone.h"
-#include "lexicon/punctuation.h"
+#include "lexicon/readable.h"
 #include "linnet/lags.h"
 #include "linnet/session.h"
 

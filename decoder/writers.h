@@ -41,9 +41,9 @@
 #include "base/buffer.h"
 #include "base/status.h"
 #include "decoder/result.h"
-#include "lexicon/g2p_rules.h"
+#include "lexicon/g2p.h"
 #include "lexicon/phones.h"
-#include "lexicon/punctuation.h"
+#include "lexicon/readable.h"
 
 /* What a line, label or subtitle is. JSON always has both. */
 typedef enum lin_writer_unit {

@@ -1,5 +1,5 @@
 /*
- * writers_internal.h - shared by the writers: names as text, and undoing a failed call, `return lin_written(options, out,
+ * writers_internal.h - shared by the writers: names as text, and undoing a failed call, `return lin_write_end(options, out,
  * before, err);`.
  */
 #ifndef LIN_DECODER_WRITERS_INTERNAL_H
@@ -29,7 +29,7 @@ void lin_put_ms_as_seconds(lin_buffer *out, int64_t ms);
 void lin_put_header(const lin_writer_options *options, const char *header, lin_buffer *out);
 
 /* An utterance was appended after byte `before`: counts it, or removes all of it if memory failed. */
-lin_status lin_written(const lin_writer_options *options, lin_buffer *out, size_t before, lin_error *err);
+lin_status lin_write_end(const lin_writer_options *options, lin_buffer *out, size_t before, lin_error *err);
 
 /* Removes everything after byte `before`. */
 void lin_take_back(lin_buffer *out, size_t before);

@@ -147,5 +147,5 @@ lin_status lin_write_json(const lin_result *r, const lin_writer_options *o, lin_
     }
     lin_buffer_text(out, "}\n");
     lin_scratch_free(&words, out);
-    return lin_written(o, out, before, err);
+    return lin_write_end(o, out, before, err);
 }

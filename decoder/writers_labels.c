@@ -186,7 +186,7 @@ lin_status lin_write_textgrid_speakers(const lin_result *const *list, int n, con
         if (spans && !first) put_spans(list[i], speaker, number++, end_ms, out);
     }
     lin_scratch_free(&scratch, out);
-    return lin_written(o, out, before, err);
+    return lin_write_end(o, out, before, err);
 }
 
 lin_status lin_write_textgrid(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
@@ -269,7 +269,7 @@ lin_status lin_write_csv(const lin_result *r, const lin_writer_options *o, lin_b
     }
     for (; both && phone < phones.n; phone++) put_row(&phones, phone, &scratch, out);
     lin_scratch_free(&scratch, out);
-    return lin_written(o, out, before, err);
+    return lin_write_end(o, out, before, err);
 }
 
 /* ---- Audacity -------------------------------------------------------------------------------------------------------------- */
@@ -293,5 +293,5 @@ lin_status lin_write_audacity(const lin_result *r, const lin_writer_options *o, 
         lin_buffer_char(out, '\n');
     }
     lin_scratch_free(&scratch, out);
-    return lin_written(o, out, before, err);
+    return lin_write_end(o, out, before, err);
 }

@@ -58,5 +58,5 @@ lin_status lin_write_nemo(const lin_result *r, const lin_writer_options *o, lin_
     lin_buffer_json(out, text.data ? text.data : "", text.n);
     lin_buffer_text(out, "}\n");
     lin_scratch_free(&text, out);
-    return lin_written(o, out, before, err);
+    return lin_write_end(o, out, before, err);
 }

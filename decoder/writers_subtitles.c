@@ -336,7 +336,7 @@ static lin_status write_subtitles(const lin_result *r, const lin_writer_options 
     }
     lin_free(c.parts);
     lin_buffer_free(&c.texts);
-    if (status == LIN_OK) status = lin_written(o, out, before, err);
+    if (status == LIN_OK) status = lin_write_end(o, out, before, err);
     if (status == LIN_OK && o->document) {
         o->document->cues = new.cues;
         o->document->end_ms = new.end_ms;

@@ -137,7 +137,7 @@ lin_status lin_write_text(const lin_result *r, const lin_writer_options *o, lin_
     if (status != LIN_OK) return status;
     if (o->times) {
         put_table(&t, out);
-        return lin_written(o, out, before, err);
+        return lin_write_end(o, out, before, err);
     }
     lin_readable readable = {0};
     if (o->with_id) { // Kaldi's format: plain words
@@ -152,7 +152,7 @@ lin_status lin_write_text(const lin_result *r, const lin_writer_options *o, lin_
         lin_readable_free(&readable);
     }
     lin_buffer_char(out, '\n');
-    return lin_written(o, out, before, err);
+    return lin_write_end(o, out, before, err);
 }
 
 lin_status lin_write_ctm(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
@@ -186,7 +186,7 @@ lin_status lin_write_ctm(const lin_result *r, const lin_writer_options *o, lin_b
         lin_buffer_text(out, r->id);
         lin_buffer_text(out, t.words ? " has no words\n" : " has no phones\n");
     }
-    return lin_written(o, out, before, err);
+    return lin_write_end(o, out, before, err);
 }
 
 lin_status lin_write_trn(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
@@ -201,5 +201,5 @@ lin_status lin_write_trn(const lin_result *r, const lin_writer_options *o, lin_b
     lin_buffer_text(out, t.n ? " (" : "(");
     lin_buffer_text(out, r->id);
     lin_buffer_text(out, ")\n");
-    return lin_written(o, out, before, err);
+    return lin_write_end(o, out, before, err);
 }

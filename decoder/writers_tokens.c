@@ -199,7 +199,7 @@ void lin_put_header(const lin_writer_options *o, const char *header, lin_buffer 
     if (!o->document) lin_buffer_text(out, header);
 }
 
-lin_status lin_written(const lin_writer_options *o, lin_buffer *out, size_t before, lin_error *err)
+lin_status lin_write_end(const lin_writer_options *o, lin_buffer *out, size_t before, lin_error *err)
 {
     lin_status status = lin_buffer_status(out, err);
     if (status != LIN_OK) {

@@ -1,12 +1,11 @@
-// numbers.c - spoken numbers as digits, by the rules of a language backwards; see numbers.h.
+// numbers.c - spoken numbers as digits, by the rules of a language backwards; see written.h.
 
-#include "lexicon/numbers.h"
+#include "lexicon/written_internal.h"
 
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/textfile.h"
-#include "lexicon/written_internal.h"
 
 enum {
     LONGEST = 1024,     // bytes of the words that are looked at
@@ -84,31 +83,27 @@ static void end_inversion(const inversion *v, size_t at, const parts *p)
 static void match_pattern(const inversion *v, const char *p, size_t at, parts known)
 {
     spoken *x = v->x;
+    lin_written_piece piece;
     if (++x->steps > MOST_STEPS) return;
-    while (p < v->end) {
-        lin_written_reference ref;
-        if ((*p == '[' && !v->left) || (*p == '(' && v->left)) {
-            const char *close = memchr(p, *p == '[' ? ']' : ')', (size_t)(v->end - p));
-            p = close ? close + 1 : v->end;
-        } else if (strchr("[]()+", *p)) {
-            p++;
-        } else if (lin_written_refers(x->rules, p, v->end, v->own, &ref)) {
+    while (lin_written_next(x->rules, &p, v->end, v->own, v->left, &piece)) {
+        if (piece.part) {
             founds f = {.n = 0};
-            const uint64_t d = v->rule->divisor, most = ref.part == '<' ? v->most / d : ref.part == '>' ? d - 1 : v->most;
-            if (ref.set) invert(x, ref.set, at, most, v->depth + 1, &f);
+            const uint64_t d = v->rule->divisor, most = piece.part == '<' ? v->most / d : piece.part == '>' ? d - 1 : v->most;
+            if (piece.set) invert(x, piece.set, at, most, v->depth + 1, &f);
             for (int i = 0; i < f.n; i++) {
                 parts more = known;
                 const uint64_t value = f.items[i].value;
-                if (ref.part == '<') more.quotient = value, more.has_quotient = 1;
-                else if (ref.part == '>') more.rest = value, more.has_rest = 1;
+                if (piece.part == '<') more.quotient = value, more.has_quotient = 1;
+                else if (piece.part == '>') more.rest = value, more.has_rest = 1;
                 else more.whole = value, more.has_whole = 1;
-                match_pattern(v, p + ref.n, f.items[i].end, more);
+                match_pattern(v, p, f.items[i].end, more);
             }
             return;
-        } else {
-            if (at == x->n || x->text[at] != *p) return;
-            at++;
-            for (p++; p[-1] == ' ' && p < v->end && *p == ' ';) p++;
+        }
+        for (size_t i = 0; i < piece.n; i++) { // a run of blanks is one
+            const char c = piece.text[i];
+            if (c == '+' || (i && c == ' ' && piece.text[i - 1] == ' ')) continue;
+            if (at == x->n || x->text[at++] != c) return;
         }
     }
     end_inversion(v, at, &known);
@@ -122,14 +117,12 @@ static void invert_rules(spoken *x, const lin_written_set *s, size_t at, uint64_
     for (int i = 0; i < s->n && rules[i].base <= most; i++) {
         inversion v = {.x = x, .own = s, .rule = &rules[i], .from = at, .most = most, .depth = depth, .out = out};
         if (i + 1 < s->n && rules[i + 1].base <= most) v.most = rules[i + 1].base - 1;
-        for (const char *p = rules[i].patterns; p;) {
-            const char *bar = strchr(p, '|');
-            for (v.end = bar ? bar : p + strlen(p); bar && v.end > p && v.end[-1] == ' ';) v.end--;
+        const char *next = rules[i].patterns;
+        for (const char *p; (p = lin_written_alternative(&next, &v.end)) != NULL;) {
             const size_t n = (size_t)(v.end - p);
             v.left = memchr(p, '[', n) || memchr(p, '(', n) ? 0 : -1;
             match_pattern(&v, p, at, (parts){0});
             if (v.left == 0) v.left = 1, match_pattern(&v, p, at, (parts){0});
-            for (p = bar ? bar + 1 : NULL; p && *p == ' ';) p++;
         }
     }
 }
@@ -166,18 +159,6 @@ static void find_numbers(spoken *x, const lin_written_set *s, size_t at, uint64_
     for (int i = 0; i < out->n; i++)
         if (is_end(x, out->items[i].end)) out->items[kept++] = out->items[i];
     out->n = kept;
-}
-
-int lin_number_value(const lin_written *rules, const char *name, const char *words, uint64_t *value)
-{
-    struct known known[KNOWN] = {{0}};
-    spoken x = {.rules = rules, .text = words, .n = strlen(words), .before = "", .known = known};
-    const lin_written_set *s = lin_written_find(rules, name, strlen(name));
-    founds f = {.n = 0};
-    if (s) find_numbers(&x, s, 0, LIN_WRITTEN_LARGEST - 1, &f);
-    if (!f.n || f.items[0].end != x.n) return 0;
-    *value = f.items[0].value;
-    return 1;
 }
 
 /* ---- what is said ---------------------------------------------------------------------------------------------------------- */
@@ -311,24 +292,14 @@ static void put_by_set(lin_buffer *out, const lin_written *w, const lin_written_
 {
     const lin_written_rule *r = lin_written_choose(w, s, value);
     if (!r || depth > LIN_WRITTEN_DEEPEST || out->n > LONGEST) return;
-    const uint64_t rest = value % r->divisor;
-    const char *p = r->patterns, *end = p + strcspn(p, "|");
-    while (*end && end > p && end[-1] == ' ') end--;
-    while (p < end) {
-        lin_written_reference ref;
-        if ((*p == '[' && !rest) || (*p == '(' && rest)) {
-            const char *close = memchr(p, *p == '[' ? ']' : ')', (size_t)(end - p));
-            p = close ? close + 1 : end;
-        } else if (strchr("[]()+", *p)) {
-            p++;
-        } else if (lin_written_refers(w, p, end, s, &ref)) {
-            const uint64_t part = ref.part == '<' ? value / r->divisor : ref.part == '>' ? rest : value;
-            if (ref.digits) put_digits(out, w, part, ref.digits == 2);
-            else if (ref.set) put_by_set(out, w, ref.set, part, depth + 1);
-            p += ref.n;
-        } else {
-            lin_buffer_char(out, *p++);
-        }
+    const char *next = r->patterns, *end, *p = lin_written_alternative(&next, &end);
+    lin_written_piece piece;
+    while (lin_written_next(w, &p, end, s, value % r->divisor != 0, &piece)) {
+        const uint64_t part = lin_written_part(&piece, r, value);
+        if (piece.digits) put_digits(out, w, part, piece.digits == 2);
+        else if (piece.part && piece.set) put_by_set(out, w, piece.set, part, depth + 1);
+        for (size_t i = 0; !piece.part && i < piece.n; i++)
+            if (piece.text[i] != '+') lin_buffer_char(out, piece.text[i]);
     }
 }
 
@@ -395,8 +366,8 @@ static int is_made(const lin_written *w, const char *word, int is_whole, int *st
 {
     if (!*word) return 1;
     if (++*steps > MOST_STEPS / 10) return 0;
-    for (int i = 0; i < w->n_pieces; i++) {
-        const lin_written_piece *p = &w->pieces[i];
+    for (int i = 0; i < w->n_stems; i++) {
+        const lin_written_stem *p = &w->stems[i];
         const size_t n = strlen(p->text);
         if (strncmp(word, p->text, n) != 0 || (p->is_word && (!is_whole || word[n]))) continue;
         if (is_made(w, word + n, 0, steps)) return 1;
@@ -419,42 +390,37 @@ const char *lin_number_title(const lin_written *rules, const char *word)
 
 /* ---- checks when rules are read -------------------------------------------------------------------------------------------- */
 
-static lin_status add_piece(lin_written *w, const char *text, size_t n, int is_word, lin_error *err)
+static lin_status add_stem(lin_written *w, const char *text, size_t n, int is_word, lin_error *err)
 {
     if (!n) return LIN_OK;
-    for (int i = 0; i < w->n_pieces; i++) {
-        const lin_written_piece *p = &w->pieces[i];
+    for (int i = 0; i < w->n_stems; i++) {
+        const lin_written_stem *p = &w->stems[i];
         if (p->is_word == is_word && strlen(p->text) == n && memcmp(p->text, text, n) == 0) return LIN_OK;
     }
-    lin_status status = lin_grow_int(&w->pieces, &w->pieces_capacity, (int64_t)w->n_pieces + 1, sizeof *w->pieces, "rules", err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_grow_int(&w->stems, &w->stems_capacity, (int64_t)w->n_stems + 1, sizeof *w->stems, "rules", err));
     char *copy = lin_text_copy(text, n);
     if (!copy) return lin_no_memory(err, "rules", n);
-    w->pieces[w->n_pieces++] = (lin_written_piece){copy, is_word};
+    w->stems[w->n_stems++] = (lin_written_stem){copy, is_word};
     return LIN_OK;
 }
 
 // The texts in the rules of a set, and of the sets that these name.
-static lin_status add_pieces(lin_written *w, const lin_written_set *s, unsigned char *seen, lin_error *err)
+static lin_status add_stems(lin_written *w, const lin_written_set *s, unsigned char *seen, lin_error *err)
 {
-    lin_status status = LIN_OK;
     if (seen[s - w->sets]) return LIN_OK;
     seen[s - w->sets] = 1;
-    for (int i = s->first; i < s->first + s->n && status == LIN_OK; i++) {
+    for (int i = s->first; i < s->first + s->n; i++) {
+        lin_written_piece piece;
         const char *p = w->rules[i].patterns, *end = p + strlen(p);
-        while (p < end && status == LIN_OK) {
-            lin_written_reference ref;
-            if (lin_written_refers(w, p, end, s, &ref)) {
-                if (ref.set) status = add_pieces(w, ref.set, seen, err);
-                p += ref.n;
-                continue;
+        while (lin_written_next(w, &p, end, s, -1, &piece)) {
+            if (piece.part && piece.set) LIN_TRY(add_stems(w, piece.set, seen, err));
+            for (size_t at = 0, n; !piece.part && at < piece.n; at += n + 1) {
+                for (n = 0; at + n < piece.n && !strchr(" +|=", piece.text[at + n]);) n++;
+                LIN_TRY(add_stem(w, piece.text + at, n, 0, err));
             }
-            const size_t n = strcspn(p, " +|[]()<>=");
-            status = add_piece(w, p, n, 0, err);
-            p += n ? n : 1;
         }
     }
-    return status;
+    return LIN_OK;
 }
 
 // A word of what is said: NULL, or what is wrong. *slots counts.
@@ -466,7 +432,7 @@ static const char *check_word(lin_written *w, const char *p, size_t n, int is_la
         if (memchr(p, '{', n) || memchr(p, '}', n)) return "there must be blanks around {...}";
         for (size_t k; n; p += k < n ? k + 1 : k, n -= k < n ? k + 1 : k) {
             for (k = 0; k < n && p[k] != '|';) k++;
-            if (*status == LIN_OK) *status = add_piece(w, p, k, 1, err);
+            if (*status == LIN_OK) *status = add_stem(w, p, k, 1, err);
         }
         return NULL;
     }
@@ -480,7 +446,7 @@ static const char *check_word(lin_written *w, const char *p, size_t n, int is_la
     const size_t rest = n - 2 - k; // "", "*", "*3"
     if (rest > 2 || (rest && p[1 + k] != '*') || (rest == 2 && !(p[2 + k] >= '1' && p[2 + k] <= '9')))
         return "what is said has {set}, {set*} for digits, {set*3} for at least so many, and {one|another} word";
-    if (*status == LIN_OK) *status = add_pieces(w, s, seen, err);
+    if (*status == LIN_OK) *status = add_stems(w, s, seen, err);
     return NULL;
 }
 

@@ -1,8 +1,7 @@
 /*
  * readable.h - words as people write them: numbers as digits, capitals, full stops, commas and question marks.
  *
- * Pipeline: decoder/result (words with times) -> [this, by lexicon/numbers and lexicon/punctuation] -> decoder/writers,
- * app/results.
+ * Pipeline: decoder/result (words with times) -> [this, by lexicon/written] -> decoder/writers, app/results.
  *
  *   lin_readable r;
  *   lin_readable_begin(&r, punctuation);
@@ -14,16 +13,99 @@
  * A token is a word, or the words of a number, with its mark. It is certain three words later, behind a number three words after
  * its end, so the text does not depend on how the words come. It is never changed. Words outside the lexicon that have no
  * spelling are "[...]", several without a pause once: their phones are not for reading.
- * Threads: one at a time per lin_readable; the model is shared.
+ *
+ * Marks and capitals are those of two log-linear models over hashed features, learnt from books (train/learn/punctuation_learn):
+ * which mark stands in the gap between two words, from the words around it, the beginning of the sentence and of the clause, and
+ * their lengths; and whether a word has a capital inside a sentence. A feature is one of 2^bits keys; each slot of the file has
+ * the weights of the most informative key that falls into it. The length of the pause is independent of the words given the mark:
+ * its logarithmic likelihood ratio is added (Stolcke et al. 1998, "Automatic detection of sentence boundaries and disfluencies
+ * based on recognized words").
+ *
+ * Threads: one at a time per lin_readable; the model is immutable and shared.
  */
 #ifndef LIN_LEXICON_READABLE_H
 #define LIN_LEXICON_READABLE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/buffer.h"
 #include "base/status.h"
-#include "lexicon/punctuation.h"
+#include "lexicon/written.h"
+
+typedef enum lin_mark { LIN_MARK_NONE, LIN_MARK_COMMA, LIN_MARK_STOP, LIN_MARK_QUESTION, LIN_MARKS } lin_mark;
+
+/* ---- the model ------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * The file: a header, then n_marks slots of {key / n_marks, weights of comma, full stop, question mark}, then n_capitals slots of
+ * {key / n_capitals, weight}. A byte each; weights are signed and times the scale of the header.
+ */
+#define LIN_PUNCTUATION_MAGIC "LINPUNC\n"
+
+enum {
+    LIN_PUNCTUATION_VERSION = 1,
+    LIN_PUNCTUATION_MARK_FEATURES = 16,
+    LIN_PUNCTUATION_CAPITAL_FEATURES = 9,
+    LIN_PUNCTUATION_MARK_SLOT = LIN_MARKS, /* bytes */
+    LIN_PUNCTUATION_CAPITAL_SLOT = 2,
+    LIN_PUNCTUATION_MAX_BITS = 30
+};
+
+typedef struct lin_punctuation_header {
+    char magic[8];
+    uint32_t version, bits; /* of a key */
+    uint32_t n_marks, n_capitals;
+    float mark_scale, capital_scale; /* of the weights */
+    float mark_bias[LIN_MARKS - 1], capital_bias;
+    uint64_t checksum; /* lin_hash of the file with 0 here */
+} lin_punctuation_header;
+
+typedef struct lin_punctuation {
+    lin_punctuation_header header;
+    unsigned char *slots;
+    size_t n; /* bytes of the slots */
+    lin_written *numbers; /* rules by which numbers are written as digits, owned by the model; NULL: they stay words. Set before
+                             the model is shared */
+} lin_punctuation;
+
+/* Around a gap. Words are lin_punctuation_word; 0: there is none. */
+typedef struct lin_gap {
+    uint64_t before[3], after[3];  /* the nearest first; before[0] is the word that the mark would follow */
+    uint64_t sentence[2], clause[2]; /* the first words since the last full stop or question mark, since the last mark */
+    int sentence_words, clause_words; /* so far, before[0] among them */
+} lin_gap;
+
+/* A number for a word in small letters, not 0. */
+uint64_t lin_punctuation_word(const char *word);
+
+/* After a word was put in a gap: moves the gap behind the next word. mark: what the gap got; word: the next one. The caller sets
+ * `after`. An all-zero gap with LIN_MARK_STOP begins a text. */
+void lin_gap_move(lin_gap *gap, int mark, uint64_t word);
+
+/* Scores of the marks, natural logarithm but for a constant: scores[LIN_MARK_NONE] is 0. */
+void lin_punctuation_marks(const lin_punctuation *p, const lin_gap *gap, float scores[LIN_MARKS]);
+
+/* Above 0: the word has a capital inside a sentence. before: the word before it, 0: none; capital: it has one. */
+float lin_punctuation_capital(const lin_punctuation *p, uint64_t before, int capital, uint64_t word, uint64_t after);
+
+/* LIN_FORMAT: damaged, or no such model; LIN_IO; LIN_NO_MEMORY. parse copies the bytes; name is for messages. */
+lin_status lin_punctuation_open(const char *path, lin_punctuation **p, lin_error *err);
+lin_status lin_punctuation_parse(const void *bytes, size_t n, const char *name, lin_punctuation **p, lin_error *err);
+lin_status lin_punctuation_write(const lin_punctuation *p, const char *path, lin_error *err);
+void lin_punctuation_destroy(lin_punctuation *p); /* NULL is fine */
+
+/* Keys below 2^bits of the features of a gap, of a word. */
+void lin_punctuation_mark_keys(const lin_gap *gap, unsigned bits, uint32_t keys[LIN_PUNCTUATION_MARK_FEATURES]);
+void lin_punctuation_capital_keys(uint64_t before, int capital, uint64_t word, uint64_t after, unsigned bits,
+                                  uint32_t keys[LIN_PUNCTUATION_CAPITAL_FEATURES]);
+
+static inline size_t lin_punctuation_bytes(const lin_punctuation_header *h)
+{
+    return (size_t)h->n_marks * LIN_PUNCTUATION_MARK_SLOT + (size_t)h->n_capitals * LIN_PUNCTUATION_CAPITAL_SLOT;
+}
+
+/* ---- text ------------------------------------------------------------------------------------------------------------------ */
 
 typedef struct lin_readable_token {
     size_t text; /* where it begins in lin_readable.text; it ends with a NUL */

@@ -1,14 +1,16 @@
 /*
  * written.h - what a text writes otherwise than it is said: numbers, years, times, amounts, ordinals, signs, abbreviations. Rules
- * in a file give the words; a language is a file.
+ * in a file give the words, and of spoken numbers the digits; a language is a file.
  *
- * Pipeline: a text -> [this] -> lexicon/transcript (the first reading), align/spoken (all of them: the sound decides).
+ * Pipeline: a text -> [this] -> lexicon/transcript (the first reading), align/spoken (all of them: the sound decides);
+ * words -> [this] -> lexicon/readable.
  *
  *   lin_written_load("share/linnet/en/numbers.txt", &written, &err);
  *   lin_readings readings = {0};                                         // reused
  *   lin_written_match(written, text, n, at, &end, &readings, &err);      // end 0: nothing at this byte
  *   for (i = 0; i < readings.n; i++) ... readings.items[i] ...           // "nineteen eighty four", "one thousand ..."
  *   lin_readings_free(&readings);
+ *   used = lin_number_read(written, words, n, "", &out, &keep);          // "twenty", "three": 2 words, "23"
  *   lin_written_destroy(written);
  *
  * The file (docs/formats.md) has sets of rules, each with the form of ICU's RuleBasedNumberFormat:
@@ -20,14 +22,19 @@
  *                                   >name> by another, =name= is the whole number; | separates readings, the most usual first
  *   1100/100: <cardinal< >pair>     a divisor of its own
  *
- * and one section of what may stand in a text, in which {N} is a whole number, {D} digits, {Y} a year of four digits, {H} an
- * hour, {M} two digits below 60:
+ * one section of what may stand in a text, in which {N} is a whole number, {D} digits, {Y} a year of four digits, {H} an hour,
+ * {M} two digits below 60:
  *
  *   [written]
  *   ${N}.{D} = {1:cardinal} point {2*digit} dollars        {1:set} the first of them by a set, {2*set} the second digit by digit
  *   Mr. = mister
  *
- * The sections [spoken] and [titles] are for the way back, lexicon/numbers.
+ * and one of what is said and written as digits, a line each. The sets are used backwards there: all numbers that a set says with
+ * the words that come. The first line that fits counts, with as many words as it can have:
+ *
+ *   [spoken]
+ *   {number} dollar|dollars and {cents} cent|cents = ${1:#,}.{2:two}
+ *
  * The longest match counts. A "+" in a reading joins two parts of one word ("ein+und+zwanzig").
  * Threads: immutable once made, shared by all; readings belong to one thread.
  */
@@ -37,6 +44,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buffer.h"
 #include "base/status.h"
 
 typedef struct lin_written lin_written;
@@ -62,11 +70,24 @@ void lin_written_destroy(lin_written *written); /* NULL is fine */
 lin_status lin_written_match(const lin_written *written, const char *text, size_t n, size_t at, size_t *end,
                              lin_readings *readings, lin_error *err);
 
-/* Readings of a number by the set of a name; none if there is no such set, or no rule. LIN_NO_MEMORY. */
-lin_status lin_written_number(const lin_written *written, const char *set, uint64_t value, lin_readings *readings,
-                              lin_error *err);
-
 void lin_readings_clear(lin_readings *readings); /* keeps the list's memory */
 void lin_readings_free(lin_readings *readings);
+
+/* ---- spoken numbers as digits ---------------------------------------------------------------------------------------------- */
+
+/* 1 if what the rules write as digits can contain this word, in small letters: "twenty", "and", "percent". rules: NULL for
+ * none. */
+int lin_number_word(const lin_written *rules, const char *word);
+
+/*
+ * Reads the number that begins at the first of n words. `before` is the word before it, or "". Appends its digits to `out` and
+ * returns the number of words that they stand for; 0 and nothing appended if there is none, or if it stays as it is. Looks at
+ * words behind the number, at most one behind the last lin_number_word. `keep` gets how many words belong together as they are
+ * where 0 is returned, at least 1: "five thirty" is not to be read from its second word on.
+ */
+int lin_number_read(const lin_written *rules, const char *const *words, int n, const char *before, lin_buffer *out, int *keep);
+
+/* How a title is written before a name, of the section [titles]: "Mr." for "mister". NULL: it is none. */
+const char *lin_number_title(const lin_written *rules, const char *word);
 
 #endif

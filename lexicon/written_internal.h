@@ -1,5 +1,5 @@
-/* written_internal.h - rules for numbers as they are in memory: made by written_file.c, read by written.c (numbers to words) and
- * numbers.c (words to numbers). */
+/* written_internal.h - rules for numbers as they are in memory, and the interpreter of their patterns: for written.c (the file,
+ * and numbers to words) and numbers.c (words to numbers). */
 #ifndef LIN_LEXICON_WRITTEN_INTERNAL_H
 #define LIN_LEXICON_WRITTEN_INTERNAL_H
 
@@ -31,10 +31,10 @@ typedef struct lin_written_form {
 } lin_written_form;
 
 /* Of the words of numbers: "twenty"; "zwei", "und", "vierzig", which words are made of. */
-typedef struct lin_written_piece {
+typedef struct lin_written_stem {
     char *text;
     int is_word; /* it stands alone: a word of [spoken] */
-} lin_written_piece;
+} lin_written_stem;
 
 typedef struct lin_written_forms {
     lin_written_form *items;
@@ -47,25 +47,37 @@ struct lin_written {
     lin_written_rule *rules;
     int n_rules, rules_capacity;
     lin_written_forms forms, spoken, titles;
-    lin_written_piece *pieces; /* of what [spoken] has */
-    int n_pieces, pieces_capacity;
+    lin_written_stem *stems; /* of what [spoken] has */
+    int n_stems, stems_capacity;
     char *onward; /* words before which no number ends, separated by '|'; NULL: none */
     unsigned char begins[256]; /* bytes with which a form of [written] may begin */
     char group[8]; /* what divides thousands; "": nothing */
     size_t n_group;
 };
 
-/* "<", ">", "=name=", "<name<", "=#=", "<#,<" in a pattern: a part of the number, by a set, or by its digits. */
-typedef struct lin_written_reference {
-    char part;                  /* one of < > = */
+/* A piece of a pattern: text, or "<", ">", "=name=", "<name<", "=#=", "<#,<": a part of the number, by a set or its digits. */
+typedef struct lin_written_piece {
+    const char *text;
+    size_t n;                   /* its bytes */
+    char part;                  /* one of < > =; 0: text */
     const lin_written_set *set; /* NULL: digits, or there is no set of the name */
     int digits;                 /* 1: "#"; 2: "#,", with the sign between thousands */
-    size_t n;                   /* its bytes */
-} lin_written_reference;
+} lin_written_piece;
 
-/* The reference at p, in a rule of the set `own`. 0: it is text. */
-int lin_written_refers(const lin_written *written, const char *p, const char *end, const lin_written_set *own,
-                       lin_written_reference *reference);
+/* Moves *p, in a pattern of a rule of the set `own`, behind the next piece; 0 at its end. has_rest: 1: what is in () is skipped;
+ * 0: what is in []; -1: nothing is. */
+int lin_written_next(const lin_written *written, const char **p, const char *end, const lin_written_set *own, int has_rest,
+                     lin_written_piece *piece);
+
+/* The part of a number that a piece of a rule names. */
+static inline uint64_t lin_written_part(const lin_written_piece *piece, const lin_written_rule *rule, uint64_t value)
+{
+    return piece->part == '<' ? value / rule->divisor : piece->part == '>' ? value % rule->divisor : value;
+}
+
+/* The next of the texts that '|' separates, without the blanks around it: where it begins, and *end. NULL: no more. *next is the
+ * whole text at first. */
+const char *lin_written_alternative(const char **next, const char **end);
 
 const lin_written_set *lin_written_find(const lin_written *written, const char *name, size_t n); /* NULL: there is none */
 
@@ -78,7 +90,7 @@ static inline int lin_written_is_name(char c) { return (c >= 'a' && c <= 'z') ||
 size_t lin_written_digits(const char *text, size_t n);
 uint64_t lin_written_value(const char *text, size_t n);
 
-/* Checks the lines of [spoken] and fills `pieces`. LIN_FORMAT with name:line, LIN_NO_MEMORY. */
+/* Checks the lines of [spoken] and fills `stems`. LIN_FORMAT with name:line, LIN_NO_MEMORY. */
 lin_status lin_numbers_check(lin_written *written, const char *name, lin_error *err);
 
 #endif

@@ -316,7 +316,7 @@ lin_status lin_find_numbers_of(lin_punctuation *punctuation, const lin_phones *p
 {
     lin_written *numbers;
     const lin_status status = lin_find_open_numbers(phones, NULL, NULL, &numbers, err);
-    if (status == LIN_OK) lin_punctuation_take_numbers(punctuation, numbers);
+    if (status == LIN_OK) punctuation->numbers = numbers;
     return status;
 }
 

@@ -17,9 +17,9 @@
 
 #include "base/status.h"
 #include "lexicon/dictionary.h"
-#include "lexicon/g2p_rules.h"
+#include "lexicon/g2p.h"
 #include "lexicon/phones.h"
-#include "lexicon/punctuation.h"
+#include "lexicon/readable.h"
 #include "lexicon/written.h"
 
 /* A folder in which installed files are looked for before all other places, for the whole process; it is copied. NULL: none
@@ -53,7 +53,7 @@ lin_status lin_find_named(const lin_phones *phones, const char *given, const cha
 int lin_find_phones(char *path, size_t capacity);
 
 /* By that rule: the lexicon (LINNET_LEXICON), for English also Debian's; the language model of words (LINNET_LM); letter-to-sound
- * rules (LINNET_G2P); the model of readable text (LINNET_PUNCTUATION, lexicon/punctuation.h). */
+ * rules (LINNET_G2P); the model of readable text (LINNET_PUNCTUATION, lexicon/readable.h). */
 lin_status lin_find_lexicon(const lin_phones *phones, const char *given, char *path, size_t capacity, lin_error *err);
 lin_status lin_find_lm(const lin_phones *phones, const char *given, char *path, size_t capacity, lin_error *err);
 lin_status lin_find_rules(const lin_phones *phones, const char *given, char *path, size_t capacity, lin_error *err);

@@ -16,7 +16,7 @@
 
 #include "base/status.h"
 #include "lexicon/dictionary.h"
-#include "lexicon/g2p_rules.h"
+#include "lexicon/g2p.h"
 #include "lexicon/phones.h"
 #include "linnet/warnings.h"
 

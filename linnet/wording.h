@@ -14,7 +14,7 @@
 #define LIN_LINNET_WORDING_H
 
 #include "base/buffer.h"
-#include "lexicon/g2p_rules.h"
+#include "lexicon/g2p.h"
 #include "lexicon/transcript.h"
 #include "linnet/warnings.h"
 

@@ -7,8 +7,8 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
-#include "lexicon/punctuation_model.h"
 #include "lexicon/readable.h"
+#include "train/learn/prose.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "lexicon/numbers.h"
+#include "lexicon/written.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "train/learn/ngram_count.h"
-#include "lexicon/g2p_rules.h"
+#include "lexicon/g2p.h"
 #include "tests/lexicon/support.h"
 
 static lin_phones *phones;

@@ -6,8 +6,7 @@
 
 #include "base/hash.h"
 #include "train/learn/punctuation_learn.h"
-#include "lexicon/prose.h"
-#include "lexicon/punctuation_model.h"
+#include "train/learn/prose.h"
 #include "lexicon/readable.h"
 #include "lexicon/written.h"
 #include "tests/lexicon/support.h"
@@ -96,7 +95,7 @@ static lin_punctuation *model(void)
     lin_buffer_free(&text);
     lin_written *numbers;
     OK(lin_written_load("share/linnet/en/numbers.txt", &numbers, &err));
-    lin_punctuation_take_numbers(p, numbers);
+    p->numbers = numbers;
     return p;
 }
 
@@ -143,7 +142,8 @@ static const char *const readable_table[][2] = {
 START_TEST(no_rules)
 {
     lin_punctuation *p = model();
-    lin_punctuation_take_numbers(p, NULL);
+    lin_written_destroy(p->numbers);
+    p->numbers = NULL;
     ck_assert_str_eq(readable_of(p, "i saw twenty three dogs", 1, 0.1), "I saw twenty three dogs. ");
     lin_punctuation_destroy(p);
 }

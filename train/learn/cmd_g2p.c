@@ -8,7 +8,7 @@
 #include "app/inputs.h"
 #include "app/shared_options.h"
 #include "train/learn/g2p_learn.h"
-#include "lexicon/g2p_rules.h"
+#include "lexicon/g2p.h"
 #include "linnet/wording.h"
 #include "train/score/edit.h"
 

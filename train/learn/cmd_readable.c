@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "base/textfile.h"
 #include "train/learn/punctuation_learn.h"
-#include "lexicon/prose.h"
+#include "train/learn/prose.h"
 #include "lexicon/readable.h"
 #include "linnet/find.h"
 

@@ -1,7 +1,7 @@
 /*
  * g2p_learn.h - letter-to-sound rules learnt from a pronunciation dictionary.
  *
- * Pipeline: lexicon/dictionary -> [this] -> lexicon/ngram -> lexicon/g2p_rules.
+ * Pipeline: lexicon/dictionary -> [this] -> lexicon/ngram -> lexicon/g2p.
  * Each letter of a word is aligned with zero, one or two phones by expectation maximisation (Dempster et al. 1977; the alignment
  * of Bisani & Ney 2008 with pairs of one letter): P(phones | letter) starts uniform; each iteration counts it from all alignments
  * of all words, weighted by their probability. The most probable alignment of each pronunciation is then a sentence of pairs; the

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "lexicon/punctuation_model.h"
+#include "train/learn/prose.h"
 
 enum { MARK_BITS = 3, CAPITAL = 4, UNSURE = 8, CLASSES = LIN_MARKS, LEAST = 4 };
 

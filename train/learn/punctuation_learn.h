@@ -1,7 +1,7 @@
 /*
  * punctuation_learn.h - learns a punctuation model from books.
  *
- * Pipeline: text -> lexicon/prose -> [this] -> lexicon/punctuation.
+ * Pipeline: text -> train/learn/prose -> [this] -> lexicon/readable.
  *
  *   lin_punctuation_learn_options how = lin_punctuation_learn_options_default();
  *   lin_punctuation_learn(text, n, &how, &p, &report, &err);
@@ -15,7 +15,7 @@
 #ifndef LIN_LEARN_PUNCTUATION_LEARN_H
 #define LIN_LEARN_PUNCTUATION_LEARN_H
 
-#include "lexicon/punctuation.h"
+#include "lexicon/readable.h"
 
 typedef struct lin_punctuation_learn_options {
     int mark_slots, capital_slots; /* of the file: 4 bytes each, 2 bytes each */

@@ -15,15 +15,14 @@
  * dropped, but a word that a quotation begins with is marked: its capital is not that of a name.
  * Threads: one at a time per lin_prose.
  */
-#ifndef LIN_LEXICON_PROSE_H
-#define LIN_LEXICON_PROSE_H
+#ifndef LIN_LEARN_PROSE_H
+#define LIN_LEARN_PROSE_H
 
 #include <stddef.h>
 
 #include "base/buffer.h"
 #include "base/status.h"
-
-typedef enum lin_mark { LIN_MARK_NONE, LIN_MARK_COMMA, LIN_MARK_STOP, LIN_MARK_QUESTION, LIN_MARKS } lin_mark;
+#include "lexicon/readable.h"
 
 typedef struct lin_prose_word {
     size_t text;     /* where its spelling begins in lin_prose.text; it ends with a NUL */

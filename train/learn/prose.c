@@ -1,6 +1,6 @@
 // prose.c - natural text as words with marks and capitals; see prose.h.
 
-#include "lexicon/prose.h"
+#include "train/learn/prose.h"
 
 #include <string.h>
 
