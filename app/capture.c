@@ -38,7 +38,7 @@ lin_status lin_capture_open(const lin_capture_options *options, lin_capture **ca
 
 const char *lin_capture_name(const lin_capture *h)
 {
-    return h->mic ? lin_microphone_format_of(h->mic)->device.name : lin_audio_info(h->audio)->format;
+    return h->mic ? lin_microphone_format_of(h->mic)->device.name : "";
 }
 
 int lin_capture_rate(const lin_capture *h)

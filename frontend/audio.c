@@ -1,4 +1,4 @@
-// audio.c - opening a source, and its samples through libsndfile, pipes or ffmpeg; see audio.h. SPHERE is in sphere.c.
+// audio.c - opening a source; its samples where they are plain: headerless, or in a WAV file; see audio.h. Others: audio_file.c.
 
 #include "frontend/audio.h"
 
@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/system.h"
 #include "frontend/audio_internal.h"
@@ -82,26 +83,12 @@ lin_status lin_audio_check_format(const char *name, int rate_hz, int channels, l
     return LIN_OK;
 }
 
-/* ---- raw PCM --------------------------------------------------------------------------------------------------------------- */
+/* ---- bytes in order -------------------------------------------------------------------------------------------------------- */
 
-lin_status lin_audio_make_room(lin_audio *a, lin_error *err)
+static lin_status make_room(lin_audio *a, lin_error *err)
 {
     if (!a->bytes) a->bytes = lin_alloc(LIN_AUDIO_RAW_BYTES, 1);
     return a->bytes ? LIN_OK : lin_no_memory(err, a->name, LIN_AUDIO_RAW_BYTES);
-}
-
-lin_status lin_audio_open_raw(lin_audio *a, const lin_pcm_format *raw, lin_error *err)
-{
-    lin_status status = lin_audio_check_format(a->name, raw->rate_hz, raw->channels, err);
-    if (status != LIN_OK) return status;
-    a->encoding = raw->encoding;
-    a->frame_bytes = lin_pcm_bytes(raw->encoding) * raw->channels;
-    a->info.rate_hz = raw->rate_hz;
-    a->info.channels = raw->channels;
-    a->info.frames = a->live ? -1 : a->size / a->frame_bytes;
-    a->left = -1;
-    snprintf(a->info.format, sizeof a->info.format, "raw PCM, %s", lin_pcm_name(raw->encoding));
-    return lin_audio_make_room(a, err);
 }
 
 // One read, which waits if it must; 0 at the end, and for input that may still arrive once stopping is requested; -1 on error.
@@ -117,7 +104,8 @@ static ssize_t read_some(const lin_audio *a, void *bytes, size_t n)
     }
 }
 
-lin_status lin_audio_gather(lin_audio *a, int most, int *end, lin_error *err)
+// Reads more bytes after those that are held, at most `most`; waits if it must. *end: there are none.
+static lin_status gather(lin_audio *a, int most, int *end, lin_error *err)
 {
     memmove(a->bytes, a->bytes + a->at, (size_t)a->held);
     a->at = 0;
@@ -128,6 +116,181 @@ lin_status lin_audio_gather(lin_audio *a, int most, int *end, lin_error *err)
     a->held += (int)got;
     return LIN_OK;
 }
+
+// Reads until `wanted` bytes are held.
+static lin_status hold(lin_audio *a, int wanted, lin_error *err)
+{
+    int end = 0;
+    lin_status status = LIN_OK;
+    while (status == LIN_OK && !end && a->held < wanted) status = gather(a, LIN_AUDIO_RAW_BYTES, &end, err);
+    return status;
+}
+
+static void drop(lin_audio *a, int n)
+{
+    a->at += n;
+    a->held -= n;
+}
+
+// Drops *n bytes; what is left of them at the end of the input stays in *n.
+static lin_status skip(lin_audio *a, int64_t *n, lin_error *err)
+{
+    lin_status status = LIN_OK;
+    while (*n > 0 && status == LIN_OK) {
+        status = hold(a, 1, err);
+        if (a->held == 0) break;
+        const int some = *n < a->held ? (int)*n : a->held;
+        drop(a, some);
+        *n -= some;
+    }
+    return status;
+}
+
+/* ---- WAV ------------------------------------------------------------------------------------------------------------------- */
+
+static lin_status open_raw(lin_audio *a, const lin_pcm_format *raw, lin_error *err)
+{
+    lin_status status = lin_audio_check_format(a->name, raw->rate_hz, raw->channels, err);
+    if (status != LIN_OK) return status;
+    a->encoding = raw->encoding;
+    a->frame_bytes = lin_pcm_bytes(raw->encoding) * raw->channels;
+    a->info.rate_hz = raw->rate_hz;
+    a->info.channels = raw->channels;
+    a->info.frames = a->live ? -1 : a->whole.size / a->frame_bytes;
+    a->left = a->declared = -1;
+    return make_room(a, err);
+}
+
+static void begin_wav(lin_audio *a, int64_t position, const lin_wav *wav)
+{
+    drop(a, (int)wav->at);
+    a->left = wav->bytes;
+    a->padding = wav->bytes > 0 ? (int)(wav->bytes & 1) : 0;
+    a->is_wav = 1;
+    a->part_begin = position;
+    a->declared = -1;
+}
+
+// A WAV file of plain samples is read as it arrives. *is: it is one.
+static lin_status open_wav(lin_audio *a, int *is, lin_error *err)
+{
+    lin_wav wav;
+    int found, end = 0;
+    lin_status status = LIN_OK;
+    *is = 0;
+    while ((found = lin_wav_find(a->bytes, (size_t)a->held, &wav)) == 0 && !end && a->held < LIN_AUDIO_RAW_BYTES &&
+           status == LIN_OK)
+        status = gather(a, LIN_AUDIO_RAW_BYTES, &end, err);
+    if (found != 1 || status != LIN_OK) return status;
+    *is = 1;
+    if (!a->live && wav.bytes < 0 && lin_sniff_is_chunk(&a->whole, (int64_t)wav.at))
+        return lin_fail(err, LIN_FORMAT, "%s contains no samples", a->name);
+    status = open_raw(a, &wav.pcm, err);
+    if (status != LIN_OK) return status;
+    begin_wav(a, 0, &wav);
+    if (a->live) {
+        a->info.frames = wav.bytes < 0 ? -1 : wav.bytes / a->frame_bytes;
+    } else {
+        // Where other bytes than chunks follow, the length is known only after they were read.
+        const int64_t present = a->whole.size - (int64_t)wav.at,
+                      bytes = wav.bytes < 0 || wav.bytes > present ? present : wav.bytes;
+        a->info.frames = lin_sniff_is_chunk(&a->whole, (int64_t)wav.at + bytes + (bytes & 1)) ? bytes / a->frame_bytes : -1;
+    }
+    return LIN_OK;
+}
+
+static int is_wav(const unsigned char *b)
+{
+    return (memcmp(b, "RIFF", 4) == 0 || memcmp(b, "RF64", 4) == 0 || memcmp(b, "BW64", 4) == 0) && memcmp(b + 8, "WAVE", 4) == 0;
+}
+
+// Another WAV file: its samples go on.
+static lin_status join(lin_audio *a, int64_t position, lin_error *err)
+{
+    lin_wav wav;
+    int found = 0;
+    lin_status status = LIN_OK;
+    for (int wanted = 256; found == 0 && status == LIN_OK && wanted <= LIN_AUDIO_RAW_BYTES; wanted *= 2) {
+        status = hold(a, wanted, err);
+        found = lin_wav_find(a->bytes + a->at, (size_t)a->held, &wav);
+    }
+    if (status != LIN_OK) return status;
+    if (found != 1 || wav.pcm.rate_hz != a->info.rate_hz || wav.pcm.channels != a->info.channels) {
+        lin_audio_warn(a, 1,
+                       "%s consists of several WAV files; the one that begins after %.3f s is not read: its format is another",
+                       a->name, (double)position / a->info.rate_hz);
+        return LIN_OK;
+    }
+    a->encoding = wav.pcm.encoding;
+    a->frame_bytes = lin_pcm_bytes(a->encoding) * a->info.channels;
+    begin_wav(a, position, &wav);
+    return LIN_OK;
+}
+
+static int is_chunk(const unsigned char *b)
+{
+    for (int i = 0; i < 4; i++)
+        if (b[i] < ' ' || b[i] > '~') return 0;
+    return b[7] == 0; // at most 16 MB
+}
+
+// A tag or zeros, which are no samples unless samples follow them at once: the bytes to skip, 0: none.
+static int64_t padding(const unsigned char *b, int n)
+{
+    const int64_t tag = lin_sniff_tag(b, (size_t)n);
+    return b[0] || tag >= n || (tag + 12 <= n && (is_wav(b + tag) || lin_sniff_tag(b + tag, (size_t)(n - tag)))) ? tag : 0;
+}
+
+// A file of another format that begins here, which only a regular file can go on with.
+static int other_begins(lin_audio *a)
+{
+    const char *what;
+    const lin_sniffed kind = lin_sniff(a->bytes + a->at, (size_t)a->held, &what);
+    if (a->live || (kind != LIN_SNIFF_SNDFILE && kind != LIN_SNIFF_MEDIA)) return 0;
+    a->next = lseek(a->fd, 0, SEEK_CUR) - a->held - a->whole.base;
+    return 1;
+}
+
+// At the end of its samples, after the frame `position`: a->left says how many bytes follow.
+static lin_status after_wav(lin_audio *a, int64_t position, lin_error *err)
+{
+    int is_padded = 0, is_second = 0;
+    lin_status status = skip(a, &a->left, err);
+    if (a->left > 0) return status; // it is truncated
+    for (int64_t some = a->padding; status == LIN_OK && a->left == 0;) {
+        status = skip(a, &some, err);
+        if (status == LIN_OK) status = hold(a, 12, err);
+        const unsigned char *b = a->bytes + a->at;
+        if (status != LIN_OK || a->held < 12) break; // its end
+        if (is_wav(b)) return join(a, position, err);
+        is_second = memcmp(b, "data", 4) == 0;
+        if (is_chunk(b) && !is_second) {
+            some = (int64_t)b[6] << 16 | b[5] << 8 | b[4];
+            some += 8 + (some & 1);
+            continue;
+        }
+        // More samples than the header gives, unless it is little or noise: then they are something else.
+        const int tenth = a->info.rate_hz / 10 * a->frame_bytes, most = tenth < LIN_AUDIO_RAW_BYTES ? tenth : LIN_AUDIO_RAW_BYTES;
+        status = hold(a, most, err);
+        b = a->bytes + a->at;
+        some = status == LIN_OK ? padding(b, a->held) : 0;
+        is_padded |= some > 0;
+        if (some) continue;
+        if (status != LIN_OK || other_begins(a) || a->held < most) break;
+        if (is_padded || is_second ||
+            (a->encoding == LIN_PCM_S16LE &&
+             lin_sniff_is_noise(b, a->held < LIN_SNIFF_BYTES ? (size_t)a->held : LIN_SNIFF_BYTES))) {
+            lin_audio_warn(a, 1, "%s goes on after its sound of %.3f s: bytes more than its header gives are not read", a->name,
+                           (double)position / a->info.rate_hz);
+            break;
+        }
+        a->declared = position - a->part_begin;
+        a->left = -1;
+    }
+    return status;
+}
+
+/* ---- raw samples ----------------------------------------------------------------------------------------------------------- */
 
 static void warn_if_not_raw(lin_audio *a)
 {
@@ -141,12 +304,10 @@ static lin_status end_raw(lin_audio *a, int64_t total, lin_error *err)
 {
     a->end = 1;
     if (total == 0 && !lin_audio_is_stopped()) return lin_fail(err, LIN_FORMAT, "%s contains no samples", a->name);
-    if (a->sphere) return lin_audio_sphere_end(a, total, err);
     if (a->left > 0 && !lin_audio_is_stopped())
         lin_audio_warn(a, 1, "%s is truncated: it ends after %.3f s; its header gives %.3f s", a->name,
-                       (double)total / a->info.rate_hz,
-                       ((double)total + (double)a->left / a->frame_bytes) / a->info.rate_hz);
-    else if (a->declared > 0 && total - a->part_begin > a->declared)
+                       (double)total / a->info.rate_hz, ((double)total + (double)a->left / a->frame_bytes) / a->info.rate_hz);
+    else if (a->declared >= 0 && total - a->part_begin > a->declared)
         lin_audio_warn(a, 0, "the header of %s gives %.3f s; all %.3f s of it are read", a->name,
                        (double)a->declared / a->info.rate_hz, (double)(total - a->part_begin) / a->info.rate_hz);
     else if (a->held && a->left < 0)
@@ -162,28 +323,24 @@ static lin_status read_raw(lin_audio *a, float *frames, int capacity, int *n, li
         int whole = a->held / a->frame_bytes;
         if (whole > capacity - done) whole = capacity - done;
         if (a->left >= 0 && whole > a->left / a->frame_bytes) whole = (int)(a->left / a->frame_bytes);
-        if (a->sphere) lin_audio_sphere_frames(a, a->position + done, a->bytes + a->at, whole);
         lin_pcm_decode(a->encoding, a->bytes + a->at, (size_t)whole * (size_t)a->info.channels,
                        frames + (size_t)done * (size_t)a->info.channels);
-        a->at += whole * a->frame_bytes;
-        a->held -= whole * a->frame_bytes;
+        drop(a, whole * a->frame_bytes);
         if (a->left >= 0) a->left -= (int64_t)whole * a->frame_bytes;
         done += whole;
         if (done == capacity || (a->live && done)) break;
         if (a->is_wav && !end && !a->end && a->left >= 0 && a->left < a->frame_bytes) {
-            status = lin_audio_after_wav(a, err);
+            status = after_wav(a, a->position + done, err);
             if (status == LIN_OK && (a->left < 0 || a->left >= a->frame_bytes)) continue;
             if (status != LIN_OK) break;
         }
         if (end || (a->left >= 0 && a->left < a->frame_bytes)) {
-            if (a->sphere && done) break; // the next call checks the whole
-            if (a->left >= 0 && a->left < a->frame_bytes) a->left = 0;
             status = end_raw(a, a->position + done, err);
             break;
         }
         const int64_t wanted = (int64_t)(capacity - done) * a->frame_bytes - a->held;
-        status = lin_audio_gather(a, wanted < LIN_AUDIO_RAW_BYTES ? (int)wanted : LIN_AUDIO_RAW_BYTES, &end, err);
-        if (status == LIN_OK && a->position == 0 && done == 0 && a->left < 0 && !a->sphere && !a->info.notice[0])
+        status = gather(a, wanted < LIN_AUDIO_RAW_BYTES ? (int)wanted : LIN_AUDIO_RAW_BYTES, &end, err);
+        if (status == LIN_OK && a->position == 0 && done == 0 && a->left < 0 && !a->is_wav && !a->info.notice[0])
             warn_if_not_raw(a);
     }
     *n = done;
@@ -200,7 +357,7 @@ static lin_status open_unknown(lin_audio *a, const unsigned char *head, size_t n
                         "the format of %s is not recognised, and as headerless s16le it would be noise; use --raw to "
                         "read it anyway",
                         a->name);
-    lin_status status = lin_audio_open_raw(a, raw, err);
+    lin_status status = open_raw(a, raw, err);
     if (status == LIN_OK && raw->fallback == 1)
         snprintf(a->info.notice, sizeof a->info.notice,
                  "the format of %s is not recognised: it is read as headerless %s at %d Hz, %d channel%s (--raw: without "
@@ -209,34 +366,76 @@ static lin_status open_unknown(lin_audio *a, const unsigned char *head, size_t n
     return status;
 }
 
+// Reads the first bytes, as many as lin_sniff needs; all that were read stay held.
+static lin_status look(lin_audio *a, lin_sniffed *kind, const char **what, lin_error *err)
+{
+    int end = 0;
+    lin_status status = make_room(a, err);
+    *kind = LIN_SNIFF_UNKNOWN;
+    *what = "";
+    // Bytes that look like text may turn out to be something else.
+    while (status == LIN_OK && !end && a->held < LIN_SNIFF_BYTES && (*kind == LIN_SNIFF_UNKNOWN || strcmp(*what, "text") == 0)) {
+        status = gather(a, LIN_AUDIO_RAW_BYTES, &end, err);
+        if (status == LIN_OK && a->held) *kind = lin_sniff(a->bytes, (size_t)a->held, what);
+    }
+    if (status == LIN_OK && lin_audio_is_stopped()) return lin_fail(err, LIN_STOPPED, "%s: interrupted", a->name);
+    if (status == LIN_OK && a->held == 0) return lin_fail(err, LIN_FORMAT, "%s contains no samples", a->name);
+    return status;
+}
+
+// Stores the whole pipe in an unlinked file, which is then read instead.
+static lin_status spool(lin_audio *a, lin_error *err)
+{
+    const char *folder;
+    const int to = lin_file_open_unnamed(&folder);
+    int end = 0;
+    lin_status status =
+        to < 0 ? lin_fail(err, LIN_IO, "cannot store %s in %s: %s", a->name, folder, strerror(errno)) : make_room(a, err);
+    int64_t size = 0;
+    while (status == LIN_OK && (a->held || !end)) {
+        const ssize_t put = a->held ? write(to, a->bytes + a->at, (size_t)a->held) : 0;
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0) {
+            status = lin_fail(err, LIN_IO, "cannot store %s in %s: %s; set TMPDIR to another folder", a->name, folder,
+                              strerror(errno));
+            break;
+        }
+        drop(a, (int)put);
+        size += put;
+        if (size > LIN_AUDIO_SPOOL_BYTES)
+            status = lin_fail(err, LIN_UNSUPPORTED, "%s has over %lld GiB in a format that cannot be streamed; use WAV", a->name,
+                              (long long)(LIN_AUDIO_SPOOL_BYTES >> 30));
+        else if (a->held == 0 && !end) status = gather(a, LIN_AUDIO_RAW_BYTES, &end, err);
+    }
+    if (status == LIN_OK && lin_audio_is_stopped()) status = lin_fail(err, LIN_STOPPED, "%s: interrupted", a->name);
+    if (status != LIN_OK) {
+        if (to >= 0) close(to);
+        return status;
+    }
+    if (a->close_fd) close(a->fd);
+    a->fd = to;
+    a->close_fd = 1;
+    a->live = 0;
+    a->whole = (lin_sniff_file){to, 0, size};
+    a->next = size;
+    return LIN_OK;
+}
+
 // Opens by content. may_be_raw: the format to use if the content is not recognised; not NULL only for a pipe or standard input.
 static lin_status open_by_bytes(lin_audio *a, const lin_pcm_format *may_be_raw, lin_error *err)
 {
-    unsigned char head[LIN_SNIFF_BYTES];
     lin_sniffed kind;
     const char *what;
     int is = 0;
-    if (!a->live) {
-        const size_t n = lin_audio_read_at(a, head, sizeof head, 0);
-        kind = lin_sniff(head, n, &what);
-        if (lin_sniff_is_sphere(head, n)) {
-            const lin_status status = lin_audio_open_sphere(a, &is, err);
-            if (status != LIN_OK || is) return status;
-        }
-        if (may_be_raw && (kind == LIN_SNIFF_UNKNOWN || (kind == LIN_SNIFF_NO_SOUND && may_be_raw->fallback == 2)))
-            return open_unknown(a, head, n, may_be_raw, err);
-        return lin_audio_open_file(a, kind, what, err);
-    }
-    lin_status status = lin_audio_look(a, &kind, &what, err);
-    if (status != LIN_OK) return status;
-    if (may_be_raw && (kind == LIN_SNIFF_UNKNOWN || (kind == LIN_SNIFF_NO_SOUND && may_be_raw->fallback == 2)))
+    LIN_TRY(look(a, &kind, &what, err));
+    if (may_be_raw && (kind == LIN_SNIFF_UNKNOWN || (kind == LIN_SNIFF_TEXT && may_be_raw->fallback == 2)))
         return open_unknown(a, a->bytes, (size_t)a->held, may_be_raw, err);
-    if (kind == LIN_SNIFF_NO_SOUND) return lin_fail(err, LIN_FORMAT, "%s is not sound: it is %s", a->name, what);
-    status =
-        lin_sniff_is_sphere(a->bytes, (size_t)a->held) ? lin_audio_open_sphere(a, &is, err) : lin_audio_open_wav(a, &is, err);
-    if (status != LIN_OK || is) return status;
-    status = lin_audio_spool(a, err);
-    return status == LIN_OK ? lin_audio_open_file(a, kind, what, err) : status;
+    if (kind == LIN_SNIFF_TEXT) return lin_fail(err, LIN_FORMAT, "%s is not an audio file: it is %s", a->name, what);
+    LIN_TRY(open_wav(a, &is, err));
+    if (is) return LIN_OK;
+    if (a->live) LIN_TRY(spool(a, err));
+    a->held = 0;
+    return lin_audio_open_file(a, 0, kind, what, err);
 }
 
 // Completes `a`, whose descriptor is open, and returns it; on failure closes it.
@@ -250,17 +449,17 @@ static lin_status open_descriptor(lin_audio *a, const char *name, const lin_pcm_
     else if (S_ISDIR(st.st_mode)) status = lin_fail(err, LIN_IO, "cannot read %s: it is a directory", name);
     if (status == LIN_OK) {
         a->live = !S_ISREG(st.st_mode);
-        a->base = a->live || a->close_fd ? 0 : lseek(a->fd, 0, SEEK_CUR);
-        if (a->base < 0) a->base = 0;
-        a->size = a->next = a->live ? 0 : st.st_size - a->base;
-        if (!a->live && a->size <= 0) status = lin_fail(err, LIN_FORMAT, "%s is empty", name);
-        else if (raw && !raw->fallback) status = lin_audio_open_raw(a, raw, err);
+        const off_t base = a->live || a->close_fd ? 0 : lseek(a->fd, 0, SEEK_CUR);
+        a->whole = (lin_sniff_file){a->fd, base > 0 ? base : 0, a->live ? 0 : st.st_size - (base > 0 ? base : 0)};
+        a->next = a->whole.size;
+        if (!a->live && a->whole.size <= 0) status = lin_fail(err, LIN_FORMAT, "%s is empty", name);
+        else if (raw && !raw->fallback) status = open_raw(a, raw, err);
         else if (!a->live && lin_isolate_is_on()) status = lin_isolated_open(a->fd, name, &a->info, &a->isolated, err);
         else status = open_by_bytes(a, a->live || !a->close_fd ? raw : NULL, err);
     }
     if (status == LIN_OK && chosen_track && !a->ffmpeg && strcmp(chosen_track, "1") != 0)
-        status = lin_fail(err, LIN_INVALID, "%s has no sound track '%s' (--track), but one without a language", name,
-                          chosen_track);
+        status =
+            lin_fail(err, LIN_INVALID, "%s has no sound track '%s' (--track), but one without a language", name, chosen_track);
     if (status != LIN_OK) {
         lin_audio_close(a);
         return status;
@@ -318,7 +517,6 @@ lin_status lin_audio_open_memory(const char *name, const float *samples, int64_t
     a->info.rate_hz = rate_hz;
     a->info.channels = channels;
     a->info.frames = n;
-    snprintf(a->info.format, sizeof a->info.format, n ? "samples in memory" : "no sound");
     a->name = lin_strdup(name);
     if (!a->name) {
         lin_audio_close(a);
@@ -346,12 +544,10 @@ static lin_status read_isolated(lin_audio *a, float *frames, int capacity, int *
 
 static lin_status read_block(lin_audio *a, float *frames, int capacity, int *n, lin_error *err)
 {
-    lin_status status = a->memory                ? read_memory(a, frames, capacity, n)
-                        : a->file                ? lin_audio_read_sndfile(a, frames, capacity, n, err)
-                        : a->isolated            ? read_isolated(a, frames, capacity, n, err)
-                        : a->ffmpeg              ? lin_audio_read_ffmpeg(a, frames, capacity, n, err)
-                        : lin_audio_is_packed(a) ? lin_audio_read_packed(a, frames, capacity, n, err)
-                                                 : read_raw(a, frames, capacity, n, err);
+    lin_status status = a->memory                 ? read_memory(a, frames, capacity, n)
+                        : a->isolated             ? read_isolated(a, frames, capacity, n, err)
+                        : a->sndfile || a->ffmpeg ? lin_audio_read_file(a, frames, capacity, n, err)
+                                                  : read_raw(a, frames, capacity, n, err);
     if (status != LIN_OK) return status;
     size_t channels = (size_t)a->info.channels, count = (size_t)*n * channels, bad = lin_audio_find_bad(frames, count);
     if (bad < count) {
@@ -391,27 +587,24 @@ lin_status lin_audio_seek(lin_audio *a, int64_t frame, lin_error *err)
     if (a->live || a->ffmpeg || a->isolated || frame < 0)
         return lin_fail(err, LIN_UNSUPPORTED, "cannot seek in %s to frame %lld: it is not a regular file", a->name,
                         (long long)frame);
-    if (a->part > 0 || a->next < a->size)
+    if (a->part_begin > 0 || a->next < a->whole.size)
         return lin_fail(err, LIN_UNSUPPORTED, "cannot seek in %s: it is several files", a->name);
-    if (lin_audio_is_packed(a))
-        return lin_fail(err, LIN_UNSUPPORTED, "cannot seek in %s: it is compressed with shorten", a->name);
     // A frame of MP3 needs bits of earlier frames; after a seek, the MP3 library prints errors to standard error.
     if (a->is_mpeg) return lin_fail(err, LIN_UNSUPPORTED, "cannot seek in %s: it is MP3", a->name);
-    if (a->memory) {
-        if (frame > a->info.frames)
-            return lin_fail(err, LIN_UNSUPPORTED, "%s ends before frame %lld", a->name, (long long)frame);
-    } else if (a->file) {
-        if (sf_seek(a->file, (sf_count_t)frame, SEEK_SET) != (sf_count_t)frame)
+    const int64_t bytes = (frame - a->position) * a->frame_bytes;
+    if (a->memory || a->sndfile ? a->info.frames >= 0 && frame > a->info.frames : a->left >= 0 && bytes > a->left)
+        return lin_fail(err, LIN_UNSUPPORTED, "%s ends before frame %lld", a->name, (long long)frame);
+    if (a->sndfile) {
+        if (sf_seek(a->sndfile, (sf_count_t)frame, SEEK_SET) != (sf_count_t)frame)
             return lin_fail(err, LIN_UNSUPPORTED, "cannot seek in %s to frame %lld: %s", a->name, (long long)frame,
-                            sf_strerror(a->file));
-    } else {
+                            sf_strerror(a->sndfile));
+    } else if (!a->memory) {
         // A relative seek: the sound on standard input need not begin at the beginning of its file.
-        const int64_t bytes = (frame - a->position) * a->frame_bytes - a->held;
-        if (lseek(a->fd, (off_t)bytes, SEEK_CUR) < 0)
+        if (lseek(a->fd, (off_t)(bytes - a->held), SEEK_CUR) < 0)
             return lin_fail(err, LIN_UNSUPPORTED, "cannot seek in %s to frame %lld: %s", a->name, (long long)frame,
                             strerror(errno));
         a->at = a->held = 0;
-        if (a->sphere) lin_audio_sphere_seek(a, frame);
+        if (a->left >= 0) a->left -= bytes;
     }
     a->position = frame;
     a->end = 0;
@@ -420,18 +613,14 @@ lin_status lin_audio_seek(lin_audio *a, int64_t frame, lin_error *err)
 
 int lin_audio_is_live(const lin_audio *a) { return a->live; }
 
-int lin_audio_wait_for(const lin_audio *a)
-{
-    return a->live && a->held < a->frame_bytes && !a->end && !lin_audio_has_packed(a) ? a->fd : -1;
-}
+int lin_audio_wait_for(const lin_audio *a) { return a->live && a->held < a->frame_bytes && !a->end ? a->fd : -1; }
 
 void lin_audio_close(lin_audio *a)
 {
     if (!a) return;
-    if (a->file) sf_close(a->file);
+    if (a->sndfile) sf_close(a->sndfile);
     lin_ffmpeg_close(a->ffmpeg);
     lin_isolated_close(a->isolated);
-    lin_audio_close_sphere(a);
     if (a->close_fd && a->fd >= 0) close(a->fd);
     lin_free(a->bytes);
     lin_free(a->name);
@@ -445,7 +634,8 @@ static const struct {
     int bytes;
 } encodings[] = {
     [LIN_PCM_S16LE] = {"s16le", 2}, [LIN_PCM_S24LE] = {"s24le", 3}, [LIN_PCM_S32LE] = {"s32le", 4},
-    [LIN_PCM_F32LE] = {"f32le", 4}, [LIN_PCM_U8] = {"u8", 1},       [LIN_PCM_MULAW] = {"mulaw", 1}, [LIN_PCM_ALAW] = {"alaw", 1},
+    [LIN_PCM_F32LE] = {"f32le", 4}, [LIN_PCM_U8] = {"u8", 1},       [LIN_PCM_MULAW] = {"mulaw", 1},
+    [LIN_PCM_ALAW] = {"alaw", 1},
 };
 
 lin_pcm_format lin_pcm_default(void) { return (lin_pcm_format){.rate_hz = 16000, .channels = 1, .encoding = LIN_PCM_S16LE}; }

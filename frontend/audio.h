@@ -1,12 +1,11 @@
 /*
  * audio.h - sound files, pipes and raw PCM as blocks of float samples.
  *
- * Pipeline: [this] -> frontend/source (channels, resampling, filterbanks). libsndfile reads files (WAV, FLAC, Ogg Vorbis,
- * Opus, MP3, AIFF and more); frontend/sphere and frontend/shorten read NIST SPHERE; the program ffmpeg decodes formats that these
- * do not support (frontend/ffmpeg.h). In pipes the first bytes decide (frontend/sniff.h): WAV, SPHERE and headerless PCM are read
- * as they arrive; other formats, whose readers must seek, are first stored in an unlinked file in $TMPDIR (or /tmp) of at most
- * LIN_AUDIO_SPOOL_BYTES. Memory does not grow with the sound. What is read is compared with what the container holds; several
- * files that were joined are read one after the other (frontend/parts.h).
+ * Pipeline: [this] -> frontend/source (channels, resampling, filterbanks). WAV files of plain samples and headerless PCM are read
+ * here, as they arrive. libsndfile reads other files (FLAC, Ogg Vorbis, Opus, MP3, AIFF, SPHERE and more), and the program ffmpeg
+ * those that it does not support (frontend/ffmpeg.h). The first bytes decide (frontend/sniff.h). Pipes whose reader must seek are
+ * first stored in an unlinked file in $TMPDIR (or /tmp) of at most LIN_AUDIO_SPOOL_BYTES. Memory does not grow with the sound.
+ * What is read is compared with what the container holds; several files that were joined are read one after the other.
  * frontend/isolate.h: a process of its own reads the files.
  *
  *   lin_audio_open("x.flac", NULL, &audio, &err);
@@ -61,7 +60,6 @@ void lin_pcm_decode(lin_pcm_encoding encoding, const unsigned char *bytes, size_
 typedef struct lin_audio_format {
     int rate_hz, channels;
     int64_t frames;    /* the length according to the header, -1 if it gives none; the true length is known only after reading */
-    char format[96];   /* "WAV (Microsoft), Signed 16 bit PCM" */
     char warning[256]; /* "" or a sentence with the file's name; may be set as late as the last read */
     int incomplete;    /* the warning says that sound is missing: the file is truncated or damaged */
     char notice[256];  /* "" or a sentence about how the bytes were interpreted; set when it is opened */
@@ -97,8 +95,7 @@ lin_status lin_audio_open_command(const char *command, const lin_pcm_format *raw
 /*
  * Reads at most `capacity` frames [capacity, channels], interleaved; *n = 0 only at the end. From a pipe or a terminal it returns
  * as soon as there is a frame, from a file it fills the block. A truncated or damaged file ends there, with a warning, and is
- * incomplete; LIN_FORMAT if it gave no frame at all, and at the end of a SPHERE file that is truncated or damaged, or whose count
- * of samples or checksum is not that of its header. LIN_NUMERIC, naming the sample, if a floating-point file contains a NaN, an
+ * incomplete; LIN_FORMAT if it gave no frame at all. LIN_NUMERIC, naming the sample, if a floating-point file contains a NaN, an
  * infinity or a sample beyond LIN_AUDIO_LARGEST. Allocates nothing itself (libsndfile may).
  */
 lin_status lin_audio_read(lin_audio *audio, float *frames, int capacity, int *n, lin_error *err);

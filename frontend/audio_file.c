@@ -1,5 +1,7 @@
-// audio_file.c - regular files: one or several that were joined, each read by libsndfile, ffmpeg or linnet; see audio_internal.h.
+// audio_file.c - regular files: one or several that were joined, each read by libsndfile or ffmpeg; see audio_internal.h.
 
+#include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,121 +9,199 @@
 #include "base/memory.h"
 #include "frontend/audio_internal.h"
 
-size_t lin_audio_read_at(const lin_audio *a, void *bytes, size_t n, int64_t offset)
+static int64_t part_size(const lin_audio *a) { return a->part_end - a->part; }
+
+/* ---- libsndfile ------------------------------------------------------------------------------------------------------------ */
+
+// The header of an Ogg page gives its length: in a truncated file the last page is almost never whole (RFC 3533, 6).
+static lin_status ends_within_page(const lin_audio *a, int *within, lin_error *err)
 {
-    const lin_part_file file = {a->fd, a->base, a->size};
-    return lin_part_read(&file, bytes, n, offset);
+    enum { LONGEST_PAGE = 27 + 255 + 255 * 255 };
+    *within = 0;
+    const int64_t from = part_size(a) > LONGEST_PAGE ? a->part_end - LONGEST_PAGE : a->part;
+    unsigned char *b = lin_alloc(LONGEST_PAGE, 1);
+    if (!b) return lin_no_memory(err, a->name, LONGEST_PAGE);
+    const size_t n = lin_sniff_read(&a->whole, b, (size_t)(a->part_end - from), from);
+    for (size_t at = n >= 4 ? n - 4 : 0; at > 0; at--) {
+        if (memcmp(b + at, "OggS", 4) != 0) continue;
+        const size_t segments = at + 27 <= n ? b[at + 26] : 0;
+        size_t end = at + 27 + segments;
+        for (size_t i = 0; i < segments && at + 27 + segments <= n; i++) end += b[at + 27 + i];
+        *within = end > n;
+        break;
+    }
+    lin_free(b);
+    return LIN_OK;
 }
 
-/* ---- files through ffmpeg -------------------------------------------------------------------------------------------------- */
+// sf_open_fd closes the descriptor when it fails, whatever its argument says, and sf_open guesses headerless formats from the
+// file's name. With these callbacks neither happens, and errors of the disk are reported.
+static sf_count_t io_length(void *user) { return part_size(user); }
+
+static sf_count_t io_tell(void *user) { return ((lin_audio *)user)->offset; }
+
+static sf_count_t io_seek(sf_count_t offset, int whence, void *user)
+{
+    lin_audio *a = user;
+    sf_count_t base = whence == SEEK_CUR ? a->offset : whence == SEEK_END ? part_size(a) : 0;
+    if (offset < -base || offset > INT64_MAX - base) return -1;
+    a->offset = base + offset;
+    return a->offset;
+}
+
+// The part ends where it does, and bytes of its header may be replaced.
+static sf_count_t io_read(void *bytes, sf_count_t count, void *user)
+{
+    lin_audio *a = user;
+    const int64_t begin = a->offset;
+    if (count > part_size(a) - begin) count = part_size(a) > begin ? part_size(a) - begin : 0;
+    errno = 0;
+    const sf_count_t done = (sf_count_t)lin_sniff_read(&a->whole, bytes, (size_t)count, a->part + begin);
+    if (done < count && errno) a->io_errno = errno;
+    a->offset += done;
+    for (int i = 0; i < a->n_patch; i++)
+        if (a->patch_at + i >= begin && a->patch_at + i < begin + done)
+            ((unsigned char *)bytes)[a->patch_at + i - begin] = a->patch[i];
+    return done;
+}
+
+static sf_count_t io_write(const void *bytes, sf_count_t count, void *user)
+{
+    (void)bytes, (void)count, (void)user;
+    return 0;
+}
+
+// What libsndfile gets to see in the headers of FLAC and AU is that their length is not known: then it reads to the end, also
+// where the header gives too little. The header's own length is compared in the end.
+static void patch_header(lin_audio *a)
+{
+    unsigned char b[26];
+    a->n_patch = 0;
+    if (lin_sniff_read(&a->whole, b, sizeof b, a->part) != sizeof b) return;
+    if (memcmp(b, ".snd", 4) == 0 && a->rest > 0) {
+        memset(a->patch, 0xff, 4);
+        a->patch_at = 8;
+        a->n_patch = 4;
+        a->rest = 0;
+    } else if (memcmp(b, "fLaC", 4) == 0 && (b[4] & 127) == 0) {
+        const int64_t declared = (int64_t)(b[21] & 15) << 32 | (int64_t)b[22] << 24 | b[23] << 16 | b[24] << 8 | b[25];
+        if (declared > 0) a->declared = declared;
+        memset(a->patch, 0, 5);
+        a->patch[0] = b[21] & 0xf0;
+        a->patch_at = 21;
+        a->n_patch = 5;
+    }
+}
+
+// libsndfile keeps the reason of a failed opening in a global variable.
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+
+// LIN_MISMATCH: libsndfile does not support it; the message is its reason.
+static lin_status open_sndfile(lin_audio *a, lin_error *err)
+{
+    SF_INFO info = {0};
+    char reason[256] = "";
+    SF_VIRTUAL_IO io = {io_length, io_seek, io_read, io_write, io_tell};
+    a->offset = 0;
+    patch_header(a);
+    pthread_mutex_lock(&open_lock);
+    a->sndfile = sf_open_virtual(&io, SFM_READ, &info, a);
+    if (!a->sndfile) snprintf(reason, sizeof reason, "%s", sf_strerror(NULL));
+    pthread_mutex_unlock(&open_lock);
+    if (!a->sndfile) {
+        size_t n = strlen(reason);
+        while (n && (reason[n - 1] == '.' || reason[n - 1] == '\n')) reason[--n] = 0;
+        if (a->io_errno) return lin_fail(err, LIN_IO, "cannot read %s: %s", a->name, strerror(a->io_errno));
+        return lin_fail(err, LIN_MISMATCH, "%s", reason);
+    }
+    const int major = info.format & SF_FORMAT_TYPEMASK;
+    a->is_mpeg = major == 0x230000; // SF_FORMAT_MPEG, since 1.1
+    a->info.rate_hz = info.samplerate;
+    a->info.channels = info.channels;
+    if (a->samples.bytes > 0 && a->n_patch == 4) // the AU header's length, by what was found behind it
+        a->declared = (int64_t)((double)info.frames * (double)a->samples.bytes / (double)(a->part_end - a->samples.at));
+    else if (a->declared < 0 && info.frames >= 0 && info.frames < INT64_MAX / LIN_AUDIO_MAX_HZ) a->declared = info.frames;
+    a->info.frames = a->n_patch == 4 ? info.frames : a->declared;
+    lin_status status = lin_audio_check_format(a->name, info.samplerate, info.channels, err);
+    if (status != LIN_OK) return status;
+    if (info.frames == 0) return lin_fail(err, LIN_FORMAT, "%s contains no samples", a->name);
+    return major == SF_FORMAT_OGG ? ends_within_page(a, &a->is_cut, err) : LIN_OK;
+}
+
+static lin_status read_sndfile(lin_audio *a, float *frames, int capacity, int *n, lin_error *err)
+{
+    const sf_count_t got = sf_readf_float(a->sndfile, frames, capacity);
+    if (a->io_errno) return lin_fail(err, LIN_IO, "cannot read %s: %s", a->name, strerror(a->io_errno));
+    *n = got > 0 ? (int)got : 0;
+    if (*n == capacity) return LIN_OK;
+    a->end = 1;
+    const int64_t total = a->position + *n - a->part_begin;
+    const double seconds = (double)total / a->info.rate_hz;
+    // After all samples of the header, an error is about what follows: tags, padding.
+    const int has_all = a->declared > 0 && total >= a->declared && !a->is_mpeg;
+    if (!has_all && sf_error(a->sndfile) != SF_ERR_NO_ERROR) {
+        const char *why = sf_strerror(a->sndfile);
+        if (a->declared > total)
+            lin_audio_warn(a, 1, "%s is damaged: reading stopped after %.3f of %.3f s (%s)", a->name, seconds,
+                           (double)a->declared / a->info.rate_hz, why);
+        else lin_audio_warn(a, 1, "%s is damaged: reading stopped after %.3f s (%s)", a->name, seconds, why);
+    }
+    if (a->position + *n == 0) return lin_fail(err, LIN_FORMAT, "%s contains no samples that can be read", a->name);
+    return LIN_OK;
+}
+
+/* ---- ffmpeg ---------------------------------------------------------------------------------------------------------------- */
 
 static lin_status open_ffmpeg(lin_audio *a, lin_error *err)
 {
-    const int64_t end = a->base || a->part_end < a->size ? a->base + a->part_end : -1;
-    lin_status status = lin_ffmpeg_open(a->fd, a->base + a->part, end, a->name, &a->ffmpeg, err);
+    const int64_t base = a->whole.base, end = base || a->part_end < a->whole.size ? base + a->part_end : -1;
+    lin_status status = lin_ffmpeg_open(a->fd, base + a->part, end, a->name, &a->ffmpeg, err);
     if (status != LIN_OK) return status;
     a->info.rate_hz = lin_ffmpeg_rate(a->ffmpeg);
     a->info.channels = lin_ffmpeg_channels(a->ffmpeg);
     const double seconds = lin_ffmpeg_seconds(a->ffmpeg);
     a->info.frames = seconds > 0 && seconds < 1e9 ? (int64_t)(seconds * a->info.rate_hz) : -1;
-    if (a->part_begin == 0) snprintf(a->info.format, sizeof a->info.format, "decoded by ffmpeg");
     const char *tracks = lin_ffmpeg_tracks(a->ffmpeg);
     if (*tracks && !lin_audio_track())
         snprintf(a->info.notice, sizeof a->info.notice,
                  "%s has several sound tracks: %.100s; track %d is read (--track N|LANGUAGE: another)", a->name, tracks,
                  lin_ffmpeg_track(a->ffmpeg));
-    a->is_cut = a->facts.promised > a->facts.present; // a file that libsndfile refuses because it is truncated
     return lin_audio_check_format(a->name, a->info.rate_hz, a->info.channels, err);
 }
 
-lin_status lin_audio_read_ffmpeg(lin_audio *a, float *frames, int capacity, int *n, lin_error *err)
+static lin_status read_ffmpeg(lin_audio *a, float *frames, int capacity, int *n, lin_error *err)
 {
     lin_status status = lin_ffmpeg_read(a->ffmpeg, frames, capacity, n, err);
     if (status != LIN_OK || *n == capacity) return status;
     a->end = 1;
-    const int64_t total = a->position + *n - a->part_begin;
     const char *trouble = lin_ffmpeg_trouble(a->ffmpeg);
     if (a->position + *n == 0)
         return lin_fail(err, LIN_FORMAT, "%s cannot be read; ffmpeg says: %s", a->name, *trouble ? trouble : "nothing");
     if (*trouble)
-        lin_audio_warn(a, 1, "%s is damaged; %.3f s of it were read; ffmpeg says: %s", a->name, (double)total / a->info.rate_hz,
-                     trouble);
-    else if (a->is_cut)
-        lin_audio_warn(a, 1, "%s is truncated: it ends after %.3f s; its header gives more", a->name,
-                       (double)total / a->info.rate_hz);
-    return LIN_OK;
-}
-
-/* ---- WAV whose header gives no length, or too little ----------------------------------------------------------------------- */
-
-// Samples of 16 bits that are loud noise are something else: compressed, or of another encoding.
-static int is_sound(const lin_audio *a, const lin_wav *wav, int64_t at)
-{
-    unsigned char b[LIN_SNIFF_BYTES];
-    const size_t n = lin_audio_read_at(a, b, sizeof b, at);
-    return n > 0 && (wav->pcm.encoding != LIN_PCM_S16LE || !lin_sniff_is_noise(b, n));
-}
-
-// libsndfile reads what the header gives; here the samples go on to the end of the file. *is = 0: the header is right.
-static lin_status open_long_wav(lin_audio *a, int *is, lin_error *err)
-{
-    const lin_part_file file = {a->fd, a->base, a->size};
-    lin_wav wav;
-    *is = 0;
-    lin_status status = lin_audio_make_room(a, err);
-    if (status != LIN_OK) return status;
-    const size_t n = lin_audio_read_at(a, a->bytes, LIN_AUDIO_RAW_BYTES, a->part);
-    if (lin_wav_find(a->bytes, n, &wav) != 1) return LIN_OK;
-    const int64_t at = a->part + (int64_t)wav.at;
-    const int64_t tenth = (int64_t)(wav.pcm.rate_hz / 10) * wav.pcm.channels * lin_pcm_bytes(wav.pcm.encoding);
-    if (wav.bytes < 0 ? lin_part_is_chunk(&file, at)
-                      : a->facts.has_second || a->rest <= tenth || !is_sound(a, &wav, a->size - a->rest))
-        return LIN_OK;
-    char format[sizeof a->info.format];
-    memcpy(format, a->info.format, sizeof format);
-    status = lin_audio_open_raw(a, &wav.pcm, err);
-    if (status != LIN_OK) return status;
-    if (lseek(a->fd, (off_t)(a->base + at), SEEK_SET) < 0) return lin_fail(err, LIN_IO, "cannot read %s", a->name);
-    if (a->part_begin == 0) snprintf(format, sizeof format, "WAV, %s", lin_pcm_name(wav.pcm.encoding));
-    memcpy(a->info.format, format, sizeof format);
-    a->info.frames = (a->size - at) / a->frame_bytes;
-    a->declared = wav.bytes < 0 ? -1 : wav.bytes / a->frame_bytes;
-    a->at = a->held = 0;
-    a->rest = 0;
-    a->part_end = a->size;
-    *is = 1;
+        lin_audio_warn(a, 1, "%s is damaged; %.3f s of it were read; ffmpeg says: %s", a->name,
+                       (double)(a->position + *n - a->part_begin) / a->info.rate_hz, trouble);
     return LIN_OK;
 }
 
 /* ---- one part -------------------------------------------------------------------------------------------------------------- */
 
-static lin_status needs_ffmpeg(const lin_audio *a, const char *what, const lin_error *why, lin_error *err)
-{
-    return lin_fail(
-        err, LIN_UNSUPPORTED,
-        "%s is %s, which needs the program ffmpeg: install it (apt install ffmpeg), name it in LINNET_FFMPEG, or convert "
-        "the sound to WAV or FLAC (%s)",
-        a->name, what, why->message);
-}
-
+// libsndfile first, then ffmpeg.
 static lin_status open_part(lin_audio *a, lin_sniffed kind, const char *what, lin_error *err)
 {
-    lin_error why = {0}, reason = {0}; // reasons of the failures of ffmpeg and of libsndfile
-    int is_wav = 0;
-    if (kind == LIN_SNIFF_SNDFILE) {
-        lin_status status = open_long_wav(a, &is_wav, err);
-        if (status != LIN_OK || is_wav) return status;
-    }
+    lin_error why = {0}, reason = {0}; // of the failures of ffmpeg and of libsndfile
     if (kind != LIN_SNIFF_MEDIA) {
-        lin_status status = lin_audio_open_sndfile(a, &reason);
+        lin_status status = open_sndfile(a, &reason);
         if (status == LIN_OK) return status;
         if (status != LIN_MISMATCH) return lin_fail_as(err, &reason);
     }
-    if (kind == LIN_SNIFF_NO_SOUND) return lin_fail(err, LIN_FORMAT, "%s is not an audio file: it is %s", a->name, what);
     lin_status status = open_ffmpeg(a, &why);
-    if (status == LIN_UNSUPPORTED && !a->ffmpeg && kind == LIN_SNIFF_MEDIA) return needs_ffmpeg(a, what, &why, err);
-    if (status == LIN_UNSUPPORTED && !a->ffmpeg)
-        return lin_fail(err, LIN_FORMAT, "%s is not an audio file that can be read: %s", a->name, reason.message);
+    const int is_missing = status == LIN_UNSUPPORTED && !a->ffmpeg;
+    if (is_missing && kind == LIN_SNIFF_MEDIA)
+        return lin_fail(err, LIN_UNSUPPORTED,
+                        "%s is %s, which needs the program ffmpeg: install it (apt install ffmpeg), name it in LINNET_FFMPEG, or "
+                        "convert the sound to WAV or FLAC (%s)",
+                        a->name, what, why.message);
+    if (is_missing) return lin_fail(err, LIN_FORMAT, "%s is not an audio file that can be read: %s", a->name, reason.message);
     if (status == LIN_INVALID) return lin_fail(err, status, "%s: %s", a->name, why.message);
     if (status == LIN_FORMAT && kind == LIN_SNIFF_MEDIA)
         return lin_fail(err, LIN_FORMAT, "%s cannot be read; ffmpeg says: %s", a->name, why.message);
@@ -131,68 +211,86 @@ static lin_status open_part(lin_audio *a, lin_sniffed kind, const char *what, li
     return status == LIN_OK ? LIN_OK : lin_fail_as(err, &why);
 }
 
+// At its end: what its header gives, and what is there. Lengths of lossy formats are not exact.
+static void compare_lengths(lin_audio *a, int64_t total)
+{
+    const double rate_hz = a->info.rate_hz, seconds = (double)total / rate_hz;
+    const int64_t present = a->part_end - a->samples.at, slack = a->samples.frames >= 0 ? 0 : a->info.rate_hz / 10;
+    int64_t first, bytes;
+    const int is_guess = a->is_mpeg && !lin_sniff_mpeg_length(&a->whole, a->part, &first, &bytes); // from the file's size
+    double promised = (double)a->declared / rate_hz;
+    if (a->samples.bytes > present) promised = seconds * (double)a->samples.bytes / (double)(present > 0 ? present : 1);
+    if (a->samples.bytes > present || (a->declared > total + slack && !is_guess))
+        lin_audio_warn(a, 1, "%s is truncated: it ends after %.3f s; its header gives %.3f s", a->name, seconds, promised);
+    else if (a->is_cut) lin_audio_warn(a, 1, "%s is truncated: it ends after %.3f s, within an Ogg page", a->name, seconds);
+    else if (a->declared >= 0 && total > a->declared + a->info.rate_hz / 10)
+        lin_audio_warn(a, 0, "the header of %s gives %.3f s; all %.3f s of it are read", a->name, promised, seconds);
+    // Bytes after the sound: how long would they be? A tenth of a second is none.
+    if (a->sndfile && a->offset >= part_size(a)) a->rest = 0; // read all the same
+    if (a->rest > 0 && seconds * (double)a->rest / (double)(a->samples.bytes + 1) > 0.1)
+        lin_audio_warn(a, 1, "%s goes on after its sound of %.3f s: %lld bytes more than its header gives are not read", a->name,
+                       (double)(a->part_begin + total) / rate_hz, (long long)a->rest);
+    if (a->has_gap) lin_audio_warn(a, 1, "%s is damaged: pages of Ogg are missing or damaged in it", a->name);
+}
+
+lin_status lin_audio_read_file(lin_audio *a, float *frames, int capacity, int *n, lin_error *err)
+{
+    const lin_status status = a->sndfile ? read_sndfile(a, frames, capacity, n, err) : read_ffmpeg(a, frames, capacity, n, err);
+    if (status == LIN_OK && a->end) compare_lengths(a, a->position + *n - a->part_begin);
+    return status;
+}
+
 /* ---- all parts ------------------------------------------------------------------------------------------------------------- */
 
 static int is_sound_file(const lin_audio *a, int64_t at)
 {
     unsigned char b[LIN_SNIFF_BYTES];
     const char *what;
-    const lin_part_file file = {a->fd, a->base, a->size};
-    const lin_sniffed kind = lin_sniff(b, lin_audio_read_at(a, b, sizeof b, at), &what);
-    if (memcmp(b, "ID3", 3) == 0 && lin_part_next(&file, at) == a->size) return 0; // the tag of the sound before
+    const size_t n = lin_sniff_read(&a->whole, b, sizeof b, at);
+    const lin_sniffed kind = lin_sniff(b, n, &what);
+    if (n > 3 && memcmp(b, "ID3", 3) == 0 && lin_sniff_skip_tags(&a->whole, at) == a->whole.size) return 0; // of the sound before
     return kind == LIN_SNIFF_SNDFILE || kind == LIN_SNIFF_MEDIA;
 }
 
 // Where the file after a tag begins: with the tag before it libsndfile leaves out the end of a WAV file, and finds FLAC twice.
 static int64_t after_tag(const lin_audio *a, int64_t at)
 {
-    const lin_part_file file = {a->fd, a->base, a->size};
     unsigned char b[LIN_SNIFF_BYTES];
     const char *what;
-    if (lin_audio_read_at(a, b, 4, at) < 4 || memcmp(b, "ID3", 3) != 0) return at;
-    const int64_t next = lin_part_next(&file, at);
-    const size_t n = lin_audio_read_at(a, b, sizeof b, next);
+    if (lin_sniff_read(&a->whole, b, 4, at) < 4 || memcmp(b, "ID3", 3) != 0) return at;
+    const int64_t next = lin_sniff_skip_tags(&a->whole, at);
+    const size_t n = lin_sniff_read(&a->whole, b, sizeof b, next);
     return n > 4 && lin_sniff(b, n, &what) == LIN_SNIFF_SNDFILE && !lin_sniff_mpeg_frame(b) ? next : at;
 }
 
 // Finds the end of the part that begins here, and what is after it: another part (a->next), or bytes that are none (a->rest).
 static void begin_part(lin_audio *a, int64_t from)
 {
-    const lin_part_file file = {a->fd, a->base, a->size};
+    int has_gap;
     a->part = from = after_tag(a, from);
     a->part_begin = a->position;
-    a->is_flac = a->is_mpeg = a->is_cut = 0;
-    a->part_end = lin_part_end(&file, from, &a->facts);
-    a->has_gap |= a->facts.has_gap;
-    a->rest = 0;
+    a->is_mpeg = a->is_cut = 0;
+    a->part_end = lin_sniff_end(&a->whole, from, &has_gap);
+    a->has_gap |= has_gap;
+    a->samples = lin_sniff_find_samples(&a->whole, from);
+    a->declared = a->samples.frames;
     a->next = a->part_end;
-    if (a->next < a->size && is_sound_file(a, a->next)) return;
-    a->next = lin_part_next(&file, a->part_end);
-    if (a->next < a->size && is_sound_file(a, a->next)) return;
-    if (a->next < a->size) {
-        a->rest = a->size - a->part_end;
-        if (!a->facts.has_second) a->part_end = a->size; // libsndfile would read the second one
-    }
-    a->next = a->size;
+    if (a->next < a->whole.size && !is_sound_file(a, a->next)) a->next = lin_sniff_skip_tags(&a->whole, a->part_end);
+    if (a->next < a->whole.size && !is_sound_file(a, a->next)) a->next = a->whole.size;
+    a->rest = 0;
+    const int64_t end = a->samples.at + a->samples.bytes;
+    if (a->samples.bytes < 0 || end >= a->part_end || lin_sniff_is_chunk(&a->whole, end)) return;
+    const int64_t after = lin_sniff_skip_tags(&a->whole, end);
+    if (after >= a->part_end) a->part_end = end; // libsndfile takes the tags behind Wave64 and VOC for sound
+    else if (!lin_sniff_is_chunk(&a->whole, after)) a->rest = a->part_end - end;
 }
 
-lin_status lin_audio_open_file(lin_audio *a, lin_sniffed kind, const char *what, lin_error *err)
+lin_status lin_audio_open_file(lin_audio *a, int64_t from, lin_sniffed kind, const char *what, lin_error *err)
 {
-    begin_part(a, 0);
-    lin_status status = open_part(a, kind, what, err);
-    if (a->next < a->size) a->info.frames = -1;
+    begin_part(a, from);
+    const lin_status status = open_part(a, kind, what, err);
+    if (a->next < a->whole.size) a->info.frames = -1;
     return status;
-}
-
-// Bytes after the sound: how long would they be? Tags and padding are not counted here, a tenth of a second is none.
-static void tell_rest(lin_audio *a)
-{
-    const double seconds = (double)(a->position - a->part_begin) / a->info.rate_hz;
-    const double rest_s = seconds * (double)a->rest / (double)(a->size - a->part - a->rest);
-    if (a->rest > 0 && !a->ffmpeg && rest_s > 0.1)
-        lin_audio_warn(a, 1, "%s goes on after its sound of %.3f s: %lld bytes more than its header gives are not read", a->name,
-                       (double)a->position / a->info.rate_hz, (long long)a->rest);
-    if (a->has_gap) lin_audio_warn(a, 1, "%s is damaged: pages of Ogg are missing or damaged in it", a->name);
 }
 
 int lin_audio_next_part(lin_audio *a)
@@ -201,21 +299,13 @@ int lin_audio_next_part(lin_audio *a)
     const char *what;
     lin_error err = {0};
     const lin_audio_format before = a->info;
-    if (a->part_end == 0) return 0; // no file, or headerless samples
-    tell_rest(a);
-    if (a->next >= a->size && a->is_flac) {
-        enum { READ_AHEAD = 1 << 18 };
-        const lin_part_file file = {a->fd, a->base, a->size};
-        a->next = lin_part_after_flac(&file, a->part + (a->offset > READ_AHEAD ? a->offset - READ_AHEAD : 8));
-    }
-    if (a->next >= a->size) return 0;
-    if (a->file) sf_close(a->file);
+    if (a->live || a->next >= a->whole.size) return 0;
+    if (a->sndfile) sf_close(a->sndfile);
     lin_ffmpeg_close(a->ffmpeg);
-    a->file = NULL;
+    a->sndfile = NULL;
     a->ffmpeg = NULL;
-    begin_part(a, a->next);
-    const lin_sniffed kind = lin_sniff(b, lin_audio_read_at(a, b, sizeof b, a->part), &what);
-    lin_status status = open_part(a, kind, what, &err);
+    const lin_sniffed kind = lin_sniff(b, lin_sniff_read(&a->whole, b, sizeof b, after_tag(a, a->next)), &what);
+    lin_status status = lin_audio_open_file(a, a->next, kind, what, &err);
     if (status == LIN_OK && (a->info.rate_hz != before.rate_hz || a->info.channels != before.channels))
         status = lin_fail(&err, LIN_UNSUPPORTED, "it has %d Hz and %d channel%s, the sound before %d Hz and %d", a->info.rate_hz,
                           a->info.channels, a->info.channels == 1 ? "" : "s", before.rate_hz, before.channels);
@@ -224,7 +314,7 @@ int lin_audio_next_part(lin_audio *a)
     a->info.frames = -1;
     a->end = status != LIN_OK;
     if (status == LIN_OK) return 1;
-    a->next = a->size;
+    a->next = a->whole.size;
     lin_audio_warn(a, 1, "%s consists of several files; the one that begins after %.3f s is not read: %.160s", a->name,
                    (double)a->position / a->info.rate_hz, err.message);
     return 0;

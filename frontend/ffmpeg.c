@@ -46,7 +46,7 @@ struct lin_ffmpeg {
  */
 static const char containers[] =
     "3gp,aac,ac3,aiff,amr,ape,asf,au,avi,caf,dsf,dts,dtshd,dv,eac3,flac,flv,g722,gsm,gxf,iff,ivf,loas,matroska,mlp,mov,mp3,mpc,"
-    "mpc8,mpeg,mpegts,mxf,nsv,nut,ogg,oma,qcp,rm,sox,tak,truehd,tta,voc,w64,wav,wtv,wv,xwma";
+    "mpc8,mpeg,mpegts,mxf,nistsphere,nsv,nut,ogg,oma,qcp,rm,sox,tak,truehd,tta,voc,w64,wav,wtv,wv,xwma";
 
 // "[mov,mp4 @ 0x55d0] [error] moov atom not found", "  Duration: 00:01:02.50, start: 0.000000, bitrate: ..."
 static void keep_line(char *to, const char *text)

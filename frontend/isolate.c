@@ -41,7 +41,6 @@ static void take_line(void *context, const char *line)
     lin_isolated *s = context;
     const char *text;
     if (strcmp(line, LIN_ISOLATE_TOO_LONG) == 0) s->too_long = 1;
-    else if ((text = after(line, "format"))) snprintf(s->info->format, sizeof s->info->format, "%s", text);
     else if ((text = after(line, "frames"))) s->info->frames = strtoll(text, NULL, 10);
     else if ((text = after(line, "notice"))) snprintf(s->info->notice, sizeof s->info->notice, "%s", text);
     else if ((text = after(line, "warning"))) snprintf(s->info->warning, sizeof s->info->warning, "%s", text);

@@ -4,9 +4,8 @@
  *
  * Pipeline: an open file -> [a child: frontend/audio] -> frontend/audio here. The child is this program, started as
  * `linnet read-sound NAME` with the file as its standard input (serve/read_sound.c). It sends samples as frontend/helper.h says,
- * and lines, first of all those about the format:
+ * and lines, first of all that about the length:
  *
- *   format WAV (Microsoft), Signed 16 bit PCM
  *   frames 32000                               the length according to the header, -1: it gives none
  *   notice ...   warning ...   missing ...     as in lin_audio_format; missing: a warning, and it is incomplete
  *   fail 5 talk.m4a cannot be read             a lin_status and the message

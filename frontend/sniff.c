@@ -1,11 +1,25 @@
-// sniff.c - signatures of containers and codecs; see sniff.h.
+// sniff.c - signatures, headers and ends of sound files; see sniff.h.
 
 #include "frontend/sniff.h"
 
+#include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "frontend/parts.h"
+static const unsigned char *find(const unsigned char *b, size_t n, const char *magic, size_t length)
+{
+    for (const unsigned char *at = b; n >= length; at++) {
+        const unsigned char *first = memchr(at, magic[0], n - length + 1);
+        if (!first) return NULL;
+        n -= (size_t)(first - at);
+        at = first;
+        if (memcmp(at, magic, length) == 0) return at;
+        n--;
+    }
+    return NULL;
+}
 
 /* ---- signatures ------------------------------------------------------------------------------------------------------------ */
 
@@ -45,38 +59,6 @@ static const struct {
     {0, MAGIC("wvpk"), LIN_SNIFF_MEDIA, "a WavPack file"},
     {0, MAGIC("TTA1"), LIN_SNIFF_MEDIA, "a True Audio file"},
     {0, MAGIC("ajkg"), LIN_SNIFF_MEDIA, "a shorten file"}, // without a SPHERE header
-    {0,
-     MAGIC("\x7f"
-           "ELF"),
-     LIN_SNIFF_NO_SOUND, "a program"},
-    {0, MAGIC("\x1f\x8b\x08"), LIN_SNIFF_NO_SOUND, "gzip'd data"},
-    {0, MAGIC("BZh91AY"), LIN_SNIFF_NO_SOUND, "bzip2'd data"},
-    {0,
-     MAGIC("\xfd"
-           "7zXZ\0"),
-     LIN_SNIFF_NO_SOUND, "xz-compressed data"},
-    {0, MAGIC("\x28\xb5\x2f\xfd"), LIN_SNIFF_NO_SOUND, "zstd-compressed data"},
-    {0, MAGIC("7z\xbc\xaf\x27\x1c"), LIN_SNIFF_NO_SOUND, "a 7z archive"},
-    {0, MAGIC("PK\3\4"), LIN_SNIFF_NO_SOUND, "a zip archive"},
-    {0, MAGIC("Rar!\x1a\7"), LIN_SNIFF_NO_SOUND, "a rar archive"},
-    {257, MAGIC("ustar"), LIN_SNIFF_NO_SOUND, "a tar archive"},
-    {0, MAGIC("%PDF-"), LIN_SNIFF_NO_SOUND, "a PDF document"},
-    {0, MAGIC("\x89PNG\r\n\x1a\n"), LIN_SNIFF_NO_SOUND, "a picture"},
-    {0, MAGIC("\xff\xd8\xff\xe0"), LIN_SNIFF_NO_SOUND, "a picture"},
-    {0, MAGIC("\xff\xd8\xff\xe1"), LIN_SNIFF_NO_SOUND, "a picture"},
-    {0, MAGIC("\xd4\xc3\xb2\xa1"), LIN_SNIFF_NO_SOUND, "a capture of a network"}, // pcap, in microseconds
-    {0, MAGIC("\xa1\xb2\xc3\xd4"), LIN_SNIFF_NO_SOUND, "a capture of a network"},
-    {0, MAGIC("\x4d\x3c\xb2\xa1"), LIN_SNIFF_NO_SOUND, "a capture of a network"}, // in nanoseconds
-    {0, MAGIC("\xa1\xb2\x3c\x4d"), LIN_SNIFF_NO_SOUND, "a capture of a network"},
-    {0, MAGIC("\x0a\x0d\x0d\x0a"), LIN_SNIFF_NO_SOUND, "a capture of a network"}, // pcapng
-    {0, MAGIC("GIF8"), LIN_SNIFF_NO_SOUND, "a picture"},
-    {0, MAGIC("SQLite format 3"), LIN_SNIFF_NO_SOUND, "a database"},
-    {0, MAGIC("\x93NUMPY"), LIN_SNIFF_NO_SOUND, "a NumPy matrix"},
-    {0, MAGIC("LINNETDS"), LIN_SNIFF_NO_SOUND, "a feature cache"},
-    {0, MAGIC("linngram"), LIN_SNIFF_NO_SOUND, "a language model"},
-    // A playlist could make another program open the files that it names.
-    {0, MAGIC("#EXTM3U"), LIN_SNIFF_NO_SOUND, "a playlist"},
-    {0, MAGIC("ffconcat"), LIN_SNIFF_NO_SOUND, "a playlist"},
 };
 
 static int has(const unsigned char *b, size_t n, size_t at, const char *magic, size_t length)
@@ -159,7 +141,9 @@ lin_sniffed lin_sniff(const unsigned char *b, size_t n, const char **what)
             !has(b, n, 0, "BW64", 4) && !has(b, n, 0, "FORM", 4))
             continue;
         *what = signatures[i].what;
-        return signatures[i].kind;
+        if (signatures[i].magic[0] != 'N' || !find(b, n, "embedded-shorten", 16)) return signatures[i].kind;
+        *what = "a NIST SPHERE file compressed with shorten"; // which libsndfile refuses
+        return LIN_SNIFF_MEDIA;
     }
     if (two_frames(b, n, lin_sniff_mpeg_frame)) {
         *what = "an MP3 file";
@@ -175,10 +159,8 @@ lin_sniffed lin_sniff(const unsigned char *b, size_t n, const char **what)
     }
     if (!is_text(b, n)) return LIN_SNIFF_UNKNOWN;
     *what = "text";
-    return LIN_SNIFF_NO_SOUND;
+    return LIN_SNIFF_TEXT;
 }
-
-int lin_sniff_is_sphere(const unsigned char *b, size_t n) { return has(b, n, 0, "NIST_1A\n", 8); }
 
 int lin_sniff_is_noise(const unsigned char *b, size_t n)
 {
@@ -195,50 +177,18 @@ int lin_sniff_is_noise(const unsigned char *b, size_t n)
     return power / (double)count > 0.35 * 0.35 && fabs(product) < 0.25 * power;
 }
 
-/* ---- headers --------------------------------------------------------------------------------------------------------------- */
+/* ---- WAV ------------------------------------------------------------------------------------------------------------------- */
+
+// Whether the length of samples in a header means: until the end of the file. 0 is not among these.
+static int is_unknown(uint32_t length)
+{
+    // ffmpeg writes 2^32 - 1, sox 0x7ffff000 and 0x7f000008, arecord 2^31.
+    return length >= 0xffffff00 || (length >= 0x7f000000 && length <= 0x80000100);
+}
 
 static uint32_t u16(const unsigned char *b) { return (uint32_t)b[1] << 8 | b[0]; }
 
 static uint32_t u32(const unsigned char *b) { return u16(b + 2) << 16 | u16(b); }
-
-static uint32_t big32(const unsigned char *b) { return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3]; }
-
-// An 80-bit float of AIFF: exponent, then a mantissa, whose first 32 bits are enough here.
-static int64_t extended(const unsigned char *b)
-{
-    const int exponent = ((b[0] & 0x7f) << 8 | b[1]) - 16383;
-    return exponent < 0 ? 0 : exponent > 31 ? INT32_MAX : (int64_t)(big32(b + 2) >> (31 - exponent));
-}
-
-void lin_sniff_claims(const unsigned char *b, size_t n, int64_t *rate_hz, int64_t *channels)
-{
-    *rate_hz = *channels = 0;
-    if (has(b, n, 0, "fLaC", 4) && n >= 22) {
-        *rate_hz = (int64_t)(big32(b + 18) >> 12);
-        *channels = (b[20] >> 1 & 7) + 1;
-    } else if (has(b, n, 0, ".snd", 4) && n >= 24) {
-        *rate_hz = big32(b + 16);
-        *channels = big32(b + 20);
-    } else if (has(b, n, 8, "WAVE", 4) || has(b, n, 8, "AIF", 3)) {
-        const int is_big = b[0] == 'F' || has(b, n, 0, "RIFX", 4), is_wav = b[8] == 'W';
-        for (size_t at = 12; at + 26 <= n;) {
-            const uint32_t length = is_big ? big32(b + at + 4) : u32(b + at + 4);
-            if (!is_wav && memcmp(b + at, "COMM", 4) == 0) {
-                *channels = b[at + 8] << 8 | b[at + 9];
-                *rate_hz = extended(b + at + 16);
-                return;
-            }
-            if (is_wav && memcmp(b + at, "fmt ", 4) == 0) {
-                *channels = is_big ? b[at + 10] << 8 | b[at + 11] : (int64_t)u16(b + at + 10);
-                *rate_hz = is_big ? big32(b + at + 12) : u32(b + at + 12);
-                return;
-            }
-            at += 8 + (size_t)length + (length & 1);
-        }
-    }
-}
-
-/* ---- WAV in a pipe --------------------------------------------------------------------------------------------------------- */
 
 static int plain_samples(const unsigned char *format, size_t n, lin_pcm_format *pcm)
 {
@@ -271,7 +221,7 @@ int lin_wav_find(const unsigned char *b, size_t n, lin_wav *wav)
         const uint32_t length = u32(b + at + 4);
         if (memcmp(b + at, "data", 4) == 0) {
             wav->at = at + 8;
-            wav->bytes = length > 0 && !lin_part_is_unknown(length) ? (int64_t)length : -1;
+            wav->bytes = length > 0 && !is_unknown(length) ? (int64_t)length : -1;
             if (length == 0xffffffff && in_ds64 > 0 && in_ds64 < INT64_MAX) wav->bytes = (int64_t)in_ds64;
             return found ? 1 : -1;
         }
@@ -289,4 +239,333 @@ int lin_wav_find(const unsigned char *b, size_t n, lin_wav *wav)
         if (length > 1u << 24) return -1;
         at += 8 + (size_t)length + (length & 1);
     }
+}
+
+/* ---- reading a file -------------------------------------------------------------------------------------------------------- */
+
+typedef const lin_sniff_file file;
+
+enum { BLOCK = 1 << 15, MOST_CHUNKS = 1 << 20 };
+
+size_t lin_sniff_read(file *f, void *bytes, size_t n, int64_t offset)
+{
+    size_t done = 0;
+    if (offset < 0 || offset >= f->size) return 0;
+    if ((int64_t)n > f->size - offset) n = (size_t)(f->size - offset);
+    while (done < n) {
+        const ssize_t got = pread(f->fd, (char *)bytes + done, n - done, (off_t)(f->base + offset + (int64_t)done));
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) break;
+        done += (size_t)got;
+    }
+    return done;
+}
+
+static uint64_t number(const unsigned char *b, int n, int big)
+{
+    uint64_t x = 0;
+    for (int i = 0; i < n; i++) x = x << 8 | b[big ? i : n - 1 - i];
+    return x;
+}
+
+// `at` plus a length from a header, which may be anything; at most the size.
+static int64_t beyond(file *f, int64_t at, uint64_t length)
+{
+    return length < (uint64_t)(f->size - at) ? at + (int64_t)length : f->size;
+}
+
+/* ---- kinds ----------------------------------------------------------------------------------------------------------------- */
+
+// Kinds whose readers stop at the end of the first of several files: each begins with the same bytes up to `same`, but for the
+// four at `length`. Of those with lengths, bytes after the sound are no sound; in others tags and padding may be taken for it.
+typedef struct kind {
+    int at; // of the magic
+    const char *magic;
+    int same, length, has_lengths;
+} kind;
+
+static const kind kinds[] = {
+    {0, "RIFX", 12, 4, 1},
+    {0, "RIFF", 12, 4, 1},
+    {0, "RF64", 12, 4, 1},
+    {0, "BW64", 12, 4, 1},
+    {0, "FORM", 12, 4, 1},
+    {0, "riff\x2e\x91\xcf\x11", 16, -1, 1},
+    {0, "caff", 12, -1, 1},
+    {0, ".snd", 24, 8, 1},
+    {0, "NIST_1A\n", 16, -1, 1},
+    {0, "Creative Voice File\x1a", 20, -1, 1},
+    {0, "fLaC", 8, -1, 0},
+    {4, "ftyp", 12, 0, 0},
+    {0, "\x1a\x45\xdf\xa3", 12, -1, 0},                 // Matroska, WebM
+    {0, "\x30\x26\xb2\x75\x8e\x66\xcf\x11", 16, -1, 0}, // Windows Media
+    {0, "FLV\1", 9, -1, 0},
+    {0, "TTA1", 12, -1, 0},
+    {0, "#!AMR", 6, -1, 0},
+};
+
+static const kind *find_kind(const unsigned char *b, size_t n)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (n >= (size_t)kinds[i].same && memcmp(b + kinds[i].at, kinds[i].magic, strlen(kinds[i].magic)) == 0) return &kinds[i];
+    return NULL;
+}
+
+static int is_same(const kind *k, const unsigned char *a, const unsigned char *b)
+{
+    for (int i = 0; i < k->same; i++)
+        if (a[i] != b[i] && (k->length < 0 || i < k->length || i >= k->length + 4)) return 0;
+    return 1;
+}
+
+/* ---- searching ------------------------------------------------------------------------------------------------------------- */
+
+// The first place from `at` where `magic` stands, if `head` is not NULL as in a file of this kind that begins like it;
+// else the size.
+static int64_t search(file *f, int64_t at, const char *magic, const kind *k, const unsigned char *head)
+{
+    unsigned char b[BLOCK];
+    const size_t length = strlen(magic), before = k ? (size_t)k->at : 0, least = k ? (size_t)k->same : length;
+    while (at < f->size) {
+        const size_t n = lin_sniff_read(f, b, sizeof b, at);
+        const unsigned char *from = b + before, *found = NULL;
+        while (n >= before + length && (found = find(from, n - (size_t)(from - b), magic, length)) != NULL) {
+            const unsigned char *begin = found - before;
+            if (n - (size_t)(begin - b) < least) break; // again, from there
+            if (!k || is_same(k, head, begin)) return at + (begin - b);
+            from = found + 1;
+        }
+        if (n < sizeof b) break;
+        at += found ? found - before - b : (int64_t)(n - before - length + 1);
+    }
+    return f->size;
+}
+
+/* ---- Ogg ------------------------------------------------------------------------------------------------------------------- */
+
+// A link begins with pages that are marked as the first of their streams (RFC 3533, 4). libsndfile reads only the first link, and
+// ffmpeg decodes other samples.
+static int64_t end_of_link(file *f, int64_t at, int *has_gap)
+{
+    unsigned char b[27 + 255];
+    uint64_t serial = 0, sequence = 0, time = 0;
+    int streams = 0, is_within = 0;
+    for (int64_t last = at;;) {
+        const size_t n = lin_sniff_read(f, b, sizeof b, at);
+        if (n < 27 || memcmp(b, "OggS", 4) != 0) {
+            // The page before may be cut off, and the next begin where it should have gone on.
+            const int64_t found = search(f, last + 4, "OggS", NULL, NULL);
+            *has_gap |= found < f->size || (n >= 27 && lin_sniff_skip_tags(f, at) < f->size);
+            if (found == f->size) return f->size;
+            at = last = found;
+            continue;
+        }
+        last = at;
+        const int is_first = (b[5] & 2) != 0;
+        const uint64_t id = number(b + 14, 4, 0), page = number(b + 18, 4, 0);
+        if (is_first && is_within) return at;
+        if (is_first) {
+            streams++;
+            serial = id;
+        } else {
+            is_within = 1;
+            // What is kept of a radio station begins with its headers, whose time is 0, and goes on with later pages.
+            if (streams == 1 && id == serial && page != sequence + 1 && time) *has_gap = 1;
+        }
+        if (id == serial) sequence = page, time = number(b + 6, 8, 0);
+        size_t body = 0;
+        for (size_t i = 0; i < b[26] && 27 + i < n; i++) body += b[27 + i];
+        at = beyond(f, at, 27 + (uint64_t)b[26] + body);
+    }
+}
+
+/* ---- MPEG audio and tags --------------------------------------------------------------------------------------------------- */
+
+static int64_t id3_length(const unsigned char *b)
+{
+    return 10 + ((b[6] & 127) << 21 | (b[7] & 127) << 14 | (b[8] & 127) << 7 | (b[9] & 127)) + (b[5] & 16 ? 10 : 0);
+}
+
+// The first frame may have the number of frames and of bytes (Xing, LAME, Fraunhofer).
+int lin_sniff_mpeg_length(file *f, int64_t from, int64_t *at, int64_t *bytes)
+{
+    unsigned char b[64];
+    *at = from;
+    *bytes = 0;
+    if (lin_sniff_read(f, b, 10, from) == 10 && memcmp(b, "ID3", 3) == 0) *at = beyond(f, from, (uint64_t)id3_length(b));
+    const size_t n = lin_sniff_read(f, b, sizeof b, *at);
+    if (n < sizeof b || !lin_sniff_mpeg_frame(b)) return 0;
+    for (size_t i = 4; i + 18 <= n; i++) {
+        if (memcmp(b + i, "VBRI", 4) == 0) *bytes = (int64_t)number(b + i + 10, 4, 1);
+        else if (memcmp(b + i, "Xing", 4) != 0 && memcmp(b + i, "Info", 4) != 0) continue;
+        else if (b[i + 7] & 2) *bytes = (int64_t)number(b + i + (b[i + 7] & 1 ? 12 : 8), 4, 1);
+        return 1;
+    }
+    return 0;
+}
+
+static int begins_frame(file *f, int64_t at)
+{
+    unsigned char b[4];
+    return lin_sniff_read(f, b, 4, at) == 4 && lin_sniff_mpeg_frame(b) > 0;
+}
+
+static int64_t end_of_mpeg(file *f, int64_t from)
+{
+    int64_t at, bytes;
+    unsigned char b[3];
+    if (!lin_sniff_mpeg_length(f, from, &at, &bytes) || !bytes) return f->size;
+    const int64_t end = beyond(f, at, (uint64_t)bytes);
+    const int is_end = end == f->size || lin_sniff_skip_tags(f, end) != end || begins_frame(f, end) ||
+                       (lin_sniff_read(f, b, 3, end) == 3 && memcmp(b, "ID3", 3) == 0);
+    return is_end ? end : f->size; // the length is wrong
+}
+
+int64_t lin_sniff_tag(const unsigned char *b, size_t n)
+{
+    size_t zeros = 0;
+    while (zeros < n && b[zeros] == 0) zeros++;
+    if (zeros) return (int64_t)zeros;
+    if (n >= 128 && memcmp(b, "TAG", 3) == 0) return 128;
+    if (n >= 10 && memcmp(b, "ID3", 3) == 0) return id3_length(b);
+    if (n >= 32 && memcmp(b, "APETAGEX", 8) == 0)
+        return (int64_t)number(b + 12, 4, 0) + ((b[23] & 0x20) || number(b + 12, 4, 0) == 0 ? 32 : 0);
+    return 0;
+}
+
+int64_t lin_sniff_skip_tags(file *f, int64_t at)
+{
+    unsigned char b[BLOCK];
+    for (;;) {
+        const size_t n = lin_sniff_read(f, b, sizeof b, at);
+        const int64_t tag = lin_sniff_tag(b, n);
+        if (n == 0) return f->size;
+        if (tag) at = beyond(f, at, (uint64_t)tag);
+        else if (n >= 11 && memcmp(b, "LYRICSBEGIN", 11) == 0) at = beyond(f, search(f, at, "LYRICS200", NULL, NULL), 9);
+        else return at;
+    }
+}
+
+// The end of a file without structure, before tags and padding. A frame of MPEG audio may have many zeros, but fewer than LONG.
+static int64_t before_tags(file *f, int64_t from)
+{
+    enum { LONG = 2048 };
+    unsigned char b[BLOCK];
+    int64_t end = f->size;
+    for (int64_t last = 0; end != last && end - from > 256;) {
+        last = end;
+        const int64_t at = end - BLOCK > from ? end - BLOCK : from;
+        const size_t n = lin_sniff_read(f, b, (size_t)(end - at), at);
+        size_t zeros = 0;
+        while (zeros < n && b[n - 1 - zeros] == 0) zeros++;
+        if (n < 160) return end;
+        if (zeros >= LONG) end -= (int64_t)zeros;
+        else if (memcmp(b + n - 128, "TAG", 3) == 0) end -= 128;
+        else if (memcmp(b + n - 32, "APETAGEX", 8) == 0) {
+            const int64_t length = (int64_t)number(b + n - 20, 4, 0) + (b[n - 9] & 0x80 ? 32 : 0);
+            if (length < end - from) end -= length;
+        }
+    }
+    return end;
+}
+
+int64_t lin_sniff_end(file *f, int64_t from, int *has_gap)
+{
+    unsigned char b[24] = {0};
+    const size_t n = lin_sniff_read(f, b, sizeof b, from);
+    *has_gap = 0;
+    if (n < sizeof b) return f->size;
+    if (memcmp(b, "OggS", 4) == 0) return end_of_link(f, from, has_gap);
+    const kind *k = find_kind(b, n);
+    const int64_t end = k ? search(f, from + 1, k->magic, k, b) : end_of_mpeg(f, from);
+    return end < f->size || (k && k->has_lengths) ? end : before_tags(f, from);
+}
+
+/* ---- the samples that a header gives --------------------------------------------------------------------------------------- */
+
+static int is_name(const unsigned char *b)
+{
+    for (int i = 0; i < 4; i++)
+        if (b[i] < ' ' || b[i] > '~') return 0;
+    return 1;
+}
+
+int lin_sniff_is_chunk(file *f, int64_t at)
+{
+    unsigned char b[24];
+    const size_t n = lin_sniff_read(f, b, sizeof b, at);
+    if (at >= f->size) return 1;
+    const uint64_t left = (uint64_t)(f->size - at - 8);
+    return n >= 8 && is_name(b) && !(n == sizeof b && find_kind(b, n)) &&
+           (number(b + 4, 4, 0) <= left || number(b + 4, 4, 1) <= left);
+}
+
+// AIFF, RIFX, CAF, Wave64 and others: chunks with a name and a length.
+static lin_sniff_samples in_chunks(file *f, int64_t from, const unsigned char *b)
+{
+    static const struct {
+        const char *magic;
+        int first, head, size_at, bytes, is_whole, align; // is_whole: the length includes the head
+    } families[] = {{"riff", 40, 24, 16, 8, 1, 8}, {"caff", 8, 12, 4, 8, 0, 1}, {"", 12, 8, 4, 4, 0, 2}};
+    const int family = memcmp(b, "riff", 4) == 0 ? 0 : memcmp(b, "caff", 4) == 0 ? 1 : 2;
+    const int head = families[family].head, bytes = families[family].bytes, align = families[family].align;
+    const int big = family == 1 || b[0] == 'F' || memcmp(b, "RIFX", 4) == 0;
+    unsigned char c[24];
+    int64_t at = from + families[family].first;
+    for (int n = 0; n < MOST_CHUNKS && lin_sniff_read(f, c, (size_t)head, at) == (size_t)head && is_name(c); n++) {
+        uint64_t length = number(c + families[family].size_at, bytes, big);
+        const int is_sound = memcmp(c, "data", 4) == 0 || memcmp(c, "SSND", 4) == 0;
+        if (is_sound && (length == 0 || length >= INT64_MAX / 2 || (bytes == 4 && is_unknown((uint32_t)length)))) break;
+        if (families[family].is_whole) length = length > (uint64_t)head ? length - (uint64_t)head : 0;
+        if (is_sound) return (lin_sniff_samples){at + head, (int64_t)length, -1};
+        const int64_t next = beyond(f, at + head, length);
+        at = from + (next - from + align - 1) / align * align;
+    }
+    return (lin_sniff_samples){0, -1, -1};
+}
+
+// A number of the text that is a SPHERE header; -1: it has none.
+static int64_t sphere_number(const char *header, const char *name)
+{
+    const char *at = strstr(header, name);
+    return at ? strtoll(at + strlen(name), NULL, 10) : -1;
+}
+
+static lin_sniff_samples in_sphere(file *f, int64_t from)
+{
+    char text[4096 + 1];
+    text[lin_sniff_read(f, text, sizeof text - 1, from)] = 0;
+    int64_t frames = sphere_number(text, "\nsample_count -i ");
+    const int64_t width = sphere_number(text, "\nsample_n_bytes -i ");
+    const int64_t channels = sphere_number(text, "\nchannel_count -i "), at = from + strtol(text + 8, NULL, 10);
+    const int is_plain = !strstr(text, "shorten") && width > 0 && width <= 4 && channels <= 64;
+    if (frames < 0 || frames > INT64_C(1) << 48 || at > f->size) return (lin_sniff_samples){0, -1, -1};
+    // The first Switchboard releases count the samples of both channels.
+    if (is_plain && channels > 1 && at + frames * width == f->size) frames /= channels;
+    return (lin_sniff_samples){at, is_plain ? frames * width * (channels > 0 ? channels : 1) : -1, frames};
+}
+
+// The first block of samples, of kind 1 or 9, has 2 or 12 bytes of format before them.
+static lin_sniff_samples in_voc(file *f, int64_t from)
+{
+    unsigned char b[22], c[4];
+    lin_sniff_samples none = {0, -1, -1};
+    if (lin_sniff_read(f, b, 22, from) != 22) return none;
+    const int64_t at = beyond(f, from, number(b + 20, 2, 0));
+    if (lin_sniff_read(f, c, 4, at) != 4 || (c[0] != 1 && c[0] != 9)) return none;
+    const int format = c[0] == 1 ? 2 : 12;
+    return (lin_sniff_samples){at + 4 + format, (int64_t)number(c + 1, 3, 0) - format, -1};
+}
+
+lin_sniff_samples lin_sniff_find_samples(file *f, int64_t from)
+{
+    unsigned char b[24] = {0};
+    const size_t n = lin_sniff_read(f, b, sizeof b, from);
+    const kind *k = n == sizeof b ? find_kind(b, n) : NULL;
+    const uint32_t au = (uint32_t)number(b + 8, 4, 1);
+    if (!k || !k->has_lengths) return (lin_sniff_samples){0, -1, -1};
+    if (b[0] == 'N') return in_sphere(f, from);
+    if (b[0] == 'C') return in_voc(f, from);
+    if (b[0] != '.') return in_chunks(f, from, b);
+    return (lin_sniff_samples){beyond(f, from, number(b + 4, 4, 1)), au && !is_unknown(au) ? (int64_t)au : -1, -1};
 }

@@ -33,6 +33,12 @@ options() {
   [ -n "${dry_run:-}" ] || mkdir -p "$work"
 }
 
+# The sound of the Wall Street Journal's discs is compressed with shorten.
+needs_ffmpeg() {
+  command -v "${LINNET_FFMPEG-ffmpeg}" > /dev/null ||
+    die "the sound of the discs is compressed with shorten, which the program ffmpeg decodes: install it (apt install ffmpeg)"
+}
+
 wanted() { [ "$stage" -le "$1" ] && [ "$stop_stage" -ge "$1" ]; }
 
 # One run at a time in a folder, by a lock that ends with the last process of the run. A run that was killed leaves none.

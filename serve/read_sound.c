@@ -71,7 +71,6 @@ void lin_read_sound(const char *name)
     lin_status status = lin_audio_open_fd(STDIN_FILENO, name, NULL, &audio, &err);
     if (status == LIN_OK) {
         const lin_audio_format *info = lin_audio_info(audio);
-        tell("format %s", info->format);
         tell("frames %lld", (long long)info->frames);
         if (info->notice[0]) tell("notice %s", info->notice);
         tell_warning(info);

@@ -34,7 +34,7 @@ build= check= demo= fuzz= page= arm64= wasm= standin=
 case $system in
 debian)
     build='gcc g++ make pkg-config libsndfile1-dev libkissfft-dev libsoxr-dev libcjson-dev zlib1g-dev portaudio19-dev libwebsockets-dev libopus-dev libogg-dev'
-    check='check libopenmpi-dev openmpi-bin pocketsphinx-testdata nginx'
+    check='check libopenmpi-dev openmpi-bin pocketsphinx-testdata nginx ffmpeg'
     # For the virtual microphone of the tests. Not installed beside PipeWire, which it could replace: then those tests are
     # skipped.
     command -v pipewire > /dev/null 2>&1 || check="$check pulseaudio pulseaudio-utils libasound2-plugins"
@@ -48,21 +48,21 @@ debian)
     install="$as_root${as_root:+ env DEBIAN_FRONTEND=noninteractive} apt-get -q -o DPkg::Lock::Timeout=300 install -y --no-install-recommends" ;;
 fedora)
     build='gcc gcc-c++ make pkgconf-pkg-config libsndfile-devel kiss-fft-devel soxr-devel cjson-devel zlib-devel portaudio-devel libwebsockets-devel opus-devel libogg-devel'
-    check=check-devel
+    check='check-devel ffmpeg-free'
     fuzz=clang
     page='chromium-headless python3'
     has() { rpm -q --whatprovides "$1" > /dev/null 2>&1; }
     install="$as_root dnf install -y" ;;
 arch)
     build='gcc make pkgconf libsndfile kissfft libsoxr cjson zlib portaudio libwebsockets opus libogg'
-    check='check openmpi'
+    check='check openmpi ffmpeg'
     fuzz=clang
     page='chromium python'
     has() { pacman -Q "$1" > /dev/null 2>&1; }
     install="$as_root pacman -S --needed --noconfirm" ;;
 homebrew)
     build='make pkgconf libsndfile libsoxr cjson portaudio libwebsockets opus libogg'
-    check=check
+    check='check ffmpeg'
     has() { brew list --versions "$1" > /dev/null 2>&1; }
     install='brew install' ;;
 *)  has() { false; }

@@ -19,6 +19,7 @@ wsj0= wsj1= output= work=. noise= sets= no_lm= allow_missing= stand_in= dry_run=
 flags=" no-lm allow-missing stand-in dry-run "
 values=" wsj0 wsj1 output sets noise linnet "
 options "$@"
+needs_ffmpeg
 here=$(cd "$(dirname "$0")" && pwd)
 all_sets=train_si84,train_si284,test_dev93,test_dev93_5k,test_eval92,test_eval92_5k,test_eval93,test_eval93_5k,dev_dt_20,dev_dt_05
 say() { echo "data.sh: $*"; }

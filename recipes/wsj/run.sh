@@ -27,6 +27,7 @@ wsj0= wsj1= work=exp/wsj model= causal= train=train_si284 dev=test_dev93 test=te
 flags=" causal stand-in $corpus_flags "
 values=" wsj0 wsj1 model train sets $corpus_values "
 options "$@"
+needs_ffmpeg
 rows=
 for m in $(echo "${model:-all}" | tr ',' ' '); do
   case $m in

@@ -69,25 +69,25 @@ static void noise(float *x, int n, double level)
 }
 
 static const struct {
-    const char *name, *says;
+    const char *name;
     int format, rate;
     double tolerance; // < 0: lossy, only the length is compared
 } formats[] = {
-    {"a.wav", "WAV", SF_FORMAT_WAV | SF_FORMAT_PCM_16, 16000, 2.0 / 32768},
-    {"a24.wav", "24 bit", SF_FORMAT_WAV | SF_FORMAT_PCM_24, 192000, 2.0 / 8388608},
-    {"f.wav", "float", SF_FORMAT_WAV | SF_FORMAT_FLOAT, 44100, 0},
-    {"u8.wav", "8 bit", SF_FORMAT_WAV | SF_FORMAT_PCM_U8, 8000, 2.0 / 128},
-    {"u.wav", "U-Law", SF_FORMAT_WAV | SF_FORMAT_ULAW, 8000, 0.02},
-    {"a.rf64", "RF64", SF_FORMAT_RF64 | SF_FORMAT_PCM_16, 48000, 2.0 / 32768},
-    {"a.w64", "W64", SF_FORMAT_W64 | SF_FORMAT_PCM_16, 48000, 2.0 / 32768},
-    {"a.aiff", "AIFF", SF_FORMAT_AIFF | SF_FORMAT_PCM_16, 22050, 2.0 / 32768},
-    {"a.au", "AU", SF_FORMAT_AU | SF_FORMAT_PCM_16, 11025, 2.0 / 32768},
-    {"a.caf", "CAF", SF_FORMAT_CAF | SF_FORMAT_PCM_16, 96000, 2.0 / 32768},
-    {"a.sph", "NIST", SF_FORMAT_NIST | SF_FORMAT_PCM_16, 16000, 2.0 / 32768},
-    {"a.flac", "FLAC", SF_FORMAT_FLAC | SF_FORMAT_PCM_16, 16000, 2.0 / 32768},
-    {"a.ogg", "Vorbis", SF_FORMAT_OGG | SF_FORMAT_VORBIS, 16000, -1},
-    {"a.opus", "Opus", SF_FORMAT_OGG | SF_FORMAT_OPUS, 16000, -1},
-    {"a.mp3", "MPEG", SF_FORMAT_MPEG | SF_FORMAT_MPEG_LAYER_III, 16000, -1},
+    {"a.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16, 16000, 2.0 / 32768},
+    {"a24.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_24, 192000, 2.0 / 8388608},
+    {"f.wav", SF_FORMAT_WAV | SF_FORMAT_FLOAT, 44100, 0},
+    {"u8.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_U8, 8000, 2.0 / 128},
+    {"u.wav", SF_FORMAT_WAV | SF_FORMAT_ULAW, 8000, 0.02},
+    {"a.rf64", SF_FORMAT_RF64 | SF_FORMAT_PCM_16, 48000, 2.0 / 32768},
+    {"a.w64", SF_FORMAT_W64 | SF_FORMAT_PCM_16, 48000, 2.0 / 32768},
+    {"a.aiff", SF_FORMAT_AIFF | SF_FORMAT_PCM_16, 22050, 2.0 / 32768},
+    {"a.au", SF_FORMAT_AU | SF_FORMAT_PCM_16, 11025, 2.0 / 32768},
+    {"a.caf", SF_FORMAT_CAF | SF_FORMAT_PCM_16, 96000, 2.0 / 32768},
+    {"a.sph", SF_FORMAT_NIST | SF_FORMAT_PCM_16, 16000, 2.0 / 32768},
+    {"a.flac", SF_FORMAT_FLAC | SF_FORMAT_PCM_16, 16000, 2.0 / 32768},
+    {"a.ogg", SF_FORMAT_OGG | SF_FORMAT_VORBIS, 16000, -1},
+    {"a.opus", SF_FORMAT_OGG | SF_FORMAT_OPUS, 16000, -1},
+    {"a.mp3", SF_FORMAT_MPEG | SF_FORMAT_MPEG_LAYER_III, 16000, -1},
 };
 
 START_TEST(formats_are_read)
@@ -104,7 +104,6 @@ START_TEST(formats_are_read)
     ck_assert_int_eq(is->rate_hz, formats[_i].rate);
     ck_assert_int_eq(is->channels, 2);
     ck_assert_int_eq(lin_audio_is_live(a), 0);
-    ck_assert_msg(strstr(is->format, formats[_i].says) != NULL, "%s is called %s", formats[_i].name, is->format);
     ck_assert_int_ge((int)is->frames, N);
     lin_audio_format after;
     int n = read_all(a, y, N + 5000, &after, &err);
@@ -335,11 +334,7 @@ START_TEST(pipes_of_other_things)
     const struct {
         const char *bytes, *says;
         size_t n;
-    } others[] = {{"<html><body>404</body></html>\n", "it is text", 30},
-                  {"Gr\303\274\303\237e\n", "it is text", 8},
-                  {"\177ELF\2\1\1\0", "it is a program", 8},
-                  {"\037\213\10\0\1\2\3", "it is gzip'd data", 7},
-                  {"PK\3\4\0\0\0", "it is a zip archive", 7}};
+    } others[] = {{"<html><body>404</body></html>\n", "it is text", 30}, {"Gr\303\274\303\237e\n", "it is text", 8}};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         ck_assert_int_eq(through_pipe(others[i].bytes, others[i].n, 1, x, 6000, &is, &err), -1);
         ck_assert_msg(err.status == LIN_FORMAT && strstr(err.message, others[i].says), "%s", err.message);
@@ -457,7 +452,11 @@ START_TEST(refused_files)
     wav_header(b, 1, 16000, 65, 8, 130);
     refused(write_bytes("many.wav", b, 174), NULL, LIN_UNSUPPORTED, "65 channels");
     wav_header(b, 1, 16000, 0, 16, 100);
-    refused(write_bytes("nobody.wav", b, 144), NULL, LIN_FORMAT, "nobody.wav");
+    refused(write_bytes("nobody.wav", b, 144), NULL, LIN_UNSUPPORTED, "0 channels");
+    wav_header(b, 1, 2000000000, 1, 16, 100);
+    refused(write_bytes("absurd.wav", b, 144), NULL, LIN_UNSUPPORTED, "2000000000 Hz");
+    memcpy(b, ".snd\0\0\0\30\xff\xff\xff\xff\0\0\0\3\0\0\x3e\x80\xff\xff\xff\xff", 24);
+    refused(write_bytes("absurd.au", b, 144), NULL, LIN_FORMAT, "absurd.au");
     raw.channels = 65;
     refused(write_bytes("x.raw", b, 200), &raw, LIN_UNSUPPORTED, "65 channels");
     raw.channels = 1;
@@ -537,7 +536,7 @@ START_TEST(lying_and_broken_files)
     // Half of a file, in every format that declares its length or consists of pages that do.
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
         SF_INFO info = {.samplerate = formats[i].rate, .channels = 1, .format = formats[i].format};
-        if (!sf_format_check(&info) || strstr(formats[i].name, ".sph") || strstr(formats[i].name, ".mp3")) continue;
+        if (!sf_format_check(&info) || strstr(formats[i].name, ".mp3")) continue;
         n = load(write_sound(formats[i].name, formats[i].format, formats[i].rate, 1, x, N), b, sizeof b);
         lin_audio *a;
         lin_audio_format is;

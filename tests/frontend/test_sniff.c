@@ -1,6 +1,10 @@
-// Detecting formats from first bytes: nothing is taken for a file that is not one, and the header of a WAV file cut at any byte.
+// Detecting formats from first bytes: nothing is taken for a file that is not one; headers of WAV files cut at any byte; where
+// made-up containers end that are joined, cut off, or followed by tags and junk.
 #include "frontend/sniff.h"
 
+#include <fcntl.h>
+
+#include "base/hash.h"
 #include "tests/frontend/support.h"
 
 static lin_sniffed kind_of(const void *bytes, size_t n, const char **what) { return lin_sniff(bytes, n, what); }
@@ -23,14 +27,12 @@ START_TEST(signatures)
         {"fLaC", 4, LIN_SNIFF_SNDFILE, "a FLAC file"},
         {"\0\0\0\30ftypM4A ", 12, LIN_SNIFF_MEDIA, "an MPEG-4 file (m4a, mp4, mov)"},
         {"\x1a\x45\xdf\xa3", 4, LIN_SNIFF_MEDIA, "a Matroska file (webm, mkv)"},
-        {"#EXTM3U\nhttp://", 15, LIN_SNIFF_NO_SOUND, "a playlist"},
-        {"ffconcat version 1.0\n", 21, LIN_SNIFF_NO_SOUND, "a playlist"},
-        {"%PDF-1.7\n\x80", 10, LIN_SNIFF_NO_SOUND, "a PDF document"},
-        {"\xd4\xc3\xb2\xa1\2\0\4\0", 8, LIN_SNIFF_NO_SOUND, "a capture of a network"},
-        {"\n\r\r\n\x1c\0\0\0", 8, LIN_SNIFF_NO_SOUND, "a capture of a network"},
-        {"it was a dark night\n", 20, LIN_SNIFF_NO_SOUND, "text"},
-        {"d\xc3\xa9j\xc3\xa0 v\xc3", 9, LIN_SNIFF_NO_SOUND, "text"}, // cut within a character
-        {"d\xc3\xa9j\xc3(", 6, LIN_SNIFF_UNKNOWN, ""},               // no UTF-8
+        {"NIST_1A\n   1024\nsample_coding -s26 pcm,embedded-shorten-v2.00", 60, LIN_SNIFF_MEDIA,
+         "a NIST SPHERE file compressed with shorten"},
+        {"#EXTM3U\nhttp://", 15, LIN_SNIFF_TEXT, "text"}, // a playlist could make another program open the files that it names
+        {"it was a dark night\n", 20, LIN_SNIFF_TEXT, "text"},
+        {"d\xc3\xa9j\xc3\xa0 v\xc3", 9, LIN_SNIFF_TEXT, "text"}, // cut within a character
+        {"d\xc3\xa9j\xc3(", 6, LIN_SNIFF_UNKNOWN, ""},           // no UTF-8
         {"\0\0\0\0\0\0\0\0", 8, LIN_SNIFF_UNKNOWN, ""},
         {"", 0, LIN_SNIFF_UNKNOWN, ""},
     };
@@ -135,37 +137,267 @@ START_TEST(wav_headers)
 }
 END_TEST
 
-// The values in a header are known before libsndfile reads the file.
-START_TEST(claims)
+/* ---- the end of a file ----------------------------------------------------------------------------------------------------- */
+
+static unsigned char bytes[1 << 16];
+static size_t n_bytes;
+
+static void clear(void) { n_bytes = 0; }
+
+static void add(const void *b, size_t n)
 {
-    unsigned char b[64] = {0};
-    int64_t rate_hz, channels;
-    lin_error err = {0};
-    lin_audio *audio;
-    size_t n = wav(b, 1, 60000, 2000000000, 16, 1000);
-    lin_sniff_claims(b, n, &rate_hz, &channels);
-    ck_assert(rate_hz == 2000000000 && channels == 60000);
-    assert_fails(lin_audio_open(write_bytes("absurd.wav", b, n), NULL, &audio, &err), LIN_UNSUPPORTED, err, "2000000000 Hz");
-    wav(b, 1, 60000, 16000, 16, 1000);
-    assert_fails(lin_audio_open(write_bytes("absurd.wav", b, n), NULL, &audio, &err), LIN_UNSUPPORTED, err, "60000 channels");
-    memcpy(b, ".snd\0\0\0\30\xff\xff\xff\xff\0\0\0\3\0\0\x3e\x80\xff\xff\xff\xff", 24);
-    lin_sniff_claims(b, 24, &rate_hz, &channels);
-    ck_assert(rate_hz == 16000 && channels == 0xffffffff);
-    assert_fails(lin_audio_open(write_bytes("absurd.au", b, 40), NULL, &audio, &err), LIN_UNSUPPORTED, err, "channels; 1 to 64");
-    memcpy(b, "fLaC\0\0\0\42\x10\0\x10\0\0\0\0\0\0\0\x9f\xff\xf2\xf0", 22); // 655,359 Hz
-    lin_sniff_claims(b, 22, &rate_hz, &channels);
-    ck_assert(rate_hz == 655359 && channels == 2);
-    memcpy(b, "FORM\0\0\0\0AIFFCOMM\0\0\0\22\0\2\0\0\0\0\0\20\x40\x0e\xac\x44\0\0\0\0\0\0", 38);
-    lin_sniff_claims(b, 38, &rate_hz, &channels);
-    ck_assert(rate_hz == 44100 && channels == 2);
-    for (size_t cut = 0; cut < 22; cut++) {
-        lin_sniff_claims(b, cut, &rate_hz, &channels);
-        ck_assert(rate_hz == 0 && channels == 0);
+    memcpy(bytes + n_bytes, b, n);
+    n_bytes += n;
+}
+
+static void add_text(const char *text) { add(text, strlen(text)); }
+
+static void add_number(uint64_t x, int n, int big)
+{
+    for (int i = 0; i < n; i++) {
+        const unsigned char b = (unsigned char)(x >> 8 * (big ? n - 1 - i : i));
+        add(&b, 1);
+    }
+}
+
+// Never zero, never a name of a chunk.
+static void add_sound(size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char b = (unsigned char)(0x80 + (i * 7 + n) % 90);
+        add(&b, 1);
+    }
+}
+
+static lin_sniff_file file;
+
+static void store(void)
+{
+    file.size = (int64_t)n_bytes;
+    close(file.fd);
+    file.fd = open(write_bytes("x", bytes, n_bytes), O_RDONLY | O_CLOEXEC);
+}
+
+static int64_t end_of(int64_t from, int *has_gap)
+{
+    store();
+    return lin_sniff_end(&file, from, has_gap);
+}
+
+// Another file that begins in the same way, whatever its length.
+START_TEST(joined)
+{
+    static const struct {
+        const char *bytes;
+        size_t n;
+    } begins[] = {{"RIFX\1\2\3\4WAVEfmt ", 16},
+                  {"FORM\1\2\3\4AIFFCOMM", 16},
+                  {"caff\0\1\0\0desc\0\0\0\0", 16},
+                  {".snd\0\0\0\30\1\2\3\4\0\0\0\3\0\0\x3e\x80\0\0\0\1", 24},
+                  {"fLaC\0\0\0\42\20\0\20\0", 12},
+                  {"\0\0\0\30ftypM4A \0\0\0\0", 16},
+                  {"\x1a\x45\xdf\xa3\x9f\x42\x86\x81\1\x42\xf7\x81", 12}};
+    int has_gap;
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
+        clear();
+        add(begins[i].bytes, begins[i].n);
+        add_sound(40000);
+        add(begins[i].bytes, 4); // by chance
+        add_sound(100);
+        const size_t next = n_bytes;
+        ck_assert_int_eq(end_of(0, &has_gap), (int64_t)next);
+        add(begins[i].bytes, begins[i].n);
+        add_sound(40);
+        ck_assert_msg(end_of(0, &has_gap) == (int64_t)next, "case %zu", i);
+        ck_assert_int_eq(end_of((int64_t)next, &has_gap), (int64_t)n_bytes);
+    }
+    clear();
+    add_sound(1000); // not known
+    ck_assert_int_eq(end_of(0, &has_gap), 1000);
+}
+END_TEST
+
+static void check_samples(int64_t at, int64_t n, int64_t frames)
+{
+    store();
+    const lin_sniff_samples s = lin_sniff_find_samples(&file, 0);
+    ck_assert_msg((n < 0 || s.at == at) && s.bytes == n && s.frames == frames, "%lld %lld %lld", (long long)s.at,
+                  (long long)s.bytes, (long long)s.frames);
+}
+
+START_TEST(samples_of_headers)
+{
+    const uint32_t lengths[] = {100, 0xffffffff, 0x7ffff000, 0x7fffffff, 0x7f000008, 0x80000000, 0, 3000000000u};
+    for (int i = 0; i < 8; i++) {
+        const int64_t n = i == 0 || i == 7 ? (int64_t)lengths[i] : -1; // the others: not known
+        clear();
+        add_text("FORM");
+        add_number(54, 4, 1);
+        add_text("AIFFNAME");
+        add_number(3, 4, 1);
+        add("abc", 4);
+        add_text("SSND");
+        add_number(lengths[i], 4, 1);
+        add_sound(100);
+        check_samples(32, n, -1);
+        clear();
+        add(".snd\0\0\0\30", 8);
+        add_number(lengths[i], 4, 1);
+        add_sound(112);
+        check_samples(24, n, -1);
+    }
+    clear();
+    add_text("NIST_1A\n   1024\nsample_count -i 50\nsample_n_bytes -i 2\nchannel_count -i 2\nend_head\n");
+    add_sound(1024 - n_bytes);
+    add_sound(200);
+    check_samples(1024, 200, 50);
+    n_bytes = 1024 + 100; // the first Switchboard releases count the samples of both channels
+    check_samples(1024, 100, 25);
+    clear();
+    add_text("LIST");
+    add_number(4, 4, 0);
+    add_text("INFO");
+    store();
+    ck_assert_int_eq(lin_sniff_is_chunk(&file, 0), 1);
+    ck_assert_int_eq(lin_sniff_is_chunk(&file, 4), 0);
+    ck_assert_int_eq(lin_sniff_is_chunk(&file, 12), 1); // the end
+}
+END_TEST
+
+static void add_page(int kind, uint32_t serial, uint32_t number, unsigned char size)
+{
+    add("OggS\0", 5);
+    add_number((uint64_t)kind, 1, 0);
+    add_number(number * 960, 8, 0);
+    add_number(serial, 4, 0);
+    add_number(number, 4, 0);
+    add_number(0, 4, 0);
+    add_number(1, 1, 0);
+    add(&size, 1);
+    add_sound(size);
+}
+
+START_TEST(ogg)
+{
+    int has_gap;
+    clear();
+    for (uint32_t i = 0; i < 5; i++) add_page(i ? 0 : 2, 7, i, 100);
+    ck_assert_int_eq(end_of(0, &has_gap), 5 * 128);
+    ck_assert_int_eq(has_gap, 0);
+    add_page(2, 9, 0, 50);
+    add_page(0, 9, 1, 50);
+    ck_assert_int_eq(end_of(0, &has_gap), 5 * 128);
+    ck_assert_int_eq(has_gap, 0);
+    ck_assert_int_eq(end_of(5 * 128, &has_gap), (int64_t)n_bytes);
+    clear(); // two streams at once
+    add_page(2, 1, 0, 10);
+    add_page(2, 2, 0, 10);
+    add_page(0, 1, 1, 10);
+    add_page(0, 2, 1, 10);
+    const int64_t link = (int64_t)n_bytes;
+    add_page(2, 3, 0, 10);
+    ck_assert_int_eq(end_of(0, &has_gap), link);
+    ck_assert_int_eq(has_gap, 0);
+    clear(); // a page is missing
+    add_page(2, 7, 0, 10);
+    add_page(0, 7, 1, 10);
+    add_page(0, 7, 3, 10);
+    end_of(0, &has_gap);
+    ck_assert_int_eq(has_gap, 1);
+    clear(); // after the headers that is no loss
+    add_page(2, 7, 0, 10);
+    add_page(0, 7, 3, 10);
+    end_of(0, &has_gap);
+    ck_assert_int_eq(has_gap, 0);
+    clear(); // the first is cut off within a page, and another follows
+    add_page(2, 7, 0, 10);
+    add_page(0, 7, 1, 200);
+    n_bytes -= 100;
+    const int64_t second = (int64_t)n_bytes;
+    add_page(2, 8, 0, 10);
+    add_page(0, 8, 1, 10);
+    ck_assert_int_eq(end_of(0, &has_gap), second);
+    ck_assert_int_eq(has_gap, 1);
+    clear(); // junk
+    add_page(2, 7, 0, 10);
+    add_page(0, 7, 1, 10);
+    add_sound(1000);
+    ck_assert_int_eq(end_of(0, &has_gap), (int64_t)n_bytes);
+    ck_assert_int_eq(has_gap, 1);
+}
+END_TEST
+
+// What is no sound at the end of a file without lengths.
+START_TEST(tags_and_padding)
+{
+    int has_gap;
+    clear();
+    add_sound(1000);
+    add_text("TAG");
+    add_sound(125);
+    memset(bytes + n_bytes, 0, 5000);
+    n_bytes += 5000;
+    ck_assert_int_eq(end_of(0, &has_gap), 1000);
+    ck_assert_int_eq(lin_sniff_skip_tags(&file, 1000), (int64_t)n_bytes);
+    add_sound(1);
+    store();
+    ck_assert_int_eq(lin_sniff_skip_tags(&file, 1000), 6128);
+    clear();
+    add_sound(1000);
+    for (int i = 0; i < 2; i++) { // a header and a footer
+        if (i) add_sound(40);
+        add_text("APETAGEX");
+        add_number(2000, 4, 0);
+        add_number(40 + 32, 4, 0);
+        add_number(1, 4, 0);
+        add_number(i ? 0x80000000 : 0xa0000000, 4, 0);
+        add_number(0, 8, 0);
+    }
+    ck_assert_int_eq(end_of(0, &has_gap), 1000);
+    ck_assert_int_eq(lin_sniff_skip_tags(&file, 1000), (int64_t)n_bytes);
+}
+END_TEST
+
+// Any bytes, and any change of the ones above: within the file, and it ends.
+START_TEST(hostile)
+{
+    const char *const begins[] = {"RIFF",
+                                  "RF64",
+                                  "FORM",
+                                  "caff",
+                                  "riff",
+                                  ".snd",
+                                  "OggS",
+                                  "fLaC",
+                                  "\xff\xfb\x90\x64",
+                                  "Creative Voice File\x1a",
+                                  "\x1a\x45\xdf\xa3",
+                                  "\x30\x26\xb2\x75\x8e\x66\xcf\x11"};
+    for (uint64_t i = 0; i < 3000; i++) {
+        clear();
+        const size_t n = 1 + lin_random_below(3, i, 600);
+        for (size_t k = 0; k < n; k++) bytes[k] = (unsigned char)(lin_random_bits(i, k) & (i & 1 ? 0xff : 0x03));
+        n_bytes = n;
+        const char *begin = begins[i % 12];
+        memcpy(bytes, begin, strlen(begin) < n ? strlen(begin) : n);
+        int has_gap;
+        for (int64_t at = 0, parts = 0; at < (int64_t)n_bytes; parts++) {
+            const int64_t end = end_of(at, &has_gap), next = lin_sniff_skip_tags(&file, end);
+            ck_assert_int_gt(end, at);
+            ck_assert_int_le(end, (int64_t)n_bytes);
+            ck_assert_int_ge(next, end);
+            ck_assert_int_le(next, (int64_t)n_bytes);
+            lin_sniff_is_chunk(&file, end);
+            lin_sniff_find_samples(&file, at);
+            at = next;
+        }
     }
 }
 END_TEST
 
 static void remove_files(void) { remove_temp_folder(); }
 
-TEST_MAIN_WITH(NULL, remove_files, "frontend/sniff", TEST(signatures), TEST(frames_without_a_file), TEST(samples_are_no_file),
-               TEST(wav_headers), TEST(claims))
+static void no_file(void) { file.fd = -1; }
+
+TEST_MAIN_WITH(no_file, remove_files, "frontend/sniff", TEST(signatures), TEST(frames_without_a_file), TEST(samples_are_no_file),
+               TEST(wav_headers), TEST(joined), TEST(samples_of_headers), TEST(ogg), TEST(tags_and_padding), TEST(hostile))

@@ -2,6 +2,7 @@
 # of transcripts.
 . tests/app/common.sh
 [ "${CONFIG:-release}" = release ] || finish
+export LINNET_FFMPEG=true # no sound is read
 
 data() {
     bash recipes/wsj/data.sh --linnet "$LINNET" "$@" > "$tmp/.out" 2> "$tmp/.err"
@@ -253,6 +254,9 @@ stops "WSJ0 is missing" "these sets need WSJ0" --wsj1 "$c" --output "$tmp/x"
 stops "no folder" "$tmp/none is not a folder" --wsj0 "$tmp/none" --wsj1 "$c" --output "$tmp/x"
 stops "an unknown set" "there is no set 'x'" --wsj0 "$c" --sets x --output "$tmp/x"
 mkdir "$tmp/empty"
+export LINNET_FFMPEG=
+stops "no ffmpeg" "shorten, which the program ffmpeg decodes: install it" --wsj0 "$tmp/empty" --sets train_si84 --output "$tmp/x"
+export LINNET_FFMPEG=true
 stops "an empty folder" "no .wv1 file lies under $tmp/empty" --wsj0 "$tmp/empty" --sets train_si84 --output "$tmp/x"
 ok "nothing was written" test ! -e "$tmp/x"
 rm -rf "$tmp/d" "$tmp/d.new"
