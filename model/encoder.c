@@ -2,11 +2,21 @@
 
 #include "model/encoder.h"
 
+#include <string.h>
+
 #include "base/memory.h"
 #include "base/system.h"
-#include "model/encoder_internal.h"
 
 enum { PACKING_THREADS = 4 };
+
+// Rows that pass through all layers at once. CPU: enough rows that loading the weights, once per pass from the third-level cache
+// or memory, costs little beside the arithmetic; fewer in bf16 and int8, whose weights are smaller, so that the values between
+// two layers stay in the second-level cache. GPU: enough rows to keep it busy.
+enum { HOST_ROWS_NARROW = 128, DEVICE_ROWS = 16384 };
+
+// The fewest rows of a chunk of a wave: with fewer, loading the weights costs too much beside the arithmetic. And the most chunks
+// per thread.
+enum { WAVE_ROWS = 24, WAVE_CHUNKS_EACH = 3 };
 
 // The weights and the normalisation in the backend's memory.
 static lin_status place_model(lin_encoder *e, lin_error *err)
@@ -37,7 +47,7 @@ lin_status lin_encoder_create(const lin_model *model, const lin_ops *ops, lin_en
     e->model = model;
     e->ops = ops;
     e->state_count = lin_config_state_count(&model->config);
-    e->pass_rows = !ops->on_host ? LIN_DEVICE_ROWS : ops->precision >= LIN_PRECISION_BF16 ? LIN_HOST_ROWS_NARROW : LIN_HOST_ROWS;
+    e->pass_rows = !ops->on_host ? DEVICE_ROWS : ops->precision >= LIN_PRECISION_BF16 ? HOST_ROWS_NARROW : LIN_HOST_ROWS;
     // Packing takes memory of the weights' size, which the system clears: threads share that. They only sleep afterwards.
     lin_status status = ops->exec_create(ops, ops->on_host ? lin_cores_up_to(PACKING_THREADS) : 1, &e->exec, err);
     if (status == LIN_OK) status = place_model(e, err);
@@ -176,8 +186,8 @@ static lin_segments segments_of(const int *offsets, int B, const int *where)
 // Rows of a chunk: several chunks per thread, so that threads are idle only briefly at the start and the end, but none too small.
 static int wave_step(const lin_worker *w, int rows)
 {
-    int n = LIN_WAVE_CHUNKS_EACH * lin_pool_threads(w->pool);
-    if (n > rows / LIN_WAVE_ROWS) n = rows / LIN_WAVE_ROWS;
+    int n = WAVE_CHUNKS_EACH * lin_pool_threads(w->pool);
+    if (n > rows / WAVE_ROWS) n = rows / WAVE_ROWS;
     if (n > LIN_WAVE_CHUNKS) n = LIN_WAVE_CHUNKS;
     return (rows + 8 * n - 1) / (8 * n) * 8; // whole blocks of the matrix product
 }
@@ -197,7 +207,7 @@ lin_status lin_worker_pass(lin_worker *w, const float *features, const int *in, 
                        .states = states,
                        .caches = caches,
                        .search = w->search};
-    if (ops->on_host && w->pool && B == 1 && states && states[0] && out[1] >= 2 * LIN_WAVE_ROWS) {
+    if (ops->on_host && w->pool && B == 1 && states && states[0] && out[1] >= 2 * WAVE_ROWS) {
         lin_network_forward_wave(e->weights, w->activations, w->pool, w->execs, &batch, wave_step(w, out[1]), logp);
         return LIN_OK;
     }
@@ -276,4 +286,41 @@ lin_status lin_encoder_run(lin_worker *w, const float *features, const int *in_o
         b += n;
     }
     return LIN_OK;
+}
+
+/* ---- graphs ---------------------------------------------------------------------------------------------------------------- */
+
+// The graph of a key, recorded now if this is its second use; NULL: run directly.
+static const lin_graph *find(lin_graphs *g, const lin_ops *ops, lin_exec *exec, const int *key, void (*compute)(void *),
+                             void *context)
+{
+    int i = 0;
+    while (i < g->n && memcmp(g->known[i].key, key, sizeof g->known[i].key) != 0) i++;
+    if (i == LIN_GRAPHS) return NULL;
+    if (i == g->n) {
+        memcpy(g->known[g->n++].key, key, sizeof g->known[i].key);
+        return NULL;
+    }
+    if (!g->known[i].graph && ops->graph_begin(exec, NULL) == LIN_OK) {
+        compute(context);
+        if (ops->graph_end(exec, &g->known[i].graph, NULL) != LIN_OK) g->known[i].graph = NULL;
+    }
+    return g->known[i].graph;
+}
+
+void lin_graphs_run(lin_graphs *g, const lin_ops *ops, lin_exec *exec, const int *key, void (*compute)(void *), void *context)
+{
+    const lin_graph *graph = ops->graph_begin ? find(g, ops, exec, key, compute, context) : NULL;
+    if (graph) {
+        ops->graph_launch(exec, graph);
+    } else {
+        compute(context);
+    }
+}
+
+void lin_graphs_free(lin_graphs *g, const lin_ops *ops)
+{
+    for (int i = 0; i < g->n; i++)
+        if (g->known[i].graph) ops->graph_destroy(g->known[i].graph);
+    g->n = 0;
 }

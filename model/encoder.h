@@ -13,11 +13,39 @@
 #ifndef LIN_MODEL_ENCODER_H
 #define LIN_MODEL_ENCODER_H
 
+#include "base/pool.h"
 #include "model/model.h"
 #include "model/network.h"
 
-typedef struct lin_encoder lin_encoder;
-typedef struct lin_worker lin_worker;
+enum { LIN_HOST_ROWS = 512 };          /* most rows of a pass on a CPU */
+enum { LIN_WORKER_UTTERANCES = 128 };  /* most utterances of a pass */
+
+typedef struct lin_encoder {
+    const lin_model *model;
+    const lin_ops *ops;
+    lin_exec *exec; /* the exec that packed the weights, which are in its memory */
+    lin_weights *weights;
+    const float *values, *mean, *istd; /* in the backend's memory: the model's own arrays, or copies */
+    float *copies;
+    size_t state_count;
+    int pass_rows;
+} lin_encoder;
+
+typedef struct lin_worker {
+    const lin_encoder *encoder;
+    lin_exec *exec;
+    lin_activations *activations;
+    float *window; /* host: [pass_rows stack + ahead, D], frames of one pass of a stream, contiguous */
+    /* in the backend's memory; on a CPU only the state of one long utterance */
+    float *state, *features, *logp;
+    float **states; /* [1]: the address of state */
+    int *offsets;   /* [2, LIN_WORKER_UTTERANCES + 1] */
+    lin_cache *caches; /* [1]: of the stream that is running */
+    /* on the host, with several threads: one exec per thread, for waves through the layers */
+    lin_pool *pool;
+    lin_exec **execs; /* [lin_pool_threads(pool)] */
+    int search;       /* lin_batch.search */
+} lin_worker;
 
 /* The model must outlive the encoder. */
 lin_status lin_encoder_create(const lin_model *model, const lin_ops *ops, lin_encoder **encoder, lin_error *err);
@@ -39,5 +67,38 @@ int lin_worker_threads(const lin_worker *worker);
  * utterance: LIN_NO_MEMORY if there is not enough.
  */
 lin_status lin_encoder_run(lin_worker *worker, const float *features, const int *in_offsets, int B, float *logp, lin_error *err);
+
+/*
+ * Runs utterances b of features [in[B], D] through the network; logp [out[B], V]. All in host memory except states, which is NULL
+ * or [B] pointers as in lin_batch, and caches, NULL or [B]. out[B] is at most the rows that the activations have room for.
+ */
+lin_status lin_worker_pass(lin_worker *worker, const float *features, const int *in, const int *out, int B, float *const *states,
+                           const lin_cache *caches, float *logp, lin_error *err);
+
+/* ---- graphs: work that repeats in a few shapes, recorded once per shape, then replayed as one launch ----------------------- */
+
+/*
+ *   lin_graphs graphs = {0};
+ *   lin_graphs_run(&graphs, ops, exec, (const int[LIN_GRAPH_KEY]){rows, B}, compute, context);
+ *   lin_graphs_free(&graphs, ops);
+ *
+ * compute must run the same operations, with the same addresses and numbers, whenever the key is the same; anything that varies
+ * must be in the backend's memory.
+ */
+enum { LIN_GRAPH_KEY = 5, LIN_GRAPHS = 128 };
+
+typedef struct lin_graphs {
+    struct {
+        int key[LIN_GRAPH_KEY];
+        lin_graph *graph; /* NULL: seen once */
+    } known[LIN_GRAPHS];
+    int n;
+} lin_graphs;
+
+/* The first time a key is used, compute runs directly, which also finds the sizes of scratch; the second time it is recorded.
+ * Backends without graphs, keys beyond the first LIN_GRAPHS and failed recordings always run directly. */
+void lin_graphs_run(lin_graphs *graphs, const lin_ops *ops, lin_exec *exec, const int *key, void (*compute)(void *context),
+                    void *context);
+void lin_graphs_free(lin_graphs *graphs, const lin_ops *ops);
 
 #endif

@@ -8,7 +8,6 @@
 
 #include "base/memory.h"
 #include "model/encoder_internal.h"
-#include "model/graphs.h"
 
 enum { DEFAULT_BATCH = 16384, MOST_FRAMES = 64, BLOCK_READ = 0, INPUT_READ = 1 /* fences */ };
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "model/encoder_internal.h"
+#include "model/encoder.h"
 
 /*
  * The sequences are sorted, so that those with a common beginning are neighbours. A branch is a range of them that have the same

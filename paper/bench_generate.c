@@ -15,7 +15,7 @@
 #include "app/common.h"
 #include "base/memory.h"
 #include "train/lab/cmd_bench.h"
-#include "model/generate.h"
+#include "train/generate.h"
 #include "model/model.h"
 
 enum { PIECES = 8, TIMED = 8, LARGE = 3072, HEADS = 8, MIXTURE = 10, MOST_LENGTHS = 16, HOST_BATCH = 64, DEVICE_BATCH = 10000 };

@@ -11,7 +11,7 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "model/generate.h"
+#include "train/generate.h"
 #include "model/model_file.h"
 #include "paper/png.h"
 #include "train/dataset.h"

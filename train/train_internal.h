@@ -13,7 +13,7 @@
 #define LIN_TRAIN_TRAIN_INTERNAL_H
 
 #include "base/pool.h"
-#include "model/graphs.h"
+#include "model/encoder.h"
 #include "model/network.h"
 #include "train/batches.h"
 #include "train/train.h"

@@ -15,7 +15,7 @@ A folder holds config.txt, lines of `key value...`, and little-endian float64 bl
     gradient   [n_params]  of the sum of the losses, utterances without a path left out; dropout 0
 Of a network of tokens features are the numbers of the tokens, as sums over D, and each frame has one label, its target, or -1. logp
 of a mixture are its parameters, and its loss is that of PixelCNN++ (Salimans et al. 2017). More blocks and lines of config.txt:
-    drawn      tokens drawn one by one after a first one, with the uniform numbers of model/generate.h, seed 11, sequence 2
+    drawn      tokens drawn one by one after a first one, with the uniform numbers of train/generate.h, seed 11, sequence 2
     drawn_logp [drawn, V]  what the network says before each of them, computed from all tokens before it
 The folder default/ is the paper's network with values that both sides compute from a formula (default_case); it holds rows of logp.
 """

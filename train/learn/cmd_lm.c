@@ -18,7 +18,7 @@
 #include "lexicon/dictionary.h"
 #include "linnet/word_network.h"
 #include "model/encoder.h"
-#include "model/generate.h"
+#include "train/generate.h"
 #include "model/model_file.h"
 #include "train/dataset.h"
 #include "train/dataset_format.h"

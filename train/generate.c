@@ -1,13 +1,13 @@
 // generate.c - drawing sequences from a network of tokens; see generate.h.
 
-#include "model/generate.h"
+#include "train/generate.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/memory.h"
-#include "model/encoder_internal.h"
+#include "model/encoder.h"
 
 /* Rows of a pass over given tokens, of all sequences. */
 enum { PROMPT_ROWS = 4096, BLOCKS = 7 };

@@ -13,8 +13,8 @@
  * What is drawn depends on the seed, the number of the sequence and the place in it: on a CPU the same bits for any n and for any
  * number of threads. Threads: one at a time. The encoder must outlive the generator.
  */
-#ifndef LIN_MODEL_GENERATE_H
-#define LIN_MODEL_GENERATE_H
+#ifndef LIN_TRAIN_GENERATE_H
+#define LIN_TRAIN_GENERATE_H
 
 #include "model/encoder.h"
 

@@ -1,5 +1,5 @@
 // Sequences drawn from networks of tokens: the same with a state and without, in any batch, and with the right frequencies.
-#include "model/generate.h"
+#include "train/generate.h"
 
 #include "base/hash.h"
 #include "tests/model/token_networks.h"
