@@ -9,7 +9,7 @@
 #include "app/shared_options.h"
 #include "linnet/decoding.h"
 #include "linnet/find.h"
-#include "model/model_file.h"
+#include "model/model.h"
 
 /* ---- linnet lexicon -------------------------------------------------------------------------------------------------------- */
 

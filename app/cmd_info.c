@@ -14,7 +14,7 @@
 #include "base/memory.h"
 #include "kernels/ops.h"
 #include "linnet/state.h"
-#include "model/model_file.h"
+#include "model/model.h"
 #include "model/stream.h"
 #include "train/dataset.h"
 
@@ -278,9 +278,6 @@ static lin_status report_model(report *r, const char *path, lin_error *err)
     snprintf(fingerprint, sizeof fingerprint, "%016llx", (unsigned long long)m->fingerprint);
     put_text(r, "fingerprint", "fingerprint", fingerprint);
     if (m->eight_bits) put_text(r, "weights", "weights", "in eight bits, for --precision int8");
-    put_text(r, "checksum", "checksum",
-             m->checksummed ? "of the whole file, verified"
-                            : "of network and weights only, verified (an older file: other texts have none)");
     status = put_provenance(r, path, m->provenance, err);
     lin_encoder_destroy(encoder);
     lin_model_destroy(m);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "linnet/find.h"
-#include "model/model_file.h"
+#include "model/model.h"
 
 // Of LIN_PRECISION_AUTO, once the model is known.
 static const lin_ops *suited(const lin_ops *ops, lin_precision precision, const lin_model *model)

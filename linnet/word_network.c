@@ -2,7 +2,7 @@
 
 #include "linnet/word_network.h"
 
-#include "model/model_file.h"
+#include "model/model.h"
 
 lin_status lin_word_network_pieces(const char *path, int tokens, const char *names, lin_pieces **pieces, lin_error *err)
 {

@@ -10,7 +10,7 @@
 #include "base/textfile.h"
 #include "linnet/find.h"
 #include "linnet/lexicon_open.h"
-#include "model/model_file.h"
+#include "model/model.h"
 
 // What a set does not say itself: it is one of the language that was chosen.
 static lin_status of_chosen(lin_status status, lin_phones **phones, lin_error *err)

@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
-#include "model/kinds.h"
+#include "model/network.h"
 
 #ifdef LIN_NO_PAPER
 enum { HAS_PAPER = 0 };
@@ -236,4 +236,57 @@ void lin_params_init_decay(const lin_params *p, float *values, double low, doubl
             at[h] = (float)-log(expm1(16 * log(2) / steps));
         }
     }
+}
+
+/* ---- feature parameters ---------------------------------------------------------------------------------------------------- */
+
+lin_features lin_features_default(void)
+{
+    return (lin_features){
+        .sample_hz = 16000, .window_ms = 25, .hop_ms = 10, .low_hz = 20, .high_hz = 0, .preemphasis = 0.97};
+}
+
+lin_status lin_features_check(const lin_features *f, lin_error *err)
+{
+    if (f->sample_hz < 4000 || f->sample_hz > 192000)
+        return lin_fail(err, LIN_INVALID, "features: sample_hz is %d; must be 4000 to 192000", f->sample_hz);
+    const double nyquist = f->sample_hz / 2.0;
+    if (!(f->window_ms > 0 && f->window_ms <= 1000))
+        return lin_fail(err, LIN_INVALID, "features: window_ms is %g; must be above 0 and at most 1000", f->window_ms);
+    if (!(f->hop_ms > 0 && f->hop_ms <= f->window_ms))
+        return lin_fail(err, LIN_INVALID, "features: hop_ms is %g; must be above 0 and at most window_ms, %g", f->hop_ms,
+                        f->window_ms);
+    if (!(f->low_hz >= 0 && f->low_hz < nyquist))
+        return lin_fail(err, LIN_INVALID, "features: low_hz is %g; must be at least 0 and below %g", f->low_hz, nyquist);
+    const double high = f->high_hz > 0 ? f->high_hz : nyquist + f->high_hz;
+    if (!(high > f->low_hz && high <= nyquist))
+        return lin_fail(err, LIN_INVALID, "features: high_hz is %g; must be above low_hz, %g, and at most %g", f->high_hz,
+                        f->low_hz, nyquist);
+    if (!(f->level_db >= 0 && f->level_db <= 150) || (f->level_db > 0 && f->level_db < 1))
+        return lin_fail(err, LIN_INVALID, "features: level_db is %g; must be 1 to 150, or 0", f->level_db);
+    if (!(f->preemphasis >= 0 && f->preemphasis <= 1))
+        return lin_fail(err, LIN_INVALID, "features: preemphasis is %g; must be 0 to 1", f->preemphasis);
+    return LIN_OK;
+}
+
+int lin_features_equal(const lin_features *a, const lin_features *b)
+{
+    return a->sample_hz == b->sample_hz && a->window_ms == b->window_ms && a->hop_ms == b->hop_ms && a->low_hz == b->low_hz &&
+           a->high_hz == b->high_hz && a->preemphasis == b->preemphasis;
+}
+
+const char *lin_features_difference(const lin_features *a, const lin_features *b, char *text, size_t size)
+{
+    const struct {
+        const char *name;
+        double a, b;
+    } rows[] = {{"sample-hz", a->sample_hz, b->sample_hz}, {"window-ms", a->window_ms, b->window_ms},
+                {"hop-ms", a->hop_ms, b->hop_ms},          {"low-hz", a->low_hz, b->low_hz},
+                {"high-hz", a->high_hz, b->high_hz},       {"preemphasis", a->preemphasis, b->preemphasis}};
+    size_t n = 0;
+    text[0] = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && n < size; i++)
+        if (rows[i].a != rows[i].b)
+            n += (size_t)snprintf(text + n, size - n, "%s%s %g, not %g", n ? "; " : "", rows[i].name, rows[i].a, rows[i].b);
+    return text;
 }

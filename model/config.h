@@ -1,5 +1,5 @@
 /*
- * config.h - the shape of a network, and the layout of its parameters.
+ * config.h - the shape of a network, the layout of its parameters, and the parameters of its features.
  *
  * The defaults are the paper's speech model (Katharopoulos et al. 2020, section 4.3): 9 layers, 6 heads of width 32, feed-forward
  * 768, every frame, post-norm. Streaming needs causal = 1.
@@ -98,7 +98,7 @@ void lin_config_variant(const lin_config *config, char *text, size_t size);
 lin_config lin_config_default(int outputs);
 
 /* LIN_INVALID, with the name and range of the wrong field, or a field of another variant. LIN_UNSUPPORTED if this program was
- * built without the variant (kinds.h). */
+ * built without the variant (network.h). */
 lin_status lin_config_check(const lin_config *config, lin_error *err);
 
 /* 1 if both describe the same function of the same parameters: all fields equal except dropout. */
@@ -223,5 +223,33 @@ void lin_params_init(const lin_params *params, float *values, unsigned long long
 /* The gates of decays: weights 0, and biases with which the sums of the heads of each layer halve in `low` to `high` steps, in
  * equal ratios from head to head; one head: in their geometric mean. */
 void lin_params_init_decay(const lin_params *params, float *values, double low, double high);
+
+/* ---- feature parameters ---------------------------------------------------------------------------------------------------- */
+
+/*
+ * The parameters for computing the D numbers per frame that this model was trained on: Kaldi's log-mel filterbank (povey window,
+ * DC removal, no dither, snip_edges, natural logarithm with the float epsilon as floor). Plain numbers, because model/ does not
+ * include frontend/.
+ */
+typedef struct lin_features {
+    int sample_hz;      /* 4000..192000 */
+    double window_ms;   /* above 0, at most 1000 */
+    double hop_ms;      /* above 0, at most window_ms */
+    double low_hz;      /* lower edge of the lowest mel filter, 0..sample_hz/2 */
+    double high_hz;     /* upper edge of the highest: above low_hz up to sample_hz/2; 0 or below: sample_hz/2 + high_hz (Kaldi) */
+    double preemphasis; /* 0..1 */
+    double level_db;    /* running level of speech (frontend/fbank.h), 1 to 150; 0: none. Caches of features have none */
+} lin_features;
+
+/* Kaldi's defaults: 16 kHz, 25 ms, 10 ms, 20 Hz, 0 (the Nyquist frequency), 0.97. */
+lin_features lin_features_default(void);
+
+/* LIN_INVALID, with the name and range of the wrong parameter. */
+lin_status lin_features_check(const lin_features *features, lin_error *err);
+
+/* 1 if all parameters but level_db are equal: a cache can be used. */
+int lin_features_equal(const lin_features *a, const lin_features *b);
+/* Those of a that b has otherwise, as "hop-ms 9, not 10; ..."; written to text, "" if there are none. */
+const char *lin_features_difference(const lin_features *a, const lin_features *b, char *text, size_t size);
 
 #endif

@@ -1,67 +1,111 @@
-// model.c - creating a model, its feature parameters and its fingerprint; see model.h.
+// model.c - models in memory and on disk: feature parameters, names of outputs, metadata, tensors and checksums; see model.h.
 
 #include "model/model.h"
 
+#include <assert.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/number.h"
-#include "model/phone_names.h"
+#include "base/pool.h"
+#include "base/system.h"
+#include "base/textfile.h"
+#include "base/utf8.h"
+#include "kernels/ops.h"
 
-lin_features lin_features_default(void)
+static const char version[] = "3", scale_suffix[] = ".scale", mean_name[] = "features.mean", istd_name[] = "features.istd",
+                  checkpoint_prefix[] = "train.";
+
+/* ---- the names of the outputs ---------------------------------------------------------------------------------------------- */
+
+static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+static lin_status refuse_duplicate(char **names, size_t n, lin_error *err)
 {
-    return (lin_features){
-        .sample_hz = 16000, .window_ms = 25, .hop_ms = 10, .low_hz = 20, .high_hz = 0, .preemphasis = 0.97};
+    char **sorted = lin_alloc(n, sizeof *sorted);
+    if (!sorted) return lin_no_memory(err, "the phones", n * sizeof *sorted);
+    memcpy(sorted, names, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, by_text);
+    lin_status status = LIN_OK;
+    for (size_t i = 1; i < n && status == LIN_OK; i++)
+        if (strcmp(sorted[i - 1], sorted[i]) == 0) status = lin_fail(err, LIN_INVALID, "phones: %s is repeated", sorted[i]);
+    lin_free(sorted);
+    return status;
 }
 
-lin_status lin_features_check(const lin_features *f, lin_error *err)
+lin_status lin_phones_split(const char *phones, int *count, char ***names, lin_error *err)
 {
-    if (f->sample_hz < 4000 || f->sample_hz > 192000)
-        return lin_fail(err, LIN_INVALID, "features: sample_hz is %d; must be 4000 to 192000", f->sample_hz);
-    const double nyquist = f->sample_hz / 2.0;
-    if (!(f->window_ms > 0 && f->window_ms <= 1000))
-        return lin_fail(err, LIN_INVALID, "features: window_ms is %g; must be above 0 and at most 1000", f->window_ms);
-    if (!(f->hop_ms > 0 && f->hop_ms <= f->window_ms))
-        return lin_fail(err, LIN_INVALID, "features: hop_ms is %g; must be above 0 and at most window_ms, %g", f->hop_ms,
-                        f->window_ms);
-    if (!(f->low_hz >= 0 && f->low_hz < nyquist))
-        return lin_fail(err, LIN_INVALID, "features: low_hz is %g; must be at least 0 and below %g", f->low_hz, nyquist);
-    const double high = f->high_hz > 0 ? f->high_hz : nyquist + f->high_hz;
-    if (!(high > f->low_hz && high <= nyquist))
-        return lin_fail(err, LIN_INVALID, "features: high_hz is %g; must be above low_hz, %g, and at most %g", f->high_hz,
-                        f->low_hz, nyquist);
-    if (!(f->level_db >= 0 && f->level_db <= 150) || (f->level_db > 0 && f->level_db < 1))
-        return lin_fail(err, LIN_INVALID, "features: level_db is %g; must be 1 to 150, or 0", f->level_db);
-    if (!(f->preemphasis >= 0 && f->preemphasis <= 1))
-        return lin_fail(err, LIN_INVALID, "features: preemphasis is %g; must be 0 to 1", f->preemphasis);
+    *names = NULL;
+    const size_t length = strlen(phones), good = lin_utf8_prefix(phones, length, "\t");
+    if (good < length) return lin_fail(err, LIN_INVALID, "phones: byte %zu is not UTF-8 text", good);
+    size_t n = 1, part = 0; // bytes of the name, or of what follows it
+    int behind = 0;         // after the tab
+    for (size_t i = 0; i <= length; i++) {
+        const int end = phones[i] == ' ' || phones[i] == '\0', tab = phones[i] == '\t';
+        if (tab && behind) return lin_fail(err, LIN_INVALID, "phones: name %zu has two tabs", n);
+        if (!end && !tab && ++part > LIN_PHONE_BYTES)
+            return lin_fail(err, LIN_INVALID, "phones: name %zu is longer than %d bytes", n, (int)LIN_PHONE_BYTES);
+        if ((end || tab) && part == 0)
+            return lin_fail(err, LIN_INVALID, "phones: name %zu is empty; single spaces separate names", n);
+        if (end || tab) part = 0;
+        behind = tab || (behind && !end);
+        n += phones[i] == ' ';
+    }
+    if (n < 2 || n > 65536)
+        return lin_fail(err, LIN_INVALID, "phones: %zu names; there must be 2 to 65536, the blank's first", n);
+    char **block = lin_alloc(1, n * sizeof *block + length + 1);
+    if (!block) return lin_no_memory(err, "the phones", length);
+    char *text = (char *)(block + n);
+    memcpy(text, phones, length + 1);
+    for (size_t i = 0; i < n; i++) {
+        block[i] = text;
+        char *next = text + strcspn(text, " ") + 1;
+        text[strcspn(text, " \t")] = '\0';
+        text = next;
+    }
+    lin_status status = refuse_duplicate(block, n, err);
+    if (status != LIN_OK) {
+        lin_free(block);
+        return status;
+    }
+    *count = (int)n;
+    *names = block;
     return LIN_OK;
 }
 
-int lin_features_equal(const lin_features *a, const lin_features *b)
+static size_t name_length(const char *at) { return strcspn(at, " \t"); }
+
+// The first name of one text that the other lacks; NULL: none.
+static const char *only_in(const char *one, const char *other)
 {
-    return a->sample_hz == b->sample_hz && a->window_ms == b->window_ms && a->hop_ms == b->hop_ms && a->low_hz == b->low_hz &&
-           a->high_hz == b->high_hz && a->preemphasis == b->preemphasis;
+    for (const char *at = one; *at; at += strcspn(at, " "), at += *at == ' ') {
+        const size_t n = name_length(at);
+        const char *found = other;
+        while (*found && (name_length(found) != n || memcmp(found, at, n) != 0)) {
+            found += strcspn(found, " ");
+            found += *found == ' ';
+        }
+        if (!*found) return at;
+    }
+    return NULL;
 }
 
-const char *lin_features_difference(const lin_features *a, const lin_features *b, char *text, size_t size)
+const char *lin_phones_difference(const char *first, const char *second, char *out, size_t size)
 {
-    const struct {
-        const char *name;
-        double a, b;
-    } rows[] = {{"sample-hz", a->sample_hz, b->sample_hz}, {"window-ms", a->window_ms, b->window_ms},
-                {"hop-ms", a->hop_ms, b->hop_ms},          {"low-hz", a->low_hz, b->low_hz},
-                {"high-hz", a->high_hz, b->high_hz},       {"preemphasis", a->preemphasis, b->preemphasis}};
-    size_t n = 0;
-    text[0] = 0;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows && n < size; i++)
-        if (rows[i].a != rows[i].b)
-            n += (size_t)snprintf(text + n, size - n, "%s%s %g, not %g", n ? "; " : "", rows[i].name, rows[i].a, rows[i].b);
-    return text;
+    const char *name = only_in(first, second), *where = "first";
+    if (!name) name = only_in(second, first), where = "second";
+    if (name) snprintf(out, size, "'%.*s' is only in the %s", (int)name_length(name), name, where);
+    else snprintf(out, size, "they have another order, another language or other IPA");
+    return out;
 }
+
+/* ---- the model ------------------------------------------------------------------------------------------------------------- */
 
 // "<blank> 1 2 ... V-1", or another first one
 static char *numbered_phones(const char *first, int V)
@@ -73,17 +117,28 @@ static char *numbered_phones(const char *first, int V)
     return text;
 }
 
+// The table of parameters, with which a file can be checked before anything large is allocated. *model is made in any case but
+// LIN_NO_MEMORY.
+static lin_status begin(const lin_config *config, const lin_features *features, lin_model **model, lin_error *err)
+{
+    lin_model *m = *model = lin_calloc(1, sizeof *m);
+    if (!m) return lin_no_memory(err, "a model", sizeof *m);
+    m->config = *config;
+    m->features = *features;
+    LIN_TRY(lin_params_create(&m->config, &m->params, err));
+    return lin_features_check(&m->features, err);
+}
+
+// with_stored: most tensors will be in `stored`. The weights are uninitialised.
 static lin_status fill(lin_model *m, const char *phones, int with_stored, lin_error *err)
 {
-    lin_status status = lin_params_create(&m->config, &m->params, err);
-    if (status == LIN_OK) status = lin_features_check(&m->features, err);
-    if (status != LIN_OK) return status;
     const size_t D = (size_t)m->config.mel_bins;
+    const int symbols = lin_config_symbols(&m->config);
     m->values = (with_stored ? lin_alloc_sparse : lin_alloc)(m->params.n_elements, sizeof *m->values);
     m->stored = with_stored ? lin_calloc((size_t)m->params.n_tensors, sizeof *m->stored) : NULL;
     m->mean = lin_calloc(D, sizeof *m->mean);
     m->istd = lin_alloc(D, sizeof *m->istd);
-    m->phones = phones ? lin_strdup(phones) : numbered_phones(m->config.tokens ? "0" : "<blank>", lin_config_symbols(&m->config));
+    m->phones = phones ? lin_strdup(phones) : numbered_phones(m->config.tokens ? "0" : "<blank>", symbols);
     m->name = lin_strdup("");
     m->license = lin_strdup("");
     m->provenance = lin_strdup("");
@@ -91,47 +146,26 @@ static lin_status fill(lin_model *m, const char *phones, int with_stored, lin_er
         !m->provenance)
         return lin_no_memory(err, "a model", m->params.n_elements * sizeof *m->values);
     int count;
-    status = lin_phones_split(m->phones, &count, &m->phone, err);
-    if (status != LIN_OK) return status;
-    if (count != lin_config_symbols(&m->config))
-        return lin_fail(err, LIN_INVALID, "phones: %d names, but the network has %d outputs", count,
-                        lin_config_symbols(&m->config));
+    LIN_TRY(lin_phones_split(m->phones, &count, &m->phone, err));
+    if (count != symbols)
+        return lin_fail(err, LIN_INVALID, "phones: %d names, but the network has %d outputs", count, symbols);
     for (size_t d = 0; d < D; d++) m->istd[d] = 1;
-    return LIN_OK;
-}
-
-lin_status lin_model_create_raw(const lin_config *config, const lin_features *features, const char *phones, int with_stored,
-                                lin_model **model, lin_error *err)
-{
-    *model = NULL;
-    lin_model *m = lin_calloc(1, sizeof *m);
-    if (!m) return lin_no_memory(err, "a model", sizeof *m);
-    m->config = *config;
-    m->features = *features;
-    lin_status status = fill(m, phones, with_stored, err);
-    if (status != LIN_OK) {
-        lin_model_destroy(m);
-        return status;
-    }
-    *model = m;
     return LIN_OK;
 }
 
 lin_status lin_model_create(const lin_config *config, const lin_features *features, const char *phones, uint64_t seed,
                             lin_model **model, lin_error *err)
 {
-    lin_status status = lin_model_create_raw(config, features, phones, 0, model, err);
-    if (status != LIN_OK) return status;
-    lin_params_init(&(*model)->params, (*model)->values, seed);
-    lin_model_seal(*model);
-    return LIN_OK;
-}
-
-lin_status lin_model_check_sound(const lin_model *m, const char *name, lin_error *err)
-{
-    if (!m->config.tokens) return LIN_OK;
-    return lin_fail(err, LIN_UNSUPPORTED,
-                    "%s is a network of tokens: it takes no sound, and has no phones; use a model of speech", name);
+    lin_status status = begin(config, features, model, err);
+    if (status == LIN_OK) status = fill(*model, phones, 0, err);
+    if (status == LIN_OK) {
+        lin_params_init(&(*model)->params, (*model)->values, seed);
+        lin_model_seal(*model);
+        return LIN_OK;
+    }
+    lin_model_destroy(*model);
+    *model = NULL;
+    return status;
 }
 
 void lin_model_destroy(lin_model *m)
@@ -143,111 +177,11 @@ void lin_model_destroy(lin_model *m)
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) lin_free(blocks[i]);
 }
 
-// Heads of `old` elements in heads of `now`: where element i of all of them comes to lie.
-typedef struct heads {
-    int old, now;
-} heads;
-
-static size_t place(heads h, int i) { return (size_t)(i / h.old * h.now + i % h.old); }
-
-static const heads as_they_are = {1, 1};
-
-// A tensor into a larger one, from row `first` on. What only `to` has becomes 0, but whole rows that keep their values: units
-// that begin with outputs of 0 change nothing, and their inputs differ.
-static void copy_tensor(float *to, const lin_param *is, const float *from, const lin_param *was, int first, heads rows,
-                        heads columns, int keeps_rows)
+lin_status lin_model_check_sound(const lin_model *m, const char *name, lin_error *err)
 {
-    const size_t width = (size_t)(is->k ? is->k : 1);
-    const int old = was->k ? was->k : 1;
-    if (!keeps_rows) memset(to, 0, (size_t)is->n * width * sizeof *to);
-    for (int r = 0; r < was->n; r++, from += old) {
-        float *row = to + place(rows, first + r) * width;
-        memset(row, 0, width * sizeof *row);
-        for (int c = 0; c < old; c++) row[place(columns, c)] = from[c];
-    }
-}
-
-// The network in front of a norm of more channels, of which the new ones are 0: the deviation is smaller by the root of the share
-// of the old ones (their mean, which is near 0, is neglected), and the weights make up for it.
-static void widen_norm(lin_model *to, const int norm[2], heads h)
-{
-    const int C = lin_config_width(&to->config), old = to->config.heads * h.old;
-    float *weight = to->values + to->params.table[norm[0]].offset;
-    for (int c = 0; c < C; c++) weight[c] = (float)((c < old ? (double)weight[c] : 1) * sqrt((double)old / C));
-}
-
-// New elements of keys begin near 0 (φ is e^-6), so that old queries and keys meet as before.
-static void quiet_keys(lin_model *to, const int qkv[2], heads h)
-{
-    const int C = lin_config_width(&to->config);
-    float *weight = to->values + to->params.table[qkv[0]].offset, *bias = to->values + to->params.table[qkv[1]].offset;
-    for (int r = C; r < 2 * C; r++) {
-        if (r % h.now < h.old) continue;
-        memset(weight + (size_t)r * (size_t)C, 0, (size_t)C * sizeof *weight);
-        bias[r] = -6;
-    }
-}
-
-static void widen(lin_model *to, heads h)
-{
-    for (int l = 0; l < to->config.layers; l++) {
-        const lin_param_layer *p = &to->params.layers[l];
-        widen_norm(to, p->norm1, h);
-        widen_norm(to, p->norm2, h);
-        quiet_keys(to, p->qkv, h);
-    }
-    widen_norm(to, to->params.norm, h);
-}
-
-// Whether the heads may be wider than those of a network with the same function: what reads its channels are norms.
-static int can_widen(const lin_config *c)
-{
-    return c->network == LIN_NETWORK_TRANSFORMER && c->norm == LIN_NORM_PRE && c->attention == LIN_ATTENTION_LINEAR &&
-           c->feature_map == LIN_MAP_ELU && c->positions != LIN_POSITIONS_SINUSOID;
-}
-
-lin_status lin_model_copy_weights(lin_model *to, const lin_model *from, lin_error *err)
-{
-    lin_config alike = from->config;
-    const int K = to->config.conv_kernel, old = alike.conv_kernel, after = lin_config_conv_after(&to->config),
-              first = K - after - (old - lin_config_conv_after(&alike)); // the tap of `to` at the place of from's first
-    alike.causal = to->config.causal;
-    if (alike.decay < to->config.decay) alike.decay = to->config.decay;
-    if (!alike.condition_every) alike.condition_every = to->config.condition_every;
-    if (!alike.search) alike.search = to->config.search;
-    if (alike.feedforward < to->config.feedforward) alike.feedforward = to->config.feedforward;
-    const heads h = {alike.head_width, to->config.head_width};
-    if (h.old > 0 && h.old < h.now && can_widen(&to->config)) alike.head_width = h.now;
-    if (alike.conv_layers && to->config.conv_layers) {
-        alike.positions = to->config.positions;
-        alike.conv_kernel = K;
-    }
-    const int same_shape = lin_config_same_shape(&alike, &to->config);
-    if (strcmp(from->phones, to->phones) != 0 && (same_shape || !to->config.tokens)) {
-        char how[128];
-        return lin_fail(err, LIN_MISMATCH, "it has other phones than this network: %s",
-                        lin_phones_difference(from->phones, to->phones, how, sizeof how));
-    }
-    if (!same_shape) return lin_fail(err, LIN_MISMATCH, "it has another shape than this network");
-    if (first < 0 || first + old > K)
-        return lin_fail(err, LIN_MISMATCH, "its convolutions have %d taps, some of which this network's %d taps do not reach",
-                        old, K);
-    for (int i = 0, j = 0; i < to->params.n_tensors; i++) { // in the same order; j: the next tensor of `from`
-        const lin_param *a = &from->params.table[j], *b = &to->params.table[i];
-        if (j == from->params.n_tensors || strcmp(a->name, b->name) != 0) continue; // which `from` lacks
-        j++;
-        const int is_conv = a->n != b->n && strstr(b->name, ".conv.weight"), is_qkv = strstr(b->name, ".qkv.") != NULL;
-        copy_tensor(to->values + b->offset, b, from->values + a->offset, a, is_conv ? first : 0, is_qkv ? h : as_they_are,
-                    strstr(b->name, ".out.weight") ? h : as_they_are, is_qkv || strstr(b->name, ".ff1."));
-    }
-    if (to->config.search && !from->config.search)
-        for (int i = 0; i < 2; i++)
-            memcpy(to->values + to->params.table[to->params.search[i]].offset,
-                   to->values + to->params.table[to->params.output[i]].offset,
-                   lin_param_count(&to->params.table[to->params.output[i]]) * sizeof *to->values);
-    if (h.old != h.now) widen(to, h);
-    lin_model_seal(to);
-    return LIN_OK;
+    if (!m->config.tokens) return LIN_OK;
+    return lin_fail(err, LIN_UNSUPPORTED,
+                    "%s is a network of tokens: it takes no sound, and has no phones; use a model of speech", name);
 }
 
 lin_status lin_model_label(lin_model *m, const char *name, const char *license, const char *provenance, lin_error *err)
@@ -274,8 +208,8 @@ lin_status lin_model_label(lin_model *m, const char *name, const char *license, 
     return good ? LIN_OK : lin_no_memory(err, "the labels of a model", strlen(provenance ? provenance : ""));
 }
 
-// Of all that is not a weight.
-static uint64_t hash_kind(const lin_model *m)
+// values: the weights, which may be others than the model's.
+static uint64_t fingerprint_with(const lin_model *m, const float *values)
 {
     const lin_config *c = &m->config;
     const lin_features *f = &m->features;
@@ -302,50 +236,711 @@ static uint64_t hash_kind(const lin_model *m)
     if (c->tokens) hash = lin_hash(tokens, sizeof tokens, hash);
     const int32_t search[] = {c->search, 2};
     if (c->search) hash = lin_hash(search, sizeof search, hash);
-    return hash;
+    return lin_hash(values, m->params.n_elements * sizeof *values, hash);
 }
 
-uint64_t lin_model_fingerprint(const lin_model *m, const float *values)
+void lin_model_seal(lin_model *m) { m->fingerprint = fingerprint_with(m, m->values); }
+
+/* ---- the metadata of a file ------------------------------------------------------------------------------------------------ */
+
+// The key "variant" is there only if it differs from the paper's network, those of `optional`, decay and level_db only where
+// there is one.
+static const char *const norm_names[] = {"post", "pre", NULL}, *const normalizations[] = {"global", "speaker"};
+
+// An enum is read and written as an int.
+_Static_assert(sizeof(lin_positions) == sizeof(int) && sizeof(lin_norm) == sizeof(int) &&
+                   sizeof(lin_network_kind) == sizeof(int) && sizeof(lin_attention_kind) == sizeof(int) &&
+                   sizeof(lin_map_kind) == sizeof(int),
+               "enums of int size");
+
+#define AT(field) offsetof(lin_config, field)
+static const lin_json_field config_fields[] = {
+    {"layers", LIN_JSON_INT, AT(layers), NULL},
+    {"heads", LIN_JSON_INT, AT(heads), NULL},
+    {"head_width", LIN_JSON_INT, AT(head_width), NULL},
+    {"feedforward", LIN_JSON_INT, AT(feedforward), NULL},
+    {"mel_bins", LIN_JSON_INT, AT(mel_bins), NULL},
+    {"outputs", LIN_JSON_INT, AT(outputs), NULL},
+    {"stack", LIN_JSON_INT, AT(stack), NULL},
+    {"ahead", LIN_JSON_INT, AT(ahead), NULL},
+    {"positions", LIN_JSON_NAME, AT(positions), lin_position_names},
+    {"conv_kernel", LIN_JSON_INT, AT(conv_kernel), NULL},
+    {"conv_layers", LIN_JSON_INT, AT(conv_layers), NULL},
+    {"norm", LIN_JSON_NAME, AT(norm), norm_names},
+    {"causal", LIN_JSON_BOOL, AT(causal), NULL},
+    {"dropout", LIN_JSON_DOUBLE, AT(dropout), NULL}};
+static const lin_json_field variant_fields[] = {
+    {"network", LIN_JSON_NAME, AT(network), lin_network_names},
+    {"attention", LIN_JSON_NAME, AT(attention), lin_attention_names},
+    {"feature_map", LIN_JSON_NAME, AT(feature_map), lin_feature_map_names},
+    {"features", LIN_JSON_INT, AT(features), NULL},
+    {"lsh_rounds", LIN_JSON_INT, AT(lsh_rounds), NULL},
+    {"lsh_chunk", LIN_JSON_INT, AT(lsh_chunk), NULL},
+    {"width", LIN_JSON_INT, AT(width), NULL}};
+static const struct {
+    const char *key;
+    size_t at; // of an int
+    int most;
+} optional[] = {{"condition_every", AT(condition_every), 63},
+                {"tokens", AT(tokens), 65536},
+                {"mixture", AT(mixture), 64},
+                {"search", AT(search), 1}};
+#undef AT
+
+// Feature parameters that are the same in every model are written too, so that other programs can compute the same features.
+static const char *const fixed[][2] = {{"\"log-mel\"", NULL}, {"\"povey\"", NULL}, {"true", NULL}, {"0", NULL}};
+#define AT(field) offsetof(lin_features, field)
+static const lin_json_field feature_fields[] = {
+    {"type", LIN_JSON_FIXED, 0, fixed[0]},
+    {"sample_hz", LIN_JSON_INT, AT(sample_hz), NULL},
+    {"window_ms", LIN_JSON_DOUBLE, AT(window_ms), NULL},
+    {"hop_ms", LIN_JSON_DOUBLE, AT(hop_ms), NULL},
+    {"low_hz", LIN_JSON_DOUBLE, AT(low_hz), NULL},
+    {"high_hz", LIN_JSON_DOUBLE, AT(high_hz), NULL},
+    {"preemphasis", LIN_JSON_DOUBLE, AT(preemphasis), NULL},
+    {"window", LIN_JSON_FIXED, 0, fixed[1]},
+    {"remove_dc", LIN_JSON_FIXED, 0, fixed[2]},
+    {"snip_edges", LIN_JSON_FIXED, 0, fixed[2]},
+    {"dither", LIN_JSON_FIXED, 0, fixed[3]}};
+#undef AT
+enum {
+    N_CONFIG = sizeof config_fields / sizeof *config_fields,
+    N_VARIANT = sizeof variant_fields / sizeof *variant_fields,
+    N_FEATURES = sizeof feature_fields / sizeof *feature_fields,
+    N_OPTIONAL = sizeof optional / sizeof *optional,
+    N_TEXTS = 15 + N_OPTIONAL // at most, without those of a checkpoint
+};
+
+static lin_status need_text(const lin_safetensors *st, const char *key, const char *file, const char **value, lin_error *err)
 {
-    return lin_hash(values, m->params.n_elements * sizeof *values, hash_kind(m));
+    *value = lin_safetensors_text(st, key);
+    if (*value) return LIN_OK;
+    return lin_fail(err, LIN_FORMAT, "%s: the metadata have no %s; this is not a linnet model, or an incomplete one", file, key);
 }
 
-static void add_halves(lin_hasher *h, const unsigned char *half, size_t count)
+// Fields of a struct from a JSON text; one that is missing leaves them as they are unless it is needed.
+static lin_status read_fields(const lin_safetensors *st, const char *file, const char *key, int is_needed,
+                              const lin_json_field *fields, int n, void *to, lin_error *err)
 {
-    enum { PIECE = 2048 };
-    float piece[PIECE];
-    for (size_t i = 0; i < count; i += PIECE) {
-        const size_t n = count - i < PIECE ? count - i : PIECE;
-        lin_half_widen(half + 2 * i, n, piece);
-        lin_hash_add(h, piece, n * sizeof *piece);
+    char name[512];
+    const char *text = lin_safetensors_text(st, key);
+    if (!text && !is_needed) return LIN_OK;
+    LIN_TRY(need_text(st, key, file, &text, err));
+    snprintf(name, sizeof name, "%.*s: %s", (int)sizeof name - 16, file, key);
+    return lin_json_read(text, name, fields, n, to, err);
+}
+
+// A text that is one of the names; *value stays as it is if there is none.
+static lin_status read_name(const lin_safetensors *st, const char *file, const char *key, const char *const *names, int n,
+                            const char *supported, int *value, lin_error *err)
+{
+    const char *text = lin_safetensors_text(st, key);
+    if (!text) return LIN_OK;
+    for (int i = 0; i < n; i++)
+        if (strcmp(text, names[i]) == 0) {
+            *value = i;
+            return LIN_OK;
+        }
+    return lin_fail(err, LIN_UNSUPPORTED, "%s: %s is \"%.32s\"; this program supports %s", file, key, lin_utf8_line(text),
+                    supported);
+}
+
+// A number that only some files have: *value stays as it is if there is none.
+static lin_status read_number(const lin_safetensors *st, const char *file, const char *key, int most, int *value, lin_error *err)
+{
+    const char *text = lin_safetensors_text(st, key);
+    if (!text) return LIN_OK;
+    const size_t digits = strspn(text, "0123456789");
+    *value = atoi(text);
+    if (digits > 0 && digits < 6 && !text[digits] && *value > 0 && *value <= most) return LIN_OK;
+    return lin_fail(err, LIN_FORMAT, "%s: %s is \"%.32s\"; must be a number from 1 to %d", file, key, lin_utf8_line(text), most);
+}
+
+static lin_status read_level(const lin_safetensors *st, const char *file, double *level_db, lin_error *err)
+{
+    const char *text = lin_safetensors_text(st, "level_db");
+    if (!text || (lin_text_number(text, strlen(text), level_db) && *level_db >= 1 && *level_db <= 150)) return LIN_OK;
+    return lin_fail(err, LIN_FORMAT, "%s: level_db is \"%.32s\"; must be a number from 1 to 150", file, lin_utf8_line(text));
+}
+
+static lin_status read_metadata(const lin_safetensors *st, const char *file, lin_config *config, lin_features *features,
+                                const char **phones, lin_error *err)
+{
+    const char *format = lin_safetensors_text(st, "format"), *text;
+    int decay = 0;
+    if (!format || strcmp(format, "linnet") != 0)
+        return lin_fail(err, LIN_FORMAT, "%s: a safetensors file, but not a linnet model (its format is %s%.32s%s)", file,
+                        format ? "\"" : "", format ? lin_utf8_line(format) : "not given", format ? "\"" : "");
+    LIN_TRY(need_text(st, "format_version", file, &text, err));
+    if (strcmp(text, version) != 0)
+        return lin_fail(err, LIN_UNSUPPORTED, "%s: model format version %.16s; this program reads version %s", file,
+                        lin_utf8_line(text), version);
+    LIN_TRY(read_fields(st, file, "config", 1, config_fields, N_CONFIG, config, err));
+    LIN_TRY(read_fields(st, file, "variant", 0, variant_fields, N_VARIANT, config, err));
+    LIN_TRY(read_name(st, file, "decay", lin_decay_names, 3, "none, fixed and gated", &decay, err));
+    config->decay = (lin_decay_kind)decay;
+    for (size_t i = 0; i < N_OPTIONAL; i++) {
+        int *to = (int *)(void *)((char *)config + optional[i].at);
+        LIN_TRY(read_number(st, file, optional[i].key, optional[i].most, to, err));
+    }
+    LIN_TRY(read_fields(st, file, "features", 1, feature_fields, N_FEATURES, features, err));
+    LIN_TRY(read_level(st, file, &features->level_db, err));
+    return need_text(st, "phones", file, phones, err);
+}
+
+/* ---- loading --------------------------------------------------------------------------------------------------------------- */
+
+static int is_of_checkpoint(const char *name) { return strncmp(name, checkpoint_prefix, sizeof checkpoint_prefix - 1) == 0; }
+
+// "[192, 40]"
+static const char *shape_text(char text[96], int n_dims, const size_t *shape)
+{
+    int at = 0;
+    text[0] = '\0';
+    for (int i = 0; i < n_dims && at < 90; i++) at += snprintf(text + at, 96 - (size_t)at, "%s%zu", i ? ", " : "", shape[i]);
+    return text;
+}
+
+// types: of which the tensor may be, with LIN_F32 as the first.
+static lin_status check_tensor(const lin_safetensors *st, const char *name, int n, int k, const lin_dtype types[3],
+                               const char *file, lin_error *err)
+{
+    const lin_tensor *t = lin_safetensors_find(st, name);
+    const size_t shape[2] = {(size_t)n, (size_t)k};
+    const int n_dims = k ? 2 : 1;
+    if (!t) return lin_fail(err, LIN_FORMAT, "%s: tensor %s is missing", file, name);
+    if (t->n_dims != n_dims || memcmp(t->shape, shape, (size_t)n_dims * sizeof *shape) != 0) {
+        char have[96], want[96];
+        return lin_fail(err, LIN_FORMAT, "%s: tensor %s has the shape [%s]; the configuration requires [%s]", file, name,
+                        shape_text(have, t->n_dims, t->shape), shape_text(want, n_dims, shape));
+    }
+    if (t->dtype == types[0] || t->dtype == types[1] || t->dtype == types[2]) return LIN_OK;
+    return lin_fail(err, LIN_FORMAT, "%s: tensor %s is of type %s; must be F32%s", file, name, lin_dtype_name(t->dtype),
+                    types[1] == LIN_F16 ? " or F16" : "");
+}
+
+/* "layers.0.qkv.weight.scale" */
+typedef char scale_name[sizeof(((lin_param *)0)->name) + sizeof scale_suffix];
+static const char *name_scale(scale_name name, const lin_param *p)
+{
+    snprintf(name, sizeof(scale_name), "%s%s", p->name, scale_suffix);
+    return name;
+}
+
+// The tensor of a parameter in whole numbers of eight bits, or NULL: it is missing, or of another type.
+static const lin_tensor *find_whole(const lin_safetensors *st, const lin_param *p)
+{
+    const lin_tensor *t = p->eight_bits ? lin_safetensors_find(st, p->name) : NULL;
+    return t && t->dtype == LIN_I8 ? t : NULL;
+}
+
+static int is_part(const lin_safetensors *st, const lin_params *params, const char *name)
+{
+    scale_name scale;
+    if (strcmp(name, mean_name) == 0 || strcmp(name, istd_name) == 0) return 1;
+    for (int j = 0; j < params->n_tensors; j++) {
+        const lin_param *p = &params->table[j];
+        if (strcmp(name, p->name) == 0) return 1;
+        if (find_whole(st, p) && strcmp(name, name_scale(scale, p)) == 0) return 1;
+    }
+    return 0;
+}
+
+// Every tensor is present with the right shape and type, and there are no others except the trainer's.
+static lin_status check_tensors(const lin_safetensors *st, const lin_params *params, int D, const char *file, lin_error *err)
+{
+    static const lin_dtype floats[] = {LIN_F32, LIN_F32, LIN_F32}, rounded[] = {LIN_F32, LIN_F16, LIN_F16},
+                           any[] = {LIN_F32, LIN_F16, LIN_I8};
+    scale_name scale;
+    LIN_TRY(check_tensor(st, mean_name, D, 0, floats, file, err));
+    LIN_TRY(check_tensor(st, istd_name, D, 0, floats, file, err));
+    int expected = params->n_tensors + 2;
+    for (int i = 0; i < params->n_tensors; i++) {
+        const lin_param *p = &params->table[i];
+        LIN_TRY(check_tensor(st, p->name, p->n, p->k, p->eight_bits ? any : rounded, file, err));
+        if (!find_whole(st, p)) continue;
+        LIN_TRY(check_tensor(st, name_scale(scale, p), p->n, 0, floats, file, err));
+        expected++;
+    }
+    for (int i = 0; i < st->n_tensors; i++) expected += is_of_checkpoint(st->tensors[i].name);
+    for (int i = 0; st->n_tensors != expected && i < st->n_tensors; i++) {
+        const char *name = st->tensors[i].name;
+        if (!is_of_checkpoint(name) && !is_part(st, params, name))
+            return lin_fail(err, LIN_FORMAT, "%s: tensor %.64s is not part of this configuration", file, name);
+    }
+    return LIN_OK;
+}
+
+// Index of the first value that is not finite, or count.
+static size_t find_not_finite(const float *x, size_t count)
+{
+    uint32_t bad = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        bad |= (bits & 0x7F800000u) == 0x7F800000u;
+    }
+    size_t i = bad ? 0 : count;
+    while (i < count && isfinite(x[i])) i++;
+    return i;
+}
+
+// The first value of a tensor that cannot be used, or its first row of eight bits; `wrong` NULL: there is none.
+typedef struct fault {
+    const char *wrong;
+    size_t at;
+    int is_row;
+} fault;
+
+static fault not_finite(float x, size_t at) { return (fault){.wrong = isnan(x) ? "NaN" : "infinity", .at = at}; }
+
+static fault copy_values(const lin_tensor *t, float *to)
+{
+    const size_t count = lin_tensor_count(t);
+    if (t->dtype == LIN_F16) lin_half_widen(t->data, count, to);
+    else memcpy(to, t->data, count * sizeof *to);
+    const size_t bad = find_not_finite(to, count);
+    return bad < count ? not_finite(to[bad], bad) : (fault){0};
+}
+
+static fault check_halves(const lin_tensor *t)
+{
+    const size_t count = lin_tensor_count(t), bad = lin_half_find_not_finite(t->data, count);
+    float x;
+    if (bad == count) return (fault){0};
+    lin_half_widen((const unsigned char *)t->data + 2 * bad, 1, &x);
+    return not_finite(x, bad);
+}
+
+// Whole numbers of eight bits, row by row; `to` is NULL if they stay where they are.
+static fault copy_whole(const lin_tensor *t, const void *scales, float *to)
+{
+    const size_t n = t->shape[0], k = t->shape[1];
+    for (size_t r = 0; r < n; r++) {
+        const signed char *q = (const signed char *)t->data + r * k;
+        float scale;
+        memcpy(&scale, (const unsigned char *)scales + r * sizeof scale, sizeof scale);
+        const char *wrong = lin_int8_check(q, k, scale);
+        if (wrong) return (fault){wrong, r, 1};
+        if (to) lin_int8_widen(q, k, scale, to + r * k);
+    }
+    return (fault){0};
+}
+
+static lin_status check_fault(const fault *f, const char *tensor, const char *file, lin_error *err)
+{
+    if (!f->wrong) return LIN_OK;
+    if (f->is_row) return lin_fail(err, LIN_NUMERIC, "%s: tensor %s, row %zu %s", file, tensor, f->at, f->wrong);
+    return lin_fail(err, LIN_NUMERIC, "%s: tensor %s holds %s at element %zu", file, tensor, f->wrong, f->at);
+}
+
+// Tensors as floats; the weights of a large model on all cores, most of whose time is the system's, which clears the memory.
+typedef struct copy_job {
+    const lin_safetensors *st;
+    const lin_model *model;
+    int keep_whole;
+    fault *faults; // [n_tensors]
+} copy_job;
+
+static void copy_piece(void *context, int piece, int thread)
+{
+    (void)thread;
+    const copy_job *job = context;
+    const lin_model *m = job->model;
+    const lin_param *p = &m->params.table[piece];
+    const lin_tensor *t = lin_safetensors_find(job->st, p->name);
+    scale_name scale;
+    if (find_whole(job->st, p)) {
+        const void *scales = lin_safetensors_find(job->st, name_scale(scale, p))->data;
+        const int stays = m->stored && job->keep_whole;
+        if (stays) m->stored[piece] = (lin_stored){.whole = t->data, .scales = scales};
+        job->faults[piece] = copy_whole(t, scales, stays ? NULL : m->values + p->offset);
+    } else if (m->stored && t->dtype == LIN_F16 && p->parts && p->k <= LIN_HALF_COLUMNS) {
+        m->stored[piece].half = t->data;
+        job->faults[piece] = check_halves(t);
+    } else {
+        job->faults[piece] = copy_values(t, m->values + p->offset);
     }
 }
 
-static void add_whole(lin_hasher *h, const lin_stored *from, size_t n, size_t k)
+static lin_status copy_weights(const lin_safetensors *st, int keep_whole, lin_model *m, const char *file, lin_error *err)
 {
-    enum { PIECE = 2048 };
-    float piece[PIECE], scale;
-    for (size_t r = 0; r < n; r++) {
-        memcpy(&scale, (const unsigned char *)from->scales + r * sizeof scale, sizeof scale);
-        for (size_t i = 0; i < k; i += PIECE) {
-            const size_t count = k - i < PIECE ? k - i : PIECE;
-            lin_int8_widen((const signed char *)from->whole + r * k + i, count, scale, piece);
-            lin_hash_add(h, piece, count * sizeof *piece);
+    enum { ALONE = 1 << 20, MOST_THREADS = 4 }; // fewer weights are done before another thread has begun
+    const int n = m->params.n_tensors, threads = lin_cores_up_to(MOST_THREADS);
+    lin_pool *pool = NULL;
+    copy_job job = {st, m, keep_whole, lin_calloc((size_t)n, sizeof *job.faults)};
+    lin_status status = job.faults ? LIN_OK : lin_no_memory(err, "a model", (size_t)n * sizeof *job.faults);
+    if (status == LIN_OK && m->params.n_elements >= ALONE && threads > 1) status = lin_pool_create(threads, &pool, err);
+    if (status == LIN_OK) lin_pool_run(pool, n, copy_piece, &job);
+    lin_pool_destroy(pool);
+    for (int i = 0; i < n && status == LIN_OK; i++) status = check_fault(&job.faults[i], m->params.table[i].name, file, err);
+    lin_free(job.faults);
+    return status;
+}
+
+static lin_status copy_normalisation(const lin_safetensors *st, lin_model *m, const char *file, lin_error *err)
+{
+    const fault in_mean = copy_values(lin_safetensors_find(st, mean_name), m->mean),
+                in_istd = copy_values(lin_safetensors_find(st, istd_name), m->istd);
+    LIN_TRY(check_fault(&in_mean, mean_name, file, err));
+    LIN_TRY(check_fault(&in_istd, istd_name, file, err));
+    for (int d = 0; d < m->config.mel_bins; d++)
+        if (!(m->istd[d] > 0))
+            return lin_fail(err, LIN_FORMAT, "%s: tensor %s is not positive at element %d", file, istd_name, d);
+    return LIN_OK;
+}
+
+// The checksum shows that it is that of these contents.
+static lin_status read_fingerprint(const lin_safetensors *st, lin_model *m, const char *file, lin_error *err)
+{
+    const char *text;
+    LIN_TRY(need_text(st, "fingerprint", file, &text, err));
+    if (strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
+        return lin_fail(err, LIN_FORMAT, "%s: the fingerprint \"%.32s\" is not 16 hexadecimal digits", file,
+                        lin_utf8_line(text));
+    m->fingerprint = strtoull(text, NULL, 16);
+    return LIN_OK;
+}
+
+// What stays in the file, which the model keeps: nothing, matrices in half precision, or those in eight bits as well.
+typedef enum stays { STAYS_NOTHING, STAYS_HALF, STAYS_WHOLE } stays;
+
+// After a failure *model may have been made.
+static lin_status load_parts(const lin_safetensors *st, const char *file, stays what, lin_model **model, lin_error *err)
+{
+    lin_config config = {0};
+    lin_features features = {0};
+    const char *phones;
+    LIN_TRY(read_metadata(st, file, &config, &features, &phones, err));
+    lin_status status = begin(&config, &features, model, err);
+    if (status == LIN_OK) {
+        LIN_TRY(check_tensors(st, &(*model)->params, config.mel_bins, file, err));
+        status = fill(*model, phones, what != STAYS_NOTHING, err);
+    }
+    // an invalid configuration in a file means a bad file
+    if (status != LIN_OK) return lin_fail_at(err, status == LIN_INVALID ? LIN_FORMAT : status, "%s", file);
+    lin_model *m = *model;
+    LIN_TRY(copy_normalisation(st, m, file, err));
+    LIN_TRY(copy_weights(st, what == STAYS_WHOLE, m, file, err));
+    LIN_TRY(read_name(st, file, "normalization", normalizations, 2, "global and speaker", &m->speaker_norm, err));
+    LIN_TRY(read_number(st, file, "emission_delay_ms", 1000, &m->delay_ms, err));
+    LIN_TRY(read_fingerprint(st, m, file, err));
+    for (int i = 0; i < m->params.n_tensors; i++) m->eight_bits |= find_whole(st, &m->params.table[i]) != NULL;
+    status = lin_model_label(m, lin_safetensors_text(st, "name"), lin_safetensors_text(st, "license"),
+                             lin_safetensors_text(st, "provenance"), err);
+    return status == LIN_OK ? LIN_OK : lin_fail_at(err, status, "%s", file);
+}
+
+static const char *remedy(const lin_safetensors *st)
+{
+    for (int i = 0; i < st->n_texts; i++)
+        if (is_of_checkpoint(st->texts[i].key))
+            return "the checkpoint is damaged; use an older copy, or start a new run from best.safetensors (--init) in another "
+                   "folder";
+    return "the model is damaged; get a new copy of it";
+}
+
+// NULL, or what to do about a checksum that is wrong. Files of other formats and versions have none.
+static const char *damage(const lin_safetensors *st)
+{
+    char text[17];
+    const char *given = lin_safetensors_text(st, "format_version"), *claimed = lin_safetensors_text(st, LIN_CHECKSUM_KEY);
+    if (!given || strcmp(given, version) != 0) return NULL;
+    snprintf(text, sizeof text, "%016" PRIx64, lin_safetensors_checksum(st->tensors, st->n_tensors, st->texts, st->n_texts));
+    return claimed && strcmp(text, claimed) == 0 ? NULL : remedy(st);
+}
+
+// The checksum is checked last, so that an error is named as precisely as possible, followed by the damage that caused it.
+static lin_status load(const lin_safetensors *st, const char *file, stays what, lin_model **model, lin_error *err)
+{
+    lin_error why = {0};
+    lin_status status = load_parts(st, file, what, model, &why);
+    const char *damaged = status == LIN_NO_MEMORY ? NULL : damage(st);
+    if (status == LIN_OK && damaged)
+        status = lin_fail(&why, LIN_FORMAT, "%s: the checksum of the file is wrong: %s", file, damaged);
+    else if (damaged) lin_fail(&why, status, "%s; its checksum is wrong as well: %s", why.message, damaged);
+    if (status == LIN_OK) return LIN_OK;
+    lin_model_destroy(*model);
+    *model = NULL;
+    return lin_fail_as(err, &why);
+}
+
+// Whether the bytes once were a model of linnet: a header that cannot be parsed then means damage, not a foreign file.
+static int was_ours(const char *bytes, size_t n)
+{
+    static const char sign[] = "\"format\":\"linnet\"";
+    for (size_t at = 0; at + sizeof sign <= n && at < 1 << 16; at++)
+        if (memcmp(bytes + at, sign, sizeof sign - 1) == 0) return 1;
+    return 0;
+}
+
+static lin_status parse(const void *bytes, size_t n_bytes, const char *name, lin_safetensors *st, lin_error *err)
+{
+    lin_error inner = {0};
+    const lin_status status = lin_safetensors_parse(bytes, n_bytes, name, st, &inner);
+    if (status == LIN_OK) return LIN_OK;
+    return lin_fail(err, status, "%s%s", inner.message,
+                    status == LIN_FORMAT && was_ours(bytes, n_bytes) ? ": the model is damaged; get a new copy of it"
+                                                                     : "");
+}
+
+static lin_status load_bytes(const void *bytes, size_t n_bytes, const char *name, stays what, lin_model **model,
+                             lin_error *err)
+{
+    lin_safetensors st;
+    *model = NULL;
+    lin_status status = parse(bytes, n_bytes, name, &st, err);
+    if (status != LIN_OK) return status;
+    status = load(&st, name, what, model, err);
+    lin_safetensors_free(&st);
+    return status;
+}
+
+lin_status lin_model_load_memory(const void *bytes, size_t n_bytes, const char *name, lin_model **model, lin_error *err)
+{
+    return load_bytes(bytes, n_bytes, name, STAYS_NOTHING, model, err);
+}
+
+lin_status lin_model_load(const char *path, lin_model **model, lin_error *err)
+{
+    lin_file_map map;
+    *model = NULL;
+    lin_status status = lin_file_map_open(path, &map, err);
+    if (status != LIN_OK) return status;
+    status = lin_model_load_memory(map.bytes, map.size, path, model, err);
+    lin_file_map_close(&map);
+    return status;
+}
+
+lin_status lin_model_open(const char *path, int keep_whole, lin_model **model, lin_error *err)
+{
+    lin_file_map map;
+    *model = NULL;
+    lin_status status = lin_file_map_open(path, &map, err);
+    if (status != LIN_OK) return status;
+    status = load_bytes(map.bytes, map.size, path, keep_whole ? STAYS_WHOLE : STAYS_HALF, model, err);
+    if (status == LIN_OK) (*model)->file = map;
+    else lin_file_map_close(&map);
+    return status;
+}
+
+/* ---- checkpoints ----------------------------------------------------------------------------------------------------------- */
+
+lin_status lin_model_load_checkpoint(const char *path, lin_model **model, lin_checkpoint *c, lin_error *err)
+{
+    *model = NULL;
+    *c = (lin_checkpoint){0};
+    lin_status status = lin_file_map_open(path, &c->map, err);
+    if (status == LIN_OK) status = parse(c->map.bytes, c->map.size, path, &c->file, err);
+    if (status == LIN_OK) status = load(&c->file, path, STAYS_NOTHING, model, err);
+    if (status != LIN_OK) lin_checkpoint_close(c);
+    return status;
+}
+
+lin_status lin_checkpoint_read(const lin_checkpoint *c, const char *name, lin_dtype dtype, size_t count, void *to, lin_error *err)
+{
+    const lin_tensor *t = lin_safetensors_find(&c->file, name);
+    if (!t) return lin_fail(err, LIN_FORMAT, "tensor %s is missing in the checkpoint", name);
+    if (t->dtype != dtype || lin_tensor_count(t) != count)
+        return lin_fail(err, LIN_FORMAT, "tensor %s of the checkpoint has %zu elements of type %s; expected %zu of type %s", name,
+                        lin_tensor_count(t), lin_dtype_name(t->dtype), count, lin_dtype_name(dtype));
+    if (count) memcpy(to, t->data, count * lin_dtype_size(dtype));
+    return LIN_OK;
+}
+
+void lin_checkpoint_close(lin_checkpoint *c)
+{
+    lin_safetensors_free(&c->file);
+    lin_file_map_close(&c->map);
+    *c = (lin_checkpoint){0};
+}
+
+/* ---- saving ---------------------------------------------------------------------------------------------------------------- */
+
+static lin_status check_values(const lin_model *m, const char *path, lin_dtype dtype, lin_error *err)
+{
+    const size_t D = (size_t)m->config.mel_bins;
+    if (find_not_finite(m->mean, D) < D) return lin_fail(err, LIN_NUMERIC, "cannot save %s: %s is not finite", path, mean_name);
+    for (size_t d = 0; d < D; d++)
+        if (!isfinite(m->istd[d]) || !(m->istd[d] > 0))
+            return lin_fail(err, LIN_NUMERIC, "cannot save %s: %s is not positive and finite", path, istd_name);
+    for (int i = 0; i < m->params.n_tensors; i++) {
+        const lin_param *p = &m->params.table[i];
+        const float *x = m->values + p->offset;
+        const size_t count = lin_param_count(p);
+        size_t bad = find_not_finite(x, count);
+        if (bad < count)
+            return lin_fail(err, LIN_NUMERIC, "cannot save %s: tensor %s holds %s at element %zu", path, p->name,
+                            isnan(x[bad]) ? "NaN" : "infinity", bad);
+        for (bad = 0; dtype == LIN_F16 && bad < count; bad++)
+            if (fabsf(x[bad]) >= 65520)
+                return lin_fail(err, LIN_NUMERIC,
+                                "cannot save %s in half precision: tensor %s holds %g at element %zu; save it as F32", path,
+                                p->name, (double)x[bad], bad);
+    }
+    return LIN_OK;
+}
+
+// What is written: tensors and texts, the arrays that some of them are in, and the weights as they will be loaded, of which the
+// fingerprint is.
+typedef struct written {
+    lin_tensor *tensors;
+    lin_text *texts;
+    int n_tensors, n_texts;
+    scale_name *names;     // [params.n_tensors], of the scales
+    unsigned char *bytes;  // [n_elements] of what is rounded, each of two bytes at most
+    float *scales;         // [the rows of all matrices]
+    float *rounded;        // [n_elements]; NULL: the weights are written as they are
+    char *config, *variant, *features; // released with cJSON_free
+    char fingerprint[17], checksum[17], level[32], delay[16], numbers[N_OPTIONAL][16];
+} written;
+
+static lin_status make_room(const lin_model *m, lin_dtype dtype, int n_tensors, int n_texts, written *w, lin_error *err)
+{
+    const size_t n = (size_t)m->params.n_tensors, count = m->params.n_elements;
+    const int rounds = dtype != LIN_F32, plain = lin_config_is_plain(&m->config);
+    size_t rows = 1;
+    for (size_t i = 0; i < n; i++) rows += (size_t)(dtype == LIN_I8 ? m->params.table[i].n : 0);
+    w->tensors = lin_calloc(2 + 2 * n + (size_t)n_tensors, sizeof *w->tensors);
+    w->texts = lin_calloc((size_t)(N_TEXTS + n_texts), sizeof *w->texts);
+    w->names = lin_alloc(n, sizeof *w->names);
+    w->bytes = rounds ? lin_alloc(count, 2) : NULL;
+    w->scales = lin_alloc(rows, sizeof *w->scales);
+    w->rounded = rounds ? lin_alloc(count, sizeof *w->rounded) : NULL;
+    w->config = lin_json_write(config_fields, N_CONFIG, &m->config);
+    w->variant = plain ? NULL : lin_json_write(variant_fields, N_VARIANT, &m->config);
+    w->features = lin_json_write(feature_fields, N_FEATURES, &m->features);
+    if (w->tensors && w->texts && w->names && w->scales && (!rounds || (w->bytes && w->rounded)) && w->config && w->features &&
+        (plain || w->variant))
+        return LIN_OK;
+    return lin_no_memory(err, "saving a model", count * sizeof *w->rounded);
+}
+
+static void release(written *w)
+{
+    void *blocks[] = {w->tensors, w->texts, w->names, w->bytes, w->scales, w->rounded};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) lin_free(blocks[i]);
+    cJSON_free(w->config);
+    cJSON_free(w->variant);
+    cJSON_free(w->features);
+}
+
+static void add(written *w, const lin_param *p, lin_dtype dtype, const void *data)
+{
+    w->tensors[w->n_tensors++] = (lin_tensor){p->name, dtype, p->k ? 2 : 1, {(size_t)p->n, (size_t)p->k}, data};
+}
+
+// In half precision, or, with exact 1, as floats if one of them would be rounded.
+static void add_half(const lin_model *m, const lin_param *p, int exact, written *w)
+{
+    const float *values = m->values + p->offset;
+    const size_t count = lin_param_count(p);
+    unsigned char *half = w->bytes + 2 * p->offset;
+    lin_half_narrow(values, count, half);
+    lin_half_widen(half, count, w->rounded + p->offset);
+    const int same = memcmp(values, w->rounded + p->offset, count * sizeof *values) == 0;
+    if (exact && !same) memcpy(w->rounded + p->offset, values, count * sizeof *values);
+    if (exact && !same) add(w, p, LIN_F32, values);
+    else add(w, p, LIN_F16, half);
+}
+
+static lin_status add_whole(const lin_model *m, const lin_param *p, float *scales, written *w, const char *path, lin_error *err)
+{
+    const size_t k = (size_t)p->k;
+    signed char *q = (signed char *)(w->bytes + 2 * p->offset);
+    for (size_t r = 0; r < (size_t)p->n; r++) {
+        scales[r] = lin_int8_narrow(m->values + p->offset + r * k, k, q + r * k);
+        if (isnan(scales[r]))
+            return lin_fail(err, LIN_NUMERIC, "cannot save %s in eight bits: tensor %s has too large weights in row %zu", path,
+                            p->name, r);
+        lin_int8_widen(q + r * k, k, scales[r], w->rounded + p->offset + r * k);
+    }
+    char *name = w->names[p - m->params.table];
+    add(w, p, LIN_I8, q);
+    w->tensors[w->n_tensors++] = (lin_tensor){name_scale(name, p), LIN_F32, 1, {(size_t)p->n}, scales};
+    return LIN_OK;
+}
+
+static lin_status add_tensors(const lin_model *m, const char *path, lin_dtype dtype, written *w, lin_error *err)
+{
+    const size_t D = (size_t)m->config.mel_bins;
+    float *scales = w->scales;
+    w->tensors[w->n_tensors++] = (lin_tensor){mean_name, LIN_F32, 1, {D}, m->mean};
+    w->tensors[w->n_tensors++] = (lin_tensor){istd_name, LIN_F32, 1, {D}, m->istd};
+    for (int i = 0; i < m->params.n_tensors; i++) {
+        const lin_param *p = &m->params.table[i];
+        if (dtype == LIN_F32) {
+            add(w, p, LIN_F32, m->values + p->offset);
+        } else if (dtype == LIN_I8 && p->eight_bits) {
+            LIN_TRY(add_whole(m, p, scales, w, path, err));
+            scales += p->n;
+        } else {
+            add_half(m, p, dtype == LIN_I8, w);
         }
     }
+    if (dtype != LIN_I8 || scales != w->scales) return LIN_OK;
+    return lin_fail(err, LIN_UNSUPPORTED, "cannot save %s in eight bits: no layer of this kind of network has products of "
+                    "eight bits; only those of a transformer do", path);
 }
 
-void lin_model_seal(lin_model *m)
+static void put(written *w, const char *key, const char *value) { w->texts[w->n_texts++] = (lin_text){key, value}; }
+
+static void add_texts(const lin_model *m, written *w)
 {
-    lin_hasher h;
-    lin_hash_begin(&h, hash_kind(m));
-    for (int i = 0; i < m->params.n_tensors; i++) { // one after the other in values
-        const lin_param *t = &m->params.table[i];
-        const size_t count = lin_param_count(t);
-        const lin_stored stored = m->stored ? m->stored[i] : (lin_stored){NULL, NULL, NULL};
-        if (stored.half) add_halves(&h, stored.half, count);
-        else if (stored.whole) add_whole(&h, &stored, (size_t)t->n, (size_t)t->k);
-        else lin_hash_add(&h, m->values + t->offset, count * sizeof *m->values);
+    const lin_config *c = &m->config;
+    snprintf(w->fingerprint, sizeof w->fingerprint, "%016" PRIx64, fingerprint_with(m, w->rounded ? w->rounded : m->values));
+    snprintf(w->level, sizeof w->level, "%.17g", m->features.level_db);
+    snprintf(w->delay, sizeof w->delay, "%d", m->delay_ms);
+    const lin_text always[] = {{"format", "linnet"},    {"format_version", version},
+                               {"config", w->config},   {"features", w->features},
+                               {"phones", m->phones},   {"name", m->name},
+                               {"license", m->license}, {"provenance", m->provenance},
+                               {"fingerprint", w->fingerprint}, {"normalization", normalizations[m->speaker_norm != 0]},
+                               {LIN_CHECKSUM_KEY, w->checksum}};
+    for (size_t i = 0; i < sizeof always / sizeof *always; i++) put(w, always[i].key, always[i].value);
+    if (w->variant) put(w, "variant", w->variant);
+    if (c->decay) put(w, "decay", lin_decay_names[c->decay]);
+    if (m->features.level_db > 0) put(w, "level_db", w->level);
+    if (m->delay_ms) put(w, "emission_delay_ms", w->delay);
+    for (size_t i = 0; i < N_OPTIONAL; i++) {
+        int value;
+        memcpy(&value, (const char *)c + optional[i].at, sizeof value);
+        snprintf(w->numbers[i], sizeof w->numbers[i], "%d", value);
+        if (value) put(w, optional[i].key, w->numbers[i]);
     }
-    m->fingerprint = lin_hash_end(&h);
+}
+
+static lin_status save(const lin_model *m, const char *path, lin_dtype dtype, const lin_tensor *tensors, int n_tensors,
+                       const lin_text *texts, int n_texts, lin_error *err)
+{
+    written w = {0};
+    if (dtype != LIN_F32 && dtype != LIN_F16 && dtype != LIN_I8)
+        return lin_fail(err, LIN_INVALID, "cannot save %s: weights of type %s; must be F32, F16 or I8", path,
+                        lin_dtype_name(dtype));
+    LIN_TRY(check_values(m, path, dtype, err));
+    lin_status status = make_room(m, dtype, n_tensors, n_texts, &w, err);
+    if (status == LIN_OK) status = add_tensors(m, path, dtype, &w, err);
+    if (status == LIN_OK) {
+        add_texts(m, &w);
+        for (int i = 0; i < n_tensors; i++) w.tensors[w.n_tensors++] = tensors[i];
+        for (int i = 0; i < n_texts; i++) w.texts[w.n_texts++] = texts[i];
+        snprintf(w.checksum, sizeof w.checksum, "%016" PRIx64,
+                 lin_safetensors_checksum(w.tensors, w.n_tensors, w.texts, w.n_texts));
+        status = lin_safetensors_write(path, w.tensors, w.n_tensors, w.texts, w.n_texts, err);
+    }
+    release(&w);
+    return status;
+}
+
+lin_status lin_model_save(const lin_model *m, const char *path, lin_dtype dtype, lin_error *err)
+{
+    return save(m, path, dtype, NULL, 0, NULL, 0, err);
+}
+
+lin_status lin_model_save_checkpoint(const lin_model *m, const char *path, const lin_tensor *tensors, int n_tensors,
+                                     const lin_text *texts, int n_texts, lin_error *err)
+{
+    for (int i = 0; i < n_tensors; i++) assert(is_of_checkpoint(tensors[i].name));
+    for (int i = 0; i < n_texts; i++) assert(is_of_checkpoint(texts[i].key));
+    return save(m, path, LIN_F32, tensors, n_tensors, texts, n_texts, err);
 }

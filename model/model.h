@@ -1,14 +1,27 @@
 /*
- * model.h - a trained network and everything needed to use it: configuration, weights, feature parameters, normalisation, phones.
+ * model.h - a trained network and everything needed to use it: configuration, weights, feature parameters, normalisation, phones;
+ * and its file.
  *
  *   lin_model *model;
- *   lin_model_load("x.safetensors", &model, &err);                     (model_file.h)
+ *   lin_model_load("x.safetensors", &model, &err);                     // maps the file, checks everything, copies the weights
  *   or lin_model_create(&config, &features, phones, seed, &model, &err);
  *   ... model->values + model->params.table[i].offset ...
+ *   lin_model_save(model, path, LIN_F16, &err);
  *   lin_model_destroy(model);
  *
  * A model is immutable once loaded and may be shared by threads. During training only its trainer may use it; the trainer calls
  * lin_model_seal after changing the weights, before other code uses them.
+ *
+ * The file is in the safetensors format, which other tools read:
+ *   tensors    those of lin_params (config.h), F32 or F16 each, or, of the matrices with eight_bits, I8 with another tensor
+ *              NAME.scale [n] F32: whole numbers -127..127 times the scale of each row, as base/int8.h makes them;
+ *              features.mean [D], features.istd [D] F32;
+ *              train.*: data to resume training (moments of the optimiser, counters), ignored by other readers
+ *   metadata   format "linnet", format_version "3", config (JSON), features (JSON), phones, name, license, provenance (JSON),
+ *              fingerprint (16 hex digits, over everything that changes the network's results), emission_delay_ms,
+ *              checksum (16 hex digits, of all tensors and texts: lin_safetensors_checksum), train.*
+ * A damaged or foreign file is refused with a message that names the file, the tensor and the fault. Saving writes to a temporary
+ * name beside the file, syncs and renames: if the disk is full or the process is killed, the old file is unchanged.
  */
 #ifndef LIN_MODEL_MODEL_H
 #define LIN_MODEL_MODEL_H
@@ -18,32 +31,25 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "model/config.h"
+#include "model/safetensors.h"
+
+/* ---- the names of the outputs ---------------------------------------------------------------------------------------------- */
+
+/* One text: names separated by single spaces, blank first. A tab and more about it may follow a name (lexicon/phones.h), which
+ * models keep and do not read. */
+enum { LIN_PHONE_BYTES = 63 }; /* the longest name */
 
 /*
- * The parameters for computing the D numbers per frame that this model was trained on: Kaldi's log-mel filterbank (povey window,
- * DC removal, no dither, snip_edges, natural logarithm with the float epsilon as floor). Plain numbers, because model/ does not
- * include frontend/.
+ * Splits the text into *count names: an array of pointers and the names themselves in one block, released with lin_free.
+ * LIN_INVALID if there are fewer than 2 or more than 65,536 names; if a name is repeated, too long, or contains control
+ * characters or bytes that are not UTF-8; or if the separators are not single spaces. LIN_NO_MEMORY. On failure *names is NULL.
  */
-typedef struct lin_features {
-    int sample_hz;      /* 4000..192000 */
-    double window_ms;   /* above 0, at most 1000 */
-    double hop_ms;      /* above 0, at most window_ms */
-    double low_hz;      /* lower edge of the lowest mel filter, 0..sample_hz/2 */
-    double high_hz;     /* upper edge of the highest: above low_hz up to sample_hz/2; 0 or below: sample_hz/2 + high_hz (Kaldi) */
-    double preemphasis; /* 0..1 */
-    double level_db;    /* running level of speech (frontend/fbank.h), 1 to 150; 0: none. Caches of features have none */
-} lin_features;
+lin_status lin_phones_split(const char *phones, int *count, char ***names, lin_error *err);
 
-/* Kaldi's defaults: 16 kHz, 25 ms, 10 ms, 20 Hz, 0 (the Nyquist frequency), 0.97. */
-lin_features lin_features_default(void);
+/* How two such texts differ, for a message: "'ø' is only in the first". Writes to out and returns it. */
+const char *lin_phones_difference(const char *first, const char *second, char *out, size_t size);
 
-/* LIN_INVALID, with the name and range of the wrong parameter. */
-lin_status lin_features_check(const lin_features *features, lin_error *err);
-
-/* 1 if all parameters but level_db are equal: a cache can be used. */
-int lin_features_equal(const lin_features *a, const lin_features *b);
-/* Those of a that b has otherwise, as "hop-ms 9, not 10; ..."; written to text, "" if there are none. */
-const char *lin_features_difference(const lin_features *a, const lin_features *b, char *text, size_t size);
+/* ---- the model ------------------------------------------------------------------------------------------------------------- */
 
 typedef struct lin_model {
     lin_config config;
@@ -62,48 +68,69 @@ typedef struct lin_model {
     char *license;
     char *provenance;      /* JSON text: how it was trained */
     int eight_bits;        /* of a loaded model: 1 if its file has weights in eight bits */
-    int checksummed;       /* of a loaded model: 1 if a checksum covers the whole file, 0 if only the fingerprint was checked */
-    uint64_t fingerprint;  /* of everything that changes the network's results; see lin_model_seal */
+    uint64_t fingerprint;  /* of everything that changes the network's results; of a loaded model, that of its file */
 } lin_model;
 
 /*
  * A model with the random weights of lin_params_init(seed), mean 0 and istd 1, no name, licence or provenance.
- *   phones  V names separated by spaces, blank first, each at most 63 bytes, all different; NULL: "<blank> 1 2 ...". Of a network
- *           of tokens those of lin_config_symbols, none of them a blank; NULL: "0 1 2 ..."
+ *   phones  V names as above, each at most 63 bytes, all different; NULL: "<blank> 1 2 ...". Of a network of tokens those of
+ *           lin_config_symbols, none of them a blank; NULL: "0 1 2 ..."
  * LIN_INVALID for a bad configuration, feature parameter or phone list; LIN_NO_MEMORY. On failure *model is NULL.
  */
 lin_status lin_model_create(const lin_config *config, const lin_features *features, const char *phones, uint64_t seed,
                             lin_model **model, lin_error *err);
-
-/* LIN_UNSUPPORTED for a network of tokens, which takes no sound: speech has no use for it. `name`: the file's. */
-lin_status lin_model_check_sound(const lin_model *model, const char *name, lin_error *err);
-/* The same with uninitialised weights and no fingerprint, for loaders, which fill in the weights and call lin_model_seal.
- * with_stored: 1 if most tensors will be in `stored`, all NULL here. */
-lin_status lin_model_create_raw(const lin_config *config, const lin_features *features, const char *phones, int with_stored,
-                                lin_model **model, lin_error *err);
 /* Accepts NULL. */
 void lin_model_destroy(lin_model *model);
 
-/*
- * Copies the weights of `from`, and seals `to`. Both have the same parameters; they may differ in direction and in the taps of
- * their convolutions: a tap keeps its distance in time from the frame, and the taps that only `to` has become 0. `from` may have
- * no decays where `to` has some, or fixed ones where `to` has gated ones: the tensors that it lacks keep their values. Its
- * feed-forward may be narrower: the units that it lacks keep the values of their inputs, and their outputs become 0, so that they
- * change nothing. So may its heads, in a pre-norm network of linear attention (elu + 1) without sinusoids: new channels begin as
- * 0, the norms' weights make up for their number, and new elements of keys begin near 0, so that the function is nearly the same
- * (the mean over the channels counts less). LIN_MISMATCH, with nothing changed, if the networks differ otherwise, `from` has taps
- * that `to` has not, or the phones differ.
- */
-lin_status lin_model_copy_weights(lin_model *to, const lin_model *from, lin_error *err);
+/* LIN_UNSUPPORTED for a network of tokens, which takes no sound: speech has no use for it. `name`: the file's. */
+lin_status lin_model_check_sound(const lin_model *model, const char *name, lin_error *err);
 
 /* Replaces the texts that are not NULL (the model keeps copies); provenance must be JSON or "". On failure nothing changes. */
 lin_status lin_model_label(lin_model *model, const char *name, const char *license, const char *provenance, lin_error *err);
 
-/* Recomputes model->fingerprint: 64 bits over configuration (without dropout), feature parameters, phones, mean, istd and
- * weights, the same on every machine. A stream's saved state contains it, so that another model refuses the state. */
+/* Computes model->fingerprint anew: 64 bits over configuration (without dropout), feature parameters, phones, mean, istd and
+ * weights, the same on every machine. A stream's saved state contains it, so that another model refuses the state. Not of an
+ * opened model. */
 void lin_model_seal(lin_model *model);
 
-/* The fingerprint with other weights in place of model->values; without tensors in `stored`. */
-uint64_t lin_model_fingerprint(const lin_model *model, const float *values);
+/* ---- the file -------------------------------------------------------------------------------------------------------------- */
+
+/* LIN_IO, LIN_FORMAT, LIN_UNSUPPORTED (another format_version), LIN_NUMERIC (a NaN or infinite weight), LIN_NO_MEMORY.
+ * On failure *model is NULL. */
+lin_status lin_model_load(const char *path, lin_model **model, lin_error *err);
+
+/*
+ * The same for use by an encoder alone, whose backend packs halves (kernels/ops.h): matrices in half precision stay in the file,
+ * which the model keeps mapped, and are in model->stored instead of model->values; with keep_whole, for products of eight bits,
+ * those in eight bits too. Takes two thirds of the time, and no memory for the floats. Not to be saved, copied or trained.
+ */
+lin_status lin_model_open(const char *path, int keep_whole, lin_model **model, lin_error *err);
+
+/* As lin_model_load, from memory; name replaces the path in messages. The bytes may be freed afterwards. */
+lin_status lin_model_load_memory(const void *bytes, size_t n_bytes, const char *name, lin_model **model, lin_error *err);
+
+/* dtype LIN_F32, LIN_F16 (rounded to nearest even; a weight above 65,504 is refused with LIN_NUMERIC, as is NaN or infinity) or
+ * LIN_I8: matrices with eight_bits in eight bits, the other tensors without a loss, in half precision where that is possible. So
+ * products of eight bits give the same bits as with the model that was saved. LIN_UNSUPPORTED if no matrix has eight_bits. */
+lin_status lin_model_save(const lin_model *model, const char *path, lin_dtype dtype, lin_error *err);
+
+/* ---- checkpoints: what is stored in the file beside the model, to resume its training -------------------------------------- */
+
+/* Saves, as floats, the model and tensors (any dtype) and texts, whose names and keys begin with "train.". */
+lin_status lin_model_save_checkpoint(const lin_model *model, const char *path, const lin_tensor *tensors, int n_tensors,
+                                     const lin_text *texts, int n_texts, lin_error *err);
+
+/* An open file. Tensors and texts are found with lin_safetensors_find and _text, bit for bit as they were saved. */
+typedef struct lin_checkpoint {
+    lin_file_map map;
+    lin_safetensors file;
+} lin_checkpoint;
+
+/* The model and the file. On failure *model is NULL and the checkpoint closed. */
+lin_status lin_model_load_checkpoint(const char *path, lin_model **model, lin_checkpoint *checkpoint, lin_error *err);
+/* Copies a tensor of exactly this dtype and count to `to`; LIN_FORMAT, naming the tensor, if it is missing or different. */
+lin_status lin_checkpoint_read(const lin_checkpoint *checkpoint, const char *name, lin_dtype dtype, size_t count, void *to,
+                               lin_error *err);
+void lin_checkpoint_close(lin_checkpoint *checkpoint);
 
 #endif

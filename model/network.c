@@ -1,8 +1,8 @@
-// network.c - weights, activations and the parts that all networks share; see network.h. The layers: kinds.h.
+// network.c - weights, activations and the parts that all networks share; see network.h. The layers: transformer.c, paper/.
 
 #include <string.h>
 
-#include "model/network_layers.h"
+#include "model/network.h"
 
 const lin_network *lin_network_of(const lin_config *c)
 {

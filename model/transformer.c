@@ -1,7 +1,7 @@
 // transformer.c - a transformer: its parameters, its buffers, its layers forward and backward, and linear attention in them; see
-// kinds.h, network.h. Other kinds of attention: paper/attentions.c.
+// network.h. Other kinds of attention: paper/attentions.c.
 
-#include "model/network_layers.h"
+#include "model/network.h"
 
 /* ---- attention ------------------------------------------------------------------------------------------------------------- */
 

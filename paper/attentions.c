@@ -1,8 +1,8 @@
-// attentions.c - the kinds of attention that the paper compares with linear attention, as entries of the table of model/kinds.h.
+// attentions.c - the kinds of attention that the paper compares with linear attention, as entries of the table of model/network.h.
 
 #include "paper/attentions.h"
 
-#include "model/network_layers.h"
+#include "model/network.h"
 
 /* ---- linear attention with other feature maps ------------------------------------------------------------------------------ */
 

@@ -1,6 +1,6 @@
 /*
  * attentions.h - the sizes and the random constants of the kinds of attention that the paper compares, which attentions.c adds to
- * the table of model/kinds.h.
+ * the table of model/network.h.
  *
  *   const lin_lsh lsh = lin_config_lsh(config);                                          // Reformer; Kitaev et al. 2020
  *   lin_lsh_rotations(R, lsh.rounds, H, E, lsh.rotations, lin_random_key(seed, layer));

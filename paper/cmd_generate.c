@@ -11,10 +11,10 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "train/generate.h"
-#include "model/model_file.h"
+#include "model/model.h"
 #include "paper/png.h"
 #include "train/dataset.h"
+#include "train/generate.h"
 
 typedef struct generate_values {
     lin_model_values model; // device and precision

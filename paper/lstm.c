@@ -1,6 +1,6 @@
-// lstm.c - a stack of LSTM layers: its parameters, buffers, forward and backward pass; see model/config.h, model/kinds.h.
+// lstm.c - a stack of LSTM layers: its parameters, buffers, forward and backward pass; see model/config.h, model/network.h.
 
-#include "model/network_layers.h"
+#include "model/network.h"
 
 static size_t lstm_state(const lin_config *c) { return 2 * (size_t)c->width; } // h and c
 

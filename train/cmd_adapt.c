@@ -14,9 +14,9 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "linnet/find.h"
-#include "model/model_file.h"
-#include "train/score/score.h"
+#include "model/model.h"
 #include "train/cmd_adapt_files.h"
+#include "train/score/score.h"
 
 typedef struct adapt_values {
     const char *data, *audio_root, *text, *words, *keep_data, *folder, *model, *lexicon, *g2p, *lm, *device;

@@ -5,10 +5,10 @@
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/inputs.h"
-#include "train/provenance.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "model/model_file.h"
+#include "model/model.h"
+#include "train/inherit.h"
 
 typedef struct average_values {
     const char *output, *name, *license;
@@ -70,14 +70,14 @@ static lin_status add(const char *path, const char *first_path, const average_va
                       double *sums, cJSON *provenance, lin_error *err)
 {
     lin_model *model;
-    lin_extras extras;
-    lin_status status = lin_model_load_extras(path, &model, &extras, err);
+    lin_checkpoint checkpoint;
+    lin_status status = lin_model_load_checkpoint(path, &model, &checkpoint, err);
     if (status != LIN_OK) return status;
-    if (v->ema && lin_extras_has(&extras, "train.average")) {
-        status = lin_extras_read(&extras, "train.average", LIN_F32, model->params.n_elements, model->values, err);
+    if (v->ema && lin_safetensors_find(&checkpoint.file, "train.average")) {
+        status = lin_checkpoint_read(&checkpoint, "train.average", LIN_F32, model->params.n_elements, model->values, err);
         ++*moving;
     }
-    lin_extras_free(&extras);
+    lin_checkpoint_close(&checkpoint);
     if (status != LIN_OK) {
         lin_model_destroy(model);
         return status;
@@ -86,7 +86,7 @@ static lin_status add(const char *path, const char *first_path, const average_va
     if (other)
         status = lin_fail(err, LIN_MISMATCH, "%s has another %s than %s; average models of one run", path, other, first_path);
     for (size_t i = 0; i < first->params.n_elements && status == LIN_OK; i++) sums[i] += (double)model->values[i];
-    if (status == LIN_OK && !lin_provenance_add(provenance, model->provenance))
+    if (status == LIN_OK && !lin_inherit_provenance(provenance, model->provenance))
         status = lin_no_memory(err, "the model's provenance", 1);
     if (status == LIN_OK && v->delay_ms < 0) join_delays(path, model, first);
     lin_model_destroy(model);

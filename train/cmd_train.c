@@ -8,15 +8,15 @@
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/inputs.h"
-#include "train/provenance.h"
-#include "linnet/linnet.h"
-#include "base/system.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "model/model_file.h"
+#include "base/system.h"
+#include "linnet/linnet.h"
+#include "model/model.h"
 #include "train/cmd_train_options.h"
 #include "train/cmd_train_sweep.h"
+#include "train/inherit.h"
 
 /* ---- hooks ----------------------------------------------------------------------------------------------------------------- */
 
@@ -151,7 +151,7 @@ static lin_status label(lin_model *model, const lin_parsed *parsed, const sets *
             lin_buffer_free(&word);
         }
     }
-    good = good && lin_provenance_add(root, model->provenance);
+    good = good && lin_inherit_provenance(root, model->provenance);
     char *json = good ? cJSON_PrintUnformatted(root) : NULL;
     cJSON_Delete(root);
     if (!json) return lin_no_memory(err, "the model's provenance", 1);
@@ -203,7 +203,7 @@ static lin_status make_model(const lin_parsed *parsed, const sets *train, int fi
     if (status != LIN_OK) return status;
     lin_error why;
     char *differ = lin_train_differences(&config, &from->config);
-    status = lin_model_copy_weights(*model, from, &why);
+    status = lin_inherit_weights(*model, from, &why);
     if (status != LIN_OK)
         lin_fail(err, status, "--init %s cannot be used: %s%s%s", v->init, why.message, differ ? ": " : "", differ ? differ : "");
     else if (differ && !v->quiet && first_process)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "model/model_file.h"
+#include "model/model.h"
 
 #define AT(field) offsetof(lin_train_values, field)
 const lin_option lin_train_rows[] = {

@@ -11,7 +11,7 @@
 #include "app/inputs.h"
 #include "base/memory.h"
 #include "base/textfile.h"
-#include "model/model_file.h"
+#include "model/model.h"
 
 typedef struct sweep {
     const lin_parsed *all;
@@ -153,14 +153,14 @@ static int is_of_tokens(const char *folder)
 }
 
 // A line of results from the log of a finished run (train/train: epoch, step, train_loss, dev_loss, dev_per_percent, lr, norm,
-// rate, seconds). Up to linnet 0.2 the PER was a part of 1, named dev_per.
+// rate, seconds).
 static lin_status add_result(const lin_sweep_line *of, int seed, const char *folder, lin_buffer *out, lin_error *err)
 {
     char path[4200], *text, best[4][32] = {"-", "-", "-", "-"}, seconds[32] = "-";
     size_t n;
     const int by_loss = is_of_tokens(folder);
     double least = 0;
-    int epochs = 0, old = 0;
+    int epochs = 0;
     snprintf(path, sizeof path, "%s/log.tsv", folder);
     const lin_status status = lin_text_read(path, &text, &n, err);
     if (status != LIN_OK) return status;
@@ -169,17 +169,15 @@ static lin_status add_result(const lin_sweep_line *of, int seed, const char *fol
     while (lin_lines_next(&lines)) {
         char field[9][32], row[512];
         snprintf(row, sizeof row, "%.*s", (int)lines.n, lines.text);
-        if (lines.number == 1) old = strstr(row, "\tdev_per\t") != NULL;
         if (lines.number == 1 || sscanf(row, "%31s %31s %31s %31s %31s %31s %31s %31s %31s", field[0], field[1], field[2],
                                         field[3], field[4], field[5], field[6], field[7], field[8]) != 9 || atoi(field[0]) < 1)
             continue; // the header, and the model that the run began with
-        const double per = strtod(field[4], NULL), judged = by_loss ? strtod(field[3], NULL) : per;
+        const double judged = strtod(field[by_loss ? 3 : 4], NULL);
         memcpy(seconds, field[8], sizeof seconds);
         if (epochs++ > 0 && !(judged < least)) continue;
         least = judged;
         const int order[] = {4, 0, 3, 2};
         for (int i = 0; i < 4; i++) memcpy(best[i], field[order[i]], sizeof best[i]);
-        if (old && per > 0) snprintf(best[0], sizeof best[0], "%.4f", 100 * per);
     }
     lin_free(text);
     lin_buffer_format(out, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t", of->words[0], seed, epochs, best[0], best[1], best[2], best[3],

@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/utf8.h"
-#include "model/phone_names.h"
+#include "model/model.h"
 #include "train/dataset_format.h"
 
 typedef struct utterance {

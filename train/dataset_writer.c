@@ -10,7 +10,7 @@
 #include "base/number.h"
 #include "base/symbols.h"
 #include "base/utf8.h"
-#include "model/phone_names.h"
+#include "model/model.h"
 #include "train/dataset.h"
 #include "train/dataset_format.h"
 

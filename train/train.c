@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "base/system.h"
-#include "model/model_file.h"
+#include "model/model.h"
 #include "train/train_internal.h"
 
 /* How often, within an epoch, the host reads the totals of a GPU; those of a CPU after every step. */
@@ -517,10 +517,9 @@ static const char *data_difference(const lin_train_run *r, const lin_train_count
 {
     const lin_train_counters now = counters_of(r);
     text[0] = 0;
-    if (c->data == now.data && c->content && c->content != now.content) snprintf(text, size, "with other features or phones");
+    if (c->data == now.data && c->content != now.content) snprintf(text, size, "with other features or phones");
     if (c->data == now.data) return text;
-    const int counted = c->utterances && (c->utterances != now.utterances || c->frames != now.frames);
-    if (counted)
+    if (c->utterances != now.utterances || c->frames != now.frames)
         snprintf(text, size, "with other utterances (%lld of %lld frames in all, now %lld of %lld)", c->utterances, c->frames,
                  now.utterances, now.frames);
     else snprintf(text, size, "with other utterances, or another order of them");
@@ -558,7 +557,7 @@ static lin_status load(lin_train_run *r, lin_error *err)
     c->content = r->data.content;
     c->dev = r->data.dev_content;
     // a warm restart (Loshchilov & Hutter 2017)
-    if (o->schedule == LIN_SCHEDULE_COSINE && c->arc_end && c->epoch == c->arc_end && o->epochs > c->epoch) {
+    if (o->schedule == LIN_SCHEDULE_COSINE && c->epoch == c->arc_end && o->epochs > c->epoch) {
         note(r, "the cosine schedule was complete after epoch %lld: it starts again at the full rate and ends with epoch %d",
              c->epoch, o->epochs);
         c->arc_begin = c->epoch;

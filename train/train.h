@@ -1,7 +1,7 @@
 /*
  * train.h - training: epochs over feature caches, a schedule, checkpoints, the best model on the development set.
  *
- * Pipeline: train/dataset -> [this] -> model_file. A training run is a folder:
+ * Pipeline: train/dataset -> [this] -> model/model. A training run is a folder:
  *   log.tsv                  one line per epoch: step, losses, dev PER in per cent, learning rate, speed; a line of epoch 0 for
  *                            the model that the run begins with (options.measures_first)
  *   checkpoint.safetensors   everything needed to resume; written to a temporary name and renamed

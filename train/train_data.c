@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "kernels/acoustics.h"
 #include "linnet/front.h"
-#include "model/phone_names.h"
+#include "model/model.h"
 #include "train/train_internal.h"
 
 /* ---- collecting ------------------------------------------------------------------------------------------------------------ */

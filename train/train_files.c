@@ -14,7 +14,7 @@
 #include "base/memory.h"
 #include "base/textfile.h"
 #include "base/utf8.h"
-#include "model/model_file.h"
+#include "model/model.h"
 #include "train/train_internal.h"
 
 lin_status lin_train_path(const lin_train_options *o, const char *name, char path[4096], lin_error *err)
@@ -78,18 +78,15 @@ static void format_counters(const lin_train_counters *c, char *text, size_t size
              c->frames);
 }
 
-// The last six are missing in checkpoints of format version 1, the last four in those of linnet 0.2, the last two in those of
-// linnet 0.3. Refuses values that no run can have counted.
+// Refuses values that no run can have counted.
 int lin_train_parse_counters(const char *text, lin_train_counters *c)
 {
     const long long most = 1LL << 53;
-    c->content = c->dev = 0;
-    c->arc_begin = c->arc_end = c->utterances = c->frames = 0;
     const int n = sscanf(text, "%lld %lld %lld %la %la %lld %la %lld %lld %la %la %llu %llu %llu %llu %lld %lld %lld %lld",
                          &c->epoch, &c->batch, &c->step, &c->lr_factor, &c->best_per, &c->epochs_since_best, &c->loss_sum,
                          &c->label_sum, &c->frame_sum, &c->epoch_seconds, &c->run_seconds, &c->seed, &c->data, &c->content,
                          &c->dev, &c->arc_begin, &c->arc_end, &c->utterances, &c->frames);
-    return (n == 13 || n == 15 || n == 17 || n == 19) && c->arc_begin >= 0 && c->arc_begin <= c->epoch && c->arc_end >= 0 &&
+    return n == 19 && c->arc_begin >= 0 && c->arc_begin <= c->epoch && c->arc_end >= 0 &&
            c->arc_end <= INT_MAX && c->epoch >= 0 && c->epoch <= INT_MAX && c->batch >= 0 && c->batch <= INT_MAX &&
            c->step >= 0 && c->step <= most && (c->step > 0 || c->batch == 0) && c->lr_factor > 0 && c->lr_factor <= 1 &&
            c->best_per >= -1 && isfinite(c->best_per) && c->epochs_since_best >= 0 && c->epochs_since_best <= c->epoch &&
@@ -126,58 +123,67 @@ lin_status lin_train_save(const lin_train_options *o, const lin_model *model, co
         {.name = "train.v", .dtype = LIN_F32, .n_dims = 1, .shape = {opt->n_elements}, .data = opt->v},
         {.name = "train.average", .dtype = LIN_F32, .n_dims = 1, .shape = {opt->n_elements}, .data = opt->average}};
     lin_text texts[] = {{.key = "train.counters", .value = counters}};
-    const lin_extras extras = {.n_tensors = opt->average ? 3 : 2, .tensors = tensors, .n_texts = 1, .texts = texts};
-    return lin_model_save_extras(model, path, LIN_F32, &extras, err);
+    return lin_model_save_checkpoint(model, path, tensors, opt->average ? 3 : 2, texts, 1, err);
 }
 
-lin_status lin_train_load(const lin_train_options *o, lin_model *model, lin_optimizer *opt, lin_train_counters *c, lin_error *err)
+// Whether a run with this model can continue the saved one.
+static lin_status check_saved(const lin_train_options *o, const char *path, const lin_model *saved, const lin_model *model,
+                              lin_error *err)
 {
-    char path[4096];
-    lin_status status = lin_train_path(o, "checkpoint.safetensors", path, err);
-    if (status != LIN_OK) return status;
-    lin_model *saved;
-    lin_extras extras;
-    status = lin_model_load_extras(path, &saved, &extras, err);
-    if (status != LIN_OK) return status;
-    const size_t D = (size_t)model->config.mel_bins;
     char held[64], wanted[64], how[256];
     lin_config_variant(&saved->config, held, sizeof held);
     lin_config_variant(&model->config, wanted, sizeof wanted);
     if (strcmp(held, wanted) != 0)
-        status = lin_fail(err, LIN_MISMATCH, "%s holds a network of kind %s, not %s; resume with the configuration that made it",
-                          path, held, wanted);
-    else if (!lin_features_equal(&model->features, &saved->features))
-        status = lin_fail(err, LIN_MISMATCH,
-                          "the caches have another filterbank than %s: %s; prepare them with its own (linnet info names it)",
-                          path, lin_features_difference(&model->features, &saved->features, how, sizeof how));
-    else if (!lin_config_same_shape(&saved->config, &model->config) || strcmp(saved->phones, model->phones) != 0 ||
+        return lin_fail(err, LIN_MISMATCH, "%s holds a network of kind %s, not %s; resume with the configuration that made it",
+                        path, held, wanted);
+    if (!lin_features_equal(&model->features, &saved->features))
+        return lin_fail(err, LIN_MISMATCH,
+                        "the caches have another filterbank than %s: %s; prepare them with its own (linnet info names it)",
+                        path, lin_features_difference(&model->features, &saved->features, how, sizeof how));
+    if (!lin_config_same_shape(&saved->config, &model->config) || strcmp(saved->phones, model->phones) != 0 ||
         saved->speaker_norm != o->speaker_norm)
-        status =
-            lin_fail(err, LIN_MISMATCH,
-                     "%s holds a network of another shape or normalisation; resume with the configuration that made it", path);
-    if (status == LIN_OK) status = lin_extras_read(&extras, "train.m", LIN_F32, opt->n_elements, opt->m, err);
-    if (status == LIN_OK) status = lin_extras_read(&extras, "train.v", LIN_F32, opt->n_elements, opt->v, err);
-    if (status == LIN_OK && opt->average) {
-        if (lin_extras_has(&extras, "train.average"))
-            status = lin_extras_read(&extras, "train.average", LIN_F32, opt->n_elements, opt->average, err);
-        else memcpy(opt->average, saved->values, opt->n_elements * sizeof(float));
-    }
-    const char *text = lin_extras_text(&extras, "train.counters");
-    if (status == LIN_OK && !text) status = lin_fail(err, LIN_FORMAT, "%s is a model, not a checkpoint of a training run", path);
-    if (status == LIN_OK) status = check_moments(path, opt, err);
-    if (status == LIN_OK && !lin_train_parse_counters(text, c))
-        status = lin_fail(err, LIN_FORMAT, "%s is damaged: no training run writes the counters \"%.200s\"; %s", path,
-                          lin_utf8_line(text), remedy);
+        return lin_fail(err, LIN_MISMATCH,
+                        "%s holds a network of another shape or normalisation; resume with the configuration that made it", path);
+    return LIN_OK;
+}
+
+static lin_status read_state(const char *path, const lin_checkpoint *from, const lin_model *saved, lin_optimizer *opt,
+                             lin_train_counters *c, lin_error *err)
+{
+    const size_t n = opt->n_elements;
+    LIN_TRY(lin_checkpoint_read(from, "train.m", LIN_F32, n, opt->m, err));
+    LIN_TRY(lin_checkpoint_read(from, "train.v", LIN_F32, n, opt->v, err));
+    if (opt->average && lin_safetensors_find(&from->file, "train.average"))
+        LIN_TRY(lin_checkpoint_read(from, "train.average", LIN_F32, n, opt->average, err));
+    else if (opt->average) memcpy(opt->average, saved->values, n * sizeof(float));
+    const char *text = lin_safetensors_text(&from->file, "train.counters");
+    if (!text) return lin_fail(err, LIN_FORMAT, "%s is a model, not a checkpoint of a training run", path);
+    LIN_TRY(check_moments(path, opt, err));
+    if (lin_train_parse_counters(text, c)) return LIN_OK;
+    return lin_fail(err, LIN_FORMAT, "%s is damaged: no training run writes the counters \"%.200s\"; %s", path,
+                    lin_utf8_line(text), remedy);
+}
+
+lin_status lin_train_load(const lin_train_options *o, lin_model *model, lin_optimizer *opt, lin_train_counters *c, lin_error *err)
+{
+    const size_t D = (size_t)model->config.mel_bins * sizeof(float);
+    char path[4096];
+    lin_model *saved;
+    lin_checkpoint from;
+    LIN_TRY(lin_train_path(o, "checkpoint.safetensors", path, err));
+    LIN_TRY(lin_model_load_checkpoint(path, &saved, &from, err));
+    lin_status status = check_saved(o, path, saved, model, err);
+    if (status == LIN_OK) status = read_state(path, &from, saved, opt, c, err);
     if (status == LIN_OK) {
         memcpy(model->values, saved->values, model->params.n_elements * sizeof(float));
-        memcpy(model->mean, saved->mean, D * sizeof(float));
-        memcpy(model->istd, saved->istd, D * sizeof(float));
+        memcpy(model->mean, saved->mean, D);
+        memcpy(model->istd, saved->istd, D);
         model->speaker_norm = saved->speaker_norm;
         model->delay_ms = saved->delay_ms;
         model->features.level_db = saved->features.level_db;
         opt->step = c->step;
     }
-    lin_extras_free(&extras);
+    lin_checkpoint_close(&from);
     lin_model_destroy(saved);
     return status;
 }
@@ -185,28 +191,17 @@ lin_status lin_train_load(const lin_train_options *o, lin_model *model, lin_opti
 /* ---- log ------------------------------------------------------------------------------------------------------------------- */
 
 static const char log_head[] = "epoch\tstep\ttrain_loss\tdev_loss\tdev_per_percent\tlr\tgradient_norm\tframes_per_s\tseconds\n";
-// Up to linnet 0.2 the PER was a part of 1, under another name.
-static const char old_head[] = "epoch\tstep\ttrain_loss\tdev_loss\tdev_per\t";
 
-// Appends the lines of log.tsv for epochs up to `epoch`; in those of an old log the PER, the fifth field, becomes per cent.
+// Appends the lines of log.tsv for epochs up to `epoch`.
 static lin_status keep_lines(const char *path, int epoch, lin_buffer *out, lin_error *err)
 {
     char *text;
     size_t n;
     if (epoch < 0 || access(path, F_OK) != 0) return LIN_OK;
-    const lin_status status = lin_text_read(path, &text, &n, err);
-    if (status != LIN_OK) return status;
-    const int old = strncmp(text, old_head, sizeof old_head - 1) == 0;
-    for (const char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) { // the last line may be incomplete
-        if (*line < '0' || *line > '9' || strtol(line, NULL, 10) > epoch) continue;  // the header, or a later epoch
-        const char *per = line;
-        for (int tabs = 0; tabs < 4 && per < end; per++) tabs += *per == '\t';
-        const double value = old && *per >= '0' && *per <= '9' ? strtod(per, NULL) : -1;
-        const char *rest = value > 0 && value < 1e6 ? per + strcspn(per, "\t\n") : per;
-        lin_buffer_bytes(out, line, (size_t)(per - line));
-        if (rest > per) lin_buffer_format(out, "%.4f", 100 * value);
-        lin_buffer_bytes(out, rest, (size_t)(end + 1 - rest));
-    }
+    LIN_TRY(lin_text_read(path, &text, &n, err));
+    for (const char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) // the last line may be incomplete
+        if (*line >= '0' && *line <= '9' && strtol(line, NULL, 10) <= epoch)          // not the header, or a later epoch
+            lin_buffer_bytes(out, line, (size_t)(end + 1 - line));
     lin_free(text);
     return LIN_OK;
 }

@@ -33,10 +33,10 @@ typedef struct lin_train_counters {
     double epoch_seconds, run_seconds;
     unsigned long long seed;
     unsigned long long data;    /* hash of the lengths of the training utterances */
-    unsigned long long content; /* hash of their features and labels; 0 in a checkpoint without it */
-    unsigned long long dev;     /* the same for the development sets; 0: unknown, or none */
-    long long arc_begin, arc_end; /* epochs before the first and after the last of the cosine; arc_end 0: unknown */
-    long long utterances, frames; /* of the training list; 0: unknown */
+    unsigned long long content; /* hash of their features and labels */
+    unsigned long long dev;     /* the same for the development sets; 0: none */
+    long long arc_begin, arc_end; /* epochs before the first and after the last of the cosine */
+    long long utterances, frames; /* of the training list */
 } lin_train_counters;
 
 /* An utterance for training or evaluation. */
@@ -242,8 +242,7 @@ lin_status lin_train_load(const lin_train_options *options, lin_model *model, li
                           lin_train_counters *counters, lin_error *err);
 
 /* Adds the line of a finished epoch to log.tsv, after dropping lines of this epoch or later (left by a run that was killed after
- * its last checkpoint), and draws curves.svg from the whole log. A log of linnet 0.2, whose PER is a part of 1, becomes one in
- * per cent. */
+ * its last checkpoint), and draws curves.svg from the whole log. */
 lin_status lin_train_log(const lin_train_options *options, const lin_train_progress *progress, lin_error *err);
 
 /* ---- train_curves.c -------------------------------------------------------------------------------------------------------- */

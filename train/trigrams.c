@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 #include "lexicon/ngram.h"
-#include "model/phone_names.h"
+#include "model/model.h"
 #include "train/trigrams.h"
 
 // The row of labels that may follow a and b in this state of the model. Returns the least of its probabilities.

@@ -15,7 +15,7 @@
 enum { LIN_TRIGRAMS_OUTPUTS = 256 }; /* at most: the tables grow with the cube, to 134 MB */
 
 /* Reads an n-gram model of phones (lexicon/ngram.h), of which contexts of at most two phones are used. phones: the names, as in
- * model/phone_names.h. LIN_MISMATCH if the model lacks one of them; LIN_UNSUPPORTED if V is above LIN_TRIGRAMS_OUTPUTS or a
+ * model/model.h. LIN_MISMATCH if the model lacks one of them; LIN_UNSUPPORTED if V is above LIN_TRIGRAMS_OUTPUTS or a
  * probability is below 1e-38; what lin_ngram_open returns. The caller releases *block with lin_free. */
 lin_status lin_trigrams_open(const char *path, const char *phones, int V, float **block, lin_error *err);
 

@@ -7,11 +7,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/hash.h"
+#include "base/memory.h"
 #include "bench/gpu/gpu.h"
 #include "bench/peak.h"
-#include "base/memory.h"
-#include "base/hash.h"
-#include "model/model_file.h"
+#include "model/model.h"
 #include "model/streams.h"
 
 enum { WINDOW = 400, HOP = 160, FFT = 512, BINS = FFT / 2 + 1, MOST_TICKS = 400 };

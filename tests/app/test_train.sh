@@ -77,9 +77,6 @@ is "a sweep: the network is the model's" "$(network "$tmp/run/train.conf")" "$(n
 is "a sweep: per cent" "$(printf 'name\tseed\tepochs\tbest_dev_per_percent')" "$(head -n 1 "$tmp/sweep/results.tsv" | cut -f1-4)"
 is "a sweep: epoch 0 is no epoch" "1 1 1 1" "$(sed 1d "$tmp/sweep/results.tsv" | cut -f3,5 | tr '\t\n' '  ' | sed 's/ $//')"
 first=$out
-# its runs may be of linnet 0.2, whose logs have a PER as a part of 1
-sed -i '1s/dev_per_percent/dev_per/' "$tmp/sweep/base.1/log.tsv"
-awk 'BEGIN { FS = OFS = "\t" } FNR > 1 { $5 = sprintf("%.6f", $5 / 100) } 1' "$tmp/sweep/base.1/log.tsv" > "$tmp/log" && mv "$tmp/log" "$tmp/sweep/base.1/log.tsv"
 sweep
 is "a sweep: finished runs of before" "$first" "$out"
 finish

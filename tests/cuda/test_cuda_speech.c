@@ -4,7 +4,7 @@
 #include "frontend/audio.h"
 #include "frontend/mel.h"
 #include "linnet/front.h"
-#include "model/model_file.h"
+#include "model/model.h"
 #include "model/streams.h"
 #include "tests/cuda/device.h"
 

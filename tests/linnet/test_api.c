@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 #include "lexicon/phones.h"
-#include "model/model_file.h"
+#include "model/model.h"
 #include "tests/linnet/api_sound.h"
 #include "tests/linnet/word_networks.h"
 

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "model/model_file.h"
+#include "model/model.h"
 #include "tests/linnet/api_sound.h"
 
 /* ---- sessions -------------------------------------------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 #define LIN_TESTS_LINNET_WORD_NETWORKS_H
 
 #include "lexicon/pieces.h"
-#include "model/model_file.h"
+#include "model/model.h"
 #include "tests/support.h"
 
 /* Writes one that spells every word by its characters, or has other symbols and tokens. */

@@ -1,102 +1,410 @@
-// model/model.c: weights from one model to another.
-#include <math.h>
+// Models and their files: exact round trips, the same results from every form of a file, every kind of damage with its message.
+#include "model/model.h"
 
-#include "model/encoder.h"
-#include "model/model_file.h"
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include "base/memory.h"
+#include "base/number.h"
 #include "model/streams.h"
-
 #include "tests/support.h"
 
-enum { V = 3, K = 3, MORE = 9 };
+enum { D = 2, V = 3 };
 
-static lin_model *make(lin_positions positions, int causal, int kernel, int width, uint64_t seed)
+static char folder[256], path[300], damaged[300];
+
+static void enter(void)
+{
+    test_folder(folder, sizeof folder);
+    snprintf(path, sizeof path, "%s/m.safetensors", folder);
+    snprintf(damaged, sizeof damaged, "%s/damaged.safetensors", folder);
+}
+
+static void leave(void) { test_folder_remove(folder); }
+
+static lin_model *small_model(void)
 {
     lin_config c = lin_config_default(V);
-    c.layers = 2;
-    c.heads = 1;
-    c.head_width = width;
-    c.feedforward = 5;
-    c.mel_bins = 4;
-    c.positions = positions;
-    c.conv_kernel = kernel;
-    c.conv_layers = kernel ? 2 : 0;
-    c.causal = causal;
-    const lin_features f = lin_features_default();
+    const lin_features f = {16000, 25, 10, 20, -400.125, 0.97, 0};
     lin_model *model;
     lin_error err = {0};
-    ck_assert_msg(lin_model_create(&c, &f, "<blank> a b", seed, &model, &err) == LIN_OK, "%s", err.message);
+    c.layers = c.heads = 1;
+    c.head_width = 2;
+    c.feedforward = 3;
+    c.mel_bins = D;
+    c.dropout = 0.1;
+    ck_assert_msg(lin_model_create(&c, &f, "<blank> AA \xC9\x99", 5, &model, &err) == LIN_OK, "%s", err.message);
+    model->mean[1] = -3.7F;
+    model->istd[0] = 0.3F;
+    ck_assert_int_eq(lin_model_label(model, "small", "Apache-2.0", "{\"data\": [\"a\", 1]}", &err), LIN_OK);
+    lin_model_seal(model);
     return model;
 }
 
-// The tap at `lag` frames before the frame (negative: after it), or 0.
-static float tap(const lin_model *m, int layer, int lag, int channel)
+typedef struct file {
+    unsigned char *bytes;
+    size_t n, header; // header: length of the JSON text
+} file;
+
+static file read_file(const char *from)
 {
-    const lin_config *c = &m->config;
-    const int j = c->conv_kernel - 1 - lin_config_conv_after(c) - lag;
-    const lin_param *p = &m->params.table[m->params.layers[layer].conv[0]];
-    return j < 0 || j >= c->conv_kernel ? 0 : m->values[p->offset + (size_t)(j * p->k + channel)];
+    file f = {malloc(1 << 16), 0, 0};
+    FILE *stream = fopen(from, "rb");
+    ck_assert_ptr_nonnull(stream);
+    f.n = fread(f.bytes, 1, 1 << 16, stream);
+    fclose(stream);
+    uint64_t length;
+    memcpy(&length, f.bytes, 8);
+    f.header = (size_t)length;
+    return f;
 }
 
-START_TEST(weights_of_the_same_network_are_copied)
+static file saved(lin_dtype dtype)
 {
-    lin_model *from = make(LIN_POSITIONS_CONV, 1, K, 6, 1), *to = make(LIN_POSITIONS_CONV, 1, K, 6, 2);
-    ck_assert_uint_ne(from->fingerprint, to->fingerprint);
-    ck_assert_int_eq(lin_model_copy_weights(to, from, NULL), LIN_OK);
-    ck_assert_uint_eq(from->fingerprint, to->fingerprint);
-    lin_model_destroy(from);
-    lin_model_destroy(to);
+    lin_model *model = small_model();
+    lin_error err = {0};
+    ck_assert_msg(lin_model_save(model, path, dtype, &err) == LIN_OK, "%s", err.message);
+    lin_model_destroy(model);
+    return read_file(path);
+}
+
+// The file with the first `from` in its header replaced, lengths corrected.
+static file edited(const file *f, const char *from, const char *to)
+{
+    const size_t a = strlen(from), b = strlen(to);
+    unsigned char *at = memmem(f->bytes + 8, f->header, from, a);
+    ck_assert_msg(at != NULL, "no %s in the header", from);
+    const size_t before = (size_t)(at - f->bytes);
+    file g = {malloc(f->n + b), f->n + b - a, f->header + b - a};
+    memcpy(g.bytes, f->bytes, before);
+    memcpy(g.bytes + before, to, b);
+    memcpy(g.bytes + before + b, at + a, f->n - before - a);
+    const uint64_t length = g.header;
+    memcpy(g.bytes, &length, 8);
+    return g;
+}
+
+static void refused(const void *bytes, size_t n, lin_status status, const char *message)
+{
+    lin_model *model;
+    lin_error err = {0};
+    unsigned char *copy = malloc(n ? n : 1); // a block of exactly n bytes
+    if (n) memcpy(copy, bytes, n);
+    const lin_status got = lin_model_load_memory(copy, n, "m", &model, &err);
+    free(copy);
+    // an opened file is checked alike
+    lin_model *opened;
+    lin_error same = {0};
+    test_write_file(damaged, bytes, n);
+    ck_assert_int_eq(lin_model_open(damaged, 0, &opened, &same), got);
+    ck_assert_ptr_null(opened);
+    ck_assert_msg(strncmp(same.message, damaged, strlen(damaged)) == 0 &&
+                      strcmp(same.message + strlen(damaged), err.message + 1) == 0,
+                  "\"%s\", in a file \"%s\"", err.message, same.message);
+    ck_assert_msg(got == status && strstr(err.message, message), "expected %s \"%s\", got %s \"%s\"", lin_status_name(status),
+                  message, lin_status_name(got), err.message);
+    ck_assert_ptr_null(model);
+    ck_assert_msg(strncmp(err.message, "m: ", 3) == 0, "the file is not named: %s", err.message);
+}
+
+static void same_model(const lin_model *a, const lin_model *b)
+{
+    ck_assert_int_eq(memcmp(&a->config, &b->config, offsetof(lin_config, causal) + sizeof a->config.causal), 0);
+    ck_assert(a->config.dropout == b->config.dropout);
+    ck_assert(lin_features_equal(&a->features, &b->features));
+    test_same_f32("mean", a->mean, b->mean, D);
+    test_same_f32("istd", a->istd, b->istd, D);
+    test_same_f32("weights", a->values, b->values, b->params.n_elements);
+    ck_assert_str_eq(a->phones, b->phones);
+    ck_assert_str_eq(a->name, b->name);
+    ck_assert_str_eq(a->license, b->license);
+    ck_assert_str_eq(a->provenance, b->provenance);
+    ck_assert_uint_eq(a->fingerprint, b->fingerprint);
+}
+
+/* ---- round trips ----------------------------------------------------------------------------------------------------------- */
+
+START_TEST(floats_come_back_to_the_bit)
+{
+    lin_model *model = small_model(), *back;
+    lin_error err = {0};
+    model->values[3] = -0.0F;
+    model->values[4] = 1e-45F;
+    model->values[5] = 3.4e38F;
+    lin_model_seal(model);
+    ck_assert_msg(lin_model_save(model, path, LIN_F32, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(lin_model_load(path, &back, &err) == LIN_OK, "%s", err.message);
+    same_model(back, model);
+    ck_assert_str_eq(back->phone[2], "\xC9\x99");
+    ck_assert_str_eq(back->phone[1], "AA");
+    lin_model_destroy(back);
+    lin_model_destroy(model);
 }
 END_TEST
 
-START_TEST(taps_keep_their_distance_in_time)
+START_TEST(halves_come_back_rounded)
 {
-    lin_model *from = make(LIN_POSITIONS_CONV, 1, K, 6, 1), *to = make(LIN_POSITIONS_CENTRED_CONV, 0, MORE, 6, 2);
-    ck_assert_int_eq(lin_model_copy_weights(to, from, NULL), LIN_OK);
-    for (int layer = 0; layer < 2; layer++)
-        for (int lag = -MORE; lag <= MORE; lag++)
-            for (int c = 0; c < 6; c++) ck_assert(tap(to, layer, lag, c) == tap(from, layer, lag, c)); // NOLINT: the same bits
-    ck_assert(tap(to, 1, 0, 3) != 0 && tap(to, 1, K - 1, 3) != 0);
-    const lin_param *a = &from->params.table[from->params.output[0]], *b = &to->params.table[to->params.output[0]];
-    ck_assert_mem_eq(from->values + a->offset, to->values + b->offset, (size_t)(a->n * a->k) * sizeof(float));
-    lin_model_destroy(from);
-    lin_model_destroy(to);
-}
-END_TEST
-
-START_TEST(hidden_units_are_added)
-{
-    lin_model *from = make(LIN_POSITIONS_CONV, 1, K, 6, 1), *to, *before;
-    lin_config wider = from->config;
-    const lin_features f = lin_features_default();
-    const int F = wider.feedforward, C = lin_config_width(&wider), G = wider.feedforward += 5;
-    ck_assert_int_eq(lin_model_create(&wider, &f, from->phones, 2, &to, NULL), LIN_OK);
-    ck_assert_int_eq(lin_model_create(&wider, &f, from->phones, 2, &before, NULL), LIN_OK);
-    ck_assert_int_eq(lin_model_copy_weights(to, from, NULL), LIN_OK);
-    for (int layer = 0; layer < wider.layers; layer++) {
-        const lin_param_layer *p = &to->params.layers[layer], *q = &from->params.layers[layer];
-#define VALUES(model, role, part) ((model)->values + (model)->params.table[role[part]].offset)
-        for (int part = 0; part < 2; part++) { // weight, bias
-            const int width = part ? 1 : C;
-            test_same_f32("old inputs", VALUES(to, p->ff1, part), VALUES(from, q->ff1, part), (size_t)(F * width));
-            test_same_f32("new inputs", VALUES(to, p->ff1, part) + F * width, VALUES(before, p->ff1, part) + F * width,
-                          (size_t)((G - F) * width));
-        }
-        for (int c = 0; c < C; c++) {
-            const float *row = VALUES(to, p->ff2, 0) + c * G;
-            test_same_f32("old outputs", row, VALUES(from, q->ff2, 0) + c * F, (size_t)F);
-            for (int i = F; i < G; i++) ck_assert(row[i] == 0); // NOLINT: the same bits
-        }
-        test_same_f32("bias", VALUES(to, p->ff2, 1), VALUES(from, q->ff2, 1), (size_t)C);
+    lin_model *model = small_model(), *back, *again;
+    lin_error err = {0};
+    ck_assert_msg(lin_model_save(model, path, LIN_F16, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(lin_model_load(path, &back, &err) == LIN_OK, "%s", err.message);
+    for (size_t i = 0; i < model->params.n_elements; i++) {
+        const float want = lin_half_to_float(lin_float_to_half(model->values[i]));
+        test_require(back->values[i] == want, "weight %zu", i);
     }
-    lin_error err;
-    ck_assert_int_eq(lin_model_copy_weights(from, to, &err), LIN_MISMATCH); // none are taken away
-    lin_model_destroy(from);
-    lin_model_destroy(to);
-    lin_model_destroy(before);
+    test_same_f32("mean", back->mean, model->mean, D);
+    ck_assert(back->fingerprint != model->fingerprint);
+    ck_assert_int_eq(lin_model_save(back, path, LIN_F16, &err), LIN_OK);
+    ck_assert_int_eq(lin_model_load(path, &again, &err), LIN_OK);
+    same_model(again, back);
+    lin_model_destroy(again);
+    lin_model_destroy(back);
+    lin_model_destroy(model);
 }
 END_TEST
 
-static lin_config with_heads_of(int width)
+// The same numbers, those of matrices in the file; a file of floats has none there.
+START_TEST(an_opened_model_is_the_loaded_one)
+{
+    for (int half = 0; half < 2; half++) {
+        lin_model *loaded, *opened;
+        lin_error err = {0};
+        free(saved(half ? LIN_F16 : LIN_F32).bytes);
+        ck_assert_msg(lin_model_load(path, &loaded, &err) == LIN_OK, "%s", err.message);
+        ck_assert_msg(lin_model_open(path, 0, &opened, &err) == LIN_OK, "%s", err.message);
+        ck_assert_ptr_null(loaded->stored);
+        int in_file = 0;
+        for (int i = 0; i < opened->params.n_tensors; i++) {
+            const lin_param *p = &opened->params.table[i];
+            if (!opened->stored[i].half) continue;
+            in_file++;
+            ck_assert_int_gt(p->parts, 0);
+            lin_half_widen(opened->stored[i].half, lin_param_count(p), opened->values + p->offset);
+        }
+        ck_assert(half ? in_file > 3 : in_file == 0);
+        same_model(opened, loaded);
+        lin_model_destroy(loaded);
+        lin_model_destroy(opened);
+    }
+}
+END_TEST
+
+START_TEST(every_configuration_comes_back)
+{
+    for (int positions = 0; positions < 3; positions++)
+        for (int other = 0; other < 2; other++) {
+            lin_config c = lin_config_default(300);
+            c.layers = 2;
+            c.heads = 1;
+            c.head_width = 4;
+            c.positions = (lin_positions)positions;
+            c.conv_kernel = positions == LIN_POSITIONS_CONV ? 5 : 0;
+            c.conv_layers = positions == LIN_POSITIONS_CONV ? 2 : 0;
+            c.norm = (lin_norm)other;
+            c.causal = !other;
+            c.stack = 1 + other * 3;
+            c.ahead = other * 2;
+            c.dropout = other ? 1.0 / 3 : 0;
+            const lin_features f = {8000, 24.999999999999996, 1.0 / 3, 0, 3999.5, 0, 61.125};
+            lin_model *model, *back;
+            lin_error err = {0};
+            ck_assert_msg(lin_model_create(&c, &f, NULL, 1, &model, &err) == LIN_OK, "%s", err.message);
+            ck_assert_msg(lin_model_save(model, path, LIN_F32, &err) == LIN_OK, "%s", err.message);
+            ck_assert_msg(lin_model_load(path, &back, &err) == LIN_OK, "%s", err.message);
+            same_model(back, model);
+            ck_assert(back->features.level_db == f.level_db);
+            lin_model_destroy(back);
+            lin_model_destroy(model);
+        }
+}
+END_TEST
+
+START_TEST(checkpoints_come_back_to_the_bit)
+{
+    const float moments[] = {1.5F, -0.0F, NAN, INFINITY};
+    const double best = 0.1 + 0.2;
+    const unsigned char raw[] = {0, 255, 7};
+    const long long step = -9007199254740993LL;
+    const lin_tensor tensors[] = {{"train.raw", LIN_U8, 1, {3}, raw},
+                                  {"train.m", LIN_F32, 2, {2, 2}, moments},
+                                  {"train.best", LIN_F64, 0, {0}, &best},
+                                  {"train.none", LIN_F32, 1, {0}, moments},
+                                  {"train.step", LIN_I64, 1, {1}, &step}};
+    const lin_text texts[] = {{"train.conf", "line 1\nline \"2\"\t\\\n"}, {"train.a", ""}};
+    lin_model *model = small_model(), *back;
+    lin_error err = {0};
+    lin_checkpoint got;
+    ck_assert_msg(lin_model_save_checkpoint(model, path, tensors, 5, texts, 2, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(lin_model_load_checkpoint(path, &back, &got, &err) == LIN_OK, "%s", err.message);
+    same_model(back, model);
+    float m[4];
+    double b;
+    unsigned char r[3];
+    long long s;
+    ck_assert_int_eq(lin_checkpoint_read(&got, "train.m", LIN_F32, 4, m, &err), LIN_OK);
+    ck_assert_int_eq(lin_checkpoint_read(&got, "train.best", LIN_F64, 1, &b, &err), LIN_OK);
+    ck_assert_int_eq(lin_checkpoint_read(&got, "train.raw", LIN_U8, 3, r, &err), LIN_OK);
+    ck_assert_int_eq(lin_checkpoint_read(&got, "train.step", LIN_I64, 1, &s, &err), LIN_OK);
+    ck_assert_int_eq(lin_checkpoint_read(&got, "train.none", LIN_F32, 0, NULL, &err), LIN_OK);
+    ck_assert(memcmp(m, moments, sizeof m) == 0 && memcmp(&b, &best, sizeof b) == 0 && memcmp(r, raw, 3) == 0 && s == step);
+    ck_assert_int_eq(lin_safetensors_find(&got.file, "train.m")->n_dims, 2);
+    ck_assert_str_eq(lin_safetensors_text(&got.file, "train.conf"), texts[0].value);
+    ck_assert_str_eq(lin_safetensors_text(&got.file, "train.a"), "");
+    ck_assert_ptr_null(lin_safetensors_text(&got.file, "train.b"));
+    ck_assert_int_eq(lin_checkpoint_read(&got, "train.v", LIN_F32, 4, m, &err), LIN_FORMAT);
+    ck_assert_ptr_nonnull(strstr(err.message, "tensor train.v is missing"));
+    ck_assert_int_eq(lin_checkpoint_read(&got, "train.m", LIN_F32, 3, m, &err), LIN_FORMAT);
+    ck_assert_int_eq(lin_checkpoint_read(&got, "train.m", LIN_F64, 4, m, &err), LIN_FORMAT);
+    lin_checkpoint_close(&got);
+    lin_model_destroy(back);
+
+    ck_assert_int_eq(lin_model_load(path, &back, &err), LIN_OK); // for other readers it is a model
+    same_model(back, model);
+    lin_model_destroy(back);
+
+    const lin_text odd = {"train.x", "\xFF"};
+    ck_assert_int_eq(lin_model_save_checkpoint(model, path, NULL, 0, &odd, 1, &err), LIN_INVALID);
+    const lin_tensor twice[] = {tensors[0], tensors[0]};
+    ck_assert_int_eq(lin_model_save_checkpoint(model, path, twice, 2, NULL, 0, &err), LIN_INVALID);
+    lin_model_destroy(model);
+}
+END_TEST
+
+START_TEST(the_fingerprint_covers_what_counts)
+{
+    lin_model *model = small_model();
+    const uint64_t before = model->fingerprint;
+    struct {
+        void *at;
+        size_t n;
+        int counts;
+    } fields[] = {{&model->values[7], 4, 1},          {&model->values[model->params.n_elements - 1], 4, 1},
+                  {&model->mean[0], 4, 1},            {&model->istd[D - 1], 4, 1},
+                  {&model->config.causal, 1, 1},      {&model->config.ahead, 1, 1},
+                  {&model->config.norm, 1, 1},        {&model->features.hop_ms, 8, 1},
+                  {&model->features.sample_hz, 2, 1}, {&model->phones[9], 1, 1},
+                  {&model->config.dropout, 8, 0},     {&model->name[0], 1, 0}};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        unsigned char *byte = fields[i].at;
+        *byte ^= 1;
+        lin_model_seal(model);
+        ck_assert_msg((model->fingerprint != before) == fields[i].counts, "field %zu", i);
+        *byte ^= 1;
+    }
+    lin_model_seal(model);
+    ck_assert_uint_eq(model->fingerprint, before);
+    lin_model_destroy(model);
+}
+END_TEST
+
+START_TEST(decays_come_back)
+{
+    const lin_features f = lin_features_default();
+    lin_model *models[3], *back;
+    lin_error err = {0};
+    uint64_t prints[3];
+    for (int kind = 0; kind < 3; kind++) {
+        lin_config c = lin_config_default(5);
+        c.layers = 2;
+        c.decay = (lin_decay_kind)kind;
+        ck_assert_int_eq(lin_model_create(&c, &f, NULL, 1, &models[kind], &err), LIN_OK);
+        lin_model *m = models[kind];
+        prints[kind] = m->fingerprint;
+        test_fill_f32(m->values, m->params.n_elements, 30 + (uint64_t)kind, -2, 2);
+        for (int half = 0; half < 2; half++) {
+            ck_assert_msg(lin_model_save(m, path, half ? LIN_F16 : LIN_F32, &err) == LIN_OK, "%s", err.message);
+            ck_assert_msg(lin_model_load(path, &back, &err) == LIN_OK, "%s", err.message);
+            ck_assert_int_eq((int)back->config.decay, kind);
+            ck_assert(lin_config_same_shape(&back->config, &c));
+            if (!half) ck_assert_int_eq(memcmp(back->values, m->values, m->params.n_elements * sizeof(float)), 0);
+            lin_model_destroy(back);
+        }
+    }
+    ck_assert(prints[0] != prints[1] && prints[1] != prints[2]);
+    for (int i = 0; i < 3; i++) lin_model_destroy(models[i]);
+}
+END_TEST
+
+static lin_config config_of_tokens(int mixture)
+{
+    lin_config c = lin_config_default(V);
+    c.layers = c.heads = 1;
+    c.head_width = 2;
+    c.feedforward = 3;
+    c.mel_bins = D;
+    c.tokens = mixture ? 256 : 5;
+    c.mixture = mixture;
+    if (mixture) c.outputs = 3 * mixture;
+    return c;
+}
+
+// Only networks of tokens have the two texts; the table is a tensor, also in half precision.
+START_TEST(tokens_come_back)
+{
+    enum { KINDS = TEST_PAPER ? 3 : 1 }; // a softmax, and mixtures
+    const lin_features f = lin_features_default();
+    lin_model *models[KINDS], *back;
+    lin_error err = {0};
+    for (int i = 0; i < KINDS; i++) {
+        const lin_config c = config_of_tokens(i);
+        ck_assert_msg(lin_model_create(&c, &f, NULL, 1, &models[i], &err) == LIN_OK, "%s", err.message);
+        lin_model *m = models[i];
+        ck_assert_str_eq(m->params.table[m->params.embedding].name, "embedding.weight");
+        ck_assert_str_eq(m->phone[V - 1], "2");
+        ck_assert_int_eq(lin_config_symbols(&m->config), i ? 256 : V);
+        for (int half = 0; half < 2; half++) {
+            ck_assert_msg(lin_model_save(m, path, half ? LIN_F16 : LIN_F32, &err) == LIN_OK, "%s", err.message);
+            ck_assert_msg(lin_model_load(path, &back, &err) == LIN_OK, "%s", err.message);
+            ck_assert(lin_config_same_shape(&back->config, &c));
+            if (!half) same_model(back, m);
+            lin_model_destroy(back);
+        }
+    }
+    lin_model *m = models[KINDS > 1];
+    // every number counts
+    for (int i = 0; i < 3; i++) {
+        const uint64_t before = m->fingerprint;
+        m->config.tokens += i == 0;
+        m->config.mixture += i == 1;
+        if (i == 2) m->config.tokens = m->config.mixture = 0;
+        lin_model_seal(m);
+        ck_assert_uint_ne(m->fingerprint, before);
+    }
+    m->config = config_of_tokens(KINDS > 1);
+    const struct {
+        const char *from, *to, *message;
+    } cases[] = {
+        {"\"tokens\":\"256\"", "\"tokens\":\"0\"", "tokens is \"0\"; must be a number from 1 to 65536"},
+        {"\"tokens\":\"256\"", "\"tokens\":\"-1\"", "tokens is \"-1\"; must be a number"},
+        {"\"tokens\":\"256\"", "\"tokens\":\"65537\"", "tokens is \"65537\"; must be a number"},
+        {"\"tokens\":\"256\"", "\"tokens\":\"4294967552\"", "tokens is \"4294967552\"; must be a number"},
+        {"\"tokens\":\"256\"", "\"tokens\":\"2.5\"", "tokens is \"2.5\"; must be a number"},
+        {"\"tokens\":\"256\"", "\"tokens\":\"\"", "tokens is \"\"; must be a number"},
+        {"\"tokens\":\"256\"", "\"tokens\":\"257\"", "embedding.weight has the shape [256, 2]; the configuration requires [257,"},
+        {"\"tokens\":\"256\",", "", "only a network of tokens has it"},
+        {"\"mixture\":\"1\"", "\"mixture\":\"2\"", "a mixture of 2 has 6 outputs, not 3"},
+        {"\"mixture\":\"1\"", "\"mixture\":\"65\"", "mixture is \"65\"; must be a number from 1 to 64"},
+        {",\"mixture\":\"1\"", "", "phones: 256 names, but the network has 3 outputs"},
+        {"\\\"stack\\\":1", "\\\"stack\\\":2", "tokens come one by one"},
+        {"\\\"ahead\\\":0", "\\\"ahead\\\":1", "tokens come one by one"},
+    };
+    lin_model_seal(m);
+    ck_assert_msg(lin_model_save(m, path, LIN_F32, &err) == LIN_OK, "%s", err.message);
+    file whole = read_file(path);
+    for (size_t i = 0; KINDS > 1 && i < sizeof cases / sizeof *cases; i++) {
+        file g = edited(&whole, cases[i].from, cases[i].to);
+        refused(g.bytes, g.n, LIN_FORMAT, cases[i].message);
+        free(g.bytes);
+    }
+    free(whole.bytes);
+    for (int i = 0; i < KINDS; i++) lin_model_destroy(models[i]);
+}
+END_TEST
+
+static lin_config of_speech(int width)
 {
     lin_config c = lin_config_default(V);
     c.layers = 3;
@@ -112,26 +420,15 @@ static lin_config with_heads_of(int width)
     return c;
 }
 
-// The channels of what a tensor [n, k] writes, less their mean.
-static void centre(lin_model *m, int index)
-{
-    const lin_param *p = &m->params.table[index];
-    const int k = p->k ? p->k : 1;
-    float *w = m->values + p->offset;
-    for (int c = 0; c < k; c++) {
-        double mean = 0;
-        for (int r = 0; r < p->n; r++) mean += (double)w[r * k + c] / p->n;
-        for (int r = 0; r < p->n; r++) w[r * k + c] -= (float)mean;
-    }
-}
-
-static void log_probabilities(const lin_model *m, const float *features, int frames, float *logp)
+// The rows of one utterance: of the first output, or of the second, by a worker of so many threads.
+static void rows_of(const lin_model *m, int threads, int search, const float *features, int frames, float *logp)
 {
     lin_encoder *encoder;
     lin_worker *worker;
     const int offsets[] = {0, frames};
     ck_assert_int_eq(lin_encoder_create(m, lin_ops_cpu(), &encoder, NULL), LIN_OK);
-    ck_assert_int_eq(lin_worker_create(encoder, 1, &worker, NULL), LIN_OK);
+    ck_assert_int_eq(lin_worker_create(encoder, threads, &worker, NULL), LIN_OK);
+    lin_worker_search(worker, search);
     ck_assert_int_eq(lin_encoder_run(worker, features, offsets, 1, logp, NULL), LIN_OK);
     lin_worker_destroy(worker);
     lin_encoder_destroy(encoder);
@@ -142,13 +439,10 @@ START_TEST(an_opened_model_computes_the_same)
 {
     enum { FRAMES = 40, VARIANTS = 8 };
     const lin_features f = lin_features_default();
-    char folder[256], path[300];
     float features[FRAMES * 4];
-    test_folder(folder, sizeof folder);
-    snprintf(path, sizeof path, "%s/m.safetensors", folder);
     test_fill_f32(features, FRAMES * 4, 4, -2, 2);
     for (int i = 0; i < VARIANTS; i++) {
-        lin_config c = with_heads_of(8);
+        lin_config c = of_speech(8);
         lin_model *model, *loaded, *opened;
         lin_error err = {0};
         float a[FRAMES * V], b[FRAMES * V];
@@ -176,96 +470,42 @@ START_TEST(an_opened_model_computes_the_same)
             if (opened->stored[t].half)
                 for (size_t n = lin_param_count(&opened->params.table[t]); n-- > 0;)
                     opened->values[opened->params.table[t].offset + n] = NAN;
-        log_probabilities(loaded, features, FRAMES, a);
-        log_probabilities(opened, features, FRAMES, b);
+        rows_of(loaded, 1, 0, features, FRAMES, a);
+        rows_of(opened, 1, 0, features, FRAMES, b);
         test_same_f32("log-probabilities", b, a, FRAMES * V);
         lin_model_destroy(model);
         lin_model_destroy(loaded);
         lin_model_destroy(opened);
     }
-    test_folder_remove(folder);
 }
 END_TEST
 
-// The same function, where the mean over the channels is 0: norms are all that reads them.
-START_TEST(heads_grow_wider)
-{
-    enum { FRAMES = 50 };
-    const lin_config narrow = with_heads_of(4), wide = with_heads_of(7);
-    const lin_features f = lin_features_default();
-    lin_model *from, *to;
-    float features[FRAMES * 4], a[FRAMES * V], b[FRAMES * V];
-    ck_assert_int_eq(lin_model_create(&narrow, &f, NULL, 1, &from, NULL), LIN_OK);
-    ck_assert_int_eq(lin_model_create(&wide, &f, NULL, 2, &to, NULL), LIN_OK);
-    test_fill_f32(from->values, from->params.n_elements, 3, -0.7, 0.7);
-    for (int l = 0; l < narrow.layers; l++) {
-        const lin_param_layer *p = &from->params.layers[l];
-        for (int part = 0; part < 2; part++) {
-            centre(from, p->out[part]);
-            centre(from, p->ff2[part]);
-        }
-    }
-    for (int part = 0; part < 2; part++) {
-        centre(from, from->params.input[part]);
-        centre(from, from->params.condition[part]);
-    }
-    lin_model_seal(from);
-    test_fill_f32(features, FRAMES * 4, 4, -2, 2);
-    log_probabilities(from, features, FRAMES, a);
-    log_probabilities(to, features, FRAMES, b);
-    double difference = 0;
-    for (int i = 0; i < FRAMES * V; i++) difference = fmax(difference, fabs((double)a[i] - (double)b[i]));
-    ck_assert_double_gt(difference, 0.1);
-    ck_assert_int_eq(lin_model_copy_weights(to, from, NULL), LIN_OK);
-    log_probabilities(to, features, FRAMES, b);
-    difference = 0;
-    for (int i = 0; i < FRAMES * V; i++) difference = fmax(difference, fabs((double)a[i] - (double)b[i]));
-    ck_assert_msg(difference < 0.02, "the log-probabilities differ by %g", difference);
-    ck_assert_int_eq(lin_model_copy_weights(from, to, NULL), LIN_MISMATCH);
-    lin_model_destroy(from);
-    lin_model_destroy(to);
-}
-END_TEST
-
-// The rows of one utterance: of the first output, or of the second, by a worker of so many threads.
-static void rows_of(const lin_model *m, int threads, int search, const float *features, int frames, float *logp)
-{
-    lin_encoder *encoder;
-    lin_worker *worker;
-    const int offsets[] = {0, frames};
-    ck_assert_int_eq(lin_encoder_create(m, lin_ops_cpu(), &encoder, NULL), LIN_OK);
-    ck_assert_int_eq(lin_worker_create(encoder, threads, &worker, NULL), LIN_OK);
-    lin_worker_search(worker, search);
-    ck_assert_int_eq(lin_encoder_run(worker, features, offsets, 1, logp, NULL), LIN_OK);
-    lin_worker_destroy(worker);
-    lin_encoder_destroy(encoder);
-}
-
-// The second output begins as the first, is kept in the file, and is what a worker or streams that ask for it have: the same bits
+// The second output is kept in the file, and is what a worker or streams that ask for it have: the same bits
 // as a network whose only output it is. Others do not see it.
 START_TEST(a_second_output_is_for_searches)
 {
     enum { FRAMES = 200 };
-    lin_config c = with_heads_of(8);
+    lin_config c = of_speech(8);
     const lin_features f = lin_features_default();
     lin_model *one, *two, *again;
-    char folder[256], path[300];
     static float features[FRAMES * 4], first[FRAMES * V], a[FRAMES * V], b[FRAMES * V];
-    test_folder(folder, sizeof folder);
-    snprintf(path, sizeof path, "%s/m.safetensors", folder);
     test_fill_f32(features, FRAMES * 4, 4, -2, 2);
     ck_assert_int_eq(lin_model_create(&c, &f, NULL, 1, &one, NULL), LIN_OK);
     c.search = 1;
     ck_assert(!lin_config_same_shape(&one->config, &c));
     ck_assert_int_eq(lin_model_create(&c, &f, NULL, 2, &two, NULL), LIN_OK);
     ck_assert_uint_eq(two->params.n_elements, one->params.n_elements + V * (2 * 8 + 1));
-    ck_assert_int_eq(lin_model_copy_weights(one, two, NULL), LIN_MISMATCH); // it is not taken away
-    ck_assert_int_eq(lin_model_copy_weights(two, one, NULL), LIN_OK);
+    memcpy(two->values, one->values, one->params.n_elements * sizeof *one->values); // the search's tensors are the last
+    for (int i = 0; i < 2; i++)
+        memcpy(two->values + two->params.table[two->params.search[i]].offset,
+               one->values + one->params.table[one->params.output[i]].offset,
+               lin_param_count(&one->params.table[one->params.output[i]]) * sizeof *one->values);
+    lin_model_seal(two);
     ck_assert_uint_ne(two->fingerprint, one->fingerprint);
     rows_of(one, 1, 1, features, FRAMES, first); // of a network without one, it is the only one
     for (int search = 0; search < 2; search++) {
         rows_of(two, 1, search, features, FRAMES, a);
-        test_same_f32("a second output that is new", a, first, FRAMES * V);
+        test_same_f32("a second output that is equal", a, first, FRAMES * V);
     }
     for (int i = 0; i < 2; i++) {
         const lin_param *to = &two->params.table[two->params.search[i]], *of = &one->params.table[one->params.output[i]];
@@ -302,67 +542,394 @@ START_TEST(a_second_output_is_for_searches)
     lin_model_destroy(one);
     lin_model_destroy(two);
     lin_model_destroy(again);
-    test_folder_remove(folder);
 }
 END_TEST
 
-// A table of the same tokens; another one, or the layer that sound has in its place, is refused.
-START_TEST(tokens_are_copied)
+/* ---- damage ---------------------------------------------------------------------------------------------------------------- */
+
+START_TEST(damaged_headers_are_refused)
 {
-    const lin_features f = lin_features_default();
-    lin_model *models[6];
-    for (int i = 0; i < 6; i++) {
-        lin_config c = with_heads_of(8);
-        lin_error err = {0};
-        c.condition_every = 0;
-        if (i < 5) c.tokens = i == 2 ? 257 : 256;
-        if (i == 3 && TEST_PAPER) c.mixture = 1, c.outputs = 3;
-        else if (i == 3) c.outputs = V + 1;
-        if (i == 4) c.feedforward += 8;
-        ck_assert_msg(lin_model_create(&c, &f, NULL, (uint64_t)i + 1, &models[i], &err) == LIN_OK, "%s", err.message);
+    const struct {
+        const char *from, *to, *message;
+        lin_status status;
+    } cases[] = {
+        {"\"shape\":[2,2]", "\"shape\":[4,1]", "tensor input.weight has the shape [4, 1]; the configuration requires [2, 2]",
+         LIN_FORMAT},
+        {"\"shape\":[2,2]", "\"shape\":[4]", "tensor input.weight has the shape [4]; the configuration requires [2, 2]",
+         LIN_FORMAT},
+        {"\"shape\":[2,2]", "\"shape\":[2,3]", "tensor input.weight needs 24 bytes for its shape and type but has 16",
+         LIN_FORMAT},
+        {"\"shape\":[2,2]", "\"shape\":[-2,-2]", "the shape of tensor input.weight has values that are not whole numbers",
+         LIN_FORMAT},
+        {"\"shape\":[2,2]", "\"shape\":[1.5,2]", "the shape of tensor input.weight has values that are not whole numbers",
+         LIN_FORMAT},
+        {"\"shape\":[2,2]", "\"shape\":[4611686018427387905,4]", "the shape of tensor input.weight has values that are not",
+         LIN_FORMAT},
+        {"\"shape\":[2,2]", "\"shape\":[4503599627370496,4503599627370496]", "tensor input.weight is too large", LIN_FORMAT},
+        {"\"shape\":[2,2]", "\"shape\":[1,1,1,2,2]", "tensor input.weight has more than 4 dimensions", LIN_FORMAT},
+        {"\"shape\":[2,2]", "\"shape\":\"2,2\"", "tensor input.weight has no dtype, shape or data_offsets", LIN_FORMAT},
+        {"\"shape\":[2,2]", "\"shape\":[2,2],\"shape\":[2,2]", "tensor input.weight has a repeated field", LIN_FORMAT},
+        {"\"shape\":[2,2]", "\"shape\":[2,2],\"x\":1", "tensor input.weight has a field besides", LIN_FORMAT},
+        {"{\"dtype\":\"F32\",\"shape\":[2,2]", "{\"dtype\":\"BF16\",\"shape\":[2,2]", "tensor input.weight is of type BF16",
+         LIN_UNSUPPORTED},
+        {"{\"dtype\":\"F32\",\"shape\":[2,2]", "{\"dtype\":\"F64\",\"shape\":[2,2]", "tensor input.weight needs 32 bytes",
+         LIN_FORMAT},
+        {"{\"dtype\":\"F32\",\"shape\":[2,2]", "{\"dtype\":\"I\\n\",\"shape\":[2,2]", "(text of severa", LIN_UNSUPPORTED},
+        {"\"data_offsets\":[16,32]", "\"data_offsets\":[12,28]", "tensor input.weight overlaps another one at byte 12",
+         LIN_FORMAT},
+        {"\"data_offsets\":[32,40]", "\"data_offsets\":[36,44]", "tensor input.bias leaves a gap before it at byte 36",
+         LIN_FORMAT},
+        {"\"data_offsets\":[16,32]", "\"data_offsets\":[32,16]", "are not two whole numbers in rising order", LIN_FORMAT},
+        {"\"data_offsets\":[16,32]", "\"data_offsets\":[16,900000]", "tensor input.weight ends at byte 900000 of the data",
+         LIN_FORMAT},
+        {"\"data_offsets\":[16,32]", "\"data_offsets\":[16]", "has no dtype, shape or data_offsets", LIN_FORMAT},
+        {"\"input.bias\"", "\"norm.bias\"", "tensor norm.bias is repeated", LIN_FORMAT},
+        {"\"input.bias\"", "\"input.bios\"", "tensor input.bias is missing", LIN_FORMAT},
+        {"\"input.bias\"", "\"train.bias\"", "tensor input.bias is missing", LIN_FORMAT},
+        {"\"input.weight\"", "\"more\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[16,16]},\"input.weight\"",
+         "tensor more is not part of this configuration", LIN_FORMAT},
+        {"\"input.weight\":{", "\"input.weight\":[{", "is not JSON", LIN_FORMAT},
+        {"\"input.weight\":{", "\"input.weight\":[{", ": the model is damaged; get a new copy", LIN_FORMAT},
+        {"\"input.weight\"", "\"in\\u001bput\"", "contains control characters", LIN_FORMAT},
+        {"\"input.weight\"", "\"\xFFweight\"", "is not text in UTF-8", LIN_FORMAT},
+        {"{\"__metadata__\":{", "{\"__metadata__\":{\"a\":1,", "the metadata value a is not a string", LIN_FORMAT},
+        {"{\"__metadata__\":{", "{\"__metadata__\":{\"name\":\"\",", "the metadata value name is repeated", LIN_FORMAT},
+        {"{\"__metadata__\":", "{\"__metadata__\":{},\"__metadata__\":", "__metadata__ is repeated", LIN_FORMAT},
+        {"{\"__metadata__\":", "{\"x\":[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]],\"__metadata__\":", "nests deeper than 16 levels",
+         LIN_FORMAT},
+        {"\"format\":\"linnet\"", "\"format\":\"pt\"", "not a linnet model (its format is \"pt\")", LIN_FORMAT},
+        {"\"format_version\":\"3\"", "\"format_version\":\"2\"",
+         "model format version 2; this program reads version 3", LIN_UNSUPPORTED},
+        {"\"name\":\"small\"", "\"name\":\"smell\"", "the checksum of the file is wrong: the model is damaged; get a new copy",
+         LIN_FORMAT},
+        {"\"checksum\"", "\"checks\"", "the checksum of the file is wrong", LIN_FORMAT},
+        {"\"format_version\":\"3\",", "", "the metadata have no format_version", LIN_FORMAT},
+        {"\"fingerprint\":\"", "\"fingerprint\":\"0", "the fingerprint of the contents is", LIN_FORMAT},
+        {"\\\"layers\\\":1,", "\\\"layers\\\":2,", "tensor layers.1.qkv.weight is missing", LIN_FORMAT},
+        {"\\\"layers\\\":1,", "\\\"layers\\\":65,", "network configuration: layers is 65; must be 1 to 64", LIN_FORMAT},
+        {"\\\"layers\\\":1,", "\\\"layers\\\":1.5,", "config: layers is not a whole number", LIN_FORMAT},
+        {"\\\"layers\\\":1,", "\\\"layers\\\":1e99,", "config: layers is not a whole number", LIN_FORMAT},
+        {"\\\"layers\\\":1,", "", "config: layers is missing", LIN_FORMAT},
+        {"\\\"layers\\\":1,", "\\\"layers\\\":1,\\\"layers\\\":1,", "config: layers is repeated", LIN_FORMAT},
+        {"\\\"layers\\\":1,", "\\\"layers\\\":1,\\\"more\\\":1,", "config: more is unknown", LIN_FORMAT},
+        {"\\\"layers\\\":1,", "\\\"layers\\\":1", "config is not JSON", LIN_FORMAT},
+        {"\\\"heads\\\":1,", "\\\"heads\\\":64,", "requires [128, 2]", LIN_FORMAT},
+        {"\\\"positions\\\":\\\"none\\\"", "\\\"positions\\\":\\\"rope\\\"", "config: positions is not one of its names",
+         LIN_FORMAT},
+        {"\\\"causal\\\":true", "\\\"causal\\\":1", "config: causal is not true or false", LIN_FORMAT},
+        {"\\\"dropout\\\":0.1", "\\\"dropout\\\":1.1", "dropout is 1.1", LIN_FORMAT},
+        {"\\\"sample_hz\\\":16000", "\\\"sample_hz\\\":99", "features: sample_hz is 99; must be 4000 to 192000", LIN_FORMAT},
+        {"\\\"window\\\":\\\"povey\\\"", "\\\"window\\\":\\\"hamming\\\"", "features: window is not \"povey\"", LIN_UNSUPPORTED},
+        {"\\\"dither\\\":0", "\\\"dither\\\":1", "features: dither is not 0", LIN_UNSUPPORTED},
+        {"\\\"remove_dc\\\":true", "\\\"remove_dc\\\":false", "features: remove_dc is not true", LIN_UNSUPPORTED},
+        {"<blank> AA", "<blank> AA B", "phones: 4 names, but the network has 3 outputs", LIN_FORMAT},
+        {"<blank> AA", "AA AA", "phones: AA is repeated", LIN_FORMAT},
+        {"<blank> AA", "<blank>  AA", "phones: name 2 is empty", LIN_FORMAT},
+        {"<blank> AA", "<blank> A\\nA", "phones: byte 9 is not UTF-8 text", LIN_FORMAT},
+        {"{\\\"data\\\":", "{\\\"data\\\"", "provenance is not JSON", LIN_FORMAT},
+        {"{\"__metadata__\":{", "{\"__metadata__\":{\"decay\":\"often\",",
+         "decay is \"often\"; this program supports none, fixed and gated", LIN_UNSUPPORTED},
+        {"{\"__metadata__\":{", "{\"__metadata__\":{\"decay\":\"gated\",", "tensor layers.0.decay.weight is missing", LIN_FORMAT},
+        {"{\"__metadata__\":{", "{\"__metadata__\":{\"decay\":\"fixed\",", "tensor layers.0.decay.bias is missing", LIN_FORMAT},
+        {"{\"__metadata__\":{", "{\"__metadata__\":{\"decay\":\"none\",", "the checksum of the file is wrong", LIN_FORMAT},
+    };
+    file f = saved(LIN_F32);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        file g = edited(&f, cases[i].from, cases[i].to);
+        refused(g.bytes, g.n, cases[i].status, cases[i].message);
+        free(g.bytes);
     }
-    for (int i = 1; i < 6; i++) { // from 0 to each; 4 has more hidden units
-        const uint64_t before = models[i]->fingerprint;
-        lin_error err = {0};
-        const lin_status status = lin_model_copy_weights(models[i], models[0], &err);
-        ck_assert_msg(status == (i == 1 || i == 4 ? LIN_OK : LIN_MISMATCH), "%d: %s", i, err.message);
-        lin_model_seal(models[i]);
-        if (status != LIN_OK) ck_assert_uint_eq(models[i]->fingerprint, before);
-        else
-            ck_assert_mem_eq(models[i]->values, models[0]->values,
-                             lin_param_count(&models[0]->params.table[models[0]->params.embedding]) * sizeof(float));
-    }
-    ck_assert_uint_eq(models[1]->fingerprint, models[0]->fingerprint);
-    ck_assert_int_eq(lin_model_copy_weights(models[0], models[5], NULL), LIN_MISMATCH);
-    for (int i = 0; i < 6; i++) {
-        lin_error err = {0};
-        ck_assert_int_eq(lin_model_check_sound(models[i], "m", &err), i < 5 ? LIN_UNSUPPORTED : LIN_OK);
-        if (i < 5) ck_assert_msg(strstr(err.message, "m is a network of tokens: it takes no sound"), "%s", err.message);
-        lin_model_destroy(models[i]);
-    }
+    free(f.bytes);
 }
 END_TEST
 
-START_TEST(other_networks_are_refused)
+START_TEST(lying_header_lengths_are_refused)
 {
-    lin_model *to = make(LIN_POSITIONS_CENTRED_CONV, 0, MORE, 6, 2);
-    lin_model *others[] = {make(LIN_POSITIONS_CONV, 1, K, 7, 1), make(LIN_POSITIONS_CONV, 1, 6, 6, 1),
-                           make(LIN_POSITIONS_NONE, 0, 0, 6, 1), make(LIN_POSITIONS_CENTRED_CONV, 0, MORE + 2, 6, 1)};
-    const char *const why[] = {"shape", "do not reach", "shape", "do not reach"};
-    const uint64_t before = to->fingerprint;
+    file f = saved(LIN_F32);
+    const struct {
+        uint64_t length;
+        const char *message;
+    } cases[] = {{UINT64_MAX, "the header gives its size as 18446744073709551615 bytes, over the limit"},
+                 {1ULL << 60, "over the limit of 16777216; damaged, or not a model"},
+                 {(16 << 20) + 1, "over the limit"},
+                 {f.n, "bytes but the file has"},
+                 {f.n - 7, "it is truncated"},
+                 {0, "is not JSON"},
+                 {1, "is not JSON"},
+                 {f.header - 64, "is not JSON"},
+                 {f.header + 4, "m: the header"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        memcpy(f.bytes, &cases[i].length, 8);
+        refused(f.bytes, f.n, LIN_FORMAT, cases[i].message);
+    }
+    free(f.bytes);
+}
+END_TEST
+
+START_TEST(foreign_files_are_refused)
+{
+    const struct {
+        const char *bytes;
+        size_t n;
+        const char *message;
+    } cases[] = {{"", 0, "m: the file is empty"},
+                 {"\2\0\0\0\0\0\0\0{", 9, "9 bytes are too few"},
+                 {"RIFF\0\0\0\0WAVEfmt ", 16, "not a safetensors file"},
+                 {"To be, or not to be\n", 20, "not a safetensors file"},
+                 {"\2\0\0\0\0\0\0\0{}", 10, "not a linnet model (its format is not given)"},
+                 {"\2\0\0\0\0\0\0\0{}more", 14, "4 bytes after the last tensor"},
+                 {"\4\0\0\0\0\0\0\0{} x", 12, "has extra text after its end, at byte 11"},
+                 {"\4\0\0\0\0\0\0\0{}\0\0", 12, "is not text in UTF-8 at byte 10"},
+                 {"\7\0\0\0\0\0\0\0{\"a\":1}", 15, "tensor a is not an object"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) refused(cases[i].bytes, cases[i].n, LIN_FORMAT, cases[i].message);
+    lin_model *model;
+    lin_error err = {0};
+    ck_assert_int_eq(lin_model_load(folder, &model, &err), LIN_IO);
+    ck_assert_ptr_nonnull(strstr(err.message, "it is a directory"));
+    ck_assert_int_eq(lin_model_load(path, &model, &err), LIN_IO);
+    ck_assert_ptr_nonnull(strstr(err.message, "m.safetensors: No such file or directory"));
+    ck_assert_int_eq(lin_model_load("/dev/null", &model, &err), LIN_IO);
+    test_write_file(path, "", 0);
+    ck_assert_int_eq(lin_model_load(path, &model, &err), LIN_FORMAT);
+    ck_assert_ptr_nonnull(strstr(err.message, "the file is empty"));
+}
+END_TEST
+
+START_TEST(a_swarm_of_values_is_refused)
+{
+    const size_t n = 3 << 20;
+    char *bytes = malloc(n + 8);
+    const uint64_t length = n;
+    memcpy(bytes, &length, 8);
+    memset(bytes + 8, ',', n);
+    memcpy(bytes + 8, "{\"a\":[0", 7);
+    refused(bytes, n + 8, LIN_FORMAT, "has more than 200000 values");
+    free(bytes);
+}
+END_TEST
+
+START_TEST(weights_that_are_no_numbers_are_refused)
+{
+    const struct {
+        lin_dtype dtype;
+        unsigned char bits[4];
+        const char *message;
+    } cases[] = {{LIN_F32, {0, 0, 0xC0, 0x7F}, "tensor input.weight holds NaN at element 1"},
+                 {LIN_F32, {0, 0, 0x80, 0xFF}, "tensor input.weight holds infinity at element 1"},
+                 {LIN_F16, {0x01, 0x7C}, "tensor input.weight holds NaN at element 1"},
+                 {LIN_F16, {0x00, 0xFC}, "tensor input.weight holds infinity at element 1"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        file f = saved(cases[i].dtype);
+        const size_t size = lin_dtype_size(cases[i].dtype);
+        memcpy(f.bytes + 8 + f.header + 16 + size, cases[i].bits, size);
+        refused(f.bytes, f.n, LIN_NUMERIC, cases[i].message);
+        free(f.bytes);
+    }
+    file f = saved(LIN_F32);
+    memset(f.bytes + 8 + f.header + 8, 0, 4);
+    refused(f.bytes, f.n, LIN_FORMAT, "tensor features.istd is not positive at element 0");
+    free(f.bytes);
+}
+END_TEST
+
+START_TEST(no_part_of_a_file_is_a_model)
+{
+    file f = saved(LIN_F16);
+    for (size_t n = 0; n < f.n; n++) {
+        lin_model *model;
+        unsigned char *copy = malloc(n ? n : 1);
+        memcpy(copy, f.bytes, n);
+        test_require(lin_model_load_memory(copy, n, "m", &model, NULL) == LIN_FORMAT && !model, "%zu bytes were taken", n);
+        free(copy);
+    }
+    f.bytes = realloc(f.bytes, f.n + 1);
+    f.bytes[f.n] = 0;
+    refused(f.bytes, f.n + 1, LIN_FORMAT, "1 bytes after the last tensor");
+    free(f.bytes);
+}
+END_TEST
+
+// A change of any bit of the file is detected.
+START_TEST(any_flipped_bit_is_found)
+{
+    file f = saved(_i ? LIN_F16 : LIN_F32);
+    for (size_t bit = 0; bit < f.n * 8; bit++) {
+        lin_model *model;
+        lin_error err = {0};
+        f.bytes[bit / 8] ^= (unsigned char)(1u << (bit % 8));
+        test_require(lin_model_load_memory(f.bytes, f.n, "m", &model, &err) != LIN_OK, "bit %zu of byte %zu", bit % 8, bit / 8);
+        test_require(strncmp(err.message, "m: ", 3) == 0, "the file is not named: %s", err.message);
+        f.bytes[bit / 8] ^= (unsigned char)(1u << (bit % 8));
+    }
+    free(f.bytes);
+}
+END_TEST
+
+// The checksum does not depend on the order of tensors and texts, so it stays valid if another program rewrites the file.
+START_TEST(the_checksum_is_of_the_contents)
+{
+    const float a[] = {1, 2, 3, 4}, b[] = {5};
+    lin_tensor tensors[] = {{"a", LIN_F32, 2, {2, 2}, a}, {"b", LIN_F32, 1, {1}, b}};
+    lin_text texts[] = {{"k", "v"}, {"checksum", "0"}, {"l", "w"}};
+    const uint64_t sum = lin_safetensors_checksum(tensors, 2, texts, 3);
+    ck_assert_uint_eq(sum, 0xCD04C93AB7848672u); // docs/formats.md has the formula
+    const lin_tensor turned[] = {tensors[1], tensors[0]};
+    const lin_text turned_texts[] = {texts[2], texts[0]};
+    ck_assert_uint_eq(lin_safetensors_checksum(turned, 2, turned_texts, 2), sum);
+    tensors[0].shape[0] = 4, tensors[0].shape[1] = 1;
+    ck_assert(lin_safetensors_checksum(tensors, 2, texts, 3) != sum);
+    texts[0].value = "w", texts[2].value = "v", tensors[0].shape[0] = tensors[0].shape[1] = 2;
+    ck_assert(lin_safetensors_checksum(tensors, 2, texts, 3) != sum);
+}
+END_TEST
+
+/* ---- saving ---------------------------------------------------------------------------------------------------------------- */
+
+START_TEST(what_cannot_be_saved_is_refused)
+{
+    lin_model *model = small_model();
+    lin_error err = {0};
+    const float was = model->values[5];
+    model->values[5] = NAN;
+    ck_assert_int_eq(lin_model_save(model, path, LIN_F32, &err), LIN_NUMERIC);
+    ck_assert_ptr_nonnull(strstr(err.message, "tensor input.bias holds NaN at element 1"));
+    model->values[5] = 65520;
+    ck_assert_int_eq(lin_model_save(model, path, LIN_F16, &err), LIN_NUMERIC);
+    ck_assert_ptr_nonnull(strstr(err.message, "in half precision: tensor input.bias holds 65520"));
+    model->values[5] = was;
+    ck_assert_int_eq(lin_model_save(model, path, LIN_F64, &err), LIN_INVALID);
+    model->istd[0] = 0;
+    ck_assert_int_eq(lin_model_save(model, path, LIN_F32, &err), LIN_NUMERIC);
+    ck_assert_int_ne(access(path, F_OK), 0);
+    ck_assert_int_eq(lin_model_label(model, NULL, NULL, "{", &err), LIN_FORMAT);
+    ck_assert_str_eq(model->provenance, "{\"data\": [\"a\", 1]}");
+    lin_model_destroy(model);
+}
+END_TEST
+
+START_TEST(a_full_disk_leaves_the_old_file)
+{
+    file before = saved(LIN_F32);
+    lin_model *model = small_model();
+    lin_error err = {0};
+    char temporary[320];
+    snprintf(temporary, sizeof temporary, "%s.linnet-0.tmp", path);
+    signal(SIGXFSZ, SIG_IGN);
+    struct rlimit limit;
+    getrlimit(RLIMIT_FSIZE, &limit);
+    const rlim_t all = limit.rlim_cur;
+    for (rlim_t most = 0; most < before.n; most += 500) {
+        limit.rlim_cur = most;
+        ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+        const lin_status status = lin_model_save(model, path, LIN_F32, &err);
+        limit.rlim_cur = all;
+        setrlimit(RLIMIT_FSIZE, &limit);
+        ck_assert_int_eq(status, LIN_IO);
+        ck_assert_msg(strstr(err.message, "cannot write") && strstr(err.message, path), "%s", err.message);
+        ck_assert_int_ne(access(temporary, F_OK), 0);
+        file after = read_file(path);
+        ck_assert(after.n == before.n && memcmp(after.bytes, before.bytes, before.n) == 0);
+        free(after.bytes);
+    }
+    signal(SIGXFSZ, SIG_DFL);
+    free(before.bytes);
+    lin_model_destroy(model);
+}
+END_TEST
+
+START_TEST(folders_that_take_no_file_are_named)
+{
+    lin_model *model = small_model();
+    lin_error err = {0};
+    char below[400];
+    test_write_file(path, "x", 1);
+    const char *targets[] = {"%s/m.safetensors/x", "%s/none/x", "%s"};
+    const char *messages[] = {"Not a directory", "No such file or directory", "it is a directory"};
+    for (int i = 0; i < 3; i++) {
+        snprintf(below, sizeof below, i == 0 ? targets[0] : i == 1 ? targets[1] : targets[2], folder);
+        ck_assert_int_eq(lin_model_save(model, below, LIN_F32, &err), LIN_IO);
+        ck_assert_msg(strstr(err.message, messages[i]) && strstr(err.message, below), "%s", err.message);
+    }
+    ck_assert_int_eq(lin_model_save(model, "/dev/null", LIN_F32, &err), LIN_IO);
+    ck_assert_ptr_nonnull(strstr(err.message, "it is not a regular file"));
+    lin_model_destroy(model);
+}
+END_TEST
+
+static void *load_many(void *arg)
+{
+    for (int i = 0; i < 50; i++) {
+        lin_model *model;
+        if (lin_model_load(path, &model, NULL) != LIN_OK) return arg;
+        lin_model_destroy(model);
+    }
+    return NULL;
+}
+
+START_TEST(threads_load_at_once)
+{
+    free(saved(LIN_F16).bytes);
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, load_many, folder);
     for (int i = 0; i < 4; i++) {
-        lin_error err = {0};
-        ck_assert_int_eq(lin_model_copy_weights(to, others[i], &err), LIN_MISMATCH);
-        ck_assert_msg(strstr(err.message, why[i]) != NULL, "%d: %s", i, err.message);
-        lin_model_seal(to);
-        ck_assert_uint_eq(to->fingerprint, before);
-        lin_model_destroy(others[i]);
+        void *failed;
+        pthread_join(threads[i], &failed);
+        ck_assert_ptr_null(failed);
     }
-    lin_model_destroy(to);
 }
 END_TEST
 
-TEST_MAIN("model/model", TEST(weights_of_the_same_network_are_copied), TEST(taps_keep_their_distance_in_time),
-          TEST(hidden_units_are_added), TEST(an_opened_model_computes_the_same), TEST(heads_grow_wider),
-          TEST(a_second_output_is_for_searches), TEST(tokens_are_copied),
-          TEST(other_networks_are_refused))
+// cJSON's own allocations are made to fail as well.
+static void *hooked_alloc(size_t n)
+{
+    void *block = lin_alloc(n, 1);
+    if (!block) errno = ENOMEM;
+    return block;
+}
+
+START_TEST(a_failed_allocation_is_an_error)
+{
+    lin_model *model = small_model();
+    lin_error err = {0};
+    const double step = 1;
+    lin_tensor tensor = {"train.step", LIN_F64, 0, {0}, &step};
+    cJSON_Hooks hooks = {hooked_alloc, lin_free};
+    cJSON_InitHooks(&hooks);
+    const unsigned long live = lin_memory_live();
+    for (int what = 0; what < 6; what++) {
+        int succeeded = 0;
+        for (unsigned long k = 1; !succeeded; k++) {
+            lin_model *back = NULL;
+            lin_checkpoint got = {0};
+            lin_status status;
+            lin_memory_fail_at(k);
+            switch (what) {
+            case 0: status = lin_model_save_checkpoint(model, path, &tensor, 1, NULL, 0, &err); break;
+            case 1: status = lin_model_load_checkpoint(path, &back, &got, &err); break;
+            case 2: status = lin_model_save(model, path, LIN_F16, &err); break;
+            case 3: status = lin_model_load(path, &back, &err); break;
+            case 4: status = lin_model_open(path, 0, &back, &err); break;
+            default: status = lin_model_create(&model->config, &model->features, NULL, 1, &back, &err);
+            }
+            lin_memory_fail_at(0);
+            succeeded = status == LIN_OK;
+            if (!succeeded) ck_assert_msg(status == LIN_NO_MEMORY && !back, "%d, allocation %lu: %s", what, k, err.message);
+            lin_checkpoint_close(&got);
+            lin_model_destroy(back);
+            ck_assert_msg(lin_memory_live() == live, "%d, allocation %lu: a leak", what, k);
+        }
+    }
+    cJSON_InitHooks(NULL);
+    lin_model_destroy(model);
+}
+END_TEST
+
+TEST_MAIN_WITH(enter, leave, "model/model", TEST(floats_come_back_to_the_bit), TEST(halves_come_back_rounded),
+               TEST(an_opened_model_is_the_loaded_one), TEST(every_configuration_comes_back), TEST(checkpoints_come_back_to_the_bit),
+               TEST(the_fingerprint_covers_what_counts), TEST(decays_come_back), TEST(tokens_come_back),
+               TEST(an_opened_model_computes_the_same), TEST(a_second_output_is_for_searches),
+               TEST(damaged_headers_are_refused), TEST(lying_header_lengths_are_refused), TEST(foreign_files_are_refused),
+               TEST(a_swarm_of_values_is_refused), TEST(weights_that_are_no_numbers_are_refused),
+               TEST(no_part_of_a_file_is_a_model), TESTS(any_flipped_bit_is_found, 0, 2), TEST(the_checksum_is_of_the_contents),
+               TEST(what_cannot_be_saved_is_refused), TEST(a_full_disk_leaves_the_old_file),
+               TEST(folders_that_take_no_file_are_named), TEST(threads_load_at_once), TEST(a_failed_allocation_is_an_error))

@@ -46,15 +46,15 @@ static float *read_values(const char *run, const char *name, int average, size_t
 {
     char path[400];
     lin_model *model;
-    lin_extras extras;
+    lin_checkpoint checkpoint;
     lin_error err = {0};
     float *values = malloc(n * sizeof *values);
     snprintf(path, sizeof path, "%s/%s", run, name);
-    ck_assert_msg(lin_model_load_extras(path, &model, &extras, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(lin_model_load_checkpoint(path, &model, &checkpoint, &err) == LIN_OK, "%s", err.message);
     ck_assert(values != NULL && model->params.n_elements == n);
     if (!average) memcpy(values, model->values, n * sizeof *values);
-    else ck_assert_msg(lin_extras_read(&extras, "train.average", LIN_F32, n, values, &err) == LIN_OK, "%s", err.message);
-    lin_extras_free(&extras);
+    else ck_assert_msg(lin_checkpoint_read(&checkpoint, "train.average", LIN_F32, n, values, &err) == LIN_OK, "%s", err.message);
+    lin_checkpoint_close(&checkpoint);
     lin_model_destroy(model);
     return values;
 }

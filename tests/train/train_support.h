@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/memory.h"
-#include "model/model_file.h"
+#include "model/model.h"
 #include "tests/support.h"
 #include "train/train.h"
 

@@ -7,9 +7,9 @@
 #include "app/common.h"
 #include "app/shared_options.h"
 #include "base/memory.h"
-#include "train/lab/npy.h"
 #include "linnet/file_session.h"
-#include "model/model_file.h"
+#include "model/model.h"
+#include "train/lab/npy.h"
 
 // Closes the matrix under its name; after Ctrl-C the rows so far are kept beside it. Returns status, or that of closing.
 static lin_status end(lin_npy_writer *out, lin_status status, lin_error *err)
