@@ -14,7 +14,7 @@
  *
  * The file is in the safetensors format, which other tools read:
  *   tensors    those of lin_params (config.h), F32 or F16 each, or, of the matrices with eight_bits, I8 with another tensor
- *              NAME.scale [n] F32: whole numbers -127..127 times the scale of each row, as base/int8.h makes them;
+ *              NAME.scale [n] F32: whole numbers -127..127 times the scale of each row, as base/number.h makes them;
  *              features.mean [D], features.istd [D] F32;
  *              train.*: data to resume training (moments of the optimiser, counters), ignored by other readers
  *   metadata   format "linnet", format_version "3", config (JSON), features (JSON), phones, name, license, provenance (JSON),

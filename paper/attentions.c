@@ -1,4 +1,4 @@
-// attentions.c - the kinds of attention that the paper compares with linear attention, as entries of the table of model/network.h.
+// attentions.c - the kinds of attention that the paper compares with linear attention, as entries of the table of network.h.
 
 #include "paper/attentions.h"
 

@@ -74,16 +74,16 @@ printf 'one two\n' > "$tmp/text"
 "$LINNET" ngram perplexity "$tmp/cut.lm" "$tmp/text" | sed 's/.*text//' > "$tmp/whole"
 mkfifo "$tmp/fifo"
 exec 3<> "$tmp/fifo"
-"$LINNET" ngram perplexity "$tmp/cut.lm" "$tmp/fifo" > "$tmp/late" 3>&- &
+"$LINNET" ngram perplexity "$tmp/cut.lm" /dev/stdin < "$tmp/fifo" > "$tmp/late" 3>&- &
 pid=$!
 # The program opens its text when it has loaded the model; before it is the program, it is a copy of this shell.
-reads() { ! cmp -s /proc/$pid/comm /proc/$$/comm && ls -l /proc/$pid/fd | grep -q "$tmp/fifo" || runs_no_more $pid; }
+reads() { ! cmp -s /proc/$pid/comm /proc/$$/comm && [ "$(ls -l /proc/$pid/fd | grep -c "$tmp/fifo")" = 2 ] || runs_no_more $pid; }
 await reads
 : > "$tmp/cut.lm"
 printf 'one two\n' >&3
 exec 3>&-
 wait $pid
 is "a language model that was cut: status" 0 $?
-is "and its result" "$(cat "$tmp/whole")" "$(sed 's/.*fifo//' "$tmp/late")"
+is "and its result" "$(cat "$tmp/whole")" "$(sed 's/.*stdin//' "$tmp/late")"
 
 finish

@@ -290,5 +290,5 @@ START_TEST(a_second_output_is_added)
 END_TEST
 
 TEST_MAIN("train/inherit", TEST(weights_of_the_same_network_are_copied), TEST(taps_keep_their_distance_in_time),
-          TEST(hidden_units_are_added), TEST(heads_grow_wider), TEST(tokens_are_copied), TEST(decays_are_added), TEST(a_second_output_is_added),
-          TEST(other_networks_are_refused))
+          TEST(hidden_units_are_added), TEST(heads_grow_wider), TEST(tokens_are_copied), TEST(decays_are_added),
+          TEST(a_second_output_is_added), TEST(other_networks_are_refused))

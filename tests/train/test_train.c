@@ -731,11 +731,7 @@ START_TEST(from_a_model)
     ck_assert_double_eq_tol(per[2], 100 * w.last.dev_per, 1e-3);
     lin_free(text);
 
-    // resumed: from the checkpoint, whatever the caller's model has; with a log of linnet 0.2
-    FILE *old = fopen(path, "w");
-    fprintf(old, "epoch\tstep\ttrain_loss\tdev_loss\tdev_per\tlr\tgradient_norm\tframes_per_s\tseconds\n"
-                 "1\t4\t3\t3.5\t0.987654\t0.001\t1\t1\t1\n2\t8\t3\t3.5\t-1.000000\t0.001\t1\t1\t1\n");
-    fclose(old);
+    // resumed: from the checkpoint, whatever the caller's model has
     o.resume = 1;
     o.epochs = 3;
     o.warmup_steps = 1;
@@ -744,10 +740,7 @@ START_TEST(from_a_model)
     ck_assert_str_eq(w.note, "");
     ck_assert_int_eq(delay_of(run, "checkpoint"), 98);
     ck_assert(lin_text_read(path, &text, &n, &err) == LIN_OK);
-    ck_assert_msg(strstr(text, "\tdev_per_percent\t") &&
-                      strstr(text, "1\t4\t3\t3.5\t98.7654\t0.001\t1\t1\t1\n2\t8\t3\t3.5\t-1.000000\t"),
-                  "%s", text);
-    ck_assert(strstr(text, "\n3\t") != NULL);
+    ck_assert_msg(strstr(text, "\n2\t") && strstr(text, "\n3\t"), "%s", text);
     lin_free(text);
 }
 END_TEST
