@@ -1,5 +1,5 @@
-// cmd_files.c - files in the form that the recogniser maps: linnet lexicon packs a lexicon, linnet quantise stores a model's weights
-// in eight bits.
+// cmd_files.c - files that the recogniser maps: linnet lexicon packs a lexicon, linnet quantise stores a model's weights in eight
+// bits.
 
 #include <stdio.h>
 

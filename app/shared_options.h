@@ -1,5 +1,5 @@
 /*
- * shared_options.h - the option rows that several commands share, what their values mean, and the checks that a table cannot make.
+ * shared_options.h - the option rows that several commands share, what their values mean, and the checks that no table makes.
  *
  *   typedef struct values { lin_decoding_values decoding; lin_input_values input; ... } values;
  *   static const lin_option options[] = {LIN_DECODING_ROWS(values, decoding), LIN_INPUT_ROWS(values, input), ...};

@@ -19,8 +19,7 @@
 typedef struct generate_values {
     lin_model_values model; // device and precision
     const char *output, *data, *image;
-    int count, length, given, first, seed, threads, again, batch, quiet;
-    double temperature;
+    int count, length, seed, threads, batch, quiet;
 } generate_values;
 
 #define AT(field) offsetof(generate_values, field)
@@ -36,18 +35,10 @@ static const lin_option options[] = {
     {.name = "data", .type = LIN_OPTION_FILE, .at = AT(data),
      .help = "A set of sequences (linnet paper) whose first tokens are given, to be completed; the picture has the given part, "
              "the completion and the original beside each other"},
-    {.name = "given", .type = LIN_OPTION_INT, .at = AT(given), .text = "0", .max = 1048576,
-     .help = "Tokens of each sequence of --data that are given; 0: half of them"},
-    {.name = "first", .type = LIN_OPTION_INT, .at = AT(first), .text = "0", .max = 65535,
-     .help = "Without --data: the token with which each sequence begins"},
-    {.name = "temperature", .type = LIN_OPTION_DOUBLE, .at = AT(temperature), .text = "1", .max = 100,
-     .help = "Below 1 likelier tokens are preferred; 0: only the likeliest"},
     {.name = "seed", .type = LIN_OPTION_INT, .at = AT(seed), .text = "1", .max = 2147483647,
      .help = "The same seed gives the same sequences, for any --batch and --threads"},
     {.name = "batch", .type = LIN_OPTION_INT, .at = AT(batch), .text = "0", .max = 1000000,
      .help = "Sequences at once; 0: all, or what 1 GB holds"},
-    {.name = "again", .type = LIN_OPTION_FLAG, .at = AT(again),
-     .help = "Compute everything again for each token, as the paper timed softmax and LSH, instead of keeping a state"},
     {.name = "threads", .letter = 't', .type = LIN_OPTION_INT, .at = AT(threads), .text = "0", .max = 1024,
      .help = "CPU threads; 0: one per core"},
     LIN_NETWORK_ROWS(generate_values, model),
@@ -112,10 +103,7 @@ static lin_status make_prompts(work *w, lin_error *err)
     w->tokens = lin_calloc(count * length, sizeof *w->tokens);
     w->originals = v->data ? lin_calloc(count * length, sizeof *w->originals) : NULL;
     if (!w->tokens || (v->data && !w->originals)) return lin_no_memory(err, "sequences", count * length * sizeof *w->tokens);
-    w->given = v->data ? (v->given ? v->given : w->length / 2) : 1;
-    if (w->given < 1 || w->given >= w->length)
-        return lin_fail(err, LIN_INVALID, "--given %d: a sequence has %d tokens", w->given, w->length);
-    for (size_t i = 0; i < count && !v->data; i++) w->tokens[i * length] = v->first;
+    w->given = v->data ? w->length / 2 : 1;
     if (!v->data) return LIN_OK;
     status = lin_dataset_open(v->data, &w->data, err);
     if (status != LIN_OK) return status;
@@ -144,7 +132,7 @@ static int batch_of(const generate_values *v, const work *w)
 {
     const lin_config *c = &w->model->config;
     const double each = 4.0 * ((double)lin_config_state_count(c) + (double)lin_config_cache_count(c) * w->length +
-                               (v->again || lin_config_why_not_stream(c) ? 16.0 * lin_config_width(c) * w->length : 0)) + 1;
+                               (lin_config_why_not_stream(c) ? 16.0 * lin_config_width(c) * w->length : 0)) + 1;
     const double most = 1e9 / each;
     return v->batch ? v->batch : most < 1 ? 1 : most < v->count ? (int)most : v->count;
 }
@@ -154,8 +142,8 @@ static lin_status draw_all(work *w, const lin_encoder *encoder, int batch, lin_e
     const generate_values *v = w->v;
     lin_status status = LIN_OK;
     for (w->done = 0; w->done < v->count && status == LIN_OK; w->done += batch) {
-        const lin_generate_options o = {.seed = (uint64_t)v->seed, .first = (uint64_t)w->done, .temperature = v->temperature,
-                                        .again = v->again, .threads = v->threads, .stop = stop, .context = w};
+        const lin_generate_options o = {.seed = (uint64_t)v->seed, .first = (uint64_t)w->done, .temperature = 1,
+                                        .threads = v->threads, .stop = stop, .context = w};
         const int n = batch < v->count - w->done ? batch : v->count - w->done;
         lin_generator *g;
         status = lin_generator_create(encoder, &o, n, w->length, &g, err);

@@ -16,7 +16,7 @@
 
 typedef struct paper_values {
     const char *output, *range, *labels;
-    int grey, length, symbols, count, least, most, depth, arguments, distractors, seed, quiet;
+    int grey, length, symbols, count, least, most, seed, quiet;
 } paper_values;
 
 #define AT(field) offsetof(paper_values, field)
@@ -46,12 +46,6 @@ static const lin_option options[] = {
      .help = "listops: minimum tokens of an expression"},
     {.name = "most", .type = LIN_OPTION_INT, .at = AT(most), .text = "0", .max = 1000000,
      .help = "listops: maximum tokens of an expression; 0: 2,000. text: bytes of a line that are kept; 0: 4,000"},
-    {.name = "depth", .type = LIN_OPTION_INT, .at = AT(depth), .text = "10", .min = 2, .max = 100,
-     .help = "listops: maximum levels, the last of them digits"},
-    {.name = "arguments", .type = LIN_OPTION_INT, .at = AT(arguments), .text = "10", .min = 2, .max = 64,
-     .help = "listops: maximum arguments of a list"},
-    {.name = "distractors", .type = LIN_OPTION_INT, .at = AT(distractors), .text = "6", .max = 100,
-     .help = "pathfinder: short paths beside the long ones, as far as there is room"},
     {.type = LIN_OPTION_END},
 };
 #undef AT
@@ -266,7 +260,7 @@ static lin_status run_copy(work *w, lin_error *err)
 static lin_status run_listops(work *w, lin_error *err)
 {
     const paper_values *v = w->v;
-    const lin_listops how = {v->least, v->most ? v->most : 2000, v->depth, v->arguments};
+    const lin_listops how = {v->least, v->most ? v->most : 2000, 10, 10};
     int T = 0, value = 0;
     if (how.most < how.least) return lin_fail(err, LIN_INVALID, "--least is %d and --most %d", how.least, how.most);
     lin_status status = make_room(w, how.most + 1, err);
@@ -287,7 +281,7 @@ static lin_status run_pathfinder(work *w, lin_error *err)
     lin_status status = make_room(w, LIN_PATHFINDER_PIXELS, err);
     if (status == LIN_OK) status = begin(w, 256, 2, "pathfinder", err);
     for (int i = 0; i < w->v->count && status == LIN_OK; i++) {
-        classify(w, LIN_PATHFINDER_PIXELS, lin_pathfinder_make(length, w->v->distractors, key_of(w, i), w->tokens));
+        classify(w, LIN_PATHFINDER_PIXELS, lin_pathfinder_make(length, 6, key_of(w, i), w->tokens));
         status = add(w, LIN_PATHFINDER_PIXELS, err);
     }
     return status;

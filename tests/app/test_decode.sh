@@ -59,8 +59,7 @@ refused "two of one name" 1 "would have the same result zoo" decode --output-dir
 
 # The same order for any number of threads.
 for i in 1 2 3 4 5 6 7 8 9; do cp "$tmp/hello.npy" "$tmp/n$i.npy"; done
-ls "$tmp"/n?.npy > "$tmp/list"
-is "a list, in order" "n1 n2 n3 n4 n5 n6 n7 n8 n9" "$(d -j 3 --files-from "$tmp/list" | cut -d' ' -f1 | xargs)"
+is "a list, in order" "n1 n2 n3 n4 n5 n6 n7 n8 n9" "$(d -j 3 "$tmp"/n?.npy | cut -d' ' -f1 | xargs)"
 
 # ---- beams -----------------------------------------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@
 #include "model/stream.h"
 #include "model/streams.h"
 
-enum { MOST_PRODUCERS = 8, STREAMS_OF_A_PRODUCER = 4000 };
+enum { MOST_PRODUCERS = 8, STREAMS_OF_A_PRODUCER = 4000, CHUNK_MS = 40 }; // CHUNK_MS: in which the sound of a stream arrives
 
 /* Sound that all streams say, each from another point on, again and again. */
 typedef struct speech {
@@ -208,14 +208,12 @@ static lin_status try(const bench *b, int streams, trial *t, lin_error *err)
     const lin_features *f = &b->recognizer->model->features;
     lin_engine_options o = lin_engine_default(streams);
     const double bytes = resident();
-    o.chunk_frames = (int)lround(v->chunk_ms / f->hop_ms);
+    o.chunk_frames = (int)lround(CHUNK_MS / f->hop_ms);
     if (o.chunk_frames < 1) o.chunk_frames = 1;
     o.threads = v->threads;
     o.shards = v->shards;
-    o.pins = v->pins;
     o.exact = v->model.precision == LIN_MODEL_FP32;
     o.deliver = on_event;
-    o.endpoints = o.reset_at_endpoint = v->endpoints;
     lin_engine *engine;
     lin_status status = lin_engine_create(b->recognizer, &o, &engine, err);
     if (status != LIN_OK) return status;
@@ -232,7 +230,7 @@ static lin_status try(const bench *b, int streams, trial *t, lin_error *err)
     lin_free(phones);
     if (status == LIN_OK && lin_interrupted) status = lin_fail(err, LIN_STOPPED, "interrupted");
     // A producer that comes late makes its results late too.
-    t->held = t->stats.lost_samples == 0 && t->stats.lag_p99_ms + 1e3 * lin_lags_quantile(&t->late, 0.99) <= v->chunk_ms;
+    t->held = t->stats.lost_samples == 0 && t->stats.lag_p99_ms + 1e3 * lin_lags_quantile(&t->late, 0.99) <= CHUNK_MS;
     return status;
 }
 
@@ -351,9 +349,9 @@ static void describe(bench *b)
     snprintf(text, sizeof text,
              b->values->json
                  ? "{\"device\": \"%s\", \"precision\": \"%s\", \"layers\": %d, \"width\": %d, \"row_ms\": %g, "
-                   "\"chunk_ms\": %g, \"state_bytes\": %zu, "
-                 : "%s, %s; %d layers of width %d, a row every %g ms; chunks of %g ms; %zu bytes of attention state\n",
-             device, precision, c->layers, lin_config_width(c), 1e3 * b->recognizer->row_seconds, b->values->chunk_ms,
+                   "\"chunk_ms\": %d, \"state_bytes\": %zu, "
+                 : "%s, %s; %d layers of width %d, a row every %g ms; chunks of %d ms; %zu bytes of attention state\n",
+             device, precision, c->layers, lin_config_width(c), 1e3 * b->recognizer->row_seconds, CHUNK_MS,
              lin_stream_attention_bytes(b->recognizer->encoder));
     lin_buffer_text(&b->out, text);
 }
@@ -433,7 +431,7 @@ int lin_bench_streams(const lin_parsed *parsed)
     if (status == LIN_OK)
         status = parsed->operands.count > 1 ? read_speech(&b.speech, parsed->operands.items[1], &err)
                                             : make_noise(&b.speech, r.model->features.sample_hz, &err);
-    b.chunk = (int)lround(1e-3 * v->chunk_ms * b.speech.rate_hz);
+    b.chunk = (int)lround(1e-3 * CHUNK_MS * b.speech.rate_hz);
     if (status == LIN_OK && b.speech.frames <= 2 * b.chunk)
         status = lin_fail(&err, LIN_INVALID, "%s is shorter than two chunks", parsed->operands.items[1]);
     if (status == LIN_OK) {

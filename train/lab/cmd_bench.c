@@ -24,15 +24,10 @@ static const lin_option options[] = {
      .help = "Find the largest number of streams that the machine sustains, to 3 %"},
     {.name = "seconds", .letter = 's', .type = LIN_OPTION_DOUBLE, .at = AT(seconds), .text = "10", .min = 0.2, .max = 864000,
      .help = "Length of every trial, after one second that is not counted"},
-    {.name = "chunk-ms", .under = "set", .type = LIN_OPTION_DOUBLE, .at = AT(chunk_ms), .text = "40", .min = 10, .max = 320,
-     .value = "MS", .help = "Length of the chunks in which the sound of a stream arrives; each stream has its own offset"},
     {.name = "paper", .type = LIN_OPTION_FLAG, .at = AT(paper),
      .help = "Use the network of the paper (every frame) with random weights instead of a model"},
     {.name = "shards", .under = "set", .type = LIN_OPTION_INT, .at = AT(shards), .text = "0", .max = 1024,
      .help = "Number of groups of streams, among which the threads are divided; 0: one per thread"},
-    {.name = "pin", .under = "set", .type = LIN_OPTION_FLAG, .at = AT(pins), .text = "yes", .help = "Pin each shard to a core"},
-    {.name = "endpoints", .type = LIN_OPTION_FLAG, .at = AT(endpoints),
-     .help = "Detect endpoints, and reset the network at each"},
     {.name = "json", .type = LIN_OPTION_FLAG, .at = AT(json), .help = "Write one JSON object"},
 
     {.type = LIN_OPTION_HEADING, .help = "Experiments of the paper (attention, generate, latency)"},
@@ -79,7 +74,7 @@ static const struct verb {
     int max_operands;
     int (*run)(const lin_parsed *parsed);
 } verbs[] = {
-    {"streams", "threads model language device precision streams find seconds chunk-ms paper shards pin endpoints json ", 1,
+    {"streams", "threads model language device precision streams find seconds paper shards json ", 1,
      lin_bench_streams},
     {"attention", "threads device precision output quick variants causal lengths rows heads head-width limit-seconds limit-gb ",
      0, PAPER(lin_bench_attention)},

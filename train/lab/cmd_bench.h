@@ -11,8 +11,8 @@ typedef struct lin_bench_values {
     lin_model_values model;
     int threads, quick;
     // streams
-    int streams, find, paper, shards, pins, json, endpoints;
-    double seconds, chunk_ms;
+    int streams, find, paper, shards, json;
+    double seconds;
     // the paper's experiments
     const char *variants, *output, *language;
     lin_numbers lengths, times;

@@ -12,7 +12,7 @@
 typedef struct decode_values {
     lin_decoding_values decoding;
     lin_results_values results;
-    const char *files_from, *phones, *phones_file;
+    const char *phones, *phones_file;
     double row_seconds, delay_ms;
     int jobs, quiet, unchecked;
     const char *language;
@@ -20,8 +20,6 @@ typedef struct decode_values {
 
 static const lin_option options[] = {
     LIN_RESULTS_ROWS(decode_values, results),
-    {.name = "files-from", .type = LIN_OPTION_FILE, .at = offsetof(decode_values, files_from), .value = "LIST",
-     .help = "Also the matrices named in LIST, one per line"},
     {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(decode_values, jobs), .text = "0", .min = 0,
      .max = 1024, .help = "Threads; 0: one per core"},
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(decode_values, quiet),
@@ -108,7 +106,6 @@ static lin_status decode(decode_job *job, const lin_list *operands, lin_error *e
     const decode_values *v = job->v;
     lin_bulk *b = &job->bulk;
     lin_status status = lin_inputs_add_paths(&b->inputs, operands, err);
-    if (status == LIN_OK && v->files_from) status = lin_inputs_add_list(&b->inputs, v->files_from, err);
     if (status == LIN_OK) status = lin_bulk_begin(b, 0, err);
     if (status != LIN_OK || lin_inputs_all_done(&b->inputs)) return status;
     status =
@@ -141,7 +138,7 @@ static int run(lin_parsed *parsed)
     decode_job job = {.v = v};
     lin_error err = {0};
     job.bulk = (lin_bulk){.noun = "file", .jobs = v->jobs, .quiet = v->quiet, .context = &job, .work = work, .take = take};
-    if (parsed->operands.count == 0 && !v->files_from) return lin_misuse(parsed, "no MATRIX is given");
+    if (parsed->operands.count == 0) return lin_misuse(parsed, "no MATRIX is given");
     if (v->phones && v->phones_file) return lin_misuse(parsed, "--phones and --phones-file exclude each other");
     int exit_status = lin_decoding_check(parsed, &v->decoding, 0);
     if (exit_status == LIN_EXIT_OK) exit_status = lin_results_check(&job.bulk.results, parsed, &v->results);

@@ -14,7 +14,7 @@
 
 typedef struct g2p_values {
     const char *output, *phones;
-    int order, iterations, minimum, hold_out, quiet;
+    int order, minimum, hold_out, quiet;
     const char *language;
 } g2p_values;
 
@@ -27,8 +27,6 @@ static const lin_option options[] = {
      .max = LIN_NGRAM_MAX_ORDER, .help = "Letters in an n-gram"},
     {.name = "min-count", .type = LIN_OPTION_INT, .at = offsetof(g2p_values, minimum), .text = "2", .min = 1, .max = 1000000,
      .help = "Leave out n-grams of three letters and more that occur less often; 1 makes larger and slightly better rules"},
-    {.name = "iterations", .type = LIN_OPTION_INT, .at = offsetof(g2p_values, iterations), .text = "10", .min = 1, .max = 1000,
-     .help = "Iterations of the alignment of letters with phones"},
     {.name = "hold-out", .type = LIN_OPTION_INT, .at = offsetof(g2p_values, hold_out), .value = "N", .max = 1000000,
      .help = "Hold out every N-th word, and report how many of these the rules pronounce wrongly; 0: none"},
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(g2p_values, quiet), .help = "No summary"},
@@ -90,7 +88,6 @@ static int run(lin_parsed *parsed)
     lin_g2p_learn_options how = lin_g2p_learn_options_default();
     char path[4096];
     how.order = v->order;
-    how.iterations = v->iterations;
     how.minimum = v->minimum;
     how.hold_out = v->hold_out;
     if (v->hold_out == 1) return lin_misuse(parsed, "--hold-out 1 leaves no word to learn from");

@@ -18,7 +18,7 @@
 
 typedef struct readable_values {
     const char *output, *model, *ctm;
-    int ids, passes, slots, quiet;
+    int ids, slots, quiet;
     const char *language;
 } readable_values;
 
@@ -33,8 +33,6 @@ static const lin_option options[] = {
     {.name = "ctm", .type = LIN_OPTION_FILE, .at = offsetof(readable_values, ctm), .value = "CTM",
      .help = "score, with --ids: times of the words, as linnet align -f ctm writes them: marks follow the pauses too, which are "
              "counted"},
-    {.name = "passes", .type = LIN_OPTION_INT, .at = offsetof(readable_values, passes), .text = "2", .min = 1, .max = 100,
-     .help = "learn: passes over the text"},
     {.name = "slots", .type = LIN_OPTION_INT, .at = offsetof(readable_values, slots), .text = "300000", .min = 1000,
      .max = 4000000, .help = "learn: slots for features of marks, each 5 bytes of the file with those of capitals"},
     {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(readable_values, quiet),
@@ -106,7 +104,6 @@ static lin_status learn(const readable_values *v, const char *text, size_t n, li
     lin_punctuation_learn_report report;
     lin_punctuation *p;
     const double begun = lin_now();
-    how.passes = v->passes;
     how.mark_slots = v->slots;
     how.capital_slots = (int)((int64_t)v->slots * 131072 / 300000);
     for (how.bits = 8; (INT64_C(2) << how.bits) <= (int64_t)how.capital_slots * 256;) how.bits++;

@@ -16,8 +16,7 @@
 
 typedef struct score_values {
     const char *name, *output, *html, *map, *glm, *utt2spk, *against, *phones, *language;
-    int ipa, json, utterances, align, confusions, case_sensitive, normalize, ref_format, hyp_format, unit, bootstrap, seed;
-    double level;
+    int ipa, json, utterances, align, confusions, case_sensitive, normalize, ref_format, hyp_format, unit, bootstrap;
 } score_values;
 
 #define AT(field) .at = offsetof(score_values, field)
@@ -57,9 +56,6 @@ static const lin_option options[] = {
              "improvement, matched-pairs test"},
     {.name = "bootstrap", .type = LIN_OPTION_INT, AT(bootstrap), .text = "1000", .max = LIN_BOOTSTRAP_MAX,
      .help = "Number of resamples for the confidence intervals; 0: no intervals"},
-    {.name = "level", .type = LIN_OPTION_DOUBLE, AT(level), .text = "95", .min = 1, .max = 99.99, .value = "PERCENT",
-     .help = "Level of the confidence intervals"},
-    {.name = "seed", .type = LIN_OPTION_INT, AT(seed), .text = "1", .max = 2147483647, .help = "Seed of the resampling"},
     {.type = LIN_OPTION_HEADING, .help = "Output"},
     {.name = "name", .type = LIN_OPTION_STRING, AT(name),
      .help = "Name of the rate; if not given, PER or WER by the tokens, ER if they do not show which"},
@@ -110,7 +106,7 @@ static lin_status report_on(const score_values *v, const lin_list *files, const 
                             const lin_score *other, int keep_case, lin_error *err)
 {
     const lin_bootstrap_options how = {
-        .resamples = v->bootstrap, .seed = (uint64_t)v->seed, .level = v->level / 100, .random = lin_random_below};
+        .resamples = v->bootstrap, .seed = 1, .level = 0.95, .random = lin_random_below};
     lin_score_intervals intervals = {0};
     lin_score_comparison comparison;
     lin_score_report report = {
