@@ -57,7 +57,7 @@ CFLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-
 CFLAGS := -std=c11 $(WARN) -fPIC -fvisibility=hidden -fno-math-errno $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS)
 include kernels/cpu/isa.mk
 
-PKGS := sndfile soxr kissfft-float libcjson zlib
+PKGS := sndfile soxr kissfft-float libcjson libutf8proc zlib
 # Loaded when a microphone is opened, and not linked: loading its libraries takes as long as the start of the program.
 HEADER_PKGS := portaudio-2.0
 PKG_CFLAGS := $(foreach p,$(PKGS) $(HEADER_PKGS),$(shell pkg-config --cflags $p 2>/dev/null | sed 's/-I/-isystem /g'))
@@ -65,7 +65,7 @@ PKG_LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null)
 CHECK_LIBS := $(or $(shell pkg-config --libs check 2>/dev/null),-lcheck)
 # Without pkg-config files, as on a bare GPU machine: the compiler's default folders, and those that tools/bundle.sh filled.
 ifeq ($(PKG_LIBS),)
-PKG_LIBS := -lsndfile -lsoxr -lkissfft-float -lcjson -lz
+PKG_LIBS := -lsndfile -lsoxr -lkissfft-float -lcjson -lutf8proc -lz
 PKG_CFLAGS += -Dkiss_fft_scalar=float -DKISS_FFT_SHARED
 endif
 ifneq ($(wildcard build/bundle/include),)

@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "base/system.h"
 #include "base/textfile.h"
-#include "base/utf8.h"
+#include "base/unicode.h"
 #include "linnet/linnet.h"
 
 enum { WIDTH = 100, COLUMN = 30 };

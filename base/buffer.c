@@ -11,7 +11,7 @@
 
 #include "base/memory.h"
 #include "base/textfile.h"
-#include "base/utf8.h"
+#include "base/unicode.h"
 
 // What every function finds and leaves: text within its memory, and room for a NUL behind it.
 static int holds(const lin_buffer *b)
@@ -85,7 +85,7 @@ void lin_buffer_json(lin_buffer *b, const char *text, size_t n)
     lin_buffer_char(b, '"');
     for (size_t at = 0; at < n;) {
         unsigned char c = (unsigned char)text[at];
-        size_t k = lin_utf8_length(text + at, n - at);
+        size_t k = lin_utf8_decode(text + at, n - at, NULL);
         if (!k) {
             lin_buffer_text(b, "\xEF\xBF\xBD");
         } else if (c == '"' || c == '\\') {
@@ -151,7 +151,7 @@ void lin_buffer_html(lin_buffer *b, const char *text, size_t n)
 {
     for (size_t at = 0; at < n;) {
         unsigned char c = (unsigned char)text[at];
-        size_t k = lin_utf8_length(text + at, n - at);
+        size_t k = lin_utf8_decode(text + at, n - at, NULL);
         switch (k && (c < 32 || c == 127) ? 0 : c) {
         case '<': lin_buffer_text(b, "&lt;"); break;
         case '>': lin_buffer_text(b, "&gt;"); break;

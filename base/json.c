@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/utf8.h"
+#include "base/unicode.h"
 
 // A header of linnet's own models has some 1,500 values in 4 levels; these limits keep a hostile one below 30 MB of memory.
 enum { MAX_DEPTH = 16, MAX_VALUES = 200000 };

@@ -13,7 +13,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "base/utf8.h"
+#include "base/unicode.h"
 
 static lin_status read_open_file(FILE *file, const char *path, char **text, size_t *n, lin_error *err)
 {

@@ -1,165 +1,78 @@
-// unicode.c - NFC of Latin, Greek and Cyrillic, invisible characters, UTF-16; see unicode.h.
+// unicode.c - UTF-8, NFC of Latin, Greek and Cyrillic, invisible characters, UTF-16; see unicode.h.
 
 #include "base/unicode.h"
 
 #include <string.h>
+#include <utf8proc.h>
 
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/textfile.h"
-#include "base/unicode_table.h"
-#include "base/utf8.h"
 
-enum { FIRST_MARK = 0x300, END_MARK = 0x370, MOST_MARKS = 30 };
-enum { PAIRS = sizeof lin_unicode_pairs / sizeof *lin_unicode_pairs,
-       SINGLETONS = sizeof lin_unicode_singletons / sizeof *lin_unicode_singletons };
+enum { FIRST_MARK = 0x300, END_MARK = 0x370, MOST_MARKS = 30, PARTS = 4 };
+static const utf8proc_option_t nfc = (utf8proc_option_t)(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
 
-static int is_mark(unsigned code) { return code >= FIRST_MARK && code < END_MARK; }
+/* ---- UTF-8 ----------------------------------------------------------------------------------------------------------------- */
 
-static int class_of(unsigned mark) { return lin_unicode_classes[mark - FIRST_MARK]; }
-
-// Soft hyphen, grapheme joiner, zero-width spaces and joiners, direction marks, byte order mark.
-static int is_invisible(unsigned code)
+size_t lin_utf8_decode(const char *text, size_t n, unsigned *code)
 {
-    return code == 0xAD || code == 0x34F || code == 0x61C || code == 0x180E || (code >= 0x200B && code <= 0x200F) ||
-           (code >= 0x202A && code <= 0x202E) || (code >= 0x2060 && code <= 0x2064) || (code >= 0x2066 && code <= 0x2069) ||
-           code == 0xFEFF;
+    utf8proc_int32_t c;
+    const utf8proc_ssize_t step = n ? utf8proc_iterate((const utf8proc_uint8_t *)text, n < 4 ? (utf8proc_ssize_t)n : 4, &c) : 0;
+    if (step <= 0) return 0;
+    if (code) *code = (unsigned)c;
+    return (size_t)step;
 }
 
-static unsigned replacement(unsigned code)
+size_t lin_utf8_encode(unsigned code, char out[4])
 {
-    for (int i = 0; code >= 0x340 && i < SINGLETONS; i++) {
-        if (lin_unicode_singletons[i][0] == code) return lin_unicode_singletons[i][1];
-    }
-    return code;
+    return (size_t)utf8proc_encode_char((utf8proc_int32_t)code, (utf8proc_uint8_t *)out);
 }
 
-unsigned lin_unicode_split(unsigned code, unsigned *mark)
+size_t lin_utf8_count(const char *text)
 {
-    for (int low = 0, high = PAIRS; low < high;) {
-        const int middle = (low + high) / 2;
-        const unsigned short *pair = lin_unicode_pairs[lin_unicode_order[middle]];
-        if (pair[2] == code) {
-            *mark = pair[1];
-            return pair[0];
-        }
-        if (pair[2] < code) low = middle + 1;
-        else high = middle;
-    }
-    return 0;
+    size_t n = 0;
+    for (; *text; text++) n += ((unsigned char)*text & 0xC0) != 0x80;
+    return n;
 }
 
-// The letter with the mark, 0 if there is none.
-static unsigned join(unsigned letter, unsigned mark)
+size_t lin_utf8_prefix(const char *text, size_t n, const char *allowed)
 {
-    for (int low = 0, high = PAIRS; low < high;) {
-        const int middle = (low + high) / 2;
-        const unsigned short *pair = lin_unicode_pairs[middle];
-        if (pair[0] == letter && pair[1] == mark) return pair[2];
-        if (pair[0] < letter || (pair[0] == letter && pair[1] < mark)) low = middle + 1;
-        else high = middle;
+    size_t i = 0;
+    while (i < n) {
+        unsigned code = (unsigned char)text[i];
+        const size_t k = code < 0x80 ? 1 : lin_utf8_decode(text + i, n - i, &code);
+        if (!k || (code >= 0x7F && code < 0xA0)) return i; // terminals obey U+0080-009F too
+        if (code < 0x20 && (!code || !strchr(allowed, (int)code))) return i;
+        i += k;
     }
-    return 0;
+    return n;
 }
 
-static void put(lin_buffer *out, unsigned code)
+const char *lin_utf8_line(const char *text)
 {
-    char bytes[4];
-    lin_buffer_bytes(out, bytes, lin_utf8_encode(code, bytes));
-}
-
-// A letter and the marks behind it (UAX 15: decompose, put in canonical order, compose).
-static void put_cluster(lin_buffer *out, unsigned letter, const unsigned *marks, int n)
-{
-    unsigned all[MOST_MARKS + 4], mark, base;
-    int n_all = 0, class_before = 0;
-    while ((base = lin_unicode_split(letter, &mark))) {
-        memmove(all + 1, all, (size_t)n_all * sizeof *all);
-        all[0] = mark;
-        letter = base;
-        n_all++;
-    }
-    for (int i = 0; i < n; i++) {
-        int at = n_all++;
-        while (at > 0 && class_of(all[at - 1]) > class_of(marks[i])) {
-            all[at] = all[at - 1];
-            at--;
-        }
-        all[at] = marks[i];
-    }
-    int kept = 0;
-    for (int i = 0; i < n_all; i++) {
-        // A mark that stays keeps others of its class from the letter.
-        const unsigned joined = kept && class_before == class_of(all[i]) ? 0 : join(letter, all[i]);
-        if (joined) {
-            letter = joined;
-        } else {
-            class_before = class_of(all[i]);
-            all[kept++] = all[i];
-        }
-    }
-    put(out, letter);
-    for (int i = 0; i < kept; i++) put(out, all[i]);
-}
-
-static lin_status compose(const char *text, size_t n, lin_buffer *out, lin_error *err)
-{
-    unsigned letter = 0, code;
-    unsigned marks[MOST_MARKS];
-    int has_letter = 0, n_marks = 0;
-    for (size_t at = 0, step; at < n; at += step) {
-        step = lin_utf8_decode(text + at, n - at, &code);
-        if (is_invisible(code)) continue;
-        code = replacement(code);
-        if (has_letter && is_mark(code) && n_marks < MOST_MARKS) {
-            marks[n_marks++] = code;
-            continue;
-        }
-        if (has_letter && n_marks) put_cluster(out, letter, marks, n_marks);
-        else if (has_letter) put(out, letter);
-        letter = code;
-        has_letter = 1;
-        n_marks = 0;
-    }
-    if (has_letter && n_marks) put_cluster(out, letter, marks, n_marks);
-    else if (has_letter) put(out, letter);
-    if (!out->n) lin_buffer_text(out, "");
-    return lin_buffer_status(out, err);
+    const size_t n = strlen(text);
+    return lin_utf8_prefix(text, n, "") == n ? text : "(text of several lines)";
 }
 
 /* ---- letters of any script ------------------------------------------------------------------------------------------------- */
 
-static int is_in(const unsigned (*ranges)[2], int n, unsigned code)
-{
-    for (int low = 0, high = n; low < high;) {
-        const int middle = (low + high) / 2;
-        if (code > ranges[middle][1]) low = middle + 1;
-        else if (code < ranges[middle][0]) high = middle;
-        else return 1;
-    }
-    return 0;
-}
-
 int lin_unicode_is_letter(unsigned code)
 {
-    return is_in(lin_unicode_letters, sizeof lin_unicode_letters / sizeof *lin_unicode_letters, code);
+    const utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)code);
+    return code >= 0x80 && category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_ME;
 }
 
 int lin_unicode_is_punctuation(unsigned code)
 {
-    return is_in(lin_unicode_punctuation, sizeof lin_unicode_punctuation / sizeof *lin_unicode_punctuation, code);
+    const utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)code);
+    return code >= 0x80 && ((category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO) ||
+                            (category >= UTF8PROC_CATEGORY_ZS && category <= UTF8PROC_CATEGORY_ZP));
 }
 
 unsigned lin_unicode_lower(unsigned code)
 {
-    if (code < 0x80) return code >= 'A' && code <= 'Z' ? code + 32 : code;
-    for (int low = 0, high = sizeof lin_unicode_capitals / sizeof *lin_unicode_capitals; low < high;) {
-        const int middle = (low + high) / 2, *range = lin_unicode_capitals[middle];
-        if (code > (unsigned)range[1]) low = middle + 1;
-        else if (code < (unsigned)range[0]) high = middle;
-        else return (code - (unsigned)range[0]) % (unsigned)range[2] ? code : (unsigned)((int)code + range[3]);
-    }
-    return code;
+    const unsigned small = (unsigned)utf8proc_tolower((utf8proc_int32_t)code);
+    return code == 0x130 || (code < 0x800 && small >= 0x800) ? code : small;
 }
 
 size_t lin_unicode_lower_text(char *out, const char *text, size_t n)
@@ -177,6 +90,90 @@ size_t lin_unicode_lower_text(char *out, const char *text, size_t n)
         else out[used++] = text[at], step = 1;
     }
     return used;
+}
+
+static int is_mark(unsigned code) { return code >= FIRST_MARK && code < END_MARK; }
+
+// The blocks of Latin, Greek and Cyrillic letters, and of the signs for ohm, kelvin and angstrom.
+static int is_composable(unsigned code)
+{
+    return code < 0x530 || (code >= 0x1E00 && code < 0x2000) || (code >= 0x2120 && code < 0x2130);
+}
+
+static int decompose(unsigned code, utf8proc_int32_t parts[PARTS])
+{
+    int before = UTF8PROC_BOUNDCLASS_START;
+    return (int)utf8proc_decompose_char((utf8proc_int32_t)code, parts, PARTS, nfc, &before);
+}
+
+static unsigned compose(utf8proc_int32_t *parts, int n)
+{
+    return utf8proc_normalize_utf32(parts, n, nfc) == 1 ? (unsigned)parts[0] : 0;
+}
+
+// Not one of the few that NFC replaces, such as the sign for ohm.
+static int is_composed(unsigned code)
+{
+    utf8proc_int32_t parts[PARTS];
+    return code < FIRST_MARK || !is_composable(code) || compose(parts, decompose(code, parts)) == code;
+}
+
+unsigned lin_unicode_split(unsigned code, unsigned *mark)
+{
+    utf8proc_int32_t parts[PARTS];
+    const int n = is_composable(code) ? decompose(code, parts) : 0;
+    if (n < 2 || !is_mark((unsigned)parts[n - 1]) || !is_composed(code)) return 0;
+    *mark = (unsigned)parts[n - 1];
+    return compose(parts, n - 1);
+}
+
+/* ---- composing ------------------------------------------------------------------------------------------------------------- */
+
+// Soft hyphen, grapheme joiner, zero-width spaces and joiners, direction marks, byte order mark.
+static int is_invisible(unsigned code)
+{
+    return code == 0xAD || code == 0x34F || code == 0x61C || code == 0x180E || (code >= 0x200B && code <= 0x200F) ||
+           (code >= 0x202A && code <= 0x202E) || (code >= 0x2060 && code <= 0x2064) || (code >= 0x2066 && code <= 0x2069) ||
+           code == 0xFEFF;
+}
+
+// A letter and the marks behind it. Of other scripts only the marks are put in order.
+static void put_letter(lin_buffer *out, const char *text, size_t n, int n_marks)
+{
+    enum { MOST = PARTS * (1 + MOST_MARKS) };
+    utf8proc_int32_t codes[MOST + 1];
+    unsigned letter = 0;
+    size_t as_it_is = lin_utf8_decode(text, n, &letter);
+    if (is_composable(letter) && (n_marks || letter >= FIRST_MARK)) as_it_is = 0;
+    lin_buffer_bytes(out, text, as_it_is);
+    if (as_it_is == n) return;
+    const utf8proc_uint8_t *rest = (const utf8proc_uint8_t *)text + as_it_is;
+    const utf8proc_ssize_t n_codes = utf8proc_decompose(rest, (utf8proc_ssize_t)(n - as_it_is), codes, MOST, nfc);
+    lin_buffer_bytes(out, (const char *)codes, (size_t)utf8proc_reencode(codes, n_codes, nfc));
+}
+
+static lin_status compose_text(const char *text, size_t n, lin_buffer *out, lin_error *err)
+{
+    char letter[4 * (1 + MOST_MARKS)];
+    size_t n_letter = 0;
+    int n_marks = 0;
+    for (size_t at = 0, step; at < n; at += step) {
+        unsigned code = 0;
+        step = lin_utf8_decode(text + at, n - at, &code);
+        if (is_invisible(code)) continue;
+        if (n_letter && is_mark(code) && n_marks < MOST_MARKS) {
+            n_marks++;
+        } else {
+            put_letter(out, letter, n_letter, n_marks);
+            n_letter = 0;
+            n_marks = 0;
+        }
+        memcpy(letter + n_letter, text + at, step);
+        n_letter += step;
+    }
+    put_letter(out, letter, n_letter, n_marks);
+    if (!out->n) lin_buffer_text(out, "");
+    return lin_buffer_status(out, err);
 }
 
 /* ---- UTF-16 ---------------------------------------------------------------------------------------------------------------- */
@@ -223,7 +220,7 @@ static size_t look(const char *text, size_t n, int *changes)
         if ((unsigned char)text[at] < 0x80) continue;
         step = lin_utf8_decode(text + at, n - at, &code);
         if (!step) return at;
-        *changes |= is_mark(code) || is_invisible(code) || replacement(code) != code;
+        *changes |= is_mark(code) || is_invisible(code) || !is_composed(code);
     }
     return n;
 }
@@ -257,7 +254,7 @@ lin_status lin_unicode_clean(const char *text, size_t n, const char *name, lin_u
     }
     if (bad == n && changes) {
         lin_buffer out = {0};
-        status = compose(text, n, &out, err);
+        status = compose_text(text, n, &out, err);
         lin_free(*own);
         *own = status == LIN_OK ? out.data : NULL;
         if (status != LIN_OK) {

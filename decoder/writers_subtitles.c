@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/utf8.h"
+#include "base/unicode.h"
 #include "decoder/writers_internal.h"
 
 enum { PAUSE_MS = 500 };
@@ -70,7 +70,7 @@ static void add_part(cutter *c, const char *text, size_t bytes, part p)
 
 static size_t char_bytes(const char *text, size_t n)
 {
-    const size_t k = n ? lin_utf8_length(text, n) : 0;
+    const size_t k = n ? lin_utf8_decode(text, n, NULL) : 0;
     return k ? k : n > 0;
 }
 

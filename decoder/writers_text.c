@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/textfile.h"
-#include "base/utf8.h"
+#include "base/unicode.h"
 #include "decoder/writers_internal.h"
 
 // Byte of `text` that cannot stand between blanks, or is one of `forbidden`; its length if all can.

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/textfile.h"
-#include "base/utf8.h"
+#include "base/unicode.h"
 #include "decoder/writers_internal.h"
 
 /* ---- tokens ---------------------------------------------------------------------------------------------------------------- */
@@ -162,7 +162,7 @@ void lin_put_clean(lin_buffer *out, const char *text, const char *keep, char quo
 {
     for (size_t at = 0, n = strlen(text), k; at < n; at += k ? k : 1) {
         const char c = text[at];
-        k = lin_utf8_length(text + at, n - at);
+        k = lin_utf8_decode(text + at, n - at, NULL);
         if (!k || (((unsigned char)c < 32 || c == 127) && !strchr(keep, c))) {
             lin_buffer_text(out, "\xEF\xBF\xBD");
         } else {

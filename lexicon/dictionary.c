@@ -13,7 +13,6 @@
 #include "base/symbols.h"
 #include "base/textfile.h"
 #include "base/unicode.h"
-#include "base/utf8.h"
 
 typedef struct pronunciation {
     size_t offset; // of its labels

@@ -8,7 +8,6 @@
 #include "base/memory.h"
 #include "base/textfile.h"
 #include "base/unicode.h"
-#include "base/utf8.h"
 #include "lexicon/dictionary.h"
 
 /* ---- letter-to-sound rules ------------------------------------------------------------------------------------------------- */

@@ -9,7 +9,6 @@
 #include "base/symbols.h"
 #include "base/textfile.h"
 #include "base/unicode.h"
-#include "base/utf8.h"
 
 typedef struct unknown_item {
     size_t offset; // of its labels in `pool`

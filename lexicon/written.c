@@ -8,7 +8,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/textfile.h"
-#include "base/utf8.h"
+#include "base/unicode.h"
 
 enum {
     LONGEST = 1024,    // bytes of a reading

@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/textfile.h"
-#include "base/utf8.h"
+#include "base/unicode.h"
 #include "linnet/datadir_internal.h"
 #include "linnet/manifest.h"
 

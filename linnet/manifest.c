@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/textfile.h"
-#include "base/utf8.h"
+#include "base/unicode.h"
 #include "linnet/datadir_internal.h"
 
 enum { MAX_LINE = 1 << 24 }; // of a cut with thousands of supervisions

@@ -16,7 +16,7 @@
 #include "base/pool.h"
 #include "base/system.h"
 #include "base/textfile.h"
-#include "base/utf8.h"
+#include "base/unicode.h"
 #include "kernels/ops.h"
 
 static const char version[] = "3", scale_suffix[] = ".scale", mean_name[] = "features.mean", istd_name[] = "features.istd",

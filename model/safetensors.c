@@ -12,7 +12,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "base/utf8.h"
+#include "base/unicode.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are copied from and to little-endian files byte for byte");
 

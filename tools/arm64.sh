@@ -8,7 +8,7 @@ command=$1
 dir=$2
 shift 2
 
-packages='libc6 libsndfile1-dev libkissfft-dev libsoxr-dev libcjson-dev zlib1g-dev portaudio19-dev libopus-dev libogg-dev check'
+packages='libc6 libsndfile1-dev libkissfft-dev libsoxr-dev libcjson-dev libutf8proc-dev zlib1g-dev portaudio19-dev libopus-dev libogg-dev check'
 case $command in
 root)
     [ ! -f "$dir/complete" ] || exit 0

@@ -1,6 +1,6 @@
 #!/bin/sh
 # bundle.sh - collects into build/bundle what a bare GPU machine lacks: the headers and shared libraries of libsndfile, soxr, KissFFT,
-# cJSON, zlib and PortAudio (header), and Check, about 5 MB. The Makefile finds build/bundle/{include,lib}; copy the folder
+# cJSON, utf8proc, zlib and PortAudio (header), and Check, about 5 MB. The Makefile finds build/bundle/{include,lib}; copy the folder
 # together with the source tree. The GPU machine needs a glibc at least as new as these libraries require.
 #
 #   tools/bundle.sh [--peers]
@@ -41,8 +41,8 @@ bring() {
     [ -n "$path" ] || die "$1 is not installed; make deps installs it"
     cp "$path" "$bundle/include/" || exit 1
 }
-PKG=$(pkg-config --cflags kissfft-float sndfile soxr libcjson portaudio-2.0 2> /dev/null)
-for h in sndfile.h soxr.h portaudio.h kiss_fft.h kiss_fftr.h zlib.h zconf.h cjson/cJSON.h; do bring "$h"; done
+PKG=$(pkg-config --cflags kissfft-float sndfile soxr libcjson libutf8proc portaudio-2.0 2> /dev/null)
+for h in sndfile.h soxr.h portaudio.h kiss_fft.h kiss_fftr.h utf8proc.h zlib.h zconf.h cjson/cJSON.h; do bring "$h"; done
 cp "$bundle/include/cJSON.h" "$bundle/include/cjson/" || exit 1
 [ -z "$(header kiss_fft_log.h)" ] || bring kiss_fft_log.h
 
@@ -52,7 +52,7 @@ keep() {
     soname=$(objdump -p "$1" | sed -n 's/.*SONAME *//p')
     [ -f "$bundle/lib/${soname:-${1##*/}}" ] || cp -L "$1" "$bundle/lib/${soname:-${1##*/}}" || exit 1
 }
-for l in sndfile soxr kissfft-float cjson z; do
+for l in sndfile soxr kissfft-float cjson utf8proc z; do
     path=$(library "lib$l.so")
     [ -n "$path" ] || die "lib$l is not installed; make deps installs it"
     keep "$path"

@@ -33,7 +33,7 @@ runs() {
 build= check= demo= fuzz= page= arm64= wasm= standin=
 case $system in
 debian)
-    build='gcc g++ make pkg-config libsndfile1-dev libkissfft-dev libsoxr-dev libcjson-dev zlib1g-dev portaudio19-dev libwebsockets-dev libopus-dev libogg-dev'
+    build='gcc g++ make pkg-config libsndfile1-dev libkissfft-dev libsoxr-dev libcjson-dev libutf8proc-dev zlib1g-dev portaudio19-dev libwebsockets-dev libopus-dev libogg-dev'
     check='check libopenmpi-dev openmpi-bin pocketsphinx-testdata nginx ffmpeg'
     # For the virtual microphone of the tests. Not installed beside PipeWire, which it could replace: then those tests are
     # skipped.
@@ -47,21 +47,21 @@ debian)
     has() { case $(dpkg-query -W -f '${Status}' "$1" 2>/dev/null) in *'ok installed') ;; *) false ;; esac; }
     install="$as_root${as_root:+ env DEBIAN_FRONTEND=noninteractive} apt-get -q -o DPkg::Lock::Timeout=300 install -y --no-install-recommends" ;;
 fedora)
-    build='gcc gcc-c++ make pkgconf-pkg-config libsndfile-devel kiss-fft-devel soxr-devel cjson-devel zlib-devel portaudio-devel libwebsockets-devel opus-devel libogg-devel'
+    build='gcc gcc-c++ make pkgconf-pkg-config libsndfile-devel kiss-fft-devel soxr-devel cjson-devel utf8proc-devel zlib-devel portaudio-devel libwebsockets-devel opus-devel libogg-devel'
     check='check-devel ffmpeg-free'
     fuzz=clang
     page='chromium-headless python3'
     has() { rpm -q --whatprovides "$1" > /dev/null 2>&1; }
     install="$as_root dnf install -y" ;;
 arch)
-    build='gcc make pkgconf libsndfile kissfft libsoxr cjson zlib portaudio libwebsockets opus libogg'
+    build='gcc make pkgconf libsndfile kissfft libsoxr cjson libutf8proc zlib portaudio libwebsockets opus libogg'
     check='check openmpi ffmpeg'
     fuzz=clang
     page='chromium python'
     has() { pacman -Q "$1" > /dev/null 2>&1; }
     install="$as_root pacman -S --needed --noconfirm" ;;
 homebrew)
-    build='make pkgconf libsndfile libsoxr cjson portaudio libwebsockets opus libogg'
+    build='make pkgconf libsndfile libsoxr cjson utf8proc portaudio libwebsockets opus libogg'
     check='check ffmpeg'
     has() { brew list --versions "$1" > /dev/null 2>&1; }
     install='brew install' ;;
@@ -88,7 +88,7 @@ done
 # Everything that the build looks up with pkg-config, from any source.
 libraries_missing() {
     missing=
-    for p in sndfile soxr kissfft-float libcjson zlib portaudio-2.0; do pkg-config --exists "$p" 2> /dev/null || missing="$missing $p"; done
+    for p in sndfile soxr kissfft-float libcjson libutf8proc zlib portaudio-2.0; do pkg-config --exists "$p" 2> /dev/null || missing="$missing $p"; done
     case " $* " in *" check "*) pkg-config --exists check 2> /dev/null || missing="$missing check" ;; esac
     [ -n "$missing" ]
 }
@@ -97,7 +97,7 @@ if [ -z "$install" ]; then
     cat >&2 <<END
 missing:$missing
 This system's package manager is not known, so nothing is installed. Install a C compiler, make, pkg-config, libsndfile, libsoxr,
-KissFFT (float, with kissfft-float.pc), cJSON, zlib, PortAudio 19, and Check for the tests. Then run make again.
+KissFFT (float, with kissfft-float.pc), cJSON, utf8proc, zlib, PortAudio 19, and Check for the tests. Then run make again.
 END
     exit 1
 fi

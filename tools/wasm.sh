@@ -15,11 +15,11 @@ get() {
 }
 {
     get update
-    (cd "$apt" && get --download-only source kissfft libsoxr cjson zlib)
-    for name in kissfft libsoxr cjson zlib; do dpkg-source --no-check -x "$apt/$name"_*.dsc "$dir/src/$name"; done
+    (cd "$apt" && get --download-only source kissfft libsoxr cjson utf8proc zlib)
+    for name in kissfft libsoxr cjson utf8proc zlib; do dpkg-source --no-check -x "$apt/$name"_*.dsc "$dir/src/$name"; done
 } > "$apt/log" 2>&1 || { cat "$apt/log" >&2; echo "wasm.sh: the libraries' sources cannot be had; Debian's archive is needed" >&2; exit 1; }
-cp "$dir"/src/kissfft/kiss_fft*.h "$dir"/src/kissfft/_kiss_fft_guts.h "$dir"/src/libsoxr/src/soxr.h "$dir"/src/zlib/zlib.h \
-    "$dir"/src/zlib/zconf.h "$dir/include"
+cp "$dir"/src/kissfft/kiss_fft*.h "$dir"/src/kissfft/_kiss_fft_guts.h "$dir"/src/libsoxr/src/soxr.h "$dir"/src/utf8proc/utf8proc.h \
+    "$dir"/src/zlib/zlib.h "$dir"/src/zlib/zconf.h "$dir/include"
 mkdir "$dir/include/cjson"
 cp "$dir/src/cjson/cJSON.h" "$dir/include/cjson"
 for package in sndfile portaudio-2.0; do cp "$(pkg-config --variable=includedir "$package")/${package%-2.0}.h" "$dir/include"; done

@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/number.h"
-#include "base/utf8.h"
+#include "base/unicode.h"
 #include "model/model.h"
 #include "train/dataset_format.h"
 

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/symbols.h"
-#include "base/utf8.h"
+#include "base/unicode.h"
 #include "model/model.h"
 #include "train/dataset.h"
 #include "train/dataset_format.h"

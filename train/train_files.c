@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/textfile.h"
-#include "base/utf8.h"
+#include "base/unicode.h"
 #include "model/model.h"
 #include "train/train_internal.h"
 

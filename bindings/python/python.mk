@@ -40,7 +40,7 @@ check-wheel: wheel $B/linnet $B/tests/app/sound
 	$(PYTHON) -m venv --clear $(PYTHON_DIR)/empty
 	$(PYTHON_DIR)/empty/bin/pip install -q pytest $(PYTHON_DIR)/dist/*.whl
 	! ldd $(PYTHON_DIR)/empty/lib/python3*/site-packages/linnet/_linnet.abi3.so | grep -v linnet.libs | \
-		grep -E 'not found|sndfile|soxr|kissfft|cjson|gomp|FLAC|vorbis|opus|mpg|mp3'
+		grep -E 'not found|sndfile|soxr|kissfft|cjson|utf8proc|gomp|FLAC|vorbis|opus|mpg|mp3'
 	cd bindings/python && LINNET='$(CURDIR)/$B/linnet' SOUND='$(CURDIR)/$B/tests/app/sound' \
 		../../$(PYTHON_DIR)/empty/bin/pytest -q -p no:cacheprovider
 

@@ -24,7 +24,8 @@ wasm:
 	@$B/linnet ngram prune -q share/linnet/en/words.lm --entropy $(WASM_ENTROPY) --set bits=8 --packed -o $(WASM)/data/en/words.lm
 	@echo "built $(WASM): copy it to any server of static files, or: python3 -m http.server -d $(WASM)"
 
-WASM_LIB := $(addprefix kissfft/,kiss_fft kiss_fftr) cjson/cJSON $(addprefix zlib/,adler32 crc32 inffast inflate inftrees zutil) \
+WASM_LIB := $(addprefix kissfft/,kiss_fft kiss_fftr) cjson/cJSON utf8proc/utf8proc \
+	$(addprefix zlib/,adler32 crc32 inffast inflate inftrees zutil) \
 	$(addprefix libsoxr/src/,soxr cr cr32 cr64 data-io dbesi0 fft4g32 fft4g64 filter)
 WASM_LIB_OBJ := $(WASM_LIB:%=build/emscripten/src/%.o)
 WASM_PAGE := $(filter-out teach.% reading.js,$(notdir $(wildcard share/linnet/web/*))) $(filter-out stream.js,$(notdir $(wildcard bindings/wasm/*.js*)))
@@ -33,7 +34,7 @@ WASM_DATA := $(addprefix en/,words.dict.gz words.punctuation numbers.txt)
 build/emscripten/src/%.o: $(WASM_ROOT)/src/%.c $B/flags
 	@mkdir -p $(@D)
 	$(SAY) "  CC    $*.c"
-	$(Q)$(CC) $(CFLAGS_emscripten) -w -Dkiss_fft_scalar=float -DSOXR_LIB -I$(WASM_ROOT)/include -c $< -o $@
+	$(Q)$(CC) $(CFLAGS_emscripten) -w -Dkiss_fft_scalar=float -DSOXR_LIB -DUTF8PROC_STATIC -I$(WASM_ROOT)/include -c $< -o $@
 
 # soxr calls functions through pointers to functions with other arguments, which WebAssembly refuses: hence the emulation, which costs
 # no time that can be measured. It must know the most arguments that a function of a table has (kernels/ops.h).

@@ -3,7 +3,7 @@
 #include "align/textgrid.h"
 
 #include "base/textfile.h"
-#include "base/utf8.h"
+#include "base/unicode.h"
 #include "tests/lexicon/support.h"
 
 static const char long_form[] =

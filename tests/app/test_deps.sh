@@ -13,7 +13,7 @@ pretend apt-get 'echo "apt-get $*" >> "'"$tmp"'/calls"; exit ${APT_STATUS:-0}'
 pretend id 'echo "$FAKE_UID"'
 try() { : > "$tmp/calls"; out=$(PATH=$fake "$fake/sh" "$deps" "$@" 2>&1); status=$?; calls=$("$fake/cat" "$tmp/calls"); }
 
-all='gcc g++ make pkg-config libsndfile1-dev libkissfft-dev libsoxr-dev libcjson-dev zlib1g-dev portaudio19-dev libwebsockets-dev libopus-dev libogg-dev check libopenmpi-dev openmpi-bin pocketsphinx-testdata nginx ffmpeg pulseaudio pulseaudio-utils libasound2-plugins'
+all='gcc g++ make pkg-config libsndfile1-dev libkissfft-dev libsoxr-dev libcjson-dev libutf8proc-dev zlib1g-dev portaudio19-dev libwebsockets-dev libopus-dev libogg-dev check libopenmpi-dev openmpi-bin pocketsphinx-testdata nginx ffmpeg pulseaudio pulseaudio-utils libasound2-plugins'
 echo $all | tr ' ' '\n' > "$tmp/installed"
 FAKE_UID=0
 export FAKE_UID

@@ -6,7 +6,6 @@
 
 #include "base/memory.h"
 #include "base/textfile.h"
-#include "base/utf8.h"
 #include "tests/lexicon/support.h"
 
 // The clean text, valid until the next call; the message of a failure.

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/utf8.h"
+#include "base/unicode.h"
 #include "decoder/writers.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -84,7 +84,7 @@ static void must(int condition)
 
 static void check_utf8(const char *text, size_t n)
 {
-    for (size_t at = 0, k; at < n; at += k) must((k = lin_utf8_length(text + at, n - at)) > 0);
+    for (size_t at = 0, k; at < n; at += k) must((k = lin_utf8_decode(text + at, n - at, NULL)) > 0);
 }
 
 static void check_json(const char *text, size_t n, const char *key)

@@ -3,7 +3,7 @@
 #include "lexicon/transcript.h"
 
 #include "base/textfile.h"
-#include "base/utf8.h"
+#include "base/unicode.h"
 #include "train/learn/g2p_learn.h"
 #include "lexicon/g2p.h"
 #include "tests/lexicon/support.h"

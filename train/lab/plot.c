@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/unicode.h"
 
 enum { MARK_ALL = 60, MARKED = 12, MOST_TICKS = 100 };
 
@@ -300,7 +300,7 @@ static void put_name(lin_buffer *out, double x, double y, const char *name, cons
     size_t n = 0, characters = 0;
     const size_t all = strlen(name);
     while (n < all && characters < MOST_NAME) {
-        const size_t length = lin_utf8_length(name + n, all - n);
+        const size_t length = lin_utf8_decode(name + n, all - n, NULL);
         if (n + (length ? length : 1) > sizeof text - 4) break;
         n += length ? length : 1;
         characters++;

@@ -9,7 +9,6 @@
 #include "base/memory.h"
 #include "base/textfile.h"
 #include "base/unicode.h"
-#include "base/utf8.h"
 #include "train/learn/kneser_ney.h"
 #include "train/learn/ngram_count.h"
 #include "train/learn/ngram_draft.h"

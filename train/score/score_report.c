@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "base/textfile.h"
-#include "base/utf8.h"
+#include "base/unicode.h"
 
 enum { NAME_WIDTH = 24, COLUMN = 9 };
 

@@ -7,7 +7,6 @@
 #include "base/symbols.h"
 #include "base/textfile.h"
 #include "base/unicode.h"
-#include "base/utf8.h"
 #include "train/score/trn_reader.h"
 
 // The ASCII character of typography that begins at this byte, or 0. *n: its bytes.
