@@ -1,4 +1,4 @@
-// fbank.c - windows, KissFFT, triangles, logarithm; see fbank.h.
+// fbank.c - windows and mel triangles as Kaldi has them, KissFFT, logarithm, statistics; see fbank.h.
 
 #include "frontend/fbank.h"
 
@@ -9,9 +9,103 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "frontend/mel.h"
 
-enum { LANES = 8 }; // partial sums of a reduction, so that it vectorises without reassociation
+#define PI 3.14159265358979323846
+
+// The natural logarithm of this is the energy of digital silence (Kaldi: std::numeric_limits<float>::epsilon()).
+#define FLOOR 1.1920928955078125e-07f
+
+enum {
+    MAX_WINDOW = 65536, // samples; bounds the transform
+    MAX_BINS = 1024,
+    LANES = 8 // partial sums of a reduction, so that it vectorises without reassociation
+};
+
+/* ---- windows and triangles ------------------------------------------------------------------------------------------------- */
+
+lin_fbank_config lin_fbank_default(void)
+{
+    return (lin_fbank_config){
+        .sample_hz = 16000, .mel_bins = 40, .window_ms = 25, .hop_ms = 10, .low_hz = 20, .high_hz = 0, .preemphasis = 0.97};
+}
+
+static double mel_of_hz(double hz) { return 1127.0 * log(1.0 + hz / 700.0); }
+
+static double upper_edge(const lin_fbank_config *c) { return c->high_hz > 0 ? c->high_hz : c->sample_hz / 2 + c->high_hz; }
+
+int lin_mel_samples(const lin_fbank_config *c, double ms) { return (int)(c->sample_hz * 0.001 * ms); }
+
+// The size of the transform: a power of two that holds a window.
+static int transform_of(const lin_fbank_config *c)
+{
+    int p = 2;
+    while (p < lin_mel_samples(c, c->window_ms)) p *= 2;
+    return p;
+}
+
+// The povey window at sample i of `window`, times 32768: samples are given in -1..1.
+static double window_at(int window, int i) { return 32768 * pow(0.5 - 0.5 * cos(2 * PI * i / (window - 1)), 0.85); }
+
+static double step_of(const lin_fbank_config *c) { return (mel_of_hz(upper_edge(c)) - mel_of_hz(c->low_hz)) / (c->mel_bins + 1); }
+
+// The lines of the spectrum strictly inside triangle b: returns their number; *first of them, and their weights (may be NULL).
+static int triangle_of(const lin_fbank_config *c, int fft, int b, int *first, float *weights)
+{
+    const double low = mel_of_hz(c->low_hz), step = step_of(c);
+    const double left = low + b * step, centre = low + (b + 1) * step, right = low + (b + 2) * step;
+    int count = 0;
+    *first = 0;
+    for (int i = 0; i < fft / 2; i++) {
+        double mel = mel_of_hz(i * c->sample_hz / fft);
+        if (mel <= left || mel >= right) continue;
+        if (!count) *first = i;
+        if (weights) weights[count] = (float)(mel <= centre ? (mel - left) / (centre - left) : (right - mel) / (right - centre));
+        count++;
+    }
+    return count;
+}
+
+double lin_mel_centre_hz(const lin_fbank_config *c, int b)
+{
+    return 700.0 * (exp((mel_of_hz(c->low_hz) + (b + 1) * step_of(c)) / 1127.0) - 1.0);
+}
+
+double lin_mel_place(const lin_fbank_config *c, double hz) { return (mel_of_hz(hz) - mel_of_hz(c->low_hz)) / step_of(c) - 1; }
+
+lin_status lin_fbank_check(const lin_fbank_config *c, lin_error *err)
+{
+    // Written so that a NaN fails the check.
+    if (!(c->sample_hz >= 1000 && c->sample_hz <= 384000))
+        return lin_fail(err, LIN_INVALID, "filterbank: sample_hz is %g; must be 1000 to 384000", c->sample_hz);
+    if (c->mel_bins < 1 || c->mel_bins > MAX_BINS)
+        return lin_fail(err, LIN_INVALID, "filterbank: mel_bins is %d; must be 1 to %d", c->mel_bins, MAX_BINS);
+    if (!(c->window_ms > 0 && c->window_ms <= 1000))
+        return lin_fail(err, LIN_INVALID, "filterbank: window_ms is %g; must be above 0 and at most 1000", c->window_ms);
+    if (!(c->hop_ms > 0 && c->hop_ms <= 1000))
+        return lin_fail(err, LIN_INVALID, "filterbank: hop_ms is %g; must be above 0 and at most 1000", c->hop_ms);
+    int window = lin_mel_samples(c, c->window_ms);
+    if (window < 2 || window > MAX_WINDOW)
+        return lin_fail(err, LIN_INVALID, "filterbank: a window of %g ms is %d samples at %g Hz; must be 2 to %d", c->window_ms,
+                        window, c->sample_hz, MAX_WINDOW);
+    if (lin_mel_samples(c, c->hop_ms) < 1)
+        return lin_fail(err, LIN_INVALID, "filterbank: a hop of %g ms is less than a sample at %g Hz", c->hop_ms, c->sample_hz);
+    double high = upper_edge(c);
+    if (!(c->low_hz >= 0 && c->low_hz < high && high <= c->sample_hz / 2))
+        return lin_fail(err, LIN_INVALID, "filterbank: low_hz %g and high_hz %g must be 0 <= low < high <= %g", c->low_hz,
+                        c->high_hz, c->sample_hz / 2);
+    if (!(c->preemphasis >= 0 && c->preemphasis <= 1))
+        return lin_fail(err, LIN_INVALID, "filterbank: preemphasis is %g; must be 0 to 1", c->preemphasis);
+    if (!(c->level_db >= 0 && c->level_db <= 150) || (c->level_db > 0 && c->level_db < 1))
+        return lin_fail(err, LIN_INVALID, "filterbank: level_db is %g; must be 1 to 150, or 0", c->level_db);
+    int fft = transform_of(c), first;
+    for (int b = 0; b < c->mel_bins; b++)
+        if (!triangle_of(c, fft, b, &first, NULL))
+            return lin_fail(err, LIN_INVALID, "filterbank: %d mel_bins are too many for a spectrum of %d lines: bin %d is empty",
+                            c->mel_bins, fft / 2, b);
+    return LIN_OK;
+}
+
+/* ---- computing ------------------------------------------------------------------------------------------------------------- */
 
 // The part of the spectrum under one triangle: weights[offset ..][count] are those of lines first, first + 1, ...
 // count is rounded up to LANES; the weights beyond the triangle are 0.
@@ -45,11 +139,11 @@ struct lin_fbank {
 
 static void build_tables(lin_fbank *f, const lin_fbank_config *c)
 {
-    for (int i = 0; i < f->window; i++) f->shape[i] = lin_mel_window(f->window, i);
+    for (int i = 0; i < f->window; i++) f->shape[i] = window_at(f->window, i);
     int offset = 0;
     for (int b = 0; b < f->bins; b++) {
         triangle *t = &f->triangles[b];
-        int count = lin_mel_triangle(c, f->fft, b, &t->first, f->weights + offset);
+        int count = triangle_of(c, f->fft, b, &t->first, f->weights + offset);
         t->offset = offset;
         t->count = (count + LANES - 1) / LANES * LANES;
         offset += t->count;
@@ -66,7 +160,7 @@ lin_status lin_fbank_create(const lin_fbank_config *c, lin_fbank **out, lin_erro
     f->bins = c->mel_bins;
     f->window = lin_mel_samples(c, c->window_ms);
     f->hop = lin_mel_samples(c, c->hop_ms);
-    f->fft = lin_mel_transform(c);
+    f->fft = transform_of(c);
     f->preemphasis = c->preemphasis;
     f->level_db = c->level_db;
 
@@ -170,15 +264,12 @@ static void compute_frame(lin_fbank *f, const float *x, float *frame)
     const float gain = f->level_db > 0 ? gain_of(&f->level, f->level_db, sum) : 1;
     for (int b = 0; b < f->bins; b++) {
         const float energy = gain * frame[b];
-        frame[b] = logf(energy > LIN_MEL_FLOOR ? energy : LIN_MEL_FLOOR);
+        frame[b] = logf(energy > FLOOR ? energy : FLOOR);
     }
 }
 
 // Samples are either held or skipped, and a full window is computed at once.
-static int holds(const lin_fbank *f)
-{
-    return f->held >= 0 && f->held < f->window && f->skip >= 0 && f->skip <= f->hop;
-}
+static int holds(const lin_fbank *f) { return f->held >= 0 && f->held < f->window && f->skip >= 0 && f->skip <= f->hop; }
 
 int lin_fbank_frames_out(const lin_fbank *f, int n)
 {
@@ -277,6 +368,48 @@ void lin_fbank_destroy(lin_fbank *f)
     lin_free(f);
 }
 
+/* ---- the table of a backend ------------------------------------------------------------------------------------------------ */
+
+lin_status lin_fbank_table_create(const lin_fbank_config *c, lin_fbank_table *table, lin_error *err)
+{
+    *table = (lin_fbank_table){0};
+    lin_status status = lin_fbank_check(c, err);
+    if (status != LIN_OK) return status;
+    const int window = lin_mel_samples(c, c->window_ms), fft = transform_of(c), D = c->mel_bins;
+    const size_t bins = (size_t)fft / 2 + 1;
+    float *shape = lin_calloc((size_t)window, sizeof *shape), *mel = lin_calloc((size_t)D * bins, sizeof *mel);
+    int *from = lin_calloc((size_t)D, sizeof *from), *to = lin_calloc((size_t)D, sizeof *to);
+    *table = (lin_fbank_table){.window_samples = window,
+                               .hop_samples = lin_mel_samples(c, c->hop_ms),
+                               .n_fft = fft,
+                               .D = D,
+                               .preemphasis = (float)c->preemphasis,
+                               .floor = FLOOR,
+                               .window = shape,
+                               .mel = mel,
+                               .mel_from = from,
+                               .mel_to = to};
+    if (!shape || !mel || !from || !to) {
+        lin_fbank_table_free(table);
+        return lin_no_memory(err, "a filterbank", (size_t)D * bins * sizeof *mel);
+    }
+    for (int i = 0; i < window; i++) shape[i] = (float)window_at(window, i);
+    for (int b = 0; b < D; b++) {
+        triangle_of(c, fft, b, &from[b], NULL);
+        to[b] = from[b] + triangle_of(c, fft, b, &from[b], mel + (size_t)b * bins + from[b]);
+    }
+    return LIN_OK;
+}
+
+void lin_fbank_table_free(lin_fbank_table *table)
+{
+    lin_free((void *)(uintptr_t)table->window);
+    lin_free((void *)(uintptr_t)table->mel);
+    lin_free((void *)(uintptr_t)table->mel_from);
+    lin_free((void *)(uintptr_t)table->mel_to);
+    *table = (lin_fbank_table){0};
+}
+
 /* ---- loudness -------------------------------------------------------------------------------------------------------------- */
 
 double lin_loudness_frame(double sum, const float *frame, int D)
@@ -293,3 +426,66 @@ double lin_loudness_sound(double sum, const float *samples, int n)
 }
 
 double lin_loudness_db(double sum) { return 10 * log10(sum > 1e-12 ? sum : 1e-12); }
+
+/* ---- mean and variance ----------------------------------------------------------------------------------------------------- */
+
+struct lin_moments {
+    int D;
+    uint64_t n;
+    double *centre, *sum, *squares; // [D] each: the first frame, and sums of x - centre and (x - centre)^2
+    double room[];
+};
+
+lin_status lin_moments_create(int D, lin_moments **out, lin_error *err)
+{
+    const size_t bytes = sizeof **out + 3 * sizeof(double) * (size_t)(D > 0 ? D : 0);
+    *out = NULL;
+    if (D < 1) return lin_fail(err, LIN_INVALID, "normalisation: %d bins; must be at least 1", D);
+    lin_moments *a = *out = lin_calloc(1, bytes);
+    if (!a) return lin_no_memory(err, "normalisation", bytes);
+    a->D = D;
+    a->centre = a->room;
+    a->sum = a->centre + D;
+    a->squares = a->sum + D;
+    return LIN_OK;
+}
+
+void lin_moments_add(lin_moments *a, const float *frames, size_t T)
+{
+    size_t D = (size_t)a->D;
+    for (size_t t = 0; t < T; t++) {
+        const float *x = frames + t * D;
+        if (a->n == 0)
+            for (size_t d = 0; d < D; d++) a->centre[d] = (double)x[d];
+        for (size_t d = 0; d < D; d++) {
+            double v = (double)x[d] - a->centre[d];
+            a->sum[d] += v;
+            a->squares[d] += v * v;
+        }
+        a->n++;
+    }
+}
+
+uint64_t lin_moments_count(const lin_moments *a) { return a->n; }
+
+lin_status lin_moments_finish(const lin_moments *a, float *mean, float *istd, lin_error *err)
+{
+    if (a->n == 0) return lin_fail(err, LIN_INVALID, "normalisation: there are no frames");
+    for (int d = 0; d < a->D; d++) {
+        double offset = a->sum[d] / (double)a->n, variance = a->squares[d] / (double)a->n - offset * offset;
+        if (!isfinite(offset) || !isfinite(variance))
+            return lin_fail(err, LIN_NUMERIC, "normalisation: bin %d of a frame is not finite", d);
+        double std = variance > 0 ? sqrt(variance) : 0;
+        mean[d] = (float)(a->centre[d] + offset);
+        istd[d] = (float)(1 / (std > LIN_MOMENTS_SMALLEST_STD ? std : LIN_MOMENTS_SMALLEST_STD));
+    }
+    return LIN_OK;
+}
+
+void lin_moments_apply(float *frames, size_t T, int D, const float *mean, const float *istd)
+{
+    for (size_t t = 0; t < T; t++) {
+        float *x = frames + t * (size_t)D;
+        for (int d = 0; d < D; d++) x[d] = (x[d] - mean[d]) * istd[d];
+    }
+}

@@ -1,5 +1,5 @@
 /*
- * fbank.h - log-mel filterbanks, as Kaldi defines them, and the loudness of their frames.
+ * fbank.h - log-mel filterbanks, as Kaldi defines them, the loudness of their frames, and their mean and variance.
  *
  * Pipeline: frontend/{audio,resample} -> [this] -> normalisation -> the encoder.
  * Every hop, a window of samples (scaled to the range of 16-bit integers) is processed: its mean is removed; it is
@@ -20,8 +20,10 @@
 #define LIN_FRONTEND_FBANK_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/status.h"
+#include "kernels/ops.h"
 
 typedef struct lin_fbank_config {
     double sample_hz;   /* 16000 */
@@ -113,5 +115,53 @@ double lin_loudness_sound(double sum, const float *samples, int n);
 
 /* 10 log10 of the sum; -120 for silence. */
 double lin_loudness_db(double sum);
+
+/* ---- what defines a filterbank --------------------------------------------------------------------------------------------- */
+
+/* Number of samples in `ms` milliseconds. */
+int lin_mel_samples(const lin_fbank_config *config, double ms);
+
+/* The frequency of the centre of bin b, and the place among the bins, b + a part, whose centre is at a frequency. */
+double lin_mel_centre_hz(const lin_fbank_config *config, int b);
+double lin_mel_place(const lin_fbank_config *config, double hz);
+
+/* Window and triangles for a backend that computes the filterbank itself, on the host. Errors of lin_fbank_check, or
+ * LIN_NO_MEMORY. */
+lin_status lin_fbank_table_create(const lin_fbank_config *config, lin_fbank_table *table, lin_error *err);
+void lin_fbank_table_free(lin_fbank_table *table);
+
+/* ---- mean and variance ----------------------------------------------------------------------------------------------------- */
+
+/*
+ * Global statistics of the training set are stored in the model; for those of a speaker the caller uses one accumulator each.
+ *
+ *   lin_moments_create(D, &acc, &err);
+ *   while (...) lin_moments_add(acc, frames, T);
+ *   lin_moments_finish(acc, mean, istd, &err);
+ *   lin_free(acc);
+ *   lin_moments_apply(frames, T, D, mean, istd);
+ *
+ * Sums are kept in double relative to the first frame, so that a large mean does not reduce the precision of the variance.
+ */
+
+/* The smallest standard deviation of a bin (natural-log units): digital silence would otherwise give infinities. */
+#define LIN_MOMENTS_SMALLEST_STD 1e-2
+
+typedef struct lin_moments lin_moments;
+
+/* D >= 1 bins. Released with lin_free. On failure *moments is NULL. */
+lin_status lin_moments_create(int D, lin_moments **moments, lin_error *err);
+
+/* Adds frames [T, D]. */
+void lin_moments_add(lin_moments *moments, const float *frames, size_t T);
+
+/* Frames added so far. */
+uint64_t lin_moments_count(const lin_moments *moments);
+
+/* mean [D] and istd [D] = 1 / standard deviation (biased). LIN_INVALID without frames, LIN_NUMERIC if a frame was not finite. */
+lin_status lin_moments_finish(const lin_moments *moments, float *mean, float *istd, lin_error *err);
+
+/* frames [T, D] = (frames - mean) istd, in place. */
+void lin_moments_apply(float *frames, size_t T, int D, const float *mean, const float *istd);
 
 #endif

@@ -34,7 +34,7 @@ enum {
     LIN_ACOUSTICS_ROWS = 4 + LIN_ACOUSTICS_SHAPES /* of bins: pass, hiss, spread, warp (0 to D - 1), shapes */
 };
 
-#define LIN_ACOUSTICS_FLOOR 1.1920928955078125e-07f /* the power of digital silence, as in frontend/mel.h */
+#define LIN_ACOUSTICS_FLOOR 1.1920928955078125e-07f /* the power of digital silence, as in frontend/fbank.c */
 #define LIN_ACOUSTICS_MOST 80.0f                    /* larger features are taken as this one: their exponential is finite */
 
 /* Another utterance, heard from its frame `first` on, and again from its start. */

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "base/system.h"
-#include "frontend/mel.h"
+#include "frontend/fbank.h"
 #include "frontend/resample.h"
 #include "linnet/engine_internal.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "base/pool.h"
-#include "frontend/normalize.h"
+#include "frontend/fbank.h"
 #include "linnet/combiner.h"
 #include "model/stream.h"
 
@@ -372,7 +372,7 @@ static lin_status normalize(lin_matrix *frames, const lin_sound *sound, lin_erro
         if (status != LIN_OK) return status;
         lin_moments_add(norm, frames->data, (size_t)frames->rows);
         status = lin_moments_finish(norm, own, own + D, err);
-        lin_moments_destroy(norm);
+        lin_free(norm);
         if (status != LIN_OK) return status;
         mean = own;
         istd = own + D;

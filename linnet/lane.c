@@ -7,7 +7,6 @@
 
 #include "base/memory.h"
 #include "frontend/fbank.h"
-#include "frontend/mel.h"
 #include "linnet/recognizer.h"
 
 // Frames given to the network at once, and rows where it may have to begin anew: those behind an endpoint are computed in vain.

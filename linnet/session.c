@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "frontend/mel.h"
+#include "frontend/fbank.h"
 #include "linnet/session_internal.h"
 
 enum { BLOCK = 1024 }; // samples that the front end takes at a time

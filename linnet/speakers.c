@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "base/pool.h"
-#include "frontend/normalize.h"
+#include "frontend/fbank.h"
 
 typedef struct measurement {
     lin_speakers *speakers;
@@ -91,7 +91,7 @@ lin_status lin_speakers_measure(lin_speakers *speakers, const lin_recognizer *re
     if (status == LIN_OK && speakers->n > 0) status = lin_ordered_run(&(lin_ordered){n, threads, &m, work, take}, err);
     if (status == LIN_OK) status = finish(&m, D, err);
     for (int i = 0; i < m.n_slots && m.frames; i++) lin_matrix_free(&m.frames[i]);
-    for (int i = 0; i < speakers->n; i++) lin_moments_destroy(m.norms[i]);
+    for (int i = 0; i < speakers->n; i++) lin_free(m.norms[i]);
     lin_free(m.frames);
     lin_free(m.norms);
     return status;

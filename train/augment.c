@@ -8,7 +8,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
-#include "frontend/mel.h"
+#include "frontend/fbank.h"
 #include "kernels/acoustics.h"
 
 #define PI 3.14159265358979323846

@@ -322,7 +322,7 @@ static const unsigned char *speaker_at(const lin_dataset *set, int s)
 
 const char *lin_dataset_speaker_name(const lin_dataset *set, int s) { return set->names + lin_get_u32(speaker_at(set, s)); }
 
-// As in frontend/normalize.h: digital silence would give infinities.
+// As in frontend/fbank.h: digital silence would give infinities.
 static const double SMALLEST_STD = 1e-2;
 
 static void norm_of(double sum, double squares, double n, float *mean, float *istd)

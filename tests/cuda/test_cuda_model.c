@@ -1,6 +1,5 @@
 // [cuda] The whole network on the CUDA backend: against PyTorch in double, streams and files against the CPU, and training.
 #include "frontend/fbank.h"
-#include "frontend/mel.h"
 #include "tests/cuda/device.h"
 #include "tests/model/streams_cases.h"
 #include "tests/train/golden_training.h"

@@ -2,7 +2,7 @@
 // nearly always, and those of fp32 are the CPU's. Five sentences (pocketsphinx-testdata) with the model that comes with linnet,
 // in ticks of 80 ms, sound in, phonemes out.
 #include "frontend/audio.h"
-#include "frontend/mel.h"
+#include "frontend/fbank.h"
 #include "linnet/front.h"
 #include "model/model.h"
 #include "model/streams.h"

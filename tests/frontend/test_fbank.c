@@ -1,7 +1,9 @@
-// Filterbanks: golden values in double precision, any split of the samples, edges of the configuration, failing allocations.
-#include "train/lab/npy.h"
+// Filterbanks: golden values in double precision, any split of the samples, edges of the configuration, failing allocations; the
+// table for backends: with it ref/'s plain transform gives the same; mean and variance.
 #include "frontend/fbank.h"
 #include "tests/frontend/support.h"
+#include "tests/kernels/ref/reference.h"
+#include "train/lab/npy.h"
 
 static float *whole(const lin_fbank_config *config, const float *x, int n, int *T)
 {
@@ -303,6 +305,144 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
+/* ---- the table of a backend ------------------------------------------------------------------------------------------------ */
+
+START_TEST(the_table_describes_the_filterbank)
+{
+    enum { N = 3000, MOST = 40 };
+    lin_fbank_config config = lin_fbank_default();
+    lin_error err = {0};
+    config.high_hz = _i ? 5500 : 0;
+    config.mel_bins = _i ? 23 : 40;
+    static float sound[N], frames[MOST * 40];
+    static double wide[N], want[MOST * 40];
+    for (int i = 0; i < N; i++) {
+        sound[i] = (float)(0.4 * sin(0.05 * i) + 0.1 * (lin_random_uniform(1, (uint64_t)i) - 0.5));
+        wide[i] = (double)sound[i];
+    }
+    lin_fbank *fbank;
+    lin_fbank_table table;
+    int n;
+    ck_assert(lin_fbank_create(&config, &fbank, &err) == LIN_OK);
+    ck_assert(lin_fbank_table_create(&config, &table, &err) == LIN_OK);
+    ck_assert_int_eq(table.window_samples, 400);
+    ck_assert_int_eq(table.hop_samples, 160);
+    ck_assert_int_eq(table.n_fft, 512);
+    ck_assert(lin_fbank_push(fbank, sound, N, frames, MOST, &n, &err) == LIN_OK);
+    ck_assert_int_eq(n, 1 + (N - 400) / 160);
+    const lin_ops_f64 *ref = lin_ops_ref();
+    lin_exec *exec;
+    ck_assert(ref->exec_create(ref, 1, &exec, &err) == LIN_OK);
+    const lin_segments out = {1, n, n, (const int[]){0, n}}, in = {1, N, N, (const int[]){0, N}};
+    ref->fbank(exec, want, &out, wide, &in, &table);
+    for (int i = 0; i < n * config.mel_bins; i++)
+        ck_assert_msg(fabs((double)frames[i] - want[i]) < 2e-4, "value %d is %g, with the table %g", i, (double)frames[i],
+                      want[i]);
+    ref->exec_destroy(exec);
+    lin_fbank_table_free(&table);
+    lin_fbank_destroy(fbank);
+}
+END_TEST
+
+START_TEST(a_table_without_memory)
+{
+    lin_fbank_config config = lin_fbank_default();
+    lin_fbank_table table;
+    FAIL_EVERY_ALLOCATION_OF(table.window, lin_fbank_table_create(&config, &table, NULL), lin_fbank_table_free(&table));
+    config.mel_bins = 0;
+    ck_assert_int_eq(lin_fbank_table_create(&config, &table, NULL), LIN_INVALID);
+}
+END_TEST
+
+/* ---- mean and variance ----------------------------------------------------------------------------------------------------- */
+
+enum { T = 3000, D = 5 };
+
+static float bins[T * D];
+
+static void fill(void)
+{
+    for (int t = 0; t < T; t++)
+        for (int d = 0; d < D; d++)
+            bins[t * D + d] = (float)(1000.0 * d + (d + 1) * (lin_random_uniform(5, (uint64_t)(t * D + d)) - 0.5));
+}
+
+// Two passes, by the definition.
+static void expected(float *mean, float *istd)
+{
+    for (int d = 0; d < D; d++) {
+        double m = 0, v = 0;
+        for (int t = 0; t < T; t++) m += (double)bins[t * D + d] / T;
+        for (int t = 0; t < T; t++) v += ((double)bins[t * D + d] - m) * ((double)bins[t * D + d] - m) / T;
+        mean[d] = (float)m;
+        istd[d] = (float)(1 / sqrt(v));
+    }
+}
+
+START_TEST(moments)
+{
+    lin_error err = {0};
+    float mean[D], istd[D], want_mean[D], want_istd[D];
+    lin_moments *whole, *parts;
+    fill();
+    expected(want_mean, want_istd);
+    assert_ok(lin_moments_create(D, &whole, &err), err);
+    lin_moments_add(whole, bins, T);
+    assert_ok(lin_moments_finish(whole, mean, istd, &err), err);
+    ck_assert_uint_eq(lin_moments_count(whole), T);
+    // In parts, with the same bits.
+    float parts_mean[D], parts_istd[D];
+    assert_ok(lin_moments_create(D, &parts, &err), err);
+    lin_moments_add(parts, bins, 1000);
+    lin_moments_add(parts, bins + 1000 * D, 1);
+    lin_moments_add(parts, bins + 1001 * D, T - 1001);
+    assert_ok(lin_moments_finish(parts, parts_mean, parts_istd, &err), err);
+    test_same_f32("mean", parts_mean, mean, D);
+    test_same_f32("istd", parts_istd, istd, D);
+    for (int d = 0; d < D; d++) {
+        ck_assert_float_eq_tol(mean[d], want_mean[d], 1e-7f * (1 + fabsf(want_mean[d])));
+        ck_assert_float_eq_tol(istd[d], want_istd[d], 1e-5f * want_istd[d]);
+    }
+    // Applied, every bin has mean 0 and variance 1.
+    lin_moments_apply(bins, T, D, mean, istd);
+    for (int d = 0; d < D; d++) {
+        double m = 0, v = 0;
+        for (int t = 0; t < T; t++) m += (double)bins[t * D + d] / T, v += (double)bins[t * D + d] * (double)bins[t * D + d] / T;
+        ck_assert_double_eq_tol(m, 0, 1e-3);
+        ck_assert_double_eq_tol(v, 1, 1e-3);
+    }
+    lin_free(parts);
+    lin_free(whole);
+}
+END_TEST
+
+START_TEST(moments_of_bad_frames)
+{
+    lin_error err = {0};
+    float mean[2], istd[2], silence[6] = {-15.9f, 3, -15.9f, 3, -15.9f, 3}, nan[2] = {1, NAN};
+    lin_moments *a;
+    assert_fails(lin_moments_create(0, &a, &err), LIN_INVALID, err, "0 bins");
+    assert_ok(lin_moments_create(2, &a, &err), err);
+    assert_fails(lin_moments_finish(a, mean, istd, &err), LIN_INVALID, err, "there are no frames");
+    lin_moments_add(a, silence, 3);
+    assert_ok(lin_moments_finish(a, mean, istd, &err), err);
+    ck_assert_float_eq(mean[0], -15.9f);
+    ck_assert_float_eq(istd[0], (float)(1 / LIN_MOMENTS_SMALLEST_STD));
+    lin_moments_add(a, nan, 1);
+    assert_fails(lin_moments_finish(a, mean, istd, &err), LIN_NUMERIC, err, "bin 1");
+    lin_free(a);
+}
+END_TEST
+
+START_TEST(moments_without_memory)
+{
+    lin_moments *a;
+    FAIL_EVERY_ALLOCATION_OF(a, lin_moments_create(40, &a, NULL), lin_free(a));
+}
+END_TEST
+
 TEST_MAIN("frontend/fbank", TEST(golden_values), TEST(golden_level), TEST(a_level_makes_features_independent_of_gain),
           TEST(a_level_is_saved_and_loaded), TEST(any_split_gives_the_same_bits), TEST(too_small_changes_nothing),
-          TEST(reset_forgets_a_gap), TEST(edges), TEST(configurations_out_of_range), TEST(every_allocation_may_fail))
+          TEST(reset_forgets_a_gap), TEST(edges), TEST(configurations_out_of_range), TEST(every_allocation_may_fail),
+          TESTS(the_table_describes_the_filterbank, 0, 2), TEST(a_table_without_memory), TEST(moments),
+          TEST(moments_of_bad_frames), TEST(moments_without_memory))
