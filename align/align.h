@@ -1,7 +1,7 @@
 /*
  * align.h - aligns a known text with rows: the best CTC path through the text, with the times of its phones and words.
  *
- * Pipeline: log-probabilities [T, V], blank at index 0, and a align/align_graph -> [this] -> decoder/path, align/goodness.
+ * Pipeline: log-probabilities [T, V], blank at index 0, and a align/align_graph -> [this] -> decoder/result, align/goodness.
  * Viterbi's algorithm over the states of Graves et al. 2006, section 4.1. Of several pronunciations of a word the best is chosen.
  *
  *   lin_align_options o = lin_align_options_default();
@@ -40,7 +40,7 @@
 
 #include "align/align_graph.h"
 #include "base/status.h"
-#include "decoder/path.h"
+#include "decoder/result.h"
 
 typedef struct lin_align_options {
     double beam;        /* natural logarithm, above 0; INFINITY: no state is dropped for its score */

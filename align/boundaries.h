@@ -1,7 +1,7 @@
 /*
  * boundaries.h - finds where each phone begins and ends in the sound, given its rows in a path.
  *
- * Pipeline: log-mel frames every 10 ms, and a decoder/path of any search -> [this] -> times of a decoder/result.
+ * Pipeline: log-mel frames every 10 ms, and a path (decoder/result) of any search -> [this] -> times of a decoder/result.
  * A CTC path marks a phone by one or two rows, somewhere after its middle (Graves et al. 2006: the loss requires no more).
  * This module keeps the order of the phones and aligns the sound again: Viterbi's algorithm over a chain of hidden Markov states,
  * three for each phone (Rabiner 1989, section V), with optional silence between words, one frame per step. A state's frames have
@@ -28,7 +28,7 @@
 #define LIN_ALIGN_BOUNDARIES_H
 
 #include "base/status.h"
-#include "decoder/path.h"
+#include "decoder/result.h"
 #include "lexicon/phones.h"
 
 /* The shortest silence, frames. */

@@ -28,7 +28,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "decoder/path.h"
+#include "decoder/result.h"
 
 typedef struct lin_goodness {
     float score; /* natural logarithm, 0 at best */

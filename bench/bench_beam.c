@@ -113,7 +113,7 @@ static void measure(const float *rows, int T, int V, const lin_ngram *lm, const 
             const int n = T - t < 4 ? T - t : 4;
             if (lin_beam_push(beam, state, NULL, rows + (size_t)t * (size_t)V, n, &settled, &err)) give_up(&err);
         }
-        if (lin_beam_finish(beam, state, NULL, &settled, &err)) give_up(&err);
+        if (lin_beam_finish(beam, state, &settled, &err)) give_up(&err);
         best = fmin(best, lin_now_cpu() - start);
     }
     printf("beam\twidth %d\t%s\t%.2f us/row\t%.3f %% of real time\t%zu bytes\t(%d phones, score %.3f)\n", width,

@@ -87,8 +87,7 @@ lin_status lin_beam_create(int V, const lin_ngram *lm, const int *labels, const 
                            lin_error *err)
 {
     *beam = NULL;
-    lin_status status = check_options(options, V, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(check_options(options, V, err));
     if (lm && !labels) return lin_fail(err, LIN_INVALID, "beam search: a language model needs a word for each label");
     lin_beam *b = lin_calloc(1, sizeof *b);
     if (!b) return lin_no_memory(err, "a beam search", sizeof *b);
@@ -107,10 +106,9 @@ lin_status lin_beam_create(int V, const lin_ngram *lm, const int *labels, const 
         b->words[0] = LIN_NGRAM_UNKNOWN;
         for (int k = 1; k < V; k++) {
             if (labels[k] >= -1 && labels[k] < lin_ngram_words(lm)) continue;
-            status = lin_fail(err, LIN_INVALID, "beam search: label %d is word %d of a language model of %d words", k, labels[k],
-                              lin_ngram_words(lm));
             lin_beam_destroy(b);
-            return status;
+            return lin_fail(err, LIN_INVALID, "beam search: label %d is word %d of a language model of %d words", k, labels[k],
+                            lin_ngram_words(lm));
         }
     }
     lay_out(b);
@@ -194,13 +192,11 @@ lin_status lin_beam_push(const lin_beam *beam, void *state, const lin_context *c
 {
     lin_beam_view v = lin_beam_view_of(beam, context, state);
     assert(holds(&v));
-    lin_status status = not_finished(v.state, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(not_finished(v.state, err));
     if (n_frames < 0) return lin_fail(err, LIN_INVALID, "beam search of %d frames", n_frames);
-    status = lin_rows_check_numbers(logp, n_frames, beam->V, v.state->frame, err);
-    if (status != LIN_OK) return status;
-    status = lin_path_reserve(settled, n_frames < INT32_MAX / 4 ? beam->options.longest + n_frames : -1, 0, err);
-    if (status != LIN_OK || !n_frames) return status;
+    LIN_TRY(lin_rows_check_numbers(logp, n_frames, beam->V, v.state->frame, err));
+    LIN_TRY(lin_path_reserve(settled, n_frames < INT32_MAX / 4 ? beam->options.longest + n_frames : -1, 0, err));
+    if (!n_frames) return LIN_OK;
     if (v.state->context != (context ? lin_context_id(context) : 0)) lin_beam_change_context(&v);
     for (int t = 0; t < n_frames; t++) lin_beam_step(&v, logp + (size_t)t * (size_t)beam->V, settled);
     return LIN_OK;
@@ -233,19 +229,17 @@ lin_status lin_beam_nbest(const lin_beam *beam, const void *state, int which, li
         return lin_fail(err, LIN_INVALID, "hypothesis %d does not exist: there are %d", which, v.state->n_hyps);
     }
     lin_path_clear(tail);
-    lin_status status = lin_path_reserve(tail, beam->options.longest, 0, err);
-    if (status == LIN_OK) list_tail(&v, &v.hyps[which], tail);
-    return status;
+    LIN_TRY(lin_path_reserve(tail, beam->options.longest, 0, err));
+    list_tail(&v, &v.hyps[which], tail);
+    return LIN_OK;
 }
 
-lin_status lin_beam_finish(const lin_beam *beam, void *state, const lin_context *context, lin_path *settled, lin_error *err)
+lin_status lin_beam_finish(const lin_beam *beam, void *state, lin_path *settled, lin_error *err)
 {
-    (void)context; // its unfinished phrases are part of the state
     lin_beam_view v = lin_beam_view_of(beam, NULL, state);
     assert(holds(&v));
-    lin_status status = not_finished(v.state, err);
-    if (status == LIN_OK && settled) status = lin_path_reserve(settled, beam->options.longest, 0, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(not_finished(v.state, err));
+    if (settled) LIN_TRY(lin_path_reserve(settled, beam->options.longest, 0, err));
     lin_beam_change_context(&v);
     for (int i = 0; beam->lm && i < v.state->n_hyps; i++) {
         lin_beam_hyp *h = &v.hyps[i];

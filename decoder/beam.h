@@ -1,7 +1,7 @@
 /*
  * beam.h - streaming CTC prefix beam search over phones, with a phone n-gram.
  *
- * Pipeline: log-probabilities [T, V], blank at index 0 -> [this] -> decoder/path -> decoder/result.
+ * Pipeline: log-probabilities [T, V], blank at index 0 -> [this] -> decoder/result.
  * Graves 2012, chapter 7.5; Hannun et al. 2014 (arXiv 1408.2873), algorithm 1: a hypothesis is a prefix, a sequence of phones;
  * its acoustic score is the sum over all alignments that were followed, separately for those that end in blank and those that end
  * in the last phone; a language model adds a weight for every phone. The best alignment of each hypothesis gives the times.
@@ -12,7 +12,7 @@
  *   lin_beam_reset(beam, state, 0);
  *   while (rows arrive) lin_beam_push(beam, state, context, logp, n, &settled, &err);
  *   lin_beam_nbest(beam, state, k, &tail, &err);                           // the k-th best, after the settled part
- *   lin_beam_finish(beam, state, context, &settled, &err);
+ *   lin_beam_finish(beam, state, &settled, &err);
  *
  * A phone is settled, and given out, once its run is over and the best alignments of all hypotheses have it with the same frames;
  * it does not change afterwards. Any split of the same rows into pushes gives the same phones, frames and scores bit for bit.
@@ -33,7 +33,7 @@
 
 #include "base/status.h"
 #include "decoder/context.h"
-#include "decoder/path.h"
+#include "decoder/result.h"
 #include "lexicon/ngram.h"
 
 typedef struct lin_beam_options {
@@ -101,7 +101,7 @@ lin_status lin_beam_nbest(const lin_beam *beam, const void *state, int which, li
 /* Ends the segment: adds the language model's end of sentence, takes back pending bonuses, sorts the hypotheses finally (nbest
  * gives them until the next reset), and appends the rest of the best, with its scores of the whole segment, to *settled unless
  * that is NULL. Until the next reset, push and finish return LIN_INVALID. */
-lin_status lin_beam_finish(const lin_beam *beam, void *state, const lin_context *context, lin_path *settled, lin_error *err);
+lin_status lin_beam_finish(const lin_beam *beam, void *state, lin_path *settled, lin_error *err);
 
 /* Checks that bytes from a file are a state of this beam: LIN_MISMATCH (another beam: size, options, language model), LIN_FORMAT
  * (damaged), LIN_NO_MEMORY. A state that passes is safe to continue with. state begins at a multiple of 8. */

@@ -112,38 +112,18 @@ lin_beam_view lin_beam_view_of(const lin_beam *beam, const lin_context *context,
 
 static inline double lin_beam_acoustic(const lin_beam_hyp *h) { return h->blank + h->label; }
 
-/* ---- beam_trees.c ---------------------------------------------------------------------------------------------------------- */
+/* ---- beam_step.c ----------------------------------------------------------------------------------------------------------- */
 
 void lin_beam_trees_reset(lin_beam_view *v);
-
-/* The child of a node by label, or LIN_BEAM_NONE. */
-int32_t lin_beam_child(const lin_beam_view *v, int32_t parent, int32_t label);
-
-/* A new child; the caller sets its weights. The pool is large enough for width and `longest`. */
-int32_t lin_beam_add_child(lin_beam_view *v, int32_t parent, int32_t label);
-
-/* Frees a node that is not in the beam and has no children, then its parent in the same way, and so on. lower_root moves the root
- * down to the node where the prefixes branch. */
-void lin_beam_prune(lin_beam_view *v, int32_t node);
-void lin_beam_lower_root(lin_beam_view *v);
-
-/* A trace after `parent`, to which it adds a reference; the new trace has no references yet. */
-int32_t lin_beam_add_trace(lin_beam_view *v, int32_t parent, int32_t label, int64_t start, int64_t end, double sum);
 void lin_beam_hold_trace(lin_beam_view *v, int32_t trace);
-void lin_beam_drop_trace(lin_beam_view *v, int32_t trace); /* LIN_BEAM_NONE is fine */
-
-/* Appends the phones that all alignments share to *settled, which has space. Returns the number of phones. */
-int lin_beam_settle(lin_beam_view *v, lin_path *settled);
-
-/* Appends the phones after the root up to `trace`; the path has space. */
-void lin_beam_list(const lin_beam_view *v, int32_t trace, lin_path *path);
 
 /* The better ending of a hypothesis by its best alignment: its trace; *open is set if the run of the last phone is open. */
 int32_t lin_beam_best_end(const lin_beam_hyp *h, int *open);
 
-lin_path_phone lin_beam_phone(int label, double sum, int64_t start, int64_t end);
+/* Appends the phones after the root up to `trace`; the path has space. */
+void lin_beam_list(const lin_beam_view *v, int32_t trace, lin_path *path);
 
-/* ---- beam_step.c ----------------------------------------------------------------------------------------------------------- */
+lin_path_phone lin_beam_phone(int label, double sum, int64_t start, int64_t end);
 
 /* One frame; the row was checked, the path has space. */
 void lin_beam_step(lin_beam_view *v, const float *row, lin_path *settled);

@@ -1,10 +1,162 @@
-// beam_step.c - one row of log-probabilities: every prefix extended, the best kept; see beam_internal.h.
+// beam_step.c - one row of log-probabilities: every prefix extended, the best kept; and the trees of prefixes and alignments that
+// hypotheses share; see beam_internal.h.
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
 #include "decoder/beam_internal.h"
-#include "decoder/select.h"
+#include "decoder/rows.h"
+
+void lin_beam_trees_reset(lin_beam_view *v)
+{
+    const lin_beam *beam = v->beam;
+    lin_beam_state *s = v->state;
+    for (int i = 0; i < beam->n_nodes; i++) {
+        const int next = i + 1 < beam->n_nodes ? i + 1 : LIN_BEAM_NONE;
+        v->nodes[i] = (lin_beam_node){.parent = LIN_BEAM_FREE, .first = LIN_BEAM_NONE, .next = next, .hyp = LIN_BEAM_NONE};
+    }
+    for (int i = 0; i < beam->n_traces; i++) {
+        v->traces[i] = (lin_beam_trace){.parent = LIN_BEAM_FREE, .refs = i + 1 < beam->n_traces ? i + 1 : LIN_BEAM_NONE};
+    }
+    s->node_root = s->trace_root = 0;
+    s->node_free = s->trace_free = 1;
+    v->nodes[0].parent = v->nodes[0].next = LIN_BEAM_NONE;
+    v->nodes[0].gain = 1;
+    v->traces[0].parent = LIN_BEAM_NONE;
+    v->traces[0].refs = 0;
+}
+
+/* ---- prefixes -------------------------------------------------------------------------------------------------------------- */
+
+// LIN_BEAM_NONE: there is none.
+static int32_t child_of(const lin_beam_view *v, int32_t parent, int32_t label)
+{
+    int32_t child = v->nodes[parent].first;
+    while (child >= 0 && v->nodes[child].label != label) child = v->nodes[child].next;
+    return child;
+}
+
+// The caller sets its weights. The pool is large enough for width and `longest`.
+static int32_t add_child(lin_beam_view *v, int32_t parent, int32_t label)
+{
+    int32_t at = v->state->node_free;
+    assert(at >= 0 && at < v->beam->n_nodes && v->nodes[at].parent == LIN_BEAM_FREE); // lay_out reckoned with the worst case
+    lin_beam_node *node = &v->nodes[at], *above = &v->nodes[parent];
+    v->state->node_free = node->next;
+    *node = (lin_beam_node){.parent = parent, .first = LIN_BEAM_NONE, .next = above->first, .label = label, .hyp = LIN_BEAM_NONE};
+    node->depth = above->depth + 1;
+    above->first = at;
+    return at;
+}
+
+static void free_node(lin_beam_view *v, int32_t at)
+{
+    v->nodes[at] =
+        (lin_beam_node){.parent = LIN_BEAM_FREE, .first = LIN_BEAM_NONE, .next = v->state->node_free, .hyp = LIN_BEAM_NONE};
+    v->state->node_free = at;
+}
+
+// Frees a node that is not in the beam and has no children, then its parent in the same way, and so on.
+static void prune(lin_beam_view *v, int32_t at)
+{
+    // A node that is already free is an ancestor of one that was pruned before.
+    while (v->nodes[at].parent >= 0 && v->nodes[at].hyp < 0 && v->nodes[at].first < 0) {
+        int32_t parent = v->nodes[at].parent, *link = &v->nodes[parent].first;
+        while (*link != at) link = &v->nodes[*link].next;
+        *link = v->nodes[at].next;
+        free_node(v, at);
+        at = parent;
+    }
+}
+
+// Moves the root down to the node where the prefixes branch.
+static void lower_root(lin_beam_view *v)
+{
+    for (;;) {
+        int32_t root = v->state->node_root, child = v->nodes[root].first;
+        if (v->nodes[root].hyp >= 0 || child < 0 || v->nodes[child].next >= 0) return;
+        v->nodes[child].parent = LIN_BEAM_NONE;
+        v->state->node_root = child;
+        free_node(v, root);
+    }
+}
+
+/* ---- alignments ------------------------------------------------------------------------------------------------------------ */
+
+void lin_beam_hold_trace(lin_beam_view *v, int32_t trace) { v->traces[trace].refs++; }
+
+// After `parent`, to which it adds a reference; the new trace has no references yet.
+static int32_t add_trace(lin_beam_view *v, int32_t parent, int32_t label, int64_t start, int64_t end, double sum)
+{
+    int32_t at = v->state->trace_free;
+    assert(at >= 0 && at < v->beam->n_traces && v->traces[at].parent == LIN_BEAM_FREE);
+    v->state->trace_free = v->traces[at].refs;
+    v->traces[at] = (lin_beam_trace){.start = start, .end = end, .sum = sum, .parent = parent, .label = label};
+    v->traces[at].depth = v->traces[parent].depth + 1;
+    lin_beam_hold_trace(v, parent);
+    return at;
+}
+
+static void free_trace(lin_beam_view *v, int32_t at)
+{
+    v->traces[at] = (lin_beam_trace){.parent = LIN_BEAM_FREE, .refs = v->state->trace_free};
+    v->state->trace_free = at;
+}
+
+static void drop_trace(lin_beam_view *v, int32_t at)
+{
+    while (at >= 0 && --v->traces[at].refs == 0 && at != v->state->trace_root) {
+        int32_t parent = v->traces[at].parent;
+        free_trace(v, at);
+        at = parent;
+    }
+}
+
+int32_t lin_beam_best_end(const lin_beam_hyp *h, int *open)
+{
+    *open = h->before_blank < 0 || (h->before_label >= 0 && h->best_label > h->best_blank);
+    return *open ? h->before_label : h->before_blank;
+}
+
+lin_path_phone lin_beam_phone(int label, double sum, int64_t start, int64_t end)
+{
+    double mean = sum / (double)(end - start);
+    return (lin_path_phone){.label = label, .confidence = (float)exp(mean < 0 ? mean : 0), .start = start, .end = end};
+}
+
+void lin_beam_list(const lin_beam_view *v, int32_t trace, lin_path *path)
+{
+    const int32_t root = v->state->trace_root, above = v->traces[root].depth;
+    assert(v->traces[trace].depth - above <= path->phones_capacity - path->n_phones); // the caller has made room
+    lin_path_phone *phones = path->phones + path->n_phones;
+    path->n_phones += v->traces[trace].depth - above;
+    for (; trace != root; trace = v->traces[trace].parent) {
+        const lin_beam_trace *c = &v->traces[trace];
+        phones[c->depth - above - 1] = lin_beam_phone(c->label, c->sum, c->start, c->end);
+    }
+}
+
+// Appends the phones that all alignments share to *settled, which has space. All of them pass through a trace if no trace above
+// it has another reference. The lowest such trace becomes the root.
+static void settle(lin_beam_view *v, lin_path *settled)
+{
+    const int32_t root = v->state->trace_root;
+    if (v->traces[root].refs != 1) return;
+    int open;
+    int32_t lowest = lin_beam_best_end(&v->hyps[0], &open);
+    for (int32_t at = lowest; at != root; at = v->traces[at].parent)
+        if (v->traces[v->traces[at].parent].refs != 1) lowest = v->traces[at].parent;
+    if (lowest == root) return;
+    lin_beam_list(v, lowest, settled);
+    v->state->trace_root = lowest;
+    for (int32_t at = v->traces[lowest].parent; at >= 0;) {
+        int32_t parent = v->traces[at].parent;
+        free_trace(v, at);
+        at = parent;
+    }
+    v->traces[lowest].parent = LIN_BEAM_NONE;
+}
 
 // The log-probability of blank if no hypothesis can continue: every alignment has reached a probability of 0.
 static const double IMPOSSIBLE = 1e-40;
@@ -60,7 +212,7 @@ static int32_t complete(lin_beam_view *v, int i, double *best)
     int32_t trace = lin_beam_best_end(h, &open);
     *best = open ? h->best_label : h->best_blank;
     if (!open) return trace;
-    if (v->closing[i] < 0) v->closing[i] = lin_beam_add_trace(v, trace, label_of(v, i), h->start, v->state->frame, h->sum);
+    if (v->closing[i] < 0) v->closing[i] = add_trace(v, trace, label_of(v, i), h->start, v->state->frame, h->sum);
     return v->closing[i];
 }
 
@@ -164,7 +316,7 @@ static void weigh(const lin_beam_view *v, const lin_beam_node *parent, int label
 
 static double ask_gain(lin_beam_view *v, int i, int label)
 {
-    int32_t node = v->hyps[i].node, child = lin_beam_child(v, node, label);
+    int32_t node = v->hyps[i].node, child = child_of(v, node, label);
     lin_beam_node weighed;
     if (child >= 0) return v->nodes[child].gain;
     weigh(v, &v->nodes[node], label, &weighed);
@@ -173,11 +325,11 @@ static double ask_gain(lin_beam_view *v, int i, int label)
 
 static lin_beam_hyp added(lin_beam_view *v, int i, int label, double score, const float *row)
 {
-    int32_t parent = v->hyps[i].node, at = lin_beam_child(v, parent, label);
+    int32_t parent = v->hyps[i].node, at = child_of(v, parent, label);
     if (at < 0) {
         lin_beam_node weighed, *child;
         weigh(v, &v->nodes[parent], label, &weighed);
-        at = lin_beam_add_child(v, parent, label);
+        at = add_child(v, parent, label);
         child = &v->nodes[at];
         child->lm = weighed.lm;
         child->context = weighed.context;
@@ -302,8 +454,8 @@ static void hand_over(lin_beam_view *v, int n)
     for (int i = 0; i < n; i++) v->nodes[v->next[i].node].hyp = i;
     for (int i = 0; i < s->n_hyps; i++) {
         const lin_beam_hyp *h = &v->hyps[i];
-        lin_beam_drop_trace(v, h->before_blank);
-        lin_beam_drop_trace(v, h->before_label);
+        drop_trace(v, h->before_blank);
+        drop_trace(v, h->before_label);
         if (v->nodes[h->node].hyp < 0) v->slots[s->slots_free++] = h->slot;
     }
     for (int i = 0; i < n; i++) {
@@ -312,10 +464,10 @@ static void hand_over(lin_beam_view *v, int n)
         double *gains = v->gains + (size_t)v->next[i].slot * (size_t)V;
         for (int k = 0; k < V; k++) gains[k] = -1;
     }
-    for (int i = 0; i < s->n_hyps; i++) lin_beam_prune(v, v->hyps[i].node);
+    for (int i = 0; i < s->n_hyps; i++) prune(v, v->hyps[i].node);
     memcpy(v->hyps, v->next, (size_t)n * sizeof *v->hyps);
     s->n_hyps = n;
-    lin_beam_lower_root(v);
+    lower_root(v);
 }
 
 // Only blank for every prefix: the order does not change.
@@ -326,8 +478,8 @@ static void wait_through(lin_beam_view *v, double probability)
         lin_beam_hyp next = {.node = old.node, .slot = old.slot, .before_label = LIN_BEAM_NONE};
         v->closing[i] = LIN_BEAM_NONE;
         end_in_blank(v, i, probability, &next);
-        lin_beam_drop_trace(v, old.before_blank);
-        lin_beam_drop_trace(v, old.before_label);
+        drop_trace(v, old.before_blank);
+        drop_trace(v, old.before_label);
         v->hyps[i] = next;
     }
 }
@@ -375,7 +527,7 @@ static void rescale(lin_beam_view *v)
         int32_t *weak = h->blank < h->label ? &h->before_blank : &h->before_label;
         double *sum = h->blank < h->label ? &h->blank : &h->label;
         if (*weak < 0 || *sum >= floor) continue;
-        lin_beam_drop_trace(v, *weak);
+        drop_trace(v, *weak);
         *weak = LIN_BEAM_NONE;
         *(h->blank < h->label ? &h->best_blank : &h->best_label) = 0;
         *sum = 0;
@@ -401,7 +553,7 @@ static int32_t oldest(const lin_beam_view *v, int32_t trace)
 
 static void kill_end(lin_beam_view *v, int32_t *trace, double *sum, double *best)
 {
-    lin_beam_drop_trace(v, *trace);
+    drop_trace(v, *trace);
     *trace = LIN_BEAM_NONE;
     *sum = *best = 0;
 }
@@ -417,11 +569,11 @@ static void remove_dead(lin_beam_view *v)
         }
         v->nodes[h.node].hyp = LIN_BEAM_NONE;
         v->slots[v->state->slots_free++] = h.slot;
-        lin_beam_prune(v, h.node);
+        prune(v, h.node);
     }
     v->state->n_hyps = n;
     lin_beam_sort(v);
-    lin_beam_lower_root(v);
+    lower_root(v);
 }
 
 // The best hypothesis decides on its oldest phone; hypotheses with another one are dropped. If it has none, those with too many
@@ -445,7 +597,7 @@ static void decide(lin_beam_view *v, lin_path *settled)
                 kill_end(v, &h->before_label, &h->label, &h->best_label);
         }
         remove_dead(v);
-        lin_beam_settle(v, settled);
+        settle(v, settled);
     }
 }
 
@@ -455,7 +607,7 @@ void lin_beam_step(lin_beam_view *v, const float *row, lin_path *settled)
     else search(v, row);
     rescale(v);
     v->state->frame++;
-    lin_beam_settle(v, settled);
+    settle(v, settled);
     decide(v, settled);
 }
 

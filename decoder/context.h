@@ -14,6 +14,13 @@
  *   bonus = lin_context_finish(context, &state);              // takes back the pending bonus of an unfinished phrase
  *   lin_context_destroy(context);
  *
+ * A word search has phrases of words: words of the lexicon, or new words with their pronunciation, which can be recognised while
+ * the context is in use.
+ *
+ *   lin_word_context_create(tree, phrases, n, g2p, &context, &err);
+ *   lin_words_push(words, state, context, ...);               // it may change, or be NULL, at any push
+ *   lin_word_context_destroy(context);                        // after the last push with it
+ *
  * Threads: immutable once made, shared by all.
  */
 #ifndef LIN_DECODER_CONTEXT_H
@@ -22,6 +29,8 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "lexicon/g2p.h"
+#include "lexicon/tree.h"
 
 typedef struct lin_context lin_context;
 
@@ -48,5 +57,27 @@ float lin_context_pending(const lin_context *context, int state);
 
 /* A hash of phrases and bonuses, by which a search detects another context. Never 0. */
 uint64_t lin_context_id(const lin_context *context);
+
+/* ---- phrases of words ------------------------------------------------------------------------------------------------------ */
+
+typedef struct lin_word_phrase {
+    const char *text; /* words separated by spaces */
+    double bonus;     /* for the whole phrase, natural logarithm */
+} lin_word_phrase;
+
+/* Its parts are for decoder/words. Words outside the lexicon get a pronunciation from the g2p; their numbers follow those of the
+ * lexicon. */
+typedef struct lin_word_context {
+    lin_context *phrases; /* as word numbers */
+    lin_tree *extra;      /* words outside the lexicon; may have none */
+    int first;            /* number of its first word: they follow the lexicon's */
+    uint64_t id;          /* of phrases and pronunciations; never 0 */
+} lin_word_context;
+
+/* g2p may be NULL: then a word outside the lexicon is LIN_INVALID, naming it. Phrases and g2p are not kept; the tree must
+ * outlive the context. */
+lin_status lin_word_context_create(const lin_tree *tree, const lin_word_phrase *phrases, int n, lin_g2p *g2p,
+                                   lin_word_context **context, lin_error *err);
+void lin_word_context_destroy(lin_word_context *context); /* NULL is fine */
 
 #endif

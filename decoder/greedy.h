@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "decoder/path.h"
+#include "decoder/result.h"
 
 typedef lin_path_phone lin_greedy_phone;
 

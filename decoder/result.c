@@ -1,4 +1,4 @@
-// result.c - a result from a path: times, words, confidences; see result.h.
+// result.c - paths, and a result from a path: times, words, confidences; see result.h.
 
 #include "decoder/result.h"
 
@@ -7,6 +7,31 @@
 #include <string.h>
 
 #include "base/memory.h"
+
+/* ---- a path ---------------------------------------------------------------------------------------------------------------- */
+
+lin_status lin_path_reserve(lin_path *p, int more_phones, int more_words, lin_error *err)
+{
+    assert(p->n_phones >= 0 && p->n_phones <= p->phones_capacity && p->n_words >= 0 && p->n_words <= p->words_capacity);
+    LIN_TRY(lin_grow_int(&p->phones, &p->phones_capacity, (int64_t)p->n_phones + more_phones, sizeof *p->phones, "a path", err));
+    return lin_grow_int(&p->words, &p->words_capacity, (int64_t)p->n_words + more_words, sizeof *p->words, "a path", err);
+}
+
+void lin_path_clear(lin_path *p)
+{
+    p->n_phones = p->n_words = p->n_others = p->incomplete = 0;
+    p->score = p->acoustic = p->language = 0;
+}
+
+void lin_path_free(lin_path *p)
+{
+    lin_free(p->phones);
+    lin_free(p->words);
+    lin_free(p->others);
+    *p = (lin_path){0};
+}
+
+/* ---- a result -------------------------------------------------------------------------------------------------------------- */
 
 void lin_result_clear(lin_result *r)
 {
@@ -44,29 +69,14 @@ static int holds(const lin_result *r)
 static lin_status room(lin_result *r, int phones, int words, size_t bytes, lin_error *err)
 {
     assert(holds(r));
-    lin_status status = lin_grow_int(&r->phones, &r->capacity, (int64_t)r->n_phones + phones, sizeof *r->phones, "a result", err);
-    if (status == LIN_OK)
-        status = lin_grow_int(&r->words, &r->words_capacity, (int64_t)r->n_words + words, sizeof *r->words, "a result", err);
-    return status == LIN_OK ? lin_grow(&r->text, &r->text_capacity, r->text_used + bytes, 1, "a result", err) : status;
+    LIN_TRY(lin_grow_int(&r->phones, &r->capacity, (int64_t)r->n_phones + phones, sizeof *r->phones, "a result", err));
+    LIN_TRY(lin_grow_int(&r->words, &r->words_capacity, (int64_t)r->n_words + words, sizeof *r->words, "a result", err));
+    return lin_grow(&r->text, &r->text_capacity, r->text_used + bytes, 1, "a result", err);
 }
 
 lin_status lin_result_reserve(lin_result *r, int more_phones, int more_words, lin_error *err)
 {
     return room(r, more_phones, more_words, 0, err);
-}
-
-// The memory is reserved.
-static void append_phones(lin_result *r, const lin_path_phone *phones, int n, double seconds_per_frame)
-{
-    for (int i = 0; i < n; i++) {
-        r->phones[r->n_phones++] = (lin_result_phone){
-            .label = phones[i].label,
-            .confidence = phones[i].confidence,
-            .start_s = (double)phones[i].start * seconds_per_frame,
-            .end_s = (double)phones[i].end * seconds_per_frame,
-            .goodness = NAN,
-        };
-    }
 }
 
 static const char *spelling(const lin_path_word *word, lin_result_speller spell, const void *context)
@@ -87,10 +97,18 @@ lin_status lin_result_add_path(lin_result *r, const lin_path *path, double secon
         }
         bytes += strlen(spelling(w, spell, context)) + 1;
     }
-    lin_status status = room(r, path->n_phones, path->n_words, bytes, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(room(r, path->n_phones, path->n_words, bytes, err));
     const int first = r->n_phones;
-    append_phones(r, path->phones, path->n_phones, seconds_per_frame);
+    for (int i = 0; i < path->n_phones; i++) {
+        const lin_path_phone *p = &path->phones[i];
+        r->phones[r->n_phones++] = (lin_result_phone){
+            .label = p->label,
+            .confidence = p->confidence,
+            .start_s = (double)p->start * seconds_per_frame,
+            .end_s = (double)p->end * seconds_per_frame,
+            .goodness = NAN,
+        };
+    }
     for (int i = 0; i < path->n_words; i++) {
         const lin_path_word *w = &path->words[i];
         const char *text = spelling(w, spell, context);
@@ -117,8 +135,7 @@ lin_status lin_result_add_path(lin_result *r, const lin_path *path, double secon
 // More text, with a NUL behind it; where it begins.
 static lin_status keep_text(lin_result *r, const char *text, size_t n, size_t *at, lin_error *err)
 {
-    lin_status status = room(r, 0, 0, n + 1, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(room(r, 0, 0, n + 1, err));
     *at = r->text_used;
     memcpy(r->text + r->text_used, text, n);
     r->text[r->text_used + n] = 0;
@@ -140,11 +157,10 @@ lin_status lin_result_write_word(lin_result *r, int i, const char *written, size
 lin_status lin_result_add_span(lin_result *r, double start_s, double end_s, const char *text, lin_error *err)
 {
     lin_result_span span = {start_s, end_s, 0};
-    lin_status status =
-        lin_grow_int(&r->spans, &r->spans_capacity, (int64_t)r->n_spans + 1, sizeof *r->spans, "a result", err);
-    if (status == LIN_OK) status = keep_text(r, text, strlen(text), &span.text, err);
-    if (status == LIN_OK) r->spans[r->n_spans++] = span;
-    return status;
+    LIN_TRY(lin_grow_int(&r->spans, &r->spans_capacity, (int64_t)r->n_spans + 1, sizeof *r->spans, "a result", err));
+    LIN_TRY(keep_text(r, text, strlen(text), &span.text, err));
+    r->spans[r->n_spans++] = span;
+    return LIN_OK;
 }
 
 void lin_result_shift(lin_result *r, double seconds)
@@ -157,8 +173,7 @@ void lin_result_shift(lin_result *r, double seconds)
 lin_status lin_result_append(lin_result *r, const lin_result *more, lin_error *err)
 {
     assert(r != more && holds(more));
-    lin_status status = room(r, more->n_phones, more->n_words, more->text_used, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(room(r, more->n_phones, more->n_words, more->text_used, err));
     if (more->n_phones) memcpy(r->phones + r->n_phones, more->phones, (size_t)more->n_phones * sizeof *r->phones);
     if (more->text_used) memcpy(r->text + r->text_used, more->text, more->text_used);
     for (int i = 0; i < more->n_words; i++) {
@@ -187,8 +202,7 @@ lin_status lin_result_append_part(lin_result *r, const lin_result *from, int fir
         phone = n ? from->words[first].first_phone : 0;
         phones = n ? last->first_phone + last->n_phones - phone : 0;
     }
-    lin_status status = room(r, phones, from->has_words ? n : 0, from->text_used, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(room(r, phones, from->has_words ? n : 0, from->text_used, err));
     if (phones) memcpy(r->phones + r->n_phones, from->phones + phone, (size_t)phones * sizeof *r->phones);
     for (int i = first; from->has_words && i < first + n; i++) {
         lin_result_word *w = &r->words[r->n_words++];
@@ -213,8 +227,7 @@ lin_status lin_result_follow(lin_result *r, const lin_result *from, lin_error *e
     const int phones = from->n_phones - r->n_phones, words = from->n_words - r->n_words;
     if (phones < 0 || words < 0 || from->text_used < r->text_used)
         return lin_fail(err, LIN_INVALID, "a result with %d phones follows one with %d", r->n_phones, from->n_phones);
-    lin_status status = room(r, phones, words, from->text_used - r->text_used, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(room(r, phones, words, from->text_used - r->text_used, err));
     if (phones) memcpy(r->phones + r->n_phones, from->phones + r->n_phones, (size_t)phones * sizeof *r->phones);
     if (words) memcpy(r->words + r->n_words, from->words + r->n_words, (size_t)words * sizeof *r->words);
     if (from->text_used > r->text_used) memcpy(r->text + r->text_used, from->text + r->text_used, from->text_used - r->text_used);

@@ -1,24 +1,74 @@
 /*
- * result.h - the result of one utterance: speaker, length, phones and words with times and confidences.
+ * result.h - what was recognised: the path of a search in frames, and from it the result of an utterance in seconds.
  *
- * Pipeline: decoder/{greedy,beam,words,align} -> decoder/path -> [this] -> decoder/writers.
+ * Pipeline: decoder/{greedy,beam,words}, align/align -> [path -> result] -> decoder/writers.
+ * Searches append settled phones and words to a path of the caller, and write provisional ones to another.
  *
- *   lin_result result = {0};                                     // an empty result needs no creation
- *   lin_result_begin(&result, "utt-1", NULL, 1, &err);
- *   lin_result_add_path(&result, &path, 0.01, spell, context, &err);   // for each part
+ *   lin_path settled = {0};                                      // empty paths and results need no creation
+ *   lin_beam_push(beam, state, NULL, logp, n, &settled, &err);
+ *   lin_result result = {0};
+ *   lin_result_begin(&result, "utt-1", NULL, 1, &err);           // speaker, length, phones and words with times and confidences
+ *   lin_result_add_path(&result, &settled, 0.01, spell, context, &err);   // for each part
  *   result.seconds = 2.5;
  *   ... writers ...
+ *   lin_path_free(&settled);
  *   lin_result_free(&result);
  *
- * Threads: one at a time per result.
+ * Threads: one at a time per path and result.
  */
 #ifndef LIN_DECODER_RESULT_H
 #define LIN_DECODER_RESULT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/status.h"
-#include "decoder/path.h"
+
+/* ---- a path ---------------------------------------------------------------------------------------------------------------- */
+
+typedef struct lin_path_phone {
+    int label;          /* 1 .. V-1 */
+    float confidence;   /* exp of the mean log-probability of the label over the frames of its run, in (0, 1] */
+    int64_t start, end; /* first frame of the run, and the frame after its last */
+} lin_path_phone;
+
+/* Speech that is not in the known text, frames. */
+typedef struct lin_path_other {
+    int64_t start, end;
+} lin_path_other;
+
+enum { LIN_WORD_UNKNOWN = -1 };
+
+typedef struct lin_path_word {
+    int word;                  /* number in the lexicon or context; LIN_WORD_UNKNOWN: in neither, only its phones are known */
+    int first_phone, n_phones; /* of the path's phones */
+    float confidence;          /* in (0, 1]; defined by the search that filled it */
+    int64_t start, end;        /* of its first phone, of its last */
+} lin_path_word;
+
+typedef struct lin_segment {
+    double start_s, end_s; /* seconds from the beginning of the sound */
+} lin_segment;
+
+typedef struct lin_path {
+    lin_path_phone *phones;
+    int n_phones, phones_capacity;
+    lin_path_word *words;
+    int n_words, words_capacity;
+    lin_path_other *others; /* of align/align */
+    int n_others, others_capacity;
+    int incomplete;  /* the last word is not complete: only its first phones are known */
+    double score;    /* natural logarithm of the whole score: acoustic + weighted language model + bonuses */
+    double acoustic; /* natural logarithm of the sum over the alignments that were followed */
+    double language; /* natural logarithm by the language model, not weighted; 0 without one */
+} lin_path;
+
+/* Memory for this many more phones and words, so that adding them allocates nothing. On failure the path is unchanged. */
+lin_status lin_path_reserve(lin_path *path, int more_phones, int more_words, lin_error *err);
+void lin_path_clear(lin_path *path); /* keeps the memory */
+void lin_path_free(lin_path *path);
+
+/* ---- a result -------------------------------------------------------------------------------------------------------------- */
 
 enum { LIN_RESULT_NOTHING = -1 };
 
@@ -64,7 +114,7 @@ typedef struct lin_result {
     int has_others; /* the spans are speech that is not in the text */
     char *text; /* spellings, each with its NUL */
     size_t text_used, text_capacity;
-    double score, acoustic, language; /* as in decoder/path.h; 0 where the search gives none */
+    double score, acoustic, language; /* as in lin_path; 0 where the search gives none */
     struct lin_result *alternatives;  /* n-best, the best first, which repeats the result itself; without id and speaker */
     int n_alternatives, alternatives_capacity;
 } lin_result;

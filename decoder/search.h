@@ -2,7 +2,7 @@
  * search.h - one interface for all searches: the best label of each frame (decoder/greedy), beams over phones (decoder/beam) and
  * over words (decoder/words).
  *
- * Pipeline: log-probabilities [T, V], blank at index 0 -> [this] -> decoder/path -> decoder/result.
+ * Pipeline: log-probabilities [T, V], blank at index 0 -> [this] -> decoder/result.
  * A search holds the options and models and is shared by all streams; the state of one stream is a flat block of known size
  * without pointers: copy it to fork a stream, write it to save one.
  *
@@ -26,8 +26,7 @@
 #include "base/status.h"
 #include "decoder/beam.h"
 #include "decoder/context.h"
-#include "decoder/path.h"
-#include "decoder/word_context.h"
+#include "decoder/result.h"
 #include "decoder/words.h"
 
 /* These numbers are stored in files: states of streams. */

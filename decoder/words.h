@@ -1,7 +1,7 @@
 /*
  * words.h - CTC beam search over words: a lexicon's prefix tree, a word n-gram, and phones for words outside the lexicon.
  *
- * Pipeline: log-probabilities [T, V], blank at index 0 -> [this] -> decoder/path -> decoder/result.
+ * Pipeline: log-probabilities [T, V], blank at index 0 -> [this] -> decoder/result.
  * A hypothesis is a place in the tree (lexicon/tree.h), a state of the language model and of the context, a history of words with
  * their pronunciations, and the sums over its alignments that end in blank and in the last phone (as in decoder/beam). At the end
  * of a word the language model replaces the look-ahead, the best unigram below the place in the tree. Of hypotheses with the same
@@ -21,7 +21,7 @@
  * docs/decoding.md. acoustic is the sum over the alignments that were
  * followed, at most the exact sum over all alignments of the path's phones: the beam and recombination drop alignments. With
  * n_best above 1 it is the exact sum, for which rows are stored. Confidence of a word, unless `sure` makes it another: the
- * geometric mean of its phones' confidences (decoder/path.h), times the probability of the word at its place when it is given
+ * geometric mean of its phones' confidences (decoder/result.h), times the probability of the word at its place when it is given
  * out: its share of the hypotheses and alternatives that begin with the words given out before. A hypothesis contains the word
  * if it has the same word at an overlapping time.
  *
@@ -38,8 +38,8 @@
 #include <stdint.h>
 
 #include "base/status.h"
-#include "decoder/path.h"
-#include "decoder/word_context.h"
+#include "decoder/result.h"
+#include "decoder/context.h"
 #include "lexicon/ngram.h"
 #include "lexicon/tree.h"
 

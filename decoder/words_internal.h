@@ -20,7 +20,7 @@
  *                    histories (whose later scores are the same) the best `rivals` are kept, and of all the best `width` within
  *                    `score` of the best. It does not know of results.
  *   words_nbest.c    Results: phones and words, with times and confidences, from trace-backs; the n best sequences of words, by a
- *                    best-first search over hypotheses and alternatives, sorted by their exact scores (decoder/sums.h); for these
+ *                    best-first search over hypotheses and alternatives, sorted by their exact scores (decoder/rows.h); for these
  *                    the rows. It does not know of the search.
  *   words.c          Options, creation, push, finish, states from files. A word is settled once it is the first of every
  *                    hypothesis's history: it is given out with the times of the best hypothesis, but ends no later than the next
@@ -42,7 +42,7 @@
 #include <stdint.h>
 
 #include "base/hash.h"
-#include "decoder/sums.h"
+#include "decoder/rows.h"
 #include "decoder/words.h"
 #include "lexicon/ngram.h"
 

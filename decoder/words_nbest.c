@@ -128,7 +128,7 @@ lin_status lin_words_append_traceback(const lin_words *w, const lin_words_view *
 
 /* ---- exact sums ------------------------------------------------------------------------------------------------------------ */
 
-// decoder/sums.h with the rows of the unsettled part.
+// decoder/rows.h with the rows of the unsettled part.
 
 // Sequences whose sums are computed together: those of one utterance have the same rows, of which the exponentials cost most.
 enum { TOGETHER = 16 };

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "decoder/select.h"
+#include "decoder/rows.h"
 #include "decoder/words_internal.h"
 
 /* ---- candidates ------------------------------------------------------------------------------------------------------------ */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/memory.h"
 #include "decoder/writers_internal.h"
 
 // The members that the line of the manifest has, without pred_text of an earlier result and without the brace that ends it.

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "base/memory.h"
-#include "decoder/sums.h"
+#include "decoder/rows.h"
 #include "linnet/second_network.h"
 
 // In place of the logarithm of 0: a hypothesis that the second network excludes comes after all others, in their order.

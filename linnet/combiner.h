@@ -1,7 +1,7 @@
 /*
  * combiner.h - the hypotheses of an utterance by the sound of two networks: a second one, with errors of its own, judges too.
  *
- * Pipeline: the frames of an utterance -> [this: linnet/second_network, decoder/sums] -> linnet/decoding, at the utterance's end.
+ * Pipeline: the frames of an utterance -> [this: linnet/second_network, decoder/rows] -> linnet/decoding, at the utterance's end.
  * The acoustic score of each hypothesis becomes a mean of both networks', weights times natural logarithms of the sum over all
  * alignments of its phones:
  *
@@ -20,7 +20,7 @@
 #ifndef LIN_LINNET_COMBINER_H
 #define LIN_LINNET_COMBINER_H
 
-#include "decoder/path.h"
+#include "decoder/result.h"
 #include "linnet/recognizer.h"
 
 typedef struct lin_combiner lin_combiner;

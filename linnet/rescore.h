@@ -26,7 +26,6 @@
 #ifndef LIN_LINNET_RESCORE_H
 #define LIN_LINNET_RESCORE_H
 
-#include "decoder/path.h"
 #include "decoder/result.h"
 #include "lexicon/ngram.h"
 #include "lexicon/phones.h"

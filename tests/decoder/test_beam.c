@@ -19,7 +19,7 @@ static void as_greedy(const float *logp, int T, int V, int64_t first, lin_beam_o
     check_state(&s);
     lin_greedy_finish(&g, want + n, &last);
     n += last;
-    OK(lin_beam_finish(s.beam, s.state, NULL, &s.settled, &err));
+    OK(lin_beam_finish(s.beam, s.state, &s.settled, &err));
     ck_assert_int_eq(s.settled.n_phones, n);
     for (int i = 0; i < n; i++) {
         const lin_path_phone *p = &s.settled.phones[i];
@@ -180,12 +180,12 @@ static void exhaust(uint64_t seed, int V, int T, const lin_ngram *lm, const lin_
     }
     ck_assert_int_eq(s.settled.n_phones, 0); // not before the empty prefix is out
     check_prefixes(&s, &c, logp, lm, known, context, &o, 0);
-    OK(lin_beam_finish(s.beam, s.state, context, NULL, &err));
+    OK(lin_beam_finish(s.beam, s.state, NULL, &err));
     check_prefixes(&s, &c, logp, lm, known, context, &o, 1);
     OK(lin_beam_nbest(s.beam, s.state, 0, &s.tail, &err));
     lin_beam_reset(s.beam, s.state, 0);
     push(&s, context, logp, T);
-    OK(lin_beam_finish(s.beam, s.state, context, &s.settled, &err));
+    OK(lin_beam_finish(s.beam, s.state, &s.settled, &err));
     same_path(&s.settled, &s.tail);
     end(&s);
 }
@@ -419,7 +419,7 @@ START_TEST(times_are_those_of_the_best_path)
         n += last;
         search s = begin(V, NULL, NULL, lin_beam_options_default(), 0);
         push(&s, NULL, logp, T);
-        OK(lin_beam_finish(s.beam, s.state, NULL, &s.settled, &err));
+        OK(lin_beam_finish(s.beam, s.state, &s.settled, &err));
         alike = s.settled.n_phones == n;
         for (int i = 0; i < n && alike; i++) alike = s.settled.phones[i].label == want[i].label;
         for (int i = 0; i < n && alike; i++) {
@@ -454,7 +454,7 @@ START_TEST(known_onsets)
         o.width = width;
         search s = begin(V, NULL, NULL, o, 1000);
         push(&s, NULL, logp, T);
-        OK(lin_beam_finish(s.beam, s.state, NULL, &s.settled, &err));
+        OK(lin_beam_finish(s.beam, s.state, &s.settled, &err));
         ck_assert_int_eq(s.settled.n_phones, N);
         for (int i = 0; i < N; i++) {
             const lin_path_phone *p = &s.settled.phones[i];
@@ -487,8 +487,8 @@ START_TEST(skipped_frames_are_only_blank)
         search b = begin(V, NULL, NULL, o, 0);
         push(&a, NULL, logp, T);
         push(&b, NULL, only, T);
-        OK(lin_beam_finish(a.beam, a.state, NULL, &a.settled, &err));
-        OK(lin_beam_finish(b.beam, b.state, NULL, &b.settled, &err));
+        OK(lin_beam_finish(a.beam, a.state, &a.settled, &err));
+        OK(lin_beam_finish(b.beam, b.state, &b.settled, &err));
         same_path(&a.settled, &b.settled);
         end(&a);
         end(&b);
@@ -527,12 +527,12 @@ START_TEST(rows_that_are_not_normalised)
     o.blank = 0; // it is compared with the rows as given
     search s = begin(V, NULL, NULL, o, 0);
     push(&s, NULL, logp, T);
-    OK(lin_beam_finish(s.beam, s.state, NULL, &s.settled, &err));
+    OK(lin_beam_finish(s.beam, s.state, &s.settled, &err));
     for (size_t i = 0; i < sizeof by / sizeof *by; i++) {
         search m = begin(V, NULL, NULL, o, 0);
         for (int k = 0; k < T * V; k++) moved[k] = logp[k] + by[i];
         push(&m, NULL, moved, T);
-        OK(lin_beam_finish(m.beam, m.state, NULL, &m.settled, &err));
+        OK(lin_beam_finish(m.beam, m.state, &m.settled, &err));
         ck_assert_int_eq(m.settled.n_phones, s.settled.n_phones);
         for (int k = 0; k < s.settled.n_phones; k++) ck_assert_int_eq(m.settled.phones[k].label, s.settled.phones[k].label);
         test_require(fabs(m.settled.score - s.settled.score - T * (double)by[i]) < 1e-7, "%g: %.12g, expected %.12g",

@@ -51,8 +51,8 @@ START_TEST(any_split_fork_or_saved_state_goes_on_alike)
         check_state(&parts);
         ck_assert(most <= o.longest);
         ck_assert(memcmp(whole.state, parts.state, bytes) == 0);
-        OK(lin_beam_finish(whole.beam, whole.state, use, &whole.settled, &err));
-        OK(lin_beam_finish(parts.beam, parts.state, use, &parts.settled, &err));
+        OK(lin_beam_finish(whole.beam, whole.state, &whole.settled, &err));
+        OK(lin_beam_finish(parts.beam, parts.state, &parts.settled, &err));
         same_path(&parts.settled, &whole.settled);
         check_state(&parts);
         for (int i = 1; i < whole.settled.n_phones; i++)
@@ -60,7 +60,7 @@ START_TEST(any_split_fork_or_saved_state_goes_on_alike)
         lin_beam_reset(parts.beam, parts.state, 7); // nothing of the old segment remains
         lin_path_clear(&parts.settled);
         push(&parts, use, logp, T);
-        OK(lin_beam_finish(parts.beam, parts.state, use, &parts.settled, &err));
+        OK(lin_beam_finish(parts.beam, parts.state, &parts.settled, &err));
         same_path(&parts.settled, &whole.settled);
         ck_assert(memcmp(whole.state, parts.state, bytes) == 0);
         lin_free(saved);
@@ -164,7 +164,7 @@ START_TEST(phrases_may_change_between_pushes)
         push(&s, second == first ? NULL : second, logp, 0); // a call without frames changes nothing
         push(&s, second, logp + before * V, T - before);
         check_state(&s);
-        OK(lin_beam_finish(s.beam, s.state, second, NULL, &err));
+        OK(lin_beam_finish(s.beam, s.state, NULL, &err));
         double last = INFINITY;
         for (int which = 0; which < lin_beam_hypotheses(s.beam, s.state); which++) {
             int labels[16];
@@ -201,7 +201,7 @@ START_TEST(nothing_stays_of_old_phrases)
     search s = begin(3, NULL, NULL, o, 0);
     push(&s, whole, rows, 1);
     push(&s, NULL, rows + 3, 1);
-    OK(lin_beam_finish(s.beam, s.state, NULL, &s.settled, &err));
+    OK(lin_beam_finish(s.beam, s.state, &s.settled, &err));
     ck_assert(s.settled.n_phones == 1 && fabs(s.settled.score + 0.11) < 1e-6 && s.settled.acoustic == s.settled.score);
     end(&s);
     o.width = 4;
@@ -251,16 +251,16 @@ START_TEST(bad_rows_change_nothing)
     lin_memory_fail_at(1);
     FAILS(lin_beam_push(s.beam, s.state, NULL, logp, 3, &none, &err), LIN_NO_MEMORY, "");
     lin_memory_fail_at(1);
-    FAILS(lin_beam_finish(s.beam, s.state, NULL, &none, &err), LIN_NO_MEMORY, "");
+    FAILS(lin_beam_finish(s.beam, s.state, &none, &err), LIN_NO_MEMORY, "");
     lin_memory_fail_at(1);
     FAILS(lin_beam_nbest(s.beam, s.state, 0, &none, &err), LIN_NO_MEMORY, "");
     lin_memory_fail_at(0);
     FAILS(lin_beam_nbest(s.beam, s.state, lin_beam_hypotheses(s.beam, s.state), &s.tail, &err), LIN_INVALID, "does not exist");
     FAILS(lin_beam_nbest(s.beam, s.state, -1, &s.tail, &err), LIN_INVALID, "hypothesis -1");
     ck_assert(memcmp(before, s.state, bytes) == 0 && s.settled.n_phones == n);
-    OK(lin_beam_finish(s.beam, s.state, NULL, NULL, &err));
+    OK(lin_beam_finish(s.beam, s.state, NULL, &err));
     FAILS(lin_beam_push(s.beam, s.state, NULL, logp, 1, &s.settled, &err), LIN_INVALID, "reset");
-    FAILS(lin_beam_finish(s.beam, s.state, NULL, NULL, &err), LIN_INVALID, "reset");
+    FAILS(lin_beam_finish(s.beam, s.state, NULL, &err), LIN_INVALID, "reset");
     free(before);
     end(&s);
 }
@@ -290,7 +290,7 @@ START_TEST(strange_rows)
             push(&s, NULL, logp + t * 4, 1);
             check_state(&s);
         }
-        OK(lin_beam_finish(s.beam, s.state, NULL, &s.settled, &err));
+        OK(lin_beam_finish(s.beam, s.state, &s.settled, &err));
         ck_assert(!isnan(s.settled.score));
         for (int i = 0; i < s.settled.n_phones; i++) {
             const lin_path_phone *p = &s.settled.phones[i];
@@ -335,7 +335,7 @@ START_TEST(damaged_states)
         if (status != LIN_OK) continue;
         lin_path_clear(&s.settled);
         status = lin_beam_push(s.beam, damaged, NULL, logp + T / 2 * V, T / 2, &s.settled, NULL);
-        if (status == LIN_OK) lin_beam_finish(s.beam, damaged, NULL, &s.settled, NULL);
+        if (status == LIN_OK) lin_beam_finish(s.beam, damaged, &s.settled, NULL);
     }
     ck_assert_msg(refused > 3000, "%d", refused);
     FAILS(lin_beam_check(s.beam, s.state, bytes - 1, &err), LIN_MISMATCH, "other options");
@@ -482,7 +482,7 @@ START_TEST(bad_options)
     search s = begin(1, NULL, NULL, o, 0);
     float row[] = {-0.5f, 0, -1};
     push(&s, NULL, row, 3);
-    OK(lin_beam_finish(s.beam, s.state, NULL, &s.settled, &err));
+    OK(lin_beam_finish(s.beam, s.state, &s.settled, &err));
     ck_assert(s.settled.n_phones == 0 && fabs(s.settled.score + 1.5) < 1e-12);
     end(&s);
     lin_ngram_destroy(lm);

@@ -120,7 +120,7 @@ START_TEST(each_kind_is_what_it_stands_for)
         lin_path_clear(&want);
         lin_beam_reset(f.beam, state, 0);
         OK(lin_beam_push(f.beam, state, NULL, logp, T, &want, &err));
-        OK(lin_beam_finish(f.beam, state, NULL, &want, &err));
+        OK(lin_beam_finish(f.beam, state, &want, &err));
         whole(&f.searches[LIN_SEARCH_BEAM], logp, &got);
         same(&got, &want);
         lin_free(state);

@@ -1,4 +1,4 @@
-// decoder/word_context.c with decoder/words.c: phrases that decide between words, words that only the context has, contexts that
+// decoder/context.c with decoder/words.c: phrases that decide between words, words that only the context has, contexts that
 // change while a stream runs. test_words.c compares the scores of phrases with brute force.
 #include "base/textfile.h"
 #include "decoder/words.h"

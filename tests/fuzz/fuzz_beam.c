@@ -59,7 +59,7 @@ static void try_damage(const lin_beam *beam, const void *state, feed *f, const l
         if (lin_beam_push(beam, copy, context, rows, MOST_ROWS, &path, NULL) == LIN_OK) {
             for (int i = 0; i < lin_beam_hypotheses(beam, copy); i++) lin_beam_nbest(beam, copy, i, &path, NULL);
         }
-        lin_beam_finish(beam, copy, context, &path, NULL);
+        lin_beam_finish(beam, copy, &path, NULL);
     }
     lin_path_free(&path);
     lin_free(copy);
@@ -111,7 +111,7 @@ static void try_search(const lin_beam *beam, int V, feed f, const lin_context *c
         require(memcmp(a, b, bytes) == 0 && lin_beam_check(beam, a, bytes, NULL) == LIN_OK);
         look(beam, a, command % 2);
     }
-    require(lin_beam_finish(beam, a, context, &of_a, NULL) == LIN_OK && lin_beam_finish(beam, b, context, &of_b, NULL) == LIN_OK);
+    require(lin_beam_finish(beam, a, &of_a, NULL) == LIN_OK && lin_beam_finish(beam, b, &of_b, NULL) == LIN_OK);
     require(of_a.n_phones == of_b.n_phones && of_a.score == of_b.score && memcmp(a, b, bytes) == 0);
     for (int i = 0; i < of_a.n_phones; i++) {
         require(memcmp(&of_a.phones[i], &of_b.phones[i], sizeof of_a.phones[i]) == 0);
