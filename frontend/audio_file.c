@@ -157,15 +157,14 @@ static lin_status open_ffmpeg(lin_audio *a, lin_error *err)
     const int64_t base = a->whole.base, end = base || a->part_end < a->whole.size ? base + a->part_end : -1;
     lin_status status = lin_ffmpeg_open(a->fd, base + a->part, end, a->name, &a->ffmpeg, err);
     if (status != LIN_OK) return status;
-    a->info.rate_hz = lin_ffmpeg_rate(a->ffmpeg);
-    a->info.channels = lin_ffmpeg_channels(a->ffmpeg);
-    const double seconds = lin_ffmpeg_seconds(a->ffmpeg);
-    a->info.frames = seconds > 0 && seconds < 1e9 ? (int64_t)(seconds * a->info.rate_hz) : -1;
-    const char *tracks = lin_ffmpeg_tracks(a->ffmpeg);
-    if (*tracks && !lin_audio_track())
+    const lin_ffmpeg *f = a->ffmpeg;
+    a->info.rate_hz = f->helper.rate_hz;
+    a->info.channels = f->helper.channels;
+    a->info.frames = f->seconds > 0 && f->seconds < 1e9 && !f->is_guess ? (int64_t)(f->seconds * a->info.rate_hz) : -1;
+    if (f->n_tracks > 1 && !lin_audio_track())
         snprintf(a->info.notice, sizeof a->info.notice,
-                 "%s has several sound tracks: %.100s; track %d is read (--track N|LANGUAGE: another)", a->name, tracks,
-                 lin_ffmpeg_track(a->ffmpeg));
+                 "%s has several sound tracks: %.100s; track %d is read (--track N|LANGUAGE: another)", a->name, f->tracks,
+                 f->track);
     return lin_audio_check_format(a->name, a->info.rate_hz, a->info.channels, err);
 }
 
@@ -174,7 +173,7 @@ static lin_status read_ffmpeg(lin_audio *a, float *frames, int capacity, int *n,
     lin_status status = lin_ffmpeg_read(a->ffmpeg, frames, capacity, n, err);
     if (status != LIN_OK || *n == capacity) return status;
     a->end = 1;
-    const char *trouble = lin_ffmpeg_trouble(a->ffmpeg);
+    const char *trouble = a->ffmpeg->trouble;
     if (a->position + *n == 0)
         return lin_fail(err, LIN_FORMAT, "%s cannot be read; ffmpeg says: %s", a->name, *trouble ? trouble : "nothing");
     if (*trouble)

@@ -1,20 +1,25 @@
-// ffmpeg.c - the arguments of ffmpeg, and what its messages mean; see ffmpeg.h.
+// ffmpeg.c - starting a decoder and reading its output; the arguments of ffmpeg, and what its messages mean; see ffmpeg.h.
 
 #include "frontend/ffmpeg.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
-#include <stdint.h>
+#include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/memory.h"
+#include "base/system.h"
 #include "frontend/audio.h"
-#include "frontend/helper.h"
 
-enum { LINE = 256, CPU_S = 3600, LONGEST_GAP_S = 30 * 3600 };
+enum { MAX_CHANNELS = 1024, MAX_HEADER = 1 << 14, PATIENCE_MS = 10000 };  // of any process
+enum { LINE = LIN_FFMPEG_LINE, CPU_S = 3600, LONGEST_GAP_S = 30 * 3600 }; // of ffmpeg
 #define MEMORY_BYTES (INT64_C(1) << 30)
 
 #ifdef __APPLE__
@@ -23,21 +28,231 @@ enum { LINE = 256, CPU_S = 3600, LONGEST_GAP_S = 30 * 3600 };
 #define INPUT "file:/proc/self/fd/0"
 #endif
 
-struct lin_ffmpeg {
-    lin_helper *helper;
-    int track, is_untimed, is_g722; // what it decodes, from 1; the times that the demuxer makes up are not used
-    double seconds;
-    int has_video, is_guess;           // either means that the container's length may differ from that of the sound
-    int n_tracks, chosen;              // chosen: the track to decode, 0: none found
-    int has_begin, has_aac, is_listed; // is_listed: all tracks have been seen
-    double begin_s;                    // the time at which the sound begins
-    int64_t lead;                      // frames of silence before it; below 0: frames of it to drop
-    int64_t frames;                    // read
-    char tracks[LINE];                 // "1 deu, 2 eng (default)"
-    char errors[2][LINE];              // the last lines with errors
-    char last[LINE];                   // the last line of all
-    char trouble[2 * LINE];
-};
+/* ---- another process ------------------------------------------------------------------------------------------------------- */
+
+static int above_2(int fd)
+{
+    const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    close(fd);
+    return copy;
+}
+
+// The descriptors are at least 3: dup2 onto 0, 1 and 2 must not overwrite one that is still needed.
+static int make_pipe(int *ends)
+{
+    ends[0] = ends[1] = -1;
+    int fds[2];
+    if (lin_system_pipe(fds) != 0) return errno;
+    for (int i = 0; i < 2; i++) ends[i] = fds[i] > 2 ? fds[i] : above_2(fds[i]);
+    return ends[0] < 0 || ends[1] < 0 ? errno : 0;
+}
+
+static void close_end(int *fd)
+{
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+}
+
+static void give_line(lin_helper *h)
+{
+    h->line[h->n_line] = 0;
+    h->n_line = 0;
+    for (char *c = h->line; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 127) *c = ' ';
+    h->take(h->context, h->line);
+}
+
+static void drain(lin_helper *h)
+{
+    char bytes[1024];
+    while (h->err >= 0) {
+        const ssize_t got = read(h->err, bytes, sizeof bytes);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+        if (got <= 0) {
+            if (h->n_line) give_line(h);
+            close_end(&h->err);
+            return;
+        }
+        for (ssize_t i = 0; i < got; i++) {
+            if (bytes[i] == '\n' || bytes[i] == '\r') give_line(h);
+            else if (h->n_line < LIN_HELPER_LINE - 1) h->line[h->n_line++] = bytes[i];
+        }
+    }
+}
+
+static lin_status stopped(const lin_helper *h, lin_error *err) { return lin_fail(err, LIN_STOPPED, "%s: interrupted", h->name); }
+
+// 0: it runs. When it has ended, so has what it started.
+static int has_ended(lin_helper *h)
+{
+    if (h->pid == 0) return 1;
+    const pid_t done = lin_child_wait(h->pid, &h->status, WNOHANG);
+    if (done == h->pid || (done < 0 && errno != EINTR)) h->pid = 0;
+    return h->pid == 0;
+}
+
+// Reads more bytes after those that are held; none at the end of the samples. The end is also when it has ended and no more come:
+// a process that it left may keep the pipe open.
+static lin_status fill(lin_helper *h, lin_error *err)
+{
+    memmove(h->bytes, h->bytes + h->at, (size_t)h->held);
+    h->at = 0;
+    while (h->out >= 0) {
+        if (lin_audio_is_stopped()) return stopped(h, err);
+        struct pollfd ready[2] = {{.fd = h->out, .events = POLLIN}, {.fd = h->err, .events = POLLIN}};
+        const int was_over = h->pid == 0, n = poll(ready, 2, 200);
+        if (n < 0 && errno != EINTR) return lin_fail(err, LIN_IO, "cannot read %s: %s", h->name, strerror(errno));
+        if (n == 0 && has_ended(h) && was_over) close_end(&h->out);
+        if (n <= 0) continue;
+        if (ready[1].revents) drain(h);
+        if (!ready[0].revents) continue;
+        const ssize_t got = read(h->out, h->bytes + h->held, (size_t)(LIN_HELPER_BYTES - h->held));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return lin_fail(err, LIN_IO, "cannot read %s: %s", h->name, strerror(errno));
+        if (got == 0) close_end(&h->out);
+        h->held += (int)got;
+        break;
+    }
+    return LIN_OK;
+}
+
+// After the end of the samples: reads its last messages and its exit status. Kills it if it does not end by itself.
+static lin_status wait_for_end(lin_helper *h, lin_error *err)
+{
+    for (int waited = 0, ms = 0; h->pid > 0; waited += ms) {
+        if (has_ended(h)) break;
+        if (lin_audio_is_stopped()) return stopped(h, err);
+        if (waited >= PATIENCE_MS) lin_child_kill(h->pid);
+        struct pollfd ready = {.fd = h->err, .events = POLLIN};
+        ms = h->err >= 0 ? 20 : 2;
+        poll(&ready, 1, ms);
+        drain(h);
+    }
+    drain(h);
+    if (h->n_line) give_line(h);
+    return LIN_OK;
+}
+
+static uint32_t u32(const unsigned char *b) { return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3]; }
+
+static void put_u32(unsigned char *b, uint32_t x)
+{
+    for (int i = 0; i < 4; i++) b[i] = (unsigned char)(x >> (24 - 8 * i));
+}
+
+void lin_helper_put_header(unsigned char *bytes, int rate_hz, int channels)
+{
+    const uint32_t words[] = {0x2e736e64, LIN_HELPER_HEADER, 0xffffffff, 6, (uint32_t)rate_hz, (uint32_t)channels};
+    for (int i = 0; i < 6; i++) put_u32(bytes + 4 * i, words[i]);
+}
+
+void lin_helper_put(unsigned char *bytes, const float *samples, int n)
+{
+    for (int i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, samples + i, sizeof bits);
+        put_u32(bytes + 4 * (size_t)i, bits);
+    }
+}
+
+// AU: ".snd", offset of the samples, their bytes (unknown), 6: 32-bit floats, rate, channels; big-endian.
+static lin_status read_header(lin_helper *h, lin_error *err)
+{
+    lin_status status = LIN_OK;
+    while (status == LIN_OK && h->out >= 0 && (h->held < LIN_HELPER_HEADER || (uint32_t)h->held < u32(h->bytes + 4))) {
+        if (h->held >= LIN_HELPER_HEADER && u32(h->bytes + 4) > MAX_HEADER) break;
+        status = fill(h, err);
+    }
+    if (status != LIN_OK) return status;
+    const uint32_t at = h->held >= LIN_HELPER_HEADER ? u32(h->bytes + 4) : 0, rate = at ? u32(h->bytes + 16) : 0,
+                   channels = at ? u32(h->bytes + 20) : 0;
+    if (at >= LIN_HELPER_HEADER && at <= (uint32_t)h->held && memcmp(h->bytes, ".snd", 4) == 0 && u32(h->bytes + 12) == 6 &&
+        rate <= INT32_MAX && channels > 0 && channels <= MAX_CHANNELS) {
+        h->rate_hz = (int)rate;
+        h->channels = (int)channels;
+        h->at = (int)at;
+        h->held -= (int)at;
+        drain(h);
+        return LIN_OK;
+    }
+    close_end(&h->out); // if the format is something else
+    status = wait_for_end(h, err);
+    return status == LIN_OK ? LIN_FORMAT : status;
+}
+
+static lin_status start_child(lin_helper *h, const lin_child *child, int fd, lin_error *err)
+{
+    int samples[2] = {-1, -1}, words[2] = {-1, -1};
+    int in = fcntl(fd, F_DUPFD_CLOEXEC, 3), reason = in < 0 ? errno : make_pipe(samples);
+    if (!reason) reason = make_pipe(words);
+    if (!reason && fcntl(words[0], F_SETFL, O_NONBLOCK) != 0) reason = errno;
+    lin_status status = LIN_OK;
+    if (reason) {
+        status = lin_fail(err, LIN_IO, "cannot run %s for %s: %s", child->program, h->name, strerror(reason));
+    } else {
+        lin_child whole = *child;
+        whole.in = in;
+        whole.out = samples[1];
+        whole.err = words[1];
+        reason = lin_child_start(&whole, &h->pid);
+        if (reason) status = lin_fail(err, LIN_UNSUPPORTED, "cannot run %s: %s", child->program, strerror(reason));
+    }
+    close_end(&in);
+    close_end(&samples[1]);
+    close_end(&words[1]);
+    h->out = samples[0];
+    h->err = words[0];
+    return status;
+}
+
+lin_status lin_helper_open(lin_helper *h, const lin_child *child, int fd, const char *name, lin_helper_line take, void *context,
+                           lin_error *err)
+{
+    memset(h, 0, offsetof(lin_helper, line));
+    h->name = name;
+    h->take = take;
+    h->context = context;
+    LIN_TRY(start_child(h, child, fd, err));
+    return read_header(h, err);
+}
+
+lin_status lin_helper_read(lin_helper *h, float *frames, int capacity, int *n, lin_error *err)
+{
+    const int frame_bytes = 4 * h->channels;
+    int done = 0;
+    *n = 0;
+    while (done < capacity) {
+        int take = h->held / frame_bytes;
+        if (take > capacity - done) take = capacity - done;
+        for (int i = 0; i < take * h->channels; i++) {
+            const uint32_t bits = u32(h->bytes + h->at + 4 * i);
+            memcpy(frames + (size_t)done * (size_t)h->channels + (size_t)i, &bits, sizeof bits);
+        }
+        h->at += take * frame_bytes;
+        h->held -= take * frame_bytes;
+        done += take;
+        if (done == capacity || h->out < 0) break;
+        lin_status status = fill(h, err);
+        if (status != LIN_OK) return status;
+    }
+    *n = done;
+    return done == capacity || h->pid == 0 ? LIN_OK : wait_for_end(h, err);
+}
+
+void lin_helper_close(lin_helper *h)
+{
+    if (!h->name) return;
+    close_end(&h->out);
+    close_end(&h->err);
+    if (h->pid > 0) {
+        lin_child_kill(h->pid);
+        while (lin_child_wait(h->pid, &h->status, 0) < 0 && errno == EINTR) continue;
+    }
+    h->name = NULL;
+}
+
+/* ---- the messages of ffmpeg ------------------------------------------------------------------------------------------------ */
 
 /*
  * Containers of sound and of video. What is missing here makes ffmpeg open other files or addresses (dash, hls, concat, sdp,
@@ -115,7 +330,7 @@ static void take_line(void *context, const char *line)
 // The error, or "". Errors after which it continued are damage too: samples are missing there.
 static void judge(lin_ffmpeg *f)
 {
-    const int rate_hz = lin_helper_rate(f->helper), status = lin_helper_status(f->helper);
+    const int rate_hz = f->helper.rate_hz, status = f->helper.status;
     const double decoded = (double)f->frames / (rate_hz > 0 ? rate_hz : 1);
     char end[64] = "";
     if (WIFSIGNALED(status)) snprintf(end, sizeof end, "it ended with signal %d", WTERMSIG(status));
@@ -152,42 +367,44 @@ static lin_status start(lin_ffmpeg *f, int fd, const char *input, const char *na
     snprintf(shifted, sizeof shifted, filters, longest_gap());
     snprintf(track, sizeof track, "0:a:%d", f->track - 1);
     const char *const argv[] = {"ffmpeg",
-                                       "-hide_banner",
-                                       "-nostdin",
-                                       "-nostats",
-                                       "-loglevel",
-                                       "level+verbose",
-                                       "-filter_threads",
-                                       "1",
-                                       "-threads",
-                                       "1",
-                                       "-protocol_whitelist",
-                                       "file,subfile",
-                                       "-format_whitelist",
-                                       containers,
-                                       f->is_g722 ? "-f" : "-fflags",
-                                       f->is_g722 ? "g722" : f->is_untimed ? "+nofillin" : "-nofillin",
-                                       "-i",
-                                       input,
-                                       "-map",
-                                       track,
-                                       "-map_metadata",
-                                       "-1",
-                                       "-af",
-                                       shifted,
-                                       "-c:a",
-                                       "pcm_f32be",
-                                       "-f",
-                                       "au",
-                                       "pipe:1",
-                                       NULL};
+                                "-hide_banner",
+                                "-nostdin",
+                                "-nostats",
+                                "-loglevel",
+                                "level+verbose",
+                                "-filter_threads",
+                                "1",
+                                "-threads",
+                                "1",
+                                "-protocol_whitelist",
+                                "file,subfile",
+                                "-format_whitelist",
+                                containers,
+                                f->is_g722 ? "-f" : "-fflags",
+                                f->is_g722      ? "g722"
+                                : f->is_untimed ? "+nofillin"
+                                                : "-nofillin",
+                                "-i",
+                                input,
+                                "-map",
+                                track,
+                                "-map_metadata",
+                                "-1",
+                                "-af",
+                                shifted,
+                                "-c:a",
+                                "pcm_f32be",
+                                "-f",
+                                "au",
+                                "pipe:1",
+                                NULL};
     const lin_child child = {.program = lin_ffmpeg_program(), .argv = argv, .memory_bytes = MEMORY_BYTES, .cpu_s = CPU_S};
-    return lin_helper_open(&child, fd, name, take_line, f, &f->helper, err);
+    return lin_helper_open(&f->helper, &child, fd, name, take_line, f, err);
 }
 
 static lin_status refused(const lin_ffmpeg *f, lin_error *err)
 {
-    const int status = lin_helper_status(f->helper);
+    const int status = f->helper.status;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
         return lin_fail(err, LIN_UNSUPPORTED, "cannot run ffmpeg: %s", f->trouble);
     if (strstr(f->trouble, "not on whitelist"))
@@ -218,8 +435,13 @@ static lin_status start_right(lin_ffmpeg *f, int fd, const char *input, const ch
     const int is_g722 = status == LIN_FORMAT && !f->n_tracks && ending && strcasecmp(ending, ".g722") == 0;
     const int track = f->chosen ? f->chosen : 1;
     if (track == 1 && !is_g722 && (!f->has_aac || status != LIN_OK)) return status;
-    lin_helper_close(f->helper);
-    *f = (lin_ffmpeg){.seconds = -1, .track = track, .is_untimed = f->has_aac, .is_g722 = is_g722};
+    lin_helper_close(&f->helper);
+    const int is_untimed = f->has_aac;
+    memset(f, 0, sizeof *f);
+    f->seconds = -1;
+    f->track = track;
+    f->is_untimed = is_untimed;
+    f->is_g722 = is_g722;
     return start(f, fd, input, name, err);
 }
 
@@ -230,10 +452,10 @@ lin_status lin_ffmpeg_open(int fd, int64_t from, int64_t end, const char *name, 
     if (!*lin_ffmpeg_program()) return lin_fail(err, LIN_UNSUPPORTED, "LINNET_FFMPEG is empty");
     lin_ffmpeg *f = lin_calloc(1, sizeof *f);
     if (!f) return lin_no_memory(err, name, sizeof *f);
-    *f = (lin_ffmpeg){.seconds = -1, .track = 1};
+    f->seconds = -1;
+    f->track = 1;
     if (from > 0 || end >= 0)
-        snprintf(input, sizeof input, "subfile,,start,%lld,end,%lld,,:" INPUT, (long long)from,
-                 (long long)(end < 0 ? 0 : end));
+        snprintf(input, sizeof input, "subfile,,start,%lld,end,%lld,,:" INPUT, (long long)from, (long long)(end < 0 ? 0 : end));
     lin_status status = start_right(f, fd, input, name, err);
     if (status == LIN_FORMAT) {
         judge(f);
@@ -244,35 +466,25 @@ lin_status lin_ffmpeg_open(int fd, int64_t from, int64_t end, const char *name, 
         return status;
     }
     // A shorter time than a millisecond is one that a container rounded.
-    if (fabs(f->begin_s) >= 0.001) f->lead = llround(fmin(f->begin_s, longest_gap()) * lin_helper_rate(f->helper));
+    if (fabs(f->begin_s) >= 0.001) f->lead = llround(fmin(f->begin_s, longest_gap()) * f->helper.rate_hz);
     *out = f;
     return LIN_OK;
 }
 
-int lin_ffmpeg_rate(const lin_ffmpeg *f) { return lin_helper_rate(f->helper); }
-
-int lin_ffmpeg_channels(const lin_ffmpeg *f) { return lin_helper_channels(f->helper); }
-
-double lin_ffmpeg_seconds(const lin_ffmpeg *f) { return f->is_guess ? -1 : f->seconds; }
-
-int lin_ffmpeg_track(const lin_ffmpeg *f) { return f->track; }
-
-const char *lin_ffmpeg_tracks(const lin_ffmpeg *f) { return f->n_tracks > 1 ? f->tracks : ""; }
-
 lin_status lin_ffmpeg_read(lin_ffmpeg *f, float *frames, int capacity, int *n, lin_error *err)
 {
-    const size_t channels = (size_t)lin_helper_channels(f->helper);
+    const size_t channels = (size_t)f->helper.channels;
     int silent = f->lead < 0 ? 0 : f->lead < capacity ? (int)f->lead : capacity;
     lin_status status = LIN_OK;
     *n = 0;
     while (f->lead < 0) {
-        status = lin_helper_read(f->helper, frames, f->lead > -capacity ? (int)-f->lead : capacity, n, err);
+        status = lin_helper_read(&f->helper, frames, f->lead > -capacity ? (int)-f->lead : capacity, n, err);
         if (status != LIN_OK) return status;
         f->lead = *n ? f->lead + *n : 0;
     }
     memset(frames, 0, (size_t)silent * channels * sizeof *frames);
     f->lead -= silent;
-    if (silent < capacity) status = lin_helper_read(f->helper, frames + (size_t)silent * channels, capacity - silent, n, err);
+    if (silent < capacity) status = lin_helper_read(&f->helper, frames + (size_t)silent * channels, capacity - silent, n, err);
     else *n = 0;
     if (status != LIN_OK) return status;
     *n += silent;
@@ -281,11 +493,9 @@ lin_status lin_ffmpeg_read(lin_ffmpeg *f, float *frames, int capacity, int *n, l
     return LIN_OK;
 }
 
-const char *lin_ffmpeg_trouble(const lin_ffmpeg *f) { return f->trouble; }
-
 void lin_ffmpeg_close(lin_ffmpeg *f)
 {
     if (!f) return;
-    lin_helper_close(f->helper);
+    lin_helper_close(&f->helper);
     lin_free(f);
 }

@@ -1,16 +1,19 @@
 /*
- * ffmpeg.h - sound that libsndfile does not support (m4a, mp4, webm, mkv, aac, wma, video), decoded by the program ffmpeg.
+ * ffmpeg.h - sound from another process: what libsndfile does not support (m4a, mp4, webm, mkv, aac, wma, video), decoded by the
+ * program ffmpeg, and any process that speaks as it does (frontend/isolate.h).
  *
- * Pipeline: an open file -> [ffmpeg, a child process] -> frontend/audio. The program is $LINNET_FFMPEG, or "ffmpeg" on the PATH;
- * LINNET_FFMPEG="" disables it. It is started without a shell, in the sandbox of base/child.h, and never gets the file's name:
- * the open file is its standard input. It may use containers of sound and video only, none that name other files. Samples arrive
- * as 32-bit floats through a pipe (frontend/helper.h), so memory is constant. Gaps in the container's timestamps are filled with
- * silence, the one before the sound too, so that times are those of the container; where they go back, the sound goes on.
- * Of several sound tracks lin_audio_choose_track names one; otherwise the default one is read, or else the first.
+ * Pipeline: an open file -> [a child process] -> frontend/audio. The file is the child's standard input, never a name; base/child.h
+ * says what the child may do. Its standard output is an AU file of 32-bit floats, its standard error lines of text. Memory is
+ * constant.
  *
- *   lin_ffmpeg_open(fd, "talk.m4a", &ffmpeg, &err);
+ * The program is $LINNET_FFMPEG, or "ffmpeg" on the PATH; LINNET_FFMPEG="" disables it. It is started without a shell. It may use
+ * containers of sound and video only, none that name other files. Gaps in the container's timestamps are filled with silence, the
+ * one before the sound too, so that times are those of the container; where they go back, the sound goes on. Of several sound
+ * tracks lin_audio_choose_track names one; otherwise the default one is read, or else the first.
+ *
+ *   lin_ffmpeg_open(fd, 0, -1, "talk.m4a", &ffmpeg, &err);
  *   while (lin_ffmpeg_read(ffmpeg, frames, capacity, &n, &err) == LIN_OK && n > 0) ...;
- *   if (lin_ffmpeg_trouble(ffmpeg)[0]) ...;                     // it failed, or reported errors
+ *   if (ffmpeg->trouble[0]) ...;                                 // it failed, or reported errors
  *   lin_ffmpeg_close(ffmpeg);                                    // ends the child if it still runs, and waits for it
  *
  * Threads: an object belongs to one thread at a time; several may be open.
@@ -20,36 +23,85 @@
 
 #include <stdint.h>
 
+#include "base/child.h"
 #include "base/status.h"
 
-typedef struct lin_ffmpeg lin_ffmpeg;
+/* ---- another process ------------------------------------------------------------------------------------------------------- */
+
+enum { LIN_HELPER_LINE = 512, LIN_HELPER_BYTES = 1 << 16 };
+
+/* A line of standard error, without its end; longer ones are cut, control characters are blanks. */
+typedef void (*lin_helper_line)(void *context, const char *line);
+
+typedef struct lin_helper {
+    int rate_hz, channels; /* they may be outside the limits of audio.h */
+    int status;            /* of waitpid, after the end */
+
+    /* private */
+    pid_t pid; /* 0: already waited for */
+    int out, err, n_line, at, held;
+    const char *name;
+    lin_helper_line take;
+    void *context;
+    char line[LIN_HELPER_LINE]; /* of standard error, not yet complete */
+    unsigned char bytes[LIN_HELPER_BYTES];
+} lin_helper;
+
+/*
+ * Starts child->program (its descriptors are set here) and reads the header. fd: a regular file, which the caller still owns.
+ * name: for messages; it stays valid. LIN_UNSUPPORTED: it cannot be started; LIN_IO; LIN_STOPPED (lin_audio_stop_on). LIN_FORMAT
+ * without a message: it gave no header, and has ended; its lines say why. The caller closes the helper in any case.
+ */
+lin_status lin_helper_open(lin_helper *helper, const lin_child *child, int fd, const char *name, lin_helper_line take,
+                           void *context, lin_error *err);
+
+/* At most capacity frames, interleaved; *n = 0 only at the end. Fills the block. At the end all lines have been taken and the
+ * child has ended. LIN_IO, LIN_STOPPED. Allocates nothing. */
+lin_status lin_helper_read(lin_helper *helper, float *frames, int capacity, int *n, lin_error *err);
+
+/* One that was opened, or is zero. */
+void lin_helper_close(lin_helper *helper);
+
+/* The other side: the header of a sound of unknown length, and frames in its byte order. bytes: [LIN_HELPER_HEADER], [4 n]. */
+enum { LIN_HELPER_HEADER = 24 };
+void lin_helper_put_header(unsigned char *bytes, int rate_hz, int channels);
+void lin_helper_put(unsigned char *bytes, const float *samples, int n);
+
+/* ---- ffmpeg ---------------------------------------------------------------------------------------------------------------- */
+
+enum { LIN_FFMPEG_LINE = 256 };
+
+typedef struct lin_ffmpeg {
+    lin_helper helper;                 /* its rate_hz and channels are those of the track, at its begin */
+    int track, n_tracks;               /* the track that is read, from 1 */
+    char tracks[LIN_FFMPEG_LINE];      /* all of them, "1 deu, 2 eng (default)" */
+    double seconds;                    /* according to the container; -1 if it gives none */
+    int is_guess, has_video;           /* either means that the container's length may differ from that of the sound */
+    char trouble[2 * LIN_FFMPEG_LINE]; /* after the end: "" if there was no error, else the last error message, one line */
+
+    /* private */
+    int is_untimed, is_g722;           /* is_untimed: the times that the demuxer makes up are not used */
+    int chosen;                        /* the track to decode, 0: none found */
+    int has_begin, has_aac, is_listed; /* is_listed: all tracks have been seen */
+    double begin_s;                    /* the time at which the sound begins */
+    int64_t lead;                      /* frames of silence before it; below 0: frames of it to drop */
+    int64_t frames;                    /* read */
+    char errors[2][LIN_FFMPEG_LINE];   /* the last lines with errors */
+    char last[LIN_FFMPEG_LINE];        /* the last line of all */
+} lin_ffmpeg;
 
 /* A path, a name that is looked for on the PATH, or "": none. */
 const char *lin_ffmpeg_program(void);
 
 /*
- * fd: a regular file, which the caller still owns; its bytes from `from` to `end`, -1: to its end. name: for messages.
- * LIN_UNSUPPORTED: there is no such program, or it is disabled; LIN_FORMAT: ffmpeg's message about the file;
+ * fd: a regular file, which the caller still owns; its bytes from `from` to `end`, -1: to its end. name: for messages; it stays
+ * valid. LIN_UNSUPPORTED: there is no such program, or it is disabled; LIN_FORMAT: ffmpeg's message about the file;
  * LIN_INVALID: it has no such track; LIN_IO, LIN_NO_MEMORY; LIN_STOPPED (lin_audio_stop_on). On failure *ffmpeg is NULL.
  */
 lin_status lin_ffmpeg_open(int fd, int64_t from, int64_t end, const char *name, lin_ffmpeg **ffmpeg, lin_error *err);
 
-/* Of the track that is read, at its begin. They may be outside the limits of audio.h. */
-int lin_ffmpeg_rate(const lin_ffmpeg *ffmpeg);
-int lin_ffmpeg_channels(const lin_ffmpeg *ffmpeg);
-
-/* The track that is read, from 1. If there are several, all of them, "1 deu, 2 eng (default)"; else "". */
-int lin_ffmpeg_track(const lin_ffmpeg *ffmpeg);
-const char *lin_ffmpeg_tracks(const lin_ffmpeg *ffmpeg);
-
-/* Seconds according to the container; -1 if it gives none. A video's length may exceed that of its sound. */
-double lin_ffmpeg_seconds(const lin_ffmpeg *ffmpeg);
-
 /* At most capacity frames, interleaved; *n = 0 only at the end. Fills the block. LIN_IO, LIN_STOPPED. Allocates nothing. */
 lin_status lin_ffmpeg_read(lin_ffmpeg *ffmpeg, float *frames, int capacity, int *n, lin_error *err);
-
-/* After the end: "" if there was no error, else the last error message, one line. */
-const char *lin_ffmpeg_trouble(const lin_ffmpeg *ffmpeg);
 
 /* Accepts NULL. */
 void lin_ffmpeg_close(lin_ffmpeg *ffmpeg);

@@ -10,18 +10,16 @@
 
 #include "base/memory.h"
 #include "frontend/ffmpeg.h"
-#include "frontend/helper.h"
 
 enum { CPU_S = 600 };
 #define MEMORY_BYTES (INT64_C(1) << 30)
 
 struct lin_isolated {
-    lin_helper *helper;
+    lin_helper helper;
     lin_audio_format *info; // of the call that is working
     int64_t given;          // frames
-    char *name;
-    int too_long;     // it used its processor time
-    lin_error failed; // LIN_OK: nothing
+    int too_long;           // it used its processor time
+    lin_error failed;       // LIN_OK: nothing
 };
 
 static const char *reader;
@@ -57,7 +55,7 @@ static void take_line(void *context, const char *line)
 // Why it ended, if it did not say so: "" if it ended well.
 static void describe_end(const lin_isolated *s, char *text, size_t capacity)
 {
-    const int status = lin_helper_status(s->helper), number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    const int status = s->helper.status, number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     *text = 0;
     if (number == SIGXCPU || s->too_long) snprintf(text, capacity, "reading it takes more than %d s of processor time", CPU_S);
     else if (number) snprintf(text, capacity, "the process that reads it ended with signal %d", number);
@@ -68,24 +66,27 @@ lin_status lin_isolated_open(int fd, const char *name, lin_audio_format *info, l
 {
     static const char *const keep[] = {"LINNET_FFMPEG", NULL};
     const char *const argv[] = {"linnet", LIN_ISOLATE_COMMAND, name, NULL};
-    const lin_child child = {.program = reader, .argv = argv, .also = lin_ffmpeg_program(), .keep = keep,
-                             .memory_bytes = MEMORY_BYTES, .cpu_s = CPU_S, .is_bound = 1};
+    const lin_child child = {.program = reader,
+                             .argv = argv,
+                             .also = lin_ffmpeg_program(),
+                             .keep = keep,
+                             .memory_bytes = MEMORY_BYTES,
+                             .cpu_s = CPU_S,
+                             .is_bound = 1};
     char end[128];
     *out = NULL;
     lin_isolated *s = lin_calloc(1, sizeof *s);
     if (!s) return lin_no_memory(err, name, sizeof *s);
     s->info = info;
-    s->name = lin_strdup(name);
-    lin_status status = s->name ? LIN_OK : lin_no_memory(err, name, strlen(name) + 1);
-    if (status == LIN_OK) status = lin_helper_open(&child, fd, name, take_line, s, &s->helper, err);
+    lin_status status = lin_helper_open(&s->helper, &child, fd, name, take_line, s, err);
     if (status == LIN_FORMAT) {
         describe_end(s, end, sizeof end);
         status = s->failed.status != LIN_OK ? lin_fail_as(err, &s->failed)
                                             : lin_fail(err, LIN_FORMAT, "%s cannot be read: %s", name, end);
     }
     if (status == LIN_OK) {
-        info->rate_hz = lin_helper_rate(s->helper);
-        info->channels = lin_helper_channels(s->helper);
+        info->rate_hz = s->helper.rate_hz;
+        info->channels = s->helper.channels;
         status = lin_audio_check_format(name, info->rate_hz, info->channels, err);
     }
     if (status != LIN_OK) {
@@ -101,15 +102,15 @@ lin_status lin_isolated_read(lin_isolated *s, lin_audio_format *info, float *fra
 {
     char end[128];
     s->info = info;
-    lin_status status = lin_helper_read(s->helper, frames, capacity, n, err);
+    lin_status status = lin_helper_read(&s->helper, frames, capacity, n, err);
     if (status != LIN_OK) return status;
     s->given += *n;
     if (*n == capacity) return LIN_OK;
     if (s->failed.status != LIN_OK) return *n ? LIN_OK : lin_fail_as(err, &s->failed);
     describe_end(s, end, sizeof end);
     if (!*end) return LIN_OK;
-    if (s->given == 0) return lin_fail(err, LIN_FORMAT, "%s cannot be read: %s", s->name, end);
-    snprintf(info->warning, sizeof info->warning, "%.100s is damaged; %.3f s of it were read: %.100s", s->name,
+    if (s->given == 0) return lin_fail(err, LIN_FORMAT, "%s cannot be read: %s", s->helper.name, end);
+    snprintf(info->warning, sizeof info->warning, "%.100s is damaged; %.3f s of it were read: %.100s", s->helper.name,
              (double)s->given / info->rate_hz, end);
     info->incomplete = 1;
     return LIN_OK;
@@ -118,7 +119,6 @@ lin_status lin_isolated_read(lin_isolated *s, lin_audio_format *info, float *fra
 void lin_isolated_close(lin_isolated *s)
 {
     if (!s) return;
-    lin_helper_close(s->helper);
-    lin_free(s->name);
+    lin_helper_close(&s->helper);
     lin_free(s);
 }

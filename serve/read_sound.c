@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/child.h"
-#include "frontend/helper.h"
+#include "frontend/ffmpeg.h"
 #include "frontend/isolate.h"
 #include "frontend/source.h"
 
