@@ -11,8 +11,8 @@
 #   tests/<folder>/test_*.c, test_*.sh -> Check programs, and shell tests that run the program (tests/tests.mk)
 #   tests/fuzz/fuzz_*.c                -> fuzz targets
 #   bench/bench_*.c                    -> one benchmark each; bench/gpu.mk: those of a GPU, and the kit
-# A source whose name ends in _avx512bf16.c, _avx512vnni.c, _avx512.c, _avxvnni.c, _avx2.c (x86-64), _neonbf16.c, _neondot.c
-# or _neoni8mm.c (arm64) is compiled for that instruction set, on that machine only, and called through run-time dispatch.
+# The sources with the loops of kernels are compiled once more for each instruction set (kernels/cpu/isa.mk), and called through
+# run-time dispatch.
 
 MAKEFLAGS += --no-builtin-rules
 ifeq ($(origin CC),default)
@@ -102,9 +102,9 @@ ROOMS := base kernels kernels/cpu frontend lexicon model decoder align linnet ap
 	train train/learn train/score train/lab paper paper/cpu
 ROOM_SRC := $(filter-out $(if $(NO_PAPER),paper/%),$(wildcard $(ROOMS:%=%/*.c)))
 APP_SRC := $(sort $(filter app/% serve/%,$(ROOM_SRC)) $(foreach s,$(ROOM_SRC),$(if $(filter cmd_% bench_%,$(notdir $s)),$s)))
-LIB_SRC := $(filter-out $(APP_SRC) $(OTHER_ISA),$(ROOM_SRC))
+LIB_SRC := $(filter-out $(APP_SRC) $(ONLY_BY_ISA),$(ROOM_SRC))
 BENCH_SRC := $(filter-out $(if $(NO_PAPER),bench/bench_lstm.c),$(wildcard bench/bench_*.c))
-LIB_OBJ := $(LIB_SRC:%.c=$O/%.o)
+LIB_OBJ := $(LIB_SRC:%.c=$O/%.o) $(ISA_OBJ)
 APP_OBJ := $(APP_SRC:%.c=$O/%.o)
 BENCHES := $(BENCH_SRC:%.c=$B/%)
 
@@ -202,7 +202,7 @@ endif
 # or removed source rebuild what depends on them.
 $B/flags: FORCE
 	@mkdir -p $(@D)
-	@tools/record.sh $@ '$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) avx512: $(ISA_avx512bf16) $(ISA_int8_avx512vnni) avx2: $(ISA_avx2) $(DEFAULT_PREFIX) \
+	@tools/record.sh $@ '$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) $(foreach i,$(ISA_SETS),$i: $(ISA_$i)) $(DEFAULT_PREFIX) \
 		$(CFLAGS_tests) $(CXX) $(CXXFLAGS) $(OPUS)'
 
 # The place of installation, compiled into two objects: another PREFIX compiles only these and links.
@@ -214,22 +214,22 @@ $O/linnet/find.o $O/base/system.o: $B/prefix
 
 $B/link: FORCE
 	@mkdir -p $(@D)
-	@tools/record.sh $@ '$(CC) $(CFLAGS) $(LDFLAGS) $(LDLIBS) $(APP_LIBS) $(CHECK_LIBS) $(LIB_SRC) $(APP_SRC) $(SUPPORT_SRC) $(EMULATED_OBJ)'
+	@tools/record.sh $@ '$(CC) $(CFLAGS) $(LDFLAGS) $(LDLIBS) $(APP_LIBS) $(CHECK_LIBS) $(LIB_OBJ) $(APP_SRC) $(SUPPORT_SRC) $(EMULATED_OBJ)'
 
 $O/base/system.o: ISA := -DLIN_LIB_DIR='"$(PREFIX)/lib/linnet"'
 $O/linnet/find.o: ISA := -DLIN_DATA_DIR='"$(PREFIX)/share/linnet"'
 $O/serve/ogg_opus.o: ISA := $(if $(OPUS),-DLIN_OPUS $(shell pkg-config --cflags $(OPUS) | sed 's/-I/-isystem /g'))
 
 # The unrolled register blocks take a sanitizer minutes to instrument and tests ten times as long: asan has those of the release.
-BLOCKS := $(filter kernels/cpu/% paper/cpu/%,$(LIB_SRC))
+BLOCKS := $(filter $O/kernels/cpu/% $O/paper/cpu/%,$(LIB_OBJ))
 ifeq ($(CONFIG),fuzz)
-$(BLOCKS:%.c=$O/%.o): PLAIN := -fno-sanitize=all -O1 -Wno-pass-failed
+$(BLOCKS): PLAIN := -fno-sanitize=all -O1 -Wno-pass-failed
 else ifeq ($(CONFIG),asan)
-LIB_OBJ := $(filter-out $(BLOCKS:%.c=$O/%.o),$(LIB_OBJ)) $(BLOCKS:%.c=build/release/obj/%.o)
-$(BLOCKS:%.c=build/release/obj/%.o): release-blocks
+LIB_OBJ := $(filter-out $(BLOCKS),$(LIB_OBJ)) $(BLOCKS:$O/%=build/release/obj/%)
+$(BLOCKS:$O/%=build/release/obj/%): release-blocks
 	@:
 release-blocks:
-	+@$(MAKE) -s --no-print-directory CONFIG=release $(BLOCKS:%.c=build/release/obj/%.o)
+	+@$(MAKE) -s --no-print-directory CONFIG=release $(BLOCKS:$O/%=build/release/obj/%)
 endif
 
 # $(call compile,WHAT,COMMAND), $(call link,COMMAND,LIBRARIES), $(archive): the target from its prerequisites.
@@ -250,7 +250,8 @@ $(Q)$(AR) rcs $@ $(filter %.o,$^)
 endef
 
 $O/%.o: %.c $B/flags
-	$(call compile,CC   ,$(CC) $(CPPFLAGS) $(CFLAGS) $(WERROR) $(ISA) $(PLAIN) $(PKG_CFLAGS))
+	$(call compile,CC   ,$(CC) $(CPPFLAGS) $(CFLAGS) $(WERROR) $(ISA) $(EXACT) $(PLAIN) $(PKG_CFLAGS))
+$(foreach i,$(ISA_SETS),$(eval $(call isa_rule,$i)))
 
 # The phones and the spelling of English as lines for C; further symbols in a line of phones are read as that phone.
 $O/lexicon/english_phones.inc: share/linnet/en/phones.txt

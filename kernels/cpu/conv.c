@@ -1,20 +1,228 @@
-// Depthwise convolution with residual. Forward: one work item per utterance. Backward: blocks of rows whose boundaries
-// depend only on the number of rows, each with its own sums for w and b.
+/*
+ * conv.c - depthwise convolution with residual, LIN_WIDTH columns at a time. Forward, a work item is an utterance; backward, a
+ * block of rows whose boundaries depend only on the number of rows, with its own sums for w and b.
+ *
+ * Every output adds its bias and then its taps in order, oldest first. Frames outside of an utterance count as zeros, so the
+ * bits are those of a call with a tail of zeros.
+ */
 #include <assert.h>
 #include <string.h>
 
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/simd.h"
+
+LIN_DISPATCH_DECLARE(void, lin_conv_rows, (float *y, const float *x, const float *w, const float *bias, const float *tail,
+                                           int first, int rows, int T, int C, int K, int after));
+LIN_DISPATCH_DECLARE(void, lin_conv_backward_rows, (float *dx, float *dw, float *db, const float *dy, const float *x,
+                                                    const float *w, int t0, int t1, int T, int C, int K, int after));
+
+/* ---- for each instruction set ---------------------------------------------------------------------------------------------- */
+
+LIN_INLINE vf columns(const float *p, int n) { return n == LIN_WIDTH ? vload(p) : vload_n(p, n); }
+
+LIN_INLINE void put_columns(float *p, vf v, int n)
+{
+    if (n == LIN_WIDTH)
+        vstore(p, v);
+    else
+        vstore_n(p, v, n);
+}
+
+/* Prefetches a column of the rows after first .. first+rows-1, as many again but none past T: the hardware prefetcher does not
+ * follow a block that is read column by column. */
+LIN_INLINE void fetch_column(const float *p, int first, int rows, int T, size_t stride)
+{
+    for (int t = first + rows; t < first + 2 * rows && t < T; t++) __builtin_prefetch(p + (size_t)t * stride);
+}
+
+LIN_INLINE void fetch_column_to_write(const float *p, int first, int rows, int T, size_t stride)
+{
+    for (int t = first + rows; t < first + 2 * rows && t < T; t++) __builtin_prefetch(p + (size_t)t * stride, 1);
+}
+
+/* n <= LIN_WIDTH columns of row t of an utterance of T, some taps of which lie outside of it; tail may be NULL. */
+LIN_INLINE void conv_edge_row(float *y, const float *x, const float *w, vf bias, const float *tail, int t, int T, int C,
+                              int K, int after, int n)
+{
+    size_t stride = (size_t)C;
+    vf sum = bias;
+    for (int j = 0; j < K; j++) {
+        int from = t + after - K + 1 + j;
+        vf frame = {0};
+        if (from >= 0 && from < T)
+            frame = columns(x + (size_t)from * stride, n);
+        else if (from < 0 && tail)
+            frame = columns(tail + (size_t)(K - 1 + from) * stride, n);
+        sum = vfma(columns(w + (size_t)j * stride, n), frame, sum);
+    }
+    put_columns(y + (size_t)t * stride, columns(x + (size_t)t * stride, n) + sum, n);
+}
+
+/* Rows first .. first+rows-1 of an utterance of T; x, y and tail point to the utterance's own data, tail may be NULL. */
+void LIN_NAME(lin_conv_rows)(float *y, const float *x, const float *w, const float *bias, const float *tail, int first, int rows,
+                             int T, int C, int K, int after)
+{
+    size_t stride = (size_t)C;
+    // rows lag .. inner-1 have all taps
+    const int lag = K - 1 - after, end = first + rows, inner = end < T - after ? end : T - after;
+    for (int c = 0; c < C; c += LIN_WIDTH) {
+        int n = C - c < LIN_WIDTH ? C - c : LIN_WIDTH, t = first;
+        vf b = columns(bias + c, n);
+        fetch_column(x + c, first, rows, T, stride);
+        fetch_column_to_write(y + c, first, rows, T, stride);
+        for (; t < end && t < lag; t++)
+            conv_edge_row(y + c, x + c, w + c, b, tail ? tail + c : NULL, t, T, C, K, after, n);
+        for (; n == LIN_WIDTH && t + 4 <= inner; t += 4) {
+            const float *from = x + (size_t)(t - lag) * stride + c, *taps = w + c;
+            vf sum0 = b, sum1 = b, sum2 = b, sum3 = b;
+            for (int j = 0; j < K; j++, from += stride, taps += stride) {
+                vf tap = vload(taps);
+                sum0 = vfma(tap, vload(from), sum0);
+                sum1 = vfma(tap, vload(from + stride), sum1);
+                sum2 = vfma(tap, vload(from + 2 * stride), sum2);
+                sum3 = vfma(tap, vload(from + 3 * stride), sum3);
+            }
+            const float *in = x + (size_t)t * stride + c;
+            float *out = y + (size_t)t * stride + c;
+            vstore(out, vload(in) + sum0);
+            vstore(out + stride, vload(in + stride) + sum1);
+            vstore(out + 2 * stride, vload(in + 2 * stride) + sum2);
+            vstore(out + 3 * stride, vload(in + 3 * stride) + sum3);
+        }
+        for (; t < inner; t++) {
+            vf sum = b;
+            for (int j = 0; j < K; j++)
+                sum = vfma(columns(w + (size_t)j * stride + c, n),
+                           columns(x + (size_t)(t - lag + j) * stride + c, n), sum);
+            put_columns(y + (size_t)t * stride + c, columns(x + (size_t)t * stride + c, n) + sum, n);
+        }
+        for (; t < end; t++) conv_edge_row(y + c, x + c, w + c, b, tail ? tail + c : NULL, t, T, C, K, after, n);
+    }
+}
+
+/* n <= LIN_WIDTH columns of row t of dx, some terms of which lie outside of the utterance of T. */
+LIN_INLINE void conv_dx_row(float *dx, const float *dy, const float *w, int t, int T, int C, int K, int after, int n)
+{
+    size_t stride = (size_t)C;
+    vf sum = {0};
+    for (int j = K - 1; j >= 0 && t + K - 1 - after - j < T; j--)
+        if (t + K - 1 - after - j >= 0)
+            sum = vfma(columns(w + (size_t)j * stride, n),
+                       columns(dy + (size_t)(t + K - 1 - after - j) * stride, n), sum);
+    put_columns(dx + (size_t)t * stride, columns(dy + (size_t)t * stride, n) + sum, n);
+}
+
+/* n <= LIN_WIDTH columns of dx for frames t .. end-1 of an utterance of T: dx[t] = dy[t] + sum_j w[j] dy[t+K-1-after-j]. */
+LIN_INLINE void conv_dx(float *dx, const float *dy, const float *w, int t, int end, int T, int C, int K, int after,
+                        int n)
+{
+    size_t stride = (size_t)C;
+    const int lag = K - 1 - after;
+    for (; t < end && t < after; t++) conv_dx_row(dx, dy, w, t, T, C, K, after, n);
+    for (; n == LIN_WIDTH && t + 4 <= end && t + 4 + lag <= T; t += 4) {
+        const float *later = dy + (size_t)(t + lag) * stride, *taps = w;
+        vf sum0 = {0}, sum1 = {0}, sum2 = {0}, sum3 = {0};
+        for (int j = 0; j < K; j++, later -= stride, taps += stride) {
+            vf tap = vload(taps);
+            sum0 = vfma(tap, vload(later), sum0);
+            sum1 = vfma(tap, vload(later + stride), sum1);
+            sum2 = vfma(tap, vload(later + 2 * stride), sum2);
+            sum3 = vfma(tap, vload(later + 3 * stride), sum3);
+        }
+        const float *in = dy + (size_t)t * stride;
+        float *out = dx + (size_t)t * stride;
+        vstore(out, vload(in) + sum0);
+        vstore(out + stride, vload(in + stride) + sum1);
+        vstore(out + 2 * stride, vload(in + 2 * stride) + sum2);
+        vstore(out + 3 * stride, vload(in + 3 * stride) + sum3);
+    }
+    for (; t < end; t++) conv_dx_row(dx, dy, w, t, T, C, K, after, n);
+}
+
+/* Up to 8 sums over whole vectors, in registers: sums[j] += sum over t0 .. t1-1 of dy[t] x[t-lag+j]. */
+LIN_INLINE void correlate(vf *sums, const float *dy, const float *x, int t0, int t1, int lag, size_t stride, int taps)
+{
+    vf sum[8];
+    LIN_UNROLL
+    for (int j = 0; j < taps; j++) sum[j] = sums[j];
+    for (int t = t0; t < t1; t++) {
+        const float *from = x + (size_t)(t - lag) * stride;
+        vf up = vload(dy + (size_t)t * stride);
+        LIN_UNROLL
+        for (int j = 0; j < taps; j++) sum[j] = vfma(up, vload(from + (size_t)j * stride), sum[j]);
+    }
+    LIN_UNROLL
+    for (int j = 0; j < taps; j++) sums[j] = sum[j];
+}
+
+/* conv_dw at a frame where some taps reach outside of the utterance. */
+LIN_INLINE void conv_dw_row(vf *sums, const float *dy, const float *x, int t, int T, int lag, int taps, int C, int n)
+{
+    size_t stride = (size_t)C;
+    vf up = columns(dy + (size_t)t * stride, n);
+    for (int j = 0; j < taps; j++)
+        if (t - lag + j >= 0 && t - lag + j < T)
+            sums[j] = vfma(up, columns(x + (size_t)(t - lag + j) * stride, n), sums[j]);
+}
+
+/* dw[j] of up to 8 consecutive taps over frames t0 .. t1-1 of an utterance of T: += sum_t dy[t] x[t-lag+j]; lag, which may be
+ * negative, is K-1-after minus the number of the first tap. */
+LIN_INLINE void conv_dw(float *dw, const float *dy, const float *x, int t0, int t1, int T, int lag, int taps, int C,
+                        int n)
+{
+    size_t stride = (size_t)C;
+    const int inner = t1 < T + lag - taps + 1 ? t1 : T + lag - taps + 1; // frames lag .. inner-1 have all taps
+    int t = t0;
+    vf sums[8] = {{0}};
+    for (; t < t1 && t < lag; t++) conv_dw_row(sums, dy, x, t, T, lag, taps, C, n);
+    switch (n == LIN_WIDTH ? taps : 0) { // a constant number of taps keeps the sums in registers
+    case 1: correlate(sums, dy, x, t, inner, lag, stride, 1); break;
+    case 2: correlate(sums, dy, x, t, inner, lag, stride, 2); break;
+    case 3: correlate(sums, dy, x, t, inner, lag, stride, 3); break;
+    case 4: correlate(sums, dy, x, t, inner, lag, stride, 4); break;
+    case 5: correlate(sums, dy, x, t, inner, lag, stride, 5); break;
+    case 6: correlate(sums, dy, x, t, inner, lag, stride, 6); break;
+    case 7: correlate(sums, dy, x, t, inner, lag, stride, 7); break;
+    case 8: correlate(sums, dy, x, t, inner, lag, stride, 8); break;
+    default:
+        for (int i = t; i < inner; i++) conv_dw_row(sums, dy, x, i, T, lag, taps, C, n);
+    }
+    if (t < inner) t = inner;
+    for (; t < t1; t++) conv_dw_row(sums, dy, x, t, T, lag, taps, C, n);
+    for (int j = 0; j < taps; j++) {
+        float *out = dw + (size_t)j * stride;
+        put_columns(out, columns(out, n) + sums[j], n);
+    }
+}
+
+/* dx of frames t0 .. t1-1 of an utterance of T frames, and their part of dw and db;
+ * pointers are to the start of the utterance. */
+void LIN_NAME(lin_conv_backward_rows)(float *dx, float *dw, float *db, const float *dy, const float *x, const float *w, int t0,
+                                      int t1, int T, int C, int K, int after)
+{
+    for (int c = 0; c < C; c += LIN_WIDTH) {
+        int n = C - c < LIN_WIDTH ? C - c : LIN_WIDTH;
+        fetch_column(x + c, t0, t1 - t0, T, (size_t)C);
+        fetch_column(dy + c, t0 + K - 1 - after, t1 - t0, T, (size_t)C);
+        fetch_column_to_write(dx + c, t0, t1 - t0, T, (size_t)C);
+        conv_dx(dx + c, dy + c, w + c, t0, t1, T, C, K, after, n);
+        vf sum = {0};
+        for (int t = t0; t < t1; t++) sum += columns(dy + (size_t)t * (size_t)C + c, n);
+        put_columns(db + c, columns(db + c, n) + sum, n);
+        for (int j = 0; j < K; j += 8) {
+            int taps = K - j < 8 ? K - j : 8;
+            conv_dw(dw + (size_t)j * (size_t)C + c, dy + c, x + c, t0, t1, T, K - 1 - after - j, taps, C, n);
+        }
+    }
+}
+
+#ifdef LIN_ONCE
+/* ---- threads --------------------------------------------------------------------------------------------------------------- */
 
 enum {
     STRETCH = 64,      // rows that stay in the second-level cache while the columns are processed
     SMALL = 16384,     // below this many elements, starting a second thread costs more time than it saves
     MAX_PARTIALS = 32, // blocks of the backward pass
 };
-
-LIN_DISPATCH_DECLARE(void, lin_conv_rows, (float *y, const float *x, const float *w, const float *bias, const float *tail,
-                                           int first, int rows, int T, int C, int K, int after));
-LIN_DISPATCH_DECLARE(void, lin_conv_backward_rows, (float *dx, float *dw, float *db, const float *dy, const float *x,
-                                                    const float *w, int t0, int t1, int T, int C, int K, int after));
 
 typedef struct conv_job {
     float *y, *partials;
@@ -109,3 +317,4 @@ void lin_cpu_conv_backward(lin_exec *exec, float *dx, float *dw, float *db, cons
         for (int c = 0; c < C; c++) db[c] += sums[size - (size_t)C + (size_t)c];
     }
 }
+#endif

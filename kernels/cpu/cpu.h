@@ -3,20 +3,19 @@
  *
  * Internal to kernels/cpu/; other code calls through the table of lin_ops_cpu() (kernels/ops.h).
  *
- * Instruction sets. A file of hot loops foo.h is included by three small sources foo_portable.c, foo_avx2.c and foo_avx512.c,
- * which define LIN_SUFFIX and their vectors; foo.c has the threads and picks one at run time:
+ * Instruction sets. The Makefile compiles the source of an operation once for each, with LIN_SUFFIX and LIN_WIDTH as the name and
+ * the floats of a vector, and once without them: then the suffix is `portable`, and LIN_ONCE is defined for the part that has the
+ * threads and picks one at run time.
  *
- *   // foo_avx2.c                                   // foo.c
- *   #define LIN_SUFFIX avx2                          LIN_DISPATCH_DECLARE(void, foo_rows, (float *y, int rows));
- *   #include "kernels/cpu/foo.h"                     ... LIN_DISPATCH(foo_rows)(y, rows);
- *   // foo.h
+ *   LIN_DISPATCH_DECLARE(void, foo_rows, (float *y, int rows));
  *   void LIN_NAME(foo_rows)(float *y, int rows) { ... }
+ *   #ifdef LIN_ONCE
+ *   ... LIN_DISPATCH(foo_rows)(y, rows);
+ *   #endif
  *
- * The Makefile compiles *_avx2.c, *_avx512.c and *_avx512bf16.c for their instruction set with -ffp-contract=fast, and leaves
- * them out if the machine is not an x86-64; *_neonbf16.c likewise for arm64, whose other files have NEON by default; and
- * linear_int8_*.c with -ffp-contract=off, since they give the same bits everywhere (linear_int8.h). Between
- * instruction sets results may differ in the last bits. Within one they never depend on the number of rows, splits into calls, or
- * number of threads.
+ * isa.mk has the flags: those of x86-64 form fused multiply-adds, but for linear_int8.c, which gives the same bits everywhere.
+ * arm64 has NEON by default. Between instruction sets results may differ in the last bits. Within one they never depend on the
+ * number of rows, splits into calls, or number of threads.
  */
 #ifndef LIN_KERNELS_CPU_CPU_H
 #define LIN_KERNELS_CPU_CPU_H
@@ -70,6 +69,12 @@ lin_isa lin_cpu_level(void);
 /* The best instruction set of this processor, and the one of a name: NULL or "" is the best one. LIN_INVALID, LIN_UNSUPPORTED. */
 lin_isa lin_cpu_best_level(void);
 lin_status lin_cpu_parse_level(const char *isa, lin_isa *out, lin_error *err);
+
+#ifndef LIN_SUFFIX
+#define LIN_SUFFIX portable
+#define LIN_WIDTH 4
+#define LIN_ONCE
+#endif
 
 #define LIN_PASTE2(a, b) a##_##b
 #define LIN_PASTE(a, b) LIN_PASTE2(a, b)

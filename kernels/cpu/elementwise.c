@@ -1,20 +1,132 @@
-// Operations that treat every element alike: spans of elements, divided among the threads.
+// elementwise.c - operations that treat every element alike: additions, dropout, the backward pass of ReLU; spans of elements,
+// divided among the threads.
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/hash.h"
-#include "kernels/cpu/cpu.h"
-
-enum {
-    SPAN = 32768,  // elements of one work item: 128 KiB, a multiple of every vector
-    SMALL = 16384, // below this many elements, starting a second thread costs more time than it saves
-};
+#include "kernels/cpu/simd.h"
 
 LIN_DISPATCH_DECLARE(void, lin_add_span, (float *y, const float *a, const float *b, size_t count));
 LIN_DISPATCH_DECLARE(void, lin_relu_backward_span, (float *dx, const float *dy, const float *y, size_t count, float scale));
 LIN_DISPATCH_DECLARE(void, lin_dropout_span, (float *y, const float *base, const float *r, size_t first, size_t count,
                                               uint32_t threshold, float scale, uint64_t key));
+
+/* ---- for each instruction set ---------------------------------------------------------------------------------------------- */
+
+void LIN_NAME(lin_add_span)(float *y, const float *a, const float *b, size_t count)
+{
+    size_t i = 0;
+    for (; i + LIN_WIDTH <= count; i += LIN_WIDTH) vstore(y + i, vload(a + i) + vload(b + i));
+    int rest = (int)(count - i);
+    if (rest) vstore_n(y + i, vload_n(a + i, rest) + vload_n(b + i, rest), rest);
+}
+
+void LIN_NAME(lin_relu_backward_span)(float *dx, const float *dy, const float *y, size_t count, float scale)
+{
+    vf zero = {0}, factor = vset(scale);
+    size_t i = 0;
+    for (; i + LIN_WIDTH <= count; i += LIN_WIDTH) vstore(dx + i, vblend(vgt(vload(y + i), zero), vload(dy + i) * factor, zero));
+    int rest = (int)(count - i);
+    if (rest) vstore_n(dx + i, vblend(vgt(vload_n(y + i, rest), zero), vload_n(dy + i, rest) * factor, zero), rest);
+}
+
+// lin_mix64 in each lane of n vectors. Two at once, step by step: one alone waits for each of its steps.
+LIN_INLINE void mix64(const int n, vu64 *z)
+{
+    for (int i = 0; i < n; i++) z[i] = (z[i] ^ (z[i] >> 30)) * 0xBF58476D1CE4E5B9u;
+    for (int i = 0; i < n; i++) z[i] = (z[i] ^ (z[i] >> 27)) * 0x94D049BB133111EBu;
+    for (int i = 0; i < n; i++) z[i] ^= z[i] >> 31;
+}
+
+// Random bits of n vectors of counters from *state on, which moves on.
+LIN_INLINE void random_bits(const int n, vu64 *bits, vu64 *state, vu64 key)
+{
+    for (int i = 0; i < n; i++, *state += 0x9E3779B97F4A7C15u * (uint64_t)(LIN_WIDTH / 2)) bits[i] = *state;
+    mix64(n, bits);
+    for (int i = 0; i < n; i++) bits[i] ^= key;
+    mix64(n, bits);
+}
+
+// Masks of 2 LIN_WIDTH elements from as many 16-bit lanes of random bits: set where the element is kept.
+LIN_INLINE void keep_masks(vm *low, vm *high, vu64 bits, uint32_t threshold)
+{
+#if LIN_WIDTH == 16
+    __mmask32 keep = _mm512_cmpge_epu16_mask((__m512i)bits, _mm512_set1_epi16((short)threshold));
+    *low = (__mmask16)keep;
+    *high = (__mmask16)(keep >> 16);
+#elif LIN_WIDTH == 8
+    const __m256i lanes = (__m256i)bits, most = _mm256_max_epu16(lanes, _mm256_set1_epi16((short)threshold));
+    const __m256i keep = _mm256_cmpeq_epi16(most, lanes);
+    *low = (vi)_mm256_cvtepi16_epi32(_mm256_castsi256_si128(keep));
+    *high = (vi)_mm256_cvtepi16_epi32(_mm256_extracti128_si256(keep, 1));
+#else
+    typedef uint16_t half __attribute__((vector_size(2 * LIN_WIDTH)));
+    half lanes[2];
+    memcpy(lanes, &bits, sizeof bits);
+    *low = (vi)(__builtin_convertvector(lanes[0], vi) >= (int32_t)threshold);
+    *high = (vi)(__builtin_convertvector(lanes[1], vi) >= (int32_t)threshold);
+#endif
+}
+
+// y = base + kept r scale; `first`, the index of y[0] in the whole array, is a multiple of 2 LIN_WIDTH.
+LIN_INLINE void dropout_any(float *y, const float *base, const float *r, size_t first, size_t count, uint32_t threshold,
+                            float scale, uint64_t key)
+{
+    enum { STEP = 2 * LIN_WIDTH };
+    vu64 state, hash = key - (vu64){0};
+    for (int i = 0; i < LIN_WIDTH / 2; i++) state[i] = key + 0x9E3779B97F4A7C15u * (first / 4 + (uint64_t)i + 1);
+    vf factor = vset(scale), zero = {0};
+    size_t i = 0;
+    for (; count - i >= 2 * STEP; i += 2 * STEP) {
+        vu64 bits[2];
+        vm keep[4];
+        random_bits(2, bits, &state, hash);
+        keep_masks(&keep[0], &keep[1], bits[0], threshold);
+        keep_masks(&keep[2], &keep[3], bits[1], threshold);
+        LIN_UNROLL
+        for (int k = 0; k < 4; k++) {
+            const size_t at = i + (size_t)(k * LIN_WIDTH);
+            const vf kept = vblend(keep[k], vload(r + at) * factor, zero);
+            vstore(y + at, base ? vload(base + at) + kept : kept);
+        }
+    }
+    for (; i < count; i += STEP) {
+        vu64 bits;
+        vm low, high;
+        random_bits(1, &bits, &state, hash);
+        keep_masks(&low, &high, bits, threshold);
+        if (count - i >= STEP) {
+            vf a = vblend(low, vload(r + i) * factor, zero), b = vblend(high, vload(r + i + LIN_WIDTH) * factor, zero);
+            vstore(y + i, base ? vload(base + i) + a : a);
+            vstore(y + i + LIN_WIDTH, base ? vload(base + i + LIN_WIDTH) + b : b);
+            continue;
+        }
+        int rest = (int)(count - i), n = rest < LIN_WIDTH ? rest : LIN_WIDTH;
+        vf a = vblend(low, vload_n(r + i, n) * factor, zero);
+        vstore_n(y + i, base ? vload_n(base + i, n) + a : a, n);
+        n = rest - n;
+        vf b = vblend(high, vload_n(r + i + LIN_WIDTH, n) * factor, zero);
+        vstore_n(y + i + LIN_WIDTH, base ? vload_n(base + i + LIN_WIDTH, n) + b : b, n);
+    }
+}
+
+void LIN_NAME(lin_dropout_span)(float *y, const float *base, const float *r, size_t first, size_t count, uint32_t threshold,
+                                float scale, uint64_t key)
+{
+    if (base)
+        dropout_any(y, base, r, first, count, threshold, scale, key);
+    else
+        dropout_any(y, NULL, r, first, count, threshold, scale, key);
+}
+
+#ifdef LIN_ONCE
+/* ---- threads --------------------------------------------------------------------------------------------------------------- */
+
+enum {
+    SPAN = 32768,  // elements of one work item: 128 KiB, a multiple of every vector
+    SMALL = 16384, // below this many elements, starting a second thread costs more time than it saves
+};
 
 typedef struct span_job {
     float *y;
@@ -107,3 +219,4 @@ void lin_cpu_add_dropout(lin_exec *exec, float *y, const float *x, const float *
     span_job job = {.y = y, .a = x, .b = r, .count = count, .mask = lin_cpu_mask_of(dropout)};
     run_spans(exec, dropout_piece, &job);
 }
+#endif

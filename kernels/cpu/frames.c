@@ -4,7 +4,38 @@
 #include <string.h>
 
 #include "kernels/acoustics.h"
-#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/simd.h"
+
+LIN_DISPATCH_DECLARE(void, lin_standardise, (float *y, const float *x, const float *mean, const float *istd, int D));
+LIN_DISPATCH_DECLARE(void, lin_sinusoid_rows,
+                     (float *x, int rows, int C, int pairs, double *s, double *c, const double *ws, const double *wc));
+
+/* ---- for each instruction set ---------------------------------------------------------------------------------------------- */
+
+// One row y [D] = (x - mean) istd.
+void LIN_NAME(lin_standardise)(float *y, const float *x, const float *mean, const float *istd, int D)
+{
+    int d = 0;
+    for (; d + LIN_WIDTH <= D; d += LIN_WIDTH) vstore(y + d, (vload(x + d) - vload(mean + d)) * vload(istd + d));
+    int rest = D - d;
+    if (rest) vstore_n(y + d, (vload_n(x + d, rest) - vload_n(mean + d, rest)) * vload_n(istd + d, rest), rest);
+}
+
+/* x [rows, C], columns 2 i .. 2 i + 1 for `pairs` values of i: x += (s, c), with (s, c) rotated by (ws, wc) from row to row. */
+void LIN_NAME(lin_sinusoid_rows)(float *x, int rows, int C, int pairs, double *s, double *c, const double *ws, const double *wc)
+{
+    for (int t = 0; t < rows; t++, x += C)
+        for (int i = 0; i < pairs; i++) {
+            double sine = s[i], cosine = c[i];
+            x[2 * i] += (float)sine;
+            x[2 * i + 1] += (float)cosine;
+            s[i] = sine * wc[i] + cosine * ws[i];
+            c[i] = cosine * wc[i] - sine * ws[i];
+        }
+}
+
+#ifdef LIN_ONCE
+/* ---- threads --------------------------------------------------------------------------------------------------------------- */
 
 enum {
     COLUMNS = 64,  // bins whose late energy is kept on the stack; columns of an embedding that a thread adds
@@ -13,10 +44,6 @@ enum {
     TURNS = 64,    // rows after which sine and cosine are computed directly again
     MOST_ROWS = 1 << 24 // as many a float counts
 };
-
-LIN_DISPATCH_DECLARE(void, lin_standardise, (float *y, const float *x, const float *mean, const float *istd, int D));
-LIN_DISPATCH_DECLARE(void, lin_sinusoid_rows,
-                     (float *x, int rows, int C, int pairs, double *s, double *c, const double *ws, const double *wc));
 
 typedef struct frames_job {
     float *y;
@@ -300,3 +327,70 @@ void lin_cpu_carry(lin_exec *exec, float *y, const lin_segments *out, const floa
     int small = (size_t)out->rows * (size_t)width < SMALL;
     lin_pool_run(small ? NULL : exec->pool, out->B, carry_piece, &job);
 }
+
+/* ---- greedy decoding, as decoder/greedy.h defines it: one work item per stream --------------------------------------------- */
+
+typedef struct greedy_job {
+    lin_phone *phones;
+    int *n_phones;
+    const float *logp;
+    const int *offsets, *slots;
+    lin_run *runs;
+    int V;
+} greedy_job;
+
+// The run as a phone; returns 0 if the run is blank or was already returned.
+static int end_run(const lin_run *run, lin_phone *phone)
+{
+    if (run->label <= 0 || run->emitted) return 0;
+    double mean = run->sum_logp / (double)(run->frame - run->start);
+    float confidence = (float)exp(mean < 0 ? mean : 0);
+    *phone = (lin_phone){.label = run->label, .confidence = confidence, .start = run->start, .end = run->frame};
+    return 1;
+}
+
+// Index of the largest of V values, the first of equals; -1 if one is NaN or the largest is infinite.
+static int best_of(const float *row, int V)
+{
+    int best = 0, ordered = row[0] == row[0];
+    for (int v = 1; v < V; v++) {
+        ordered &= row[v] == row[v];
+        if (row[v] > row[best]) best = v;
+    }
+    return ordered && isfinite(row[best]) ? best : -1;
+}
+
+static void stream_piece(void *context, int b, int thread)
+{
+    const greedy_job *job = context;
+    (void)thread;
+    job->n_phones[b] = 0;
+    if (job->slots[b] < 0) return;
+    lin_run run = job->runs[job->slots[b]];
+    int n = 0;
+    for (int r = job->offsets[b]; r < job->offsets[b + 1]; r++) {
+        const float *row = job->logp + (size_t)r * (size_t)job->V;
+        int label = best_of(row, job->V);
+        if (label < 0) {
+            job->n_phones[b] = -1;
+            return;
+        }
+        if (label != run.label) {
+            n += end_run(&run, &job->phones[job->offsets[b] + n]);
+            run = (lin_run){.label = label, .start = run.frame, .frame = run.frame};
+        }
+        run.sum_logp += (double)row[label];
+        run.frame++;
+    }
+    job->runs[job->slots[b]] = run;
+    job->n_phones[b] = n;
+}
+
+void lin_cpu_greedy(lin_exec *exec, lin_phone *phones, int *n_phones, const float *logp, const lin_segments *segments, int V,
+                    lin_run *runs, const int *slots)
+{
+    greedy_job job = {phones, n_phones, logp, segments->offsets, slots, runs, V};
+    int small = (size_t)segments->rows * (size_t)V < SMALL;
+    lin_pool_run(small ? NULL : exec->pool, segments->B, stream_piece, &job);
+}
+#endif

@@ -1,12 +1,61 @@
 // linear.c - the matrix product: packing, and work cut into pieces for the pool; see linear.h.
-
-#include "kernels/cpu/linear.h"
-
 #include <assert.h>
 #include <string.h>
 
 #include "base/number.h"
+#include "kernels/cpu/linear_vectors.h"
 
+/* ---- for each instruction set ---------------------------------------------------------------------------------------------- */
+
+#define LINEAR(name) LIN_NAME(lin_linear_##name)
+#define PAIRS 0
+#if LIN_WIDTH == 16
+#define vec_fma(a, b, c) _mm512_fmadd_ps(a, b, c)
+#elif LIN_WIDTH == 8
+#define vec_fma(a, b, c) _mm256_fmadd_ps(a, b, c)
+#elif defined(__aarch64__)
+static inline vec vec_fma(vec a, vec b, vec c) { return (vec)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b); }
+#else // rounded twice where the machine has no fused multiply-add
+static inline vec vec_fma(vec a, vec b, vec c) { return a * b + c; }
+#endif
+#include "kernels/cpu/linear_body.h"
+
+#if LIN_WIDTH == 8
+// 8 rows of w [.., k] from column t on become 8 rows of the panel.
+static inline void transpose_8x8(float *to, size_t width, const float *w, size_t k)
+{
+    vec a[8], b[8];
+    for (int i = 0; i < 8; i++) a[i] = vec_load(w + (size_t)i * k);
+    for (int i = 0; i < 8; i += 2) { // pairs of rows
+        b[i] = _mm256_unpacklo_ps(a[i], a[i + 1]);
+        b[i + 1] = _mm256_unpackhi_ps(a[i], a[i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4) { // fours
+        a[i] = _mm256_shuffle_ps(b[i], b[i + 2], 0x44);
+        a[i + 1] = _mm256_shuffle_ps(b[i], b[i + 2], 0xEE);
+        a[i + 2] = _mm256_shuffle_ps(b[i + 1], b[i + 3], 0x44);
+        a[i + 3] = _mm256_shuffle_ps(b[i + 1], b[i + 3], 0xEE);
+    }
+    for (int i = 0; i < 4; i++) {
+        vec_store(to + (size_t)i * width, _mm256_permute2f128_ps(a[i], a[i + 4], 0x20));
+        vec_store(to + (size_t)(i + 4) * width, _mm256_permute2f128_ps(a[i], a[i + 4], 0x31));
+    }
+}
+
+void lin_pack_rows_avx2(float *to, const float *w, int rows, int k, int width)
+{
+    const int whole = k / 8 * 8;
+    int c = 0;
+    for (; c + 8 <= rows; c += 8)
+        for (int t = 0; t < whole; t += 8)
+            transpose_8x8(to + (size_t)t * (size_t)width + c, (size_t)width, w + (size_t)c * (size_t)k + t, (size_t)k);
+    for (int t = 0; t < k; t++) // what is left
+        for (int i = t < whole ? c : 0; i < rows; i++)
+            to[(size_t)t * (size_t)width + (size_t)i] = w[(size_t)i * (size_t)k + (size_t)t];
+}
+#endif
+
+#ifdef LIN_ONCE
 size_t lin_cpu_weight_size(int n, int k) { return (size_t)lin_round_up(n, LIN_COLUMN_GROUP) * (size_t)k; }
 
 /* ---- packing --------------------------------------------------------------------------------------------------------------- */
@@ -206,3 +255,4 @@ void lin_cpu_linear_backward_weight(lin_exec *exec, float *dw, float *db, const 
 {
     lin_linear_weight_gradient(exec, dw, db, dy, x, rows, n, k, LIN_DISPATCH(lin_linear_tile));
 }
+#endif

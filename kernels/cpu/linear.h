@@ -6,7 +6,7 @@
  * every output width wastes at most 15 columns. A panel of `width` columns that begins at column c is at element c * k and holds
  * [k, width], with zeros for the missing columns. Weights must be packed again after lin_cpu_select.
  *
- * Internal to linear*.c.
+ * Internal to linear*.c and the LSTM of paper/.
  */
 #ifndef LIN_KERNELS_CPU_LINEAR_H
 #define LIN_KERNELS_CPU_LINEAR_H
@@ -115,5 +115,40 @@ lin_tiling lin_linear_tiling(int n, int k, int copies, int threads);
 
 /* Rectangle `piece` of n_parts * k_parts, without distances and cuts. */
 lin_tile lin_tiling_tile(const lin_tiling *tiling, int piece, int n, int k);
+
+/* ---- operands in bf16, for processors with AVX512-BF16 or arm64's BFDOT ---------------------------------------------------- */
+
+/* Operands are rounded to bf16, sums are in fp32. Both operands are pairs: a 32-bit word holds elements 2t (low half) and 2t+1
+ * of a row; with an odd k the missing one is 0. A word is stored in place of a float, so packed weights have the layout above
+ * with (k+1)/2 words in place of k floats. Rounding is to nearest even; values that are subnormal in bf16 count as 0 in
+ * products. */
+#if LIN_HAS_BF16
+#if defined(__aarch64__)
+#define LIN_BF16(function) function##_neonbf16
+#else
+#define LIN_BF16(function) function##_avx512bf16
+#endif
+
+/* Words of a row of k elements. */
+static inline int lin_bf16_words(int k) { return k / 2 + k % 2; }
+
+/* words [rows, lin_bf16_words(k)] = x [rows, k], rounded. */
+void LIN_BF16(lin_bf16_round)(float *words, const float *x, int rows, int k);
+
+/* A panel [lin_bf16_words(k), width] of packed weights: a column of it is the words of one of the `rows` rows of w [rows, k]. */
+void LIN_BF16(lin_bf16_pack_rows)(float *panel, const float *w, int rows, int k, int width);
+
+/* A panel [lin_bf16_words(rows), width] whose words are the pairs of rows 2t and 2t+1 of w, in its first `columns` columns; rows
+ * of w are ld floats apart. In both panels the other words are 0; width is 16, 32 or 48. */
+void LIN_BF16(lin_bf16_pack_columns)(float *panel, const float *w, int rows, size_t ld, int columns, int width);
+
+/* y [rows, n] = act(x wᵀ + bias) on the calling thread; x [rows, words] and the packed weights as above; expected
+ * as in lin_linear_rows. */
+void LIN_BF16(lin_bf16_rows)(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int words,
+                               lin_activation act, lin_expected *expected);
+
+/* As lin_linear_tile: adds dyᵀ x, both rounded, to dw. Pairs are of rows 2t and 2t+1; db sums dy as it is. */
+void LIN_BF16(lin_bf16_tile)(float *dw, float *db, const float *dy, const float *x, int rows, lin_tile tile, float *scratch);
+#endif
 
 #endif

@@ -1,8 +1,9 @@
 /*
- * linear_body.h - the loops of the matrix product, included once per instruction set by linear_<set>.c, which defines
+ * linear_body.h - the loops of the matrix product, included by linear.c, linear_bf16.c and linear_int8.c, which define, most of
+ * it with linear_vectors.h,
  *
- *   LIN_SUFFIX                     portable, avx2, avx512, avx512bf16, neonbf16 (linear_bf16.h), int8... (linear_int8.h)
- *   PAIRS                          1 if a vector holds pairs of bf16 and vec_fma adds both products of a pair (linear_bf16.h),
+ *   LINEAR(name)                   LIN_NAME of the exported functions: rows, turned, tile
+ *   PAIRS                          1 if a vector holds pairs of bf16 and vec_fma adds both products of a pair (linear_bf16.c),
  *                                  else 0
  *   TAIL                           0 if not defined. Eight-bit operands (linear_int8.h): the last so many of the k floats of a
  *                                  row of x, and rows of a panel, are not multiplied: they are what vec_scaled takes
@@ -29,7 +30,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels/cpu/linear.h"
+#include "kernels/cpu/linear_vectors.h"
 
 #ifndef vec_factor
 #define vec_factor vec_set1
@@ -38,31 +39,6 @@
 #define TAIL 0
 #define vec_scaled(sum, b, b_step, a) (sum)
 #endif
-
-// A sanitizer checks every access of the unrolled blocks, which costs minutes of compilation; so do not unroll.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer) ||                    \
-    __has_feature(undefined_behavior_sanitizer) || __has_feature(coverage_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-
-#if defined(SANITIZED)
-#define UNROLL
-#elif defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
-// clang turns the zeroing of the sums into a call of memset and then keeps them in memory.
-#if defined(__clang__)
-#define NO_MEMSET __attribute__((no_builtin("memset")))
-#else
-#define NO_MEMSET
-#endif
-#define INLINE static inline __attribute__((always_inline))
 
 enum { MAX_BLOCK_ROWS = 8, MAX_BLOCK_VECS = 12, LINE = 16 };
 
@@ -286,7 +262,7 @@ static void take_expected(lin_expected *e, size_t steps, operands *from)
     e->done += steps * from->expected_step;
 }
 
-void LIN_NAME(lin_linear_rows)(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,
+void LINEAR(rows)(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,
                                lin_activation act, lin_expected *expected)
 {
     int rest = rows % MAIN_ROWS, whole = rows - rest, before = 0;
@@ -338,11 +314,11 @@ void LIN_NAME(lin_linear_rows)(float *y, const float *x, const float *packed, co
 }
 
 #if !PAIRS && !TAIL
-void LIN_NAME(lin_linear_turned)(float *y, const float *x, const float *packed, int rows, int n, int k, int backwards)
+void LINEAR(turned)(float *y, const float *x, const float *packed, int rows, int n, int k, int backwards)
 {
     enum { SPAN = 4 * PANEL }; // as many panels as a block of one row
     if (rows >= MAIN_ROWS || !backwards) {
-        LIN_NAME(lin_linear_rows)(y, x, packed, NULL, rows, n, k, LIN_LINEAR, NULL);
+        LINEAR(rows)(y, x, packed, NULL, rows, n, k, LIN_LINEAR, NULL);
         return;
     }
     const operands from = {.a_row = (size_t)k, .a_step = 1, .b_panel = (size_t)PANEL * (size_t)k, .steps = k, .ahead = x};
@@ -611,7 +587,7 @@ static void tiles_run(operands *from, result *to, float *copy, int tiles, lines 
     }
 }
 
-void LIN_NAME(lin_linear_tile)(float *dw, float *db, const float *dy, const float *x, int rows, lin_tile tile, float *scratch)
+void LINEAR(tile)(float *dw, float *db, const float *dy, const float *x, int rows, lin_tile tile, float *scratch)
 {
     const int height = tile.n1 - tile.n0, width = tile.k1 - tile.k0;
     const int tiles = height / MAIN_ROWS, rest = height % MAIN_ROWS, panels = (width + PANEL - 1) / PANEL;

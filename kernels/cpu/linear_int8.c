@@ -1,8 +1,9 @@
-// linear_int8.c - packing weights of eight bits, and the product over them by the best kernel; see linear_int8.h.
-
-#include "kernels/cpu/linear_int8.h"
-
+// linear_int8.c - the matrix product of eight-bit operands: packing weights, rows of x on their grids, the product by the best
+// kernel; see linear_int8.h.
+//
+// Compiled with -ffp-contract=off: a fused multiply-add would give other bits than a processor without one.
 #include <assert.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 #if defined(__x86_64__)
@@ -14,13 +15,155 @@
 #define HWCAP2_I8MM (1 << 13)
 #endif
 #endif
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#elif defined(__wasm_simd128__)
+#include <wasm_simd128.h>
+#endif
 
 #include "base/number.h"
+#include "kernels/cpu/linear_int8.h"
+#include "kernels/cpu/linear_vectors.h"
 
+/* ---- the loops, for each instruction set ----------------------------------------------------------------------------------- */
+
+// LIN_PER_WORD: elements in a word. SHIFT: of four in a word, what is subtracted from u and zero so that they fit the
+// instruction.
+#ifndef LIN_PER_WORD
+#define LIN_PER_WORD 2
+#endif
+#define LINEAR(name) LIN_NAME(lin_int8_##name)
+#define PAIRS 0
+#define TAIL LIN_INT8_TAIL
+#define SHIFT 0
+
+#if LIN_WIDTH == 16
+#if LIN_PER_WORD == 4
+#define vec_fma(a, b, c) (vec)_mm512_dpbusd_epi32((__m512i)(c), (__m512i)(a), (__m512i)(b))
+#else
+#define vec_fma(a, b, c) (vec)_mm512_add_epi32((__m512i)(c), _mm512_madd_epi16((__m512i)(a), (__m512i)(b)))
+#endif
+#elif LIN_WIDTH == 8
+#if LIN_PER_WORD == 4
+#define vec_fma(a, b, c) (vec)_mm256_dpbusd_epi32((__m256i)(c), (__m256i)(a), (__m256i)(b))
+#else
+#define vec_fma(a, b, c) (vec)_mm256_add_epi32((__m256i)(c), _mm256_madd_epi16((__m256i)(a), (__m256i)(b)))
+#endif
+#else
+#if LIN_PER_WORD == 4 // of arm64, whose dot product is of signed bytes
+#undef SHIFT
+#define SHIFT 128
+#define vec_factor vec_first
+#endif
+static inline vec vec_fma(vec a, vec b, vec c)
+{
+#if defined(__aarch64__) && LIN_PER_WORD == 4
+    return (vec)vdotq_laneq_s32((int32x4_t)c, (int8x16_t)b, (int8x16_t)a, 0);
+#elif defined(__SSE2__)
+    return (vec)_mm_add_epi32((__m128i)c, _mm_madd_epi16((__m128i)a, (__m128i)b));
+#elif defined(__wasm_simd128__)
+    return (vec)wasm_i32x4_add((v128_t)c, wasm_i32x4_dot_i16x8((v128_t)a, (v128_t)b));
+#elif defined(__aarch64__)
+    const int16x8_t p = (int16x8_t)a, q = (int16x8_t)b;
+    const int32x4_t low = vmull_s16(vget_low_s16(p), vget_low_s16(q)), high = vmull_high_s16(p, q);
+    return (vec)vaddq_s32((int32x4_t)c, vpaddq_s32(low, high));
+#else
+    typedef unsigned bits __attribute__((vector_size(16)));
+    const vec_mask low = (vec_mask)((bits)a << 16) >> 16, other = (vec_mask)((bits)b << 16) >> 16;
+    return (vec)((vec_mask)c + low * other + ((vec_mask)a >> 16) * ((vec_mask)b >> 16));
+#endif
+}
+#endif
+
+typedef int32_t ints __attribute__((vector_size(4 * LIN_WIDTH)));
+
+static inline vec vec_scaled(vec sum, const float *b, size_t b_step, const float *a)
+{
+    ints whole = (ints)sum;
+    if (LIN_PER_WORD == 4) whole -= (ints)vec_set1(a[1]) * (ints)vec_load(b + b_step);
+    return __builtin_convertvector(whole, vec) * vec_load(b) * vec_set1(a[0]);
+}
+
+#include "kernels/cpu/linear_body.h"
+
+/* ---- rows on their grids --------------------------------------------------------------------------------------------------- */
+
+// Floats in the order of whole numbers, and back: negative ones have their other bits inverted. Infinities and NaNs are outside
+// of all finite values.
+static inline int32_t in_order(int32_t bits) { return bits ^ (bits >> 31 & 0x7FFFFFFF); }
+
+static inline float float_of(int32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static inline int32_t bits_of(float x)
+{
+    int32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+// A sum with it has the nearest whole number, ties to even, in its low bits.
+static const float rounder = 0x1.8p23F;
+
+typedef struct grid {
+    float step, inverse;
+    int32_t zero;
+} grid;
+
+static grid grid_of(const float *x, int k)
+{
+    const int32_t infinity = 0x7F800000;
+    int32_t lowest = 0, highest = 0;
+    for (int t = 0; t < k; t++) {
+        const int32_t at = in_order(bits_of(x[t]));
+        lowest = at < lowest ? at : lowest;
+        highest = at > highest ? at : highest;
+    }
+    if (highest >= infinity || lowest <= -infinity - 1) return (grid){.step = NAN};
+    const float lo = float_of(in_order(lowest));
+    const double range = (double)float_of(highest) - (double)lo;
+    if (range < 0x1p-100) return (grid){.step = 0};
+    grid g = {.step = (float)(range / 255), .inverse = (float)(255 / range)};
+    g.zero = bits_of(rounder) - bits_of(lo * g.inverse + rounder);
+    return g;
+}
+
+#if LIN_PER_WORD == 4
+typedef unsigned char element;
+#else
+typedef int16_t __attribute__((may_alias)) element; // in the place of floats
+#endif
+
+void LIN_NAME(lin_int8_round)(float *words, const float *x, int rows, int k)
+{
+    const int depth = (k + LIN_PER_WORD - 1) / LIN_PER_WORD;
+    // The grid of the next row is asked for before this row is rounded, which hides the latency of its divisions.
+    grid next = rows > 0 ? grid_of(x, k) : (grid){0};
+    for (; rows > 0; rows--, x += k, words += depth + TAIL) {
+        const grid g = next;
+        if (rows > 1) next = grid_of(x + k, k);
+        const int32_t from = g.zero - bits_of(rounder), less = LIN_PER_WORD == 4 ? 0 : g.zero;
+        element *to = (element *)(void *)words;
+        words[depth - 1] = 0; // elements beyond k
+        for (int t = 0; t < k; t++) {
+            int32_t u = bits_of(x[t] * g.inverse + rounder) + from;
+            u = u < 0 ? 0 : u > 255 ? 255 : u;
+            to[t] = (element)((u - less) ^ (LIN_PER_WORD == 4 ? SHIFT : 0));
+        }
+        words[depth] = g.step;
+        words[depth + 1] = float_of(LIN_PER_WORD == 4 ? g.zero - SHIFT : 0);
+    }
+}
+
+#ifdef LIN_ONCE
 /* ---- kernels --------------------------------------------------------------------------------------------------------------- */
 
 #define KERNEL(suffix, level, per_word, panel) \
-    {#suffix, level, per_word, panel, lin_int8_round_int8_##suffix, lin_linear_rows_int8_##suffix}
+    {#suffix, level, per_word, panel, lin_int8_round_##suffix, lin_int8_rows_##suffix}
 
 // Best first.
 static const lin_int8_kernel kernels[] = {
@@ -30,7 +173,7 @@ static const lin_int8_kernel kernels[] = {
     KERNEL(avxvnni, LIN_ISA_AVX2, 4, LIN_PANEL_AVX2),
     KERNEL(avx2, LIN_ISA_AVX2, 2, LIN_PANEL_AVX2),
 #elif defined(__aarch64__)
-    {"neoni8mm", LIN_ISA_PORTABLE, 4, LIN_PANEL, lin_int8_round_int8_neondot, lin_linear_rows_int8_neoni8mm},
+    {"neoni8mm", LIN_ISA_PORTABLE, 4, LIN_PANEL, lin_int8_round_neondot, lin_int8_rows_neoni8mm},
     KERNEL(neondot, LIN_ISA_PORTABLE, 4, LIN_PANEL),
 #endif
     KERNEL(portable, LIN_ISA_PORTABLE, 2, LIN_PANEL),
@@ -202,3 +345,4 @@ void lin_cpu_int8_linear_forward(lin_exec *exec, float *y, const float *x, const
     forward_job job = {exec, kernel, y, x, packed, bias, rows, n, k, piece_rows, act};
     lin_pool_run(threads > 1 ? exec->pool : NULL, (rows + job.piece_rows - 1) / job.piece_rows, forward_piece, &job);
 }
+#endif

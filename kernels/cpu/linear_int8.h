@@ -29,7 +29,8 @@
 
 #include "kernels/cpu/linear.h"
 
-enum { LIN_INT8_TAIL = 2, LIN_INT8_COLUMNS = 65536 };
+#define LIN_INT8_TAIL 2 /* the preprocessor reads it */
+enum { LIN_INT8_COLUMNS = 65536 };
 
 typedef struct lin_int8_kernel {
     const char *name;
@@ -56,18 +57,17 @@ static inline int lin_int8_depth(const lin_int8_kernel *kernel, int k)
 
 #define LIN_INT8_DECLARE(suffix)                                                                                                 \
     void lin_int8_round_##suffix(float *words, const float *x, int rows, int k);                                                 \
-    void lin_linear_rows_##suffix(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,      \
-                                  lin_activation act, lin_expected *expected)
-LIN_INT8_DECLARE(int8_portable);
+    void lin_int8_rows_##suffix(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,        \
+                                lin_activation act, lin_expected *expected)
+LIN_INT8_DECLARE(portable);
 #if defined(__x86_64__)
-LIN_INT8_DECLARE(int8_avx2);
-LIN_INT8_DECLARE(int8_avxvnni);
-LIN_INT8_DECLARE(int8_avx512);
-LIN_INT8_DECLARE(int8_avx512vnni);
+LIN_INT8_DECLARE(avx2);
+LIN_INT8_DECLARE(avxvnni);
+LIN_INT8_DECLARE(avx512);
+LIN_INT8_DECLARE(avx512vnni);
 #elif defined(__aarch64__)
-LIN_INT8_DECLARE(int8_neondot);
-void lin_linear_rows_int8_neoni8mm(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,
-                                   lin_activation act, lin_expected *expected);
+LIN_INT8_DECLARE(neondot);
+LIN_INT8_DECLARE(neoni8mm); /* its round is neondot's */
 #endif
 
 #endif

@@ -7,14 +7,10 @@
 //   of four columns of a panel:        c0w0 c1w0 c2w0 c3w0 and c0w1 c1w1 c2w1 c3w1
 //   their pairs, zip1 and zip2:        c0w0 c0w1 | c1w0 c1w1 and c2w0 c2w1 | c3w0 c3w1
 //   smmla adds to                      r0c0 r0c1 | r1c0 r1c1 and r0c2 r0c3 | r1c2 r1c3
-#include <arm_neon.h>
 #include <math.h>
 
-#include "kernels/cpu/linear_four.h"
 #include "kernels/cpu/linear_int8.h"
-
-#define INLINE static inline __attribute__((always_inline))
-#define UNROLL _Pragma("GCC unroll 8")
+#include "kernels/cpu/linear_vectors.h"
 
 // The most pairs of rows, and vectors of columns, of a block: 24 sums, 6 pairs of columns and one of rows in 32 registers.
 enum { PAIRS = 4, VECS = 3 };
@@ -33,7 +29,7 @@ static inline int8x16_t two_rows(const float *row, size_t ldx)
     return vreinterpretq_s8_f32(vcombine_f32(vld1_f32(row), vld1_f32(row + ldx)));
 }
 
-// A row's four columns: sums as floats, as vec_scaled of linear_int8_neondot.c; tail: behind the panel's words; a: behind x's.
+// A row's four columns: sums as floats, as vec_scaled of linear_int8.c; tail: behind the panel's words; a: behind x's.
 static inline void put(const place *at, float *y, int32x4_t sum, const float *tail, const float *a, int v)
 {
     const int left = at->columns - v * LANES;
@@ -109,8 +105,8 @@ static __attribute__((noinline)) void run(int pairs, int vecs, const place *at)
     }
 }
 
-void lin_linear_rows_int8_neoni8mm(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,
-                                   lin_activation act, lin_expected *expected)
+void lin_int8_rows_neoni8mm(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,
+                            lin_activation act, lin_expected *expected)
 {
     const int even = rows & ~1;
     place at = {.ldy = (size_t)n, .ldx = (size_t)k, .steps = k - LIN_INT8_TAIL, .floor = act == LIN_RELU ? 0.0F : -INFINITY};
@@ -129,5 +125,5 @@ void lin_linear_rows_int8_neoni8mm(float *y, const float *x, const float *packed
         }
     }
     if (even == rows) return;
-    lin_linear_rows_int8_neondot(y + (size_t)even * at.ldy, x + (size_t)even * at.ldx, packed, bias, 1, n, k, act, expected);
+    lin_int8_rows_neondot(y + (size_t)even * at.ldy, x + (size_t)even * at.ldx, packed, bias, 1, n, k, act, expected);
 }

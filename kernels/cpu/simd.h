@@ -15,6 +15,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "kernels/cpu/cpu.h"
+
 #if LIN_WIDTH > 4
 #include <immintrin.h>
 #elif defined(__aarch64__)
@@ -191,9 +193,9 @@ LIN_INLINE vf vexp(vf x)
 }
 
 // The LIN_WIDTH lanes from e of a vector of E floats; 0 past its end.
-LIN_INLINE vf LIN_NAME(lanes)(const float *p, int e, int E) { return E - e >= LIN_WIDTH ? vload(p + e) : vload_n(p + e, E - e); }
+LIN_INLINE vf vlanes(const float *p, int e, int E) { return E - e >= LIN_WIDTH ? vload(p + e) : vload_n(p + e, E - e); }
 
-LIN_INLINE void LIN_NAME(put_lanes)(float *p, vf v, int e, int E)
+LIN_INLINE void vput_lanes(float *p, vf v, int e, int E)
 {
     if (E - e >= LIN_WIDTH) vstore(p + e, v);
     else vstore_n(p + e, v, E - e);

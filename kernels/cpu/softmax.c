@@ -1,10 +1,7 @@
-// Softmax and log-softmax, rows divided among the threads; cross entropy, one work item per utterance.
-#include "kernels/cpu/cpu.h"
+// softmax.c - softmax and log-softmax, rows divided among the threads; cross entropy, one work item per utterance.
+#include <math.h>
 
-enum {
-    BLOCK_ROWS = 64,
-    SMALL = 8192, // below this many elements, starting a second thread costs more time than it saves
-};
+#include "kernels/cpu/simd.h"
 
 LIN_DISPATCH_DECLARE(void, lin_log_softmax_rows, (float *logp, const float *logits, int rows, int V));
 LIN_DISPATCH_DECLARE(void, lin_softmax_rows, (float *p, const float *logits, int rows, int V));
@@ -13,6 +10,106 @@ LIN_DISPATCH_DECLARE(void, lin_label_smoothing_rows,
                      (float *dlogits, const float *logp, int rows, int V, float keep, float share));
 LIN_DISPATCH_DECLARE(double, lin_cross_entropy_rows,
                      (float *dlogits, const float *logp, const int *targets, int rows, int V, float scale));
+
+/* ---- for each instruction set ---------------------------------------------------------------------------------------------- */
+
+void LIN_NAME(lin_log_softmax_rows)(float *logp, const float *logits, int rows, int V)
+{
+    int whole = V / LIN_WIDTH * LIN_WIDTH, rest = V - whole;
+    for (int r = 0; r < rows; r++) {
+        const float *in = logits + (size_t)r * (size_t)V;
+        float *out = logp + (size_t)r * (size_t)V;
+        vf top = vset(in[0]), sum = {0};
+        for (int v = 0; v < whole; v += LIN_WIDTH) top = vmax(vload(in + v), top);
+        float peak = vsum_max(top);
+        for (int v = whole; v < V; v++) peak = in[v] > peak ? in[v] : peak;
+        for (int v = 0; v < whole; v += LIN_WIDTH) sum += vexp(vload(in + v) - peak);
+        if (rest) { // lanes past the end of the row add e^-inf = 0
+            float last[LIN_WIDTH];
+            vstore(last, vset(-INFINITY));
+            memcpy(last, in + whole, (size_t)rest * sizeof *in);
+            sum += vexp(vload(last) - peak);
+        }
+        vf norm = vset((float)log((double)vsum(sum)));
+        for (int v = 0; v < whole; v += LIN_WIDTH) vstore(out + v, vload(in + v) - peak - norm);
+        if (rest) vstore_n(out + whole, vload_n(in + whole, rest) - peak - norm, rest);
+    }
+}
+
+// As log-softmax, with the exponentials divided by their sum.
+void LIN_NAME(lin_softmax_rows)(float *p, const float *logits, int rows, int V)
+{
+    const int whole = V / LIN_WIDTH * LIN_WIDTH, rest = V - whole;
+    LIN_NAME(lin_log_softmax_rows)(p, logits, rows, V);
+    for (int r = 0; r < rows; r++, p += V) {
+        for (int v = 0; v < whole; v += LIN_WIDTH) vstore(p + v, vexp(vload(p + v)));
+        if (rest) vstore_n(p + whole, vexp(vload_n(p + whole, rest)), rest);
+    }
+}
+
+// dlogits may alias dp.
+void LIN_NAME(lin_softmax_backward_rows)(float *dlogits, const float *dp, const float *p, int rows, int V)
+{
+    const int whole = V / LIN_WIDTH * LIN_WIDTH, rest = V - whole;
+    for (int r = 0; r < rows; r++, p += V, dp += V, dlogits += V) {
+        vf sum = {0};
+        for (int v = 0; v < whole; v += LIN_WIDTH) sum = vfma(vload(p + v), vload(dp + v), sum);
+        if (rest) sum = vfma(vload_n(p + whole, rest), vload_n(dp + whole, rest), sum); // the lanes past the end are 0
+        const vf mean = vset(vsum(sum));
+        for (int v = 0; v < whole; v += LIN_WIDTH) vstore(dlogits + v, vload(p + v) * (vload(dp + v) - mean));
+        if (rest) vstore_n(dlogits + whole, vload_n(p + whole, rest) * (vload_n(dp + whole, rest) - mean), rest);
+    }
+}
+
+// dlogits = keep dlogits + share p (logp - the mean of logp).
+void LIN_NAME(lin_label_smoothing_rows)(float *dlogits, const float *logp, int rows, int V, float keep, float share)
+{
+    const int whole = V / LIN_WIDTH * LIN_WIDTH, rest = V - whole;
+    for (int r = 0; r < rows; r++, logp += V, dlogits += V) {
+        vf sum = {0};
+        for (int v = 0; v < whole; v += LIN_WIDTH) sum = vfma(vexp(vload(logp + v)), vload(logp + v), sum);
+        if (rest) sum = vfma(vexp(vload_n(logp + whole, rest)), vload_n(logp + whole, rest), sum); // past the end e^0 times 0
+        const float mean = vsum(sum);
+        for (int v = 0; v < whole; v += LIN_WIDTH) {
+            const vf x = vload(logp + v);
+            vstore(dlogits + v, vfma(vexp(x) * share, x - mean, vload(dlogits + v) * keep));
+        }
+        if (rest) {
+            const vf x = vload_n(logp + whole, rest);
+            vstore_n(dlogits + whole, vfma(vexp(x) * share, x - mean, vload_n(dlogits + whole, rest) * keep), rest);
+        }
+    }
+}
+
+// The loss of `rows` rows; dlogits may be NULL, and may alias logp.
+double LIN_NAME(lin_cross_entropy_rows)(float *dlogits, const float *logp, const int *targets, int rows, int V, float scale)
+{
+    int whole = V / LIN_WIDTH * LIN_WIDTH, rest = V - whole;
+    double loss = 0;
+    for (int r = 0; r < rows; r++) {
+        const float *in = logp + (size_t)r * (size_t)V;
+        if (targets[r] >= 0) loss -= (double)in[targets[r]];
+        if (!dlogits) continue;
+        float *out = dlogits + (size_t)r * (size_t)V;
+        if (targets[r] < 0) {
+            memset(out, 0, (size_t)V * sizeof *out);
+            continue;
+        }
+        float hit = (vexp(vset(in[targets[r]]))[0] - 1.0f) * scale; // one rounding of e^logp - 1, before the scale
+        for (int v = 0; v < whole; v += LIN_WIDTH) vstore(out + v, vexp(vload(in + v)) * scale);
+        if (rest) vstore_n(out + whole, vexp(vload_n(in + whole, rest)) * scale, rest);
+        out[targets[r]] = hit;
+    }
+    return loss;
+}
+
+#ifdef LIN_ONCE
+/* ---- threads --------------------------------------------------------------------------------------------------------------- */
+
+enum {
+    BLOCK_ROWS = 64,
+    SMALL = 8192, // below this many elements, starting a second thread costs more time than it saves
+};
 
 typedef struct softmax_job {
     enum { LOG_SOFTMAX, SOFTMAX, SOFTMAX_BACKWARD, SMOOTHING } what;
@@ -89,3 +186,4 @@ void lin_cpu_cross_entropy(lin_exec *exec, double *loss, float *dlogits, const f
     int small = (size_t)segments->rows * (size_t)V < SMALL;
     lin_pool_run(small ? NULL : exec->pool, segments->B, entropy_piece, &job);
 }
+#endif

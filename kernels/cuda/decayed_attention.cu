@@ -4,7 +4,7 @@
 // parts of its results are added, in order.
 //
 // All passes are one scan, M = a M + x wᵀ, then out = Mᵀ r, with the vectors x, w, r of each row, and G_i = dy_i / den_i,
-// g_i = -(dy_i . y_i) / den_i (kernels/cpu/attention.h):
+// g_i = -(dy_i . y_i) / den_i (kernels/cpu/attention.c):
 //   y         φ(k), v, φ(q)      divided by the denominator
 //   dφ(q)     v, φ(k), G         + z g
 //   dφ(k)     G, φ(q), v         + r; from the last row to the first, with the decay of the row after; r = a r + φ(q) g

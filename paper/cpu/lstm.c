@@ -1,19 +1,130 @@
-// LSTM: the frames of a group of utterances advance together, so that one product reads the recurrent weights for all of them.
+// lstm.c - LSTM: the frames of a group of utterances advance together, so that one product reads the recurrent weights for all of
+// them.
 //
 // A work item is one direction of one group. Its utterances are sorted by length, so those that still run at step s are the first
 // ones, and their states h are rows of one matrix in the scratch. Forwards, step s is frame s of direction 0 and frame T-1-s of
 // direction 1; backwards it is the other way round. The product adds the terms of a row in the same order whatever the number of
 // rows (linear.h): so neither the groups nor a split of the frames into calls change a bit.
-#include "kernels/cpu/linear.h"
-#include "kernels/cpu/linear_bf16.h"
-
+//
+// `ahead` is the distance in memory, in elements of h, to the frame that is computed next: its values are prefetched, because it
+// belongs to another utterance, which the hardware does not foresee.
 #include <string.h>
+
+#include "kernels/cpu/linear.h"
+#include "kernels/cpu/simd.h"
 
 LIN_DISPATCH_DECLARE(void, lin_lstm_cell,
                      (float *h, float *c, float *gates, float *hs, float *cs, const float *sums, int U, ptrdiff_t ahead));
 LIN_DISPATCH_DECLARE(void, lin_lstm_cell_backward,
                      (float *dgates, float *kept, float *dc, const float *dh, const float *sums, const float *c,
                       const float *c_before, const float *gates, int U, ptrdiff_t ahead));
+
+/* ---- for each instruction set ---------------------------------------------------------------------------------------------- */
+
+LIN_INLINE vf lstm_sigmoid(vf x)
+{
+    vf y = vmax(vset(-87.0f), vmin(vset(87.0f), x));
+    vf shifted = vfma(y, vset(-LIN_LOG2E), vset(LIN_ROUNDER)), k = shifted - LIN_ROUNDER; // e^-x = 2^k e^r, as in vexp
+    vf r = vfma(k, vset(0x1.bd0106p-13f), vfma(k, vset(-0x1.63p-1f), -y));
+    return 1.0f / (1.0f + (vf)((vu)vexp_reduced(r) + ((vu)shifted << 23)));
+}
+
+/* tanh x = (e^2x - 1) / (e^2x - 1 + 2), with e^2x - 1 = 2^k (e^r - 1) + (2^k - 1): accurate near 0 too. From |x| = 10 on it
+ * is 1. */
+LIN_INLINE vf lstm_tanh(vf x)
+{
+    vf y = vmax(vset(-20.0f), vmin(vset(20.0f), x + x));
+    vf shifted = vfma(y, vset(LIN_LOG2E), vset(LIN_ROUNDER)), k = shifted - LIN_ROUNDER;
+    vf r = vfma(k, vset(0x1.bd0106p-13f), vfma(k, vset(-0x1.63p-1f), y)); // as in vexp
+    vf power = (vf)(((vu)shifted << 23) + 0x3F800000u);
+    vf top = vfma(power, vexpm1_reduced(r), power - 1.0f);
+    return top / (top + 2.0f);
+}
+
+// The first n lanes; n is a literal LIN_WIDTH in all vectors but the last of a row.
+LIN_INLINE vf lstm_get(const float *p, int n) { return n == LIN_WIDTH ? vload(p) : vload_n(p, n); }
+
+LIN_INLINE void lstm_put(float *p, vf v, int n)
+{
+    if (n == LIN_WIDTH) vstore(p, v);
+    else vstore_n(p, v, n);
+}
+
+/* Units u .. u+n-1 of lin_lstm_cell: gates and c, then h. */
+LIN_INLINE void lstm_units(float *c, float *gates, float *cs, const float *sums, int U, int u, int n)
+{
+    vf a[4];
+    LIN_UNROLL
+    for (int j = 0; j < 4; j++) {
+        vf sum = lstm_get(gates + j * U + u, n) + lstm_get(sums + j * U + u, n);
+        a[j] = j == 2 ? lstm_tanh(sum) : lstm_sigmoid(sum);
+        lstm_put(gates + j * U + u, a[j], n);
+    }
+    vf cell = vfma(a[1], lstm_get(cs + u, n), a[0] * a[2]);
+    lstm_put(cs + u, cell, n);
+    lstm_put(c + u, cell, n);
+}
+
+LIN_INLINE void lstm_output(float *h, float *hs, const float *cs, const float *o, int u, int n)
+{
+    vf out = lstm_get(o + u, n) * lstm_tanh(lstm_get(cs + u, n));
+    lstm_put(hs + u, out, n);
+    lstm_put(h + u, out, n);
+}
+
+/* gates [4, U] = their activations, with sums [4, U] = R h added before; c and cs = the new cell from the old cs; h and hs = the
+ * output. Two loops, because the latency of a gate and of tanh(c) in one exceeds what a processor can reorder. */
+void LIN_NAME(lin_lstm_cell)(float *h, float *c, float *gates, float *hs, float *cs, const float *sums, int U, ptrdiff_t ahead)
+{
+    const int whole = U / LIN_WIDTH * LIN_WIDTH;
+    for (int u = 0; u < whole; u += LIN_WIDTH) {
+        for (int j = 0; j < 4; j++) __builtin_prefetch(gates + 4 * ahead + j * U + u, 1);
+        lstm_units(c, gates, cs, sums, U, u, LIN_WIDTH);
+    }
+    if (whole < U) lstm_units(c, gates, cs, sums, U, whole, U - whole);
+    for (int u = 0; u < whole; u += LIN_WIDTH) lstm_output(h, hs, cs, gates + 3 * U, u, LIN_WIDTH);
+    if (whole < U) lstm_output(h, hs, cs, gates + 3 * U, whole, U - whole);
+}
+
+/* Units u .. u+n-1 of lin_lstm_cell_backward. */
+LIN_INLINE void lstm_units_backward(float *dgates, float *kept, float *dc, const float *dh, const float *sums,
+                                    const float *c, const float *c_before, const float *gates, int U, int u, int n)
+{
+    vf i = lstm_get(gates + u, n), f = lstm_get(gates + U + u, n);
+    vf g = lstm_get(gates + 2 * U + u, n), o = lstm_get(gates + 3 * U + u, n);
+    vf y = lstm_tanh(lstm_get(c + u, n)),
+       up = lstm_get(dh + u, n) + lstm_get(sums + u, n);
+    vf before = c_before ? lstm_get(c_before + u, n) : (vf){0};
+    vf d = vfma(up * o, 1.0f - y * y, lstm_get(dc + u, n));
+    vf out[4] = {d * g * (i * (1.0f - i)), d * before * (f * (1.0f - f)), d * i * (1.0f - g * g), up * y * (o * (1.0f - o))};
+    LIN_UNROLL
+    for (int j = 0; j < 4; j++) {
+        lstm_put(dgates + j * U + u, out[j], n);
+        lstm_put(kept + j * U + u, out[j], n);
+    }
+    lstm_put(dc + u, d * f, n);
+}
+
+/* dgates and kept [4, U] from the gates' activations, dh plus sums (the gradient of h), dc (the gradient of c from the frames
+ * after, on return that for the frame before), c and the c before (NULL: zeros). */
+void LIN_NAME(lin_lstm_cell_backward)(float *dgates, float *kept, float *dc, const float *dh, const float *sums, const float *c,
+                                      const float *c_before, const float *gates, int U, ptrdiff_t ahead)
+{
+    const int whole = U / LIN_WIDTH * LIN_WIDTH;
+    for (int u = 0; u < whole; u += LIN_WIDTH) {
+        for (int j = 0; j < 4; j++) {
+            __builtin_prefetch(gates + 4 * ahead + j * U + u);
+            __builtin_prefetch(dgates + 4 * ahead + j * U + u, 1);
+        }
+        __builtin_prefetch(dh + ahead + u);
+        if (c_before) __builtin_prefetch(c_before + ahead + u);
+        lstm_units_backward(dgates, kept, dc, dh, sums, c, c_before, gates, U, u, LIN_WIDTH);
+    }
+    if (whole < U) lstm_units_backward(dgates, kept, dc, dh, sums, c, c_before, gates, U, whole, U - whole);
+}
+
+#ifdef LIN_ONCE
+/* ---- threads --------------------------------------------------------------------------------------------------------------- */
 
 enum {
     MOST = 64, // utterances of a group
@@ -252,7 +363,7 @@ static void product_bf16(float *y, const float *x, float *room, const float *pac
 {
     (void)s;
     LIN_BF16(lin_bf16_round)(room, x, rows, k);
-    LIN_BF16(lin_linear_rows)(y, room, packed, NULL, rows, n, lin_bf16_words(k), LIN_LINEAR, NULL);
+    LIN_BF16(lin_bf16_rows)(y, room, packed, NULL, rows, n, lin_bf16_words(k), LIN_LINEAR, NULL);
 }
 
 void lin_cpu_bf16_lstm_forward(lin_exec *exec, float *h, float *cells, float *gates, const float *packed,
@@ -265,8 +376,9 @@ void lin_cpu_bf16_lstm_forward(lin_exec *exec, float *h, float *cells, float *ga
 void lin_cpu_bf16_lstm_backward(lin_exec *exec, float *dgates, float *dR, const float *dh, const float *h, const float *cells,
                                 const float *gates, const float *packed, const lin_segments *segments, int U, int directions)
 {
-    lstm_job job = {.multiply = product_bf16, .weight_gradient = LIN_BF16(lin_linear_tile),
+    lstm_job job = {.multiply = product_bf16, .weight_gradient = LIN_BF16(lin_bf16_tile),
                     .pitch = pitch_of(lin_cpu_bf16_weight_size(U, 4 * U))};
     backward(&job, exec, dgates, dR, dh, h, cells, gates, packed, segments, U, directions);
 }
+#endif
 #endif

@@ -24,21 +24,21 @@
 #define BLOCK_VECTORS 2
 #endif
 
-LIN_INLINE int LIN_NAME(least)(int a, int b) { return a < b ? a : b; }
+LIN_INLINE int least(int a, int b) { return a < b ? a : b; }
 
 /* ---- products -------------------------------------------------------------------------------------------------------------- */
 
 /* One product. a[r, x] = by_row ? a[r a_stride + x] : a[x a_stride + r]. */
-typedef struct LIN_NAME(product) {
+typedef struct matmul {
     float *out;          /* [rows, columns], out_stride floats from row to row */
     const float *factor; /* [columns], by which out is multiplied before; NULL: 1 */
     const float *a, *b;  /* b [inner, columns rounded up to whole vectors], b_stride floats from row to row */
     size_t out_stride, a_stride, b_stride;
     int rows, columns, inner, add; /* add: to out */
-} LIN_NAME(product);
+} matmul;
 
 // Rows r .. r+G-1, vectors from column c on: C of them.
-LIN_INLINE void LIN_NAME(block)(const LIN_NAME(product) *p, int r, int c, int by_row, int G, int C)
+LIN_INLINE void block(const matmul *p, int r, int c, int by_row, int G, int C)
 {
     vf sum[BLOCK_ROWS][BLOCK_VECTORS];
     float *out = p->out + (size_t)r * p->out_stride;
@@ -49,7 +49,7 @@ LIN_INLINE void LIN_NAME(block)(const LIN_NAME(product) *p, int r, int c, int by
         LIN_UNROLL
         for (int v = 0; v < C; v++) {
             const int at = c + v * LIN_WIDTH;
-            sum[g][v] = p->add ? LIN_NAME(lanes)(out + (size_t)g * p->out_stride, at, p->columns) : (vf){0};
+            sum[g][v] = p->add ? vlanes(out + (size_t)g * p->out_stride, at, p->columns) : (vf){0};
             if (p->factor) sum[g][v] = vrounded(sum[g][v] * vload(p->factor + at));
         }
     for (int x = 0; x < p->inner; x++, a += step, b += b_stride) {
@@ -66,42 +66,42 @@ LIN_INLINE void LIN_NAME(block)(const LIN_NAME(product) *p, int r, int c, int by
     LIN_UNROLL
     for (int g = 0; g < G; g++)
         LIN_UNROLL
-    for (int v = 0; v < C; v++) LIN_NAME(put_lanes)(out + (size_t)g * p->out_stride, sum[g][v], c + v * LIN_WIDTH, p->columns);
+    for (int v = 0; v < C; v++) vput_lanes(out + (size_t)g * p->out_stride, sum[g][v], c + v * LIN_WIDTH, p->columns);
 }
 
-LIN_INLINE void LIN_NAME(block_column)(const LIN_NAME(product) *p, int c, int by_row, int C)
+LIN_INLINE void block_column(const matmul *p, int c, int by_row, int C)
 {
     int r = 0;
-    for (; r + BLOCK_ROWS <= p->rows; r += BLOCK_ROWS) LIN_NAME(block)(p, r, c, by_row, BLOCK_ROWS, C);
+    for (; r + BLOCK_ROWS <= p->rows; r += BLOCK_ROWS) block(p, r, c, by_row, BLOCK_ROWS, C);
 #if BLOCK_ROWS > 4
     if (p->rows - r >= 4) {
-        LIN_NAME(block)(p, r, c, by_row, 4, C);
+        block(p, r, c, by_row, 4, C);
         r += 4;
     }
 #endif
     if (p->rows - r >= 2) {
-        LIN_NAME(block)(p, r, c, by_row, 2, C);
+        block(p, r, c, by_row, 2, C);
         r += 2;
     }
-    if (p->rows > r) LIN_NAME(block)(p, r, c, by_row, 1, C);
+    if (p->rows > r) block(p, r, c, by_row, 1, C);
 }
 
-LIN_INLINE void LIN_NAME(block_columns)(const LIN_NAME(product) *p, int by_row)
+LIN_INLINE void block_columns(const matmul *p, int by_row)
 {
     for (int c = 0, C; c < p->columns; c += C * LIN_WIDTH) {
         int left = (p->columns - c + LIN_WIDTH - 1) / LIN_WIDTH;
         C = left < BLOCK_VECTORS ? left : left == BLOCK_VECTORS + 1 ? (left + 1) / 2 : BLOCK_VECTORS;
-        if (C == 1) LIN_NAME(block_column)(p, c, by_row, 1);
-        if (C == 2) LIN_NAME(block_column)(p, c, by_row, 2);
+        if (C == 1) block_column(p, c, by_row, 1);
+        if (C == 2) block_column(p, c, by_row, 2);
 #if BLOCK_VECTORS > 2
-        if (C == 3) LIN_NAME(block_column)(p, c, by_row, 3);
+        if (C == 3) block_column(p, c, by_row, 3);
 #endif
     }
 }
 
 // a by rows, and by columns.
-static __attribute__((noinline, unused)) void LIN_NAME(multiply)(const LIN_NAME(product) *p) { LIN_NAME(block_columns)(p, 1); }
-static __attribute__((noinline, unused)) void LIN_NAME(multiply_t)(const LIN_NAME(product) *p) { LIN_NAME(block_columns)(p, 0); }
+static __attribute__((noinline, unused)) void multiply(const matmul *p) { block_columns(p, 1); }
+static __attribute__((noinline, unused)) void multiply_t(const matmul *p) { block_columns(p, 0); }
 
 /* ---- transposes ------------------------------------------------------------------------------------------------------------ */
 
@@ -117,7 +117,7 @@ static __attribute__((noinline, unused)) void LIN_NAME(multiply_t)(const LIN_NAM
 #endif
 
 /* Transposes LIN_WIDTH vectors: each round rotates the bits of the index (row, lane) by one. */
-LIN_INLINE void LIN_NAME(transpose)(vf *t)
+LIN_INLINE void transpose(vf *t)
 {
     LIN_UNROLL
     for (int round = 1; round < LIN_WIDTH; round *= 2) {
@@ -133,8 +133,8 @@ LIN_INLINE void LIN_NAME(transpose)(vf *t)
 }
 
 /* to [E, pitch] = the transpose of n rows of E floats times factor; columns past n are 0. pitch is a whole number of vectors. */
-static __attribute__((noinline, unused)) void LIN_NAME(pack_columns)(float *to, size_t pitch, const float *from, size_t stride,
-                                                                     int n, int E, float factor)
+static __attribute__((noinline, unused)) void pack_columns(float *to, size_t pitch, const float *from, size_t stride,
+                                                           int n, int E, float factor)
 {
     for (int r = 0; r < (int)pitch; r += LIN_WIDTH)
         for (int e = 0; e < E; e += LIN_WIDTH) {
@@ -145,8 +145,8 @@ static __attribute__((noinline, unused)) void LIN_NAME(pack_columns)(float *to, 
             LIN_UNROLL
             for (int i = 0; i < LIN_WIDTH && whole; i++, source += stride) t[i] = vload(source + e) * factor;
             for (int i = 0; i < LIN_WIDTH && !whole; i++, source += stride)
-                t[i] = r + i < n ? LIN_NAME(lanes)(source, e, E) * factor : (vf){0};
-            LIN_NAME(transpose)(t);
+                t[i] = r + i < n ? vlanes(source, e, E) * factor : (vf){0};
+            transpose(t);
             LIN_UNROLL
             for (int i = 0; i < LIN_WIDTH && whole; i++, place += pitch) vstore(place, t[i]);
             for (int i = 0; i < LIN_WIDTH && !whole; i++, place += pitch)
@@ -155,8 +155,8 @@ static __attribute__((noinline, unused)) void LIN_NAME(pack_columns)(float *to, 
 }
 
 /* The opposite: row i of `to` = column i of from [E, pitch] times factor[i], for i < n. */
-static __attribute__((noinline, unused)) void LIN_NAME(unpack_columns)(float *to, size_t stride, const float *from, size_t pitch,
-                                                                       int n, int E, const float *factor)
+static __attribute__((noinline, unused)) void unpack_columns(float *to, size_t stride, const float *from, size_t pitch,
+                                                             int n, int E, const float *factor)
 {
     for (int r = 0; r < n; r += LIN_WIDTH)
         for (int e = 0; e < E; e += LIN_WIDTH) {
@@ -168,27 +168,27 @@ static __attribute__((noinline, unused)) void LIN_NAME(unpack_columns)(float *to
             LIN_UNROLL
             for (int i = 0; i < LIN_WIDTH && whole; i++, source += pitch) t[i] = vload(source) * scale;
             for (int i = 0; i < LIN_WIDTH && !whole; i++, source += pitch) t[i] = e + i < E ? vload(source) * scale : (vf){0};
-            LIN_NAME(transpose)(t);
+            transpose(t);
             LIN_UNROLL
             for (int i = 0; i < LIN_WIDTH && whole; i++, place += stride) vstore(place + e, t[i]);
             for (int i = 0; i < LIN_WIDTH && !whole; i++, place += stride)
-                if (r + i < n) LIN_NAME(put_lanes)(place, t[i], e, E);
+                if (r + i < n) vput_lanes(place, t[i], e, E);
         }
 }
 
 /* to [n, pitch] = n rows of E floats times factor; columns past E are 0. */
-static __attribute__((noinline, unused)) void LIN_NAME(pack_rows)(float *to, size_t pitch, const float *from, size_t stride,
-                                                                  int n, int E, float factor)
+static __attribute__((noinline, unused)) void pack_rows(float *to, size_t pitch, const float *from, size_t stride,
+                                                        int n, int E, float factor)
 {
     for (int r = 0; r < n; r++)
         for (int e = 0; e < E; e += LIN_WIDTH)
-            vstore(to + (size_t)r * pitch + e, LIN_NAME(lanes)(from + (size_t)r * stride, e, E) * factor);
+            vstore(to + (size_t)r * pitch + e, vlanes(from + (size_t)r * stride, e, E) * factor);
 }
 
 /* ---- powers of two --------------------------------------------------------------------------------------------------------- */
 
 /* 2^x for x <= 127, relative error below 1.7e-7; exactly 1 for 0, exactly 0 from -127 down; NaN for NaN. */
-LIN_INLINE vf LIN_NAME(power_of_two)(vf x)
+LIN_INLINE vf power_of_two(vf x)
 {
     x = vmax(vset(-127.0f), x);
     const vf shifted = x + LIN_ROUNDER, r = x - (shifted - LIN_ROUNDER);
