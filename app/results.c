@@ -13,7 +13,7 @@
 #include "base/pool.h"
 #include "base/system.h"
 #include "base/textfile.h"
-#include "decoder/writers_tokens.h"
+#include "decoder/writers.h"
 #include "frontend/audio.h"
 #include "linnet/find.h"
 

@@ -5,7 +5,10 @@
 #ifndef LIN_DECODER_WRITERS_INTERNAL_H
 #define LIN_DECODER_WRITERS_INTERNAL_H
 
-#include "decoder/writers_tokens.h"
+#include "decoder/writers.h"
+
+/* All tokens, with a blank between two. */
+void lin_put_tokens(const lin_tokens *tokens, lin_buffer *out);
 
 /* lin_token_spell as a string in `scratch`, which remembers a failure and hands it to `out` when it is freed. */
 const char *lin_token_text(const lin_tokens *tokens, int i, lin_buffer *scratch);
@@ -34,19 +37,13 @@ lin_status lin_write_end(const lin_writer_options *options, lin_buffer *out, siz
 /* Removes everything after byte `before`. */
 void lin_take_back(lin_buffer *out, size_t before);
 
-extern const char lin_csv_header[], lin_vtt_header[];
+extern const char lin_vtt_header[];
 
-lin_status lin_write_text(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err);
-lin_status lin_write_ctm(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err);
-lin_status lin_write_trn(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err);
 lin_status lin_write_json(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err);
 lin_status lin_write_srt(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err);
 lin_status lin_write_vtt(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err);
 lin_status lin_write_textgrid(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err);
 lin_status lin_write_textgrid_speakers(const lin_result *const *list, int n, const lin_writer_options *o, lin_buffer *out,
                                        lin_error *err);
-lin_status lin_write_csv(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err);
-lin_status lin_write_audacity(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err);
-lin_status lin_write_nemo(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err);
 
 #endif

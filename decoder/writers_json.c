@@ -63,10 +63,7 @@ static void put_text(const lin_result *r, const lin_writer_options *o, lin_buffe
     const lin_tokens t = lin_tokens_only(r, o, 1);
     if (words->failed) return;
     lin_buffer_clear(words);
-    for (int i = 0; i < t.n; i++) {
-        if (i) lin_buffer_char(words, ' ');
-        lin_token_spell(&t, i, words);
-    }
+    lin_put_tokens(&t, words);
     lin_buffer_key(out, "text");
     lin_buffer_json(out, words->data ? words->data : "", words->n);
 }

@@ -1,4 +1,4 @@
-// writers_subtitles.c - SubRip and WebVTT: tokens grouped into cues by the usual rules for subtitles.
+// writers_subtitles.c - SubRip and WebVTT: tokens grouped into cues by the usual rules for subtitles; and Praat TextGrids.
 //
 // A cue has at most two lines of 42 characters and lasts at most 7 s; it does not reach over a pause of half a second. Where what
 // is said between two pauses does not fit one cue, it is cut where the cues are even, long enough and end at the longest pauses,
@@ -352,4 +352,186 @@ lin_status lin_write_srt(const lin_result *r, const lin_writer_options *o, lin_b
 lin_status lin_write_vtt(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
 {
     return write_subtitles(r, o, 1, out, err);
+}
+
+/* ---- Praat ----------------------------------------------------------------------------------------------------------------- */
+
+// Intervals of a tier: tokens, and empty ones wherever there is none, so that all of 0 .. end_ms is covered. Praat wants every
+// interval longer than nothing and beginning where the one before ended, whatever a result says.
+typedef struct tier {
+    lin_tokens tokens;
+    int64_t at_ms, end_ms;
+    int next;
+} tier;
+
+typedef struct interval {
+    int64_t from_ms, to_ms;
+    int token; // -1: empty
+} interval;
+
+// A token as it fits behind `at_ms`.
+static interval place(const lin_tokens *tokens, int i, int64_t at_ms)
+{
+    const lin_token token = lin_token_at(tokens, i);
+    int64_t from = lin_ms(token.start_s), to = lin_ms(token.end_s);
+    if (from < at_ms) from = at_ms;
+    if (to <= from) to = from + 1;
+    return (interval){from, to, i};
+}
+
+static int next_interval(tier *t, interval *out)
+{
+    if (t->next < t->tokens.n) {
+        *out = place(&t->tokens, t->next, t->at_ms);
+        if (out->from_ms > t->at_ms) {
+            *out = (interval){t->at_ms, out->from_ms, -1};
+        } else {
+            t->next++;
+        }
+    } else {
+        *out = (interval){t->at_ms, t->end_ms, -1};
+    }
+    if (out->to_ms <= out->from_ms) return 0;
+    t->at_ms = out->to_ms;
+    return 1;
+}
+
+static int64_t end_of(const lin_tokens *tokens)
+{
+    int64_t at = 0;
+    for (int i = 0; i < tokens->n; i++) at = place(tokens, i, at).to_ms;
+    return at;
+}
+
+static void put_grid_time(lin_buffer *out, const char *name, int64_t ms)
+{
+    lin_buffer_text(out, name);
+    lin_put_ms_as_seconds(out, ms);
+    lin_buffer_text(out, " \n"); // Praat's own files have the blank, and some of their readers rely on it
+}
+
+static void put_count(lin_buffer *out, const char *before, long long n, const char *after)
+{
+    lin_buffer_text(out, before);
+    lin_buffer_integer(out, n);
+    lin_buffer_text(out, after);
+}
+
+// The head of a tier of n intervals. speaker: NULL where there is one only.
+static void begin_tier(const char *speaker, const char *name, int number, int64_t end_ms, int n, lin_buffer *out)
+{
+    put_count(out, "    item [", number, "]:\n        class = \"IntervalTier\" \n        name = \"");
+    if (speaker) lin_put_clean(out, speaker, "", '"');
+    if (speaker) lin_buffer_text(out, " - "); // as the Montreal Forced Aligner names them
+    lin_buffer_text(out, name);
+    lin_buffer_text(out, "\" \n");
+    put_grid_time(out, "        xmin = ", 0);
+    put_grid_time(out, "        xmax = ", end_ms);
+    put_count(out, "        intervals: size = ", n, " \n");
+}
+
+static void put_interval(int i, int64_t from_ms, int64_t to_ms, const char *text, lin_buffer *out)
+{
+    put_count(out, "        intervals [", i, "]:\n");
+    put_grid_time(out, "            xmin = ", from_ms);
+    put_grid_time(out, "            xmax = ", to_ms);
+    lin_buffer_text(out, "            text = \"");
+    lin_put_clean(out, text, "", '"');
+    lin_buffer_text(out, "\" \n");
+}
+
+static void put_tier(const lin_tokens *tokens, const char *speaker, int number, int64_t end_ms, lin_buffer *scratch,
+                     lin_buffer *out)
+{
+    interval v;
+    tier t = {.tokens = *tokens, .end_ms = end_ms};
+    int n = 0;
+    while (next_interval(&t, &v)) n++;
+    begin_tier(speaker, tokens->words ? "words" : "phones", number, end_ms, n, out);
+    t = (tier){.tokens = *tokens, .end_ms = end_ms};
+    for (int i = 1; next_interval(&t, &v); i++)
+        put_interval(i, v.from_ms, v.to_ms, v.token >= 0 ? lin_token_text(tokens, v.token, scratch) : "", out);
+}
+
+// The spans of a result, in order and without overlap; whatever is between them is empty.
+static void put_spans(const lin_result *r, const char *speaker, int number, int64_t end_ms, lin_buffer *out)
+{
+    int n = 0;
+    for (int pass = 0; pass < 2; pass++) { // counts, then writes
+        int64_t at = 0;
+        if (pass) begin_tier(speaker, r->has_others ? "notes" : "utterances", number, end_ms, n, out);
+        n = 0;
+        for (int i = 0; i <= r->n_spans; i++) {
+            const lin_result_span *v = i < r->n_spans ? &r->spans[i] : NULL;
+            int64_t from = v ? lin_ms(v->start_s) : end_ms;
+            if (from < at) from = at;
+            for (int is_span = 0; is_span < 2; is_span++) {
+                int64_t to = !is_span ? from : v ? lin_ms(v->end_s) : from;
+                if (to > end_ms) to = end_ms;
+                if (to <= at) continue;
+                n++;
+                if (pass) put_interval(n, at, to, is_span ? r->text + v->text : "", out);
+                at = to;
+            }
+        }
+    }
+}
+
+// The tiers of a result. Returns their number; the end of the grid grows with them.
+static int tiers_of(const lin_tokens *t, lin_tokens tiers[2], int64_t *end_ms)
+{
+    int n = 0;
+    if (t->words) tiers[n++] = *t;
+    if (t->options->unit != LIN_UNIT_WORDS) tiers[n++] = lin_tokens_only(t->result, t->options, 0);
+    const int64_t seconds = lin_ms(t->result->seconds);
+    if (seconds > *end_ms) *end_ms = seconds;
+    for (int i = 0; i < n; i++) {
+        const int64_t end = end_of(&tiers[i]);
+        if (end > *end_ms) *end_ms = end;
+    }
+    return n;
+}
+
+lin_status lin_write_textgrid_speakers(const lin_result *const *list, int n, const lin_writer_options *o, lin_buffer *out,
+                                       lin_error *err)
+{
+    const size_t before = out->n;
+    lin_tokens t, tiers[2];
+    int64_t end_ms = 0;
+    int n_tiers = 0, number = 1;
+    for (int i = 0; i < n; i++) {
+        lin_status status = lin_tokens_of(&t, list[i], o, err);
+        if (status != LIN_OK) return status;
+        n_tiers += tiers_of(&t, tiers, &end_ms) + (list[i]->n_spans > 0);
+        for (int k = 0; k < list[i]->n_spans; k++) {
+            const int64_t end = lin_ms(list[i]->spans[k].end_s);
+            if (end > end_ms) end_ms = end;
+        }
+    }
+    if (o->document && o->document->utterances) {
+        return lin_fail(err, LIN_INVALID, "a TextGrid holds one utterance; use --output-dir for %s",
+                        list[0]->id);
+    }
+    if (end_ms == 0) end_ms = 1; // no sound at all: Praat wants some
+    lin_buffer scratch = {0};
+    lin_buffer_text(out, "File type = \"ooTextFile\"\nObject class = \"TextGrid\"\n\n");
+    put_grid_time(out, "xmin = ", 0);
+    put_grid_time(out, "xmax = ", end_ms);
+    put_count(out, "tiers? <exists> \nsize = ", n_tiers, " \nitem []: \n");
+    for (int i = 0; i < n; i++) {
+        lin_status status = lin_tokens_of(&t, list[i], o, err);
+        const int own = status != LIN_OK ? 0 : tiers_of(&t, tiers, &end_ms);
+        const char *speaker = n > 1 ? list[i]->speaker : NULL;
+        const int spans = own && list[i]->n_spans, first = !list[i]->has_others;
+        if (spans && first) put_spans(list[i], speaker, number++, end_ms, out);
+        for (int k = 0; k < own; k++) put_tier(&tiers[k], speaker, number++, end_ms, &scratch, out);
+        if (spans && !first) put_spans(list[i], speaker, number++, end_ms, out);
+    }
+    lin_scratch_free(&scratch, out);
+    return lin_write_end(o, out, before, err);
+}
+
+lin_status lin_write_textgrid(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
+{
+    return lin_write_textgrid_speakers(&r, 1, o, out, err);
 }

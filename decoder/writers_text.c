@@ -1,10 +1,231 @@
-// writers_text.c - plain text, NIST CTM and TRN: tokens between blanks, which nothing can escape.
+// writers_text.c - the table of formats; tokens and what else all formats share; formats of a line for each utterance or token:
+// text, NIST CTM and TRN, CSV, Audacity labels, NeMo manifests. See writers.h.
 
+#include <math.h>
 #include <string.h>
+#include <strings.h>
 
+#include "base/json.h"
+#include "base/memory.h"
 #include "base/textfile.h"
 #include "base/unicode.h"
 #include "decoder/writers_internal.h"
+
+/* ---- tokens ---------------------------------------------------------------------------------------------------------------- */
+
+const char *lin_phone_text(const lin_writer_options *o, int label)
+{
+    return o->ipa ? lin_phones_ipa(o->phones, label) : lin_phones_name(o->phones, label);
+}
+
+const char *lin_stressed_text(const lin_writer_options *o, const lin_result_phone *phone, char text[LIN_PHONE_TEXT])
+{
+    static const char *const marks[] = {"", "ˈ", "ˌ"};
+    const int stress = o->stress && phone->stress > 0 && phone->stress < 4 ? phone->stress - 1 : -1;
+    const char *name = lin_phone_text(o, phone->label);
+    if (o->ipa) {
+        // AH0 and ER0, which CMUdict does not tell from AH1 and ER1 by their names.
+        if (phone->stress == 1) name = !strcmp(name, "ʌ") ? "ə" : !strcmp(name, "ɝ") ? "ɚ" : name;
+        snprintf(text, LIN_PHONE_TEXT, "%s%s", stress > 0 ? marks[stress] : "", name);
+    } else {
+        snprintf(text, LIN_PHONE_TEXT, "%s%.*s", name, stress >= 0,
+                 stress < 0 ? "" : stress == 0 ? "0" : stress == 1 ? "1" : "2");
+    }
+    return text;
+}
+
+static lin_status check(const lin_result *r, const lin_writer_options *o, lin_error *err)
+{
+    const char *id = r->id ? r->id : "an alternative";
+    for (int i = 0; i < r->n_phones; i++) {
+        const lin_result_phone *p = &r->phones[i];
+        const int n = lin_phones_count(o->phones), wrong = p->label < 1 || p->label >= n;
+        if (wrong || p->heard < LIN_RESULT_NOTHING || p->heard >= n) {
+            return lin_fail(err, LIN_INVALID, "phone %d of %s has label %d, which the phone set does not have", i, id,
+                            wrong ? p->label : p->heard);
+        }
+    }
+    for (int i = 0; i < r->n_words; i++) {
+        const lin_result_word *w = &r->words[i];
+        if (w->first_phone < 0 || w->n_phones < 0 || w->n_phones > r->n_phones - w->first_phone) {
+            return lin_fail(err, LIN_INVALID, "word %d of %s has phones that are not there: %d from %d on of %d", i, id,
+                            w->n_phones, w->first_phone, r->n_phones);
+        }
+    }
+    for (int i = 0; i < r->n_alternatives; i++) {
+        lin_status status = check(&r->alternatives[i], o, err);
+        if (status != LIN_OK) return status;
+    }
+    return LIN_OK;
+}
+
+lin_tokens lin_tokens_only(const lin_result *r, const lin_writer_options *o, int words)
+{
+    return (lin_tokens){.result = r, .options = o, .words = words, .n = words ? r->n_words : r->n_phones};
+}
+
+lin_status lin_tokens_of(lin_tokens *t, const lin_result *r, const lin_writer_options *o, lin_error *err)
+{
+    *t = lin_tokens_only(r, o, r->has_words && o->unit != LIN_UNIT_PHONES);
+    if (o->unit == LIN_UNIT_WORDS && !r->has_words) {
+        return lin_fail(err, LIN_INVALID, "%s has no words to write; a word search needs a lexicon", r->id);
+    }
+    return check(r, o, err);
+}
+
+lin_status lin_token_push_readable(const lin_tokens *t, int i, lin_readable *readable, lin_error *err)
+{
+    enum { FEWEST = 2, MOST = 15 }; // more are rather several words
+    const lin_result_word *w = &t->result->words[i];
+    const lin_g2p_rules *speller = t->options->speller;
+    char spelling[8 * MOST] = "";
+    if (w->confidence < t->options->least) return lin_readable_push(readable, "", w->start_s, w->end_s, 0, err);
+    if (w->known) return lin_readable_push(readable, lin_result_word_text(t->result, i), w->start_s, w->end_s, 1, err);
+    if (speller && w->n_phones >= FEWEST && w->n_phones <= MOST) {
+        int labels[MOST];
+        for (int p = 0; p < w->n_phones; p++) labels[p] = t->result->phones[w->first_phone + p].label;
+        const lin_status status = lin_g2p_rules_spell(speller, labels, w->n_phones, spelling, sizeof spelling, err);
+        if (status == LIN_NO_MEMORY) return status;
+        if (status != LIN_OK) spelling[0] = '\0';
+    }
+    return lin_readable_push(readable, spelling, w->start_s, w->end_s, 0, err);
+}
+
+lin_status lin_tokens_make_readable(lin_tokens *t, lin_readable *readable, lin_error *err)
+{
+    lin_status status = LIN_OK;
+    t->written = t->words && t->result->has_written;
+    if (!t->words || t->written || !t->options->readable) return LIN_OK;
+    lin_readable_begin(readable, t->options->readable);
+    readable->paragraph_s = t->options->paragraph_s;
+    for (int i = 0; i < t->n && status == LIN_OK; i++) status = lin_token_push_readable(t, i, readable, err);
+    if (status == LIN_OK) status = lin_readable_finish(readable, err);
+    if (status != LIN_OK) {
+        lin_readable_free(readable);
+        return status;
+    }
+    t->readable = readable;
+    t->n = readable->n;
+    return LIN_OK;
+}
+
+lin_token lin_token_at(const lin_tokens *t, int i)
+{
+    if (t->readable) return (lin_token){t->readable->tokens[i].start_s, t->readable->tokens[i].end_s, NAN, NAN};
+    if (t->words) {
+        const lin_result_word *w = &t->result->words[i];
+        return (lin_token){w->start_s, w->end_s, w->confidence, lin_result_goodness(t->result, w->first_phone, w->n_phones)};
+    }
+    const lin_result_phone *p = &t->result->phones[i];
+    return (lin_token){p->start_s, p->end_s, p->confidence, p->goodness};
+}
+
+void lin_token_spell(const lin_tokens *t, int i, lin_buffer *out)
+{
+    char phone[LIN_PHONE_TEXT];
+    if (t->readable) {
+        lin_buffer_text(out, lin_readable_token_text(t->readable, i));
+        return;
+    }
+    if (!t->words) {
+        lin_buffer_text(out, lin_stressed_text(t->options, &t->result->phones[i], phone));
+        return;
+    }
+    const lin_result_word *w = &t->result->words[i];
+    if (w->known) {
+        lin_buffer_text(out, t->written ? t->result->text + w->written : lin_result_word_text(t->result, i));
+        return;
+    }
+    lin_buffer_char(out, '[');
+    for (int p = 0; p < w->n_phones; p++) {
+        if (p && !t->options->ipa) lin_buffer_char(out, '_');
+        const char *name = lin_stressed_text(t->options, &t->result->phones[w->first_phone + p], phone);
+        const int as_is = t->options->ipa || lin_phones_is_own(t->options->phones); // their case matters
+        for (; *name; name++) lin_buffer_char(out, as_is ? *name : lin_lower(*name));
+    }
+    lin_buffer_char(out, ']');
+}
+
+const char *lin_token_text(const lin_tokens *t, int i, lin_buffer *scratch)
+{
+    if (scratch->failed) return "";
+    lin_buffer_clear(scratch);
+    lin_token_spell(t, i, scratch);
+    return scratch->data && !scratch->failed ? scratch->data : "";
+}
+
+void lin_scratch_free(lin_buffer *scratch, lin_buffer *out)
+{
+    if (scratch->failed) out->failed = scratch->failed;
+    lin_buffer_free(scratch);
+}
+
+/* ---- text and numbers ------------------------------------------------------------------------------------------------------ */
+
+void lin_put_clean(lin_buffer *out, const char *text, const char *keep, char quote)
+{
+    for (size_t at = 0, n = strlen(text), k; at < n; at += k ? k : 1) {
+        const char c = text[at];
+        k = lin_utf8_decode(text + at, n - at, NULL);
+        if (!k || (((unsigned char)c < 32 || c == 127) && !strchr(keep, c))) {
+            lin_buffer_text(out, "\xEF\xBF\xBD");
+        } else {
+            if (quote && c == quote) lin_buffer_char(out, quote);
+            lin_buffer_bytes(out, text + at, k);
+        }
+    }
+}
+
+int64_t lin_ms(double seconds)
+{
+    if (!(seconds > 0)) return 0;
+    return seconds > 9e8 ? (int64_t)9e11 : (int64_t)llround(seconds * 1000);
+}
+
+void lin_put_ms_as_seconds(lin_buffer *out, int64_t ms)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%lld.%03d", (long long)(ms / 1000), (int)(ms % 1000));
+    lin_buffer_text(out, text);
+}
+
+/* ---- documents ------------------------------------------------------------------------------------------------------------- */
+
+void lin_take_back(lin_buffer *out, size_t before)
+{
+    out->n = before;
+    out->failed = 0;
+    if (out->data) out->data[before] = '\0';
+}
+
+void lin_put_header(const lin_writer_options *o, const char *header, lin_buffer *out)
+{
+    if (!o->document) lin_buffer_text(out, header);
+}
+
+lin_status lin_write_end(const lin_writer_options *o, lin_buffer *out, size_t before, lin_error *err)
+{
+    lin_status status = lin_buffer_status(out, err);
+    if (status != LIN_OK) {
+        lin_take_back(out, before);
+    } else if (o->document) {
+        o->document->utterances++;
+    }
+    return status;
+}
+
+lin_status lin_writer_begin(const lin_writer *writer, const lin_writer_options *o, lin_buffer *out, lin_error *err)
+{
+    const size_t before = out->n;
+    if (!o->document) return LIN_OK;
+    *o->document = (lin_writer_document){0};
+    if (writer->header) lin_buffer_text(out, writer->header);
+    lin_status status = lin_buffer_status(out, err);
+    if (status != LIN_OK) lin_take_back(out, before);
+    return status;
+}
+
+/* ---- text, CTM and TRN: tokens between blanks, which nothing can escape ---------------------------------------------------- */
 
 // Byte of `text` that cannot stand between blanks, or is one of `forbidden`; its length if all can.
 static size_t find_bad(const char *text, const char *forbidden)
@@ -74,7 +295,7 @@ static void put_text(const lin_tokens *t, lin_buffer *out)
     }
 }
 
-static void put_tokens(const lin_tokens *t, lin_buffer *out)
+void lin_put_tokens(const lin_tokens *t, lin_buffer *out)
 {
     for (int i = 0; i < t->n; i++) {
         if (i) lin_buffer_char(out, ' ');
@@ -91,7 +312,7 @@ static void put_time(lin_buffer *out, double seconds)
     lin_buffer_pad(out, from, TIME_WIDTH, 1);
 }
 
-static void begin_row(const lin_tokens *t, double start_s, double end_s, lin_buffer *out)
+static void begin_table_row(const lin_tokens *t, double start_s, double end_s, lin_buffer *out)
 {
     if (t->options->with_id) lin_buffer_text(out, t->result->id), lin_buffer_char(out, ' ');
     put_time(out, start_s);
@@ -99,10 +320,10 @@ static void begin_row(const lin_tokens *t, double start_s, double end_s, lin_buf
     put_time(out, end_s);
 }
 
-static void put_row(const lin_tokens *t, int i, const char *indent, lin_buffer *out)
+static void put_table_row(const lin_tokens *t, int i, const char *indent, lin_buffer *out)
 {
     const lin_token token = lin_token_at(t, i);
-    begin_row(t, token.start_s, token.end_s, out);
+    begin_table_row(t, token.start_s, token.end_s, out);
     lin_buffer_text(out, indent);
     lin_token_spell(t, i, out);
     lin_buffer_char(out, '\n');
@@ -117,17 +338,17 @@ static void put_table(const lin_tokens *t, lin_buffer *out)
     const lin_result *r = t->result;
     for (int i = 0, other = r->has_others ? 0 : r->n_spans; i <= t->n; i++) {
         for (; other < r->n_spans && (i == t->n || r->spans[other].start_s < lin_token_at(t, i).start_s); other++) {
-            begin_row(t, r->spans[other].start_s, r->spans[other].end_s, out);
+            begin_table_row(t, r->spans[other].start_s, r->spans[other].end_s, out);
             lin_buffer_format(out, "  %s\n", r->text + r->spans[other].text);
         }
         if (i == t->n) break;
-        put_row(t, i, "  ", out);
+        put_table_row(t, i, "  ", out);
         const lin_result_word *w = both ? &t->result->words[i] : NULL;
-        for (int p = 0; both && p < w->n_phones; p++) put_row(&phones, w->first_phone + p, "    ", out);
+        for (int p = 0; both && p < w->n_phones; p++) put_table_row(&phones, w->first_phone + p, "    ", out);
     }
 }
 
-lin_status lin_write_text(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
+static lin_status write_text(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
 {
     const size_t before = out->n;
     lin_tokens t;
@@ -143,7 +364,7 @@ lin_status lin_write_text(const lin_result *r, const lin_writer_options *o, lin_
     if (o->with_id) { // Kaldi's format: plain words
         lin_buffer_text(out, r->id);
         if (t.n) lin_buffer_char(out, ' ');
-        put_tokens(&t, out);
+        lin_put_tokens(&t, out);
     } else {
         status = lin_tokens_make_readable(&t, &readable, err);
         if (status != LIN_OK) return status;
@@ -155,7 +376,7 @@ lin_status lin_write_text(const lin_result *r, const lin_writer_options *o, lin_
     return lin_write_end(o, out, before, err);
 }
 
-lin_status lin_write_ctm(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
+static lin_status write_ctm(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
 {
     const size_t before = out->n;
     lin_tokens t;
@@ -189,7 +410,7 @@ lin_status lin_write_ctm(const lin_result *r, const lin_writer_options *o, lin_b
     return lin_write_end(o, out, before, err);
 }
 
-lin_status lin_write_trn(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
+static lin_status write_trn(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
 {
     const size_t before = out->n;
     lin_tokens t;
@@ -197,9 +418,228 @@ lin_status lin_write_trn(const lin_result *r, const lin_writer_options *o, lin_b
     if (status == LIN_OK) status = check_id(r->id, "TRN", "()", err);
     if (status == LIN_OK) status = check_words(&t, "TRN", "(){}@*;\\", err); // alternatives, the null word, fragments, comments
     if (status != LIN_OK) return status;
-    put_tokens(&t, out);
+    lin_put_tokens(&t, out);
     lin_buffer_text(out, t.n ? " (" : "(");
     lin_buffer_text(out, r->id);
     lin_buffer_text(out, ")\n");
     return lin_write_end(o, out, before, err);
 }
+
+/* ---- CSV ------------------------------------------------------------------------------------------------------------------- */
+
+static const char csv_header[] = "id,channel,speaker,kind,text,start,end,confidence,goodness\r\n";
+
+// Between quotes, doubled inside, where the field would be mistaken without them.
+static void put_field(lin_buffer *out, const char *text)
+{
+    const size_t n = strlen(text);
+    const int quote = n && (text[0] == ' ' || text[n - 1] == ' ' || memchr(text, ',', n) || memchr(text, '"', n) ||
+                            memchr(text, '\n', n) || memchr(text, '\r', n));
+    if (quote) lin_buffer_char(out, '"');
+    lin_put_clean(out, text, "\t\r\n", '"');
+    if (quote) lin_buffer_char(out, '"');
+}
+
+static void put_line(const lin_result *r, const char *kind, const char *text, lin_token token, lin_buffer *out)
+{
+    put_field(out, r->id);
+    lin_buffer_char(out, ',');
+    lin_buffer_integer(out, r->channel);
+    lin_buffer_char(out, ',');
+    put_field(out, r->speaker);
+    lin_buffer_text(out, kind);
+    put_field(out, text);
+    lin_buffer_char(out, ',');
+    lin_buffer_fixed(out, token.start_s, 3);
+    lin_buffer_char(out, ',');
+    lin_buffer_fixed(out, token.end_s, 3);
+    lin_buffer_char(out, ',');
+    if (isfinite(token.confidence)) lin_buffer_fixed(out, token.confidence, 4);
+    lin_buffer_char(out, ',');
+    if (isfinite(token.goodness)) lin_buffer_fixed(out, token.goodness, 4);
+    lin_buffer_text(out, "\r\n");
+}
+
+static void put_row(const lin_tokens *t, int i, lin_buffer *scratch, lin_buffer *out)
+{
+    put_line(t->result, t->words ? ",word," : ",phone,", lin_token_text(t, i, scratch), lin_token_at(t, i), out);
+}
+
+// All words, where their goodness was measured.
+static void put_whole(const lin_tokens *t, lin_buffer *scratch, lin_buffer *out)
+{
+    const lin_result *r = t->result;
+    const float goodness = lin_result_goodness(r, 0, r->n_phones);
+    if (!t->n || !isfinite(goodness)) return;
+    const lin_token whole = {lin_token_at(t, 0).start_s, lin_token_at(t, t->n - 1).end_s, NAN, goodness};
+    lin_put_tokens(t, scratch);
+    lin_buffer_char(scratch, '\0');
+    put_line(r, ",utterance,", scratch->failed ? "" : scratch->data, whole, out);
+}
+
+static lin_status write_csv(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
+{
+    const size_t before = out->n;
+    lin_tokens t;
+    lin_status status = lin_tokens_of(&t, r, o, err);
+    if (status != LIN_OK) return status;
+    lin_put_header(o, csv_header, out);
+    const lin_tokens phones = lin_tokens_only(r, o, 0);
+    const int both = t.words && o->unit == LIN_UNIT_BOTH;
+    lin_buffer scratch = {0};
+    int phone = 0;
+    if (both) put_whole(&t, &scratch, out);
+    for (int i = 0; i < t.n; i++) {
+        const lin_result_word *w = both ? &r->words[i] : NULL;
+        for (; both && phone < w->first_phone; phone++) put_row(&phones, phone, &scratch, out); // of no word
+        put_row(&t, i, &scratch, out);
+        for (; both && phone < w->first_phone + w->n_phones; phone++) put_row(&phones, phone, &scratch, out);
+    }
+    for (; both && phone < phones.n; phone++) put_row(&phones, phone, &scratch, out);
+    lin_scratch_free(&scratch, out);
+    return lin_write_end(o, out, before, err);
+}
+
+/* ---- Audacity -------------------------------------------------------------------------------------------------------------- */
+
+static lin_status write_audacity(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
+{
+    const size_t before = out->n;
+    lin_tokens t;
+    lin_status status = lin_tokens_of(&t, r, o, err);
+    if (status != LIN_OK) return status;
+    lin_buffer scratch = {0};
+    for (int i = 0; i < t.n; i++) {
+        const lin_token token = lin_token_at(&t, i);
+        const int64_t from = lin_ms(token.start_s), to = lin_ms(token.end_s);
+        lin_put_ms_as_seconds(out, from);
+        lin_buffer_char(out, '\t');
+        lin_put_ms_as_seconds(out, to > from ? to : from);
+        lin_buffer_char(out, '\t');
+        if (o->with_speaker && *r->speaker) lin_put_clean(out, r->speaker, "", 0), lin_buffer_text(out, ": ");
+        lin_put_clean(out, lin_token_text(&t, i, &scratch), "", 0);
+        lin_buffer_char(out, '\n');
+    }
+    lin_scratch_free(&scratch, out);
+    return lin_write_end(o, out, before, err);
+}
+
+/* ---- lines of a manifest, as NVIDIA NeMo writes and scores them ------------------------------------------------------------ */
+
+// The members that the line of the manifest has, without pred_text of an earlier result and without the brace that ends it.
+static lin_status put_record(const char *record, lin_buffer *out, lin_error *err)
+{
+    const char *end = strrchr(record, '}');
+    if (end && !strstr(record, "\"pred_text\"")) {
+        lin_buffer_bytes(out, record, (size_t)(end - record));
+        return LIN_OK;
+    }
+    cJSON *json;
+    lin_status status = lin_json_parse(record, strlen(record), "the line of the manifest", 0, &json, err);
+    if (status != LIN_OK) return status;
+    while (cJSON_GetObjectItemCaseSensitive(json, "pred_text")) cJSON_DeleteItemFromObjectCaseSensitive(json, "pred_text");
+    char *text = cJSON_PrintUnformatted(json);
+    cJSON_Delete(json);
+    if (!text) return lin_no_memory(err, "a manifest", strlen(record));
+    lin_buffer_bytes(out, text, strlen(text) - 1);
+    cJSON_free(text);
+    return LIN_OK;
+}
+
+static void put_members(const lin_result *r, const lin_writer_source *s, lin_buffer *out)
+{
+    const double seconds = s->duration_s > 0 ? s->duration_s : r->seconds - s->start_s;
+    lin_buffer_char(out, '{');
+    lin_buffer_member_text(out, "id", r->id);
+    if (s->path) lin_buffer_member_text(out, "audio_filepath", s->path);
+    if (s->start_s > 0) lin_buffer_member_fixed(out, "offset", s->start_s, 3);
+    lin_buffer_member_fixed(out, "duration", seconds, 3);
+    if (s->text) lin_buffer_member_text(out, "text", s->text);
+    if (*r->speaker) lin_buffer_member_text(out, "speaker", r->speaker);
+}
+
+static lin_status write_nemo(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
+{
+    const lin_writer_source none = {0}, *source = o->source ? o->source : &none;
+    const size_t before = out->n;
+    lin_buffer text = {0};
+    lin_tokens t;
+    lin_status status = lin_tokens_of(&t, r, o, err);
+    if (status == LIN_OK && source->record) status = put_record(source->record, out, err);
+    if (status != LIN_OK) {
+        lin_take_back(out, before);
+        return status;
+    }
+    if (!source->record) put_members(r, source, out);
+    lin_put_tokens(&t, &text);
+    lin_buffer_key(out, "pred_text");
+    lin_buffer_json(out, text.data ? text.data : "", text.n);
+    lin_buffer_text(out, "}\n");
+    lin_scratch_free(&text, out);
+    return lin_write_end(o, out, before, err);
+}
+
+/* ---- the table ------------------------------------------------------------------------------------------------------------- */
+
+static const lin_writer writers[] = {
+    {"text", "txt", NULL, "phones or words separated by blanks, one utterance per line", LIN_WRITER_MANY, NULL, write_text},
+    {"json", "jsonl", "json", "JSON, one object per line, with all fields", LIN_WRITER_MANY, NULL, lin_write_json},
+    {"ctm", "ctm", NULL, "NIST CTM: one phone or word per line with its time and confidence", LIN_WRITER_MANY, NULL,
+     write_ctm},
+    {"trn", "trn", NULL, "NIST TRN, which sclite scores", LIN_WRITER_MANY, NULL, write_trn},
+    {"srt", "srt", NULL, "SubRip subtitles", LIN_WRITER_TIMELINE, NULL, lin_write_srt},
+    {"vtt", "vtt", NULL, "WebVTT subtitles", LIN_WRITER_TIMELINE, lin_vtt_header, lin_write_vtt},
+    {"textgrid", "TextGrid", NULL, "Praat TextGrid: tiers of words and phones", LIN_WRITER_ONE, NULL, lin_write_textgrid},
+    {"csv", "csv", NULL, "comma-separated values (RFC 4180): a line per phone or word", LIN_WRITER_MANY, csv_header,
+     write_csv},
+    {"audacity", "labels.txt", "labels", "Audacity labels: start, end and phone or word", LIN_WRITER_TIMELINE, NULL,
+     write_audacity},
+    {"nemo", "manifest.jsonl", "nemo", "the manifest that names the sound, with pred_text", LIN_WRITER_MANY, NULL,
+     write_nemo},
+};
+enum { N_WRITERS = sizeof writers / sizeof *writers };
+
+int lin_writer_holds_speakers(const lin_writer *w) { return w->holds == LIN_WRITER_MANY || w->write == lin_write_textgrid; }
+
+lin_status lin_write_speakers(const lin_writer *w, const lin_result *const *list, int n, const lin_writer_options *o,
+                              lin_buffer *out, lin_error *err)
+{
+    lin_status status = LIN_OK;
+    if (w->write == lin_write_textgrid) return lin_write_textgrid_speakers(list, n, o, out, err);
+    for (int i = 0; i < n && status == LIN_OK; i++) status = w->write(list[i], o, out, err);
+    return status;
+}
+
+const lin_writer *lin_writer_find(const char *name)
+{
+    for (int i = 0; i < N_WRITERS; i++) {
+        if (!strcmp(writers[i].name, name)) return &writers[i];
+    }
+    for (int i = 0; i < N_WRITERS; i++) {
+        if (writers[i].extension && !strcasecmp(writers[i].extension, name)) return &writers[i];
+    }
+    return NULL;
+}
+
+// Bytes of the extension if the path ends in a dot and it.
+static size_t match_end(const char *path, const char *extension)
+{
+    const size_t n = extension ? strlen(extension) : 0, all = strlen(path);
+    return n && all > n && path[all - n - 1] == '.' && !strcasecmp(path + all - n, extension) ? n : 0;
+}
+
+const lin_writer *lin_writer_for_file(const char *path)
+{
+    const lin_writer *best = NULL;
+    size_t longest = 0;
+    for (int i = 0; i < N_WRITERS; i++) {
+        const size_t n = match_end(path, writers[i].extension), also = match_end(path, writers[i].also);
+        if (n > longest || also > longest) {
+            best = &writers[i];
+            longest = n > also ? n : also;
+        }
+    }
+    return best;
+}
+
+const lin_writer *lin_writer_at(int index) { return index >= 0 && index < N_WRITERS ? &writers[index] : NULL; }

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "decoder/rows.h"
-#include "decoder/writers_tokens.h"
+#include "decoder/writers.h"
 #include "linnet/api.h"
 #include "linnet/find.h"
 #include "linnet/session.h"

@@ -16,7 +16,7 @@
 #define LIN_SERVE_SETTLING_H
 
 #include "app/live_text.h"
-#include "decoder/writers_tokens.h"
+#include "decoder/writers.h"
 
 typedef struct lin_settling {
     lin_buffer text;
