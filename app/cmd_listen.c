@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/capture.h"
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/shared_options.h"
@@ -15,7 +14,7 @@
 #include "app/live_text.h"
 #include "app/terminal.h"
 #include "base/memory.h"
-#include "frontend/recording.h"
+#include "frontend/microphone.h"
 #include "linnet/find.h"
 #include "linnet/session.h"
 
@@ -90,7 +89,7 @@ typedef struct listening {
     lin_decoding decoding;
     lin_watch phrases; // the file of --context
     lin_session *session;
-    lin_capture *capture;
+    lin_microphone *capture;
     lin_recording *recording; // NULL where nothing is saved, or no longer
     lin_terminal *terminal;   // NULL: no display
     int display;              // its descriptor, -1: none
@@ -176,6 +175,8 @@ static lin_status write_out(listening *l, lin_error *err)
     }
     return status;
 }
+
+static const lin_microphone_format *format_of(const listening *l) { return lin_microphone_format_of(l->capture); }
 
 // Seconds from the capture of the sound at `at` until now.
 static double since(const listening *l, double at) { return lin_now() - (l->captured_at - (l->stats.seconds - at)); }
@@ -308,7 +309,7 @@ static lin_status tell_losses(listening *l, int now, lin_error *err)
 {
     lin_microphone_report report;
     char text[256];
-    lin_capture_report(l->capture, &report);
+    lin_microphone_report_now(l->capture, &report);
     const int64_t dropped = report.dropped - l->told.dropped, overflows = report.overflows - l->told.overflows;
     if ((dropped == 0 && overflows == 0) || (!now && lin_now() - l->told_at < 1)) return LIN_OK;
     l->told = report;
@@ -393,9 +394,9 @@ static void keep(listening *l, const float *samples, int n)
 
 static lin_status take(listening *l, float *samples, int n, lin_error *err)
 {
-    const int channels = lin_capture_channels(l->capture);
+    const int channels = format_of(l)->channels;
     const double begin = lin_now();
-    l->captured_at = begin - lin_capture_age(l->capture);
+    l->captured_at = begin - lin_microphone_age(l->capture);
     mend(l, samples, (size_t)(n * channels));
     const double peak = level(samples, (size_t)(n * channels));
     const double decayed = l->peak * pow(0.1, (double)n / l->stats.rate_hz); // 20 dB a second
@@ -435,10 +436,10 @@ static lin_status take_keys(listening *l, lin_error *err)
 static lin_status listen(listening *l, lin_error *err)
 {
     lin_status status = LIN_OK;
-    while (!lin_interrupted && status == LIN_OK && !lin_capture_ended(l->capture)) {
+    while (!lin_interrupted && status == LIN_OK && !lin_microphone_ended(l->capture)) {
         int n;
         if (stop_asked && l->terminal) stop_now(l);
-        lin_status got = lin_capture_read(l->capture, l->samples, l->block, 50, &n, err);
+        lin_status got = lin_microphone_read(l->capture, l->samples, l->block, 50, &n, err);
         if (n > 0) status = take(l, l->samples, n, err);
         // While the whole program was stopped, so was the microphone.
         const int excused = l->resumed && got != LIN_OK;
@@ -452,11 +453,11 @@ static lin_status listen(listening *l, lin_error *err)
     }
     // What had come before the signal.
     lin_microphone_report report;
-    lin_capture_report(l->capture, &report);
+    lin_microphone_report_now(l->capture, &report);
     for (int64_t left = report.waiting; status == LIN_OK && left > 0;) {
         int n;
         const int most = left < l->block ? (int)left : l->block;
-        if (lin_capture_read(l->capture, l->samples, most, 0, &n, NULL) != LIN_OK || n == 0) break;
+        if (lin_microphone_read(l->capture, l->samples, most, 0, &n, NULL) != LIN_OK || n == 0) break;
         status = take(l, l->samples, n, err);
         left -= n;
     }
@@ -476,17 +477,19 @@ static lin_status open_capture(listening *l, lin_error *err)
     microphone.ring_s = v->buffer_s;
     const lin_input_values input = {.raw = v->raw, .rate_hz = v->rate_hz, .channels = v->channels, .encoding = v->encoding};
     lin_pcm_format raw;
-    lin_capture_options o = {
-        .microphone = &microphone, .path = v->from, .raw = lin_input_format(&input, &raw), .unpaced = !v->paced};
-    lin_status status = lin_capture_open(&o, &l->capture, err);
-    if (status == LIN_OK && *lin_capture_notice(l->capture)) lin_complain("%s", lin_capture_notice(l->capture));
-    return status;
+    microphone.path = v->from;
+    microphone.raw = lin_input_format(&input, &raw);
+    microphone.unpaced = !v->paced;
+    LIN_TRY(lin_microphone_open(&microphone, &l->capture, err));
+    const lin_audio_format *file = format_of(l)->file;
+    if (file && *file->notice) lin_complain("%s", file->notice);
+    return LIN_OK;
 }
 
 static lin_status open_session(listening *l, lin_error *err)
 {
     const listen_values *v = l->v;
-    const int rate_hz = lin_capture_rate(l->capture), channels = lin_capture_channels(l->capture);
+    const int rate_hz = format_of(l)->rate_hz, channels = format_of(l)->channels;
     lin_session_options o = lin_session_options_default();
     o.rate_hz = rate_hz;
     o.channels = channels;
@@ -541,12 +544,12 @@ static lin_status open_all(listening *l, lin_error *err)
 // Prints the source, and how soon results come: phonemes by the model's construction; a search settles when what follows decides.
 static lin_status announce(listening *l, lin_error *err)
 {
-    const int rate_hz = lin_capture_rate(l->capture), channels = lin_capture_channels(l->capture);
+    const int rate_hz = format_of(l)->rate_hz, channels = format_of(l)->channels;
     char text[512];
     if (!l->v->quiet) {
         const int greedy = lin_decoding_kind(&l->v->decoding) == LIN_SEARCH_GREEDY;
         snprintf(text, sizeof text, "listening to %s%.200s%s at %d Hz; a phoneme is %s about %.0f ms after its end%s",
-                 l->v->from ? "" : "\"", l->v->from ? l->v->from : lin_capture_name(l->capture), l->v->from ? "" : "\"", rate_hz,
+                 l->v->from ? "" : "\"", l->v->from ? l->v->from : format_of(l)->device.name, l->v->from ? "" : "\"", rate_hz,
                  greedy ? "settled" : "shown", (l->stats.construction.total_s + l->recognizer.delay_s) * 1e3,
                  greedy                 ? ""
                  : l->v->decoding.words ? ", a word is settled after about a second"
@@ -556,7 +559,7 @@ static lin_status announce(listening *l, lin_error *err)
     }
     if (!l->v->json) return LIN_OK;
     const char *model = l->recognizer.model->name;
-    const char *source = l->v->from ? l->v->from : lin_capture_name(l->capture);
+    const char *source = l->v->from ? l->v->from : format_of(l)->device.name;
     lin_live_put_begin(&l->out, &(lin_live_begin){source, model ? model : "", rate_hz, channels, l->stats.construction});
     return write_out(l, err);
 }
@@ -568,12 +571,12 @@ static int conclude(listening *l, lin_status status, lin_error *err)
     lin_status last = l->session ? finish(l, &late) : LIN_OK; // what was recognised so far is not lost
     if (l->terminal) lin_terminal_close(l->terminal);
     l->terminal = NULL;
-    const char *warning = l->capture ? lin_capture_warning(l->capture) : "";
-    if (*warning) lin_complain("%s", warning);
+    const lin_audio_format *file = format_of(l)->file;
+    if (file && *file->warning) lin_complain("%s", file->warning);
     lin_recording *recording = l->recording;
     l->recording = NULL;
     lin_status saved = lin_recording_close(recording, status == LIN_OK && last == LIN_OK ? &late : NULL);
-    lin_capture_report(l->capture, &l->stats.report);
+    lin_microphone_report_now(l->capture, &l->stats.report);
     if (status == LIN_OK) {
         status = last != LIN_OK ? last : saved;
         *err = late;
@@ -595,14 +598,14 @@ static int conclude(listening *l, lin_status status, lin_error *err)
     if (l->v->stats) lin_live_put_stats(&l->status, &l->stats);
     if (l->status.n) fputs(l->status.data, stderr);
     if (status != LIN_OK) return lin_give_up(err);
-    return l->save_failed || (l->capture && lin_capture_incomplete(l->capture)) ? LIN_EXIT_FAILED : LIN_EXIT_OK;
+    return l->save_failed || (file && file->incomplete) ? LIN_EXIT_FAILED : LIN_EXIT_OK;
 }
 
 static void release(listening *l)
 {
     lin_terminal_close(l->terminal);
     lin_recording_close(l->recording, NULL);
-    lin_capture_close(l->capture, NULL);
+    lin_microphone_close(l->capture, NULL);
     lin_session_destroy(l->session);
     lin_decoding_close(&l->decoding);
     lin_recognizer_close(&l->recognizer);

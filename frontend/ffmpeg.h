@@ -2,9 +2,9 @@
  * ffmpeg.h - sound from another process: what libsndfile does not support (m4a, mp4, webm, mkv, aac, wma, video), decoded by the
  * program ffmpeg, and any process that speaks as it does (frontend/isolate.h).
  *
- * Pipeline: an open file -> [a child process] -> frontend/audio. The file is the child's standard input, never a name; base/child.h
- * says what the child may do. Its standard output is an AU file of 32-bit floats, its standard error lines of text. Memory is
- * constant.
+ * Pipeline: an open file -> [a child process] -> frontend/audio. The file is the standard input of the child, never a name;
+ * base/child.h says what the child may do. Its standard output is an AU file of 32-bit floats, its standard error lines of text.
+ * Memory is constant.
  *
  * The program is $LINNET_FFMPEG, or "ffmpeg" on the PATH; LINNET_FFMPEG="" disables it. It is started without a shell. It may use
  * containers of sound and video only, none that name other files. Gaps in the container's timestamps are filled with silence, the

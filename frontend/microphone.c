@@ -1,11 +1,14 @@
-// microphone.c - devices, opening, reading, stalls and disappearance; see microphone.h.
+// microphone.c - devices, opening, reading, stalls and disappearance; files in their place; recordings; see microphone.h.
 
 #include "frontend/microphone.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <glob.h>
 #include <limits.h>
 #include <math.h>
+#include <poll.h>
+#include <sndfile.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,20 +17,131 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/system.h"
-#include "frontend/audio.h"
 #include "frontend/portaudio.h"
-#include "frontend/pulse.h"
 #include "frontend/resample.h"
-#include "frontend/ring.h"
+
+/* ---- the ring -------------------------------------------------------------------------------------------------------------- */
+
+// Some processors fetch lines in pairs, so the data of the two sides are two lines apart.
+enum { APART = 128 };
+
+/*
+ * Indices increase without limit (2^64 frames are 12 million years at 48 kHz); an index modulo the capacity is a place. A side
+ * publishes its own index with release after it has accessed the frames, and reads the other's with acquire before it does. The
+ * last value seen of the other index is usually sufficient, so the cache line that both sides share is rarely read.
+ */
+struct lin_ring {
+    float *frames; // [capacity, width]
+    size_t capacity, width;
+    char apart_from_shape[APART];
+    _Atomic uint64_t written; // the producer's
+    uint64_t seen_taken;
+    _Atomic uint64_t dropped;
+    char apart[APART];
+    _Atomic uint64_t taken; // the consumer's
+    uint64_t seen_written;
+    char apart_from_others[APART];
+};
+
+lin_status lin_ring_create(size_t frames, int width, lin_ring **out, lin_error *err)
+{
+    const size_t most = (size_t)1 << 30;
+    *out = NULL;
+    if (frames < 1 || width < 1 || frames > most || (size_t)width > most / frames)
+        return lin_fail(err, LIN_INVALID, "a ring of %zu frames of %d channels; must be 1 to 2^30 samples", frames, width);
+    size_t capacity = 1;
+    while (capacity < frames) capacity *= 2;
+    lin_ring *ring = lin_calloc(1, sizeof *ring);
+    if (!ring) return lin_no_memory(err, "a ring", sizeof *ring);
+    // Written once, by zeroing: the producer must not cause page faults.
+    ring->frames = lin_calloc(capacity * (size_t)width, sizeof *ring->frames);
+    if (!ring->frames) {
+        lin_free(ring);
+        return lin_no_memory(err, "a ring", capacity * (size_t)width * sizeof *ring->frames);
+    }
+    ring->capacity = capacity;
+    ring->width = (size_t)width;
+    *out = ring;
+    return LIN_OK;
+}
+
+size_t lin_ring_write(lin_ring *ring, const float *samples, size_t n)
+{
+    if (n == 0) return 0;
+    const uint64_t written = atomic_load_explicit(&ring->written, memory_order_relaxed);
+    size_t room = ring->capacity - (size_t)(written - ring->seen_taken);
+    if (room < n) {
+        ring->seen_taken = atomic_load_explicit(&ring->taken, memory_order_acquire);
+        room = ring->capacity - (size_t)(written - ring->seen_taken);
+    }
+    assert(room <= ring->capacity); // the consumer is never ahead of the producer
+    const size_t fits = n < room ? n : room, width = ring->width;
+    const size_t place = (size_t)written & (ring->capacity - 1), to_end = ring->capacity - place;
+    const size_t first = fits < to_end ? fits : to_end;
+    memcpy(ring->frames + place * width, samples, first * width * sizeof *samples);
+    memcpy(ring->frames, samples + first * width, (fits - first) * width * sizeof *samples);
+    atomic_store_explicit(&ring->written, written + fits, memory_order_release);
+    if (fits < n) atomic_fetch_add_explicit(&ring->dropped, n - fits, memory_order_relaxed);
+    return fits;
+}
+
+// How many of n frames the consumer may read.
+static size_t available(lin_ring *ring, uint64_t taken, size_t n)
+{
+    size_t there = (size_t)(ring->seen_written - taken);
+    if (there < n) {
+        ring->seen_written = atomic_load_explicit(&ring->written, memory_order_acquire);
+        there = (size_t)(ring->seen_written - taken);
+    }
+    return n < there ? n : there;
+}
+
+size_t lin_ring_read(lin_ring *ring, float *samples, size_t n)
+{
+    if (n == 0) return 0;
+    const uint64_t taken = atomic_load_explicit(&ring->taken, memory_order_relaxed);
+    const size_t take = available(ring, taken, n), width = ring->width;
+    assert(take <= ring->capacity);
+    const size_t place = (size_t)taken & (ring->capacity - 1), to_end = ring->capacity - place;
+    const size_t first = take < to_end ? take : to_end;
+    memcpy(samples, ring->frames + place * width, first * width * sizeof *samples);
+    memcpy(samples + first * width, ring->frames, (take - first) * width * sizeof *samples);
+    atomic_store_explicit(&ring->taken, taken + take, memory_order_release);
+    return take;
+}
+
+size_t lin_ring_readable(const lin_ring *ring)
+{
+    // In this order the difference is never negative; while both sides run, it may exceed the capacity.
+    const uint64_t taken = atomic_load_explicit(&ring->taken, memory_order_acquire);
+    const size_t there = (size_t)(atomic_load_explicit(&ring->written, memory_order_acquire) - taken);
+    return there < ring->capacity ? there : ring->capacity;
+}
+
+uint64_t lin_ring_written(const lin_ring *ring) { return atomic_load_explicit(&ring->written, memory_order_acquire); }
+
+uint64_t lin_ring_taken(const lin_ring *ring) { return atomic_load_explicit(&ring->taken, memory_order_acquire); }
+
+uint64_t lin_ring_dropped(const lin_ring *ring) { return atomic_load_explicit(&ring->dropped, memory_order_relaxed); }
+
+void lin_ring_destroy(lin_ring *ring)
+{
+    if (!ring) return;
+    lin_free(ring->frames);
+    lin_free(ring);
+}
+
+/* ---- a microphone ---------------------------------------------------------------------------------------------------------- */
 
 enum {
-    BLOCK = 256,     // frames that are mixed at a time
-    ASK_MS = 200,    // how often to check whether a silent device still runs
-    OPEN_MS = 15000, // time limit for listing and opening; a headset that changes its profile needs seconds
+    BLOCK = 256,         // frames that are mixed at a time
+    ASK_MS = 200,        // how often to check whether a silent device still runs
+    OPEN_MS = 15000,     // time limit for listing and opening; a headset that changes its profile needs seconds
     ASK_PULSE_MS = 8000, // time limit for the list of a sound server's sources
-    CLOSE_MS = 3000  // time limit for closing; after it the sound system is not waited for
+    CLOSE_MS = 3000      // time limit for closing; after it the sound system is not waited for
 };
 
 struct lin_microphone {
@@ -37,13 +151,18 @@ struct lin_microphone {
     PaStream *stream;
     lin_pulse_watch *watch; // of a source of a sound server
     lin_ring *ring;
-    char *wanted; // options.device
+    char *wanted;    // options.device
     lin_event event; // something has happened
     int64_t opened_ns, stall_seen_ns;
     // Written by the sound system's thread.
     _Atomic int64_t captured, overflows, last_ns;
     _Atomic int64_t origin_ns; // when frame 0 of the ring was recorded, computed from the last frame written
     atomic_int finished;
+    // A file or pipe.
+    lin_audio *audio;
+    int is_pipe, ended;   // is_pipe: sound in the making
+    double opened, begun; // begun: when frame 0 was captured
+    int64_t frames;       // read
 };
 
 static int64_t frames_ns(const lin_microphone *mic, uint64_t frames)
@@ -136,7 +255,7 @@ static const lin_microphone_info *sound_server(const lin_microphone_info *list, 
 static lin_status list_sources(lin_microphone_info **list, int *n, int index, lin_error *err)
 {
     lin_pulse_source *sources = NULL;
-    char system[sizeof (*list)->system];
+    char system[sizeof(*list)->system];
     int n_sources = 0;
     const lin_microphone_info *server = sound_server(*list, *n);
     if (!server) return LIN_OK;
@@ -360,7 +479,8 @@ static lin_status refused(const lin_portaudio *pa, const lin_microphone *mic, Pa
 static PaError open_once(const lin_portaudio *pa, lin_microphone *mic)
 {
     const PaDeviceInfo *device = pa->device_info(mic->format.device.through);
-    PaStreamParameters input = {.device = mic->format.device.through, .channelCount = mic->format.opened,
+    PaStreamParameters input = {.device = mic->format.device.through,
+                                .channelCount = mic->format.opened,
                                 .sampleFormat = paFloat32};
     input.suggestedLatency = mic->options.latency_ms ? mic->options.latency_ms * 1e-3 : device->defaultLowInputLatency;
     return pa->open_stream(&mic->stream, &input, NULL, mic->format.rate_hz, paFramesPerBufferUnspecified, paNoFlag, on_sound,
@@ -447,6 +567,7 @@ static void free_microphone(lin_microphone *mic)
     if (!mic) return;
     lin_event_destroy(&mic->event);
     lin_ring_destroy(mic->ring);
+    lin_audio_close(mic->audio);
     lin_free(mic->wanted);
     lin_free(mic);
 }
@@ -493,11 +614,22 @@ static void undo_open(const lin_portaudio *pa, void *context, lin_status status)
     free_microphone(context);
 }
 
+static lin_status open_file(lin_microphone *mic, lin_error *err)
+{
+    LIN_TRY(lin_audio_open(mic->options.path, mic->options.raw, &mic->audio, err));
+    const lin_audio_format *file = mic->format.file = lin_audio_info(mic->audio);
+    mic->format.rate_hz = file->rate_hz;
+    mic->format.channels = mic->format.opened = file->channels;
+    mic->is_pipe = lin_audio_is_live(mic->audio);
+    mic->opened = mic->begun = lin_now();
+    return LIN_OK;
+}
+
 lin_status lin_microphone_open(const lin_microphone_options *options, lin_microphone **out, lin_error *err)
 {
-    int hangs;
+    int hangs = 0;
     *out = NULL;
-    lin_status status = check_options(options, err);
+    lin_status status = options->path ? LIN_OK : check_options(options, err);
     if (status != LIN_OK) return status;
     lin_microphone *mic = lin_calloc(1, sizeof *mic);
     if (!mic) return lin_no_memory(err, "a microphone", sizeof *mic);
@@ -508,10 +640,9 @@ lin_status lin_microphone_open(const lin_microphone_options *options, lin_microp
         if (!mic->wanted) status = lin_no_memory(err, "a microphone", strlen(options->device));
         mic->options.device = mic->wanted;
     }
-    if (status == LIN_OK) {
-        status = lin_portaudio_run(work_open, undo_open, mic, OPEN_MS, &hangs, err);
-        if (hangs) return status;
-    }
+    if (status == LIN_OK)
+        status = options->path ? open_file(mic, err) : lin_portaudio_run(work_open, undo_open, mic, OPEN_MS, &hangs, err);
+    if (hangs) return status;
     if (status != LIN_OK) {
         free_microphone(mic);
         return status;
@@ -567,11 +698,46 @@ static int wait_event(lin_microphone *mic, int64_t now, int64_t ns)
     return lin_event_wait_until(&mic->event, until); // before the ring is read: later sound wakes again
 }
 
+// Until then, or until a signal. 0 if a signal came.
+static int sleep_until(double when)
+{
+    const double left = when - lin_now();
+    if (left <= 0) return 1;
+    const struct timespec t = {(time_t)left, (long)((left - (double)(time_t)left) * 1e9)};
+    return nanosleep(&t, NULL) == 0;
+}
+
+// A block of a file becomes audible when its last sample would have been spoken.
+static lin_status read_file(lin_microphone *mic, float *samples, int n, int timeout_ms, int *n_got, lin_error *err)
+{
+    const int rate_hz = mic->format.rate_hz;
+    const double until = lin_now() + timeout_ms * 1e-3;
+    if (!mic->options.unpaced && !mic->is_pipe) {
+        const int block = rate_hz / 100 > 0 ? rate_hz / 100 : 1; // 10 ms, as a sound card would give
+        if (n > block) n = block;
+        const double due = mic->begun + (double)(mic->frames + n) / rate_hz;
+        if (!sleep_until(due < until ? due : until) || due > until) return LIN_OK;
+    }
+    if (mic->is_pipe && lin_audio_wait_for(mic->audio) >= 0) {
+        struct pollfd in = {.fd = lin_audio_wait_for(mic->audio), .events = POLLIN};
+        const double left_ms = (until - lin_now()) * 1e3;
+        if (poll(&in, 1, left_ms > 0 ? (int)left_ms + 1 : 0) <= 0) return LIN_OK;
+    }
+    lin_status status = lin_audio_read(mic->audio, samples, n, n_got, err);
+    if (status != LIN_OK) return status;
+    mic->ended = *n_got == 0;
+    mic->frames += *n_got;
+    // A pipe has no pace of its own: its sound was captured when it was read.
+    if (mic->options.unpaced || mic->is_pipe) mic->begun = lin_now() - (double)mic->frames / rate_hz;
+    return LIN_OK;
+}
+
 lin_status lin_microphone_read(lin_microphone *mic, float *samples, int n, int timeout_ms, int *n_got, lin_error *err)
 {
     *n_got = 0;
     if (n < 0) return lin_fail(err, LIN_INVALID, "cannot read %d frames from a microphone", n);
-    if (n == 0) return LIN_OK;
+    if (n == 0 || mic->ended) return LIN_OK;
+    if (mic->audio) return read_file(mic, samples, n, timeout_ms, n_got, err);
     int64_t now = lin_now_ns();
     const int64_t deadline = timeout_ms < 0 ? INT64_MAX : now + timeout_ms * (int64_t)1000000;
     for (;; now = lin_now_ns()) {
@@ -586,8 +752,11 @@ lin_status lin_microphone_read(lin_microphone *mic, float *samples, int n, int t
     }
 }
 
+int lin_microphone_ended(const lin_microphone *mic) { return mic->ended; }
+
 double lin_microphone_age(const lin_microphone *mic)
 {
+    if (mic->audio) return fmax(0, lin_now() - (mic->begun + (double)mic->frames / mic->format.rate_hz));
     const uint64_t taken = lin_ring_taken(mic->ring);
     if (taken == 0) return 0;
     const int64_t begun = atomic_load_explicit(&mic->origin_ns, memory_order_relaxed) + frames_ns(mic, taken);
@@ -598,6 +767,11 @@ void lin_microphone_report_now(const lin_microphone *mic, lin_microphone_report 
 {
     const int64_t now = lin_now_ns();
     memset(report, 0, sizeof *report);
+    if (mic->audio) {
+        report->captured = report->read = mic->frames;
+        report->open_s = lin_now() - mic->opened;
+        return;
+    }
     report->silent_s = 1e-9 * (double)silent_ns(mic, now);
     report->open_s = 1e-9 * (double)(now - mic->opened_ns);
     report->read = (int64_t)lin_ring_taken(mic->ring);
@@ -632,5 +806,97 @@ void lin_microphone_close(lin_microphone *mic, lin_microphone_report *report)
     if (!mic) return;
     if (report) lin_microphone_report_now(mic, report);
     // If it cannot be closed, it may still call back, so its memory is kept.
-    if (lin_portaudio_run(work_close, undo_close, mic, CLOSE_MS, &hangs, NULL) == LIN_OK) free_microphone(mic);
+    if (mic->audio || lin_portaudio_run(work_close, undo_close, mic, CLOSE_MS, &hangs, NULL) == LIN_OK) free_microphone(mic);
+}
+
+/* ---- recording ------------------------------------------------------------------------------------------------------------- */
+
+static const int64_t MOST_BYTES = (INT64_C(1) << 32) - 4096; // a WAV file's sizes have 32 bits
+
+struct lin_recording {
+    SNDFILE *file;
+    lin_file_writer *out;
+    char *path;
+    int rate_hz, channels;
+    int64_t frames, header_frames; // header_frames: the number in the file header
+    int failed;                    // a write failed
+};
+
+static void release(lin_recording *r)
+{
+    lin_file_abort(r->out);
+    lin_free(r->path);
+    lin_free(r);
+}
+
+lin_status lin_recording_create(const char *path, int rate_hz, int channels, lin_recording **recording, lin_error *err)
+{
+    *recording = NULL;
+    lin_status status = lin_audio_check_format(path, rate_hz, channels, err);
+    if (status != LIN_OK) return status;
+    lin_recording *r = lin_calloc(1, sizeof *r);
+    if (!r) return lin_no_memory(err, "a recording", sizeof *r);
+    r->rate_hz = rate_hz;
+    r->channels = channels;
+    r->path = lin_strdup(path);
+    // Sound cannot be recorded again: do not remove the file of a killed program.
+    status =
+        r->path ? lin_file_open(path, LIN_FILE_STREAM | LIN_FILE_KEEP_STALE, &r->out, err) : lin_no_memory(err, "a recording", 1);
+    if (status != LIN_OK) {
+        release(r);
+        return status;
+    }
+    SF_INFO info = {.samplerate = rate_hz, .channels = channels, .format = SF_FORMAT_WAV | SF_FORMAT_FLOAT};
+    errno = 0;
+    r->file = sf_open_fd(lin_file_descriptor(r->out), SFM_WRITE, &info, SF_FALSE);
+    if (!r->file) {
+        status = lin_fail(err, LIN_IO, "cannot write %s: %s", path, errno ? strerror(errno) : sf_strerror(NULL));
+        release(r);
+        return status;
+    }
+    // The PEAK chunk would contain a date: equal sound must give equal files.
+    sf_command(r->file, SFC_SET_ADD_PEAK_CHUNK, NULL, SF_FALSE);
+    sf_command(r->file, SFC_UPDATE_HEADER_NOW, NULL, 0);
+    *recording = r;
+    return LIN_OK;
+}
+
+lin_status lin_recording_write(lin_recording *r, const float *samples, int n, lin_error *err)
+{
+    const int64_t width = (int64_t)r->channels * (int64_t)sizeof *samples;
+    if ((r->frames + n) * width > MOST_BYTES) return lin_fail(err, LIN_IO, "%s is full: a WAV file holds at most 4 GiB", r->path);
+    errno = 0;
+    const sf_count_t written = sf_writef_float(r->file, samples, n);
+    if (written > 0) r->frames += written;
+    if (written != n) {
+        r->failed = 1;
+        return lin_fail(err, LIN_IO, "cannot write %s: %s", r->path, errno ? strerror(errno) : sf_strerror(r->file));
+    }
+    if (r->frames - r->header_frames >= r->rate_hz) {
+        sf_command(r->file, SFC_UPDATE_HEADER_NOW, NULL, 0);
+        r->header_frames = r->frames;
+    }
+    return LIN_OK;
+}
+
+lin_status lin_recording_close(lin_recording *r, lin_error *err)
+{
+    if (!r) return LIN_OK;
+    errno = 0;
+    const int failed = sf_close(r->file);
+    char name[4096];
+    lin_status status = LIN_OK;
+    const int is_empty = r->frames == 0;
+    if (is_empty) lin_file_abort(r->out);
+    if (!failed && !r->failed) {
+        if (!is_empty) status = lin_file_commit(r->out, err);
+    } else if (is_empty || lin_file_keep(r->out, name, sizeof name, NULL) != LIN_OK) {
+        status = lin_fail(err, LIN_IO, "cannot write %s: %s", r->path, errno ? strerror(errno) : "nothing was written");
+    } else {
+        status =
+            lin_fail(err, LIN_IO, "%s is incomplete; the sound recorded so far is in %.700s", r->path, *name ? name : r->path);
+    }
+    r->out = NULL;
+    release(r);
+    return status;
 }

@@ -1,6 +1,6 @@
 /*
- * portaudio.h - loads PortAudio when it is first needed, keeps it from writing to the terminal, and limits the time to wait for
- * it. For microphone.c.
+ * portaudio.h - the sound systems, for microphone.c: loads PortAudio when it is first needed, keeps it from writing to the
+ * terminal, and limits the time to wait for it; lists the sources of a sound server.
  *
  *   static lin_status look(const lin_portaudio *pa, void *context, lin_error *err) { ... pa->device_count() ... }
  *   lin_portaudio_run(look, undo, context, 10000, &err);
@@ -32,14 +32,14 @@
     X(device_info, "Pa_GetDeviceInfo", const PaDeviceInfo *, (PaDeviceIndex device))                                             \
     X(host_info, "Pa_GetHostApiInfo", const PaHostApiInfo *, (PaHostApiIndex host))                                              \
     X(open_stream, "Pa_OpenStream", PaError,                                                                                     \
-      (PaStream **stream, const PaStreamParameters *input, const PaStreamParameters *output, double rate_hz,                     \
+      (PaStream * *stream, const PaStreamParameters *input, const PaStreamParameters *output, double rate_hz,                    \
        unsigned long frames, PaStreamFlags flags, PaStreamCallback *callback, void *context))                                    \
-    X(on_finished, "Pa_SetStreamFinishedCallback", PaError, (PaStream *stream, PaStreamFinishedCallback *callback))              \
-    X(start_stream, "Pa_StartStream", PaError, (PaStream *stream))                                                               \
-    X(abort_stream, "Pa_AbortStream", PaError, (PaStream *stream))                                                               \
-    X(close_stream, "Pa_CloseStream", PaError, (PaStream *stream))                                                               \
-    X(stream_info, "Pa_GetStreamInfo", const PaStreamInfo *, (PaStream *stream))                                                 \
-    X(is_active, "Pa_IsStreamActive", PaError, (PaStream *stream))
+    X(on_finished, "Pa_SetStreamFinishedCallback", PaError, (PaStream * stream, PaStreamFinishedCallback * callback))            \
+    X(start_stream, "Pa_StartStream", PaError, (PaStream * stream))                                                              \
+    X(abort_stream, "Pa_AbortStream", PaError, (PaStream * stream))                                                              \
+    X(close_stream, "Pa_CloseStream", PaError, (PaStream * stream))                                                              \
+    X(stream_info, "Pa_GetStreamInfo", const PaStreamInfo *, (PaStream * stream))                                                \
+    X(is_active, "Pa_IsStreamActive", PaError, (PaStream * stream))
 
 #define LIN_PORTAUDIO_MEMBER(name, symbol, result, parameters) result(*name) parameters;
 typedef struct lin_portaudio {
@@ -69,5 +69,36 @@ void lin_portaudio_noise(char *line, size_t capacity);
 
 /* Test hook: use these functions instead of the library's; NULL: the library again. Only while nothing runs. */
 void lin_portaudio_replace(const lin_portaudio *functions);
+
+/* ---- sources of a sound server --------------------------------------------------------------------------------------------- */
+
+/*
+ * PortAudio as Debian builds it does not know PulseAudio: it sees one device of ALSA, "pulse", which records the server's default
+ * source, or the one that $PULSE_SOURCE names when the device is opened. This lists the names of a PulseAudio server, or of
+ * PipeWire, which answers as one.
+ *
+ *   lin_pulse_list(&list, &n, system, sizeof system, 2000, &err);
+ *   setenv("PULSE_SOURCE", list[i].name, 1); ... open ALSA's device "pulse"
+ *
+ * libpulse is loaded with dlopen: it is there where ALSA's plugin for PulseAudio is. $LINNET_PULSE names another library than
+ * libpulse.so.0; empty: none. Lists one thread at a time.
+ */
+
+typedef struct lin_pulse_source {
+    char name[160];  /* "alsa_input.pci-0000_00_1f.3.analog-stereo" */
+    char about[128]; /* for people: "Built-in Audio Analog Stereo" */
+    int rate_hz, channels;
+} lin_pulse_source;
+
+/* The sources, in the server's order; *list is released with lin_free. No library, no server, or one that does not answer within
+ * timeout_ms is not an error: *n = 0. system [capacity]: "PulseAudio" or "PipeWire". LIN_NO_MEMORY. */
+lin_status lin_pulse_list(lin_pulse_source **list, int *n, char *system, size_t capacity, int timeout_ms, lin_error *err);
+
+/* A server moves what records a source that disappears to another source, without a word: this tells. gone(user) is called once,
+ * on a thread of its own. NULL if there is no memory, no library or no thread. start and stop on the same thread (which may have
+ * descriptors of its own); stop accepts NULL. */
+typedef struct lin_pulse_watch lin_pulse_watch;
+lin_pulse_watch *lin_pulse_watch_start(const char *source, void (*gone)(void *user), void *user);
+void lin_pulse_watch_stop(lin_pulse_watch *watch);
 
 #endif

@@ -1,5 +1,5 @@
 // Live sound into a WAV file: bits, a header that is valid before the end, write errors.
-#include "frontend/recording.h"
+#include "frontend/microphone.h"
 
 #include <sys/stat.h>
 

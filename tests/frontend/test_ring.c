@@ -3,7 +3,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-#include "frontend/ring.h"
+#include "frontend/microphone.h"
 #include "tests/frontend/support.h"
 
 static lin_ring *make(size_t frames, int width)
