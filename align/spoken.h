@@ -24,7 +24,7 @@
 #include "lexicon/g2p.h"
 #include "lexicon/phones.h"
 #include "lexicon/transcript.h"
-#include "linnet/warnings.h"
+#include "base/status.h"
 
 typedef struct lin_spoken_lexicon {
     const lin_phones *phones;

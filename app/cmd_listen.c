@@ -520,7 +520,7 @@ static lin_status open_all(listening *l, lin_error *err)
         status = lin_open_recognizer(&l->combined, v->decoding.combine, v->device, precisions[v->precision], err);
     // Before it is read: what is written meanwhile is read again. Alternatives need one list from beginning to end.
     lin_watch_begin(&l->phrases, v->decoding.n_best == 1 ? v->decoding.context : NULL);
-    if (status == LIN_OK) status = lin_recognizer_open_decoding(&l->recognizer, &v->decoding, &warnings, &l->decoding, err);
+    if (status == LIN_OK) status = lin_decoding_open_for(&l->recognizer, &v->decoding, &warnings, &l->decoding, err);
     if (status != LIN_OK) return status;
     if (v->decoding.combine) l->decoding.combined = &l->combined;
     if (v->decoding.words && v->decoding.readable)

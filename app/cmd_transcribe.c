@@ -289,7 +289,7 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
     if (status == LIN_OK && job->recognizer.model->speaker_norm)
         status = lin_inputs_measure(&job->bulk.inputs, &job->recognizer, v->jobs, &job->speakers, err);
     if (status == LIN_OK)
-        status = lin_recognizer_open_decoding(&job->recognizer, &v->decoding, &warnings, &job->decoding, err);
+        status = lin_decoding_open_for(&job->recognizer, &v->decoding, &warnings, &job->decoding, err);
     if (status == LIN_OK && v->decoding.combine) job->decoding.combined = &job->combined;
     const int many = job->bulk.inputs.n > 1 || v->data.data;
     if (status == LIN_OK && v->decoding.words && v->decoding.readable)

@@ -16,7 +16,6 @@
 #include "base/status.h"
 #include "base/system.h"
 #include "linnet/find.h"
-#include "linnet/warnings.h"
 
 /* Exit statuses. */
 enum { LIN_EXIT_OK = 0, LIN_EXIT_FAILED = 1, LIN_EXIT_USAGE = 2, LIN_EXIT_INTERRUPTED = 130 };

@@ -15,7 +15,6 @@
 #include "decoder/endpoint.h"
 #include "kernels/ops.h"
 #include "linnet/decoding.h"
-#include "linnet/front.h"
 #include "linnet/recognizer.h"
 
 /* ---- the model ------------------------------------------------------------------------------------------------------------- */

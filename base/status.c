@@ -49,6 +49,18 @@ lin_status lin_fail_as(lin_error *err, const lin_error *why)
     return why->status;
 }
 
+void lin_warn(const lin_warnings *warnings, const char *fmt, ...)
+{
+    char text[1024];
+    va_list args;
+    if (!warnings || !warnings->tell) return;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    lin_one_line(text);
+    warnings->tell(warnings->context, text);
+}
+
 const char *lin_status_name(lin_status status)
 {
     static const char *const names[] = {"ok",     "invalid",  "too_small",   "no_memory", "io",

@@ -58,6 +58,16 @@ lin_status lin_fail_as(lin_error *err, const lin_error *why);
  * divide it into lines, and no terminal obeys it. Every message of the functions above is such a line. */
 void lin_one_line(char *text);
 
+/* How the library reports what is not an error: through a callback, because it never prints. */
+typedef struct lin_warnings {
+    void (*tell)(void *context, const char *text); /* one sentence without a line end, valid during the call; NULL: discarded */
+    void *context;
+    int quiet; /* 1: only problems, no advice */
+} lin_warnings;
+
+/* Formats and reports, at most 1,023 bytes. warnings may be NULL. Any thread, if the callback allows it. */
+void lin_warn(const lin_warnings *warnings, const char *fmt, ...) LIN_PRINTF(2, 3);
+
 /* What to do if a file cannot be written because of `error`, an errno: part of a sentence that begins with "; ", or "". */
 const char *lin_write_remedy(int error);
 

@@ -276,7 +276,7 @@ linnet_status linnet_decoder_create(linnet_model *model, const linnet_decoder_op
     if (o.combine) d->combine = lin_api_keep_model(o.combine);
     lin_status status = values_of(&o, d, err);
     if (status == LIN_OK)
-        status = lin_recognizer_open_decoding(&model->r, &d->values, &model->r.warnings, &d->decoding, err);
+        status = lin_decoding_open_for(&model->r, &d->values, &model->r.warnings, &d->decoding, err);
     if (status == LIN_OK && d->combine) d->decoding.combined = &d->combine->r;
     if (status == LIN_OK) status = lin_decoding_make_phrases(&d->decoding, o.phrases, o.n_phrases, &d->phrases, err);
     if (status == LIN_OK) d->decoding.context = (lin_search_context){.phones = d->phrases.phones, .words = d->phrases.words};

@@ -26,7 +26,7 @@
 #include <stddef.h>
 
 #include "base/status.h"
-#include "linnet/front.h"
+#include "linnet/recognizer.h"
 
 typedef struct lin_utterance {
     const char *id;      /* no white space, at most 255 bytes */

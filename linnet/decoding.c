@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "linnet/combiner.h"
 
 /* ---- options --------------------------------------------------------------------------------------------------------------- */
 
@@ -107,6 +106,7 @@ void lin_decoder_free(lin_decoder *d)
     lin_free(d->state);
     lin_path_free(&d->path);
     lin_path_free(&d->tail);
+    lin_combiner_destroy(d->combiner);
     lin_free(d->list);
     *d = (lin_decoder){0};
 }
@@ -128,6 +128,7 @@ void lin_decoder_reset(lin_decoder *d, int64_t first_frame)
 {
     lin_search_reset(&d->decoding->search, d->state, first_frame, 0);
     lin_path_clear(&d->path);
+    lin_combiner_begin(d->combiner);
     d->early = 0;
 }
 
@@ -175,74 +176,82 @@ lin_status lin_decoder_take(lin_decoder *d, lin_result *result, lin_error *err)
     return status;
 }
 
-static int rescores(const lin_decoder *d) { return d->decoding->rescorer || d->combiner; }
+lin_status lin_decoder_combine(lin_decoder *d, const lin_recognizer *first, int n_threads, lin_error *err)
+{
+    const lin_decoding *o = d->decoding;
+    if (d->combiner) return LIN_OK;
+    return lin_combiner_create(first, o->combined, o->combine_weight, o->blank_penalty, o->language, n_threads, &d->combiner,
+                               err);
+}
 
-// The settled result and what a hypothesis has after it.
-static lin_status add_hypothesis(lin_decoder *d, const lin_rescored *which, lin_result *result, lin_error *err)
+lin_status lin_decoder_hear(lin_decoder *d, const float *frames, int n, lin_error *err)
+{
+    return lin_combiner_push(d->combiner, frames, n, err);
+}
+
+int lin_decoder_judges(const lin_decoder *d) { return d->decoding->rescorer || d->combiner; }
+
+// What hypothesis number `number` has behind the settled part.
+static lin_status read_tail(void *context, int number, lin_path *tail, lin_error *err)
+{
+    const lin_decoder *d = context;
+    return lin_search_nbest(&d->decoding->search, d->state, number, tail, err);
+}
+
+// The settled result and what a hypothesis has after it, with the scores of its judges; judged NULL: hypothesis `number` as the
+// search has it.
+static lin_status add_hypothesis(lin_decoder *d, const lin_judged *judged, int number, lin_result *result, lin_error *err)
 {
     const int early = d->early; // of the settled result; each hypothesis may be early
-    lin_status status = lin_search_nbest(&d->decoding->search, d->state, which->number, &d->tail, err);
-    if (status != LIN_OK) return status;
-    if (rescores(d)) {
-        d->tail.score = which->score;
-        d->tail.acoustic = which->acoustic;
-        d->tail.language = which->language;
+    LIN_TRY(read_tail(d, judged ? judged->number : number, &d->tail, err));
+    if (judged) {
+        d->tail.score = judged->score;
+        d->tail.acoustic = judged->acoustic;
+        d->tail.language = judged->language;
     }
-    status = lin_decoding_add(d->decoding, &d->path, &d->early, result, err);
+    lin_status status = lin_decoding_add(d->decoding, &d->path, &d->early, result, err);
     if (status == LIN_OK) status = lin_decoding_add(d->decoding, &d->tail, &d->early, result, err);
     d->early = early;
     return status;
 }
 
-// The best of n hypotheses as the result, and n_best of them as its alternatives if these are more than one. sorted: NULL if they
-// are in the order of the search.
-static lin_status add_hypotheses(lin_decoder *d, const lin_rescored *sorted, int n, lin_result *result, lin_error *err)
+// The best of n hypotheses as the result, and n_best of them as its alternatives if these are more than one.
+static lin_status add_hypotheses(lin_decoder *d, int n, lin_result *result, lin_error *err)
 {
+    const lin_judged *judged = lin_decoder_judges(d) ? d->list : NULL;
     const int n_best = d->decoding->n_best;
-    lin_status status = add_hypothesis(d, sorted ? sorted : &(lin_rescored){0}, result, err);
-    for (int i = 0; i < n && i < n_best && n_best > 1 && status == LIN_OK; i++) {
+    LIN_TRY(add_hypothesis(d, judged, 0, result, err));
+    for (int i = 0; i < n && i < n_best && n_best > 1; i++) {
         lin_result *alternative = lin_result_add_alternative(result);
         if (!alternative) return lin_no_memory(err, "alternatives", sizeof *alternative);
-        status = add_hypothesis(d, sorted ? &sorted[i] : &(lin_rescored){.number = i}, alternative, err);
+        LIN_TRY(add_hypothesis(d, judged ? &judged[i] : NULL, i, alternative, err));
     }
-    return status;
+    return LIN_OK;
 }
 
-// Hypothesis number i as it is compared.
-static lin_status weigh(lin_decoder *d, int i, lin_rescoring *utterance, lin_error *err)
+static lin_status judge(lin_decoder *d, int n, lin_error *err)
 {
-    lin_status status = lin_search_nbest(&d->decoding->search, d->state, i, &d->tail, err);
-    if (status == LIN_OK && utterance) status = lin_rescoring_add(utterance, &d->path, &d->tail, spell, d->decoding, err);
-    if (status == LIN_OK && d->combiner) status = lin_combiner_score(d->combiner, &d->path, &d->tail, err);
-    d->list[i] = (lin_rescored){
-        .number = i, .score = d->tail.score, .acoustic = d->tail.acoustic, .language = d->tail.language};
-    return status;
-}
-
-static lin_status rescore(lin_decoder *d, int n, lin_result *result, lin_error *err)
-{
-    lin_rescoring *utterance = NULL;
-    lin_rescorer *rescorer = d->decoding->rescorer;
-    const int there = n > 1 ? n : 1; // there always is a best one
-    lin_status status = lin_grow(&d->list, &d->room_list, (size_t)there, sizeof *d->list, "hypotheses", err);
-    if (status == LIN_OK && rescorer) status = lin_rescorer_begin(rescorer, &utterance, err);
-    for (int i = 0; i < there && status == LIN_OK; i++) status = weigh(d, i, utterance, err);
-    if (status == LIN_OK && utterance) status = lin_rescoring_run(utterance, d->list, err);
-    if (utterance) lin_rescorer_end(rescorer, utterance);
-    if (status != LIN_OK) return status;
-    lin_rescored_sort(d->list, there);
-    return add_hypotheses(d, d->list, n, result, err);
+    const lin_hypotheses h = {.n = n > 1 ? n : 1, // there always is a best one
+                              .settled = &d->path,
+                              .tail = &d->tail,
+                              .read = read_tail,
+                              .context = d,
+                              .spell = spell,
+                              .spell_context = d->decoding};
+    LIN_TRY(lin_grow(&d->list, &d->room_list, (size_t)h.n, sizeof *d->list, "hypotheses", err));
+    return lin_judge(d->decoding->rescorer, d->combiner, &h, d->list, err);
 }
 
 lin_status lin_decoder_finish(lin_decoder *d, lin_result *result, lin_error *err)
 {
     const lin_search *search = &d->decoding->search;
-    const int several = d->decoding->n_best > 1 || rescores(d);
-    lin_status status = lin_search_finish(search, d->state, &d->decoding->context, several ? NULL : &d->path, err);
-    if (status != LIN_OK) return status;
+    const int judges = lin_decoder_judges(d), several = d->decoding->n_best > 1 || judges;
+    LIN_TRY(lin_search_finish(search, d->state, &d->decoding->context, several ? NULL : &d->path, err));
     if (!several) return lin_decoder_take(d, result, err);
     const int n = lin_search_hypotheses(search, d->state);
-    status = rescores(d) ? rescore(d, n, result, err) : add_hypotheses(d, NULL, n, result, err);
+    lin_status status = judges ? judge(d, n, err) : LIN_OK;
+    if (status == LIN_OK) status = add_hypotheses(d, n, result, err);
     lin_path_clear(&d->path);
+    lin_combiner_begin(d->combiner);
     return status;
 }

@@ -20,10 +20,8 @@
 #include "base/buffer.h"
 #include "decoder/result.h"
 #include "decoder/search.h"
-#include "lexicon/phones.h"
 #include "linnet/linnet.h"
-#include "linnet/rescore.h"
-#include "linnet/warnings.h"
+#include "linnet/judges.h"
 
 /* Options of which it matters whether they were given: bits of lin_decoding_values.given. */
 typedef enum lin_given {
@@ -80,7 +78,7 @@ typedef struct lin_decoding_values {
     double rescore_weight, combine_weight;
     const char *combine; /* a model of sound, for whole utterances: the caller opens it (lin_decoding.combined). NULL: none */
     const char *lm, *lexicon, *add_lexicon, *g2p, *context;
-    const char *rescore; /* a network of tokens for a second pass over words or phones (linnet/rescore.h); NULL: none */
+    const char *rescore; /* a network of tokens for a second pass over words or phones (linnet/judges.h); NULL: none */
     lin_list phrases;
     unsigned given; /* a bit for each that is set (lin_given); the others have the default of the kind of search */
 } lin_decoding_values;
@@ -94,12 +92,12 @@ lin_words_options lin_decoding_words_options(const lin_decoding_values *values, 
 double lin_decoding_show(const lin_decoding_values *values);
 
 typedef struct lin_decoding {
-    lin_search search; /* of a stream; lin_recognizer_open_decoding makes it `whole` for a network that cannot stream */
+    lin_search search; /* of a stream; lin_decoding_open_for makes it `whole` for a network that cannot stream */
     lin_search whole;  /* of utterances that are heard whole and settle at their end. Over words it is wider, and the best
                           sequence is that of the largest exact sum; else it is `search` */
     lin_search_context context; /* of the phrases; may be replaced while streams run, and must live as long as it is used */
-    const struct lin_recognizer *combined; /* whose sound counts too in the choice among hypotheses of utterances that are heard
-                                              whole (linnet/combiner.h); the caller sets it. NULL: none */
+    const lin_recognizer *combined; /* whose sound counts too in the choice among hypotheses of utterances that are heard whole
+                                       (linnet/judges.h); the caller sets it. NULL: none */
     double combine_weight, blank_penalty;  /* of that; what the search takes from blanks */
     double row_seconds, delay_s; /* row i is at i row_seconds; its sound delay_s before, but not before 0. A first phone that
                                     would end there is early: times up to 2 delay_s are then halved, so that phones have a
@@ -121,6 +119,9 @@ lin_decoding lin_decoding_greedy(int V, double row_seconds, double delay_s);
  */
 lin_status lin_decoding_open(lin_decoding *decoding, const lin_decoding_values *values, const lin_phones *phones,
                              double row_seconds, double delay_s, const lin_warnings *warnings, lin_error *err);
+/* The same for the rows of a recogniser, which must outlive it; by the search for whole utterances if it cannot stream. */
+lin_status lin_decoding_open_for(const lin_recognizer *recognizer, const lin_decoding_values *values,
+                                 const lin_warnings *warnings, lin_decoding *decoding, lin_error *err);
 void lin_decoding_close(lin_decoding *decoding);
 
 /*
@@ -169,9 +170,9 @@ typedef struct lin_decoder {
     void *state;         /* of the search, lin_search_bytes; can be saved and loaded */
     lin_path path;       /* settled and not yet taken */
     lin_path tail;       /* room for the provisional part */
-    lin_rescored *list;  /* hypotheses that are rescored */
+    lin_judged *list;    /* hypotheses that are judged again */
     size_t room_list;
-    struct lin_combiner *combiner; /* of an utterance's hypotheses by another network; the caller's; NULL (as created): none */
+    lin_combiner *combiner; /* of an utterance's hypotheses by another network; NULL: none */
     int early;           /* the first phone of the sound is settled, and is early */
 } lin_decoder;
 
@@ -187,9 +188,17 @@ lin_status lin_decoder_push(lin_decoder *decoder, const float *logp, int n, lin_
 /* Moves the settled part to the end of a result. */
 lin_status lin_decoder_take(lin_decoder *decoder, lin_result *result, lin_error *err);
 
-/* Ends the segment and takes the rest: of the best hypothesis after a second pass, if there is one: rescoring, or the
- * combiner, which must have the utterance's frames. With n_best over 1 the result
- * gets its alternatives; nothing may have been taken before. */
+/* For decoders of utterances that are heard whole, whose frames are those of the recogniser `first`: decoding->combined, if there
+ * is one, judges their hypotheses too, with so many threads. Then each utterance's frames [n, D] must be heard before it ends;
+ * without, lin_decoder_hear does nothing. Errors as lin_combiner_create. */
+lin_status lin_decoder_combine(lin_decoder *decoder, const lin_recognizer *first, int n_threads, lin_error *err);
+lin_status lin_decoder_hear(lin_decoder *decoder, const float *frames, int n, lin_error *err);
+
+/* 1: the hypotheses of each utterance are judged again when it ends (linnet/judges.h). */
+int lin_decoder_judges(const lin_decoder *decoder);
+
+/* Ends the segment and takes the rest: of the best hypothesis, after it was judged again. With n_best over 1 the result gets its
+ * alternatives; nothing may have been taken before. */
 lin_status lin_decoder_finish(lin_decoder *decoder, lin_result *result, lin_error *err);
 
 #endif

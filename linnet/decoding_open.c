@@ -490,6 +490,14 @@ lin_status lin_decoding_open(lin_decoding *d, const lin_decoding_values *v, cons
     return LIN_OK;
 }
 
+lin_status lin_decoding_open_for(const lin_recognizer *r, const lin_decoding_values *values, const lin_warnings *warnings,
+                                 lin_decoding *d, lin_error *err)
+{
+    LIN_TRY(lin_decoding_open(d, values, r->phones, r->row_seconds, r->delay_s, warnings, err));
+    if (!r->streams) d->search = d->whole;
+    return LIN_OK;
+}
+
 void lin_decoding_close(lin_decoding *d)
 {
     parts *p = d->parts;

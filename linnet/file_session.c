@@ -10,7 +10,6 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "frontend/fbank.h"
-#include "linnet/combiner.h"
 #include "model/stream.h"
 
 static const double RESET_AFTER_S = 60;
@@ -24,7 +23,6 @@ typedef struct file_lane {
     int number;
     lin_lane *network;          // made when the lane is first needed, as the next; NULL for a model of whole utterances
     lin_utterances utterances;  // likewise
-    lin_combiner *combiner;     // likewise, of whole utterances; NULL: none
 } file_lane;
 
 struct lin_file_session {
@@ -80,7 +78,6 @@ void lin_file_session_destroy(lin_file_session *s)
     for (int i = 0; i < LIN_AUDIO_MAX_CHANNELS; i++) {
         lin_lane_destroy(s->lanes[i].network);
         lin_utterances_close(&s->lanes[i].utterances);
-        lin_combiner_destroy(s->lanes[i].combiner);
     }
     if (s->worker) lin_worker_destroy(s->worker);
     lin_pool_destroy(s->beside);
@@ -123,11 +120,9 @@ static lin_status begin_lane(lin_file_session *s, file_lane *lane, lin_error *er
     if (s->r->streams && !lane->network) status = lin_lane_create(s->r, &lane->network, err);
     if (status == LIN_OK && !lane->utterances.decoder.state)
         status = lin_utterances_open(&lane->utterances, s->r, &s->decode, NULL, err);
-    if (status == LIN_OK && !s->r->streams && s->decode.decoding && !lane->combiner)
-        status = lin_combiner_create(s->r, s->decode.decoding, lin_worker_threads(s->worker), &lane->combiner, err);
+    if (status == LIN_OK && !s->r->streams)
+        status = lin_decoder_combine(&lane->utterances.decoder, s->r, lin_worker_threads(s->worker), err);
     if (status != LIN_OK) return status;
-    lane->utterances.decoder.combiner = lane->combiner;
-    lin_combiner_begin(lane->combiner);
     if (lane->network) lin_lane_begin(lane->network);
     lane->utterances.sink = (lin_utterances_sink){
         .context = lane, .settled = s->sink->settled ? settled_out : NULL, .rows = s->decodes ? NULL : rows_out};
@@ -386,23 +381,19 @@ static lin_status run_utterances(lin_file_session *s, int lane, const lin_matrix
 {
     const lin_model *m = s->r->model;
     file_lane *l = &s->lanes[lane];
-    const lin_decoding *decoding = s->decode.decoding;
-    // Hypotheses reach back no further than an utterance.
-    const int ends = decoding && (decoding->rescorer || l->combiner);
+    const int ends = lin_decoder_judges(&l->utterances.decoder); // hypotheses reach back no further than an utterance
     lin_status status = LIN_OK;
     for (int at = 0, n; at < all->rows && status == LIN_OK; at += n) {
         const float *frames = all->data + (size_t)at * (size_t)all->columns;
-        n = lin_front_next_utterance(frames, all->rows - at, all->columns, m->features.hop_ms, m->config.stack);
+        n = lin_next_utterance(frames, all->rows - at, all->columns, m->features.hop_ms, m->config.stack);
         const int offsets[2] = {0, n}, rows = lin_config_frames_out(&m->config, n);
         int taken, reset;
         if (is_stopped(s)) return lin_fail(err, LIN_STOPPED, "interrupted");
         status = lin_grow(&s->logp, &s->room, (size_t)rows * (size_t)s->r->V, sizeof *s->logp, "log-probabilities", err);
         if (status == LIN_OK) status = lin_encoder_run(s->worker, frames, offsets, 1, s->logp, err);
         if (status == LIN_OK) status = lin_utterances_push(&l->utterances, s->logp, rows, NULL, &taken, &reset, err);
-        if (status == LIN_OK) status = lin_combiner_push(l->combiner, frames, n, err);
-        if (status != LIN_OK || !ends || at + n == all->rows) continue;
-        status = lin_utterances_end(&l->utterances, err);
-        lin_combiner_begin(l->combiner);
+        if (status == LIN_OK) status = lin_decoder_hear(&l->utterances.decoder, frames, n, err);
+        if (status == LIN_OK && ends && at + n < all->rows) status = lin_utterances_end(&l->utterances, err);
     }
     return status;
 }

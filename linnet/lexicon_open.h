@@ -18,7 +18,6 @@
 #include "lexicon/dictionary.h"
 #include "lexicon/g2p.h"
 #include "lexicon/phones.h"
-#include "linnet/warnings.h"
 
 /* The lexicon of this path and the words of two files that extend it, plain or gzip'd: of the language (lin_find_added) and of
  * the user; NULL or "": none. g2p: the letter-to-sound rules; NULL: those of lin_find_rules. Errors as lin_dictionary_load;

@@ -1,5 +1,6 @@
 /*
- * recognizer.h - what all sessions of a model share: the model, its encoder on a device, its phones, its filterbank.
+ * recognizer.h - an opened model: its encoder on a device, its phones, its filterbank. And what makes frames for it: whole files,
+ * divided into utterances, and the frames of another model.
  *
  * Pipeline: model file -> [this] -> linnet/session, linnet/file_session, linnet/engine.
  *
@@ -8,6 +9,7 @@
  *   ... sessions ...
  *   lin_recognizer_close(&r);
  *
+ * frontend/ and model/ do not include each other, and both describe the same filterbank: this is the bridge between them.
  * Threads: immutable once open, shared by all threads.
  */
 #ifndef LIN_LINNET_RECOGNIZER_H
@@ -15,10 +17,8 @@
 
 #include <signal.h>
 
+#include "frontend/source.h"
 #include "lexicon/phones.h"
-#include "linnet/decoding.h"
-#include "linnet/front.h"
-#include "linnet/warnings.h"
 #include "model/encoder.h"
 
 typedef struct lin_recognizer {
@@ -47,9 +47,78 @@ lin_status lin_recognizer_open_memory(lin_recognizer *recognizer, const void *by
                                       lin_precision precision, const lin_warnings *warnings, lin_error *err);
 void lin_recognizer_close(lin_recognizer *recognizer);
 
-/* lin_decoding_open for the rows of this recognizer, which must outlive it, by the search for whole utterances if it cannot
- * stream. */
-lin_status lin_recognizer_open_decoding(const lin_recognizer *recognizer, const lin_decoding_values *values,
-                                        const lin_warnings *warnings, lin_decoding *decoding, lin_error *err);
+/* A model and its encoder on a device, as a recogniser and a network of tokens (linnet/judges.h) have them: the file `path`, or,
+ * if bytes are not NULL, n bytes in memory that messages call `path`. device, precision: as above. On failure both are NULL. */
+lin_status lin_encoder_open(const char *path, const void *bytes, size_t n, const char *device, lin_precision precision,
+                            lin_model **model, lin_encoder **encoder, lin_error *err);
+
+/* ---- frames of whole files ------------------------------------------------------------------------------------------------- */
+
+/* A part of a sound, in seconds: 0 and infinity are all of it. */
+typedef struct lin_part {
+    double start_s, end_s;
+} lin_part;
+
+/* A piece of sound, as lists of recordings name it. */
+typedef struct lin_cut {
+    const char *path;
+    int is_command; /* path is a command of the shell that writes the sound (lin_audio_open_command) */
+    int channel;    /* of a sound with several, counted from 1; 0: as the caller likes */
+    lin_part part;  /* end_s 0: to its end */
+} lin_cut;
+
+static inline int lin_cut_is_part(const lin_cut *cut) { return cut->part.start_s > 0 || cut->part.end_s > 0; }
+
+/* Converts one description into the other. */
+lin_fbank_config lin_fbank_from_model(const lin_features *features, int mel_bins);
+lin_features lin_fbank_to_model(const lin_fbank_config *config);
+
+typedef struct lin_matrix {
+    float *data; /* [rows, columns] */
+    int rows, columns, capacity;
+} lin_matrix;
+
+/* All frames of a cut, one lane; room is reused and grows. The cut's channel replaces that of the options.
+ * format (may be NULL) receives the source's, with its warning. */
+lin_status lin_cut_read(const lin_cut *cut, const lin_pcm_format *raw, const lin_feature_options *options,
+                              lin_matrix *frames, lin_audio_format *format, lin_error *err);
+/* Room for that many rows; existing rows are kept. */
+lin_status lin_matrix_reserve(lin_matrix *matrix, int rows, int columns, lin_error *err);
+void lin_matrix_free(lin_matrix *matrix);
+
+/*
+ * Divides a long sound for a model that needs whole utterances: the number of frames of the next one, from frames [n, D],
+ * log-mel, one every hop_ms. All n if they last at most 36 s, the longest utterance that models are trained on; else the sound is
+ * cut at the first pause after 4 s, else at the quietest place up to 36 s, at a multiple of `stack` frames. A pause: 0.5 s whose
+ * mean is in the lowest fifth between the quietest and the loudest 0.5 s; it is cut in the middle of its quietest 0.5 s.
+ */
+int lin_next_utterance(const float *frames, int n, int D, double hop_ms, int stack);
+
+/* ---- a second network ------------------------------------------------------------------------------------------------------ */
+
+/*
+ * Another network over the frames of utterances that a recogniser has made for its own. Both models have the same features,
+ * phones and frames of a step. Their hops may differ: frames between those of the first are interpolated. Rows do not depend on
+ * what came before the utterance. Threads: one at a time per object.
+ */
+typedef struct lin_second_network lin_second_network;
+
+/*
+ * second must outlive the object. n_threads work together; 0: one per core. language: as in lin_worker_search. LIN_MISMATCH if
+ * the models differ in features other than the hop, phones or frames of a step; LIN_UNSUPPORTED for a model that is
+ * normalised by speaker. On failure *network is NULL.
+ */
+lin_status lin_second_network_create(const lin_recognizer *first, const lin_recognizer *second, int n_threads, int language,
+                                     lin_second_network **network, lin_error *err);
+/* NULL is allowed. */
+void lin_second_network_destroy(lin_second_network *network);
+
+/* Takes rows [n, V] of log-probabilities. If it does not return LIN_OK the run ends with its status. */
+typedef lin_status (*lin_rows_taker)(void *context, const float *logp, int n, lin_error *err);
+
+/* frames [n, D], unnormalised, at the first model's hop, of one utterance; one that is longer than models are trained on is cut
+ * at pauses (lin_next_utterance). */
+lin_status lin_second_network_run(lin_second_network *network, const float *frames, int n, lin_rows_taker take, void *context,
+                                  lin_error *err);
 
 #endif

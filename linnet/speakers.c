@@ -37,7 +37,7 @@ static void work(void *context, int item, int slot, int thread)
     options.fbank = m->recognizer->fbank;
     frames->rows = 0;
     if (!m->names[item][0] || is_stopped(m)) return;
-    if (lin_front_read_all(&m->cuts[item], NULL, &options, frames, NULL, NULL) != LIN_OK) frames->rows = 0;
+    if (lin_cut_read(&m->cuts[item], NULL, &options, frames, NULL, NULL) != LIN_OK) frames->rows = 0;
 }
 
 static lin_status take(void *context, int item, int slot, lin_error *err)

@@ -8,8 +8,6 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
-#include "linnet/combiner.h"
-#include "linnet/second_network.h"
 
 /* ---- a second pass --------------------------------------------------------------------------------------------------------- */
 
@@ -47,7 +45,7 @@ lin_status lin_second_pass_create(const lin_recognizer *first, const lin_recogni
     lin_status status = lin_decoder_create(&p->decoder, &p->decoding, err);
     if (status == LIN_OK)
         status = lin_second_network_create(first, second, n_threads, p->decoding.language, &p->network, err);
-    if (status == LIN_OK) status = lin_combiner_create(first, &p->decoding, n_threads, &p->decoder.combiner, err);
+    if (status == LIN_OK) status = lin_decoder_combine(&p->decoder, first, n_threads, err);
     if (status == LIN_OK) *pass = p;
     else lin_second_pass_destroy(p);
     return status;
@@ -57,7 +55,6 @@ void lin_second_pass_destroy(lin_second_pass *p)
 {
     if (!p) return;
     lin_second_network_destroy(p->network);
-    lin_combiner_destroy(p->decoder.combiner);
     lin_decoder_free(&p->decoder);
     lin_free(p);
 }
@@ -82,8 +79,7 @@ static lin_status run_second_pass(lin_second_pass *p, const lin_decoding *decodi
     lin_decoder_reset(&p->decoder, decode_by(p, decoding, row));
     LIN_TRY(go_on(p, err));
     LIN_TRY(lin_second_network_run(p->network, frames, n, push_rows, p, err));
-    lin_combiner_begin(p->decoder.combiner);
-    LIN_TRY(lin_combiner_push(p->decoder.combiner, frames, n, err));
+    LIN_TRY(lin_decoder_hear(&p->decoder, frames, n, err));
     LIN_TRY(go_on(p, err));
     lin_result_clear(result);
     return lin_decoder_finish(&p->decoder, result, err);

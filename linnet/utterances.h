@@ -20,7 +20,7 @@
  * utterance or have more look-ahead, and its rows through the search of whole utterances (lin_decoding.whole). Both models have
  * the same features, phones and frames of a step, so that the lexicon, language model and phrases of the stream serve both. Their
  * hops may differ: frames between those of the stream are interpolated. With the same hop the result is that of files with the
- * second model on these frames, whatever came before them; but files compare hypotheses by piece (lin_front_next_utterance) with
+ * second model on these frames, whatever came before them; but files compare hypotheses by piece (lin_next_utterance) with
  * a rescorer or combiner, which this does by utterance.
  *
  * Any split of the same rows into pushes gives the same utterances, results and scores to the bit. Memory grows with the longest

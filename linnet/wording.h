@@ -16,7 +16,7 @@
 #include "base/buffer.h"
 #include "lexicon/g2p.h"
 #include "lexicon/transcript.h"
-#include "linnet/warnings.h"
+#include "base/status.h"
 
 typedef struct lin_wording_files {
     const char *dictionary; /* NULL: $LINNET_LEXICON, else what is installed with the program */

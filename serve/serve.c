@@ -567,7 +567,7 @@ static lin_status open_recognition(lin_serve *s, lin_error *err)
     s->recognizer.stop = &lin_serve_hurry; // until then uploads are finished after a signal
     if (!s->recognizer.streams)
         return lin_fail(err, LIN_UNSUPPORTED, "linnet serve needs a model that streams; this one needs whole utterances");
-    status = lin_recognizer_open_decoding(&s->recognizer, &v->decoding, &warnings, &s->decoding, err);
+    status = lin_decoding_open_for(&s->recognizer, &v->decoding, &warnings, &s->decoding, err);
     if (status == LIN_OK && v->decoding.words && v->decoding.readable)
         status = lin_find_open_punctuation(s->recognizer.phones, &s->punctuation, err);
     if (status == LIN_OK && s->punctuation) s->speller = lin_find_speller(s->recognizer.phones);

@@ -114,7 +114,7 @@ static void work(void *context, int item, int slot_number, int thread)
     s->frames.rows = 0;
     s->status = LIN_OK;
     if (p->labels[item / speeds(p)].use) {
-        s->status = lin_front_read_all(&u->cut, NULL, &how, &s->frames, &s->format, &s->error);
+        s->status = lin_cut_read(&u->cut, NULL, &how, &s->frames, &s->format, &s->error);
     }
 }
 

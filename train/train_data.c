@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "kernels/acoustics.h"
-#include "linnet/front.h"
+#include "linnet/recognizer.h"
 #include "model/model.h"
 #include "train/train_internal.h"
 

@@ -3,7 +3,7 @@
 // in ticks of 80 ms, sound in, phonemes out.
 #include "frontend/audio.h"
 #include "frontend/fbank.h"
-#include "linnet/front.h"
+#include "linnet/recognizer.h"
 #include "model/model.h"
 #include "model/streams.h"
 #include "tests/cuda/device.h"

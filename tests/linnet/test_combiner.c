@@ -1,6 +1,6 @@
-// The sound of a second network: scores are those of the formula, with sums over alignments computed by their definition; frames
-// in pieces; hypotheses that cannot be; what is refused.
-#include "linnet/combiner.h"
+// Hypotheses that the sound of a second network judges (linnet/judges.h): scores are those of the formula, with sums over
+// alignments computed by their definition; frames in pieces; hypotheses that cannot be; what is refused.
+#include "linnet/judges.h"
 
 #include <math.h>
 
@@ -8,19 +8,23 @@
 
 enum { FRAMES = 300, PHONES = 12 };
 
-static lin_decoding decoding;
+static const double BLANK_PENALTY = 1.5;
+static const lin_recognizer *second;
+static double weight;
 static lin_combiner *combiner;
+
+static lin_status create(const lin_recognizer *first, lin_combiner **c, lin_error *err)
+{
+    return lin_combiner_create(first, second, weight, BLANK_PENALTY, 1, 1, c, err);
+}
 
 static void begin(void)
 {
     setup();
-    decoding = lin_decoding_greedy(recognizer.V, recognizer.row_seconds, 0);
-    decoding.combined = &recognizer;
-    decoding.combine_weight = 0.3;
-    decoding.blank_penalty = 1.5;
-    decoding.language = 1;
+    second = &recognizer;
+    weight = 0.3;
     lin_error err = {0};
-    require_ok(lin_combiner_create(&recognizer, &decoding, 1, &combiner, &err));
+    require_ok(create(&recognizer, &combiner, &err));
 }
 
 static void end(void)
@@ -46,7 +50,7 @@ static double truth(const float *logp, int rows, const int *labels, int n)
             }
             // Before the first row only the first blank and the first label can be begun.
             if (t == 0) sum = s < 2 ? 0 : -INFINITY;
-            next[s] = sum + (s % 2 ? (double)row[labels[s / 2]] : (double)row[0] - decoding.blank_penalty);
+            next[s] = sum + (s % 2 ? (double)row[labels[s / 2]] : (double)row[0] - BLANK_PENALTY);
         }
         memcpy(sums, next, sizeof sums);
     }
@@ -67,17 +71,27 @@ static int rows_of(int first, int n, float *logp)
     return lin_config_frames_out(&recognizer.model->config, n);
 }
 
+static lin_status read_tail(void *context, int number, lin_path *tail, lin_error *err)
+{
+    (void)number;
+    (void)err;
+    *tail = *(const lin_path *)context;
+    return LIN_OK;
+}
+
 static double scored(const int *labels, int n, int settled)
 {
     lin_error err = {0};
     lin_path_phone phones[1000];
+    lin_judged judged;
     for (int i = 0; i < n; i++) phones[i] = (lin_path_phone){.label = labels[i]};
     const lin_path before = {.phones = phones, .n_phones = settled};
-    lin_path tail = {.phones = phones + settled, .n_phones = n - settled, .acoustic = -40, .score = -70, .language = -9};
-    require_ok(lin_combiner_score(combiner, &before, &tail, &err));
-    ck_assert_double_eq_tol(tail.score + 70, tail.acoustic + 40, 1e-9);
-    ck_assert(tail.language == -9);
-    return tail.acoustic;
+    lin_path rest = {.phones = phones + settled, .n_phones = n - settled, .acoustic = -40, .score = -70, .language = -9}, room;
+    const lin_hypotheses one = {.n = 1, .settled = &before, .tail = &room, .read = read_tail, .context = &rest};
+    require_ok(lin_judge(NULL, combiner, &one, &judged, &err));
+    ck_assert_double_eq_tol(judged.score + 70, judged.acoustic + 40, 1e-9);
+    ck_assert(judged.language == -9);
+    return judged.acoustic;
 }
 
 START_TEST(the_mean_of_both_sums)
@@ -122,8 +136,8 @@ START_TEST(none)
 {
     lin_error err = {0};
     lin_combiner *no;
-    decoding.combine_weight = 0;
-    require_ok(lin_combiner_create(&recognizer, &decoding, 1, &no, &err));
+    weight = 0;
+    require_ok(create(&recognizer, &no, &err));
     ck_assert_ptr_null(no);
     lin_combiner_begin(NULL);
     require_ok(lin_combiner_push(NULL, features, FRAMES, &err));
@@ -138,16 +152,16 @@ START_TEST(other_models)
     lin_recognizer other = recognizer;
     lin_model model = *recognizer.model;
     other.model = &model;
-    decoding.combined = &other;
+    second = &other;
     model.config.stack++;
-    ck_assert_int_eq(lin_combiner_create(&recognizer, &decoding, 1, &no, &err), LIN_MISMATCH);
+    ck_assert_int_eq(create(&recognizer, &no, &err), LIN_MISMATCH);
     ck_assert_ptr_null(no);
     ck_assert_ptr_nonnull(strstr(err.message, "different steps"));
     model.config.stack--;
     model.speaker_norm = 1;
-    ck_assert_int_eq(lin_combiner_create(&recognizer, &decoding, 1, &no, &err), LIN_UNSUPPORTED);
-    decoding.combined = &recognizer;
-    ck_assert_int_eq(lin_combiner_create(&other, &decoding, 1, &no, &err), LIN_UNSUPPORTED);
+    ck_assert_int_eq(create(&recognizer, &no, &err), LIN_UNSUPPORTED);
+    second = &recognizer;
+    ck_assert_int_eq(create(&other, &no, &err), LIN_UNSUPPORTED);
 }
 END_TEST
 

@@ -1,10 +1,9 @@
-// A second pass over hypotheses: scores and their order are those of the formula, computed one by one; words that the network
-// cannot spell; phones; many utterances at once; what is refused.
-#include "linnet/rescore.h"
+// Hypotheses that another language model judges (linnet/judges.h): scores and their order are those of the formula, computed one
+// by one; words that the network cannot spell; phones; many utterances at once; what is refused.
+#include "linnet/judges.h"
 
 #include <pthread.h>
 
-#include "linnet/word_network.h"
 #include "tests/lexicon/support.h"
 #include "tests/linnet/word_networks.h"
 
@@ -112,17 +111,31 @@ static double logp_of(const lin_path *settled, const lin_path *tail, double *pas
     return sum;
 }
 
-static void rescore(const lin_path *settled, const hypothesis *h, int n, lin_rescored *to)
+// Hypotheses that are there, for lin_judge.
+typedef struct given {
+    const lin_path *first;
+    size_t stride; // bytes from one to the next
+} given;
+
+static lin_status read_given(void *context, int number, lin_path *tail, lin_error *why)
 {
-    lin_rescoring *u;
-    OK(lin_rescorer_begin(rescorer, &u, &err));
-    for (int i = 0; i < n; i++) {
-        to[i] = (lin_rescored){.number = i, .score = h[i].path.score, .language = h[i].path.language};
-        OK(lin_rescoring_add(u, settled, &h[i].path, spell, NULL, &err));
-    }
-    OK(lin_rescoring_run(u, to, &err));
-    lin_rescorer_end(rescorer, u);
-    lin_rescored_sort(to, n);
+    const given *g = context;
+    (void)why;
+    *tail = *(const lin_path *)(const void *)((const char *)g->first + (size_t)number * g->stride);
+    return LIN_OK;
+}
+
+static lin_status judge(lin_rescorer *r, const lin_path *settled, given g, int n, lin_result_speller speller, lin_judged *to,
+                        lin_error *why)
+{
+    lin_path tail = {0};
+    const lin_hypotheses h = {.n = n, .settled = settled, .tail = &tail, .read = read_given, .context = &g, .spell = speller};
+    return lin_judge(r, NULL, &h, to, why);
+}
+
+static void rescore(const lin_path *settled, const hypothesis *h, int n, lin_judged *to)
+{
+    OK(judge(rescorer, settled, (given){&h[0].path, sizeof *h}, n, spell, to, &err));
 }
 
 /* ---- tests ----------------------------------------------------------------------------------------------------------------- */
@@ -130,7 +143,7 @@ static void rescore(const lin_path *settled, const hypothesis *h, int n, lin_res
 START_TEST(the_scores_of_the_formula_in_their_order)
 {
     static hypothesis h[N], first;
-    lin_rescored got[N];
+    lin_judged got[N];
     for (uint64_t seed = 0; seed < 3; seed++) {
         int moved = 0, spelled = 0;
         draw(&first, 1000 + seed);
@@ -160,7 +173,7 @@ END_TEST
 START_TEST(equal_hypotheses_keep_their_order)
 {
     static hypothesis h[3];
-    lin_rescored got[3];
+    lin_judged got[3];
     const lin_path nothing = {0};
     draw(&h[0], 5);
     h[1] = h[2] = h[0];
@@ -175,7 +188,7 @@ END_TEST
 START_TEST(nothing_that_the_network_spells)
 {
     static hypothesis h[2];
-    lin_rescored got[2];
+    lin_judged got[2];
     const lin_path nothing = {0};
     draw(&h[0], 5);
     h[0].path.n_words = 0;
@@ -198,17 +211,9 @@ static const char *spell_phone(const void *context, int word)
     return word == 1 ? "a" : "b";
 }
 
-static void rescore_with(lin_rescorer *r, const lin_path *paths, int n, lin_rescored *to)
+static void rescore_with(lin_rescorer *r, const lin_path *paths, int n, lin_judged *to)
 {
-    lin_rescoring *u;
-    OK(lin_rescorer_begin(r, &u, &err));
-    for (int i = 0; i < n; i++) {
-        to[i] = (lin_rescored){.number = i, .score = paths[i].score, .language = paths[i].language};
-        OK(lin_rescoring_add(u, &paths[0], &paths[i], spell_phone, NULL, &err));
-    }
-    OK(lin_rescoring_run(u, to, &err));
-    lin_rescorer_end(r, u);
-    lin_rescored_sort(to, n);
+    OK(judge(r, &paths[0], (given){paths, sizeof *paths}, n, spell_phone, to, &err));
 }
 
 // Phones are scored as words that are spelled like them.
@@ -219,7 +224,7 @@ START_TEST(phones_as_words)
     lin_path phones[N] = {{0}}, said[N] = {{0}};
     lin_path_phone labels[N][MOST];
     lin_path_word numbers[N][MOST];
-    lin_rescored got[N], wanted[N];
+    lin_judged got[N], wanted[N];
     lin_rescorer *of_phones, *of_words;
     lin_phones *set, *more;
     snprintf(path, sizeof path, "%s/phones", folder);
@@ -260,14 +265,14 @@ START_TEST(phones_as_words)
 }
 END_TEST
 
-static lin_rescored want[4][N];
+static lin_judged want[4][N];
 
 static void *repeat(void *context)
 {
     static hypothesis h[4][N];
     const int k = *(const int *)context;
     const lin_path nothing = {0};
-    lin_rescored got[N];
+    lin_judged got[N];
     for (int i = 0; i < N; i++) draw(&h[k][i], (uint64_t)(k * 100 + i));
     for (int again = 0; again < 10; again++) {
         rescore(&nothing, h[k], N, got);
@@ -295,14 +300,8 @@ END_TEST
 static lin_status whole_utterance(lin_rescorer *r, const hypothesis *h)
 {
     const lin_path nothing = {0};
-    lin_rescored list[N] = {{0}};
-    lin_rescoring *u;
-    lin_status status = lin_rescorer_begin(r, &u, NULL);
-    if (status != LIN_OK) return status;
-    for (int i = 0; i < N && status == LIN_OK; i++) status = lin_rescoring_add(u, &nothing, &h[i].path, spell, NULL, NULL);
-    if (status == LIN_OK) status = lin_rescoring_run(u, list, NULL);
-    lin_rescorer_end(r, u);
-    return status;
+    lin_judged list[N];
+    return judge(r, &nothing, (given){&h[0].path, sizeof *h}, N, spell, list, NULL);
 }
 
 START_TEST(failing_allocations)

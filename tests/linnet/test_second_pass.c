@@ -3,7 +3,7 @@
 #include <math.h>
 #include <pthread.h>
 
-#include "linnet/combiner.h"
+#include "linnet/judges.h"
 #include "linnet/engine.h"
 #include "linnet/file_session.h"
 
@@ -172,10 +172,9 @@ static void recognize_frames(const lin_decoding *decoding, const float *frames, 
     require_ok(lin_decoder_create(&decoder, &own, &err));
     lin_decoder_reset(&decoder, row);
     require_ok(lin_decoder_push(&decoder, logp, rows, &err));
-    require_ok(lin_combiner_create(&second, &own, 1, &decoder.combiner, &err));
-    require_ok(lin_combiner_push(decoder.combiner, frames, n, &err));
+    require_ok(lin_decoder_combine(&decoder, &second, 1, &err));
+    require_ok(lin_decoder_hear(&decoder, frames, n, &err));
     require_ok(lin_decoder_finish(&decoder, result, &err));
-    lin_combiner_destroy(decoder.combiner);
     lin_decoder_free(&decoder);
     lin_worker_destroy(worker);
     lin_free(logp);
@@ -269,8 +268,8 @@ START_TEST(searches_of_whole_utterances)
     ck_assert_int_eq(said.width, 32);
     for (int i = 0; i < SEARCHES; i++) {
         lin_decoding streams, whole;
-        require_ok(lin_recognizer_open_decoding(&recognizer, &searches[i], NULL, &streams, &err));
-        require_ok(lin_recognizer_open_decoding(&second, &searches[i], NULL, &whole, &err));
+        require_ok(lin_decoding_open_for(&recognizer, &searches[i], NULL, &streams, &err));
+        require_ok(lin_decoding_open_for(&second, &searches[i], NULL, &whole, &err));
         ck_assert_int_eq(streams.search.id != streams.whole.id, searches[i].words);
         ck_assert_uint_eq(whole.search.id, whole.whole.id);
         ck_assert_uint_eq(whole.search.id, streams.whole.id);

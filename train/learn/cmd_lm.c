@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "base/textfile.h"
 #include "lexicon/dictionary.h"
-#include "linnet/word_network.h"
+#include "linnet/judges.h"
 #include "model/encoder.h"
 #include "model/model.h"
 #include "train/dataset.h"

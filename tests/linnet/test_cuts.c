@@ -1,5 +1,5 @@
-// linnet/front.c: where a long sound is divided for a model that needs whole utterances.
-#include "linnet/front.h"
+// linnet/recognizer.h: where a long sound is divided for a model that needs whole utterances.
+#include "linnet/recognizer.h"
 
 #include "base/hash.h"
 #include "tests/support.h"
@@ -13,7 +13,7 @@ static void fill(uint64_t seed)
     for (int i = 0; i < MOST * D; i++) frames[i] = (float)(5 + lin_random_uniform(seed, (uint64_t)i));
 }
 
-static int next(int n) { return lin_front_next_utterance(frames, n, D, 10, STACK); }
+static int next(int n) { return lin_next_utterance(frames, n, D, 10, STACK); }
 
 START_TEST(an_utterance_of_36_s_stays_whole)
 {
@@ -63,7 +63,7 @@ START_TEST(all_of_a_sound_is_divided)
         fill((uint64_t)n);
         int at = 0;
         while (at < n) {
-            const int length = lin_front_next_utterance(frames + (size_t)at * D, n - at, D, 10, STACK);
+            const int length = lin_next_utterance(frames + (size_t)at * D, n - at, D, 10, STACK);
             ck_assert_int_ge(length, 1);
             ck_assert_int_le(length, 3600);
             if (at + length < n) ck_assert_int_eq(length % STACK, 0);
@@ -86,5 +86,5 @@ START_TEST(equal_and_bad_values_are_cut_too)
 }
 END_TEST
 
-TEST_MAIN("linnet/front", TEST(an_utterance_of_36_s_stays_whole), TEST(cuts_are_in_the_first_pause),
+TEST_MAIN("linnet/cuts", TEST(an_utterance_of_36_s_stays_whole), TEST(cuts_are_in_the_first_pause),
           TEST(else_in_the_quietest_place), TEST(all_of_a_sound_is_divided), TEST(equal_and_bad_values_are_cut_too))
