@@ -605,7 +605,7 @@ static void release(listening *l)
 {
     lin_terminal_close(l->terminal);
     lin_recording_close(l->recording, NULL);
-    lin_microphone_close(l->capture, NULL);
+    lin_microphone_close(l->capture);
     lin_session_destroy(l->session);
     lin_decoding_close(&l->decoding);
     lin_recognizer_close(&l->recognizer);

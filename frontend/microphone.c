@@ -138,6 +138,7 @@ void lin_ring_destroy(lin_ring *ring)
 
 enum {
     BLOCK = 256,         // frames that are mixed at a time
+    LATENCY_MS = 20,     // requested from the sound system
     ASK_MS = 200,        // how often to check whether a silent device still runs
     OPEN_MS = 15000,     // time limit for listing and opening; a headset that changes its profile needs seconds
     ASK_PULSE_MS = 8000, // time limit for the list of a sound server's sources
@@ -153,16 +154,16 @@ struct lin_microphone {
     lin_ring *ring;
     char *wanted;    // options.device
     lin_event event; // something has happened
-    int64_t opened_ns, stall_seen_ns;
+    int64_t stall_seen_ns;
     // Written by the sound system's thread.
     _Atomic int64_t captured, overflows, last_ns;
     _Atomic int64_t origin_ns; // when frame 0 of the ring was recorded, computed from the last frame written
     atomic_int finished;
     // A file or pipe.
     lin_audio *audio;
-    int is_pipe, ended;   // is_pipe: sound in the making
-    double opened, begun; // begun: when frame 0 was captured
-    int64_t frames;       // read
+    int is_pipe, ended; // is_pipe: sound in the making
+    double begun;       // when frame 0 was captured
+    int64_t frames;     // read
 };
 
 static int64_t frames_ns(const lin_microphone *mic, uint64_t frames)
@@ -423,10 +424,7 @@ static lin_status choose(const lin_microphone_info *list, int n, const char *wan
 
 /* ---- opening --------------------------------------------------------------------------------------------------------------- */
 
-lin_microphone_options lin_microphone_options_default(void)
-{
-    return (lin_microphone_options){.ring_s = 10, .latency_ms = 20, .stall_ms = 4000};
-}
+lin_microphone_options lin_microphone_options_default(void) { return (lin_microphone_options){.ring_s = 10, .stall_ms = 4000}; }
 
 static lin_status check_options(const lin_microphone_options *o, lin_error *err)
 {
@@ -438,8 +436,6 @@ static lin_status check_options(const lin_microphone_options *o, lin_error *err)
         return lin_fail(err, LIN_INVALID, "microphone: %d channels; must be 1 to %d", o->channels, LIN_AUDIO_MAX_CHANNELS);
     if (!(o->ring_s > 0 && o->ring_s <= 600))
         return lin_fail(err, LIN_INVALID, "microphone: a ring of %g s; must be above 0 and at most 600", o->ring_s);
-    if (o->latency_ms < 0 || o->latency_ms > 2000)
-        return lin_fail(err, LIN_INVALID, "microphone: a latency of %d ms; must be 0 to 2000", o->latency_ms);
     if (o->stall_ms < 0) return lin_fail(err, LIN_INVALID, "microphone: stall_ms is %d; must be 0 or more", o->stall_ms);
     return LIN_OK;
 }
@@ -478,11 +474,10 @@ static lin_status refused(const lin_portaudio *pa, const lin_microphone *mic, Pa
 
 static PaError open_once(const lin_portaudio *pa, lin_microphone *mic)
 {
-    const PaDeviceInfo *device = pa->device_info(mic->format.device.through);
     PaStreamParameters input = {.device = mic->format.device.through,
                                 .channelCount = mic->format.opened,
                                 .sampleFormat = paFloat32};
-    input.suggestedLatency = mic->options.latency_ms ? mic->options.latency_ms * 1e-3 : device->defaultLowInputLatency;
+    input.suggestedLatency = LATENCY_MS * 1e-3;
     return pa->open_stream(&mic->stream, &input, NULL, mic->format.rate_hz, paFramesPerBufferUnspecified, paNoFlag, on_sound,
                            mic);
 }
@@ -525,11 +520,9 @@ static lin_status start(const lin_portaudio *pa, lin_microphone *mic, lin_error 
     if (status != LIN_OK) return status;
     status = lin_ring_create((size_t)ceil(mic->options.ring_s * mic->format.rate_hz), mic->format.channels, &mic->ring, err);
     if (status != LIN_OK) return status;
-    const PaStreamInfo *info = pa->stream_info(mic->stream);
-    if (info && info->inputLatency > 0) mic->format.latency_s = info->inputLatency;
     pa->on_finished(mic->stream, on_finished);
-    mic->opened_ns = mic->stall_seen_ns = lin_now_ns();
-    atomic_store(&mic->last_ns, mic->opened_ns);
+    mic->stall_seen_ns = lin_now_ns();
+    atomic_store(&mic->last_ns, mic->stall_seen_ns);
     const PaError error = pa->start_stream(mic->stream);
     return error == paNoError ? LIN_OK : refused(pa, mic, error, err);
 }
@@ -621,7 +614,7 @@ static lin_status open_file(lin_microphone *mic, lin_error *err)
     mic->format.rate_hz = file->rate_hz;
     mic->format.channels = mic->format.opened = file->channels;
     mic->is_pipe = lin_audio_is_live(mic->audio);
-    mic->opened = mic->begun = lin_now();
+    mic->begun = lin_now();
     return LIN_OK;
 }
 
@@ -765,23 +758,16 @@ double lin_microphone_age(const lin_microphone *mic)
 
 void lin_microphone_report_now(const lin_microphone *mic, lin_microphone_report *report)
 {
-    const int64_t now = lin_now_ns();
     memset(report, 0, sizeof *report);
     if (mic->audio) {
         report->captured = report->read = mic->frames;
-        report->open_s = lin_now() - mic->opened;
         return;
     }
-    report->silent_s = 1e-9 * (double)silent_ns(mic, now);
-    report->open_s = 1e-9 * (double)(now - mic->opened_ns);
     report->read = (int64_t)lin_ring_taken(mic->ring);
     report->waiting = (int64_t)lin_ring_readable(mic->ring);
     report->dropped = (int64_t)lin_ring_dropped(mic->ring);
     report->captured = atomic_load_explicit(&mic->captured, memory_order_relaxed);
     report->overflows = atomic_load_explicit(&mic->overflows, memory_order_relaxed);
-    report->state = LIN_MICROPHONE_RUNS;
-    if (mic->options.stall_ms && report->silent_s * 1e3 >= mic->options.stall_ms) report->state = LIN_MICROPHONE_STALLED;
-    if (is_lost(mic, now)) report->state = LIN_MICROPHONE_LOST;
 }
 
 /* ---- closing --------------------------------------------------------------------------------------------------------------- */
@@ -799,12 +785,10 @@ static void undo_close(const lin_portaudio *pa, void *context, lin_status status
     free_microphone(context);
 }
 
-void lin_microphone_close(lin_microphone *mic, lin_microphone_report *report)
+void lin_microphone_close(lin_microphone *mic)
 {
     int hangs;
-    if (report) memset(report, 0, sizeof *report);
     if (!mic) return;
-    if (report) lin_microphone_report_now(mic, report);
     // If it cannot be closed, it may still call back, so its memory is kept.
     if (mic->audio || lin_portaudio_run(work_close, undo_close, mic, CLOSE_MS, &hangs, NULL) == LIN_OK) free_microphone(mic);
 }

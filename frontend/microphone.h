@@ -15,7 +15,7 @@
  *       if (n) push(samples, n);
  *       if (status != LIN_OK) break;                              // stalled or lost, see err; all sound before was read
  *   }
- *   lin_microphone_close(mic, &report);                           // totals: frames, drops, overflows
+ *   lin_microphone_close(mic);
  *
  * PortAudio is loaded with dlopen when a microphone is first used: loading its libraries takes as long as the program takes to
  * start, and a machine without it can still recognise files. PortAudio and its back ends (ALSA, JACK, PulseAudio) write to
@@ -62,7 +62,6 @@ typedef struct lin_microphone_options {
     int channels;       /* number of channels to open; 0: two, or one if the device has one */
     int interleaved;    /* 0: read the mean of the channels, as lin_extractor mixes; 1: all of them, [n, channels] */
     double ring_s;      /* capacity of the ring in seconds: sound is dropped if the reader falls further behind; 10 */
-    int latency_ms;     /* requested from the sound system; 0: its own choice. 20 */
     int stall_ms;       /* a device that delivers nothing for this long is stalled; 0: never. 4000 */
     const char *path;   /* instead of a device: a sound file, or "-": standard input, with all its channels */
     const lin_pcm_format *raw; /* of headerless sound, as for lin_audio_open */
@@ -87,7 +86,6 @@ typedef struct lin_microphone_format {
     int rate_hz;
     int channels;                 /* channels that are read: 1 for a mix */
     int opened;                   /* channels of the device */
-    double latency_s;             /* from the air to the ring, according to the sound system; 0 if unknown */
     const lin_audio_format *file; /* of a file or pipe: its warning, notice and so on; NULL: a device */
 } lin_microphone_format;
 
@@ -109,24 +107,18 @@ int lin_microphone_ended(const lin_microphone *mic);
  * first frame. After frames were dropped, it is too small for frames that were in the ring at that time. */
 double lin_microphone_age(const lin_microphone *mic);
 
-typedef enum lin_microphone_state { LIN_MICROPHONE_RUNS, LIN_MICROPHONE_STALLED, LIN_MICROPHONE_LOST } lin_microphone_state;
-
 typedef struct lin_microphone_report {
-    lin_microphone_state state;
     int64_t captured;  /* frames delivered by the sound system */
     int64_t dropped;   /* of these, dropped because the ring was full: the reader is too slow */
     int64_t read;      /* frames that were read */
     int64_t waiting;   /* frames in the ring */
     int64_t overflows; /* times that the sound system reported lost sound before the ring */
-    double silent_s;   /* seconds since the last sound, or since opening if there was none */
-    double open_s;     /* seconds since opening */
 } lin_microphone_report;
 
 void lin_microphone_report_now(const lin_microphone *mic, lin_microphone_report *report);
 
-/* Stops and closes, in bounded time even if the sound system hangs. Unread sound is discarded. report (may be NULL): the
- * final report. mic may be NULL. */
-void lin_microphone_close(lin_microphone *mic, lin_microphone_report *report);
+/* Stops and closes, in bounded time even if the sound system hangs. Unread sound is discarded. Accepts NULL. */
+void lin_microphone_close(lin_microphone *mic);
 
 /* ---- recording ------------------------------------------------------------------------------------------------------------- */
 

@@ -38,7 +38,6 @@
     X(start_stream, "Pa_StartStream", PaError, (PaStream * stream))                                                              \
     X(abort_stream, "Pa_AbortStream", PaError, (PaStream * stream))                                                              \
     X(close_stream, "Pa_CloseStream", PaError, (PaStream * stream))                                                              \
-    X(stream_info, "Pa_GetStreamInfo", const PaStreamInfo *, (PaStream * stream))                                                \
     X(is_active, "Pa_IsStreamActive", PaError, (PaStream * stream))
 
 #define LIN_PORTAUDIO_MEMBER(name, symbol, result, parameters) result(*name) parameters;

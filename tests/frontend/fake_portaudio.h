@@ -34,7 +34,7 @@ static struct {
     const char *noise;                 // written to standard error while a stream is opened
     sem_t *open_waits, *closing_waits; // NULL: it does not hang
     int inactive;
-    double latency_s, delay_s; // of the stream; from the end of a block to its callback
+    double delay_s; // from the end of a block to its callback
     // The requests it got.
     int initialized, opened, started, closed, channels, device;
     double rate_hz, suggested_s;
@@ -130,14 +130,6 @@ static PaError fake_close(PaStream *stream)
     return paNoError;
 }
 
-static const PaStreamInfo *fake_stream_info(PaStream *stream)
-{
-    static PaStreamInfo info;
-    (void)stream;
-    info.inputLatency = fake.latency_s;
-    return &info;
-}
-
 static PaError fake_is_active(PaStream *stream)
 {
     (void)stream;
@@ -150,7 +142,7 @@ SUPPORT void fake_devices(const fake_device *devices, int n, int preferred)
     static const lin_portaudio functions = {fake_initialize,   fake_terminate,     fake_error_text,  fake_host_error,
                                             fake_device_count, fake_default_input, fake_device_info, fake_host_info,
                                             fake_open,         fake_on_finished,   fake_start,       fake_abort,
-                                            fake_close,        fake_stream_info,   fake_is_active};
+                                            fake_close,        fake_is_active};
     memset(&fake, 0, sizeof fake);
     fake.devices = devices;
     fake.n = n;
