@@ -121,8 +121,7 @@ lin_status lin_align_create(const lin_align_graph *graph, const lin_align_option
 {
     *align = NULL;
     if (graph->n_slots == 0) return lin_fail(err, LIN_INVALID, "there is no text to align: it has no words and no phones");
-    lin_status status = check_options(options, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(check_options(options, err));
     lin_align *a = lin_calloc(1, sizeof *a);
     if (!a) return lin_no_memory(err, "an alignment", sizeof *a);
     a->graph = graph;
@@ -193,8 +192,7 @@ static lin_status store(lin_align *a, const float *row, lin_error *err)
                         (double)a->T * a->options.row_s);
     }
     if (block == a->n_blocks) {
-        lin_status status = lin_grow_int(&a->blocks, &a->blocks_capacity, block + 1, sizeof *a->blocks, "an alignment", err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(lin_grow_int(&a->blocks, &a->blocks_capacity, block + 1, sizeof *a->blocks, "an alignment", err));
         const size_t count = (size_t)BLOCK_ROWS * (size_t)a->V;
         a->blocks[block] = lin_alloc(count, sizeof(float));
         if (!a->blocks[block]) return lin_no_memory(err, "rows to align", count * sizeof(float));
@@ -224,10 +222,8 @@ static lin_status reserve(lin_align *a, size_t bytes, unsigned char **room, lin_
     }
     if (a->at == a->n_bytes) {
         int capacity = a->bytes_capacity;
-        lin_status status = lin_grow_int(&a->bytes, &capacity, a->n_bytes + 1, sizeof *a->bytes, "an alignment", err);
-        if (status == LIN_OK)
-            status = lin_grow_int(&a->sizes, &a->bytes_capacity, a->n_bytes + 1, sizeof *a->sizes, "an alignment", err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(lin_grow_int(&a->bytes, &capacity, a->n_bytes + 1, sizeof *a->bytes, "an alignment", err));
+        LIN_TRY(lin_grow_int(&a->sizes, &a->bytes_capacity, a->n_bytes + 1, sizeof *a->sizes, "an alignment", err));
         const size_t size = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
         a->bytes[a->at] = lin_alloc(size, 1);
         if (!a->bytes[a->at]) return lin_no_memory(err, "the paths of an alignment", size);
@@ -240,14 +236,11 @@ static lin_status reserve(lin_align *a, size_t bytes, unsigned char **room, lin_
 
 static lin_status keep(lin_align *a, double behind, lin_error *err)
 {
-    lin_status status =
-        lin_grow(&a->kept, &a->kept_capacity, (size_t)a->done + 1, sizeof *a->kept, "the rows of an alignment", err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_grow(&a->kept, &a->kept_capacity, (size_t)a->done + 1, sizeof *a->kept, "the rows of an alignment", err));
     const int per_byte = 8 / a->bits, n = a->hi - a->lo;
     const size_t bytes = ((size_t)n + (size_t)per_byte - 1) / (size_t)per_byte;
     unsigned char *room = NULL;
-    status = reserve(a, bytes, &room, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(reserve(a, bytes, &room, err));
     const unsigned char *from = a->choices + a->lo;
     for (size_t i = 0; i < bytes; i++) {
         unsigned packed = 0;
@@ -358,9 +351,8 @@ static lin_status pass_row(lin_align *a, lin_error *err)
 
 static lin_status add_checkpoint(lin_align *a, lin_error *err)
 {
-    lin_status status = lin_grow_int(&a->checkpoints, &a->checkpoints_capacity, a->n_checkpoints + 1, sizeof *a->checkpoints,
-                                     "an alignment", err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_grow_int(&a->checkpoints, &a->checkpoints_capacity, a->n_checkpoints + 1, sizeof *a->checkpoints,
+                         "an alignment", err));
     const int n = a->hi - a->lo;
     double *scores = lin_alloc((size_t)n, sizeof *scores);
     if (!scores) return lin_no_memory(err, "an alignment", (size_t)n * sizeof *scores);
@@ -453,12 +445,11 @@ static lin_status pass_rows(lin_align *a, lin_error *err)
 
 lin_status lin_align_push(lin_align *a, const float *logp, int n_frames, lin_error *err)
 {
-    lin_status status = LIN_OK;
-    for (int t = 0; t < n_frames && status == LIN_OK; t++) {
-        status = store(a, logp + (size_t)t * (size_t)a->V, err);
-        if (status == LIN_OK) status = pass_rows(a, err);
+    for (int t = 0; t < n_frames; t++) {
+        LIN_TRY(store(a, logp + (size_t)t * (size_t)a->V, err));
+        LIN_TRY(pass_rows(a, err));
     }
-    return status;
+    return LIN_OK;
 }
 
 /* ---- the way back ---------------------------------------------------------------------------------------------------------- */
@@ -486,11 +477,10 @@ static int best_end(const lin_align *a)
 
 static lin_status rerun(lin_align *a, int steps, int64_t from, lin_error *err)
 {
-    lin_status status = LIN_OK;
     roll_back(a, from);
     set_beam(a, steps);
-    while (a->done < a->T && status == LIN_OK) status = pass_row(a, err);
-    return status;
+    while (a->done < a->T) LIN_TRY(pass_row(a, err));
+    return LIN_OK;
 }
 
 // If the end of the text is not reached, or the path is wrong there: again from farther back with a wider beam, several times.
@@ -624,10 +614,8 @@ static lin_status write_path(lin_align *a, const int32_t *states, lin_path *path
         n_others += label > a->V && begins;
     }
     lin_path_clear(path);
-    lin_status status = lin_path_reserve(path, n_phones, g->n_slots, err);
-    if (status == LIN_OK)
-        status = lin_grow_int(&path->others, &path->others_capacity, n_others, sizeof *path->others, "a path", err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_path_reserve(path, n_phones, g->n_slots, err));
+    LIN_TRY(lin_grow_int(&path->others, &path->others_capacity, n_others, sizeof *path->others, "a path", err));
     for (int64_t t = 0, end; t < a->T; t = end) {
         const lin_align_state *state = &g->states[states[t]];
         for (end = t; end < a->T && states[end] == states[t]; end++) continue;
@@ -640,19 +628,18 @@ static lin_status write_path(lin_align *a, const int32_t *states, lin_path *path
 }
 
 // The best end of the text after all rows.
-static lin_status find_end(lin_align *a, int *end, lin_error *err)
+static lin_status find_end(lin_align *a, lin_error *err)
 {
-    lin_status status = reach_end(a, err);
-    if (status != LIN_OK) return status;
-    *end = best_end(a);
-    if (*end < 0) {
+    LIN_TRY(reach_end(a, err));
+    const int end = best_end(a);
+    if (end < 0) {
         return lin_fail(
             err, LIN_MISMATCH,
             "text and sound do not match: no path through the text reaches its end, also not in the widest beam tried "
             "(%g, %d of %d states)",
             a->report.beam, a->report.width, a->graph->n_states);
     }
-    a->report.score = a->scores[*end];
+    a->report.score = a->scores[end];
     a->report.exact = !a->dropped;
     return LIN_OK;
 }
@@ -663,7 +650,6 @@ static lin_status find_others(lin_align *a, int32_t **states, lin_error *err)
     const lin_align_report plain = a->report;
     const double greedy = a->greedy;
     lin_error none;
-    int end;
     if (plain.score - a->greedy > LIN_ALIGN_OTHER_OUTSIDE) return LIN_OK;
     roll_back(a, 0);
     a->others = 1;
@@ -672,7 +658,7 @@ static lin_status find_others(lin_align *a, int32_t **states, lin_error *err)
     a->report = (lin_align_report){0};
     set_beam(a, 0);
     lin_status status = pass_rows(a, &none);
-    if (status == LIN_OK) status = find_end(a, &end, &none);
+    if (status == LIN_OK) status = find_end(a, &none);
     if (status == LIN_NO_MEMORY && !a->full) return lin_fail_as(err, &none);
     if (status != LIN_OK || a->report.score <= plain.score) {
         a->report = plain;
@@ -700,7 +686,6 @@ static double behind_best(const lin_align *a, const int32_t *states)
 
 lin_status lin_align_finish(lin_align *a, lin_path *path, lin_align_report *report, lin_error *err)
 {
-    int end;
     const int64_t least = lin_align_graph_least_rows(a->graph);
     const double row_s = a->options.row_s;
     if (a->T < least) {
@@ -710,8 +695,8 @@ lin_status lin_align_finish(lin_align *a, lin_path *path, lin_align_report *repo
             "(%lld rows)",
             (long long)a->graph->least_phones, (double)least * row_s, (long long)least, (double)a->T * row_s, (long long)a->T);
     }
-    lin_status status = find_end(a, &end, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(find_end(a, err));
+    lin_status status = LIN_OK;
     int32_t *states = trace(a, err);
     if (!states) return LIN_NO_MEMORY;
     if (a->options.others) status = find_others(a, &states, err);

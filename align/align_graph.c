@@ -1,6 +1,6 @@
-// align_graph.c - a known text as a graph of CTC states; see align_graph.h.
+// align_graph.c - a known text as a graph of CTC states; see align.h.
 
-#include "align/align_graph.h"
+#include "align/align.h"
 
 #include <assert.h>
 #include <limits.h>
@@ -43,25 +43,20 @@ lin_status lin_align_graph_create(int V, lin_align_graph **graph, lin_error *err
     if (V < 2) return lin_fail(err, LIN_INVALID, "an alignment needs at least one phone beside the blank, not %d outputs", V);
     lin_align_graph *g = lin_calloc(1, sizeof *g);
     if (!g) return lin_no_memory(err, "a text to align", sizeof *g);
-    enum { FEW = 64 };
     g->V = V;
-    g->ends = lin_alloc(LIN_ALIGN_PRONUNCIATIONS, sizeof *g->ends);
-    g->starts = lin_alloc(LIN_ALIGN_PRONUNCIATIONS, sizeof *g->starts);
-    g->least = lin_alloc(LIN_ALIGN_PRONUNCIATIONS, sizeof *g->least);
-    g->states = lin_alloc(FEW, sizeof *g->states);
-    if (!g->ends || !g->starts || !g->least || !g->states) {
+    lin_status status = lin_grow_int(&g->states, &g->states_capacity, 3, sizeof *g->states, "a text to align", err);
+    if (status == LIN_OK)
+        status = lin_grow_int(&g->befores, &g->befores_capacity, 1, sizeof *g->befores, "a text to align", err);
+    if (status != LIN_OK) {
         lin_align_graph_destroy(g);
-        return lin_no_memory(err, "a text to align", FEW * sizeof *g->states);
+        return status;
     }
-    g->states_capacity = FEW;
     g->states[0] = (lin_align_state){.slot = -1, .reach = 1};
     g->states[1] = (lin_align_state){0};
     g->n_states = 1;
-    lin_status status = lin_grow_int(&g->befores, &g->befores_capacity, 1, sizeof *g->befores, "a text to align", err);
-    if (status == LIN_OK) add_other(g);
-    if (status == LIN_OK) *graph = g;
-    else lin_align_graph_destroy(g);
-    return status;
+    add_other(g);
+    *graph = g;
+    return LIN_OK;
 }
 
 void lin_align_graph_destroy(lin_align_graph *g)
@@ -70,9 +65,6 @@ void lin_align_graph_destroy(lin_align_graph *g)
     lin_free(g->states);
     lin_free(g->befores);
     lin_free(g->slots);
-    lin_free(g->ends);
-    lin_free(g->starts);
-    lin_free(g->least);
     lin_free(g);
 }
 
@@ -152,20 +144,15 @@ static int add_pronunciation(lin_align_graph *g, const int *labels, int n, int e
 static lin_status add_slot(lin_align_graph *g, const int *const *pronunciations, const int *lengths, int n, int is_word, int any,
                            lin_error *err)
 {
-    lin_status status = check(g, pronunciations, lengths, n, any, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(check(g, pronunciations, lengths, n, any, err));
     int64_t phones = 0;
     for (int i = 0; i < n; i++) phones += lengths[i];
     // 2 L - 1 states for L phones, the blank and the other speech after them, and the one that ends the lists.
-    status =
-        lin_grow_int(&g->states, &g->states_capacity, g->n_states + 2 * phones + 3, sizeof *g->states, "a text to align", err);
-    if (status == LIN_OK) {
-        status = lin_grow_int(&g->befores, &g->befores_capacity, g->n_befores + more_befores(g, phones, n), sizeof *g->befores,
-                              "a text to align", err);
-    }
-    if (status == LIN_OK)
-        status = lin_grow_int(&g->slots, &g->slots_capacity, g->n_slots + 1, sizeof *g->slots, "a text to align", err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(
+        lin_grow_int(&g->states, &g->states_capacity, g->n_states + 2 * phones + 3, sizeof *g->states, "a text to align", err));
+    LIN_TRY(lin_grow_int(&g->befores, &g->befores_capacity, g->n_befores + more_befores(g, phones, n), sizeof *g->befores,
+                         "a text to align", err));
+    LIN_TRY(lin_grow_int(&g->slots, &g->slots_capacity, g->n_slots + 1, sizeof *g->slots, "a text to align", err));
 
     const int slot = g->n_slots, entry = g->n_states - 2;
     const int again = slot ? g->slots[slot - 1].first : 0; // states whose reach may grow
@@ -212,15 +199,4 @@ lin_status lin_align_graph_add_any(lin_align_graph *g, lin_error *err)
 {
     const int length = 1, *label = &g->V;
     return add_slot(g, &label, &length, 1, 1, 1, err);
-}
-
-lin_status lin_align_graph_phones(lin_align_graph *g, const int *labels, int n, lin_error *err)
-{
-    lin_status status = LIN_OK;
-    for (int i = 0; i < n && status == LIN_OK; i++) {
-        const int length = 1;
-        const int *labels_i = labels + i;
-        status = lin_align_graph_add(g, &labels_i, &length, 1, 0, err);
-    }
-    return status;
 }

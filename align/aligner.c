@@ -1,4 +1,4 @@
-// aligner.c - one text aligned with one sound; see aligner.h.
+// aligner.c - one text aligned with one sound, or the utterances of a TextGrid each within its times; see aligner.h.
 
 #include "align/aligner.h"
 
@@ -6,283 +6,56 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "align/aligner_internal.h"
+#include "align/boundaries.h"
+#include "align/goodness.h"
+#include "align/textgrid.h"
 #include "base/memory.h"
+#include "base/textfile.h"
 #include "base/unicode.h"
 #include "decoder/rows.h"
+#include "lexicon/transcript.h"
+
+// An utterance with times, as part of a result.
+typedef struct span {
+    double start_s, end_s;
+    int first_phone, first_word;
+} span;
+
+struct lin_aligner {
+    const lin_recognizer *recognizer;
+    const lin_spoken_lexicon *lexicon;
+    lin_align_options options;
+    double row_s, start_s, end_s; // of the present sound: the part of it that is aligned
+    lin_file_session *session;    // NULL: rows only
+    int is_phones;                // the present text is
+    lin_spoken spoken;
+    lin_align *align;             // of the present utterance
+    lin_path path;
+    lin_goodness *goodness;
+    int goodness_capacity;
+    int keeps_rows;               // of a TextGrid, whose utterances are aligned each within its own
+    float *rows;                  // [n_rows, V]
+    size_t n_rows, rows_capacity; // capacity: of floats
+    float *frames;                // [n_frames, D], with them
+    size_t n_frames, frames_capacity;
+    signed char *stress;          // of the path's phones
+    int stress_capacity;
+    lin_path whole;               // of all utterances of a tier
+    span *spans;
+    int n_spans, spans_capacity;
+    int n_judged;                 // utterances of a TextGrid that the report is of
+    lin_align_report few;         // the worst of those of few phones, which are judged together
+    double few_fit;               // sum over their phones
+    int few_phones;
+    lin_boundaries *boundaries;   // NULL: times are those of the path
+    int has_frames;               // of the present sound, for the boundaries
+    lin_segment *segments;
+    int segments_capacity;
+};
 
 lin_aligner_options lin_aligner_options_default(void)
 {
     return (lin_aligner_options){.beam = lin_align_options_default().beam, .follow_sound = 1, .n_threads = 1};
-}
-
-lin_status lin_aligner_parse(lin_aligner *a, const char *text, size_t n, lin_error *err)
-{
-    const size_t mark = lin_text_mark(text, n);
-    if (a->is_phones) return lin_spoken_phones(&a->spoken, a->recognizer->phones, text + mark, n - mark, err);
-    return lin_spoken_words(&a->spoken, a->lexicon, text + mark, n - mark, err);
-}
-
-// An error in a text names the text's file, not the sound's.
-static lin_status parse_named(lin_aligner *a, const lin_aligner_input *in, lin_error *err)
-{
-    lin_status status = lin_aligner_parse(a, in->text, in->n_text, err);
-    return status == LIN_OK || !in->text_name ? status : lin_fail_at(err, status, "%.300s", in->text_name);
-}
-
-static lin_status take_rows(void *context, int lane, const float *logp, int n, lin_error *err)
-{
-    (void)lane;
-    lin_aligner *a = context;
-    if (!a->keeps_rows) return lin_align_push(a->align, logp, n, err);
-    const size_t V = (size_t)a->recognizer->V, used = a->n_rows * V, more = (size_t)n * V;
-    lin_status status = lin_grow(&a->rows, &a->rows_capacity, used + more, sizeof *a->rows, "rows of a sound", err);
-    if (status != LIN_OK) return status;
-    memcpy(a->rows + used, logp, more * sizeof *logp);
-    a->n_rows += (size_t)n;
-    return LIN_OK;
-}
-
-static lin_status take_frames(void *context, int lane, const float *fbank, int n, lin_error *err)
-{
-    (void)lane;
-    lin_aligner *a = context;
-    if (!a->keeps_rows) return lin_boundaries_push(a->boundaries, fbank, n, err);
-    const size_t D = (size_t)a->recognizer->fbank.mel_bins, used = a->n_frames * D, more = (size_t)n * D;
-    lin_status status = lin_grow(&a->frames, &a->frames_capacity, used + more, sizeof *a->frames, "frames of a sound", err);
-    if (status != LIN_OK) return status;
-    memcpy(a->frames + used, fbank, more * sizeof *fbank);
-    a->n_frames += (size_t)n;
-    return LIN_OK;
-}
-
-// Rows, and the frames of the same sound, from the caller.
-static lin_status read_arrays(lin_aligner *a, const lin_aligner_input *in, lin_error *err)
-{
-    enum { MOST = 4096 };
-    const int V = a->recognizer->V, D = a->recognizer->fbank.mel_bins;
-    lin_status status = LIN_OK;
-    for (size_t t = 0; t < in->n_rows && status == LIN_OK; t += MOST) {
-        const int n = in->n_rows - t < MOST ? (int)(in->n_rows - t) : MOST;
-        status = lin_rows_check(in->rows + t * (size_t)V, n, V, (int64_t)t, err);
-        if (status == LIN_OK) status = take_rows(a, 0, in->rows + t * (size_t)V, n, err);
-    }
-    for (size_t t = 0; t < in->n_frames && a->has_frames && status == LIN_OK; t += MOST) {
-        const int n = in->n_frames - t < MOST ? (int)(in->n_frames - t) : MOST;
-        status = take_frames(a, 0, in->frames + t * (size_t)D, n, err);
-    }
-    return status;
-}
-
-lin_status lin_aligner_read(lin_aligner *a, const lin_aligner_input *in, lin_alignment *out, lin_error *err)
-{
-    lin_file_report report = {0};
-    a->start_s = in->sound ? in->sound->part.start_s : 0;
-    a->end_s = in->sound ? in->sound->part.end_s : 0;
-    a->has_frames = a->boundaries && (in->sound || in->frames);
-    if (a->has_frames) lin_boundaries_reset(a->boundaries);
-    if (!in->sound) {
-        out->seconds = (double)in->n_rows * a->row_s;
-        return read_arrays(a, in, err);
-    }
-    if (!a->session) return lin_fail(err, LIN_INVALID, "%s: this aligner takes rows, not sound", in->id);
-    const lin_file_sink sink = {.context = a, .rows = take_rows, .frames = a->has_frames ? take_frames : NULL};
-    lin_status status = lin_file_session_run(a->session, in->sound, &sink, &report, err);
-    memcpy(out->warning, report.warning, sizeof out->warning);
-    out->seconds = report.seconds - a->start_s;
-    out->incomplete = report.incomplete;
-    return status;
-}
-
-static const float *row_of(const void *context, int64_t row) { return lin_align_row(context, row); }
-
-// Only the rows of the utterance count: in a TextGrid the last row of one may be the first row of the next.
-lin_status lin_aligner_judge(lin_aligner *a, int first, lin_error *err)
-{
-    // A phone may be up to a quarter of a second away from its place in the path. row_s is not limited.
-    const int margin = (int)fmin(ceil(0.25 / a->row_s), 1e6);
-    lin_status status = lin_grow_int(&a->goodness, &a->goodness_capacity, (int64_t)first + a->path.n_phones, sizeof *a->goodness,
-                                     "goodness of phones", err);
-    if (status != LIN_OK) return status;
-    return lin_goodness_measure(row_of, a->align, a->recognizer->V, lin_align_rows(a->align), &a->path, margin,
-                                a->goodness + first, err);
-}
-
-// Each phone from where its sound begins to where it ends.
-static lin_status follow_sound(lin_aligner *a, lin_result *result, lin_error *err)
-{
-    lin_status status = LIN_OK;
-    if (!a->has_frames) return LIN_OK;
-    if (a->keeps_rows) { // already done for each utterance
-        lin_result_set_times(result, a->segments);
-        return LIN_OK;
-    }
-    status = lin_grow_int(&a->segments, &a->segments_capacity, a->path.n_phones, sizeof *a->segments, "segments", err);
-    if (status == LIN_OK) status = lin_boundaries_find(a->boundaries, &a->path, a->row_s, result->seconds, a->segments, err);
-    if (status == LIN_OK) lin_result_set_times(result, a->segments);
-    return status;
-}
-
-// Call while the aligner still has the pronunciations that were used.
-lin_status lin_aligner_stress(lin_aligner *a, lin_error *err)
-{
-    const lin_align_graph *graph = a->spoken.graph;
-    lin_status status = lin_grow_int(&a->stress, &a->stress_capacity, a->path.n_phones, 1, "stress", err);
-    if (status != LIN_OK) return status;
-    for (int slot = 0, p = 0, w = 0; slot < graph->n_slots; slot++) {
-        const signed char *stress = lin_spoken_stress(&a->spoken, slot, lin_align_chosen(a->align, slot));
-        const int n = graph->slots[slot].is_word ? a->path.words[w++].n_phones : 1;
-        for (int i = 0; i < n && p < a->path.n_phones; i++) a->stress[p++] = stress ? stress[i] : -1;
-    }
-    return LIN_OK;
-}
-
-lin_status lin_aligner_add_path(lin_aligner *a, lin_result *result, lin_error *err)
-{
-    const lin_result_speller spell = a->is_phones ? NULL : lin_spoken_spell;
-    const int first = result->n_phones, first_word = result->n_words;
-    lin_status status = lin_result_add_path(result, &a->path, a->row_s, spell, &a->spoken, err);
-    if (status == LIN_OK && !a->is_phones) status = lin_spoken_write(&a->spoken, result, first_word, &a->path, err);
-    for (int i = 0; i < a->path.n_phones && status == LIN_OK; i++) result->phones[first + i].stress = a->stress[i] + 1;
-    return status;
-}
-
-// What was said and is not in the text. Phones of the path say how much later than the sound its rows are.
-static lin_status add_others(const lin_aligner *a, lin_result *result, lin_error *err)
-{
-    const double half_s = 0.06; // of a phone
-    double late_s = 0;
-    lin_status status = LIN_OK;
-    for (int i = 0; i < a->path.n_phones && a->has_frames; i++)
-        late_s += ((double)(a->path.phones[i].start + a->path.phones[i].end) * a->row_s - a->segments[i].start_s -
-                   a->segments[i].end_s) / 2 / a->path.n_phones;
-    for (int i = 0, next = 0; i < a->path.n_others && status == LIN_OK; i++) {
-        const lin_path_other *o = &a->path.others[i];
-        while (next < a->path.n_phones && a->path.phones[next].start < o->end) next++;
-        const double last = next ? result->phones[next - 1].end_s : 0;
-        const double limit = next < result->n_phones ? result->phones[next].start_s : result->seconds;
-        const double start = ((double)o->start + 0.5) * a->row_s - late_s - half_s,
-                     end = ((double)o->end - 0.5) * a->row_s - late_s + half_s;
-        const double start_s = fmin(fmax(start, last), limit);
-        status = lin_result_add_span(result, start_s + a->start_s, fmax(fmin(end, limit), start_s) + a->start_s, "[other speech]",
-                                     err);
-        result->has_others = 1;
-    }
-    return status;
-}
-
-// Call after all paths of a result were added.
-lin_status lin_aligner_finish(lin_aligner *a, const lin_alignment *out, lin_result *result, lin_error *err)
-{
-    result->seconds = out->seconds;
-    for (int i = 0; i < result->n_phones; i++) {
-        const int heard = a->goodness[i].heard;
-        result->phones[i].goodness = a->goodness[i].score;
-        result->phones[i].heard = heard == result->phones[i].label ? 0 : heard ? heard : LIN_RESULT_NOTHING;
-    }
-    lin_status status = follow_sound(a, result, err);
-    if (status == LIN_OK && !a->keeps_rows) status = add_others(a, result, err);
-    // Up to here times count from the start of the part.
-    lin_result_shift(result, a->start_s);
-    result->seconds += a->start_s;
-    return status;
-}
-
-lin_status lin_aligner_begin(lin_alignment *out, const char *id, const char *speaker, int channel, lin_result **result,
-                             lin_error *err)
-{
-    const int before = out->capacity;
-    lin_status status = lin_grow_int(&out->results, &out->capacity, (int64_t)out->n_results + 1, sizeof *out->results, "results",
-                                     err);
-    if (status != LIN_OK) return status;
-    memset(out->results + before, 0, (size_t)(out->capacity - before) * sizeof *out->results);
-    *result = &out->results[out->n_results];
-    status = lin_result_begin(*result, id, speaker, channel ? channel : 1, err);
-    out->n_results += status == LIN_OK;
-    return status;
-}
-
-void lin_alignment_clear(lin_alignment *out)
-{
-    out->n_results = out->marks = out->n_bad = out->incomplete = 0;
-    out->report = (lin_align_report){0};
-    out->seconds = 0;
-    out->warning[0] = out->first_mark[0] = 0;
-    lin_buffer_clear(&out->guesses);
-    lin_buffer_clear(&out->notes);
-}
-
-static lin_status align_text(lin_aligner *a, const lin_aligner_input *in, lin_alignment *out, lin_error *err)
-{
-    lin_result *result = NULL;
-    lin_status status = parse_named(a, in, err);
-    out->marks = a->spoken.marks;
-    memcpy(out->first_mark, a->spoken.first_mark, sizeof out->first_mark);
-    if (status == LIN_OK) lin_buffer_bytes(&out->guesses, a->spoken.guesses.data, a->spoken.guesses.n);
-    if (status == LIN_OK) status = lin_align_create(a->spoken.graph, &a->options, &a->align, err);
-    if (status == LIN_OK) status = lin_aligner_read(a, in, out, err);
-    if (status == LIN_OK) status = lin_align_finish(a->align, &a->path, &out->report, err);
-    if (status == LIN_OK) status = lin_aligner_begin(out, in->id, in->speaker, in->channel, &result, err);
-    if (status == LIN_OK) status = lin_aligner_stress(a, err);
-    if (status == LIN_OK) status = lin_aligner_judge(a, 0, err);
-    if (status == LIN_OK) status = lin_aligner_add_path(a, result, err);
-    if (status == LIN_OK) status = lin_aligner_finish(a, out, result, err);
-    if (status == LIN_OK) status = lin_buffer_status(&out->guesses, err);
-    lin_align_destroy(a->align);
-    a->align = NULL;
-    return status;
-}
-
-lin_status lin_aligner_align(lin_aligner *a, const lin_aligner_input *in, lin_alignment *out, lin_error *err)
-{
-    lin_aligner_input input = *in;
-    char *own;
-    a->is_phones = in->kind == LIN_ALIGNER_PHONES || (in->kind == LIN_ALIGNER_TEXTGRID && in->grid_of_phones);
-    a->options.others = in->kind != LIN_ALIGNER_TEXTGRID; // whose utterances have times
-    lin_alignment_clear(out);
-    // Of a TextGrid in another encoding only the labels that are not ASCII are refused.
-    const lin_unicode_rule rule = in->kind == LIN_ALIGNER_TEXTGRID ? LIN_UNICODE_ANY : LIN_UNICODE_ONLY;
-    lin_status status = lin_unicode_clean(in->text, in->n_text, in->text_name, rule, &own, &input.text, &input.n_text, err);
-    if (status == LIN_OK && in->kind == LIN_ALIGNER_TEXTGRID) status = lin_aligner_grid(a, &input, out, err);
-    else if (status == LIN_OK) status = align_text(a, &input, out, err);
-    lin_free(own);
-    return status;
-}
-
-// How much was said that is not in the text, and where the first parts of it are.
-static void tell_others(const lin_result *result, char *text, size_t capacity)
-{
-    enum { TOLD = 3 };
-    int used = snprintf(text, capacity, "speech that is not in the text, from");
-    for (int i = 0; i < result->n_spans && i < TOLD; i++)
-        used += snprintf(text + used, capacity - (size_t)used, "%s %.1f to %.1f s", i ? "," : "", result->spans[i].start_s,
-                         result->spans[i].end_s);
-    if (result->n_spans > TOLD) snprintf(text + used, capacity - (size_t)used, " and %d times more", result->n_spans - TOLD);
-}
-
-void lin_alignment_doubt(const lin_alignment *out, double row_s, double start_s, char *text, size_t capacity)
-{
-    const lin_align_report *r = &out->report;
-    const lin_align_options o = lin_align_options_default();
-    text[0] = 0;
-    if (r->fit < LIN_ALIGN_FIT) {
-        snprintf(text, capacity, "the text does not seem to match the sound: its log-probability per phoneme is %.1f relative to "
-                                 "the best labels; texts that match have above %.0f", r->fit, LIN_ALIGN_FIT);
-    } else if (r->worst_fit < o.mismatch && out->seconds > o.stretch_s) {
-        const double at = (double)r->worst_row * row_s + start_s;
-        snprintf(text, capacity, "text and sound do not match around %.1f to %.1f s", at, at + o.stretch_s);
-    } else if (out->n_results > 0 && out->results[0].has_others) {
-        tell_others(&out->results[0], text, capacity);
-    }
-}
-
-void lin_alignment_free(lin_alignment *out)
-{
-    for (int i = 0; i < out->capacity; i++) lin_result_free(&out->results[i]);
-    lin_free(out->results);
-    lin_buffer_free(&out->guesses);
-    lin_buffer_free(&out->notes);
-    *out = (lin_alignment){0};
 }
 
 lin_status lin_aligner_create(const lin_recognizer *recognizer, const lin_spoken_lexicon *lexicon,
@@ -325,4 +98,535 @@ void lin_aligner_destroy(lin_aligner *a)
     lin_free(a->spans);
     lin_free(a->segments);
     lin_free(a);
+}
+
+/* ---- the steps of an alignment --------------------------------------------------------------------------------------------- */
+
+static lin_status parse(lin_aligner *a, const char *text, size_t n, lin_error *err)
+{
+    const size_t mark = lin_text_mark(text, n);
+    if (a->is_phones) return lin_spoken_phones(&a->spoken, a->recognizer->phones, text + mark, n - mark, err);
+    return lin_spoken_words(&a->spoken, a->lexicon, text + mark, n - mark, err);
+}
+
+static lin_status take_rows(void *context, int lane, const float *logp, int n, lin_error *err)
+{
+    (void)lane;
+    lin_aligner *a = context;
+    if (!a->keeps_rows) return lin_align_push(a->align, logp, n, err);
+    const size_t V = (size_t)a->recognizer->V, used = a->n_rows * V, more = (size_t)n * V;
+    LIN_TRY(lin_grow(&a->rows, &a->rows_capacity, used + more, sizeof *a->rows, "rows of a sound", err));
+    memcpy(a->rows + used, logp, more * sizeof *logp);
+    a->n_rows += (size_t)n;
+    return LIN_OK;
+}
+
+static lin_status take_frames(void *context, int lane, const float *fbank, int n, lin_error *err)
+{
+    (void)lane;
+    lin_aligner *a = context;
+    if (!a->keeps_rows) return lin_boundaries_push(a->boundaries, fbank, n, err);
+    const size_t D = (size_t)a->recognizer->fbank.mel_bins, used = a->n_frames * D, more = (size_t)n * D;
+    LIN_TRY(lin_grow(&a->frames, &a->frames_capacity, used + more, sizeof *a->frames, "frames of a sound", err));
+    memcpy(a->frames + used, fbank, more * sizeof *fbank);
+    a->n_frames += (size_t)n;
+    return LIN_OK;
+}
+
+// Rows, and the frames of the same sound, from the caller.
+static lin_status read_arrays(lin_aligner *a, const lin_aligner_input *in, lin_error *err)
+{
+    enum { MOST = 4096 };
+    const int V = a->recognizer->V, D = a->recognizer->fbank.mel_bins;
+    for (size_t t = 0; t < in->n_rows; t += MOST) {
+        const int n = in->n_rows - t < MOST ? (int)(in->n_rows - t) : MOST;
+        LIN_TRY(lin_rows_check(in->rows + t * (size_t)V, n, V, (int64_t)t, err));
+        LIN_TRY(take_rows(a, 0, in->rows + t * (size_t)V, n, err));
+    }
+    for (size_t t = 0; t < in->n_frames && a->has_frames; t += MOST) {
+        const int n = in->n_frames - t < MOST ? (int)(in->n_frames - t) : MOST;
+        LIN_TRY(take_frames(a, 0, in->frames + t * (size_t)D, n, err));
+    }
+    return LIN_OK;
+}
+
+static lin_status read_sound(lin_aligner *a, const lin_aligner_input *in, lin_alignment *out, lin_error *err)
+{
+    lin_file_report report = {0};
+    a->start_s = in->sound ? in->sound->part.start_s : 0;
+    a->end_s = in->sound ? in->sound->part.end_s : 0;
+    a->has_frames = a->boundaries && (in->sound || in->frames);
+    if (a->has_frames) lin_boundaries_reset(a->boundaries);
+    if (!in->sound) {
+        out->seconds = (double)in->n_rows * a->row_s;
+        return read_arrays(a, in, err);
+    }
+    if (!a->session) return lin_fail(err, LIN_INVALID, "%s: this aligner takes rows, not sound", in->id);
+    const lin_file_sink sink = {.context = a, .rows = take_rows, .frames = a->has_frames ? take_frames : NULL};
+    lin_status status = lin_file_session_run(a->session, in->sound, &sink, &report, err);
+    memcpy(out->warning, report.warning, sizeof out->warning);
+    out->seconds = report.seconds - a->start_s;
+    out->incomplete = report.incomplete;
+    return status;
+}
+
+static const float *row_of(const void *context, int64_t row) { return lin_align_row(context, row); }
+
+// Only the rows of the utterance count: in a TextGrid the last row of one may be the first row of the next.
+static lin_status judge(lin_aligner *a, int first, lin_error *err)
+{
+    // A phone may be up to a quarter of a second away from its place in the path. row_s is not limited.
+    const int margin = (int)fmin(ceil(0.25 / a->row_s), 1e6);
+    LIN_TRY(lin_grow_int(&a->goodness, &a->goodness_capacity, (int64_t)first + a->path.n_phones, sizeof *a->goodness,
+                         "goodness of phones", err));
+    return lin_goodness_measure(row_of, a->align, a->recognizer->V, lin_align_rows(a->align), &a->path, margin,
+                                a->goodness + first, err);
+}
+
+// Each phone from where its sound begins to where it ends.
+static lin_status follow_sound(lin_aligner *a, lin_result *result, lin_error *err)
+{
+    if (!a->has_frames) return LIN_OK;
+    if (!a->keeps_rows) { // else already done for each utterance
+        LIN_TRY(lin_grow_int(&a->segments, &a->segments_capacity, a->path.n_phones, sizeof *a->segments, "segments", err));
+        LIN_TRY(lin_boundaries_find(a->boundaries, &a->path, a->row_s, result->seconds, a->segments, err));
+    }
+    lin_result_set_times(result, a->segments);
+    return LIN_OK;
+}
+
+// Call while the aligner still has the pronunciations that were used.
+static lin_status find_stress(lin_aligner *a, lin_error *err)
+{
+    const lin_align_graph *graph = a->spoken.graph;
+    LIN_TRY(lin_grow_int(&a->stress, &a->stress_capacity, a->path.n_phones, 1, "stress", err));
+    for (int slot = 0, p = 0, w = 0; slot < graph->n_slots; slot++) {
+        const signed char *stress = lin_spoken_stress(&a->spoken, slot, lin_align_chosen(a->align, slot));
+        const int n = graph->slots[slot].is_word ? a->path.words[w++].n_phones : 1;
+        for (int i = 0; i < n && p < a->path.n_phones; i++) a->stress[p++] = stress ? stress[i] : -1;
+    }
+    return LIN_OK;
+}
+
+static lin_status add_path(lin_aligner *a, lin_result *result, lin_error *err)
+{
+    const lin_result_speller spell = a->is_phones ? NULL : lin_spoken_spell;
+    const int first = result->n_phones, first_word = result->n_words;
+    LIN_TRY(lin_result_add_path(result, &a->path, a->row_s, spell, &a->spoken, err));
+    if (!a->is_phones) LIN_TRY(lin_spoken_write(&a->spoken, result, first_word, &a->path, err));
+    for (int i = 0; i < a->path.n_phones; i++) result->phones[first + i].stress = a->stress[i] + 1;
+    return LIN_OK;
+}
+
+// What was said and is not in the text. Phones of the path say how much later than the sound its rows are.
+static lin_status add_others(const lin_aligner *a, lin_result *result, lin_error *err)
+{
+    const double half_s = 0.06; // of a phone
+    double late_s = 0;
+    for (int i = 0; i < a->path.n_phones && a->has_frames; i++)
+        late_s += ((double)(a->path.phones[i].start + a->path.phones[i].end) * a->row_s - a->segments[i].start_s -
+                   a->segments[i].end_s) / 2 / a->path.n_phones;
+    for (int i = 0, next = 0; i < a->path.n_others; i++) {
+        const lin_path_other *o = &a->path.others[i];
+        while (next < a->path.n_phones && a->path.phones[next].start < o->end) next++;
+        const double last = next ? result->phones[next - 1].end_s : 0;
+        const double limit = next < result->n_phones ? result->phones[next].start_s : result->seconds;
+        const double start = ((double)o->start + 0.5) * a->row_s - late_s - half_s,
+                     end = ((double)o->end - 0.5) * a->row_s - late_s + half_s;
+        const double start_s = fmin(fmax(start, last), limit);
+        LIN_TRY(lin_result_add_span(result, start_s + a->start_s, fmax(fmin(end, limit), start_s) + a->start_s,
+                                    "[other speech]", err));
+        result->has_others = 1;
+    }
+    return LIN_OK;
+}
+
+// Call after all paths of a result were added.
+static lin_status finish(lin_aligner *a, const lin_alignment *out, lin_result *result, lin_error *err)
+{
+    result->seconds = out->seconds;
+    for (int i = 0; i < result->n_phones; i++) {
+        const int heard = a->goodness[i].heard;
+        result->phones[i].goodness = a->goodness[i].score;
+        result->phones[i].heard = heard == result->phones[i].label ? 0 : heard ? heard : LIN_RESULT_NOTHING;
+    }
+    LIN_TRY(follow_sound(a, result, err));
+    if (!a->keeps_rows) LIN_TRY(add_others(a, result, err));
+    // Up to here times count from the start of the part.
+    lin_result_shift(result, a->start_s);
+    result->seconds += a->start_s;
+    return LIN_OK;
+}
+
+static lin_status begin_result(lin_alignment *out, const char *id, const char *speaker, int channel, lin_result **result,
+                             lin_error *err)
+{
+    const int before = out->capacity;
+    LIN_TRY(lin_grow_int(&out->results, &out->capacity, (int64_t)out->n_results + 1, sizeof *out->results, "results", err));
+    memset(out->results + before, 0, (size_t)(out->capacity - before) * sizeof *out->results);
+    *result = &out->results[out->n_results];
+    LIN_TRY(lin_result_begin(*result, id, speaker, channel ? channel : 1, err));
+    out->n_results++;
+    return LIN_OK;
+}
+
+/* ---- one text -------------------------------------------------------------------------------------------------------------- */
+
+static void count_marks(lin_alignment *out, int n, const char *first, size_t n_first)
+{
+    if (n && out->marks == 0) lin_quote(out->first_mark, first, n_first);
+    out->marks += n;
+}
+
+static lin_status align_text(lin_aligner *a, const lin_aligner_input *in, lin_alignment *out, lin_error *err)
+{
+    lin_result *result;
+    LIN_TRY(lin_align_create(a->spoken.graph, &a->options, &a->align, err));
+    LIN_TRY(read_sound(a, in, out, err));
+    LIN_TRY(lin_align_finish(a->align, &a->path, &out->report, err));
+    LIN_TRY(begin_result(out, in->id, in->speaker, in->channel, &result, err));
+    LIN_TRY(find_stress(a, err));
+    LIN_TRY(judge(a, 0, err));
+    LIN_TRY(add_path(a, result, err));
+    return finish(a, out, result, err);
+}
+
+static lin_status parse_and_align(lin_aligner *a, const lin_aligner_input *in, lin_alignment *out, lin_error *err)
+{
+    lin_status status = parse(a, in->text, in->n_text, err);
+    // An error in a text names the text's file, not the sound's.
+    if (status != LIN_OK && in->text_name) lin_fail_at(err, status, "%.300s", in->text_name);
+    count_marks(out, a->spoken.marks, a->spoken.first_mark, strlen(a->spoken.first_mark));
+    if (status != LIN_OK) return status;
+    lin_buffer_bytes(&out->guesses, a->spoken.guesses.data, a->spoken.guesses.n);
+    status = align_text(a, in, out, err);
+    lin_align_destroy(a->align);
+    a->align = NULL;
+    return status == LIN_OK ? lin_buffer_status(&out->guesses, err) : status;
+}
+
+/* ---- the utterances of a TextGrid ------------------------------------------------------------------------------------------ */
+
+static void shift_path(lin_path *path, int64_t rows)
+{
+    for (int i = 0; i < path->n_phones; i++) path->phones[i].start += rows, path->phones[i].end += rows;
+    for (int i = 0; i < path->n_words; i++) path->words[i].start += rows, path->words[i].end += rows;
+}
+
+// Appends the path of an utterance that begins at a row.
+static lin_status append_path(lin_aligner *a, int64_t row, lin_error *err)
+{
+    lin_path *from = &a->path, *to = &a->whole;
+    LIN_TRY(lin_path_reserve(to, from->n_phones, from->n_words, err));
+    shift_path(from, row);
+    for (int i = 0; i < from->n_phones; i++) to->phones[to->n_phones + i] = from->phones[i];
+    for (int i = 0; i < from->n_words; i++) {
+        to->words[to->n_words + i] = from->words[i];
+        to->words[to->n_words + i].first_phone += to->n_phones;
+    }
+    to->n_phones += from->n_phones;
+    to->n_words += from->n_words;
+    return LIN_OK;
+}
+
+// [laughs] alone is not an utterance.
+static int has_words(const char *text, lin_alignment *out)
+{
+    lin_spelling word;
+    lin_error err;
+    size_t at = 0;
+    if (lin_spelling_next(text, strlen(text), &at, &word, &err) != LIN_OK || word.n) return 1;
+    count_marks(out, word.marks, text + word.mark, word.n_mark);
+    return 0;
+}
+
+// The boundaries of an utterance, from its own sound only, so that speech around it is not taken for a part of it. Call before
+// its path is appended; rows and segments count from its first row.
+static lin_status look_again(lin_aligner *a, int64_t from, int64_t to, lin_error *err)
+{
+    const lin_fbank_config *f = &a->recognizer->fbank;
+    const double row_s = a->row_s, hop_s = f->hop_ms / 1000;
+    const int first = a->whole.n_phones, n = a->path.n_phones;
+    const size_t last = (size_t)fmin(round((double)to * row_s / hop_s), (double)a->n_frames);
+    const size_t begin = (size_t)fmin(round((double)from * row_s / hop_s), (double)last);
+    if (!a->has_frames) return LIN_OK;
+    lin_boundaries_reset(a->boundaries);
+    LIN_TRY(lin_grow_int(&a->segments, &a->segments_capacity, (int64_t)first + n, sizeof *a->segments, "segments", err));
+    for (size_t at = begin; at < last;) {
+        const size_t more = last - at < 4096 ? last - at : 4096;
+        LIN_TRY(lin_boundaries_push(a->boundaries, a->frames + at * (size_t)f->mel_bins, (int)more, err));
+        at += more;
+    }
+    LIN_TRY(lin_boundaries_find(a->boundaries, &a->path, row_s, (double)(to - from) * row_s, a->segments + first, err));
+    for (int i = first; i < first + n; i++) {
+        a->segments[i].start_s += (double)from * row_s;
+        a->segments[i].end_s += (double)from * row_s;
+    }
+    return LIN_OK;
+}
+
+enum { FEW_PHONES = 10 };
+
+// Keeps the worst report. How well a text fits is known of utterances; of single words, as in the TextGrid of an aligner, some
+// always fit badly: they are judged together.
+static void take_report(lin_aligner *a, const lin_align_report *report, int n_phones, lin_alignment *out)
+{
+    if (n_phones < FEW_PHONES) {
+        if (!a->few_phones || report->fit < a->few.fit) a->few = *report;
+        a->few_fit += report->fit * n_phones;
+        a->few_phones += n_phones;
+    } else if (!a->n_judged++ || report->fit < out->report.fit) {
+        out->report = *report;
+    }
+}
+
+static void report_few(lin_aligner *a, lin_alignment *out)
+{
+    if (!a->few_phones) return;
+    a->few.fit = a->few_fit / a->few_phones;
+    a->few.worst_fit = 0;
+    if (!a->n_judged || a->few.fit < out->report.fit) out->report = a->few;
+}
+
+// The rows from .. to - 1, of an utterance that begins at row `first`.
+static lin_status align_rows(lin_aligner *a, int64_t first, int64_t from, int64_t to, lin_alignment *out, lin_error *err)
+{
+    lin_align_report report;
+    LIN_TRY(lin_align_create(a->spoken.graph, &a->options, &a->align, err));
+    for (int64_t t = from; t < to;) {
+        const int n = to - t < 4096 ? (int)(to - t) : 4096;
+        LIN_TRY(lin_align_push(a->align, a->rows + (size_t)t * (size_t)a->recognizer->V, n, err));
+        t += n;
+    }
+    LIN_TRY(lin_align_finish(a->align, &a->path, &report, err));
+    LIN_TRY(find_stress(a, err));
+    LIN_TRY(judge(a, a->whole.n_phones, err));
+    take_report(a, &report, a->path.n_phones, out);
+    shift_path(&a->path, from - first);
+    return look_again(a, first, to, err);
+}
+
+static lin_status align_interval(lin_aligner *a, const lin_textgrid_interval *v, const char *text, lin_alignment *out,
+                                 lin_result *result, lin_error *err)
+{
+    // Rows and frames count from the start of the part. The network marks a phone some time after it was said: where times are
+    // those of the sound, its rows are those of the utterance that much later, with one more before them.
+    const double last = (double)a->n_rows, part_s = a->start_s, late_s = a->has_frames ? a->recognizer->delay_s : 0;
+    const double early_s = fmax(late_s - a->row_s, 0);
+    const int64_t first = (int64_t)fmin(fmax(floor((v->start_s - part_s) / a->row_s), 0), last);
+    const int64_t from = (int64_t)fmin(fmax(floor((v->start_s - part_s + early_s) / a->row_s), (double)first), last);
+    const int64_t to = (int64_t)fmax(fmin(ceil((v->end_s - part_s + late_s) / a->row_s), last), (double)from);
+    lin_status status = parse(a, text, strlen(text), err);
+    count_marks(out, a->spoken.marks, a->spoken.first_mark, strlen(a->spoken.first_mark));
+    if (status != LIN_OK) return status;
+    lin_buffer_bytes(&out->guesses, a->spoken.guesses.data, a->spoken.guesses.n);
+    status = align_rows(a, first, from, to, out, err);
+    lin_align_destroy(a->align);
+    a->align = NULL;
+    if (status != LIN_OK) return status;
+    LIN_TRY(lin_grow_int(&a->spans, &a->spans_capacity, (int64_t)a->n_spans + 1, sizeof *a->spans, "utterances", err));
+    a->spans[a->n_spans++] = (span){v->start_s, v->end_s, a->whole.n_phones, a->whole.n_words};
+    LIN_TRY(append_path(a, first, err));
+    return add_path(a, result, err);
+}
+
+static void keep_within(double *start_s, double *end_s, const span *v)
+{
+    *start_s = fmin(fmax(*start_s, v->start_s), v->end_s);
+    *end_s = fmin(fmax(*end_s, v->start_s), v->end_s);
+}
+
+// Limits times from rows or boundaries to those of the utterance.
+static void keep_within_spans(const lin_aligner *a, lin_result *r)
+{
+    for (int i = 0; i < a->n_spans; i++) {
+        const span *v = &a->spans[i], *after = i + 1 < a->n_spans ? v + 1 : NULL;
+        for (int p = v->first_phone; p < (after ? after->first_phone : r->n_phones); p++)
+            keep_within(&r->phones[p].start_s, &r->phones[p].end_s, v);
+        for (int w = v->first_word; w < (after ? after->first_word : r->n_words); w++)
+            keep_within(&r->words[w].start_s, &r->words[w].end_s, v);
+    }
+}
+
+static lin_status align_tier(lin_aligner *a, const lin_textgrid *grid, const lin_tier *tier, const char *name,
+                             lin_alignment *out, lin_result *result, lin_error *err)
+{
+    lin_path_clear(&a->whole);
+    a->n_spans = 0;
+    for (int i = 0; i < tier->n; i++) {
+        const lin_textgrid_interval *v = &grid->intervals[tier->first + i];
+        const char *text = lin_textgrid_text(grid, v->text);
+        lin_error why = {0};
+        if (v->start_s < a->start_s || (a->end_s > 0 && v->end_s > a->end_s) || !has_words(text, out)) continue;
+        const lin_status done = align_interval(a, v, text, out, result, &why);
+        if (done == LIN_NO_MEMORY) return lin_fail_as(err, &why);
+        if (done == LIN_OK) continue;
+        out->n_bad++;
+        lin_buffer_text(&out->notes, name);
+        lin_buffer_text(&out->notes, ": ");
+        lin_buffer_fixed(&out->notes, v->start_s, 3);
+        lin_buffer_text(&out->notes, " to ");
+        lin_buffer_fixed(&out->notes, v->end_s, 3);
+        lin_buffer_text(&out->notes, " s: ");
+        lin_buffer_text(&out->notes, why.message);
+        lin_buffer_char(&out->notes, '\n');
+    }
+    result->has_words = !a->is_phones;
+    const lin_path one = a->path; // the rest is done with the path of all
+    a->path = a->whole;
+    a->whole = one;
+    return LIN_OK;
+}
+
+// A result for each speaker.
+static lin_status begin_speaker(lin_alignment *out, const lin_aligner_input *in, const char *tier, int channel,
+                                lin_result **result, lin_error *err)
+{
+    lin_buffer id = {0};
+    lin_buffer_text(&id, in->id);
+    if (tier) lin_buffer_char(&id, '-');
+    for (const char *c = tier; c && *c; c++) {
+        lin_buffer_char(&id, (unsigned char)*c <= ' ' || *c == 127 || *c == '(' || *c == ')' || *c == '/' ? '_' : *c);
+    }
+    lin_status status = lin_buffer_status(&id, err);
+    if (status == LIN_OK) status = begin_result(out, id.data, tier ? tier : in->speaker, channel, result, err);
+    lin_buffer_free(&id);
+    return status;
+}
+
+static int ends_with(const char *text, const char *end)
+{
+    const size_t n = strlen(text), k = strlen(end);
+    return n >= k && !strcmp(text + n - k, end);
+}
+
+// Aligners name their tiers "words" and "phones", or "anna - words" and "anna - phones".
+static int is_of_phones(const char *tier) { return !strcmp(tier, "phones") || ends_with(tier, " - phones"); }
+static int is_of_words(const char *tier) { return !strcmp(tier, "words") || ends_with(tier, " - words"); }
+
+static void name_speaker(char *name, size_t capacity, const char *tier)
+{
+    size_t n = strlen(tier);
+    if (ends_with(tier, " - words")) n -= strlen(" - words");
+    else if (ends_with(tier, " - phones")) n -= strlen(" - phones");
+    else if (ends_with(tier, " - utterances")) n -= strlen(" - utterances");
+    snprintf(name, capacity, "%.*s", n > capacity ? (int)capacity : (int)n, tier);
+}
+
+// The utterances themselves, those too that could not be aligned; not where each of them is a word or phone of another aligner.
+static lin_status keep_utterances(const lin_aligner *a, const lin_textgrid *grid, const lin_tier *tier, lin_result *result,
+                                  lin_error *err)
+{
+    const char *name = lin_textgrid_text(grid, tier->name);
+    for (int i = 0; i < tier->n && !is_of_words(name) && !is_of_phones(name); i++) {
+        const lin_textgrid_interval *v = &grid->intervals[tier->first + i];
+        const char *text = lin_textgrid_text(grid, v->text);
+        if (v->start_s < a->start_s || (a->end_s > 0 && v->end_s > a->end_s) || !text[strspn(text, " ")]) continue;
+        LIN_TRY(lin_result_add_span(result, v->start_s, v->end_s, text, err));
+    }
+    return LIN_OK;
+}
+
+static lin_status align_tiers(lin_aligner *a, const lin_aligner_input *in, const char *path, lin_textgrid *grid,
+                              lin_alignment *out, lin_error *err)
+{
+    const int n = lin_textgrid_choose(grid);
+    if (n == 0) return lin_fail(err, LIN_INVALID, "%s: no interval has a text", path);
+    LIN_TRY(read_sound(a, in, out, err));
+    for (int t = 0; t < grid->n_tiers; t++) {
+        const lin_tier *tier = &grid->tiers[t];
+        char name[128];
+        name_speaker(name, sizeof name, lin_textgrid_text(grid, tier->name));
+        lin_result *result;
+        if (!tier->chosen) continue;
+        a->is_phones = in->grid_of_phones || is_of_phones(lin_textgrid_text(grid, tier->name));
+        // Each speaker has a channel number.
+        LIN_TRY(begin_speaker(out, in, n > 1 ? name : NULL, n > 1 ? out->n_results + 1 : in->channel, &result, err));
+        LIN_TRY(align_tier(a, grid, tier, path, out, result, err));
+        LIN_TRY(finish(a, out, result, err));
+        keep_within_spans(a, result);
+        LIN_TRY(keep_utterances(a, grid, tier, result, err));
+    }
+    report_few(a, out);
+    LIN_TRY(lin_buffer_status(&out->guesses, err));
+    return lin_buffer_status(&out->notes, err);
+}
+
+static lin_status align_grid(lin_aligner *a, const lin_aligner_input *in, lin_alignment *out, lin_error *err)
+{
+    const char *name = in->text_name ? in->text_name : "a TextGrid";
+    lin_textgrid grid;
+    LIN_TRY(lin_textgrid_parse(in->text, in->n_text, name, &grid, err));
+    a->keeps_rows = 1;
+    a->n_rows = a->n_frames = 0;
+    a->n_judged = a->few_phones = 0;
+    a->few_fit = 0;
+    const lin_status status = align_tiers(a, in, name, &grid, out, err);
+    a->keeps_rows = 0;
+    lin_textgrid_free(&grid);
+    return status;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------------------------- */
+
+void lin_alignment_clear(lin_alignment *out)
+{
+    out->n_results = out->marks = out->n_bad = out->incomplete = 0;
+    out->report = (lin_align_report){0};
+    out->seconds = 0;
+    out->warning[0] = out->first_mark[0] = 0;
+    lin_buffer_clear(&out->guesses);
+    lin_buffer_clear(&out->notes);
+}
+
+lin_status lin_aligner_align(lin_aligner *a, const lin_aligner_input *in, lin_alignment *out, lin_error *err)
+{
+    lin_aligner_input input = *in;
+    char *own;
+    a->is_phones = in->kind == LIN_ALIGNER_PHONES || (in->kind == LIN_ALIGNER_TEXTGRID && in->grid_of_phones);
+    a->options.others = in->kind != LIN_ALIGNER_TEXTGRID; // whose utterances have times
+    lin_alignment_clear(out);
+    // Of a TextGrid in another encoding only the labels that are not ASCII are refused.
+    const lin_unicode_rule rule = in->kind == LIN_ALIGNER_TEXTGRID ? LIN_UNICODE_ANY : LIN_UNICODE_ONLY;
+    lin_status status = lin_unicode_clean(in->text, in->n_text, in->text_name, rule, &own, &input.text, &input.n_text, err);
+    if (status != LIN_OK) return status;
+    status = (in->kind == LIN_ALIGNER_TEXTGRID ? align_grid : parse_and_align)(a, &input, out, err);
+    lin_free(own);
+    return status;
+}
+
+// How much was said that is not in the text, and where the first parts of it are.
+static void tell_others(const lin_result *result, char *text, size_t capacity)
+{
+    enum { TOLD = 3 };
+    int used = snprintf(text, capacity, "speech that is not in the text, from");
+    for (int i = 0; i < result->n_spans && i < TOLD; i++)
+        used += snprintf(text + used, capacity - (size_t)used, "%s %.1f to %.1f s", i ? "," : "", result->spans[i].start_s,
+                         result->spans[i].end_s);
+    if (result->n_spans > TOLD) snprintf(text + used, capacity - (size_t)used, " and %d times more", result->n_spans - TOLD);
+}
+
+void lin_alignment_doubt(const lin_alignment *out, double row_s, double start_s, char *text, size_t capacity)
+{
+    const lin_align_report *r = &out->report;
+    const lin_align_options o = lin_align_options_default();
+    text[0] = 0;
+    if (r->fit < LIN_ALIGN_FIT) {
+        snprintf(text, capacity, "the text does not seem to match the sound: its log-probability per phoneme is %.1f relative to "
+                                 "the best labels; texts that match have above %.0f", r->fit, LIN_ALIGN_FIT);
+    } else if (r->worst_fit < o.mismatch && out->seconds > o.stretch_s) {
+        const double at = (double)r->worst_row * row_s + start_s;
+        snprintf(text, capacity, "text and sound do not match around %.1f to %.1f s", at, at + o.stretch_s);
+    } else if (out->n_results > 0 && out->results[0].has_others) {
+        tell_others(&out->results[0], text, capacity);
+    }
+}
+
+void lin_alignment_free(lin_alignment *out)
+{
+    for (int i = 0; i < out->capacity; i++) lin_result_free(&out->results[i]);
+    lin_free(out->results);
+    lin_buffer_free(&out->guesses);
+    lin_buffer_free(&out->notes);
+    *out = (lin_alignment){0};
 }

@@ -37,10 +37,9 @@ static lin_status create(linnet_model *model, const linnet_aligner_options *give
     a->g2p = o.g2p ? lin_strdup(o.g2p) : NULL;
     if (o.g2p && !a->g2p) status = lin_no_memory(err, "an aligner", strlen(o.g2p));
     if (status == LIN_OK && !o.phonemes) {
-        status = lin_spoken_lexicon_open(&a->lexicon, o.lexicon, o.add_lexicon, a->g2p, model->r.phones, &model->r.warnings,
-                                         err);
+        const lin_spoken_files files = {.lexicon = o.lexicon, .added = o.add_lexicon, .g2p = a->g2p};
+        status = lin_spoken_lexicon_open(&a->lexicon, &files, model->r.phones, &model->r.warnings, err);
         a->has_lexicon = status == LIN_OK;
-        if (status == LIN_OK) status = lin_spoken_lexicon_numbers(&a->lexicon, NULL, err);
     }
     a->options.lexicon = a->options.add_lexicon = a->options.g2p = NULL; // the caller's
     if (status == LIN_OK) *aligner = a;

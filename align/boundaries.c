@@ -171,28 +171,17 @@ static lin_status check_options(const lin_boundaries_options *o, lin_error *err)
     return LIN_OK;
 }
 
-lin_status lin_boundaries_create(const lin_phones *phones, const lin_boundaries_options *options, lin_boundaries **boundaries,
-                                 lin_error *err)
+static lin_status make(lin_boundaries *b, const lin_phones *phones, lin_error *err)
 {
-    *boundaries = NULL;
-    lin_status status = check_options(options, err);
-    if (status != LIN_OK) return status;
-    lin_phones *own = NULL;
-    lin_boundaries *b = lin_calloc(1, sizeof *b);
-    if (!b) return lin_no_memory(err, "boundaries", sizeof *b);
-    b->o = *options;
+    lin_phones *own;
     b->V = lin_phones_count(phones);
     b->phone_of = lin_calloc((size_t)b->V, sizeof *b->phone_of);
-    b->basis = lin_calloc((size_t)options->bins * CEPSTRA, sizeof *b->basis);
-    b->weight = lin_calloc((size_t)options->bins, sizeof *b->weight);
+    b->basis = lin_calloc((size_t)b->o.bins * CEPSTRA, sizeof *b->basis);
+    b->weight = lin_calloc((size_t)b->o.bins, sizeof *b->weight);
     b->models = lin_calloc(SILENCE + SILENCES, sizeof *b->models);
     if (!b->phone_of || !b->basis || !b->weight || !b->models)
-        status = lin_no_memory(err, "boundaries", KINDS * sizeof(gaussian));
-    if (status == LIN_OK) status = lin_phones_create(NULL, &own, err);
-    if (status != LIN_OK) {
-        lin_boundaries_destroy(b);
-        return status;
-    }
+        return lin_no_memory(err, "boundaries", KINDS * sizeof(gaussian));
+    LIN_TRY(lin_phones_create(NULL, &own, err));
     for (int v = 1; v < b->V; v++) {
         const char *name = lin_phones_similar(phones, v);
         const int found = name ? lin_phones_find(own, name, strlen(name)) : 0;
@@ -201,8 +190,21 @@ lin_status lin_boundaries_create(const lin_phones *phones, const lin_boundaries_
     lin_phones_destroy(own);
     make_basis(b);
     make_models(b);
-    *boundaries = b;
     return LIN_OK;
+}
+
+lin_status lin_boundaries_create(const lin_phones *phones, const lin_boundaries_options *options, lin_boundaries **boundaries,
+                                 lin_error *err)
+{
+    *boundaries = NULL;
+    LIN_TRY(check_options(options, err));
+    lin_boundaries *b = lin_calloc(1, sizeof *b);
+    if (!b) return lin_no_memory(err, "boundaries", sizeof *b);
+    b->o = *options;
+    const lin_status status = make(b, phones, err);
+    if (status == LIN_OK) *boundaries = b;
+    else lin_boundaries_destroy(b);
+    return status;
 }
 
 void lin_boundaries_destroy(lin_boundaries *b)
@@ -233,9 +235,9 @@ lin_status lin_boundaries_push(lin_boundaries *b, const float *fbank, int n, lin
                 return lin_fail(err, LIN_NUMERIC, "frame %lld: bin %d is not a number", (long long)b->T + t, d);
         }
     }
-    lin_status status = lin_grow(&b->frames, &b->frames_capacity, (b->T + (size_t)(n > 0 ? n : 0)) * STATIC, sizeof *b->frames,
-                                 "frames of sound", err);
-    for (int t = 0; t < n && status == LIN_OK; t++) {
+    LIN_TRY(lin_grow(&b->frames, &b->frames_capacity, (b->T + (size_t)(n > 0 ? n : 0)) * STATIC, sizeof *b->frames,
+                     "frames of sound", err));
+    for (int t = 0; t < n; t++) {
         const float *in = fbank + (size_t)t * (size_t)D;
         float *out = b->frames + b->T++ * STATIC;
         double energy = 0;
@@ -247,7 +249,7 @@ lin_status lin_boundaries_push(lin_boundaries *b, const float *fbank, int n, lin
         for (int d = 0; d < D; d++) energy += b->weight[d] > 0 ? (double)b->weight[d] * exp(fmin((double)in[d], 100)) : 0;
         out[CEPSTRA] = (float)log(energy + 1e-7);
     }
-    return status;
+    return LIN_OK;
 }
 
 /* ---- level and mean of speech, for each block of frames -------------------------------------------------------------------- */
@@ -330,11 +332,9 @@ static void measure_rest(const lin_boundaries *b, size_t from, size_t to, double
 static lin_status measure_levels(lin_boundaries *b, const lin_path *path, double row_s, lin_error *err)
 {
     const size_t blocks = (b->T + BLOCK - 1) / BLOCK;
-    lin_status status = lin_grow(&b->levels, &b->levels_capacity, blocks, sizeof *b->levels, "levels of sound", err);
-    if (status == LIN_OK)
-        status = lin_grow(&b->counts, &b->counts_capacity, (blocks + 1) * LEVELS, sizeof *b->counts, "levels of sound", err);
-    if (status == LIN_OK) status = lin_grow(&b->apart, &b->apart_capacity, b->T, 1, "levels of sound", err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_grow(&b->levels, &b->levels_capacity, blocks, sizeof *b->levels, "levels of sound", err));
+    LIN_TRY(lin_grow(&b->counts, &b->counts_capacity, (blocks + 1) * LEVELS, sizeof *b->counts, "levels of sound", err));
+    LIN_TRY(lin_grow(&b->apart, &b->apart_capacity, b->T, 1, "levels of sound", err));
     set_apart(b, path, row_s);
     int32_t *all = b->counts + blocks * LEVELS;
     memset(b->counts, 0, (blocks + 1) * LEVELS * sizeof *b->counts);
@@ -444,8 +444,7 @@ static lin_status make_states(lin_boundaries *b, const lin_path *path, double ro
 {
     const int n = path->n_phones;
     const size_t most = 1 + (size_t)n * (STATES + LIN_BOUNDARIES_SILENCE) + LIN_BOUNDARIES_SILENCE;
-    lin_status status = lin_grow(&b->states, &b->states_capacity, most, sizeof *b->states, "states of phones", err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_grow(&b->states, &b->states_capacity, most, sizeof *b->states, "states of phones", err));
     b->n_states = 0;
     add_states(b, SILENCE, -1, 1, 0, 0); // the silence at the beginning
     b->states[0].to = 0;
@@ -523,8 +522,7 @@ static lin_status search(lin_boundaries *b, lin_error *err)
     b->used = 0;
     for (size_t t = 0; t < b->T; t++) {
         while (last < b->n_states && b->states[last].from <= (int64_t)t) last++;
-        lin_status status = lin_grow(&b->came, &b->came_capacity, b->used + last - first, 1, "paths of boundaries", err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(lin_grow(&b->came, &b->came_capacity, b->used + last - first, 1, "paths of boundaries", err));
         observe(b, t, x);
         for (size_t s = last; s-- > first;) { // downwards: smaller states still have the scores of the last frame
             const state *at = &b->states[s];
@@ -581,9 +579,8 @@ static lin_status check_path(const lin_boundaries *b, const lin_path *path, doub
 static lin_status find(lin_boundaries *b, const lin_path *path, double row_s, double seconds, window w, lin_segment *segments,
                        lin_error *err)
 {
-    lin_status status = make_states(b, path, row_s, w, err);
-    if (status == LIN_OK) status = search(b, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(make_states(b, path, row_s, w, err));
+    LIN_TRY(search(b, err));
     // The text ends in its last phone or in the silence after it.
     int next = -1;
     size_t s = b->n_states - 1, phone_end = s - LIN_BOUNDARIES_SILENCE;
@@ -609,16 +606,16 @@ static lin_status find(lin_boundaries *b, const lin_path *path, double row_s, do
 lin_status lin_boundaries_find(lin_boundaries *b, const lin_path *path, double row_s, double seconds, lin_segment *segments,
                                lin_error *err)
 {
-    lin_status status = check_path(b, path, row_s, seconds, err);
-    if (status != LIN_OK || path->n_phones == 0) return status;
-    status = measure_levels(b, path, row_s, err);
-    if (status == LIN_OK) status = find(b, path, row_s, seconds, (window){BEFORE, BEHIND}, segments, err);
-    if (status != LIN_OK || path->n_phones < LAGS) return status;
+    LIN_TRY(check_path(b, path, row_s, seconds, err));
+    if (path->n_phones == 0) return LIN_OK;
+    LIN_TRY(measure_levels(b, path, row_s, err));
+    LIN_TRY(find(b, path, row_s, seconds, (window){BEFORE, BEHIND}, segments, err));
+    if (path->n_phones < LAGS) return LIN_OK;
     // A network's rows lag the middles of phones by nearly the same time; in noise this is more reliable than the sound.
     double lag = 0;
     for (int i = 0; i < path->n_phones; i++) lag += center(path, i, row_s) - (segments[i].start_s + segments[i].end_s) / 2;
     lag /= path->n_phones;
     lin_error none;
-    status = find(b, path, row_s, seconds, (window){lag + NEAR, NEAR - lag}, segments, &none);
+    const lin_status status = find(b, path, row_s, seconds, (window){lag + NEAR, NEAR - lag}, segments, &none);
     return status == LIN_OK || status == LIN_MISMATCH ? LIN_OK : lin_fail_as(err, &none);
 }

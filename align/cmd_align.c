@@ -315,23 +315,19 @@ static lin_status take(void *context, int item, int slot, lin_status status, lin
 
 static lin_status gather_data(align_job *job, lin_error *err)
 {
-    lin_status status = lin_inputs_add_data(&job->bulk.inputs, &job->v->data, &job->part, err);
     const int is_folder = lin_is_folder(job->v->data.data);
     int texts = 0;
+    LIN_TRY(lin_inputs_add_data(&job->bulk.inputs, &job->v->data, &job->part, err));
     snprintf(job->data_text, sizeof job->data_text, "%s%s", job->v->data.data, is_folder ? "/text" : "");
-    for (int i = 0; i < job->bulk.inputs.n && status == LIN_OK; i++)
-        texts += lin_datadir_at(job->bulk.inputs.dir, i)->text != NULL;
-    if (status == LIN_OK && !texts) {
-        status = lin_fail(err, LIN_INVALID, "%s has no text for any utterance%s%s", job->v->data.data,
-                          is_folder ? "; write lines 'ID WORDS' into " : "", is_folder ? job->data_text : "");
-    }
-    return status;
+    for (int i = 0; i < job->bulk.inputs.n; i++) texts += lin_datadir_at(job->bulk.inputs.dir, i)->text != NULL;
+    if (texts) return LIN_OK;
+    return lin_fail(err, LIN_INVALID, "%s has no text for any utterance%s%s", job->v->data.data,
+                    is_folder ? "; write lines 'ID WORDS' into " : "", is_folder ? job->data_text : "");
 }
 
 static lin_status gather_beside(align_job *job, const lin_list *operands, lin_error *err)
 {
-    lin_status status = lin_corpus_gather(&job->corpus, &job->bulk.inputs, operands, job->v->results.output_dir, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_corpus_gather(&job->corpus, &job->bulk.inputs, operands, job->v->results.output_dir, err));
     if (!job->bulk.inputs.n && operands->count == 1 && !lin_is_folder(operands->items[0])) {
         return lin_fail(err, LIN_INVALID, "%s has no text: there is none beside it (the same name with .lab, .txt or .TextGrid), "
                                           "and no TEXTFILE, --text, --text-file or --phones is given", operands->items[0]);
@@ -352,14 +348,14 @@ static lin_status gather(align_job *job, const lin_parsed *parsed, lin_error *er
     const char *path = v->posteriors ? v->posteriors : parsed->operands.items[0];
     const char *file = v->text_file ? v->text_file : parsed->operands.count > 1 ? parsed->operands.items[1] : NULL;
     const char *given = v->text ? v->text : v->phones;
-    lin_status status = lin_inputs_add_paths(&job->bulk.inputs, &(lin_list){&path, 1}, err);
-    if (status == LIN_OK && file && lin_corpus_is_textgrid(file)) {
+    LIN_TRY(lin_inputs_add_paths(&job->bulk.inputs, &(lin_list){&path, 1}, err));
+    if (file && lin_corpus_is_textgrid(file)) {
         job->beside = 1;
         job->bulk.inputs.items[0].text = file;
         return LIN_OK;
     }
     job->text_name = file;
-    if (status != LIN_OK || !given) return status == LIN_OK ? lin_text_read(file, &job->text, &job->n_text, err) : status;
+    if (!given) return lin_text_read(file, &job->text, &job->n_text, err);
     job->text = lin_strdup(given);
     job->n_text = strlen(given);
     return job->text ? LIN_OK : lin_no_memory(err, "a text", job->n_text);
@@ -382,40 +378,44 @@ static lin_status note_texts(align_job *job, const lin_parsed *parsed, lin_error
 static lin_status make_threads(align_job *job, lin_error *err)
 {
     lin_bulk *b = &job->bulk;
-    lin_status status = lin_bulk_threads(b, sizeof(lin_alignment), sizeof(lin_aligner *), err);
+    LIN_TRY(lin_bulk_threads(b, sizeof(lin_alignment), sizeof(lin_aligner *), err));
     const lin_aligner_options o = {.beam = job->v->beam,
                                    .row_s = job->row_s,
                                    .follow_sound = job->v->times == TIMES_SOUND && !job->v->posteriors,
                                    .rows_only = job->v->posteriors != NULL,
                                    .n_threads = b->cores_each};
-    for (int i = 0; i < b->n_threads && status == LIN_OK; i++)
-        status = lin_aligner_create(&job->recognizer, &job->lexicon, &o, lin_bulk_thread(b, i), err);
-    return status;
+    for (int i = 0; i < b->n_threads; i++)
+        LIN_TRY(lin_aligner_create(&job->recognizer, &job->lexicon, &o, lin_bulk_thread(b, i), err));
+    return LIN_OK;
+}
+
+static lin_status align_all(align_job *job, lin_error *err)
+{
+    const values *v = job->v;
+    // For a matrix only the phone names and the step length of the model are used.
+    const char *model;
+    const lin_spoken_files files = {v->lexicon, v->add_lexicon, v->g2p, v->numbers};
+    LIN_TRY(lin_model_named(&v->model, &model, err));
+    LIN_TRY(lin_open_recognizer(&job->recognizer, model, v->posteriors ? "cpu" : v->model.device, lin_model_precision(&v->model),
+                                err));
+    job->row_s = v->row_ms > 0 ? v->row_ms / 1000 : job->recognizer.row_seconds;
+    if (!v->phones)
+        LIN_TRY(lin_spoken_lexicon_open(&job->lexicon, &files, job->recognizer.phones, &job->recognizer.warnings, err));
+    if (v->stress && job->lexicon.dictionary && !lin_dictionary_has_stress(job->lexicon.dictionary))
+        lin_complain("%s has no stress, which --stress needs; CMUdict as published has it (--lexicon cmudict.dict)",
+                     job->lexicon.path);
+    LIN_TRY(make_threads(job, err));
+    if (job->recognizer.model->speaker_norm && !v->posteriors)
+        LIN_TRY(lin_inputs_measure(&job->bulk.inputs, &job->recognizer, v->jobs, &job->speakers, err));
+    const int many = v->data.data != NULL || job->bulk.inputs.n > 1;
+    LIN_TRY(lin_results_open(&job->bulk.results, job->recognizer.phones, many, err));
+    return lin_bulk_run(&job->bulk, err);
 }
 
 static lin_status align(align_job *job, lin_error *err)
 {
     const values *v = job->v;
-    // For a matrix only the phone names and the step length of the model are used.
-    const char *model;
-    lin_status status = lin_model_named(&v->model, &model, err);
-    if (status == LIN_OK)
-        status = lin_open_recognizer(&job->recognizer, model, v->posteriors ? "cpu" : v->model.device,
-                                     lin_model_precision(&v->model), err);
-    if (status == LIN_OK) job->row_s = v->row_ms > 0 ? v->row_ms / 1000 : job->recognizer.row_seconds;
-    if (status == LIN_OK && !v->phones) status = lin_spoken_lexicon_open(&job->lexicon, v->lexicon, v->add_lexicon, v->g2p,
-                                                                            job->recognizer.phones, &job->recognizer.warnings,
-                                                                            err);
-    if (status == LIN_OK && !v->phones) status = lin_spoken_lexicon_numbers(&job->lexicon, v->numbers, err);
-    if (status == LIN_OK && v->stress && job->lexicon.dictionary && !lin_dictionary_has_stress(job->lexicon.dictionary))
-        lin_complain("%s has no stress, which --stress needs; CMUdict as published has it (--lexicon cmudict.dict)",
-                     job->lexicon.path);
-    if (status == LIN_OK) status = make_threads(job, err);
-    if (status == LIN_OK && job->recognizer.model->speaker_norm && !v->posteriors)
-        status = lin_inputs_measure(&job->bulk.inputs, &job->recognizer, v->jobs, &job->speakers, err);
-    const int many = v->data.data != NULL || job->bulk.inputs.n > 1;
-    if (status == LIN_OK) status = lin_results_open(&job->bulk.results, job->recognizer.phones, many, err);
-    if (status == LIN_OK) status = lin_bulk_run(&job->bulk, err);
+    lin_status status = align_all(job, err);
     if (job->guessed.n > GUESSES_TOLD && !v->quiet)
         lin_complain("and %d more words that are not in %s%s", job->guessed.n - GUESSES_TOLD, job->lexicon.path,
                      v->oov ? "" : "; --oov FILE lists them all");

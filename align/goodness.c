@@ -112,8 +112,7 @@ lin_status lin_goodness_measure(lin_goodness_row row, const void *context, int V
                                 lin_goodness *goodness, lin_error *err)
 {
     if (margin < 0) return lin_fail(err, LIN_INVALID, "the margin beside a phone must be 0 rows or more, not %d", margin);
-    lin_status status = check(path, V, T, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(check(path, V, T, err));
     for (int i = 0; i < path->n_phones; i++) {
         const lin_path_phone *p = &path->phones[i], *last = i ? p - 1 : NULL, *next = i + 1 < path->n_phones ? p + 1 : NULL;
         const int64_t begin = last ? last->end : 0, end = next ? next->start : T;

@@ -12,31 +12,29 @@
 
 /* ---- the lexicon ----------------------------------------------------------------------------------------------------------- */
 
-lin_status lin_spoken_lexicon_open(lin_spoken_lexicon *lexicon, const char *path, const char *added, const char *g2p,
-                                   const lin_phones *phones, const lin_warnings *warnings, lin_error *err)
+static lin_status open_lexicon(lin_spoken_lexicon *l, const lin_spoken_files *f, const lin_warnings *warnings, lin_error *err)
 {
     const lin_dictionary_options options = {.skip_bad = 1};
     char own[4096];
-    *lexicon = (lin_spoken_lexicon){.phones = phones, .g2p = g2p};
-    lin_status status = lin_find_lexicon(phones, path, lexicon->path, sizeof lexicon->path, err);
-    if (status == LIN_OK && !*lexicon->path)
+    LIN_TRY(lin_find_lexicon(l->phones, f->lexicon, l->path, sizeof l->path, err));
+    if (!*l->path)
         return lin_fail(err, LIN_IO,
                         "words need a lexicon, and none is installed for %s; name one with --lexicon FILE or LINNET_LEXICON, or "
                         "give --phones",
-                        lin_phones_is_own(phones) ? "the phones of this model" : "English");
-    lin_find_added(phones, path, own, sizeof own);
-    if (status == LIN_OK) status = lin_lexicon_open(lexicon->path, own, added, g2p, phones, &options, &lexicon->dictionary, err);
-    if (status != LIN_OK) {
-        lin_spoken_lexicon_close(lexicon);
-        return status;
-    }
-    lin_lexicon_tell_skipped(lexicon->dictionary, warnings);
-    return LIN_OK;
+                        lin_phones_is_own(l->phones) ? "the phones of this model" : "English");
+    lin_find_added(l->phones, f->lexicon, own, sizeof own);
+    LIN_TRY(lin_lexicon_open(l->path, own, f->added, f->g2p, l->phones, &options, &l->dictionary, err));
+    lin_lexicon_tell_skipped(l->dictionary, warnings);
+    return lin_find_open_numbers(l->phones, f->numbers, l->dictionary, &l->written, err);
 }
 
-lin_status lin_spoken_lexicon_numbers(lin_spoken_lexicon *lexicon, const char *given, lin_error *err)
+lin_status lin_spoken_lexicon_open(lin_spoken_lexicon *lexicon, const lin_spoken_files *files, const lin_phones *phones,
+                                   const lin_warnings *warnings, lin_error *err)
 {
-    return lin_find_open_numbers(lexicon->phones, given, lexicon->dictionary, &lexicon->written, err);
+    *lexicon = (lin_spoken_lexicon){.phones = phones, .g2p = files->g2p};
+    const lin_status status = open_lexicon(lexicon, files, warnings, err);
+    if (status != LIN_OK) lin_spoken_lexicon_close(lexicon);
+    return status;
 }
 
 void lin_spoken_lexicon_close(lin_spoken_lexicon *lexicon)
@@ -64,13 +62,8 @@ static lin_status keep_spelling(lin_spoken *s, const lin_spelling *word, lin_err
 {
     const char *text = s->words.text + word->begin;
     const size_t n = word->end - word->begin;
-    lin_status status =
-        lin_grow_int(&s->offsets, &s->capacity, (int64_t)s->n + 1, sizeof *s->offsets, "the words of a text", err);
-    if (status == LIN_OK)
-        status = lin_grow_int(&s->places, &s->places_capacity, (int64_t)s->n + 1, sizeof *s->places, "the words of a text", err);
-    if (status != LIN_OK) return status;
-    s->places[s->n] = (lin_spoken_place){.begin = word->begin, .end = word->end};
-    s->offsets[s->n++] = s->spellings.n;
+    LIN_TRY(lin_grow_int(&s->places, &s->capacity, (int64_t)s->n + 1, sizeof *s->places, "the words of a text", err));
+    s->places[s->n++] = (lin_spoken_place){.begin = word->begin, .end = word->end, .spelling = s->spellings.n};
     // Formats that separate words by blanks cannot hold "$5 million".
     for (size_t i = 0; i < n; i++) lin_buffer_char(&s->spellings, lin_is_space(text[i]) || text[i] == '\n' ? '_' : text[i]);
     lin_buffer_char(&s->spellings, '\0');
@@ -88,12 +81,9 @@ static void drop_g2p(lin_spoken *s)
 // Of the pronunciations of one more slot; stress [n] may be NULL: not known.
 static lin_status keep_stress(lin_spoken *s, const signed char *const *stress, int n, lin_error *err)
 {
-    lin_status status =
-        lin_grow_int(&s->first_stress, &s->slots_capacity, (int64_t)s->n_slots + 1, sizeof *s->first_stress, "a text", err);
     const int64_t need = (int64_t)s->n_stresses + n;
-    if (status == LIN_OK)
-        status = lin_grow_int((void *)&s->stresses, &s->stresses_capacity, need, sizeof *s->stresses, "a text", err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_grow_int(&s->first_stress, &s->slots_capacity, (int64_t)s->n_slots + 1, sizeof *s->first_stress, "a text", err));
+    LIN_TRY(lin_grow_int((void *)&s->stresses, &s->stresses_capacity, need, sizeof *s->stresses, "a text", err));
     s->first_stress[s->n_slots++] = s->n_stresses;
     for (int i = 0; i < n; i++) s->stresses[s->n_stresses++] = stress ? stress[i] : NULL;
     return LIN_OK;
@@ -112,8 +102,8 @@ static lin_status open_g2p(lin_spoken *s, const lin_spoken_lexicon *lexicon, lin
     if (s->g2p && s->g2p_of == lexicon) return LIN_OK;
     drop_g2p(s);
     s->g2p_of = lexicon;
-    lin_status status = lin_find_open_rules(lexicon->phones, lexicon->g2p, &s->rules, err);
-    return status == LIN_OK ? lin_g2p_create(lexicon->phones, lexicon->dictionary, s->rules, &s->g2p, err) : status;
+    LIN_TRY(lin_find_open_rules(lexicon->phones, lexicon->g2p, &s->rules, err));
+    return lin_g2p_create(lexicon->phones, lexicon->dictionary, s->rules, &s->g2p, err);
 }
 
 static lin_status tell_guess(lin_spoken *s, const lin_phones *phones, const char *word, size_t n_word, const int *labels, int n,
@@ -160,11 +150,10 @@ static lin_status add_guess(lin_spoken *s, const lin_spoken_lexicon *lexicon, co
 {
     int labels[LIN_PRONUNCIATION_MAX], n;
     const int *one = labels;
-    lin_status status = guess(s, lexicon, word->word, word->n, labels, &n, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(guess(s, lexicon, word->word, word->n, labels, &n, err));
     s->n_any += !n;
-    status = n ? lin_align_graph_add(s->graph, &one, &n, 1, 1, err) : lin_align_graph_add_any(s->graph, err);
-    return status == LIN_OK ? keep_stress(s, NULL, 1, err) : status;
+    LIN_TRY(n ? lin_align_graph_add(s->graph, &one, &n, 1, 1, err) : lin_align_graph_add_any(s->graph, err));
+    return keep_stress(s, NULL, 1, err);
 }
 
 static lin_status add_word(lin_spoken *s, const lin_spoken_lexicon *lexicon, const lin_spelling *word, lin_error *err)
@@ -179,8 +168,7 @@ static lin_status add_word(lin_spoken *s, const lin_spoken_lexicon *lexicon, con
         n++;
     }
     if (n == 0) return add_guess(s, lexicon, word, err);
-    lin_status status = lin_align_graph_add(s->graph, pronunciations, lengths, n, 1, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_align_graph_add(s->graph, pronunciations, lengths, n, 1, err));
     for (int i = 0; i < n && lin_dictionary_has_probabilities(lexicon->dictionary); i++)
         lin_align_graph_weigh(s->graph, i, lin_dictionary_logp(lexicon->dictionary, word->word, word->n, i));
     return keep_stress(s, stress, n, err);
@@ -341,74 +329,70 @@ static lin_status keep_written(lin_spoken *s, const char *text, size_t n, lin_er
 
 lin_status lin_spoken_write(const lin_spoken *s, lin_result *result, int first, const lin_path *path, lin_error *err)
 {
-    lin_status status = LIN_OK;
-    for (int i = 0; i < path->n_words && status == LIN_OK; i++) {
+    for (int i = 0; i < path->n_words; i++) {
         const lin_spoken_place *p = &s->places[path->words[i].word];
-        status = lin_result_write_word(result, first + i, s->written.data + p->written, p->n, p->glued, p->line, err);
+        LIN_TRY(lin_result_write_word(result, first + i, s->written.data + p->written, p->n, p->glued, p->line, err));
     }
-    return status;
+    return LIN_OK;
 }
 
 lin_status lin_spoken_words(lin_spoken *s, const lin_spoken_lexicon *lexicon, const char *text, size_t n, lin_error *err)
 {
     lin_spelling word;
     lin_word_reader *w = &s->words;
-    lin_status status = begin(s, lexicon->phones, err);
+    LIN_TRY(begin(s, lexicon->phones, err));
     lin_readings_clear(&w->readings);
     *w = (lin_word_reader){.written = lexicon->written, .text = text, .n = n, .readings = w->readings};
-    while (status == LIN_OK) {
-        status = lin_word_reader_next(w, &word, err);
-        if (status == LIN_OK && word.marks && s->marks == 0) lin_quote(s->first_mark, text + word.mark, word.n_mark);
-        if (status == LIN_OK) s->marks += word.marks;
-        if (status != LIN_OK || (!word.n && !w->readings.n)) break;
+    for (;;) {
+        LIN_TRY(lin_word_reader_next(w, &word, err));
+        if (word.marks && s->marks == 0) lin_quote(s->first_mark, text + word.mark, word.n_mark);
+        s->marks += word.marks;
+        if (!word.n && !w->readings.n) break;
         if (word.n) lin_spelling_settle(&word, lexicon->dictionary);
-        status = word.n ? add_word(s, lexicon, &word, err) : add_form(s, lexicon, &w->readings, err);
-        if (status == LIN_OK) status = keep_spelling(s, &word, err);
+        LIN_TRY(word.n ? add_word(s, lexicon, &word, err) : add_form(s, lexicon, &w->readings, err));
+        LIN_TRY(keep_spelling(s, &word, err));
     }
-    if (status == LIN_OK && s->n == 0) status = lin_fail(err, LIN_INVALID, "the text is empty: it has no words to align");
-    if (status == LIN_OK && s->n_any == s->n) {
+    if (s->n == 0) return lin_fail(err, LIN_INVALID, "the text is empty: it has no words to align");
+    if (s->n_any == s->n) {
         char more[32] = "", shown[LIN_QUOTE];
         if (s->n > 1) snprintf(more, sizeof more, " and %d more", s->n - 1);
-        status = lin_fail(err, LIN_INVALID, "no pronunciation for %s%s: add to the lexicon; no word of the text has one",
-                          lin_quote(shown, s->spellings.data, strlen(s->spellings.data)), more);
+        return lin_fail(err, LIN_INVALID, "no pronunciation for %s%s: add to the lexicon; no word of the text has one",
+                        lin_quote(shown, s->spellings.data, strlen(s->spellings.data)), more);
     }
-    return status == LIN_OK ? keep_written(s, text, n, err) : status;
+    return keep_written(s, text, n, err);
 }
 
 lin_status lin_spoken_phones(lin_spoken *s, const lin_phones *phones, const char *text, size_t n, lin_error *err)
 {
+    static const signed char digits[] = {-1, 0, 1, 2};
     lin_lines lines = {0};
     char shown[LIN_QUOTE];
     int mark = 0;
-    lin_status status = begin(s, phones, err);
+    LIN_TRY(begin(s, phones, err));
     lin_lines_begin(&lines, text, n);
-    while (status == LIN_OK && lin_lines_next(&lines)) {
+    while (lin_lines_next(&lines)) {
         const char *at = lines.text, *field;
         size_t n_field;
-        while (status == LIN_OK && lin_field_next(&at, lines.text + lines.n, &field, &n_field)) {
+        while (lin_field_next(&at, lines.text + lines.n, &field, &n_field)) {
             lin_phone_read read[LIN_PHONES_READ_MAX];
-            const int found = lin_phones_read(phones, field, n_field, read, LIN_PHONES_READ_MAX, &mark);
-            for (int i = 0; i < found && status == LIN_OK; i++) {
+            const int found = lin_phones_read(phones, field, n_field, read, LIN_PHONES_READ_MAX, &mark), one = 1;
+            if (!found)
+                return lin_fail(err, LIN_INVALID, "'%s' is not a phoneme of the model; linnet info lists them",
+                                lin_quote(shown, field, n_field));
+            for (int i = 0; i < found; i++) {
                 if (lin_phones_kind(phones, read[i].label) == LIN_PHONE_SILENCE) continue;
-                static const signed char digits[] = {-1, 0, 1, 2};
-                status = lin_align_graph_phones(s->graph, &read[i].label, 1, err);
-                if (status == LIN_OK) status = keep_stress(s, &(const signed char *){&digits[read[i].stress + 1]}, 1, err);
-            }
-            if (!found) {
-                status = lin_fail(err, LIN_INVALID, "'%s' is not a phoneme of the model; linnet info lists them",
-                                  lin_quote(shown, field, n_field));
+                LIN_TRY(lin_align_graph_add(s->graph, &(const int *){&read[i].label}, &one, 1, 0, err));
+                LIN_TRY(keep_stress(s, &(const signed char *){&digits[read[i].stress + 1]}, 1, err));
             }
         }
     }
-    if (status == LIN_OK && s->graph->n_slots == 0)
-        status = lin_fail(err, LIN_INVALID, "the text is empty: there are no phonemes");
-    return status;
+    return s->graph->n_slots ? LIN_OK : lin_fail(err, LIN_INVALID, "the text is empty: there are no phonemes");
 }
 
 const char *lin_spoken_spell(const void *spoken, int word)
 {
     const lin_spoken *s = spoken;
-    return word >= 0 && word < s->n ? s->spellings.data + s->offsets[word] : NULL;
+    return word >= 0 && word < s->n ? s->spellings.data + s->places[word].spelling : NULL;
 }
 
 const signed char *lin_spoken_stress(const lin_spoken *s, int slot, int pronunciation)
@@ -424,7 +408,6 @@ void lin_spoken_free(lin_spoken *s)
     lin_word_reader_free(&s->words);
     lin_buffer_free(&s->spellings);
     lin_buffer_free(&s->guesses);
-    lin_free(s->offsets);
     lin_free(s->places);
     lin_buffer_free(&s->written);
     lin_free((void *)s->stresses);

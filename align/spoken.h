@@ -4,8 +4,7 @@
  * Pipeline: text -> lexicon/transcript, lexicon/dictionary, lexicon/g2p -> [this] -> align/align.
  *
  *   lin_spoken_lexicon lexicon;
- *   lin_spoken_lexicon_open(&lexicon, NULL, NULL, NULL, phones, &warnings, &err);   // shared by all threads
- *   lin_spoken_lexicon_numbers(&lexicon, NULL, &err);
+ *   lin_spoken_lexicon_open(&lexicon, &(lin_spoken_files){0}, phones, &warnings, &err);   // shared by all threads
  *   lin_spoken spoken = {0};                                                  // one per thread, reused
  *   lin_spoken_words(&spoken, &lexicon, text, n, &err);                       // or lin_spoken_phones
  *   ... lin_align_create(spoken.graph, ...), lin_result_add_path(..., lin_spoken_spell, &spoken, ...) ...
@@ -17,7 +16,7 @@
 
 #include <stddef.h>
 
-#include "align/align_graph.h"
+#include "align/align.h"
 #include "base/buffer.h"
 #include "decoder/result.h"
 #include "lexicon/dictionary.h"
@@ -34,19 +33,23 @@ typedef struct lin_spoken_lexicon {
     const char *g2p; /* rules for words that it lacks; NULL: those of lin_find_rules; not owned */
 } lin_spoken_lexicon;
 
-/* path: NULL for $LINNET_LEXICON, else the one installed with the program, which is for the phones of English. added: words that
- * extend it (linnet/lexicon_open.h), or NULL. g2p: rules for words that it lacks; NULL: those of lin_find_rules; it must outlive
- * the lexicon. Bad lines are reported through warnings (may be NULL). LIN_IO if there is no lexicon. On failure everything is
- * closed. */
-lin_status lin_spoken_lexicon_open(lin_spoken_lexicon *lexicon, const char *path, const char *added, const char *g2p,
-                                   const lin_phones *phones, const lin_warnings *warnings, lin_error *err);
-/* Rules for lexicon->written, by the rule of lin_find_open_numbers. On failure the lexicon is as before. */
-lin_status lin_spoken_lexicon_numbers(lin_spoken_lexicon *lexicon, const char *given, lin_error *err);
+/* Paths, each NULL: as it is installed. */
+typedef struct lin_spoken_files {
+    const char *lexicon; /* NULL: $LINNET_LEXICON, else the one installed with the program, which is for the phones of English */
+    const char *added;   /* words that extend it (linnet/lexicon_open.h); NULL: none */
+    const char *g2p;     /* rules for words that it lacks; NULL: those of lin_find_rules; must outlive the lexicon */
+    const char *numbers; /* forms of numbers, by the rule of lin_find_open_numbers */
+} lin_spoken_files;
+
+/* Bad lines are reported through warnings (may be NULL). LIN_IO if there is no lexicon. On failure everything is closed. */
+lin_status lin_spoken_lexicon_open(lin_spoken_lexicon *lexicon, const lin_spoken_files *files, const lin_phones *phones,
+                                   const lin_warnings *warnings, lin_error *err);
 void lin_spoken_lexicon_close(lin_spoken_lexicon *lexicon);
 
 /* Where a word of the text is, with the punctuation around it: see lin_spoken_write. */
 typedef struct lin_spoken_place {
     size_t begin, end;     /* the word in the text */
+    size_t spelling;       /* in lin_spoken.spellings */
     size_t written, n;     /* in lin_spoken.written */
     int glued, line;       /* as in lin_result_word */
 } lin_spoken_place;
@@ -55,9 +58,8 @@ typedef struct lin_spoken {
     lin_align_graph *graph;
     lin_word_reader words;      /* of the present text */
     lin_buffer spellings; /* of each slot, as the text has it but for '_' in place of blanks, each with its NUL */
-    size_t *offsets;      /* [slots] */
-    struct lin_spoken_place *places; /* [slots] */
-    int n, capacity, places_capacity;
+    lin_spoken_place *places; /* [slots] */
+    int n, capacity;
     lin_buffer written;   /* the words with the punctuation that the text has */
     lin_buffer guesses;   /* words outside the lexicon and their pronunciation: "xyzzy\tZ IH Z IY (rules)\n"; "\t(none)\n" */
     const signed char **stresses; /* of every pronunciation of every slot: of its phones, as lexicon/dictionary has it; or NULL */

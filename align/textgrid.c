@@ -86,18 +86,15 @@ static lin_status is_missing(const reader *r, const char *what, lin_error *err)
 
 static lin_status want_number(reader *r, const char *what, double *value, lin_error *err)
 {
-    lin_status status = next(r, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(next(r, err));
     *value = r->number;
-    if (r->kind == TOKEN_NUMBER) return LIN_OK;
-    return is_missing(r, what, err);
+    return r->kind == TOKEN_NUMBER ? LIN_OK : is_missing(r, what, err);
 }
 
 static lin_status want_text(reader *r, const char *what, lin_error *err)
 {
-    lin_status status = next(r, err);
-    if (status != LIN_OK || r->kind == TOKEN_TEXT) return status;
-    return is_missing(r, what, err);
+    LIN_TRY(next(r, err));
+    return r->kind == TOKEN_TEXT ? LIN_OK : is_missing(r, what, err);
 }
 
 static int text_is(const reader *r, const char *what)
@@ -108,8 +105,7 @@ static int text_is(const reader *r, const char *what)
 static lin_status want_count(reader *r, const char *what, int *n, lin_error *err)
 {
     double value;
-    lin_status status = want_number(r, what, &value, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(want_number(r, what, &value, err));
     // Every interval and every tier takes more than a byte, so a count above the file's size is wrong.
     if (!(value >= 0) || value > (double)r->n || value > INT32_MAX || value != (double)(int)value)
         return bad(r, "a bad count", err);
@@ -121,8 +117,7 @@ static lin_status want_count(reader *r, const char *what, int *n, lin_error *err
 static lin_status keep(reader *r, size_t *at, lin_error *err)
 {
     lin_textgrid *g = r->grid;
-    lin_status status = lin_grow(&g->text, &g->text_capacity, g->text_used + r->length + 1, 1, "a TextGrid", err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_grow(&g->text, &g->text_capacity, g->text_used + r->length + 1, 1, "a TextGrid", err));
     *at = g->text_used;
     for (size_t i = 0; i < r->length; i++) {
         const char c = r->text[r->begin + i];
@@ -140,19 +135,17 @@ static lin_status read_interval(reader *r, double *at_s, lin_error *err)
     const double slack = 1e-3; // numbers may be rounded
     lin_textgrid *g = r->grid;
     lin_textgrid_interval v;
-    lin_status status = want_number(r, "the start of an interval", &v.start_s, err);
-    if (status == LIN_OK) status = want_number(r, "the end of an interval", &v.end_s, err);
-    if (status == LIN_OK) status = want_text(r, "the text of an interval", err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(want_number(r, "the start of an interval", &v.start_s, err));
+    LIN_TRY(want_number(r, "the end of an interval", &v.end_s, err));
+    LIN_TRY(want_text(r, "the text of an interval", err));
     if (v.end_s < v.start_s || v.start_s < *at_s - slack)
         return bad(r, "an interval ends before it begins, or begins before the last one ends", err);
     if (v.start_s < *at_s) v.start_s = *at_s < v.end_s ? *at_s : v.end_s;
     *at_s = v.end_s;
-    status = keep(r, &v.text, err);
-    if (status == LIN_OK)
-        status = lin_grow(&g->intervals, &g->intervals_capacity, g->n_intervals + 1, sizeof *g->intervals, "a TextGrid", err);
-    if (status == LIN_OK) g->intervals[g->n_intervals++] = v;
-    return status;
+    LIN_TRY(keep(r, &v.text, err));
+    LIN_TRY(lin_grow(&g->intervals, &g->intervals_capacity, g->n_intervals + 1, sizeof *g->intervals, "a TextGrid", err));
+    g->intervals[g->n_intervals++] = v;
+    return LIN_OK;
 }
 
 static lin_status read_tier(reader *r, lin_error *err)
@@ -160,27 +153,25 @@ static lin_status read_tier(reader *r, lin_error *err)
     lin_textgrid *g = r->grid;
     double start, end, time;
     int n = 0;
-    lin_status status = lin_grow(&g->tiers, &g->tiers_capacity, (size_t)g->n_tiers + 1, sizeof *g->tiers, "a TextGrid", err);
-    if (status == LIN_OK) status = want_text(r, "the class of a tier", err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_grow(&g->tiers, &g->tiers_capacity, (size_t)g->n_tiers + 1, sizeof *g->tiers, "a TextGrid", err));
+    LIN_TRY(want_text(r, "the class of a tier", err));
     lin_tier *t = &g->tiers[g->n_tiers];
     *t = (lin_tier){.is_points = text_is(r, "TextTier"), .first = (int)g->n_intervals};
     if (!t->is_points && !text_is(r, "IntervalTier")) return bad(r, "a tier is neither an IntervalTier nor a TextTier", err);
-    status = want_text(r, "the name of a tier", err);
-    if (status == LIN_OK) status = keep(r, &t->name, err);
-    if (status == LIN_OK) status = want_number(r, "the start of a tier", &start, err);
-    if (status == LIN_OK) status = want_number(r, "the end of a tier", &end, err);
-    if (status == LIN_OK) status = want_count(r, "the number of intervals", &n, err);
+    LIN_TRY(want_text(r, "the name of a tier", err));
+    LIN_TRY(keep(r, &t->name, err));
+    LIN_TRY(want_number(r, "the start of a tier", &start, err));
+    LIN_TRY(want_number(r, "the end of a tier", &end, err));
+    LIN_TRY(want_count(r, "the number of intervals", &n, err));
     double at_s = -1e300;
-    for (int i = 0; i < n && status == LIN_OK; i++) {
+    for (int i = 0; i < n; i++) {
         if (t->is_points) {
-            status = want_number(r, "the time of a point", &time, err);
-            if (status == LIN_OK) status = want_text(r, "the text of a point", err);
+            LIN_TRY(want_number(r, "the time of a point", &time, err));
+            LIN_TRY(want_text(r, "the text of a point", err));
         } else {
-            status = read_interval(r, &at_s, err);
+            LIN_TRY(read_interval(r, &at_s, err));
         }
     }
-    if (status != LIN_OK) return status;
     t->n = t->is_points ? 0 : n;
     g->n_tiers++;
     return LIN_OK;
@@ -189,32 +180,29 @@ static lin_status read_tier(reader *r, lin_error *err)
 static lin_status read_grid(reader *r, lin_error *err)
 {
     int n = 0;
-    lin_status status = next(r, err);
-    if (status == LIN_OK && (r->kind != TOKEN_TEXT || !text_is(r, "ooTextFile")))
+    LIN_TRY(next(r, err));
+    if (r->kind != TOKEN_TEXT || !text_is(r, "ooTextFile"))
         return bad(r, "this is not a TextGrid: it does not begin with \"ooTextFile\"", err);
-    if (status == LIN_OK) status = want_text(r, "the kind of object", err);
-    if (status == LIN_OK && !text_is(r, "TextGrid")) return bad(r, "this file of Praat is of another kind than TextGrid", err);
-    if (status == LIN_OK) status = want_number(r, "the start", &r->grid->start_s, err);
-    if (status == LIN_OK) status = want_number(r, "the end", &r->grid->end_s, err);
-    if (status == LIN_OK) status = next(r, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(want_text(r, "the kind of object", err));
+    if (!text_is(r, "TextGrid")) return bad(r, "this file of Praat is of another kind than TextGrid", err);
+    LIN_TRY(want_number(r, "the start", &r->grid->start_s, err));
+    LIN_TRY(want_number(r, "the end", &r->grid->end_s, err));
+    LIN_TRY(next(r, err));
     if (r->kind != TOKEN_FLAG) return bad(r, "whether there are tiers (<exists>) is missing", err);
     if (!text_is(r, "exists")) return LIN_OK;
-    status = want_count(r, "the number of tiers", &n, err);
-    if (status == LIN_OK && n > LIN_TEXTGRID_TIERS) return bad(r, "too many tiers", err);
-    for (int i = 0; i < n && status == LIN_OK; i++) status = read_tier(r, err);
-    return status;
+    LIN_TRY(want_count(r, "the number of tiers", &n, err));
+    if (n > LIN_TEXTGRID_TIERS) return bad(r, "too many tiers", err);
+    for (int i = 0; i < n; i++) LIN_TRY(read_tier(r, err));
+    return LIN_OK;
 }
 
 lin_status lin_textgrid_parse(const char *bytes, size_t n, const char *name, lin_textgrid *grid, lin_error *err)
 {
     char *own;
     *grid = (lin_textgrid){0};
-    lin_status status = lin_unicode_clean(bytes, n, name, LIN_UNICODE_ANY, &own, &bytes, &n, err);
-    const size_t mark = status == LIN_OK ? lin_text_mark(bytes, n) : 0;
-    bytes += mark, n -= mark;
-    reader r = {.text = bytes, .n = n, .name = name, .line = 1, .grid = grid};
-    if (status == LIN_OK) status = read_grid(&r, err);
+    LIN_TRY(lin_unicode_clean(bytes, n, name, LIN_UNICODE_ANY, &own, &bytes, &n, err));
+    reader r = {.text = bytes, .n = n, .at = lin_text_mark(bytes, n), .name = name, .line = 1, .grid = grid};
+    const lin_status status = read_grid(&r, err);
     lin_free(own);
     if (status != LIN_OK) lin_textgrid_free(grid);
     return status;

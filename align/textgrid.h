@@ -1,7 +1,7 @@
 /*
  * textgrid.h - reads Praat's TextGrids: labelled intervals of time on one or several tiers.
  *
- * Pipeline: a file that a person or another aligner made -> [this] -> the utterances of align/aligner_grid.
+ * Pipeline: a file that a person or another aligner made -> [this] -> the utterances of align/aligner.
  * One parser reads the long and the short text form: by Praat's manual (TextGrid file formats) a reader looks for free-standing
  * numbers, texts between quotes and flags, and skips everything else. UTF-8, or UTF-16 with a byte order mark (base/unicode.h).
  * The chronological and the binary form are not supported.

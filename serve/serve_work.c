@@ -335,13 +335,11 @@ static lin_status transcribe(lin_work *w, lin_job *job, const request *r, lin_er
 static lin_status open_lexicon(lin_files *f, lin_error *err)
 {
     const lin_serve *s = f->serve;
-    pthread_mutex_lock(&f->lock);
+    const lin_spoken_files files = {s->v->decoding.lexicon, s->v->decoding.add_lexicon, s->v->decoding.g2p, NULL};
     lin_status status = LIN_OK;
+    pthread_mutex_lock(&f->lock);
     if (!f->has_lexicon)
-        status = lin_spoken_lexicon_open(&f->lexicon, s->v->decoding.lexicon, s->v->decoding.add_lexicon, s->v->decoding.g2p,
-                                         s->recognizer.phones, &s->recognizer.warnings, err);
-    if (status == LIN_OK && !f->has_lexicon) status = lin_spoken_lexicon_numbers(&f->lexicon, NULL, err);
-    if (status != LIN_OK && !f->has_lexicon) lin_spoken_lexicon_close(&f->lexicon);
+        status = lin_spoken_lexicon_open(&f->lexicon, &files, s->recognizer.phones, &s->recognizer.warnings, err);
     f->has_lexicon |= status == LIN_OK;
     pthread_mutex_unlock(&f->lock);
     return status;

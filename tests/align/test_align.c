@@ -57,7 +57,7 @@ static lin_align_graph *graph_of_phones(const char *digits, int V)
     OK(lin_align_graph_create(V, &graph, &err));
     for (; *digits; digits++) {
         const int label = *digits - '0';
-        OK(lin_align_graph_phones(graph, &label, 1, &err));
+        OK(lin_align_graph_add(graph, &(const int *){&label}, &(int){1}, 1, 0, &err));
     }
     return graph;
 }
@@ -769,8 +769,9 @@ START_TEST(arguments_out_of_range)
     const int *words[LIN_ALIGN_PRONUNCIATIONS + 1] = {labels, labels};
     FAILS(lin_align_graph_add(graph, words, lengths, 0, 1, &err), LIN_INVALID, "slot 2 of the text has no pronunciation");
     FAILS(lin_align_graph_add(graph, words, lengths, 2, 1, &err), LIN_INVALID, "pronunciation 1 of slot 2 is empty");
-    FAILS(lin_align_graph_phones(graph, labels + 1, 1, &err), LIN_INVALID, "label 5 in slot 2 of the text is none of 1 to 4");
-    FAILS(lin_align_graph_phones(graph, labels + 2, 1, &err), LIN_INVALID, "label 0 in slot 2");
+    FAILS(lin_align_graph_add(graph, &(const int *){labels + 1}, lengths, 1, 0, &err), LIN_INVALID,
+          "label 5 in slot 2 of the text is none of 1 to 4");
+    FAILS(lin_align_graph_add(graph, &(const int *){labels + 2}, lengths, 1, 0, &err), LIN_INVALID, "label 0 in slot 2");
     FAILS(lin_align_graph_add(graph, words, lengths, LIN_ALIGN_PRONUNCIATIONS + 1, 1, &err), LIN_UNSUPPORTED,
           "251 pronunciations");
     const int steps = graph->n_befores;

@@ -99,7 +99,7 @@ static void judge(const char *said, const char *text, lin_goodness *goodness, li
     OK(lin_align_graph_create(V, &graph, &err));
     for (const char *c = text; *c; c++) {
         const int label = *c - '0';
-        OK(lin_align_graph_phones(graph, &label, 1, &err));
+        OK(lin_align_graph_add(graph, &(const int *){&label}, &(int){1}, 1, 0, &err));
     }
     OK(lin_align_create(graph, &o, &a, &err));
     OK(lin_align_push(a, logp, T, &err));
