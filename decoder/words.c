@@ -164,8 +164,7 @@ lin_status lin_words_create(const lin_tree *tree, const lin_ngram *lm, const lin
 {
     const lin_words_options o = options ? *options : lin_words_options_default();
     *words = NULL;
-    lin_status status = check_options(&o, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(check_options(&o, err));
     if (tree->lm_fingerprint != (lm ? lin_ngram_fingerprint(lm) : 0)) {
         return lin_fail(err, LIN_MISMATCH, "the lexicon's tree was made for another language model");
     }
@@ -187,7 +186,7 @@ lin_status lin_words_create(const lin_tree *tree, const lin_ngram *lm, const lin
     if (lm) w->ahead_lacking = w->lm_unknown ? o.lm_weight * (double)lin_ngram_unigram(lm, LIN_NGRAM_UNKNOWN) : w->unknown;
     lay_out(w);
     w->fingerprint = fingerprint(w);
-    status = lm ? make_tables(w, err) : LIN_OK;
+    lin_status status = lm ? make_tables(w, err) : LIN_OK;
     if (status != LIN_OK) lin_words_destroy(w);
     else *words = w;
     return status;
@@ -468,8 +467,7 @@ lin_status lin_words_finish(const lin_words *w, void *state, const lin_word_cont
     lin_words_header *h = s.h;
     if (h->finished) return lin_fail(err, LIN_INVALID, "the word search has ended: reset the state first");
     if (settled) {
-        lin_status status = reserve(&s, 0, settled, err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(reserve(&s, 0, settled, err));
     }
     h->ranked = 0;
     change_context(w, &s, context);

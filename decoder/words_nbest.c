@@ -112,8 +112,7 @@ lin_status lin_words_append_traceback(const lin_words *w, const lin_words_view *
 {
     const int inside = of->n > 0 && (!of->n_words || of->ends[0] > 0);
     const int n_phones = only_first ? of->n - of->ends[of->n_words - 1] : of->n, n_words = only_first ? 1 : of->n_words + inside;
-    lin_status status = lin_path_reserve(path, n_phones, n_words, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_path_reserve(path, n_phones, n_words, err));
     int first = of->n - 1;
     for (int i = of->n_words; i-- > 0; first = of->ends[i] - 1) {
         add_word(w, s, of, first, of->ends[i], shares[i], limit, path);
@@ -423,8 +422,7 @@ static lin_status append(const lin_words *w, const lin_words_view *s, const lin_
     lin_words_traceback_of(w, s, first, &best);
     lin_words_shares(w, s, first, &best, s->best_shares);
     shares_of(s, of, behind, &best, s->best_shares, s->shares);
-    lin_status status = lin_words_append_traceback(w, s, of, s->shares, 0, s->h->frame, path, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_words_append_traceback(w, s, of, s->shares, 0, s->h->frame, path, err));
     path->score = score_of(i);
     path->acoustic = i->exact;
     path->language = i->language;

@@ -88,8 +88,7 @@ static lin_status put_readable(const lin_result *r, const lin_writer_options *o,
 {
     lin_tokens t = lin_tokens_only(r, o, 1);
     lin_readable readable = {0};
-    lin_status status = lin_tokens_make_readable(&t, &readable, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_tokens_make_readable(&t, &readable, err));
     lin_buffer_clear(words);
     for (int i = 0; i < t.n; i++) {
         const lin_result_word *w = t.written ? &r->words[i] : NULL;

@@ -500,8 +500,7 @@ lin_status lin_write_textgrid_speakers(const lin_result *const *list, int n, con
     int64_t end_ms = 0;
     int n_tiers = 0, number = 1;
     for (int i = 0; i < n; i++) {
-        lin_status status = lin_tokens_of(&t, list[i], o, err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(lin_tokens_of(&t, list[i], o, err));
         n_tiers += tiers_of(&t, tiers, &end_ms) + (list[i]->n_spans > 0);
         for (int k = 0; k < list[i]->n_spans; k++) {
             const int64_t end = lin_ms(list[i]->spans[k].end_s);

@@ -53,8 +53,7 @@ static lin_status check(const lin_result *r, const lin_writer_options *o, lin_er
         }
     }
     for (int i = 0; i < r->n_alternatives; i++) {
-        lin_status status = check(&r->alternatives[i], o, err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(check(&r->alternatives[i], o, err));
     }
     return LIN_OK;
 }
@@ -366,8 +365,7 @@ static lin_status write_text(const lin_result *r, const lin_writer_options *o, l
         if (t.n) lin_buffer_char(out, ' ');
         lin_put_tokens(&t, out);
     } else {
-        status = lin_tokens_make_readable(&t, &readable, err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(lin_tokens_make_readable(&t, &readable, err));
         if (o->with_speaker && *r->speaker) lin_put_clean(out, r->speaker, "", 0), lin_buffer_text(out, ": ");
         put_text(&t, out);
         lin_readable_free(&readable);
@@ -481,8 +479,7 @@ static lin_status write_csv(const lin_result *r, const lin_writer_options *o, li
 {
     const size_t before = out->n;
     lin_tokens t;
-    lin_status status = lin_tokens_of(&t, r, o, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_tokens_of(&t, r, o, err));
     lin_put_header(o, csv_header, out);
     const lin_tokens phones = lin_tokens_only(r, o, 0);
     const int both = t.words && o->unit == LIN_UNIT_BOTH;
@@ -506,8 +503,7 @@ static lin_status write_audacity(const lin_result *r, const lin_writer_options *
 {
     const size_t before = out->n;
     lin_tokens t;
-    lin_status status = lin_tokens_of(&t, r, o, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_tokens_of(&t, r, o, err));
     lin_buffer scratch = {0};
     for (int i = 0; i < t.n; i++) {
         const lin_token token = lin_token_at(&t, i);
@@ -535,8 +531,7 @@ static lin_status put_record(const char *record, lin_buffer *out, lin_error *err
         return LIN_OK;
     }
     cJSON *json;
-    lin_status status = lin_json_parse(record, strlen(record), "the line of the manifest", 0, &json, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_json_parse(record, strlen(record), "the line of the manifest", 0, &json, err));
     while (cJSON_GetObjectItemCaseSensitive(json, "pred_text")) cJSON_DeleteItemFromObjectCaseSensitive(json, "pred_text");
     char *text = cJSON_PrintUnformatted(json);
     cJSON_Delete(json);

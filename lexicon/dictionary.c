@@ -293,8 +293,7 @@ static lin_status survey_line(survey *s, const lin_lines *line, const char *name
         phones++;
         english &= is_cmu_name(s->cmu, field, n);
         if (s->symbols.n > LIN_PHONES_OWN_MAX) continue; // in the end it may be a dictionary of English
-        lin_status status = lin_symbols_add(&s->symbols, field, n, &index, err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(lin_symbols_add(&s->symbols, field, n, &index, err));
     }
     s->words += phones > 0;
     s->english += phones > 0 && english;
@@ -327,9 +326,8 @@ lin_status lin_dictionary_phones(const char *text, size_t n, const char *name, l
     lin_lines lines;
     char *own;
     *phones = NULL;
-    lin_status status = lin_unicode_clean(text, n, name, LIN_UNICODE_ANY, &own, &text, &n, err);
-    if (status != LIN_OK) return status;
-    status = lin_phones_create(NULL, &cmu, err);
+    LIN_TRY(lin_unicode_clean(text, n, name, LIN_UNICODE_ANY, &own, &text, &n, err));
+    lin_status status = lin_phones_create(NULL, &cmu, err);
     s.cmu = cmu;
     lin_lines_begin(&lines, text, n);
     while (status == LIN_OK && lin_lines_next(&lines)) status = survey_line(&s, &lines, name, err);
@@ -358,9 +356,8 @@ lin_status lin_dictionary_load(const char *path, const lin_phones *phones, const
     char *text;
     size_t n;
     *dictionary = NULL;
-    lin_status status = lin_text_read(path, &text, &n, err);
-    if (status != LIN_OK) return status;
-    status = lin_dictionary_parse(text, n, path, phones, options, dictionary, err);
+    LIN_TRY(lin_text_read(path, &text, &n, err));
+    lin_status status = lin_dictionary_parse(text, n, path, phones, options, dictionary, err);
     lin_free(text);
     return status;
 }

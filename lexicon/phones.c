@@ -83,8 +83,7 @@ static lin_status add_name(lin_phones *p, const char *name, size_t n_all, lin_er
                         LIN_PHONES_BLANK);
     }
     if (at == MAX_PHONES) return lin_fail(err, LIN_INVALID, "phone set: more than %d names", MAX_PHONES);
-    lin_status status = lin_symbols_add(&p->names, name, n, &index, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_symbols_add(&p->names, name, n, &index, err));
     if (index != at) {
         return lin_fail(err, LIN_INVALID, "phone set: '%s' appears twice, as names %d and %d", lin_quote(shown, name, n), index,
                         at);
@@ -341,13 +340,12 @@ lin_status lin_phones_parse(const char *text, size_t n, const char *name, int ow
     char *clean;
     int n_names = 0, has_blank = 0;
     *phones = NULL;
-    lin_status status = lin_unicode_clean(text, n, name, LIN_UNICODE_ONLY, &clean, &text, &n, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_unicode_clean(text, n, name, LIN_UNICODE_ONLY, &clean, &text, &n, err));
     lin_lines_begin(&lines, text, n);
     while (lin_lines_next(&lines)) add_line(&list, lines.text, lines.text + lines.n, &n_names, &has_blank);
     lin_free(clean);
     lin_buffer_char(&list, '\0');
-    status = lin_buffer_status(&list, err);
+    lin_status status = lin_buffer_status(&list, err);
     if (status == LIN_OK && own && n_names > LIN_PHONES_OWN_MAX)
         status = lin_fail(err, LIN_INVALID, "%d phones; at most %d", n_names, (int)LIN_PHONES_OWN_MAX);
     for (int is_own = 0; is_own <= own && status == LIN_OK; is_own++) {
@@ -374,9 +372,8 @@ lin_status lin_phones_load(const char *path, int own, lin_phones **phones, lin_e
     char *text;
     size_t n;
     *phones = NULL;
-    lin_status status = lin_text_read(path, &text, &n, err);
-    if (status != LIN_OK) return status;
-    status = lin_phones_parse(text, n, path, own, phones, err);
+    LIN_TRY(lin_text_read(path, &text, &n, err));
+    lin_status status = lin_phones_parse(text, n, path, own, phones, err);
     lin_free(text);
     return status;
 }

@@ -21,8 +21,7 @@ static lin_status read_names(lin_symbols *names, const char *text, lin_error *er
         const size_t letters = before ? strspn(text, "_'abcdefghijklmnopqrstuvwxyz") : n;
         if (letters != n || !n || n > LIN_PIECE_BYTES)
             return lin_fail(err, LIN_MISMATCH, "symbol %d, '%.*s', is no piece of a word", before, (int)(n < 60 ? n : 60), text);
-        const lin_status status = lin_symbols_add(names, text, n, &index, err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(lin_symbols_add(names, text, n, &index, err));
         if (index != before) return lin_fail(err, LIN_MISMATCH, "the piece '%.*s' is there twice", (int)n, text);
         if (names->n > LIN_PIECES_MOST) return lin_fail(err, LIN_MISMATCH, "more than %d pieces", LIN_PIECES_MOST);
         text += n;
@@ -89,8 +88,7 @@ lin_status lin_pieces_check(const char *word, size_t n, lin_error *err)
 lin_status lin_pieces_encode(const lin_pieces *p, const char *word, size_t n, int *out, int capacity, int *n_out, lin_error *err)
 {
     *n_out = 0;
-    const lin_status status = lin_pieces_check(word, n, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_pieces_check(word, n, err));
     if (capacity < (int)n + 1) return lin_fail(err, LIN_TOO_SMALL, "room for %d pieces; must be %zu", capacity, n + 1);
     out[0] = 1;
     for (size_t i = 0; i < n; i++) out[i + 1] = word[i] == '\'' ? 2 : 3 + word[i] - 'a';

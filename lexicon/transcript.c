@@ -113,8 +113,7 @@ static lin_status append_word(lin_transcriber *t, const lin_spelling *g, lin_err
         return lin_fail(err, LIN_INVALID, "'%s' at byte %zu is not in the dictionary", lin_quote(shown, g->word, g->n),
                         g->begin + 1);
     }
-    lin_status status = lin_g2p_pronounce(t->g2p, g->word, g->n, labels, LIN_PRONUNCIATION_MAX, &n_labels, &how, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_g2p_pronounce(t->g2p, g->word, g->n, labels, LIN_PRONUNCIATION_MAX, &n_labels, &how, err));
     return how == LIN_G2P_DICTIONARY ? append(t, labels, NULL, n_labels, err) : append_unknown(t, g, labels, n_labels, how, err);
 }
 

@@ -48,8 +48,7 @@ static lin_status test_word(const lin_dictionary *d, const lin_g2p_rules *rules,
     const int *known;
     for (int k = 0, m; (m = lin_dictionary_find(d, word, strlen(word), k, &known)) > 0; k++) {
         lin_edit_counts counts;
-        status = lin_edit_distance(known, m, labels, n, &counts, err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(lin_edit_distance(known, m, labels, n, &counts, err));
         const int errors = counts.sub + counts.del + counts.ins;
         if (fewest < 0 || errors < fewest) fewest = errors, length = m;
     }

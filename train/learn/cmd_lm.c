@@ -138,9 +138,7 @@ static lin_status encode_words(corpus *c, const lin_pieces *pieces, lin_error *e
     for (size_t w = 0; w < words; w++) {
         const size_t n = c->words.items[w].n;
         int n_pieces;
-        const lin_status status = lin_pieces_encode(pieces, lin_symbols_text(&c->words, (int)w), n, c->pieces + used, (int)n + 1,
-                                                    &n_pieces, err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(lin_pieces_encode(pieces, lin_symbols_text(&c->words, (int)w), n, c->pieces + used, (int)n + 1, &n_pieces, err));
         c->begin[w + 1] = used += (size_t)n_pieces;
     }
     return LIN_OK;

@@ -97,9 +97,8 @@ static lin_status write_draft(const ngram_values *v, lin_ngram_draft *draft, lin
         lin_ngram_destroy(lm);
         return status;
     }
-    lin_status status = lin_output_open(v->output, 0, &out, err);
-    if (status != LIN_OK) return status;
-    status = lin_ngram_draft_write_arpa(draft, out.file, out.path ? out.path : "standard output", err);
+    LIN_TRY(lin_output_open(v->output, 0, &out, err));
+    lin_status status = lin_ngram_draft_write_arpa(draft, out.file, out.path ? out.path : "standard output", err);
     return lin_output_end(&out, status, err);
 }
 
@@ -118,10 +117,9 @@ static lin_status read_vocabulary(lin_ngram_counter *counter, const ngram_values
 {
     char *text;
     size_t n;
-    lin_status status = lin_text_read(v->vocabulary, &text, &n, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_text_read(v->vocabulary, &text, &n, err));
     if (v->text.lower) n = lin_unicode_lower_text(text, text, n);
-    status = lin_ngram_counter_vocabulary(counter, text, n, v->vocabulary, err);
+    lin_status status = lin_ngram_counter_vocabulary(counter, text, n, v->vocabulary, err);
     lin_free(text);
     return status;
 }
@@ -223,8 +221,7 @@ static lin_status arpa(const ngram_values *v, const char *path, lin_ngram **lm, 
 {
     lin_output out;
     (void)path;
-    lin_status status = lin_output_open(v->output, 0, &out, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_output_open(v->output, 0, &out, err));
     return lin_output_end(&out, lin_ngram_write_arpa(*lm, out.file, out.path ? out.path : "standard output", err), err);
 }
 
@@ -242,8 +239,7 @@ static lin_status score_line(void *context, const char *where, lin_sentence line
 {
     scoring *s = context;
     lin_ngram_perplexity one = {0};
-    lin_status status = lin_ngram_perplexity_line(s->lm, line.text, line.n, &one, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_ngram_perplexity_line(s->lm, line.text, line.n, &one, err));
     lin_ngram_perplexity_add(&s->sum, &one);
     if (!s->v->sentences) return LIN_OK;
     lin_buffer *out = &s->sentences;

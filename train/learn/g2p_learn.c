@@ -134,8 +134,7 @@ static lin_status note_letters(learner *l, const example *e, void *context, lin_
         if (l->n_letters && bsearch(&e->codes[i], l->letters, l->n_letters, sizeof *l->letters, by_code)) continue;
         if (l->n_letters == MOST_LETTERS)
             return lin_fail(err, LIN_UNSUPPORTED, "the dictionary has more than %d different letters", MOST_LETTERS);
-        lin_status status = lin_grow(&l->letters, &l->letters_capacity, l->n_letters + 1, sizeof *l->letters, "letters", err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(lin_grow(&l->letters, &l->letters_capacity, l->n_letters + 1, sizeof *l->letters, "letters", err));
         l->letters[l->n_letters++] = e->codes[i];
         qsort(l->letters, l->n_letters, sizeof *l->letters, by_code);
     }
@@ -263,9 +262,8 @@ static lin_status model(learner *l, lin_ngram **lm, lin_error *err)
     lin_ngram_counts counts = {0};
     lin_ngram_draft draft = {0};
     for (int k = 0; k < LIN_NGRAM_MAX_ORDER; k++) how.minimum[k] = k < 2 ? 1 : (uint32_t)l->options->minimum;
-    lin_status status = lin_ngram_counter_create(&how, &counter, err);
-    if (status != LIN_OK) return status;
-    status = each_example(l, add_sentence, counter, err);
+    LIN_TRY(lin_ngram_counter_create(&how, &counter, err));
+    lin_status status = each_example(l, add_sentence, counter, err);
     if (status == LIN_OK) status = lin_ngram_counter_finish(counter, &counts, err);
     lin_ngram_counter_destroy(counter);
     if (status == LIN_OK) status = lin_kneser_ney(&counts, NULL, &draft, NULL, err);
@@ -278,8 +276,7 @@ static lin_status model(learner *l, lin_ngram **lm, lin_error *err)
 static lin_status learn(learner *l, lin_ngram **lm, lin_g2p_learn_report *report, lin_error *err)
 {
     const size_t cells = (size_t)(LONGEST + 1) * (LONGEST + 1);
-    lin_status status = each_example(l, note_letters, NULL, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(each_example(l, note_letters, NULL, err));
     if (l->n_pronunciations == 0)
         return lin_fail(err, LIN_INVALID, "the dictionary has no word of %s that rules could be learnt from",
                         lin_phones_is_own(l->phones) ? "letters" : "the letters a to z");
@@ -296,11 +293,10 @@ static lin_status learn(learner *l, lin_ngram **lm, lin_g2p_learn_report *report
     begin(l);
     for (int i = 0; i < l->options->iterations; i++) {
         l->bits = 0;
-        status = each_example(l, count, NULL, err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(each_example(l, count, NULL, err));
         normalise(l);
     }
-    status = model(l, lm, err);
+    lin_status status = model(l, lm, err);
     if (status == LIN_OK && report) {
         *report = (lin_g2p_learn_report){.words = l->n_words,
                                          .pronunciations = l->n_pronunciations,

@@ -86,8 +86,7 @@ static lin_status fill_level(const lin_ngram_counted *counted, int order, const 
 {
     size_t n = 0, width = (size_t)order;
     for (size_t i = 0; i < counted->n; i++) n += counted->kept[i];
-    lin_status status = lin_ngram_draft_level_create(level, order, n, weight != NULL, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_ngram_draft_level_create(level, order, n, weight != NULL, err));
     n = 0;
     for (size_t i = 0; i < counted->n; i++) {
         if (!counted->kept[i]) continue;
@@ -164,10 +163,9 @@ lin_status lin_kneser_ney(lin_ngram_counts *counts, const lin_kneser_ney_options
     if (!notes) notes = &unread;
     *notes = (lin_kneser_ney_notes){0};
     *draft = (lin_ngram_draft){.unknown = counts->unknown, .begin = counts->begin, .end = counts->end};
-    lin_status status = check(options, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(check(options, err));
     draft->order = order_kept(counts);
-    status = all_orders(counts, options, draft, notes, err);
+    lin_status status = all_orders(counts, options, draft, notes, err);
     if (status == LIN_OK) status = lin_ngram_draft_link(draft, err);
     if (status != LIN_OK) {
         lin_ngram_draft_free(draft);

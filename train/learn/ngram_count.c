@@ -45,14 +45,13 @@ static lin_status check_options(const lin_ngram_count_options *o, lin_error *err
 lin_status lin_ngram_counter_create(const lin_ngram_count_options *options, lin_ngram_counter **counter, lin_error *err)
 {
     *counter = NULL;
-    lin_status status = check_options(options, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(check_options(options, err));
     lin_ngram_counter *c = lin_calloc(1, sizeof *c);
     if (!c) return lin_no_memory(err, "n-gram counts", sizeof *c);
     c->options = *options;
     c->unknown = -1;
     int index;
-    status = lin_symbols_add(&c->words, "<s>", 3, &index, err);
+    lin_status status = lin_symbols_add(&c->words, "<s>", 3, &index, err);
     if (status == LIN_OK) status = lin_symbols_add(&c->words, "</s>", 4, &index, err);
     if (status == LIN_OK && options->unknown) status = lin_symbols_add(&c->words, "<unk>", 5, &c->unknown, err);
     if (status != LIN_OK) {
@@ -96,8 +95,7 @@ lin_status lin_ngram_check_line(const char *line, size_t n, lin_error *err)
         if (is_end_mark(word, n_word)) {
             return lin_fail(err, LIN_FORMAT, "%.*s marks an end of a sentence and cannot be in one", (int)n_word, word);
         }
-        lin_status status = check_length(word, n_word, err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(check_length(word, n_word, err));
     }
     return LIN_OK;
 }
@@ -109,8 +107,7 @@ lin_status lin_ngram_counter_word(lin_ngram_counter *c, const char *word, size_t
     if (!n || lin_text_find_control(word, n) < n || memchr(word, ' ', n) || memchr(word, '\t', n)) {
         return lin_fail(err, LIN_FORMAT, "'%s' is not a word", lin_quote(quoted, word, n));
     }
-    lin_status status = check_length(word, n, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(check_length(word, n, err));
     c->closed = 1;
     return is_end_mark(word, n) || is_unknown_mark(word, n) ? LIN_OK : lin_symbols_add(&c->words, word, n, &index, err);
 }

@@ -62,8 +62,7 @@ static lin_status link_level(lin_ngram_draft_level *lower, const lin_ngram_draft
 lin_status lin_ngram_draft_link(lin_ngram_draft *draft, lin_error *err)
 {
     for (int k = 1; k < draft->order; k++) {
-        lin_status status = link_level(&draft->level[k - 1], &draft->level[k], k, err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(link_level(&draft->level[k - 1], &draft->level[k], k, err));
     }
     return LIN_OK;
 }
@@ -230,8 +229,7 @@ static lin_status copy_children(const lin_ngram *lm, int k, const lin_ngram_draf
 static lin_status copy_level(const lin_ngram *lm, int k, lin_ngram_draft *draft, lin_error *err)
 {
     lin_ngram_draft_level *level = &draft->level[k - 1];
-    lin_status status = lin_ngram_draft_level_create(level, k, lm->levels[k].count, k < lm->order, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_ngram_draft_level_create(level, k, lm->levels[k].count, k < lm->order, err));
     for (uint32_t i = 0; i < level->n; i++) {
         lin_ngram_state state;
         level->logp[i] = (double)lin_ngram_gram_logp(lm, k, i) / LN10;

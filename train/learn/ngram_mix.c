@@ -224,8 +224,7 @@ static double score(const lin_ngram *lm, lin_ngram_state *state, const char *wor
 static lin_status add(lin_ngram_fit *fit, double a, double b, lin_error *err)
 {
     if (!(a > 0) && !(b > 0)) return LIN_OK; // impossible in both
-    const lin_status status = lin_grow(&fit->p, &fit->capacity, fit->n + 2, sizeof *fit->p, "the probabilities of a text", err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_grow(&fit->p, &fit->capacity, fit->n + 2, sizeof *fit->p, "the probabilities of a text", err));
     fit->p[fit->n++] = a;
     fit->p[fit->n++] = b;
     return LIN_OK;

@@ -16,8 +16,7 @@ lin_status lin_ngram_perplexity_line(const lin_ngram *lm, const char *line, size
     lin_ngram_perplexity one = {.sentences = 1};
     const char *at = line, *word;
     size_t n_word;
-    lin_status status = lin_ngram_check_line(line, n, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_ngram_check_line(line, n, err));
     lin_ngram_state state = lin_ngram_begin(lm);
     int unknown = lin_ngram_find(lm, "<unk>", 5);
     if (unknown < 0) unknown = lin_ngram_find(lm, "<UNK>", 5);

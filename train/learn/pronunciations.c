@@ -59,8 +59,7 @@ static lin_status write_word(lin_pronunciations *h, const lin_dictionary *dictio
     const int *labels;
     int n = 0, m;
     for (; n < LIN_PRONUNCIATIONS_MAX && (m = lin_dictionary_find(dictionary, word, length, n, &labels)) > 0; n++) {
-        const lin_status status = key_of(word, length, labels, m, key, err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(key_of(word, length, labels, m, key, err));
         const int index = lin_symbols_find(&h->heard, key->data, key->n);
         counts[n] = index < 0 ? 0 : h->counts[index];
         heard += counts[n];

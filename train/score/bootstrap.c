@@ -237,8 +237,7 @@ lin_status lin_bootstrap_difference(const lin_bootstrap_unit *a, const lin_boots
 {
     int better = 0, equal = 0;
     lin_bootstrap_interval interval;
-    const lin_status status = resample(a, b, n, o, &interval, &better, &equal, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(resample(a, b, n, o, &interval, &better, &equal, err));
     *difference = (lin_difference){
         .interval = interval, .improvement = (double)better / o->resamples, .equal = (double)equal / o->resamples};
     return LIN_OK;

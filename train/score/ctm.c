@@ -54,8 +54,7 @@ static lin_status find_utterance(lin_trn_reader *r, const fields *f, int line, i
 
 static lin_status add_row(lin_trn_reader *r, const lin_ctm_row *row, int line, lin_error *err)
 {
-    lin_status status = lin_grow(&r->rows, &r->rows_capacity, r->n_rows + 1, sizeof *r->rows, "transcripts", err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_grow(&r->rows, &r->rows_capacity, r->n_rows + 1, sizeof *r->rows, "transcripts", err));
     r->rows[r->n_rows] = *row;
     r->rows[r->n_rows].order = (int)r->n_rows;
     return r->n_rows++ == INT_MAX / 16 ? bad_line(r, line, "too many lines", err) : LIN_OK;

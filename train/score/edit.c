@@ -55,8 +55,7 @@ static lin_status check_lengths(int n, int m, lin_error *err)
 lin_status lin_edit_distance(const int *ref, int n, const int *hyp, int m, lin_edit_counts *counts, lin_error *err)
 {
     cell small[ON_STACK + 1], *row = small;
-    lin_status status = check_lengths(n, m, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(check_lengths(n, m, err));
     if (m > ON_STACK) {
         row = lin_alloc((size_t)m + 1, sizeof *row);
         if (!row) return lin_no_memory(err, "an alignment", ((size_t)m + 1) * sizeof *row);
@@ -229,8 +228,7 @@ static void free_network(network *w)
 
 static lin_status extend_pool(network *w, const int *items, int n, lin_error *err)
 {
-    lin_status status = lin_grow(&w->pool, &w->pool_capacity, w->n_pool + (size_t)n, sizeof *w->pool, "an alignment", err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_grow(&w->pool, &w->pool_capacity, w->n_pool + (size_t)n, sizeof *w->pool, "an alignment", err));
     for (int i = 0; i < n; i++) w->pool[w->n_pool++] = items[i];
     return LIN_OK;
 }

@@ -185,8 +185,7 @@ static lin_status draw_both(const lin_score *x, const lin_score *y, const lin_bo
         c->better += a[u].errors < b[u].errors;
         c->worse += a[u].errors > b[u].errors;
     }
-    lin_status status = lin_bootstrap_difference(a, b, n, o, &c->utterances, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_bootstrap_difference(a, b, n, o, &c->utterances, err));
     n = speaker_units(x, a);
     speaker_units(y, b);
     return lin_bootstrap_difference(a, b, n, o, &c->speakers, err);

@@ -198,8 +198,7 @@ static void matrix_labels(const lin_score *s, const lin_score_matrix *m, lin_buf
 static lin_status matrix(const lin_score_report *r, lin_buffer *out, lin_error *err)
 {
     lin_score_matrix m;
-    lin_status status = lin_score_matrix_make(r->score, MAX_MATRIX, &m, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_score_matrix_make(r->score, MAX_MATRIX, &m, err));
     const long long size = MARGIN + CELL * (m.n + 1) + 10, end = MARGIN + CELL * (m.n + 1);
     put(out, "<h2>Confusions</h2>\n"
              "<p>Rows are the reference, columns the hypothesis, numbers per cent of the row; point at a cell for details.");
@@ -244,8 +243,7 @@ static lin_status lists(const lin_score_report *r, lin_buffer *out, lin_error *e
 {
     lin_confused_pair *p;
     int n, max = r->confusions ? r->confusions : MAX_LIST;
-    lin_status status = lin_score_confused_pairs(r->score, &p, &n, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_score_confused_pairs(r->score, &p, &n, err));
     put(out, "<div class=\"lists\"><table><caption>most confused pairs</caption><tr><th>pair<th>both ways<th>→<th>←</tr>\n");
     for (int i = 0; i < n && i < max; i++) {
         put(out, "<tr><td>%h ↔ %h<td>%d<td>%d<td>%d</tr>\n", name_of(r->score, p[i].a), name_of(r->score, p[i].b),
@@ -265,8 +263,7 @@ static lin_status lists(const lin_score_report *r, lin_buffer *out, lin_error *e
 static lin_status worst(const lin_score_report *r, lin_buffer *out, lin_error *err)
 {
     int *utterances, n;
-    lin_status status = lin_score_worst(r->score, MAX_WORST, &utterances, &n, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_score_worst(r->score, MAX_WORST, &utterances, &n, err));
     put(out, "<h2>Utterances with the most errors</h2>\n");
     for (int k = 0; k < n; k++) {
         lin_score_counts c;

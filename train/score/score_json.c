@@ -81,8 +81,7 @@ static void json_confusions(const lin_score_report *r, lin_buffer *out)
 static lin_status json_matrix(const lin_score_report *r, lin_buffer *out, lin_error *err)
 {
     lin_score_matrix m;
-    lin_status status = lin_score_matrix_make(r->score, MAX_MATRIX, &m, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_score_matrix_make(r->score, MAX_MATRIX, &m, err));
     lin_buffer_text(out, ",\n\"tokens_by_name\":[");
     for (int i = 0; i < m.n; i++) {
         lin_score_token_counts c;
@@ -186,8 +185,7 @@ lin_status lin_score_json(const lin_score_report *r, lin_buffer *out, lin_error 
         }
         lin_buffer_text(out, "]}");
     }
-    lin_status status = json_matrix(r, out, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(json_matrix(r, out, err));
     if (r->utterances) json_utterances(r, out);
     lin_buffer_text(out, "}\n");
     return lin_buffer_status(out, err);

@@ -144,8 +144,7 @@ static lin_status list_pairs(const lin_score_report *r, lin_buffer *out, lin_err
 {
     lin_confused_pair *p;
     int n;
-    lin_status status = lin_score_confused_pairs(r->score, &p, &n, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_score_confused_pairs(r->score, &p, &n, err));
     list_title(out, "most confused pairs", n, "% both");
     for (int i = 0; i < n && i < r->confusions; i++) {
         lin_score_token_counts a, b;
@@ -241,8 +240,7 @@ lin_status lin_score_text(const lin_score_report *r, lin_buffer *out, lin_error 
         for (int u = 0; u < lin_score_utterances(s); u++) row(out, lin_score_utterance(s, u, &c), &c);
         lin_buffer_char(out, '\n');
     }
-    lin_status status = r->confusions > 0 ? lists(r, out, err) : LIN_OK;
-    if (status != LIN_OK) return status;
+    LIN_TRY(r->confusions > 0 ? lists(r, out, err) : LIN_OK);
     header(out, "speaker", r->measure);
     for (int i = 0; i < lin_score_speakers(s); i++) {
         const char *speaker = lin_score_speaker(s, i, &c);

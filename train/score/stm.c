@@ -21,8 +21,7 @@ lin_status lin_trn_add_place(lin_trn_reader *r, lin_symbols *places, const char 
         n_channel = (size_t)snprintf(number, sizeof number, "%d", letter - 'a' + 1);
         channel = number;
     }
-    lin_status status = lin_grow(&r->joined, &r->joined_capacity, n + 1 + n_channel, 1, "transcripts", err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_grow(&r->joined, &r->joined_capacity, n + 1 + n_channel, 1, "transcripts", err));
     memcpy(r->joined, file, n);
     r->joined[n] = ' ';
     memcpy(r->joined + n + 1, channel, n_channel);

@@ -28,8 +28,7 @@ static lin_status make_plain(lin_trn_reader *r, const char **at, const char **en
     if (r->options.phones || r->options.map) return LIN_OK;
     while (from < *end && !plain_of(from, *end, &n)) from++;
     if (from == *end) return LIN_OK;
-    lin_status status = lin_grow(&r->plain, &r->plain_capacity, (size_t)(*end - *at), 1, "transcripts", err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_grow(&r->plain, &r->plain_capacity, (size_t)(*end - *at), 1, "transcripts", err));
     char *out = r->plain;
     for (from = *at; from < *end;) {
         const char c = plain_of(from, *end, &n);
@@ -45,8 +44,7 @@ static lin_status make_plain(lin_trn_reader *r, const char **at, const char **en
 static lin_status fold(lin_trn_reader *r, const char **text, size_t *n, lin_error *err)
 {
     if (r->options.case_sensitive) return LIN_OK;
-    lin_status status = lin_grow(&r->folded, &r->folded_capacity, *n, 1, "transcripts", err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_grow(&r->folded, &r->folded_capacity, *n, 1, "transcripts", err));
     *n = lin_unicode_lower_text(r->folded, *text, *n);
     *text = r->folded;
     return LIN_OK;
@@ -101,8 +99,7 @@ static lin_status append(lin_trn_reader *r, int token, lin_error *err)
 {
     lin_trn *t = r->trn;
     lin_trn_utterance *u = &t->utterances[t->n - 1];
-    lin_status status = lin_grow(&t->tokens, &t->tokens_capacity, t->n_tokens + 1, sizeof *t->tokens, "transcripts", err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_grow(&t->tokens, &t->tokens_capacity, t->n_tokens + 1, sizeof *t->tokens, "transcripts", err));
     if (u->n == INT_MAX / 16) return lin_fail(err, LIN_FORMAT, "%s:%d: too many tokens", r->name, u->line);
     t->tokens[t->n_tokens++] = token;
     u->n++;
@@ -353,10 +350,9 @@ lin_status lin_trn_parse(const char *text, size_t n, const char *name, const lin
     if (options) r.options = *options;
     *trn = (lin_trn){.format = r.options.format};
     // Transcripts in other encodings than Unicode's are scored by their bytes.
-    lin_status status = lin_unicode_clean(text, n, name, LIN_UNICODE_ANY, &own, &text, &n, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_unicode_clean(text, n, name, LIN_UNICODE_ANY, &own, &text, &n, err));
     if (trn->format == LIN_TRN_AUTO) trn->format = guess_format(name, text, n);
-    status = read_lines(&r, text, n, err);
+    lin_status status = read_lines(&r, text, n, err);
     if (status == LIN_OK && !trn->n && !trn->n_segments && trn->format != LIN_TRN_CTM) {
         status = lin_fail(err, LIN_FORMAT, "%s: the file has no utterance", name);
     }
