@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "lexicon/readable.h"
-#include "train/learn/prose.h"
+#include "train/learn/punctuation_learn.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,6 +1,6 @@
 // The reader of STM on any bytes, and the words of a CTM, behind a byte 0x1F, cut by its lines.
 
-#include "train/score/stm.h"
+#include "train/score/trn.h"
 #include "tests/fuzz/readers.h"
 
 static void cut(const uint8_t *data, size_t size)

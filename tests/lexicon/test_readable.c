@@ -6,7 +6,6 @@
 
 #include "base/hash.h"
 #include "train/learn/punctuation_learn.h"
-#include "train/learn/prose.h"
 #include "lexicon/readable.h"
 #include "lexicon/written.h"
 #include "tests/lexicon/support.h"

@@ -93,10 +93,9 @@ static lin_status add_word(corpus *c, const char *word, size_t n, lin_error *err
 {
     const int known = c->words.n;
     int index;
-    lin_status status = lin_symbols_add(&c->words, word, n, &index, err);
-    if (status == LIN_OK) status = lin_grow(&c->counts, &c->counts_capacity, (size_t)c->words.n, sizeof *c->counts, "words", err);
-    if (status == LIN_OK) status = lin_grow(&c->at, &c->capacity, c->n + 2, sizeof *c->at, "words", err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_symbols_add(&c->words, word, n, &index, err));
+    LIN_TRY(lin_grow(&c->counts, &c->counts_capacity, (size_t)c->words.n, sizeof *c->counts, "words", err));
+    LIN_TRY(lin_grow(&c->at, &c->capacity, c->n + 2, sizeof *c->at, "words", err));
     if (index == known) c->counts[index] = 0;
     c->counts[index]++;
     c->n_words++;

@@ -12,7 +12,6 @@
 #include "base/memory.h"
 #include "base/textfile.h"
 #include "train/learn/punctuation_learn.h"
-#include "train/learn/prose.h"
 #include "lexicon/readable.h"
 #include "linnet/find.h"
 

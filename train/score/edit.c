@@ -128,11 +128,9 @@ lin_status lin_edit_align_within(const int *ref, int n, const int *hyp, int m, s
 {
     blocks b;
     *n_steps = 0;
-    lin_status status = check_lengths(n, m, err);
-    if (status == LIN_OK && (long long)n * m > 1LL << 36)
-        status = lin_fail(err, LIN_INVALID, "%d and %d tokens are too many to align", n, m);
-    if (status == LIN_OK) status = make_blocks(&b, n, m, max_moves, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(check_lengths(n, m, err));
+    if ((long long)n * m > 1LL << 36) return lin_fail(err, LIN_INVALID, "%d and %d tokens are too many to align", n, m);
+    LIN_TRY(make_blocks(&b, n, m, max_moves, err));
     const size_t width = (size_t)m + 1;
     first_row(b.row, m);
     for (int k = 0; k < b.n; k++) {
@@ -236,9 +234,8 @@ static lin_status extend_pool(network *w, const int *items, int n, lin_error *er
 // The new word is then the only one that the next may follow.
 static lin_status add_word(network *w, int token, int is_optional, range *last, lin_error *err)
 {
-    lin_status status = lin_grow(&w->words, &w->words_capacity, (size_t)w->n + 1, sizeof *w->words, "an alignment", err);
-    if (status == LIN_OK) status = extend_pool(w, &w->n, 1, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_grow(&w->words, &w->words_capacity, (size_t)w->n + 1, sizeof *w->words, "an alignment", err));
+    LIN_TRY(extend_pool(w, &w->n, 1, err));
     w->words[w->n++] = (word){token, is_optional, *last};
     w->n_before += last->n;
     *last = (range){w->n_pool - 1, 1};

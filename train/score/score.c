@@ -11,7 +11,7 @@
 #include "train/score/bootstrap.h"
 #include "train/score/edit.h"
 #include "train/score/glm.h"
-#include "train/score/stm.h"
+#include "train/score/trn.h"
 
 struct lin_score {
     lin_symbols tokens;
@@ -84,9 +84,8 @@ static lin_status check_utterances(lin_score *s, const char *ref_name, const cha
 
 static lin_status note_error(lin_score *s, int ref, int hyp, lin_error *err)
 {
-    lin_status status =
-        lin_grow(&s->confusions, &s->confusions_capacity, s->n_confusions + 1, sizeof *s->confusions, "a table of errors", err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_grow(&s->confusions, &s->confusions_capacity, s->n_confusions + 1, sizeof *s->confusions, "a table of errors",
+                     err));
     s->confusions[s->n_confusions++] = (lin_score_confusion){.ref = ref, .hyp = hyp, .count = 1};
     return LIN_OK;
 }

@@ -49,7 +49,8 @@ typedef struct lin_score_counts {
  * Reads two files (of the same or different formats) and scores them. `options` may be NULL. Every utterance must be in both:
  * otherwise LIN_MISMATCH with the number of those missing on each side and the first ids. (sclite silently drops references
  * without a hypothesis, which lowers the error rate.) In CTM an empty result and a missing one are the same: utterances without a
- * line count as all deleted, and the report gives their number. With an STM as the reference see stm.h for names and times.
+ * line count as all deleted, and the report gives their number. With an STM as the reference see trn.h for names and
+ * times.
  */
 lin_status lin_score_files(const char *ref_path, const char *hyp_path, const lin_score_options *options, lin_score **score,
                            lin_error *err);

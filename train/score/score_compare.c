@@ -206,7 +206,7 @@ lin_status lin_score_compare(const lin_score *x, const lin_score *y, const lin_b
     }
     for (int u = 0; u < n && status == LIN_OK; u++) {
         int n_p, n_q;
-        if ((status = same_reference(x, y, u, err))) return status;
+        LIN_TRY(same_reference(x, y, u, err));
         const lin_score_pair *p = lin_score_alignment(x, u, &n_p), *q = lin_score_alignment(y, u, &n_q);
         if (lin_score_has_choices(x, u)) add_whole(x, y, u, &t);
         else add_segments(p, n_p, q, n_q, &t);

@@ -48,7 +48,7 @@ void lin_score_align(const lin_score_report *report, int utterance, lin_buffer *
  */
 const char *lin_score_measure(const lin_score *score, const lin_phones *phones);
 
-/* ---- what the reports share (score_tables.c) ------------------------------------------------------------------------------- */
+/* ---- what the reports share ------------------------------------------------------------------------------------------------ */
 
 static inline double lin_score_percent(long long part, long long whole)
 {

@@ -1,13 +1,17 @@
-// trn.c - TRN and Kaldi text, and what all formats share; CTM, STM and JSON are in ctm.c, stm.c and trn_json.c; see trn.h.
+// trn.c - TRN, Kaldi text and JSON, and what all formats share; CTM and STM are in trn_times.c; see trn.h.
+
+#include "train/score/trn_reader.h"
 
 #include <limits.h>
 #include <string.h>
 
+#include "base/buffer.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/symbols.h"
 #include "base/textfile.h"
 #include "base/unicode.h"
-#include "train/score/trn_reader.h"
+#include "lexicon/transcript.h"
 
 // The ASCII character of typography that begins at this byte, or 0. *n: its bytes.
 static char plain_of(const char *at, const char *end, size_t *n)
@@ -68,7 +72,7 @@ lin_status lin_trn_number(lin_trn_reader *r, const char *text, size_t n, int *in
     case LIN_PHONE_MAPPED:
         break;
     case LIN_PHONE_UNKNOWN:
-        if ((status = lin_symbols_add(&r->trn->unmapped, text, n, index, err))) return status;
+        LIN_TRY(lin_symbols_add(&r->trn->unmapped, text, n, index, err));
         break;
     case LIN_PHONE_DELETED:
         r->trn->n_deleted++;
@@ -83,10 +87,8 @@ lin_status lin_trn_add_utterance(lin_trn_reader *r, const char *id, size_t n, in
     lin_trn *t = r->trn;
     int index;
     char shown[LIN_QUOTE];
-    lin_status status =
-        lin_grow(&t->utterances, &t->utterances_capacity, (size_t)t->n + 1, sizeof *t->utterances, "transcripts", err);
-    if (status == LIN_OK) status = lin_trn_add_symbol(r, &t->ids, id, n, &index, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_grow(&t->utterances, &t->utterances_capacity, (size_t)t->n + 1, sizeof *t->utterances, "transcripts", err));
+    LIN_TRY(lin_trn_add_symbol(r, &t->ids, id, n, &index, err));
     if (index < t->n) {
         return lin_fail(err, LIN_FORMAT, "%s:%d: utterance '%s' is there twice, first in line %d", r->name, line,
                         lin_quote(shown, id, n), t->utterances[index].line);
@@ -124,7 +126,7 @@ static lin_status add_one(lin_trn_reader *r, const char *token, size_t n, lin_er
     return status != LIN_OK || index < 0 ? status : append(r, index, err);
 }
 
-lin_status lin_trn_add_token(lin_trn_reader *r, const char *token, size_t n, lin_error *err)
+static lin_status add_token(lin_trn_reader *r, const char *token, size_t n, lin_error *err)
 {
     const lin_phones *phones = r->options.phones;
     lin_phone_read read[LIN_PHONES_READ_MAX];
@@ -145,7 +147,7 @@ lin_status lin_trn_add_tokens(lin_trn_reader *r, const char *at, const char *end
     size_t n;
     if (r->options.normalize) return append_spelled(r, at, (size_t)(end - at), LIN_READINGS_MOST, err);
     lin_status status = make_plain(r, &at, &end, err);
-    while (status == LIN_OK && lin_field_next(&at, end, &token, &n)) status = lin_trn_add_token(r, token, n, err);
+    while (status == LIN_OK && lin_field_next(&at, end, &token, &n)) status = add_token(r, token, n, err);
     return status;
 }
 
@@ -184,7 +186,7 @@ static lin_status add_choice(lin_trn_reader *r, const char *text, size_t n, int 
     }
     if (w.is_null) return append(r, LIN_EDIT_NULL, err);
     r->is_optional = w.is_optional;
-    lin_status status = lin_trn_add_token(r, w.text, w.n, err);
+    lin_status status = add_token(r, w.text, w.n, err);
     r->is_optional = 0;
     return status;
 }
@@ -319,6 +321,8 @@ static lin_trn_format guess_format(const char *name, const char *text, size_t n)
     return LIN_TRN_TRN; // nothing but comments, which Kaldi text does not have
 }
 
+static lin_status read_json_line(lin_trn_reader *r, const lin_lines *line, lin_error *err);
+
 static lin_status read_lines(lin_trn_reader *r, const char *text, size_t n, lin_error *err)
 {
     lin_trn_format format = r->trn->format;
@@ -335,7 +339,7 @@ static lin_status read_lines(lin_trn_reader *r, const char *text, size_t n, lin_
         if (format == LIN_TRN_TRN) status = read_trn_line(r, &line, err);
         else if (format == LIN_TRN_STM) status = lin_trn_stm_line(r, &line, err);
         else if (format == LIN_TRN_CTM) status = lin_trn_ctm_line(r, &line, err);
-        else if (format == LIN_TRN_JSON) status = lin_trn_json_line(r, &line, err);
+        else if (format == LIN_TRN_JSON) status = read_json_line(r, &line, err);
         else status = read_kaldi_line(r, &line, err);
     }
     if (status == LIN_OK && format == LIN_TRN_CTM) status = lin_trn_ctm_done(r, err);
@@ -512,4 +516,239 @@ lin_phone_fate lin_phone_map_apply(const lin_phone_map *m, const char **text, si
     *text = lin_symbols_text(&m->to, to);
     *n = m->to.items[to].n;
     return LIN_PHONE_MAPPED;
+}
+
+/* ---- words without case, punctuation and the spelling of numbers, for score --normalize ------------------------------------ */
+
+static lin_status push(lin_trn_reader *r, int token, lin_error *err)
+{
+    lin_status status = lin_grow(&r->spelled, &r->spelled_capacity, r->n_spelled + 1, sizeof *r->spelled, "transcripts", err);
+    if (status == LIN_OK) r->spelled[r->n_spelled++] = token;
+    return status;
+}
+
+static lin_status push_token(lin_trn_reader *r, const char *text, size_t n, lin_error *err)
+{
+    int token;
+    lin_status status = lin_trn_number(r, text, n, &token, err);
+    return status != LIN_OK || token < 0 ? status : push(r, token, err);
+}
+
+// The parts between hyphens, without quotation marks at their ends.
+static lin_status push_word(lin_trn_reader *r, const char *text, size_t n, lin_error *err)
+{
+    lin_status status = LIN_OK;
+    for (size_t at = 0, end; at < n && status == LIN_OK; at = end + 1) {
+        const char *hyphen = memchr(text + at, '-', n - at);
+        size_t last = end = hyphen ? (size_t)(hyphen - text) : n;
+        while (at < last && text[at] == '\'') at++;
+        while (last > at && text[last - 1] == '\'') last--;
+        if (last > at) status = push_token(r, text + at, last - at, err);
+    }
+    return status;
+}
+
+static lin_status push_reading(lin_trn_reader *r, const char *reading, lin_error *err)
+{
+    const char *at = reading, *word;
+    const size_t before = r->n_spelled;
+    size_t n;
+    lin_status status = LIN_OK;
+    while (status == LIN_OK && lin_field_next(&at, reading + strlen(reading), &word, &n)) {
+        char joined[LIN_WORD_MAX];
+        size_t used = 0;
+        for (size_t i = 0; i < n && used < sizeof joined; i++)
+            if (word[i] != '+') joined[used++] = word[i];
+        status = push_word(r, joined, used, err);
+    }
+    return status == LIN_OK && r->n_spelled == before ? push(r, LIN_EDIT_NULL, err) : status;
+}
+
+// What a number may be read as, as alternatives.
+static lin_status push_readings(lin_trn_reader *r, const lin_readings *readings, int most, lin_error *err)
+{
+    const int n = readings->n < most ? readings->n : most;
+    lin_status status = n > 1 ? push(r, LIN_EDIT_OPEN, err) : LIN_OK;
+    for (int i = 0; i < n && status == LIN_OK; i++) {
+        if (i) status = push(r, LIN_EDIT_OR, err);
+        if (status == LIN_OK) status = push_reading(r, readings->items[i], err);
+    }
+    return status == LIN_OK && n > 1 ? push(r, LIN_EDIT_CLOSE, err) : status;
+}
+
+lin_status lin_trn_spell(lin_trn_reader *r, const char *text, size_t n, int most_readings, lin_error *err)
+{
+    lin_word_reader words = {.written = r->options.written, .text = text, .n = n};
+    lin_status status = LIN_OK;
+    r->n_spelled = 0;
+    while (status == LIN_OK) {
+        lin_spelling word;
+        lin_error sign = {0};
+        while (words.at < n && lin_is_space(text[words.at])) words.at++;
+        const size_t from = words.at, mark = lin_mark_length(text + from, n - from);
+        if (mark) { // those with "_" are words outside the lexicon, by their phones
+            if (text[from] == '[' && memchr(text + from, '_', mark)) status = push_token(r, text + from, mark, err);
+            words.at += mark;
+            continue;
+        }
+        const lin_status read = lin_word_reader_next(&words, &word, &sign);
+        if (read == LIN_NO_MEMORY) {
+            status = lin_no_memory(err, "transcripts", n);
+        } else if (read != LIN_OK) { // a sign that no rule reads: the field is a token, as it is
+            const size_t most = words.next > words.at ? words.next : n;
+            do words.at++;
+            while (words.at < most && !lin_is_space(text[words.at]));
+            status = push_token(r, text + from, words.at - from, err);
+        } else if (word.n) {
+            status = push_word(r, word.word, word.n, err);
+        } else if (words.readings.n) {
+            status = push_readings(r, &words.readings, most_readings, err);
+        } else {
+            break;
+        }
+    }
+    lin_word_reader_free(&words);
+    return status;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------------------------------------ */
+
+// A value costs cJSON 64 bytes and more, and a comma can make one: this keeps a hostile line below a gigabyte. An hour of speech
+// has a million of them with five alternatives.
+enum { MAX_VALUES = 6000000 };
+
+typedef struct place {
+    const char *name;
+    int line;
+} place;
+
+// A string that may be a token or an id: not empty, no control characters, and no blanks in a token.
+static lin_status check_string(const cJSON *item, const char *what, int is_token, const place *at, lin_error *err)
+{
+    char shown[LIN_QUOTE];
+    if (!cJSON_IsString(item)) return lin_fail(err, LIN_FORMAT, "%s:%d: \"%s\" is no string", at->name, at->line, what);
+    const char *text = item->valuestring;
+    size_t n = strlen(text);
+    if (!n) return lin_fail(err, LIN_FORMAT, "%s:%d: \"%s\" is empty", at->name, at->line, what);
+    if (lin_text_find_control(text, n) < n || (is_token && strpbrk(text, " \t"))) {
+        return lin_fail(err, LIN_FORMAT, "%s:%d: \"%s\" holds a %scontrol character: '%s'", at->name, at->line, what,
+                        is_token ? "blank or " : "", lin_quote(shown, text, n));
+    }
+    return LIN_OK;
+}
+
+// A word that the lexicon lacks, as the other formats of decoder/writers spell it: its phones, small, in brackets.
+static lin_status add_unknown(lin_trn_reader *r, const cJSON *phones, const place *at, lin_error *err)
+{
+    const cJSON *phone;
+    lin_buffer spelling = {0};
+    lin_status status = LIN_OK;
+    cJSON_ArrayForEach(phone, phones)
+    {
+        status = check_string(phone, "phones", 1, at, err);
+        if (status != LIN_OK) break;
+        lin_buffer_char(&spelling, spelling.n ? '_' : '[');
+        for (const char *c = phone->valuestring; *c; c++) lin_buffer_char(&spelling, lin_lower(*c));
+    }
+    lin_buffer_char(&spelling, ']');
+    if (status == LIN_OK) status = lin_buffer_status(&spelling, err);
+    if (status == LIN_OK) status = add_token(r, spelling.data, spelling.n, err);
+    lin_buffer_free(&spelling);
+    return status;
+}
+
+// An object of decoder/writers whose word has no spelling, but phones.
+static const cJSON *unknown_phones(const cJSON *item, const cJSON *token)
+{
+    const cJSON *phones = cJSON_GetObjectItemCaseSensitive(item, "phones");
+    const int is_unknown = cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(item, "known"));
+    return is_unknown && cJSON_IsString(token) && !*token->valuestring && cJSON_IsArray(phones) && phones->child ? phones : NULL;
+}
+
+// [{"phone": "AA", ...}, ...] or ["AA", ...]
+static lin_status read_list(lin_trn_reader *r, const cJSON *list, const char *key, const place *at, lin_error *err)
+{
+    const cJSON *item;
+    lin_status status = LIN_OK;
+    cJSON_ArrayForEach(item, list)
+    {
+        const cJSON *token = cJSON_IsObject(item) ? cJSON_GetObjectItemCaseSensitive(item, key) : item;
+        const cJSON *phones = unknown_phones(item, token);
+        status = phones ? add_unknown(r, phones, at, err) : check_string(token, key, 1, at, err);
+        if (status == LIN_OK && !phones) status = add_token(r, token->valuestring, strlen(token->valuestring), err);
+        if (status != LIN_OK) break;
+    }
+    return status;
+}
+
+// With the offset in milliseconds behind a path of which only a part is meant.
+static lin_status add_utterance(lin_trn_reader *r, const cJSON *object, const cJSON *id, int is_path, const place *at,
+                                lin_error *err)
+{
+    const cJSON *offset = is_path ? cJSON_GetObjectItemCaseSensitive(object, "offset") : NULL;
+    lin_buffer name = {0};
+    lin_buffer_text(&name, id->valuestring);
+    if (cJSON_IsNumber(offset)) {
+        lin_buffer_char(&name, '-');
+        lin_buffer_fixed(&name, offset->valuedouble * 1000, 0);
+    }
+    lin_status status = lin_buffer_status(&name, err);
+    if (status == LIN_OK) status = lin_trn_add_utterance(r, name.data, name.n, at->line, err);
+    lin_buffer_free(&name);
+    return status;
+}
+
+static lin_status read_object(lin_trn_reader *r, const cJSON *object, const place *at, lin_error *err)
+{
+    static const char *const lists[] = {[LIN_TRN_PHONES] = "phones", [LIN_TRN_WORDS] = "words"};
+    static const char *const keys[] = {[LIN_TRN_PHONES] = "phone", [LIN_TRN_WORDS] = "word"};
+    const lin_trn_unit unit = r->options.unit;
+    const cJSON *id = cJSON_GetObjectItemCaseSensitive(object, "id"), *text = cJSON_GetObjectItemCaseSensitive(object, "text");
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(object, lists[unit]);
+    const cJSON *found = cJSON_GetObjectItemCaseSensitive(object, "pred_text");
+    const cJSON *path = cJSON_GetObjectItemCaseSensitive(object, "audio_filepath");
+    if (found && r->options.is_hypothesis) text = found, list = NULL;
+    if (!id) id = path;
+    if (!id) return lin_fail(err, LIN_FORMAT, "%s:%d: the object has no \"id\"", at->name, at->line);
+    if (list ? !cJSON_IsArray(list) : !cJSON_IsString(text)) {
+        return lin_fail(err, LIN_FORMAT, "%s:%d: the object has neither a list \"%s\" nor a string \"text\"", at->name, at->line,
+                        lists[unit]);
+    }
+    lin_status status = check_string(id, id == path ? "audio_filepath" : "id", 0, at, err);
+    if (status == LIN_OK) status = add_utterance(r, object, id, id == path, at, err);
+    if (status != LIN_OK) return status;
+    if (list) return read_list(r, list, keys[unit], at, err);
+    size_t n = strlen(text->valuestring);
+    if (n && (status = check_string(text, "text", 0, at, err))) return status;
+    return lin_trn_add_tokens(r, text->valuestring, text->valuestring + n, err);
+}
+
+// Values of a line at most: one behind each sign that can be followed by one.
+static size_t count_values(const char *text, size_t n)
+{
+    size_t values = 0;
+    for (size_t i = 0; i < n; i++) values += text[i] == ',' || text[i] == '[' || text[i] == '{';
+    return values;
+}
+
+static lin_status read_json_line(lin_trn_reader *r, const lin_lines *line, lin_error *err)
+{
+    const place at = {r->name, line->number};
+    const size_t values = count_values(line->text, line->n);
+    if (values > MAX_VALUES) {
+        return lin_fail(err, LIN_FORMAT, "%s:%d: a line of up to %zu values is too long; one object per line is wanted", at.name,
+                        at.line, values);
+    }
+    cJSON *tree;
+    size_t end;
+    lin_status status = lin_json_parse_value(line->text, line->n, &tree, &end);
+    if (status == LIN_NO_MEMORY) return lin_fail(err, status, "%s:%d: no memory for the object", at.name, at.line);
+    if (status != LIN_OK) return lin_fail(err, status, "%s:%d: not JSON at byte %zu of the line", at.name, at.line, end + 1);
+    while (end < line->n && strchr(" \t", line->text[end])) end++;
+    if (!cJSON_IsObject(tree)) status = lin_fail(err, LIN_FORMAT, "%s:%d: a line must hold one JSON object", at.name, at.line);
+    else if (end < line->n)
+        status = lin_fail(err, LIN_FORMAT, "%s:%d: something follows the object at byte %zu", at.name, at.line, end + 1);
+    else status = read_object(r, tree, &at, err);
+    cJSON_Delete(tree);
+    return status;
 }

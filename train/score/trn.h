@@ -2,7 +2,7 @@
  * trn.h - reads transcripts and results for scoring: NIST TRN, STM and CTM, Kaldi text, JSON lines; and maps of phones.
  *
  *   TRN    P P P (utt-id)                               ";;" begins a comment line
- *   STM    file channel speaker start end [<labels>] P P P      (stm.h)
+ *   STM    file channel speaker start end [<labels>] P P P      (below)
  *   Kaldi  utt-id P P P
  *   CTM    utt-id channel start duration P [confidence]  one token per line; put in order of time within an utterance
  *   JSON   {"id": "utt-id", "phones": [{"phone": "P", ...}, ...], "words": [{"word": "W", ...}, ...]}        one object per line,
@@ -139,5 +139,32 @@ void lin_trn_free(lin_trn *trn);
 /* Bytes of an utterance id that name its speaker by sclite's "spu_id" convention: up to the first '-', or if there is none up to
  * the first '_', or all of it. */
 size_t lin_trn_speaker(const char *id, size_t n);
+
+/* ---- STM: the reference of long recordings, what was said by whom and when ------------------------------------------------- */
+
+/*
+ *   file channel speaker start end [<labels>] P P P          ";;" begins a comment, also those that define labels and categories
+ *
+ * Each line is an utterance of its speaker, named as sclite names it, "speaker-000", "speaker-001", ...; a line whose text holds
+ * IGNORE_TIME_SEGMENT_IN_SCORING is none: its time is not scored. The words of a CTM belong to the lines of the same file and
+ * channel by their middles, as in sclite: a line gets all words up to its end that no line before it got, the last line also all
+ * after it. Channel A is channel 1, B is 2.
+ *
+ *   lin_trn_parse(text, n, "ref.stm", NULL, &tokens, &stm, &err);
+ *   lin_trn_options o = {.by_channel = 1};
+ *   lin_trn_parse(result, m, "hyp.ctm", &o, &tokens, &ctm, &err);
+ *   lin_stm_cut(&stm, "ref.stm", &ctm, "hyp.ctm", &err);            // ctm has the utterances of stm now
+ */
+
+/* Replaces the utterances of a CTM, read by_channel, by those of an STM. Utterances of a file and channel that the CTM does not
+ * have are not added. LIN_MISMATCH for a file and channel that the STM does not have. */
+lin_status lin_stm_cut(const lin_trn *stm, const char *stm_name, lin_trn *ctm, const char *ctm_name, lin_error *err);
+
+/*
+ * Renames the utterances of an STM so that a hypothesis without times can be scored: to the name of the file, or "file-channel"
+ * or "file_channel", if the hypothesis has only such names and no two lines have the same.
+ * If nothing fits they keep sclite's names.
+ */
+lin_status lin_stm_rename(lin_trn *stm, const lin_trn *hyp, lin_error *err);
 
 #endif

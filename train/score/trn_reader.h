@@ -47,10 +47,7 @@ void lin_trn_reader_free(lin_trn_reader *reader);
 /* A new utterance, or LIN_FORMAT if its id came before. */
 lin_status lin_trn_add_utterance(lin_trn_reader *reader, const char *id, size_t n, int line, lin_error *err);
 
-/* One more token of the utterance added last: folded, mapped, numbered. */
-lin_status lin_trn_add_token(lin_trn_reader *reader, const char *token, size_t n, lin_error *err);
-
-/* The fields of [at, end) as tokens. */
+/* The fields of [at, end) as tokens of the utterance added last: folded, mapped, numbered. */
 lin_status lin_trn_add_tokens(lin_trn_reader *reader, const char *at, const char *end, lin_error *err);
 
 /* The same with sclite's alternatives, optional and null words. */
@@ -76,18 +73,11 @@ lin_status lin_trn_spell(lin_trn_reader *reader, const char *text, size_t n, int
 lin_status lin_trn_add_symbol(lin_trn_reader *reader, lin_symbols *symbols, const char *text, size_t n, int *index,
                               lin_error *err);
 
-/* The number of "file channel" among the places (stm.c). */
-lin_status lin_trn_add_place(lin_trn_reader *reader, lin_symbols *places, const char *file, size_t n, const char *channel,
-                             size_t n_channel, int *index, lin_error *err);
-
-/* One line of a CTM, and the end of it (ctm.c). */
+/* One line of a CTM, and the end of it (trn_times.c). */
 lin_status lin_trn_ctm_line(lin_trn_reader *reader, const lin_lines *line, lin_error *err);
 lin_status lin_trn_ctm_done(lin_trn_reader *reader, lin_error *err);
 
-/* One line of an STM (stm.c). */
+/* One line of an STM (trn_times.c). */
 lin_status lin_trn_stm_line(lin_trn_reader *reader, const lin_lines *line, lin_error *err);
-
-/* One line of a JSON file (trn_json.c). */
-lin_status lin_trn_json_line(lin_trn_reader *reader, const lin_lines *line, lin_error *err);
 
 #endif

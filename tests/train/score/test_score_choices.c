@@ -1,4 +1,4 @@
-// train/score/edit.c, stm.c, ctm.c: alternatives, optional words and STM against sclite's counts; names; failing memory.
+// train/score/edit.c, trn_times.c: alternatives, optional words and STM against sclite's counts; names; failing memory.
 //
 //   test_score_choices [FOLDER]     FOLDER (default tests/golden) holds what tests/golden/score_choices.py makes
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// train/score/score_report.c, score_json.c, score_html.c, score_tables.c, score_compare.c: the reports of a score,
+// train/score/score_report.c, score_json.c, score_html.c, score_compare.c: the reports of a score,
 // against sclite's printouts and sc_stats' test, and by parsing them again.
 //
 //   test_score_report [FOLDER]     FOLDER (default tests/golden) holds what tests/golden/score.py makes

@@ -1,4 +1,4 @@
-// train/score/trn_json.c, and maps in train/score/trn.c: linnet's objects and those of other programs, refused and hostile lines.
+// train/score/trn.c, JSON and maps: linnet's objects and those of other programs, refused and hostile lines.
 #include "train/score/trn.h"
 
 #include <cJSON.h>
