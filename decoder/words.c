@@ -417,9 +417,8 @@ lin_status lin_words_push(const lin_words *w, void *state, const lin_word_contex
     lin_words_view s = lin_words_view_of(w, state);
     if (n_frames < 0) return lin_fail(err, LIN_INVALID, "%d rows", n_frames);
     if (s.h->finished) return lin_fail(err, LIN_INVALID, "the word search has ended: reset the state before more rows");
-    lin_status status = lin_rows_check_numbers(logp, n_frames, w->V, s.h->frame, err);
-    if (status == LIN_OK) status = reserve(&s, n_frames, settled, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_rows_check_numbers(logp, n_frames, w->V, s.h->frame, err));
+    LIN_TRY(reserve(&s, n_frames, settled, err));
     s.h->ranked = 0;
     change_context(w, &s, context);
     s.scores = hold_table(w);

@@ -351,10 +351,9 @@ static lin_status write_text(const lin_result *r, const lin_writer_options *o, l
 {
     const size_t before = out->n;
     lin_tokens t;
-    lin_status status = lin_tokens_of(&t, r, o, err);
-    if (status == LIN_OK && o->with_id) status = check_id(r->id, "text with ids", "", err);
-    if (status == LIN_OK) status = check_words(&t, "text", "", err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_tokens_of(&t, r, o, err));
+    if (o->with_id) LIN_TRY(check_id(r->id, "text with ids", "", err));
+    LIN_TRY(check_words(&t, "text", "", err));
     if (o->times) {
         put_table(&t, out);
         return lin_write_end(o, out, before, err);

@@ -147,19 +147,13 @@ static lin_status add_entry(lin_dictionary *d, const entry *e, const char *name,
 {
     char shown[LIN_QUOTE];
     int word, before = d->words.n, n = 0;
-    lin_status status;
     assert(e->n_word > 0 && e->n_word <= LIN_WORD_MAX && e->n_labels > 0 && e->n_labels <= LIN_PRONUNCIATION_MAX);
-    if ((status = lin_grow(&d->items, &d->items_capacity, d->n_items + 1, sizeof *d->items, "a dictionary", err))) return status;
-    if ((status = lin_grow(&d->first, &d->first_capacity, (size_t)before + 1, sizeof *d->first, "a dictionary", err)))
-        return status;
-    if ((status = lin_grow(&d->labels, &d->labels_capacity, d->n_labels + (size_t)e->n_labels, sizeof *d->labels, "a dictionary",
-                           err)))
-        return status;
-    if ((status = lin_grow(&d->stress, &d->stress_capacity, d->n_labels + (size_t)e->n_labels, sizeof *d->stress, "a dictionary",
-                           err)))
-        return status;
+    LIN_TRY(lin_grow(&d->items, &d->items_capacity, d->n_items + 1, sizeof *d->items, "a dictionary", err));
+    LIN_TRY(lin_grow(&d->first, &d->first_capacity, (size_t)before + 1, sizeof *d->first, "a dictionary", err));
+    LIN_TRY(lin_grow(&d->labels, &d->labels_capacity, d->n_labels + (size_t)e->n_labels, sizeof *d->labels, "a dictionary", err));
+    LIN_TRY(lin_grow(&d->stress, &d->stress_capacity, d->n_labels + (size_t)e->n_labels, sizeof *d->stress, "a dictionary", err));
     if (d->n_items == INT_MAX) return lin_fail(err, LIN_FORMAT, "too many pronunciations");
-    if ((status = lin_symbols_add(&d->words, e->word, e->n_word, &word, err))) return status;
+    LIN_TRY(lin_symbols_add(&d->words, e->word, e->n_word, &word, err));
     if (d->words.n > before) d->first[word] = -1;
     int *link = &d->first[word];
     for (; *link >= 0; link = &d->items[*link].next, n++) {
@@ -188,12 +182,11 @@ static lin_status add_entry(lin_dictionary *d, const entry *e, const char *name,
 static lin_status reserve(lin_dictionary *d, size_t n, lin_error *err)
 {
     size_t lines = n / 20 + 16;
-    lin_status status;
     if (lines > INT_MAX / 8) lines = INT_MAX / 8;
-    if ((status = lin_symbols_reserve(&d->words, (int)lines, n / 2, err))) return status;
-    if ((status = lin_grow(&d->items, &d->items_capacity, lines, sizeof *d->items, "a dictionary", err))) return status;
-    if ((status = lin_grow(&d->first, &d->first_capacity, lines, sizeof *d->first, "a dictionary", err))) return status;
-    if ((status = lin_grow(&d->stress, &d->stress_capacity, n / 3, sizeof *d->stress, "a dictionary", err))) return status;
+    LIN_TRY(lin_symbols_reserve(&d->words, (int)lines, n / 2, err));
+    LIN_TRY(lin_grow(&d->items, &d->items_capacity, lines, sizeof *d->items, "a dictionary", err));
+    LIN_TRY(lin_grow(&d->first, &d->first_capacity, lines, sizeof *d->first, "a dictionary", err));
+    LIN_TRY(lin_grow(&d->stress, &d->stress_capacity, n / 3, sizeof *d->stress, "a dictionary", err));
     return lin_grow(&d->labels, &d->labels_capacity, n / 3, sizeof *d->labels, "a dictionary", err);
 }
 

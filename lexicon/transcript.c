@@ -63,11 +63,8 @@ void lin_transcriber_destroy(lin_transcriber *t)
 static lin_status append(lin_transcriber *t, const int *labels, const signed char *stress, int n, lin_error *err)
 {
     if (t->n_labels + (size_t)n > INT_MAX / 2) return lin_fail(err, LIN_FORMAT, "a transcript of over %d phones", INT_MAX / 2);
-    lin_status status =
-        lin_grow(&t->labels, &t->labels_capacity, t->n_labels + (size_t)n, sizeof *t->labels, "a transcript", err);
-    if (status == LIN_OK)
-        status = lin_grow(&t->stress, &t->stress_capacity, t->n_labels + (size_t)n, sizeof *t->stress, "a transcript", err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_grow(&t->labels, &t->labels_capacity, t->n_labels + (size_t)n, sizeof *t->labels, "a transcript", err));
+    LIN_TRY(lin_grow(&t->stress, &t->stress_capacity, t->n_labels + (size_t)n, sizeof *t->stress, "a transcript", err));
     if (n) memcpy(t->labels + t->n_labels, labels, (size_t)n * sizeof *labels);
     for (int i = 0; i < n; i++) t->stress[t->n_labels + (size_t)i] = stress ? stress[i] : -1;
     t->n_labels += (size_t)n;
@@ -78,12 +75,9 @@ static lin_status append_unknown(lin_transcriber *t, const lin_spelling *g, cons
                                  lin_error *err)
 {
     int index, before = t->unknown.n;
-    lin_status status;
-    if ((status = lin_grow(&t->items, &t->items_capacity, (size_t)before + 1, sizeof *t->items, "a transcript", err)))
-        return status;
-    if ((status = lin_grow(&t->pool, &t->pool_capacity, t->n_pool + (size_t)n, sizeof *t->pool, "a transcript", err)))
-        return status;
-    if ((status = lin_symbols_add(&t->unknown, g->word, g->n, &index, err))) return status;
+    LIN_TRY(lin_grow(&t->items, &t->items_capacity, (size_t)before + 1, sizeof *t->items, "a transcript", err));
+    LIN_TRY(lin_grow(&t->pool, &t->pool_capacity, t->n_pool + (size_t)n, sizeof *t->pool, "a transcript", err));
+    LIN_TRY(lin_symbols_add(&t->unknown, g->word, g->n, &index, err));
     if (t->unknown.n > before) {
         t->items[index] = (unknown_item){.offset = t->n_pool, .n_labels = n, .how = how};
         memcpy(t->pool + t->n_pool, labels, (size_t)n * sizeof *labels);
