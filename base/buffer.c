@@ -186,8 +186,7 @@ lin_status lin_buffer_status(const lin_buffer *b, lin_error *err)
 lin_status lin_buffer_write(const lin_buffer *b, FILE *file, const char *name, lin_error *err)
 {
     assert(holds(b));
-    lin_status status = lin_buffer_status(b, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_buffer_status(b, err));
     if (fwrite(b->data ? b->data : "", 1, b->n, file) != b->n || fflush(file)) {
         return lin_fail(err, LIN_IO, "cannot write %s: %s%s", name, strerror(errno), lin_write_remedy(errno));
     }

@@ -171,46 +171,44 @@ static found look_at(const char *name, int keep)
     return what;
 }
 
+// Makes w->temporary, locked; w->temporary is NULL on failure.
 static lin_status open_temporary(lin_file_writer *w, lin_error *err)
 {
     const size_t capacity = strlen(w->target) + 48;
     struct stat mine;
-    w->temporary = lin_alloc(capacity, 1);
-    if (!w->temporary) return lin_no_memory(err, "writing a file", capacity);
-    for (int attempt = 0, again = 0; attempt < NAMES;) {
-        name_temporary(w, attempt, w->temporary, capacity);
-        w->fd = open(w->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    char *name = lin_alloc(capacity, 1);
+    lin_status status = name ? LIN_OK : lin_no_memory(err, "writing a file", capacity);
+    for (int attempt = 0, again = 0; status == LIN_OK;) {
+        name_temporary(w, attempt, name, capacity);
+        w->fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
         if (w->fd >= 0) {
             // another process that takes it for a stale one may lock it first
             const int locked = flock(w->fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
-            if (locked && is_named(w->fd, w->temporary, &mine)) return LIN_OK;
+            if (locked && is_named(w->fd, name, &mine)) {
+                w->temporary = name;
+                return LIN_OK;
+            }
             close(w->fd);
             w->fd = -1;
         } else if (errno != EEXIST) {
-            const int error = errno;
-            lin_free(w->temporary);
-            w->temporary = NULL; // not this process's file
-            return refuse(w, "write", error, err);
+            status = refuse(w, "write", errno, err);
+            break;
         } else {
-            const found what = look_at(w->temporary, w->flags & LIN_FILE_KEEP_STALE);
+            const found what = look_at(name, w->flags & LIN_FILE_KEEP_STALE);
             if (what == FOUND_LOCKED && !(w->flags & LIN_FILE_OF_MANY)) {
-                lin_status status = lin_fail(err, LIN_IO, "cannot write %.400s: another process is writing it (%.400s is locked)",
-                                             w->path, w->temporary);
-                lin_free(w->temporary);
-                w->temporary = NULL;
-                return status;
+                status = lin_fail(err, LIN_IO, "cannot write %.400s: another process is writing it (%.400s is locked)", w->path,
+                                  name);
+                break;
             }
-            if (what != FOUND_STALE) {
-                attempt++;
-                continue;
-            }
+            if (what != FOUND_STALE) again = 64;
         }
-        if (++again > 64) attempt++;
+        if (++again > 64) attempt++, again = 0;
+        if (attempt == NAMES)
+            status = lin_fail(err, LIN_IO, "cannot write %.400s: all names like %.400s are in use; remove those files", w->path,
+                              name);
     }
-    lin_fail(err, LIN_IO, "cannot write %.400s: all names like %.400s are in use; remove those files", w->path, w->temporary);
-    lin_free(w->temporary);
-    w->temporary = NULL;
-    return LIN_IO;
+    lin_free(name);
+    return status;
 }
 
 /* ---- opening --------------------------------------------------------------------------------------------------------------- */
@@ -291,8 +289,7 @@ lin_status lin_file_write(lin_file_writer *w, const void *bytes, size_t n, lin_e
     if (w->failed != LIN_OK) return lin_fail(err, w->failed, "%s", w->why);
     w->size += n;
     if (n > BUFFER - w->buffered) {
-        lin_status status = flush(w, err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(flush(w, err));
         if (n >= BUFFER) return put(w, bytes, n, err);
     }
     if (n) memcpy(w->buffer + w->buffered, bytes, n);
@@ -305,9 +302,9 @@ lin_status lin_file_patch(lin_file_writer *w, uint64_t offset, const void *bytes
     if (w->failed != LIN_OK) return lin_fail(err, w->failed, "%s", w->why);
     if (offset > w->size || n > w->size - offset)
         return lin_fail(err, LIN_INVALID, "cannot patch %s: byte %llu is not written yet", w->path, (unsigned long long)offset);
-    lin_status status = flush(w, err);
+    LIN_TRY(flush(w, err));
     const unsigned char *from = bytes;
-    while (status == LIN_OK && n) {
+    while (n) {
         const ssize_t done = pwrite(w->fd, from, n, w->begin + (off_t)offset);
         if (done < 0 && errno == EINTR) continue;
         if (done <= 0) return refuse(w, "write", done < 0 ? errno : ENOSPC, err);
@@ -315,7 +312,7 @@ lin_status lin_file_patch(lin_file_writer *w, uint64_t offset, const void *bytes
         offset += (uint64_t)done;
         n -= (size_t)done;
     }
-    return status;
+    return LIN_OK;
 }
 
 int lin_file_descriptor(const lin_file_writer *w) { return w->fd; }
@@ -336,11 +333,8 @@ int lin_file_can_seek(const lin_file_writer *w)
 static void sync_folder(const char *path)
 {
     char folder[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    const size_t n = slash ? (size_t)(slash - path) : 0;
-    if (n >= sizeof folder) return;
-    snprintf(folder, sizeof folder, "%.*s", (int)n, path);
-    const int fd = open(n ? folder : slash ? "/" : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (!folder_of(path, folder)) return;
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return;
     fsync(fd);
     close(fd);
@@ -413,9 +407,8 @@ lin_status lin_file_keep(lin_file_writer *w, char *name, size_t capacity, lin_er
 lin_status lin_file_write_all(const char *path, const void *bytes, size_t n, lin_error *err)
 {
     lin_file_writer *w;
-    lin_status status = lin_file_open(path, 0, &w, err);
-    if (status != LIN_OK) return status;
-    status = lin_file_write(w, bytes, n, err);
+    LIN_TRY(lin_file_open(path, 0, &w, err));
+    const lin_status status = lin_file_write(w, bytes, n, err);
     if (status == LIN_OK) return lin_file_commit(w, err);
     lin_file_abort(w);
     return status;
@@ -442,8 +435,7 @@ lin_status lin_file_open_stream(const char *path, FILE **file, lin_error *err)
 {
     int fd;
     *file = NULL;
-    lin_status status = lin_file_open_input(path, &fd, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_file_open_input(path, &fd, err));
     *file = fdopen(fd, "rb");
     if (*file) return LIN_OK;
     close(fd);
@@ -543,8 +535,8 @@ lin_status lin_file_map_open(const char *path, lin_file_map *map, lin_error *err
     *map = (lin_file_map){.bytes = nothing};
     struct stat st;
     int fd;
-    lin_status status = lin_file_open_input(path, &fd, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_file_open_input(path, &fd, err));
+    lin_status status = LIN_OK;
     if (fstat(fd, &st) != 0) {
         status = lin_fail(err, LIN_IO, "cannot open %s: %s", path, strerror(errno));
     } else if (!S_ISREG(st.st_mode)) {

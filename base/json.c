@@ -71,9 +71,8 @@ lin_status lin_json_parse(const char *text, size_t n, const char *name, size_t o
     *json = NULL;
     size_t end;
     cJSON *tree;
-    lin_status status = measure(text, n, name, offset, err);
-    if (status != LIN_OK) return status;
-    status = lin_json_parse_value(text, n, &tree, &end);
+    LIN_TRY(measure(text, n, name, offset, err));
+    lin_status status = lin_json_parse_value(text, n, &tree, &end);
     if (status == LIN_NO_MEMORY) return lin_no_memory(err, "parsing JSON", n);
     if (status != LIN_OK) return lin_fail(err, status, "%s is not JSON at byte %zu", name, offset + end);
     while (end < n && strchr(" \t\r\n", text[end])) end++;
@@ -137,8 +136,8 @@ static lin_status read_field(const cJSON *item, const char *name, const lin_json
 lin_status lin_json_read(const char *text, const char *name, const lin_json_field *fields, int n_fields, void *to, lin_error *err)
 {
     cJSON *json;
-    lin_status status = lin_json_parse(text, strlen(text), name, 0, &json, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_json_parse(text, strlen(text), name, 0, &json, err));
+    lin_status status = LIN_OK;
     unsigned long long seen = 0; // one bit per field
     if (!cJSON_IsObject(json)) status = lin_fail(err, LIN_FORMAT, "%s is not a JSON object", name);
     for (const cJSON *item = json->child; item && status == LIN_OK; item = item->next) {

@@ -49,10 +49,7 @@ lin_status lin_symbols_reserve(lin_symbols *s, int n, size_t bytes, lin_error *e
     bytes += (size_t)n; // the NUL of each
     size_t n_slots = s->n_slots ? s->n_slots : 64;
     while (n_slots < 2 * (size_t)n) n_slots *= 2;
-    if (n_slots > s->n_slots) { // first, so that items never exceed half the slots
-        lin_status status = grow_slots(s, n_slots, err);
-        if (status != LIN_OK) return status;
-    }
+    if (n_slots > s->n_slots) LIN_TRY(grow_slots(s, n_slots, err)); // first, so that items never exceed half the slots
     if (n > s->capacity) {
         lin_symbol *items = lin_resize(s->items, (size_t)n, sizeof *items);
         if (!items) return lin_no_memory(err, "a table of strings", (size_t)n * sizeof *items);
@@ -83,8 +80,7 @@ lin_status lin_symbols_add(lin_symbols *s, const char *text, size_t n, int *inde
     if (s->n == s->capacity || s->text_capacity - s->text_used < n + 1) {
         int want = s->n == s->capacity ? (s->n < 16 ? 16 : s->n * 2) : s->capacity;
         size_t bytes = s->text_capacity - s->text_used < n + 1 ? s->text_capacity * 2 + n + 64 : 0;
-        lin_status status = lin_symbols_reserve(s, want, bytes, err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(lin_symbols_reserve(s, want, bytes, err));
     }
     assert(holds(s) && s->n < s->capacity && n < s->text_capacity - s->text_used);
     size_t at = find_slot(s, text, n, hash);

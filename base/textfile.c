@@ -18,54 +18,39 @@
 static lin_status read_open_file(FILE *file, const char *path, char **text, size_t *n, lin_error *err)
 {
     struct stat st;
-    size_t capacity = 1 << 16;
+    size_t capacity = 0, need = 1 << 15;
     if (fstat(fileno(file), &st)) return lin_fail(err, LIN_IO, "cannot read %s: %s", path, strerror(errno));
     if (S_ISREG(st.st_mode) && st.st_size > 0) {
-        if ((unsigned long long)st.st_size > LIN_TEXT_MAX_BYTES) {
+        if ((unsigned long long)st.st_size > LIN_TEXT_MAX_BYTES)
             return lin_fail(err, LIN_FORMAT, "%s is too large for a text file: %lld bytes", path, (long long)st.st_size);
-        }
-        capacity = (size_t)st.st_size + 2; // one for the NUL, one so that the first read reaches the end of the file
+        need = (size_t)st.st_size + 2; // one for the NUL, one so that the first read reaches the end of the file
     }
-    char *block = lin_alloc(capacity, 1);
-    if (!block) return lin_no_memory(err, path, capacity);
-    size_t used = 0;
-    for (;;) {
-        used += fread(block + used, 1, capacity - 1 - used, file);
-        if (used < capacity - 1) break;
-        if (capacity > LIN_TEXT_MAX_BYTES) {
-            lin_free(block);
+    do {
+        LIN_TRY(lin_grow(text, &capacity, need, 1, path, err));
+        *n += fread(*text + *n, 1, capacity - 1 - *n, file);
+        if (*n > LIN_TEXT_MAX_BYTES)
             return lin_fail(err, LIN_FORMAT, "%s is too large for a text file: over %zu bytes", path, LIN_TEXT_MAX_BYTES);
-        }
-        lin_status status = lin_grow(&block, &capacity, capacity + 1, 1, path, err);
-        if (status != LIN_OK) {
-            lin_free(block);
-            return status;
-        }
-    }
-    if (ferror(file)) {
-        int code = errno;
-        lin_free(block);
-        return lin_fail(err, LIN_IO, "cannot read %s: %s", path, strerror(code));
-    }
-    block[used] = '\0';
-    *text = block;
-    *n = used;
+        need = capacity + 1;
+    } while (*n == capacity - 1);
+    if (ferror(file)) return lin_fail(err, LIN_IO, "cannot read %s: %s", path, strerror(errno));
+    (*text)[*n] = '\0';
     return LIN_OK;
 }
 
 lin_status lin_text_read(const char *path, char **text, size_t *n, lin_error *err)
 {
+    FILE *file;
     *text = NULL;
     *n = 0;
-    FILE *file;
-    lin_status status = lin_file_open_stream(path, &file, err);
-    if (status != LIN_OK) return status;
-    status = read_open_file(file, path, text, n, err);
+    LIN_TRY(lin_file_open_stream(path, &file, err));
+    lin_status status = read_open_file(file, path, text, n, err);
+    char *read = *text;
     fclose(file);
-    if (status != LIN_OK || !lin_gzip_is(*text, *n)) return status;
-    char *packed = *text;
-    status = lin_gzip_expand(packed, *n, LIN_TEXT_MAX_BYTES, path, text, n, err);
-    lin_free(packed);
+    if (status == LIN_OK && !lin_gzip_is(read, *n)) return LIN_OK;
+    *text = NULL;
+    if (status == LIN_OK) status = lin_gzip_expand(read, *n, LIN_TEXT_MAX_BYTES, path, text, n, err);
+    else *n = 0;
+    lin_free(read);
     return status;
 }
 
@@ -177,45 +162,27 @@ static void release(void *opaque, void *block)
     lin_free(block);
 }
 
-typedef struct output {
-    char *text;
-    size_t used, capacity, most;
-} output;
-
-static lin_status grow(output *out, const char *name, lin_error *err)
+static lin_status expand(z_stream *z, const unsigned char *bytes, size_t n, size_t most, const char *name, char **text,
+                         size_t *used, lin_error *err)
 {
-    size_t larger = out->capacity <= out->most / 2 ? out->capacity * 2
-                                                   : out->most + 2; // one to detect too much, one for the NUL
-    if (out->used > out->most)
-        return lin_fail(err, LIN_FORMAT, "%s: over %zu bytes when expanded, too many for a text file", name, out->most);
-    char *text = lin_resize(out->text, larger, 1);
-    if (!text) return lin_no_memory(err, name, larger);
-    out->text = text;
-    out->capacity = larger;
-    return LIN_OK;
-}
-
-static lin_status expand(z_stream *z, const unsigned char *bytes, size_t n, output *out, const char *name, lin_error *err)
-{
-    size_t taken = 0;
+    enum { PIECE = 1 << 30 };
+    size_t taken = 0, capacity = 0;
     for (;;) {
-        if (out->used + 1 >= out->capacity) { // one byte is for the NUL
-            lin_status status = grow(out, name, err);
-            if (status != LIN_OK) return status;
-        }
-        size_t left = n - taken, room = out->capacity - 1 - out->used;
+        LIN_TRY(lin_grow(text, &capacity, *used ? *used + 2 : 2 * n + 2, 1, name, err)); // one byte is for the NUL
+        const size_t left = n - taken, room = capacity - 1 - *used;
         z->next_in = (Bytef *)(uintptr_t)(bytes + taken);
-        z->avail_in = (uInt)(left < UINT_MAX / 2 ? left : UINT_MAX / 2);
-        z->next_out = (Bytef *)out->text + out->used;
-        z->avail_out = (uInt)(room < UINT_MAX / 2 ? room : UINT_MAX / 2);
+        z->avail_in = (uInt)(left < PIECE ? left : PIECE);
+        z->next_out = (Bytef *)*text + *used;
+        z->avail_out = (uInt)(room < PIECE ? room : PIECE);
         const unsigned before_in = z->avail_in, before_out = z->avail_out;
-        int code = inflate(z, Z_NO_FLUSH);
+        const int code = inflate(z, Z_NO_FLUSH);
         taken += before_in - z->avail_in;
-        out->used += before_out - z->avail_out;
+        *used += before_out - z->avail_out;
+        if (*used > most)
+            return lin_fail(err, LIN_FORMAT, "%s: over %zu bytes when expanded, too many for a text file", name, most);
         if (code == Z_STREAM_END) {
             while (taken < n && !bytes[taken]) taken++; // padding, as on tapes
-            if (taken == n && out->used > out->most) return grow(out, name, err);
-            if (taken == n) return LIN_OK;
+            if (taken == n) break;
             if (!lin_gzip_is(bytes + taken, n - taken))
                 return lin_fail(err, LIN_FORMAT, "%s: other data follow the gzip'd text at byte %zu; remove them", name, taken);
             if (inflateReset(z) != Z_OK)
@@ -226,38 +193,25 @@ static lin_status expand(z_stream *z, const unsigned char *bytes, size_t n, outp
         if (code != Z_OK && code != Z_BUF_ERROR)
             return lin_fail(err, LIN_FORMAT, "%s: the gzip data are damaged before byte %zu of %zu (%s); get a new copy", name,
                             taken, n, z->msg ? z->msg : "no gzip");
-        if (taken == n && out->used + 1 < out->capacity)
+        if (taken == n && z->avail_out)
             return lin_fail(err, LIN_FORMAT, "%s: the gzip data are truncated after %zu bytes; get a new copy", name, n);
     }
+    (*text)[*used] = '\0';
+    return LIN_OK;
 }
 
 lin_status lin_gzip_expand(const void *bytes, size_t n, size_t most, const char *name, char **text, size_t *n_text,
                            lin_error *err)
 {
+    z_stream z = {.zalloc = allocate, .zfree = release};
     *text = NULL;
     *n_text = 0;
-    // The last four bytes give the length of the text, modulo 2^32 and for the last member only: a first estimate. Deflate
-    // compresses at most 1032 to 1.
-    const unsigned char *b = bytes;
-    size_t guess = 0;
-    if (n > 4) guess = b[n - 4] | (size_t)b[n - 3] << 8 | (size_t)b[n - 2] << 16 | (size_t)b[n - 1] << 24;
-    if (guess > most) guess = most;
-    if (guess / 1032 > n) guess = n;
-    output out = {.capacity = guess + 2, .most = most};
-    out.text = lin_alloc(out.capacity, 1);
-    if (!out.text) return lin_no_memory(err, name, out.capacity);
-    z_stream z = {.zalloc = allocate, .zfree = release};
-    lin_status status = inflateInit2(&z, 15 + 16) == Z_OK ? LIN_OK : lin_no_memory(err, name, 0);
-    if (status == LIN_OK) {
-        status = expand(&z, b, n, &out, name, err);
-        inflateEnd(&z);
-    }
-    if (status != LIN_OK) {
-        lin_free(out.text);
-        return status;
-    }
-    out.text[out.used] = '\0';
-    *text = out.text;
-    *n_text = out.used;
-    return LIN_OK;
+    if (inflateInit2(&z, 15 + 16) != Z_OK) return lin_no_memory(err, name, 0);
+    const lin_status status = expand(&z, bytes, n, most, name, text, n_text, err);
+    inflateEnd(&z);
+    if (status == LIN_OK) return LIN_OK;
+    lin_free(*text);
+    *text = NULL;
+    *n_text = 0;
+    return status;
 }

@@ -237,12 +237,10 @@ static lin_status refuse(const char *text, size_t n, size_t bad, const char *nam
 lin_status lin_unicode_clean(const char *text, size_t n, const char *name, lin_unicode_rule rule, char **own, const char **clean,
                              size_t *n_clean, lin_error *err)
 {
-    lin_status status = LIN_OK;
     int changes;
     *own = NULL;
     if (n >= 2 && ((unsigned char)text[0] ^ (unsigned char)text[1]) == 1 && ((unsigned char)text[0] | 1) == 0xFF) {
-        status = from_utf16(text, n, own, &n, err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(from_utf16(text, n, own, &n, err));
         text = *own;
     }
     size_t bad = look(text, n, &changes);
@@ -254,7 +252,7 @@ lin_status lin_unicode_clean(const char *text, size_t n, const char *name, lin_u
     }
     if (bad == n && changes) {
         lin_buffer out = {0};
-        status = compose_text(text, n, &out, err);
+        const lin_status status = compose_text(text, n, &out, err);
         lin_free(*own);
         *own = status == LIN_OK ? out.data : NULL;
         if (status != LIN_OK) {
