@@ -15,7 +15,7 @@
 #include "kernels/ops.h"
 #include "linnet/state.h"
 #include "model/model.h"
-#include "model/stream.h"
+#include "model/streams.h"
 #include "train/dataset.h"
 
 typedef struct info_values {
@@ -262,9 +262,9 @@ static lin_status report_model(report *r, const char *path, lin_error *err)
     put_integer(r, "parameters", "parameters", (long long)m->params.n_elements, "");
     if (stat(path, &file) == 0) put_integer(r, "file_bytes", "file", (long long)file.st_size, " bytes");
     if (!lin_config_why_not_stream(&m->config) && !m->speaker_norm) {
-        put_integer(r, "attention_state_bytes", "attention state", (long long)lin_stream_attention_bytes(encoder),
+        put_integer(r, "attention_state_bytes", "attention state", (long long)lin_streams_attention_bytes(encoder),
                     " bytes for each stream");
-        put_integer(r, "state_bytes", "stream", (long long)lin_stream_state_bytes(encoder), " bytes in all");
+        put_integer(r, "state_bytes", "stream", (long long)lin_streams_state_bytes(encoder), " bytes in all");
     }
     if (!m->config.tokens) put_features(r, &m->features, m->config.mel_bins);
     if (!m->config.tokens)

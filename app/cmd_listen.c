@@ -16,7 +16,7 @@
 #include "base/memory.h"
 #include "frontend/microphone.h"
 #include "linnet/find.h"
-#include "linnet/session.h"
+#include "linnet/stream.h"
 
 typedef struct listen_values {
     const char *microphone, *from, *save, *channel, *model, *device, *second_pass;

@@ -10,7 +10,7 @@
 #include "frontend/microphone.h"
 #include "lexicon/readable.h"
 #include "linnet/lags.h"
-#include "linnet/session.h"
+#include "linnet/stream.h"
 
 /* How phones are written. */
 typedef struct lin_live_words {

@@ -26,7 +26,7 @@
 #include "decoder/greedy.h"
 #include "frontend/fbank.h"
 #include "train/optimizer.h"
-#include "model/stream.h"
+#include "model/streams.h"
 
 enum { B = 16, T = 800, LABELS = 80, V = 40, D = 40, CHUNK_FRAMES = 4, CHUNK_SAMPLES = 640, MAX_REPEATS = 101 };
 
@@ -303,25 +303,30 @@ static void say_chunks(const char *prefix, const char *what, double *time, int n
     say(name, 1000 * bench_quantile(time, n, 0.99), "ms", "");
 }
 
+static lin_status feed(lin_streams *stream, const float *frames, int n, lin_tick_results *rows)
+{
+    return lin_streams_tick(stream, &(lin_tick){.n = 1, .slots = (const int[]){0}, .counts = &n, .input = frames}, rows, &err);
+}
+
 // From features to log-probabilities, like the peers; then from sound to phonemes.
 static void bench_stream(const lin_ops *table, const char *prefix, int chunks)
 {
     lin_model *model = make_model(1, 0);
     lin_encoder *encoder;
-    lin_worker *worker;
-    lin_stream *stream;
+    lin_streams *stream;
     lin_fbank *fbank;
     const lin_fbank_config config = lin_fbank_default();
     must(lin_encoder_create(model, table, &encoder, &err));
-    must(lin_worker_create(encoder, 1, &worker, &err));
-    must(lin_stream_create(encoder, &stream, &err));
+    const lin_streams_options one = {.capacity = 1, .exact = 1, .threads = 1};
+    must(lin_streams_create(encoder, &one, &stream, &err));
     must(lin_fbank_create(&config, &fbank, &err));
-    float *features = make_features(chunks * CHUNK_FRAMES), logp[8 * V], frames[8 * D], samples[CHUNK_SAMPLES];
+    float *features = make_features(chunks * CHUNK_FRAMES), frames[8 * D], samples[CHUNK_SAMPLES];
     double *time = must_have(lin_calloc((size_t)chunks, sizeof *time));
-    int n_frames, n_rows, n_phones;
+    int n_frames, n_phones;
+    lin_tick_results rows;
     for (int i = 0; i < chunks; i++) {
         const double start = bench_now();
-        must(lin_stream_feed(stream, worker, features + (size_t)i * CHUNK_FRAMES * D, CHUNK_FRAMES, logp, 8, &n_rows, &err));
+        must(feed(stream, features + (size_t)i * CHUNK_FRAMES * D, CHUNK_FRAMES, &rows));
         time[i] = bench_now() - start;
     }
     say_chunks(prefix, "", time, chunks);
@@ -329,20 +334,19 @@ static void bench_stream(const lin_ops *table, const char *prefix, int chunks)
     lin_greedy greedy;
     lin_greedy_phone phones[8];
     lin_greedy_reset(&greedy, V, 0, 0);
-    lin_stream_reset(stream);
+    must(lin_streams_reset(stream, 0, &err));
     for (int i = 0; i < chunks; i++) {
         const uint64_t first = (uint64_t)i * CHUNK_SAMPLES;
         for (uint64_t j = 0; j < CHUNK_SAMPLES; j++) samples[j] = (float)(lin_random_uniform(4, first + j) - 0.5);
         const double start = bench_now();
         must(lin_fbank_push(fbank, samples, CHUNK_SAMPLES, frames, 8, &n_frames, &err));
-        must(lin_stream_feed(stream, worker, frames, n_frames, logp, 8, &n_rows, &err));
-        must(lin_greedy_push(&greedy, logp, n_rows, phones, 8, &n_phones, &err));
+        must(feed(stream, frames, n_frames, &rows));
+        must(lin_greedy_push(&greedy, rows.logp, rows.offsets[1], phones, 8, &n_phones, &err));
         time[i] = bench_now() - start;
     }
     say_chunks(prefix, "sound_", time, chunks);
     lin_fbank_destroy(fbank);
-    lin_stream_destroy(stream);
-    lin_worker_destroy(worker);
+    lin_streams_destroy(stream);
     lin_encoder_destroy(encoder);
     lin_model_destroy(model);
     lin_free(features);

@@ -10,7 +10,7 @@
 #include "decoder/writers.h"
 #include "linnet/api.h"
 #include "linnet/find.h"
-#include "linnet/session.h"
+#include "linnet/stream.h"
 #include "linnet/utterances.h"
 
 /* ---- errors and options ---------------------------------------------------------------------------------------------------- */

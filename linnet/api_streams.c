@@ -11,7 +11,7 @@
 #include "base/system.h"
 #include "linnet/api.h"
 #include "linnet/engine.h"
-#include "linnet/session.h"
+#include "linnet/stream.h"
 
 // Phrases of a session, which its forks share.
 typedef struct own_phrases {

@@ -42,7 +42,7 @@ static int64_t frames_at(const lin_engine *e, const lin_place *p, int64_t sample
 // Frames that its sound will give and the network has not been given; of sound that is resampled to one or two.
 static int64_t new_frames(const lin_engine *e, const lin_place *p)
 {
-    const int unfed = p->anew ? 0 : lin_lane_unfed(p->session->lane);
+    const int unfed = p->anew ? 0 : lin_session_unfed(&p->session);
     return unfed / (e->on_sound ? e->hop : 1) + frames_at(e, p, p->written) - frames_at(e, p, p->taken);
 }
 
@@ -167,7 +167,7 @@ static void give_place(lin_engine *e, lin_place *p)
 static lin_status prepare(const lin_engine *e, lin_place *p, const lin_engine_stream *o, lin_error *err)
 {
     const int saves = o->save_s > 0 || o->state, queue = (int)ceil(e->options.queue_s * o->rate_hz);
-    lin_session *s = p->session;
+    lin_session *s = &p->session;
     lin_status status = LIN_OK;
     if (!s->features || s->options.rate_hz != o->rate_hz || (saves && !s->options.saves))
         status = lin_session_tune(s, o->rate_hz, !e->on_sound && (saves || o->rate_hz == e->rate_hz), err);
@@ -191,9 +191,9 @@ static void clear_out(const lin_engine *e, lin_place *p)
     p->own_queue = NULL;
     p->queue = (float *)(void *)((unsigned char *)e->memory + (size_t)p->number * e->queue_bytes);
     lin_state_free(&p->state);
-    if (p->session->options.rate_hz == e->rate_hz) return;
-    lin_extractor_destroy(p->session->features);
-    p->session->features = NULL;
+    if (p->session.options.rate_hz == e->rate_hz) return;
+    lin_extractor_destroy(p->session.features);
+    p->session.features = NULL;
 }
 
 static lin_status open_stream(lin_engine *e, const lin_engine_stream *o, lin_engine_id *id, lin_error *err)
@@ -237,7 +237,7 @@ void lin_engine_close(lin_engine *e, lin_engine_id id)
     if (!p) return;
     p->open = 0;
     p->life++;
-    if (e->options.decoding) lin_session_decode_by(p->session, e->options.decoding);
+    if (e->options.decoding) lin_session_decode_by(&p->session, e->options.decoding);
     clear_out(e, p);
     pthread_cond_broadcast(&p->settled); // others that wait to close or reset it
     pthread_mutex_unlock(&p->lock);
@@ -264,11 +264,11 @@ lin_status lin_engine_set_phrases(lin_engine *e, lin_engine_id id, const lin_phr
     if (shared->n_best > 1 && !p->anew) {
         status = lin_fail(err, LIN_UNSUPPORTED, "phrases of a stream with alternatives (n_best over 1) cannot be changed");
     } else if (!phrases) {
-        lin_session_decode_by(p->session, shared);
+        lin_session_decode_by(&p->session, shared);
     } else {
         p->decoding = *shared;
         p->decoding.context = (lin_search_context){.phones = phrases->phones, .words = phrases->words};
-        lin_session_decode_by(p->session, &p->decoding);
+        lin_session_decode_by(&p->session, &p->decoding);
     }
     pthread_mutex_unlock(&p->lock);
     return status;
@@ -355,7 +355,7 @@ lin_status lin_engine_room(lin_engine *e, lin_engine_id id, int *samples, double
     if (!p) return LIN_INVALID;
     const double unit_s = (double)(e->on_sound ? 1 : e->hop) / e->rate_hz;
     *samples = room(p);
-    *waiting_s = (double)(p->written - p->taken) / p->rate_hz + (p->anew ? 0 : unit_s * lin_lane_kept(p->session->lane));
+    *waiting_s = (double)(p->written - p->taken) / p->rate_hz + (p->anew ? 0 : unit_s * p->session.n);
     const lin_status status = check_takes(p, err);
     pthread_mutex_unlock(&p->lock);
     return status;
@@ -485,21 +485,20 @@ static lin_status make_sessions(lin_engine *e, lin_error *err)
                                .resets = o->reset_at_endpoint,
                                .rules = o->endpoint,
                                .decoding = o->decoding,
-                               .saves = !e->on_sound,
-                               .apart = e->longest,
-                               .takes_sound = e->on_sound};
+                               .saves = !e->on_sound};
     lin_status status = LIN_OK;
     for (int i = 0; i < o->capacity && status == LIN_OK; i++) {
         lin_place *p = &e->places[i];
         const lin_utterances_sink sink = lin_place_sink(p);
+        how.network = p->shard->streams;
+        how.slot = p->slot;
         how.beside = p->shard->fbank;
         how.pass = p->shard->second;
-        status = lin_session_create(e->recognizer, &how, &sink, &p->session, err);
-        if (status == LIN_OK) status = lin_utterances_reserve(&p->session->utterances, e->most_rows, err);
+        status = lin_session_open(&p->session, e->recognizer, &how, &sink, err);
+        if (status == LIN_OK) status = lin_utterances_reserve(&p->session.utterances, e->most_rows, err);
     }
     if (status != LIN_OK) return status;
-    const lin_session *first = e->places[0].session;
-    e->bytes_each += sizeof *first + lin_lane_bytes(first->lane) + lin_utterances_bytes(&first->utterances);
+    e->bytes_each += lin_session_bytes(&e->places[0].session);
     return LIN_OK;
 }
 
@@ -530,8 +529,10 @@ lin_status lin_engine_create(const lin_recognizer *recognizer, const lin_engine_
                              lin_error *err)
 {
     *out = NULL;
-    lin_status status = check_options(options, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(check_options(options, err));
+    if (lin_config_cache_count(&recognizer->model->config))
+        return lin_fail(err, LIN_UNSUPPORTED,
+                        "this model has softmax attention, whose streams grow: it runs one at a time, not many together");
     lin_engine *e = lin_calloc(1, sizeof *e);
     if (!e) return lin_no_memory(err, "an engine", sizeof *e);
     e->recognizer = recognizer;
@@ -539,7 +540,7 @@ lin_status lin_engine_create(const lin_recognizer *recognizer, const lin_engine_
     e->since = lin_now();
     pthread_mutex_init(&e->lock, NULL);
     measure(e);
-    status = make_places(e, err);
+    lin_status status = make_places(e, err);
     if (status == LIN_OK) status = make_shards(e, err);
     if (status == LIN_OK) status = make_sessions(e, err);
     for (int i = 0; i < e->n_shards && status == LIN_OK; i++) status = lin_shard_start(&e->shards[i], err);
@@ -557,7 +558,7 @@ void lin_engine_destroy(lin_engine *e)
     for (int i = 0; i < e->n_shards && e->shards; i++) lin_shard_stop(&e->shards[i]);
     for (int i = 0; i < e->options.capacity && e->places && e->memory; i++) {
         lin_place *p = &e->places[i];
-        lin_session_destroy(p->session);
+        lin_session_close(&p->session);
         lin_state_free(&p->state);
         lin_free(p->own_queue);
         pthread_cond_destroy(&p->settled);

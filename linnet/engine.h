@@ -1,7 +1,7 @@
 /*
  * engine.h - many live streams at once: sound pushed into any of them at any time from any thread, results as they are certain.
  *
- * Pipeline: sound -> [this: linnet/session, model/streams] -> events, views. Each stream has a place with memory of its own,
+ * Pipeline: sound -> [this: linnet/stream, model/streams] -> events, views. Each stream has a place with memory of its own,
  * taken when the engine is created: a bounded queue of sound, a session, whose network is the engine's, and the network's state
  * (Katharopoulos et al. 2020, eq. 16-20: it never grows). The places are divided among shards, one thread each (a GPU: one
  * shard). A shard's thread takes what is ready of its streams, advances all of them in one tick (model/streams.h), delivers the

@@ -7,8 +7,7 @@
 #include "frontend/fbank.h"
 #include "linnet/engine.h"
 #include "linnet/lags.h"
-#include "linnet/session_internal.h"
-#include "model/streams.h"
+#include "linnet/stream.h"
 
 /* When samples came: those before `end` (and behind the mark before) were there at `time`. */
 typedef struct lin_arrival {
@@ -48,11 +47,10 @@ typedef struct lin_place {
     int first_mark, n_marks;
 
     /* the shard's thread alone uses the session, but between its ticks: with the lock, and not delivering */
-    lin_session *session;
+    lin_session session;
     lin_decoding decoding; /* the options' with phrases of its own, where it has them */
     int anew;              /* it begins with a new stream, or one that goes on from this state */
     lin_state state;
-    int restart;           /* the network must forget before it goes on */
     int64_t earlier;       /* samples of the stream before it was loaded */
     double save_s, saved_at;
 
@@ -98,7 +96,6 @@ typedef struct lin_shard {
     int batch, enough; /* streams of a tick at most; so many are worth one */
     double rests;      /* until then */
     lin_second_pass *second; /* NULL: none */
-    lin_stream *stream; /* through which streams are saved and loaded; NULL: they are not */
     lin_state saving;
     lin_place **taken; /* [batch], as the next three */
     lin_entry *entries;

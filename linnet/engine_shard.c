@@ -113,12 +113,8 @@ lin_utterances_sink lin_place_sink(lin_place *p)
 // The rows of a stream become results; *counted of them: those behind an endpoint that resets the network do not count.
 static lin_status decode_rows(lin_shard *s, lin_place *p, const float *logp, int rows, int *counted, lin_error *err)
 {
-    lin_session *session = p->session;
-    const int64_t first = lin_lane_rows(session->lane), given = lin_lane_frames(session->lane);
-    int reset;
-    const lin_status status = lin_lane_take(session->lane, &session->utterances, logp, rows, counted, &reset, err);
-    if (status != LIN_OK) return status;
-    p->restart |= reset;
+    const int64_t first = p->session.row, given = first * p->session.per_row + p->session.n;
+    LIN_TRY(lin_session_take(&p->session, logp, rows, counted, err));
     for (int i = 0; i < *counted; i++) s->times[i] = row_time(s->engine, p, first + i, given);
     return LIN_OK;
 }
@@ -126,41 +122,22 @@ static lin_status decode_rows(lin_shard *s, lin_place *p, const float *logp, int
 // Phones that the device has decoded.
 static lin_status add_phones(lin_shard *s, lin_place *p, const lin_phone *phones, int n, int rows, int *counted, lin_error *err)
 {
-    lin_session *session = p->session;
     if (n < 0) return lin_fail(err, LIN_NUMERIC, "the log-probabilities are not numbers");
-    const int64_t first = lin_lane_rows(session->lane), given = lin_lane_frames(session->lane);
+    const int64_t first = p->session.row, given = first * p->session.per_row + p->session.n;
     for (int i = 0; i < n; i++)
         s->phones[i] = (lin_path_phone){phones[i].label, phones[i].confidence, phones[i].start, phones[i].end};
-    lin_status status = lin_utterances_add(&session->utterances, s->phones, n, rows, err);
-    if (status != LIN_OK) return status;
-    lin_lane_pass(session->lane, rows);
+    LIN_TRY(lin_session_add(&p->session, s->phones, n, rows, err));
     for (int i = 0; i < rows; i++) s->times[i] = row_time(s->engine, p, first + i, given);
     *counted = rows;
     return LIN_OK;
 }
 
-// Behind what had been pushed when the owner asked for it.
-static lin_status end_utterance(lin_place *p, lin_error *err)
-{
-    p->end_at = -1;
-    lin_status status = lin_utterances_end(&p->session->utterances, err);
-    if (status != LIN_OK || !p->session->options.resets) return status;
-    lin_lane_forget(p->session->lane);
-    p->restart = 1;
-    return LIN_OK;
-}
-
 static lin_status save(lin_shard *s, lin_place *p, lin_error *err)
 {
-    const double seconds = lin_session_seconds(p->session);
-    if (p->save_s <= 0 || seconds - p->saved_at < p->save_s) return LIN_OK;
-    if (p->restart || p->session->finished) return LIN_OK; // the slot is behind the lane; there is no more sound
+    const double seconds = lin_session_seconds(&p->session);
+    if (p->save_s <= 0 || seconds - p->saved_at < p->save_s || p->session.finished) return LIN_OK;
     p->saved_at = seconds;
-    lin_lane_lend(p->session->lane, s->stream);
-    lin_status status = lin_streams_get(s->streams, p->slot, s->stream, err);
-    if (status == LIN_OK) status = lin_session_save(p->session, &s->saving, err);
-    lin_lane_lend(p->session->lane, NULL);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_session_save(&p->session, &s->saving, err));
     lin_state_seal(&s->saving);
     return tell(p, (lin_engine_event){
                        .kind = LIN_ENGINE_SAVED, .state = s->saving.bytes, .n_state = s->saving.n, .time_s = seconds});
@@ -175,7 +152,7 @@ static lin_status end_stream(lin_shard *s, lin_place *p, int decoded, lin_error 
     lin_phone phone;
     if (decoded) status = lin_streams_pending(s->streams, p->slot, &phone, &pending, err);
     if (status == LIN_OK && pending) status = add_phones(s, p, &phone, 1, 0, &counted, err);
-    if (status == LIN_OK) status = lin_utterances_finish(&p->session->utterances, err);
+    if (status == LIN_OK) status = lin_utterances_finish(&p->session.utterances, err);
     if (status != LIN_OK) return status;
     p->ended = 1;
     return tell(p, (lin_engine_event){.kind = LIN_ENGINE_FINISHED, .time_s = seconds_at(p, p->written)});
@@ -199,11 +176,14 @@ static lin_status take_results(lin_shard *s, int i, const lin_tick_results *resu
     lin_status status =
         decoded ? add_phones(s, p, results->phones + from, results->n_phones[i], rows, counted, err)
                 : decode_rows(s, p, results->logp + (size_t)from * (size_t)e->V, rows, counted, err);
-    if (status == LIN_OK && e->options.views) status = lin_utterances_show(&p->session->utterances, err);
+    if (status == LIN_OK && e->options.views) status = lin_utterances_show(&p->session.utterances, err);
     // Where the network is reset on the last rows, what lies behind them is processed once more.
-    if (status == LIN_OK && entry->ends_utterance && !p->restart) status = end_utterance(p, err);
+    if (status == LIN_OK && entry->ends_utterance && !lin_session_unfed(&p->session)) {
+        p->end_at = -1;
+        status = lin_session_cut(&p->session, err); // behind what had been pushed when the owner asked for it
+    }
     if (status == LIN_OK) status = save(s, p, err);
-    if (status == LIN_OK && entry->ends && !p->restart) status = end_stream(s, p, decoded, err);
+    if (status == LIN_OK && entry->ends && !lin_session_unfed(&p->session)) status = end_stream(s, p, decoded, err);
     return status;
 }
 
@@ -242,31 +222,26 @@ static void deliver(lin_shard *s, int n, const lin_tick_results *results, lin_st
 /* ---- sound ----------------------------------------------------------------------------------------------------------------- */
 
 // The session of a locked place as it begins: reset, or loaded.
-static lin_status begin(lin_shard *s, lin_place *p, lin_error *err)
+static lin_status begin(lin_place *p, lin_error *err)
 {
     p->anew = 0;
-    p->restart = 1;
-    if (!p->state.bytes) return lin_session_reset(p->session, err);
-    lin_lane_lend(p->session->lane, s->stream);
-    lin_status status = lin_session_load(p->session, &p->state, err);
-    if (status == LIN_OK) status = lin_streams_put(s->streams, p->slot, s->stream, err);
-    lin_lane_lend(p->session->lane, NULL);
+    if (!p->state.bytes) return lin_session_reset(&p->session, err);
+    const lin_status status = lin_session_load(&p->session, &p->state, err);
     lin_state_free(&p->state);
-    p->restart = status != LIN_OK;
     return status;
 }
 
 // Sound that waits goes through the front end, until there is enough for a tick or the utterance is to end behind it.
-static lin_status hear(lin_shard *s, lin_place *p, lin_error *err)
+static lin_status hear(lin_place *p, lin_error *err)
 {
-    lin_status status = p->anew ? begin(s, p, err) : LIN_OK;
+    lin_status status = p->anew ? begin(p, err) : LIN_OK;
     const int64_t until = p->end_at >= 0 ? p->end_at : p->written;
     for (int heard = 1; status == LIN_OK && heard && p->taken < until; p->taken += heard) {
         const int at = (int)(p->taken % p->room), n = until - p->taken < p->room - at ? (int)(until - p->taken) : p->room - at;
-        status = lin_session_hear(p->session, p->queue + at, n, &heard, err);
+        status = lin_session_hear(&p->session, p->queue + at, n, &heard, err);
     }
-    if (status == LIN_OK && p->ending && p->taken == p->written && p->end_at < 0 && !p->session->finished)
-        status = lin_session_hear_end(p->session, err);
+    if (status == LIN_OK && p->ending && p->taken == p->written && p->end_at < 0 && !p->session.finished)
+        status = lin_session_hear_end(&p->session, err);
     return status;
 }
 
@@ -274,16 +249,16 @@ static lin_status hear(lin_shard *s, lin_place *p, lin_error *err)
 static int bring(lin_shard *s, lin_place *p, lin_entry *entry, int *n, float *to)
 {
     lin_error err = {0};
-    lin_session *session = p->session;
+    lin_session *session = &p->session;
     if (!p->open || p->ended || p->failed) return 0;
-    const lin_status status = hear(s, p, &err);
+    const lin_status status = hear(p, &err);
     if (status != LIN_OK) {
         s->life = p->life;
         finish_entry(s, p, status, &err);
         return 0;
     }
-    const float *units = lin_lane_next(session->lane, session->enough, n);
-    const int all = lin_lane_unfed(session->lane) == 0;
+    const float *units = lin_session_next(session, n);
+    const int all = lin_session_unfed(session) == 0;
     memcpy(to, units, (size_t)*n * (size_t)s->engine->width * sizeof *to);
     *entry = (lin_entry){.place = p, .life = p->life, .ends = session->finished && all};
     entry->ends_utterance = all && p->end_at >= 0 && p->taken >= p->end_at;
@@ -298,11 +273,9 @@ static int gather(lin_shard *s, int n)
     for (int i = 0; i < n; i++) {
         lin_place *p = s->taken[i];
         pthread_mutex_lock(&p->lock);
-        const int takes_part = bring(s, p, &s->entries[m], &s->counts[m], input), restart = takes_part && p->restart;
-        if (takes_part) p->restart = 0;
+        const int takes_part = bring(s, p, &s->entries[m], &s->counts[m], input);
         pthread_mutex_unlock(&p->lock);
         if (!takes_part) continue;
-        if (restart) lin_streams_reset(s->streams, p->slot, NULL);
         s->slots[m] = p->slot;
         s->last[m] = (unsigned char)s->entries[m].ends;
         input += (size_t)s->counts[m] * (size_t)s->engine->width;
@@ -373,7 +346,6 @@ lin_status lin_shard_create(lin_shard *s, int n_threads, lin_error *err)
     if (status == LIN_OK && !e->on_sound) status = lin_fbank_create(&e->fbank, &s->fbank, err);
     if (status == LIN_OK && e->options.second)
         status = lin_second_pass_create(e->recognizer, e->options.second, e->options.decoding, n_threads, &s->second, err);
-    if (status == LIN_OK && e->options.saves) status = lin_stream_create(e->recognizer->encoder, &s->stream, err);
     if (status != LIN_OK) return status;
     s->free = lin_calloc((size_t)s->capacity, sizeof *s->free);
     s->taken = lin_calloc(batch, sizeof *s->taken);
@@ -411,7 +383,6 @@ void lin_shard_destroy(lin_shard *s)
     if (!s->engine) return; // never created
     lin_streams_destroy(s->streams);
     lin_fbank_destroy(s->fbank);
-    lin_stream_destroy(s->stream);
     lin_second_pass_destroy(s->second);
     lin_state_free(&s->saving);
     pthread_cond_destroy(&s->wake);

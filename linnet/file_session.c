@@ -10,7 +10,6 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "frontend/fbank.h"
-#include "model/stream.h"
 
 static const double RESET_AFTER_S = 60;
 
@@ -21,18 +20,22 @@ enum { BLOCK = 576, FIRST_BLOCK = 72 };
 typedef struct file_lane {
     lin_file_session *session;
     int number;
-    lin_lane *network;          // made when the lane is first needed, as the next; NULL for a model of whole utterances
-    lin_utterances utterances;  // likewise
+    lin_session stream;         // opened when the lane is first needed, as the next; not for a model of whole utterances
+    lin_utterances alone;       // likewise, for such a model
+    lin_utterances *utterances; // of these; NULL: the lane was not needed yet
 } file_lane;
 
 struct lin_file_session {
     const lin_recognizer *r;
     lin_utterances_options decode;
     int decodes, search;
-    lin_worker *worker;
+    int threads;
+    lin_worker *worker;   // for a model of whole utterances
+    lin_streams *network; // for others: the streams of all lanes
     file_lane lanes[LIN_AUDIO_MAX_CHANNELS];
     float *frames;    // [2, lanes, BLOCK, D]: a block, and the next one
     int frames_lanes; // that frames has room for
+    int room_lanes;   // that the network has room for
     lin_pool *beside; // with several threads: one reads the next block while others work on this one
     float *logp;      // [rows, V] of a whole utterance
     size_t room;
@@ -60,8 +63,8 @@ lin_status lin_file_session_create(const lin_recognizer *recognizer, int n_threa
     s->decodes = decode != NULL;
     if (decode) s->decode = *decode;
     lin_status status = decode && decode->ends.endpoints ? lin_endpoint_check(&decode->ends.rules, err) : LIN_OK;
-    if (status == LIN_OK) status = lin_worker_create(recognizer->encoder, n_threads, &s->worker, err);
-    if (status == LIN_OK && lin_worker_threads(s->worker) > 1) status = lin_pool_create(2, &s->beside, err);
+    s->threads = n_threads;
+    if (status == LIN_OK && !recognizer->streams) status = lin_worker_create(recognizer->encoder, n_threads, &s->worker, err);
     if (status != LIN_OK) {
         lin_file_session_destroy(s);
         return status;
@@ -72,13 +75,18 @@ lin_status lin_file_session_create(const lin_recognizer *recognizer, int n_threa
 
 void lin_file_session_search(lin_file_session *s) { s->search = 1; }
 
+static void close_lane(file_lane *lane)
+{
+    lin_session_close(&lane->stream);
+    lin_utterances_close(&lane->alone);
+    *lane = (file_lane){.session = NULL};
+}
+
 void lin_file_session_destroy(lin_file_session *s)
 {
     if (!s) return;
-    for (int i = 0; i < LIN_AUDIO_MAX_CHANNELS; i++) {
-        lin_lane_destroy(s->lanes[i].network);
-        lin_utterances_close(&s->lanes[i].utterances);
-    }
+    for (int i = 0; i < LIN_AUDIO_MAX_CHANNELS; i++) close_lane(&s->lanes[i]);
+    lin_streams_destroy(s->network);
     if (s->worker) lin_worker_destroy(s->worker);
     lin_pool_destroy(s->beside);
     lin_state_free(&s->state);
@@ -112,26 +120,62 @@ static lin_status settled_out(void *context, lin_result *result, lin_error *err)
     return sink->settled(sink->context, lane->number, result, err);
 }
 
-static lin_status begin_lane(lin_file_session *s, file_lane *lane, lin_error *err)
+static lin_status open_lane(lin_file_session *s, file_lane *lane, lin_error *err)
 {
-    lin_status status = LIN_OK;
+    const lin_reset_options *ends = &s->decode.ends;
     lane->session = s;
     lane->number = (int)(lane - s->lanes);
-    if (s->r->streams && !lane->network) status = lin_lane_create(s->r, &lane->network, err);
-    if (status == LIN_OK && !lane->utterances.decoder.state)
-        status = lin_utterances_open(&lane->utterances, s->r, &s->decode, NULL, err);
-    if (status == LIN_OK && !s->r->streams)
-        status = lin_decoder_combine(&lane->utterances.decoder, s->r, lin_worker_threads(s->worker), err);
-    if (status != LIN_OK) return status;
-    if (lane->network) lin_lane_begin(lane->network);
-    lane->utterances.sink = (lin_utterances_sink){
+    const lin_session_options how = {.endpoints = ends->endpoints,
+                                     .resets = ends->resets,
+                                     .rules = ends->rules,
+                                     .from_s = ends->from_s,
+                                     .decoding = s->decode.decoding,
+                                     .network = s->network,
+                                     .slot = lane->number};
+    if (s->r->streams) {
+        LIN_TRY(lin_session_open(&lane->stream, s->r, &how, NULL, err));
+    } else {
+        LIN_TRY(lin_utterances_open(&lane->alone, s->r, &s->decode, NULL, err));
+        const lin_status status = lin_decoder_combine(&lane->alone.decoder, s->r, lin_worker_threads(s->worker), err);
+        if (status != LIN_OK) lin_utterances_close(&lane->alone);
+        LIN_TRY(status);
+    }
+    lane->utterances = s->r->streams ? &lane->stream.utterances : &lane->alone;
+    return LIN_OK;
+}
+
+// The network of as many streams as lanes were ever needed at once.
+static lin_status reserve_network(lin_file_session *s, lin_error *err)
+{
+    const int language = s->decode.decoding ? s->decode.decoding->language : s->search;
+    if (!s->r->streams) lin_worker_search(s->worker, language);
+    if (!s->r->streams || s->n_lanes <= s->room_lanes) return LIN_OK;
+    for (int i = 0; i < s->room_lanes; i++) close_lane(&s->lanes[i]);
+    lin_streams_destroy(s->network);
+    s->network = NULL;
+    s->room_lanes = 0;
+    const lin_streams_options o = {
+        .capacity = s->n_lanes, .batch = 1, .search = language, .exact = 1, .threads = s->threads};
+    LIN_TRY(lin_streams_create(s->r->encoder, &o, &s->network, err));
+    s->room_lanes = s->n_lanes;
+    if (!s->beside && lin_streams_threads(s->network) > 1) LIN_TRY(lin_pool_create(2, &s->beside, err));
+    return LIN_OK;
+}
+
+static lin_status begin_lane(lin_file_session *s, file_lane *lane, lin_error *err)
+{
+    if (!lane->utterances) LIN_TRY(open_lane(s, lane, err));
+    lin_result *whole = s->decodes ? &s->sound->results[lane->number] : NULL;
+    lane->utterances->sink = (lin_utterances_sink){
         .context = lane, .settled = s->sink->settled ? settled_out : NULL, .rows = s->decodes ? NULL : rows_out};
-    lin_utterances_begin(&lane->utterances, s->decodes ? &s->sound->results[lane->number] : NULL);
+    if (s->r->streams) lin_session_begin(&lane->stream, whole);
+    else lin_utterances_begin(lane->utterances, whole);
     return LIN_OK;
 }
 
 static lin_status begin_lanes(lin_file_session *s, int D, lin_error *err)
 {
+    LIN_TRY(reserve_network(s, err));
     lin_status status = s->sink->begin ? s->sink->begin(s->sink->context, s->n_lanes, err) : LIN_OK;
     for (int l = 0; l < s->n_lanes && status == LIN_OK; l++) status = begin_lane(s, &s->lanes[l], err);
     if (status != LIN_OK || s->n_lanes <= s->frames_lanes) return status;
@@ -150,7 +194,7 @@ static lin_status feed(lin_file_session *s, int lane, const float *frames, int n
     file_lane *l = &s->lanes[lane];
     lin_status status = s->sink->frames ? s->sink->frames(s->sink->context, lane, frames, n, err) : LIN_OK;
     if (status != LIN_OK) return status;
-    return (last ? lin_lane_feed_last : lin_lane_feed)(l->network, s->worker, frames, n, &l->utterances, err);
+    return lin_session_feed(&l->stream, frames, n, last, err);
 }
 
 // What the decoders still hold.
@@ -158,7 +202,7 @@ static lin_status finish_results(lin_file_session *s, lin_error *err)
 {
     lin_status status = LIN_OK;
     for (int l = 0; l < s->n_lanes && s->decodes && status == LIN_OK; l++) {
-        if (!s->sound->leave_open) status = lin_utterances_finish(&s->lanes[l].utterances, err);
+        if (!s->sound->leave_open) status = lin_utterances_finish(s->lanes[l].utterances, err);
         shift(s, &s->sound->results[l]);
     }
     return status;
@@ -193,29 +237,29 @@ static lin_status save(lin_file_session *s, const lin_source *source, lin_error 
 {
     const lin_audio_format *format = lin_source_info(source);
     const lin_sound *sound = s->sound;
-    const lin_utterances *first = &s->lanes[0].utterances;
-    const lin_search *search = &first->decoder.decoding->search;
+    lin_session *first = &s->lanes[0].stream;
+    const lin_search *search = &first->utterances.decoder.decoding->search;
     const lin_state_about about = {.model = s->r->model->fingerprint,
                                    .rate_hz = format->rate_hz,
                                    .channels = format->channels,
                                    .channel = sound->channel,
                                    .lanes = lin_source_lanes(source),
                                    .samples = lin_source_position(source) + (sound->from ? sound->from->about.samples : 0),
-                                   .frames = lin_lane_frames(s->lanes[0].network),
-                                   .rows = lin_lane_rows(s->lanes[0].network),
+                                   .frames = lin_session_frames(first),
+                                   .rows = first->row,
                                    .row_seconds = s->r->row_seconds,
                                    .kind = (int32_t)search->kind,
                                    .search = search->id,
-                                   .resets = first->options.ends.endpoints,
-                                   .resets_from_s = first->options.ends.from_s,
-                                   .rules = first->options.ends.rules};
+                                   .resets = first->utterances.options.ends.endpoints,
+                                   .resets_from_s = first->utterances.options.ends.from_s,
+                                   .rules = first->utterances.options.ends.rules};
     const lin_state_sizes sizes = {.front = lin_source_state_bytes(source),
                                    .decoder = lin_search_bytes(search),
-                                   .image = lin_stream_image_bytes(lin_lane_stream(s->lanes[0].network))};
+                                   .image = lin_streams_image_bytes(s->network, 0)};
     lin_status status = lin_state_begin(&s->state, &about, &sizes, err);
     if (status == LIN_OK) status = lin_source_save(source, lin_state_front(&s->state), err);
     for (int l = 0; l < about.lanes && status == LIN_OK; l++)
-        status = lin_lane_save(s->lanes[l].network, &s->lanes[l].utterances, &s->state, l, err);
+        status = lin_session_save_lane(&s->lanes[l].stream, &s->state, l, err);
     if (status == LIN_OK && s->sink->saved) s->sink->saved(s->sink->context, &s->state);
     return status;
 }
@@ -260,8 +304,8 @@ static lin_status resume(lin_file_session *s, lin_error *err)
     const lin_state *from = s->sound->from;
     lin_status status = LIN_OK;
     for (int l = 0; l < from->about.lanes && status == LIN_OK; l++) {
-        lin_utterances *u = &s->lanes[l].utterances;
-        status = lin_lane_load(s->lanes[l].network, u, from, l, &u->options.ends, err);
+        lin_session *stream = &s->lanes[l].stream;
+        status = lin_session_load_lane(stream, from, l, &stream->utterances.options.ends, err);
     }
     if (status == LIN_OK) return status;
     return lin_fail_at(err, status, "%s", s->sound->from_name);
@@ -351,7 +395,7 @@ static lin_status run_stream(lin_file_session *s, lin_source *source, int live, 
     }
     if (status == LIN_OK && sound->leave_open) return save(s, source, err);
     for (int l = 0; l < lanes && status == LIN_OK; l++)
-        status = lin_lane_finish(s->lanes[l].network, s->worker, &s->lanes[l].utterances, err);
+        status = lin_session_feed_end(&s->lanes[l].stream, err);
     return status;
 }
 
@@ -391,9 +435,9 @@ static lin_status run_utterances(lin_file_session *s, int lane, const lin_matrix
         if (is_stopped(s)) return lin_fail(err, LIN_STOPPED, "interrupted");
         status = lin_grow(&s->logp, &s->room, (size_t)rows * (size_t)s->r->V, sizeof *s->logp, "log-probabilities", err);
         if (status == LIN_OK) status = lin_encoder_run(s->worker, frames, offsets, 1, s->logp, err);
-        if (status == LIN_OK) status = lin_utterances_push(&l->utterances, s->logp, rows, NULL, &taken, &reset, err);
-        if (status == LIN_OK) status = lin_decoder_hear(&l->utterances.decoder, frames, n, err);
-        if (status == LIN_OK && ends && at + n < all->rows) status = lin_utterances_end(&l->utterances, err);
+        if (status == LIN_OK) status = lin_utterances_push(l->utterances, s->logp, rows, NULL, &taken, &reset, err);
+        if (status == LIN_OK) status = lin_decoder_hear(&l->utterances->decoder, frames, n, err);
+        if (status == LIN_OK && ends && at + n < all->rows) status = lin_utterances_end(l->utterances, err);
     }
     return status;
 }
@@ -504,7 +548,6 @@ lin_status lin_file_session_run(lin_file_session *s, const lin_sound *sound, con
         lin_source_close(source);
         return status;
     }
-    lin_worker_search(s->worker, s->decode.decoding ? s->decode.decoding->language : s->search);
     s->n_lanes = report->lanes = lin_source_lanes(source);
     if (sink->sound) lin_source_watch(source, sound_out, s);
     report->channels = lin_source_info(source)->channels;

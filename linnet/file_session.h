@@ -2,7 +2,7 @@
  * file_session.h - sound files and pipes, one after the other, a lane for each channel that is wanted: results, or rows of
  * log-probabilities, as they become certain.
  *
- * Pipeline: frontend/source -> linnet/lane (or the whole utterance, for a bidirectional model) -> [linnet/utterances, or a sink].
+ * Pipeline: frontend/source -> linnet/stream (or the whole utterance, for a bidirectional model) -> [linnet/utterances, or a sink].
  *
  *   lin_utterances_options how = {.decoding = &decoding};
  *   lin_file_session_create(&recognizer, 1, &how, &session, &err);          // one per thread; NULL for how: rows only
@@ -23,10 +23,7 @@
 #ifndef LIN_LINNET_FILE_SESSION_H
 #define LIN_LINNET_FILE_SESSION_H
 
-#include "linnet/lane.h"
-#include "linnet/recognizer.h"
-#include "linnet/state.h"
-#include "linnet/utterances.h"
+#include "linnet/stream.h"
 
 /* Resets where nobody chose: at endpoints, from the first one after a minute of sound on; before, the past helps more than it
  * harms. Of a model that forgets only the search begins anew there. A model that needs whole utterances is never reset. */

@@ -14,9 +14,7 @@ enum { PACKING_THREADS = 4 };
 // two layers stay in the second-level cache. GPU: enough rows to keep it busy.
 enum { HOST_ROWS_NARROW = 128, DEVICE_ROWS = 16384 };
 
-// The fewest rows of a chunk of a wave: with fewer, loading the weights costs too much beside the arithmetic. And the most chunks
-// per thread.
-enum { WAVE_ROWS = 24, WAVE_CHUNKS_EACH = 3 };
+enum { WAVE_CHUNKS_EACH = 3 }; // of a wave, at most, per thread
 
 // The weights and the normalisation in the backend's memory.
 static lin_status place_model(lin_encoder *e, lin_error *err)
@@ -101,32 +99,38 @@ static lin_status reserve_room(lin_worker *w, int rows, lin_error *err)
     return status;
 }
 
-// Threads that process the layers one after the other in a wave, for one utterance of a causal network.
-static lin_status create_wave(lin_worker *w, int n_threads, lin_error *err)
+lin_status lin_wave_create(const lin_encoder *e, int n_threads, lin_wave *wave, lin_error *err)
 {
-    const lin_ops *ops = w->encoder->ops;
-    const lin_config *c = &w->encoder->model->config;
+    const lin_ops *ops = e->ops;
+    const lin_config *c = &e->model->config;
     const int passes_state = c->causal && c->network == LIN_NETWORK_TRANSFORMER && c->attention == LIN_ATTENTION_LINEAR;
     if (n_threads == 1 || !ops->on_host || !passes_state) return LIN_OK;
-    lin_status status = lin_pool_create(n_threads, &w->pool, err);
-    if (status != LIN_OK) return status;
-    const int n = lin_pool_threads(w->pool);
-    w->execs = lin_calloc((size_t)n, sizeof *w->execs);
-    if (!w->execs) return lin_no_memory(err, "a worker", (size_t)n * sizeof *w->execs);
-    for (int i = 0; i < n && status == LIN_OK; i++) status = ops->exec_create(ops, 1, &w->execs[i], err);
-    return status;
+    LIN_TRY(lin_pool_create(n_threads, &wave->pool, err));
+    const int n = lin_pool_threads(wave->pool);
+    wave->execs = lin_calloc((size_t)n, sizeof *wave->execs);
+    if (!wave->execs) return lin_no_memory(err, "a wave", (size_t)n * sizeof *wave->execs);
+    for (int i = 0; i < n; i++) LIN_TRY(ops->exec_create(ops, 1, &wave->execs[i], err));
+    return LIN_OK;
 }
 
-static void destroy_wave(lin_worker *w)
+void lin_wave_destroy(lin_wave *wave, const lin_encoder *e)
 {
-    for (int i = 0; i < lin_pool_threads(w->pool) && w->execs; i++) w->encoder->ops->exec_destroy(w->execs[i]);
-    lin_free(w->execs);
-    lin_pool_destroy(w->pool);
+    for (int i = 0; i < lin_pool_threads(wave->pool) && wave->execs; i++) e->ops->exec_destroy(wave->execs[i]);
+    lin_free(wave->execs);
+    lin_pool_destroy(wave->pool);
+}
+
+int lin_wave_step(const lin_wave *wave, int rows)
+{
+    int n = WAVE_CHUNKS_EACH * lin_pool_threads(wave->pool);
+    if (n > rows / LIN_WAVE_ROWS) n = rows / LIN_WAVE_ROWS;
+    if (n > LIN_WAVE_CHUNKS) n = LIN_WAVE_CHUNKS;
+    return (rows + 8 * n - 1) / (8 * n) * 8; // whole blocks of the matrix product
 }
 
 void lin_worker_search(lin_worker *w, int on) { w->search = on; }
 
-int lin_worker_threads(const lin_worker *w) { return lin_pool_threads(w->pool); }
+int lin_worker_threads(const lin_worker *w) { return lin_pool_threads(w->wave.pool); }
 
 lin_status lin_worker_create(const lin_encoder *encoder, int n_threads, lin_worker **out, lin_error *err)
 {
@@ -135,21 +139,14 @@ lin_status lin_worker_create(const lin_encoder *encoder, int n_threads, lin_work
     if (!w) return lin_no_memory(err, "a worker", sizeof *w);
     w->encoder = encoder;
     const lin_ops *ops = encoder->ops;
-    const lin_config *c = &encoder->model->config;
     lin_status status = ops->exec_create(ops, n_threads, &w->exec, err);
     if (status == LIN_OK) status = reserve_room(w, encoder->pass_rows, err);
-    if (status == LIN_OK) status = create_wave(w, n_threads, err);
+    if (status == LIN_OK) status = lin_wave_create(encoder, n_threads, &w->wave, err);
     if (status == LIN_OK) status = ops->memory_create(w->exec, encoder->state_count * sizeof *w->state, (void **)&w->state, err);
     if (status == LIN_OK) status = ops->memory_create(w->exec, sizeof *w->states, (void **)&w->states, err);
     if (status == LIN_OK)
         status = ops->memory_create(w->exec, 2 * (LIN_WORKER_UTTERANCES + 1) * sizeof *w->offsets, (void **)&w->offsets, err);
-    if (status == LIN_OK) status = ops->memory_create(w->exec, sizeof *w->caches, (void **)&w->caches, err);
-    if (status == LIN_OK) {
-        const size_t window = (size_t)(encoder->pass_rows * c->stack + c->ahead) * (size_t)c->mel_bins;
-        ops->upload(w->exec, w->states, &w->state, sizeof w->state);
-        w->window = lin_calloc(window, sizeof *w->window);
-        if (!w->window) status = lin_no_memory(err, "a worker", window * sizeof *w->window);
-    }
+    if (status == LIN_OK) ops->upload(w->exec, w->states, &w->state, sizeof w->state);
     if (status != LIN_OK) {
         lin_worker_destroy(w);
         return status;
@@ -167,11 +164,9 @@ void lin_worker_destroy(lin_worker *w)
         ops->memory_destroy(w->exec, w->state);
         ops->memory_destroy(w->exec, w->states);
         ops->memory_destroy(w->exec, w->offsets);
-        ops->memory_destroy(w->exec, w->caches);
         ops->exec_destroy(w->exec);
     }
-    destroy_wave(w);
-    lin_free(w->window);
+    lin_wave_destroy(&w->wave, w->encoder);
     lin_free(w);
 }
 
@@ -183,17 +178,8 @@ static lin_segments segments_of(const int *offsets, int B, const int *where)
     return (lin_segments){.B = B, .rows = offsets[B], .longest = longest, .offsets = where};
 }
 
-// Rows of a chunk: several chunks per thread, so that threads are idle only briefly at the start and the end, but none too small.
-static int wave_step(const lin_worker *w, int rows)
-{
-    int n = WAVE_CHUNKS_EACH * lin_pool_threads(w->pool);
-    if (n > rows / WAVE_ROWS) n = rows / WAVE_ROWS;
-    if (n > LIN_WAVE_CHUNKS) n = LIN_WAVE_CHUNKS;
-    return (rows + 8 * n - 1) / (8 * n) * 8; // whole blocks of the matrix product
-}
-
 lin_status lin_worker_pass(lin_worker *w, const float *features, const int *in, const int *out, int B, float *const *states,
-                           const lin_cache *caches, float *logp, lin_error *err)
+                           float *logp, lin_error *err)
 {
     const lin_encoder *e = w->encoder;
     const lin_ops *ops = e->ops;
@@ -205,10 +191,10 @@ lin_status lin_worker_pass(lin_worker *w, const float *features, const int *in, 
                        .mean = e->mean,
                        .istd = e->istd,
                        .states = states,
-                       .caches = caches,
                        .search = w->search};
-    if (ops->on_host && w->pool && B == 1 && states && states[0] && out[1] >= 2 * WAVE_ROWS) {
-        lin_network_forward_wave(e->weights, w->activations, w->pool, w->execs, &batch, wave_step(w, out[1]), logp);
+    if (w->wave.pool && B == 1 && states && states[0] && out[1] >= 2 * LIN_WAVE_ROWS) {
+        lin_network_forward_wave(e->weights, w->activations, w->wave.pool, w->wave.execs, &batch, lin_wave_step(&w->wave, out[1]),
+                                 logp);
         return LIN_OK;
     }
     if (ops->on_host) {
@@ -234,7 +220,7 @@ static lin_status run_batch(lin_worker *w, const float *features, const int *in_
         in[b + 1] = in_offsets[b + 1] - in_offsets[0];
         out[b + 1] = out[b] + lin_config_frames_out(c, in_offsets[b + 1] - in_offsets[b]);
     }
-    return lin_worker_pass(w, features + (size_t)in_offsets[0] * (size_t)c->mel_bins, in, out, B, NULL, NULL, logp, err);
+    return lin_worker_pass(w, features + (size_t)in_offsets[0] * (size_t)c->mel_bins, in, out, B, NULL, logp, err);
 }
 
 // One causal utterance of any length, max_rows at a time; its state is passed from part to part.
@@ -251,7 +237,7 @@ static lin_status run_long(lin_worker *w, const float *features, int n_frames, f
         // not the last
         const int want = rows * c->stack + c->ahead, have = n_frames - from < want ? n_frames - from : want;
         status = lin_worker_pass(w, features + (size_t)from * (size_t)c->mel_bins, (const int[]){0, have}, (const int[]){0, rows},
-                                 1, w->states, NULL, logp + (size_t)row * (size_t)c->outputs, err);
+                                 1, w->states, logp + (size_t)row * (size_t)c->outputs, err);
     }
     return status;
 }

@@ -1,14 +1,14 @@
 /*
  * encoder.h - a model prepared to run: features in, log-probabilities out.
  *
- * Pipeline: frontend -> [this, or stream.h for live sound] -> decoder.
+ * Pipeline: frontend -> [this, or streams.h for live sound] -> decoder.
  *
  *   lin_encoder *encoder;  lin_encoder_create(model, ops, &encoder, &err);       // packs the weights; shared by all threads
  *   lin_worker *worker;    lin_worker_create(encoder, 1, &worker, &err);         // scratch of one thread
  *   lin_encoder_run(worker, features, in_offsets, B, logp, &err);
  *   lin_worker_destroy(worker); lin_encoder_destroy(encoder);
  *
- * An encoder is immutable. A worker belongs to one thread at a time; any number of streams may share it one after the other.
+ * An encoder is immutable. A worker belongs to one thread at a time.
  */
 #ifndef LIN_MODEL_ENCODER_H
 #define LIN_MODEL_ENCODER_H
@@ -31,20 +31,23 @@ typedef struct lin_encoder {
     int pass_rows;
 } lin_encoder;
 
+/* Several threads that process the layers one after the other in a wave, for one utterance of a causal network; an exec for each
+ * of them. */
+typedef struct lin_wave {
+    lin_pool *pool;   /* NULL: one thread, or a network that has no wave */
+    lin_exec **execs; /* [lin_pool_threads(pool)] */
+} lin_wave;
+
 typedef struct lin_worker {
     const lin_encoder *encoder;
     lin_exec *exec;
     lin_activations *activations;
-    float *window; /* host: [pass_rows stack + ahead, D], frames of one pass of a stream, contiguous */
     /* in the backend's memory; on a CPU only the state of one long utterance */
     float *state, *features, *logp;
     float **states; /* [1]: the address of state */
     int *offsets;   /* [2, LIN_WORKER_UTTERANCES + 1] */
-    lin_cache *caches; /* [1]: of the stream that is running */
-    /* on the host, with several threads: one exec per thread, for waves through the layers */
-    lin_pool *pool;
-    lin_exec **execs; /* [lin_pool_threads(pool)] */
-    int search;       /* lin_batch.search */
+    lin_wave wave;
+    int search;     /* lin_batch.search */
 } lin_worker;
 
 /* The model must outlive the encoder. */
@@ -70,10 +73,20 @@ lin_status lin_encoder_run(lin_worker *worker, const float *features, const int 
 
 /*
  * Runs utterances b of features [in[B], D] through the network; logp [out[B], V]. All in host memory except states, which is NULL
- * or [B] pointers as in lin_batch, and caches, NULL or [B]. out[B] is at most the rows that the activations have room for.
+ * or [B] pointers as in lin_batch. out[B] is at most the rows that the activations have room for.
  */
 lin_status lin_worker_pass(lin_worker *worker, const float *features, const int *in, const int *out, int B, float *const *states,
-                           const lin_cache *caches, float *logp, lin_error *err);
+                           float *logp, lin_error *err);
+
+/* The fewest rows of a chunk of a wave: with fewer, loading the weights costs too much beside the arithmetic. */
+enum { LIN_WAVE_ROWS = 24 };
+
+/* wave must be zeroed before; it stays empty where there is no wave. On failure lin_wave_destroy is allowed. */
+lin_status lin_wave_create(const lin_encoder *encoder, int n_threads, lin_wave *wave, lin_error *err);
+void lin_wave_destroy(lin_wave *wave, const lin_encoder *encoder);
+/* Rows of a chunk: several chunks per thread, so that threads are idle only briefly at the start and the end, but none too small.
+ * Of at least 2 * LIN_WAVE_ROWS rows. */
+int lin_wave_step(const lin_wave *wave, int rows);
 
 /* ---- graphs: work that repeats in a few shapes, recorded once per shape, then replayed as one launch ----------------------- */
 

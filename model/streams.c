@@ -7,14 +7,21 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "model/encoder_internal.h"
 
-enum { DEFAULT_BATCH = 16384, MOST_FRAMES = 64, BLOCK_READ = 0, INPUT_READ = 1 /* fences */ };
+enum {
+    DEFAULT_BATCH = 16384,
+    DEFAULT_FRAMES = 576,
+    MOST_FRAMES = 1024,
+    FIRST_CACHE_ROWS = 256,
+    BLOCK_READ = 0, // fences
+    INPUT_READ = 1
+};
 
 /* The host's record of a stream. */
 typedef struct slot_state {
     int samples; // waiting for a whole window
-    lin_stream_place at;
+    lin_stream_image at;
+    lin_cache cache; // of softmax attention: the keys and values of earlier rows, in the backend's memory
     long long tick; // of its last tick
 } slot_state;
 
@@ -24,6 +31,7 @@ typedef struct pass_block {
     int *input, *sound, *fresh, *window, *rows;
     int *samples_have, *samples_keep, *frames_have, *frames_keep, *slots;
     float **states;
+    lin_cache *caches; // NULL: the model has none
 } pass_block;
 
 /* Rows of each kind in one pass: exact on a CPU, bounds on a GPU. */
@@ -43,7 +51,9 @@ struct lin_streams {
     size_t stride, at_frames, at_samples;     // floats of a stream, and the offsets of its parts in them
     slot_state *slots;
     long long ticks;
+    size_t cache_count; // floats of a row of a cache, all layers
     lin_activations *activations;
+    lin_wave wave;
     lin_graphs graphs;
     // in the backend's memory
     float *states, *input, *samples, *frames, *window, *logp;
@@ -75,6 +85,7 @@ static size_t lay_out(const lin_streams *s, void *bytes, pass_block *block)
     for (int i = 0; i < 5; i++) *offsets[i] = lin_arena_take(&arena, (size_t)s->batch + 1, sizeof(int));
     for (int i = 0; i < 5; i++) *numbers[i] = lin_arena_take(&arena, (size_t)s->batch, sizeof(int));
     block->states = lin_arena_take(&arena, (size_t)s->batch, sizeof *block->states);
+    block->caches = s->cache_count ? lin_arena_take(&arena, (size_t)s->batch, sizeof *block->caches) : NULL;
     return arena.used;
 }
 
@@ -114,9 +125,35 @@ static float *state_of(const lin_streams *s, int slot) { return s->states + (siz
 static void clear(lin_streams *s, int slot)
 {
     s->slots[slot].samples = 0;
-    s->slots[slot].at = (lin_stream_place){0};
+    s->slots[slot].at = (lin_stream_image){0};
+    s->slots[slot].cache.n = 0;
     s->ops->zero(s->exec, state_of(s, slot), s->stride * sizeof(float));
     if (s->decodes) s->ops->upload(s->exec, &s->runs[slot], &new_run, sizeof new_run);
+}
+
+// Copies the rows in use between two caches, which may lie in different places: `copy` is the backend's upload, download or copy.
+static void copy_rows(const lin_streams *s, void (*copy)(lin_exec *exec, void *to, const void *from, size_t bytes), float *to,
+                      size_t to_rows, const float *from, size_t from_rows, size_t n)
+{
+    const size_t layers = (size_t)s->encoder->model->config.layers, row = s->cache_count / layers;
+    for (size_t l = 0; l < layers; l++)
+        copy(s->exec, to + l * to_rows * row, from + l * from_rows * row, n * row * sizeof *to);
+}
+
+// Room for so many rows in a cache: at least doubled, so that growing costs little in the long run.
+static lin_status reserve_cache(lin_streams *s, lin_cache *cache, int rows, lin_error *err)
+{
+    if (!s->cache_count || rows <= cache->capacity) return LIN_OK;
+    const int capacity = rows > 2 * cache->capacity ? rows : 2 * cache->capacity;
+    void *kv;
+    LIN_TRY(s->ops->memory_create(s->exec, s->cache_count * (size_t)capacity * sizeof(float), &kv, err));
+    copy_rows(s, s->ops->copy, kv, (size_t)capacity, cache->kv, (size_t)cache->capacity, (size_t)cache->n);
+    const lin_status status = s->ops->finish(s->exec, err);
+    s->ops->memory_destroy(s->exec, status == LIN_OK ? cache->kv : kv);
+    LIN_TRY(status);
+    cache->kv = kv;
+    cache->capacity = capacity;
+    return LIN_OK;
 }
 
 static lin_status make_room(lin_streams *s, const lin_fbank_table *fbank, lin_error *err)
@@ -127,33 +164,36 @@ static lin_status make_room(lin_streams *s, const lin_fbank_table *fbank, lin_er
     const size_t rows = batch * (size_t)s->most_rows, all_rows = capacity * (size_t)s->most_rows;
     pass_block unused; // laid out without memory, to learn its size
     s->block_bytes = lay_out(s, s, &unused);
-    lin_status status = place(s, &s->states, capacity * s->stride, sizeof *s->states, err);
-    if (status == LIN_OK) status = place(s, &s->input, batch * per_tick, sizeof *s->input, err);
-    if (status == LIN_OK && s->sound) status = place(s, &s->samples, batch * (size_t)s->most_samples, sizeof *s->samples, err);
-    if (status == LIN_OK && s->sound) status = place(s, &s->frames, batch * (size_t)s->longest * D, sizeof *s->frames, err);
-    if (status == LIN_OK) status = place(s, &s->window, batch * (size_t)s->most_window * D, sizeof *s->window, err);
-    if (status == LIN_OK) status = place(s, &s->logp, rows * V, sizeof *s->logp, err);
-    if (status == LIN_OK) status = place(s, &s->device_bytes, s->block_bytes, 1, err);
-    if (status == LIN_OK) status = stage(s, &s->host_bytes, s->block_bytes, 1, err);
-    if (status == LIN_OK) status = stage(s, &s->host_input, capacity * per_tick, sizeof *s->host_input, err);
-    if (s->decodes) {
-        if (status == LIN_OK) status = place(s, &s->runs, capacity, sizeof *s->runs, err);
-        if (status == LIN_OK) status = place(s, &s->phones, rows, sizeof *s->phones, err);
-        if (status == LIN_OK) status = place(s, &s->n_phones, batch, sizeof *s->n_phones, err);
-        if (status == LIN_OK) status = stage(s, &s->host_phones, all_rows, sizeof *s->host_phones, err);
-        if (status == LIN_OK) status = stage(s, &s->host_n_phones, capacity, sizeof *s->host_n_phones, err);
-    } else if (status == LIN_OK) {
-        status = stage(s, &s->host_logp, all_rows * V, sizeof *s->host_logp, err);
+    LIN_TRY(place(s, &s->states, capacity * s->stride, sizeof *s->states, err));
+    LIN_TRY(place(s, &s->input, batch * per_tick, sizeof *s->input, err));
+    if (s->sound) {
+        LIN_TRY(place(s, &s->samples, batch * (size_t)s->most_samples, sizeof *s->samples, err));
+        LIN_TRY(place(s, &s->frames, batch * (size_t)s->longest * D, sizeof *s->frames, err));
+        LIN_TRY(place_fbank(s, fbank, err));
     }
-    if (status == LIN_OK && s->sound) status = place_fbank(s, fbank, err);
-    if (status == LIN_OK)
-        status = lin_activations_create(s->ops, s->exec, c, s->batch * s->most_rows, s->most_rows, 0, &s->activations, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(place(s, &s->window, batch * (size_t)s->most_window * D, sizeof *s->window, err));
+    LIN_TRY(place(s, &s->logp, rows * V, sizeof *s->logp, err));
+    LIN_TRY(place(s, &s->device_bytes, s->block_bytes, 1, err));
+    LIN_TRY(stage(s, &s->host_bytes, s->block_bytes, 1, err));
+    LIN_TRY(stage(s, &s->host_input, capacity * per_tick, sizeof *s->host_input, err));
+    if (s->decodes) {
+        LIN_TRY(place(s, &s->runs, capacity, sizeof *s->runs, err));
+        LIN_TRY(place(s, &s->phones, rows, sizeof *s->phones, err));
+        LIN_TRY(place(s, &s->n_phones, batch, sizeof *s->n_phones, err));
+        LIN_TRY(stage(s, &s->host_phones, all_rows, sizeof *s->host_phones, err));
+        LIN_TRY(stage(s, &s->host_n_phones, capacity, sizeof *s->host_n_phones, err));
+    } else {
+        LIN_TRY(stage(s, &s->host_logp, all_rows * V, sizeof *s->host_logp, err));
+    }
+    LIN_TRY(lin_activations_create(s->ops, s->exec, c, s->batch * s->most_rows, s->most_rows, 0, &s->activations, err));
     lay_out(s, s->device_bytes, &s->device);
     s->slots = lin_calloc(capacity, sizeof *s->slots);
     s->offsets = lin_calloc(capacity + 1, sizeof *s->offsets);
     if (!s->slots || !s->offsets) return lin_no_memory(err, "a table of streams", capacity * sizeof *s->slots);
-    for (int i = 0; i < s->capacity; i++) clear(s, i);
+    for (int i = 0; i < s->capacity; i++) {
+        LIN_TRY(reserve_cache(s, &s->slots[i].cache, FIRST_CACHE_ROWS, err));
+        clear(s, i);
+    }
     return s->ops->finish(s->exec, err);
 }
 
@@ -162,9 +202,14 @@ int lin_streams_take_sound(const lin_encoder *e) { return e->ops->fbank != NULL 
 static lin_status check_options(const lin_encoder *e, const lin_streams_options *o, lin_error *err)
 {
     const lin_config *c = &e->model->config;
-    if (o->capacity < 1 || o->batch < 0 || o->longest < 1 || o->longest > MOST_FRAMES)
+    const char *why = lin_config_why_not_stream(c);
+    if (why) return lin_fail(err, LIN_UNSUPPORTED, "this model %s", why);
+    if (e->model->speaker_norm)
+        return lin_fail(err, LIN_UNSUPPORTED,
+                        "this model normalises by speaker: it needs all of a speaker's sound first and cannot stream");
+    if (o->capacity < 1 || o->batch < 0 || o->longest < 0 || o->longest > MOST_FRAMES)
         return lin_fail(err, LIN_INVALID,
-                        "%d streams with %d frames per tick requested; must be at least 1 stream, and 1 to %d frames",
+                        "%d streams with %d frames per tick requested; must be at least 1 stream, and up to %d frames",
                         o->capacity, o->longest, (int)MOST_FRAMES);
     if (!o->fbank) return LIN_OK;
     if (!lin_streams_take_sound(e))
@@ -184,44 +229,59 @@ static lin_status check_sizes(const lin_streams *s, lin_error *err)
                     s->capacity, s->longest, s->batch, INT_MAX);
 }
 
-lin_status lin_streams_create(const lin_encoder *e, const lin_streams_options *o, lin_streams **out, lin_error *err)
+int lin_streams_longest(const lin_streams *s) { return s->longest; }
+
+int lin_streams_hop(const lin_streams *s) { return s->sound ? s->fbank.hop_samples : 0; }
+
+int lin_streams_threads(const lin_streams *s) { return lin_pool_threads(s->wave.pool); }
+
+// The most frames that can wait between ticks: one fewer than make an output.
+static int most_waiting(const lin_config *c) { return c->stack + c->ahead - 1; }
+
+// Those of an image: the network's state, then the frames that wait.
+static size_t image_floats(const lin_encoder *e)
 {
-    *out = NULL;
-    lin_status status = lin_stream_check(e, err);
-    if (status == LIN_OK && lin_config_cache_count(&e->model->config))
-        status = lin_fail(err, LIN_UNSUPPORTED,
-                          "this model has softmax attention, whose streams grow: it runs one at a time, not many together");
-    if (status == LIN_OK) status = check_options(e, o, err);
-    if (status != LIN_OK) return status;
-    lin_streams *s = lin_calloc(1, sizeof *s);
-    if (!s) return lin_no_memory(err, "streams", sizeof *s);
+    return e->state_count + (size_t)most_waiting(&e->model->config) * (size_t)e->model->config.mel_bins;
+}
+
+static lin_status create(lin_streams *s, const lin_streams_options *o, lin_error *err)
+{
+    const lin_encoder *e = s->encoder;
     const lin_config *c = &e->model->config;
-    const int batch = o->batch ? o->batch : DEFAULT_BATCH;
-    s->encoder = e;
+    const int batch = o->batch ? o->batch : DEFAULT_BATCH, pass = e->pass_rows * c->stack;
     s->table = *e->ops;
     if (!o->exact && !s->table.on_host && s->table.precision == LIN_PRECISION_FP32) s->table.precision = LIN_PRECISION_TF32;
     s->ops = &s->table;
     s->capacity = o->capacity;
     s->batch = batch < o->capacity ? batch : o->capacity;
-    s->longest = o->longest;
+    s->longest = o->longest ? o->longest : pass < DEFAULT_FRAMES ? pass : DEFAULT_FRAMES;
     s->decodes = o->decodes;
     s->search = o->search;
     s->sound = o->fbank != NULL;
-    s->most_samples = s->sound ? o->fbank->window_samples - 1 + o->longest * o->fbank->hop_samples : 0;
-    s->most_window = lin_stream_most_waiting(c) + o->longest;
+    s->most_samples = s->sound ? o->fbank->window_samples - 1 + s->longest * o->fbank->hop_samples : 0;
+    s->most_window = most_waiting(c) + s->longest;
     s->most_rows = lin_config_frames_out(c, s->most_window);
+    s->cache_count = lin_config_cache_count(c);
     s->at_frames = e->state_count;
-    s->at_samples = (lin_stream_floats(e) + 3) / 4 * 4;
+    s->at_samples = (image_floats(e) + 3) / 4 * 4;
     s->stride = (s->at_samples + (s->sound ? (size_t)o->fbank->window_samples : 0) + 63) / 64 * 64;
-    status = check_sizes(s, err);
-    if (status == LIN_OK) status = s->ops->exec_create(s->ops, o->threads, &s->exec, err);
-    if (status == LIN_OK) status = make_room(s, o->fbank, err);
-    if (status != LIN_OK) {
-        lin_streams_destroy(s);
-        return status;
-    }
-    *out = s;
-    return LIN_OK;
+    LIN_TRY(check_sizes(s, err));
+    LIN_TRY(s->ops->exec_create(s->ops, o->threads, &s->exec, err));
+    LIN_TRY(make_room(s, o->fbank, err));
+    return s->batch == 1 && s->most_rows >= 2 * LIN_WAVE_ROWS ? lin_wave_create(e, o->threads, &s->wave, err) : LIN_OK;
+}
+
+lin_status lin_streams_create(const lin_encoder *e, const lin_streams_options *o, lin_streams **out, lin_error *err)
+{
+    *out = NULL;
+    LIN_TRY(check_options(e, o, err));
+    lin_streams *s = lin_calloc(1, sizeof *s);
+    if (!s) return lin_no_memory(err, "streams", sizeof *s);
+    s->encoder = e;
+    const lin_status status = create(s, o, err);
+    if (status == LIN_OK) *out = s;
+    else lin_streams_destroy(s);
+    return status;
 }
 
 void lin_streams_destroy(lin_streams *s)
@@ -232,18 +292,32 @@ void lin_streams_destroy(lin_streams *s)
         void *const device[] = {s->states, s->input, s->samples, s->frames, s->window, s->logp, s->runs, s->phones, s->n_phones,
                                s->device_bytes, s->fbank_arrays};
         void *const host[] = {s->host_bytes, s->host_input, s->host_logp, s->host_phones, s->host_n_phones};
+        for (int i = 0; i < s->capacity && s->slots; i++) ops->memory_destroy(s->exec, s->slots[i].cache.kv);
         lin_graphs_free(&s->graphs, ops);
         lin_activations_destroy(s->activations);
         for (size_t i = 0; i < sizeof device / sizeof *device; i++) ops->memory_destroy(s->exec, device[i]);
         for (size_t i = 0; i < sizeof host / sizeof *host; i++) ops->staging_destroy(s->exec, host[i]);
         ops->exec_destroy(s->exec);
     }
+    lin_wave_destroy(&s->wave, s->encoder);
     lin_free(s->slots);
     lin_free(s->offsets);
     lin_free(s);
 }
 
 size_t lin_streams_bytes_each(const lin_streams *s) { return s->stride * sizeof(float) + (s->decodes ? sizeof(lin_run) : 0); }
+
+size_t lin_streams_attention_bytes(const lin_encoder *e)
+{
+    const lin_config *c = &e->model->config;
+    return (size_t)c->layers * (size_t)c->heads * (size_t)(c->head_width + 1) * (size_t)c->head_width * sizeof(float);
+}
+
+size_t lin_streams_state_bytes(const lin_encoder *e)
+{
+    const size_t cache = lin_config_cache_count(&e->model->config) * FIRST_CACHE_ROWS;
+    return sizeof(slot_state) + (image_floats(e) + cache) * sizeof(float);
+}
 
 float *lin_streams_input(lin_streams *s) { return s->host_input; }
 
@@ -313,8 +387,13 @@ static void compute(void *context)
     }
     const lin_batch batch = {
         .in = window, .out = rows, .features = s->window, .mean = e->mean, .istd = e->istd, .states = device->states,
-        .search = s->search};
-    lin_network_forward(e->weights, s->activations, s->exec, &batch, s->logp);
+        .caches = device->caches, .search = s->search};
+    if (s->wave.pool && n->rows >= 2 * LIN_WAVE_ROWS) {
+        const int step = lin_wave_step(&s->wave, n->rows);
+        lin_network_forward_wave(e->weights, s->activations, s->wave.pool, s->wave.execs, &batch, step, s->logp);
+    } else {
+        lin_network_forward(e->weights, s->activations, s->exec, &batch, s->logp);
+    }
     if (s->decodes) ops->greedy(s->exec, s->phones, s->n_phones, s->logp, &rows, c->outputs, s->runs, device->slots);
 }
 
@@ -334,6 +413,9 @@ static lin_status check_tick(lin_streams *s, const lin_tick *tick, lin_error *er
         if (tick->counts[i] < 0 || tick->counts[i] > most)
             return lin_fail(err, LIN_INVALID, "stream %d gets %d %s; a tick accepts 0 to %d", tick->slots[i], tick->counts[i],
                             s->sound ? "samples" : "frames", most);
+        const int frames = slot->at.waiting + tick->counts[i];
+        const int rows = s->sound ? s->most_rows : lin_config_frames_out(&s->encoder->model->config, frames);
+        LIN_TRY(reserve_cache(s, &slot->cache, slot->cache.n + rows, err));
         slot->tick = s->ticks;
     }
     return LIN_OK;
@@ -348,6 +430,7 @@ static void plan_one(lin_streams *s, const lin_tick *tick, int i, pass_block *ho
     int frames = count;
     host->slots[b] = tick->slots[i];
     host->states[b] = state_of(s, tick->slots[i]);
+    if (s->cache_count) host->caches[b] = slot->cache;
     host->input[b + 1] = host->input[b] + count;
     if (s->sound) {
         const int W = s->fbank.window_samples, hop = s->fbank.hop_samples, total = slot->samples + count;
@@ -365,6 +448,7 @@ static void plan_one(lin_streams *s, const lin_tick *tick, int i, pass_block *ho
     host->rows[b + 1] = host->rows[b] + rows;
     slot->at.frames_in += frames;
     slot->at.finished = ends;
+    if (s->cache_count) slot->cache.n += rows;
     s->offsets[i + 1] = s->offsets[i] + rows;
 }
 
@@ -383,6 +467,7 @@ static pass_shape shape_of(const lin_streams *s, pass_block *host, int n)
     for (int b = n; b < B; b++) {
         host->slots[b] = -1;
         host->states[b] = NULL;
+        if (s->cache_count) host->caches[b] = (lin_cache){0};
         host->samples_have[b] = host->samples_keep[b] = host->frames_have[b] = host->frames_keep[b] = 0;
         host->input[b + 1] = host->input[b];
         host->sound[b + 1] = host->sound[b];
@@ -459,32 +544,61 @@ lin_status lin_streams_pending(lin_streams *s, int slot, lin_phone *phone, int *
     return LIN_OK;
 }
 
-/* ---- one of them alone ----------------------------------------------------------------------------------------------------- */
+/* ---- images ---------------------------------------------------------------------------------------------------------------- */
 
-static lin_status check_move(const lin_streams *s, int slot, lin_error *err)
+static size_t image_bytes(const lin_streams *s, size_t rows)
+{
+    return sizeof(lin_stream_image) + (image_floats(s->encoder) + rows * s->cache_count) * sizeof(float);
+}
+
+size_t lin_streams_image_bytes(const lin_streams *s, int slot) { return image_bytes(s, (size_t)s->slots[slot].cache.n); }
+
+static lin_status check_image(const lin_streams *s, int slot, lin_error *err)
 {
     if (s->sound)
-        return lin_fail(err, LIN_UNSUPPORTED, "streams of sound hold samples, for which a stream of features has no place");
+        return lin_fail(err, LIN_UNSUPPORTED, "streams of sound hold samples, for which the image of a stream has no place");
     return check_slot(s, slot, err);
 }
 
-lin_status lin_streams_get(lin_streams *s, int slot, lin_stream *to, lin_error *err)
+lin_status lin_streams_save(lin_streams *s, int slot, void *image, lin_error *err)
 {
-    float *floats;
-    lin_status status = check_move(s, slot, err);
-    if (status != LIN_OK) return status;
-    *lin_stream_inside(to, &floats) = s->slots[slot].at;
-    s->ops->download(s->exec, floats, state_of(s, slot), lin_stream_floats(s->encoder) * sizeof *floats);
+    LIN_TRY(check_image(s, slot, err));
+    const size_t n = image_floats(s->encoder);
+    const slot_state *from = &s->slots[slot];
+    float *floats = (float *)(void *)((lin_stream_image *)image + 1);
+    memcpy(image, &from->at, sizeof from->at);
+    s->ops->download(s->exec, floats, state_of(s, slot), n * sizeof *floats);
+    if (from->cache.n)
+        copy_rows(s, s->ops->download, floats + n, (size_t)from->cache.n, from->cache.kv, (size_t)from->cache.capacity,
+                  (size_t)from->cache.n);
     return s->ops->finish(s->exec, err);
 }
 
-lin_status lin_streams_put(lin_streams *s, int slot, lin_stream *from, lin_error *err)
+lin_status lin_streams_load(lin_streams *s, int slot, const void *image, size_t size, lin_error *err)
 {
-    float *floats;
-    lin_status status = check_move(s, slot, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(check_image(s, slot, err));
+    const size_t n = image_floats(s->encoder), plain = image_bytes(s, 0), row = s->cache_count * sizeof(float);
+    const size_t rows = row && size > plain ? (size - plain) / row : 0;
+    const float *floats = (const float *)(const void *)((const lin_stream_image *)image + 1);
+    slot_state *to = &s->slots[slot];
+    lin_stream_image at;
+    if (size < plain || size != image_bytes(s, rows) || rows > INT32_MAX - MOST_FRAMES)
+        return lin_fail(err, LIN_FORMAT, "this image has %zu bytes; an image of this model's streams has %zu%s", size, plain,
+                        row ? " and those of its keys and values" : "");
+    memcpy(&at, image, sizeof at);
+    if (at.frames_in < 0 || at.waiting < 0 || at.waiting > most_waiting(&s->encoder->model->config))
+        return lin_fail(err, LIN_FORMAT, "this image of a stream contradicts itself");
+    LIN_TRY(reserve_cache(s, &to->cache, (int)rows, err));
     clear(s, slot);
-    s->slots[slot].at = *lin_stream_inside(from, &floats);
-    s->ops->upload(s->exec, state_of(s, slot), floats, lin_stream_floats(s->encoder) * sizeof *floats);
+    to->at = at;
+    to->at.finished = at.finished != 0;
+    s->ops->upload(s->exec, state_of(s, slot), floats, n * sizeof *floats);
+    if (rows) copy_rows(s, s->ops->upload, to->cache.kv, (size_t)to->cache.capacity, floats + n, rows, rows);
+    to->cache.n = (int)rows;
     return s->ops->finish(s->exec, err);
+}
+
+const float *lin_streams_image_frames(const lin_streams *s, const void *image)
+{
+    return (const float *)(const void *)((const lin_stream_image *)image + 1) + s->encoder->state_count;
 }

@@ -162,7 +162,7 @@ static lin_status pass(lin_token_scorer *s, const branch *b, int n, lin_error *e
     lin_status status = make_room(s, offsets[n], err);
     for (int i = 0; i < n && status == LIN_OK; i++)
         put_tokens(s, s->sorted[b[i].low].tokens + b[i].from, b[i].to - b[i].from, offsets[i]);
-    if (status == LIN_OK) status = lin_worker_pass(s->worker, s->features, offsets, offsets, n, states, NULL, s->logp, err);
+    if (status == LIN_OK) status = lin_worker_pass(s->worker, s->features, offsets, offsets, n, states, s->logp, err);
     for (int i = 0; i < n && status == LIN_OK; i++) add_up(s, &b[i], offsets[i]);
     s->taken += offsets[n];
     return status;

@@ -20,7 +20,7 @@
 #define LIN_SERVE_SERVE_VOICE_H
 
 #include "linnet/engine.h"
-#include "linnet/session.h"
+#include "linnet/stream.h"
 
 typedef struct lin_voices lin_voices;
 typedef struct lin_voice lin_voice;

@@ -107,29 +107,24 @@ START_TEST(an_encoder_equals_the_cpus)
     streams_judge(&w, "the first utterance", logp, w.want[0], w.rows[0] * STREAMS_V);
     streams_judge(&w, "the third utterance", logp + w.rows[0] * STREAMS_V, w.want[1], w.rows[1] * STREAMS_V);
 
-    lin_stream *stream, *fork; // in pieces, forked half way
-    int n, left;
-    streams_ok(lin_stream_create(w.encoder, &stream, err));
-    streams_ok(lin_stream_feed(stream, worker, w.features[2], 10, logp, STREAMS_FRAMES, &n, err));
-    void *image = malloc(lin_stream_image_bytes(stream));
-    streams_ok(lin_stream_create(w.encoder, &fork, err));
-    streams_ok(lin_stream_save(stream, image, lin_stream_image_bytes(stream), err));
-    streams_ok(lin_stream_load(fork, image, lin_stream_image_bytes(stream), err));
+    lin_streams *stream = one_stream(w.encoder, 1, 0), *fork = one_stream(w.encoder, 1, 0); // in pieces, forked half way
+    int n = one_stream_feed(stream, STREAMS_D, STREAMS_V, w.features[2], 10, 0, logp);
+    const size_t size = lin_streams_image_bytes(stream, 0);
+    void *image = malloc(size);
+    streams_ok(lin_streams_save(stream, 0, image, err));
+    streams_ok(lin_streams_load(fork, 0, image, size, err));
     free(image);
     const int done = n;
     for (int i = 10; i < STREAMS_FRAMES; i++) {
-        int more;
         const float *frame = w.features[2] + i * STREAMS_D;
-        streams_ok(lin_stream_feed(stream, worker, frame, 1, logp + n * STREAMS_V, STREAMS_FRAMES - n, &more, err));
-        n += more;
+        n += one_stream_feed(stream, STREAMS_D, STREAMS_V, frame, 1, i + 1 == STREAMS_FRAMES, logp + n * STREAMS_V);
     }
-    streams_ok(lin_stream_finish(stream, worker, logp + n * STREAMS_V, STREAMS_FRAMES - n, &left, err));
-    ck_assert_int_eq(n + left, w.rows[2]);
+    ck_assert_int_eq(n, w.rows[2]);
     streams_judge(&w, "a stream frame by frame", logp, w.want[2], w.rows[2] * STREAMS_V);
-    streams_ok(lin_stream_feed(fork, worker, w.features[2] + 10 * STREAMS_D, STREAMS_FRAMES - 10, logp, STREAMS_FRAMES, &n, err));
+    n = one_stream_feed(fork, STREAMS_D, STREAMS_V, w.features[2] + 10 * STREAMS_D, STREAMS_FRAMES - 10, 0, logp);
     streams_judge(&w, "its fork", logp, w.want[2] + done * STREAMS_V, n * STREAMS_V);
-    lin_stream_destroy(stream);
-    lin_stream_destroy(fork);
+    lin_streams_destroy(stream);
+    lin_streams_destroy(fork);
     lin_worker_destroy(worker);
     streams_end(&w);
 }
@@ -157,7 +152,7 @@ START_TEST(moved)
 }
 END_TEST
 
-// Sound in: filterbanks and network on the device against frontend/fbank.h and lin_stream on the CPU, in odd pieces.
+// Sound in: filterbanks and network on the device against frontend/fbank.h and one stream on the CPU, in odd pieces.
 START_TEST(sound)
 {
     enum { SPEAKERS = 3, SAMPLES = 4100, TICK = 160 * STREAMS_LONGEST };
@@ -172,17 +167,14 @@ START_TEST(sound)
     streams_ok(lin_fbank_table_create(&config, &table, err));
     for (int i = 0; i < SPEAKERS; i++) {
         lin_fbank *fbank;
-        lin_stream *stream;
-        int n, out, left;
+        lin_streams *stream = one_stream(w.cpu, 1, 0);
+        int n;
         for (int t = 0; t < SAMPLES; t++)
             pcm[i][t] = (float)(0.3 * sin(0.01 * (i + 2) * t) + 0.05 * (lin_random_uniform(50 + (uint64_t)i, (uint64_t)t) - 0.5));
         streams_ok(lin_fbank_create(&config, &fbank, err));
         streams_ok(lin_fbank_push(fbank, pcm[i], SAMPLES, frames, 100, &n, err));
-        streams_ok(lin_stream_create(w.cpu, &stream, err));
-        streams_ok(lin_stream_feed(stream, w.worker, frames, n, want[i], 100, &out, err));
-        streams_ok(lin_stream_finish(stream, w.worker, want[i] + out * STREAMS_V, 100 - out, &left, err));
-        want_rows[i] = out + left;
-        lin_stream_destroy(stream);
+        want_rows[i] = one_stream_feed(stream, STREAMS_D, STREAMS_V, frames, n, 1, want[i]);
+        lin_streams_destroy(stream);
         lin_fbank_destroy(fbank);
     }
     const lin_streams_options o = {.capacity = SPEAKERS, .batch = 2, .longest = STREAMS_LONGEST, .fbank = &table, .exact = 1};

@@ -4,8 +4,8 @@
 // If this processor has no such products, only the refusals are tested.
 #include "base/memory.h"
 #include "kernels/cpu/cpu.h"
-#include "model/stream.h"
 #include "model/streams.h"
+#include "tests/model/one_stream.h"
 #include "tests/kernels/linear_cases.h"
 #include "tests/kernels/ops_cases.h"
 #include "train/train.h"
@@ -416,25 +416,23 @@ START_TEST(streams_give_the_bits_of_the_batch)
         if (apart > worst) worst = apart;
     }
     ck_assert_msg(worst > 1e-5 && worst < 0.05, "bf16 and fp32 are %g apart", worst);
-    lin_stream *s;
-    ck_assert_int_eq(lin_stream_create(bf.encoder, &s, &err), LIN_OK);
+    lin_streams *s = one_stream(bf.encoder, 1, 0);
     for (uint64_t most = 1; most <= 64; most *= 2) {
         const unsigned long before = lin_memory_count();
-        int n = 0, out = 0;
-        lin_stream_reset(s);
+        int n = 0;
+        ck_assert_int_eq(lin_streams_reset(s, 0, &err), LIN_OK);
         test_poison(got, size_of(rows, V) * sizeof *got);
-        for (int t = 0, i = 0, piece; t < FRAMES; t += piece, i++, n += out) {
+        for (int t = 0, i = 0, piece; t < FRAMES; t += piece, i++) {
             piece = (int)lin_random_below(most, (uint64_t)i, (uint32_t)most + 1);
             if (piece > FRAMES - t) piece = FRAMES - t;
-            const float *from = features + size_of(t, D);
-            ck_assert_int_eq(lin_stream_feed(s, bf.worker, from, piece, got + size_of(n, V), rows - n, &out, &err), LIN_OK);
+            n += one_stream_feed(s, D, V, features + size_of(t, D), piece, 0, got + size_of(n, V));
         }
-        ck_assert_int_eq(lin_stream_finish(s, bf.worker, got + size_of(n, V), rows - n, &out, &err), LIN_OK);
-        ck_assert_int_eq(n + out, rows);
+        n += one_stream_feed(s, D, V, NULL, 0, 1, got + size_of(n, V));
+        ck_assert_int_eq(n, rows);
         ck_assert_uint_eq(lin_memory_count(), before);
         test_same_f32("in pieces", got, whole, size_of(rows, V));
     }
-    lin_stream_destroy(s);
+    lin_streams_destroy(s);
     RELEASE(features, whole, threaded, plain, got);
     network_drop(bf);
     network_drop(threads);

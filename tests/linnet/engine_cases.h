@@ -10,7 +10,7 @@
 
 #include "decoder/greedy.h"
 #include "linnet/engine.h"
-#include "model/stream.h"
+#include "tests/model/one_stream.h"
 #include "tests/support.h"
 
 enum { D = 8, V = 5, MOST_EVENTS = 4000, RATE = 16000 };
@@ -181,23 +181,19 @@ static inline void alone(const lin_recognizer *r, const lin_engine_options *o, c
     ok(lin_extractor_push(extractor, v->samples, v->n, frames, capacity, &n, err));
     ok(lin_extractor_finish(extractor, frames + n * D, capacity - n, &rest, err));
     n += rest;
-    lin_worker *worker;
+    lin_streams *stream = one_stream(judge, 1, 0);
     lin_greedy greedy;
     lin_greedy_phone phone;
     lin_endpoint endpoint;
-    ok(lin_worker_create(judge, 1, &worker, err));
     lin_endpoint_reset(&endpoint, &o->endpoint, r->row_seconds);
     const int stack = r->model->config.stack;
     int64_t row = 0;
     for (int first = 0, again = 1; again;) {
-        lin_stream *stream;
-        int rows, left, n_phones, i = 0;
-        ok(lin_stream_create(judge, &stream, err));
-        ok(lin_stream_feed(stream, worker, frames + first * D, n > first ? n - first : 0, logp, capacity, &rows, err));
-        ok(lin_stream_finish(stream, worker, logp + rows * V, capacity - rows, &left, err));
-        lin_stream_destroy(stream);
+        int n_phones, i = 0;
+        ok(lin_streams_reset(stream, 0, err));
+        const int rows = one_stream_feed(stream, D, V, frames + first * D, n > first ? n - first : 0, 1, logp);
         lin_greedy_reset(&greedy, V, row, 0);
-        for (again = 0; i < rows + left && !again; i++, row++) {
+        for (again = 0; i < rows && !again; i++, row++) {
             ok(lin_greedy_push(&greedy, logp + i * V, 1, &phone, 1, &n_phones, err));
             if (n_phones) note_phone(r, want, &phone);
             if (!o->endpoints) continue;
@@ -220,7 +216,7 @@ static inline void alone(const lin_recognizer *r, const lin_engine_options *o, c
         if (n_phones) note_phone(r, want, &phone);
     }
     add_note(want, (noted){.kind = END, .end_s = (double)v->n / v->rate});
-    lin_worker_destroy(worker);
+    lin_streams_destroy(stream);
     lin_extractor_destroy(extractor);
     free(frames);
     free(logp);

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "frontend/source.h"
-#include "linnet/session.h"
+#include "linnet/stream.h"
 #include "tests/support.h"
 
 enum { RATE = 16000, PARTS = 3, PART_SAMPLES = 44800, SAMPLES = PARTS * PART_SAMPLES };

@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "linnet/session.h"
+#include "linnet/stream.h"
 #include "tests/linnet/session_sound.h"
 
 enum { MOST_PHONES = 400, MOST_ENDS = 64, MOST_STATES = 40 };

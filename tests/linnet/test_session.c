@@ -1,11 +1,11 @@
 // The growing result: any split of the sound, endpoints that reset and that do not, what is settled stays,
 // look-ahead is not lost.
-#include "linnet/session.h"
+#include "linnet/stream.h"
 
 #include "decoder/greedy.h"
 #include "linnet/lags.h"
-#include "model/stream.h"
 #include "tests/linnet/session_sound.h"
+#include "tests/model/one_stream.h"
 
 enum { MOST_PHONES = 400, MOST_ENDS = 512 };
 
@@ -100,20 +100,16 @@ static void same(const shown *a, const shown *b)
 static int decode(int from, int until, lin_result_phone *phones)
 {
     lin_error err = {0};
-    lin_stream *stream;
-    lin_worker *worker;
     const int stack = recognizer.model->config.stack, T = until - from, rows = (T + stack - 1) / stack;
     float *logp = lin_alloc((size_t)(rows * recognizer.V), sizeof *logp);
     lin_greedy_phone *found = lin_alloc((size_t)rows + 1, sizeof *found);
     lin_greedy greedy;
     lin_result result = {0};
-    int n, more, n_phones, last;
-    require_ok(lin_stream_create(recognizer.encoder, &stream, &err));
-    require_ok(lin_worker_create(recognizer.encoder, 1, &worker, &err));
-    require_ok(lin_stream_feed(stream, worker, features + (size_t)(from * D), T, logp, rows, &n, &err));
-    require_ok(lin_stream_finish(stream, worker, logp + (size_t)(n * recognizer.V), rows - n, &more, &err));
+    int n_phones, last;
+    lin_streams *stream = one_stream(recognizer.encoder, 1, 0);
+    const int n = one_stream_feed(stream, D, recognizer.V, features + (size_t)(from * D), T, 1, logp);
     lin_greedy_reset(&greedy, recognizer.V, from / stack, 0);
-    require_ok(lin_greedy_push(&greedy, logp, n + more, found, rows, &n_phones, &err));
+    require_ok(lin_greedy_push(&greedy, logp, n, found, rows, &n_phones, &err));
     lin_greedy_finish(&greedy, found + n_phones, &last);
     require_ok(lin_result_add_path(&result, &(lin_path){.phones = found, .n_phones = n_phones + last}, recognizer.row_seconds,
                                    NULL, NULL, &err));
@@ -121,8 +117,7 @@ static int decode(int from, int until, lin_result_phone *phones)
     if (result.n_phones) memcpy(phones, result.phones, (size_t)result.n_phones * sizeof *phones);
     const int count = result.n_phones;
     lin_result_free(&result);
-    lin_stream_destroy(stream);
-    lin_worker_destroy(worker);
+    lin_streams_destroy(stream);
     lin_free(logp);
     lin_free(found);
     return count;

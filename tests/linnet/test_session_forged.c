@@ -1,7 +1,7 @@
 // States of streams that were forged: every number of a saved session replaced, with a checksum that fits. Loading refuses it, or
 // the session goes on without a step outside its memory, which the address sanitizer would see.
 #include "base/hash.h"
-#include "linnet/session.h"
+#include "linnet/stream.h"
 #include "tests/linnet/session_sound.h"
 
 enum { TRIALS = TEST_ASAN ? 40 : 100, CUT = 30000, MORE = 8000 };
@@ -48,7 +48,7 @@ static void forge(lin_decoding_values values)
     for (uint64_t trial = 0; trial < TRIALS; trial++) {
         lin_state state = {0}, forged = good;
         memcpy(bytes, good.bytes, good.n);
-        // Small numbers are at the beginning of the header and of each part;
+        // Small numbers are in the header and at the beginning of each part;
         // most of the rest are samples, scores and the network's sums.
         const int32_t others[] = {0, 1, -1, 2, 1000, 1 << 20, INT32_MAX, INT32_MIN, 0x7fc00000, 0x7f800000};
         const uint32_t kind = lin_random_below(trial, 0, 12);
@@ -59,6 +59,7 @@ static void forge(lin_decoding_values values)
             if (trial % 4 == 0 || (there > -65536 && there < 65536 && there)) break;
             at = lin_random_below(trial, 2 + k, (uint32_t)(good.n / 4)) * (size_t)4;
         }
+        if (trial % 4 == 1) at = 32 + lin_random_below(trial, 50, (sizeof state.about + sizeof state.sizes) / 4) * (size_t)4;
         int32_t value;
         memcpy(&value, bytes + at, 4);
         value = kind < 10 ? others[kind] : kind == 10 ? value + 1 : value - 1;

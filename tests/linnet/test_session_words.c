@@ -5,13 +5,13 @@
 #include <time.h>
 
 #include "linnet/engine.h"
-#include "linnet/session.h"
+#include "linnet/stream.h"
 
 #include "base/hash.h"
 #include "decoder/greedy.h"
-#include "model/stream.h"
 #include "tests/lexicon/support.h"
 #include "tests/linnet/session_sound.h"
+#include "tests/model/one_stream.h"
 #include "tests/linnet/word_networks.h"
 
 enum { MOST = 800 };
@@ -71,22 +71,15 @@ static void write_lexicon(const lin_greedy_phone *phones, int n)
 static void begin(void)
 {
     lin_error err = {0};
-    lin_stream *stream;
-    lin_worker *worker;
     lin_greedy greedy;
-    int n, more, found, last;
+    int found, last;
     setup();
     V = recognizer.V;
     const int rows = n_features / recognizer.model->config.stack + 2;
     logp = lin_alloc((size_t)(rows * V), sizeof *logp);
-    require_ok(lin_stream_create(recognizer.encoder, &stream, &err));
-    require_ok(lin_worker_create(recognizer.encoder, 1, &worker, &err));
-    lin_worker_search(worker, 1);
-    require_ok(lin_stream_feed(stream, worker, features, n_features, logp, rows, &n, &err));
-    require_ok(lin_stream_finish(stream, worker, logp + (size_t)(n * V), rows - n, &more, &err));
-    n_rows = n + more;
-    lin_stream_destroy(stream);
-    lin_worker_destroy(worker);
+    lin_streams *stream = one_stream(recognizer.encoder, 1, 1);
+    n_rows = one_stream_feed(stream, recognizer.fbank.mel_bins, V, features, n_features, 1, logp);
+    lin_streams_destroy(stream);
     lin_greedy_phone *phones = lin_alloc((size_t)n_rows + 1, sizeof *phones);
     lin_greedy_reset(&greedy, V, 0, 0);
     require_ok(lin_greedy_push(&greedy, logp, n_rows, phones, n_rows, &found, &err));

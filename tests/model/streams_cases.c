@@ -1,4 +1,4 @@
-// Many streams in random order and amounts, on any backend, against lin_stream on the CPU.
+// Many streams in random order and amounts, on any backend, against one at a time on the CPU.
 #include "tests/model/streams_cases.h"
 
 static lin_model *streams_model(int stack, int ahead, int conv_layers, streams_kind kind)
@@ -44,22 +44,16 @@ void streams_begin(streams_world *w, const lin_ops *ops, int stack, int ahead, i
     w->model = streams_model(stack, ahead, conv_layers, kind);
     streams_ok(lin_encoder_create(w->model, ops->on_host ? ops : lin_ops_cpu(), &w->cpu, err));
     streams_ok(lin_encoder_create(w->model, ops, &w->encoder, err));
-    streams_ok(lin_worker_create(w->cpu, 1, &w->worker, err));
     for (int i = 0; i < STREAMS_N; i++) {
-        lin_stream *stream;
-        int n = 0, left = 0;
+        lin_streams *one = one_stream(w->cpu, 1, 0);
         test_fill_f32(w->features[i], STREAMS_FRAMES * STREAMS_D, 100 + (uint64_t)i, -2, 2);
-        streams_ok(lin_stream_create(w->cpu, &stream, err));
-        streams_ok(lin_stream_feed(stream, w->worker, w->features[i], STREAMS_FRAMES, w->want[i], STREAMS_FRAMES, &n, err));
-        streams_ok(lin_stream_finish(stream, w->worker, w->want[i] + n * STREAMS_V, STREAMS_FRAMES - n, &left, err));
-        w->rows[i] = n + left;
-        lin_stream_destroy(stream);
+        w->rows[i] = one_stream_feed(one, STREAMS_D, STREAMS_V, w->features[i], STREAMS_FRAMES, 1, w->want[i]);
+        lin_streams_destroy(one);
     }
 }
 
 void streams_end(streams_world *w)
 {
-    lin_worker_destroy(w->worker);
     lin_encoder_destroy(w->cpu);
     lin_encoder_destroy(w->encoder);
     lin_model_destroy(w->model);
@@ -182,16 +176,19 @@ void streams_case_moved(const lin_ops *ops, streams_kind kind)
         streams_ok(lin_streams_tick(streams, &tick, &results, err));
     }
     const int done = (12 - 2) / 3; // rows so far; 3 frames wait
-    lin_stream *moved; // onto the CPU, and into another slot
-    streams_ok(lin_stream_create(w.cpu, &moved, err));
-    streams_ok(lin_streams_get(streams, slot, moved, err));
-    streams_ok(lin_streams_put(streams, twin, moved, err));
+    lin_streams *moved = one_stream(w.cpu, 1, 0); // onto the CPU, and into another slot
+    const size_t size = lin_streams_image_bytes(streams, slot);
+    void *image = test_buffer(size, 1);
+    streams_ok(lin_streams_save(streams, slot, image, err));
+    streams_ok(lin_streams_load(moved, 0, image, size, err));
+    streams_ok(lin_streams_load(streams, twin, image, size, err));
     float logp[STREAMS_FRAMES * STREAMS_V];
-    streams_ok(lin_stream_feed(moved, w.worker, w.features[0] + 12 * STREAMS_D, 10, logp, STREAMS_FRAMES, &n, err));
+    n = one_stream_feed(moved, STREAMS_D, STREAMS_V, w.features[0] + 12 * STREAMS_D, 10, 0, logp);
     ck_assert_int_eq(n, (22 - 2) / 3 - done);
     streams_judge(&w, "a stream moved to the CPU", logp, w.want[0] + done * STREAMS_V, n * STREAMS_V);
     const int later = done + n;
-    streams_ok(lin_streams_put(streams, back, moved, err)); // and back from there
+    streams_ok(lin_streams_save(moved, 0, image, err)); // and back from there
+    streams_ok(lin_streams_load(streams, back, image, size, err));
     const lin_tick go_on = {1, &back, (const int[]){5}, NULL, w.features[0] + 22 * STREAMS_D};
     streams_ok(lin_streams_tick(streams, &go_on, &results, err));
     ck_assert_int_eq(results.offsets[1], (27 - 2) / 3 - later);
@@ -205,9 +202,10 @@ void streams_case_moved(const lin_ops *ops, streams_kind kind)
         streams_judge(&w, "a stream in two slots", results.logp + results.offsets[i] * STREAMS_V, w.want[0] + done * STREAMS_V,
                       (results.offsets[i + 1] - results.offsets[i]) * STREAMS_V);
 
-    ck_assert_int_eq(lin_streams_get(streams, 4, moved, NULL), LIN_INVALID);
-    ck_assert_int_eq(lin_streams_put(streams, -1, moved, NULL), LIN_INVALID);
-    lin_stream_destroy(moved);
+    ck_assert_int_eq(lin_streams_save(streams, 4, image, NULL), LIN_INVALID);
+    ck_assert_int_eq(lin_streams_load(streams, -1, image, size, NULL), LIN_INVALID);
+    test_buffer_free(image);
+    lin_streams_destroy(moved);
     lin_streams_destroy(streams);
     streams_end(&w);
 }

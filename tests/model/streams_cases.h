@@ -5,9 +5,8 @@
 #define LIN_TESTS_STREAMS_CASES_H
 
 #include "decoder/greedy.h"
-#include "model/stream.h"
 #include "model/streams.h"
-#include "tests/support.h"
+#include "tests/model/one_stream.h"
 
 enum { STREAMS_D = 7, STREAMS_V = 5, STREAMS_N = 11, STREAMS_LONGEST = 5, STREAMS_FRAMES = 37 };
 
@@ -25,7 +24,6 @@ enum { STREAMS_KINDS = TEST_PAPER ? STREAMS_SOFTMAX : STREAMS_POLY2 };
 typedef struct streams_world {
     lin_model *model;
     lin_encoder *cpu, *encoder; // the reference, and that of the backend under test
-    lin_worker *worker;
     float features[STREAMS_N][STREAMS_FRAMES * STREAMS_D];
     float want[STREAMS_N][STREAMS_FRAMES * STREAMS_V]; // by lin_stream on the CPU
     int rows[STREAMS_N], bits; // bits: results must have the same bits

@@ -1,7 +1,7 @@
 // Models in eight bits: what a file holds, the same results from every form of it, streams, and files that cannot be.
 #include "base/number.h"
 #include "model/model.h"
-#include "model/stream.h"
+#include "tests/model/one_stream.h"
 #include "tests/support.h"
 
 enum { D = 5, V = 6, FRAMES = 150, STACK = 2 };
@@ -168,28 +168,24 @@ START_TEST(streams_give_the_bits_of_the_batch)
     float *features = sound(), *want = run(model, lin_ops_cpu_int8(), 1, features);
     float *got = test_buffer((size_t)(rows * V), sizeof *got);
     lin_encoder *encoder;
-    lin_worker *worker;
-    lin_stream *stream;
     ok(lin_encoder_create(model, lin_ops_cpu_int8(), &encoder, err));
-    ok(lin_worker_create(encoder, 1, &worker, err));
-    ok(lin_stream_create(encoder, &stream, err));
+    lin_streams *stream = one_stream(encoder, 1, 0);
     for (uint64_t most = 1; most <= 64; most *= 2) {
         const unsigned long before = lin_memory_count();
-        int n = 0, out = 0;
-        lin_stream_reset(stream);
+        int n = 0;
+        ok(lin_streams_reset(stream, 0, err));
         test_poison(got, (size_t)(rows * V) * sizeof *got);
-        for (int t = 0, i = 0, piece; t < FRAMES; t += piece, i++, n += out) {
+        for (int t = 0, i = 0, piece; t < FRAMES; t += piece, i++) {
             piece = (int)lin_random_below(most, (uint64_t)i, (uint32_t)most + 1);
             if (piece > FRAMES - t) piece = FRAMES - t;
-            ok(lin_stream_feed(stream, worker, features + t * D, piece, got + n * V, rows - n, &out, err));
+            n += one_stream_feed(stream, D, V, features + t * D, piece, 0, got + n * V);
         }
-        ok(lin_stream_finish(stream, worker, got + n * V, rows - n, &out, err));
-        ck_assert_int_eq(n + out, rows);
+        n += one_stream_feed(stream, D, V, NULL, 0, 1, got + n * V);
+        ck_assert_int_eq(n, rows);
         ck_assert_uint_eq(lin_memory_count(), before);
         test_same_f32("in pieces", got, want, (size_t)(rows * V));
     }
-    lin_stream_destroy(stream);
-    lin_worker_destroy(worker);
+    lin_streams_destroy(stream);
     lin_encoder_destroy(encoder);
     test_buffer_free(features);
     test_buffer_free(want);

@@ -3,7 +3,7 @@
 #include <sys/wait.h>
 
 #include "base/textfile.h"
-#include "model/stream.h"
+#include "model/streams.h"
 #include "tests/train/train_support.h"
 #include "train/train_internal.h"
 
@@ -543,9 +543,9 @@ START_TEST(normalised_by_speaker)
     const size_t n = model->params.n_elements;
     for (int d = 0; d < D; d++) ck_assert(model->mean[d] == 0 && model->istd[d] == 1);
     lin_encoder *encoder;
-    lin_stream *stream;
+    lin_streams *stream;
     ck_assert(lin_encoder_create(model, lin_ops_cpu(), &encoder, &err) == LIN_OK);
-    ck_assert_int_eq(lin_stream_create(encoder, &stream, &err), LIN_UNSUPPORTED);
+    ck_assert_int_eq(lin_streams_create(encoder, &(lin_streams_options){.capacity = 1}, &stream, &err), LIN_UNSUPPORTED);
     ck_assert(strstr(err.message, "speaker") != NULL);
     lin_encoder_destroy(encoder);
     lin_model_destroy(model);

@@ -20,7 +20,6 @@
 #include "train/lab/cmd_bench.h"
 #include "linnet/engine.h"
 #include "linnet/lags.h"
-#include "model/stream.h"
 #include "model/streams.h"
 
 enum { MOST_PRODUCERS = 8, STREAMS_OF_A_PRODUCER = 4000, CHUNK_MS = 40 }; // CHUNK_MS: in which the sound of a stream arrives
@@ -352,7 +351,7 @@ static void describe(bench *b)
                    "\"chunk_ms\": %d, \"state_bytes\": %zu, "
                  : "%s, %s; %d layers of width %d, a row every %g ms; chunks of %d ms; %zu bytes of attention state\n",
              device, precision, c->layers, lin_config_width(c), 1e3 * b->recognizer->row_seconds, CHUNK_MS,
-             lin_stream_attention_bytes(b->recognizer->encoder));
+             lin_streams_attention_bytes(b->recognizer->encoder));
     lin_buffer_text(&b->out, text);
 }
 

@@ -1,0 +1,520 @@
+// stream.c - one stream: sound in, results out; see stream.h.
+
+#include "linnet/stream.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+// Rows where the network may have to begin anew: those behind an endpoint are computed in vain. Several threads share them in
+// chunks, two each.
+enum { RESET_ROWS = 64, RESET_ROWS_EACH = 48 };
+
+lin_session_options lin_session_options_default(void)
+{
+    return (lin_session_options){
+        .channel = LIN_CHANNEL_MIX, .endpoints = 1, .resets = 1, .rules = lin_endpoint_default(), .threads = 1};
+}
+
+lin_session_delay lin_session_construction(const lin_recognizer *r)
+{
+    const double hop_s = r->model->features.hop_ms * 1e-3, window_s = r->model->features.window_ms * 1e-3;
+    lin_session_delay d = {.step_s = r->model->config.stack * hop_s,
+                           .ahead_s = r->model->config.ahead * hop_s,
+                           .window_s = window_s > hop_s ? window_s - hop_s : 0};
+    d.total_s = d.step_s + d.ahead_s + d.window_s;
+    return d;
+}
+
+/* ---- life ------------------------------------------------------------------------------------------------------------------ */
+
+// Room for so many units, and the loudness of their rows.
+static lin_status reserve(lin_session *s, int units, lin_error *err)
+{
+    if (units <= s->capacity) return LIN_OK;
+    const size_t floats = (size_t)units * (size_t)s->width;
+    float *kept = lin_resize(s->units, floats, sizeof *s->units);
+    if (kept) s->units = kept;
+    double *db = kept ? lin_resize(s->db, (size_t)(units / s->per_row + 1), sizeof *s->db) : NULL;
+    if (!db) return lin_no_memory(err, "a stream", floats * sizeof *s->units);
+    s->db = db;
+    s->capacity = units;
+    return LIN_OK;
+}
+
+// Units of rows that are not out yet, and of what is enough for a while.
+static int usual_units(const lin_session *s)
+{
+    const lin_config *c = &s->r->model->config;
+    return (c->stack + c->ahead + 2) * (s->hop ? s->hop : 1) + 2 * s->most;
+}
+
+lin_status lin_session_tune(lin_session *s, int rate_hz, int saves, lin_error *err)
+{
+    lin_feature_options o = lin_feature_options_default();
+    o.fbank = s->r->fbank;
+    o.channel = s->options.channel;
+    o.sound = s->hop > 0;
+    o.beside = s->options.beside;
+    lin_extractor_destroy(s->features);
+    s->features = NULL;
+    s->options.rate_hz = rate_hz;
+    s->options.saves = saves;
+    if (o.channel == LIN_CHANNEL_EACH) return lin_fail(err, LIN_INVALID, "a session has one channel: a mix or one of them");
+    LIN_TRY(lin_extractor_create(rate_hz, s->options.channels, &o, &s->features, err));
+    if (saves) LIN_TRY(lin_extractor_keep_past(s->features, err));
+    s->piece = (int)ceil(lin_streams_longest(s->network) * o.fbank.hop_ms * 1e-3 * rate_hz);
+    // What comes at once: of a resampler up to a second.
+    const int burst = lin_extractor_most_out(s->features, s->piece + (rate_hz == o.fbank.sample_hz ? 0 : rate_hz));
+    const int window = s->hop ? lin_mel_samples(&o.fbank, o.fbank.window_ms) : 0;
+    return reserve(s, usual_units(s) + window + burst, err);
+}
+
+static lin_status open_parts(lin_session *s, const lin_utterances_sink *sink, lin_error *err)
+{
+    const lin_session_options *o = &s->options;
+    const lin_recognizer *r = s->r;
+    if (o->second && !o->pass) LIN_TRY(lin_second_pass_create(r, o->second, o->decoding, o->threads, &s->pass, err));
+    else s->pass = o->pass;
+    const lin_utterances_options how = {
+        .decoding = o->decoding,
+        .ends = {.endpoints = o->endpoints, .rules = o->rules, .resets = o->resets, .from_s = o->from_s},
+        .second = s->pass};
+    LIN_TRY(lin_utterances_open(&s->utterances, r, &how, sink, err));
+    const lin_streams_options one = {
+        .capacity = 1, .search = o->decoding && o->decoding->language, .exact = 1, .threads = o->threads};
+    if (o->network) s->network = o->network;
+    else LIN_TRY(lin_streams_create(r->encoder, &one, &s->network, err));
+    s->hop = lin_streams_hop(s->network);
+    s->width = s->hop ? 1 : r->fbank.mel_bins;
+    s->per_row = r->model->config.stack * (s->hop ? s->hop : 1);
+    s->most = lin_streams_longest(s->network) * (s->hop ? s->hop : 1);
+    LIN_TRY(o->rate_hz ? lin_session_tune(s, o->rate_hz, o->saves, err) : reserve(s, usual_units(s), err));
+    lin_session_begin(s, NULL);
+    return LIN_OK;
+}
+
+lin_status lin_session_open(lin_session *s, const lin_recognizer *recognizer, const lin_session_options *options,
+                            const lin_utterances_sink *sink, lin_error *err)
+{
+    *s = (lin_session){.r = recognizer, .options = *options};
+    const lin_status status = open_parts(s, sink, err);
+    if (status != LIN_OK) lin_session_close(s);
+    return status;
+}
+
+void lin_session_close(lin_session *s)
+{
+    lin_utterances_close(&s->utterances);
+    if (!s->options.network) lin_streams_destroy(s->network);
+    if (!s->options.pass) lin_second_pass_destroy(s->pass);
+    lin_extractor_destroy(s->features);
+    lin_free(s->units);
+    lin_free(s->db);
+    *s = (lin_session){.r = NULL};
+}
+
+lin_status lin_session_create(const lin_recognizer *recognizer, const lin_session_options *options,
+                              const lin_utterances_sink *sink, lin_session **session, lin_error *err)
+{
+    *session = NULL;
+    lin_session *s = lin_calloc(1, sizeof *s);
+    if (!s) return lin_no_memory(err, "a session", sizeof *s);
+    const lin_status status = lin_session_open(s, recognizer, options, sink, err);
+    if (status == LIN_OK) *session = s;
+    else lin_free(s);
+    return status;
+}
+
+void lin_session_destroy(lin_session *s)
+{
+    if (!s) return;
+    lin_session_close(s);
+    lin_free(s);
+}
+
+size_t lin_session_bytes(const lin_session *s)
+{
+    return (size_t)s->capacity * (size_t)s->width * sizeof *s->units + (size_t)(s->capacity / s->per_row + 1) * sizeof *s->db +
+           lin_utterances_bytes(&s->utterances);
+}
+
+void lin_session_begin(lin_session *s, lin_result *whole)
+{
+    s->samples = s->given = s->row = 0;
+    s->n = s->fed = s->finished = 0;
+    lin_utterances_begin(&s->utterances, whole);
+    lin_streams_reset(s->network, s->options.slot, NULL);
+}
+
+lin_status lin_session_reset(lin_session *s, lin_error *err)
+{
+    lin_session_begin(s, NULL);
+    return lin_extractor_reset(s->features, err);
+}
+
+double lin_session_seconds(const lin_session *s) { return (double)s->samples / s->options.rate_hz; }
+
+/* ---- units in -------------------------------------------------------------------------------------------------------------- */
+
+static float *unit(const lin_session *s, int i) { return s->units + (size_t)i * (size_t)s->width; }
+
+lin_status lin_session_hear(lin_session *s, const float *samples, int n, int *taken, lin_error *err)
+{
+    for (*taken = 0; *taken < n && lin_session_unfed(s) < s->most;) {
+        const int room = s->capacity - s->n;
+        int piece = n - *taken < s->piece ? n - *taken : s->piece, given;
+        while (piece && lin_extractor_most_out(s->features, piece) > room) piece /= 2;
+        if (!piece) break; // until rows are out
+        const float *next = samples + (size_t)*taken * (size_t)s->options.channels;
+        LIN_TRY(lin_extractor_push(s->features, next, piece, unit(s, s->n), room, &given, err));
+        s->n += given;
+        *taken += piece;
+        s->samples += piece;
+        s->given += given;
+    }
+    return LIN_OK;
+}
+
+lin_status lin_session_hear_end(lin_session *s, lin_error *err)
+{
+    const int room = s->capacity - s->n;
+    int given;
+    if (lin_extractor_most_out(s->features, 0) > room) return LIN_OK;
+    LIN_TRY(lin_extractor_finish(s->features, unit(s, s->n), room, &given, err));
+    s->finished = 1;
+    s->n += given;
+    return LIN_OK;
+}
+
+/* ---- rows out -------------------------------------------------------------------------------------------------------------- */
+
+const float *lin_session_next(lin_session *s, int *n)
+{
+    const float *next = unit(s, s->fed);
+    *n = lin_session_unfed(s) < s->most ? lin_session_unfed(s) : s->most;
+    s->fed += *n;
+    return next;
+}
+
+// Loudness of the rows to come; not of a last row that lacks frames.
+static void measure(lin_session *s, int rows)
+{
+    const int stack = s->r->model->config.stack, step = s->hop ? s->hop : 1;
+    const int tail = s->hop ? lin_mel_samples(&s->r->fbank, s->r->fbank.window_ms) - s->hop : 0; // of a window, beyond its hop
+    for (int i = 0; i < rows; i++) {
+        double sum = 0;
+        for (int f = i * stack; f < (i + 1) * stack && (f + 1) * step <= s->n; f++)
+            sum = s->hop ? lin_loudness_sound(sum, unit(s, f * step), step) : lin_loudness_frame(sum, unit(s, f), s->width);
+        s->db[i] = (i + 1) * s->per_row + tail <= s->n ? lin_loudness_db(sum) : NAN;
+    }
+}
+
+// The units of rows that were taken go; after a reset the rest is new to the network.
+static void drop(lin_session *s, int rows, int reset)
+{
+    const int all = rows * s->per_row, taken = all < s->n ? all : s->n;
+    memmove(s->units, unit(s, taken), (size_t)(s->n - taken) * (size_t)s->width * sizeof *s->units);
+    s->row += rows;
+    s->n -= taken;
+    s->fed = reset ? 0 : s->fed - taken;
+    if (reset) lin_streams_reset(s->network, s->options.slot, NULL);
+}
+
+lin_status lin_session_take(lin_session *s, const float *logp, int rows, int *taken, lin_error *err)
+{
+    lin_utterances *u = &s->utterances;
+    const int loudness = u->options.ends.endpoints;
+    int reset;
+    *taken = 0;
+    if (rows == 0) return LIN_OK;
+    if (loudness) measure(s, rows);
+    if (!s->hop) lin_utterances_give_frames(u, s->units, s->n);
+    const lin_status status = lin_utterances_push(u, logp, rows, loudness ? s->db : NULL, taken, &reset, err);
+    drop(s, *taken, reset);
+    return status;
+}
+
+lin_status lin_session_add(lin_session *s, const lin_path_phone *phones, int n, int rows, lin_error *err)
+{
+    LIN_TRY(lin_utterances_add(&s->utterances, phones, n, rows, err));
+    drop(s, rows, 0);
+    return LIN_OK;
+}
+
+lin_status lin_session_cut(lin_session *s, lin_error *err)
+{
+    LIN_TRY(lin_utterances_end(&s->utterances, err));
+    if (s->options.resets) drop(s, 0, 1);
+    return LIN_OK;
+}
+
+/* ---- the network, a batch of one ------------------------------------------------------------------------------------------- */
+
+// Units to give to the network next.
+static int piece(const lin_session *s)
+{
+    const int threads = lin_streams_threads(s->network), rows = threads > 1 ? threads * RESET_ROWS_EACH : RESET_ROWS;
+    const int most = lin_utterances_may_reset(&s->utterances, s->capacity / s->per_row + 1) ? rows * s->per_row : s->most;
+    const int n = lin_session_unfed(s) < s->most ? lin_session_unfed(s) : s->most;
+    return n < most ? n : most;
+}
+
+// Gives the network what it has not been given, as often as it is reset on the way; last: and what waits for look-ahead. Rows
+// after a reset were computed with the state before it: they are computed again.
+static lin_status advance(lin_session *s, int last, lin_error *err)
+{
+    while (lin_session_unfed(s) || (last && s->n > 0)) {
+        const int n = piece(s);
+        const unsigned char ends = last && n == lin_session_unfed(s);
+        const lin_tick tick = {.n = 1, .slots = &s->options.slot, .counts = &n, .last = &ends, .input = unit(s, s->fed)};
+        lin_tick_results results;
+        int taken;
+        LIN_TRY(lin_streams_tick(s->network, &tick, &results, err));
+        s->fed += n;
+        LIN_TRY(lin_session_take(s, results.logp, results.offsets[1], &taken, err));
+    }
+    return LIN_OK;
+}
+
+static lin_status check_open(const lin_session *s, int n, lin_error *err)
+{
+    if (n < 0) return lin_fail(err, LIN_INVALID, "%d samples cannot be pushed", n);
+    return s->finished ? lin_fail(err, LIN_INVALID, "the session is finished; reset it first") : LIN_OK;
+}
+
+lin_status lin_session_push(lin_session *s, const float *samples, int n, lin_error *err)
+{
+    LIN_TRY(check_open(s, n, err));
+    const size_t channels = (size_t)s->options.channels, count = (size_t)n * channels, bad = lin_audio_find_bad(samples, count);
+    if (bad < count)
+        return lin_fail(err, LIN_NUMERIC, "sample %zu of channel %zu is %g, which is not finite", bad / channels,
+                        bad % channels + 1, (double)samples[bad]);
+    for (int done = 0, taken; done < n; done += taken) {
+        LIN_TRY(lin_session_hear(s, samples + (size_t)done * channels, n - done, &taken, err));
+        LIN_TRY(advance(s, 0, err));
+    }
+    return lin_utterances_show(&s->utterances, err);
+}
+
+lin_status lin_session_end_utterance(lin_session *s, lin_error *err)
+{
+    LIN_TRY(check_open(s, 0, err));
+    LIN_TRY(advance(s, 0, err)); // what a state was loaded with
+    LIN_TRY(lin_session_cut(s, err));
+    return advance(s, 0, err);
+}
+
+lin_status lin_session_finish(lin_session *s, lin_error *err)
+{
+    LIN_TRY(check_open(s, 0, err));
+    LIN_TRY(advance(s, 0, err));
+    LIN_TRY(lin_session_hear_end(s, err));
+    if (lin_session_unfed(s)) {
+        LIN_TRY(advance(s, 0, err));
+        LIN_TRY(lin_utterances_show(&s->utterances, err));
+    }
+    LIN_TRY(advance(s, 1, err));
+    return lin_utterances_finish(&s->utterances, err);
+}
+
+lin_status lin_session_feed(lin_session *s, const float *frames, int n, int last, lin_error *err)
+{
+    for (int done = 0, some; done < n; done += some) {
+        some = n - done < s->capacity - s->n ? n - done : s->capacity - s->n;
+        memcpy(unit(s, s->n), frames + (size_t)done * (size_t)s->width, (size_t)some * (size_t)s->width * sizeof *frames);
+        s->n += some;
+        if (!last || done + some < n) LIN_TRY(advance(s, 0, err));
+    }
+    return LIN_OK;
+}
+
+lin_status lin_session_feed_end(lin_session *s, lin_error *err) { return advance(s, 1, err); }
+
+/* ---- saved, loaded, forked ------------------------------------------------------------------------------------------------- */
+
+// The front end's part is that of a source (frontend/source.h) of which all frames were read: how many wait, and were given.
+typedef struct front_counts {
+    int64_t waiting, given;
+} front_counts;
+
+size_t lin_session_frames_bytes(const lin_session *s)
+{
+    const lin_utterances *u = &s->utterances;
+    return lin_utterances_has_frames(u) ? (size_t)u->frames.rows * (size_t)s->width * sizeof *u->frames.data : 0;
+}
+
+int64_t lin_session_frames(const lin_session *s) { return s->row * s->per_row + s->fed; }
+
+lin_status lin_session_save_lane(lin_session *s, lin_state *state, int i, lin_error *err)
+{
+    const lin_utterances *u = &s->utterances;
+    const size_t frames = lin_session_frames_bytes(s);
+    lin_state_lane *lane = lin_state_lane_of(state, i);
+    lane->first_row = lin_utterances_has_frames(u) ? u->first_row : -1;
+    lane->early = u->decoder.early;
+    if (frames) memcpy(lin_state_frames(state, i), u->frames.data, frames);
+    memcpy(lin_state_decoder(state, i), u->decoder.state, (size_t)state->sizes.decoder);
+    lin_state_put_endpoint(state, i, &u->at.endpoint);
+    if (lin_streams_image_bytes(s->network, s->options.slot) != state->sizes.image)
+        return lin_fail(err, LIN_UNSUPPORTED, "streams of this model whose channels were reset at different times cannot be saved");
+    return lin_streams_save(s->network, s->options.slot, lin_state_image(state, i), err);
+}
+
+// The units that the network was given and that are of later rows are those that wait in it.
+static lin_status load_network(lin_session *s, const lin_state *state, int i, lin_error *err)
+{
+    const lin_state_about *about = &state->about;
+    const lin_stream_image *image = lin_state_image(state, i);
+    const int stack = s->r->model->config.stack;
+    LIN_TRY(lin_streams_load(s->network, s->options.slot, image, (size_t)state->sizes.image, err));
+    const int64_t before = about->frames - image->frames_in; // the last reset, a whole number of rows
+    if (before < 0 || before % stack || about->rows * stack + image->waiting != about->frames || (before && !about->resets))
+        return lin_fail(err, LIN_FORMAT, "its parts contradict each other");
+    s->n = s->fed = image->waiting;
+    s->row = about->rows;
+    memcpy(s->units, lin_streams_image_frames(s->network, image), (size_t)s->n * (size_t)s->width * sizeof *s->units);
+    return LIN_OK;
+}
+
+// Those of the utterance, for a second pass.
+static lin_status load_frames(lin_session *s, const lin_state *state, int i, lin_error *err)
+{
+    const size_t frame = (size_t)s->width * sizeof(float), bytes = (size_t)state->sizes.frames;
+    const int64_t first = lin_state_lane_of(state, i)->first_row;
+    if (first == -1) return LIN_OK;
+    if (bytes % frame) return lin_fail(err, LIN_FORMAT, "its parts contradict each other");
+    return lin_utterances_set_frames(&s->utterances, lin_state_frames(state, i), (int64_t)(bytes / frame), first, err);
+}
+
+lin_status lin_session_load_lane(lin_session *s, const lin_state *state, int i, const lin_reset_options *ends, lin_error *err)
+{
+    lin_decoder *d = &s->utterances.decoder;
+    lin_endpoint endpoint = s->utterances.at.endpoint;
+    LIN_TRY(lin_state_get_decoder(state, i, &d->decoding->search, d->state, err));
+    if (ends) LIN_TRY(lin_state_get_endpoint(state, i, ends, &endpoint, err));
+    LIN_TRY(load_network(s, state, i, err));
+    lin_utterances_go_on(&s->utterances, state->about.rows, lin_state_lane_of(state, i)->early != 0, &endpoint);
+    return load_frames(s, state, i, err);
+}
+
+// Endpoints that do not reset the network are those that reset it never.
+static double resets_from(const lin_session *s) { return s->options.resets ? 0 : INFINITY; }
+
+static lin_status save(lin_session *s, lin_state *state, lin_error *err)
+{
+    if (!s->options.saves) return lin_fail(err, LIN_INVALID, "this session was not created to be saved");
+    if (s->finished) return lin_fail(err, LIN_INVALID, "a finished session cannot be saved");
+    const lin_search *search = &s->utterances.decoder.decoding->search;
+    const int waiting = lin_session_unfed(s); // frames that the network is given later
+    const size_t frames = (size_t)waiting * (size_t)s->width * sizeof *s->units;
+    const lin_state_about about = {.model = s->r->model->fingerprint,
+                                   .rate_hz = s->options.rate_hz,
+                                   .channels = s->options.channels,
+                                   .channel = s->options.channel,
+                                   .lanes = 1,
+                                   .samples = s->samples,
+                                   .frames = lin_session_frames(s),
+                                   .rows = s->row,
+                                   .row_seconds = s->r->row_seconds,
+                                   .kind = (int32_t)search->kind,
+                                   .search = search->id,
+                                   .resets = 1,
+                                   .resets_from_s = resets_from(s),
+                                   .rules = s->options.rules};
+    const lin_state_sizes sizes = {.front = sizeof(front_counts) + frames + lin_extractor_state_bytes(s->features),
+                                   .decoder = lin_search_bytes(search),
+                                   .image = lin_streams_image_bytes(s->network, s->options.slot),
+                                   .frames = lin_session_frames_bytes(s)};
+    LIN_TRY(lin_state_begin(state, &about, &sizes, err));
+    const front_counts counts = {waiting, s->given - waiting};
+    unsigned char *front = lin_state_front(state);
+    memcpy(front, &counts, sizeof counts);
+    memcpy(front + sizeof counts, unit(s, s->fed), frames);
+    LIN_TRY(lin_extractor_save(s->features, front + sizeof counts + frames, err));
+    return lin_session_save_lane(s, state, 0, err);
+}
+
+// Alternatives are given when their whole utterance has ended: a state has not what they need of its beginning.
+static lin_status check_alternatives(const lin_session *s, const char *what, lin_error *err)
+{
+    if (!s->options.decoding || s->options.decoding->n_best <= 1) return LIN_OK;
+    return lin_fail(err, LIN_UNSUPPORTED, "alternatives cover a whole utterance: a session with them cannot be %s", what);
+}
+
+lin_status lin_session_save(lin_session *s, lin_state *state, lin_error *err)
+{
+    LIN_TRY(check_alternatives(s, "saved", err));
+    return save(s, state, err);
+}
+
+static lin_status check_fit(const lin_session *s, const lin_state_about *about, lin_error *err)
+{
+    if (about->model != s->r->model->fingerprint)
+        return lin_fail(err, LIN_MISMATCH, "the state belongs to another model (%016llx); this one is %016llx",
+                        (unsigned long long)about->model, (unsigned long long)s->r->model->fingerprint);
+    if (about->rate_hz != s->options.rate_hz || about->channel != s->options.channel || about->lanes != 1 ||
+        (about->channel != LIN_CHANNEL_MIX && about->channels != s->options.channels))
+        return lin_fail(err, LIN_MISMATCH,
+                        "the state is of other sound: %d Hz, %d channels; the session is of %d Hz, %d channels",
+                        about->rate_hz, about->channels, s->options.rate_hz, s->options.channels);
+    return LIN_OK;
+}
+
+static lin_status load(lin_session *s, const lin_state *state, lin_error *err)
+{
+    const lin_state_about *about = &state->about;
+    const lin_reset_options how = {.endpoints = 1, .rules = s->options.rules, .resets = 1, .from_s = resets_from(s)};
+    const unsigned char *front = lin_state_front(state);
+    const size_t n = (size_t)state->sizes.front, frame = (size_t)s->width * sizeof(float);
+    front_counts counts = {-1, -1};
+    LIN_TRY(check_fit(s, about, err));
+    if (n >= sizeof counts) memcpy(&counts, front, sizeof counts);
+    if (counts.waiting < 0 || counts.given < 0 || counts.waiting > INT32_MAX / 2 ||
+        (uint64_t)counts.waiting > (n - sizeof counts) / frame)
+        return lin_fail(err, LIN_FORMAT, "the state of the front end is truncated");
+    const size_t used = sizeof counts + (size_t)counts.waiting * frame;
+    LIN_TRY(lin_extractor_load(s->features, front + used, n - used, err));
+    LIN_TRY(lin_session_load_lane(s, state, 0, about->resets || s->options.resets ? &how : NULL, err));
+    s->samples = about->samples;
+    s->given = counts.given + counts.waiting;
+    LIN_TRY(reserve(s, s->n + (int)counts.waiting + s->most, err));
+    memcpy(unit(s, s->n), front + sizeof counts, (size_t)counts.waiting * frame);
+    s->n += (int)counts.waiting;
+    return LIN_OK;
+}
+
+lin_status lin_session_load(lin_session *s, const lin_state *state, lin_error *err)
+{
+    lin_status status = lin_session_reset(s, err);
+    if (status == LIN_OK) status = check_alternatives(s, "loaded", err);
+    if (status == LIN_OK) status = load(s, state, err);
+    if (status != LIN_OK) lin_session_reset(s, NULL);
+    return status;
+}
+
+lin_status lin_session_fork(lin_session *s, const lin_utterances_sink *sink, lin_session **copy, lin_error *err)
+{
+    lin_state state = {0};
+    lin_session_options options = s->options;
+    options.network = NULL;
+    options.slot = 0;
+    options.pass = NULL;
+    *copy = NULL;
+    lin_status status = save(s, &state, err);
+    if (status == LIN_OK) status = lin_session_create(s->r, &options, sink, copy, err);
+    if (status == LIN_OK) status = load(*copy, &state, err);
+    if (status == LIN_OK) status = lin_utterances_copy(&(*copy)->utterances, &s->utterances, err); // what was shown, too
+    lin_state_free(&state);
+    if (status == LIN_OK) return LIN_OK;
+    lin_session_destroy(*copy);
+    *copy = NULL;
+    return status;
+}
+
+void lin_session_decode_by(lin_session *s, const lin_decoding *decoding)
+{
+    s->options.decoding = decoding;
+    s->utterances.decoder.decoding = decoding;
+}

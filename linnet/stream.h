@@ -1,0 +1,200 @@
+/*
+ * stream.h - one stream: sound in, results out. Phones and words settle one by one, utterance after utterance.
+ *
+ * Pipeline: sound -> [this: frontend/source, model/streams, linnet/utterances] -> views of the utterance.
+ * A lin_session is the one owner of a stream: its front end (the resampler's past, the samples of an incomplete window), the
+ * units (frames, or samples for a network that takes sound) of rows that are not out yet, the state of the network in a slot of
+ * model/streams, and the utterances with the search's state and the endpoint. Nothing else keeps a position or a copy of frames.
+ * What is settled never changes; what is provisional may. How soon something settles depends on the search: a phone of greedy
+ * decoding when its run of rows has ended, a phone of a beam or a word when all hypotheses have it. An endpoint ends the
+ * utterance and the search with it; the network is then reset (resets = 1) or keeps its state.
+ *
+ *   lin_session_options o = lin_session_options_default();
+ *   o.rate_hz = 44100, o.channels = 2, o.decoding = &decoding;
+ *   lin_session_create(&recognizer, &o, &(lin_utterances_sink){.context = self, .show = show}, &session, &err);
+ *   while (sound comes) lin_session_push(session, samples, n, &err);       // show() is called when something has changed
+ *   lin_session_finish(session, &err);                                     // the last utterance
+ *   lin_session_destroy(session);
+ *
+ * The network is a batch of one of the session's own. Those of an engine's sessions are the slots of one, which the engine moves
+ * on together:
+ *
+ *   lin_session_hear(session, samples, n, &taken, &err);                   // sound becomes units
+ *   units = lin_session_next(session, &n);                                 // what the network is given next
+ *   lin_session_take(session, logp, rows, &taken, &err);                   // the rows that came of it
+ *
+ * A reset clears the network's past but loses no sound: frames that the network had as look-ahead are given to it again, as the
+ * beginning of the next utterance, and so are those of rows that were computed in vain. Any split of the same sound into calls
+ * gives the same utterances, on a CPU the same bits. Without resets all utterances together are the result of the whole sound,
+ * if decoding is greedy; other searches begin anew with each utterance. Memory grows with the longest utterance only; nothing
+ * else is allocated after creation.
+ *
+ * A session can be saved and loaded (linnet/state.h), also by linnet transcribe --save-state and --load-state, and forked.
+ * Threads: one at a time per session. The recogniser and the decoding must outlive it and may be shared by many sessions.
+ */
+#ifndef LIN_LINNET_STREAM_H
+#define LIN_LINNET_STREAM_H
+
+#include "linnet/recognizer.h"
+#include "linnet/state.h"
+#include "linnet/utterances.h"
+#include "model/streams.h"
+
+/* The view of an utterance: linnet/utterances.h (lin_session_view). */
+
+typedef struct lin_session_options {
+    int rate_hz, channels;      /* of the sound that is pushed, as in frontend/audio.h. rate_hz 0: frames are fed, of a front end
+                                   elsewhere */
+    int channel;                /* LIN_CHANNEL_MIX, or 0, 1, ... */
+    int endpoints;              /* 0: the rules are not looked at */
+    int resets;                 /* 1: the network is reset at endpoints */
+    lin_endpoint_options rules; /* all three 0: one utterance without end */
+    double from_s;              /* endpoints before this time are ignored */
+    /* How rows become phones or words; must outlive the session. NULL: greedy. Its context may be replaced between calls, but not
+     * with alternatives (n_best over 1), which are given when an utterance has ended. */
+    const lin_decoding *decoding;
+    int threads;                /* of the network; 0: one per core */
+    const lin_recognizer *second; /* of a second pass over each utterance that has ended (linnet/utterances.h), whose result is
+                                     the final one; must outlive the session. NULL: none */
+    int saves;                  /* 1: it can be saved and forked: remembers sound that is resampled, creation may take a second */
+    /* What several sessions of one thread share; must outlive them. NULL: each has its own. */
+    lin_streams *network;       /* the session's stream is in `slot` */
+    int slot;
+    const lin_fbank *beside;    /* of lin_feature_options */
+    lin_second_pass *pass;
+} lin_session_options;
+
+/* No rate and channels yet; mixed down, resets, the default rules, greedy, one thread. */
+lin_session_options lin_session_options_default(void);
+
+/* Its owner reads it, and changes nothing but the sink of the utterances. */
+typedef struct lin_session {
+    const lin_recognizer *r;
+    lin_session_options options;
+    lin_streams *network;
+    lin_second_pass *pass;
+    lin_extractor *features; /* NULL: frames are fed */
+    int piece;               /* samples that the front end takes at a time */
+    lin_utterances utterances;
+    /* Units of rows that are not out yet; of these the network has been given `fed`. A reset gives them to it once more. */
+    float *units; /* [capacity, width] */
+    int n, fed, capacity;
+    int hop;      /* samples from one frame to the next, where units are samples; 0: they are frames */
+    int width, per_row, most; /* floats of a unit; units of a row; units that the network is given at once */
+    double *db;      /* [rows that units can give] loudness */
+    int64_t row;     /* the next, since the stream began */
+    int64_t samples; /* of every channel, taken in */
+    int64_t given;   /* units that the front end has given */
+    int finished;    /* the sound has ended */
+} lin_session;
+
+/*
+ * The sink (NULL: none) is shown what has changed after every push that changed something, and every utterance that ends. If it
+ * does not return LIN_OK the push ends with its status. Utterances without any phone are not shown; one whose provisional phones
+ * have all gone is shown, and ends empty. LIN_UNSUPPORTED for a model that needs whole utterances and for other rates or numbers
+ * of channels; LIN_INVALID for a channel that the sound lacks and for rules that lin_endpoint_check refuses. On failure *session
+ * is NULL.
+ */
+lin_status lin_session_create(const lin_recognizer *recognizer, const lin_session_options *options,
+                              const lin_utterances_sink *sink, lin_session **session, lin_error *err);
+/* NULL is allowed. */
+void lin_session_destroy(lin_session *session);
+
+/* The same in memory of the caller, which may not be moved. On failure it is closed. Closing: zeros are allowed. */
+lin_status lin_session_open(lin_session *session, const lin_recognizer *recognizer, const lin_session_options *options,
+                            const lin_utterances_sink *sink, lin_error *err);
+void lin_session_close(lin_session *session);
+
+/* Memory of one, as far as it is known before there are results, but for the struct and the network. */
+size_t lin_session_bytes(const lin_session *session);
+
+/* samples [n, channels] in -1..1, n from 0 on. LIN_NUMERIC, and nothing is taken, if one is no sound (frontend/audio.h);
+ * LIN_INVALID after lin_session_finish. */
+lin_status lin_session_push(lin_session *session, const float *samples, int n, lin_error *err);
+
+/* The utterance ends here, whatever the rules say. */
+lin_status lin_session_end_utterance(lin_session *session, lin_error *err);
+
+/* The sound has ended: what waited for look-ahead is decoded without it, and the utterance ends. Only reset and destroy may
+ * follow. */
+lin_status lin_session_finish(lin_session *session, lin_error *err);
+
+/* As newly created: the next sound is another stream, utterances count from 1. LIN_NO_MEMORY; then only destroy may follow. */
+lin_status lin_session_reset(lin_session *session, lin_error *err);
+
+/*
+ * Saving writes the stream to a state, whose memory is used again; lin_state_write puts it into a file. Loading replaces the
+ * stream of a session with the same model, sound, rules and decoding: it goes on with the same bits as if it had never stopped.
+ * The state holds what decoding goes on with, not what was shown: after loading, the view of the utterance in progress begins
+ * with what settles from then on, and utterances count from 1. Saving: LIN_INVALID without options.saves, and after finish.
+ * LIN_UNSUPPORTED with alternatives. Loading: LIN_MISMATCH if the state is of something else, LIN_FORMAT if
+ * damaged; the session is then as after reset.
+ */
+lin_status lin_session_save(lin_session *session, lin_state *state, lin_error *err);
+lin_status lin_session_load(lin_session *session, const lin_state *state, lin_error *err);
+
+/* A second session that goes on from the same point, with its own sink and network; it has all that was shown. Needs
+ * options.saves. */
+lin_status lin_session_fork(lin_session *session, const lin_utterances_sink *sink, lin_session **copy, lin_error *err);
+
+/* Another copy of its decoding from now on, with the same search; it must outlive the session. A fork has that of its
+ * original. */
+void lin_session_decode_by(lin_session *session, const lin_decoding *decoding);
+
+/* Seconds of sound taken in since the beginning; a push that is refused does not change it. The decoded part is in the views. */
+double lin_session_seconds(const lin_session *session);
+
+/* The delay of a phone of greedy decoding by the model's construction, in seconds from the end of the phone until it is settled:
+ * the frames of one row, look-ahead, and the part of a window beyond its hop. */
+typedef struct lin_session_delay {
+    double step_s, ahead_s, window_s, total_s;
+} lin_session_delay;
+
+lin_session_delay lin_session_construction(const lin_recognizer *recognizer);
+
+/* ---- frames of a front end elsewhere: files -------------------------------------------------------------------------------- */
+
+/* A new stream. whole: of lin_utterances_begin. */
+void lin_session_begin(lin_session *session, lin_result *whole);
+
+/* frames [n, D] of unnormalised log-mel features. last: those before lin_session_feed_end, with whose rows they may go through
+ * the network. */
+lin_status lin_session_feed(lin_session *session, const float *frames, int n, int last, lin_error *err);
+
+/* The sound has ended: the rows that waited for look-ahead. lin_utterances_finish may follow. */
+lin_status lin_session_feed_end(lin_session *session, lin_error *err);
+
+/* Lane number i of a saved stream: into a state that lin_state_begin made, and from one. ends: when the loaded stream has
+ * endpoints, which the state must agree with; NULL: its endpoint is left as it is. */
+size_t lin_session_frames_bytes(const lin_session *session); /* of lin_state_sizes */
+int64_t lin_session_frames(const lin_session *session);      /* given to the network since the stream began */
+lin_status lin_session_save_lane(lin_session *session, lin_state *state, int i, lin_error *err);
+lin_status lin_session_load_lane(lin_session *session, const lin_state *state, int i, const lin_reset_options *ends,
+                                 lin_error *err);
+
+/* ---- a network that is moved on by its owner: engines ---------------------------------------------------------------------- */
+
+/* Another front end, for sound at this rate. On failure there is none, and nothing can be heard. */
+lin_status lin_session_tune(lin_session *session, int rate_hz, int saves, lin_error *err);
+
+/* Of sound [n, channels] *taken samples become units, which the network has not been given: no more than `most`. */
+lin_status lin_session_hear(lin_session *session, const float *samples, int n, int *taken, lin_error *err);
+
+/* The sound has ended: the rest of the front end. Nothing happens, to be tried again later, while there is no room for it. */
+lin_status lin_session_hear_end(lin_session *session, lin_error *err);
+
+/* Up to `most` units that the network is given next: they count as given. Valid until the session is used again. */
+const float *lin_session_next(lin_session *session, int *n);
+static inline int lin_session_unfed(const lin_session *session) { return session->n - session->fed; }
+
+/* Rows that came out, to the utterances: `taken` of them count, those before an endpoint that resets the network. What lies behind
+ * it has then not been given. */
+lin_status lin_session_take(lin_session *session, const float *logp, int rows, int *taken, lin_error *err);
+
+/* Phones [n] that a device decoded greedily from `rows` more rows. */
+lin_status lin_session_add(lin_session *session, const lin_path_phone *phones, int n, int rows, lin_error *err);
+
+/* The utterance ends behind the last row that was taken. */
+lin_status lin_session_cut(lin_session *session, lin_error *err);
+
+#endif
