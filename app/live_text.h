@@ -7,9 +7,9 @@
 #define LIN_APP_LIVE_TEXT_H
 
 #include "base/buffer.h"
+#include "base/system.h"
 #include "frontend/microphone.h"
 #include "lexicon/readable.h"
-#include "linnet/lags.h"
 #include "linnet/stream.h"
 
 /* How phones are written. */

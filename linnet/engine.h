@@ -72,8 +72,6 @@ typedef struct lin_engine_options {
     int pins;           /* a shard stays on a core of its own, where there are as many cores as shards of one thread */
     int chunk_frames;   /* 1 to 32: a stream moves on as soon as it has so many new frames ... */
     double max_wait_ms; /* ... or one that has waited so long for more */
-    double gather_ms;   /* a shard waits so long for more streams before a small tick, but no longer than its last tick took: it
-                           does not wait where there is little to do */
     int exact;          /* on a GPU, products in the recogniser's precision; 0: those of an fp32 recogniser are tf32 */
     double queue_s;     /* of sound that a stream's queue holds, 0.5 to 60 */
     int endpoints;      /* look for them */
@@ -91,7 +89,7 @@ typedef struct lin_engine_options {
     void *context;
 } lin_engine_options;
 
-/* One shard a core and pinned to it, chunks of 4 frames, waiting 100 ms for more frames and 5 ms for more streams, 1 s of sound,
+/* One shard a core and pinned to it, chunks of 4 frames, waiting 100 ms for more frames, 1 s of sound,
  * no endpoints. */
 lin_engine_options lin_engine_default(int capacity);
 

@@ -2,7 +2,7 @@
  * file_session.h - sound files and pipes, one after the other, a lane for each channel that is wanted: results, or rows of
  * log-probabilities, as they become certain.
  *
- * Pipeline: frontend/source -> linnet/stream (or the whole utterance, for a bidirectional model) -> [linnet/utterances, or a sink].
+ * Pipeline: frontend/source -> [this: linnet/stream, or the whole utterance for a bidirectional model] -> results, or a sink.
  *
  *   lin_utterances_options how = {.decoding = &decoding};
  *   lin_file_session_create(&recognizer, 1, &how, &session, &err);          // one per thread; NULL for how: rows only

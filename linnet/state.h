@@ -5,8 +5,8 @@
  *
  *   offset  0   header: magic "LINSTATE", version, size, checksum of all bytes, lin_state_about, lin_state_sizes
  *           .   the front end: frames that wait, samples of the incomplete window, and what the resampler needs
- *           .   for each lane: lin_state_lane, the decoder's state, the image of the network's stream (model/streams.h), and for a
- *               second pass the frames of the utterance
+ *           .   for each lane: lin_state_lane, the decoder's state, the image of the network's stream (model/streams.h), and
+ *               for a second pass the frames of the utterance
  *
  * Little-endian; every part begins at a multiple of 8.
  *

@@ -236,7 +236,7 @@ lin_status lin_session_take(lin_session *s, const float *logp, int rows, int *ta
     return status;
 }
 
-lin_status lin_session_add(lin_session *s, const lin_path_phone *phones, int n, int rows, lin_error *err)
+lin_status lin_session_add(lin_session *s, const lin_phone *phones, int n, int rows, lin_error *err)
 {
     LIN_TRY(lin_utterances_add(&s->utterances, phones, n, rows, err));
     drop(s, rows, 0);
@@ -358,7 +358,7 @@ lin_status lin_session_save_lane(lin_session *s, lin_state *state, int i, lin_er
     memcpy(lin_state_decoder(state, i), u->decoder.state, (size_t)state->sizes.decoder);
     lin_state_put_endpoint(state, i, &u->at.endpoint);
     if (lin_streams_image_bytes(s->network, s->options.slot) != state->sizes.image)
-        return lin_fail(err, LIN_UNSUPPORTED, "streams of this model whose channels were reset at different times cannot be saved");
+        return lin_fail(err, LIN_UNSUPPORTED, "channels of this model that were reset at different times cannot be saved");
     return lin_streams_save(s->network, s->options.slot, lin_state_image(state, i), err);
 }
 

@@ -187,12 +187,12 @@ lin_status lin_session_hear_end(lin_session *session, lin_error *err);
 const float *lin_session_next(lin_session *session, int *n);
 static inline int lin_session_unfed(const lin_session *session) { return session->n - session->fed; }
 
-/* Rows that came out, to the utterances: `taken` of them count, those before an endpoint that resets the network. What lies behind
- * it has then not been given. */
+/* Rows that came out, to the utterances: `taken` of them count, those before an endpoint that resets the network. What lies
+ * behind it has then not been given. */
 lin_status lin_session_take(lin_session *session, const float *logp, int rows, int *taken, lin_error *err);
 
 /* Phones [n] that a device decoded greedily from `rows` more rows. */
-lin_status lin_session_add(lin_session *session, const lin_path_phone *phones, int n, int rows, lin_error *err);
+lin_status lin_session_add(lin_session *session, const lin_phone *phones, int n, int rows, lin_error *err);
 
 /* The utterance ends behind the last row that was taken. */
 lin_status lin_session_cut(lin_session *session, lin_error *err);

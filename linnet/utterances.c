@@ -496,12 +496,13 @@ lin_status lin_utterances_push(lin_utterances *u, const float *logp, int n, cons
     return status;
 }
 
-lin_status lin_utterances_add(lin_utterances *u, const lin_path_phone *phones, int n, int rows, lin_error *err)
+lin_status lin_utterances_add(lin_utterances *u, const lin_phone *phones, int n, int rows, lin_error *err)
 {
     lin_path *path = &u->decoder.path;
     LIN_TRY(lin_path_reserve(path, n, 0, err));
-    if (n) memcpy(path->phones + path->n_phones, phones, (size_t)n * sizeof *phones);
-    path->n_phones += n;
+    for (int i = 0; i < n; i++)
+        path->phones[path->n_phones++] =
+            (lin_path_phone){phones[i].label, phones[i].confidence, phones[i].start, phones[i].end};
     u->at.row += rows;
     return take_settled(u, err);
 }

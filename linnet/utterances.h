@@ -168,7 +168,7 @@ lin_status lin_utterances_push(lin_utterances *u, const float *logp, int n, cons
 void lin_utterances_give_frames(lin_utterances *u, const float *frames, int n);
 
 /* Phones [n] that a device decoded greedily from `rows` more rows. For greedy decoding without endpoints. */
-lin_status lin_utterances_add(lin_utterances *u, const lin_path_phone *phones, int n, int rows, lin_error *err);
+lin_status lin_utterances_add(lin_utterances *u, const lin_phone *phones, int n, int rows, lin_error *err);
 
 /* The sink gets a view, if there is something new. */
 lin_status lin_utterances_show(lin_utterances *u, lin_error *err);

@@ -3,7 +3,7 @@
 #include "linnet/stream.h"
 
 #include "decoder/greedy.h"
-#include "linnet/lags.h"
+#include "base/system.h"
 #include "tests/linnet/session_sound.h"
 #include "tests/model/one_stream.h"
 

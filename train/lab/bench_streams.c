@@ -19,7 +19,6 @@
 #include "base/hash.h"
 #include "train/lab/cmd_bench.h"
 #include "linnet/engine.h"
-#include "linnet/lags.h"
 #include "model/streams.h"
 
 enum { MOST_PRODUCERS = 8, STREAMS_OF_A_PRODUCER = 4000, CHUNK_MS = 40 }; // CHUNK_MS: in which the sound of a stream arrives
