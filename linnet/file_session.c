@@ -425,7 +425,7 @@ static lin_status run_utterances(lin_file_session *s, int lane, const lin_matrix
 {
     const lin_model *m = s->r->model;
     file_lane *l = &s->lanes[lane];
-    const int ends = lin_decoder_judges(&l->utterances.decoder); // hypotheses reach back no further than an utterance
+    const int ends = lin_decoder_judges(&l->utterances->decoder); // hypotheses reach back no further than an utterance
     lin_status status = LIN_OK;
     for (int at = 0, n; at < all->rows && status == LIN_OK; at += n) {
         const float *frames = all->data + (size_t)at * (size_t)all->columns;

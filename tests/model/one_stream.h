@@ -16,7 +16,8 @@ static inline lin_streams *one_stream(const lin_encoder *encoder, int threads, i
     return s;
 }
 
-/* Gives frames [n, bins] to the stream, in as many ticks as it needs; last: and its end. logp [rows, outputs]; returns the rows. */
+/* Gives frames [n, bins] to the stream, in as many ticks as it needs; last: and its end. logp [rows, outputs]; returns the rows.
+ */
 static inline int one_stream_feed(lin_streams *s, int bins, int outputs, const float *frames, int n, int last, float *logp)
 {
     int rows = 0, done = 0, ended = !last;
