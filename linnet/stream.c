@@ -29,16 +29,24 @@ lin_session_delay lin_session_construction(const lin_recognizer *r)
 
 /* ---- life ------------------------------------------------------------------------------------------------------------------ */
 
-// Room for so many units, and the loudness of their rows.
+// Bytes of so many units; of these and of the loudness of their rows, which lies behind them.
+static size_t units_bytes(const lin_session *s, int units)
+{
+    return ((size_t)units * (size_t)s->width * sizeof *s->units + 7) / 8 * 8;
+}
+
+static size_t block_bytes(const lin_session *s, int units)
+{
+    return units_bytes(s, units) + (size_t)(units / s->per_row + 1) * sizeof *s->db;
+}
+
 static lin_status reserve(lin_session *s, int units, lin_error *err)
 {
     if (units <= s->capacity) return LIN_OK;
-    const size_t floats = (size_t)units * (size_t)s->width;
-    float *kept = lin_resize(s->units, floats, sizeof *s->units);
-    if (kept) s->units = kept;
-    double *db = kept ? lin_resize(s->db, (size_t)(units / s->per_row + 1), sizeof *s->db) : NULL;
-    if (!db) return lin_no_memory(err, "a stream", floats * sizeof *s->units);
-    s->db = db;
+    unsigned char *block = lin_resize(s->units, block_bytes(s, units), 1);
+    if (!block) return lin_no_memory(err, "a stream", block_bytes(s, units));
+    s->units = (float *)(void *)block;
+    s->db = (double *)(void *)(block + units_bytes(s, units));
     s->capacity = units;
     return LIN_OK;
 }
@@ -111,7 +119,6 @@ void lin_session_close(lin_session *s)
     if (!s->options.pass) lin_second_pass_destroy(s->pass);
     lin_extractor_destroy(s->features);
     lin_free(s->units);
-    lin_free(s->db);
     *s = (lin_session){.r = NULL};
 }
 
@@ -136,8 +143,7 @@ void lin_session_destroy(lin_session *s)
 
 size_t lin_session_bytes(const lin_session *s)
 {
-    return (size_t)s->capacity * (size_t)s->width * sizeof *s->units + (size_t)(s->capacity / s->per_row + 1) * sizeof *s->db +
-           lin_utterances_bytes(&s->utterances);
+    return block_bytes(s, s->capacity) + lin_utterances_bytes(&s->utterances);
 }
 
 void lin_session_begin(lin_session *s, lin_result *whole)

@@ -77,7 +77,7 @@ typedef struct lin_session {
     int piece;               /* samples that the front end takes at a time */
     lin_utterances utterances;
     /* Units of rows that are not out yet; of these the network has been given `fed`. A reset gives them to it once more. */
-    float *units; /* [capacity, width] */
+    float *units; /* [capacity, width], a block of memory with `db` */
     int n, fed, capacity;
     int hop;      /* samples from one frame to the next, where units are samples; 0: they are frames */
     int width, per_row, most; /* floats of a unit; units of a row; units that the network is given at once */

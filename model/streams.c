@@ -94,8 +94,7 @@ static lin_status place_fbank(lin_streams *s, const lin_fbank_table *t, lin_erro
 {
     const size_t W = (size_t)t->window_samples, D = (size_t)t->D, bins = (size_t)t->n_fft / 2 + 1;
     const size_t window = (W * sizeof(float) + 255) / 256 * 256, mel = (D * bins * sizeof(float) + 255) / 256 * 256;
-    lin_status status = s->ops->memory_create(s->exec, window + mel + 2 * D * sizeof(int), &s->fbank_arrays, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(s->ops->memory_create(s->exec, window + mel + 2 * D * sizeof(int), &s->fbank_arrays, err));
     unsigned char *base = s->fbank_arrays;
     int *from = (int *)(void *)(base + window + mel), *to = from + D;
     s->ops->upload(s->exec, base, t->window, W * sizeof(float));
@@ -330,9 +329,9 @@ static lin_status check_slot(const lin_streams *s, int slot, lin_error *err)
 
 lin_status lin_streams_reset(lin_streams *s, int slot, lin_error *err)
 {
-    lin_status status = check_slot(s, slot, err);
-    if (status == LIN_OK) clear(s, slot);
-    return status;
+    LIN_TRY(check_slot(s, slot, err));
+    clear(s, slot);
+    return LIN_OK;
 }
 
 /* ---- a tick ---------------------------------------------------------------------------------------------------------------- */
@@ -404,8 +403,7 @@ static lin_status check_tick(lin_streams *s, const lin_tick *tick, lin_error *er
         return lin_fail(err, LIN_INVALID, "a tick of %d streams; there are %d", tick->n, s->capacity);
     s->ticks++;
     for (int i = 0; i < tick->n; i++) {
-        lin_status status = check_slot(s, tick->slots[i], err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(check_slot(s, tick->slots[i], err));
         slot_state *slot = &s->slots[tick->slots[i]];
         if (slot->tick == s->ticks) return lin_fail(err, LIN_INVALID, "stream %d is repeated in one tick", tick->slots[i]);
         if (slot->at.finished)
@@ -521,8 +519,7 @@ lin_status lin_streams_tick(lin_streams *s, const lin_tick *tick, lin_tick_resul
 {
     *results = (lin_tick_results){
         .offsets = s->offsets, .logp = s->host_logp, .phones = s->host_phones, .n_phones = s->host_n_phones};
-    lin_status status = check_tick(s, tick, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(check_tick(s, tick, err));
     const float *input = tick->input;
     for (int first = 0; first < tick->n; first += s->batch)
         run_pass(s, tick, first, tick->n - first < s->batch ? tick->n - first : s->batch, &input);
@@ -532,12 +529,12 @@ lin_status lin_streams_tick(lin_streams *s, const lin_tick *tick, lin_tick_resul
 lin_status lin_streams_pending(lin_streams *s, int slot, lin_phone *phone, int *pending, lin_error *err)
 {
     *pending = 0;
-    lin_status status = check_slot(s, slot, err);
-    if (status != LIN_OK || !s->decodes) return status;
+    LIN_TRY(check_slot(s, slot, err));
+    if (!s->decodes) return LIN_OK;
     lin_run run;
     s->ops->download(s->exec, &run, &s->runs[slot], sizeof run);
-    status = s->ops->finish(s->exec, err);
-    if (status != LIN_OK || run.label <= 0 || run.emitted) return status;
+    LIN_TRY(s->ops->finish(s->exec, err));
+    if (run.label <= 0 || run.emitted) return LIN_OK;
     const double mean = run.sum_logp / (double)(run.frame - run.start);
     *phone = (lin_phone){.label = run.label, .confidence = (float)exp(mean < 0 ? mean : 0), .start = run.start, .end = run.frame};
     *pending = 1;
