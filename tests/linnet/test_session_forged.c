@@ -48,18 +48,20 @@ static void forge(lin_decoding_values values)
     for (uint64_t trial = 0; trial < TRIALS; trial++) {
         lin_state state = {0}, forged = good;
         memcpy(bytes, good.bytes, good.n);
-        // Small numbers are in the header and at the beginning of each part;
-        // most of the rest are samples, scores and the network's sums.
+        // Small numbers are at the beginning of each part, and all of the endpoint's, the greedy decoder's and the image's
+        // header; most of the rest are samples, scores and the network's sums.
         const int32_t others[] = {0, 1, -1, 2, 1000, 1 << 20, INT32_MAX, INT32_MIN, 0x7fc00000, 0x7f800000};
         const uint32_t kind = lin_random_below(trial, 0, 12);
         size_t at = lin_random_below(trial, 1, (uint32_t)(good.n / 4)) * (size_t)4;
         for (uint32_t k = 0; k < 40; k++) { // a number that is small rather than a float, if one is found soon
             int32_t there;
             memcpy(&there, bytes + at, 4);
-            if (trial % 4 == 0 || (there > -65536 && there < 65536 && there)) break;
+            if (trial % 8 == 3 || (there > -65536 && there < 65536 && there)) break;
             at = lin_random_below(trial, 2 + k, (uint32_t)(good.n / 4)) * (size_t)4;
         }
-        if (trial % 4 == 1) at = 32 + lin_random_below(trial, 50, (sizeof state.about + sizeof state.sizes) / 4) * (size_t)4;
+        const unsigned char *const small[] = {(unsigned char *)lin_state_lane_of(&good, 0), lin_state_image(&good, 0)};
+        const size_t begins = trial % 4 < 2 ? (size_t)(small[trial % 4] - good.bytes) : 0;
+        if (begins) at = begins + lin_random_below(trial, 50, trial % 4 ? 4 : 22) * (size_t)4;
         int32_t value;
         memcpy(&value, bytes + at, 4);
         value = kind < 10 ? others[kind] : kind == 10 ? value + 1 : value - 1;
