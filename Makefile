@@ -290,8 +290,7 @@ $B/liblinnet_mpi.so: train/mpi/mpi.c base/memory.c base/status.c train/comm.h ba
 # ---- the network side of linnet serve ------------------------------------------------------------------------------------------
 
 # As the transport above.
-$B/liblinnet_web.so: serve/web/lws.c serve/web/tls_head.c serve/web/tls_check.c serve/web/tls_check.h \
-		serve/web/seal.c serve/web/seal.h serve/head.c serve/head.h base/memory.c base/status.c \
+$B/liblinnet_web.so: serve/web/lws.c serve/web/tls.c serve/web/tls.h serve/http.c serve/http.h base/memory.c base/status.c \
 		serve/web.h base/memory.h base/status.h linnet/linnet.h Makefile
 	@mkdir -p $(@D)
 	$(SAY) "  CC    $@"

@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/system.h"
+#include "decoder/writers.h"
 #include "frontend/microphone.h"
 #include "lexicon/readable.h"
 #include "linnet/stream.h"
@@ -77,5 +78,32 @@ void lin_live_put_end(lin_buffer *out, const lin_live_stats *stats, const char *
 void lin_live_put_summary(lin_buffer *out, const lin_live_stats *stats);
 /* The latencies: several lines, each ended. */
 void lin_live_put_stats(lin_buffer *out, const lin_live_stats *stats);
+
+/* ---- text that only grows -------------------------------------------------------------------------------------------------- */
+
+/*
+ * Of results as they settle, with capitals and marks where words are readable. linnet serve sends what is new of it.
+ *
+ *   lin_settling s = {0};
+ *   lin_settling_begin(&s, &words);
+ *   lin_settling_add(&s, &words, &more, 0, &err);        // as often as there is more: s.text has grown
+ *   lin_settling_add(&s, &words, &rest, 1, &err);        // the text ends: all of it is there
+ *   lin_settling_free(&s);
+ *
+ * A readable word is there three words after it has settled (lexicon/readable.h), any other at once.
+ */
+typedef struct lin_settling {
+    lin_buffer text;
+    lin_readable readable;
+} lin_settling;
+
+/* An empty text; memory is used again. */
+void lin_settling_begin(lin_settling *settling, const lin_live_words *words);
+/* Errors of lin_write_function. */
+lin_status lin_settling_add(lin_settling *settling, const lin_live_words *words, const lin_result *more, int is_end,
+                            lin_error *err);
+/* Drops the text behind its first n bytes, where an utterance began that is now another one (a second pass). */
+void lin_settling_back(lin_settling *settling, const lin_live_words *words, size_t n);
+void lin_settling_free(lin_settling *settling);
 
 #endif

@@ -1,6 +1,9 @@
-// main.c - the program: finds the command, reads its options, runs it.
+// main.c - the program: finds the command, runs it. Or, started by itself, reads a file for another process (frontend/isolate.h).
 
+#include <errno.h>
 #include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,11 +11,13 @@
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/options.h"
+#include "base/child.h"
 #include "base/file.h"
 #include "frontend/audio.h"
+#include "frontend/ffmpeg.h"
 #include "frontend/isolate.h"
+#include "frontend/source.h"
 #include "linnet/linnet.h"
-#include "serve/read_sound.h"
 
 static void on_signal(int number)
 {
@@ -59,6 +64,86 @@ static void watch_signals(void)
     sigaction(SIGBUS, &action, NULL);
 }
 
+/* ---- a process that reads a file for another one --------------------------------------------------------------------------- */
+
+// As many frames at once as frontend/source.c reads: behind damage, libsndfile goes on with FLAC in short reads only.
+enum { SAMPLES = 1 << 14, FRAMES = LIN_SOURCE_BLOCK };
+
+// Without the checks at exit: a sanitizer's search for lost memory needs calls that the sandbox refuses.
+static _Noreturn void end(int status) { _exit(status); }
+
+static void send(int fd, const void *bytes, size_t n)
+{
+    for (const char *at = bytes; n;) {
+        const ssize_t done = write(fd, at, n);
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0) end(1); // nobody reads
+        at += done;
+        n -= (size_t)done;
+    }
+}
+
+static void report(const char *fmt, ...) LIN_PRINTF(1, 2);
+
+static void report(const char *fmt, ...)
+{
+    char line[LIN_HELPER_LINE];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(line, sizeof line - 1, fmt, args);
+    va_end(args);
+    strcat(line, "\n");
+    send(STDERR_FILENO, line, strlen(line));
+}
+
+static void report_warning(const lin_audio_format *info)
+{
+    if (info->warning[0]) report("%s %s", info->incomplete ? "missing" : "warning", info->warning);
+}
+
+// The first process of a namespace gets only the signals that it handles.
+static void take_too_long(int number)
+{
+    static const char line[] = LIN_ISOLATE_TOO_LONG "\n";
+    (void)number;
+    send(STDERR_FILENO, line, sizeof line - 1);
+    end(1);
+}
+
+// Reads standard input, a regular file, and ends the program. name: for messages.
+static _Noreturn void read_sound(const char *name)
+{
+    static float samples[SAMPLES];
+    static unsigned char bytes[4 * SAMPLES];
+    lin_audio *audio;
+    lin_error err = {0};
+    int n = 1;
+    signal(SIGXCPU, take_too_long);
+    lin_child_share_group();
+    lin_audio_bound_gaps(LIN_AUDIO_STRANGERS_GAP_S);
+    lin_status status = lin_audio_open_fd(STDIN_FILENO, name, NULL, &audio, &err);
+    if (status == LIN_OK) {
+        const lin_audio_format *info = lin_audio_info(audio);
+        report("frames %lld", (long long)info->frames);
+        if (info->notice[0]) report("notice %s", info->notice);
+        report_warning(info);
+        const int most = SAMPLES / info->channels < FRAMES ? SAMPLES / info->channels : FRAMES;
+        lin_helper_put_header(bytes, info->rate_hz, info->channels);
+        send(STDOUT_FILENO, bytes, LIN_HELPER_HEADER);
+        while (status == LIN_OK && n > 0) {
+            status = lin_audio_read(audio, samples, most, &n, &err);
+            lin_helper_put(bytes, samples, n * info->channels);
+            send(STDOUT_FILENO, bytes, 4 * (size_t)n * (size_t)info->channels);
+        }
+        if (status == LIN_OK) report_warning(info);
+    }
+    if (status != LIN_OK) report("fail %d %s", (int)status, err.message);
+    if (status == LIN_OK) lin_audio_close(audio);
+    end(0);
+}
+
+/* ---- commands -------------------------------------------------------------------------------------------------------------- */
+
 static const lin_command *find_command(const char *name)
 {
     for (int i = 0; lin_commands[i]; i++) {
@@ -102,7 +187,7 @@ int main(int argc, char **argv)
     watch_signals();
     lin_audio_stop_on(&lin_interrupted);
     const char *name = argc > 1 ? argv[1] : NULL;
-    if (argc == 3 && strcmp(name, LIN_ISOLATE_COMMAND) == 0) lin_read_sound(argv[2]);
+    if (argc == 3 && strcmp(name, LIN_ISOLATE_COMMAND) == 0) read_sound(argv[2]);
     if (!name) {
         lin_help_program(stderr, lin_commands);
         return LIN_EXIT_USAGE;

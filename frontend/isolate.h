@@ -3,7 +3,7 @@
  * ends with that process, and base/child.h says what it may do.
  *
  * Pipeline: an open file -> [a child: frontend/audio] -> frontend/audio here. The child is this program, started as
- * `linnet read-sound NAME` with the file as its standard input (serve/read_sound.c). It sends samples as frontend/ffmpeg.h says,
+ * `linnet read-sound NAME` with the file as its standard input (app/main.c). It sends samples as frontend/ffmpeg.h says,
  * and lines, first of all that about the length:
  *
  *   frames 32000                               the length according to the header, -1: it gives none

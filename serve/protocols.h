@@ -1,15 +1,16 @@
 /*
  * protocols.h - the protocols of WebSockets of linnet serve: a table, and what each of them is.
  *
- * Pipeline: serve/serve_stream.c (what a client sends; one stream, whatever the protocol) -> [this: text messages to lin_message;
- * views of the stream to messages] -> serve/serve_outbox.c.
+ * Pipeline: serve/serve_stream.c (one stream, whatever the protocol) -> [this: text messages to lin_message; views of the stream
+ * to messages in lin_outbox] -> serve/serve_stream.c, which sends them.
  *
- * A protocol is one file, serve/protocol_NAME.c. Each has an address of its own; one of them is at / too (--websocket).
+ * Each has an address of its own; one of them is at / too (--websocket). The functions that get an outbox are called under its
+ * lock: they write what they have to say into `out`, and put it by lin_outbox_add.
  */
 #ifndef LIN_SERVE_PROTOCOLS_H
 #define LIN_SERVE_PROTOCOLS_H
 
-#include "serve/realtime_text.h"
+#include "serve/serve_text.h"
 #include "serve/serve.h"
 
 struct lin_protocol {
@@ -24,7 +25,7 @@ struct lin_protocol {
     lin_status (*parse)(const char *text, size_t n, lin_message *message, lin_error *err);
     /* The first message of a connection, and of a stream, which begins with its first sound; what is answered to a message that
      * was taken; and what is said before a stream is given up. The server's thread, unlocked. NULL: nothing. */
-    void (*greet)(const lin_client *client, lin_buffer *out);
+    void (*greet)(lin_client *client, lin_buffer *out);
     void (*put_begin)(const lin_client *client, lin_buffer *out);
     void (*took)(lin_client *client, const lin_message *message, lin_buffer *out);
     void (*put_error)(lin_buffer *out, const char *message);
@@ -35,8 +36,6 @@ struct lin_protocol {
     /* What is said at the end of a stream. The server's thread; locked. */
     void (*put_end)(lin_outbox *outbox, int drained);
 };
-
-extern const lin_protocol lin_protocol_vosk, lin_protocol_sherpa, lin_protocol_linnet, lin_protocol_realtime;
 
 /* The names as the choices of an option, in the order of the table. */
 #define LIN_PROTOCOL_CHOICES "vosk|sherpa-onnx|linnet|realtime"

@@ -2,6 +2,8 @@
 
 #include "serve/protocols.h"
 
+#include <dlfcn.h>
+#include <limits.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -10,13 +12,15 @@
 #include <unistd.h>
 
 #include "app/common.h"
-#include "linnet/linnet.h"
 #include "base/child.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/system.h"
 #include "base/textfile.h"
 #include "linnet/find.h"
+#include "serve/serve_files.h"
+#include "linnet/linnet.h"
+#include "serve/web.h"
 
 enum { SOON_MS = 5, OFTEN_MS = 100, RETRY_S = 5, STATS_S = 10, CLOSE_S = 2 };
 
@@ -190,7 +194,8 @@ static lin_client *new_client(lin_serve *s, lin_web_peer *peer, const lin_web_re
     s->n_clients++;
     if (!protocol) return c;
     s->n_streams++;
-    if (make_state_key(c, r) != LIN_OK || !lin_serve_stream_begin(c)) {
+    lin_serve_stream_begin(c);
+    if (make_state_key(c, r) != LIN_OK) {
         c->is_logged = 1;
         free_client(c);
         lin_serve_refuse(s, peer, 503, RETRY_S, "out of memory");
@@ -388,7 +393,7 @@ static int on_next(void *context, void *user, lin_web_message *m)
 {
     (void)context;
     lin_client *c = user;
-    return !c->protocol ? lin_files_next(c, m) : lin_outbox_next(c->out, m);
+    return !c->protocol ? lin_files_next(c, m) : lin_outbox_next(&c->out, m);
 }
 
 static void on_gone(void *context, void *user)
@@ -602,6 +607,31 @@ static lin_status take_socket(int *socket, lin_error *err)
     return LIN_OK;
 }
 
+#define WEB_LIBRARY "liblinnet_web.so"
+
+// $LINNET_WEB_LIBRARY, else liblinnet_web.so in the places of lin_system_plugin.
+static lin_status load_web(const lin_web_transport **transport, lin_error *err)
+{
+    char found[PATH_MAX + 64];
+    lin_web_interface_function interface;
+    lin_web_get_function get_web;
+    const char *path = lin_system_plugin("LINNET_WEB_WEB_LIBRARY", WEB_LIBRARY, found, sizeof found), *slash = strchr(path, '/');
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        const int there = slash && access(path, F_OK) == 0;
+        const char *why = dlerror();
+        return lin_fail(err, LIN_UNSUPPORTED, "%s cannot be opened: %s; %s", WEB_LIBRARY, why ? why : "no reason given",
+                        there ? "install libwebsockets"
+                              : "install libwebsockets (Debian: libwebsockets-dev) and build linnet again, with make");
+    }
+    if (!lin_system_symbol(library, "lin_web_interface", &interface) || !lin_system_symbol(library, "lin_web_get", &get_web))
+        return lin_fail(err, LIN_UNSUPPORTED, "%s is not a network library of linnet", path);
+    if (interface() != LIN_WEB_INTERFACE)
+        return lin_fail(err, LIN_UNSUPPORTED, "%s was built for another version of linnet: build both together", path);
+    *transport = get_web();
+    return LIN_OK;
+}
+
 static lin_status open_web(lin_serve *s, lin_error *err)
 {
     const lin_serve_values *v = s->v;
@@ -674,7 +704,7 @@ lin_status lin_serve_run(lin_serve *s, lin_error *err)
     if (s->v->log_json) lin_complain_in_json();
     watch_signals();
     gethostname(s->own_name, sizeof s->own_name - 1);
-    lin_status status = lin_web_load(&s->transport, err);
+    lin_status status = load_web(&s->transport, err);
     if (status == LIN_OK && s->v->tokens) status = read_tokens(s, err);
     if (status == LIN_OK) status = make_common_key(s, err);
     if (status == LIN_OK) status = lin_page_open(&s->page, err);

@@ -1,17 +1,16 @@
 /*
  * serve.h - what the files of linnet serve share: the server, its clients, and who answers what.
  *
- * Pipeline: serve/web.h -> serve/serve.c (routes by serve/serve_calls.h, limits) -> serve/serve_stream.c (WebSockets),
- * serve/serve_outbox.c (what they are sent, by serve/protocols.h), or serve/serve_files.c and serve/serve_work.c (uploads).
+ * Pipeline: serve/web.h -> serve/serve.c (routes by serve/serve_calls.h, limits) -> serve/serve_stream.c (WebSockets, by
+ * serve/protocols.h and serve/serve_voice.h), or serve/serve_files.c (uploads).
  *
- * Four structures, each owned by one file; nobody else sees into the last three:
+ * A client is one block of memory. Which thread may touch which part of it:
  *
- *   lin_client  serve.c         A connection: who it is and what it asked for. The server's thread; `touched` under the lock of
- *                               lin_serve. What others read of config does not change once there is a voice.
- *   lin_inbox   serve_stream.c  The sound and messages of a WebSocket that are not taken in. The server's thread only, no lock.
- *   lin_outbox  serve_outbox.c  What waits to be sent to it. The threads that decode and the server's, under its own lock.
- *   lin_job     serve_files.c   An upload: the server's thread until it is complete, then a worker, then the server's
- *                               (files_internal.h).
+ *   lin_client  A connection: who it is and what it asked for. The server's thread; `touched` under the lock of lin_serve. What
+ *               others read of config does not change once there is a voice.
+ *   lin_inbox   The sound and messages of a WebSocket that are not taken in. The server's thread only, no lock.
+ *   lin_outbox  What waits to be sent to it. The threads that decode and the server's, under its own lock.
+ *   lin_job     An upload, in serve/serve_files.h: the server's thread until it is complete, then a worker, then the server's.
  *
  * All handlers run on one thread, the server's. The engine's threads and the workers leave what they have in the outbox or the
  * job, and wake the server's thread (lin_serve_touch). No thread holds two locks, except in lin_serve_touch and
@@ -25,6 +24,7 @@
 
 #include "app/shared_options.h"
 #include "linnet/recognizer.h"
+#include "app/live_text.h"
 #include "serve/ogg_opus.h"
 #include "serve/serve_calls.h"
 #include "serve/serve_text.h"
@@ -45,11 +45,74 @@ typedef struct lin_serve_values {
 typedef struct lin_serve lin_serve;
 typedef struct lin_client lin_client;
 typedef struct lin_job lin_job;
-typedef struct lin_inbox lin_inbox;
-typedef struct lin_outbox lin_outbox;
 typedef struct lin_page lin_page;
 
 typedef struct lin_protocol lin_protocol; /* serve/protocols.h */
+
+typedef struct lin_inbox {
+    lin_voice *voice;   /* NULL before the first sound */
+    lin_buffer text;    /* of a message that is not complete */
+    lin_buffer state;   /* that a client sends back */
+    lin_sample_rest rest;
+    lin_ogg_opus *opus; /* of format ogg_opus */
+    float *held;        /* [n_held] samples that do not fit the queue, from at_held on */
+    size_t n_held, at_held, held_capacity;
+    size_t end_at;      /* the utterance ends behind held sample end_at - 1; 0: where the rules say so */
+    int paused, resets, pushed;
+    int finishing;      /* 1: no more comes; 2: the voice was asked for its last results; 3: the server stops */
+    int ending;         /* all is said */
+    int is_held_back;   /* its sound waits until its results are read */
+    int is_slow;        /* it was told that it reads too slowly */
+    double ending_at;
+} lin_inbox;
+
+#define LIN_QUEUED_KEPT (1 << 18) /* bytes of final results that wait for a reader; beyond them no sound is taken */
+#define LIN_QUEUED_PARTIALS 65536 /* beyond them it gets no provisional results */
+#define LIN_MOST_SAID (16 << 20) /* where messages are answered: bytes of utterances that wait for the end of theirs */
+
+/* What becomes of a message whose reader is slow: provisional results and states are left out, all others wait. */
+typedef enum lin_note_kind { LIN_NOTE_PARTIAL, LIN_NOTE_STATE, LIN_NOTE_OTHER, LIN_NOTE_FINAL } lin_note_kind;
+
+/* A message that waits to be sent. */
+typedef struct lin_note {
+    struct lin_note *next;
+    size_t n;
+    lin_note_kind kind;
+    double put_at;
+    char data[];
+} lin_note;
+
+/* An utterance that has ended and not been sent, for a protocol that answers. */
+typedef struct lin_said {
+    struct lin_said *next;
+    char *text, *items; /* released with the structure; items: alternatives, or a list of words */
+} lin_said;
+
+typedef struct lin_outbox {
+    struct lin_client *client; /* of which only what never changes is read: protocol, config, state_key, serve */
+    lin_note *sending;    /* given to the network; the server's thread */
+    pthread_mutex_t lock; /* of all below */
+    lin_note *first, **last;
+    size_t n_queued; /* bytes of them */
+    size_t n_kept;   /* of those that are neither provisional nor states */
+    lin_said *said, **said_last;
+    size_t n_said; /* bytes of them */
+    int owed;      /* messages that are not answered */
+    const char *lost; /* why a final result could not be kept; NULL: all are */
+    lin_buffer partial, out, settled, open, readable;
+    lin_result whole; /* room for what is settled and what is provisional, together */
+    int utterance, sent_phones, sent_words; /* of a growing utterance, what has been sent */
+    int growing, ended, n_final;
+    lin_settling settling; /* realtime: the text of an item */
+    size_t begun_at;       /* realtime: where that of the utterance begins in it */
+    unsigned long long session; /* realtime: its number; the server's thread */
+    int n_items, any, discards; /* realtime: items that were told; one was since the last commit; what is shown is forgotten */
+    double before_s, item_end_s; /* realtime: seconds of sound before the last commit; behind it, before the next item */
+    int closed;    /* it was told why it ends: nothing comes behind that */
+    char *failure; /* why the stream ended */
+    double seconds;
+    double sound_s, sound_at; /* seconds of sound taken in, and when, for latencies */
+} lin_outbox;
 
 struct lin_client {
     lin_serve *serve;
@@ -65,8 +128,8 @@ struct lin_client {
     lin_job *job;    /* of an upload; NULL: it has been answered */
     lin_message config; /* of a WebSocket */
     unsigned char state_key[32]; /* likewise: of its token and that of the server; it never changes */
-    lin_inbox *in;
-    lin_outbox *out;
+    lin_inbox in;   /* of a WebSocket */
+    lin_outbox out; /* likewise */
     int waiting; /* it must be looked at again soon */
     int touched; /* with the next: under the lock of serve */
     lin_client *next_touched;
@@ -128,7 +191,7 @@ void lin_serve_reply(lin_serve *serve, lin_web_peer *peer, lin_web_reply *reply,
 
 /* ---- serve/serve_stream.c: WebSockets -------------------------------------------------------------------------------------- */
 
-int lin_serve_stream_begin(lin_client *client); /* 0: out of memory; it must be freed all the same */
+void lin_serve_stream_begin(lin_client *client);
 void lin_serve_stream_data(lin_client *client, const char *bytes, size_t n, int binary, int last);
 /* Looks at a stream whose sound or results have gone on. */
 void lin_serve_stream_go_on(lin_client *client);
@@ -139,11 +202,6 @@ int lin_serve_stream_is_dead(lin_client *client, double now);
 int lin_serve_stream_is_held_back(const lin_client *client); /* its sound waits until its results are read */
 void lin_serve_stream_free(lin_client *client);
 
-/* ---- serve/serve_outbox.c: what waits to be sent to a WebSocket ------------------------------------------------------------ */
-
-lin_outbox *lin_outbox_create(lin_client *client); /* NULL: out of memory */
-void lin_outbox_destroy(lin_outbox *outbox); /* after lin_voice_close: nothing comes any more; NULL is fine */
-
 /* On the threads that decode: a view; the stream as bytes (linnet/state.h) at `seconds` of its sound; n phrases count from now
  * on, or err says why the ones before remain; all sound is decoded, or err says what failed, the last call. */
 void lin_outbox_show(lin_outbox *outbox, const lin_session_view *view);
@@ -151,43 +209,16 @@ void lin_outbox_state(lin_outbox *outbox, const void *bytes, size_t n, double se
 void lin_outbox_phrases(lin_outbox *outbox, int n, const lin_error *err);
 void lin_outbox_ended(lin_outbox *outbox, double seconds, const lin_error *err);
 
-typedef struct lin_outbox_view {
-    double waits_since; /* the message that waits longest; 0: none waits */
-    int holds;          /* so much waits that no sound should be taken */
-    int is_full;        /* so much waits that nothing is added before it is read */
-    int owed;           /* messages that are not answered */
-    int growing, ended; /* an utterance has begun; the stream has ended */
-    const char *lost, *failure; /* why results could not be kept, why the stream ended; or NULL */
-} lin_outbox_view;
-
-/* All on the server's thread. */
-lin_outbox_view lin_outbox_look(lin_outbox *outbox);
 int lin_outbox_next(lin_outbox *outbox, lin_web_message *message); /* 0: none waits. The message is valid until the next call */
-/* A message; is_last: nothing comes behind it. Frees the buffer. */
-void lin_outbox_put(lin_outbox *outbox, lin_buffer *text, int is_last);
-/* So much sound more is taken in now, for latencies. 1: the stream has ended. */
-int lin_outbox_take_sound(lin_outbox *outbox, double seconds);
-void lin_outbox_owe(lin_outbox *outbox); /* a message came that must be answered */
-void lin_outbox_answer(lin_outbox *outbox, int also_partial); /* as many as can be; 0: only by utterances that have ended */
+
+/* For protocols. Puts the buffer [its text] as a message and empties it. A message that must not be left out and does not fit the
+ * memory ends the stream. */
+void lin_outbox_add(lin_outbox *outbox, lin_buffer *out, lin_note_kind kind);
+/* What waits of a protocol's own. */
+void lin_said_free(lin_said *said);
 void lin_outbox_discard(lin_outbox *outbox); /* what is shown until the end is not told */
-void lin_outbox_end(lin_outbox *outbox, int drained); /* puts what is said at the end of a stream; after it another may begin */
 
-/* ---- serve/serve_files.c, serve/serve_work.c: uploads ---------------------------------------------------------------------- */
-
-lin_status lin_files_create(lin_serve *serve, lin_error *err);
-void lin_files_destroy(lin_serve *serve);
-int lin_files_left(lin_serve *serve); /* uploads and jobs that are not answered */
-/* The job of a POST, or NULL: refused and answered. */
-lin_job *lin_files_begin(lin_client *client, const lin_web_request *request, const lin_call *call);
-void lin_files_data(lin_client *client, const char *bytes, size_t n);
-void lin_files_complete(lin_client *client);
-void lin_files_expect(lin_client *client, double now); /* once a second: a body that does not come in time is given up */
-void lin_files_drain(lin_client *client); /* the time to drain is over: a body that still comes is given up */
-void lin_files_go_on(lin_client *client); /* answers if the job is done, or has begun an answer that goes on */
-int lin_files_next(lin_client *client, lin_web_message *message); /* more of such an answer; as lin_web_handlers.next */
-void lin_files_leave(lin_client *client); /* the client is gone */
-
-/* ---- serve/serve_log.c: the log -------------------------------------------------------------------------------------------- */
+/* ---- serve/serve_about.c --------------------------------------------------------------------------------------------------- */
 
 typedef struct lin_serve_entry {
     int stream, status; /* stream: else an upload; status: of HTTP, or with which a WebSocket was closed (RFC 6455, 7.4) */
@@ -199,11 +230,7 @@ void lin_serve_log(lin_serve *serve, const lin_serve_entry *entry);
 /* A stream or upload has ended; logged once for each client. */
 void lin_serve_log_end(lin_client *client, int status, const char *cause);
 
-/* ---- serve/serve_metrics.c ------------------------------------------------------------------------------------------------- */
-
 void lin_serve_put_metrics(lin_serve *serve, lin_buffer *out);
-
-/* ---- serve/serve_page.c: the page ------------------------------------------------------------------------------------------ */
 
 lin_status lin_page_open(lin_page **page, lin_error *err);
 void lin_page_close(lin_page *page);

@@ -1,16 +1,463 @@
-// serve_files.c - uploads to linnet serve: their bodies, the queue of the workers, and their answers; see serve.h. What a worker
-// does with one is in serve/serve_work.c.
+// serve_files.c - uploads to linnet serve: their bodies, the queue of the workers, and their answers; see serve.h.
 //
 // A body is kept in memory until it is complete (bounded by its length, or as it comes), then a worker writes the sound into a
 // file without a name, because the readers of sound need one, and a process of its own (frontend/isolate.h) decodes it.
 
+#include "serve/serve_files.h"
+
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "app/common.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/system.h"
+#include "decoder/writers.h"
+#include "frontend/audio.h"
 #include "frontend/isolate.h"
-#include "serve/files_internal.h"
+#include "linnet/file_session.h"
+
+/* ---- what is asked for ----------------------------------------------------------------------------------------------------- */
+
+typedef struct request {
+    const lin_form_part *file, *text, *phones;
+    char format[32];
+    int segments, words, streams;
+    lin_buffer likely; // phrases, each with its NUL: those of `phrases`, then those of the prompt
+    int n_phrases, n_prompt; // n_prompt: keywords too
+} request;
+
+// The lines of all fields `phrases`.
+static int take_phrases(const lin_job *job, const lin_form *form, lin_buffer *out)
+{
+    const lin_form_part *part;
+    int n = 0;
+    for (int i = 0; (part = lin_call_part(job->call, form, "phrases", i)) != NULL; i++) {
+        for (size_t at = 0; at < part->n;) {
+            const char *line = part->data + at, *end = memchr(line, '\n', part->n - at);
+            size_t length = end ? (size_t)(end - line) : part->n - at;
+            at += length + 1;
+            if (length && line[length - 1] == '\r') length--;
+            if (!length || memchr(line, 0, length)) continue;
+            lin_buffer_bytes(out, line, length);
+            lin_buffer_char(out, 0);
+            n++;
+        }
+    }
+    return n;
+}
+
+static lin_status check_language(const lin_job *job, const lin_form *form, lin_error *err)
+{
+    char asked[32];
+    const char *language = job->serve->language;
+    const lin_form_part *part;
+    lin_call_value(job->call, form, "language", asked, sizeof asked);
+    int fits = lin_language_is(asked, language);
+    for (int i = 0; (part = lin_call_part(job->call, form, "languages", i)) != NULL; i++) { // one of them is enough
+        if (i == 0) fits = 0;
+        snprintf(asked, sizeof asked, "%.*s", part->n < sizeof asked ? (int)part->n : (int)sizeof asked - 1, part->data);
+        fits |= lin_language_is(asked, language);
+    }
+    for (char *c = asked; *c; c++) *c = *c > 32 && *c < 127 ? *c : '?';
+    if (fits) return LIN_OK;
+    return lin_fail(err, LIN_UNSUPPORTED,
+                    "the model's language is %s (%s), not %s: leave language out, or start a server with a model "
+                    "of that language",
+                    language, lin_language_name(language), asked);
+}
+
+static lin_status read_request(lin_job *job, const lin_form *form, request *r, lin_error *err)
+{
+    const lin_form_part *prompt = lin_call_part(job->call, form, "prompt", 0), *part;
+    lin_status status = lin_call_check(job->call, form, &job->ignored, err);
+    if (status == LIN_OK) status = check_language(job, form, err);
+    if (status != LIN_OK) return status;
+    r->file = lin_call_part(job->call, form, "file", 0);
+    r->text = lin_call_part(job->call, form, "text", 0);
+    r->phones = lin_call_part(job->call, form, "phones", 0);
+    lin_call_value(job->call, form, "response_format", r->format, sizeof r->format);
+    if (job->call->kind == LIN_CALL_ALIGN) {
+        if (!r->text != !r->phones) return LIN_OK;
+        return lin_fail(err, LIN_INVALID, "give the text by one of the fields text and phones");
+    }
+    if (lin_call_flag(job->call, form, "translate"))
+        return lin_fail(err, LIN_INVALID, "translate: this server does not translate");
+    r->streams = lin_call_flag(job->call, form, "stream");
+    if (r->streams && strcmp(r->format, "json") != 0 && strcmp(r->format, "text") != 0)
+        return lin_fail(err, LIN_INVALID, "stream goes with the response_format json or text only");
+    r->n_phrases = take_phrases(job, form, &r->likely);
+    if (r->n_phrases > LIN_MESSAGE_MOST_PHRASES || r->likely.n > LIN_MESSAGE_BYTES)
+        return lin_fail(err, LIN_INVALID, "phrases has more than %d lines or %d bytes", (int)LIN_MESSAGE_MOST_PHRASES,
+                        (int)LIN_MESSAGE_BYTES);
+    if (prompt) r->n_prompt = lin_prompt_phrases(prompt->data, prompt->n, &r->likely);
+    for (int i = 0; (part = lin_call_part(job->call, form, "keywords", i)) != NULL; i++)
+        r->n_prompt += lin_prompt_phrases(part->data, part->n, &r->likely);
+    if (r->n_prompt > LIN_MESSAGE_MOST_PHRASES) {
+        r->n_prompt = LIN_MESSAGE_MOST_PHRASES;
+        lin_buffer_text(&job->ignored, job->ignored.n ? ", keywords" : "keywords");
+    }
+    for (int i = 0; (part = lin_call_part(job->call, form, "timestamp_granularities", i)) != NULL; i++) {
+        r->segments |= lin_form_is(part, "segment");
+        r->words |= lin_form_is(part, "word");
+    }
+    if ((r->segments || r->words) && strcmp(r->format, "verbose_json") != 0)
+        lin_buffer_text(&job->ignored, job->ignored.n ? ", timestamp_granularities" : "timestamp_granularities");
+    if (!r->words || job->call->kind == LIN_CALL_INFERENCE) r->segments = 1;
+    return lin_buffer_status(&r->likely, err);
+}
+
+static lin_status write_sound(lin_job *job, const lin_form_part *file, lin_error *err)
+{
+    const char *folder;
+    job->sound = lin_file_open_unnamed(&folder);
+    int error = job->sound < 0 ? errno : 0;
+    for (size_t at = 0; !error && at < file->n;) {
+        const ssize_t n = write(job->sound, file->data + at, file->n - at);
+        if (n > 0) at += (size_t)n;
+        else if (n == 0 || errno != EINTR) error = n == 0 ? ENOSPC : errno;
+    }
+    // By this name it can be opened again, on Linux at its beginning.
+#ifdef __APPLE__
+    lseek(job->sound, 0, SEEK_SET);
+    snprintf(job->path, sizeof job->path, "/dev/fd/%d", job->sound);
+#else
+    snprintf(job->path, sizeof job->path, "/proc/self/fd/%d", job->sound);
+#endif
+    if (!error) return LIN_OK;
+    job->status = 507;
+    return lin_fail(err, LIN_IO, "the sound cannot be kept: %s", strerror(error));
+}
+
+/* ---- answers --------------------------------------------------------------------------------------------------------------- */
+
+static lin_status spell(void *context, const lin_result *part, lin_buffer *out, lin_error *err)
+{
+    return lin_live_put_readable(out, context, part, err);
+}
+
+static lin_status put_transcript(lin_serve *s, lin_job *job, const request *r, const lin_result *result, lin_error *err)
+{
+    lin_buffer text = {0}, *out = &job->answer;
+    const int verbose = !strcmp(r->format, "verbose_json"), plain = !strcmp(r->format, "json");
+    job->answer_type = "application/json";
+    lin_status status = lin_live_put_readable(&text, &s->words, result, err);
+    if (status == LIN_OK && plain) {
+        lin_buffer_char(out, '{');
+        if (job->call->kind == LIN_CALL_INFERENCE) lin_buffer_char(&text, '\n'); // as whisper.cpp ends each segment
+        lin_buffer_member_text(out, "text", text.data ? text.data : "");
+        lin_buffer_char(out, '}');
+    } else if (status == LIN_OK && verbose) {
+        const lin_verbose how = {.language = lin_language_name(s->language), .text = text.data ? text.data : "",
+                                 .segments = r->segments, .items = r->words, .spell = spell, .context = &s->words,
+                                 .items_inside = job->call->kind == LIN_CALL_INFERENCE};
+        status = lin_openai_put_verbose(out, &s->words, result, &how, err);
+    } else if (status == LIN_OK) {
+        const int full = !strcmp(r->format, "full_json");
+        const lin_writer *writer = lin_writer_find(full ? "json" : r->format);
+        const lin_writer_options o = {.phones = s->words.phones, .ipa = s->words.ipa, .readable = s->words.readable,
+                                      .speller = s->words.speller, .least = s->words.least};
+        status = writer->write(result, &o, out, err);
+        if (!full) job->answer_type = !strcmp(r->format, "vtt") ? "text/vtt; charset=utf-8" : "text/plain; charset=utf-8";
+    }
+    lin_buffer_free(&text);
+    return status == LIN_OK ? lin_buffer_status(out, err) : status;
+}
+
+// A member more in a JSON object.
+static void add_warning(lin_buffer *out, const char *warning)
+{
+    if (!*warning) return;
+    while (out->n && out->data[out->n - 1] != '}') out->n--;
+    if (out->n) out->n--;
+    lin_buffer_member_text(out, "warning", warning);
+    lin_buffer_text(out, "}\n");
+}
+
+// What goes with answers that have no place for it: a header holds signs of ASCII, some hundred at most.
+static void keep_warning(lin_job *job, const char *warning)
+{
+    enum { MOST = 400 };
+    lin_buffer_clear(&job->warning);
+    for (const char *c = warning; *c && job->warning.n < MOST; c++)
+        lin_buffer_char(&job->warning, *c >= 32 && *c < 127 ? *c : '?');
+}
+
+static lin_status put_alignment(lin_serve *s, lin_job *job, const request *r, const lin_alignment *a, double row_s,
+                                lin_error *err)
+{
+    const int json = !strcmp(r->format, "json") || strstr(r->format, "_json");
+    const lin_writer *writer = lin_writer_find(json ? "json" : r->format);
+    const lin_writer_options o = {.phones = s->words.phones, .ipa = s->words.ipa, .times = 1};
+    char doubt[256];
+    lin_buffer *out = &job->answer;
+    lin_status status = lin_write_speakers(writer, &(const lin_result *){&a->results[0]}, 1, &o, out, err);
+    job->answer_type = json ? "application/json" : "text/plain; charset=utf-8";
+    lin_alignment_doubt(a, row_s, 0, doubt, sizeof doubt);
+    if (status == LIN_OK && json) add_warning(out, a->warning[0] ? a->warning : doubt);
+    keep_warning(job, a->warning[0] ? a->warning : doubt);
+    return status == LIN_OK ? lin_buffer_status(out, err) : status;
+}
+
+// Names of the machine's files do not belong into an answer.
+static void hide_path(char *message, const char *path)
+{
+    static const char name[] = "the file";
+    const size_t n = strlen(path);
+    for (char *at; n >= sizeof name - 1 && (at = strstr(message, path)) != NULL;) {
+        memcpy(at, name, sizeof name - 1);
+        memmove(at + sizeof name - 1, at + n, strlen(at + n) + 1);
+    }
+}
+
+/* ---- workers --------------------------------------------------------------------------------------------------------------- */
+
+// What one worker keeps for all its jobs.
+typedef struct lin_work {
+    lin_serve *serve;
+    lin_file_session *session;
+    lin_aligner *aligner;
+    lin_result result;
+    lin_alignment alignment;
+    lin_job *job;
+    // of text that is sent as it settles
+    lin_settling settling;
+    lin_buffer piece;
+} lin_work;
+
+static lin_status begin_result(void *context, int lanes, lin_error *err)
+{
+    lin_work *w = context;
+    (void)lanes; // one: all channels are mixed
+    return lin_result_begin(&w->result, "sound", NULL, 1, err);
+}
+
+static int stops(void *context, double seconds, double duration)
+{
+    const lin_work *w = context;
+    (void)duration; // what a container says, and need not hold
+    w->job->seconds = seconds;
+    return atomic_load(&w->job->gone) || lin_serve_hurry || seconds > w->serve->v->max_sound_s || lin_now() > w->job->until;
+}
+
+/* ---- text that is sent as it settles --------------------------------------------------------------------------------------- */
+
+static void put_event(lin_work *w, const char *type, const char *key, const char *text, const char *warning)
+{
+    lin_buffer_text(&w->piece, "data: {");
+    lin_buffer_member_text(&w->piece, "type", type);
+    lin_buffer_member_text(&w->piece, key, text);
+    if (*warning) lin_buffer_member_text(&w->piece, "warning", warning);
+    lin_buffer_text(&w->piece, "}\n\n");
+}
+
+static lin_status send_settled(void *context, int lane, lin_result *result, lin_error *err)
+{
+    lin_work *w = context;
+    const size_t before = w->settling.text.n;
+    (void)lane;
+    lin_status status = lin_settling_add(&w->settling, &w->serve->words, result, 0, err);
+    if (status != LIN_OK || w->settling.text.n == before) return status;
+    put_event(w, "transcript.text.delta", "delta", w->settling.text.data + before, "");
+    return lin_job_put(w->job, &w->piece, err);
+}
+
+static lin_status send_rest(lin_work *w, const char *warning, lin_error *err)
+{
+    const size_t before = w->settling.text.n;
+    lin_status status = lin_settling_add(&w->settling, &w->serve->words, &w->result, 1, err);
+    if (status != LIN_OK) return status;
+    if (w->settling.text.n > before) put_event(w, "transcript.text.delta", "delta", w->settling.text.data + before, "");
+    put_event(w, "transcript.text.done", "text", w->settling.text.data ? w->settling.text.data : "", warning);
+    return lin_job_put(w->job, &w->piece, err);
+}
+
+/* ---- transcription --------------------------------------------------------------------------------------------------------- */
+
+static int is_unusable(lin_status status) { return status == LIN_INVALID || status == LIN_UNSUPPORTED; }
+
+// Prompts and keywords are advice: what cannot be used of them is left out, and they are named.
+static lin_status use_phrases(const lin_serve *s, lin_job *job, const request *r, lin_phrases *made, lin_error *err)
+{
+    const int n = r->n_phrases + r->n_prompt;
+    linnet_phrase *list = lin_calloc((size_t)n + 1, sizeof *list);
+    if (!list) return lin_no_memory(err, "phrases", (size_t)n * sizeof *list);
+    const char *at = r->likely.data;
+    for (int i = 0; i < n; i++, at += strlen(at) + 1) list[i] = (linnet_phrase){at, s->v->decoding.context_bonus};
+    lin_status status = lin_decoding_make_phrases(&s->decoding, list, n, made, err);
+    if (r->n_prompt && is_unusable(status)) {
+        lin_buffer_text(&job->ignored, job->ignored.n ? ", prompt, keywords" : "prompt, keywords");
+        const int kept = lin_phrases_leave_out(list + r->n_phrases, r->n_prompt);
+        status = lin_decoding_make_phrases(&s->decoding, list, r->n_phrases + kept, made, err);
+        if (kept && is_unusable(status)) status = lin_decoding_make_phrases(&s->decoding, list, r->n_phrases, made, err);
+    }
+    lin_free(list);
+    return status;
+}
+
+static lin_status open_session(const lin_serve *s, const lin_decoding *decoding, lin_file_session **session, lin_error *err)
+{
+    const lin_utterances_options how = {.decoding = decoding, .ends = lin_reset_auto(&s->recognizer, &s->v->endpoints.rules)};
+    return lin_file_session_create(&s->recognizer, 1, &how, session, err);
+}
+
+static lin_status transcribe(lin_work *w, lin_job *job, const request *r, lin_error *err)
+{
+    lin_serve *s = w->serve;
+    lin_phrases phrases = {NULL, NULL};
+    lin_decoding own = s->decoding;
+    lin_file_session *session = NULL;
+    lin_status status = r->n_phrases + r->n_prompt ? use_phrases(s, job, r, &phrases, err) : LIN_OK;
+    const int has_phrases = phrases.phones || phrases.words, is_own = has_phrases || (r->streams && s->decoding.n_best > 1);
+    if (has_phrases) own.context = (lin_search_context){.phones = phrases.phones, .words = phrases.words};
+    if (r->streams) own.n_best = 1; // text that is sent as it settles has no alternatives
+    if (status == LIN_OK && is_own) status = open_session(s, &own, &session, err);
+    else if (status == LIN_OK && !w->session) status = open_session(s, &s->decoding, &w->session, err);
+    lin_file_report report = {0};
+    const lin_sound sound = {.path = job->path, .channel = LIN_CHANNEL_MIX, .results = &w->result};
+    const lin_file_sink sink = {.context = w,
+                                .begin = begin_result,
+                                .progress = stops,
+                                .settled = r->streams ? send_settled : NULL};
+    lin_buffer_clear(&w->piece);
+    lin_settling_begin(&w->settling, &s->words);
+    if (status == LIN_OK) status = lin_file_session_run(is_own ? session : w->session, &sound, &sink, &report, err);
+    lin_file_session_destroy(session);
+    lin_phrases_free(&phrases);
+    job->seconds = report.seconds;
+    hide_path(report.warning, job->path);
+    if (status == LIN_OK) status = r->streams ? send_rest(w, report.warning, err) : put_transcript(s, job, r, &w->result, err);
+    if (status != LIN_OK || r->streams) return status;
+    if (strstr(r->format, "json")) add_warning(&job->answer, report.warning);
+    keep_warning(job, report.warning);
+    return LIN_OK;
+}
+
+/* ---- alignment ------------------------------------------------------------------------------------------------------------- */
+
+static lin_status open_lexicon(lin_files *f, lin_error *err)
+{
+    const lin_serve *s = f->serve;
+    const lin_spoken_files files = {s->v->decoding.lexicon, s->v->decoding.add_lexicon, s->v->decoding.g2p, NULL};
+    lin_status status = LIN_OK;
+    pthread_mutex_lock(&f->lock);
+    if (!f->has_lexicon)
+        status = lin_spoken_lexicon_open(&f->lexicon, &files, s->recognizer.phones, &s->recognizer.warnings, err);
+    f->has_lexicon |= status == LIN_OK;
+    pthread_mutex_unlock(&f->lock);
+    return status;
+}
+
+static lin_status align(lin_work *w, lin_job *job, const request *r, lin_error *err)
+{
+    lin_serve *s = w->serve;
+    lin_status status = LIN_OK;
+    if (!w->aligner) {
+        lin_aligner_options o = lin_aligner_options_default();
+        o.n_threads = 1;
+        status = open_lexicon(s->files, err);
+        if (status == LIN_OK) status = lin_aligner_create(&s->recognizer, &s->files->lexicon, &o, &w->aligner, err);
+    }
+    const lin_sound sound = {.path = job->path, .channel = LIN_CHANNEL_MIX, .part = {0, s->v->max_sound_s + 1}};
+    const lin_form_part *text = r->text ? r->text : r->phones;
+    const lin_aligner_input in = {.id = "sound", .sound = &sound, .text = text->data, .n_text = text->n,
+                                  .kind = r->text ? LIN_ALIGNER_WORDS : LIN_ALIGNER_PHONES};
+    lin_alignment_clear(&w->alignment);
+    if (status == LIN_OK) status = lin_aligner_align(w->aligner, &in, &w->alignment, err);
+    job->seconds = w->alignment.seconds;
+    if (status == LIN_OK && job->seconds > s->v->max_sound_s) status = lin_fail(err, LIN_STOPPED, "the sound is too long");
+    hide_path(w->alignment.warning, job->path);
+    return status == LIN_OK ? put_alignment(s, job, r, &w->alignment, s->recognizer.row_seconds, err) : status;
+}
+
+static int http_status(lin_status status)
+{
+    switch (status) {
+    case LIN_INVALID:
+    case LIN_IO:
+    case LIN_FORMAT:
+    case LIN_MISMATCH:
+    case LIN_UNSUPPORTED:
+    case LIN_NUMERIC: return 400; // the sound or the text
+    case LIN_STOPPED: return 503;
+    default: return 500;
+    }
+}
+
+// One of the limits of an upload's work, where it was stopped by them.
+static lin_status explain_stop(const lin_serve_values *v, lin_job *job, lin_error *err)
+{
+    const int too_long = job->seconds > v->max_sound_s, too_slow = lin_now() > job->until;
+    if (lin_serve_hurry) return lin_fail(err, LIN_STOPPED, "the server is stopping");
+    if (!too_long && !too_slow) return LIN_STOPPED;
+    job->status = 413;
+    if (too_long) return lin_fail(err, LIN_STOPPED, "the sound is longer than %d s", v->max_sound_s);
+    return lin_fail(err, LIN_STOPPED, "the sound takes more than %d s of work", v->max_work_s);
+}
+
+/* ---- a job ----------------------------------------------------------------------------------------------------------------- */
+
+static void put_error(lin_work *w, lin_job *job, const char *message)
+{
+    lin_buffer_clear(&job->answer);
+    snprintf(job->cause, sizeof job->cause, "%.*s", (int)sizeof job->cause - 1, message);
+    if (job->n_pieces) { // the answer has begun
+        lin_buffer_clear(&w->piece);
+        lin_buffer_text(&w->piece, "event: error\ndata: ");
+        lin_openai_put_error(&w->piece, job->status, message);
+        lin_buffer_text(&w->piece, "\n\n");
+        lin_job_put(job, &w->piece, NULL); // without it the answer has no transcript.text.done
+    } else if (job->call->kind == LIN_CALL_INFERENCE) {
+        lin_buffer_char(&job->answer, '{');
+        lin_buffer_member_text(&job->answer, "error", message);
+        lin_buffer_char(&job->answer, '}');
+    } else {
+        lin_openai_put_error(&job->answer, job->status, message);
+    }
+    job->answer_type = "application/json";
+}
+
+// Fills status and answer.
+static void work_on(lin_work *w, lin_job *job)
+{
+    lin_form form;
+    request r = {0};
+    lin_error err = {0};
+    w->job = job;
+    job->status = 0;
+    job->until = lin_now() + w->serve->v->max_work_s;
+    lin_audio_stop_at(job->until);
+    job->sound = -1;
+    lin_status status = lin_buffer_status(&job->body, &err);
+    if (status == LIN_OK) status = lin_form_parse(job->type, job->body.data ? job->body.data : "", job->body.n, &form, &err);
+    if (status == LIN_OK) status = read_request(job, &form, &r, &err);
+    if (status == LIN_OK) status = write_sound(job, r.file, &err);
+    if (status == LIN_OK) status = job->call->kind == LIN_CALL_ALIGN ? align(w, job, &r, &err) : transcribe(w, job, &r, &err);
+    lin_audio_stop_at(0);
+    if (status == LIN_STOPPED) status = explain_stop(w->serve->v, job, &err);
+    if (job->sound >= 0) close(job->sound);
+    lin_buffer_free(&r.likely);
+    if (status == LIN_OK) {
+        job->status = 200;
+        return;
+    }
+    if (!job->status) job->status = http_status(status);
+    hide_path(err.message, job->path);
+    put_error(w, job, err.message);
+}
+
+static void free_work(lin_work *w)
+{
+    lin_file_session_destroy(w->session);
+    lin_aligner_destroy(w->aligner);
+    lin_result_free(&w->result);
+    lin_alignment_free(&w->alignment);
+    lin_settling_free(&w->settling);
+    lin_buffer_free(&w->piece);
+}
+
+/* ---- the queue ------------------------------------------------------------------------------------------------------------- */
 
 enum { RETRY_S = 5, BODY_S = 30, BODY_BYTES_A_SECOND = 20000 };
 
@@ -44,7 +491,7 @@ static void *run(void *context)
 {
     lin_serve *s = context;
     lin_files *f = s->files;
-    lin_work *w = lin_work_create(s);
+    lin_work w = {.serve = s};
     pthread_mutex_lock(&f->lock);
     for (;;) {
         while (!f->first && !f->stop) pthread_cond_wait(&f->work, &f->lock);
@@ -53,7 +500,7 @@ static void *run(void *context)
         f->first = job->next;
         if (!f->first) f->last = &f->first;
         pthread_mutex_unlock(&f->lock);
-        if (!atomic_load(&job->gone)) lin_work_do(w, job);
+        if (!atomic_load(&job->gone)) work_on(&w, job);
         lin_buffer_free(&job->body);
         pthread_mutex_lock(&s->lock);
         if (job->status == 200) {
@@ -72,7 +519,7 @@ static void *run(void *context)
         else lin_serve_touch(job->client);
     }
     pthread_mutex_unlock(&f->lock);
-    lin_work_destroy(w);
+    free_work(&w);
     return NULL;
 }
 

@@ -152,4 +152,17 @@ int lin_origin_allowed(const char *origin, const char *host, int portless, const
 void lin_client_address(const char *address, const char *forwarded_for, const char *forwarded, const char *const *proxies, int n,
                         char *out, size_t capacity);
 
+/* ---- events of OpenAI's realtime protocol ---------------------------------------------------------------------------------- */
+
+enum { LIN_REALTIME_BYTES = 4 << 20 }; /* the largest event: a minute of sound as base64 */
+
+/* session.update (also transcription_session.update): its format, language, languages, prompt, keywords, turn_detection and of
+ * that prefix_padding_ms; all else is ignored. input_audio_buffer.append (LIN_MESSAGE_SOUND, decoded), .commit
+ * (LIN_MESSAGE_RESET) and .clear (LIN_MESSAGE_CLEAR). LIN_FORMAT, LIN_INVALID, LIN_UNSUPPORTED for a format that is none of
+ * audio/pcm, audio/pcmu and audio/pcma. */
+lin_status lin_realtime_parse(const char *text, size_t n, lin_message *message, lin_error *err);
+
+/* bytes [n / 4 * 3]; their number, or -1: it is no base64. Blanks and missing padding are mistakes. */
+long lin_base64_decode(const char *text, size_t n, unsigned char *bytes);
+
 #endif

@@ -13,7 +13,7 @@
  *   lin_voice_close(voice);                                      // nothing comes to the outbox afterwards
  *   lin_voices_destroy(voices);
  *
- * Threads: views, states and ends go to the voice's outbox (serve/serve_outbox.c) on other threads, one at a time for each
+ * Threads: views, states and ends go to the voice's outbox (serve/serve.h) on other threads, one at a time for each
  * voice; a voice belongs to one thread otherwise.
  */
 #ifndef LIN_SERVE_SERVE_VOICE_H

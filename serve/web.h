@@ -6,7 +6,7 @@
  * be tested without a network.
  *
  *   lin_web_options o = {.host = "127.0.0.1", .port = 8090};
- *   lin_web_load(&transport, &err);                              // LIN_UNSUPPORTED without libwebsockets
+ *   const lin_web_transport *transport = lin_web_get();          // by dlsym: LIN_UNSUPPORTED without libwebsockets
  *   transport->open(&o, &handlers, &web, &err);
  *   while (goes on) transport->run(web);                         // one turn of the loop: calls the handlers
  *   transport->close(web);
@@ -42,7 +42,7 @@ typedef struct lin_web_request {
     const char *protocols; /* the header Sec-WebSocket-Protocol */
     const char *address; /* of the other side, "127.0.0.1" */
     const char *forwarded_for, *forwarded; /* X-Forwarded-For and Forwarded (RFC 7239), which anybody may send */
-    const char *encoding; /* the header Transfer-Encoding; the body is given as it comes, in chunks (serve/chunked.h) */
+    const char *encoding; /* the header Transfer-Encoding; the body is given as it comes, in chunks (serve/http.h) */
     int64_t length;      /* of the body; -1: not sent; LIN_WEB_BAD_LENGTH: it is no number */
 } lin_web_request;
 
@@ -125,8 +125,5 @@ typedef struct lin_web_transport {
 /* What a library has to export: lin_web_interface() and lin_web_get(). */
 typedef int (*lin_web_interface_function)(void);
 typedef const lin_web_transport *(*lin_web_get_function)(void);
-
-/* $LINNET_WEB_LIBRARY, else liblinnet_web.so in the places of lin_system_plugin. LIN_UNSUPPORTED says what to install. */
-lin_status lin_web_load(const lin_web_transport **transport, lin_error *err);
 
 #endif

@@ -18,10 +18,9 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "serve/head.h"
+#include "serve/http.h"
 #include "serve/web.h"
-#include "serve/web/seal.h"
-#include "serve/web/tls_check.h"
+#include "serve/web/tls.h"
 
 #define LISTENING "linnet-listening"
 #define HEADS "linnet-heads"
@@ -47,7 +46,7 @@ struct lin_web_peer {
     char origin[256]; // that may read answers; "": none is named
 };
 
-// The head of a request as it comes, where there is no TLS (there: serve/web/tls_head.c).
+// The head of a request as it comes, where there is no TLS (there: serve/web/tls.c).
 typedef struct head {
     char *bytes; // [LIN_HEAD_MOST]
     size_t n, discarded;

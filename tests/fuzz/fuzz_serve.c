@@ -7,9 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "serve/chunked.h"
-#include "serve/head.h"
-#include "serve/realtime_text.h"
+#include "serve/http.h"
 #include "serve/serve_calls.h"
 #include "serve/serve_text.h"
 

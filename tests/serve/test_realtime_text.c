@@ -1,9 +1,8 @@
 // Events of clients of OpenAI's realtime protocol, and base64 against RFC 4648's examples.
-#include "serve/realtime_text.h"
+#include "serve/serve_text.h"
 
 #include "base/json.h"
 #include "base/memory.h"
-#include "serve/outbox_internal.h"
 #include "serve/protocols.h"
 #include "serve/serve_calls.h"
 #include "tests/lexicon/support.h"
@@ -132,11 +131,10 @@ START_TEST(sessions)
     char ids[2][64];
     lin_serve server = {.language = "x-\"\\y"};
     for (int i = 0; i < 2; i++) {
-        lin_outbox outbox = {0};
-        const lin_client client = {.serve = &server, .out = &outbox, .config = lin_message_default(24000)};
+        lin_client client = {.serve = &server, .config = lin_message_default(24000)};
         lin_buffer out = {0};
         cJSON *json;
-        lin_protocol_realtime.greet(&client, &out);
+        lin_protocol_find("/v1/realtime", 0)->greet(&client, &out);
         OK(lin_json_parse(out.data, out.n, "the event", 0, &json, &failure));
         const cJSON *session = cJSON_GetObjectItem(json, "session"),
                     *input = cJSON_GetObjectItem(cJSON_GetObjectItem(session, "audio"), "input");

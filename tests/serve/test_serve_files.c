@@ -1,5 +1,5 @@
 // Uploads to linnet serve: pieces of an answer that is sent as it comes, where memory ends.
-#include "serve/files_internal.h"
+#include "serve/serve_files.h"
 
 #include "base/memory.h"
 #include "tests/lexicon/support.h"

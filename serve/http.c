@@ -1,10 +1,12 @@
-// head.c - the head of an HTTP request: which of it the network library gets; see head.h.
+// http.c - what is read of HTTP itself: the head of a request, and a body in chunks; see http.h.
 
-#include "serve/head.h"
+#include "serve/http.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+
+/* ---- the head of a request ------------------------------------------------------------------------------------------------- */
 
 enum { MOST_FIELDS = 64, MOST_PARAMETERS = 64 };
 
@@ -80,9 +82,12 @@ size_t lin_head_length(const char *bytes, size_t n)
     return 0;
 }
 
-static int is_digit_of_16(char c)
+// The value of a digit of 16; -1: it is none.
+static int hex(char c)
 {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+    if (c >= '0' && c <= '9') return c - '0';
+    const char small = (char)(c | 0x20);
+    return small >= 'a' && small <= 'f' ? small - 'a' + 10 : -1;
 }
 
 // What libwebsockets would refuse. NULL: nothing.
@@ -94,7 +99,7 @@ static const char *find_fault(text target)
         if ((unsigned char)c < 32 || c == 127) return "the address has a control character";
         parameters += c == '&' || c == ';';
         if (c != '%') continue;
-        if (i + 2 >= target.n || !is_digit_of_16(target.at[i + 1]) || !is_digit_of_16(target.at[i + 2]) ||
+        if (i + 2 >= target.n || hex(target.at[i + 1]) < 0 || hex(target.at[i + 2]) < 0 ||
             strncmp(target.at + i, "%00", 3) == 0)
             return "the address has a % without two digits of a character";
     }
@@ -187,4 +192,59 @@ size_t lin_head_refusal(int status, const char *why, char *answer)
                            "x-content-type-options: nosniff\r\ncache-control: no-store\r\n\r\n%s",
                            status, reason, strlen(body), body);
     return (size_t)n;
+}
+
+/* ---- a body in chunks ------------------------------------------------------------------------------------------------------ */
+
+enum { MOST_DIGITS = 12, MOST_EXTRA = 4096 }; // a size of 256 TB; what nobody reads
+
+static lin_chunked_state expect(char c, char wanted, lin_chunked_state then) { return c == wanted ? then : LIN_CHUNKED_BAD; }
+
+// One byte that is not the body's.
+static lin_chunked_state step(lin_chunked *k, char c)
+{
+    const int digit = hex(c);
+    switch (k->state) {
+    case LIN_CHUNKED_SIZE:
+        if (digit >= 0 && k->digits < MOST_DIGITS) {
+            k->left = k->digits++ ? k->left << 4 | (uint64_t)digit : (uint64_t)digit;
+            return LIN_CHUNKED_SIZE;
+        }
+        if (!k->digits || digit >= 0) return LIN_CHUNKED_BAD;
+        if (c == '\r') return LIN_CHUNKED_SIZE_END;
+        return c == ';' || c == ' ' || c == '\t' ? LIN_CHUNKED_EXTENSION : LIN_CHUNKED_BAD;
+    case LIN_CHUNKED_EXTENSION:
+        if (c == '\n' || ++k->extra > MOST_EXTRA) return LIN_CHUNKED_BAD;
+        return c == '\r' ? LIN_CHUNKED_SIZE_END : LIN_CHUNKED_EXTENSION;
+    case LIN_CHUNKED_SIZE_END:
+        k->digits = 0;
+        return expect(c, '\n', k->left ? LIN_CHUNKED_DATA : LIN_CHUNKED_FIELD);
+    case LIN_CHUNKED_DATA_CR: return expect(c, '\r', LIN_CHUNKED_DATA_LF);
+    case LIN_CHUNKED_DATA_LF: return expect(c, '\n', LIN_CHUNKED_SIZE);
+    case LIN_CHUNKED_FIELD:
+    case LIN_CHUNKED_FIELD_REST:
+        if (c == '\r') return k->state == LIN_CHUNKED_FIELD ? LIN_CHUNKED_LAST_LF : LIN_CHUNKED_FIELD_LF;
+        return c == '\n' || ++k->extra > MOST_EXTRA ? LIN_CHUNKED_BAD : LIN_CHUNKED_FIELD_REST;
+    case LIN_CHUNKED_FIELD_LF: return expect(c, '\n', LIN_CHUNKED_FIELD);
+    case LIN_CHUNKED_LAST_LF: return expect(c, '\n', LIN_CHUNKED_DONE);
+    default: return k->state;
+    }
+}
+
+size_t lin_chunked_take(lin_chunked *k, const char *bytes, size_t n, const char **data, size_t *n_data)
+{
+    size_t at = 0;
+    *data = bytes;
+    *n_data = 0;
+    if (k->state >= LIN_CHUNKED_DONE) return n;
+    while (at < n && k->state != LIN_CHUNKED_DATA) {
+        k->state = step(k, bytes[at++]);
+        if (k->state >= LIN_CHUNKED_DONE) return n;
+    }
+    *data = bytes + at;
+    *n_data = k->left < n - at ? (size_t)k->left : n - at;
+    if (k->state != LIN_CHUNKED_DATA) *n_data = 0;
+    k->left -= *n_data;
+    if (k->state == LIN_CHUNKED_DATA && !k->left) k->state = LIN_CHUNKED_DATA_CR;
+    return at + *n_data;
 }
