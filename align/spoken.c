@@ -8,7 +8,7 @@
 #include "base/textfile.h"
 #include "lexicon/transcript.h"
 #include "linnet/find.h"
-#include "linnet/lexicon_open.h"
+#include "linnet/wording.h"
 
 /* ---- the lexicon ----------------------------------------------------------------------------------------------------------- */
 

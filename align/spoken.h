@@ -36,7 +36,7 @@ typedef struct lin_spoken_lexicon {
 /* Paths, each NULL: as it is installed. */
 typedef struct lin_spoken_files {
     const char *lexicon; /* NULL: $LINNET_LEXICON, else the one installed with the program, which is for the phones of English */
-    const char *added;   /* words that extend it (linnet/lexicon_open.h); NULL: none */
+    const char *added;   /* words that extend it (linnet/wording.h); NULL: none */
     const char *g2p;     /* rules for words that it lacks; NULL: those of lin_find_rules; must outlive the lexicon */
     const char *numbers; /* forms of numbers, by the rule of lin_find_open_numbers */
 } lin_spoken_files;

@@ -201,9 +201,9 @@ static int run(lin_parsed *parsed)
         lin_buffer_free(&words);
         return lin_misuse(parsed, "%s", err.message);
     }
-    const lin_wording_files files = {.dictionary = v->lexicon, .added = v->add_lexicon, .phones = v->phones, .g2p = v->g2p};
+    const lin_wording_files files = {
+        .dictionary = v->lexicon, .added = v->add_lexicon, .phones = v->phones, .g2p = v->g2p, .numbers = v->numbers};
     lin_status status = lin_wording_open(&w, &files, &warnings, &err);
-    if (status == LIN_OK && (status = lin_wording_numbers(&w, v->numbers, &err)) != LIN_OK) lin_wording_close(&w);
     if (status != LIN_OK) {
         lin_buffer_free(&words);
         return lin_give_up(&err);

@@ -279,7 +279,7 @@ linnet_status linnet_decoder_create(linnet_model *model, const linnet_decoder_op
         status = lin_decoding_open_for(&model->r, &d->values, &model->r.warnings, &d->decoding, err);
     if (status == LIN_OK && d->combine) d->decoding.combined = &d->combine->r;
     if (status == LIN_OK) status = lin_decoding_make_phrases(&d->decoding, o.phrases, o.n_phrases, &d->phrases, err);
-    if (status == LIN_OK) d->decoding.context = (lin_search_context){.phones = d->phrases.phones, .words = d->phrases.words};
+    if (status == LIN_OK) d->decoding.context = lin_phrases_context(&d->phrases);
     if (status == LIN_OK) *decoder = d;
     else linnet_decoder_destroy(d);
     return status;

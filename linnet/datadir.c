@@ -1,29 +1,43 @@
-// datadir.c - reading wav.scp, text, utt2spk, segments and lists; see datadir.h.
+// datadir.c - reading wav.scp, text, utt2spk, segments and lists, and the manifests of other toolkits; see datadir.h.
 
 #include "linnet/datadir.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/memory.h"
+#include "base/symbols.h"
 #include "base/textfile.h"
 #include "base/unicode.h"
-#include "linnet/datadir_internal.h"
-#include "linnet/manifest.h"
 
-enum { MAX_LINE = 65536, MAX_ID = LIN_DATADIR_ID_MAX };
+enum { MAX_LINE = 65536, MAX_ID = 255, MAX_OBJECT = 1 << 24 }; // MAX_OBJECT: a cut with thousands of supervisions
 
 const char *const lin_datadir_names[LIN_DATADIR_FILES] = {"wav.scp", "text", "utt2spk", "segments", "reco2file_and_channel"};
 
-typedef lin_datadir_list list;
+typedef struct list {
+    int count, room;
+    lin_utterance *items;
+    lin_symbols names; // item i has name i
+} list;
+
+struct lin_datadir {
+    list utterances, recordings; // recordings: that the utterances are parts of
+    int n_texts, room_texts;
+    char **texts; // the strings that the utterances point to
+};
 
 /* ---- lines ----------------------------------------------------------------------------------------------------------------- */
 
+// A file that is read into a list.
 typedef struct reader {
+    lin_datadir *dir;
+    const lin_datadir_options *options;
     const lin_datadir_file *file;
     size_t at;
     int line;
@@ -33,6 +47,8 @@ typedef struct piece {
     const char *at;
     size_t n;
 } piece;
+
+static piece piece_of(const char *text) { return (piece){text, strlen(text)}; }
 
 static piece trim(piece p)
 {
@@ -74,9 +90,8 @@ static lin_status next_line(reader *r, piece *line, lin_error *err)
     r->at += line->n + (end != NULL);
     if (line->n && begin[line->n - 1] == '\r') line->n--;
     if (r->line == 1 && line->n >= 3 && memcmp(begin, "\xEF\xBB\xBF", 3) == 0) *line = (piece){begin + 3, line->n - 3};
-    lin_status status = check_bytes(r, *line, err);
-    if (status == LIN_OK && trim(*line).n == 0) return refuse(r, err, "the line is empty; remove it");
-    return status;
+    LIN_TRY(check_bytes(r, *line, err));
+    return trim(*line).n ? LIN_OK : refuse(r, err, "the line is empty; remove it");
 }
 
 // "id rest"; the rest may be empty.
@@ -139,18 +154,6 @@ static char *join(const char *root, piece path)
     return text;
 }
 
-const char *lin_datadir_keep(lin_datadir *dir, const char *text, size_t n) { return keep(dir, copy((piece){text, n})); }
-
-const char *lin_datadir_keep_words(lin_datadir *dir, const char *text, size_t n)
-{
-    return keep(dir, copy_words(trim((piece){text, n})));
-}
-
-const char *lin_datadir_keep_path(lin_datadir *dir, const char *root, const char *path, size_t n)
-{
-    return keep(dir, join(root, (piece){path, n}));
-}
-
 static lin_status no_memory(lin_error *err, size_t n) { return lin_no_memory(err, "a list of recordings", n); }
 
 // One more item, which no other has the name of. cut.path: NULL means that memory failed before.
@@ -158,76 +161,81 @@ static lin_status add_item(list *to, const char *file, int line, piece id, lin_c
 {
     int index;
     if (!cut.path) return no_memory(err, id.n);
-    lin_status status = lin_symbols_add(&to->names, id.at, id.n, &index, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_symbols_add(&to->names, id.at, id.n, &index, err));
     if (index < to->count)
         return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s is repeated; it is already in line %d", file, line, (int)id.n, id.at,
                         to->items[index].line);
-    status = lin_grow_int(&to->items, &to->room, to->count + 1, sizeof *to->items, "a list of recordings", err);
-    if (status == LIN_OK) to->items[to->count++] = (lin_utterance){.cut = cut, .line = line};
-    return status;
+    LIN_TRY(lin_grow_int(&to->items, &to->room, to->count + 1, sizeof *to->items, "a list of recordings", err));
+    to->items[to->count++] = (lin_utterance){.cut = cut, .line = line};
+    return LIN_OK;
 }
 
-lin_status lin_datadir_add(lin_datadir *dir, const char *file, int line, const char *id, size_t n, lin_cut cut,
-                           lin_utterance **of, lin_error *err)
+// An utterance with this name. *of: valid until the next. LIN_FORMAT if the name is repeated, too long or has white space.
+static lin_status add_utterance(const reader *r, piece id, lin_cut cut, lin_utterance **of, lin_error *err)
 {
-    if (n == 0 || n > MAX_ID)
-        return lin_fail(err, LIN_FORMAT, "%s:%d: a name of %zu bytes; must be 1 to %d", file, line, n, (int)MAX_ID);
-    for (size_t i = 0; i < n; i++)
-        if ((unsigned char)id[i] <= ' ' || id[i] == 127)
-            return lin_fail(err, LIN_FORMAT, "%s:%d: the name '%.*s' has a blank", file, line, (int)n, id);
-    lin_status status = add_item(&dir->utterances, file, line, (piece){id, n}, cut, err);
-    if (status == LIN_OK) *of = &dir->utterances.items[dir->utterances.count - 1];
-    return status;
+    list *all = &r->dir->utterances;
+    if (id.n == 0 || id.n > MAX_ID)
+        return lin_fail(err, LIN_FORMAT, "%s:%d: a name of %zu bytes; must be 1 to %d", r->file->name, r->line, id.n,
+                        (int)MAX_ID);
+    for (size_t i = 0; i < id.n; i++)
+        if ((unsigned char)id.at[i] <= ' ' || id.at[i] == 127)
+            return lin_fail(err, LIN_FORMAT, "%s:%d: the name '%.*s' has a blank", r->file->name, r->line, (int)id.n, id.at);
+    LIN_TRY(add_item(all, r->file->name, r->line, id, cut, err));
+    *of = &all->items[all->count - 1];
+    return LIN_OK;
 }
 
-lin_status lin_datadir_add_named(lin_datadir *dir, const char *file, int line, const char *path, size_t n, int64_t from_ms,
-                                 lin_cut cut, lin_utterance **of, lin_error *err)
+// One whose name is that of its path, without the extension and without characters that CTM and TRN files do not allow;
+// from_ms: of a part, else -1.
+static lin_status add_named(const reader *r, piece path, int64_t from_ms, lin_cut cut, lin_utterance **of, lin_error *err)
 {
     char id[2 * MAX_ID];
-    if (n > MAX_ID) return lin_fail(err, LIN_FORMAT, "%s:%d: a path longer than %d bytes", file, line, (int)MAX_ID);
-    snprintf(id, sizeof id, "%.*s", (int)n, path);
+    if (path.n > MAX_ID)
+        return lin_fail(err, LIN_FORMAT, "%s:%d: a path longer than %d bytes", r->file->name, r->line, (int)MAX_ID);
+    snprintf(id, sizeof id, "%.*s", (int)path.n, path.at);
     char *dot = strrchr(id, '.'), *slash = strrchr(id, '/');
     if (dot && dot > (slash ? slash + 1 : id)) *dot = '\0';
     for (char *c = id; *c; c++)
         if (*c == ' ' || *c == '(' || *c == ')') *c = '_';
     const size_t length = strlen(id);
     if (from_ms >= 0) snprintf(id + length, sizeof id - length, "-%07lld", (long long)from_ms);
-    return lin_datadir_add(dir, file, line, id, strlen(id), cut, of, err);
+    return add_utterance(r, (piece){id, strlen(id)}, cut, of, err);
+}
+
+static lin_status set_text(const reader *r, lin_utterance *u, piece words, lin_error *err)
+{
+    u->text = keep(r->dir, copy_words(words));
+    return u->text ? LIN_OK : no_memory(err, words.n);
 }
 
 // The sound at a path, or of a command, which ends in '|'.
-static lin_status find_cut(lin_datadir *dir, const reader *r, piece id, piece path, const lin_datadir_options *o, lin_cut *cut,
-                            lin_error *err)
+static lin_status find_cut(const reader *r, piece id, piece path, lin_cut *cut, lin_error *err)
 {
     *cut = (lin_cut){0};
     if (path.n == 0) return lin_fail(err, LIN_FORMAT, "%s:%d: the path of the sound file is missing", r->file->name, r->line);
     cut->is_command = path.at[path.n - 1] == '|';
-    if (cut->is_command && !o->allow_commands)
+    if (cut->is_command && !r->options->allow_commands)
         return lin_fail(err, LIN_UNSUPPORTED,
                         "%s:%d: the sound of %.*s comes from a command; --allow-commands runs such commands, or save its output "
                         "to a file and give that path", r->file->name, r->line, (int)id.n, id.at);
     if (cut->is_command) path = trim((piece){path.at, path.n - 1});
     if (path.n == 0) return refuse(r, err, "there is no command before '|'");
-    cut->path = keep(dir, cut->is_command ? copy(path) : join(o->audio_root, path));
+    cut->path = keep(r->dir, cut->is_command ? copy(path) : join(r->options->audio_root, path));
     return cut->path ? LIN_OK : no_memory(err, path.n);
 }
 
 /* ---- files ----------------------------------------------------------------------------------------------------------------- */
 
-static lin_status read_wav_scp(lin_datadir *dir, list *to, const lin_datadir_file *file, const lin_datadir_options *o,
-                               lin_error *err)
+static lin_status read_wav_scp(reader r, list *to, lin_error *err)
 {
-    reader r = {.file = file};
     piece line, id, path;
     lin_cut cut;
     for (;;) {
-        lin_status status = next_line(&r, &line, err);
-        if (status != LIN_OK || !line.at) return status;
-        status = split(&r, line, &id, &path, err);
-        if (status == LIN_OK) status = find_cut(dir, &r, id, path, o, &cut, err);
-        if (status == LIN_OK) status = add_item(to, file->name, r.line, id, cut, err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(next_line(&r, &line, err));
+        if (!line.at) return LIN_OK;
+        LIN_TRY(split(&r, line, &id, &path, err));
+        LIN_TRY(find_cut(&r, id, path, &cut, err));
+        LIN_TRY(add_item(to, r.file->name, r.line, id, cut, err));
     }
 }
 
@@ -265,120 +273,398 @@ static int whole_number(piece p)
 }
 
 // "utt1 call7 3.20 5.75"
-static lin_status read_segments(lin_datadir *dir, const lin_datadir_file *file, const lin_datadir_file *wav_scp, lin_error *err)
+static lin_status read_segments(reader r, const lin_datadir_file *wav_scp, lin_error *err)
 {
-    reader r = {.file = file};
+    lin_datadir *dir = r.dir;
     piece line, field[5];
     for (;;) {
         int index = 0;
         double start = 0, end = 0;
-        lin_status status = next_line(&r, &line, err);
-        if (status != LIN_OK || !line.at) return status;
+        LIN_TRY(next_line(&r, &line, err));
+        if (!line.at) return LIN_OK;
         const int n = fields_of(line, field, 5);
         if (n < 4 || !lin_text_number(field[2].at, field[2].n, &start) || !lin_text_number(field[3].at, field[3].n, &end))
             return refuse(&r, err, "the line must be a name, a recording, and a start and end in seconds");
         if (field[0].n > MAX_ID) return refuse(&r, err, "the name is longer than 255 bytes");
-        status = find_item(&dir->recordings, &r, field[1], wav_scp, &index, err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(find_item(&dir->recordings, &r, field[1], wav_scp, &index, err));
         lin_cut cut = dir->recordings.items[index].cut;
         if (!(start >= 0 && start < 1e9) || !(end == -1 || (end > start && end < 1e9)))
-            return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s is from %g to %g s; must be 0 <= start < end", file->name, r.line,
+            return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s is from %g to %g s; must be 0 <= start < end", r.file->name, r.line,
                             (int)field[0].n, field[0].at, start, end);
         const int channel = n == 5 ? whole_number(field[4]) : 0;
         if (channel < 0 || channel >= LIN_AUDIO_MAX_CHANNELS) return refuse(&r, err, "the channel must be a number from 0 to 63");
         if (n == 5) cut.channel = channel + 1;
         cut.part = (lin_part){start, end > 0 ? end : 0};
-        status = add_item(&dir->utterances, file->name, r.line, field[0], cut, err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(add_item(&dir->utterances, r.file->name, r.line, field[0], cut, err));
     }
 }
 
 // "call7 sw7 A"
-static lin_status read_channels(list *of, const lin_datadir_file *file, const lin_datadir_file *wav_scp, lin_error *err)
+static lin_status read_channels(reader r, list *of, const lin_datadir_file *wav_scp, lin_error *err)
 {
-    reader r = {.file = file};
     piece line, field[3];
     for (;;) {
         int index = 0;
-        lin_status status = next_line(&r, &line, err);
-        if (status != LIN_OK || !line.at) return status;
+        LIN_TRY(next_line(&r, &line, err));
+        if (!line.at) return LIN_OK;
         if (fields_of(line, field, 3) != 3) return refuse(&r, err, "the line must be a recording, a file and a channel");
         const char side = lin_lower(field[2].at[0]);
         const int channel = field[2].n == 1 && (side == 'a' || side == 'b') ? 1 + (side == 'b') : whole_number(field[2]);
         if (channel < 1 || channel > LIN_AUDIO_MAX_CHANNELS) return refuse(&r, err, "the channel must be A, B or 1 to 64");
-        status = find_item(of, &r, field[0], wav_scp, &index, err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(find_item(of, &r, field[0], wav_scp, &index, err));
         of->items[index].cut.channel = channel;
     }
 }
 
-static lin_status read_texts(lin_datadir *dir, const lin_datadir_file *file, const lin_datadir_file *main, int need_text,
-                             lin_error *err)
+static lin_status read_texts(reader r, const lin_datadir_file *main, lin_error *err)
 {
-    reader r = {.file = file};
+    list *all = &r.dir->utterances;
     piece line, id, words;
     for (;;) {
         int index = 0;
-        lin_status status = next_line(&r, &line, err);
-        if (status != LIN_OK || !line.at) return status;
-        status = split(&r, line, &id, &words, err);
-        if (status == LIN_OK) status = find_item(&dir->utterances, &r, id, main, &index, err);
-        if (status != LIN_OK) return status;
-        lin_utterance *u = &dir->utterances.items[index];
+        LIN_TRY(next_line(&r, &line, err));
+        if (!line.at) return LIN_OK;
+        LIN_TRY(split(&r, line, &id, &words, err));
+        LIN_TRY(find_item(all, &r, id, main, &index, err));
+        lin_utterance *u = &all->items[index];
         if (u->text)
-            return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s already has a transcript", file->name, r.line, (int)id.n, id.at);
-        if (words.n == 0 && need_text)
-            return lin_fail(err, LIN_FORMAT, "%s:%d: the transcript of %.*s is empty", file->name, r.line, (int)id.n, id.at);
-        u->text = keep(dir, copy_words(words));
-        if (!u->text) return no_memory(err, words.n);
+            return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s already has a transcript", r.file->name, r.line, (int)id.n, id.at);
+        if (words.n == 0 && r.options->need_text)
+            return lin_fail(err, LIN_FORMAT, "%s:%d: the transcript of %.*s is empty", r.file->name, r.line, (int)id.n, id.at);
+        LIN_TRY(set_text(&r, u, words, err));
     }
 }
 
-static lin_status read_speakers(lin_datadir *dir, const lin_datadir_file *file, const lin_datadir_file *main, lin_error *err)
+static lin_status read_speakers(reader r, const lin_datadir_file *main, lin_error *err)
 {
-    reader r = {.file = file};
+    list *all = &r.dir->utterances;
     piece line, id, speaker;
     for (;;) {
         int index = 0;
-        lin_status status = next_line(&r, &line, err);
-        if (status != LIN_OK || !line.at) return status;
-        status = split(&r, line, &id, &speaker, err);
-        if (status == LIN_OK) status = find_item(&dir->utterances, &r, id, main, &index, err);
-        if (status != LIN_OK) return status;
-        lin_utterance *u = &dir->utterances.items[index];
+        LIN_TRY(next_line(&r, &line, err));
+        if (!line.at) return LIN_OK;
+        LIN_TRY(split(&r, line, &id, &speaker, err));
+        LIN_TRY(find_item(all, &r, id, main, &index, err));
+        lin_utterance *u = &all->items[index];
         if (u->speaker)
-            return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s already has a speaker", file->name, r.line, (int)id.n, id.at);
+            return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s already has a speaker", r.file->name, r.line, (int)id.n, id.at);
         if (speaker.n == 0 || speaker.n > MAX_ID || memchr(speaker.at, ' ', speaker.n) || memchr(speaker.at, '\t', speaker.n))
-            return lin_fail(err, LIN_FORMAT, "%s:%d: the speaker of %.*s must be one name of 1 to %d bytes", file->name, r.line,
+            return lin_fail(err, LIN_FORMAT, "%s:%d: the speaker of %.*s must be one name of 1 to %d bytes", r.file->name, r.line,
                             (int)id.n, id.at, (int)MAX_ID);
-        u->speaker = keep(dir, copy(speaker));
+        u->speaker = keep(r.dir, copy(speaker));
         if (!u->speaker) return no_memory(err, speaker.n);
     }
 }
 
-static lin_status read_list(lin_datadir *dir, const lin_datadir_file *file, const lin_datadir_options *o, lin_error *err)
+static lin_status read_list(reader r, lin_error *err)
 {
-    reader r = {.file = file};
     piece line;
     lin_cut cut;
     for (;;) {
-        lin_status status = next_line(&r, &line, err);
-        if (status != LIN_OK || !line.at) return status;
+        LIN_TRY(next_line(&r, &line, err));
+        if (!line.at) return LIN_OK;
         const char *tab = memchr(line.at, '\t', line.n);
         const size_t n = tab ? (size_t)(tab - line.at) : line.n;
         const piece path = trim((piece){line.at, n}), words = tab ? trim((piece){tab, line.n - n}) : (piece){0};
-        if (o->need_text && words.n == 0)
+        if (r.options->need_text && words.n == 0)
             return refuse(&r, err, "no transcript: the line must be a path, a tab and the transcript");
         if (path.n == 0) return refuse(&r, err, "the path before the tab is empty");
         lin_utterance *u;
-        status = find_cut(dir, &r, path, path, o, &cut, err);
-        if (status == LIN_OK) status = lin_datadir_add_named(dir, file->name, r.line, path.at, path.n, -1, cut, &u, err);
-        if (status != LIN_OK) return status;
-        if (!tab) continue;
-        u->text = keep(dir, copy_words(words));
-        if (!u->text) return no_memory(err, words.n);
+        LIN_TRY(find_cut(&r, path, path, &cut, err));
+        LIN_TRY(add_named(&r, path, -1, cut, &u, err));
+        if (tab) LIN_TRY(set_text(&r, u, words, err));
     }
 }
+
+/* ---- values of an object --------------------------------------------------------------------------------------------------- */
+
+static const cJSON *get(const cJSON *object, const char *key) { return cJSON_GetObjectItemCaseSensitive(object, key); }
+
+// The first of these keys that has a string of one line, or NULL. Only texts may have several lines.
+static const char *string_of(const cJSON *object, const char *const *keys)
+{
+    for (; *keys; keys++) {
+        const cJSON *item = get(object, *keys);
+        if (cJSON_IsObject(item)) item = get(item, "path");
+        if (cJSON_IsString(item) && *item->valuestring && !strpbrk(item->valuestring, "\t\n\r")) return item->valuestring;
+    }
+    return NULL;
+}
+
+// A time in seconds, at least `least`; missing or null: the value that was there before.
+static lin_status time_from(double least, const reader *r, const cJSON *object, const char *key, double *value, lin_error *err)
+{
+    const cJSON *item = get(object, key);
+    if (!item || cJSON_IsNull(item)) return LIN_OK;
+    if (!cJSON_IsNumber(item) || !(item->valuedouble >= least && item->valuedouble < 1e9))
+        return lin_fail(err, LIN_FORMAT, "%s:%d: \"%s\" is no time in seconds", r->file->name, r->line, key);
+    *value = item->valuedouble;
+    return LIN_OK;
+}
+
+static lin_status time_of(const reader *r, const cJSON *object, const char *key, double *value, lin_error *err)
+{
+    return time_from(0, r, object, key, value, err);
+}
+
+static const char *const text_keys[] = {"text", "sentence", "transcription", "transcript", NULL};
+
+// The first text of an object, which may be NULL.
+static lin_status take_text(const reader *r, lin_utterance *u, const cJSON *object, lin_error *err)
+{
+    const char *text = NULL;
+    for (int i = 0; text_keys[i] && !text; i++) {
+        const cJSON *item = get(object, text_keys[i]);
+        if (cJSON_IsString(item) && *item->valuestring) text = item->valuestring;
+    }
+    if (!text) return LIN_OK;
+    LIN_TRY(set_text(r, u, trim(piece_of(text)), err));
+    return !*u->text && r->options->need_text ? refuse(r, err, "the transcript is empty") : LIN_OK;
+}
+
+// A name without blanks and of a length that results can hold; NULL: none.
+static lin_status take_speaker(const reader *r, lin_utterance *u, const char *name, lin_error *err)
+{
+    if (!name) return LIN_OK;
+    if (!*name || strlen(name) > MAX_ID || strchr(name, ' '))
+        return lin_fail(err, LIN_FORMAT, "%s:%d: the speaker must be one name of 1 to %d bytes", r->file->name, r->line,
+                        (int)MAX_ID);
+    u->speaker = keep(r->dir, copy(piece_of(name)));
+    return u->speaker ? LIN_OK : no_memory(err, strlen(name));
+}
+
+static lin_status set_path(const reader *r, const char *path, lin_cut *cut, lin_error *err)
+{
+    cut->path = keep(r->dir, join(r->options->audio_root, piece_of(path)));
+    return cut->path ? LIN_OK : no_memory(err, strlen(path));
+}
+
+/* ---- NeMo and its kind ----------------------------------------------------------------------------------------------------- */
+
+static const char *const path_keys[] = {"audio_filepath", "audio_path", "audio_file", "file_name", "path", "wav", "audio", NULL};
+static const char *const id_keys[] = {"id", "utt_id", "key", NULL};
+static const char *const speaker_keys[] = {"speaker", "speaker_id", "client_id", NULL};
+
+static lin_status keep_record(const reader *r, lin_utterance *u, piece line, lin_error *err)
+{
+    u->record = keep(r->dir, copy(line));
+    return u->record ? LIN_OK : no_memory(err, line.n);
+}
+
+static lin_status read_entry(const reader *r, const cJSON *object, piece line, lin_error *err)
+{
+    const char *path = string_of(object, path_keys), *id = string_of(object, id_keys);
+    double offset = -1, duration = 0;
+    lin_cut cut = {0};
+    lin_utterance *u;
+    if (!path) return refuse(r, err, "the object names no sound: it has no \"audio_filepath\", nor \"audio\" or \"path\"");
+    LIN_TRY(time_of(r, object, "offset", &offset, err));
+    LIN_TRY(time_of(r, object, "duration", &duration, err));
+    LIN_TRY(set_path(r, path, &cut, err));
+    // Without an offset the duration is that of the file, often rounded.
+    if (offset >= 0) cut.part = (lin_part){offset, duration > 0 ? offset + duration : 0};
+    const int64_t from_ms = offset >= 0 ? llround(offset * 1000) : -1;
+    if (id) LIN_TRY(add_utterance(r, piece_of(id), cut, &u, err));
+    else LIN_TRY(add_named(r, piece_of(path), from_ms, cut, &u, err));
+    LIN_TRY(take_text(r, u, object, err));
+    LIN_TRY(take_speaker(r, u, string_of(object, speaker_keys), err));
+    return keep_record(r, u, line, err);
+}
+
+/* ---- Lhotse ---------------------------------------------------------------------------------------------------------------- */
+
+// A channel of Lhotse: a number from 0, or a list with one.
+static int channel_of(const cJSON *item)
+{
+    if (cJSON_IsArray(item) && cJSON_GetArraySize(item) == 1) item = item->child;
+    if (!item || cJSON_IsNull(item)) return 0;
+    const double c = cJSON_IsNumber(item) ? item->valuedouble : -1;
+    return c >= 0 && c < LIN_AUDIO_MAX_CHANNELS && c == floor(c) ? (int)c + 1 : -1;
+}
+
+// The one source of the recording: a file, or a command.
+static lin_status read_source(const reader *r, const cJSON *recording, lin_cut *cut, lin_error *err)
+{
+    static const char *const source_keys[] = {"source", NULL};
+    const cJSON *sources = get(recording, "sources"), *source = cJSON_IsArray(sources) ? sources->child : NULL;
+    static const char *const type_keys[] = {"type", NULL};
+    const char *name = string_of(source, source_keys), *type = string_of(source, type_keys);
+    if (!name || source->next) return refuse(r, err, "the cut's recording must have one source");
+    cut->is_command = type && strcmp(type, "command") == 0;
+    if (!cut->is_command && (!type || strcmp(type, "file") != 0))
+        return lin_fail(err, LIN_UNSUPPORTED, "%s:%d: the source of the sound is no file, but of type %.40s", r->file->name,
+                        r->line, type ? type : "none");
+    if (cut->is_command && !r->options->allow_commands)
+        return lin_fail(err, LIN_UNSUPPORTED, "%s:%d: the sound comes from a command; --allow-commands runs such commands",
+                        r->file->name, r->line);
+    if (!cut->is_command) return set_path(r, name, cut, err);
+    cut->path = keep(r->dir, copy(piece_of(name)));
+    return cut->path ? LIN_OK : no_memory(err, strlen(name));
+}
+
+// From `start` on; duration 0: to the end.
+static lin_status add_part(const reader *r, const cJSON *object, lin_cut cut, double start, double duration, lin_utterance **u,
+                           lin_error *err)
+{
+    const char *id = string_of(object, id_keys);
+    if (!id) return refuse(r, err, "a cut or supervision without \"id\"");
+    cut.part = (lin_part){start, duration > 0 ? start + duration : 0};
+    return add_utterance(r, piece_of(id), cut, u, err);
+}
+
+static lin_status read_cut(const reader *r, const cJSON *object, piece line, lin_error *err)
+{
+    const cJSON *supervisions = get(object, "supervisions"), *s = cJSON_IsArray(supervisions) ? supervisions->child : NULL;
+    double start = 0, duration = 0;
+    lin_cut cut = {.channel = channel_of(get(object, "channel"))};
+    lin_utterance *u;
+    if (!cJSON_IsObject(get(object, "recording")))
+        return refuse(r, err, "the cut has no recording; only cuts of one can be read");
+    if (cut.channel < 0) return refuse(r, err, "the cut must have one channel");
+    LIN_TRY(read_source(r, get(object, "recording"), &cut, err));
+    LIN_TRY(time_of(r, object, "start", &start, err));
+    LIN_TRY(time_of(r, object, "duration", &duration, err));
+    if (!s || !s->next) { // the cut is the utterance
+        LIN_TRY(add_part(r, object, cut, start, duration, &u, err));
+        LIN_TRY(take_text(r, u, s, err));
+        LIN_TRY(take_speaker(r, u, s ? string_of(s, speaker_keys) : NULL, err));
+        return keep_record(r, u, line, err);
+    }
+    for (; s; s = s->next) {
+        double from = 0, long_s = 0;
+        lin_cut part = cut;
+        const int channel = channel_of(get(s, "channel"));
+        if (channel > 0) part.channel = channel;
+        // Supervisions are relative to their cut, and may begin before it; the recording has nothing before 0.
+        LIN_TRY(time_from(-1e9, r, s, "start", &from, err));
+        LIN_TRY(time_of(r, s, "duration", &long_s, err));
+        const double before = start + from < 0 ? -(start + from) : 0;
+        if (before > 0 && long_s > 0 && long_s <= before)
+            return refuse(r, err, "a supervision ends before its recording begins");
+        if (long_s > 0) long_s -= before;
+        LIN_TRY(add_part(r, s, part, start + from + before, long_s, &u, err));
+        LIN_TRY(take_text(r, u, s, err));
+        LIN_TRY(take_speaker(r, u, string_of(s, speaker_keys), err));
+    }
+    return LIN_OK;
+}
+
+/* ---- JSON lines ------------------------------------------------------------------------------------------------------------ */
+
+static lin_status read_object(const reader *r, piece line, lin_error *err)
+{
+    char name[512];
+    cJSON *json;
+    snprintf(name, sizeof name, "%.400s:%d: the line", r->file->name, r->line);
+    LIN_TRY(lin_json_parse(line.at, line.n, name, 0, &json, err));
+    lin_status status;
+    if (!cJSON_IsObject(json)) status = refuse(r, err, "a line must hold one JSON object");
+    else if (get(json, "recording") || get(json, "tracks")) status = read_cut(r, json, line, err);
+    else status = read_entry(r, json, line, err);
+    cJSON_Delete(json);
+    return status;
+}
+
+static lin_status read_objects(reader r, lin_error *err)
+{
+    lin_lines lines = {0};
+    lin_lines_begin(&lines, r.file->bytes, r.file->n_bytes);
+    while (lin_lines_next(&lines)) {
+        const piece line = trim((piece){lines.text, lines.n});
+        r.line = lines.number;
+        if (line.n > MAX_OBJECT) return refuse(&r, err, "a line of over 16 MB");
+        if (line.n) LIN_TRY(read_object(&r, line, err));
+    }
+    return LIN_OK;
+}
+
+/* ---- tables ---------------------------------------------------------------------------------------------------------------- */
+
+enum { COLUMN_PATH, COLUMN_TEXT, COLUMN_SPEAKER, COLUMNS };
+static const char *const column_names[COLUMNS] = {"path", "sentence", "client_id"};
+
+// Field number `which` of a line; n 0 if there is none.
+static piece field_at(const lin_lines *line, int which)
+{
+    const char *at = line->text, *end = line->text + line->n;
+    for (; which > 0 && at; which--) {
+        at = memchr(at, '\t', (size_t)(end - at));
+        if (at) at++;
+    }
+    if (which < 0 || !at) return (piece){"", 0};
+    const char *tab = memchr(at, '\t', (size_t)(end - at));
+    return (piece){at, (size_t)((tab ? tab : end) - at)};
+}
+
+// The columns by their names in the first line; -1: not there.
+static void find_columns(const lin_lines *head, int columns[COLUMNS])
+{
+    for (int c = 0; c < COLUMNS; c++) columns[c] = -1;
+    int n = 1;
+    for (size_t i = 0; i < head->n; i++) n += head->text[i] == '\t';
+    for (int i = 0; i < n && i < 256; i++) {
+        const piece f = field_at(head, i);
+        for (int c = 0; c < COLUMNS; c++) {
+            if (columns[c] < 0 && f.n == strlen(column_names[c]) && memcmp(f.at, column_names[c], f.n) == 0) columns[c] = i;
+        }
+    }
+}
+
+static lin_status read_row(const reader *r, const lin_lines *line, const int columns[COLUMNS], lin_error *err)
+{
+    const piece path = field_at(line, columns[COLUMN_PATH]), text = field_at(line, columns[COLUMN_TEXT]);
+    const piece speaker = field_at(line, columns[COLUMN_SPEAKER]);
+    lin_utterance *u;
+    const size_t good = lin_utf8_prefix(line->text, line->n, "\t");
+    if (good < line->n)
+        return lin_fail(err, LIN_FORMAT, "%s:%d: byte 0x%02X at column %zu is not UTF-8 text", r->file->name, r->line,
+                        (unsigned char)line->text[good], good + 1);
+    if (path.n == 0) return refuse(r, err, "the column \"path\" is empty");
+    if (text.n == 0 && r->options->need_text) return refuse(r, err, "the column \"sentence\" is empty");
+    const lin_cut cut = {.path = keep(r->dir, join(r->options->audio_root, path))};
+    if (!cut.path) return no_memory(err, path.n);
+    LIN_TRY(add_named(r, path, -1, cut, &u, err));
+    if (text.n) LIN_TRY(set_text(r, u, trim(text), err));
+    if (!speaker.n) return LIN_OK;
+    const char *name = keep(r->dir, copy(speaker));
+    return name ? take_speaker(r, u, name, err) : no_memory(err, speaker.n);
+}
+
+static lin_status read_table(reader r, lin_error *err)
+{
+    lin_lines lines = {0};
+    int columns[COLUMNS];
+    lin_lines_begin(&lines, r.file->bytes, r.file->n_bytes);
+    if (!lin_lines_next(&lines)) return LIN_OK; // which lists nothing
+    find_columns(&lines, columns);
+    while (lin_lines_next(&lines)) {
+        r.line = lines.number;
+        if (lines.n) LIN_TRY(read_row(&r, &lines, columns, err));
+    }
+    return LIN_OK;
+}
+
+static int is_table(const lin_datadir_file *file)
+{
+    lin_lines lines = {0};
+    int columns[COLUMNS];
+    lin_lines_begin(&lines, file->bytes, file->n_bytes);
+    if (!lin_lines_next(&lines)) return 0;
+    find_columns(&lines, columns);
+    return columns[COLUMN_PATH] >= 0 && columns[COLUMN_TEXT] >= 0;
+}
+
+static int is_objects(const lin_datadir_file *file)
+{
+    size_t at = lin_text_mark(file->bytes, file->n_bytes);
+    while (at < file->n_bytes && (lin_is_space(file->bytes[at]) || file->bytes[at] == '\n')) at++;
+    const int is_array = at < file->n_bytes && file->bytes[at] == '['; // which read_object refuses
+    at += (size_t)is_array;
+    while (is_array && at < file->n_bytes && (lin_is_space(file->bytes[at]) || file->bytes[at] == '\n')) at++;
+    return at < file->n_bytes && file->bytes[at] == '{';
+}
+
+/* ---- all of a list --------------------------------------------------------------------------------------------------------- */
 
 // The names are complete and no longer move, so utterances may now point to them.
 static lin_status complete(lin_datadir *dir, const lin_datadir_file *main, const lin_datadir_file *text, int need_text,
@@ -405,14 +691,6 @@ static lin_status finish(lin_datadir *dir, lin_status status, lin_datadir **out)
     return status;
 }
 
-lin_status lin_datadir_finish(lin_datadir *dir, lin_status status, const char *name, int need_text, lin_datadir **out,
-                              lin_error *err)
-{
-    const lin_datadir_file file = {.name = name};
-    if (status == LIN_OK) status = complete(dir, &file, &file, need_text, NULL, err);
-    return finish(dir, status, out);
-}
-
 lin_status lin_datadir_parse(const lin_datadir_file files[LIN_DATADIR_FILES], const lin_datadir_options *o, lin_datadir **out,
                              lin_error *err)
 {
@@ -424,11 +702,11 @@ lin_status lin_datadir_parse(const lin_datadir_file files[LIN_DATADIR_FILES], co
     lin_datadir *dir = lin_calloc(1, sizeof *dir);
     if (!dir) return no_memory(err, sizeof *dir);
     list *recordings = segments->bytes ? &dir->recordings : &dir->utterances;
-    lin_status status = read_wav_scp(dir, recordings, wav, o, err);
-    if (status == LIN_OK && channels->bytes) status = read_channels(recordings, channels, wav, err);
-    if (status == LIN_OK && segments->bytes) status = read_segments(dir, segments, wav, err);
-    if (status == LIN_OK && text->bytes) status = read_texts(dir, text, main, o->need_text, err);
-    if (status == LIN_OK && speakers->bytes) status = read_speakers(dir, speakers, main, err);
+    lin_status status = read_wav_scp((reader){dir, o, wav, 0, 0}, recordings, err);
+    if (status == LIN_OK && channels->bytes) status = read_channels((reader){dir, o, channels, 0, 0}, recordings, wav, err);
+    if (status == LIN_OK && segments->bytes) status = read_segments((reader){dir, o, segments, 0, 0}, wav, err);
+    if (status == LIN_OK && text->bytes) status = read_texts((reader){dir, o, text, 0, 0}, main, err);
+    if (status == LIN_OK && speakers->bytes) status = read_speakers((reader){dir, o, speakers, 0, 0}, main, err);
     if (status == LIN_OK) status = complete(dir, main, text, o->need_text, speakers, err);
     return finish(dir, status, out);
 }
@@ -436,10 +714,11 @@ lin_status lin_datadir_parse(const lin_datadir_file files[LIN_DATADIR_FILES], co
 lin_status lin_datadir_parse_list(const lin_datadir_file *file, const lin_datadir_options *o, lin_datadir **out, lin_error *err)
 {
     *out = NULL;
-    lin_datadir *dir = lin_calloc(1, sizeof *dir);
-    if (!dir) return no_memory(err, sizeof *dir);
-    lin_status status = read_list(dir, file, o, err);
-    return lin_datadir_finish(dir, status, file->name, o->need_text, out, err);
+    reader r = {.dir = lin_calloc(1, sizeof *r.dir), .options = o, .file = file};
+    if (!r.dir) return no_memory(err, sizeof *r.dir);
+    lin_status status = is_objects(file) ? read_objects(r, err) : is_table(file) ? read_table(r, err) : read_list(r, err);
+    if (status == LIN_OK) status = complete(r.dir, file, file, o->need_text, NULL, err);
+    return finish(r.dir, status, out);
 }
 
 /* ---- paths ----------------------------------------------------------------------------------------------------------------- */
@@ -503,16 +782,15 @@ static lin_status load_list(const char *path, const lin_datadir_options *given, 
     struct stat st;
     lin_datadir_options o = *given;
     lin_datadir_file file = {.name = path};
-    lin_status status = lin_text_read(path, &text, &file.n_bytes, err);
-    if (status != LIN_OK) return status;
+    lin_status status = LIN_OK;
+    LIN_TRY(lin_text_read(path, &text, &file.n_bytes, err));
     file.bytes = text;
-    const lin_manifest_kind kind = lin_manifest_is(&file);
-    if (kind == LIN_MANIFEST_TABLE && parent) { // Common Voice has its sound in a folder beside the tables
+    if (parent && !is_objects(&file) && is_table(&file)) { // Common Voice has its sound in a folder beside the tables
         clips = join(parent, (piece){"clips", 5});
         if (!clips) status = no_memory(err, strlen(parent));
         else if (stat(clips, &st) == 0 && S_ISDIR(st.st_mode)) o.audio_root = clips;
     }
-    if (status == LIN_OK) status = (kind ? lin_manifest_parse : lin_datadir_parse_list)(&file, &o, dir, err);
+    if (status == LIN_OK) status = lin_datadir_parse_list(&file, &o, dir, err);
     lin_free(clips);
     lin_free(text);
     return status;

@@ -1,5 +1,5 @@
 /*
- * datadir.h - lists of recordings: Kaldi-style data directories, plain lists.
+ * datadir.h - lists of recordings: Kaldi-style data directories, plain lists, and manifests as other toolkits write them.
  *
  * A data directory holds text files with one utterance per line, its name first:
  *   wav.scp   utt1 audio/utt1.flac       path of the sound, relative to audio_root; or a command that writes it, "sox ... |"
@@ -8,8 +8,18 @@
  *   segments  utt1 call7 3.20 5.75       optional; then wav.scp is of recordings, and these are parts of them, in seconds; an
  *                                        end of -1 is that of the recording; a fifth word is the channel, counted from 0
  *   reco2file_and_channel  call7 sw7 A   optional; the channel of a recording (or, without segments, utterance): A, B, or 1, 2
- * A plain list has lines PATH or PATH<TAB>TRANSCRIPT; an utterance's name is its path without the extension. Manifests of other
- * toolkits are in linnet/manifest.h.
+ * A plain list has lines PATH or PATH<TAB>TRANSCRIPT; an utterance's name is its path without the extension.
+ * A list that begins with '{' has JSON lines, and one whose first line names columns "path" and "sentence" is a table:
+ *   {"audio_filepath": "a.wav", "text": "how are you", "duration": 2.5}        NeMo; the scripts around Whisper
+ *   {"audio_filepath": "call.wav", "offset": 3.2, "duration": 2.5, ...}        a part of a recording
+ *   {"audio": {"path": "a.wav"}, "sentence": "how are you"}                    data sets of Hugging Face
+ *   {"type": "MonoCut", "id": ..., "recording": {...}, "supervisions": [...]}  Lhotse's cuts: an utterance for each supervision
+ *   client_id<TAB>path<TAB>sentence ...                                        Common Voice: a table whose first line names the
+ *                                                                              columns
+ *
+ * Keys of an object, the first that is there: the sound audio_filepath, audio_path, audio_file, file_name, path, wav, audio; the
+ * text text, sentence, transcription, transcript; the name id, utt_id, key, else the path as in a plain list, with the offset in
+ * milliseconds; the speaker speaker, speaker_id, client_id. Other keys are kept in lin_utterance.record and mean nothing here.
  *
  *   lin_datadir_options options = {.need_text = 1};
  *   lin_datadir_load("corpus/train", &options, &dir, &err);
@@ -17,8 +27,9 @@
  *   lin_datadir_destroy(dir);
  *
  * The order is that of segments, else of wav.scp, or of the list. Errors name file and line: a repeated name, an utterance
- * without sound or (if required) without transcript, control characters, NUL bytes, text that is not UTF-8,
- * lines over 65,536 bytes. A command is an error unless the options allow them.
+ * without sound or (if required) without transcript, control characters, NUL bytes, text that is not UTF-8, lines over 65,536
+ * bytes; what is not JSON, a time that is none, a cut of several recordings or without one. A command is an error unless the
+ * options allow them.
  */
 #ifndef LIN_LINNET_DATADIR_H
 #define LIN_LINNET_DATADIR_H

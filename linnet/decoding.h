@@ -153,6 +153,7 @@ typedef struct lin_phrases {
 lin_status lin_decoding_make_phrases(const lin_decoding *decoding, const linnet_phrase *list, int n, lin_phrases *phrases,
                                      lin_error *err);
 void lin_phrases_free(lin_phrases *phrases);
+lin_search_context lin_phrases_context(const lin_phrases *phrases); /* what lin_decoding.context is set to */
 
 /* Words that can be recognised; 0 without a word search. */
 int lin_decoding_vocabulary(const lin_decoding *decoding);

@@ -17,7 +17,7 @@
 #include "lexicon/transcript.h"
 #include "linnet/decoding.h"
 #include "linnet/find.h"
-#include "linnet/lexicon_open.h"
+#include "linnet/wording.h"
 
 enum { LONGEST_PATH = 4096, LONGEST_PHRASE = 4096 };
 
@@ -37,8 +37,7 @@ struct lin_decoding_parts {
     lin_tree *tree;
     lin_words *words, *whole; // of streams, of utterances that are heard whole
     lin_rescorer *rescorer;
-    lin_context *phones_context;
-    lin_word_context *words_context;
+    lin_phrases made; // of the phrases
     char lexicon[LONGEST_PATH], lm_path[LONGEST_PATH];
     char own_words[LONGEST_PATH]; // of the language, which extend the lexicon; "": none
     uint64_t lexicon_key; // of the packed form; 0: the lexicon has lines that are left out, is extended, or is not a regular file
@@ -102,10 +101,10 @@ static lin_status open_tree(parts *p, lin_error *err)
 {
     const lin_tree_options options = {.all_words = p->values->all_words};
     find_key(p);
-    lin_status status = p->lexicon_key ? open_packed_tree(p, err) : LIN_OK;
-    if (status != LIN_OK || p->tree) return status;
-    status = open_dictionary(p, err);
-    return status == LIN_OK ? lin_tree_create(p->dictionary, p->phones, p->lm, &options, &p->tree, err) : status;
+    if (p->lexicon_key) LIN_TRY(open_packed_tree(p, err));
+    if (p->tree) return LIN_OK;
+    LIN_TRY(open_dictionary(p, err));
+    return lin_tree_create(p->dictionary, p->phones, p->lm, &options, &p->tree, err);
 }
 
 lin_status lin_decoding_pack_lexicon(const lin_decoding *d, const char *path, lin_error *err)
@@ -125,12 +124,9 @@ lin_status lin_decoding_pack_lexicon(const lin_decoding *d, const char *path, li
 
 static lin_status add_phrase(parts *p, const char *text, size_t n, double bonus, int line, lin_error *err)
 {
-    lin_status status =
-        lin_grow_int(&p->phrases, &p->phrases_capacity, (int64_t)p->n_phrases + 1, sizeof *p->phrases, "phrases", err);
-    if (status != LIN_OK) return status;
     char *own;
-    status = lin_unicode_clean(text, n, NULL, LIN_UNICODE_ANY, &own, &text, &n, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_grow_int(&p->phrases, &p->phrases_capacity, (int64_t)p->n_phrases + 1, sizeof *p->phrases, "phrases", err));
+    LIN_TRY(lin_unicode_clean(text, n, NULL, LIN_UNICODE_ANY, &own, &text, &n, err));
     char *copy = lin_text_copy(text, n);
     lin_free(own);
     if (!copy) return lin_no_memory(err, "a phrase", n);
@@ -160,8 +156,8 @@ static lin_status read_phrases(parts *p, const char *path, lin_error *err)
     size_t n;
     lin_lines lines;
     const int before = p->n_phrases;
-    lin_status status = lin_text_read(path, &text, &n, err);
-    if (status != LIN_OK) return status;
+    lin_status status = LIN_OK;
+    LIN_TRY(lin_text_read(path, &text, &n, err));
     lin_lines_begin(&lines, text, n);
     while (status == LIN_OK && lin_lines_next(&lines)) {
         const char *at = lines.text, *field;
@@ -208,7 +204,7 @@ static lin_status make_phones_context(parts *p, lin_error *err)
         bonuses[i] = p->phrases[i].bonus;
     }
     if (status == LIN_OK) {
-        status = lin_context_create((const int *const *)labels, lengths, bonuses, n, &p->phones_context, err);
+        status = lin_context_create((const int *const *)labels, lengths, bonuses, n, &p->made.phones, err);
     }
     for (int i = 0; i < n && labels; i++) lin_free(labels[i]);
     lin_free((void *)labels);
@@ -264,14 +260,11 @@ static lin_status spell_phrase(const parts *p, phrase *it, lin_error *err)
 
 static lin_status make_words_context(parts *p, lin_error *err)
 {
-    for (int i = 0; i < p->n_phrases; i++) {
-        lin_status status = spell_phrase(p, &p->phrases[i], err);
-        if (status != LIN_OK) return status;
-    }
+    for (int i = 0; i < p->n_phrases; i++) LIN_TRY(spell_phrase(p, &p->phrases[i], err));
     lin_word_phrase *list = lin_alloc((size_t)p->n_phrases, sizeof *list);
     if (!list) return lin_no_memory(err, "phrases", (size_t)p->n_phrases * sizeof *list);
     for (int i = 0; i < p->n_phrases; i++) list[i] = (lin_word_phrase){p->phrases[i].text, p->phrases[i].bonus};
-    lin_status status = lin_word_context_create(p->tree, list, p->n_phrases, p->g2p, &p->words_context, err);
+    lin_status status = lin_word_context_create(p->tree, list, p->n_phrases, p->g2p, &p->made.words, err);
     lin_free(list);
     return status;
 }
@@ -279,13 +272,11 @@ static lin_status make_words_context(parts *p, lin_error *err)
 // The phrases in the form that the search uses.
 static lin_status make_context(parts *p, lin_error *err)
 {
-    lin_status status = LIN_OK;
     if (p->n_phrases == 0) return LIN_OK;
-    if (!p->dictionary && *p->lexicon) status = open_dictionary(p, err);
-    if (status != LIN_OK) return status;
+    if (!p->dictionary && *p->lexicon) LIN_TRY(open_dictionary(p, err));
     // Only words outside the lexicon need the letter-to-sound rules, which are of the phones of English.
     lin_error missing = {0}, why = {0};
-    status = p->tree ? make_words_context(p, &missing) : make_phones_context(p, &missing);
+    lin_status status = p->tree ? make_words_context(p, &missing) : make_phones_context(p, &missing);
     if (status != LIN_INVALID) return status == LIN_OK ? status : lin_fail_as(err, &missing);
     status = lin_find_open_rules(p->phones, p->values->g2p, &p->rules, &why);
     if (status == LIN_OK) status = lin_g2p_create(p->phones, p->dictionary, p->rules, &p->g2p, &why);
@@ -296,11 +287,10 @@ static lin_status make_context(parts *p, lin_error *err)
 static lin_status open_phrases(parts *p, lin_error *err)
 {
     const lin_decoding_values *v = p->values;
-    lin_status status = v->context ? read_phrases(p, v->context, err) : LIN_OK;
-    for (int i = 0; i < v->phrases.count && status == LIN_OK; i++) {
-        status = add_phrase(p, v->phrases.items[i], strlen(v->phrases.items[i]), v->context_bonus, 0, err);
-    }
-    return status == LIN_OK ? make_context(p, err) : status;
+    if (v->context) LIN_TRY(read_phrases(p, v->context, err));
+    for (int i = 0; i < v->phrases.count; i++)
+        LIN_TRY(add_phrase(p, v->phrases.items[i], strlen(v->phrases.items[i]), v->context_bonus, 0, err));
+    return make_context(p, err);
 }
 
 /* ---- searches -------------------------------------------------------------------------------------------------------------- */
@@ -341,29 +331,27 @@ static lin_status open_rescorer(parts *p, double lm_weight, lin_error *err)
 {
     const lin_decoding_values *v = p->values;
     char path[LONGEST_PATH];
-    lin_status status = lin_find_word_network(p->phones, v->rescore, path, sizeof path, err);
-    if (status != LIN_OK) return status;
+    if (!v->rescore) return LIN_OK;
+    LIN_TRY(lin_find_word_network(p->phones, v->rescore, path, sizeof path, err));
     return lin_rescorer_open(path, v->rescore_weight, lm_weight, p->lm, p->tree, p->phones, &p->rescorer, err);
 }
 
 static lin_status open_beam(parts *p, lin_error *err)
 {
     const lin_beam_options o = lin_decoding_beam_options(p->values);
-    lin_status status = LIN_OK;
     if (p->values->lm) {
-        status = lin_find_lm(p->phones, p->values->lm, p->lm_path, LONGEST_PATH, err);
-        if (status == LIN_OK) status = lin_ngram_open(p->lm_path, &p->lm, err);
-        if (status == LIN_OK) status = match_phones(p, err);
+        LIN_TRY(lin_find_lm(p->phones, p->values->lm, p->lm_path, LONGEST_PATH, err));
+        LIN_TRY(lin_ngram_open(p->lm_path, &p->lm, err));
+        LIN_TRY(match_phones(p, err));
     }
-    if (status == LIN_OK) status = lin_beam_create(lin_phones_count(p->phones), p->lm, p->labels, &o, &p->beam, err);
-    return status == LIN_OK && p->values->rescore ? open_rescorer(p, o.lm_weight, err) : status;
+    LIN_TRY(lin_beam_create(lin_phones_count(p->phones), p->lm, p->labels, &o, &p->beam, err));
+    return open_rescorer(p, o.lm_weight, err);
 }
 
 static lin_status open_lm_of_words(parts *p, lin_error *err)
 {
     if (p->values->no_lm) return LIN_OK;
-    lin_status status = lin_find_lm(p->phones, p->values->lm, p->lm_path, LONGEST_PATH, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_find_lm(p->phones, p->values->lm, p->lm_path, LONGEST_PATH, err));
     if (*p->lm_path) return lin_ngram_open(p->lm_path, &p->lm, err);
     lin_warn(&p->warnings, "words are recognised badly without a language model, and none is installed; name one with --lm FILE "
                            "or LINNET_LM (ARPA, or made from text by linnet ngram)");
@@ -405,23 +393,23 @@ static lin_status open_words(parts *p, double row_seconds, lin_error *err)
         return lin_fail(err, LIN_IO, "--words needs a lexicon, and none is installed; name one with --lexicon FILE or "
                                      "LINNET_LEXICON, such as CMUdict (cmudict-en-us.dict in Debian's pocketsphinx-en-us)");
     }
-    lin_status status = open_lm_of_words(p, err);
-    if (status == LIN_OK && is_of_phones(p))
+    LIN_TRY(open_lm_of_words(p, err));
+    if (is_of_phones(p))
         return lin_fail(err, LIN_MISMATCH, "%s is a model of phones; omit --words, or name a model of words with --lm",
                         p->lm_path);
-    if (status == LIN_OK) status = open_tree(p, err);
+    const lin_status status = open_tree(p, err);
     if (status == LIN_MISMATCH) {
         return lin_fail(err, LIN_MISMATCH, "%s has no word of %s: is it a model of phones, or of another language? Name another "
                                            "with --lm, or use --no-lm", p->lm_path, p->lexicon);
     }
-    if (status == LIN_OK && p->tree->n_left_out > 0 && !p->warnings.quiet) {
+    if (status != LIN_OK) return status;
+    if (p->tree->n_left_out > 0 && !p->warnings.quiet) {
         lin_warn(&p->warnings, "%d of the %d words of %s are not in the language model, such as %s, and are written as phonemes; "
                                "--tune all-words adds them", p->tree->n_left_out,
                      p->tree->n_left_out + p->tree->words.n, p->lexicon, p->tree->first_left_out);
     }
-    if (status == LIN_OK) status = make_words(p, row_seconds, 0, &p->words, err);
-    if (status == LIN_OK) status = make_words(p, row_seconds, 1, &p->whole, err);
-    if (status != LIN_OK || !p->values->rescore) return status;
+    LIN_TRY(make_words(p, row_seconds, 0, &p->words, err));
+    LIN_TRY(make_words(p, row_seconds, 1, &p->whole, err));
     return open_rescorer(p, lin_decoding_words_options(p->values, 0).lm_weight, err);
 }
 
@@ -455,6 +443,19 @@ static void drop_scaffold(parts *p)
     p->dictionary = NULL;
 }
 
+static lin_status open_search(parts *p, lin_search_kind kind, double row_seconds, lin_error *err)
+{
+    LIN_TRY(lin_find_lexicon(p->phones, p->values->lexicon, p->lexicon, LONGEST_PATH, err));
+    lin_find_added(p->phones, p->values->lexicon, p->own_words, LONGEST_PATH);
+    LIN_TRY(kind == LIN_SEARCH_WORDS ? open_words(p, row_seconds, err) : open_beam(p, err));
+    return open_phrases(p, err);
+}
+
+lin_search_context lin_phrases_context(const lin_phrases *phrases)
+{
+    return (lin_search_context){.phones = phrases->phones, .words = phrases->words};
+}
+
 lin_status lin_decoding_open(lin_decoding *d, const lin_decoding_values *v, const lin_phones *phones, double row_seconds,
                              double delay_s, const lin_warnings *warnings, lin_error *err)
 {
@@ -469,10 +470,7 @@ lin_status lin_decoding_open(lin_decoding *d, const lin_decoding_values *v, cons
     p->values = v;
     p->phones = phones;
     if (warnings) p->warnings = *warnings;
-    lin_status status = lin_find_lexicon(phones, v->lexicon, p->lexicon, LONGEST_PATH, err);
-    lin_find_added(phones, v->lexicon, p->own_words, LONGEST_PATH);
-    if (status == LIN_OK) status = kind == LIN_SEARCH_WORDS ? open_words(p, row_seconds, err) : open_beam(p, err);
-    if (status == LIN_OK) status = open_phrases(p, err);
+    const lin_status status = open_search(p, kind, row_seconds, err);
     drop_scaffold(p);
     if (status != LIN_OK) {
         lin_decoding_close(d);
@@ -481,12 +479,12 @@ lin_status lin_decoding_open(lin_decoding *d, const lin_decoding_values *v, cons
     if (kind == LIN_SEARCH_WORDS) {
         d->search = search_of_words(p, p->words, V);
         d->whole = search_of_words(p, p->whole, V);
+        d->blank_penalty = lin_decoding_words_options(v, 1).blank_penalty;
     } else d->search = d->whole = lin_search_beam(p->beam, V, identity(p, lin_beam_fingerprint(p->beam)));
-    d->context = (lin_search_context){.phones = p->phones_context, .words = p->words_context};
+    d->context = lin_phrases_context(&p->made);
     d->language = kind == LIN_SEARCH_WORDS || p->lm;
-    if (v->rescore_weight > 0) d->rescorer = p->rescorer; // with a weight of 0 there is no second pass
+    if (v->rescore_weight > 0) d->rescorer = p->rescorer; // with a weight of 0 nothing is judged again
     d->combine_weight = v->combine_weight;
-    if (kind == LIN_SEARCH_WORDS) d->blank_penalty = lin_decoding_words_options(v, 1).blank_penalty;
     return LIN_OK;
 }
 
@@ -503,8 +501,7 @@ void lin_decoding_close(lin_decoding *d)
     parts *p = d->parts;
     if (p) {
         drop_scaffold(p);
-        lin_word_context_destroy(p->words_context);
-        lin_context_destroy(p->phones_context);
+        lin_phrases_free(&p->made);
         lin_rescorer_close(p->rescorer);
         lin_words_destroy(p->words);
         lin_words_destroy(p->whole);
@@ -522,23 +519,19 @@ lin_status lin_decoding_reread(lin_decoding *d, int *n_phrases, lin_error *err)
     parts *p = d->parts;
     *n_phrases = 0;
     if (!p) return LIN_OK; // greedy uses no phrases
-    lin_context *phones = p->phones_context;
-    lin_word_context *words = p->words_context;
-    p->phones_context = NULL;
-    p->words_context = NULL;
+    lin_phrases old = p->made;
+    p->made = (lin_phrases){NULL, NULL};
     p->again = 1;
     const lin_status status = open_phrases(p, err);
     *n_phrases = p->n_phrases;
     drop_scaffold(p);
     // The new ones replace the old ones, or the old ones remain.
     if (status != LIN_OK) {
-        p->phones_context = phones;
-        p->words_context = words;
+        p->made = old;
         return status;
     }
-    lin_context_destroy(phones);
-    lin_word_context_destroy(words);
-    d->context = (lin_search_context){.phones = p->phones_context, .words = p->words_context};
+    lin_phrases_free(&old);
+    d->context = lin_phrases_context(&p->made);
     return LIN_OK;
 }
 
@@ -551,8 +544,7 @@ lin_status lin_decoding_make_phrases(const lin_decoding *d, const linnet_phrase 
         return lin_fail(err, LIN_UNSUPPORTED, "greedy decoding does not use phrases: decode with a beam or to words");
     if (n == 0) return LIN_OK;
     parts p = *d->parts; // shares the open files
-    p.phones_context = NULL;
-    p.words_context = NULL;
+    p.made = (lin_phrases){NULL, NULL};
     p.again = 1;
     lin_status status = LIN_OK;
     for (int i = 0; i < n && status == LIN_OK; i++) {
@@ -564,7 +556,7 @@ lin_status lin_decoding_make_phrases(const lin_decoding *d, const linnet_phrase 
     }
     if (status == LIN_OK) status = make_context(&p, err);
     drop_scaffold(&p);
-    *phrases = (lin_phrases){p.phones_context, p.words_context};
+    *phrases = p.made;
     if (status != LIN_OK) lin_phrases_free(phrases);
     return status;
 }

@@ -62,7 +62,7 @@ lin_status lin_find_punctuation(const lin_phones *phones, const char *given, cha
 /* A language model that is a network: `given`, a path, the name of a file of the language, or that without .safetensors. */
 lin_status lin_find_word_network(const lin_phones *phones, const char *given, char *path, size_t capacity, lin_error *err);
 
-/* Words that extend the lexicon (linnet/lexicon_open.h), added.dict of the language; an empty path: there is none, or `lexicon`
+/* Words that extend the lexicon (linnet/wording.h), added.dict of the language; an empty path: there is none, or `lexicon`
  * or LINNET_LEXICON names another lexicon. */
 void lin_find_added(const lin_phones *phones, const char *lexicon, char *path, size_t capacity);
 

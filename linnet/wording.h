@@ -1,5 +1,8 @@
 /*
- * wording.h - from words to phones: the phone set, dictionary, letter-to-sound rules and transcriber in one.
+ * wording.h - from words to phones: the phone set, dictionary, letter-to-sound rules and transcriber in one, and a dictionary
+ * with the words that a user adds.
+ *
+ * Pipeline: files -> [this] -> lexicon/tree, lexicon/transcript, align/spoken.
  *
  *   lin_wording w;
  *   lin_wording_files files = {.dictionary = "my.dict"};    // or {0}: what is installed
@@ -7,6 +10,13 @@
  *   lin_transcriber_line(w.transcriber, ...);
  *   lin_wording_unknown(&w, INT_MAX, "", &text, &err);      // the words that the dictionary lacked
  *   lin_wording_close(&w);
+ *
+ *   lin_lexicon_open("en.dict", NULL, "names.txt", NULL, phones, &options, &dictionary, &err);   // the dictionary alone
+ *   lin_dictionary_destroy(dictionary);
+ *
+ * A file of added words has lines as in a lexicon, "word  W ER1 D", and lines of a word alone, whose pronunciation is found as
+ * that of words outside the lexicon (lexicon/g2p.h). Such a word may have capitals and accents: it gets the form of words in a
+ * text (lin_spelling_next), which has to be one word. A line that begins with "# " is a comment.
  *
  * Threads: one at a time.
  */
@@ -16,14 +26,14 @@
 #include "base/buffer.h"
 #include "lexicon/g2p.h"
 #include "lexicon/transcript.h"
-#include "base/status.h"
 
 typedef struct lin_wording_files {
     const char *dictionary; /* NULL: $LINNET_LEXICON, else what is installed with the program */
-    const char *added;      /* words that extend it (linnet/lexicon_open.h); NULL: none */
+    const char *added;      /* words that extend it; NULL: none */
     const char *phones;     /* as lin_wording_phones; NULL: phones.txt of the language that was chosen (lin_find_language), else
                              * the set of the dictionary (lin_dictionary_phones) */
     const char *g2p;        /* NULL: lin_find_rules */
+    const char *numbers;    /* how numbers, signs and abbreviations are read: by the rule of lin_find_open_numbers */
 } lin_wording_files;
 
 typedef struct lin_wording {
@@ -39,8 +49,6 @@ typedef struct lin_wording {
 /* Lines of the dictionary that cannot be used are reported through warnings, which may be NULL. LIN_IO if there is no dictionary;
  * else as what opens the files. On failure everything is closed. */
 lin_status lin_wording_open(lin_wording *wording, const lin_wording_files *files, const lin_warnings *warnings, lin_error *err);
-/* Numbers, signs and abbreviations are read from now on, by the rule of lin_find_open_numbers. */
-lin_status lin_wording_numbers(lin_wording *wording, const char *given, lin_error *err);
 void lin_wording_close(lin_wording *wording);
 
 /*
@@ -58,5 +66,25 @@ lin_status lin_wording_dictionary_phones(const char *path, lin_phones **phones, 
 /* Appends the words that the dictionary lacked, at most `most` of them, the most frequent first, a line each: indent, word,
  * count, how it was pronounced, phones; separated by tabs. LIN_NO_MEMORY. */
 lin_status lin_wording_unknown(const lin_wording *wording, int most, const char *indent, lin_buffer *text, lin_error *err);
+
+/* ---- a dictionary with added words ----------------------------------------------------------------------------------------- */
+
+/* The lexicon of this path and the words of two files that extend it, plain or gzip'd: of the language (lin_find_added) and of
+ * the user; NULL or "": none. g2p: the letter-to-sound rules; NULL: those of lin_find_rules. Errors as lin_dictionary_load;
+ * LIN_MISMATCH for a word alone if there are no rules for these phones. */
+lin_status lin_lexicon_open(const char *path, const char *own, const char *added, const char *g2p, const lin_phones *phones,
+                            const lin_dictionary_options *options, lin_dictionary **dictionary, lin_error *err);
+
+/* Adds such a file to a lexicon that is open; nothing if path is NULL or "". */
+lin_status lin_lexicon_add(lin_dictionary *dictionary, const char *path, const char *g2p, const lin_phones *phones,
+                           const lin_dictionary_options *options, lin_error *err);
+
+/* Adds such a text, n bytes; messages call it `name`. rules: NULL for none. */
+lin_status lin_lexicon_extend(lin_dictionary *dictionary, const char *text, size_t n, const char *name,
+                              const lin_phones *phones, const lin_g2p_rules *rules, const lin_dictionary_options *options,
+                              lin_error *err);
+
+/* Reports the lines that skip_bad left out; warnings may be NULL. Returns how many there are. */
+int lin_lexicon_tell_skipped(const lin_dictionary *dictionary, const lin_warnings *warnings);
 
 #endif

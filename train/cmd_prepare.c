@@ -302,9 +302,9 @@ static lin_status prepare(preparation *p, const char *path, lin_error *err)
     }
     if (status == LIN_OK) status = lin_guard_writes(v->output, err);
     if (status == LIN_OK && v->oov) status = lin_guard_writes(v->oov, err);
-    const lin_wording_files files = {.dictionary = v->lexicon, .added = v->add_lexicon, .phones = v->phones, .g2p = v->g2p};
+    const lin_wording_files files = {
+        .dictionary = v->lexicon, .added = v->add_lexicon, .phones = v->phones, .g2p = v->g2p, .numbers = v->numbers};
     if (status == LIN_OK) status = lin_wording_open(&p->wording, &files, &warnings, err);
-    if (status == LIN_OK) status = lin_wording_numbers(&p->wording, v->numbers, err);
     if (status != LIN_OK) return status;
     p->n_items = lin_datadir_count(p->dir) * speeds(p);
     status = label_all(p, err);

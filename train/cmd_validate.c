@@ -471,9 +471,9 @@ static lin_status validate(lin_validation *d, const lin_list *operands, lin_erro
     const lin_validate_values *v = d->v;
     const lin_warnings warnings = lin_complaints(v->quiet);
     const char *phones = v->model.model ? v->model.model : v->phones;
-    const lin_wording_files files = {.dictionary = v->lexicon, .added = v->add_lexicon, .phones = phones, .g2p = v->g2p};
+    const lin_wording_files files = {
+        .dictionary = v->lexicon, .added = v->add_lexicon, .phones = phones, .g2p = v->g2p, .numbers = v->numbers};
     lin_status status = lin_wording_open(&d->wording, &files, &warnings, err);
-    if (status == LIN_OK) status = lin_wording_numbers(&d->wording, v->numbers, err);
     if (status == LIN_OK) status = load(d, operands, err);
     for (int i = 0; i < d->n && status == LIN_OK; i++)
         if (!d->utterances[i].u->cut.is_command) status = lin_guard_reads(d->utterances[i].u->cut.path, err);

@@ -1,5 +1,5 @@
 // The readers of data directories, lists and manifests on any bytes. The first byte chooses: bit 0 a directory or a list, bit 1
-// transcripts needed or not, bit 2 commands allowed or not, bit 3 a manifest. A directory's files, in the order of
+// transcripts needed or not, bit 2 commands allowed or not, bit 3 a list too. A directory's files, in the order of
 // lin_datadir_names, are separated by bytes 0xFF, which are never part of UTF-8.
 
 #include <stdint.h>
@@ -8,7 +8,6 @@
 
 #include "base/memory.h"
 #include "linnet/datadir.h"
-#include "linnet/manifest.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -30,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size == 0) return 0;
     const unsigned long live = lin_memory_live();
-    const int manifest = data[0] >> 3 & 1, list = (data[0] & 1) | manifest, need_text = data[0] >> 1 & 1;
+    const int list = (data[0] & 1) | (data[0] >> 3 & 1), need_text = data[0] >> 1 & 1;
     const lin_datadir_options o = {"root/", need_text, data[0] >> 2 & 1};
     lin_datadir_file files[LIN_DATADIR_FILES];
     for (int i = 0; i < LIN_DATADIR_FILES; i++) files[i] = (lin_datadir_file){lin_datadir_names[i], NULL, 0};
@@ -45,10 +44,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     lin_datadir *dir;
     lin_error err = {0};
-    const lin_status status = manifest ? lin_manifest_parse(&files[0], &o, &dir, &err)
-                              : list   ? lin_datadir_parse_list(&files[0], &o, &dir, &err)
-                                       : lin_datadir_parse(files, &o, &dir, &err);
-    if (manifest) lin_manifest_is(&files[0]);
+    const lin_status status =
+        list ? lin_datadir_parse_list(&files[0], &o, &dir, &err) : lin_datadir_parse(files, &o, &dir, &err);
     if ((status == LIN_OK) != (dir != NULL)) abort();
     if (status != LIN_OK && (err.status != status || !*err.message || strchr(err.message, '\n'))) abort();
     if (dir) use(dir, need_text);

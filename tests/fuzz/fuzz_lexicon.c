@@ -13,7 +13,7 @@
 #include "lexicon/g2p.h"
 #include "lexicon/phones.h"
 #include "lexicon/transcript.h"
-#include "linnet/lexicon_open.h"
+#include "linnet/wording.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

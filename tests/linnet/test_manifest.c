@@ -1,5 +1,5 @@
 // Manifests of other toolkits: good ones, each kind of bad one with its message, gzip'd ones, Common Voice's folders.
-#include "linnet/manifest.h"
+#include "linnet/datadir.h"
 
 #include <sys/stat.h>
 #include <zlib.h>
@@ -10,7 +10,7 @@
 static lin_status parse(const char *text, const lin_datadir_options *o, lin_datadir **dir, lin_error *err)
 {
     const lin_datadir_file file = {"m", text, strlen(text)};
-    return lin_manifest_parse(&file, o, dir, err);
+    return lin_datadir_parse_list(&file, o, dir, err);
 }
 
 static const lin_datadir_options plain = {.audio_root = "root"};
@@ -185,15 +185,20 @@ END_TEST
 START_TEST(lists_are_told_apart)
 {
     static const struct {
-        const char *text;
-        lin_manifest_kind kind;
-    } cases[] = {{"\xEF\xBB\xBF\n {\"a\":1}", LIN_MANIFEST_OBJECTS}, {"[\n {\"a\":1}]", LIN_MANIFEST_OBJECTS},
-                 {"path\tsentence\n", LIN_MANIFEST_TABLE},           {"a\tsentence\tpath\r\nx", LIN_MANIFEST_TABLE},
-                 {"path\twhat was said\n", LIN_MANIFEST_NONE},       {"[take 1].wav\tA\n", LIN_MANIFEST_NONE},
-                 {"", LIN_MANIFEST_NONE}};
+        const char *text, *message; // message NULL: it lists n recordings
+        int n;
+    } cases[] = {{"\xEF\xBB\xBF\n {\"a\":1}", "m:2: the object names no sound", 0}, {"[\n {\"a\":1}]", "m:1: the line", 0},
+                 {"path\tsentence\nb\tB\n", NULL, 1},      {"a\tsentence\tpath\r\nx\ty\tz\n", NULL, 1},
+                 {"path\twhat was said\nb\tB\n", NULL, 2}, {"[take 1].wav\tA\n", NULL, 1},
+                 {"", "it lists no recordings", 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const lin_datadir_file file = {"m", cases[i].text, strlen(cases[i].text)};
-        ck_assert_int_eq(lin_manifest_is(&file), cases[i].kind);
+        lin_error err = {0};
+        lin_datadir *dir;
+        const lin_status status = parse(cases[i].text, &plain, &dir, &err);
+        ck_assert_int_eq(status == LIN_OK, cases[i].message == NULL);
+        ck_assert_msg(!cases[i].message || strstr(err.message, cases[i].message), "%s", err.message);
+        if (dir) ck_assert_int_eq(lin_datadir_count(dir), cases[i].n);
+        lin_datadir_destroy(dir);
     }
 }
 END_TEST

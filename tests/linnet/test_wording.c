@@ -1,5 +1,5 @@
-// linnet/lexicon_open: words added to a lexicon, with phones and alone; bad lines; other phones; failing allocations.
-#include "linnet/lexicon_open.h"
+// linnet/wording.h: words added to a lexicon, with phones and alone; bad lines; other phones; failing allocations.
+#include "linnet/wording.h"
 
 #include "base/textfile.h"
 #include "train/learn/g2p_learn.h"
@@ -162,5 +162,5 @@ START_TEST(files)
 }
 END_TEST
 
-TEST_MAIN_WITH(setup, teardown, "lexicon_open", TEST(words_with_phones_and_alone), TEST(bad_lines), TEST(other_phones),
+TEST_MAIN_WITH(setup, teardown, "linnet/wording", TEST(words_with_phones_and_alone), TEST(bad_lines), TEST(other_phones),
                TEST(files))
