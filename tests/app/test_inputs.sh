@@ -109,12 +109,6 @@ if ! command -v ffmpeg > /dev/null; then
 else
     unset LINNET_FFMPEG
     sphere_is shorten
-    sphere s version=1
-    sphere_is "shorten 1"
-    sphere s function=qlpc block=100 mean=0 order=01
-    sphere_is "shorten, QLPC"
-    sphere s verbatim="a header of another format"
-    sphere_is "shorten, VERBATIM"
     # One broken file among others: the sound before the fault is used.
     sphere bad damage=cut:20000
     run transcribe "$tmp/s.wv1" "$tmp/bad.wv1" "$w"

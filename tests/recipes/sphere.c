@@ -2,33 +2,29 @@
 //
 //   sphere IN OUT [KEY=VALUE]...
 //
-// IN: a WAV file of 16-bit samples, or headerless s16le. OUT has the samples of IN without loss (except coding=ulaw, drop_bits).
-//   coding=shorten|pcm|ulaw|ulaw-shorten   default shorten
+// IN: a WAV file of 16-bit samples, or headerless s16le. OUT has the same samples.
+//   coding=shorten|pcm             default shorten
 //   order=01|10                    bytes of a sample: 01 low byte first, 10 high byte first (default)
 //   rate=HZ channels=N             of headerless samples; default 16000, 1
 //   database= speaker= utterance=  database_id, speaker_id, utterance_id
-//   header=BYTES                   default 1024
-//   version=1|2|3                  of shorten; default 2
-//   function=diff0|diff1|diff2|diff3|qlpc  in all blocks; default: the shortest. Silent blocks are ZERO
-//   block=N other_block=N          frames; with other_block every third block is of that size; default 256
-//   mean=N lpc=N                   blocks in the mean, default 4; largest order of QLPC, default 0, as NIST's
-//                                own encoder has it, and 4 for function=qlpc
-//   verbatim=TEXT                  a VERBATIM function before the sound
-//   drop_bits=N                    clears the N low bits of each sample, so that BITSHIFT is used
-//   checks=no                      no sample_count and sample_checksum
-//   damage=checksum|count|cut:BYTES  a wrong checksum, a wrong count, or only the first BYTES bytes of the file
+//   damage=count|cut:BYTES         a wrong count, or only the first BYTES bytes of the file
+//
+// Of shorten (T. Robinson, SHORTEN: simple lossless and near-lossless waveform compression, CUED/F-INFENG/TR.156, 1994) it uses
+// version 2 with the differences of order 0 to 3. Numbers are Rice codes: `high` zeros, a one, and n low bits.
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/frontend/shorten_encoder.h"
+enum { BLOCK = 256, HEADER = 1024, WRAP = 3 }; // WRAP: samples before a block that its differences need
+enum { QUIT = 4, BLOCKSIZE = 5, ZERO = 8 };    // functions; 0 to 3: the difference of this order
 
-typedef struct settings {
-    sphere_options sphere;
-    int drop_bits;
+static struct {
+    int rate_hz, channels, shorten, big_endian, add_count;
     size_t cut;
-} settings;
+    const char *database, *speaker, *utterance;
+} o = {.rate_hz = 16000, .channels = 1, .shorten = 1, .big_endian = 1};
 
 static void fail(const char *what, const char *name)
 {
@@ -36,20 +32,171 @@ static void fail(const char *what, const char *name)
     exit(1);
 }
 
+static void *must(void *p)
+{
+    if (!p) fail("no memory", "");
+    return p;
+}
+
+/* ---- bits ------------------------------------------------------------------------------------------------------------------ */
+
+// Bytes with the first bit in the highest position; free_bits: of the last byte.
+static struct {
+    unsigned char *data;
+    size_t n, capacity;
+    int free_bits;
+} out;
+
+static void put_bits(uint32_t value, int n)
+{
+    while (n > 0) {
+        if (out.free_bits == 0) {
+            if (out.n == out.capacity) out.data = must(realloc(out.data, out.capacity = 2 * out.capacity + 4096));
+            out.data[out.n++] = 0;
+            out.free_bits = 8;
+        }
+        const int now = n < out.free_bits ? n : out.free_bits;
+        const uint32_t part = value >> (n - now) & ((1u << now) - 1);
+        out.free_bits -= now;
+        out.data[out.n - 1] = (unsigned char)(out.data[out.n - 1] | part << out.free_bits);
+        n -= now;
+    }
+}
+
+static void put_text(const char *text)
+{
+    for (; *text; text++) put_bits((unsigned char)*text, 8);
+}
+
+static void put_uvar(uint32_t value, int n)
+{
+    uint32_t zeros = value >> n;
+    for (; zeros >= 24; zeros -= 24) put_bits(0, 24);
+    put_bits(1, (int)zeros + 1);
+    put_bits(value, n);
+}
+
+static uint32_t folded(int32_t x) { return x < 0 ? ~((uint32_t)x << 1) : (uint32_t)x << 1; }
+
+// A number that states its own n.
+static void put_ulong(uint32_t value)
+{
+    int n = 0;
+    while (n < 31 && value >> n) n++;
+    put_uvar((uint32_t)n, 2);
+    put_uvar(value, n);
+}
+
+/* ---- shorten --------------------------------------------------------------------------------------------------------------- */
+
+// x[-WRAP .. n).
+static void put_block(const int32_t *x, int n)
+{
+    int32_t residual[BLOCK], best[BLOCK];
+    int64_t least = INT64_MAX;
+    int function = 0, low_bits = 0, any = 0;
+    for (int i = 0; i < n; i++) any |= x[i];
+    if (!any) {
+        put_uvar(ZERO, 2);
+        return;
+    }
+    for (int f = 0; f <= 3; f++) {
+        for (int i = 0; i < n; i++) {
+            const int32_t *p = x + i;
+            residual[i] = f == 0   ? p[0]
+                          : f == 1 ? p[0] - p[-1]
+                          : f == 2 ? p[0] - (2 * p[-1] - p[-2])
+                                   : p[0] - (3 * (p[-1] - p[-2]) + p[-3]);
+        }
+        for (int k = 0; k < 22; k++) {
+            int64_t cost = (int64_t)n * (k + 2);
+            for (int i = 0; i < n; i++) cost += folded(residual[i]) >> (k + 1);
+            if (cost >= least) continue;
+            least = cost;
+            function = f;
+            low_bits = k;
+            memcpy(best, residual, sizeof best);
+        }
+    }
+    put_uvar((uint32_t)function, 2);
+    put_uvar((uint32_t)low_bits, 3);
+    for (int i = 0; i < n; i++) put_uvar(folded(best[i]), low_bits + 1);
+}
+
+static void put_shorten(const int16_t *samples, int64_t n)
+{
+    int32_t(*x)[WRAP + BLOCK] = must(calloc((size_t)o.channels, sizeof *x));
+    put_text("ajkg\2");
+    const size_t start = out.n;                                                             // from here on, bits come in words
+    const uint32_t header[] = {o.big_endian ? 3 : 5, (uint32_t)o.channels, BLOCK, 0, 0, 0}; // type; no LPC, no means, no bytes
+    for (int i = 0; i < 6; i++) put_ulong(header[i]);
+    for (int64_t at = 0; at < n; at += BLOCK) {
+        const int now = n - at < BLOCK ? (int)(n - at) : BLOCK;
+        if (now < BLOCK) {
+            put_uvar(BLOCKSIZE, 2);
+            put_ulong((uint32_t)now);
+        }
+        for (int k = 0; k < o.channels; k++) {
+            for (int i = 0; i < now; i++) x[k][WRAP + i] = samples[(at + i) * o.channels + k];
+            put_block(x[k] + WRAP, now);
+            memmove(x[k], x[k] + now, WRAP * sizeof **x);
+        }
+    }
+    put_uvar(QUIT, 2);
+    put_bits(0, out.free_bits);
+    while ((out.n - start) % 4) put_bits(0, 8);
+    free(x);
+}
+
+/* ---- SPHERE ---------------------------------------------------------------------------------------------------------------- */
+
+static void put_string(const char *name, const char *value)
+{
+    char line[256];
+    if (!value) return;
+    snprintf(line, sizeof line, "%s -s%zu %s\n", name, strlen(value), value);
+    put_text(line);
+}
+
+static void put_number(const char *name, int64_t value)
+{
+    char line[256];
+    snprintf(line, sizeof line, "%s -i %lld\n", name, (long long)value);
+    put_text(line);
+}
+
+static void put_header(const int16_t *samples, int64_t n)
+{
+    char line[64];
+    unsigned checksum = 0;
+    for (int64_t i = 0; i < n * o.channels; i++) checksum += (unsigned)samples[i];
+    snprintf(line, sizeof line, "NIST_1A\n%7d\n", HEADER);
+    put_text(line);
+    put_string("database_id", o.database);
+    put_string("utterance_id", o.utterance);
+    put_string("speaker_id", o.speaker);
+    put_number("channel_count", o.channels);
+    put_number("sample_rate", o.rate_hz);
+    put_number("sample_count", n + o.add_count);
+    put_number("sample_checksum", checksum & 0xffff);
+    put_number("sample_n_bytes", 2);
+    put_number("sample_sig_bits", 16);
+    put_string("sample_byte_format", o.big_endian ? "10" : "01");
+    put_string("sample_coding", o.shorten ? "pcm,embedded-shorten-v2.00" : "pcm");
+    put_text("end_head\n");
+    while (out.n < HEADER) put_text(" ");
+}
+
+/* ---- the program ----------------------------------------------------------------------------------------------------------- */
+
 static unsigned char *load(const char *path, size_t *n)
 {
-    size_t capacity = 1 << 20;
-    unsigned char *bytes = malloc(capacity);
     FILE *f = fopen(path, "rb");
-    if (!f || !bytes) fail("cannot read", path);
-    *n = 0;
-    for (size_t got; (got = fread(bytes + *n, 1, capacity - *n, f)) > 0;) {
-        *n += got;
-        if (*n < capacity) continue;
-        capacity *= 2;
-        bytes = realloc(bytes, capacity);
-        if (!bytes) fail("no memory for", path);
-    }
+    if (!f || fseek(f, 0, SEEK_END) != 0) fail("cannot read", path);
+    *n = (size_t)ftell(f);
+    unsigned char *bytes = must(malloc(*n + 1));
+    rewind(f);
+    if (fread(bytes, 1, *n, f) != *n) fail("cannot read", path);
     fclose(f);
     return bytes;
 }
@@ -62,7 +209,7 @@ static unsigned little(const unsigned char *b, int n)
 }
 
 // The samples of a WAV file: their offset and number of bytes. Leaves headerless samples as they are.
-static void find_wav(const char *path, const unsigned char *b, size_t size, sphere_options *o, size_t *begin, size_t *n)
+static void find_wav(const char *path, const unsigned char *b, size_t size, size_t *begin, size_t *n)
 {
     *begin = 0;
     *n = size;
@@ -71,8 +218,8 @@ static void find_wav(const char *path, const unsigned char *b, size_t size, sphe
         const size_t length = little(b + at + 4, 4), rest = size - at - 8;
         if (memcmp(b + at, "fmt ", 4) == 0 && rest >= 16) {
             if (little(b + at + 22, 2) != 16) fail("not 16-bit samples:", path);
-            o->channels = (int)little(b + at + 10, 2);
-            o->rate_hz = (int)little(b + at + 12, 4);
+            o.channels = (int)little(b + at + 10, 2);
+            o.rate_hz = (int)little(b + at + 12, 4);
         } else if (memcmp(b + at, "data", 4) == 0) {
             *begin = at + 8;
             *n = length < rest ? length : rest;
@@ -84,92 +231,54 @@ static void find_wav(const char *path, const unsigned char *b, size_t size, sphe
     fail("no samples in", path);
 }
 
-static int is(const char *option, const char *name, const char **value)
+static int set(const char *option)
 {
-    const size_t n = strlen(name);
-    *value = option + n;
-    return strncmp(option, name, n) == 0;
-}
-
-static int set_number(settings *s, const char *option)
-{
+    const char *v = strchr(option, '=');
+    const size_t n = v ? (size_t)(++v - option) : 0;
     const struct {
-        const char *name;
-        int *to;
-    } numbers[] = {{"rate=", &s->sphere.rate_hz},          {"channels=", &s->sphere.channels},
-                   {"header=", &s->sphere.header},         {"version=", &s->sphere.pack.version},
-                   {"block=", &s->sphere.pack.block},      {"other_block=", &s->sphere.pack.other_block},
-                   {"mean=", &s->sphere.pack.mean_blocks}, {"lpc=", &s->sphere.pack.lpc_order},
-                   {"drop_bits=", &s->drop_bits}};
-    const char *v;
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        if (is(option, numbers[i].name, &v)) return *numbers[i].to = atoi(v), 1;
-    return 0;
-}
-
-static int set_damage(settings *s, const char *v)
-{
-    if (strcmp(v, "checksum") == 0) s->sphere.add_checksum = 1;
-    else if (strcmp(v, "count") == 0) s->sphere.add_count = 1;
-    else if (strncmp(v, "cut:", 4) == 0) s->cut = (size_t)atol(v + 4);
-    else return 0;
-    return 1;
-}
-
-static int set_function(shorten_options *o, const char *v)
-{
-    if (strcmp(v, "qlpc") == 0) o->function = SHORTEN_QLPC;
-    else if (strncmp(v, "diff", 4) == 0 && v[4] >= '0' && v[4] <= '3' && !v[5]) o->function = v[4] - '0';
-    else return 0;
-    return 1;
-}
-
-static int set(settings *s, const char *option)
-{
-    sphere_options *o = &s->sphere;
-    const char *v;
-    if (set_number(s, option)) return 1;
-    if (is(option, "database=", &v)) return o->database = v, 1;
-    if (is(option, "speaker=", &v)) return o->speaker = v, 1;
-    if (is(option, "utterance=", &v)) return o->utterance = v, 1;
-    if (is(option, "order=", &v)) return o->big_endian = strcmp(v, "10") == 0, o->big_endian || strcmp(v, "01") == 0;
-    if (is(option, "checks=", &v)) return o->no_checks = strcmp(v, "no") == 0, 1;
-    if (is(option, "damage=", &v)) return set_damage(s, v);
-    if (is(option, "function=", &v)) return set_function(&o->pack, v);
-    if (is(option, "verbatim=", &v)) return o->pack.verbatim = v, o->pack.n_verbatim = strlen(v), 1;
-    if (!is(option, "coding=", &v)) return 0;
-    o->shorten = strstr(v, "shorten") != NULL;
-    o->ulaw = strncmp(v, "ulaw", 4) == 0;
-    return o->shorten || o->ulaw || strcmp(v, "pcm") == 0;
+        const char *name, **text;
+        int *number;
+    } known[] = {{"database=", &o.database, NULL},
+                 {"speaker=", &o.speaker, NULL},
+                 {"utterance=", &o.utterance, NULL},
+                 {"rate=", NULL, &o.rate_hz},
+                 {"channels=", NULL, &o.channels}};
+    for (size_t i = 0; v && i < sizeof known / sizeof *known; i++) {
+        if (strncmp(option, known[i].name, n) != 0) continue;
+        if (known[i].text) *known[i].text = v;
+        else *known[i].number = atoi(v);
+        return 1;
+    }
+    if (strcmp(option, "order=01") == 0) return o.big_endian = 0, 1;
+    if (strcmp(option, "coding=pcm") == 0) return o.shorten = 0, 1;
+    if (strcmp(option, "damage=count") == 0) return o.add_count = 1;
+    if (strncmp(option, "damage=cut:", 11) == 0) return o.cut = (size_t)atol(option + 11), 1;
+    return strcmp(option, "order=10") == 0 || strcmp(option, "coding=shorten") == 0;
 }
 
 int main(int argc, char **argv)
 {
-    settings s = {.sphere = sphere_options_default()};
-    s.sphere.big_endian = 1;
-    s.sphere.pack.lpc_order = 0;
+    size_t size, begin, n_bytes;
     if (argc < 3) fail("needs two names:", "sphere IN OUT [KEY=VALUE]...");
     for (int i = 3; i < argc; i++)
-        if (!set(&s, argv[i])) fail("does not know the option", argv[i]);
-    if (s.sphere.pack.function == SHORTEN_QLPC && s.sphere.pack.lpc_order == 0) s.sphere.pack.lpc_order = 4;
-    size_t size, begin, n_bytes;
+        if (!set(argv[i])) fail("does not know the option", argv[i]);
     unsigned char *b = load(argv[1], &size);
-    find_wav(argv[1], b, size, &s.sphere, &begin, &n_bytes);
-    const shorten_options *p = &s.sphere.pack;
-    if (s.sphere.channels < 1 || p->block < 1 || p->other_block < 0 || p->other_block > p->block || p->mean_blocks < 0 ||
-        p->lpc_order < 0 || p->lpc_order > 32 || p->version < 1 || p->version > 3 || s.drop_bits < 0 || s.drop_bits > 15)
-        fail("an option is out of range for", argv[2]);
+    find_wav(argv[1], b, size, &begin, &n_bytes);
+    if (o.channels < 1) fail("no channels for", argv[2]);
     const size_t n = n_bytes / 2;
-    int16_t *samples = malloc(n * sizeof *samples + 1);
-    if (!samples) fail("no memory for", argv[1]);
+    int16_t *samples = must(malloc(n * sizeof *samples + 1));
     for (size_t i = 0; i < n; i++) {
-        const unsigned code = little(b + begin + 2 * i, 2) & ~((1u << s.drop_bits) - 1);
-        samples[i] = (int16_t)(code < 32768 ? (int)code : (int)code - 65536);
-        if (s.sphere.ulaw) samples[i] = (int16_t)ulaw_code(samples[i]);
+        const int code = (int)little(b + begin + 2 * i, 2);
+        samples[i] = (int16_t)(code < 32768 ? code : code - 65536);
     }
-    bits out = {0};
-    sphere_encode(&out, samples, (int64_t)n / s.sphere.channels, &s.sphere);
-    if (s.cut && s.cut < out.n) out.n = s.cut;
+    const int64_t frames = (int64_t)n / o.channels;
+    put_header(samples, frames);
+    if (o.shorten) put_shorten(samples, frames);
+    for (int64_t i = 0; !o.shorten && i < frames * o.channels; i++) {
+        const uint32_t value = (uint16_t)samples[i];
+        put_bits(o.big_endian ? value : (value & 255) << 8 | value >> 8, 16);
+    }
+    if (o.cut && o.cut < out.n) out.n = o.cut;
     FILE *f = fopen(argv[2], "wb");
     if (!f || fwrite(out.data, 1, out.n, f) != out.n || fclose(f) != 0) fail("cannot write", argv[2]);
     free(out.data);
