@@ -121,9 +121,8 @@ static lin_status gather(lin_audio *a, int most, int *end, lin_error *err)
 static lin_status hold(lin_audio *a, int wanted, lin_error *err)
 {
     int end = 0;
-    lin_status status = LIN_OK;
-    while (status == LIN_OK && !end && a->held < wanted) status = gather(a, LIN_AUDIO_RAW_BYTES, &end, err);
-    return status;
+    while (!end && a->held < wanted) LIN_TRY(gather(a, LIN_AUDIO_RAW_BYTES, &end, err));
+    return LIN_OK;
 }
 
 static void drop(lin_audio *a, int n)
@@ -135,23 +134,21 @@ static void drop(lin_audio *a, int n)
 // Drops *n bytes; what is left of them at the end of the input stays in *n.
 static lin_status skip(lin_audio *a, int64_t *n, lin_error *err)
 {
-    lin_status status = LIN_OK;
-    while (*n > 0 && status == LIN_OK) {
-        status = hold(a, 1, err);
+    while (*n > 0) {
+        LIN_TRY(hold(a, 1, err));
         if (a->held == 0) break;
         const int some = *n < a->held ? (int)*n : a->held;
         drop(a, some);
         *n -= some;
     }
-    return status;
+    return LIN_OK;
 }
 
 /* ---- WAV ------------------------------------------------------------------------------------------------------------------- */
 
 static lin_status open_raw(lin_audio *a, const lin_pcm_format *raw, lin_error *err)
 {
-    lin_status status = lin_audio_check_format(a->name, raw->rate_hz, raw->channels, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_audio_check_format(a->name, raw->rate_hz, raw->channels, err));
     a->encoding = raw->encoding;
     a->frame_bytes = lin_pcm_bytes(raw->encoding) * raw->channels;
     a->info.rate_hz = raw->rate_hz;
@@ -176,17 +173,13 @@ static lin_status open_wav(lin_audio *a, int *is, lin_error *err)
 {
     lin_wav wav;
     int found, end = 0;
-    lin_status status = LIN_OK;
-    *is = 0;
-    while ((found = lin_wav_find(a->bytes, (size_t)a->held, &wav)) == 0 && !end && a->held < LIN_AUDIO_RAW_BYTES &&
-           status == LIN_OK)
-        status = gather(a, LIN_AUDIO_RAW_BYTES, &end, err);
-    if (found != 1 || status != LIN_OK) return status;
-    *is = 1;
+    while ((found = lin_wav_find(a->bytes, (size_t)a->held, &wav)) == 0 && !end && a->held < LIN_AUDIO_RAW_BYTES)
+        LIN_TRY(gather(a, LIN_AUDIO_RAW_BYTES, &end, err));
+    *is = found == 1;
+    if (!*is) return LIN_OK;
     if (!a->live && wav.bytes < 0 && lin_sniff_is_chunk(&a->whole, (int64_t)wav.at))
         return lin_fail(err, LIN_FORMAT, "%s contains no samples", a->name);
-    status = open_raw(a, &wav.pcm, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(open_raw(a, &wav.pcm, err));
     begin_wav(a, 0, &wav);
     if (a->live) {
         a->info.frames = wav.bytes < 0 ? -1 : wav.bytes / a->frame_bytes;
@@ -209,12 +202,10 @@ static lin_status join(lin_audio *a, int64_t position, lin_error *err)
 {
     lin_wav wav;
     int found = 0;
-    lin_status status = LIN_OK;
-    for (int wanted = 256; found == 0 && status == LIN_OK && wanted <= LIN_AUDIO_RAW_BYTES; wanted *= 2) {
-        status = hold(a, wanted, err);
+    for (int wanted = 256; found == 0 && wanted <= LIN_AUDIO_RAW_BYTES; wanted *= 2) {
+        LIN_TRY(hold(a, wanted, err));
         found = lin_wav_find(a->bytes + a->at, (size_t)a->held, &wav);
     }
-    if (status != LIN_OK) return status;
     if (found != 1 || wav.pcm.rate_hz != a->info.rate_hz || wav.pcm.channels != a->info.channels) {
         lin_audio_warn(a, 1,
                        "%s consists of several WAV files; the one that begins after %.3f s is not read: its format is another",
@@ -255,13 +246,15 @@ static int other_begins(lin_audio *a)
 static lin_status after_wav(lin_audio *a, int64_t position, lin_error *err)
 {
     int is_padded = 0, is_second = 0;
-    lin_status status = skip(a, &a->left, err);
-    if (a->left > 0) return status; // it is truncated
-    for (int64_t some = a->padding; status == LIN_OK && a->left == 0;) {
-        status = skip(a, &some, err);
-        if (status == LIN_OK) status = hold(a, 12, err);
+    LIN_TRY(skip(a, &a->left, err));
+    if (a->left > 0) return LIN_OK; // it is truncated
+    // A tenth of a second of it is looked at.
+    const int tenth = a->info.rate_hz / 10 * a->frame_bytes, most = tenth < LIN_AUDIO_RAW_BYTES ? tenth : LIN_AUDIO_RAW_BYTES;
+    for (int64_t some = a->padding;;) {
+        LIN_TRY(skip(a, &some, err));
+        LIN_TRY(hold(a, 12, err));
         const unsigned char *b = a->bytes + a->at;
-        if (status != LIN_OK || a->held < 12) break; // its end
+        if (a->held < 12) return LIN_OK; // its end
         if (is_wav(b)) return join(a, position, err);
         is_second = memcmp(b, "data", 4) == 0;
         if (is_chunk(b) && !is_second) {
@@ -269,25 +262,23 @@ static lin_status after_wav(lin_audio *a, int64_t position, lin_error *err)
             some += 8 + (some & 1);
             continue;
         }
-        // More samples than the header gives, unless it is little or noise: then they are something else.
-        const int tenth = a->info.rate_hz / 10 * a->frame_bytes, most = tenth < LIN_AUDIO_RAW_BYTES ? tenth : LIN_AUDIO_RAW_BYTES;
-        status = hold(a, most, err);
+        LIN_TRY(hold(a, most, err));
         b = a->bytes + a->at;
-        some = status == LIN_OK ? padding(b, a->held) : 0;
-        is_padded |= some > 0;
-        if (some) continue;
-        if (status != LIN_OK || other_begins(a) || a->held < most) break;
-        if (is_padded || is_second ||
-            (a->encoding == LIN_PCM_S16LE &&
-             lin_sniff_is_noise(b, a->held < LIN_SNIFF_BYTES ? (size_t)a->held : LIN_SNIFF_BYTES))) {
-            lin_audio_warn(a, 1, "%s goes on after its sound of %.3f s: bytes more than its header gives are not read", a->name,
-                           (double)position / a->info.rate_hz);
-            break;
-        }
-        a->declared = position - a->part_begin;
-        a->left = -1;
+        some = padding(b, a->held);
+        if (some == 0) break;
+        is_padded = 1;
     }
-    return status;
+    // More samples than the header gives, unless it is little or noise: then they are something else.
+    if (other_begins(a) || a->held < most) return LIN_OK;
+    const size_t look_at = a->held < LIN_SNIFF_BYTES ? (size_t)a->held : LIN_SNIFF_BYTES;
+    if (is_padded || is_second || (a->encoding == LIN_PCM_S16LE && lin_sniff_is_noise(a->bytes + a->at, look_at))) {
+        lin_audio_warn(a, 1, "%s goes on after its sound of %.3f s: bytes more than its header gives are not read", a->name,
+                       (double)position / a->info.rate_hz);
+        return LIN_OK;
+    }
+    a->declared = position - a->part_begin;
+    a->left = -1;
+    return LIN_OK;
 }
 
 /* ---- raw samples ----------------------------------------------------------------------------------------------------------- */
@@ -370,17 +361,16 @@ static lin_status open_unknown(lin_audio *a, const unsigned char *head, size_t n
 static lin_status look(lin_audio *a, lin_sniffed *kind, const char **what, lin_error *err)
 {
     int end = 0;
-    lin_status status = make_room(a, err);
     *kind = LIN_SNIFF_UNKNOWN;
     *what = "";
+    LIN_TRY(make_room(a, err));
     // Bytes that look like text may turn out to be something else.
-    while (status == LIN_OK && !end && a->held < LIN_SNIFF_BYTES && (*kind == LIN_SNIFF_UNKNOWN || strcmp(*what, "text") == 0)) {
-        status = gather(a, LIN_AUDIO_RAW_BYTES, &end, err);
-        if (status == LIN_OK && a->held) *kind = lin_sniff(a->bytes, (size_t)a->held, what);
+    while (!end && a->held < LIN_SNIFF_BYTES && (*kind == LIN_SNIFF_UNKNOWN || *kind == LIN_SNIFF_TEXT)) {
+        LIN_TRY(gather(a, LIN_AUDIO_RAW_BYTES, &end, err));
+        if (a->held) *kind = lin_sniff(a->bytes, (size_t)a->held, what);
     }
-    if (status == LIN_OK && lin_audio_is_stopped()) return lin_fail(err, LIN_STOPPED, "%s: interrupted", a->name);
-    if (status == LIN_OK && a->held == 0) return lin_fail(err, LIN_FORMAT, "%s contains no samples", a->name);
-    return status;
+    if (a->live && lin_audio_is_stopped()) return lin_fail(err, LIN_STOPPED, "%s: interrupted", a->name);
+    return a->held ? LIN_OK : lin_fail(err, LIN_FORMAT, "%s contains no samples", a->name);
 }
 
 // Stores the whole pipe in an unlinked file, which is then read instead.
@@ -438,56 +428,58 @@ static lin_status open_by_bytes(lin_audio *a, const lin_pcm_format *may_be_raw, 
     return lin_audio_open_file(a, 0, kind, what, err);
 }
 
-// Completes `a`, whose descriptor is open, and returns it; on failure closes it.
-static lin_status open_descriptor(lin_audio *a, const char *name, const lin_pcm_format *raw, lin_audio **out, lin_error *err)
+static lin_status create(const char *name, int fd, int close_fd, lin_audio **out, lin_error *err)
+{
+    lin_audio *a = lin_calloc(1, sizeof *a);
+    *out = NULL;
+    if (!a) {
+        if (close_fd) close(fd);
+        return lin_no_memory(err, name, sizeof *a);
+    }
+    a->fd = fd;
+    a->close_fd = close_fd;
+    a->name = lin_strdup(name);
+    if (a->name) *out = a;
+    else lin_audio_close(a);
+    return *out ? LIN_OK : lin_no_memory(err, name, strlen(name) + 1);
+}
+
+static lin_status open_reader(lin_audio *a, const lin_pcm_format *raw, lin_error *err)
 {
     struct stat st;
-    lin_status status = LIN_OK;
-    a->name = lin_strdup(name);
-    if (!a->name) status = lin_no_memory(err, name, strlen(name) + 1);
-    else if (fstat(a->fd, &st) != 0) status = lin_fail(err, LIN_IO, "cannot read %s: %s", name, strerror(errno));
-    else if (S_ISDIR(st.st_mode)) status = lin_fail(err, LIN_IO, "cannot read %s: it is a directory", name);
-    if (status == LIN_OK) {
-        a->live = !S_ISREG(st.st_mode);
-        const off_t base = a->live || a->close_fd ? 0 : lseek(a->fd, 0, SEEK_CUR);
-        a->whole = (lin_sniff_file){a->fd, base > 0 ? base : 0, a->live ? 0 : st.st_size - (base > 0 ? base : 0)};
-        a->next = a->whole.size;
-        if (!a->live && a->whole.size <= 0) status = lin_fail(err, LIN_FORMAT, "%s is empty", name);
-        else if (raw && !raw->fallback) status = open_raw(a, raw, err);
-        else if (!a->live && lin_isolate_is_on()) status = lin_isolated_open(a->fd, name, &a->info, &a->isolated, err);
-        else status = open_by_bytes(a, a->live || !a->close_fd ? raw : NULL, err);
-    }
-    if (status == LIN_OK && chosen_track && !a->ffmpeg && strcmp(chosen_track, "1") != 0)
-        status =
-            lin_fail(err, LIN_INVALID, "%s has no sound track '%s' (--track), but one without a language", name, chosen_track);
-    if (status != LIN_OK) {
-        lin_audio_close(a);
-        return status;
-    }
-    *out = a;
-    return LIN_OK;
+    if (fstat(a->fd, &st) != 0) return lin_fail(err, LIN_IO, "cannot read %s: %s", a->name, strerror(errno));
+    if (S_ISDIR(st.st_mode)) return lin_fail(err, LIN_IO, "cannot read %s: it is a directory", a->name);
+    a->live = !S_ISREG(st.st_mode);
+    const off_t at = a->live || a->close_fd ? 0 : lseek(a->fd, 0, SEEK_CUR), base = at > 0 ? at : 0;
+    a->whole = (lin_sniff_file){a->fd, base, a->live ? 0 : st.st_size - base};
+    a->next = a->whole.size;
+    if (!a->live && a->whole.size <= 0) return lin_fail(err, LIN_FORMAT, "%s is empty", a->name);
+    if (raw && !raw->fallback) LIN_TRY(open_raw(a, raw, err));
+    else if (!a->live && lin_isolate_is_on()) LIN_TRY(lin_isolated_open(a->fd, a->name, &a->info, &a->isolated, err));
+    else LIN_TRY(open_by_bytes(a, a->live || !a->close_fd ? raw : NULL, err));
+    if (!chosen_track || a->ffmpeg || strcmp(chosen_track, "1") == 0) return LIN_OK;
+    return lin_fail(err, LIN_INVALID, "%s has no sound track '%s' (--track), but one without a language", a->name, chosen_track);
+}
+
+static lin_status open_descriptor(int fd, int close_fd, const char *name, const lin_pcm_format *raw, lin_audio **out,
+                                  lin_error *err)
+{
+    LIN_TRY(create(name, fd, close_fd, out, err));
+    const lin_status status = open_reader(*out, raw, err);
+    if (status == LIN_OK) return LIN_OK;
+    lin_audio_close(*out);
+    *out = NULL;
+    return status;
 }
 
 lin_status lin_audio_open_fd(int fd, const char *name, const lin_pcm_format *raw, lin_audio **out, lin_error *err)
 {
-    *out = NULL;
-    lin_audio *a = lin_calloc(1, sizeof *a);
-    if (!a) return lin_no_memory(err, name, sizeof *a);
-    a->fd = fd;
-    return open_descriptor(a, name, raw, out, err);
+    return open_descriptor(fd, 0, name, raw, out, err);
 }
 
 lin_status lin_audio_adopt_fd(int fd, const char *name, const lin_pcm_format *raw, lin_audio **out, lin_error *err)
 {
-    *out = NULL;
-    lin_audio *a = lin_calloc(1, sizeof *a);
-    if (!a) {
-        close(fd);
-        return lin_no_memory(err, name, sizeof *a);
-    }
-    a->fd = fd;
-    a->close_fd = 1;
-    return open_descriptor(a, name, raw, out, err);
+    return open_descriptor(fd, 1, name, raw, out, err);
 }
 
 lin_status lin_audio_open(const char *path, const lin_pcm_format *raw, lin_audio **out, lin_error *err)
@@ -507,22 +499,14 @@ lin_status lin_audio_open_memory(const char *name, const float *samples, int64_t
                                  lin_error *err)
 {
     *out = NULL;
-    lin_status status = lin_audio_check_format(name, rate_hz, channels, err);
-    if (status != LIN_OK) return status;
-    lin_audio *a = lin_calloc(1, sizeof *a);
-    if (!a) return lin_no_memory(err, name, sizeof *a);
-    a->fd = -1;
+    LIN_TRY(lin_audio_check_format(name, rate_hz, channels, err));
+    LIN_TRY(create(name, -1, 0, out, err));
+    lin_audio *a = *out;
     a->end = n == 0;
     a->memory = samples;
     a->info.rate_hz = rate_hz;
     a->info.channels = channels;
     a->info.frames = n;
-    a->name = lin_strdup(name);
-    if (!a->name) {
-        lin_audio_close(a);
-        return lin_no_memory(err, name, strlen(name) + 1);
-    }
-    *out = a;
     return LIN_OK;
 }
 
