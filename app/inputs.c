@@ -63,15 +63,6 @@ lin_status lin_inputs_add_paths(lin_inputs *inputs, const lin_list *paths, lin_e
     return LIN_OK;
 }
 
-lin_status lin_inputs_add_named(lin_inputs *inputs, const char *path, const char *name, lin_error *err)
-{
-    const char *own_path = lin_inputs_own(inputs, lin_strdup(path)), *own_name = lin_inputs_own(inputs, lin_strdup(name));
-    if (!own_path || !own_name) return lin_no_memory(err, "the list of files", strlen(path) + strlen(name));
-    LIN_TRY(add_path(inputs, own_path, err));
-    inputs->items[inputs->n - 1].name = own_name;
-    return LIN_OK;
-}
-
 lin_status lin_inputs_add_list(lin_inputs *inputs, const char *list_path, lin_error *err)
 {
     char *text;

@@ -64,8 +64,6 @@ typedef struct lin_inputs {
 
 /* Each adds to the list; it must be zeroed before. All is released by lin_inputs_free, also after a failure. */
 lin_status lin_inputs_add_paths(lin_inputs *inputs, const lin_list *paths, lin_error *err);
-/* One file whose results have a name that is given: "speaker/talk", relative and without "..". Strings are copied. */
-lin_status lin_inputs_add_named(lin_inputs *inputs, const char *path, const char *name, lin_error *err);
 /* One path per line; empty lines and lines that begin with '#' are skipped. "-": standard input. */
 lin_status lin_inputs_add_list(lin_inputs *inputs, const char *list_path, lin_error *err);
 /* The values of LIN_DATA_ROWS. LIN_INVALID if it has parts and --start or --end are given (part). */

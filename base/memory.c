@@ -25,26 +25,15 @@ static int must_fail(void)
 }
 
 // Large blocks are weights and the states of many streams, all of which are read repeatedly: with pages of 4 KB a large part of
-// that time is address translation.
-static void ask_for_huge_pages(unsigned char *block, size_t bytes)
+// that time is address translation. Of a sparse block a touch would take 2 MB where the system gives huge pages to all.
+static void choose_pages(unsigned char *block, size_t bytes, int sparse)
 {
 #ifdef MADV_HUGEPAGE
     const size_t page = (size_t)1 << 21, skip = (page - (uintptr_t)block % page) % page;
-    if (bytes >= 2 * page) madvise(block + skip, (bytes - skip) / page * page, MADV_HUGEPAGE); // may fail
+    if (sparse) madvise(block, bytes, MADV_NOHUGEPAGE); // may fail
+    else if (bytes >= 2 * page) madvise(block + skip, (bytes - skip) / page * page, MADV_HUGEPAGE);
 #else
-    (void)block;
-    (void)bytes;
-#endif
-}
-
-// Where the system gives huge pages to all, a touch of a sparse block would take 2 MB.
-static void ask_for_small_pages(unsigned char *block, size_t bytes)
-{
-#ifdef MADV_NOHUGEPAGE
-    madvise(block, bytes, MADV_NOHUGEPAGE); // may fail
-#else
-    (void)block;
-    (void)bytes;
+    (void)block, (void)bytes, (void)sparse;
 #endif
 }
 
@@ -71,8 +60,7 @@ static unsigned char *take(size_t bytes, int sparse, int *zeroed)
         head.mapped = whole;
         block = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (block == MAP_FAILED) return NULL;
-        if (sparse) ask_for_small_pages(block, whole);
-        else ask_for_huge_pages(block, bytes);
+        choose_pages(block, sparse ? whole : bytes, sparse);
     } else {
         block = aligned_alloc(LINE, whole);
         if (!block) return NULL;
@@ -174,15 +162,6 @@ unsigned long lin_memory_live(void) { return atomic_load(&n_allocations) - atomi
 
 void lin_memory_fail_at(unsigned long k) { atomic_store(&fail_at, k ? atomic_load(&n_allocations) + k : 0); }
 
-lin_status lin_arena_init(lin_arena *arena, size_t size, lin_error *err)
-{
-    *arena = (lin_arena){0};
-    arena->base = lin_alloc(size, 1);
-    if (!arena->base) return lin_no_memory(err, "an arena", size);
-    arena->size = size;
-    return LIN_OK;
-}
-
 void *lin_arena_take(lin_arena *arena, size_t count, size_t size)
 {
     assert(arena->used <= arena->size);
@@ -192,10 +171,4 @@ void *lin_arena_take(lin_arena *arena, size_t count, size_t size)
     void *piece = arena->base + arena->used;
     arena->used += bytes;
     return piece;
-}
-
-void lin_arena_free(lin_arena *arena)
-{
-    lin_free(arena->base);
-    *arena = (lin_arena){0};
 }

@@ -48,7 +48,7 @@ unsigned long lin_memory_live(void);
 void lin_memory_fail_at(unsigned long k);
 
 /*
- * An arena: one block divided into parts. For scratch whose size is known in advance.
+ * An arena: one block, of the caller's, divided into parts. For scratch whose size is known in advance.
  * lin_arena_take gives 64-byte-aligned memory, or NULL if the block is exhausted; it never allocates.
  */
 typedef struct lin_arena {
@@ -56,8 +56,6 @@ typedef struct lin_arena {
     size_t size, used;
 } lin_arena;
 
-lin_status lin_arena_init(lin_arena *arena, size_t size, lin_error *err);
 void *lin_arena_take(lin_arena *arena, size_t count, size_t size);
-void lin_arena_free(lin_arena *arena);
 
 #endif

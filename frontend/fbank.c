@@ -171,12 +171,11 @@ lin_status lin_fbank_create(const lin_fbank_config *c, lin_fbank **out, lin_erro
     size_t floats = (size_t)f->window + (size_t)f->fft + lines + LANES + n_weights;
     size_t bytes = sizeof(float) * floats + sizeof(double) * (size_t)f->window + sizeof(kiss_fft_cpx) * lines +
                    sizeof(triangle) * (size_t)f->bins + plan_bytes + 8 * 64;
-    status = lin_arena_init(&f->arena, bytes, err);
-    if (status != LIN_OK) {
+    f->arena = (lin_arena){.base = lin_calloc(bytes, 1), .size = bytes};
+    if (!f->arena.base) {
         lin_free(f);
-        return status;
+        return lin_no_memory(err, "a filterbank", bytes);
     }
-    memset(f->arena.base, 0, bytes);
     f->samples = lin_arena_take(&f->arena, (size_t)f->window, sizeof(float));
     f->shape = lin_arena_take(&f->arena, (size_t)f->window, sizeof(double));
     f->wave = lin_arena_take(&f->arena, (size_t)f->fft, sizeof(float));
@@ -364,7 +363,7 @@ lin_status lin_fbank_load(lin_fbank *f, const void *bytes, size_t n_bytes, lin_e
 void lin_fbank_destroy(lin_fbank *f)
 {
     if (!f) return;
-    lin_arena_free(&f->arena);
+    lin_free(f->arena.base);
     lin_free(f);
 }
 

@@ -79,8 +79,6 @@ static const lin_call calls[] = {
 
 enum { CALLS = sizeof calls / sizeof *calls, IGNORED_BYTES = 400 };
 
-const lin_call *lin_call_at(int number) { return number >= 0 && number < CALLS ? &calls[number] : NULL; }
-
 const lin_call *lin_call_find(const char *method, const char *path, int *path_known)
 {
     *path_known = 0;

@@ -57,8 +57,6 @@ typedef struct lin_call {
 
 /* HEAD is as GET. NULL: there is none; path_known: with another method there is. */
 const lin_call *lin_call_find(const char *method, const char *path, int *path_known);
-/* Number 0, 1, ...; NULL: no more. */
-const lin_call *lin_call_at(int number);
 
 /* ignored: appends the names of fields without effect, "a, b", for a header. */
 lin_status lin_call_check(const lin_call *call, const lin_form *form, lin_buffer *ignored, lin_error *err);

@@ -289,10 +289,8 @@ static const char *read_headers(const char *at, const char *end, lin_form_part *
         if (!line_end) return NULL;
         const size_t n = (size_t)(line_end - at);
         if (n == 0) return line_end + 2;
-        if (n > sizeof disposition && strncasecmp(at, disposition, sizeof disposition - 1) == 0) {
+        if (n > sizeof disposition && strncasecmp(at, disposition, sizeof disposition - 1) == 0)
             part->name = parameter(at, n, "name", &part->n_name);
-            part->file_name = parameter(at, n, "filename", &part->n_file_name);
-        }
         at = line_end + 2;
     }
 }

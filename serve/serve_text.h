@@ -82,8 +82,8 @@ enum { LIN_FORM_PARTS = 64 };
 
 /* Points into the body. */
 typedef struct lin_form_part {
-    const char *name, *file_name, *data; /* names without a NUL; file_name NULL: not a file */
-    size_t n_name, n_file_name, n;
+    const char *name, *data; /* the name without a NUL */
+    size_t n_name, n;
 } lin_form_part;
 
 typedef struct lin_form {

@@ -58,7 +58,6 @@ static void cut(const entry *entries, int n, int max_frames, int max_items, cons
     for (int i = 0; i < n; i++) {
         plan->items[i] = entries[i].item;
         total += entries[i].frames;
-        plan->n_too_long += entries[i].frames > max_frames;
         const int items = i + 1 - plan->offsets[plan->n_batches];
         const int last = ends[i] || items == max_items || total + entries[i + 1].frames > max_frames;
         if (!last) continue;

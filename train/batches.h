@@ -23,7 +23,6 @@ typedef struct lin_batches {
     int n_batches;
     int *offsets;  /* [n_batches + 1], offsets[0] = 0 */
     int *items;    /* [offsets[n_batches]], indices of utterances, each once */
-    int n_too_long; /* utterances over max_frames; each is alone in its batch */
     int most_frames; /* frames of the largest batch, for the size of buffers */
     int most_items;  /* utterances of the largest batch */
 } lin_batches;

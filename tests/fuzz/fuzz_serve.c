@@ -43,12 +43,14 @@ static void samples(const uint8_t *data, size_t n, lin_sample_format format)
     lin_free(floats);
 }
 
-// The form of every call.
+// The form of every call that has one.
 static void fields(const lin_form *f)
 {
+    static const char *const paths[] = {"/v1/audio/transcriptions", "/inference", "/v1/align"};
     char value[16];
-    for (int i = 0; lin_call_at(i); i++) {
-        const lin_call *call = lin_call_at(i);
+    for (int i = 0; i < 3; i++) {
+        int known;
+        const lin_call *call = lin_call_find("POST", paths[i], &known);
         lin_buffer ignored = {0};
         lin_error err = {0};
         const lin_status status = lin_call_check(call, f, &ignored, &err);
@@ -111,7 +113,6 @@ static void form(const char *text, size_t n)
             const lin_form_part *p = &f.parts[i];
             if (p->data < body || p->data + p->n > body + n_body || p->name < body || p->name + p->n_name > body + n_body)
                 abort();
-            if (p->file_name && (p->file_name < body || p->file_name + p->n_file_name > body + n_body)) abort();
         }
         if (status == LIN_OK && f.n) lin_form_is(&f.parts[0], "x");
         if (status == LIN_OK) fields(&f);

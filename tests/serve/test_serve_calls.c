@@ -16,14 +16,6 @@ START_TEST(routes)
     ck_assert_int_eq(known, 1);
     ck_assert_ptr_null(lin_call_find("GET", "/v1/align/", &known));
     ck_assert_int_eq(known, 0);
-    for (int i = 0; lin_call_at(i); i++) {
-        const lin_call *c = lin_call_at(i);
-        ck_assert_ptr_eq(lin_call_find(c->method, c->path, &known), c);
-        for (const lin_field *f = c->fields; f && f->name; f++) {
-            test_require(f->about && (f->type == LIN_FIELD_CHOICE) == (f->choices != NULL), "%s %s", c->path, f->name);
-            test_require(!(f->type == LIN_FIELD_FLAG) || f->otherwise, "%s %s", c->path, f->name);
-        }
-    }
 }
 END_TEST
 
@@ -150,10 +142,12 @@ START_TEST(descriptions)
     ck_assert_ptr_null(strstr(out.data, "English")); // the model may have any language
     OK(lin_json_parse(out.data, out.n, "openapi", 0, &json, &failure));
     const cJSON *paths = cJSON_GetObjectItem(json, "paths");
-    for (int i = 0; lin_call_at(i); i++) {
-        const lin_call *c = lin_call_at(i);
-        const cJSON *call = cJSON_GetObjectItem(cJSON_GetObjectItem(paths, c->path), strcmp(c->method, "GET") ? "post" : "get");
-        ck_assert_ptr_nonnull(call);
+    ck_assert_int_gt(cJSON_GetArraySize(paths), 10);
+    for (const cJSON *path = paths->child; path; path = path->next) {
+        int known;
+        const cJSON *call = path->child; // its only method
+        const lin_call *c = lin_call_find(strcmp(call->string, "get") ? "POST" : "GET", path->string, &known);
+        ck_assert_ptr_nonnull(c);
         ck_assert_int_eq(cJSON_HasObjectItem(call, "requestBody"), c->fields != NULL);
         const cJSON *content = cJSON_GetObjectItem(cJSON_GetObjectItem(call, "requestBody"), "content"),
                     *schema = cJSON_GetObjectItem(cJSON_GetObjectItem(content, "multipart/form-data"), "schema"),
@@ -161,6 +155,8 @@ START_TEST(descriptions)
         for (const lin_field *f = c->fields; f && f->name; f++) {
             const cJSON *field = cJSON_GetObjectItem(fields, f->name);
             ck_assert_ptr_nonnull(field);
+            test_require(f->about && (f->type == LIN_FIELD_CHOICE) == (f->choices != NULL), "%s %s", c->path, f->name);
+            test_require(f->type != LIN_FIELD_FLAG || f->otherwise, "%s %s", c->path, f->name);
             test_require(cJSON_HasObjectItem(field, "format") == !strcmp(f->name, "file"), "%s: a file", f->name);
             test_require(cJSON_HasObjectItem(f->many ? cJSON_GetObjectItem(field, "items") : field, "enum") ==
                              (f->choices != NULL),
