@@ -40,7 +40,8 @@ typedef struct hypothesis {
     int back; // the hypothesis of the letter before
 } hypothesis;
 
-int lin_g2p_label(const lin_phones *phones, const char *name, size_t n)
+// The label of a phone by its CMUdict name: without stress, or "AH0" if the set has only phones with stress; -1: there is none.
+static int label_of_name(const lin_phones *phones, const char *name, size_t n)
 {
     lin_phone_read read;
     int mark = 0;
@@ -53,15 +54,15 @@ static int parse_phones(const char *text, const lin_phones *phones, pair *p)
     const size_t n = strlen(text);
     p->n = 0;
     if (!n) return 1;
-    p->labels[0] = lin_g2p_label(phones, text, n);
+    p->labels[0] = label_of_name(phones, text, n);
     if (p->labels[0] > 0) return p->n = 1;
     int plus = 0;
     for (const char *at = text; (at = strchr(at, '+')) != NULL; at++) {
         const size_t n_first = (size_t)(at - text);
         plus++;
         if (n_first == 0 || n_first + 1 == n) return 0;
-        p->labels[0] = lin_g2p_label(phones, text, n_first);
-        p->labels[1] = lin_g2p_label(phones, at + 1, n - n_first - 1);
+        p->labels[0] = label_of_name(phones, text, n_first);
+        p->labels[1] = label_of_name(phones, at + 1, n - n_first - 1);
         if (p->labels[0] > 0 && p->labels[1] > 0) {
             p->n = 2;
             return 1;
@@ -125,7 +126,7 @@ static pairs_of find_pairs(const lin_g2p_rules *r, unsigned letter)
     return found;
 }
 
-int lin_g2p_rules_know(const lin_g2p_rules *rules, unsigned code)
+static int knows(const lin_g2p_rules *rules, unsigned code)
 {
     const pairs_of found = find_pairs(rules, code);
     return found.to > found.from;
@@ -441,7 +442,7 @@ lin_status lin_g2p_create(const lin_phones *phones, const lin_dictionary *dictio
     *g2p = NULL;
     if (lin_phones_is_own(phones)) end = at;
     for (lin_field_next(&at, end, &name, &n); lin_field_next(&at, end, &name, &n);) {
-        if (lin_g2p_label(phones, name, n) < 1) {
+        if (label_of_name(phones, name, n) < 1) {
             return lin_fail(err, LIN_MISMATCH, "the phone set has no %.*s: unknown words cannot be pronounced with it", (int)n,
                             name);
         }
@@ -467,7 +468,7 @@ static lin_status push_names(pronouncing *p, const char *names)
 {
     const char *at = names, *end = names + strlen(names), *name;
     size_t n;
-    while (lin_field_next(&at, end, &name, &n)) LIN_TRY(push(p, lin_g2p_label(p->g2p->phones, name, n)));
+    while (lin_field_next(&at, end, &name, &n)) LIN_TRY(push(p, label_of_name(p->g2p->phones, name, n)));
     return LIN_OK;
 }
 
@@ -638,7 +639,7 @@ static lin_status push_own_piece(pronouncing *p, text_span s)
     s = without_quotes(s);
     if (!s.n || push_known(p, s.text, s.n, &status)) return status;
     const lin_g2p_rules *rules = p->g2p->rules;
-    const int keeps = !rules || lin_g2p_rules_know(rules, '\'');
+    const int keeps = !rules || knows(rules, '\'');
     size_t n = 0;
     for (size_t i = 0; i < s.n; i++)
         if (keeps || s.text[i] != '\'') letters[n++] = s.text[i];

@@ -62,13 +62,6 @@ lin_status lin_g2p_rules_apply(const lin_g2p_rules *rules, const char *word, siz
  */
 lin_status lin_g2p_rules_spell(const lin_g2p_rules *rules, const int *labels, int n, char *word, size_t capacity, lin_error *err);
 
-/* Whether the rules have a pair of this character. */
-int lin_g2p_rules_know(const lin_g2p_rules *rules, unsigned code);
-
-/* The label of a phone by its CMUdict name of n bytes: without stress, or "AH0" if the set has only phones with stress; -1 if
- * none. */
-int lin_g2p_label(const lin_phones *phones, const char *name, size_t n);
-
 /* ---- words ----------------------------------------------------------------------------------------------------------------- */
 
 typedef struct lin_g2p lin_g2p;

@@ -223,6 +223,14 @@ static size_t bits_section(size_t *used, uint64_t n, unsigned width)
     return section(used, (size_t)((n * width + 7) / 8) + ROOM);
 }
 
+// Number of bits that can hold 0..largest.
+static unsigned width_of(uint64_t largest)
+{
+    unsigned bits = 0;
+    while (bits < 64 && largest >> bits) bits++;
+    return bits;
+}
+
 void lin_ngram_lay_out(lin_ngram *lm)
 {
     size_t used = LIN_NGRAM_HEADER;
@@ -234,10 +242,10 @@ void lin_ngram_lay_out(lin_ngram *lm)
         lin_ngram_level *level = &lm->levels[k];
         int last = k == lm->order;
         level->first_state = states;
-        level->word_bits = k > 1 ? lin_ngram_width(lm->n_words - 1) : 0;
+        level->word_bits = k > 1 ? width_of(lm->n_words - 1) : 0;
         level->gram_bits = level->word_bits + level->logp_bits;
-        level->first_bits = last ? 0 : lin_ngram_width(lm->levels[k + 1].count);
-        level->link_bits = last ? 0 : lin_ngram_width(states - 1);
+        level->first_bits = last ? 0 : width_of(lm->levels[k + 1].count);
+        level->link_bits = last ? 0 : width_of(states - 1);
         level->inner_bits = level->first_bits + level->backoff_bits + level->link_bits;
         level->logp_at = section(&used, (size_t)4 << level->logp_bits);
         level->grams_at = bits_section(&used, level->count, level->gram_bits);
@@ -455,7 +463,7 @@ static lin_status make_book(builder *b, unsigned most_bits, const float *values,
         radix_sort(items, other, n);
         for (size_t i = 0; i < n; i++) distinct += !i || items[i].key != items[i - 1].key;
     }
-    *bits = distinct > most ? most_bits : lin_ngram_width(distinct ? distinct - 1 : 0);
+    *bits = distinct > most ? most_bits : width_of(distinct ? distinct - 1 : 0);
     float *book = *book_out = lin_calloc((size_t)1 << *bits, sizeof *book);
     lin_free(other);
     if (!items || !other || !codes || !book) {
@@ -517,6 +525,14 @@ static lin_status make_books(builder *b, int k, lin_error *err)
 
 /* ---- the block ------------------------------------------------------------------------------------------------------------- */
 
+static void put_bits(unsigned char *base, uint64_t at, uint64_t value) // the bits must be 0 before
+{
+    uint64_t word;
+    memcpy(&word, base + (at >> 3), sizeof word);
+    word |= value << (at & 7);
+    memcpy(base + (at >> 3), &word, sizeof word);
+}
+
 static void put_words(const builder *b, const lin_ngram *lm, unsigned char *block)
 {
     const lin_symbols *words = &b->tables->words;
@@ -537,7 +553,7 @@ static void put_grams(const builder *b, int k, const lin_ngram *lm, unsigned cha
     memcpy(block + level->logp_at, s->logp_book, (size_t)4 << s->logp_bits);
     for (size_t i = 0; i < s->count; i++) {
         uint64_t word = k > 1 ? s->words[i * (size_t)k + (size_t)k - 1] : 0;
-        lin_ngram_bits_put(block + level->grams_at, i * level->gram_bits, word | (uint64_t)s->logp[i] << level->word_bits);
+        put_bits(block + level->grams_at, i * level->gram_bits, word | (uint64_t)s->logp[i] << level->word_bits);
     }
 }
 
@@ -552,7 +568,7 @@ static void put_inner(const builder *b, int k, const lin_ngram *lm, unsigned cha
     for (size_t i = 0; i < s->count; i++) {
         if (i % 64 == 0) before = inner;
         if (has_future(b, k, i)) {
-            lin_ngram_bits_put(base, (uint64_t)inner * level->inner_bits,
+            put_bits(base, (uint64_t)inner * level->inner_bits,
                                s->first[i] | (uint64_t)s->backoff[inner] << level->first_bits);
             bits |= (uint64_t)1 << (i % 64);
             inner++;
@@ -563,7 +579,7 @@ static void put_inner(const builder *b, int k, const lin_ngram *lm, unsigned cha
             bits = 0;
         }
     }
-    lin_ngram_bits_put(base, (uint64_t)inner * level->inner_bits, lm->levels[k + 1].count);
+    put_bits(base, (uint64_t)inner * level->inner_bits, lm->levels[k + 1].count);
 }
 
 // The state of the longest proper suffix of (context, word) that has one. It begins with the link of the context: a suffix longer
@@ -593,7 +609,7 @@ static void put_links(const builder *b, int k, const lin_ngram *lm, unsigned cha
         for (uint32_t i = contexts->first[j]; i < contexts->first[j + 1]; i++) {
             if (!lin_ngram_is_inner(lm, k, i, &state)) continue;
             uint64_t at = (uint64_t)(state - level->first_state) * level->inner_bits + level->first_bits + level->backoff_bits;
-            lin_ngram_bits_put(block + level->inner_at, at,
+            put_bits(block + level->inner_at, at,
                                find_link(lm, k, context, s->words[(size_t)i * (size_t)k + (size_t)k - 1]));
         }
     }

@@ -74,22 +74,6 @@ static inline uint64_t lin_ngram_bits(const unsigned char *base, uint64_t at, un
     return (word >> (at & 7)) & (((uint64_t)1 << width) - 1);
 }
 
-static inline void lin_ngram_bits_put(unsigned char *base, uint64_t at, uint64_t value) // the bits must be 0 before
-{
-    uint64_t word;
-    memcpy(&word, base + (at >> 3), sizeof word);
-    word |= value << (at & 7);
-    memcpy(base + (at >> 3), &word, sizeof word);
-}
-
-// Number of bits that can hold 0..largest.
-static inline unsigned lin_ngram_width(uint64_t largest)
-{
-    unsigned bits = 0;
-    while (bits < 64 && largest >> bits) bits++;
-    return bits;
-}
-
 static inline float lin_ngram_float(const unsigned char *bytes, size_t index)
 {
     float value;

@@ -48,7 +48,8 @@ void lin_pieces_destroy(lin_pieces *p)
     lin_free(p);
 }
 
-int lin_pieces_pair(const lin_pieces *p, int left, int right)
+// The piece that the two make together, or -1. Two of over LIN_PIECE_BYTES make none.
+static int pair_of(const lin_pieces *p, int left, int right)
 {
     char text[LIN_PIECE_BYTES];
     const size_t a = p->names.items[left].n, b = p->names.items[right].n;
@@ -63,12 +64,12 @@ int lin_pieces_merge(const lin_pieces *p, int *at, int n)
     for (;;) {
         int best = -1, kept = 0;
         for (int i = 0; i + 1 < n; i++) {
-            const int pair = lin_pieces_pair(p, at[i], at[i + 1]);
+            const int pair = pair_of(p, at[i], at[i + 1]);
             if (pair >= 0 && (best < 0 || pair < best)) best = pair;
         }
         if (best < 0) return n;
         for (int i = 0; i < n; i++) {
-            if (i + 1 < n && lin_pieces_pair(p, at[i], at[i + 1]) == best) at[kept++] = best, i++;
+            if (i + 1 < n && pair_of(p, at[i], at[i + 1]) == best) at[kept++] = best, i++;
             else at[kept++] = at[i];
         }
         n = kept;

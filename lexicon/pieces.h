@@ -37,9 +37,6 @@ extern const char lin_pieces_characters[];
 lin_status lin_pieces_create(const char *names, lin_pieces **pieces, lin_error *err);
 void lin_pieces_destroy(lin_pieces *pieces); /* NULL is fine */
 
-/* The piece that the two make together, or -1. Two of over LIN_PIECE_BYTES make none. */
-int lin_pieces_pair(const lin_pieces *pieces, int left, int right);
-
 /* Merges at [n] as far as the list goes and returns the new n. */
 int lin_pieces_merge(const lin_pieces *pieces, int *at, int n);
 

@@ -86,7 +86,8 @@ void lin_punctuation_capital_keys(uint64_t before, int capital, uint64_t word, u
 
 /* ---- scores ---------------------------------------------------------------------------------------------------------------- */
 
-void lin_punctuation_marks(const lin_punctuation *p, const lin_gap *gap, float scores[LIN_MARKS])
+// Natural logarithms but for a constant: scores[LIN_MARK_NONE] is 0.
+static void score_marks(const lin_punctuation *p, const lin_gap *gap, float scores[LIN_MARKS])
 {
     const uint32_t n = p->header.n_marks;
     uint32_t keys[LIN_PUNCTUATION_MARK_FEATURES];
@@ -101,7 +102,8 @@ void lin_punctuation_marks(const lin_punctuation *p, const lin_gap *gap, float s
     for (int m = 1; m < LIN_MARKS; m++) scores[m] = p->header.mark_bias[m - 1] + p->header.mark_scale * (float)sums[m];
 }
 
-float lin_punctuation_capital(const lin_punctuation *p, uint64_t before, int capital, uint64_t word, uint64_t after)
+// Above 0: the word has a capital inside a sentence. before: the word before it, 0: none; capital: it has one.
+static float score_capital(const lin_punctuation *p, uint64_t before, int capital, uint64_t word, uint64_t after)
 {
     const uint32_t n = p->header.n_capitals;
     const unsigned char *slots = p->slots + (size_t)p->header.n_marks * LIN_PUNCTUATION_MARK_SLOT;
@@ -255,7 +257,7 @@ static int choose_mark(lin_readable *r, int next)
     float scores[LIN_MARKS];
     int best = LIN_MARK_NONE;
     for (int k = 0; k < 3; k++) r->gap.after[k] = next + k < r->n_words ? r->words[next + k].id : 0;
-    lin_punctuation_marks(r->model, &r->gap, scores);
+    score_marks(r->model, &r->gap, scores);
     if (next == r->n_words) return scores[LIN_MARK_QUESTION] > scores[LIN_MARK_STOP] ? LIN_MARK_QUESTION : LIN_MARK_STOP;
     const float *pause = pause_scores[lin_readable_pause(pause_before(r, next))];
     for (int m = 1; m < LIN_MARKS; m++) {
@@ -273,7 +275,7 @@ static int is_capital(const lin_readable *r, int i, uint64_t before, int capital
 {
     const uint64_t after = i + 1 < r->n_words ? r->words[i + 1].id : 0;
     if (!r->words[i].known) return 0;
-    return is_i(spelling(r, i)) || lin_punctuation_capital(r->model, before, capital, r->words[i].id, after) > 0;
+    return is_i(spelling(r, i)) || score_capital(r->model, before, capital, r->words[i].id, after) > 0;
 }
 
 // "mister" before a name.

@@ -83,12 +83,6 @@ uint64_t lin_punctuation_word(const char *word);
  * `after`. An all-zero gap with LIN_MARK_STOP begins a text. */
 void lin_gap_move(lin_gap *gap, int mark, uint64_t word);
 
-/* Scores of the marks, natural logarithm but for a constant: scores[LIN_MARK_NONE] is 0. */
-void lin_punctuation_marks(const lin_punctuation *p, const lin_gap *gap, float scores[LIN_MARKS]);
-
-/* Above 0: the word has a capital inside a sentence. before: the word before it, 0: none; capital: it has one. */
-float lin_punctuation_capital(const lin_punctuation *p, uint64_t before, int capital, uint64_t word, uint64_t after);
-
 /* LIN_FORMAT: damaged, or no such model; LIN_IO; LIN_NO_MEMORY. parse copies the bytes; name is for messages. */
 lin_status lin_punctuation_open(const char *path, lin_punctuation **p, lin_error *err);
 lin_status lin_punctuation_parse(const void *bytes, size_t n, const char *name, lin_punctuation **p, lin_error *err);

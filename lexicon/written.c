@@ -225,7 +225,8 @@ typedef struct match {
     slot slots[LIN_WRITTEN_SLOTS];
 } match;
 
-size_t lin_written_digits(const char *text, size_t n)
+// The digits at the beginning of a text.
+static size_t digits_at(const char *text, size_t n)
 {
     size_t k = 0;
     while (k < n && lin_is_digit(text[k])) k++;
@@ -235,15 +236,16 @@ size_t lin_written_digits(const char *text, size_t n)
 // Bytes of a whole number, with thousands divided or not.
 static size_t number_at(const lin_written *w, const char *text, size_t n)
 {
-    size_t k = lin_written_digits(text, n);
+    size_t k = digits_at(text, n);
     if (!w->n_group || k == 0 || k > 3) return k;
     while (n - k > w->n_group + 2 && memcmp(text + k, w->group, w->n_group) == 0 &&
-           lin_written_digits(text + k + w->n_group, n - k - w->n_group) == 3)
+           digits_at(text + k + w->n_group, n - k - w->n_group) == 3)
         k += w->n_group + 3;
     return k;
 }
 
-uint64_t lin_written_value(const char *text, size_t n)
+// LARGEST: it is too large.
+static uint64_t value_of(const char *text, size_t n)
 {
     uint64_t value = 0;
     for (size_t i = 0; i < n; i++) {
@@ -257,8 +259,8 @@ uint64_t lin_written_value(const char *text, size_t n)
 // Bytes of a slot of this kind, 0 if it does not fit. All digits that stand together belong to it.
 static size_t slot_at(const lin_written *w, char kind, const char *text, size_t n)
 {
-    const size_t k = lin_written_digits(text, n);
-    const uint64_t value = lin_written_value(text, k);
+    const size_t k = digits_at(text, n);
+    const uint64_t value = value_of(text, k);
     switch (kind) {
     case 'N': return number_at(w, text, n);
     case 'D': return k;
@@ -279,7 +281,7 @@ static match match_form(const lin_written *w, const char *pattern, const char *t
         if (*p == '{') {
             const size_t k = slot_at(w, p[1], text + to, n - to);
             if (!k) return m;
-            m.slots[m.n_slots++] = (slot){text + to, k, lin_written_value(text + to, k)};
+            m.slots[m.n_slots++] = (slot){text + to, k, value_of(text + to, k)};
             to += k;
             p += 3;
         } else if (*p == ' ') {
@@ -446,14 +448,14 @@ static lin_status read_rule(reader *r, const char *line, size_t n, lin_error *er
     lin_written *w = r->written;
     set *s = w->n_sets ? &w->sets[w->n_sets - 1] : NULL;
     uint64_t base, divisor = 1;
-    size_t k = lin_written_digits(line, n);
+    size_t k = digits_at(line, n);
     if (!s) return refuse(r, err, "a rule before the first [section]");
-    if (k == 0 || (base = lin_written_value(line, k)) >= LARGEST)
+    if (k == 0 || (base = value_of(line, k)) >= LARGEST)
         return refuse(r, err, "a rule must begin with a number below 10^15");
     while (divisor <= base / 10) divisor *= 10;
     if (k < n && line[k] == '/') {
-        const size_t more = lin_written_digits(line + k + 1, n - k - 1);
-        divisor = lin_written_value(line + k + 1, more);
+        const size_t more = digits_at(line + k + 1, n - k - 1);
+        divisor = value_of(line + k + 1, more);
         if (divisor == 0 || divisor >= LARGEST) return refuse(r, err, "the divisor must be a number from 1 on");
         k += 1 + more;
     }

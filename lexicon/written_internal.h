@@ -86,10 +86,6 @@ const lin_written_rule *lin_written_choose(const lin_written *written, const lin
 
 static inline int lin_written_is_name(char c) { return (c >= 'a' && c <= 'z') || c == '-'; }
 
-/* The digits at the beginning of a text, and their value; LIN_WRITTEN_LARGEST: it is too large. */
-size_t lin_written_digits(const char *text, size_t n);
-uint64_t lin_written_value(const char *text, size_t n);
-
 /* Checks the lines of [spoken] and fills `stems`. LIN_FORMAT with name:line, LIN_NO_MEMORY. */
 lin_status lin_numbers_check(lin_written *written, const char *name, lin_error *err);
 
