@@ -278,7 +278,7 @@ static double rate_of(adaptation *a, const char *reference, const char *result)
     if (!is_well(a)) return -1;
     failed(a, lin_score_files(reference, result, NULL, &score, &a->err));
     if (!is_well(a)) return -1;
-    const lin_score_counts total = lin_score_total(score);
+    const lin_score_counts total = score->total;
     const double rate = lin_score_rate(&total);
     lin_score_destroy(score);
     return 100 * rate;

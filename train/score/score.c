@@ -13,23 +13,6 @@
 #include "train/score/glm.h"
 #include "train/score/trn.h"
 
-struct lin_score {
-    lin_symbols tokens;
-    lin_trn ref, hyp;
-    lin_symbols speakers;
-    lin_symbols unmapped; // of both sides
-    lin_score_counts total;
-    lin_score_counts *by_speaker;                       // [speakers.n]
-    lin_score_counts *by_utterance;                     // [ref.n]
-    int *speaker_of;                                    // [ref.n]
-    lin_score_pair *pairs;                              // the alignments of all utterances
-    size_t n_pairs, *first_pair;                        // [ref.n + 1]
-    lin_score_token_counts *by_token;                   // [tokens.n]
-    lin_score_confusion *confusions;                    // sorted by falling count
-    size_t n_confusions, n_folded, confusions_capacity; // n_folded: of them without a double
-    int n_without_line;                                 // utterances that a CTM hypothesis does not mention
-};
-
 double lin_score_rate(const lin_score_counts *c) { return lin_bootstrap_quotient(c->sub + c->del + c->ins, c->n_ref); }
 
 static void add_counts(lin_score_counts *to, const lin_score_counts *c)
@@ -381,27 +364,17 @@ void lin_score_destroy(lin_score *s)
     lin_free(s);
 }
 
-lin_score_counts lin_score_total(const lin_score *s) { return s->total; }
-
-int lin_score_speakers(const lin_score *s) { return s->speakers.n; }
-
 const char *lin_score_speaker(const lin_score *s, int index, lin_score_counts *counts)
 {
     if (counts) *counts = s->by_speaker[index];
     return lin_symbols_text(&s->speakers, index);
 }
 
-int lin_score_without_line(const lin_score *s) { return s->n_without_line; }
-
-int lin_score_utterances(const lin_score *s) { return s->ref.n; }
-
 const char *lin_score_utterance(const lin_score *s, int index, lin_score_counts *counts)
 {
     if (counts) *counts = s->by_utterance[index];
     return lin_symbols_text(&s->ref.ids, index);
 }
-
-int lin_score_speaker_of(const lin_score *s, int utterance) { return s->speaker_of[utterance]; }
 
 long long lin_score_deleted_by_map(const lin_score *s) { return s->ref.n_deleted + s->hyp.n_deleted; }
 
@@ -415,8 +388,6 @@ const lin_score_pair *lin_score_alignment(const lin_score *s, int utterance, int
     *n = (int)(s->first_pair[utterance + 1] - s->first_pair[utterance]);
     return s->pairs + s->first_pair[utterance];
 }
-
-int lin_score_tokens(const lin_score *s) { return s->tokens.n; }
 
 const char *lin_score_token(const lin_score *s, int token, lin_score_token_counts *counts)
 {

@@ -26,8 +26,6 @@
 #include "base/status.h"
 #include "train/score/trn.h"
 
-typedef struct lin_score lin_score;
-
 typedef struct lin_score_options {
     lin_trn_format ref_format, hyp_format;
     int case_sensitive;
@@ -45,6 +43,43 @@ typedef struct lin_score_counts {
     long long n_ref, correct, sub, del, ins;
 } lin_score_counts;
 
+/* A step of an alignment. Tokens are numbers, -1 for nothing. */
+typedef struct lin_score_pair {
+    int ref, hyp;
+    int is_right; /* equal, or an optional word and nothing */
+} lin_score_pair;
+
+/* The counts of a token. */
+typedef struct lin_score_token_counts {
+    long long n_ref, correct, sub, del; /* n_ref = correct + sub + del */
+    long long ins, put;                 /* times it was inserted, and put in place of another */
+} lin_score_token_counts;
+
+/* A kind of error. ref -1 for an insertion, hyp -1 for a deletion. */
+typedef struct lin_score_confusion {
+    int ref, hyp;
+    long long count;
+} lin_score_confusion;
+
+/* Its users change nothing. Speakers are in the order of their first utterance in the reference, utterances in that of the
+ * reference, tokens in that of their first appearance. Names are in lower case unless case_sensitive. */
+typedef struct lin_score {
+    lin_symbols tokens;
+    lin_trn ref, hyp;
+    lin_symbols speakers;
+    lin_symbols unmapped;                               /* of both sides */
+    lin_score_counts total;
+    lin_score_counts *by_speaker;                       /* [speakers.n] */
+    lin_score_counts *by_utterance;                     /* [ref.n] */
+    int *speaker_of;                                    /* [ref.n] */
+    lin_score_pair *pairs;                              /* the alignments of all utterances */
+    size_t n_pairs, *first_pair;                        /* [ref.n + 1] */
+    lin_score_token_counts *by_token;                   /* [tokens.n] */
+    lin_score_confusion *confusions;                    /* sorted by falling count */
+    size_t n_confusions, n_folded, confusions_capacity; /* n_folded: of them without a double */
+    int n_without_line;                                 /* utterances that a CTM hypothesis does not mention */
+} lin_score;
+
 /*
  * Reads two files (of the same or different formats) and scores them. `options` may be NULL. Every utterance must be in both:
  * otherwise LIN_MISMATCH with the number of those missing on each side and the first ids. (sclite silently drops references
@@ -60,53 +95,23 @@ lin_status lin_score_texts(const char *ref, size_t n_ref, const char *ref_name, 
                            const char *hyp_name, const lin_score_options *options, lin_score **score, lin_error *err);
 void lin_score_destroy(lin_score *score); /* NULL is fine */
 
-lin_score_counts lin_score_total(const lin_score *score);
 double lin_score_rate(const lin_score_counts *counts); /* 0.25 for 25 % */
 
-/* Speakers in the order of their first utterance in the reference; utterances in the order of the reference. The names are owned
- * by the score, in lower case unless case_sensitive. */
-int lin_score_speakers(const lin_score *score);
+/* Names, owned by the score, and counts. counts may be NULL. */
 const char *lin_score_speaker(const lin_score *score, int index, lin_score_counts *counts);
-int lin_score_utterances(const lin_score *score);
 const char *lin_score_utterance(const lin_score *score, int index, lin_score_counts *counts);
+const char *lin_score_token(const lin_score *score, int token, lin_score_token_counts *counts);
 
 /* 1: the utterance has alternatives or optional words: another hypothesis may choose other words of the reference. */
 int lin_score_has_choices(const lin_score *score, int utterance);
-
-/* The number of the speaker of an utterance. */
-int lin_score_speaker_of(const lin_score *score, int utterance);
-
-/* Utterances that a CTM hypothesis does not mention. */
-int lin_score_without_line(const lin_score *score);
 
 /* Effects of a phone map on reference and hypothesis together: tokens deleted, and distinct tokens that are not in the map (text
  * of the index-th, or NULL after the last). */
 long long lin_score_deleted_by_map(const lin_score *score);
 const char *lin_score_unmapped(const lin_score *score, int index);
 
-/* The alignment of an utterance: pairs from first to last, owned by the score. Tokens are numbers, -1 for nothing. */
-typedef struct lin_score_pair {
-    int ref, hyp;
-    int is_right; /* equal, or an optional word and nothing */
-} lin_score_pair;
-
+/* The alignment of an utterance, from first to last; the kinds of errors in the order of their frequency. */
 const lin_score_pair *lin_score_alignment(const lin_score *score, int utterance, int *n);
-
-/* The distinct tokens of both sides, in the order of their first appearance, and the counts of each. */
-typedef struct lin_score_token_counts {
-    long long n_ref, correct, sub, del; /* n_ref = correct + sub + del */
-    long long ins, put;                 /* times it was inserted, and put in place of another */
-} lin_score_token_counts;
-
-int lin_score_tokens(const lin_score *score);
-const char *lin_score_token(const lin_score *score, int token, lin_score_token_counts *counts); /* counts may be NULL */
-
-/* The kinds of errors in the order of their frequency. ref -1 for an insertion, hyp -1 for a deletion. */
-typedef struct lin_score_confusion {
-    int ref, hyp;
-    long long count;
-} lin_score_confusion;
-
 const lin_score_confusion *lin_score_confusions(const lin_score *score, int *n);
 
 #endif

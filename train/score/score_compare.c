@@ -16,37 +16,37 @@ static lin_bootstrap_unit unit_of(const lin_score_counts *c)
 static int utterance_units(const lin_score *s, lin_bootstrap_unit *units)
 {
     lin_score_counts c;
-    for (int u = 0; u < lin_score_utterances(s); u++) {
+    for (int u = 0; u < s->ref.n; u++) {
         lin_score_utterance(s, u, &c);
         units[u] = unit_of(&c);
     }
-    return lin_score_utterances(s);
+    return s->ref.n;
 }
 
 static int speaker_units(const lin_score *s, lin_bootstrap_unit *units)
 {
     lin_score_counts c;
-    for (int k = 0; k < lin_score_speakers(s); k++) {
+    for (int k = 0; k < s->speakers.n; k++) {
         lin_score_speaker(s, k, &c);
         units[k] = unit_of(&c);
     }
-    return lin_score_speakers(s);
+    return s->speakers.n;
 }
 
 // The utterances of each speaker in a row: those of speaker k are sorted[begin[k] .. begin[k + 1]).
 static void sort_by_speaker(const lin_score *s, const lin_bootstrap_unit *units, lin_bootstrap_unit *sorted, int *begin)
 {
-    const int n_speakers = lin_score_speakers(s), n = lin_score_utterances(s);
+    const int n_speakers = s->speakers.n, n = s->ref.n;
     memset(begin, 0, ((size_t)n_speakers + 2) * sizeof *begin);
-    for (int u = 0; u < n; u++) begin[lin_score_speaker_of(s, u) + 2]++;
+    for (int u = 0; u < n; u++) begin[s->speaker_of[u] + 2]++;
     for (int k = 2; k <= n_speakers; k++) begin[k] += begin[k - 1];
-    for (int u = 0; u < n; u++) sorted[begin[lin_score_speaker_of(s, u) + 1]++] = units[u];
+    for (int u = 0; u < n; u++) sorted[begin[s->speaker_of[u] + 1]++] = units[u];
 }
 
 static lin_status draw(const lin_score *s, const lin_bootstrap_options *o, lin_bootstrap_unit *units, lin_bootstrap_unit *sorted,
                        int *begin, lin_score_intervals *v, lin_error *err)
 {
-    const int n_speakers = v->by_speaker ? lin_score_speakers(s) : 0;
+    const int n_speakers = v->by_speaker ? s->speakers.n : 0;
     int n = utterance_units(s, units);
     lin_status status = lin_bootstrap_rate(units, n, o, &v->utterances, err);
     if (status == LIN_OK) sort_by_speaker(s, units, sorted, begin);
@@ -60,7 +60,7 @@ static lin_status draw(const lin_score *s, const lin_bootstrap_options *o, lin_b
 lin_status lin_score_bootstrap(const lin_score *s, const lin_bootstrap_options *o, int by_speaker, lin_score_intervals *v,
                                lin_error *err)
 {
-    size_t n = (size_t)lin_score_utterances(s), n_speakers = (size_t)lin_score_speakers(s);
+    size_t n = (size_t)s->ref.n, n_speakers = (size_t)s->speakers.n;
     *v = (lin_score_intervals){.resamples = o->resamples, .seed = o->seed, .level = o->level};
     lin_bootstrap_unit *units = lin_alloc(n, sizeof *units), *sorted = lin_alloc(n, sizeof *sorted);
     int *begin = lin_alloc(n_speakers + 2, sizeof *begin);
@@ -194,15 +194,15 @@ static lin_status draw_both(const lin_score *x, const lin_score *y, const lin_bo
 lin_status lin_score_compare(const lin_score *x, const lin_score *y, const lin_bootstrap_options *o, lin_score_comparison *c,
                              lin_error *err)
 {
-    const int n = lin_score_utterances(x);
-    lin_score_counts total = lin_score_total(x);
+    const int n = x->ref.n;
+    lin_score_counts total = x->total;
     lin_status status = LIN_OK;
     sums t = {0};
-    *c = (lin_score_comparison){.level = o->level, .other = lin_score_total(y)};
+    *c = (lin_score_comparison){.level = o->level, .other = y->total};
     c->difference = lin_score_rate(&total) - lin_score_rate(&c->other);
-    if (n != lin_score_utterances(y) || lin_score_speakers(x) != lin_score_speakers(y)) {
+    if (n != y->ref.n || x->speakers.n != y->speakers.n) {
         return lin_fail(err, LIN_MISMATCH, "the references of the two systems differ: %d and %d utterances of %d and %d speakers",
-                        n, lin_score_utterances(y), lin_score_speakers(x), lin_score_speakers(y));
+                        n, y->ref.n, x->speakers.n, y->speakers.n);
     }
     for (int u = 0; u < n && status == LIN_OK; u++) {
         int n_p, n_q;

@@ -83,7 +83,7 @@ static void intervals(lin_buffer *out, double level, const lin_bootstrap_interva
 
 static void head(const lin_score_report *r, lin_buffer *out)
 {
-    lin_score_counts c = lin_score_total(r->score);
+    lin_score_counts c = r->score->total;
     const char *ref = r->ref_name ? r->ref_name : "the reference", *hyp = r->hyp_name ? r->hyp_name : "the hypothesis";
     const double rate = 100 * lin_score_rate(&c);
     put(out,
@@ -134,7 +134,7 @@ static void bar(lin_buffer *out, double rate, const lin_bootstrap_interval *v, d
 
 static void speakers(const lin_score_report *r, lin_buffer *out)
 {
-    const int n = lin_score_speakers(r->score), shown = n < MAX_SPEAKERS ? n : MAX_SPEAKERS;
+    const int n = r->score->speakers.n, shown = n < MAX_SPEAKERS ? n : MAX_SPEAKERS;
     double largest = 0;
     lin_score_counts c;
     for (int i = 0; i < shown; i++) {
@@ -165,7 +165,7 @@ static void speakers(const lin_score_report *r, lin_buffer *out)
 static long long row_total(const lin_score *s, const lin_score_matrix *m, int row)
 {
     lin_score_token_counts c;
-    if (row == m->n) return lin_score_total(s).ins;
+    if (row == m->n) return s->total.ins;
     lin_score_token(s, m->tokens[row], &c);
     return c.n_ref;
 }

@@ -36,7 +36,7 @@ static void json_speakers(const lin_score_report *r, lin_buffer *out)
 {
     lin_score_counts c;
     lin_buffer_text(out, ",\n\"speakers\":[");
-    for (int i = 0; i < lin_score_speakers(r->score); i++) {
+    for (int i = 0; i < r->score->speakers.n; i++) {
         const char *name = lin_score_speaker(r->score, i, &c);
         json_next(out, i);
         lin_buffer_member_text(out, "id", name);
@@ -51,12 +51,12 @@ static void json_utterances(const lin_score_report *r, lin_buffer *out)
 {
     lin_score_counts c;
     lin_buffer_text(out, ",\n\"utterances_by_id\":[");
-    for (int u = 0; u < lin_score_utterances(r->score); u++) {
+    for (int u = 0; u < r->score->ref.n; u++) {
         const char *name = lin_score_utterance(r->score, u, &c);
         json_next(out, u);
         lin_buffer_member_text(out, "id", name);
         json_counts(out, &c);
-        lin_buffer_member_text(out, "speaker", lin_score_speaker(r->score, lin_score_speaker_of(r->score, u), NULL));
+        lin_buffer_member_text(out, "speaker", lin_score_speaker(r->score, r->score->speaker_of[u], NULL));
         lin_buffer_char(out, '}');
     }
     lin_buffer_char(out, ']');
@@ -164,12 +164,12 @@ static void json_comparison(const lin_score_report *r, lin_buffer *out)
 lin_status lin_score_json(const lin_score_report *r, lin_buffer *out, lin_error *err)
 {
     const lin_score *s = r->score;
-    lin_score_counts total = lin_score_total(s);
+    lin_score_counts total = s->total;
     const char *token;
     lin_buffer_char(out, '{');
     lin_buffer_member_text(out, "measure", r->measure);
     json_counts(out, &total);
-    lin_buffer_member_integer(out, "without_line", lin_score_without_line(s));
+    lin_buffer_member_integer(out, "without_line", s->n_without_line);
     json_speakers(r, out);
     json_confusions(r, out);
     if (r->intervals) json_bootstrap(r->intervals, out);

@@ -121,7 +121,7 @@ static void fill(const lin_score *s, const int *row_of, lin_score_matrix *m)
 
 lin_status lin_score_matrix_make(const lin_score *s, int max, lin_score_matrix *m, lin_error *err)
 {
-    const int n = lin_score_tokens(s), shown = n < max ? n : max;
+    const int n = s->tokens.n, shown = n < max ? n : max;
     const size_t cells = ((size_t)shown + 1) * ((size_t)shown + 1);
     *m = (lin_score_matrix){.n = shown, .left_out = n - shown};
     m->tokens = lin_alloc((size_t)shown, sizeof *m->tokens);
@@ -172,7 +172,7 @@ static int by_badness(const void *x, const void *y)
 
 lin_status lin_score_worst(const lin_score *s, int max, int **utterances, int *n, lin_error *err)
 {
-    const int all = lin_score_utterances(s);
+    const int all = s->ref.n;
     int found = 0;
     bad *b = lin_alloc((size_t)all, sizeof *b);
     *n = 0;
@@ -345,7 +345,7 @@ static lin_status list_pairs(const lin_score_report *r, lin_buffer *out, lin_err
 
 static lin_status lists(const lin_score_report *r, lin_buffer *out, lin_error *err)
 {
-    lin_score_counts total = lin_score_total(r->score);
+    lin_score_counts total = r->score->total;
     list_errors(r, 0, "substitutions", total.sub, "% of ref", out);
     list_errors(r, 1, "deletions", total.del, "% of ref", out);
     list_errors(r, 2, "insertions", total.ins, "% of hyp", out);
@@ -358,8 +358,8 @@ static void notes(const lin_score_report *r, lin_buffer *out)
     const lin_score_intervals *v = r->intervals;
     const char *token;
     char shown[LIN_QUOTE];
-    if (lin_score_without_line(s)) {
-        number(out, lin_score_without_line(s), " utterances have no line in the CTM hypothesis and count as deleted\n");
+    if (s->n_without_line) {
+        number(out, s->n_without_line, " utterances have no line in the CTM hypothesis and count as deleted\n");
     }
     if (lin_score_deleted_by_map(s)) number(out, lin_score_deleted_by_map(s), " tokens were deleted by the map\n");
     for (int i = 0; (token = lin_score_unmapped(s, i)); i++) {
@@ -418,17 +418,17 @@ static void compared(const lin_score_report *r, lin_buffer *out)
 lin_status lin_score_text(const lin_score_report *r, lin_buffer *out, lin_error *err)
 {
     const lin_score *s = r->score;
-    lin_score_counts c, total = lin_score_total(s);
+    lin_score_counts c, total = s->total;
     char name[LIN_QUOTE];
-    for (int u = 0; r->alignments && u < lin_score_utterances(s); u++) lin_score_align(r, u, out);
+    for (int u = 0; r->alignments && u < s->ref.n; u++) lin_score_align(r, u, out);
     if (r->utterances) {
         header(out, "utterance", r->measure);
-        for (int u = 0; u < lin_score_utterances(s); u++) row(out, lin_score_utterance(s, u, &c), &c);
+        for (int u = 0; u < s->ref.n; u++) row(out, lin_score_utterance(s, u, &c), &c);
         lin_buffer_char(out, '\n');
     }
     LIN_TRY(r->confusions > 0 ? lists(r, out, err) : LIN_OK);
     header(out, "speaker", r->measure);
-    for (int i = 0; i < lin_score_speakers(s); i++) {
+    for (int i = 0; i < s->speakers.n; i++) {
         const char *speaker = lin_score_speaker(s, i, &c);
         row(out, lin_quote(name, speaker, strlen(speaker)), &c);
     }
@@ -461,7 +461,7 @@ static int is_phone(const lin_phones *phones, const char *token)
 const char *lin_score_measure(const lin_score *score, const lin_phones *phones)
 {
     long long n = 0, n_phones = 0, n_sure = 0, n_long = 0;
-    for (int i = 0; i < lin_score_tokens(score); i++) {
+    for (int i = 0; i < score->tokens.n; i++) {
         lin_score_token_counts c;
         const char *token = lin_score_token(score, i, &c);
         const int phone = is_phone(phones, token);

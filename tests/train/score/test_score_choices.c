@@ -138,9 +138,9 @@ static const char *score_of(const char *stm, const char *hyp, const char *hyp_na
     static lin_error err;
     lin_score *s;
     if (lin_score_texts(stm, strlen(stm), "r.stm", hyp, strlen(hyp), hyp_name, NULL, &s, &err)) return err.message;
-    const lin_score_counts c = lin_score_total(s);
+    const lin_score_counts c = s->total;
     snprintf(out, sizeof out, "%lld %lld %lld %lld in %lld, %d missing", c.correct, c.sub, c.del, c.ins, c.utterances,
-             lin_score_without_line(s));
+             s->n_without_line);
     lin_score_destroy(s);
     return out;
 }
