@@ -287,35 +287,33 @@ static lin_status report_model(report *r, const char *path, lin_error *err)
 static void report_tokens(report *r, const lin_dataset *set)
 {
     long long targets = 0;
-    for (int i = 0, n; i < lin_dataset_count(set); i++) {
-        const int *labels = lin_dataset_labels(set, i, &n);
-        for (int t = 0; t < n; t++) targets += labels[t] >= 0;
-    }
+    for (int i = 0; i < set->count; i++)
+        for (int t = 0; t < set->utterances[i].frames; t++) targets += set->utterances[i].labels[t] >= 0;
     put_text(r, "kind", "kind", "set of tokens");
-    put_text(r, "source", "source", lin_dataset_source(set));
-    put_integer(r, "sequences", "sequences", lin_dataset_count(set), "");
-    put_integer(r, "tokens", "tokens", lin_dataset_total_frames(set), "");
-    put_integer(r, "different_tokens", "different tokens", lin_dataset_tokens(set), "");
+    put_text(r, "source", "source", set->source);
+    put_integer(r, "sequences", "sequences", set->count, "");
+    put_integer(r, "tokens", "tokens", set->total_frames, "");
+    put_integer(r, "different_tokens", "different tokens", set->tokens, "");
     put_integer(r, "targets", "targets", targets, "");
-    put_integer(r, "symbols", "symbols", lin_dataset_outputs(set), "");
+    put_integer(r, "symbols", "symbols", set->V, "");
 }
 
 static lin_status report_cache(report *r, const char *path, lin_error *err)
 {
     lin_dataset *set;
     lin_status status = lin_dataset_open(path, &set, err);
-    if (status == LIN_OK && lin_dataset_tokens(set)) report_tokens(r, set);
+    if (status == LIN_OK && set->tokens) report_tokens(r, set);
     else if (status == LIN_OK) {
-        const lin_features *f = lin_dataset_feature_parameters(set);
+        const lin_features *f = &set->features;
         put_text(r, "kind", "kind", "feature cache");
-        put_text(r, "source", "source", lin_dataset_source(set));
-        put_integer(r, "utterances", "utterances", lin_dataset_count(set), "");
-        put_number(r, "hours", "hours", (double)lin_dataset_total_frames(set) * f->hop_ms / 3.6e6, 3, "");
-        put_integer(r, "frames", "frames", lin_dataset_total_frames(set), "");
-        put_integer(r, "labels", "labels", lin_dataset_total_labels(set), "");
-        put_integer(r, "speakers", "speakers", lin_dataset_n_speakers(set), "");
-        put_features(r, f, lin_dataset_mel_bins(set));
-        put_phones(r, lin_dataset_phones(set), 0);
+        put_text(r, "source", "source", set->source);
+        put_integer(r, "utterances", "utterances", set->count, "");
+        put_number(r, "hours", "hours", (double)set->total_frames * f->hop_ms / 3.6e6, 3, "");
+        put_integer(r, "frames", "frames", set->total_frames, "");
+        put_integer(r, "labels", "labels", set->total_labels, "");
+        put_integer(r, "speakers", "speakers", set->n_speakers, "");
+        put_features(r, f, set->D);
+        put_phones(r, set->phones, 0);
     }
     lin_dataset_close(set);
     return status;

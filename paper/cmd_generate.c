@@ -78,11 +78,9 @@ static lin_status read_image(work *w, lin_error *err)
 // The tokens of sequence i of the set: those of its rows, and the last target, which no row has as its input.
 static lin_status read_sequence(const work *w, int i, int *to, lin_error *err)
 {
-    const int T = lin_dataset_frames(w->data, i), D = lin_dataset_mel_bins(w->data);
-    int n;
-    const int *targets = lin_dataset_labels(w->data, i, &n);
+    const int T = w->data->utterances[i].frames, D = w->data->D, *targets = w->data->utterances[i].labels;
     if (T + 1 < w->length)
-        return lin_fail(err, LIN_INVALID, "%s: sequence %s has %d tokens, not %d", w->v->data, lin_dataset_id(w->data, i), T + 1,
+        return lin_fail(err, LIN_INVALID, "%s: sequence %s has %d tokens, not %d", w->v->data, w->data->utterances[i].id, T + 1,
                         w->length);
     float *x = lin_alloc((size_t)T * (size_t)D, sizeof *x);
     if (!x) return lin_no_memory(err, "a sequence", (size_t)T * (size_t)D * sizeof *x);
@@ -107,10 +105,10 @@ static lin_status make_prompts(work *w, lin_error *err)
     if (!v->data) return LIN_OK;
     status = lin_dataset_open(v->data, &w->data, err);
     if (status != LIN_OK) return status;
-    if (lin_dataset_tokens(w->data) != w->model->config.tokens)
+    if (w->data->tokens != w->model->config.tokens)
         return lin_fail(err, LIN_MISMATCH, "%s does not hold tokens of this model", v->data);
-    if (lin_dataset_count(w->data) < v->count)
-        return lin_fail(err, LIN_INVALID, "%s has %d sequences; --count asks for %d", v->data, lin_dataset_count(w->data),
+    if (w->data->count < v->count)
+        return lin_fail(err, LIN_INVALID, "%s has %d sequences; --count asks for %d", v->data, w->data->count,
                         v->count);
     for (size_t i = 0; i < count && status == LIN_OK; i++)
         status = read_sequence(w, (int)i, w->originals + i * length, err);

@@ -128,9 +128,9 @@ static lin_status label(lin_model *model, const lin_parsed *parsed, const sets *
     int good = data != NULL;
     for (int i = 0; i < train->n; i++) {
         cJSON *set = cJSON_CreateObject();
-        good = good && cJSON_AddStringToObject(set, "set", lin_base_name(lin_dataset_source(train->items[i]))) &&
-               cJSON_AddNumberToObject(set, "utterances", lin_dataset_count(train->items[i])) &&
-               cJSON_AddNumberToObject(set, "frames", (double)lin_dataset_total_frames(train->items[i]));
+        good = good && cJSON_AddStringToObject(set, "set", lin_base_name(train->items[i]->source)) &&
+               cJSON_AddNumberToObject(set, "utterances", train->items[i]->count) &&
+               cJSON_AddNumberToObject(set, "frames", (double)train->items[i]->total_frames);
         if (!cJSON_AddItemToArray(data, set)) cJSON_Delete(set);
     }
     cJSON *settings = cJSON_AddObjectToObject(root, "options");
@@ -190,10 +190,10 @@ static lin_status make_model(const lin_parsed *parsed, const sets *train, int fi
     const lin_train_values *v = parsed->values;
     const lin_dataset *first = train->items[0];
     const lin_config config = lin_train_network(v, first);
-    if (v->network.mixture && (!config.tokens || lin_dataset_outputs(first) != LIN_LEVELS))
+    if (v->network.mixture && (!config.tokens || first->V != LIN_LEVELS))
         return lin_fail(err, LIN_INVALID, "a mixture predicts tokens of %d values, and %s has others; leave out mixture",
-                        LIN_LEVELS, lin_dataset_path(first));
-    lin_status status = lin_model_create(&config, lin_dataset_feature_parameters(first), lin_dataset_phones(first),
+                        LIN_LEVELS, first->path);
+    lin_status status = lin_model_create(&config, &first->features, first->phones,
                                          (uint64_t)v->seed, model, err);
     if (status == LIN_OK && config.decay) status = init_decay(v, *model, err);
     if (status == LIN_OK && v->learning.resume) return resume_provenance(v, *model, err);
@@ -212,7 +212,7 @@ static lin_status make_model(const lin_parsed *parsed, const sets *train, int fi
     lin_free(differ);
     if (status == LIN_OK && !lin_features_equal(&from->features, &(*model)->features) && !v->quiet && first_process)
         lin_complain("%s has another filterbank than %s: prepare the caches with the model's (linnet info names it)", v->init,
-                     lin_dataset_path(first));
+                     first->path);
     (*model)->delay_ms = from->delay_ms;
     (*model)->features.level_db = from->features.level_db;
     *keeps_norm = status == LIN_OK && !from->speaker_norm;

@@ -274,10 +274,10 @@ lin_config lin_train_network(const lin_train_values *v, const lin_dataset *set)
     for (const lin_option *o = lin_train_rows; o->type != LIN_OPTION_END; o++)
         if (of_network(o) && lacks(&v->network, o))
             memset((char *)&config + (o->at - offsetof(lin_train_values, network)), 0, sizeof(int));
-    config.mel_bins = lin_dataset_mel_bins(set);
-    config.tokens = lin_dataset_tokens(set);
+    config.mel_bins = set->D;
+    config.tokens = set->tokens;
     if (!config.tokens) config.mixture = 0;
-    config.outputs = config.mixture ? 3 * config.mixture : lin_dataset_outputs(set);
+    config.outputs = config.mixture ? 3 * config.mixture : set->V;
     return config;
 }
 

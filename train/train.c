@@ -115,7 +115,7 @@ static lin_status look(lin_train_run *r, const lin_batches *plan, lin_train_prog
     p->gradient_norm = tally.norm;
     if (tally.bad == LIN_BAD_NOTHING) return LIN_OK;
     const lin_train_item *it = item_at_fault(r, plan, &tally);
-    const char *id = lin_dataset_id(it->set, it->index);
+    const char *id = it->set->utterances[it->index].id;
     if (tally.bad == LIN_BAD_LOSS) {
         char labels[96] = "";
         if (it->n_labels > MANY_LABELS)
@@ -123,7 +123,7 @@ static lin_status look(lin_train_run *r, const lin_batches *plan, lin_train_prog
         return lin_fail(
             err, LIN_NUMERIC,
             "epoch %lld, step %lld: the loss of utterance %s in %s%s is not finite; lower the learning rate or check its sound%s",
-            r->counters.epoch + 1, (long long)tally.steps, id, lin_dataset_path(it->set),
+            r->counters.epoch + 1, (long long)tally.steps, id, it->set->path,
             r->options->mmi > 0 ? ", or its sum over all phone sequences (mmi)," : "", labels);
     }
     return lin_fail(err, LIN_NUMERIC,
@@ -503,10 +503,10 @@ static lin_status check_filterbanks(const lin_train_run *r, lin_error *err)
     char how[256];
     for (int l = 0; l < 2 && !r->model->config.tokens; l++)
         for (int s = 0; s < lists[l]->n_sets; s++) {
-            const lin_features *f = lin_dataset_feature_parameters(lists[l]->sets[s]);
+            const lin_features *f = &lists[l]->sets[s]->features;
             if (!lin_features_equal(f, &r->model->features))
                 return lin_fail(err, LIN_MISMATCH, "%s has another filterbank than the model of this run: %s",
-                                lin_dataset_path(lists[l]->sets[s]),
+                                lists[l]->sets[s]->path,
                                 lin_features_difference(f, &r->model->features, how, sizeof how));
         }
     return LIN_OK;

@@ -29,38 +29,37 @@ static lin_status collect(lin_train_data *d, lin_train_list *list, const lin_tra
     const int for_training = list == &d->train;
     size_t total = 0;
     long long labels = 0;
-    for (int s = 0; s < list->n_sets; s++) total += (size_t)lin_dataset_count(list->sets[s]);
+    for (int s = 0; s < list->n_sets; s++) total += (size_t)list->sets[s]->count;
     list->items = lin_calloc(total, sizeof *list->items);
     list->frames = lin_calloc(total, sizeof *list->frames);
     if (!list->items || !list->frames) return lin_no_memory(err, "the list of utterances", total * sizeof *list->items);
     for (int s = 0; s < list->n_sets; s++) {
         const lin_dataset *set = list->sets[s];
-        if (lin_dataset_tokens(set) != c->tokens)
+        if (set->tokens != c->tokens)
             return lin_fail(err, LIN_MISMATCH, "%s has %d different tokens, the model %d (0: features of sound)",
-                            lin_dataset_path(set), lin_dataset_tokens(set), c->tokens);
-        if (c->mixture && lin_dataset_outputs(set) != LIN_LEVELS)
-            return lin_fail(err, LIN_MISMATCH, "the targets of %s have %d values; a mixture is of %d", lin_dataset_path(set),
-                            lin_dataset_outputs(set), LIN_LEVELS);
-        const int same = strcmp(lin_dataset_phones(set), d->model->phones) == 0;
-        if (lin_dataset_mel_bins(set) != c->mel_bins ||
-            (c->tokens && (!same || lin_dataset_outputs(set) != lin_config_symbols(c))))
-            return lin_fail(err, LIN_MISMATCH, "%s has other features or phones than the model", lin_dataset_path(set));
+                            set->path, set->tokens, c->tokens);
+        if (c->mixture && set->V != LIN_LEVELS)
+            return lin_fail(err, LIN_MISMATCH, "the targets of %s have %d values; a mixture is of %d", set->path, set->V,
+                            LIN_LEVELS);
+        const int same = strcmp(set->phones, d->model->phones) == 0;
+        if (set->D != c->mel_bins || (c->tokens && (!same || set->V != lin_config_symbols(c))))
+            return lin_fail(err, LIN_MISMATCH, "%s has other features or phones than the model", set->path);
         if (!same) {
             char how[128];
             return lin_fail(err, LIN_MISMATCH, "%s and the model have different phones: %s; linnet prepare --phones MODEL uses "
-                                               "those of a model", lin_dataset_path(set),
-                            lin_phones_difference(lin_dataset_phones(set), d->model->phones, how, sizeof how));
+                                               "those of a model", set->path,
+                            lin_phones_difference(set->phones, d->model->phones, how, sizeof how));
         }
-        for (int i = 0; i < lin_dataset_count(set); i++) {
-            lin_train_item it = {.set = set, .index = i, .frames = lin_dataset_frames(set, i)};
-            it.labels = lin_dataset_labels(set, i, &it.n_labels);
-            for (int u = 0; u < it.n_labels; u++) it.counted += it.labels[u] >= 0;
+        for (int i = 0; i < set->count; i++) {
+            const lin_dataset_utterance *u = &set->utterances[i];
+            lin_train_item it = {.set = set, .index = i, .frames = u->frames, .labels = u->labels, .n_labels = u->n_labels};
+            for (int k = 0; k < it.n_labels; k++) it.counted += it.labels[k] >= 0;
             // an utterance that another may follow ends with a whole row
             if (for_training && d->options->join_part > 0) it.frames -= it.frames % c->stack;
             it.recorded = it.frames;
             it.rows = lin_config_frames_out(c, it.frames);
             const char *why = why_not(d, &it, for_training);
-            if (why && hooks->left_out) hooks->left_out(hooks->context, lin_dataset_path(set), lin_dataset_id(set, i), why);
+            if (why && hooks->left_out) hooks->left_out(hooks->context, set->path, set->utterances[i].id, why);
             if (why) continue;
             labels += it.counted;
             list->items[list->n] = it;
@@ -89,13 +88,13 @@ lin_status lin_train_data_open(lin_train_data *d, const lin_train_hooks *hooks, 
     if (status == LIN_OK && d->dev.n_sets > 0) status = collect(d, &d->dev, hooks, err);
     if (status == LIN_OK && lin_acoustics_any(&d->options->augment)) {
         const lin_fbank_config fbank =
-            lin_fbank_from_model(lin_dataset_feature_parameters(d->train.sets[0]), d->model->config.mel_bins);
+            lin_fbank_from_model(&d->train.sets[0]->features, d->model->config.mel_bins);
         status = lin_acoustics_create(&d->options->augment, &fbank, &d->acoustics, err);
     }
     d->lengths = (uint64_t)d->train.n;
     for (int i = 0; i < d->train.n; i++) {
         const lin_train_item *it = &d->train.items[i];
-        d->lengths = lin_mix64(d->lengths + (uint64_t)lin_dataset_frames(it->set, it->index));
+        d->lengths = lin_mix64(d->lengths + (uint64_t)it->set->utterances[it->index].frames);
         d->lengths = lin_mix64(d->lengths + (uint64_t)it->n_labels);
     }
     d->content = hash_sets(&d->train);
@@ -127,7 +126,7 @@ static float *norms_of(const lin_train_data *d, const lin_train_list *list, size
     const size_t D = (size_t)d->model->config.mel_bins;
     const int by_speaker = d->options->speaker_norm;
     size_t count = by_speaker ? 0 : 1;
-    for (int s = 0; s < list->n_sets && by_speaker; s++) count += (size_t)lin_dataset_n_speakers(list->sets[s]);
+    for (int s = 0; s < list->n_sets && by_speaker; s++) count += (size_t)list->sets[s]->n_speakers;
     *n = count * 2 * D;
     float *norms = lin_alloc(*n, sizeof *norms), *next = norms;
     if (norms && !by_speaker) {
@@ -135,7 +134,7 @@ static float *norms_of(const lin_train_data *d, const lin_train_list *list, size
         memcpy(norms + D, d->model->istd, D * sizeof *norms);
     }
     for (int s = 0; norms && by_speaker && s < list->n_sets; s++)
-        for (int i = 0; i < lin_dataset_n_speakers(list->sets[s]); i++, next += 2 * D)
+        for (int i = 0; i < list->sets[s]->n_speakers; i++, next += 2 * D)
             lin_dataset_speaker_norm(list->sets[s], i, next, next + D);
     return norms;
 }
@@ -151,7 +150,7 @@ static void power_of_utterance(void *context, int i, int thread)
     const powers_job *job = context;
     const lin_train_item *it = &job->list->items[i];
     const int D = job->D;
-    const unsigned char *codes = lin_dataset_codes(it->set, it->index);
+    const unsigned char *codes = it->set->utterances[it->index].codes;
     const float *steps = job->steps + (size_t)i * 2 * (size_t)D;
     double sum = 0;
     (void)thread;
@@ -192,24 +191,24 @@ static lin_status place(lin_train_data *d, lin_train_list *list, const lin_ops *
     const float *speakers = list->norms;
     for (int s = 0; s < list->n_sets; s++) {
         const lin_dataset *set = list->sets[s];
-        size_t bytes;
-        const unsigned char *body = lin_dataset_body(set, &bytes), *device = body;
+        const size_t bytes = (size_t)set->total_frames * (size_t)set->D;
+        const unsigned char *device = set->body;
         if (!ops->on_host) {
             status = ops->memory_create(exec, bytes, &list->blocks[s], err);
             if (status != LIN_OK) return status;
-            ops->upload(exec, list->blocks[s], body, bytes);
+            ops->upload(exec, list->blocks[s], set->body, bytes);
             device = list->blocks[s];
         }
         for (; at < (size_t)list->n && list->items[at].set == set; at++) { // the list is in the order of the sets
             lin_train_item *it = &list->items[at];
-            const float *norm = speakers + (d->options->speaker_norm ? (size_t)lin_dataset_speaker(set, it->index) * 2 * D : 0);
-            it->gather = (lin_gather){.codes = device + (lin_dataset_codes(set, it->index) - body),
+            const float *norm = speakers + (d->options->speaker_norm ? (size_t)set->utterances[it->index].speaker * 2 * D : 0);
+            it->gather = (lin_gather){.codes = device + (set->utterances[it->index].codes - set->body),
                                       .steps = list->steps + at * 2 * D,
                                       .mean = norm,
                                       .istd = norm + D,
                                       .frames = list == &d->train && d->options->augment.tempo > 0 ? it->recorded : 0};
         }
-        if (d->options->speaker_norm) speakers += (size_t)lin_dataset_n_speakers(set) * 2 * D;
+        if (d->options->speaker_norm) speakers += (size_t)set->n_speakers * 2 * D;
     }
     return ops->finish(exec, err);
 }

@@ -165,9 +165,9 @@ void gpu_part_pack(gpu_bench *b)
     lin_dataset *set;
     if (!b->source || !b->file) stop("pack needs --source CACHE and --file FILE");
     gpu_must(lin_dataset_open(b->source, &set, &err), &err);
-    if (lin_dataset_mel_bins(set) != D) stop("pack takes caches of 40 bins");
-    const int n = lin_dataset_count(set);
-    const size_t frames = (size_t)lin_dataset_total_frames(set);
+    if (set->D != D) stop("pack takes caches of 40 bins");
+    const int n = set->count;
+    const size_t frames = (size_t)set->total_frames;
     int16_t *x = lin_alloc(frames * D, sizeof *x);
     float *row = lin_alloc(frames * D, sizeof *row);
     FILE *f = fopen(b->file, "wb");
@@ -175,15 +175,14 @@ void gpu_part_pack(gpu_bench *b)
     if (!f) stop("cannot make the file");
     put(f, &n, sizeof n);
     put(f, &frames, sizeof frames);
-    put(f, lin_dataset_feature_parameters(set), sizeof(lin_features));
-    put_text(f, lin_dataset_phones(set));
-    put_text(f, lin_dataset_source(set));
+    put(f, &set->features, sizeof(lin_features));
+    put_text(f, set->phones);
+    put_text(f, set->source);
     size_t done = 0;
     for (int i = 0; i < n; i++) {
-        int U;
-        const int T = lin_dataset_frames(set, i), *labels = lin_dataset_labels(set, i, &U);
-        put_text(f, lin_dataset_id(set, i));
-        put_text(f, lin_dataset_speaker_name(set, lin_dataset_speaker(set, i)));
+        const int T = set->utterances[i].frames, U = set->utterances[i].n_labels, *labels = set->utterances[i].labels;
+        put_text(f, set->utterances[i].id);
+        put_text(f, lin_dataset_speaker_name(set, set->utterances[i].speaker));
         put(f, &T, sizeof T);
         put(f, &U, sizeof U);
         put(f, labels, (size_t)U * sizeof *labels);

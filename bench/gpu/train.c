@@ -68,21 +68,19 @@ void gpu_part_cut(gpu_bench *b)
     float *x = NULL;
     if (!b->source || !b->file) gpu_must(lin_fail(&err, LIN_INVALID, "cut needs --source FILE and --file FILE"), &err);
     gpu_must(lin_dataset_open(b->source, &set, &err), &err);
-    gpu_must(lin_dataset_create(b->file, lin_dataset_mel_bins(set), lin_dataset_feature_parameters(set), lin_dataset_phones(set),
-                                lin_dataset_source(set), &writer, &err), &err);
-    const double share = b->hours * FRAMES_PER_HOUR / (double)lin_dataset_total_frames(set);
+    gpu_must(lin_dataset_create(b->file, set->D, &set->features, set->phones, set->source, &writer, &err), &err);
+    const double share = b->hours * FRAMES_PER_HOUR / (double)set->total_frames;
     double due = 0;
-    for (int i = 0; i < lin_dataset_count(set); i++, due -= due >= 1) {
+    for (int i = 0; i < set->count; i++, due -= due >= 1) {
         due += share < 1 ? share : 1;
         if (due < 1) continue;
-        int U;
-        const int T = lin_dataset_frames(set, i), *labels = lin_dataset_labels(set, i, &U);
+        const lin_dataset_utterance *u = &set->utterances[i];
+        const int T = u->frames;
         lin_free(x);
-        x = lin_alloc((size_t)T * (size_t)lin_dataset_mel_bins(set), sizeof *x);
+        x = lin_alloc((size_t)T * (size_t)set->D, sizeof *x);
         if (!x) gpu_must(lin_no_memory(&err, "an utterance", (size_t)T * sizeof *x), &err);
         lin_dataset_features(set, i, x);
-        gpu_must(lin_dataset_add(writer, lin_dataset_id(set, i), lin_dataset_speaker_name(set, lin_dataset_speaker(set, i)), x, T,
-                                 labels, U, &err),
+        gpu_must(lin_dataset_add(writer, u->id, lin_dataset_speaker_name(set, u->speaker), x, T, u->labels, u->n_labels, &err),
                  &err);
     }
     gpu_must(lin_dataset_finish(writer, &err), &err);
@@ -197,7 +195,7 @@ void gpu_part_epoch(gpu_bench *b)
     lin_config config = lin_config_default(V);
     config.causal = b->causal;
     config.dropout = 0.1;
-    gpu_must(lin_model_create(&config, lin_dataset_feature_parameters(set), lin_dataset_phones(set), SEED, &model, &err), &err);
+    gpu_must(lin_model_create(&config, &set->features, set->phones, SEED, &model, &err), &err);
     char folder[4096];
     const char *temporary = getenv("TMPDIR");
     snprintf(folder, sizeof folder, "%s/linnet-bench-XXXXXX", temporary ? temporary : "/tmp");
@@ -219,7 +217,7 @@ void gpu_part_epoch(gpu_bench *b)
     const lin_status status = lin_train(&options, model, sets, 1, NULL, 0, &hooks, &err);
     remove_run(folder);
     if (w.epochs) {
-        say_epoch(b, &w, (double)lin_dataset_total_frames(set));
+        say_epoch(b, &w, (double)set->total_frames);
     } else {
         gpu_line("epoch", name_of_run());
         gpu_text("precision", b->precision_name);

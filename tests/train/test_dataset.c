@@ -8,7 +8,6 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "tests/support.h"
-#include "train/dataset_format.h"
 
 enum { D = 5, N = 12, LONGEST = 60 };
 
@@ -89,29 +88,28 @@ START_TEST(everything_comes_back)
 {
     write_set();
     lin_dataset *set = open_set();
-    ck_assert_int_eq(lin_dataset_count(set), N);
-    ck_assert_int_eq(lin_dataset_mel_bins(set), D);
-    ck_assert_int_eq(lin_dataset_outputs(set), 4);
-    ck_assert_str_eq(lin_dataset_phones(set), phones);
-    ck_assert_str_eq(lin_dataset_source(set), "made up");
-    ck_assert_str_eq(lin_dataset_path(set), path);
-    ck_assert(lin_dataset_feature_parameters(set)->high_hz == 5500);
-    ck_assert_int_eq(lin_dataset_n_speakers(set), 3);
+    ck_assert_int_eq(set->count, N);
+    ck_assert_int_eq(set->D, D);
+    ck_assert_int_eq(set->V, 4);
+    ck_assert_str_eq(set->phones, phones);
+    ck_assert_str_eq(set->source, "made up");
+    ck_assert_str_eq(set->path, path);
+    ck_assert(set->features.high_hz == 5500);
+    ck_assert_int_eq(set->n_speakers, 3);
     ck_assert_int_eq(lin_dataset_verify(set, NULL), LIN_OK);
     int64_t all = 0, all_labels = 0;
     for (int i = 0; i < N; i++) {
-        ck_assert_str_eq(lin_dataset_id(set, i), id_of(i));
-        ck_assert_str_eq(lin_dataset_speaker_name(set, lin_dataset_speaker(set, i)), speaker_of(i));
-        ck_assert_int_eq(lin_dataset_frames(set, i), frames[i]);
-        int U;
-        const int *got = lin_dataset_labels(set, i, &U);
+        ck_assert_str_eq(set->utterances[i].id, id_of(i));
+        ck_assert_str_eq(lin_dataset_speaker_name(set, set->utterances[i].speaker), speaker_of(i));
+        ck_assert_int_eq(set->utterances[i].frames, frames[i]);
+        const int U = set->utterances[i].n_labels;
         ck_assert_int_eq(U, n_labels[i]);
-        ck_assert(memcmp(got, labels[i], (size_t)U * sizeof *got) == 0);
+        ck_assert(memcmp(set->utterances[i].labels, labels[i], (size_t)U * sizeof(int)) == 0);
         all += frames[i];
         all_labels += U;
     }
-    ck_assert_int_eq(lin_dataset_total_frames(set), all);
-    ck_assert_int_eq(lin_dataset_total_labels(set), all_labels);
+    ck_assert_int_eq(set->total_frames, all);
+    ck_assert_int_eq(set->total_labels, all_labels);
     lin_dataset_close(set);
 }
 END_TEST
@@ -199,7 +197,7 @@ START_TEST(sets_that_differ_are_not_mixed)
                  {D, 16000, "<blank> AA B CH D\td", "phones: 'D' is only in the second"},
                  {D, 16000, "<blank> AA B CH\ttʃ", "phones: they have another order, another language or other IPA"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        lin_features f = *lin_dataset_feature_parameters(set);
+        lin_features f = set->features;
         f.sample_hz = cases[i].hz;
         f.high_hz = cases[i].hz == 8000 ? 4000 : 5500;
         lin_dataset_writer *writer;
@@ -226,10 +224,8 @@ START_TEST(many_phones_take_two_bytes)
     ck_assert_int_eq(lin_dataset_add(writer, "a", "a", features[5], frames[5], wide, 5, NULL), LIN_OK);
     ck_assert_int_eq(lin_dataset_finish(writer, NULL), LIN_OK);
     lin_dataset *set = open_set();
-    int U;
-    const int *got = lin_dataset_labels(set, 0, &U);
-    ck_assert_int_eq(U, 5);
-    ck_assert(memcmp(got, wide, sizeof wide) == 0);
+    ck_assert_int_eq(set->utterances[0].n_labels, 5);
+    ck_assert(memcmp(set->utterances[0].labels, wide, sizeof wide) == 0);
     lin_dataset_close(set);
 }
 END_TEST
@@ -261,7 +257,7 @@ START_TEST(an_empty_set_is_a_set)
     ck_assert_int_eq(lin_dataset_finish(begin(phones), NULL), LIN_OK);
     lin_dataset *set = open_set();
     float mean[D], istd[D];
-    ck_assert_int_eq(lin_dataset_count(set), 0);
+    ck_assert_int_eq(set->count, 0);
     ck_assert_int_eq(lin_dataset_norm((const lin_dataset *const[]){set}, 1, mean, istd, NULL), LIN_INVALID);
     lin_dataset_close(set);
 }
@@ -306,8 +302,8 @@ START_TEST(bad_utterances_are_left_out)
     ck_assert_int_eq(lin_dataset_add(writer, "a", "s", bad, 2, (int[]){3}, 1, &err), LIN_OK);
     ck_assert_int_eq(lin_dataset_finish(writer, &err), LIN_OK);
     lin_dataset *set = open_set();
-    ck_assert_int_eq(lin_dataset_count(set), 2);
-    ck_assert_int_eq(lin_dataset_n_speakers(set), 1);
+    ck_assert_int_eq(set->count, 2);
+    ck_assert_int_eq(set->n_speakers, 1);
     lin_dataset_close(set);
 }
 END_TEST
@@ -373,12 +369,15 @@ START_TEST(forged_values_are_refused)
     write_set();
     size_t n;
     unsigned char *bytes = read_all(&n), *forged = malloc(n);
-    const size_t tail = (size_t)lin_get_u64(bytes + LIN_AT_TAIL), index = tail + 8, steps = index + N * LIN_DATASET_ENTRY;
+    lin_dataset_header h;
+    memcpy(&h, bytes, sizeof h);
+    const size_t tail = (size_t)h.tail, index = tail + 8, steps = index + N * sizeof(lin_dataset_entry);
     const size_t first_label = steps + N * 4 * D;
     size_t all = 0, alice = 0;
     for (int i = 0; i < N; i++) all += (size_t)n_labels[i];
     for (int i = 0; i < N; i += 3) alice += (size_t)frames[i];
-    const size_t sums = first_label + all, speakers = sums + 16 * D, names = speakers + 3 * lin_dataset_speaker_bytes(D);
+    const size_t sums = first_label + all, speakers = sums + 16 * D, names = speakers + 3 * (16 + 16 * D);
+#define AT(field) offsetof(lin_dataset_header, field)
     const struct {
         size_t at;
         int bytes;
@@ -386,27 +385,27 @@ START_TEST(forged_values_are_refused)
         const char *message;
         lin_status status;
     } cases[] = {{0, 1, 'X', "not a feature cache", LIN_FORMAT},
-                 {LIN_AT_VERSION, 4, 2, "feature cache version 2; this program reads version 1", LIN_UNSUPPORTED},
-                 {LIN_AT_D, 4, 0, "numbers of mel bins", LIN_FORMAT},
-                 {LIN_AT_D, 4, 513, "numbers of mel bins", LIN_FORMAT},
-                 {LIN_AT_D, 4, D + 1, "differs from its header", LIN_FORMAT},
-                 {LIN_AT_V, 4, 1, "numbers of mel bins and phones", LIN_FORMAT},
-                 {LIN_AT_V, 4, 5, "the number of its phones differs", LIN_FORMAT},
-                 {LIN_AT_SAMPLE_HZ, 4, 0xFFFFFFFF, "sample_hz", LIN_FORMAT},
-                 {LIN_AT_FEATURES, 8, 0x7FF8000000000000, "window_ms", LIN_FORMAT},
-                 {LIN_AT_COUNT, 8, UINT64_MAX, "larger counts than the file can hold", LIN_FORMAT},
-                 {LIN_AT_COUNT, 8, N + 1, "", LIN_FORMAT},
-                 {LIN_AT_COUNT, 8, N - 1, "", LIN_FORMAT},
-                 {LIN_AT_FRAMES, 8, UINT64_MAX / D, "larger counts than the file can hold", LIN_FORMAT},
-                 {LIN_AT_LABELS, 8, all + 1, "", LIN_FORMAT},
-                 {LIN_AT_LABELS, 8, UINT64_MAX, "larger counts", LIN_FORMAT},
-                 {LIN_AT_SPEAKERS, 4, N + 1, "larger counts", LIN_FORMAT},
-                 {LIN_AT_SPEAKERS, 4, 2, "", LIN_FORMAT},
-                 {LIN_AT_TOKENS, 4, 1, "its number of tokens is out of range", LIN_FORMAT}, // D is not 1
-                 {LIN_AT_TOKENS, 4, 65537, "its number of tokens is out of range", LIN_FORMAT},
-                 {LIN_AT_TAIL, 8, UINT64_MAX, "truncated or damaged", LIN_FORMAT},
-                 {LIN_AT_TAIL, 8, tail + 1, "truncated or damaged", LIN_FORMAT},
-                 {LIN_AT_TAIL_BYTES, 8, UINT64_MAX, "truncated or damaged", LIN_FORMAT},
+                 {AT(version), 4, 2, "feature cache version 2; this program reads version 1", LIN_UNSUPPORTED},
+                 {AT(D), 4, 0, "numbers of mel bins", LIN_FORMAT},
+                 {AT(D), 4, 513, "numbers of mel bins", LIN_FORMAT},
+                 {AT(D), 4, D + 1, "differs from its header", LIN_FORMAT},
+                 {AT(V), 4, 1, "numbers of mel bins and phones", LIN_FORMAT},
+                 {AT(V), 4, 5, "the number of its phones differs", LIN_FORMAT},
+                 {AT(sample_hz), 4, 0xFFFFFFFF, "sample_hz", LIN_FORMAT},
+                 {AT(window_ms), 8, 0x7FF8000000000000, "window_ms", LIN_FORMAT},
+                 {AT(count), 8, UINT64_MAX, "larger counts than the file can hold", LIN_FORMAT},
+                 {AT(count), 8, N + 1, "", LIN_FORMAT},
+                 {AT(count), 8, N - 1, "", LIN_FORMAT},
+                 {AT(frames), 8, UINT64_MAX / D, "larger counts than the file can hold", LIN_FORMAT},
+                 {AT(labels), 8, all + 1, "", LIN_FORMAT},
+                 {AT(labels), 8, UINT64_MAX, "larger counts", LIN_FORMAT},
+                 {AT(speakers), 4, N + 1, "larger counts", LIN_FORMAT},
+                 {AT(speakers), 4, 2, "", LIN_FORMAT},
+                 {AT(tokens), 4, 1, "its number of tokens is out of range", LIN_FORMAT}, // D is not 1
+                 {AT(tokens), 4, 65537, "its number of tokens is out of range", LIN_FORMAT},
+                 {AT(tail), 8, UINT64_MAX, "truncated or damaged", LIN_FORMAT},
+                 {AT(tail), 8, tail + 1, "truncated or damaged", LIN_FORMAT},
+                 {AT(tail_bytes), 8, UINT64_MAX, "truncated or damaged", LIN_FORMAT},
                  {index, 4, 0, "an entry of its index is out of range", LIN_FORMAT},
                  {index, 4, 0xFFFFFFFF, "an entry of its index is out of range", LIN_FORMAT},
                  {index, 4, 2, "the totals of its index differ from its header", LIN_FORMAT},
@@ -435,8 +434,10 @@ START_TEST(forged_values_are_refused)
         lin_error err = {0};
         memcpy(forged, bytes, n);
         memcpy(forged + cases[i].at, &cases[i].value, (size_t)cases[i].bytes);
-        lin_put_u64(forged + LIN_AT_TAIL_HASH, lin_hash(forged + tail, n - tail, 0));
-        lin_put_u64(forged + LIN_AT_HEADER_HASH, lin_hash(forged, LIN_AT_HEADER_HASH, 0));
+        memcpy(&h, forged, sizeof h);
+        h.tail_hash = lin_hash(forged + tail, n - tail, 0);
+        h.header_hash = lin_hash(&h, AT(header_hash), 0);
+        memcpy(forged, &h, sizeof h);
         const lin_status status = lin_dataset_open_memory(forged, n, "m", &set, &err);
         ck_assert_msg(status == cases[i].status && strstr(err.message, cases[i].message), "case %zu: %s", i, err.message);
         ck_assert_ptr_null(set);
@@ -565,7 +566,7 @@ START_TEST(tokens_come_back)
         lin_dataset *set;
         lin_error err = {0};
         char names[4096] = "v";
-        int tokens[T], targets[T], n;
+        int tokens[T], targets[T];
         float x[2 * T];
         for (int v = 1; v < kinds[k].V; v++) snprintf(names + strlen(names), sizeof names - strlen(names), " %d", v);
         for (int t = 0; t < T; t++) tokens[t] = t == 3 ? kinds[k].tokens - 1 : t * 131 % kinds[k].tokens;
@@ -581,10 +582,10 @@ START_TEST(tokens_come_back)
         ck_assert_msg(lin_dataset_add_tokens(writer, "a", tokens, targets, T, &err) == LIN_OK, "%s", err.message);
         ck_assert_int_eq(lin_dataset_finish(writer, &err), LIN_OK);
         ck_assert_msg(lin_dataset_open(path, &set, &err) == LIN_OK, "%s", err.message);
-        ck_assert_int_eq(lin_dataset_tokens(set), kinds[k].tokens);
-        const int D_ = lin_dataset_mel_bins(set), *got = lin_dataset_labels(set, 0, &n);
+        ck_assert_int_eq(set->tokens, kinds[k].tokens);
+        const int D_ = set->D, *got = set->utterances[0].labels;
         ck_assert_int_eq(D_, kinds[k].tokens > 256 ? 2 : 1);
-        ck_assert_int_eq(n, T);
+        ck_assert_int_eq(set->utterances[0].n_labels, T);
         lin_dataset_features(set, 0, x);
         for (int t = 0; t < T; t++) {
             ck_assert_int_eq(got[t], targets[t]);

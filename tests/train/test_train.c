@@ -14,18 +14,16 @@ static void change_features(const char *path, double hop_ms)
     lin_dataset_writer *writer;
     lin_error err = {0};
     ck_assert_msg(lin_dataset_open(path, &set, &err) == LIN_OK, "%s", err.message);
-    lin_features features = *lin_dataset_feature_parameters(set);
+    lin_features features = set->features;
     if (hop_ms > 0) features.hop_ms = hop_ms;
-    ck_assert(lin_dataset_create(path, D, &features, lin_dataset_phones(set), "other", &writer, &err) ==
-              LIN_OK);
-    for (int i = 0; i < lin_dataset_count(set); i++) {
+    ck_assert(lin_dataset_create(path, D, &features, set->phones, "other", &writer, &err) == LIN_OK);
+    for (int i = 0; i < set->count; i++) {
         float x[80 * D];
-        int U;
-        const int *labels = lin_dataset_labels(set, i, &U);
+        const lin_dataset_utterance *u = &set->utterances[i];
         lin_dataset_features(set, i, x);
         if (i == 0) x[0] += 1;
-        ck_assert(lin_dataset_add(writer, lin_dataset_id(set, i), lin_dataset_speaker_name(set, lin_dataset_speaker(set, i)), x,
-                                  lin_dataset_frames(set, i), labels, U, &err) == LIN_OK);
+        ck_assert(lin_dataset_add(writer, u->id, lin_dataset_speaker_name(set, u->speaker), x, u->frames, u->labels, u->n_labels,
+                                  &err) == LIN_OK);
     }
     ck_assert(lin_dataset_finish(writer, &err) == LIN_OK);
     lin_dataset_close(set);

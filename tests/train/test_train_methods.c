@@ -340,8 +340,8 @@ static double certainty(const char *run)
     ck_assert(lin_model_load(path, &model, &err) == LIN_OK && lin_dataset_open(dev_path, &set, &err) == LIN_OK);
     ck_assert(lin_encoder_create(model, lin_ops_cpu(), &encoder, &err) == LIN_OK);
     ck_assert(lin_worker_create(encoder, 1, &worker, &err) == LIN_OK);
-    for (int u = 0; u < lin_dataset_count(set); u++) {
-        const int frames = lin_dataset_frames(set, u), T = lin_config_frames_out(&model->config, frames);
+    for (int u = 0; u < set->count; u++) {
+        const int frames = set->utterances[u].frames, T = lin_config_frames_out(&model->config, frames);
         lin_dataset_features(set, u, x);
         ck_assert(lin_encoder_run(worker, x, (const int[]){0, frames}, 1, logp, &err) == LIN_OK);
         for (int t = 0; t < T; t++, rows++) {
@@ -415,17 +415,18 @@ static double information(const char *run, const lin_trigrams *q)
     ck_assert(lin_encoder_create(model, lin_ops_cpu(), &encoder, &err) == LIN_OK);
     ck_assert(lin_worker_create(encoder, 1, &worker, &err) == LIN_OK && ref->exec_create(ref, 1, &exec, &err) == LIN_OK);
     lin_worker_search(worker, 1);
-    for (int u = 0; u < lin_dataset_count(set); u++) {
-        const int frames = lin_dataset_frames(set, u), T = lin_config_frames_out(&model->config, frames);
+    for (int u = 0; u < set->count; u++) {
+        const int frames = set->utterances[u].frames, T = lin_config_frames_out(&model->config, frames);
         int at[] = {0, 0};
-        const int rows[] = {0, T}, *labels = lin_dataset_labels(set, u, &at[1]);
+        const int rows[] = {0, T}, *labels = set->utterances[u].labels;
+        at[1] = set->utterances[u].n_labels;
         const lin_segments one = {1, T, T, rows};
         lin_dataset_features(set, u, x);
         ck_assert(lin_encoder_run(worker, x, (const int[]){0, frames}, 1, logp, &err) == LIN_OK);
         for (int i = 0; i < T * V; i++) wide[i] = (double)logp[i];
         ref->ctc(exec, &loss, NULL, wide, &one, labels, at, at[1], V, NULL);
         ref->denominator(exec, &sum, NULL, NULL, wide, &one, at, q, V, 1, NULL);
-        all += (loss + sum) / lin_dataset_count(set);
+        all += (loss + sum) / set->count;
     }
     ref->exec_destroy(exec);
     lin_worker_destroy(worker);
@@ -501,7 +502,7 @@ static double loss_of_order(const lin_model *model, const lin_dataset *set, cons
     ck_assert(ref->exec_create(ref, 1, &exec, &err) == LIN_OK);
     for (int i = 0; i < JOINED; i++) {
         lin_dataset_features(set, order[i], x + frames * D);
-        frames += lin_dataset_frames(set, order[i]) / STACK * STACK; // the next one overwrites the frames that are left
+        frames += set->utterances[order[i]].frames / STACK * STACK; // the next one overwrites the frames that are left
     }
     ck_assert(lin_encoder_create(model, lin_ops_cpu(), &encoder, &err) == LIN_OK);
     ck_assert(lin_worker_create(encoder, 1, &worker, &err) == LIN_OK);
@@ -510,9 +511,9 @@ static double loss_of_order(const lin_model *model, const lin_dataset *set, cons
     lin_encoder_destroy(encoder);
     for (int i = 0; i < frames / STACK * V; i++) logits[i] = logp[i];
     for (int i = 0; i < JOINED; i++) {
-        int U;
         double loss;
-        const int T = lin_dataset_frames(set, order[i]) / STACK, *labels = lin_dataset_labels(set, order[i], &U);
+        const int T = set->utterances[order[i]].frames / STACK, U = set->utterances[order[i]].n_labels;
+        const int *labels = set->utterances[order[i]].labels;
         const lin_segments segments = {.B = 1, .rows = T, .longest = T, .offsets = (const int[]){0, T}};
         ref->ctc(exec, &loss, NULL, logits + rows * V, &segments, labels, (const int[]){0, U}, U, V, &one);
         sum += loss;

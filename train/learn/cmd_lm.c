@@ -16,7 +16,6 @@
 #include "model/encoder.h"
 #include "model/model.h"
 #include "train/dataset.h"
-#include "train/dataset_format.h"
 #include "train/generate.h"
 #include "train/learn/cmd_sentences.h"
 #include "train/learn/ngram_count.h"
@@ -192,7 +191,7 @@ static lin_status read_like(const char *path, lin_pieces **pieces, lin_error *er
     lin_model *model = NULL;
     lin_status status = !strcmp(magic, LIN_DATASET_MAGIC) ? lin_dataset_open(path, &set, err) : lin_model_load(path, &model, err);
     if (status == LIN_OK)
-        status = set ? lin_word_network_pieces(path, lin_dataset_tokens(set), lin_dataset_phones(set), pieces, err)
+        status = set ? lin_word_network_pieces(path, set->tokens, set->phones, pieces, err)
                      : lin_word_network_pieces(path, model->config.tokens, model->phones, pieces, err);
     lin_dataset_close(set);
     lin_model_destroy(model);
