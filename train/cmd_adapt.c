@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,9 +14,12 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/symbols.h"
+#include "base/textfile.h"
+#include "lexicon/transcript.h"
 #include "linnet/find.h"
 #include "model/model.h"
-#include "train/cmd_adapt_files.h"
+#include "train/holdout.h"
 #include "train/score/score.h"
 
 typedef struct adapt_values {
@@ -68,6 +72,292 @@ static const lin_option options[] = {
     {.type = LIN_OPTION_END},
 };
 
+/* ---- the files that the commands read: data directories, texts, words ------------------------------------------------------ */
+
+typedef struct divided {
+    lin_holdout holdout;
+    long held_words;
+    int left_out; // utterances whose text cannot be read as words; why: the first of them
+    char why[512];
+} divided;
+
+// The words of a text in small letters, single blanks between them; *words: how many.
+static lin_status spell(const char *text, size_t n, lin_buffer *out, long *words, lin_error *err)
+{
+    lin_spelling word = {0};
+    size_t at = 0;
+    lin_status status;
+    *words = 0;
+    while ((status = lin_spelling_next(text, n, &at, &word, err)) == LIN_OK && word.n) {
+        if ((*words)++) lin_buffer_char(out, ' ');
+        lin_buffer_bytes(out, word.word, word.n);
+    }
+    return status == LIN_OK ? lin_buffer_status(out, err) : status;
+}
+
+typedef struct set {
+    const char *name;
+    lin_buffer text, scp, speakers, segments; // segments: written if some are parts of a sound, or have a channel
+    int has_parts;
+} set;
+
+static void put_line(lin_buffer *out, const char *id, const char *value, size_t n)
+{
+    lin_buffer_text(out, id);
+    lin_buffer_char(out, ' ');
+    lin_buffer_bytes(out, value, n);
+    lin_buffer_char(out, '\n');
+}
+
+static void put_utterance(set *s, const lin_utterance *u, const lin_buffer *words)
+{
+    char whole[PATH_MAX];
+    const lin_cut *cut = &u->cut;
+    const char *audio = realpath(cut->path, whole) ? whole : cut->path; // prepare reports one that is missing
+    put_line(&s->text, u->id, words->data, words->n);
+    put_line(&s->scp, u->id, audio, strlen(audio));
+    put_line(&s->speakers, u->id, u->speaker, strlen(u->speaker));
+    s->has_parts |= lin_cut_is_part(cut) || cut->channel > 0;
+    const double end_s = cut->part.end_s > 0 ? cut->part.end_s : -1;
+    lin_buffer_format(&s->segments, "%s %s %.17g %.17g", u->id, u->id, cut->part.start_s, end_s);
+    if (cut->channel > 0) lin_buffer_format(&s->segments, " %d", cut->channel - 1);
+    lin_buffer_char(&s->segments, '\n');
+}
+
+static lin_status write_file(const char *folder, const char *set_name, const char *name, const lin_buffer *buffer, lin_error *err)
+{
+    char path[PATH_MAX];
+    LIN_TRY(lin_buffer_status(buffer, err));
+    if (snprintf(path, sizeof path, "%s/%s%s%s", folder, set_name, *set_name ? "/" : "", name) >= (int)sizeof path)
+        return lin_fail(err, LIN_INVALID, "the name of the folder %.200s... is too long", folder);
+    return lin_file_write_all(path, buffer->n ? buffer->data : "", buffer->n, err);
+}
+
+static lin_status write_set(const char *folder, const set *s, lin_error *err)
+{
+    char path[PATH_MAX];
+    const int n = snprintf(path, sizeof path, "%s/%s", folder, s->name);
+    LIN_TRY(lin_make_folders(path, n < PATH_MAX ? (size_t)n : PATH_MAX, err));
+    LIN_TRY(write_file(folder, s->name, "text", &s->text, err));
+    LIN_TRY(write_file(folder, s->name, "wav.scp", &s->scp, err));
+    if (s->has_parts) LIN_TRY(write_file(folder, s->name, "segments", &s->segments, err));
+    return write_file(folder, s->name, "utt2spk", &s->speakers, err);
+}
+
+static void free_set(set *s)
+{
+    lin_buffer_free(&s->text);
+    lin_buffer_free(&s->scp);
+    lin_buffer_free(&s->speakers);
+    lin_buffer_free(&s->segments);
+}
+
+static lin_status write_parts(const lin_datadir *dir, const unsigned char *held, const char *folder, divided *data,
+                              lin_error *err)
+{
+    set sets[2] = {{.name = "train"}, {.name = "heldout"}};
+    lin_buffer words = {0}, text = {0}, trn = {0};
+    lin_status status = LIN_OK;
+    int counts[2] = {0, 0};
+    for (int i = 0; i < lin_datadir_count(dir) && status == LIN_OK; i++) {
+        const lin_utterance *u = lin_datadir_at(dir, i);
+        lin_error why = {0};
+        long n = 0;
+        lin_buffer_clear(&words);
+        status = spell(u->text, strlen(u->text), &words, &n, &why);
+        if (status == LIN_NO_MEMORY) break;
+        if (status != LIN_OK || n == 0) {
+            if (!data->left_out++)
+                snprintf(data->why, sizeof data->why, "%.200s: %.290s", u->id, n || status ? why.message : "its text is empty");
+            status = LIN_OK;
+            continue;
+        }
+        put_utterance(&sets[held[i]], u, &words);
+        counts[held[i]]++;
+        if (!held[i]) continue;
+        data->held_words += n;
+        lin_buffer_bytes(&text, words.data, words.n);
+        lin_buffer_char(&text, '\n');
+        lin_buffer_bytes(&trn, words.data, words.n);
+        lin_buffer_format(&trn, " (%s)\n", u->id);
+    }
+    if (status == LIN_NO_MEMORY) lin_no_memory(err, "the texts", text.n);
+    if (status == LIN_OK && (!counts[0] || !counts[1]))
+        status = lin_fail(err, LIN_INVALID,
+                          "%d utterances have a text of words, too few to train on some and to hold out others%s%s",
+                          counts[0] + counts[1], *data->why ? "; left out, for example, " : "", data->why);
+    for (int s = 0; s < 2 && status == LIN_OK; s++) status = write_set(folder, &sets[s], err);
+    if (status == LIN_OK) status = write_file(folder, "", "heldout.txt", &text, err);
+    if (status == LIN_OK) status = write_file(folder, "", "heldout.trn", &trn, err);
+    for (int s = 0; s < 2; s++) free_set(&sets[s]);
+    lin_buffer_free(&words);
+    lin_buffer_free(&text);
+    lin_buffer_free(&trn);
+    return status;
+}
+
+// Divides a data directory into folder/train and folder/heldout, Kaldi-style, with whole paths of sounds and texts as words in
+// small letters; and writes the texts of heldout to folder/heldout.txt and folder/heldout.trn.
+static lin_status write_data(const char *path, const char *audio_root, const lin_holdout_options *options, const char *folder,
+                                divided *data, lin_error *err)
+{
+    lin_datadir *dir;
+    *data = (divided){.left_out = 0};
+    LIN_TRY(lin_datadir_load(path, &(lin_datadir_options){.audio_root = audio_root, .need_text = 1}, &dir, err));
+    unsigned char *held = lin_calloc((size_t)lin_datadir_count(dir) + 1, 1);
+    lin_status status = held ? lin_holdout_choose(dir, options, held, &data->holdout, err) : lin_no_memory(err, path, 1);
+    if (status == LIN_OK) status = write_parts(dir, held, folder, data, err);
+    if (status == LIN_INVALID) lin_fail_at(err, status, "%s", path);
+    lin_free(held);
+    lin_datadir_destroy(dir);
+    return status;
+}
+
+static lin_status find_kept(const lin_datadir *kept, const lin_datadir *held, const char *path, lin_error *err)
+{
+    lin_symbols names = {0};
+    lin_status status = LIN_OK;
+    int index;
+    for (int i = 0; i < lin_datadir_count(held) && status == LIN_OK; i++) {
+        const char *id = lin_datadir_at(held, i)->id;
+        status = lin_symbols_add(&names, id, strlen(id), &index, err);
+    }
+    for (int i = 0; i < lin_datadir_count(kept) && status == LIN_OK; i++) {
+        const char *id = lin_datadir_at(kept, i)->id;
+        if (lin_symbols_find(&names, id, strlen(id)) >= 0)
+            status = lin_fail(err, LIN_INVALID,
+                              "%s: %.200s is held out of --data, so it cannot be trained on; leave out what both have", path, id);
+    }
+    lin_symbols_free(&names);
+    return status;
+}
+
+// Refuses a data directory with an utterance of the same name as one in folder/heldout: it is probably the same.
+static lin_status check_kept(const char *path, const char *folder, lin_error *err)
+{
+    char heldout[PATH_MAX];
+    lin_datadir *kept = NULL, *held = NULL;
+    if (snprintf(heldout, sizeof heldout, "%s/heldout", folder) >= (int)sizeof heldout)
+        return lin_fail(err, LIN_INVALID, "the name of the folder %.200s... is too long", folder);
+    const lin_datadir_options how = {.need_text = 1};
+    lin_status status = lin_datadir_load(path, &how, &kept, err);
+    if (status == LIN_OK) status = lin_datadir_load(heldout, &how, &held, err);
+    if (status == LIN_OK) status = find_kept(kept, held, path, err);
+    lin_datadir_destroy(kept);
+    lin_datadir_destroy(held);
+    return status;
+}
+
+// A text, one sentence a line, as words in small letters, for linnet ngram count; lines that cannot be read so are left out and
+// counted.
+static lin_status write_text(const char *path, const char *to, long *left_out, lin_error *err)
+{
+    char *text;
+    size_t n;
+    lin_lines lines;
+    lin_buffer out = {0}, line = {0};
+    int any = 0;
+    *left_out = 0;
+    lin_status status = lin_text_read(path, &text, &n, err);
+    if (status != LIN_OK) return status;
+    lin_lines_begin(&lines, text, n);
+    while (status == LIN_OK && lin_lines_next(&lines)) {
+        lin_error why = {0};
+        long words;
+        lin_buffer_clear(&line);
+        status = spell(lines.text, lines.n, &line, &words, &why);
+        if (status == LIN_NO_MEMORY) {
+            lin_fail_as(err, &why);
+        } else if (status != LIN_OK) {
+            ++*left_out;
+            status = LIN_OK;
+        } else if (words) {
+            lin_buffer_bytes(&out, line.data, line.n);
+            lin_buffer_char(&out, '\n');
+            any = 1;
+        }
+    }
+    lin_free(text);
+    lin_buffer_free(&line);
+    if (status == LIN_OK && !any) status = lin_fail(err, LIN_FORMAT, "%s: no line of it is a sentence of words", path);
+    if (status == LIN_OK) status = lin_buffer_status(&out, err);
+    if (status == LIN_OK) status = lin_file_write_all(to, out.data, out.n, err);
+    lin_buffer_free(&out);
+    return status;
+}
+
+// Lines "word TAB count TAB how TAB phones".
+static long put_unknown(lin_buffer *out, const char *text, size_t n)
+{
+    lin_lines lines;
+    long count = 0;
+    lin_lines_begin(&lines, text, n);
+    while (lin_lines_next(&lines)) {
+        const char *at = lines.text, *end = at + lines.n, *word, *field;
+        size_t n_word, n_field;
+        if (!lin_field_next(&at, end, &word, &n_word) || !lin_field_next(&at, end, &field, &n_field) ||
+            !lin_field_next(&at, end, &field, &n_field) || !lin_field_next(&at, end, &field, &n_field))
+            continue; // nothing pronounces it
+        lin_buffer_bytes(out, word, n_word);
+        lin_buffer_char(out, ' ');
+        lin_buffer_bytes(out, field, (size_t)(end - field));
+        lin_buffer_char(out, '\n');
+        count++;
+    }
+    return count;
+}
+
+// The words that extend the lexicon: the lines of the files `lists` [n_lists] (NULL among them: none), then the words of
+// `unknown`, a list of linnet phonemize --oov (NULL: none), with their phones. n_unknown: those of the list.
+static lin_status write_words(const char *const *lists, int n_lists, const char *unknown, const char *to, long *n_unknown,
+                                 lin_error *err)
+{
+    char *text;
+    size_t n;
+    lin_buffer out = {0};
+    lin_status status = LIN_OK;
+    *n_unknown = 0;
+    for (int i = 0; i < n_lists && status == LIN_OK; i++) {
+        if (!lists[i]) continue;
+        status = lin_text_read(lists[i], &text, &n, err);
+        if (status != LIN_OK) break;
+        lin_buffer_bytes(&out, text, n);
+        if (n && text[n - 1] != '\n') lin_buffer_char(&out, '\n');
+        lin_free(text);
+    }
+    if (unknown && status == LIN_OK) {
+        status = lin_text_read(unknown, &text, &n, err);
+        if (status == LIN_OK) {
+            *n_unknown = put_unknown(&out, text, n);
+            lin_free(text);
+        }
+    }
+    if (status == LIN_OK) status = lin_buffer_status(&out, err);
+    if (status == LIN_OK) status = lin_file_write_all(to, out.n ? out.data : "", out.n, err);
+    lin_buffer_free(&out);
+    return status;
+}
+
+static int is_packed_file(const char *path)
+{
+    lin_file_map file;
+    if (lin_file_map_open(path, &file, NULL) != LIN_OK) return 0;
+    const int is_packed = lin_gzip_is(file.bytes, file.size);
+    lin_file_map_close(&file);
+    return is_packed;
+}
+
+static lin_status copy_file(const char *from, const char *to, lin_error *err)
+{
+    lin_file_map file;
+    LIN_TRY(lin_file_map_open(from, &file, err));
+    const lin_status status = lin_file_write_all(to, file.bytes, file.size, err);
+    lin_file_map_close(&file);
+    return status;
+}
+
+/* ---- the adaptation -------------------------------------------------------------------------------------------------------- */
+
 enum { MOST_HELD = 300, LONGEST_PATH = 4096, MOST_WORDS = 64 };
 
 typedef struct adaptation {
@@ -83,7 +373,7 @@ typedef struct adaptation {
     int mel_bins, stack, causal, search, half, eight_bits;
     char name[128], license[512];
     char threads[16];
-    lin_adapt_data data;
+    divided data;
     long new_words;
 } adaptation;
 
@@ -205,7 +495,7 @@ static lin_status divide(adaptation *a, lin_error *err)
 {
     const adapt_values *v = a->v;
     const lin_holdout_options how = {v->part, MOST_HELD, (unsigned long long)v->seed};
-    const lin_status status = lin_adapt_write_data(v->data, v->audio_root, &how, in_folder(a, "work"), &a->data, err);
+    const lin_status status = write_data(v->data, v->audio_root, &how, in_folder(a, "work"), &a->data, err);
     if (status != LIN_OK) return status;
     const lin_holdout *h = &a->data.holdout;
     if (a->data.left_out)
@@ -241,7 +531,7 @@ static void extend_lexicon(adaptation *a)
     if (!is_well(a) || (!v->text && !v->words)) return;
     const char *to = in_folder(a, "added.dict");
     const char *const lists[] = {*a->own_words ? a->own_words : NULL, v->words};
-    failed(a, lin_adapt_write_words(lists, 2, v->text ? in_folder(a, "work/text.oov") : NULL, to, &a->new_words, &a->err));
+    failed(a, write_words(lists, 2, v->text ? in_folder(a, "work/text.oov") : NULL, to, &a->new_words, &a->err));
     snprintf(a->words, sizeof a->words, "%s", to);
     if (is_well(a) && a->new_words)
         lin_complain("%ld words of %s are not in the lexicon: they are in %s as rules pronounce them", a->new_words, v->text, to);
@@ -252,7 +542,7 @@ static void mix_lm(adaptation *a)
     const adapt_values *v = a->v;
     long left_out;
     if (!v->text || !is_well(a)) return;
-    failed(a, lin_adapt_write_text(v->text, in_folder(a, "work/text.txt"), &left_out, &a->err));
+    failed(a, write_text(v->text, in_folder(a, "work/text.txt"), &left_out, &a->err));
     if (is_well(a) && left_out) lin_complain("%s: %ld lines are left out, which are not words", v->text, left_out);
     words count = {.n = 0}, mix = {.n = 0};
     say(&count, "count", in_folder(a, "work/text.txt"), "-q", "-o", in_folder(a, "work/text.arpa"), (char *)NULL);
@@ -454,7 +744,7 @@ static lin_status report(const adaptation *a, const version *before, const versi
 
 static void keep(adaptation *a, const char *from, const char *name)
 {
-    if (*from && is_well(a)) failed(a, lin_adapt_copy(from, in_folder(a, name), &a->err));
+    if (*from && is_well(a)) failed(a, copy_file(from, in_folder(a, name), &a->err));
 }
 
 // The folder becomes one of a language: all that was used is in it.
@@ -470,7 +760,7 @@ static void fill_folder(adaptation *a, const version *kept)
     if (!*a->words) keep(a, a->own_words, "added.dict");
     if (!is_well(a)) return;
     failed(a, lin_find_lexicon(a->phones, a->v->lexicon, path, sizeof path, &a->err));
-    if (is_well(a)) keep(a, path, lin_adapt_is_packed(path) ? "words.dict.gz" : "words.dict");
+    if (is_well(a)) keep(a, path, is_packed_file(path) ? "words.dict.gz" : "words.dict");
     for (size_t i = 0; i < sizeof files / sizeof *files && is_well(a); i++) {
         failed(a, lin_find_named(a->phones, files[i].given, files[i].variable, files[i].names, path, sizeof path, &a->err));
         keep(a, path, files[i].names[0]);
@@ -530,7 +820,7 @@ static int run_adapt(lin_parsed *parsed)
     lin_status status = look_at_model(a, &a->err);
     if (status == LIN_OK) status = open_folder(a, &a->err);
     if (status == LIN_OK) status = divide(a, &a->err);
-    if (status == LIN_OK && a->v->keep_data) status = lin_adapt_check_kept(a->v->keep_data, in_folder(a, "work"), &a->err);
+    if (status == LIN_OK && a->v->keep_data) status = check_kept(a->v->keep_data, in_folder(a, "work"), &a->err);
     failed(a, status);
     mix_lm(a);
     extend_lexicon(a);
