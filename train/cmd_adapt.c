@@ -198,14 +198,14 @@ static lin_status write_parts(const lin_datadir *dir, const unsigned char *held,
 
 // Divides a data directory into folder/train and folder/heldout, Kaldi-style, with whole paths of sounds and texts as words in
 // small letters; and writes the texts of heldout to folder/heldout.txt and folder/heldout.trn.
-static lin_status write_data(const char *path, const char *audio_root, const lin_holdout_options *options, const char *folder,
+static lin_status write_data(const char *path, const char *audio_root, const lin_holdout_options *how, const char *folder,
                                 divided *data, lin_error *err)
 {
     lin_datadir *dir;
     *data = (divided){.left_out = 0};
     LIN_TRY(lin_datadir_load(path, &(lin_datadir_options){.audio_root = audio_root, .need_text = 1}, &dir, err));
     unsigned char *held = lin_calloc((size_t)lin_datadir_count(dir) + 1, 1);
-    lin_status status = held ? lin_holdout_choose(dir, options, held, &data->holdout, err) : lin_no_memory(err, path, 1);
+    lin_status status = held ? lin_holdout_choose(dir, how, held, &data->holdout, err) : lin_no_memory(err, path, 1);
     if (status == LIN_OK) status = write_parts(dir, held, folder, data, err);
     if (status == LIN_INVALID) lin_fail_at(err, status, "%s", path);
     lin_free(held);

@@ -6,8 +6,7 @@
  *   lin_train_device    train_step.c      the network and its buffers in the backend's memory
  *   lin_train_run       train.c           all of these, with the model, the optimiser and the counters: epochs of steps
  *
- * A step (train_step.c) runs through all of them. train_files.c writes and reads the folder of a run, train_curves.c draws its
- * plot.
+ * A step (train_step.c) runs through all of them. train_files.c writes and reads the folder of a run.
  */
 #ifndef LIN_TRAIN_TRAIN_INTERNAL_H
 #define LIN_TRAIN_TRAIN_INTERNAL_H
@@ -214,6 +213,14 @@ int lin_parallel_end(lin_train_parallel *parallel, double *losses, size_t own);
 
 /* ---- train_step.c ---------------------------------------------------------------------------------------------------------- */
 
+/* The trigram of phones that mmi needs, as tables (lin_trigrams_at) for V outputs, the blank included. */
+enum { LIN_TRIGRAMS_OUTPUTS = 256 }; /* at most: the tables grow with the cube, to 134 MB */
+
+/* Reads an n-gram model of phones (lexicon/ngram.h), of which contexts of at most two phones are used. phones: the names, as in
+ * model/model.h. LIN_MISMATCH if the model lacks one of them; LIN_UNSUPPORTED if V is above LIN_TRIGRAMS_OUTPUTS or a
+ * probability is below 1e-38; what lin_ngram_open returns. The caller releases *block with lin_free. */
+lin_status lin_trigrams_open(const char *path, const char *phones, int V, float **block, lin_error *err);
+
 /* Buffers for the largest batch of any epoch, the weights and the average. ops, exec and pool are set before. */
 lin_status lin_train_device_create(lin_train_device *device, const lin_train_data *data, int ranks, lin_model *model,
                                    const lin_optimizer *optimizer, lin_error *err);
@@ -244,8 +251,6 @@ lin_status lin_train_load(const lin_train_options *options, lin_model *model, li
 /* Adds the line of a finished epoch to log.tsv, after dropping lines of this epoch or later (left by a run that was killed after
  * its last checkpoint), and draws curves.svg from the whole log. */
 lin_status lin_train_log(const lin_train_options *options, const lin_train_progress *progress, lin_error *err);
-
-/* ---- train_curves.c -------------------------------------------------------------------------------------------------------- */
 
 /* Draws losses, dev PER and learning rate by epoch and marks the best one. log is the text of log.tsv. Returns the SVG text,
  * which the caller releases with lin_free; NULL: no memory. */

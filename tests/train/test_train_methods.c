@@ -5,7 +5,7 @@
 #include "tests/kernels/ref/reference.h"
 #include "tests/train/train_support.h"
 #include "train/train_internal.h"
-#include "train/trigrams.h"
+#include "train/train_internal.h"
 
 // One run from the weights `first` (NULL: random), without augmentation; *values receives the last weights.
 typedef struct plan_of_run {

@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "lexicon/ngram.h"
 #include "tests/support.h"
-#include "train/trigrams.h"
+#include "train/train_internal.h"
 
 static const char arpa[] =
     "\\data\\\nngram 1=6\nngram 2=6\nngram 3=4\n\n\\1-grams:\n-0.8 </s>\n-99 <s> -0.3\n-0.5 B -0.2\n-0.7 A -0.4\n-0.9 C -0.1\n"

@@ -2,7 +2,7 @@
  * plot.h - parts of a drawing with axes, as SVG text: panels, linear and logarithmic axes, curves, markers, error bars, keys;
  * and whole charts.
  *
- * For charts (below: one panel with a legend) and train/train_curves.c. Everything is appended to a lin_buffer.
+ * For charts (below: one panel with a legend) and train/train_files.c. Everything is appended to a lin_buffer.
  *
  *   lin_plot_begin(&out, 760, 480, "Loss of a run");
  *   lin_plot_panel p = {.x = 74, .y = 84, .w = 600, .h = 300, .across = {.from = 1, .to = 20}, .up = {.from = 0, .to = 3}};
