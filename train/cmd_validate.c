@@ -1,77 +1,174 @@
 // cmd_validate.c - linnet validate: what is wrong with the sounds, texts and words of a corpus, before anything is trained on it.
 
-#include "train/cmd_validate.h"
-
 #include <limits.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "align/aligner.h"
 #include "align/textgrid.h"
 #include "app/commands.h"
+#include "app/common.h"
 #include "app/inputs.h"
 #include "app/shared_options.h"
+#include "base/hash.h"
 #include "base/memory.h"
+#include "base/pool.h"
+#include "base/symbols.h"
 #include "base/textfile.h"
 #include "base/unicode.h"
+#include "frontend/audio.h"
+#include "linnet/datadir.h"
+#include "linnet/wording.h"
+#include "train/batches.h"
+
+#define MOST_UNKNOWN 0.2 // share of the words; more is hardly the lexicon of this language, as in linnet prepare
+#define SHORTEST_S 0.1     // of a sound that is not empty
+#define FAINTEST 0.001F    // peak of a sound that is not silent: -60 dBFS
+#define CLIP_LEVEL 0.98F   // samples at least this large
+#define CLIP_RUN 3         // in runs of at least so many
+#define CLIP_SHARE 0.001   // that are this share of a sound make it clipped
+#define FASTEST 25.0       // phones in a second; fast speech has 20
+
+typedef struct validate_values {
+    lin_model_values model;
+    const char *lexicon, *add_lexicon, *phones, *g2p, *numbers, *audio_root, *oov, *output;
+    int allow_commands;
+    int stack, most, json, jobs, quiet;
+    const char *language;
+} validate_values;
 
 static const lin_option options[] = {
-    LIN_LANGUAGE_ROW(lin_validate_values, language),
-    LIN_DICTIONARY_ROW(lin_validate_values, lexicon),
-    LIN_ADD_LEXICON_ROW(lin_validate_values, add_lexicon, ""),
-    LIN_PHONE_SET_ROW(lin_validate_values, phones),
-    LIN_G2P_ROW(lin_validate_values, g2p),
-    LIN_NUMBERS_ROW(lin_validate_values, numbers),
-    {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(lin_validate_values, model.model),
+    LIN_LANGUAGE_ROW(validate_values, language),
+    LIN_DICTIONARY_ROW(validate_values, lexicon),
+    LIN_ADD_LEXICON_ROW(validate_values, add_lexicon, ""),
+    LIN_PHONE_SET_ROW(validate_values, phones),
+    LIN_G2P_ROW(validate_values, g2p),
+    LIN_NUMBERS_ROW(validate_values, numbers),
+    {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(validate_values, model.model),
      .help = "Also align every text with its sound by this model, of the same phones, and name those that do not fit; its set of "
              "phones is used"},
-    {.name = "device", .type = LIN_OPTION_STRING, .at = offsetof(lin_validate_values, model.device), .text = "auto",
+    {.name = "device", .type = LIN_OPTION_STRING, .at = offsetof(validate_values, model.device), .text = "auto",
      .value = "auto|cpu|cuda[:N]", .help = "Device for the network"},
-    {.name = "audio-root", .type = LIN_OPTION_FOLDER, .at = offsetof(lin_validate_values, audio_root),
+    {.name = "audio-root", .type = LIN_OPTION_FOLDER, .at = offsetof(validate_values, audio_root),
      .help = "Folder that the paths in wav.scp are relative to; if not given, the parent of DIR, or the folder of a list"},
-    LIN_ALLOW_COMMANDS_ROW(lin_validate_values, allow_commands),
-    {.name = "stack", .type = LIN_OPTION_INT, .at = offsetof(lin_validate_values, stack), .text = "0", .max = 16,
+    LIN_ALLOW_COMMANDS_ROW(validate_values, allow_commands),
+    {.name = "stack", .type = LIN_OPTION_INT, .at = offsetof(validate_values, stack), .text = "0", .max = 16,
      .help = "Frames per step of the model to be trained: its steps must suffice for the phones of a text; 0: those of --model, "
              "else 3"},
-    {.name = "oov", .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(lin_validate_values, oov),
+    {.name = "oov", .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(validate_values, oov),
      .help = "Write the words outside the lexicon, their counts and the phones that rules choose, to this file"},
-    {.name = "most", .type = LIN_OPTION_INT, .at = offsetof(lin_validate_values, most), .text = "10", .max = INT_MAX,
+    {.name = "most", .type = LIN_OPTION_INT, .at = offsetof(validate_values, most), .text = "10", .max = INT_MAX,
      .value = "N", .help = "Lines of each kind; 0: all, as in JSON"},
-    {.name = "json", .type = LIN_OPTION_FLAG, .at = offsetof(lin_validate_values, json), .help = "Write one JSON object"},
-    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(lin_validate_values, output),
+    {.name = "json", .type = LIN_OPTION_FLAG, .at = offsetof(validate_values, json), .help = "Write one JSON object"},
+    {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(validate_values, output),
      .help = "Output file; if not given, standard output"},
-    {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(lin_validate_values, jobs), .text = "0", .min = 0,
+    {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(validate_values, jobs), .text = "0", .min = 0,
      .max = 1024, .help = "Threads; 0: one per core"},
-    {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(lin_validate_values, quiet), .help = "No progress"},
+    {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(validate_values, quiet), .help = "No progress"},
     {.type = LIN_OPTION_END},
 };
 
 /* ---- what may be found ----------------------------------------------------------------------------------------------------- */
 
+// What may be found.
+typedef enum finding {
+    NO_TEXT, NO_SOUND, REPEATED, UNREADABLE, INCOMPLETE, EMPTY, CLIPPED, BAD_TEXT, NO_PHONES, FOREIGN, TOO_SHORT, SAME_SOUND,
+    SPEAKERS, NO_FIT, WORDS, UNSEEN, FINDINGS
+} finding;
+
+// Of one sound.
+typedef struct measured {
+    lin_status status;
+    lin_error error;
+    lin_audio_format format;
+    int64_t frames;
+    double clipped; // share of the samples
+    float peak;
+    uint64_t hash;
+    char doubt[256]; // by the model
+} measured;
+
+typedef struct utterance {
+    const lin_utterance *u;
+    int set, n_labels, needed, is_used; // used: it has sound, and a text that is pronounced
+} utterance;
+
+typedef struct unknown_word {
+    long count;
+    lin_g2p_how how;
+    int n_labels; // 0: no pronunciation
+    size_t at;    // of them
+} unknown_word;
+
+typedef struct corpus_set {
+    const char *name;
+    lin_datadir *dir;
+    lin_utterance *beside; // [n]: of a folder with texts beside its sounds, where dir is NULL
+    lin_inputs inputs;     // owns their strings
+    int n, capacity;
+    double seconds;
+    int speakers;
+} corpus_set;
+
+typedef struct validation {
+    const validate_values *v;
+    corpus_set *sets;
+    int n_sets;
+    utterance *utterances;
+    int n;
+    lin_wording wording;
+    lin_recognizer recognizer;
+    lin_spoken_lexicon lexicon; // of what the wording has
+    int has_model;
+    lin_aligner **aligners; // [threads]
+    lin_alignment *alignments;
+    int n_threads;
+    measured *slots;
+    lin_buffer lists[FINDINGS]; // of each: name, NUL, more, NUL; names of folders may have tabs
+    int counts[FINDINGS];
+    long n_words, n_unknown;
+    lin_symbols unknown; // words
+    unknown_word *words;
+    size_t words_capacity;
+    int *labels;
+    size_t n_labels, labels_capacity;
+    char *seen; // [V]
+    lin_symbols speakers, sounds, rates;
+    int *first_of; // of each speaker: its set; of each sound: its utterance
+    size_t speakers_capacity;
+    int *sound_of;
+    size_t sounds_capacity;
+    long *rate_counts;
+    size_t rates_capacity;
+    lin_progress progress;
+} validation;
+
 static const struct {
     const char *key, *title;
     int is_note; // it is told, and nothing is wrong
-} kinds[LIN_FINDINGS] = {
-    [LIN_FINDING_NO_TEXT] = {"no_text", "sound without text", 0},
-    [LIN_FINDING_NO_SOUND] = {"no_sound", "text without sound", 0},
-    [LIN_FINDING_REPEATED] = {"repeated", "names that are there twice", 0},
-    [LIN_FINDING_UNREADABLE] = {"unreadable", "sound that cannot be read", 0},
-    [LIN_FINDING_INCOMPLETE] = {"incomplete", "sound that is incomplete", 0},
-    [LIN_FINDING_EMPTY] = {"empty", "empty or silent sound", 0},
-    [LIN_FINDING_CLIPPED] = {"clipped", "clipped sound", 0},
-    [LIN_FINDING_BAD_TEXT] = {"bad_text", "text that cannot be read as words", 0},
-    [LIN_FINDING_NO_PHONES] = {"no_pronunciation", "words that neither the lexicon nor rules pronounce", 0},
-    [LIN_FINDING_FOREIGN] = {"foreign", "too many words outside the lexicon", 0},
-    [LIN_FINDING_TOO_SHORT] = {"too_short", "sound too short for its text", 0},
-    [LIN_FINDING_SAME_SOUND] = {"same_sound", "the same sound twice", 0},
-    [LIN_FINDING_SPEAKERS] = {"speakers", "speakers that are there twice", 0},
-    [LIN_FINDING_NO_FIT] = {"no_fit", "text that does not fit its sound", 0},
-    [LIN_FINDING_WORDS] = {"unknown_words", "words outside the lexicon, by rules", 1},
-    [LIN_FINDING_UNSEEN] = {"unseen_phones", "phones that no text has", 1},
+} kinds[FINDINGS] = {
+    [NO_TEXT] = {"no_text", "sound without text", 0},
+    [NO_SOUND] = {"no_sound", "text without sound", 0},
+    [REPEATED] = {"repeated", "names that are there twice", 0},
+    [UNREADABLE] = {"unreadable", "sound that cannot be read", 0},
+    [INCOMPLETE] = {"incomplete", "sound that is incomplete", 0},
+    [EMPTY] = {"empty", "empty or silent sound", 0},
+    [CLIPPED] = {"clipped", "clipped sound", 0},
+    [BAD_TEXT] = {"bad_text", "text that cannot be read as words", 0},
+    [NO_PHONES] = {"no_pronunciation", "words that neither the lexicon nor rules pronounce", 0},
+    [FOREIGN] = {"foreign", "too many words outside the lexicon", 0},
+    [TOO_SHORT] = {"too_short", "sound too short for its text", 0},
+    [SAME_SOUND] = {"same_sound", "the same sound twice", 0},
+    [SPEAKERS] = {"speakers", "speakers that are there twice", 0},
+    [NO_FIT] = {"no_fit", "text that does not fit its sound", 0},
+    [WORDS] = {"unknown_words", "words outside the lexicon, by rules", 1},
+    [UNSEEN] = {"unseen_phones", "phones that no text has", 1},
 };
 
-void lin_finding_note(lin_validation *d, lin_finding k, int of_set, const char *name, const char *fmt, ...)
+static void LIN_PRINTF(5, 6) note(validation *d, finding k, int of_set, const char *name, const char *fmt, ...)
 {
     lin_buffer *list = &d->lists[k];
     char more[1200] = "";
@@ -107,8 +204,8 @@ static void put_line(lin_buffer *out, const char *text)
 
 // The names that the lines of a file begin with; those that are repeated are noted. Their lines are left out of `kept`, and those
 // that `known` lacks, if it is given.
-static lin_status survey(lin_validation *d, int of_set, const char *text, size_t n, const lin_symbols *known, lin_symbols *names,
-                         lin_buffer *kept, lin_finding missing, lin_error *err)
+static lin_status survey(validation *d, int of_set, const char *text, size_t n, const lin_symbols *known, lin_symbols *names,
+                         lin_buffer *kept, finding missing, lin_error *err)
 {
     lin_lines lines;
     lin_status status = LIN_OK;
@@ -122,13 +219,13 @@ static lin_status survey(lin_validation *d, int of_set, const char *text, size_t
         status = lin_symbols_add(names, name, n_name, &index, err);
         if (status != LIN_OK) break;
         if (names->n == before) {
-            if (missing != LIN_FINDINGS)
-                lin_finding_note(d, LIN_FINDING_REPEATED, of_set, lin_symbols_text(names, index), "line %d", lines.number);
+            if (missing != FINDINGS)
+                note(d, REPEATED, of_set, lin_symbols_text(names, index), "line %d", lines.number);
             continue;
         }
         if (known && lin_symbols_find(known, name, n_name) < 0) {
-            if (missing != LIN_FINDINGS)
-                lin_finding_note(d, missing, of_set, lin_symbols_text(names, index), "line %d", lines.number);
+            if (missing != FINDINGS)
+                note(d, missing, of_set, lin_symbols_text(names, index), "line %d", lines.number);
             continue;
         }
         lin_buffer_bytes(kept, lines.text, lines.n);
@@ -147,18 +244,17 @@ static lin_status read_part(const char *folder, const char *name, char *path, si
     return stat(path, &st) == 0 ? lin_text_read(path, text, n, err) : LIN_OK;
 }
 
-static lin_status load_list(lin_validation *d, int index, const char *path, lin_error *err)
+static lin_status load_list(validation *d, int index, const char *path, lin_error *err)
 {
     const lin_datadir_options how = {.audio_root = d->v->audio_root, .allow_commands = d->v->allow_commands};
     return lin_datadir_load(path, &how, &d->sets[index].dir, err);
 }
 
 // An utterance of a sound with a text beside it. speaker "": unknown.
-static lin_status add_beside(lin_validated_set *set, const lin_input *sound, const char *id, const char *speaker, lin_part part,
+static lin_status add_beside(corpus_set *set, const lin_input *sound, const char *id, const char *speaker, lin_part part,
                              const char *text, size_t n, lin_error *err)
 {
-    lin_status status = lin_grow_int(&set->beside, &set->capacity, (int64_t)set->n + 1, sizeof *set->beside, "a corpus", err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_grow_int(&set->beside, &set->capacity, (int64_t)set->n + 1, sizeof *set->beside, "a corpus", err));
     lin_utterance u = {.id = lin_inputs_own(&set->inputs, lin_strdup(id)), .cut = sound->cut};
     u.speaker = *speaker ? lin_inputs_own(&set->inputs, lin_strdup(speaker)) : u.id;
     u.text = lin_inputs_own(&set->inputs, lin_text_copy(text, n));
@@ -169,7 +265,7 @@ static lin_status add_beside(lin_validated_set *set, const lin_input *sound, con
 }
 
 // As in linnet align: each interval with words is an utterance, and several tiers are several speakers.
-static lin_status add_intervals(lin_validated_set *set, const lin_input *sound, lin_textgrid *grid, lin_error *err)
+static lin_status add_intervals(corpus_set *set, const lin_input *sound, lin_textgrid *grid, lin_error *err)
 {
     const int several = lin_textgrid_choose(grid) > 1;
     lin_status status = LIN_OK;
@@ -192,9 +288,9 @@ static lin_status add_intervals(lin_validated_set *set, const lin_input *sound, 
     return status;
 }
 
-static lin_status take_beside(lin_validation *d, int index, const lin_input *sound, const char *path, lin_error *err)
+static lin_status take_beside(validation *d, int index, const lin_input *sound, const char *path, lin_error *err)
 {
-    lin_validated_set *set = &d->sets[index];
+    corpus_set *set = &d->sets[index];
     const int before = set->n;
     char *text, *own = NULL;
     const char *clean = "";
@@ -207,7 +303,7 @@ static lin_status take_beside(lin_validation *d, int index, const lin_input *sou
     else if (read == LIN_OK && memchr(clean, 0, n))
         read = lin_fail(&why, LIN_FORMAT, "%s: a NUL byte; is this a text file?", path);
     if (read == LIN_NO_MEMORY && status == LIN_OK) status = lin_fail_as(err, &why);
-    else if (read != LIN_OK) lin_finding_note(d, LIN_FINDING_BAD_TEXT, index, sound->id, "%s", why.message);
+    else if (read != LIN_OK) note(d, BAD_TEXT, index, sound->id, "%s", why.message);
     if (status == LIN_OK) status = add_intervals(set, sound, &grid, err);
     if (status == LIN_OK && set->n == before) {
         const int whole = read == LIN_OK && !lin_corpus_is_textgrid(path);
@@ -220,13 +316,13 @@ static lin_status take_beside(lin_validation *d, int index, const lin_input *sou
 }
 
 // Paths, each with its NUL.
-static void note_paths(lin_validation *d, lin_finding k, const lin_buffer *paths)
+static void note_paths(validation *d, finding k, const lin_buffer *paths)
 {
     for (size_t at = 0; at < paths->n && !paths->failed; at += strlen(paths->data + at) + 1)
-        lin_finding_note(d, k, -1, paths->data + at, "%s", "");
+        note(d, k, -1, paths->data + at, "%s", "");
 }
 
-static lin_status load_beside(lin_validation *d, int index, const char *path, lin_error *err)
+static lin_status load_beside(validation *d, int index, const char *path, lin_error *err)
 {
     lin_inputs *sounds = &d->sets[index].inputs;
     lin_corpus corpus = {0};
@@ -240,11 +336,11 @@ static lin_status load_beside(lin_validation *d, int index, const char *path, li
         const int before = names.n;
         int k;
         status = lin_symbols_add(&names, sound->id, strlen(sound->id), &k, err);
-        if (names.n == before) lin_finding_note(d, LIN_FINDING_REPEATED, index, sound->id, "%s", sound->path);
+        if (names.n == before) note(d, REPEATED, index, sound->id, "%s", sound->path);
         if (status == LIN_OK) status = take_beside(d, index, sound, sound->text, err);
     }
-    note_paths(d, LIN_FINDING_NO_TEXT, &corpus.no_text);
-    note_paths(d, LIN_FINDING_NO_SOUND, &corpus.no_sound);
+    note_paths(d, NO_TEXT, &corpus.no_text);
+    note_paths(d, NO_SOUND, &corpus.no_sound);
     lin_symbols_free(&names);
     lin_corpus_free(&corpus);
     return status;
@@ -252,7 +348,7 @@ static lin_status load_beside(lin_validation *d, int index, const char *path, li
 
 // A folder whose wav.scp, text and utt2spk do not agree is read as far as they do; one with segments must agree. One without any
 // of them has texts beside its sounds.
-static lin_status load_folder(lin_validation *d, int index, const char *path, lin_error *err)
+static lin_status load_folder(validation *d, int index, const char *path, lin_error *err)
 {
     enum { N = 3 }; // of lin_datadir_names, in their order
     char paths[N][4096], root[4096], *texts[N] = {NULL};
@@ -260,7 +356,7 @@ static lin_status load_folder(lin_validation *d, int index, const char *path, li
     lin_symbols names[N] = {{0}};
     lin_buffer kept[N] = {{0}};
     lin_status status = LIN_OK;
-    const int before = d->counts[LIN_FINDING_NO_SOUND] + d->counts[LIN_FINDING_REPEATED];
+    const int before = d->counts[NO_SOUND] + d->counts[REPEATED];
     struct stat st;
     snprintf(root, sizeof root, "%s/segments", path);
     if (stat(root, &st) == 0) return load_list(d, index, path, err);
@@ -271,12 +367,12 @@ static lin_status load_folder(lin_validation *d, int index, const char *path, li
     } else if (status == LIN_OK && !texts[0]) {
         status = load_list(d, index, path, err); // it says what is missing
     } else if (status == LIN_OK) {
-        status = survey(d, index, texts[0], sizes[0], NULL, &names[0], &kept[0], LIN_FINDING_NO_SOUND, err);
+        status = survey(d, index, texts[0], sizes[0], NULL, &names[0], &kept[0], NO_SOUND, err);
         if (status == LIN_OK && texts[1])
-            status = survey(d, index, texts[1], sizes[1], &names[0], &names[1], &kept[1], LIN_FINDING_NO_SOUND, err);
+            status = survey(d, index, texts[1], sizes[1], &names[0], &names[1], &kept[1], NO_SOUND, err);
         if (status == LIN_OK && texts[2])
-            status = survey(d, index, texts[2], sizes[2], &names[0], &names[2], &kept[2], LIN_FINDINGS, err);
-        if (status == LIN_OK && d->counts[LIN_FINDING_NO_SOUND] + d->counts[LIN_FINDING_REPEATED] == before) {
+            status = survey(d, index, texts[2], sizes[2], &names[0], &names[2], &kept[2], FINDINGS, err);
+        if (status == LIN_OK && d->counts[NO_SOUND] + d->counts[REPEATED] == before) {
             status = load_list(d, index, path, err);
         } else if (status == LIN_OK) {
             lin_datadir_file files[LIN_DATADIR_FILES] = {{0}};
@@ -296,39 +392,365 @@ static lin_status load_folder(lin_validation *d, int index, const char *path, li
     return status;
 }
 
-static lin_status load(lin_validation *d, const lin_list *operands, lin_error *err)
+static lin_status load(validation *d, const lin_list *operands, lin_error *err)
 {
     d->n_sets = operands->count;
     d->sets = lin_calloc((size_t)d->n_sets, sizeof *d->sets);
     if (!d->sets) return lin_no_memory(err, "a corpus", 0);
-    lin_status status = LIN_OK;
-    for (int i = 0; i < d->n_sets && status == LIN_OK; i++) {
+    for (int i = 0; i < d->n_sets; i++) {
         d->sets[i].name = operands->items[i];
-        status = (lin_is_folder(operands->items[i]) ? load_folder : load_list)(d, i, operands->items[i], err);
-        if (status == LIN_OK && d->sets[i].dir) d->sets[i].n = lin_datadir_count(d->sets[i].dir);
+        LIN_TRY((lin_is_folder(operands->items[i]) ? load_folder : load_list)(d, i, operands->items[i], err));
+        if (d->sets[i].dir) d->sets[i].n = lin_datadir_count(d->sets[i].dir);
         d->n += d->sets[i].n;
     }
-    if (status != LIN_OK) return status;
     d->utterances = lin_calloc((size_t)d->n, sizeof *d->utterances);
     if (!d->utterances) return lin_no_memory(err, "a corpus", (size_t)d->n * sizeof *d->utterances);
     for (int i = 0, at = 0; i < d->n_sets; i++)
         for (int k = 0; k < d->sets[i].n; k++) {
-            const lin_validated_set *set = &d->sets[i];
-            d->utterances[at++] = (lin_validated){.u = set->dir ? lin_datadir_at(set->dir, k) : &set->beside[k], .set = i};
+            const corpus_set *set = &d->sets[i];
+            d->utterances[at++] = (utterance){.u = set->dir ? lin_datadir_at(set->dir, k) : &set->beside[k], .set = i};
         }
     return LIN_OK;
+}
+
+/* ---- texts ----------------------------------------------------------------------------------------------------------------- */
+
+static lin_status add_labels(validation *d, const int *labels, int n, lin_error *err)
+{
+    LIN_TRY(lin_grow(&d->labels, &d->labels_capacity, d->n_labels + (size_t)n, sizeof *d->labels, "labels", err));
+    if (n) memcpy(d->labels + d->n_labels, labels, (size_t)n * sizeof *labels);
+    d->n_labels += (size_t)n;
+    return LIN_OK;
+}
+
+// A word outside the lexicon: its phones, found once, to pronunciation; *n = 0 if there is none.
+static lin_status pronounce(validation *d, const lin_spelling *spelling, int pronunciation[LIN_PRONUNCIATION_MAX], int *n,
+                            lin_error *err)
+{
+    int index;
+    const int before = d->unknown.n;
+    LIN_TRY(lin_symbols_add(&d->unknown, spelling->word, spelling->n, &index, err));
+    LIN_TRY(lin_grow(&d->words, &d->words_capacity, (size_t)d->unknown.n, sizeof *d->words, "words", err));
+    unknown_word *w = &d->words[index];
+    if (d->unknown.n > before) {
+        lin_error why;
+        *w = (unknown_word){0};
+        const lin_status status = lin_g2p_pronounce(d->wording.g2p, spelling->word, spelling->n, pronunciation,
+                                                    LIN_PRONUNCIATION_MAX, &w->n_labels, &w->how, &why);
+        if (status == LIN_NO_MEMORY) return lin_fail_as(err, &why);
+        if (status != LIN_OK) w->n_labels = 0;
+        w->at = d->n_labels;
+        LIN_TRY(add_labels(d, pronunciation, w->n_labels, err));
+    } else if (w->n_labels) {
+        memcpy(pronunciation, d->labels + w->at, (size_t)w->n_labels * sizeof *pronunciation);
+    }
+    w->count += w->how != LIN_G2P_DICTIONARY || !w->n_labels;
+    d->n_unknown += w->how != LIN_G2P_DICTIONARY || !w->n_labels;
+    *n = w->n_labels;
+    return LIN_OK;
+}
+
+static lin_status read_words(validation *d, utterance *u, const char *text, size_t n, lin_error *err)
+{
+    size_t at = 0;
+    int *all = NULL, pronunciation[LIN_PRONUNCIATION_MAX];
+    size_t n_all = 0, capacity = 0;
+    lin_spelling spelling;
+    lin_error why;
+    int words = 0, is_whole = 1;
+    lin_status status = LIN_OK, read = LIN_OK;
+    if (n == 0) {
+        note(d, NO_TEXT, u->set, u->u->id, "%s", "");
+        return LIN_OK;
+    }
+    while (status == LIN_OK && (read = lin_spelling_next(text, n, &at, &spelling, &why)) == LIN_OK && spelling.n) {
+        const int *labels = pronunciation;
+        lin_spelling_settle(&spelling, d->wording.dictionary);
+        int m = lin_dictionary_find(d->wording.dictionary, spelling.word, spelling.n, 0, &labels);
+        words++;
+        if (m == 0) {
+            labels = pronunciation;
+            status = pronounce(d, &spelling, pronunciation, &m, err);
+            is_whole &= m > 0;
+        }
+        if (status == LIN_OK) status = lin_grow(&all, &capacity, n_all + (size_t)m, sizeof *all, "labels", err);
+        for (int i = 0; i < m && status == LIN_OK; i++) {
+            all[n_all++] = labels[i];
+            d->seen[labels[i]] = 1;
+        }
+    }
+    d->n_words += words;
+    if (status == LIN_OK && read != LIN_OK) note(d, BAD_TEXT, u->set, u->u->id, "%s", why.message);
+    else if (status == LIN_OK && words == 0) note(d, NO_TEXT, u->set, u->u->id, "no word in it");
+    u->is_used = status == LIN_OK && read == LIN_OK && words > 0 && is_whole;
+    u->n_labels = (int)n_all;
+    u->needed = n_all ? lin_ctc_frames_needed(all, (int)n_all) : 0;
+    lin_free(all);
+    return status;
+}
+
+// As it is said: numbers in words.
+static lin_status read_text(validation *d, utterance *u, lin_error *err)
+{
+    const char *text = u->u->text ? u->u->text : "";
+    size_t n = strlen(text);
+    char *own;
+    lin_buffer said = {0};
+    lin_status status = lin_unicode_clean(text, n, NULL, LIN_UNICODE_ANY, &own, &text, &n, err);
+    if (status == LIN_OK && d->wording.written) status = lin_written_expand(d->wording.written, text, n, &said, err);
+    else if (status == LIN_OK) lin_buffer_bytes(&said, text, n);
+    if (status == LIN_OK) status = lin_buffer_status(&said, err);
+    if (status == LIN_OK) status = read_words(d, u, said.data ? said.data : "", said.n, err);
+    lin_buffer_free(&said);
+    lin_free(own);
+    return status;
+}
+
+/* ---- words outside the lexicon --------------------------------------------------------------------------------------------- */
+
+typedef struct rank {
+    long count;
+    int index;
+} rank;
+
+static int by_count(const void *a, const void *b)
+{
+    const rank *x = a, *y = b;
+    if (x->count != y->count) return x->count < y->count ? 1 : -1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+static lin_status note_words(validation *d, lin_error *err)
+{
+    const lin_phones *phones = d->wording.phones;
+    lin_buffer line = {0}, oov = {0};
+    const int n = d->unknown.n;
+    rank *ranks = lin_alloc((size_t)n + 1, sizeof *ranks);
+    if (!ranks) return lin_no_memory(err, "words", (size_t)n * sizeof *ranks);
+    for (int i = 0; i < n; i++) ranks[i] = (rank){d->words[i].count, i};
+    qsort(ranks, (size_t)n, sizeof *ranks, by_count);
+    for (int r = 0; r < n; r++) {
+        const unknown_word *w = &d->words[ranks[r].index];
+        const char *spelled = lin_symbols_text(&d->unknown, ranks[r].index);
+        if (w->count == 0) continue; // in quotes, and in the lexicon
+        lin_buffer_clear(&line);
+        for (int i = 0; i < w->n_labels; i++)
+            lin_buffer_format(&line, "%s%s", i ? " " : "", lin_phones_name(phones, d->labels[w->at + (size_t)i]));
+        lin_buffer_char(&line, '\0');
+        const char *how = w->n_labels ? lin_g2p_how_name(w->how) : "none";
+        if (line.data) lin_buffer_format(&oov, "%s\t%ld\t%s\t%s\n", spelled, w->count, how, line.data);
+        if (!w->n_labels) note(d, NO_PHONES, -1, spelled, "%ld", w->count);
+        else note(d, WORDS, -1, spelled, "%ld %s (%s)", w->count, line.data ? line.data : "", how);
+    }
+    if ((double)d->n_unknown > MOST_UNKNOWN * (double)d->n_words) {
+        char share[64];
+        snprintf(share, sizeof share, "%.1f %% of the words", 100.0 * (double)d->n_unknown / (double)d->n_words);
+        note(d, FOREIGN, -1, share, "is %.900s a lexicon of this language?", d->wording.path);
+    }
+    for (int i = 1; i < lin_phones_count(phones); i++)
+        if (!d->seen[i] && lin_phones_kind(phones, i) == LIN_PHONE_SOUND)
+            note(d, UNSEEN, -1, lin_phones_name(phones, i), "%s", "");
+    lin_status status = lin_buffer_status(&line, err);
+    if (status == LIN_OK) status = lin_buffer_status(&oov, err);
+    if (status == LIN_OK && d->v->oov) status = lin_output_write(d->v->oov, 0, &oov, err);
+    lin_buffer_free(&line);
+    lin_buffer_free(&oov);
+    lin_free(ranks);
+    return status;
+}
+
+/* ---- sounds ---------------------------------------------------------------------------------------------------------------- */
+
+// At the beginning of the part, by a seek or by reading all before it. What is left of the part, in frames.
+static int64_t begin_part(lin_audio *audio, const lin_cut *cut, float *x, int capacity, measured *m)
+{
+    const lin_audio_format *f = lin_audio_info(audio);
+    const int64_t start = (int64_t)(cut->part.start_s * f->rate_hz + 0.5), end = (int64_t)(cut->part.end_s * f->rate_hz + 0.5);
+    int n = 1;
+    if (start > 0 && lin_audio_seek(audio, start, NULL) != LIN_OK) {
+        while (m->status == LIN_OK && n > 0 && lin_audio_position(audio) < start) {
+            const int64_t left = start - lin_audio_position(audio);
+            m->status = lin_audio_read(audio, x, left < capacity ? (int)left : capacity, &n, &m->error);
+        }
+    }
+    return cut->part.end_s > 0 ? end - start : INT64_MAX;
+}
+
+static void measure(const lin_cut *cut, measured *m)
+{
+    enum { FRAMES = 4096 };
+    float *x = lin_alloc((size_t)FRAMES * LIN_AUDIO_MAX_CHANNELS, sizeof *x);
+    lin_audio *audio = NULL;
+    lin_hasher hash;
+    int64_t clipped = 0;
+    int n = 1, width = 1, run[LIN_AUDIO_MAX_CHANNELS] = {0};
+    lin_hash_begin(&hash, 0);
+    m->status = !x ? lin_no_memory(&m->error, "a sound", FRAMES)
+                : cut->is_command ? lin_audio_open_command(cut->path, NULL, &audio, &m->error)
+                                  : lin_audio_open(cut->path, NULL, &audio, &m->error);
+    const int64_t most = m->status == LIN_OK ? begin_part(audio, cut, x, FRAMES, m) : 0;
+    while (m->status == LIN_OK && n > 0 && m->frames < most) {
+        m->format = *lin_audio_info(audio);
+        m->status = lin_audio_read(audio, x, most - m->frames < FRAMES ? (int)(most - m->frames) : FRAMES, &n, &m->error);
+        if (m->status != LIN_OK) break;
+        const int channels = m->format.channels, only = cut->channel && channels > 1 ? cut->channel - 1 : -1;
+        if (only >= channels) {
+            m->status = lin_fail(&m->error, LIN_INVALID, "it has no channel %d", cut->channel);
+            break;
+        }
+        width = only < 0 ? channels : 1;
+        for (int i = 0; only >= 0 && i < n; i++) x[i] = x[i * channels + only];
+        lin_hash_add(&hash, x, (size_t)n * (size_t)width * sizeof *x);
+        for (int i = 0; i < n * width; i++) {
+            int *of = &run[i % width];
+            const float level = fabsf(x[i]);
+            m->peak = fmaxf(m->peak, level);
+            *of = level >= CLIP_LEVEL ? *of + 1 : 0;
+            clipped += *of == CLIP_RUN ? CLIP_RUN : *of > CLIP_RUN;
+        }
+        m->frames += n;
+    }
+    if (audio) m->format = *lin_audio_info(audio);
+    if (m->frames > 0) m->clipped = (double)clipped / ((double)m->frames * width);
+    m->hash = lin_hash_end(&hash);
+    lin_audio_close(audio);
+    lin_free(x);
+}
+
+static void work(void *context, int item, int slot, int thread)
+{
+    validation *d = context;
+    const utterance *u = &d->utterances[item];
+    measured *m = &d->slots[slot];
+    *m = (measured){0};
+    const lin_cut *cut = &u->u->cut;
+    measure(cut, m);
+    if (m->status != LIN_OK || !d->has_model || !u->is_used || m->frames == 0) return;
+    lin_alignment *a = &d->alignments[thread];
+    const lin_sound sound = {.path = cut->path,
+                             .is_command = cut->is_command,
+                             .channel = cut->channel ? cut->channel - 1 : LIN_CHANNEL_MIX,
+                             .or_only = 1,
+                             .part = {cut->part.start_s, cut->part.end_s > 0 ? cut->part.end_s : INFINITY}};
+    const lin_aligner_input in = {.id = u->u->id, .sound = &sound, .text = u->u->text, .n_text = strlen(u->u->text)};
+    lin_error err;
+    const lin_status status = lin_aligner_align(d->aligners[thread], &in, a, &err);
+    if (status == LIN_OK) lin_alignment_doubt(a, d->recognizer.row_seconds, sound.part.start_s, m->doubt, sizeof m->doubt);
+    else snprintf(m->doubt, sizeof m->doubt, "%.250s", err.message);
+}
+
+static lin_status note_rate(validation *d, const measured *m, lin_error *err)
+{
+    char text[48];
+    int index;
+    const int before = d->rates.n;
+    const int n = snprintf(text, sizeof text, "%d Hz, %d channel%s", m->format.rate_hz, m->format.channels,
+                           m->format.channels == 1 ? "" : "s");
+    LIN_TRY(lin_symbols_add(&d->rates, text, (size_t)n, &index, err));
+    LIN_TRY(lin_grow(&d->rate_counts, &d->rates_capacity, (size_t)d->rates.n, sizeof *d->rate_counts, "rates", err));
+    if (d->rates.n > before) d->rate_counts[index] = 0;
+    d->rate_counts[index]++;
+    return LIN_OK;
+}
+
+static lin_status note_same(validation *d, int item, const measured *m, lin_error *err)
+{
+    char text[40];
+    int index;
+    const int before = d->sounds.n, n = snprintf(text, sizeof text, "%016llx", (unsigned long long)m->hash);
+    const utterance *u = &d->utterances[item];
+    LIN_TRY(lin_symbols_add(&d->sounds, text, (size_t)n, &index, err));
+    LIN_TRY(lin_grow(&d->sound_of, &d->sounds_capacity, (size_t)d->sounds.n, sizeof *d->sound_of, "sounds", err));
+    if (d->sounds.n > before) {
+        d->sound_of[index] = item;
+        return LIN_OK;
+    }
+    const utterance *first = &d->utterances[d->sound_of[index]];
+    note(d, SAME_SOUND, u->set, u->u->id, "the samples of %s%s%s",
+                     d->n_sets > 1 ? d->sets[first->set].name : "", d->n_sets > 1 ? " " : "", first->u->id);
+    return LIN_OK;
+}
+
+// What a model puts out for so many seconds: the given one, or one to be trained.
+static double steps_of(const validation *d, double seconds)
+{
+    const lin_model *model = d->has_model ? d->recognizer.model : NULL;
+    const lin_features features = model ? model->features : lin_features_default();
+    const int stack = d->v->stack ? d->v->stack : model ? model->config.stack : 3;
+    const double frames = floor((seconds - features.window_ms / 1000) / (features.hop_ms / 1000)) + 1;
+    return ceil(frames / stack);
+}
+
+static lin_status take(void *context, int item, int slot, lin_error *err)
+{
+    validation *d = context;
+    const measured *m = &d->slots[slot];
+    const utterance *u = &d->utterances[item];
+    lin_progress_of(&d->progress, (item + 1.0) / d->n, "%d of %d utterances", item + 1, d->n);
+    if (lin_interrupted) return lin_fail(err, LIN_STOPPED, "interrupted");
+    if (m->status == LIN_NO_MEMORY) return lin_fail_as(err, &m->error);
+    if (m->status != LIN_OK) {
+        note(d, UNREADABLE, u->set, u->u->id, "%s", m->error.message);
+        return LIN_OK;
+    }
+    const double seconds = (double)m->frames / m->format.rate_hz;
+    d->sets[u->set].seconds += seconds;
+    if (m->format.incomplete) note(d, INCOMPLETE, u->set, u->u->id, "%s", m->format.warning);
+    if (seconds < SHORTEST_S || m->peak < FAINTEST) {
+        const double db = 20 * log10((double)m->peak);
+        if (m->peak > 0) note(d, EMPTY, u->set, u->u->id, "%.3f s, peak %.1f dBFS", seconds, db);
+        else note(d, EMPTY, u->set, u->u->id, "%.3f s of zeros", seconds);
+        return note_rate(d, m, err);
+    }
+    if (m->clipped >= CLIP_SHARE)
+        note(d, CLIPPED, u->set, u->u->id, "%.2f %% of its samples", 100 * m->clipped);
+    if (u->is_used && (steps_of(d, seconds) < u->needed || u->n_labels > FASTEST * seconds))
+        note(d, TOO_SHORT, u->set, u->u->id, "%d phones in %.2f s", u->n_labels, seconds);
+    else if (m->doubt[0]) note(d, NO_FIT, u->set, u->u->id, "%s", m->doubt);
+    LIN_TRY(note_rate(d, m, err));
+    return note_same(d, item, m, err);
+}
+
+static lin_status make_aligners(validation *d, lin_error *err)
+{
+    const char *model;
+    LIN_TRY(lin_model_named(&d->v->model, &model, err));
+    LIN_TRY(lin_open_recognizer(&d->recognizer, model, d->v->model.device, LIN_PRECISION_FP32, err));
+    d->has_model = 1;
+    d->lexicon = (lin_spoken_lexicon){.phones = d->recognizer.phones, .dictionary = d->wording.dictionary, // of the same phones
+                                      .written = d->wording.written, .g2p = d->v->g2p};
+    d->aligners = lin_calloc((size_t)d->n_threads, sizeof *d->aligners);
+    d->alignments = lin_calloc((size_t)d->n_threads, sizeof *d->alignments);
+    if (!d->aligners || !d->alignments) return lin_no_memory(err, "aligners", 0);
+    lin_aligner_options o = lin_aligner_options_default();
+    o.follow_sound = 0;
+    for (int i = 0; i < d->n_threads; i++)
+        LIN_TRY(lin_aligner_create(&d->recognizer, &d->lexicon, &o, &d->aligners[i], err));
+    return LIN_OK;
+}
+
+static lin_status listen_to_all(validation *d, lin_error *err)
+{
+    d->n_threads = lin_ordered_threads(d->v->jobs, d->n);
+    d->slots = lin_calloc((size_t)lin_ordered_slots(d->n_threads), sizeof *d->slots);
+    if (!d->slots) return lin_no_memory(err, "sounds", 0);
+    if (d->v->model.model) LIN_TRY(make_aligners(d, err));
+    lin_progress_begin(&d->progress, d->v->quiet);
+    const lin_status status = lin_ordered_run(&(lin_ordered){d->n, d->n_threads, d, work, take}, err);
+    lin_progress_end(&d->progress);
+    return status;
 }
 
 /* ---- speakers -------------------------------------------------------------------------------------------------------------- */
 
 // Speakers of several sets, and those whose names differ only in case.
-static lin_status compare_speakers(lin_validation *d, lin_error *err)
+static lin_status compare_speakers(validation *d, lin_error *err)
 {
     char *told = lin_calloc((size_t)d->n, 1);
     lin_symbols by_set = {0}; // "SET NAME", to count those of each set
     lin_status status = told ? LIN_OK : lin_no_memory(err, "speakers", (size_t)d->n);
     for (int i = 0; i < d->n && status == LIN_OK; i++) {
-        const lin_validated *u = &d->utterances[i];
+        const utterance *u = &d->utterances[i];
         const char *name = u->u->speaker;
         char lower[256], of_set[300];
         int index;
@@ -346,12 +768,12 @@ static lin_status compare_speakers(lin_validation *d, lin_error *err)
             d->first_of[index] = i;
             continue;
         }
-        const lin_validated *first = &d->utterances[d->first_of[index]];
+        const utterance *first = &d->utterances[d->first_of[index]];
         if (told[index]) continue;
         const char *other = first->u->speaker;
         if (first->set != u->set)
-            lin_finding_note(d, LIN_FINDING_SPEAKERS, -1, name, "in %s and %s", d->sets[first->set].name, d->sets[u->set].name);
-        else if (strcmp(other, name) != 0) lin_finding_note(d, LIN_FINDING_SPEAKERS, u->set, name, "also spelled %s", other);
+            note(d, SPEAKERS, -1, name, "in %s and %s", d->sets[first->set].name, d->sets[u->set].name);
+        else if (strcmp(other, name) != 0) note(d, SPEAKERS, u->set, name, "also spelled %s", other);
         else continue;
         told[index] = 1;
     }
@@ -362,14 +784,14 @@ static lin_status compare_speakers(lin_validation *d, lin_error *err)
 
 /* ---- the report ------------------------------------------------------------------------------------------------------------ */
 
-static int problems(const lin_validation *d)
+static int problems(const validation *d)
 {
     int n = 0;
-    for (int k = 0; k < LIN_FINDINGS; k++) n += !kinds[k].is_note && d->counts[k] > 0;
+    for (int k = 0; k < FINDINGS; k++) n += !kinds[k].is_note && d->counts[k] > 0;
     return n;
 }
 
-static void put_text(const lin_validation *d, lin_buffer *out)
+static void put_text(const validation *d, lin_buffer *out)
 {
     for (int i = 0; i < d->n_sets; i++) {
         put_line(out, d->sets[i].name);
@@ -381,16 +803,16 @@ static void put_text(const lin_validation *d, lin_buffer *out)
     lin_buffer_format(out, "%s%ld of %ld words (%.2f %%) are not in %s; its phones: %d\n", d->rates.n ? "\n" : "", d->n_unknown,
                       d->n_words, d->n_words ? 100.0 * (double)d->n_unknown / (double)d->n_words : 0.0, d->wording.path,
                       lin_phones_count(d->wording.phones) - 1);
-    for (int k = 0; k < LIN_FINDINGS; k++) {
+    for (int k = 0; k < FINDINGS; k++) {
         const char *name, *more;
         size_t at = 0;
         int told = 0;
         if (!d->counts[k]) continue;
         lin_buffer_format(out, "%s%s: %d", kinds[k].is_note ? "note: " : "", kinds[k].title, d->counts[k]);
-        lin_buffer_text(out, k == LIN_FINDING_UNSEEN ? " (" : "\n");
-        for (; k == LIN_FINDING_UNSEEN && (name = next_finding(&d->lists[k], &at, &more)); told++) // in one line
+        lin_buffer_text(out, k == UNSEEN ? " (" : "\n");
+        for (; k == UNSEEN && (name = next_finding(&d->lists[k], &at, &more)); told++) // in one line
             lin_buffer_format(out, "%s%s", told ? " " : "", name);
-        if (k == LIN_FINDING_UNSEEN) lin_buffer_text(out, ")\n");
+        if (k == UNSEEN) lin_buffer_text(out, ")\n");
         for (; (!d->v->most || told < d->v->most) && (name = next_finding(&d->lists[k], &at, &more)); told++) {
             lin_buffer_text(out, "  ");
             put_line(out, name);
@@ -404,7 +826,7 @@ static void put_text(const lin_validation *d, lin_buffer *out)
     else lin_buffer_text(out, "nothing is wrong\n");
 }
 
-static void put_json(const lin_validation *d, lin_buffer *out)
+static void put_json(const validation *d, lin_buffer *out)
 {
     lin_buffer_text(out, "{\"sets\": [");
     for (int i = 0; i < d->n_sets; i++) {
@@ -418,7 +840,7 @@ static void put_json(const lin_validation *d, lin_buffer *out)
     for (int i = 0; i < d->rates.n; i++)
         lin_buffer_format(out, "%s\"%s\": %ld", i ? ", " : "", lin_symbols_text(&d->rates, i), d->rate_counts[i]);
     lin_buffer_format(out, "}, \"words\": %ld, \"unknown\": %ld", d->n_words, d->n_unknown);
-    for (int k = 0; k < LIN_FINDINGS; k++) {
+    for (int k = 0; k < FINDINGS; k++) {
         const char *name, *more;
         size_t at = 0;
         lin_buffer_format(out, ", \"%s\": [", kinds[k].key);
@@ -434,18 +856,18 @@ static void put_json(const lin_validation *d, lin_buffer *out)
     lin_buffer_format(out, ", \"problems\": %d}\n", problems(d));
 }
 
-static lin_status report(const lin_validation *d, lin_error *err)
+static lin_status report(const validation *d, lin_error *err)
 {
     lin_buffer out = {0};
     (d->v->json ? put_json : put_text)(d, &out);
     lin_status status = lin_buffer_status(&out, err);
-    for (int k = 0; k < LIN_FINDINGS && status == LIN_OK; k++) status = lin_buffer_status(&d->lists[k], err);
+    for (int k = 0; k < FINDINGS && status == LIN_OK; k++) status = lin_buffer_status(&d->lists[k], err);
     if (status == LIN_OK) status = lin_output_write(d->v->output, 0, &out, err);
     lin_buffer_free(&out);
     return status;
 }
 
-static void release(lin_validation *d)
+static void release(validation *d)
 {
     for (int i = 0; i < d->n_threads && d->aligners; i++) lin_aligner_destroy(d->aligners[i]);
     for (int i = 0; i < d->n_threads && d->alignments; i++) lin_alignment_free(&d->alignments[i]);
@@ -456,7 +878,7 @@ static void release(lin_validation *d)
         lin_inputs_free(&d->sets[i].inputs);
         lin_free(d->sets[i].beside);
     }
-    for (int k = 0; k < LIN_FINDINGS; k++) lin_buffer_free(&d->lists[k]);
+    for (int k = 0; k < FINDINGS; k++) lin_buffer_free(&d->lists[k]);
     lin_symbols_free(&d->unknown);
     lin_symbols_free(&d->speakers);
     lin_symbols_free(&d->sounds);
@@ -466,32 +888,32 @@ static void release(lin_validation *d)
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) lin_free(blocks[i]);
 }
 
-static lin_status validate(lin_validation *d, const lin_list *operands, lin_error *err)
+static lin_status validate(validation *d, const lin_list *operands, lin_error *err)
 {
-    const lin_validate_values *v = d->v;
+    const validate_values *v = d->v;
     const lin_warnings warnings = lin_complaints(v->quiet);
     const char *phones = v->model.model ? v->model.model : v->phones;
     const lin_wording_files files = {
         .dictionary = v->lexicon, .added = v->add_lexicon, .phones = phones, .g2p = v->g2p, .numbers = v->numbers};
-    lin_status status = lin_wording_open(&d->wording, &files, &warnings, err);
-    if (status == LIN_OK) status = load(d, operands, err);
-    for (int i = 0; i < d->n && status == LIN_OK; i++)
-        if (!d->utterances[i].u->cut.is_command) status = lin_guard_reads(d->utterances[i].u->cut.path, err);
-    if (status == LIN_OK && v->oov) status = lin_guard_writes(v->oov, err);
-    if (status == LIN_OK && v->output && strcmp(v->output, "-") != 0) status = lin_guard_writes(v->output, err);
-    if (status == LIN_OK) d->seen = lin_calloc((size_t)lin_phones_count(d->wording.phones), 1);
-    if (status == LIN_OK && !d->seen) status = lin_no_memory(err, "phones", 0);
-    for (int i = 0; i < d->n && status == LIN_OK; i++) status = lin_validation_read_text(d, &d->utterances[i], err);
-    if (status == LIN_OK) status = compare_speakers(d, err);
-    if (status == LIN_OK) status = lin_validation_listen(d, err);
-    if (status == LIN_OK) status = lin_validation_note_words(d, err);
-    return status == LIN_OK ? report(d, err) : status;
+    LIN_TRY(lin_wording_open(&d->wording, &files, &warnings, err));
+    LIN_TRY(load(d, operands, err));
+    for (int i = 0; i < d->n; i++)
+        if (!d->utterances[i].u->cut.is_command) LIN_TRY(lin_guard_reads(d->utterances[i].u->cut.path, err));
+    if (v->oov) LIN_TRY(lin_guard_writes(v->oov, err));
+    if (v->output && strcmp(v->output, "-") != 0) LIN_TRY(lin_guard_writes(v->output, err));
+    d->seen = lin_calloc((size_t)lin_phones_count(d->wording.phones), 1);
+    if (!d->seen) return lin_no_memory(err, "phones", 0);
+    for (int i = 0; i < d->n; i++) LIN_TRY(read_text(d, &d->utterances[i], err));
+    LIN_TRY(compare_speakers(d, err));
+    LIN_TRY(listen_to_all(d, err));
+    LIN_TRY(note_words(d, err));
+    return report(d, err);
 }
 
 static int run(lin_parsed *parsed)
 {
-    const lin_validate_values *v = parsed->values;
-    lin_validation d = {.v = v};
+    const validate_values *v = parsed->values;
+    validation d = {.v = v};
     lin_error err = {0};
     if (v->phones && v->model.model) return lin_misuse(parsed, "--phones and --model exclude each other: the model has phones");
     const lin_status status = validate(&d, &parsed->operands, &err);
@@ -516,7 +938,7 @@ const lin_command lin_command_validate = {
     .examples = "  linnet validate train dev test --lexicon my.dict --g2p my.g2p\n"
                 "  linnet validate train --lexicon my.dict -m my.safetensors --json -o report.json",
     .options = options,
-    .values_size = sizeof(lin_validate_values),
+    .values_size = sizeof(validate_values),
     .min_operands = 1,
     .max_operands = -1,
     .run = run,
