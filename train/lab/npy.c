@@ -2,39 +2,22 @@
 
 #include "train/lab/npy.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/memory.h"
 
 enum {
-    HEADER_BYTES = 128,     // of the files written here
-    MAX_HEADER = 64 * 1024, // of the files read here
+    HEADER_BYTES = 128, // of the files written here
     MAX_DIMENSIONS = 2
 };
 
 static const unsigned char magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 
-static int little_endian(void)
-{
-    const uint16_t one = 1;
-    return *(const unsigned char *)&one;
-}
-
-static void swap_floats(float *x, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        uint32_t u;
-        memcpy(&u, &x[i], sizeof u);
-        u = u >> 24 | (u >> 8 & 0xff00u) | (u << 8 & 0xff0000u) | u << 24;
-        memcpy(&x[i], &u, sizeof u);
-    }
-}
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are written and read as they are");
 
 struct lin_npy_writer {
     lin_file_writer *file;
@@ -87,21 +70,9 @@ lin_status lin_npy_create(const char *path, int D, lin_npy_writer **out, lin_err
 
 lin_status lin_npy_append(lin_npy_writer *w, const float *rows, size_t n, lin_error *err)
 {
-    const size_t count = n * (size_t)w->D;
-    lin_status status = LIN_OK;
-    if (little_endian()) {
-        status = lin_file_write(w->file, rows, count * sizeof *rows, err);
-    } else {
-        float block[256];
-        for (size_t put = 0, m; put < count && status == LIN_OK; put += m) {
-            m = count - put < 256 ? count - put : 256;
-            memcpy(block, rows + put, m * sizeof(float));
-            swap_floats(block, m);
-            status = lin_file_write(w->file, block, m * sizeof *block, err);
-        }
-    }
-    if (status == LIN_OK) w->T += n;
-    return status;
+    LIN_TRY(lin_file_write(w->file, rows, n * (size_t)w->D * sizeof *rows, err));
+    w->T += n;
+    return LIN_OK;
 }
 
 static lin_status complete(lin_npy_writer *w, lin_error *err)
@@ -209,8 +180,8 @@ static int take_shape(cursor *c, size_t *shape, int *rank)
     return 1;
 }
 
-lin_status lin_npy_parse(const char *name, const unsigned char *bytes, size_t n_bytes, size_t file_bytes, size_t *offset,
-                         size_t *T, int *D, lin_error *err)
+lin_status lin_npy_parse(const char *name, const unsigned char *bytes, size_t n_bytes, size_t *offset, size_t *T, int *D,
+                         lin_error *err)
 {
     if (n_bytes < 10 || memcmp(bytes, magic, sizeof magic) != 0)
         return lin_fail(err, LIN_FORMAT, "%s is not a NumPy .npy file: its first bytes are not \\x93NUMPY", name);
@@ -223,8 +194,7 @@ lin_status lin_npy_parse(const char *name, const unsigned char *bytes, size_t n_
         length |= (size_t)bytes[10] << 16 | (size_t)bytes[11] << 24;
     }
     if (length > n_bytes - start)
-        return lin_fail(err, LIN_FORMAT, "%s: its .npy header of %zu bytes is longer than the file or than %d", name, length,
-                        MAX_HEADER);
+        return lin_fail(err, LIN_FORMAT, "%s: its .npy header of %zu bytes is longer than the file", name, length);
     cursor c = {bytes + start, bytes + start + length};
     char descr[16] = "", key[32];
     size_t shape[MAX_DIMENSIONS] = {0};
@@ -260,7 +230,7 @@ lin_status lin_npy_parse(const char *name, const unsigned char *bytes, size_t n_
     if (rank < 1 || rank > 2) return lin_fail(err, LIN_UNSUPPORTED, "%s has %d dimensions; must be 1 or 2", name, rank);
     size_t columns = rank == 2 ? shape[1] : 1;
     if (columns < 1 || columns > INT_MAX) return lin_fail(err, LIN_FORMAT, "%s: a matrix of %zu columns", name, columns);
-    size_t held = (file_bytes - start - length) / sizeof(float);
+    size_t held = (n_bytes - start - length) / sizeof(float);
     if (shape[0] > held / columns)
         return lin_fail(err, LIN_FORMAT, "%s is truncated: its header gives %zu x %zu numbers; the file has %zu", name,
                         shape[0], columns, held);
@@ -270,40 +240,23 @@ lin_status lin_npy_parse(const char *name, const unsigned char *bytes, size_t n_
     return LIN_OK;
 }
 
-static lin_status read_open(FILE *file, const char *path, float **rows, size_t *T, int *D, lin_error *err)
+static lin_status read_map(const lin_file_map *map, const char *path, float **rows, size_t *T, int *D, lin_error *err)
 {
-    struct stat st;
-    if (fstat(fileno(file), &st) != 0) return lin_fail(err, LIN_IO, "cannot read %s: %s", path, strerror(errno));
-    if (!S_ISREG(st.st_mode)) return lin_fail(err, LIN_IO, "cannot read %s: it is not a regular file", path);
-    size_t file_bytes = (size_t)st.st_size, head = file_bytes < MAX_HEADER ? file_bytes : MAX_HEADER, offset;
-    unsigned char *bytes = lin_alloc(head, 1);
-    if (!bytes) return lin_no_memory(err, path, head);
-    lin_status status;
-    if (fread(bytes, 1, head, file) != head)
-        status = lin_fail(err, LIN_IO, "cannot read %s: it changed, or %s", path, strerror(errno));
-    else status = lin_npy_parse(path, bytes, head, file_bytes, &offset, T, D, err);
-    lin_free(bytes);
-    if (status != LIN_OK) return status;
-
-    size_t count = *T * (size_t)*D;
-    float *x = lin_alloc(count, sizeof(float));
-    if (!x) return lin_no_memory(err, path, count * sizeof(float));
-    if (fseek(file, (long)offset, SEEK_SET) != 0 || fread(x, sizeof(float), count, file) != count) {
-        lin_free(x);
-        return lin_fail(err, LIN_IO, "cannot read %s: it changed, or %s", path, strerror(errno));
-    }
-    if (!little_endian()) swap_floats(x, count);
-    *rows = x;
+    size_t offset;
+    LIN_TRY(lin_npy_parse(path, map->bytes, map->size, &offset, T, D, err));
+    const size_t count = *T * (size_t)*D;
+    *rows = lin_alloc(count, sizeof **rows);
+    if (!*rows) return lin_no_memory(err, path, count * sizeof **rows);
+    if (count) memcpy(*rows, map->bytes + offset, count * sizeof **rows);
     return LIN_OK;
 }
 
 lin_status lin_npy_read(const char *path, float **rows, size_t *T, int *D, lin_error *err)
 {
+    lin_file_map map;
     *rows = NULL;
-    FILE *file;
-    lin_status status = lin_file_open_stream(path, &file, err);
-    if (status != LIN_OK) return status;
-    status = read_open(file, path, rows, T, D, err);
-    fclose(file);
+    LIN_TRY(lin_file_map_open(path, &map, err));
+    const lin_status status = read_map(&map, path, rows, T, D, err);
+    lin_file_map_close(&map);
     return status;
 }

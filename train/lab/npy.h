@@ -12,8 +12,8 @@
  *
  * The file appears under its name when it is complete (base/file.h).
  */
-#ifndef LIN_BASE_NPY_H
-#define LIN_BASE_NPY_H
+#ifndef LIN_LAB_NPY_H
+#define LIN_LAB_NPY_H
 
 #include <stddef.h>
 
@@ -41,11 +41,9 @@ void lin_npy_abandon(lin_npy_writer *writer);
 /* Reads a matrix; a vector of T elements gives D = 1. The caller frees *rows with lin_free. On failure *rows is NULL. */
 lin_status lin_npy_read(const char *path, float **rows, size_t *T, int *D, lin_error *err);
 
-/*
- * Reads the header at the start of `bytes` (the first n_bytes of a file of file_bytes). `name` is for messages.
- * On success the matrix is T x D floats from byte *offset on, all inside the file.
- */
-lin_status lin_npy_parse(const char *name, const unsigned char *bytes, size_t n_bytes, size_t file_bytes, size_t *offset,
-                         size_t *T, int *D, lin_error *err);
+/* Reads the header of a file. `name` is for messages. On success the matrix is T x D floats from byte *offset on, all inside the
+ * file. */
+lin_status lin_npy_parse(const char *name, const unsigned char *bytes, size_t n_bytes, size_t *offset, size_t *T, int *D,
+                         lin_error *err);
 
 #endif

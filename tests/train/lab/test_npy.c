@@ -216,7 +216,7 @@ START_TEST(truncated_and_flipped)
         memcpy(tight, c, n);
         size_t offset = 0, T = 0;
         int D = 0;
-        if (lin_npy_parse("x", tight, n, n, &offset, &T, &D, NULL) == LIN_OK) {
+        if (lin_npy_parse("x", tight, n, &offset, &T, &D, NULL) == LIN_OK) {
             accepted++;
             if (D < 1 || offset > n || T > (n - offset) / 4 / (size_t)D) ck_abort_msg("beyond the file in round %d", (int)round);
         }
@@ -242,13 +242,11 @@ START_TEST(every_allocation_may_fail)
     }
     lin_memory_fail_at(7);
     ck_assert_int_eq(write_whole(path, x, 2, 2, NULL), LIN_OK);
-    for (unsigned long k = 1; k <= 2; k++) {
-        lin_memory_fail_at(k);
-        ck_assert_int_eq(lin_npy_read(path, &y, &T, &D, NULL), LIN_NO_MEMORY);
-        lin_memory_fail_at(0);
-        ck_assert_ptr_null(y);
-        ck_assert_uint_eq(lin_memory_live(), live);
-    }
+    lin_memory_fail_at(1);
+    ck_assert_int_eq(lin_npy_read(path, &y, &T, &D, NULL), LIN_NO_MEMORY);
+    lin_memory_fail_at(0);
+    ck_assert_ptr_null(y);
+    ck_assert_uint_eq(lin_memory_live(), live);
 }
 END_TEST
 
