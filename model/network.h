@@ -126,12 +126,12 @@ void lin_network_backward(const lin_weights *weights, lin_activations *activatio
 /* ---- the kinds of network and of attention: what each adds to parameters, streams and the two passes ----------------------- */
 
 /*
- *   lin_network_of(config)->forward(...)     all layers: of a transformer (transformer.c), or of an LSTM (paper/lstm.c)
+ *   lin_network_of(config)->forward(...)     all layers: of a transformer (transformer.c), or of an LSTM
  *   lin_attention_of(config)->forward(...)   in a layer of a transformer: from its projection qkv to its output y
  *
  * The recogniser has linear attention, with or without decays (transformer.c). Its rivals are there for the paper's comparison:
- * paper/attentions.c, paper/lstm.c. A program that was built with PAPER=0 has no entries for them, and lin_config_check refuses
- * their configurations; so every configuration that was checked has its entries.
+ * paper/networks.c. A program that was built with PAPER=0 has no entries for them, and lin_config_check refuses their
+ * configurations; so every configuration that was checked has its entries.
  */
 typedef struct lin_layer_values lin_layer_values;
 

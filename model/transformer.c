@@ -1,5 +1,5 @@
 // transformer.c - a transformer: its parameters, its buffers, its layers forward and backward, and linear attention in them; see
-// network.h. Other kinds of attention: paper/attentions.c.
+// network.h. Other kinds of attention: paper/networks.c.
 
 #include "model/network.h"
 

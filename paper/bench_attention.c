@@ -14,7 +14,7 @@
 #include "base/memory.h"
 #include "base/hash.h"
 #include "train/lab/cmd_bench.h"
-#include "paper/attentions.h"
+#include "paper/networks.h"
 
 enum { MOST_RUNS = 25, LEAST_RUNS = 3, BUFFERS = 10 };
 

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "model/model.h"
-#include "paper/png.h"
+#include "paper/images.h"
 #include "train/dataset.h"
 #include "train/generate.h"
 

@@ -1,5 +1,6 @@
 /*
- * images.h - the files of the paper's images: IDX (MNIST) and CIFAR-10's binary batches, as sequences of values.
+ * images.h - the files of the paper's images: IDX (MNIST) and CIFAR-10's binary batches, as sequences of values; and PNG files,
+ * which are written.
  *
  *   lin_text_read("t10k-images-idx3-ubyte.gz", &text, &n, &err);              base/textfile.h also expands gzip
  *   lin_images_parse(text, n, "t10k-images-idx3-ubyte.gz", &images, &err);
@@ -36,5 +37,9 @@ void lin_images_values(const lin_images *images, int i, int grey, int *values);
 
 /* The label of a coloured image. */
 int lin_images_label(const lin_images *images, int i);
+
+/* A picture as a PNG file (ISO/IEC 15948), 8 bits a value; zlib compresses it. pixels [height, width, channels], channels 1
+ * (grey) or 3 (RGB). LIN_IO, LIN_NO_MEMORY; an existing file stays then. */
+lin_status lin_png_write(const char *path, const unsigned char *pixels, int width, int height, int channels, lin_error *err);
 
 #endif

@@ -199,7 +199,7 @@ def mapped(c, omega, u):
 
 
 def rotations(c, layer):
-    """R [rounds, H, E, 64] of paper/attentions.h: Box-Muller on the counters of the layer's key."""
+    """R [rounds, H, E, 64] of paper/networks.h: Box-Muller on the counters of the layer's key."""
     shape = (c["lsh_rounds"], c["heads"], c["head_width"], 64)
     u = random_uniform(random_key(0, layer), int(np.prod(shape)))
     radius, angle = np.sqrt(-2 * np.log(1 - u[0::2])), 2 * np.pi * u[1::2]

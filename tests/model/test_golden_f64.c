@@ -3,8 +3,7 @@
 #include "model/network.c"
 #include "model/transformer.c"
 #ifndef LIN_NO_PAPER
-#include "paper/attentions.c"
-#include "paper/lstm.c"
+#include "paper/networks.c"
 #endif
 #include "tests/kernels/ref/reference.h"
 #include "tests/model/golden.h"

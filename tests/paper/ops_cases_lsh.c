@@ -1,7 +1,7 @@
 // Cases of LSH attention. ref/ takes the order of the backend, which may differ from its own where two projections are nearly
 // equal; that the order is right is shown by tests/paper/test_lsh.c and tests/cuda/test_cuda_lsh.c.
 #include "tests/kernels/ref/ref.h"
-#include "paper/attentions.h"
+#include "paper/networks.h"
 #include "tests/kernels/ops_cases_internal.h"
 
 // A frame alone has an lse of -1e5: left out, so that it is not the scale of the others.

@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "kernels/ops.h"
 #include "tests/kernels/ref/ref.h"
-#include "paper/attentions.h"
+#include "paper/networks.h"
 #include "tests/golden/lsh.h"
 #include "tests/kernels/ref/reference.h"
 #include "tests/support.h"

@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "train/lab/npy.h"
 #include "kernels/ops.h"
-#include "paper/attentions.h"
+#include "paper/networks.h"
 #include "tests/kernels/ref/reference.h"
 #include "tests/support.h"
 

@@ -1,6 +1,6 @@
-// [variants] Random features of paper/attentions.h: orthogonal blocks, lengths and directions of Gaussian vectors, one draw
+// [variants] Random features of paper/networks.h: orthogonal blocks, lengths and directions of Gaussian vectors, one draw
 // per seed and head.
-#include "paper/attentions.h"
+#include "paper/networks.h"
 #include "tests/support.h"
 
 static float *draw(int H, int D, int E, uint64_t seed)

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "tests/kernels/ref/ref.h"
-#include "paper/attentions.h"
+#include "paper/networks.h"
 
 #define SELF_SCORE -1e5
 #define LEAST_NORM 1e-6

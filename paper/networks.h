@@ -1,6 +1,6 @@
 /*
- * attentions.h - the sizes and the random constants of the kinds of attention that the paper compares, which attentions.c adds to
- * the table of model/network.h.
+ * networks.h - the sizes and the random constants of the kinds of attention that the paper compares, which networks.c adds to the
+ * tables of model/network.h, with an LSTM.
  *
  *   const lin_lsh lsh = lin_config_lsh(config);                                          // Reformer; Kitaev et al. 2020
  *   lin_lsh_rotations(R, lsh.rounds, H, E, lsh.rotations, lin_random_key(seed, layer));
@@ -15,8 +15,8 @@
  * independent Gaussians, the mean of φ(q) φ(k) is exp(q k / sqrt(E)), the numerator of softmax attention. Rows that are
  * orthogonal in blocks of E have the same mean and less variance (Choromanski et al. 2021, section 2.4 and theorem 2).
  */
-#ifndef LIN_PAPER_ATTENTIONS_H
-#define LIN_PAPER_ATTENTIONS_H
+#ifndef LIN_PAPER_NETWORKS_H
+#define LIN_PAPER_NETWORKS_H
 
 #include <math.h>
 
