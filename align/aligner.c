@@ -26,7 +26,7 @@ struct lin_aligner {
     const lin_spoken_lexicon *lexicon;
     lin_align_options options;
     double row_s, start_s, end_s; // of the present sound: the part of it that is aligned
-    lin_file_session *session;    // NULL: rows only
+    lin_file_worker *session;    // NULL: rows only
     int is_phones;                // the present text is
     lin_spoken spoken;
     lin_align *align;             // of the present utterance
@@ -72,7 +72,7 @@ lin_status lin_aligner_create(const lin_recognizer *recognizer, const lin_spoken
     a->options = lin_align_options_default();
     a->options.beam = options->beam;
     a->options.row_s = a->row_s;
-    if (!options->rows_only) status = lin_file_session_create(recognizer, options->n_threads, NULL, &a->session, err);
+    if (!options->rows_only) status = lin_file_worker_create(recognizer, options->n_threads, NULL, &a->session, err);
     if (status == LIN_OK && options->follow_sound) {
         const double high_hz = f->high_hz > 0 ? f->high_hz : f->sample_hz / 2 + f->high_hz;
         const lin_boundaries_options o = {f->mel_bins, f->low_hz, high_hz, f->hop_ms / 1000, f->window_ms / 1000};
@@ -86,7 +86,7 @@ lin_status lin_aligner_create(const lin_recognizer *recognizer, const lin_spoken
 void lin_aligner_destroy(lin_aligner *a)
 {
     if (!a) return;
-    lin_file_session_destroy(a->session);
+    lin_file_worker_destroy(a->session);
     lin_spoken_free(&a->spoken);
     lin_path_free(&a->path);
     lin_path_free(&a->whole);
@@ -163,7 +163,7 @@ static lin_status read_sound(lin_aligner *a, const lin_aligner_input *in, lin_al
     }
     if (!a->session) return lin_fail(err, LIN_INVALID, "%s: this aligner takes rows, not sound", in->id);
     const lin_file_sink sink = {.context = a, .rows = take_rows, .frames = a->has_frames ? take_frames : NULL};
-    lin_status status = lin_file_session_run(a->session, in->sound, &sink, &report, err);
+    lin_status status = lin_file_worker_run(a->session, in->sound, &sink, &report, err);
     memcpy(out->warning, report.warning, sizeof out->warning);
     out->seconds = report.seconds - a->start_s;
     out->incomplete = report.incomplete;

@@ -1,7 +1,7 @@
 /*
  * aligner.h - the time and the goodness of pronunciation of each phone and word of a known text in one sound.
  *
- * Pipeline: align/spoken (the text) and linnet/file_session (the sound), or rows of log-probabilities -> align/align,
+ * Pipeline: align/spoken (the text) and linnet/files (the sound), or rows of log-probabilities -> align/align,
  * align/goodness, align/boundaries -> [this] -> decoder/result.
  *
  *   lin_aligner_options o = lin_aligner_options_default();
@@ -28,7 +28,7 @@
 #include "base/buffer.h"
 #include "base/textfile.h"
 #include "decoder/result.h"
-#include "linnet/file_session.h"
+#include "linnet/files.h"
 
 typedef struct lin_aligner_options {
     double beam;      /* of lin_align_options */

@@ -15,7 +15,7 @@
 #include "base/symbols.h"
 #include "base/textfile.h"
 #include "train/learn/pronunciations.h"
-#include "linnet/speakers.h"
+#include "linnet/files.h"
 
 typedef struct values {
     lin_model_values model;

@@ -9,9 +9,8 @@
 #include "app/commands.h"
 #include "app/shared_options.h"
 #include "app/inputs.h"
-#include "linnet/file_session.h"
+#include "linnet/files.h"
 #include "linnet/leakage.h"
-#include "linnet/speakers.h"
 
 enum { LONGEST_PATH = 4096 };
 
@@ -71,7 +70,7 @@ typedef struct transcribe_slot {
 // What a thread keeps while it works on a file.
 typedef struct worker {
     transcribe_job *job;
-    lin_file_session *session;
+    lin_file_worker *session;
     const lin_input *input;
     transcribe_slot *slot;
     lin_state *saved; // the stream as it was left
@@ -192,7 +191,7 @@ static lin_status work(void *context, int item, int slot, int thread, lin_error 
     l->saved = NULL;
     s->report = (lin_file_report){0};
     lin_status status = lin_interrupted ? lin_fail(err, LIN_STOPPED, "interrupted") : LIN_OK;
-    if (status == LIN_OK) status = lin_file_session_run(l->session, &sound, &sink, &s->report, err);
+    if (status == LIN_OK) status = lin_file_worker_run(l->session, &sound, &sink, &s->report, err);
     if (s->report.has_results) {
         const lin_status found = lin_leakage_find(&l->leakage, s->result, s->report.lanes, job->v->speakers != NULL, s->leakage,
                                                   status == LIN_OK ? err : NULL);
@@ -264,7 +263,7 @@ static lin_status make_threads(transcribe_job *job, lin_error *err)
     for (int i = 0; i < b->n_threads && status == LIN_OK; i++) {
         worker *l = lin_bulk_thread(b, i);
         l->job = job;
-        status = lin_file_session_create(&job->recognizer, b->cores_each, &how, &l->session, err);
+        status = lin_file_worker_create(&job->recognizer, b->cores_each, &how, &l->session, err);
     }
     return status;
 }
@@ -312,7 +311,7 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
 static void release(transcribe_job *job)
 {
     lin_bulk *b = &job->bulk;
-    for (int i = 0; i < b->n_threads; i++) lin_file_session_destroy(((worker *)lin_bulk_thread(b, i))->session);
+    for (int i = 0; i < b->n_threads; i++) lin_file_worker_destroy(((worker *)lin_bulk_thread(b, i))->session);
     for (int i = 0; i < b->n_slots; i++) {
         transcribe_slot *s = lin_bulk_slot(b, i);
         for (int l = 0; l < LIN_AUDIO_MAX_CHANNELS; l++) lin_result_free(&s->result[l]);

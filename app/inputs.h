@@ -20,8 +20,7 @@
 #include "base/buffer.h"
 #include "base/status.h"
 #include "linnet/datadir.h"
-#include "linnet/file_session.h"
-#include "linnet/speakers.h"
+#include "linnet/files.h"
 
 /* ---- a list of recordings as an option ------------------------------------------------------------------------------------- */
 

@@ -647,13 +647,13 @@ static int show_progress(void *context, double seconds, double duration)
 static lin_status run_decoder(const linnet_model *model, const lin_sound *sound, linnet_sound *o, const lin_decoding *decoding,
                               lin_file_report *report, lin_error *err)
 {
-    lin_file_session *session;
+    lin_file_worker *session;
     const lin_file_sink sink = {.context = o, .progress = show_progress};
     const lin_endpoint_options rules = lin_endpoint_default();
     const lin_utterances_options how = {.decoding = decoding, .ends = lin_reset_auto(&model->r, &rules)};
-    lin_status status = lin_file_session_create(&model->r, o->threads, &how, &session, err);
-    if (status == LIN_OK) status = lin_file_session_run(session, sound, &sink, report, err);
-    lin_file_session_destroy(session);
+    lin_status status = lin_file_worker_create(&model->r, o->threads, &how, &session, err);
+    if (status == LIN_OK) status = lin_file_worker_run(session, sound, &sink, report, err);
+    lin_file_worker_destroy(session);
     return status;
 }
 
@@ -721,14 +721,14 @@ static int array_progress(void *context, double seconds, double duration)
 
 static lin_status run_network(const linnet_model *model, const lin_sound *sound, array_job *job, lin_error *err)
 {
-    lin_file_session *session;
+    lin_file_worker *session;
     lin_file_report report;
     const lin_file_sink sink = {.context = job, .rows = keep_rows, .progress = array_progress};
     job->columns = (size_t)model->r.V;
-    lin_status status = lin_file_session_create(&model->r, job->sound->threads, NULL, &session, err);
-    if (status == LIN_OK && job->sound->search) lin_file_session_search(session);
-    if (status == LIN_OK) status = lin_file_session_run(session, sound, &sink, &report, err);
-    lin_file_session_destroy(session);
+    lin_status status = lin_file_worker_create(&model->r, job->sound->threads, NULL, &session, err);
+    if (status == LIN_OK && job->sound->search) lin_file_worker_search(session);
+    if (status == LIN_OK) status = lin_file_worker_run(session, sound, &sink, &report, err);
+    lin_file_worker_destroy(session);
     return status;
 }
 

@@ -13,7 +13,7 @@
 #include "decoder/writers.h"
 #include "linnet/decoding.h"
 #include "linnet/linnet.h"
-#include "linnet/file_session.h"
+#include "linnet/files.h"
 #include "linnet/utterances.h"
 
 /* The defaults into a caller's struct of `size` bytes; what it has more than `defaults` is zeroed. */
@@ -40,7 +40,7 @@ linnet_decoder *lin_api_keep_decoder(linnet_decoder *decoder);
  * the decoder must be kept. LIN_MISMATCH for a decoder of another model. */
 lin_status lin_api_decoding(const linnet_model *model, const linnet_decoder *decoder, lin_decoding *decoding, lin_error *err);
 
-/* A caller's sound with its defaults, and what it is for linnet/file_session. LIN_INVALID. */
+/* A caller's sound with its defaults, and what it is for linnet/files. LIN_INVALID. */
 lin_status lin_api_sound(const linnet_sound *given, linnet_sound *taken, lin_sound *sound, lin_error *err);
 
 struct linnet_result {

@@ -2,7 +2,7 @@
  * decoding.h - from rows of log-probabilities to phones or words: the options, the lexicon, language model and phrases that they
  * name, opened once for all streams, and the decoder of one stream.
  *
- * Pipeline: linnet/file_session or a matrix -> [this, by decoder/search] -> decoder/result -> app/results.
+ * Pipeline: linnet/files or a matrix -> [this, by decoder/search] -> decoder/result -> app/results.
  *
  *   lin_decoding_values values = lin_decoding_default();
  *   lin_decoding_open(&decoding, &values->decoding, phones, row_seconds, delay_s, &warnings, &err);   // shared by all threads

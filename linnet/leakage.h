@@ -1,7 +1,7 @@
 /*
  * leakage.h - speech of one channel that is heard in another: what a result has from it is found and left out.
  *
- * Pipeline: the sound of a file, all channels -> [this] <- results of the channels, from linnet/file_session.
+ * Pipeline: the sound of a file, all channels -> [this] <- results of the channels, from linnet/files.
  *
  *   lin_leakage leakage = {0};                                      // of a sound; an empty one needs no creation
  *   lin_leakage_push(&leakage, format, at_s, sound, n, &err);       // each piece of it, in order

@@ -2,7 +2,7 @@
  * recognizer.h - an opened model: its encoder on a device, its phones, its filterbank. And what makes frames for it: whole files,
  * divided into utterances, and the frames of another model.
  *
- * Pipeline: model file -> [this] -> linnet/stream, linnet/file_session, linnet/engine.
+ * Pipeline: model file -> [this] -> linnet/stream, linnet/files, linnet/engine.
  *
  *   lin_recognizer r;
  *   lin_recognizer_open(&r, NULL, "auto", LIN_PRECISION_FP32, &warnings, &err);

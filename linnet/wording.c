@@ -109,16 +109,16 @@ lin_status lin_lexicon_extend(lin_dictionary *dictionary, const char *text, size
     return status;
 }
 
-lin_status lin_lexicon_add(lin_dictionary *dictionary, const char *path, const char *g2p, const lin_phones *phones,
+// Nothing if path is NULL or "".
+static lin_status add_file(lin_dictionary *dictionary, const char *path, const char *g2p, const lin_phones *phones,
                            const lin_dictionary_options *options, lin_error *err)
 {
     char *text;
     size_t n;
     lin_g2p_rules *rules = NULL;
     if (!path || !*path) return LIN_OK;
-    lin_status status = lin_text_read(path, &text, &n, err);
-    if (status != LIN_OK) return status;
-    status = lin_find_open_rules(phones, g2p, &rules, err);
+    LIN_TRY(lin_text_read(path, &text, &n, err));
+    lin_status status = lin_find_open_rules(phones, g2p, &rules, err);
     if (status == LIN_MISMATCH && !g2p) status = LIN_OK; // of other phones: only a word alone needs them
     if (status == LIN_OK) status = lin_lexicon_extend(dictionary, text, n, path, phones, rules, options, err);
     lin_g2p_rules_destroy(rules);
@@ -130,8 +130,8 @@ lin_status lin_lexicon_open(const char *path, const char *own, const char *added
                             const lin_dictionary_options *options, lin_dictionary **dictionary, lin_error *err)
 {
     lin_status status = lin_dictionary_load(path, phones, options, dictionary, err);
-    if (status == LIN_OK) status = lin_lexicon_add(*dictionary, own, g2p, phones, options, err);
-    if (status == LIN_OK) status = lin_lexicon_add(*dictionary, added, g2p, phones, options, err);
+    if (status == LIN_OK) status = add_file(*dictionary, own, g2p, phones, options, err);
+    if (status == LIN_OK) status = add_file(*dictionary, added, g2p, phones, options, err);
     if (status == LIN_OK) return LIN_OK;
     lin_dictionary_destroy(*dictionary);
     *dictionary = NULL;
@@ -217,8 +217,8 @@ static lin_status read_dictionary(lin_wording *w, const lin_wording_files *files
     lin_free(text);
     if (status != LIN_OK) return status;
     lin_find_added(w->phones, files->dictionary, own, sizeof own);
-    LIN_TRY(lin_lexicon_add(w->dictionary, own, files->g2p, w->phones, &options, err));
-    return lin_lexicon_add(w->dictionary, files->added, files->g2p, w->phones, &options, err);
+    LIN_TRY(add_file(w->dictionary, own, files->g2p, w->phones, &options, err));
+    return add_file(w->dictionary, files->added, files->g2p, w->phones, &options, err);
 }
 
 lin_status lin_wording_dictionary_phones(const char *path, lin_phones **phones, lin_error *err)

@@ -75,11 +75,7 @@ lin_status lin_wording_unknown(const lin_wording *wording, int most, const char 
 lin_status lin_lexicon_open(const char *path, const char *own, const char *added, const char *g2p, const lin_phones *phones,
                             const lin_dictionary_options *options, lin_dictionary **dictionary, lin_error *err);
 
-/* Adds such a file to a lexicon that is open; nothing if path is NULL or "". */
-lin_status lin_lexicon_add(lin_dictionary *dictionary, const char *path, const char *g2p, const lin_phones *phones,
-                           const lin_dictionary_options *options, lin_error *err);
-
-/* Adds such a text, n bytes; messages call it `name`. rules: NULL for none. */
+/* Adds the text of such a file, n bytes, to a lexicon that is open; messages call it `name`. rules: NULL for none. */
 lin_status lin_lexicon_extend(lin_dictionary *dictionary, const char *text, size_t n, const char *name,
                               const lin_phones *phones, const lin_g2p_rules *rules, const lin_dictionary_options *options,
                               lin_error *err);

@@ -16,7 +16,7 @@
 #include "decoder/writers.h"
 #include "frontend/audio.h"
 #include "frontend/isolate.h"
-#include "linnet/file_session.h"
+#include "linnet/files.h"
 
 /* ---- what is asked for ----------------------------------------------------------------------------------------------------- */
 
@@ -216,7 +216,7 @@ static void hide_path(char *message, const char *path)
 // What one worker keeps for all its jobs.
 typedef struct lin_work {
     lin_serve *serve;
-    lin_file_session *session;
+    lin_file_worker *session;
     lin_aligner *aligner;
     lin_result result;
     lin_alignment alignment;
@@ -296,10 +296,10 @@ static lin_status use_phrases(const lin_serve *s, lin_job *job, const request *r
     return status;
 }
 
-static lin_status open_session(const lin_serve *s, const lin_decoding *decoding, lin_file_session **session, lin_error *err)
+static lin_status open_session(const lin_serve *s, const lin_decoding *decoding, lin_file_worker **session, lin_error *err)
 {
     const lin_utterances_options how = {.decoding = decoding, .ends = lin_reset_auto(&s->recognizer, &s->v->endpoints.rules)};
-    return lin_file_session_create(&s->recognizer, 1, &how, session, err);
+    return lin_file_worker_create(&s->recognizer, 1, &how, session, err);
 }
 
 static lin_status transcribe(lin_work *w, lin_job *job, const request *r, lin_error *err)
@@ -307,7 +307,7 @@ static lin_status transcribe(lin_work *w, lin_job *job, const request *r, lin_er
     lin_serve *s = w->serve;
     lin_phrases phrases = {NULL, NULL};
     lin_decoding own = s->decoding;
-    lin_file_session *session = NULL;
+    lin_file_worker *session = NULL;
     lin_status status = r->n_phrases + r->n_prompt ? use_phrases(s, job, r, &phrases, err) : LIN_OK;
     const int has_phrases = phrases.phones || phrases.words, is_own = has_phrases || (r->streams && s->decoding.n_best > 1);
     if (has_phrases) own.context = (lin_search_context){.phones = phrases.phones, .words = phrases.words};
@@ -322,8 +322,8 @@ static lin_status transcribe(lin_work *w, lin_job *job, const request *r, lin_er
                                 .settled = r->streams ? send_settled : NULL};
     lin_buffer_clear(&w->piece);
     lin_settling_begin(&w->settling, &s->words);
-    if (status == LIN_OK) status = lin_file_session_run(is_own ? session : w->session, &sound, &sink, &report, err);
-    lin_file_session_destroy(session);
+    if (status == LIN_OK) status = lin_file_worker_run(is_own ? session : w->session, &sound, &sink, &report, err);
+    lin_file_worker_destroy(session);
     lin_phrases_free(&phrases);
     job->seconds = report.seconds;
     hide_path(report.warning, job->path);
@@ -449,7 +449,7 @@ static void work_on(lin_work *w, lin_job *job)
 
 static void free_work(lin_work *w)
 {
-    lin_file_session_destroy(w->session);
+    lin_file_worker_destroy(w->session);
     lin_aligner_destroy(w->aligner);
     lin_result_free(&w->result);
     lin_alignment_free(&w->alignment);

@@ -5,7 +5,7 @@
 
 #include "linnet/judges.h"
 #include "linnet/engine.h"
-#include "linnet/file_session.h"
+#include "linnet/files.h"
 
 #include "tests/linnet/session_sound.h"
 
@@ -237,19 +237,19 @@ END_TEST
 // `linnet transcribe --model offline` of these samples.
 static void same_as_file(const lin_result *got, const float *samples, int n, lin_decoding decoding)
 {
-    lin_file_session *session;
+    lin_file_worker *session;
     lin_file_report report;
     lin_result result = {0};
     lin_error err = {0};
     decoding.search = decoding.whole;
     decoding.delay_s = second.delay_s;
     require_ok(lin_result_begin(&result, "", NULL, 1, &err));
-    require_ok(lin_file_session_create(&second, 1, &(lin_utterances_options){.decoding = &decoding}, &session, &err));
+    require_ok(lin_file_worker_create(&second, 1, &(lin_utterances_options){.decoding = &decoding}, &session, &err));
     const lin_sound sound = {.samples = samples, .n_samples = n, .rate_hz = RATE, .channels = 1, .channel = LIN_CHANNEL_MIX,
                              .results = &result};
-    require_ok(lin_file_session_run(session, &sound, &(lin_file_sink){0}, &report, &err));
+    require_ok(lin_file_worker_run(session, &sound, &(lin_file_sink){0}, &report, &err));
     same_result(got, &result);
-    lin_file_session_destroy(session);
+    lin_file_worker_destroy(session);
     lin_result_free(&result);
 }
 

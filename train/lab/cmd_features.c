@@ -7,7 +7,7 @@
 #include "app/common.h"
 #include "app/shared_options.h"
 #include "base/memory.h"
-#include "linnet/file_session.h"
+#include "linnet/files.h"
 #include "model/model.h"
 #include "train/lab/npy.h"
 
@@ -169,20 +169,20 @@ static lin_status posteriors(const void *values, int channel, lin_part part, con
     lin_pcm_format raw;
     lin_npy_writer *out = NULL;
     lin_file_report report;
-    lin_file_session *session = NULL;
+    lin_file_worker *session = NULL;
     lin_sound sound = {.path = path, .raw = lin_input_format(&v->input, &raw), .channel = channel, .part = part};
     lin_file_sink sink = {.context = &out, .rows = take_rows};
     lin_status status = lin_open_recognizer(&recognizer, v->model.model, v->model.device, lin_model_precision(&v->model),
                                             err);
     if (status != LIN_OK) return status;
-    status = lin_file_session_create(&recognizer, v->jobs, NULL, &session, err);
-    if (status == LIN_OK && v->search) lin_file_session_search(session);
+    status = lin_file_worker_create(&recognizer, v->jobs, NULL, &session, err);
+    if (status == LIN_OK && v->search) lin_file_worker_search(session);
     if (status == LIN_OK) status = lin_npy_create(v->output, recognizer.V, &out, err);
-    if (status == LIN_OK) status = lin_file_session_run(session, &sound, &sink, &report, err);
+    if (status == LIN_OK) status = lin_file_worker_run(session, &sound, &sink, &report, err);
     if (status == LIN_OK && report.warning[0]) lin_complain_of(path, report.warning);
     *incomplete = status == LIN_OK && report.incomplete;
     status = end(out, status, err);
-    lin_file_session_destroy(session);
+    lin_file_worker_destroy(session);
     lin_recognizer_close(&recognizer);
     return status;
 }

@@ -1,6 +1,6 @@
-// file_session.c - sound files and pipes to results or rows; see file_session.h.
+// files.c - sound files and pipes to results or rows; see files.h.
 
-#include "linnet/file_session.h"
+#include "linnet/files.h"
 
 #include <limits.h>
 #include <math.h>
@@ -18,14 +18,14 @@ enum { BLOCK = 576, FIRST_BLOCK = 72 };
 
 // One channel, or the mix.
 typedef struct file_lane {
-    lin_file_session *session;
+    lin_file_worker *owner;
     int number;
     lin_session stream;         // opened when the lane is first needed, as the next; not for a model of whole utterances
     lin_utterances alone;       // likewise, for such a model
     lin_utterances *utterances; // of these; NULL: the lane was not needed yet
 } file_lane;
 
-struct lin_file_session {
+struct lin_file_worker {
     const lin_recognizer *r;
     lin_utterances_options decode;
     int decodes, search;
@@ -53,12 +53,12 @@ lin_reset_options lin_reset_auto(const lin_recognizer *r, const lin_endpoint_opt
     return (lin_reset_options){.endpoints = 1, .rules = *rules, .resets = !r->forgets, .from_s = RESET_AFTER_S};
 }
 
-lin_status lin_file_session_create(const lin_recognizer *recognizer, int n_threads, const lin_utterances_options *decode,
-                                   lin_file_session **session, lin_error *err)
+lin_status lin_file_worker_create(const lin_recognizer *recognizer, int n_threads, const lin_utterances_options *decode,
+                                  lin_file_worker **worker, lin_error *err)
 {
-    *session = NULL;
-    lin_file_session *s = lin_calloc(1, sizeof *s);
-    if (!s) return lin_no_memory(err, "a file session", sizeof *s);
+    *worker = NULL;
+    lin_file_worker *s = lin_calloc(1, sizeof *s);
+    if (!s) return lin_no_memory(err, "a file worker", sizeof *s);
     s->r = recognizer;
     s->decodes = decode != NULL;
     if (decode) s->decode = *decode;
@@ -66,23 +66,23 @@ lin_status lin_file_session_create(const lin_recognizer *recognizer, int n_threa
     s->threads = n_threads;
     if (status == LIN_OK && !recognizer->streams) status = lin_worker_create(recognizer->encoder, n_threads, &s->worker, err);
     if (status != LIN_OK) {
-        lin_file_session_destroy(s);
+        lin_file_worker_destroy(s);
         return status;
     }
-    *session = s;
+    *worker = s;
     return LIN_OK;
 }
 
-void lin_file_session_search(lin_file_session *s) { s->search = 1; }
+void lin_file_worker_search(lin_file_worker *s) { s->search = 1; }
 
 static void close_lane(file_lane *lane)
 {
     lin_session_close(&lane->stream);
     lin_utterances_close(&lane->alone);
-    *lane = (file_lane){.session = NULL};
+    *lane = (file_lane){.owner = NULL};
 }
 
-void lin_file_session_destroy(lin_file_session *s)
+void lin_file_worker_destroy(lin_file_worker *s)
 {
     if (!s) return;
     for (int i = 0; i < LIN_AUDIO_MAX_CHANNELS; i++) close_lane(&s->lanes[i]);
@@ -95,35 +95,32 @@ void lin_file_session_destroy(lin_file_session *s)
     lin_free(s);
 }
 
-static int is_stopped(const lin_file_session *s) { return s->r->stop && *s->r->stop; }
+static int is_stopped(const lin_recognizer *r) { return r->stop && *r->stop; }
 
 /* ---- lanes ----------------------------------------------------------------------------------------------------------------- */
 
 static lin_status rows_out(void *context, const float *logp, int n, lin_error *err)
 {
     const file_lane *lane = context;
-    const lin_file_sink *sink = lane->session->sink;
+    const lin_file_sink *sink = lane->owner->sink;
     return sink->rows ? sink->rows(sink->context, lane->number, logp, n, err) : LIN_OK;
 }
 
 // The times of a part of the sound become those of the sound.
-static void shift(const lin_file_session *s, lin_result *result)
-{
-    lin_result_shift(result, s->sound->part.start_s);
-}
+static void shift(const lin_file_worker *s, lin_result *result) { lin_result_shift(result, s->sound->part.start_s); }
 
 static lin_status settled_out(void *context, lin_result *result, lin_error *err)
 {
     const file_lane *lane = context;
-    const lin_file_sink *sink = lane->session->sink;
-    shift(lane->session, result);
+    const lin_file_sink *sink = lane->owner->sink;
+    shift(lane->owner, result);
     return sink->settled(sink->context, lane->number, result, err);
 }
 
-static lin_status open_lane(lin_file_session *s, file_lane *lane, lin_error *err)
+static lin_status open_lane(lin_file_worker *s, file_lane *lane, lin_error *err)
 {
     const lin_reset_options *ends = &s->decode.ends;
-    lane->session = s;
+    lane->owner = s;
     lane->number = (int)(lane - s->lanes);
     const lin_session_options how = {.endpoints = ends->endpoints,
                                      .resets = ends->resets,
@@ -145,7 +142,7 @@ static lin_status open_lane(lin_file_session *s, file_lane *lane, lin_error *err
 }
 
 // The network of as many streams as lanes were ever needed at once.
-static lin_status reserve_network(lin_file_session *s, lin_error *err)
+static lin_status reserve_network(lin_file_worker *s, lin_error *err)
 {
     const int language = s->decode.decoding ? s->decode.decoding->language : s->search;
     if (!s->r->streams) lin_worker_search(s->worker, language);
@@ -162,7 +159,7 @@ static lin_status reserve_network(lin_file_session *s, lin_error *err)
     return LIN_OK;
 }
 
-static lin_status begin_lane(lin_file_session *s, file_lane *lane, lin_error *err)
+static lin_status begin_lane(lin_file_worker *s, file_lane *lane, lin_error *err)
 {
     if (!lane->utterances) LIN_TRY(open_lane(s, lane, err));
     lin_result *whole = s->decodes ? &s->sound->results[lane->number] : NULL;
@@ -173,12 +170,12 @@ static lin_status begin_lane(lin_file_session *s, file_lane *lane, lin_error *er
     return LIN_OK;
 }
 
-static lin_status begin_lanes(lin_file_session *s, int D, lin_error *err)
+static lin_status begin_lanes(lin_file_worker *s, int D, lin_error *err)
 {
     LIN_TRY(reserve_network(s, err));
-    lin_status status = s->sink->begin ? s->sink->begin(s->sink->context, s->n_lanes, err) : LIN_OK;
-    for (int l = 0; l < s->n_lanes && status == LIN_OK; l++) status = begin_lane(s, &s->lanes[l], err);
-    if (status != LIN_OK || s->n_lanes <= s->frames_lanes) return status;
+    if (s->sink->begin) LIN_TRY(s->sink->begin(s->sink->context, s->n_lanes, err));
+    for (int l = 0; l < s->n_lanes; l++) LIN_TRY(begin_lane(s, &s->lanes[l], err));
+    if (s->n_lanes <= s->frames_lanes) return LIN_OK;
     const size_t count = 2 * (size_t)s->n_lanes * BLOCK * (size_t)D;
     lin_free(s->frames);
     s->frames_lanes = 0;
@@ -188,24 +185,15 @@ static lin_status begin_lanes(lin_file_session *s, int D, lin_error *err)
     return LIN_OK;
 }
 
-// last: nothing follows.
-static lin_status feed(lin_file_session *s, int lane, const float *frames, int n, int last, lin_error *err)
-{
-    file_lane *l = &s->lanes[lane];
-    lin_status status = s->sink->frames ? s->sink->frames(s->sink->context, lane, frames, n, err) : LIN_OK;
-    if (status != LIN_OK) return status;
-    return lin_session_feed(&l->stream, frames, n, last, err);
-}
-
 // What the decoders still hold.
-static lin_status finish_results(lin_file_session *s, lin_error *err)
+static lin_status finish_results(lin_file_worker *s, lin_error *err)
 {
-    lin_status status = LIN_OK;
-    for (int l = 0; l < s->n_lanes && s->decodes && status == LIN_OK; l++) {
-        if (!s->sound->leave_open) status = lin_utterances_finish(s->lanes[l].utterances, err);
+    for (int l = 0; l < s->n_lanes && s->decodes; l++) {
+        const lin_status status = s->sound->leave_open ? LIN_OK : lin_utterances_finish(s->lanes[l].utterances, err);
         shift(s, &s->sound->results[l]);
+        if (status != LIN_OK) return status;
     }
-    return status;
+    return LIN_OK;
 }
 
 // A sound of its own begins behind the samples of the stream that it goes on with.
@@ -217,23 +205,24 @@ static double seconds_done(const lin_source *source, const lin_sound *sound)
 
 static lin_status sound_out(void *context, const lin_source *source, lin_error *err)
 {
-    const lin_file_session *s = context;
+    const lin_file_worker *s = context;
     const lin_audio_format *format = lin_source_info(source);
     int n;
     const float *sound = lin_source_last(source, &n);
     return s->sink->sound(s->sink->context, format, seconds_done(source, s->sound) - (double)n / format->rate_hz, sound, n, err);
 }
 
-static lin_status tell_progress(const lin_file_session *s, const lin_source *source, lin_status status, lin_error *err)
+static lin_status tell_progress(const lin_file_worker *s, const lin_source *source, lin_error *err)
 {
-    const int stops =
-        s->sink->progress && s->sink->progress(s->sink->context, seconds_done(source, s->sound), lin_source_duration(source));
-    return status == LIN_OK && stops ? lin_fail(err, LIN_STOPPED, "the progress callback asked to stop") : status;
+    const lin_file_sink *sink = s->sink;
+    if (!sink->progress || !sink->progress(sink->context, seconds_done(source, s->sound), lin_source_duration(source)))
+        return LIN_OK;
+    return lin_fail(err, LIN_STOPPED, "the progress callback asked to stop");
 }
 
 /* ---- saved, and resumed ---------------------------------------------------------------------------------------------------- */
 
-static lin_status save(lin_file_session *s, const lin_source *source, lin_error *err)
+static lin_status save(lin_file_worker *s, const lin_source *source, lin_error *err)
 {
     const lin_audio_format *format = lin_source_info(source);
     const lin_sound *sound = s->sound;
@@ -256,12 +245,12 @@ static lin_status save(lin_file_session *s, const lin_source *source, lin_error 
     const lin_state_sizes sizes = {.front = lin_source_state_bytes(source),
                                    .decoder = lin_search_bytes(search),
                                    .image = lin_streams_image_bytes(s->network, 0)};
-    lin_status status = lin_state_begin(&s->state, &about, &sizes, err);
-    if (status == LIN_OK) status = lin_source_save(source, lin_state_front(&s->state), err);
-    for (int l = 0; l < about.lanes && status == LIN_OK; l++)
-        status = lin_session_save_lane(&s->lanes[l].stream, &s->state, l, err);
-    if (status == LIN_OK && s->sink->saved) s->sink->saved(s->sink->context, &s->state);
-    return status;
+    LIN_TRY(lin_state_begin(&s->state, &about, &sizes, err));
+    LIN_TRY(lin_source_save(source, lin_state_front(&s->state), err));
+    for (int l = 0; l < about.lanes; l++)
+        LIN_TRY(lin_session_save_lane(&s->lanes[l].stream, &s->state, l, err));
+    if (s->sink->saved) s->sink->saved(s->sink->context, &s->state);
+    return LIN_OK;
 }
 
 static lin_status does_not_fit(const lin_sound *sound, const char *have, const char *need, lin_error *err)
@@ -270,7 +259,7 @@ static lin_status does_not_fit(const lin_sound *sound, const char *have, const c
 }
 
 // Of another model, rate or channel nothing can go on.
-static lin_status check_fit(const lin_file_session *s, const lin_source *source, lin_error *err)
+static lin_status check_fit(const lin_file_worker *s, const lin_source *source, lin_error *err)
 {
     const lin_sound *sound = s->sound;
     const lin_state_about *about = &sound->from->about;
@@ -299,22 +288,21 @@ static lin_status check_fit(const lin_file_session *s, const lin_source *source,
 }
 
 // Streams, decoders and endpoints; the source has been loaded before.
-static lin_status resume(lin_file_session *s, lin_error *err)
+static lin_status resume(lin_file_worker *s, lin_error *err)
 {
     const lin_state *from = s->sound->from;
-    lin_status status = LIN_OK;
-    for (int l = 0; l < from->about.lanes && status == LIN_OK; l++) {
+    for (int l = 0; l < from->about.lanes; l++) {
         lin_session *stream = &s->lanes[l].stream;
-        status = lin_session_load_lane(stream, from, l, &stream->utterances.options.ends, err);
+        const lin_status status = lin_session_load_lane(stream, from, l, &stream->utterances.options.ends, err);
+        if (status != LIN_OK) return lin_fail_at(err, status, "%s", s->sound->from_name);
     }
-    if (status == LIN_OK) return status;
-    return lin_fail_at(err, status, "%s", s->sound->from_name);
+    return LIN_OK;
 }
 
 /* ---- streams --------------------------------------------------------------------------------------------------------------- */
 
 // Frames of the block after one of `last`; 0: of the first one, which gives whole groups of 8 rows, as those after it do.
-static int block_after(const lin_file_session *s, int last)
+static int block_after(const lin_file_worker *s, int last)
 {
     const lin_config *c = &s->r->model->config;
     const int next = last ? 2 * last : FIRST_BLOCK, step = 8 * c->stack;
@@ -322,12 +310,41 @@ static int block_after(const lin_file_session *s, int last)
     return last || c->ahead + step > BLOCK ? BLOCK : (BLOCK - c->ahead) / step * step + c->ahead;
 }
 
-// A block of a file that the network works on, and the next one, which is read meanwhile.
+// Of the front end.
+typedef struct block {
+    float *frames;   // [lanes, room, D]
+    int n, room;
+    int last;        // nothing follows
+} block;
+
+static lin_status read_block(const lin_file_worker *s, lin_source *source, block *b, int room, lin_error *err)
+{
+    b->room = room;
+    LIN_TRY(lin_source_read(source, b->frames, room, &b->n, err));
+    b->last = !s->sound->leave_open && lin_source_ended(source);
+    return LIN_OK;
+}
+
+static const float *frames_of(const lin_file_worker *s, const block *b, int lane)
+{
+    return b->frames + (size_t)lane * (size_t)b->room * (size_t)s->r->model->config.mel_bins;
+}
+
+static lin_status feed_block(lin_file_worker *s, const block *b, lin_error *err)
+{
+    for (int l = 0; l < s->n_lanes && b->n > 0; l++) {
+        const float *frames = frames_of(s, b, l);
+        if (s->sink->frames) LIN_TRY(s->sink->frames(s->sink->context, l, frames, b->n, err));
+        LIN_TRY(lin_session_feed(&s->lanes[l].stream, frames, b->n, b->last, err));
+    }
+    return LIN_OK;
+}
+
+// The block that the network works on, and the next one, which is read meanwhile.
 typedef struct two_blocks {
-    lin_file_session *session;
+    lin_file_worker *worker;
     lin_source *source;
-    float *now, *next;  // [lanes, room, D], [lanes, room_next, D]
-    int n, n_next, room, room_next, last;
+    block now, next;
     lin_status fed, read;
     lin_error feed_error, read_error;
 } two_blocks;
@@ -336,64 +353,36 @@ static void either_block(void *context, int piece, int thread)
 {
     two_blocks *b = context;
     (void)thread;
-    if (piece == 1) {
-        b->read = lin_source_read(b->source, b->next, b->room_next, &b->n_next, &b->read_error);
-        return;
-    }
-    const size_t lane = (size_t)b->room * (size_t)lin_source_bins(b->source);
-    b->fed = LIN_OK;
-    for (int l = 0; l < lin_source_lanes(b->source) && b->fed == LIN_OK; l++)
-        b->fed = feed(b->session, l, b->now + (size_t)l * lane, b->n, b->last, &b->feed_error);
-}
-
-// All of a file, by several threads.
-static lin_status run_file(lin_file_session *s, lin_source *source, lin_error *err)
-{
-    const size_t block = (size_t)lin_source_lanes(source) * BLOCK * (size_t)lin_source_bins(source);
-    two_blocks b = {.session = s, .source = source, .now = s->frames, .next = s->frames + block,
-                    .room = block_after(s, 0)};
-    lin_status status = lin_source_read(source, b.now, b.room, &b.n, err);
-    while (status == LIN_OK && b.n > 0) {
-        if (is_stopped(s)) return lin_fail(err, LIN_STOPPED, "interrupted");
-        b.room_next = block_after(s, b.room);
-        b.last = lin_source_ended(source);
-        lin_pool_run(s->beside, 2, either_block, &b);
-        if (err && (b.fed != LIN_OK || b.read != LIN_OK)) *err = b.fed != LIN_OK ? b.feed_error : b.read_error;
-        status = b.fed != LIN_OK ? b.fed : b.read;
-        status = tell_progress(s, source, status, err);
-        float *swap = b.now;
-        b.now = b.next;
-        b.next = swap;
-        b.n = b.n_next;
-        b.room = b.room_next;
-    }
-    return status;
+    if (piece == 0) b->fed = feed_block(b->worker, &b->now, &b->feed_error);
+    else b->read = read_block(b->worker, b->source, &b->next, block_after(b->worker, b->now.room), &b->read_error);
 }
 
 // As it arrives, in constant memory.
-static lin_status run_stream(lin_file_session *s, lin_source *source, int live, lin_error *err)
+static lin_status run_stream(lin_file_worker *s, lin_source *source, int live, lin_error *err)
 {
-    const lin_sound *sound = s->sound;
-    int lanes = lin_source_lanes(source), D = lin_source_bins(source), n = 1, room = 0;
+    const int lanes = lin_source_lanes(source), open = s->sound->leave_open;
+    // With several threads a file is read ahead; what live sound gives is decoded before more is waited for.
+    const int ahead = s->beside && !live && !open && lin_source_duration(source) > 0;
+    two_blocks b = {.worker = s, .source = source, .now = {.frames = s->frames},
+                    .next = {.frames = s->frames + (size_t)lanes * BLOCK * (size_t)lin_source_bins(source)}};
     lin_status status = LIN_OK;
-    const int closes = !sound->leave_open;
-    if (s->beside && !live && closes && lin_source_duration(source) > 0) {
-        status = run_file(s, source, err);
-        n = 0;
-    }
-    while (status == LIN_OK && n > 0) {
-        if (is_stopped(s)) {
-            if (live) break;
-            return lin_fail(err, LIN_STOPPED, "interrupted");
+    do {
+        if (is_stopped(s->r) && live) break;
+        if (is_stopped(s->r)) return lin_fail(err, LIN_STOPPED, "interrupted");
+        if (ahead) {
+            lin_pool_run(s->beside, 2, either_block, &b);
+            status = b.fed != LIN_OK ? b.fed : b.read;
+            if (status != LIN_OK) lin_fail_as(err, b.fed != LIN_OK ? &b.feed_error : &b.read_error);
+        } else {
+            status = read_block(s, source, &b.next, block_after(s, b.now.room), err);
+            if (status == LIN_OK) status = feed_block(s, &b.next, err);
         }
-        room = block_after(s, room);
-        status = lin_source_read(source, s->frames, room, &n, err);
-        for (int l = 0; l < lanes && status == LIN_OK && n > 0; l++) {
-            status = feed(s, l, s->frames + (size_t)l * (size_t)room * (size_t)D, n, closes && lin_source_ended(source), err);
-        }
-        status = tell_progress(s, source, status, err);
-    }
-    if (status == LIN_OK && sound->leave_open) return save(s, source, err);
+        if (status == LIN_OK) status = tell_progress(s, source, err);
+        const block swap = b.now;
+        b.now = b.next;
+        b.next = swap;
+    } while (status == LIN_OK && b.now.n > 0);
+    if (status == LIN_OK && open) return save(s, source, err);
     for (int l = 0; l < lanes && status == LIN_OK; l++)
         status = lin_session_feed_end(&s->lanes[l].stream, err);
     return status;
@@ -403,121 +392,122 @@ static lin_status run_stream(lin_file_session *s, lin_source *source, int live, 
 static lin_status normalize(lin_matrix *frames, const lin_sound *sound, lin_error *err)
 {
     const int D = frames->columns;
-    const float *mean = sound->mean, *istd = sound->istd;
     float own[2 * 512];
-    if (!mean) {
+    if (!sound->mean) { // that of this sound
         lin_moments *norm;
-        lin_status status = lin_moments_create(D, &norm, err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(lin_moments_create(D, &norm, err));
         lin_moments_add(norm, frames->data, (size_t)frames->rows);
-        status = lin_moments_finish(norm, own, own + D, err);
+        const lin_status status = lin_moments_finish(norm, own, own + D, err);
         lin_free(norm);
         if (status != LIN_OK) return status;
-        mean = own;
-        istd = own + D;
     }
+    const float *mean = sound->mean ? sound->mean : own, *istd = sound->mean ? sound->istd : own + D;
     lin_moments_apply(frames->data, (size_t)frames->rows, D, mean, istd);
     return LIN_OK;
 }
 
 // All frames of a lane through a model that needs whole utterances, one utterance after the other.
-static lin_status run_utterances(lin_file_session *s, int lane, const lin_matrix *all, lin_error *err)
+static lin_status run_utterances(lin_file_worker *s, int lane, const lin_matrix *all, lin_error *err)
 {
     const lin_model *m = s->r->model;
-    file_lane *l = &s->lanes[lane];
-    const int ends = lin_decoder_judges(&l->utterances->decoder); // hypotheses reach back no further than an utterance
-    lin_status status = LIN_OK;
-    for (int at = 0, n; at < all->rows && status == LIN_OK; at += n) {
+    lin_utterances *u = s->lanes[lane].utterances;
+    const int ends = lin_decoder_judges(&u->decoder); // hypotheses reach back no further than an utterance
+    for (int at = 0, n; at < all->rows; at += n) {
         const float *frames = all->data + (size_t)at * (size_t)all->columns;
         n = lin_next_utterance(frames, all->rows - at, all->columns, m->features.hop_ms, m->config.stack);
         const int offsets[2] = {0, n}, rows = lin_config_frames_out(&m->config, n);
         int taken, reset;
-        if (is_stopped(s)) return lin_fail(err, LIN_STOPPED, "interrupted");
-        status = lin_grow(&s->logp, &s->room, (size_t)rows * (size_t)s->r->V, sizeof *s->logp, "log-probabilities", err);
-        if (status == LIN_OK) status = lin_encoder_run(s->worker, frames, offsets, 1, s->logp, err);
-        if (status == LIN_OK) status = lin_utterances_push(l->utterances, s->logp, rows, NULL, &taken, &reset, err);
-        if (status == LIN_OK) status = lin_decoder_hear(&l->utterances->decoder, frames, n, err);
-        if (status == LIN_OK && ends && at + n < all->rows) status = lin_utterances_end(l->utterances, err);
+        if (is_stopped(s->r)) return lin_fail(err, LIN_STOPPED, "interrupted");
+        LIN_TRY(lin_grow(&s->logp, &s->room, (size_t)rows * (size_t)s->r->V, sizeof *s->logp, "log-probabilities", err));
+        LIN_TRY(lin_encoder_run(s->worker, frames, offsets, 1, s->logp, err));
+        LIN_TRY(lin_utterances_push(u, s->logp, rows, NULL, &taken, &reset, err));
+        LIN_TRY(lin_decoder_hear(&u->decoder, frames, n, err));
+        if (ends && at + n < all->rows) LIN_TRY(lin_utterances_end(u, err));
     }
-    return status;
+    return LIN_OK;
+}
+
+static lin_status read_whole(lin_file_worker *s, lin_source *source, lin_matrix *all, lin_error *err)
+{
+    const int D = lin_source_bins(source);
+    block b = {.frames = s->frames};
+    do {
+        if (is_stopped(s->r)) return lin_fail(err, LIN_STOPPED, "interrupted");
+        LIN_TRY(read_block(s, source, &b, BLOCK, err));
+        for (int l = 0; l < s->n_lanes && b.n > 0; l++) {
+            const float *frames = frames_of(s, &b, l);
+            if (all[l].rows > INT_MAX - BLOCK)
+                return lin_fail(err, LIN_UNSUPPORTED, "too long for a model that needs the whole utterance");
+            LIN_TRY(lin_matrix_reserve(&all[l], all[l].rows + b.n, D, err));
+            memcpy(all[l].data + (size_t)all[l].rows * (size_t)D, frames, (size_t)b.n * (size_t)D * sizeof *frames);
+            all[l].rows += b.n;
+            if (s->sink->frames) LIN_TRY(s->sink->frames(s->sink->context, l, frames, b.n, err));
+        }
+        LIN_TRY(tell_progress(s, source, err));
+    } while (b.n > 0);
+    return LIN_OK;
 }
 
 // A model that looks at the whole utterance: all frames first.
-static lin_status run_whole(lin_file_session *s, lin_source *source, lin_error *err)
+static lin_status run_whole(lin_file_worker *s, lin_source *source, lin_error *err)
 {
-    const lin_file_sink *sink = s->sink;
-    int lanes = lin_source_lanes(source), D = lin_source_bins(source), n = 1;
     lin_matrix all[LIN_AUDIO_MAX_CHANNELS];
     memset(all, 0, sizeof all);
-    lin_status status = LIN_OK;
-    while (status == LIN_OK && n > 0) {
-        if (is_stopped(s)) status = lin_fail(err, LIN_STOPPED, "interrupted");
-        if (status == LIN_OK) status = lin_source_read(source, s->frames, BLOCK, &n, err);
-        for (int l = 0; l < lanes && status == LIN_OK && n > 0; l++) {
-            if (all[l].rows > INT_MAX - BLOCK) {
-                status = lin_fail(err, LIN_UNSUPPORTED, "too long for a model that needs the whole utterance");
-            } else {
-                status = lin_matrix_reserve(&all[l], all[l].rows + n, D, err);
-            }
-            if (status != LIN_OK) break;
-            memcpy(all[l].data + (size_t)all[l].rows * (size_t)D, s->frames + (size_t)l * BLOCK * (size_t)D,
-                   (size_t)n * (size_t)D * sizeof(float));
-            all[l].rows += n;
-            if (sink->frames) status = sink->frames(sink->context, l, s->frames + (size_t)l * BLOCK * (size_t)D, n, err);
-        }
-        status = tell_progress(s, source, status, err);
-    }
-    for (int l = 0; l < lanes && status == LIN_OK && all[l].rows; l++) {
+    lin_status status = read_whole(s, source, all, err);
+    for (int l = 0; l < s->n_lanes && status == LIN_OK && all[l].rows; l++) {
         if (s->r->model->speaker_norm) status = normalize(&all[l], s->sound, err);
         if (status == LIN_OK) status = run_utterances(s, l, &all[l], err);
     }
-    for (int l = 0; l < lanes; l++) lin_matrix_free(&all[l]);
+    for (int l = 0; l < s->n_lanes; l++) lin_matrix_free(&all[l]);
     return status;
 }
 
+static lin_status open_audio(const lin_sound *sound, lin_audio **audio, lin_error *err)
+{
+    if (sound->path && sound->is_command) return lin_audio_open_command(sound->path, sound->raw, audio, err);
+    if (sound->path) return lin_audio_open(sound->path, sound->raw, audio, err);
+    if (sound->samples)
+        return lin_audio_open_memory("sound in memory", sound->samples, sound->n_samples, sound->rate_hz, sound->channels, audio,
+                                     err);
+    const lin_state_about *about = &sound->from->about;
+    return lin_audio_open_memory(sound->from_name, NULL, 0, about->rate_hz, about->channels, audio, err);
+}
+
 // The sound as a source, at the place where processing begins.
-static lin_status open_source(lin_file_session *s, lin_source **source, int *live, lin_error *err)
+static lin_status open_source(lin_file_worker *s, lin_source **source, int *live, lin_error *err)
 {
     const lin_sound *sound = s->sound;
+    const lin_state *from = sound->from;
+    const char *name = sound->path ? sound->path : "sound in memory";
     lin_feature_options options = lin_feature_options_default();
     options.fbank = s->r->fbank;
     options.channel = sound->channel;
     options.or_only = sound->or_only;
     lin_audio *audio;
     *source = NULL;
-    lin_status status;
-    if (sound->path && sound->is_command) {
-        status = lin_audio_open_command(sound->path, sound->raw, &audio, err);
-    } else if (sound->path) {
-        status = lin_audio_open(sound->path, sound->raw, &audio, err);
-    } else if (sound->samples) {
-        status = lin_audio_open_memory("sound in memory", sound->samples, sound->n_samples, sound->rate_hz, sound->channels,
-                                       &audio, err);
-    } else {
-        status = lin_audio_open_memory(sound->from_name, NULL, 0, sound->from->about.rate_hz, sound->from->about.channels, &audio,
-                                       err);
-    }
-    if (status != LIN_OK) return status;
+    LIN_TRY(open_audio(sound, &audio, err));
     if (lin_audio_info(audio)->notice[0]) lin_warn(&s->r->warnings, "%s", lin_audio_info(audio)->notice);
     *live = lin_audio_is_live(audio);
-    status = lin_source_from_audio(audio, &options, source, err);
-    if (status != LIN_OK) return status;
-    if (sound->leave_open) lin_source_leave_open(*source);
-    if (sound->leave_open) status = lin_source_keep_past(*source, err);
-    if (status == LIN_UNSUPPORTED)
-        return lin_fail(err, status, "%s: %s; bring it to %g Hz first", sound->path, err ? err->message : "",
-                        options.fbank.sample_hz);
-    const lin_state *from = sound->from;
-    if (status == LIN_OK && (sound->part.start_s > 0 || s->end_s < INFINITY)) {
-        status = lin_source_part(*source, sound->part.start_s, s->end_s, err);
-        if (status == LIN_INVALID) return lin_fail_at(err, status, "%s", sound->path ? sound->path : "sound in memory");
+    LIN_TRY(lin_source_from_audio(audio, &options, source, err));
+    if (sound->leave_open) {
+        lin_source_leave_open(*source);
+        const lin_status status = lin_source_keep_past(*source, err);
+        if (status == LIN_UNSUPPORTED)
+            return lin_fail(err, status, "%s: %s; bring it to %g Hz first", name, err ? err->message : "",
+                            options.fbank.sample_hz);
+        if (status != LIN_OK) return status;
     }
-    if (status != LIN_OK || !from) return status;
-    status = check_fit(s, *source, err);
-    return status == LIN_OK ? lin_source_load(*source, lin_state_front(from), (size_t)from->sizes.front, err) : status;
+    if (sound->part.start_s > 0 || s->end_s < INFINITY) {
+        const lin_status status = lin_source_part(*source, sound->part.start_s, s->end_s, err);
+        if (status == LIN_INVALID) return lin_fail_at(err, status, "%s", name);
+        if (status != LIN_OK) return status;
+    }
+    if (!from) return LIN_OK;
+    LIN_TRY(check_fit(s, *source, err));
+    return lin_source_load(*source, lin_state_front(from), from->sizes.front, err);
 }
 
-static void report_on(lin_file_session *s, const lin_source *source, lin_file_report *report)
+static void report_on(lin_file_worker *s, const lin_source *source, lin_file_report *report)
 {
     const char *warning = lin_source_info(source)->warning;
     const size_t n = strlen(warning) < sizeof report->warning ? strlen(warning) : sizeof report->warning - 1;
@@ -528,8 +518,8 @@ static void report_on(lin_file_session *s, const lin_source *source, lin_file_re
         s->sound->results[l].seconds = report->seconds < s->end_s ? report->seconds : s->end_s;
 }
 
-lin_status lin_file_session_run(lin_file_session *s, const lin_sound *sound, const lin_file_sink *sink, lin_file_report *report,
-                                lin_error *err)
+lin_status lin_file_worker_run(lin_file_worker *s, const lin_sound *sound, const lin_file_sink *sink, lin_file_report *report,
+                               lin_error *err)
 {
     lin_source *source;
     int live = 0;
@@ -540,7 +530,7 @@ lin_status lin_file_session_run(lin_file_session *s, const lin_sound *sound, con
     if ((sound->from || sound->leave_open) && !s->r->streams)
         return lin_fail(err, LIN_UNSUPPORTED, "this model needs whole utterances: it has no stream to save");
     if ((sound->from || sound->leave_open) && !s->decodes)
-        return lin_fail(err, LIN_INVALID, "only a session that decodes can save and resume streams");
+        return lin_fail(err, LIN_INVALID, "only where rows are decoded streams can be saved and resumed");
     if (s->decode.ends.endpoints && !s->r->streams)
         return lin_fail(err, LIN_UNSUPPORTED, "this model needs whole utterances: it cannot be reset at endpoints");
     lin_status status = open_source(s, &source, &live, err);
@@ -560,4 +550,98 @@ lin_status lin_file_session_run(lin_file_session *s, const lin_sound *sound, con
     report_on(s, source, report);
     lin_source_close(source);
     return status;
+}
+
+/* ---- speakers -------------------------------------------------------------------------------------------------------------- */
+
+typedef struct measurement {
+    lin_speakers *speakers;
+    const lin_recognizer *recognizer;
+    const lin_cut *cuts;
+    const char *const *names;
+    int n, n_slots;
+    lin_moments **norms; // one a speaker
+    lin_matrix *frames;  // one a slot
+} measurement;
+
+const lin_speaker *lin_speakers_find(const lin_speakers *speakers, const char *name)
+{
+    for (int i = 0; i < speakers->n && name[0]; i++) {
+        if (strcmp(speakers->items[i].name, name) == 0) return &speakers->items[i];
+    }
+    return NULL;
+}
+
+static void read_cut(void *context, int item, int slot, int thread)
+{
+    (void)thread;
+    measurement *m = context;
+    lin_matrix *frames = &m->frames[slot];
+    lin_feature_options options = lin_feature_options_default();
+    options.fbank = m->recognizer->fbank;
+    frames->rows = 0;
+    if (!m->names[item][0] || is_stopped(m->recognizer)) return;
+    if (lin_cut_read(&m->cuts[item], NULL, &options, frames, NULL, NULL) != LIN_OK) frames->rows = 0;
+}
+
+static lin_status add_frames(void *context, int item, int slot, lin_error *err)
+{
+    measurement *m = context;
+    const lin_speaker *speaker = lin_speakers_find(m->speakers, m->names[item]);
+    if (is_stopped(m->recognizer)) return lin_fail(err, LIN_STOPPED, "interrupted");
+    if (speaker) lin_moments_add(m->norms[speaker - m->speakers->items], m->frames[slot].data, (size_t)m->frames[slot].rows);
+    return LIN_OK;
+}
+
+static lin_status list_speakers(measurement *m, int D, lin_error *err)
+{
+    lin_speakers *s = m->speakers;
+    s->items = lin_calloc((size_t)m->n, sizeof *s->items);
+    m->norms = lin_calloc((size_t)m->n, sizeof *m->norms);
+    if (!s->items || !m->norms) return lin_no_memory(err, "speakers", (size_t)m->n * sizeof *s->items);
+    for (int i = 0; i < m->n; i++) {
+        const char *name = m->names[i];
+        if (!name[0] || lin_speakers_find(s, name)) continue;
+        s->items[s->n].name = name;
+        LIN_TRY(lin_moments_create(D, &m->norms[s->n++], err));
+    }
+    return LIN_OK;
+}
+
+static lin_status finish_speakers(measurement *m, int D, lin_error *err)
+{
+    for (int i = 0; i < m->speakers->n; i++) {
+        lin_speaker *s = &m->speakers->items[i];
+        if (lin_moments_count(m->norms[i]) == 0) continue;
+        s->mean = lin_calloc(2 * (size_t)D, sizeof *s->mean);
+        if (!s->mean) return lin_no_memory(err, "speakers", 2 * (size_t)D * sizeof *s->mean);
+        s->istd = s->mean + D;
+        LIN_TRY(lin_moments_finish(m->norms[i], s->mean, s->istd, err));
+    }
+    return LIN_OK;
+}
+
+lin_status lin_speakers_measure(lin_speakers *speakers, const lin_recognizer *recognizer, const lin_cut *cuts,
+                                const char *const *names, int n, int jobs, lin_error *err)
+{
+    const int threads = lin_ordered_threads(jobs, n), D = recognizer->model->config.mel_bins;
+    measurement m = {.speakers = speakers, .recognizer = recognizer, .cuts = cuts, .names = names, .n = n,
+                     .n_slots = lin_ordered_slots(threads)};
+    m.frames = lin_calloc((size_t)m.n_slots, sizeof *m.frames);
+    lin_status status =
+        m.frames ? list_speakers(&m, D, err) : lin_no_memory(err, "speakers", (size_t)m.n_slots * sizeof *m.frames);
+    if (status == LIN_OK && speakers->n > 0) status = lin_ordered_run(&(lin_ordered){n, threads, &m, read_cut, add_frames}, err);
+    if (status == LIN_OK) status = finish_speakers(&m, D, err);
+    for (int i = 0; i < m.n_slots && m.frames; i++) lin_matrix_free(&m.frames[i]);
+    for (int i = 0; i < speakers->n; i++) lin_free(m.norms[i]);
+    lin_free(m.frames);
+    lin_free(m.norms);
+    return status;
+}
+
+void lin_speakers_free(lin_speakers *speakers)
+{
+    for (int i = 0; i < speakers->n; i++) lin_free(speakers->items[i].mean);
+    lin_free(speakers->items);
+    *speakers = (lin_speakers){0};
 }

@@ -1,15 +1,15 @@
 /*
- * file_session.h - sound files and pipes, one after the other, a lane for each channel that is wanted: results, or rows of
+ * files.h - sound files and pipes, one after the other, a lane for each channel that is wanted: results, or rows of
  * log-probabilities, as they become certain.
  *
  * Pipeline: frontend/source -> [this: linnet/stream, or the whole utterance for a bidirectional model] -> results, or a sink.
  *
  *   lin_utterances_options how = {.decoding = &decoding};
- *   lin_file_session_create(&recognizer, 1, &how, &session, &err);          // one per thread; NULL for how: rows only
+ *   lin_file_worker_create(&recognizer, 1, &how, &worker, &err);          // one per thread; NULL for how: rows only
  *   lin_result results[LIN_AUDIO_MAX_CHANNELS] = {0};
  *   lin_sound sound = {.path = "x.flac", .channel = LIN_CHANNEL_MIX, .results = results};
- *   lin_file_session_run(session, &sound, &sink, &report, &err);            // as often as there are files
- *   lin_file_session_destroy(session);
+ *   lin_file_worker_run(worker, &sound, &sink, &report, &err);            // as often as there are files
+ *   lin_file_worker_destroy(worker);
  *
  * Memory does not grow with the length of the sound where the model is causal.
  *
@@ -20,8 +20,8 @@
  * endpoints of its own, which depend on the sound up to there only.
  * Files, pipes and resumed streams are reset at the same places.
  */
-#ifndef LIN_LINNET_FILE_SESSION_H
-#define LIN_LINNET_FILE_SESSION_H
+#ifndef LIN_LINNET_FILES_H
+#define LIN_LINNET_FILES_H
 
 #include "linnet/stream.h"
 
@@ -40,7 +40,7 @@ typedef struct lin_sound {
     int channel, or_only;      /* as in lin_feature_options */
     lin_part part;             /* of the sound; end_s = 0: to its end. Rows count from its start, times of results are the
                                   sound's */
-    lin_result *results;       /* of each lane, where the session decodes: the caller's, begun in lin_file_sink.begin or before */
+    lin_result *results;       /* of each lane, where rows are decoded: the caller's, begun in lin_file_sink.begin or before */
     const float *mean, *istd;  /* [D], of the speaker, for a model that is normalised by speaker; NULL: of this sound's own
                                   frames */
     const lin_state *from;     /* resume this stream: this sound is what comes next; NULL: a new one */
@@ -57,13 +57,13 @@ typedef struct lin_file_sink {
     /* More results of a lane are settled, maybe none; the result is cleared afterwards. NULL: results are kept. With it there are
      * no alternatives. */
     lin_status (*settled)(void *context, int lane, lin_result *result, lin_error *err);
-    /* Rows [n, V] of a lane, in order, where the session does not decode. */
+    /* Rows [n, V] of a lane, in order, where they are not decoded. */
     lin_status (*rows)(void *context, int lane, const float *logp, int n, lin_error *err);
     /* The sound [n, format->channels] that frames are made of, from at_s seconds on; it may be called from another thread. */
     lin_status (*sound)(void *context, const lin_audio_format *format, double at_s, const float *sound, int n, lin_error *err);
     /* Frames [n, D] of a lane, as the front end makes them, not normalised, before the rows that they give. */
     lin_status (*frames)(void *context, int lane, const float *fbank, int n, lin_error *err);
-    /* The stream at the end of a sound that is left open, valid until the session's next run. */
+    /* The stream at the end of a sound that is left open, valid until the next run. */
     void (*saved)(void *context, lin_state *state);
     /* Now and then, with the seconds processed so far and in all (-1 if unknown). Not 0: the run ends with LIN_STOPPED. */
     int (*progress)(void *context, double seconds, double duration);
@@ -78,20 +78,53 @@ typedef struct lin_file_report {
     int incomplete;    /* some of the sound is missing: the warning says what */
 } lin_file_report;
 
-typedef struct lin_file_session lin_file_session;
+typedef struct lin_file_worker lin_file_worker;
 
 /* n_threads work together inside; 0: one per core. decode: how rows are decoded, copied; NULL: not at all. LIN_INVALID for rules
- * that lin_endpoint_check refuses, LIN_UNSUPPORTED for resets of a model that needs whole utterances. On failure *session is
+ * that lin_endpoint_check refuses, LIN_UNSUPPORTED for resets of a model that needs whole utterances. On failure *worker is
  * NULL. */
-lin_status lin_file_session_create(const lin_recognizer *recognizer, int n_threads, const lin_utterances_options *decode,
-                                   lin_file_session **session, lin_error *err);
-/* Of a session that does not decode: its rows are those of lin_worker_search. */
-void lin_file_session_search(lin_file_session *session);
-void lin_file_session_destroy(lin_file_session *session);
+lin_status lin_file_worker_create(const lin_recognizer *recognizer, int n_threads, const lin_utterances_options *decode,
+                                  lin_file_worker **worker, lin_error *err);
+/* Where rows are not decoded: they are those of lin_worker_search. */
+void lin_file_worker_search(lin_file_worker *worker);
+void lin_file_worker_destroy(lin_file_worker *worker);
 
 /* Warns how a pipe is read that is no sound file. LIN_STOPPED after an interrupt: a file ends there; of live sound what has come
  * until then is finished and LIN_OK. */
-lin_status lin_file_session_run(lin_file_session *session, const lin_sound *sound, const lin_file_sink *sink,
-                                lin_file_report *report, lin_error *err);
+lin_status lin_file_worker_run(lin_file_worker *worker, const lin_sound *sound, const lin_file_sink *sink,
+                               lin_file_report *report, lin_error *err);
+
+/* ---- speakers -------------------------------------------------------------------------------------------------------------- */
+
+/*
+ * Mean and deviation of each speaker's features, for models that are normalised by speaker.
+ *
+ *   lin_speakers speakers = {0};
+ *   lin_speakers_measure(&speakers, &recognizer, cuts, names, n, jobs, &err);   // reads all the sound once
+ *   const lin_speaker *s = lin_speakers_find(&speakers, "anna");                 // NULL: unknown; use the file's own
+ *   ... lin_sound.mean = s->mean, lin_sound.istd = s->istd ...
+ *   lin_speakers_free(&speakers);
+ *
+ * Threads: lin_speakers_measure starts its own; then it is constant.
+ */
+typedef struct lin_speaker {
+    const char *name;   /* owned by the caller of lin_speakers_measure */
+    float *mean, *istd; /* [D]; NULL if none of the speaker's sound could be read */
+} lin_speaker;
+
+typedef struct lin_speakers {
+    lin_speaker *items;
+    int n;
+} lin_speakers;
+
+/*
+ * The speakers of cuts [n], named by names [n], "" where unknown; the names must outlive the speakers. jobs: files read at
+ * once, 0: one per core. A file that cannot be read is left out: recognising it will report it. LIN_STOPPED when the recogniser
+ * was stopped, LIN_NO_MEMORY. Release it also after a failure.
+ */
+lin_status lin_speakers_measure(lin_speakers *speakers, const lin_recognizer *recognizer, const lin_cut *cuts,
+                                const char *const *names, int n, int jobs, lin_error *err);
+const lin_speaker *lin_speakers_find(const lin_speakers *speakers, const char *name);
+void lin_speakers_free(lin_speakers *speakers);
 
 #endif
