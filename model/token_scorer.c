@@ -31,8 +31,7 @@ typedef struct sequence {
 struct lin_token_scorer {
     const lin_encoder *encoder;
     lin_worker *worker;
-    int keeps;       // a state of constant size
-    long long taken; // rows
+    int keeps; // a state of constant size
     // of the sequences of a run
     sequence *sorted;
     double *sums;         // [n], by the order of the sorted ones
@@ -73,8 +72,6 @@ void lin_token_scorer_destroy(lin_token_scorer *s)
     lin_free(s);
 }
 
-long long lin_token_scorer_rows(const lin_token_scorer *s) { return s->taken; }
-
 /* ---- sequences ------------------------------------------------------------------------------------------------------------- */
 
 static int compare(const void *a, const void *b)
@@ -102,11 +99,11 @@ static lin_status take(lin_token_scorer *s, const int *tokens, const int *offset
 {
     const lin_config *c = &s->encoder->model->config;
     const size_t count = (size_t)n, floats = s->keeps ? s->encoder->state_count : 0;
-    lin_status status = lin_grow(&s->sorted, &s->room_sorted, count, sizeof *s->sorted, "sequences", err);
-    if (status == LIN_OK) status = lin_grow(&s->sums, &s->room_sums, count, sizeof *s->sums, "sequences", err);
-    if (status == LIN_OK) status = lin_grow(&s->branches, &s->room_branches, 2 * count, sizeof *s->branches, "sequences", err);
-    if (status == LIN_OK) status = lin_grow(&s->states, &s->room_states, count * floats, sizeof *s->states, "sequences", err);
-    for (int i = 0; i < n && status == LIN_OK; i++) {
+    LIN_TRY(lin_grow(&s->sorted, &s->room_sorted, count, sizeof *s->sorted, "sequences", err));
+    LIN_TRY(lin_grow(&s->sums, &s->room_sums, count, sizeof *s->sums, "sequences", err));
+    LIN_TRY(lin_grow(&s->branches, &s->room_branches, 2 * count, sizeof *s->branches, "sequences", err));
+    LIN_TRY(lin_grow(&s->states, &s->room_states, count * floats, sizeof *s->states, "sequences", err));
+    for (int i = 0; i < n; i++) {
         s->sorted[i] = (sequence){tokens + offsets[i], offsets[i + 1] - offsets[i], i};
         s->sums[i] = 0;
         if (s->sorted[i].n < 1) return lin_fail(err, LIN_INVALID, "sequence %d is empty", i);
@@ -116,8 +113,8 @@ static lin_status take(lin_token_scorer *s, const int *tokens, const int *offset
                 return lin_fail(err, LIN_INVALID, "token %d of sequence %d is %d, which the network does not have", t, i, token);
         }
     }
-    if (status == LIN_OK) qsort(s->sorted, count, sizeof *s->sorted, compare);
-    return status;
+    if (n) qsort(s->sorted, count, sizeof *s->sorted, compare);
+    return LIN_OK;
 }
 
 /* ---- passes ---------------------------------------------------------------------------------------------------------------- */
@@ -133,11 +130,8 @@ static lin_status make_room(lin_token_scorer *s, int rows, lin_error *err)
 {
     const lin_config *c = &s->encoder->model->config;
     const size_t n = (size_t)rows;
-    lin_status status =
-        lin_grow(&s->features, &s->room_features, n * (size_t)c->mel_bins, sizeof *s->features, "sequences", err);
-    if (status == LIN_OK)
-        status = lin_grow(&s->logp, &s->room_logp, n * (size_t)c->outputs, sizeof *s->logp, "sequences", err);
-    return status;
+    LIN_TRY(lin_grow(&s->features, &s->room_features, n * (size_t)c->mel_bins, sizeof *s->features, "sequences", err));
+    return lin_grow(&s->logp, &s->room_logp, n * (size_t)c->outputs, sizeof *s->logp, "sequences", err);
 }
 
 // Adds what the rows, those of the branch from row `at` of the pass on, say of the next token of each of its sequences.
@@ -159,13 +153,11 @@ static lin_status pass(lin_token_scorer *s, const branch *b, int n, lin_error *e
         states[i] = s->states + (size_t)b[i].low * s->encoder->state_count;
     }
     if (!offsets[n]) return LIN_OK;
-    lin_status status = make_room(s, offsets[n], err);
-    for (int i = 0; i < n && status == LIN_OK; i++)
-        put_tokens(s, s->sorted[b[i].low].tokens + b[i].from, b[i].to - b[i].from, offsets[i]);
-    if (status == LIN_OK) status = lin_worker_pass(s->worker, s->features, offsets, offsets, n, states, s->logp, err);
-    for (int i = 0; i < n && status == LIN_OK; i++) add_up(s, &b[i], offsets[i]);
-    s->taken += offsets[n];
-    return status;
+    LIN_TRY(make_room(s, offsets[n], err));
+    for (int i = 0; i < n; i++) put_tokens(s, s->sorted[b[i].low].tokens + b[i].from, b[i].to - b[i].from, offsets[i]);
+    LIN_TRY(lin_worker_pass(s->worker, s->features, offsets, offsets, n, states, s->logp, err));
+    for (int i = 0; i < n; i++) add_up(s, &b[i], offsets[i]);
+    return LIN_OK;
 }
 
 // The branches that a branch is divided into where it ends; those of its sequences that end there are complete.
@@ -187,54 +179,48 @@ static lin_status run_tree(lin_token_scorer *s, int n, lin_error *err)
 {
     const int most = s->encoder->pass_rows;
     branch *level = s->branches, *next = level + n;
-    lin_status status = LIN_OK;
     int branches = 1;
     memset(s->states, 0, s->encoder->state_count * sizeof *s->states);
     level[0] = (branch){0, n, 0, agree(s, 0, n, 0)};
-    while (branches && status == LIN_OK) {
+    while (branches) {
         int more = 0;
-        for (int i = 0, k, rows; i < branches && status == LIN_OK; i = k) {
+        for (int i = 0, k, rows; i < branches; i = k) {
             for (k = i, rows = 0; k < branches && k - i < LIN_WORKER_UTTERANCES && rows < most; k++) {
                 branch *b = &level[k];
                 if (b->to - b->from > most - rows) b->to = b->from + most - rows; // goes on in the next level
                 rows += b->to - b->from;
             }
-            status = pass(s, level + i, k - i, err);
+            LIN_TRY(pass(s, level + i, k - i, err));
         }
-        for (int i = 0; i < branches && status == LIN_OK; i++) more += divide(s, &level[i], next + more);
+        for (int i = 0; i < branches; i++) more += divide(s, &level[i], next + more);
         branch *const done = level;
         level = next;
         next = done;
         branches = more;
     }
-    return status;
+    return LIN_OK;
 }
 
 // Each sequence on its own, several of them together.
 static lin_status run_whole(lin_token_scorer *s, int n, lin_error *err)
 {
-    lin_status status = LIN_OK;
-    for (int i = 0, k; i < n && status == LIN_OK; i = k) {
+    for (int i = 0, k; i < n; i = k) {
         int offsets[LIN_WORKER_UTTERANCES + 1] = {0};
         for (k = i; k < n && k - i < LIN_WORKER_UTTERANCES && offsets[k - i] < LIN_HOST_ROWS; k++)
             offsets[k - i + 1] = offsets[k - i] + rows_of(&s->sorted[k]);
-        status = make_room(s, offsets[k - i], err);
-        for (int q = i; q < k && status == LIN_OK; q++)
-            put_tokens(s, s->sorted[q].tokens, rows_of(&s->sorted[q]), offsets[q - i]);
-        if (status == LIN_OK) status = lin_encoder_run(s->worker, s->features, offsets, k - i, s->logp, err);
-        for (int q = i; q < k && status == LIN_OK; q++)
-            add_up(s, &(branch){q, q + 1, 0, rows_of(&s->sorted[q])}, offsets[q - i]);
-        s->taken += offsets[k - i];
+        LIN_TRY(make_room(s, offsets[k - i], err));
+        for (int q = i; q < k; q++) put_tokens(s, s->sorted[q].tokens, rows_of(&s->sorted[q]), offsets[q - i]);
+        LIN_TRY(lin_encoder_run(s->worker, s->features, offsets, k - i, s->logp, err));
+        for (int q = i; q < k; q++) add_up(s, &(branch){q, q + 1, 0, rows_of(&s->sorted[q])}, offsets[q - i]);
     }
-    return status;
+    return LIN_OK;
 }
 
 lin_status lin_token_scorer_run(lin_token_scorer *s, const int *tokens, const int *offsets, int n, double *logp, lin_error *err)
 {
     assert(n >= 0);
-    s->taken = 0;
-    lin_status status = take(s, tokens, offsets, n, err);
-    if (status == LIN_OK && n) status = s->keeps ? run_tree(s, n, err) : run_whole(s, n, err);
-    for (int i = 0; i < n && status == LIN_OK; i++) logp[s->sorted[i].number] = s->sums[i];
-    return status;
+    LIN_TRY(take(s, tokens, offsets, n, err));
+    if (n) LIN_TRY(s->keeps ? run_tree(s, n, err) : run_whole(s, n, err));
+    for (int i = 0; i < n; i++) logp[s->sorted[i].number] = s->sums[i];
+    return LIN_OK;
 }

@@ -30,7 +30,4 @@ void lin_token_scorer_destroy(lin_token_scorer *scorer); /* NULL is fine */
 lin_status lin_token_scorer_run(lin_token_scorer *scorer, const int *tokens, const int *offsets, int n, double *logp,
                                 lin_error *err);
 
-/* Rows of the network that the last run took: those of a tree, or the sum of all. */
-long long lin_token_scorer_rows(const lin_token_scorer *scorer);
-
 #endif
