@@ -252,31 +252,6 @@ static const lin_microphone_info *sound_server(const lin_microphone_info *list, 
     return NULL;
 }
 
-// Appends the sources of the sound server; `index` is the number of the first.
-static lin_status list_sources(lin_microphone_info **list, int *n, int index, lin_error *err)
-{
-    lin_pulse_source *sources = NULL;
-    char system[sizeof(*list)->system];
-    int n_sources = 0;
-    const lin_microphone_info *server = sound_server(*list, *n);
-    if (!server) return LIN_OK;
-    const int through = server->index;
-    lin_status status = lin_pulse_list(&sources, &n_sources, system, sizeof system, ASK_PULSE_MS, err);
-    size_t capacity = (size_t)*n;
-    if (status == LIN_OK && n_sources)
-        status = lin_grow(list, &capacity, (size_t)(*n + n_sources), sizeof **list, "a list of devices", err);
-    for (int i = 0; status == LIN_OK && i < n_sources; i++) {
-        const lin_pulse_source *s = &sources[i];
-        lin_microphone_info *to = &(*list)[(*n)++];
-        *to = (lin_microphone_info){.index = index + i, .channels = s->channels, .rate_hz = s->rate_hz, .through = through};
-        memcpy(to->system, system, sizeof system);
-        memcpy(to->source, s->name, sizeof s->name);
-        snprintf(to->name, sizeof to->name, *s->about ? "%s (%s)" : "%s%s", s->about, s->name);
-    }
-    lin_free(sources);
-    return status;
-}
-
 static lin_status list_devices(const lin_portaudio *pa, lin_microphone_info **list, int *n, lin_error *err)
 {
     const int count = pa->device_count();
@@ -287,7 +262,8 @@ static lin_status list_devices(const lin_portaudio *pa, lin_microphone_info **li
         const PaDeviceInfo *device = pa->device_info(i);
         if (device && device->maxInputChannels > 0) describe(pa, i, device, &(*list)[(*n)++]);
     }
-    return list_sources(list, n, count, err);
+    const lin_microphone_info *server = sound_server(*list, *n);
+    return server ? lin_pulse_list(list, n, count, server->index, ASK_PULSE_MS, err) : LIN_OK;
 }
 
 // Explains why there is no microphone. PortAudio's list does not contain sound cards that this user may not open.

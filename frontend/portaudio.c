@@ -370,11 +370,10 @@ typedef struct question {
     pulse_functions pa;
     void *loop, *context;
     int64_t deadline_ns;
-    lin_pulse_source *list;
+    lin_microphone_info *list; // [n]
     size_t capacity;
     int n, sources_done, server_done;
-    char *system;
-    size_t system_size;
+    const char *system;
     lin_status status;
 } question;
 
@@ -402,14 +401,14 @@ static void on_source(void *context, const source_info *info, int last, void *us
     question *q = user;
     (void)context;
     if (last) q->sources_done = 1; // or an error, below 0
-    if (last || !info || !info->name || strlen(info->name) >= sizeof q->list->name || q->status != LIN_OK) return;
+    if (last || !info || !info->name || strlen(info->name) >= sizeof q->list->source || q->status != LIN_OK) return;
     q->status = lin_grow(&q->list, &q->capacity, (size_t)q->n + 1, sizeof *q->list, "a list of devices", NULL);
     if (q->status != LIN_OK) return;
-    lin_pulse_source *to = &q->list[q->n++];
-    snprintf(to->name, sizeof to->name, "%s", info->name);
-    snprintf(to->about, sizeof to->about, "%s", info->description ? info->description : "");
-    to->rate_hz = (int)info->spec.rate;
-    to->channels = info->spec.channels;
+    lin_microphone_info *to = &q->list[q->n++];
+    *to = (lin_microphone_info){.rate_hz = (int)info->spec.rate, .channels = info->spec.channels};
+    const char *about = info->description ? info->description : "";
+    snprintf(to->source, sizeof to->source, "%s", info->name);
+    snprintf(to->name, sizeof to->name, *about ? "%.127s (%s)" : "%s%s", about, info->name);
 }
 
 static void on_server(void *context, const server_info *info, void *user)
@@ -417,7 +416,7 @@ static void on_server(void *context, const server_info *info, void *user)
     question *q = user;
     (void)context;
     const char *name = info && info->server_name ? info->server_name : "";
-    snprintf(q->system, q->system_size, "%s", strstr(name, "PipeWire") ? "PipeWire" : "PulseAudio");
+    q->system = strstr(name, "PipeWire") ? "PipeWire" : "PulseAudio";
     q->server_done = 1;
 }
 
@@ -459,18 +458,19 @@ static void ask_server(question *q)
         if (waits[i]) q->pa.operation_unref(waits[i]);
 }
 
-lin_status lin_pulse_list(lin_pulse_source **list, int *n, char *system, size_t capacity, int timeout_ms, lin_error *err)
+lin_status lin_pulse_list(lin_microphone_info **list, int *n, int index, int through, int timeout_ms, lin_error *err)
 {
-    question q = {.deadline_ns = lin_now_ns() + timeout_ms * (int64_t)1000000, .system = system, .system_size = capacity};
-    *list = NULL;
-    *n = 0;
+    question q = {.deadline_ns = lin_now_ns() + timeout_ms * (int64_t)1000000, .list = *list, .capacity = (size_t)*n, .n = *n};
     if (begin(&q)) ask_server(&q);
     end(&q);
-    if (q.status != LIN_OK || !(q.sources_done && q.server_done)) {
-        lin_free(q.list);
-        return q.status == LIN_OK ? LIN_OK : lin_no_memory(err, "a list of devices", sizeof *q.list);
-    }
     *list = q.list;
+    if (q.status != LIN_OK) return lin_no_memory(err, "a list of devices", sizeof *q.list);
+    if (!(q.sources_done && q.server_done)) return LIN_OK;
+    for (int i = *n; i < q.n; i++) {
+        q.list[i].index = index + i - *n;
+        q.list[i].through = through;
+        snprintf(q.list[i].system, sizeof q.list[i].system, "%s", q.system);
+    }
     *n = q.n;
     return LIN_OK;
 }
@@ -479,7 +479,7 @@ lin_status lin_pulse_list(lin_pulse_source **list, int *n, char *system, size_t 
 
 struct lin_pulse_watch {
     question q;
-    char source[sizeof((lin_pulse_source *)0)->name];
+    char source[sizeof((lin_microphone_info *)0)->source];
     uint32_t index;
     int is_listed, is_gone;
     void (*gone)(void *user);
