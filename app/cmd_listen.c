@@ -24,7 +24,7 @@ typedef struct listen_values {
     lin_decoding_values decoding;
     double buffer_s;
     int rate_hz, channels, raw, encoding, paced, precision;
-    int json, plain, phones, ipa, stats, quiet;
+    int json, plain, ipa, stats, quiet;
     const char *language;
 } listen_values;
 
@@ -36,9 +36,7 @@ static const lin_option options[] = {
      .help = "One JSON object per line for every change; see docs/live.md"},
     {.name = "plain", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, plain),
      .help = "A line per utterance even if the output is a terminal"},
-    {.name = "phones", .type = LIN_OPTION_CHOICE, .at = offsetof(listen_values, phones), .text = "arpabet",
-     .choices = "arpabet|ipa", .help = "Symbols for phonemes"},
-    {.name = "ipa", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, ipa), .help = "The same as --phones ipa"},
+    {.name = "ipa", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, ipa), .help = "Write phonemes in the IPA"},
     {.name = "save", .letter = 's', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(listen_values, save), .value = "WAV",
      .help = "Save the sound (32-bit floats at the device's rate)"},
     {.name = "stats", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, stats),
@@ -100,7 +98,8 @@ typedef struct listening {
     lin_live_stats stats;
     lin_punctuation *punctuation; // of readable text; NULL: plain words
     lin_g2p_rules *speller;       // of words outside the lexicon in it
-    lin_buffer settled, open, readable, head, status, out;
+    lin_live_texts texts;
+    lin_buffer head, status, out;
     int begun;          // a sample that is not 0 has come
     double captured_at;    // by lin_now(), when the last sample was captured
     double peak, drawn_at, told_at, silent_since;
@@ -204,38 +203,30 @@ static lin_status show(void *context, const lin_session_view *view, lin_error *e
     listening *l = context;
     const int is_final = view->end != LINNET_GROWS;
     measure(l, view);
-    lin_buffer_clear(&l->settled);
-    lin_buffer_clear(&l->open);
-    lin_buffer_clear(&l->readable);
     lin_buffer_clear(&l->head);
     lin_live_put_head(&l->head, view);
-    lin_status status = lin_live_put_text(&l->settled, &l->words, view->settled, 0, err);
-    if (status == LIN_OK) status = lin_live_put_text(&l->open, &l->words, view->provisional, view->incomplete, err);
-    if (status == LIN_OK && is_final && l->punctuation)
-        status = lin_live_put_readable(&l->readable, &l->words, view->settled, err);
-    if (status == LIN_OK) status = lin_buffer_status(&l->head, err);
-    if (status != LIN_OK) return status;
-    const char *line = l->readable.n ? l->readable.data : l->settled.data;
+    LIN_TRY(lin_live_spell(&l->texts, &l->words, view, 0, err));
+    LIN_TRY(lin_buffer_status(&l->head, err));
+    const char *line = l->texts.readable.n ? l->texts.readable.data : l->texts.settled.data;
     // An utterance without text leaves nothing on the terminal; a program that was shown some of it still gets its end.
-    const int stays = is_final && l->settled.n > 0;
+    const int stays = is_final && l->texts.settled.n > 0;
     if (stays && l->terminal) {
         lin_terminal_keep(l->terminal, l->head.data, line);
         l->drawn_at = 0;
     }
     if (l->v->json) {
-        lin_live_put_json(&l->out, &l->words, view, l->settled.data, l->open.data,
-                          is_final && l->punctuation ? line : NULL, since(l, view->end_s));
+        lin_live_put_json(&l->out, &l->words, view, &l->texts, since(l, view->end_s));
     } else if (stays && l->lines) {
         lin_buffer_text(&l->out, line);
         lin_buffer_char(&l->out, '\n');
     }
-    if (l->out.n || l->out.failed) status = write_out(l, err);
+    if (l->out.n || l->out.failed) LIN_TRY(write_out(l, err));
     if (is_final) {
-        lin_buffer_clear(&l->settled);
+        lin_buffer_clear(&l->texts.settled);
         lin_buffer_clear(&l->head);
-        lin_buffer_clear(&l->open);
+        lin_buffer_clear(&l->texts.open);
     }
-    return status;
+    return LIN_OK;
 }
 
 // Keeps what was put behind byte `from` of the status as a whole, or not at all where the row has no room left for it.
@@ -300,8 +291,9 @@ static void draw(listening *l)
     l->drawn_at = now;
     put_status(l);
     if (lin_buffer_status(&l->status, NULL) != LIN_OK) return;
-    lin_terminal_draw(l->terminal, &(lin_terminal_live){l->head.n ? l->head.data : "", l->settled.n ? l->settled.data : "",
-                                                        l->open.n ? l->open.data : "", l->status.data});
+    const lin_buffer *settled = &l->texts.settled, *open = &l->texts.open;
+    lin_terminal_draw(l->terminal, &(lin_terminal_live){l->head.n ? l->head.data : "", settled->n ? settled->data : "",
+                                                        open->n ? open->data : "", l->status.data});
 }
 
 // Reports lost sound at once, but at most once a second.
@@ -528,7 +520,7 @@ static lin_status open_all(listening *l, lin_error *err)
     if (status != LIN_OK) return status;
     if (l->punctuation) l->speller = lin_find_speller(l->recognizer.phones);
     l->words = (lin_live_words){.phones = l->recognizer.phones,
-                                .ipa = v->ipa || v->phones,
+                                .ipa = v->ipa,
                                 .readable = l->punctuation,
                                 .speller = l->speller,
                                 .least = v->decoding.min_confidence};
@@ -612,26 +604,13 @@ static void release(listening *l)
     lin_recognizer_close(&l->second);
     lin_recognizer_close(&l->combined);
     lin_free(l->samples);
-    lin_buffer_free(&l->settled);
-    lin_buffer_free(&l->open);
-    lin_buffer_free(&l->readable);
+    lin_live_texts_free(&l->texts);
     lin_punctuation_destroy(l->punctuation);
     lin_g2p_rules_destroy(l->speller);
     lin_buffer_free(&l->head);
     lin_buffer_free(&l->status);
     lin_buffer_free(&l->out);
     lin_free(l);
-}
-
-// In 0.2 --device was the microphone: what names no processor still is, with a line of advice.
-static void take_old_device(listen_values *v)
-{
-    const char *d = v->device;
-    if (v->microphone || strcmp(d, "auto") == 0 || strcmp(d, "cpu") == 0 || strcmp(d, "cuda") == 0 || strncmp(d, "cuda:", 5) == 0)
-        return;
-    if (!v->quiet) lin_complain("--device is the processor; for the microphone use --microphone '%.100s'", d);
-    v->microphone = d;
-    v->device = "cpu";
 }
 
 // What the table cannot say about how options go together. LIN_EXIT_OK if all is well.
@@ -652,7 +631,6 @@ static int check(lin_parsed *parsed, int *channel)
     if (v->rate_hz && v->rate_hz < LIN_AUDIO_MIN_HZ)
         return lin_misuse(parsed, "--rate must be 0 or between %d and %d, not %d", LIN_AUDIO_MIN_HZ, LIN_AUDIO_MAX_HZ,
                           v->rate_hz);
-    take_old_device(v);
     if (v->microphone && v->from) return lin_misuse(parsed, "--microphone and --from exclude each other");
     if (v->from && strcmp(v->from, "-") == 0 && isatty(STDIN_FILENO))
         return lin_misuse(parsed, "standard input is a terminal: pipe sound into it");

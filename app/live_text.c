@@ -66,6 +66,44 @@ void lin_live_put_head(lin_buffer *out, const lin_session_view *view)
     lin_buffer_text(out, "]  ");
 }
 
+static const char *text_of(const lin_buffer *b) { return b->data ? b->data : ""; }
+
+// What is settled and what is provisional as one readable text. The mark behind the last word is not known yet: it would come and
+// go with every word.
+static lin_status put_growing(lin_live_texts *t, const lin_live_words *words, const lin_session_view *view, lin_error *err)
+{
+    LIN_TRY(lin_result_begin(&t->whole, "", NULL, 1, err));
+    LIN_TRY(lin_result_append(&t->whole, view->settled, err));
+    LIN_TRY(lin_result_append(&t->whole, view->provisional, err));
+    if (view->incomplete && t->whole.n_words) t->whole.n_words--;
+    LIN_TRY(lin_live_put_readable(&t->readable, words, &t->whole, err));
+    lin_buffer *r = &t->readable;
+    if (r->n && strchr(".?,", r->data[r->n - 1])) r->data[--r->n] = 0;
+    return LIN_OK;
+}
+
+lin_status lin_live_spell(lin_live_texts *t, const lin_live_words *words, const lin_session_view *view, int growing_too,
+                          lin_error *err)
+{
+    const int is_final = view->end != LINNET_GROWS;
+    lin_buffer_clear(&t->settled);
+    lin_buffer_clear(&t->open);
+    lin_buffer_clear(&t->readable);
+    t->has_readable = words->readable && (is_final || growing_too);
+    LIN_TRY(lin_live_put_text(&t->settled, words, view->settled, 0, err));
+    LIN_TRY(lin_live_put_text(&t->open, words, view->provisional, view->incomplete, err));
+    if (!t->has_readable) return LIN_OK;
+    return is_final ? lin_live_put_readable(&t->readable, words, view->settled, err) : put_growing(t, words, view, err);
+}
+
+void lin_live_texts_free(lin_live_texts *t)
+{
+    lin_buffer_free(&t->settled);
+    lin_buffer_free(&t->open);
+    lin_buffer_free(&t->readable);
+    lin_result_free(&t->whole);
+}
+
 /* ---- JSON ------------------------------------------------------------------------------------------------------------------ */
 
 // As decoder/writers_json.c has them, from phone number `from` on.
@@ -140,8 +178,8 @@ static void put_alternatives(lin_buffer *out, const lin_live_words *words, const
     lin_buffer_free(&text);
 }
 
-void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_session_view *view, const char *settled,
-                       const char *partial, const char *readable, double latency_s)
+void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_session_view *view, const lin_live_texts *texts,
+                       double latency_s)
 {
     static const char *const ends[] = {"", "before", "after", "longest", "asked", "stopped"}; // linnet_end
     const int is_final = view->end != LINNET_GROWS;
@@ -154,15 +192,15 @@ void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_s
     lin_buffer_member_fixed(out, "latency_ms", latency_s * 1e3, 0);
     if (is_final) {
         lin_buffer_member_text(out, "ended_by", ends[view->end]);
-        lin_buffer_member_text(out, "text", settled);
-        if (readable) lin_buffer_member_text(out, "readable", readable);
+        lin_buffer_member_text(out, "text", text_of(&texts->settled));
+        if (texts->has_readable) lin_buffer_member_text(out, "readable", text_of(&texts->readable));
         put_phone_list(out, "phones", words, view->settled, 0);
         if (view->settled->has_words) put_word_list(out, "words", words, view->settled, 0, NULL);
         if (view->settled->n_alternatives) put_alternatives(out, words, view->settled);
     } else {
-        lin_buffer_member_text(out, "stable", settled);
-        lin_buffer_member_text(out, "unstable", partial);
-        if (readable) lin_buffer_member_text(out, "readable", readable);
+        lin_buffer_member_text(out, "stable", text_of(&texts->settled));
+        lin_buffer_member_text(out, "unstable", text_of(&texts->open));
+        if (texts->has_readable) lin_buffer_member_text(out, "readable", text_of(&texts->readable));
         if (view->settled->has_words) {
             put_word_list(out, "new_words", words, view->settled, view->old_words, NULL);
             put_word_list(out, "partial_words", words, view->provisional, 0, view);

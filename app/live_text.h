@@ -55,11 +55,23 @@ void lin_live_put_time(lin_buffer *out, double seconds);
 /* "[0:01.2 - 0:03.4]  ", the second time left out while it is not known. */
 void lin_live_put_head(lin_buffer *out, const lin_session_view *view);
 
-/* One JSON object and a newline: "partial" or "final", by the view. settled, partial: what lin_live_put_text makes of the view's
- * results. readable: of a final one what lin_live_put_readable makes, of a growing one its text so far; NULL: none.
- * latency_s: from the end of the last phone until now. */
-void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_session_view *view, const char *settled,
-                       const char *partial, const char *readable, double latency_s);
+/* The texts of a view, in room that is used again; zeroed before the first. */
+typedef struct lin_live_texts {
+    lin_buffer settled, open; /* what lin_live_put_text makes of the view's results */
+    lin_buffer readable;      /* of one that has ended what lin_live_put_readable makes, of a growing one its text so far */
+    int has_readable;
+    lin_result whole;
+} lin_live_texts;
+
+/* growing_too: readable text of growing views too. Errors of lin_write_function. */
+lin_status lin_live_spell(lin_live_texts *texts, const lin_live_words *words, const lin_session_view *view, int growing_too,
+                          lin_error *err);
+void lin_live_texts_free(lin_live_texts *texts);
+
+/* One JSON object and a newline: "partial" or "final", by the view whose texts they are. latency_s: from the end of the last
+ * phone until now. */
+void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_session_view *view, const lin_live_texts *texts,
+                       double latency_s);
 
 typedef struct lin_live_begin {
     const char *source, *model;

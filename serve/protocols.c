@@ -28,14 +28,15 @@ static void keep_said(lin_outbox *o, const lin_session_view *view)
         o->lost = "out of memory";
         return;
     }
-    lin_buffer_clear(&o->settled);
-    lin_buffer_clear(&o->open);
-    lin_live_put_text(&o->settled, &s->words, view->settled, 0, NULL);
-    if (config->alternatives) lin_vosk_put_alternatives(&o->open, &s->words, view->settled, config->alternatives, config->words);
-    else lin_vosk_put_items(&o->open, &s->words, view->settled);
-    said->text = text_of(&o->settled);
-    said->items = text_of(&o->open);
-    const int whole = lin_buffer_status(&o->settled, NULL) == LIN_OK && lin_buffer_status(&o->open, NULL) == LIN_OK;
+    lin_buffer *const text = &o->texts.settled, *const items = &o->texts.open;
+    lin_buffer_clear(text);
+    lin_buffer_clear(items);
+    lin_live_put_text(text, &s->words, view->settled, 0, NULL);
+    if (config->alternatives) lin_vosk_put_alternatives(items, &s->words, view->settled, config->alternatives, config->words);
+    else lin_vosk_put_items(items, &s->words, view->settled);
+    said->text = text_of(text);
+    said->items = text_of(items);
+    const int whole = lin_buffer_status(text, NULL) == LIN_OK && lin_buffer_status(items, NULL) == LIN_OK;
     if (!said->text || !said->items || !whole) {
         o->lost = "out of memory";
         lin_said_free(said);
@@ -43,7 +44,7 @@ static void keep_said(lin_outbox *o, const lin_session_view *view)
     }
     *o->said_last = said;
     o->said_last = &said->next;
-    o->n_said += o->settled.n + o->open.n;
+    o->n_said += text->n + items->n;
     if (o->n_said > LIN_MOST_SAID) o->lost = "too many results wait for the end of a message";
 }
 
@@ -213,17 +214,17 @@ static int sherpa_show(lin_outbox *o, const lin_session_view *view)
     if (!is_final && o->n_queued > LIN_QUEUED_PARTIALS) return 0;
     lin_result open = *view->provisional;
     if (view->incomplete && open.n_words) open.n_words--;
-    lin_buffer_clear(&o->settled);
-    lin_buffer_clear(&o->open);
+    lin_buffer_clear(&o->texts.settled);
+    lin_buffer_clear(&o->texts.open);
     lin_buffer_clear(&o->out);
-    if (lin_live_put_text(&o->settled, words, view->settled, 0, NULL) != LIN_OK ||
-        lin_live_put_text(&o->open, words, &open, 0, NULL) != LIN_OK) {
+    if (lin_live_put_text(&o->texts.settled, words, view->settled, 0, NULL) != LIN_OK ||
+        lin_live_put_text(&o->texts.open, words, &open, 0, NULL) != LIN_OK) {
         if (is_final) o->lost = "out of memory";
         return 1;
     }
-    if (o->settled.n && o->open.n) lin_buffer_char(&o->settled, ' ');
-    lin_buffer_bytes(&o->settled, o->open.data ? o->open.data : "", o->open.n);
-    put_result(&o->out, words, view, o->settled.data ? o->settled.data : "", view->utterance - 1);
+    if (o->texts.settled.n && o->texts.open.n) lin_buffer_char(&o->texts.settled, ' ');
+    lin_buffer_bytes(&o->texts.settled, o->texts.open.data ? o->texts.open.data : "", o->texts.open.n);
+    put_result(&o->out, words, view, o->texts.settled.data ? o->texts.settled.data : "", view->utterance - 1);
     lin_outbox_add(o, &o->out, is_final ? LIN_NOTE_FINAL : LIN_NOTE_PARTIAL);
     return 1;
 }
@@ -271,21 +272,6 @@ static void linnet_put_begin(const lin_client *c, lin_buffer *out)
     if (out->n) out->n--;
 }
 
-// What is settled and what is provisional as one readable text. The mark behind the last word is not known yet: it would come and
-// go with every word.
-static lin_status put_readable(lin_outbox *o, const lin_session_view *view)
-{
-    const lin_serve *s = o->client->serve;
-    lin_status status = lin_result_begin(&o->whole, "", NULL, 1, NULL);
-    if (status == LIN_OK) status = lin_result_append(&o->whole, view->settled, NULL);
-    if (status == LIN_OK) status = lin_result_append(&o->whole, view->provisional, NULL);
-    if (status == LIN_OK && view->incomplete && o->whole.n_words) o->whole.n_words--;
-    if (status == LIN_OK) status = lin_live_put_readable(&o->readable, &s->words, &o->whole, NULL);
-    lin_buffer *r = &o->readable;
-    if (r->n && strchr(".?,", r->data[r->n - 1])) r->data[--r->n] = 0;
-    return status;
-}
-
 // 0: a provisional result was left out, because its reader is slow.
 static int linnet_show(lin_outbox *o, const lin_session_view *view)
 {
@@ -298,21 +284,12 @@ static int linnet_show(lin_outbox *o, const lin_session_view *view)
     o->utterance = view->utterance;
     now.old_phones = o->sent_phones; // a message that was not sent is made up for by the next one
     now.old_words = o->sent_words;
-    lin_buffer_clear(&o->settled);
-    lin_buffer_clear(&o->open);
-    lin_buffer_clear(&o->readable);
     lin_buffer_clear(&o->out);
-    const int readable = s->punctuation && (final || o->client->config.readable);
-    if (lin_live_put_text(&o->settled, &s->words, now.settled, 0, NULL) != LIN_OK ||
-        lin_live_put_text(&o->open, &s->words, now.provisional, now.incomplete, NULL) != LIN_OK ||
-        (readable && final && lin_live_put_readable(&o->readable, &s->words, now.settled, NULL) != LIN_OK) ||
-        (readable && !final && put_readable(o, view) != LIN_OK)) {
+    if (lin_live_spell(&o->texts, &s->words, &now, o->client->config.readable, NULL) != LIN_OK) {
         if (final) o->lost = "out of memory";
         return 1;
     }
-    const double latency = lin_now() - (o->sound_at - (o->sound_s - view->end_s));
-    lin_live_put_json(&o->out, &s->words, &now, o->settled.data ? o->settled.data : "", o->open.data ? o->open.data : "",
-                      readable ? o->readable.data : NULL, latency);
+    lin_live_put_json(&o->out, &s->words, &now, &o->texts, lin_now() - (o->sound_at - (o->sound_s - view->end_s)));
     if (o->out.n) o->out.n--; // its line end
     lin_outbox_add(o, &o->out, final ? LIN_NOTE_FINAL : LIN_NOTE_PARTIAL);
     o->sent_phones = view->settled->n_phones;

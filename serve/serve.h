@@ -99,8 +99,8 @@ typedef struct lin_outbox {
     size_t n_said; /* bytes of them */
     int owed;      /* messages that are not answered */
     const char *lost; /* why a final result could not be kept; NULL: all are */
-    lin_buffer partial, out, settled, open, readable;
-    lin_result whole; /* room for what is settled and what is provisional, together */
+    lin_buffer partial, out;
+    lin_live_texts texts; /* room for those of a view */
     int utterance, sent_phones, sent_words; /* of a growing utterance, what has been sent */
     int growing, ended, n_final;
     lin_settling settling; /* realtime: the text of an item */

@@ -244,9 +244,9 @@ static void free_outbox(lin_outbox *o)
     pthread_mutex_lock(&s->lock);
     s->counts.finals_unread += unread;
     pthread_mutex_unlock(&s->lock);
-    lin_buffer *const buffers[] = {&o->partial, &o->out, &o->settled, &o->open, &o->readable};
-    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) lin_buffer_free(buffers[i]);
-    lin_result_free(&o->whole);
+    lin_buffer_free(&o->partial);
+    lin_buffer_free(&o->out);
+    lin_live_texts_free(&o->texts);
     lin_settling_free(&o->settling);
     lin_free(o->sending);
     lin_free(o->failure);

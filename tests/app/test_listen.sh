@@ -45,8 +45,8 @@ run listen -q --no-paced --silence-after 0 --tune longest=0 --raw --from "$tmp/t
 is "no endpoints: one line" "$("$LINNET" transcribe -q --raw "$tmp/twice.raw")" "$out"
 run listen -q --no-paced --ipa --from "$speech"
 is "--ipa" "$("$LINNET" transcribe -q --ipa "$speech")" "$out"
-run listen -q --no-paced --phones ipa --from "$speech"
-is "--phones ipa" "$("$LINNET" transcribe -q --ipa "$speech")" "$out"
+run listen -q --no-paced --ipa --from "$speech"
+is "--ipa" "$("$LINNET" transcribe -q --ipa "$speech")" "$out"
 partials() { "$LINNET" listen -q --no-paced --json "$@" --raw --from "$tmp/twice.raw" | grep '"partial"' | sed 's/"latency_ms":[0-9-]*//'; }
 is "a second pass: until then as without it" "$(partials)" "$(partials --second-pass offline)"
 run listen -q --second-pass "$tmp/none" --from "$speech"
@@ -205,10 +205,6 @@ refused "--words without a lexicon" 1 "cannot open $tmp/none.dict" listen -q --w
 refused "--beam 0" 2 "--beam 0 excludes words" listen --words --beam 0 --from "$speech"
 
 refused "--microphone and --from" 2 "exclude each other" listen --microphone 1 --from x.wav
-# Before 0.3 --device was the microphone, and the processor --network.
-refused "--device as a microphone" 2 "for the microphone use --microphone 'USB'" listen --device USB --from x.wav
-refused "--device as a processor" 1 "cannot open x.wav" listen --device cpu --from x.wav
-hasnt "--device as a processor: no advice" "$err" "--microphone"
 refused "--raw alone" 2 "--from is missing" listen --raw
 refused "--channel each" 2 "one channel" listen --channel each --from "$speech"
 refused "--rate" 2 "--rate must be 0 or between 4000 and 192000, not 100" listen --rate 100
@@ -269,7 +265,7 @@ recorded() {
         eval "pid$rate=\$pid"
     done
     # By its name, at its own rate, whatever the environment says.
-    hear 48000 dry --device SPK48000.monitor --reset never --save "$tmp/48000.wav"
+    hear 48000 dry --microphone SPK48000.monitor --reset never --save "$tmp/48000.wav"
     pid48000=$pid
     for rate in 16000 44100 48000; do virtual_mic_play "$speech" $rate & eval "player$rate=\$!"; done
     for rate in 16000 44100 48000; do eval "wait \$player$rate"; done

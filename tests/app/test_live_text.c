@@ -6,6 +6,17 @@
 #include "app/inputs.h"
 #include "tests/lexicon/support.h"
 
+static void put(lin_buffer *out, const lin_live_words *words, const lin_session_view *view, const char *settled, const char *open,
+                const char *readable)
+{
+    lin_live_texts texts = {.has_readable = readable != NULL};
+    lin_buffer_text(&texts.settled, settled);
+    lin_buffer_text(&texts.open, open);
+    if (readable) lin_buffer_text(&texts.readable, readable);
+    lin_live_put_json(out, words, view, &texts, 0.25);
+    lin_live_texts_free(&texts);
+}
+
 START_TEST(as_text)
 {
     lin_phones *set;
@@ -45,7 +56,7 @@ START_TEST(as_text)
     lin_buffer_clear(&out);
     OK(lin_live_put_text(&out, &names, &guess, 0, &err));
     ck_assert_str_eq(out.data, "");
-    lin_live_put_json(&out, &names, &v, "S", "P", NULL, 0.25);
+    put(&out, &names, &v, "S", "P", NULL);
     ck_assert_str_eq(out.data,
                      "{\"type\":\"partial\",\"utterance\":3,\"revision\":4,\"start\":1.000,\"end\":1.060,\"heard\":1.090,"
                      "\"latency_ms\":250,\"stable\":\"S\",\"unstable\":\"P\",\"new_words\":[{\"word\":\"\",\"known\":false,"
@@ -55,14 +66,14 @@ START_TEST(as_text)
                      "\"known\":false,\"start\":1.030,\"end\":1.060,\"confidence\":0.2500,\"first_phone\":3,"
                      "\"phones\":[\"AH\"],\"complete\":false}]}\n");
     lin_buffer_clear(&out);
-    lin_live_put_json(&out, &full, &v, "S", "P", NULL, 0.25);
+    put(&out, &full, &v, "S", "P", NULL);
     ck_assert_ptr_nonnull(strstr(out.data,
                                  ",\"new_phones\":[{\"phone\":\"AH\",\"start\":1.030,\"end\":1.060,\"confidence\":0.2500}],"
                                  "\"partial_phones\":[{\"phone\":\"HH\",\"start\":1.000,"));
     lin_buffer_clear(&out);
     v.end = LINNET_AFTER;
     r.n_phones = r.n_words = 1;
-    lin_live_put_json(&out, &names, &v, "hello", "", "Hello.", 0.25);
+    put(&out, &names, &v, "hello", "", "Hello.");
     ck_assert_str_eq(
         out.data,
         "{\"type\":\"final\",\"utterance\":3,\"revision\":4,\"start\":1.000,\"end\":1.060,\"heard\":1.090,"
@@ -75,7 +86,7 @@ START_TEST(as_text)
     r.alternatives = alternatives;
     r.n_alternatives = 2;
     lin_buffer_clear(&out);
-    lin_live_put_json(&out, &ipa, &v, "hello", "", NULL, 0.25);
+    put(&out, &ipa, &v, "hello", "", NULL);
     ck_assert_str_eq(strstr(out.data, ",\"alternatives\":"),
                      ",\"alternatives\":[{\"text\":\"\",\"phones\":[],\"words\":[],\"score\":0.0000,\"acoustic\":0.0000,"
                      "\"language\":0.0000},{\"text\":\"hello\",\"phones\":[{\"phone\":\"h\",\"start\":1.000,\"end\":1.030,"
@@ -84,12 +95,15 @@ START_TEST(as_text)
                      "\"acoustic\":0.0000,\"language\":0.0000}]}\n");
     // A failed allocation is remembered by the buffer.
     unsigned long k = 0;
+    lin_live_texts texts = {0};
+    lin_buffer_text(&texts.settled, "hello");
     do {
         lin_buffer_free(&out);
         lin_memory_fail_at(++k);
-        lin_live_put_json(&out, &ipa, &v, "hello", "", NULL, 0.25);
+        lin_live_put_json(&out, &ipa, &v, &texts, 0.25);
         lin_memory_fail_at(0);
     } while (lin_buffer_status(&out, NULL) == LIN_NO_MEMORY);
+    lin_live_texts_free(&texts);
     ck_assert_uint_gt(k, 2);
     ck_assert_ptr_nonnull(strstr(out.data, "-1.5000"));
     lin_buffer_free(&out);
