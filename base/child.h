@@ -6,7 +6,7 @@
  * Linux, where the kernel has them:
  *
  *   Landlock    it reads only the system's programs and libraries, its own, and the file that is its standard input
- *   seccomp     it makes only the calls of base/child_calls.h: none that changes a file's rights, owner or times, that makes a
+ *   seccomp     it makes only the calls of base/child.c: none that changes a file's rights, owner or times, that makes a
  *               socket, a namespace, a session or memory that no limit counts, or that reaches into other processes or the kernel
  *   namespace   of processes: it sees no others, and all that it has started end with it. Needs root's CAP_SYS_ADMIN, or user
  *               namespaces; without, lin_child_wait and lin_child_kill end its process group, which it cannot leave
