@@ -153,7 +153,7 @@ static void remove_run(const char *folder)
     rmdir(folder);
 }
 
-// With the setting for gradients of weights (kernels/cuda/plans.h), where there is one.
+// With the setting for gradients of weights (kernels/cuda/linear.cu), where there is one.
 static const char *name_of_run(void)
 {
     static char name[64] = "linnet";

@@ -29,7 +29,6 @@
 #define LIN_KERNELS_CUDA_ATTENTION_H
 
 #include "kernels/cuda/linear.h"
-#include "kernels/cuda/products.h"
 
 #define LIN_ATTENTION_EPS 1e-6f
 
@@ -723,7 +722,7 @@ void lin_attention_sum(lin_exec *exec, const attention_job &job, const lin_atten
 // the sums over all rows are written; or (ORDER_TOTAL) the first stretch's slot receives the sums over all.
 void lin_attention_combine(lin_exec *exec, const attention_job &job, const lin_attention_plan &plan, attention_order order);
 
-// Any E: attention_general.cu.
+// Any E.
 void lin_attention_forward_general(lin_exec *exec, const attention_job &job, const lin_segments *segments, int causal);
 void lin_attention_backward_general(lin_exec *exec, const attention_job &job, const lin_segments *segments, int causal);
 

@@ -1,7 +1,7 @@
 // Depthwise convolution. A thread owns a channel and processes the frames of a tile in order, so that a warp reads 32
 // channels of a frame at once; the first-level cache serves what neighbouring rows share. Eight rows times eight taps are
 // computed at a time: 64 products per 8 weights and at most 15 frames loaded.
-#include "kernels/cuda/sums.h"
+#include "kernels/cuda/cuda.h"
 
 enum {
     STEP = 8,       // rows, and taps, processed together

@@ -8,21 +8,405 @@
 // bf16: packed weights are bf16 in the block of floats, rows padded with zeros to a multiple of 8 columns (16 bytes); activations
 // are converted into scratch with the same padding, so that the products are aligned for any k. The gradients of weights are then
 // products of tf32: converting both operands would move twice the bytes of the product itself. Where both are in memory as bf16
-// (feedforward.cu, attention_block.cu), they are products of bf16.
+// (the feed-forward block and the attention block), they are products of bf16.
 #include "kernels/cuda/linear.h"
-#include "kernels/cuda/sums.h"
+
+#include <cublasLt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern "C" {
+#include "base/hash.h"
+#include "base/memory.h"
+#include "base/system.h"
+}
 
 enum {
+    THREADS = 256,    // of kernels over elements
     TILE = 64,        // of the plain product, rows and columns
     STEP = 16,        // of its inner dimension
     PACK_TILE = 32,   // of packing
     PACK_DOWN = 8,    // rows of its threads
     PACK_ITEMS = 100, // per launch: kernel parameters are limited to 4 KiB
-    CONVERT_THREADS = 256,
     SLICE_TILE = 128, // of the products of slices, rows and columns
     TILES = 132,      // of all slices: the multiprocessors of an H100
-    SLICES_THREADS = 256,
 };
+
+/* ---- the algorithm of cublasLt for a product ------------------------------------------------------------------------------- */
+
+// A plan is made once per class of shapes and kept by the exec. Making one while a graph is recorded works only if cublasLt
+// allows it (with some versions it does not, and the graph then contains a slow plain product): run the operations once before
+// recording them. The choice depends only on the shape, not on earlier products: shapes are grouped into classes of rows,
+// candidates are searched for the largest of the class, and the first that supports the exact shape is used. Reductions that
+// accumulate in place are excluded, so that the same calls give the same bits on the same GPU.
+// LINNET_CUDA_SLICE_ROWS=N sets the fewest rows of a slice in the gradients of weights, for measurements; 0: no slices, only
+// those that cublasLt makes.
+// LINNET_CUDA_TUNE=1 times the candidates and uses the fastest instead of the first; the choice may then differ between runs.
+
+typedef struct lt_product {
+    int forward; /* d [rows, n] = act(b [rows, k] aᵀ + bias), a [n, k]; else d [n, k] += bᵀ a with a [rows, k], b [rows, n] */
+    int narrow;  /* a and b are bf16, their rows padded to a multiple of 8 elements */
+    int narrow_d; /* d too (forward, n a multiple of 8, no bias, no activation) */
+    int rows, n, k;
+    lin_activation act;
+    int slices; /* 0: none. Else (not forward) a product for each slice of `rows` rows, all after each other in a and b, and
+                   d [slices, n, k] = bᵀ a of each; n and k are multiples of 4, if narrow of 8 */
+} lt_product;
+
+enum { CANDIDATES = 8, BUCKETS = 256, WORKSPACE_BYTES = 32 << 20, TIMED_RUNS = 20, SLICE_ROWS = 1024 };
+
+// The key of a plan. All ints, so that two keys can be compared and hashed as bytes.
+typedef struct plan_key {
+    int forward, narrow, narrow_d, rows, n, k, epilogue, slices;
+    int align[4]; // of a, b, d, bias: 4, 8 or 16 bytes
+} plan_key;
+
+typedef struct plan {
+    struct plan *next;
+    plan_key key;
+    cublasLtMatmulDesc_t product;
+    cublasLtMatrixLayout_t a, b, d;
+    int rows; // of the layouts and `chosen`; 0 at first
+    int chosen, count;
+    cublasLtMatmulHeuristicResult_t candidates[CANDIDATES];
+} plan;
+
+struct lin_cuda_plans {
+    cublasLtHandle_t handle;
+    void *workspace; // WORKSPACE_BYTES once an algorithm needs it
+    int tune, slice_rows;
+    plan *buckets[BUCKETS];
+};
+
+/* ---- life ------------------------------------------------------------------------------------------------------------------ */
+
+lin_status lin_cuda_plans_create(lin_exec *exec, lin_error *err)
+{
+    struct lin_cuda_plans *plans = (struct lin_cuda_plans *)lin_calloc(1, sizeof *plans);
+    if (!plans) return lin_no_memory(err, "the plans of matrix products", sizeof *plans);
+    const cublasStatus_t status = cublasLtCreate(&plans->handle);
+    if (status != CUBLAS_STATUS_SUCCESS) {
+        lin_free(plans);
+        return lin_fail(err, status == CUBLAS_STATUS_ALLOC_FAILED ? LIN_NO_MEMORY : LIN_UNSUPPORTED,
+                        "GPU %d: cannot initialise cublasLt: %s", exec->device, cublasLtGetStatusString(status));
+    }
+    const char *tune = getenv("LINNET_CUDA_TUNE");
+    plans->tune = tune && strcmp(tune, "1") == 0;
+    const char *rows = getenv("LINNET_CUDA_SLICE_ROWS");
+    plans->slice_rows = rows && *rows ? atoi(rows) : SLICE_ROWS;
+    exec->plans = plans;
+    return LIN_OK;
+}
+
+static void destroy(plan *p)
+{
+    if (p->d) cublasLtMatrixLayoutDestroy(p->d);
+    if (p->b) cublasLtMatrixLayoutDestroy(p->b);
+    if (p->a) cublasLtMatrixLayoutDestroy(p->a);
+    if (p->product) cublasLtMatmulDescDestroy(p->product);
+    lin_free(p);
+}
+
+void lin_cuda_plans_destroy(lin_exec *exec)
+{
+    struct lin_cuda_plans *plans = exec->plans;
+    if (!plans) return;
+    for (int i = 0; i < BUCKETS; i++) {
+        for (plan *p = plans->buckets[i], *next; p; p = next) {
+            next = p->next;
+            destroy(p);
+        }
+    }
+    if (plans->workspace) cudaFree(plans->workspace);
+    cublasLtDestroy(plans->handle);
+    lin_free(plans);
+    exec->plans = NULL;
+}
+
+static void note(lin_exec *exec, cublasStatus_t status, const lt_product *p)
+{
+    char what[96];
+    cudaError_t error = cudaGetLastError();
+    if (error == cudaSuccess) error = status == CUBLAS_STATUS_ALLOC_FAILED ? cudaErrorMemoryAllocation : cudaErrorUnknown;
+    snprintf(what, sizeof what, "a product of %d x %d x %d (cublasLt: %.30s)", p->rows, p->n, p->k,
+             cublasLtGetStatusString(status));
+    lin_cuda_check(exec, error, what);
+}
+
+/* ---- finding an algorithm -------------------------------------------------------------------------------------------------- */
+
+// The largest row count of the class: sixteen classes between powers of two, at least 16 rows apart.
+static int rows_of_class(int rows)
+{
+    int step = 16;
+    while (step < 1 << 26 && rows / step >= 32) step *= 2;
+    return rows > INT32_MAX - step ? rows : (rows + step - 1) / step * step;
+}
+
+// More than 16 bytes of alignment gain nothing, and would make the choice depend on the addresses.
+static int alignment_of(const void *p)
+{
+    const uintptr_t at = (uintptr_t)p;
+    return at % 16 == 0 ? 16 : at % 8 == 0 ? 8 : 4;
+}
+
+static plan_key key_of(const lt_product *p, const void *d, const void *a, const void *b, const float *bias, int epilogue)
+{
+    plan_key key;
+    memset(&key, 0, sizeof key);
+    key.forward = p->forward;
+    key.narrow = p->narrow;
+    key.narrow_d = p->narrow_d;
+    key.rows = rows_of_class(p->rows);
+    key.n = p->n;
+    key.k = p->k;
+    key.epilogue = epilogue;
+    key.slices = p->slices;
+    key.align[0] = alignment_of(a);
+    key.align[1] = alignment_of(b);
+    key.align[2] = alignment_of(d);
+    key.align[3] = alignment_of(bias);
+    return key;
+}
+
+static unsigned bucket_of(const plan_key *key)
+{
+    return (unsigned)(lin_hash(key, sizeof *key, 0) % BUCKETS);
+}
+
+static cublasStatus_t layout(cublasLtMatrixLayout_t *out, int narrow, int rows, int columns)
+{
+    // Column-major: the columns here are the rows of the matrix, each `rows` long, and padded if narrow.
+    return cublasLtMatrixLayoutCreate(out, narrow ? CUDA_R_16BF : CUDA_R_32F, (uint64_t)rows, (uint64_t)columns,
+                                      narrow ? lin_cuda_padded(rows) : rows);
+}
+
+static cublasStatus_t set_rows(plan *p, int rows)
+{
+    const uint64_t columns = (uint64_t)rows;
+    const int64_t apart_a = (int64_t)rows * p->key.k, apart_b = (int64_t)rows * p->key.n; // of two slices
+    cublasLtMatrixLayout_t first = p->key.forward ? p->d : p->a;
+    cublasStatus_t s = cublasLtMatrixLayoutSetAttribute(first, CUBLASLT_MATRIX_LAYOUT_COLS, &columns, sizeof columns);
+    if (s == CUBLAS_STATUS_SUCCESS)
+        s = cublasLtMatrixLayoutSetAttribute(p->b, CUBLASLT_MATRIX_LAYOUT_COLS, &columns, sizeof columns);
+    if (s != CUBLAS_STATUS_SUCCESS || !p->key.slices) return s;
+    s = cublasLtMatrixLayoutSetAttribute(p->a, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &apart_a, sizeof apart_a);
+    if (s != CUBLAS_STATUS_SUCCESS) return s;
+    return cublasLtMatrixLayoutSetAttribute(p->b, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &apart_b, sizeof apart_b);
+}
+
+// The matrix layouts and the epilogue of a class of shapes.
+static cublasStatus_t describe(lin_exec *exec, plan *p, const float *bias)
+{
+    const plan_key *key = &p->key;
+    const int narrow = key->narrow;
+    const int exact = narrow || exec->precision == LIN_PRECISION_FP32;
+    const cublasComputeType_t compute = exact ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_32F_FAST_TF32;
+    const int32_t ta = key->forward ? CUBLAS_OP_T : CUBLAS_OP_N, tb = key->forward ? CUBLAS_OP_N : CUBLAS_OP_T;
+    const uint32_t epilogue = (uint32_t)key->epilogue;
+    cublasStatus_t s = cublasLtMatmulDescCreate(&p->product, compute, CUDA_R_32F);
+    if (s == CUBLAS_STATUS_SUCCESS) s = cublasLtMatmulDescSetAttribute(p->product, CUBLASLT_MATMUL_DESC_TRANSA, &ta, sizeof ta);
+    if (s == CUBLAS_STATUS_SUCCESS) s = cublasLtMatmulDescSetAttribute(p->product, CUBLASLT_MATMUL_DESC_TRANSB, &tb, sizeof tb);
+    if (s == CUBLAS_STATUS_SUCCESS) {
+        s = cublasLtMatmulDescSetAttribute(p->product, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
+    }
+    if (s == CUBLAS_STATUS_SUCCESS && bias) {
+        s = cublasLtMatmulDescSetAttribute(p->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+    }
+    if (s == CUBLAS_STATUS_SUCCESS) s = layout(&p->a, narrow, key->k, key->forward ? key->n : key->rows);
+    if (s == CUBLAS_STATUS_SUCCESS) s = layout(&p->b, narrow, key->forward ? key->k : key->n, key->rows);
+    if (s == CUBLAS_STATUS_SUCCESS)
+        s = layout(&p->d, key->narrow_d, key->forward ? key->n : key->k, key->forward ? key->rows : key->n);
+    if (!key->slices) return s;
+    const int32_t slices = key->slices;
+    const int64_t apart = (int64_t)key->n * key->k;
+    const cublasLtMatrixLayout_t layouts[] = {p->a, p->b, p->d};
+    for (int i = 0; i < 3 && s == CUBLAS_STATUS_SUCCESS; i++)
+        s = cublasLtMatrixLayoutSetAttribute(layouts[i], CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &slices, sizeof slices);
+    if (s == CUBLAS_STATUS_SUCCESS)
+        s = cublasLtMatrixLayoutSetAttribute(p->d, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &apart, sizeof apart);
+    return s == CUBLAS_STATUS_SUCCESS ? set_rows(p, key->rows) : s;
+}
+
+static cublasStatus_t search(struct lin_cuda_plans *plans, plan *p)
+{
+    const uint64_t workspace = WORKSPACE_BYTES;
+    const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    const uint32_t align[3] = {(uint32_t)p->key.align[0], (uint32_t)p->key.align[1], (uint32_t)p->key.align[2]};
+    const struct {
+        cublasLtMatmulPreferenceAttributes_t name;
+        const void *value;
+        size_t size;
+    } wanted[] = {{CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace},
+                  {CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof reductions},
+                  {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &align[0], sizeof align[0]},
+                  {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &align[1], sizeof align[1]},
+                  {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &align[2], sizeof align[2]},
+                  {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &align[2], sizeof align[2]}};
+    cublasLtMatmulPreference_t preference = NULL;
+    cublasStatus_t s = cublasLtMatmulPreferenceCreate(&preference);
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted && s == CUBLAS_STATUS_SUCCESS; i++) {
+        s = cublasLtMatmulPreferenceSetAttribute(preference, wanted[i].name, wanted[i].value, wanted[i].size);
+    }
+    int count = 0;
+    if (s == CUBLAS_STATUS_SUCCESS) {
+        s = cublasLtMatmulAlgoGetHeuristic(plans->handle, p->product, p->a, p->b, p->d, p->d, preference, CANDIDATES,
+                                           p->candidates, &count);
+    }
+    if (preference) cublasLtMatmulPreferenceDestroy(preference);
+    for (int i = 0; i < count && s == CUBLAS_STATUS_SUCCESS; i++) {
+        if (p->candidates[i].state == CUBLAS_STATUS_SUCCESS) p->candidates[p->count++] = p->candidates[i];
+    }
+    return s;
+}
+
+// The plan of a class of shapes; one without candidates if cublasLt supports none; NULL if it could not be made now.
+static plan *plan_of(lin_exec *exec, const lt_product *product, const plan_key *key, const float *bias)
+{
+    struct lin_cuda_plans *plans = exec->plans;
+    plan **bucket = &plans->buckets[bucket_of(key)];
+    for (plan *p = *bucket; p; p = p->next)
+        if (memcmp(&p->key, key, sizeof *key) == 0) return p;
+    plan *p = (plan *)lin_calloc(1, sizeof *p);
+    if (!p) {
+        lin_cuda_check(exec, cudaErrorMemoryAllocation, "planning a matrix product");
+        return NULL;
+    }
+    p->key = *key;
+    cublasStatus_t status = describe(exec, p, bias);
+    if (status == CUBLAS_STATUS_SUCCESS) status = search(plans, p);
+    // Some versions cannot search while a graph is recorded: then this product does not use cublasLt, and the next search
+    // decides finally.
+    const int no_such = status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE ||
+                        status == CUBLAS_STATUS_ARCH_MISMATCH || status == CUBLAS_STATUS_SUCCESS;
+    if (!no_such) {
+        if (!exec->capturing || status == CUBLAS_STATUS_ALLOC_FAILED) note(exec, status, product);
+        destroy(p);
+        return NULL;
+    }
+    p->next = *bucket;
+    *bucket = p;
+    return p;
+}
+
+/* ---- multiplying ----------------------------------------------------------------------------------------------------------- */
+
+typedef struct operands {
+    void *d;
+    const void *a, *b;
+    float beta;
+} operands;
+
+static cublasStatus_t run(lin_exec *exec, const plan *p, int i, const operands *o)
+{
+    const float one = 1;
+    const size_t wanted = p->candidates[i].workspaceSize;
+    struct lin_cuda_plans *plans = exec->plans;
+    if (wanted && !plans->workspace && cudaMalloc(&plans->workspace, WORKSPACE_BYTES) != cudaSuccess) {
+        plans->workspace = NULL;
+        return CUBLAS_STATUS_ALLOC_FAILED;
+    }
+    return cublasLtMatmul(plans->handle, p->product, &one, o->a, p->a, o->b, p->b, &o->beta, o->d, p->d, o->d, p->d,
+                          &p->candidates[i].algo, wanted ? plans->workspace : NULL, wanted ? WORKSPACE_BYTES : 0, exec->stream);
+}
+
+static int takes(struct lin_cuda_plans *plans, plan *p, int i)
+{
+    cublasLtMatmulHeuristicResult_t result;
+    memset(&result, 0, sizeof result);
+    if (cublasLtMatmulAlgoCheck(plans->handle, p->product, p->a, p->b, p->d, p->d, &p->candidates[i].algo, &result) !=
+        CUBLAS_STATUS_SUCCESS) {
+        return 0;
+    }
+    if (result.workspaceSize > WORKSPACE_BYTES) return 0;
+    p->candidates[i].workspaceSize = result.workspaceSize;
+    return 1;
+}
+
+// Moves the fastest candidate to the front. It writes to a temporary output, because a product that adds must not change the real
+// one.
+static void tune(lin_exec *exec, plan *p, const operands *real)
+{
+    operands o = *real;
+    const size_t each = (size_t)(p->key.forward ? p->rows : p->key.k) * (size_t)p->key.n;
+    const size_t elements = each * (size_t)(p->key.slices ? p->key.slices : 1);
+    int best = -1;
+    double least = 0;
+    if (cudaMalloc(&o.d, elements * sizeof(float)) != cudaSuccess) {
+        cudaGetLastError();
+        return;
+    }
+    for (int i = 0; i < p->count; i++) {
+        if (!takes(exec->plans, p, i) || run(exec, p, i, &o) != CUBLAS_STATUS_SUCCESS) continue;
+        cudaStreamSynchronize(exec->stream);
+        const double begun = lin_now();
+        for (int r = 0; r < TIMED_RUNS; r++) run(exec, p, i, &o);
+        cudaStreamSynchronize(exec->stream);
+        const double took = lin_now() - begun;
+        if (best < 0 || took < least) best = i, least = took;
+    }
+    cudaFree(o.d);
+    if (best <= 0) return;
+    const cublasLtMatmulHeuristicResult_t fastest = p->candidates[best];
+    p->candidates[best] = p->candidates[0];
+    p->candidates[0] = fastest;
+}
+
+// y = act(y + bias), if the product could not do it itself.
+static __global__ void __launch_bounds__(THREADS)
+    add_bias(float *y, const float *__restrict__ bias, size_t count, int n, int relu)
+{
+    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i >= count) return;
+    const float v = y[i] + bias[i % (size_t)n];
+    y[i] = relu && v < 0 ? 0 : v;
+}
+
+// 1 if it was done, or failed with an error recorded in exec; 0 if cublasLt does not support the product. bias [n] may be NULL.
+static int cublas_multiply(lin_exec *exec, const lt_product *product, void *d, const void *a, const void *b, const float *bias)
+{
+    // cublasLt reads a bias four values at a time.
+    const int apart = bias && !lin_cuda_aligned(bias), relu = product->act == LIN_RELU;
+    const float *with = apart ? NULL : bias;
+    int epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+    if (with) epilogue = relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
+    else if (relu && !apart) epilogue = CUBLASLT_EPILOGUE_RELU;
+    if (!lin_cuda_ready(exec)) return 1;
+    const plan_key key = key_of(product, d, a, b, with, epilogue);
+    plan *p = plan_of(exec, product, &key, with);
+    if (!p || p->count == 0) return exec->error != cudaSuccess;
+    const operands o = {d, a, b, product->forward || product->slices ? 0.0f : 1.0f};
+    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+    if (with) status = cublasLtMatmulDescSetAttribute(p->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &with, sizeof with);
+    if (status == CUBLAS_STATUS_SUCCESS && p->rows != product->rows) {
+        const int first = p->rows == 0;
+        p->rows = 0; // until all of it succeeds
+        status = set_rows(p, product->rows);
+        if (status == CUBLAS_STATUS_SUCCESS) {
+            p->rows = product->rows;
+            if (first && exec->plans->tune && !exec->capturing) tune(exec, p, &o);
+            for (p->chosen = 0; p->chosen < p->count && !takes(exec->plans, p, p->chosen);) p->chosen++;
+        }
+    }
+    if (status == CUBLAS_STATUS_SUCCESS) {
+        status = CUBLAS_STATUS_NOT_SUPPORTED;
+        for (; p->chosen < p->count; p->chosen++) {
+            status = run(exec, p, p->chosen, &o);
+            if (status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE) break;
+        }
+        if (p->chosen == p->count) return 0;
+    }
+    if (status != CUBLAS_STATUS_SUCCESS) {
+        note(exec, status, product);
+        return 1;
+    }
+    if (apart) {
+        const size_t count = (size_t)product->rows * (size_t)product->n;
+        LIN_LAUNCH(exec, add_bias, lin_cuda_blocks(count, THREADS), THREADS, 0, (float *)d, bias, count, product->n, relu);
+    }
+    return 1;
+}
 
 static __device__ __forceinline__ float value_of(float x) { return x; }
 static __device__ __forceinline__ float value_of(bf16 x) { return from_bf16(x); }
@@ -107,10 +491,10 @@ void lin_cuda_weights_pack(lin_exec *exec, float *packed, const float *values, c
 /* ---- activations in bf16 --------------------------------------------------------------------------------------------------- */
 
 // to [rows, lin_cuda_padded(k)] from x [rows, k]: eight elements per thread.
-static __global__ void __launch_bounds__(CONVERT_THREADS)
+static __global__ void __launch_bounds__(THREADS)
     convert(bf16 *__restrict__ to, const float *__restrict__ x, size_t groups, int across, int k, int wide)
 {
-    const size_t i = (size_t)blockIdx.x * CONVERT_THREADS + threadIdx.x;
+    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
     if (i >= groups) return;
     float v[8];
     if (wide) {
@@ -133,7 +517,7 @@ void lin_cuda_narrow(lin_exec *exec, void *to, const float *x, int rows, int k)
 {
     const int across = lin_cuda_padded(k) / 8;
     const size_t groups = (size_t)rows * (size_t)across;
-    LIN_LAUNCH(exec, convert, lin_cuda_blocks(groups, CONVERT_THREADS), CONVERT_THREADS, 0, (bf16 *)to, x, groups, across, k,
+    LIN_LAUNCH(exec, convert, lin_cuda_blocks(groups, THREADS), THREADS, 0, (bf16 *)to, x, groups, across, k,
                k % 8 == 0 && lin_cuda_aligned(x));
 }
 
@@ -216,7 +600,7 @@ void lin_cuda_linear_forward(lin_exec *exec, float *y, const float *x, const flo
 {
     if (rows == 0 || n == 0 || !lin_cuda_ready(exec)) return;
     const int narrow = exec->precision == LIN_PRECISION_BF16;
-    const lin_cuda_product p = {1, narrow, 0, rows, n, narrow ? lin_cuda_padded(k) : k, act, 0};
+    const lt_product p = {1, narrow, 0, rows, n, narrow ? lin_cuda_padded(k) : k, act, 0};
     if (n > 1 && k > 1) {
         const void *operand = x;
         if (narrow) {
@@ -225,7 +609,7 @@ void lin_cuda_linear_forward(lin_exec *exec, float *y, const float *x, const flo
             lin_cuda_narrow(exec, scratch, x, rows, k);
             operand = scratch;
         }
-        if (lin_cuda_multiply(exec, &p, y, packed, operand, bias) || exec->error != cudaSuccess) return;
+        if (cublas_multiply(exec, &p, y, packed, operand, bias) || exec->error != cudaSuccess) return;
     }
     plain_shape s = {};
     s.rows = rows, s.columns = n, s.inner = k;
@@ -239,8 +623,8 @@ void lin_cuda_narrow_forward(lin_exec *exec, void *y, const void *x, const float
                              int k, int narrow_y)
 {
     if (rows == 0 || !lin_cuda_ready(exec)) return;
-    const lin_cuda_product p = {1, 1, narrow_y, rows, n, k, LIN_LINEAR, 0};
-    if (lin_cuda_multiply(exec, &p, y, packed, x, bias) || exec->error != cudaSuccess) return;
+    const lt_product p = {1, 1, narrow_y, rows, n, k, LIN_LINEAR, 0};
+    if (cublas_multiply(exec, &p, y, packed, x, bias) || exec->error != cudaSuccess) return;
     plain_shape s = {};
     s.rows = rows, s.columns = n, s.inner = k;
     s.ai = (size_t)k, s.at = 1, s.bj = (size_t)k, s.bt = 1;
@@ -257,11 +641,11 @@ void lin_cuda_narrow_forward(lin_exec *exec, void *y, const void *x, const float
 
 // dw [n, k] += the slices' products in their order, then the products of the rows that are left.
 template <typename T>
-static __global__ void __launch_bounds__(SLICES_THREADS)
+static __global__ void __launch_bounds__(THREADS)
     add_slices(float *__restrict__ dw, const float *__restrict__ partial, int slices, const T *__restrict__ dy,
                const T *__restrict__ x, int rest, int n, int k)
 {
-    const unsigned count = (unsigned)(n * k), i = blockIdx.x * SLICES_THREADS + threadIdx.x;
+    const unsigned count = (unsigned)(n * k), i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= count) return;
     const float *from = partial + i;
     float sum = 0;
@@ -275,21 +659,21 @@ static __global__ void __launch_bounds__(SLICES_THREADS)
 
 // 0 if the product is not one for slices.
 template <typename T>
-static int multiply_slices(lin_exec *exec, float *dw, const T *dy, const T *x, const lin_cuda_product *whole)
+static int multiply_slices(lin_exec *exec, float *dw, const T *dy, const T *x, const lt_product *whole)
 {
     const int rows = whole->rows, n = whole->n, k = whole->k;
     const int tiles = (n + SLICE_TILE - 1) / SLICE_TILE * ((k + SLICE_TILE - 1) / SLICE_TILE);
-    const int fewest = lin_cuda_slice_rows(exec), most = fewest ? rows / fewest : 0;
-    lin_cuda_product p = *whole;
+    const int fewest = exec->plans->slice_rows, most = fewest > 0 ? rows / fewest : 0;
+    lt_product p = *whole;
     p.slices = TILES / tiles < most ? TILES / tiles : most;
     if (p.slices < 2 || n % 4 != 0 || k % 4 != 0) return 0;
     const size_t count = (size_t)n * (size_t)k;
     float *partial = (float *)lin_cuda_scratch(exec, (size_t)p.slices * count * sizeof *partial);
     if (!partial) return 1;
     p.rows = rows / p.slices;
-    if (!lin_cuda_multiply(exec, &p, partial, x, dy, NULL)) return 0;
+    if (!cublas_multiply(exec, &p, partial, x, dy, NULL)) return 0;
     const size_t done = (size_t)p.rows * (size_t)p.slices;
-    LIN_LAUNCH(exec, add_slices<T>, lin_cuda_blocks(count, SLICES_THREADS), SLICES_THREADS, 0, dw, partial, p.slices,
+    LIN_LAUNCH(exec, add_slices<T>, lin_cuda_blocks(count, THREADS), THREADS, 0, dw, partial, p.slices,
                dy + done * (size_t)n, x + done * (size_t)k, rows - (int)done, n, k);
     return 1;
 }
@@ -299,9 +683,9 @@ void lin_cuda_linear_backward_weight(lin_exec *exec, float *dw, float *db, const
 {
     if (rows == 0 || n == 0 || !lin_cuda_ready(exec)) return;
     if (db) lin_cuda_sum_columns(exec, db, dy, rows, n);
-    const lin_cuda_product p = {0, 0, 0, rows, n, k, LIN_LINEAR, 0};
+    const lt_product p = {0, 0, 0, rows, n, k, LIN_LINEAR, 0};
     if (multiply_slices(exec, dw, dy, x, &p) || exec->error != cudaSuccess) return;
-    if (n > 1 && k > 1 && (lin_cuda_multiply(exec, &p, dw, x, dy, NULL) || exec->error != cudaSuccess)) return;
+    if (n > 1 && k > 1 && (cublas_multiply(exec, &p, dw, x, dy, NULL) || exec->error != cudaSuccess)) return;
     plain_shape s = {};
     s.rows = n, s.columns = k, s.inner = rows;
     s.ai = 1, s.at = (size_t)n, s.bj = 1, s.bt = (size_t)k;
@@ -326,12 +710,136 @@ void lin_cuda_narrow_backward_weight(lin_exec *exec, float *dw, float *db, const
         LIN_LAUNCH(exec, sum_narrow, s.grid, s.block, s.shared_bytes, s.partial, (const bf16 *)dy, rows, n, s.rows_each);
         lin_cuda_fold(exec, s.partial, s.slices, {db, n});
     }
-    const lin_cuda_product p = {0, 1, 0, rows, n, k, LIN_LINEAR, 0};
+    const lt_product p = {0, 1, 0, rows, n, k, LIN_LINEAR, 0};
     if (multiply_slices(exec, dw, (const bf16 *)dy, (const bf16 *)x, &p) || exec->error != cudaSuccess) return;
-    if (lin_cuda_multiply(exec, &p, dw, x, dy, NULL) || exec->error != cudaSuccess) return;
+    if (cublas_multiply(exec, &p, dw, x, dy, NULL) || exec->error != cudaSuccess) return;
     plain_shape s = {};
     s.rows = n, s.columns = k, s.inner = rows;
     s.ai = 1, s.at = (size_t)n, s.bj = 1, s.bt = (size_t)k;
     s.add = 1;
     plain_product(exec, dw, (const bf16 *)dy, (const bf16 *)x, NULL, &s);
+}
+
+/* ---- the feed-forward block ------------------------------------------------------------------------------------------------ */
+
+// The feed-forward block in training. What lies between its two products is four times as wide as the rest of the network, so it
+// is kept and moved as bf16 in bf16 precision, together with the operands that the backward pass reads again; and its dropout,
+// its gradient and the sums for the gradient of the bias are one pass each.
+//
+//   hidden    fp32: h [rows, F]    bf16: x [rows, C], h [rows, F]
+//   d_hidden  fp32: dh [rows, F]   bf16: dy [rows, C], dh [rows, F]
+// A norm may have written x or dy (block_norm_forward, block_norm_backward).
+
+enum { EACH = 8 }; // columns of a thread
+
+static int is_narrow(const lin_exec *exec, const void *hidden, int C, int F)
+{
+    return exec->precision == LIN_PRECISION_BF16 && C % 8 == 0 && F % 8 == 0 && C <= F && lin_cuda_aligned(hidden);
+}
+
+/* ---- forward --------------------------------------------------------------------------------------------------------------- */
+
+// h = dropout(relu(h + bias)), eight elements per thread.
+static __global__ void __launch_bounds__(THREADS)
+    activate(bf16 *h, const float *__restrict__ bias, size_t groups, int across, lin_cuda_mask mask)
+{
+    const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
+    if (i >= groups) return;
+    float v[8];
+    load8(v, h + 8 * i);
+    const float *b = bias + (i % (size_t)across) * 8;
+#pragma unroll
+    for (int j = 0; j < 8; j++) {
+        v[j] += b[j];
+        if (v[j] < 0) v[j] = 0; // a NaN stays
+    }
+    if (mask.key) {
+        const lin_cuda_draw draw = lin_cuda_draw_of(mask);
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            float *x = v + 4 * half;
+            const float4 kept =
+                lin_cuda_drop4(make_float4(x[0], x[1], x[2], x[3]), lin_cuda_bits4(draw, 2 * i + (size_t)half), mask);
+            x[0] = kept.x, x[1] = kept.y, x[2] = kept.z, x[3] = kept.w;
+        }
+    }
+    store8(h + 8 * i, v);
+}
+
+void lin_cuda_feedforward_forward(lin_exec *exec, float *y, float *hidden, const float *x, const float *w1, const float *b1,
+                                  const float *w2, const float *b2, int rows, int C, int F, const lin_dropout *dropout)
+{
+    const size_t count = (size_t)rows * (size_t)F;
+    if (rows == 0) return;
+    if (!is_narrow(exec, hidden, C, F)) {
+        lin_cuda_linear_forward(exec, hidden, x, w1, b1, rows, F, C, LIN_RELU);
+        if (dropout->p > 0) lin_cuda_dropout(exec, hidden, hidden, count, dropout);
+        lin_cuda_linear_forward(exec, y, hidden, w2, b2, rows, C, F, LIN_LINEAR);
+        return;
+    }
+    bf16 *narrow_x = reinterpret_cast<bf16 *>(hidden), *h = narrow_x + (size_t)rows * (size_t)C;
+    if (x) lin_cuda_narrow(exec, narrow_x, x, rows, C);
+    lin_cuda_narrow_forward(exec, h, narrow_x, w1, NULL, rows, F, C, 1);
+    LIN_LAUNCH(exec, activate, lin_cuda_blocks(count / 8, THREADS), THREADS, 0, h, b1, count / 8, F / 8,
+               lin_cuda_mask_of(dropout));
+    lin_cuda_narrow_forward(exec, y, h, w2, b2, rows, C, F, 0);
+}
+
+/* ---- backward -------------------------------------------------------------------------------------------------------------- */
+
+// to = from, or, GATED, gate > 0 ? from * scale : 0 (to may be from); partial [slices, n]: the sums of its columns over each
+// slice of rows. n is a multiple of 8.
+template <typename To, typename From, int GATED>
+static __global__ void __launch_bounds__(LIN_SUM_THREADS)
+    pass_and_sum(To *to, const From *from, const To *__restrict__ gate, float *__restrict__ partial, int rows, int n,
+                 int rows_each, float scale)
+{
+    lin_sum_slice<EACH, 1>(partial, rows, n, rows_each, [=](float (&v)[EACH], int row, int column) {
+        const size_t at = (size_t)row * (size_t)n + (size_t)column;
+        load8(v, from + at);
+        if constexpr (GATED) {
+            float g[EACH];
+            load8(g, gate + at);
+#pragma unroll
+            for (int i = 0; i < EACH; i++) v[i] = g[i] > 0 ? v[i] * scale : 0;
+        }
+        store8(to + at, v);
+    });
+}
+
+template <typename To, typename From, int GATED>
+static void run_pass(lin_exec *exec, To *to, float *db, const From *from, const To *gate, int rows, int n, float scale)
+{
+    const lin_cuda_sums s = lin_cuda_sums_begin(exec, rows, n, EACH, 1);
+    if (!s.partial) return;
+    LIN_LAUNCH(exec, (pass_and_sum<To, From, GATED>), s.grid, s.block, s.shared_bytes, to, from, gate, s.partial, rows, n,
+               s.rows_each, scale);
+    lin_cuda_fold(exec, s.partial, s.slices, {db, n});
+}
+
+void lin_cuda_feedforward_backward(lin_exec *exec, float *dx, float *dw1, float *db1, float *dw2, float *db2, const float *dy,
+                                   const float *x, const float *hidden, float *d_hidden, const float *w1, const float *w2,
+                                   int rows, int C, int F, const lin_dropout *dropout)
+{
+    const size_t count = (size_t)rows * (size_t)F;
+    const double scale = dropout->p > 0 ? 1 / (1 - dropout->p) : 1;
+    if (rows == 0) return;
+    if (is_narrow(exec, hidden, C, F)) {
+        const bf16 *narrow_x = reinterpret_cast<const bf16 *>(hidden), *h = narrow_x + (size_t)rows * (size_t)C;
+        bf16 *narrow_dy = reinterpret_cast<bf16 *>(d_hidden), *dh = narrow_dy + (size_t)rows * (size_t)C;
+        if (dy) run_pass<bf16, float, 0>(exec, narrow_dy, db2, dy, NULL, rows, C, 1);
+        lin_cuda_narrow_backward_weight(exec, dw2, NULL, narrow_dy, h, rows, C, F);
+        lin_cuda_narrow_forward(exec, dh, narrow_dy, w2, NULL, rows, F, C, 1);
+        run_pass<bf16, bf16, 1>(exec, dh, db1, dh, h, rows, F, (float)scale);
+        lin_cuda_narrow_backward_weight(exec, dw1, NULL, dh, narrow_x, rows, F, C);
+        lin_cuda_narrow_forward(exec, dx, dh, w1, NULL, rows, C, F, 0);
+        return;
+    }
+    lin_cuda_linear_backward_weight(exec, dw2, db2, dy, hidden, rows, C, F);
+    lin_cuda_linear_forward(exec, d_hidden, dy, w2, NULL, rows, F, C, LIN_LINEAR);
+    const int wide = F % 8 == 0 && lin_cuda_aligned(hidden, d_hidden);
+    if (wide) run_pass<float, float, 1>(exec, d_hidden, db1, d_hidden, hidden, rows, F, (float)scale);
+    else lin_cuda_relu_backward(exec, d_hidden, d_hidden, hidden, count, scale);
+    lin_cuda_linear_backward_weight(exec, dw1, wide ? NULL : db1, d_hidden, x, rows, F, C);
+    lin_cuda_linear_forward(exec, dx, d_hidden, w1, NULL, rows, C, F, LIN_LINEAR);
 }

@@ -1,17 +1,17 @@
 /*
- * linear.h - what linear.cu shares with feedforward.cu and attention_block.cu: bf16 numbers in memory and products of them.
+ * linear.h - what linear.cu shares with the attention block and norms: bf16 numbers in memory and products of them.
  *
  * Internal to kernels/cuda/. A bf16 matrix of k columns has rows of lin_cuda_padded(k) elements.
  */
 #ifndef LIN_KERNELS_CUDA_LINEAR_H
 #define LIN_KERNELS_CUDA_LINEAR_H
 
-#include <cuda_bf16.h>
-
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/plans.h"
 
 typedef uint16_t bf16;
+
+/* Padded number of columns of a bf16 matrix of k columns. */
+static inline int lin_cuda_padded(int k) { return (k + 7) / 8 * 8; }
 
 static __device__ __forceinline__ bf16 to_bf16(float x) { return __bfloat16_as_ushort(__float2bfloat16_rn(x)); }
 static __device__ __forceinline__ float from_bf16(bf16 x) { return __bfloat162float(__ushort_as_bfloat16(x)); }

@@ -7,7 +7,6 @@
 // The gradients of gamma, beta and the bias before the norm: each block sums its rows in registers, then over its threads in
 // order, and writes one row of partial sums; lin_cuda_fold adds those up in order.
 #include "kernels/cuda/linear.h"
-#include "kernels/cuda/sums.h"
 
 enum {
     THREADS = 256,

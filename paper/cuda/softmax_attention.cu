@@ -1,8 +1,133 @@
-// Softmax attention, forward (Vaswani et al. 2017), in tiles with a running maximum and sum (Milakov & Gimelshein 2018, Dao et
-// al. 2022). softmax_attention.h describes the division of the work. A second kernel is for many streams with few rows each.
+// Softmax attention (Vaswani et al. 2017) in tiles; softmax_attention.h describes the division of the work.
 #include "paper/cuda/softmax_attention.h"
 
 #include <float.h>
+
+/* ---- any width ------------------------------------------------------------------------------------------------------------- */
+
+// Softmax attention for head widths without tiles in softmax_attention.cu (64 < E <= 256): a warp for each row, with the row's
+// columns spread over its lanes; correct, but slow.
+
+enum { LANE_COLUMNS = 8, GENERAL_WARPS = 4 }; // E <= 256
+
+// Column lane + 32 c of a row in x[c]; 0 from E on.
+static __device__ __forceinline__ void load_row(float (&x)[LANE_COLUMNS], const float *from, int E)
+{
+    const int lane = (int)(threadIdx.x & 31);
+#pragma unroll
+    for (int c = 0; c < LANE_COLUMNS; c++) x[c] = lane + 32 * c < E ? from[lane + 32 * c] : 0;
+}
+
+static __device__ __forceinline__ void store_row(float *to, const float (&x)[LANE_COLUMNS], float factor, int E)
+{
+    const int lane = (int)(threadIdx.x & 31);
+#pragma unroll
+    for (int c = 0; c < LANE_COLUMNS; c++)
+        if (lane + 32 * c < E) to[lane + 32 * c] = x[c] * factor;
+}
+
+static __device__ __forceinline__ float dot_rows(const float (&a)[LANE_COLUMNS], const float (&b)[LANE_COLUMNS])
+{
+    float sum = 0;
+#pragma unroll
+    for (int c = 0; c < LANE_COLUMNS; c++) sum = fmaf(a[c], b[c], sum);
+    return lin_warp_sum(sum);
+}
+
+static __device__ __forceinline__ void add_row(float (&out)[LANE_COLUMNS], float w, const float (&x)[LANE_COLUMNS])
+{
+#pragma unroll
+    for (int c = 0; c < LANE_COLUMNS; c++) out[c] = fmaf(w, x[c], out[c]);
+}
+
+// The warp's row; returns 0 if there is none.
+static __device__ __forceinline__ int general_row(softmax_place *p, const softmax_job &job, int *row)
+{
+    *row = (int)(blockIdx.y * GENERAL_WARPS + threadIdx.x / 32);
+    return softmax_find(p, job, blockIdx.x) && *row < p->rows;
+}
+
+static __global__ void __launch_bounds__(GENERAL_WARPS * 32) softmax_forward_general(softmax_job job)
+{
+    softmax_place p;
+    int row;
+    if (!general_row(&p, job, &row)) return;
+    const size_t width = (size_t)job.H * (size_t)job.E, head = (size_t)p.h * (size_t)job.E, at = p.first + (size_t)row;
+    const int end = p.before + (job.causal ? row + 1 : p.rows);
+    float q[LANE_COLUMNS], x[LANE_COLUMNS], out[LANE_COLUMNS] = {}, top = -INFINITY, sum = 0;
+    load_row(q, job.qkv + at * 3 * width + head, job.E);
+    for (int j = 0; j < end; j++) {
+        load_row(x, p.k + (size_t)j * p.stride, job.E);
+        const float score = dot_rows(q, x) * job.scale, higher = fmaxf(top, score);
+        const float factor = expf(top - higher), w = expf(score - higher);
+        load_row(x, p.v + (size_t)j * p.stride, job.E);
+#pragma unroll
+        for (int c = 0; c < LANE_COLUMNS; c++) out[c] = fmaf(out[c], factor, w * x[c]);
+        sum = fmaf(sum, factor, w);
+        top = higher;
+    }
+    store_row(job.out + at * width + head, out, 1 / sum, job.E);
+    if (job.out_lse && threadIdx.x % 32 == 0) job.out_lse[at * (size_t)job.H + (size_t)p.h] = top + logf(sum);
+}
+
+static __global__ void __launch_bounds__(GENERAL_WARPS * 32) softmax_queries_general(softmax_job job)
+{
+    softmax_place p;
+    int row;
+    if (!general_row(&p, job, &row)) return;
+    const size_t width = (size_t)job.H * (size_t)job.E, head = (size_t)p.h * (size_t)job.E, at = p.first + (size_t)row;
+    const size_t term = at * (size_t)job.H + (size_t)p.h;
+    const int end = job.causal ? row + 1 : p.rows;
+    float q[LANE_COLUMNS], g[LANE_COLUMNS], k[LANE_COLUMNS], v[LANE_COLUMNS], dq[LANE_COLUMNS] = {};
+    load_row(q, job.qkv + at * 3 * width + head, job.E);
+    load_row(g, job.dy + at * width + head, job.E);
+    load_row(v, job.y + at * width + head, job.E);
+    const float lse = job.lse[term], D = dot_rows(g, v);
+    if (threadIdx.x % 32 == 0) job.terms[term] = D;
+    for (int j = 0; j < end; j++) {
+        load_row(k, p.k + (size_t)j * p.stride, job.E);
+        load_row(v, p.v + (size_t)j * p.stride, job.E);
+        add_row(dq, expf(fmaf(dot_rows(q, k), job.scale, -lse)) * (dot_rows(g, v) - D), k);
+    }
+    store_row(job.out + at * 3 * width + head, dq, job.scale, job.E);
+}
+
+static __global__ void __launch_bounds__(GENERAL_WARPS * 32) softmax_keys_general(softmax_job job)
+{
+    softmax_place p;
+    int row;
+    if (!general_row(&p, job, &row)) return;
+    const size_t width = (size_t)job.H * (size_t)job.E, head = (size_t)p.h * (size_t)job.E, at = p.first + (size_t)row;
+    float q[LANE_COLUMNS], g[LANE_COLUMNS], k[LANE_COLUMNS], v[LANE_COLUMNS], dk[LANE_COLUMNS] = {}, dv[LANE_COLUMNS] = {};
+    load_row(k, p.k + (size_t)row * p.stride, job.E);
+    load_row(v, p.v + (size_t)row * p.stride, job.E);
+    for (int i = job.causal ? row : 0; i < p.rows; i++) {
+        const size_t query = p.first + (size_t)i, term = query * (size_t)job.H + (size_t)p.h;
+        load_row(q, job.qkv + query * 3 * width + head, job.E);
+        load_row(g, job.dy + query * width + head, job.E);
+        const float w = expf(fmaf(dot_rows(q, k), job.scale, -job.lse[term]));
+        add_row(dv, w, g);
+        add_row(dk, w * (dot_rows(g, v) - job.terms[term]), q);
+    }
+    store_row(job.out + at * 3 * width + width + head, dk, job.scale, job.E);
+    store_row(job.out + at * 3 * width + 2 * width + head, dv, 1, job.E);
+}
+
+static void forward_any(lin_exec *exec, const softmax_job &job, const lin_segments *segments)
+{
+    LIN_LAUNCH(exec, softmax_forward_general, lin_softmax_grid(job, segments, GENERAL_WARPS), GENERAL_WARPS * 32, 0, job);
+}
+
+static void backward_any(lin_exec *exec, const softmax_job &job, const lin_segments *segments)
+{
+    LIN_LAUNCH(exec, softmax_queries_general, lin_softmax_grid(job, segments, GENERAL_WARPS), GENERAL_WARPS * 32, 0, job);
+    LIN_LAUNCH(exec, softmax_keys_general, lin_softmax_grid(job, segments, GENERAL_WARPS), GENERAL_WARPS * 32, 0, job);
+}
+
+/* ---- forward --------------------------------------------------------------------------------------------------------------- */
+
+// Softmax attention, forward (Vaswani et al. 2017), in tiles with a running maximum and sum (Milakov & Gimelshein 2018, Dao et
+// al. 2022). softmax_attention.h describes the division of the work. A second kernel is for many streams with few rows each.
 
 // Appends the rows' keys and values, which are adjacent in qkv and in the cache. One block for each four rows of an utterance.
 static __global__ void __launch_bounds__(GROUP) append(softmax_job job)
@@ -304,9 +429,242 @@ void lin_cuda_softmax_forward(lin_exec *exec, float *y, float *lse, const float 
     job.scale = 1 / sqrtf((float)E);
     const int split = exec->precision == LIN_PRECISION_FP32;
     if (job.caches) LIN_LAUNCH(exec, append, dim3((unsigned)job.B, lin_cuda_blocks((size_t)segments->longest, 4)), GROUP, 0, job);
-    if (E > 64) lin_softmax_forward_general(exec, job, segments);
+    if (E > 64) forward_any(exec, job, segments);
     else if (E <= 32 && split) run_forward<32, 1>(exec, job, segments);
     else if (E <= 32) run_forward<32, 0>(exec, job, segments);
     else if (split) run_forward<64, 1>(exec, job, segments);
     else run_forward<64, 0>(exec, job, segments);
 }
+
+/* ---- backward -------------------------------------------------------------------------------------------------------------- */
+
+// Softmax attention, backward (Dao et al. 2022, Algorithm 4). The forward keeps y and lse; with p_ij = exp(s q_i k_j - lse_i),
+// s = 1 / sqrt(E), D_i = dy_i . y_i and u_ij = p_ij (dy_i . v_j - D_i):
+//   dq_i = s sum_j u_ij k_j                                  one kernel, by blocks of queries, over the keys
+//   dk_j = s sum_i u_ij q_i       dv_j = sum_i p_ij dy_i     another, by blocks of keys, over the queries
+// so no sum needs atomics. softmax_attention.h describes the division of the work. The first kernel stores D_i for the second.
+
+// Element i of w, a raw product, becomes a probability; 0 where masked.
+static __device__ __forceinline__ float probability(float w, float scale, float lse, int masked)
+{
+    return masked ? 0.0f : exp2f(fmaf(w, scale, -lse));
+}
+
+// dy . y of a warp's own rows, the same in all lanes of a quad; with the same rounded dy that multiplies v: the two nearly
+// cancel.
+template <int EP, int M>
+static __device__ __forceinline__ void dot_own(float (&d)[M][2], const float (&a)[M][EP / 8][4], const float (&b)[M][EP / 8][4])
+{
+#pragma unroll
+    for (int m = 0; m < M; m++) {
+        d[m][0] = d[m][1] = 0;
+#pragma unroll
+        for (int s = 0; s < EP / 8; s++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) d[m][i & 1] = fmaf(a[m][s][i], b[m][s][i], d[m][i & 1]);
+        d[m][0] = quad_sum(d[m][0]);
+        d[m][1] = quad_sum(d[m][1]);
+    }
+}
+
+template <int EP, int SPLIT, int M> __global__ void __launch_bounds__(GROUP) softmax_queries(softmax_job job)
+{
+    LIN_SHARED(float, shared);
+    enum { BLOCK_ROWS = 64 * M, WARP_ROWS = 16 * M };
+    softmax_place p;
+    if (!softmax_find(&p, job, blockIdx.x)) return;
+    const int last = (p.rows - 1) / BLOCK_ROWS;
+    if ((int)blockIdx.y > last) return;
+    const int who = (int)threadIdx.x, warp = who / 32, lane = who % 32;
+    const int block_row = (last - (int)blockIdx.y) * BLOCK_ROWS, row = block_row + warp * WARP_ROWS;
+    const size_t width = (size_t)job.H * (size_t)job.E, head = (size_t)p.h * (size_t)job.E, first = p.first + (size_t)row;
+    const float scale = job.scale * LIN_LOG2_E;
+    const int end = job.causal && block_row + BLOCK_ROWS < p.rows ? block_row + BLOCK_ROWS : p.rows;
+    const int own_end = row >= p.rows ? 0 : job.causal && row + WARP_ROWS < end ? row + WARP_ROWS : end;
+    float q[M][EP / 8][4], g[M][EP / 8][4], dq[M][EP / 8][4], lse[M][2], D[M][2];
+    copy_pair<EP>(shared, p.k, p.stride, p.v, p.stride, 0, end, job.E, p.wide, who);
+    lin_copy_commit();
+    load_global<EP, M>(g, job.dy + first * width + head, width, p.rows - row, job.E, job.wide, lane);
+    load_global<EP, M>(q, job.y + first * width + head, width, p.rows - row, job.E, job.wide, lane);
+    round_own<EP, SPLIT, M>(g);
+    dot_own<EP, M>(D, g, q);
+    load_global<EP, M>(q, job.qkv + first * 3 * width + head, 3 * width, p.rows - row, job.E, job.wide, lane);
+    round_own<EP, SPLIT, M>(q);
+#pragma unroll
+    for (int m = 0; m < M; m++) {
+        clear_rows<EP>(dq[m]);
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const int at = row_in(m, 2 * half, lane);
+            const size_t term = (first + (size_t)at) * (size_t)job.H + (size_t)p.h;
+            lse[m][half] = row + at < p.rows ? job.lse[term] * LIN_LOG2_E : 0;
+            if (row + at < p.rows && (lane & 3) == 0) job.terms[term] = D[m][half];
+        }
+    }
+    for (int tile = 0; tile < end; tile += TILE) {
+        float *const keys = shared + (tile / TILE & 1) * 2 * sizes<EP>::tile, *const values = keys + sizes<EP>::tile;
+        lin_copy_wait<0>();
+        tile_operands<EP, SPLIT>(keys, NULL, who);
+        tile_operands<EP, SPLIT>(values, NULL, who);
+        __syncthreads();
+        if (tile + TILE < end) {
+            float *next = shared + ((tile / TILE + 1) & 1) * 2 * sizes<EP>::tile;
+            copy_pair<EP>(next, p.k, p.stride, p.v, p.stride, tile + TILE, end, job.E, p.wide, who);
+            lin_copy_commit();
+        }
+#pragma unroll 1
+        for (int j = 0; j < TILE && tile + j < own_end; j += 16) {
+            float w[2][M][4], u[1][2][M][4];
+            for (int m = 0; m < M; m++) split_late<EP, SPLIT>(q[m]);
+            for (int m = 0; m < M; m++) split_late<EP, SPLIT>(g[m]);
+            multiply_own<EP, SPLIT, M>(w, q, keys + j * sizes<EP>::stride, lane);
+            multiply_own<EP, SPLIT, M>(u[0], g, values + j * sizes<EP>::stride, lane);
+            const int edge = tile + j + 16 > own_end || (job.causal && tile + j + 15 > row);
+#pragma unroll
+            for (int h = 0; h < 2; h++)
+#pragma unroll
+                for (int m = 0; m < M; m++)
+#pragma unroll
+                    for (int i = 0; i < 4; i++) {
+                        const int column = tile + j + column_in(h, i, lane);
+                        const int masked = edge && (column >= own_end || (job.causal && column > row + row_in(m, i, lane)));
+                        u[0][h][m][i] = probability(w[h][m][i], scale, lse[m][i >> 1], masked) * (u[0][h][m][i] - D[m][i >> 1]);
+                    }
+            add_own<EP, SPLIT, M, 1>(dq, u, keys + j * sizes<EP>::stride, NULL, lane);
+        }
+    }
+#pragma unroll
+    for (int m = 0; m < M; m++)
+        store_rows<EP>(job.out + (first + (size_t)(16 * m)) * 3 * width + head, 3 * width, dq[m], job.scale, job.scale,
+                       p.rows - row - 16 * m, job.E, job.wide, lane);
+}
+
+// lse and D of 64 queries from `tile` on; 0 where there is none, which with rows of zeros adds nothing to the gradients.
+static __device__ __forceinline__ void copy_query_terms(float *to, const softmax_job &job, const softmax_place &p, int tile,
+                                                        int who)
+{
+    const int row = tile + who % TILE;
+    const float *from = who < TILE ? job.lse : job.terms;
+    if (row < p.rows) lin_copy_async4(to + who, from + (p.first + (size_t)row) * (size_t)job.H + (size_t)p.h);
+    else to[who] = 0;
+}
+
+template <int EP, int SPLIT, int M> __global__ void __launch_bounds__(GROUP) softmax_keys(softmax_job job)
+{
+    LIN_SHARED(float, shared);
+    enum { BLOCK_ROWS = 64 * M, WARP_ROWS = 16 * M };
+    softmax_place p;
+    if (!softmax_find(&p, job, blockIdx.x)) return;
+    if ((int)blockIdx.y > (p.rows - 1) / BLOCK_ROWS) return;
+    const int who = (int)threadIdx.x, warp = who / 32, lane = who % 32;
+    const int block_row = (int)blockIdx.y * BLOCK_ROWS, row = block_row + warp * WARP_ROWS;
+    const size_t width = (size_t)job.H * (size_t)job.E, head = (size_t)p.h * (size_t)job.E, first = p.first + (size_t)row;
+    const float scale = job.scale * LIN_LOG2_E;
+    const float *queries_from = job.qkv + p.first * 3 * width + head, *gradients_from = job.dy + p.first * width + head;
+    const int begin = job.causal ? block_row : 0; // a multiple of the tile
+    float *const terms = shared + 4 * sizes<EP>::tile;
+    float k[M][EP / 8][4], v[M][EP / 8][4], dk[M][EP / 8][4], dv[M][EP / 8][4];
+    copy_pair<EP>(shared, queries_from, 3 * width, gradients_from, width, begin, p.rows, job.E, job.wide, who);
+    copy_query_terms(terms, job, p, begin, who);
+    lin_copy_commit();
+    load_global<EP, M>(k, p.k + (size_t)row * p.stride, p.stride, p.rows - row, job.E, job.wide, lane);
+    load_global<EP, M>(v, p.v + (size_t)row * p.stride, p.stride, p.rows - row, job.E, job.wide, lane);
+    round_own<EP, SPLIT, M>(k);
+    round_own<EP, SPLIT, M>(v);
+#pragma unroll
+    for (int m = 0; m < M; m++) {
+        clear_rows<EP>(dk[m]);
+        clear_rows<EP>(dv[m]);
+    }
+    int odd = 0;
+    for (int tile = begin; tile < p.rows; tile += TILE, odd ^= 1) {
+        float *const queries = shared + odd * 2 * sizes<EP>::tile, *const gradients = queries + sizes<EP>::tile;
+        const float *const lse = terms + odd * 2 * TILE, *const D = lse + TILE;
+        lin_copy_wait<0>();
+        tile_operands<EP, SPLIT>(queries, NULL, who);
+        tile_operands<EP, SPLIT>(gradients, NULL, who);
+        __syncthreads();
+        if (tile + TILE < p.rows) {
+            copy_pair<EP>(shared + (odd ^ 1) * 2 * sizes<EP>::tile, queries_from, 3 * width, gradients_from, width, tile + TILE,
+                          p.rows, job.E, job.wide, who);
+            copy_query_terms(terms + (odd ^ 1) * 2 * TILE, job, p, tile + TILE, who);
+            lin_copy_commit();
+        }
+#pragma unroll 1
+        for (int i0 = 0; i0 < TILE && tile + i0 < p.rows && row < p.rows; i0 += 16) {
+            if (job.causal && tile + i0 + 15 < row) continue; // before all own keys
+            const float *query_rows = queries + i0 * sizes<EP>::stride, *gradient_rows = gradients + i0 * sizes<EP>::stride;
+            const int edge = job.causal && tile + i0 < row + WARP_ROWS;
+            float w[1][2][M][4], u[1][2][M][4];
+            for (int m = 0; m < M; m++) split_late<EP, SPLIT>(k[m]);
+            multiply_own<EP, SPLIT, M>(w[0], k, query_rows, lane);
+#pragma unroll
+            for (int h = 0; h < 2; h++)
+#pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    const int column = i0 + column_in(h, i, lane);
+                    const float of_column = lse[column] * LIN_LOG2_E;
+#pragma unroll
+                    for (int m = 0; m < M; m++)
+                        w[0][h][m][i] =
+                            probability(w[0][h][m][i], scale, of_column, edge && tile + column < row + row_in(m, i, lane));
+                }
+            add_own<EP, SPLIT, M, 1>(dv, w, gradient_rows, NULL, lane);
+            for (int m = 0; m < M; m++) split_late<EP, SPLIT>(v[m]);
+            multiply_own<EP, SPLIT, M>(u[0], v, gradient_rows, lane);
+#pragma unroll
+            for (int h = 0; h < 2; h++)
+#pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    const float of_column = D[i0 + column_in(h, i, lane)];
+#pragma unroll
+                    for (int m = 0; m < M; m++) u[0][h][m][i] = w[0][h][m][i] * (u[0][h][m][i] - of_column);
+                }
+            add_own<EP, SPLIT, M, 1>(dk, u, query_rows, NULL, lane);
+        }
+    }
+    float *to = job.out + first * 3 * width + width + head;
+#pragma unroll
+    for (int m = 0; m < M; m++, to += 16 * 3 * width) {
+        store_rows<EP>(to, 3 * width, dk[m], job.scale, job.scale, p.rows - row - 16 * m, job.E, job.wide, lane);
+        store_rows<EP>(to + width, 3 * width, dv[m], 1, 1, p.rows - row - 16 * m, job.E, job.wide, lane);
+    }
+}
+
+template <int EP, int SPLIT> static void run_backward(lin_exec *exec, const softmax_job &job, const lin_segments *segments)
+{
+    enum { QUERIES = EP == 32 && !SPLIT ? 2 : 1, KEYS = 1 };
+    const size_t tiles = 4 * sizes<EP>::tile * sizeof(float), with_terms = tiles + 4 * TILE * sizeof(float);
+    LIN_ALLOW_SHARED(exec, (softmax_queries<EP, SPLIT, QUERIES>), tiles);
+    LIN_LAUNCH(exec, (softmax_queries<EP, SPLIT, QUERIES>), lin_softmax_grid(job, segments, 64 * QUERIES), GROUP, tiles, job);
+    LIN_ALLOW_SHARED(exec, (softmax_keys<EP, SPLIT, KEYS>), with_terms);
+    LIN_LAUNCH(exec, (softmax_keys<EP, SPLIT, KEYS>), lin_softmax_grid(job, segments, 64 * KEYS), GROUP, with_terms, job);
+}
+
+void lin_cuda_softmax_backward(lin_exec *exec, float *dqkv, const float *dy, const float *qkv, const float *y, const float *lse,
+                               const lin_segments *segments, int H, int E, int causal)
+{
+    if (segments->B == 0 || segments->rows == 0 || segments->longest == 0 || H == 0 || E == 0 || !lin_cuda_ready(exec)) return;
+    softmax_job job = {};
+    job.qkv = qkv;
+    job.y = y;
+    job.dy = dy;
+    job.lse = lse;
+    job.out = dqkv;
+    job.offsets = segments->offsets;
+    job.B = segments->B;
+    job.H = H;
+    job.E = E;
+    job.causal = causal != 0;
+    job.wide = (E == 32 || E == 64) && lin_cuda_aligned(dqkv, dy, qkv, y);
+    job.scale = 1 / sqrtf((float)E);
+    job.terms = (float *)lin_cuda_scratch(exec, (size_t)segments->rows * (size_t)H * sizeof(float));
+    if (!job.terms) return;
+    const int split = exec->precision == LIN_PRECISION_FP32;
+    if (E > 64) backward_any(exec, job, segments);
+    else if (E <= 32 && split) run_backward<32, 1>(exec, job, segments);
+    else if (E <= 32) run_backward<32, 0>(exec, job, segments);
+    else if (split) run_backward<64, 1>(exec, job, segments);
+    else run_backward<64, 0>(exec, job, segments);
+}
+

@@ -203,9 +203,4 @@ static inline dim3 lin_softmax_grid(const softmax_job &job, const lin_segments *
     return dim3((unsigned)(job.B * job.H), lin_cuda_blocks((size_t)segments->longest, rows));
 }
 
-/* ---- any E: softmax_general.cu --------------------------------------------------------------------------------------------- */
-
-void lin_softmax_forward_general(lin_exec *exec, const softmax_job &job, const lin_segments *segments);
-void lin_softmax_backward_general(lin_exec *exec, const softmax_job &job, const lin_segments *segments);
-
 #endif

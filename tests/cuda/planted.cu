@@ -2,7 +2,6 @@
 #include <cublasLt.h>
 
 #include "kernels/cuda/cuda.h"
-#include "kernels/cuda/ptx.h"
 #include "tests/cuda/planted.h"
 
 // LIN_LAUNCH needs the context of the backend; here it has only a stream and a place for the error.

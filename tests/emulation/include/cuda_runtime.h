@@ -88,14 +88,14 @@ unsigned emulated_ballot(unsigned mask, int predicate, const char *what, const c
 enum emulated_reduction { EMULATED_ADD, EMULATED_MIN, EMULATED_MAX, EMULATED_AND, EMULATED_OR, EMULATED_XOR };
 int64_t emulated_reduce(unsigned mask, int64_t value, emulated_reduction how, const char *file, int line);
 
-/* ptx.h: rounding to tf32, ties away from zero; the product of fragments; copies that are done only when they are waited for. */
+/* cuda.h: rounding to tf32, ties away from zero; the product of fragments; copies that are done only when they are waited for. */
 float emulated_tf32(float x);
 void emulated_mma_tf32(float (&c)[4], const float (&a)[4], const float (&b)[2], EMULATED_HERE);
 void emulated_copy_async(void *shared, const void *global, int bytes, EMULATED_HERE);
 void emulated_copy_commit(void);
 void emulated_copy_wait(int groups_left);
 
-/* ptx.h: waits until another block of a cooperative launch has raised *at to `value`. */
+/* cuda.h: waits until another block of a cooperative launch has raised *at to `value`. */
 void emulated_await(const unsigned *at, unsigned value, EMULATED_HERE);
 
 /* ---- barriers -------------------------------------------------------------------------------------------------------------- */
