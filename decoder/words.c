@@ -30,38 +30,37 @@ lin_words_options lin_words_options_default(void)
 
 /* ---- options --------------------------------------------------------------------------------------------------------------- */
 
-static lin_status check_whole(const char *name, int value, int from, int to, lin_error *err)
-{
-    if (value >= from && value <= to) return LIN_OK;
-    return lin_fail(err, LIN_INVALID, "word search: %s is %d; it must lie between %d and %d", name, value, from, to);
-}
-
-static lin_status check_number(const char *name, double value, double from, double to, lin_error *err)
-{
-    if (value >= from && value <= to) return LIN_OK;
-    return lin_fail(err, LIN_INVALID, "word search: %s is %g; it must lie between %g and %g", name, value, from, to);
-}
-
 static lin_status check_options(const lin_words_options *o, lin_error *err)
 {
-    lin_status status;
-    if ((status = check_whole("width", o->width, 1, LIN_WORDS_MAX, err)) != LIN_OK) return status;
-    if ((status = check_number("score", o->score, 0, 1e6, err)) != LIN_OK) return status;
-    if ((status = check_whole("labels", o->labels, 0, INT_MAX, err)) != LIN_OK) return status;
-    if ((status = check_number("blank", o->blank, 0, 1, err)) != LIN_OK) return status;
-    if ((status = check_number("blank_penalty", o->blank_penalty, -1e3, 1e3, err)) != LIN_OK) return status;
-    if ((status = check_whole("gap", o->gap, 0, INT_MAX, err)) != LIN_OK) return status;
-    if ((status = check_number("lm_weight", o->lm_weight, 0, 1e3, err)) != LIN_OK) return status;
-    if ((status = check_number("bonus", o->bonus, -1e3, 1e3, err)) != LIN_OK) return status;
-    if ((status = check_number("unknown", o->unknown, -INFINITY, 0, err)) != LIN_OK) return status;
-    if ((status = check_number("unknown_phone", o->unknown_phone, -1e6, 0, err)) != LIN_OK) return status;
-    if ((status = check_number("settle", o->settle, 0, 1e6, err)) != LIN_OK) return status;
-    if ((status = check_whole("wait", o->wait, o->settle > 0, INT_MAX, err)) != LIN_OK) return status;
-    for (int i = 0; i < 3; i++)
-        if ((status = check_number("sure", o->sure[i], -1e3, 1e3, err)) != LIN_OK) return status;
-    if ((status = check_whole("rivals", o->rivals, 1, LIN_WORDS_MAX, err)) != LIN_OK) return status;
-    if ((status = check_whole("n_best", o->n_best, 1, LIN_WORDS_NBEST_MAX, err)) != LIN_OK) return status;
-    return check_whole("longest", o->longest, 1, LIN_WORDS_LONGEST_MAX, err);
+    const struct {
+        const char *name;
+        double value, least, most;
+    } fields[] = {
+        {"width", o->width, 1, LIN_WORDS_MAX},
+        {"score", o->score, 0, 1e6},
+        {"labels", o->labels, 0, INT_MAX},
+        {"blank", o->blank, 0, 1},
+        {"blank_penalty", o->blank_penalty, -1e3, 1e3},
+        {"gap", o->gap, 0, INT_MAX},
+        {"lm_weight", o->lm_weight, 0, 1e3},
+        {"bonus", o->bonus, -1e3, 1e3},
+        {"unknown", o->unknown, -INFINITY, 0},
+        {"unknown_phone", o->unknown_phone, -1e6, 0},
+        {"settle", o->settle, 0, 1e6},
+        {"wait", o->wait, o->settle > 0, INT_MAX},
+        {"sure", o->sure[0], -1e3, 1e3},
+        {"sure", o->sure[1], -1e3, 1e3},
+        {"sure", o->sure[2], -1e3, 1e3},
+        {"rivals", o->rivals, 1, LIN_WORDS_MAX},
+        {"n_best", o->n_best, 1, LIN_WORDS_NBEST_MAX},
+        {"longest", o->longest, 1, LIN_WORDS_LONGEST_MAX},
+    };
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        if (fields[i].value >= fields[i].least && fields[i].value <= fields[i].most) continue;
+        return lin_fail(err, LIN_INVALID, "word search: %s is %.10g; it must lie between %.10g and %.10g", fields[i].name,
+                        fields[i].value, fields[i].least, fields[i].most);
+    }
+    return LIN_OK;
 }
 
 /* ---- creation -------------------------------------------------------------------------------------------------------------- */
@@ -179,7 +178,6 @@ lin_status lin_words_create(const lin_tree *tree, const lin_ngram *lm, const lin
     w->pairs = tree->pairs;
     w->V = tree->n_outputs;
     w->n_nodes = tree->n_nodes;
-    w->n_ends = tree->n_ends;
     w->n_words = tree->words.n;
     w->lm_unknown = lm && isfinite(lin_ngram_unigram(lm, LIN_NGRAM_UNKNOWN));
     w->unknown = o.unknown > -INFINITY ? o.unknown : 0;
@@ -465,22 +463,15 @@ lin_status lin_words_finish(const lin_words *w, void *state, const lin_word_cont
     lin_words_view s = lin_words_view_of(w, state);
     lin_words_header *h = s.h;
     if (h->finished) return lin_fail(err, LIN_INVALID, "the word search has ended: reset the state first");
-    if (settled) {
-        LIN_TRY(reserve(&s, 0, settled, err));
-    }
+    if (settled) LIN_TRY(reserve(&s, 0, settled, err));
     h->ranked = 0;
     change_context(w, &s, context);
     int n = 0;
-    const int best = lin_words_best(&s);
-    for (int i = 0; i < h->n_hyps; i++) n += s.hyps[i].node == LIN_TREE_ROOT;
-    if (n) {
-        n = 0;
-        for (int i = 0; i < h->n_hyps; i++) {
-            if (s.hyps[i].node == LIN_TREE_ROOT) s.hyps[n++] = s.hyps[i];
-        }
-    } else {
-        s.hyps[n++] = s.hyps[best];
+    const lin_words_hyp best = s.hyps[lin_words_best(&s)];
+    for (int i = 0; i < h->n_hyps; i++) {
+        if (s.hyps[i].node == LIN_TREE_ROOT) s.hyps[n++] = s.hyps[i];
     }
+    if (!n) s.hyps[n++] = best;
     h->n_hyps = n;
     for (int i = 0; i < n; i++) end_token(w, h, context, &s.hyps[i]);
     sort(&s);
@@ -501,11 +492,6 @@ static int good_header(const lin_words *w, const lin_words_header *h)
 
 lin_status lin_words_check(const lin_words *w, const void *state, size_t n, lin_error *err)
 {
-    uint64_t magic = 0;
-    if (n >= sizeof magic) memcpy(&magic, state, sizeof magic);
-    if (magic == LIN_WORDS_MAGIC_OLD) {
-        return lin_fail(err, LIN_MISMATCH, "the state is of an earlier version's word search, which this version cannot resume");
-    }
     if (n != w->bytes) return lin_fail(err, LIN_MISMATCH, "a state of %zu bytes, but this word search has %zu", n, w->bytes);
     const lin_words_view s = lin_words_view_of(w, (void *)(uintptr_t)state);
     const lin_words_header *h = s.h;

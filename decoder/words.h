@@ -121,8 +121,8 @@ lin_status lin_words_nbest(const lin_words *words, void *state, int which, lin_p
 lin_status lin_words_finish(const lin_words *words, void *state, const lin_word_context *context, lin_path *settled,
                             lin_error *err);
 
-/* Checks that bytes from a file are a state of this search: LIN_MISMATCH (another search: size, lexicon, model, options; or a
- * state of an earlier version), LIN_FORMAT (damaged). A state that passes is safe to continue with. */
+/* Checks that bytes from a file are a state of this search: LIN_MISMATCH (another search: size, lexicon, model, options),
+ * LIN_FORMAT (damaged). A state that passes is safe to continue with. */
 lin_status lin_words_check(const lin_words *words, const void *state, size_t n, lin_error *err);
 
 /* Spelling of a path's word, from the lexicon or the context; NULL for LIN_WORD_UNKNOWN and other numbers. */

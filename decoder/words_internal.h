@@ -51,8 +51,7 @@ enum { LIN_PLACE_UNKNOWN = -1 };
 enum { LIN_WORD_INSIDE = -2 };          // of a trace: the phone is not the last of a word
 enum { LIN_CONTEXT_NONE = 0x7fffffff }; // token for a word that is in no phrase of the context
 
-#define LIN_WORDS_MAGIC UINT64_C(0x32736472776e696c)     // "linwrds2"
-#define LIN_WORDS_MAGIC_OLD UINT64_C(0x31736472776e696c) // "linwrds1": states of version 0.1, without phones in alternatives
+#define LIN_WORDS_MAGIC UINT64_C(0x32736472776e696c) // "linwrds2"
 
 // A score of the language model: of a word after a state. lm_state LIN_WORDS_NO_SCORE: none yet.
 enum { LIN_WORDS_SCORE_BITS = 13, LIN_WORDS_SCORES = 1 << LIN_WORDS_SCORE_BITS };
@@ -71,7 +70,7 @@ struct lin_words {
     const lin_tree_end *ends;
     const float *logps; // of the pronunciations; NULL: all 0
     lin_ngram_pairs pairs;
-    int V, n_nodes, n_ends, n_words;
+    int V, n_nodes, n_words;
     int thorough; // follows all moves, also those that cannot reach the floor; only tests set it
     int lm_unknown;                                      // the language model has <unk>
     double unknown;                                      // for words outside a language model that has no <unk>: finite

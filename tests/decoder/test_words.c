@@ -376,9 +376,8 @@ START_TEST(test_states_that_lie)
         FAILS(lin_words_check(s.words, copy, n, &err), LIN_FORMAT, "damaged");
     }
     memcpy(copy, s.state, n);
-    to.h->magic = LIN_WORDS_MAGIC_OLD;
-    FAILS(lin_words_check(s.words, copy, n, &err), LIN_MISMATCH, "earlier version");
-    FAILS(lin_words_check(s.words, copy, n - 100, &err), LIN_MISMATCH, "earlier version"); // whatever its size was
+    to.h->magic++;
+    FAILS(lin_words_check(s.words, copy, n, &err), LIN_FORMAT, "the bytes are not the state of a word search");
     test_buffer_free(copy);
     lin_path_free(&path);
     end(&s);
