@@ -646,35 +646,6 @@ static lin_status push_own_piece(pronouncing *p, text_span s)
     return push_rules(p, letters, n);
 }
 
-static lin_status pronounce_own(pronouncing *p, const char *word, size_t n)
-{
-    lin_status status;
-    char shown[LIN_QUOTE];
-    int n_letters = 0;
-    for (size_t at = 0, step; at < n; at += step) {
-        unsigned code;
-        step = lin_utf8_decode(word + at, n - at, &code);
-        const int is_letter = step && (code < 0x80 ? lin_is_letter((char)code) : lin_unicode_is_letter(code));
-        n_letters += is_letter;
-        if (!is_letter && (!step || !strchr("'-&", word[at])))
-            return lin_fail(p->err, LIN_INVALID, "'%s' is not a word of letters, apostrophes and hyphens",
-                            lin_quote(shown, word, n));
-    }
-    if (!n_letters) return lin_fail(p->err, LIN_INVALID, "'%s' has no letters", lin_quote(shown, word, n));
-    if (push_known(p, word, n, &status)) return status;
-    const text_span all = without_quotes((text_span){word, n});
-    if (memchr(all.text, '-', all.n) || memchr(all.text, '&', all.n)) at_least(p, LIN_G2P_DERIVED);
-    for (size_t at = 0; at < all.n && status == LIN_OK; at++) {
-        const size_t begin = at;
-        while (at < all.n && all.text[at] != '-' && all.text[at] != '&') at++;
-        if (at > begin) status = push_own_piece(p, (text_span){all.text + begin, at - begin});
-    }
-    if (status == LIN_OK && p->n == 0)
-        return lin_fail(p->err, LIN_UNSUPPORTED, "all letters of '%s' are silent by the letter-to-sound rules; add it to the "
-                                                 "dictionary", lin_quote(shown, word, n));
-    return status;
-}
-
 /* ---- any word -------------------------------------------------------------------------------------------------------------- */
 
 // In lower case, and English letters without accents. *n_lower: its bytes, at most LIN_WORD_MAX.
@@ -699,44 +670,64 @@ static lin_status plain_word(const lin_g2p *g, const char *word, size_t n, char 
     return LIN_OK;
 }
 
+// Only letters, of which there is one at least, apostrophes, hyphens and "&".
+static lin_status check_letters(const char *lower, size_t n, const char *word, lin_error *err)
+{
+    char shown[LIN_QUOTE];
+    int n_letters = 0;
+    for (size_t at = 0, step; at < n; at += step) {
+        unsigned code;
+        step = lin_utf8_decode(lower + at, n - at, &code);
+        const int is_letter = step && (code < 0x80 ? lin_is_letter((char)code) : lin_unicode_is_letter(code));
+        n_letters += is_letter;
+        if (!is_letter && (!step || !strchr("'-&", lower[at])))
+            return lin_fail(err, LIN_INVALID, "'%s' is not a word of letters, apostrophes and hyphens",
+                            lin_quote(shown, word, n));
+    }
+    return n_letters ? LIN_OK : lin_fail(err, LIN_INVALID, "'%s' has no letters", lin_quote(shown, word, n));
+}
+
+// A part of an English word between hyphens and "&": one or two letters beside "&" are spelled, as in "AT&T".
+static lin_status push_part(pronouncing *p, const char *word, size_t n, size_t begin, size_t end)
+{
+    const int is_joined = (begin && word[begin - 1] == '&') || (end < n && word[end] == '&');
+    if (is_joined && end - begin <= 2 && !memchr(word + begin, '\'', end - begin)) {
+        LIN_TRY(push_letters(p, word + begin, end - begin));
+    } else if (end > begin) {
+        LIN_TRY(push_word(p, (text_span){word + begin, end - begin}));
+    }
+    return end < n && word[end] == '&' ? push_names(p, name_of("and", '&')) : LIN_OK;
+}
+
+static lin_status pronounce(pronouncing *p, const char *lower, size_t n)
+{
+    lin_status status;
+    char shown[LIN_QUOTE];
+    const int is_own = lin_phones_is_own(p->g2p->phones);
+    if (push_known(p, lower, n, &status)) return status;
+    const text_span bare = without_quotes((text_span){lower, n}), all = is_own ? bare : (text_span){lower, n};
+    if (memchr(bare.text, '-', bare.n) || memchr(lower, '&', n)) at_least(p, LIN_G2P_DERIVED);
+    for (size_t at = 0; at < all.n; at++) {
+        const size_t begin = at;
+        while (at < all.n && all.text[at] != '-' && all.text[at] != '&') at++;
+        if (!is_own) LIN_TRY(push_part(p, all.text, all.n, begin, at));
+        else if (at > begin) LIN_TRY(push_own_piece(p, (text_span){all.text + begin, at - begin}));
+    }
+    if (p->n || !is_own) return LIN_OK;
+    return lin_fail(p->err, LIN_UNSUPPORTED, "all letters of '%s' are silent by the letter-to-sound rules; add it to the "
+                                             "dictionary", lin_quote(shown, lower, n));
+}
+
 lin_status lin_g2p_pronounce(lin_g2p *g2p, const char *word, size_t n, int *labels, int capacity, int *n_labels,
                              lin_g2p_how *how, lin_error *err)
 {
     char lower[LIN_WORD_MAX], shown[LIN_QUOTE];
-    int n_letters = 0;
     pronouncing p = {.g2p = g2p, .labels = labels, .capacity = capacity, .how = LIN_G2P_DICTIONARY, .err = err};
-    lin_status status = LIN_OK;
     *n_labels = 0;
     if (n > LIN_WORD_MAX) return lin_fail(err, LIN_INVALID, "a word of %zu letters: '%s'", n, lin_quote(shown, word, n));
-    status = plain_word(g2p, word, n, lower, &n, err);
-    if (status == LIN_OK && lin_phones_is_own(g2p->phones)) status = pronounce_own(&p, lower, n);
-    if (status != LIN_OK || lin_phones_is_own(g2p->phones)) {
-        *n_labels = status == LIN_OK ? p.n : 0;
-        if (how) *how = p.how;
-        return status;
-    }
-    for (size_t i = 0; i < n; i++) {
-        n_letters += lin_is_letter(lower[i]);
-        if (!lin_is_letter(lower[i]) && lower[i] != '\'' && lower[i] != '-' && lower[i] != '&') {
-            return lin_fail(err, LIN_INVALID, "'%s' is not a word of letters, apostrophes and hyphens",
-                            lin_quote(shown, word, n));
-        }
-    }
-    if (!n_letters) return lin_fail(err, LIN_INVALID, "'%s' has no letters", lin_quote(shown, word, n));
-    if (!push_known(&p, lower, n, &status)) {
-        text_span word_span = without_quotes((text_span){lower, n});
-        if (memchr(word_span.text, '-', word_span.n) || memchr(lower, '&', n)) at_least(&p, LIN_G2P_DERIVED);
-        for (size_t at = 0; at < n && status == LIN_OK; at++) {
-            size_t begin = at;
-            while (at < n && lower[at] != '-' && lower[at] != '&') at++;
-            const int is_joined = (begin && lower[begin - 1] == '&') || (at < n && lower[at] == '&');
-            const int is_spelled = is_joined && at - begin <= 2 && !memchr(lower + begin, '\'', at - begin); // "AT&T"
-            if (is_spelled) status = push_letters(&p, lower + begin, at - begin);
-            else if (at > begin) status = push_word(&p, (text_span){lower + begin, at - begin});
-            if (at < n && lower[at] == '&' && status == LIN_OK) status = push_names(&p, name_of("and", '&'));
-        }
-    }
-    if (status != LIN_OK) return status;
+    LIN_TRY(plain_word(g2p, word, n, lower, &n, err));
+    LIN_TRY(check_letters(lower, n, lin_phones_is_own(g2p->phones) ? lower : word, err));
+    LIN_TRY(pronounce(&p, lower, n));
     *n_labels = p.n;
     if (how) *how = p.how;
     return LIN_OK;
