@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "tests/linnet/session_sound.h"
+#include "tests/linnet/stream_sound.h"
 
 enum { FRAMES = 300, PHONES = 12 };
 

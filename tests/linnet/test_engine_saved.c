@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "linnet/stream.h"
-#include "tests/linnet/session_sound.h"
+#include "tests/linnet/stream_sound.h"
 
 enum { MOST_PHONES = 400, MOST_ENDS = 64, MOST_STATES = 40 };
 

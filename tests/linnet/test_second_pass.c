@@ -7,7 +7,7 @@
 #include "linnet/engine.h"
 #include "linnet/files.h"
 
-#include "tests/linnet/session_sound.h"
+#include "tests/linnet/stream_sound.h"
 
 enum { MOST_ENDS = 16 };
 

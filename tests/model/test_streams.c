@@ -1,19 +1,456 @@
-// Many streams at once on the CPU: the cases of streams_cases.h, refusals, and nothing allocated by a tick.
+// Streams. One: any split gives the bits of the batch, images, forks, no allocation. Many at once: the cases of streams_cases.h,
+// refusals, and nothing allocated by a tick.
+
 #include "base/memory.h"
 #include "tests/model/streams_cases.h"
+
+enum { D = 8, V = 7, FRAMES = 700 };
+
+/* ---- one ------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct fixture {
+    lin_model *model;
+    lin_encoder *encoder;
+    lin_worker *worker;
+    float *features, *want; // FRAMES frames as one utterance, and its log-probabilities in batch form
+    int rows;
+} fixture;
+
+static lin_config small_config(int stack, int ahead, int conv, lin_norm norm)
+{
+    lin_config c = lin_config_default(V);
+    c.layers = 3;
+    c.heads = 2;
+    c.head_width = 8;
+    c.feedforward = 40;
+    c.mel_bins = D;
+    c.stack = stack;
+    c.ahead = ahead;
+    c.norm = norm;
+    if (conv) {
+        c.positions = LIN_POSITIONS_CONV;
+        c.conv_kernel = 4;
+        c.conv_layers = 2;
+    }
+    return c;
+}
+
+// The variants that stream: each keeps something else. Those of paper/ are the last.
+typedef enum variant { LINEAR, FIXED, GATED, CONDITION, SINUSOID, TOKENS, SOFTMAX, POLY2, RANDOM, LSTM, COUNTED } variant;
+enum { VARIANTS = TEST_PAPER ? COUNTED + 1 : SOFTMAX };
+
+static lin_config vary(lin_config c, variant v)
+{
+    if (v == SINUSOID || v == COUNTED) c.positions = LIN_POSITIONS_SINUSOID, c.conv_kernel = c.conv_layers = 0;
+    if (v == TOKENS) c.tokens = 9, c.stack = 1, c.ahead = 0;
+    if (v == SOFTMAX || v == COUNTED) c.attention = LIN_ATTENTION_SOFTMAX;
+    if (v == POLY2) c.feature_map = LIN_MAP_POLY2;
+    if (v == RANDOM) c.feature_map = LIN_MAP_RANDOM, c.features = 20;
+    if (v == FIXED) c.decay = LIN_DECAY_FIXED;
+    if (v == GATED) c.decay = LIN_DECAY_GATED;
+    if (v == CONDITION) c.condition_every = 1;
+    if (v == LSTM)
+        c = (lin_config){.network = LIN_NETWORK_LSTM,
+                         .layers = 2,
+                         .width = 24,
+                         .mel_bins = D,
+                         .outputs = V,
+                         .stack = c.stack,
+                         .ahead = c.ahead,
+                         .causal = 1};
+    return c;
+}
+
+static fixture make(lin_config config)
+{
+    fixture f = {0};
+    lin_error err = {0};
+    const lin_features features = lin_features_default();
+    ck_assert_msg(lin_model_create(&config, &features, NULL, 5, &f.model, &err) == LIN_OK, "%s", err.message);
+    // 0 at first: the gates would not depend on the input
+    for (int l = 0; l < config.layers && config.decay == LIN_DECAY_GATED; l++) {
+        const lin_param *weight = &f.model->params.table[f.model->params.layers[l].decay[0]];
+        test_fill_f32(f.model->values + weight->offset, (size_t)(weight->n * weight->k), 50 + (uint64_t)l, -2, 2);
+    }
+    if (config.condition_every) { // 0 at first too
+        const lin_param *weight = &f.model->params.table[f.model->params.condition[0]];
+        test_fill_f32(f.model->values + weight->offset, (size_t)(weight->n * weight->k), 49, -2, 2);
+    }
+    for (int d = 0; d < D; d++) {
+        f.model->mean[d] = (float)d * 0.1F;
+        f.model->istd[d] = 1 + (float)d * 0.05F;
+    }
+    lin_model_seal(f.model);
+    ck_assert_msg(lin_encoder_create(f.model, lin_ops_cpu(), &f.encoder, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(lin_worker_create(f.encoder, 1, &f.worker, &err) == LIN_OK, "%s", err.message);
+    f.features = test_buffer(FRAMES * D, sizeof(float));
+    test_fill_f32(f.features, FRAMES * D, 9, -2, 2);
+    f.rows = lin_config_frames_out(&config, FRAMES);
+    f.want = test_buffer((size_t)f.rows * V, sizeof(float));
+    ck_assert_msg(lin_encoder_run(f.worker, f.features, (const int[]){0, FRAMES}, 1, f.want, &err) == LIN_OK, "%s", err.message);
+    test_guards(f.want, "lin_encoder_run");
+    return f;
+}
+
+static void drop(fixture *f)
+{
+    lin_worker_destroy(f->worker);
+    lin_encoder_destroy(f->encoder);
+    lin_model_destroy(f->model);
+    test_buffer_free(f->features);
+    test_buffer_free(f->want);
+}
+
+// Feeds frames from..to of f in pieces of random size (0 to `most`) and appends to got at *n rows.
+static void feed_pieces(fixture *f, lin_streams *s, int from, int to, int most, uint64_t key, float *got, int *n)
+{
+    for (int t = from, i = 0; t < to; i++) {
+        int piece = (int)lin_random_below(key, (uint64_t)i, (uint32_t)most + 1);
+        if (piece > to - t) piece = to - t;
+        *n += one_stream_feed(s, D, V, f->features + (size_t)t * D, piece, 0, got + (size_t)*n * V);
+        t += piece;
+    }
+}
+
+static void finish(lin_streams *s, float *got, int *n) { *n += one_stream_feed(s, D, V, NULL, 0, 1, got + (size_t)*n * V); }
+
+static void reset(lin_streams *s) { ck_assert_int_eq(lin_streams_reset(s, 0, NULL), LIN_OK); }
+
+static const struct {
+    int stack, ahead, conv;
+    lin_norm norm;
+    variant variant;
+} shapes[] = {{1, 0, 0, LIN_NORM_POST, LINEAR}, {1, 3, 1, LIN_NORM_PRE, LINEAR}, {3, 0, 1, LIN_NORM_PRE, LINEAR},
+              {3, 7, 1, LIN_NORM_POST, LINEAR}, {4, 1, 0, LIN_NORM_PRE, LINEAR}, {2, 64, 1, LIN_NORM_PRE, LINEAR},
+              {2, 1, 1, LIN_NORM_PRE, FIXED}, {1, 0, 0, LIN_NORM_POST, GATED}, {3, 2, 1, LIN_NORM_PRE, GATED},
+              {2, 1, 0, LIN_NORM_POST, SINUSOID}, {1, 0, 0, LIN_NORM_PRE, TOKENS},
+              {1, 2, 1, LIN_NORM_PRE, SOFTMAX}, {2, 0, 0, LIN_NORM_POST, SOFTMAX}, {1, 0, 1, LIN_NORM_PRE, POLY2},
+              {2, 3, 0, LIN_NORM_POST, RANDOM}, {1, 0, 0, LIN_NORM_POST, LSTM}, {3, 2, 0, LIN_NORM_POST, LSTM},
+              {1, 0, 0, LIN_NORM_POST, COUNTED}};
+enum { SHAPES = TEST_PAPER ? sizeof shapes / sizeof *shapes : 11 };
+
+static fixture make_shape(int i)
+{
+    return make(vary(small_config(shapes[i].stack, shapes[i].ahead, shapes[i].conv, shapes[i].norm), shapes[i].variant));
+}
+
+START_TEST(any_split_gives_the_bits_of_the_batch)
+{
+    fixture f = make_shape(_i);
+    lin_streams *s = one_stream(f.encoder, 1, 0);
+    float *got = test_buffer((size_t)f.rows * V, sizeof *got);
+    static const int most[] = {1, 4, 17, 200, FRAMES};
+    for (size_t m = 0; m < sizeof most / sizeof *most; m++) {
+        int n = 0;
+        test_poison(got, (size_t)f.rows * V * sizeof *got);
+        feed_pieces(&f, s, 0, FRAMES, most[m], 77 + m, got, &n);
+        finish(s, got, &n);
+        ck_assert_int_eq(n, f.rows);
+        test_same_f32("log-probabilities", got, f.want, (size_t)f.rows * V);
+        test_guards(got, "lin_streams_tick");
+        reset(s);
+    }
+    test_buffer_free(got);
+    lin_streams_destroy(s);
+    drop(&f);
+}
+END_TEST
+
+// In one tick with what waits, or, if that is too much for one, in several.
+START_TEST(the_last_frames_are_fed_and_finished)
+{
+    fixture f = make_shape(_i);
+    lin_streams *s = one_stream(f.encoder, 1, 0);
+    float *got = test_buffer((size_t)f.rows * V, sizeof *got);
+    const int from[] = {0, 1, FRAMES / 2, FRAMES - 50, FRAMES - 4, FRAMES - 1, FRAMES};
+    for (size_t i = 0; i < sizeof from / sizeof *from; i++) {
+        int n = 0;
+        test_poison(got, (size_t)f.rows * V * sizeof *got);
+        feed_pieces(&f, s, 0, from[i], 30, 7, got, &n);
+        n += one_stream_feed(s, D, V, f.features + (size_t)from[i] * D, FRAMES - from[i], 1, got + (size_t)n * V);
+        ck_assert_int_eq(n, f.rows);
+        test_same_f32("log-probabilities", got, f.want, (size_t)f.rows * V);
+        test_guards(got, "lin_streams_tick");
+        reset(s);
+    }
+    test_buffer_free(got);
+    lin_streams_destroy(s);
+    drop(&f);
+}
+END_TEST
+
+START_TEST(utterances_together_give_the_bits_of_each_alone)
+{
+    fixture f = make(vary(small_config(3, 2, 1, LIN_NORM_PRE), (variant)_i));
+    lin_error err = {0};
+    static const int lengths[] = {1, 0, 50, 2, 410, 3, 90};
+    enum { N = sizeof lengths / sizeof *lengths };
+    int offsets[N + 1] = {0}, rows = 0;
+    for (int b = 0; b < N; b++) {
+        offsets[b + 1] = offsets[b] + lengths[b];
+        rows += lin_config_frames_out(&f.model->config, lengths[b]);
+    }
+    float *together = test_buffer((size_t)rows * V, sizeof *together), *alone = test_buffer((size_t)rows * V, sizeof *alone);
+    ck_assert(lin_encoder_run(f.worker, f.features, offsets, N, together, &err) == LIN_OK);
+    for (int b = 0, row = 0; b < N; b++) {
+        const int pair[] = {0, lengths[b]};
+        ck_assert(lin_encoder_run(f.worker, f.features + (size_t)offsets[b] * D, pair, 1, alone + (size_t)row * V, &err) ==
+                  LIN_OK);
+        row += lin_config_frames_out(&f.model->config, lengths[b]);
+    }
+    test_same_f32("a batch", together, alone, (size_t)rows * V);
+    test_guards(together, "lin_encoder_run");
+    test_buffer_free(together);
+    test_buffer_free(alone);
+    drop(&f);
+}
+END_TEST
+
+// Several threads go through the layers as a wave, chunk after chunk: in every form of the network, for whole utterances and for
+// streams in pieces that are one chunk, several, and many; and allocate nothing.
+START_TEST(threads_do_not_change_the_bits)
+{
+    fixture f = make_shape(_i);
+    lin_error err = {0};
+    const int grows = shapes[_i].variant == SOFTMAX || shapes[_i].variant == COUNTED;
+    float *got = test_buffer((size_t)f.rows * V, sizeof *got);
+    for (int threads = 2; threads <= 5; threads++) {
+        lin_worker *worker;
+        lin_streams *s = one_stream(f.encoder, threads, 0);
+        ck_assert(lin_worker_create(f.encoder, threads, &worker, &err) == LIN_OK);
+        if (!grows && shapes[_i].variant != LSTM)
+            ck_assert(lin_worker_threads(worker) == threads && lin_streams_threads(s) == threads);
+        const unsigned long before = lin_memory_count();
+        test_poison(got, (size_t)f.rows * V * sizeof *got);
+        ck_assert(lin_encoder_run(worker, f.features, (const int[]){0, FRAMES}, 1, got, &err) == LIN_OK);
+        test_same_f32("log-probabilities", got, f.want, (size_t)f.rows * V);
+        const int most[] = {FRAMES, 150, 400};
+        for (int m = 0; m < 3; m++) {
+            int n = 0;
+            test_poison(got, (size_t)f.rows * V * sizeof *got);
+            feed_pieces(&f, s, 0, FRAMES, most[m], 5 + (uint64_t)threads, got, &n);
+            finish(s, got, &n);
+            ck_assert_int_eq(n, f.rows);
+            test_same_f32("log-probabilities", got, f.want, (size_t)f.rows * V);
+            test_guards(got, "lin_streams_tick");
+            reset(s);
+        }
+        // (softmax attention takes a whole utterance at once, and room for it)
+        if (!grows) ck_assert_uint_eq(lin_memory_count(), before);
+        lin_worker_destroy(worker);
+        lin_streams_destroy(s);
+    }
+    test_buffer_free(got);
+    drop(&f);
+}
+END_TEST
+
+START_TEST(saved_loaded_and_forked_at_any_moment)
+{
+    fixture f = make(vary(small_config(3, 5, 1, LIN_NORM_PRE), (variant)_i));
+    lin_error err = {0};
+    lin_streams *s = one_stream(f.encoder, 1, 0), *other = one_stream(f.encoder, 1, 0);
+    const size_t empty = lin_streams_image_bytes(s, 0), row = lin_config_cache_count(&f.model->config) * sizeof(float);
+    float *got = test_buffer((size_t)f.rows * V, sizeof *got);
+    for (int cut = 0; cut < FRAMES - 41; cut += cut < 30 ? 1 : 150) {
+        int n = 0;
+        reset(s);
+        feed_pieces(&f, s, 0, cut, 3, 5, got, &n);
+        const size_t size = lin_streams_image_bytes(s, 0);
+        ck_assert_uint_eq(size, empty + row * (size_t)n);
+        unsigned char *image = test_buffer(size, 1);
+        ck_assert(lin_streams_save(s, 0, image, &err) == LIN_OK);
+        test_guards(image, "lin_streams_save");
+        ck_assert_int_eq((int)((lin_stream_image *)(void *)image)->frames_in, cut);
+        lin_streams *copy = one_stream(f.encoder, 1, 0);
+        ck_assert(lin_streams_load(copy, 0, image, size, &err) == LIN_OK);
+        feed_pieces(&f, s, cut, cut + 40, 40, 6, got, &(int){n}); // the first gets other input: its copies must not change
+        ck_assert_msg(lin_streams_load(other, 0, image, size, &err) == LIN_OK, "%s", err.message);
+        lin_streams *const both[] = {other, copy};
+        for (int i = 0; i < 2; i++) {
+            int m = n;
+            feed_pieces(&f, both[i], cut, FRAMES, 50, 7, got, &m);
+            finish(both[i], got, &m);
+            ck_assert_int_eq(m, f.rows);
+            test_same_f32("after load or fork", got + (size_t)n * V, f.want + (size_t)n * V, (size_t)(f.rows - n) * V);
+        }
+        lin_streams_destroy(copy);
+        test_buffer_free(image);
+    }
+    lin_streams_destroy(s);
+    lin_streams_destroy(other);
+    test_buffer_free(got);
+    drop(&f);
+}
+END_TEST
+
+// Whether an image is whole and of this model is the owner's to see (linnet/state.h); its size and numbers are looked at.
+START_TEST(contradicting_images_are_refused)
+{
+    fixture f = make(vary(small_config(2, 3, 1, LIN_NORM_PRE), (variant)_i));
+    lin_streams *s = one_stream(f.encoder, 1, 0);
+    lin_error err = {0};
+    float *got = test_buffer((size_t)f.rows * V, sizeof *got);
+    int n = 0;
+    feed_pieces(&f, s, 0, 100, 9, 3, got, &n);
+    const size_t size = lin_streams_image_bytes(s, 0);
+    unsigned char *image = test_buffer(size, 1);
+    lin_stream_image *header = (lin_stream_image *)(void *)image, good;
+    ck_assert(lin_streams_save(s, 0, image, &err) == LIN_OK);
+    good = *header;
+    ck_assert(lin_streams_load(s, 0, image, 10, &err) == LIN_FORMAT);
+    ck_assert(lin_streams_load(s, 0, image, size - 4, &err) == LIN_FORMAT);
+    const lin_stream_image bad[] = {{-1, good.waiting, 0}, {good.frames_in, -1, 0}, {good.frames_in, 5, 0}};
+    for (int i = 0; i < 3; i++) {
+        *header = bad[i];
+        ck_assert(lin_streams_load(s, 0, image, size, &err) == LIN_FORMAT);
+    }
+    feed_pieces(&f, s, 100, FRAMES, 60, 3, got, &n);
+    finish(s, got, &n);
+    test_same_f32("after refused images", got, f.want, (size_t)f.rows * V);
+    lin_streams_destroy(s);
+    test_buffer_free(image);
+    test_buffer_free(got);
+    drop(&f);
+}
+END_TEST
+
+// Where the state has a constant size; with softmax attention until the cache is full.
+START_TEST(streaming_allocates_nothing)
+{
+    fixture f = make(vary(small_config(3, 2, 1, LIN_NORM_PRE), (variant)_i));
+    lin_streams *s = one_stream(f.encoder, 1, 0);
+    float *got = test_buffer((size_t)f.rows * V, sizeof *got);
+    const unsigned long before = lin_memory_count();
+    for (int round = 0; round < 3; round++) {
+        int n = 0;
+        feed_pieces(&f, s, 0, FRAMES, 40, 1, got, &n);
+        finish(s, got, &n);
+        reset(s);
+    }
+    ck_assert_uint_eq(lin_memory_count(), before);
+    lin_streams_destroy(s);
+    test_buffer_free(got);
+    drop(&f);
+}
+END_TEST
+
+START_TEST(softmax_grows_and_says_so)
+{
+    if (!TEST_PAPER) return;
+    fixture f = make(vary(small_config(1, 0, 0, LIN_NORM_PRE), SOFTMAX));
+    lin_error err = {0};
+    lin_streams *s = one_stream(f.encoder, 1, 0);
+    float *got = test_buffer((size_t)f.rows * V, sizeof *got);
+    const size_t row = lin_config_cache_count(&f.model->config) * sizeof(float);
+    ck_assert_uint_eq(row, 3 * 2 * 16 * sizeof(float));
+    const unsigned long before = lin_memory_count();
+    int n = 0;
+    feed_pieces(&f, s, 0, FRAMES, 10, 1, got, &n);
+    ck_assert_uint_eq(lin_memory_count(), before + 2); // 256 rows were doubled twice
+    // Without memory nothing changes, and the same frames can be fed again.
+    lin_streams *fresh = one_stream(f.encoder, 1, 0);
+    const lin_tick tick = {
+        .n = 1, .slots = (const int[]){0}, .counts = (const int[]){50}, .input = f.features + (size_t)250 * D};
+    lin_tick_results results;
+    n = 0;
+    feed_pieces(&f, fresh, 0, 250, 100, 1, got, &n);
+    lin_memory_fail_at(1);
+    ck_assert_int_eq(lin_streams_tick(fresh, &tick, &results, &err), LIN_NO_MEMORY);
+    lin_memory_fail_at(0);
+    feed_pieces(&f, fresh, 250, FRAMES, 100, 1, got, &n);
+    finish(fresh, got, &n);
+    ck_assert_int_eq(n, f.rows);
+    test_same_f32("after LIN_NO_MEMORY", got, f.want, (size_t)f.rows * V);
+    lin_streams_destroy(fresh);
+    lin_streams_destroy(s);
+    test_buffer_free(got);
+    drop(&f);
+}
+END_TEST
+
+START_TEST(what_cannot_stream_says_why)
+{
+    lin_error err = {0};
+    lin_streams *s;
+    static const char *const why[] = {"bidirectional", "LSH attention", "softmax-naive"};
+    for (int i = 0; i < 3; i++) {
+        lin_config c = small_config(1, 0, 0, LIN_NORM_PRE);
+        if (i == 0) c.causal = 0;
+        if (i == 1) c.attention = LIN_ATTENTION_LSH, c.lsh_rounds = 1, c.lsh_chunk = 8;
+        if (i == 2) c.attention = LIN_ATTENTION_SOFTMAX_NAIVE;
+        if (TEST_LACKS(&c)) continue;
+        fixture f = make(c);
+        ck_assert_int_eq(lin_streams_create(f.encoder, &(lin_streams_options){.capacity = 1}, &s, &err), LIN_UNSUPPORTED);
+        ck_assert_ptr_null(s);
+        ck_assert_msg(strstr(err.message, why[i]) && strstr(err.message, "cannot stream"), "%s", err.message);
+        drop(&f);
+    }
+}
+END_TEST
+
+START_TEST(the_papers_network_costs_228096_bytes)
+{
+    const lin_config config = lin_config_default(40);
+    const lin_features features = lin_features_default();
+    lin_model *model;
+    lin_encoder *encoder;
+    lin_error err = {0};
+    ck_assert(lin_model_create(&config, &features, NULL, 1, &model, &err) == LIN_OK);
+    ck_assert(lin_encoder_create(model, lin_ops_cpu(), &encoder, &err) == LIN_OK);
+    ck_assert_uint_eq(lin_streams_attention_bytes(encoder), 228096);
+    ck_assert_uint_eq(lin_config_state_count(&config) * sizeof(float), 228096);
+    ck_assert_uint_lt(lin_streams_state_bytes(encoder), 228096 + 256);
+    lin_streams_destroy(one_stream(encoder, 1, 0));
+    lin_encoder_destroy(encoder);
+    lin_model_destroy(model);
+}
+END_TEST
+
+START_TEST(a_failed_allocation_is_an_error)
+{
+    lin_config config = small_config(2, 1, 1, LIN_NORM_PRE);
+    const lin_features features = lin_features_default();
+    lin_model *model;
+    lin_error err = {0};
+    ck_assert(lin_model_create(&config, &features, NULL, 1, &model, &err) == LIN_OK);
+    const unsigned long live = lin_memory_live();
+    int succeeded = 0;
+    for (unsigned long k = 1; k < 100 && !succeeded; k++) {
+        lin_encoder *encoder = NULL;
+        lin_worker *worker = NULL;
+        lin_streams *s = NULL;
+        lin_memory_fail_at(k);
+        lin_status status = lin_encoder_create(model, lin_ops_cpu(), &encoder, &err);
+        if (status == LIN_OK) status = lin_worker_create(encoder, 2, &worker, &err);
+        if (status == LIN_OK) status = lin_streams_create(encoder, &(lin_streams_options){.capacity = 1, .threads = 2}, &s, &err);
+        lin_memory_fail_at(0);
+        succeeded = status == LIN_OK;
+        if (!succeeded) ck_assert_int_eq(status, LIN_NO_MEMORY);
+        lin_streams_destroy(s);
+        lin_worker_destroy(worker);
+        lin_encoder_destroy(encoder);
+        ck_assert_uint_eq(lin_memory_live(), live);
+    }
+    ck_assert(succeeded);
+    lin_model_destroy(model);
+}
+END_TEST
+
+/* ---- many ------------------------------------------------------------------------------------------------------------------ */
 
 static const struct {
     int stack, ahead, conv_layers, batch;
     streams_kind kind;
-} shapes[] = {{1, 0, 0, 0, STREAMS_LINEAR}, {1, 2, 3, 4, STREAMS_LINEAR}, {3, 4, 1, 0, STREAMS_LINEAR},
+} groups[] = {{1, 0, 0, 0, STREAMS_LINEAR}, {1, 2, 3, 4, STREAMS_LINEAR}, {3, 4, 1, 0, STREAMS_LINEAR},
               {2, 1, 0, 1, STREAMS_LINEAR}, {1, 0, 0, 0, STREAMS_SINUSOID}, {2, 1, 0, 3, STREAMS_SINUSOID},
               {1, 0, 0, 0, STREAMS_POLY2},  {2, 1, 1, 4, STREAMS_POLY2},  {1, 0, 0, 0, STREAMS_LSTM},
               {3, 2, 0, 3, STREAMS_LSTM}};
 
 START_TEST(company)
 {
-    streams_case_company(lin_ops_cpu(), shapes[_i].stack, shapes[_i].ahead, shapes[_i].conv_layers, shapes[_i].kind,
-                         shapes[_i].batch);
+    streams_case_company(lin_ops_cpu(), groups[_i].stack, groups[_i].ahead, groups[_i].conv_layers, groups[_i].kind,
+                         groups[_i].batch);
 }
 END_TEST
 
@@ -97,6 +534,12 @@ START_TEST(creation_without_memory)
 }
 END_TEST
 
-TEST_MAIN("model/streams", TESTS(company, 0, TEST_PAPER ? (int)(sizeof shapes / sizeof *shapes) : 6),
+TEST_MAIN("model/streams", TESTS(any_split_gives_the_bits_of_the_batch, 0, SHAPES),
+          TESTS(the_last_frames_are_fed_and_finished, 0, SHAPES),
+          TESTS(utterances_together_give_the_bits_of_each_alone, 0, VARIANTS), TESTS(threads_do_not_change_the_bits, 0, SHAPES),
+          TESTS(saved_loaded_and_forked_at_any_moment, 0, VARIANTS), TESTS(contradicting_images_are_refused, 0, VARIANTS),
+          TESTS(streaming_allocates_nothing, 0, VARIANTS), TEST(softmax_grows_and_says_so), TEST(what_cannot_stream_says_why),
+          TEST(the_papers_network_costs_228096_bytes), TEST(a_failed_allocation_is_an_error),
+          TESTS(company, 0, TEST_PAPER ? (int)(sizeof groups / sizeof *groups) : 6),
           TESTS(phones, 0, STREAMS_KINDS), TESTS(moved, 0, STREAMS_KINDS), TEST(refusals),
           TESTS(int8, 0, 3), TEST(a_tick_allocates_nothing), TEST(creation_without_memory))

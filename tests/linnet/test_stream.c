@@ -4,7 +4,7 @@
 
 #include "decoder/greedy.h"
 #include "base/system.h"
-#include "tests/linnet/session_sound.h"
+#include "tests/linnet/stream_sound.h"
 #include "tests/model/one_stream.h"
 
 enum { MOST_PHONES = 400, MOST_ENDS = 512 };
@@ -554,7 +554,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("linnet/session");
+    Suite *suite = suite_create("linnet/stream");
     TCase *cases = tcase_create("session");
     tcase_add_unchecked_fixture(cases, setup, teardown);
     tcase_set_timeout(cases, 120);

@@ -2,7 +2,7 @@
 // the session goes on without a step outside its memory, which the address sanitizer would see.
 #include "base/hash.h"
 #include "linnet/stream.h"
-#include "tests/linnet/session_sound.h"
+#include "tests/linnet/stream_sound.h"
 
 enum { TRIALS = TEST_ASAN ? 40 : 100, CUT = 30000, MORE = 8000 };
 
@@ -94,7 +94,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("linnet/session_forged");
+    Suite *suite = suite_create("linnet/stream_forged");
     TCase *cases = tcase_create("all");
     tcase_set_timeout(cases, 0);
     tcase_add_unchecked_fixture(cases, setup, teardown);

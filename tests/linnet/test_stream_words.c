@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "decoder/greedy.h"
 #include "tests/lexicon/support.h"
-#include "tests/linnet/session_sound.h"
+#include "tests/linnet/stream_sound.h"
 #include "tests/model/one_stream.h"
 #include "tests/linnet/word_networks.h"
 
@@ -900,7 +900,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("linnet/session with beams and words");
+    Suite *suite = suite_create("linnet/stream with beams and words");
     TCase *cases = tcase_create("session");
     tcase_add_unchecked_fixture(cases, begin, end);
     tcase_set_timeout(cases, 120);

@@ -1,8 +1,8 @@
 /*
- * session_sound.h - what tests of live results listen to: three sentences of a sort, as features of the default model.
+ * stream_sound.h - what tests of live results listen to: three sentences of a sort, as features of the default model.
  */
-#ifndef LIN_TESTS_LINNET_SESSION_SOUND_H
-#define LIN_TESTS_LINNET_SESSION_SOUND_H
+#ifndef LIN_TESTS_LINNET_STREAM_SOUND_H
+#define LIN_TESTS_LINNET_STREAM_SOUND_H
 
 #include "base/memory.h"
 #include "frontend/source.h"
