@@ -155,7 +155,7 @@ static int64_t frames_at(const lin_engine *e, const lin_place *p, int64_t sample
     return n < e->window ? 0 : 1 + (n - e->window) / e->hop;
 }
 
-// Frames that its sound will give and the network has not been given; of sound that is resampled to one or two.
+// Frames that the network can be given once all queued sound is heard; off by one or two where sound is resampled.
 static int64_t new_frames(const lin_engine *e, const lin_place *p)
 {
     const int unfed = p->anew ? 0 : lin_session_unfed(&p->session);
@@ -302,7 +302,7 @@ static lin_status prepare(const lin_engine *e, lin_place *p, const lin_engine_st
     return LIN_OK;
 }
 
-// What is of this stream alone, but for a front end at the model's rate.
+// Frees what belongs to this stream alone; a front end at the model's rate stays for the next one.
 static void clear_out(const lin_engine *e, lin_place *p)
 {
     lin_free(p->own_queue);
@@ -498,7 +498,7 @@ static int take(lin_shard *s)
 
 /* ---- results out ----------------------------------------------------------------------------------------------------------- */
 
-// When the sound of a row was there, of a session that has been given so many units; marks of older sound are dropped.
+// When the sound of a row was there. given: units that the session has got. Marks of older sound are dropped.
 static double row_time(const lin_engine *e, lin_place *p, int64_t row, int64_t given)
 {
     const lin_config *c = &e->recognizer->model->config;

@@ -51,7 +51,7 @@ static lin_status reserve(lin_session *s, int units, lin_error *err)
     return LIN_OK;
 }
 
-// Units of rows that are not out yet, and of what is enough for a while.
+// Units to reserve: those of rows that wait for look-ahead, and of two ticks.
 static int usual_units(const lin_session *s)
 {
     const lin_config *c = &s->r->model->config;
@@ -73,7 +73,7 @@ lin_status lin_session_tune(lin_session *s, int rate_hz, int saves, lin_error *e
     LIN_TRY(lin_extractor_create(rate_hz, s->options.channels, &o, &s->features, err));
     if (saves) LIN_TRY(lin_extractor_keep_past(s->features, err));
     s->piece = (int)ceil(lin_streams_longest(s->network) * o.fbank.hop_ms * 1e-3 * rate_hz);
-    // What comes at once: of a resampler up to a second.
+    // What one push can give at once: a resampler may release up to a second.
     const int burst = lin_extractor_most_out(s->features, s->piece + (rate_hz == o.fbank.sample_hz ? 0 : rate_hz));
     const int window = s->hop ? lin_mel_samples(&o.fbank, o.fbank.window_ms) : 0;
     return reserve(s, usual_units(s) + window + burst, err);
@@ -368,7 +368,7 @@ lin_status lin_session_save_lane(lin_session *s, lin_state *state, int i, lin_er
     return lin_streams_save(s->network, s->options.slot, lin_state_image(state, i), err);
 }
 
-// The units that the network was given and that are of later rows are those that wait in it.
+// The frames that wait in the network belong to rows that are not out yet: they are the units that it has been given.
 static lin_status load_network(lin_session *s, const lin_state *state, int i, lin_error *err)
 {
     const lin_state_about *about = &state->about;
@@ -384,7 +384,7 @@ static lin_status load_network(lin_session *s, const lin_state *state, int i, li
     return LIN_OK;
 }
 
-// Those of the utterance, for a second pass.
+// The frames of the utterance, for a second pass.
 static lin_status load_frames(lin_session *s, const lin_state *state, int i, lin_error *err)
 {
     const size_t frame = (size_t)s->width * sizeof(float), bytes = (size_t)state->sizes.frames;
@@ -405,7 +405,7 @@ lin_status lin_session_load_lane(lin_session *s, const lin_state *state, int i, 
     return load_frames(s, state, i, err);
 }
 
-// Endpoints that do not reset the network are those that reset it never.
+// A state says from when on endpoints reset the network: never, if they do not.
 static double resets_from(const lin_session *s) { return s->options.resets ? 0 : INFINITY; }
 
 static lin_status save(lin_session *s, lin_state *state, lin_error *err)
@@ -442,7 +442,7 @@ static lin_status save(lin_session *s, lin_state *state, lin_error *err)
     return lin_session_save_lane(s, state, 0, err);
 }
 
-// Alternatives are given when their whole utterance has ended: a state has not what they need of its beginning.
+// Alternatives are found when the whole utterance has ended. A state lacks what they need of its beginning.
 static lin_status check_alternatives(const lin_session *s, const char *what, lin_error *err)
 {
     if (!s->options.decoding || s->options.decoding->n_best <= 1) return LIN_OK;
