@@ -1,4 +1,5 @@
-// base/system.c: clocks, cores, own paths, pipes that a started program does not inherit, waits that end at a time or an event.
+// base/system.c: clocks, cores, own paths, pipes that a started program does not inherit, waits that end at a time or an event,
+// delays.
 #include "base/system.h"
 
 #include <dirent.h>
@@ -140,5 +141,26 @@ START_TEST(a_condition_waits_until)
 }
 END_TEST
 
+START_TEST(delays_are_counted)
+{
+    static lin_lags l, others;
+    ck_assert_double_eq(lin_lags_quantile(&l, 0.5), 0);
+    for (int i = 100; i >= 1; i--) lin_lags_add(i % 2 ? &l : &others, i * 0.01);
+    lin_lags_merge(&l, &others);
+    static const double shares[] = {0.01, 0.5, 0.95, 0.99, 1};
+    for (int i = 0; i < 5; i++) { // no less, and at most 2.2 % more
+        const double q = lin_lags_quantile(&l, shares[i]);
+        test_require(q >= shares[i] && q < 1.022 * shares[i], "%g of all are up to %g s", shares[i], q);
+    }
+    ck_assert_double_eq(lin_lags_quantile(&l, 1), 1);
+    lin_lags_add(&l, -1);
+    lin_lags_add(&l, 1e9);
+    ck_assert_int_eq((int)l.n, 102);
+    ck_assert_double_eq(lin_lags_quantile(&l, 1), 1e9);
+    ck_assert_double_lt(lin_lags_quantile(&l, 0), 2e-6);
+}
+END_TEST
+
 TEST_MAIN("system", TEST(time_passes), TEST(cores_are_counted), TEST(a_pinned_thread_has_one_core), TEST(own_path),
-          TEST(a_pipe_is_not_inherited), TEST(an_event_ends_a_wait), TEST(a_condition_waits_until))
+          TEST(a_pipe_is_not_inherited), TEST(an_event_ends_a_wait), TEST(a_condition_waits_until),
+          TEST(delays_are_counted))

@@ -3,7 +3,6 @@
 #include "linnet/stream.h"
 
 #include "decoder/greedy.h"
-#include "base/system.h"
 #include "tests/linnet/stream_sound.h"
 #include "tests/model/one_stream.h"
 
@@ -331,26 +330,6 @@ START_TEST(construction_latency)
 }
 END_TEST
 
-START_TEST(lags)
-{
-    static lin_lags l, others;
-    ck_assert_double_eq(lin_lags_quantile(&l, 0.5), 0);
-    for (int i = 100; i >= 1; i--) lin_lags_add(i % 2 ? &l : &others, i * 0.01);
-    lin_lags_merge(&l, &others);
-    static const double shares[] = {0.01, 0.5, 0.95, 0.99, 1};
-    for (int i = 0; i < 5; i++) { // no less, and at most 2.2 % more
-        const double q = lin_lags_quantile(&l, shares[i]);
-        test_require(q >= shares[i] && q < 1.022 * shares[i], "%g of all are up to %g s", shares[i], q);
-    }
-    ck_assert_double_eq(lin_lags_quantile(&l, 1), 1);
-    lin_lags_add(&l, -1);
-    lin_lags_add(&l, 1e9);
-    ck_assert_int_eq((int)l.n, 102);
-    ck_assert_double_eq(lin_lags_quantile(&l, 1), 1e9);
-    ck_assert_double_lt(lin_lags_quantile(&l, 0), 2e-6);
-}
-END_TEST
-
 /* ---- sound, saved and forked sessions -------------------------------------------------------------------------------------- */
 
 static lin_session_options of_sound(int rate_hz, int channels)
@@ -566,7 +545,6 @@ int main(void)
     tcase_add_test(cases, nothing_is_allocated_on_the_way);
     tcase_add_test(cases, failures);
     tcase_add_test(cases, construction_latency);
-    tcase_add_test(cases, lags);
     tcase_add_test(cases, sound_gives_what_its_frames_give);
     tcase_add_test(cases, saved_and_loaded);
     tcase_add_test(cases, forked);
