@@ -99,4 +99,15 @@ static inline lin_status push_frames(lin_session *session, int from, int n, lin_
     return lin_session_push(session, whole_sound + begin, end - begin, err);
 }
 
+// Frames from .. to-1 in pieces of random length up to `most`.
+static inline void feed_frames(lin_session *session, int from, int to, int most, uint64_t seed)
+{
+    lin_error err = {0};
+    for (int at = from, n, i = 0; at < to; at += n, i++) {
+        n = most == 1 ? 1 : (int)lin_random_below(seed, (uint64_t)i, (uint32_t)most + 1);
+        if (n > to - at) n = to - at;
+        require_ok(push_frames(session, at, n, &err));
+    }
+}
+
 #endif

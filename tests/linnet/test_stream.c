@@ -74,11 +74,7 @@ static void listen_to(const lin_session_options *o, int most, uint64_t seed, sho
 {
     lin_error err = {0};
     lin_session *session = create(o, h);
-    for (int at = 0, n, i = 0; at < n_features; at += n, i++) {
-        n = most == 1 ? 1 : (int)lin_random_below(seed, (uint64_t)i, (uint32_t)most + 1);
-        if (n > n_features - at) n = n_features - at;
-        require_ok(push_frames(session, at, n, &err));
-    }
+    feed_frames(session, 0, n_features, most, seed);
     require_ok(lin_session_finish(session, &err));
     lin_session_destroy(session);
 }

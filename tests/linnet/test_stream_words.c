@@ -262,22 +262,11 @@ static lin_session *create(const lin_session_options *o, heard *h)
     return session;
 }
 
-// Frames from .. to-1 in pieces of random length up to `most`.
-static void feed(lin_session *session, int from, int to, int most, uint64_t seed)
-{
-    lin_error err = {0};
-    for (int at = from, n, i = 0; at < to; at += n, i++) {
-        n = most == 1 ? 1 : (int)lin_random_below(seed, (uint64_t)i, (uint32_t)most + 1);
-        if (n > to - at) n = to - at;
-        require_ok(push_frames(session, at, n, &err));
-    }
-}
-
 static void listen_to(const lin_session_options *o, int most, uint64_t seed, heard *h)
 {
     lin_error err = {0};
     lin_session *session = create(o, h);
-    feed(session, 0, n_features, most, seed);
+    feed_frames(session, 0, n_features, most, seed);
     require_ok(lin_session_finish(session, &err));
     lin_session_destroy(session);
 }
@@ -490,10 +479,10 @@ START_TEST(nothing_is_allocated_on_the_way)
     open_search(&search, lines[_i]);
     o.decoding = &search;
     lin_session *session = create(&o, &a);
-    for (int k = 0; k < 4; k++) feed(session, 0, n_features, 4, 1); // by then as long an utterance as any has been there
+    for (int k = 0; k < 4; k++) feed_frames(session, 0, n_features, 4, 1); // by then as long an utterance as any has been there
     const unsigned long before = lin_memory_count();
     const int words = a.n_words;
-    feed(session, 0, n_features, 4, 1);
+    feed_frames(session, 0, n_features, 4, 1);
     ck_assert_uint_eq(lin_memory_count(), before);
     ck_assert(_i % 2 == 0 || a.n_words > words);
     lin_session_destroy(session);
@@ -570,14 +559,14 @@ START_TEST(phrases_change_on_the_way)
     ck_assert_int_gt(begins_with(&a, 0, a.n_words, 'w'), 4);
     lin_session *session = create(&o, &b);
     const int half = n_features / 2;
-    feed(session, 0, half, 20, 5);
+    feed_frames(session, 0, half, 20, 5);
     const int settled = b.n_words + b.growing_words;
     const double at_s = half * 0.01;
     ck_assert_int_gt(settled, 2);
     write_list("20");
     require_ok(lin_decoding_reread(&search, &n, &err));
     ck_assert_int_gt(n, 4);
-    feed(session, half, n_features, 20, 6);
+    feed_frames(session, half, n_features, 20, 6);
     require_ok(lin_session_finish(session, &err));
     lin_session_destroy(session);
     for (int i = 0; i < settled; i++) same_word(&b.words[i], &a.words[i]);
@@ -604,13 +593,13 @@ START_TEST(phrases_of_phones_change_on_the_way)
     listen_to(&o, 20, 5, &a);
     lin_session *session = create(&o, &b);
     const int half = n_features / 2;
-    feed(session, 0, half, 20, 5);
+    feed_frames(session, 0, half, 20, 5);
     const int settled = b.n_phones + b.growing_phones;
     write_list("-90");
     const unsigned long blocks = lin_memory_live();
     require_ok(lin_decoding_reread(&search, &n, &err));
     ck_assert_uint_eq(lin_memory_live(), blocks);
-    feed(session, half, n_features, 20, 6);
+    feed_frames(session, half, n_features, 20, 6);
     require_ok(lin_session_finish(session, &err));
     lin_session_destroy(session);
     int differ = a.n_phones != b.n_phones;
@@ -658,7 +647,7 @@ START_TEST(phrases_that_cannot_be_read)
         if (k % 3 == 2) test_write_file(list, "frbz plgh\t25\n", 13);
         require_ok(lin_decoding_reread(&search, &n, &err));
         ck_assert_int_eq(n == 0, k % 3 == 0);
-        feed(session, at, at + 9, 9, (uint64_t)at);
+        feed_frames(session, at, at + 9, 9, (uint64_t)at);
     }
     require_ok(lin_session_finish(session, &err));
     lin_session_destroy(session);
