@@ -1,87 +1,10 @@
-// decoding.c - the options of decoding and the decoder of one stream; see decoding.h. Files are opened in decoding_open.c.
+// decoding.c - the decoder of one stream; see decoding.h. What it decodes with is opened in decoding_open.c.
 
 #include "linnet/decoding.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/memory.h"
-
-/* ---- options --------------------------------------------------------------------------------------------------------------- */
-
-lin_decoding_values lin_decoding_default(void)
-{
-    return (lin_decoding_values){
-        .n_best = 1, .context_bonus = 4, .rescore_n = LIN_RESCORE_N, .rescore_weight = LIN_RESCORE_WEIGHT,
-        .combine_weight = LIN_COMBINE_WEIGHT};
-}
-
-static int given(const lin_decoding_values *v, lin_given which) { return (v->given >> which) & 1; }
-
-// 1 if an option needs a beam.
-static int wants_beam(const lin_decoding_values *v)
-{
-    return v->words || v->n_best > 1 || v->rescore || v->combine || given(v, LIN_GIVEN_LM) || given(v, LIN_GIVEN_CONTEXT) ||
-           given(v, LIN_GIVEN_PHRASE);
-}
-
-lin_search_kind lin_decoding_kind(const lin_decoding_values *v)
-{
-    if (v->words) return LIN_SEARCH_WORDS;
-    return v->beam > 0 || wants_beam(v) ? LIN_SEARCH_BEAM : LIN_SEARCH_GREEDY;
-}
-
-// The hypotheses of an utterance that are wanted at its end. A combiner hears whole utterances.
-static int hypotheses(const lin_decoding_values *v, int whole)
-{
-    const int rescores = (v->rescore && v->rescore_weight > 0) || (v->combine && v->combine_weight > 0 && whole);
-    return rescores && v->rescore_n > v->n_best ? v->rescore_n : v->n_best;
-}
-
-// The options that all searches have: given values replace the search's defaults.
-static void take_given(const lin_decoding_values *v, int whole, int *width, double *score, int *labels, double *blank,
-                       double *lm_weight, double *bonus)
-{
-    if (v->beam) *width = v->beam;
-    if (hypotheses(v, whole) > *width) *width = hypotheses(v, whole);
-    if (given(v, LIN_GIVEN_SCORE)) *score = v->beam_score;
-    if (given(v, LIN_GIVEN_LABELS)) *labels = v->beam_labels;
-    if (given(v, LIN_GIVEN_BLANK)) *blank = v->skip_blank;
-    if (given(v, LIN_GIVEN_LM_WEIGHT)) *lm_weight = v->lm_weight;
-    if (given(v, LIN_GIVEN_BONUS)) *bonus = v->bonus;
-}
-
-lin_beam_options lin_decoding_beam_options(const lin_decoding_values *v)
-{
-    lin_beam_options o = lin_beam_options_default();
-    if (given(v, LIN_GIVEN_LM)) o.bonus = LIN_BEAM_LM_BONUS;
-    take_given(v, 1, &o.width, &o.score, &o.labels, &o.blank, &o.lm_weight, &o.bonus);
-    if (hypotheses(v, 1) > 1) o.longest = 500; // they cover whole utterances
-    return o;
-}
-
-// Fitted to the words of dev_native and dev_nonnative with the shipped model (bench/confidence.py).
-static const double sure[3] = {-0.036, 0.49, 0.408};
-
-lin_words_options lin_decoding_words_options(const lin_decoding_values *v, int whole)
-{
-    lin_words_options o = lin_words_options_default();
-    if (whole) {
-        o.width = LIN_WHOLE_WIDTH;
-        o.score = LIN_WHOLE_SCORE;
-    }
-    take_given(v, whole, &o.width, &o.score, &o.labels, &o.blank, &o.lm_weight, &o.bonus);
-    if (given(v, LIN_GIVEN_BLANK_PENALTY)) o.blank_penalty = v->blank_penalty;
-    o.settle = given(v, LIN_GIVEN_SETTLE) ? v->settle : LIN_SETTLE;
-    memcpy(o.sure, sure, sizeof sure);
-    if (given(v, LIN_GIVEN_UNKNOWN)) o.unknown = v->unknown;
-    if (v->no_unknown) o.unknown = -INFINITY;
-    o.n_best = hypotheses(v, whole);
-    if (whole && o.n_best == 1) o.n_best = 2; // for the exact sums
-    return o;
-}
-
-double lin_decoding_show(const lin_decoding_values *v) { return given(v, LIN_GIVEN_SHOW) ? v->show : LIN_SHOW; }
 
 lin_decoding lin_decoding_greedy(int V, double row_seconds, double delay_s)
 {

@@ -87,9 +87,7 @@ typedef struct lin_decoding_values {
 lin_decoding_values lin_decoding_default(void);
 
 lin_search_kind lin_decoding_kind(const lin_decoding_values *values);
-lin_beam_options lin_decoding_beam_options(const lin_decoding_values *values);
 lin_words_options lin_decoding_words_options(const lin_decoding_values *values, int whole); /* as lin_decoding.whole */
-double lin_decoding_show(const lin_decoding_values *values);
 
 typedef struct lin_decoding {
     lin_search search; /* of a stream; lin_decoding_open_for makes it `whole` for a network that cannot stream */

@@ -1,4 +1,4 @@
-// decoding_open.c - lexicon, language model and phrases opened for all streams; see decoding.h.
+// decoding_open.c - options of decoding; lexicon, language model and phrases opened for all streams; see decoding.h.
 
 #include <math.h>
 #include <stdio.h>
@@ -56,6 +56,74 @@ typedef struct lin_decoding_parts parts;
 static lin_status about(const char *what, lin_status status, lin_error *err)
 {
     return !err || strstr(err->message, what) ? status : lin_fail_at(err, status, "%s", what);
+}
+
+/* ---- options --------------------------------------------------------------------------------------------------------------- */
+
+lin_decoding_values lin_decoding_default(void)
+{
+    return (lin_decoding_values){
+        .n_best = 1, .context_bonus = 4, .rescore_n = LIN_RESCORE_N, .rescore_weight = LIN_RESCORE_WEIGHT,
+        .combine_weight = LIN_COMBINE_WEIGHT};
+}
+
+static int given(const lin_decoding_values *v, lin_given which) { return (v->given >> which) & 1; }
+
+lin_search_kind lin_decoding_kind(const lin_decoding_values *v)
+{
+    const int needs_beam = v->beam > 0 || v->n_best > 1 || v->rescore || v->combine || given(v, LIN_GIVEN_LM) ||
+                           given(v, LIN_GIVEN_CONTEXT) || given(v, LIN_GIVEN_PHRASE);
+    return v->words ? LIN_SEARCH_WORDS : needs_beam ? LIN_SEARCH_BEAM : LIN_SEARCH_GREEDY;
+}
+
+// The hypotheses of an utterance that are wanted at its end. A combiner hears whole utterances.
+static int hypotheses(const lin_decoding_values *v, int whole)
+{
+    const int rescores = (v->rescore && v->rescore_weight > 0) || (v->combine && v->combine_weight > 0 && whole);
+    return rescores && v->rescore_n > v->n_best ? v->rescore_n : v->n_best;
+}
+
+// The options that all searches have: given values replace the search's defaults.
+static void take_given(const lin_decoding_values *v, int whole, int *width, double *score, int *labels, double *blank,
+                       double *lm_weight, double *bonus)
+{
+    if (v->beam) *width = v->beam;
+    if (hypotheses(v, whole) > *width) *width = hypotheses(v, whole);
+    if (given(v, LIN_GIVEN_SCORE)) *score = v->beam_score;
+    if (given(v, LIN_GIVEN_LABELS)) *labels = v->beam_labels;
+    if (given(v, LIN_GIVEN_BLANK)) *blank = v->skip_blank;
+    if (given(v, LIN_GIVEN_LM_WEIGHT)) *lm_weight = v->lm_weight;
+    if (given(v, LIN_GIVEN_BONUS)) *bonus = v->bonus;
+}
+
+static lin_beam_options beam_options(const lin_decoding_values *v)
+{
+    lin_beam_options o = lin_beam_options_default();
+    if (given(v, LIN_GIVEN_LM)) o.bonus = LIN_BEAM_LM_BONUS;
+    take_given(v, 1, &o.width, &o.score, &o.labels, &o.blank, &o.lm_weight, &o.bonus);
+    if (hypotheses(v, 1) > 1) o.longest = 500; // they cover whole utterances
+    return o;
+}
+
+// Fitted to the words of dev_native and dev_nonnative with the shipped model (bench/confidence.py).
+static const double sure[3] = {-0.036, 0.49, 0.408};
+
+lin_words_options lin_decoding_words_options(const lin_decoding_values *v, int whole)
+{
+    lin_words_options o = lin_words_options_default();
+    if (whole) {
+        o.width = LIN_WHOLE_WIDTH;
+        o.score = LIN_WHOLE_SCORE;
+    }
+    take_given(v, whole, &o.width, &o.score, &o.labels, &o.blank, &o.lm_weight, &o.bonus);
+    if (given(v, LIN_GIVEN_BLANK_PENALTY)) o.blank_penalty = v->blank_penalty;
+    o.settle = given(v, LIN_GIVEN_SETTLE) ? v->settle : LIN_SETTLE;
+    memcpy(o.sure, sure, sizeof sure);
+    if (given(v, LIN_GIVEN_UNKNOWN)) o.unknown = v->unknown;
+    if (v->no_unknown) o.unknown = -INFINITY;
+    o.n_best = hypotheses(v, whole);
+    if (whole && o.n_best == 1) o.n_best = 2; // for the exact sums
+    return o;
 }
 
 /* ---- files ----------------------------------------------------------------------------------------------------------------- */
@@ -338,7 +406,7 @@ static lin_status open_rescorer(parts *p, double lm_weight, lin_error *err)
 
 static lin_status open_beam(parts *p, lin_error *err)
 {
-    const lin_beam_options o = lin_decoding_beam_options(p->values);
+    const lin_beam_options o = beam_options(p->values);
     if (p->values->lm) {
         LIN_TRY(lin_find_lm(p->phones, p->values->lm, p->lm_path, LONGEST_PATH, err));
         LIN_TRY(lin_ngram_open(p->lm_path, &p->lm, err));
@@ -463,7 +531,7 @@ lin_status lin_decoding_open(lin_decoding *d, const lin_decoding_values *v, cons
     const int V = lin_phones_count(phones);
     *d = lin_decoding_greedy(V, row_seconds, delay_s);
     d->n_best = v->n_best;
-    d->show = lin_decoding_show(v);
+    d->show = given(v, LIN_GIVEN_SHOW) ? v->show : LIN_SHOW;
     if (kind == LIN_SEARCH_GREEDY) return LIN_OK;
     parts *p = d->parts = lin_calloc(1, sizeof *p);
     if (!p) return lin_no_memory(err, "a decoder", sizeof *p);

@@ -181,10 +181,10 @@ lin_status lin_wording_phones(const char *name, lin_phones **phones, lin_error *
     *phones = NULL;
     const int is_installed = !strchr(name, '/') && access(name, F_OK) != 0;
     if (!is_installed && (n < k || strcmp(name + n - k, ending) != 0)) return load_set(name, phones, err);
-    lin_status status = lin_find_model(name, path, sizeof path, err);
-    if (status == LIN_OK && is_installed && access(path, F_OK) != 0)
+    LIN_TRY(lin_find_model(name, path, sizeof path, err));
+    if (is_installed && access(path, F_OK) != 0)
         return lin_fail(err, LIN_IO, "%s is neither a file with the phones nor a model", name);
-    if (status == LIN_OK) status = lin_model_load(path, &model, err);
+    lin_status status = lin_model_load(path, &model, err);
     if (status == LIN_OK) status = lin_model_check_sound(model, name, err);
     if (status == LIN_OK) status = lin_phones_create(model->phones, phones, err);
     lin_model_destroy(model);
@@ -196,11 +196,10 @@ lin_status lin_wording_chosen_phones(lin_phones **phones, lin_error *err)
     char path[4096];
     *phones = NULL;
     if (lin_find_phones(path, sizeof path)) return load_set(path, phones, err);
-    lin_status status = lin_find_model("default", path, sizeof path, err);
-    if (status == LIN_OK && access(path, F_OK) == 0) return lin_wording_phones(path, phones, err);
-    if (status == LIN_OK) status = lin_find_lexicon(NULL, NULL, path, sizeof path, err);
-    if (status == LIN_OK && *path) return lin_wording_dictionary_phones(path, phones, err);
-    return status == LIN_OK ? lin_phones_create(NULL, phones, err) : status;
+    LIN_TRY(lin_find_model("default", path, sizeof path, err));
+    if (access(path, F_OK) == 0) return lin_wording_phones(path, phones, err);
+    LIN_TRY(lin_find_lexicon(NULL, NULL, path, sizeof path, err));
+    return *path ? lin_wording_dictionary_phones(path, phones, err) : lin_phones_create(NULL, phones, err);
 }
 
 /* ---- all ------------------------------------------------------------------------------------------------------------------- */
@@ -226,8 +225,8 @@ lin_status lin_wording_dictionary_phones(const char *path, lin_phones **phones, 
     char *text;
     size_t n;
     *phones = NULL;
-    lin_status status = lin_text_read(path, &text, &n, err);
-    if (status == LIN_OK) status = make_set(text, n, path, phones, err);
+    LIN_TRY(lin_text_read(path, &text, &n, err));
+    const lin_status status = make_set(text, n, path, phones, err);
     lin_free(text);
     return status;
 }
