@@ -14,7 +14,7 @@ typedef struct devices_values {
 } devices_values;
 
 static const lin_option options[] = {
-    {.name = "json", .type = LIN_OPTION_FLAG, .at = offsetof(devices_values, json), .help = "Write one JSON object"},
+    LIN_JSON_ROW(offsetof(devices_values, json), "Write one JSON object"),
     {.type = LIN_OPTION_END},
 };
 

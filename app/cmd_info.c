@@ -24,7 +24,7 @@ typedef struct info_values {
 } info_values;
 
 static const lin_option options[] = {
-    {.name = "json", .type = LIN_OPTION_FLAG, .at = offsetof(info_values, json), .help = "Write one JSON object"},
+    LIN_JSON_ROW(offsetof(info_values, json), "Write one JSON object"),
     LIN_LANGUAGE_ROW(info_values, language),
     {.name = "devices", .type = LIN_OPTION_FLAG, .at = offsetof(info_values, devices),
      .help = "List the devices that networks can run on: the CPU and every GPU, or why there is none"},

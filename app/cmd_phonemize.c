@@ -41,8 +41,7 @@ static const lin_option options[] = {
      .help = "Phones with the stress that the dictionary has: AH0, OW1"},
     {.name = "oov", .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(phonemize_values, oov),
      .help = "Write the words outside the dictionary, with the phones chosen for them, to this file instead of standard error"},
-    {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(phonemize_values, quiet),
-     .help = "No list of unknown words on standard error"},
+    LIN_QUIET_ROW(offsetof(phonemize_values, quiet), "No list of unknown words on standard error"),
     {.type = LIN_OPTION_END},
 };
 

@@ -29,6 +29,10 @@ typedef struct lin_data_values {
     int allow_commands;
 } lin_data_values;
 
+#define LIN_AUDIO_ROOT_ROW(at_value)                                                                                             \
+    {.name = "audio-root", .type = LIN_OPTION_FOLDER, .at = at_value,                                                            \
+     .help = "Folder that the paths in wav.scp are relative to; if not given, the parent of DIR, or the folder of a list"}
+
 #define LIN_ALLOW_COMMANDS_ROW(owner, field)                                                                                     \
     {.name = "allow-commands", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field),                                            \
      .help = "Run the commands that wav.scp names in place of sound files (\"sph2pipe ... |\"), with sh"}

@@ -64,6 +64,20 @@ typedef struct lin_option {
                           * both are names of their own */
 } lin_option;
 
+/* Rows of many commands. at_value: the offset of the value. */
+#define LIN_QUIET_ROW(at_value, what)                                                                                            \
+    {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = at_value, .help = what}
+#define LIN_JSON_ROW(at_value, what)                                                                                             \
+    {.name = "json", .type = LIN_OPTION_FLAG, .at = at_value, .help = what}
+#define LIN_JOBS_ROW(at_value)                                                                                                   \
+    {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = at_value, .text = "0", .max = 1024,                            \
+     .help = "Threads; 0: one per core"}
+#define LIN_THREADS_ROW(at_value)                                                                                                \
+    {.name = "threads", .letter = 't', .type = LIN_OPTION_INT, .at = at_value, .text = "0", .max = 1024,                         \
+     .help = "CPU threads; 0: one per core"}
+#define LIN_SEED_ROW(at_value, what)                                                                                             \
+    {.name = "seed", .type = LIN_OPTION_INT, .at = at_value, .text = "1", .max = 2147483647, .help = what}
+
 struct lin_parsed;
 
 typedef struct lin_command {

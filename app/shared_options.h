@@ -33,12 +33,15 @@ static inline lin_precision lin_model_precision(const lin_model_values *values)
     return of[values->precision];
 }
 
+#define LIN_DEVICE_ROW(at_value)                                                                                                 \
+    {.name = "device", .type = LIN_OPTION_STRING, .at = at_value, .text = "auto", .value = "auto|cpu|cuda[:N]",                  \
+     .help = "Device for the network"}
+
 #define LIN_MODEL_ROWS(owner, field)                                                                                             \
     {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(owner, field.model),                                \
      .help = "The model: a file, or default or offline, which are installed with the program; if not given, "                    \
              "$LINNET_MODEL, else default"},                                                                                     \
-    {.name = "device", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.device), .text = "auto",                           \
-     .value = "auto|cpu|cuda[:N]", .help = "Device for the network"},                                                            \
+    LIN_DEVICE_ROW(offsetof(owner, field.device)),                                                                               \
     {.name = "precision", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.precision), .text = "auto",                     \
      .choices = "auto|fp32|bf16|int8",                                                                                           \
      .help = "Precision of the network's matrix products. bf16: half the memory for weights and nearly twice the speed, on a "   \
@@ -48,8 +51,7 @@ static inline lin_precision lin_model_precision(const lin_model_values *values)
 
 /* Of commands whose model is an operand, a network of tokens. */
 #define LIN_NETWORK_ROWS(owner, field)                                                                                           \
-    {.name = "device", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.device), .text = "auto",                           \
-     .value = "auto|cpu|cuda[:N]", .help = "Device for the network"},                                                            \
+    LIN_DEVICE_ROW(offsetof(owner, field.device)),                                                                               \
     {.name = "precision", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.precision), .text = "auto",                     \
      .choices = "auto|fp32|bf16", .help = "Precision of the network's matrix products; auto: fp32"}
 
@@ -96,11 +98,11 @@ lin_status lin_open_recognizer(lin_recognizer *recognizer, const char *model, co
      .help = "The phones: a file with a name on each line, optionally with its IPA or 'silence' or 'noise'; or a model, whose "  \
              "set is used; if not given, those of the lexicon, CMUdict's if it has these"}
 
-/* Of commands that write words as phones. */
+/* Of commands that turn words into phones. */
 #define LIN_DICTIONARY_ROW(owner, field)                                                                                         \
     {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(owner, field), .value = "DICT",                   \
-     .help = "Pronunciation dictionary in CMUdict's format; if not given, $LINNET_LEXICON, else the one installed with the "     \
-             "program"}
+     .help = "Pronunciations in CMUdict's format, with probabilities or without (docs/formats.md); if not given, "               \
+             "$LINNET_LEXICON, else those installed with the program or by Debian's package pocketsphinx-en-us"}
 
 /* more: what else its help says, " ..." or "". */
 #define LIN_ADD_LEXICON_ROW(owner, field, more)                                                                                  \
@@ -130,9 +132,7 @@ lin_status lin_open_recognizer(lin_recognizer *recognizer, const char *model, co
     {.name = "min-confidence", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.min_confidence), .text = "0", .min = 0,    \
      .max = 1, .value = "P",                                                                                                     \
      .help = "Readable text has [...] for words whose confidence is less"},                                                      \
-    {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(owner, field.lexicon), .value = "DICT",           \
-     .help = "Pronunciations in CMUdict's format, with probabilities or without (docs/formats.md); if not given, "               \
-             "$LINNET_LEXICON, else those installed with the program or by Debian's package pocketsphinx-en-us"},                \
+    LIN_DICTIONARY_ROW(owner, field.lexicon),                                                                                    \
     LIN_ADD_LEXICON_ROW(owner, field.add_lexicon,                                                                                \
                         ". They can be recognised though the language model lacks them, as its <unk>"),                          \
     LIN_G2P_ROW(owner, field.g2p),                                                                                               \

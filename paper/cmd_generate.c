@@ -35,14 +35,12 @@ static const lin_option options[] = {
     {.name = "data", .type = LIN_OPTION_FILE, .at = AT(data),
      .help = "A set of sequences (linnet paper) whose first tokens are given, to be completed; the picture has the given part, "
              "the completion and the original beside each other"},
-    {.name = "seed", .type = LIN_OPTION_INT, .at = AT(seed), .text = "1", .max = 2147483647,
-     .help = "The same seed gives the same sequences, for any --batch and --threads"},
+    LIN_SEED_ROW(AT(seed), "The same seed gives the same sequences, for any --batch and --threads"),
     {.name = "batch", .type = LIN_OPTION_INT, .at = AT(batch), .text = "0", .max = 1000000,
      .help = "Sequences at once; 0: all, or what 1 GB holds"},
-    {.name = "threads", .letter = 't', .type = LIN_OPTION_INT, .at = AT(threads), .text = "0", .max = 1024,
-     .help = "CPU threads; 0: one per core"},
+    LIN_THREADS_ROW(AT(threads)),
     LIN_NETWORK_ROWS(generate_values, model),
-    {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = AT(quiet), .help = "Print nothing but errors"},
+    LIN_QUIET_ROW(AT(quiet), "Print nothing but errors"),
     {.type = LIN_OPTION_END},
 };
 #undef AT

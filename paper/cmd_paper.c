@@ -23,7 +23,7 @@ typedef struct paper_values {
 static const lin_option options[] = {
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .required = 1, .at = AT(output),
      .help = "The data set to write"},
-    {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = AT(quiet), .help = "Print nothing but errors"},
+    LIN_QUIET_ROW(AT(quiet), "Print nothing but errors"),
 
     {.type = LIN_OPTION_HEADING, .help = "Files (images, text)"},
     {.name = "range", .type = LIN_OPTION_STRING, .at = AT(range), .value = "FIRST:[LAST]",
@@ -36,8 +36,7 @@ static const lin_option options[] = {
     {.type = LIN_OPTION_HEADING, .help = "Sequences that are made (copy, listops, pathfinder)"},
     {.name = "count", .type = LIN_OPTION_INT, .at = AT(count), .text = "10000", .min = 1, .max = 10000000,
      .help = "Number of sequences"},
-    {.name = "seed", .type = LIN_OPTION_INT, .at = AT(seed), .text = "1", .max = 2147483647,
-     .help = "The same seed gives the same sequences; sets for training and for measuring need different ones"},
+    LIN_SEED_ROW(AT(seed), "The same seed gives the same sequences; sets for training and for measuring need different ones"),
     {.name = "length", .type = LIN_OPTION_INT, .at = AT(length), .text = "0", .max = 65536,
      .help = "copy: maximum length of a sequence, 4 or more; 0: 128. pathfinder: pixels of a long path, 8 to 28; 0: 20"},
     {.name = "symbols", .type = LIN_OPTION_INT, .at = AT(symbols), .text = "10", .min = 1, .max = 500,

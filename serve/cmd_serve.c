@@ -45,7 +45,7 @@ static const lin_option options[] = {
      .choices = LIN_PROTOCOL_CHOICES,
      .help = "Protocol of WebSockets at /; each is at an address of its own too, which /docs names"},
     {.name = "ipa", .type = LIN_OPTION_FLAG, .at = offsetof(lin_serve_values, ipa), .help = "Phonemes in the IPA"},
-    {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(lin_serve_values, quiet), .help = "Only errors"},
+    LIN_QUIET_ROW(offsetof(lin_serve_values, quiet), "Only errors"),
     {.name = "log",
      .type = LIN_OPTION_CHOICE,
      .at = offsetof(lin_serve_values, log_json),

@@ -7,6 +7,7 @@
 
 #include "app/commands.h"
 #include "app/common.h"
+#include "app/shared_options.h"
 #include "app/inputs.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -62,7 +63,7 @@ static const lin_option options[] = {
      .help = "Seeds of each run of a sweep, in place of the one of --seed (1,2,3)"},
     {.name = "set", .type = LIN_OPTION_SETTINGS,
      .help = "Values that few runs change; in a configuration file each has a line of its own"},
-    {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = AT(quiet), .help = "Print nothing but errors"},
+    LIN_QUIET_ROW(AT(quiet), "Print nothing but errors"),
 
     {.type = LIN_OPTION_HEADING, .help = "Network (the defaults are the paper's)"},
     {.name = "network", .type = LIN_OPTION_CHOICE, .at = AT(network.network), .text = "transformer",
@@ -185,12 +186,10 @@ static const lin_option options[] = {
     {.name = "ema", .type = LIN_OPTION_DOUBLE, .at = AT(learning.optimizer.average), .text = "0", .min = 0, .max = 0.999999,
      .help = "Measure and save an exponential moving average of the weights that keeps this share of itself at each step "
              "(0.999); 0: none"},
-    {.name = "seed", .type = LIN_OPTION_INT, .at = AT(seed), .text = "1", .min = 0, .max = 2147483647,
-     .help = "The same seed gives the same model"},
+    LIN_SEED_ROW(AT(seed), "The same seed gives the same model"),
     {.name = "threads", .type = LIN_OPTION_INT, .at = AT(learning.threads), .text = "0", .min = 0, .max = 1024,
      .help = "Threads of each process, 0: one per core; they do not change the result"},
-    {.name = "device", .type = LIN_OPTION_STRING, .at = AT(learning.device), .text = "auto", .value = "auto|cpu|cuda[:N]",
-     .help = "Device for the network"},
+    LIN_DEVICE_ROW(AT(learning.device)),
     {.name = "precision", .type = LIN_OPTION_CHOICE, .at = AT(learning.precision), .text = "tf32", .choices = "fp32|tf32|bf16",
      .help = "Precision of matrix products (sums are always fp32); on a CPU tf32 is fp32, bf16 needs AVX512-BF16 or arm64 with "
              "BF16"},

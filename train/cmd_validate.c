@@ -50,10 +50,8 @@ static const lin_option options[] = {
     {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(validate_values, model.model),
      .help = "Also align every text with its sound by this model, of the same phones, and name those that do not fit; its set of "
              "phones is used"},
-    {.name = "device", .type = LIN_OPTION_STRING, .at = offsetof(validate_values, model.device), .text = "auto",
-     .value = "auto|cpu|cuda[:N]", .help = "Device for the network"},
-    {.name = "audio-root", .type = LIN_OPTION_FOLDER, .at = offsetof(validate_values, audio_root),
-     .help = "Folder that the paths in wav.scp are relative to; if not given, the parent of DIR, or the folder of a list"},
+    LIN_DEVICE_ROW(offsetof(validate_values, model.device)),
+    LIN_AUDIO_ROOT_ROW(offsetof(validate_values, audio_root)),
     LIN_ALLOW_COMMANDS_ROW(validate_values, allow_commands),
     {.name = "stack", .type = LIN_OPTION_INT, .at = offsetof(validate_values, stack), .text = "0", .max = 16,
      .help = "Frames per step of the model to be trained: its steps must suffice for the phones of a text; 0: those of --model, "
@@ -62,12 +60,11 @@ static const lin_option options[] = {
      .help = "Write the words outside the lexicon, their counts and the phones that rules choose, to this file"},
     {.name = "most", .type = LIN_OPTION_INT, .at = offsetof(validate_values, most), .text = "10", .max = INT_MAX,
      .value = "N", .help = "Lines of each kind; 0: all, as in JSON"},
-    {.name = "json", .type = LIN_OPTION_FLAG, .at = offsetof(validate_values, json), .help = "Write one JSON object"},
+    LIN_JSON_ROW(offsetof(validate_values, json), "Write one JSON object"),
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(validate_values, output),
      .help = "Output file; if not given, standard output"},
-    {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(validate_values, jobs), .text = "0", .min = 0,
-     .max = 1024, .help = "Threads; 0: one per core"},
-    {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(validate_values, quiet), .help = "No progress"},
+    LIN_JOBS_ROW(offsetof(validate_values, jobs)),
+    LIN_QUIET_ROW(offsetof(validate_values, quiet), "No progress"),
     {.type = LIN_OPTION_END},
 };
 

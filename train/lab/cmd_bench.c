@@ -8,8 +8,7 @@
 
 #define AT(field) offsetof(lin_bench_values, field)
 static const lin_option options[] = {
-    {.name = "threads", .letter = 't', .type = LIN_OPTION_INT, .at = AT(threads), .text = "0", .max = 1024,
-     .help = "CPU threads; 0: one per core"},
+    LIN_THREADS_ROW(AT(threads)),
     LIN_MODEL_ROWS(lin_bench_values, model),
     LIN_LANGUAGE_ROW(lin_bench_values, language),
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = AT(output),
@@ -28,7 +27,7 @@ static const lin_option options[] = {
      .help = "Use the network of the paper (every frame) with random weights instead of a model"},
     {.name = "shards", .under = "set", .type = LIN_OPTION_INT, .at = AT(shards), .text = "0", .max = 1024,
      .help = "Number of groups of streams, among which the threads are divided; 0: one per thread"},
-    {.name = "json", .type = LIN_OPTION_FLAG, .at = AT(json), .help = "Write one JSON object"},
+    LIN_JSON_ROW(AT(json), "Write one JSON object"),
 
     {.type = LIN_OPTION_HEADING, .help = "Experiments of the paper (attention, generate, latency)"},
     {.name = "variants", .type = LIN_OPTION_STRING, .at = AT(variants), .value = "LIST",

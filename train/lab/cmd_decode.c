@@ -20,10 +20,8 @@ typedef struct decode_values {
 
 static const lin_option options[] = {
     LIN_RESULTS_ROWS(decode_values, results),
-    {.name = "jobs", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(decode_values, jobs), .text = "0", .min = 0,
-     .max = 1024, .help = "Threads; 0: one per core"},
-    {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(decode_values, quiet),
-     .help = "No progress, no summary"},
+    LIN_JOBS_ROW(offsetof(decode_values, jobs)),
+    LIN_QUIET_ROW(offsetof(decode_values, quiet), "No progress, no summary"),
     {.type = LIN_OPTION_HEADING, .help = "Matrices"},
     {.name = "phones", .type = LIN_OPTION_STRING, .at = offsetof(decode_values, phones), .value = "NAMES",
      .help = "Names of the columns, separated by blanks, the CTC blank first as <blank>; if not given, <blank> and CMUdict's 39 "

@@ -41,10 +41,8 @@ static const lin_option options[] = {
      .help = "With --packed: bits of a probability or weight, for single words 4 more. 8 makes the file about a quarter smaller "
              "and rounds each of them"},
     {.name = "set", .type = LIN_OPTION_SETTINGS, .help = "Values for experts"},
-    {.name = "json", .type = LIN_OPTION_FLAG, .at = offsetof(ngram_values, json),
-     .help = "perplexity and info: write one JSON object"},
-    {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(ngram_values, quiet),
-     .help = "No summary and no messages on standard error"},
+    LIN_JSON_ROW(offsetof(ngram_values, json), "perplexity and info: write one JSON object"),
+    LIN_QUIET_ROW(offsetof(ngram_values, quiet), "No summary and no messages on standard error"),
     {.type = LIN_OPTION_HEADING, .help = "Text (count, perplexity, mix)"},
     LIN_SENTENCES_ROWS(ngram_values, text),
     {.type = LIN_OPTION_HEADING, .help = "Making a model (count)"},
@@ -79,8 +77,7 @@ static const lin_option options[] = {
     {.type = LIN_OPTION_HEADING, .help = "Sentences (generate)"},
     {.name = "lines", .type = LIN_OPTION_INT, .at = offsetof(ngram_values, lines), .text = "10", .min = 1, .max = 1e9,
      .help = "How many"},
-    {.name = "seed", .type = LIN_OPTION_INT, .at = offsetof(ngram_values, seed), .text = "1", .max = 2147483647,
-     .help = "The same seed gives the same sentences"},
+    LIN_SEED_ROW(offsetof(ngram_values, seed), "The same seed gives the same sentences"),
     {.type = LIN_OPTION_END},
 };
 

@@ -34,8 +34,7 @@ static const lin_option options[] = {
              "counted"},
     {.name = "slots", .type = LIN_OPTION_INT, .at = offsetof(readable_values, slots), .text = "300000", .min = 1000,
      .max = 4000000, .help = "learn: slots for features of marks, each 5 bytes of the file with those of capitals"},
-    {.name = "quiet", .letter = 'q', .type = LIN_OPTION_FLAG, .at = offsetof(readable_values, quiet),
-     .help = "learn: no summary"},
+    LIN_QUIET_ROW(offsetof(readable_values, quiet), "learn: no summary"),
     {.type = LIN_OPTION_END},
 };
 
