@@ -22,35 +22,34 @@ void linnet_aligner_options_init(linnet_aligner_options *options, size_t size)
     lin_api_init(options, size, &defaults, sizeof defaults);
 }
 
-static lin_status create(linnet_model *model, const linnet_aligner_options *given, linnet_aligner **aligner, lin_error *err)
+static lin_status open_lexicon(linnet_aligner *a, const linnet_aligner_options *o, lin_error *err)
 {
-    linnet_aligner_options o = defaults;
-    *aligner = NULL;
-    if (!model) return lin_fail(err, LIN_INVALID, "there is no model");
-    lin_status status = lin_api_take(&o, sizeof o, given, "aligner_options", err);
-    if (status == LIN_OK && !(o.beam >= 1 && o.beam <= 1e9)) status = lin_fail(err, LIN_INVALID, "beam is %g: 1 to 1e9", o.beam);
-    if (status != LIN_OK) return status;
-    linnet_aligner *a = lin_calloc(1, sizeof *a);
-    if (!a) return lin_no_memory(err, "an aligner", sizeof *a);
-    a->model = lin_api_keep_model(model);
-    a->options = o;
-    a->g2p = o.g2p ? lin_strdup(o.g2p) : NULL;
-    if (o.g2p && !a->g2p) status = lin_no_memory(err, "an aligner", strlen(o.g2p));
-    if (status == LIN_OK && !o.phonemes) {
-        const lin_spoken_files files = {.lexicon = o.lexicon, .added = o.add_lexicon, .g2p = a->g2p};
-        status = lin_spoken_lexicon_open(&a->lexicon, &files, model->r.phones, &model->r.warnings, err);
-        a->has_lexicon = status == LIN_OK;
-    }
-    a->options.lexicon = a->options.add_lexicon = a->options.g2p = NULL; // the caller's
-    if (status == LIN_OK) *aligner = a;
-    else linnet_aligner_destroy(a);
-    return status;
+    a->g2p = o->g2p ? lin_strdup(o->g2p) : NULL;
+    if (o->g2p && !a->g2p) return lin_no_memory(err, "an aligner", strlen(o->g2p));
+    if (o->phonemes) return LIN_OK;
+    const lin_spoken_files files = {.lexicon = o->lexicon, .added = o->add_lexicon, .g2p = a->g2p};
+    LIN_TRY(lin_spoken_lexicon_open(&a->lexicon, &files, a->model->r.phones, &a->model->r.warnings, err));
+    a->has_lexicon = 1;
+    return LIN_OK;
 }
 
 linnet_status linnet_aligner_create(linnet_model *model, const linnet_aligner_options *options, linnet_aligner **aligner,
                                     linnet_error *err)
 {
-    return create(model, options, aligner, err);
+    linnet_aligner_options o = defaults;
+    *aligner = NULL;
+    if (!model) return lin_fail(err, LIN_INVALID, "there is no model");
+    LIN_TRY(lin_api_take(&o, sizeof o, options, "aligner_options", err));
+    if (!(o.beam >= 1 && o.beam <= 1e9)) return lin_fail(err, LIN_INVALID, "beam is %g: 1 to 1e9", o.beam);
+    linnet_aligner *a = lin_calloc(1, sizeof *a);
+    if (!a) return lin_no_memory(err, "an aligner", sizeof *a);
+    a->model = lin_api_keep_model(model);
+    a->options = o;
+    a->options.lexicon = a->options.add_lexicon = a->options.g2p = NULL; // the caller's
+    const lin_status status = open_lexicon(a, &o, err);
+    if (status == LIN_OK) *aligner = a;
+    else linnet_aligner_destroy(a);
+    return status;
 }
 
 void linnet_aligner_destroy(linnet_aligner *a)
@@ -95,7 +94,8 @@ static lin_status hand_over(const linnet_aligner *a, lin_alignment *made, double
     return status;
 }
 
-static lin_status align(linnet_aligner *a, const linnet_sound *given, const char *text, linnet_result **result, lin_error *err)
+linnet_status linnet_align(linnet_aligner *a, const linnet_sound *given, const char *text, linnet_result **result,
+                           linnet_error *err)
 {
     linnet_sound o;
     lin_sound sound;
@@ -103,25 +103,15 @@ static lin_status align(linnet_aligner *a, const linnet_sound *given, const char
     lin_alignment made = {0};
     *result = NULL;
     if (!a || !text) return lin_fail(err, LIN_INVALID, "there is no %s", a ? "text" : "aligner");
-    lin_status status = lin_api_sound(given, &o, &sound, err);
-    if (status != LIN_OK) return status;
-    lin_aligner_options how = lin_aligner_options_default();
-    how.beam = a->options.beam;
-    how.follow_sound = a->options.follow_sound != 0;
-    how.n_threads = o.threads;
-    status = lin_aligner_create(&a->model->r, a->has_lexicon ? &a->lexicon : NULL, &how, &inner, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_api_sound(given, &o, &sound, err));
+    const lin_aligner_options how = {.beam = a->options.beam, .follow_sound = a->options.follow_sound != 0,
+                                     .n_threads = o.threads};
+    LIN_TRY(lin_aligner_create(&a->model->r, a->has_lexicon ? &a->lexicon : NULL, &how, &inner, err));
     const lin_aligner_input input = {.id = "sound", .sound = &sound, .text = text, .n_text = strlen(text),
                                      .kind = a->options.phonemes ? LIN_ALIGNER_PHONES : LIN_ALIGNER_WORDS};
-    status = lin_aligner_align(inner, &input, &made, err);
+    lin_status status = lin_aligner_align(inner, &input, &made, err);
     if (status == LIN_OK) status = hand_over(a, &made, o.start_s, result, err);
     lin_alignment_free(&made);
     lin_aligner_destroy(inner);
     return status;
-}
-
-linnet_status linnet_align(linnet_aligner *aligner, const linnet_sound *sound, const char *text, linnet_result **result,
-                           linnet_error *err)
-{
-    return align(aligner, sound, text, result, err);
 }

@@ -179,14 +179,15 @@ static lin_status read_tier(reader *r, lin_error *err)
 
 static lin_status read_grid(reader *r, lin_error *err)
 {
+    double start, end;
     int n = 0;
     LIN_TRY(next(r, err));
     if (r->kind != TOKEN_TEXT || !text_is(r, "ooTextFile"))
         return bad(r, "this is not a TextGrid: it does not begin with \"ooTextFile\"", err);
     LIN_TRY(want_text(r, "the kind of object", err));
     if (!text_is(r, "TextGrid")) return bad(r, "this file of Praat is of another kind than TextGrid", err);
-    LIN_TRY(want_number(r, "the start", &r->grid->start_s, err));
-    LIN_TRY(want_number(r, "the end", &r->grid->end_s, err));
+    LIN_TRY(want_number(r, "the start", &start, err));
+    LIN_TRY(want_number(r, "the end", &end, err));
     LIN_TRY(next(r, err));
     if (r->kind != TOKEN_FLAG) return bad(r, "whether there are tiers (<exists>) is missing", err);
     if (!text_is(r, "exists")) return LIN_OK;

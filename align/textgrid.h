@@ -36,7 +36,6 @@ typedef struct lin_tier {
 } lin_tier;
 
 typedef struct lin_textgrid {
-    double start_s, end_s;
     lin_tier *tiers;
     int n_tiers;
     size_t tiers_capacity;
