@@ -245,7 +245,7 @@ int lin_wav_find(const unsigned char *b, size_t n, lin_wav *wav)
 
 typedef const lin_sniff_file file;
 
-enum { BLOCK = 1 << 15, MOST_CHUNKS = 1 << 20 };
+enum { BLOCK = 1 << 15, MOST_CHUNKS = 1 << 20, LOOK = 64 };
 
 size_t lin_sniff_read(file *f, void *bytes, size_t n, int64_t offset)
 {
@@ -296,8 +296,8 @@ static const kind kinds[] = {
     {0, "NIST_1A\n", 16, -1, 1},
     {0, "Creative Voice File\x1a", 20, -1, 1},
     {0, "fLaC", 8, -1, 0},
-    {4, "ftyp", 12, 0, 0},
-    {0, "\x1a\x45\xdf\xa3", 12, -1, 0},                 // Matroska, WebM
+    {4, "ftyp", 8, 0, 0},
+    {0, "\x1a\x45\xdf\xa3", 4, -1, 0},                  // Matroska, WebM
     {0, "\x30\x26\xb2\x75\x8e\x66\xcf\x11", 16, -1, 0}, // Windows Media
     {0, "FLV\1", 9, -1, 0},
     {0, "TTA1", 12, -1, 0},
@@ -311,8 +311,12 @@ static const kind *find_kind(const unsigned char *b, size_t n)
     return NULL;
 }
 
-static int is_same(const kind *k, const unsigned char *a, const unsigned char *b)
+// Whether a file that begins with these n bytes, LOOK or those up to the end, is of the kind of another that begins like `a`.
+static int is_same(const kind *k, const unsigned char *a, const unsigned char *b, size_t n)
 {
+    if (n < (size_t)k->same) return 0;
+    if (k->at == 4 && number(b, 4, 1) > 4096) return 0; // the length of an MPEG-4 file's first box
+    if (k->magic[0] == '\x1a' && !find(b, n, "webm", 4) && !find(b, n, "matroska", 8)) return 0;
     for (int i = 0; i < k->same; i++)
         if (a[i] != b[i] && (k->length < 0 || i < k->length || i >= k->length + 4)) return 0;
     return 1;
@@ -325,14 +329,14 @@ static int is_same(const kind *k, const unsigned char *a, const unsigned char *b
 static int64_t search(file *f, int64_t at, const char *magic, const kind *k, const unsigned char *head)
 {
     unsigned char b[BLOCK];
-    const size_t length = strlen(magic), before = k ? (size_t)k->at : 0, least = k ? (size_t)k->same : length;
+    const size_t length = strlen(magic), before = k ? (size_t)k->at : 0;
     while (at < f->size) {
         const size_t n = lin_sniff_read(f, b, sizeof b, at);
         const unsigned char *from = b + before, *found = NULL;
         while (n >= before + length && (found = find(from, n - (size_t)(from - b), magic, length)) != NULL) {
-            const unsigned char *begin = found - before;
-            if (n - (size_t)(begin - b) < least) break; // again, from there
-            if (!k || is_same(k, head, begin)) return at + (begin - b);
+            const size_t begin = (size_t)(found - b) - before, left = n - begin;
+            if (k && left < LOOK && n == sizeof b) break; // again, from there
+            if (!k || is_same(k, head, b + begin, left < LOOK ? left : LOOK)) return at + (int64_t)begin;
             from = found + 1;
         }
         if (n < sizeof b) break;

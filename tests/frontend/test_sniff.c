@@ -196,7 +196,7 @@ START_TEST(joined)
                   {".snd\0\0\0\30\1\2\3\4\0\0\0\3\0\0\x3e\x80\0\0\0\1", 24},
                   {"fLaC\0\0\0\42\20\0\20\0", 12},
                   {"\0\0\0\30ftypM4A \0\0\0\0", 16},
-                  {"\x1a\x45\xdf\xa3\x9f\x42\x86\x81\1\x42\xf7\x81", 12}};
+                  {"\x1a\x45\xdf\xa3\x9f\x42\x82\x84webm", 12}};
     int has_gap;
     for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
         clear();
