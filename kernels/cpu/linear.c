@@ -150,18 +150,24 @@ typedef struct forward_job {
     lin_exec *exec;
     float *y;
     const float *x, *packed, *bias;
-    int rows, n, k, piece_rows;
+    int rows, n, k, words, piece_rows;
     lin_activation act;
+    lin_row_rounding *round;
+    lin_row_product *product;
 } forward_job;
 
 static void forward_piece(void *context, int piece, int thread)
 {
-    (void)thread;
     const forward_job *job = context;
     const int r = piece * job->piece_rows, rows = job->rows - r < job->piece_rows ? job->rows - r : job->piece_rows;
-    LIN_DISPATCH(lin_linear_rows)
-    (job->y + (size_t)r * (size_t)job->n, job->x + (size_t)r * (size_t)job->k, job->packed, job->bias, rows, job->n, job->k,
-     job->act, job->exec->pool ? NULL : &job->exec->expected);
+    const float *x = job->x + (size_t)r * (size_t)job->k;
+    if (job->round) {
+        float *words = lin_scratch(job->exec, thread);
+        job->round(words, x, rows, job->k);
+        x = words;
+    }
+    job->product(job->y + (size_t)r * (size_t)job->n, x, job->packed, job->bias, rows, job->n, job->words, job->act,
+                 job->exec->pool ? NULL : &job->exec->expected);
 }
 
 void lin_cpu_expect_states(lin_exec *exec, float *const *states, int B, size_t at, size_t count)
@@ -169,24 +175,26 @@ void lin_cpu_expect_states(lin_exec *exec, float *const *states, int B, size_t a
     if (!exec->pool) exec->expected = (lin_expected){.states = states, .B = B, .at = at, .count = count};
 }
 
-int lin_linear_cut(const lin_exec *exec, int rows, int n, int k, size_t least, int words, int *threads)
+void lin_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,
+                        lin_activation act, int words, lin_row_rounding *round, lin_row_product *product)
 {
+    assert(rows >= 0 && n > 0 && k > 0 && (y != x || rows == 0)); // y is written while x is read
+    const size_t least = round ? 2 * LIN_THREAD_WORK : LIN_THREAD_WORK;
+    const int threads = rows <= 8 || (size_t)rows * (size_t)n * (size_t)k < least ? 1 : exec->n_threads;
+    // At most 64 rows, whose x stays in the second-level cache during all panels; fewer if the threads' shares would be uneven, or
+    // if the scratch of a thread, where they are rounded, does not hold as many.
     int piece_rows = 64;
-    *threads = rows <= 8 || (size_t)rows * (size_t)n * (size_t)k < least ? 1 : exec->n_threads;
-    // At most 64 rows, whose x stays in the second-level cache during all panels; fewer if the threads' shares would be uneven.
-    if (*threads > 1 && rows < *threads * 8 * 64) piece_rows = lin_round_up((rows + *threads * 8 - 1) / (*threads * 8), 8);
-    const int room = words ? (int)(LIN_SCRATCH_BYTES / sizeof(float)) / words : piece_rows;
-    return piece_rows <= room ? piece_rows : room > 8 ? room / 8 * 8 : room;
+    if (threads > 1 && rows < threads * 8 * 64) piece_rows = lin_round_up((rows + threads * 8 - 1) / (threads * 8), 8);
+    const int room = round ? (int)(LIN_SCRATCH_BYTES / sizeof(float)) / words : piece_rows;
+    if (piece_rows > room) piece_rows = room > 8 ? room / 8 * 8 : room;
+    forward_job job = {exec, y, x, packed, bias, rows, n, k, words, piece_rows, act, round, product};
+    lin_pool_run(threads > 1 ? exec->pool : NULL, (rows + piece_rows - 1) / piece_rows, forward_piece, &job);
 }
 
 void lin_cpu_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n,
                             int k, lin_activation act)
 {
-    assert(rows >= 0 && n > 0 && k > 0 && (y != x || rows == 0)); // y is written while x is read
-    int threads;
-    const int piece_rows = lin_linear_cut(exec, rows, n, k, LIN_THREAD_WORK, 0, &threads);
-    forward_job job = {exec, y, x, packed, bias, rows, n, k, piece_rows, act};
-    lin_pool_run(threads > 1 ? exec->pool : NULL, (rows + job.piece_rows - 1) / job.piece_rows, forward_piece, &job);
+    lin_linear_forward(exec, y, x, packed, bias, rows, n, k, act, k, NULL, LIN_DISPATCH(lin_linear_rows));
 }
 
 /* ---- backward: weights ----------------------------------------------------------------------------------------------------- */

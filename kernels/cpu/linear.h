@@ -64,10 +64,6 @@ void lin_pack_rows_avx2(float *to, const float *w, int rows, int k, int width);
 
 _Static_assert((size_t)LIN_PANEL * LIN_HALF_COLUMNS * sizeof(float) <= LIN_SCRATCH_BYTES, "scratch holds the rows of a panel");
 
-/* Rows of a work item of the forward product, and its threads: several from `least` multiply-adds on. words: floats of a rounded
- * row, which is in the scratch of a thread; 0: rows are not rounded. */
-int lin_linear_cut(const lin_exec *exec, int rows, int n, int k, size_t least, int words, int *threads);
-
 /* The table's weights_pack: packs panel by panel on the threads of exec, with the functions for panels along w's rows and
  * columns. */
 void lin_pack_panels(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items, int panel,
@@ -81,6 +77,14 @@ enum { LIN_THREAD_WORK = 1 << 22 };
 LIN_DISPATCH_DECLARE(void, lin_linear_rows,
                      (float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,
                       lin_activation act, lin_expected *expected));
+
+/* The table's linear_forward on the threads of exec. round: how rows of x become rows of so many words in the scratch of a thread,
+ * which has room for at least one; NULL: they are multiplied as they are, and words is k. */
+typedef void lin_row_rounding(float *words, const float *x, int rows, int k);
+typedef void lin_row_product(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,
+                             lin_activation act, lin_expected *expected);
+void lin_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,
+                        lin_activation act, int words, lin_row_rounding *round, lin_row_product *product);
 
 /* y [rows, n] = x [rows, k] wᵀ on the calling thread, the same bits; `backwards`: a few rows pass over the weights from the last
  * column to the first. If weights that do not fit into a cache are read again and again, every other time backwards, then those

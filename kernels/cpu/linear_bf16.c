@@ -10,6 +10,7 @@
 #if !LIN_HAS_BF16
 typedef int lin_bf16_is_elsewhere; // ISO C requires a declaration in every file
 #elif defined(LIN_ONCE)
+
 size_t lin_cpu_bf16_weight_size(int n, int k) { return lin_cpu_weight_size(n, lin_bf16_words(k)); }
 
 /* ---- packing --------------------------------------------------------------------------------------------------------------- */
@@ -34,34 +35,13 @@ void lin_cpu_bf16_weights_pack(lin_exec *exec, float *packed, const float *value
     lin_pack_panels(exec, packed, values, items, n_items, LIN_PANEL, pack_panel, pack_panel_transposed);
 }
 
-/* ---- forward --------------------------------------------------------------------------------------------------------------- */
-
-typedef struct forward_job {
-    lin_exec *exec;
-    float *y;
-    const float *x, *packed, *bias;
-    int rows, n, k, piece_rows;
-    lin_activation act;
-} forward_job;
-
-static void forward_piece(void *context, int piece, int thread)
-{
-    const forward_job *job = context;
-    const int r = piece * job->piece_rows, rows = job->rows - r < job->piece_rows ? job->rows - r : job->piece_rows;
-    float *words = lin_scratch(job->exec, thread);
-    LIN_BF16(lin_bf16_round)(words, job->x + (size_t)r * (size_t)job->k, rows, job->k);
-    LIN_BF16(lin_bf16_rows)(job->y + (size_t)r * (size_t)job->n, words, job->packed, job->bias, rows, job->n,
-                              lin_bf16_words(job->k), job->act, job->exec->pool ? NULL : &job->exec->expected);
-}
+/* ---- products -------------------------------------------------------------------------------------------------------------- */
 
 void lin_cpu_bf16_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows,
                                  int n, int k, lin_activation act)
 {
-    int threads;
-    // The scratch of a thread has room for one row of 2^19 elements.
-    const int piece_rows = lin_linear_cut(exec, rows, n, k, 2 * LIN_THREAD_WORK, lin_bf16_words(k), &threads);
-    forward_job job = {exec, y, x, packed, bias, rows, n, k, piece_rows, act};
-    lin_pool_run(threads > 1 ? exec->pool : NULL, (rows + job.piece_rows - 1) / job.piece_rows, forward_piece, &job);
+    lin_linear_forward(exec, y, x, packed, bias, rows, n, k, act, lin_bf16_words(k), LIN_BF16(lin_bf16_round),
+                       LIN_BF16(lin_bf16_rows));
 }
 
 void lin_cpu_bf16_linear_backward_weight(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n,
@@ -69,6 +49,7 @@ void lin_cpu_bf16_linear_backward_weight(lin_exec *exec, float *dw, float *db, c
 {
     lin_linear_weight_gradient(exec, dw, db, dy, x, rows, n, k, LIN_BF16(lin_bf16_tile));
 }
+
 #else
 
 /* ---- for the instruction set ----------------------------------------------------------------------------------------------- */

@@ -315,34 +315,13 @@ void lin_cpu_int8_weights_pack(lin_exec *exec, float *packed, const float *value
 
 /* ---- forward --------------------------------------------------------------------------------------------------------------- */
 
-typedef struct forward_job {
-    lin_exec *exec;
-    const lin_int8_kernel *kernel;
-    float *y;
-    const float *x, *packed, *bias;
-    int rows, n, k, piece_rows;
-    lin_activation act;
-} forward_job;
-
-static void forward_piece(void *context, int piece, int thread)
-{
-    const forward_job *job = context;
-    const int r = piece * job->piece_rows, rows = job->rows - r < job->piece_rows ? job->rows - r : job->piece_rows;
-    float *words = lin_scratch(job->exec, thread);
-    job->kernel->round(words, job->x + (size_t)r * (size_t)job->k, rows, job->k);
-    job->kernel->product(job->y + (size_t)r * (size_t)job->n, words, job->packed, job->bias, rows, job->n,
-                         lin_int8_depth(job->kernel, job->k), job->act, job->exec->pool ? NULL : &job->exec->expected);
-}
+_Static_assert(LIN_INT8_COLUMNS / 2 + LIN_INT8_TAIL <= LIN_SCRATCH_BYTES / (int)sizeof(float), "scratch holds the longest row");
 
 void lin_cpu_int8_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows,
                                  int n, int k, lin_activation act)
 {
-    assert(rows >= 0 && n > 0 && k > 0 && k <= LIN_INT8_COLUMNS && (y != x || rows == 0));
+    assert(k <= LIN_INT8_COLUMNS);
     const lin_int8_kernel *kernel = kernel_now();
-    int threads;
-    // The scratch of a thread has room for seven of the longest rows.
-    const int piece_rows = lin_linear_cut(exec, rows, n, k, 2 * LIN_THREAD_WORK, lin_int8_depth(kernel, k), &threads);
-    forward_job job = {exec, kernel, y, x, packed, bias, rows, n, k, piece_rows, act};
-    lin_pool_run(threads > 1 ? exec->pool : NULL, (rows + job.piece_rows - 1) / job.piece_rows, forward_piece, &job);
+    lin_linear_forward(exec, y, x, packed, bias, rows, n, k, act, lin_int8_depth(kernel, k), kernel->round, kernel->product);
 }
 #endif

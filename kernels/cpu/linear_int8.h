@@ -38,10 +38,8 @@ typedef struct lin_int8_kernel {
     int per_word;  /* elements in a word: 4 or 2 */
     int panel;     /* columns of a whole panel */
     /* words [rows, k / per_word rounded up + TAIL] = x [rows, k] on their grids. */
-    void (*round)(float *words, const float *x, int rows, int k);
-    /* lin_linear_rows of linear.h, over words; k includes the tail. */
-    void (*product)(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k, lin_activation act,
-                    lin_expected *expected);
+    lin_row_rounding *round;
+    lin_row_product *product; /* over words; k includes the tail */
 } lin_int8_kernel;
 
 /* The kernels that this processor has at the level in use, best first; NULL from the end on. The last one is always there. */
@@ -56,9 +54,8 @@ static inline int lin_int8_depth(const lin_int8_kernel *kernel, int k)
 }
 
 #define LIN_INT8_DECLARE(suffix)                                                                                                 \
-    void lin_int8_round_##suffix(float *words, const float *x, int rows, int k);                                                 \
-    void lin_int8_rows_##suffix(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,        \
-                                lin_activation act, lin_expected *expected)
+    lin_row_rounding lin_int8_round_##suffix;                                                                                    \
+    lin_row_product lin_int8_rows_##suffix
 LIN_INT8_DECLARE(portable);
 #if defined(__x86_64__)
 LIN_INT8_DECLARE(avx2);
