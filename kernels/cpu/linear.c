@@ -181,8 +181,8 @@ void lin_linear_forward(lin_exec *exec, float *y, const float *x, const float *p
     assert(rows >= 0 && n > 0 && k > 0 && (y != x || rows == 0)); // y is written while x is read
     const size_t least = round ? 2 * LIN_THREAD_WORK : LIN_THREAD_WORK;
     const int threads = rows <= 8 || (size_t)rows * (size_t)n * (size_t)k < least ? 1 : exec->n_threads;
-    // At most 64 rows, whose x stays in the second-level cache during all panels; fewer if the threads' shares would be uneven, or
-    // if the scratch of a thread, where they are rounded, does not hold as many.
+    // At most 64 rows, whose x stays in the second-level cache during all panels; fewer if the threads' shares would be uneven,
+    // or if the scratch of a thread, where they are rounded, does not hold as many.
     int piece_rows = 64;
     if (threads > 1 && rows < threads * 8 * 64) piece_rows = lin_round_up((rows + threads * 8 - 1) / (threads * 8), 8);
     const int room = round ? (int)(LIN_SCRATCH_BYTES / sizeof(float)) / words : piece_rows;

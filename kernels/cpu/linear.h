@@ -78,8 +78,8 @@ LIN_DISPATCH_DECLARE(void, lin_linear_rows,
                      (float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,
                       lin_activation act, lin_expected *expected));
 
-/* The table's linear_forward on the threads of exec. round: how rows of x become rows of so many words in the scratch of a thread,
- * which has room for at least one; NULL: they are multiplied as they are, and words is k. */
+/* The table's linear_forward on the threads of exec. round: how rows of x become rows of so many words in the scratch of a
+ * thread, which has room for at least one; NULL: they are multiplied as they are, and words is k. */
 typedef void lin_row_rounding(float *words, const float *x, int rows, int k);
 typedef void lin_row_product(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,
                              lin_activation act, lin_expected *expected);
