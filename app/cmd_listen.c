@@ -484,8 +484,8 @@ static lin_status open_session(listening *l, lin_error *err)
     o.rate_hz = rate_hz;
     o.channels = channels;
     o.channel = l->channel;
-    o.resets = lin_endpoint_resets(&v->endpoints, &l->recognizer);
-    o.rules = v->endpoints.rules;
+    o.ends.resets = lin_endpoint_resets(&v->endpoints, &l->recognizer);
+    o.ends.rules = v->endpoints.rules;
     o.decoding = &l->decoding;
     o.second = v->second_pass ? &l->second : NULL;
     const lin_utterances_sink sink = {.context = l, .show = show};

@@ -184,10 +184,10 @@ linnet_status linnet_session_create(linnet_model *model, const linnet_session_op
     how.rate_hz = s->options.rate_hz;
     how.channels = o.channels;
     how.channel = o.channel == LINNET_MIX ? LIN_CHANNEL_MIX : o.channel;
-    how.resets = o.reset_at_endpoints < 0 ? !model->r.forgets : o.reset_at_endpoints;
-    how.rules.before_s = o.endpoints ? o.silence_before_s : 0;
-    how.rules.after_s = o.endpoints ? o.silence_after_s : 0;
-    how.rules.longest_s = o.endpoints ? o.longest_s : 0;
+    how.ends.resets = o.reset_at_endpoints < 0 ? !model->r.forgets : o.reset_at_endpoints;
+    how.ends.rules.before_s = o.endpoints ? o.silence_before_s : 0;
+    how.ends.rules.after_s = o.endpoints ? o.silence_after_s : 0;
+    how.ends.rules.longest_s = o.endpoints ? o.longest_s : 0;
     how.decoding = &s->decoding;
     how.saves = o.can_save != 0;
     how.second = s->second ? &s->second->r : NULL;

@@ -887,9 +887,7 @@ static lin_status make_sessions(lin_engine *e, lin_error *err)
     lin_session_options how = {.rate_hz = e->rate_hz,
                                .channels = 1,
                                .channel = LIN_CHANNEL_MIX,
-                               .endpoints = o->endpoints,
-                               .resets = o->reset_at_endpoint,
-                               .rules = o->endpoint,
+                               .ends = {.endpoints = o->endpoints, .resets = o->reset_at_endpoint, .rules = o->endpoint},
                                .decoding = o->decoding,
                                .saves = !e->on_sound};
     for (int i = 0; i < o->capacity; i++) {

@@ -119,16 +119,10 @@ static lin_status settled_out(void *context, lin_result *result, lin_error *err)
 
 static lin_status open_lane(lin_file_worker *s, file_lane *lane, lin_error *err)
 {
-    const lin_reset_options *ends = &s->decode.ends;
     lane->owner = s;
     lane->number = (int)(lane - s->lanes);
-    const lin_session_options how = {.endpoints = ends->endpoints,
-                                     .resets = ends->resets,
-                                     .rules = ends->rules,
-                                     .from_s = ends->from_s,
-                                     .decoding = s->decode.decoding,
-                                     .network = s->network,
-                                     .slot = lane->number};
+    const lin_session_options how = {
+        .ends = s->decode.ends, .decoding = s->decode.decoding, .network = s->network, .slot = lane->number};
     if (s->r->streams) {
         LIN_TRY(lin_session_open(&lane->stream, s->r, &how, NULL, err));
     } else {
@@ -226,25 +220,17 @@ static lin_status save(lin_file_worker *s, const lin_source *source, lin_error *
 {
     const lin_audio_format *format = lin_source_info(source);
     const lin_sound *sound = s->sound;
-    lin_session *first = &s->lanes[0].stream;
-    const lin_search *search = &first->utterances.decoder.decoding->search;
-    const lin_state_about about = {.model = s->r->model->fingerprint,
-                                   .rate_hz = format->rate_hz,
-                                   .channels = format->channels,
-                                   .channel = sound->channel,
-                                   .lanes = lin_source_lanes(source),
-                                   .samples = lin_source_position(source) + (sound->from ? sound->from->about.samples : 0),
-                                   .frames = lin_session_frames(first),
-                                   .rows = first->row,
-                                   .row_seconds = s->r->row_seconds,
-                                   .kind = (int32_t)search->kind,
-                                   .search = search->id,
-                                   .resets = first->utterances.options.ends.endpoints,
-                                   .resets_from_s = first->utterances.options.ends.from_s,
-                                   .rules = first->utterances.options.ends.rules};
-    const lin_state_sizes sizes = {.front = lin_source_state_bytes(source),
-                                   .decoder = lin_search_bytes(search),
-                                   .image = lin_streams_image_bytes(s->network, 0)};
+    lin_state_about about = lin_session_about(&s->lanes[0].stream);
+    lin_state_sizes sizes = lin_session_sizes(&s->lanes[0].stream);
+    about.rate_hz = format->rate_hz;
+    about.channels = format->channels;
+    about.channel = sound->channel;
+    about.lanes = lin_source_lanes(source);
+    about.samples = lin_source_position(source) + (sound->from ? sound->from->about.samples : 0);
+    about.resets = s->decode.ends.endpoints;
+    about.resets_from_s = s->decode.ends.from_s;
+    about.rules = s->decode.ends.rules;
+    sizes.front = lin_source_state_bytes(source);
     LIN_TRY(lin_state_begin(&s->state, &about, &sizes, err));
     LIN_TRY(lin_source_save(source, lin_state_front(&s->state), err));
     for (int l = 0; l < about.lanes; l++)
@@ -292,8 +278,7 @@ static lin_status resume(lin_file_worker *s, lin_error *err)
 {
     const lin_state *from = s->sound->from;
     for (int l = 0; l < from->about.lanes; l++) {
-        lin_session *stream = &s->lanes[l].stream;
-        const lin_status status = lin_session_load_lane(stream, from, l, &stream->utterances.options.ends, err);
+        const lin_status status = lin_session_load_lane(&s->lanes[l].stream, from, l, &s->decode.ends, err);
         if (status != LIN_OK) return lin_fail_at(err, status, "%s", s->sound->from_name);
     }
     return LIN_OK;

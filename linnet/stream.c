@@ -13,8 +13,9 @@ enum { RESET_ROWS = 64, RESET_ROWS_EACH = 48 };
 
 lin_session_options lin_session_options_default(void)
 {
-    return (lin_session_options){
-        .channel = LIN_CHANNEL_MIX, .endpoints = 1, .resets = 1, .rules = lin_endpoint_default(), .threads = 1};
+    return (lin_session_options){.channel = LIN_CHANNEL_MIX,
+                                 .ends = {.endpoints = 1, .resets = 1, .rules = lin_endpoint_default()},
+                                 .threads = 1};
 }
 
 lin_session_delay lin_session_construction(const lin_recognizer *r)
@@ -85,10 +86,7 @@ static lin_status open_parts(lin_session *s, const lin_utterances_sink *sink, li
     const lin_recognizer *r = s->r;
     if (o->second && !o->pass) LIN_TRY(lin_second_pass_create(r, o->second, o->decoding, o->threads, &s->pass, err));
     else s->pass = o->pass;
-    const lin_utterances_options how = {
-        .decoding = o->decoding,
-        .ends = {.endpoints = o->endpoints, .rules = o->rules, .resets = o->resets, .from_s = o->from_s},
-        .second = s->pass};
+    const lin_utterances_options how = {.decoding = o->decoding, .ends = o->ends, .second = s->pass};
     LIN_TRY(lin_utterances_open(&s->utterances, r, &how, sink, err));
     const lin_streams_options one = {
         .capacity = 1, .search = o->decoding && o->decoding->language, .exact = 1, .threads = o->threads};
@@ -252,7 +250,7 @@ lin_status lin_session_add(lin_session *s, const lin_phone *phones, int n, int r
 lin_status lin_session_cut(lin_session *s, lin_error *err)
 {
     LIN_TRY(lin_utterances_end(&s->utterances, err));
-    if (s->options.resets) drop(s, 0, 1);
+    if (s->options.ends.resets) drop(s, 0, 1);
     return LIN_OK;
 }
 
@@ -345,22 +343,33 @@ typedef struct front_counts {
     int64_t waiting, given;
 } front_counts;
 
-size_t lin_session_frames_bytes(const lin_session *s)
+lin_state_about lin_session_about(const lin_session *s)
 {
-    const lin_utterances *u = &s->utterances;
-    return lin_utterances_has_frames(u) ? (size_t)u->frames.rows * (size_t)s->width * sizeof *u->frames.data : 0;
+    const lin_search *search = &s->utterances.decoder.decoding->search;
+    return (lin_state_about){.model = s->r->model->fingerprint,
+                             .frames = s->row * s->per_row + s->fed,
+                             .rows = s->row,
+                             .row_seconds = s->r->row_seconds,
+                             .kind = (int32_t)search->kind,
+                             .search = search->id};
 }
 
-int64_t lin_session_frames(const lin_session *s) { return s->row * s->per_row + s->fed; }
+lin_state_sizes lin_session_sizes(const lin_session *s)
+{
+    const lin_utterances *u = &s->utterances;
+    const size_t frames = lin_utterances_has_frames(u) ? (size_t)u->frames.rows * (size_t)s->width : 0;
+    return (lin_state_sizes){.decoder = lin_search_bytes(&u->decoder.decoding->search),
+                             .image = lin_streams_image_bytes(s->network, s->options.slot),
+                             .frames = frames * sizeof *u->frames.data};
+}
 
 lin_status lin_session_save_lane(lin_session *s, lin_state *state, int i, lin_error *err)
 {
     const lin_utterances *u = &s->utterances;
-    const size_t frames = lin_session_frames_bytes(s);
     lin_state_lane *lane = lin_state_lane_of(state, i);
     lane->first_row = lin_utterances_has_frames(u) ? u->first_row : -1;
     lane->early = u->decoder.early;
-    if (frames) memcpy(lin_state_frames(state, i), u->frames.data, frames);
+    if (state->sizes.frames) memcpy(lin_state_frames(state, i), u->frames.data, (size_t)state->sizes.frames);
     memcpy(lin_state_decoder(state, i), u->decoder.state, (size_t)state->sizes.decoder);
     lin_state_put_endpoint(state, i, &u->at.endpoint);
     if (lin_streams_image_bytes(s->network, s->options.slot) != state->sizes.image)
@@ -406,33 +415,25 @@ lin_status lin_session_load_lane(lin_session *s, const lin_state *state, int i, 
 }
 
 // A state says from when on endpoints reset the network: never, if they do not.
-static double resets_from(const lin_session *s) { return s->options.resets ? 0 : INFINITY; }
+static double resets_from(const lin_session *s) { return s->options.ends.resets ? 0 : INFINITY; }
 
 static lin_status save(lin_session *s, lin_state *state, lin_error *err)
 {
     if (!s->options.saves) return lin_fail(err, LIN_INVALID, "this session was not created to be saved");
     if (s->finished) return lin_fail(err, LIN_INVALID, "a finished session cannot be saved");
-    const lin_search *search = &s->utterances.decoder.decoding->search;
     const int waiting = lin_session_unfed(s); // frames that the network is given later
     const size_t frames = (size_t)waiting * (size_t)s->width * sizeof *s->units;
-    const lin_state_about about = {.model = s->r->model->fingerprint,
-                                   .rate_hz = s->options.rate_hz,
-                                   .channels = s->options.channels,
-                                   .channel = s->options.channel,
-                                   .lanes = 1,
-                                   .samples = s->samples,
-                                   .frames = lin_session_frames(s),
-                                   .rows = s->row,
-                                   .row_seconds = s->r->row_seconds,
-                                   .kind = (int32_t)search->kind,
-                                   .search = search->id,
-                                   .resets = 1,
-                                   .resets_from_s = resets_from(s),
-                                   .rules = s->options.rules};
-    const lin_state_sizes sizes = {.front = sizeof(front_counts) + frames + lin_extractor_state_bytes(s->features),
-                                   .decoder = lin_search_bytes(search),
-                                   .image = lin_streams_image_bytes(s->network, s->options.slot),
-                                   .frames = lin_session_frames_bytes(s)};
+    lin_state_about about = lin_session_about(s);
+    lin_state_sizes sizes = lin_session_sizes(s);
+    about.rate_hz = s->options.rate_hz;
+    about.channels = s->options.channels;
+    about.channel = s->options.channel;
+    about.lanes = 1;
+    about.samples = s->samples;
+    about.resets = 1;
+    about.resets_from_s = resets_from(s);
+    about.rules = s->options.ends.rules;
+    sizes.front = sizeof(front_counts) + frames + lin_extractor_state_bytes(s->features);
     LIN_TRY(lin_state_begin(state, &about, &sizes, err));
     const front_counts counts = {waiting, s->given - waiting};
     unsigned char *front = lin_state_front(state);
@@ -471,7 +472,7 @@ static lin_status check_fit(const lin_session *s, const lin_state_about *about, 
 static lin_status load(lin_session *s, const lin_state *state, lin_error *err)
 {
     const lin_state_about *about = &state->about;
-    const lin_reset_options how = {.endpoints = 1, .rules = s->options.rules, .resets = 1, .from_s = resets_from(s)};
+    const lin_reset_options how = {.endpoints = 1, .rules = s->options.ends.rules, .resets = 1, .from_s = resets_from(s)};
     const unsigned char *front = lin_state_front(state);
     const size_t n = (size_t)state->sizes.front, frame = (size_t)s->width * sizeof(float);
     front_counts counts = {-1, -1};
@@ -482,7 +483,7 @@ static lin_status load(lin_session *s, const lin_state *state, lin_error *err)
         return lin_fail(err, LIN_FORMAT, "the state of the front end is truncated");
     const size_t used = sizeof counts + (size_t)counts.waiting * frame;
     LIN_TRY(lin_extractor_load(s->features, front + used, n - used, err));
-    LIN_TRY(lin_session_load_lane(s, state, 0, about->resets || s->options.resets ? &how : NULL, err));
+    LIN_TRY(lin_session_load_lane(s, state, 0, about->resets || s->options.ends.resets ? &how : NULL, err));
     s->samples = about->samples;
     s->given = counts.given + counts.waiting;
     LIN_TRY(reserve(s, s->n + (int)counts.waiting + s->most, err));

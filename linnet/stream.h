@@ -7,7 +7,7 @@
  * model/streams, and the utterances with the search's state and the endpoint. Nothing else keeps a position or a copy of frames.
  * What is settled never changes; what is provisional may. How soon something settles depends on the search: a phone of greedy
  * decoding when its run of rows has ended, a phone of a beam or a word when all hypotheses have it. An endpoint ends the
- * utterance and the search with it; the network is then reset (resets = 1) or keeps its state.
+ * utterance and the search with it; the network is then reset (ends.resets = 1) or keeps its state.
  *
  *   lin_session_options o = lin_session_options_default();
  *   o.rate_hz = 44100, o.channels = 2, o.decoding = &decoding;
@@ -46,10 +46,7 @@ typedef struct lin_session_options {
     int rate_hz, channels;      /* of the sound that is pushed, as in frontend/audio.h. rate_hz 0: frames are fed, of a front end
                                    elsewhere */
     int channel;                /* LIN_CHANNEL_MIX, or 0, 1, ... */
-    int endpoints;              /* 0: the rules are not looked at */
-    int resets;                 /* 1: the network is reset at endpoints */
-    lin_endpoint_options rules; /* all three 0: one utterance without end */
-    double from_s;              /* endpoints before this time are ignored */
+    lin_reset_options ends;     /* of utterances; rules that are all 0: one utterance without end */
     /* How rows become phones or words; must outlive the session. NULL: greedy. Its context may be replaced between calls, but not
      * with alternatives (n_best over 1), which are given when an utterance has ended. */
     const lin_decoding *decoding;
@@ -164,10 +161,13 @@ lin_status lin_session_feed(lin_session *session, const float *frames, int n, in
 /* The sound has ended: the rows that waited for look-ahead. lin_utterances_finish may follow. */
 lin_status lin_session_feed_end(lin_session *session, lin_error *err);
 
+/* What a state says of the network and the search of this stream; the owner adds the sound and the ends of utterances, and the
+ * size of the front end. */
+lin_state_about lin_session_about(const lin_session *session);
+lin_state_sizes lin_session_sizes(const lin_session *session);
+
 /* Lane number i of a saved stream: into a state that lin_state_begin made, and from one. ends: when the loaded stream has
  * endpoints, which the state must agree with; NULL: its endpoint is left as it is. */
-size_t lin_session_frames_bytes(const lin_session *session); /* of lin_state_sizes */
-int64_t lin_session_frames(const lin_session *session);      /* given to the network since the stream began */
 lin_status lin_session_save_lane(lin_session *session, lin_state *state, int i, lin_error *err);
 lin_status lin_session_load_lane(lin_session *session, const lin_state *state, int i, const lin_reset_options *ends,
                                  lin_error *err);

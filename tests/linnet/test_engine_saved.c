@@ -83,7 +83,7 @@ static lin_session *make_session(int rate, int resets, heard *h)
     memset(h, 0, sizeof *h);
     o.rate_hz = rate;
     o.channels = 1;
-    o.resets = resets;
+    o.ends.resets = resets;
     o.saves = 1;
     require_ok(lin_session_create(&recognizer, &o, &(lin_utterances_sink){.context = h, .show = hear}, &s, &err));
     return s;

@@ -195,7 +195,7 @@ START_TEST(each_utterance_is_that_of_the_second_model)
     open_search(&decoding, _i);
     for (int resets = 0; resets < 2; resets++) {
         lin_session_options o = options_with(&decoding);
-        o.resets = resets;
+        o.ends.resets = resets;
         listen_to(&o, 4000, &h);
         ck_assert_int_eq(h.ends, PARTS);
         for (int i = 0, from = 0, to; i < h.ends; from = to, i++) {
@@ -357,7 +357,7 @@ START_TEST(a_long_utterance)
     lin_error err = {0};
     open_search(&decoding, 0);
     lin_session_options o = options_with(&decoding);
-    o.endpoints = o.resets = 0;
+    o.ends.endpoints = o.ends.resets = 0;
     float *sound = lin_alloc(TIMES * SAMPLES, sizeof *sound);
     lin_session *session = create(&o, &h);
     for (int i = 0; i < TIMES; i++) {
@@ -467,7 +467,7 @@ START_TEST(ends_that_are_asked_for)
     lin_result want = {0};
     const lin_decoding greedy = lin_decoding_greedy(second.V, second.row_seconds, second.delay_s);
     lin_session_options o = options_with(NULL);
-    o.endpoints = o.resets = 0;
+    o.ends.endpoints = o.ends.resets = 0;
     lin_session *session = create(&o, &h);
     feed(session, 0, PART_SAMPLES / 2, 999);
     require_ok(lin_session_end_utterance(session, &err));
@@ -513,7 +513,7 @@ START_TEST(streams_of_an_engine)
     lin_error err = {0};
     open_search(&decoding, _i);
     lin_session_options o = options_with(&decoding);
-    o.resets = 0;
+    o.ends.resets = 0;
     listen_to(&o, SAMPLES, &want);
     lin_engine_options how = lin_engine_default(STREAMS + 1);
     how.threads = 2;

@@ -125,7 +125,7 @@ static shown a, b;
 START_TEST(any_split_gives_the_same)
 {
     lin_session_options o = options_of_sound();
-    for (o.resets = 0; o.resets < 2; o.resets++) {
+    for (o.ends.resets = 0; o.ends.resets < 2; o.ends.resets++) {
         listen_to(&o, n_features, 1, &a);
         ck_assert_int_ge(a.ends, 3);
         ck_assert_int_ge(a.n, 12);
@@ -145,9 +145,9 @@ START_TEST(without_resets_all_utterances_are_one)
     lin_session_options o = options_of_sound();
     const int n = decode(0, n_features, want);
     const double longest[] = {30, 0.3, 0.06}; // the last two cut phones in two
-    o.resets = 0;
+    o.ends.resets = 0;
     for (int i = 0; i < 3; i++) {
-        o.rules.longest_s = longest[i];
+        o.ends.rules.longest_s = longest[i];
         listen_to(&o, 30, 3, &a);
         ck_assert_int_ge(a.ends, i == 0 ? 3 : 10);
         ck_assert_int_eq(a.n, n);
@@ -168,9 +168,9 @@ START_TEST(with_resets_each_utterance_begins_anew)
     lin_session_options o = options_of_sound();
     const double longest[] = {30, 0.9, 0.45};
     for (int i = 0; i < 3; i++) {
-        o.rules.longest_s = longest[i];
-        if (i) o.rules.after_s = 30;
-        if (i) o.rules.before_s = 0;
+        o.ends.rules.longest_s = longest[i];
+        if (i) o.ends.rules.after_s = 30;
+        if (i) o.ends.rules.before_s = 0;
         lin_error err = {0};
         lin_session *session = create(&o, &a);
         int fed = 0;
@@ -211,14 +211,14 @@ START_TEST(a_phone_that_an_end_cuts)
     *bias += 1000;
     require_ok(lin_encoder_create(recognizer.model, lin_ops_cpu(), &deaf.encoder, &err));
     const int rows = (n_features + 2) / 3;
-    o.rules.longest_s = 0.06; // two rows
+    o.ends.rules.longest_s = 0.06; // two rows
     lin_recognizer sound = recognizer;
-    for (o.resets = 0; o.resets < 2; o.resets++) {
+    for (o.ends.resets = 0; o.ends.resets < 2; o.ends.resets++) {
         recognizer = deaf;
         listen_to(&o, 50, 8, &a);
         recognizer = sound;
         // Carried on, it is one phone, told once; after a reset it is a phone of its own.
-        ck_assert_int_eq(a.n, o.resets ? (rows + 1) / 2 : 1);
+        ck_assert_int_eq(a.n, o.ends.resets ? (rows + 1) / 2 : 1);
         ck_assert_int_eq(a.ends, a.n);
         for (int i = 0; i < a.n; i++) {
             ck_assert_int_eq(a.phones[i].label, 5);
@@ -234,7 +234,7 @@ START_TEST(an_end_may_be_asked_for)
 {
     lin_error err = {0};
     lin_session_options o = options_of_sound();
-    o.rules.after_s = o.rules.before_s = o.rules.longest_s = 0;
+    o.ends.rules.after_s = o.ends.rules.before_s = o.ends.rules.longest_s = 0;
     lin_session *session = create(&o, &a);
     require_ok(lin_session_end_utterance(session, &err)); // nothing has been said: nothing is told
     ck_assert_int_eq(a.views, 0);
@@ -295,7 +295,7 @@ START_TEST(failures)
     ck_assert_str_eq(err.message, "the sink is full");
     ck_assert_int_eq(a.views, 3);
     lin_session_destroy(session);
-    o.rules.blank = 2;
+    o.ends.rules.blank = 2;
     const lin_utterances_sink sink = {.context = &a, .show = hear};
     ck_assert_int_eq(lin_session_create(&recognizer, &o, &sink, &session, &err), LIN_INVALID);
     ck_assert_ptr_null(session);
@@ -416,9 +416,9 @@ START_TEST(saved_and_loaded)
     snprintf(path, sizeof path, "%s/state", folder);
     float *sound = stereo_sound();
     lin_session_options o = of_sound(22050, 2); // at another rate than it has: it is resampled
-    o.rules.longest_s = 1;
-    for (o.resets = 0; o.resets < 2; o.resets++) {
-        recognizer.delay_s = o.resets ? LATE_S : 0;
+    o.ends.rules.longest_s = 1;
+    for (o.ends.resets = 0; o.ends.resets < 2; o.ends.resets++) {
+        recognizer.delay_s = o.ends.resets ? LATE_S : 0;
         session = create(&o, &a);
         push(session, sound, 2, 0, SAMPLES, 3);
         require_ok(lin_session_finish(session, &err));
@@ -449,7 +449,7 @@ START_TEST(saved_and_loaded)
     // Of something else.
     lin_session_options others[] = {of_sound(16000, 2), of_sound(44100, 2), of_sound(44100, 2)};
     others[1].channel = 1;
-    others[2].rules.after_s = 0.5;
+    others[2].ends.rules.after_s = 0.5;
     for (int i = 0; i < 3; i++) {
         next = create(&others[i], &b);
         ck_assert_int_eq(lin_session_load(next, &read, &err), LIN_MISMATCH);

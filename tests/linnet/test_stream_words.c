@@ -297,7 +297,7 @@ START_TEST(any_split_gives_the_same)
     open_search(&search, lines[_i]);
     o.decoding = &search;
     const int splits = TEST_ASAN ? 1 : 3, from = TEST_ASAN ? 1 : 0;
-    for (o.resets = from; o.resets < 2; o.resets++) {
+    for (o.ends.resets = from; o.ends.resets < 2; o.ends.resets++) {
         listen_to(&o, n_features, 1, &a);
         ck_assert_int_ge(a.ends, 3);
         ck_assert_int_ge(a.n_phones, 12);
@@ -322,12 +322,12 @@ START_TEST(each_utterance_is_a_search_of_its_own)
     lin_result want = {0};
     open_search(&search, lines[_i]);
     o.decoding = &search;
-    o.resets = 0;
+    o.ends.resets = 0;
     require_ok(lin_decoder_create(&d, &search, &err));
     const double longest[] = {0, 0.6, 0.09}; // 20 rows, 3 rows
     for (int k = 0; k < 3; k++) {
         if (TEST_ASAN && k == 1) continue;
-        o.rules = (lin_endpoint_options){.longest_s = longest[k], .blank = 0.8};
+        o.ends.rules = (lin_endpoint_options){.longest_s = longest[k], .blank = 0.8};
         listen_to(&o, 30, 3, &a);
         const int step = k ? (int)lround(longest[k] / recognizer.row_seconds) : n_rows;
         int utterance = 0;
@@ -417,7 +417,7 @@ START_TEST(alternatives_of_what_was_settled)
     require_ok(lin_words_create(tree, lm, &how, &found, &err));
     const lin_decoding by_hand = {.search = lin_search_words(found, V, 1), .row_seconds = recognizer.row_seconds, .n_best = 3};
     o.decoding = &by_hand;
-    o.rules = (lin_endpoint_options){.blank = 0.8};
+    o.ends.rules = (lin_endpoint_options){.blank = 0.8};
     listen_to(&o, 9, 4, &a);
     ck_assert_int_gt(a.settled_early, 3);
     listen_to(&o, 50, 4, &b);
@@ -442,8 +442,8 @@ START_TEST(a_phone_that_an_end_cuts)
     require_ok(lin_encoder_create(recognizer.model, lin_ops_cpu(), &deaf.encoder, &err));
     open_search(&search, (lin_decoding_values){.beam = 4});
     o.decoding = &search;
-    o.rules.longest_s = 0.06; // two rows
-    for (o.resets = 0; o.resets < 2; o.resets++) {
+    o.ends.rules.longest_s = 0.06; // two rows
+    for (o.ends.resets = 0; o.ends.resets < 2; o.ends.resets++) {
         recognizer = deaf;
         listen_to(&o, 50, 8, &a);
         recognizer = sound;
@@ -553,7 +553,7 @@ START_TEST(phrases_change_on_the_way)
     write_list("-5");
     open_search(&search, (lin_decoding_values){WORDS, .context = list});
     o.decoding = &search;
-    if (_i) o.rules = (lin_endpoint_options){.blank = 0.8}; // one utterance
+    if (_i) o.ends.rules = (lin_endpoint_options){.blank = 0.8}; // one utterance
     listen_to(&o, 20, 5, &a);
     ck_assert_int_eq(begins_with(&a, 0, a.n_words, 'z'), 0);
     ck_assert_int_gt(begins_with(&a, 0, a.n_words, 'w'), 4);
@@ -727,8 +727,8 @@ static void run_engine(const lin_session_options *o, int chunk_frames, heard *re
     e.chunk_frames = chunk_frames;
     e.queue_s = 10;
     e.endpoints = 1;
-    e.endpoint = o->rules;
-    e.reset_at_endpoint = o->resets;
+    e.endpoint = o->ends.rules;
+    e.reset_at_endpoint = o->ends.resets;
     e.decoding = o->decoding;
     e.views = 1;
     e.deliver = on_event;
@@ -775,7 +775,7 @@ START_TEST(many_streams_are_sessions)
     o.decoding = &search;
     o.rate_hz = RATE;
     o.channels = 1;
-    o.resets = _i != 1;
+    o.ends.resets = _i != 1;
     for (int i = 0; i < STREAMS; i++) {
         lin_session *session = create(&o, &alone[i]);
         require_ok(lin_session_push(session, sound + begin_of(i), SAMPLES - begin_of(i), &err));
@@ -833,7 +833,7 @@ START_TEST(phrases_of_one_stream)
     lin_engine_options e = lin_engine_default(3);
     e.queue_s = 10;
     e.endpoints = e.reset_at_endpoint = 1;
-    e.endpoint = o.rules;
+    e.endpoint = o.ends.rules;
     e.decoding = &search;
     e.views = 1;
     e.deliver = on_event;
