@@ -45,9 +45,8 @@ static lin_status pack(const lexicon_values *v, const char *lexicon, const lin_p
     values.no_lm = v->no_lm;
     values.all_words = v->all_words;
     values.given = (v->lm ? 1u << LIN_GIVEN_LM : 0) | (v->no_lm ? 1u << LIN_GIVEN_NO_LM : 0);
-    lin_status status = lin_decoding_open(&decoding, &values, phones, 0.01, 0, &warnings, err);
-    if (status != LIN_OK) return status;
-    status = lin_decoding_pack_lexicon(&decoding, v->output, err);
+    LIN_TRY(lin_decoding_open(&decoding, &values, phones, 0.01, 0, &warnings, err));
+    lin_status status = lin_decoding_pack_lexicon(&decoding, v->output, err);
     if (status == LIN_OK && !v->quiet) {
         lin_complain("%s%s: %d words", v->output ? v->output : lexicon, v->output ? "" : LIN_PACKED_LEXICON,
                      lin_decoding_vocabulary(&decoding));

@@ -427,8 +427,7 @@ static lin_status report_file(report *r, const char *path, lin_error *err)
 {
     char magic[8] = "";
     FILE *file;
-    lin_status status = lin_file_open_stream(path, &file, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_file_open_stream(path, &file, err));
     const size_t n = fread(magic, 1, sizeof magic, file);
     fclose(file);
     if (n == sizeof magic && memcmp(magic, "LINNETDS", sizeof magic) == 0) return report_cache(r, path, err);

@@ -489,8 +489,7 @@ static lin_status open_session(listening *l, lin_error *err)
     o.decoding = &l->decoding;
     o.second = v->second_pass ? &l->second : NULL;
     const lin_utterances_sink sink = {.context = l, .show = show};
-    lin_status status = lin_session_create(&l->recognizer, &o, &sink, &l->session, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_session_create(&l->recognizer, &o, &sink, &l->session, err));
     l->stats.rate_hz = rate_hz;
     l->block = rate_hz / 10;
     l->samples = lin_alloc((size_t)(l->block * channels), sizeof *l->samples);

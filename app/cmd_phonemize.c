@@ -115,8 +115,7 @@ static lin_status one_line(const phonemize_values *v, lin_wording *w, span line,
     if (v->ids == IDS_LAST && !id.n) return lin_fail(err, LIN_FORMAT, "no (name) at the end of the line");
     const int *labels;
     int n;
-    lin_status status = lin_transcriber_line(w->transcriber, line.text, line.n, &labels, &n, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_transcriber_line(w->transcriber, line.text, line.n, &labels, &n, err));
     if (!v->trn && id.n) fprintf(out, "%.*s%s", (int)id.n, id.text, n ? " " : "");
     print_phones(v, w, labels, n, out);
     if (v->trn && id.n) fprintf(out, "%s(%.*s)", n ? " " : "", (int)id.n, id.text);

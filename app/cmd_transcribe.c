@@ -246,10 +246,10 @@ static lin_status gather(transcribe_job *job, const lin_list *operands, lin_erro
     const transcribe_values *v = job->v;
     // A stream of which only the end is wanted is called as its state.
     const lin_list itself = {(const char *[]){v->load_state}, 1};
-    lin_status status = lin_inputs_add_paths(&job->bulk.inputs, job->only_end ? &itself : operands, err);
-    if (status == LIN_OK && v->files_from) status = lin_inputs_add_list(&job->bulk.inputs, v->files_from, err);
-    if (status == LIN_OK && v->data.data) status = lin_inputs_add_data(&job->bulk.inputs, &v->data, &job->part, err);
-    return status;
+    LIN_TRY(lin_inputs_add_paths(&job->bulk.inputs, job->only_end ? &itself : operands, err));
+    if (v->files_from) LIN_TRY(lin_inputs_add_list(&job->bulk.inputs, v->files_from, err));
+    if (v->data.data) LIN_TRY(lin_inputs_add_data(&job->bulk.inputs, &v->data, &job->part, err));
+    return LIN_OK;
 }
 
 static lin_status make_threads(transcribe_job *job, lin_error *err)

@@ -168,12 +168,11 @@ lin_status lin_output_open(const char *path, int flags, lin_output *output, lin_
     *output = (lin_output){.file = stdout};
     if (!path || strcmp(path, "-") == 0) return LIN_OK;
     *output = (lin_output){.path = path};
-    lin_status status = lin_file_open(path, flags | LIN_FILE_STREAM, &output->writer, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_file_open(path, flags | LIN_FILE_STREAM, &output->writer, err));
     const int fd = fcntl(lin_file_descriptor(output->writer), F_DUPFD_CLOEXEC, 3);
     output->file = fd >= 0 ? fdopen(fd, "wb") : NULL;
     if (output->file) return LIN_OK;
-    status = lin_fail(err, LIN_IO, "cannot write %s: %s", path, strerror(errno));
+    lin_status status = lin_fail(err, LIN_IO, "cannot write %s: %s", path, strerror(errno));
     if (fd >= 0) close(fd);
     lin_output_abort(output);
     return status;

@@ -22,8 +22,7 @@ static lin_status put_line(lin_buffer *out, const lin_live_words *words, const l
 
 lin_status lin_live_put_readable(lin_buffer *out, const lin_live_words *words, const lin_result *result, lin_error *err)
 {
-    lin_status status = put_line(out, words, words->readable, result, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(put_line(out, words, words->readable, result, err));
     out->data[--out->n] = 0;
     return lin_buffer_status(out, err);
 }
@@ -31,8 +30,7 @@ lin_status lin_live_put_readable(lin_buffer *out, const lin_live_words *words, c
 lin_status lin_live_put_text(lin_buffer *out, const lin_live_words *words, const lin_result *result, int incomplete,
                              lin_error *err)
 {
-    lin_status status = put_line(out, words, NULL, result, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(put_line(out, words, NULL, result, err));
     // A line, whose end goes; an incomplete word stands as one outside the lexicon does, in brackets.
     const int open = incomplete && out->n > 1 && out->data[out->n - 2] == ']';
     out->n -= open ? 2 : 1;

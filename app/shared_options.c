@@ -154,10 +154,9 @@ lin_status lin_input_part(const lin_input_values *values, lin_part *part, lin_er
     *part = (lin_part){0, INFINITY};
     if (values->track && !*values->track) return lin_fail(err, LIN_INVALID, "--track must be a number or a language");
     lin_audio_choose_track(values->track);
-    lin_status status = values->start ? lin_span_parse("start", values->start, &part->start_s, err) : LIN_OK;
-    if (status == LIN_OK && values->end) status = lin_span_parse("end", values->end, &part->end_s, err);
-    if (status == LIN_OK && part->end_s <= part->start_s) status = lin_fail(err, LIN_INVALID, "--end must be after --start");
-    return status;
+    if (values->start) LIN_TRY(lin_span_parse("start", values->start, &part->start_s, err));
+    if (values->end) LIN_TRY(lin_span_parse("end", values->end, &part->end_s, err));
+    return part->end_s > part->start_s ? LIN_OK : lin_fail(err, LIN_INVALID, "--end must be after --start");
 }
 
 const lin_pcm_format *lin_input_format(const lin_input_values *values, lin_pcm_format *storage)

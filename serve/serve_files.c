@@ -266,8 +266,7 @@ static lin_status send_settled(void *context, int lane, lin_result *result, lin_
 static lin_status send_rest(lin_work *w, const char *warning, lin_error *err)
 {
     const size_t before = w->settling.text.n;
-    lin_status status = lin_settling_add(&w->settling, &w->serve->words, &w->result, 1, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_settling_add(&w->settling, &w->serve->words, &w->result, 1, err));
     if (w->settling.text.n > before) put_event(w, "transcript.text.delta", "delta", w->settling.text.data + before, "");
     put_event(w, "transcript.text.done", "text", w->settling.text.data ? w->settling.text.data : "", warning);
     return lin_job_put(w->job, &w->piece, err);

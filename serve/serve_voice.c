@@ -341,8 +341,7 @@ lin_status lin_voice_finish(lin_voice *v, lin_error *err)
 lin_status lin_voice_set_phrases(lin_voice *v, char *const *phrases, int n, lin_error *err)
 {
     char **copy;
-    lin_status status = copy_texts(phrases, n, &copy, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(copy_texts(phrases, n, &copy, err));
     pthread_mutex_lock(&v->voices->lock);
     free_texts(v->wanted, v->n_wanted); // not taken yet: these replace them
     v->wanted = copy;
