@@ -54,7 +54,7 @@ install-library:
 	install -m 644 $B/lib/liblinnet.a "$$TO/lib"
 	install -m 644 linnet/linnet.h "$$TO/include"
 	install -m 644 $B/lib/linnet.3 "$$TO/share/man/man3"
-	install -m 644 examples/* "$$TO/share/doc/linnet/examples"
+	install -m 644 examples/*.c examples/CMakeLists.txt "$$TO/share/doc/linnet/examples"
 	$(FILL) linnet/linnet.pc.in > "$$TO/lib/pkgconfig/linnet.pc"
 	for f in linnet-config linnet-config-version; do $(FILL) linnet/$$f.cmake.in > "$$TO/lib/cmake/linnet/$$f.cmake"; done
 	chmod 644 "$$TO/lib/pkgconfig/linnet.pc" "$$TO/lib/cmake/linnet/"*.cmake
