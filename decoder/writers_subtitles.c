@@ -263,8 +263,7 @@ static void put_cue(const cutter *c, const cue *q, int number, const char *speak
 {
     int64_t at_ms = q->from_ms;
     if (!vtt) {
-        lin_buffer_integer(out, number);
-        lin_buffer_char(out, '\n');
+        lin_buffer_format(out, "%d\n", number);
     }
     put_time(out, q->from_ms, vtt ? '.' : ',');
     lin_buffer_text(out, " --> ");
@@ -410,29 +409,22 @@ static void put_grid_time(lin_buffer *out, const char *name, int64_t ms)
     lin_buffer_text(out, " \n"); // Praat's own files have the blank, and some of their readers rely on it
 }
 
-static void put_count(lin_buffer *out, const char *before, long long n, const char *after)
-{
-    lin_buffer_text(out, before);
-    lin_buffer_integer(out, n);
-    lin_buffer_text(out, after);
-}
-
 // The head of a tier of n intervals. speaker: NULL where there is one only.
 static void begin_tier(const char *speaker, const char *name, int number, int64_t end_ms, int n, lin_buffer *out)
 {
-    put_count(out, "    item [", number, "]:\n        class = \"IntervalTier\" \n        name = \"");
+    lin_buffer_format(out, "    item [%d]:\n        class = \"IntervalTier\" \n        name = \"", number);
     if (speaker) lin_put_clean(out, speaker, "", '"');
     if (speaker) lin_buffer_text(out, " - "); // as the Montreal Forced Aligner names them
     lin_buffer_text(out, name);
     lin_buffer_text(out, "\" \n");
     put_grid_time(out, "        xmin = ", 0);
     put_grid_time(out, "        xmax = ", end_ms);
-    put_count(out, "        intervals: size = ", n, " \n");
+    lin_buffer_format(out, "        intervals: size = %d \n", n);
 }
 
 static void put_interval(int i, int64_t from_ms, int64_t to_ms, const char *text, lin_buffer *out)
 {
-    put_count(out, "        intervals [", i, "]:\n");
+    lin_buffer_format(out, "        intervals [%d]:\n", i);
     put_grid_time(out, "            xmin = ", from_ms);
     put_grid_time(out, "            xmax = ", to_ms);
     lin_buffer_text(out, "            text = \"");
@@ -516,7 +508,7 @@ lin_status lin_write_textgrid_speakers(const lin_result *const *list, int n, con
     lin_buffer_text(out, "File type = \"ooTextFile\"\nObject class = \"TextGrid\"\n\n");
     put_grid_time(out, "xmin = ", 0);
     put_grid_time(out, "xmax = ", end_ms);
-    put_count(out, "tiers? <exists> \nsize = ", n_tiers, " \nitem []: \n");
+    lin_buffer_format(out, "tiers? <exists> \nsize = %d \nitem []: \n", n_tiers);
     for (int i = 0; i < n; i++) {
         lin_status status = lin_tokens_of(&t, list[i], o, err);
         const int own = status != LIN_OK ? 0 : tiers_of(&t, tiers, &end_ms);

@@ -114,15 +114,8 @@ static void put_number(lin_buffer *out, const char *name, double value)
 // As SRILM's ngram -ppl writes it, for scripts that read that.
 void lin_ngram_perplexity_text(const lin_ngram_perplexity *sum, const char *name, lin_buffer *out)
 {
-    lin_buffer_text(out, name);
-    lin_buffer_text(out, ": ");
-    lin_buffer_integer(out, (long long)sum->sentences);
-    lin_buffer_text(out, " sentences, ");
-    lin_buffer_integer(out, (long long)sum->words);
-    lin_buffer_text(out, " words, ");
-    lin_buffer_integer(out, (long long)sum->unknown);
-    lin_buffer_text(out, " OOVs\n");
-    lin_buffer_integer(out, (long long)sum->impossible);
+    lin_buffer_format(out, "%s: %lld sentences, %lld words, %lld OOVs\n%lld", name, (long long)sum->sentences,
+                      (long long)sum->words, (long long)sum->unknown, (long long)sum->impossible);
     put_number(out, " zeroprobs, logprob= ", base_10(sum->logp));
     put_number(out, " ppl= ", lin_ngram_perplexity_value(sum, 1, 0));
     put_number(out, " ppl1= ", lin_ngram_perplexity_value(sum, 0, 0));
@@ -136,10 +129,7 @@ void lin_ngram_perplexity_text(const lin_ngram_perplexity *sum, const char *name
 
 void lin_ngram_perplexity_columns(const lin_ngram_perplexity *sum, lin_buffer *out)
 {
-    lin_buffer_char(out, '\t');
-    lin_buffer_integer(out, (long long)sum->words);
-    lin_buffer_char(out, '\t');
-    lin_buffer_integer(out, (long long)sum->unknown);
+    lin_buffer_format(out, "\t%lld\t%lld", (long long)sum->words, (long long)sum->unknown);
     put_number(out, "\t", base_10(sum->logp));
     put_number(out, "\t", lin_ngram_perplexity_value(sum, 1, 0));
     lin_buffer_char(out, '\n');

@@ -72,8 +72,7 @@ static lin_status write_word(lin_pronunciations *h, const lin_dictionary *dictio
             if (counts[k] >= 0 && (best < 0 || counts[k] > counts[best])) best = k;
         const double smoothed = (double)counts[best] + 1;
         if (left == n) largest = smoothed;
-        lin_buffer_text(out, word);
-        lin_buffer_char(out, '\t');
+        lin_buffer_format(out, "%s\t", word);
         lin_buffer_fixed(out, fmax(smoothed / largest, 0.0001), 4);
         m = lin_dictionary_find(dictionary, word, length, best, &labels);
         write_phones(dictionary, phones, labels, m, out);

@@ -228,8 +228,7 @@ static void row(lin_buffer *out, const char *name, const lin_score_counts *c)
 
 static void number(lin_buffer *out, long long value, const char *after)
 {
-    lin_buffer_integer(out, value);
-    lin_buffer_text(out, after);
+    lin_buffer_format(out, "%lld%s", (long long)value, after);
 }
 
 // A rate in per cent with its interval: "[22.81, 24.55]".
@@ -263,8 +262,7 @@ static void both_bounds(lin_buffer *out, double level, const lin_bootstrap_inter
 
 static void errors_of(lin_buffer *out, const char *what, const lin_score_counts *c)
 {
-    lin_buffer_text(out, what);
-    lin_buffer_char(out, ' ');
+    lin_buffer_format(out, "%s ", what);
     lin_buffer_fixed(out, 100 * lin_score_rate(c), 2);
     lin_buffer_text(out, " %: ");
     number(out, c->sub, " substitutions, ");
@@ -281,8 +279,7 @@ static void header(lin_buffer *out, const char *first, const char *what)
     lin_buffer_text(out, first);
     lin_buffer_pad(out, from, NAME_WIDTH, 0);
     for (size_t i = 0; i < sizeof titles / sizeof *titles; i++) title(out, titles[i]);
-    lin_buffer_text(out, "    % ");
-    lin_buffer_text(out, what);
+    lin_buffer_format(out, "    %% %s", what);
     title(out, "% utts");
     lin_buffer_char(out, '\n');
 }
@@ -301,8 +298,7 @@ static void list_row(lin_buffer *out, const lin_score *s, long long count, long 
 
 static void list_title(lin_buffer *out, const char *what, long long n, const char *of)
 {
-    lin_buffer_text(out, what);
-    lin_buffer_text(out, " (");
+    lin_buffer_format(out, "%s (", what);
     number(out, n, " in all)\n");
     title(out, "count");
     title(out, of);
@@ -379,16 +375,13 @@ static void notes(const lin_score_report *r, lin_buffer *out)
 static void chance(lin_buffer *out, const lin_difference *d, const char *units)
 {
     lin_buffer_fixed(out, 100 * d->improvement, 1);
-    lin_buffer_text(out, " % over ");
-    lin_buffer_text(out, units);
+    lin_buffer_format(out, " %% over %s", units);
 }
 
 static void compared(const lin_score_report *r, lin_buffer *out)
 {
     const lin_score_comparison *c = r->comparison;
-    lin_buffer_text(out, "against ");
-    lin_buffer_text(out, r->other_name ? r->other_name : "the other");
-    lin_buffer_text(out, ": ");
+    lin_buffer_format(out, "against %s: ", r->other_name ? r->other_name : "the other");
     errors_of(out, r->measure, &c->other);
     lin_buffer_text(out, "difference ");
     lin_buffer_fixed(out, 100 * c->difference, 2);
@@ -507,12 +500,9 @@ void lin_score_align(const lin_score_report *r, int u, lin_buffer *out)
     const char *id = lin_score_utterance(s, u, &c);
     const lin_score_pair *p = lin_score_alignment(s, u, &n);
     const long long counts[] = {c.correct, c.sub, c.del, c.ins};
-    lin_buffer_text(out, "id: (");
-    lin_buffer_text(out, id);
-    lin_buffer_text(out, ")\nScores: (#C #S #D #I)");
+    lin_buffer_format(out, "id: (%s)\nScores: (#C #S #D #I)", id);
     for (int i = 0; i < 4; i++) {
-        lin_buffer_char(out, ' ');
-        lin_buffer_integer(out, counts[i]);
+        lin_buffer_format(out, " %lld", (long long)counts[i]);
     }
     if (!n) { // sclite prints no empty lines
         lin_buffer_text(out, "\n\n");
