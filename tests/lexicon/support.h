@@ -6,8 +6,10 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "base/textfile.h"
 #include "lexicon/dictionary.h"
 #include "lexicon/phones.h"
+#include "lexicon/written.h"
 #include "tests/support.h"
 
 #define SUPPORT __attribute__((unused)) static
@@ -62,6 +64,36 @@ SUPPORT const char *named(const lin_phones *phones, const int *labels, int n)
     for (int i = 0; i < n && used < sizeof text - 40; i++) {
         used += (size_t)snprintf(text + used, sizeof text - used, i ? " %s" : "%s", lin_phones_name(phones, labels[i]));
     }
+    return text;
+}
+
+// Rules with the sets of a language's numbers.txt, and sections of their own.
+SUPPORT lin_written *rules_with(const char *language, const char *sections)
+{
+    char path[64], *text, *rules = NULL;
+    size_t n;
+    lin_written *written;
+    snprintf(path, sizeof path, "share/linnet/%s/numbers.txt", language);
+    OK(lin_text_read(path, &text, &n, &err));
+    ck_assert_int_gt(asprintf(&rules, "%.*s%s", (int)(strstr(text, "\n[written]\n") - text), text, sections), 0);
+    OK(lin_written_parse(rules, strlen(rules), "rules", &written, &err));
+    free(rules);
+    lin_free(text);
+    return written;
+}
+
+// The first reading of a number by rules with the line "{N} = {1:set}", with the parts of its words joined.
+SUPPORT const char *number_in_words(const lin_written *rules, uint64_t number, lin_readings *r)
+{
+    static char text[512];
+    char digits[24];
+    size_t n = 0, end;
+    const size_t n_digits = (size_t)snprintf(digits, sizeof digits, "%llu", (unsigned long long)number);
+    OK(lin_written_match(rules, digits, n_digits, 0, &end, r, &err));
+    ck_assert_uint_eq(end, n_digits);
+    for (const char *c = r->items[0]; *c && n < sizeof text - 1; c++)
+        if (*c != '+') text[n++] = *c;
+    text[n] = 0;
     return text;
 }
 

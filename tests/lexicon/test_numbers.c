@@ -170,35 +170,6 @@ static void load(const char *language)
     OK(lin_written_load(path, &rules, &err));
 }
 
-// The sets of a language, with lines for every number by [cardinal]: as words, and of words.
-static lin_written *cardinals_of(const char *language)
-{
-    static const char forms[] = "\n[written]\n{N} = {1:cardinal}\n[spoken]\n{cardinal} = {1}\n";
-    char path[64], *text, *all = NULL;
-    size_t n;
-    lin_written *written;
-    snprintf(path, sizeof path, "share/linnet/%s/numbers.txt", language);
-    OK(lin_text_read(path, &text, &n, &err));
-    ck_assert_int_gt(asprintf(&all, "%.*s%s", (int)(strstr(text, "\n[written]\n") - text), text, forms), 0);
-    OK(lin_written_parse(all, strlen(all), "cardinals", &written, &err));
-    free(all);
-    lin_free(text);
-    return written;
-}
-
-// The first reading of a number, as words.
-static const char *words_of(const lin_written *cardinals, const char *digits, lin_readings *r)
-{
-    static char text[512];
-    size_t k = 0, end;
-    OK(lin_written_match(cardinals, digits, strlen(digits), 0, &end, r, &err));
-    ck_assert_uint_eq(end, strlen(digits));
-    for (const char *c = r->items[0]; *c; c++)
-        if (*c != '+') text[k++] = *c;
-    text[k] = 0;
-    return text;
-}
-
 // Every number to ten thousand and a sample to a billion: as words and back, by the rules, and as readable text writes it.
 START_TEST(words_and_back)
 {
@@ -206,13 +177,14 @@ START_TEST(words_and_back)
     lin_readings r = {0};
     lin_buffer out = {0};
     load(languages[_i]);
-    lin_written *cardinals = cardinals_of(languages[_i]);
+    lin_written *cardinals =
+        rules_with(languages[_i], "\n[written]\n{N} = {1:cardinal}\n[spoken]\n{cardinal} = {1}\n");
     const char group = _i ? '.' : ',';
     for (uint64_t n = 0; n < 1000000000; n += n < 10000 ? 1 : n < 1000000 ? 4877 : 98765431) {
         char number[24], copy[512], *said[64];
         int keep, n_words = 0;
         snprintf(number, sizeof number, "%llu", (unsigned long long)n);
-        const char *words = words_of(cardinals, number, &r), *digits = digits_of(words);
+        const char *words = number_in_words(cardinals, n, &r), *digits = digits_of(words);
         uint64_t written = 0;
         snprintf(copy, sizeof copy, "%s", words);
         for (char *w = strtok(copy, " "); w; w = strtok(NULL, " ")) said[n_words++] = w;
