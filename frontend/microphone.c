@@ -34,7 +34,6 @@ enum { APART = 128 };
  * last value seen of the other index is usually sufficient, so the cache line that both sides share is rarely read.
  */
 struct lin_ring {
-    float *frames; // [capacity, width]
     size_t capacity, width;
     char apart_from_shape[APART];
     _Atomic uint64_t written; // the producer's
@@ -43,7 +42,8 @@ struct lin_ring {
     char apart[APART];
     _Atomic uint64_t taken; // the consumer's
     uint64_t seen_written;
-    char apart_from_others[APART];
+    char apart_from_frames[APART];
+    float frames[]; // [capacity, width]
 };
 
 lin_status lin_ring_create(size_t frames, int width, lin_ring **out, lin_error *err)
@@ -54,17 +54,12 @@ lin_status lin_ring_create(size_t frames, int width, lin_ring **out, lin_error *
         return lin_fail(err, LIN_INVALID, "a ring of %zu frames of %d channels; must be 1 to 2^30 samples", frames, width);
     size_t capacity = 1;
     while (capacity < frames) capacity *= 2;
-    lin_ring *ring = lin_calloc(1, sizeof *ring);
-    if (!ring) return lin_no_memory(err, "a ring", sizeof *ring);
     // Written once, by zeroing: the producer must not cause page faults.
-    ring->frames = lin_calloc(capacity * (size_t)width, sizeof *ring->frames);
-    if (!ring->frames) {
-        lin_free(ring);
-        return lin_no_memory(err, "a ring", capacity * (size_t)width * sizeof *ring->frames);
-    }
+    const size_t bytes = sizeof **out + capacity * (size_t)width * sizeof *(*out)->frames;
+    lin_ring *ring = *out = lin_calloc(1, bytes);
+    if (!ring) return lin_no_memory(err, "a ring", bytes);
     ring->capacity = capacity;
     ring->width = (size_t)width;
-    *out = ring;
     return LIN_OK;
 }
 
@@ -126,13 +121,6 @@ uint64_t lin_ring_written(const lin_ring *ring) { return atomic_load_explicit(&r
 uint64_t lin_ring_taken(const lin_ring *ring) { return atomic_load_explicit(&ring->taken, memory_order_acquire); }
 
 uint64_t lin_ring_dropped(const lin_ring *ring) { return atomic_load_explicit(&ring->dropped, memory_order_relaxed); }
-
-void lin_ring_destroy(lin_ring *ring)
-{
-    if (!ring) return;
-    lin_free(ring->frames);
-    lin_free(ring);
-}
 
 /* ---- a microphone ---------------------------------------------------------------------------------------------------------- */
 
@@ -535,7 +523,7 @@ static void free_microphone(lin_microphone *mic)
 {
     if (!mic) return;
     lin_event_destroy(&mic->event);
-    lin_ring_destroy(mic->ring);
+    lin_free(mic->ring);
     lin_audio_close(mic->audio);
     lin_free(mic->wanted);
     lin_free(mic);

@@ -157,14 +157,14 @@ lin_status lin_recording_close(lin_recording *recording, lin_error *err);
  *   lin_ring_create(48000, 1, &ring, &err);
  *   lin_ring_write(ring, samples, n);              // producer: as many as fit; the others are dropped and counted
  *   n = lin_ring_read(ring, samples, capacity);    // consumer: as many as there are
- *   lin_ring_destroy(ring);                        // when both have stopped
+ *   lin_free(ring);                                // when both have stopped
  * Only creation allocates.
  */
 
 typedef struct lin_ring lin_ring;
 
 /* Room for at least `frames` frames, rounded up to a power of two, of `width` floats. LIN_INVALID unless both are positive, and
- * for more than 2^30 floats. On failure *ring is NULL. */
+ * for more than 2^30 floats. Released with lin_free. On failure *ring is NULL. */
 lin_status lin_ring_create(size_t frames, int width, lin_ring **ring, lin_error *err);
 
 /* Producer: copies the first of n frames, samples [n, width], that fit; returns their number. The others count as dropped. */
@@ -181,8 +181,5 @@ size_t lin_ring_readable(const lin_ring *ring);
 uint64_t lin_ring_written(const lin_ring *ring);
 uint64_t lin_ring_taken(const lin_ring *ring);
 uint64_t lin_ring_dropped(const lin_ring *ring);
-
-/* Accepts NULL. */
-void lin_ring_destroy(lin_ring *ring);
 
 #endif

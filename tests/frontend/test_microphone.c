@@ -324,7 +324,7 @@ START_TEST(every_allocation_may_fail)
         ck_assert_int_eq(fake.closed, fake.started ? 1 : fake.closed);
         ck_assert_uint_eq(lin_memory_live(), live);
     }
-    ck_assert_uint_eq(k, 6);
+    ck_assert_uint_eq(k, 5);
     lin_microphone_close(mic);
     for (k = 1; k < 3; k++) {
         lin_memory_fail_at(k);

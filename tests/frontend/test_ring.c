@@ -24,7 +24,7 @@ START_TEST(capacity_is_the_next_power_of_two)
         ck_assert_uint_eq(lin_ring_write(ring, sound, given[i] + 1), given[i]);
         ck_assert_uint_eq(lin_ring_dropped(ring), 1);
         free(sound);
-        lin_ring_destroy(ring);
+        lin_free(ring);
     }
 }
 END_TEST
@@ -39,7 +39,6 @@ START_TEST(misuse)
     assert_fails(lin_ring_create(10, -1, &ring, &err), LIN_INVALID, err, "-1 channels");
     assert_fails(lin_ring_create(SIZE_MAX, 1, &ring, &err), LIN_INVALID, err, "2^30");
     assert_fails(lin_ring_create((size_t)1 << 20, 2000, &ring, &err), LIN_INVALID, err, "2^30");
-    lin_ring_destroy(NULL);
 }
 END_TEST
 
@@ -62,7 +61,7 @@ START_TEST(full_and_empty)
     test_same_f32("around the end", y, x + 3, 3);
     ck_assert_uint_eq(lin_ring_written(ring), 6);
     ck_assert_uint_eq(lin_ring_taken(ring), 6);
-    lin_ring_destroy(ring);
+    lin_free(ring);
 }
 END_TEST
 
@@ -102,7 +101,7 @@ START_TEST(behaves_like_a_queue)
                          "step %d: totals", (int)i);
         }
         ck_assert_uint_gt(dropped, 100);
-        lin_ring_destroy(ring);
+        lin_free(ring);
     }
 }
 END_TEST
@@ -188,7 +187,7 @@ static void with_two_threads(int patient)
         ck_assert_msg(gaps > 0 && got > 512, "%llu frames, %llu gaps: the ring never ran over", (unsigned long long)got,
                       (unsigned long long)gaps);
     }
-    lin_ring_destroy(s.ring);
+    lin_free(s.ring);
 }
 
 START_TEST(nothing_is_lost_between_threads) { with_two_threads(1); }
@@ -201,7 +200,7 @@ START_TEST(every_allocation_may_fail)
 {
     lin_error err = {0};
     lin_ring *ring;
-    FAIL_EVERY_ALLOCATION_OF(ring, lin_ring_create(100, 2, &ring, &err), lin_ring_destroy(ring));
+    FAIL_EVERY_ALLOCATION_OF(ring, lin_ring_create(100, 2, &ring, &err), lin_free(ring));
 }
 END_TEST
 
