@@ -83,12 +83,6 @@ int lin_resampler_most_out(const lin_resampler *r, int n)
     return (int)fmin(total - (double)r->given, INT_MAX);
 }
 
-void lin_resampler_rates(const lin_resampler *r, double *in_hz, double *out_hz)
-{
-    *in_hz = r->in_hz;
-    *out_hz = r->out_hz;
-}
-
 // Returns libsoxr's output, n samples in r->output, except those that were returned before.
 static lin_status give(lin_resampler *r, size_t n, float *out, int capacity, int *got, lin_error *err)
 {

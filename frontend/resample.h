@@ -32,9 +32,6 @@ lin_status lin_resampler_create(double in_hz, double out_hz, lin_resampler **res
 /* The most samples that pushing n more, or finishing (n = 0), can give. */
 int lin_resampler_most_out(const lin_resampler *resampler, int n);
 
-/* The rates given at creation. */
-void lin_resampler_rates(const lin_resampler *resampler, double *in_hz, double *out_hz);
-
 /*
  * Processes n samples and writes the output that is complete.
  * LIN_TOO_SMALL, with no state changed, if capacity < lin_resampler_most_out(resampler, n). LIN_INVALID after finishing.

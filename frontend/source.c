@@ -19,10 +19,11 @@ typedef struct lane {
 
 struct lin_extractor {
     int channels, channel, n_lanes, bins, finished;
-    lane *lanes;
-    int room;       // samples
-    float *mono;    // [BLOCK], one channel or the mix of a block; not used where there is one
-    float *samples; // [room], the same resampled; NULL: it has the right rate
+    double in_hz, out_hz; // of the resamplers
+    int room;             // samples
+    float *mono;          // [BLOCK], one channel or the mix of a block; not used where there is one
+    float *samples;       // [room], the same resampled; NULL: it has the right rate
+    lane lanes[];         // [n_lanes], and in the same memory mono and samples
 };
 
 lin_feature_options lin_feature_options_default(void)
@@ -30,43 +31,44 @@ lin_feature_options lin_feature_options_default(void)
     return (lin_feature_options){.fbank = lin_fbank_default(), .channel = LIN_CHANNEL_MIX, .speed = 1};
 }
 
+static lin_status create_lanes(lin_extractor *f, const lin_feature_options *o, lin_error *err)
+{
+    for (int l = 0; l < f->n_lanes; l++) {
+        if (o->beside) LIN_TRY(lin_fbank_create_beside(o->beside, &f->lanes[l].fbank, err));
+        else if (!o->sound) LIN_TRY(lin_fbank_create(&o->fbank, &f->lanes[l].fbank, err));
+        LIN_TRY(lin_resampler_create(f->in_hz, f->out_hz, &f->lanes[l].resampler, err));
+    }
+    return LIN_OK;
+}
+
 lin_status lin_extractor_create(int rate_hz, int channels, const lin_feature_options *o, lin_extractor **out, lin_error *err)
 {
     *out = NULL;
-    lin_status status = lin_audio_check_format("the sound", rate_hz, channels, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_audio_check_format("the sound", rate_hz, channels, err));
     if (o->channel < LIN_CHANNEL_EACH || o->channel >= channels)
         return lin_fail(err, LIN_INVALID, "channel %d (from 1) is requested, but the sound has %d", o->channel + 1, channels);
     if (!(o->speed >= 0.5 && o->speed <= 2)) return lin_fail(err, LIN_INVALID, "speed is %g; must be 0.5 to 2", o->speed);
-    lin_extractor *f = lin_calloc(1, sizeof *f);
-    if (!f) return lin_no_memory(err, "features", sizeof *f);
+    // Played faster, the sound has the sample rate rate_hz * speed. There is room for the samples of a block and all that the
+    // filter holds: libsoxr's longest look-ahead is below a second of input.
+    const double in_hz = rate_hz * o->speed, ratio = o->fbank.sample_hz / in_hz;
+    const int room = ratio == 1 ? BLOCK : (int)((BLOCK + rate_hz) * ratio) + BLOCK;
+    const size_t lanes = o->channel == LIN_CHANNEL_EACH ? (size_t)channels : 1, mono = channels > 1 ? BLOCK : 0;
+    const size_t bytes = sizeof **out + lanes * sizeof(lane) + (mono + (ratio == 1 ? 0 : (size_t)room)) * sizeof(float);
+    lin_extractor *f = lin_calloc(1, bytes);
+    if (!f) return lin_no_memory(err, "features", bytes);
     f->channels = channels;
     f->channel = o->channel;
+    f->n_lanes = (int)lanes;
     f->bins = o->sound ? 1 : o->fbank.mel_bins;
-    f->lanes = lin_calloc(o->channel == LIN_CHANNEL_EACH ? (size_t)channels : 1, sizeof *f->lanes);
-    if (f->lanes) f->n_lanes = o->channel == LIN_CHANNEL_EACH ? channels : 1;
-    else status = lin_no_memory(err, "features", (size_t)channels * sizeof *f->lanes);
-    for (int l = 0; l < f->n_lanes && status == LIN_OK; l++) {
-        // Played faster, the sound has the sample rate rate_hz * speed.
-        lin_fbank **fbank = &f->lanes[l].fbank;
-        if (o->beside) status = lin_fbank_create_beside(o->beside, fbank, err);
-        else if (!o->sound) status = lin_fbank_create(&o->fbank, fbank, err);
-        if (status == LIN_OK) status = lin_resampler_create(rate_hz * o->speed, o->fbank.sample_hz, &f->lanes[l].resampler, err);
-    }
-    if (status == LIN_OK) {
-        // The samples of a block and all that the filter holds: libsoxr's longest look-ahead is below a second of input.
-        const double ratio = o->fbank.sample_hz / (rate_hz * o->speed);
-        f->room = ratio == 1 ? BLOCK : (int)((BLOCK + rate_hz) * ratio) + BLOCK;
-        f->mono = lin_alloc(channels > 1 ? BLOCK : 1, sizeof(float));
-        f->samples = ratio == 1 ? NULL : lin_alloc((size_t)f->room, sizeof(float));
-        if (!f->mono || (ratio != 1 && !f->samples)) status = lin_no_memory(err, "features", (size_t)f->room * sizeof(float));
-    }
-    if (status != LIN_OK) {
-        lin_extractor_destroy(f);
-        return status;
-    }
-    *out = f;
-    return LIN_OK;
+    f->in_hz = in_hz;
+    f->out_hz = o->fbank.sample_hz;
+    f->room = room;
+    f->mono = (float *)(void *)(f->lanes + lanes);
+    f->samples = ratio == 1 ? NULL : f->mono + mono;
+    const lin_status status = create_lanes(f, o, err);
+    if (status == LIN_OK) *out = f;
+    else lin_extractor_destroy(f);
+    return status;
 }
 
 int lin_extractor_most_out(const lin_extractor *f, int n)
@@ -171,20 +173,18 @@ typedef struct lane_header {
 
 lin_status lin_extractor_keep_past(lin_extractor *f, lin_error *err)
 {
-    double in_hz, out_hz;
     int64_t period;
-    lin_resampler_rates(f->lanes[0].resampler, &in_hz, &out_hz);
-    lin_status status = lin_resampler_find_period(in_hz, out_hz, &period, err);
-    for (int l = 0; l < f->n_lanes && status == LIN_OK; l++) status = lin_resampler_keep_past(f->lanes[l].resampler, period, err);
-    return status;
+    LIN_TRY(lin_resampler_find_period(f->in_hz, f->out_hz, &period, err));
+    for (int l = 0; l < f->n_lanes; l++) LIN_TRY(lin_resampler_keep_past(f->lanes[l].resampler, period, err));
+    return LIN_OK;
 }
 
 size_t lin_extractor_state_bytes(const lin_extractor *f)
 {
     size_t bytes = sizeof(state_header);
     for (int l = 0; l < f->n_lanes; l++)
-        bytes += sizeof(lane_header) + lin_resampler_state_bytes(f->lanes[l].resampler) +
-                 lin_fbank_state_bytes(f->lanes[l].fbank);
+        bytes +=
+            sizeof(lane_header) + lin_resampler_state_bytes(f->lanes[l].resampler) + lin_fbank_state_bytes(f->lanes[l].fbank);
     return bytes;
 }
 
@@ -248,9 +248,6 @@ void lin_extractor_destroy(lin_extractor *f)
         lin_resampler_destroy(f->lanes[l].resampler);
         lin_fbank_destroy(f->lanes[l].fbank);
     }
-    lin_free(f->lanes);
-    lin_free(f->mono);
-    lin_free(f->samples);
     lin_free(f);
 }
 
