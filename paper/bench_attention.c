@@ -156,16 +156,15 @@ static void fill(point *p, float *to, size_t n, uint64_t key)
 
 static lin_status make_buffers(point *p, const sizes *s, lin_error *err)
 {
-    lin_status status = block(p, s->x, &p->x, err);
-    if (status == LIN_OK) status = block(p, s->x, &p->dx, err);
-    if (status == LIN_OK) status = block(p, s->y, &p->y, err);
-    if (status == LIN_OK) status = block(p, s->y, &p->dy, err);
-    if (status == LIN_OK) status = block(p, s->lse, &p->lse, err);
-    if (status == LIN_OK) status = block(p, s->scores, &p->scores, err);
-    if (status == LIN_OK) status = block(p, s->order, &p->order, err);
-    if (status == LIN_OK) status = block(p, s->fixed, &p->fixed, err);
-    if (status == LIN_OK) status = block(p, (size_t)p->B + 1, &p->device_offsets, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(block(p, s->x, &p->x, err));
+    LIN_TRY(block(p, s->x, &p->dx, err));
+    LIN_TRY(block(p, s->y, &p->y, err));
+    LIN_TRY(block(p, s->y, &p->dy, err));
+    LIN_TRY(block(p, s->lse, &p->lse, err));
+    LIN_TRY(block(p, s->scores, &p->scores, err));
+    LIN_TRY(block(p, s->order, &p->order, err));
+    LIN_TRY(block(p, s->fixed, &p->fixed, err));
+    LIN_TRY(block(p, (size_t)p->B + 1, &p->device_offsets, err));
     fill(p, p->x, s->x, 1);
     fill(p, p->dy, s->y, 2);
     if (s->fixed) fill(p, p->fixed, s->fixed, 3);

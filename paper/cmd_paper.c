@@ -237,10 +237,10 @@ static lin_status all_lines(work *w, int *classes, int *longest, lin_error *err)
 static lin_status run_text(work *w, lin_error *err)
 {
     int classes = 2, longest = 1;
-    lin_status status = all_lines(w, &classes, &longest, err);
-    if (status == LIN_OK) status = make_room(w, longest, err);
-    if (status == LIN_OK) status = begin(w, 256, classes, "text", err);
-    return status == LIN_OK ? all_lines(w, &classes, &longest, err) : status;
+    LIN_TRY(all_lines(w, &classes, &longest, err));
+    LIN_TRY(make_room(w, longest, err));
+    LIN_TRY(begin(w, 256, classes, "text", err));
+    return all_lines(w, &classes, &longest, err);
 }
 
 /* ---- sequences that are made ----------------------------------------------------------------------------------------------- */

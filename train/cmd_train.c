@@ -678,11 +678,10 @@ static lin_status open_folder(const lin_parsed *parsed, int *lock, lin_error *er
 {
     const train_values *v = parsed->values;
     const char *folder = v->learning.folder;
-    lin_status status = lin_make_folders(folder, strlen(folder), err);
-    if (status == LIN_OK) status = lin_train_lock(folder, lock, err);
-    if (status == LIN_OK) status = check_folder(v, err); // again, now that the lock is held
-    if (status == LIN_OK) status = keep_options(parsed, err);
-    return status;
+    LIN_TRY(lin_make_folders(folder, strlen(folder), err));
+    LIN_TRY(lin_train_lock(folder, lock, err));
+    LIN_TRY(check_folder(v, err)); // again, now that the lock is held
+    return keep_options(parsed, err);
 }
 
 static int run_one(lin_parsed *parsed)

@@ -91,13 +91,13 @@ static lin_status run_options(const sweep *s, const lin_sweep_line *of, int seed
 {
     char number[16];
     snprintf(number, sizeof number, "%d", seed);
-    lin_status status = lin_options_begin(s->all->command, values, p, err);
-    if (status == LIN_OK) status = line_options(s, of, p, err);
-    if (status == LIN_OK) status = lin_options_set(p, "folder", folder, err);
-    if (status == LIN_OK) status = lin_options_set(p, "resume", resume ? "yes" : "no", err);
-    if (status == LIN_OK) status = lin_options_set(p, "seed", number, err);
-    if (status == LIN_OK) status = lin_options_conf(p, s->text, strlen(s->text), s->table, err);
-    return status == LIN_OK ? s->complete(p, err) : status;
+    LIN_TRY(lin_options_begin(s->all->command, values, p, err));
+    LIN_TRY(line_options(s, of, p, err));
+    LIN_TRY(lin_options_set(p, "folder", folder, err));
+    LIN_TRY(lin_options_set(p, "resume", resume ? "yes" : "no", err));
+    LIN_TRY(lin_options_set(p, "seed", number, err));
+    LIN_TRY(lin_options_conf(p, s->text, strlen(s->text), s->table, err));
+    return s->complete(p, err);
 }
 
 // Whether a run's folder has the same options, that to resume it apart; 1 if it has none.

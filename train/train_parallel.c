@@ -192,17 +192,17 @@ lin_status lin_parallel_share(lin_train_parallel *p, const lin_train_options *op
     lin_comm *comm = p->comm;
     const size_t n = m->params.n_elements * sizeof(float), D = (size_t)m->config.mel_bins * sizeof(float);
     if (!comm) return LIN_OK;
-    lin_status status = lin_comm_broadcast(comm, m->values, n, err);
-    if (status == LIN_OK) status = lin_comm_broadcast(comm, m->mean, D, err);
-    if (status == LIN_OK) status = lin_comm_broadcast(comm, m->istd, D, err);
-    if (status != LIN_OK || !options->resume) return status;
-    status = lin_comm_broadcast(comm, optimizer->m, n, err);
-    if (status == LIN_OK) status = lin_comm_broadcast(comm, optimizer->v, n, err);
-    if (status == LIN_OK && optimizer->average) status = lin_comm_broadcast(comm, optimizer->average, n, err);
-    if (status == LIN_OK) status = lin_comm_broadcast(comm, counters, sizeof *counters, err);
+    LIN_TRY(lin_comm_broadcast(comm, m->values, n, err));
+    LIN_TRY(lin_comm_broadcast(comm, m->mean, D, err));
+    LIN_TRY(lin_comm_broadcast(comm, m->istd, D, err));
+    if (!options->resume) return LIN_OK;
+    LIN_TRY(lin_comm_broadcast(comm, optimizer->m, n, err));
+    LIN_TRY(lin_comm_broadcast(comm, optimizer->v, n, err));
+    if (optimizer->average) LIN_TRY(lin_comm_broadcast(comm, optimizer->average, n, err));
+    LIN_TRY(lin_comm_broadcast(comm, counters, sizeof *counters, err));
     optimizer->step = counters->step;
     m->speaker_norm = options->speaker_norm;
-    return status;
+    return LIN_OK;
 }
 
 lin_status lin_parallel_compare(lin_train_parallel *p, const lin_model *model, long long epoch, lin_error *err)

@@ -206,29 +206,25 @@ lin_status lin_train_device_create(lin_train_device *v, const lin_train_data *d,
     v->block_bytes = lay_out(v, d, v, &unused);
     v->n_blocks = ops->on_host ? 1 : LIN_TRAIN_BLOCKS;
     const int n = list_buffers(v, d, list);
-    lin_status status = LIN_OK;
-    for (int i = 0; i < n && status == LIN_OK; i++) status = ops->memory_create(v->exec, list[i].bytes, list[i].at, err);
-    for (int i = 0; i < v->n_blocks && status == LIN_OK; i++)
-        status = ops->staging_create(v->exec, v->block_bytes, &v->host_bytes[i], err);
-    if (status != LIN_OK) return status;
+    for (int i = 0; i < n; i++) LIN_TRY(ops->memory_create(v->exec, list[i].bytes, list[i].at, err));
+    for (int i = 0; i < v->n_blocks; i++) LIN_TRY(ops->staging_create(v->exec, v->block_bytes, &v->host_bytes[i], err));
     if (ops->on_host) {
         v->values = model->values;
         v->device_bytes = v->host_bytes[0];
     } else ops->upload(v->exec, v->values, model->values, params->n_elements * sizeof(float));
     lay_out(v, d, v->device_bytes, &v->block);
-    if (d->options->mmi > 0 && (status = place_trigrams(v, d->options, model, err)) != LIN_OK) return status;
+    if (d->options->mmi > 0) LIN_TRY(place_trigrams(v, d->options, model, err));
     const float one = 1;
     for (int i = 0; i < c->mel_bins; i++) ops->upload(v->exec, v->ones + i, &one, sizeof one);
     const size_t logits = (size_t)v->most.rows * (size_t)c->outputs;
     v->host_losses = lin_calloc((size_t)v->most.items, sizeof *v->host_losses);
     v->host_logp = ops->on_host ? v->logp : lin_alloc(logits, sizeof *v->host_logp);
     if (!v->host_losses || !v->host_logp) return lin_no_memory(err, "a training batch", logits * sizeof *v->host_logp);
-    status = lin_activations_create(ops, v->exec, c, v->most.rows, v->most.longest_rows, 1, &v->activations, err);
-    if (status == LIN_OK) status = lin_weights_create(ops, v->exec, c, params, v->values, NULL, 1, &v->weights, err);
-    if (status == LIN_OK && optimizer->average)
-        status =
-            lin_weights_create(ops, v->exec, c, params, optimizer->device + 2 * params->n_elements, NULL, 0, &v->averaged, err);
-    return status;
+    LIN_TRY(lin_activations_create(ops, v->exec, c, v->most.rows, v->most.longest_rows, 1, &v->activations, err));
+    LIN_TRY(lin_weights_create(ops, v->exec, c, params, v->values, NULL, 1, &v->weights, err));
+    if (!optimizer->average) return LIN_OK;
+    const float *average = optimizer->device + 2 * params->n_elements;
+    return lin_weights_create(ops, v->exec, c, params, average, NULL, 0, &v->averaged, err);
 }
 
 void lin_train_device_free(lin_train_device *v, const lin_train_data *d)

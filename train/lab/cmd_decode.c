@@ -103,21 +103,18 @@ static lin_status decode(decode_job *job, const lin_list *operands, lin_error *e
     const lin_warnings warnings = lin_complaints(job->v->quiet);
     const decode_values *v = job->v;
     lin_bulk *b = &job->bulk;
-    lin_status status = lin_inputs_add_paths(&b->inputs, operands, err);
-    if (status == LIN_OK) status = lin_bulk_begin(b, 0, err);
-    if (status != LIN_OK || lin_inputs_all_done(&b->inputs)) return status;
-    status =
-        v->phones_file ? lin_phones_load(v->phones_file, 0, &job->phones, err) : lin_phones_create(v->phones, &job->phones, err);
-    if (status == LIN_OK) {
-        status = lin_decoding_open(&job->decoding, &v->decoding, job->phones, v->row_seconds, v->delay_ms / 1000, &warnings, err);
-    }
-    if (status == LIN_OK) status = lin_bulk_threads(b, sizeof(lin_result), sizeof(lin_decoder), err);
-    for (int i = 0; i < b->n_threads && status == LIN_OK; i++)
-        status = lin_decoder_create(lin_bulk_thread(b, i), &job->decoding, err);
-    if (status == LIN_OK && v->decoding.words && v->decoding.readable)
-        status = lin_results_make_readable(&b->results, job->phones, v->decoding.min_confidence, err);
-    if (status == LIN_OK) status = lin_results_open(&b->results, job->phones, b->inputs.n > 1, err);
-    return status == LIN_OK ? lin_bulk_run(b, err) : status;
+    LIN_TRY(lin_inputs_add_paths(&b->inputs, operands, err));
+    LIN_TRY(lin_bulk_begin(b, 0, err));
+    if (lin_inputs_all_done(&b->inputs)) return LIN_OK;
+    if (v->phones_file) LIN_TRY(lin_phones_load(v->phones_file, 0, &job->phones, err));
+    else LIN_TRY(lin_phones_create(v->phones, &job->phones, err));
+    LIN_TRY(lin_decoding_open(&job->decoding, &v->decoding, job->phones, v->row_seconds, v->delay_ms / 1000, &warnings, err));
+    LIN_TRY(lin_bulk_threads(b, sizeof(lin_result), sizeof(lin_decoder), err));
+    for (int i = 0; i < b->n_threads; i++) LIN_TRY(lin_decoder_create(lin_bulk_thread(b, i), &job->decoding, err));
+    if (v->decoding.words && v->decoding.readable)
+        LIN_TRY(lin_results_make_readable(&b->results, job->phones, v->decoding.min_confidence, err));
+    LIN_TRY(lin_results_open(&b->results, job->phones, b->inputs.n > 1, err));
+    return lin_bulk_run(b, err);
 }
 
 static void release(decode_job *job)
