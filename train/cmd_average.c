@@ -65,89 +65,101 @@ static void join_delays(const char *path, const lin_model *model, lin_model *fir
                      path, model->delay_ms, first->delay_ms);
 }
 
-// moving counts the checkpoints whose moving average is taken.
-static lin_status add(const char *path, const char *first_path, const average_values *v, lin_model *first, int *moving,
-                      double *sums, cJSON *provenance, lin_error *err)
+typedef struct averaging {
+    const average_values *v;
+    const lin_list *paths;
+    lin_model *model; // the first one, later the mean
+    double *sums;     // of the weights
+    cJSON *provenance;
+    int moving; // checkpoints whose moving average is taken
+} averaging;
+
+static lin_status read_weights(averaging *a, const char *path, lin_model **model, lin_error *err)
 {
-    lin_model *model;
     lin_checkpoint checkpoint;
-    lin_status status = lin_model_load_checkpoint(path, &model, &checkpoint, err);
-    if (status != LIN_OK) return status;
-    if (v->ema && lin_safetensors_find(&checkpoint.file, "train.average")) {
-        status = lin_checkpoint_read(&checkpoint, "train.average", LIN_F32, model->params.n_elements, model->values, err);
-        ++*moving;
+    LIN_TRY(lin_model_load_checkpoint(path, model, &checkpoint, err));
+    lin_status status = LIN_OK;
+    if (a->v->ema && lin_safetensors_find(&checkpoint.file, "train.average")) {
+        status = lin_checkpoint_read(&checkpoint, "train.average", LIN_F32, (*model)->params.n_elements, (*model)->values, err);
+        a->moving++;
     }
     lin_checkpoint_close(&checkpoint);
-    if (status != LIN_OK) {
-        lin_model_destroy(model);
-        return status;
-    }
-    const char *other = difference(first, model);
+    return status;
+}
+
+static lin_status add_model(averaging *a, const char *path, const lin_model *model, lin_error *err)
+{
+    const char *other = difference(a->model, model);
     if (other)
-        status = lin_fail(err, LIN_MISMATCH, "%s has another %s than %s; average models of one run", path, other, first_path);
-    for (size_t i = 0; i < first->params.n_elements && status == LIN_OK; i++) sums[i] += (double)model->values[i];
-    if (status == LIN_OK && !lin_inherit_provenance(provenance, model->provenance))
-        status = lin_no_memory(err, "the model's provenance", 1);
-    if (status == LIN_OK && v->delay_ms < 0) join_delays(path, model, first);
+        return lin_fail(err, LIN_MISMATCH, "%s has another %s than %s; average models of one run", path, other,
+                        a->paths->items[0]);
+    for (size_t i = 0; i < model->params.n_elements; i++) a->sums[i] += (double)model->values[i];
+    if (!lin_inherit_provenance(a->provenance, model->provenance)) return lin_no_memory(err, "the model's provenance", 1);
+    if (a->v->delay_ms < 0) join_delays(path, model, a->model);
+    return LIN_OK;
+}
+
+static lin_status add(averaging *a, const char *path, lin_error *err)
+{
+    lin_model *model = NULL;
+    lin_status status = read_weights(a, path, &model, err);
+    if (status == LIN_OK) status = add_model(a, path, model, err);
     lin_model_destroy(model);
     return status;
 }
 
 // The first model's provenance with the sets of the others, and the number of models.
-static lin_status label(lin_model *model, const average_values *v, int n, cJSON *provenance, lin_error *err)
+static lin_status label(averaging *a, lin_error *err)
 {
-    if (n > 1) cJSON_DeleteItemFromObject(provenance, "averaged");
-    char *json = n == 1 || cJSON_AddNumberToObject(provenance, "averaged", n) ? cJSON_PrintUnformatted(provenance) : NULL;
+    const int n = a->paths->count;
+    if (n > 1) cJSON_DeleteItemFromObject(a->provenance, "averaged");
+    const int good = n == 1 || cJSON_AddNumberToObject(a->provenance, "averaged", n);
+    char *json = good ? cJSON_PrintUnformatted(a->provenance) : NULL;
     if (!json) return lin_no_memory(err, "the model's provenance", 1);
-    const lin_status status = lin_model_label(model, v->name, v->license, json, err);
+    const lin_status status = lin_model_label(a->model, a->v->name, a->v->license, json, err);
     cJSON_free(json);
     return status;
 }
 
+static lin_status average(averaging *a, lin_error *err)
+{
+    const average_values *v = a->v;
+    const lin_list *paths = a->paths;
+    for (int i = 0; i < paths->count; i++) LIN_TRY(lin_guard_reads(paths->items[i], err));
+    LIN_TRY(lin_guard_writes(v->output, err));
+    LIN_TRY(lin_model_load(paths->items[0], &a->model, err));
+    lin_model *m = a->model;
+    const size_t n = m->params.n_elements;
+    a->sums = lin_alloc(n, sizeof *a->sums);
+    if (!a->sums) return lin_no_memory(err, "the sums of the weights", n * sizeof *a->sums);
+    a->provenance = *m->provenance ? cJSON_Parse(m->provenance) : cJSON_CreateObject();
+    if (!a->provenance) return lin_no_memory(err, "the model's provenance", 1);
+    for (size_t i = 0; i < n; i++) a->sums[i] = -0.0; // the mean of -0 is -0
+    for (int i = 0; i < paths->count; i++) LIN_TRY(add(a, paths->items[i], err));
+    if (v->ema && !a->moving)
+        return lin_fail(err, LIN_INVALID, "--ema: none of the models is a checkpoint of a run with --ema");
+    LIN_TRY(label(a, err));
+    for (size_t i = 0; i < n; i++) m->values[i] = (float)(a->sums[i] / paths->count);
+    if (v->delay_ms >= 0) m->delay_ms = v->delay_ms;
+    if (v->level_db >= 0) m->features.level_db = v->level_db;
+    if (v->hop_ms > 0) m->features.hop_ms = v->hop_ms;
+    const lin_params *p = &m->params;
+    if (v->blank_bias != 0)
+        m->values[p->table[(p->search[1] >= 0 ? p->search : p->output)[1]].offset] += (float)v->blank_bias;
+    LIN_TRY(lin_features_check(&m->features, err));
+    lin_model_seal(m);
+    return lin_model_save(m, v->output, v->half ? LIN_F16 : LIN_F32, err);
+}
+
 static int run(lin_parsed *parsed)
 {
-    const average_values *v = parsed->values;
-    const lin_list *paths = &parsed->operands;
+    averaging a = {.v = parsed->values, .paths = &parsed->operands};
     lin_error err = {0};
-    lin_model *model = NULL;
-    double *sums = NULL;
-    cJSON *provenance = NULL;
-    int moving = 0;
-    lin_status status = LIN_OK;
-    for (int i = 0; i < paths->count && status == LIN_OK; i++) status = lin_guard_reads(paths->items[i], &err);
-    if (v->level_db > 0 && v->level_db < 1) return lin_misuse(parsed, "--level-db is 1 to 150, or 0");
-    if (status == LIN_OK) status = lin_guard_writes(v->output, &err);
-    if (status == LIN_OK) status = lin_model_load(paths->items[0], &model, &err);
-    const size_t n = model ? model->params.n_elements : 0;
-    if (status == LIN_OK) sums = lin_alloc(n, sizeof *sums);
-    if (status == LIN_OK && !sums) status = lin_no_memory(&err, "the sums of the weights", n * sizeof *sums);
-    if (status == LIN_OK) {
-        provenance = *model->provenance ? cJSON_Parse(model->provenance) : cJSON_CreateObject();
-        if (!provenance) status = lin_no_memory(&err, "the model's provenance", 1);
-    }
-    for (size_t i = 0; i < n && status == LIN_OK; i++) sums[i] = -0.0; // the mean of -0 is -0
-    for (int i = 0; i < paths->count && status == LIN_OK; i++)
-        status = add(paths->items[i], paths->items[0], v, model, &moving, sums, provenance, &err);
-    if (status == LIN_OK && v->ema && !moving)
-        status = lin_fail(&err, LIN_INVALID, "--ema: none of the models is a checkpoint of a run with --ema");
-    if (status == LIN_OK) status = label(model, v, paths->count, provenance, &err);
-    if (status == LIN_OK) {
-        for (size_t i = 0; i < n; i++) model->values[i] = (float)(sums[i] / paths->count);
-        if (v->delay_ms >= 0) model->delay_ms = v->delay_ms;
-        if (v->level_db >= 0) model->features.level_db = v->level_db;
-        if (v->hop_ms > 0) model->features.hop_ms = v->hop_ms;
-        const lin_params *p = &model->params;
-        if (v->blank_bias != 0)
-            model->values[p->table[(p->search[1] >= 0 ? p->search : p->output)[1]].offset] += (float)v->blank_bias;
-        status = lin_features_check(&model->features, &err);
-    }
-    if (status == LIN_OK) {
-        lin_model_seal(model);
-        status = lin_model_save(model, v->output, v->half ? LIN_F16 : LIN_F32, &err);
-    }
-    lin_free(sums);
-    cJSON_Delete(provenance);
-    lin_model_destroy(model);
+    if (a.v->level_db > 0 && a.v->level_db < 1) return lin_misuse(parsed, "--level-db is 1 to 150, or 0");
+    const lin_status status = average(&a, &err);
+    lin_free(a.sums);
+    cJSON_Delete(a.provenance);
+    lin_model_destroy(a.model);
     return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
 }
 

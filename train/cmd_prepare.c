@@ -289,26 +289,26 @@ static lin_status prepare(preparation *p, const char *path, lin_error *err)
 {
     const prepare_values *v = p->v;
     const lin_warnings warnings = lin_complaints(0);
-    lin_status status = lin_fbank_check(&p->fbank, err);
     const lin_datadir_options how = {v->audio_root, !v->no_speech, v->allow_commands};
-    if (status == LIN_OK) status = lin_datadir_load(path, &how, &p->dir, err);
-    for (int i = 0; status == LIN_OK && i < lin_datadir_count(p->dir); i++) {
-        const lin_cut *cut = &lin_datadir_at(p->dir, i)->cut;
-        if (!cut->is_command) status = lin_guard_reads(cut->path, err);
-    }
-    if (status == LIN_OK) status = lin_guard_writes(v->output, err);
-    if (status == LIN_OK && v->oov) status = lin_guard_writes(v->oov, err);
     const lin_wording_files files = {
         .dictionary = v->lexicon, .added = v->add_lexicon, .phones = v->phones, .g2p = v->g2p, .numbers = v->numbers};
-    if (status == LIN_OK) status = lin_wording_open(&p->wording, &files, &warnings, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_fbank_check(&p->fbank, err));
+    LIN_TRY(lin_datadir_load(path, &how, &p->dir, err));
+    for (int i = 0; i < lin_datadir_count(p->dir); i++) {
+        const lin_cut *cut = &lin_datadir_at(p->dir, i)->cut;
+        if (!cut->is_command) LIN_TRY(lin_guard_reads(cut->path, err));
+    }
+    LIN_TRY(lin_guard_writes(v->output, err));
+    if (v->oov) LIN_TRY(lin_guard_writes(v->oov, err));
+    LIN_TRY(lin_wording_open(&p->wording, &files, &warnings, err));
     p->n_items = lin_datadir_count(p->dir) * speeds(p);
-    status = label_all(p, err);
-    if (status == LIN_OK) status = check_words(p, err);
-    if (status == LIN_OK) status = check_files(p, err);
-    if (status == LIN_OK) status = write_cache(p, err);
+    LIN_TRY(label_all(p, err));
+    const lin_status status = check_words(p, err);
     if (status == LIN_MISMATCH && v->oov) write_unknown(p, &(lin_error){0}); // too many: the list helps
-    return status == LIN_OK && v->oov ? write_unknown(p, err) : status;
+    LIN_TRY(status);
+    LIN_TRY(check_files(p, err));
+    LIN_TRY(write_cache(p, err));
+    return v->oov ? write_unknown(p, err) : LIN_OK;
 }
 
 static void summary(const preparation *p)
