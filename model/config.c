@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/hash.h"
 #include "base/memory.h"
@@ -126,17 +127,7 @@ int lin_config_is_plain(const lin_config *c)
            !c->decay;
 }
 
-int lin_config_same_shape(const lin_config *a, const lin_config *b)
-{
-    return a->layers == b->layers && a->heads == b->heads && a->head_width == b->head_width && a->feedforward == b->feedforward &&
-           a->mel_bins == b->mel_bins && a->outputs == b->outputs && a->stack == b->stack && a->ahead == b->ahead &&
-           a->positions == b->positions && a->conv_kernel == b->conv_kernel && a->conv_layers == b->conv_layers &&
-           a->norm == b->norm && a->causal == b->causal && a->network == b->network && a->attention == b->attention &&
-           a->feature_map == b->feature_map && a->features == b->features && a->lsh_rounds == b->lsh_rounds &&
-           a->lsh_chunk == b->lsh_chunk && a->width == b->width && a->decay == b->decay &&
-           a->condition_every == b->condition_every && a->tokens == b->tokens && a->mixture == b->mixture &&
-           a->search == b->search;
-}
+int lin_config_same_shape(const lin_config *a, const lin_config *b) { return memcmp(a, b, LIN_CONFIG_SHAPE) == 0; }
 
 void lin_config_variant(const lin_config *c, char *text, size_t size)
 {

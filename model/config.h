@@ -69,7 +69,6 @@ typedef struct lin_config {
     int causal;      /* 1: streams; 0: bidirectional, whole utterances only */
     int search;      /* 1: a second output, which searches with a language model read (docs/training.md, maximum mutual
                         information); 0: they read the only one */
-    double dropout;  /* [0, 1), in training */
     int tokens;      /* 0: features; else the rows of the embedding table, 1..65536: the number of a token is the sum of the D
                         values of its frame, stack is 1 and ahead 0 */
     int mixture;     /* M, of a network of tokens: outputs = 3 M, the logits, means and log scales of M logistics; 0:
@@ -84,7 +83,14 @@ typedef struct lin_config {
     int lsh_chunk;            /* of lsh: 1..1024; 32 in the paper */
     lin_decay_kind decay;     /* of causal linear attention with elu + 1 */
     int width;                /* of an LSTM: units in each direction, 1..1024; 320 in the paper */
+    double dropout;           /* [0, 1), in training; it is no part of the shape */
 } lin_config;
+
+/* The shape is all before: whole numbers without gaps. Its bytes. */
+enum { LIN_CONFIG_SHAPE = offsetof(lin_config, width) + sizeof(int) };
+_Static_assert(LIN_CONFIG_SHAPE == 25 * sizeof(int) && sizeof(lin_positions) == sizeof(int) &&
+                   sizeof(lin_attention_kind) == sizeof(int),
+               "25 whole numbers");
 
 /* The names of the values of network, attention, feature_map, positions and decay, as files and options have them; NULL at the
  * end. */

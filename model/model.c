@@ -247,12 +247,6 @@ void lin_model_seal(lin_model *m) { m->fingerprint = fingerprint_with(m, m->valu
 // there is one.
 static const char *const norm_names[] = {"post", "pre", NULL}, *const normalizations[] = {"global", "speaker"};
 
-// An enum is read and written as an int.
-_Static_assert(sizeof(lin_positions) == sizeof(int) && sizeof(lin_norm) == sizeof(int) &&
-                   sizeof(lin_network_kind) == sizeof(int) && sizeof(lin_attention_kind) == sizeof(int) &&
-                   sizeof(lin_map_kind) == sizeof(int),
-               "enums of int size");
-
 #define AT(field) offsetof(lin_config, field)
 static const lin_json_field config_fields[] = {
     {"layers", LIN_JSON_INT, AT(layers), NULL},

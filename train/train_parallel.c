@@ -130,12 +130,7 @@ static uint64_t hash_options(const lin_train_options *o)
 static uint64_t hash_network(const lin_model *m)
 {
     const lin_config *c = &m->config;
-    const int values[] = {c->layers,    c->heads,        c->head_width,     c->feedforward,      c->mel_bins,    c->outputs,
-                          c->stack,     c->ahead,        (int)c->positions, c->conv_kernel,      c->conv_layers, (int)c->norm,
-                          c->causal,    (int)c->network, (int)c->attention, (int)c->feature_map, c->features,    c->lsh_rounds,
-                          c->lsh_chunk, c->width,        (int)c->decay,     c->condition_every,   c->tokens,      c->mixture,
-                          c->search};
-    uint64_t hash = lin_hash(values, sizeof values, 0);
+    uint64_t hash = lin_hash(c, LIN_CONFIG_SHAPE, 0);
     hash = lin_hash(&c->dropout, sizeof c->dropout, hash);
     return lin_hash(m->phones, strlen(m->phones), hash);
 }
