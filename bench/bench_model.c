@@ -187,7 +187,7 @@ typedef struct training {
     lin_model *model;
     lin_weights *weights;
     lin_activations *activations;
-    lin_optimizer *optimizer;
+    lin_optimizer optimizer;
     float *logp, *dlogits, *gradients;
 } training;
 
@@ -208,7 +208,7 @@ static void training_create(training *t, const lin_ops *table, int causal, doubl
     must(table->exec_create(table, n_threads, &t->exec, &err));
     must(lin_weights_create(table, t->exec, c, &t->model->params, t->model->values, NULL, 1, &t->weights, &err));
     must(lin_activations_create(table, t->exec, c, B * T, T, 1, &t->activations, &err));
-    must(lin_optimizer_create(table, t->exec, &t->model->params, &options, &t->optimizer, &err));
+    must(lin_optimizer_init(&t->optimizer, table, t->exec, &t->model->params, &options, &err));
     t->logp = must_have(lin_calloc(count, sizeof *t->logp));
     t->dlogits = must_have(lin_calloc(count, sizeof *t->dlogits));
     t->gradients = must_have(lin_calloc(n, sizeof *t->gradients));
@@ -216,7 +216,7 @@ static void training_create(training *t, const lin_ops *table, int causal, doubl
 
 static void training_destroy(training *t)
 {
-    lin_optimizer_destroy(t->optimizer);
+    lin_optimizer_free(&t->optimizer);
     lin_activations_destroy(t->activations);
     lin_weights_destroy(t->weights);
     t->ops->exec_destroy(t->exec);
@@ -247,7 +247,7 @@ static double training_step(training *t, int number, const float *features, cons
     t->ops->tally_losses(t->exec, &tally, losses, out, label_offsets);
     t->ops->zero(t->exec, t->gradients, n * sizeof *t->gradients);
     lin_network_backward(t->weights, t->activations, t->exec, &batch, t->dlogits, t->gradients);
-    lin_optimizer_step(t->optimizer, t->exec, t->model->values, t->gradients, &scalars, &tally);
+    lin_optimizer_step(&t->optimizer, t->exec, t->model->values, t->gradients, &scalars, &tally);
     lin_weights_pack(t->weights, t->exec);
     return bench_now() - start;
 }

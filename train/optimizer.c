@@ -18,53 +18,41 @@ lin_optimizer_options lin_optimizer_default(void)
                                    .clip = LIN_CLIP_TENSOR};
 }
 
-lin_status lin_optimizer_create(const lin_ops *ops, lin_exec *exec, const lin_params *params,
-                                const lin_optimizer_options *options, lin_optimizer **out, lin_error *err)
+lin_status lin_optimizer_init(lin_optimizer *opt, const lin_ops *ops, lin_exec *exec, const lin_params *params,
+                              const lin_optimizer_options *o, lin_error *err)
 {
-    *out = NULL;
-    const lin_optimizer_options *o = options;
+    const size_t n = (size_t)params->n_tensors, moments = (o->average > 0 ? 3 : 2) * params->n_elements * sizeof(float);
+    const double one = 1;
+    *opt = (lin_optimizer){.ops = ops, .exec = exec, .options = *o, .n_elements = params->n_elements};
     if (!(o->beta1 >= 0 && o->beta1 < 1 && o->beta2 >= 0 && o->beta2 < 1 && o->eps >= 0 && o->weight_decay >= 0 &&
           o->clip_norm >= 0 && o->average >= 0 && o->average < 1))
         return lin_fail(
             err, LIN_INVALID,
             "optimiser: betas and the average must be at least 0 and below 1; eps, weight decay and clip norm at least 0");
-    lin_optimizer *opt = lin_calloc(1, sizeof *opt);
-    if (!opt) return lin_no_memory(err, "an optimiser", sizeof *opt);
-    const size_t n = (size_t)params->n_tensors, moments = (o->average > 0 ? 3 : 2) * params->n_elements * sizeof(float);
-    const double one = 1;
-    *opt = (lin_optimizer){.ops = ops, .exec = exec, .options = *options, .n_elements = params->n_elements};
     opt->offsets = lin_calloc(n + 1, sizeof *opt->offsets);
     opt->decay = lin_calloc(n, 1);
-    lin_status status = opt->offsets && opt->decay ? LIN_OK : lin_no_memory(err, "an optimiser", n * sizeof *opt->offsets);
-    if (status == LIN_OK) status = ops->memory_create(exec, moments, (void **)&opt->device, err);
-    if (status == LIN_OK) status = ops->memory_create(exec, n * sizeof *opt->norms, (void **)&opt->norms, err);
-    if (status == LIN_OK) status = ops->memory_create(exec, n * sizeof *opt->scale, (void **)&opt->scale, err);
-    if (status == LIN_OK && o->average > 0) status = ops->memory_create(exec, n * sizeof *opt->ones, (void **)&opt->ones, err);
-    opt->m = opt->device;
-    if (status == LIN_OK && !ops->on_host) {
-        opt->m = lin_calloc(moments, 1);
-        if (!opt->m) status = lin_no_memory(err, "an optimiser", moments);
-    }
-    if (status != LIN_OK) {
-        lin_optimizer_destroy(opt);
-        return status;
-    }
+    if (!opt->offsets || !opt->decay) return lin_no_memory(err, "an optimiser", n * sizeof *opt->offsets);
+    LIN_TRY(ops->memory_create(exec, moments, (void **)&opt->device, err));
+    LIN_TRY(ops->memory_create(exec, n * sizeof *opt->norms, (void **)&opt->norms, err));
+    LIN_TRY(ops->memory_create(exec, n * sizeof *opt->scale, (void **)&opt->scale, err));
+    if (o->average > 0) LIN_TRY(ops->memory_create(exec, n * sizeof *opt->ones, (void **)&opt->ones, err));
+    opt->m = ops->on_host ? opt->device : lin_calloc(moments, 1);
+    if (!opt->m) return lin_no_memory(err, "an optimiser", moments);
     opt->v = opt->m + params->n_elements;
     if (o->average > 0) opt->average = opt->v + params->n_elements;
     for (size_t i = 0; i < n && opt->ones; i++) ops->upload(exec, opt->ones + i, &one, sizeof one);
     for (size_t i = 0; i < n; i++) {
         opt->offsets[i] = params->table[i].offset;
-        opt->decay[i] = !params->table[i].is_fixed && (params->table[i].decay || options->decay_vectors);
+        opt->decay[i] = !params->table[i].is_fixed && (params->table[i].decay || o->decay_vectors);
     }
     opt->offsets[n] = params->n_elements;
     opt->tensors = (lin_tensors){.n = params->n_tensors, .offsets = opt->offsets, .decay = opt->decay};
-    *out = opt;
     return LIN_OK;
 }
 
-void lin_optimizer_destroy(lin_optimizer *opt)
+void lin_optimizer_free(lin_optimizer *opt)
 {
-    if (!opt) return;
+    if (!opt->ops) return;
     if (!opt->ops->on_host) lin_free(opt->m);
     opt->ops->memory_destroy(opt->exec, opt->device);
     opt->ops->memory_destroy(opt->exec, opt->norms);
@@ -72,7 +60,7 @@ void lin_optimizer_destroy(lin_optimizer *opt)
     opt->ops->memory_destroy(opt->exec, opt->ones);
     lin_free(opt->offsets);
     lin_free(opt->decay);
-    lin_free(opt);
+    *opt = (lin_optimizer){0};
 }
 
 lin_adam_step lin_optimizer_scalars(const lin_optimizer_options *o, long long t, double lr)

@@ -1,11 +1,11 @@
 /*
  * optimizer.h - Adam and RAdam over all parameters of a network, with gradient clipping.
  *
- *   lin_optimizer *opt;  lin_optimizer_create(ops, exec, params, &options, &opt, &err);
- *   *scalars = lin_optimizer_scalars(&options, ++opt->step, lr);
- *   lin_optimizer_step(opt, exec, values, gradients, scalars, tally);
- *   lin_optimizer_average(opt, exec, values, gradients, scalars_of_the_average, tally);    // if options.average
- *   lin_optimizer_destroy(opt);
+ *   lin_optimizer opt;  lin_optimizer_init(&opt, ops, exec, params, &options, &err);
+ *   *scalars = lin_optimizer_scalars(&options, ++opt.step, lr);
+ *   lin_optimizer_step(&opt, exec, values, gradients, scalars, tally);
+ *   lin_optimizer_average(&opt, exec, values, gradients, scalars_of_the_average, tally);    // if options.average
+ *   lin_optimizer_free(&opt);                                                               // also after a failure
  *
  * Adam: Kingma & Ba 2015, with decoupled weight decay (Loshchilov & Hutter 2019). RAdam: Liu et al. 2020, algorithm 2, in its
  * authors' form: while the variance is not tractable (the first 5 steps at beta2 = 0.999) it takes a step of SGD with momentum.
@@ -49,9 +49,10 @@ typedef struct lin_optimizer {
     lin_tensors tensors;
 } lin_optimizer;
 
-lin_status lin_optimizer_create(const lin_ops *ops, lin_exec *exec, const lin_params *params,
-                                const lin_optimizer_options *options, lin_optimizer **optimizer, lin_error *err);
-void lin_optimizer_destroy(lin_optimizer *optimizer);
+lin_status lin_optimizer_init(lin_optimizer *optimizer, const lin_ops *ops, lin_exec *exec, const lin_params *params,
+                              const lin_optimizer_options *options, lin_error *err);
+/* Accepts one that was never initialised, but is all 0. */
+void lin_optimizer_free(lin_optimizer *optimizer);
 
 /* One step on values [n_elements] with the scalars of lin_optimizer_scalars; all pointers in the backend's memory. A gradient
  * that is not finite sets tally->bad, and from then on nothing changes. */

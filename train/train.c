@@ -74,7 +74,7 @@ static int train_batch(lin_train_run *r, const lin_batches *plan, lin_train_prog
     lin_train_step(r, plan, from, from + n, p->lr);
     if (r->parallel.status != LIN_OK) {
         r->counters = before;
-        r->optimizer->step--;
+        r->optimizer.step--;
         return 0;
     }
     r->step_from = from;
@@ -136,7 +136,7 @@ static lin_status fetch_model(lin_train_run *r, int with_moments, lin_error *err
 {
     if (r->device.ops->on_host) return LIN_OK;
     r->device.ops->download(r->device.exec, r->model->values, r->device.values, r->model->params.n_elements * sizeof(float));
-    if (with_moments || r->optimizer->average) lin_optimizer_fetch(r->optimizer, r->device.exec);
+    if (with_moments || r->optimizer.average) lin_optimizer_fetch(&r->optimizer, r->device.exec);
     return r->device.ops->finish(r->device.exec, err);
 }
 
@@ -203,7 +203,7 @@ static lin_status save_model(lin_train_run *r, const char *name, lin_error *err)
     if (status == LIN_OK) status = fetch_model(r, 0, err);
     if (status != LIN_OK) return status;
     lin_model best = *r->model;
-    if (r->optimizer->average) best.values = r->optimizer->average;
+    if (r->optimizer.average) best.values = r->optimizer.average;
     lin_model_seal(&best);
     return lin_model_save(&best, path, r->options->half ? LIN_F16 : LIN_F32, err);
 }
@@ -264,7 +264,7 @@ static lin_status save(lin_train_run *r, lin_error *err)
 {
     if (lin_train_rank(&r->parallel) != 0) return LIN_OK;
     lin_status status = fetch_model(r, 1, err);
-    return status == LIN_OK ? lin_train_save(r->options, r->model, r->optimizer, &r->counters, err) : status;
+    return status == LIN_OK ? lin_train_save(r->options, r->model, &r->optimizer, &r->counters, err) : status;
 }
 
 // After a step. Whether the run is to stop, here or on another process; *status becomes that of all. Without others, what it is
@@ -531,7 +531,7 @@ static lin_status load(lin_train_run *r, lin_error *err)
 {
     const lin_train_options *o = r->options;
     lin_train_counters *c = &r->counters;
-    lin_status status = lin_train_load(o, r->model, r->optimizer, c, err);
+    lin_status status = lin_train_load(o, r->model, &r->optimizer, c, err);
     if (status != LIN_OK) return status;
     char other[160];
     if (c->seed != o->seed)
@@ -584,10 +584,10 @@ static lin_status begin(lin_train_run *r, lin_error *err)
         }
     }
     status = lin_comm_agree(r->parallel.comm, status, err);
-    if (status == LIN_OK) status = lin_parallel_share(&r->parallel, o, m, r->optimizer, &r->counters, err);
-    if (status == LIN_OK && r->optimizer->average && !o->resume)
-        memcpy(r->optimizer->average, m->values, m->params.n_elements * sizeof *m->values);
-    if (status == LIN_OK && (o->resume || r->optimizer->average)) lin_optimizer_place(r->optimizer, r->device.exec);
+    if (status == LIN_OK) status = lin_parallel_share(&r->parallel, o, m, &r->optimizer, &r->counters, err);
+    if (status == LIN_OK && r->optimizer.average && !o->resume)
+        memcpy(r->optimizer.average, m->values, m->params.n_elements * sizeof *m->values);
+    if (status == LIN_OK && (o->resume || r->optimizer.average)) lin_optimizer_place(&r->optimizer, r->device.exec);
     return status;
 }
 
@@ -606,14 +606,14 @@ static lin_status set_up(lin_train_run *r, lin_error *err)
     if (status == LIN_OK) status = lin_train_data_open(&r->data, r->hooks, err);
     if (status == LIN_OK) status = lin_pool_create(o->threads, &v->pool, err);
     if (status == LIN_OK) status = v->ops->exec_create(v->ops, o->threads, &v->exec, err);
-    if (status == LIN_OK) status = lin_optimizer_create(v->ops, v->exec, &m->params, &o->optimizer, &r->optimizer, err);
+    if (status == LIN_OK) status = lin_optimizer_init(&r->optimizer, v->ops, v->exec, &m->params, &o->optimizer, err);
     if (status == LIN_OK) status = lin_parallel_create(p, v->exec, o, m, err);
     status = lin_comm_agree(o->comm, status, err);
     if (status == LIN_OK) status = lin_parallel_check(p, &r->data, err);
     if (status == LIN_OK) status = begin(r, err);
     if (status != LIN_OK) return status;
     status = lin_train_data_place(&r->data, v->ops, v->exec, v->pool, err);
-    if (status == LIN_OK) status = lin_train_device_create(v, &r->data, lin_train_ranks(p), m, r->optimizer, err);
+    if (status == LIN_OK) status = lin_train_device_create(v, &r->data, lin_train_ranks(p), m, &r->optimizer, err);
     p->gradients = v->gradients;
     return lin_comm_agree(o->comm, status, err);
 }
@@ -624,7 +624,7 @@ static void tear_down(lin_train_run *r)
     lin_parallel_destroy(&r->parallel);
     lin_train_device_free(v, &r->data);
     lin_train_data_free(&r->data, v->ops, v->exec);
-    lin_optimizer_destroy(r->optimizer);
+    lin_optimizer_free(&r->optimizer);
     if (v->exec) v->ops->exec_destroy(v->exec);
     lin_pool_destroy(v->pool);
 }

@@ -150,7 +150,7 @@ typedef struct lin_train_run {
     const lin_train_options *options;
     const lin_train_hooks *hooks;
     lin_model *model;
-    lin_optimizer *optimizer;
+    lin_optimizer optimizer;
     lin_train_counters counters;
     long long step_from; // the first batch of the last step
     lin_train_data data;

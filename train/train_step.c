@@ -430,8 +430,9 @@ static void compute(void *context)
             return; // the weights stay those of the step before
         ops->tally_losses(v->exec, v->tally, v->losses, &all, v->block.all_label_offsets);
     }
-    lin_optimizer_step(r->optimizer, v->exec, v->values, v->gradients, v->block.adam, v->tally);
-    if (r->optimizer->average) lin_optimizer_average(r->optimizer, v->exec, v->values, v->gradients, v->block.adam + 1, v->tally);
+    lin_optimizer_step(&r->optimizer, v->exec, v->values, v->gradients, v->block.adam, v->tally);
+    if (r->optimizer.average)
+        lin_optimizer_average(&r->optimizer, v->exec, v->values, v->gradients, v->block.adam + 1, v->tally);
     lin_weights_pack(v->weights, v->exec);
 }
 
@@ -493,7 +494,7 @@ static void launch(lin_train_run *r, asked *a)
 void lin_train_step(lin_train_run *r, const lin_batches *plan, int from, int to, double lr)
 {
     const lin_train_options *o = r->options;
-    const long long step = ++r->optimizer->step;
+    const long long step = ++r->optimizer.step;
     const uint64_t key = lin_random_key(lin_random_key(o->seed, LIN_TRAIN_KEY_DROPOUT), (uint64_t)r->counters.step) | 1,
                    skipped = draw_skipped(r);
     const double inner = o->n_inner ? o->inner_weight : 0;

@@ -48,8 +48,8 @@ static inline void golden_train(const golden_case *g, const lin_ops *ops, const 
     const size_t n = g->params.n_elements;
     golden_device device = golden_begin(g, ops, 1, 1.0 / B);
     lin_error err = {0};
-    lin_optimizer *optimizer;
-    ck_assert(lin_optimizer_create(ops, device.exec, &g->params, &t->options, &optimizer, &err) == LIN_OK);
+    lin_optimizer optimizer;
+    ck_assert(lin_optimizer_init(&optimizer, ops, device.exec, &g->params, &t->options, &err) == LIN_OK);
     lin_adam_step *scalars = golden_place(&device, NULL, sizeof *scalars);
     lin_tally *tally = golden_place(&device, NULL, sizeof *tally), counted;
     for (int step = 0; step <= GOLDEN_STEPS; step++) {
@@ -59,15 +59,15 @@ static inline void golden_train(const golden_case *g, const lin_ops *ops, const 
         for (int b = 0; b < B; b++) losses[step] += each[b] / B;
         test_buffer_free(each);
         if (step == GOLDEN_STEPS) break;
-        const lin_adam_step now = lin_optimizer_scalars(&t->options, ++optimizer->step, t->lr);
+        const lin_adam_step now = lin_optimizer_scalars(&t->options, ++optimizer.step, t->lr);
         ops->upload(device.exec, scalars, &now, sizeof now);
-        lin_optimizer_step(optimizer, device.exec, device.values, device.gradient, scalars, tally);
+        lin_optimizer_step(&optimizer, device.exec, device.values, device.gradient, scalars, tally);
         lin_weights_pack(device.weights, device.exec);
     }
     ops->download(device.exec, &counted, tally, sizeof counted);
     ops->download(device.exec, values, device.values, n * sizeof *values);
     ck_assert(ops->finish(device.exec, &err) == LIN_OK && counted.bad == LIN_BAD_NOTHING && counted.steps == GOLDEN_STEPS);
-    lin_optimizer_destroy(optimizer);
+    lin_optimizer_free(&optimizer);
     golden_end(&device);
 }
 

@@ -385,20 +385,20 @@ START_TEST(one_filterbank)
     // a model for caches of 8 ms, and the checkpoint of 10 ms
     char path[400];
     lin_model *model;
-    lin_optimizer *optimizer;
+    lin_optimizer optimizer;
     lin_train_counters counters;
     snprintf(path, sizeof path, "%s/checkpoint.safetensors", run);
     ck_assert_msg(lin_model_load(path, &model, &err) == LIN_OK, "%s", err.message);
     const lin_optimizer_options adam = lin_optimizer_default();
     lin_exec *exec;
     ck_assert(lin_ops_cpu()->exec_create(lin_ops_cpu(), 1, &exec, &err) == LIN_OK);
-    ck_assert(lin_optimizer_create(lin_ops_cpu(), exec, &model->params, &adam, &optimizer, &err) == LIN_OK);
+    ck_assert(lin_optimizer_init(&optimizer, lin_ops_cpu(), exec, &model->params, &adam, &err) == LIN_OK);
     o.new_data = 1;
-    ck_assert_msg(lin_train_load(&o, model, optimizer, &counters, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(lin_train_load(&o, model, &optimizer, &counters, &err) == LIN_OK, "%s", err.message);
     model->features.hop_ms = 8;
-    ck_assert_int_eq(lin_train_load(&o, model, optimizer, &counters, &err), LIN_MISMATCH);
+    ck_assert_int_eq(lin_train_load(&o, model, &optimizer, &counters, &err), LIN_MISMATCH);
     ck_assert_msg(strstr(err.message, path) && strstr(err.message, "hop-ms 8, not 10"), "%s", err.message);
-    lin_optimizer_destroy(optimizer);
+    lin_optimizer_free(&optimizer);
     lin_ops_cpu()->exec_destroy(exec);
     lin_model_destroy(model);
     write_set(train_path, UTTERANCES, 0, 100, 1);
@@ -591,15 +591,15 @@ START_TEST(absurd_checkpoints_are_refused)
     const lin_ops *ops = lin_ops_cpu();
     const lin_optimizer_options adam = lin_optimizer_default();
     lin_exec *exec;
-    lin_optimizer *optimizer;
+    lin_optimizer optimizer;
     lin_train_counters counters;
     run_folder(run, sizeof run, "absurd");
     snprintf(path, sizeof path, "%s/checkpoint.safetensors", run);
     const lin_train_options o = quick_options(run);
     ck_assert(lin_model_create(&config, &features, "<blank> a b c d", 3, &model, &err) == LIN_OK);
     ck_assert(ops->exec_create(ops, 1, &exec, &err) == LIN_OK);
-    ck_assert(lin_optimizer_create(ops, exec, &model->params, &adam, &optimizer, &err) == LIN_OK);
-    const size_t n = optimizer->n_elements;
+    ck_assert(lin_optimizer_init(&optimizer, ops, exec, &model->params, &adam, &err) == LIN_OK);
+    const size_t n = optimizer.n_elements;
     float *m = calloc(n, sizeof *m), *v = calloc(n, sizeof *v);
     ck_assert(m && v);
     lin_tensor tensors[] = {{.name = "train.m", .dtype = LIN_F32, .n_dims = 1, .shape = {n}, .data = m},
@@ -612,7 +612,7 @@ START_TEST(absurd_checkpoints_are_refused)
         m[7] = i == n_cases ? NAN : i == n_cases + 3 ? -1e30F : 0;
         v[3] = i == n_cases + 1 ? -1.0F : i == n_cases + 2 ? INFINITY : 0;
         ck_assert_msg(lin_model_save_checkpoint(model, path, tensors, 2, &text, 1, &err) == LIN_OK, "%s", err.message);
-        const lin_status status = lin_train_load(&o, model, optimizer, &counters, &err);
+        const lin_status status = lin_train_load(&o, model, &optimizer, &counters, &err);
         ck_assert_msg(status == (message ? LIN_FORMAT : LIN_OK), "case %zu: %s", i, err.message);
         if (message)
             ck_assert_msg(strstr(err.message, message) && strstr(err.message, path) && strstr(err.message, "use an older copy"),
@@ -621,7 +621,7 @@ START_TEST(absurd_checkpoints_are_refused)
     }
     free(m);
     free(v);
-    lin_optimizer_destroy(optimizer);
+    lin_optimizer_free(&optimizer);
     ops->exec_destroy(exec);
     lin_model_destroy(model);
 }
