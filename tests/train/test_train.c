@@ -84,22 +84,8 @@ START_TEST(stopped_and_resumed_gives_the_same_bits)
 {
     char run[300];
     lin_error err = {0};
-    float *whole, *resumed;
-    run_folder(run, sizeof run, "whole");
-    lin_train_options o = quick_options(run);
-    ck_assert(train(&o, &(watch){0}, &whole, &err) == LIN_OK);
-    const size_t n = n_elements();
-    run_folder(run, sizeof run, "stopped");
-    o = quick_options(run);
-    lin_status status = train(&o, &(watch){.stop_after = 3}, NULL, &err);
-    ck_assert_int_eq(status, LIN_STOPPED);
-    o.resume = 1;
-    for (int stop = 7; (status = train(&o, &(watch){.stop_after = stop}, &resumed, &err)) == LIN_STOPPED; stop += 5)
-        free(resumed);
-    ck_assert_msg(status == LIN_OK, "%s", err.message);
-    test_same_f32("after resuming", resumed, whole, n);
-    free(resumed);
-
+    lin_train_options o = quick_options("");
+    free(same_in_parts(quick_config(), &o, (const int[]){3, 7, 12, 0}, &(watch){0}));
     // inconsistent data is refused
     o.seed = 9;
     ck_assert_int_eq(train(&o, &(watch){0}, NULL, &err), LIN_MISMATCH);
@@ -108,38 +94,22 @@ START_TEST(stopped_and_resumed_gives_the_same_bits)
     o.resume = 1;
     ck_assert_int_eq(train(&o, &(watch){0}, NULL, &err), LIN_IO);
     ck_assert(strstr(err.message, "checkpoint.safetensors") != NULL);
-    free(whole);
 }
 END_TEST
 
-// Augmented utterances, and noise without labels: the same bits on any number of threads and after a stop,
-// and the task is learnt.
+// Augmented utterances, and noise without labels: the same bits on any number of threads and after a stop; the task is learnt.
 START_TEST(acoustics_repeat_and_resume)
 {
     char run[300];
     lin_error err = {0};
-    float *plain, *whole, *again;
+    float *plain;
     watch w = {0};
-    run_folder(run, sizeof run, "whole");
+    run_folder(run, sizeof run, "plain");
     lin_train_options o = quick_options(run);
     ck_assert(train(&o, &(watch){0}, &plain, &err) == LIN_OK);
-    const size_t n = n_elements();
-    run_folder(run, sizeof run, "whole-heard");
-    o = quick_options(run);
     o.augment = some_acoustics(0.2);
-    ck_assert_msg(train(&o, &w, &whole, &err) == LIN_OK, "%s", err.message);
-    ck_assert(memcmp(plain, whole, n * sizeof *whole) != 0);
-    run_folder(run, sizeof run, "stopped-heard");
-    o = quick_options(run);
-    o.augment = some_acoustics(0.2);
-    o.threads = 1;
-    ck_assert_int_eq(train(&o, &(watch){.stop_after = 6}, NULL, &err), LIN_STOPPED);
-    o.resume = 1;
-    w = (watch){0};
-    ck_assert_msg(train(&o, &w, &again, &err) == LIN_OK, "%s", err.message);
-    ck_assert_str_eq(w.note, ""); // the epoch does not start again for the labels that were not counted
-    test_same_f32("after resuming", again, whole, n);
-    free(again);
+    float *whole = same_in_parts(quick_config(), &o, (const int[]){6, 0}, &w);
+    ck_assert(memcmp(plain, whole, n_elements() * sizeof *whole) != 0);
     free(whole);
     free(plain);
     run_folder(run, sizeof run, "learnt");
@@ -216,65 +186,40 @@ static lin_config variant(int i)
 }
 enum { N_VARIANTS = 11 };
 
-// Every variant learns the task, with the same bits if it is stopped, and on any number of threads;
-// and none resumes another's run.
+// Learns the task, with the same bits if it is stopped, and on any number of threads. *o: for resuming it.
+static void learn_and_resume(lin_config config, int i, lin_precision precision, lin_train_options *o)
+{
+    watch w = {0};
+    *o = quick_options("");
+    o->epochs = EPOCHS;
+    o->checkpoint_s = 1e9;
+    o->precision = precision;
+    free(same_in_parts(config, o, (const int[]){30, 0}, &w));
+    ck_assert_msg(w.last.dev_per < FEW_WRONG, "variant %d: PER %g after %lld steps", i, w.last.dev_per, w.last.step);
+}
+
+// Every variant; and none resumes another's run.
 START_TEST(variants_learn_and_resume)
 {
-    char run[300];
     lin_error err = {0};
-    float *whole, *resumed;
-    size_t n;
-    watch w = {0};
+    lin_train_options o;
     const lin_config own = variant(_i), other = variant(_i + 1 < N_VARIANTS ? _i + 1 : _i - 1);
     if (TEST_LACKS(&own)) return;
-    run_folder(run, sizeof run, "whole");
-    lin_train_options o = quick_options(run);
-    o.epochs = EPOCHS;
-    o.checkpoint_s = 1e9;
-    ck_assert_msg(train_network(own, &o, &w, &whole, &n, &err) == LIN_OK, "%s", err.message);
-    ck_assert_msg(w.last.dev_per < FEW_WRONG, "variant %d: PER %g after %lld steps", _i, w.last.dev_per, w.last.step);
-    run_folder(run, sizeof run, "stopped");
-    o.folder = run;
-    o.threads = 1;
-    ck_assert_int_eq(train_network(own, &o, &(watch){.stop_after = 30}, NULL, NULL, &err), LIN_STOPPED);
-    o.resume = 1;
-    ck_assert_msg(train_network(own, &o, &w, &resumed, NULL, &err) == LIN_OK, "%s", err.message);
-    test_same_f32("after resuming", resumed, whole, n);
-    ck_assert_int_eq(train_network(other, &o, &w, NULL, NULL, &err), LIN_MISMATCH);
+    learn_and_resume(own, _i, LIN_PRECISION_TF32, &o);
+    ck_assert_int_eq(train_network(other, &o, &(watch){0}, NULL, NULL, &err), LIN_MISMATCH);
     ck_assert_msg(strstr(err.message, "checkpoint.safetensors holds"), "%s", err.message);
-    free(resumed);
-    free(whole);
 }
 END_TEST
 
 // The same in bf16, the default network last.
 START_TEST(bf16_learns_and_resumes)
 {
-    char run[300];
     lin_error err = {0};
     const lin_ops *ops;
-    float *whole, *resumed;
-    size_t n;
-    watch w = {0};
+    lin_train_options o;
     if (lin_ops_cpu_bf16(&ops, &err) != LIN_OK) return; // tests/kernels/test_bf16.c checks the refusal
     const lin_config config = _i < N_VARIANTS ? variant(_i) : quick_config();
-    if (TEST_LACKS(&config)) return;
-    run_folder(run, sizeof run, "whole");
-    lin_train_options o = quick_options(run);
-    o.epochs = EPOCHS;
-    o.checkpoint_s = 1e9;
-    o.precision = LIN_PRECISION_BF16;
-    ck_assert_msg(train_network(config, &o, &w, &whole, &n, &err) == LIN_OK, "%s", err.message);
-    ck_assert_msg(w.last.dev_per < FEW_WRONG, "variant %d: PER %g after %lld steps", _i, w.last.dev_per, w.last.step);
-    run_folder(run, sizeof run, "stopped");
-    o.folder = run;
-    o.threads = 1;
-    ck_assert_int_eq(train_network(config, &o, &(watch){.stop_after = 30}, NULL, NULL, &err), LIN_STOPPED);
-    o.resume = 1;
-    ck_assert_msg(train_network(config, &o, &w, &resumed, NULL, &err) == LIN_OK, "%s", err.message);
-    test_same_f32("after resuming", resumed, whole, n);
-    free(resumed);
-    free(whole);
+    if (!TEST_LACKS(&config)) learn_and_resume(config, _i, LIN_PRECISION_BF16, &o);
 }
 END_TEST
 

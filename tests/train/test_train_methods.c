@@ -603,42 +603,25 @@ static lin_train_options all_options(const char *run)
 START_TEST(stopped_and_resumed_gives_the_same_bits)
 {
     char whole_run[300], run[300], path[400];
-    lin_error err = {0};
-    float *whole, *resumed;
     lin_config config = quick_config();
     config.dropout = 0.1;
-    run_folder(whole_run, sizeof whole_run, "whole");
-    lin_train_options o = all_options(whole_run);
-    ck_assert_msg(train_network(config, &o, &(watch){0}, &whole, NULL, &err) == LIN_OK, "%s", err.message);
+    lin_train_options o = all_options("");
+    free(same_in_parts(config, &o, (const int[]){1, 3, 5, 0}, &(watch){0}));
     const size_t n = n_elements();
-    run_folder(run, sizeof run, "stopped");
-    o = all_options(run);
-    o.threads = 1;
-    lin_status status = train_network(config, &o, &(watch){.stop_after = 1}, NULL, NULL, &err);
-    ck_assert_int_eq(status, LIN_STOPPED);
-    o.resume = 1;
-    int parts = 1;
-    for (int stop = 3; (status = train_network(config, &o, &(watch){.stop_after = stop}, &resumed, NULL, &err)) == LIN_STOPPED;
-         stop += 2)
-        free(resumed), parts++;
-    ck_assert_msg(status == LIN_OK, "%s", err.message);
-    ck_assert_int_gt(parts, 2);
-    test_same_f32("after resuming", resumed, whole, n);
-    free(resumed);
+    run_folder(whole_run, sizeof whole_run, "whole");
+    run_folder(run, sizeof run, "parts");
     for (int i = 0; i < 3; i++) {
         const char *const names[] = {"best.safetensors", "epoch-3.safetensors", "epoch-4.safetensors"};
-        resumed = read_values(run, names[i], 0, n);
-        float *want = read_values(whole_run, names[i], 0, n);
-        test_same_f32(names[i], resumed, want, n);
+        float *got = read_values(run, names[i], 0, n), *want = read_values(whole_run, names[i], 0, n);
+        test_same_f32(names[i], got, want, n);
         free(want);
-        free(resumed);
+        free(got);
     }
     // of the last two epochs only
     for (int e = 1; e <= 2; e++) {
         snprintf(path, sizeof path, "%s/epoch-%d.safetensors", run, e);
         ck_assert_int_ne(access(path, F_OK), 0);
     }
-    free(whole);
 }
 END_TEST
 
@@ -697,8 +680,7 @@ START_TEST(parts_of_a_pass_and_a_tenth_of_the_rate)
 {
     char run[300];
     lin_error err = {0};
-    float *whole, *parts;
-    run_folder(run, sizeof run, "whole");
+    run_folder(run, sizeof run, "first");
     lin_train_options o = quick_options(run);
     o.warmup_steps = 0;
     o.schedule = LIN_SCHEDULE_CONSTANT;
@@ -716,21 +698,12 @@ START_TEST(parts_of_a_pass_and_a_tenth_of_the_rate)
     o.epoch_parts = 2;
     o.epochs = 4;
     o.drop_step = steps + 1;
-    ck_assert(train(&o, &w, &whole, &err) == LIN_OK);
+    free(same_in_parts(quick_config(), &o, (const int[]){steps + 1, 0}, &w));
     ck_assert_double_eq(w.last.lr, o.lr / 10);
-    run_folder(run, sizeof run, "parts");
-    ck_assert_int_eq(train(&o, &(watch){.stop_after = steps + 1}, NULL, &err), LIN_STOPPED);
-    o.resume = 1;
-    w = (watch){0};
-    ck_assert(train(&o, &w, &parts, &err) == LIN_OK);
-    ck_assert_str_eq(w.note, "");
-    test_same_f32("in parts", parts, whole, n_elements());
     o.epochs = 5;
     o.epoch_parts = 100000;
     ck_assert_int_eq(train(&o, &w, NULL, &err), LIN_INVALID);
     ck_assert_msg(strstr(err.message, "100000 parts of ") != NULL, "%s", err.message);
-    free(whole);
-    free(parts);
 }
 END_TEST
 

@@ -182,4 +182,33 @@ static inline size_t n_elements(void)
     return n;
 }
 
+/*
+ * A run in the folder "whole", and the same in "parts", on one thread, stopped after each of these steps (0 ends them) and
+ * resumed: the same bits, and nothing starts again. Returns the weights, released by the caller; w: of the whole run. *o becomes
+ * the options with which the parts were resumed.
+ */
+static inline float *same_in_parts(lin_config config, lin_train_options *o, const int *stops, watch *w)
+{
+    static char run[300];
+    lin_error err = {0};
+    float *whole, *parts;
+    size_t n;
+    run_folder(run, sizeof run, "whole");
+    o->folder = run;
+    ck_assert_msg(train_network(config, o, w, &whole, &n, &err) == LIN_OK, "%s", err.message);
+    run_folder(run, sizeof run, "parts");
+    o->threads = 1;
+    for (; *stops; stops++, o->resume = 1) {
+        watch part = {.stop_after = *stops};
+        ck_assert_int_eq(train_network(config, o, &part, NULL, NULL, &err), LIN_STOPPED);
+        ck_assert_msg(!strstr(part.note, "starts again"), "%s", part.note);
+    }
+    watch last = {0};
+    ck_assert_msg(train_network(config, o, &last, &parts, NULL, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(!strstr(last.note, "starts again"), "%s", last.note);
+    test_same_f32("in parts", parts, whole, n);
+    free(parts);
+    return whole;
+}
+
 #endif
