@@ -103,7 +103,7 @@ typedef struct lin_decoding {
     int n_best;
     double show; /* provisional words from the first one of less confidence on are shown by their phones */
     lin_rescorer *rescorer; /* of a second pass over the search's hypotheses; NULL: none */
-    int language;           /* it compares sequences with a language model: its rows are those of lin_worker_search */
+    int language;           /* it compares sequences with a language model: its rows are those of lin_worker.search */
     struct lin_decoding_parts *parts; /* what it owns */
 } lin_decoding;
 

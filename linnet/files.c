@@ -127,7 +127,7 @@ static lin_status open_lane(lin_file_worker *s, file_lane *lane, lin_error *err)
         LIN_TRY(lin_session_open(&lane->stream, s->r, &how, NULL, err));
     } else {
         LIN_TRY(lin_utterances_open(&lane->alone, s->r, &s->decode, NULL, err));
-        const lin_status status = lin_decoder_combine(&lane->alone.decoder, s->r, lin_worker_threads(s->worker), err);
+        const lin_status status = lin_decoder_combine(&lane->alone.decoder, s->r, lin_pool_threads(s->worker->wave.pool), err);
         if (status != LIN_OK) lin_utterances_close(&lane->alone);
         LIN_TRY(status);
     }
@@ -139,7 +139,7 @@ static lin_status open_lane(lin_file_worker *s, file_lane *lane, lin_error *err)
 static lin_status reserve_network(lin_file_worker *s, lin_error *err)
 {
     const int language = s->decode.decoding ? s->decode.decoding->language : s->search;
-    if (!s->r->streams) lin_worker_search(s->worker, language);
+    if (!s->r->streams) s->worker->search = language;
     if (!s->r->streams || s->n_lanes <= s->room_lanes) return LIN_OK;
     for (int i = 0; i < s->room_lanes; i++) close_lane(&s->lanes[i]);
     lin_streams_destroy(s->network);

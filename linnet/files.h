@@ -85,7 +85,7 @@ typedef struct lin_file_worker lin_file_worker;
  * NULL. */
 lin_status lin_file_worker_create(const lin_recognizer *recognizer, int n_threads, const lin_utterances_options *decode,
                                   lin_file_worker **worker, lin_error *err);
-/* Where rows are not decoded: they are those of lin_worker_search. */
+/* Where rows are not decoded: they are those of lin_worker.search. */
 void lin_file_worker_search(lin_file_worker *worker);
 void lin_file_worker_destroy(lin_file_worker *worker);
 

@@ -242,7 +242,7 @@ lin_status lin_second_network_create(const lin_recognizer *first, const lin_reco
     s->row_s = first->row_seconds;
     const lin_status status = lin_worker_create(second->encoder, n_threads, &s->worker, err);
     if (status == LIN_OK) {
-        lin_worker_search(s->worker, language);
+        s->worker->search = language;
         *network = s;
     } else lin_second_network_destroy(s);
     return status;

@@ -104,7 +104,7 @@ int lin_next_utterance(const float *frames, int n, int D, double hop_ms, int sta
 typedef struct lin_second_network lin_second_network;
 
 /*
- * second must outlive the object. n_threads work together; 0: one per core. language: as in lin_worker_search. LIN_MISMATCH if
+ * second must outlive the object. n_threads work together; 0: one per core. language: as in lin_worker.search. LIN_MISMATCH if
  * the models differ in features other than the hop, phones or frames of a step; LIN_UNSUPPORTED for a model that is
  * normalised by speaker. On failure *network is NULL.
  */

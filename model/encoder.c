@@ -86,7 +86,7 @@ static lin_status reserve_room(lin_worker *w, int rows, lin_error *err)
 {
     const lin_encoder *e = w->encoder;
     const lin_config *c = &e->model->config;
-    if (w->activations && rows <= lin_activations_rows(w->activations)) return LIN_OK;
+    if (w->activations && rows <= w->activations->max_rows) return LIN_OK;
     release_room(w);
     lin_status status = lin_activations_create(e->ops, w->exec, c, rows, 0, 0, &w->activations, err);
     if (e->ops->on_host) return status;
@@ -127,10 +127,6 @@ int lin_wave_step(const lin_wave *wave, int rows)
     if (n > LIN_WAVE_CHUNKS) n = LIN_WAVE_CHUNKS;
     return (rows + 8 * n - 1) / (8 * n) * 8; // whole blocks of the matrix product
 }
-
-void lin_worker_search(lin_worker *w, int on) { w->search = on; }
-
-int lin_worker_threads(const lin_worker *w) { return lin_pool_threads(w->wave.pool); }
 
 lin_status lin_worker_create(const lin_encoder *encoder, int n_threads, lin_worker **out, lin_error *err)
 {
@@ -228,7 +224,7 @@ static lin_status run_long(lin_worker *w, const float *features, int n_frames, f
 {
     const lin_encoder *e = w->encoder;
     const lin_config *c = &e->model->config;
-    const int n_rows = lin_config_frames_out(c, n_frames), step = lin_activations_rows(w->activations);
+    const int n_rows = lin_config_frames_out(c, n_frames), step = w->activations->max_rows;
     lin_status status = LIN_OK;
     e->ops->zero(w->exec, w->state, e->state_count * sizeof *w->state);
     for (int row = 0; row < n_rows && status == LIN_OK; row += step) {
@@ -250,7 +246,7 @@ lin_status lin_encoder_run(lin_worker *w, const float *features, const int *in_o
     for (int b = 0; b < B;) {
         const int n_frames = in_offsets[b + 1] - in_offsets[b], rows = lin_config_frames_out(c, n_frames);
         if (n_frames < 0) return lin_fail(err, LIN_INVALID, "utterance %d has a negative length", b);
-        if (rows > lin_activations_rows(w->activations) && !whole) {
+        if (rows > w->activations->max_rows && !whole) {
             lin_status status = run_long(w, features + (size_t)in_offsets[b] * (size_t)c->mel_bins, n_frames, logp, err);
             if (status != LIN_OK) return status;
             logp += (size_t)rows * (size_t)c->outputs;
@@ -262,7 +258,7 @@ lin_status lin_encoder_run(lin_worker *w, const float *features, const int *in_o
         int n = 0, total = 0;
         while (b + n < B && n < LIN_WORKER_UTTERANCES) {
             const int next = lin_config_frames_out(c, in_offsets[b + n + 1] - in_offsets[b + n]);
-            if (total + next > lin_activations_rows(w->activations)) break;
+            if (total + next > w->activations->max_rows) break;
             total += next;
             n++;
         }

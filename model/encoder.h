@@ -47,7 +47,9 @@ typedef struct lin_worker {
     float **states; /* [1]: the address of state */
     int *offsets;   /* [2, LIN_WORKER_UTTERANCES + 1] */
     lin_wave wave;
-    int search;     /* lin_batch.search */
+    /* 1: the log-probabilities are those of the network's second output, if it has one (lin_config.search), for searches with a
+     * language model; 0, as in the beginning: of the first. The owner sets it. */
+    int search;
 } lin_worker;
 
 /* The model must outlive the encoder. */
@@ -57,10 +59,6 @@ void lin_encoder_destroy(lin_encoder *encoder);
 /* n_threads work together on each call: use 1 if many workers run in parallel, 0 for one per core. */
 lin_status lin_worker_create(const lin_encoder *encoder, int n_threads, lin_worker **worker, lin_error *err);
 void lin_worker_destroy(lin_worker *worker);
-/* 1: from now on the log-probabilities are those of the network's second output, if it has one (lin_config.search), for searches
- * with a language model; 0, as in the beginning: of the first. */
-void lin_worker_search(lin_worker *worker, int on);
-int lin_worker_threads(const lin_worker *worker);
 
 /*
  * Whole utterances. features [in_offsets[B], D] log-mel energies, unnormalised (but already normalised by speaker if

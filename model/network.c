@@ -181,8 +181,6 @@ void lin_activations_destroy(lin_activations *a)
     lin_free(a);
 }
 
-int lin_activations_rows(const lin_activations *a) { return a->max_rows; }
-
 /* ---- forward --------------------------------------------------------------------------------------------------------------- */
 
 void lin_layer_linear(const lin_weights *w, lin_exec *exec, lin_real *y, const lin_real *x, const int pair[2], int rows,

@@ -93,7 +93,6 @@ void lin_weights_destroy(lin_weights *weights);
 lin_status lin_activations_create(const lin_real_ops *ops, lin_exec *exec, const lin_config *config, int max_rows, int longest,
                                   int for_training, lin_activations **activations, lin_error *err);
 void lin_activations_destroy(lin_activations *activations);
-int lin_activations_rows(const lin_activations *activations);
 
 /* logp [out.rows, V], natural logarithms. out.rows <= max_rows. */
 void lin_network_forward(const lin_weights *weights, lin_activations *activations, lin_exec *exec, const lin_batch *batch,

@@ -35,7 +35,7 @@ typedef struct lin_streams_options {
     const lin_fbank_table *fbank; /* input is sound in -1..1 at the model's rate; its arrays on the host; LIN_UNSUPPORTED on a
                                      backend without an fbank operation. NULL: input is features */
     int decodes;  /* greedy decoding: the results are phones instead of log-probabilities */
-    int search;   /* the log-probabilities are of the second output, if there is one: lin_worker_search */
+    int search;   /* the log-probabilities are of the second output, if there is one: lin_worker.search */
     int exact;    /* products in the encoder's precision. 0: on a GPU, those of an fp32 encoder are tf32: several times as fast */
     int threads;  /* of a CPU, which work together on each tick; 0: one per core. On long ticks of a batch of one they go
                      through the layers as a wave */

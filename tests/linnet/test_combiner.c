@@ -65,7 +65,7 @@ static int rows_of(int first, int n, float *logp)
     lin_worker *worker;
     const int offsets[] = {0, n};
     require_ok(lin_worker_create(recognizer.encoder, 1, &worker, &err));
-    lin_worker_search(worker, 1);
+    worker->search = 1;
     require_ok(lin_encoder_run(worker, features + first * D, offsets, 1, logp, &err));
     lin_worker_destroy(worker);
     return lin_config_frames_out(&recognizer.model->config, n);

@@ -167,7 +167,7 @@ static void recognize_frames(const lin_decoding *decoding, const float *frames, 
     own.search = own.whole;
     own.delay_s = second.delay_s;
     require_ok(lin_worker_create(second.encoder, 1, &worker, &err));
-    lin_worker_search(worker, own.language);
+    worker->search = own.language;
     require_ok(lin_encoder_run(worker, frames, offsets, 1, logp, &err));
     require_ok(lin_decoder_create(&decoder, &own, &err));
     lin_decoder_reset(&decoder, row);

@@ -428,7 +428,7 @@ static void rows_of(const lin_model *m, int threads, int search, const float *fe
     const int offsets[] = {0, frames};
     ck_assert_int_eq(lin_encoder_create(m, lin_ops_cpu(), &encoder, NULL), LIN_OK);
     ck_assert_int_eq(lin_worker_create(encoder, threads, &worker, NULL), LIN_OK);
-    lin_worker_search(worker, search);
+    worker->search = search;
     ck_assert_int_eq(lin_encoder_run(worker, features, offsets, 1, logp, NULL), LIN_OK);
     lin_worker_destroy(worker);
     lin_encoder_destroy(encoder);

@@ -219,7 +219,7 @@ START_TEST(threads_do_not_change_the_bits)
         lin_streams *s = one_stream(f.encoder, threads, 0);
         ck_assert(lin_worker_create(f.encoder, threads, &worker, &err) == LIN_OK);
         if (!grows && shapes[_i].variant != LSTM)
-            ck_assert(lin_worker_threads(worker) == threads && lin_streams_threads(s) == threads);
+            ck_assert(lin_pool_threads(worker->wave.pool) == threads && lin_streams_threads(s) == threads);
         const unsigned long before = lin_memory_count();
         test_poison(got, (size_t)f.rows * V * sizeof *got);
         ck_assert(lin_encoder_run(worker, f.features, (const int[]){0, FRAMES}, 1, got, &err) == LIN_OK);

@@ -414,7 +414,7 @@ static double information(const char *run, const lin_trigrams *q)
     ck_assert(lin_model_load(path, &model, &err) == LIN_OK && lin_dataset_open(dev_path, &set, &err) == LIN_OK);
     ck_assert(lin_encoder_create(model, lin_ops_cpu(), &encoder, &err) == LIN_OK);
     ck_assert(lin_worker_create(encoder, 1, &worker, &err) == LIN_OK && ref->exec_create(ref, 1, &exec, &err) == LIN_OK);
-    lin_worker_search(worker, 1);
+    worker->search = 1;
     for (int u = 0; u < set->count; u++) {
         const int frames = set->utterances[u].frames, T = lin_config_frames_out(&model->config, frames);
         int at[] = {0, 0};
