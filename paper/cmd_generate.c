@@ -48,7 +48,8 @@ static const lin_option options[] = {
 // What is generated: the options, and what follows from them.
 typedef struct work {
     const generate_values *v;
-    const lin_model *model;
+    lin_model *model;
+    lin_encoder *encoder;
     int width, height, channels; // of an image; 0: text
     int length, given;
     lin_dataset *data;
@@ -95,23 +96,19 @@ static lin_status make_prompts(work *w, lin_error *err)
 {
     const generate_values *v = w->v;
     const size_t count = (size_t)v->count, length = (size_t)w->length;
-    lin_status status = LIN_OK;
     w->tokens = lin_calloc(count * length, sizeof *w->tokens);
     w->originals = v->data ? lin_calloc(count * length, sizeof *w->originals) : NULL;
     if (!w->tokens || (v->data && !w->originals)) return lin_no_memory(err, "sequences", count * length * sizeof *w->tokens);
     w->given = v->data ? w->length / 2 : 1;
     if (!v->data) return LIN_OK;
-    status = lin_dataset_open(v->data, &w->data, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_dataset_open(v->data, &w->data, err));
     if (w->data->tokens != w->model->config.tokens)
         return lin_fail(err, LIN_MISMATCH, "%s does not hold tokens of this model", v->data);
     if (w->data->count < v->count)
-        return lin_fail(err, LIN_INVALID, "%s has %d sequences; --count asks for %d", v->data, w->data->count,
-                        v->count);
-    for (size_t i = 0; i < count && status == LIN_OK; i++)
-        status = read_sequence(w, (int)i, w->originals + i * length, err);
-    if (status == LIN_OK) memcpy(w->tokens, w->originals, count * length * sizeof *w->tokens);
-    return status;
+        return lin_fail(err, LIN_INVALID, "%s has %d sequences; --count asks for %d", v->data, w->data->count, v->count);
+    for (size_t i = 0; i < count; i++) LIN_TRY(read_sequence(w, (int)i, w->originals + i * length, err));
+    memcpy(w->tokens, w->originals, count * length * sizeof *w->tokens);
+    return LIN_OK;
 }
 
 /* ---- drawing --------------------------------------------------------------------------------------------------------------- */
@@ -133,7 +130,7 @@ static int batch_of(const generate_values *v, const work *w)
     return v->batch ? v->batch : most < 1 ? 1 : most < v->count ? (int)most : v->count;
 }
 
-static lin_status draw_all(work *w, const lin_encoder *encoder, int batch, lin_error *err)
+static lin_status draw_all(work *w, int batch, lin_error *err)
 {
     const generate_values *v = w->v;
     lin_status status = LIN_OK;
@@ -142,7 +139,7 @@ static lin_status draw_all(work *w, const lin_encoder *encoder, int batch, lin_e
                                         .threads = v->threads, .stop = stop, .context = w};
         const int n = batch < v->count - w->done ? batch : v->count - w->done;
         lin_generator *g;
-        status = lin_generator_create(encoder, &o, n, w->length, &g, err);
+        status = lin_generator_create(w->encoder, &o, n, w->length, &g, err);
         if (status != LIN_OK) return status;
         status = lin_generator_run(g, w->tokens + (size_t)w->done * (size_t)w->length, w->given, w->length, err);
         lin_generator_destroy(g);
@@ -205,35 +202,34 @@ static lin_status write_picture(const work *w, lin_error *err)
     return status;
 }
 
+static lin_status generate(work *w, generate_values *v, const char *path, lin_error *err)
+{
+    const lin_ops *ops;
+    if (v->output) LIN_TRY(lin_guard_writes(v->output, err));
+    LIN_TRY(lin_model_load(path, &w->model, err));
+    if (v->image && lin_config_symbols(&w->model->config) > 256)
+        return lin_fail(err, LIN_INVALID, "%s has more than 256 values: they are not those of pixels", path);
+    LIN_TRY(make_prompts(w, err));
+    LIN_TRY(lin_backend_open(v->model.device, lin_model_precision(&v->model), &ops, err));
+    LIN_TRY(lin_encoder_create(w->model, ops, &w->encoder, err));
+    v->batch = batch_of(v, w);
+    lin_progress_begin(&w->progress, v->quiet);
+    const lin_status status = draw_all(w, v->batch, err);
+    lin_progress_end(&w->progress);
+    LIN_TRY(status);
+    return v->image ? write_picture(w, err) : write_text(w, err);
+}
+
 static int run(lin_parsed *parsed)
 {
     generate_values *v = parsed->values;
     work w = {.v = v, .length = v->length};
     lin_error err = {0};
-    lin_model *model = NULL;
-    lin_encoder *encoder = NULL;
-    const lin_ops *ops;
-    lin_status status = read_image(&w, &err);
-    if (status != LIN_OK) return lin_misuse(parsed, "%s", err.message);
+    if (read_image(&w, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     if (v->image && !v->output) return lin_misuse(parsed, "--image makes a picture: give its file with --output");
-    if (v->output) status = lin_guard_writes(v->output, &err);
-    if (status == LIN_OK) status = lin_model_load(parsed->operands.items[0], &model, &err);
-    w.model = model;
-    if (status == LIN_OK && v->image && lin_config_symbols(&model->config) > 256)
-        status = lin_fail(&err, LIN_INVALID, "%s has more than 256 values: they are not those of pixels",
-                          parsed->operands.items[0]);
-    if (status == LIN_OK) status = make_prompts(&w, &err);
-    if (status == LIN_OK) status = lin_backend_open(v->model.device, lin_model_precision(&v->model), &ops, &err);
-    if (status == LIN_OK) status = lin_encoder_create(model, ops, &encoder, &err);
-    if (status == LIN_OK) {
-        v->batch = batch_of(v, &w);
-        lin_progress_begin(&w.progress, v->quiet);
-        status = draw_all(&w, encoder, v->batch, &err);
-        lin_progress_end(&w.progress);
-    }
-    if (status == LIN_OK) status = v->image ? write_picture(&w, &err) : write_text(&w, &err);
-    lin_encoder_destroy(encoder);
-    lin_model_destroy(model);
+    const lin_status status = generate(&w, v, parsed->operands.items[0], &err);
+    lin_encoder_destroy(w.encoder);
+    lin_model_destroy(w.model);
     lin_dataset_close(w.data);
     lin_free(w.tokens);
     lin_free(w.originals);
