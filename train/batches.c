@@ -61,8 +61,6 @@ static void cut(const entry *entries, int n, int max_frames, int max_items, cons
         const int items = i + 1 - plan->offsets[plan->n_batches];
         const int last = ends[i] || items == max_items || total + entries[i + 1].frames > max_frames;
         if (!last) continue;
-        if (items > plan->most_items) plan->most_items = items;
-        if (total > plan->most_frames) plan->most_frames = (int)total;
         plan->offsets[++plan->n_batches] = i + 1;
         total = 0;
     }

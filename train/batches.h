@@ -23,8 +23,6 @@ typedef struct lin_batches {
     int n_batches;
     int *offsets;  /* [n_batches + 1], offsets[0] = 0 */
     int *items;    /* [offsets[n_batches]], indices of utterances, each once */
-    int most_frames; /* frames of the largest batch, for the size of buffers */
-    int most_items;  /* utterances of the largest batch */
 } lin_batches;
 
 /*
