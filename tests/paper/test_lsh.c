@@ -435,32 +435,6 @@ START_TEST(cpu_batch)
 }
 END_TEST
 
-// With one chunk for all frames and one round: softmax attention with shared queries and keys.
-START_TEST(cpu_one_chunk)
-{
-    enum { T = 90, E = 6 };
-    const int offsets[] = {0, T}, causal = _i % 2;
-    if (!select_isa(_i / 2)) return;
-    lsh_case c = random_case(offsets, 1, 1, E, (lin_lsh){1, T, 4}, causal, 11, 0);
-    run_cpu(&c, 1);
-    for (int i = 0; i < T; i++) {
-        double sum = 0, y[E] = {0};
-        for (int j = 0; j < (causal ? i + 1 : T); j++) {
-            const double *qi = c.qv2 + i * 2 * E, *qj = c.qv2 + j * 2 * E;
-            double score = 0, square = 0;
-            for (int e = 0; e < E; e++) score += qi[e] * qj[e];
-            for (int e = 0; e < E; e++) square += qj[e] * qj[e];
-            double p = i == j ? (causal && i == 0) : exp(score / sqrt(square * E));
-            sum += p;
-            for (int e = 0; e < E; e++) y[e] += p * qj[E + e];
-        }
-        for (int e = 0; e < E; e++) y[e] /= sum;
-        test_close_f32("y", c.y + i * E, y, E, 1e-5);
-    }
-    case_free(&c);
-}
-END_TEST
-
 // A frame sees itself only if it sees no other in any round; then nothing flows to its query.
 START_TEST(cpu_alone)
 {
@@ -613,29 +587,8 @@ START_TEST(rotations)
 }
 END_TEST
 
-static Suite *suite(void)
-{
-    Suite *s = suite_create("lsh");
-    TCase *t = tcase_create("lsh");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_set_timeout(t, 300);
-    tcase_add_test(t, ref_counts);
-    tcase_add_test(t, ref_gradient);
-    tcase_add_loop_test(t, cpu_against_ref, 0, 2 * (int)(sizeof shapes / sizeof *shapes));
-    tcase_add_loop_test(t, cpu_with_its_order, 0, 6);
-    tcase_add_test(t, cpu_long);
-    tcase_add_loop_test(t, golden, 0, (int)(sizeof lsh_golden / sizeof *lsh_golden));
-    tcase_add_loop_test(t, cpu_threads, 0, 6);
-    tcase_add_loop_test(t, cpu_batch, 0, 6);
-    tcase_add_loop_test(t, cpu_one_chunk, 0, 6);
-    tcase_add_loop_test(t, cpu_alone, 0, 3);
-    tcase_add_loop_test(t, cpu_norms, 0, 6);
-    tcase_add_test(t, ties);
-    tcase_add_loop_test(t, cpu_scratch, 0, 6);
-    tcase_add_loop_test(t, cpu_not_finite, 0, 3);
-    tcase_add_test(t, rotations);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-int main(void) { return test_run(suite()); }
+TEST_MAIN_WITH(setup, teardown, "lsh", TEST(ref_counts), TEST(ref_gradient),
+               TESTS(cpu_against_ref, 0, 2 * (int)(sizeof shapes / sizeof *shapes)), TESTS(cpu_with_its_order, 0, 6),
+               TEST(cpu_long), TESTS(golden, 0, (int)(sizeof lsh_golden / sizeof *lsh_golden)), TESTS(cpu_threads, 0, 6),
+               TESTS(cpu_batch, 0, 6), TESTS(cpu_alone, 0, 3), TESTS(cpu_norms, 0, 6), TEST(ties), TESTS(cpu_scratch, 0, 6),
+               TESTS(cpu_not_finite, 0, 3), TEST(rotations))
