@@ -13,7 +13,7 @@
 enum { SCALE_LINEAR, SCALE_LOG, SCALE_LOG2, MOST_SERIES = 32, MOST_COLUMNS = 256 };
 
 typedef struct plot_values {
-    const char *output, *x, *y, *low, *high, *by, *title, *note, *x_label, *y_label;
+    const char *output, *x, *y, *by, *title, *note, *x_label, *y_label;
     int x_scale, y_scale;
     double x_factor, y_factor;
     lin_numbers x_range, y_range;
@@ -27,11 +27,8 @@ static const lin_option options[] = {
      .help = "Name of the column of x; if not given, a bar for each text of --by, the mean of its y"},
     {.name = "y", .type = LIN_OPTION_STRING, .required = 1, .at = AT(y), .value = "COLUMN", .help = "Name of the column of y"},
     {.name = "by", .type = LIN_OPTION_STRING, .at = AT(by), .value = "COLUMN",
-     .help = "One curve for each text of this column, in order of first appearance"},
-    {.name = "low", .type = LIN_OPTION_STRING, .at = AT(low), .value = "COLUMN", .help = "Lower ends of error bars"},
-    {.name = "high", .type = LIN_OPTION_STRING, .at = AT(high), .value = "COLUMN",
-     .help = "Upper ends of error bars. Without these two, rows of a curve with the same x become their mean, with a bar from "
-             "the lowest to the highest"},
+     .help = "One curve for each text of this column, in order of first appearance; rows of a curve with the same x become their "
+             "mean, with a bar from the lowest to the highest"},
     {.type = LIN_OPTION_HEADING, .help = "Axes"},
     {.name = "x-scale", .under = "axes", .type = LIN_OPTION_CHOICE, .at = AT(x_scale), .text = "linear",
      .choices = "linear|log|log2", .help = "Scale of the x axis; log2 has its ticks at powers of two"},
@@ -69,7 +66,7 @@ typedef struct plot {
     int n_curves;
 } plot;
 
-typedef enum column { X, Y, LOW, HIGH, BY, N_COLUMNS } column;
+typedef enum column { X, Y, BY, N_COLUMNS } column;
 
 typedef struct cell {
     const char *text;
@@ -91,7 +88,7 @@ static int split(const lin_lines *line, cell *cells)
 
 static lin_status find_columns(const plot_values *v, const char *path, const lin_lines *head, int at[N_COLUMNS], lin_error *err)
 {
-    const char *const names[N_COLUMNS] = {v->x, v->y, v->low, v->high, v->by};
+    const char *const names[N_COLUMNS] = {v->x, v->y, v->by};
     cell cells[MOST_COLUMNS];
     const int n = split(head, cells);
     for (int c = 0; c < N_COLUMNS; c++) {
@@ -138,18 +135,17 @@ static lin_status add_row(plot *p, const char *path, const lin_lines *line, cons
     cell cells[MOST_COLUMNS];
     const int n = split(line, cells);
     lin_plot_point point;
-    curve *c = NULL;
-    lin_status status = number(path, line, cells, n, at[X], v->x_factor, &point.x, err);
-    if (status == LIN_OK) status = number(path, line, cells, n, at[Y], v->y_factor, &point.y, err);
-    if (status == LIN_OK) status = number(path, line, cells, n, at[LOW], v->y_factor, &point.low, err);
-    if (status == LIN_OK) status = number(path, line, cells, n, at[HIGH], v->y_factor, &point.high, err);
+    curve *c;
+    LIN_TRY(number(path, line, cells, n, at[X], v->x_factor, &point.x, err));
+    LIN_TRY(number(path, line, cells, n, at[Y], v->y_factor, &point.y, err));
     if (!v->x) point.x = 0;
-    if (status != LIN_OK || isnan(point.x) || isnan(point.y)) return status;
+    if (isnan(point.x) || isnan(point.y)) return LIN_OK;
+    point.low = point.high = point.y;
     const cell name = at[BY] >= 0 && at[BY] < n ? cells[at[BY]] : (cell){v->y, strlen(v->y)};
-    status = curve_named(p, &name, &c, err);
-    if (status == LIN_OK) status = lin_grow(&c->points, &c->capacity, c->n + 1, sizeof *c->points, path, err);
-    if (status == LIN_OK) c->points[c->n++] = point;
-    return status;
+    LIN_TRY(curve_named(p, &name, &c, err));
+    LIN_TRY(lin_grow(&c->points, &c->capacity, c->n + 1, sizeof *c->points, path, err));
+    c->points[c->n++] = point;
+    return LIN_OK;
 }
 
 // Lines that begin with # are comments.
@@ -178,15 +174,14 @@ static int by_x(const void *a, const void *b)
     return (p->x > q->x) - (p->x < q->x);
 }
 
-// Sorts the points; points with the same x become one, with a bar from the lowest to the highest, unless bars were given.
-static void settle(curve *c, int bars_given)
+// Sorts the points; points with the same x become one, with a bar from the lowest to the highest.
+static void settle(curve *c)
 {
     size_t kept = 0;
     qsort(c->points, c->n, sizeof *c->points, by_x);
     for (size_t i = 0, next; i < c->n; i = next) {
         lin_plot_point mean = c->points[i];
-        if (!bars_given) mean.low = mean.high = mean.y;
-        for (next = i + 1; next < c->n && !bars_given && c->points[next].x <= mean.x; next++) {
+        for (next = i + 1; next < c->n && c->points[next].x <= mean.x; next++) {
             mean.y += c->points[next].y;
             mean.low = fmin(mean.low, c->points[next].y);
             mean.high = fmax(mean.high, c->points[next].y);
@@ -210,7 +205,7 @@ static lin_status draw(plot *p, lin_error *err)
     lin_chart_series series[MOST_SERIES];
     lin_buffer out = {0};
     for (int i = 0; i < p->n_curves; i++) {
-        settle(&p->curves[i], v->low || v->high);
+        settle(&p->curves[i]);
         series[i] = (lin_chart_series){.name = p->curves[i].name, .points = p->curves[i].points, .n = (int)p->curves[i].n};
     }
     const lin_chart chart = {.title = v->title, .note = v->note, .series = series, .n_series = p->n_curves, .bars = !v->x,
@@ -241,7 +236,6 @@ static int run(lin_parsed *parsed)
     const char *wrong_x = wrong_range(&v->x_range, v->x_scale), *wrong_y = wrong_range(&v->y_range, v->y_scale);
     if (wrong_x[0]) return lin_misuse(parsed, "--axes x-range %s", wrong_x);
     if (wrong_y[0]) return lin_misuse(parsed, "--axes y-range %s", wrong_y);
-    if (!v->low != !v->high) return lin_misuse(parsed, "--low and --high belong together");
     lin_status status = LIN_OK;
     for (int i = 0; i < parsed->operands.count && status == LIN_OK; i++) status = read_table(&p, parsed->operands.items[i], &err);
     if (status == LIN_OK) status = draw(&p, &err);
