@@ -647,13 +647,13 @@ static int show_progress(void *context, double seconds, double duration)
 static lin_status run_decoder(const linnet_model *model, const lin_sound *sound, linnet_sound *o, const lin_decoding *decoding,
                               lin_file_report *report, lin_error *err)
 {
-    lin_file_worker *session;
+    lin_file_worker *worker;
     const lin_file_sink sink = {.context = o, .progress = show_progress};
     const lin_endpoint_options rules = lin_endpoint_default();
     const lin_utterances_options how = {.decoding = decoding, .ends = lin_reset_auto(&model->r, &rules)};
-    lin_status status = lin_file_worker_create(&model->r, o->threads, &how, &session, err);
-    if (status == LIN_OK) status = lin_file_worker_run(session, sound, &sink, report, err);
-    lin_file_worker_destroy(session);
+    lin_status status = lin_file_worker_create(&model->r, o->threads, &how, &worker, err);
+    if (status == LIN_OK) status = lin_file_worker_run(worker, sound, &sink, report, err);
+    lin_file_worker_destroy(worker);
     return status;
 }
 
@@ -698,7 +698,6 @@ typedef struct array_job {
     const linnet_sound *sound;
     float *rows; // [n, columns]
     size_t n, capacity, columns; // capacity: floats
-    int stopped;
 } array_job;
 
 static lin_status keep_rows(void *context, int lane, const float *logp, int n, lin_error *err)
@@ -714,46 +713,50 @@ static lin_status keep_rows(void *context, int lane, const float *logp, int n, l
 
 static int array_progress(void *context, double seconds, double duration)
 {
-    array_job *job = context;
-    if (job->sound->progress && job->sound->progress(job->sound->context, seconds, duration)) job->stopped = 1;
-    return job->stopped;
+    const array_job *job = context;
+    return job->sound->progress && job->sound->progress(job->sound->context, seconds, duration);
 }
 
 static lin_status run_network(const linnet_model *model, const lin_sound *sound, array_job *job, lin_error *err)
 {
-    lin_file_worker *session;
+    lin_file_worker *worker;
     lin_file_report report;
     const lin_file_sink sink = {.context = job, .rows = keep_rows, .progress = array_progress};
     job->columns = (size_t)model->r.V;
-    lin_status status = lin_file_worker_create(&model->r, job->sound->threads, NULL, &session, err);
-    if (status == LIN_OK && job->sound->search) lin_file_worker_search(session);
-    if (status == LIN_OK) status = lin_file_worker_run(session, sound, &sink, &report, err);
-    lin_file_worker_destroy(session);
+    lin_status status = lin_file_worker_create(&model->r, job->sound->threads, NULL, &worker, err);
+    if (status == LIN_OK && job->sound->search) lin_file_worker_search(worker);
+    if (status == LIN_OK) status = lin_file_worker_run(worker, sound, &sink, &report, err);
+    lin_file_worker_destroy(worker);
     return status;
+}
+
+static lin_status read_frames(lin_source *source, lin_part part, array_job *job, lin_error *err)
+{
+    enum { BLOCK = 1024 };
+    job->columns = (size_t)lin_source_bins(source);
+    if (part.start_s > 0 || part.end_s < INFINITY) LIN_TRY(lin_source_part(source, part.start_s, part.end_s, err));
+    for (int n = 1; n > 0;) {
+        LIN_TRY(lin_grow(&job->rows, &job->capacity, (job->n + BLOCK) * job->columns, sizeof *job->rows, "features", err));
+        LIN_TRY(lin_source_read(source, job->rows + job->n * job->columns, BLOCK, &n, err));
+        job->n += (size_t)n;
+        if (array_progress(job, lin_source_seconds(source), lin_source_duration(source)))
+            return lin_fail(err, LIN_STOPPED, "the progress callback asked to stop");
+    }
+    return LIN_OK;
 }
 
 static lin_status run_front_end(const linnet_model *model, const lin_sound *sound, array_job *job, lin_error *err)
 {
-    enum { BLOCK = 1024 };
     lin_feature_options options = lin_feature_options_default();
     lin_audio *audio;
     lin_source *source;
     options.fbank = model->r.fbank;
     options.channel = sound->channel;
-    lin_status status = sound->path ? lin_audio_open(sound->path, NULL, &audio, err)
-                                    : lin_audio_open_memory("sound in memory", sound->samples, sound->n_samples, sound->rate_hz,
-                                                            sound->channels, &audio, err);
-    if (status == LIN_OK) status = lin_source_from_audio(audio, &options, &source, err);
-    if (status != LIN_OK) return status;
-    job->columns = (size_t)lin_source_bins(source);
-    if (sound->part.start_s > 0 || sound->part.end_s < INFINITY)
-        status = lin_source_part(source, sound->part.start_s, sound->part.end_s, err);
-    for (int n = 1; status == LIN_OK && n > 0 && !job->stopped;) {
-        status = lin_grow(&job->rows, &job->capacity, (job->n + BLOCK) * job->columns, sizeof *job->rows, "features", err);
-        if (status == LIN_OK) status = lin_source_read(source, job->rows + job->n * job->columns, BLOCK, &n, err);
-        if (status == LIN_OK) job->n += (size_t)n;
-        array_progress(job, lin_source_seconds(source), lin_source_duration(source));
-    }
+    LIN_TRY(sound->path ? lin_audio_open(sound->path, NULL, &audio, err)
+                        : lin_audio_open_memory("sound in memory", sound->samples, sound->n_samples, sound->rate_hz,
+                                                sound->channels, &audio, err));
+    LIN_TRY(lin_source_from_audio(audio, &options, &source, err));
+    const lin_status status = read_frames(source, sound->part, job, err);
     lin_source_close(source);
     return status;
 }
@@ -768,8 +771,7 @@ static lin_status make_array(linnet_model *model, const linnet_sound *given, int
     if (!model) return lin_fail(err, LIN_INVALID, "there is no model");
     LIN_TRY(lin_api_sound(given, &o, &sound, err));
     array_job job = {.sound = &o};
-    lin_status status = frames_only ? run_front_end(model, &sound, &job, err) : run_network(model, &sound, &job, err);
-    if (status == LIN_OK && job.stopped) status = lin_fail(err, LIN_STOPPED, "the progress callback asked to stop");
+    const lin_status status = frames_only ? run_front_end(model, &sound, &job, err) : run_network(model, &sound, &job, err);
     if (status != LIN_OK) {
         lin_free(job.rows);
         return status;

@@ -27,7 +27,7 @@ lin_status lin_word_network_open(const char *path, const char *device, lin_preci
                                  lin_error *err)
 {
     *m = (lin_word_network){0};
-    LIN_TRY(lin_encoder_open(path, NULL, 0, device, precision, &m->model, &m->encoder, err));
+    LIN_TRY(lin_recognizer_open_encoder(path, NULL, 0, device, precision, &m->model, &m->encoder, err));
     const lin_config *c = &m->model->config;
     lin_status status = lin_word_network_pieces(path, c->tokens, m->model->phones, &m->pieces, err);
     if (status == LIN_OK && (!c->causal || c->tokens < m->pieces->names.n || c->mixture))

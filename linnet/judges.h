@@ -41,7 +41,7 @@ typedef struct lin_word_network {
     lin_encoder *encoder;
 } lin_word_network;
 
-/* device, precision: as lin_encoder_open. LIN_IO, LIN_FORMAT; LIN_MISMATCH, naming the file, for a model of sound, one whose
+/* device, precision: as lin_recognizer_open. LIN_IO, LIN_FORMAT; LIN_MISMATCH, naming the file, for a model of sound, one whose
  * symbols are no pieces of words, and one that does not predict each piece from those before it. On failure all is closed. */
 lin_status lin_word_network_open(const char *path, const char *device, lin_precision precision, lin_word_network *network,
                                  lin_error *err);

@@ -10,8 +10,8 @@
 #include "linnet/find.h"
 #include "model/model.h"
 
-lin_status lin_encoder_open(const char *path, const void *bytes, size_t n, const char *device, lin_precision precision,
-                            lin_model **model, lin_encoder **encoder, lin_error *err)
+lin_status lin_recognizer_open_encoder(const char *path, const void *bytes, size_t n, const char *device,
+                                       lin_precision precision, lin_model **model, lin_encoder **encoder, lin_error *err)
 {
     const lin_ops *ops;
     const int eight_bits = precision == LIN_PRECISION_INT8 || precision == LIN_PRECISION_AUTO;
@@ -33,7 +33,7 @@ static lin_status open_recognizer(lin_recognizer *r, const char *name, const voi
                                   lin_precision precision, const lin_warnings *warnings, lin_error *err)
 {
     memset(r, 0, sizeof *r);
-    lin_status status = lin_encoder_open(name, bytes, n, device, precision, &r->model, &r->encoder, err);
+    lin_status status = lin_recognizer_open_encoder(name, bytes, n, device, precision, &r->model, &r->encoder, err);
     if (status == LIN_OK) status = lin_model_check_sound(r->model, name, err);
     if (status == LIN_OK) status = lin_phones_create(r->model->phones, &r->phones, err);
     if (status != LIN_OK) {

@@ -32,7 +32,7 @@ typedef struct lin_recognizer {
     double delay_s;        /* the model's emission delay */
     int V;
     lin_warnings warnings;
-    /* Looked at now and then by file sessions: not 0, and they end with LIN_STOPPED. NULL after opening; may be set. */
+    /* Looked at now and then where files are processed: not 0, and they end with LIN_STOPPED. NULL after opening; may be set. */
     const volatile sig_atomic_t *stop;
     /* Looked at by second passes with this model: not 0, and the results of the first pass stay. As `stop`. */
     const volatile sig_atomic_t *skip;
@@ -49,8 +49,8 @@ void lin_recognizer_close(lin_recognizer *recognizer);
 
 /* A model and its encoder on a device, as a recogniser and a network of tokens (linnet/judges.h) have them: the file `path`, or,
  * if bytes are not NULL, n bytes in memory that messages call `path`. device, precision: as above. On failure both are NULL. */
-lin_status lin_encoder_open(const char *path, const void *bytes, size_t n, const char *device, lin_precision precision,
-                            lin_model **model, lin_encoder **encoder, lin_error *err);
+lin_status lin_recognizer_open_encoder(const char *path, const void *bytes, size_t n, const char *device,
+                                       lin_precision precision, lin_model **model, lin_encoder **encoder, lin_error *err);
 
 /* ---- frames of whole files ------------------------------------------------------------------------------------------------- */
 
