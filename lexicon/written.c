@@ -547,28 +547,32 @@ static lin_status read_mark(reader *r, const char *line, size_t n, lin_error *er
     return w->onward ? LIN_OK : no_memory(err);
 }
 
+static lin_status no_section(const reader *r, const char *name, size_t n, lin_error *err)
+{
+    return lin_fail(err, LIN_FORMAT, "%s:%d: there is no section [%.*s]", r->name, r->line, (int)n, name);
+}
+
 // Every set that is named exists.
 static lin_status check_names(reader *r, lin_error *err)
 {
     const lin_written *w = r->written;
-    for (int i = 0; i < w->n_rules + w->forms.n; i++) {
-        const int is_rule = i < w->n_rules;
-        const char *p = is_rule ? w->rules[i].patterns : w->forms.items[i - w->n_rules].readings;
-        r->line = is_rule ? w->rules[i].line : w->forms.items[i - w->n_rules].line;
-        for (; *p; p++) {
-            size_t n = 0;
-            const char *name = is_rule ? p + 1 : p + 3;
-            if (is_rule ? !strchr("<=>", *p) : *p != '{') continue;
-            if (is_rule && *name == '#') {
-                p = name + strcspn(name, "<=>");
-                if (*p != name[-1]) return refuse(r, err, "digits are =#=, <#<, >#>, or with #,");
-                continue;
-            }
-            while (lin_written_is_name(name[n])) n++;
-            if (is_rule && name[n] == *p) p = name + n;
-            else if (is_rule) continue;
-            if (!lin_written_find(w, name, n))
-                return lin_fail(err, LIN_FORMAT, "%s:%d: there is no section [%.*s]", r->name, r->line, (int)n, name);
+    lin_written_piece piece;
+    for (int i = 0; i < w->n_rules; i++) {
+        const char *p = w->rules[i].patterns, *end = p + strlen(p);
+        r->line = w->rules[i].line;
+        while (lin_written_next(w, &p, end, NULL, -1, &piece)) {
+            if (strchr("<=>", *piece.text) && piece.text[1] == '#' && !piece.digits)
+                return refuse(r, err, "digits are =#=, <#<, >#>, or with #,");
+            if (piece.part && piece.n > 1 && !piece.digits && !piece.set)
+                return no_section(r, piece.text + 1, piece.n - 2, err);
+        }
+    }
+    for (int i = 0; i < w->forms.n; i++) {
+        r->line = w->forms.items[i].line;
+        for (const char *p = w->forms.items[i].readings; (p = strchr(p, '{')) != NULL;) {
+            const char *name = p + 3; // behind "{1:"
+            for (p = name; lin_written_is_name(*p);) p++;
+            if (!lin_written_find(w, name, (size_t)(p - name))) return no_section(r, name, (size_t)(p - name), err);
         }
     }
     return LIN_OK;
