@@ -19,11 +19,12 @@
 #include "linnet/stream.h"
 
 typedef struct listen_values {
-    const char *microphone, *from, *save, *channel, *model, *device, *second_pass;
+    const char *microphone, *from, *save, *model, *device, *second_pass;
     lin_endpoint_values endpoints;
     lin_decoding_values decoding;
+    lin_input_values input;
     double buffer_s;
-    int rate_hz, channels, raw, encoding, paced, precision;
+    int paced, precision;
     int json, plain, ipa, stats, quiet;
     const char *language;
 } listen_values;
@@ -48,11 +49,7 @@ static const lin_option options[] = {
                       "forget by itself. The joined lines equal the output of linnet transcribe with endpoint or never; with "
                       "never only for greedy decoding, because a search starts anew with each utterance"),
     {.type = LIN_OPTION_HEADING, .help = "Sound"},
-    {.name = "rate", .type = LIN_OPTION_INT, .at = offsetof(listen_values, rate_hz), .text = "0", .max = LIN_AUDIO_MAX_HZ,
-     .value = "HZ", .help = "Sample rate of the microphone or of headerless sound; 0: the device's own, or 16000"},
-    {.name = "channels", .type = LIN_OPTION_INT, .at = offsetof(listen_values, channels), .text = "0",
-     .max = LIN_AUDIO_MAX_CHANNELS, .help = "Channels of the microphone or of headerless sound; 0: at most two, or one"},
-    {.name = "channel", .letter = 'c', .type = LIN_OPTION_STRING, .at = offsetof(listen_values, channel), .text = "mix",
+    {.name = "channel", .letter = 'c', .type = LIN_OPTION_STRING, .at = offsetof(listen_values, input.channel), .text = "mix",
      .value = "mix|N", .help = "Channel: the mean of all, or the N-th, counted from 1"},
     {.name = "buffer", .type = LIN_OPTION_DOUBLE, .at = offsetof(listen_values, buffer_s), .text = "10", .min = 0.05, .max = 600,
      .value = "S", .help = "Length of the buffer for sound while the computer is busy; sound beyond it is dropped and counted"},
@@ -60,11 +57,11 @@ static const lin_option options[] = {
      .help = "A sound file instead of a microphone, in real time; -: standard input, as it arrives"},
     {.name = "paced", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, paced), .text = "yes",
      .help = "Read the file of --from in real time"},
-    {.name = "raw", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, raw),
-     .help = "The file of --from is headerless; without this option, only a pipe or standard input whose bytes match no known "
-             "format is read as such"},
-    {.name = "encoding", .type = LIN_OPTION_CHOICE, .at = offsetof(listen_values, encoding), .text = "s16le",
-     .choices = "s16le|s24le|s32le|f32le|u8|mulaw|alaw", .help = "Samples of headerless sound"},
+    LIN_PCM_ROWS(listen_values, input,
+                 "The file of --from is headerless; without this option, only a pipe or standard input whose bytes match no known "
+                 "format is read as such",
+                 "Sample rate of the microphone or of headerless sound; if not given, the device's own, or 16000",
+                 "Channels of the microphone or of headerless sound; if not given, at most two, or one"),
     {.type = LIN_OPTION_HEADING, .help = "Network"},
     {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(listen_values, model),
      .help = "The model; if not given, $LINNET_MODEL, else the one installed with the program"},
@@ -461,14 +458,13 @@ static lin_status open_capture(listening *l, lin_error *err)
     const listen_values *v = l->v;
     lin_microphone_options microphone = lin_microphone_options_default();
     microphone.device = v->microphone;
-    microphone.rate_hz = v->rate_hz;
-    microphone.channels = v->channels;
+    microphone.rate_hz = v->input.rate_hz;
+    microphone.channels = v->input.channels;
     microphone.interleaved = l->channel >= 0;
     microphone.ring_s = v->buffer_s;
-    const lin_input_values input = {.raw = v->raw, .rate_hz = v->rate_hz, .channels = v->channels, .encoding = v->encoding};
     lin_pcm_format raw;
     microphone.path = v->from;
-    microphone.raw = lin_input_format(&input, &raw);
+    microphone.raw = lin_input_format(&v->input, &raw);
     microphone.unpaced = !v->paced;
     LIN_TRY(lin_microphone_open(&microphone, &l->capture, err));
     const lin_audio_format *file = format_of(l)->file;
@@ -614,10 +610,9 @@ static void release(listening *l)
 static int check(lin_parsed *parsed, int *channel)
 {
     listen_values *v = parsed->values;
-    const lin_input_values input = {.channel = v->channel};
     lin_error err = {0};
     if (lin_endpoint_check(&v->endpoints.rules, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
-    if (lin_input_channel(&input, channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
+    if (lin_input_channel(&v->input, channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     if (*channel == LIN_CHANNEL_EACH) return lin_misuse(parsed, "--channel must be mix or a number: listen processes one "
                                                                 "channel");
     const int wrong = lin_decoding_check(parsed, &v->decoding, 0);
@@ -625,13 +620,10 @@ static int check(lin_parsed *parsed, int *channel)
     if (v->decoding.combine && !v->second_pass)
         return lin_misuse(parsed, "--combine is for utterances that are heard whole: add --second-pass offline");
     if (v->decoding.n_best > 1 && !v->json) return lin_misuse(parsed, "--n-best needs --json: only JSON has alternatives");
-    if (v->rate_hz && v->rate_hz < LIN_AUDIO_MIN_HZ)
-        return lin_misuse(parsed, "--rate must be 0 or between %d and %d, not %d", LIN_AUDIO_MIN_HZ, LIN_AUDIO_MAX_HZ,
-                          v->rate_hz);
     if (v->microphone && v->from) return lin_misuse(parsed, "--microphone and --from exclude each other");
     if (v->from && strcmp(v->from, "-") == 0 && isatty(STDIN_FILENO))
         return lin_misuse(parsed, "standard input is a terminal: pipe sound into it");
-    if (v->raw && !v->from) return lin_misuse(parsed, "--raw describes a file: --from is missing");
+    if (v->input.raw && !v->from) return lin_misuse(parsed, "--raw describes a file: --from is missing");
     return LIN_EXIT_OK;
 }
 

@@ -126,6 +126,48 @@ int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v, int phr
     return LIN_EXIT_OK;
 }
 
+/* ---- durations and times --------------------------------------------------------------------------------------------------- */
+
+// Digits, optionally with a point; *digits: their number. Not strtod: it accepts hexadecimals and infinities and uses the locale.
+static const char *number(const char *c, double *value, int *digits)
+{
+    double scale = 1;
+    *value = 0;
+    *digits = 0;
+    for (; *c >= '0' && *c <= '9'; c++, ++*digits) *value = 10 * *value + (*c - '0');
+    if (*c != '.') return c;
+    for (c++; *c >= '0' && *c <= '9'; c++, ++*digits) *value += (*c - '0') * (scale /= 10);
+    return c;
+}
+
+// As people write them: 90, 90s, 1.5m, 2h, 250ms, 1:30, 1:23:40.5. `name` is the option's.
+static lin_status parse_span(const char *name, const char *text, double *seconds, lin_error *err)
+{
+    static const struct {
+        const char *name;
+        double seconds;
+    } units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"min", 60}, {"h", 3600}};
+    double value, all = 0;
+    int digits, colons = 0;
+    const char *c = text;
+    for (;; c++) {
+        c = number(c, &value, &digits);
+        if (digits == 0 || digits > 15 || (colons && value >= 60)) break;
+        all = 60 * all + value;
+        if (*c != ':' || colons == 2) {
+            for (unsigned i = 0; i < sizeof units / sizeof *units; i++) {
+                if (strcmp(c, units[i].name) != 0 || (colons && i > 0)) continue;
+                *seconds = all * units[i].seconds;
+                return LIN_OK;
+            }
+            break;
+        }
+        colons++;
+    }
+    return lin_fail(err, LIN_INVALID, "--%s needs a time such as 90, 90s, 1.5m, 2h, 250ms, 1:30 or 1:23:40.5, not '%s'", name,
+                    text);
+}
+
 /* ---- what the sound is ----------------------------------------------------------------------------------------------------- */
 
 lin_status lin_input_channel(const lin_input_values *values, int *channel, lin_error *err)
@@ -154,8 +196,8 @@ lin_status lin_input_part(const lin_input_values *values, lin_part *part, lin_er
     *part = (lin_part){0, INFINITY};
     if (values->track && !*values->track) return lin_fail(err, LIN_INVALID, "--track must be a number or a language");
     lin_audio_choose_track(values->track);
-    if (values->start) LIN_TRY(lin_span_parse("start", values->start, &part->start_s, err));
-    if (values->end) LIN_TRY(lin_span_parse("end", values->end, &part->end_s, err));
+    if (values->start) LIN_TRY(parse_span("start", values->start, &part->start_s, err));
+    if (values->end) LIN_TRY(parse_span("end", values->end, &part->end_s, err));
     return part->end_s > part->start_s ? LIN_OK : lin_fail(err, LIN_INVALID, "--end must be after --start");
 }
 
@@ -180,45 +222,4 @@ lin_fbank_config lin_fbank_from_values(const lin_fbank_values *values)
     c.high_hz = values->high_hz;
     c.preemphasis = values->preemphasis;
     return c;
-}
-
-/* ---- durations and times --------------------------------------------------------------------------------------------------- */
-
-// Digits, optionally with a point; *digits: their number. Not strtod: it accepts hexadecimals and infinities and uses the locale.
-static const char *number(const char *c, double *value, int *digits)
-{
-    double scale = 1;
-    *value = 0;
-    *digits = 0;
-    for (; *c >= '0' && *c <= '9'; c++, ++*digits) *value = 10 * *value + (*c - '0');
-    if (*c != '.') return c;
-    for (c++; *c >= '0' && *c <= '9'; c++, ++*digits) *value += (*c - '0') * (scale /= 10);
-    return c;
-}
-
-lin_status lin_span_parse(const char *name, const char *text, double *seconds, lin_error *err)
-{
-    static const struct {
-        const char *name;
-        double seconds;
-    } units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"min", 60}, {"h", 3600}};
-    double value, all = 0;
-    int digits, colons = 0;
-    const char *c = text;
-    for (;; c++) {
-        c = number(c, &value, &digits);
-        if (digits == 0 || digits > 15 || (colons && value >= 60)) break;
-        all = 60 * all + value;
-        if (*c != ':' || colons == 2) {
-            for (unsigned i = 0; i < sizeof units / sizeof *units; i++) {
-                if (strcmp(c, units[i].name) != 0 || (colons && i > 0)) continue;
-                *seconds = all * units[i].seconds;
-                return LIN_OK;
-            }
-            break;
-        }
-        colons++;
-    }
-    return lin_fail(err, LIN_INVALID, "--%s needs a time such as 90, 90s, 1.5m, 2h, 250ms, 1:30 or 1:23:40.5, not '%s'", name,
-                    text);
 }

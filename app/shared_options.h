@@ -245,6 +245,16 @@ typedef struct lin_input_values {
     const char *channel, *track, *start, *end;
 } lin_input_values;
 
+/* Headerless sound. */
+#define LIN_PCM_ROWS(owner, field, of_raw, of_rate, of_channels)                                                                 \
+    {.name = "raw", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.raw), .help = of_raw},                                  \
+    {.name = "rate", .type = LIN_OPTION_INT, .at = offsetof(owner, field.rate_hz), .min = LIN_AUDIO_MIN_HZ,                      \
+     .max = LIN_AUDIO_MAX_HZ, .value = "HZ", .help = of_rate},                                                                   \
+    {.name = "channels", .type = LIN_OPTION_INT, .at = offsetof(owner, field.channels), .min = 1,                                \
+     .max = LIN_AUDIO_MAX_CHANNELS, .help = of_channels},                                                                        \
+    {.name = "encoding", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.encoding), .text = "s16le",                      \
+     .choices = "s16le|s24le|s32le|f32le|u8|mulaw|alaw", .help = "Samples of headerless PCM"}
+
 #define LIN_INPUT_ROWS(owner, field)                                                                                             \
     {.type = LIN_OPTION_HEADING, .help = "Sound"},                                                                               \
     {.name = "channel", .letter = 'c', .type = LIN_OPTION_STRING, .at = offsetof(owner, field.channel), .text = "mix",           \
@@ -252,15 +262,11 @@ typedef struct lin_input_values {
     {.name = "track", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.track), .value = "N|LANGUAGE",                      \
      .help = "Sound track of a video or other file with several: the N-th, or the first of a language, such as deu; if not "     \
              "given, the default one"},                                                                                          \
-    {.name = "raw", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.raw),                                                   \
-     .help = "The input is headerless PCM; without it, only a pipe or standard input (-) whose bytes match no known format "     \
-             "is read as such, with a message"},                                                                                 \
-    {.name = "rate", .type = LIN_OPTION_INT, .at = offsetof(owner, field.rate_hz), .min = LIN_AUDIO_MIN_HZ,                      \
-     .max = LIN_AUDIO_MAX_HZ, .value = "HZ", .help = "Sample rate of headerless PCM; if not given, 16000"},                      \
-    {.name = "channels", .type = LIN_OPTION_INT, .at = offsetof(owner, field.channels), .min = 1,                                \
-     .max = LIN_AUDIO_MAX_CHANNELS, .help = "Channels of headerless PCM, interleaved; if not given, 1"},                         \
-    {.name = "encoding", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.encoding), .text = "s16le",                      \
-     .choices = "s16le|s24le|s32le|f32le|u8|mulaw|alaw", .help = "Samples of headerless PCM"},                                   \
+    LIN_PCM_ROWS(owner, field,                                                                                                   \
+                 "The input is headerless PCM; without it, only a pipe or standard input (-) whose bytes match no known "        \
+                 "format is read as such, with a message",                                                                       \
+                 "Sample rate of headerless PCM; if not given, 16000",                                                           \
+                 "Channels of headerless PCM, interleaved; if not given, 1"),                                                    \
     {.name = "start", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.start), .value = "TIME",                            \
      .help = "Start of the part to process (90, 1:30, 1:23:40.5, 250ms); times in results remain those of the file"},            \
     {.name = "end", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.end), .value = "TIME",                                \
@@ -302,12 +308,5 @@ typedef struct lin_fbank_values {
      .text = "0.97", .min = 0, .max = 1, .help = "Coefficient of the pre-emphasis"}
 
 lin_fbank_config lin_fbank_from_values(const lin_fbank_values *values);
-
-/* ---- durations and times --------------------------------------------------------------------------------------------------- */
-
-/* As people write them: 90, 90s, 1.5m, 2h, 250ms, 1:30, 1:23:40.5. */
-
-/* LIN_INVALID, with the accepted forms. `name` is the option's. */
-lin_status lin_span_parse(const char *name, const char *text, double *seconds, lin_error *err);
 
 #endif

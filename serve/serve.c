@@ -67,7 +67,7 @@ void lin_serve_reply(lin_serve *s, lin_web_peer *peer, lin_web_reply *reply, int
     s->transport->reply(peer, reply);
 }
 
-void lin_serve_answer(lin_serve *s, lin_web_peer *peer, int status, const char *type, const char *body, size_t n)
+static void answer(lin_serve *s, lin_web_peer *peer, int status, const char *type, const char *body, size_t n)
 {
     lin_serve_reply(s, peer, &(lin_web_reply){.status = status, .type = type, .body = body, .n = n}, 0);
 }
@@ -295,8 +295,8 @@ static void get(lin_serve *s, lin_web_peer *peer, const lin_call *call)
     const int status = put_answer(s, call->kind, &out);
     if (lin_buffer_status(&out, NULL) != LIN_OK) lin_serve_refuse(s, peer, 503, RETRY_S, "out of memory");
     else if (call->kind == LIN_CALL_DOCS) put_page(s, peer, "text/html; charset=utf-8", out.data, out.n);
-    else if (call->kind == LIN_CALL_METRICS) lin_serve_answer(s, peer, status, "text/plain; version=0.0.4", out.data, out.n);
-    else lin_serve_answer(s, peer, status, call->type, out.data, out.n);
+    else if (call->kind == LIN_CALL_METRICS) answer(s, peer, status, "text/plain; version=0.0.4", out.data, out.n);
+    else answer(s, peer, status, call->type, out.data, out.n);
     lin_buffer_free(&out);
 }
 

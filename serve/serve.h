@@ -185,7 +185,6 @@ void lin_serve_count(lin_serve *serve, long long *count);
 
 /* Answers an HTTP request with a JSON error in OpenAI's form, and counts nothing. */
 void lin_serve_refuse(lin_serve *serve, lin_web_peer *peer, int status, int retry_s, const char *message);
-void lin_serve_answer(lin_serve *serve, lin_web_peer *peer, int status, const char *type, const char *body, size_t n);
 /* With headers of its own, of which retry_s is one if it is not 0. */
 void lin_serve_reply(lin_serve *serve, lin_web_peer *peer, lin_web_reply *reply, int retry_s);
 
