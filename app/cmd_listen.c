@@ -81,7 +81,7 @@ typedef struct listening {
     lin_recognizer recognizer, second, combined; // of --model, --second-pass, --combine
     lin_decoding decoding;
     lin_watch phrases; // the file of --context
-    lin_session *session;
+    lin_session session;
     lin_microphone *capture;
     lin_recording *recording; // NULL where nothing is saved, or no longer
     lin_terminal *terminal;   // NULL: no display
@@ -396,7 +396,7 @@ static lin_status take(listening *l, float *samples, int n, lin_error *err)
     if (n == 0) return LIN_OK;
     keep(l, samples, n);
     l->stats.seconds += (double)n / l->stats.rate_hz;
-    lin_status status = lin_session_push(l->session, samples, n, err);
+    lin_status status = lin_session_push(&l->session, samples, n, err);
     l->stats.busy_s += lin_now() - begin;
     return status;
 }
@@ -405,7 +405,7 @@ static lin_status take(listening *l, float *samples, int n, lin_error *err)
 static lin_status finish(listening *l, lin_error *err)
 {
     l->finishing = 1;
-    return lin_session_finish(l->session, err);
+    return lin_session_finish(&l->session, err);
 }
 
 static lin_status take_keys(listening *l, lin_error *err)
@@ -413,7 +413,7 @@ static lin_status take_keys(listening *l, lin_error *err)
     int key;
     lin_status status = LIN_OK;
     while (status == LIN_OK && l->terminal && (key = lin_terminal_key(l->terminal)) >= 0) {
-        if (key == '\n' || key == '\r') status = lin_session_end_utterance(l->session, err);
+        if (key == '\n' || key == '\r') status = lin_session_end_utterance(&l->session, err);
         if (key == 'q' || key == 4) lin_interrupted = SIGINT;
     }
     return status;
@@ -485,7 +485,7 @@ static lin_status open_session(listening *l, lin_error *err)
     o.decoding = &l->decoding;
     o.second = v->second_pass ? &l->second : NULL;
     const lin_utterances_sink sink = {.context = l, .show = show};
-    LIN_TRY(lin_session_create(&l->recognizer, &o, &sink, &l->session, err));
+    LIN_TRY(lin_session_open(&l->session, &l->recognizer, &o, &sink, err));
     l->stats.rate_hz = rate_hz;
     l->block = rate_hz / 10;
     l->samples = lin_alloc((size_t)(l->block * channels), sizeof *l->samples);
@@ -553,7 +553,7 @@ static lin_status announce(listening *l, lin_error *err)
 static int conclude(listening *l, lin_status status, lin_error *err)
 {
     lin_error late = {0};
-    lin_status last = l->session ? finish(l, &late) : LIN_OK; // what was recognised so far is not lost
+    lin_status last = l->session.r ? finish(l, &late) : LIN_OK; // what was recognised so far is not lost
     if (l->terminal) lin_terminal_close(l->terminal);
     l->terminal = NULL;
     const lin_audio_format *file = format_of(l)->file;
@@ -591,7 +591,7 @@ static void release(listening *l)
     lin_terminal_close(l->terminal);
     lin_recording_close(l->recording, NULL);
     lin_microphone_close(l->capture);
-    lin_session_destroy(l->session);
+    lin_session_close(&l->session);
     lin_decoding_close(&l->decoding);
     lin_recognizer_close(&l->recognizer);
     lin_recognizer_close(&l->second);

@@ -25,7 +25,7 @@ struct linnet_session {
     linnet_session_options options;
     lin_decoding decoding;
     own_phrases *phrases; // NULL: the decoder's
-    lin_session *session;
+    lin_session session;
     linnet_utterance *seen; // [n]: n_ended that wait, the first `next` of them seen; one that grows; then those for later use
     int n_ended, next, changed, n, capacity; // changed: the one that grows, since it was asked for
     float *block; // [BLOCK, channels], of 16-bit samples
@@ -192,7 +192,7 @@ linnet_status linnet_session_create(linnet_model *model, const linnet_session_op
     how.saves = o.can_save != 0;
     how.second = s->second ? &s->second->r : NULL;
     const lin_utterances_sink sink = {.context = s, .show = show};
-    const lin_status status = lin_session_create(&model->r, &how, &sink, &s->session, err);
+    const lin_status status = lin_session_open(&s->session, &model->r, &how, &sink, err);
     if (status == LIN_OK) *session = s;
     else linnet_session_destroy(s);
     return status;
@@ -201,7 +201,7 @@ linnet_status linnet_session_create(linnet_model *model, const linnet_session_op
 void linnet_session_destroy(linnet_session *s)
 {
     if (!s) return;
-    lin_session_destroy(s->session);
+    lin_session_close(&s->session);
     free_views(s);
     drop_phrases(s->phrases);
     lin_free(s->block);
@@ -217,7 +217,7 @@ linnet_status linnet_session_push(linnet_session *s, const float *samples, size_
     if (n && !samples) return lin_fail(err, LIN_INVALID, "there are no samples");
     if (n > INT_MAX) return lin_fail(err, LIN_INVALID, "%zu samples are too many for one call; the limit is %d", n, INT_MAX);
     recycle(s);
-    return lin_session_push(s->session, samples, (int)n, err);
+    return lin_session_push(&s->session, samples, (int)n, err);
 }
 
 linnet_status linnet_session_push_int16(linnet_session *s, const int16_t *samples, size_t n, linnet_error *err)
@@ -232,7 +232,7 @@ linnet_status linnet_session_push_int16(linnet_session *s, const int16_t *sample
     do {
         piece = n - done < BLOCK ? n - done : BLOCK;
         for (size_t i = 0; i < piece * channels; i++) s->block[i] = (float)samples[done * channels + i] / 32768;
-        LIN_TRY(lin_session_push(s->session, s->block, (int)piece, err));
+        LIN_TRY(lin_session_push(&s->session, s->block, (int)piece, err));
     } while ((done += piece) < n);
     return LIN_OK;
 }
@@ -241,21 +241,21 @@ linnet_status linnet_session_end_utterance(linnet_session *s, linnet_error *err)
 {
     if (!s) return lin_fail(err, LIN_INVALID, "there is no session");
     recycle(s);
-    return lin_session_end_utterance(s->session, err);
+    return lin_session_end_utterance(&s->session, err);
 }
 
 linnet_status linnet_session_finish(linnet_session *s, linnet_error *err)
 {
     if (!s) return lin_fail(err, LIN_INVALID, "there is no session");
     recycle(s);
-    return lin_session_finish(s->session, err);
+    return lin_session_finish(&s->session, err);
 }
 
 linnet_status linnet_session_reset(linnet_session *s, linnet_error *err)
 {
     if (!s) return lin_fail(err, LIN_INVALID, "there is no session");
     drop_views(s);
-    return lin_session_reset(s->session, err);
+    return lin_session_reset(&s->session, err);
 }
 
 linnet_status linnet_session_set_phrases(linnet_session *s, const linnet_phrase *phrases, int n, linnet_error *err)
@@ -283,7 +283,7 @@ linnet_status linnet_session_save(linnet_session *s, void **bytes, size_t *n, li
     *n = 0;
     if (!s) return lin_fail(err, LIN_INVALID, "there is no session");
     lin_state state = {0};
-    lin_status status = lin_session_save(s->session, &state, err);
+    lin_status status = lin_session_save(&s->session, &state, err);
     if (status != LIN_OK) {
         lin_state_free(&state);
         return status;
@@ -301,8 +301,8 @@ linnet_status linnet_session_load(linnet_session *s, const void *bytes, size_t n
     drop_views(s);
     lin_status status = bytes ? lin_state_parse(bytes, n, "the saved session", &state, err)
                               : lin_fail(err, LIN_INVALID, "there is no saved session");
-    if (status == LIN_OK) status = lin_session_load(s->session, &state, err);
-    else lin_session_reset(s->session, NULL);
+    if (status == LIN_OK) status = lin_session_load(&s->session, &state, err);
+    else lin_session_reset(&s->session, NULL);
     lin_state_free(&state);
     return status;
 }
@@ -313,7 +313,7 @@ linnet_status linnet_session_fork(linnet_session *s, linnet_session **copy, linn
     if (!s) return lin_fail(err, LIN_INVALID, "there is no session");
     linnet_session *c;
     LIN_TRY(create_shell(s->model, &s->options, &c, err));
-    const lin_status status = lin_session_fork(s->session, &(lin_utterances_sink){.context = c, .show = show}, &c->session, err);
+    const lin_status status = lin_session_fork(&s->session, &(lin_utterances_sink){.context = c, .show = show}, &c->session, err);
     if (status != LIN_OK) {
         linnet_session_destroy(c);
         return status;
@@ -321,7 +321,7 @@ linnet_status linnet_session_fork(linnet_session *s, linnet_session **copy, linn
     c->phrases = s->phrases;
     if (c->phrases) atomic_fetch_add(&c->phrases->owners, 1);
     c->decoding.context = s->decoding.context;
-    lin_session_decode_by(c->session, &c->decoding);
+    lin_session_decode_by(&c->session, &c->decoding);
     *copy = c;
     return LIN_OK;
 }

@@ -120,25 +120,6 @@ void lin_session_close(lin_session *s)
     *s = (lin_session){.r = NULL};
 }
 
-lin_status lin_session_create(const lin_recognizer *recognizer, const lin_session_options *options,
-                              const lin_utterances_sink *sink, lin_session **session, lin_error *err)
-{
-    *session = NULL;
-    lin_session *s = lin_calloc(1, sizeof *s);
-    if (!s) return lin_no_memory(err, "a session", sizeof *s);
-    const lin_status status = lin_session_open(s, recognizer, options, sink, err);
-    if (status == LIN_OK) *session = s;
-    else lin_free(s);
-    return status;
-}
-
-void lin_session_destroy(lin_session *s)
-{
-    if (!s) return;
-    lin_session_close(s);
-    lin_free(s);
-}
-
 size_t lin_session_bytes(const lin_session *s)
 {
     return block_bytes(s, s->capacity) + lin_utterances_bytes(&s->utterances);
@@ -501,22 +482,20 @@ lin_status lin_session_load(lin_session *s, const lin_state *state, lin_error *e
     return status;
 }
 
-lin_status lin_session_fork(lin_session *s, const lin_utterances_sink *sink, lin_session **copy, lin_error *err)
+lin_status lin_session_fork(lin_session *s, const lin_utterances_sink *sink, lin_session *copy, lin_error *err)
 {
     lin_state state = {0};
     lin_session_options options = s->options;
     options.network = NULL;
     options.slot = 0;
     options.pass = NULL;
-    *copy = NULL;
+    *copy = (lin_session){.r = NULL};
     lin_status status = save(s, &state, err);
-    if (status == LIN_OK) status = lin_session_create(s->r, &options, sink, copy, err);
-    if (status == LIN_OK) status = load(*copy, &state, err);
-    if (status == LIN_OK) status = lin_utterances_copy(&(*copy)->utterances, &s->utterances, err); // what was shown, too
+    if (status == LIN_OK) status = lin_session_open(copy, s->r, &options, sink, err);
+    if (status == LIN_OK) status = load(copy, &state, err);
+    if (status == LIN_OK) status = lin_utterances_copy(&copy->utterances, &s->utterances, err); // what was shown, too
     lin_state_free(&state);
-    if (status == LIN_OK) return LIN_OK;
-    lin_session_destroy(*copy);
-    *copy = NULL;
+    if (status != LIN_OK) lin_session_close(copy);
     return status;
 }
 

@@ -11,10 +11,10 @@
  *
  *   lin_session_options o = lin_session_options_default();
  *   o.rate_hz = 44100, o.channels = 2, o.decoding = &decoding;
- *   lin_session_create(&recognizer, &o, &(lin_utterances_sink){.context = self, .show = show}, &session, &err);
- *   while (sound comes) lin_session_push(session, samples, n, &err);       // show() is called when something has changed
- *   lin_session_finish(session, &err);                                     // the last utterance
- *   lin_session_destroy(session);
+ *   lin_session_open(&session, &recognizer, &o, &(lin_utterances_sink){.context = self, .show = show}, &err);
+ *   while (sound comes) lin_session_push(&session, samples, n, &err);      // show() is called when something has changed
+ *   lin_session_finish(&session, &err);                                    // the last utterance
+ *   lin_session_close(&session);
  *
  * The network is a batch of one of the session's own. Those of an engine's sessions are the slots of one, which the engine moves
  * on together:
@@ -89,17 +89,12 @@ typedef struct lin_session {
  * The sink (NULL: none) is shown what has changed after every push that changed something, and every utterance that ends. If it
  * does not return LIN_OK the push ends with its status. Utterances without any phone are not shown; one whose provisional phones
  * have all gone is shown, and ends empty. LIN_UNSUPPORTED for a model that needs whole utterances and for other rates or numbers
- * of channels; LIN_INVALID for a channel that the sound lacks and for rules that lin_endpoint_check refuses. On failure *session
- * is NULL.
+ * of channels; LIN_INVALID for a channel that the sound lacks and for rules that lin_endpoint_check refuses. On failure it is
+ * closed. The session may not be moved afterwards.
  */
-lin_status lin_session_create(const lin_recognizer *recognizer, const lin_session_options *options,
-                              const lin_utterances_sink *sink, lin_session **session, lin_error *err);
-/* NULL is allowed. */
-void lin_session_destroy(lin_session *session);
-
-/* The same in memory of the caller, which may not be moved. On failure it is closed. Closing: zeros are allowed. */
 lin_status lin_session_open(lin_session *session, const lin_recognizer *recognizer, const lin_session_options *options,
                             const lin_utterances_sink *sink, lin_error *err);
+/* Zeros are allowed. */
 void lin_session_close(lin_session *session);
 
 /* Memory of one, as far as it is known before there are results, but for the struct and the network. */
@@ -112,11 +107,11 @@ lin_status lin_session_push(lin_session *session, const float *samples, int n, l
 /* The utterance ends here, whatever the rules say. */
 lin_status lin_session_end_utterance(lin_session *session, lin_error *err);
 
-/* The sound has ended: what waited for look-ahead is decoded without it, and the utterance ends. Only reset and destroy may
+/* The sound has ended: what waited for look-ahead is decoded without it, and the utterance ends. Only reset and close may
  * follow. */
 lin_status lin_session_finish(lin_session *session, lin_error *err);
 
-/* As newly created: the next sound is another stream, utterances count from 1. LIN_NO_MEMORY; then only destroy may follow. */
+/* As newly opened: the next sound is another stream, utterances count from 1. LIN_NO_MEMORY; then only close may follow. */
 lin_status lin_session_reset(lin_session *session, lin_error *err);
 
 /*
@@ -130,9 +125,9 @@ lin_status lin_session_reset(lin_session *session, lin_error *err);
 lin_status lin_session_save(lin_session *session, lin_state *state, lin_error *err);
 lin_status lin_session_load(lin_session *session, const lin_state *state, lin_error *err);
 
-/* A second session that goes on from the same point, with its own sink and network; it has all that was shown. Needs
+/* Opens a second session that goes on from the same point, with its own sink and network; it has all that was shown. Needs
  * options.saves. */
-lin_status lin_session_fork(lin_session *session, const lin_utterances_sink *sink, lin_session **copy, lin_error *err);
+lin_status lin_session_fork(lin_session *session, const lin_utterances_sink *sink, lin_session *copy, lin_error *err);
 
 /* Another copy of its decoding from now on, with the same search; it must outlive the session. A fork has that of its
  * original. */

@@ -83,6 +83,36 @@ static void teardown(void)
     lin_recognizer_close(&recognizer);
 }
 
+// Sessions in memory of their own.
+static inline lin_status session_create(const lin_session_options *options, const lin_utterances_sink *sink,
+                                        lin_session **session, lin_error *err)
+{
+    lin_session *s = lin_calloc(1, sizeof *s);
+    *session = NULL;
+    if (!s) return lin_no_memory(err, "a session", sizeof *s);
+    const lin_status status = lin_session_open(s, &recognizer, options, sink, err);
+    if (status == LIN_OK) *session = s;
+    else lin_free(s);
+    return status;
+}
+
+static inline lin_status session_fork(lin_session *session, const lin_utterances_sink *sink, lin_session **copy, lin_error *err)
+{
+    lin_session *s = lin_calloc(1, sizeof *s);
+    *copy = NULL;
+    if (!s) return lin_no_memory(err, "a session", sizeof *s);
+    const lin_status status = lin_session_fork(session, sink, s, err);
+    if (status == LIN_OK) *copy = s;
+    else lin_free(s);
+    return status;
+}
+
+static inline void session_destroy(lin_session *session)
+{
+    if (session) lin_session_close(session);
+    lin_free(session);
+}
+
 // Of a session of this sound.
 static inline lin_session_options options_of_sound(void)
 {

@@ -85,7 +85,7 @@ static lin_session *make_session(int rate, int resets, heard *h)
     o.channels = 1;
     o.ends.resets = resets;
     o.saves = 1;
-    require_ok(lin_session_create(&recognizer, &o, &(lin_utterances_sink){.context = h, .show = hear}, &s, &err));
+    require_ok(session_create(&o, &(lin_utterances_sink){.context = h, .show = hear}, &s, &err));
     return s;
 }
 
@@ -139,7 +139,7 @@ START_TEST(utterances_end_on_request)
     for (int i = 0; i < want.ends; i++) asked += want.ended_by[i] == LINNET_ASKED;
     if (rate == RATE) ck_assert_int_ge(asked, 2); // at others it is less like speech
     lin_engine_destroy(e);
-    lin_session_destroy(s);
+    session_destroy(s);
 }
 END_TEST
 
@@ -193,7 +193,7 @@ static void go_on(lin_engine *e, int rate, const void *state, size_t n, double s
     ck_assert_double_eq_tol(again.end_s, (double)SAMPLES / rate, 1e-9);
     same(&again, &rest, 1);
     lin_engine_close(e, id);
-    lin_session_destroy(s);
+    session_destroy(s);
     lin_state_free(&parsed);
 }
 
@@ -229,7 +229,7 @@ START_TEST(saved_and_loaded)
     go_on(e, rate, state.bytes, state.n, (double)(SAMPLES / 3) / rate, &whole);
     lin_state_free(&state);
     lin_engine_destroy(e);
-    lin_session_destroy(s);
+    session_destroy(s);
 }
 END_TEST
 
@@ -260,7 +260,7 @@ START_TEST(what_cannot_go_on)
     ck_assert_int_eq(lin_engine_open_saved(plain, &about, &id, &err), LIN_UNSUPPORTED);
     lin_engine_destroy(plain);
     lin_engine_destroy(e);
-    lin_session_destroy(s);
+    session_destroy(s);
     lin_state_free(&state);
 }
 END_TEST

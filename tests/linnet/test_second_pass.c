@@ -121,7 +121,7 @@ static lin_session *create(const lin_session_options *o, heard *h)
 {
     lin_error err = {0};
     lin_session *session;
-    require_ok(lin_session_create(&recognizer, o, &(lin_utterances_sink){.context = h, .show = hear}, &session, &err));
+    require_ok(session_create(o, &(lin_utterances_sink){.context = h, .show = hear}, &session, &err));
     return session;
 }
 
@@ -150,7 +150,7 @@ static void listen_to(const lin_session_options *o, int most, heard *h)
     lin_session *session = create(o, h);
     feed(session, 0, SAMPLES, most);
     require_ok(lin_session_finish(session, &err));
-    lin_session_destroy(session);
+    session_destroy(session);
 }
 
 /* ---- tests ----------------------------------------------------------------------------------------------------------------- */
@@ -367,7 +367,7 @@ START_TEST(a_long_utterance)
     require_ok(lin_session_finish(session, &err));
     ck_assert_int_eq(h.ends, 1);
     same_as_file(&h.finals[0], sound, TIMES * SAMPLES, decoding);
-    lin_session_destroy(session);
+    session_destroy(session);
     lin_free(sound);
     drop(&h);
     lin_decoding_close(&decoding);
@@ -414,7 +414,7 @@ START_TEST(forked_and_saved)
     lin_session *session = create(&o, &half);
     feed(session, 0, middle, 999);
     ck_assert_int_eq(half.ends, 1);
-    require_ok(lin_session_fork(session, &(lin_utterances_sink){.context = &copy, .show = hear}, &fork, &err));
+    require_ok(session_fork(session, &(lin_utterances_sink){.context = &copy, .show = hear}, &fork, &err));
     feed(fork, middle, SAMPLES, 999);
     require_ok(lin_session_finish(fork, &err));
     ck_assert_int_eq(copy.ends, PARTS - 1);
@@ -453,7 +453,7 @@ START_TEST(forked_and_saved)
     heard *const all[] = {&whole, &half, &copy, &loaded, &plain};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) drop(all[i]);
     lin_session *const sessions[] = {session, fork, other, without};
-    for (size_t i = 0; i < sizeof sessions / sizeof *sessions; i++) lin_session_destroy(sessions[i]);
+    for (size_t i = 0; i < sizeof sessions / sizeof *sessions; i++) session_destroy(sessions[i]);
     lin_state_free(&state);
     lin_state_free(&read);
     lin_decoding_close(&decoding);
@@ -477,7 +477,7 @@ START_TEST(ends_that_are_asked_for)
     recognize(&greedy, 0, (int)h.rows[0] * recognizer.model->config.stack, &want);
     same_result(&h.finals[0], &want);
     require_ok(lin_session_finish(session, &err));
-    lin_session_destroy(session);
+    session_destroy(session);
     lin_result_free(&want);
     drop(&h);
 }
@@ -571,7 +571,7 @@ START_TEST(models_that_do_not_fit)
         if (i == 3) model.phones = phones;
         if (i == 4) model.speaker_norm = 1;
         const lin_status status =
-            lin_session_create(&recognizer, &o, &(lin_utterances_sink){.context = &h, .show = hear}, &session, &err);
+            session_create(&o, &(lin_utterances_sink){.context = &h, .show = hear}, &session, &err);
         ck_assert_int_eq(status, i == 4 ? LIN_UNSUPPORTED : LIN_MISMATCH);
         ck_assert_msg(strstr(err.message, wanted[i]) != NULL, "%s", err.message);
         ck_assert_ptr_null(session);

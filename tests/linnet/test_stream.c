@@ -65,7 +65,7 @@ static lin_session *create(const lin_session_options *o, shown *h)
     lin_error err = {0};
     lin_session *session;
     memset(h, 0, sizeof *h);
-    require_ok(lin_session_create(&recognizer, o, &(lin_utterances_sink){.context = h, .show = hear}, &session, &err));
+    require_ok(session_create(o, &(lin_utterances_sink){.context = h, .show = hear}, &session, &err));
     return session;
 }
 
@@ -76,7 +76,7 @@ static void listen_to(const lin_session_options *o, int most, uint64_t seed, sho
     lin_session *session = create(o, h);
     feed_frames(session, 0, n_features, most, seed);
     require_ok(lin_session_finish(session, &err));
-    lin_session_destroy(session);
+    session_destroy(session);
 }
 
 static void same(const shown *a, const shown *b)
@@ -179,7 +179,7 @@ START_TEST(with_resets_each_utterance_begins_anew)
             require_ok(push_frames(session, fed, n, &err));
             fed += n;
         }
-        lin_session_destroy(session);
+        session_destroy(session);
         ck_assert_int_ge(a.ends, 3);
         for (int u = 0; u < a.ends; u++) {
             // Where utterances without a phone lie between,
@@ -248,7 +248,7 @@ START_TEST(an_end_may_be_asked_for)
     require_ok(lin_session_finish(session, &err));
     ck_assert_int_eq(a.ends, 2);
     ck_assert_int_eq(a.why[1], LINNET_FINISHED);
-    lin_session_destroy(session);
+    session_destroy(session);
     static lin_result_phone want[MOST_PHONES];
     const int n = decode((int)lround(a.ended_at[0] * 100), n_features, want);
     ck_assert_int_eq(a.n - a.first[1], n);
@@ -260,7 +260,7 @@ START_TEST(an_end_may_be_asked_for)
     require_ok(lin_session_end_utterance(session, &err));
     ck_assert_int_ge(b.n, growing);
     require_ok(lin_session_finish(session, &err));
-    lin_session_destroy(session);
+    session_destroy(session);
 }
 END_TEST
 
@@ -278,7 +278,7 @@ START_TEST(nothing_is_allocated_on_the_way)
     ck_assert_int_ge(a.ends, 3);
     ck_assert_uint_eq(lin_memory_count() + 1, first_utterance); // the room of the longest utterance, once, in four lists
     ck_assert_uint_le(lin_memory_count() - before, 4);
-    lin_session_destroy(session);
+    session_destroy(session);
 }
 END_TEST
 
@@ -294,13 +294,13 @@ START_TEST(failures)
     ck_assert_int_eq(status, LIN_IO);
     ck_assert_str_eq(err.message, "the sink is full");
     ck_assert_int_eq(a.views, 3);
-    lin_session_destroy(session);
+    session_destroy(session);
     o.ends.rules.blank = 2;
     const lin_utterances_sink sink = {.context = &a, .show = hear};
-    ck_assert_int_eq(lin_session_create(&recognizer, &o, &sink, &session, &err), LIN_INVALID);
+    ck_assert_int_eq(session_create(&o, &sink, &session, &err), LIN_INVALID);
     ck_assert_ptr_null(session);
     o = options_of_sound();
-    FAIL_EVERY_ALLOCATION_OF(session, lin_session_create(&recognizer, &o, &sink, &session, &err), lin_session_destroy(session));
+    FAIL_EVERY_ALLOCATION_OF(session, session_create(&o, &sink, &session, &err), session_destroy(session));
 }
 END_TEST
 
@@ -322,7 +322,7 @@ START_TEST(construction_latency)
         for (; seen < a.n_growing; seen++) ck_assert_double_eq_tol(sound_s - a.growing[seen].end_s, d.total_s, 1e-6);
     }
     ck_assert_int_gt(seen, 3);
-    lin_session_destroy(session);
+    session_destroy(session);
 }
 END_TEST
 
@@ -379,7 +379,7 @@ START_TEST(sound_gives_what_its_frames_give)
         push(session, sound, 1, 0, SAMPLES, 9);
         require_ok(lin_session_finish(session, &err));
         same(&a, &b);
-        lin_session_destroy(session);
+        session_destroy(session);
     }
     lin_free(sound);
 }
@@ -422,7 +422,7 @@ START_TEST(saved_and_loaded)
         session = create(&o, &a);
         push(session, sound, 2, 0, SAMPLES, 3);
         require_ok(lin_session_finish(session, &err));
-        lin_session_destroy(session);
+        session_destroy(session);
         ck_assert_int_ge(a.ends, 3);
         all_have_a_length(&a);
         for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i += CUT_STEP) {
@@ -430,7 +430,7 @@ START_TEST(saved_and_loaded)
             push(session, sound, 2, 0, cuts[i], 4);
             require_ok(lin_session_save(session, &state, &err));
             require_ok(lin_state_write(&state, path, &err));
-            lin_session_destroy(session);
+            session_destroy(session);
             require_ok(lin_state_read(path, &read, &err));
             next = create(&o, &after);
             push(next, sound, 2, 0, 5000, 1); // whatever was there is gone
@@ -438,7 +438,7 @@ START_TEST(saved_and_loaded)
             require_ok(lin_session_load(next, &read, &err));
             push(next, sound, 2, cuts[i], SAMPLES, 5);
             require_ok(lin_session_finish(next, &err));
-            lin_session_destroy(next);
+            session_destroy(next);
             all_phones(&before);
             ck_assert_int_eq(before.n + after.n, a.n);
             same_phones(before.phones, a.phones, before.n, "before");
@@ -454,12 +454,12 @@ START_TEST(saved_and_loaded)
         next = create(&others[i], &b);
         ck_assert_int_eq(lin_session_load(next, &read, &err), LIN_MISMATCH);
         require_ok(lin_session_push(next, sound, 1000, &err));
-        lin_session_destroy(next);
+        session_destroy(next);
     }
     o.saves = 0;
     session = create(&o, &b);
     ck_assert_int_eq(lin_session_save(session, &state, &err), LIN_INVALID);
-    lin_session_destroy(session);
+    session_destroy(session);
     lin_state_free(&state);
     lin_state_free(&read);
     lin_free(sound);
@@ -479,22 +479,22 @@ START_TEST(forked)
     push(session, sound, 2, 0, SAMPLES, 3);
     require_ok(lin_session_finish(session, &err));
     all_have_a_length(&a);
-    ck_assert_int_eq(lin_session_fork(session, &(lin_utterances_sink){.context = &fork, .show = hear}, &copy, &err), LIN_INVALID);
+    ck_assert_int_eq(session_fork(session, &(lin_utterances_sink){.context = &fork, .show = hear}, &copy, &err), LIN_INVALID);
     ck_assert_ptr_null(copy);
-    lin_session_destroy(session);
+    session_destroy(session);
     for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i += CUT_STEP) {
         session = create(&o, &b);
         push(session, sound, 2, 0, cuts[i], 4);
         fork = b; // it goes on with all that was shown
-        require_ok(lin_session_fork(session, &(lin_utterances_sink){.context = &fork, .show = hear}, &copy, &err));
+        require_ok(session_fork(session, &(lin_utterances_sink){.context = &fork, .show = hear}, &copy, &err));
         push(session, sound, 2, cuts[i], SAMPLES, 5);
         push(copy, sound, 2, cuts[i], SAMPLES, 6);
         require_ok(lin_session_finish(session, &err));
         require_ok(lin_session_finish(copy, &err));
         same(&a, &b);
         same(&a, &fork);
-        lin_session_destroy(session);
-        lin_session_destroy(copy);
+        session_destroy(session);
+        session_destroy(copy);
     }
     lin_free(sound);
     recognizer.delay_s = 0;
@@ -515,14 +515,14 @@ START_TEST(sound_that_is_none)
     ck_assert_double_eq(lin_session_seconds(session), 0);
     ck_assert_int_eq(lin_session_push(session, sound, -1, &err), LIN_INVALID);
     require_ok(lin_session_push(session, sound, 1000, &err));
-    lin_session_destroy(session);
+    session_destroy(session);
     const lin_utterances_sink sink = {.context = &b, .show = hear};
     o.channel = 2;
-    ck_assert_int_eq(lin_session_create(&recognizer, &o, &sink, &session, &err), LIN_INVALID);
+    ck_assert_int_eq(session_create(&o, &sink, &session, &err), LIN_INVALID);
     o.channel = LIN_CHANNEL_EACH;
-    ck_assert_int_eq(lin_session_create(&recognizer, &o, &sink, &session, &err), LIN_INVALID);
+    ck_assert_int_eq(session_create(&o, &sink, &session, &err), LIN_INVALID);
     o = of_sound(10, 1);
-    ck_assert_int_eq(lin_session_create(&recognizer, &o, &sink, &session, &err), LIN_UNSUPPORTED);
+    ck_assert_int_eq(session_create(&o, &sink, &session, &err), LIN_UNSUPPORTED);
     ck_assert_ptr_null(session);
 }
 END_TEST

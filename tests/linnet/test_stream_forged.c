@@ -24,7 +24,7 @@ static lin_session *create(const lin_decoding *decoding, double *sum)
     o.channels = 1;
     o.saves = 1;
     o.decoding = decoding;
-    require_ok(lin_session_create(&recognizer, &o, &(lin_utterances_sink){.context = sum, .show = hear}, &session, &err));
+    require_ok(session_create(&o, &(lin_utterances_sink){.context = sum, .show = hear}, &session, &err));
     return session;
 }
 
@@ -41,7 +41,7 @@ static void forge(lin_decoding_values values)
     lin_session *session = create(&decoding, &sum);
     require_ok(lin_session_push(session, sound, CUT, &err));
     require_ok(lin_session_save(session, &good, &err));
-    lin_session_destroy(session);
+    session_destroy(session);
     lin_state_seal(&good);
     unsigned char *bytes = malloc(good.n);
     ck_assert_ptr_nonnull(bytes);
@@ -74,7 +74,7 @@ static void forge(lin_decoding_values values)
         refused += status != LIN_OK;
         if (status == LIN_OK) status = lin_session_push(session, sound + CUT, MORE, &err);
         if (status == LIN_OK) status = lin_session_finish(session, &err);
-        lin_session_destroy(session);
+        session_destroy(session);
         lin_state_free(&state);
     }
     test_require(refused > 0, "none of %d was refused", (int)TRIALS);

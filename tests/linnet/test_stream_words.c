@@ -258,7 +258,7 @@ static lin_session *create(const lin_session_options *o, heard *h)
     lin_error err = {0};
     lin_session *session;
     memset(h, 0, sizeof *h);
-    require_ok(lin_session_create(&recognizer, o, &(lin_utterances_sink){.context = h, .show = hear}, &session, &err));
+    require_ok(session_create(o, &(lin_utterances_sink){.context = h, .show = hear}, &session, &err));
     return session;
 }
 
@@ -268,7 +268,7 @@ static void listen_to(const lin_session_options *o, int most, uint64_t seed, hea
     lin_session *session = create(o, h);
     feed_frames(session, 0, n_features, most, seed);
     require_ok(lin_session_finish(session, &err));
-    lin_session_destroy(session);
+    session_destroy(session);
 }
 
 static void same(const heard *a, const heard *b)
@@ -485,7 +485,7 @@ START_TEST(nothing_is_allocated_on_the_way)
     feed_frames(session, 0, n_features, 4, 1);
     ck_assert_uint_eq(lin_memory_count(), before);
     ck_assert(_i % 2 == 0 || a.n_words > words);
-    lin_session_destroy(session);
+    session_destroy(session);
     lin_decoding_close(&search);
 }
 END_TEST
@@ -497,9 +497,9 @@ START_TEST(failures)
     lin_session *session;
     open_search(&search, (lin_decoding_values){WORDS});
     o.decoding = &search;
-    FAIL_EVERY_ALLOCATION(lin_session_create(&recognizer, &o, &(lin_utterances_sink){.context = &a, .show = hear}, &session,
+    FAIL_EVERY_ALLOCATION(session_create(&o, &(lin_utterances_sink){.context = &a, .show = hear}, &session,
                                              NULL),
-                          lin_session_destroy(session));
+                          session_destroy(session));
     // On the way: any allocation may fail, and the next call goes on or fails again, and nothing is lost to the heap.
     const unsigned long blocks = lin_memory_live();
     for (unsigned long k = 1; k < 40; k++) {
@@ -510,7 +510,7 @@ START_TEST(failures)
             status = push_frames(session, at, 20, &err);
         lin_memory_fail_at(0);
         ck_assert(status == LIN_OK || status == LIN_NO_MEMORY);
-        lin_session_destroy(session);
+        session_destroy(session);
         ck_assert_uint_eq(lin_memory_live(), blocks);
         if (status == LIN_OK) {
             ck_assert_uint_gt(k, 3);
@@ -568,7 +568,7 @@ START_TEST(phrases_change_on_the_way)
     ck_assert_int_gt(n, 4);
     feed_frames(session, half, n_features, 20, 6);
     require_ok(lin_session_finish(session, &err));
-    lin_session_destroy(session);
+    session_destroy(session);
     for (int i = 0; i < settled; i++) same_word(&b.words[i], &a.words[i]);
     int later = 0;
     for (int i = settled; i < b.n_words; i++) {
@@ -601,7 +601,7 @@ START_TEST(phrases_of_phones_change_on_the_way)
     ck_assert_uint_eq(lin_memory_live(), blocks);
     feed_frames(session, half, n_features, 20, 6);
     require_ok(lin_session_finish(session, &err));
-    lin_session_destroy(session);
+    session_destroy(session);
     int differ = a.n_phones != b.n_phones;
     for (int i = 0; i < settled; i++) same_phone(&b.phones[i], &a.phones[i]);
     for (int i = settled; i < a.n_phones && i < b.n_phones; i++) differ |= a.phones[i].label != b.phones[i].label;
@@ -650,7 +650,7 @@ START_TEST(phrases_that_cannot_be_read)
         feed_frames(session, at, at + 9, 9, (uint64_t)at);
     }
     require_ok(lin_session_finish(session, &err));
-    lin_session_destroy(session);
+    session_destroy(session);
     ck_assert_int_gt(a.n_words, 4);
     lin_decoding_close(&search);
     // Greedy decoding has no phrases.
@@ -780,7 +780,7 @@ START_TEST(many_streams_are_sessions)
         lin_session *session = create(&o, &alone[i]);
         require_ok(lin_session_push(session, sound + begin_of(i), SAMPLES - begin_of(i), &err));
         require_ok(lin_session_finish(session, &err));
-        lin_session_destroy(session);
+        session_destroy(session);
         ck_assert_int_ge(alone[i].ends, 2);
     }
     for (int chunk = 1; chunk <= LARGEST_CHUNK; chunk += 3) {
@@ -858,7 +858,7 @@ START_TEST(phrases_of_one_stream)
         lin_session *session = create(&o, &a);
         require_ok(lin_session_push(session, sound, SAMPLES, &err));
         require_ok(lin_session_finish(session, &err));
-        lin_session_destroy(session);
+        session_destroy(session);
         drop_empty(&a);
         drop_empty(&three[i]);
         same(&three[i], &a);
