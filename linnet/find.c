@@ -214,10 +214,10 @@ lin_status lin_find_lexicon(const lin_phones *phones, const char *given, char *p
 {
     static const char *const names[] = {"words.dict.gz", "words.dict", NULL};
     static const char debian[] = "/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict"; // of the package pocketsphinx-en-us
-    lin_status status = lin_find_named(phones, given, "LINNET_LEXICON", names, path, capacity, err);
+    LIN_TRY(lin_find_named(phones, given, "LINNET_LEXICON", names, path, capacity, err));
     const char *code = *chosen_language ? chosen_language : phones ? lin_phones_language(phones) : "en";
-    if (status == LIN_OK && !*path && !strcmp(code, "en") && access(debian, R_OK) == 0) snprintf(path, capacity, "%s", debian);
-    return status;
+    if (!*path && strcmp(code, "en") == 0 && access(debian, R_OK) == 0) snprintf(path, capacity, "%s", debian);
+    return LIN_OK;
 }
 
 void lin_find_added(const lin_phones *phones, const char *lexicon, char *path, size_t capacity)
@@ -236,11 +236,10 @@ lin_status lin_find_lm(const lin_phones *phones, const char *given, char *path, 
 
 lin_status lin_find_word_network(const lin_phones *phones, const char *given, char *path, size_t capacity, lin_error *err)
 {
-    char name[64];
+    char name[64], installed[PATH_MAX];
     const char *const names[] = {name, NULL};
-    const lin_status status = lin_find_named(phones, given, NULL, names, path, capacity, err);
-    char installed[PATH_MAX];
-    if (status != LIN_OK || strchr(path, '/') || exists(path)) return status;
+    LIN_TRY(lin_find_named(phones, given, NULL, names, path, capacity, err));
+    if (strchr(path, '/') || exists(path)) return LIN_OK;
     const int n = snprintf(name, sizeof name, "%s.safetensors", given);
     if (n < (int)sizeof name && find_of(phones, names, installed, sizeof installed)) snprintf(path, capacity, "%s", installed);
     return LIN_OK;
@@ -256,8 +255,8 @@ lin_status lin_find_open_rules(const lin_phones *phones, const char *given, lin_
 {
     char path[PATH_MAX];
     *rules = NULL;
-    const lin_status status = lin_find_rules(phones, given, path, sizeof path, err);
-    return status == LIN_OK && *path ? lin_g2p_rules_open(path, phones, rules, err) : status;
+    LIN_TRY(lin_find_rules(phones, given, path, sizeof path, err));
+    return *path ? lin_g2p_rules_open(path, phones, rules, err) : LIN_OK;
 }
 
 lin_g2p_rules *lin_find_speller(const lin_phones *phones)
@@ -298,12 +297,12 @@ lin_status lin_find_open_numbers(const lin_phones *phones, const char *given, co
 {
     char path[PATH_MAX];
     *written = NULL;
-    lin_status status = lin_find_numbers(phones, given, path, sizeof path, err);
-    if (status == LIN_OK && *path) status = lin_written_load(path, written, err);
-    if (given || getenv("LINNET_NUMBERS") || !dictionary || !*written || says_digits(*written, dictionary)) return status;
+    LIN_TRY(lin_find_numbers(phones, given, path, sizeof path, err));
+    if (*path) LIN_TRY(lin_written_load(path, written, err));
+    if (given || getenv("LINNET_NUMBERS") || !dictionary || !*written || says_digits(*written, dictionary)) return LIN_OK;
     lin_written_destroy(*written); // of another language
     *written = NULL;
-    return status;
+    return LIN_OK;
 }
 
 lin_status lin_find_punctuation(const lin_phones *phones, const char *given, char *path, size_t capacity, lin_error *err)
@@ -312,22 +311,14 @@ lin_status lin_find_punctuation(const lin_phones *phones, const char *given, cha
     return lin_find_named(phones, given, "LINNET_PUNCTUATION", names, path, capacity, err);
 }
 
-lin_status lin_find_numbers_of(lin_punctuation *punctuation, const lin_phones *phones, lin_error *err)
-{
-    lin_written *numbers;
-    const lin_status status = lin_find_open_numbers(phones, NULL, NULL, &numbers, err);
-    if (status == LIN_OK) punctuation->numbers = numbers;
-    return status;
-}
-
 lin_status lin_find_open_punctuation(const lin_phones *phones, lin_punctuation **punctuation, lin_error *err)
 {
     char path[PATH_MAX] = "";
     *punctuation = NULL;
-    lin_status status = lin_find_punctuation(phones, NULL, path, sizeof path, err);
-    if (status != LIN_OK || !*path) return status;
-    status = lin_punctuation_open(path, punctuation, err);
-    if (status == LIN_OK) status = lin_find_numbers_of(*punctuation, phones, err);
+    LIN_TRY(lin_find_punctuation(phones, NULL, path, sizeof path, err));
+    if (!*path) return LIN_OK;
+    LIN_TRY(lin_punctuation_open(path, punctuation, err));
+    const lin_status status = lin_find_open_numbers(phones, NULL, NULL, &(*punctuation)->numbers, err);
     if (status == LIN_OK) return LIN_OK;
     lin_punctuation_destroy(*punctuation);
     *punctuation = NULL;

@@ -82,7 +82,4 @@ lin_status lin_find_numbers(const lin_phones *phones, const char *given, char *p
 lin_status lin_find_open_numbers(const lin_phones *phones, const char *given, const lin_dictionary *dictionary,
                                  lin_written **written, lin_error *err);
 
-/* Gives a model of readable text those rules, by which it writes numbers as digits; lin_find_open_punctuation does so. */
-lin_status lin_find_numbers_of(lin_punctuation *punctuation, const lin_phones *phones, lin_error *err);
-
 #endif

@@ -42,11 +42,11 @@ static lin_status open_model(const readable_values *v, lin_punctuation **p, lin_
 {
     char path[4096];
     *p = NULL;
-    lin_status status = lin_find_punctuation(NULL, v->model, path, sizeof path, err);
-    if (status == LIN_OK && !*path)
-        status = lin_fail(err, LIN_IO, "no punctuation model is installed; name one with --model or LINNET_PUNCTUATION");
-    if (status == LIN_OK) status = lin_punctuation_open(path, p, err);
-    return status == LIN_OK ? lin_find_numbers_of(*p, NULL, err) : status;
+    LIN_TRY(lin_find_punctuation(NULL, v->model, path, sizeof path, err));
+    if (!*path)
+        return lin_fail(err, LIN_IO, "no punctuation model is installed; name one with --model or LINNET_PUNCTUATION");
+    LIN_TRY(lin_punctuation_open(path, p, err));
+    return lin_find_open_numbers(NULL, NULL, NULL, &(*p)->numbers, err);
 }
 
 /* ---- write ----------------------------------------------------------------------------------------------------------------- */
