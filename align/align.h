@@ -6,7 +6,7 @@
  * Viterbi's algorithm over the states of Graves et al. 2006, section 4.1. Of several pronunciations of a word the best is chosen.
  *
  *   lin_align_options o = lin_align_options_default();
- *   lin_align_create(graph, &o, &align, &err);
+ *   lin_align_create(&graph, &o, &align, &err);
  *   while (rows arrive) lin_align_push(align, logp, n, &err);
  *   lin_align_finish(align, &path, &report, &err);
  *   ... path.phones, path.words, lin_align_chosen(align, slot), lin_align_row(align, t) ...
@@ -50,10 +50,11 @@
  * paths between the blank before it and the blank after it, each with a probability (1, if lin_align_graph_weigh does not say
  * otherwise). Before the first slot, before every word and after the last slot a state stands for speech that is not in the text.
  *
- *   lin_align_graph_create(V, &graph, &err);
- *   lin_align_graph_add(graph, pronunciations, lengths, n, 1, &err);     // a word: slot 0, 1, ...; 0: not one, as single phones
- *   ... lin_align_create(graph, ...) ...
- *   lin_align_graph_destroy(graph);
+ *   lin_align_graph graph = {0};
+ *   lin_align_graph_begin(&graph, V, &err);
+ *   lin_align_graph_add(&graph, pronunciations, lengths, n, 1, &err);    // a word: slot 0, 1, ...; 0: not one, as single phones
+ *   ... lin_align_create(&graph, ...) ...
+ *   lin_align_graph_free(&graph);
  *
  * Every predecessor of a state has a smaller number, so an aligner can update the states in place, from the last one down.
  * Constant once the last slot is added.
@@ -99,9 +100,9 @@ typedef struct lin_align_graph {
     int64_t least_phones; /* of the shortest path through the text */
 } lin_align_graph;
 
-/* V outputs, blank at index 0. */
-lin_status lin_align_graph_create(int V, lin_align_graph **graph, lin_error *err);
-void lin_align_graph_destroy(lin_align_graph *graph); /* NULL is fine */
+/* A graph without slots, for V outputs, blank at index 0. Zero it before its first use; its memory is kept for the next text. */
+lin_status lin_align_graph_begin(lin_align_graph *graph, int V, lin_error *err);
+void lin_align_graph_free(lin_align_graph *graph);
 
 /*
  * One more slot: pronunciations[i] [lengths[i]], labels 1 .. V-1, any two different. is_word: it is one of the path's words.

@@ -37,35 +37,27 @@ static void add_other(lin_align_graph *g)
     g->states[g->n_states].before = g->n_befores;
 }
 
-lin_status lin_align_graph_create(int V, lin_align_graph **graph, lin_error *err)
+lin_status lin_align_graph_begin(lin_align_graph *g, int V, lin_error *err)
 {
-    *graph = NULL;
     if (V < 2) return lin_fail(err, LIN_INVALID, "an alignment needs at least one phone beside the blank, not %d outputs", V);
-    lin_align_graph *g = lin_calloc(1, sizeof *g);
-    if (!g) return lin_no_memory(err, "a text to align", sizeof *g);
+    LIN_TRY(lin_grow_int(&g->states, &g->states_capacity, 3, sizeof *g->states, "a text to align", err));
+    LIN_TRY(lin_grow_int(&g->befores, &g->befores_capacity, 1, sizeof *g->befores, "a text to align", err));
     g->V = V;
-    lin_status status = lin_grow_int(&g->states, &g->states_capacity, 3, sizeof *g->states, "a text to align", err);
-    if (status == LIN_OK)
-        status = lin_grow_int(&g->befores, &g->befores_capacity, 1, sizeof *g->befores, "a text to align", err);
-    if (status != LIN_OK) {
-        lin_align_graph_destroy(g);
-        return status;
-    }
     g->states[0] = (lin_align_state){.slot = -1, .reach = 1};
     g->states[1] = (lin_align_state){0};
     g->n_states = 1;
+    g->n_befores = g->n_slots = g->n_ends = g->n_starts = g->most_befores = 0;
+    g->least_phones = 0;
     add_other(g);
-    *graph = g;
     return LIN_OK;
 }
 
-void lin_align_graph_destroy(lin_align_graph *g)
+void lin_align_graph_free(lin_align_graph *g)
 {
-    if (!g) return;
     lin_free(g->states);
     lin_free(g->befores);
     lin_free(g->slots);
-    lin_free(g);
+    *g = (lin_align_graph){0};
 }
 
 int64_t lin_align_graph_least_rows(const lin_align_graph *g)

@@ -198,7 +198,7 @@ static lin_status follow_sound(lin_aligner *a, lin_result *result, lin_error *er
 // Call while the aligner still has the pronunciations that were used.
 static lin_status find_stress(lin_aligner *a, lin_error *err)
 {
-    const lin_align_graph *graph = a->spoken.graph;
+    const lin_align_graph *graph = &a->spoken.graph;
     LIN_TRY(lin_grow_int(&a->stress, &a->stress_capacity, a->path.n_phones, 1, "stress", err));
     for (int slot = 0, p = 0, w = 0; slot < graph->n_slots; slot++) {
         const signed char *stress = lin_spoken_stress(&a->spoken, slot, lin_align_chosen(a->align, slot));
@@ -281,7 +281,7 @@ static void count_marks(lin_alignment *out, int n, const char *first, size_t n_f
 static lin_status align_text(lin_aligner *a, const lin_aligner_input *in, lin_alignment *out, lin_error *err)
 {
     lin_result *result;
-    LIN_TRY(lin_align_create(a->spoken.graph, &a->options, &a->align, err));
+    LIN_TRY(lin_align_create(&a->spoken.graph, &a->options, &a->align, err));
     LIN_TRY(read_sound(a, in, out, err));
     LIN_TRY(lin_align_finish(a->align, &a->path, &out->report, err));
     LIN_TRY(begin_result(out, in->id, in->speaker, in->channel, &result, err));
@@ -392,7 +392,7 @@ static void report_few(lin_aligner *a, lin_alignment *out)
 static lin_status align_rows(lin_aligner *a, int64_t first, int64_t from, int64_t to, lin_alignment *out, lin_error *err)
 {
     lin_align_report report;
-    LIN_TRY(lin_align_create(a->spoken.graph, &a->options, &a->align, err));
+    LIN_TRY(lin_align_create(&a->spoken.graph, &a->options, &a->align, err));
     for (int64_t t = from; t < to;) {
         const int n = to - t < 4096 ? (int)(to - t) : 4096;
         LIN_TRY(lin_align_push(a->align, a->rows + (size_t)t * (size_t)a->recognizer->V, n, err));

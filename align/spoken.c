@@ -48,14 +48,12 @@ void lin_spoken_lexicon_close(lin_spoken_lexicon *lexicon)
 
 static lin_status begin(lin_spoken *s, const lin_phones *phones, lin_error *err)
 {
-    lin_align_graph_destroy(s->graph);
-    s->graph = NULL;
     s->n = 0;
     s->marks = s->n_any = 0;
     s->n_stresses = s->n_slots = 0;
     lin_buffer_clear(&s->spellings);
     lin_buffer_clear(&s->guesses);
-    return lin_align_graph_create(lin_phones_count(phones), &s->graph, err);
+    return lin_align_graph_begin(&s->graph, lin_phones_count(phones), err);
 }
 
 static lin_status keep_spelling(lin_spoken *s, const lin_spelling *word, lin_error *err)
@@ -152,7 +150,7 @@ static lin_status add_guess(lin_spoken *s, const lin_spoken_lexicon *lexicon, co
     const int *one = labels;
     LIN_TRY(guess(s, lexicon, word->word, word->n, labels, &n, err));
     s->n_any += !n;
-    LIN_TRY(n ? lin_align_graph_add(s->graph, &one, &n, 1, 1, err) : lin_align_graph_add_any(s->graph, err));
+    LIN_TRY(n ? lin_align_graph_add(&s->graph, &one, &n, 1, 1, err) : lin_align_graph_add_any(&s->graph, err));
     return keep_stress(s, NULL, 1, err);
 }
 
@@ -168,9 +166,9 @@ static lin_status add_word(lin_spoken *s, const lin_spoken_lexicon *lexicon, con
         n++;
     }
     if (n == 0) return add_guess(s, lexicon, word, err);
-    LIN_TRY(lin_align_graph_add(s->graph, pronunciations, lengths, n, 1, err));
+    LIN_TRY(lin_align_graph_add(&s->graph, pronunciations, lengths, n, 1, err));
     for (int i = 0; i < n && lin_dictionary_has_probabilities(lexicon->dictionary); i++)
-        lin_align_graph_weigh(s->graph, i, lin_dictionary_logp(lexicon->dictionary, word->word, word->n, i));
+        lin_align_graph_weigh(&s->graph, i, lin_dictionary_logp(lexicon->dictionary, word->word, word->n, i));
     return keep_stress(s, stress, n, err);
 }
 
@@ -267,8 +265,8 @@ static lin_status add_form(lin_spoken *s, const lin_spoken_lexicon *lexicon, con
     const int n = all->n ? all->n : 1;
     s->n_any += !all->n;
     if (status == LIN_OK && all->n)
-        status = lin_align_graph_add(s->graph, (const int *const *)all->labels, all->lengths, all->n, 1, err);
-    else if (status == LIN_OK) status = lin_align_graph_add_any(s->graph, err);
+        status = lin_align_graph_add(&s->graph, (const int *const *)all->labels, all->lengths, all->n, 1, err);
+    else if (status == LIN_OK) status = lin_align_graph_add_any(&s->graph, err);
     if (status == LIN_OK) status = keep_stress(s, NULL, n, err);
     free_sequences(all);
     lin_free(all);
@@ -381,12 +379,12 @@ lin_status lin_spoken_phones(lin_spoken *s, const lin_phones *phones, const char
                                 lin_quote(shown, field, n_field));
             for (int i = 0; i < found; i++) {
                 if (lin_phones_kind(phones, read[i].label) == LIN_PHONE_SILENCE) continue;
-                LIN_TRY(lin_align_graph_add(s->graph, &(const int *){&read[i].label}, &one, 1, 0, err));
+                LIN_TRY(lin_align_graph_add(&s->graph, &(const int *){&read[i].label}, &one, 1, 0, err));
                 LIN_TRY(keep_stress(s, &(const signed char *){&digits[read[i].stress + 1]}, 1, err));
             }
         }
     }
-    return s->graph->n_slots ? LIN_OK : lin_fail(err, LIN_INVALID, "the text is empty: there are no phonemes");
+    return s->graph.n_slots ? LIN_OK : lin_fail(err, LIN_INVALID, "the text is empty: there are no phonemes");
 }
 
 const char *lin_spoken_spell(const void *spoken, int word)
@@ -404,7 +402,7 @@ const signed char *lin_spoken_stress(const lin_spoken *s, int slot, int pronunci
 
 void lin_spoken_free(lin_spoken *s)
 {
-    lin_align_graph_destroy(s->graph);
+    lin_align_graph_free(&s->graph);
     lin_word_reader_free(&s->words);
     lin_buffer_free(&s->spellings);
     lin_buffer_free(&s->guesses);

@@ -7,7 +7,7 @@
  *   lin_spoken_lexicon_open(&lexicon, &(lin_spoken_files){0}, phones, &warnings, &err);   // shared by all threads
  *   lin_spoken spoken = {0};                                                  // one per thread, reused
  *   lin_spoken_words(&spoken, &lexicon, text, n, &err);                       // or lin_spoken_phones
- *   ... lin_align_create(spoken.graph, ...), lin_result_add_path(..., lin_spoken_spell, &spoken, ...) ...
+ *   ... lin_align_create(&spoken.graph, ...), lin_result_add_path(..., lin_spoken_spell, &spoken, ...) ...
  *   lin_spoken_free(&spoken);
  *   lin_spoken_lexicon_close(&lexicon);
  */
@@ -55,7 +55,7 @@ typedef struct lin_spoken_place {
 } lin_spoken_place;
 
 typedef struct lin_spoken {
-    lin_align_graph *graph;
+    lin_align_graph graph;
     lin_word_reader words;      /* of the present text */
     lin_buffer spellings; /* of each slot, as the text has it but for '_' in place of blanks, each with its NUL */
     lin_spoken_place *places; /* [slots] */

@@ -40,8 +40,9 @@ static void random_probabilities(uint64_t seed)
 
 static lin_align_graph *graph_of_text(int V)
 {
-    lin_align_graph *graph;
-    OK(lin_align_graph_create(V, &graph, &err));
+    static lin_align_graph one;
+    lin_align_graph *graph = &one;
+    OK(lin_align_graph_begin(graph, V, &err));
     for (int w = 0; w < text.n_slots; w++) {
         const int *pronunciations[MOST_VARIANTS];
         for (int v = 0; v < text.n[w]; v++) pronunciations[v] = text.labels[w][v];
@@ -53,8 +54,9 @@ static lin_align_graph *graph_of_text(int V)
 
 static lin_align_graph *graph_of_phones(const char *digits, int V)
 {
-    lin_align_graph *graph;
-    OK(lin_align_graph_create(V, &graph, &err));
+    static lin_align_graph one;
+    lin_align_graph *graph = &one;
+    OK(lin_align_graph_begin(graph, V, &err));
     for (; *digits; digits++) {
         const int label = *digits - '0';
         OK(lin_align_graph_add(graph, &(const int *){&label}, &(int){1}, 1, 0, &err));
@@ -230,7 +232,7 @@ START_TEST(small_cases_against_all_alignments)
         }
         lin_path_free(&path);
         lin_align_destroy(a);
-        lin_align_graph_destroy(graph);
+        lin_align_graph_free(graph);
     }
     ck_assert_msg(aligned > 100 && refused > 20, "%d aligned, %d refused", aligned, refused);
 }
@@ -306,7 +308,7 @@ START_TEST(large_cases_against_the_full_matrix)
         check_path(a, &path, logp, T, V, want);
         lin_path_free(&path);
         lin_align_destroy(a);
-        lin_align_graph_destroy(graph);
+        lin_align_graph_free(graph);
     }
 }
 END_TEST
@@ -376,7 +378,7 @@ START_TEST(times_are_those_of_the_signal)
     }
     lin_path_free(&path);
     lin_align_destroy(a);
-    lin_align_graph_destroy(graph);
+    lin_align_graph_free(graph);
 }
 END_TEST
 
@@ -419,7 +421,7 @@ START_TEST(any_split_gives_the_same_bits)
     lin_path_free(&want);
     lin_path_free(&got);
     lin_align_destroy(a);
-    lin_align_graph_destroy(graph);
+    lin_align_graph_free(graph);
 }
 END_TEST
 
@@ -451,7 +453,7 @@ START_TEST(phones_that_belong_to_no_word)
     ck_assert_mem_eq(lin_align_row(a, 3), logp + 3 * V, V * sizeof *logp);
     lin_path_free(&path);
     lin_align_destroy(a);
-    lin_align_graph_destroy(graph);
+    lin_align_graph_free(graph);
 }
 END_TEST
 
@@ -466,11 +468,12 @@ START_TEST(a_word_of_any_sound)
     for (uint64_t seed = 0; seed < 40; seed++) {
         random_text(SLOTS, 1, LONGEST, V, seed);
         const int T = said(logp, T_MAX, V, 0, SLOTS, start, seed + 1);
-        lin_align_graph *graph;
+        static lin_align_graph made;
+        lin_align_graph *graph = &made;
         lin_align *a;
         lin_path path = {0};
         lin_align_report report;
-        OK(lin_align_graph_create(V, &graph, &err));
+        OK(lin_align_graph_begin(graph, V, &err));
         for (int w = 0; w < SLOTS; w++) {
             const int *one = text.labels[w][0];
             if (w == UNKNOWN) OK(lin_align_graph_add_any(graph, &err));
@@ -503,7 +506,7 @@ START_TEST(a_word_of_any_sound)
         ck_assert(report.fit > LIN_ALIGN_FIT && report.score < 0);
         lin_path_free(&path);
         lin_align_destroy(a);
-        lin_align_graph_destroy(graph);
+        lin_align_graph_free(graph);
     }
 }
 END_TEST
@@ -563,7 +566,7 @@ START_TEST(a_beam_that_loses_the_path_is_widened)
     ck_assert_msg(strstr(err.message, "align shorter pieces") != NULL, "%s", err.message);
     lin_path_free(&path);
     lin_align_destroy(a);
-    lin_align_graph_destroy(graph);
+    lin_align_graph_free(graph);
 }
 END_TEST
 
@@ -607,7 +610,7 @@ START_TEST(a_stretch_that_does_not_fit_is_tried_with_a_wider_beam)
     ck_assert_msg(fabs(report.score - want) < 1e-9 * fabs(want), "%.12g, the full matrix has %.12g", report.score, want);
     ck_assert(narrow.widened == 0 && report.widened > 0);
     lin_path_free(&path);
-    lin_align_graph_destroy(graph);
+    lin_align_graph_free(graph);
     ck_assert_uint_eq(lin_memory_live(), live);
 }
 END_TEST
@@ -639,7 +642,7 @@ START_TEST(a_text_that_goes_on_behind_the_sound)
         check_report(&report, &o, &path, logp, T, V);
         lin_path_free(&path);
         lin_align_destroy(a);
-        lin_align_graph_destroy(graph);
+        lin_align_graph_free(graph);
     }
 }
 END_TEST
@@ -667,7 +670,7 @@ START_TEST(speech_that_is_not_in_the_text)
         lin_align_destroy(a);
     }
     ck_assert_mem_eq(&plain, &report, sizeof plain);
-    lin_align_graph_destroy(graph);
+    lin_align_graph_free(graph);
     // Words 20 to 39 and 60 to 79 are the text.
     int kept[PHONES_MAX], n = 0, phone = 0;
     for (int w = 0; w < ALL; w++) {
@@ -703,7 +706,7 @@ START_TEST(speech_that_is_not_in_the_text)
     ck_assert_int_eq(path.n_others, 0);
     lin_path_free(&path);
     lin_align_destroy(a);
-    lin_align_graph_destroy(graph);
+    lin_align_graph_free(graph);
 }
 END_TEST
 
@@ -718,7 +721,7 @@ START_TEST(texts_and_rows_that_cannot_match)
     lin_align_options o = lin_align_options_default();
     lin_align_graph *graph = graph_of_phones("", V);
     FAILS(lin_align_create(graph, &o, &a, &err), LIN_INVALID, "no text to align");
-    lin_align_graph_destroy(graph);
+    lin_align_graph_free(graph);
     graph = graph_of_phones("1223", V);
     for (int i = 0; i < 8 * V; i++) logp[i] = (float)log(1.0 / V);
     o.row_s = 0.5;
@@ -756,8 +759,7 @@ START_TEST(texts_and_rows_that_cannot_match)
     lin_align_destroy(a);
     lin_align_destroy(NULL);
     lin_path_free(&path);
-    lin_align_graph_destroy(graph);
-    lin_align_graph_destroy(NULL);
+    lin_align_graph_free(graph);
 }
 END_TEST
 
@@ -780,8 +782,7 @@ START_TEST(arguments_out_of_range)
     graph->n_befores = steps;
     ck_assert_int_eq(graph->n_slots, 2);
     ck_assert_int_eq(graph->n_states, 8); // two phones, and a blank and other speech before, between and after
-    lin_align_graph *none;
-    FAILS(lin_align_graph_create(1, &none, &err), LIN_INVALID, "not 1 outputs");
+    FAILS(lin_align_graph_begin(&(lin_align_graph){0}, 1, &err), LIN_INVALID, "not 1 outputs");
     lin_align *a;
     for (int i = 0; i < 9; i++) {
         static const char *const parts[] = {"beam", "beam",      "at least 2", "widened", "rows",
@@ -799,27 +800,27 @@ START_TEST(arguments_out_of_range)
         FAILS(lin_align_create(graph, &o, &a, &err), LIN_INVALID, parts[i]);
         ck_assert_ptr_null(a);
     }
-    lin_align_graph_destroy(graph);
+    lin_align_graph_free(graph);
 }
 END_TEST
 
 static lin_status everything(const float *logp, int T, int V, const lin_align_options *o)
 {
-    lin_align_graph *graph = NULL;
+    lin_align_graph graph = {0};
     lin_align *a = NULL;
     lin_path path = {0};
-    lin_status status = lin_align_graph_create(V, &graph, NULL);
+    lin_status status = lin_align_graph_begin(&graph, V, NULL);
     for (int w = 0; w < text.n_slots && status == LIN_OK; w++) {
         const int *pronunciations[MOST_VARIANTS];
         for (int v = 0; v < text.n[w]; v++) pronunciations[v] = text.labels[w][v];
-        status = lin_align_graph_add(graph, pronunciations, text.length[w], text.n[w], 1, NULL);
+        status = lin_align_graph_add(&graph, pronunciations, text.length[w], text.n[w], 1, NULL);
     }
-    if (status == LIN_OK) status = lin_align_create(graph, o, &a, NULL);
+    if (status == LIN_OK) status = lin_align_create(&graph, o, &a, NULL);
     if (status == LIN_OK) status = lin_align_push(a, logp, T, NULL);
     if (status == LIN_OK) status = lin_align_finish(a, &path, NULL, NULL);
     lin_path_free(&path);
     lin_align_destroy(a);
-    lin_align_graph_destroy(graph);
+    lin_align_graph_free(&graph);
     return status;
 }
 

@@ -41,15 +41,15 @@ START_TEST(words_with_all_pronunciations_as_they_are_written)
         static const int n[] = {2, 2, 1};
         OK(words(&s, "\"Hello\" -- a\n WORLD! ", &err));
         ck_assert_int_eq(s.n, 3);
-        ck_assert_int_eq(s.graph->n_slots, 3);
+        ck_assert_int_eq(s.graph.n_slots, 3);
         for (int i = 0; i < 3; i++) {
             ck_assert_str_eq(lin_spoken_spell(&s, i), spelled[i]);
-            ck_assert_int_eq(s.graph->slots[i].n, n[i]);
-            ck_assert_int_eq(s.graph->slots[i].is_word, 1);
+            ck_assert_int_eq(s.graph.slots[i].n, n[i]);
+            ck_assert_int_eq(s.graph.slots[i].is_word, 1);
         }
         ck_assert_ptr_null(lin_spoken_spell(&s, 3));
         ck_assert_ptr_null(lin_spoken_spell(&s, -1));
-        ck_assert_int_eq(lin_align_graph_least_rows(s.graph), 4 + 1 + 4);
+        ck_assert_int_eq(lin_align_graph_least_rows(&s.graph), 4 + 1 + 4);
         ck_assert_uint_eq(s.guesses.n, 0);
     }
     // Derived from words that are there, and quoted ones, which are no guess.
@@ -70,11 +70,11 @@ START_TEST(words_that_nobody_can_pronounce_are_any_sound)
     open_lexicon("<blank> a b c", "foo a b\nbar b c\n");
     lin_spoken s = {0};
     OK(words(&s, "foo Quux, bar baz", &err));
-    ck_assert_int_eq(s.graph->n_slots, 4);
+    ck_assert_int_eq(s.graph.n_slots, 4);
     ck_assert_str_eq(s.guesses.data, "quux\t(none)\nbaz\t(none)\n");
     ck_assert_str_eq(lin_spoken_spell(&s, 1), "Quux");
-    ck_assert_int_eq(s.graph->states[s.graph->slots[1].first].label, s.graph->V);
-    ck_assert_int_eq(s.graph->states[s.graph->slots[2].first].label, 2); // bar
+    ck_assert_int_eq(s.graph.states[s.graph.slots[1].first].label, s.graph.V);
+    ck_assert_int_eq(s.graph.states[s.graph.slots[2].first].label, 2); // bar
     OK(words(&s, "bar", &err));
     ck_assert_uint_eq(s.guesses.n, 0);
     lin_spoken_free(&s);
@@ -100,14 +100,14 @@ START_TEST(numbers_have_all_their_readings)
     ck_assert_int_eq(s.n, 4);
     for (int i = 0; i < 4; i++) {
         ck_assert_str_eq(lin_spoken_spell(&s, i), spelled[i]);
-        ck_assert_int_eq(s.graph->slots[i].n, n[i]);
+        ck_assert_int_eq(s.graph.slots[i].n, n[i]);
     }
     ck_assert_uint_eq(s.guesses.n, 0);
     OK(words(&s, "x1", &err)); // parts of a word
-    ck_assert_int_eq(s.graph->slots[0].n, 2);
-    const int first = s.graph->slots[0].first;
-    ck_assert_str_eq(lin_phones_name(phones, s.graph->states[first].label), "AY");
-    ck_assert_str_eq(lin_phones_name(phones, s.graph->states[first + 4].label), "W");
+    ck_assert_int_eq(s.graph.slots[0].n, 2);
+    const int first = s.graph.slots[0].first;
+    ck_assert_str_eq(lin_phones_name(phones, s.graph.states[first].label), "AY");
+    ck_assert_str_eq(lin_phones_name(phones, s.graph.states[first + 4].label), "W");
     REFUSED(words(&s, "three %", &err), LIN_FORMAT, "'%' at byte 7");
     REFUSED(words(&s, "three 4", &err), LIN_FORMAT, "'4' at byte 7"); // no rule has a reading
     lin_spoken_free(&s);
@@ -147,11 +147,11 @@ START_TEST(phones_in_any_case)
     lin_spoken s = {0};
     static const char text[] = " HH ah0\n\tL ow1 ";
     OK(lin_spoken_phones(&s, phones, text, strlen(text), &err));
-    ck_assert_int_eq(s.graph->n_slots, 4);
-    ck_assert_int_eq(s.graph->slots[0].is_word, 0);
+    ck_assert_int_eq(s.graph.n_slots, 4);
+    ck_assert_int_eq(s.graph.slots[0].is_word, 0);
     static const char *const names[] = {"HH", "AH", "L", "OW"};
     for (int i = 0; i < 4; i++)
-        ck_assert_str_eq(lin_phones_name(phones, s.graph->states[s.graph->slots[i].first].label), names[i]);
+        ck_assert_str_eq(lin_phones_name(phones, s.graph.states[s.graph.slots[i].first].label), names[i]);
     REFUSED(lin_spoken_phones(&s, phones, "HH Q", 4, &err), LIN_INVALID, "'Q' is not a phoneme");
     REFUSED(lin_spoken_phones(&s, phones, "<blank>", 7, &err), LIN_INVALID, "'<blank>' is not a phoneme");
     REFUSED(lin_spoken_phones(&s, phones, "\x1b[0m", 4, &err), LIN_INVALID, "'?[0m' is not a phoneme");
@@ -181,9 +181,9 @@ START_TEST(another_language)
     ck_assert_int_eq(s.n, 3);
     ck_assert_str_eq(lin_spoken_spell(&s, 1), "Жук");
     ck_assert_str_eq(s.guesses.data, "жук\tspn (no rules)\n");
-    ck_assert_int_eq(lin_align_graph_least_rows(s.graph), 3 + 1 + 2);
+    ck_assert_int_eq(lin_align_graph_least_rows(&s.graph), 3 + 1 + 2);
     OK(lin_spoken_phones(&s, phones, "ʃum sil l", strlen("ʃum sil l"), &err));
-    ck_assert_int_eq(s.graph->n_slots, 4);
+    ck_assert_int_eq(s.graph.n_slots, 4);
     REFUSED(lin_spoken_phones(&s, phones, "sh", 2, &err), LIN_INVALID, "'sh' is not a phoneme");
     lin_spoken_free(&s);
     close_lexicon();
