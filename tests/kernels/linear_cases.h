@@ -103,6 +103,52 @@ static void check_forward(const char *name)
     ops->exec_destroy(exec);
 }
 
+// dw [n, k] += dyᵀ x of rounded operands, db [n] += sums of dy as it is: against double, on any number of threads with the same
+// bits.
+static void check_weight_gradient(const char *name, const shape *list, int count)
+{
+    lin_exec *execs[] = {exec_of(1), exec_of(2), exec_of(3)};
+    for (int i = 0; i < count; i++) {
+        const shape s = list[i];
+        const size_t nk = size_of(s.n, s.k), n = (size_t)s.n;
+        float *x = random_matrix(s.rows, s.k, 100 + (uint64_t)i), *dy = random_matrix(s.rows, s.n, 200 + (uint64_t)i);
+        float *start = random_matrix(s.n, s.k, 300 + (uint64_t)i), *db_start = random_matrix(1, s.n, 400 + (uint64_t)i);
+        const size_t rk = size_of(s.rows, s.k);
+        double *want = test_buffer(nk, sizeof *want), *db_want = test_buffer(n, sizeof *db_want), *xr = test_buffer(rk, sizeof *xr);
+        for (size_t j = 0; j < rk; j++) xr[j] = (double)rounded_operand(x[j]);
+        for (size_t j = 0; j < nk; j++) want[j] = (double)start[j];
+        for (size_t j = 0; j < n; j++) db_want[j] = (double)db_start[j];
+        for (int r = 0; r < s.rows; r++)
+            for (int a = 0; a < s.n; a++) {
+                const float g = dy[size_of(r, s.n) + (size_t)a];
+                const double rounded = (double)rounded_operand(g);
+                db_want[a] += (double)g;
+                for (int b = 0; b < s.k; b++) want[size_of(a, s.k) + (size_t)b] += rounded * xr[size_of(r, s.k) + (size_t)b];
+            }
+        float *results[3], *biases[3];
+        for (int t = 0; t < 3; t++) {
+            char what[100];
+            snprintf(what, sizeof what, "%s gradient %d x %d x %d, %d threads", name, s.rows, s.n, s.k, t + 1);
+            results[t] = test_buffer_shifted(nk, sizeof *x, 1);
+            biases[t] = test_buffer_shifted(n, sizeof *x, 1);
+            memcpy(results[t], start, nk * sizeof *start);
+            memcpy(biases[t], db_start, n * sizeof *db_start);
+            ops->linear_backward_weight(execs[t], results[t], t == 2 ? NULL : biases[t], dy, x, s.rows, s.n, s.k);
+            test_guards(results[t], what);
+            test_guards(biases[t], what);
+            test_close_f32(what, results[t], want, nk, 4e-6);
+            if (t < 2) test_close_f32(what, biases[t], db_want, n, 4e-6);
+            test_same_f32(what, results[t], results[0], nk);
+            test_same_f32(what, biases[t], t < 2 ? biases[0] : db_start, n);
+        }
+        test_buffer_free(want);
+        test_buffer_free(db_want);
+        test_buffer_free(xr);
+        RELEASE(x, dy, start, db_start, results[0], results[1], results[2], biases[0], biases[1], biases[2]);
+    }
+    for (int t = 0; t < 3; t++) ops->exec_destroy(execs[t]);
+}
+
 // The contract of streaming: row r of a batch has the same bits as alone, for any number of threads.
 static void check_bits(void)
 {

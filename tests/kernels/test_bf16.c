@@ -4,8 +4,7 @@
 // If this processor has no such products, only the refusals are tested.
 #include "base/memory.h"
 #include "kernels/cpu/cpu.h"
-#include "model/streams.h"
-#include "tests/model/one_stream.h"
+#include "tests/model/streams_cases.h"
 #include "tests/kernels/linear_cases.h"
 #include "tests/kernels/ops_cases.h"
 #include "train/train.h"
@@ -248,54 +247,9 @@ static const shape gradients[] = {
 };
 enum { N_GRADIENTS = sizeof gradients / sizeof *gradients };
 
-// dw [n, k] += dyᵀ x of rounded operands, db += sums of dy as it is; in double.
-static void naive_gradient(double *dw, double *db, const float *dy, const float *x, shape s)
-{
-    for (int r = 0; r < s.rows; r++)
-        for (int a = 0; a < s.n; a++) {
-            const float *row = x + size_of(r, s.k), g = dy[size_of(r, s.n) + (size_t)a];
-            const double rounded = (double)bf16(g);
-            db[a] += (double)g;
-            for (int b = 0; b < s.k; b++) dw[size_of(a, s.k) + (size_t)b] += rounded * (double)row[b];
-        }
-}
-
-// Against double sums of rounded operands, on any number of threads with the same bits.
 START_TEST(weight_gradient_equals_double_sums_of_rounded_operands)
 {
-    if (!open_bf16()) return;
-    lin_exec *execs[] = {exec_of(1), exec_of(2), exec_of(3)};
-    for (int i = 0; i < N_GRADIENTS; i++) {
-        const shape s = gradients[i];
-        const size_t nk = size_of(s.n, s.k), n = (size_t)s.n, rk = size_of(s.rows, s.k);
-        float *x = random_matrix(s.rows, s.k, 100 + (uint64_t)i), *dy = random_matrix(s.rows, s.n, 200 + (uint64_t)i);
-        float *rounded = test_buffer(rk, sizeof *rounded), *start = random_matrix(s.n, s.k, 300 + (uint64_t)i);
-        double *want = test_buffer(nk, sizeof *want), *db_want = test_buffer(n, sizeof *db_want);
-        float *db_start = random_matrix(1, s.n, 400 + (uint64_t)i), *results[3], *biases[3];
-        for (size_t j = 0; j < rk; j++) rounded[j] = bf16(x[j]);
-        for (size_t j = 0; j < nk; j++) want[j] = (double)start[j];
-        for (size_t j = 0; j < n; j++) db_want[j] = (double)db_start[j];
-        naive_gradient(want, db_want, dy, rounded, s);
-        for (int t = 0; t < 3; t++) {
-            char what[100];
-            snprintf(what, sizeof what, "gradient %d x %d x %d, %d threads", s.rows, s.n, s.k, t + 1);
-            results[t] = test_buffer_shifted(nk, sizeof *x, 1);
-            biases[t] = test_buffer_shifted(n, sizeof *x, 1);
-            memcpy(results[t], start, nk * sizeof *start);
-            memcpy(biases[t], db_start, n * sizeof *db_start);
-            ops->linear_backward_weight(execs[t], results[t], t == 2 ? NULL : biases[t], dy, x, s.rows, s.n, s.k);
-            test_guards(results[t], what);
-            test_guards(biases[t], what);
-            test_close_f32(what, results[t], want, nk, 4e-6);
-            if (t < 2) test_close_f32(what, biases[t], db_want, n, 4e-6);
-            test_same_f32(what, results[t], results[0], nk);
-            test_same_f32(what, biases[t], t < 2 ? biases[0] : db_start, n);
-        }
-        test_buffer_free(want);
-        test_buffer_free(db_want);
-        RELEASE(x, dy, rounded, start, db_start, results[0], results[1], results[2], biases[0], biases[1], biases[2]);
-    }
-    for (int t = 0; t < 3; t++) ops->exec_destroy(execs[t]);
+    if (open_bf16()) check_weight_gradient("bf16", gradients, N_GRADIENTS);
 }
 END_TEST
 
@@ -444,52 +398,7 @@ END_TEST
 // A tick of many streams gives each the same bits as alone.
 START_TEST(company_changes_no_bit)
 {
-    if (!open_bf16()) return;
-    enum { N = 11, TICK = 6 };
-    lin_error err = {0};
-    lin_model *model = small_model();
-    const network bf = network_of(model, ops, 1);
-    const int rows = lin_config_frames_out(&model->config, FRAMES);
-    const lin_streams_options options = {.capacity = N, .longest = TICK};
-    float *features = random_matrix(FRAMES, D, 3), *want = run_network(bf, features, rows);
-    lin_streams *streams;
-    ck_assert_msg(lin_streams_create(bf.encoder, &options, &streams, &err) == LIN_OK, "%s", err.message);
-    int slots[N], counts[N], fed[N] = {0}, had[N] = {0};
-    unsigned char last[N];
-    for (int i = 0; i < N; i++) slots[i] = i;
-    for (int tick = 0, busy = 1; busy; tick++) {
-        float *input = lin_streams_input(streams);
-        int n = 0, of[N], of_slots[N];
-        for (int i = 0; i < N; i++) {
-            if (fed[i] == FRAMES) continue;
-            int count = (int)lin_random_below(8, (uint64_t)(tick * N + i), TICK + 1);
-            if (count > FRAMES - fed[i]) count = FRAMES - fed[i];
-            memcpy(input, features + size_of(fed[i], D), size_of(count, D) * sizeof *input);
-            input += size_of(count, D);
-            fed[i] += count;
-            of[n] = i;
-            of_slots[n] = slots[i];
-            counts[n] = count;
-            last[n++] = fed[i] == FRAMES;
-        }
-        busy = n > 0;
-        if (!busy) break;
-        const lin_tick now = {.n = n, .slots = of_slots, .counts = counts, .last = last, .input = lin_streams_input(streams)};
-        lin_tick_results results;
-        ck_assert_msg(lin_streams_tick(streams, &now, &results, &err) == LIN_OK, "%s", err.message);
-        for (int j = 0; j < n; j++) {
-            const int new_rows = results.offsets[j + 1] - results.offsets[j];
-            ck_assert_int_le(had[of[j]] + new_rows, rows);
-            test_same_f32("in a batch", results.logp + size_of(results.offsets[j], V), want + size_of(had[of[j]], V),
-                          size_of(new_rows, V));
-            had[of[j]] += new_rows;
-        }
-    }
-    for (int i = 0; i < N; i++) ck_assert_int_eq(had[i], rows);
-    lin_streams_destroy(streams);
-    RELEASE(features, want);
-    network_drop(bf);
-    lin_model_destroy(model);
+    if (open_bf16()) streams_case_company(ops, 3, 2, 2, STREAMS_LINEAR, STREAMS_N);
 }
 END_TEST
 

@@ -244,29 +244,11 @@ START_TEST(old_gpu)
 }
 END_TEST
 
-// Devices that the loader does not search for.
-START_TEST(names)
-{
-    const lin_ops *ops;
-    lin_error err = {0};
-    const char *const wrong[] = {"", "gpu", "cuda:", "cuda:x", "cuda:1x", "cuda:-1", "cuda1", "CPU"};
-    ck_assert_int_eq(lin_backend_open("cpu", LIN_PRECISION_TF32, &ops, &err), LIN_OK);
-    ck_assert_str_eq(ops->name, "cpu");
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        ck_assert_int_eq(lin_backend_open(wrong[i], LIN_PRECISION_FP32, &ops, &err), LIN_INVALID);
-        ck_assert_ptr_null(ops);
-        ck_assert_msg(strstr(err.message, "unknown device") != NULL, "%s", err.message);
-    }
-    ck_assert_int_eq(lin_backend_open("cuda:99999999999999999999", LIN_PRECISION_FP32, &ops, &err), LIN_UNSUPPORTED);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("gpu");
     TCase *cases = tcase_create("loader");
     tcase_add_test(cases, no_driver);
-    tcase_add_test(cases, names);
 #ifndef __SANITIZE_THREAD__ // where the emulated backend is not built
     tcase_add_test(cases, old_driver);
     tcase_add_test(cases, no_gpu);
