@@ -52,8 +52,6 @@ const char *cublasLtGetStatusString(cublasStatus_t status)
     return "an unknown status";
 }
 
-size_t cublasLtGetVersion(void) { return 130000; }
-
 unsigned long emulated_products(void) { return n_live; }
 
 template <typename T> static cublasStatus_t make(T **out, const T &value)

@@ -77,7 +77,6 @@ typedef enum cudaFuncAttribute {
 
 typedef enum cudaSharedCarveout {
     cudaSharedmemCarveoutDefault = -1,
-    cudaSharedmemCarveoutMaxL1 = 0,
     cudaSharedmemCarveoutMaxShared = 100
 } cudaSharedCarveout;
 
@@ -87,25 +86,11 @@ typedef enum cudaStreamCaptureMode {
     cudaStreamCaptureModeRelaxed
 } cudaStreamCaptureMode;
 
-typedef enum cudaStreamCaptureStatus {
-    cudaStreamCaptureStatusNone,
-    cudaStreamCaptureStatusActive,
-    cudaStreamCaptureStatusInvalidated
-} cudaStreamCaptureStatus;
-
 enum {
-    cudaStreamDefault = 0,
     cudaStreamNonBlocking = 1,
     cudaComputeModeProhibited = 2,
-    cudaEventDefault = 0,
-    cudaEventBlockingSync = 1,
     cudaEventDisableTiming = 2,
-    cudaHostAllocDefault = 0,
-    cudaHostAllocPortable = 1,
-    cudaDeviceScheduleAuto = 0,
-    cudaDeviceScheduleSpin = 1,
-    cudaDeviceScheduleYield = 2,
-    cudaDeviceScheduleBlockingSync = 4
+    cudaHostAllocPortable = 1
 };
 
 typedef struct cudaDeviceProp {
@@ -121,50 +106,35 @@ typedef struct CUgraphExec_st *cudaGraphExec_t;
 
 extern "C" {
 const char *cudaGetErrorString(cudaError_t error);
-const char *cudaGetErrorName(cudaError_t error);
 cudaError_t cudaGetLastError(void);
-cudaError_t cudaPeekAtLastError(void);
 
 cudaError_t cudaGetDeviceCount(int *n);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int *device);
-cudaError_t cudaSetDeviceFlags(unsigned flags);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int device);
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr which, int device);
-cudaError_t cudaDriverGetVersion(int *version);
-cudaError_t cudaRuntimeGetVersion(int *version);
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total);
-cudaError_t cudaDeviceSynchronize(void);
-cudaError_t cudaDeviceReset(void);
 cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute which, int value);
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *kernel, int threads, size_t shared_bytes);
 
 cudaError_t cudaFree(void *block);
 cudaError_t cudaFreeHost(void *block);
-cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
-cudaError_t cudaMemset(void *to, int byte, size_t bytes);
 cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream);
 
-cudaError_t cudaStreamCreate(cudaStream_t *stream);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
-cudaError_t cudaStreamQuery(cudaStream_t stream);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
 cudaError_t cudaEventCreate(cudaEvent_t *event);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
-cudaError_t cudaEventQuery(cudaEvent_t event);
-cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to);
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
-cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status);
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags);
-cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);

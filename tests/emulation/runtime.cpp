@@ -108,8 +108,6 @@ cudaError_t emulated_alive(void)
     return lost ? cudaErrorDevicesUnavailable : cudaSuccess;
 }
 
-cudaError_t cudaPeekAtLastError(void) { return last_error; }
-
 cudaError_t cudaGetLastError(void)
 {
     const cudaError_t error = last_error;
@@ -119,38 +117,29 @@ cudaError_t cudaGetLastError(void)
 
 static const struct {
     cudaError_t error;
-    const char *name, *text;
+    const char *text;
 } errors[] = {
-    {cudaSuccess, "cudaSuccess", "no error"},
-    {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
-    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
-    {cudaErrorInitializationError, "cudaErrorInitializationError", "initialization error"},
-    {cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration", "invalid configuration argument"},
-    {cudaErrorInsufficientDriver, "cudaErrorInsufficientDriver", "CUDA driver version is insufficient for CUDA runtime version"},
-    {cudaErrorDevicesUnavailable, "cudaErrorDevicesUnavailable", "CUDA-capable device(s) is/are busy or unavailable"},
-    {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
-    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
-    {cudaErrorNoKernelImageForDevice, "cudaErrorNoKernelImageForDevice",
-     "no kernel image is available for execution on the device"},
-    {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
-    {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
-    {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported", "operation not permitted when stream is capturing"},
-    {cudaErrorStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated",
-     "operation failed due to a previous error during capture"},
-    {cudaErrorStreamCaptureUnjoined, "cudaErrorStreamCaptureUnjoined", "capturing stream has unjoined work"},
+    {cudaSuccess, "no error"},
+    {cudaErrorInvalidValue, "invalid argument"},
+    {cudaErrorMemoryAllocation, "out of memory"},
+    {cudaErrorInitializationError, "initialization error"},
+    {cudaErrorInvalidConfiguration, "invalid configuration argument"},
+    {cudaErrorInsufficientDriver, "CUDA driver version is insufficient for CUDA runtime version"},
+    {cudaErrorDevicesUnavailable, "CUDA-capable device(s) is/are busy or unavailable"},
+    {cudaErrorNoDevice, "no CUDA-capable device is detected"},
+    {cudaErrorInvalidDevice, "invalid device ordinal"},
+    {cudaErrorNoKernelImageForDevice, "no kernel image is available for execution on the device"},
+    {cudaErrorInvalidResourceHandle, "invalid resource handle"},
+    {cudaErrorNotReady, "device not ready"},
+    {cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing"},
+    {cudaErrorStreamCaptureInvalidated, "operation failed due to a previous error during capture"},
+    {cudaErrorStreamCaptureUnjoined, "capturing stream has unjoined work"},
 };
 
 const char *cudaGetErrorString(cudaError_t error)
 {
     for (const auto &e : errors)
         if (e.error == error) return e.text;
-    return "unrecognized error code";
-}
-
-const char *cudaGetErrorName(cudaError_t error)
-{
-    for (const auto &e : errors)
-        if (e.error == error) return e.name;
     return "unrecognized error code";
 }
 
@@ -187,8 +176,6 @@ cudaError_t cudaGetDevice(int *device)
     *device = current_device;
     return check_device(current_device);
 }
-
-cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
 
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr which, int device)
 {
@@ -230,18 +217,6 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int device)
     p->maxThreadsPerMultiProcessor = MOST_RESIDENT;
     p->regsPerBlock = 65536;
     p->l2CacheSize = 50 << 20;
-    return cudaSuccess;
-}
-
-cudaError_t cudaDriverGetVersion(int *version)
-{
-    *version = (int)emulated_setting(EMULATION_DRIVER);
-    return cudaSuccess;
-}
-
-cudaError_t cudaRuntimeGetVersion(int *version)
-{
-    *version = RUNTIME_VERSION;
     return cudaSuccess;
 }
 

@@ -5,7 +5,6 @@
 #include <deque>
 #include <memory>
 #include <set>
-#include <time.h>
 #include <vector>
 
 struct CUgraph_st {
@@ -21,7 +20,6 @@ struct CUevent_st {
     uint64_t ticket;
     CUgraph_st *graph; // recorded in a capture
     uint64_t after;    // operations of the captured stream before it
-    double when_ms;
 };
 
 struct operation {
@@ -142,8 +140,6 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
     return cudaSuccess;
 }
 
-cudaError_t cudaStreamCreate(cudaStream_t *stream) { return cudaStreamCreateWithFlags(stream, cudaStreamDefault); }
-
 cudaError_t cudaStreamDestroy(cudaStream_t s)
 {
     emulated_guard lock(emulated_lock);
@@ -164,19 +160,6 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s)
     return emulated_error(emulated_alive());
 }
 
-cudaError_t cudaStreamQuery(cudaStream_t s) { return cudaStreamSynchronize(s); }
-
-cudaError_t cudaDeviceSynchronize(void)
-{
-    emulated_guard lock(emulated_lock);
-    const cudaError_t error = may_wait(NULL);
-    if (error != cudaSuccess) return emulated_error(error);
-    emulated_drain();
-    return emulated_error(emulated_alive());
-}
-
-cudaError_t cudaDeviceReset(void) { return cudaDeviceSynchronize(); }
-
 // ---- events -----------------------------------------------------------------------------------------------------------------
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
@@ -192,22 +175,13 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
 
 cudaError_t cudaEventCreate(cudaEvent_t *event) { return cudaEventCreateWithFlags(event, 0); }
 
-// A queued time stamp may still write into it.
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
     emulated_guard lock(emulated_lock);
     if (!event) return emulated_error(cudaErrorInvalidResourceHandle);
-    if (event->stream && streams.count(event->stream)) run_until(event->stream, event->ticket);
     delete event;
     n_events--;
     return emulated_error(emulated_alive());
-}
-
-static void stamp(cudaEvent_t event)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    event->when_ms = 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t s)
@@ -218,14 +192,12 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t s)
     if (!s) {
         drain_blocking();
         event->stream = NULL;
-        stamp(event);
         return cudaSuccess;
     }
     event->stream = s;
     event->graph = s->graph;
     event->after = s->captured;
     if (s->graph) return cudaSuccess;
-    add(s, {0, [event]() { stamp(event); }, NULL, 0});
     event->ticket = tickets;
     return cudaSuccess;
 }
@@ -240,15 +212,6 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
         return emulated_error(cudaErrorStreamCaptureUnsupported);
     }
     if (event->stream && streams.count(event->stream)) run_until(event->stream, event->ticket);
-    return emulated_error(emulated_alive());
-}
-
-cudaError_t cudaEventQuery(cudaEvent_t event) { return cudaEventSynchronize(event); }
-
-cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
-{
-    emulated_guard lock(emulated_lock);
-    *ms = (float)(to->when_ms - from->when_ms);
     return emulated_error(emulated_alive());
 }
 
@@ -316,15 +279,6 @@ cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *graph)
     return emulated_error(invalid ? cudaErrorStreamCaptureInvalidated : cudaErrorStreamCaptureUnjoined);
 }
 
-cudaError_t cudaStreamIsCapturing(cudaStream_t s, cudaStreamCaptureStatus *status)
-{
-    emulated_guard lock(emulated_lock);
-    *status = !s || !s->graph ? cudaStreamCaptureStatusNone
-              : s->invalid    ? cudaStreamCaptureStatusInvalidated
-                              : cudaStreamCaptureStatusActive;
-    return emulated_error(emulated_alive());
-}
-
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long)
 {
     emulated_guard lock(emulated_lock);
@@ -336,11 +290,6 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsig
     (*exec)->works = graph->works;
     n_graphs++;
     return cudaSuccess;
-}
-
-cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t)
-{
-    return emulated_error(exec ? emulated_alive() : cudaErrorInvalidValue);
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t s)
@@ -416,13 +365,6 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
     return emulated_error(error == cudaSuccess ? emulated_alive() : error);
 }
 
-cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind)
-{
-    emulated_guard lock(emulated_lock);
-    const cudaError_t error = may_wait(NULL);
-    return error == cudaSuccess ? cudaMemcpyAsync(to, from, bytes, kind, NULL) : emulated_error(error);
-}
-
 cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t s)
 {
     emulated_guard lock(emulated_lock);
@@ -433,4 +375,3 @@ cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t s)
     return emulated_error(emulated_queue(s, [=]() { count("fill", [=]() { memset(to, byte, bytes); }); }));
 }
 
-cudaError_t cudaMemset(void *to, int byte, size_t bytes) { return cudaMemsetAsync(to, byte, bytes, NULL); }

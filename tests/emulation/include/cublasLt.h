@@ -83,7 +83,6 @@ typedef struct emulated_preference *cublasLtMatmulPreference_t;
 
 extern "C" {
 const char *cublasLtGetStatusString(cublasStatus_t status);
-size_t cublasLtGetVersion(void);
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle);
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle);
 

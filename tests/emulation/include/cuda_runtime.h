@@ -114,8 +114,6 @@ static inline void __syncwarp(unsigned mask = 0xffffffffu, EMULATED_HERE)
 {
     emulated_collective(mask, NULL, NULL, "__syncwarp", file, line);
 }
-static inline void __threadfence(void) {}
-static inline void __threadfence_block(void) {}
 
 /* ---- warp collectives ------------------------------------------------------------------------------------------------------ */
 
@@ -183,13 +181,8 @@ EMULATED_REDUCE(__reduce_xor_sync, unsigned, EMULATED_XOR)
         return old;                                                                                                          \
     }                                                                                                                        \
     static inline T atomicAdd(T *at, T v) { return emulated_set(at, (T)((unsigned long long)*at + (unsigned long long)v)); } \
-    static inline T atomicExch(T *at, T v) { return emulated_set(at, v); }                                                   \
     static inline T atomicMin(T *at, T v) { return emulated_set(at, v < *at ? v : *at); }                                    \
-    static inline T atomicMax(T *at, T v) { return emulated_set(at, v > *at ? v : *at); }                                    \
-    static inline T atomicAnd(T *at, T v) { return emulated_set(at, *at & v); }                                              \
-    static inline T atomicOr(T *at, T v) { return emulated_set(at, *at | v); }                                               \
-    static inline T atomicXor(T *at, T v) { return emulated_set(at, *at ^ v); }                                              \
-    static inline T atomicCAS(T *at, T expected, T v) { return emulated_set(at, *at == expected ? v : *at); }
+    static inline T atomicMax(T *at, T v) { return emulated_set(at, v > *at ? v : *at); }
 EMULATED_ATOMICS(int)
 EMULATED_ATOMICS(unsigned)
 EMULATED_ATOMICS(unsigned long long)
@@ -197,15 +190,9 @@ EMULATED_ATOMICS(unsigned long long)
 
 static inline unsigned atomicInc(unsigned *at, unsigned most) { return emulated_set(at, *at >= most ? 0 : *at + 1); }
 
-/* ---- loads and stores that bypass a cache ---------------------------------------------------------------------------------- */
+/* ---- a load that bypasses a cache ------------------------------------------------------------------------------------------ */
 
-template <typename T> static inline T __ldg(const T *at) { return *at; }
 template <typename T> static inline T __ldcg(const T *at) { return *at; }
-template <typename T> static inline T __ldcs(const T *at) { return *at; }
-template <typename T> static inline T __ldlu(const T *at) { return *at; }
-template <typename T> static inline void __stcg(T *at, T value) { *at = value; }
-template <typename T> static inline void __stcs(T *at, T value) { *at = value; }
-template <typename T> static inline void __stwt(T *at, T value) { *at = value; }
 
 /* ---- mathematics ----------------------------------------------------------------------------------------------------------- */
 
@@ -220,20 +207,9 @@ static inline unsigned __float_as_uint(float x) { return emulated_bits<unsigned>
 static inline int __float_as_int(float x) { return emulated_bits<int>(x); }
 static inline float __uint_as_float(unsigned x) { return emulated_bits<float>(x); }
 static inline float __int_as_float(int x) { return emulated_bits<float>(x); }
-static inline long long __double_as_longlong(double x) { return emulated_bits<long long>(x); }
-static inline double __longlong_as_double(long long x) { return emulated_bits<double>(x); }
 
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
-static inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
-static inline int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
-static inline int __clzll(long long x) { return x ? __builtin_clzll((unsigned long long)x) : 64; }
 static inline int __ffs(int x) { return __builtin_ffs(x); }
-static inline int __ffsll(long long x) { return __builtin_ffsll(x); }
-static inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)(((uint64_t)a * b) >> 32); }
-static inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
-{
-    return (unsigned long long)(((unsigned __int128)a * b) >> 64);
-}
 
 #define EMULATED_LEAST_MOST(T)                              \
     static inline T min(T a, T b) { return b < a ? b : a; } \
@@ -250,36 +226,12 @@ static inline float max(float a, float b) { return fmaxf(a, b); }
 static inline double min(double a, double b) { return fmin(a, b); }
 static inline double max(double a, double b) { return fmax(a, b); }
 
-static inline float __fadd_rn(float a, float b) { return a + b; }
-static inline float __fsub_rn(float a, float b) { return a - b; }
-static inline float __fmul_rn(float a, float b) { return a * b; }
-static inline float __fdiv_rn(float a, float b) { return a / b; }
-static inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
-static inline float __fsqrt_rn(float a) { return sqrtf(a); }
-static inline float __frcp_rn(float a) { return 1.0f / a; }
-static inline float __saturatef(float a) { return fminf(fmaxf(a, 0.0f), 1.0f); }
-static inline double __dadd_rn(double a, double b) { return a + b; }
-static inline double __dmul_rn(double a, double b) { return a * b; }
-static inline double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
-static inline int __float2int_rn(float a) { return (int)rintf(a); }
-static inline int __float2int_rd(float a) { return (int)floorf(a); }
-static inline float __int2float_rn(int a) { return (float)a; }
-
-/* The fast forms lose the same precision as the device's: exponents and logarithms go through base 2 in single precision, and a
- * quotient by more than 2^126 is 0. glibc declares functions of these names. */
+/* The fast exponential loses the same precision as the device's: it goes through base 2 in single precision. glibc declares a
+ * function of this name. */
 static inline float emulated_expf(float x) { return exp2f(x * 1.4426950408889634f); }
-static inline float emulated_logf(float x) { return log2f(x) * 0.69314718055994531f; }
-static inline float emulated_fdividef(float a, float b) { return fabsf(b) > 0x1p126f && !isinf(b) && isfinite(a) ? 0.0f : a / b; }
 static inline float emulated_rsqrtf(float x) { return 1.0f / sqrtf(x); }
 static inline double emulated_rsqrt(double x) { return 1.0 / sqrt(x); }
 #define __expf(x) emulated_expf(x)
-#define __logf(x) emulated_logf(x)
-#define __log2f(x) log2f(x)
-#define __exp2f(x) exp2f(x)
-#define __sinf(x) sinf(x)
-#define __cosf(x) cosf(x)
-#define __powf(x, y) exp2f((y)*log2f(x))
-#define __fdividef(a, b) emulated_fdividef(a, b)
 #define rsqrtf(x) emulated_rsqrtf(x)
 #define rsqrt(x) emulated_rsqrt(x)
 static inline void sincospif(float x, float *s, float *c)
