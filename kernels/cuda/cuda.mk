@@ -32,7 +32,7 @@ CUDA_BACKEND := $(if $(NVCC),$(if $(strip $(CUDA_ARCHS)),$B/liblinnet_cuda.so))
 
 CUDA_SRC := $(wildcard kernels/cuda/*.cu $(if $(NO_PAPER),,paper/cuda/*.cu))
 # Sources that the backend's library contains too: it must not depend on the symbols of the program.
-CUDA_C_SRC := base/memory.c base/status.c base/system.c
+CUDA_C_SRC := base/memory.c base/status.c
 CUDA_OBJ := $(CUDA_SRC:%.cu=$(CUDA_DIR)/%.o) $(CUDA_C_SRC:%.c=$(CUDA_DIR)/%.o)
 
 cuda:

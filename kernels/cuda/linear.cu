@@ -19,7 +19,6 @@
 extern "C" {
 #include "base/hash.h"
 #include "base/memory.h"
-#include "base/system.h"
 }
 
 enum {
@@ -42,7 +41,6 @@ enum {
 // accumulate in place are excluded, so that the same calls give the same bits on the same GPU.
 // LINNET_CUDA_SLICE_ROWS=N sets the fewest rows of a slice in the gradients of weights, for measurements; 0: no slices, only
 // those that cublasLt makes.
-// LINNET_CUDA_TUNE=1 times the candidates and uses the fastest instead of the first; the choice may then differ between runs.
 
 typedef struct lt_product {
     int forward; /* d [rows, n] = act(b [rows, k] aᵀ + bias), a [n, k]; else d [n, k] += bᵀ a with a [rows, k], b [rows, n] */
@@ -54,7 +52,7 @@ typedef struct lt_product {
                    d [slices, n, k] = bᵀ a of each; n and k are multiples of 4, if narrow of 8 */
 } lt_product;
 
-enum { CANDIDATES = 8, BUCKETS = 256, WORKSPACE_BYTES = 32 << 20, TIMED_RUNS = 20, SLICE_ROWS = 1024 };
+enum { CANDIDATES = 8, BUCKETS = 256, WORKSPACE_BYTES = 32 << 20, SLICE_ROWS = 1024 };
 
 // The key of a plan. All ints, so that two keys can be compared and hashed as bytes.
 typedef struct plan_key {
@@ -75,7 +73,7 @@ typedef struct plan {
 struct lin_cuda_plans {
     cublasLtHandle_t handle;
     void *workspace; // WORKSPACE_BYTES once an algorithm needs it
-    int tune, slice_rows;
+    int slice_rows;
     plan *buckets[BUCKETS];
 };
 
@@ -91,8 +89,6 @@ lin_status lin_cuda_plans_create(lin_exec *exec, lin_error *err)
         return lin_fail(err, status == CUBLAS_STATUS_ALLOC_FAILED ? LIN_NO_MEMORY : LIN_UNSUPPORTED,
                         "GPU %d: cannot initialise cublasLt: %s", exec->device, cublasLtGetStatusString(status));
     }
-    const char *tune = getenv("LINNET_CUDA_TUNE");
-    plans->tune = tune && strcmp(tune, "1") == 0;
     const char *rows = getenv("LINNET_CUDA_SLICE_ROWS");
     plans->slice_rows = rows && *rows ? atoi(rows) : SLICE_ROWS;
     exec->plans = plans;
@@ -292,22 +288,17 @@ static plan *plan_of(lin_exec *exec, const lt_product *product, const plan_key *
 
 /* ---- multiplying ----------------------------------------------------------------------------------------------------------- */
 
-typedef struct operands {
-    void *d;
-    const void *a, *b;
-    float beta;
-} operands;
-
-static cublasStatus_t run(lin_exec *exec, const plan *p, int i, const operands *o)
+static cublasStatus_t run(lin_exec *exec, const plan *p, void *d, const void *a, const void *b, float beta)
 {
     const float one = 1;
+    const int i = p->chosen;
     const size_t wanted = p->candidates[i].workspaceSize;
     struct lin_cuda_plans *plans = exec->plans;
     if (wanted && !plans->workspace && cudaMalloc(&plans->workspace, WORKSPACE_BYTES) != cudaSuccess) {
         plans->workspace = NULL;
         return CUBLAS_STATUS_ALLOC_FAILED;
     }
-    return cublasLtMatmul(plans->handle, p->product, &one, o->a, p->a, o->b, p->b, &o->beta, o->d, p->d, o->d, p->d,
+    return cublasLtMatmul(plans->handle, p->product, &one, a, p->a, b, p->b, &beta, d, p->d, d, p->d,
                           &p->candidates[i].algo, wanted ? plans->workspace : NULL, wanted ? WORKSPACE_BYTES : 0, exec->stream);
 }
 
@@ -322,35 +313,6 @@ static int takes(struct lin_cuda_plans *plans, plan *p, int i)
     if (result.workspaceSize > WORKSPACE_BYTES) return 0;
     p->candidates[i].workspaceSize = result.workspaceSize;
     return 1;
-}
-
-// Moves the fastest candidate to the front. It writes to a temporary output, because a product that adds must not change the real
-// one.
-static void tune(lin_exec *exec, plan *p, const operands *real)
-{
-    operands o = *real;
-    const size_t each = (size_t)(p->key.forward ? p->rows : p->key.k) * (size_t)p->key.n;
-    const size_t elements = each * (size_t)(p->key.slices ? p->key.slices : 1);
-    int best = -1;
-    double least = 0;
-    if (cudaMalloc(&o.d, elements * sizeof(float)) != cudaSuccess) {
-        cudaGetLastError();
-        return;
-    }
-    for (int i = 0; i < p->count; i++) {
-        if (!takes(exec->plans, p, i) || run(exec, p, i, &o) != CUBLAS_STATUS_SUCCESS) continue;
-        cudaStreamSynchronize(exec->stream);
-        const double begun = lin_now();
-        for (int r = 0; r < TIMED_RUNS; r++) run(exec, p, i, &o);
-        cudaStreamSynchronize(exec->stream);
-        const double took = lin_now() - begun;
-        if (best < 0 || took < least) best = i, least = took;
-    }
-    cudaFree(o.d);
-    if (best <= 0) return;
-    const cublasLtMatmulHeuristicResult_t fastest = p->candidates[best];
-    p->candidates[best] = p->candidates[0];
-    p->candidates[0] = fastest;
 }
 
 // y = act(y + bias), if the product could not do it itself.
@@ -376,23 +338,21 @@ static int cublas_multiply(lin_exec *exec, const lt_product *product, void *d, c
     const plan_key key = key_of(product, d, a, b, with, epilogue);
     plan *p = plan_of(exec, product, &key, with);
     if (!p || p->count == 0) return exec->error != cudaSuccess;
-    const operands o = {d, a, b, product->forward || product->slices ? 0.0f : 1.0f};
+    const float beta = product->forward || product->slices ? 0.0f : 1.0f;
     cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
     if (with) status = cublasLtMatmulDescSetAttribute(p->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &with, sizeof with);
     if (status == CUBLAS_STATUS_SUCCESS && p->rows != product->rows) {
-        const int first = p->rows == 0;
         p->rows = 0; // until all of it succeeds
         status = set_rows(p, product->rows);
         if (status == CUBLAS_STATUS_SUCCESS) {
             p->rows = product->rows;
-            if (first && exec->plans->tune && !exec->capturing) tune(exec, p, &o);
             for (p->chosen = 0; p->chosen < p->count && !takes(exec->plans, p, p->chosen);) p->chosen++;
         }
     }
     if (status == CUBLAS_STATUS_SUCCESS) {
         status = CUBLAS_STATUS_NOT_SUPPORTED;
         for (; p->chosen < p->count; p->chosen++) {
-            status = run(exec, p, p->chosen, &o);
+            status = run(exec, p, d, a, b, beta);
             if (status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE) break;
         }
         if (p->chosen == p->count) return 0;
