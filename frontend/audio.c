@@ -218,11 +218,15 @@ static lin_status join(lin_audio *a, int64_t position, lin_error *err)
     return LIN_OK;
 }
 
-static int is_chunk(const unsigned char *b)
+// The offset of what comes next in a regular file.
+static int64_t here(const lin_audio *a) { return lseek(a->fd, 0, SEEK_CUR) - a->held - a->whole.base; }
+
+static int is_chunk(const lin_audio *a)
 {
+    const unsigned char *b = a->bytes + a->at;
     for (int i = 0; i < 4; i++)
         if (b[i] < ' ' || b[i] > '~') return 0;
-    return b[7] == 0; // at most 16 MB
+    return a->live ? b[7] == 0 : lin_sniff_is_chunk(&a->whole, here(a)); // in a pipe of at most 16 MB
 }
 
 // A tag or zeros, which are no samples unless samples follow them at once: the bytes to skip, 0: none.
@@ -238,7 +242,7 @@ static int other_begins(lin_audio *a)
     const char *what;
     const lin_sniffed kind = lin_sniff(a->bytes + a->at, (size_t)a->held, &what);
     if (a->live || (kind != LIN_SNIFF_SNDFILE && kind != LIN_SNIFF_MEDIA)) return 0;
-    a->next = lseek(a->fd, 0, SEEK_CUR) - a->held - a->whole.base;
+    a->next = here(a);
     return 1;
 }
 
@@ -257,8 +261,8 @@ static lin_status after_wav(lin_audio *a, int64_t position, lin_error *err)
         if (a->held < 12) return LIN_OK; // its end
         if (is_wav(b)) return join(a, position, err);
         is_second = memcmp(b, "data", 4) == 0;
-        if (is_chunk(b) && !is_second) {
-            some = (int64_t)b[6] << 16 | b[5] << 8 | b[4];
+        if (is_chunk(a) && !is_second) {
+            some = (int64_t)b[7] << 24 | b[6] << 16 | b[5] << 8 | b[4];
             some += 8 + (some & 1);
             continue;
         }
