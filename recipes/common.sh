@@ -140,7 +140,7 @@ prepare_shard() { # DIR CACHE ARGS...: CACHE.lfc, and the messages in CACHE.log
   [ ! -f "$cache.log.new" ] || mv "$cache.log.new" "$cache.log"
 }
 
-# check_set FEATURES SET PART: one line about the features of a set; dies if more than a PART of the utterances failed, before a
+# check_set FEATURES SET PART: one line about the features of a set; dies if more than a PART of the utterances failed or are incomplete, before a
 # training run wastes hours on the rest.
 check_set() {
   local caches k
@@ -154,8 +154,8 @@ check_set() {
     END {
       printf "%s: %d utterances, %.2f hours; %d left out, %d failed, %d incomplete; %d of %d words are not in the dictionary\n", set,
         utterances, hours, left, failed, cut, unknown, words
-      exit failed > part * (utterances + failed) }' "$1/.log-$2" | tee "$1/$2.sum" ||
-    die "too many utterances of $2 failed; $1/.log-$2 says why. Correct that, remove $1/$2.*, and run again"
+      exit failed + cut > part * (utterances + failed) }' "$1/.log-$2" | tee "$1/$2.sum" ||
+    die "too many utterances of $2 failed or are incomplete; $1/.log-$2 says why. Correct that, remove $1/$2.*, and run again"
   rm "$1/.log-$2"
 }
 

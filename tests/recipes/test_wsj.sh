@@ -114,8 +114,8 @@ declines "a row that cannot be trained" "these were not trained: linear at rate 
 declines "other features" "were made with other options" --stage 3 --work "$w" --quick --shards 2
 # a damaged sound: in a set that is scored, it stops before the training
 f=$(head -n 1 "$w/data/test_eval92/wav.scp" | cut -d ' ' -f 2-)
-head -c 1500 "$f" > "$tmp/cut" && cp "$tmp/cut" "$f"
-declines "a truncated .wv1" "too many utterances of test_eval92 failed" --wsj0 "$d" --wsj1 "$d" --work "$tmp/y" --lexicon "$tmp/dict" --quick --model linear
+head -c 10000 "$f" > "$tmp/cut" && cp "$tmp/cut" "$f"
+declines "a truncated .wv1" "too many utterances of test_eval92 failed or are incomplete" --wsj0 "$d" --wsj1 "$d" --work "$tmp/y" --lexicon "$tmp/dict" --quick --model linear
 has "a truncated .wv1: where it stopped" "$err" "run.sh: stopped in stage 3 for the reason above"
 has "a truncated .wv1 is named" "$err" "$(head -n 1 "$w/data/test_eval92/wav.scp" | cut -d ' ' -f 1)"
 ok "a truncated .wv1: nothing was trained" test ! -e "$tmp/y/train/linear"
