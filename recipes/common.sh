@@ -140,8 +140,8 @@ prepare_shard() { # DIR CACHE ARGS...: CACHE.lfc, and the messages in CACHE.log
   [ ! -f "$cache.log.new" ] || mv "$cache.log.new" "$cache.log"
 }
 
-# check_set FEATURES SET PART: one line about the features of a set; dies if more than a PART of the utterances failed or are incomplete, before a
-# training run wastes hours on the rest.
+# check_set FEATURES SET PART: one line about the features of a set; dies if more than a PART of the utterances failed or are
+# incomplete, before a training run wastes hours on the rest.
 check_set() {
   local caches k
   caches_of "$1" "$2" || die "the features of $2 are not complete; run the stage before"

@@ -27,7 +27,6 @@ wsj0= wsj1= work=exp/wsj model= causal= train=train_si284 dev=test_dev93 test=te
 flags=" causal stand-in $corpus_flags "
 values=" wsj0 wsj1 model train sets $corpus_values "
 options "$@"
-needs_ffmpeg
 rows=
 for m in $(echo "${model:-all}" | tr ',' ' '); do
   case $m in
@@ -42,6 +41,7 @@ rows=${rows#,}
 [ -n "$rows" ] || die "--model none needs --causal"
 data=$work/data
 corpus_options 80
+if wanted 1 || wanted 3 || wanted 5 || wanted 6; then needs_ffmpeg; fi
 
 # Hours of the training set, 7.84 s an utterance on average: those that are there, else those of the corpus.
 hours() {
