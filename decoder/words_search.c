@@ -192,7 +192,7 @@ static lm_step score_word(const lin_words *w, const lin_words_view *s, const lin
 {
     lm_step step = {.state = t->lm_state};
     if (!w->lm) return step;
-    if (lm_word < 0 && !w->lm_unknown) return (lm_step){.weighted = w->unknown, .state = lin_ngram_empty(w->lm)};
+    if (lm_word < 0 && !w->lm_unknown) return (lm_step){.weighted = w->unknown, .state = LIN_NGRAM_EMPTY};
     step.logp = score_after(w, s->scores, t->lm_state, lm_word, &step.state);
     step.weighted = w->o.lm_weight * step.logp;
     return step;
@@ -331,7 +331,7 @@ static void follow_unknown(const lin_words *w, lin_words_view *s, const lin_word
     if (t->n_inside == LIN_PRONUNCIATION_MAX) return;
     if (begins) {
         if (w->lm_unknown) step = score_word(w, s, t, LIN_NGRAM_UNKNOWN);
-        else if (w->lm) step.state = lin_ngram_empty(w->lm);
+        else if (w->lm) step.state = LIN_NGRAM_EMPTY;
         weight += w->o.bonus + w->o.unknown;
         weight += step.weighted;
     }

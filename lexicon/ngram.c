@@ -84,12 +84,6 @@ void lin_ngram_find_special(lin_ngram *lm)
 
 lin_ngram_state lin_ngram_begin(const lin_ngram *lm) { return lm->begin; }
 
-lin_ngram_state lin_ngram_empty(const lin_ngram *lm)
-{
-    (void)lm;
-    return 0;
-}
-
 int lin_ngram_child(const lin_ngram *lm, int k, lin_ngram_state state, uint32_t word, uint32_t *place)
 {
     const lin_ngram_level *level = &lm->levels[k + 1];

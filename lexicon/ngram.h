@@ -27,6 +27,7 @@ enum { LIN_NGRAM_MAX_ORDER = 9, LIN_NGRAM_UNKNOWN = -1 };
 
 typedef struct lin_ngram lin_ngram;
 typedef uint32_t lin_ngram_state;
+enum { LIN_NGRAM_EMPTY = 0 }; /* the state without a context */
 
 /* By the first bytes: packed (mapped), gzip or plain ARPA. LIN_FORMAT with name:line (of the text) or what is damaged;
  * LIN_UNSUPPORTED for n-grams of more than LIN_NGRAM_MAX_ORDER words or a packed file of another version; LIN_IO, LIN_NO_MEMORY.
@@ -61,7 +62,6 @@ const char *lin_ngram_word(const lin_ngram *lm, int word);
 int lin_ngram_find(const lin_ngram *lm, const char *text, size_t n);
 
 lin_ngram_state lin_ngram_begin(const lin_ngram *lm); /* after <s>; the empty context if the model has no <s> */
-lin_ngram_state lin_ngram_empty(const lin_ngram *lm);
 
 /*
  * Natural log P(word | state), and the state after it. word LIN_NGRAM_UNKNOWN: that of <unk>; if the model has none, -INFINITY

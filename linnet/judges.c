@@ -112,7 +112,7 @@ lin_status lin_rescorer_open(const char *path, double weight, double lm_weight, 
     r->lm_weight = lm_weight;
     if (lm) {
         lin_ngram_state after;
-        const double unknown = (double)lin_ngram_score(lm, lin_ngram_empty(lm), LIN_NGRAM_UNKNOWN, &after);
+        const double unknown = (double)lin_ngram_score(lm, LIN_NGRAM_EMPTY, LIN_NGRAM_UNKNOWN, &after);
         if (isfinite(unknown)) r->unknown = unknown;
     }
     lin_status status = lin_word_network_open(path, "cpu", LIN_PRECISION_AUTO, &r->network, err);

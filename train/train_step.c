@@ -30,7 +30,7 @@ static float fill_row(const lin_ngram *lm, lin_ngram_state state, const int *wor
 
 static float fill_trigrams(const lin_ngram *lm, const int *words, int V, float *block)
 {
-    const lin_ngram_state begin = lin_ngram_begin(lm), empty = lin_ngram_empty(lm);
+    const lin_ngram_state begin = lin_ngram_begin(lm), empty = LIN_NGRAM_EMPTY;
     lin_ngram_state first, second;
     float least = fill_row(lm, begin, words, V, 0, 0, block);
     for (int a = 0; a < V; a++) {

@@ -16,7 +16,7 @@ static inline void ngram_ask(const lin_ngram *lm, int honest)
 {
     lin_ngram_state state = lin_ngram_begin(lm), next;
     uint32_t words = (uint32_t)lin_ngram_words(lm), states = lin_ngram_states(lm);
-    if (!words || !states || state >= states || lin_ngram_empty(lm) >= states || lin_ngram_order(lm) < 1) abort();
+    if (!words || !states || state >= states || LIN_NGRAM_EMPTY >= states || lin_ngram_order(lm) < 1) abort();
     for (uint64_t i = 0; i < 100; i++) {
         int word = (int)lin_random_below(1, 2 * i, words + 2) - 1;
         float logp = lin_ngram_score(lm, state, word, &next), unigram = lin_ngram_unigram(lm, word);

@@ -144,7 +144,7 @@ void walk_compare(const lin_ngram *lm, model *m, int steps, double tolerance)
 {
     enum { LONGEST = 40 };
     int words[LONGEST], n = 0;
-    lin_ngram_state state = lin_ngram_empty(lm), next;
+    lin_ngram_state state = LIN_NGRAM_EMPTY, next;
     for (int i = 0; i < steps; i++) {
         if (n + 2 >= LONGEST || model_draw(m, 12) == 0) { // a new sentence
             n = 0;

@@ -46,7 +46,7 @@ START_TEST(states_are_minimal)
         lin_ngram_state *of_gram = lin_calloc((size_t)m->n, sizeof *of_gram); // state of each n-gram, stored when first seen
         for (int walk = 0; walk < 60; walk++) {
             int words[12];
-            lin_ngram_state state = lin_ngram_empty(lm);
+            lin_ngram_state state = LIN_NGRAM_EMPTY;
             for (int n = 1; n <= 12; n++) {
                 words[n - 1] = (int)model_draw(m, (uint32_t)m->n_words);
                 lin_ngram_score(lm, state, word_in(lm, m, words[n - 1]), &state);
@@ -57,10 +57,10 @@ START_TEST(states_are_minimal)
                     if (context && !model_is_context(m, context)) context = NULL;
                 }
                 if (!context) {
-                    ck_assert_uint_eq(state, lin_ngram_empty(lm));
+                    ck_assert_uint_eq(state, LIN_NGRAM_EMPTY);
                     continue;
                 }
-                ck_assert_uint_ne(state, lin_ngram_empty(lm));
+                ck_assert_uint_ne(state, LIN_NGRAM_EMPTY);
                 lin_ngram_state *known = &of_gram[context - m->grams];
                 if (!*known) *known = state;
                 test_require(*known == state, "one context, states %u and %u", *known, state);
@@ -81,7 +81,7 @@ START_TEST(probabilities_sum_to_one_where_they_should)
     lin_ngram *lm = parse("\\data\\\nngram 1=3\nngram 2=1\n\\1-grams:\n-0.30103 a -0.477121\n-0.60206 b\n-0.60206 c\n"
                           "\\2-grams:\n-0.124939 a b\n\\end\\\n");
     lin_ngram_state a, next;
-    lin_ngram_score(lm, lin_ngram_empty(lm), lin_ngram_find(lm, "a", 1), &a);
+    lin_ngram_score(lm, LIN_NGRAM_EMPTY, lin_ngram_find(lm, "a", 1), &a);
     double sum = 0;
     for (int w = 0; w < 3; w++) sum += exp((double)lin_ngram_score(lm, a, w, &next));
     ck_assert_double_eq_tol(sum, 1, 1e-5);
@@ -165,9 +165,9 @@ START_TEST(without_special_words)
 {
     lin_ngram *lm = parse("\\data\\\nngram 1=2\nngram 2=1\n\\1-grams:\n-1 a -0.5\n-2 b\n\\2-grams:\n-0.25 a b\n\\end\\\n");
     lin_ngram_state next = 7, a;
-    ck_assert_uint_eq(lin_ngram_begin(lm), lin_ngram_empty(lm));
+    ck_assert_uint_eq(lin_ngram_begin(lm), LIN_NGRAM_EMPTY);
     ck_assert_float_eq(lin_ngram_end(lm, 0), 0);
-    ck_assert(isinf(lin_ngram_score(lm, 0, LIN_NGRAM_UNKNOWN, &next)) && next == lin_ngram_empty(lm));
+    ck_assert(isinf(lin_ngram_score(lm, 0, LIN_NGRAM_UNKNOWN, &next)) && next == LIN_NGRAM_EMPTY);
     ck_assert(isinf(lin_ngram_score(lm, 0, 2, &next)) && isinf(lin_ngram_unigram(lm, LIN_NGRAM_UNKNOWN)));
     ck_assert(isinf(lin_ngram_unigram(lm, 99)));
     lin_ngram_score(lm, 0, 0, &a);

@@ -173,7 +173,7 @@ static void says(const char *text, const char *word, double logp10)
     lin_ngram *lm;
     lin_ngram_state a, next;
     OK(parse(text, &lm, &err));
-    lin_ngram_score(lm, lin_ngram_empty(lm), lin_ngram_find(lm, "a", 1), &a);
+    lin_ngram_score(lm, LIN_NGRAM_EMPTY, lin_ngram_find(lm, "a", 1), &a);
     float logp = lin_ngram_score(lm, a, lin_ngram_find(lm, word, strlen(word)), &next);
     ck_assert_double_eq_tol((double)logp, logp10 * log(10), 1e-6 * (1 - logp10));
     lin_ngram_destroy(lm);

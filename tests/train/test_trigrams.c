@@ -24,7 +24,7 @@ static void tear_down(void) { test_folder_remove(folder); }
 // After a and b, 0 being nothing; a = 0 and b not: after the beginning and b.
 static lin_ngram_state after(const lin_ngram *lm, const int *words, int a, int b)
 {
-    lin_ngram_state s = a ? lin_ngram_empty(lm) : lin_ngram_begin(lm);
+    lin_ngram_state s = a ? LIN_NGRAM_EMPTY : lin_ngram_begin(lm);
     if (a) lin_ngram_score(lm, s, words[a], &s);
     if (b) lin_ngram_score(lm, s, words[b], &s);
     return s;

@@ -77,7 +77,7 @@ END_TEST
 static double searched(const lin_ngram *lm, const lin_ngram_draft *names, const uint32_t *words, int n)
 {
     const int begins = (int)words[0] == names->begin;
-    lin_ngram_state state = begins ? lin_ngram_begin(lm) : lin_ngram_empty(lm);
+    lin_ngram_state state = begins ? lin_ngram_begin(lm) : LIN_NGRAM_EMPTY;
     float logp = 0;
     for (int i = begins; i < n; i++) {
         const char *text = lin_symbols_text(&names->words, (int)words[i]);

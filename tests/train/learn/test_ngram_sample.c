@@ -37,7 +37,7 @@ START_TEST(test_frequencies)
     for (int of = 0; of < 2; of++) {
         lin_ngram_state from, state;
         int count[6] = {0};
-        lin_ngram_score(lm, lin_ngram_empty(lm), lin_ngram_find(lm, words[of], 1), &from);
+        lin_ngram_score(lm, LIN_NGRAM_EMPTY, lin_ngram_find(lm, words[of], 1), &from);
         for (int i = 0; i < N; i++) {
             int word;
             state = from;
@@ -107,10 +107,10 @@ START_TEST(test_probabilities_that_do_not_add_up)
     ck_assert_msg(lin_ngram_parse(text, (size_t)(at - text), "test.arpa", &lm, &err) == LIN_OK, "%s", err.message);
     ck_assert_int_eq(lin_ngram_sampler_create(lm, &sampler, &err), LIN_OK);
     uint64_t counter = 0;
-    lin_ngram_state state = lin_ngram_empty(lm);
+    lin_ngram_state state = LIN_NGRAM_EMPTY;
     for (int i = 0; i < 20; i++) {
         int word;
-        if (lin_ngram_sampler_draw(sampler, uniform, &counter, &state, &word)) state = lin_ngram_empty(lm);
+        if (lin_ngram_sampler_draw(sampler, uniform, &counter, &state, &word)) state = LIN_NGRAM_EMPTY;
     }
     ck_assert_uint_lt(counter, 20 * 10000 * ORDER);
     lin_ngram_sampler_destroy(sampler);
