@@ -114,7 +114,8 @@ static void check_weight_gradient(const char *name, const shape *list, int count
         float *x = random_matrix(s.rows, s.k, 100 + (uint64_t)i), *dy = random_matrix(s.rows, s.n, 200 + (uint64_t)i);
         float *start = random_matrix(s.n, s.k, 300 + (uint64_t)i), *db_start = random_matrix(1, s.n, 400 + (uint64_t)i);
         const size_t rk = size_of(s.rows, s.k);
-        double *want = test_buffer(nk, sizeof *want), *db_want = test_buffer(n, sizeof *db_want), *xr = test_buffer(rk, sizeof *xr);
+        double *want = test_buffer(nk, sizeof *want), *db_want = test_buffer(n, sizeof *db_want);
+        double *xr = test_buffer(rk, sizeof *xr);
         for (size_t j = 0; j < rk; j++) xr[j] = (double)rounded_operand(x[j]);
         for (size_t j = 0; j < nk; j++) want[j] = (double)start[j];
         for (size_t j = 0; j < n; j++) db_want[j] = (double)db_start[j];
