@@ -301,7 +301,8 @@ START_TEST(tokens_train_as_on_the_cpu)
         o.precision = LIN_PRECISION_FP32;
         o.epochs = 2;
         const lin_train_hooks hooks = {&w[i], on_progress, on_note, on_left_out, on_stop};
-        ck_assert_msg(train_tokens(&task.config, &o, &hooks, &values[i], &n, &err) == LIN_OK, "%s", err.message);
+        ck_assert_msg(train_model(new_network(&task.config), train_path, &o, &hooks, &values[i], &n, &err) == LIN_OK, "%s",
+                      err.message);
     }
     ck_assert_double_eq_tol(w[1].last.loss, w[0].last.loss, 1e-4 * w[0].last.loss);
     ck_assert_double_eq_tol(w[1].last.dev_loss, w[0].last.dev_loss, 1e-3 * w[0].last.dev_loss);

@@ -32,31 +32,18 @@ static void one_rank(lin_comm *comm, void *context)
 {
     team *m = context;
     const int r = comm->rank;
-    lin_model *model;
-    lin_dataset *set, *dev;
-    lin_error err = {0};
+    lin_model *model = new_network(&m->config);
     lin_train_options o = m->options;
-    const lin_features features = lin_features_default();
     o.comm = comm;
     comm->patience_s = 50;
     if (r == m->other_rank && m->other_seed) o.seed = m->other_seed;
     if (r == m->other_rank) o.augment.gain_db += m->other_gain_db;
-    ck_assert_msg(lin_model_create(&m->config, &features, "<blank> a b c d", 3, &model, &err) == LIN_OK, "%s", err.message);
     if (m->nan) model->values[model->params.table[model->params.output[0]].offset] = NAN;
     const int other_set = r == m->other_rank && !m->other_seed && m->other_gain_db <= 0 && !m->spoils;
-    ck_assert(lin_dataset_open(other_set ? dev_path : train_path, &set, &err) == LIN_OK);
-    ck_assert(lin_dataset_open(dev_path, &dev, &err) == LIN_OK);
     lin_train_hooks hooks = {&m->watches[r], on_progress, on_note, on_left_out, on_stop};
     if (m->spoils && r == m->other_rank) hooks = (lin_train_hooks){.context = model, .stop = spoil};
-    m->status[r] =
-        lin_train(&o, model, (const lin_dataset *const[]){set}, 1, (const lin_dataset *const[]){dev}, 1, &hooks, &m->errors[r]);
-    if (r == 0) m->n = model->params.n_elements;
-    m->values[r] = malloc(model->params.n_elements * sizeof(float));
-    ck_assert(m->values[r] != NULL);
-    memcpy(m->values[r], model->values, model->params.n_elements * sizeof(float));
-    lin_dataset_close(set);
-    lin_dataset_close(dev);
-    lin_model_destroy(model);
+    m->status[r] = train_model(model, other_set ? dev_path : train_path, &o, &hooks, &m->values[r], r == 0 ? &m->n : NULL,
+                               &m->errors[r]);
 }
 
 static void clear(team *m)
@@ -91,14 +78,6 @@ static team new_team(const char *name, char path[300])
     m.options.threads = 1;
     m.options.epochs = 3;
     return m;
-}
-
-static void check_close(const char *what, const float *got, const float *want, size_t n, double tolerance)
-{
-    double worst = 0;
-    for (size_t i = 0; i < n; i++) worst = fmax(worst, fabs((double)got[i] - (double)want[i]));
-    ck_assert_msg(worst <= tolerance, "%s: a weight differs by %g", what, worst);
-    if (getenv("TEST_VERBOSE")) fprintf(stderr, "%s: %g\n", what, worst);
 }
 
 static lin_config variant(int i)
@@ -149,9 +128,7 @@ START_TEST(several_processes_train_as_one)
     size_t n;
     ck_assert_msg(train_network(m.config, &m.options, &w, &one, &n, &err) == LIN_OK, "%s", err.message);
     ck_assert_int_le(w.last.step, 5);
-    lin_model *start;
-    const lin_features features = lin_features_default();
-    ck_assert(lin_model_create(&m.config, &features, "<blank> a b c d", 3, &start, &err) == LIN_OK);
+    lin_model *start = new_network(&m.config);
     double moved = 0;
     for (size_t i = 0; i < n; i++) moved = fmax(moved, fabs((double)one[i] - (double)start->values[i]));
     lin_model_destroy(start);
@@ -163,7 +140,7 @@ START_TEST(several_processes_train_as_one)
         m.options.folder = run;
         run_team(&m, size, LIN_OK);
         snprintf(name, sizeof name, "variant %d on %d", _i, size);
-        check_close(name, m.values[0], one, n, 2e-5 * moved);
+        weights_close(name, m.values[0], one, n, 2e-5 * moved);
         ck_assert_msg(fabs(m.watches[0].last.loss - w.last.loss) < 1e-5 * w.last.loss, "loss %.9g, of one process %.9g",
                       m.watches[0].last.loss, w.last.loss);
         ck_assert_msg(fabs(m.watches[0].last.dev_loss - w.last.dev_loss) < 1e-3 * w.last.dev_loss,

@@ -22,7 +22,7 @@ static int begin(int kind, double noise)
 static lin_status run(const lin_train_options *o, watch *w, float **values, size_t *n, lin_error *err)
 {
     const lin_train_hooks hooks = {w, on_progress, on_note, on_left_out, on_stop};
-    return train_tokens(&task.config, o, &hooks, values, n, err);
+    return train_model(new_network(&task.config), train_path, o, &hooks, values, n, err);
 }
 
 static float *must_run(const lin_train_options *o, watch *w, size_t *n)
@@ -90,7 +90,7 @@ START_TEST(stopped_or_killed_and_resumed_gives_the_same_bits)
             watch own = {0};
             const lin_train_hooks hooks = {&own, on_progress, on_note, on_left_out, dies};
             o.resume = 1;
-            train_tokens(&task.config, &o, &hooks, &resumed, &n, &err);
+            train_model(new_network(&task.config), train_path, &o, &hooks, NULL, NULL, &err);
             _exit(0);
         }
         int status;
@@ -105,13 +105,6 @@ START_TEST(stopped_or_killed_and_resumed_gives_the_same_bits)
     free(whole);
 }
 END_TEST
-
-static void check_close(const char *what, const float *got, const float *want, size_t n, double tolerance)
-{
-    for (size_t i = 0; i < n; i++)
-        test_require(fabs((double)got[i] - (double)want[i]) <= tolerance, "%s: weight %zu is %.9g, not %.9g", what, i,
-                     (double)got[i], (double)want[i]);
-}
 
 // Steps whose weights differ as little as gradients (momentum, the first steps of RAdam).
 static lin_train_options plain_steps(const char *of_run)
@@ -144,7 +137,7 @@ START_TEST(accumulated_batches_are_one_batch)
     ck_assert_int_eq(several.last.step, 2);
     ck_assert_int_ge(several.last.n_batches, 5);
     ck_assert_double_eq_tol(several.last.loss, one.last.loss, 1e-5);
-    check_close("batches of one step", got, want, n, 5e-6);
+    weights_close("batches of one step", got, want, n, 5e-6);
     free(got);
     free(want);
 }
@@ -183,7 +176,7 @@ START_TEST(several_processes_train_as_one)
         run_folder(folder_of_run, sizeof folder_of_run, name);
         test_world *world = test_world_create(size);
         test_world_run(world, one_rank, &t);
-        check_close(name, t.values[0], want, n, 2e-5);
+        weights_close(name, t.values[0], want, n, 2e-5);
         ck_assert_double_eq_tol(t.watches[0].last.loss, w.last.loss, 1e-5 * w.last.loss);
         ck_assert_double_eq_tol(t.watches[0].last.dev_loss, w.last.dev_loss, 1e-4 * w.last.dev_loss);
         for (int r = 1; r < size; r++) test_same_f32("on another rank", t.values[r], t.values[0], n);
@@ -231,7 +224,7 @@ START_TEST(the_best_model_has_the_lowest_dev_loss)
     o.checkpoint_s = 1e9;
     epochs e = {0};
     lin_train_hooks hooks = {.context = &e, .progress = on_epoch};
-    ck_assert_msg(train_tokens(&task.config, &o, &hooks, &values, &n, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(train_model(new_network(&task.config), train_path, &o, &hooks, &values, &n, &err) == LIN_OK, "%s", err.message);
     free(values);
     int lowest = 0, fewest = 0;
     for (int i = 0; i < MANY_EPOCHS; i++) {
@@ -245,7 +238,7 @@ START_TEST(the_best_model_has_the_lowest_dev_loss)
     run_folder(folder_of_run, sizeof folder_of_run, "as-long");
     o.epochs = lowest + 1;
     e.n = 0;
-    ck_assert_msg(train_tokens(&task.config, &o, &hooks, &values, &n, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(train_model(new_network(&task.config), train_path, &o, &hooks, &values, &n, &err) == LIN_OK, "%s", err.message);
     test_same_f32("the best model", best->values, values, n);
     free(values);
     lin_model_destroy(best);
@@ -365,7 +358,7 @@ START_TEST(sequences_without_targets)
     write_alike(train_path, 3, 4);
     run_folder(folder_of_run, sizeof folder_of_run, "some");
     float *got = must_run(&o, &alike, &n);
-    check_close("with others", got, want, n, 1e-6);
+    weights_close("with others", got, want, n, 1e-6);
     ck_assert_double_eq_tol(alike.last.loss, w.last.loss, 1e-6);
     free(want);
     free(got);

@@ -427,16 +427,10 @@ START_TEST(nan_stops_with_the_name_of_an_utterance)
     lin_config config = lin_config_default(V);
     config.layers = 1;
     config.mel_bins = D;
-    lin_model *model;
-    lin_dataset *set;
-    const lin_features features = lin_features_default();
-    ck_assert(lin_model_create(&config, &features, "<blank> a b c d", 3, &model, &err) == LIN_OK);
-    ck_assert(lin_dataset_open(train_path, &set, &err) == LIN_OK);
+    lin_model *model = new_network(&config);
     model->values[model->params.table[model->params.output[0]].offset] = NAN;
-    ck_assert_int_eq(lin_train(&o, model, (const lin_dataset *const[]){set}, 1, NULL, 0, NULL, &err), LIN_NUMERIC);
+    ck_assert_int_eq(train_model(model, train_path, &o, NULL, NULL, NULL, &err), LIN_NUMERIC);
     ck_assert_msg(strstr(err.message, "spk") != NULL && strstr(err.message, "train.lfc") != NULL, "%s", err.message);
-    lin_dataset_close(set);
-    lin_model_destroy(model);
 }
 END_TEST
 
@@ -528,11 +522,9 @@ START_TEST(absurd_checkpoints_are_refused)
 #undef WRONG
     char run[300], path[400];
     lin_error err = {0};
-    lin_model *model;
     lin_config config = lin_config_default(V);
     config.layers = 1;
     config.mel_bins = D;
-    const lin_features features = lin_features_default();
     const lin_ops *ops = lin_ops_cpu();
     const lin_optimizer_options adam = lin_optimizer_default();
     lin_exec *exec;
@@ -541,7 +533,7 @@ START_TEST(absurd_checkpoints_are_refused)
     run_folder(run, sizeof run, "absurd");
     snprintf(path, sizeof path, "%s/checkpoint.safetensors", run);
     const lin_train_options o = quick_options(run);
-    ck_assert(lin_model_create(&config, &features, "<blank> a b c d", 3, &model, &err) == LIN_OK);
+    lin_model *model = new_network(&config);
     ck_assert(ops->exec_create(ops, 1, &exec, &err) == LIN_OK);
     ck_assert(lin_optimizer_init(&optimizer, ops, exec, &model->params, &adam, &err) == LIN_OK);
     const size_t n = optimizer.n_elements;

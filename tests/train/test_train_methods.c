@@ -5,40 +5,17 @@
 #include "tests/kernels/ref/reference.h"
 #include "tests/train/train_support.h"
 #include "train/train_internal.h"
-#include "train/train_internal.h"
 
 // One run from the weights `first` (NULL: random), without augmentation; *values receives the last weights.
-typedef struct plan_of_run {
-    const float *first;
-    int one_step; // stops after one step
-    lin_train_progress last;
-} plan_of_run;
-
-static int stop_at_once(void *context) { return ((const plan_of_run *)context)->one_step; }
-static void remember(void *context, const lin_train_progress *p) { ((plan_of_run *)context)->last = *p; }
-
-static lin_status run_from(plan_of_run *r, lin_config config, const lin_train_options *o, float **values, size_t *n,
+static lin_status run_from(const float *first, watch *w, lin_config config, const lin_train_options *o, float **values, size_t *n,
                            lin_error *err)
 {
-    lin_model *model;
-    lin_dataset *set, *dev;
-    const lin_features features = lin_features_default();
-    ck_assert_msg(lin_model_create(&config, &features, "<blank> a b c d", 3, &model, err) == LIN_OK, "%s", err->message);
-    ck_assert(lin_dataset_open(train_path, &set, err) == LIN_OK && lin_dataset_open(dev_path, &dev, err) == LIN_OK);
-    *n = model->params.n_elements;
-    if (r->first) memcpy(model->values, r->first, *n * sizeof(float));
-    const lin_train_hooks hooks = {.context = r, .stop = stop_at_once, .progress = remember};
+    lin_model *model = new_network(&config);
+    const lin_train_hooks hooks = {w, on_progress, on_note, on_left_out, on_stop};
+    if (first) memcpy(model->values, first, model->params.n_elements * sizeof(float));
     lin_train_options plain = *o;
     plain.augment = (lin_augment_options){0};
-    const lin_status status =
-        lin_train(&plain, model, (const lin_dataset *const[]){set}, 1, (const lin_dataset *const[]){dev}, 1, &hooks, err);
-    *values = malloc(*n * sizeof(float));
-    ck_assert(*values != NULL);
-    memcpy(*values, model->values, *n * sizeof(float));
-    lin_dataset_close(set);
-    lin_dataset_close(dev);
-    lin_model_destroy(model);
-    return status;
+    return train_model(model, train_path, &plain, &hooks, values, n, err);
 }
 
 // The weights of a file of the run, or its averaged ones.
@@ -59,14 +36,6 @@ static float *read_values(const char *run, const char *name, int average, size_t
     return values;
 }
 
-static void check_close(const char *what, const float *got, const float *want, size_t n, double tolerance)
-{
-    double worst = 0;
-    for (size_t i = 0; i < n; i++) worst = fmax(worst, fabs((double)got[i] - (double)want[i]));
-    ck_assert_msg(worst <= tolerance, "%s: a weight differs by %g", what, worst);
-    if (getenv("TEST_VERBOSE")) fprintf(stderr, "%s: %g\n", what, worst);
-}
-
 /* ---- averaged weights ------------------------------------------------------------------------------------------------------ */
 
 // After each step the average is that of the weights so far, computed here in double; 1e-6 is the rounding of weights near 1.
@@ -80,15 +49,13 @@ START_TEST(an_average_of_all_steps)
     lin_train_options o = quick_options(run);
     o.optimizer.average = 0.6;
     lin_config config = quick_config();
-    lin_model *model;
-    const lin_features features = lin_features_default();
-    ck_assert(lin_model_create(&config, &features, "<blank> a b c d", 3, &model, &err) == LIN_OK);
+    lin_model *model = new_network(&config);
     double *want = malloc(model->params.n_elements * sizeof *want);
     for (size_t i = 0; i < model->params.n_elements; i++) want[i] = (double)model->values[i];
     lin_model_destroy(model);
     for (int step = 1; step <= 20; step++, o.resume = 1) {
-        plan_of_run r = {.one_step = 1};
-        ck_assert_int_eq(run_from(&r, config, &o, &values, &n, &err), LIN_STOPPED);
+        watch w = {.stop_after = -1};
+        ck_assert_int_eq(run_from(NULL, &w, config, &o, &values, &n, &err), LIN_STOPPED);
         const double keeps = step / (9.0 + step) < 0.6 ? step / (9.0 + step) : 0.6; // 0.6 from step 14 on
         float *got = read_values(run, "checkpoint.safetensors", 1, n);
         for (size_t i = 0; i < n; i++) {
@@ -114,8 +81,8 @@ START_TEST(the_average_is_measured_and_saved)
     lin_train_options o = quick_options(run);
     o.epochs = 1;
     o.optimizer.average = 0.9;
-    plan_of_run r = {0}, again = {0};
-    ck_assert_msg(run_from(&r, quick_config(), &o, &last, &n, &err) == LIN_OK, "%s", err.message);
+    watch w = {0}, again = {0};
+    ck_assert_msg(run_from(NULL, &w, quick_config(), &o, &last, &n, &err) == LIN_OK, "%s", err.message);
     float *best = read_values(run, "best.safetensors", 0, n), *average = read_values(run, "checkpoint.safetensors", 1, n);
     test_same_f32("the best model", best, average, n);
     ck_assert(memcmp(best, last, n * sizeof *best) != 0);
@@ -123,20 +90,19 @@ START_TEST(the_average_is_measured_and_saved)
     o = quick_options(run);
     o.epochs = 1;
     o.lr = 1e-30;
-    again.first = best;
-    ck_assert_msg(run_from(&again, quick_config(), &o, &same, &n, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(run_from(best, &again, quick_config(), &o, &same, &n, &err) == LIN_OK, "%s", err.message);
     test_same_f32("a rate of 1e-30", same, best, n);
-    ck_assert_double_eq(again.last.dev_loss, r.last.dev_loss);
-    ck_assert_double_eq(again.last.dev_per, r.last.dev_per);
+    ck_assert_double_eq(again.last.dev_loss, w.last.dev_loss);
+    ck_assert_double_eq(again.last.dev_per, w.last.dev_per);
     // a checkpoint without an average: it begins with the weights of the checkpoint
     o.resume = 1;
     o.epochs = 2;
     o.optimizer.average = 0.5;
     free(same);
-    ck_assert_msg(run_from(&again, quick_config(), &o, &same, &n, &err) == LIN_OK, "%s", err.message);
+    ck_assert_msg(run_from(best, &again, quick_config(), &o, &same, &n, &err) == LIN_OK, "%s", err.message);
     free(average);
     average = read_values(run, "checkpoint.safetensors", 1, n);
-    check_close("weights that did not change", average, best, n, 1e-6);
+    weights_close("weights that did not change", average, best, n, 1e-6);
     free(average);
     free(best);
     free(last);
@@ -172,7 +138,7 @@ START_TEST(accumulated_batches_are_one_batch)
     lin_error err = {0};
     float *one, *several, *fewer;
     size_t n;
-    plan_of_run r = {0};
+    watch w = {0};
     lin_config config = quick_config();
     config.head_width = 7; // rows of 14 and of 33 values: batches begin anywhere in the random numbers of dropout
     config.feedforward = 33;
@@ -186,24 +152,24 @@ START_TEST(accumulated_batches_are_one_batch)
     o.epochs = 2;
     o.lr = 0.05;
     o.batch_frames = 100000;
-    ck_assert_msg(run_from(&r, config, &o, &one, &n, &err) == LIN_OK, "%s", err.message);
-    ck_assert_int_eq(r.last.step, 2);
-    const double loss = r.last.loss;
+    ck_assert_msg(run_from(NULL, &w, config, &o, &one, &n, &err) == LIN_OK, "%s", err.message);
+    ck_assert_int_eq(w.last.step, 2);
+    const double loss = w.last.loss;
     run_folder(run, sizeof run, "several");
     o.folder = run;
     o.batch_frames = _i ? 50 : 200; // of two equal utterances, or about four
     o.accumulate = 100;
-    ck_assert_msg(run_from(&r, config, &o, &several, &n, &err) == LIN_OK, "%s", err.message);
-    ck_assert_int_eq(r.last.step, 2);
-    ck_assert_int_ge(r.last.n_batches, 5);
-    ck_assert_double_eq_tol(r.last.loss, loss, 1e-5);
-    check_close("batches of one step", several, one, n, 2e-6);
+    ck_assert_msg(run_from(NULL, &w, config, &o, &several, &n, &err) == LIN_OK, "%s", err.message);
+    ck_assert_int_eq(w.last.step, 2);
+    ck_assert_int_ge(w.last.n_batches, 5);
+    ck_assert_double_eq_tol(w.last.loss, loss, 1e-5);
+    weights_close("batches of one step", several, one, n, 2e-6);
     // and something else without accumulating
     run_folder(run, sizeof run, "steps");
     o.folder = run;
     o.accumulate = 1;
-    ck_assert_msg(run_from(&r, config, &o, &fewer, &n, &err) == LIN_OK, "%s", err.message);
-    ck_assert_int_eq(r.last.step, 2 * r.last.n_batches);
+    ck_assert_msg(run_from(NULL, &w, config, &o, &fewer, &n, &err) == LIN_OK, "%s", err.message);
+    ck_assert_int_eq(w.last.step, 2 * w.last.n_batches);
     free(one);
     free(several);
     free(fewer);
@@ -218,15 +184,13 @@ START_TEST(the_batch_at_fault)
     float *values;
     size_t n;
     lin_config config = quick_config();
-    lin_model *model;
-    const lin_features features = lin_features_default();
+    lin_model *model = new_network(&config);
     run_folder(run, sizeof run, "fault");
     lin_train_options o = quick_options(run);
     o.accumulate = 3;
-    ck_assert(lin_model_create(&config, &features, "<blank> a b c d", 3, &model, &err) == LIN_OK);
     model->values[model->params.table[model->params.output[0]].offset] = NAN;
-    plan_of_run r = {.first = model->values};
-    ck_assert_int_eq(run_from(&r, config, &o, &values, &n, &err), LIN_NUMERIC);
+    watch w = {0};
+    ck_assert_int_eq(run_from(model->values, &w, config, &o, &values, &n, &err), LIN_NUMERIC);
     ck_assert_msg(strstr(err.message, "step 0: the loss of utterance spk") != NULL, "%s", err.message);
     lin_model_destroy(model);
     free(values);
@@ -241,11 +205,8 @@ START_TEST(layers_left_out)
     char run[300];
     lin_error err = {0};
     lin_config config = quick_config();
-    lin_model *model;
-    const lin_features features = lin_features_default();
+    lin_model *model = new_network(&config);
     int changed[2] = {0}, steps = 0;
-    config.layers = 2;
-    ck_assert(lin_model_create(&config, &features, "<blank> a b c d", 3, &model, &err) == LIN_OK);
     for (int seed = 1; seed <= 24; seed++, steps++) {
         float *values;
         size_t n;
@@ -256,8 +217,8 @@ START_TEST(layers_left_out)
         o.layer_drop = 0.5;
         o.seed = (unsigned)seed;
         o.optimizer.weight_decay = 0;
-        plan_of_run r = {.first = model->values, .one_step = 1};
-        ck_assert_int_eq(run_from(&r, config, &o, &values, &n, &err), LIN_STOPPED);
+        watch w = {.stop_after = -1};
+        ck_assert_int_eq(run_from(model->values, &w, config, &o, &values, &n, &err), LIN_STOPPED);
         for (int l = 0; l < 2; l++) {
             const lin_param_layer *p = &model->params.layers[l];
             const int tensors[] = {p->conv[0], p->qkv[0], p->out[0], p->ff1[0], p->ff2[0]};
@@ -548,24 +509,23 @@ START_TEST(joined_utterances)
     ck_assert(lin_dataset_finish(writer, &err) == LIN_OK && lin_dataset_open(path, &set, &err) == LIN_OK);
     config.dropout = 0;
     for (int seed = 1; seed <= 12; seed++) {
-        lin_model *model;
         char name[32];
         snprintf(name, sizeof name, "joined%d", seed);
         run_folder(run, sizeof run, name);
         lin_train_options o = quick_options(run);
-        plan_of_run r = {0};
-        const lin_train_hooks hooks = {.context = &r, .progress = remember};
+        watch w = {0};
+        const lin_train_hooks hooks = {.context = &w, .progress = on_progress};
         o.epochs = 1;
         o.lr = 1e-12;
         o.seed = (unsigned)seed;
         o.join_part = 1;
         o.augment = (lin_augment_options){0};
-        ck_assert(lin_model_create(&config, &features, "<blank> a b c d", 3, &model, &err) == LIN_OK);
+        lin_model *model = new_network(&config);
         ck_assert_msg(lin_train(&o, model, (const lin_dataset *const[]){set}, 1, NULL, 0, &hooks, &err) == LIN_OK, "%s",
                       err.message);
         int which = 0;
-        while (which < 2 && fabs(loss_of_order(model, set, orders[which]) - r.last.loss) > 1e-5) which++;
-        ck_assert_msg(which < 2, "a loss of %.7f; in order it is %.7f, by length %.7f", r.last.loss,
+        while (which < 2 && fabs(loss_of_order(model, set, orders[which]) - w.last.loss) > 1e-5) which++;
+        ck_assert_msg(which < 2, "a loss of %.7f; in order it is %.7f, by length %.7f", w.last.loss,
                       loss_of_order(model, set, orders[0]), loss_of_order(model, set, orders[1]));
         seen[which]++;
         lin_model_destroy(model);

@@ -40,11 +40,9 @@ static inline token_task token_task_of(int kind)
 static inline void write_tokens(const char *path, const token_task *task, int n, uint64_t key, double noise)
 {
     lin_dataset_writer *writer;
-    lin_model *model;
+    lin_model *model = new_network(&task->config); // its names
     lin_error err = {0};
-    const lin_features features = lin_features_default();
     const int symbols = lin_config_symbols(&task->config);
-    ck_assert_msg(lin_model_create(&task->config, &features, NULL, 1, &model, &err) == LIN_OK, "%s", err.message); // its names
     ck_assert_msg(lin_dataset_create_tokens(path, task->config.tokens, model->phones, "made by a test", &writer, &err) == LIN_OK,
                   "%s", err.message);
     lin_model_destroy(model);
@@ -71,35 +69,6 @@ static inline lin_train_options token_options(const char *run)
     o.augment = (lin_augment_options){0};
     o.batch_frames = 100;
     return o;
-}
-
-static inline lin_model *new_token_model(const lin_config *config)
-{
-    lin_model *model;
-    lin_error err = {0};
-    const lin_features features = lin_features_default();
-    ck_assert_msg(lin_model_create(config, &features, NULL, 3, &model, &err) == LIN_OK, "%s", err.message);
-    return model;
-}
-
-/* A new network on the sets at train_path and dev_path, with the caller's hooks; *values as in train_network. */
-static inline lin_status train_tokens(const lin_config *config, const lin_train_options *options, const lin_train_hooks *hooks,
-                                      float **values, size_t *n, lin_error *err)
-{
-    lin_model *model = new_token_model(config);
-    lin_dataset *set, *dev;
-    ck_assert_msg(lin_dataset_open(train_path, &set, err) == LIN_OK, "%s", err->message);
-    ck_assert_msg(lin_dataset_open(dev_path, &dev, err) == LIN_OK, "%s", err->message);
-    const lin_status status =
-        lin_train(options, model, (const lin_dataset *const[]){set}, 1, (const lin_dataset *const[]){dev}, 1, hooks, err);
-    *n = model->params.n_elements;
-    *values = malloc(*n * sizeof **values);
-    ck_assert(*values != NULL);
-    memcpy(*values, model->values, *n * sizeof **values);
-    lin_dataset_close(set);
-    lin_dataset_close(dev);
-    lin_model_destroy(model);
-    return status;
 }
 
 #endif

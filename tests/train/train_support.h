@@ -66,7 +66,7 @@ static inline void tear_down(void) { test_folder_remove(folder); }
 
 typedef struct watch {
     lin_train_progress last;
-    int left_out, stop_after; // steps; 0: never
+    int left_out, stop_after; // steps that were told; 0: never; -1: at once, after one step
     int delay_ms;             // of the model that the run begins with
     char note[512];           // all of them
 } watch;
@@ -133,20 +133,26 @@ static inline lin_config quick_config(void)
     return config;
 }
 
-// Trains a new small model in its own folder. *values [*n] receives its weights, released by the caller; both may be NULL.
-static inline lin_status train_network(lin_config config, const lin_train_options *options, watch *w, float **values, size_t *n,
-                                       lin_error *err)
+static inline lin_model *new_network(const lin_config *config)
 {
     lin_model *model;
-    lin_dataset *set, *dev;
+    lin_error err = {0};
     const lin_features features = lin_features_default();
-    ck_assert_msg(lin_model_create(&config, &features, "<blank> a b c d", 3, &model, err) == LIN_OK, "%s", err->message);
-    model->delay_ms = w->delay_ms;
-    ck_assert_msg(lin_dataset_open(train_path, &set, err) == LIN_OK, "%s", err->message);
+    ck_assert_msg(lin_model_create(config, &features, config->tokens ? NULL : "<blank> a b c d", 3, &model, &err) == LIN_OK, "%s",
+                  err.message);
+    return model;
+}
+
+// Trains the model on the set at `path`, and releases it. *values [*n] receives its weights, released by the caller; both may be
+// NULL.
+static inline lin_status train_model(lin_model *model, const char *path, const lin_train_options *options,
+                                     const lin_train_hooks *hooks, float **values, size_t *n, lin_error *err)
+{
+    lin_dataset *set, *dev;
+    ck_assert_msg(lin_dataset_open(path, &set, err) == LIN_OK, "%s", err->message);
     ck_assert_msg(lin_dataset_open(dev_path, &dev, err) == LIN_OK, "%s", err->message);
-    const lin_train_hooks hooks = {w, on_progress, on_note, on_left_out, on_stop};
     const lin_status status =
-        lin_train(options, model, (const lin_dataset *const[]){set}, 1, (const lin_dataset *const[]){dev}, 1, &hooks, err);
+        lin_train(options, model, (const lin_dataset *const[]){set}, 1, (const lin_dataset *const[]){dev}, 1, hooks, err);
     if (n) *n = model->params.n_elements;
     if (values) {
         *values = malloc(model->params.n_elements * sizeof(float));
@@ -157,6 +163,24 @@ static inline lin_status train_network(lin_config config, const lin_train_option
     lin_dataset_close(dev);
     lin_model_destroy(model);
     return status;
+}
+
+// A new small model in its own folder.
+static inline lin_status train_network(lin_config config, const lin_train_options *options, watch *w, float **values, size_t *n,
+                                       lin_error *err)
+{
+    lin_model *model = new_network(&config);
+    const lin_train_hooks hooks = {w, on_progress, on_note, on_left_out, on_stop};
+    model->delay_ms = w->delay_ms;
+    return train_model(model, train_path, options, &hooks, values, n, err);
+}
+
+static inline void weights_close(const char *what, const float *got, const float *want, size_t n, double tolerance)
+{
+    double worst = 0;
+    for (size_t i = 0; i < n; i++) worst = fmax(worst, fabs((double)got[i] - (double)want[i]));
+    test_require(worst <= tolerance, "%s: a weight differs by %g", what, worst);
+    if (getenv("TEST_VERBOSE")) fprintf(stderr, "%s: %g\n", what, worst);
 }
 
 static inline lin_status train(const lin_train_options *options, watch *w, float **values, lin_error *err)
