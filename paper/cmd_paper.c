@@ -107,52 +107,52 @@ static uint64_t key_of(const work *w, int i) { return lin_random_key((uint64_t)w
 static lin_status add_images(work *w, const lin_images *m, const unsigned char *labels, lin_error *err)
 {
     const int n = lin_images_length(m, w->v->grey);
-    lin_status status = LIN_OK;
-    for (int i = 0; i < m->count && status == LIN_OK; i++) {
+    for (int i = 0; i < m->count; i++) {
         lin_images_values(m, i, w->v->grey, w->tokens);
         if (w->v->labels) classify(w, n, labels ? labels[i] : lin_images_label(m, i));
         for (int t = 0; t + 1 < n && !w->v->labels; t++) w->targets[t] = w->tokens[t + 1];
-        status = add(w, w->v->labels ? n : n - 1, err);
+        LIN_TRY(add(w, w->v->labels ? n : n - 1, err));
     }
-    return status;
+    return LIN_OK;
 }
 
-// One file of images, of which --range may take a part. *seen: images before it; the size of the first file's is that of all.
+// The bytes of a file of images, of which --range may take a part. *seen: images before it; the first file's size is that of all.
+static lin_status add_file(work *w, const char *path, const char *bytes, size_t n, const unsigned char *labels, int n_labels,
+                           int *seen, lin_images *shape, lin_error *err)
+{
+    lin_images m;
+    LIN_TRY(lin_images_parse(bytes, n, path, &m, err));
+    const int length = lin_images_length(&m, w->v->grey), before = *seen;
+    if (w->v->labels && !labels && m.colours != 3)
+        return lin_fail(err, LIN_INVALID, "%s has no labels of its own; give its file of labels with --labels", path);
+    if (labels && m.count > n_labels - before)
+        return lin_fail(err, LIN_INVALID, "%s: more images than the %d labels of %s", path, n_labels, w->v->labels);
+    if (length < 2) return lin_fail(err, LIN_INVALID, "%s: images of one value have nothing to predict", path);
+    if (shape->count == 0) {
+        *shape = m;
+        LIN_TRY(make_room(w, length, err));
+    }
+    if (m.rows != shape->rows || m.columns != shape->columns || m.colours != shape->colours)
+        return lin_fail(err, LIN_INVALID, "%s: images of %d x %d with %d colour(s), but those of %s are of %d x %d with %d", path,
+                        m.rows, m.columns, m.colours, w->files[0], shape->rows, shape->columns, shape->colours);
+    const size_t size = (size_t)m.rows * (size_t)m.columns * (size_t)m.colours + (m.colours == 3);
+    int skip = w->first - 1 - before, end = w->last ? w->last - before : m.count;
+    *seen = m.count > INT_MAX - before ? INT_MAX : before + m.count;
+    if (skip < 0) skip = 0;
+    if (end > m.count) end = m.count;
+    lin_images part = m;
+    part.count = end > skip ? end - skip : 0;
+    part.bytes = m.bytes + (part.count ? (size_t)skip * size : 0);
+    return add_images(w, &part, labels ? labels + before + skip : NULL, err);
+}
+
 static lin_status run_file(work *w, const char *path, const unsigned char *labels, int n_labels, int *seen, lin_images *shape,
                            lin_error *err)
 {
     char *bytes;
     size_t n;
-    lin_images m;
-    lin_status status = lin_text_read(path, &bytes, &n, err);
-    if (status != LIN_OK) return status;
-    status = lin_images_parse(bytes, n, path, &m, err);
-    const int length = status == LIN_OK ? lin_images_length(&m, w->v->grey) : 0;
-    if (status == LIN_OK && w->v->labels && !labels && m.colours != 3)
-        status = lin_fail(err, LIN_INVALID, "%s has no labels of its own; give its file of labels with --labels", path);
-    if (status == LIN_OK && labels && (m.count > n_labels - *seen))
-        status = lin_fail(err, LIN_INVALID, "%s: more images than the %d labels of %s", path, n_labels, w->v->labels);
-    if (status == LIN_OK && length < 2)
-        status = lin_fail(err, LIN_INVALID, "%s: images of one value have nothing to predict", path);
-    if (status == LIN_OK && shape->count == 0) {
-        *shape = m;
-        status = make_room(w, length, err);
-    }
-    if (status == LIN_OK && (m.rows != shape->rows || m.columns != shape->columns || m.colours != shape->colours))
-        status = lin_fail(err, LIN_INVALID, "%s: images of %d x %d with %d colour(s), but those of %s are of %d x %d with %d",
-                          path, m.rows, m.columns, m.colours, w->files[0], shape->rows, shape->columns, shape->colours);
-    if (status == LIN_OK) {
-        const int before = *seen;
-        const size_t size = (size_t)m.rows * (size_t)m.columns * (size_t)m.colours + (m.colours == 3);
-        int skip = w->first - 1 - before, end = w->last ? w->last - before : m.count;
-        *seen = m.count > INT_MAX - before ? INT_MAX : before + m.count;
-        if (skip < 0) skip = 0;
-        if (end > m.count) end = m.count;
-        lin_images part = m;
-        part.count = end > skip ? end - skip : 0;
-        part.bytes = m.bytes + (part.count ? (size_t)skip * size : 0);
-        status = add_images(w, &part, labels ? labels + before + skip : NULL, err);
-    }
+    LIN_TRY(lin_text_read(path, &bytes, &n, err));
+    const lin_status status = add_file(w, path, bytes, n, labels, n_labels, seen, shape, err);
     lin_free(bytes);
     return status;
 }
@@ -249,11 +249,11 @@ static lin_status run_copy(work *w, lin_error *err)
 {
     const int length = w->v->length ? w->v->length : 128, V = w->v->symbols + 1;
     if (length < 4) return lin_fail(err, LIN_INVALID, "--length is 4 or more for copy");
-    lin_status status = make_room(w, length, err);
-    if (status == LIN_OK) status = begin(w, V, V, "copy", err);
-    for (int i = 0; i < w->v->count && status == LIN_OK; i++)
-        status = add(w, lin_copy_make(length, V - 1, key_of(w, i), w->tokens, w->targets), err);
-    return status;
+    LIN_TRY(make_room(w, length, err));
+    LIN_TRY(begin(w, V, V, "copy", err));
+    for (int i = 0; i < w->v->count; i++)
+        LIN_TRY(add(w, lin_copy_make(length, V - 1, key_of(w, i), w->tokens, w->targets), err));
+    return LIN_OK;
 }
 
 static lin_status run_listops(work *w, lin_error *err)
@@ -262,28 +262,27 @@ static lin_status run_listops(work *w, lin_error *err)
     const lin_listops how = {v->least, v->most ? v->most : 2000, 10, 10};
     int T = 0, value = 0;
     if (how.most < how.least) return lin_fail(err, LIN_INVALID, "--least is %d and --most %d", how.least, how.most);
-    lin_status status = make_room(w, how.most + 1, err);
-    if (status == LIN_OK) status = begin(w, LIN_LISTOPS_TOKENS, 10, "listops", err);
-    for (int i = 0; i < v->count && status == LIN_OK; i++) {
-        status = lin_listops_make(&how, key_of(w, i), w->tokens, &T, &value, err);
-        if (status != LIN_OK) break;
+    LIN_TRY(make_room(w, how.most + 1, err));
+    LIN_TRY(begin(w, LIN_LISTOPS_TOKENS, 10, "listops", err));
+    for (int i = 0; i < v->count; i++) {
+        LIN_TRY(lin_listops_make(&how, key_of(w, i), w->tokens, &T, &value, err));
         classify(w, T, value);
-        status = add(w, T, err);
+        LIN_TRY(add(w, T, err));
     }
-    return status;
+    return LIN_OK;
 }
 
 static lin_status run_pathfinder(work *w, lin_error *err)
 {
     const int length = w->v->length ? w->v->length : 20;
     if (length < 8 || length > 28) return lin_fail(err, LIN_INVALID, "--length is 8 to 28 for pathfinder");
-    lin_status status = make_room(w, LIN_PATHFINDER_PIXELS, err);
-    if (status == LIN_OK) status = begin(w, 256, 2, "pathfinder", err);
-    for (int i = 0; i < w->v->count && status == LIN_OK; i++) {
+    LIN_TRY(make_room(w, LIN_PATHFINDER_PIXELS, err));
+    LIN_TRY(begin(w, 256, 2, "pathfinder", err));
+    for (int i = 0; i < w->v->count; i++) {
         classify(w, LIN_PATHFINDER_PIXELS, lin_pathfinder_make(length, 6, key_of(w, i), w->tokens));
-        status = add(w, LIN_PATHFINDER_PIXELS, err);
+        LIN_TRY(add(w, LIN_PATHFINDER_PIXELS, err));
     }
-    return status;
+    return LIN_OK;
 }
 
 /* ---- the command ----------------------------------------------------------------------------------------------------------- */
@@ -297,8 +296,8 @@ static const struct kind {
     {"images", "output range labels grey ", 1, run_images},
     {"text", "output range most ", 1, run_text},
     {"copy", "output count seed length symbols ", 0, run_copy},
-    {"listops", "output count seed least most depth arguments ", 0, run_listops},
-    {"pathfinder", "output count seed length distractors ", 0, run_pathfinder},
+    {"listops", "output count seed least most ", 0, run_listops},
+    {"pathfinder", "output count seed length ", 0, run_pathfinder},
 };
 
 // FIRST:LAST or FIRST: to the end; 0 if it is not of this form.

@@ -612,12 +612,11 @@ static lin_status check_folder(const train_values *v, lin_error *err)
     if (access(path, F_OK) == 0)
         return lin_fail(err, LIN_INVALID, "%s already contains a run; resume it with --resume, or name another --folder",
                         v->learning.folder);
-    lin_status status = LIN_OK;
-    for (size_t i = 0; i < sizeof written / sizeof *written && status == LIN_OK; i++) {
+    for (size_t i = 0; i < sizeof written / sizeof *written; i++) {
         snprintf(path, sizeof path, "%s/%s", v->learning.folder, written[i]);
-        status = lin_guard_writes(path, err);
+        LIN_TRY(lin_guard_writes(path, err));
     }
-    return status;
+    return LIN_OK;
 }
 
 // Writes the options to the folder, in the form that `linnet train` reads.
@@ -626,9 +625,8 @@ static lin_status keep_options(const lin_parsed *parsed, lin_error *err)
     const train_values *v = parsed->values;
     char path[4096], *text;
     snprintf(path, sizeof path, "%s/train.conf", v->learning.folder);
-    lin_status status = lin_options_text(parsed, LIN_FROM_DEFAULT, &text, err);
-    if (status != LIN_OK) return status;
-    status = lin_file_write_all(path, text, strlen(text), err);
+    LIN_TRY(lin_options_text(parsed, LIN_FROM_DEFAULT, &text, err));
+    const lin_status status = lin_file_write_all(path, text, strlen(text), err);
     lin_free(text);
     return status;
 }
@@ -684,48 +682,58 @@ static lin_status open_folder(const lin_parsed *parsed, int *lock, lin_error *er
     return keep_options(parsed, err);
 }
 
+typedef struct train_run {
+    lin_comm *comm;
+    sets train, dev;
+    lin_model *model;
+    lin_train_options learning;
+    int lock;
+    char device[32];
+} train_run;
+
+static lin_status begin(lin_parsed *parsed, train_run *r, lin_error *err)
+{
+    const train_values *v = parsed->values;
+    const int first = lin_comm_first(r->comm);
+    LIN_TRY(complete(parsed, err));
+    LIN_TRY(check_network(parsed, err));
+    LIN_TRY(learning_of(v, r->comm, r->device, &r->learning, err));
+    LIN_TRY(lin_augment_check(&r->learning.augment, err));
+    if (first) LIN_TRY(check_folder(v, err));
+    if (r->learning.resume && v->init && !v->quiet && first)
+        lin_complain("--init is ignored: --resume uses the weights of the checkpoint");
+    LIN_TRY(open_sets(&v->train, &r->train, err));
+    LIN_TRY(open_sets(&v->dev, &r->dev, err));
+    LIN_TRY(make_model(parsed, &r->train, first, &r->model, &r->learning.keeps_norm, err));
+    LIN_TRY(label(r->model, parsed, &r->train, err));
+    return first ? open_folder(parsed, &r->lock, err) : LIN_OK;
+}
+
 static int run_one(lin_parsed *parsed)
 {
     const train_values *v = parsed->values;
     lin_error err = {0};
     watcher w = {.v = v};
-    sets train = {0}, dev = {0};
-    lin_model *model = NULL;
-    lin_train_options learning = {0};
-    lin_comm *comm = NULL;
-    int lock = -1;
-    char device[32];
-    lin_status status = join(v, &comm, &err);
-    const int first = lin_comm_first(comm);
-    if (status == LIN_OK) status = complete(parsed, &err);
-    if (status == LIN_OK) status = check_network(parsed, &err);
-    if (status == LIN_OK) status = learning_of(v, comm, device, &learning, &err);
-    if (status == LIN_OK) status = lin_augment_check(&learning.augment, &err);
-    if (status == LIN_OK && first) status = check_folder(v, &err);
-    if (status == LIN_OK && learning.resume && v->init && !v->quiet && first)
-        lin_complain("--init is ignored: --resume uses the weights of the checkpoint");
-    if (status == LIN_OK) status = open_sets(&v->train, &train, &err);
-    if (status == LIN_OK) status = open_sets(&v->dev, &dev, &err);
-    if (status == LIN_OK) status = make_model(parsed, &train, first, &model, &learning.keeps_norm, &err);
-    w.tokens = status == LIN_OK && model->config.tokens;
-    if (status == LIN_OK) status = label(model, parsed, &train, &err);
-    if (status == LIN_OK && first) status = open_folder(parsed, &lock, &err);
-    status = lin_comm_agree(comm, status, &err);
+    train_run r = {.lock = -1};
+    lin_status status = join(v, &r.comm, &err);
+    if (status == LIN_OK) status = begin(parsed, &r, &err);
+    status = lin_comm_agree(r.comm, status, &err);
     if (status == LIN_OK) {
         const lin_train_hooks hooks = {&w, progress, note, left_out, stop};
-        lin_progress_begin(&w.progress, v->quiet || !first);
-        status = lin_train(&learning, model, (const lin_dataset *const *)train.items, train.n,
-                           (const lin_dataset *const *)dev.items, dev.n, &hooks, &err);
+        w.tokens = r.model->config.tokens > 0;
+        lin_progress_begin(&w.progress, v->quiet || !lin_comm_first(r.comm));
+        status = lin_train(&r.learning, r.model, (const lin_dataset *const *)r.train.items, r.train.n,
+                           (const lin_dataset *const *)r.dev.items, r.dev.n, &hooks, &err);
         lin_progress_end(&w.progress);
     }
-    const int known = comm && (comm->agreed || comm->lost); // to all: then one says it
+    const int known = r.comm && (r.comm->agreed || r.comm->lost); // to all: then one says it
     int exit_status = status == LIN_STOPPED ? LIN_EXIT_INTERRUPTED : status == LIN_OK ? LIN_EXIT_OK : LIN_EXIT_FAILED;
-    if (status != LIN_OK && (!known || lin_comm_speaks(comm))) exit_status = lin_give_up(&err);
-    lin_train_unlock(lock);
-    lin_model_destroy(model);
-    close_sets(&train);
-    close_sets(&dev);
-    lin_comm_close(comm, status != LIN_OK);
+    if (status != LIN_OK && (!known || lin_comm_speaks(r.comm))) exit_status = lin_give_up(&err);
+    lin_train_unlock(r.lock);
+    lin_model_destroy(r.model);
+    close_sets(&r.train);
+    close_sets(&r.dev);
+    lin_comm_close(r.comm, status != LIN_OK);
     return exit_status;
 }
 

@@ -199,9 +199,8 @@ static lin_status save_model(lin_train_run *r, const char *name, lin_error *err)
 {
     char path[4096];
     if (lin_train_rank(&r->parallel) != 0) return LIN_OK;
-    lin_status status = lin_train_path(r->options, name, path, err);
-    if (status == LIN_OK) status = fetch_model(r, 0, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_train_path(r->options, name, path, err));
+    LIN_TRY(fetch_model(r, 0, err));
     lin_model best = *r->model;
     if (r->optimizer.average) best.values = r->optimizer.average;
     lin_model_seal(&best);
@@ -215,8 +214,8 @@ static lin_status keep_model(lin_train_run *r, lin_error *err)
     char name[64], old[4096];
     if (r->options->keep < 1 || lin_train_rank(&r->parallel) != 0) return LIN_OK;
     snprintf(name, sizeof name, "epoch-%lld.safetensors", epoch);
-    const lin_status status = save_model(r, name, err);
-    if (status != LIN_OK || epoch <= r->options->keep) return status;
+    LIN_TRY(save_model(r, name, err));
+    if (epoch <= r->options->keep) return LIN_OK;
     snprintf(name, sizeof name, "epoch-%lld.safetensors", epoch - r->options->keep);
     if (lin_train_path(r->options, name, old, err) == LIN_OK) remove(old); // missing: the run kept fewer before
     return LIN_OK;
@@ -227,20 +226,17 @@ static lin_status end_epoch(lin_train_run *r, const lin_batches *plan, lin_train
 {
     lin_train_counters *c = &r->counters;
     const double begin = lin_now();
-    lin_status status = LIN_OK;
     // verify that the training data are those that were opened, even if a mapped file is overwritten
-    for (int i = 0; i < r->data.train.n_sets && status == LIN_OK; i++) status = lin_dataset_verify(r->data.train.sets[i], err);
-    if (status == LIN_OK) status = lin_train_evaluate(r, p, err);
-    if (status == LIN_OK && r->parallel.comm) {
-        status = lin_comm_agree(r->parallel.comm, fetch_model(r, 0, err), err);
-        if (status == LIN_OK) status = lin_parallel_compare(&r->parallel, r->model, c->epoch, err);
+    for (int i = 0; i < r->data.train.n_sets; i++) LIN_TRY(lin_dataset_verify(r->data.train.sets[i], err));
+    LIN_TRY(lin_train_evaluate(r, p, err));
+    if (r->parallel.comm) {
+        LIN_TRY(lin_comm_agree(r->parallel.comm, fetch_model(r, 0, err), err));
+        LIN_TRY(lin_parallel_compare(&r->parallel, r->model, c->epoch, err));
     }
-    if (status != LIN_OK) return status;
     if (c->best_per < 0 || judged(r, p) < c->best_per) {
         c->best_per = judged(r, p);
         c->epochs_since_best = 0;
-        status = save_model(r, "best.safetensors", err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(save_model(r, "best.safetensors", err));
     } else {
         c->epochs_since_best++;
         if (r->options->schedule == LIN_SCHEDULE_PLATEAU && c->epochs_since_best >= patience_of(r, p->dev_per)) {
@@ -248,12 +244,10 @@ static lin_status end_epoch(lin_train_run *r, const lin_batches *plan, lin_train
             c->epochs_since_best = 0;
         }
     }
-    status = keep_model(r, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(keep_model(r, err));
     c->run_seconds += lin_now() - begin;
     fill_progress(r, plan, p);
-    if (lin_train_rank(&r->parallel) == 0) status = lin_train_log(r->options, p, err);
-    if (status != LIN_OK) return status;
+    if (lin_train_rank(&r->parallel) == 0) LIN_TRY(lin_train_log(r->options, p, err));
     if (r->hooks->progress) r->hooks->progress(r->hooks->context, p);
     c->epoch++;
     clear_sums(c);
@@ -263,8 +257,8 @@ static lin_status end_epoch(lin_train_run *r, const lin_batches *plan, lin_train
 static lin_status save(lin_train_run *r, lin_error *err)
 {
     if (lin_train_rank(&r->parallel) != 0) return LIN_OK;
-    lin_status status = fetch_model(r, 1, err);
-    return status == LIN_OK ? lin_train_save(r->options, r->model, &r->optimizer, &r->counters, err) : status;
+    LIN_TRY(fetch_model(r, 1, err));
+    return lin_train_save(r->options, r->model, &r->optimizer, &r->counters, err);
 }
 
 // After a step. Whether the run is to stop, here or on another process; *status becomes that of all. Without others, what it is
@@ -531,8 +525,7 @@ static lin_status load(lin_train_run *r, lin_error *err)
 {
     const lin_train_options *o = r->options;
     lin_train_counters *c = &r->counters;
-    lin_status status = lin_train_load(o, r->model, &r->optimizer, c, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_train_load(o, r->model, &r->optimizer, c, err));
     char other[160];
     if (c->seed != o->seed)
         return lin_fail(err, LIN_MISMATCH,
@@ -583,37 +576,42 @@ static lin_status begin(lin_train_run *r, lin_error *err)
             status = lin_dataset_norm(r->data.train.sets, r->data.train.n_sets, m->mean, m->istd, err);
         }
     }
-    status = lin_comm_agree(r->parallel.comm, status, err);
-    if (status == LIN_OK) status = lin_parallel_share(&r->parallel, o, m, &r->optimizer, &r->counters, err);
-    if (status == LIN_OK && r->optimizer.average && !o->resume)
+    LIN_TRY(lin_comm_agree(r->parallel.comm, status, err));
+    LIN_TRY(lin_parallel_share(&r->parallel, o, m, &r->optimizer, &r->counters, err));
+    if (r->optimizer.average && !o->resume)
         memcpy(r->optimizer.average, m->values, m->params.n_elements * sizeof *m->values);
-    if (status == LIN_OK && (o->resume || r->optimizer.average)) lin_optimizer_place(&r->optimizer, r->device.exec);
-    return status;
+    if (o->resume || r->optimizer.average) lin_optimizer_place(&r->optimizer, r->device.exec);
+    return LIN_OK;
+}
+
+// What needs no other process.
+static lin_status set_up_alone(lin_train_run *r, lin_error *err)
+{
+    const lin_train_options *o = r->options;
+    const lin_model *m = r->model;
+    lin_train_device *v = &r->device;
+    LIN_TRY(check_options(o, err));
+    LIN_TRY(check_network(o, &m->config, err));
+    LIN_TRY(check_filterbanks(r, err));
+    LIN_TRY(lin_train_data_open(&r->data, r->hooks, err));
+    LIN_TRY(lin_pool_create(o->threads, &v->pool, err));
+    LIN_TRY(v->ops->exec_create(v->ops, o->threads, &v->exec, err));
+    LIN_TRY(lin_optimizer_init(&r->optimizer, v->ops, v->exec, &m->params, &o->optimizer, err));
+    return lin_parallel_create(&r->parallel, v->exec, o, m, err);
 }
 
 static lin_status set_up(lin_train_run *r, lin_error *err)
 {
     const lin_train_options *o = r->options;
-    lin_model *m = r->model;
     lin_train_device *v = &r->device;
     lin_train_parallel *p = &r->parallel;
-    lin_status status = lin_comm_agree(o->comm, lin_backend_open(o->device, o->precision, &v->ops, err), err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_comm_agree(o->comm, lin_backend_open(o->device, o->precision, &v->ops, err), err));
     p->ops = v->ops;
-    status = check_options(o, err);
-    if (status == LIN_OK) status = check_network(o, &m->config, err);
-    if (status == LIN_OK) status = check_filterbanks(r, err);
-    if (status == LIN_OK) status = lin_train_data_open(&r->data, r->hooks, err);
-    if (status == LIN_OK) status = lin_pool_create(o->threads, &v->pool, err);
-    if (status == LIN_OK) status = v->ops->exec_create(v->ops, o->threads, &v->exec, err);
-    if (status == LIN_OK) status = lin_optimizer_init(&r->optimizer, v->ops, v->exec, &m->params, &o->optimizer, err);
-    if (status == LIN_OK) status = lin_parallel_create(p, v->exec, o, m, err);
-    status = lin_comm_agree(o->comm, status, err);
-    if (status == LIN_OK) status = lin_parallel_check(p, &r->data, err);
-    if (status == LIN_OK) status = begin(r, err);
-    if (status != LIN_OK) return status;
-    status = lin_train_data_place(&r->data, v->ops, v->exec, v->pool, err);
-    if (status == LIN_OK) status = lin_train_device_create(v, &r->data, lin_train_ranks(p), m, &r->optimizer, err);
+    LIN_TRY(lin_comm_agree(o->comm, set_up_alone(r, err), err));
+    LIN_TRY(lin_parallel_check(p, &r->data, err));
+    LIN_TRY(begin(r, err));
+    lin_status status = lin_train_data_place(&r->data, v->ops, v->exec, v->pool, err);
+    if (status == LIN_OK) status = lin_train_device_create(v, &r->data, lin_train_ranks(p), r->model, &r->optimizer, err);
     p->gradients = v->gradients;
     return lin_comm_agree(o->comm, status, err);
 }
