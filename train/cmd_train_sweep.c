@@ -108,9 +108,8 @@ static lin_status same_options(const char *folder, const lin_parsed *p, int *sam
     snprintf(path, sizeof path, "%s/train.conf", folder);
     *same = 1;
     if (access(path, F_OK) != 0) return LIN_OK;
-    lin_status status = lin_options_text(p, LIN_FROM_DEFAULT, &now, err);
-    if (status != LIN_OK) return status;
-    status = lin_text_read(path, &then, &n, err);
+    LIN_TRY(lin_options_text(p, LIN_FROM_DEFAULT, &now, err));
+    const lin_status status = lin_text_read(path, &then, &n, err);
     if (status == LIN_OK) {
         lin_lines a = {0}, b = {0};
         lin_lines_begin(&a, now, strlen(now));
@@ -162,8 +161,7 @@ static lin_status add_result(const lin_sweep_line *of, int seed, const char *fol
     double least = 0;
     int epochs = 0;
     snprintf(path, sizeof path, "%s/log.tsv", folder);
-    const lin_status status = lin_text_read(path, &text, &n, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_text_read(path, &text, &n, err));
     lin_lines lines = {0};
     lin_lines_begin(&lines, text, n);
     while (lin_lines_next(&lines)) {
@@ -187,23 +185,27 @@ static lin_status add_result(const lin_sweep_line *of, int seed, const char *fol
     return LIN_OK;
 }
 
+static lin_status write_results(const sweep *s, int print, lin_buffer *out, lin_error *err)
+{
+    char path[4096];
+    lin_buffer_text(out, "name\tseed\tepochs\tbest_dev_per_percent\tat_epoch\tdev_loss\ttrain_loss\tseconds\toptions\n");
+    for (int i = 0; i < s->n; i++)
+        for (int k = 0; k < s->seeds->count; k++) {
+            const int seed = (int)s->seeds->items[k];
+            run_folder(s, &s->lines[i], seed, path);
+            if (finished(path)) LIN_TRY(add_result(&s->lines[i], seed, path, out, err));
+        }
+    LIN_TRY(lin_buffer_status(out, err));
+    snprintf(path, sizeof path, "%s/results.tsv", s->folder);
+    LIN_TRY(lin_file_write_all(path, out->data, out->n, err));
+    return print ? lin_buffer_write(out, stdout, "standard output", err) : LIN_OK;
+}
+
 // Writes results.tsv anew; print: and prints it.
 static lin_status results(const sweep *s, int print, lin_error *err)
 {
     lin_buffer out = {0};
-    char path[4096];
-    lin_status status = LIN_OK;
-    lin_buffer_text(&out, "name\tseed\tepochs\tbest_dev_per_percent\tat_epoch\tdev_loss\ttrain_loss\tseconds\toptions\n");
-    for (int i = 0; i < s->n && status == LIN_OK; i++)
-        for (int k = 0; k < s->seeds->count && status == LIN_OK; k++) {
-            const int seed = (int)s->seeds->items[k];
-            run_folder(s, &s->lines[i], seed, path);
-            if (finished(path)) status = add_result(&s->lines[i], seed, path, &out, err);
-        }
-    if (status == LIN_OK) status = lin_buffer_status(&out, err);
-    snprintf(path, sizeof path, "%s/results.tsv", s->folder);
-    if (status == LIN_OK) status = lin_file_write_all(path, out.data, out.n, err);
-    if (status == LIN_OK && print) status = lin_buffer_write(&out, stdout, "standard output", err);
+    const lin_status status = write_results(s, print, &out, err);
     lin_buffer_free(&out);
     return status;
 }
@@ -217,31 +219,39 @@ static void announce(const lin_sweep_line *of, int seed)
     fputc('\n', stderr);
 }
 
+static lin_status run_with(const sweep *s, const lin_sweep_line *of, int seed, int (*run)(lin_parsed *), int *exit_status,
+                           void *values, lin_parsed *p, lin_error *err)
+{
+    char folder[4096], path[4200];
+    int same;
+    run_folder(s, of, seed, folder);
+    snprintf(path, sizeof path, "%s/checkpoint.safetensors", folder);
+    LIN_TRY(run_options(s, of, seed, folder, access(path, F_OK) == 0, values, p, err));
+    LIN_TRY(same_options(folder, p, &same, err));
+    if (!same)
+        return lin_fail(err, LIN_INVALID, "%s was run with other options, which are in its train.conf; choose another name, or "
+                        "remove the folder", folder);
+    if (finished(folder)) return LIN_OK;
+    LIN_TRY(lin_guard_command(p, err));
+    if (!whole_value(p, "quiet")) announce(of, seed);
+    *exit_status = run(p);
+    if (*exit_status != LIN_EXIT_OK) {
+        lin_complain("%s stopped; the same command goes on", folder);
+        return LIN_OK;
+    }
+    snprintf(path, sizeof path, "%s/finished", folder);
+    LIN_TRY(lin_file_write_all(path, "", 0, err));
+    return results(s, 0, err);
+}
+
 // exit_status: that of `run`, LIN_EXIT_OK if there was nothing to do.
 static lin_status one(const sweep *s, const lin_sweep_line *of, int seed, int (*run)(lin_parsed *), int *exit_status,
                       lin_error *err)
 {
-    char folder[4096], path[4200];
-    run_folder(s, of, seed, folder);
-    snprintf(path, sizeof path, "%s/checkpoint.safetensors", folder);
     void *values = lin_calloc(1, s->all->command->values_size + 1);
     if (!values) return lin_no_memory(err, "options", s->all->command->values_size);
     lin_parsed p = {0};
-    int same = 1;
-    lin_status status = run_options(s, of, seed, folder, access(path, F_OK) == 0, values, &p, err);
-    if (status == LIN_OK) status = same_options(folder, &p, &same, err);
-    if (status == LIN_OK && !same)
-        status = lin_fail(err, LIN_INVALID, "%s was run with other options, which are in its train.conf; choose another name, or "
-                          "remove the folder", folder);
-    if (status == LIN_OK && !finished(folder)) {
-        status = lin_guard_command(&p, err);
-        if (!whole_value(&p, "quiet")) announce(of, seed);
-        if (status == LIN_OK) *exit_status = run(&p);
-        snprintf(path, sizeof path, "%s/finished", folder);
-        if (status == LIN_OK && *exit_status == LIN_EXIT_OK) status = lin_file_write_all(path, "", 0, err);
-        if (status == LIN_OK && *exit_status == LIN_EXIT_OK) status = results(s, 0, err);
-        if (*exit_status != LIN_EXIT_OK) lin_complain("%s stopped; the same command goes on", folder);
-    }
+    const lin_status status = run_with(s, of, seed, run, exit_status, values, &p, err);
     lin_options_free(&p);
     lin_free(values);
     return status;
