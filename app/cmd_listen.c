@@ -15,7 +15,6 @@
 #include "app/terminal.h"
 #include "base/memory.h"
 #include "frontend/microphone.h"
-#include "linnet/find.h"
 #include "linnet/stream.h"
 
 typedef struct listen_values {
@@ -58,8 +57,8 @@ static const lin_option options[] = {
     {.name = "paced", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, paced), .text = "yes",
      .help = "Read the file of --from in real time"},
     LIN_PCM_ROWS(listen_values, input,
-                 "The file of --from is headerless; without this option, only a pipe or standard input whose bytes match no known "
-                 "format is read as such",
+                 "The file of --from is headerless; without this option, only a pipe or standard input whose bytes match no "
+                 "known format is read as such",
                  "Sample rate of the microphone or of headerless sound; if not given, the device's own, or 16000",
                  "Channels of the microphone or of headerless sound; if not given, at most two, or one"),
     {.type = LIN_OPTION_HEADING, .help = "Network"},
@@ -78,8 +77,7 @@ static const lin_option options[] = {
 typedef struct listening {
     const listen_values *v;
     int channel;
-    lin_recognizer recognizer, second, combined; // of --model, --second-pass, --combine
-    lin_decoding decoding;
+    lin_live_models live;
     lin_watch phrases; // the file of --context
     lin_session session;
     lin_microphone *capture;
@@ -89,10 +87,7 @@ typedef struct listening {
     int lines;                // results go to standard output as lines
     float *samples;
     int block; // frames of sound read at a time
-    lin_live_words words;
     lin_live_stats stats;
-    lin_punctuation *punctuation; // of readable text; NULL: plain words
-    lin_g2p_rules *speller;       // of words outside the lexicon in it
     lin_live_texts texts;
     lin_buffer head, status, out;
     int begun;          // a sample that is not 0 has come
@@ -200,7 +195,7 @@ static lin_status show(void *context, const lin_session_view *view, lin_error *e
     measure(l, view);
     lin_buffer_clear(&l->head);
     lin_live_put_head(&l->head, view);
-    LIN_TRY(lin_live_spell(&l->texts, &l->words, view, 0, err));
+    LIN_TRY(lin_live_spell(&l->texts, &l->live.words, view, 0, err));
     LIN_TRY(lin_buffer_status(&l->head, err));
     const char *line = l->texts.readable.n ? l->texts.readable.data : l->texts.settled.data;
     // An utterance without text leaves nothing on the terminal; a program that was shown some of it still gets its end.
@@ -210,7 +205,7 @@ static lin_status show(void *context, const lin_session_view *view, lin_error *e
         l->drawn_at = 0;
     }
     if (l->v->json) {
-        lin_live_put_json(&l->out, &l->words, view, &l->texts, since(l, view->end_s));
+        lin_live_put_json(&l->out, &l->live.words, view, &l->texts, since(l, view->end_s));
     } else if (stays && l->lines) {
         lin_buffer_text(&l->out, line);
         lin_buffer_char(&l->out, '\n');
@@ -323,7 +318,7 @@ static lin_status read_phrases_again(listening *l, lin_error *err)
     char text[sizeof why.message + 64];
     int n;
     if (!lin_watch_changed(&l->phrases, lin_now())) return LIN_OK;
-    const int failed = lin_decoding_reread(&l->decoding, &n, &why) != LIN_OK;
+    const int failed = lin_decoding_reread(&l->live.decoding, &n, &why) != LIN_OK;
     if (failed) {
         snprintf(text, sizeof text, "%s; the previous phrases remain", why.message);
         tell(l, text);
@@ -480,12 +475,12 @@ static lin_status open_session(listening *l, lin_error *err)
     o.rate_hz = rate_hz;
     o.channels = channels;
     o.channel = l->channel;
-    o.ends.resets = lin_endpoint_resets(&v->endpoints, &l->recognizer);
+    o.ends.resets = lin_endpoint_resets(&v->endpoints, &l->live.recognizer);
     o.ends.rules = v->endpoints.rules;
-    o.decoding = &l->decoding;
-    o.second = v->second_pass ? &l->second : NULL;
+    o.decoding = &l->live.decoding;
+    o.second = v->second_pass ? &l->live.second : NULL;
     const lin_utterances_sink sink = {.context = l, .show = show};
-    LIN_TRY(lin_session_open(&l->session, &l->recognizer, &o, &sink, err));
+    LIN_TRY(lin_session_open(&l->session, &l->live.recognizer, &o, &sink, err));
     l->stats.rate_hz = rate_hz;
     l->block = rate_hz / 10;
     l->samples = lin_alloc((size_t)(l->block * channels), sizeof *l->samples);
@@ -495,35 +490,18 @@ static lin_status open_session(listening *l, lin_error *err)
 
 static lin_status open_all(listening *l, lin_error *err)
 {
-    const lin_warnings warnings = lin_complaints(l->v->quiet);
     const listen_values *v = l->v;
     static const lin_precision precisions[] = {LIN_PRECISION_AUTO, LIN_PRECISION_FP32, LIN_PRECISION_BF16, LIN_PRECISION_INT8};
-    lin_status status = lin_open_recognizer(&l->recognizer, v->model, v->device, precisions[v->precision], err);
-    if (status == LIN_OK && v->second_pass)
-        status = lin_open_recognizer(&l->second, v->second_pass, v->device, precisions[v->precision], err);
-    if (status == LIN_OK && v->decoding.combine)
-        status = lin_open_recognizer(&l->combined, v->decoding.combine, v->device, precisions[v->precision], err);
     // Before it is read: what is written meanwhile is read again. Alternatives need one list from beginning to end.
     lin_watch_begin(&l->phrases, v->decoding.n_best == 1 ? v->decoding.context : NULL);
-    if (status == LIN_OK) status = lin_decoding_open_for(&l->recognizer, &v->decoding, &warnings, &l->decoding, err);
-    if (status != LIN_OK) return status;
-    if (v->decoding.combine) l->decoding.combined = &l->combined;
-    if (v->decoding.words && v->decoding.readable)
-        status = lin_find_open_punctuation(l->recognizer.phones, &l->punctuation, err);
-    if (status != LIN_OK) return status;
-    if (l->punctuation) l->speller = lin_find_speller(l->recognizer.phones);
-    l->words = (lin_live_words){.phones = l->recognizer.phones,
-                                .ipa = v->ipa,
-                                .readable = l->punctuation,
-                                .speller = l->speller,
-                                .least = v->decoding.min_confidence};
+    LIN_TRY(lin_live_models_open(&l->live, v->model, v->second_pass, v->device, precisions[v->precision], &v->decoding, v->ipa,
+                                 v->quiet, err));
     l->stats.has_words = v->decoding.words;
-    l->stats.construction = lin_session_construction(&l->recognizer);
+    l->stats.construction = lin_session_construction(&l->live.recognizer);
     // The microphone last: nothing of what it hears then has to wait.
-    status = open_capture(l, err);
-    if (status == LIN_OK) status = open_session(l, err);
-    if (status == LIN_OK && l->display >= 0) status = lin_terminal_open(l->display, &l->terminal, err);
-    return status;
+    LIN_TRY(open_capture(l, err));
+    LIN_TRY(open_session(l, err));
+    return l->display >= 0 ? lin_terminal_open(l->display, &l->terminal, err) : LIN_OK;
 }
 
 // Prints the source, and how soon results come: phonemes by the model's construction; a search settles when what follows decides.
@@ -535,7 +513,7 @@ static lin_status announce(listening *l, lin_error *err)
         const int greedy = lin_decoding_kind(&l->v->decoding) == LIN_SEARCH_GREEDY;
         snprintf(text, sizeof text, "listening to %s%.200s%s at %d Hz; a phoneme is %s about %.0f ms after its end%s",
                  l->v->from ? "" : "\"", l->v->from ? l->v->from : format_of(l)->device.name, l->v->from ? "" : "\"", rate_hz,
-                 greedy ? "settled" : "shown", (l->stats.construction.total_s + l->recognizer.delay_s) * 1e3,
+                 greedy ? "settled" : "shown", (l->stats.construction.total_s + l->live.recognizer.delay_s) * 1e3,
                  greedy                 ? ""
                  : l->v->decoding.words ? ", a word is settled after about a second"
                                         : " and settled after a second or two");
@@ -543,7 +521,7 @@ static lin_status announce(listening *l, lin_error *err)
         tell(l, text);
     }
     if (!l->v->json) return LIN_OK;
-    const char *model = l->recognizer.model->name;
+    const char *model = l->live.recognizer.model->name;
     const char *source = l->v->from ? l->v->from : format_of(l)->device.name;
     lin_live_put_begin(&l->out, &(lin_live_begin){source, model ? model : "", rate_hz, channels, l->stats.construction});
     return write_out(l, err);
@@ -592,14 +570,9 @@ static void release(listening *l)
     lin_recording_close(l->recording, NULL);
     lin_microphone_close(l->capture);
     lin_session_close(&l->session);
-    lin_decoding_close(&l->decoding);
-    lin_recognizer_close(&l->recognizer);
-    lin_recognizer_close(&l->second);
-    lin_recognizer_close(&l->combined);
+    lin_live_models_close(&l->live);
     lin_free(l->samples);
     lin_live_texts_free(&l->texts);
-    lin_punctuation_destroy(l->punctuation);
-    lin_g2p_rules_destroy(l->speller);
     lin_buffer_free(&l->head);
     lin_buffer_free(&l->status);
     lin_buffer_free(&l->out);

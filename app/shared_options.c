@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "app/common.h"
+#include "linnet/find.h"
 
 lin_status lin_model_named(const lin_model_values *values, const char **name, lin_error *err)
 {
@@ -24,6 +25,33 @@ lin_status lin_open_recognizer(lin_recognizer *recognizer, const char *model, co
     lin_status status = lin_recognizer_open(recognizer, model, device, precision, &warnings, err);
     recognizer->stop = &lin_interrupted;
     return status;
+}
+
+lin_status lin_live_models_open(lin_live_models *m, const char *model, const char *second_pass, const char *device,
+                                lin_precision precision, const lin_decoding_values *decoding, int ipa, int quiet, lin_error *err)
+{
+    const lin_warnings warnings = lin_complaints(quiet);
+    LIN_TRY(lin_open_recognizer(&m->recognizer, model, device, precision, err));
+    if (second_pass) LIN_TRY(lin_open_recognizer(&m->second, second_pass, device, precision, err));
+    if (decoding->combine) LIN_TRY(lin_open_recognizer(&m->combined, decoding->combine, device, precision, err));
+    LIN_TRY(lin_decoding_open_for(&m->recognizer, decoding, &warnings, &m->decoding, err));
+    if (decoding->combine) m->decoding.combined = &m->combined;
+    if (decoding->words && decoding->readable)
+        LIN_TRY(lin_find_open_punctuation(m->recognizer.phones, &m->punctuation, err));
+    if (m->punctuation) m->speller = lin_find_speller(m->recognizer.phones);
+    m->words = (lin_live_words){.phones = m->recognizer.phones, .ipa = ipa, .readable = m->punctuation, .speller = m->speller,
+                                .least = decoding->min_confidence};
+    return LIN_OK;
+}
+
+void lin_live_models_close(lin_live_models *m)
+{
+    lin_decoding_close(&m->decoding);
+    lin_punctuation_destroy(m->punctuation);
+    lin_g2p_rules_destroy(m->speller);
+    lin_recognizer_close(&m->recognizer);
+    lin_recognizer_close(&m->second);
+    lin_recognizer_close(&m->combined);
 }
 
 /* ---- decoding -------------------------------------------------------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 #ifndef LIN_APP_SHARED_OPTIONS_H
 #define LIN_APP_SHARED_OPTIONS_H
 
+#include "app/live_text.h"
 #include "app/options.h"
 #include "base/status.h"
 #include "decoder/endpoint.h"
@@ -78,6 +79,20 @@ lin_status lin_model_named(const lin_model_values *values, const char **name, li
 /* lin_recognizer_open with this program's warnings and its interrupt flag. */
 lin_status lin_open_recognizer(lin_recognizer *recognizer, const char *model, const char *device, lin_precision precision,
                                lin_error *err);
+
+/* What live streams are recognised by, and how their results are written; zeroed before. */
+typedef struct lin_live_models {
+    lin_recognizer recognizer, second, combined; /* second, combined: of --second-pass and --combine */
+    lin_decoding decoding;
+    lin_punctuation *punctuation; /* of readable text; NULL: plain words */
+    lin_g2p_rules *speller;       /* of words outside the lexicon in it; NULL: none */
+    lin_live_words words;
+} lin_live_models;
+
+/* model: NULL, the default one; second_pass: NULL, none. What was opened is closed by lin_live_models_close, also on failure. */
+lin_status lin_live_models_open(lin_live_models *models, const char *model, const char *second_pass, const char *device,
+                                lin_precision precision, const lin_decoding_values *decoding, int ipa, int quiet, lin_error *err);
+void lin_live_models_close(lin_live_models *models);
 
 /* ---- pronunciations -------------------------------------------------------------------------------------------------------- */
 

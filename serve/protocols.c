@@ -22,7 +22,7 @@ static char *text_of(const lin_buffer *b) { return lin_strdup(b->data ? b->data 
 static void keep_said(lin_outbox *o, const lin_session_view *view)
 {
     const lin_message *config = &o->client->config;
-    const lin_serve *s = o->client->serve;
+    const lin_live_words *words = &o->client->serve->live.words;
     lin_said *said = lin_calloc(1, sizeof *said);
     if (!said) {
         o->lost = "out of memory";
@@ -31,9 +31,9 @@ static void keep_said(lin_outbox *o, const lin_session_view *view)
     lin_buffer *const text = &o->texts.settled, *const items = &o->texts.open;
     lin_buffer_clear(text);
     lin_buffer_clear(items);
-    lin_live_put_text(text, &s->words, view->settled, 0, NULL);
-    if (config->alternatives) lin_vosk_put_alternatives(items, &s->words, view->settled, config->alternatives, config->words);
-    else lin_vosk_put_items(items, &s->words, view->settled);
+    lin_live_put_text(text, words, view->settled, 0, NULL);
+    if (config->alternatives) lin_vosk_put_alternatives(items, words, view->settled, config->alternatives, config->words);
+    else lin_vosk_put_items(items, words, view->settled);
     said->text = text_of(text);
     said->items = text_of(items);
     const int whole = lin_buffer_status(text, NULL) == LIN_OK && lin_buffer_status(items, NULL) == LIN_OK;
@@ -56,13 +56,13 @@ static int vosk_show(lin_outbox *o, const lin_session_view *view)
         keep_said(o, view);
         return 1;
     }
-    lin_live_put_text(&o->partial, &s->words, view->settled, 0, NULL);
+    lin_live_put_text(&o->partial, &s->live.words, view->settled, 0, NULL);
     const size_t n = o->partial.n;
     if (n) lin_buffer_char(&o->partial, ' ');
     // A word of which only the first phones are known is no word for Vosk's clients.
     lin_result open = *view->provisional;
     if (view->incomplete && open.n_words) open.n_words--;
-    lin_live_put_text(&o->partial, &s->words, &open, 0, NULL);
+    lin_live_put_text(&o->partial, &s->live.words, &open, 0, NULL);
     if (n && o->partial.n == n + 1) o->partial.data[--o->partial.n] = 0;
     return 1;
 }
@@ -209,7 +209,7 @@ static void put_result(lin_buffer *out, const lin_live_words *words, const lin_s
 
 static int sherpa_show(lin_outbox *o, const lin_session_view *view)
 {
-    const lin_live_words *words = &o->client->serve->words;
+    const lin_live_words *words = &o->client->serve->live.words;
     const int is_final = view->end != LINNET_GROWS;
     if (!is_final && o->n_queued > LIN_QUEUED_PARTIALS) return 0;
     lin_result open = *view->provisional;
@@ -266,9 +266,9 @@ static const lin_protocol sherpa = {.name = "sherpa-onnx",
 static void linnet_put_begin(const lin_client *c, lin_buffer *out)
 {
     const lin_serve *s = c->serve;
-    const char *model = s->recognizer.model->name;
+    const char *model = s->live.recognizer.model->name;
     lin_live_put_begin(out, &(lin_live_begin){"stream", model ? model : "", (int)c->config.rate_hz, c->config.channels,
-                                              lin_session_construction(&s->recognizer)});
+                                              lin_session_construction(&s->live.recognizer)});
     if (out->n) out->n--;
 }
 
@@ -285,11 +285,11 @@ static int linnet_show(lin_outbox *o, const lin_session_view *view)
     now.old_phones = o->sent_phones; // a message that was not sent is made up for by the next one
     now.old_words = o->sent_words;
     lin_buffer_clear(&o->out);
-    if (lin_live_spell(&o->texts, &s->words, &now, o->client->config.readable, NULL) != LIN_OK) {
+    if (lin_live_spell(&o->texts, &s->live.words, &now, o->client->config.readable, NULL) != LIN_OK) {
         if (final) o->lost = "out of memory";
         return 1;
     }
-    lin_live_put_json(&o->out, &s->words, &now, &o->texts, lin_now() - (o->sound_at - (o->sound_s - view->end_s)));
+    lin_live_put_json(&o->out, &s->live.words, &now, &o->texts, lin_now() - (o->sound_at - (o->sound_s - view->end_s)));
     if (o->out.n) o->out.n--; // its line end
     lin_outbox_add(o, &o->out, final ? LIN_NOTE_FINAL : LIN_NOTE_PARTIAL);
     o->sent_phones = view->settled->n_phones;
@@ -443,7 +443,7 @@ static void complete(lin_outbox *o, double seconds)
     lin_buffer_member_fixed(&o->out, "seconds", seconds, 3);
     lin_buffer_char(&o->out, '}');
     end_event(o, LIN_NOTE_FINAL);
-    lin_settling_begin(&o->settling, &o->client->serve->words);
+    lin_settling_begin(&o->settling, &o->client->serve->live.words);
 }
 
 // The part of what has settled that was not sent yet.
@@ -471,7 +471,7 @@ static void put_speech(lin_outbox *o, const char *type, const char *key, double 
 
 static int realtime_show(lin_outbox *o, const lin_session_view *view)
 {
-    const lin_live_words *words = &o->client->serve->words;
+    const lin_live_words *words = &o->client->serve->live.words;
     const int manual = o->client->config.manual, is_final = view->end != LINNET_GROWS;
     if (o->utterance != view->utterance) {
         o->sent_words = o->sent_phones = 0;
@@ -501,7 +501,7 @@ static int realtime_show(lin_outbox *o, const lin_session_view *view)
 static void realtime_put_end(lin_outbox *o, int drained)
 {
     if (o->discards) {
-        lin_settling_begin(&o->settling, &o->client->serve->words);
+        lin_settling_begin(&o->settling, &o->client->serve->live.words);
         add_event(o, "input_audio_buffer.cleared");
         end_event(o, LIN_NOTE_OTHER);
     } else if (o->failure || (!o->any && !drained && !o->settling.text.n && o->seconds <= 0)) {

@@ -558,42 +558,26 @@ static lin_status read_address(const char *text, char *host, size_t capacity, in
 static lin_status open_recognition(lin_serve *s, lin_error *err)
 {
     const lin_serve_values *v = s->v;
-    const lin_warnings warnings = lin_complaints(v->quiet);
     const char *model;
-    lin_status status = lin_model_named(&v->model, &model, err);
-    if (status == LIN_OK)
-        status = lin_open_recognizer(&s->recognizer, model, v->model.device, lin_model_precision(&v->model), err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_model_named(&v->model, &model, err));
+    LIN_TRY(lin_live_models_open(&s->live, model, v->second_pass, v->model.device, lin_model_precision(&v->model), &v->decoding,
+                                 v->ipa, v->quiet, err));
+    s->live.words.partial_phones = 1;
     char path[4096];
     struct stat file;
     if (lin_find_model(model, path, sizeof path, NULL) == LIN_OK && stat(path, &file) == 0) s->created = (long long)file.st_mtime;
-    s->language = lin_phones_language(s->recognizer.phones);
+    s->language = lin_phones_language(s->live.recognizer.phones);
     if (!*s->language) s->language = *lin_find_chosen() ? lin_find_chosen() : "und"; // the model does not say
-    s->recognizer.stop = &lin_serve_hurry; // until then uploads are finished after a signal
-    if (!s->recognizer.streams)
+    s->live.recognizer.stop = &lin_serve_hurry; // until then uploads are finished after a signal
+    s->live.second.skip = &lin_serve_hurry;
+    if (!s->live.recognizer.streams)
         return lin_fail(err, LIN_UNSUPPORTED, "linnet serve needs a model that streams; this one needs whole utterances");
-    status = lin_decoding_open_for(&s->recognizer, &v->decoding, &warnings, &s->decoding, err);
-    if (status == LIN_OK && v->decoding.words && v->decoding.readable)
-        status = lin_find_open_punctuation(s->recognizer.phones, &s->punctuation, err);
-    if (status == LIN_OK && s->punctuation) s->speller = lin_find_speller(s->recognizer.phones);
-    s->words = (lin_live_words){.phones = s->recognizer.phones,
-                                .ipa = v->ipa,
-                                .readable = s->punctuation,
-                                .speller = s->speller,
-                                .least = v->decoding.min_confidence,
-                                .partial_phones = 1};
-    if (status == LIN_OK && v->second_pass)
-        status = lin_open_recognizer(&s->second, v->second_pass, v->model.device, lin_model_precision(&v->model), err);
-    s->second.skip = &lin_serve_hurry;
-    if (status == LIN_OK && v->decoding.combine)
-        status = lin_open_recognizer(&s->combined, v->decoding.combine, v->model.device, lin_model_precision(&v->model), err);
-    if (v->decoding.combine) s->decoding.combined = &s->combined;
-    const lin_voices_options o = {.recognizer = &s->recognizer, .second = v->second_pass ? &s->second : NULL,
-                                  .decoding = &s->decoding, .rules = v->endpoints.rules,
-                                  .resets = lin_endpoint_resets(&v->endpoints, &s->recognizer), .capacity = v->max_streams,
+    const lin_voices_options o = {.recognizer = &s->live.recognizer, .second = v->second_pass ? &s->live.second : NULL,
+                                  .decoding = &s->live.decoding, .rules = v->endpoints.rules,
+                                  .resets = lin_endpoint_resets(&v->endpoints, &s->live.recognizer), .capacity = v->max_streams,
                                   .threads = v->threads};
-    if (status == LIN_OK) status = lin_voices_create(&o, &s->voices, err);
-    return status == LIN_OK ? lin_files_create(s, err) : status;
+    LIN_TRY(lin_voices_create(&o, &s->voices, err));
+    return lin_files_create(s, err);
 }
 
 // The socket that systemd has opened for this process, sd_listen_fds(3).
@@ -662,12 +646,7 @@ static void close_all(lin_serve *s)
     if (s->web) s->transport->close(s->web);
     lin_files_destroy(s);
     lin_voices_destroy(s->voices);
-    lin_decoding_close(&s->decoding);
-    lin_punctuation_destroy(s->punctuation);
-    lin_g2p_rules_destroy(s->speller);
-    lin_recognizer_close(&s->recognizer);
-    lin_recognizer_close(&s->second);
-    lin_recognizer_close(&s->combined);
+    lin_live_models_close(&s->live);
     lin_page_close(s->page);
     lin_free(s->tokens);
     pthread_mutex_destroy(&s->lock);

@@ -147,11 +147,7 @@ struct lin_serve {
     const lin_serve_values *v;
     const lin_web_transport *transport;
     lin_web *web;
-    lin_recognizer recognizer, second, combined; /* of --model, --second-pass, --combine */
-    lin_decoding decoding;
-    lin_punctuation *punctuation;
-    lin_g2p_rules *speller;
-    lin_live_words words;
+    lin_live_models live;
     const char *language; /* of the model, "en"; "und": not known */
     long long created;    /* when its file was written, in seconds since 1970; 0: not known */
     lin_voices *voices;

@@ -142,7 +142,7 @@ static lin_status put_transcript(lin_serve *s, lin_job *job, const request *r, c
     lin_buffer text = {0}, *out = &job->answer;
     const int verbose = !strcmp(r->format, "verbose_json"), plain = !strcmp(r->format, "json");
     job->answer_type = "application/json";
-    lin_status status = lin_live_put_readable(&text, &s->words, result, err);
+    lin_status status = lin_live_put_readable(&text, &s->live.words, result, err);
     if (status == LIN_OK && plain) {
         lin_buffer_char(out, '{');
         if (job->call->kind == LIN_CALL_INFERENCE) lin_buffer_char(&text, '\n'); // as whisper.cpp ends each segment
@@ -150,14 +150,15 @@ static lin_status put_transcript(lin_serve *s, lin_job *job, const request *r, c
         lin_buffer_char(out, '}');
     } else if (status == LIN_OK && verbose) {
         const lin_verbose how = {.language = lin_language_name(s->language), .text = text.data ? text.data : "",
-                                 .segments = r->segments, .items = r->words, .spell = spell, .context = &s->words,
+                                 .segments = r->segments, .items = r->words, .spell = spell, .context = &s->live.words,
                                  .items_inside = job->call->kind == LIN_CALL_INFERENCE};
-        status = lin_openai_put_verbose(out, &s->words, result, &how, err);
+        status = lin_openai_put_verbose(out, &s->live.words, result, &how, err);
     } else if (status == LIN_OK) {
         const int full = !strcmp(r->format, "full_json");
         const lin_writer *writer = lin_writer_find(full ? "json" : r->format);
-        const lin_writer_options o = {.phones = s->words.phones, .ipa = s->words.ipa, .readable = s->words.readable,
-                                      .speller = s->words.speller, .least = s->words.least};
+        const lin_live_words *words = &s->live.words;
+        const lin_writer_options o = {.phones = words->phones, .ipa = words->ipa, .readable = words->readable,
+                                      .speller = words->speller, .least = words->least};
         status = writer->write(result, &o, out, err);
         if (!full) job->answer_type = !strcmp(r->format, "vtt") ? "text/vtt; charset=utf-8" : "text/plain; charset=utf-8";
     }
@@ -189,7 +190,7 @@ static lin_status put_alignment(lin_serve *s, lin_job *job, const request *r, co
 {
     const int json = !strcmp(r->format, "json") || strstr(r->format, "_json");
     const lin_writer *writer = lin_writer_find(json ? "json" : r->format);
-    const lin_writer_options o = {.phones = s->words.phones, .ipa = s->words.ipa, .times = 1};
+    const lin_writer_options o = {.phones = s->live.words.phones, .ipa = s->live.words.ipa, .times = 1};
     char doubt[256];
     lin_buffer *out = &job->answer;
     lin_status status = lin_write_speakers(writer, &(const lin_result *){&a->results[0]}, 1, &o, out, err);
@@ -257,7 +258,7 @@ static lin_status send_settled(void *context, int lane, lin_result *result, lin_
     lin_work *w = context;
     const size_t before = w->settling.text.n;
     (void)lane;
-    lin_status status = lin_settling_add(&w->settling, &w->serve->words, result, 0, err);
+    lin_status status = lin_settling_add(&w->settling, &w->serve->live.words, result, 0, err);
     if (status != LIN_OK || w->settling.text.n == before) return status;
     put_event(w, "transcript.text.delta", "delta", w->settling.text.data + before, "");
     return lin_job_put(w->job, &w->piece, err);
@@ -266,7 +267,7 @@ static lin_status send_settled(void *context, int lane, lin_result *result, lin_
 static lin_status send_rest(lin_work *w, const char *warning, lin_error *err)
 {
     const size_t before = w->settling.text.n;
-    LIN_TRY(lin_settling_add(&w->settling, &w->serve->words, &w->result, 1, err));
+    LIN_TRY(lin_settling_add(&w->settling, &w->serve->live.words, &w->result, 1, err));
     if (w->settling.text.n > before) put_event(w, "transcript.text.delta", "delta", w->settling.text.data + before, "");
     put_event(w, "transcript.text.done", "text", w->settling.text.data ? w->settling.text.data : "", warning);
     return lin_job_put(w->job, &w->piece, err);
@@ -284,12 +285,12 @@ static lin_status use_phrases(const lin_serve *s, lin_job *job, const request *r
     if (!list) return lin_no_memory(err, "phrases", (size_t)n * sizeof *list);
     const char *at = r->likely.data;
     for (int i = 0; i < n; i++, at += strlen(at) + 1) list[i] = (linnet_phrase){at, s->v->decoding.context_bonus};
-    lin_status status = lin_decoding_make_phrases(&s->decoding, list, n, made, err);
+    lin_status status = lin_decoding_make_phrases(&s->live.decoding, list, n, made, err);
     if (r->n_prompt && is_unusable(status)) {
         lin_buffer_text(&job->ignored, job->ignored.n ? ", prompt, keywords" : "prompt, keywords");
         const int kept = lin_phrases_leave_out(list + r->n_phrases, r->n_prompt);
-        status = lin_decoding_make_phrases(&s->decoding, list, r->n_phrases + kept, made, err);
-        if (kept && is_unusable(status)) status = lin_decoding_make_phrases(&s->decoding, list, r->n_phrases, made, err);
+        status = lin_decoding_make_phrases(&s->live.decoding, list, r->n_phrases + kept, made, err);
+        if (kept && is_unusable(status)) status = lin_decoding_make_phrases(&s->live.decoding, list, r->n_phrases, made, err);
     }
     lin_free(list);
     return status;
@@ -297,22 +298,23 @@ static lin_status use_phrases(const lin_serve *s, lin_job *job, const request *r
 
 static lin_status open_session(const lin_serve *s, const lin_decoding *decoding, lin_file_worker **session, lin_error *err)
 {
-    const lin_utterances_options how = {.decoding = decoding, .ends = lin_reset_auto(&s->recognizer, &s->v->endpoints.rules)};
-    return lin_file_worker_create(&s->recognizer, 1, &how, session, err);
+    const lin_utterances_options how = {.decoding = decoding,
+                                        .ends = lin_reset_auto(&s->live.recognizer, &s->v->endpoints.rules)};
+    return lin_file_worker_create(&s->live.recognizer, 1, &how, session, err);
 }
 
 static lin_status transcribe(lin_work *w, lin_job *job, const request *r, lin_error *err)
 {
     lin_serve *s = w->serve;
     lin_phrases phrases = {NULL, NULL};
-    lin_decoding own = s->decoding;
+    lin_decoding own = s->live.decoding;
     lin_file_worker *session = NULL;
     lin_status status = r->n_phrases + r->n_prompt ? use_phrases(s, job, r, &phrases, err) : LIN_OK;
-    const int has_phrases = phrases.phones || phrases.words, is_own = has_phrases || (r->streams && s->decoding.n_best > 1);
+    const int has_phrases = phrases.phones || phrases.words, is_own = has_phrases || (r->streams && s->live.decoding.n_best > 1);
     if (has_phrases) own.context = (lin_search_context){.phones = phrases.phones, .words = phrases.words};
     if (r->streams) own.n_best = 1; // text that is sent as it settles has no alternatives
     if (status == LIN_OK && is_own) status = open_session(s, &own, &session, err);
-    else if (status == LIN_OK && !w->session) status = open_session(s, &s->decoding, &w->session, err);
+    else if (status == LIN_OK && !w->session) status = open_session(s, &s->live.decoding, &w->session, err);
     lin_file_report report = {0};
     const lin_sound sound = {.path = job->path, .channel = LIN_CHANNEL_MIX, .results = &w->result};
     const lin_file_sink sink = {.context = w,
@@ -320,7 +322,7 @@ static lin_status transcribe(lin_work *w, lin_job *job, const request *r, lin_er
                                 .progress = stops,
                                 .settled = r->streams ? send_settled : NULL};
     lin_buffer_clear(&w->piece);
-    lin_settling_begin(&w->settling, &s->words);
+    lin_settling_begin(&w->settling, &s->live.words);
     if (status == LIN_OK) status = lin_file_worker_run(is_own ? session : w->session, &sound, &sink, &report, err);
     lin_file_worker_destroy(session);
     lin_phrases_free(&phrases);
@@ -342,7 +344,7 @@ static lin_status open_lexicon(lin_files *f, lin_error *err)
     lin_status status = LIN_OK;
     pthread_mutex_lock(&f->lock);
     if (!f->has_lexicon)
-        status = lin_spoken_lexicon_open(&f->lexicon, &files, s->recognizer.phones, &s->recognizer.warnings, err);
+        status = lin_spoken_lexicon_open(&f->lexicon, &files, s->live.recognizer.phones, &s->live.recognizer.warnings, err);
     f->has_lexicon |= status == LIN_OK;
     pthread_mutex_unlock(&f->lock);
     return status;
@@ -356,7 +358,7 @@ static lin_status align(lin_work *w, lin_job *job, const request *r, lin_error *
         lin_aligner_options o = lin_aligner_options_default();
         o.n_threads = 1;
         status = open_lexicon(s->files, err);
-        if (status == LIN_OK) status = lin_aligner_create(&s->recognizer, &s->files->lexicon, &o, &w->aligner, err);
+        if (status == LIN_OK) status = lin_aligner_create(&s->live.recognizer, &s->files->lexicon, &o, &w->aligner, err);
     }
     const lin_sound sound = {.path = job->path, .channel = LIN_CHANNEL_MIX, .part = {0, s->v->max_sound_s + 1}};
     const lin_form_part *text = r->text ? r->text : r->phones;
@@ -367,7 +369,7 @@ static lin_status align(lin_work *w, lin_job *job, const request *r, lin_error *
     job->seconds = w->alignment.seconds;
     if (status == LIN_OK && job->seconds > s->v->max_sound_s) status = lin_fail(err, LIN_STOPPED, "the sound is too long");
     hide_path(w->alignment.warning, job->path);
-    return status == LIN_OK ? put_alignment(s, job, r, &w->alignment, s->recognizer.row_seconds, err) : status;
+    return status == LIN_OK ? put_alignment(s, job, r, &w->alignment, s->live.recognizer.row_seconds, err) : status;
 }
 
 static int http_status(lin_status status)

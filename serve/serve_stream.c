@@ -224,7 +224,7 @@ static void begin_outbox(lin_outbox *o, lin_client *client)
     o->client = client;
     o->last = &o->first;
     o->said_last = &o->said;
-    lin_settling_begin(&o->settling, &client->serve->words);
+    lin_settling_begin(&o->settling, &client->serve->live.words);
     pthread_mutex_init(&o->lock, NULL);
 }
 
@@ -371,7 +371,7 @@ static lin_status open_opus(lin_client *c, lin_error *err)
 static lin_status take_config(lin_client *c, lin_error *err)
 {
     const lin_message *m = &c->config;
-    const lin_decoding *d = &c->serve->decoding;
+    const lin_decoding *d = &c->serve->live.decoding;
     if ((m->state_s > 0 || m->resume) && d->n_best > 1)
         return lin_fail(err, LIN_UNSUPPORTED, "this server gives alternatives (--n-best), with which no stream can be saved: "
                                               "leave state_s and resume out");
