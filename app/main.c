@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,15 +30,18 @@ static void tell(const char *text)
     if (write(STDERR_FILENO, text, strlen(text)) < 0) _exit(LIN_EXIT_FAILED);
 }
 
-// A mapped file that was truncated, or cannot be read. Only calls that are safe in a handler.
+// A mapped file that was truncated, or cannot be read. Only calls that are safe in a handler. Several threads may fault at once:
+// one of them tells, the others wait for the end.
 static void on_fault(int number, siginfo_t *info, void *context)
 {
+    static atomic_flag told = ATOMIC_FLAG_INIT;
     (void)context;
     const char *path = lin_file_map_find(info->si_addr);
     if (!path) { // not of a mapped file: the fault is raised again and ends the program as usual
         signal(number, SIG_DFL);
         return;
     }
+    while (atomic_flag_test_and_set(&told)) pause();
     tell("linnet: ");
     tell(path);
     tell(": another program made the file shorter while it was in use, or it cannot be read; put it back and start again\n");
