@@ -894,14 +894,15 @@ static void add_texts(const lin_model *m, written *w)
     for (size_t i = 0; i < sizeof always / sizeof *always; i++) put(w, always[i].key, always[i].value);
     if (w->variant) put(w, "variant", w->variant);
     if (c->decay) put(w, "decay", lin_decay_names[c->decay]);
-    if (m->features.level_db > 0) put(w, "level_db", w->level);
-    if (m->delay_ms) put(w, "emission_delay_ms", w->delay);
     for (size_t i = 0; i < N_OPTIONAL; i++) {
         int value;
         memcpy(&value, (const char *)c + optional[i].at, sizeof value);
         snprintf(w->numbers[i], sizeof w->numbers[i], "%d", value);
+        // the order of the installed files, which linnet quantise makes again to the byte
+        if (i == N_OPTIONAL - 1 && m->features.level_db > 0) put(w, "level_db", w->level);
         if (value) put(w, optional[i].key, w->numbers[i]);
     }
+    if (m->delay_ms) put(w, "emission_delay_ms", w->delay);
 }
 
 static lin_status save(const lin_model *m, const char *path, lin_dtype dtype, const lin_tensor *tensors, int n_tensors,
