@@ -2,7 +2,7 @@
  * utterances.h - from rows of log-probabilities to results: the only place that does it. Endpoints divide the rows of one lane
  * into utterances; each is decoded; what is settled goes into a result and never changes, what is provisional may.
  *
- * Pipeline: model/stream or model/streams -> rows [n, V] -> [this: decoder/endpoint, linnet/decoding] -> results.
+ * Pipeline: model/streams -> rows [n, V] -> [this: decoder/endpoint, linnet/decoding] -> results.
  * Every stream pushes its rows here and resets its network where this says so.
  *
  *   lin_utterances_options o = {.decoding = &decoding, .ends = {.endpoints = 1, .rules = rules, .resets = 1}};

@@ -1,7 +1,7 @@
 /*
  * web.h - the network side of linnet serve: HTTP and WebSocket connections with TLS, over a library that is opened at run time.
  *
- * Pipeline: a browser or program -> [this: serve/web/lws.c over libwebsockets, in liblinnet_web.so] -> app/serve_*.c.
+ * Pipeline: a browser or program -> [this: serve/web/lws.c over libwebsockets, in liblinnet_web.so] -> serve/serve.c.
  * The program itself links no network library, so that all other commands start as fast as before, and what serves requests can
  * be tested without a network.
  *
