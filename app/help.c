@@ -10,7 +10,6 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/system.h"
-#include "base/textfile.h"
 #include "base/unicode.h"
 #include "linnet/linnet.h"
 

@@ -16,7 +16,6 @@
 #include "app/common.h"
 #include "base/hash.h"
 #include "base/memory.h"
-#include "base/system.h"
 #include "base/textfile.h"
 
 enum { LONGEST_PATH = 4096, MOST_LEVELS = 64, NAMED = 20 }; // NAMED: files without a text that are named

@@ -52,7 +52,7 @@ typedef struct lin_input {
     const char *name;    /* of its results below --output-dir, without extension: "x/my talk"; NULL until they are named */
     const char *record, *said; /* its line in a manifest and what was said, from a list; or NULL */
     const char *text;    /* the file with its text, which --skip-done checks too; or NULL */
-    int done;            /* its results exist, and --skip-done skips it (lin_results_fit) */
+    int done;            /* its results exist, and --skip-done skips it */
 } lin_input;
 
 typedef struct lin_inputs {

@@ -216,7 +216,9 @@ static void mark_done(const lin_results *r, lin_inputs *inputs, int lanes)
     inputs->n_done = 0;
 }
 
-lin_status lin_results_fit(const lin_results *r, lin_inputs *inputs, int lanes, lin_error *err)
+// Names the results of these inputs, and with --skip-done marks those that are done. LIN_INVALID, with advice, if two would be one
+// file, or if several do not fit into one. lanes: an input may have several results (channels).
+static lin_status name_results(const lin_results *r, lin_inputs *inputs, int lanes, lin_error *err)
 {
     const lin_writer *w = r->writers[0];
     LIN_TRY(lin_inputs_name_results(inputs, r->values->input_root, err));
@@ -538,7 +540,7 @@ struct lin_bulk_outcome {
 lin_status lin_bulk_begin(lin_bulk *b, int lanes, lin_error *err)
 {
     lin_progress_begin(&b->progress, 1);
-    return lin_results_fit(&b->results, &b->inputs, lanes, err);
+    return name_results(&b->results, &b->inputs, lanes, err);
 }
 
 // More inputs than threads: a thread for each input. Fewer: several threads share the work inside an input.

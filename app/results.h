@@ -140,12 +140,6 @@ int lin_results_check_search(const lin_results *results, const lin_parsed *parse
  * for it is installed. least: words of less confidence are "[...]" there. */
 lin_status lin_results_make_readable(lin_results *results, const lin_phones *phones, double least, lin_error *err);
 
-/*
- * Names the results of these inputs (app/inputs.h), and with --skip-done marks those that are done. LIN_INVALID, with advice, if
- * two would be one file, or if several do not fit into one. lanes: an input may have several results (channels).
- */
-lin_status lin_results_fit(const lin_results *results, lin_inputs *inputs, int lanes, lin_error *err);
-
 /* Creates the folder or opens the output, and writes the beginning of the file. phones must outlive it. many: text needs ids. */
 lin_status lin_results_open(lin_results *results, const lin_phones *phones, int many, lin_error *err);
 
@@ -226,7 +220,7 @@ struct lin_bulk {
     size_t slot_bytes, thread_bytes;
 };
 
-/* lin_results_fit, and the clock begins. */
+/* Names the results and, with --skip-done, marks those that are done; the clock begins. */
 lin_status lin_bulk_begin(lin_bulk *bulk, int lanes, lin_error *err);
 
 /* Room for what each slot and each thread keeps, zeroed. */

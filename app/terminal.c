@@ -178,7 +178,6 @@ typedef struct layout {
     lin_buffer *out; // NULL: only count
     int width, indent, skip;
     int row, column;
-    const char *style; // of the current text
 } layout;
 
 static void begin_row(layout *l)

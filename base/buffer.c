@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/textfile.h"
 #include "base/unicode.h"
 
 // What every function finds and leaves: text within its memory, and room for a NUL behind it.

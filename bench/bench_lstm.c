@@ -12,7 +12,6 @@
 #include <stdio.h>
 
 #include "bench/peak.h"
-#include "base/memory.h"
 #include "base/hash.h"
 
 enum { B = 16, D = 40, U = 320, LAYERS = 3, CHUNK_FRAMES = 4, CHUNKS = 500, MAX_REPEATS = 101 };

@@ -123,7 +123,6 @@ typedef enum lin_writer_holds {
 typedef struct lin_writer {
     const char *name;
     const char *extension, *also; /* that its files have; another that is understood, or NULL */
-    const char *about;
     lin_writer_holds holds;
     const char *header; /* what a file begins with, or NULL */
     lin_write_function write;

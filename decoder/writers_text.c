@@ -576,20 +576,16 @@ static lin_status write_nemo(const lin_result *r, const lin_writer_options *o, l
 /* ---- the table ------------------------------------------------------------------------------------------------------------- */
 
 static const lin_writer writers[] = {
-    {"text", "txt", NULL, "phones or words separated by blanks, one utterance per line", LIN_WRITER_MANY, NULL, write_text},
-    {"json", "jsonl", "json", "JSON, one object per line, with all fields", LIN_WRITER_MANY, NULL, lin_write_json},
-    {"ctm", "ctm", NULL, "NIST CTM: one phone or word per line with its time and confidence", LIN_WRITER_MANY, NULL,
-     write_ctm},
-    {"trn", "trn", NULL, "NIST TRN, which sclite scores", LIN_WRITER_MANY, NULL, write_trn},
-    {"srt", "srt", NULL, "SubRip subtitles", LIN_WRITER_TIMELINE, NULL, lin_write_srt},
-    {"vtt", "vtt", NULL, "WebVTT subtitles", LIN_WRITER_TIMELINE, lin_vtt_header, lin_write_vtt},
-    {"textgrid", "TextGrid", NULL, "Praat TextGrid: tiers of words and phones", LIN_WRITER_ONE, NULL, lin_write_textgrid},
-    {"csv", "csv", NULL, "comma-separated values (RFC 4180): a line per phone or word", LIN_WRITER_MANY, csv_header,
-     write_csv},
-    {"audacity", "labels.txt", "labels", "Audacity labels: start, end and phone or word", LIN_WRITER_TIMELINE, NULL,
-     write_audacity},
-    {"nemo", "manifest.jsonl", "nemo", "the manifest that names the sound, with pred_text", LIN_WRITER_MANY, NULL,
-     write_nemo},
+    {"text", "txt", NULL, LIN_WRITER_MANY, NULL, write_text},
+    {"json", "jsonl", "json", LIN_WRITER_MANY, NULL, lin_write_json},
+    {"ctm", "ctm", NULL, LIN_WRITER_MANY, NULL, write_ctm},
+    {"trn", "trn", NULL, LIN_WRITER_MANY, NULL, write_trn},
+    {"srt", "srt", NULL, LIN_WRITER_TIMELINE, NULL, lin_write_srt},
+    {"vtt", "vtt", NULL, LIN_WRITER_TIMELINE, lin_vtt_header, lin_write_vtt},
+    {"textgrid", "TextGrid", NULL, LIN_WRITER_ONE, NULL, lin_write_textgrid},
+    {"csv", "csv", NULL, LIN_WRITER_MANY, csv_header, write_csv},
+    {"audacity", "labels.txt", "labels", LIN_WRITER_TIMELINE, NULL, write_audacity},
+    {"nemo", "manifest.jsonl", "nemo", LIN_WRITER_MANY, NULL, write_nemo},
 };
 enum { N_WRITERS = sizeof writers / sizeof *writers };
 

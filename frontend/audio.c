@@ -83,6 +83,15 @@ lin_status lin_audio_check_format(const char *name, int rate_hz, int channels, l
     return LIN_OK;
 }
 
+static const struct {
+    const char *name;
+    int bytes;
+} encodings[] = {
+    [LIN_PCM_S16LE] = {"s16le", 2}, [LIN_PCM_S24LE] = {"s24le", 3}, [LIN_PCM_S32LE] = {"s32le", 4},
+    [LIN_PCM_F32LE] = {"f32le", 4}, [LIN_PCM_U8] = {"u8", 1},       [LIN_PCM_MULAW] = {"mulaw", 1},
+    [LIN_PCM_ALAW] = {"alaw", 1},
+};
+
 /* ---- bytes in order -------------------------------------------------------------------------------------------------------- */
 
 static lin_status make_room(lin_audio *a, lin_error *err)
@@ -150,7 +159,7 @@ static lin_status open_raw(lin_audio *a, const lin_pcm_format *raw, lin_error *e
 {
     LIN_TRY(lin_audio_check_format(a->name, raw->rate_hz, raw->channels, err));
     a->encoding = raw->encoding;
-    a->frame_bytes = lin_pcm_bytes(raw->encoding) * raw->channels;
+    a->frame_bytes = encodings[raw->encoding].bytes * raw->channels;
     a->info.rate_hz = raw->rate_hz;
     a->info.channels = raw->channels;
     a->info.frames = a->live ? -1 : a->whole.size / a->frame_bytes;
@@ -213,7 +222,7 @@ static lin_status join(lin_audio *a, int64_t position, lin_error *err)
         return LIN_OK;
     }
     a->encoding = wav.pcm.encoding;
-    a->frame_bytes = lin_pcm_bytes(a->encoding) * a->info.channels;
+    a->frame_bytes = encodings[a->encoding].bytes * a->info.channels;
     begin_wav(a, position, &wav);
     return LIN_OK;
 }
@@ -617,20 +626,9 @@ void lin_audio_close(lin_audio *a)
 
 /* ---- headerless samples ---------------------------------------------------------------------------------------------------- */
 
-static const struct {
-    const char *name;
-    int bytes;
-} encodings[] = {
-    [LIN_PCM_S16LE] = {"s16le", 2}, [LIN_PCM_S24LE] = {"s24le", 3}, [LIN_PCM_S32LE] = {"s32le", 4},
-    [LIN_PCM_F32LE] = {"f32le", 4}, [LIN_PCM_U8] = {"u8", 1},       [LIN_PCM_MULAW] = {"mulaw", 1},
-    [LIN_PCM_ALAW] = {"alaw", 1},
-};
-
 lin_pcm_format lin_pcm_default(void) { return (lin_pcm_format){.rate_hz = 16000, .channels = 1, .encoding = LIN_PCM_S16LE}; }
 
 const char *lin_pcm_name(lin_pcm_encoding encoding) { return encodings[encoding].name; }
-
-int lin_pcm_bytes(lin_pcm_encoding encoding) { return encodings[encoding].bytes; }
 
 // G.711: sign, three bits of exponent, four of mantissa; bits inverted on the line. In 16-bit units.
 static int mulaw(unsigned char code)

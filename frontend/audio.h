@@ -51,9 +51,7 @@ lin_pcm_format lin_pcm_default(void);
 /* "s16le", "s24le", "s32le", "f32le", "u8", "mulaw", "alaw". */
 const char *lin_pcm_name(lin_pcm_encoding encoding);
 
-/* Bytes of a sample: 1 to 4. */
-int lin_pcm_bytes(lin_pcm_encoding encoding);
-/* n samples, full scale +-1, from n * lin_pcm_bytes(encoding) bytes: linear ones little-endian, u8 offset by 128, mu-law and
+/* n samples, full scale +-1, from their bytes: linear ones little-endian, u8 offset by 128, mu-law and
  * A-law those of ITU-T G.711. Floats are copied unchanged, NaNs too. */
 void lin_pcm_decode(lin_pcm_encoding encoding, const unsigned char *bytes, size_t n, float *samples);
 

@@ -508,9 +508,8 @@ int lin_sniff_is_chunk(file *f, int64_t at)
 static lin_sniff_samples in_chunks(file *f, int64_t from, const unsigned char *b)
 {
     static const struct {
-        const char *magic;
         int first, head, size_at, bytes, is_whole, align; // is_whole: the length includes the head
-    } families[] = {{"riff", 40, 24, 16, 8, 1, 8}, {"caff", 8, 12, 4, 8, 0, 1}, {"", 12, 8, 4, 4, 0, 2}};
+    } families[] = {{40, 24, 16, 8, 1, 8}, {8, 12, 4, 8, 0, 1}, {12, 8, 4, 4, 0, 2}};
     const int family = memcmp(b, "riff", 4) == 0 ? 0 : memcmp(b, "caff", 4) == 0 ? 1 : 2;
     const int head = families[family].head, bytes = families[family].bytes, align = families[family].align;
     const int big = family == 1 || b[0] == 'F' || memcmp(b, "RIFX", 4) == 0;

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "base/buffer.h"
 #include "base/system.h"
 
 #ifndef LIN_DATA_DIR

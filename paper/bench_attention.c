@@ -34,7 +34,6 @@ typedef struct point {
     int *order, *device_offsets;
     void *blocks[BUFFERS];
     int n_blocks;
-    size_t bytes; // of all blocks that attention needs
 } point;
 
 typedef struct result {

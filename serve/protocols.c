@@ -137,8 +137,7 @@ static void vosk_put_error(lin_buffer *out, const char *message)
     lin_buffer_char(out, '}');
 }
 
-static const lin_protocol vosk = {.name = "vosk",
-                                        .path = "/vosk",
+static const lin_protocol vosk = {.path = "/vosk",
                                         .about = "vosk-server's: s16le, an answer to each message",
                                         .format = LIN_SAMPLES_S16,
                                         .phrases_advise = 1,
@@ -249,8 +248,7 @@ static void sherpa_put_end(lin_outbox *o, int drained)
     lin_outbox_add(o, &o->out, LIN_NOTE_OTHER);
 }
 
-static const lin_protocol sherpa = {.name = "sherpa-onnx",
-                                          .path = "/sherpa-onnx",
+static const lin_protocol sherpa = {.path = "/sherpa-onnx",
                                           .about = "that of sherpa-onnx's online server: f32le, Done",
                                           .format = LIN_SAMPLES_F32,
                                           .configs_later = 1,
@@ -316,8 +314,7 @@ static void linnet_put_error(lin_buffer *out, const char *message)
     lin_buffer_char(out, '}');
 }
 
-static const lin_protocol linnet = {.name = "linnet",
-                                          .path = "/v1/stream",
+static const lin_protocol linnet = {.path = "/v1/stream",
                                           .about = "linnet's: settled and provisional words and phonemes, phrases, saved streams",
                                           .format = LIN_SAMPLES_S16,
                                           .parse = lin_message_parse,
@@ -516,8 +513,7 @@ static void realtime_put_end(lin_outbox *o, int drained)
     o->item_end_s = o->discards = o->any = 0;
 }
 
-static const lin_protocol realtime = {.name = "realtime",
-                                            .path = "/v1/realtime",
+static const lin_protocol realtime = {.path = "/v1/realtime",
                                             .about = "OpenAI's, transcription sessions: sound and results in JSON events",
                                             .format = LIN_SAMPLES_S16,
                                             .rate_hz = 24000,

@@ -14,7 +14,7 @@
 #include "serve/serve.h"
 
 struct lin_protocol {
-    const char *name, *path, *about;
+    const char *path, *about;
     lin_sample_format format; /* of binary messages, unless a config says otherwise */
     int rate_hz;   /* of it, likewise; 0: --rate */
     int most_text; /* bytes of a text message; 0: LIN_MESSAGE_BYTES */

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/common.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/system.h"

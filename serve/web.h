@@ -95,7 +95,6 @@ typedef struct lin_web_options {
 } lin_web_options;
 
 typedef struct lin_web_transport {
-    const char *name; /* "libwebsockets 4.1.6" */
     lin_status (*open)(const lin_web_options *options, const lin_web_handlers *handlers, lin_web **web, lin_error *err);
     int (*port)(const lin_web *web); /* on which it listens; 0: a socket that has none */
     void (*run)(lin_web *web); /* returns after some work, a signal, or a wake */

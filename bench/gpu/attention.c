@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "bench/gpu/gpu.h"
-#include "base/memory.h"
 #include "base/hash.h"
 
 /* ---- limits ---------------------------------------------------------------------------------------------------------------- */

@@ -6,7 +6,6 @@
 
 #include "bench/gpu/gpu.h"
 #include "bench/peak.h"
-#include "base/memory.h"
 #include "base/hash.h"
 
 void gpu_must(lin_status status, const lin_error *err)

@@ -60,7 +60,7 @@ typedef struct one_head {
     int T, E, Ep, rows, P, chunk;
     size_t stride; // floats from one frame of qkv to the next
     const float *q, *k, *v, *y, *dy, *later;
-    float *out, *dq, *dk, *dv;
+    float *dq, *dk, *dv;
     size_t out_stride;
     float *fq, *fk, *cv, *G, *o1, *o2, *S, *R, *Rt, *z, *r, *inverse, *g;
     const float *gates;   // NULL: nothing is forgotten

@@ -35,7 +35,8 @@ lin_isa lin_cpu_best_level(void)
 #endif
 }
 
-lin_status lin_cpu_parse_level(const char *isa, lin_isa *out, lin_error *err)
+// The instruction set of a name; NULL or "" is the best one.
+static lin_status parse_level(const char *isa, lin_isa *out, lin_error *err)
 {
     lin_isa best = lin_cpu_best_level();
     *out = best;
@@ -56,7 +57,7 @@ lin_isa lin_cpu_level(void)
     int now = atomic_load_explicit(&level, memory_order_relaxed);
     if (now >= 0) return (lin_isa)now;
     lin_isa first; // with a bad LINNET_ISA the best one is used here, and exec_create reports the error
-    lin_cpu_parse_level(getenv("LINNET_ISA"), &first, NULL);
+    parse_level(getenv("LINNET_ISA"), &first, NULL);
     atomic_store(&level, (int)first);
     return first;
 }
@@ -64,7 +65,7 @@ lin_isa lin_cpu_level(void)
 lin_status lin_cpu_select(const char *isa, lin_error *err)
 {
     lin_isa chosen;
-    lin_status status = lin_cpu_parse_level(isa, &chosen, err);
+    lin_status status = parse_level(isa, &chosen, err);
     if (status == LIN_OK) atomic_store(&level, (int)chosen);
     return status;
 }
@@ -104,7 +105,7 @@ static lin_status exec_create(const lin_ops *ops, int n_threads, lin_exec **out,
 {
     *out = NULL;
     lin_isa wanted;
-    lin_status status = lin_cpu_parse_level(getenv("LINNET_ISA"), &wanted, err);
+    lin_status status = parse_level(getenv("LINNET_ISA"), &wanted, err);
     if (status != LIN_OK) return lin_fail_at(err, status, "environment variable LINNET_ISA");
     if (ops->precision == LIN_PRECISION_BF16) status = check_bf16(err);
     if (status != LIN_OK) return status;

@@ -66,9 +66,8 @@ typedef enum lin_isa { LIN_ISA_PORTABLE, LIN_ISA_AVX2, LIN_ISA_AVX512 } lin_isa;
 /* The instruction set in use: the best of this machine unless LINNET_ISA or lin_cpu_select chose another. Costs one load. */
 lin_isa lin_cpu_level(void);
 
-/* The best instruction set of this processor, and the one of a name: NULL or "" is the best one. LIN_INVALID, LIN_UNSUPPORTED. */
+/* The best instruction set of this processor. */
 lin_isa lin_cpu_best_level(void);
-lin_status lin_cpu_parse_level(const char *isa, lin_isa *out, lin_error *err);
 
 #ifndef LIN_SUFFIX
 #define LIN_SUFFIX portable

@@ -100,12 +100,6 @@ void LIN_BF16(lin_bf16_pack_columns)(float *panel, const float *w, int rows, siz
     }
 }
 
-// The first `columns` columns of x as a panel [(rows + 1) / 2, PANEL] of words, the others zero.
-static void pack_x(float *packed, const float *x, int rows, size_t ld, int columns)
-{
-    LIN_BF16(lin_bf16_pack_columns)(packed, x, rows, ld, columns, PANEL);
-}
-
 // Columns of dy as tiles [(rows + 1) / 2, MAIN_ROWS] of words, with zeros for the missing columns of the last one; db, if not
 // NULL, += the columns' sums, which are not rounded.
 static void pack_dy(float *packed, float *db, const float *dy, int rows, size_t ld, int columns)
@@ -156,12 +150,6 @@ void LIN_BF16(lin_bf16_pack_columns)(float *panel, const float *w, int rows, siz
     }
 }
 
-// The first `columns` columns of x as a panel [(rows + 1) / 2, PANEL] of words, the others zero.
-static void pack_x(float *packed, const float *x, int rows, size_t ld, int columns)
-{
-    LIN_BF16(lin_bf16_pack_columns)(packed, x, rows, ld, columns, PANEL);
-}
-
 // Columns of dy as tiles [(rows + 1) / 2, MAIN_ROWS] of words, with zeros for the missing columns of the last one; db, if not
 // NULL, += the columns' sums, which are not rounded.
 static void pack_dy(float *packed, float *db, const float *dy, int rows, size_t ld, int columns)
@@ -186,6 +174,12 @@ static void pack_dy(float *packed, float *db, const float *dy, int rows, size_t 
 }
 
 #endif
+
+// The first `columns` columns of x as a panel [(rows + 1) / 2, PANEL] of words, the others zero.
+static void pack_x(float *packed, const float *x, int rows, size_t ld, int columns)
+{
+    LIN_BF16(lin_bf16_pack_columns)(packed, x, rows, ld, columns, PANEL);
+}
 
 #include "kernels/cpu/linear_body.h"
 

@@ -756,7 +756,7 @@ static void expect(lin_web_peer *p, int seconds)
 
 static void allow(lin_web_peer *p) { copy(p->wsi, WSI_TOKEN_ORIGIN, p->origin, sizeof p->origin); }
 
-static const lin_web_transport table = {.name = "libwebsockets " LWS_LIBRARY_VERSION, .open = open_web, .port = port, .run = run,
+static const lin_web_transport table = {.open = open_web, .port = port, .run = run,
                                         .wake = wake, .close = close_web, .reply = reply, .want = want, .pause = pause_peer,
                                         .end = end_peer, .drop = drop, .expect = expect, .allow = allow, .make_key = lin_seal_key,
                                         .seal = lin_seal, .unseal = lin_unseal};

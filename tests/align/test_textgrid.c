@@ -2,7 +2,6 @@
 // failing.
 #include "align/textgrid.h"
 
-#include "base/textfile.h"
 #include "base/unicode.h"
 #include "tests/lexicon/support.h"
 

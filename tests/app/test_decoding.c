@@ -4,7 +4,6 @@
 #include "app/shared_options.h"
 
 #include "app/results.h"
-#include "base/hash.h"
 #include "base/memory.h"
 #include "decoder/greedy.h"
 #include "frontend/source.h"

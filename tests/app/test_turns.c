@@ -1,7 +1,6 @@
 // app/turns.c: turns of several speakers in the order of time; short pauses, interruptions, phones without words, no speech.
 #include "app/results.h"
 
-#include "base/memory.h"
 #include "tests/lexicon/support.h"
 
 static const char *spell(const void *context, int word)

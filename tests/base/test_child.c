@@ -9,7 +9,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "base/memory.h"
 #include "tests/support.h"
 
 static char folder[128], secret[192], given[192];

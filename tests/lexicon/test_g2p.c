@@ -4,7 +4,6 @@
 
 #include <math.h>
 
-#include "train/learn/ngram_count.h"
 #include "lexicon/g2p.h"
 #include "tests/lexicon/support.h"
 

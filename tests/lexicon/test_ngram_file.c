@@ -5,7 +5,6 @@
 #include <zlib.h>
 
 #include "base/file.h"
-#include "base/textfile.h"
 #include "lexicon/ngram_file.h"
 #include "tests/lexicon/random_model.h"
 #include "train/learn/ngram_draft.h"

@@ -22,7 +22,8 @@ void lin_plot_begin(lin_buffer *out, int width, int height, const char *title)
 
 void lin_plot_end(lin_buffer *out) { lin_buffer_text(out, "</svg>\n"); }
 
-void lin_plot_text(lin_buffer *out, double x, double y, int size, const char *anchor, const char *color, const char *text)
+// Text at (x, y), with any bytes. anchor: "start", "middle" or "end".
+static void put_text(lin_buffer *out, double x, double y, int size, const char *anchor, const char *color, const char *text)
 {
     lin_buffer_format(out, "<text x=\"%.1f\" y=\"%.1f\" font-size=\"%d\" text-anchor=\"%s\" fill=\"%s\">", x, y, size, anchor,
                       color);
@@ -154,7 +155,7 @@ void lin_plot_axis_x(lin_buffer *out, const lin_plot_panel *p, int numbers, cons
         put_number(out, values[i]);
         lin_buffer_text(out, "</text>\n");
     }
-    if (numbers) lin_plot_text(out, p->x + p->w / 2, bottom + 38, 12, "middle", "#222", label);
+    if (numbers) put_text(out, p->x + p->w / 2, bottom + 38, 12, "middle", "#222", label);
 }
 
 void lin_plot_axis_y(lin_buffer *out, const lin_plot_panel *p, lin_plot_side side, const char *color, const char *label)
@@ -237,7 +238,7 @@ void lin_plot_key(lin_buffer *out, double x, double y, const char *name, const l
     if (s->dashes) lin_buffer_format(out, " stroke-dasharray=\"%s\"", s->dashes);
     lin_buffer_text(out, "/>\n");
     put_marker(out, x + 11, y, 2.6, s);
-    lin_plot_text(out, x + 28, y + 4, 12, "start", s->color, name);
+    put_text(out, x + 28, y + 4, 12, "start", s->color, name);
 }
 
 /* ---- a chart of several curves --------------------------------------------------------------------------------------------- */
@@ -340,8 +341,8 @@ void lin_chart_svg(const lin_chart *chart, lin_buffer *out)
     p.across = chart->bars ? (lin_plot_axis){.from = 0, .to = fmax(1, chart->n_series)} : axis_of(chart, &chart->x, 0, 8);
     p.up = axis_of(chart, &chart->y, 1, 6);
     lin_plot_begin(out, WIDTH, HEIGHT, chart->title);
-    lin_plot_text(out, LEFT, 28, 16, "start", "#222", chart->title);
-    if (chart->note) lin_plot_text(out, LEFT, 47, note_size(chart->note), "start", "#555", chart->note);
+    put_text(out, LEFT, 28, 16, "start", "#222", chart->title);
+    if (chart->note) put_text(out, LEFT, 47, note_size(chart->note), "start", "#555", chart->note);
     lin_plot_axis_y(out, &p, LIN_PLOT_LEFT, "#222", chart->y.label);
     if (!chart->bars) lin_plot_axis_x(out, &p, 1, chart->x.label);
     for (int i = 0; i < chart->n_series && chart->bars; i++)

@@ -75,9 +75,6 @@ void lin_plot_curve(lin_buffer *out, const lin_plot_panel *panel, const lin_plot
 /* A piece of a curve and its name (any bytes), for a legend. */
 void lin_plot_key(lin_buffer *out, double x, double y, const char *name, const lin_plot_style *style);
 
-/* Text at (x, y), with any bytes. anchor: "start", "middle" or "end". */
-void lin_plot_text(lin_buffer *out, double x, double y, int size, const char *anchor, const char *color, const char *text);
-
 /* ---- a chart of several curves --------------------------------------------------------------------------------------------- */
 
 /*

@@ -288,10 +288,10 @@ typedef struct books {
     size_t n_paragraphs, starts_capacity;
 } books;
 
-// One decision: n keys, and what is right. Marks have CLASSES outcomes, capitals two.
+// One decision: n keys, and what is right.
 typedef struct sample {
     const uint32_t *keys;
-    int n, classes, label;
+    int n, label;
 } sample;
 
 typedef struct table {
@@ -369,12 +369,12 @@ static void visit_paragraph(learner *l, size_t paragraph, visit see)
         mark = b->flags[i] & MARK_BITS;
         if (inside && !(b->flags[i] & UNSURE)) {
             lin_punctuation_capital_keys(gap.before[1], capital, gap.before[0], gap.after[0], bits, capitals);
-            see(l, &l->capitals, &(sample){capitals, LIN_PUNCTUATION_CAPITAL_FEATURES, 2, (b->flags[i] & CAPITAL) != 0});
+            see(l, &l->capitals, &(sample){capitals, LIN_PUNCTUATION_CAPITAL_FEATURES, (b->flags[i] & CAPITAL) != 0});
         }
         capital = inside && (b->flags[i] & CAPITAL);
         if (i + 1 == to && mark <= LIN_MARK_COMMA) break; // the paragraph ends in the middle of a sentence
         lin_punctuation_mark_keys(&gap, bits, marks);
-        see(l, &l->marks, &(sample){marks, LIN_PUNCTUATION_MARK_FEATURES, LIN_MARKS, mark});
+        see(l, &l->marks, &(sample){marks, LIN_PUNCTUATION_MARK_FEATURES, mark});
     }
 }
 
