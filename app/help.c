@@ -205,7 +205,8 @@ void lin_help_command(FILE *out, const lin_command *command)
 void lin_help_program(FILE *out, const lin_command *const *commands)
 {
     fprintf(out,
-            "usage: linnet COMMAND [arguments] [options]\n\n"
+            "usage: linnet FILE... [options]     the words of sound files, as `linnet transcribe --words`\n"
+            "       linnet COMMAND [arguments] [options]\n\n"
             "linnet recognises phonemes and words in speech.\n\n"
             "Commands:\n");
     for (; *commands; commands++) {

@@ -14,6 +14,7 @@
 #include "app/options.h"
 #include "base/child.h"
 #include "base/file.h"
+#include "base/memory.h"
 #include "frontend/audio.h"
 #include "frontend/ffmpeg.h"
 #include "frontend/isolate.h"
@@ -169,11 +170,33 @@ static int unknown_command(const char *name)
     }
     if (best) {
         lin_complain("unknown command '%.60s'; did you mean %s?", name, best);
+    } else if (strpbrk(name, "./")) {
+        lin_complain("there is no file %.200s, and no such command", name);
+        fputc('\n', stderr);
+        lin_help_program(stderr, lin_commands);
+        return LIN_EXIT_USAGE;
     } else {
         lin_complain("unknown command '%.60s'", name);
     }
     fputs("Try 'linnet --help'.\n", stderr);
     return LIN_EXIT_USAGE;
+}
+
+// linnet FILE...: what `linnet transcribe --words FILE...` does.
+static int transcribe_words(int n, char **words)
+{
+    static char option[] = "--words";
+    lin_error err = {0};
+    char **all = lin_calloc((size_t)n + 1, sizeof *all);
+    if (!all) {
+        lin_no_memory(&err, "the command line", (size_t)n);
+        return lin_give_up(&err);
+    }
+    all[0] = option;
+    memcpy(all + 1, words, (size_t)n * sizeof *words);
+    const int status = lin_run_command(&lin_command_transcribe, n + 1, all);
+    lin_free(all);
+    return status;
 }
 
 static int finish_output(int status)
@@ -221,5 +244,6 @@ int main(int argc, char **argv)
         return LIN_EXIT_USAGE;
     }
     const lin_command *command = find_command(name);
-    return command ? finish_output(lin_run_command(command, argc - 2, argv + 2)) : unknown_command(name);
+    if (command) return finish_output(lin_run_command(command, argc - 2, argv + 2));
+    return access(name, F_OK) == 0 ? finish_output(transcribe_words(argc - 1, argv + 1)) : unknown_command(name);
 }

@@ -216,8 +216,8 @@ static void mark_done(const lin_results *r, lin_inputs *inputs, int lanes)
     inputs->n_done = 0;
 }
 
-// Names the results of these inputs, and with --skip-done marks those that are done. LIN_INVALID, with advice, if two would be one
-// file, or if several do not fit into one. lanes: an input may have several results (channels).
+// Names the results of these inputs, and with --skip-done marks those that are done. LIN_INVALID, with advice, if two would be
+// one file, or if several do not fit into one. lanes: an input may have several results (channels).
 static lin_status name_results(const lin_results *r, lin_inputs *inputs, int lanes, lin_error *err)
 {
     const lin_writer *w = r->writers[0];

@@ -5,7 +5,7 @@ commands='transcribe listen train score features posteriors prepare phonemize in
 
 run
 is "no command: status" 2 "$status"
-has "no command: usage" "$err" "usage: linnet COMMAND"
+has "no command: usage" "$err" "linnet COMMAND [arguments] [options]"
 run --version
 is "--version: status" 0 "$status"
 has "--version" "$out" "linnet 0."
@@ -32,7 +32,12 @@ for c in $commands; do
     has "$c: points at --help" "$err" "Try 'linnet $c --help'."
 done
 refused "unknown command" 2 "unknown command 'transcrib'; did you mean transcribe?" transcrib
+refused "a FILE that is missing" 2 "there is no file missing.mp3, and no such command" missing.mp3
+has "and the commands" "$err" "  transcribe    convert sound files"
 refused "unknown option" 2 "unknown option --verbose" --verbose
+"$SOUND" "$tmp/one.wav" seconds=2
+run "$tmp/one.wav" -q -f json
+is "linnet FILE is linnet transcribe --words FILE" "$("$LINNET" transcribe -q --words -f json "$tmp/one.wav")" "$out"
 refused "unknown help" 2 "unknown command 'xyzzy'" help xyzzy
 refused "no FILE" 2 "transcribe: no FILE is given" transcribe
 refused "too many operands" 2 "score: unexpected argument 'c'" score a b c
