@@ -132,7 +132,7 @@ const lin_command lin_command_quantise = {
         "Writes MODEL with the weights of its blocks as whole numbers of eight bits and a scale for each output of a layer; the "
         "first and the last layer, norms and biases stay as they are. The file is half as large as one in half precision. On a "
         "CPU its results are those of MODEL with --precision int8, to the bit; in another precision the rounded weights are "
-        "used. MODEL is a file, or default or offline, which are installed with the program.",
+        "used. MODEL is a file, or default, offline or small, which are installed with the program.",
     .examples = "  linnet quantise exp/train/best.safetensors -o small.safetensors\n"
                 "  linnet transcribe --model small.safetensors talk.flac",
     .options = quantise_options,

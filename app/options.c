@@ -56,15 +56,16 @@ int lin_edit_cost(const char *a, const char *b)
 const char *lin_nearest_option(const lin_command *command, const char *name)
 {
     const char *best = "help";
-    int best_cost = lin_edit_cost(name, best), length = (int)strlen(name);
+    int best_cost = lin_edit_cost(name, best), length = (int)strlen(name), is_setting = 0;
     for (const lin_option *o = command->options; o->type != LIN_OPTION_END; o++) {
         if (!is_option(o)) continue;
         int cost = lin_edit_cost(name, o->name);
         // A prefix of a name counts as one mistake: --out for --output.
         if (length >= 2 && strncmp(name, o->name, (size_t)length) == 0) cost = 1;
-        if (cost < best_cost) {
+        if (cost < best_cost || (cost == best_cost && is_setting && !o->under)) {
             best_cost = cost;
             best = o->name;
+            is_setting = o->under != NULL;
         }
     }
     return best_cost <= (length + 2) / 3 ? best : NULL;
@@ -312,6 +313,11 @@ void lin_options_free(lin_parsed *parsed)
 static lin_status unknown(const lin_command *command, const char *shown, const char *name, lin_error *err)
 {
     const char *near = *name ? lin_nearest_option(command, name) : NULL;
+    const int row = near ? lin_options_find(command, near) : -1;
+    const lin_option *setting = row >= 0 && command->options[row].under ? &command->options[row] : NULL;
+    if (setting)
+        return lin_fail(err, LIN_INVALID, "unknown option %.60s; did you mean --%s %s%s?", shown, setting->under, near,
+                        setting->type == LIN_OPTION_FLAG ? "" : "=...");
     if (near) return lin_fail(err, LIN_INVALID, "unknown option %.60s; did you mean --%s?", shown, near);
     return lin_fail(err, LIN_INVALID, "unknown option %.60s", shown);
 }

@@ -612,7 +612,7 @@ int lin_bulk_end(const lin_bulk *b, lin_status status, const lin_error *err)
     char note[128];
     if (status != LIN_OK) return lin_give_up(err);
     lin_inputs_note(&b->inputs, b->n_failed, b->n_incomplete, note, sizeof note);
-    if (!b->quiet) {
+    if (!b->quiet && !(b->inputs.n == 1 && b->n_failed)) {
         lin_complain("%d %s%s%s, %.1f s of sound in %.2f s: real-time factor %.4f, %.0f x real time", b->n_done, b->noun,
                      b->n_done == 1 ? "" : "s", note, b->seconds, wall, b->seconds > 0 ? wall / b->seconds : 0,
                      wall > 0 ? b->seconds / wall : 0);

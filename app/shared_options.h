@@ -40,7 +40,7 @@ static inline lin_precision lin_model_precision(const lin_model_values *values)
 
 #define LIN_MODEL_ROWS(owner, field)                                                                                             \
     {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(owner, field.model),                                \
-     .help = "The model: a file, or default or offline, which are installed with the program; if not given, "                    \
+     .help = "The model: a file, or default, offline or small, which are installed with the program; if not given, "             \
              "$LINNET_MODEL, else default"},                                                                                     \
     LIN_DEVICE_ROW(offsetof(owner, field.device)),                                                                               \
     {.name = "precision", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.precision), .text = "auto",                     \

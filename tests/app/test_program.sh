@@ -35,6 +35,11 @@ refused "unknown command" 2 "unknown command 'transcrib'; did you mean transcrib
 refused "a FILE that is missing" 2 "there is no file missing.mp3, and no such command" missing.mp3
 has "and the commands" "$err" "  transcribe    convert sound files"
 refused "unknown option" 2 "unknown option --verbose" --verbose
+refused "the nearest option" 2 "unknown option --word; did you mean --words?" transcribe --word x.wav
+refused "the nearest setting" 2 "unknown option --word-time; did you mean --layout word-times?" transcribe --word-time x.wav
+refused "a setting with a value" 2 "unknown option --lm-weigth; did you mean --tune lm-weight=...?" transcribe --lm-weigth 1 x.wav
+refused "one file that is missing" 1 "no-such.wav" transcribe "$tmp/no-such.wav"
+hasnt "no summary of nothing" "$err" "0 files"
 "$SOUND" "$tmp/one.wav" seconds=2
 run "$tmp/one.wav" -q -f json
 is "linnet FILE is linnet transcribe --words FILE" "$("$LINNET" transcribe -q --words -f json "$tmp/one.wav")" "$out"
