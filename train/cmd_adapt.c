@@ -45,7 +45,7 @@ static const lin_option options[] = {
     {.name = "folder", .letter = 'o', .type = LIN_OPTION_FOLDER, .writes = 1, .required = 1, AT(folder),
      .help = "Folder of the results, for --language of other commands; created if missing"},
     {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, AT(model),
-     .help = "The model to adapt: a file, or default or offline, which are installed with the program; if not given, "
+     .help = "The model to adapt: a file, or default, offline or small, which are installed with the program; if not given, "
              "$LINNET_MODEL, else default"},
     {.name = "offline", .type = LIN_OPTION_FLAG, AT(offline), .help = "The same as --model offline"},
     LIN_LANGUAGE_ROW(adapt_values, language),

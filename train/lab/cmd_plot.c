@@ -135,7 +135,7 @@ static lin_status add_row(plot *p, const char *path, const lin_lines *line, cons
     cell cells[MOST_COLUMNS];
     const int n = split(line, cells);
     lin_plot_point point;
-    curve *c;
+    curve *c = NULL;
     LIN_TRY(number(path, line, cells, n, at[X], v->x_factor, &point.x, err));
     LIN_TRY(number(path, line, cells, n, at[Y], v->y_factor, &point.y, err));
     if (!v->x) point.x = 0;
