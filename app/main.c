@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "app/commands.h"
@@ -245,5 +246,7 @@ int main(int argc, char **argv)
     }
     const lin_command *command = find_command(name);
     if (command) return finish_output(lin_run_command(command, argc - 2, argv + 2));
-    return access(name, F_OK) == 0 ? finish_output(transcribe_words(argc - 1, argv + 1)) : unknown_command(name);
+    struct stat info;
+    const int is_file = stat(name, &info) == 0 && !S_ISDIR(info.st_mode);
+    return is_file ? finish_output(transcribe_words(argc - 1, argv + 1)) : unknown_command(name);
 }

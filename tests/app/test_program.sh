@@ -34,6 +34,7 @@ done
 refused "unknown command" 2 "unknown command 'transcrib'; did you mean transcribe?" transcrib
 refused "a FILE that is missing" 2 "there is no file missing.mp3, and no such command" missing.mp3
 has "and the commands" "$err" "  transcribe    convert sound files"
+refused "a folder is no file" 2 "no such command" "$tmp"
 refused "unknown option" 2 "unknown option --verbose" --verbose
 refused "the nearest option" 2 "unknown option --word; did you mean --words?" transcribe --word x.wav
 refused "the nearest setting" 2 "unknown option --word-time; did you mean --layout word-times?" transcribe --word-time x.wav
