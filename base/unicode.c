@@ -245,11 +245,13 @@ lin_status lin_unicode_clean(const char *text, size_t n, const char *name, lin_u
     }
     size_t bad = look(text, n, &changes);
     if (rule == LIN_UNICODE_ONLY && bad == n && n >= 2 && (!text[0] || !text[1])) bad = !text[0] ? 0 : 1; // UTF-16 of ASCII
-    if (bad < n && rule == LIN_UNICODE_ONLY) {
+    if (bad < n && rule == LIN_UNICODE_ONLY && *own) { // what was UTF-16 is UTF-8 now
         lin_free(*own);
         *own = NULL;
-        return refuse(text, n, bad, name, err);
+        return lin_fail(err, LIN_FORMAT, "%s: begins as UTF-16 and has a NUL character; convert the text, for example with "
+                        "iconv -f UTF-32 -t UTF-8", name ? name : "the text");
     }
+    if (bad < n && rule == LIN_UNICODE_ONLY) return refuse(text, n, bad, name, err);
     if (bad == n && changes) {
         lin_buffer out = {0};
         const lin_status status = compose_text(text, n, &out, err);
