@@ -540,7 +540,10 @@ static lin_sniff_samples in_sphere(file *f, int64_t from)
     text[lin_sniff_read(f, text, sizeof text - 1, from)] = 0;
     int64_t frames = sphere_number(text, "\nsample_count -i ");
     const int64_t width = sphere_number(text, "\nsample_n_bytes -i ");
-    const int64_t channels = sphere_number(text, "\nchannel_count -i "), at = from + strtol(text + 8, NULL, 10);
+    const int64_t channels = sphere_number(text, "\nchannel_count -i ");
+    const long head = strtol(text + 8, NULL, 10);
+    if (head < 0 || head > f->size) return (lin_sniff_samples){0, -1, -1};
+    const int64_t at = from + head;
     const int is_plain = !strstr(text, "shorten") && width > 0 && width <= 4 && channels <= 64;
     if (frames < 0 || frames > INT64_C(1) << 48 || at > f->size) return (lin_sniff_samples){0, -1, -1};
     // The first Switchboard releases count the samples of both channels.
