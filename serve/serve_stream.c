@@ -10,8 +10,8 @@
 // waited for max-unread seconds, the client is told why the stream ends, behind the results that wait, and has as long again to
 // read them.
 //
-// Results come on the threads that decode, and the server's thread sends them: one lock holds the whole outbox. It never calls
-// the other files of a stream; the server's thread asks how things are (look) and decides.
+// Results come on the threads that decode, and the server's thread sends them: one lock holds the whole outbox. What
+// runs under it never touches the inbox; the server's thread asks how things are (look) and decides.
 
 #include <math.h>
 #include <string.h>
@@ -19,8 +19,6 @@
 #include "base/memory.h"
 #include "base/system.h"
 #include "serve/protocols.h"
-
-/* ---- what waits to be sent ------------------------------------------------------------------------------------------------- */
 
 /* ---- messages -------------------------------------------------------------------------------------------------------------- */
 
@@ -48,8 +46,11 @@ static void put(lin_outbox *o, const char *data, size_t n, lin_note_kind kind)
 
 void lin_outbox_add(lin_outbox *o, lin_buffer *out, lin_note_kind kind)
 {
-    if (lin_buffer_status(out, NULL) == LIN_OK && out->n) put(o, out->data, out->n, kind);
-    else if (out->n && kind != LIN_NOTE_PARTIAL) o->lost = "out of memory";
+    if (lin_buffer_status(out, NULL) != LIN_OK) {
+        if (kind != LIN_NOTE_PARTIAL) o->lost = "out of memory";
+    } else if (out->n) {
+        put(o, out->data, out->n, kind);
+    }
     lin_buffer_clear(out);
 }
 
@@ -130,7 +131,8 @@ void lin_outbox_state(lin_outbox *o, const void *bytes, size_t n, double seconds
     const int done = sealed && s->transport->seal(o->client->state_key, bytes, n, sealed, NULL) == LIN_OK;
     n += LIN_WEB_SEAL;
     pthread_mutex_lock(&o->lock);
-    if (done && o->n_queued < LIN_QUEUED_PARTIALS) { // a slow reader gets the next one
+    const int given = done && o->n_queued < LIN_QUEUED_PARTIALS; // a slow reader gets the next one
+    if (given) {
         lin_buffer_clear(&o->out);
         lin_buffer_text(&o->out, "{\"type\":\"state\"");
         lin_buffer_member_fixed(&o->out, "seconds", seconds, 3);
@@ -141,7 +143,7 @@ void lin_outbox_state(lin_outbox *o, const void *bytes, size_t n, double seconds
     }
     pthread_mutex_unlock(&o->lock);
     lin_free(sealed);
-    lin_serve_count(s, &s->counts.sessions_saved);
+    if (given) lin_serve_count(s, &s->counts.sessions_saved);
     lin_serve_touch(o->client);
 }
 
