@@ -315,7 +315,7 @@ static void put_options(FILE *out, const lin_command *command)
 {
     for (const lin_option *o = command->options; o->type != LIN_OPTION_END; o++) {
         if (o->type == LIN_OPTION_HEADING) {
-            if (o[1].under) continue;
+            if (!is_used(o)) continue;
             fputs(o == command->options ? "\\fI" : ".PP\n\\fI", out);
             put(out, o->help, 0);
             fputs("\\fR\n", out);
@@ -419,6 +419,7 @@ void lin_man_program(FILE *out, const lin_command *const *commands, const char *
                                                     ".SH NAME\n"
                                                     "linnet \\- recognise phonemes and words in speech\n"
                                                     ".SH SYNOPSIS\n"
+                                                    "\\fBlinnet\\fR \\fIFILE\\fR... [options]\n.br\n"
                                                     "\\fBlinnet\\fR \\fICOMMAND\\fR [arguments] [options]\n"
                                                     ".SH DESCRIPTION\n"
                                                     "linnet recognises phonemes and words in recorded or live speech with a "

@@ -37,8 +37,7 @@ char *lin_inputs_own(lin_inputs *in, char *text)
     return in->owned[in->n_owned++] = text;
 }
 
-// Blanks and parentheses, which TRN and CTM cannot hold, become '_'.
-static void make_id(char *id)
+void lin_make_id(char *id)
 {
     for (; *id; id++) {
         if ((unsigned char)*id <= ' ' || *id == 127 || *id == '(' || *id == ')') *id = '_';
@@ -52,7 +51,7 @@ static lin_status add_path(lin_inputs *in, const char *path, lin_error *err)
     if (!id) return lin_no_memory(err, "the list of files", strlen(path));
     char *dot = strrchr(id, '.');
     if (dot && dot != id) *dot = 0;
-    make_id(id);
+    lin_make_id(id);
     return add(in, path, *id ? id : "_", "", err);
 }
 
@@ -233,7 +232,7 @@ static lin_status add_beside(lin_inputs *in, const char *sound, const char *text
     const char *name = lin_inputs_own(in, lin_text_copy(place, place_stem(place)));
     char *id = name ? lin_inputs_own(in, lin_strdup(name)) : NULL;
     if (!id) return lin_no_memory(err, "the list of files", strlen(place));
-    make_id(id);
+    lin_make_id(id);
     added->name = name;
     added->id = id;
     return LIN_OK;
@@ -762,7 +761,7 @@ lin_status lin_guard_command(const lin_parsed *parsed, lin_error *err)
     int writes = 0;
     if (!parsed->command->options) return LIN_OK;
     for (const lin_option *o = parsed->command->options; o->type != LIN_OPTION_END; o++) {
-        const int has_text = o->type == LIN_OPTION_FILE || o->type == LIN_OPTION_FOLDER || o->type == LIN_OPTION_STRING;
+        const int has_text = o->type == LIN_OPTION_FILE || o->type == LIN_OPTION_FOLDER;
         writes |= o->writes && has_text && text_of(parsed, o) != NULL;
     }
     if (!writes) return LIN_OK;

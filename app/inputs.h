@@ -89,6 +89,9 @@ const char *lin_inputs_note(const lin_inputs *inputs, int n_failed, int n_incomp
 lin_status lin_inputs_measure(const lin_inputs *inputs, const lin_recognizer *recognizer, int jobs, lin_speakers *speakers,
                               lin_error *err);
 
+/* Blanks and parentheses, which TRN and CTM cannot hold, become '_'. */
+void lin_make_id(char *id);
+
 /* The first id that two inputs share, or NULL. */
 const char *lin_inputs_twice(const lin_inputs *inputs);
 

@@ -1,17 +1,16 @@
 // main.c - the program: finds the command, runs it. Or, started by itself, reads a file for another process (frontend/isolate.h).
 
 #include <errno.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "app/commands.h"
 #include "app/common.h"
+#include "app/inputs.h"
 #include "app/options.h"
 #include "base/child.h"
 #include "base/file.h"
@@ -171,6 +170,8 @@ static int unknown_command(const char *name)
     }
     if (best) {
         lin_complain("unknown command '%.60s'; did you mean %s?", name, best);
+    } else if (lin_is_folder(name)) {
+        lin_complain("%.200s is a folder, and no such command; name the files in it", name);
     } else if (strpbrk(name, "./")) {
         lin_complain("there is no file %.200s, and no such command", name);
         fputc('\n', stderr);
@@ -246,7 +247,6 @@ int main(int argc, char **argv)
     }
     const lin_command *command = find_command(name);
     if (command) return finish_output(lin_run_command(command, argc - 2, argv + 2));
-    struct stat info;
-    const int is_file = stat(name, &info) == 0 && !S_ISDIR(info.st_mode);
+    const int is_file = access(name, F_OK) == 0 && !lin_is_folder(name);
     return is_file ? finish_output(transcribe_words(argc - 1, argv + 1)) : unknown_command(name);
 }

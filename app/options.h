@@ -52,7 +52,7 @@ typedef struct lin_option {
     lin_option_type type;
     char letter;         /* short form, or 0 */
     unsigned char required;
-    unsigned char writes; /* FILE, FOLDER: what is written; all others are read (app/inputs.h). STRING: written beside */
+    unsigned char writes; /* FILE, FOLDER: what is written; all others are read (app/inputs.h). */
     size_t at;           /* offset of the value in the command's struct */
     const char *text;    /* the default, as it would be typed; NULL: 0, or none */
     double min, max;     /* INT, DOUBLE, NUMBERS */
@@ -142,7 +142,7 @@ int lin_options_find(const lin_command *command, const char *name);
 
 void lin_options_free(lin_parsed *parsed);
 
-/* The word of `words` ('|'-separated) or of the table nearest to a mistyped one, or NULL if none is near. Written to found. */
+/* The option of the table nearest to a mistyped name, or NULL if none is near. */
 const char *lin_nearest_option(const lin_command *command, const char *name);
 int lin_edit_cost(const char *a, const char *b); /* Levenshtein, of words shorter than 64 bytes */
 

@@ -2,7 +2,6 @@
 
 #include "app/results.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -497,8 +496,7 @@ static lin_status add_turn(lin_turns *t, const char *name, const lin_result *fro
     memset(t->items + before, 0, (size_t)(t->capacity - before) * sizeof *t->items);
     lin_turn *turn = &t->items[t->n];
     snprintf(id, sizeof id, "%.300s-%.100s-%04d", name, from->speaker, t->n + 1);
-    for (char *c = id; *c; c++)
-        if ((unsigned char)*c <= ' ' || *c == 127 || *c == '(' || *c == ')') *c = '_'; // TRN and CTM cannot hold them
+    lin_make_id(id);
     LIN_TRY(lin_result_begin(&turn->result, id, from->speaker, from->channel, err));
     LIN_TRY(lin_result_append_part(&turn->result, from, p->first, p->n, err));
     turn->result.seconds = from->seconds;

@@ -9,9 +9,9 @@
  *
  *   lin_results r;
  *   exit_status = lin_results_check(&r, parsed, &values->results);              // formats; LIN_EXIT_OK on success
- *   lin_results_open(&r, phones, inputs, n_inputs, &err);
+ *   lin_results_open(&r, phones, many, &err);
  *   lin_results_put(&r, input, results, n, &err);                               // for every input, in order
- *   lin_results_close(&r, &err);
+ *   lin_results_close(&r, status, n_failed, &err);
  *   lin_results_free(&r);
  *
  * Text, CTM, CSV and labels of a single input can be written in pieces as they are settled: lin_results_flow.
@@ -185,7 +185,8 @@ void lin_results_free(lin_results *results);
  *   if (status == LIN_OK && !lin_inputs_all_done(&b.inputs)) {
  *       lin_bulk_threads(&b, sizeof(slot), sizeof(thread), &err); // zeroed; the caller fills each
  *                                                                 // lin_bulk_thread(&b, 0 .. n_threads-1)
- *       lin_bulk_run(&b, phones, 0, &err);
+ *       lin_results_open(&b.results, phones, many, &err);
+ *       lin_bulk_run(&b, &err);
  *   }
  *   exit_status = lin_bulk_end(&b, status, &err);                 // the summary, or the error
  *   ... release what slots and threads hold ...

@@ -2,7 +2,6 @@
 
 #include "app/shared_options.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
