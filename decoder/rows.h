@@ -2,7 +2,7 @@
  * rows.h - what searches do with rows of log-probabilities: check them, select the largest numbers, sum over alignments.
  *
  * Pipeline: a matrix from a file or rows of a stream -> [checks] -> decoder/{beam,words}, align/align; sequences of a search ->
- * [sums] -> decoder/words_nbest, linnet/combiner.
+ * [sums] -> decoder/words_nbest, linnet/judges.
  * Threads: no shared state; one at a time per lin_sums.
  */
 #ifndef LIN_DECODER_ROWS_H

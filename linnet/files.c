@@ -39,7 +39,7 @@ struct lin_file_worker {
     lin_pool *beside; // with several threads: one reads the next block while others work on this one
     float *logp;      // [rows, V] of a whole utterance
     size_t room;
-    lin_state state;  // room for what marks are given
+    lin_state state;  // what lin_file_sink.saved is given
     // Of the run:
     const lin_sound *sound;
     const lin_file_sink *sink;
@@ -530,8 +530,9 @@ lin_status lin_file_worker_run(lin_file_worker *s, const lin_sound *sound, const
     if (status == LIN_OK && sound->from) status = resume(s, err);
     if (status == LIN_OK) status = s->r->streams ? run_stream(s, source, live, err) : run_whole(s, source, err);
     // What was processed before an interrupt is a result too.
+    const int stopped = status == LIN_STOPPED;
     if (status == LIN_OK) status = finish_results(s, err);
-    report->has_results = status == LIN_OK || (status == LIN_STOPPED && !sound->leave_open && finish_results(s, NULL) == LIN_OK);
+    report->has_results = status == LIN_OK || (stopped && !sound->leave_open && finish_results(s, NULL) == LIN_OK);
     report_on(s, source, report);
     lin_source_close(source);
     return status;

@@ -55,7 +55,7 @@ typedef struct lin_state_sizes {
 /* A lane's endpoint, and where its utterance began. Written as it is. */
 typedef struct lin_state_lane {
     double silent_s, spoken_s, length_s, quietest_db;
-    int32_t heard, early; /* early: lin_utterances_early */
+    int32_t heard, early; /* early: lin_decoder.early */
     int64_t first_row;    /* of `frames`; -1: they are not known */
 } lin_state_lane;
 

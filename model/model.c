@@ -345,7 +345,7 @@ static lin_status read_number(const lin_safetensors *st, const char *file, const
     const char *text = lin_safetensors_text(st, key);
     if (!text) return LIN_OK;
     const size_t digits = strspn(text, "0123456789");
-    *value = atoi(text);
+    *value = digits < 6 ? atoi(text) : 0;
     if (digits > 0 && digits < 6 && !text[digits] && *value > 0 && *value <= most) return LIN_OK;
     return lin_fail(err, LIN_FORMAT, "%s: %s is \"%.32s\"; must be a number from 1 to %d", file, key, lin_utf8_line(text), most);
 }

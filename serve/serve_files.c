@@ -310,7 +310,7 @@ static lin_status transcribe(lin_work *w, lin_job *job, const request *r, lin_er
     lin_file_worker *session = NULL;
     lin_status status = r->n_phrases + r->n_prompt ? use_phrases(s, job, r, &phrases, err) : LIN_OK;
     const int has_phrases = phrases.phones || phrases.words, is_own = has_phrases || (r->streams && s->live.decoding.n_best > 1);
-    if (has_phrases) own.context = (lin_search_context){.phones = phrases.phones, .words = phrases.words};
+    if (has_phrases) own.context = lin_phrases_context(&phrases);
     if (r->streams) own.n_best = 1; // text that is sent as it settles has no alternatives
     if (status == LIN_OK && is_own) status = open_session(s, &own, &session, err);
     else if (status == LIN_OK && !w->session) status = open_session(s, &s->live.decoding, &w->session, err);
