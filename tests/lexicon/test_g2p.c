@@ -1,4 +1,4 @@
-// train/learn/g2p_learn.c and g2p_rules.c: the likelihood of the alignments against their enumeration, the search against all
+// train/learn/g2p_learn.c and lexicon/g2p.c: the likelihood of the alignments against their enumeration, the search against all
 // sequences of pairs, held-out words, files that are not rules, hostile words.
 #include "train/learn/g2p_learn.h"
 
