@@ -9,10 +9,12 @@
 # All without cuda and variants are make check.
 
 # What needs paper/, beside the tests with the tag variants. The documents describe the whole program.
-PAPER_TESTS := tests/paper/% tests/fuzz/fuzz_images.c tests/app/test_docs.sh $(addprefix tests/cuda/test_cuda_,lsh.c lstm.c mapped.c softmax.c)
+PAPER_TESTS := tests/paper/% tests/app/test_docs.sh $(addprefix tests/cuda/test_cuda_,lsh.c lstm.c mapped.c softmax.c)
 TEST_SRC := $(filter-out $(if $(NO_PAPER),$(PAPER_TESTS)),$(wildcard tests/*/test_*.c tests/train/*/test_*.c))
 TEST_SH := $(filter-out $(if $(NO_PAPER),$(PAPER_TESTS)),$(wildcard tests/*/test_*.sh))
-FUZZ_SRC := $(filter-out $(if $(NO_PAPER),$(PAPER_TESTS)),$(wildcard tests/fuzz/fuzz_*.c))
+# A fuzz target for each folder of seeds; all are one program under different names.
+FUZZ := $(addprefix tests/fuzz/fuzz_,$(filter-out $(if $(NO_PAPER),images),$(notdir $(wildcard tests/fuzz/corpus/*))))
+FUZZ_SRC := $(filter-out $(if $(NO_PAPER),tests/fuzz/fuzz_images.c) $(if $(filter fuzz,$(CONFIG)),tests/fuzz/driver.c),$(wildcard tests/fuzz/*.c))
 ifeq ($(CONFIG),tsan)
 TEST_SRC := $(filter-out tests/cuda/%,$(TEST_SRC)) # ThreadSanitizer does not support the emulation's fibres
 endif
@@ -24,12 +26,12 @@ TEST_TOOLS := $(addprefix $B/tests/,app/sound app/language app/container app/row
 
 # GROUP: core, cuda, variants, all.
 GROUP ?= core
-TEST_ALL := $(TEST_SRC) $(FUZZ_SRC) $(TEST_SH)
+TEST_ALL := $(TEST_SRC) $(TEST_SH)
 tagged = $(shell tests/tagged.sh '$1' $(TEST_ALL))
-IN_all = $(TEST_ALL)
+IN_all = $(TEST_ALL) $(FUZZ)
 IN_cuda = $(call tagged,cuda)
 IN_variants = $(call tagged,variants)
-IN_core = $(filter-out $(call tagged,cuda variants),$(TEST_ALL))
+IN_core = $(filter-out $(call tagged,cuda variants),$(TEST_ALL)) $(FUZZ)
 # The paths in the build folder: build/CONFIG/tests/x/test_y, and test_y.sh for a script.
 run = $(patsubst %.c,%,$(addprefix $B/,$1))
 RUN = $(call run,$(IN_$(GROUP)))
@@ -60,7 +62,7 @@ test-programs: $(filter-out %.sh,$(if $(filter asan,$(CONFIG)),$(RUN_ASAN),$(RUN
 		$(MAKE) --no-print-directory $(JOBS) CUDA_ARCHS=90 cuda-compiles
 
 # Release only, without fuzz targets and the slowest tests.
-QUICK = $(call run,$(filter-out $(FUZZ_SRC) $(call tagged,slow),$(IN_core)))
+QUICK = $(call run,$(filter-out $(FUZZ) $(call tagged,slow),$(IN_core)))
 check-quick:
 	@tools/deps.sh build check
 	+@$(MAKE) --no-print-directory $(JOBS) WERROR=-Werror quick-programs
@@ -94,9 +96,9 @@ FUZZ_SECONDS ?= 60
 fuzz:
 	@tools/deps.sh build fuzz
 	+@$(MAKE) --no-print-directory $(JOBS) CONFIG=fuzz CC=clang fuzz-programs
-	@tests/fuzz/run.sh '$(FUZZ_SECONDS)' $(FUZZ_SRC:%.c=build/fuzz/%)
+	@tests/fuzz/run.sh '$(FUZZ_SECONDS)' $(addprefix build/fuzz/,$(FUZZ))
 
-fuzz-programs: $(call run,$(FUZZ_SRC))
+fuzz-programs: $(call run,$(FUZZ))
 
 # ---- compiling and linking ----------------------------------------------------------------------------------------------------
 
@@ -113,8 +115,11 @@ $B/tests/%: $O/tests/%.o $B/libsupport.a $B/libapp.a $B/liblinnet.a
 	$(call link,$(CC) $(CFLAGS),$(CHECK_LIBS) $(APP_LIBS))
 
 # clang's libFuzzer has a main function; elsewhere tests/fuzz/driver.c.
-$B/tests/fuzz/fuzz_%: $O/tests/fuzz/fuzz_%.o $(if $(filter fuzz,$(CONFIG)),,$O/tests/fuzz/driver.o) $B/libapp.a $B/liblinnet.a
+$B/tests/fuzz/fuzz: $(FUZZ_SRC:%.c=$O/%.o) $B/libapp.a $B/liblinnet.a
 	$(call link,$(CC) $(CFLAGS) $(if $(filter fuzz,$(CONFIG)),-fsanitize=fuzzer),$(APP_LIBS))
+
+$(call run,$(FUZZ)): $B/tests/fuzz/fuzz
+	@ln -sf fuzz $@
 
 .PHONY: check check-cuda check-variants check-all check-quick test-programs quick-programs asan ubsan tsan kernel-programs check-places \
 	check-page fuzz fuzz-programs

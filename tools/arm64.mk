@@ -9,7 +9,7 @@ check-arm64 arm64:
 		$(MAKE) --no-print-directory $(JOBS) CONFIG=arm64 ARCH=aarch64 CC=aarch64-linux-gnu-gcc NVCC= MPICC= WEB= \
 		LDFLAGS='-L$(ARM64_LIB) -Wl,-rpath-link,$(ARM64_LIB)' $(if $(filter check-%,$@),arm64-tests,build/arm64/linnet)
 
-ARM64_RUN = $(call run,$(filter-out $(call tagged,cuda native),$(TEST_ALL)))
+ARM64_RUN = $(call run,$(filter-out $(call tagged,cuda native),$(TEST_ALL)) $(FUZZ))
 arm64-tests: $(filter-out %.sh,$(ARM64_RUN)) $(TEST_TOOLS) $B/linnet
 	@tools/arm64.sh wrap $(CURDIR)/build/arm64 linnet $(TEST_TOOLS:$B/%=%)
 	@tests/run.sh '$(TEST_JOBS)' $(ARM64_RUN)

@@ -5,19 +5,16 @@
 //
 // -runs: mutations (default 2,000); -seconds: ends earlier if they take longer (default 5). A crash leaves the input in
 // ./fuzz-crash if $FUZZ_KEEP is set.
-
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/system.h"
+#include "tests/fuzz/fuzz.h"
 
+int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MAX_SEEDS = 1024, LONGEST = 1 << 16 };
@@ -176,6 +173,7 @@ int main(int argc, char **argv)
 {
     long runs = 2000, done = 0;
     double seconds = 5;
+    LLVMFuzzerInitialize(&argc, &argv);
     for (int i = 1; i < argc; i++) {
         if (strncmp(argv[i], "-runs=", 6) == 0) {
             runs = atol(argv[i] + 6);

@@ -1,34 +1,25 @@
-// The readers of lexicon/ on any bytes: phone sets, dictionaries (strict, and skipping bad lines), transcripts and their
-// pronunciation, words that are added; files of phone sets; a language of its own: the set of a dictionary, the dictionary by it,
-// rules learnt from it, and the bytes themselves as a text. The first byte chooses which.
+// The readers of lexicon/ on any bytes.
+#include "tests/fuzz/fuzz.h"
 
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/memory.h"
+#include "base/hash.h"
 #include "base/textfile.h"
-#include "train/learn/g2p_learn.h"
 #include "lexicon/dictionary.h"
 #include "lexicon/g2p.h"
 #include "lexicon/phones.h"
+#include "lexicon/readable.h"
 #include "lexicon/transcript.h"
+#include "lexicon/written.h"
 #include "linnet/wording.h"
+#include "train/learn/g2p_learn.h"
+#include "train/learn/punctuation_learn.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+/* ---- lexicon --------------------------------------------------------------------------------------------------------------- */
 
-static const char words[] =
+// The readers of lexicon/ on any bytes: phone sets, dictionaries (strict, and skipping bad lines), transcripts and their
+// pronunciation, words that are added; files of phone sets; a language of its own: the set of a dictionary, the dictionary by it,
+// rules learnt from it, and the bytes themselves as a text. The first byte chooses which.
+static const char some_words[] =
     "hello HH AH0 L OW1\ncat K AE T\nplay P L EY\nhope HH OW P\ncolor K AH L ER\nhappy HH AE P IY\na AH\na. EY\na.'s EY Z\n";
-
-// A failure has a message of one printable line.
-static void check(lin_status status, const lin_error *err)
-{
-    if (status == LIN_OK) return;
-    if (status != err->status || !err->message[0]) abort();
-    if (status == LIN_NO_MEMORY) return;
-    for (const char *c = err->message; *c; c++)
-        if ((unsigned char)*c < 32 || *c == 127) abort();
-}
 
 static void try_phones(const char *text, size_t size)
 {
@@ -37,7 +28,7 @@ static void try_phones(const char *text, size_t size)
     char *list = lin_text_copy(text, size);
     if (!list) return;
     lin_status status = lin_phones_create(list, &phones, &err);
-    check(status, &err);
+    check_status(status, &err);
     if (status == LIN_OK) {
         if (lin_phones_count(phones) < 2 || lin_phones_find(phones, "<blank>", 7) != 0) abort();
         if (strcmp(lin_phones_list(phones), list) != 0) abort();
@@ -64,7 +55,7 @@ static void try_dictionary(const char *text, size_t size, const lin_phones *phon
     lin_dictionary *d;
     lin_dictionary_options options = {.skip_bad = skip_bad};
     lin_status status = lin_dictionary_parse(text, size, "fuzz.dict", phones, &options, &d, &err);
-    check(status, &err);
+    check_status(status, &err);
     if (status != LIN_OK) return;
     for (int i = 0; i < lin_dictionary_count(d); i++) {
         const char *word = lin_dictionary_word(d, i);
@@ -83,9 +74,9 @@ static void try_added(const char *text, size_t size, const lin_phones *phones, c
     lin_error err = {0};
     lin_dictionary *d;
     const lin_dictionary_options options = {.skip_bad = size & 1};
-    if (lin_dictionary_parse(words, sizeof words - 1, "words", phones, NULL, &d, &err)) abort();
+    if (lin_dictionary_parse(some_words, sizeof some_words - 1, "words", phones, NULL, &d, &err)) abort();
     const int before = lin_dictionary_count(d);
-    check(lin_lexicon_extend(d, text, size, "fuzz.txt", phones, rules, &options, &err), &err);
+    check_status(lin_lexicon_extend(d, text, size, "fuzz.txt", phones, rules, &options, &err), &err);
     for (int i = 0; i < lin_dictionary_count(d); i++) {
         const char *word = lin_dictionary_word(d, i);
         if (!lin_dictionary_find(d, word, strlen(word), 0, NULL) || (i >= before && !lin_dictionary_is_added(d, i))) abort();
@@ -102,7 +93,7 @@ static void try_transcript(const char *text, size_t size, const lin_phones *phon
     if (lin_transcriber_create(phones, d, g, &t, &err)) abort();
     for (int twice = 0; twice < 2; twice++) {
         lin_status status = lin_transcriber_line(t, text, size, &labels, &n, &err);
-        check(status, &err);
+        check_status(status, &err);
         for (int k = 0; status == LIN_OK && k < n; k++)
             if (labels[k] < 1 || labels[k] >= lin_phones_count(phones)) abort();
     }
@@ -117,7 +108,7 @@ static void try_set_file(const char *text, size_t size, int own)
     lin_error err = {0};
     lin_phones *phones, *again;
     const lin_status status = lin_phones_parse(text, size, "fuzz.phones", own, &phones, &err);
-    check(status, &err);
+    check_status(status, &err);
     if (status != LIN_OK) return;
     if (lin_phones_count(phones) < 2 || (own && lin_phones_count(phones) > LIN_PHONES_OWN_MAX + 1)) abort();
     if (lin_phones_create(lin_phones_list(phones), &again, &err) != LIN_OK) abort();
@@ -145,9 +136,9 @@ static void try_language(const char *text, size_t size)
     o.iterations = 1;
     o.order = 2;
     lin_status status = lin_dictionary_phones(text, size, "fuzz.dict", &phones, &err);
-    check(status, &err);
+    check_status(status, &err);
     if (status == LIN_OK) status = lin_dictionary_parse(text, size, "fuzz.dict", phones, &skip, &d, &err);
-    check(status, &err);
+    check_status(status, &err);
     // Rules of a few phones only: tables of all pairs of 255 phones take longer than a run.
     const int learns = status == LIN_OK && lin_phones_count(phones) < 64;
     if (learns && lin_g2p_learn(d, phones, &o, &lm, NULL, &err) == LIN_OK) {
@@ -161,17 +152,16 @@ static void try_language(const char *text, size_t size)
     lin_phones_destroy(phones);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void fuzz_lexicon(const uint8_t *data, size_t size)
 {
     static lin_phones *phones;
     static lin_dictionary *dictionary;
     static lin_g2p *bare, *rules;
     static lin_g2p_rules *learnt;
     lin_error err = {0};
-    if (!size) return 0;
     if (!phones) { // only once: learning rules takes longer than a run
         if (lin_phones_create(NULL, &phones, &err)) abort();
-        if (lin_dictionary_parse(words, sizeof words - 1, "words", phones, NULL, &dictionary, &err)) abort();
+        if (lin_dictionary_parse(some_words, sizeof some_words - 1, "words", phones, NULL, &dictionary, &err)) abort();
         lin_g2p_learn_options o = lin_g2p_learn_options_default();
         lin_ngram *lm;
         if (lin_g2p_learn(dictionary, phones, &o, &lm, NULL, &err)) abort();
@@ -179,7 +169,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (lin_g2p_create(phones, dictionary, NULL, &bare, &err)) abort();
         if (lin_g2p_create(phones, dictionary, learnt, &rules, &err)) abort();
     }
-    unsigned long live = lin_memory_live();
+    if (!size) return;
     const char *text = (const char *)data + 1;
     switch (data[0] % 8) {
     case 0: try_phones(text, size - 1); break;
@@ -192,6 +182,112 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     case 7: try_set_file(text, size - 1, 0); break;
     default: try_dictionary(text, size - 1, phones, 0); break;
     }
-    if (lin_memory_live() != live) abort();
-    return 0;
+}
+
+/* ---- punctuation ----------------------------------------------------------------------------------------------------------- */
+
+// Punctuation models from any bytes: unchanged, and once more with the checksum and the length that fit the header, so that the
+// code after these checks is reached; and any bytes as prose and as words to be made readable.
+static void try_text(const lin_punctuation *p, const uint8_t *data, size_t size)
+{
+    lin_prose prose = {0};
+    lin_readable r;
+    lin_error err = {0};
+    lin_readable_begin(&r, p);
+    if (lin_prose_read(&prose, (const char *)data, size, &err)) abort();
+    for (int i = 0; i < prose.n; i++) {
+        const char *word = prose.text.data + prose.words[i].text;
+        if (!*word || prose.words[i].mark < 0 || prose.words[i].mark >= LIN_MARKS) abort();
+        if (lin_readable_push(&r, word, i * 0.1, i * 0.1 + 0.05, 1, &err)) abort();
+    }
+    if (lin_readable_finish(&r, &err)) abort();
+    for (int i = 0; i < r.n; i++)
+        if (!*lin_readable_token_text(&r, i)) abort();
+    if (r.n > prose.n) abort();
+    lin_readable_free(&r);
+    lin_prose_free(&prose);
+}
+
+static void try_model(const void *bytes, size_t n, const uint8_t *text, size_t n_text)
+{
+    lin_error err = {0};
+    lin_punctuation *p;
+    const lin_status status = lin_punctuation_parse(bytes, n, "fuzz", &p, &err);
+    if (status != LIN_OK) {
+        if ((status != LIN_FORMAT && status != LIN_UNSUPPORTED) || err.status != status || !err.message[0] || p) abort();
+        return;
+    }
+    try_text(p, text, n_text);
+    lin_punctuation_destroy(p);
+}
+
+void fuzz_punctuation(const uint8_t *data, size_t size)
+{
+    lin_punctuation_header h;
+    try_model(data, size, data, size);
+    if (size >= sizeof h) {
+        memcpy(&h, data, sizeof h);
+        memcpy(h.magic, LIN_PUNCTUATION_MAGIC, sizeof h.magic);
+        h.version = LIN_PUNCTUATION_VERSION;
+        h.n_marks %= 4096;
+        h.n_capitals %= 4096;
+        const size_t n = lin_punctuation_bytes(&h);
+        unsigned char *block = lin_calloc(sizeof h + n, 1);
+        if (!block) return;
+        memcpy(block + sizeof h, data + sizeof h, size - sizeof h < n ? size - sizeof h : n);
+        h.checksum = 0;
+        h.checksum = lin_hash(block + sizeof h, n, lin_hash(&h, sizeof h, 0));
+        memcpy(block, &h, sizeof h);
+        try_model(block, sizeof h + n, data, size);
+        lin_free(block);
+    }
+}
+
+/* ---- written --------------------------------------------------------------------------------------------------------------- */
+
+// The reader of rules for numbers, its matches and the numbers that it hears, on any bytes: rules, 0xFF, a text.
+// The text's words as numbers, from each of the first on.
+static void hear(const lin_written *written, const char *text, size_t n)
+{
+    enum { MOST = 40 };
+    char copy[4096];
+    const char *words[MOST];
+    int n_words = 0;
+    lin_buffer out = {0};
+    n = n < sizeof copy ? n : sizeof copy - 1;
+    memcpy(copy, text, n);
+    copy[n] = 0;
+    for (char *w = strtok(copy, " \n"); w && n_words < MOST; w = strtok(NULL, " \n")) words[n_words++] = w;
+    for (int i = 0; i < n_words && i < 4; i++) {
+        int keep;
+        lin_buffer_clear(&out);
+        const int used = lin_number_read(written, words + i, n_words - i, i ? words[i - 1] : "", &out, &keep);
+        must(used >= 0 && used <= n_words - i && keep >= 1 && keep <= n_words - i);
+        must(used > 0 || out.n == 0);
+        must(!used || lin_number_word(written, words[i]));
+    }
+    lin_buffer_free(&out);
+}
+
+void fuzz_written(const uint8_t *data, size_t size)
+{
+    const char *rules = (const char *)data, *cut = size ? memchr(rules, 0xFF, size) : NULL;
+    const size_t n_rules = cut ? (size_t)(cut - rules) : size, n = cut ? size - n_rules - 1 : 0;
+    const char *text = cut ? cut + 1 : "";
+    lin_written *written;
+    lin_readings r = {0};
+    lin_error err = {0};
+    const lin_status status = lin_written_parse(rules, n_rules, "n", &written, &err);
+    must((status == LIN_OK) == (written != NULL));
+    must(status == LIN_OK || (status == LIN_FORMAT && *err.message && !strchr(err.message, '\n')));
+    int matches = 0;
+    for (size_t at = 0, end; written && at < n && matches < 20; at = end ? end : at + 1) {
+        must(lin_written_match(written, text, n, at, &end, &r, &err) == LIN_OK);
+        must(end == 0 ? r.n == 0 : end > at && end <= n && r.n > 0 && r.n <= LIN_READINGS_MOST);
+        for (int i = 0; i < r.n; i++) must(*r.items[i] && *r.items[i] != ' ' && !strstr(r.items[i], "  "));
+        matches += end > 0;
+    }
+    if (written) hear(written, text, n);
+    lin_readings_free(&r);
+    lin_written_destroy(written);
 }

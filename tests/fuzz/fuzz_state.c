@@ -1,18 +1,16 @@
-// States of streams from any bytes: unchanged; with the correct checksum, so that the code after the check is reached; and only
-// the front end's part, which then processes more sound.
-
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+// States and models from any bytes.
+#include "tests/fuzz/fuzz.h"
 
 #include "base/hash.h"
-#include "base/memory.h"
 #include "decoder/greedy.h"
 #include "frontend/source.h"
 #include "linnet/state.h"
+#include "model/model.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+/* ---- state ----------------------------------------------------------------------------------------------------------------- */
 
+// States of streams from any bytes: unchanged; with the correct checksum, so that the code after the check is reached; and only
+// the front end's part, which then processes more sound.
 enum { HEADER = 184, SUM_AT = 24, SIZE_AT = 16 };
 
 static void try_state(const uint8_t *data, size_t size)
@@ -48,13 +46,12 @@ static void try_front(const uint8_t *data, size_t size)
     lin_extractor_destroy(f);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void fuzz_state(const uint8_t *data, size_t size)
 {
-    const unsigned long live = lin_memory_live();
     try_state(data, size);
     if (size >= HEADER) {
         uint8_t *sealed = malloc(size);
-        if (!sealed) return 0;
+        if (!sealed) return;
         const uint64_t bytes = size, none = 0;
         memcpy(sealed, data, size);
         memcpy(sealed + SIZE_AT, &bytes, sizeof bytes);
@@ -65,6 +62,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         free(sealed);
     }
     try_front(data, size);
-    if (lin_memory_live() != live) abort();
-    return 0;
+}
+
+/* ---- model ----------------------------------------------------------------------------------------------------------------- */
+
+// The model reader on any bytes: it accepts them or reports what is wrong; an accepted model is consistent.
+void fuzz_model(const uint8_t *data, size_t size)
+{
+    lin_model *model;
+    lin_error err = {0};
+    const lin_status status = lin_model_load_memory(data, size, "fuzz", &model, &err);
+    if ((status == LIN_OK) != (model != NULL)) abort();
+    if (status != LIN_OK && (err.status != status || !strstr(err.message, "fuzz") || strchr(err.message, '\n'))) abort();
+    if (model) {
+        for (size_t i = 0; i < model->params.n_elements; i++)
+            if (!isfinite(model->values[i])) abort();
+        for (int i = 0; i < model->config.outputs; i++)
+            for (int k = 0; k < i; k++)
+                if (strcmp(model->phone[k], model->phone[i]) == 0) abort();
+        lin_model_destroy(model);
+    }
 }

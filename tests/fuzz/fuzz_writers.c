@@ -3,19 +3,12 @@
 // Bytes: options; bits 0-1 unit, 2 ipa, 3 ids, 4 times of words, 5 words were looked for, 6 an alternative. Then id and speaker,
 // each up to a NUL, and tokens: a byte whose lowest bit says phone (its label) or word (its spelling up to a NUL), then two
 // floats, its times.
+#include "tests/fuzz/fuzz.h"
 
 #include <cJSON.h>
-#include <math.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/memory.h"
 #include "base/unicode.h"
 #include "decoder/writers.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MAX_TOKENS = 300, MAX_TEXT = 200 };
 
@@ -76,11 +69,6 @@ static void add_token(lin_result *r, bytes *b, int with_words)
 }
 
 /* ---- the rules of each format ---------------------------------------------------------------------------------------------- */
-
-static void must(int condition)
-{
-    if (!condition) abort();
-}
 
 static void check_utf8(const char *text, size_t n)
 {
@@ -213,11 +201,10 @@ static void check(const lin_writer *w, const lin_result *r, lin_writer_options o
     lin_buffer_free(&out);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void fuzz_writers(const uint8_t *data, size_t size)
 {
     static lin_phones *phones;
     if (!phones && lin_phones_create(NULL, &phones, NULL)) abort();
-    const unsigned long live = lin_memory_live();
     bytes b = {data, data + size};
     char id[MAX_TEXT], speaker[MAX_TEXT];
     lin_result r = {0};
@@ -243,6 +230,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     for (int i = 0; lin_writer_at(i); i++) check(lin_writer_at(i), &r, o);
     lin_result_free(&r);
-    if (lin_memory_live() != live) abort();
-    return 0;
 }
