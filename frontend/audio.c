@@ -72,6 +72,14 @@ static size_t find_above(const float *samples, size_t n, float largest)
 
 size_t lin_audio_find_bad(const float *samples, size_t n) { return find_above(samples, n, LIN_AUDIO_LARGEST); }
 
+lin_status lin_audio_check_samples(const float *samples, int n, int channels, lin_error *err)
+{
+    const size_t C = (size_t)channels, count = (size_t)n * C, bad = lin_audio_find_bad(samples, count);
+    if (bad == count) return LIN_OK;
+    return lin_fail(err, LIN_NUMERIC, "sample %zu of channel %zu is %g, which is not sound", bad / C, bad % C + 1,
+                    (double)samples[bad]);
+}
+
 lin_status lin_audio_check_format(const char *name, int rate_hz, int channels, lin_error *err)
 {
     if (rate_hz < LIN_AUDIO_MIN_HZ || rate_hz > LIN_AUDIO_MAX_HZ)
@@ -163,14 +171,18 @@ static lin_status open_raw(lin_audio *a, const lin_pcm_format *raw, lin_error *e
     a->info.rate_hz = raw->rate_hz;
     a->info.channels = raw->channels;
     a->info.frames = a->live ? -1 : a->whole.size / a->frame_bytes;
-    a->left = a->declared = -1;
+    a->left = a->sample_bytes = a->declared = -1;
     return make_room(a, err);
 }
+
+// The offset of what comes next in a regular file.
+static int64_t here(const lin_audio *a) { return lseek(a->fd, 0, SEEK_CUR) - a->held - a->whole.base; }
 
 static void begin_wav(lin_audio *a, int64_t position, const lin_wav *wav)
 {
     drop(a, (int)wav->at);
-    a->left = wav->bytes;
+    a->first_byte = here(a);
+    a->left = a->sample_bytes = wav->bytes;
     a->padding = wav->bytes > 0 ? (int)(wav->bytes & 1) : 0;
     a->is_wav = 1;
     a->part_begin = position;
@@ -226,9 +238,6 @@ static lin_status join(lin_audio *a, int64_t position, lin_error *err)
     begin_wav(a, position, &wav);
     return LIN_OK;
 }
-
-// The offset of what comes next in a regular file.
-static int64_t here(const lin_audio *a) { return lseek(a->fd, 0, SEEK_CUR) - a->held - a->whole.base; }
 
 static int is_chunk(const lin_audio *a)
 {
@@ -588,20 +597,20 @@ lin_status lin_audio_seek(lin_audio *a, int64_t frame, lin_error *err)
         return lin_fail(err, LIN_UNSUPPORTED, "cannot seek in %s: it is several files", a->name);
     // A frame of MP3 needs bits of earlier frames; after a seek, the MP3 library prints errors to standard error.
     if (a->is_mpeg) return lin_fail(err, LIN_UNSUPPORTED, "cannot seek in %s: it is MP3", a->name);
-    const int64_t bytes = (frame - a->position) * a->frame_bytes;
-    if (a->memory || a->sndfile ? a->info.frames >= 0 && frame > a->info.frames : a->left >= 0 && bytes > a->left)
+    const int64_t bytes = frame * a->frame_bytes;
+    if (a->memory || a->sndfile ? a->info.frames >= 0 && frame > a->info.frames : a->sample_bytes >= 0 && bytes > a->sample_bytes)
         return lin_fail(err, LIN_UNSUPPORTED, "%s ends before frame %lld", a->name, (long long)frame);
     if (a->sndfile) {
         if (sf_seek(a->sndfile, (sf_count_t)frame, SEEK_SET) != (sf_count_t)frame)
             return lin_fail(err, LIN_UNSUPPORTED, "cannot seek in %s to frame %lld: %s", a->name, (long long)frame,
                             sf_strerror(a->sndfile));
     } else if (!a->memory) {
-        // A relative seek: the sound on standard input need not begin at the beginning of its file.
-        if (lseek(a->fd, (off_t)(bytes - a->held), SEEK_CUR) < 0)
+        if (lseek(a->fd, (off_t)(a->whole.base + a->first_byte + bytes), SEEK_SET) < 0)
             return lin_fail(err, LIN_UNSUPPORTED, "cannot seek in %s to frame %lld: %s", a->name, (long long)frame,
                             strerror(errno));
         a->at = a->held = 0;
-        if (a->left >= 0) a->left -= bytes;
+        a->left = a->sample_bytes < 0 ? -1 : a->sample_bytes - bytes;
+        a->declared = -1; // the samples beyond it are found again
     }
     a->position = frame;
     a->end = 0;

@@ -142,6 +142,9 @@ void lin_audio_close(lin_audio *audio);
 /* The index of the first of n samples that is NaN, infinite or beyond LIN_AUDIO_LARGEST; n if there is none. */
 size_t lin_audio_find_bad(const float *samples, size_t n);
 
+/* LIN_NUMERIC, naming the first, if one of the samples [n, channels] is such. */
+lin_status lin_audio_check_samples(const float *samples, int n, int channels, lin_error *err);
+
 /* Checks the rate and channels of a format: LIN_UNSUPPORTED, with one sentence, if outside the limits above. */
 lin_status lin_audio_check_format(const char *name, int rate_hz, int channels, lin_error *err);
 

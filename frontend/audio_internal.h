@@ -33,7 +33,8 @@ struct lin_audio {
     lin_pcm_encoding encoding;
     int frame_bytes, at, held; // held: bytes in `bytes`, from `at`, not yet decoded
     unsigned char *bytes;      // [LIN_AUDIO_RAW_BYTES]
-    int64_t left;              // bytes left according to the header; -1: until the end
+    int64_t first_byte;        // where the samples begin, in `whole`
+    int64_t sample_bytes, left; // by the header: of all of them, and not yet read; -1: until the end
     int is_wav, padding;       // padding: a byte after its samples
 
     // A regular file may be several files that were joined: [part, part_end) is the one that is read, from the frame part_begin.

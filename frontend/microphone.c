@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <limits.h>
 #include <math.h>
@@ -668,7 +669,7 @@ static int sleep_until(double when)
 static lin_status read_file(lin_microphone *mic, float *samples, int n, int timeout_ms, int *n_got, lin_error *err)
 {
     const int rate_hz = mic->format.rate_hz;
-    const double until = lin_now() + timeout_ms * 1e-3;
+    const double until = timeout_ms < 0 ? INFINITY : lin_now() + timeout_ms * 1e-3;
     if (!mic->options.unpaced && !mic->is_pipe) {
         const int block = rate_hz / 100 > 0 ? rate_hz / 100 : 1; // 10 ms, as a sound card would give
         if (n > block) n = block;
@@ -677,8 +678,8 @@ static lin_status read_file(lin_microphone *mic, float *samples, int n, int time
     }
     if (mic->is_pipe && lin_audio_wait_for(mic->audio) >= 0) {
         struct pollfd in = {.fd = lin_audio_wait_for(mic->audio), .events = POLLIN};
-        const double left_ms = (until - lin_now()) * 1e3;
-        if (poll(&in, 1, left_ms > 0 ? (int)left_ms + 1 : 0) <= 0) return LIN_OK;
+        const double left_ms = fmax(0, (until - lin_now()) * 1e3);
+        if (poll(&in, 1, timeout_ms < 0 ? -1 : (int)ceil(left_ms)) <= 0) return LIN_OK;
     }
     lin_status status = lin_audio_read(mic->audio, samples, n, n_got, err);
     if (status != LIN_OK) return status;
@@ -796,7 +797,8 @@ lin_status lin_recording_create(const char *path, int rate_hz, int channels, lin
     }
     SF_INFO info = {.samplerate = rate_hz, .channels = channels, .format = SF_FORMAT_WAV | SF_FORMAT_FLOAT};
     errno = 0;
-    r->file = sf_open_fd(lin_file_descriptor(r->out), SFM_WRITE, &info, SF_FALSE);
+    // libsndfile closes a descriptor with which it fails, whatever its argument says: it gets one of its own.
+    r->file = sf_open_fd(fcntl(lin_file_descriptor(r->out), F_DUPFD_CLOEXEC, 0), SFM_WRITE, &info, SF_TRUE);
     if (!r->file) {
         status = lin_fail(err, LIN_IO, "cannot write %s: %s", path, errno ? strerror(errno) : sf_strerror(NULL));
         release(r);

@@ -111,10 +111,7 @@ lin_status lin_extractor_push(lin_extractor *f, const float *sound, int n, float
     *n_out = 0;
     lin_status status = check_room(f, n, capacity, err);
     if (status != LIN_OK) return status;
-    size_t count = (size_t)n * (size_t)f->channels, bad = lin_audio_find_bad(sound, count);
-    if (bad < count)
-        return lin_fail(err, LIN_NUMERIC, "sample %zu of channel %zu is %g, which is not sound", bad / (size_t)f->channels,
-                        bad % (size_t)f->channels + 1, (double)sound[bad]);
+    LIN_TRY(lin_audio_check_samples(sound, n, f->channels, err));
     int done = 0;
     for (int at = 0; at < n; at += BLOCK) {
         int block = n - at < BLOCK ? n - at : BLOCK, given = 0;

@@ -408,13 +408,10 @@ lin_status lin_engine_push(lin_engine *e, lin_engine_id id, const float *samples
 {
     lin_place *p = find(e, id, err);
     if (!p) return LIN_INVALID;
-    const size_t count = n > 0 ? (size_t)n * (size_t)p->channels : 0, bad = lin_audio_find_bad(samples, count);
     lin_status status = n < 0 ? lin_fail(err, LIN_INVALID, "%d samples cannot be pushed", n) : check_takes(p, err);
+    if (status == LIN_OK) status = lin_audio_check_samples(samples, n, p->channels, err);
     if (status != LIN_OK) {
         // refused
-    } else if (bad < count) {
-        status = lin_fail(err, LIN_NUMERIC, "sample %zu of channel %zu is %g, which is not finite", bad / (size_t)p->channels,
-                          bad % (size_t)p->channels + 1, (double)samples[bad]);
     } else if (n > room(p)) {
         if (p->lost == p->lost_told) p->lost_at = p->written;
         p->lost += n;

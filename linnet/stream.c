@@ -127,7 +127,7 @@ size_t lin_session_bytes(const lin_session *s)
 
 void lin_session_begin(lin_session *s, lin_result *whole)
 {
-    s->samples = s->given = s->row = 0;
+    s->samples = s->row = 0;
     s->n = s->fed = s->finished = 0;
     lin_utterances_begin(&s->utterances, whole);
     lin_streams_reset(s->network, s->options.slot, NULL);
@@ -157,7 +157,6 @@ lin_status lin_session_hear(lin_session *s, const float *samples, int n, int *ta
         s->n += given;
         *taken += piece;
         s->samples += piece;
-        s->given += given;
     }
     return LIN_OK;
 }
@@ -272,12 +271,9 @@ static lin_status check_open(const lin_session *s, int n, lin_error *err)
 lin_status lin_session_push(lin_session *s, const float *samples, int n, lin_error *err)
 {
     LIN_TRY(check_open(s, n, err));
-    const size_t channels = (size_t)s->options.channels, count = (size_t)n * channels, bad = lin_audio_find_bad(samples, count);
-    if (bad < count)
-        return lin_fail(err, LIN_NUMERIC, "sample %zu of channel %zu is %g, which is not finite", bad / channels,
-                        bad % channels + 1, (double)samples[bad]);
+    LIN_TRY(lin_audio_check_samples(samples, n, s->options.channels, err));
     for (int done = 0, taken; done < n; done += taken) {
-        LIN_TRY(lin_session_hear(s, samples + (size_t)done * channels, n - done, &taken, err));
+        LIN_TRY(lin_session_hear(s, samples + (size_t)done * (size_t)s->options.channels, n - done, &taken, err));
         LIN_TRY(advance(s, 0, err));
     }
     return lin_utterances_show(&s->utterances, err);
@@ -416,7 +412,7 @@ static lin_status save(lin_session *s, lin_state *state, lin_error *err)
     about.rules = s->options.ends.rules;
     sizes.front = sizeof(front_counts) + frames + lin_extractor_state_bytes(s->features);
     LIN_TRY(lin_state_begin(state, &about, &sizes, err));
-    const front_counts counts = {waiting, s->given - waiting};
+    const front_counts counts = {waiting, about.frames};
     unsigned char *front = lin_state_front(state);
     memcpy(front, &counts, sizeof counts);
     memcpy(front + sizeof counts, unit(s, s->fed), frames);
@@ -439,9 +435,7 @@ lin_status lin_session_save(lin_session *s, lin_state *state, lin_error *err)
 
 static lin_status check_fit(const lin_session *s, const lin_state_about *about, lin_error *err)
 {
-    if (about->model != s->r->model->fingerprint)
-        return lin_fail(err, LIN_MISMATCH, "the state belongs to another model (%016llx); this one is %016llx",
-                        (unsigned long long)about->model, (unsigned long long)s->r->model->fingerprint);
+    LIN_TRY(lin_state_check_model(about, s->r, "the state", err));
     if (about->rate_hz != s->options.rate_hz || about->channel != s->options.channel || about->lanes != 1 ||
         (about->channel != LIN_CHANNEL_MIX && about->channels != s->options.channels))
         return lin_fail(err, LIN_MISMATCH,
@@ -466,7 +460,6 @@ static lin_status load(lin_session *s, const lin_state *state, lin_error *err)
     LIN_TRY(lin_extractor_load(s->features, front + used, n - used, err));
     LIN_TRY(lin_session_load_lane(s, state, 0, about->resets || s->options.ends.resets ? &how : NULL, err));
     s->samples = about->samples;
-    s->given = counts.given + counts.waiting;
     LIN_TRY(reserve(s, s->n + (int)counts.waiting + s->most, err));
     memcpy(unit(s, s->n), front + sizeof counts, (size_t)counts.waiting * frame);
     s->n += (int)counts.waiting;

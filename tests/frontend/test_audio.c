@@ -661,6 +661,32 @@ START_TEST(standard_input)
 }
 END_TEST
 
+// Behind the samples of a WAV file chunks may follow, which are passed at its end.
+START_TEST(seeking_back_from_the_end)
+{
+    enum { SAMPLES = 3000 };
+    static const unsigned char chunk[] = {'L', 'I', 'S', 'T', 6, 0, 0, 0, 'a', 'b', 'c', 'd', 'e', 'f'};
+    float x[SAMPLES], y[SAMPLES];
+    lin_audio *a;
+    lin_error err;
+    int n;
+    noise(x, SAMPLES, 0.5);
+    const char *path = write_sound("s.wav", SF_FORMAT_WAV | SF_FORMAT_FLOAT, 16000, 1, x, SAMPLES);
+    for (int with_chunk = 0; with_chunk < 2; with_chunk++) {
+        ck_assert_int_eq(lin_audio_open(path, NULL, &a, &err), LIN_OK);
+        do ck_assert_int_eq(lin_audio_read(a, y, SAMPLES, &n, &err), LIN_OK);
+        while (n > 0);
+        ck_assert_int_eq(lin_audio_seek(a, SAMPLES + 1, &err), LIN_UNSUPPORTED);
+        ck_assert_int_eq(lin_audio_seek(a, 0, &err), LIN_OK);
+        ck_assert_int_eq(read_all(a, y, SAMPLES, NULL, &err), SAMPLES);
+        ck_assert_mem_eq(y, x, sizeof x);
+        FILE *f = fopen(path, "ab");
+        fwrite(chunk, 1, sizeof chunk, f);
+        fclose(f);
+    }
+}
+END_TEST
+
 START_TEST(samples_in_memory)
 {
     lin_audio *a;
@@ -735,5 +761,5 @@ TEST_MAIN_WITH(no_programs, remove_files, "frontend/audio", TESTS(formats_are_re
                TEST(loud_floats_stay), TEST(raw_encodings), TEST(pipe_of_raw_samples), TEST(pipe_of_a_file),
                TESTS(formats_through_pipes, 0, (int)(sizeof formats / sizeof formats[0])), TEST(wav_in_a_pipe_is_live),
                TEST(pipes_of_other_things), TEST(refused_files), TEST(samples_that_are_no_sound), TEST(lying_and_broken_files),
-               TEST(lengths_of_mp3), TEST(flipped_bytes), TEST(standard_input), TEST(samples_in_memory),
-               TEST(every_allocation_may_fail))
+               TEST(lengths_of_mp3), TEST(flipped_bytes), TEST(standard_input), TEST(seeking_back_from_the_end),
+               TEST(samples_in_memory), TEST(every_allocation_may_fail))

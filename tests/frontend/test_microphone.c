@@ -378,6 +378,25 @@ START_TEST(what_comes_is_read)
 }
 END_TEST
 
+START_TEST(a_file_without_a_limit_of_time)
+{
+    const int16_t sound[320] = {1, 2, 3};
+    lin_pcm_format raw = lin_pcm_default();
+    lin_microphone_options options = lin_microphone_options_default();
+    lin_error err = {0};
+    lin_microphone *mic;
+    float x[320];
+    int n;
+    options.path = write_bytes("x.raw", sound, sizeof sound);
+    options.raw = &raw;
+    assert_ok(lin_microphone_open(&options, &mic, &err), err);
+    assert_ok(lin_microphone_read(mic, x, 320, -1, &n, &err), err);
+    ck_assert_int_eq(n, 160); // 10 ms, when they have passed
+    lin_microphone_close(mic);
+    remove_temp_folder();
+}
+END_TEST
+
 START_TEST(everything_is_counted)
 {
     lin_error err = {0};
@@ -749,6 +768,7 @@ END_TEST
 
 TEST_MAIN("frontend/microphone", TEST(list), TEST(list_of_none), TEST(without_portaudio), TEST(choosing),
           TEST(own_rate_and_channels), TEST(a_rate_that_is_none), TEST(rates_beyond_reason), TEST(refusals), TEST(misuse),
-          TEST(every_allocation_may_fail), TEST(what_comes_is_read), TEST(everything_is_counted), TEST(age_of_what_was_read),
-          TEST(waiting), TEST(stalled_and_back), TEST(lost), TEST(nothing_is_allocated_while_streaming), TEST(three_threads),
-          TEST(noise_is_kept_off_the_screen), TEST(a_sound_system_that_hangs), TEST(closing_does_not_hang))
+          TEST(every_allocation_may_fail), TEST(what_comes_is_read), TEST(a_file_without_a_limit_of_time),
+          TEST(everything_is_counted), TEST(age_of_what_was_read), TEST(waiting), TEST(stalled_and_back), TEST(lost),
+          TEST(nothing_is_allocated_while_streaming), TEST(three_threads), TEST(noise_is_kept_off_the_screen),
+          TEST(a_sound_system_that_hangs), TEST(closing_does_not_hang))
