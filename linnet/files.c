@@ -251,9 +251,7 @@ static lin_status check_fit(const lin_file_worker *s, const lin_source *source, 
     const lin_state_about *about = &sound->from->about;
     const lin_audio_format *format = lin_source_info(source);
     char have[64], need[64];
-    if (about->model != s->r->model->fingerprint)
-        return lin_fail(err, LIN_MISMATCH, "%s belongs to another model (%016llx); this one is %016llx", sound->from_name,
-                        (unsigned long long)about->model, (unsigned long long)s->r->model->fingerprint);
+    LIN_TRY(lin_state_check_model(about, s->r, sound->from_name, err));
     if (about->rate_hz != format->rate_hz) {
         snprintf(have, sizeof have, "%d Hz", format->rate_hz);
         snprintf(need, sizeof need, "sound at %d Hz", about->rate_hz);

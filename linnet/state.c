@@ -113,6 +113,13 @@ lin_status lin_state_get_endpoint(const lin_state *s, int lane, const lin_reset_
     return LIN_OK;
 }
 
+lin_status lin_state_check_model(const lin_state_about *about, const lin_recognizer *r, const char *name, lin_error *err)
+{
+    if (about->model == r->model->fingerprint) return LIN_OK;
+    return lin_fail(err, LIN_MISMATCH, "%s belongs to another model (%016llx); this one is %016llx", name,
+                    (unsigned long long)about->model, (unsigned long long)r->model->fingerprint);
+}
+
 lin_status lin_state_get_decoder(const lin_state *s, int lane, const lin_search *search, void *decoder, lin_error *err)
 {
     const void *from = lin_state_decoder(s, lane);

@@ -75,6 +75,10 @@ void *lin_state_decoder(const lin_state *state, int lane);
 void *lin_state_image(const lin_state *state, int lane);
 float *lin_state_frames(const lin_state *state, int lane);
 
+/* LIN_MISMATCH for a state of another model; `name` is that of the state. */
+lin_status lin_state_check_model(const lin_state_about *about, const lin_recognizer *recognizer, const char *name,
+                                 lin_error *err);
+
 /* The decoder's state of a lane, into room of lin_search_bytes.
  * LIN_MISMATCH if it is of another search, LIN_FORMAT if damaged. */
 lin_status lin_state_get_decoder(const lin_state *state, int lane, const lin_search *search, void *decoder, lin_error *err);

@@ -81,7 +81,6 @@ typedef struct lin_session {
     double *db;      /* [rows that units can give] loudness */
     int64_t row;     /* the next, since the stream began */
     int64_t samples; /* of every channel, taken in */
-    int64_t given;   /* units that the front end has given */
     int finished;    /* the sound has ended */
 } lin_session;
 

@@ -148,7 +148,7 @@ lin_status lin_utterances_reserve(lin_utterances *u, int rows, lin_error *err)
 
 size_t lin_utterances_bytes(const lin_utterances *u)
 {
-    return sizeof *u + lin_search_bytes(&u->decoder.decoding->search) +
+    return lin_search_bytes(&u->decoder.decoding->search) +
            (size_t)u->settled.capacity * (sizeof *u->settled.phones + sizeof *u->decoder.path.phones);
 }
 

@@ -148,7 +148,7 @@ void lin_utterances_close(lin_utterances *u);
 /* Room, so that nothing is allocated while at most so many rows are pushed at once and a sink takes what is settled (greedy). */
 lin_status lin_utterances_reserve(lin_utterances *u, int rows, lin_error *err);
 
-/* Memory of one, as far as it is known before there are results. */
+/* Memory of one, as far as it is known before there are results, but for the struct. */
 size_t lin_utterances_bytes(const lin_utterances *u);
 
 /* A new sound. whole: the caller's result, to which all utterances are appended, scores added, alternatives combined; it must

@@ -625,13 +625,15 @@ static lin_status load_parts(const lin_safetensors *st, const char *file, stays 
     return status == LIN_OK ? LIN_OK : lin_fail_at(err, status, "%s", file);
 }
 
+static const char damaged_model[] = "the model is damaged; get a new copy of it";
+
 static const char *remedy(const lin_safetensors *st)
 {
     for (int i = 0; i < st->n_texts; i++)
         if (is_of_checkpoint(st->texts[i].key))
             return "the checkpoint is damaged; use an older copy, or start a new run from best.safetensors (--init) in another "
                    "folder";
-    return "the model is damaged; get a new copy of it";
+    return damaged_model;
 }
 
 // NULL, or what to do about a checksum that is wrong. Files of other formats and versions have none.
@@ -673,9 +675,8 @@ static lin_status parse(const void *bytes, size_t n_bytes, const char *name, lin
     lin_error inner = {0};
     const lin_status status = lin_safetensors_parse(bytes, n_bytes, name, st, &inner);
     if (status == LIN_OK) return LIN_OK;
-    return lin_fail(err, status, "%s%s", inner.message,
-                    status == LIN_FORMAT && was_ours(bytes, n_bytes) ? ": the model is damaged; get a new copy of it"
-                                                                     : "");
+    const int is_ours = status == LIN_FORMAT && was_ours(bytes, n_bytes);
+    return lin_fail(err, status, "%s%s%s", inner.message, is_ours ? ": " : "", is_ours ? damaged_model : "");
 }
 
 static lin_status load_bytes(const void *bytes, size_t n_bytes, const char *name, stays what, lin_model **model,
