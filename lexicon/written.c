@@ -418,7 +418,7 @@ static lin_status begin_section(reader *r, const char *line, size_t n, lin_error
     lin_written *w = r->written;
     const char *name = line + 1;
     const size_t k = n - 2;
-    if (n < 3 || line[n - 1] != ']' || k > LIN_WRITTEN_NAME)
+    if (n < 3 || k > LIN_WRITTEN_NAME)
         return refuse(r, err, "a section must be [name] of at most 31 letters");
     for (size_t i = 0; i < k; i++)
         if (!lin_written_is_name(name[i])) return refuse(r, err, "the name of a section has small letters and '-' only");
