@@ -1,4 +1,4 @@
-// fuzz.c - the table of fuzz targets. The last part of the program's name, fuzz_NAME, chooses one; each input must leave no memory.
+// fuzz.c - the table of fuzz targets. The program's name, fuzz_NAME, chooses one; each input must leave no memory.
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);

@@ -1,6 +1,6 @@
 /*
- * fuzz.h - the fuzz targets, one function each, and what they share. A target is called with any bytes; it aborts if what it tests
- * accepts nonsense, and must free all that it allocates (fuzz.c).
+ * fuzz.h - the fuzz targets, one function each, and what they share. A target is called with any bytes; it aborts if what it
+ * tests accepts nonsense, and must free all that it allocates (fuzz.c).
  */
 #ifndef LIN_TESTS_FUZZ_FUZZ_H
 #define LIN_TESTS_FUZZ_FUZZ_H

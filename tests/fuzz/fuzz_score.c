@@ -9,8 +9,8 @@
 #include "train/score/score_report.h"
 #include "train/score/trn.h"
 
-// Files of results. The first byte chooses: bit 0 case, bit 1 words instead of phones, bit 2 phones in the IPA. The bytes before a
-// byte 0x1E are a phone map.
+// Files of results. The first byte chooses: bit 0 case, bit 1 words instead of phones, bit 2 phones in the IPA. The bytes before
+// a byte 0x1E are a phone map.
 
 // Every index is within its table; the texts have no control characters and no token has blanks.
 static void look_at(const lin_trn *trn, const lin_symbols *tokens)

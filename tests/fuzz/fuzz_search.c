@@ -13,8 +13,9 @@
 // Bytes: outputs, width, score, labels, blank, longest, flags; then commands, each followed by its arguments.
 enum { MOST_V = 9, MOST_ROWS = 16, HEADER = 7 };
 
-static const char phones_arpa[] = "\\data\\\nngram 1=5\nngram 2=4\n\n\\1-grams:\n-0.7 </s>\n-99 <s> -0.3\n-0.5 A -0.2\n-0.6 B -0.4\n"
-                           "-0.9 C -0.1\n\n\\2-grams:\n-0.3 <s> A\n-0.4 A B\n-1.1 A A\n-0.2 C </s>\n\n\\end\\\n";
+static const char phones_arpa[] =
+    "\\data\\\nngram 1=5\nngram 2=4\n\n\\1-grams:\n-0.7 </s>\n-99 <s> -0.3\n-0.5 A -0.2\n-0.6 B -0.4\n"
+    "-0.9 C -0.1\n\n\\2-grams:\n-0.3 <s> A\n-0.4 A B\n-1.1 A A\n-0.2 C </s>\n\n\\end\\\n";
 
 typedef struct feed {
     const uint8_t *at, *end;
@@ -156,8 +157,9 @@ enum { V = 4, ROWS = 64 };
 static const int labels[][3] = {{1, 2, 0}, {2, 3, 0}, {2, 2, 0}, {1, 2, 0}, {3, 0, 0}, {1, 2, 3}};
 static const lin_tree_entry entries[] = {{"ab", labels[0], 2}, {"bc", labels[1], 2}, {"bb", labels[2], 2},
                                          {"ba", labels[3], 2}, {"c", labels[4], 1},  {"abc", labels[5], 3}};
-static const char words_arpa[] = "\\data\\\nngram 1=7\nngram 2=3\n\n\\1-grams:\n-1.0 <s> -0.3\n-1.0 </s>\n-1.2 ab -0.2\n-1.0 ba -0.2\n"
-                           "-1.0 bc -0.1\n-1.5 bb 0\n-1.0 c 0\n\n\\2-grams:\n-0.1 ab bc\n-0.1 <s> ab\n-2.0 ba bc\n\n\\end\\\n";
+static const char words_arpa[] =
+    "\\data\\\nngram 1=7\nngram 2=3\n\n\\1-grams:\n-1.0 <s> -0.3\n-1.0 </s>\n-1.2 ab -0.2\n-1.0 ba -0.2\n"
+    "-1.0 bc -0.1\n-1.5 bb 0\n-1.0 c 0\n\n\\2-grams:\n-0.1 ab bc\n-0.1 <s> ab\n-2.0 ba bc\n\n\\end\\\n";
 
 static void make_rows(float logp[ROWS][V])
 {
