@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "kernels/ops.h"
-#include "linnet/state.h"
+#include "linnet/stream.h"
 #include "model/model.h"
 #include "model/streams.h"
 #include "train/dataset.h"

@@ -33,7 +33,7 @@ void lin_endpoint_begin_utterance(lin_endpoint *e) { e->silent_s = e->spoken_s =
 void lin_endpoint_reset(lin_endpoint *e, const lin_endpoint_options *options, double row_s)
 {
     assert(row_s > 0);
-    *e = (lin_endpoint){.options = *options, .row_s = row_s};
+    *e = (lin_endpoint){.options = *options, .row_s = row_s, .quietest_db = INFINITY};
 }
 
 // True if the sound is louder than the recent quietest level by loud_db.
@@ -41,8 +41,7 @@ static int is_loud(lin_endpoint *e, double db)
 {
     if (isnan(db) || e->options.loud_db == 0) return 0;
     const double risen = e->quietest_db + QUIETEST_RISES_DB_S * e->row_s;
-    e->quietest_db = e->heard && risen < db ? risen : db;
-    e->heard = 1;
+    e->quietest_db = risen < db ? risen : db;
     return db >= e->quietest_db + e->options.loud_db;
 }
 

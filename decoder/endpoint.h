@@ -47,8 +47,7 @@ typedef struct lin_endpoint {
     double row_s;
     double silent_s, spoken_s, length_s; /* of this utterance: the run of silence at its end, rows that were not silent, all
                                             rows */
-    double quietest_db;                  /* recent quietest level: rises by 1 dB per second */
-    int heard;                           /* quietest_db is valid */
+    double quietest_db;                  /* recent quietest level: rises by 1 dB per second; INFINITY: none yet */
 } lin_endpoint;
 
 /* A new utterance begins, though no rule ended the last one; the quietest level stays. */

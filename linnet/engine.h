@@ -47,7 +47,7 @@ typedef enum lin_engine_kind {
     LIN_ENGINE_FINISHED = LINNET_ENDED, /* everything before lin_engine_finish is decoded: time_s of sound */
     LIN_ENGINE_FAILED = LINNET_FAILED,  /* `status` and `message`: nothing more is decoded before a reset */
     LIN_ENGINE_SETTLED,                 /* `settled`: more phones are certain; only where views are not wanted */
-    LIN_ENGINE_SAVED                    /* `state` [n_state] bytes (linnet/state.h): the stream as it stands at time_s */
+    LIN_ENGINE_SAVED                    /* `state` [n_state] bytes (linnet/stream.h): the stream as it stands at time_s */
 } lin_engine_kind;
 
 /* What it points to is valid during the call. */

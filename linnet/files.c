@@ -229,7 +229,6 @@ static lin_status save(lin_file_worker *s, const lin_source *source, lin_error *
     about.samples = lin_source_position(source) + (sound->from ? sound->from->about.samples : 0);
     about.resets = s->decode.ends.endpoints;
     about.resets_from_s = s->decode.ends.from_s;
-    about.rules = s->decode.ends.rules;
     sizes.front = lin_source_state_bytes(source);
     LIN_TRY(lin_state_begin(&s->state, &about, &sizes, err));
     LIN_TRY(lin_source_save(source, lin_state_front(&s->state), err));

@@ -14,7 +14,7 @@
  * Memory does not grow with the length of the sound where the model is causal.
  *
  * A stream can be saved at the end of a sound (leave_open), and resumed (from) where it was, with the
- * same bits as if it had never stopped: linnet/state.h. LIN_UNSUPPORTED for a model that needs whole utterances.
+ * same bits as if it had never stopped: linnet/stream.h. LIN_UNSUPPORTED for a model that needs whole utterances.
  *
  * A network that does not forget adapts badly to new sound after a long past, so it can be reset at endpoints: each lane by
  * endpoints of its own, which depend on the sound up to there only.

@@ -197,7 +197,7 @@ int lin_serve_stream_is_dead(lin_client *client, double now);
 int lin_serve_stream_is_held_back(const lin_client *client); /* its sound waits until its results are read */
 void lin_serve_stream_free(lin_client *client);
 
-/* On the threads that decode: a view; the stream as bytes (linnet/state.h) at `seconds` of its sound; n phrases count from now
+/* On the threads that decode: a view; the stream as bytes (linnet/stream.h) at `seconds` of its sound; n phrases count from now
  * on, or err says why the ones before remain; all sound is decoded, or err says what failed, the last call. */
 void lin_outbox_show(lin_outbox *outbox, const lin_session_view *view);
 void lin_outbox_state(lin_outbox *outbox, const void *bytes, size_t n, double seconds);

@@ -4,14 +4,14 @@
 #include "base/hash.h"
 #include "decoder/greedy.h"
 #include "frontend/source.h"
-#include "linnet/state.h"
+#include "linnet/stream.h"
 #include "model/model.h"
 
 /* ---- state ----------------------------------------------------------------------------------------------------------------- */
 
 // States of streams from any bytes: unchanged; with the correct checksum, so that the code after the check is reached; and only
 // the front end's part, which then processes more sound.
-enum { HEADER = 184, SUM_AT = 24, SIZE_AT = 16 };
+enum { HEADER = 144, SUM_AT = 24, SIZE_AT = 16 };
 
 static void try_state(const uint8_t *data, size_t size)
 {

@@ -1,7 +1,7 @@
 // A state is read as it was written, and not with any bit flipped.
 #include "base/memory.h"
 #include "decoder/greedy.h"
-#include "linnet/state.h"
+#include "linnet/stream.h"
 #include "tests/support.h"
 
 START_TEST(a_flipped_bit_of_a_state_is_found)

@@ -61,7 +61,7 @@ static void forge(lin_decoding_values values)
         }
         const unsigned char *const small[] = {(unsigned char *)lin_state_lane_of(&good, 0), lin_state_image(&good, 0)};
         const size_t begins = trial % 4 < 2 ? (size_t)(small[trial % 4] - good.bytes) : 0;
-        if (begins) at = begins + lin_random_below(trial, 50, trial % 4 ? 4 : 22) * (size_t)4;
+        if (begins) at = begins + lin_random_below(trial, 50, trial % 4 ? 4 : sizeof(lin_state_lane) / 4) * (size_t)4;
         int32_t value;
         memcpy(&value, bytes + at, 4);
         value = kind < 10 ? others[kind] : kind == 10 ? value + 1 : value - 1;

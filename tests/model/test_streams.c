@@ -284,7 +284,7 @@ START_TEST(saved_loaded_and_forked_at_any_moment)
 }
 END_TEST
 
-// Whether an image is whole and of this model is the owner's to see (linnet/state.h); its size and numbers are looked at.
+// Whether an image is whole and of this model is the owner's to see (linnet/stream.h); its size and numbers are looked at.
 START_TEST(contradicting_images_are_refused)
 {
     fixture f = make(vary(small_config(2, 3, 1, LIN_NORM_PRE), (variant)_i));
