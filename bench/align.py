@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Measures the numbers of docs/alignment.md on real speech: fit of right and wrong texts, goodness of replaced phonemes, a long
-recording, texts that are part of the sound.
+recording, texts that are part of the sound. Prints rows of tables, each behind the name of its table.
 
     bench/align.py build/release/linnet cmudict.dict corpus/dev_native [fit|goodness|long|part]...
 
@@ -9,6 +9,7 @@ library.
 """
 import bisect
 import json
+import math
 import os
 import random
 import re
@@ -18,6 +19,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 LINNET, LEXICON, FOLDER = sys.argv[1:4]
+NAME = os.path.basename(os.path.abspath(FOLDER))
 WHAT = sys.argv[4:] or ["fit", "goodness", "long", "part"]
 
 
@@ -52,13 +54,16 @@ def fit(files, text):
     chance = random.Random(1)
 
     def one(pair):
-        done = run("align", "--posteriors", files[pair[0]], "--text", text[pair[1]], "-l", LEXICON, "-q")
-        return "does not seem to match" in done.stderr, "longer than the sound" in done.stderr
+        done = run("align", "--posteriors", files[pair[0]], "--text", text[pair[1]], "-l", LEXICON, "-f", "json", "-q")
+        share = [math.exp(json.loads(done.stdout)["goodness"])] if done.returncode == 0 else []
+        return "does not seem to match" in done.stderr, "longer than the sound" in done.stderr, share
 
     own = all_of(one, [(n, n) for n in names])
     others = all_of(one, [(n, chance.choice([o for o in names if o != n])) for n in names])
-    print(f"fit: own texts reported for {sum(t for t, _ in own)} of {len(own)}; others' texts not reported for "
-          f"{sum(not t and not l for t, l in others)} of {len(others)}, {sum(l for _, l in others)} are longer than the sound")
+    for what, results in (("that was read", own), ("of another random utterance", others)):
+        shares = sorted(s for _, _, share in results for s in share)
+        print(f"fit: | {NAME}, the text {what} | {len(results)} | {shares[0]:.2f} | {shares[len(shares) // 2]:.2f} | {shares[-1]:.2f} | "
+              f"{sum(s < 0.3 for s in shares)} | {sum(t for t, _, _ in results)} | {sum(l for _, l, _ in results)} |")
 
 
 def area(right, wrong):
@@ -91,12 +96,10 @@ def goodness(files, text):
         for i, phone in enumerate(judged):
             for key in ("goodness", "confidence"):
                 (wrong if i == at else right).setdefault(key, []).append(phone[key])
-    for key in right:
-        print(f"{key}: {len(wrong[key])} wrong, {len(right[key])} others, area under the curve {area(right[key], wrong[key]):.3f}")
     below = [100 * sum(g < -3 for g in kind["goodness"]) / len(kind["goodness"]) for kind in (wrong, right)]
-    medians = [sorted(kind["goodness"])[len(kind["goodness"]) // 2] for kind in (wrong, right)]
-    print(f"goodness below -3: {below[0]:.1f} % of the wrong, {below[1]:.1f} % of the others; "
-          f"medians {medians[0]:.2f}, {medians[1]:.2f}")
+    areas = {key: area(right[key], wrong[key]) for key in right}
+    print(f"goodness: | {NAME} | {len(wrong['goodness'])} | {len(right['goodness'])} | {areas['goodness']:.3f} | {below[0]:.1f} | {below[1]:.1f} | "
+          f"{areas['confidence']:.3f} |")
 
 
 def join(files, text, names, said):
@@ -130,8 +133,7 @@ def part(files, text):
     triples = [chance.sample(sorted(files), 3) for _ in range(40)]
     for what, said in (("the second", slice(1, 2)), ("the first and the third", slice(0, 3, 2))):
         apart = sorted(d for names in triples for d in join(files, text, names, names[said])[1])
-        print(f"part, text of {what}: {len(apart)} words; beginnings differ by {1000 * sum(apart) / len(apart):.1f} ms in the mean, "
-              f"{sum(d > 0.1 for d in apart)} by more than 100 ms, {apart[-1]:.2f} s at most")
+        print(f"part: | of {what} | {len(apart)} | {1000 * sum(apart) / len(apart):.1f} | {sum(d > 0.1 for d in apart)} |")
 
 
 def long(files, text):

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 """How far the confidences of words can be trusted, and the fit of their function (lin_words_options' `sure`).
 
-    bench/confidence.py [--fit] REF.text HYP.jsonl [REF.text HYP.jsonl ...]
+    bench/confidence.py [--fit | --table] REF.text HYP.jsonl [REF.text HYP.jsonl ...]
 
 REF.text is Kaldi text; HYP.jsonl comes from `linnet transcribe --words --no-readable -f json`. Words are aligned with sclite's
 costs. Of each pair: the share of words that are right, the normalised cross entropy of the confidences (NIST: 1 - H(confidences) /
 H(share); 0 is what the share alone gives, 1 is perfect), the area under the curve of right and wrong words, and how many are right
 among those of a confidence. --fit: the same for a logistic function of the mean logarithm of a word's phones and of the confidence,
 fitted to all pairs but the speaker in question (the part of an utterance's name before the first '-'; of more than ten speakers a
-tenth at a time), and the three numbers of `sure` for one fitted to all.
+tenth at a time), and the three numbers of `sure` for one fitted to all. --table: one table of all pairs instead, as markdown; the name
+of a pair is the folder of its text.
 """
 import json
 import math
+import os
 import sys
 
 SURE = (-0.036, 0.49, 0.408)  # linnet/decoding.c
@@ -65,20 +67,34 @@ def read(text, results):
     return words
 
 
+def nce(right, p):
+    share = sum(right) / len(p)
+    bits = [-math.log(min(max(q if r else 1 - q, 1e-6), 1)) for r, q in zip(right, p)]
+    return 1 - sum(bits) / len(p) / -(share * math.log(share) + (1 - share) * math.log(1 - share))
+
+
 def report(name, right, p):
     n, share = len(p), sum(right) / len(p)
-    bits = [-math.log(min(max(q if r else 1 - q, 1e-6), 1)) for r, q in zip(right, p)]
-    chance = -(share * math.log(share) + (1 - share) * math.log(1 - share))
     order = sorted(range(n), key=lambda i: p[i])
     ranks = sum(rank for rank, i in enumerate(order) if right[i])
     good = sum(right)
     area = (ranks - good * (good - 1) / 2) / (good * (n - good))
-    print(f"{name}: {n} words, {100 * share:.1f} % right, NCE {1 - sum(bits) / n / chance:.3f}, area {area:.3f}")
+    print(f"{name}: {n} words, {100 * share:.1f} % right, NCE {nce(right, p):.3f}, area {area:.3f}")
     for low in range(0, 100, 10):
         inside = [i for i in range(n) if low <= 100 * p[i] < low + 10 + (low == 90)]
         if inside:
             print(f"  {low / 100:.1f} to {low / 100 + 0.1:.1f}: {len(inside):5d} words, mean {sum(p[i] for i in inside) / len(inside):.2f}, "
                   f"right {sum(right[i] for i in inside) / len(inside):.2f}")
+
+
+def table(sets):
+    print("| confidence |" + "".join(f" {name}: words | right, % |" for name, _ in sets))
+    print("|---|" + "---|---|" * len(sets))
+    for title, low, high in (("below 0.3", 0, 0.3), ("0.3 to 0.5", 0.3, 0.5), ("0.5 to 0.7", 0.5, 0.7), ("0.7 to 0.9", 0.7, 0.9),
+                             ("0.9 and more", 0.9, 2)):
+        cells = ([w[1] for w in words if low <= w[2] < high] for _, words in sets)
+        print(f"| {title} |" + "".join(f" {len(c)} | {100 * sum(c) / max(len(c), 1):.0f} |" for c in cells))
+    print("| normalised cross entropy |" + "".join(f" {nce([w[1] for w in words], [w[2] for w in words]):.3f} | - |" for _, words in sets))
 
 
 def fit(words):
@@ -106,10 +122,13 @@ def fit(words):
 
 
 def main():
-    arguments = [a for a in sys.argv[1:] if a != "--fit"]
+    arguments = [a for a in sys.argv[1:] if a not in ("--fit", "--table")]
     if not arguments or len(arguments) % 2 or arguments[0] in ("-h", "--help"):
         sys.exit(__doc__)
     sets = [(arguments[i + 1], read(arguments[i], arguments[i + 1])) for i in range(0, len(arguments), 2)]
+    if "--table" in sys.argv:
+        table([(os.path.basename(os.path.dirname(os.path.abspath(text))), words) for text, (_, words) in zip(arguments[::2], sets)])
+        return
     for name, words in sets:
         report(name, [w[1] for w in words], [w[2] for w in words])
     if len(arguments) == len(sys.argv) - 1:

@@ -3,7 +3,7 @@
 # slower.
 #
 #   bench/robust.sh --data DIR [--audio-root DIR] [--every 1] [--model FILE] [--work exp/robust] [--conditions "clean noise:10 ..."]
-#                   [--linnet build/release/linnet]
+#                   [--output FILE] [--linnet build/release/linnet]
 #
 # DIR is a data directory (wav.scp, text). --every N: each Nth utterance. Each condition makes the sounds anew, as float samples that nothing
 # clips, and recognises them with the defaults of `linnet transcribe` and of `--words`. PER is against `linnet phonemize --ids first` of the
@@ -16,15 +16,18 @@
 #   phone           300 to 3,400 Hz, 8 kHz, mu-law         mp3:KBITS       opus:KBITS
 #   tempo:FACTOR    so many times as fast, the same pitch
 #
+# The table goes to standard output; --output FILE appends its rows to FILE instead, and leaves out the conditions that FILE has.
+#
 # Needs ffmpeg, with libmp3lame and libopus for those conditions. Noise and rooms come from fixed seeds.
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
 data= audio_root= every=1 model=share/linnet/en/default.safetensors work=exp/robust linnet=build/release/linnet
+output=
 conditions="clean level:-30 level:-20 level:10 noise:20 noise:10 noise:5 noise:0 babble:10 room:0.3 room:0.6 phone mp3:16 opus:8 tempo:0.8 tempo:1.25"
-usage() { sed -n '2,22s/^# \{0,1\}//p' "$0"; exit 2; }
+usage() { sed -n '2,24s/^# \{0,1\}//p' "$0"; exit 2; }
 while [ $# -gt 1 ]; do
     case $1 in
-    --data | --every | --model | --work | --conditions | --linnet) declare "${1#--}=$2"; shift 2 ;;
+    --data | --every | --model | --work | --conditions | --output | --linnet) declare "${1#--}=$2"; shift 2 ;;
     --audio-root) audio_root=$2; shift 2 ;;
     *) usage ;;
     esac
@@ -96,12 +99,15 @@ change() {
 }
 rate() { # rate REF HYP FORMAT-OF-REF: per cent, and the interval
     "$linnet" score --ref-format "$3" "$1" "$2" | tail -n 2 | tr -d ',[]%:' | awk '
-        / interval/ { low = $3; high = $4 } END { printf "%s (%s to %s)", $2, low, high }'
+        / interval/ { low = $3; high = $4 } END { printf "%s | %s to %s", $2, low, high }'
 }
 
-echo "| sound | WER % | PER % |"
-echo "|---|---|---|"
+if [ -z "$output" ]; then
+    echo "| sound | WER % | 95 % interval | PER % | 95 % interval |"
+    echo "|---|---|---|---|---|"
+fi
 for condition in $conditions; do
+    [ -z "$output" ] || ! grep -qsF "| $condition |" "$output" || continue
     folder=$work/sounds
     rm -rf "$folder" && mkdir "$folder"
     begin "$condition"
@@ -113,5 +119,5 @@ for condition in $conditions; do
     cp "$work/text" "$folder/text"
     "$linnet" transcribe -q --data "$folder" --words --format trn --unit words --output "$work/words.trn"
     "$linnet" transcribe -q --data "$folder" --format trn --output "$work/phones.hyp.trn"
-    echo "| $condition | $(rate "$work/text" "$work/words.trn" kaldi) | $(rate "$work/phones.trn" "$work/phones.hyp.trn" trn) |"
+    echo "| $condition | $(rate "$work/text" "$work/words.trn" kaldi) | $(rate "$work/phones.trn" "$work/phones.hyp.trn" trn) |" >> "${output:-/dev/stdout}"
 done

@@ -1,375 +1,549 @@
 #!/usr/bin/env bash
-# What a user is told about the installed model, measured: one page of tables.
+# Measures the installed models and writes every table of the documents that can be measured again.
 #
-#   recipes/open/results.sh --corpus DIR [--model FILE] [--work exp/results] [--test] [--publish] [--quick] [--hours 2] [--every 7]
-#                           [--stage N] [--stop-stage N] [--lexicon FILE] [--sound PROGRAM] [--sounds FOLDER] [--threads N]
-#                           [--device auto|cpu|cuda[:N]] [--linnet PROGRAM]
+#   recipes/open/results.sh --corpus DIR [--publish] [--stages "errors live"] [--timed | --untimed] [--test] [--quick]
+#                           [--work exp/results] [--lexicon FILE] [--sounds FOLDER] [--hours 2] [--threads N] [--linnet PROGRAM]
 #
-# Stages: 1 error rates of the dev sets; with --test of test_native too   2 the same sound in one piece and in odd pieces
-#         3 an hour of shuffled speech as one stream   4 --hours as one stream   5 times against known onsets
-#         6 pocketsphinx on one of --every utterances of dev_native   7 where nobody speaks; --sounds: also in the WAV files of
-#         FOLDER, such as those that quiet.sh holds out   8 latency, size, speed   9 the page
-# Each stage writes WORK/N.md; stage 9 joins those that are there to WORK/RESULTS.md, or RESULTS-offline.md for a bidirectional
-# model, which has no stages 2, 3, 4 and 7. --publish copies the page to this folder and its first table to docs/models.md. A model is
-# scored on the test set once: test-scores.tsv beside this script keeps the scores by the fingerprint of the model and the sum of
-# its language models and dictionary, and the page takes them from there. DIR: see run.sh. What a stage needs and cannot find is
-# named on the page. Run from the root of the source tree.
-# Needs build/release/tests/app/sound (make build/release/tests/app/sound); for stages 5 and 8 flite and python3, for stage 6 pocketsphinx and sox. A quarter of an hour on two cores without other work.
+# Stages: errors (error rates)   confidence   int8 (eight bits)   live (listen and its second pass)   silence (nobody speaks)
+#         robust (noise, rooms, codecs)   long (long streams)   times (against known onsets)   latency   align (texts that fit or do
+#         not, goodness)   adapt (names, a voice)   sizes (installation, wheel); and --timed, which need a machine without other
+#         work: search (wider beams)   speed   streams   server. --untimed: only the others. --stages: only these
+# Each stage writes tables to WORK/KEY/tables; KEY stands for the fingerprints of the models and of their language models. A stage
+# whose tables are there is not run again, and a stage that was interrupted goes on: remove WORK/KEY/STAGE.done to repeat it.
+# --publish writes the tables into README.md, RESULTS.md and docs/*.md, each between two marks that name it,
+#     <!-- measured: TABLE; default aeea443fa6057942, lm 38261902; 2026-11-28 -->
+#     <!-- end -->
+# and all of them into RESULTS.md beside this script. tests/app/test_numbers.sh compares the marks with the installed models.
+# A model is scored on test_native once, by --test: test-scores.tsv keeps the scores by fingerprint. DIR: see run.sh. --sounds: WAV
+# files without speech, such as those that quiet.sh holds out. Run from the root of the source tree after make. Needs python3,
+# flite, ffmpeg and time; a stage whose programs are missing is named and left out. Two hours on two cores.
 here=$(dirname "$0")
 . "$here/../common.sh"
 
-corpus= model=share/linnet/en/default.safetensors work=exp/results test= publish= sounds= hours=2 every=7 stage=1 stop_stage=9
-lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict sound=build/release/tests/app/sound
-flags=" test publish quick " values=" corpus model work hours every lexicon stage stop-stage threads device linnet sound sounds "
-scores=$here/test-scores.tsv card=docs/models.md
+still="search speed streams server"
+any="errors confidence int8 live silence robust long times latency align adapt sizes"
+corpus= work=exp/results stages= publish= test= timed= untimed= sounds= hours=2
+lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict
+flags=" test publish quick timed untimed " values=" corpus work stages lexicon sounds hours threads device linnet "
+scores=$here/test-scores.tsv
 options "$@"
-given=$model # on the page, if it is not the default
-[ "$model" != share/linnet/en/default.safetensors ] || given=
 [ -n "$corpus" ] || die "where is the corpus? give --corpus DIR"
 [ -f "$lexicon" ] || die "$lexicon does not exist; apt-get install pocketsphinx-en-us, or give --lexicon FILE"
-[ -f "$model" ] || die "$model does not exist; give --model FILE"
-export LINNET_MODEL=$model LC_ALL=C
+[ -z "$quick" ] || [ -z "$publish" ] || die "--quick is a small form that tests this script; its tables are not published"
+[ -n "$stages" ] || stages="$([ -n "$timed" ] || echo "$any") $([ -n "$untimed" ] || echo "$still")"
+for s in $stages; do [[ " $any $still " == *" $s "* ]] || die "there is no stage '$s'; --help lists them"; done
+unset LINNET_MODEL LINNET_LEXICON LINNET_LM
+export LC_ALL=C
 size() { [ -z "$quick" ] && echo "$1" || echo "$2"; } # size FULL QUICK
-info=$("$linnet" info --json)
-number() { sed "s/.*\"$1\": \"\{0,1\}\([^\",]*\).*/\1/" <<< "$info"; }
-fingerprint=$(number fingerprint)
-scored=$fingerprint-$({ cat share/linnet/en/{phones.lm,words.lm,words.dict.gz,words.safetensors} 2> /dev/null || :; } | cksum | cut -d ' ' -f 1) # with its language models
-both=$scored+$("$linnet" info --json default | sed -n 's/.*"fingerprint": "\([^"]*\)".*/\1/p') # with the sound of the streaming model too
-page=RESULTS.md kind=streaming
-[ "$(number causal)" = true ] || page=RESULTS-offline.md kind=offline
-[ "$(cat "$work/model" 2> /dev/null || echo "$fingerprint")" = "$fingerprint" ] || die "$work has results of another model; give another --work"
-echo "$fingerprint" > "$work/model"
-streams() { wanted "$1" && [ $kind = streaming ]; } # a stage that only a streaming model has
+number() { "$linnet" info --json "$1" | sed "s/.*\"$2\": \"\{0,1\}\([^\",]*\).*/\1/"; } # number MODEL KEY
 of() { awk "BEGIN { printf \"$1\", $2 }"; } # of FORMAT EXPRESSION
-missing() { # missing N "what it would have been" PROGRAM...: says so on the page, if a program is missing
-  local n=$1 title=$2 tool
-  shift 2
-  for tool; do
-    command -v "$tool" > /dev/null && continue
-    printf '## %s\n\nNot measured: %s is not installed here.\n\n' "$title" "$tool" > "$work/$n.md"
-    return 0
-  done
-  return 1
+declare -A print # fingerprints
+for model in default offline small; do print[$model]=$(number $model fingerprint); done
+print[lm]=$(cat share/linnet/en/{phones.lm,words.lm,words.dict.gz,words.safetensors} | cksum | cut -d ' ' -f 1)
+run=$work/$(echo "${print[default]} ${print[offline]} ${print[small]} ${print[lm]}" | cksum | cut -d ' ' -f 1)${quick:+-quick}
+mkdir -p "$run/tables"
+
+# emit TABLE "MODEL ..." [timed]: the table on standard input, measured with these models (lm: the language models)
+emit() {
+  local model mark=
+  cat > "$run/tables/$1.md"
+  for model in $2; do mark="$mark${mark:+, }$model ${print[$model]}"; done
+  [ -z "${3:-}" ] || mark="$mark; $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores"
+  echo "<!-- measured: $1; ${mark:-no model}; $(date -u +%F) -->" > "$run/tables/$1.mark"
 }
 
-# ---- 1 ---------------------------------------------------------------------------------------------------------------------------
+# ---- error rates -----------------------------------------------------------------------------------------------------------------
 
-recognised() { # recognised SET NAME OPTIONS...: WORK/SET.NAME.jsonl
-  local set=$1 name=$2
-  shift 2
-  "$linnet" transcribe -q --data "$corpus/$set" --audio-root "$corpus" --jobs "$threads" --device "$device" -f json \
-    -o "$work/$set.$name.jsonl" "$@"
+# Every search that is scored: a system, a name, the options.
+searches="default greedy --model default
+default beam --model default --beam 16
+default phones --model default --lm phones.lm
+default words --model default --words
+default rescored --model default --words --rescore words
+offline greedy --model offline
+offline beam --model offline --beam 16
+offline phones --model offline --lm phones.lm
+offline words --model offline --words
+offline rescored --model offline --words --rescore words
+both greedy --model offline --combine default
+both phones --model offline --combine default --lm phones.lm
+both words --model offline --combine default --words
+both rescored --model offline --combine default --words --rescore words
+small greedy --model small
+small phones --model small --lm phones.lm
+small words --model small --words
+small rescored --model small --words --rescore words"
+
+decode() { # decode SET SYSTEM NAME OPTIONS...: RUN/errors/SYSTEM.SET.NAME.jsonl
+  local file=$run/errors/$2.$1.$3.jsonl
+  mkdir -p "$run/errors"
+  [ ! -f "$file" ] || return 0
+  "$linnet" transcribe -q --data "$corpus/$1" --audio-root "$corpus" --jobs "$threads" --device "$device" -f json -o "$file.part" \
+    "${@:4}" < /dev/null
+  mv "$file.part" "$file"
 }
-reference() { # reference SET: WORK/SET.trn, phonemes of the first pronunciations
-  [ -f "$work/$1.trn" ] || "$linnet" phonemize -q --ids first --trn --lexicon "$lexicon" "$corpus/$1/text" > "$work/$1.trn"
-}
-# score REF HYP: rate in per cent, the interval over utterances, the number of utterances
+# score SET HYP [HYP2]: the rate in per cent, its interval over utterances, the number of utterances; of two, the interval of the difference
 score() {
-  local kind=(--ref-format kaldi)
-  [[ $2 != *.jsonl ]] || kind+=(--unit words)
-  [[ $1 != *.trn ]] || kind=(--ref-format trn)
-  "$linnet" score "${kind[@]}" "$1" "$2" | tail -n 2 | tr -d ',[]%:' | awk '
-    / % interval|^95 / { low = $3; high = $4; n = $6 } END { print $2, low, high, n }'
+  local ref=(--unit words --ref-format kaldi "$corpus/$1/text")
+  case $2 in
+    *.words.jsonl | *.rescored.jsonl | *.words-*.jsonl) ;;
+    *) ref=(--ref-format trn "$run/$1.trn")
+       [ -f "$run/$1.trn" ] || "$linnet" phonemize -q --ids first --trn --lexicon "$lexicon" "$corpus/$1/text" > "$run/$1.trn" ;;
+  esac
+  "$linnet" score "${ref[@]}" "$2" ${3:+--against "$3"} | tr -d ',[]%:' | awk '
+    /^95 +interval/ { low = $3; high = $4; n = $6 } /^difference/ { low = $6; high = $7 } END { print $2, low, high, n }'
 }
-rows() { # rows SET OPTIONS...: lines of a table, tab separated: set, search, rate, value, low, high, utterances
-  local set=$1 name ref value low high n
-  shift
-  reference "$set"
-  recognised "$set" "greedy$*" "$@"
-  recognised "$set" "phones$*" --lm phones.lm "$@"
-  recognised "$set" "words$*" --words "$@"
-  recognised "$set" "rescored$*" --words --rescore words "$@"
-  for name in greedy phones words rescored; do
-    ref=$work/$set.trn
-    case $name in words | rescored) ref=$corpus/$set/text ;; esac
-    read -r value low high n <<< "$(score "$ref" "$work/$set.$name$*.jsonl")"
-    printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$set" "$name" "$value" "$low" "$high" "$n"
+key_of() { # key_of SYSTEM: its name in test-scores.tsv
+  case $1 in
+    both) echo "${print[offline]}-${print[lm]}+${print[default]}" ;;
+    *) echo "${print[$1]}-${print[lm]}" ;;
+  esac
+}
+# cells SYSTEM NAME [SET ...]: two cells for each set, the rate and its interval
+cells() {
+  awk -F'\t' -v system="$1" -v name="$2" -v sets="${*:3}" '
+    $2 == system && $3 == name { cell[$1] = sprintf("%.2f | %.2f to %.2f", $4, $5, $6) }
+    END { n = split(sets, set, " "); for (i = 1; i <= n; i++) printf " %s |", set[i] in cell ? cell[set[i]] : "- | -" }' "$run/scores.tsv"
+}
+rates() { # rates: of lines "SYSTEM NAME TEXT", a table with every set
+  local system name text
+  echo "| $1 | dev_native: $2 % | 95 % interval | dev_nonnative: $2 % | 95 % interval | test_native: $2 % | 95 % interval |"
+  echo "|---|---|---|---|---|---|---|"
+  while read -r system name text; do echo "| $text |$(cells "$system" "$name" dev_native dev_nonnative test_native)"; done
+}
+measure_errors() {
+  local set system name options
+  : > "$run/scores.new"
+  for set in dev_native dev_nonnative; do
+    while read -r system name options; do
+      decode $set "$system" "$name" $options
+      echo "$set $system $name $(score $set "$run/errors/$system.$set.$name.jsonl")" | tr ' ' '\t' >> "$run/scores.new"
+    done <<< "$searches"
   done
-}
-# tested MODEL: its rows of the test set
-tested() { awk -F'\t' -v OFS='\t' -v of="$1" '$1 == of { sub(/^[^\t]*\t/, ""); print }' "$scores"; }
-table() { # table GREEDY: rows on standard input, as markdown
-  awk -F'\t' -v greedy="$1" 'BEGIN {
-      print "| set | utterances | sound | PER %, " greedy " | PER %, `--lm phones.lm` | WER %, `--words` | WER %, `--words --rescore words` |"
-      print "|---|---|---|---|---|---|---|"
-      band["dev_nonnative"] = "full band" }
-    { if (!($1 in n)) order[++m] = $1; n[$1] = $6; cell[$1, $2] = $3 " (" $4 " to " $5 ")" }
-    END { for (i = 1; i <= m; i++) { s = order[i]
-      printf "| %s | %s | %s | %s | %s | %s | %s |\n", s, n[s], s in band ? band[s] : "below 5.5 kHz",
-        cell[s, "greedy"], cell[s, "phones"], cell[s, "words"], cell[s, "rescored"] } }'
-}
-
-# unsure SET: the share of its words, in per cent, that are in utterances whose phonemes have a mean confidence below 0.5
-unsure() { awk -f bench/sure.awk "$work/$1.words.jsonl" | awk '{ printf "%.1f", $2 ? 100 * ($2 - $3) / $2 : 0 }'; }
-
-if wanted 1; then
-  echo "== stage 1: error rates"
-  { rows dev_native; rows dev_nonnative; } > "$work/scores.tsv"
-  if [ -n "$test" ] && ! grep -q "^$scored	" "$scores"; then
-    rows test_native | sed "s/^/$scored	/" >> "$scores"
-  fi
-  if [ $kind = offline ]; then
-    { rows dev_native --combine default; rows dev_nonnative --combine default; } > "$work/both.tsv"
-    if [ -n "$test" ] && ! grep -qF "$both	" "$scores"; then
-      rows test_native --combine default | sed "s/^/$both	/" >> "$scores"
+  while read -r system name options; do
+    key=$(key_of "$system")
+    if [ -n "$test" ] && [ "$name" != beam ] && ! grep -qF "$key	test_native	$name	" "$scores"; then
+      decode test_native "$system" "$name" $options
+      echo "$key test_native $name $(score test_native "$run/errors/$system.test_native.$name.jsonl")" | tr ' ' '\t' >> "$scores"
     fi
-  fi
+    awk -F'\t' -v OFS='\t' -v key="$key" -v system="$system" -v name="$name" '
+      $1 == key && $3 == name { print $2, system, name, $4, $5, $6, $7 }' "$scores" >> "$run/scores.new"
+  done <<< "$searches"
+  mv "$run/scores.new" "$run/scores.tsv"
+  rates "\`linnet transcribe --words\` with" WER << END | emit words "default offline small lm"
+small words \`--model small\`
+small rescored \`--model small --rescore words\`
+default words no other option
+default rescored \`--rescore words\`
+offline words \`--offline\`
+offline rescored \`--offline --rescore words\`
+both words \`--offline --combine default\`
+both rescored \`--offline --combine default --rescore words\`
+END
+  rates "\`linnet transcribe\` with" PER << END | emit phones "default offline small lm"
+small greedy \`--model small\`
+small phones \`--model small --lm phones.lm\`
+default greedy no other option
+default beam \`--beam 16\`
+default phones \`--lm phones.lm\`
+offline greedy \`--offline\`
+offline beam \`--offline --beam 16\`
+offline phones \`--offline --lm phones.lm\`
+both greedy \`--offline --combine default\`
+both phones \`--offline --combine default --lm phones.lm\`
+END
   {
-    echo "## Error rates"
-    echo
-    tested "$scored" | cat "$work/scores.tsv" - | table greedy | tee "$work/card.md"
-    echo
-    if [ $kind = offline ]; then
-      echo "With the sound of the streaming model too, \`--combine default\`:"
-      echo
-      tested "$both" | cat "$work/both.tsv" - | table "20 hypotheses"
-      echo
-    fi | tee -a "$work/card.md"
-    grep -q "^$scored	" "$scores" || printf '%s\n\n' "\`test_native\` has not been scored with this model (\`--test\`)."
-    echo "Held-out speakers; 95 % bootstrap intervals over utterances. \`dev_native\` and \`test_native\`: LibriSpeech's"
-    echo "read novels, of which only what lies below 5.5 kHz is left; \`dev_nonnative\`: Mandarin speakers, half of them"
-    echo "children, full band. Phonemes against the first pronunciation of each word, so an accent counts as an"
-    echo "error. Model and weights were chosen on \`dev_native\`; \`test_native\` is scored once with each model."
-    echo
-  } > "$work/1.md"
-fi
-
-# ---- 2 ---------------------------------------------------------------------------------------------------------------------------
-
-# raw PATH FILE: any sound as 16 kHz, 32-bit floats without a header, by the streaming model: listen takes no bidirectional one
-raw() {
-  "$linnet" listen --model share/linnet/en/default.safetensors -q --from "$1" --no-paced --save "$work/one.wav" > /dev/null < /dev/null
-  tail -c +$(($(grep -abom1 data "$work/one.wav" | head -n 1 | cut -d: -f1) + 9)) "$work/one.wav" > "$2"
-  rm -f "$work/one.wav"
+    echo "| model | parameters, millions | file, MB | state of a stream, bytes | dev_native: WER % | test_native: WER % |"
+    echo "|---|---|---|---|---|---|"
+    for model in default offline small; do
+      echo "| \`$model\` | $(of %.1f "$(number $model parameters) / 1e6") | $(of %.1f "$(number $model file_bytes) / 1e6") |" \
+        "$([ "$(number $model causal)" = true ] && number $model state_bytes || echo -) |" \
+        "$(cells $model words dev_native | cut -d '|' -f 1) | $(cells $model words test_native | cut -d '|' -f 1) |"
+    done | tr -s ' '
+  } | emit models "default offline small lm"
+  { # one comparison on a row: without and with the network, and the difference
+    echo "| set, model | without, WER % | \`--rescore words\`, WER % | difference | 95 % interval |"
+    echo "|---|---|---|---|---|"
+    for set in dev_native dev_nonnative; do
+      for model in default offline; do
+        difference $set "$model" words rescored
+      done
+    done
+  } | emit rescored "default offline lm"
 }
-ctm() { "$linnet" transcribe -q -f ctm --reset never "$@" | sed '/^;;/d; s/^[^ ]* //'; } # without the name of the sound
-piece() { ctm --raw --encoding f32le - "$@"; }
-# pieces FILE: its phonemes, in pieces of 1 to 29,999 samples, each in a process of its own that resumes where the last one ended
-pieces() {
-  local at=0 length=1 all state=()
-  all=$(($(stat -c %s "$1") / 4))
-  while [ $at -lt "$all" ]; do
-    dd if="$1" bs=64K iflag=skip_bytes,count_bytes skip=$((4 * at)) count=$((4 * length)) status=none |
-      piece "${state[@]}" --save-state "$work/state"
-    state=(--load-state "$work/state") at=$((at + length)) length=$(((length * 7919 + 4001) % 29999 + 1)) count=$((count + 1))
+difference() { # difference SET MODEL NAME NAME2: a row
+  local a b low high rest
+  read -r a rest <<< "$(score "$1" "$run/errors/$2.$1.$3.jsonl")"
+  read -r b low high rest <<< "$(score "$1" "$run/errors/$2.$1.$4.jsonl" "$run/errors/$2.$1.$3.jsonl")"
+  echo "| $1, \`$2\` | $a | $b | $(of %.2f "$b - $a") | $low to $high |"
+}
+measure_confidence() {
+  for set in dev_native dev_nonnative; do decode $set default words --model default --words; done
+  python3 bench/confidence.py --table "$corpus/dev_native/text" "$run/errors/default.dev_native.words.jsonl" \
+    "$corpus/dev_nonnative/text" "$run/errors/default.dev_nonnative.words.jsonl" | emit confidence "default lm"
+}
+measure_int8() {
+  local set model unit
+  {
+    echo "| set, model | fp32 | eight bits | difference | 95 % interval |"
+    echo "|---|---|---|---|---|"
+    for set in dev_native dev_nonnative; do
+      for model in default offline; do
+        decode $set $model words --model $model --words
+        decode $set $model greedy --model $model
+        decode $set $model words-fp32 --model $model --words --precision fp32
+        decode $set $model greedy-fp32 --model $model --precision fp32
+        difference $set $model greedy-fp32 greedy | sed 's/` |/`, PER % |/'
+        difference $set $model words-fp32 words | sed 's/` |/`, WER % |/'
+      done
+    done
+  } | emit int8 "default offline lm"
+}
+
+# ---- live text, silence, conditions ----------------------------------------------------------------------------------------------
+
+measure_live() {
+  for set in dev_native dev_nonnative; do
+    bench/second_pass.sh --corpus "$corpus" --set $set --every "$(size 1 2)" --work "$run/live/$set" --linnet "$linnet" > "$run/live.$set"
   done
-  ctm --load-state "$work/state"
+  {
+    echo "| \`linnet listen --words\` with | dev_native: WER % | 95 % interval | dev_nonnative: WER % | 95 % interval |"
+    echo "|---|---|---|---|---|"
+    paste -d '|' "$run"/live.dev_native "$run"/live.dev_nonnative | awk -F'|' '{ printf "| %s | %s | %s | %s | %s |\n", $1, $2, $3, $5, $6 }'
+  } | emit live "default offline lm"
 }
-
-if streams 2; then
-  echo "== stage 2: in one piece and in odd pieces"
-  same=0 files=0 count=0 phones=0
-  while read -r id path; do
-    raw "$corpus/$path" "$work/one.f32"
-    piece < "$work/one.f32" > "$work/whole.ctm"
-    pieces "$work/one.f32" > "$work/cut.ctm"
-    files=$((files + 1)) phones=$((phones + $(wc -l < "$work/whole.ctm")))
-    ! cmp -s "$work/whole.ctm" "$work/cut.ctm" || same=$((same + 1))
-  done < <(awk -v n="$(size 60 2)" 'NR <= n' "$corpus/dev_native/wav.scp")
-  rm -f "$work"/{one.f32,state,whole.ctm,cut.ctm}
+measure_silence() {
+  local rows=$run/silence.txt
+  bench/silence.sh --seconds "$(size 300 5)" --work "$run/silence" --linnet "$linnet" --kinds "$(size "" "white:-40 keys:-40")" > "$rows"
+  [ -z "$sounds" ] || bench/silence.sh --sounds "$sounds" --work "$run/silence" --linnet "$linnet" | sed '1,/^a minute/d' >> "$rows"
+  # Sounds without any result, at every level, share a row.
+  sed '1,/^a minute/d' "$rows" | awk '
+    BEGIN {
+      print "| a minute of | phonemes | words | live: phonemes | live: words | live: words of sure utterances |"
+      print "|---|---|---|---|---|---|"
+    }
+    { what = $2 == "-" ? $1 : $1 " at " $2 " dB"; sum = $4 + $5 + $6 + $7 + $8
+      if (sum) row[++n] = sprintf("| %s | %s | %s | %s | %s | %s |", what, $4, $5, $6, $7, $8)
+      else { if (!($1 in level)) name[++m] = $1; level[$1] = level[$1] (level[$1] == "" ? "" : ", ") $2 } }
+    END {
+      for (i = 1; i <= m; i++) print "| " name[i] (level[name[i]] == "-" || level[name[i]] == "0" ? "" : " at " level[name[i]] " dB") " | 0 | 0 | 0 | 0 | 0 |"
+      for (i = 1; i <= n; i++) print row[i]
+    }' | emit silence "default lm"
+  for set in dev_native dev_nonnative; do decode $set default words --model default --words; done
   {
-    echo "## Streaming equals batch"
-    echo
-    echo "The first $files utterances of \`dev_native\`, each once in one piece and once in pieces of 1 to 29,999 samples ($count in all),"
-    echo "every piece by a new process that resumes the saved stream: $same of $files give the same output, that is the same"
-    echo "$phones phonemes with the same times and confidences, to the byte."
-    echo
-  } > "$work/2.md"
-fi
-
-# ---- 3, 4 ------------------------------------------------------------------------------------------------------------------------
-
-long() { bench/long.sh --corpus "$corpus" --work "$work/long" --model "$model" --lexicon "$lexicon" --linnet "$linnet" "$@"; }
-block() { sed 's/^/    /; s/ *$//'; }
-
-if streams 3; then
-  echo "== stage 3: an hour as one stream"
-  { long --part drift; long --part file | sed 1,2d; } > "$work/long.txt"
-  {
-    echo "## An hour as one stream"
-    echo
-    echo "    bench/long.sh --corpus DIR --part drift"
-    echo "    bench/long.sh --corpus DIR --part file"
-    echo
-    sed 1,2d "$work/long.txt" | block
-    echo
-    echo "\`linnet\` never resets a model that forgets, and one that does not at pauses (\`--reset\`)."
-    echo
-  } > "$work/3.md"
-fi
-
-if streams 4; then
-  echo "== stage 4: $hours hours as one stream"
-  long --part day --hours "$hours" > "$work/day.txt"
-  {
-    echo "## Long streams: memory and time"
-    echo
-    echo "    bench/long.sh --corpus DIR --part day --hours $hours"
-    echo
-    sed 1,2d "$work/day.txt" | block
-    echo
-    echo "A day is \`--hours 24\`."
-    echo
-  } > "$work/4.md"
-fi
-
-# ---- 5 ---------------------------------------------------------------------------------------------------------------------------
-
-if wanted 5 && ! missing 5 "Times" python3 flite; then
-  echo "== stage 5: times against known onsets"
-  {
-    echo "## Times"
-    echo
-    echo "    bench/boundaries.py build/release/linnet DIR/dev_native --texts $(size 60 2) --times sound --transcribe"
-    echo
-    echo "Errors in ms against the onsets that flite reports, four of its voices at three tempi. \`transcribe\` puts a phoneme"
-    echo "at the network's step that has it, which comes later than the sound by a nearly constant time; \`align\` looks for"
-    echo "the boundaries in the sound. The last two rows of a table show what would be left if all times were earlier by a"
-    echo "constant."
-    python3 bench/boundaries.py "$linnet" "$corpus/dev_native" --texts "$(size 60 2)" --times sound --transcribe
-    echo
-  } > "$work/5.md"
-fi
-
-# ---- 6 ---------------------------------------------------------------------------------------------------------------------------
-
-en=/usr/share/pocketsphinx/model/en-us
-sphinx() { # sphinx NAME OPTIONS...: WORK/sphinx/NAME.trn, and prints its processor time in seconds
-  local name=$1
-  shift
-  { TIMEFORMAT=%U; time pocketsphinx_batch -hmm "$en/en-us" -adcin yes -adchdr 44 -cepdir "$work/sphinx" -cepext .wav \
-    -ctl "$work/sphinx/ids" -hyp "$work/sphinx/$name" "$@" > "$work/sphinx/$name.log" 2>&1; } 2>&1
-  sed 's/ *(\([^ ]*\) [-0-9]*)$/ (\1)/; s/([0-9]*)//g; s/\(SIL\|+[A-Z]*+\)//g' "$work/sphinx/$name" > "$work/sphinx/$name.trn"
-}
-ours() { # ours NAME OPTIONS...: the same by linnet
-  local name=$1
-  shift
-  { TIMEFORMAT=%U; time "$linnet" transcribe -q -j 1 --device "$device" -f trn -o "$work/sphinx/$name.trn" "$@" "$work"/sphinx/*.wav; } 2>&1
-}
-
-if wanted 6 && ! missing 6 "Beside pocketsphinx" pocketsphinx_batch sox; then
-  echo "== stage 6: pocketsphinx"
-  rm -rf "$work/sphinx"
-  mkdir -p "$work/sphinx"
-  reference dev_native
-  awk -v every="$every" 'NR % every == 1 % every' "$corpus/dev_native/wav.scp" | head -n "$(size 1000 1)" > "$work/sphinx/scp"
-  cut -d ' ' -f 1 "$work/sphinx/scp" > "$work/sphinx/ids"
-  while read -r id path; do
-    raw "$corpus/$path" "$work/one.f32"
-    sox -t raw -r 16000 -c 1 -e floating-point -b 32 "$work/one.f32" -b 16 "$work/sphinx/$id.wav" 2> /dev/null
-  done < "$work/sphinx/scp"
-  awk 'NR == FNR { known[$1] = 1; next } $1 in known' "$work/sphinx/ids" "$corpus/dev_native/text" > "$work/sphinx/text"
-  grep -Ff <(sed 's/.*/(&)/' "$work/sphinx/ids") "$work/dev_native.trn" > "$work/sphinx/ref.trn"
-  seconds=$(cat "$work"/sphinx/*.wav | wc -c | awk -v n="$(wc -l < "$work/sphinx/ids")" '{ printf "%.1f", ($1 - 44 * n) / 32000 }')
-  [ -d "$en/en-us" ] || die "$en does not exist; apt-get install pocketsphinx-en-us"
-  line() { # line WHAT SECONDS NAME
-    local ref=$work/sphinx/text rate=WER value low high n
-    [[ $3 = *words* ]] || ref=$work/sphinx/ref.trn rate=PER
-    read -r value low high n <<< "$(score "$ref" "$work/sphinx/$3.trn")"
-    echo "| $1 | $rate $value %${low:+ ($low to $high)} | $2 | $(of %.3f "$2 / $seconds") |"
-  }
-  {
-    echo "## Beside pocketsphinx"
-    echo
-    echo "$(wc -l < "$work/sphinx/ids") utterances of \`dev_native\` (one of $every, $seconds s) by Debian's pocketsphinx with its en-us models;"
-    echo "processor time on one core. linnet was trained on other speakers of the same collection."
-    echo
-    echo "| what | error rate | seconds | of real time |"
-    echo "|---|---|---|---|"
-    line "linnet, phonemes, greedy" "$(ours greedy)" greedy
-    line "linnet, phonemes, \`--lm phones.lm\`" "$(ours phones --lm phones.lm)" phones
-    line "pocketsphinx, phoneme loop, \`-allphone en-us-phone.lm.bin -lw 2.0 -beam 1e-20 -pbeam 1e-20\`" \
-      "$(sphinx allphone -allphone "$en/en-us-phone.lm.bin" -lw 2.0 -beam 1e-20 -pbeam 1e-20)" allphone
-    line "linnet, \`--words\`" "$(ours words --words)" words
-    line "pocketsphinx, words, its 3-gram and dictionary" "$(sphinx pswords -lm "$en/en-us.lm.bin" -dict "$en/cmudict-en-us.dict")" pswords
-    echo
-  } > "$work/6.md"
-fi
-
-# ---- 7 ---------------------------------------------------------------------------------------------------------------------------
-
-if streams 7; then
-  [ -x "$sound" ] || die "$sound does not exist; run make $sound"
-  echo "== stage 7: where nobody speaks"
-  seconds=$(size 300 5)
-  bench/silence.sh --seconds "$seconds" --work "$work/silence" --model "$model" --linnet "$linnet" --sound "$sound" \
-    --kinds "$(size "" "white:-40 keys:-40")" > "$work/silence.txt"
-  [ -z "$sounds" ] || bench/silence.sh --sounds "$sounds" --work "$work/silence" --model "$model" --linnet "$linnet" |
-    sed '1,/^a minute/d' >> "$work/silence.txt"
-  {
-    echo "## Where nobody speaks"
-    echo
-    echo "    bench/silence.sh --seconds $seconds"
-    [ -z "$sounds" ] || echo "    bench/silence.sh --sounds SOUNDS"
-    echo
-    echo "False phonemes and words a minute: \`linnet transcribe\`, \`transcribe --words\`, \`listen --words\`; *sure*: the"
-    echo "words of those live utterances whose phonemes have a mean confidence of 0.5 or more."
-    echo
-    echo "| sound | level, dB | phonemes | words | live: phonemes | words | sure |"
-    echo "|---|---|---|---|---|---|---|"
-    sed '1,/^a minute/d' "$work/silence.txt" | awk '{ print "| " $1 " | " $2 " | " $4 " | " $5 " | " $6 " | " $7 " | " $8 " |" }'
-    echo
-    if [ -f "$work/dev_nonnative.words.jsonl" ]; then
-      echo "Of speech, a program that keeps only sure utterances loses $(unsure dev_native) % of the words recognised in \`dev_native\` and"
-      echo "$(unsure dev_nonnative) % in \`dev_nonnative\`."
-      echo
-    fi
-  } > "$work/7.md"
-fi
-
-# ---- 8 ---------------------------------------------------------------------------------------------------------------------------
-
-if wanted 8; then
-  echo "== stage 8: latency, size, speed"
-  factor() { # factor OPTIONS...: processor time of dev_native on one thread, as a part of its length
-    local used
-    used=$({ TIMEFORMAT=%U; time "$linnet" transcribe --data "$corpus/dev_native" --audio-root "$corpus" -j 1 --device "$device" \
-      -f trn "$@" > /dev/null 2> "$work/said"; } 2>&1)
-    of %.4f "$used / $(sed -n 's/.* files, \([0-9.]*\) s of sound.*/\1/p' "$work/said")"
-  }
-  step=$(of %g "$(number stack) * $(number hop_ms)") ahead=$(of %g "$(number ahead) * $(number hop_ms)")
-  {
-    echo "## Latency, size, speed"
-    echo
-    echo "| what | measured |"
+    echo "| of the words recognised in | those of utterances with a mean confidence below 0.5, % |"
     echo "|---|---|"
-    echo "| parameters | $(number parameters) |"
-    echo "| file | $(of %.1f "$(number file_bytes) / 1e6") MB |"
-    [ $kind = offline ] || echo "| attention state of a stream / all of it | $(number attention_state_bytes) / $(number state_bytes) bytes |"
-    [ $kind = offline ] || echo "| latency by construction: step + look-ahead + window beyond its hop | $step + $ahead + $(of %g "$(number window_ms) - $(number hop_ms)") ms |"
-    echo "| real-time factor, files to phonemes, one thread, processor time | $(factor) |"
-    echo "| the same, \`--words\` | $(factor --words) |"
-    echo "| the same, \`--words --rescore words\` | $(factor --words --rescore words) |"
-    echo
-    if [ $kind = offline ]; then
-      echo "The model reads whole utterances: results come when they have ended."
-    elif command -v flite > /dev/null; then
-      echo "    bench/delay.sh --text DIR/dev_native/text --sentences $(size 100 3)"
-      echo
-      bench/delay.sh --text "$corpus/dev_native/text" --sentences "$(size 100 3)" --work "$work/delay" --model "$model" \
-        --linnet "$linnet" 2> /dev/null | sed 1d | block
-    else
-      echo "Delay until a phoneme is settled: not measured, flite is not installed here."
-    fi
-    echo
-  } > "$work/8.md"
-fi
+    for set in dev_native dev_nonnative; do
+      echo "| $set | $(awk -f bench/sure.awk "$run/errors/default.$set.words.jsonl" | awk '{ printf "%.1f", $2 ? 100 * ($2 - $3) / $2 : 0 }') |"
+    done
+  } | emit unsure "default lm"
+}
+measure_robust() {
+  local model
+  for model in default offline; do
+    bench/robust.sh --data "$corpus/dev_native" --audio-root "$corpus" --every "$(size 4 2)" --model $model --work "$run/robust" \
+      --linnet "$linnet" --output "$run/robust.$model" ${quick:+--conditions "clean phone"}
+  done
+  paste -d '|' "$run/robust.default" "$run/robust.offline" | awk -F' *[|] *' '
+    BEGIN {
+      print "| sound | default: WER % | 95 % interval | default: PER % | offline: WER % | 95 % interval | offline: PER % |"
+      print "|---|---|---|---|---|---|---|"
+    }
+    { printf "| %s | %s | %s | %s | %s | %s | %s |\n", $2, $3, $4, $5, $10, $11, $12 }' | emit robust "default offline lm"
+}
 
-# ---- 9 ---------------------------------------------------------------------------------------------------------------------------
+# ---- long streams, times, latency ------------------------------------------------------------------------------------------------
 
-if wanted 9; then
+measure_long() {
+  local long=(bench/long.sh --corpus "$corpus" --work "$run/long" --lexicon "$lexicon" --linnet "$linnet")
+  [ -s "$run/long.drift" ] || { "${long[@]}" --part drift > "$run/long.part"; mv "$run/long.part" "$run/long.drift"; }
+  [ -s "$run/long.day" ] || { "${long[@]}" --part day --hours "$hours" > "$run/long.part"; mv "$run/long.part" "$run/long.day"; }
+  awk '/^all / { n++; for (i = 3; i <= 5; i++) rate[n, i] = $i }
+    END {
+      print "| dev_native twice | speaker after speaker: PER % | shuffled: PER % |"
+      print "|---|---|---|"
+      split("x x single files|one stream, reset at endpoints|one stream, never reset", what, "|"); what[1] = "single files"
+      for (i = 3; i <= 5; i++) printf "| %s | %s | %s |\n", what[i - 2], rate[1, i], rate[2, i]
+    }' "$run/long.drift" | emit long default
+  awk '/^== / { name = $2 ~ /^never/ ? "never reset" : "reset at endpoints"; next }
+    $1 ~ /^[0-9]+$/ && NF == 7 { if (!((name, 1) in memory)) order[++m] = name; k = ++n[name]; memory[name, k] = $3; rate[name, k] = $6; hours[name] = $2 }
+    END {
+      print "| one stream | after the first half hour: KB resident | at the end: KB resident | first half hour: PER % | last: PER % |"
+      print "|---|---|---|---|---|"
+      for (i = 1; i <= m; i++) { w = order[i]; printf "| %s | %d | %d | %s | %s |\n", w, memory[w, 1], memory[w, n[w]], rate[w, 1], rate[w, n[w]] }
+    }' "$run/long.day" | emit day default
+}
+boundaries() { # boundaries NAME OPTIONS...: RUN/times.NAME
+  [ -s "$run/times.$1" ] || { python3 bench/boundaries.py "$linnet" "$corpus/dev_native" --texts "$(size 60 2)" "${@:2}" > "$run/times.part"
+    mv "$run/times.part" "$run/times.$1"; }
+}
+cell() { # cell FILE PART ROW COLUMN: of the tables of boundaries.py; PART is how the line before the table begins
+  awk -F' *[|] *' -v part="$2" -v row="$3" -v column="$4" '/^[a-z]/ { on = index($0, part) == 1 } on && $2 == row { print $column; exit }' "$run/times.$1"
+}
+measure_times() {
+  local row snr
+  boundaries clean --transcribe
+  for snr in 20 10; do boundaries $snr --snr $snr; done
   {
-    command="recipes/open/results.sh --corpus DIR${given:+ --model $given} --hours $hours --every $every${quick:+ --quick}"
-    head_of_results "The $kind model, measured" | awk -v model="$(number name), fingerprint $fingerprint" '
-      { print } /^\| device / { print "| model | " model " |" }
-      /^\| device / && (getline load < "/proc/loadavg") > 0 { split(load, f, " "); print "| load average of the machine | " f[3] " |" }'
-    for ((k = 1; k <= 8; k++)); do [ ! -f "$work/$k.md" ] || cat "$work/$k.md"; done
-  } | sed -e :a -e '/^\n*$/{$d;N;ba' -e '}' > "$work/$page"
-  if [ -n "$publish" ]; then
-    cp "$work/$page" "$here/$page"
-    awk -v table="$work/card.md" -v mark="<!-- results.sh --publish: the $kind model" '/^<!-- end of results -->/ { on = 0 } !on
-      index($0, mark) == 1 { on = 1; print ""; while ((getline line < table) > 0) print line; print "" }' "$card" > "$work/card.new"
-    cat "$work/card.new" > "$card"
-  fi
-  cat "$work/$page"
+    echo "| ms | n | mean, \`path\` | mean, \`sound\` | median | 90th percentile | within 20 ms | bias |"
+    echo "|---|---|---|---|---|---|---|---|"
+    for row in "phone starts" "phone ends" "word starts" "word ends" "phone durations" "phones of kal16" "phones of awb" "phones of rms" "phones of slt"; do
+      echo "| $row | $(cell clean "align --times sound" "$row" 3) | $(cell clean "align --times path" "$row" 4) |$(
+        for k in 4 5 6 7 8; do echo -n " $(cell clean "align --times sound" "$row" $k) |"; done)"
+    done
+  } | emit boundaries default
+  {
+    echo "| noise | starts of phones, ms: \`--times path\` | \`--times sound\` |"
+    echo "|---|---|---|"
+    for snr in clean 20 10; do
+      echo "| $([ $snr = clean ] && echo none || echo "$snr dB below the speech") | $(cell $snr "align --times path" "phone starts" 4) |" \
+        "$(cell $snr "align --times sound" "phone starts" 4) |"
+    done
+  } | emit boundaries-noise default
+  {
+    echo "| mean error, ms | starts of phonemes | starts of words |"
+    echo "|---|---|---|"
+    echo "| \`linnet align\` | $(cell clean "align --times sound" "phone starts" 4) | $(cell clean "align --times sound" "word starts" 4) |"
+    echo "| \`linnet transcribe\` | $(cell clean "transcribe," "phone starts" 4) | $(cell clean "transcribe --words" "word starts" 4) |"
+  } | emit times "default lm"
+}
+measure_latency() {
+  bench/delay.sh --text "$corpus/dev_native/text" --sentences "$(size 100 3)" --work "$run/delay" --linnet "$linnet" > "$run/delay.txt"
+  awk '/^construction/ { by = $(NF - 4); for (i = 1; i < NF; i++) if ($i == "=") by = $(i + 1) }
+    /^all/ {
+      print "| from the end of a phoneme, ms of sound | median | 95th percentile | 99th percentile |"
+      print "|---|---|---|---|"
+      printf "| until it can be settled, by construction | %d | %d | %d |\n", by, by, by
+      printf "| until it is shown | %s | %s | %s |\n", $7, $8, $9
+      printf "| until it is settled | %s | %s | %s |\n", $10, $11, $12
+    }' "$run/delay.txt" | emit latency default
+}
+measure_align() {
+  local set kind
+  for set in dev_native dev_nonnative; do
+    [ -s "$run/align.$set" ] || { python3 bench/align.py "$linnet" "$lexicon" "$corpus/$set" fit goodness \
+      "$([ $set = dev_native ] && echo part || echo fit)" > "$run/align.part"; mv "$run/align.part" "$run/align.$set"; }
+  done
+  table() { sort -u "$run/align.dev_native" "$run/align.dev_nonnative" | sed -n "s/^$1: //p"; }
+  { echo "| one phoneme of a text replaced | replaced | others | area under the curve | replaced below -3, % | others below -3, % | area of the confidence |"
+    echo "|---|---|---|---|---|---|---|"; table goodness; } | emit goodness default
+  { echo "| text | utterances | share of the phonemes: least | median | largest | shares below 0.3 | told that it does not match | longer than the sound |"
+    echo "|---|---|---|---|---|---|---|---|"; table fit; } | emit fit default
+  { echo "| text of three utterances in one sound | words | mean difference, ms | words over 100 ms |"
+    echo "|---|---|---|---|"; table part; } | emit part default
+}
+
+# ---- adapting, sizes -------------------------------------------------------------------------------------------------------------
+
+measure_adapt() {
+  local part
+  for part in names voice; do
+    [ -s "$run/adapt.$part" ] || { LINNET=$(realpath "$linnet") bench/adapt.sh --corpus "$corpus" --work "$run/adapt" --threads "${threads/#0/2}" $part > "$run/adapt.part"
+      mv "$run/adapt.part" "$run/adapt.$part"; }
+    sed -n '/^|/p' "$run/adapt.$part" | emit adapt-$part "default lm"
+  done
+}
+measure_sizes() {
+  local root=$run/root
+  rm -rf "$root"
+  make -s install DESTDIR="$(realpath "$run")/root" PREFIX=/usr > "$run/install.log" 2>&1
+  [ -f "$(ls build/python/dist/*.whl 2> /dev/null | head -n 1)" ] || make -s wheel > "$run/wheel.log" 2>&1 || echo "no wheel: see $run/wheel.log" >&2
+  bytes() { find "$@" -type f -printf '%s\n' 2> /dev/null | awk '{ s += $1 } END { printf "%.1f", s / 1e6 }'; }
+  {
+    echo "| what | MB |"
+    echo "|---|---|"
+    echo "| all that \`make install\` writes | $(bytes "$root") |"
+    echo "| models and language models of English | $(bytes "$root"/usr/share/linnet/en) |"
+    echo "| the program, \`linnet\` | $(bytes "$root"/usr/bin) |"
+    echo "| the shared library, \`liblinnet.so.1\` | $(bytes "$root"/usr/lib* -name 'liblinnet.so.*') |"
+    echo "| the Python wheel | $(bytes build/python/dist -name '*.whl') |"
+  } | emit sizes ""
+  rm -rf "$root"
+}
+
+# ---- what needs a machine without other work -------------------------------------------------------------------------------------
+
+# timed COMMAND...: of three runs the median of the seconds, of the processor's seconds, and of the memory in MB
+timed() {
+  local k
+  for ((k = 0; k < $(size 3 1); k++)); do
+    /usr/bin/time -o "$run/time" -f '%e %U %S %M' "$@" > /dev/null 2> "$run/time.log" < /dev/null
+    tail -n 1 "$run/time" | awk '{ print $1, $2 + $3, $4 / 1024 }'
+  done | awk '{ for (i = 1; i <= 3; i++) v[i, NR] = $i }
+    END { for (i = 1; i <= 3; i++) { for (a = 1; a <= NR; a++) for (b = a + 1; b <= NR; b++) if (v[i, a] > v[i, b]) { t = v[i, a]; v[i, a] = v[i, b]; v[i, b] = t }
+      printf "%s ", v[i, int((NR + 1) / 2)] } print "" }'
+}
+sound_s() { # sound_s SET: seconds of a set
+  "$linnet" transcribe --data "$corpus/$1" --audio-root "$corpus" -f trn --jobs "$threads" 2>&1 > /dev/null | sed -n 's/.* files, \([0-9.]*\) s of sound.*/\1/p'
+}
+measure_search() {
+  local what options model beam seconds wall cpu memory native
+  seconds=$(sound_s dev_native)
+  {
+    echo "| search | dev_native: WER % | dev_nonnative: WER % | CPU-seconds for an hour of sound |"
+    echo "|---|---|---|---|"
+    while read -r model beam limit what; do
+      for set in dev_native dev_nonnative; do decode $set $model words-$beam --model $model --words --beam $beam --tune beam-score=$limit; done
+      read -r wall cpu memory <<< "$(timed "$linnet" transcribe -q --data "$corpus/dev_native" --audio-root "$corpus" -j 1 -f trn \
+        --model $model --words --beam $beam --tune beam-score=$limit)"
+      echo "| $what | $(score dev_native "$run/errors/$model.dev_native.words-$beam.jsonl" | cut -d ' ' -f 1) |" \
+        "$(score dev_nonnative "$run/errors/$model.dev_nonnative.words-$beam.jsonl" | cut -d ' ' -f 1) | $(of %.1f "$cpu * 3600 / $seconds") |"
+    done << END
+default 256 12 \`--beam 256 --tune beam-score=12\`
+default 512 13 \`--beam 512 --tune beam-score=13\`, the default
+default 1024 16 \`--beam 1024 --tune beam-score=16\`
+offline 512 13 \`--offline --beam 512 --tune beam-score=13\`
+offline 1024 14 \`--offline --beam 1024 --tune beam-score=14\`, the default
+offline 2048 18 \`--offline --beam 2048 --tune beam-score=18\`
+END
+  } | emit search "default offline lm" timed
+}
+measure_speed() {
+  local options seconds wall cpu memory file
+  seconds=$(sound_s dev_native)
+  {
+    echo "| \`linnet transcribe\` with | times real time, all cores | CPU-seconds for an hour of sound | memory, MB |"
+    echo "|---|---|---|---|"
+    while read -r options; do
+      read -r wall cpu memory <<< "$(timed "$linnet" transcribe -q --data "$corpus/dev_native" --audio-root "$corpus" --jobs "$threads" -f trn $options)"
+      echo "| \`$options\` | $(of %.0f "$seconds / $wall") | $(of %.1f "$cpu * 3600 / $seconds") | $(of %.0f "$memory") |"
+    done << END
+--model small
+--model small --words
+--model default
+--model default --words
+--model default --words --rescore words
+--model default --words --precision fp32
+--model offline
+--model offline --words
+--model offline --words --combine default
+--model offline --words --combine default --rescore words
+END
+  } | emit speed "default offline small lm" timed
+  file=$corpus/$(awk 'NR == 1 { print $2 }' "$corpus/dev_native/wav.scp")
+  {
+    echo "| one file of $("$linnet" transcribe -q -f json "$file" | sed 's/.*"seconds":\([0-9.]*\).*/\1/') s, the whole program | seconds | memory, MB |"
+    echo "|---|---|---|"
+    for options in "" --words "--words --offline --combine default --rescore words"; do
+      read -r wall cpu memory <<< "$(timed "$linnet" transcribe -q $options "$file")"
+      echo "| \`linnet transcribe${options:+ }$options\` | $wall | $(of %.0f "$memory") |"
+    done
+  } | emit one-file "default offline lm" timed
+}
+measure_streams() {
+  local model
+  {
+    echo "| model | streams | lag p50, ms | p95, ms | p99, ms | cores |"
+    echo "|---|---|---|---|---|---|"
+    for model in small default; do
+      $(command -v chrt > /dev/null && echo chrt -f 1) "$linnet" bench streams --model $model $(size "--find --seconds 8" "--streams 2 --seconds 1") 2> /dev/null |
+        awk -v model=$model '/holds/ { best = sprintf("| `%s` | %s | %s | %s | %s | %s |", model, $1, $2, $3, $4, $9) } END { print best }'
+    done
+  } | emit streams "default small" timed
+}
+measure_server() {
+  local streams seconds options
+  seconds=$(size 20 3)
+  {
+    echo "| \`linnet serve\` | streams | lag p50, ms | p95, ms | p99, ms | cores | memory, MB |"
+    echo "|---|---|---|---|---|---|---|"
+    while read -r streams options; do
+      IDLE=0 $(command -v chrt > /dev/null && echo chrt -r 1) bench/serve.sh "$(size "$streams" 2)" "$seconds" $options > "$run/serve.txt" 2>&1
+      awk -v streams="$(size "$streams" 2)" -v seconds="$seconds" -v options="$options" '
+        /^second / { for (i = 1; i < NF; i++) if ($i == "p50/p95/p99") split($(i + 1), lag, "/") }
+        /^memory/ { for (i = 1; i < NF; i++) if ($i ~ /^MB/ && $(i + 1) == "at") mb = $(i - 1) }
+        /^processor/ { cpu = $3 }
+        END { printf "| `%s` | %d | %.1f | %.1f | %.1f | %.2f | %s |\n", options, streams, 1000 * lag[1], 1000 * lag[2], 1000 * lag[3], cpu / seconds, mb }' "$run/serve.txt"
+    done << END
+250 --model small --no-words
+100 --model small
+150 --model default --no-words
+60 --model default
+END
+  } | emit server "default small lm" timed
+}
+
+# ---- all stages, and the pages ---------------------------------------------------------------------------------------------------
+
+needs() { # needs STAGE: the programs without which it is left out
+  case $1 in
+    confidence | align) echo python3 ;;
+    robust) echo ffmpeg ;;
+    times) echo python3 flite ;;
+    latency | adapt) echo flite ;;
+    search | speed) echo /usr/bin/time ;;
+  esac
+}
+for s in $stages; do
+  if [ -f "$run/$s.done" ]; then echo "== $s: done before"; continue; fi
+  absent=
+  for tool in $(needs "$s"); do command -v "$tool" > /dev/null || absent="$absent $tool"; done
+  if [ -n "$absent" ]; then echo "== $s: left out, these are not installed:$absent"; continue; fi
+  echo "== $s"
+  "measure_$s"
+  touch "$run/$s.done"
+done
+
+# published PAGE: with the tables that were measured; a mark may be indented, as in a list
+published() {
+  awk -v tables="$run/tables" '
+    /<!-- measured: / && match($0, /measured: [a-z0-9-]+/) {
+      name = substr($0, RSTART + 10, RLENGTH - 10); indent = $0; sub(/<.*/, "", indent)
+      if ((getline mark < (tables "/" name ".mark")) > 0) {
+        print indent mark
+        while ((getline line < (tables "/" name ".md")) > 0) print indent line
+        close(tables "/" name ".md"); close(tables "/" name ".mark")
+        skip = 1
+        next
+      }
+    }
+    /<!-- end -->/ { skip = 0 }
+    !skip' "$1"
+}
+# all_tables: the page beside this script
+all_tables() {
+  local table title
+  echo "# Every table that results.sh has measured"
+  echo
+  echo "    recipes/open/results.sh --corpus DIR --publish"
+  echo
+  echo "[RESULTS.md](../../RESULTS.md) and the pages of docs/ show most of them and explain them."
+  while read -r table title; do
+    [ ! -f "$run/tables/$table.md" ] || printf '\n## %s\n\n%s\n%s\n<!-- end -->\n' "$title" "$(cat "$run/tables/$table.mark")" "$(cat "$run/tables/$table.md")"
+  done << END
+models The models
+words Words
+phones Phonemes
+rescored The network of words
+live Live text
+confidence Confidence
+int8 Eight bits
+robust Other conditions
+silence Where nobody speaks
+unsure What a threshold of confidence loses
+long An hour as one stream
+day Hours as one stream
+times Times of results
+boundaries Boundaries
+boundaries-noise Boundaries in noise
+latency Latency
+goodness Goodness of pronunciation
+fit Texts that fit and texts that do not
+part Texts of a part of the sound
+adapt-names Names
+adapt-voice A voice
+sizes Sizes
+search Wider and narrower searches
+speed Files
+one-file One file
+streams Live streams
+server The server
+END
+}
+if [ -n "$publish" ]; then
+  all_tables > "$here/RESULTS.md"
+  for page in README.md RESULTS.md docs/*.md; do
+    published "$page" > "$run/page"
+    cmp -s "$run/page" "$page" || { cat "$run/page" > "$page"; echo "$page: written"; }
+  done
 fi
