@@ -62,7 +62,7 @@ samples=$(($(stat -c %s "$work/all.f32") / 4))
 phones() {
     case $1 in
     *.ctm) awk '!/^;;/ { print $3, $5 }' "$1" ;;
-    *) grep '"type":"final"' "$1" | grep -o '"phone":"[A-Z]*","start":[0-9.]*' | sed 's/"phone":"\(.*\)","start":\(.*\)/\2 \1/' ;;
+    *) { grep '"type":"final"' "$1" || true; } | { grep -o '"phone":"[A-Z]*","start":[0-9.]*' || true; } | sed 's/"phone":"\(.*\)","start":\(.*\)/\2 \1/' ;;
     esac
 }
 

@@ -46,10 +46,12 @@ mkdir -p "$run/tables"
 # emit TABLE "MODEL ..." [timed]: the table on standard input, measured with these models (lm: the language models)
 emit() {
   local model mark=
-  cat > "$run/tables/$1.md"
+  cat > "$run/table"
   for model in $2; do mark="$mark${mark:+, }$model ${print[$model]}"; done
   [ -z "${3:-}" ] || mark="$mark; $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores"
-  echo "<!-- measured: $1; ${mark:-no model}; $(date -u +%F) -->" > "$run/tables/$1.mark"
+  echo "<!-- measured: $1; ${mark:-no model}; $(date -u +%F) -->" > "$run/mark"
+  mv "$run/table" "$run/tables/$1.md"
+  mv "$run/mark" "$run/tables/$1.mark"
 }
 
 # ---- error rates -----------------------------------------------------------------------------------------------------------------
@@ -101,8 +103,8 @@ key_of() { # key_of SYSTEM: its name in test-scores.tsv
 }
 # cells SYSTEM NAME [SET ...]: two cells for each set, the rate and its interval
 cells() {
-  awk -F'\t' -v system="$1" -v name="$2" -v sets="${*:3}" '
-    $2 == system && $3 == name { cell[$1] = sprintf("%.2f | %.2f to %.2f", $4, $5, $6) }
+  awk -F'\t' -v by="$1" -v name="$2" -v sets="${*:3}" '
+    $2 == by && $3 == name { cell[$1] = sprintf("%.2f | %.2f to %.2f", $4, $5, $6) }
     END { n = split(sets, set, " "); for (i = 1; i <= n; i++) printf " %s |", set[i] in cell ? cell[set[i]] : "- | -" }' "$run/scores.tsv"
 }
 rates() { # rates: of lines "SYSTEM NAME TEXT", a table with every set
@@ -126,8 +128,8 @@ measure_errors() {
       decode test_native "$system" "$name" $options
       echo "$key test_native $name $(score test_native "$run/errors/$system.test_native.$name.jsonl")" | tr ' ' '\t' >> "$scores"
     fi
-    awk -F'\t' -v OFS='\t' -v key="$key" -v system="$system" -v name="$name" '
-      $1 == key && $3 == name { print $2, system, name, $4, $5, $6, $7 }' "$scores" >> "$run/scores.new"
+    awk -F'\t' -v OFS='\t' -v key="$key" -v by="$system" -v name="$name" '
+      $1 == key && $3 == name { print $2, by, name, $4, $5, $6, $7 }' "$scores" >> "$run/scores.new"
   done <<< "$searches"
   mv "$run/scores.new" "$run/scores.tsv"
   rates "\`linnet transcribe --words\` with" WER << END | emit words "default offline small lm"
@@ -204,7 +206,7 @@ measure_int8() {
 
 measure_live() {
   for set in dev_native dev_nonnative; do
-    bench/second_pass.sh --corpus "$corpus" --set $set --every "$(size 1 2)" --work "$run/live/$set" --linnet "$linnet" > "$run/live.$set"
+    bench/second_pass.sh --corpus "$corpus" --set $set --work "$run/live/$set" --linnet "$linnet" > "$run/live.$set"
   done
   {
     echo "| \`linnet listen --words\` with | dev_native: WER % | 95 % interval | dev_nonnative: WER % | 95 % interval |"
@@ -402,7 +404,7 @@ measure_speed() {
   local options seconds wall cpu memory file
   seconds=$(sound_s dev_native)
   {
-    echo "| \`linnet transcribe\` with | times real time, all cores | CPU-seconds for an hour of sound | memory, MB |"
+    echo "| \`linnet transcribe\` with, median of three runs | times real time, all cores | CPU-seconds for an hour of sound | memory, MB |"
     echo "|---|---|---|---|"
     while read -r options; do
       read -r wall cpu memory <<< "$(timed "$linnet" transcribe -q --data "$corpus/dev_native" --audio-root "$corpus" --jobs "$threads" -f trn $options)"
@@ -509,7 +511,7 @@ all_tables() {
   echo
   echo "[RESULTS.md](../../RESULTS.md) and the pages of docs/ show most of them and explain them."
   while read -r table title; do
-    [ ! -f "$run/tables/$table.md" ] || printf '\n## %s\n\n%s\n%s\n<!-- end -->\n' "$title" "$(cat "$run/tables/$table.mark")" "$(cat "$run/tables/$table.md")"
+    [ ! -f "$run/tables/$table.mark" ] || printf '\n## %s\n\n%s\n%s\n<!-- end -->\n' "$title" "$(cat "$run/tables/$table.mark")" "$(cat "$run/tables/$table.md")"
   done << END
 models The models
 words Words

@@ -1,4 +1,4 @@
-# [native] recipes/open: every stage of run.sh, lm.sh and results.sh on a tiny corpus of synthetic sounds.
+# [native] recipes/open: every stage of run.sh and lm.sh, and cheap ones of results.sh, on a tiny corpus of synthetic sounds.
 . tests/app/common.sh
 # Not under a sanitizer: tests of linnet's commands run the same code there.
 [ "${CONFIG:-release}" = release ] || finish
@@ -291,32 +291,33 @@ has "readable: its scores" "$out" "capitals"
 
 # ---- results.sh ------------------------------------------------------------------------------------------------------------------
 
-results() { recipe results --corpus "$c" --model "$w/train-again/best.safetensors" --work "$tmp/results" --lexicon "$tmp/dict" --sound "$SOUND" \
-    --quick --hours 0.002 --threads 1 --device cpu "$@"; }
-before=$(cksum < docs/models.md)$(cat recipes/open/*.tsv | cksum)
-LINNET_LM=$tmp/lm/words.lm LINNET_LEXICON=$tmp/lm/words.dict.gz
-export LINNET_LM LINNET_LEXICON
-results
+results() { recipe results --corpus "$c" --work "$tmp/results" --lexicon "$tmp/dict" --quick --hours 0.002 --threads 1 --device cpu "$@"; }
+pages() { cat README.md RESULTS.md docs/*.md recipes/open/*.md recipes/open/*.tsv | cksum; }
+before=$(pages)
+cheap="errors int8 live silence long"
+results --stages "$cheap"
 is "results: status" 0 "$status"
-page=$(cat "$tmp/results/RESULTS.md")
-is "results: it is printed" "$page" "$(sed '/^== stage/d' "$tmp/.out")"
-for part in "## Error rates" "## Streaming equals batch" "## An hour as one stream" "## Long streams" "## Times" "## Beside pocketsphinx" \
-    "## Where nobody speaks" "## Latency, size, speed"; do
-    has "results: the page has it" "$page" "$part"
+is "results: its stages" "errors int8 live silence long " "$(sed -n 's/^== //p' "$tmp/.out" | tr '\n' ' ')"
+tables=$(echo "$tmp"/results/*-quick/tables)
+for table in words phones models rescored int8 live silence long day; do
+    ok "results: table $table" test -s "$tables/$table.md"
+    is "results: table $table, its rows have as many cells" 1 "$(awk -F'|' '{ print NF }' "$tables/$table.md" | sort -u | wc -l | tr -d ' ')"
 done
-has "results: a row for each set" "$page" "| dev_nonnative | 2 | full band | "
-has "results: the test set is not touched" "$page" "has not been scored with this model"
-hasnt "results: the test set is not touched" "$(ls "$tmp/results")" "test_native"
-has "results: streaming equals batch" "$page" "2 of 2 give the same output"
-has "results: where nobody speaks" "$page" "| white | -40 |"
-fingerprint=$("$LINNET" info --json "$w/train-again/best.safetensors" | sed 's/.*"fingerprint": "\([0-9a-f]*\)".*/\1/')
-has "results: which model" "$page" "fingerprint $fingerprint"
-hasnt "results: no folder of this machine" "$page" "$c"
-is "results: nothing is published" "$before" "$(cksum < docs/models.md)$(cat recipes/open/*.tsv | cksum)"
-LINNET_MODEL= declines "results: another model" "has results of another model" results --corpus "$c" --lexicon "$tmp/dict" \
-    --work "$tmp/results" --model "$w/train/checkpoint.safetensors"
+is "results: a cell for each set" "dev_native: WER %|dev_nonnative: WER %|test_native: WER %" \
+    "$(head -n 1 "$tables/words.md" | grep -o '[a-z_]*: WER %' | paste -s -d '|' -)"
+hasnt "results: the test set is not touched" "$(ls "$tmp"/results/*-quick/errors)" "test_native"
+fingerprint=$("$LINNET" info --json default | sed 's/.*"fingerprint": "\([0-9a-f]*\)".*/\1/')
+has "results: which model" "$(cat "$tables/words.mark")" "<!-- measured: words; default $fingerprint, offline "
+results --stages "$cheap"
+is "results again: nothing is measured twice" 5 "$(grep -c 'done before' "$tmp/.out")"
+rm "$tmp"/results/*-quick/errors.done "$tmp"/results/*-quick/errors/small.dev_native.words.jsonl
+results --stages errors
+is "results, interrupted: status" 0 "$status"
+ok "results, interrupted: it goes on" test -s "$(echo "$tmp"/results/*-quick/errors)/small.dev_native.words.jsonl"
+is "results: nothing is published" "$before" "$(pages)"
+declines "results: a small form is not published" "not published" results --corpus "$c" --lexicon "$tmp/dict" --work "$tmp/x" --quick --publish
 declines "results: no corpus" "where is the corpus" results --work "$tmp/x"
-declines "results: no such model" "$tmp/none does not exist" results --corpus "$c" --lexicon "$tmp/dict" --work "$tmp/x" --model "$tmp/none"
+declines "results: no such stage" "no stage 'words'" results --corpus "$c" --lexicon "$tmp/dict" --work "$tmp/x" --stages words
 
 # ---- bench/robust.sh -------------------------------------------------------------------------------------------------------------
 
@@ -324,7 +325,10 @@ if command -v ffmpeg > /dev/null; then
     LINNET_LEXICON=$tmp/dict bash bench/robust.sh --linnet "$LINNET" --data "$c/train_cv" --model "$w/stream.safetensors" --work "$tmp/robust" \
         --conditions "clean level:-30 noise:10 babble:5 room:0.3 phone tempo:0.8" > "$tmp/robust.md" 2> "$tmp/.err"
     is "robust: a row for each condition" "clean level:-30 noise:10 babble:5 room:0.3 phone tempo:0.8 " "$(sed 1,2d "$tmp/robust.md" | awk '{ printf "%s ", $2 }')"
-    is "robust: two rates and their intervals" 7 "$(grep -cE '^[|] [^ ]+ [|] [0-9.]+ [(][0-9.]+ to [0-9.]+[)] [|] [0-9.]+ [(][0-9.]+ to [0-9.]+[)] [|]$' "$tmp/robust.md")"
+    is "robust: two rates and their intervals" 7 "$(grep -cE '^[|] [^ ]+( [|] [0-9.]+ [|] [0-9.]+ to [0-9.]+){2} [|]$' "$tmp/robust.md")"
+    LINNET_LEXICON=$tmp/dict bash bench/robust.sh --linnet "$LINNET" --data "$c/train_cv" --model "$w/stream.safetensors" --work "$tmp/robust" \
+        --conditions clean --output "$tmp/robust.md"
+    is "robust: what is there is not measured again" 1 "$(grep -c '^| clean' "$tmp/robust.md")"
     bash bench/robust.sh --linnet "$LINNET" --data "$c/train_cv" --model "$w/stream.safetensors" --work "$tmp/robust" --conditions "worse" > "$tmp/robust.md" 2> "$tmp/.err"
     has "robust: no such condition" "$(cat "$tmp/.err")" "no condition is called worse"
 fi
