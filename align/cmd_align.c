@@ -63,6 +63,8 @@ static const lin_option options[] = {
              "path has the phoneme (always with --posteriors)"},
     LIN_LANGUAGE_ROW(values, language),
     LIN_RESULTS_ROWS(values, results),
+    {.name = "script", .under = "cues", .type = LIN_OPTION_FLAG, .at = offsetof(values, results.cue_script),
+     .help = "Each line of the text begins a subtitle"},
     LIN_JOBS_ROW(offsetof(values, jobs)),
     LIN_QUIET_ROW(offsetof(values, quiet), "No progress, no summary, no list of words outside the lexicon"),
     LIN_MODEL_ROWS(values, model),

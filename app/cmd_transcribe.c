@@ -29,6 +29,7 @@ typedef struct transcribe_values {
 
 static const lin_option options[] = {
     LIN_RESULTS_ROWS(transcribe_values, results),
+    LIN_TEXT_ROWS(transcribe_values, results),
     {.name = "files-from", .type = LIN_OPTION_FILE, .at = offsetof(transcribe_values, files_from), .value = "LIST",
      .help = "Also the files named in LIST, one per line"},
     LIN_DATA_ROWS(transcribe_values, data, "Also the utterances of a Kaldi-style data directory or of a list (docs/corpora.md)"),

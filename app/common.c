@@ -116,8 +116,7 @@ int lin_misuse(const lin_parsed *parsed, const char *fmt, ...)
     return LIN_EXIT_USAGE;
 }
 
-// Whether a word is in a list in which each is followed by a blank.
-static int lists(const char *list, const char *word)
+int lin_list_has(const char *list, const char *word)
 {
     const size_t n = strlen(word);
     for (const char *at = list; (at = strstr(at, word)); at += n)
@@ -129,7 +128,7 @@ int lin_verb_options(const lin_parsed *parsed, const char *verb, const char *nam
 {
     const lin_option *options = parsed->command->options;
     for (int i = 0; options[i].type != LIN_OPTION_END; i++) {
-        if (options[i].type == LIN_OPTION_HEADING || parsed->from[i] == LIN_FROM_DEFAULT || lists(names, options[i].name) ||
+        if (options[i].type == LIN_OPTION_HEADING || parsed->from[i] == LIN_FROM_DEFAULT || lin_list_has(names, options[i].name) ||
             !strcmp(options[i].name, "quiet"))
             continue;
         return lin_misuse(parsed, "--%s does not apply to %s", options[i].name, verb);

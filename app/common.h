@@ -46,6 +46,9 @@ int lin_give_up(const lin_error *err);
 /* Complains, points at --help, and returns LIN_EXIT_USAGE: for errors that only the command itself can find in its options. */
 int lin_misuse(const lin_parsed *parsed, const char *fmt, ...) LIN_PRINTF(2, 3);
 
+/* Whether a word is in a list in which each is followed by a blank. */
+int lin_list_has(const char *list, const char *word);
+
 /* lin_misuse for an option that was given and does not apply to this verb: names has those that do, each followed by a blank.
  * --quiet applies to all. */
 int lin_verb_options(const lin_parsed *parsed, const char *verb, const char *names);

@@ -18,6 +18,8 @@
 
 enum { LONGEST_PATH = 4096 };
 
+static const double PARAGRAPH_S = 2; // a longer pause ends a paragraph
+
 /* ---- formats --------------------------------------------------------------------------------------------------------------- */
 
 // The nearest format for common other names and extensions.
@@ -89,10 +91,41 @@ static int choose_formats(lin_results *r, const lin_parsed *parsed, const char *
     }
 }
 
+// Whether an option was given; under: the one that it is a value of, or "".
+static int given(const lin_parsed *parsed, const char *under, const char *name)
+{
+    const int row = parsed ? lin_options_find(parsed->command, name) : -1;
+    const char *has = row >= 0 ? parsed->command->options[row].under : NULL;
+    return row >= 0 && strcmp(has ? has : "", under) == 0 && parsed->from[row] != LIN_FROM_DEFAULT;
+}
+
+// Refuses options that say how another format looks than those that are written.
+static int check_layout(const lin_results *r, const lin_parsed *parsed, const lin_results_values *v)
+{
+    static const struct {
+        const char *under, *option, *formats; // formats: each followed by a blank
+    } uses[] = {
+        {"layout", "paragraphs", "text "}, {"layout", "columns", "text "}, {"layout", "times", "text "},
+        {"cues", "width", "srt vtt "},     {"cues", "rows", "srt vtt "},   {"cues", "min", "srt vtt "},
+        {"cues", "max", "srt vtt "},       {"cues", "speed", "srt vtt "},  {"cues", "gap", "srt vtt "},
+        {"cues", "script", "srt vtt "},    {"cues", "word-times", "vtt "}, {"", "min-confidence", "text json srt vtt "},
+        {"", "unit", "text ctm trn srt vtt textgrid csv audacity nemo "},
+    };
+    for (size_t i = 0; i < sizeof uses / sizeof *uses; i++) {
+        int used = !given(parsed, uses[i].under, uses[i].option);
+        for (int w = 0; w < r->n_writers && !used; w++) used = lin_list_has(uses[i].formats, r->writers[w]->name);
+        if (used) continue;
+        return lin_misuse(parsed, "--%s%s%s has no effect on %s; it is for %.*s", uses[i].under, *uses[i].under ? " " : "",
+                          uses[i].option, v->format ? v->format : r->writers[0]->name, (int)strlen(uses[i].formats) - 1,
+                          uses[i].formats);
+    }
+    return LIN_EXIT_OK;
+}
+
 int lin_results_check(lin_results *r, const lin_parsed *parsed, const lin_results_values *v)
 {
     *r = (lin_results){.values = v};
-    r->how = (lin_writer_options){.ipa = v->ipa, .word_times = v->word_times, .columns = v->columns};
+    r->how = (lin_writer_options){.ipa = v->ipa, .word_times = v->word_times, .paragraph_times = v->times};
     r->how.cues = (lin_cue_options){.width = v->cue_width,
                                     .rows = v->cue_rows,
                                     .shortest_ms = (int)(v->cue_min_s * 1000),
@@ -101,8 +134,10 @@ int lin_results_check(lin_results *r, const lin_parsed *parsed, const lin_result
                                     .gap_ms = v->cue_gap_ms,
                                     .script = v->cue_script};
     if (v->cue_min_s > v->cue_max_s) return lin_misuse(parsed, "--cues min=%g is above max=%g", v->cue_min_s, v->cue_max_s);
-    if (v->paragraphs) r->how.paragraph_s = 2;
-    if (v->paragraphs && !v->columns) r->how.columns = 100;
+    // What is for programs is one line, unless it is wanted otherwise; see lin_results_make_readable for people.
+    const int paragraphs = v->paragraphs && (given(parsed, "layout", "paragraphs") || v->times);
+    if (paragraphs) r->how.paragraph_s = PARAGRAPH_S;
+    if (paragraphs || given(parsed, "layout", "columns")) r->how.columns = v->columns;
     static const lin_writer_unit units[] = {LIN_UNIT_AUTO, LIN_UNIT_PHONES, LIN_UNIT_WORDS, LIN_UNIT_BOTH};
     r->how.unit = units[v->unit];
     if (v->output && v->output_dir) return lin_misuse(parsed, "--output and --output-dir exclude each other");
@@ -116,7 +151,9 @@ int lin_results_check(lin_results *r, const lin_parsed *parsed, const lin_result
     if (status != LIN_EXIT_OK) return status;
     if (r->n_writers > 1 && !v->output_dir)
         return lin_misuse(parsed, "several formats (%s) need --output-dir", v->format);
-    return LIN_EXIT_OK;
+    r->is_laid_out = given(parsed, "layout", "paragraphs") || given(parsed, "layout", "columns") || v->times;
+    if (r->is_laid_out && v->ids) return lin_misuse(parsed, "--ids excludes --layout: each file is a line then");
+    return check_layout(r, parsed, v);
 }
 
 int lin_results_check_search(const lin_results *r, const lin_parsed *parsed, int words, int n_best)
@@ -136,6 +173,8 @@ lin_status lin_results_make_readable(lin_results *r, const lin_phones *phones, d
         wanted |= strcmp(name, "text") == 0 || strcmp(name, "json") == 0 || strcmp(name, "srt") == 0 || strcmp(name, "vtt") == 0;
     }
     if (!wanted || r->how.unit == LIN_UNIT_PHONES || r->punctuation) return LIN_OK;
+    r->how.paragraph_s = r->values->paragraphs ? PARAGRAPH_S : 0;
+    r->how.columns = r->values->columns;
     LIN_TRY(lin_find_open_punctuation(phones, &r->punctuation, err));
     r->how.readable = r->punctuation;
     r->how.least = least;
@@ -254,6 +293,8 @@ lin_status lin_results_open(lin_results *r, const lin_phones *phones, int many, 
     r->how.phones = phones;
     if (r->punctuation) r->how.speller = r->speller = lin_find_speller(phones);
     r->how.with_id = r->values->ids || (many && !r->values->output_dir);
+    if (r->how.with_id && r->is_laid_out)
+        return lin_fail(err, LIN_INVALID, "the text of several files has a line for each; --layout needs --output-dir");
     if (r->values->output_dir) return lin_make_folders(r->values->output_dir, strlen(r->values->output_dir), err);
     LIN_TRY(lin_output_open(r->values->output, LIN_FILE_KEEP_STALE, &r->out, err));
     r->how.document = &r->document;

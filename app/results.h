@@ -28,7 +28,7 @@
 
 typedef struct lin_results_values {
     const char *format, *output, *output_dir, *input_root;
-    int unit, ids, ipa, word_times, skip_done, paragraphs, columns;
+    int unit, ids, ipa, skip_done, word_times, times, paragraphs, columns;
     double cue_min_s, cue_max_s;
     int cue_width, cue_rows, cue_speed, cue_gap_ms, cue_script;
 } lin_results_values;
@@ -53,16 +53,8 @@ typedef struct lin_results_values {
     {.name = "unit", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.unit), .text = "auto",                               \
      .choices = "auto|phones|words|both",                                                                                        \
      .help = "Unit of a line or label; auto: words if there are words, else phonemes, in textgrid both; json always has both"},  \
-    {.name = "word-times", .under = "layout", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.word_times),                  \
-     .help = "vtt: add the time of each word within a subtitle"},                                                                \
-    {.name = "layout", .type = LIN_OPTION_SETTINGS, .help = "How text looks"},                                                   \
     {.name = "ids", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.ids),                                                   \
      .help = "Begin lines of text with the file's name even if there is only one"},                                              \
-    {.name = "paragraphs", .under = "layout", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.paragraphs),                  \
-     .help = "text without ids and times: an empty line where nobody speaks for more than 2 s, and lines of at most 100 "        \
-             "columns"},                                                                                                         \
-    {.name = "columns", .under = "layout", .type = LIN_OPTION_INT, .at = offsetof(owner, field.columns), .text = "0",            \
-     .min = 0, .max = 100000, .help = "The same text: longest line; 0: one line, with paragraphs 100"},                        \
     {.name = "cues", .type = LIN_OPTION_SETTINGS, .help = "How subtitles (srt, vtt) are laid out"},                              \
     {.name = "width", .under = "cues", .type = LIN_OPTION_INT, .at = offsetof(owner, field.cue_width), .text = "42",             \
      .min = 10, .max = 200, .help = "Longest line, in characters"},                                                              \
@@ -77,9 +69,19 @@ typedef struct lin_results_values {
                                    "and are cut so that it does"},                                                               \
     {.name = "gap", .under = "cues", .type = LIN_OPTION_INT, .at = offsetof(owner, field.cue_gap_ms), .text = "0", .min = 0,     \
      .max = 1000, .value = "MS", .help = "Time between two subtitles at least"},                                                 \
-    {.name = "script", .under = "cues", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.cue_script),                        \
-     .help = "align: each line of the text begins a subtitle"},                                                                  \
+    {.name = "word-times", .under = "cues", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.word_times),                    \
+     .help = "vtt: the time of each word inside its subtitle"},                                                                  \
     {.name = "ipa", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.ipa), .help = "Write phonemes in the IPA"}
+
+/* Of commands whose text is running text; beside LIN_RESULTS_ROWS. */
+#define LIN_TEXT_ROWS(owner, field)                                                                                              \
+    {.name = "layout", .type = LIN_OPTION_SETTINGS, .help = "How text looks that has no ids"},                                   \
+    {.name = "times", .under = "layout", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.times),                            \
+     .help = "Each paragraph begins with its time, [00:01:23]"},                                                                 \
+    {.name = "paragraphs", .under = "layout", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.paragraphs), .text = "yes",   \
+     .help = "An empty line where nobody speaks for more than 2 s: in readable text, and if given in phonemes and plain words"}, \
+    {.name = "columns", .under = "layout", .type = LIN_OPTION_INT, .at = offsetof(owner, field.columns), .text = "100",          \
+     .min = 0, .max = 100000, .help = "Longest line, likewise; 0: any"}
 
 /* ---- turns ----------------------------------------------------------------------------------------------------------------- */
 
@@ -125,6 +127,7 @@ typedef struct lin_results {
     lin_turns turns; /* room for lin_results_put */
     int by_turns; /* 1: several results of an input are speakers, whose turns are put in the order of time */
     int speakers; /* 1: an input has a result per speaker, all in one TextGrid; 0: a result per channel */
+    int is_laid_out; /* --layout was given */
     int told;    /* a piece has been written */
     int n_put;   /* inputs whose results are written */
     int is_part; /* the next results are of an interrupted input: lin_results_put_part */

@@ -289,6 +289,17 @@ const char *lin_result_word_text(const lin_result *r, int word)
     return word >= 0 && word < r->n_words ? r->text + r->words[word].text : NULL;
 }
 
+static double item_start(const lin_result *r, int i) { return r->has_words ? r->words[i].start_s : r->phones[i].start_s; }
+static double item_end(const lin_result *r, int i) { return r->has_words ? r->words[i].end_s : r->phones[i].end_s; }
+
+int lin_result_segment_end(const lin_result *r, int first)
+{
+    const int n = r->has_words ? r->n_words : r->n_phones;
+    int i = first + 1;
+    while (i < n && item_start(r, i) - item_end(r, i - 1) < 0.8 && item_end(r, i) - item_start(r, first) <= 30) i++;
+    return i;
+}
+
 void lin_result_free(lin_result *r)
 {
     for (int i = 0; i < r->alternatives_capacity; i++) lin_result_free(&r->alternatives[i]);

@@ -177,6 +177,10 @@ float lin_result_goodness(const lin_result *result, int first, int n);
 /* Spelling of a word, "" if it is outside the lexicon; NULL out of range. Valid until something is added. */
 const char *lin_result_word_text(const lin_result *result, int word);
 
+/* Divides a result for reading: the number behind the last item of the segment that begins with item `first`. Items are words, or
+ * phones where words were not looked for. A segment ends at a pause of 0.8 s, and before it is longer than 30 s. */
+int lin_result_segment_end(const lin_result *result, int first);
+
 /* Releases everything; the result is empty again. */
 void lin_result_free(lin_result *result);
 

@@ -61,8 +61,8 @@ typedef struct lin_writer_document {
 
 /* Text that is written in pieces: where the last one ended; all zero for a new one. */
 typedef struct lin_writer_layout {
-    int has_begun, column;
-    double end_s; /* of the last token */
+    int has_begun, column; /* column: characters that the line has */
+    double end_s;          /* of the last token */
 } lin_writer_layout;
 
 /* What a result is of, for the format nemo. NULL and 0: not known. */
@@ -99,6 +99,7 @@ typedef struct lin_writer_options {
     lin_cue_options cues;          /* srt, vtt */
     int columns;                   /* text without ids and times: longest line, in characters; 0: any */
     double paragraph_s;            /* the same: an empty line where a pause is longer; 0: none */
+    int paragraph_times;           /* the same: [hours:minutes:seconds] of its begin before each paragraph and turn */
     lin_writer_layout *layout;     /* of such text; NULL: each call writes a whole text */
     lin_writer_document *document; /* NULL: each call of write makes a whole file */
     const lin_writer_source *source; /* of the result; may be NULL */
@@ -179,8 +180,8 @@ lin_tokens lin_tokens_only(const lin_result *result, const lin_writer_options *o
 
 /* The words as the aligned text has them, if the result knows that; else as readable text if the options want that: from here on
  * the tokens are those of `readable`, which must be zeroed before and is freed by lin_readable_free after the last use.
- * LIN_NO_MEMORY. */
-lin_status lin_tokens_make_readable(lin_tokens *tokens, lin_readable *readable, lin_error *err);
+ * paragraph_s: of lin_readable. LIN_NO_MEMORY. */
+lin_status lin_tokens_make_readable(lin_tokens *tokens, double paragraph_s, lin_readable *readable, lin_error *err);
 
 /* Pushes word i of tokens that are plain words. A word outside the lexicon of 2 to 15 phones is as the speller spells it, any
  * other "[...]". LIN_NO_MEMORY. */
@@ -191,8 +192,8 @@ lin_token lin_token_at(const lin_tokens *tokens, int i);
 /* Name of a phone, spelling of a word, or the mark of one outside the lexicon: its bytes as they are. */
 void lin_token_spell(const lin_tokens *tokens, int i, lin_buffer *out);
 
-/* A token of text without ids and times: what divides it from the one before, and where the caller is to append it; then the end
- * of its line, if it made that too long. */
+/* A token of text without ids and times: what divides it from the one before, and of a paragraph its time; the caller appends it.
+ * Then the end of its line, if it made that too long; from: what the first has returned. */
 size_t lin_begin_text_token(const lin_writer_options *options, const lin_writer_layout *layout, double start_s, lin_buffer *out);
 void lin_end_text_token(const lin_writer_options *options, lin_writer_layout *layout, size_t from, double end_s, lin_buffer *out);
 

@@ -57,14 +57,18 @@ static void put_words(const lin_result *r, const lin_writer_options *o, lin_buff
     lin_buffer_char(out, ']');
 }
 
-// The words in one string, those outside the lexicon with their mark.
-static void put_text(const lin_result *r, const lin_writer_options *o, lin_buffer *words, lin_buffer *out)
+
+// Tokens from number `first` to before `end` in one string, those outside the lexicon with their mark.
+static void put_tokens(const char *key, const lin_tokens *t, int first, int end, lin_buffer *words, lin_buffer *out)
 {
-    const lin_tokens t = lin_tokens_only(r, o, 1);
     if (words->failed) return;
     lin_buffer_clear(words);
-    lin_put_tokens(&t, words);
-    lin_buffer_key(out, "text");
+    for (int i = first; i < end; i++) {
+        const lin_result_word *w = t->written ? &t->result->words[i] : NULL;
+        if (i > first && !(w && w->glued)) lin_buffer_text(words, !w || !w->line ? " " : w->line > 1 ? "\n\n" : "\n");
+        lin_token_spell(t, i, words);
+    }
+    lin_buffer_key(out, key);
     lin_buffer_json(out, words->data ? words->data : "", words->n);
 }
 
@@ -72,7 +76,8 @@ static void put_found(const lin_result *r, const lin_writer_options *o, lin_buff
 {
     put_phones(r, o, out);
     if (r->has_words) {
-        put_text(r, o, words, out);
+        const lin_tokens t = lin_tokens_only(r, o, 1);
+        put_tokens("text", &t, 0, t.n, words, out);
         put_words(r, o, out);
     }
     if (r->score != 0 || r->acoustic != 0 || r->language != 0) {
@@ -82,22 +87,41 @@ static void put_found(const lin_result *r, const lin_writer_options *o, lin_buff
     }
 }
 
-// The words once more, as readable text.
-static lin_status put_readable(const lin_result *r, const lin_writer_options *o, lin_buffer *words, lin_buffer *out,
-                               lin_error *err)
+// What was said between two pauses: the words and, if `readable` has tokens of its own, the part of the readable text that begins
+// in this segment. A number that was said over a pause belongs to the segment in which it begins.
+static void put_segments(const lin_tokens *plain, const lin_tokens *readable, lin_buffer *words, lin_buffer *out)
 {
-    lin_tokens t = lin_tokens_only(r, o, 1);
-    lin_readable readable = {0};
-    LIN_TRY(lin_tokens_make_readable(&t, &readable, err));
-    lin_buffer_clear(words);
-    for (int i = 0; i < t.n; i++) {
-        const lin_result_word *w = t.written ? &r->words[i] : NULL;
-        if (i && !(w && w->glued)) lin_buffer_text(words, !w || !w->line ? " " : w->line > 1 ? "\n\n" : "\n");
-        lin_token_spell(&t, i, words);
+    const lin_result *r = plain->result;
+    lin_buffer_key(out, "segments");
+    lin_buffer_char(out, '[');
+    for (int first = 0, end, token = 0; first < r->n_words; first = end) {
+        double sum = 0;
+        int from = token;
+        end = lin_result_segment_end(r, first);
+        for (int i = first; i < end; i++) sum += r->words[i].confidence;
+        while (token < readable->n && (end == r->n_words || lin_token_at(readable, token).start_s < r->words[end].start_s)) token++;
+        lin_buffer_text(out, first ? ",{" : "{");
+        lin_buffer_member_fixed(out, "start", r->words[first].start_s, 3);
+        lin_buffer_member_fixed(out, "end", r->words[end - 1].end_s, 3);
+        lin_buffer_member_fixed(out, "confidence", sum / (end - first), 4);
+        put_tokens("text", plain, first, end, words, out);
+        if (readable->readable) put_tokens("readable", readable, from, token, words, out);
+        lin_buffer_char(out, '}');
     }
+    lin_buffer_char(out, ']');
+}
+
+// The words once more, as readable text and in segments; of an aligned text as it is written, which has its own lines.
+static lin_status put_for_people(const lin_result *r, const lin_writer_options *o, lin_buffer *words, lin_buffer *out,
+                                 lin_error *err)
+{
+    const lin_tokens plain = lin_tokens_only(r, o, 1);
+    lin_tokens t = plain;
+    lin_readable readable = {0};
+    LIN_TRY(lin_tokens_make_readable(&t, 0, &readable, err));
+    if (o->readable || t.written) put_tokens("readable", &t, 0, t.n, words, out);
+    if (!t.written) put_segments(&plain, &t, words, out);
     lin_readable_free(&readable);
-    lin_buffer_key(out, "readable");
-    lin_buffer_json(out, words->data ? words->data : "", words->n);
     return LIN_OK;
 }
 
@@ -116,8 +140,8 @@ lin_status lin_write_json(const lin_result *r, const lin_writer_options *o, lin_
     lin_buffer_member_fixed(out, "seconds", r->seconds, 3);
     put_goodness(lin_result_goodness(r, 0, r->n_phones), out);
     put_found(r, o, &words, out);
-    if (r->has_words && (o->readable || r->has_written)) {
-        status = put_readable(r, o, &words, out, err);
+    if (r->has_words) {
+        status = put_for_people(r, o, &words, out, err);
         if (status != LIN_OK) {
             lin_scratch_free(&words, out);
             lin_take_back(out, before);

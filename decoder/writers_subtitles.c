@@ -311,7 +311,7 @@ static lin_status write_subtitles(const lin_result *r, const lin_writer_options 
     lin_tokens t;
     lin_readable readable = {0};
     lin_status status = lin_tokens_of(&t, r, o, err);
-    if (status == LIN_OK) status = lin_tokens_make_readable(&t, &readable, err);
+    if (status == LIN_OK) status = lin_tokens_make_readable(&t, 0, &readable, err);
     if (status != LIN_OK) return status;
     c.most = c.how.rows * (c.how.width + 1) - 1;
     if (vtt) lin_put_header(o, lin_vtt_header, out);

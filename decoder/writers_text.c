@@ -90,13 +90,13 @@ lin_status lin_token_push_readable(const lin_tokens *t, int i, lin_readable *rea
     return lin_readable_push(readable, spelling, w->start_s, w->end_s, 0, err);
 }
 
-lin_status lin_tokens_make_readable(lin_tokens *t, lin_readable *readable, lin_error *err)
+lin_status lin_tokens_make_readable(lin_tokens *t, double paragraph_s, lin_readable *readable, lin_error *err)
 {
     lin_status status = LIN_OK;
     t->written = t->words && t->result->has_written;
     if (!t->words || t->written || !t->options->readable) return LIN_OK;
     lin_readable_begin(readable, t->options->readable);
-    readable->paragraph_s = t->options->paragraph_s;
+    readable->paragraph_s = paragraph_s;
     for (int i = 0; i < t->n && status == LIN_OK; i++) status = lin_token_push_readable(t, i, readable, err);
     if (status == LIN_OK) status = lin_readable_finish(readable, err);
     if (status != LIN_OK) {
@@ -265,10 +265,19 @@ static lin_status check_words(const lin_tokens *t, const char *format, const cha
     return LIN_OK;
 }
 
+static void put_paragraph_time(const lin_writer_options *o, double start_s, lin_buffer *out)
+{
+    const long long s = lin_ms(start_s) / 1000;
+    if (o->paragraph_times) lin_buffer_format(out, "[%02lld:%02lld:%02lld] ", s / 3600, s / 60 % 60, s % 60);
+}
+
 size_t lin_begin_text_token(const lin_writer_options *o, const lin_writer_layout *l, double start_s, lin_buffer *out)
 {
-    if (l->has_begun) lin_buffer_text(out, o->paragraph_s > 0 && start_s - l->end_s > o->paragraph_s ? "\n\n" : " ");
-    return out->n;
+    const int is_paragraph = l->has_begun && o->paragraph_s > 0 && start_s - l->end_s > o->paragraph_s;
+    if (l->has_begun) lin_buffer_text(out, is_paragraph ? "\n\n" : " ");
+    const size_t from = out->n;
+    if (is_paragraph || (!l->has_begun && !l->column)) put_paragraph_time(o, start_s, out);
+    return from;
 }
 
 void lin_end_text_token(const lin_writer_options *o, lin_writer_layout *l, size_t from, double end_s, lin_buffer *out)
@@ -276,21 +285,29 @@ void lin_end_text_token(const lin_writer_options *o, lin_writer_layout *l, size_
     if (out->failed || out->n < from) return;
     const size_t width = from < out->n ? lin_utf8_count(out->data + from) : 0;
     const int chars = width < 1 << 20 ? (int)width : 1 << 20, has_blank = l->has_begun && out->data[from - 1] == ' ';
-    const int before = has_blank ? l->column + 1 : 0;
+    const int before = has_blank ? l->column + 1 : l->has_begun ? 0 : l->column;
     const int is_too_long = has_blank && o->columns > 0 && before + chars > o->columns;
     if (is_too_long) out->data[from - 1] = '\n'; // in place of the blank
     *l = (lin_writer_layout){1, (is_too_long ? 0 : before) + chars, end_s};
 }
 
-// In lines and paragraphs.
+// In lines and paragraphs. Of a turn the speaker first, in its first line.
 static void put_text(const lin_tokens *t, lin_buffer *out)
 {
-    lin_writer_layout own = {0}, *layout = t->options->layout ? t->options->layout : &own;
+    const lin_writer_options *o = t->options;
+    lin_writer_layout own = {0}, *layout = o->layout ? o->layout : &own;
+    if (o->with_speaker && *t->result->speaker) {
+        const size_t from = out->n;
+        if (t->n) put_paragraph_time(o, lin_token_at(t, 0).start_s, out);
+        lin_put_clean(out, t->result->speaker, "", 0);
+        lin_buffer_text(out, ": ");
+        if (!out->failed) layout->column = (int)lin_utf8_count(out->data + from);
+    }
     for (int i = 0; i < t->n; i++) {
         const lin_token token = lin_token_at(t, i);
-        const size_t from = lin_begin_text_token(t->options, layout, token.start_s, out);
+        const size_t from = lin_begin_text_token(o, layout, token.start_s, out);
         lin_token_spell(t, i, out);
-        lin_end_text_token(t->options, layout, from, token.end_s, out);
+        lin_end_text_token(o, layout, from, token.end_s, out);
     }
 }
 
@@ -364,8 +381,7 @@ static lin_status write_text(const lin_result *r, const lin_writer_options *o, l
         if (t.n) lin_buffer_char(out, ' ');
         lin_put_tokens(&t, out);
     } else {
-        LIN_TRY(lin_tokens_make_readable(&t, &readable, err));
-        if (o->with_speaker && *r->speaker) lin_put_clean(out, r->speaker, "", 0), lin_buffer_text(out, ": ");
+        LIN_TRY(lin_tokens_make_readable(&t, o->paragraph_s, &readable, err));
         put_text(&t, out);
         lin_readable_free(&readable);
     }

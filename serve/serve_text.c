@@ -485,12 +485,9 @@ lin_status lin_openai_put_verbose(lin_buffer *out, const lin_live_words *words, 
     if (how->items) put_words(out, words, r, 0, n, 0);
     if (how->segments) {
         lin_buffer_text(out, ",\"segments\":[");
-        for (int first = 0, number = 0, i = 1; first < n && status == LIN_OK; i++) {
-            if (i < n && lin_result_item_start(r, i) - item_end(r, i - 1) < 0.8 &&
-                item_end(r, i) - lin_result_item_start(r, first) <= 30)
-                continue;
-            status = put_segment(out, words, r, number++, first, i - first, how, err);
-            first = i;
+        for (int first = 0, number = 0, end; first < n && status == LIN_OK; first = end) {
+            end = lin_result_segment_end(r, first);
+            status = put_segment(out, words, r, number++, first, end - first, how, err);
         }
         lin_buffer_char(out, ']');
     }

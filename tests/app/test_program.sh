@@ -37,7 +37,7 @@ has "and the commands" "$err" "  transcribe    convert sound files"
 refused "a folder is no file" 2 "no such command" "$tmp"
 refused "unknown option" 2 "unknown option --verbose" --verbose
 refused "the nearest option" 2 "unknown option --word; did you mean --words?" transcribe --word x.wav
-refused "the nearest setting" 2 "unknown option --word-time; did you mean --layout word-times?" transcribe --word-time x.wav
+refused "the nearest setting" 2 "unknown option --word-time; did you mean --cues word-times?" transcribe --word-time x.wav
 refused "a setting with a value" 2 "unknown option --lm-weigth; did you mean --tune lm-weight=...?" transcribe --lm-weigth 1 x.wav
 refused "one file that is missing" 1 "no-such.wav" transcribe "$tmp/no-such.wav"
 hasnt "no summary of nothing" "$err" "0 files"

@@ -87,24 +87,41 @@ run decode -q $words --no-readable "$tmp/long.npy"
 is "plain text has the phonemes of an unknown word" "he saw [z_uw_b] london he" "$out"
 run decode -q $words "$tmp/long.npy"
 if [ -f share/linnet/en/words.g2p ]; then
-    ok "readable text spells it" test -n "$(printf '%s\n' "$out" | sed -n '/^He saw z[a-z]*b[a-z]*\. London he\.$/p')"
+    ok "readable text spells it" test -n "$(printf '%s\n' "$out" | sed -n '/^He saw z[a-z]*b[a-z]*\.$/p')"
     run decode -q $words --ipa -f srt "$tmp/long.npy"
     ok "so have subtitles" test -n "$(printf '%s\n' "$out" | sed -n '/^He saw z[a-z]*b[a-z]*\.$/p')"
 fi
 LINNET_G2P=$tmp/none.g2p
 export LINNET_G2P
 run decode -q $words "$tmp/long.npy"
-is "without rules it is left out" "He saw [...]. London he." "$out"
-run decode -q $words --layout paragraphs "$tmp/long.npy"
-is "paragraphs" "He saw [...].||London he." "$(printf '%s' "$out" | tr '\n' '|')"
+is "without rules it is left out, and there are paragraphs" "He saw [...].||London he." "$(printf '%s' "$out" | tr '\n' '|')"
+run decode -q $words --layout no-paragraphs "$tmp/long.npy"
+is "without paragraphs" "He saw [...]. London he." "$out"
+run decode -q $words --layout times "$tmp/long.npy"
+is "their times" "[00:00:00] He saw [...].||[00:00:06] London he." "$(printf '%s' "$out" | tr '\n' '|')"
+run decode -q $words --layout times,columns=18 "$tmp/long.npy"
+is "which count in a line" "[00:00:00] He saw|[...].||[00:00:06] London|he." "$(printf '%s' "$out" | tr '\n' '|')"
+run decode -q $words -f json "$tmp/long.npy"
+has "JSON has segments" "$out" '"segments":[{"start":0.300,'
+has "JSON has segments: their texts" "$out" '"text":"he saw [z_uw_b]","readable":"He saw [...]."},{"start":'
+has "the last one" "$out" '"text":"london he","readable":"London he."}]'
+run decode -q $words --no-readable -f json "$tmp/long.npy"
+has "plain ones" "$out" '"text":"london he"}]'
+run decode -q $words --no-readable "$tmp/long.npy"
+is "plain text is a line" "he saw [z_uw_b] london he" "$out"
+refused "layout of another format" 2 "--layout times has no effect on srt; it is for text" decode $words --layout times -f srt "$tmp/long.npy"
+refused "cues of no subtitles" 2 "--cues word-times has no effect on srt; it is for vtt" decode $words --cues word-times -f srt "$tmp/long.npy"
+refused "a unit of json" 2 "--unit has no effect on json" decode $words --unit words -f json "$tmp/long.npy"
+run decode -q $words --layout times -f srt,text --output-dir "$tmp/two" "$tmp/long.npy"
+is "for one of two formats" "[00:00:00] He saw [...]." "$(head -n 1 "$tmp/two/long.txt")"
+refused "the layout of several files" 1 "a line for each; --layout needs --output-dir" decode $words --layout times "$tmp/long.npy" "$tmp/he.npy"
 run decode -q $words --no-readable --layout paragraphs,columns=9 "$tmp/long.npy"
 is "plain text in paragraphs and lines" "he saw|[z_uw_b]||london he" "$(printf '%s' "$out" | tr '\n' '|')"
 run decode -q $words --layout columns=9 --output-dir "$tmp/lines" "$tmp/long.npy"
 is "lines in a folder" "He saw|[...]." "$(head -n 2 "$tmp/lines/long.txt" | paste -s -d '|')"
 run decode -q --layout paragraphs,columns=12 "$tmp/long.npy"
 is "phonemes in paragraphs" "HH IY S AO Z|UW B||L AH N D AH|N HH IY" "$(printf '%s' "$out" | tr '\n' '|')"
-run decode -q $words --ids --layout paragraphs "$tmp/long.npy"
-is "not with ids" "long he saw [z_uw_b] london he" "$out"
+refused "not with ids" 2 "--ids excludes --layout" decode -q $words --ids --layout paragraphs "$tmp/long.npy"
 run decode -q -f json "$tmp/he.npy"
 hasnt "phonemes are not read" "$out" '"readable"'
 finish

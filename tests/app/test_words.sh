@@ -97,7 +97,7 @@ has "json: a word" "$out" '{"word":"world","known":true,"start":0.600,"end":0.81
 has "json: phones" "$out" '{"phone":"HH","start":0.300,"end":0.360,'
 has "srt" "$(d $lm -f srt "$tmp/hw.npy")" "hello world"
 has "srt: times" "$(d $lm -f srt "$tmp/hw.npy")" "00:00:00,300 --> "
-has "vtt with the time of each word" "$(d $lm -f vtt --layout word-times "$tmp/hw.npy")" "<00:00:00.600>"
+has "vtt with the time of each word" "$(d $lm -f vtt --cues word-times "$tmp/hw.npy")" "<00:00:00.600>"
 grid=$(d $lm -f textgrid "$tmp/hw.npy" | tr -d ' ' | tr '\n' ' ')
 has "textgrid: a word" "$grid" 'xmin=0.300 xmax=0.540 text="hello"'
 has "textgrid: a phone" "$grid" 'xmin=0.300 xmax=0.360 text="HH"'

@@ -2,7 +2,7 @@
 // in one file, every allocation failing; and from rows through greedy and each format back to the times.
 //
 // Other libraries read the files in tests/golden/writers (tests/golden/writers.py). To make them again after a change:
-//   WRITE_GOLDEN=1 build/release/tests/decoder/test_writers && python3 tests/golden/writers.py
+//   WRITE_GOLDEN=1 build/release/tests/decoder/test_writers && python3 -P tests/golden/writers.py
 #include "decoder/writers.h"
 
 #include <cJSON.h>
@@ -305,6 +305,7 @@ START_TEST(words)
                      "{\"word\":\"\",\"known\":false,\"start\":0.020,\"end\":0.050,\"confidence\":0.2500,"
                      "\"first_phone\":2,\"phones\":[\"HH\"]}],"
                      "\"score\":-12.5000,\"acoustic\":-10.2500,\"language\":-4.5000,"
+                     "\"segments\":[{\"start\":0.000,\"end\":0.050,\"confidence\":0.3750,\"text\":\"hello [hh]\"}],"
                      "\"alternatives\":[{\"phones\":[{\"phone\":\"AA\",\"start\":0.030,\"end\":0.050,\"confidence\":0.5000}],"
                      "\"text\":\"\",\"words\":[],\"score\":-13.0000,\"acoustic\":-13.0000,\"language\":0.0000}]}\n");
     OK(lin_result_begin(&result, "u", NULL, 1, &err));
@@ -312,7 +313,8 @@ START_TEST(words)
     ck_assert_str_eq(written("text", plain), "\n");
     ck_assert_str_eq(written("ctm", plain), ";; u has no words\n");
     ck_assert_str_eq(written("json", plain),
-                     "{\"id\":\"u\",\"channel\":1,\"seconds\":0.000,\"phones\":[],\"text\":\"\",\"words\":[]}\n");
+                     "{\"id\":\"u\",\"channel\":1,\"seconds\":0.000,\"phones\":[],\"text\":\"\",\"words\":[],"
+                     "\"segments\":[]}\n");
 }
 END_TEST
 

@@ -2,7 +2,7 @@
 """Reads the golden files of the writers with other libraries and compares them with tests/golden/writers/*.tsv.
 
     python3 -m venv venv && venv/bin/pip install praatio TextGrid praat-parselmouth webvtt-py srt pysrt
-    venv/bin/python tests/golden/writers.py
+    venv/bin/python -P tests/golden/writers.py
 
 linnet writes the files themselves: WRITE_GOLDEN=1 build/release/tests/decoder/test_writers. Run from the root.
 """
@@ -228,8 +228,23 @@ def check_json(name, stories):
         goodness = lambda value: {} if value is None else {"goodness": round(value, 4)}
         words = [dict(word=w["text"], known=w["text"] != "", start=round(w["start"], 3), end=round(w["end"], 3),
                       confidence=w["confidence"], first_phone=w["first"], phones=w["phones"], **goodness(w["goodness"])) for w in s.words]
+        parts = segments(s)
+        for part, mine in zip(got["segments"], parts):  # a rounded mean of numbers that are rounded
+            if abs(part["confidence"] - mine["confidence"]) < 1e-4:
+                mine["confidence"] = part["confidence"]
         check(name, got, dict(id=s.id, channel=2, speaker=s.speaker, seconds=round(s.seconds, 3), phones=phones, **goodness(s.goodness),
-                              text=" ".join(t[0] for t in s.spelled()), words=words))
+                              text=" ".join(t[0] for t in s.spelled()), words=words, segments=parts))
+
+
+def segments(s):
+    """What stands between pauses of 0.8 s, and of at most 30 s."""
+    spelled, parts = s.spelled(), []
+    for i, w in enumerate(s.words):
+        if not parts or w["start"] - s.words[i - 1]["end"] >= 0.8 or w["end"] - s.words[parts[-1][0]]["start"] > 30:
+            parts.append([])
+        parts[-1].append(i)
+    return [dict(start=round(s.words[p[0]]["start"], 3), end=round(s.words[p[-1]]["end"], 3),
+                 confidence=sum(s.words[i]["confidence"] for i in p) / len(p), text=" ".join(spelled[i][0] for i in p)) for p in parts]
 
 
 def check_lines(name, lines):

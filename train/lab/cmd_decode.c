@@ -20,6 +20,7 @@ typedef struct decode_values {
 
 static const lin_option options[] = {
     LIN_RESULTS_ROWS(decode_values, results),
+    LIN_TEXT_ROWS(decode_values, results),
     LIN_JOBS_ROW(offsetof(decode_values, jobs)),
     LIN_QUIET_ROW(offsetof(decode_values, quiet), "No progress, no summary"),
     {.type = LIN_OPTION_HEADING, .help = "Matrices"},
