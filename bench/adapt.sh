@@ -83,7 +83,7 @@ names() {
         set -- $(names_said "$d/said.trn" "$d/ref.trn") $(names_said "$d/native-said.trn" "$d/native.trn")
         echo "| $what | $1 | $2 | $(rate "$d/ref.trn" "$d/said.trn") | $4 | $(rate "$d/native.trn" "$d/native-said.trn") |"
     done << END
-as shipped|
+as installed|
 \`--context names.txt --tune context-bonus=2\`|--context $here/names.txt --tune context-bonus=2
 \`--context names.txt\`|--context $here/names.txt
 \`--add-lexicon names.txt\`|--add-lexicon $here/names.txt
@@ -96,15 +96,12 @@ END
 
 # ---- acoustics -------------------------------------------------------------------------------------------------------------------
 
-# dev_native, of other speakers: what a model that was adapted has lost.
-lost() { # lost MODEL...
-    trn "$corpus/dev_native" > "$work/native.trn"
-    echo '| model | WER % of dev_native |'
-    echo '|---|---|'
-    for model; do
-        words "$corpus/dev_native" "$corpus" "$work/native-said.trn" --model "$model"
-        echo "| ${model#"$work/"} | $(rate "$work/native.trn" "$work/native-said.trn") |"
-    done
+# rates_of NAME RESULTS COLUMN MODEL: a row; results.txt has the rates before (1) and after (2); dev_native says what was lost
+rates_of() {
+    words "$corpus/dev_native" "$corpus" "$work/native-said.trn" --model "$4"
+    echo "| $1 | $(awk -v what=phonemes, -v column="$3" '$1 == what { print $(NF - 2 + column) }' "$2") |" \
+        "$(awk -v what=words, -v column="$3" '$1 == what { print $(NF - 2 + column) }' "$2") |" \
+        "$(rate "$work/native.trn" "$work/native-said.trn") |"
 }
 voice() {
     d=$work/voice
@@ -116,7 +113,12 @@ voice() {
     sed -i "s, , $corpus/," "$d/keep/wav.scp"
     "$linnet" adapt --data "$d" --audio-root "$d" --held-out 0.25 --threads "$threads" -o "$d/adapted"
     "$linnet" adapt --data "$d" --audio-root "$d" --held-out 0.25 --threads "$threads" --keep-data "$d/keep" -o "$d/kept"
-    lost "$top/share/linnet/en/default.safetensors" "$d/adapted/default.safetensors" "$d/kept/default.safetensors"
+    trn "$corpus/dev_native" > "$work/native.trn"
+    echo '| model | held out: PER % | held out: WER % | dev_native: WER % |'
+    echo '|---|---|---|---|'
+    rates_of 'as installed' "$d/adapted/results.txt" 1 "$top/share/linnet/en/default.safetensors"
+    rates_of adapted "$d/adapted/results.txt" 2 "$d/adapted/default.safetensors"
+    rates_of 'adapted with `--keep-data`' "$d/kept/results.txt" 2 "$d/kept/default.safetensors"
 }
 accent() {
     rm -rf "$work/accent"

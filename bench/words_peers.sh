@@ -2,7 +2,7 @@
 # words_peers.sh - word error rate, processor time and memory of linnet beside Whisper base and pocketsphinx, on the same files.
 #
 #   bench/words_peers.sh --data DIR [--data DIR ...] [--by-whisper DIR ...] [--audio-root DIR] [--every 1] [--sphinx-every 7]
-#                        [--whisper FOLDER] [--python python3] [--hours 36] [--work exp/words-peers] [--linnet build/release/linnet]
+#                        [--whisper FOLDER] [--python python3] [--hours 51] [--work exp/words-peers] [--linnet build/release/linnet]
 #
 # Each DIR is a data directory (wav.scp, text); never use a test set. The paths of wav.scp are absolute or begin at --audio-root, which is
 # DIR itself if not given. Everything hears the same WAV files of 16 kHz and 16 bit, on one thread: the models that are installed with the
@@ -19,7 +19,7 @@
 # SET.svg for each set, WER against seconds of processor time for an hour of sound. Needs ffmpeg and time (/usr/bin/time).
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
-data=() by_whisper=" " audio_root= every=1 sphinx_every=7 whisper= python=python3 hours=36 work=exp/words-peers linnet=build/release/linnet
+data=() by_whisper=" " audio_root= every=1 sphinx_every=7 whisper= python=python3 hours=51 work=exp/words-peers linnet=build/release/linnet
 usage() { sed -n '2,19s/^# \{0,1\}//p' "$0"; exit 2; }
 die() { echo "words_peers.sh: $*" >&2; exit 1; }
 while [ $# -gt 1 ]; do

@@ -3,29 +3,33 @@
 #
 #   recipes/open/run.sh --corpus DIR --librispeech DIR --common-voice FILE [--common-voice FILE ...] [--more DATA ...]
 #                       [--quiet exp/quiet] [--work exp/open] [--lexicon FILE] [--conf recipes/open/causal.conf] [--stream-conf recipes/open/stream.conf]
-#                       [--offline-conf recipes/open/offline.conf] [--precision fp32|tf32|bf16] [--stage N] [--stop-stage N]
-#                       [--threads N] [--device auto|cpu|cuda[:N]] [--linnet PROGRAM]
+#                       [--offline-conf recipes/open/offline.conf] [--last-conf recipes/open/labelled.conf]
+#                       [--precision fp32|tf32|bf16] [--stage N] [--stop-stage N] [--threads N] [--device auto|cpu|cuda[:N]]
+#                       [--quick] [--linnet PROGRAM]
 #
 # Stages: 1 features and labels   2 training   3 training again, from the best weights of stage 2; and of the streaming model, from these
-#         4 training of the offline model, from the same weights   5 decoding and scoring of the dev sets
-#         6 the test set, once   7 the table of results
+#         4 training of the offline model, from the same weights   5 the last trainings of both: a larger network, then maximum
+#         mutual information, then a second output   6 decoding and scoring of the dev sets   7 the test set, once
+#         8 the table of results
+# A model that these stages make today need not equal the shipped one: its data and its program have changed between its stages.
+# --quick: one epoch of each training, to test the recipe.
 # --corpus: Kaldi-style data directories (train_native, ..., dev_native, test_native) whose wav.scp paths are relative to DIR.
 # --librispeech: the folder that LibriSpeech's train-clean-5 extracts to (recipes/librispeech/README.md). --common-voice: lists that
 # common_voice.sh takes. --more: other speech for the last trainings (README.md says which), data directories with
 # absolute paths in wav.scp. --quiet: what quiet.sh made.
 # Needs cmudict-en-us.dict (Debian: pocketsphinx-en-us). Run from the root of the source tree.
 # If run again, training continues where it stopped. Training sets are never decoded; test sets are never used for training or
-# tuning. Training alone (--stage 2 --stop-stage 4) needs no corpus, only WORK/features/*.lfc: on a GPU machine
-#   make && recipes/open/run.sh --work exp/open --stage 2 --stop-stage 4 --device cuda
+# tuning. Training alone (--stage 2 --stop-stage 5) needs no corpus, only WORK/features/*.lfc: on a GPU machine
+#   make && recipes/open/run.sh --work exp/open --stage 2 --stop-stage 5 --device cuda
 here=$(dirname "$0")
 . "$here/../common.sh"
 . "$here/features.sh"
 
 corpus= librispeech= quiet=exp/quiet work=exp/open
-conf=$here/causal.conf stream_conf=$here/stream.conf offline_conf=$here/offline.conf
-precision=tf32 stage=1 stop_stage=7 common_voice=() more=()
-flags=" " lists=" common-voice more "
-values=" corpus librispeech quiet work lexicon conf stream-conf offline-conf precision stage stop-stage threads device linnet "
+conf=$here/causal.conf stream_conf=$here/stream.conf offline_conf=$here/offline.conf last_conf=$here/labelled.conf
+precision=tf32 stage=1 stop_stage=8 common_voice=() more=()
+flags=" quick " lists=" common-voice more "
+values=" corpus librispeech quiet work lexicon conf stream-conf offline-conf last-conf precision stage stop-stage threads device linnet "
 # The later trainings: more of LibriSpeech, at all speeds as train_native, and sounds without speech; more of Common Voice too; and a
 # tenth of speakers of another language.
 last_sets="quiet train_librispeech train_librispeech_sp train_native_sp $train_sets"
@@ -41,7 +45,7 @@ strong=(--ema 0.999 --set "freq-width=9,time-masks=4,time-width=30,time-part=0.0
   --set "snr-low-db=0,room-part=0.3,band-part=0.15,silence-part=0.04,warmup-steps=300")
 test_sets="test_native"
 options "$@"
-if wanted 1 || wanted 5 || wanted 6; then need_corpus $train_sets $dev_sets $test_sets; fi
+if wanted 1 || wanted 6 || wanted 7; then need_corpus $train_sets $dev_sets $test_sets; fi
 if wanted 1; then
   [ -d "$librispeech" ] || die "where is LibriSpeech's train-clean-5? give --librispeech DIR; recipes/librispeech/README.md says how to get it"
   [ ${#common_voice[@]} -gt 0 ] || die "where are Common Voice's lists? give --common-voice FILE; recipes/open/README.md says which"
@@ -68,7 +72,7 @@ training() {
   [ ! -f "$folder/checkpoint.safetensors" ] || sets+=(--resume)
   shift 3
   "$linnet" train "$from" "${sets[@]}" --dev "$work/features/dev_native.lfc" --folder "$folder" --threads "$threads" --device "$device" \
-    --precision "$precision" "$@"
+    --precision "$precision" "$@" ${quick:+--epochs 1}
 }
 
 # both SETS: their caches, of all speeds
@@ -76,7 +80,8 @@ both() { for set in $1; do echo "$set ${set}_sp"; done; }
 sped() { for set in $1; do echo "${set}_sp"; done; } # only 0.9 and 1.1
 
 everything="quiet train_games $(both "$long_sets")"
-[[ " ${more[*]} " != *"/train_coded "* ]] || everything="$everything train_coded"
+once="quiet train_games $long_sets" # of the last trainings, which draw a speed for each utterance
+[[ " ${more[*]} " != *"/train_coded "* ]] || everything="$everything train_coded" once="$once train_coded"
 
 if wanted 2; then
   echo "== stage 2: training"
@@ -120,7 +125,6 @@ if wanted 3; then
     "${wide[@]}" "${strong[@]}" --join-part 0.5 --batch-frames 48000 --lr 5e-4 --set warmup-steps=100 --epochs 4 --seed 32
   "$linnet" average "$work"/train-{long,long-again}/checkpoint.safetensors --ema --level-db 103 --half --delay-ms 101 \
     -o "$work/stream-half.safetensors"
-  "$linnet" quantise "$work/stream-half.safetensors" -o "$work/stream.safetensors"
 fi
 
 # A network that also reads later steps learns fastest from the one that does not: it begins as the same function but for the attention.
@@ -145,9 +149,30 @@ if wanted 4; then
     --lr 8e-4 --set warmup-steps=150 --epochs 3 --set silence-part=0.04 --seed 22 "${warped[@]}" "${wide[@]}"
   training "$offline_conf" "$work/train-offline-long" "$everything" --init "$work/train-offline-wide/best.safetensors" \
     "${wide[@]}" "${strong[@]}" --batch-frames 32000 --lr 8e-4 --epochs 17 --keep 6
-  "$linnet" average "$work"/train-offline-long/epoch-1[2-7].safetensors --level-db 103 --half --delay-ms 92 \
+  "$linnet" average "$work"/train-offline-long/epoch-*.safetensors --level-db 103 --half --delay-ms 92 \
     -o "$work/offline-half.safetensors"
-  "$linnet" quantise "$work/offline-half.safetensors" -o "$work/offline.safetensors"
+fi
+
+# last FROM TO FRAMES EPOCHS RATE VALUES OPTIONS...: a training from WORK/FROM.safetensors, and WORK/TO.safetensors, the mean of its weights
+last() {
+  training "$last_conf" "$work/train-$2" "$once" --init "$work/$1.safetensors" --batch-frames "$3" --epochs "$4" --lr "$5" --set "$6" "${@:7}"
+  "$linnet" average --ema "$work/train-$2/checkpoint.safetensors" --level-db 103 --half -o "$work/$2.safetensors"
+}
+
+if wanted 5; then
+  echo "== stage 5: the last trainings"
+  wider=head-width=56,feedforward=1344,warmup-steps=300
+  mmi=mmi=0.9,mmi-lm=share/linnet/en/phones.lm
+  last stream-half stream-wider 48000 18 8e-4 $wider --join-part 0.5 --seed 61
+  last stream-wider stream-mmi 16000 1 1.5e-4 $mmi,warmup-steps=30 --join-part 0.5 --ema 0.99 --seed 82
+  last stream-mmi stream-search 48000 13 7e-4 $mmi,search=1,warmup-steps=300 --join-part 0.5 --seed 101
+  last offline-half offline-wider 40000 36 8e-4 $wider --seed 62
+  last offline-wider offline-mmi 16000 1 1.5e-4 $mmi,warmup-steps=30 --ema 0.99 --seed 81
+  last offline-mmi offline-search 40000 30 8e-4 $mmi,search=1,warmup-steps=300 --seed 102
+  # The emission delays: bench/boundaries.py --transcribe. All speech is a twentieth slower to the offline model.
+  "$linnet" average "$work/stream-search.safetensors" --half --delay-ms 109 --blank-bias 1 -o "$work/stream-end.safetensors"
+  "$linnet" average "$work/offline-search.safetensors" --half --hop-ms 9.5 --delay-ms 88 --blank-bias 1.5 -o "$work/offline-end.safetensors"
+  for model in stream offline; do "$linnet" quantise "$work/$model-end.safetensors" -o "$work/$model.safetensors"; done
 fi
 
 score() { # score SET
@@ -159,18 +184,18 @@ score() { # score SET
   done
 }
 
-if wanted 5; then
-  echo "== stage 5: the dev sets"
+if wanted 6; then
+  echo "== stage 6: the dev sets"
   for set in $dev_sets; do score "$set"; done
 fi
 
-if wanted 6; then
-  echo "== stage 6: the test set"
+if wanted 7; then
+  echo "== stage 7: the test set"
   for set in $test_sets; do score "$set"; done
 fi
 
-if wanted 7; then
-  echo "== stage 7: results"
+if wanted 8; then
+  echo "== stage 8: results"
   {
     echo "| set | model | utterances | phonemes | substitutions | deletions | insertions | PER % |"
     echo "|---|---|---|---|---|---|---|---|"

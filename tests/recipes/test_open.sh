@@ -70,18 +70,20 @@ sed 's/^conv-kernel.*/conv-kernel = 11/; s/^positions.*/positions = centred-conv
 echo direction = bidirectional >> "$tmp/offline.conf"
 { cat "$tmp/tiny.conf"; echo decay = gated; } > "$tmp/stream.conf"
 
+printf 'norm = pre\nepochs = 1\nema = 0.9\n' > "$tmp/last.conf"
+
 # ---- run.sh ----------------------------------------------------------------------------------------------------------------------
 
-recipe run --corpus "$c" --librispeech "$tmp" --common-voice "$tmp/voice/cv-valid-dev.csv" --common-voice "$tmp/voice/validated.tsv" --more "$tmp/train_more" --quiet "$tmp/quiet" --work "$w" --lexicon "$tmp/dict" --conf "$tmp/tiny.conf" --stream-conf "$tmp/stream.conf" --offline-conf "$tmp/offline.conf" --precision fp32 --device cpu --threads 1
+recipe run --corpus "$c" --librispeech "$tmp" --common-voice "$tmp/voice/cv-valid-dev.csv" --common-voice "$tmp/voice/validated.tsv" --more "$tmp/train_more" --quiet "$tmp/quiet" --work "$w" --lexicon "$tmp/dict" --conf "$tmp/tiny.conf" --stream-conf "$tmp/stream.conf" --offline-conf "$tmp/offline.conf" --last-conf "$tmp/last.conf" --quick --precision fp32 --device cpu --threads 1
 is "run: status" 0 "$status"
 is "run: a row for each set and model" "dev_native|dev_native|dev_nonnative|dev_nonnative|test_native|test_native|" "$(sed 1,2d "$w/RESULTS.md" | awk '{ printf "%s|", $2 }')"
 is "run: the counts of a row" "2 16" "$(awk '$2 == "test_native" && $4 == "offline" { print $6, $8 }' "$w/RESULTS.md")"
-for run in train train-again train-alone train-joined train-quiet train-more train-accents train-final train-last train-longer train-warped train-wide train-long train-long-again train-offline train-offline-again train-offline-last train-offline-final train-offline-end train-offline-longer train-offline-wide train-offline-long; do ok "run: $run has a model" test -s "$w/$run/best.safetensors"; done
+for run in train train-again train-alone train-joined train-quiet train-more train-accents train-final train-last train-longer train-warped train-wide train-long train-long-again train-offline train-offline-again train-offline-last train-offline-final train-offline-end train-offline-longer train-offline-wide train-offline-long train-stream-wider train-stream-mmi train-stream-search train-offline-wider train-offline-mmi train-offline-search; do ok "run: $run has a model" test -s "$w/$run/best.safetensors"; done
 for model in stream offline; do has "run: the $model model was trained on the set of --more" "$("$LINNET" info --json "$w/$model.safetensors")" '"set":"train_more"'; done
 for model in stream offline; do ok "run: the $model model" test -s "$w/$model.safetensors"; done
 is "run: the second training has all sets" 14 "$("$LINNET" info --json "$w/train-again/best.safetensors" | grep -o '"set":"train_[a-z]*"' | wc -l | tr -d ' ')"
 model=$(cksum < "$w/train-again/best.safetensors")
-recipe run --corpus "$c" --librispeech "$tmp" --common-voice "$tmp/voice/cv-valid-dev.csv" --common-voice "$tmp/voice/validated.tsv" --more "$tmp/train_more" --quiet "$tmp/quiet" --work "$w" --lexicon "$tmp/dict" --conf "$tmp/tiny.conf" --stream-conf "$tmp/stream.conf" --offline-conf "$tmp/offline.conf" --precision fp32 --device cpu --threads 1
+recipe run --corpus "$c" --librispeech "$tmp" --common-voice "$tmp/voice/cv-valid-dev.csv" --common-voice "$tmp/voice/validated.tsv" --more "$tmp/train_more" --quiet "$tmp/quiet" --work "$w" --lexicon "$tmp/dict" --conf "$tmp/tiny.conf" --stream-conf "$tmp/stream.conf" --offline-conf "$tmp/offline.conf" --last-conf "$tmp/last.conf" --quick --precision fp32 --device cpu --threads 1
 is "run again: status" 0 "$status"
 is "run again: the same model" "$model" "$(cksum < "$w/train-again/best.safetensors")"
 declines "run: no corpus" "where is the corpus" run --work "$tmp/x"
