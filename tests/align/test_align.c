@@ -86,6 +86,16 @@ static lin_align_options all(void)
     return o;
 }
 
+static lin_align *aligned(const lin_align_graph *graph, const lin_align_options *o, const float *logp, int T, lin_path *path,
+                          lin_align_report *report)
+{
+    lin_align *a;
+    OK(lin_align_create(graph, o, &a, &err));
+    OK(lin_align_push(a, logp, T, &err));
+    OK(lin_align_finish(a, path, report, &err));
+    return a;
+}
+
 // The path, expanded into one label per row, has the score it reports, and its phones and words are the text's.
 static void check_path(const lin_align *a, const lin_path *path, const float *logp, int T, int V, double score)
 {
@@ -301,9 +311,7 @@ START_TEST(large_cases_against_the_full_matrix)
         lin_align *a;
         lin_path path = {0};
         lin_align_report report;
-        OK(lin_align_create(graph, &o, &a, &err));
-        OK(lin_align_push(a, logp, T, &err));
-        OK(lin_align_finish(a, &path, &report, &err));
+        a = aligned(graph, &o, logp, T, &path, &report);
         ck_assert_msg(fabs(report.score - want) < 1e-9 * fabs(want), "%.12g, the full matrix has %.12g", report.score, want);
         check_path(a, &path, logp, T, V, want);
         lin_path_free(&path);
@@ -354,16 +362,12 @@ START_TEST(times_are_those_of_the_signal)
     // With a limit on states alone, and with the beam alone.
     o.beam = INFINITY;
     o.width = 64;
-    OK(lin_align_create(graph, &o, &a, &err));
-    OK(lin_align_push(a, logp, T, &err));
-    OK(lin_align_finish(a, &path, &report, &err));
+    a = aligned(graph, &o, logp, T, &path, &report);
     ck_assert_msg(fabs(report.fit) < 1e-9, "fit %g", report.fit);
     ck_assert_msg(report.bytes <= (size_t)T * 64 / 2, "%zu bytes for %d rows of 64 states", report.bytes, T);
     lin_align_destroy(a);
     o = lin_align_options_default();
-    OK(lin_align_create(graph, &o, &a, &err));
-    OK(lin_align_push(a, logp, T, &err));
-    OK(lin_align_finish(a, &path, &report, &err));
+    a = aligned(graph, &o, logp, T, &path, &report);
     check_path(a, &path, logp, T, V, report.score);
     ck_assert(!report.exact && report.widened == 0); // the beam dropped most of the states
     ck_assert_msg(fabs(report.fit) < 1e-9 && fabs(report.worst_fit) < 1e-9, "fit %g, worst %g", report.fit, report.worst_fit);
@@ -395,9 +399,7 @@ START_TEST(any_split_gives_the_same_bits)
     lin_align *a;
     lin_path want = {0}, got = {0};
     lin_align_report report;
-    OK(lin_align_create(graph, &o, &a, &err));
-    OK(lin_align_push(a, logp, T, &err));
-    OK(lin_align_finish(a, &want, &report, &err));
+    a = aligned(graph, &o, logp, T, &want, &report);
     const double fit = report.fit;
     for (uint64_t seed = 0; seed < 5; seed++) {
         lin_align_reset(a);
@@ -438,9 +440,7 @@ START_TEST(phones_that_belong_to_no_word)
     const lin_align_options o = lin_align_options_default();
     lin_align *a;
     lin_path path = {0};
-    OK(lin_align_create(graph, &o, &a, &err));
-    OK(lin_align_push(a, logp, 5, &err));
-    OK(lin_align_finish(a, &path, NULL, &err));
+    a = aligned(graph, &o, logp, 5, &path, NULL);
     ck_assert_int_eq(path.n_phones, 3);
     ck_assert_int_eq(path.n_words, 0);
     static const int starts[] = {0, 2, 3}, ends[] = {1, 3, 4};
@@ -480,9 +480,7 @@ START_TEST(a_word_of_any_sound)
             else OK(lin_align_graph_add(graph, &one, text.length[w], 1, 1, &err));
         }
         const lin_align_options o = all();
-        OK(lin_align_create(graph, &o, &a, &err));
-        OK(lin_align_push(a, logp, T, &err));
-        OK(lin_align_finish(a, &path, &report, &err));
+        a = aligned(graph, &o, logp, T, &path, &report);
         ck_assert_int_eq(path.n_words, SLOTS);
         int phone = 0;
         for (int w = 0; w < SLOTS; w++) {
@@ -534,9 +532,7 @@ START_TEST(a_beam_that_loses_the_path_is_widened)
     FAILS(lin_align_finish(a, &path, &report, &err), LIN_MISMATCH, "no path through the text reaches its end");
     lin_align_destroy(a);
     o.widenings = 5;
-    OK(lin_align_create(graph, &o, &a, &err));
-    OK(lin_align_push(a, logp, T, &err));
-    OK(lin_align_finish(a, &path, &report, &err));
+    a = aligned(graph, &o, logp, T, &path, &report);
     const double want = full_matrix(logp, T, V);
     ck_assert_msg(report.widened > 0 && report.beam > 100, "widened %d times, beam %g", report.widened, report.beam);
     ck_assert_msg(fabs(report.score - want) < 1e-9 * fabs(want), "%.12g, the full matrix has %.12g", report.score, want);
@@ -590,9 +586,7 @@ START_TEST(a_stretch_that_does_not_fit_is_tried_with_a_wider_beam)
     for (int widenings = 0; widenings < 6; widenings += 5) {
         lin_align *a;
         o.widenings = widenings;
-        OK(lin_align_create(graph, &o, &a, &err));
-        OK(lin_align_push(a, logp, T, &err));
-        OK(lin_align_finish(a, &path, &report, &err));
+        a = aligned(graph, &o, logp, T, &path, &report);
         if (widenings == 0) narrow = report;
         lin_align_destroy(a);
     }
@@ -601,9 +595,7 @@ START_TEST(a_stretch_that_does_not_fit_is_tried_with_a_wider_beam)
     lin_align *a;
     lin_align_report little;
     o.most_bytes = narrow.bytes + 10000;
-    OK(lin_align_create(graph, &o, &a, &err));
-    OK(lin_align_push(a, logp, T, &err));
-    OK(lin_align_finish(a, &path, &little, &err));
+    a = aligned(graph, &o, logp, T, &path, &little);
     ck_assert(little.bytes <= o.most_bytes && little.widened > 0);
     lin_align_destroy(a);
     ck_assert_msg(narrow.score < want - 1 && narrow.worst_fit < o.mismatch, "a beam of 20 has %g of %g", narrow.score, want);
@@ -633,9 +625,7 @@ START_TEST(a_text_that_goes_on_behind_the_sound)
         lin_align *a;
         lin_path path = {0};
         lin_align_report report;
-        OK(lin_align_create(graph, &o, &a, &err));
-        OK(lin_align_push(a, logp, T, &err));
-        OK(lin_align_finish(a, &path, &report, &err));
+        a = aligned(graph, &o, logp, T, &path, &report);
         ck_assert_int_gt(report.widened, 0);
         ck_assert_msg(fabs(report.score - want) < 1e-9 * fabs(want), "%.12g, the full matrix has %.12g", report.score, want);
         check_path(a, &path, logp, T, V, want);
@@ -662,9 +652,7 @@ START_TEST(speech_that_is_not_in_the_text)
     // A text that matches has the same path with and without the option.
     lin_align_graph *graph = graph_of_text(V);
     for (o.others = 0; o.others < 2; o.others++) {
-        OK(lin_align_create(graph, &o, &a, &err));
-        OK(lin_align_push(a, logp, T, &err));
-        OK(lin_align_finish(a, &path, o.others ? &report : &plain, &err));
+        a = aligned(graph, &o, logp, T, &path, o.others ? &report : &plain);
         check_path(a, &path, logp, T, V, o.others ? report.score : plain.score);
         ck_assert_int_eq(path.n_others, 0);
         lin_align_destroy(a);
@@ -685,9 +673,7 @@ START_TEST(speech_that_is_not_in_the_text)
     text.n_slots = 2 * KEPT;
     graph = graph_of_text(V);
     o.others = 1;
-    OK(lin_align_create(graph, &o, &a, &err));
-    OK(lin_align_push(a, logp, T, &err));
-    OK(lin_align_finish(a, &path, &report, &err));
+    a = aligned(graph, &o, logp, T, &path, &report);
     ck_assert_int_eq(path.n_phones, n);
     int moved = 0;
     for (int i = 0; i < n; i++) moved += path.phones[i].start != start[kept[i]];
@@ -698,9 +684,7 @@ START_TEST(speech_that_is_not_in_the_text)
     ck_assert(path.others[2].start >= path.phones[n - 1].end && path.others[2].end <= T);
     lin_align_destroy(a);
     o.others = 0;
-    OK(lin_align_create(graph, &o, &a, &err));
-    OK(lin_align_push(a, logp, T, &err));
-    OK(lin_align_finish(a, &path, &report, &err));
+    a = aligned(graph, &o, logp, T, &path, &report);
     for (int i = moved = 0; i < n; i++) moved += path.phones[i].start != start[kept[i]];
     ck_assert_int_gt(moved, 10);
     ck_assert_int_eq(path.n_others, 0);

@@ -1,361 +1,339 @@
-// decoder/search.c: the three kinds of search through one interface give the results of their own functions, for any split, fork
-// and copy of the state; the best hypothesis at the end; foreign states; no allocation while streaming.
+// decoder/search.c: what holds for every search, with random options, language models and phrases: any split, copy and reset of
+// the state, hypotheses, frames, a million rows without an allocation, rows that are none, states of something else.
 #include "decoder/search.h"
 
 #include "decoder/greedy.h"
-#include "tests/lexicon/support.h"
+#include "decoder/words_internal.h"
+#include "tests/decoder/words_case.h"
 
-enum { V = 40, T = 160 };
+enum { T = 300, MOST_V = 36 };
 
-static const char dictionary_text[] = "ab AA B\nba B AA\nbad B AA D\ndo D UW\ntwo T UW\ntoo T UW\na AA\n";
-static const char words_arpa[] = "\\data\\\nngram 1=9\nngram 2=3\n\n\\1-grams:\n-99 <s> -0.3\n-1 </s>\n-1 ab -0.2\n-1 ba -0.2\n"
-                                 "-1.2 bad -0.2\n-1 do -0.1\n-0.9 two -0.3\n-1.1 too\n-1 a\n\n\\2-grams:\n-0.2 two do\n"
-                                 "-0.4 bad ab\n-0.3 <s> two\n\n\\end\\\n";
+static const char phones_arpa[] =
+    "\\data\\\nngram 1=6\nngram 2=7\n\n\\1-grams:\n-0.7 </s>\n-99 <s> -0.3\n-0.5 A -0.2\n-0.6 B -0.4\n-0.9 C -0.1\n"
+    "-1.5 <unk> -0.3\n\n\\2-grams:\n-0.3 <s> A\n-0.4 A B\n-1.1 A A\n-0.9 B A\n-0.2 C </s>\n-0.8 B </s>\n-0.5 A C\n\n\\end\\\n";
 
 typedef struct fixture {
-    lin_phones *phones;
-    lin_dictionary *dictionary;
-    lin_ngram *lm;
-    lin_tree *tree;
-    lin_words *words;
+    world w;
+    search words; // with lexicon, language model and phrases
     lin_beam *beam;
-    lin_search searches[LIN_SEARCH_KINDS];
+    lin_ngram *lm;
+    lin_context *phrases;
+    lin_search_context context;
+    lin_search kinds[LIN_SEARCH_KINDS];
+    float logp[LIN_SEARCH_KINDS][T * MOST_V];
 } fixture;
 
-static fixture begin(void)
-{
-    fixture f = {0};
-    lin_beam_options b = lin_beam_options_default();
-    lin_words_options w = lin_words_options_default();
-    OK(lin_phones_create(NULL, &f.phones, &err));
-    OK(lin_dictionary_parse(dictionary_text, strlen(dictionary_text), "dict", f.phones, NULL, &f.dictionary, &err));
-    OK(lin_ngram_parse(words_arpa, strlen(words_arpa), "arpa", &f.lm, &err));
-    OK(lin_tree_create(f.dictionary, f.phones, f.lm, NULL, &f.tree, &err));
-    OK(lin_words_create(f.tree, f.lm, &w, &f.words, &err));
-    OK(lin_beam_create(V, NULL, NULL, &b, &f.beam, &err));
-    f.searches[0] = lin_search_greedy(V);
-    f.searches[1] = lin_search_beam(f.beam, V, 11);
-    f.searches[2] = lin_search_words(f.words, V, 12);
-    return f;
-}
+static fixture f;
+static lin_search *s; // the search in question
+static float *rows;   // [T, s->V]
+static const lin_search_context *phrases;
+static void *state, *other; // of it
+static lin_path whole, got, tail;
 
-static void end(fixture *f)
+// Rows like those of a network: blanks, peaks of one to four frames, some divided between two labels, some exact ties.
+static void peaky_rows(float *logp, int V, uint64_t key)
 {
-    lin_beam_destroy(f->beam);
-    lin_words_destroy(f->words);
-    lin_tree_destroy(f->tree);
-    lin_ngram_destroy(f->lm);
-    lin_dictionary_destroy(f->dictionary);
-    lin_phones_destroy(f->phones);
-}
-
-// Peaks of one to three rows among blanks, some divided between two labels.
-static void fill(float *logp, uint64_t seed)
-{
-    static const int labels[] = {1, 7, 9, 31, 34}; // AA B D T UW
-    int label = 0, left = 0;
+    int label = 0, rival = 1, left = 0;
     for (int t = 0; t < T; t++) {
-        const uint64_t at = (uint64_t)t * 8;
-        if (left-- == 0) {
-            label = label && lin_random_below(seed, at, 2) ? 0 : labels[lin_random_below(seed, at + 1, 5)];
-            left = (int)lin_random_below(seed, at + 2, 3);
+        const uint64_t at = (uint64_t)t * 64;
+        if (!left--) {
+            label = label && lin_random_below(key, at, 4) ? 0 : 1 + (int)lin_random_below(key, at + 1, (uint32_t)V - 1);
+            rival = (int)lin_random_below(key, at + 2, (uint32_t)V);
+            left = (int)lin_random_below(key, at + 3, label ? 4 : 8);
         }
-        const int rival = labels[lin_random_below(seed, at + 3, 5)];
-        const double p = 0.5 + 0.4 * lin_random_uniform(seed, at + 4), q = rival == label ? 0 : (1 - p) * 0.8;
-        for (int v = 0; v < V; v++) {
-            const double x = v == label ? p : v == rival ? q : (1 - p - q) / (q > 0 ? V - 2 : V - 1);
-            logp[t * V + v] = (float)log(x);
+        double x[MOST_V], sum = 0;
+        for (int k = 0; k < V; k++) {
+            x[k] = -12 + 4 * lin_random_uniform(key, at + 8 + (uint64_t)k);
+            if (k == label) x[k] = 0;
+            else if (k == rival) x[k] = -(double)lin_random_below(key, at + 4, 5) * 2;
+            sum += exp(x[k]);
         }
+        for (int k = 0; k < V; k++) logp[t * V + k] = (float)(x[k] - log(sum));
     }
 }
 
-static void same(const lin_path *got, const lin_path *want)
+static void begin_all(int kind, uint64_t seed)
 {
-    ck_assert_int_eq(got->n_phones, want->n_phones);
-    ck_assert_int_eq(got->n_words, want->n_words);
-    for (int i = 0; i < want->n_phones; i++) {
-        const lin_path_phone *a = &got->phones[i], *b = &want->phones[i];
-        test_require(a->label == b->label && a->start == b->start && a->end == b->end && a->confidence == b->confidence,
+    static const int phrase[] = {1, 2};
+    static const int *const those[] = {phrase};
+    const int V = 5 + (int)(seed % 30);
+    lin_beam_options b = lin_beam_options_default();
+    variant v;
+    int labels[MOST_V];
+    for (int k = 0; k < V; k++) labels[k] = k % 7 - 1;
+    b.longest = 1 + (int)(seed % 20);
+    b.width = seed % 3 ? 12 : 3;
+    if (seed % 2) OK(lin_ngram_parse(phones_arpa, sizeof phones_arpa - 1, "phones", &f.lm, &err));
+    OK(lin_beam_create(V, f.lm, labels, &b, &f.beam, &err));
+    OK(lin_context_create(those, (const int[]){2}, (const double[]){2}, 1, &f.phrases, &err));
+    v = draw_stream(&f.w, f.logp[LIN_SEARCH_WORDS], T, seed);
+    begin(&f.words, &f.w, &v.o, v.lm, v.context);
+    f.context = (lin_search_context){seed % 5 ? NULL : f.phrases, f.words.context};
+    f.kinds[0] = lin_search_greedy(V);
+    f.kinds[1] = lin_search_beam(f.beam, V, 11);
+    f.kinds[2] = lin_search_words(f.words.words, f.w.V, 12);
+    if (kind < LIN_SEARCH_WORDS) peaky_rows(f.logp[kind], V, seed);
+    s = &f.kinds[kind];
+    rows = f.logp[kind];
+    phrases = &f.context;
+    state = test_buffer(lin_search_bytes(s), 1);
+    other = test_buffer(lin_search_bytes(s), 1);
+    lin_search_reset(s, state, 0, 0);
+}
+
+static void end_all(void)
+{
+    test_guards(state, lin_search_name(s->kind));
+    test_guards(other, lin_search_name(s->kind));
+    test_buffer_free(state);
+    test_buffer_free(other);
+    end(&f.words);
+    lin_context_destroy(f.phrases);
+    lin_beam_destroy(f.beam);
+    lin_ngram_destroy(f.lm);
+    lin_path_free(&whole);
+    lin_path_free(&got);
+    lin_path_free(&tail);
+    f.lm = NULL;
+}
+
+static void push(void *to, int from, int n) { OK(lin_search_push(s, to, phrases, rows + from * s->V, n, &got, &err)); }
+
+static void same(const lin_path *a, const lin_path *b)
+{
+    ck_assert_int_eq(a->n_phones, b->n_phones);
+    ck_assert_int_eq(a->n_words, b->n_words);
+    for (int i = 0; i < b->n_phones; i++) {
+        const lin_path_phone *x = &a->phones[i], *y = &b->phones[i];
+        test_require(x->label == y->label && x->start == y->start && x->end == y->end && x->confidence == y->confidence,
                      "phone %d", i);
     }
-    for (int i = 0; i < want->n_words; i++) {
-        const lin_path_word *a = &got->words[i], *b = &want->words[i];
-        test_require(a->word == b->word && a->first_phone == b->first_phone && a->n_phones == b->n_phones &&
-                         a->start == b->start && a->end == b->end && a->confidence == b->confidence,
+    for (int i = 0; i < b->n_words; i++) {
+        const lin_path_word *x = &a->words[i], *y = &b->words[i];
+        test_require(x->word == y->word && x->first_phone == y->first_phone && x->n_phones == y->n_phones &&
+                         x->start == y->start && x->end == y->end && x->confidence == y->confidence,
                      "word %d", i);
     }
-    test_require(got->score == want->score && got->acoustic == want->acoustic && got->language == want->language, "scores");
+    test_require(a->score == b->score && a->acoustic == b->acoustic && a->language == b->language, "scores");
 }
 
-// All rows in one call, finished into a path.
-static void whole(const lin_search *s, const float *logp, lin_path *path)
+static void same_hypotheses(void *a, void *b, int shift)
 {
-    void *state = lin_alloc(lin_search_bytes(s), 1);
-    lin_path_clear(path);
-    lin_search_reset(s, state, 0, 0);
-    OK(lin_search_push(s, state, NULL, logp, T, path, &err));
-    OK(lin_search_finish(s, state, NULL, path, &err));
-    lin_free(state);
-}
-
-START_TEST(each_kind_is_what_it_stands_for)
-{
-    fixture f = begin();
-    static float logp[T * V];
-    lin_path got = {0}, want = {0};
-    for (uint64_t seed = 0; seed < 20; seed++) {
-        fill(logp, seed);
-        lin_greedy g;
-        int n, more;
-        OK(lin_path_reserve(&want, T + 1, 0, &err));
-        lin_greedy_reset(&g, V, 0, 0);
-        OK(lin_greedy_push(&g, logp, T, want.phones, T, &n, &err));
-        lin_greedy_finish(&g, want.phones + n, &more);
-        lin_path_clear(&want);
-        want.n_phones = n + more;
-        whole(&f.searches[LIN_SEARCH_GREEDY], logp, &got);
-        same(&got, &want);
-
-        void *state = lin_alloc(lin_beam_bytes(f.beam), 1);
-        lin_path_clear(&want);
-        lin_beam_reset(f.beam, state, 0);
-        OK(lin_beam_push(f.beam, state, NULL, logp, T, &want, &err));
-        OK(lin_beam_finish(f.beam, state, &want, &err));
-        whole(&f.searches[LIN_SEARCH_BEAM], logp, &got);
-        same(&got, &want);
-        lin_free(state);
-
-        state = lin_alloc(lin_words_bytes(f.words), 1);
-        lin_path_clear(&want);
-        lin_words_reset(f.words, state, 0);
-        OK(lin_words_push(f.words, state, NULL, logp, T, &want, &err));
-        OK(lin_words_finish(f.words, state, NULL, &want, &err));
-        whole(&f.searches[LIN_SEARCH_WORDS], logp, &got);
-        same(&got, &want);
-        ck_assert_int_gt(got.n_words, 5);
-        lin_free(state);
+    lin_path x = {0}, y = {0};
+    const int n = lin_search_hypotheses(s, a);
+    ck_assert_int_eq(lin_search_hypotheses(s, b), n);
+    for (int i = 0; i < n; i++) {
+        OK(lin_search_nbest(s, a, i, &x, &err));
+        OK(lin_search_nbest(s, b, i, &y, &err));
+        for (int k = 0; k < y.n_phones; k++) y.phones[k].start += shift, y.phones[k].end += shift;
+        for (int k = 0; k < y.n_words; k++) y.words[k].start += shift, y.words[k].end += shift;
+        same(&x, &y);
     }
-    ck_assert_str_eq(lin_search_name(LIN_SEARCH_GREEDY), "greedy");
-    ck_assert_str_eq(lin_search_name(LIN_SEARCH_BEAM), "beam");
-    ck_assert_str_eq(lin_search_name(LIN_SEARCH_WORDS), "words");
-    lin_path_free(&got);
-    lin_path_free(&want);
-    end(&f);
+    lin_path_free(&x);
+    lin_path_free(&y);
 }
-END_TEST
+
+// All rows in one call, finished.
+static void all_at_once(void)
+{
+    lin_search_reset(s, other, 0, 0);
+    lin_path_clear(&whole);
+    OK(lin_search_push(s, other, phrases, rows, T, &whole, &err));
+    OK(lin_search_finish(s, other, phrases, &whole, &err));
+}
 
 START_TEST(any_split_and_any_copy_of_the_state_gives_the_same)
 {
-    fixture f = begin();
-    static float logp[T * V];
-    lin_path got = {0}, want = {0};
-    for (int kind = 0; kind < LIN_SEARCH_KINDS; kind++) {
-        const lin_search *s = &f.searches[kind];
+    for (uint64_t seed = 0; seed < (TEST_ASAN ? 20 : 60); seed++) {
+        begin_all(_i, seed);
+        const lin_words *w = f.words.words;
         const size_t bytes = lin_search_bytes(s);
-        void *state = lin_alloc(bytes, 1), *other = lin_alloc(bytes, 1);
-        for (uint64_t seed = 0; seed < 10; seed++) {
-            fill(logp, seed);
-            whole(s, logp, &want);
-            lin_path_clear(&got);
-            memset(state, 0xA5, bytes);
+        for (int again = 0; again < 2; again++) { // after a reset nothing of the old segment remains
             lin_search_reset(s, state, 0, 0);
+            lin_path_clear(&got);
             for (int t = 0, n, step = 0; t < T; t += n, step++) {
-                n = (int)lin_random_below(seed + 77, (uint64_t)step, 9);
+                n = (int)lin_random_below(seed + 77, (uint64_t)step, seed % 4 ? 6 : 60);
                 if (n > T - t) n = T - t;
-                OK(lin_search_push(s, state, NULL, logp + t * V, n, &got, &err));
+                // Words: with the table of scores of the pieces before, and without one, as if other streams held them all.
+                for (int i = 0; i < w->n_tables; i++) w->held[i] = t % 3 == 0;
+                push(state, t, n);
+                for (int i = 0; i < w->n_tables; i++) ck_assert_int_eq(w->held[i], t % 3 == 0);
                 OK(lin_search_check(s, state, bytes, &err));
+                OK(lin_search_nbest(s, state, 0, &tail, &err));
+                if (_i == LIN_SEARCH_BEAM) ck_assert_int_le(tail.n_phones, 1 + (int)(seed % 20)); // the longest
                 memcpy(other, state, bytes); // continues from a copy, as from a file
                 memset(state, 0x5A, bytes);
                 void *swap = state;
                 state = other;
                 other = swap;
             }
-            OK(lin_search_finish(s, state, NULL, &got, &err));
-            same(&got, &want);
+            lin_search_reset(s, other, 0, 0);
+            lin_path_clear(&whole);
+            OK(lin_search_push(s, other, phrases, rows, T, &whole, &err));
+            same(&got, &whole);
+            same_hypotheses(state, other, 0);
+            OK(lin_search_finish(s, state, phrases, &got, &err));
+            OK(lin_search_finish(s, other, phrases, &whole, &err));
+            same(&got, &whole);
+            if (_i == LIN_SEARCH_WORDS) check_shape(&whole, 0, T);
+            for (int i = 1; i < whole.n_phones; i++) ck_assert(whole.phones[i].start >= whole.phones[i - 1].end);
+            OK(lin_search_check(s, state, bytes, &err));
         }
-        lin_free(state);
-        lin_free(other);
+        end_all();
     }
-    lin_path_free(&got);
-    lin_path_free(&want);
-    end(&f);
 }
 END_TEST
-
-// The settled part followed by the provisional part, whose scores are those of the whole.
-static void append(lin_path *path, const lin_path *tail)
-{
-    const int before = path->n_phones;
-    OK(lin_path_reserve(path, tail->n_phones, tail->n_words, &err));
-    for (int i = 0; i < tail->n_phones; i++) path->phones[path->n_phones++] = tail->phones[i];
-    for (int i = 0; i < tail->n_words; i++) {
-        path->words[path->n_words] = tail->words[i];
-        path->words[path->n_words++].first_phone += before;
-    }
-    path->incomplete = tail->incomplete;
-    path->score = tail->score;
-    path->acoustic = tail->acoustic;
-    path->language = tail->language;
-}
 
 START_TEST(the_best_hypothesis_at_the_end_is_the_rest)
 {
-    fixture f = begin();
-    static float logp[T * V];
-    lin_path want = {0}, settled = {0}, tail = {0};
-    for (int kind = 0; kind < LIN_SEARCH_KINDS; kind++) {
-        const lin_search *s = &f.searches[kind];
-        void *state = lin_alloc(lin_search_bytes(s), 1);
-        for (uint64_t seed = 0; seed < 10; seed++) {
-            fill(logp, seed);
-            whole(s, logp, &want);
-            lin_path_clear(&settled);
-            lin_search_reset(s, state, 0, 0);
-            OK(lin_search_push(s, state, NULL, logp, T, &settled, &err));
-            OK(lin_search_finish(s, state, NULL, NULL, &err));
-            const int n = lin_search_hypotheses(s, state);
-            ck_assert_int_ge(n, 1);
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        begin_all(_i, seed);
+        all_at_once();
+        push(state, 0, T);
+        OK(lin_search_finish(s, state, phrases, NULL, &err));
+        const int n = lin_search_hypotheses(s, state), before = got.n_phones;
+        OK(lin_search_nbest(s, state, 0, &tail, &err));
+        OK(lin_path_reserve(&got, tail.n_phones, tail.n_words, &err));
+        for (int i = 0; i < tail.n_phones; i++) got.phones[got.n_phones++] = tail.phones[i];
+        for (int i = 0; i < tail.n_words; i++) {
+            got.words[got.n_words] = tail.words[i];
+            got.words[got.n_words++].first_phone += before;
+        }
+        got.score = tail.score, got.acoustic = tail.acoustic, got.language = tail.language;
+        same(&got, &whole);
+        FAILS(lin_search_nbest(s, state, n, &tail, &err), LIN_INVALID, "");
+        FAILS(lin_search_nbest(s, state, -1, &tail, &err), LIN_INVALID, "");
+        end_all();
+    }
+}
+END_TEST
+
+// Only differences of frames matter: a segment may begin at any frame, also one below zero.
+START_TEST(frames_are_counted_on)
+{
+    static const int64_t firsts[] = {1000, -1000, INT64_C(1) << 30};
+    for (uint64_t seed = 0; seed < 15; seed++) {
+        begin_all(_i, seed);
+        const int first = (int)firsts[seed % 3];
+        lin_search_reset(s, other, first, 0);
+        push(state, 0, 30);
+        lin_path_clear(&got);
+        push(other, 0, 30);
+        same_hypotheses(state, other, -first);
+        end_all();
+    }
+}
+END_TEST
+
+// 200,000 rows, the same 300 repeated: each repetition adds the same, and nothing is allocated.
+START_TEST(long_streams)
+{
+    for (uint64_t seed = 1; seed < 4; seed += 2) {
+        begin_all(_i, seed);
+        for (int t = T - 30; t < T; t++) // every repetition begins in the same state
+            for (int v = 0; v < s->V; v++) rows[t * s->V + v] = v ? -30 : -1e-8f;
+        OK(lin_path_reserve(&got, 3 * T, 3 * T, &err));
+        OK(lin_path_reserve(&tail, 3 * T, 3 * T, &err));
+        const unsigned long allocations = lin_memory_count();
+        double score = 0, gain = 0;
+        int n = 0, first = 0;
+        for (int round = 0; round < (TEST_ASAN ? 150 : 700); round++) {
+            lin_path_clear(&got);
+            push(state, 0, T);
+            n += got.n_phones;
+            if (round % 50 != 49) continue; // words are settled when nothing else is likely any more
             OK(lin_search_nbest(s, state, 0, &tail, &err));
-            append(&settled, &tail);
-            same(&settled, &want);
-            ck_assert_int_eq(lin_search_nbest(s, state, n, &tail, NULL), LIN_INVALID);
-        }
-        lin_free(state);
-    }
-    lin_path_free(&want);
-    lin_path_free(&settled);
-    lin_path_free(&tail);
-    end(&f);
-}
-END_TEST
-
-START_TEST(frames_are_counted_on_and_a_carried_phone_is_given_once)
-{
-    fixture f = begin();
-    static float logp[T * V];
-    lin_path a = {0}, b = {0};
-    fill(logp, 3);
-    for (int kind = 0; kind < LIN_SEARCH_KINDS; kind++) {
-        const lin_search *s = &f.searches[kind];
-        void *state = lin_alloc(lin_search_bytes(s), 1);
-        whole(s, logp, &a);
-        lin_path_clear(&b);
-        lin_search_reset(s, state, 1000, 0);
-        OK(lin_search_push(s, state, NULL, logp, T, &b, &err));
-        OK(lin_search_finish(s, state, NULL, &b, &err));
-        ck_assert_int_eq(b.n_phones, a.n_phones);
-        for (int i = 0; i < a.n_phones; i++) ck_assert_int_eq(b.phones[i].start, a.phones[i].start + 1000);
-        lin_free(state);
-    }
-    // Greedy, cut within a phone: with carry it counts once.
-    const lin_search *s = &f.searches[LIN_SEARCH_GREEDY];
-    lin_greedy g;
-    int cut = 1;
-    while (cut < T && !(logp[cut * V + 7] > -0.7f && logp[(cut - 1) * V + 7] > -0.7f)) cut++;
-    ck_assert_int_lt(cut, T);
-    whole(s, logp, &a);
-    for (int carry = 0; carry < 2; carry++) {
-        lin_path_clear(&b);
-        lin_search_reset(s, &g, 0, 0);
-        OK(lin_search_push(s, &g, NULL, logp, cut, &b, &err));
-        OK(lin_search_finish(s, &g, NULL, &b, &err));
-        lin_search_reset(s, &g, cut, carry);
-        OK(lin_search_push(s, &g, NULL, logp + cut * V, T - cut, &b, &err));
-        OK(lin_search_finish(s, &g, NULL, &b, &err));
-        ck_assert_int_eq(b.n_phones, a.n_phones + !carry);
-    }
-    lin_path_free(&a);
-    lin_path_free(&b);
-    end(&f);
-}
-END_TEST
-
-START_TEST(nothing_is_allocated_while_streaming)
-{
-    fixture f = begin();
-    static float logp[T * V];
-    lin_path settled = {0}, tail = {0};
-    fill(logp, 5);
-    for (int kind = 0; kind < LIN_SEARCH_KINDS; kind++) {
-        const lin_search *s = &f.searches[kind];
-        void *state = lin_alloc(lin_search_bytes(s), 1);
-        OK(lin_path_reserve(&settled, T + 8, T + 8, &err));
-        OK(lin_path_reserve(&tail, T + 8, T + 8, &err));
-        const unsigned long before = lin_memory_count();
-        lin_search_reset(s, state, 0, 0);
-        for (int round = 0; round < 5; round++) {
-            for (int t = 0; t < T; t += 4) {
-                OK(lin_search_push(s, state, NULL, logp + t * V, 4, &settled, &err));
-                OK(lin_search_nbest(s, state, 0, &tail, &err));
-                lin_path_clear(&settled);
+            if (round == 99) first = n, gain = tail.score - score;
+            if (round > 99) {
+                ck_assert_int_le(abs(n - first), first / 20);
+                ck_assert_double_le(fabs(tail.score - score - gain), 1e-3 * fabs(gain));
             }
+            score = tail.score;
+            n = 0;
         }
-        OK(lin_search_finish(s, state, NULL, &settled, &err));
-        test_require(lin_memory_count() == before, "%s allocates", lin_search_name((lin_search_kind)kind));
-        lin_free(state);
+        OK(lin_search_finish(s, state, phrases, &got, &err));
+        test_require(lin_memory_count() == allocations, "%s allocates", lin_search_name(s->kind));
+        OK(lin_search_check(s, state, lin_search_bytes(s), &err));
+        ck_assert_int_gt(first, 500);
+        end_all();
     }
-    lin_path_free(&settled);
-    lin_path_free(&tail);
-    end(&f);
 }
 END_TEST
 
-START_TEST(states_of_something_else_and_rows_that_are_none)
+START_TEST(rows_that_are_none_change_nothing)
 {
-    fixture f = begin();
-    static float logp[T * V];
-    lin_path path = {0};
-    fill(logp, 1);
-    for (int kind = 0; kind < LIN_SEARCH_KINDS; kind++) {
-        const lin_search *s = &f.searches[kind];
-        const size_t bytes = lin_search_bytes(s);
-        unsigned char *state = lin_alloc(bytes + 64, 1);
-        lin_search_reset(s, state, 0, 0);
-        OK(lin_search_push(s, state, NULL, logp, T, &path, &err));
-        OK(lin_search_check(s, state, bytes, &err));
-        ck_assert_int_eq(lin_search_check(s, state, bytes - 8, NULL), LIN_MISMATCH);
-        ck_assert_int_eq(lin_search_check(s, state, bytes + 8, NULL), LIN_MISMATCH);
-        // A row of NaN changes nothing.
-        unsigned char *before = lin_alloc(bytes, 1);
-        memcpy(before, state, bytes);
-        const int n = path.n_phones;
-        float bad[V];
-        memcpy(bad, logp, sizeof bad);
-        bad[V - 1] = NAN;
-        ck_assert_int_eq(lin_search_push(s, state, NULL, bad, 1, &path, NULL), LIN_NUMERIC);
-        ck_assert_int_eq(path.n_phones, n);
-        lin_path a = {0}, b = {0};
-        OK(lin_search_finish(s, state, NULL, &a, &err));
-        OK(lin_search_finish(s, before, NULL, &b, &err));
-        same(&a, &b);
-        lin_path_free(&a);
-        lin_path_free(&b);
-        memset(state, 0xA5, bytes);
-        ck_assert_int_ne(lin_search_check(s, state, bytes, NULL), LIN_OK);
-        lin_free(before);
-        lin_free(state);
+    static const float none[] = {NAN, INFINITY, -NAN};
+    float bad[6 * MOST_V];
+    begin_all(_i, 6);
+    const size_t bytes = lin_search_bytes(s), n = 6 * (size_t)s->V;
+    push(state, 0, 100);
+    memcpy(other, state, bytes);
+    const int n_phones = got.n_phones;
+    for (int i = 0; i < 4 * s->V; i++) {
+        memcpy(bad, rows, n * sizeof *bad);
+        if (i < 3 * s->V) bad[2 * s->V + i / 3] = none[i % 3];
+        else for (int v = 0; v < s->V; v++) bad[2 * s->V + v] = -INFINITY;
+        FAILS(lin_search_push(s, state, phrases, bad, 6, &got, &err), LIN_NUMERIC, "frame 102");
     }
-    lin_greedy g;
-    const lin_search *s = &f.searches[LIN_SEARCH_GREEDY];
-    const lin_greedy good = {.n_outputs = V, .label = 3, .start = 4, .frame = 9, .sum_logp = -1};
-    OK(lin_search_check(s, &good, sizeof good, &err));
-    g = good, g.n_outputs = V + 1;
-    ck_assert_int_eq(lin_search_check(s, &g, sizeof g, NULL), LIN_FORMAT);
-    g = good, g.label = V;
-    ck_assert_int_eq(lin_search_check(s, &g, sizeof g, NULL), LIN_FORMAT);
-    g = good, g.emitted = 2;
-    ck_assert_int_eq(lin_search_check(s, &g, sizeof g, NULL), LIN_FORMAT);
-    g = good, g.start = 10;
-    ck_assert_int_eq(lin_search_check(s, &g, sizeof g, NULL), LIN_FORMAT);
-    g = good, g.start = 9; // an open run without a frame
-    ck_assert_int_eq(lin_search_check(s, &g, sizeof g, NULL), LIN_FORMAT);
-    g = good, g.sum_logp = NAN;
-    ck_assert_int_eq(lin_search_check(s, &g, sizeof g, NULL), LIN_FORMAT);
-    lin_path_free(&path);
-    end(&f);
+    FAILS(lin_search_push(s, state, phrases, rows, -1, &got, &err), LIN_INVALID, "-1 ");
+    lin_path empty = {0};
+    lin_memory_fail_at(1);
+    FAILS(lin_search_push(s, state, phrases, rows, 6, &empty, &err), LIN_NO_MEMORY, "");
+    lin_memory_fail_at(1);
+    if (_i != LIN_SEARCH_GREEDY) FAILS(lin_search_finish(s, state, phrases, &empty, &err), LIN_NO_MEMORY, "");
+    ck_assert_mem_eq(state, other, bytes);
+    lin_memory_fail_at(1);
+    FAILS(lin_search_nbest(s, state, 0, &empty, &err), LIN_NO_MEMORY, "");
+    lin_memory_fail_at(0);
+    ck_assert_int_eq(got.n_phones, n_phones);
+    memcpy(bad, rows, n * sizeof *bad);
+    for (int v = 0; v < s->V - 1; v++) bad[v] = -INFINITY; // one label is possible, though perhaps no word
+    OK(lin_search_push(s, state, phrases, bad, 1, &got, &err));
+    OK(lin_search_push(s, state, phrases, NULL, 0, &got, &err));
+    OK(lin_search_finish(s, state, phrases, NULL, &err));
+    if (_i != LIN_SEARCH_GREEDY) {
+        FAILS(lin_search_push(s, state, phrases, rows, 1, &got, &err), LIN_INVALID, "reset");
+        FAILS(lin_search_finish(s, state, phrases, &got, &err), LIN_INVALID, "reset");
+    }
+    end_all();
 }
 END_TEST
 
-TEST_MAIN("search", TEST(each_kind_is_what_it_stands_for), TEST(any_split_and_any_copy_of_the_state_gives_the_same),
-          TEST(the_best_hypothesis_at_the_end_is_the_rest), TEST(frames_are_counted_on_and_a_carried_phone_is_given_once),
-          TEST(nothing_is_allocated_while_streaming), TEST(states_of_something_else_and_rows_that_are_none))
+// tests/fuzz/fuzz_search.c damages states of beams and words at random.
+START_TEST(states_of_something_else)
+{
+    begin_all(_i, 5);
+    const size_t bytes = lin_search_bytes(s);
+    push(state, 0, T / 2);
+    OK(lin_search_check(s, state, bytes, &err));
+    FAILS(lin_search_check(s, state, bytes - 1, &err), LIN_MISMATCH, "bytes");
+    FAILS(lin_search_check(s, state, bytes + 8, &err), LIN_MISMATCH, "bytes");
+    memset(other, 0xA5, bytes);
+    ck_assert_int_ne(lin_search_check(s, other, bytes, NULL), LIN_OK);
+    memcpy(other, state, bytes);
+    memset((char *)other + 16, 0xFF, bytes / 4);
+    FAILS(lin_search_check(s, other, bytes, &err), LIN_FORMAT, "damaged");
+    if (_i == LIN_SEARCH_GREEDY) {
+        const lin_greedy good = {.n_outputs = s->V, .label = 3, .start = 4, .frame = 9, .sum_logp = -1};
+        lin_greedy wrong[6];
+        OK(lin_search_check(s, &good, sizeof good, &err));
+        for (int i = 0; i < 6; i++) wrong[i] = good;
+        wrong[0].n_outputs++;
+        wrong[1].label = s->V;
+        wrong[2].emitted = 2;
+        wrong[3].start = 10;
+        wrong[4].start = 9; // an open run without a frame
+        wrong[5].sum_logp = NAN;
+        for (int i = 0; i < 6; i++) FAILS(lin_search_check(s, &wrong[i], sizeof good, &err), LIN_FORMAT, "damaged");
+    } else { // of the same size, made with other options
+        ((char *)state)[_i == LIN_SEARCH_BEAM ? 0 : 8] ^= 1;
+        FAILS(lin_search_check(s, state, bytes, &err), LIN_MISMATCH, "options");
+    }
+    end_all();
+}
+END_TEST
+
+#define EACH(test) TESTS(test, 0, LIN_SEARCH_KINDS)
+TEST_MAIN("search", EACH(any_split_and_any_copy_of_the_state_gives_the_same), EACH(the_best_hypothesis_at_the_end_is_the_rest),
+          EACH(frames_are_counted_on), EACH(long_streams), EACH(rows_that_are_none_change_nothing),
+          EACH(states_of_something_else))

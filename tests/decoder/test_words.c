@@ -52,24 +52,7 @@ typedef struct stream {
     variant v;
 } stream;
 
-// Longer inputs than brute force can handle, with all kinds of pruning.
-static void draw_stream(stream *x, uint64_t seed)
-{
-    drawn d = {seed, 2000000};
-    draw_world(&x->w, seed);
-    x->v = draw_variant(seed);
-    x->v.o.width = 1 + below(&d, 40);
-    x->v.o.score = below(&d, 2) ? 0 : 8;
-    x->v.o.labels = below(&d, 3);
-    x->v.o.blank = below(&d, 2) ? 0 : 0.7;
-    x->v.o.rivals = 1 + below(&d, 2) * 3;
-    x->v.o.n_best = below(&d, 2) ? 1 : 5;
-    x->v.o.longest = 1 + below(&d, 30);
-    draw_rows(x->logp, LONG_T, x->w.V, &d, 8);
-    x->v.o.gap = below(&d, 2) * (1 + below(&d, 4));
-    x->v.o.settle = below(&d, 2) * (1 + below(&d, 8));
-    x->v.o.wait = 1 + below(&d, 60);
-}
+static void begin_stream(stream *x, uint64_t seed) { x->v = draw_stream(&x->w, x->logp, LONG_T, seed); }
 
 static void all_at_once(const stream *x, search *s, lin_path *settled)
 {
@@ -118,7 +101,7 @@ START_TEST(test_shortcuts)
         static stream x;
         search s;
         lin_path with = {0}, without = {0};
-        draw_stream(&x, seed);
+        begin_stream(&x, seed);
         x.v.o.score = seed % 8 ? (double)(1 + seed % 6) : 0;
         all_at_once(&x, &s, &with);
         filtered += s.words->pairs.n > 0;
@@ -142,49 +125,6 @@ START_TEST(test_shortcuts)
 }
 END_TEST
 
-// Any split of the rows, with copies of the state in between, gives the same bits.
-START_TEST(test_splits)
-{
-    for (uint64_t seed = 0; seed < (TEST_ASAN ? 15 : 60); seed++) {
-        static stream x;
-        search s;
-        lin_path whole = {0}, pieces = {0};
-        drawn d = {seed, 3000000};
-        draw_stream(&x, seed);
-        all_at_once(&x, &s, &whole);
-        void *other = test_buffer(lin_words_bytes(s.words), 1), *copy = test_buffer(lin_words_bytes(s.words), 1);
-        lin_words_reset(s.words, other, 0);
-        for (int at = 0; at < LONG_T;) {
-            int n = below(&d, 12);
-            if (n > LONG_T - at) n = LONG_T - at;
-            // With the table of scores of the pieces before, and without one, as if other streams held them all.
-            for (int i = 0; i < s.words->n_tables; i++) s.words->held[i] = at % 3 == 0;
-            OK(lin_words_push(s.words, other, s.context, x.logp + at * x.w.V, n, &pieces, &err));
-            for (int i = 0; i < s.words->n_tables; i++) ck_assert_int_eq(s.words->held[i], at % 3 == 0);
-            at += n;
-            memcpy(copy, other, lin_words_bytes(s.words));
-            OK(lin_words_check(s.words, copy, lin_words_bytes(s.words), &err));
-            void *swap = copy;
-            copy = other;
-            other = swap;
-        }
-        check_same(&whole, &pieces);
-        check_same_nbest(&s, other);
-        OK(lin_words_finish(s.words, s.state, s.context, &whole, &err));
-        OK(lin_words_finish(s.words, other, s.context, &pieces, &err));
-        check_same(&whole, &pieces);
-        check_shape(&whole, 0, LONG_T);
-        OK(lin_words_check(s.words, other, lin_words_bytes(s.words), &err));
-        test_guards(other, "a copied state");
-        test_buffer_free(other);
-        test_buffer_free(copy);
-        lin_path_free(&whole);
-        lin_path_free(&pieces);
-        end(&s);
-    }
-}
-END_TEST
-
 // With n_best 1 the settled part and the rest equal the best hypothesis of a search that settles nothing before the end.
 START_TEST(test_settled_is_best)
 {
@@ -193,7 +133,7 @@ START_TEST(test_settled_is_best)
         static stream x;
         search s;
         lin_path settled = {0}, whole = {0}, tail = {0};
-        draw_stream(&x, seed);
+        begin_stream(&x, seed);
         x.v.o.longest = LIN_WORDS_LONGEST_MAX;
         x.v.o.settle = 0;
         for (int n_best = 1; n_best <= 2; n_best++) {
@@ -220,28 +160,6 @@ START_TEST(test_settled_is_best)
 }
 END_TEST
 
-START_TEST(test_no_allocation)
-{
-    static stream x;
-    search s;
-    lin_path settled = {0}, tail = {0};
-    draw_stream(&x, 4);
-    begin(&s, &x.w, &x.v.o, x.v.lm, x.v.context);
-    OK(lin_path_reserve(&settled, 3 * LONG_T, 3 * LONG_T, &err));
-    OK(lin_path_reserve(&tail, 3 * LONG_T, 3 * LONG_T, &err));
-    const unsigned long count = lin_memory_count();
-    for (int t = 0; t < LONG_T; t++) {
-        OK(lin_words_push(s.words, s.state, s.context, x.logp + t * x.w.V, 1, &settled, &err));
-        OK(lin_words_nbest(s.words, s.state, 0, &tail, &err));
-    }
-    OK(lin_words_finish(s.words, s.state, s.context, &settled, &err));
-    ck_assert_uint_eq(lin_memory_count(), count);
-    lin_path_free(&settled);
-    lin_path_free(&tail);
-    end(&s);
-}
-END_TEST
-
 static lin_status push_and_drop(const search *s, const stream *x)
 {
     lin_path path = {0};
@@ -256,55 +174,12 @@ START_TEST(test_memory)
 {
     static stream x;
     search s;
-    draw_stream(&x, 7);
+    begin_stream(&x, 7);
     begin(&s, &x.w, &x.v.o, 1, 1);
     lin_words *again;
     FAIL_EVERY_ALLOCATION(lin_words_create(s.tree, s.lm, &x.v.o, &again, NULL), lin_words_destroy(again));
     FAIL_EVERY_ALLOCATION(push_and_drop(&s, &x), (void)0);
     end(&s);
-}
-END_TEST
-
-// Random bytes of a state are changed: it is refused, or the search stays within its memory.
-START_TEST(test_hostile_states)
-{
-    int refused = 0, accepted = 0;
-    for (uint64_t seed = 0; seed < 40; seed++) {
-        static stream x;
-        search s;
-        lin_path path = {0};
-        drawn d = {seed, 4000000};
-        draw_stream(&x, seed);
-        begin(&s, &x.w, &x.v.o, x.v.lm, x.v.context);
-        OK(lin_words_push(s.words, s.state, s.context, x.logp, 60, &path, &err));
-        const size_t n = lin_words_bytes(s.words), front = n < 20000 ? n : 20000;
-        void *copy = test_buffer(n, 1);
-        for (int i = 0; i < 60; i++) {
-            memcpy(copy, s.state, n);
-            for (int k = 1 + below(&d, 2); k-- > 0;) {
-                ((unsigned char *)copy)[below(&d, (int)(below(&d, 4) ? front : n))] = (unsigned char)below(&d, 256);
-            }
-            lin_error err = {0};
-            const lin_status status = lin_words_check(s.words, copy, n, &err);
-            if (status != LIN_OK) {
-                ck_assert(status == LIN_FORMAT || status == LIN_MISMATCH);
-                ck_assert_int_eq(err.status, status);
-                refused++;
-                continue;
-            }
-            accepted++;
-            (void)lin_words_push(s.words, copy, s.context, x.logp + 60 * x.w.V, 40, &path, &err);
-            (void)lin_words_nbest(s.words, copy, lin_words_hypotheses(s.words, copy) - 1, &path, &err);
-            (void)lin_words_finish(s.words, copy, s.context, &path, &err);
-        }
-        test_guards(copy, "a hostile state");
-        FAILS(lin_words_check(s.words, copy, n - 1, &err), LIN_MISMATCH, "bytes");
-        test_buffer_free(copy);
-        lin_path_free(&path);
-        end(&s);
-    }
-    ck_assert_int_gt(refused, 200);
-    ck_assert_int_gt(accepted, 200);
 }
 END_TEST
 
@@ -333,7 +208,7 @@ START_TEST(test_small_stack)
     static on_stack o;
     pthread_attr_t attributes;
     pthread_t thread;
-    draw_stream(&o.x, 4);
+    begin_stream(&o.x, 4);
     o.x.v.o.n_best = 5;
     begin(&o.s, &o.x.w, &o.x.v.o, 1, 1);
     ck_assert_int_eq(pthread_attr_init(&attributes), 0);
@@ -354,7 +229,7 @@ START_TEST(test_states_that_lie)
     static stream x;
     search s;
     lin_path path = {0};
-    draw_stream(&x, 1);
+    begin_stream(&x, 1);
     x.v.o.n_best = 1;
     begin(&s, &x.w, &x.v.o, 1, 0);
     OK(lin_words_push(s.words, s.state, NULL, x.logp, 60, &path, &err));
@@ -381,40 +256,6 @@ START_TEST(test_states_that_lie)
     test_buffer_free(copy);
     lin_path_free(&path);
     end(&s);
-}
-END_TEST
-
-// Only differences of frames matter: a segment may begin at any frame.
-START_TEST(test_frames_below_zero)
-{
-    for (uint64_t seed = 0; seed < 40; seed++) {
-        static stream x;
-        lin_path paths[2][6] = {{{0}}};
-        int n[2];
-        draw_stream(&x, seed);
-        x.v.o.n_best = 5;
-        for (int below_zero = 0; below_zero < 2; below_zero++) {
-            search s;
-            lin_path settled = {0};
-            begin(&s, &x.w, &x.v.o, x.v.lm, x.v.context);
-            lin_words_reset(s.words, s.state, below_zero ? -1000 : 0);
-            OK(lin_words_push(s.words, s.state, s.context, x.logp, 30, &settled, &err));
-            n[below_zero] = lin_words_hypotheses(s.words, s.state);
-            for (int i = 0; i < n[below_zero]; i++) OK(lin_words_nbest(s.words, s.state, i, &paths[below_zero][i], &err));
-            lin_path_free(&settled);
-            end(&s);
-        }
-        ck_assert_int_eq(n[0], n[1]);
-        for (int i = 0; i < n[0]; i++) {
-            for (int k = 0; k < paths[1][i].n_phones; k++) {
-                paths[1][i].phones[k].start += 1000;
-                paths[1][i].phones[k].end += 1000;
-            }
-            check_same(&paths[0][i], &paths[1][i]);
-            lin_path_free(&paths[0][i]);
-            lin_path_free(&paths[1][i]);
-        }
-    }
 }
 END_TEST
 
@@ -552,7 +393,7 @@ START_TEST(test_sure)
     for (uint64_t seed = 0; seed < 20; seed++) {
         static stream x;
         lin_path p[2] = {{0}, {0}};
-        draw_stream(&x, seed);
+        begin_stream(&x, seed);
         for (int i = 0; i < 2; i++) {
             search s;
             if (i) memcpy(x.v.o.sure, (double[3]){-0.3, 0.6, 0.7}, sizeof x.v.o.sure);
@@ -663,33 +504,6 @@ START_TEST(test_different_futures)
 }
 END_TEST
 
-START_TEST(test_bad_rows)
-{
-    const lin_words_options o = plain();
-    search s;
-    lin_path p = {0};
-    float logp[20 * HAND_V];
-    by_hand(&s, &o, NULL);
-    void *before = malloc(lin_words_bytes(s.words));
-    const int T = say(logp, "0120");
-    memcpy(before, s.state, lin_words_bytes(s.words));
-    logp[2 * HAND_V + 1] = NAN;
-    FAILS(lin_words_push(s.words, s.state, NULL, logp, T, &p, &err), LIN_NUMERIC, "frame 102");
-    for (int v = 0; v < HAND_V; v++) logp[2 * HAND_V + v] = -INFINITY;
-    FAILS(lin_words_push(s.words, s.state, NULL, logp, T, &p, &err), LIN_NUMERIC, "frame 102");
-    ck_assert(memcmp(before, s.state, lin_words_bytes(s.words)) == 0 && p.n_words == 0);
-    // A row in which nothing is possible is skipped.
-    logp[2 * HAND_V + 4] = 0;
-    OK(lin_words_push(s.words, s.state, NULL, logp, T, &p, &err));
-    OK(lin_words_finish(s.words, s.state, NULL, &p, &err));
-    FAILS(lin_words_push(s.words, s.state, NULL, logp, T, &p, &err), LIN_INVALID, "reset");
-    FAILS(lin_words_finish(s.words, s.state, NULL, &p, &err), LIN_INVALID, "reset the state first");
-    free(before);
-    lin_path_free(&p);
-    end(&s);
-}
-END_TEST
-
 START_TEST(test_options)
 {
     search s;
@@ -720,70 +534,7 @@ START_TEST(test_options)
 }
 END_TEST
 
-// A million rows: the same words at the end as at the beginning, scores that grow evenly, constant memory.
-START_TEST(test_long_stream)
-{
-    lin_words_options o = plain();
-    o.width = 4;
-    o.score = 6;
-    search s;
-    lin_path p = {0};
-    float logp[40 * HAND_V];
-    const int T = say(logp, "0112022303030120");
-    double before = 0, first_growth = 0, growth = 0;
-    int n_first = 0;
-    by_hand(&s, &o, hand_arpa);
-    for (int round = 0; round < 1000000 / T; round++) {
-        if (round % 1000 == 0) lin_path_clear(&p);
-        OK(lin_words_push(s.words, s.state, NULL, logp, T, &p, &err));
-        if (round % 1000 != 999) continue;
-        if (round == 1999) {
-            first_growth = p.score - before;
-            n_first = p.n_words;
-        }
-        growth = p.score - before;
-        before = p.score;
-        if (round > 1999) {
-            ck_assert_int_eq(p.n_words, n_first);
-            ck_assert_double_eq_tol(growth, first_growth, 1e-6);
-        }
-    }
-    OK(lin_words_check(s.words, s.state, lin_words_bytes(s.words), &err));
-    ck_assert_int_ge(n_first, 4000);
-    lin_path_free(&p);
-    end(&s);
-}
-END_TEST
-
-int main(void)
-{
-    Suite *suite = suite_create("decoder/words");
-    TCase *brute = tcase_create("brute force");
-    tcase_add_checked_fixture(brute, setup, teardown);
-    tcase_add_loop_test(brute, test_truth, 0, 10);
-    suite_add_tcase(suite, brute);
-    TCase *streams = tcase_create("streams");
-    tcase_add_test(streams, test_splits);
-    tcase_add_test(streams, test_shortcuts);
-    tcase_add_test(streams, test_settled_is_best);
-    tcase_add_test(streams, test_no_allocation);
-    tcase_add_test(streams, test_memory);
-    tcase_add_test(streams, test_hostile_states);
-    tcase_add_test(streams, test_small_stack);
-    tcase_add_test(streams, test_states_that_lie);
-    tcase_add_test(streams, test_frames_below_zero);
-    tcase_add_test(streams, test_long_stream);
-    suite_add_tcase(suite, streams);
-    TCase *hand = tcase_create("by hand");
-    tcase_add_test(hand, test_times);
-    tcase_add_test(hand, test_gaps);
-    tcase_add_test(streams, test_sure);
-    tcase_add_test(hand, test_waiting);
-    tcase_add_test(hand, test_unknown_words);
-    tcase_add_test(hand, test_homophones);
-    tcase_add_test(hand, test_different_futures);
-    tcase_add_test(hand, test_bad_rows);
-    tcase_add_test(hand, test_options);
-    suite_add_tcase(suite, hand);
-    return test_run(suite);
-}
+TEST_MAIN_WITH(setup, teardown, "decoder/words", TESTS(test_truth, 0, 10), TEST(test_shortcuts), TEST(test_settled_is_best),
+               TEST(test_memory), TEST(test_small_stack), TEST(test_states_that_lie), TEST(test_times), TEST(test_gaps),
+               TEST(test_sure), TEST(test_waiting), TEST(test_unknown_words), TEST(test_homophones),
+               TEST(test_different_futures), TEST(test_options))

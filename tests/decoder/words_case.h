@@ -81,6 +81,26 @@ SUPPORT variant draw_variant(uint64_t seed)
     return v;
 }
 
+// Longer inputs than brute force can handle, with all kinds of pruning.
+SUPPORT variant draw_stream(world *w, float *logp, int T, uint64_t seed)
+{
+    drawn d = {seed, 2000000};
+    draw_world(w, seed);
+    variant v = draw_variant(seed);
+    v.o.width = 1 + below(&d, 40);
+    v.o.score = below(&d, 2) ? 0 : 8;
+    v.o.labels = below(&d, 3);
+    v.o.blank = below(&d, 2) ? 0 : 0.7;
+    v.o.rivals = 1 + below(&d, 2) * 3;
+    v.o.n_best = below(&d, 2) ? 1 : 5;
+    v.o.longest = 1 + below(&d, 30);
+    draw_rows(logp, T, w->V, &d, 8);
+    v.o.gap = below(&d, 2) * (1 + below(&d, 4));
+    v.o.settle = below(&d, 2) * (1 + below(&d, 8));
+    v.o.wait = 1 + below(&d, 60);
+    return v;
+}
+
 SUPPORT void draw_case(uint64_t seed, world *w, variant *v, truth *t)
 {
     draw_world(w, seed);
