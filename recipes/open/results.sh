@@ -491,7 +491,7 @@ published() {
   awk -v tables="$run/tables" '
     /<!-- measured: / && match($0, /measured: [a-z0-9-]+/) {
       name = substr($0, RSTART + 10, RLENGTH - 10); indent = $0; sub(/<.*/, "", indent)
-      if ((getline mark < (tables "/" name ".mark")) > 0) {
+      if ((getline mark < (tables "/" name ".mark")) > 0) { # it is written after the table
         print indent mark
         while ((getline line < (tables "/" name ".md")) > 0) print indent line
         close(tables "/" name ".md"); close(tables "/" name ".mark")
