@@ -1,10 +1,529 @@
-// decoding.c - the decoder of one stream; see decoding.h. What it decodes with is opened in decoding_open.c.
+// decoding.c - options of decoding; lexicon, language model and phrases opened for all streams; see decoding.h.
 
 #include "linnet/decoding.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "base/buffer.h"
+#include "base/file.h"
+#include "base/hash.h"
 #include "base/memory.h"
+#include "base/textfile.h"
+#include "base/unicode.h"
+#include "lexicon/dictionary.h"
+#include "lexicon/g2p.h"
+#include "lexicon/transcript.h"
+#include "linnet/find.h"
+#include "linnet/wording.h"
+
+enum { LONGEST_PATH = 4096, LONGEST_PHRASE = 4096 };
+
+typedef struct phrase {
+    char *text;
+    double bonus;
+    int line; // of --context; 0: a --phrase
+} phrase;
+
+struct lin_decoding_parts {
+    const lin_decoding_values *values;
+    const lin_phones *phones;
+    lin_warnings warnings;
+    lin_ngram *lm;
+    lin_beam *beam;
+    int *labels; // of the language model, for each phone
+    lin_tree *tree;
+    lin_words *words, *whole; // of streams, of utterances that are heard whole
+    lin_rescorer *rescorer;
+    lin_phrases made; // of the phrases
+    char lexicon[LONGEST_PATH], lm_path[LONGEST_PATH];
+    char own_words[LONGEST_PATH]; // of the language, which extend the lexicon; "": none
+    uint64_t lexicon_key; // of the packed form; 0: the lexicon has lines that are left out, is extended, or is not a regular file
+    // Only while opening:
+    lin_dictionary *dictionary;
+    lin_g2p_rules *rules;
+    lin_g2p *g2p;
+    phrase *phrases;
+    int n_phrases, phrases_capacity;
+    int again; // 1: the phrases are read again
+};
+
+typedef struct lin_decoding_parts parts;
+
+// The message with its subject before it.
+static lin_status about(const char *what, lin_status status, lin_error *err)
+{
+    return !err || strstr(err->message, what) ? status : lin_fail_at(err, status, "%s", what);
+}
+
+/* ---- options --------------------------------------------------------------------------------------------------------------- */
+
+lin_decoding_values lin_decoding_default(void)
+{
+    return (lin_decoding_values){
+        .n_best = 1, .context_bonus = 4, .rescore_n = LIN_RESCORE_N, .rescore_weight = LIN_RESCORE_WEIGHT,
+        .combine_weight = LIN_COMBINE_WEIGHT};
+}
+
+static int given(const lin_decoding_values *v, lin_given which) { return (v->given >> which) & 1; }
+
+lin_search_kind lin_decoding_kind(const lin_decoding_values *v)
+{
+    const int needs_beam = v->beam > 0 || v->n_best > 1 || v->rescore || v->combine || given(v, LIN_GIVEN_LM) ||
+                           given(v, LIN_GIVEN_CONTEXT) || given(v, LIN_GIVEN_PHRASE);
+    return v->words ? LIN_SEARCH_WORDS : needs_beam ? LIN_SEARCH_BEAM : LIN_SEARCH_GREEDY;
+}
+
+// The hypotheses of an utterance that are wanted at its end. A combiner hears whole utterances.
+static int hypotheses(const lin_decoding_values *v, int whole)
+{
+    const int rescores = (v->rescore && v->rescore_weight > 0) || (v->combine && v->combine_weight > 0 && whole);
+    return rescores && v->rescore_n > v->n_best ? v->rescore_n : v->n_best;
+}
+
+// The options that all searches have: given values replace the search's defaults.
+static void take_given(const lin_decoding_values *v, int whole, int *width, double *score, int *labels, double *blank,
+                       double *lm_weight, double *bonus)
+{
+    if (v->beam) *width = v->beam;
+    if (hypotheses(v, whole) > *width) *width = hypotheses(v, whole);
+    if (given(v, LIN_GIVEN_SCORE)) *score = v->beam_score;
+    if (given(v, LIN_GIVEN_LABELS)) *labels = v->beam_labels;
+    if (given(v, LIN_GIVEN_BLANK)) *blank = v->skip_blank;
+    if (given(v, LIN_GIVEN_LM_WEIGHT)) *lm_weight = v->lm_weight;
+    if (given(v, LIN_GIVEN_BONUS)) *bonus = v->bonus;
+}
+
+static lin_beam_options beam_options(const lin_decoding_values *v)
+{
+    lin_beam_options o = lin_beam_options_default();
+    if (given(v, LIN_GIVEN_LM)) o.bonus = LIN_BEAM_LM_BONUS;
+    take_given(v, 1, &o.width, &o.score, &o.labels, &o.blank, &o.lm_weight, &o.bonus);
+    if (hypotheses(v, 1) > 1) o.longest = 500; // they cover whole utterances
+    return o;
+}
+
+// Fitted to the words of dev_native and dev_nonnative with the shipped model (bench/confidence.py).
+static const double sure[3] = {-0.036, 0.49, 0.408};
+
+lin_words_options lin_decoding_words_options(const lin_decoding_values *v, int whole)
+{
+    lin_words_options o = lin_words_options_default();
+    if (whole) {
+        o.width = LIN_WHOLE_WIDTH;
+        o.score = LIN_WHOLE_SCORE;
+    }
+    take_given(v, whole, &o.width, &o.score, &o.labels, &o.blank, &o.lm_weight, &o.bonus);
+    if (given(v, LIN_GIVEN_BLANK_PENALTY)) o.blank_penalty = v->blank_penalty;
+    o.settle = given(v, LIN_GIVEN_SETTLE) ? v->settle : LIN_SETTLE;
+    memcpy(o.sure, sure, sizeof sure);
+    if (given(v, LIN_GIVEN_UNKNOWN)) o.unknown = v->unknown;
+    if (v->no_unknown) o.unknown = -INFINITY;
+    o.n_best = hypotheses(v, whole);
+    if (whole && o.n_best == 1) o.n_best = 2; // for the exact sums
+    return o;
+}
+
+/* ---- files ----------------------------------------------------------------------------------------------------------------- */
+
+// Bad lines are reported and left out, as in linnet phonemize.
+static lin_status open_dictionary(parts *p, lin_error *err)
+{
+    const lin_dictionary_options options = {.skip_bad = 1};
+    lin_status status = lin_lexicon_open(p->lexicon, p->own_words, p->values->add_lexicon, p->values->g2p, p->phones, &options,
+                                         &p->dictionary, err);
+    if (status != LIN_OK) return about(p->values->add_lexicon ? p->values->add_lexicon : p->lexicon, status, err);
+    if (lin_lexicon_tell_skipped(p->dictionary, p->again ? NULL : &p->warnings)) p->lexicon_key = 0; // a packed form could not
+    return LIN_OK;
+}
+
+// All that a tree is made of: the bytes of the lexicon, the phones, the language model, the option.
+static void find_key(parts *p)
+{
+    lin_file_map file;
+    const char *phones = lin_phones_list(p->phones);
+    const int32_t numbers[] = {p->values->all_words, lin_phones_count(p->phones)};
+    if (p->values->add_lexicon || *p->own_words || lin_file_map_open(p->lexicon, &file, NULL) != LIN_OK) return;
+    uint64_t key = lin_hash(file.bytes, file.size, p->lm ? lin_ngram_fingerprint(p->lm) : 0);
+    key = lin_hash(numbers, sizeof numbers, lin_hash(phones, strlen(phones), key));
+    lin_file_map_close(&file);
+    p->lexicon_key = key ? key : 1;
+}
+
+// The packed form beside the lexicon, if there is one of the same contents.
+static lin_status open_packed_tree(parts *p, lin_error *err)
+{
+    char path[LONGEST_PATH + 8];
+    lin_error why;
+    snprintf(path, sizeof path, "%s%s", p->lexicon, LIN_PACKED_LEXICON);
+    if (access(path, F_OK) != 0) return LIN_OK;
+    const lin_status status = lin_tree_open(path, p->lexicon_key, lin_phones_count(p->phones), p->lm, &p->tree, &why);
+    if (status == LIN_NO_MEMORY) return lin_fail_as(err, &why);
+    if (status == LIN_FORMAT) lin_warn(&p->warnings, "%s; the lexicon itself is read", why.message);
+    return LIN_OK;
+}
+
+static lin_status open_tree(parts *p, lin_error *err)
+{
+    const lin_tree_options options = {.all_words = p->values->all_words};
+    find_key(p);
+    if (p->lexicon_key) LIN_TRY(open_packed_tree(p, err));
+    if (p->tree) return LIN_OK;
+    LIN_TRY(open_dictionary(p, err));
+    return lin_tree_create(p->dictionary, p->phones, p->lm, &options, &p->tree, err);
+}
+
+lin_status lin_decoding_pack_lexicon(const lin_decoding *d, const char *path, lin_error *err)
+{
+    const parts *p = d->parts;
+    char beside[LONGEST_PATH + 8];
+    if (!p || !p->tree) return lin_fail(err, LIN_INVALID, "a lexicon is packed only for words");
+    if (!p->lexicon_key) {
+        return lin_fail(err, LIN_UNSUPPORTED,
+                        "%s cannot be packed: it has lines that are left out, is extended, or is not a regular file", p->lexicon);
+    }
+    snprintf(beside, sizeof beside, "%s%s", p->lexicon, LIN_PACKED_LEXICON);
+    return lin_tree_write(p->tree, p->lexicon_key, path ? path : beside, err);
+}
+
+/* ---- phrases --------------------------------------------------------------------------------------------------------------- */
+
+static lin_status add_phrase(parts *p, const char *text, size_t n, double bonus, int line, lin_error *err)
+{
+    char *own;
+    LIN_TRY(lin_grow_int(&p->phrases, &p->phrases_capacity, (int64_t)p->n_phrases + 1, sizeof *p->phrases, "phrases", err));
+    LIN_TRY(lin_unicode_clean(text, n, NULL, LIN_UNICODE_ANY, &own, &text, &n, err));
+    char *copy = lin_text_copy(text, n);
+    lin_free(own);
+    if (!copy) return lin_no_memory(err, "a phrase", n);
+    p->phrases[p->n_phrases++] = (phrase){copy, bonus, line};
+    return LIN_OK;
+}
+
+// "text", or "text TAB bonus".
+static lin_status add_line(parts *p, const char *text, size_t n, int line, lin_error *err)
+{
+    double bonus = p->values->context_bonus;
+    const char *tab = memchr(text, '\t', n), *field, *at = tab ? tab + 1 : NULL;
+    size_t n_field, n_text = tab ? (size_t)(tab - text) : n;
+    char quoted[LIN_QUOTE];
+    if (n > LONGEST_PHRASE) return lin_fail(err, LIN_FORMAT, "a line of over %d bytes is not a phrase", LONGEST_PHRASE);
+    if (tab && (!lin_field_next(&at, text + n, &field, &n_field) || !lin_text_number(field, n_field, &bonus) ||
+                !isfinite(bonus) || fabs(bonus) > LIN_CONTEXT_BONUS_MAX || lin_field_next(&at, text + n, &field, &n_field))) {
+        return lin_fail(err, LIN_FORMAT, "'%s' after the tab is not a bonus such as 3.5",
+                        lin_quote(quoted, tab + 1, n - n_text - 1));
+    }
+    return add_phrase(p, text, n_text, bonus, line, err);
+}
+
+static lin_status read_phrases(parts *p, const char *path, lin_error *err)
+{
+    char *text;
+    size_t n;
+    lin_lines lines;
+    const int before = p->n_phrases;
+    lin_status status = LIN_OK;
+    LIN_TRY(lin_text_read(path, &text, &n, err));
+    lin_lines_begin(&lines, text, n);
+    while (status == LIN_OK && lin_lines_next(&lines)) {
+        const char *at = lines.text, *field;
+        size_t n_field;
+        if (!lin_field_next(&at, lines.text + lines.n, &field, &n_field) || *field == '#') continue;
+        status = add_line(p, lines.text, lines.n, lines.number, err);
+        if (status != LIN_OK) lin_fail_at(err, status, "%s:%d", path, lines.number);
+    }
+    lin_free(text);
+    if (status == LIN_OK && p->n_phrases == before && !p->again)
+        return lin_fail(err, LIN_FORMAT, "%s has no phrase; write one per line, optionally with a bonus after a tab", path);
+    return status;
+}
+
+// The message with the phrase and its place before it.
+static lin_status about_phrase(const parts *p, const phrase *about, lin_status status, lin_error *err)
+{
+    char quoted[LIN_QUOTE];
+    lin_fail_at(err, status, "the phrase '%s'", lin_quote(quoted, about->text, strlen(about->text)));
+    return about->line ? lin_fail_at(err, status, "%s:%d", p->values->context, about->line) : status;
+}
+
+// For a beam over phones: each phrase by its first pronunciation.
+static lin_status make_phones_context(parts *p, lin_error *err)
+{
+    lin_transcriber *transcriber = NULL;
+    const int n = p->n_phrases;
+    int **labels = lin_calloc((size_t)n, sizeof *labels), *lengths = lin_calloc((size_t)n, sizeof *lengths);
+    double *bonuses = lin_calloc((size_t)n, sizeof *bonuses);
+    lin_status status = labels && lengths && bonuses ? LIN_OK : lin_no_memory(err, "phrases", (size_t)n * sizeof *labels);
+    if (status == LIN_OK) status = lin_transcriber_create(p->phones, p->dictionary, p->g2p, &transcriber, err);
+    for (int i = 0; i < n && status == LIN_OK; i++) {
+        const char *text = p->phrases[i].text;
+        const int *found;
+        status = lin_transcriber_line(transcriber, text, strlen(text), &found, &lengths[i], err);
+        if (status == LIN_OK && lengths[i] == 0) status = lin_fail(err, LIN_INVALID, "it has no word");
+        if (status != LIN_OK) {
+            status = about_phrase(p, &p->phrases[i], status, err);
+            break;
+        }
+        labels[i] = lin_alloc((size_t)lengths[i], sizeof **labels);
+        if (labels[i]) memcpy(labels[i], found, (size_t)lengths[i] * sizeof **labels);
+        else status = lin_no_memory(err, "a phrase", (size_t)lengths[i] * sizeof **labels);
+        bonuses[i] = p->phrases[i].bonus;
+    }
+    if (status == LIN_OK) {
+        status = lin_context_create((const int *const *)labels, lengths, bonuses, n, &p->made.phones, err);
+    }
+    for (int i = 0; i < n && labels; i++) lin_free(labels[i]);
+    lin_free((void *)labels);
+    lin_free(lengths);
+    lin_free(bonuses);
+    lin_transcriber_destroy(transcriber);
+    return status;
+}
+
+static void put_word(lin_buffer *out, const char *word, size_t n)
+{
+    if (out->n) lin_buffer_char(out, ' ');
+    lin_buffer_bytes(out, word, n);
+}
+
+// As words of a text: lower case, without punctuation and, in English, accents.
+static lin_status put_words_of(const parts *p, lin_buffer *out, const char *text, size_t n, lin_error *err)
+{
+    lin_spelling word = {0};
+    size_t at = 0;
+    lin_status status;
+    while ((status = lin_spelling_next(text, n, &at, &word, err)) == LIN_OK && word.n) {
+        char plain[LIN_WORD_MAX];
+        const size_t n_plain = lin_phones_is_own(p->phones) ? 0 : lin_spelling_plain(&word, plain);
+        put_word(out, n_plain ? plain : word.word, n_plain ? n_plain : word.n);
+    }
+    return status;
+}
+
+// Words of the lexicon stay as they are, in any language; others are spelled as the lexicon spells words.
+static lin_status spell_phrase(const parts *p, phrase *it, lin_error *err)
+{
+    const char *at = it->text, *end = at + strlen(at), *field;
+    lin_buffer words = {0};
+    lin_status status = LIN_OK;
+    size_t n;
+    while (status == LIN_OK && lin_field_next(&at, end, &field, &n)) {
+        if (lin_tree_find(p->tree, field, n) >= 0) put_word(&words, field, n);
+        else status = put_words_of(p, &words, field, n, err);
+    }
+    const int is_empty = words.n == 0;
+    lin_buffer_char(&words, '\0');
+    if (status == LIN_OK) status = lin_buffer_status(&words, err);
+    if (status == LIN_OK && is_empty) status = lin_fail(err, LIN_INVALID, "it has no word");
+    char *text = status == LIN_OK ? lin_strdup(words.data) : NULL;
+    if (status == LIN_OK && !text) status = lin_no_memory(err, "a phrase", words.n);
+    lin_buffer_free(&words);
+    if (status != LIN_OK) return about_phrase(p, it, status, err);
+    lin_free(it->text);
+    it->text = text;
+    return LIN_OK;
+}
+
+static lin_status make_words_context(parts *p, lin_error *err)
+{
+    for (int i = 0; i < p->n_phrases; i++) LIN_TRY(spell_phrase(p, &p->phrases[i], err));
+    lin_word_phrase *list = lin_alloc((size_t)p->n_phrases, sizeof *list);
+    if (!list) return lin_no_memory(err, "phrases", (size_t)p->n_phrases * sizeof *list);
+    for (int i = 0; i < p->n_phrases; i++) list[i] = (lin_word_phrase){p->phrases[i].text, p->phrases[i].bonus};
+    lin_status status = lin_word_context_create(p->tree, list, p->n_phrases, p->g2p, &p->made.words, err);
+    lin_free(list);
+    return status;
+}
+
+// The phrases in the form that the search uses.
+static lin_status make_context(parts *p, lin_error *err)
+{
+    if (p->n_phrases == 0) return LIN_OK;
+    if (!p->dictionary && *p->lexicon) LIN_TRY(open_dictionary(p, err));
+    // Only words outside the lexicon need the letter-to-sound rules, which are of the phones of English.
+    lin_error missing = {0}, why = {0};
+    lin_status status = p->tree ? make_words_context(p, &missing) : make_phones_context(p, &missing);
+    if (status != LIN_INVALID) return status == LIN_OK ? status : lin_fail_as(err, &missing);
+    status = lin_find_open_rules(p->phones, p->values->g2p, &p->rules, &why);
+    if (status == LIN_OK) status = lin_g2p_create(p->phones, p->dictionary, p->rules, &p->g2p, &why);
+    if (status != LIN_OK) return lin_fail(err, status, "%s, and %s", missing.message, why.message);
+    return p->tree ? make_words_context(p, err) : make_phones_context(p, err);
+}
+
+static lin_status open_phrases(parts *p, lin_error *err)
+{
+    const lin_decoding_values *v = p->values;
+    if (v->context) LIN_TRY(read_phrases(p, v->context, err));
+    for (int i = 0; i < v->phrases.count; i++)
+        LIN_TRY(add_phrase(p, v->phrases.items[i], strlen(v->phrases.items[i]), v->context_bonus, 0, err));
+    return make_context(p, err);
+}
+
+/* ---- searches -------------------------------------------------------------------------------------------------------------- */
+
+// The phones as words of the language model, as they are or in lower case.
+static lin_status match_phones(parts *p, lin_error *err)
+{
+    const int V = lin_phones_count(p->phones);
+    int missing = 0;
+    const char *first = "";
+    p->labels = lin_alloc((size_t)V, sizeof *p->labels);
+    if (!p->labels) return lin_no_memory(err, "phones of a language model", (size_t)V * sizeof *p->labels);
+    p->labels[0] = -1;
+    for (int i = 1; i < V; i++) {
+        const char *name = lin_phones_name(p->phones, i);
+        const size_t n = strlen(name);
+        char lower[LIN_PHONE_NAME_MAX + 1];
+        for (size_t c = 0; c <= n; c++) lower[c] = lin_lower(name[c]);
+        p->labels[i] = lin_ngram_find(p->lm, name, n);
+        if (p->labels[i] < 0) p->labels[i] = lin_ngram_find(p->lm, lower, n);
+        const char *cmu = p->labels[i] < 0 ? lin_phones_cmu(p->phones, i) : NULL; // a set in the IPA
+        if (cmu) p->labels[i] = lin_ngram_find(p->lm, cmu, strlen(cmu));
+        if (p->labels[i] < 0 && missing++ == 0) first = name;
+    }
+    // A model of many words contains some that are spelled like phones: "AH", "OW".
+    if (missing == V - 1 || lin_ngram_words(p->lm) > 4 * V + 8) {
+        return lin_fail(err, LIN_MISMATCH, "%s has %d words but lacks %d of the %d phones, such as %s; if it is a model of "
+                                           "words, add --words", p->lm_path, lin_ngram_words(p->lm), missing, V - 1, first);
+    }
+    if (missing) {
+        lin_warn(&p->warnings, "%s lacks %d of the %d phones, such as %s; they are unlikely to be recognised", p->lm_path,
+                 missing, V - 1, first);
+    }
+    return LIN_OK;
+}
+
+static lin_status open_rescorer(parts *p, double lm_weight, lin_error *err)
+{
+    const lin_decoding_values *v = p->values;
+    char path[LONGEST_PATH];
+    if (!v->rescore) return LIN_OK;
+    LIN_TRY(lin_find_word_network(p->phones, v->rescore, path, sizeof path, err));
+    return lin_rescorer_open(path, v->rescore_weight, lm_weight, p->lm, p->tree, p->phones, &p->rescorer, err);
+}
+
+static lin_status open_beam(parts *p, lin_error *err)
+{
+    const lin_beam_options o = beam_options(p->values);
+    if (p->values->lm) {
+        LIN_TRY(lin_find_lm(p->phones, p->values->lm, p->lm_path, LONGEST_PATH, err));
+        LIN_TRY(lin_ngram_open(p->lm_path, &p->lm, err));
+        LIN_TRY(match_phones(p, err));
+    }
+    LIN_TRY(lin_beam_create(lin_phones_count(p->phones), p->lm, p->labels, &o, &p->beam, err));
+    return open_rescorer(p, o.lm_weight, err);
+}
+
+static lin_status open_lm_of_words(parts *p, lin_error *err)
+{
+    if (p->values->no_lm) return LIN_OK;
+    LIN_TRY(lin_find_lm(p->phones, p->values->lm, p->lm_path, LONGEST_PATH, err));
+    if (*p->lm_path) return lin_ngram_open(p->lm_path, &p->lm, err);
+    lin_warn(&p->warnings, "words are recognised badly without a language model, and none is installed; name one with --lm FILE "
+                           "or LINNET_LM (ARPA, or made from text by linnet ngram)");
+    return LIN_OK;
+}
+
+// A dictionary has words that are spelled like phones ("ah", "er"): with a model of phones only those would be recognised.
+static int is_of_phones(const parts *p)
+{
+    const int V = lin_phones_count(p->phones);
+    if (!p->lm || lin_ngram_words(p->lm) > V + 4) return 0; // <s>, </s>, <unk>
+    for (int i = 1; i < V; i++) {
+        const char *name = lin_phones_name(p->phones, i);
+        if (lin_ngram_find(p->lm, name, strlen(name)) < 0) return 0;
+    }
+    return 1;
+}
+
+// No word has a longer pause inside. Shorter limits cost words of slow readers (recipes/open/LOG.md).
+#define LONGEST_GAP_S 1.5
+// A word waits at most this long for what follows to decide.
+#define LONGEST_WAIT_S 3
+
+static lin_status make_words(parts *p, double row_seconds, int whole, lin_words **words, lin_error *err)
+{
+    lin_words_options o = lin_decoding_words_options(p->values, whole);
+    o.gap = (int)lround(LONGEST_GAP_S / row_seconds);
+    o.wait = (int)lround(LONGEST_WAIT_S / row_seconds);
+    return lin_words_create(p->tree, p->lm, &o, words, err);
+}
+
+static lin_status open_words(parts *p, double row_seconds, lin_error *err)
+{
+    if (!*p->lexicon && lin_phones_is_own(p->phones)) {
+        return lin_fail(err, LIN_IO, "--words needs a lexicon, and none is installed for the phones of this model; name the one "
+                                     "of its language with --lexicon FILE or LINNET_LEXICON, or use --no-words");
+    }
+    if (!*p->lexicon) {
+        return lin_fail(err, LIN_IO, "--words needs a lexicon, and none is installed; name one with --lexicon FILE or "
+                                     "LINNET_LEXICON, such as CMUdict (cmudict-en-us.dict in Debian's pocketsphinx-en-us)");
+    }
+    LIN_TRY(open_lm_of_words(p, err));
+    if (is_of_phones(p))
+        return lin_fail(err, LIN_MISMATCH, "%s is a model of phones; omit --words, or name a model of words with --lm",
+                        p->lm_path);
+    const lin_status status = open_tree(p, err);
+    if (status == LIN_MISMATCH) {
+        return lin_fail(err, LIN_MISMATCH, "%s has no word of %s: is it a model of phones, or of another language? Name another "
+                                           "with --lm, or use --no-lm", p->lm_path, p->lexicon);
+    }
+    if (status != LIN_OK) return status;
+    if (p->tree->n_left_out > 0 && !p->warnings.quiet) {
+        lin_warn(&p->warnings, "%d of the %d words of %s are not in the language model, such as %s, and are written as phonemes; "
+                               "--tune all-words adds them", p->tree->n_left_out,
+                     p->tree->n_left_out + p->tree->words.n, p->lexicon, p->tree->first_left_out);
+    }
+    LIN_TRY(make_words(p, row_seconds, 0, &p->words, err));
+    LIN_TRY(make_words(p, row_seconds, 1, &p->whole, err));
+    return open_rescorer(p, lin_decoding_words_options(p->values, 0).lm_weight, err);
+}
+
+// Hash of everything that the states of a search depend on; phrases may change while it runs.
+static uint64_t identity(const parts *p, uint64_t of_search)
+{
+    const char *names = lin_phones_list(p->phones);
+    const uint64_t id = lin_hash(names, strlen(names), of_search);
+    return id ? id : 1; // 0 means greedy
+}
+
+static lin_search search_of_words(const parts *p, const lin_words *words, int V)
+{
+    return lin_search_words(words, V, identity(p, lin_words_fingerprint(words)));
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------------------------- */
+
+// Releases what only opening needed.
+static void drop_scaffold(parts *p)
+{
+    for (int i = 0; i < p->n_phrases; i++) lin_free(p->phrases[i].text);
+    lin_free(p->phrases);
+    lin_g2p_destroy(p->g2p);
+    lin_g2p_rules_destroy(p->rules);
+    lin_dictionary_destroy(p->dictionary);
+    p->phrases = NULL;
+    p->n_phrases = p->phrases_capacity = 0;
+    p->g2p = NULL;
+    p->rules = NULL;
+    p->dictionary = NULL;
+}
+
+static lin_status open_search(parts *p, lin_search_kind kind, double row_seconds, lin_error *err)
+{
+    LIN_TRY(lin_find_lexicon(p->phones, p->values->lexicon, p->lexicon, LONGEST_PATH, err));
+    lin_find_added(p->phones, p->values->lexicon, p->own_words, LONGEST_PATH);
+    LIN_TRY(kind == LIN_SEARCH_WORDS ? open_words(p, row_seconds, err) : open_beam(p, err));
+    return open_phrases(p, err);
+}
+
+lin_search_context lin_phrases_context(const lin_phrases *phrases)
+{
+    return (lin_search_context){.phones = phrases->phones, .words = phrases->words};
+}
 
 lin_decoding lin_decoding_greedy(int V, double row_seconds, double delay_s)
 {
@@ -12,27 +531,121 @@ lin_decoding lin_decoding_greedy(int V, double row_seconds, double delay_s)
     return (lin_decoding){.search = search, .whole = search, .row_seconds = row_seconds, .delay_s = delay_s, .n_best = 1};
 }
 
-/* ---- one stream ------------------------------------------------------------------------------------------------------------ */
-
-lin_status lin_decoder_create(lin_decoder *d, const lin_decoding *decoding, lin_error *err)
+lin_status lin_decoding_open(lin_decoding *d, const lin_decoding_values *v, const lin_phones *phones, double row_seconds,
+                             double delay_s, const lin_warnings *warnings, lin_error *err)
 {
-    const size_t bytes = lin_search_bytes(&decoding->search);
-    d->decoding = decoding;
-    d->state = lin_alloc(bytes, 1);
-    if (!d->state) return lin_no_memory(err, "a decoder", bytes);
-    lin_decoder_reset(d, 0);
+    const lin_search_kind kind = lin_decoding_kind(v);
+    const int V = lin_phones_count(phones);
+    *d = lin_decoding_greedy(V, row_seconds, delay_s);
+    d->n_best = v->n_best;
+    d->show = given(v, LIN_GIVEN_SHOW) ? v->show : LIN_SHOW;
+    if (kind == LIN_SEARCH_GREEDY) return LIN_OK;
+    parts *p = d->parts = lin_calloc(1, sizeof *p);
+    if (!p) return lin_no_memory(err, "a decoder", sizeof *p);
+    p->values = v;
+    p->phones = phones;
+    if (warnings) p->warnings = *warnings;
+    const lin_status status = open_search(p, kind, row_seconds, err);
+    drop_scaffold(p);
+    if (status != LIN_OK) {
+        lin_decoding_close(d);
+        return status;
+    }
+    if (kind == LIN_SEARCH_WORDS) {
+        d->search = search_of_words(p, p->words, V);
+        d->whole = search_of_words(p, p->whole, V);
+        d->blank_penalty = lin_decoding_words_options(v, 1).blank_penalty;
+    } else d->search = d->whole = lin_search_beam(p->beam, V, identity(p, lin_beam_fingerprint(p->beam)));
+    d->context = lin_phrases_context(&p->made);
+    d->language = kind == LIN_SEARCH_WORDS || p->lm;
+    if (v->rescore_weight > 0) d->rescorer = p->rescorer; // with a weight of 0 nothing is judged again
+    d->combine_weight = v->combine_weight;
     return LIN_OK;
 }
 
-void lin_decoder_free(lin_decoder *d)
+lin_status lin_decoding_open_for(const lin_recognizer *r, const lin_decoding_values *values, const lin_warnings *warnings,
+                                 lin_decoding *d, lin_error *err)
 {
-    lin_free(d->state);
-    lin_path_free(&d->path);
-    lin_path_free(&d->tail);
-    lin_combiner_destroy(d->combiner);
-    lin_free(d->list);
-    *d = (lin_decoder){0};
+    LIN_TRY(lin_decoding_open(d, values, r->phones, r->row_seconds, r->delay_s, warnings, err));
+    if (!r->streams) d->search = d->whole;
+    return LIN_OK;
 }
+
+void lin_decoding_close(lin_decoding *d)
+{
+    parts *p = d->parts;
+    if (p) {
+        drop_scaffold(p);
+        lin_phrases_free(&p->made);
+        lin_rescorer_close(p->rescorer);
+        lin_words_destroy(p->words);
+        lin_words_destroy(p->whole);
+        lin_beam_destroy(p->beam);
+        lin_tree_destroy(p->tree);
+        lin_ngram_destroy(p->lm);
+        lin_free(p->labels);
+        lin_free(p);
+    }
+    *d = (lin_decoding){0};
+}
+
+lin_status lin_decoding_reread(lin_decoding *d, int *n_phrases, lin_error *err)
+{
+    parts *p = d->parts;
+    *n_phrases = 0;
+    if (!p) return LIN_OK; // greedy uses no phrases
+    lin_phrases old = p->made;
+    p->made = (lin_phrases){NULL, NULL};
+    p->again = 1;
+    const lin_status status = open_phrases(p, err);
+    *n_phrases = p->n_phrases;
+    drop_scaffold(p);
+    // The new ones replace the old ones, or the old ones remain.
+    if (status != LIN_OK) {
+        p->made = old;
+        return status;
+    }
+    lin_phrases_free(&old);
+    d->context = lin_phrases_context(&p->made);
+    return LIN_OK;
+}
+
+lin_status lin_decoding_make_phrases(const lin_decoding *d, const linnet_phrase *list, int n, lin_phrases *phrases,
+                                     lin_error *err)
+{
+    *phrases = (lin_phrases){NULL, NULL};
+    if (n < 0 || (n > 0 && !list)) return lin_fail(err, LIN_INVALID, "%d phrases", n);
+    if (n > 0 && !d->parts)
+        return lin_fail(err, LIN_UNSUPPORTED, "greedy decoding does not use phrases: decode with a beam or to words");
+    if (n == 0) return LIN_OK;
+    parts p = *d->parts; // shares the open files
+    p.made = (lin_phrases){NULL, NULL};
+    p.again = 1;
+    lin_status status = LIN_OK;
+    for (int i = 0; i < n && status == LIN_OK; i++) {
+        if (!list[i].text) status = lin_fail(err, LIN_INVALID, "phrase %d has no text", i);
+        else if (!(fabs(list[i].bonus) <= LIN_CONTEXT_BONUS_MAX))
+            status = lin_fail(err, LIN_INVALID, "the phrase '%.100s': its bonus is %g, and must be within %g of 0", list[i].text,
+                              list[i].bonus, (double)LIN_CONTEXT_BONUS_MAX);
+        else status = add_phrase(&p, list[i].text, strlen(list[i].text), list[i].bonus, 0, err);
+    }
+    if (status == LIN_OK) status = make_context(&p, err);
+    drop_scaffold(&p);
+    *phrases = p.made;
+    if (status != LIN_OK) lin_phrases_free(phrases);
+    return status;
+}
+
+void lin_phrases_free(lin_phrases *phrases)
+{
+    lin_context_destroy(phrases->phones);
+    lin_word_context_destroy(phrases->words);
+    *phrases = (lin_phrases){NULL, NULL};
+}
+
+int lin_decoding_vocabulary(const lin_decoding *d) { return d->parts && d->parts->tree ? d->parts->tree->words.n : 0; }
+
+/* ---- paths to results ------------------------------------------------------------------------------------------------------ */
 
 // When the sound was that gave a row at this time. Behind an early phone the delay grows with the time, to its full length.
 static double earlier(const lin_decoding *d, int early, double at_s)
@@ -47,20 +660,12 @@ static int is_early(const lin_decoding *d, const lin_path *path)
     return path->n_phones > 0 && earlier(d, 0, (double)path->phones[0].end * d->row_seconds) < 0.001;
 }
 
-void lin_decoder_reset(lin_decoder *d, int64_t first_frame)
-{
-    lin_search_reset(&d->decoding->search, d->state, first_frame, 0);
-    lin_path_clear(&d->path);
-    lin_combiner_begin(d->combiner);
-    d->early = 0;
-}
-
 double lin_decoding_seconds(const lin_decoding *d, int early, int64_t row)
 {
     return earlier(d, early, (double)row * d->row_seconds);
 }
 
-static const char *spell(const void *context, int word)
+const char *lin_decoding_spell(const void *context, int word)
 {
     const lin_decoding *d = context;
     return lin_words_text(d->search.of, d->context.words, word);
@@ -68,7 +673,7 @@ static const char *spell(const void *context, int word)
 
 lin_status lin_decoding_add(const lin_decoding *d, const lin_path *path, int *early, lin_result *result, lin_error *err)
 {
-    const lin_result_speller speller = d->search.kind == LIN_SEARCH_WORDS ? spell : NULL;
+    const lin_result_speller speller = d->search.kind == LIN_SEARCH_WORDS ? lin_decoding_spell : NULL;
     const int phones = result->n_phones, words = result->n_words;
     lin_status status = lin_result_add_path(result, path, d->row_seconds, speller, d, err);
     *early |= is_early(d, path);
@@ -82,99 +687,5 @@ lin_status lin_decoding_add(const lin_decoding *d, const lin_path *path, int *ea
         w->start_s = earlier(d, *early, w->start_s);
         w->end_s = earlier(d, *early, w->end_s);
     }
-    return status;
-}
-
-lin_status lin_decoder_push(lin_decoder *d, const float *logp, int n, lin_error *err)
-{
-    lin_status status = lin_search_push(&d->decoding->search, d->state, &d->decoding->context, logp, n, &d->path, err);
-    d->early |= is_early(d->decoding, &d->path);
-    return status;
-}
-
-lin_status lin_decoder_take(lin_decoder *d, lin_result *result, lin_error *err)
-{
-    lin_status status = lin_decoding_add(d->decoding, &d->path, &d->early, result, err);
-    if (status == LIN_OK) lin_path_clear(&d->path);
-    return status;
-}
-
-lin_status lin_decoder_combine(lin_decoder *d, const lin_recognizer *first, int n_threads, lin_error *err)
-{
-    const lin_decoding *o = d->decoding;
-    if (d->combiner) return LIN_OK;
-    return lin_combiner_create(first, o->combined, o->combine_weight, o->blank_penalty, o->language, n_threads, &d->combiner,
-                               err);
-}
-
-lin_status lin_decoder_hear(lin_decoder *d, const float *frames, int n, lin_error *err)
-{
-    return lin_combiner_push(d->combiner, frames, n, err);
-}
-
-int lin_decoder_judges(const lin_decoder *d) { return d->decoding->rescorer || d->combiner; }
-
-// What hypothesis number `number` has behind the settled part.
-static lin_status read_tail(void *context, int number, lin_path *tail, lin_error *err)
-{
-    const lin_decoder *d = context;
-    return lin_search_nbest(&d->decoding->search, d->state, number, tail, err);
-}
-
-// The settled result and what a hypothesis has after it, with the scores of its judges; judged NULL: hypothesis `number` as the
-// search has it.
-static lin_status add_hypothesis(lin_decoder *d, const lin_judged *judged, int number, lin_result *result, lin_error *err)
-{
-    const int early = d->early; // of the settled result; each hypothesis may be early
-    LIN_TRY(read_tail(d, judged ? judged->number : number, &d->tail, err));
-    if (judged) {
-        d->tail.score = judged->score;
-        d->tail.acoustic = judged->acoustic;
-        d->tail.language = judged->language;
-    }
-    lin_status status = lin_decoding_add(d->decoding, &d->path, &d->early, result, err);
-    if (status == LIN_OK) status = lin_decoding_add(d->decoding, &d->tail, &d->early, result, err);
-    d->early = early;
-    return status;
-}
-
-// The best of n hypotheses as the result, and n_best of them as its alternatives if these are more than one.
-static lin_status add_hypotheses(lin_decoder *d, int n, lin_result *result, lin_error *err)
-{
-    const lin_judged *judged = lin_decoder_judges(d) ? d->list : NULL;
-    const int n_best = d->decoding->n_best;
-    LIN_TRY(add_hypothesis(d, judged, 0, result, err));
-    for (int i = 0; i < n && i < n_best && n_best > 1; i++) {
-        lin_result *alternative = lin_result_add_alternative(result);
-        if (!alternative) return lin_no_memory(err, "alternatives", sizeof *alternative);
-        LIN_TRY(add_hypothesis(d, judged ? &judged[i] : NULL, i, alternative, err));
-    }
-    return LIN_OK;
-}
-
-static lin_status judge(lin_decoder *d, int n, lin_error *err)
-{
-    const lin_hypotheses h = {.n = n > 1 ? n : 1, // there always is a best one
-                              .settled = &d->path,
-                              .tail = &d->tail,
-                              .read = read_tail,
-                              .context = d,
-                              .spell = spell,
-                              .spell_context = d->decoding};
-    LIN_TRY(lin_grow(&d->list, &d->room_list, (size_t)h.n, sizeof *d->list, "hypotheses", err));
-    return lin_judge(d->decoding->rescorer, d->combiner, &h, d->list, err);
-}
-
-lin_status lin_decoder_finish(lin_decoder *d, lin_result *result, lin_error *err)
-{
-    const lin_search *search = &d->decoding->search;
-    const int judges = lin_decoder_judges(d), several = d->decoding->n_best > 1 || judges;
-    LIN_TRY(lin_search_finish(search, d->state, &d->decoding->context, several ? NULL : &d->path, err));
-    if (!several) return lin_decoder_take(d, result, err);
-    const int n = lin_search_hypotheses(search, d->state);
-    lin_status status = judges ? judge(d, n, err) : LIN_OK;
-    if (status == LIN_OK) status = add_hypotheses(d, n, result, err);
-    lin_path_clear(&d->path);
-    lin_combiner_begin(d->combiner);
     return status;
 }

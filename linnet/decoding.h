@@ -1,17 +1,11 @@
 /*
- * decoding.h - from rows of log-probabilities to phones or words: the options, the lexicon, language model and phrases that they
- * name, opened once for all streams, and the decoder of one stream.
+ * decoding.h - how rows of log-probabilities become phones or words: the options, and the lexicon, language model and phrases
+ * that they name, opened once for all streams.
  *
- * Pipeline: linnet/files or a matrix -> [this, by decoder/search] -> decoder/result -> app/results.
+ * Pipeline: options -> [this] -> lin_decoder, for each stream (linnet/utterances.h).
  *
  *   lin_decoding_values values = lin_decoding_default();
  *   lin_decoding_open(&decoding, &values->decoding, phones, row_seconds, delay_s, &warnings, &err);   // shared by all threads
- *   lin_decoder_create(&decoder, &decoding, &err);                                       // one per stream
- *   lin_decoder_reset(&decoder, 0);
- *   while (rows come) lin_decoder_push(&decoder, logp, n, &err);
- *   lin_decoder_take(&decoder, &result, &err);            // what is settled now; at any time
- *   lin_decoder_finish(&decoder, &result, &err);          // the rest, and the alternatives
- *   lin_decoder_free(&decoder);
  *   lin_decoding_close(&decoding);
  */
 #ifndef LIN_LINNET_DECODING_H
@@ -161,43 +155,7 @@ double lin_decoding_seconds(const lin_decoding *decoding, int early, int64_t row
 /* Appends a path to a result, as lin_result_add_path. *early: 1 if the first phone, which came before, is early; it becomes 1 if
  * the path begins with an early one. */
 lin_status lin_decoding_add(const lin_decoding *decoding, const lin_path *path, int *early, lin_result *result, lin_error *err);
-
-/* ---- one stream ------------------------------------------------------------------------------------------------------------ */
-
-typedef struct lin_decoder {
-    const lin_decoding *decoding;
-    void *state;         /* of the search, lin_search_bytes; can be saved and loaded */
-    lin_path path;       /* settled and not yet taken */
-    lin_path tail;       /* room for the provisional part */
-    lin_judged *list;    /* hypotheses that are judged again */
-    size_t room_list;
-    lin_combiner *combiner; /* of an utterance's hypotheses by another network; NULL: none */
-    int early;           /* the first phone of the sound is settled, and is early */
-} lin_decoder;
-
-/* decoder must be zeroed before. On failure lin_decoder_free is allowed. */
-lin_status lin_decoder_create(lin_decoder *decoder, const lin_decoding *decoding, lin_error *err);
-void lin_decoder_free(lin_decoder *decoder);
-
-void lin_decoder_reset(lin_decoder *decoder, int64_t first_frame);
-
-/* Rows [n, V]. Errors of lin_search_push. */
-lin_status lin_decoder_push(lin_decoder *decoder, const float *logp, int n, lin_error *err);
-
-/* Moves the settled part to the end of a result. */
-lin_status lin_decoder_take(lin_decoder *decoder, lin_result *result, lin_error *err);
-
-/* For decoders of utterances that are heard whole, whose frames are those of the recogniser `first`: decoding->combined, if there
- * is one, judges their hypotheses too, with so many threads. Then each utterance's frames [n, D] must be heard before it ends;
- * without, lin_decoder_hear does nothing. Errors as lin_combiner_create. */
-lin_status lin_decoder_combine(lin_decoder *decoder, const lin_recognizer *first, int n_threads, lin_error *err);
-lin_status lin_decoder_hear(lin_decoder *decoder, const float *frames, int n, lin_error *err);
-
-/* 1: the hypotheses of each utterance are judged again when it ends (linnet/judges.h). */
-int lin_decoder_judges(const lin_decoder *decoder);
-
-/* Ends the segment and takes the rest: of the best hypothesis, after it was judged again. With n_best over 1 the result gets its
- * alternatives; nothing may have been taken before. */
-lin_status lin_decoder_finish(lin_decoder *decoder, lin_result *result, lin_error *err);
+/* A lin_result_speller of the words of a word search; context: the lin_decoding. */
+const char *lin_decoding_spell(const void *context, int word);
 
 #endif

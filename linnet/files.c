@@ -20,9 +20,7 @@ enum { BLOCK = 576, FIRST_BLOCK = 72 };
 typedef struct file_lane {
     lin_file_worker *owner;
     int number;
-    lin_session stream;         // opened when the lane is first needed, as the next; not for a model of whole utterances
-    lin_utterances alone;       // likewise, for such a model
-    lin_utterances *utterances; // of these; NULL: the lane was not needed yet
+    lin_session stream; // opened when the lane is first needed
 } file_lane;
 
 struct lin_file_worker {
@@ -78,7 +76,6 @@ void lin_file_worker_search(lin_file_worker *s) { s->search = 1; }
 static void close_lane(file_lane *lane)
 {
     lin_session_close(&lane->stream);
-    lin_utterances_close(&lane->alone);
     *lane = (file_lane){.owner = NULL};
 }
 
@@ -123,16 +120,11 @@ static lin_status open_lane(lin_file_worker *s, file_lane *lane, lin_error *err)
     lane->number = (int)(lane - s->lanes);
     const lin_session_options how = {
         .ends = s->decode.ends, .decoding = s->decode.decoding, .network = s->network, .slot = lane->number};
-    if (s->r->streams) {
-        LIN_TRY(lin_session_open(&lane->stream, s->r, &how, NULL, err));
-    } else {
-        LIN_TRY(lin_utterances_open(&lane->alone, s->r, &s->decode, NULL, err));
-        const lin_status status = lin_decoder_combine(&lane->alone.decoder, s->r, lin_pool_threads(s->worker->wave.pool), err);
-        if (status != LIN_OK) lin_utterances_close(&lane->alone);
-        LIN_TRY(status);
-    }
-    lane->utterances = s->r->streams ? &lane->stream.utterances : &lane->alone;
-    return LIN_OK;
+    lin_decoder *d = &lane->stream.utterances.decoder;
+    LIN_TRY(lin_session_open(&lane->stream, s->r, &how, NULL, err));
+    const lin_status status = s->worker ? lin_decoder_combine(d, s->r, lin_pool_threads(s->worker->wave.pool), err) : LIN_OK;
+    if (status != LIN_OK) lin_session_close(&lane->stream);
+    return status;
 }
 
 // The network of as many streams as lanes were ever needed at once.
@@ -155,12 +147,11 @@ static lin_status reserve_network(lin_file_worker *s, lin_error *err)
 
 static lin_status begin_lane(lin_file_worker *s, file_lane *lane, lin_error *err)
 {
-    if (!lane->utterances) LIN_TRY(open_lane(s, lane, err));
+    if (!lane->stream.r) LIN_TRY(open_lane(s, lane, err));
     lin_result *whole = s->decodes ? &s->sound->results[lane->number] : NULL;
-    lane->utterances->sink = (lin_utterances_sink){
+    lane->stream.utterances.sink = (lin_utterances_sink){
         .context = lane, .settled = s->sink->settled ? settled_out : NULL, .rows = s->decodes ? NULL : rows_out};
-    if (s->r->streams) lin_session_begin(&lane->stream, whole);
-    else lin_utterances_begin(lane->utterances, whole);
+    lin_session_begin(&lane->stream, whole);
     return LIN_OK;
 }
 
@@ -183,7 +174,7 @@ static lin_status begin_lanes(lin_file_worker *s, int D, lin_error *err)
 static lin_status finish_results(lin_file_worker *s, lin_error *err)
 {
     for (int l = 0; l < s->n_lanes && s->decodes; l++) {
-        const lin_status status = s->sound->leave_open ? LIN_OK : lin_utterances_finish(s->lanes[l].utterances, err);
+        const lin_status status = s->sound->leave_open ? LIN_OK : lin_utterances_finish(&s->lanes[l].stream.utterances, err);
         shift(s, &s->sound->results[l]);
         if (status != LIN_OK) return status;
     }
@@ -392,7 +383,7 @@ static lin_status normalize(lin_matrix *frames, const lin_sound *sound, lin_erro
 static lin_status run_utterances(lin_file_worker *s, int lane, const lin_matrix *all, lin_error *err)
 {
     const lin_model *m = s->r->model;
-    lin_utterances *u = s->lanes[lane].utterances;
+    lin_utterances *u = &s->lanes[lane].stream.utterances;
     const int ends = lin_decoder_judges(&u->decoder); // hypotheses reach back no further than an utterance
     for (int at = 0, n; at < all->rows; at += n) {
         const float *frames = all->data + (size_t)at * (size_t)all->columns;

@@ -91,6 +91,7 @@ static lin_status open_parts(lin_session *s, const lin_utterances_sink *sink, li
     else s->pass = o->pass;
     const lin_utterances_options how = {.decoding = o->decoding, .ends = o->ends, .second = s->pass};
     LIN_TRY(lin_utterances_open(&s->utterances, r, &how, sink, err));
+    if (!o->rate_hz && !r->streams) return LIN_OK;
     const lin_streams_options one = {
         .capacity = 1, .search = o->decoding && o->decoding->language, .exact = 1, .threads = o->threads};
     if (o->network) s->network = o->network;
@@ -133,7 +134,7 @@ void lin_session_begin(lin_session *s, lin_result *whole)
     s->samples = s->row = 0;
     s->n = s->fed = s->finished = 0;
     lin_utterances_begin(&s->utterances, whole);
-    lin_streams_reset(s->network, s->options.slot, NULL);
+    if (s->network) lin_streams_reset(s->network, s->options.slot, NULL);
 }
 
 lin_status lin_session_reset(lin_session *s, lin_error *err)

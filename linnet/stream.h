@@ -137,7 +137,7 @@ int lin_state_is(const void *bytes, size_t n);
 
 typedef struct lin_session_options {
     int rate_hz, channels;      /* of the sound that is pushed, as in frontend/audio.h. rate_hz 0: frames are fed, of a front end
-                                   elsewhere */
+                                   elsewhere; then a model of whole utterances has no network here: its owner runs it */
     int channel;                /* LIN_CHANNEL_MIX, or 0, 1, ... */
     lin_reset_options ends;     /* of utterances; rules that are all 0: one utterance without end */
     /* How rows become phones or words; must outlive the session. NULL: greedy. Its context may be replaced between calls, but not
@@ -161,7 +161,7 @@ lin_session_options lin_session_options_default(void);
 typedef struct lin_session {
     const lin_recognizer *r;
     lin_session_options options;
-    lin_streams *network;
+    lin_streams *network; /* NULL: of a model of whole utterances */
     lin_second_pass *pass;
     lin_extractor *features; /* NULL: frames are fed */
     int piece;               /* samples that the front end takes at a time */

@@ -9,6 +9,127 @@
 #include "base/hash.h"
 #include "base/memory.h"
 
+/* ---- the rows of one stream ------------------------------------------------------------------------------------------------ */
+
+lin_status lin_decoder_create(lin_decoder *d, const lin_decoding *decoding, lin_error *err)
+{
+    const size_t bytes = lin_search_bytes(&decoding->search);
+    d->decoding = decoding;
+    d->state = lin_alloc(bytes, 1);
+    if (!d->state) return lin_no_memory(err, "a decoder", bytes);
+    lin_decoder_reset(d, 0);
+    return LIN_OK;
+}
+
+void lin_decoder_free(lin_decoder *d)
+{
+    lin_free(d->state);
+    lin_path_free(&d->path);
+    lin_path_free(&d->tail);
+    lin_combiner_destroy(d->combiner);
+    lin_free(d->list);
+    *d = (lin_decoder){0};
+}
+
+void lin_decoder_reset(lin_decoder *d, int64_t first_frame)
+{
+    lin_search_reset(&d->decoding->search, d->state, first_frame, 0);
+    lin_path_clear(&d->path);
+    lin_combiner_begin(d->combiner);
+    d->early = 0;
+}
+
+lin_status lin_decoder_push(lin_decoder *d, const float *logp, int n, lin_error *err)
+{
+    return lin_search_push(&d->decoding->search, d->state, &d->decoding->context, logp, n, &d->path, err);
+}
+
+lin_status lin_decoder_take(lin_decoder *d, lin_result *result, lin_error *err)
+{
+    lin_status status = lin_decoding_add(d->decoding, &d->path, &d->early, result, err);
+    if (status == LIN_OK) lin_path_clear(&d->path);
+    return status;
+}
+
+lin_status lin_decoder_combine(lin_decoder *d, const lin_recognizer *first, int n_threads, lin_error *err)
+{
+    const lin_decoding *o = d->decoding;
+    if (d->combiner) return LIN_OK;
+    return lin_combiner_create(first, o->combined, o->combine_weight, o->blank_penalty, o->language, n_threads, &d->combiner,
+                               err);
+}
+
+lin_status lin_decoder_hear(lin_decoder *d, const float *frames, int n, lin_error *err)
+{
+    return lin_combiner_push(d->combiner, frames, n, err);
+}
+
+int lin_decoder_judges(const lin_decoder *d) { return d->decoding->rescorer || d->combiner; }
+
+// What hypothesis number `number` has behind the settled part.
+static lin_status read_tail(void *context, int number, lin_path *tail, lin_error *err)
+{
+    const lin_decoder *d = context;
+    return lin_search_nbest(&d->decoding->search, d->state, number, tail, err);
+}
+
+// The settled result and what a hypothesis has after it, with the scores of its judges; judged NULL: hypothesis `number` as the
+// search has it.
+static lin_status add_hypothesis(lin_decoder *d, const lin_judged *judged, int number, lin_result *result, lin_error *err)
+{
+    int early = d->early;
+    LIN_TRY(read_tail(d, judged ? judged->number : number, &d->tail, err));
+    if (judged) {
+        d->tail.score = judged->score;
+        d->tail.acoustic = judged->acoustic;
+        d->tail.language = judged->language;
+    }
+    LIN_TRY(lin_decoding_add(d->decoding, &d->path, &early, result, err));
+    d->early = early; // that of the settled result: each hypothesis may be early
+    return lin_decoding_add(d->decoding, &d->tail, &early, result, err);
+}
+
+// The best of n hypotheses as the result, and n_best of them as its alternatives if these are more than one.
+static lin_status add_hypotheses(lin_decoder *d, int n, lin_result *result, lin_error *err)
+{
+    const lin_judged *judged = lin_decoder_judges(d) ? d->list : NULL;
+    const int n_best = d->decoding->n_best;
+    LIN_TRY(add_hypothesis(d, judged, 0, result, err));
+    for (int i = 0; i < n && i < n_best && n_best > 1; i++) {
+        lin_result *alternative = lin_result_add_alternative(result);
+        if (!alternative) return lin_no_memory(err, "alternatives", sizeof *alternative);
+        LIN_TRY(add_hypothesis(d, judged ? &judged[i] : NULL, i, alternative, err));
+    }
+    return LIN_OK;
+}
+
+static lin_status judge(lin_decoder *d, int n, lin_error *err)
+{
+    const lin_hypotheses h = {.n = n > 1 ? n : 1, // there always is a best one
+                              .settled = &d->path,
+                              .tail = &d->tail,
+                              .read = read_tail,
+                              .context = d,
+                              .spell = lin_decoding_spell,
+                              .spell_context = d->decoding};
+    LIN_TRY(lin_grow(&d->list, &d->room_list, (size_t)h.n, sizeof *d->list, "hypotheses", err));
+    return lin_judge(d->decoding->rescorer, d->combiner, &h, d->list, err);
+}
+
+lin_status lin_decoder_finish(lin_decoder *d, lin_result *result, lin_error *err)
+{
+    const lin_search *search = &d->decoding->search;
+    const int judges = lin_decoder_judges(d), several = d->decoding->n_best > 1 || judges;
+    LIN_TRY(lin_search_finish(search, d->state, &d->decoding->context, several ? NULL : &d->path, err));
+    if (!several) return lin_decoder_take(d, result, err);
+    const int n = lin_search_hypotheses(search, d->state);
+    lin_status status = judges ? judge(d, n, err) : LIN_OK;
+    if (status == LIN_OK) status = add_hypotheses(d, n, result, err);
+    lin_path_clear(&d->path);
+    lin_combiner_begin(d->combiner);
+    return status;
+}
+
 /* ---- a second pass --------------------------------------------------------------------------------------------------------- */
 
 struct lin_second_pass {
@@ -411,16 +532,6 @@ static lin_status keep_frames(lin_utterances *u, int n, lin_error *err)
     return LIN_OK;
 }
 
-static lin_status take_rows(lin_utterances *u, const float *logp, int n, lin_error *err)
-{
-    lin_status status = keep_frames(u, n, err);
-    if (status == LIN_OK) status = lin_decoder_push(&u->decoder, logp, n, err);
-    if (status == LIN_OK) status = take_settled(u, err);
-    u->at.row += n;
-    u->at.decoded += n;
-    return status;
-}
-
 // The result of an utterance that has ended becomes that of the second pass. Where the first one has found nothing there is
 // nothing to improve: silence costs no second pass.
 static lin_status decode_again(lin_utterances *u, lin_error *err)
@@ -487,7 +598,11 @@ lin_status lin_utterances_push(lin_utterances *u, const float *logp, int n, cons
         const float *rows = logp + (size_t)*taken * V;
         int most = n - *taken;
         if (u->options.ends.endpoints) most = up_to_endpoint(u, rows, most, db ? db + *taken : NULL, &rule);
-        status = take_rows(u, rows, most, err);
+        status = keep_frames(u, most, err);
+        if (status == LIN_OK) status = lin_decoder_push(&u->decoder, rows, most, err);
+        if (status == LIN_OK) status = take_settled(u, err);
+        u->at.row += most;
+        u->at.decoded += most;
         *taken += most;
         if (status != LIN_OK || rule == LIN_ENDPOINT_NONE) continue;
         *reset = u->options.ends.resets;

@@ -1,4 +1,4 @@
-// linnet/decoding.c, decoding_open.c: searches out of files, with every allocation failing in turn; the decoder of one stream,
+// linnet/decoding.c, utterances.c: searches out of files, with every allocation failing in turn; the decoder of one stream,
 // parts of it, its alternatives; that nothing is allocated where results flow (app/results.c). linnet/stream.c: states of all
 // versions, and endpoints in them.
 #include "app/shared_options.h"

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "train/lab/npy.h"
 #include "decoder/rows.h"
+#include "linnet/utterances.h"
 
 typedef struct decode_values {
     lin_decoding_values decoding;
