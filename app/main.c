@@ -1,4 +1,5 @@
-// main.c - the program: finds the command, runs it. Or, started by itself, reads a file for another process (frontend/isolate.h).
+// main.c - the program: finds the command, runs it. Or, started by itself, reads a file for another process
+// (frontend/processes.h).
 
 #include <errno.h>
 #include <signal.h>
@@ -16,8 +17,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "frontend/audio.h"
-#include "frontend/ffmpeg.h"
-#include "frontend/isolate.h"
+#include "frontend/processes.h"
 #include "frontend/source.h"
 #include "linnet/linnet.h"
 

@@ -550,11 +550,10 @@ static lin_status read_isolated(lin_audio *a, float *frames, int capacity, int *
 
 static lin_status read_block(lin_audio *a, float *frames, int capacity, int *n, lin_error *err)
 {
-    lin_status status = a->memory                 ? read_memory(a, frames, capacity, n)
-                        : a->isolated             ? read_isolated(a, frames, capacity, n, err)
-                        : a->sndfile || a->ffmpeg ? lin_audio_read_file(a, frames, capacity, n, err)
-                                                  : read_raw(a, frames, capacity, n, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(a->memory                 ? read_memory(a, frames, capacity, n)
+            : a->isolated             ? read_isolated(a, frames, capacity, n, err)
+            : a->sndfile || a->ffmpeg ? lin_audio_read_file(a, frames, capacity, n, err)
+                                      : read_raw(a, frames, capacity, n, err));
     size_t channels = (size_t)a->info.channels, count = (size_t)*n * channels, bad = lin_audio_find_bad(frames, count);
     if (bad < count) {
         int64_t sample = a->position + (int64_t)(bad / channels);

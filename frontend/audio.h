@@ -3,10 +3,10 @@
  *
  * Pipeline: [this] -> frontend/source (channels, resampling, filterbanks). WAV files of plain samples and headerless PCM are read
  * here, as they arrive. libsndfile reads other files (FLAC, Ogg Vorbis, Opus, MP3, AIFF, SPHERE and more), and the program ffmpeg
- * those that it does not support (frontend/ffmpeg.h). The first bytes decide (frontend/sniff.h). Pipes whose reader must seek are
- * first stored in an unlinked file in $TMPDIR (or /tmp) of at most LIN_AUDIO_SPOOL_BYTES. Memory does not grow with the sound.
- * What is read is compared with what the container holds; several files that were joined are read one after the other.
- * frontend/isolate.h: a process of its own reads the files.
+ * those that it does not support (frontend/processes.h). The first bytes decide (frontend/sniff.h). Pipes whose reader must seek
+ * are first stored in an unlinked file in $TMPDIR (or /tmp) of at most LIN_AUDIO_SPOOL_BYTES. Memory does not grow with the
+ * sound. What is read is compared with what the container holds; several files that were joined are read one after the other.
+ * After lin_isolate_files a process of its own reads the files.
  *
  *   lin_audio_open("x.flac", NULL, &audio, &err);
  *   while (lin_audio_read(audio, frames, capacity, &n, &err) == LIN_OK && n > 0) ...;
@@ -128,8 +128,8 @@ int lin_audio_longest_gap(void);
 enum { LIN_AUDIO_STRANGERS_GAP_S = 30 }; /* for files of others */
 
 /* For the whole process, before any audio is opened: of files with several sound tracks the one with this number, from 1, or of
- * this language, as the container names it; it stays the caller's. NULL: the default one (frontend/ffmpeg.h). Opening a file that
- * has no such track fails with LIN_INVALID. */
+ * this language, as the container names it; it stays the caller's. NULL: the default one (frontend/processes.h). Opening a file
+ * that has no such track fails with LIN_INVALID. */
 void lin_audio_choose_track(const char *track);
 const char *lin_audio_track(void);
 

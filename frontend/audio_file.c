@@ -122,8 +122,7 @@ static lin_status open_sndfile(lin_audio *a, lin_error *err)
         a->declared = (int64_t)((double)info.frames * (double)a->samples.bytes / (double)(a->part_end - a->samples.at));
     else if (a->declared < 0 && info.frames >= 0 && info.frames < INT64_MAX / LIN_AUDIO_MAX_HZ) a->declared = info.frames;
     a->info.frames = a->n_patch == 4 ? info.frames : a->declared;
-    lin_status status = lin_audio_check_format(a->name, info.samplerate, info.channels, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_audio_check_format(a->name, info.samplerate, info.channels, err));
     if (info.frames == 0) return lin_fail(err, LIN_FORMAT, "%s contains no samples", a->name);
     return major == SF_FORMAT_OGG ? ends_within_page(a, &a->is_cut, err) : LIN_OK;
 }
@@ -155,8 +154,7 @@ static lin_status read_sndfile(lin_audio *a, float *frames, int capacity, int *n
 static lin_status open_ffmpeg(lin_audio *a, lin_error *err)
 {
     const int64_t base = a->whole.base, end = base || a->part_end < a->whole.size ? base + a->part_end : -1;
-    lin_status status = lin_ffmpeg_open(a->fd, base + a->part, end, a->name, &a->ffmpeg, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_ffmpeg_open(a->fd, base + a->part, end, a->name, &a->ffmpeg, err));
     const lin_ffmpeg *f = a->ffmpeg;
     a->info.rate_hz = f->helper.rate_hz;
     a->info.channels = f->helper.channels;

@@ -8,8 +8,7 @@
 #include <sndfile.h>
 
 #include "frontend/audio.h"
-#include "frontend/ffmpeg.h"
-#include "frontend/isolate.h"
+#include "frontend/processes.h"
 #include "frontend/sniff.h"
 
 enum { LIN_AUDIO_RAW_BYTES = 1 << 16 }; // also the longest header of a WAV file

@@ -134,7 +134,6 @@ struct lin_fbank {
     kiss_fftr_cfg plan;
     double level_db;
     running_level level;
-    lin_arena arena;
 };
 
 static void build_tables(lin_fbank *f, const lin_fbank_config *c)
@@ -153,37 +152,32 @@ static void build_tables(lin_fbank *f, const lin_fbank_config *c)
 lin_status lin_fbank_create(const lin_fbank_config *c, lin_fbank **out, lin_error *err)
 {
     *out = NULL;
-    lin_status status = lin_fbank_check(c, err);
-    if (status != LIN_OK) return status;
-    lin_fbank *f = lin_calloc(1, sizeof *f);
-    if (!f) return lin_no_memory(err, "a filterbank", sizeof *f);
+    LIN_TRY(lin_fbank_check(c, err));
+    const int fft = transform_of(c);
+    const size_t W = (size_t)lin_mel_samples(c, c->window_ms), F = (size_t)fft, D = (size_t)c->mel_bins, lines = F / 2 + 1;
+    // A line is under at most two triangles, and the number of each triangle's weights is rounded up to LANES.
+    const size_t n_weights = F + D * LANES;
+    size_t plan_bytes = 0;
+    kiss_fftr_alloc(fft, 0, NULL, &plan_bytes);
+    const size_t bytes = sizeof(lin_fbank) + sizeof(float) * (W + F + lines + LANES + n_weights) + sizeof(double) * W +
+                         sizeof(kiss_fft_cpx) * lines + sizeof(triangle) * D + plan_bytes + 9 * 64;
+    lin_arena arena = {.base = lin_calloc(bytes, 1), .size = bytes};
+    if (!arena.base) return lin_no_memory(err, "a filterbank", bytes);
+    lin_fbank *f = lin_arena_take(&arena, 1, sizeof *f);
     f->bins = c->mel_bins;
-    f->window = lin_mel_samples(c, c->window_ms);
+    f->window = (int)W;
     f->hop = lin_mel_samples(c, c->hop_ms);
-    f->fft = transform_of(c);
+    f->fft = fft;
     f->preemphasis = c->preemphasis;
     f->level_db = c->level_db;
-
-    // A line is under at most two triangles, and the number of each triangle's weights is rounded up to LANES.
-    size_t n_weights = (size_t)f->fft + (size_t)f->bins * LANES;
-    size_t lines = (size_t)f->fft / 2 + 1, plan_bytes = 0;
-    kiss_fftr_alloc(f->fft, 0, NULL, &plan_bytes);
-    size_t floats = (size_t)f->window + (size_t)f->fft + lines + LANES + n_weights;
-    size_t bytes = sizeof(float) * floats + sizeof(double) * (size_t)f->window + sizeof(kiss_fft_cpx) * lines +
-                   sizeof(triangle) * (size_t)f->bins + plan_bytes + 8 * 64;
-    f->arena = (lin_arena){.base = lin_calloc(bytes, 1), .size = bytes};
-    if (!f->arena.base) {
-        lin_free(f);
-        return lin_no_memory(err, "a filterbank", bytes);
-    }
-    f->samples = lin_arena_take(&f->arena, (size_t)f->window, sizeof(float));
-    f->shape = lin_arena_take(&f->arena, (size_t)f->window, sizeof(double));
-    f->wave = lin_arena_take(&f->arena, (size_t)f->fft, sizeof(float));
-    f->power = lin_arena_take(&f->arena, lines + LANES, sizeof(float));
-    f->spectrum = lin_arena_take(&f->arena, lines, sizeof(kiss_fft_cpx));
-    f->triangles = lin_arena_take(&f->arena, (size_t)f->bins, sizeof(triangle));
-    f->weights = lin_arena_take(&f->arena, n_weights, sizeof(float));
-    f->plan = kiss_fftr_alloc(f->fft, 0, lin_arena_take(&f->arena, plan_bytes, 1), &plan_bytes);
+    f->samples = lin_arena_take(&arena, W, sizeof(float));
+    f->shape = lin_arena_take(&arena, W, sizeof(double));
+    f->wave = lin_arena_take(&arena, F, sizeof(float));
+    f->power = lin_arena_take(&arena, lines + LANES, sizeof(float));
+    f->spectrum = lin_arena_take(&arena, lines, sizeof(kiss_fft_cpx));
+    f->triangles = lin_arena_take(&arena, D, sizeof(triangle));
+    f->weights = lin_arena_take(&arena, n_weights, sizeof(float));
+    f->plan = kiss_fftr_alloc(fft, 0, lin_arena_take(&arena, plan_bytes, 1), &plan_bytes);
     build_tables(f, c);
     *out = f;
     return LIN_OK;
@@ -195,7 +189,6 @@ lin_status lin_fbank_create_beside(const lin_fbank *first, lin_fbank **out, lin_
     lin_fbank *f = *out = lin_calloc(1, bytes);
     if (!f) return lin_no_memory(err, "a filterbank", bytes);
     *f = *first;
-    f->arena = (lin_arena){0};
     f->samples = (float *)(void *)(f + 1);
     lin_fbank_reset(f);
     return LIN_OK;
@@ -360,20 +353,14 @@ lin_status lin_fbank_load(lin_fbank *f, const void *bytes, size_t n_bytes, lin_e
     return LIN_OK;
 }
 
-void lin_fbank_destroy(lin_fbank *f)
-{
-    if (!f) return;
-    lin_free(f->arena.base);
-    lin_free(f);
-}
+void lin_fbank_destroy(lin_fbank *f) { lin_free(f); }
 
 /* ---- the table of a backend ------------------------------------------------------------------------------------------------ */
 
 lin_status lin_fbank_table_create(const lin_fbank_config *c, lin_fbank_table *table, lin_error *err)
 {
     *table = (lin_fbank_table){0};
-    lin_status status = lin_fbank_check(c, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_fbank_check(c, err));
     const int window = lin_mel_samples(c, c->window_ms), fft = transform_of(c), D = c->mel_bins;
     const size_t bins = (size_t)fft / 2 + 1;
     float *shape = lin_calloc((size_t)window, sizeof *shape), *mel = lin_calloc((size_t)D * bins, sizeof *mel);

@@ -459,8 +459,7 @@ static lin_status open_stream(const lin_portaudio *pa, lin_microphone *mic, lin_
     if (f->opened > f->device.channels) return refused(pa, mic, paInvalidChannelCount, err);
     // A driver's default may be absurd; PortAudio is only given rates within the limits.
     if (!o->rate_hz && (f->rate_hz < LIN_AUDIO_MIN_HZ || f->rate_hz > LIN_AUDIO_MAX_HZ)) f->rate_hz = usual[0];
-    lin_status status = lin_audio_check_format("the microphone", f->rate_hz, f->opened, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_audio_check_format("the microphone", f->rate_hz, f->opened, err));
     PaError error = open_once(pa, mic);
     if (error == paInvalidChannelCount && !o->channels && f->opened > 1) {
         f->opened = 1;
@@ -481,10 +480,8 @@ static lin_status open_stream(const lin_portaudio *pa, lin_microphone *mic, lin_
 
 static lin_status start(const lin_portaudio *pa, lin_microphone *mic, lin_error *err)
 {
-    lin_status status = open_stream(pa, mic, err);
-    if (status != LIN_OK) return status;
-    status = lin_ring_create((size_t)ceil(mic->options.ring_s * mic->format.rate_hz), mic->format.channels, &mic->ring, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(open_stream(pa, mic, err));
+    LIN_TRY(lin_ring_create((size_t)ceil(mic->options.ring_s * mic->format.rate_hz), mic->format.channels, &mic->ring, err));
     pa->on_finished(mic->stream, on_finished);
     mic->stall_seen_ns = lin_now_ns();
     atomic_store(&mic->last_ns, mic->stall_seen_ns);
@@ -587,12 +584,12 @@ lin_status lin_microphone_open(const lin_microphone_options *options, lin_microp
 {
     int hangs = 0;
     *out = NULL;
-    lin_status status = options->path ? LIN_OK : check_options(options, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(options->path ? LIN_OK : check_options(options, err));
     lin_microphone *mic = lin_calloc(1, sizeof *mic);
     if (!mic) return lin_no_memory(err, "a microphone", sizeof *mic);
     lin_event_init(&mic->event);
     mic->options = *options;
+    lin_status status = LIN_OK;
     if (options->device) {
         mic->wanted = lin_strdup(options->device);
         if (!mic->wanted) status = lin_no_memory(err, "a microphone", strlen(options->device));
@@ -681,8 +678,7 @@ static lin_status read_file(lin_microphone *mic, float *samples, int n, int time
         const double left_ms = fmax(0, (until - lin_now()) * 1e3);
         if (poll(&in, 1, timeout_ms < 0 ? -1 : (int)ceil(left_ms)) <= 0) return LIN_OK;
     }
-    lin_status status = lin_audio_read(mic->audio, samples, n, n_got, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_audio_read(mic->audio, samples, n, n_got, err));
     mic->ended = *n_got == 0;
     mic->frames += *n_got;
     // A pipe has no pace of its own: its sound was captured when it was read.
@@ -781,15 +777,14 @@ static void release(lin_recording *r)
 lin_status lin_recording_create(const char *path, int rate_hz, int channels, lin_recording **recording, lin_error *err)
 {
     *recording = NULL;
-    lin_status status = lin_audio_check_format(path, rate_hz, channels, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_audio_check_format(path, rate_hz, channels, err));
     lin_recording *r = lin_calloc(1, sizeof *r);
     if (!r) return lin_no_memory(err, "a recording", sizeof *r);
     r->rate_hz = rate_hz;
     r->channels = channels;
     r->path = lin_strdup(path);
     // Sound cannot be recorded again: do not remove the file of a killed program.
-    status =
+    lin_status status =
         r->path ? lin_file_open(path, LIN_FILE_STREAM | LIN_FILE_KEEP_STALE, &r->out, err) : lin_no_memory(err, "a recording", 1);
     if (status != LIN_OK) {
         release(r);

@@ -198,8 +198,7 @@ static struct {
 
 static lin_status initialize(const lin_portaudio **pa, lin_error *err)
 {
-    lin_status status = is_loaded || replaced ? LIN_OK : load(err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(is_loaded || replaced ? LIN_OK : load(err));
     *pa = replaced ? replaced : &loaded;
     const PaError error = (*pa)->initialize();
     if (error == paNoError) return LIN_OK;

@@ -109,8 +109,7 @@ static lin_status feed(lin_resampler *r, const float *in, int n, float *out, int
             soxr_process(r->soxr, n ? in + fed : NULL, (size_t)n - fed, &used, r->output, (size_t)r->room, &made);
         if (error) return lin_fail(err, LIN_NO_MEMORY, "cannot resample from %g to %g Hz: %s", r->in_hz, r->out_hz, error);
         if (n) fed += used;
-        lin_status status = give(r, made, out, capacity, got, err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(give(r, made, out, capacity, got, err));
     } while (made || (n && used));
     return LIN_OK;
 }
@@ -180,8 +179,7 @@ static lin_status take_past(lin_resampler *r, float *out, int capacity, int *got
 lin_status lin_resampler_push(lin_resampler *r, const float *in, int n, float *out, int capacity, int *n_out, lin_error *err)
 {
     *n_out = 0;
-    lin_status status = check_room(r, n, capacity, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(check_room(r, n, capacity, err));
     if (!r->soxr) {
         memcpy(out, in, (size_t)n * sizeof(float));
         *n_out = n;
@@ -189,25 +187,24 @@ lin_status lin_resampler_push(lin_resampler *r, const float *in, int n, float *o
     }
     r->taken += n;
     int got = 0;
-    status = take_past(r, out, capacity, &got, err);
-    if (status == LIN_OK) status = take_in(r, in, n, 1, out, capacity, &got, err);
-    if (status == LIN_OK) *n_out = got;
-    return status;
+    LIN_TRY(take_past(r, out, capacity, &got, err));
+    LIN_TRY(take_in(r, in, n, 1, out, capacity, &got, err));
+    *n_out = got;
+    return LIN_OK;
 }
 
 lin_status lin_resampler_finish(lin_resampler *r, float *out, int capacity, int *n_out, lin_error *err)
 {
     *n_out = 0;
-    lin_status status = check_room(r, 0, capacity, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(check_room(r, 0, capacity, err));
     r->finished = 1;
     if (!r->soxr) return LIN_OK;
     int got = 0;
-    status = take_past(r, out, capacity, &got, err);
-    if (status == LIN_OK && r->held) status = feed(r, r->samples, r->held, out, capacity, &got, err);
-    if (status == LIN_OK) status = feed(r, NULL, 0, out, capacity, &got, err);
-    if (status == LIN_OK) *n_out = got;
-    return status;
+    LIN_TRY(take_past(r, out, capacity, &got, err));
+    if (r->held) LIN_TRY(feed(r, r->samples, r->held, out, capacity, &got, err));
+    LIN_TRY(feed(r, NULL, 0, out, capacity, &got, err));
+    *n_out = got;
+    return LIN_OK;
 }
 
 lin_status lin_resampler_reset(lin_resampler *r, lin_error *err)
@@ -346,14 +343,13 @@ static lin_status try_past(const lin_resampler *r, int64_t origin, lin_error *er
     if (origin == 0 || recent == 0 || r->replay) return LIN_OK;
     lin_resampler *other;
     int n = 0;
-    lin_status status = lin_resampler_create(r->in_hz, r->out_hz, &other, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_resampler_create(r->in_hz, r->out_hz, &other, err));
     other->taken = r->taken;
     other->given = r->given - recent;
     other->made = (int64_t)((double)origin * r->out_hz / r->in_hz + 0.5);
     int room = lin_resampler_most_out(other, 0), same = 1;
     float *out = lin_alloc((size_t)room, sizeof *out);
-    if (!out) status = lin_no_memory(err, "a resampler", (size_t)room * sizeof *out);
+    lin_status status = out ? LIN_OK : lin_no_memory(err, "a resampler", (size_t)room * sizeof *out);
     if (status == LIN_OK)
         status = take_in(other, r->past + (origin - r->origin), (int)(r->taken - origin), 0, out, room, &n, err);
     // libsoxr gives output in bursts: the last one may depend on samples that are still held.
@@ -377,11 +373,9 @@ lin_status lin_resampler_save(const lin_resampler *r, void *bytes, lin_error *er
         h.given = r->given;
         h.origin = begin_of_past(r);
         h.n_past = r->taken - h.origin;
-        lin_status status = h.origin < r->origin ? lin_fail(err, LIN_UNSUPPORTED,
-                                                            "a resampler loaded from the state of another libsoxr "
-                                                            "cannot be saved yet")
-                                                 : try_past(r, h.origin, err);
-        if (status != LIN_OK) return status;
+        if (h.origin < r->origin)
+            return lin_fail(err, LIN_UNSUPPORTED, "a resampler loaded from the state of another libsoxr cannot be saved yet");
+        LIN_TRY(try_past(r, h.origin, err));
         memcpy((unsigned char *)bytes + sizeof h, r->past + (h.origin - r->origin), (size_t)h.n_past * sizeof(float));
     }
     memcpy(bytes, &h, sizeof h);

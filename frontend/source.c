@@ -109,8 +109,7 @@ lin_status lin_extractor_push(lin_extractor *f, const float *sound, int n, float
                               lin_error *err)
 {
     *n_out = 0;
-    lin_status status = check_room(f, n, capacity, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(check_room(f, n, capacity, err));
     LIN_TRY(lin_audio_check_samples(sound, n, f->channels, err));
     int done = 0;
     for (int at = 0; at < n; at += BLOCK) {
@@ -119,10 +118,9 @@ lin_status lin_extractor_push(lin_extractor *f, const float *sound, int n, float
             int resampled = block;
             float *to = frames + ((size_t)l * (size_t)capacity + (size_t)done) * (size_t)f->bins;
             const float *in = take_channel(f, l, sound + (size_t)at * (size_t)f->channels, block);
-            if (f->samples) status = lin_resampler_push(f->lanes[l].resampler, in, block, f->samples, f->room, &resampled, err);
+            if (f->samples) LIN_TRY(lin_resampler_push(f->lanes[l].resampler, in, block, f->samples, f->room, &resampled, err));
             if (f->samples) in = f->samples;
-            if (status == LIN_OK) status = give(&f->lanes[l], in, resampled, to, capacity - done, &given, err);
-            if (status != LIN_OK) return status;
+            LIN_TRY(give(&f->lanes[l], in, resampled, to, capacity - done, &given, err));
         }
         done += given;
     }
@@ -133,15 +131,13 @@ lin_status lin_extractor_push(lin_extractor *f, const float *sound, int n, float
 lin_status lin_extractor_finish(lin_extractor *f, float *frames, int capacity, int *n_out, lin_error *err)
 {
     *n_out = 0;
-    lin_status status = check_room(f, 0, capacity, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(check_room(f, 0, capacity, err));
     f->finished = 1;
     for (int l = 0; l < f->n_lanes; l++) {
         int resampled = 0;
         float *to = frames + (size_t)l * (size_t)capacity * (size_t)f->bins;
-        if (f->samples) status = lin_resampler_finish(f->lanes[l].resampler, f->samples, f->room, &resampled, err);
-        if (status == LIN_OK) status = give(&f->lanes[l], f->samples, resampled, to, capacity, n_out, err);
-        if (status != LIN_OK) return status;
+        if (f->samples) LIN_TRY(lin_resampler_finish(f->lanes[l].resampler, f->samples, f->room, &resampled, err));
+        LIN_TRY(give(&f->lanes[l], f->samples, resampled, to, capacity, n_out, err));
     }
     return LIN_OK;
 }
@@ -151,8 +147,7 @@ lin_status lin_extractor_reset(lin_extractor *f, lin_error *err)
     f->finished = 1;
     for (int l = 0; l < f->n_lanes; l++) {
         if (f->lanes[l].fbank) lin_fbank_reset(f->lanes[l].fbank);
-        lin_status status = lin_resampler_reset(f->lanes[l].resampler, err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(lin_resampler_reset(f->lanes[l].resampler, err));
     }
     f->finished = 0;
     return LIN_OK;
@@ -198,8 +193,7 @@ lin_status lin_extractor_save(const lin_extractor *f, void *bytes, lin_error *er
         const lane_header lh = {(int64_t)resampler, (int64_t)fbank};
         memcpy(to, &lh, sizeof lh);
         to += sizeof lh;
-        lin_status status = lin_resampler_save(one->resampler, to, err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(lin_resampler_save(one->resampler, to, err));
         lin_fbank_save(one->fbank, to + resampler);
         to += resampler + fbank;
     }
@@ -302,8 +296,7 @@ lin_status lin_source_open(const char *path, const lin_pcm_format *raw, const li
 {
     *out = NULL;
     lin_audio *audio;
-    lin_status status = lin_audio_open(path, raw, &audio, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_audio_open(path, raw, &audio, err));
     // The message about a missing channel includes the file name.
     if (o->channel >= lin_audio_info(audio)->channels) {
         int channels = lin_audio_info(audio)->channels;
@@ -332,16 +325,15 @@ static lin_status refill(lin_source *s, lin_error *err)
     if (status != LIN_OK) return status;
     s->at = s->held = 0;
     if (n > 0) s->last = n;
-    if (n > 0 && s->watch) status = s->watch(s->watcher, s, err);
-    if (status != LIN_OK) return status;
+    if (n > 0 && s->watch) LIN_TRY(s->watch(s->watcher, s, err));
     if (n > 0) return lin_extractor_push(s->features, s->sound, n, s->frames, s->room, &s->held, err);
     s->ended = 1;
     if (s->open) return LIN_OK;
-    status = lin_extractor_finish(s->features, s->frames, s->room, &s->held, err);
-    if (status == LIN_OK && s->given + s->held == 0 && !s->info.warning[0])
+    LIN_TRY(lin_extractor_finish(s->features, s->frames, s->room, &s->held, err));
+    if (s->given + s->held == 0 && !s->info.warning[0])
         snprintf(s->info.warning, sizeof s->info.warning, "%.3f s of sound are less than a window of %g ms: no features",
                  lin_source_seconds(s), s->window_ms);
-    return status;
+    return LIN_OK;
 }
 
 lin_status lin_source_read(lin_source *s, float *frames, int capacity, int *n, lin_error *err)
@@ -353,8 +345,7 @@ lin_status lin_source_read(lin_source *s, float *frames, int capacity, int *n, l
     while (done < capacity && !(live && done)) {
         if (s->at == s->held) {
             if (s->ended) break;
-            lin_status status = refill(s, err);
-            if (status != LIN_OK) return status;
+            LIN_TRY(refill(s, err));
             continue;
         }
         int take = s->held - s->at < capacity - done ? s->held - s->at : capacity - done;
@@ -405,8 +396,7 @@ lin_status lin_source_load(lin_source *s, const void *bytes, size_t n_bytes, lin
         n_bytes - sizeof counts < (size_t)counts[0] * lanes * row * sizeof(float))
         return lin_fail(err, LIN_FORMAT, "the state of a source of features is truncated");
     const size_t lane_bytes = (size_t)counts[0] * row * sizeof(float), used = sizeof counts + lanes * lane_bytes;
-    lin_status status = lin_extractor_load(s->features, from + used, n_bytes - used, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_extractor_load(s->features, from + used, n_bytes - used, err));
     for (size_t l = 0; l < lanes; l++)
         memcpy(s->frames + l * (size_t)s->room * row, from + sizeof counts + l * lane_bytes, lane_bytes);
     s->at = 0;
@@ -435,8 +425,7 @@ lin_status lin_source_part(lin_source *s, double start_s, double end_s, lin_erro
     while (lin_audio_position(s->audio) < start) {
         const int64_t left = start - lin_audio_position(s->audio);
         int n;
-        lin_status status = lin_audio_read(s->audio, s->sound, left < BLOCK ? (int)left : BLOCK, &n, err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(lin_audio_read(s->audio, s->sound, left < BLOCK ? (int)left : BLOCK, &n, err));
         if (n == 0) return ends_before(start_s, lin_source_seconds(s), err);
     }
     return LIN_OK;

@@ -1,7 +1,7 @@
 // serve_files.c - uploads to linnet serve: their bodies, the queue of the workers, and their answers; see serve.h.
 //
 // A body is kept in memory until it is complete (bounded by its length, or as it comes), then a worker writes the sound into a
-// file without a name, because the readers of sound need one, and a process of its own (frontend/isolate.h) decodes it.
+// file without a name, because the readers of sound need one, and a process of its own (frontend/processes.h) decodes it.
 
 #include "serve/serve_files.h"
 
@@ -14,7 +14,7 @@
 #include "base/system.h"
 #include "decoder/writers.h"
 #include "frontend/audio.h"
-#include "frontend/isolate.h"
+#include "frontend/processes.h"
 #include "linnet/files.h"
 
 /* ---- what is asked for ----------------------------------------------------------------------------------------------------- */

@@ -1,25 +1,32 @@
-// ffmpeg.c - starting a decoder and reading its output; the arguments of ffmpeg, and what its messages mean; see ffmpeg.h.
+// processes.c - starting a decoder and reading its output; the arguments of ffmpeg, and what its messages mean; files that this
+// program reads in another process; commands of the shell; see processes.h.
 
-#include "frontend/ffmpeg.h"
+#include "frontend/processes.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <poll.h>
+#include <signal.h>
+#ifndef __EMSCRIPTEN__
+#include <spawn.h>
+#endif
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/system.h"
-#include "frontend/audio.h"
 
 enum { MAX_CHANNELS = 1024, MAX_HEADER = 1 << 14, PATIENCE_MS = 10000 };  // of any process
 enum { LINE = LIN_FFMPEG_LINE, CPU_S = 3600, LONGEST_GAP_S = 30 * 3600 }; // of ffmpeg
+enum { READER_CPU_S = 600 };                                              // of a process that reads a file
 #define MEMORY_BYTES (INT64_C(1) << 30)
 
 #ifdef __APPLE__
@@ -206,8 +213,11 @@ static lin_status start_child(lin_helper *h, const lin_child *child, int fd, lin
     return status;
 }
 
-lin_status lin_helper_open(lin_helper *h, const lin_child *child, int fd, const char *name, lin_helper_line take, void *context,
-                           lin_error *err)
+// Starts child->program (its descriptors are set here) and reads the header. fd: a regular file, which the caller still owns.
+// name: for messages; it stays valid. LIN_UNSUPPORTED: it cannot be started; LIN_IO; LIN_STOPPED (lin_audio_stop_on).
+// LIN_FORMAT without a message: it gave no header, and has ended; its lines say why. The caller closes the helper in any case.
+static lin_status open_helper(lin_helper *h, const lin_child *child, int fd, const char *name, lin_helper_line take,
+                              void *context, lin_error *err)
 {
     memset(h, 0, offsetof(lin_helper, line));
     h->name = name;
@@ -217,7 +227,9 @@ lin_status lin_helper_open(lin_helper *h, const lin_child *child, int fd, const 
     return read_header(h, err);
 }
 
-lin_status lin_helper_read(lin_helper *h, float *frames, int capacity, int *n, lin_error *err)
+// At most capacity frames, interleaved; *n = 0 only at the end. Fills the block. At the end all lines have been taken and the
+// child has ended. LIN_IO, LIN_STOPPED. Allocates nothing.
+static lin_status read_helper(lin_helper *h, float *frames, int capacity, int *n, lin_error *err)
 {
     const int frame_bytes = 4 * h->channels;
     int done = 0;
@@ -233,14 +245,14 @@ lin_status lin_helper_read(lin_helper *h, float *frames, int capacity, int *n, l
         h->held -= take * frame_bytes;
         done += take;
         if (done == capacity || h->out < 0) break;
-        lin_status status = fill(h, err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(fill(h, err));
     }
     *n = done;
     return done == capacity || h->pid == 0 ? LIN_OK : wait_for_end(h, err);
 }
 
-void lin_helper_close(lin_helper *h)
+// One that was opened, or is zero.
+static void close_helper(lin_helper *h)
 {
     if (!h->name) return;
     close_end(&h->out);
@@ -253,6 +265,13 @@ void lin_helper_close(lin_helper *h)
 }
 
 /* ---- the messages of ffmpeg ------------------------------------------------------------------------------------------------ */
+
+// A path, a name that is looked for on the PATH, or "": none.
+static const char *ffmpeg_program(void)
+{
+    const char *given = getenv("LINNET_FFMPEG");
+    return given ? given : "ffmpeg";
+}
 
 /*
  * Containers of sound and of video. What is missing here makes ffmpeg open other files or addresses (dash, hls, concat, sdp,
@@ -398,8 +417,8 @@ static lin_status start(lin_ffmpeg *f, int fd, const char *input, const char *na
                                 "au",
                                 "pipe:1",
                                 NULL};
-    const lin_child child = {.program = lin_ffmpeg_program(), .argv = argv, .memory_bytes = MEMORY_BYTES, .cpu_s = CPU_S};
-    return lin_helper_open(&f->helper, &child, fd, name, take_line, f, err);
+    const lin_child child = {.program = ffmpeg_program(), .argv = argv, .memory_bytes = MEMORY_BYTES, .cpu_s = CPU_S};
+    return open_helper(&f->helper, &child, fd, name, take_line, f, err);
 }
 
 static lin_status refused(const lin_ffmpeg *f, lin_error *err)
@@ -411,12 +430,6 @@ static lin_status refused(const lin_ffmpeg *f, lin_error *err)
         return lin_fail(err, LIN_FORMAT, "its format is not among those of sound and video that may be used");
     if (strstr(f->trouble, "matches no streams")) return lin_fail(err, LIN_FORMAT, "it contains no sound");
     return lin_fail(err, LIN_FORMAT, "%s", f->trouble[0] ? f->trouble : "it gave no sound");
-}
-
-const char *lin_ffmpeg_program(void)
-{
-    const char *given = getenv("LINNET_FFMPEG");
-    return given ? given : "ffmpeg";
 }
 
 static lin_status no_track(const lin_ffmpeg *f, lin_error *err)
@@ -435,7 +448,7 @@ static lin_status start_right(lin_ffmpeg *f, int fd, const char *input, const ch
     const int is_g722 = status == LIN_FORMAT && !f->n_tracks && ending && strcasecmp(ending, ".g722") == 0;
     const int track = f->chosen ? f->chosen : 1;
     if (track == 1 && !is_g722 && (!f->has_aac || status != LIN_OK)) return status;
-    lin_helper_close(&f->helper);
+    close_helper(&f->helper);
     const int is_untimed = f->has_aac;
     memset(f, 0, sizeof *f);
     f->seconds = -1;
@@ -449,7 +462,7 @@ lin_status lin_ffmpeg_open(int fd, int64_t from, int64_t end, const char *name, 
 {
     char input[128] = INPUT;
     *out = NULL;
-    if (!*lin_ffmpeg_program()) return lin_fail(err, LIN_UNSUPPORTED, "LINNET_FFMPEG is empty");
+    if (!*ffmpeg_program()) return lin_fail(err, LIN_UNSUPPORTED, "LINNET_FFMPEG is empty");
     lin_ffmpeg *f = lin_calloc(1, sizeof *f);
     if (!f) return lin_no_memory(err, name, sizeof *f);
     f->seconds = -1;
@@ -475,18 +488,16 @@ lin_status lin_ffmpeg_read(lin_ffmpeg *f, float *frames, int capacity, int *n, l
 {
     const size_t channels = (size_t)f->helper.channels;
     int silent = f->lead < 0 ? 0 : f->lead < capacity ? (int)f->lead : capacity;
-    lin_status status = LIN_OK;
     *n = 0;
     while (f->lead < 0) {
-        status = lin_helper_read(&f->helper, frames, f->lead > -capacity ? (int)-f->lead : capacity, n, err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(read_helper(&f->helper, frames, f->lead > -capacity ? (int)-f->lead : capacity, n, err));
         f->lead = *n ? f->lead + *n : 0;
     }
     memset(frames, 0, (size_t)silent * channels * sizeof *frames);
     f->lead -= silent;
-    if (silent < capacity) status = lin_helper_read(&f->helper, frames + (size_t)silent * channels, capacity - silent, n, err);
-    else *n = 0;
-    if (status != LIN_OK) return status;
+    *n = 0;
+    if (silent < capacity)
+        LIN_TRY(read_helper(&f->helper, frames + (size_t)silent * channels, capacity - silent, n, err));
     *n += silent;
     f->frames += *n;
     if (*n < capacity) judge(f);
@@ -496,6 +507,178 @@ lin_status lin_ffmpeg_read(lin_ffmpeg *f, float *frames, int capacity, int *n, l
 void lin_ffmpeg_close(lin_ffmpeg *f)
 {
     if (!f) return;
-    lin_helper_close(&f->helper);
+    close_helper(&f->helper);
     lin_free(f);
+}
+
+/* ---- files read by a process of this program ------------------------------------------------------------------------------- */
+
+struct lin_isolated {
+    lin_helper helper;
+    lin_audio_format *info; // of the call that is working
+    int64_t given;          // frames
+    int too_long;           // it used its processor time
+    lin_error failed;       // LIN_OK: nothing
+};
+
+static const char *reader;
+
+void lin_isolate_files(const char *program) { reader = program; }
+
+int lin_isolate_is_on(void) { return reader != NULL; }
+
+static const char *after(const char *line, const char *key)
+{
+    const size_t n = strlen(key);
+    return strncmp(line, key, n) == 0 && line[n] == ' ' ? line + n + 1 : NULL;
+}
+
+static void take_message(void *context, const char *line)
+{
+    lin_isolated *s = context;
+    const char *text;
+    if (strcmp(line, LIN_ISOLATE_TOO_LONG) == 0) s->too_long = 1;
+    else if ((text = after(line, "frames"))) s->info->frames = strtoll(text, NULL, 10);
+    else if ((text = after(line, "notice"))) snprintf(s->info->notice, sizeof s->info->notice, "%s", text);
+    else if ((text = after(line, "warning"))) snprintf(s->info->warning, sizeof s->info->warning, "%s", text);
+    else if ((text = after(line, "missing"))) {
+        snprintf(s->info->warning, sizeof s->info->warning, "%s", text);
+        s->info->incomplete = 1;
+    } else if ((text = after(line, "fail"))) {
+        char *message;
+        const long status = strtol(text, &message, 10);
+        if (status > LIN_OK && status <= LIN_STOPPED) lin_fail(&s->failed, (lin_status)status, "%s", message + (*message == ' '));
+    }
+}
+
+// Why it ended, if it did not say so: "" if it ended well.
+static void describe_end(const lin_isolated *s, char *text, size_t capacity)
+{
+    const int status = s->helper.status, number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    *text = 0;
+    if (number == SIGXCPU || s->too_long)
+        snprintf(text, capacity, "reading it takes more than %d s of processor time", READER_CPU_S);
+    else if (number) snprintf(text, capacity, "the process that reads it ended with signal %d", number);
+    else if (WEXITSTATUS(status)) snprintf(text, capacity, "the process that reads it ended with status %d", WEXITSTATUS(status));
+}
+
+lin_status lin_isolated_open(int fd, const char *name, lin_audio_format *info, lin_isolated **out, lin_error *err)
+{
+    static const char *const keep[] = {"LINNET_FFMPEG", NULL};
+    const char *const argv[] = {"linnet", LIN_ISOLATE_COMMAND, name, NULL};
+    const lin_child child = {.program = reader,
+                             .argv = argv,
+                             .also = ffmpeg_program(),
+                             .keep = keep,
+                             .memory_bytes = MEMORY_BYTES,
+                             .cpu_s = READER_CPU_S,
+                             .is_bound = 1};
+    char end[128];
+    *out = NULL;
+    lin_isolated *s = lin_calloc(1, sizeof *s);
+    if (!s) return lin_no_memory(err, name, sizeof *s);
+    s->info = info;
+    lin_status status = open_helper(&s->helper, &child, fd, name, take_message, s, err);
+    if (status == LIN_FORMAT) {
+        describe_end(s, end, sizeof end);
+        status = s->failed.status != LIN_OK ? lin_fail_as(err, &s->failed)
+                                            : lin_fail(err, LIN_FORMAT, "%s cannot be read: %s", name, end);
+    }
+    if (status == LIN_OK) {
+        info->rate_hz = s->helper.rate_hz;
+        info->channels = s->helper.channels;
+        status = lin_audio_check_format(name, info->rate_hz, info->channels, err);
+    }
+    if (status != LIN_OK) {
+        lin_isolated_close(s);
+        return status;
+    }
+    *out = s;
+    return LIN_OK;
+}
+
+// After the last frame the error, if there is one; else the warning is complete.
+lin_status lin_isolated_read(lin_isolated *s, lin_audio_format *info, float *frames, int capacity, int *n, lin_error *err)
+{
+    char end[128];
+    s->info = info;
+    LIN_TRY(read_helper(&s->helper, frames, capacity, n, err));
+    s->given += *n;
+    if (*n == capacity) return LIN_OK;
+    if (s->failed.status != LIN_OK) return *n ? LIN_OK : lin_fail_as(err, &s->failed);
+    describe_end(s, end, sizeof end);
+    if (!*end) return LIN_OK;
+    if (s->given == 0) return lin_fail(err, LIN_FORMAT, "%s cannot be read: %s", s->helper.name, end);
+    snprintf(info->warning, sizeof info->warning, "%.100s is damaged; %.3f s of it were read: %.100s", s->helper.name,
+             (double)s->given / info->rate_hz, end);
+    info->incomplete = 1;
+    return LIN_OK;
+}
+
+void lin_isolated_close(lin_isolated *s)
+{
+    if (!s) return;
+    close_helper(&s->helper);
+    lin_free(s);
+}
+
+/* ---- commands of the shell ------------------------------------------------------------------------------------------------- */
+
+extern char **environ;
+
+// `sh -c command` with no input and its output in a file. An errno.
+static int start_shell(const char *command, int to, pid_t *pid)
+{
+#ifdef __EMSCRIPTEN__ // which has no processes
+    (void)command, (void)to, (void)pid;
+    return ENOSYS;
+#else
+    char *argv[] = {"sh", "-c", (char *)command, NULL};
+    posix_spawn_file_actions_t actions;
+    int error = posix_spawn_file_actions_init(&actions);
+    if (error) return error;
+    error = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (!error) error = posix_spawn_file_actions_adddup2(&actions, to, STDOUT_FILENO);
+    if (!error) error = posix_spawn(pid, "/bin/sh", &actions, NULL, argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    return error;
+#endif
+}
+
+// Until it has ended; a command that nobody waits for any longer is ended.
+static lin_status wait_for_shell(pid_t pid, const char *name, lin_error *err)
+{
+    int result = 0;
+    for (;;) {
+        const pid_t done = waitpid(pid, &result, WNOHANG);
+        if (done == pid || (done < 0 && errno != EINTR)) break;
+        if (lin_audio_is_stopped()) {
+            kill(pid, SIGTERM);
+            waitpid(pid, &result, 0);
+            return lin_fail(err, LIN_STOPPED, "%.300s: interrupted", name);
+        }
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    }
+    if (WIFSIGNALED(result)) return lin_fail(err, LIN_IO, "the command %.300s ended by signal %d", name, WTERMSIG(result));
+    if (WEXITSTATUS(result) == 0) return LIN_OK;
+    return lin_fail(err, LIN_IO, "the command %.300s failed with status %d", name, WEXITSTATUS(result));
+}
+
+// All of its output is stored first: then its status is known before any of it is used, and parts of it can be sought.
+lin_status lin_audio_open_command(const char *command, const lin_pcm_format *raw, lin_audio **audio, lin_error *err)
+{
+    const char *folder;
+    pid_t pid;
+    *audio = NULL;
+    const int to = lin_file_open_unnamed(&folder);
+    if (to < 0) return lin_fail(err, LIN_IO, "cannot store the output of %.300s in %s: %s", command, folder, strerror(errno));
+    const int error = start_shell(command, to, &pid);
+    lin_status status = error ? lin_fail(err, LIN_IO, "cannot run %.300s: %s", command, strerror(error))
+                              : wait_for_shell(pid, command, err);
+    if (status == LIN_OK && lseek(to, 0, SEEK_END) == 0)
+        status = lin_fail(err, LIN_FORMAT, "the command %.300s wrote nothing", command);
+    if (status == LIN_OK) lseek(to, 0, SEEK_SET);
+    if (status == LIN_OK) return lin_audio_adopt_fd(to, command, raw, audio, err);
+    close(to);
+    return status;
 }

@@ -1,6 +1,6 @@
 /*
- * ffmpeg.h - sound from another process: what libsndfile does not support (m4a, mp4, webm, mkv, aac, wma, video), decoded by the
- * program ffmpeg, and any process that speaks as it does (frontend/isolate.h).
+ * processes.h - sound from another process: what libsndfile does not support (m4a, mp4, webm, mkv, aac, wma, video), decoded by
+ * the program ffmpeg, and files that this program reads in a process of its own.
  *
  * Pipeline: an open file -> [a child process] -> frontend/audio. The file is the standard input of the child, never a name;
  * base/child.h says what the child may do. Its standard output is an AU file of 32-bit floats, its standard error lines of text.
@@ -18,13 +18,13 @@
  *
  * Threads: an object belongs to one thread at a time; several may be open.
  */
-#ifndef LIN_FRONTEND_FFMPEG_H
-#define LIN_FRONTEND_FFMPEG_H
+#ifndef LIN_FRONTEND_PROCESSES_H
+#define LIN_FRONTEND_PROCESSES_H
 
 #include <stdint.h>
 
 #include "base/child.h"
-#include "base/status.h"
+#include "frontend/audio.h"
 
 /* ---- another process ------------------------------------------------------------------------------------------------------- */
 
@@ -46,21 +46,6 @@ typedef struct lin_helper {
     char line[LIN_HELPER_LINE]; /* of standard error, not yet complete */
     unsigned char bytes[LIN_HELPER_BYTES];
 } lin_helper;
-
-/*
- * Starts child->program (its descriptors are set here) and reads the header. fd: a regular file, which the caller still owns.
- * name: for messages; it stays valid. LIN_UNSUPPORTED: it cannot be started; LIN_IO; LIN_STOPPED (lin_audio_stop_on). LIN_FORMAT
- * without a message: it gave no header, and has ended; its lines say why. The caller closes the helper in any case.
- */
-lin_status lin_helper_open(lin_helper *helper, const lin_child *child, int fd, const char *name, lin_helper_line take,
-                           void *context, lin_error *err);
-
-/* At most capacity frames, interleaved; *n = 0 only at the end. Fills the block. At the end all lines have been taken and the
- * child has ended. LIN_IO, LIN_STOPPED. Allocates nothing. */
-lin_status lin_helper_read(lin_helper *helper, float *frames, int capacity, int *n, lin_error *err);
-
-/* One that was opened, or is zero. */
-void lin_helper_close(lin_helper *helper);
 
 /* The other side: the header of a sound of unknown length, and frames in its byte order. bytes: [LIN_HELPER_HEADER], [4 n]. */
 enum { LIN_HELPER_HEADER = 24 };
@@ -90,9 +75,6 @@ typedef struct lin_ffmpeg {
     char last[LIN_FFMPEG_LINE];        /* the last line of all */
 } lin_ffmpeg;
 
-/* A path, a name that is looked for on the PATH, or "": none. */
-const char *lin_ffmpeg_program(void);
-
 /*
  * fd: a regular file, which the caller still owns; its bytes from `from` to `end`, -1: to its end. name: for messages; it stays
  * valid. LIN_UNSUPPORTED: there is no such program, or it is disabled; LIN_FORMAT: ffmpeg's message about the file;
@@ -105,5 +87,36 @@ lin_status lin_ffmpeg_read(lin_ffmpeg *ffmpeg, float *frames, int capacity, int 
 
 /* Accepts NULL. */
 void lin_ffmpeg_close(lin_ffmpeg *ffmpeg);
+
+/* ---- files read by a process of this program ------------------------------------------------------------------------------- */
+
+/*
+ * What a damaged file does to the decoders (memory that is lost, a crash) ends with the process that reads it, and base/child.h
+ * says what it may do. The child is this program, started as `linnet read-sound NAME` with the file as its standard input
+ * (app/main.c). It sends samples as ffmpeg does, and lines, first of all that about the length:
+ *
+ *   frames 32000                               the length according to the header, -1: it gives none
+ *   notice ...   warning ...   missing ...     as in lin_audio_format; missing: a warning, and it is incomplete
+ *   fail 5 talk.m4a cannot be read             a lin_status and the message
+ *   too long                                   it used its processor time
+ */
+#define LIN_ISOLATE_COMMAND "read-sound"
+#define LIN_ISOLATE_TOO_LONG "too long"
+
+typedef struct lin_isolated lin_isolated;
+
+/* For the whole process, before any audio is opened: all regular files that are not declared to be raw are read by `program`,
+ * this one's path, which must stay valid. NULL: no longer. */
+void lin_isolate_files(const char *program);
+int lin_isolate_is_on(void);
+
+/* Fills info. Errors of lin_audio_open_fd. */
+lin_status lin_isolated_open(int fd, const char *name, lin_audio_format *info, lin_isolated **isolated, lin_error *err);
+
+/* As lin_audio_read; sets info's warning at the end. */
+lin_status lin_isolated_read(lin_isolated *isolated, lin_audio_format *info, float *frames, int capacity, int *n, lin_error *err);
+
+/* Accepts NULL. */
+void lin_isolated_close(lin_isolated *isolated);
 
 #endif
