@@ -748,8 +748,7 @@ static lin_status open_part(const char *path, const char *name, int optional, li
     if (!*full) return no_memory(err, strlen(path));
     file->name = *full;
     if (optional && stat(*full, &st) != 0 && errno == ENOENT) return LIN_OK;
-    lin_status status = lin_file_map_open(*full, map, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_file_map_open(*full, map, err));
     file->bytes = (const char *)map->bytes;
     file->n_bytes = map->size;
     return LIN_OK;

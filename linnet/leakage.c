@@ -20,8 +20,7 @@ static lin_status open_fbanks(lin_leakage *l, const lin_audio_format *format, do
     l->begin_s = at_s;
     for (int i = 0; i < STEPS; i++) l->energies[i] = pow(10, i / 20.0);
     for (int c = 0; c < format->channels; c++) {
-        lin_status status = lin_fbank_create(&config, &l->fbanks[c], err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(lin_fbank_create(&config, &l->fbanks[c], err));
         l->channels = c + 1;
     }
     return LIN_OK;

@@ -95,8 +95,7 @@ lin_status lin_config_check(const lin_config *c, lin_error *err)
         {"tokens", c->tokens, 0, 65536, NULL},
         {"mixture", c->mixture, 0, 64, c->tokens ? NULL : "a network of tokens"}};
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
-        const lin_status status = check_range(&ranges[i], err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(check_range(&ranges[i], err));
     }
     const lin_attention *attention = lin_attention_of(c);
     if (!lin_network_of(c) || !attention || (c->mixture && !HAS_PAPER)) {
@@ -104,8 +103,7 @@ lin_status lin_config_check(const lin_config *c, lin_error *err)
         lin_config_variant(c, variant, sizeof variant);
         return lin_fail(err, LIN_UNSUPPORTED, LIN_WITHOUT_PAPER ", which has networks of this kind (%s)", variant);
     }
-    const lin_status status = attention->check ? attention->check(c, err) : LIN_OK;
-    if (status != LIN_OK) return status;
+    LIN_TRY(attention->check ? attention->check(c, err) : LIN_OK);
     if (c->positions == LIN_POSITIONS_CENTRED_CONV && c->causal)
         return lin_fail(
             err, LIN_INVALID,
@@ -171,8 +169,7 @@ lin_status lin_params_create(const lin_config *c, lin_params *p, lin_error *err)
     static const lin_param_layer none = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1},
                                          {-1, -1}, -1,       {-1, -1}, {-1, -1}, -1};
     *p = (lin_params){.embedding = -1, .input = {-1, -1}, .norm = {-1, -1}, .condition = {-1, -1}, .search = {-1, -1}};
-    lin_status status = lin_config_check(c, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_config_check(c, err));
     const size_t n = 10 + (size_t)c->layers * 17;
     p->table = lin_calloc(n, sizeof *p->table);
     p->layers = lin_calloc((size_t)c->layers, sizeof *p->layers);

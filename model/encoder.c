@@ -25,8 +25,7 @@ static lin_status place_model(lin_encoder *e, lin_error *err)
     e->mean = m->mean;
     e->istd = m->istd;
     if (e->ops->on_host) return LIN_OK;
-    lin_status status = e->ops->memory_create(e->exec, (line + 2 * D) * sizeof(float), (void **)&e->copies, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(e->ops->memory_create(e->exec, (line + 2 * D) * sizeof(float), (void **)&e->copies, err));
     float *mean = e->copies + line, *istd = mean + D;
     e->ops->upload(e->exec, e->copies, m->values, n * sizeof(float));
     e->ops->upload(e->exec, mean, m->mean, D * sizeof(float));
@@ -81,22 +80,17 @@ static void release_room(lin_worker *w)
     w->features = w->logp = NULL;
 }
 
-// Activations for passes of `rows` rows, and buffers for their features and results if these are not on the host.
+// Buffers for the features and results of passes of `rows` rows if these are not on the host, and activations for them.
 static lin_status reserve_room(lin_worker *w, int rows, lin_error *err)
 {
-    const lin_encoder *e = w->encoder;
-    const lin_config *c = &e->model->config;
+    const lin_ops *ops = w->encoder->ops;
+    const lin_config *c = &w->encoder->model->config;
+    const size_t frames = (size_t)rows * (size_t)c->stack + (size_t)c->ahead, D = (size_t)c->mel_bins, V = (size_t)c->outputs;
     if (w->activations && rows <= w->activations->max_rows) return LIN_OK;
     release_room(w);
-    lin_status status = lin_activations_create(e->ops, w->exec, c, rows, 0, 0, &w->activations, err);
-    if (e->ops->on_host) return status;
-    const size_t frames = (size_t)rows * (size_t)c->stack + (size_t)c->ahead;
-    if (status == LIN_OK)
-        status = e->ops->memory_create(w->exec, frames * (size_t)c->mel_bins * sizeof(float), (void **)&w->features, err);
-    if (status == LIN_OK)
-        status = e->ops->memory_create(w->exec, (size_t)rows * (size_t)c->outputs * sizeof(float), (void **)&w->logp, err);
-    if (status != LIN_OK) release_room(w);
-    return status;
+    if (!ops->on_host) LIN_TRY(ops->memory_create(w->exec, frames * D * sizeof(float), (void **)&w->features, err));
+    if (!ops->on_host) LIN_TRY(ops->memory_create(w->exec, (size_t)rows * V * sizeof(float), (void **)&w->logp, err));
+    return lin_activations_create(ops, w->exec, c, rows, 0, 0, &w->activations, err); // last: without them there is no room
 }
 
 lin_status lin_wave_create(const lin_encoder *e, int n_threads, lin_wave *wave, lin_error *err)
@@ -128,27 +122,31 @@ int lin_wave_step(const lin_wave *wave, int rows)
     return (rows + 8 * n - 1) / (8 * n) * 8; // whole blocks of the matrix product
 }
 
+static lin_status make_worker(lin_worker *w, int n_threads, lin_error *err)
+{
+    const lin_encoder *e = w->encoder;
+    const lin_ops *ops = e->ops;
+    const size_t offsets = 2 * (LIN_WORKER_UTTERANCES + 1);
+    LIN_TRY(ops->exec_create(ops, n_threads, &w->exec, err));
+    LIN_TRY(reserve_room(w, e->pass_rows, err));
+    LIN_TRY(lin_wave_create(e, n_threads, &w->wave, err));
+    LIN_TRY(ops->memory_create(w->exec, e->state_count * sizeof *w->state, (void **)&w->state, err));
+    LIN_TRY(ops->memory_create(w->exec, sizeof *w->states, (void **)&w->states, err));
+    LIN_TRY(ops->memory_create(w->exec, offsets * sizeof *w->offsets, (void **)&w->offsets, err));
+    ops->upload(w->exec, w->states, &w->state, sizeof w->state);
+    return LIN_OK;
+}
+
 lin_status lin_worker_create(const lin_encoder *encoder, int n_threads, lin_worker **out, lin_error *err)
 {
     *out = NULL;
     lin_worker *w = lin_calloc(1, sizeof *w);
     if (!w) return lin_no_memory(err, "a worker", sizeof *w);
     w->encoder = encoder;
-    const lin_ops *ops = encoder->ops;
-    lin_status status = ops->exec_create(ops, n_threads, &w->exec, err);
-    if (status == LIN_OK) status = reserve_room(w, encoder->pass_rows, err);
-    if (status == LIN_OK) status = lin_wave_create(encoder, n_threads, &w->wave, err);
-    if (status == LIN_OK) status = ops->memory_create(w->exec, encoder->state_count * sizeof *w->state, (void **)&w->state, err);
-    if (status == LIN_OK) status = ops->memory_create(w->exec, sizeof *w->states, (void **)&w->states, err);
-    if (status == LIN_OK)
-        status = ops->memory_create(w->exec, 2 * (LIN_WORKER_UTTERANCES + 1) * sizeof *w->offsets, (void **)&w->offsets, err);
-    if (status == LIN_OK) ops->upload(w->exec, w->states, &w->state, sizeof w->state);
-    if (status != LIN_OK) {
-        lin_worker_destroy(w);
-        return status;
-    }
-    *out = w;
-    return LIN_OK;
+    const lin_status status = make_worker(w, n_threads, err);
+    if (status == LIN_OK) *out = w;
+    else lin_worker_destroy(w);
+    return status;
 }
 
 void lin_worker_destroy(lin_worker *w)
@@ -247,14 +245,12 @@ lin_status lin_encoder_run(lin_worker *w, const float *features, const int *in_o
         const int n_frames = in_offsets[b + 1] - in_offsets[b], rows = lin_config_frames_out(c, n_frames);
         if (n_frames < 0) return lin_fail(err, LIN_INVALID, "utterance %d has a negative length", b);
         if (rows > w->activations->max_rows && !whole) {
-            lin_status status = run_long(w, features + (size_t)in_offsets[b] * (size_t)c->mel_bins, n_frames, logp, err);
-            if (status != LIN_OK) return status;
+            LIN_TRY(run_long(w, features + (size_t)in_offsets[b] * (size_t)c->mel_bins, n_frames, logp, err));
             logp += (size_t)rows * (size_t)c->outputs;
             b++;
             continue;
         }
-        lin_status status = reserve_room(w, rows, err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(reserve_room(w, rows, err));
         int n = 0, total = 0;
         while (b + n < B && n < LIN_WORKER_UTTERANCES) {
             const int next = lin_config_frames_out(c, in_offsets[b + n + 1] - in_offsets[b + n]);
@@ -262,8 +258,7 @@ lin_status lin_encoder_run(lin_worker *w, const float *features, const int *in_o
             total += next;
             n++;
         }
-        status = run_batch(w, features, in_offsets + b, n, logp, err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(run_batch(w, features, in_offsets + b, n, logp, err));
         logp += (size_t)total * (size_t)c->outputs;
         b += n;
     }

@@ -188,8 +188,7 @@ lin_status lin_model_label(lin_model *m, const char *name, const char *license, 
 {
     if (provenance && *provenance) {
         cJSON *json;
-        lin_status status = lin_json_parse(provenance, strlen(provenance), "provenance", 0, &json, err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(lin_json_parse(provenance, strlen(provenance), "provenance", 0, &json, err));
         cJSON_Delete(json);
     }
     const char *from[] = {name, license, provenance};
@@ -684,9 +683,8 @@ static lin_status load_bytes(const void *bytes, size_t n_bytes, const char *name
 {
     lin_safetensors st;
     *model = NULL;
-    lin_status status = parse(bytes, n_bytes, name, &st, err);
-    if (status != LIN_OK) return status;
-    status = load(&st, name, what, model, err);
+    LIN_TRY(parse(bytes, n_bytes, name, &st, err));
+    lin_status status = load(&st, name, what, model, err);
     lin_safetensors_free(&st);
     return status;
 }
@@ -696,27 +694,25 @@ lin_status lin_model_load_memory(const void *bytes, size_t n_bytes, const char *
     return load_bytes(bytes, n_bytes, name, STAYS_NOTHING, model, err);
 }
 
-lin_status lin_model_load(const char *path, lin_model **model, lin_error *err)
+static lin_status load_file(const char *path, stays what, lin_model **model, lin_error *err)
 {
     lin_file_map map;
     *model = NULL;
-    lin_status status = lin_file_map_open(path, &map, err);
-    if (status != LIN_OK) return status;
-    status = lin_model_load_memory(map.bytes, map.size, path, model, err);
-    lin_file_map_close(&map);
+    LIN_TRY(lin_file_map_open(path, &map, err));
+    const lin_status status = load_bytes(map.bytes, map.size, path, what, model, err);
+    if (status == LIN_OK && what != STAYS_NOTHING) (*model)->file = map;
+    else lin_file_map_close(&map);
     return status;
+}
+
+lin_status lin_model_load(const char *path, lin_model **model, lin_error *err)
+{
+    return load_file(path, STAYS_NOTHING, model, err);
 }
 
 lin_status lin_model_open(const char *path, int keep_whole, lin_model **model, lin_error *err)
 {
-    lin_file_map map;
-    *model = NULL;
-    lin_status status = lin_file_map_open(path, &map, err);
-    if (status != LIN_OK) return status;
-    status = load_bytes(map.bytes, map.size, path, keep_whole ? STAYS_WHOLE : STAYS_HALF, model, err);
-    if (status == LIN_OK) (*model)->file = map;
-    else lin_file_map_close(&map);
-    return status;
+    return load_file(path, keep_whole ? STAYS_WHOLE : STAYS_HALF, model, err);
 }
 
 /* ---- checkpoints ----------------------------------------------------------------------------------------------------------- */

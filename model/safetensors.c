@@ -193,10 +193,9 @@ lin_status lin_safetensors_parse(const void *bytes, size_t n_bytes, const char *
     char name[512];
     snprintf(name, sizeof name, "%.*s: the header", (int)sizeof name - 16, file);
     cJSON *json;
-    lin_status status = lin_json_parse(text, n, name, PREFIX, &json, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_json_parse(text, n, name, PREFIX, &json, err));
     st->json = json;
-    status = read_header(json, st, (const unsigned char *)text + n, n_bytes - PREFIX - n, file, err);
+    lin_status status = read_header(json, st, (const unsigned char *)text + n, n_bytes - PREFIX - n, file, err);
     if (status != LIN_OK) lin_safetensors_free(st);
     return status;
 }
@@ -293,9 +292,8 @@ static lin_status write_file(const char *path, const char *header, const lin_ten
                         MAX_HEADER);
     const uint64_t length = padded;
     lin_file_writer *writer;
-    lin_status status = lin_file_open(path, 0, &writer, err);
-    if (status != LIN_OK) return status;
-    status = lin_file_write(writer, &length, sizeof length, err);
+    LIN_TRY(lin_file_open(path, 0, &writer, err));
+    lin_status status = lin_file_write(writer, &length, sizeof length, err);
     if (status == LIN_OK) status = lin_file_write(writer, header, n, err);
     if (status == LIN_OK) status = lin_file_write(writer, spaces, padded - n, err);
     for (int i = 0; status == LIN_OK && i < n_tensors; i++)
