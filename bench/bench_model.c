@@ -23,7 +23,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "base/hash.h"
-#include "decoder/greedy.h"
+#include "decoder/search.h"
 #include "frontend/fbank.h"
 #include "train/optimizer.h"
 #include "model/streams.h"

@@ -1,5 +1,5 @@
 /*
- * search.h - one interface for all searches: the best label of each frame (decoder/greedy), beams over phones (decoder/beam) and
+ * search.h - one interface for all searches: the best label of each frame (greedy), beams over phones (decoder/beam) and
  * over words (decoder/words).
  *
  * Pipeline: log-probabilities [T, V], blank at index 0 -> [this] -> decoder/result.
@@ -58,7 +58,7 @@ typedef struct lin_search_context {
 size_t lin_search_bytes(const lin_search *search);
 
 /* Begins a segment whose first row is frame `first_frame`. carry: the segment before ended in the middle of speech, as in
- * decoder/greedy.h; other searches ignore it. */
+ * lin_greedy_reset; other searches ignore it. */
 void lin_search_reset(const lin_search *search, void *state, int64_t first_frame, int carry);
 
 /*
@@ -82,5 +82,54 @@ lin_status lin_search_finish(const lin_search *search, void *state, const lin_se
 
 /* Checks that n bytes from a file are a state of this search: LIN_MISMATCH (another search), LIN_FORMAT (damaged). */
 lin_status lin_search_check(const lin_search *search, const void *state, size_t n, lin_error *err);
+
+/* ---- greedy decoding ------------------------------------------------------------------------------------------------------- */
+
+/*
+ * Graves et al. 2006, section 3.2, best path decoding: the best label of every frame, runs of one label merged, blanks dropped.
+ *
+ *   lin_greedy_reset(&greedy, V, 0, 0);
+ *   while (rows arrive) lin_greedy_push(&greedy, logp, n, phones, n, &n_phones, &err);
+ *   lin_greedy_finish(&greedy, &last, &n_last);                     // the run still open at the end
+ *
+ * A phone is given out with the frame after its run. The state is a small flat struct without pointers. Nothing is allocated.
+ */
+typedef lin_path_phone lin_greedy_phone;
+
+typedef struct lin_greedy {
+    int32_t n_outputs; /* V */
+    int32_t label;     /* of the last run; 0 for blanks, -1 before the first frame */
+    int32_t emitted;   /* the phone of that run has been given out (see carry) */
+    int32_t reserved;
+    int64_t start;   /* first frame of that run */
+    int64_t frame;   /* number of the next frame */
+    double sum_logp; /* over that run */
+} lin_greedy;
+
+/*
+ * Begins a segment whose first row is frame `first_frame` (0 for a new stream; any other to keep counting after an endpoint).
+ * carry = 0: the state is cleared: a first label equal to the last one of the previous segment is another phone, as is right
+ *            after an endpoint.
+ * carry = 1: the rows continue where lin_greedy_finish stopped, in the middle of speech: if the last frame before and the first
+ *            ones now have the same label, they are one phone, which finish has already given out. Needs a state that was reset
+ *            before.
+ */
+void lin_greedy_reset(lin_greedy *greedy, int n_outputs, int64_t first_frame, int carry);
+
+/*
+ * Processes logp [n_frames, V], natural-log probabilities (if they are not normalised, the confidences have no meaning), and
+ * writes the phones whose runs have ended: at most one per frame. LIN_TOO_SMALL if capacity < n_frames; LIN_NUMERIC, naming the
+ * frame, if a row holds a NaN or its largest value is infinite. On failure nothing changes. Of equal values the one with the
+ * lowest index wins.
+ */
+lin_status lin_greedy_push(lin_greedy *greedy, const float *logp, int n_frames, lin_greedy_phone *phones, int capacity,
+                           int *n_phones, lin_error *err);
+
+/* Ends the segment: gives out the open run, if it is a phone (*n_phones 0 or 1). Push again only after a reset. */
+void lin_greedy_finish(lin_greedy *greedy, lin_greedy_phone *phone, int *n_phones);
+
+/* The open run so far, without ending it, for provisional results:
+ * 1 and *phone if it is a phone that was not given out before. */
+int lin_greedy_pending(const lin_greedy *greedy, lin_greedy_phone *phone);
 
 #endif

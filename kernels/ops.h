@@ -145,7 +145,7 @@ typedef struct lin_fbank_table {
     const int *mel_from, *mel_to;              /* [D]: outside from .. to-1 the row of mel is 0 */
 } lin_fbank_table;
 
-/* Greedy CTC decoding of a stream, as decoder/greedy.h defines it: the run of equal labels at the end of the frames seen ... */
+/* Greedy CTC decoding of a stream, as decoder/search.h defines it: the run of equal labels at the end of the frames seen ... */
 typedef struct lin_run {
     int32_t label;   /* 0 for blanks, -1 before the first frame */
     int32_t emitted; /* its phone was already returned */
@@ -632,7 +632,7 @@ typedef struct LIN_OPS {
      * window-1. NULL on the CPU, where frontend/fbank.h computes them. */
     void (*fbank)(lin_exec *exec, LIN_REAL *y, const lin_segments *out, const LIN_REAL *x, const lin_segments *in,
                   const lin_fbank_table *table);
-    /* Greedy decoding of logp [rows, V], exactly as decoder/greedy.h: the runs of utterance b that end in its rows are written to
+    /* Greedy decoding of logp [rows, V], exactly as decoder/search.h: the runs of utterance b that end in its rows are written to
      * phones[offsets[b]] and up, their number to n_phones[b]; -1 if a row holds NaN or its largest value is infinite (the state
      * does not change). The state is runs[slots[b]]; slots[b] -1: the utterance is skipped, n_phones[b] = 0. */
     void (*greedy)(lin_exec *exec, lin_phone *phones, int *n_phones, const LIN_REAL *logp, const lin_segments *segments, int V,

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/memory.h"
-#include "decoder/greedy.h"
+#include "decoder/search.h"
 
 // Rows where the network may have to begin anew: those behind an endpoint are computed in vain. Several threads share them in
 // chunks, two each.

@@ -328,7 +328,7 @@ void lin_cpu_carry(lin_exec *exec, float *y, const lin_segments *out, const floa
     lin_pool_run(small ? NULL : exec->pool, out->B, carry_piece, &job);
 }
 
-/* ---- greedy decoding, as decoder/greedy.h defines it: one work item per stream --------------------------------------------- */
+/* ---- greedy decoding, as decoder/search.h defines it: one work item per stream --------------------------------------------- */
 
 typedef struct greedy_job {
     lin_phone *phones;

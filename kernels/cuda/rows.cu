@@ -262,7 +262,7 @@ void lin_cuda_relu_backward(lin_exec *exec, float *dx, const float *dy, const fl
 /* ---- greedy decoding ------------------------------------------------------------------------------------------------------- */
 
 // Greedy CTC decoding of many streams (Graves et al. 2006, section 3.2), with the phones, frames and confidences of
-// decoder/greedy. One warp per utterance. First it finds the best labels of up to 32 rows, which are independent; then all lanes
+// decoder/search. One warp per utterance. First it finds the best labels of up to 32 rows, which are independent; then all lanes
 // process these rows in order, each with the same state.
 
 enum { GREEDY_THREADS = 128 };

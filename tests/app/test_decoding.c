@@ -5,7 +5,7 @@
 
 #include "app/results.h"
 #include "base/memory.h"
-#include "decoder/greedy.h"
+#include "decoder/search.h"
 #include "frontend/source.h"
 #include "linnet/stream.h"
 #include "tests/lexicon/support.h"

@@ -1,6 +1,6 @@
 // decoder/beam.c: against greedy at width 1, the sum over every path on small cases, a plain search in the log domain with
 // times and skipped frames, ties, rows of any size.
-#include "decoder/greedy.h"
+#include "decoder/search.h"
 #include "tests/decoder/beam_cases.h"
 
 /* ---- greedy ---------------------------------------------------------------------------------------------------------------- */

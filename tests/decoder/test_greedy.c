@@ -1,5 +1,5 @@
-// decoder/greedy.c: against a plain two-pass decoder, for any split of the rows, across endpoints.
-#include "decoder/greedy.h"
+// decoder/search.c: against a plain two-pass decoder, for any split of the rows, across endpoints.
+#include "decoder/search.h"
 
 #include "train/score/edit.h"
 #include "tests/lexicon/support.h"

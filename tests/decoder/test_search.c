@@ -2,7 +2,6 @@
 // the state, hypotheses, frames, a million rows without an allocation, rows that are none, states of something else.
 #include "decoder/search.h"
 
-#include "decoder/greedy.h"
 #include "decoder/words_internal.h"
 #include "tests/decoder/words_case.h"
 

@@ -7,7 +7,7 @@
 
 #include <locale.h>
 
-#include "decoder/greedy.h"
+#include "decoder/search.h"
 #include "tests/decoder/story.h"
 
 enum { N_WRITERS = 10 };

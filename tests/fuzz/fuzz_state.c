@@ -2,7 +2,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "base/hash.h"
-#include "decoder/greedy.h"
+#include "decoder/search.h"
 #include "frontend/source.h"
 #include "linnet/stream.h"
 #include "model/model.h"

@@ -3,7 +3,7 @@
 #include "tests/kernels/ops_cases_internal.h"
 
 #include "base/memory.h"
-#include "decoder/greedy.h"
+#include "decoder/search.h"
 #include "kernels/acoustics.h"
 
 /* ---- memory and order ------------------------------------------------------------------------------------------------------ */
@@ -456,7 +456,7 @@ static void ops_check_phone(ops_context *c, int b, const lin_phone *got, const l
                  (double)got->confidence, (double)want->confidence);
 }
 
-/* B streams in any of the slots, started in all possible states, fed in parts; against decoder/greedy. */
+/* B streams in any of the slots, started in all possible states, fed in parts; against decoder/search. */
 static void ops_greedy_shape(ops_context *c, int B, int V, int longest, int broken)
 {
     enum { CALLS = 6, SPARE = 3, SLOTS = OPS_MAX_B + SPARE };

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "decoder/greedy.h"
+#include "decoder/search.h"
 #include "linnet/engine.h"
 #include "tests/model/one_stream.h"
 #include "tests/support.h"

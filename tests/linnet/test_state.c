@@ -1,6 +1,6 @@
 // A state is read as it was written, and not with any bit flipped.
 #include "base/memory.h"
-#include "decoder/greedy.h"
+#include "decoder/search.h"
 #include "linnet/stream.h"
 #include "tests/support.h"
 

@@ -2,7 +2,7 @@
 // look-ahead is not lost.
 #include "linnet/stream.h"
 
-#include "decoder/greedy.h"
+#include "decoder/search.h"
 #include "tests/linnet/stream_sound.h"
 #include "tests/model/one_stream.h"
 

@@ -8,7 +8,7 @@
 #include "linnet/stream.h"
 
 #include "base/hash.h"
-#include "decoder/greedy.h"
+#include "decoder/search.h"
 #include "tests/lexicon/support.h"
 #include "tests/linnet/stream_sound.h"
 #include "tests/model/one_stream.h"

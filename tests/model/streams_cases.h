@@ -4,7 +4,7 @@
 #ifndef LIN_TESTS_STREAMS_CASES_H
 #define LIN_TESTS_STREAMS_CASES_H
 
-#include "decoder/greedy.h"
+#include "decoder/search.h"
 #include "model/streams.h"
 #include "tests/model/one_stream.h"
 
@@ -48,7 +48,7 @@ void streams_random_tick(streams_world *w, lin_streams *streams, streams_speaker
 /* Random batches and amounts: rows equal to lin_stream's; in passes of `batch` streams. */
 void streams_case_company(const lin_ops *ops, int stack, int ahead, int conv_layers, streams_kind kind, int batch);
 
-/* Phones equal to those of decoder/greedy.h on lin_stream's rows. */
+/* Phones equal to those of decoder/search.h on lin_stream's rows. */
 void streams_case_phones(const lin_ops *ops, streams_kind kind);
 
 /* Moved to a lin_stream on the CPU, to another slot, and back: all continue with the same results. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "decoder/greedy.h"
+#include "decoder/search.h"
 
 enum { SUB = 4, DEL = 3, INS = 3, MAX_LENGTH = 100000000, ON_STACK = 1000, MAX_MOVES = 64 << 20 };
 enum { FROM_DIAGONAL, FROM_ABOVE, FROM_LEFT }; // match or substitution, deletion, insertion
