@@ -568,25 +568,16 @@ static lin_status load_network(lin_session *s, const lin_state *state, int i, li
     return LIN_OK;
 }
 
-// The frames of the utterance, for a second pass.
-static lin_status load_frames(lin_session *s, const lin_state *state, int i, lin_error *err)
-{
-    const size_t frame = (size_t)s->width * sizeof(float), bytes = (size_t)state->sizes.frames;
-    const int64_t first = lin_state_lane_of(state, i)->first_row;
-    if (first == -1) return LIN_OK;
-    if (bytes % frame) return lin_fail(err, LIN_FORMAT, "its parts contradict each other");
-    return lin_utterances_set_frames(&s->utterances, lin_state_frames(state, i), (int64_t)(bytes / frame), first, err);
-}
-
 lin_status lin_session_load_lane(lin_session *s, const lin_state *state, int i, const lin_reset_options *ends, lin_error *err)
 {
+    const lin_state_lane *lane = lin_state_lane_of(state, i);
     lin_decoder *d = &s->utterances.decoder;
     lin_endpoint endpoint = s->utterances.at.endpoint;
     LIN_TRY(lin_state_get_decoder(state, i, &d->decoding->search, d->state, err));
     if (ends) LIN_TRY(lin_state_get_endpoint(state, i, ends, &endpoint, err));
     LIN_TRY(load_network(s, state, i, err));
-    lin_utterances_go_on(&s->utterances, state->about.rows, lin_state_lane_of(state, i)->early != 0, &endpoint);
-    return load_frames(s, state, i, err);
+    return lin_utterances_go_on(&s->utterances, state->about.rows, lane->early != 0, &endpoint, lin_state_frames(state, i),
+                                (size_t)state->sizes.frames, lane->first_row, err);
 }
 
 // A state says from when on endpoints reset the network: never, if they do not.

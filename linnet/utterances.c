@@ -232,8 +232,6 @@ static lin_status open_parts(lin_utterances *u, const lin_recognizer *r, lin_err
     u->per_row = r->model->config.stack;
     u->frames.columns = r->model->config.mel_bins;
     u->greedy = lin_decoding_greedy(r->V, r->row_seconds, r->delay_s);
-    LIN_TRY(lin_result_begin(&u->settled, "live", NULL, 1, err));
-    LIN_TRY(lin_result_begin(&u->provisional, "live", NULL, 1, err));
     return lin_decoder_create(&u->decoder, o->decoding ? o->decoding : &u->greedy, err);
 }
 
@@ -639,25 +637,23 @@ int lin_utterances_may_reset(const lin_utterances *u, int rows)
 
 /* ---- saved streams --------------------------------------------------------------------------------------------------------- */
 
-void lin_utterances_go_on(lin_utterances *u, int64_t row, int early, const lin_endpoint *endpoint)
-{
-    u->at.row = row;
-    u->decoder.early = early;
-    if (endpoint) u->at.endpoint = *endpoint;
-    begin_utterance(u);
-    u->lacks_frames = row > 0;
-}
-
 int lin_utterances_has_frames(const lin_utterances *u) { return u->options.second && !u->lacks_frames; }
 
-lin_status lin_utterances_set_frames(lin_utterances *u, const float *frames, int64_t n, int64_t first, lin_error *err)
+lin_status lin_utterances_go_on(lin_utterances *u, int64_t row, int early, const lin_endpoint *endpoint, const float *frames,
+                                size_t bytes, int64_t first, lin_error *err)
 {
-    const size_t D = (size_t)u->frames.columns;
-    if (!u->options.second) return LIN_OK;
-    if (first < 0 || first > u->at.row || n > INT_MAX || n != (u->at.row - first) * u->per_row)
+    const size_t frame = (size_t)u->frames.columns * sizeof *frames;
+    const int64_t n = (int64_t)(bytes / frame);
+    u->at.row = row;
+    u->at.endpoint = *endpoint;
+    u->decoder.early = early;
+    begin_utterance(u);
+    u->lacks_frames = row > 0;
+    if (first == -1 || !u->options.second) return LIN_OK;
+    if (bytes % frame || first < 0 || first > row || n > INT_MAX || n != (row - first) * u->per_row)
         return lin_fail(err, LIN_FORMAT, "its parts contradict each other");
-    LIN_TRY(lin_matrix_reserve(&u->frames, (int)n, (int)D, err));
-    if (n) memcpy(u->frames.data, frames, (size_t)n * D * sizeof *frames);
+    LIN_TRY(lin_matrix_reserve(&u->frames, (int)n, u->frames.columns, err));
+    if (n) memcpy(u->frames.data, frames, bytes);
     u->frames.rows = (int)n;
     u->first_row = first;
     u->lacks_frames = 0;

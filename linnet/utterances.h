@@ -86,7 +86,7 @@ lin_status lin_decoder_finish(lin_decoder *decoder, lin_result *result, lin_erro
 typedef struct lin_session_view {
     int utterance;                 /* 1, 2, ...: those with something to show */
     int revision;                  /* 1, 2, ... of this utterance; the final one is the last */
-    const lin_result *settled;     /* phones and words, times from the beginning of the sound; its id means nothing */
+    const lin_result *settled;     /* phones and words, times from the beginning of the sound; it has no id */
     const lin_result *provisional; /* the best hypothesis of what follows them. Empty in the final view */
     int incomplete;                /* the last provisional word goes on: only its first phones are known */
     int old_phones, old_words;     /* settled ones that the view before had */
@@ -230,14 +230,16 @@ lin_status lin_utterances_finish(lin_utterances *u, lin_error *err);
 /* 1 if one of the next `rows` rows may be an endpoint that resets the network. */
 int lin_utterances_may_reset(const lin_utterances *u, int rows);
 
-/* Continues a saved stream at a row, when the search's state (decoder.state) has been loaded. early: decoder.early; endpoint:
- * NULL leaves it as it is. An utterance that had begun there has a second pass only if lin_utterances_set_frames follows. */
-void lin_utterances_go_on(lin_utterances *u, int64_t row, int early, const lin_endpoint *endpoint);
-
-/* For a second pass: 1 if u->frames are those of the utterance. Setting: LIN_FORMAT for others than those of the rows from
- * `first` on; LIN_NO_MEMORY. */
+/* For a second pass: 1 if u->frames are those of the utterance. */
 int lin_utterances_has_frames(const lin_utterances *u);
-lin_status lin_utterances_set_frames(lin_utterances *u, const float *frames, int64_t n, int64_t first, lin_error *err);
+
+/*
+ * Continues a saved stream at a row, when the search's state (decoder.state) has been loaded. early: decoder.early. frames
+ * [bytes]: those of the utterance for a second pass, of the rows from `first` on; first -1: they are not known, and an utterance
+ * that had begun has no second pass. LIN_FORMAT for frames of other rows; LIN_NO_MEMORY.
+ */
+lin_status lin_utterances_go_on(lin_utterances *u, int64_t row, int early, const lin_endpoint *endpoint, const float *frames,
+                                size_t bytes, int64_t first, lin_error *err);
 
 /* Everything of another one with the same options, what was shown too, but for the frames. LIN_NO_MEMORY. Not for whole
  * sounds. */
