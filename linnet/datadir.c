@@ -120,14 +120,7 @@ static char *keep(lin_datadir *dir, char *text)
     return text;
 }
 
-static char *copy(piece p)
-{
-    char *text = lin_alloc(p.n + 1, 1);
-    if (!text) return NULL;
-    memcpy(text, p.at, p.n);
-    text[p.n] = '\0';
-    return text;
-}
+static char *copy(piece p) { return lin_text_copy(p.at, p.n); }
 
 // Copies text, with each run of white space replaced by a single space.
 static char *copy_words(piece p)
