@@ -5,18 +5,20 @@
 #                           [--work exp/results] [--lexicon FILE] [--sounds FOLDER] [--hours 2] [--threads N] [--linnet PROGRAM]
 #
 # Stages: errors (error rates)   confidence   int8 (eight bits)   live (listen and its second pass)   silence (nobody speaks)
-#         robust (noise, rooms, codecs)   long (long streams)   times (against known onsets)   latency   align (texts that fit or do
-#         not, goodness)   adapt (names, a voice)   sizes (installation, wheel); and --timed, which need a machine without other
-#         work: search (wider beams)   speed   streams   server. --untimed: only the others. --stages: only these
+#         robust (noise, rooms, codecs)   long (long streams)   times (against known onsets)   latency
+#         align (texts that fit or do not, goodness)   adapt (names, a voice)   sizes (installation, wheel)
+#         and, by --timed, those that need a machine without other work: search (wider beams)   speed   streams   server
+# --untimed: all but the timed ones. --stages: only these.
 # Each stage writes tables to WORK/KEY/tables; KEY stands for the fingerprints of the models and of their language models. A stage
 # whose tables are there is not run again, and a stage that was interrupted goes on: remove WORK/KEY/STAGE.done to repeat it.
 # --publish writes the tables into README.md, RESULTS.md and docs/*.md, each between two marks that name it,
 #     <!-- measured: TABLE; default aeea443fa6057942, lm 38261902; 2026-11-28 -->
 #     <!-- end -->
 # and all of them into RESULTS.md beside this script. tests/app/test_numbers.sh compares the marks with the installed models.
-# A model is scored on test_native once, by --test: test-scores.tsv keeps the scores by fingerprint. DIR: see run.sh. --sounds: WAV
-# files without speech, such as those that quiet.sh holds out. Run from the root of the source tree after make. Needs python3,
-# flite, ffmpeg and time; a stage whose programs are missing is named and left out. Two hours on two cores.
+# A model is scored on test_native once, by --test: test-scores.tsv keeps the scores by fingerprint.
+# DIR: see run.sh. --sounds: WAV files without speech, such as those that quiet.sh holds out. Run from the root of the source tree
+# after make. Needs python3, flite, ffmpeg and time; a stage whose programs are missing is named and left out. Two hours on two
+# cores without other work.
 here=$(dirname "$0")
 . "$here/../common.sh"
 
@@ -54,7 +56,7 @@ emit() {
   mv "$run/mark" "$run/tables/$1.mark"
 }
 
-# ---- error rates -----------------------------------------------------------------------------------------------------------------
+# ---- error rates ---------------------------------------------------------------------------------------------------------------
 
 # Every search that is scored: a system, a name, the options.
 searches="default greedy --model default
@@ -80,11 +82,12 @@ decode() { # decode SET SYSTEM NAME OPTIONS...: RUN/errors/SYSTEM.SET.NAME.jsonl
   local file=$run/errors/$2.$1.$3.jsonl
   mkdir -p "$run/errors"
   [ ! -f "$file" ] || return 0
-  "$linnet" transcribe -q --data "$corpus/$1" --audio-root "$corpus" --jobs "$threads" --device "$device" -f json -o "$file.part" \
-    "${@:4}" < /dev/null
+  "$linnet" transcribe -q --data "$corpus/$1" --audio-root "$corpus" --jobs "$threads" --device "$device" \
+    -f json -o "$file.part" "${@:4}" < /dev/null
   mv "$file.part" "$file"
 }
-# score SET HYP [HYP2]: the rate in per cent, its interval over utterances, the number of utterances; of two, the interval of the difference
+# score SET HYP [HYP2]: the rate in per cent, its interval over utterances, the number of utterances; of two, the interval of the
+# difference
 score() {
   local ref=(--unit words --ref-format kaldi "$corpus/$1/text")
   case $2 in
@@ -105,7 +108,10 @@ key_of() { # key_of SYSTEM: its name in test-scores.tsv
 cells() {
   awk -F'\t' -v by="$1" -v name="$2" -v sets="${*:3}" '
     $2 == by && $3 == name { cell[$1] = sprintf("%.2f | %.2f to %.2f", $4, $5, $6) }
-    END { n = split(sets, set, " "); for (i = 1; i <= n; i++) printf " %s |", set[i] in cell ? cell[set[i]] : "- | -" }' "$run/scores.tsv"
+    END {
+      n = split(sets, set, " ")
+      for (i = 1; i <= n; i++) printf " %s |", set[i] in cell ? cell[set[i]] : "- | -"
+    }' "$run/scores.tsv"
 }
 rates() { # rates: of lines "SYSTEM NAME TEXT", a table with every set
   local system name text
@@ -202,7 +208,7 @@ measure_int8() {
   } | emit int8 "default offline lm"
 }
 
-# ---- live text, silence, conditions ----------------------------------------------------------------------------------------------
+# ---- live text, silence, conditions --------------------------------------------------------------------------------------------
 
 measure_live() {
   for set in dev_native dev_nonnative; do
@@ -211,13 +217,14 @@ measure_live() {
   {
     echo "| \`linnet listen --words\` with | dev_native: WER % | 95 % interval | dev_nonnative: WER % | 95 % interval |"
     echo "|---|---|---|---|---|"
-    paste -d '|' "$run"/live.dev_native "$run"/live.dev_nonnative | awk -F'|' '{ printf "| %s | %s | %s | %s | %s |\n", $1, $2, $3, $5, $6 }'
+    paste -d '|' "$run"/live.dev_native "$run"/live.dev_nonnative |
+      awk -F' *[|] *' '{ printf "| %s | %s | %s | %s | %s |\n", $1, $2, $3, $5, $6 }'
   } | emit live "default offline lm"
 }
 measure_silence() {
-  local rows=$run/silence.txt
-  bench/silence.sh --seconds "$(size 300 5)" --work "$run/silence" --linnet "$linnet" --kinds "$(size "" "white:-40 keys:-40")" > "$rows"
-  [ -z "$sounds" ] || bench/silence.sh --sounds "$sounds" --work "$run/silence" --linnet "$linnet" | sed '1,/^a minute/d' >> "$rows"
+  local rows=$run/silence.txt silence=(bench/silence.sh --work "$run/silence" --linnet "$linnet")
+  "${silence[@]}" --seconds "$(size 300 5)" --kinds "$(size "" "white:-40 keys:-40")" > "$rows"
+  [ -z "$sounds" ] || "${silence[@]}" --sounds "$sounds" | sed '1,/^a minute/d' >> "$rows"
   # Sounds without any result, at every level, share a row.
   sed '1,/^a minute/d' "$rows" | awk '
     BEGIN {
@@ -228,7 +235,10 @@ measure_silence() {
       if (sum) row[++n] = sprintf("| %s | %s | %s | %s | %s | %s |", what, $4, $5, $6, $7, $8)
       else { if (!($1 in level)) name[++m] = $1; level[$1] = level[$1] (level[$1] == "" ? "" : ", ") $2 } }
     END {
-      for (i = 1; i <= m; i++) print "| " name[i] (level[name[i]] == "-" || level[name[i]] == "0" ? "" : " at " level[name[i]] " dB") " | 0 | 0 | 0 | 0 | 0 |"
+      for (i = 1; i <= m; i++) {
+        at = level[name[i]]
+        print "| " name[i] (at == "-" || at == "0" ? "" : " at " at " dB") " | 0 | 0 | 0 | 0 | 0 |"
+      }
       for (i = 1; i <= n; i++) print row[i]
     }' | emit silence "default lm"
   for set in dev_native dev_nonnative; do decode $set default words --model default --words; done
@@ -236,7 +246,8 @@ measure_silence() {
     echo "| of the words recognised in | those of utterances with a mean confidence below 0.5, % |"
     echo "|---|---|"
     for set in dev_native dev_nonnative; do
-      echo "| $set | $(awk -f bench/sure.awk "$run/errors/default.$set.words.jsonl" | awk '{ printf "%.1f", $2 ? 100 * ($2 - $3) / $2 : 0 }') |"
+      awk -f bench/sure.awk "$run/errors/default.$set.words.jsonl" |
+        awk -v set=$set '{ printf "| %s | %.1f |\n", set, $2 ? 100 * ($2 - $3) / $2 : 0 }'
     done
   } | emit unsure "default lm"
 }
@@ -254,63 +265,80 @@ measure_robust() {
     { printf "| %s | %s | %s | %s | %s | %s | %s |\n", $2, $3, $4, $5, $10, $11, $12 }' | emit robust "default offline lm"
 }
 
-# ---- long streams, times, latency ------------------------------------------------------------------------------------------------
+# ---- long streams, times, latency ----------------------------------------------------------------------------------------------
 
 measure_long() {
   local long=(bench/long.sh --corpus "$corpus" --work "$run/long" --lexicon "$lexicon" --linnet "$linnet")
-  [ -s "$run/long.drift" ] || { "${long[@]}" --part drift > "$run/long.part"; mv "$run/long.part" "$run/long.drift"; }
-  [ -s "$run/long.day" ] || { "${long[@]}" --part day --hours "$hours" > "$run/long.part"; mv "$run/long.part" "$run/long.day"; }
+  keep "$run/long.drift" "${long[@]}" --part drift
+  keep "$run/long.day" "${long[@]}" --part day --hours "$hours"
   awk '/^all / { n++; for (i = 3; i <= 5; i++) rate[n, i] = $i }
     END {
       print "| dev_native twice | speaker after speaker: PER % | shuffled: PER % |"
       print "|---|---|---|"
-      split("x x single files|one stream, reset at endpoints|one stream, never reset", what, "|"); what[1] = "single files"
+      split("single files|one stream, reset at endpoints|one stream, never reset", what, "|")
       for (i = 3; i <= 5; i++) printf "| %s | %s | %s |\n", what[i - 2], rate[1, i], rate[2, i]
     }' "$run/long.drift" | emit long default
-  awk '/^== / { name = $2 ~ /^never/ ? "never reset" : "reset at endpoints"; next }
-    $1 ~ /^[0-9]+$/ && NF == 7 { if (!((name, 1) in memory)) order[++m] = name; k = ++n[name]; memory[name, k] = $3; rate[name, k] = $6; hours[name] = $2 }
+  awk '/^== / { name = $2 ~ /^never/ ? "never reset" : "reset at endpoints" }
+    $1 ~ /^[0-9]+$/ && NF == 7 { # a round
+      if (!(name in n)) order[++m] = name
+      k = ++n[name]
+      memory[name, k] = $3; rate[name, k] = $6
+    }
     END {
-      print "| one stream | after the first half hour: KB resident | at the end: KB resident | first half hour: PER % | last: PER % |"
+      print "| one stream | KB resident, first half hour | KB resident, last | PER %, first half hour | PER %, last |"
       print "|---|---|---|---|---|"
-      for (i = 1; i <= m; i++) { w = order[i]; printf "| %s | %d | %d | %s | %s |\n", w, memory[w, 1], memory[w, n[w]], rate[w, 1], rate[w, n[w]] }
+      for (i = 1; i <= m; i++) {
+        w = order[i]
+        printf "| %s | %d | %d | %s | %s |\n", w, memory[w, 1], memory[w, n[w]], rate[w, 1], rate[w, n[w]]
+      }
     }' "$run/long.day" | emit day default
 }
+# keep FILE COMMAND...: FILE is what the command writes, unless it is there
+keep() {
+  [ ! -s "$1" ] || return 0
+  "${@:2}" > "$1.part"
+  mv "$1.part" "$1"
+}
 boundaries() { # boundaries NAME OPTIONS...: RUN/times.NAME
-  [ -s "$run/times.$1" ] || { python3 bench/boundaries.py "$linnet" "$corpus/dev_native" --texts "$(size 60 2)" "${@:2}" > "$run/times.part"
-    mv "$run/times.part" "$run/times.$1"; }
+  keep "$run/times.$1" python3 bench/boundaries.py "$linnet" "$corpus/dev_native" --texts "$(size 60 2)" "${@:2}"
 }
 cell() { # cell FILE PART ROW COLUMN: of the tables of boundaries.py; PART is how the line before the table begins
-  awk -F' *[|] *' -v part="$2" -v row="$3" -v column="$4" '/^[a-z]/ { on = index($0, part) == 1 } on && $2 == row { print $column; exit }' "$run/times.$1"
+  awk -F' *[|] *' -v part="$2" -v row="$3" -v column="$4" '
+    /^[a-z]/ { on = index($0, part) == 1 }
+    on && $2 == row { print $column; exit }' "$run/times.$1"
 }
 measure_times() {
-  local row snr
+  local row snr k path="align --times path" sound="align --times sound"
   boundaries clean --transcribe
   for snr in 20 10; do boundaries $snr --snr $snr; done
   {
     echo "| ms | n | mean, \`path\` | mean, \`sound\` | median | 90th percentile | within 20 ms | bias |"
     echo "|---|---|---|---|---|---|---|---|"
-    for row in "phone starts" "phone ends" "word starts" "word ends" "phone durations" "phones of kal16" "phones of awb" "phones of rms" "phones of slt"; do
-      echo "| $row | $(cell clean "align --times sound" "$row" 3) | $(cell clean "align --times path" "$row" 4) |$(
-        for k in 4 5 6 7 8; do echo -n " $(cell clean "align --times sound" "$row" $k) |"; done)"
+    for row in "phone starts" "phone ends" "word starts" "word ends" "phone durations" "phones of "{kal16,awb,rms,slt}; do
+      echo -n "| $row | $(cell clean "$sound" "$row" 3) | $(cell clean "$path" "$row" 4) |"
+      for k in 4 5 6 7 8; do echo -n " $(cell clean "$sound" "$row" $k) |"; done
+      echo
     done
   } | emit boundaries default
   {
     echo "| noise | starts of phones, ms: \`--times path\` | \`--times sound\` |"
     echo "|---|---|---|"
     for snr in clean 20 10; do
-      echo "| $([ $snr = clean ] && echo none || echo "$snr dB below the speech") | $(cell $snr "align --times path" "phone starts" 4) |" \
-        "$(cell $snr "align --times sound" "phone starts" 4) |"
+      [ $snr = clean ] && row=none || row="$snr dB below the speech"
+      echo "| $row | $(cell $snr "$path" "phone starts" 4) | $(cell $snr "$sound" "phone starts" 4) |"
     done
   } | emit boundaries-noise default
   {
     echo "| mean error, ms | starts of phonemes | starts of words |"
     echo "|---|---|---|"
-    echo "| \`linnet align\` | $(cell clean "align --times sound" "phone starts" 4) | $(cell clean "align --times sound" "word starts" 4) |"
-    echo "| \`linnet transcribe\` | $(cell clean "transcribe," "phone starts" 4) | $(cell clean "transcribe --words" "word starts" 4) |"
+    echo "| \`linnet align\` | $(cell clean "$sound" "phone starts" 4) | $(cell clean "$sound" "word starts" 4) |"
+    row=$(cell clean "transcribe --words" "word starts" 4)
+    echo "| \`linnet transcribe\` | $(cell clean "transcribe," "phone starts" 4) | $row |"
   } | emit times "default lm"
 }
 measure_latency() {
-  bench/delay.sh --text "$corpus/dev_native/text" --sentences "$(size 100 3)" --work "$run/delay" --linnet "$linnet" > "$run/delay.txt"
+  bench/delay.sh --text "$corpus/dev_native/text" --sentences "$(size 100 3)" --work "$run/delay" --linnet "$linnet" \
+    > "$run/delay.txt"
   awk '/^construction/ { by = $(NF - 4); for (i = 1; i < NF; i++) if ($i == "=") by = $(i + 1) }
     /^all/ {
       print "| from the end of a phoneme, ms of sound | median | 95th percentile | 99th percentile |"
@@ -323,25 +351,29 @@ measure_latency() {
 measure_align() {
   local set kind
   for set in dev_native dev_nonnative; do
-    [ -s "$run/align.$set" ] || { python3 bench/align.py "$linnet" "$lexicon" "$corpus/$set" fit goodness \
-      "$([ $set = dev_native ] && echo part || echo fit)" > "$run/align.part"; mv "$run/align.part" "$run/align.$set"; }
+    kind=(fit goodness)
+    [ $set = dev_nonnative ] || kind+=(part)
+    keep "$run/align.$set" python3 bench/align.py "$linnet" "$lexicon" "$corpus/$set" "${kind[@]}"
   done
-  table() { sort -u "$run/align.dev_native" "$run/align.dev_nonnative" | sed -n "s/^$1: //p"; }
-  { echo "| one phoneme of a text replaced | replaced | others | area under the curve | replaced below -3, % | others below -3, % | area of the confidence |"
-    echo "|---|---|---|---|---|---|---|"; table goodness; } | emit goodness default
-  { echo "| text | utterances | share of the phonemes: least | median | largest | shares below 0.3 | told that it does not match | longer than the sound |"
-    echo "|---|---|---|---|---|---|---|---|"; table fit; } | emit fit default
-  { echo "| text of three utterances in one sound | words | mean difference, ms | words over 100 ms |"
-    echo "|---|---|---|---|"; table part; } | emit part default
+  table() { # table NAME HEADER: the rows of both sets
+    echo "$2"
+    echo "$2" | sed 's/[^|]\{1,\}/---/g'
+    sort -u "$run/align.dev_native" "$run/align.dev_nonnative" | sed -n "s/^$1: //p"
+  }
+  table goodness "| one phoneme of a text replaced | replaced | others | area under the curve | replaced below -3, % |$(
+    ) others below -3, % | area of the confidence |" | emit goodness default
+  table fit "| text | utterances | share of the phonemes: least | median | largest | shares below 0.3 |$(
+    ) told that it does not match | longer than the sound |" | emit fit default
+  table part "| text of three utterances in one sound | words | mean difference, ms | words over 100 ms |" | emit part default
 }
 
-# ---- adapting, sizes -------------------------------------------------------------------------------------------------------------
+# ---- adapting, sizes -----------------------------------------------------------------------------------------------------------
 
 measure_adapt() {
   local part
   for part in names voice; do
-    [ -s "$run/adapt.$part" ] || { LINNET=$(realpath "$linnet") bench/adapt.sh --corpus "$corpus" --work "$run/adapt" --threads "${threads/#0/2}" $part > "$run/adapt.part"
-      mv "$run/adapt.part" "$run/adapt.$part"; }
+    LINNET=$(realpath "$linnet") keep "$run/adapt.$part" \
+      bench/adapt.sh --corpus "$corpus" --work "$(realpath "$run")/adapt" --threads "${threads/#0/2}" $part
     sed -n '/^|/p' "$run/adapt.$part" | emit adapt-$part "default lm"
   done
 }
@@ -349,7 +381,7 @@ measure_sizes() {
   local root=$run/root
   rm -rf "$root"
   make -s install DESTDIR="$(realpath "$run")/root" PREFIX=/usr > "$run/install.log" 2>&1
-  [ -f "$(ls build/python/dist/*.whl 2> /dev/null | head -n 1)" ] || make -s wheel > "$run/wheel.log" 2>&1 || echo "no wheel: see $run/wheel.log" >&2
+  make -s wheel > "$run/wheel.log" 2>&1 || echo "there is no wheel; $run/wheel.log says why" >&2
   bytes() { find "$@" -type f -printf '%s\n' 2> /dev/null | awk '{ s += $1 } END { printf "%.1f", s / 1e6 }'; }
   {
     echo "| what | MB |"
@@ -363,33 +395,35 @@ measure_sizes() {
   rm -rf "$root"
 }
 
-# ---- what needs a machine without other work -------------------------------------------------------------------------------------
+# ---- what needs a machine without other work -----------------------------------------------------------------------------------
 
-# timed COMMAND...: of three runs the median of the seconds, of the processor's seconds, and of the memory in MB
+# timed RUNS COMMAND...: of so many runs the median of the seconds, of the processor's seconds, and of the memory in MB
 timed() {
-  local k
-  for ((k = 0; k < $(size 3 1); k++)); do
-    /usr/bin/time -o "$run/time" -f '%e %U %S %M' "$@" > /dev/null 2> "$run/time.log" < /dev/null
+  local k runs
+  runs=$(size "$1" 1)
+  for ((k = 0; k < runs; k++)); do
+    /usr/bin/time -o "$run/time" -f '%e %U %S %M' "${@:2}" > /dev/null 2> "$run/time.log" < /dev/null
     tail -n 1 "$run/time" | awk '{ print $1, $2 + $3, $4 / 1024 }'
-  done | awk '{ for (i = 1; i <= 3; i++) v[i, NR] = $i }
-    END { for (i = 1; i <= 3; i++) { for (a = 1; a <= NR; a++) for (b = a + 1; b <= NR; b++) if (v[i, a] > v[i, b]) { t = v[i, a]; v[i, a] = v[i, b]; v[i, b] = t }
-      printf "%s ", v[i, int((NR + 1) / 2)] } print "" }'
+  done > "$run/times"
+  for k in 1 2 3; do cut -d ' ' -f $k "$run/times" | sort -n | sed -n "$(((runs + 1) / 2))p"; done | paste -s -d ' ' -
 }
 sound_s() { # sound_s SET: seconds of a set
-  "$linnet" transcribe --data "$corpus/$1" --audio-root "$corpus" -f trn --jobs "$threads" 2>&1 > /dev/null | sed -n 's/.* files, \([0-9.]*\) s of sound.*/\1/p'
+  "$linnet" transcribe --data "$corpus/$1" --audio-root "$corpus" -f trn --jobs "$threads" 2>&1 > /dev/null |
+    sed -n 's/.* files, \([0-9.]*\) s of sound.*/\1/p'
 }
 measure_search() {
-  local what options model beam seconds wall cpu memory native
+  local model beam limit what options seconds wall cpu memory name
   seconds=$(sound_s dev_native)
   {
     echo "| search | dev_native: WER % | dev_nonnative: WER % | CPU-seconds for an hour of sound |"
     echo "|---|---|---|---|"
     while read -r model beam limit what; do
-      for set in dev_native dev_nonnative; do decode $set $model words-$beam --model $model --words --beam $beam --tune beam-score=$limit; done
-      read -r wall cpu memory <<< "$(timed "$linnet" transcribe -q --data "$corpus/dev_native" --audio-root "$corpus" -j 1 -f trn \
-        --model $model --words --beam $beam --tune beam-score=$limit)"
-      echo "| $what | $(score dev_native "$run/errors/$model.dev_native.words-$beam.jsonl" | cut -d ' ' -f 1) |" \
-        "$(score dev_nonnative "$run/errors/$model.dev_nonnative.words-$beam.jsonl" | cut -d ' ' -f 1) | $(of %.1f "$cpu * 3600 / $seconds") |"
+      options=(--model "$model" --words --beam "$beam" --tune "beam-score=$limit") name=words-$beam
+      for set in dev_native dev_nonnative; do decode $set "$model" "$name" "${options[@]}"; done
+      read -r wall cpu memory <<< "$(transcribed 1 1 "${options[@]}")"
+      echo "| $what | $(score dev_native "$run/errors/$model.dev_native.$name.jsonl" | cut -d ' ' -f 1) |" \
+        "$(score dev_nonnative "$run/errors/$model.dev_nonnative.$name.jsonl" | cut -d ' ' -f 1) |" \
+        "$(of %.1f "$cpu * 3600 / $seconds") |"
     done << END
 default 256 12 \`--beam 256 --tune beam-score=12\`
 default 512 13 \`--beam 512 --tune beam-score=13\`, the default
@@ -400,14 +434,17 @@ offline 2048 18 \`--offline --beam 2048 --tune beam-score=18\`
 END
   } | emit search "default offline lm" timed
 }
+transcribed() { # transcribed RUNS JOBS OPTIONS...: dev_native, timed
+  timed "$1" "$linnet" transcribe -q --data "$corpus/dev_native" --audio-root "$corpus" -f trn --jobs "$2" "${@:3}"
+}
 measure_speed() {
   local options seconds wall cpu memory file
   seconds=$(sound_s dev_native)
   {
-    echo "| \`linnet transcribe\` with, median of three runs | times real time, all cores | CPU-seconds for an hour of sound | memory, MB |"
+    echo "| \`linnet transcribe\`, median of three | times real time, all cores | CPU-seconds an hour of sound | memory, MB |"
     echo "|---|---|---|---|"
     while read -r options; do
-      read -r wall cpu memory <<< "$(timed "$linnet" transcribe -q --data "$corpus/dev_native" --audio-root "$corpus" --jobs "$threads" -f trn $options)"
+      read -r wall cpu memory <<< "$(transcribed 3 "$threads" $options)"
       echo "| \`$options\` | $(of %.0f "$seconds / $wall") | $(of %.1f "$cpu * 3600 / $seconds") | $(of %.0f "$memory") |"
     done << END
 --model small
@@ -423,23 +460,27 @@ measure_speed() {
 END
   } | emit speed "default offline small lm" timed
   file=$corpus/$(awk 'NR == 1 { print $2 }' "$corpus/dev_native/wav.scp")
+  seconds=$("$linnet" transcribe -q -f json "$file" | sed 's/.*"seconds":\([0-9.]*\).*/\1/')
   {
-    echo "| one file of $("$linnet" transcribe -q -f json "$file" | sed 's/.*"seconds":\([0-9.]*\).*/\1/') s, the whole program | seconds | memory, MB |"
+    echo "| one file of $seconds s, the whole program | seconds | memory, MB |"
     echo "|---|---|---|"
     for options in "" --words "--words --offline --combine default --rescore words"; do
-      read -r wall cpu memory <<< "$(timed "$linnet" transcribe -q $options "$file")"
+      read -r wall cpu memory <<< "$(timed 5 "$linnet" transcribe -q $options "$file")"
       echo "| \`linnet transcribe${options:+ }$options\` | $wall | $(of %.0f "$memory") |"
     done
   } | emit one-file "default offline lm" timed
 }
+first() { ! command -v chrt > /dev/null || echo "chrt $1 1"; } # before others, so that neighbours disturb less
 measure_streams() {
   local model
   {
     echo "| model | streams | lag p50, ms | p95, ms | p99, ms | cores |"
     echo "|---|---|---|---|---|---|"
     for model in small default; do
-      $(command -v chrt > /dev/null && echo chrt -f 1) "$linnet" bench streams --model $model $(size "--find --seconds 8" "--streams 2 --seconds 1") 2> /dev/null |
-        awk -v model=$model '/holds/ { best = sprintf("| `%s` | %s | %s | %s | %s | %s |", model, $1, $2, $3, $4, $9) } END { print best }'
+      $(first -f) "$linnet" bench streams --model $model $(size "--find --seconds 8" "--streams 2 --seconds 1") \
+        > "$run/streams.txt"
+      awk -v model=$model '/holds/ { best = sprintf("| `%s` | %s | %s | %s | %s | %s |", model, $1, $2, $3, $4, $9) }
+        END { print best }' "$run/streams.txt"
     done
   } | emit streams "default small" timed
 }
@@ -450,12 +491,16 @@ measure_server() {
     echo "| \`linnet serve\` | streams | lag p50, ms | p95, ms | p99, ms | cores | memory, MB |"
     echo "|---|---|---|---|---|---|---|"
     while read -r streams options; do
-      IDLE=0 $(command -v chrt > /dev/null && echo chrt -r 1) bench/serve.sh "$(size "$streams" 2)" "$seconds" $options > "$run/serve.txt" 2>&1
-      awk -v streams="$(size "$streams" 2)" -v seconds="$seconds" -v options="$options" '
+      streams=$(size "$streams" 2)
+      IDLE=0 $(first -r) bench/serve.sh "$streams" "$seconds" $options > "$run/serve.txt" 2>&1
+      awk -v streams="$streams" -v seconds="$seconds" -v options="$options" '
         /^second / { for (i = 1; i < NF; i++) if ($i == "p50/p95/p99") split($(i + 1), lag, "/") }
         /^memory/ { for (i = 1; i < NF; i++) if ($i ~ /^MB/ && $(i + 1) == "at") mb = $(i - 1) }
         /^processor/ { cpu = $3 }
-        END { printf "| `%s` | %d | %.1f | %.1f | %.1f | %.2f | %s |\n", options, streams, 1000 * lag[1], 1000 * lag[2], 1000 * lag[3], cpu / seconds, mb }' "$run/serve.txt"
+        END {
+          printf "| `%s` | %d | %.1f | %.1f | %.1f ", options, streams, 1000 * lag[1], 1000 * lag[2], 1000 * lag[3]
+          printf "| %.2f | %s |\n", cpu / seconds, mb
+        }' "$run/serve.txt"
     done << END
 250 --model small --no-words
 100 --model small
@@ -465,7 +510,7 @@ END
   } | emit server "default small lm" timed
 }
 
-# ---- all stages, and the pages ---------------------------------------------------------------------------------------------------
+# ---- all stages, and the pages -------------------------------------------------------------------------------------------------
 
 needs() { # needs STAGE: the programs without which it is left out
   case $1 in
@@ -511,7 +556,10 @@ all_tables() {
   echo
   echo "[RESULTS.md](../../RESULTS.md) and the pages of docs/ show most of them and explain them."
   while read -r table title; do
-    [ ! -f "$run/tables/$table.mark" ] || printf '\n## %s\n\n%s\n%s\n<!-- end -->\n' "$title" "$(cat "$run/tables/$table.mark")" "$(cat "$run/tables/$table.md")"
+    [ -f "$run/tables/$table.mark" ] || continue
+    printf '\n## %s\n\n' "$title"
+    cat "$run/tables/$table.mark" "$run/tables/$table.md"
+    echo "<!-- end -->"
   done << END
 models The models
 words Words
