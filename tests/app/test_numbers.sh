@@ -1,11 +1,11 @@
 # [native release] Numbers of README.md, RESULTS.md and docs/*.md. What is checked:
-# - Each table of measurements is between marks, <!-- measured: NAME; ... --> and <!-- end -->, or <!-- measured DATE: COMMAND --> and
-#   <!-- end --> where recipes/open/results.sh cannot measure it again. A table counts as one of measurements if more than half of its
-#   cells, but for the first column and the empty ones, are numbers, with or without a unit.
+# - Each table of measurements is between marks, <!-- measured: NAME; ... --> and <!-- end -->, or <!-- measured DATE: COMMAND -->
+#   and <!-- end --> where recipes/open/results.sh cannot measure it again. A table counts as one of measurements if more than half
+#   of its cells, but for the first column and the empty ones, are numbers, with or without a unit.
 # - The fingerprints of a mark are those of the installed models, its `lm` the sum of the installed language models.
 # - Each NAME is a table of results.sh, or the mark has a date.
-# - In the text outside of tables, examples of output and code, each number with a decimal point and a % is in a cell of a marked table
-#   of these pages. Not checked: whole numbers and other units, because options have such values too.
+# - In the text outside of tables, examples of output and code, each number with a decimal point and a % is in a cell of a marked
+#   table of these pages. Not checked: whole numbers and other units, because options have such values too.
 . tests/app/common.sh
 pages="README.md RESULTS.md recipes/open/RESULTS.md $(ls docs/*.md)"
 
@@ -14,14 +14,14 @@ pages="README.md RESULTS.md recipes/open/RESULTS.md $(ls docs/*.md)"
 for model in default offline small; do
     echo "$model $("$LINNET" info --json $model | sed 's/.*"fingerprint": "\([0-9a-f]*\)".*/\1/')"
 done > "$tmp/known"
-echo "lm $(cat share/linnet/en/phones.lm share/linnet/en/words.lm share/linnet/en/words.dict.gz share/linnet/en/words.safetensors |
+echo "lm $(for file in phones.lm words.lm words.dict.gz words.safetensors; do cat share/linnet/en/$file; done |
     cksum | cut -d ' ' -f 1)" >> "$tmp/known"
 is "four fingerprints" 4 "$(grep -cE '^[a-z]+ [0-9a-f]{8,}$' "$tmp/known")"
 grep -oE 'emit [a-z0-9-]+' recipes/open/results.sh | sed 's/emit //' > "$tmp/tables"
 
 # ---- the checks, as functions of pages -------------------------------------------------------------------------------------------
 
-# wrong_marks PAGE...: marks that are not closed, or name another model, no table of results.sh, or nothing
+# wrong_marks PAGE...: marks that are not closed, are empty, or name another model, no table of results.sh, or nothing
 wrong_marks() {
     awk -v known="$tmp/known" -v tables="$tmp/tables" '
         BEGIN { while ((getline line < known) > 0) is[line] = 1; while ((getline line < tables) > 0) table[line] = 1 }
@@ -64,7 +64,7 @@ unmarked() {
                 gsub(/^ +| +$/, "", cell[i])
                 if (cell[i] == "") continue
                 cells++
-                if (cell[i] ~ /^[-+~]?[0-9][0-9.,]*( (%|ms|s|us|MB|KB|M|x|times|bytes|GB|W|TFLOPS))?( \(.*\))?$/ || cell[i] == "-") numbers++
+                if (cell[i] == "-" || cell[i] ~ /^[-+~]?[0-9][0-9.,]*( (%|ms|s|us|GB|MB|KB|M|x|times|bytes))?( \(.*\))?$/) numbers++
             }
             next
         }
@@ -82,7 +82,10 @@ loose() {
                 while ((getline line < page[p]) > 0) {
                     if (line ~ /<!-- measured/) marked = 1
                     if (line ~ /<!-- end -->/) marked = 0
-                    if (marked) while (match(line, /[0-9]+\.[0-9]+/)) { of[substr(line, RSTART, RLENGTH)] = 1; line = substr(line, RSTART + RLENGTH) }
+                    while (marked && match(line, /[0-9]+\.[0-9]+/)) {
+                        of[substr(line, RSTART, RLENGTH)] = 1
+                        line = substr(line, RSTART + RLENGTH)
+                    }
                 }
                 close(page[p])
             }
