@@ -4,7 +4,7 @@
 #include "app/common.h"
 #include "app/shared_options.h"
 #include "base/memory.h"
-#include "serve/protocols.h"
+#include "serve/serve.h"
 
 #define LIMIT(row, field, otherwise, least, most, unit, what)                                                                    \
     {.name = row, .under = "limits", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, field), .text = otherwise,         \

@@ -1,160 +1,368 @@
-// protocols.c - the protocols of WebSockets, each with what its messages say and what a view of the stream becomes; see
-// protocols.h.
+// protocols.c - the protocols of WebSockets, each with what its messages say and what a view of the stream becomes; see serve.h.
+// OpenAI's realtime protocol is in serve/realtime.c.
 
-#include "serve/protocols.h"
-
+#include <limits.h>
 #include <math.h>
-#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/system.h"
+#include "frontend/audio.h"
+#include "serve/serve.h"
+
+/* ---- messages -------------------------------------------------------------------------------------------------------------- */
+
+lin_message lin_message_default(int rate_hz)
+{
+    return (lin_message){.rate_hz = rate_hz, .channels = 1, .words = 1, .partials = 1, .padding_s = 0.3};
+}
+
+void lin_message_free(lin_message *m)
+{
+    lin_buffer_free(&m->phrases);
+    lin_free(m->sound);
+    m->sound = NULL;
+    m->n_sound = 0;
+    m->n_phrases = 0;
+}
+
+size_t lin_sample_width(lin_sample_format format) { return format == LIN_SAMPLES_S16 ? 2 : format == LIN_SAMPLES_F32 ? 4 : 1; }
+
+static float read_sample(lin_sample_format format, const unsigned char *b)
+{
+    if (format == LIN_SAMPLES_S16) return (float)(int16_t)(uint16_t)(b[0] | b[1] << 8) / 32768.0f;
+    float value;
+    if (format != LIN_SAMPLES_F32) {
+        lin_pcm_decode(format == LIN_SAMPLES_ALAW ? LIN_PCM_ALAW : LIN_PCM_MULAW, b, 1, &value);
+        return value;
+    }
+    const uint32_t bits = (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+    memcpy(&value, &bits, sizeof value);
+    return isfinite(value) ? fminf(fmaxf(value, -8), 8) : 0;
+}
+
+size_t lin_samples_take(lin_sample_format format, const void *bytes, size_t n, lin_sample_rest *rest, float *floats)
+{
+    const unsigned char *at = bytes, *const end = at + n;
+    const int width = (int)lin_sample_width(format);
+    size_t made = 0;
+    while (rest->n && at < end) {
+        rest->bytes[rest->n++] = *at++;
+        if (rest->n < width) continue;
+        floats[made++] = read_sample(format, rest->bytes);
+        rest->n = 0;
+    }
+    for (; end - at >= width; at += width) floats[made++] = read_sample(format, at);
+    while (at < end) rest->bytes[rest->n++] = *at++;
+    return made;
+}
+
+/* ---- values of messages in JSON -------------------------------------------------------------------------------------------- */
+
+lin_status lin_message_number(const cJSON *item, const char *name, double least, double most, int whole, double *value,
+                              lin_error *err)
+{
+    if (!cJSON_IsNumber(item) || !(item->valuedouble >= least && item->valuedouble <= most) ||
+        (whole && item->valuedouble != floor(item->valuedouble)))
+        return lin_fail(err, LIN_INVALID, "%s must be a%s number from %.10g to %.10g", name, whole ? " whole" : "", least, most);
+    *value = item->valuedouble;
+    return LIN_OK;
+}
+
+lin_status lin_message_int(const cJSON *item, const char *name, int least, int most, int *value, lin_error *err)
+{
+    double number = *value;
+    LIN_TRY(lin_message_number(item, name, least, most, 1, &number, err));
+    *value = (int)number;
+    return LIN_OK;
+}
+
+static lin_status take_flag(const cJSON *item, const char *name, int *value, lin_error *err)
+{
+    if (!cJSON_IsBool(item) && !cJSON_IsNumber(item)) return lin_fail(err, LIN_INVALID, "%s must be true or false", name);
+    *value = cJSON_IsTrue(item) || (cJSON_IsNumber(item) && item->valuedouble != 0);
+    return LIN_OK;
+}
+
+static lin_status take_phrases(const cJSON *list, lin_message *m, lin_error *err)
+{
+    const int n = cJSON_GetArraySize(list);
+    if (!cJSON_IsArray(list) || n > LIN_MESSAGE_MOST_PHRASES)
+        return lin_fail(err, LIN_INVALID, "phrases must be a list of at most %d texts", (int)LIN_MESSAGE_MOST_PHRASES);
+    lin_message_free(m);
+    const cJSON *item;
+    cJSON_ArrayForEach(item, list)
+    {
+        if (!cJSON_IsString(item)) return lin_fail(err, LIN_INVALID, "a phrase must be a text");
+        if (!strcmp(item->valuestring, "[unk]")) continue; // Vosk's word for all others
+        lin_buffer_bytes(&m->phrases, item->valuestring, strlen(item->valuestring) + 1);
+        m->n_phrases++;
+    }
+    return lin_buffer_status(&m->phrases, err);
+}
+
+static lin_status open_object(const char *text, size_t n, cJSON **json, lin_error *err)
+{
+    *json = NULL;
+    if (n > LIN_MESSAGE_BYTES) return lin_fail(err, LIN_INVALID, "a message of more than %d bytes", (int)LIN_MESSAGE_BYTES);
+    LIN_TRY(lin_json_parse(text, n, "the message", 0, json, err));
+    if (cJSON_IsObject(*json)) return LIN_OK;
+    cJSON_Delete(*json);
+    return lin_fail(err, LIN_FORMAT, "the message is not a JSON object");
+}
+
+/* ---- items: words, or phones where words were not looked for --------------------------------------------------------------- */
+
+int lin_result_items(const lin_result *r) { return r->has_words ? r->n_words : r->n_phones; }
+
+lin_item lin_result_item(const lin_result *r, int i)
+{
+    if (r->has_words) return (lin_item){r->words[i].start_s, r->words[i].end_s, r->words[i].confidence};
+    return (lin_item){r->phones[i].start_s, r->phones[i].end_s, r->phones[i].confidence};
+}
+
+void lin_result_item_text(lin_buffer *text, const lin_live_words *words, const lin_result *r, int i)
+{
+    if (!r->has_words) {
+        lin_buffer_text(text, lin_live_phone(words, r->phones[i].label));
+        return;
+    }
+    const lin_result_word *w = &r->words[i];
+    const char *known = lin_result_word_text(r, i);
+    lin_buffer_text(text, known);
+    if (*known) return;
+    for (int p = 0; p < w->n_phones; p++) {
+        lin_buffer_char(text, p ? '_' : '[');
+        for (const char *c = lin_live_phone(words, r->phones[w->first_phone + p].label); *c; c++)
+            lin_buffer_char(text, *c >= 'A' && *c <= 'Z' ? (char)(*c + 32) : *c);
+    }
+    lin_buffer_text(text, w->n_phones ? "]" : "[]");
+}
+
+// The text of what is settled, and of what is provisional without a last word of which only the first phones are known: that is
+// no word for other servers' clients.
+static lin_status put_growing(lin_buffer *out, const lin_live_words *words, const lin_session_view *view)
+{
+    LIN_TRY(lin_live_put_text(out, words, view->settled, 0, NULL));
+    const size_t n = out->n;
+    if (n) lin_buffer_char(out, ' ');
+    lin_result open = *view->provisional;
+    if (view->incomplete && open.n_words) open.n_words--;
+    LIN_TRY(lin_live_put_text(out, words, &open, 0, NULL));
+    if (n && out->n == n + 1) out->data[--out->n] = 0;
+    return LIN_OK;
+}
 
 /* ---- vosk-server's --------------------------------------------------------------------------------------------------------- */
 
-// vosk-server's protocol of WebSockets.
-//
 // Each binary message has one answer: what is provisional, or an utterance that has ended since. The end, and a reset, have one
 // with all that was not said yet.
 
-static char *text_of(const lin_buffer *b) { return lin_strdup(b->data ? b->data : ""); }
-
-static void keep_said(lin_outbox *o, const lin_session_view *view)
+// A number, or a text of one, as Python's float() and int() take both.
+static lin_status take_number_or_text(const cJSON *item, const char *name, int least, int most, int *value, lin_error *err)
 {
-    const lin_message *config = &o->client->config;
-    const lin_live_words *words = &o->client->serve->live.words;
-    lin_said *said = lin_calloc(1, sizeof *said);
-    if (!said) {
-        o->lost = "out of memory";
-        return;
+    char *end = NULL;
+    if (!cJSON_IsString(item)) return lin_message_int(item, name, least, most, value, err);
+    const double number = strtod(item->valuestring, &end);
+    if (end == item->valuestring || *end) return lin_message_int(NULL, name, least, most, value, err);
+    return lin_message_int(&(cJSON){.type = cJSON_Number, .valuedouble = number}, name, least, most, value, err);
+}
+
+static lin_status take_vosk_config(const cJSON *config, lin_message *m, lin_error *err)
+{
+    const cJSON *item;
+    cJSON_ArrayForEach(item, config)
+    {
+        const char *key = item->string;
+        if (cJSON_IsNull(item)) continue;
+        if (!strcmp(key, "sample_rate")) LIN_TRY(take_number_or_text(item, key, 4000, 192000, &m->rate_hz, err));
+        if (!strcmp(key, "words") && cJSON_IsString(item)) // as Python's bool(): any text but an empty one is true
+            m->words = *item->valuestring != 0;
+        else if (!strcmp(key, "words")) LIN_TRY(take_flag(item, key, &m->words, err));
+        if (!strcmp(key, "max_alternatives")) // any number: there are no more than --n-best
+            LIN_TRY(take_number_or_text(item, key, 0, INT_MAX, &m->alternatives, err));
+        if (!strcmp(key, "phrase_list")) LIN_TRY(take_phrases(item, m, err));
     }
-    lin_buffer *const text = &o->texts.settled, *const items = &o->texts.open;
-    lin_buffer_clear(text);
-    lin_buffer_clear(items);
-    lin_live_put_text(text, words, view->settled, 0, NULL);
-    if (config->alternatives) lin_vosk_put_alternatives(items, words, view->settled, config->alternatives, config->words);
-    else lin_vosk_put_items(items, words, view->settled);
-    said->text = text_of(text);
-    said->items = text_of(items);
-    const int whole = lin_buffer_status(text, NULL) == LIN_OK && lin_buffer_status(items, NULL) == LIN_OK;
-    if (!said->text || !said->items || !whole) {
-        o->lost = "out of memory";
-        lin_said_free(said);
-        return;
+    return LIN_OK;
+}
+
+// {"config": {...}}, {"eof": 1}, {"reset": 1}. Keys that are not known are ignored, as Vosk does.
+static lin_status vosk_parse(const char *text, size_t n, lin_message *m, lin_error *err)
+{
+    cJSON *json;
+    lin_status status = open_object(text, n, &json, err);
+    if (status != LIN_OK) return status;
+    const cJSON *config = cJSON_GetObjectItemCaseSensitive(json, "config");
+    if (config) {
+        m->kind = LIN_MESSAGE_CONFIG;
+        status = cJSON_IsObject(config) ? take_vosk_config(config, m, err) : lin_fail(err, LIN_FORMAT, "config is not an object");
+    } else if (cJSON_GetObjectItemCaseSensitive(json, "eof")) {
+        m->kind = LIN_MESSAGE_EOF;
+    } else if (cJSON_GetObjectItemCaseSensitive(json, "reset")) {
+        m->kind = LIN_MESSAGE_RESET;
+    } else {
+        status = lin_fail(err, LIN_INVALID, "a message has config, eof or reset");
     }
-    *o->said_last = said;
-    o->said_last = &said->next;
-    o->n_said += text->n + items->n;
-    if (o->n_said > LIN_MOST_SAID) o->lost = "too many results wait for the end of a message";
+    cJSON_Delete(json);
+    return status;
+}
+
+void lin_vosk_put_items(lin_buffer *out, const lin_live_words *words, const lin_result *r)
+{
+    lin_buffer text = {0};
+    for (int i = 0; i < lin_result_items(r); i++) {
+        const lin_item item = lin_result_item(r, i);
+        lin_buffer_clear(&text);
+        lin_result_item_text(&text, words, r, i);
+        lin_buffer_text(out, i ? ",{" : "{");
+        lin_buffer_member_fixed(out, "conf", item.confidence, 6);
+        lin_buffer_member_fixed(out, "end", item.end_s, 3);
+        lin_buffer_member_fixed(out, "start", item.start_s, 3);
+        lin_buffer_member_text(out, "word", lin_text_of(&text));
+        lin_buffer_char(out, '}');
+    }
+    if (text.failed) out->failed = text.failed;
+    lin_buffer_free(&text);
+}
+
+static double mean_confidence(const lin_result *r)
+{
+    double sum = 0;
+    for (int i = 0; i < lin_result_items(r); i++) sum += lin_result_item(r, i).confidence;
+    return lin_result_items(r) ? sum / lin_result_items(r) : 0;
+}
+
+void lin_vosk_put_alternatives(lin_buffer *out, const lin_live_words *words, const lin_result *r, int n, int with_items)
+{
+    lin_buffer text = {0};
+    const int there = r->n_alternatives < n ? r->n_alternatives : n;
+    lin_buffer_text(out, "{\"alternatives\":[");
+    for (int i = 0; i < there || i == 0; i++) {
+        const lin_result *a = there ? &r->alternatives[i] : r;
+        lin_buffer_clear(&text);
+        if (lin_live_put_text(&text, words, a, 0, NULL) != LIN_OK) break;
+        lin_buffer_text(out, i ? ",{" : "{");
+        lin_buffer_member_fixed(out, "confidence", mean_confidence(a), 6);
+        if (with_items) {
+            lin_buffer_key(out, "result");
+            lin_buffer_char(out, '[');
+            lin_vosk_put_items(out, words, a);
+            lin_buffer_char(out, ']');
+        }
+        lin_buffer_member_text(out, "text", lin_text_of(&text));
+        lin_buffer_char(out, '}');
+    }
+    lin_buffer_text(out, "]}");
+    if (text.failed) out->failed = text.failed;
+    lin_buffer_free(&text);
 }
 
 static int vosk_show(lin_outbox *o, const lin_session_view *view)
 {
-    const lin_serve *s = o->client->serve;
+    const lin_message *config = &o->client->config;
+    const lin_live_words *words = &o->client->serve->live.words;
     lin_buffer_clear(&o->partial);
-    if (view->end != LINNET_GROWS) {
-        keep_said(o, view);
+    if (view->end == LINNET_GROWS) {
+        put_growing(&o->partial, words, view);
         return 1;
     }
-    lin_live_put_text(&o->partial, &s->live.words, view->settled, 0, NULL);
-    const size_t n = o->partial.n;
-    if (n) lin_buffer_char(&o->partial, ' ');
-    // A word of which only the first phones are known is no word for Vosk's clients.
-    lin_result open = *view->provisional;
-    if (view->incomplete && open.n_words) open.n_words--;
-    lin_live_put_text(&o->partial, &s->live.words, &open, 0, NULL);
-    if (n && o->partial.n == n + 1) o->partial.data[--o->partial.n] = 0;
+    lin_live_put_text(&o->said, words, view->settled, 0, NULL);
+    lin_buffer_char(&o->said, 0);
+    if (config->alternatives) lin_vosk_put_alternatives(&o->said, words, view->settled, config->alternatives, config->words);
+    else lin_vosk_put_items(&o->said, words, view->settled);
+    lin_buffer_char(&o->said, 0);
+    if (o->said.failed) o->lost = "out of memory";
+    else if (o->said.n > LIN_MOST_SAID) o->lost = "too many results wait for the end of a message";
     return 1;
 }
 
-// The utterances [n] that have ended and were not sent as one result; empty ones too.
+// The first n utterances that have ended and were not sent as one result; empty ones too.
 static void put_said(lin_outbox *o, int n)
 {
-    lin_buffer text = {0}, items = {0}, *out = &o->out;
+    lin_buffer text = {0}, items = {0}, out = {0};
     const lin_message *config = &o->client->config;
     const int alternatives = config->alternatives > 0;
+    size_t at = 0;
     int taken = 0;
-    for (; o->said && taken < n; taken++) {
-        lin_said *said = o->said;
-        o->said = said->next;
-        if (!o->said) o->said_last = &o->said;
-        if (text.n && *said->text) lin_buffer_char(&text, ' ');
-        o->n_said -= strlen(said->text) + strlen(said->items);
-        lin_buffer_text(&text, said->text);
+    for (; at < o->said.n && taken < n; taken++) {
+        const char *said_text = o->said.data + at, *said_items = said_text + strlen(said_text) + 1;
+        at += strlen(said_text) + strlen(said_items) + 2;
+        if (text.n && *said_text) lin_buffer_char(&text, ' ');
+        lin_buffer_text(&text, said_text);
         if (alternatives) lin_buffer_clear(&items); // the last one's
-        else if (items.n && *said->items) lin_buffer_char(&items, ',');
-        lin_buffer_text(&items, said->items);
-        lin_said_free(said);
+        else if (items.n && *said_items) lin_buffer_char(&items, ',');
+        lin_buffer_text(&items, said_items);
     }
-    lin_buffer_clear(out);
+    o->said.n -= at;
+    if (at) memmove(o->said.data, o->said.data + at, o->said.n);
     if (alternatives && taken == 1) {
-        lin_buffer_bytes(out, items.data, items.n);
+        lin_buffer_bytes(&out, items.data, items.n);
     } else if (alternatives) {
-        lin_buffer_text(out, "{\"alternatives\":[{\"confidence\":0.0");
-        lin_buffer_member_text(out, "text", text.data ? text.data : "");
-        lin_buffer_text(out, "}]}");
+        lin_buffer_text(&out, "{\"alternatives\":[{\"confidence\":0.0");
+        lin_buffer_member_text(&out, "text", lin_text_of(&text));
+        lin_buffer_text(&out, "}]}");
     } else {
-        lin_buffer_char(out, '{');
+        lin_buffer_char(&out, '{');
         if (items.n && config->words) {
-            lin_buffer_key(out, "result");
-            lin_buffer_char(out, '[');
-            lin_buffer_bytes(out, items.data, items.n);
-            lin_buffer_char(out, ']');
+            lin_buffer_key(&out, "result");
+            lin_buffer_format(&out, "[%s]", items.data);
         }
-        lin_buffer_member_text(out, "text", text.data ? text.data : "");
-        lin_buffer_char(out, '}');
+        lin_buffer_member_text(&out, "text", lin_text_of(&text));
+        lin_buffer_char(&out, '}');
     }
-    if (lin_buffer_status(&text, NULL) != LIN_OK || lin_buffer_status(&items, NULL) != LIN_OK) o->lost = "out of memory";
-    lin_outbox_add(o, out, taken ? LIN_NOTE_FINAL : LIN_NOTE_OTHER);
+    if (text.failed || items.failed) o->lost = "out of memory";
+    lin_outbox_add(o, &out, taken ? LIN_NOTE_FINAL : LIN_NOTE_OTHER);
     lin_buffer_free(&text);
     lin_buffer_free(&items);
 }
 
+// {"KEY": "text"}
+static void put_object(lin_buffer *out, const char *key, const char *text)
+{
+    lin_buffer_char(out, '{');
+    lin_buffer_member_text(out, key, text);
+    lin_buffer_char(out, '}');
+}
+
 static void vosk_answer(lin_outbox *o)
 {
-    if (o->said) {
+    lin_buffer out = {0};
+    if (o->said.n) {
         put_said(o, 1);
         return;
     }
-    lin_buffer_clear(&o->out);
-    lin_buffer_char(&o->out, '{');
-    lin_buffer_member_text(&o->out, "partial", o->partial.data ? o->partial.data : "");
-    lin_buffer_char(&o->out, '}');
-    lin_outbox_add(o, &o->out, LIN_NOTE_OTHER);
+    put_object(&out, "partial", lin_text_of(&o->partial));
+    lin_outbox_add(o, &out, LIN_NOTE_OTHER);
 }
 
 static void vosk_put_end(lin_outbox *o, int drained)
 {
     (void)drained;
     for (; o->owed > 0; o->owed--) vosk_answer(o);
-    put_said(o, 1 << 30);
+    put_said(o, INT_MAX);
 }
 
-static void vosk_put_error(lin_buffer *out, const char *message)
-{
-    lin_buffer_char(out, '{');
-    lin_buffer_member_text(out, "error", message);
-    lin_buffer_char(out, '}');
-}
+static void vosk_put_error(lin_buffer *out, const char *message) { put_object(out, "error", message); }
 
 static const lin_protocol vosk = {.path = "/vosk",
-                                        .about = "vosk-server's: s16le, an answer to each message",
-                                        .format = LIN_SAMPLES_S16,
-                                        .phrases_advise = 1,
-                                        .configs_later = 1,
-                                        .parse = lin_message_parse_vosk,
-                                        .show = vosk_show,
-                                        .answer = vosk_answer,
-                                        .put_end = vosk_put_end,
-                                        .put_error = vosk_put_error};
+                                  .about = "vosk-server's: s16le, an answer to each message",
+                                  .format = LIN_SAMPLES_S16,
+                                  .most_text = LIN_MESSAGE_BYTES,
+                                  .phrases_advise = 1,
+                                  .configs_later = 1,
+                                  .parse = vosk_parse,
+                                  .show = vosk_show,
+                                  .answer = vosk_answer,
+                                  .put_end = vosk_put_end,
+                                  .put_error = vosk_put_error};
 
 /* ---- sherpa-onnx's --------------------------------------------------------------------------------------------------------- */
 
-// the protocol of sherpa-onnx's online WebSocket server.
-//
-// A client sends samples of 32-bit floats, then the text Done (any other means nothing); it gets a JSON object whenever an
-// utterance has changed, and in the end the text Done!. A token is a word with the blank before it, or a phoneme; times count
-// from start_time on.
+// The protocol of sherpa-onnx's online WebSocket server. A client sends samples of 32-bit floats, then the text Done (any other
+// means nothing); it gets a JSON object whenever an utterance has changed, and in the end the text Done!. A token is a word with
+// the blank before it, or a phoneme; times count from start_time on.
 
 static lin_status sherpa_parse(const char *text, size_t n, lin_message *m, lin_error *err)
 {
@@ -177,13 +385,13 @@ static void put_list(lin_buffer *out, const char *key, const lin_live_words *wor
         for (int k = 0; k < n; k++, any = 1) {
             if (any) lin_buffer_char(out, ',');
             if (times) {
-                lin_buffer_fixed(out, lin_result_item_start(r, k) - view->start_s, 3);
+                lin_buffer_fixed(out, lin_result_item(r, k).start_s - view->start_s, 3);
                 continue;
             }
             lin_buffer_clear(&text);
             if (any) lin_buffer_char(&text, ' ');
             lin_result_item_text(&text, words, r, k);
-            lin_buffer_json(out, text.data ? text.data : "", text.n);
+            lin_buffer_json(out, lin_text_of(&text), text.n);
         }
     }
     lin_buffer_char(out, ']');
@@ -191,40 +399,24 @@ static void put_list(lin_buffer *out, const char *key, const lin_live_words *wor
     lin_buffer_free(&text);
 }
 
-// segment: counted from 0. The text is that of the tokens.
-static void put_result(lin_buffer *out, const lin_live_words *words, const lin_session_view *view, const char *text, int segment)
-{
-    const int is_final = view->end != LINNET_GROWS;
-    lin_buffer_char(out, '{');
-    lin_buffer_member_text(out, "text", text);
-    put_list(out, "tokens", words, view, 0);
-    put_list(out, "timestamps", words, view, 1);
-    lin_buffer_text(out, ",\"ys_probs\":[],\"lm_probs\":[],\"context_scores\":[],\"words\":[]");
-    lin_buffer_member_integer(out, "segment", segment);
-    lin_buffer_member_fixed(out, "start_time", view->start_s, 3);
-    lin_buffer_text(out, is_final ? ",\"is_final\":true" : ",\"is_final\":false");
-    lin_buffer_text(out, view->end == LINNET_FINISHED ? ",\"is_eof\":true}" : ",\"is_eof\":false}");
-}
-
 static int sherpa_show(lin_outbox *o, const lin_session_view *view)
 {
     const lin_live_words *words = &o->client->serve->live.words;
     const int is_final = view->end != LINNET_GROWS;
+    lin_buffer text = {0}, out = {0};
     if (!is_final && o->n_queued > LIN_QUEUED_PARTIALS) return 0;
-    lin_result open = *view->provisional;
-    if (view->incomplete && open.n_words) open.n_words--;
-    lin_buffer_clear(&o->texts.settled);
-    lin_buffer_clear(&o->texts.open);
-    lin_buffer_clear(&o->out);
-    if (lin_live_put_text(&o->texts.settled, words, view->settled, 0, NULL) != LIN_OK ||
-        lin_live_put_text(&o->texts.open, words, &open, 0, NULL) != LIN_OK) {
-        if (is_final) o->lost = "out of memory";
-        return 1;
-    }
-    if (o->texts.settled.n && o->texts.open.n) lin_buffer_char(&o->texts.settled, ' ');
-    lin_buffer_bytes(&o->texts.settled, o->texts.open.data ? o->texts.open.data : "", o->texts.open.n);
-    put_result(&o->out, words, view, o->texts.settled.data ? o->texts.settled.data : "", view->utterance - 1);
-    lin_outbox_add(o, &o->out, is_final ? LIN_NOTE_FINAL : LIN_NOTE_PARTIAL);
+    if (put_growing(&text, words, view) != LIN_OK) out.failed = 1;
+    lin_buffer_char(&out, '{');
+    lin_buffer_member_text(&out, "text", lin_text_of(&text));
+    put_list(&out, "tokens", words, view, 0);
+    put_list(&out, "timestamps", words, view, 1);
+    lin_buffer_text(&out, ",\"ys_probs\":[],\"lm_probs\":[],\"context_scores\":[],\"words\":[]");
+    lin_buffer_member_integer(&out, "segment", view->utterance - 1); // counted from 0
+    lin_buffer_member_fixed(&out, "start_time", view->start_s, 3);
+    lin_buffer_text(&out, is_final ? ",\"is_final\":true" : ",\"is_final\":false");
+    lin_buffer_text(&out, view->end == LINNET_FINISHED ? ",\"is_eof\":true}" : ",\"is_eof\":false}");
+    lin_outbox_add(o, &out, is_final ? LIN_NOTE_FINAL : LIN_NOTE_PARTIAL);
+    lin_buffer_free(&text);
     return 1;
 }
 
@@ -238,43 +430,106 @@ static void sherpa_put_error(lin_buffer *out, const char *message)
 
 static void sherpa_put_end(lin_outbox *o, int drained)
 {
+    lin_buffer out = {0}, done = {0};
     (void)drained;
-    lin_buffer_clear(&o->out);
-    if (o->failure) {
-        sherpa_put_error(&o->out, o->failure);
-        lin_outbox_add(o, &o->out, LIN_NOTE_OTHER);
-    }
-    lin_buffer_text(&o->out, "Done!");
-    lin_outbox_add(o, &o->out, LIN_NOTE_OTHER);
+    if (o->failure.status != LIN_OK) sherpa_put_error(&out, o->failure.message);
+    lin_outbox_add(o, &out, LIN_NOTE_OTHER);
+    lin_buffer_text(&done, "Done!");
+    lin_outbox_add(o, &done, LIN_NOTE_OTHER);
 }
 
 static const lin_protocol sherpa = {.path = "/sherpa-onnx",
-                                          .about = "that of sherpa-onnx's online server: f32le, Done",
-                                          .format = LIN_SAMPLES_F32,
-                                          .configs_later = 1,
-                                          .parse = sherpa_parse,
-                                          .show = sherpa_show,
-                                          .put_end = sherpa_put_end,
-                                          .put_error = sherpa_put_error};
+                                    .about = "that of sherpa-onnx's online server: f32le, Done",
+                                    .format = LIN_SAMPLES_F32,
+                                    .most_text = LIN_MESSAGE_BYTES,
+                                    .configs_later = 1,
+                                    .parse = sherpa_parse,
+                                    .show = sherpa_show,
+                                    .put_end = sherpa_put_end,
+                                    .put_error = sherpa_put_error};
 
 /* ---- linnet's own ---------------------------------------------------------------------------------------------------------- */
 
 // linnet's own protocol of WebSockets (docs/serve.md): the lines of linnet listen --json.
 
-static void linnet_put_begin(const lin_client *c, lin_buffer *out)
+static lin_status take_format(const cJSON *item, lin_message *m, lin_error *err)
 {
-    const lin_serve *s = c->serve;
-    const char *model = s->live.recognizer.model->name;
-    lin_live_put_begin(out, &(lin_live_begin){"stream", model ? model : "", (int)c->config.rate_hz, c->config.channels,
-                                              lin_session_construction(&s->live.recognizer)});
-    if (out->n) out->n--;
+    static const char *const names[] = {"s16le", "f32le", "mulaw", "alaw", "ogg_opus"}; // as lin_sample_format
+    for (size_t i = 0; cJSON_IsString(item) && i < sizeof names / sizeof *names; i++) {
+        if (strcmp(item->valuestring, names[i]) != 0) continue;
+        m->format = (lin_sample_format)i;
+        return LIN_OK;
+    }
+    return lin_fail(err, LIN_INVALID, "format is s16le, f32le, mulaw, alaw or ogg_opus");
 }
 
-// 0: a provisional result was left out, because its reader is slow.
+static lin_status take_config(const cJSON *json, lin_message *m, lin_error *err)
+{
+    const cJSON *item;
+    int nothing;
+    const struct {
+        const char *key;
+        int *value;
+    } flags[] = {{"partials", &m->partials}, {"readable", &m->readable}, {"resume", &m->resume}, {"push_to_talk", &nothing}};
+    enum { FLAGS = sizeof flags / sizeof *flags };
+    cJSON_ArrayForEach(item, json)
+    {
+        const char *key = item->string;
+        int flag = 0;
+        while (flag < FLAGS && strcmp(key, flags[flag].key) != 0) flag++;
+        if (!strcmp(key, "type")) continue;
+        if (flag < FLAGS) LIN_TRY(take_flag(item, key, flags[flag].value, err));
+        else if (!strcmp(key, "rate_hz")) LIN_TRY(lin_message_int(item, key, 4000, 192000, &m->rate_hz, err));
+        else if (!strcmp(key, "channels")) LIN_TRY(lin_message_int(item, key, 1, 64, &m->channels, err));
+        else if (!strcmp(key, "format")) LIN_TRY(take_format(item, m, err));
+        else if (!strcmp(key, "phrases")) LIN_TRY(take_phrases(item, m, err));
+        else if (!strcmp(key, "state_s")) LIN_TRY(lin_message_number(item, key, 0, 3600, 0, &m->state_s, err));
+        else return lin_fail(err, LIN_INVALID, "a config has no \"%.40s\"", key);
+    }
+    if (m->state_s > 0 && m->state_s < 0.5) m->state_s = 0.5;
+    return LIN_OK;
+}
+
+// {"type": "config", ...}, {"type": "end"}, {"type": "end_utterance"}, {"type": "phrases", "phrases": [...]}. Unknown keys of a
+// config are errors.
+static lin_status linnet_parse(const char *text, size_t n, lin_message *m, lin_error *err)
+{
+    cJSON *json;
+    lin_status status = open_object(text, n, &json, err);
+    if (status != LIN_OK) return status;
+    const cJSON *type = cJSON_GetObjectItemCaseSensitive(json, "type");
+    const char *name = cJSON_IsString(type) ? type->valuestring : "";
+    if (!strcmp(name, "config")) {
+        m->kind = LIN_MESSAGE_CONFIG;
+        status = take_config(json, m, err);
+    } else if (!strcmp(name, "end")) {
+        m->kind = LIN_MESSAGE_EOF;
+    } else if (!strcmp(name, "end_utterance")) {
+        m->kind = LIN_MESSAGE_END_UTTERANCE;
+    } else if (!strcmp(name, "phrases")) {
+        m->kind = LIN_MESSAGE_PHRASES;
+        status = take_phrases(cJSON_GetObjectItemCaseSensitive(json, "phrases"), m, err);
+    } else {
+        status = lin_fail(err, LIN_INVALID, "the type of a message is config, phrases, end_utterance or end");
+    }
+    cJSON_Delete(json);
+    return status;
+}
+
+static void linnet_put_begin(const lin_client *c, lin_buffer *out)
+{
+    const lin_recognizer *r = &c->serve->live.recognizer;
+    lin_live_put_begin(out, &(lin_live_begin){"stream", r->model->name ? r->model->name : "", c->config.rate_hz,
+                                              c->config.channels, lin_session_construction(r)});
+    if (out->n) out->n--; // its line end
+}
+
 static int linnet_show(lin_outbox *o, const lin_session_view *view)
 {
-    const lin_serve *s = o->client->serve;
+    const lin_live_words *words = &o->client->serve->live.words;
     const int final = view->end != LINNET_GROWS;
+    lin_live_texts texts = {0};
+    lin_buffer out = {0};
     if (!final && !o->client->config.partials) return 1;
     if (!final && o->n_queued > LIN_QUEUED_PARTIALS) return 0;
     lin_session_view now = *view;
@@ -282,14 +537,11 @@ static int linnet_show(lin_outbox *o, const lin_session_view *view)
     o->utterance = view->utterance;
     now.old_phones = o->sent_phones; // a message that was not sent is made up for by the next one
     now.old_words = o->sent_words;
-    lin_buffer_clear(&o->out);
-    if (lin_live_spell(&o->texts, &s->live.words, &now, o->client->config.readable, NULL) != LIN_OK) {
-        if (final) o->lost = "out of memory";
-        return 1;
-    }
-    lin_live_put_json(&o->out, &s->live.words, &now, &o->texts, lin_now() - (o->sound_at - (o->sound_s - view->end_s)));
-    if (o->out.n) o->out.n--; // its line end
-    lin_outbox_add(o, &o->out, final ? LIN_NOTE_FINAL : LIN_NOTE_PARTIAL);
+    if (lin_live_spell(&texts, words, &now, o->client->config.readable, NULL) != LIN_OK) out.failed = 1;
+    lin_live_put_json(&out, words, &now, &texts, lin_now() - (o->sound_at - (o->sound_s - view->end_s)));
+    if (out.n) out.n--; // its line end
+    lin_outbox_add(o, &out, final ? LIN_NOTE_FINAL : LIN_NOTE_PARTIAL);
+    lin_live_texts_free(&texts);
     o->sent_phones = view->settled->n_phones;
     o->sent_words = view->settled->n_words;
     return 1;
@@ -297,14 +549,15 @@ static int linnet_show(lin_outbox *o, const lin_session_view *view)
 
 static void linnet_put_end(lin_outbox *o, int drained)
 {
-    lin_buffer_clear(&o->out);
-    lin_buffer_text(&o->out, "{\"type\":\"end\"");
-    lin_buffer_member_text(&o->out, "reason", o->failure ? "failed" : drained ? "stopping" : "ended");
-    if (o->failure) lin_buffer_member_text(&o->out, "message", o->failure);
-    lin_buffer_member_fixed(&o->out, "seconds", o->seconds, 3);
-    lin_buffer_member_integer(&o->out, "utterances", o->n_final);
-    lin_buffer_char(&o->out, '}');
-    lin_outbox_add(o, &o->out, LIN_NOTE_OTHER);
+    lin_buffer out = {0};
+    const int failed = o->failure.status != LIN_OK;
+    lin_buffer_text(&out, "{\"type\":\"end\"");
+    lin_buffer_member_text(&out, "reason", failed ? "failed" : drained ? "stopping" : "ended");
+    if (failed) lin_buffer_member_text(&out, "message", o->failure.message);
+    lin_buffer_member_fixed(&out, "seconds", o->seconds, 3);
+    lin_buffer_member_integer(&out, "utterances", o->n_final);
+    lin_buffer_char(&out, '}');
+    lin_outbox_add(o, &out, LIN_NOTE_OTHER);
 }
 
 static void linnet_put_error(lin_buffer *out, const char *message)
@@ -315,223 +568,18 @@ static void linnet_put_error(lin_buffer *out, const char *message)
 }
 
 static const lin_protocol linnet = {.path = "/v1/stream",
-                                          .about = "linnet's: settled and provisional words and phonemes, phrases, saved streams",
-                                          .format = LIN_SAMPLES_S16,
-                                          .parse = lin_message_parse,
-                                          .put_begin = linnet_put_begin,
-                                          .show = linnet_show,
-                                          .put_end = linnet_put_end,
-                                          .put_error = linnet_put_error};
-
-/* ---- OpenAI's realtime protocol -------------------------------------------------------------------------------------------- */
-
-// transcription sessions of OpenAI's realtime protocol. Its events are JSON texts,
-// in which sound is base64.
-//
-// With turn detection, which is on unless a session has none, an item is an utterance, and the pauses that end one are the
-// server's. Without it an item is what came before a commit, whatever the pauses. A commit and a clear end the engine's stream:
-// all that was sent before has then been decoded, and the next sound begins a new one.
-
-static atomic_ullong n_events, n_sessions; // no two have the same id
-
-static void put_event(lin_buffer *out, const char *type)
-{
-    lin_buffer_text(out, "{\"type\":");
-    lin_buffer_json(out, type, strlen(type));
-    lin_buffer_format(out, ",\"event_id\":\"event_%llu\"", atomic_fetch_add(&n_events, 1));
-}
-
-static void put_session(lin_buffer *out, const lin_client *c, const char *type)
-{
-    const lin_message *m = &c->config;
-    const char *format = m->format == LIN_SAMPLES_MULAW ? "pcmu" : m->format == LIN_SAMPLES_ALAW ? "pcma" : "pcm";
-    put_event(out, type);
-    lin_buffer_format(out,
-                      ",\"session\":{\"id\":\"sess_%llu\",\"object\":\"realtime.transcription_session\","
-                      "\"type\":\"transcription\",\"audio\":{\"input\":{\"format\":{\"type\":\"audio/%s\",\"rate\":%d},"
-                      "\"transcription\":{\"model\":\"linnet\"",
-                      c->out.session, format, (int)m->rate_hz);
-    lin_buffer_member_text(out, "language", c->serve->language);
-    lin_buffer_text(out, "},\"noise_reduction\":null,\"turn_detection\":");
-    if (m->manual) lin_buffer_text(out, "null}}}}");
-    else lin_buffer_format(out, "{\"type\":\"server_vad\",\"prefix_padding_ms\":%.0f}}}}}", m->padding_s * 1000);
-}
-
-static void realtime_put_error(lin_buffer *out, const char *message)
-{
-    put_event(out, "error");
-    lin_buffer_text(out, ",\"error\":{\"type\":\"invalid_request_error\"");
-    lin_buffer_member_text(out, "message", message);
-    lin_buffer_text(out, ",\"code\":null,\"param\":null,\"event_id\":null}}");
-}
-
-static void realtime_greet(lin_client *c, lin_buffer *out)
-{
-    c->out.session = atomic_fetch_add(&n_sessions, 1) + 1;
-    put_session(out, c, "session.created");
-}
-
-static void realtime_took(lin_client *c, const lin_message *m, lin_buffer *out)
-{
-    const lin_message *now = &c->config; // m, before the first sound
-    const int changes = m->format != now->format || m->rate_hz != now->rate_hz || m->manual != now->manual;
-    if (m->kind == LIN_MESSAGE_CLEAR) lin_outbox_discard(&c->out);
-    if (m->kind != LIN_MESSAGE_CONFIG) return;
-    if (!c->serve->v->decoding.words) lin_message_free(&c->config); // a prompt is advice, which phonemes do not use
-    if (!lin_language_is_among(m->languages, c->serve->language))
-        realtime_put_error(out, "the model has another language: leave language out");
-    else if (changes) realtime_put_error(out, "the format and turn_detection of a session cannot change after its first sound");
-    else put_session(out, c, "session.updated");
-}
-
-/* ---- items ----------------------------------------------------------------------------------------------------------------- */
-
-static void add_event(lin_outbox *o, const char *type)
-{
-    lin_buffer_clear(&o->out);
-    put_event(&o->out, type);
-}
-
-static void end_event(lin_outbox *o, lin_note_kind kind)
-{
-    lin_buffer_char(&o->out, '}');
-    lin_outbox_add(o, &o->out, kind);
-}
-
-static void put_item(lin_outbox *o, const char *key, int item)
-{
-    if (item) lin_buffer_format(&o->out, ",\"%s\":\"item_%d\"", key, item);
-    else lin_buffer_format(&o->out, ",\"%s\":null", key);
-}
-
-static void put_delta(lin_outbox *o, size_t from)
-{
-    if (o->settling.text.n <= from) return;
-    add_event(o, "conversation.item.input_audio_transcription.delta");
-    put_item(o, "item_id", o->n_items + 1);
-    lin_buffer_text(&o->out, ",\"content_index\":0");
-    lin_buffer_member_text(&o->out, "delta", o->settling.text.data + from);
-    end_event(o, LIN_NOTE_OTHER);
-}
-
-// The sound of an item has ended, and its text is whole.
-static void complete(lin_outbox *o, double seconds)
-{
-    const int item = ++o->n_items;
-    add_event(o, "input_audio_buffer.committed");
-    put_item(o, "previous_item_id", item - 1);
-    put_item(o, "item_id", item);
-    end_event(o, LIN_NOTE_OTHER);
-    static const char *const whole[] = {"conversation.item.added", "conversation.item.done"};
-    for (int i = 0; i < 2; i++) {
-        add_event(o, whole[i]);
-        put_item(o, "previous_item_id", item - 1);
-        lin_buffer_format(&o->out,
-                          ",\"item\":{\"id\":\"item_%d\",\"type\":\"message\",\"object\":\"realtime.item\",\"role\":\"user\","
-                          "\"status\":\"completed\",\"content\":[{\"type\":\"input_audio\",\"transcript\":null}]}",
-                          item);
-        end_event(o, LIN_NOTE_OTHER);
-    }
-    add_event(o, "conversation.item.input_audio_transcription.completed");
-    put_item(o, "item_id", item);
-    lin_buffer_text(&o->out, ",\"content_index\":0");
-    lin_buffer_member_text(&o->out, "transcript", o->settling.text.data ? o->settling.text.data : "");
-    lin_buffer_text(&o->out, ",\"usage\":{\"type\":\"duration\"");
-    lin_buffer_member_fixed(&o->out, "seconds", seconds, 3);
-    lin_buffer_char(&o->out, '}');
-    end_event(o, LIN_NOTE_FINAL);
-    lin_settling_begin(&o->settling, &o->client->serve->live.words);
-}
-
-// The part of what has settled that was not sent yet.
-static lin_result new_part(lin_outbox *o, const lin_session_view *view)
-{
-    lin_result part = *view->settled;
-    const int words = o->sent_words < part.n_words ? o->sent_words : part.n_words,
-              phones = part.has_words ? 0 : o->sent_phones < part.n_phones ? o->sent_phones : part.n_phones;
-    part.words = part.words ? part.words + words : NULL; // the same phones, seen through a window
-    part.n_words -= words;
-    part.phones = part.phones ? part.phones + phones : NULL;
-    part.n_phones -= phones;
-    o->sent_words = view->settled->n_words;
-    o->sent_phones = view->settled->n_phones;
-    return part;
-}
-
-static void put_speech(lin_outbox *o, const char *type, const char *key, double seconds)
-{
-    add_event(o, type);
-    lin_buffer_member_integer(&o->out, key, (long long)((o->before_s + seconds) * 1000 + 0.5));
-    put_item(o, "item_id", o->n_items + 1);
-    end_event(o, LIN_NOTE_OTHER);
-}
-
-static int realtime_show(lin_outbox *o, const lin_session_view *view)
-{
-    const lin_live_words *words = &o->client->serve->live.words;
-    const int manual = o->client->config.manual, is_final = view->end != LINNET_GROWS;
-    if (o->utterance != view->utterance) {
-        o->sent_words = o->sent_phones = 0;
-        o->begun_at = o->settling.text.n;
-        // Where its first phoneme is by now, which may still move: the padding covers that. No sound is of two items.
-        const double start_s = fmax(view->start_s - o->client->config.padding_s, o->item_end_s);
-        if (!manual && !o->discards) put_speech(o, "input_audio_buffer.speech_started", "audio_start_ms", start_s);
-    }
-    o->utterance = is_final ? -1 : view->utterance;
-    if (o->discards) return 1;
-    if (view->replaced) { // the whole item has it; what was sent of it stays sent
-        lin_settling_back(&o->settling, words, o->begun_at);
-        o->sent_words = o->sent_phones = 0;
-    }
-    const lin_result part = new_part(o, view);
-    const size_t before = o->settling.text.n;
-    if (lin_settling_add(&o->settling, words, &part, is_final, NULL) != LIN_OK) o->lost = "out of memory";
-    if (!view->replaced) put_delta(o, before);
-    if (!is_final || manual) return 1;
-    o->any = 1;
-    o->item_end_s = view->processed_s;
-    put_speech(o, "input_audio_buffer.speech_stopped", "audio_end_ms", view->processed_s);
-    complete(o, view->end_s - view->start_s);
-    return 1;
-}
-
-static void realtime_put_end(lin_outbox *o, int drained)
-{
-    if (o->discards) {
-        lin_settling_begin(&o->settling, &o->client->serve->live.words);
-        add_event(o, "input_audio_buffer.cleared");
-        end_event(o, LIN_NOTE_OTHER);
-    } else if (o->failure || (!o->any && !drained && !o->settling.text.n && o->seconds <= 0)) {
-        lin_buffer_clear(&o->out);
-        realtime_put_error(&o->out, o->failure ? o->failure : "the buffer that was committed has no sound");
-        lin_outbox_add(o, &o->out, LIN_NOTE_OTHER);
-    } else if (o->client->config.manual || (!o->any && !drained)) {
-        complete(o, o->seconds);
-    }
-    o->before_s += o->seconds;
-    o->utterance = -1;
-    o->item_end_s = o->discards = o->any = 0;
-}
-
-static const lin_protocol realtime = {.path = "/v1/realtime",
-                                            .about = "OpenAI's, transcription sessions: sound and results in JSON events",
-                                            .format = LIN_SAMPLES_S16,
-                                            .rate_hz = 24000,
-                                            .most_text = LIN_REALTIME_BYTES,
-                                            .phrases_advise = 1,
-                                            .configs_later = 1,
-                                            .forgives = 1,
-                                            .parse = lin_realtime_parse,
-                                            .greet = realtime_greet,
-                                            .took = realtime_took,
-                                            .show = realtime_show,
-                                            .put_end = realtime_put_end,
-                                            .put_error = realtime_put_error};
+                                    .about = "linnet's: settled and provisional words and phonemes, phrases, saved streams",
+                                    .format = LIN_SAMPLES_S16,
+                                    .most_text = LIN_MESSAGE_BYTES,
+                                    .parse = linnet_parse,
+                                    .put_begin = linnet_put_begin,
+                                    .show = linnet_show,
+                                    .put_end = linnet_put_end,
+                                    .put_error = linnet_put_error};
 
 /* ---- the table ------------------------------------------------------------------------------------------------------------- */
 
-static const lin_protocol *const protocols[] = {&vosk, &sherpa, &linnet,
-                                               &realtime};
+static const lin_protocol *const protocols[] = {&vosk, &sherpa, &linnet, &lin_protocol_realtime};
 
 enum { PROTOCOLS = sizeof protocols / sizeof *protocols };
 

@@ -1,7 +1,5 @@
 // serve.c - the server of linnet serve: routes, limits, what is measured, and its life from opening to draining; see serve.h.
 
-#include "serve/protocols.h"
-
 #include <dlfcn.h>
 #include <limits.h>
 #include <math.h>
@@ -18,11 +16,10 @@
 #include "base/system.h"
 #include "base/textfile.h"
 #include "linnet/find.h"
-#include "serve/serve_files.h"
 #include "linnet/linnet.h"
-#include "serve/web.h"
+#include "serve/serve.h"
 
-enum { SOON_MS = 5, OFTEN_MS = 100, RETRY_S = 5, STATS_S = 10, CLOSE_S = 2 };
+enum { SOON_MS = 5, OFTEN_MS = 100, RETRY_S = 5, STATS_S = 10, CLOSE_S = 2, QUEUE_S = 2 };
 
 volatile int lin_serve_stop, lin_serve_reload;
 volatile sig_atomic_t lin_serve_hurry;
@@ -31,25 +28,101 @@ volatile sig_atomic_t lin_serve_hurry;
 
 void lin_serve_touch(lin_client *c)
 {
-    lin_serve *s = c->serve;
-    pthread_mutex_lock(&s->lock);
-    if (!c->touched) {
-        c->touched = 1;
-        c->next_touched = s->touched;
-        s->touched = c;
-    }
-    if (!s->woken_for_good) s->transport->wake(s->web);
-    pthread_mutex_unlock(&s->lock);
+    atomic_store(&c->touched, 1);
+    atomic_store(&c->serve->touched, 1);
+    c->serve->transport->wake(c->serve->web);
 }
 
 void lin_serve_wait(lin_client *c) { c->waiting = c->serve->waiting = 1; }
 
-void lin_serve_count(lin_serve *s, long long *count)
+// Those of words in plain letters, which the letter-to-sound rules of English can always read, to the front; their number. To
+// try each phrase by itself would open the lexicon for each.
+static int choose_plain(linnet_phrase *list, int n)
 {
-    pthread_mutex_lock(&s->lock);
-    ++*count;
-    pthread_mutex_unlock(&s->lock);
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", others[] = "' -";
+    int kept = 0;
+    for (int i = 0; i < n; i++) {
+        const char *c = list[i].text + strspn(list[i].text, others);
+        int is_plain = *c != 0;
+        for (; *c && is_plain; c++) is_plain = strchr(letters, *c) || strchr(others, *c);
+        if (is_plain) list[kept++] = list[i];
+    }
+    return kept;
 }
+
+static int is_unusable(lin_status status) { return status == LIN_INVALID || status == LIN_UNSUPPORTED; }
+
+lin_status lin_serve_phrases(const lin_serve *s, const char *texts, int n_needed, int n_advised, lin_phrases *made, int *used,
+                             int *left_out, lin_error *err)
+{
+    const lin_decoding *decoding = &s->live.decoding;
+    const int n = n_needed + n_advised;
+    linnet_phrase *list = lin_calloc((size_t)n + 1, sizeof *list);
+    *left_out = 0;
+    *used = n;
+    if (!list) return lin_no_memory(err, "phrases", (size_t)n * sizeof *list);
+    for (int i = 0; i < n; i++, texts += strlen(texts) + 1) list[i] = (linnet_phrase){texts, s->v->decoding.context_bonus};
+    lin_status status = lin_decoding_make_phrases(decoding, list, n, made, err);
+    while (*used > n_needed && is_unusable(status)) { // without those that may not be said, then without all
+        *used = n_needed + (*left_out ? 0 : choose_plain(list + n_needed, n_advised));
+        *left_out = 1;
+        status = lin_decoding_make_phrases(decoding, list, *used, made, err);
+    }
+    lin_free(list);
+    return status;
+}
+
+/* ---- threads for what takes long ------------------------------------------------------------------------------------------- */
+
+void lin_workers_init(lin_workers *w, int n, void *(*run)(void *serve))
+{
+    *w = (lin_workers){.n = n, .run = run};
+    w->last = &w->first;
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->work, NULL);
+}
+
+lin_status lin_workers_give(lin_workers *w, lin_task *task, lin_serve *serve, lin_error *err)
+{
+    pthread_mutex_lock(&w->lock);
+    if (!w->threads) w->threads = lin_calloc((size_t)w->n, sizeof *w->threads);
+    while (w->threads && w->n_threads < w->n && pthread_create(&w->threads[w->n_threads], NULL, w->run, serve) == 0)
+        w->n_threads++;
+    const int works = w->n_threads > 0;
+    if (works) {
+        task->next = NULL;
+        *w->last = task;
+        w->last = &task->next;
+        pthread_cond_signal(&w->work);
+    }
+    pthread_mutex_unlock(&w->lock);
+    return works ? LIN_OK : lin_fail(err, LIN_NO_MEMORY, "cannot start a thread");
+}
+
+lin_task *lin_workers_take(lin_workers *w)
+{
+    pthread_mutex_lock(&w->lock);
+    while (!w->first && !w->stops) pthread_cond_wait(&w->work, &w->lock);
+    lin_task *task = w->first;
+    if (task) w->first = task->next;
+    if (!w->first) w->last = &w->first;
+    pthread_mutex_unlock(&w->lock);
+    return task;
+}
+
+void lin_workers_stop(lin_workers *w)
+{
+    pthread_mutex_lock(&w->lock);
+    w->stops = 1;
+    pthread_cond_broadcast(&w->work);
+    pthread_mutex_unlock(&w->lock);
+    for (int i = 0; i < w->n_threads; i++) pthread_join(w->threads[i], NULL);
+    lin_free(w->threads);
+    pthread_cond_destroy(&w->work);
+    pthread_mutex_destroy(&w->lock);
+}
+
+/* ---- answers to requests --------------------------------------------------------------------------------------------------- */
 
 enum { MOST_HEADERS = 8 };
 
@@ -87,9 +160,9 @@ void lin_serve_refuse(lin_serve *s, lin_web_peer *peer, int status, int retry_s,
 
 /* ---- routes ---------------------------------------------------------------------------------------------------------------- */
 
-static int refuse(lin_serve *s, lin_web_peer *peer, long long *count, int status, int retry_s, const char *message)
+static int refuse(lin_serve *s, lin_web_peer *peer, atomic_llong *count, int status, int retry_s, const char *message)
 {
-    if (count) lin_serve_count(s, count);
+    if (count) ++*count;
     lin_serve_refuse(s, peer, status, retry_s, message);
     return 0;
 }
@@ -143,18 +216,16 @@ static void free_client(lin_client *c)
     lin_serve *s = c->serve;
     const char *const otherwise = s->draining || lin_serve_stop ? "the server stops" : "the client left";
     lin_serve_log_end(c, c->status, c->status ? c->cause : otherwise);
-    if (!c->protocol) lin_files_leave(c);
-    else lin_serve_stream_free(c); // waits for the engine: nothing touches the client afterwards
-    pthread_mutex_lock(&s->lock);
-    lin_client **at = &s->touched;
-    while (*at && *at != c) at = &(*at)->next_touched;
-    if (*at) *at = c->next_touched;
-    pthread_mutex_unlock(&s->lock);
     *(c->before ? &c->before->behind : &s->clients) = c->behind;
     if (c->behind) c->behind->before = c->before;
     s->n_clients--;
     s->n_streams -= c->protocol != NULL;
-    lin_free(c);
+    if (c->protocol) {
+        lin_serve_stream_leave(c);
+    } else {
+        lin_files_leave(c);
+        lin_free(c);
+    }
 }
 
 // With tokens a state belongs to the token of the stream that it is of.
@@ -201,7 +272,7 @@ static lin_client *new_client(lin_serve *s, lin_web_peer *peer, const lin_web_re
         lin_serve_refuse(s, peer, 503, RETRY_S, "out of memory");
         return NULL;
     }
-    lin_serve_count(s, &s->counts.streams);
+    s->counts.streams++;
     return c;
 }
 
@@ -328,7 +399,7 @@ static lin_client *open_request(lin_serve *s, lin_web_peer *peer, const lin_web_
     const char *type, *file = NULL;
     const lin_call *call = lin_call_find(r->method, r->path, &is_known);
     if (*r->origin && is_origin(s, r)) s->transport->allow(peer);
-    if (!strcmp(r->method, "GET") || !strcmp(r->method, "HEAD")) file = lin_page_find(s->page, r->path, &type, &n);
+    if (!strcmp(r->method, "GET") || !strcmp(r->method, "HEAD")) file = lin_page_find(r->path, &type, &n);
     if (file) {
         put_page(s, peer, type, file, n);
     } else if (!call && !is_known && lin_protocol_find(r->path, s->v->websocket)) {
@@ -393,13 +464,12 @@ static int on_next(void *context, void *user, lin_web_message *m)
 {
     (void)context;
     lin_client *c = user;
-    return !c->protocol ? lin_files_next(c, m) : lin_outbox_next(&c->out, m);
+    return c->protocol ? lin_serve_stream_next(c, m) : lin_files_next(c, m);
 }
 
 static void on_gone(void *context, void *user)
 {
-    (void)context;
-    free_client(user);
+    if (!((lin_serve *)context)->closed) free_client(user);
 }
 
 static void on_log(void *context, const char *line)
@@ -423,10 +493,10 @@ static void tidy(lin_serve *s, double now)
     if (now - s->stats_at < STATS_S) return;
     s->stats_at = now;
     lin_engine_stats e;
-    lin_engine_stats_get(lin_voices_engine(s->voices), &e);
+    lin_engine_stats_get(s->engine, &e);
     s->lag_ms = e.rows ? e.lag_p95_ms : 0;
     s->lost += e.lost_samples;
-    lin_engine_stats_reset(lin_voices_engine(s->voices));
+    lin_engine_stats_reset(s->engine);
 }
 
 static void drain(lin_serve *s, double now)
@@ -472,34 +542,18 @@ static void read_tokens_again(lin_serve *s)
         lin_complain(s->v->tokens ? "the tokens were read again" : "SIGHUP: there are no --tokens to be read again");
 }
 
-static void go_on(lin_client *c)
-{
-    if (!c->protocol) lin_files_go_on(c);
-    else lin_serve_stream_go_on(c);
-}
-
 static int on_turn(void *context)
 {
     lin_serve *s = context;
     const double now = lin_now();
-    for (;;) {
-        pthread_mutex_lock(&s->lock);
-        lin_client *c = s->touched;
-        if (c) {
-            s->touched = c->next_touched;
-            c->touched = 0;
-        }
-        pthread_mutex_unlock(&s->lock);
-        if (!c) break;
-        go_on(c);
-    }
-    const int waiting = s->waiting;
+    const int any = atomic_exchange(&s->touched, 0) || s->waiting;
     s->waiting = 0;
-    for (lin_client *c = waiting ? s->clients : NULL, *behind; c; c = behind) {
+    for (lin_client *c = any ? s->clients : NULL, *behind; c; c = behind) {
         behind = c->behind;
-        if (!c->waiting) continue;
+        const int is_due = (atomic_load(&c->touched) && atomic_exchange(&c->touched, 0)) || c->waiting;
         c->waiting = 0;
-        lin_serve_stream_go_on(c);
+        if (is_due && c->protocol) lin_serve_stream_go_on(c);
+        else if (is_due) lin_files_go_on(c);
     }
     if (lin_serve_stop) drain(s, now);
     if (lin_serve_reload) read_tokens_again(s);
@@ -572,12 +626,16 @@ static lin_status open_recognition(lin_serve *s, lin_error *err)
     s->live.second.skip = &lin_serve_hurry;
     if (!s->live.recognizer.streams)
         return lin_fail(err, LIN_UNSUPPORTED, "linnet serve needs a model that streams; this one needs whole utterances");
-    const lin_voices_options o = {.recognizer = &s->live.recognizer, .second = v->second_pass ? &s->live.second : NULL,
-                                  .decoding = &s->live.decoding, .rules = v->endpoints.rules,
-                                  .resets = lin_endpoint_resets(&v->endpoints, &s->live.recognizer), .capacity = v->max_streams,
-                                  .threads = v->threads};
-    LIN_TRY(lin_voices_create(&o, &s->voices, err));
-    return lin_files_create(s, err);
+    lin_engine_options how = lin_engine_default(v->max_streams);
+    how.threads = v->threads;
+    how.queue_s = QUEUE_S;
+    how.endpoints = how.views = how.saves = 1;
+    how.reset_at_endpoint = lin_endpoint_resets(&v->endpoints, &s->live.recognizer);
+    how.endpoint = v->endpoints.rules;
+    how.decoding = &s->live.decoding;
+    how.second = v->second_pass ? &s->live.second : NULL;
+    how.deliver = lin_serve_stream_event;
+    return lin_engine_create(&s->live.recognizer, &how, &s->engine, err);
 }
 
 // The socket that systemd has opened for this process, sd_listen_fds(3).
@@ -599,7 +657,7 @@ static lin_status load_web(const lin_web_transport **transport, lin_error *err)
     char found[PATH_MAX + 64];
     lin_web_interface_function interface;
     lin_web_get_function get_web;
-    const char *path = lin_system_plugin("LINNET_WEB_WEB_LIBRARY", WEB_LIBRARY, found, sizeof found), *slash = strchr(path, '/');
+    const char *path = lin_system_plugin("LINNET_WEB_LIBRARY", WEB_LIBRARY, found, sizeof found), *slash = strchr(path, '/');
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
         const int there = slash && access(path, F_OK) == 0;
@@ -639,17 +697,17 @@ static int is_done(const lin_serve *s)
 
 static void close_all(lin_serve *s)
 {
-    pthread_mutex_lock(&s->lock);
-    s->woken_for_good = 1;
-    pthread_mutex_unlock(&s->lock);
     lin_serve_hurry = 1;
+    while (s->clients) free_client(s->clients);
+    s->closed = 1;
+    lin_workers_stop(&s->workers);
+    lin_workers_stop(&s->preparers);
     if (s->web) s->transport->close(s->web);
-    lin_files_destroy(s);
-    lin_voices_destroy(s->voices);
+    if (s->has_lexicon) lin_spoken_lexicon_close(&s->lexicon);
+    lin_engine_destroy(s->engine);
     lin_live_models_close(&s->live);
-    lin_page_close(s->page);
+    lin_page_close();
     lin_free(s->tokens);
-    pthread_mutex_destroy(&s->lock);
 }
 
 // The bytes of the file are the secret, whatever they are.
@@ -678,7 +736,9 @@ static void tell_protection(void)
 
 lin_status lin_serve_run(lin_serve *s, lin_error *err)
 {
-    pthread_mutex_init(&s->lock, NULL);
+    const int n = s->v->threads ? s->v->threads : lin_cores();
+    lin_workers_init(&s->workers, n, lin_files_work);
+    lin_workers_init(&s->preparers, n, lin_serve_stream_prepare);
     lin_serve_stop = lin_serve_reload = lin_serve_hurry = 0;
     if (s->v->log_json) lin_complain_in_json();
     watch_signals();
@@ -686,7 +746,7 @@ lin_status lin_serve_run(lin_serve *s, lin_error *err)
     lin_status status = load_web(&s->transport, err);
     if (status == LIN_OK && s->v->tokens) status = read_tokens(s, err);
     if (status == LIN_OK) status = make_common_key(s, err);
-    if (status == LIN_OK) status = lin_page_open(&s->page, err);
+    if (status == LIN_OK) status = lin_page_open(err);
     if (status == LIN_OK) status = open_recognition(s, err);
     if (status == LIN_OK) status = open_web(s, err);
     const char *const host = *s->host ? s->host : "127.0.0.1";

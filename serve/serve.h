@@ -1,34 +1,38 @@
 /*
  * serve.h - what the files of linnet serve share: the server, its clients, and who answers what.
  *
- * Pipeline: serve/web.h -> serve/serve.c (routes by serve/serve_calls.h, limits) -> serve/serve_stream.c (WebSockets, by
- * serve/protocols.h and serve/serve_voice.h), or serve/serve_files.c (uploads).
+ * Pipeline: serve/web.h -> serve/serve.c (routes by serve/serve_calls.h, limits) -> serve/serve_stream.c (a WebSocket) with
+ * serve/protocols.c and serve/realtime.c (its messages), or serve/serve_files.c (an upload).
  *
  * A client is one block of memory. Which thread may touch which part of it:
  *
- *   lin_client  A connection: who it is and what it asked for. The server's thread; `touched` under the lock of lin_serve. What
- *               others read of config does not change once there is a voice.
- *   lin_inbox   The sound and messages of a WebSocket that are not taken in. The server's thread only, no lock.
- *   lin_outbox  What waits to be sent to it. The threads that decode and the server's, under its own lock.
- *   lin_job     An upload, in serve/serve_files.h: the server's thread until it is complete, then a worker, then the server's.
+ *   lin_client  A connection: who it is and what it asked for. The server's thread. What other threads read (protocol, config,
+ *               state_key) does not change once the stream is open.
+ *   lin_inbox   What came over a WebSocket and is not in the engine yet. The server's thread.
+ *   lin_outbox  What waits to be sent, and what is being prepared. Any thread, under its lock.
+ *   lin_job     An upload: the server's thread until its body is complete, then a worker, then the server's thread.
  *
- * All handlers run on one thread, the server's. The engine's threads and the workers leave what they have in the outbox or the
- * job, and wake the server's thread (lin_serve_touch). No thread holds two locks, except in lin_serve_touch and
- * lin_serve_count, which take that of lin_serve for a moment.
+ * All handlers of the network run on one thread, the server's. For a WebSocket it holds the outbox' lock while it looks at the
+ * client; it calls the engine meanwhile, which has a lock for each of its streams, but nothing there that waits for a callback.
+ * The engine's threads and the workers hold no lock when they take the outbox'. They leave what they have there or in the job,
+ * and wake the server's thread (lin_serve_touch).
  */
 #ifndef LIN_SERVE_SERVE_H
 #define LIN_SERVE_SERVE_H
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 
-#include "app/shared_options.h"
-#include "linnet/recognizer.h"
+#include "align/aligner.h"
 #include "app/live_text.h"
+#include "app/shared_options.h"
+#include "base/json.h"
+#include "linnet/engine.h"
+#include "linnet/recognizer.h"
+#include "serve/http.h"
 #include "serve/ogg_opus.h"
 #include "serve/serve_calls.h"
-#include "serve/serve_text.h"
-#include "serve/serve_voice.h"
 #include "serve/web.h"
 
 typedef struct lin_serve_values {
@@ -44,22 +48,163 @@ typedef struct lin_serve_values {
 
 typedef struct lin_serve lin_serve;
 typedef struct lin_client lin_client;
-typedef struct lin_job lin_job;
-typedef struct lin_page lin_page;
+typedef struct lin_outbox lin_outbox;
 
-typedef struct lin_protocol lin_protocol; /* serve/protocols.h */
+/* What was appended to a buffer, "" if nothing was. */
+static inline const char *lin_text_of(const lin_buffer *buffer) { return buffer->data ? buffer->data : ""; }
+
+/* ---- threads for what takes long ------------------------------------------------------------------------------------------- */
+
+typedef struct lin_task {
+    struct lin_task *next;
+} lin_task;
+
+/* A queue of tasks and the threads that take them, which start with the first task. */
+typedef struct lin_workers {
+    int n;                  /* threads; set before */
+    void *(*run)(void *serve); /* of each: until lin_workers_take gives none */
+    pthread_mutex_t lock;
+    pthread_cond_t work;
+    lin_task *first, **last;
+    pthread_t *threads; /* [n_threads] */
+    int n_threads, stops;
+} lin_workers;
+
+void lin_workers_init(lin_workers *workers, int n, void *(*run)(void *serve));
+/* LIN_NO_MEMORY: the threads cannot start. */
+lin_status lin_workers_give(lin_workers *workers, lin_task *task, lin_serve *serve, lin_error *err);
+lin_task *lin_workers_take(lin_workers *workers); /* waits for one; NULL: the thread ends */
+void lin_workers_stop(lin_workers *workers);      /* when all tasks are done */
+
+/* ---- messages of WebSockets ------------------------------------------------------------------------------------------------ */
+
+enum { LIN_REALTIME_BYTES = 4 << 20 }; /* the largest event of the realtime protocol: a minute of sound as base64 */
+
+typedef enum lin_message_kind {
+    LIN_MESSAGE_CONFIG,
+    LIN_MESSAGE_EOF,
+    LIN_MESSAGE_RESET,        /* the utterance ends; Vosk's protocol, and realtime's commit */
+    LIN_MESSAGE_END_UTTERANCE, /* linnet's */
+    LIN_MESSAGE_PHRASES,      /* linnet's: others from now on */
+    LIN_MESSAGE_SOUND,        /* realtime: a piece of sound in a text */
+    LIN_MESSAGE_CLEAR         /* realtime: as a reset, and what was said is forgotten */
+} lin_message_kind;
+
+typedef enum lin_sample_format {
+    LIN_SAMPLES_S16,
+    LIN_SAMPLES_F32,
+    LIN_SAMPLES_MULAW, /* ITU-T G.711, of telephones */
+    LIN_SAMPLES_ALAW,
+    LIN_SAMPLES_OPUS /* Opus in Ogg (serve/ogg_opus.h), of one channel once it is decoded */
+} lin_sample_format;
+
+/* What a message says; what it does not say keeps its value. */
+typedef struct lin_message {
+    lin_message_kind kind;
+    int rate_hz;  /* 4000..192000 */
+    int channels; /* 1..64 */
+    lin_sample_format format;
+    int words;    /* Vosk: the list of words too */
+    int alternatives;
+    int partials; /* linnet: what still changes, too */
+    int readable; /* linnet: provisional results as readable text too */
+    int resume;   /* linnet: the first binary message is a saved state */
+    double state_s; /* linnet: send the state every so many seconds; 0: never */
+    int manual;     /* realtime: utterances are told apart by the client only */
+    char languages[1024]; /* realtime: that were asked for, a blank behind each; "": none was */
+    double padding_s;     /* realtime: an utterance's sound begins so long before its first phoneme */
+    unsigned char *sound; /* [n_sound], realtime; to be released by lin_message_free */
+    size_t n_sound;
+    lin_buffer phrases; /* n_phrases of them, each with its NUL; likewise */
+    int n_phrases;
+} lin_message;
+
+lin_message lin_message_default(int rate_hz);
+void lin_message_free(lin_message *message);
+
+/* Bytes of a sample; not of OPUS. */
+size_t lin_sample_width(lin_sample_format format);
+/* Samples of any format but OPUS from bytes that may be cut anywhere: `rest` keeps up to 3 bytes of a sample that is not
+ * complete. floats [(n + 3) / bytes of a sample] receives them; values that are not finite become 0. Returns their number. */
+typedef struct lin_sample_rest {
+    unsigned char bytes[4];
+    int n;
+} lin_sample_rest;
+size_t lin_samples_take(lin_sample_format format, const void *bytes, size_t n, lin_sample_rest *rest, float *floats);
+
+/*
+ * A protocol of WebSockets. Each has an address of its own; one of them is at / too (--websocket). All functions but parse are
+ * called under the outbox' lock; show on the threads that decode, the others on the server's.
+ */
+typedef struct lin_protocol {
+    const char *path, *about;
+    lin_sample_format format; /* of binary messages, unless a config says otherwise */
+    int rate_hz;   /* of it, likewise; 0: --rate */
+    int most_text; /* bytes of a text message */
+    int forgives;  /* 1: a message that cannot be read is answered by put_error, and the stream goes on */
+    int phrases_advise; /* 1: a phrase that cannot be used is left out; 0: it ends the stream */
+    int configs_later; /* 1: a config after the first sound is accepted, and has no effect; 0: it is an error */
+    /* What a text message says. LIN_FORMAT, LIN_INVALID: a mistake; LIN_UNSUPPORTED: what this server cannot do. */
+    lin_status (*parse)(const char *text, size_t n, lin_message *message, lin_error *err);
+    /* The first message of a connection, and of a stream, which begins with its first sound; what is answered to a message that
+     * was taken; and what is said before a stream is given up. NULL: nothing. */
+    void (*greet)(lin_client *client, lin_buffer *out);
+    void (*put_begin)(const lin_client *client, lin_buffer *out);
+    void (*took)(lin_client *client, const lin_message *message, lin_buffer *out);
+    void (*put_error)(lin_buffer *out, const char *message);
+    /* A view becomes messages. 0: a provisional result was left out, its reader is slow. */
+    int (*show)(lin_outbox *outbox, const lin_session_view *view);
+    /* An answer to a binary message, where each has one; NULL: none has. */
+    void (*answer)(lin_outbox *outbox);
+    /* What is said at the end of a stream. drained: because the server stops. */
+    void (*put_end)(lin_outbox *outbox, int drained);
+} lin_protocol;
+
+extern const lin_protocol lin_protocol_realtime; /* serve/realtime.c; the others are in serve/protocols.c */
+
+/* The names as the choices of an option, in the order of the table. */
+#define LIN_PROTOCOL_CHOICES "vosk|sherpa-onnx|linnet|realtime"
+
+/* Number 0, 1, ...; NULL: no more. */
+const lin_protocol *lin_protocol_at(int number);
+/* The protocol at an address; root: the number of the one at /. NULL: there is none. */
+const lin_protocol *lin_protocol_find(const char *path, int root);
+
+/* bytes [n / 4 * 3]; their number, or -1: it is no base64 (RFC 4648). Blanks and missing padding are mistakes. */
+long lin_base64_decode(const char *text, size_t n, unsigned char *bytes);
+
+/* Values of JSON messages: LIN_INVALID, and a message with the name, for what is no number from least to most. */
+lin_status lin_message_number(const cJSON *item, const char *name, double least, double most, int whole, double *value,
+                              lin_error *err);
+lin_status lin_message_int(const cJSON *item, const char *name, int least, int most, int *value, lin_error *err);
+
+/* Items of a result: its words, or its phones where words were not looked for. */
+typedef struct lin_item {
+    double start_s, end_s, confidence;
+} lin_item;
+int lin_result_items(const lin_result *result);
+lin_item lin_result_item(const lin_result *result, int item);
+/* Appends a phone, a word, or the mark of one outside the lexicon, "[hh_ah]". */
+void lin_result_item_text(lin_buffer *out, const lin_live_words *words, const lin_result *result, int item);
+
+/* Vosk's list: {"conf", "start", "end", "word"} of every item, separated by commas, without brackets. */
+void lin_vosk_put_items(lin_buffer *out, const lin_live_words *words, const lin_result *result);
+/* {"alternatives": [{"confidence", "text", "result"}]} of a result that has them. */
+void lin_vosk_put_alternatives(lin_buffer *out, const lin_live_words *words, const lin_result *result, int n, int with_items);
+
+/* ---- a client -------------------------------------------------------------------------------------------------------------- */
 
 typedef struct lin_inbox {
-    lin_voice *voice;   /* NULL before the first sound */
+    int is_open;        /* the stream is, or is being opened: its first sound has come */
     lin_buffer text;    /* of a message that is not complete */
-    lin_buffer state;   /* that a client sends back */
+    lin_buffer state;   /* that a client sends back, until the stream is open */
     lin_sample_rest rest;
     lin_ogg_opus *opus; /* of format ogg_opus */
-    float *held;        /* [n_held] samples that do not fit the queue, from at_held on */
+    float *held;        /* [n_held] samples that do not fit the engine's queue, from at_held on */
     size_t n_held, at_held, held_capacity;
     size_t end_at;      /* the utterance ends behind held sample end_at - 1; 0: where the rules say so */
     int paused, resets, pushed;
-    int finishing;      /* 1: no more comes; 2: the voice was asked for its last results; 3: the server stops */
+    int finishing;      /* 1: no more comes; 2: the engine was asked for the last results; 3: the server stops */
     int ending;         /* all is said */
     int is_held_back;   /* its sound waits until its results are read */
     int is_slow;        /* it was told that it reads too slowly */
@@ -73,48 +218,53 @@ typedef struct lin_inbox {
 /* What becomes of a message whose reader is slow: provisional results and states are left out, all others wait. */
 typedef enum lin_note_kind { LIN_NOTE_PARTIAL, LIN_NOTE_STATE, LIN_NOTE_OTHER, LIN_NOTE_FINAL } lin_note_kind;
 
-/* A message that waits to be sent. */
-typedef struct lin_note {
-    struct lin_note *next;
-    size_t n;
-    lin_note_kind kind;
-    double put_at;
-    char data[];
-} lin_note;
+struct lin_outbox {
+    lin_client *client;
+    pthread_mutex_t lock; /* of all here */
 
-/* An utterance that has ended and not been sent, for a protocol that answers. */
-typedef struct lin_said {
-    struct lin_said *next;
-    char *text, *items; /* released with the structure; items: alternatives, or a list of words */
-} lin_said;
-
-typedef struct lin_outbox {
-    struct lin_client *client; /* of which only what never changes is read: protocol, config, state_key, serve */
-    lin_note *sending;    /* given to the network; the server's thread */
-    pthread_mutex_t lock; /* of all below */
-    lin_note *first, **last;
-    size_t n_queued; /* bytes of them */
-    size_t n_kept;   /* of those that are neither provisional nor states */
-    lin_said *said, **said_last;
-    size_t n_said; /* bytes of them */
-    int owed;      /* messages that are not answered */
+    /* messages, each behind a head of its own (serve/serve_stream.c) */
+    lin_buffer waiting, sending; /* sending: from `sent` on, before those that wait; only the server's thread changes it */
+    size_t sent;
+    size_t n_queued;  /* bytes of them */
+    size_t n_kept;    /* of those that are neither provisional nor states */
     const char *lost; /* why a final result could not be kept; NULL: all are */
-    lin_buffer partial, out;
-    lin_live_texts texts; /* room for those of a view */
+    int closed;       /* it was told why it ends: nothing comes behind that */
+
+    /* the stream in the engine */
+    lin_engine_id id; /* 0: not there yet */
+    int ready;        /* it takes sound */
+    int busy;         /* a thread opens it or looks its phrases up, or will */
+    int finishes;     /* the sound has ended: the engine is to be told when that is done */
+    int left;         /* the client is gone: the busy thread frees it */
+    lin_buffer state; /* that it goes on from, until it is open; the busy thread's */
+    int wants;        /* other phrases: */
+    lin_buffer wanted; /* n_wanted of them, each with its NUL */
+    int n_wanted;
+    lin_phrases phrases; /* n_phrases of them, that it has; the busy thread's */
+    int n_phrases;
+
+    /* what has come of it */
+    int growing, ended, n_final; /* an utterance is there; all is decoded, or failed; utterances that have ended */
+    lin_error failure;           /* why it ended; LIN_OK: it did not fail */
+    double seconds;              /* of sound, at the end */
+    double sound_s, sound_at;    /* seconds of sound taken in, and when, for latencies */
     int utterance, sent_phones, sent_words; /* of a growing utterance, what has been sent */
-    int growing, ended, n_final;
-    lin_settling settling; /* realtime: the text of an item */
-    size_t begun_at;       /* realtime: where that of the utterance begins in it */
-    unsigned long long session; /* realtime: its number; the server's thread */
-    int n_items, any, discards; /* realtime: items that were told; one was since the last commit; what is shown is forgotten */
-    double before_s, item_end_s; /* realtime: seconds of sound before the last commit; behind it, before the next item */
-    int closed;    /* it was told why it ends: nothing comes behind that */
-    char *failure; /* why the stream ended */
-    double seconds;
-    double sound_s, sound_at; /* seconds of sound taken in, and when, for latencies */
-} lin_outbox;
+
+    /* Vosk's */
+    int owed;         /* messages that are not answered */
+    lin_buffer said;  /* utterances that have ended and were not sent: of each its text and its items, each with a NUL */
+    lin_buffer partial;
+
+    /* realtime's */
+    lin_settling settling; /* the text of an item */
+    size_t begun_at;       /* where that of the utterance begins in it */
+    unsigned long long session; /* its number */
+    int n_items, any, discards; /* items that were told; one was since the last commit; what is shown is forgotten */
+    double before_s, item_end_s; /* seconds of sound before the last commit; behind it, before the next item */
+};
 
 struct lin_client {
+    lin_task task; /* of lin_serve.preparers */
     lin_serve *serve;
     lin_web_peer *peer;
     const lin_protocol *protocol; /* of a WebSocket; NULL: a request */
@@ -125,22 +275,23 @@ struct lin_client {
     double sound_s; /* that was taken in */
     int status, is_logged; /* status: with what a WebSocket ends, and why; 0: not yet */
     char cause[128];
-    lin_job *job;    /* of an upload; NULL: it has been answered */
-    lin_message config; /* of a WebSocket */
-    unsigned char state_key[32]; /* likewise: of its token and that of the server; it never changes */
-    lin_inbox in;   /* of a WebSocket */
-    lin_outbox out; /* likewise */
-    int waiting; /* it must be looked at again soon */
-    int touched; /* with the next: under the lock of serve */
-    lin_client *next_touched;
+    atomic_int touched; /* it must be looked at */
+    int waiting;        /* likewise, in some milliseconds */
+    struct lin_job *job; /* of an upload; NULL: it has been answered */
+    /* of a WebSocket */
+    lin_message config;
+    unsigned char state_key[32]; /* of its token and that of the server */
+    lin_inbox in;
+    lin_outbox out;
 };
 
-/* What happened, for /metrics. Under the lock of serve. */
+/* ---- the server ------------------------------------------------------------------------------------------------------------ */
+
+/* What happened, for /metrics. */
 typedef struct lin_serve_counts {
-    long long streams, sessions_saved, resumed, utterances, refused_full, refused_address, refused_lag, refused_token,
-        refused_origin, refused_host, refused_files, too_large, bad, slow, idle, files, aligned, failed, partials_dropped,
-        finals_unread;
-    double sound_s, file_s;
+    atomic_llong streams, states, resumed, utterances, refused_full, refused_address, refused_lag, refused_token, refused_origin,
+        refused_host, refused_files, too_large, bad, slow, idle, files, failed, partials_dropped, finals_unread, file_ms;
+    double sound_s; /* the server's thread */
 } lin_serve_counts;
 
 struct lin_serve {
@@ -150,8 +301,8 @@ struct lin_serve {
     lin_live_models live;
     const char *language; /* of the model, "en"; "und": not known */
     long long created;    /* when its file was written, in seconds since 1970; 0: not known */
-    lin_voices *voices;
-    lin_page *page;
+    lin_engine *engine;
+    lin_workers preparers; /* of streams that take long to open, and of phrases */
     char host[256], own_name[256]; /* that it listens on; of this machine */
     char *tokens; /* [n_tokens] the file; NULL: everybody may */
     size_t n_tokens;
@@ -159,30 +310,41 @@ struct lin_serve {
     lin_client *clients;
     const lin_web_request *asked; /* that is being opened; a refusal of it is logged */
     int n_clients, n_streams;
-    int waiting; /* a client is */
-    int draining;
+    atomic_int touched; /* a client is */
+    int waiting;        /* likewise */
+    int draining, closed; /* closed: there are no clients, and the network is being closed */
     double drain_until, second_at, stats_at;
     double lag_ms; /* p95 of the last seconds */
-    long long lost; /* before the last reset of the statistics */
-
-    pthread_mutex_t lock; /* of all below */
-    int woken_for_good;   /* the network is closing: it is not woken any more */
-    lin_client *touched;
+    long long lost; /* samples, before the last reset of the statistics */
     lin_serve_counts counts;
-    struct lin_files *files;
+
+    /* uploads */
+    lin_workers workers; /* its lock is also that of lin_job.done and lin_job.pieces, and of the lexicon */
+    int n_jobs;          /* that are not answered; the server's thread */
+    lin_spoken_lexicon lexicon;
+    int has_lexicon;
 };
 
 /* The client has something new: the server's thread will look at it. Any thread. */
 void lin_serve_touch(lin_client *client);
 /* The client is looked at again in some milliseconds. The server's thread. */
 void lin_serve_wait(lin_client *client);
-/* Adds to a count. Any thread. */
-void lin_serve_count(lin_serve *serve, long long *count);
 
 /* Answers an HTTP request with a JSON error in OpenAI's form, and counts nothing. */
 void lin_serve_refuse(lin_serve *serve, lin_web_peer *peer, int status, int retry_s, const char *message);
 /* With headers of its own, of which retry_s is one if it is not 0. */
 void lin_serve_reply(lin_serve *serve, lin_web_peer *peer, lin_web_reply *reply, int retry_s);
+
+/* Phrases [n_needed + n_advised], each with its NUL. Advised ones that cannot be used are left out, *left_out is 1 then; with
+ * needed ones that cannot be used nothing is made. *used: how many are. */
+lin_status lin_serve_phrases(const lin_serve *serve, const char *texts, int n_needed, int n_advised, lin_phrases *made, int *used,
+                             int *left_out, lin_error *err);
+
+extern volatile int lin_serve_stop; /* set by signals: 1: drain; 2: at once */
+extern volatile sig_atomic_t lin_serve_hurry; /* the time to drain is over: what takes long is left out */
+extern volatile int lin_serve_reload; /* set by SIGHUP: the tokens are read again */
+/* Opens everything, serves until it is stopped, closes everything. */
+lin_status lin_serve_run(lin_serve *serve, lin_error *err);
 
 /* ---- serve/serve_stream.c: WebSockets -------------------------------------------------------------------------------------- */
 
@@ -190,30 +352,75 @@ void lin_serve_stream_begin(lin_client *client);
 void lin_serve_stream_data(lin_client *client, const char *bytes, size_t n, int binary, int last);
 /* Looks at a stream whose sound or results have gone on. */
 void lin_serve_stream_go_on(lin_client *client);
+/* The next message; 0: none waits. As lin_web_handlers.next. */
+int lin_serve_stream_next(lin_client *client, lin_web_message *message);
 /* No more sound is taken: the utterance ends, the client is told and left. */
 void lin_serve_stream_drain(lin_client *client, int now);
 /* Once a second. 1: it must be dropped: nothing came for too long, or it reads too slowly and was told so before. */
 int lin_serve_stream_is_dead(lin_client *client, double now);
-int lin_serve_stream_is_held_back(const lin_client *client); /* its sound waits until its results are read */
-void lin_serve_stream_free(lin_client *client);
+/* The client is gone, and its memory is freed: now, or by the thread that is busy with it. */
+void lin_serve_stream_leave(lin_client *client);
 
-/* On the threads that decode: a view; the stream as bytes (linnet/stream.h) at `seconds` of its sound; n phrases count from now
- * on, or err says why the ones before remain; all sound is decoded, or err says what failed, the last call. */
-void lin_outbox_show(lin_outbox *outbox, const lin_session_view *view);
-void lin_outbox_state(lin_outbox *outbox, const void *bytes, size_t n, double seconds);
-void lin_outbox_phrases(lin_outbox *outbox, int n, const lin_error *err);
-void lin_outbox_ended(lin_outbox *outbox, double seconds, const lin_error *err);
+void lin_serve_stream_event(void *context, const lin_engine_event *event); /* of lin_engine_options */
+void *lin_serve_stream_prepare(void *serve);                              /* of lin_serve.preparers */
 
-int lin_outbox_next(lin_outbox *outbox, lin_web_message *message); /* 0: none waits. The message is valid until the next call */
-
-/* For protocols. Puts the buffer [its text] as a message and empties it. A message that must not be left out and does not fit the
- * memory ends the stream. */
+/* Puts the text as a message, and frees it. One that must not be left out and does not fit the memory ends the stream. */
 void lin_outbox_add(lin_outbox *outbox, lin_buffer *out, lin_note_kind kind);
-/* What waits of a protocol's own. */
-void lin_said_free(lin_said *said);
-void lin_outbox_discard(lin_outbox *outbox); /* what is shown until the end is not told */
 
-/* ---- serve/serve_about.c --------------------------------------------------------------------------------------------------- */
+/* ---- serve/serve_files.c: uploads ------------------------------------------------------------------------------------------ */
+
+typedef struct lin_job {
+    lin_task task;
+    lin_serve *serve;
+    const lin_call *call;
+    lin_client *client; /* NULL: gone; the server's thread */
+    atomic_int gone;
+    int posted;
+    char type[512]; /* of the body */
+    lin_buffer body;
+    int is_chunked, too_large;
+    lin_chunked chunks;
+    double body_until; /* it must be complete */
+    int sound;       /* a file without a name; -1: none */
+    char path[32];   /* by which it can be opened again */
+    /* the answer */
+    int status, done;
+    char cause[128]; /* of a status other than 200 */
+    const char *answer_type;
+    lin_buffer answer, ignored, warning; /* ignored: fields without effect; warning: sound that is missing or damaged */
+    double seconds;
+    double until; /* it may be worked on */
+    /* an answer that is sent as it comes: pieces wait, `sending` is given to the network */
+    lin_buffer pieces, sending;
+    int n_pieces, begun;
+} lin_job;
+
+/* The worker has more of an answer that is sent as it comes. Empties the buffer. LIN_NO_MEMORY: the piece is missing, and the
+ * answer must not go on without it; those before are kept. */
+lin_status lin_job_put(lin_job *job, lin_buffer *piece, lin_error *err);
+
+/* The form of OpenAI's transcriptions with times: "verbose_json". text: of the whole; segments, items: which lists
+ * (timestamp_granularities); items_inside: each segment has its words, as whisper.cpp's server writes them. Segments end at
+ * pauses of 0.8 s and after 30 s. */
+typedef struct lin_verbose {
+    const char *language, *text;
+    int segments, items, items_inside;
+} lin_verbose;
+lin_status lin_openai_put_verbose(lin_buffer *out, const lin_live_words *words, const lin_result *result, const lin_verbose *how,
+                                  lin_error *err);
+
+/* The job of a POST, or NULL: refused and answered. */
+lin_job *lin_files_begin(lin_client *client, const lin_web_request *request, const lin_call *call);
+void lin_files_data(lin_client *client, const char *bytes, size_t n);
+void lin_files_complete(lin_client *client);
+void lin_files_expect(lin_client *client, double now); /* once a second: a body that does not come in time is given up */
+void lin_files_drain(lin_client *client); /* the time to drain is over: a body that still comes is given up */
+void lin_files_go_on(lin_client *client); /* answers if the job is done, or has begun an answer that goes on */
+int lin_files_next(lin_client *client, lin_web_message *message); /* more of such an answer; as lin_web_handlers.next */
+void lin_files_leave(lin_client *client); /* the client is gone */
+void *lin_files_work(void *serve);        /* of lin_serve.workers */
+
+/* ---- serve/serve_about.c: what the server says of itself ------------------------------------------------------------------- */
 
 typedef struct lin_serve_entry {
     int stream, status; /* stream: else an upload; status: of HTTP, or with which a WebSocket was closed (RFC 6455, 7.4) */
@@ -227,17 +434,9 @@ void lin_serve_log_end(lin_client *client, int status, const char *cause);
 
 void lin_serve_put_metrics(lin_serve *serve, lin_buffer *out);
 
-lin_status lin_page_open(lin_page **page, lin_error *err);
-void lin_page_close(lin_page *page);
-/* The file of a path such as "/"; NULL: none. type: its media type. */
-const char *lin_page_find(const lin_page *page, const char *path, const char **type, size_t *n);
-
-/* ---- serve/serve.c --------------------------------------------------------------------------------------------------------- */
-
-extern volatile int lin_serve_stop; /* set by signals: 1: drain; 2: at once */
-extern volatile sig_atomic_t lin_serve_hurry; /* the time to drain is over: what takes long is left out */
-extern volatile int lin_serve_reload; /* set by SIGHUP: the tokens are read again */
-/* Opens everything, serves until it is stopped, closes everything. */
-lin_status lin_serve_run(lin_serve *serve, lin_error *err);
+lin_status lin_page_open(lin_error *err);
+void lin_page_close(void);
+/* The file of the page for browsers at a path such as "/"; NULL: none. type: its media type. */
+const char *lin_page_find(const char *path, const char **type, size_t *n);
 
 #endif

@@ -8,7 +8,6 @@
 #include "base/textfile.h"
 #include "linnet/find.h"
 #include "serve/serve.h"
-#include "serve/serve_files.h"
 
 /* ---- the log --------------------------------------------------------------------------------------------------------------- */
 
@@ -73,27 +72,25 @@ static void put_causes(lin_buffer *out, const char *name, const char *help, cons
 void lin_serve_put_metrics(lin_serve *s, lin_buffer *out)
 {
     lin_engine_stats e;
-    lin_engine_stats_get(lin_voices_engine(s->voices), &e);
-    pthread_mutex_lock(&s->lock);
-    const lin_serve_counts c = s->counts;
-    pthread_mutex_unlock(&s->lock);
+    const lin_serve_counts *c = &s->counts;
+    lin_engine_stats_get(s->engine, &e);
     put_metric(out, "streams", "gauge", "WebSocket streams that are open.", s->n_streams, 0);
     put_metric(out, "streams_max", "gauge", "Streams that may be open.", s->v->max_streams, 0);
     int held = 0;
-    for (const lin_client *client = s->clients; client; client = client->behind) held += lin_serve_stream_is_held_back(client);
+    for (const lin_client *client = s->clients; client; client = client->behind) held += client->in.is_held_back;
     put_metric(out, "streams_held", "gauge", "Streams whose sound waits until their results are read.", held, 0);
-    put_metric(out, "streams_total", "counter", "Streams that were opened.", (double)c.streams, 0);
-    put_metric(out, "resumed_total", "counter", "Streams that went on from a saved state.", (double)c.resumed, 0);
-    put_metric(out, "states_total", "counter", "States that were given to clients.", (double)c.sessions_saved, 0);
-    put_metric(out, "utterances_total", "counter", "Utterances of streams that have ended.", (double)c.utterances, 0);
+    put_metric(out, "streams_total", "counter", "Streams that were opened.", (double)c->streams, 0);
+    put_metric(out, "resumed_total", "counter", "Streams that went on from a saved state.", (double)c->resumed, 0);
+    put_metric(out, "states_total", "counter", "States that were given to clients.", (double)c->states, 0);
+    put_metric(out, "utterances_total", "counter", "Utterances of streams that have ended.", (double)c->utterances, 0);
     put_metric(out, "partials_dropped_total", "counter", "Provisional results that were left out for slow readers.",
-               (double)c.partials_dropped, 0);
+               (double)c->partials_dropped, 0);
     put_metric(out, "finals_unread_total", "counter", "Final results that still waited for their reader when it was gone.",
-               (double)c.finals_unread, 0);
-    put_metric(out, "sound_seconds_total", "counter", "Seconds of sound taken in by streams.", c.sound_s, 3);
-    put_metric(out, "uploads", "gauge", "Uploads that are received, wait or are worked on.", lin_files_left(s), 0);
-    put_metric(out, "files_total", "counter", "Files that were transcribed or aligned.", (double)(c.files + c.aligned), 0);
-    put_metric(out, "file_seconds_total", "counter", "Seconds of sound in them.", c.file_s, 3);
+               (double)c->finals_unread, 0);
+    put_metric(out, "sound_seconds_total", "counter", "Seconds of sound taken in by streams.", c->sound_s, 3);
+    put_metric(out, "uploads", "gauge", "Uploads that are received, wait or are worked on.", s->n_jobs, 0);
+    put_metric(out, "files_total", "counter", "Files that were transcribed or aligned.", (double)c->files, 0);
+    put_metric(out, "file_seconds_total", "counter", "Seconds of sound in them.", (double)c->file_ms * 1e-3, 3);
     put_metric(out, "stream_bytes", "gauge", "Memory of one stream in the engine.", (double)e.bytes_each, 0);
     lin_buffer_text(out, "# HELP linnet_lag_seconds From the sound of a row to its results, in the last seconds.\n"
                          "# TYPE linnet_lag_seconds gauge\n");
@@ -108,10 +105,10 @@ void lin_serve_put_metrics(lin_serve *s, lin_buffer *out)
     static const char *const refused[] = {"streams", "address", "lag", "token", "origin", "host", "files", "size"};
     static const char *const errors[] = {"message", "slow", "idle", "failed"};
     put_causes(out, "refused_total", "Requests that were refused.", refused,
-               (const long long[]){c.refused_full, c.refused_address, c.refused_lag, c.refused_token, c.refused_origin,
-                                   c.refused_host, c.refused_files, c.too_large}, 8);
+               (const long long[]){c->refused_full, c->refused_address, c->refused_lag, c->refused_token, c->refused_origin,
+                                   c->refused_host, c->refused_files, c->too_large}, 8);
     put_causes(out, "errors_total", "Streams and requests that ended with an error.", errors,
-               (const long long[]){c.bad, c.slow, c.idle, c.failed}, 4);
+               (const long long[]){c->bad, c->slow, c->idle, c->failed}, 4);
 }
 
 /* ---- the page -------------------------------------------------------------------------------------------------------------- */
@@ -135,38 +132,34 @@ static const struct {
 
 enum { FILES = sizeof names / sizeof *names };
 
-struct lin_page {
-    char *text[FILES];
-    size_t n[FILES];
-};
+static struct {
+    char *text;
+    size_t n;
+} page[FILES];
 
-lin_status lin_page_open(lin_page **page, lin_error *err)
+lin_status lin_page_open(lin_error *err)
 {
-    lin_page *p = lin_calloc(1, sizeof *p);
-    *page = p;
-    if (!p) return lin_no_memory(err, "the page", sizeof *p);
-    for (int i = 0; i < FILES; i++) {
-        char path[4096];
-        lin_status status = LIN_OK;
-        if (lin_find_file(names[i].name, path, sizeof path)) status = lin_text_read(path, &p->text[i], &p->n[i], err);
-        if (status != LIN_OK) return status;
-    }
+    char path[4096];
+    for (int i = 0; i < FILES; i++)
+        if (lin_find_file(names[i].name, path, sizeof path)) LIN_TRY(lin_text_read(path, &page[i].text, &page[i].n, err));
     return LIN_OK;
 }
 
-void lin_page_close(lin_page *p)
-{
-    for (int i = 0; p && i < FILES; i++) lin_free(p->text[i]);
-    lin_free(p);
-}
-
-const char *lin_page_find(const lin_page *p, const char *path, const char **type, size_t *n)
+void lin_page_close(void)
 {
     for (int i = 0; i < FILES; i++) {
-        if (strcmp(names[i].path, path) != 0 || !p->text[i]) continue;
+        lin_free(page[i].text);
+        page[i].text = NULL;
+    }
+}
+
+const char *lin_page_find(const char *path, const char **type, size_t *n)
+{
+    for (int i = 0; i < FILES; i++) {
+        if (strcmp(names[i].path, path) != 0 || !page[i].text) continue;
         *type = names[i].type;
-        *n = p->n[i];
-        return p->text[i];
+        *n = page[i].n;
+        return page[i].text;
     }
     return NULL;
 }

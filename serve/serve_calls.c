@@ -1,4 +1,4 @@
-// serve_calls.c - the calls of linnet serve over HTTP, their forms, and what is made of the table; see serve_calls.h.
+// serve_calls.c - forms, the table of calls over HTTP and what is made of it, tokens, hosts and origins; see serve_calls.h.
 
 #include "serve/serve_calls.h"
 
@@ -8,7 +8,92 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/textfile.h"
 #include "base/unicode.h"
+
+/* ---- forms ----------------------------------------------------------------------------------------------------------------- */
+
+// Bytes from `at` on that are among `set`.
+static size_t span_of(const char *at, const char *end, const char *set)
+{
+    const char *begin = at;
+    while (at < end && *at && strchr(set, *at)) at++;
+    return (size_t)(at - begin);
+}
+
+// The value of a parameter such as ; name="x" of a header [n], without its quotes; its length in *n_value. NULL: it has none.
+static const char *parameter(const char *header, size_t n, const char *name, size_t *n_value)
+{
+    const char *at = memchr(header, ';', n), *const end = header + n;
+    const size_t n_name = strlen(name);
+    while (at && at < end) {
+        at += span_of(at, end, "; \t");
+        const char *key = at;
+        while (at < end && *at != '=' && *at != ';') at++;
+        const int found = (size_t)(at - key) == n_name && strncasecmp(key, name, n_name) == 0;
+        if (at == end || *at == ';') continue;
+        const int quoted = ++at < end && *at == '"';
+        const char *from = at += quoted;
+        while (at < end && (quoted ? *at != '"' : *at != ';' && *at != ' ' && *at != '\t')) at++;
+        if (quoted && at == end) return NULL;
+        *n_value = (size_t)(at - from);
+        if (found) return from;
+        at += quoted;
+    }
+    return NULL;
+}
+
+// The headers of a part, up to the empty line; where its data begin, NULL: it breaks off.
+static const char *read_headers(const char *at, const char *end, lin_form_part *part)
+{
+    static const char disposition[] = "content-disposition:";
+    for (;;) {
+        const char *line_end = memmem(at, (size_t)(end - at), "\r\n", 2);
+        if (!line_end) return NULL;
+        const size_t n = (size_t)(line_end - at);
+        if (n == 0) return line_end + 2;
+        if (n > sizeof disposition && strncasecmp(at, disposition, sizeof disposition - 1) == 0)
+            part->name = parameter(at, n, "name", &part->n_name);
+        at = line_end + 2;
+    }
+}
+
+lin_status lin_form_parse(const char *type, const char *body, size_t n, lin_form *form, lin_error *err)
+{
+    static const char expected[] = "multipart/form-data";
+    char mark[80];
+    size_t n_boundary = 0;
+    form->n = 0;
+    if (strncasecmp(type, expected, sizeof expected - 1) != 0)
+        return lin_fail(err, LIN_FORMAT, "the body must be %s, as curl -F file=@sound.wav sends it", expected);
+    if (n == 0) return lin_fail(err, LIN_FORMAT, "the body is empty");
+    const char *boundary = parameter(type, strlen(type), "boundary", &n_boundary);
+    if (!boundary || n_boundary == 0 || n_boundary > 70) return lin_fail(err, LIN_FORMAT, "the form has no boundary");
+    memcpy(mark, "\r\n--", 4);
+    memcpy(mark + 4, boundary, n_boundary);
+    const size_t n_mark = n_boundary + 4;
+    const char *at = body, *const end = body + n;
+    // The first boundary has no line before it if the body begins with it.
+    if (n >= n_mark - 2 && memcmp(body, mark + 2, n_mark - 2) == 0) at += n_mark - 2;
+    else if ((at = n ? memmem(body, n, mark, n_mark) : NULL) != NULL) at += n_mark;
+    while (at && end - at >= 2 && memcmp(at, "\r\n", 2) == 0) {
+        if (form->n == LIN_FORM_PARTS) return lin_fail(err, LIN_FORMAT, "the form has more than %d parts", (int)LIN_FORM_PARTS);
+        lin_form_part part = {0};
+        part.data = read_headers(at + 2, end, &part);
+        const char *next = part.data ? memmem(part.data, (size_t)(end - part.data), mark, n_mark) : NULL;
+        if (!next) return lin_fail(err, LIN_FORMAT, "the form breaks off");
+        part.n = (size_t)(next - part.data);
+        if (part.name) form->parts[form->n++] = part;
+        at = next + n_mark;
+    }
+    if (!at || end - at < 2 || memcmp(at, "--", 2) != 0) return lin_fail(err, LIN_FORMAT, "the form breaks off");
+    return LIN_OK;
+}
+
+int lin_form_is(const lin_form_part *part, const char *text)
+{
+    return part && part->n == strlen(text) && memcmp(part->data, text, part->n) == 0;
+}
 
 /* ---- the table ------------------------------------------------------------------------------------------------------------- */
 
@@ -91,7 +176,7 @@ const lin_call *lin_call_find(const char *method, const char *path, int *path_kn
     return NULL;
 }
 
-/* ---- forms ----------------------------------------------------------------------------------------------------------------- */
+/* ---- their forms ----------------------------------------------------------------------------------------------------------- */
 
 static int has_name(const lin_form_part *part, const char *name)
 {
@@ -296,7 +381,173 @@ int lin_prompt_phrases(const char *text, size_t n, lin_buffer *phrases)
     return made;
 }
 
-/* ---- OpenAPI --------------------------------------------------------------------------------------------------------------- */
+/* ---- secrets --------------------------------------------------------------------------------------------------------------- */
+
+// Without a branch on the bytes.
+static unsigned differs(const char *a, size_t n_a, const char *b, size_t n_b)
+{
+    volatile unsigned difference = n_a != n_b;
+    for (size_t i = 0; i < n_b; i++) difference |= (unsigned char)(b[i] ^ (n_a ? a[i % n_a] : 1));
+    return difference;
+}
+
+// The next line with a token, without the blanks around it; 0: no more.
+static int next_token(lin_lines *lines)
+{
+    while (lin_lines_next(lines)) {
+        for (; lines->n && lin_is_space(*lines->text); lines->n--) lines->text++;
+        while (lines->n && lin_is_space(lines->text[lines->n - 1])) lines->n--;
+        if (lines->n && *lines->text != '#') return 1;
+    }
+    return 0;
+}
+
+int lin_token_known(const char *list, size_t n_list, const char *token, size_t n_token)
+{
+    unsigned known = 0;
+    lin_lines lines;
+    lin_lines_begin(&lines, list, n_list);
+    while (next_token(&lines)) known |= differs(lines.text, lines.n, token, n_token) == 0;
+    return n_token > 0 && known;
+}
+
+lin_status lin_tokens_check(const char *name, const char *list, size_t n, int *weak, lin_error *err)
+{
+    int any = 0;
+    lin_lines lines;
+    lin_lines_begin(&lines, list, n);
+    for (*weak = 0; next_token(&lines); any = 1) {
+        if (lin_text_find_control(lines.text, lines.n) < lines.n)
+            return lin_fail(err, LIN_FORMAT, "%s:%d: no request can hold this token: write the file as plain text (UTF-8)", name,
+                            lines.number);
+        if (!*weak && lines.n < LIN_TOKEN_LEAST) *weak = lines.number;
+    }
+    return any ? LIN_OK : lin_fail(err, LIN_FORMAT, "%s has no token, and would refuse everybody: write one per line", name);
+}
+
+size_t lin_token_find(const char *authorization, const char *query, const char *protocols, const char **token)
+{
+    static const char bearer[] = "bearer ", key[] = "access_token=", insecure[] = "openai-insecure-api-key.";
+    if (strncasecmp(authorization, bearer, sizeof bearer - 1) == 0) {
+        *token = authorization + sizeof bearer - 1;
+        while (**token == ' ') ++*token;
+        return strlen(*token);
+    }
+    for (const char *at = query; at; at = strchr(at, '&') ? strchr(at, '&') + 1 : NULL) {
+        if (strncmp(at, key, sizeof key - 1) != 0) continue;
+        *token = at + sizeof key - 1;
+        return strcspn(*token, "&");
+    }
+    for (const char *at = protocols; *at; at += strcspn(at, ", \t")) {
+        at += strspn(at, ", \t");
+        if (strncmp(at, insecure, sizeof insecure - 1) != 0) continue;
+        *token = at + sizeof insecure - 1;
+        return strcspn(*token, ", \t");
+    }
+    *token = "";
+    return 0;
+}
+
+// A name or address without its port and, of IPv6, its brackets.
+static size_t host_name(const char *host, const char **name)
+{
+    const int bracket = *host == '[';
+    *name = host + bracket;
+    return bracket ? strcspn(*name, "]") : strcspn(host, ":");
+}
+
+static int is_name(const char *name, size_t n, const char *wanted)
+{
+    while (n && name[n - 1] == '.') n--; // of the root
+    return strlen(wanted) == n && strncasecmp(name, wanted, n) == 0;
+}
+
+int lin_host_allowed(const char *host, const char *listens, const char *const *list, int n)
+{
+    const char *name;
+    const size_t n_name = host_name(host, &name);
+    if (!*host || *host == '[') return 1; // no browser's, or an address
+    if (strspn(name, "0123456789.") >= n_name && n_name) return 1;
+    if (is_name(name, n_name, "localhost") || is_name(name, n_name, listens)) return 1;
+    for (int i = 0; i < n; i++) {
+        if (strcmp(list[i], "*") == 0 || is_name(name, n_name, list[i])) return 1;
+    }
+    return 0;
+}
+
+int lin_origin_allowed(const char *origin, const char *host, int portless, const char *const *list, int n)
+{
+    if (!*origin) return 1; // not a page
+    const char *rest = strstr(origin, "://"), *name, *own;
+    if (rest && strcasecmp(rest + 3, host) == 0) return 1;
+    const size_t n_host = host_name(host, &name), n_own = rest ? host_name(rest + 3, &own) : 0;
+    const int has_port = name[n_host] && strchr(name + n_host, ':') != NULL;
+    if (portless && n_own && !has_port && n_own == n_host && strncasecmp(own, name, n_host) == 0) return 1;
+    for (int i = 0; i < n; i++) {
+        if (strcmp(list[i], "*") == 0 || strcasecmp(list[i], origin) == 0) return 1;
+    }
+    return 0;
+}
+
+// The address at the end of a list [n], without quotes, brackets and port; *n is what is before it.
+static void take_last(const char *list, size_t *n, int is_forwarded, char *out, size_t capacity)
+{
+    size_t from = *n, end = *n;
+    while (from && list[from - 1] != ',') from--;
+    *n = from ? from - 1 : 0;
+    if (is_forwarded) { // for="[2001:db8::1]:80";proto=https
+        size_t at = from;
+        while (at < end && strncasecmp(list + at, "for=", 4) != 0) at++;
+        from = at < end ? at + 4 : end;
+        for (at = from; at < end && list[at] != ';';) at++;
+        end = at;
+    }
+    while (from < end && (list[from] == ' ' || list[from] == '\t' || list[from] == '"' || list[from] == '[')) from++;
+    size_t length = 0;
+    while (from + length < end && !strchr(" \t\"]", list[from + length])) length++;
+    const char *colon = memchr(list + from, ':', length);
+    const int is_4 = colon && memchr(list + from, '.', (size_t)(colon - (list + from))) != NULL;
+    if (is_4) length = (size_t)(colon - (list + from));
+    snprintf(out, capacity, "%.*s", (int)length, list + from);
+}
+
+static int is_proxy(const char *address, const char *const *proxies, int n)
+{
+    static const char mapped[] = "::ffff:"; // of IPv4
+    if (strncasecmp(address, mapped, sizeof mapped - 1) == 0 && strchr(address, '.')) address += sizeof mapped - 1;
+    for (int i = 0; i < n; i++) {
+        if (strcasecmp(proxies[i], address) == 0) return 1;
+    }
+    return 0;
+}
+
+void lin_client_address(const char *address, const char *forwarded_for, const char *forwarded, const char *const *proxies, int n,
+                        char *out, size_t capacity)
+{
+    const int is_forwarded = !*forwarded_for;
+    const char *list = is_forwarded ? forwarded : forwarded_for;
+    char next[64];
+    snprintf(out, capacity, "%s", address);
+    for (size_t left = strlen(list); left && is_proxy(out, proxies, n);) {
+        take_last(list, &left, is_forwarded, next, sizeof next);
+        if (!*next) return; // not said
+        snprintf(out, capacity, "%s", next);
+    }
+}
+
+/* ---- errors, OpenAPI ------------------------------------------------------------------------------------------------------- */
+
+void lin_openai_put_error(lin_buffer *out, int status, const char *message)
+{
+    const char *type = status == 401   ? "authentication_error"
+                       : status == 429 ? "rate_limit_error"
+                       : status >= 500 ? "server_error"
+                                       : "invalid_request_error";
+    lin_buffer_text(out, "{\"error\":{");
+    lin_buffer_member_text(out, "message", message);
+    lin_buffer_member_text(out, "type", type);
+    lin_buffer_text(out, ",\"param\":null,\"code\":null}}");
+}
 
 static void put_values(lin_buffer *out, const char *choices)
 {

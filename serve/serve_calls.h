@@ -1,8 +1,9 @@
 /*
- * serve_calls.h - the calls of linnet serve over HTTP: one table by which requests are routed and forms are checked, and from
- * which /openapi.json and the page /docs are made.
+ * serve_calls.h - requests to linnet serve: who may ask, and the calls over HTTP: one table by which requests are routed and
+ * forms are checked, and from which /openapi.json and the page /docs are made. Nothing here needs a network.
  *
  * Pipeline: serve/serve.c (a request) -> [this] -> serve/serve_files.c (an upload, whose form is checked here).
+ * Bytes from outside may be anything: every parser is bounded, and tests/fuzz/fuzz_serve.c runs them.
  *
  *   const lin_call *call = lin_call_find("POST", "/v1/audio/transcriptions", &known);
  *   lin_call_check(call, &form, &ignored, &err);          // LIN_INVALID: the message names the field and what it may be
@@ -15,7 +16,32 @@
 #ifndef LIN_SERVE_SERVE_CALLS_H
 #define LIN_SERVE_SERVE_CALLS_H
 
-#include "serve/serve_text.h"
+#include "base/buffer.h"
+
+enum { LIN_MESSAGE_BYTES = 1 << 16, LIN_MESSAGE_MOST_PHRASES = 1000 }; /* the largest text message, and the most phrases in it */
+
+/* ---- forms of multipart/form-data (RFC 7578) ------------------------------------------------------------------------------- */
+
+enum { LIN_FORM_PARTS = 64 };
+
+/* Points into the body. */
+typedef struct lin_form_part {
+    const char *name, *data; /* the name without a NUL */
+    size_t n_name, n;
+} lin_form_part;
+
+typedef struct lin_form {
+    lin_form_part parts[LIN_FORM_PARTS];
+    int n;
+} lin_form;
+
+/* type: the header Content-Type. LIN_FORMAT: another type, no boundary, a body that breaks off, or too many parts. */
+lin_status lin_form_parse(const char *type, const char *body, size_t n, lin_form *form, lin_error *err);
+
+/* 1 if the part is there and holds this text. */
+int lin_form_is(const lin_form_part *part, const char *text);
+
+/* ---- the calls ------------------------------------------------------------------------------------------------------------- */
 
 typedef enum lin_field_type {
     LIN_FIELD_TEXT,
@@ -82,8 +108,35 @@ const char *lin_language_name(const char *language);
  */
 int lin_prompt_phrases(const char *text, size_t n, lin_buffer *phrases);
 
+/* {"error": {"message", "type", "param", "code"}} */
+void lin_openai_put_error(lin_buffer *out, int status, const char *message);
 /* OpenAPI 3.0, and a page for people. `streams` is what the page says of WebSockets: lines "path\tabout". */
 void lin_calls_put_openapi(lin_buffer *out, const char *version);
 void lin_calls_put_page(lin_buffer *out, const char *version, const char *streams);
+
+/* ---- secrets --------------------------------------------------------------------------------------------------------------- */
+
+enum { LIN_TOKEN_LEAST = 16 }; /* signs of a token that is hard to guess */
+
+/* 1 if the token is a line of the list, without blanks around it (blank lines and those with # first are none). The time depends
+ * on the lengths only. */
+int lin_token_known(const char *list, size_t n_list, const char *token, size_t n_token);
+/* LIN_FORMAT if the list, the file `name`, has no token, or one that no request can hold. *weak: the number of the first line
+ * with one of less than LIN_TOKEN_LEAST signs; 0: none has. */
+lin_status lin_tokens_check(const char *name, const char *list, size_t n, int *weak, lin_error *err);
+/* The token of a request: "Bearer X", access_token=X of a query (RFC 6750), or openai-insecure-api-key.X of the subprotocols of a
+ * WebSocket, as OpenAI's clients in browsers send it; its length, 0: none. */
+size_t lin_token_find(const char *authorization, const char *query, const char *protocols, const char **token);
+/* 1 if a server that listens on `listens` ("*": on all addresses) may be asked for by the name of this header Host: an address,
+ * the name that it listens on, localhost, one of the list, or none. A page of a stranger whose name leads to this machine (DNS
+ * rebinding) asks for the stranger's name. */
+int lin_host_allowed(const char *host, const char *listens, const char *const *list, int n);
+/* 1 if a page of this origin may use a server that was reached as `host`: the same host and port, or one of the list.
+ * portless: where `host` has no port, that of the origin does not count, because a proxy has left it out. */
+int lin_origin_allowed(const char *origin, const char *host, int portless, const char *const *list, int n);
+/* Who asks: `address`, or, of a proxy of the list, whom it asks for by X-Forwarded-For or else Forwarded (RFC 7239): the last one
+ * that is no proxy of the list. Headers of others are not believed. */
+void lin_client_address(const char *address, const char *forwarded_for, const char *forwarded, const char *const *proxies, int n,
+                        char *out, size_t capacity);
 
 #endif

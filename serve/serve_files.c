@@ -3,10 +3,10 @@
 // A body is kept in memory until it is complete (bounded by its length, or as it comes), then a worker writes the sound into a
 // file without a name, because the readers of sound need one, and a process of its own (frontend/processes.h) decodes it.
 
-#include "serve/serve_files.h"
-
 #include <errno.h>
+#include <math.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -16,6 +16,7 @@
 #include "frontend/audio.h"
 #include "frontend/processes.h"
 #include "linnet/files.h"
+#include "serve/serve.h"
 
 /* ---- what is asked for ----------------------------------------------------------------------------------------------------- */
 
@@ -131,9 +132,79 @@ static lin_status write_sound(lin_job *job, const lin_form_part *file, lin_error
 
 /* ---- answers --------------------------------------------------------------------------------------------------------------- */
 
-static lin_status spell(void *context, const lin_result *part, lin_buffer *out, lin_error *err)
+// The list "words" of the items first .. first + n - 1; inside: as in a segment of whisper.cpp's server.
+static void put_words(lin_buffer *out, const lin_live_words *words, const lin_result *r, int first, int n, int inside)
 {
-    return lin_live_put_readable(out, context, part, err);
+    lin_buffer text = {0};
+    lin_buffer_text(out, ",\"words\":[");
+    for (int i = first; i < first + n; i++) {
+        const lin_item item = lin_result_item(r, i);
+        lin_buffer_clear(&text);
+        lin_result_item_text(&text, words, r, i);
+        lin_buffer_text(out, i > first ? ",{" : "{");
+        lin_buffer_member_text(out, "word", lin_text_of(&text));
+        lin_buffer_member_fixed(out, "start", item.start_s, 3);
+        lin_buffer_member_fixed(out, "end", item.end_s, 3);
+        if (inside) lin_buffer_text(out, ",\"t_dtw\":-1");
+        if (inside) lin_buffer_member_fixed(out, "probability", item.confidence, 4);
+        lin_buffer_char(out, '}');
+    }
+    lin_buffer_char(out, ']');
+    if (text.failed) out->failed = text.failed;
+    lin_buffer_free(&text);
+}
+
+static lin_status put_segment(lin_buffer *out, const lin_live_words *words, const lin_result *r, int number, int first, int n,
+                              const lin_verbose *how, lin_error *err)
+{
+    lin_result part = *r; // the same words and phones, seen through a window
+    lin_buffer text = {0};
+    double sum = 0;
+    if (r->has_words) {
+        part.words += first;
+        part.n_words = n;
+    } else {
+        part.phones += first;
+        part.n_phones = n;
+    }
+    lin_status status = lin_live_put_readable(&text, words, &part, err);
+    for (int i = first; i < first + n; i++) sum += log(fmax(lin_result_item(r, i).confidence, 1e-6));
+    lin_buffer_text(out, number ? ",{" : "{");
+    lin_buffer_member_integer(out, "id", number);
+    lin_buffer_member_integer(out, "seek", 0);
+    lin_buffer_member_fixed(out, "start", lin_result_item(r, first).start_s, 3);
+    lin_buffer_member_fixed(out, "end", lin_result_item(r, first + n - 1).end_s, 3);
+    lin_buffer_member_text(out, "text", lin_text_of(&text));
+    lin_buffer_text(out, ",\"tokens\":[],\"temperature\":0.0");
+    lin_buffer_member_fixed(out, "avg_logprob", sum / n, 4);
+    lin_buffer_text(out, ",\"compression_ratio\":1.0,\"no_speech_prob\":0.0");
+    if (how->items_inside) put_words(out, words, r, first, n, 1);
+    lin_buffer_char(out, '}');
+    if (text.failed) out->failed = text.failed;
+    lin_buffer_free(&text);
+    return status;
+}
+
+lin_status lin_openai_put_verbose(lin_buffer *out, const lin_live_words *words, const lin_result *r, const lin_verbose *how,
+                                  lin_error *err)
+{
+    const int n = lin_result_items(r);
+    lin_status status = LIN_OK;
+    lin_buffer_text(out, "{\"task\":\"transcribe\"");
+    lin_buffer_member_text(out, "language", how->language);
+    lin_buffer_member_fixed(out, "duration", r->seconds, 3);
+    lin_buffer_member_text(out, "text", how->text);
+    if (how->items) put_words(out, words, r, 0, n, 0);
+    if (how->segments) {
+        lin_buffer_text(out, ",\"segments\":[");
+        for (int first = 0, number = 0, end; first < n && status == LIN_OK; first = end) {
+            end = lin_result_segment_end(r, first);
+            status = put_segment(out, words, r, number++, first, end - first, how, err);
+        }
+        lin_buffer_char(out, ']');
+    }
+    lin_buffer_char(out, '}');
+    return status == LIN_OK ? lin_buffer_status(out, err) : status;
 }
 
 static lin_status put_transcript(lin_serve *s, lin_job *job, const request *r, const lin_result *result, lin_error *err)
@@ -145,11 +216,11 @@ static lin_status put_transcript(lin_serve *s, lin_job *job, const request *r, c
     if (status == LIN_OK && plain) {
         lin_buffer_char(out, '{');
         if (job->call->kind == LIN_CALL_INFERENCE) lin_buffer_char(&text, '\n'); // as whisper.cpp ends each segment
-        lin_buffer_member_text(out, "text", text.data ? text.data : "");
+        lin_buffer_member_text(out, "text", lin_text_of(&text));
         lin_buffer_char(out, '}');
     } else if (status == LIN_OK && verbose) {
-        const lin_verbose how = {.language = lin_language_name(s->language), .text = text.data ? text.data : "",
-                                 .segments = r->segments, .items = r->words, .spell = spell, .context = &s->live.words,
+        const lin_verbose how = {.language = lin_language_name(s->language), .text = lin_text_of(&text),
+                                 .segments = r->segments, .items = r->words,
                                  .items_inside = job->call->kind == LIN_CALL_INFERENCE};
         status = lin_openai_put_verbose(out, &s->live.words, result, &how, err);
     } else if (status == LIN_OK) {
@@ -268,32 +339,11 @@ static lin_status send_rest(lin_work *w, const char *warning, lin_error *err)
     const size_t before = w->settling.text.n;
     LIN_TRY(lin_settling_add(&w->settling, &w->serve->live.words, &w->result, 1, err));
     if (w->settling.text.n > before) put_event(w, "transcript.text.delta", "delta", w->settling.text.data + before, "");
-    put_event(w, "transcript.text.done", "text", w->settling.text.data ? w->settling.text.data : "", warning);
+    put_event(w, "transcript.text.done", "text", lin_text_of(&w->settling.text), warning);
     return lin_job_put(w->job, &w->piece, err);
 }
 
 /* ---- transcription --------------------------------------------------------------------------------------------------------- */
-
-static int is_unusable(lin_status status) { return status == LIN_INVALID || status == LIN_UNSUPPORTED; }
-
-// Prompts and keywords are advice: what cannot be used of them is left out, and they are named.
-static lin_status use_phrases(const lin_serve *s, lin_job *job, const request *r, lin_phrases *made, lin_error *err)
-{
-    const int n = r->n_phrases + r->n_prompt;
-    linnet_phrase *list = lin_calloc((size_t)n + 1, sizeof *list);
-    if (!list) return lin_no_memory(err, "phrases", (size_t)n * sizeof *list);
-    const char *at = r->likely.data;
-    for (int i = 0; i < n; i++, at += strlen(at) + 1) list[i] = (linnet_phrase){at, s->v->decoding.context_bonus};
-    lin_status status = lin_decoding_make_phrases(&s->live.decoding, list, n, made, err);
-    if (r->n_prompt && is_unusable(status)) {
-        lin_buffer_text(&job->ignored, job->ignored.n ? ", prompt, keywords" : "prompt, keywords");
-        const int kept = lin_phrases_leave_out(list + r->n_phrases, r->n_prompt);
-        status = lin_decoding_make_phrases(&s->live.decoding, list, r->n_phrases + kept, made, err);
-        if (kept && is_unusable(status)) status = lin_decoding_make_phrases(&s->live.decoding, list, r->n_phrases, made, err);
-    }
-    lin_free(list);
-    return status;
-}
 
 static lin_status open_session(const lin_serve *s, const lin_decoding *decoding, lin_file_worker **session, lin_error *err)
 {
@@ -308,7 +358,11 @@ static lin_status transcribe(lin_work *w, lin_job *job, const request *r, lin_er
     lin_phrases phrases = {NULL, NULL};
     lin_decoding own = s->live.decoding;
     lin_file_worker *session = NULL;
-    lin_status status = r->n_phrases + r->n_prompt ? use_phrases(s, job, r, &phrases, err) : LIN_OK;
+    int used = 0, left_out = 0;
+    lin_status status = LIN_OK;
+    if (r->n_phrases + r->n_prompt)
+        status = lin_serve_phrases(s, lin_text_of(&r->likely), r->n_phrases, r->n_prompt, &phrases, &used, &left_out, err);
+    if (left_out) lin_buffer_text(&job->ignored, job->ignored.n ? ", prompt, keywords" : "prompt, keywords");
     const int has_phrases = phrases.phones || phrases.words, is_own = has_phrases || (r->streams && s->live.decoding.n_best > 1);
     if (has_phrases) own.context = lin_phrases_context(&phrases);
     if (r->streams) own.n_best = 1; // text that is sent as it settles has no alternatives
@@ -336,16 +390,15 @@ static lin_status transcribe(lin_work *w, lin_job *job, const request *r, lin_er
 
 /* ---- alignment ------------------------------------------------------------------------------------------------------------- */
 
-static lin_status open_lexicon(lin_files *f, lin_error *err)
+static lin_status open_lexicon(lin_serve *s, lin_error *err)
 {
-    const lin_serve *s = f->serve;
     const lin_spoken_files files = {s->v->decoding.lexicon, s->v->decoding.add_lexicon, s->v->decoding.g2p, NULL};
     lin_status status = LIN_OK;
-    pthread_mutex_lock(&f->lock);
-    if (!f->has_lexicon)
-        status = lin_spoken_lexicon_open(&f->lexicon, &files, s->live.recognizer.phones, &s->live.recognizer.warnings, err);
-    f->has_lexicon |= status == LIN_OK;
-    pthread_mutex_unlock(&f->lock);
+    pthread_mutex_lock(&s->workers.lock);
+    if (!s->has_lexicon)
+        status = lin_spoken_lexicon_open(&s->lexicon, &files, s->live.recognizer.phones, &s->live.recognizer.warnings, err);
+    s->has_lexicon |= status == LIN_OK;
+    pthread_mutex_unlock(&s->workers.lock);
     return status;
 }
 
@@ -356,8 +409,8 @@ static lin_status align(lin_work *w, lin_job *job, const request *r, lin_error *
     if (!w->aligner) {
         lin_aligner_options o = lin_aligner_options_default();
         o.n_threads = 1;
-        status = open_lexicon(s->files, err);
-        if (status == LIN_OK) status = lin_aligner_create(&s->live.recognizer, &s->files->lexicon, &o, &w->aligner, err);
+        status = open_lexicon(s, err);
+        if (status == LIN_OK) status = lin_aligner_create(&s->live.recognizer, &s->lexicon, &o, &w->aligner, err);
     }
     const lin_sound sound = {.path = job->path, .channel = LIN_CHANNEL_MIX, .part = {0, s->v->max_sound_s + 1}};
     const lin_form_part *text = r->text ? r->text : r->phones;
@@ -430,7 +483,7 @@ static void work_on(lin_work *w, lin_job *job)
     lin_audio_stop_at(job->until);
     job->sound = -1;
     lin_status status = lin_buffer_status(&job->body, &err);
-    if (status == LIN_OK) status = lin_form_parse(job->type, job->body.data ? job->body.data : "", job->body.n, &form, &err);
+    if (status == LIN_OK) status = lin_form_parse(job->type, lin_text_of(&job->body), job->body.n, &form, &err);
     if (status == LIN_OK) status = read_request(job, &form, &r, &err);
     if (status == LIN_OK) status = write_sound(job, r.file, &err);
     if (status == LIN_OK) status = job->call->kind == LIN_CALL_ALIGN ? align(w, job, &r, &err) : transcribe(w, job, &r, &err);
@@ -457,7 +510,7 @@ static void free_work(lin_work *w)
     lin_buffer_free(&w->piece);
 }
 
-/* ---- the queue ------------------------------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------------------------------------- */
 
 enum { RETRY_S = 5, BODY_S = 30, BODY_BYTES_A_SECOND = 20000 };
 
@@ -468,109 +521,59 @@ static void free_job(lin_job *job)
     lin_free(job);
 }
 
-/* ---- workers --------------------------------------------------------------------------------------------------------------- */
-
 lin_status lin_job_put(lin_job *job, lin_buffer *piece, lin_error *err)
 {
-    lin_files *f = job->serve->files;
-    pthread_mutex_lock(&f->lock);
+    pthread_mutex_lock(&job->serve->workers.lock);
     lin_status status = lin_buffer_status(piece, err);
     if (status == LIN_OK) {
-        lin_buffer_bytes(&job->pieces, piece->data ? piece->data : "", piece->n);
+        lin_buffer_bytes(&job->pieces, lin_text_of(piece), piece->n);
         status = lin_buffer_status(&job->pieces, err);
         job->pieces.failed = 0; // what is there goes out; the worker ends the answer
     }
     job->n_pieces += status == LIN_OK;
     if (!atomic_load(&job->gone)) lin_serve_touch(job->client);
-    pthread_mutex_unlock(&f->lock);
+    pthread_mutex_unlock(&job->serve->workers.lock);
     lin_buffer_clear(piece);
     return status;
 }
 
-static void *run(void *context)
+static void count(lin_serve_counts *counts, const lin_job *job)
 {
-    lin_serve *s = context;
-    lin_files *f = s->files;
+    if (job->status == 200) {
+        counts->files++;
+        counts->file_ms += (long long)(job->seconds * 1000 + 0.5);
+    } else {
+        counts->failed++;
+        counts->too_large += job->status == 413;
+    }
+}
+
+void *lin_files_work(void *serve)
+{
+    lin_serve *s = serve;
     lin_work w = {.serve = s};
-    pthread_mutex_lock(&f->lock);
-    for (;;) {
-        while (!f->first && !f->stop) pthread_cond_wait(&f->work, &f->lock);
-        if (f->stop) break;
-        lin_job *job = f->first;
-        f->first = job->next;
-        if (!f->first) f->last = &f->first;
-        pthread_mutex_unlock(&f->lock);
+    lin_job *job;
+    while ((job = (lin_job *)(void *)lin_workers_take(&s->workers)) != NULL) {
         if (!atomic_load(&job->gone)) work_on(&w, job);
         lin_buffer_free(&job->body);
-        pthread_mutex_lock(&s->lock);
-        if (job->status == 200) {
-            s->counts.files += job->call->kind != LIN_CALL_ALIGN;
-            s->counts.aligned += job->call->kind == LIN_CALL_ALIGN;
-            s->counts.file_s += job->seconds;
-        } else {
-            s->counts.failed++;
-            s->counts.too_large += job->status == 413;
-        }
-        pthread_mutex_unlock(&s->lock);
-        pthread_mutex_lock(&f->lock);
+        count(&s->counts, job);
+        pthread_mutex_lock(&s->workers.lock);
         job->done = 1;
         // The client cannot be freed before it has left, which takes this lock; a job that it left is the worker's.
-        if (atomic_load(&job->gone)) free_job(job);
-        else lin_serve_touch(job->client);
+        const int gone = atomic_load(&job->gone);
+        if (!gone) lin_serve_touch(job->client);
+        pthread_mutex_unlock(&s->workers.lock);
+        if (gone) free_job(job);
     }
-    pthread_mutex_unlock(&f->lock);
     free_work(&w);
     return NULL;
 }
 
-lin_status lin_files_create(lin_serve *s, lin_error *err)
-{
-    lin_files *f = s->files = lin_calloc(1, sizeof *f);
-    if (!f) return lin_no_memory(err, "workers", sizeof *f);
-    f->serve = s;
-    f->last = &f->first;
-    pthread_mutex_init(&f->lock, NULL);
-    pthread_cond_init(&f->work, NULL);
-    const int n = s->v->threads ? s->v->threads : lin_cores();
-    if (lin_system_program(f->program, sizeof f->program)) lin_isolate_files(f->program);
-    f->threads = lin_calloc((size_t)n, sizeof *f->threads);
-    if (!f->threads) return lin_no_memory(err, "workers", (size_t)n * sizeof *f->threads);
-    for (; f->n_threads < n; f->n_threads++) {
-        if (pthread_create(&f->threads[f->n_threads], NULL, run, s) != 0)
-            return lin_fail(err, LIN_NO_MEMORY, "cannot start a thread");
-    }
-    return LIN_OK;
-}
-
-void lin_files_destroy(lin_serve *s)
-{
-    lin_files *f = s->files;
-    if (!f) return;
-    pthread_mutex_lock(&f->lock);
-    f->stop = 1;
-    pthread_cond_broadcast(&f->work);
-    pthread_mutex_unlock(&f->lock);
-    for (int i = 0; i < f->n_threads; i++) pthread_join(f->threads[i], NULL);
-    for (lin_job *job = f->first, *next; job; job = next) { // left by their clients
-        next = job->next;
-        free_job(job);
-    }
-    lin_isolate_files(NULL);
-    if (f->has_lexicon) lin_spoken_lexicon_close(&f->lexicon);
-    pthread_cond_destroy(&f->work);
-    pthread_mutex_destroy(&f->lock);
-    lin_free(f->threads);
-    lin_free(f);
-    s->files = NULL;
-}
-
 /* ---- the server's thread --------------------------------------------------------------------------------------------------- */
 
-int lin_files_left(lin_serve *s) { return s->files ? s->files->left : 0; }
-
-static lin_job *turn_away(lin_client *c, long long *count, int status, const char *message)
+static lin_job *turn_away(lin_client *c, atomic_llong *count, int status, const char *message)
 {
-    if (count) lin_serve_count(c->serve, count);
+    if (count) ++*count;
     if (!c->serve->asked) lin_serve_log_end(c, status, message);
     lin_serve_refuse(c->serve, c->peer, status, status == 429 || status == 503 ? RETRY_S : 0, message);
     return NULL;
@@ -596,7 +599,7 @@ lin_job *lin_files_begin(lin_client *c, const lin_web_request *r, const lin_call
     if (!is_chunked && r->length < 0)
         return turn_away(c, NULL, 411, "a body needs Content-Length or Transfer-Encoding: chunked");
     if (r->length > most) return turn_away(c, &s->counts.too_large, 413, put_too_large(s, message, sizeof message));
-    if (s->files->left >= s->v->max_files) return turn_away(c, &s->counts.refused_files, 429, "too many uploads at once");
+    if (s->n_jobs >= s->v->max_files) return turn_away(c, &s->counts.refused_files, 429, "too many uploads at once");
     lin_job *job = lin_calloc(1, sizeof *job);
     if (!job) return turn_away(c, NULL, 503, "out of memory");
     job->serve = s;
@@ -605,29 +608,28 @@ lin_job *lin_files_begin(lin_client *c, const lin_web_request *r, const lin_call
     job->is_chunked = is_chunked;
     job->body_until = lin_now() + BODY_S + (is_chunked ? 0 : (double)r->length / BODY_BYTES_A_SECOND);
     snprintf(job->type, sizeof job->type, "%s", r->type);
-    s->files->left++;
+    s->n_jobs++;
     return job;
 }
 
-static void post(lin_job *job)
-{
-    lin_files *f = job->serve->files;
-    job->posted = 1;
-    pthread_mutex_lock(&f->lock);
-    *f->last = job;
-    f->last = &job->next;
-    pthread_cond_signal(&f->work);
-    pthread_mutex_unlock(&f->lock);
-}
-
 // A job that no worker has seen ends with a refusal.
-static void give_up(lin_client *c, long long *count, int status, const char *message)
+static void give_up(lin_client *c, atomic_llong *count, int status, const char *message)
 {
     lin_job *job = c->job;
     c->job = NULL;
-    c->serve->files->left--;
+    c->serve->n_jobs--;
     free_job(job);
     turn_away(c, count, status, message);
+}
+
+// The body is complete. Sound is decoded by this program anew, in a process of its own.
+static void post(lin_client *c)
+{
+    static char program[4096];
+    lin_serve *s = c->serve;
+    if (!*program && lin_system_program(program, sizeof program)) lin_isolate_files(program);
+    c->job->posted = 1;
+    if (lin_workers_give(&s->workers, &c->job->task, s, NULL) != LIN_OK) give_up(c, NULL, 503, "out of memory");
 }
 
 static void keep(lin_job *job, const char *bytes, size_t n)
@@ -652,7 +654,7 @@ static void keep_chunks(lin_client *c, const char *bytes, size_t n)
         give_up(c, NULL, 400, "the chunks of the body are damaged");
     } else if (job->chunks.state == LIN_CHUNKED_DONE) {
         c->serve->transport->expect(c->peer, 0);
-        post(job);
+        post(c);
     }
 }
 
@@ -670,7 +672,7 @@ void lin_files_complete(lin_client *c)
     char message[96];
     if (!c->job || c->job->posted) return;
     if (c->job->is_chunked) give_up(c, &c->serve->counts.too_large, 413, put_too_large(c->serve, message, sizeof message));
-    else post(c->job);
+    else post(c);
 }
 
 void lin_files_expect(lin_client *c, double now)
@@ -701,7 +703,7 @@ static void reply(lin_client *c, const lin_job *job)
         r.goes_on = 1;
     } else {
         r.type = job->answer_type;
-        r.body = job->answer.data ? job->answer.data : "";
+        r.body = lin_text_of(&job->answer);
         r.n = job->answer.n;
     }
     lin_serve_reply(c->serve, c->peer, &r, 0);
@@ -710,11 +712,10 @@ static void reply(lin_client *c, const lin_job *job)
 void lin_files_go_on(lin_client *c)
 {
     lin_job *job = c->job;
-    lin_files *f = c->serve->files;
     if (!job) return;
-    pthread_mutex_lock(&f->lock);
+    pthread_mutex_lock(&c->serve->workers.lock);
     const int done = job->done, waits = job->pieces.n > 0;
-    pthread_mutex_unlock(&f->lock);
+    pthread_mutex_unlock(&c->serve->workers.lock);
     if (waits && !job->begun) {
         job->begun = 1;
         reply(c, job);
@@ -729,7 +730,7 @@ void lin_files_go_on(lin_client *c)
     } else if (done) {
         reply(c, job);
         c->job = NULL;
-        f->left--;
+        c->serve->n_jobs--;
         free_job(job);
     }
 }
@@ -739,11 +740,11 @@ int lin_files_next(lin_client *c, lin_web_message *m)
     lin_job *job = c->job;
     if (!job || !job->begun) return 0;
     lin_buffer_clear(&job->sending);
-    pthread_mutex_lock(&c->serve->files->lock);
+    pthread_mutex_lock(&c->serve->workers.lock);
     const lin_buffer now = job->pieces;
     job->pieces = job->sending;
     job->sending = now;
-    pthread_mutex_unlock(&c->serve->files->lock);
+    pthread_mutex_unlock(&c->serve->workers.lock);
     *m = (lin_web_message){.data = now.data, .n = now.n};
     return now.n > 0;
 }
@@ -752,13 +753,12 @@ void lin_files_leave(lin_client *c)
 {
     lin_job *job = c->job;
     if (!job) return;
-    lin_files *f = c->serve->files;
     c->job = NULL;
-    pthread_mutex_lock(&f->lock);
+    pthread_mutex_lock(&c->serve->workers.lock);
     atomic_store(&job->gone, 1);
     const int free_now = !job->posted || job->done;
     job->client = NULL;
-    pthread_mutex_unlock(&f->lock);
-    f->left--;
+    pthread_mutex_unlock(&c->serve->workers.lock);
+    c->serve->n_jobs--;
     if (free_now) free_job(job);
 }

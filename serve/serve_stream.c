@@ -1,5 +1,5 @@
-// serve_stream.c - WebSockets of linnet serve: what a client sends, and when it is answered, in any of the protocols of
-// serve/protocols.h; see serve.h. All of it runs on the server's thread.
+// serve_stream.c - a WebSocket of linnet serve: what a client sends, the stream in the engine, and when the client is answered,
+// in any of the protocols; see serve.h.
 //
 // Vosk's protocol has one answer for each binary message (lin_protocol.answer). It is sent when nearly all sound before it
 // has been decoded, so that a client that waits for it is slowed down to the speed of the decoder, and loses nothing. A client
@@ -9,253 +9,243 @@
 // its sound waits too, so that no more of them come than the 2 s of sound give that are taken in already. If one of them has
 // waited for max-unread seconds, the client is told why the stream ends, behind the results that wait, and has as long again to
 // read them.
-//
-// Results come on the threads that decode, and the server's thread sends them: one lock holds the whole outbox. What
-// runs under it never touches the inbox; the server's thread asks how things are (look) and decides.
 
 #include <math.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/system.h"
-#include "serve/protocols.h"
+#include "linnet/stream.h"
+#include "serve/serve.h"
 
-/* ---- messages -------------------------------------------------------------------------------------------------------------- */
+/* ---- messages to a client -------------------------------------------------------------------------------------------------- */
+
+// Before the bytes of each message.
+typedef struct note {
+    size_t n;
+    lin_note_kind kind;
+    double put_at;
+} note;
 
 static int is_kept(lin_note_kind kind) { return kind == LIN_NOTE_OTHER || kind == LIN_NOTE_FINAL; }
 
-// Locked. A message that must not be left out and does not fit the memory ends the stream.
-static void put(lin_outbox *o, const char *data, size_t n, lin_note_kind kind)
-{
-    if (o->closed) return;
-    lin_note *note = lin_alloc(sizeof *note + n, 1);
-    if (!note) {
-        if (kind != LIN_NOTE_PARTIAL) o->lost = "out of memory";
-        return;
-    }
-    note->next = NULL;
-    note->n = n;
-    note->kind = kind;
-    note->put_at = lin_now();
-    memcpy(note->data, data, n);
-    *o->last = note;
-    o->last = &note->next;
-    o->n_queued += n;
-    if (is_kept(kind)) o->n_kept += n;
-}
+static int is_full(const lin_outbox *o) { return o->n_kept > LIN_QUEUED_KEPT; }
 
 void lin_outbox_add(lin_outbox *o, lin_buffer *out, lin_note_kind kind)
 {
-    if (lin_buffer_status(out, NULL) != LIN_OK) {
+    const note head = {out->n, kind, lin_now()};
+    const size_t before = o->waiting.n;
+    if (out->n && !out->failed && !o->closed) {
+        lin_buffer_bytes(&o->waiting, (const char *)&head, sizeof head);
+        lin_buffer_bytes(&o->waiting, out->data, out->n);
+    }
+    if (out->failed || o->waiting.failed) {
+        o->waiting.n = before;
+        o->waiting.failed = 0;
         if (kind != LIN_NOTE_PARTIAL) o->lost = "out of memory";
-    } else if (out->n) {
-        put(o, out->data, out->n, kind);
+    } else if (o->waiting.n > before) {
+        o->n_queued += out->n;
+        if (is_kept(kind)) o->n_kept += out->n;
     }
-    lin_buffer_clear(out);
-}
-
-int lin_outbox_next(lin_outbox *o, lin_web_message *m)
-{
-    lin_free(o->sending);
-    pthread_mutex_lock(&o->lock);
-    lin_note *note = o->sending = o->first;
-    int goes_on = 0;
-    if (note) {
-        o->first = note->next;
-        if (!o->first) o->last = &o->first;
-        o->n_queued -= note->n;
-        goes_on = o->n_kept > LIN_QUEUED_KEPT;
-        if (is_kept(note->kind)) o->n_kept -= note->n;
-        goes_on = goes_on && o->n_kept <= LIN_QUEUED_KEPT;
-    }
-    pthread_mutex_unlock(&o->lock);
-    if (goes_on) lin_serve_touch(o->client);
-    if (note) *m = (lin_web_message){note->data, note->n, note->kind == LIN_NOTE_STATE};
-    return note != NULL;
-}
-
-// How things are.
-typedef struct outbox_view {
-    double waits_since;         // the message that waits longest; 0: none waits
-    int holds;                  // so much waits that no sound should be taken
-    int is_full;                // so much waits that nothing is added before it is read
-    int owed;                   // messages that are not answered
-    int growing, ended;         // an utterance has begun; the stream has ended
-    const char *lost, *failure; // why results could not be kept, why the stream ended; or NULL
-} outbox_view;
-
-// Utterances that are not an answer to anything yet do not count: their reader cannot have them before it
-// sends more.
-static outbox_view look(lin_outbox *o)
-{
-    pthread_mutex_lock(&o->lock);
-    const outbox_view view = {.waits_since = o->first ? o->first->put_at : 0,
-                                  .holds = o->n_kept + (o->owed ? o->n_said : 0) > LIN_QUEUED_KEPT,
-                                  .is_full = o->n_kept > LIN_QUEUED_KEPT,
-                                  .owed = o->owed,
-                                  .growing = o->growing,
-                                  .ended = o->ended,
-                                  .lost = o->lost,
-                                  .failure = o->failure};
-    pthread_mutex_unlock(&o->lock);
-    return view;
-}
-
-void lin_said_free(lin_said *said)
-{
-    lin_free(said->text);
-    lin_free(said->items);
-    lin_free(said);
-}
-
-/* ---- results, on other threads --------------------------------------------------------------------------------------------- */
-
-void lin_outbox_show(lin_outbox *o, const lin_session_view *view)
-{
-    lin_serve *s = o->client->serve;
-    pthread_mutex_lock(&o->lock);
-    o->growing = view->end == LINNET_GROWS;
-    o->n_final += !o->growing;
-    const int shown = o->client->protocol->show(o, view);
-    pthread_mutex_unlock(&o->lock);
-    if (!shown) lin_serve_count(s, &s->counts.partials_dropped);
-    if (view->end != LINNET_GROWS) lin_serve_count(s, &s->counts.utterances);
-    lin_serve_touch(o->client);
-}
-
-// A text message that says what the binary one behind it is.
-void lin_outbox_state(lin_outbox *o, const void *bytes, size_t n, double seconds)
-{
-    lin_serve *s = o->client->serve;
-    unsigned char *sealed = lin_alloc(n + LIN_WEB_SEAL, 1);
-    const int done = sealed && s->transport->seal(o->client->state_key, bytes, n, sealed, NULL) == LIN_OK;
-    n += LIN_WEB_SEAL;
-    pthread_mutex_lock(&o->lock);
-    const int given = done && o->n_queued < LIN_QUEUED_PARTIALS; // a slow reader gets the next one
-    if (given) {
-        lin_buffer_clear(&o->out);
-        lin_buffer_text(&o->out, "{\"type\":\"state\"");
-        lin_buffer_member_fixed(&o->out, "seconds", seconds, 3);
-        lin_buffer_member_integer(&o->out, "bytes", (long long)n);
-        lin_buffer_char(&o->out, '}');
-        lin_outbox_add(o, &o->out, LIN_NOTE_OTHER);
-        put(o, (const char *)sealed, n, LIN_NOTE_STATE);
-    }
-    pthread_mutex_unlock(&o->lock);
-    lin_free(sealed);
-    if (given) lin_serve_count(s, &s->counts.sessions_saved);
-    lin_serve_touch(o->client);
-}
-
-void lin_outbox_phrases(lin_outbox *o, int n, const lin_error *err)
-{
-    pthread_mutex_lock(&o->lock);
-    lin_buffer_clear(&o->out);
-    lin_live_put_context(&o->out, n, err ? err->message : "");
-    if (o->out.n) o->out.n--; // its line end
-    lin_outbox_add(o, &o->out, LIN_NOTE_OTHER);
-    pthread_mutex_unlock(&o->lock);
-    lin_serve_touch(o->client);
-}
-
-void lin_outbox_ended(lin_outbox *o, double seconds, const lin_error *err)
-{
-    pthread_mutex_lock(&o->lock);
-    o->ended = 1;
-    o->seconds = seconds;
-    if (err) o->failure = lin_strdup(err->message);
-    pthread_mutex_unlock(&o->lock);
-    lin_serve_touch(o->client);
-}
-
-/* ---- the server's thread --------------------------------------------------------------------------------------------------- */
-
-static void put_message(lin_outbox *o, lin_buffer *out, int is_last)
-{
-    pthread_mutex_lock(&o->lock);
-    lin_outbox_add(o, out, LIN_NOTE_OTHER);
-    o->closed |= is_last;
-    pthread_mutex_unlock(&o->lock);
     lin_buffer_free(out);
 }
 
-static int note_sound(lin_outbox *o, double seconds)
+// The message that has waited longest; 0: none waits.
+static int first_note(const lin_outbox *o, note *first, const char **data)
 {
-    pthread_mutex_lock(&o->lock);
-    o->sound_s += seconds;
-    o->sound_at = lin_now();
-    const int over = o->ended;
-    pthread_mutex_unlock(&o->lock);
-    return over;
+    const int is_sending = o->sent < o->sending.n;
+    const lin_buffer *from = is_sending ? &o->sending : &o->waiting;
+    if (from->n == 0) return 0;
+    const char *at = from->data + (is_sending ? o->sent : 0);
+    memcpy(first, at, sizeof *first);
+    *data = at + sizeof *first;
+    return 1;
 }
 
-static void owe(lin_outbox *o)
+// The same, taken out; its bytes stay where they are until the next call.
+static int take_note(lin_outbox *o, note *first, const char **data)
 {
-    pthread_mutex_lock(&o->lock);
-    o->owed++;
-    pthread_mutex_unlock(&o->lock);
-}
-
-static void answer_owed(lin_outbox *o, int also_partial)
-{
-    pthread_mutex_lock(&o->lock);
-    for (; o->owed > 0 && o->n_kept <= LIN_QUEUED_KEPT && (also_partial || o->said); o->owed--)
-        o->client->protocol->answer(o);
-    pthread_mutex_unlock(&o->lock);
-}
-
-void lin_outbox_discard(lin_outbox *o)
-{
-    pthread_mutex_lock(&o->lock);
-    o->discards = 1;
-    pthread_mutex_unlock(&o->lock);
-}
-
-static void put_end(lin_outbox *o, int drained)
-{
-    pthread_mutex_lock(&o->lock);
-    o->client->protocol->put_end(o, drained);
-    o->ended = 0;
-    pthread_mutex_unlock(&o->lock);
-}
-
-/* ---- life ------------------------------------------------------------------------------------------------------------------ */
-
-static void begin_outbox(lin_outbox *o, lin_client *client)
-{
-    o->client = client;
-    o->last = &o->first;
-    o->said_last = &o->said;
-    lin_settling_begin(&o->settling, &client->serve->live.words);
-    pthread_mutex_init(&o->lock, NULL);
-}
-
-static void free_outbox(lin_outbox *o)
-{
-    long long unread = 0;
-    lin_serve *s = o->client->serve;
-    for (lin_note *n = o->first, *next; n; n = next) {
-        next = n->next;
-        unread += n->kind == LIN_NOTE_FINAL;
-        lin_free(n);
+    if (o->sent == o->sending.n) {
+        lin_buffer_free(&o->sending);
+        o->sending = o->waiting;
+        o->waiting = (lin_buffer){0};
+        o->sent = 0;
     }
-    for (lin_said *n = o->said, *next; n; n = next, unread++) {
-        next = n->next;
-        lin_said_free(n);
+    if (!first_note(o, first, data)) return 0;
+    o->sent += sizeof *first + first->n;
+    o->n_queued -= first->n;
+    if (is_kept(first->kind)) o->n_kept -= first->n;
+    return 1;
+}
+
+int lin_serve_stream_next(lin_client *c, lin_web_message *m)
+{
+    lin_outbox *o = &c->out;
+    note first;
+    pthread_mutex_lock(&o->lock);
+    const int was_full = is_full(o), has = take_note(o, &first, &m->data);
+    if (has) m->n = first.n, m->binary = first.kind == LIN_NOTE_STATE;
+    if (was_full && !is_full(o)) lin_serve_touch(c); // its sound goes on
+    pthread_mutex_unlock(&o->lock);
+    return has;
+}
+
+/* ---- on the threads that decode -------------------------------------------------------------------------------------------- */
+
+// The stream as bytes, for its client to keep: a text message that says what the binary one behind it is.
+static void give_state(lin_client *c, const lin_engine_event *e)
+{
+    lin_serve *s = c->serve;
+    lin_outbox *o = &c->out;
+    const size_t n = e->n_state + LIN_WEB_SEAL;
+    lin_buffer about = {0}, sealed = {.data = lin_alloc(n + 1, 1), .n = n, .capacity = n + 1};
+    if (sealed.data && s->transport->seal(c->state_key, e->state, e->n_state, (unsigned char *)sealed.data, NULL) == LIN_OK) {
+        lin_buffer_text(&about, "{\"type\":\"state\"");
+        lin_buffer_member_fixed(&about, "seconds", e->time_s, 3);
+        lin_buffer_member_integer(&about, "bytes", (long long)n);
+        lin_buffer_char(&about, '}');
     }
-    pthread_mutex_lock(&s->lock);
-    s->counts.finals_unread += unread;
-    pthread_mutex_unlock(&s->lock);
-    lin_buffer_free(&o->partial);
-    lin_buffer_free(&o->out);
-    lin_live_texts_free(&o->texts);
+    pthread_mutex_lock(&o->lock);
+    if (about.n && o->n_queued < LIN_QUEUED_PARTIALS) { // a slow reader gets the next one
+        lin_outbox_add(o, &about, LIN_NOTE_OTHER);
+        lin_outbox_add(o, &sealed, LIN_NOTE_STATE);
+        s->counts.states++;
+    }
+    pthread_mutex_unlock(&o->lock);
+    lin_buffer_free(&about);
+    lin_buffer_free(&sealed);
+}
+
+static void show(lin_client *c, const lin_session_view *view)
+{
+    lin_serve *s = c->serve;
+    lin_outbox *o = &c->out;
+    o->growing = view->end == LINNET_GROWS;
+    o->n_final += !o->growing;
+    s->counts.utterances += !o->growing;
+    s->counts.partials_dropped += !c->protocol->show(o, view);
+}
+
+void lin_serve_stream_event(void *context, const lin_engine_event *e)
+{
+    lin_client *c = e->user;
+    lin_outbox *o = &c->out;
+    (void)context;
+    if (e->kind == LIN_ENGINE_SAVED) give_state(c, e);
+    pthread_mutex_lock(&o->lock);
+    if (e->kind == LIN_ENGINE_VIEW) show(c, e->view);
+    if (e->kind == LIN_ENGINE_FAILED) lin_fail(&o->failure, e->status, "the stream failed: %s", e->message);
+    if (e->kind == LIN_ENGINE_FINISHED || e->kind == LIN_ENGINE_FAILED) {
+        o->ended = 1;
+        o->seconds = e->kind == LIN_ENGINE_FINISHED ? e->time_s : 0;
+    }
+    lin_serve_touch(c);
+    pthread_mutex_unlock(&o->lock);
+}
+
+/* ---- what takes long ------------------------------------------------------------------------------------------------------- */
+
+// A stream that is saved, goes on from a state or has phrases takes a tenth of a second or more to open, and so do other phrases
+// of one that is open. Threads of their own (lin_serve.preparers) do that. Until then no sound is taken.
+
+static lin_status open_in_engine(lin_client *c, lin_engine_id *id, lin_error *err)
+{
+    const lin_message *m = &c->config;
+    const lin_engine_stream how = {.rate_hz = m->rate_hz, .channels = m->channels, .user = c, .save_s = m->state_s,
+                                   .state = c->out.state.n ? c->out.state.data : NULL, .n_state = c->out.state.n};
+    return lin_engine_open_saved(c->serve->engine, &how, id, err);
+}
+
+// Locked.
+static lin_status give_to_preparers(lin_client *c, lin_error *err)
+{
+    if (c->out.busy) return LIN_OK;
+    c->out.busy = 1;
+    return lin_workers_give(&c->serve->preparers, &c->task, c->serve, err);
+}
+
+// n = 0: those of the server. On failure it keeps those that it has.
+static lin_status use_phrases(lin_client *c, lin_engine_id id, const lin_buffer *wanted, int n, lin_error *err)
+{
+    lin_serve *s = c->serve;
+    lin_phrases made = {NULL, NULL};
+    int used, left_out;
+    const int advised = c->protocol->phrases_advise ? n : 0;
+    lin_status status = lin_serve_phrases(s, lin_text_of(wanted), n - advised, advised, &made, &used, &left_out, err);
+    if (status == LIN_OK) status = lin_engine_set_phrases(s->engine, id, used ? &made : NULL, err);
+    lin_phrases_free(status == LIN_OK ? &c->out.phrases : &made);
+    if (status != LIN_OK) return status;
+    c->out.phrases = made;
+    c->out.n_phrases = used;
+    return LIN_OK;
+}
+
+static void free_memory(lin_client *c)
+{
+    lin_outbox *o = &c->out;
+    lin_buffer *const buffers[] = {&c->in.text, &c->in.state, &o->waiting, &o->sending, &o->state, &o->wanted, &o->said,
+                                   &o->partial};
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) lin_buffer_free(buffers[i]);
+    lin_free(c->in.held);
+    if (c->in.opus) lin_ogg_opus_destroy(c->in.opus);
+    lin_phrases_free(&o->phrases);
     lin_settling_free(&o->settling);
-    lin_free(o->sending);
-    lin_free(o->failure);
+    lin_message_free(&c->config);
     pthread_mutex_destroy(&o->lock);
+    lin_free(c);
 }
 
-/* ---- what a client sends --------------------------------------------------------------------------------------------------- */
+// First phrases that cannot be used end the stream; of later ones the client is told.
+static void prepare(lin_client *c)
+{
+    lin_outbox *o = &c->out;
+    lin_error err = {0};
+    pthread_mutex_lock(&o->lock);
+    const int is_first = !o->ready, wants = o->wants, n_wanted = o->n_wanted;
+    lin_engine_id id = o->id;
+    lin_buffer wanted = o->wanted, answer = {0};
+    o->wanted = (lin_buffer){0};
+    o->wants = 0;
+    lin_status status = o->left ? LIN_STOPPED : LIN_OK;
+    pthread_mutex_unlock(&o->lock);
+    if (status == LIN_OK && !id) status = open_in_engine(c, &id, &err);
+    if (status == LIN_OK && wants) status = use_phrases(c, id, &wanted, n_wanted, &err);
+    lin_buffer_free(&o->state);
+    lin_buffer_free(&wanted);
+    pthread_mutex_lock(&o->lock);
+    o->id = id;
+    if (o->left) {
+        pthread_mutex_unlock(&o->lock);
+        lin_engine_close(c->serve->engine, id);
+        free_memory(c);
+        return;
+    }
+    o->busy = 0;
+    if (is_first && status != LIN_OK) {
+        o->failure = err;
+        o->ended = 1;
+    } else if (!is_first) {
+        lin_live_put_context(&answer, o->n_phrases, err.message);
+        if (answer.n) answer.n--; // its line end
+        lin_outbox_add(o, &answer, LIN_NOTE_OTHER);
+    }
+    o->ready = !is_first || status == LIN_OK;
+    if (o->ready && o->wants) give_to_preparers(c, NULL);
+    else if (o->ready && o->finishes) lin_engine_finish(c->serve->engine, id, NULL);
+    lin_serve_touch(c);
+    pthread_mutex_unlock(&o->lock);
+}
+
+void *lin_serve_stream_prepare(void *serve)
+{
+    lin_task *task;
+    while ((task = lin_workers_take(&((lin_serve *)serve)->preparers)) != NULL) prepare((lin_client *)(void *)task);
+    return NULL;
+}
+
+/* ---- the end --------------------------------------------------------------------------------------------------------------- */
+
+// From here on all is the server's thread's, which holds the lock of the outbox.
 
 #define ANSWER_S 0.45 // an answer is due when less sound than this waits, look-ahead among it
 #define MOST_STATE (64 << 20)
@@ -275,13 +265,15 @@ static void end(lin_client *c, int code, const char *reason)
     c->serve->transport->end(c->peer, code, reason);
 }
 
-// What the protocol says of an error; then the end.
-static void give_up(lin_client *c, int code, const char *message)
+// What the protocol says of an error; then the end. count: of such errors, or NULL.
+static void give_up(lin_client *c, atomic_llong *count, int code, const char *message)
 {
     if (c->in.ending) return;
     lin_buffer out = {0};
+    if (count) ++*count;
     c->protocol->put_error(&out, message);
-    put_message(&c->out, &out, 1);
+    lin_outbox_add(&c->out, &out, LIN_NOTE_OTHER);
+    c->out.closed = 1;
     end(c, code, message);
 }
 
@@ -289,75 +281,85 @@ static void give_up(lin_client *c, int code, const char *message)
 static int is_stuck(lin_client *c, double now)
 {
     lin_serve *s = c->serve;
-    const double most = s->v->unread_s, since = look(&c->out).waits_since;
+    const double most = s->v->unread_s;
+    const char *data;
+    char message[100];
+    note first;
+    const int waits = first_note(&c->out, &first, &data);
     if (c->in.ending) {
         const int drained = s->draining && now > s->drain_until + CLOSE_S && now > c->in.ending_at + CLOSE_S;
         const int stuck = now - c->in.ending_at > most || drained;
-        if (stuck && since > 0 && !c->in.is_slow) lin_serve_count(s, &s->counts.slow);
+        if (stuck && waits && !c->in.is_slow) s->counts.slow++;
         return stuck;
     }
-    if (!(since > 0) || now - since <= most) return 0;
-    char message[100];
+    if (!waits || now - first.put_at <= most) return 0;
     snprintf(message, sizeof message, "the results are read too slowly: one has waited for %d s", s->v->unread_s);
     c->in.is_slow = 1;
-    lin_serve_count(s, &s->counts.slow);
-    give_up(c, 1008, message);
+    give_up(c, &s->counts.slow, 1008, message);
     return 0;
 }
 
 int lin_serve_stream_is_dead(lin_client *c, double now)
 {
-    if (is_stuck(c, now)) return 1;
-    if (c->in.paused || c->in.ending || now - c->heard_at <= c->serve->v->idle_s) return 0;
     char message[100];
-    snprintf(message, sizeof message, "nothing has come for %d s: the stream ends", c->serve->v->idle_s);
-    lin_serve_count(c->serve, &c->serve->counts.idle);
-    give_up(c, 1008, message);
-    return 0;
+    pthread_mutex_lock(&c->out.lock);
+    const int stuck = is_stuck(c, now);
+    if (!stuck && !c->in.paused && now - c->heard_at > c->serve->v->idle_s) {
+        snprintf(message, sizeof message, "nothing has come for %d s: the stream ends", c->serve->v->idle_s);
+        give_up(c, &c->serve->counts.idle, 1008, message);
+    }
+    pthread_mutex_unlock(&c->out.lock);
+    return stuck;
 }
 
-int lin_serve_stream_is_held_back(const lin_client *c) { return c->in.is_held_back; }
+void lin_serve_stream_leave(lin_client *c)
+{
+    lin_outbox *o = &c->out;
+    const char *data;
+    note first;
+    pthread_mutex_lock(&o->lock);
+    const lin_engine_id id = o->id;
+    const int busy = o->left = o->busy;
+    while (take_note(o, &first, &data)) c->serve->counts.finals_unread += first.kind == LIN_NOTE_FINAL;
+    for (size_t i = 0, ends = 0; i < o->said.n; i++)
+        if (!o->said.data[i]) c->serve->counts.finals_unread += ends++ % 2;
+    pthread_mutex_unlock(&o->lock);
+    if (id) lin_engine_close(c->serve->engine, id); // waits for an event that is on its way
+    if (!busy) free_memory(c);
+}
 
 /* ---- sound ----------------------------------------------------------------------------------------------------------------- */
 
 void lin_serve_stream_begin(lin_client *c)
 {
+    lin_buffer out = {0};
     c->config = lin_message_default(c->serve->v->rate_hz);
     c->config.format = c->protocol->format;
     if (c->protocol->rate_hz) c->config.rate_hz = c->protocol->rate_hz;
-    begin_outbox(&c->out, c);
+    c->out.client = c;
+    lin_settling_begin(&c->out.settling, &c->serve->live.words);
+    pthread_mutex_init(&c->out.lock, NULL);
     if (!c->protocol->greet) return;
-    lin_buffer out = {0};
     c->protocol->greet(c, &out);
-    put_message(&c->out, &out, 0);
+    lin_outbox_add(&c->out, &out, LIN_NOTE_OTHER);
     lin_serve_touch(c); // it is sent when the connection is there
 }
 
-static void put_begin(lin_client *c)
-{
-    lin_buffer out = {0};
-    if (!c->protocol->put_begin) return;
-    c->protocol->put_begin(c, &out);
-    put_message(&c->out, &out, 0);
-    c->serve->transport->want(c->peer);
-}
-
-// The state that a client sent back, as it was saved; in place.
+// The state that a client sent back, as it was saved.
 static lin_status open_state(lin_client *c, lin_error *err)
 {
-    const lin_serve *s = c->serve;
-    if (c->in.state.n == 0) return LIN_OK;
-    unsigned char *plain = lin_alloc(c->in.state.n, 1);
-    if (!plain) return lin_no_memory(err, "a state", c->in.state.n);
-    lin_status status = s->transport->unseal(c->state_key, (const unsigned char *)c->in.state.data, c->in.state.n, plain, err);
-    if (status == LIN_OK) {
-        c->in.state.n -= LIN_WEB_SEAL;
-        memcpy(c->in.state.data, plain, c->in.state.n);
-    }
-    lin_free(plain);
+    lin_outbox *o = &c->out;
     lin_state state = {0};
-    if (status == LIN_OK) status = lin_state_parse(c->in.state.data, c->in.state.n, "the state", &state, err);
-    if (status == LIN_OK && state.about.rate_hz) note_sound(&c->out, (double)state.about.samples / state.about.rate_hz);
+    if (c->in.state.n == 0) return LIN_OK;
+    o->state.data = lin_alloc(c->in.state.n, 1);
+    if (!o->state.data) return lin_no_memory(err, "a state", c->in.state.n);
+    o->state.capacity = c->in.state.n;
+    LIN_TRY(c->serve->transport->unseal(c->state_key, (const unsigned char *)c->in.state.data, c->in.state.n,
+                                        (unsigned char *)o->state.data, err));
+    o->state.n = c->in.state.n - LIN_WEB_SEAL;
+    lin_buffer_free(&c->in.state);
+    lin_status status = lin_state_parse(o->state.data, o->state.n, "the state", &state, err);
+    if (status == LIN_OK && state.about.rate_hz) o->sound_s = (double)state.about.samples / state.about.rate_hz;
     lin_state_free(&state);
     return status;
 }
@@ -365,11 +367,11 @@ static lin_status open_state(lin_client *c, lin_error *err)
 static lin_status open_opus(lin_client *c, lin_error *err)
 {
     if (c->config.channels != 1) return lin_fail(err, LIN_INVALID, "the format ogg_opus is mixed down to 1 channel");
-    lin_status status = lin_grow(&c->in.held, &c->in.held_capacity, LIN_OGG_OPUS_MOST, sizeof *c->in.held, "sound", err);
-    return status == LIN_OK ? lin_ogg_opus_create((int)c->config.rate_hz, &c->in.opus, err) : status;
+    LIN_TRY(lin_grow(&c->in.held, &c->in.held_capacity, LIN_OGG_OPUS_MOST, sizeof *c->in.held, "sound", err));
+    return lin_ogg_opus_create(c->config.rate_hz, &c->in.opus, err);
 }
 
-// What this server can do with no sound is refused before the first sound comes.
+// What this server cannot do is refused before the first sound comes.
 static lin_status take_config(lin_client *c, lin_error *err)
 {
     const lin_message *m = &c->config;
@@ -379,34 +381,44 @@ static lin_status take_config(lin_client *c, lin_error *err)
                                               "leave state_s and resume out");
     if (m->n_phrases && !d->parts && !c->protocol->phrases_advise)
         return lin_fail(err, LIN_UNSUPPORTED, "this server finds phonemes without a beam, which uses no phrases: leave them out");
-    lin_ogg_opus_destroy(c->in.opus);
+    if (c->in.opus) lin_ogg_opus_destroy(c->in.opus);
     c->in.opus = NULL;
     return m->format == LIN_SAMPLES_OPUS ? open_opus(c, err) : LIN_OK;
 }
 
-// Opens the stream with its first sound: 0, and the client is told, if that fails.
-static int open_voice(lin_client *c)
+static void want_phrases(lin_outbox *o, lin_message *m)
 {
-    lin_serve *s = c->serve;
+    lin_buffer_free(&o->wanted); // not taken yet: these replace them
+    o->wanted = m->phrases;
+    o->n_wanted = m->n_phrases;
+    o->wants = 1;
+    m->phrases = (lin_buffer){0};
+    m->n_phrases = 0;
+}
+
+// Opens the stream with its first sound: 0, and the client is told, if that fails.
+static int open_stream(lin_client *c)
+{
+    lin_outbox *o = &c->out;
     lin_error err = {0};
-    if (c->in.voice) return 1;
-    const lin_message *m = &c->config;
-    if (open_state(c, &err) != LIN_OK) {
-        give_up(c, 1008, err.message);
-        return 0;
-    }
-    const lin_voice_about about = {.rate_hz = (int)m->rate_hz, .channels = m->channels, .n_phrases = m->n_phrases,
-                                   .phrases = m->phrases, .advice = c->protocol->phrases_advise,
-                                   .bonus = s->v->decoding.context_bonus, .state_s = m->state_s,
-                                   .state = c->in.state.n ? c->in.state.data : NULL, .n_state = c->in.state.n};
-    const lin_status status = lin_voice_open(s->voices, &about, &c->out, &c->in.voice, &err);
+    lin_buffer out = {0};
+    if (c->in.is_open) return 1;
+    lin_status status = open_state(c, &err);
+    const int later = c->config.n_phrases || c->config.state_s > 0 || o->state.n, resumes = o->state.n > 0;
+    if (status == LIN_OK && c->config.n_phrases) want_phrases(o, &c->config);
+    if (status == LIN_OK) status = later ? give_to_preparers(c, &err) : open_in_engine(c, &o->id, &err);
     if (status != LIN_OK) {
-        give_up(c, status == LIN_TOO_SMALL ? 1013 : 1008, err.message);
+        o->busy = 0;
+        give_up(c, NULL, status == LIN_TOO_SMALL ? 1013 : 1008, err.message);
         return 0;
     }
-    if (about.state) lin_serve_count(s, &s->counts.resumed);
-    lin_buffer_free(&c->in.state);
-    put_begin(c);
+    c->in.is_open = 1;
+    o->ready = !later;
+    c->serve->counts.resumed += resumes;
+    if (!c->protocol->put_begin) return 1;
+    c->protocol->put_begin(c, &out);
+    lin_outbox_add(o, &out, LIN_NOTE_OTHER);
+    c->serve->transport->want(c->peer);
     return 1;
 }
 
@@ -416,47 +428,49 @@ static void decode_more(lin_client *c)
     lin_error err = {0};
     int n = 0;
     if (!c->in.opus || c->in.n_held > c->in.at_held) return;
-    if (lin_ogg_opus_take(c->in.opus, c->in.held, &n, &err) != LIN_OK) {
-        lin_serve_count(c->serve, &c->serve->counts.bad);
-        give_up(c, 1007, err.message);
-    }
+    if (lin_ogg_opus_take(c->in.opus, c->in.held, &n, &err) != LIN_OK) give_up(c, &c->serve->counts.bad, 1007, err.message);
     c->in.at_held = 0;
     c->in.n_held = (size_t)n;
 }
 
-// Moves held samples into the stream; 1 if none is left, and more may be read.
+// Moves held samples into the engine; 1 if none is left, and more may be read.
 static int pump(lin_client *c)
 {
     lin_inbox *in = &c->in;
+    lin_outbox *o = &c->out;
+    lin_engine *engine = c->serve->engine;
     const size_t channels = (size_t)c->config.channels;
     if (in->finishing >= 2) return in->n_held == 0; // what comes behind a reset waits for its end
-    if (!lin_voice_ready(in->voice)) return 0;
+    if (!o->ready) return 0;
     for (;;) {
         int room;
         double waiting_s;
         lin_error err = {0};
-        if (look(&c->out).holds) return 0;
+        // Utterances that are not an answer to anything yet do not count: their reader cannot have them before it sends more.
+        if (o->n_kept + (o->owed ? o->said.n : 0) > LIN_QUEUED_KEPT) return 0;
         if (in->end_at && in->end_at - 1 - in->at_held < channels) {
-            if (lin_voice_end_utterance(in->voice, NULL) == LIN_TOO_SMALL) return 0; // the one before comes first
+            if (lin_engine_end_utterance(engine, o->id, NULL) == LIN_TOO_SMALL) return 0; // the one before comes first
             in->end_at = 0;
         }
         decode_more(c);
         if (in->n_held - in->at_held < channels) break;
-        lin_voice_room(in->voice, &room, &waiting_s);
+        lin_engine_room(engine, o->id, &room, &waiting_s, NULL);
         const size_t until = in->end_at ? in->end_at - 1 : in->n_held, have = (until - in->at_held) / channels;
         const size_t n = have < (size_t)room ? have : (size_t)room;
         if (n == 0) return 0;
-        const int over = note_sound(&c->out, (double)n / c->config.rate_hz); // before results of it can come
-        const lin_status status = over ? LIN_OK : lin_voice_push(in->voice, in->held + in->at_held, (int)n, &err);
-        if (over || status != LIN_OK) {
+        const double seconds = (double)n / c->config.rate_hz;
+        o->sound_s += seconds;
+        o->sound_at = lin_now();
+        const lin_status status = o->ended ? LIN_INVALID : lin_engine_push(engine, o->id, in->held + in->at_held, (int)n, &err);
+        if (status != LIN_OK) {
             // Of a stream that has failed meanwhile (LIN_INVALID) the end says why; it is on its way.
-            if (!over && status != LIN_INVALID) give_up(c, 1011, err.message);
+            if (status != LIN_INVALID) give_up(c, NULL, 1011, err.message);
             in->at_held = in->n_held = in->end_at = 0;
             return 1;
         }
         in->at_held += n * channels;
-        c->sound_s += (double)n / c->config.rate_hz;
-        c->serve->counts.sound_s += (double)n / c->config.rate_hz;
+        c->sound_s += seconds;
+        c->serve->counts.sound_s += seconds;
     }
     const size_t rest = in->n_held - in->at_held; // of a frame of several channels
     if (rest && in->at_held) memmove(in->held, in->held + in->at_held, rest * sizeof *in->held);
@@ -466,136 +480,200 @@ static int pump(lin_client *c)
 }
 
 // The first binary message is the state that the client got from another server.
-static int awaits_state(const lin_client *c) { return c->config.resume && !c->in.voice && !c->in.pushed; }
+static int awaits_state(const lin_client *c) { return c->config.resume && !c->in.is_open && !c->in.pushed; }
 
 static void take_sound(lin_client *c, const char *bytes, size_t n)
 {
     lin_error err = {0};
+    lin_inbox *in = &c->in;
+    lin_status status = LIN_OK;
     if (awaits_state(c)) {
-        if (c->in.state.n + n > MOST_STATE) give_up(c, 1009, "the state is too large");
-        else lin_buffer_bytes(&c->in.state, bytes, n);
+        if (in->state.n + n > MOST_STATE) give_up(c, NULL, 1009, "the state is too large");
+        else lin_buffer_bytes(&in->state, bytes, n);
         return;
     }
-    if (n && !open_voice(c)) return;
-    if (c->in.opus) {
-        if (lin_ogg_opus_push(c->in.opus, bytes, n, &err) != LIN_OK) give_up(c, 1011, err.message);
-        return;
+    if (n && !open_stream(c)) return;
+    if (in->opus) {
+        status = lin_ogg_opus_push(in->opus, bytes, n, &err);
+    } else {
+        const size_t most = in->n_held + n / lin_sample_width(c->config.format) + 2;
+        status = lin_grow(&in->held, &in->held_capacity, most, sizeof *in->held, "sound", &err);
+        if (status == LIN_OK)
+            in->n_held += lin_samples_take(c->config.format, bytes, n, &in->rest, in->held + in->n_held);
     }
-    if (lin_grow(&c->in.held, &c->in.held_capacity, c->in.n_held + n / lin_sample_width(c->config.format) + 2,
-                 sizeof *c->in.held, "sound", &err) != LIN_OK) {
-        give_up(c, 1011, err.message);
-        return;
-    }
-    c->in.n_held += lin_samples_take(c->config.format, bytes, n, &c->in.rest, c->in.held + c->in.n_held);
+    if (status != LIN_OK) give_up(c, NULL, 1011, err.message);
 }
 
-static void take_text(lin_client *c, const char *text, size_t n)
+static void take_binary(lin_client *c, const char *bytes, size_t n, int last)
+{
+    take_sound(c, bytes, n);
+    const int resumes = last && awaits_state(c) && !c->in.ending;
+    if (resumes && c->in.state.n == 0) give_up(c, NULL, 1008, "the state to resume is empty");
+    else if (resumes && open_stream(c)) c->config.resume = 0;
+    else if (last && c->protocol->answer) c->out.owed++;
+    if (last) c->in.pushed = 1;
+}
+
+// Other phrases of a stream. Before the first sound they are the config's.
+static void take_phrases(lin_client *c, lin_message *m)
 {
     lin_error err = {0};
-    lin_buffer out = {0};
-    lin_message later = lin_message_plain(&c->config), *m = c->in.voice ? &later : &c->config; // others read that of a stream
-    const lin_status status = c->protocol->parse(text, n, m, &err);
-    if (status != LIN_OK) {
-        lin_serve_count(c->serve, &c->serve->counts.bad);
-        if (c->protocol->forgives) c->protocol->put_error(&out, err.message);
-        else give_up(c, 1008, err.message);
-    } else if (m->kind == LIN_MESSAGE_SOUND) {
+    if (c->out.failure.status != LIN_OK) return;
+    want_phrases(&c->out, m);
+    if (give_to_preparers(c, &err) != LIN_OK) give_up(c, NULL, 1011, err.message);
+}
+
+// A message m, which is the config before the first sound.
+static void take_message(lin_client *c, lin_message *m)
+{
+    lin_error err = {0};
+    const int is_open = c->in.is_open;
+    switch (m->kind) {
+    case LIN_MESSAGE_SOUND:
         take_sound(c, (const char *)m->sound, m->n_sound);
         c->in.pushed = 1;
-    } else if (m->kind == LIN_MESSAGE_CONFIG) {
-        if (c->in.voice && !c->protocol->configs_later) give_up(c, 1008, "a config comes before the first sound");
-        if (!c->in.voice && take_config(c, &err) != LIN_OK) give_up(c, 1008, err.message);
-    } else if (m->kind == LIN_MESSAGE_PHRASES) { // before the first sound they are the config's
-        if (!c->in.voice && take_config(c, &err) != LIN_OK) give_up(c, 1008, err.message);
-        if (c->in.voice && lin_voice_set_phrases(c->in.voice, m->phrases, m->n_phrases, &err) != LIN_OK)
-            give_up(c, 1011, err.message);
-    } else if (m->kind == LIN_MESSAGE_END_UTTERANCE) {
-        if (c->in.voice) c->in.end_at = c->in.n_held + 1; // behind the sound that came before
-    } else if (awaits_state(c)) {
-        give_up(c, 1008, "no state came to resume");
-    } else {
+        return;
+    case LIN_MESSAGE_CONFIG:
+    case LIN_MESSAGE_PHRASES:
+        if (!is_open && take_config(c, &err) != LIN_OK) give_up(c, NULL, 1008, err.message);
+        else if (is_open && m->kind == LIN_MESSAGE_PHRASES) take_phrases(c, m);
+        else if (is_open && !c->protocol->configs_later) give_up(c, NULL, 1008, "a config comes before the first sound");
+        return;
+    case LIN_MESSAGE_END_UTTERANCE:
+        if (is_open) c->in.end_at = c->in.n_held + 1; // behind the sound that came before
+        return;
+    default:
+        if (awaits_state(c)) {
+            give_up(c, NULL, 1008, "no state came to resume");
+            return;
+        }
         c->in.finishing = 1;
         c->in.rest.n = 0; // of a sample that is not complete: the next sound is another one
         c->in.resets = m->kind == LIN_MESSAGE_RESET || m->kind == LIN_MESSAGE_CLEAR;
     }
-    if (status == LIN_OK && c->protocol->took && !c->in.ending) c->protocol->took(c, m, &out);
-    if (out.n) put_message(&c->out, &out, 0);
+}
+
+static void take_text(lin_client *c, const char *text, size_t n)
+{
+    lin_outbox *o = &c->out;
+    lin_error err = {0};
+    lin_buffer out = {0};
+    lin_message later = c->config, *m = c->in.is_open ? &later : &c->config; // others read that of a stream
+    later.sound = NULL; // without the memory that it owns
+    later.n_sound = 0;
+    later.phrases = (lin_buffer){0};
+    later.n_phrases = 0;
+    const lin_status status = c->protocol->parse(text, n, m, &err);
+    pthread_mutex_lock(&o->lock);
+    if (status == LIN_OK) {
+        take_message(c, m);
+        if (c->protocol->took && !c->in.ending) c->protocol->took(c, m, &out);
+    } else if (c->protocol->forgives) {
+        c->serve->counts.bad++;
+        c->protocol->put_error(&out, err.message);
+    } else {
+        give_up(c, &c->serve->counts.bad, 1008, err.message);
+    }
+    lin_outbox_add(o, &out, LIN_NOTE_OTHER);
+    pthread_mutex_unlock(&o->lock);
     lin_message_free(&later);
+}
+
+// A message that comes in one piece is read where it is.
+static void take_piece_of_text(lin_client *c, const char *bytes, size_t n, int last)
+{
+    lin_buffer *text = &c->in.text;
+    if (text->n + n > (size_t)c->protocol->most_text) {
+        pthread_mutex_lock(&c->out.lock);
+        give_up(c, &c->serve->counts.bad, 1009, "the message is too long");
+        pthread_mutex_unlock(&c->out.lock);
+    } else if (last && text->n == 0) {
+        take_text(c, bytes, n);
+    } else {
+        lin_buffer_bytes(text, bytes, n);
+        if (!last) return;
+        take_text(c, text->data ? text->data : "", text->n);
+        lin_buffer_free(text);
+    }
 }
 
 void lin_serve_stream_data(lin_client *c, const char *bytes, size_t n, int binary, int last)
 {
     if (c->in.ending) return;
     if (c->in.finishing && !c->in.resets) return; // behind the end
-    if (!binary) {
-        if (c->in.text.n + n > (size_t)(c->protocol->most_text ? c->protocol->most_text : LIN_MESSAGE_BYTES)) {
-            lin_serve_count(c->serve, &c->serve->counts.bad);
-            give_up(c, 1009, "the message is too long");
-            return;
-        }
-        lin_buffer_bytes(&c->in.text, bytes, n);
-        if (!last) return;
-        take_text(c, c->in.text.data ? c->in.text.data : "", c->in.text.n);
-        if (c->in.text.n > LIN_MESSAGE_BYTES) lin_buffer_free(&c->in.text);
-        else lin_buffer_clear(&c->in.text);
+    if (binary) {
+        pthread_mutex_lock(&c->out.lock);
+        take_binary(c, bytes, n, last);
+        pthread_mutex_unlock(&c->out.lock);
     } else {
-        take_sound(c, bytes, n);
-        const int resumes = last && awaits_state(c) && !c->in.ending;
-        if (resumes && c->in.state.n == 0) give_up(c, 1008, "the state to resume is empty");
-        else if (resumes && open_voice(c)) c->config.resume = 0;
-        else if (last && c->protocol->answer) owe(&c->out);
-        if (last) c->in.pushed = 1;
+        take_piece_of_text(c, bytes, n, last);
     }
     lin_serve_stream_go_on(c);
 }
 
 /* ---- going on -------------------------------------------------------------------------------------------------------------- */
 
-// After FinalResult of a reset the next sound is another one.
+// After the last result of a reset the next sound is another one.
 static void begin_again(lin_client *c)
 {
     lin_error err = {0};
+    lin_status status = LIN_OK;
     c->in.resets = c->in.finishing = 0;
-    if (c->in.voice && lin_voice_reset(c->in.voice, &err) != LIN_OK) give_up(c, 1011, err.message);
+    if (c->in.is_open) {
+        pthread_mutex_unlock(&c->out.lock); // an event that is on its way is waited for
+        status = lin_engine_reset(c->serve->engine, c->out.id, &err);
+        pthread_mutex_lock(&c->out.lock);
+    }
+    if (status != LIN_OK) give_up(c, NULL, 1011, err.message);
     else lin_serve_touch(c);
 }
 
 static void conclude(lin_client *c)
 {
     lin_serve *s = c->serve;
-    const char *failure = look(&c->out).failure;
-    const int drained = c->in.finishing == 3;
-    put_end(&c->out, drained);
-    if (c->in.resets && !failure && !s->draining) {
+    lin_outbox *o = &c->out;
+    const int failed = o->failure.status != LIN_OK, drained = c->in.finishing == 3;
+    c->protocol->put_end(o, drained);
+    o->ended = 0;
+    if (c->in.resets && !failed && !s->draining) {
         begin_again(c);
         return;
     }
-    const int refused = failure && c->in.voice && !lin_voice_ready(c->in.voice); // what was asked for cannot be opened
-    if (failure) lin_serve_count(s, refused ? &s->counts.bad : &s->counts.failed);
-    end(c, refused ? 1008 : failure ? 1011 : drained ? 1001 : 1000, failure ? failure : "");
+    const int refused = failed && !o->ready; // what was asked for cannot be opened
+    if (failed) ++*(refused ? &s->counts.bad : &s->counts.failed);
+    end(c, refused ? 1008 : failed ? 1011 : drained ? 1001 : 1000, failed ? o->failure.message : "");
 }
 
-void lin_serve_stream_go_on(lin_client *c)
+// Behind phrases that are being looked up, which are to be answered.
+static void finish(lin_client *c)
+{
+    lin_outbox *o = &c->out;
+    o->finishes = !o->ready || o->busy;
+    if (!o->finishes) lin_engine_finish(c->serve->engine, o->id, NULL);
+}
+
+static void go_on(lin_client *c)
 {
     lin_serve *s = c->serve;
     lin_inbox *in = &c->in;
+    lin_outbox *o = &c->out;
+    const char *data;
+    note first;
     if (in->ending) {
         s->transport->want(c->peer);
         return;
     }
-    outbox_view now = look(&c->out);
-    if (now.lost) {
-        lin_serve_count(s, &s->counts.failed);
-        give_up(c, 1011, now.lost);
+    if (o->lost) {
+        give_up(c, &s->counts.failed, 1011, o->lost);
         return;
     }
-    int done = !now.holds;
+    int done = !is_full(o);
     double waiting_s = 0;
-    if (in->voice) {
+    if (in->is_open) {
         int room;
         done = pump(c);
         if (in->ending) return;
-        lin_voice_room(in->voice, &room, &waiting_s);
+        lin_engine_room(s->engine, o->id, &room, &waiting_s, NULL);
     }
     const int reads = done && !(in->finishing && in->resets); // what comes behind a reset waits for its end
     if (reads != !in->paused) {
@@ -603,38 +681,36 @@ void lin_serve_stream_go_on(lin_client *c)
         s->transport->pause(c->peer, in->paused);
         if (reads) lin_serve_wait(c); // what was received before it paused may come without an event
     }
-    if (waiting_s < ANSWER_S) answer_owed(&c->out, done); // not done: too many utterances wait to be told
-    now = look(&c->out);
-    in->is_held_back = now.is_full; // until lin_outbox_next has taken enough, which touches the client
-    const int over = now.ended || (in->finishing && !in->voice && !c->config.resume);
+    if (waiting_s < ANSWER_S) // not done: too many utterances wait to be told
+        for (; o->owed > 0 && !is_full(o) && (done || o->said.n); o->owed--) c->protocol->answer(o);
+    in->is_held_back = is_full(o); // until lin_serve_stream_next has taken enough, which touches the client
+    const int over = o->ended || (in->finishing && !in->is_open && !c->config.resume), last = in->finishing == 1 && done;
     if (over) {
         conclude(c);
-    } else if (in->finishing == 1 && done && in->opus && !lin_ogg_opus_has_begun(in->opus)) {
-        lin_serve_count(s, &s->counts.bad);
-        give_up(c, 1007, "the sound ends before its headers of Opus in Ogg are complete");
-    } else if (in->finishing == 1 && done && in->voice && !now.owed) { // the final result answers no message before the end
+    } else if (last && in->opus && !lin_ogg_opus_has_begun(in->opus)) {
+        give_up(c, &s->counts.bad, 1007, "the sound ends before its headers of Opus in Ogg are complete");
+    } else if (last && in->is_open && !o->owed) { // the final result answers no message before the end
         in->finishing = 2;
-        lin_voice_finish(in->voice, NULL);
+        finish(c);
     }
-    if (now.waits_since > 0 || over) s->transport->want(c->peer);
-    if (!in->ending && !in->is_held_back && (!done || now.owed)) lin_serve_wait(c);
+    if (first_note(o, &first, &data) || over) s->transport->want(c->peer);
+    if (!in->ending && !in->is_held_back && (!done || o->owed)) lin_serve_wait(c);
+}
+
+void lin_serve_stream_go_on(lin_client *c)
+{
+    pthread_mutex_lock(&c->out.lock);
+    go_on(c);
+    pthread_mutex_unlock(&c->out.lock);
 }
 
 void lin_serve_stream_drain(lin_client *c, int now)
 {
-    if (c->in.ending || c->in.finishing || (!now && look(&c->out).growing)) return;
-    c->in.finishing = 3;
-    if (c->in.voice) lin_voice_finish(c->in.voice, NULL);
-    else conclude(c);
-}
-
-void lin_serve_stream_free(lin_client *c)
-{
-    lin_voice_close(c->in.voice);
-    lin_buffer_free(&c->in.text);
-    lin_buffer_free(&c->in.state);
-    lin_free(c->in.held);
-    lin_ogg_opus_destroy(c->in.opus);
-    free_outbox(&c->out);
-    lin_message_free(&c->config);
+    pthread_mutex_lock(&c->out.lock);
+    if (!c->in.ending && !c->in.finishing && (now || !c->out.growing)) {
+        c->in.finishing = 3;
+        if (c->in.is_open) finish(c);
+        else conclude(c);
+    }
+    pthread_mutex_unlock(&c->out.lock);
 }

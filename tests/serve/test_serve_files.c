@@ -1,7 +1,6 @@
 // Uploads to linnet serve: pieces of an answer that is sent as it comes, where memory ends.
-#include "serve/serve_files.h"
-
 #include "base/memory.h"
+#include "serve/serve.h"
 #include "tests/lexicon/support.h"
 
 static lin_error failure;
@@ -10,11 +9,9 @@ START_TEST(a_piece_that_is_missing_is_an_error)
 {
     static char large[5000];
     lin_serve serve = {0};
-    lin_files files = {0};
     lin_job job = {.serve = &serve};
     lin_buffer piece = {0};
-    serve.files = &files;
-    pthread_mutex_init(&files.lock, NULL);
+    pthread_mutex_init(&serve.workers.lock, NULL);
     atomic_store(&job.gone, 1); // nobody is told
     lin_buffer_text(&piece, "one");
     OK(lin_job_put(&job, &piece, &failure));
@@ -39,7 +36,7 @@ START_TEST(a_piece_that_is_missing_is_an_error)
     ck_assert_str_eq(job.pieces.data, "one!");
     lin_buffer_free(&piece);
     lin_buffer_free(&job.pieces);
-    pthread_mutex_destroy(&files.lock);
+    pthread_mutex_destroy(&serve.workers.lock);
 }
 END_TEST
 

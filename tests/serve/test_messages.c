@@ -1,15 +1,19 @@
 // What clients of linnet serve send, and the answers in the forms of other servers, against their definitions.
-#include "serve/serve_text.h"
-
 #include <math.h>
 #include <sndfile.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "serve/serve.h"
 #include "tests/lexicon/support.h"
 
 static lin_error failure;
+
+static lin_status parse(const char *path, const char *text, size_t n, lin_message *m)
+{
+    return lin_protocol_find(path, 0)->parse(text, n, m, &failure);
+}
 
 START_TEST(vosk_messages)
 {
@@ -17,27 +21,27 @@ START_TEST(vosk_messages)
     static const char config[] =
         "{ \"config\" : { \"sample_rate\" : 8000, \"words\": 0, \"max_alternatives\": 3, \"model\": \"x\", "
         "\"phrase_list\": [\"zero one\", \"[unk]\", \"two\"] } }";
-    OK(lin_message_parse_vosk(config, sizeof config - 1, &m, &failure));
+    OK(parse("/vosk", config, sizeof config - 1, &m));
     ck_assert_int_eq(m.kind, LIN_MESSAGE_CONFIG);
-    ck_assert_double_eq(m.rate_hz, 8000);
+    ck_assert_int_eq(m.rate_hz, 8000);
     ck_assert_int_eq(m.words, 0);
     ck_assert_int_eq(m.alternatives, 3);
     ck_assert_int_eq(m.n_phrases, 2);
-    ck_assert_str_eq(m.phrases[1], "two");
+    ck_assert_mem_eq(m.phrases.data, "zero one\0two", 13);
     static const char texts[] = "{\"config\":{\"sample_rate\":\"16000.0\",\"max_alternatives\":\"2\",\"words\":\"yes\"}}",
                       rate[] = "{\"config\":{\"sample_rate\":\"8000\",\"words\":\"\"}}",
                       many[] = "{\"config\":{\"max_alternatives\":100000}}";
-    OK(lin_message_parse_vosk(texts, sizeof texts - 1, &m, &failure));
+    OK(parse("/vosk", texts, sizeof texts - 1, &m));
     ck_assert(m.rate_hz == 16000 && m.alternatives == 2 && m.words == 1);
-    OK(lin_message_parse_vosk(rate, sizeof rate - 1, &m, &failure));
+    OK(parse("/vosk", rate, sizeof rate - 1, &m));
     ck_assert(m.rate_hz == 8000 && m.alternatives == 2 && m.words == 0);
-    OK(lin_message_parse_vosk(many, sizeof many - 1, &m, &failure));
+    OK(parse("/vosk", many, sizeof many - 1, &m));
     ck_assert_int_eq(m.alternatives, 100000);
-    ck_assert_int_eq(lin_message_parse_vosk("{\"eof\" : 1}", 11, &m, &failure), LIN_OK);
+    ck_assert_int_eq(parse("/vosk", "{\"eof\" : 1}", 11, &m), LIN_OK);
     ck_assert_int_eq(m.kind, LIN_MESSAGE_EOF);
-    ck_assert_int_eq(lin_message_parse_vosk("{\"reset\":1}", 11, &m, &failure), LIN_OK);
+    ck_assert_int_eq(parse("/vosk", "{\"reset\":1}", 11, &m), LIN_OK);
     ck_assert_int_eq(m.kind, LIN_MESSAGE_RESET);
-    ck_assert_double_eq(m.rate_hz, 8000);
+    ck_assert_int_eq(m.rate_hz, 8000);
     static const char *const bad[] = {"",
                                       "[]",
                                       "{",
@@ -53,9 +57,9 @@ START_TEST(vosk_messages)
                                       "{\"config\":{\"phrase_list\":[1]}}",
                                       "{\"config\":{\"sample_rate\":1e999}}"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        ck_assert_msg(lin_message_parse_vosk(bad[i], strlen(bad[i]), &m, &failure) != LIN_OK, "%s", bad[i]);
+        ck_assert_msg(parse("/vosk", bad[i], strlen(bad[i]), &m) != LIN_OK, "%s", bad[i]);
     static const char negative[] = "{\"config\":{\"max_alternatives\":-1}}";
-    ck_assert_int_eq(lin_message_parse_vosk(negative, sizeof negative - 1, &m, &failure), LIN_INVALID);
+    ck_assert_int_eq(parse("/vosk", negative, sizeof negative - 1, &m), LIN_INVALID);
     ck_assert_str_eq(failure.message, "max_alternatives must be a whole number from 0 to 2147483647");
     lin_message_free(&m);
 }
@@ -66,34 +70,34 @@ START_TEST(own_messages)
     lin_message m = lin_message_default(16000);
     static const char config[] = "{\"type\":\"config\",\"rate_hz\":44100,\"channels\":2,\"format\":\"f32le\",\"partials\":false,"
                                  "\"readable\":true,\"state_s\":0.1,\"resume\":true,\"push_to_talk\":true,\"phrases\":[]}";
-    ck_assert_int_eq(lin_message_parse(config, sizeof config - 1, &m, &failure), LIN_OK);
-    ck_assert_double_eq(m.rate_hz, 44100);
+    ck_assert_int_eq(parse("/v1/stream", config, sizeof config - 1, &m), LIN_OK);
+    ck_assert_int_eq(m.rate_hz, 44100);
     ck_assert_int_eq(m.channels, 2);
     ck_assert_int_eq(m.format, LIN_SAMPLES_F32);
     ck_assert_int_eq(m.partials, 0);
     ck_assert_int_eq(m.readable, 1);
-    ck_assert_int_eq(m.resume && m.push_to_talk && m.has_phrases && m.n_phrases == 0, 1);
+    ck_assert_int_eq(m.resume && m.n_phrases == 0, 1);
     ck_assert_double_eq(m.state_s, 0.5);
-    ck_assert_int_eq(lin_message_parse("{\"type\":\"end\"}", 14, &m, &failure), LIN_OK);
+    ck_assert_int_eq(parse("/v1/stream", "{\"type\":\"end\"}", 14, &m), LIN_OK);
     ck_assert_int_eq(m.kind, LIN_MESSAGE_EOF);
-    ck_assert_int_eq(lin_message_parse("{\"type\":\"end_utterance\"}", 24, &m, &failure), LIN_OK);
+    ck_assert_int_eq(parse("/v1/stream", "{\"type\":\"end_utterance\"}", 24, &m), LIN_OK);
     ck_assert_int_eq(m.kind, LIN_MESSAGE_END_UTTERANCE);
     static const char opus[] = "{\"type\":\"config\",\"format\":\"ogg_opus\"}",
                       mp3[] = "{\"type\":\"config\",\"format\":\"mp3\"}";
-    ck_assert_int_eq(lin_message_parse(opus, sizeof opus - 1, &m, &failure), LIN_OK);
+    ck_assert_int_eq(parse("/v1/stream", opus, sizeof opus - 1, &m), LIN_OK);
     ck_assert_int_eq(m.format, LIN_SAMPLES_OPUS);
-    ck_assert_int_eq(lin_message_parse(mp3, sizeof mp3 - 1, &m, &failure), LIN_INVALID);
+    ck_assert_int_eq(parse("/v1/stream", mp3, sizeof mp3 - 1, &m), LIN_INVALID);
     static const char phrases[] = "{\"type\":\"phrases\",\"phrases\":[\"one\",\"two\"]}";
-    ck_assert_int_eq(lin_message_parse(phrases, sizeof phrases - 1, &m, &failure), LIN_OK);
+    ck_assert_int_eq(parse("/v1/stream", phrases, sizeof phrases - 1, &m), LIN_OK);
     ck_assert(m.kind == LIN_MESSAGE_PHRASES && m.n_phrases == 2);
-    ck_assert_int_eq(lin_message_parse("{\"type\":\"phrases\"}", 18, &m, &failure), LIN_INVALID);
+    ck_assert_int_eq(parse("/v1/stream", "{\"type\":\"phrases\"}", 18, &m), LIN_INVALID);
     static const char unknown[] = "{\"type\":\"config\",\"rate\":1}";
-    ck_assert_int_eq(lin_message_parse(unknown, sizeof unknown - 1, &m, &failure), LIN_INVALID);
+    ck_assert_int_eq(parse("/v1/stream", unknown, sizeof unknown - 1, &m), LIN_INVALID);
     ck_assert_ptr_nonnull(strstr(failure.message, "\"rate\""));
-    ck_assert_int_ne(lin_message_parse("{\"type\":\"x\"}", 12, &m, &failure), LIN_OK);
+    ck_assert_int_ne(parse("/v1/stream", "{\"type\":\"x\"}", 12, &m), LIN_OK);
     char *large = lin_alloc(LIN_MESSAGE_BYTES + 1, 1);
     memset(large, ' ', LIN_MESSAGE_BYTES + 1);
-    ck_assert_int_eq(lin_message_parse(large, LIN_MESSAGE_BYTES + 1, &m, &failure), LIN_INVALID);
+    ck_assert_int_eq(parse("/v1/stream", large, LIN_MESSAGE_BYTES + 1, &m), LIN_INVALID);
     lin_free(large);
     lin_message_free(&m);
 }
@@ -255,11 +259,6 @@ static void make(lin_result *r, int with_words)
                       .has_words = with_words, .words = words, .n_words = with_words ? 2 : 0, .text = text, .text_used = 5};
 }
 
-static lin_status say(void *context, const lin_result *part, lin_buffer *out, lin_error *e)
-{
-    return lin_live_put_text(out, context, part, 0, e);
-}
-
 START_TEST(answers)
 {
     lin_result r = {0};
@@ -273,7 +272,7 @@ START_TEST(answers)
     ck_assert_str_eq(out.data, "{\"conf\":0.500000,\"end\":0.400,\"start\":0.100,\"word\":\"one\"},"
                                "{\"conf\":1.000000,\"end\":1.600,\"start\":1.400,\"word\":\"[ah]\"}");
     lin_buffer_clear(&out);
-    const lin_verbose how = {.language = "en", .text = "one two", .segments = 1, .items = 1, .spell = say, .context = &words};
+    const lin_verbose how = {.language = "en", .text = "one two", .segments = 1, .items = 1};
     ck_assert_int_eq(lin_openai_put_verbose(&out, &words, &r, &how, &failure), LIN_OK);
     ck_assert_str_eq(out.data,
                      "{\"task\":\"transcribe\",\"language\":\"en\",\"duration\":2.500,\"text\":\"one two\",\"words\":["
@@ -344,5 +343,5 @@ START_TEST(behind_proxies)
 }
 END_TEST
 
-TEST_MAIN("serve/serve_text", TEST(vosk_messages), TEST(own_messages), TEST(samples), TEST(telephones), TEST(forms),
+TEST_MAIN("serve/messages", TEST(vosk_messages), TEST(own_messages), TEST(samples), TEST(telephones), TEST(forms),
           TEST(secrets), TEST(lists_of_tokens), TEST(answers), TEST(behind_proxies))

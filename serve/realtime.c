@@ -1,0 +1,389 @@
+// realtime.c - transcription sessions of OpenAI's realtime protocol; see serve.h. Its events are JSON texts, in which sound is
+// base64.
+//
+// With turn detection, which is on unless a session has none, an item is an utterance, and the pauses that end one are the
+// server's. Without it an item is what came before a commit, whatever the pauses. A commit and a clear end the engine's stream:
+// all that was sent before has then been decoded, and the next sound begins a new one.
+
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/memory.h"
+#include "serve/serve.h"
+
+/* ---- what a client sends --------------------------------------------------------------------------------------------------- */
+
+static int digit(char c)
+{
+    if (c >= 'A' && c <= 'Z') return c - 'A';
+    if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+    if (c >= '0' && c <= '9') return c - '0' + 52;
+    return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+long lin_base64_decode(const char *text, size_t n, unsigned char *bytes)
+{
+    long made = 0;
+    if (n % 4) return -1;
+    for (size_t at = 0; at < n; at += 4) {
+        const int last = at + 4 == n, pads = last ? (text[n - 1] == '=') + (text[n - 1] == '=' && text[n - 2] == '=') : 0;
+        unsigned value = 0;
+        for (int i = 0; i < 4; i++) {
+            const int d = i >= 4 - pads ? 0 : digit(text[at + (size_t)i]);
+            if (d < 0) return -1;
+            value = value << 6 | (unsigned)d;
+        }
+        for (int i = 0; i < 3 - pads; i++) bytes[made++] = (unsigned char)(value >> (16 - 8 * i));
+    }
+    return made;
+}
+
+static const cJSON *member(const cJSON *object, const char *key) { return cJSON_GetObjectItemCaseSensitive(object, key); }
+
+static const char *text_of(const cJSON *item) { return cJSON_IsString(item) ? item->valuestring : ""; }
+
+static lin_status take_sound(const cJSON *audio, lin_message *m, lin_error *err)
+{
+    const char *text = text_of(audio);
+    const size_t n = strlen(text);
+    unsigned char *sound = lin_alloc(n / 4 * 3 + 1, 1);
+    if (!sound) return lin_no_memory(err, "sound", n);
+    const long made = cJSON_IsString(audio) ? lin_base64_decode(text, n, sound) : -1;
+    if (made < 0) {
+        lin_free(sound);
+        return lin_fail(err, LIN_INVALID, "audio is not base64 (RFC 4648)");
+    }
+    lin_free(m->sound);
+    m->sound = sound;
+    m->n_sound = (size_t)made;
+    return LIN_OK;
+}
+
+static lin_status take_format(const cJSON *format, lin_message *m, lin_error *err)
+{
+    const cJSON *rate = member(format, "rate");
+    const char *type = cJSON_IsString(format) ? format->valuestring : text_of(member(format, "type"));
+    static const struct {
+        const char *now, *before; // its name in earlier versions of the protocol
+        lin_sample_format format;
+        int rate_hz;
+    } formats[] = {{"audio/pcm", "pcm16", LIN_SAMPLES_S16, 24000},
+                   {"audio/pcmu", "g711_ulaw", LIN_SAMPLES_MULAW, 8000},
+                   {"audio/pcma", "g711_alaw", LIN_SAMPLES_ALAW, 8000}};
+    size_t i = 0;
+    while (*type && i < 3 && strcmp(type, formats[i].now) != 0 && strcmp(type, formats[i].before) != 0) i++;
+    if (i == 3) return lin_fail(err, LIN_UNSUPPORTED, "the format of the sound must be audio/pcm, audio/pcmu or audio/pcma");
+    if (*type) {
+        m->format = formats[i].format;
+        m->rate_hz = formats[i].rate_hz;
+    }
+    return rate ? lin_message_int(rate, "rate", 4000, 192000, &m->rate_hz, err) : LIN_OK;
+}
+
+// Words that are likely, from a prompt and from keywords.
+static lin_status take_likely(const cJSON *transcription, lin_message *m, lin_error *err)
+{
+    const cJSON *keyword, *keywords = member(transcription, "keywords");
+    const char *prompt = text_of(member(transcription, "prompt"));
+    lin_message_free(m);
+    int n = lin_prompt_phrases(prompt, strlen(prompt), &m->phrases);
+    cJSON_ArrayForEach(keyword, keywords) n += lin_prompt_phrases(text_of(keyword), strlen(text_of(keyword)), &m->phrases);
+    m->n_phrases = n < LIN_MESSAGE_MOST_PHRASES ? n : LIN_MESSAGE_MOST_PHRASES;
+    return lin_buffer_status(&m->phrases, err);
+}
+
+static void add_language(const cJSON *language, lin_message *m)
+{
+    const size_t n = strlen(m->languages);
+    if (*text_of(language)) snprintf(m->languages + n, sizeof m->languages - n, "%s ", text_of(language));
+}
+
+static lin_status take_turns(const cJSON *turns, lin_message *m, lin_error *err)
+{
+    const cJSON *padding = member(turns, "prefix_padding_ms");
+    double ms = m->padding_s * 1000;
+    if (turns) m->manual = !cJSON_IsObject(turns);
+    if (cJSON_IsNumber(padding)) LIN_TRY(lin_message_number(padding, "prefix_padding_ms", 0, 60000, 0, &ms, err));
+    if (cJSON_IsNumber(padding)) m->padding_s = ms / 1000;
+    return LIN_OK;
+}
+
+// Of the wrong type a value would be as if it were not there, and the client would wait for what does not come. null: not there.
+static lin_status check_types(const cJSON *session, const cJSON *format, const cJSON *transcription, const cJSON *turns,
+                              lin_error *err)
+{
+    const cJSON *audio = member(session, "audio");
+    const struct {
+        const cJSON *item;
+        int types;
+        const char *name, *wanted;
+    } values[] = {{audio, cJSON_Object, "audio", "an object"},
+                  {member(audio, "input"), cJSON_Object, "audio.input", "an object"},
+                  {format, cJSON_Object | cJSON_String, "the format", "an object with a type"},
+                  {member(format, "type"), cJSON_String, "the type of the format", "a text"},
+                  {turns, cJSON_Object, "turn_detection", "an object or null"},
+                  {member(turns, "prefix_padding_ms"), cJSON_Number, "prefix_padding_ms", "a number from 0 to 60000"},
+                  {transcription, cJSON_Object, "transcription", "an object"},
+                  {member(transcription, "language"), cJSON_String, "language", "a text"},
+                  {member(transcription, "languages"), cJSON_Array, "languages", "a list of texts"}};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        if (values[i].item && !(values[i].item->type & (values[i].types | cJSON_NULL)))
+            return lin_fail(err, LIN_INVALID, "%s must be %s", values[i].name, values[i].wanted);
+    }
+    return LIN_OK;
+}
+
+// As it is now, and as it was in earlier versions of the protocol, without audio.input. On failure all is as before: the client
+// is told so, and goes on.
+static lin_status take_session(const cJSON *session, lin_message *m, lin_error *err)
+{
+    const cJSON *input = member(member(session, "audio"), "input"), *format = member(input, "format"),
+                *transcription = member(input, "transcription"), *turns = member(input, "turn_detection"), *language;
+    if (!cJSON_IsObject(session)) return lin_fail(err, LIN_FORMAT, "session is not an object");
+    if (!strcmp(text_of(member(session, "type")), "realtime"))
+        return lin_fail(err, LIN_UNSUPPORTED, "the type of a session must be transcription: this server does not speak");
+    if (!input) {
+        format = member(session, "input_audio_format");
+        transcription = member(session, "input_audio_transcription");
+        turns = member(session, "turn_detection");
+    }
+    lin_message next = *m;
+    next.languages[0] = 0;
+    add_language(member(transcription, "language"), &next);
+    cJSON_ArrayForEach(language, member(transcription, "languages")) add_language(language, &next);
+    LIN_TRY(check_types(session, format, transcription, turns, err));
+    LIN_TRY(take_turns(turns, &next, err));
+    if (format) LIN_TRY(take_format(format, &next, err));
+    if (cJSON_IsObject(transcription)) LIN_TRY(take_likely(transcription, m, err));
+    next.phrases = m->phrases;
+    next.n_phrases = m->n_phrases;
+    next.sound = m->sound;
+    next.n_sound = m->n_sound;
+    *m = next;
+    return LIN_OK;
+}
+
+// session.update (also transcription_session.update): its format, language, languages, prompt, keywords, turn_detection and of
+// that prefix_padding_ms; all else is ignored. input_audio_buffer.append, .commit and .clear.
+static lin_status realtime_parse(const char *text, size_t n, lin_message *m, lin_error *err)
+{
+    cJSON *json = NULL;
+    if (n > LIN_REALTIME_BYTES) return lin_fail(err, LIN_INVALID, "an event of more than %d bytes", (int)LIN_REALTIME_BYTES);
+    lin_status status = lin_json_parse(text, n, "the event", 0, &json, err);
+    if (status != LIN_OK) return status;
+    const char *type = text_of(member(json, "type"));
+    if (!strcmp(type, "session.update") || !strcmp(type, "transcription_session.update")) {
+        m->kind = LIN_MESSAGE_CONFIG;
+        status = take_session(member(json, "session"), m, err);
+    } else if (!strcmp(type, "input_audio_buffer.append")) {
+        m->kind = LIN_MESSAGE_SOUND;
+        status = take_sound(member(json, "audio"), m, err);
+    } else if (!strcmp(type, "input_audio_buffer.commit")) {
+        m->kind = LIN_MESSAGE_RESET;
+    } else if (!strcmp(type, "input_audio_buffer.clear")) {
+        m->kind = LIN_MESSAGE_CLEAR;
+    } else {
+        status =
+            lin_fail(err, LIN_INVALID, "this server knows session.update and input_audio_buffer.append, .commit and .clear only");
+    }
+    cJSON_Delete(json);
+    return status;
+}
+
+/* ---- the session ----------------------------------------------------------------------------------------------------------- */
+
+static atomic_ullong n_events, n_sessions; // no two have the same id
+
+static void put_event(lin_buffer *out, const char *type)
+{
+    lin_buffer_text(out, "{\"type\":");
+    lin_buffer_json(out, type, strlen(type));
+    lin_buffer_format(out, ",\"event_id\":\"event_%llu\"", atomic_fetch_add(&n_events, 1));
+}
+
+static void put_session(lin_buffer *out, const lin_client *c, const char *type)
+{
+    const lin_message *m = &c->config;
+    const char *format = m->format == LIN_SAMPLES_MULAW ? "pcmu" : m->format == LIN_SAMPLES_ALAW ? "pcma" : "pcm";
+    put_event(out, type);
+    lin_buffer_format(out,
+                      ",\"session\":{\"id\":\"sess_%llu\",\"object\":\"realtime.transcription_session\","
+                      "\"type\":\"transcription\",\"audio\":{\"input\":{\"format\":{\"type\":\"audio/%s\",\"rate\":%d},"
+                      "\"transcription\":{\"model\":\"linnet\"",
+                      c->out.session, format, m->rate_hz);
+    lin_buffer_member_text(out, "language", c->serve->language);
+    lin_buffer_text(out, "},\"noise_reduction\":null,\"turn_detection\":");
+    if (m->manual) lin_buffer_text(out, "null}}}}");
+    else lin_buffer_format(out, "{\"type\":\"server_vad\",\"prefix_padding_ms\":%.0f}}}}}", m->padding_s * 1000);
+}
+
+static void realtime_put_error(lin_buffer *out, const char *message)
+{
+    put_event(out, "error");
+    lin_buffer_text(out, ",\"error\":{\"type\":\"invalid_request_error\"");
+    lin_buffer_member_text(out, "message", message);
+    lin_buffer_text(out, ",\"code\":null,\"param\":null,\"event_id\":null}}");
+}
+
+static void realtime_greet(lin_client *c, lin_buffer *out)
+{
+    c->out.session = atomic_fetch_add(&n_sessions, 1) + 1;
+    put_session(out, c, "session.created");
+}
+
+static void realtime_took(lin_client *c, const lin_message *m, lin_buffer *out)
+{
+    const lin_message *now = &c->config; // m, before the first sound
+    const int changes = m->format != now->format || m->rate_hz != now->rate_hz || m->manual != now->manual;
+    if (m->kind == LIN_MESSAGE_CLEAR) c->out.discards = 1;
+    if (m->kind != LIN_MESSAGE_CONFIG) return;
+    if (!c->serve->v->decoding.words) lin_message_free(&c->config); // a prompt is advice, which phonemes do not use
+    if (!lin_language_is_among(m->languages, c->serve->language))
+        realtime_put_error(out, "the model has another language: leave language out");
+    else if (changes) realtime_put_error(out, "the format and turn_detection of a session cannot change after its first sound");
+    else put_session(out, c, "session.updated");
+}
+
+/* ---- items ----------------------------------------------------------------------------------------------------------------- */
+
+static void end_event(lin_outbox *o, lin_buffer *out, lin_note_kind kind)
+{
+    lin_buffer_char(out, '}');
+    lin_outbox_add(o, out, kind);
+}
+
+static void put_item(lin_buffer *out, const char *key, int item)
+{
+    if (item) lin_buffer_format(out, ",\"%s\":\"item_%d\"", key, item);
+    else lin_buffer_format(out, ",\"%s\":null", key);
+}
+
+static void put_delta(lin_outbox *o, size_t from)
+{
+    lin_buffer out = {0};
+    if (o->settling.text.n <= from) return;
+    put_event(&out, "conversation.item.input_audio_transcription.delta");
+    put_item(&out, "item_id", o->n_items + 1);
+    lin_buffer_text(&out, ",\"content_index\":0");
+    lin_buffer_member_text(&out, "delta", o->settling.text.data + from);
+    end_event(o, &out, LIN_NOTE_OTHER);
+}
+
+// The sound of an item has ended, and its text is whole.
+static void complete(lin_outbox *o, double seconds)
+{
+    const int item = ++o->n_items;
+    lin_buffer out = {0};
+    put_event(&out, "input_audio_buffer.committed");
+    put_item(&out, "previous_item_id", item - 1);
+    put_item(&out, "item_id", item);
+    end_event(o, &out, LIN_NOTE_OTHER);
+    static const char *const whole[] = {"conversation.item.added", "conversation.item.done"};
+    for (int i = 0; i < 2; i++) {
+        put_event(&out, whole[i]);
+        put_item(&out, "previous_item_id", item - 1);
+        lin_buffer_format(&out,
+                          ",\"item\":{\"id\":\"item_%d\",\"type\":\"message\",\"object\":\"realtime.item\",\"role\":\"user\","
+                          "\"status\":\"completed\",\"content\":[{\"type\":\"input_audio\",\"transcript\":null}]}",
+                          item);
+        end_event(o, &out, LIN_NOTE_OTHER);
+    }
+    put_event(&out, "conversation.item.input_audio_transcription.completed");
+    put_item(&out, "item_id", item);
+    lin_buffer_text(&out, ",\"content_index\":0");
+    lin_buffer_member_text(&out, "transcript", lin_text_of(&o->settling.text));
+    lin_buffer_text(&out, ",\"usage\":{\"type\":\"duration\"");
+    lin_buffer_member_fixed(&out, "seconds", seconds, 3);
+    lin_buffer_char(&out, '}');
+    end_event(o, &out, LIN_NOTE_FINAL);
+    lin_settling_begin(&o->settling, &o->client->serve->live.words);
+}
+
+// The part of what has settled that was not sent yet.
+static lin_result new_part(lin_outbox *o, const lin_session_view *view)
+{
+    lin_result part = *view->settled;
+    const int words = o->sent_words < part.n_words ? o->sent_words : part.n_words,
+              phones = part.has_words ? 0 : o->sent_phones < part.n_phones ? o->sent_phones : part.n_phones;
+    part.words = part.words ? part.words + words : NULL; // the same phones, seen through a window
+    part.n_words -= words;
+    part.phones = part.phones ? part.phones + phones : NULL;
+    part.n_phones -= phones;
+    o->sent_words = view->settled->n_words;
+    o->sent_phones = view->settled->n_phones;
+    return part;
+}
+
+static void put_speech(lin_outbox *o, const char *type, const char *key, double seconds)
+{
+    lin_buffer out = {0};
+    put_event(&out, type);
+    lin_buffer_member_integer(&out, key, (long long)((o->before_s + seconds) * 1000 + 0.5));
+    put_item(&out, "item_id", o->n_items + 1);
+    end_event(o, &out, LIN_NOTE_OTHER);
+}
+
+static int realtime_show(lin_outbox *o, const lin_session_view *view)
+{
+    const lin_live_words *words = &o->client->serve->live.words;
+    const int manual = o->client->config.manual, is_final = view->end != LINNET_GROWS;
+    if (o->utterance != view->utterance) {
+        o->sent_words = o->sent_phones = 0;
+        o->begun_at = o->settling.text.n;
+        // Where its first phoneme is by now, which may still move: the padding covers that. No sound is of two items.
+        const double start_s = fmax(view->start_s - o->client->config.padding_s, o->item_end_s);
+        if (!manual && !o->discards) put_speech(o, "input_audio_buffer.speech_started", "audio_start_ms", start_s);
+    }
+    o->utterance = is_final ? -1 : view->utterance;
+    if (o->discards) return 1;
+    if (view->replaced) { // the whole item has it; what was sent of it stays sent
+        lin_settling_back(&o->settling, words, o->begun_at);
+        o->sent_words = o->sent_phones = 0;
+    }
+    const lin_result part = new_part(o, view);
+    const size_t before = o->settling.text.n;
+    if (lin_settling_add(&o->settling, words, &part, is_final, NULL) != LIN_OK) o->lost = "out of memory";
+    if (!view->replaced) put_delta(o, before);
+    if (!is_final || manual) return 1;
+    o->any = 1;
+    o->item_end_s = view->processed_s;
+    put_speech(o, "input_audio_buffer.speech_stopped", "audio_end_ms", view->processed_s);
+    complete(o, view->end_s - view->start_s);
+    return 1;
+}
+
+static void realtime_put_end(lin_outbox *o, int drained)
+{
+    lin_buffer out = {0};
+    const int failed = o->failure.status != LIN_OK;
+    if (o->discards) {
+        lin_settling_begin(&o->settling, &o->client->serve->live.words);
+        put_event(&out, "input_audio_buffer.cleared");
+        end_event(o, &out, LIN_NOTE_OTHER);
+    } else if (failed || (!o->any && !drained && !o->settling.text.n && o->seconds <= 0)) {
+        realtime_put_error(&out, failed ? o->failure.message : "the buffer that was committed has no sound");
+        lin_outbox_add(o, &out, LIN_NOTE_OTHER);
+    } else if (o->client->config.manual || (!o->any && !drained)) {
+        complete(o, o->seconds);
+    }
+    o->before_s += o->seconds;
+    o->utterance = -1;
+    o->item_end_s = o->discards = o->any = 0;
+}
+
+const lin_protocol lin_protocol_realtime = {.path = "/v1/realtime",
+                                            .about = "OpenAI's, transcription sessions: sound and results in JSON events",
+                                            .format = LIN_SAMPLES_S16,
+                                            .rate_hz = 24000,
+                                            .most_text = LIN_REALTIME_BYTES,
+                                            .phrases_advise = 1,
+                                            .configs_later = 1,
+                                            .forgives = 1,
+                                            .parse = realtime_parse,
+                                            .greet = realtime_greet,
+                                            .took = realtime_took,
+                                            .show = realtime_show,
+                                            .put_end = realtime_put_end,
+                                            .put_error = realtime_put_error};
