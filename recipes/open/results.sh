@@ -48,12 +48,12 @@ mkdir -p "$run/tables"
 # emit TABLE "MODEL ..." [timed]: the table on standard input, measured with these models (lm: the language models)
 emit() {
   local model mark=
-  cat > "$run/table"
+  cat > "$run/tables/.$1.md"
   for model in $2; do mark="$mark${mark:+, }$model ${print[$model]}"; done
   [ -z "${3:-}" ] || mark="$mark; $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores"
-  echo "<!-- measured: $1; ${mark:-no model}; $(date -u +%F) -->" > "$run/mark"
-  mv "$run/table" "$run/tables/$1.md"
-  mv "$run/mark" "$run/tables/$1.mark"
+  echo "<!-- measured: $1; ${mark:-no model}; $(date -u +%F) -->" > "$run/tables/.$1.mark"
+  mv "$run/tables/.$1.md" "$run/tables/$1.md"
+  mv "$run/tables/.$1.mark" "$run/tables/$1.mark"
 }
 
 # ---- error rates ---------------------------------------------------------------------------------------------------------------
