@@ -128,8 +128,8 @@ int lin_verb_options(const lin_parsed *parsed, const char *verb, const char *nam
 {
     const lin_option *options = parsed->command->options;
     for (int i = 0; options[i].type != LIN_OPTION_END; i++) {
-        if (options[i].type == LIN_OPTION_HEADING || parsed->from[i] == LIN_FROM_DEFAULT || lin_list_has(names, options[i].name) ||
-            !strcmp(options[i].name, "quiet"))
+        if (options[i].type == LIN_OPTION_HEADING || parsed->from[i] == LIN_FROM_DEFAULT ||
+            lin_list_has(names, options[i].name) || !strcmp(options[i].name, "quiet"))
             continue;
         return lin_misuse(parsed, "--%s does not apply to %s", options[i].name, verb);
     }

@@ -99,7 +99,8 @@ static void put_segments(const lin_tokens *plain, const lin_tokens *readable, li
         int from = token;
         end = lin_result_segment_end(r, first);
         for (int i = first; i < end; i++) sum += r->words[i].confidence;
-        while (token < readable->n && (end == r->n_words || lin_token_at(readable, token).start_s < r->words[end].start_s)) token++;
+        const double next_s = end < r->n_words ? r->words[end].start_s : INFINITY;
+        while (token < readable->n && lin_token_at(readable, token).start_s < next_s) token++;
         lin_buffer_text(out, first ? ",{" : "{");
         lin_buffer_member_fixed(out, "start", r->words[first].start_s, 3);
         lin_buffer_member_fixed(out, "end", r->words[end - 1].end_s, 3);
