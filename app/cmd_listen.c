@@ -18,12 +18,13 @@
 #include "linnet/stream.h"
 
 typedef struct listen_values {
-    const char *microphone, *from, *save, *model, *device, *second_pass;
+    const char *microphone, *from, *save, *second_pass;
+    lin_model_values model;
     lin_endpoint_values endpoints;
     lin_decoding_values decoding;
     lin_input_values input;
     double buffer_s;
-    int paced, precision;
+    int paced;
     int json, plain, ipa, stats, quiet;
     const char *language;
 } listen_values;
@@ -50,11 +51,12 @@ static const lin_option options[] = {
     {.type = LIN_OPTION_HEADING, .help = "Sound"},
     {.name = "channel", .letter = 'c', .type = LIN_OPTION_STRING, .at = offsetof(listen_values, input.channel), .text = "mix",
      .value = "mix|N", .help = "Channel: the mean of all, or the N-th, counted from 1"},
-    {.name = "buffer", .type = LIN_OPTION_DOUBLE, .at = offsetof(listen_values, buffer_s), .text = "10", .min = 0.05, .max = 600,
-     .value = "S", .help = "Length of the buffer for sound while the computer is busy; sound beyond it is dropped and counted"},
+    {.name = "buffer", .expert = 1, .type = LIN_OPTION_DOUBLE, .at = offsetof(listen_values, buffer_s), .text = "10",
+     .min = 0.05, .max = 600, .value = "S",
+     .help = "Length of the buffer for sound while the computer is busy; sound beyond it is dropped and counted"},
     {.name = "from", .type = LIN_OPTION_FILE, .at = offsetof(listen_values, from),
      .help = "A sound file instead of a microphone, in real time; -: standard input, as it arrives"},
-    {.name = "paced", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, paced), .text = "yes",
+    {.name = "paced", .expert = 1, .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, paced), .text = "yes",
      .help = "Read the file of --from in real time"},
     LIN_PCM_ROWS(listen_values, input,
                  "The file of --from is headerless; without this option, only a pipe or standard input whose bytes match no "
@@ -62,13 +64,13 @@ static const lin_option options[] = {
                  "Sample rate of the microphone or of headerless sound; if not given, the device's own, or 16000",
                  "Channels of the microphone or of headerless sound; if not given, at most two, or one"),
     {.type = LIN_OPTION_HEADING, .help = "Network"},
-    {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(listen_values, model),
-     .help = "The model; if not given, $LINNET_MODEL, else the one installed with the program"},
+    LIN_MODEL_ROW(offsetof(listen_values, model.model)),
+    LIN_BEST_ROW(offsetof(listen_values, model.best), "--second-pass offline --combine default"),
     LIN_SECOND_PASS_ROW(listen_values, second_pass),
     LIN_COMBINE_ROW(listen_values, decoding),
-    {.name = "device", .type = LIN_OPTION_STRING, .at = offsetof(listen_values, device), .text = "cpu",
+    {.name = "device", .expert = 1, .type = LIN_OPTION_STRING, .at = offsetof(listen_values, model.device), .text = "cpu",
      .value = "auto|cpu|cuda[:N]", .help = "Device for the network; for one stream a GPU is seldom faster"},
-    {.name = "precision", .type = LIN_OPTION_CHOICE, .at = offsetof(listen_values, precision), .text = "auto",
+    {.name = "precision", .expert = 1, .type = LIN_OPTION_CHOICE, .at = offsetof(listen_values, model.precision), .text = "auto",
      .choices = "auto|fp32|bf16|int8",
      .help = "Precision of the network's matrix products. auto: int8 on a CPU for a model stored in eight bits, else fp32"},
     {.type = LIN_OPTION_END},
@@ -491,11 +493,10 @@ static lin_status open_session(listening *l, lin_error *err)
 static lin_status open_all(listening *l, lin_error *err)
 {
     const listen_values *v = l->v;
-    static const lin_precision precisions[] = {LIN_PRECISION_AUTO, LIN_PRECISION_FP32, LIN_PRECISION_BF16, LIN_PRECISION_INT8};
     // Before it is read: what is written meanwhile is read again. Alternatives need one list from beginning to end.
     lin_watch_begin(&l->phrases, v->decoding.n_best == 1 ? v->decoding.context : NULL);
-    LIN_TRY(lin_live_models_open(&l->live, v->model, v->second_pass, v->device, precisions[v->precision], &v->decoding, v->ipa,
-                                 v->quiet, err));
+    LIN_TRY(lin_live_models_open(&l->live, v->model.model, v->second_pass, v->model.device, lin_model_precision(&v->model),
+                                 &v->decoding, v->ipa, v->quiet, err));
     l->stats.has_words = v->decoding.words;
     l->stats.construction = lin_session_construction(&l->live.recognizer);
     // The microphone last: nothing of what it hears then has to wait.
@@ -588,6 +589,7 @@ static int check(lin_parsed *parsed, int *channel)
     if (lin_input_channel(&v->input, channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     if (*channel == LIN_CHANNEL_EACH) return lin_misuse(parsed, "--channel must be mix or a number: listen processes one "
                                                                 "channel");
+    lin_choose_best(&v->model, &v->decoding, &v->second_pass);
     const int wrong = lin_decoding_check(parsed, &v->decoding, 0);
     if (wrong != LIN_EXIT_OK) return wrong;
     if (v->decoding.combine && !v->second_pass)
@@ -655,6 +657,7 @@ const lin_command lin_command_listen = {
                 "  linnet listen --words --context names.txt\n"
                 "  linnet listen --from talk.flac",
     .options = options,
+    .brief = 1,
     .values_size = sizeof(listen_values),
     .run = run,
 };

@@ -30,12 +30,13 @@ typedef struct transcribe_values {
 static const lin_option options[] = {
     LIN_RESULTS_ROWS(transcribe_values, results),
     LIN_TEXT_ROWS(transcribe_values, results),
-    {.name = "files-from", .type = LIN_OPTION_FILE, .at = offsetof(transcribe_values, files_from), .value = "LIST",
+    {.name = "files-from", .expert = 1, .type = LIN_OPTION_FILE, .at = offsetof(transcribe_values, files_from), .value = "LIST",
      .help = "Also the files named in LIST, one per line"},
     LIN_DATA_ROWS(transcribe_values, data, "Also the utterances of a Kaldi-style data directory or of a list (docs/corpora.md)"),
     LIN_JOBS_ROW(offsetof(transcribe_values, jobs)),
     LIN_QUIET_ROW(offsetof(transcribe_values, quiet), "No progress, no summary"),
     LIN_MODEL_ROWS(transcribe_values, model),
+    LIN_BEST_ROW(offsetof(transcribe_values, model.best), "--offline --combine default"),
     LIN_OFFLINE_ROW(transcribe_values, model),
     LIN_COMBINE_ROW(transcribe_values, decoding),
     LIN_LANGUAGE_ROW(transcribe_values, language),
@@ -48,10 +49,10 @@ static const lin_option options[] = {
      .help = "With --channel each: who speaks on each channel. The result is one transcript, the speakers' turns in the order of "
              "time, with their names"},
     {.type = LIN_OPTION_HEADING, .help = "Saved streams (docs/streams.md)"},
-    {.name = "save-state", .type = LIN_OPTION_FILE, .writes = 1, .updates = "load-state",
+    {.name = "save-state", .expert = 1, .type = LIN_OPTION_FILE, .writes = 1, .updates = "load-state",
      .at = offsetof(transcribe_values, save_state), .value = "STATE",
      .help = "FILE is a part of the sound: write the settled results, and save the stream in STATE"},
-    {.name = "load-state", .type = LIN_OPTION_FILE, .at = offsetof(transcribe_values, load_state), .value = "STATE",
+    {.name = "load-state", .expert = 1, .type = LIN_OPTION_FILE, .at = offsetof(transcribe_values, load_state), .value = "STATE",
      .help = "Resume the stream saved in STATE; FILE is the next part of the sound, without FILE only the end is written"},
     {.type = LIN_OPTION_END},
 };
@@ -355,6 +356,7 @@ static int check(lin_parsed *parsed, transcribe_job *job)
     stdins += v->files_from && strcmp(v->files_from, "-") == 0;
     if (stdins > 1) return lin_misuse(parsed, "standard input (-) can be read only once");
     if (lin_endpoint_check(&v->endpoints.rules, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
+    lin_choose_best(&v->model, &v->decoding, NULL);
     int wrong = lin_decoding_check(parsed, &v->decoding, 0);
     if (wrong == LIN_EXIT_OK) wrong = lin_results_check(&job->bulk.results, parsed, &v->results);
     if (wrong != LIN_EXIT_OK) return wrong;
@@ -401,6 +403,7 @@ const lin_command lin_command_transcribe = {
                 "  arecord -f S16_LE -r 16000 -t raw | linnet transcribe -\n"
                 "  linnet transcribe --save-state s.bin monday.wav; linnet transcribe --load-state s.bin tuesday.wav",
     .options = options,
+    .brief = 1,
     .values_size = sizeof(transcribe_values),
     .max_operands = -1,
     .run = run,

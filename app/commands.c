@@ -84,7 +84,7 @@ int lin_run_command(const lin_command *command, int n, char **words)
         lin_help_settings(stdout, command, parsed.settings);
         exit_status = LIN_EXIT_OK;
     } else if (parsed.help) {
-        lin_help_command(stdout, command);
+        lin_help_command(stdout, command, parsed.help == LIN_HELP_ALL);
         exit_status = LIN_EXIT_OK;
     } else if (choose_language(&parsed, &err) != LIN_OK) {
         exit_status = lin_misuse(&parsed, "--language: %s", err.message);

@@ -156,11 +156,19 @@ static void print_option(FILE *out, const lin_command *command, const lin_option
     lin_free(text);
 }
 
-// Whether an option of its own follows before the next heading.
-static int is_used(const lin_option *heading)
+enum { PLAIN = 1, EXPERT = 2 };
+
+// Which options a text has: PLAIN, EXPERT or both.
+static int is_in(const lin_option *o, int which)
+{
+    return o->type != LIN_OPTION_HEADING && !o->under && (which & (o->expert ? EXPERT : PLAIN));
+}
+
+// Whether such an option follows before the next heading.
+static int is_used(const lin_option *heading, int which)
 {
     for (const lin_option *o = heading + 1; o->type != LIN_OPTION_END && o->type != LIN_OPTION_HEADING; o++) {
-        if (!o->under) return 1;
+        if (is_in(o, which)) return 1;
     }
     return 0;
 }
@@ -179,24 +187,34 @@ void lin_help_settings(FILE *out, const lin_command *command, const char *settin
     }
 }
 
-void lin_help_command(FILE *out, const lin_command *command)
+static void print_options(FILE *out, const lin_command *command, int which, const char *first, const char *more)
 {
-    fprintf(out, "usage: linnet %s%s%s [options]\n\n", command->name, *command->operands ? " " : "", command->operands);
-    wrap(out, command->description ? command->description : command->summary, 0, 0);
     int open = 0;
     for (const lin_option *o = command->options; o->type != LIN_OPTION_END; o++) {
-        if (o->under || (o->type == LIN_OPTION_HEADING && !is_used(o))) continue;
-        if (o->type == LIN_OPTION_HEADING) {
-            print_heading(out, o->help);
+        char title[160];
+        if (o->type == LIN_OPTION_HEADING && is_used(o, which)) {
+            snprintf(title, sizeof title, "%s%s", o->help, more);
+            print_heading(out, title);
             open = 1;
-            continue;
         }
-        if (!open) fprintf(out, "\nOptions:\n");
+        if (!is_in(o, which)) continue;
+        if (!open) print_heading(out, first);
         open = 1;
         print_option(out, command, o);
     }
-    if (!open) fprintf(out, "\nOptions:\n");
+    if (!open) print_heading(out, first);
+}
+
+void lin_help_command(FILE *out, const lin_command *command, int all)
+{
+    int experts = 0;
+    for (const lin_option *o = command->options; o->type != LIN_OPTION_END; o++) experts += command->brief && is_in(o, EXPERT);
+    fprintf(out, "usage: linnet %s%s%s [options]\n\n", command->name, *command->operands ? " " : "", command->operands);
+    wrap(out, command->description ? command->description : command->summary, 0, 0);
+    print_options(out, command, command->brief ? PLAIN : PLAIN | EXPERT, "Options", "");
     fprintf(out, "  -h, --help%*sThis text\n", COLUMN - 12, "");
+    if (experts && !all) fprintf(out, "      --help-all%*sAlso the %d options for experts\n", COLUMN - 16, "", experts);
+    if (experts && all) print_options(out, command, EXPERT, "For experts", ", for experts");
     if (command->conf_operand) fprintf(out, "\n"
                                             "Every option may be given in %s as 'name = value'.\n", command->operands);
     if (command->examples) fprintf(out, "\nExamples:\n%s\n", command->examples);
@@ -205,7 +223,7 @@ void lin_help_command(FILE *out, const lin_command *command)
 void lin_help_program(FILE *out, const lin_command *const *commands)
 {
     fprintf(out,
-            "usage: linnet FILE... [options]     the words of sound files, as `linnet transcribe --words`\n"
+            "usage: linnet FILE... [options]     the words of sound files, as `linnet transcribe --words`; -: standard input\n"
             "       linnet COMMAND [arguments] [options]\n\n"
             "linnet recognises phonemes and words in speech.\n\n"
             "Commands:\n");
@@ -315,7 +333,7 @@ static void put_options(FILE *out, const lin_command *command)
 {
     for (const lin_option *o = command->options; o->type != LIN_OPTION_END; o++) {
         if (o->type == LIN_OPTION_HEADING) {
-            if (!is_used(o)) continue;
+            if (!is_used(o, PLAIN | EXPERT)) continue;
             fputs(o == command->options ? "\\fI" : ".PP\n\\fI", out);
             put(out, o->help, 0);
             fputs("\\fR\n", out);
@@ -497,9 +515,14 @@ static void bash(FILE *out, const lin_command *const *commands)
           "    --*=*) prev=${cur%%=*} before=$prev= cur=${cur#*=} ;;\n"
           "    *) [ \"$prev\" != = ] || [ \"$COMP_CWORD\" -lt 3 ] || prev=${COMP_WORDS[COMP_CWORD-2]} ;;\n"
           "    esac\n"
-          "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        COMPREPLY=($(compgen -W '", out);
+          "    local command=${COMP_WORDS[1]} commands='", out);
     put_command_names(out, commands);
-    fputs(" --help --version' -- \"$cur\"))\n        return\n    fi\n    case ${COMP_WORDS[1]} in\n", out);
+    fputs("'\n"
+          "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
+          "        COMPREPLY=($(compgen -W \"$commands --help --version\" -- \"$cur\") $(compgen -f -- \"$cur\"))\n"
+          "        return\n    fi\n"
+          "    case \" $commands \" in *\" $command \"*) ;; *) command=transcribe ;; esac\n" // linnet FILE...
+          "    case $command in\n", out);
     fputs("    help) COMPREPLY=($(compgen -W '", out);
     put_command_names(out, commands);
     fputs("' -- \"$cur\")); return ;;\n", out);
@@ -513,7 +536,9 @@ static void bash(FILE *out, const lin_command *const *commands)
             if (o->choices) {
                 fprintf(out, ") _linnet_%s_of '", is_list(o) ? "some" : "one");
                 put_choices(out, o->choices);
-                fputs("'; return ;;\n", out);
+                fputs("'", out);
+                if (o->type == LIN_OPTION_FILE) fputs("; COMPREPLY+=($(compgen -P \"$before\" -f -- \"$cur\"))", out);
+                fputs("; return ;;\n", out);
             } else if (o->type == LIN_OPTION_FOLDER) {
                 fputs(") COMPREPLY=($(compgen -P \"$before\" -d -- \"$cur\")); return ;;\n", out);
             } else if (o->type == LIN_OPTION_FILE || o->type == LIN_OPTION_FILES) {
@@ -522,7 +547,7 @@ static void bash(FILE *out, const lin_command *const *commands)
                 fputs(") return ;;\n", out);
             }
         }
-        fputs("        *) ;;\n        esac\n        options='--help", out);
+        fprintf(out, "        *) ;;\n        esac\n        options='--help%s", (*commands)->brief ? " --help-all" : "");
         for (const lin_option *o = (*commands)->options; o->type != LIN_OPTION_END; o++) {
             if (is_shown(o)) fprintf(out, " --%s", o->name);
         }
@@ -542,6 +567,10 @@ static void zsh_action(FILE *out, const lin_option *o)
         put_quoted(out, o->name, ":\\");
         fputc(' ', out);
         put_choices(out, o->choices);
+    } else if (o->choices && o->type == LIN_OPTION_FILE) {
+        fputs("_alternative \"names\\:name\\:(", out);
+        put_choices(out, o->choices);
+        fputs(")\" \"files\\:file\\:_files\"", out);
     } else if (o->choices) {
         fputc('(', out);
         put_choices(out, o->choices);
@@ -588,14 +617,17 @@ static void zsh(FILE *out, const lin_command *const *commands)
         put_quoted(out, (*c)->summary, ":\\");
         fputs("'\n", out);
     }
-    fputs("    )\n    if (( CURRENT == 2 )); then\n        _describe command commands\n        return\n    fi\n"
-          "    local command=${words[2]}\n    shift words\n    (( CURRENT-- ))\n    case $command in\n", out);
+    fputs("    )\n    if (( CURRENT == 2 )); then\n        _describe command commands\n        _files\n        return\n    fi\n"
+          "    local command=${words[2]}\n"
+          "    (( ${commands[(I)$command:*]} )) || [[ $command == help ]] || command=transcribe\n" // linnet FILE...
+          "    shift words\n    (( CURRENT-- ))\n    case $command in\n", out);
     for (const lin_command *const *c = commands; *c; c++) {
         if ((*c)->hidden) continue;
         fprintf(out, "        %s)\n            _arguments -s -S \\\n", (*c)->name);
         for (const lin_option *o = (*c)->options; o->type != LIN_OPTION_END; o++) {
             if (is_shown(o)) zsh_option(out, o);
         }
+        if ((*c)->brief) fputs("            '--help-all[help with the options for experts]' \\\n", out);
         fputs("            '--help[short help]' '*:file:_files'\n            ;;\n", out);
     }
     fputs("        help) _describe command commands ;;\n    esac\n}\n_linnet \"$@\"\n", out);
@@ -606,9 +638,10 @@ static void fish(FILE *out, const lin_command *const *commands)
     fputs("# fish completion for linnet\n", out);
     for (const lin_command *const *c = commands; *c; c++) {
         if ((*c)->hidden) continue;
-        fprintf(out, "complete -c linnet -n __fish_use_subcommand -f -a %s -d '", (*c)->name);
+        fprintf(out, "complete -c linnet -n __fish_use_subcommand -a %s -d '", (*c)->name);
         for (const char *s = (*c)->summary; *s; s++) fprintf(out, *s == '\'' ? "\\'" : "%c", *s);
         fputs("'\n", out);
+        if ((*c)->brief) fprintf(out, "complete -c linnet -n '__fish_seen_subcommand_from %s' -l help-all\n", (*c)->name);
         for (const lin_option *o = (*c)->options; o->type != LIN_OPTION_END; o++) {
             if (!is_shown(o)) continue;
             fprintf(out, "complete -c linnet -n '__fish_seen_subcommand_from %s' -l %s", (*c)->name, o->name);
@@ -618,7 +651,7 @@ static void fish(FILE *out, const lin_command *const *commands)
                 for (const char *s = o->choices; *s; s++) fputc(*s == '|' ? ',' : *s, out);
                 fputs("\")'", out);
             } else if (o->choices) {
-                fputs(" -x -a '", out);
+                fprintf(out, " %s -a '", o->type == LIN_OPTION_FILE ? "-r -F" : "-x");
                 put_choices(out, o->choices);
                 fputc('\'', out);
             } else if (o->type == LIN_OPTION_FOLDER) {

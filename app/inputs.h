@@ -30,16 +30,16 @@ typedef struct lin_data_values {
 } lin_data_values;
 
 #define LIN_AUDIO_ROOT_ROW(at_value)                                                                                             \
-    {.name = "audio-root", .type = LIN_OPTION_FOLDER, .at = at_value,                                                            \
+    {.name = "audio-root", .expert = 1, .type = LIN_OPTION_FOLDER, .at = at_value,                                               \
      .help = "Folder that the paths in wav.scp are relative to; if not given, the parent of DIR, or the folder of a list"}
 
 #define LIN_ALLOW_COMMANDS_ROW(owner, field)                                                                                     \
-    {.name = "allow-commands", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field),                                            \
+    {.name = "allow-commands", .expert = 1, .type = LIN_OPTION_FLAG, .at = offsetof(owner, field),                               \
      .help = "Run the commands that wav.scp names in place of sound files (\"sph2pipe ... |\"), with sh"}
 
 #define LIN_DATA_ROWS(owner, field, what)                                                                                        \
-    {.name = "data", .type = LIN_OPTION_FOLDER, .at = offsetof(owner, field.data), .help = what},                                \
-    {.name = "audio-root", .type = LIN_OPTION_FOLDER, .at = offsetof(owner, field.audio_root),                                   \
+    {.name = "data", .expert = 1, .type = LIN_OPTION_FOLDER, .at = offsetof(owner, field.data), .help = what},                   \
+    {.name = "audio-root", .expert = 1, .type = LIN_OPTION_FOLDER, .at = offsetof(owner, field.audio_root),                      \
      .help = "Folder that the paths in it are relative to; if not given, the parent of a data directory, or the folder of a "    \
              "list"},                                                                                                            \
     LIN_ALLOW_COMMANDS_ROW(owner, field.allow_commands)

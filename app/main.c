@@ -184,7 +184,7 @@ static int unknown_command(const char *name)
     return LIN_EXIT_USAGE;
 }
 
-// linnet FILE...: what `linnet transcribe --words FILE...` does.
+// linnet FILE..., or - for standard input: what `linnet transcribe --words FILE...` does.
 static int transcribe_words(int n, char **words)
 {
     static char option[] = "--words";
@@ -237,16 +237,16 @@ int main(int argc, char **argv)
     if (is_help) {
         const lin_command *command = find_command(argv[2]);
         if (!command) return unknown_command(argv[2]);
-        lin_help_command(stdout, command);
+        lin_help_command(stdout, command, 0);
         return finish_output(LIN_EXIT_OK);
     }
-    if (name[0] == '-') {
-        lin_complain("unknown option %.60s", name);
+    if (name[0] == '-' && name[1]) {
+        lin_complain("unknown option %.60s; a command or a file comes first: linnet FILE %.60s", name, name);
         fputs("Try 'linnet --help'.\n", stderr);
         return LIN_EXIT_USAGE;
     }
     const lin_command *command = find_command(name);
     if (command) return finish_output(lin_run_command(command, argc - 2, argv + 2));
-    const int is_file = access(name, F_OK) == 0 && !lin_is_folder(name);
+    const int is_file = strcmp(name, "-") == 0 || (access(name, F_OK) == 0 && !lin_is_folder(name));
     return is_file ? finish_output(transcribe_words(argc - 1, argv + 1)) : unknown_command(name);
 }

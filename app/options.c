@@ -71,6 +71,107 @@ const char *lin_nearest_option(const lin_command *command, const char *name)
     return best_cost <= (length + 2) / 3 ? best : NULL;
 }
 
+/* ---- hints ----------------------------------------------------------------------------------------------------------------- */
+
+// What users of other programs try, and names that linnet had. needs: the option that a command must have for the hint to hold,
+// NULL: any command. A hint that begins with a dash is an option, any other a sentence. The first one that holds is given.
+static const struct hint {
+    const char *name, *needs, *text;
+} hints[] = {
+    {"json", "format", "--format json"},
+    {"srt", "format", "--format srt"},
+    {"vtt", "format", "--format vtt"},
+    {"csv", "format", "--format csv"},
+    {"ctm", "format", "--format ctm"},
+    {"textgrid", "format", "--format textgrid"},
+    {"txt", "format", "--format text"},
+    {"subtitles", "format", "--format srt"},
+    {"output-format", "format", "--format"},
+    {"response-format", "format", "--format"},
+    {"outdir", "output-dir", "--output-dir"},
+    {"output-file", "output", "--output"},
+    {"input", NULL, "files are named without an option"},
+    {"file", NULL, "files are named without an option"},
+    {"audio", NULL, "files are named without an option"},
+    {"threads", "jobs", "--jobs"},
+    {"num-threads", "jobs", "--jobs"},
+    {"workers", "jobs", "--jobs"},
+    {"num-workers", "jobs", "--jobs"},
+    {"jobs", "threads", "--threads"},
+    {"num-threads", "threads", "--threads"},
+    {"workers", "threads", "--threads"},
+    {"timestamps", "layout", "--layout times"},
+    {"timestamps", "json", "--json"},
+    {"timestamps", "format", "--format json"},
+    {"word-timestamps", "format", "--format json"},
+    {"word-timestamps", "json", "--json"},
+    {"word-times", "cues", "--cues word-times"},
+    {"diarise", NULL, "there is no recognition of speakers; --speakers names those of a file's channels"},
+    {"diarize", NULL, "there is no recognition of speakers; --speakers names those of a file's channels"},
+    {"diarisation", NULL, "there is no recognition of speakers; --speakers names those of a file's channels"},
+    {"diarization", NULL, "there is no recognition of speakers; --speakers names those of a file's channels"},
+    {"num-speakers", NULL, "there is no recognition of speakers; --speakers names those of a file's channels"},
+    {"lang", "language", "--language"},
+    {"locale", "language", "--language"},
+    {"task", NULL, "there is one task, to write down what is said; linnet does not translate"},
+    {"translate", NULL, "linnet does not translate"},
+    {"gpu", "device", "--device cuda"},
+    {"cuda", "device", "--device cuda"},
+    {"cpu", "device", "--device cpu"},
+    {"fp16", "precision", "--precision bf16"},
+    {"int8", "precision", "--precision int8"},
+    {"compute-type", "precision", "--precision"},
+    {"quantize", "precision", "--precision int8"},
+    {"beam-size", "beam", "--beam"},
+    {"beam-width", "beam", "--beam"},
+    {"best-of", "n-best", "--n-best"},
+    {"nbest", "n-best", "--n-best"},
+    {"alternatives", "n-best", "--n-best"},
+    {"prompt", "phrase", "--phrase"},
+    {"initial-prompt", "phrase", "--phrase"},
+    {"hotword", "phrase", "--phrase"},
+    {"keyword", "phrase", "--phrase"},
+    {"hotwords", "context", "--context"},
+    {"keywords", "context", "--context"},
+    {"phrases", "context", "--context"},
+    {"vocabulary", "add-lexicon", "--add-lexicon"},
+    {"punctuation", "readable", "--readable"},
+    {"punctuate", "readable", "--readable"},
+    {"vad", NULL, "speech is found without an option; --silence-after says which pause ends an utterance"},
+    {"vad-filter", NULL, "speech is found without an option; --silence-after says which pause ends an utterance"},
+    {"paragraphs", "layout", "--layout paragraphs"},
+    {"offset", "start", "--start"},
+    {"duration", "end", "--end"},
+    {"sample-rate", "rate", "--rate"},
+    {"samplerate", "rate", "--rate"},
+    {"mic", "microphone", "--microphone"},
+    {"input-device", "microphone", "--microphone"},
+    {"file", "from", "--from"},
+    {"port", "listen", "--listen HOST:PORT"},
+    {"address", "listen", "--listen HOST:PORT"},
+    {"bind", "listen", "--listen HOST:PORT"},
+    {"api-key", "tokens", "--tokens"},
+    {"verbose", "quiet", "messages are shown unless --quiet is given"},
+    {"silent", "quiet", "--quiet"},
+    {"version", NULL, "linnet --version prints it"},
+};
+
+// Small letters, and '-' for '_'.
+static int is_same_name(const char *given, const char *name)
+{
+    for (; *given; given++, name++)
+        if ((*given == '_' ? '-' : tolower((unsigned char)*given)) != *name) return 0;
+    return !*name;
+}
+
+static const char *hint_of(const lin_command *command, const char *name)
+{
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
+        if (is_same_name(name, hints[i].name) && (!hints[i].needs || lin_options_find(command, hints[i].needs) >= 0))
+            return hints[i].text;
+    return NULL;
+}
+
 /* ---- values ---------------------------------------------------------------------------------------------------------------- */
 
 // Owns a block until lin_options_free, also on failure.
@@ -190,6 +291,10 @@ static lin_status set_all(lin_parsed *p, const lin_option *settings, const char 
             if (o && !o->under)
                 return lin_fail(err, LIN_INVALID, "--%s has no '%s': it is an option, --%s", settings->name, o->name, o->name);
             const char *near = lin_nearest_option(p->command, item);
+            const int near_row = near ? lin_options_find(p->command, near) : -1;
+            const char *under = near_row >= 0 ? p->command->options[near_row].under : NULL;
+            if (!under || strcmp(under, settings->name) != 0) near = NULL;
+            if (o) return lin_fail(err, LIN_INVALID, "--%s has no '%s'; it is a value of --%s", settings->name, item, o->under);
             return lin_fail(err, LIN_INVALID, "--%s has no '%.60s'%s%s; --%s help lists its names", settings->name, item,
                             near ? ", perhaps " : "", near ? near : "", settings->name);
         }
@@ -312,7 +417,9 @@ void lin_options_free(lin_parsed *parsed)
 
 static lin_status unknown(const lin_command *command, const char *shown, const char *name, lin_error *err)
 {
-    const char *near = *name ? lin_nearest_option(command, name) : NULL;
+    const char *hint = hint_of(command, name), *near = *name ? lin_nearest_option(command, name) : NULL;
+    if (hint && *hint == '-') return lin_fail(err, LIN_INVALID, "unknown option %.60s; did you mean %s?", shown, hint);
+    if (hint) return lin_fail(err, LIN_INVALID, "unknown option %.60s; %s", shown, hint);
     const int row = near ? lin_options_find(command, near) : -1;
     const lin_option *setting = row >= 0 && command->options[row].under ? &command->options[row] : NULL;
     if (setting)
@@ -383,6 +490,7 @@ lin_status lin_options_command_line(lin_parsed *parsed, int argc, char **argv, l
     // Help takes precedence over any mistake in the rest.
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) parsed->help = LIN_HELP_TEXT;
+        if (strcmp(argv[i], "--help-all") == 0) parsed->help = LIN_HELP_ALL;
         if (strcmp(argv[i], "--help=man") == 0) parsed->help = LIN_HELP_MAN;
         const int row = strncmp(argv[i], "--", 2) || i + 1 == argc || strcmp(argv[i + 1], "help") ? -1
                                                                            : lin_options_find(parsed->command, argv[i] + 2);

@@ -52,11 +52,12 @@ typedef struct lin_option {
     lin_option_type type;
     char letter;         /* short form, or 0 */
     unsigned char required;
+    unsigned char expert; /* in --help of a command that is brief, only --help-all shows it */
     unsigned char writes; /* FILE, FOLDER: what is written; all others are read (app/inputs.h). */
     size_t at;           /* offset of the value in the command's struct */
     const char *text;    /* the default, as it would be typed; NULL: 0, or none */
     double min, max;     /* INT, DOUBLE, NUMBERS */
-    const char *choices; /* CHOICE: "text|json|ctm"; STRING: words that the shell completes */
+    const char *choices; /* CHOICE: "text|json|ctm"; STRING, FILE: words that the shell completes, too */
     const char *value;   /* the value's name in --help: "HZ"; NULL: by type */
     const char *help;    /* one or two sentences, no full stop at the end */
     const char *updates; /* of a FILE that is written: the option whose file it may be, read before; or NULL */
@@ -91,6 +92,7 @@ typedef struct lin_command {
     int min_operands, max_operands; /* -1: any number */
     int conf_operand;               /* the first operand is a configuration file for this table */
     int verb_operand;               /* the first operand is a word, all others are files */
+    int brief;                      /* --help leaves out the options of experts */
     int hidden;                     /* not in the list of commands */
     int (*run)(struct lin_parsed *parsed); /* the program's exit status */
 } lin_command;
@@ -104,7 +106,7 @@ typedef struct lin_parsed {
     const lin_command *command;
     void *values;
     lin_list operands;
-    int help;             /* 0, or LIN_HELP_TEXT, LIN_HELP_MAN, LIN_HELP_SETTINGS: asked for, nothing else was checked */
+    int help;             /* 0, or LIN_HELP_TEXT, ...: asked for, nothing else was checked */
     const char *settings; /* LIN_HELP_SETTINGS: of this option */
     unsigned char from[LIN_MAX_OPTIONS]; /* by row of the table */
     int line;                            /* of the configuration file that is read, from 1 */
@@ -113,7 +115,7 @@ typedef struct lin_parsed {
     int n_owned, owned_capacity;
 } lin_parsed;
 
-enum { LIN_HELP_NONE, LIN_HELP_TEXT, LIN_HELP_MAN, LIN_HELP_SETTINGS };
+enum { LIN_HELP_NONE, LIN_HELP_TEXT, LIN_HELP_ALL, LIN_HELP_MAN, LIN_HELP_SETTINGS };
 
 /* Sets every value to its default. values points to command->values_size bytes. lin_options_free is allowed after a failure. */
 lin_status lin_options_begin(const lin_command *command, void *values, lin_parsed *parsed, lin_error *err);
@@ -160,7 +162,8 @@ const char *lin_doc_folder(void);
 /* A text with `folder` in place of "docs" in every "docs/x"; released with lin_free, NULL if memory is short. */
 char *lin_help_with_docs(const char *text, const char *folder);
 
-void lin_help_command(FILE *out, const lin_command *command);
+/* all: with the options of experts, last; else they are counted. */
+void lin_help_command(FILE *out, const lin_command *command, int all);
 void lin_help_settings(FILE *out, const lin_command *command, const char *settings);
 void lin_help_program(FILE *out, const lin_command *const *commands);
 /* The manual page of the program, which names the commands, or of one command, in roff (man macros); docs as above. */

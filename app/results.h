@@ -44,16 +44,16 @@ typedef struct lin_results_values {
     {.name = "output-dir", .type = LIN_OPTION_FOLDER, .writes = 1, .at = offsetof(owner, field.output_dir),                      \
      .help = "Folder for a file per input and format, created if missing. It mirrors the folders of the inputs below the "       \
              "deepest common one: x/a.wav and y/a.wav give x/a.txt and y/a.txt"},                                                \
-    {.name = "input-root", .type = LIN_OPTION_FOLDER, .at = offsetof(owner, field.input_root),                                   \
+    {.name = "input-root", .expert = 1, .type = LIN_OPTION_FOLDER, .at = offsetof(owner, field.input_root),                      \
      .help = "Folder that --output-dir mirrors, which contains all inputs; if not given, the deepest common one. With it, "      \
              "parts of a list give the results that the whole list gives"},                                                      \
     {.name = "skip-done", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.skip_done),                                       \
      .help = "Skip inputs whose results all exist and are newer than the input, to continue an interrupted batch; with "         \
              "--output, do nothing if that file is newer than every input"},                                                     \
-    {.name = "unit", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.unit), .text = "auto",                               \
+    {.name = "unit", .expert = 1, .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.unit), .text = "auto",                  \
      .choices = "auto|phones|words|both",                                                                                        \
      .help = "Unit of a line or label; auto: words if there are words, else phonemes, in textgrid both; json always has both"},  \
-    {.name = "ids", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.ids),                                                   \
+    {.name = "ids", .expert = 1, .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.ids),                                      \
      .help = "Begin lines of text with the file's name even if there is only one"},                                              \
     {.name = "cues", .type = LIN_OPTION_SETTINGS, .help = "How subtitles (srt, vtt) are laid out"},                              \
     {.name = "width", .under = "cues", .type = LIN_OPTION_INT, .at = offsetof(owner, field.cue_width), .text = "42",             \
@@ -71,7 +71,7 @@ typedef struct lin_results_values {
      .max = 1000, .value = "MS", .help = "Time between two subtitles at least"},                                                 \
     {.name = "word-times", .under = "cues", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.word_times),                    \
      .help = "vtt: the time of each word inside its subtitle"},                                                                  \
-    {.name = "ipa", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.ipa), .help = "Write phonemes in the IPA"}
+    {.name = "ipa", .expert = 1, .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.ipa), .help = "Write phonemes in the IPA"}
 
 /* Of commands whose text is running text; beside LIN_RESULTS_ROWS. */
 #define LIN_TEXT_ROWS(owner, field)                                                                                              \

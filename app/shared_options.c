@@ -9,6 +9,15 @@
 #include "app/common.h"
 #include "linnet/find.h"
 
+void lin_choose_best(lin_model_values *model, lin_decoding_values *decoding, const char **second_pass)
+{
+    if (!model->best) return;
+    if (second_pass && !*second_pass) *second_pass = "offline";
+    if (!second_pass && !model->model) model->offline = 1;
+    if (!decoding->combine) decoding->combine = "default";
+    if (decoding->words && !decoding->rescore) decoding->rescore = "words";
+}
+
 lin_status lin_model_named(const lin_model_values *values, const char **name, lin_error *err)
 {
     *name = values->offline ? "offline" : values->model;

@@ -23,6 +23,7 @@
 typedef struct lin_model_values {
     const char *model, *device;
     int offline;   /* of LIN_OFFLINE_ROW */
+    int best;      /* of LIN_BEST_ROW */
     int precision; /* index of --precision's choices; see lin_model_precision */
 } lin_model_values;
 
@@ -35,15 +36,18 @@ static inline lin_precision lin_model_precision(const lin_model_values *values)
 }
 
 #define LIN_DEVICE_ROW(at_value)                                                                                                 \
-    {.name = "device", .type = LIN_OPTION_STRING, .at = at_value, .text = "auto", .value = "auto|cpu|cuda[:N]",                  \
+    {.name = "device", .expert = 1, .type = LIN_OPTION_STRING, .at = at_value, .text = "auto", .value = "auto|cpu|cuda[:N]",     \
      .help = "Device for the network"}
 
+#define LIN_MODEL_ROW(at_value)                                                                                                  \
+    {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = at_value, .choices = "default|offline|small",                \
+     .help = "The model: a file, or one that is installed: default, which streams; offline, which reads whole utterances; "      \
+             "small, which streams at half the cost. If not given, $LINNET_MODEL, else default"}
+
 #define LIN_MODEL_ROWS(owner, field)                                                                                             \
-    {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(owner, field.model),                                \
-     .help = "The model: a file, or default, offline or small, which are installed with the program; if not given, "             \
-             "$LINNET_MODEL, else default"},                                                                                     \
+    LIN_MODEL_ROW(offsetof(owner, field.model)),                                                                                 \
     LIN_DEVICE_ROW(offsetof(owner, field.device)),                                                                               \
-    {.name = "precision", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.precision), .text = "auto",                     \
+    {.name = "precision", .expert = 1, .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.precision), .text = "auto",        \
      .choices = "auto|fp32|bf16|int8",                                                                                           \
      .help = "Precision of the network's matrix products. bf16: half the memory for weights and nearly twice the speed, on a "   \
              "GPU and on CPUs with AVX512-BF16 or BF16 of arm64. int8: eight bits, on every CPU, with the same products on all " \
@@ -53,25 +57,37 @@ static inline lin_precision lin_model_precision(const lin_model_values *values)
 /* Of commands whose model is an operand, a network of tokens. */
 #define LIN_NETWORK_ROWS(owner, field)                                                                                           \
     LIN_DEVICE_ROW(offsetof(owner, field.device)),                                                                               \
-    {.name = "precision", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.precision), .text = "auto",                     \
+    {.name = "precision", .expert = 1, .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.precision), .text = "auto",        \
      .choices = "auto|fp32|bf16", .help = "Precision of the network's matrix products; auto: fp32"}
 
 #define LIN_OFFLINE_ROW(owner, field)                                                                                            \
-    {.name = "offline", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.offline),                                           \
+    {.name = "offline", .expert = 1, .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.offline),                              \
      .help = "Use the installed model that reads whole utterances: more accurate, but results come at the end. The same as "     \
              "--model offline"}
 
 /* Of commands that recognise live streams. */
 #define LIN_SECOND_PASS_ROW(owner, field)                                                                                        \
     {.name = "second-pass", .type = LIN_OPTION_FILE, .at = offsetof(owner, field), .value = "MODEL",                             \
+     .choices = "offline|default|small", .expert = 1,                                                                            \
      .help = "When an utterance has ended, recognise it once more with this model: its final result has fewer errors and comes " \
              "a little later. offline: the installed one that reads whole utterances"}
 
 /* Of commands that hear whole utterances, in the values of decoding. */
 #define LIN_COMBINE_ROW(owner, field)                                                                                            \
     {.name = "combine", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.combine), .value = "MODEL",                         \
+     .choices = "default|offline|small", .expert = 1,                                                                            \
      .help = "The best hypotheses of each utterance that is heard whole (by a model that cannot stream, --second-pass) are "     \
              "judged by the sound of this model too, such as default: a twentieth fewer errors of words"}
+
+/* as: the options that it stands for. */
+#define LIN_BEST_ROW(at_value, as)                                                                                               \
+    {.name = "best", .type = LIN_OPTION_FLAG, .at = at_value,                                                                    \
+     .help = "Fewest errors: of words a quarter fewer, for about twice the processor time, and results come at the end of an "   \
+             "utterance. The same as " as ", and with --words --rescore words"}
+
+/* Fills in what --best stands for, if it was given, and what was not given: the model of whole utterances, or of live streams the
+ * second pass (second_pass not NULL). */
+void lin_choose_best(lin_model_values *model, lin_decoding_values *decoding, const char **second_pass);
 
 /* What --model and --offline name. LIN_INVALID if both are given. */
 lin_status lin_model_named(const lin_model_values *values, const char **name, lin_error *err);
@@ -103,7 +119,7 @@ void lin_live_models_close(lin_live_models *models);
              "files (docs/languages.md); if not given, the one of the model, else en"}
 
 #define LIN_G2P_ROW(owner, field)                                                                                                \
-    {.name = "g2p", .type = LIN_OPTION_FILE, .at = offsetof(owner, field), .value = "RULES",                                     \
+    {.name = "g2p", .expert = 1, .type = LIN_OPTION_FILE, .at = offsetof(owner, field), .value = "RULES",                        \
      .help = "Letter-to-sound rules for words outside the lexicon, made by linnet g2p; if not given, $LINNET_G2P, else "         \
              "those of its language"}
 
@@ -116,6 +132,7 @@ void lin_live_models_close(lin_live_models *models);
 /* Of commands that turn words into phones. */
 #define LIN_DICTIONARY_ROW(owner, field)                                                                                         \
     {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(owner, field), .value = "DICT",                   \
+     .expert = 1,                                                                                                                \
      .help = "Pronunciations in CMUdict's format, with probabilities or without (docs/formats.md); if not given, "               \
              "$LINNET_LEXICON, else those installed with the program or by Debian's package pocketsphinx-en-us"}
 
@@ -140,22 +157,23 @@ void lin_live_models_close(lin_live_models *models);
     {.name = "words", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.words), .text = words_default,                        \
      .help = "Recognise words with a lexicon and a language model; a word outside the lexicon is written as its phonemes, "      \
              "marked; in readable text as it may be spelled"},                                                                   \
-    {.name = "readable", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.readable), .text = "yes",                          \
+    {.name = "readable", .expert = 1, .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.readable), .text = "yes",             \
      .help = "Words as readable text (docs/readable.md): numbers as digits, capitals, full stops, commas, question marks; in "   \
              "text without ids, srt, vtt, and in a field of json. All other formats have plain words. --no-readable: these "     \
              "too"},                                                                                                             \
     {.name = "min-confidence", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.min_confidence), .text = "0", .min = 0,    \
+     .expert = 1,                                                                                                                \
      .max = 1, .value = "P",                                                                                                     \
      .help = "Readable text has [...] for words whose confidence is less"},                                                      \
     LIN_DICTIONARY_ROW(owner, field.lexicon),                                                                                    \
     LIN_ADD_LEXICON_ROW(owner, field.add_lexicon,                                                                                \
                         ". They can be recognised though the language model lacks them, as its <unk>"),                          \
     LIN_G2P_ROW(owner, field.g2p),                                                                                               \
-    {.name = "lm", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.lm),                                                     \
+    {.name = "lm", .expert = 1, .type = LIN_OPTION_FILE, .at = offsetof(owner, field.lm),                                        \
      .help = "Language model, of phonemes or with --words of words: ARPA, plain or gzip, or packed by linnet ngram; a file, "    \
              "or the name of an installed one, such as phones.lm. If not given, with --words, $LINNET_LM, else the installed "   \
              "one of words"},                                                                                                    \
-    {.name = "no-lm", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.no_lm),                                               \
+    {.name = "no-lm", .expert = 1, .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.no_lm),                                  \
      .help = "Words without a language model, even if one is installed"},                                                        \
     {.name = "lm-weight", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.lm_weight), .min = 0,          \
      .max = 100, .value = "W", .help = "Weight of the language model; if not given, 0.7, with --words 0.85"},                    \
@@ -164,6 +182,7 @@ void lin_live_models_close(lin_live_models *models);
      .help = "Bonus for every phoneme or word, natural logarithm: larger values make results longer; if not given, 0, with "     \
              "--lm 2, with --words -1"},                                                                                         \
     {.name = "beam", .letter = 'b', .type = LIN_OPTION_INT, .at = offsetof(owner, field.beam), .min = 0, .max = LIN_WORDS_MAX,   \
+     .expert = 1,                                                                                                                \
      .help = "Number of hypotheses; 0: greedy decoding, the best label of each step, which is fastest and the default "          \
              "without words, language model, phrases and alternatives; with one of these, if not given, 16, with --words 512, "  \
              "and 1024 where utterances are heard whole (a model that cannot stream, --second-pass)"},                           \
@@ -191,15 +210,17 @@ void lin_live_models_close(lin_live_models *models);
              "confidence than this on; 0: none; if not given, 0.45"},                                                            \
     {.name = "unknown", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.unknown), .min = -1000,          \
      .max = 0, .value = "X", .help = "Penalty of a word outside the lexicon, natural logarithm, below 0; if not given, -6"},     \
-    {.name = "no-unknown", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.no_unknown),                                     \
+    {.name = "no-unknown", .expert = 1, .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.no_unknown),                        \
      .help = "Only words of the lexicon"},                                                                                       \
     {.name = "all-words", .under = "tune", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.all_words),                      \
      .help = "Add words of the lexicon that the language model lacks, as its <unk>"},                                            \
-    {.name = "tune", .type = LIN_OPTION_SETTINGS,                                                                                \
+    {.name = "tune", .expert = 1, .type = LIN_OPTION_SETTINGS,                                                                   \
      .help = "Values of the search and of the ends of utterances, for experts"},                                                 \
     {.name = "n-best", .letter = 'n', .type = LIN_OPTION_INT, .at = offsetof(owner, field.n_best), .text = "1", .min = 1,        \
+     .expert = 1,                                                                                                                \
      .max = LIN_BEAM_MAX, .help = "Number of alternatives of each result, best first, in json"},                                 \
     {.name = "rescore", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.rescore), .value = "MODEL",                         \
+     .choices = "words", .expert = 1,                                                                                            \
      .help = "A second pass when an utterance ends: its best hypotheses are scored again by this network of tokens, of words "   \
              "(words: the installed one) or of phonemes (docs/lm.md). They are then settled only with their utterance"},         \
     {.name = "rescore-n", .under = "tune", .type = LIN_OPTION_INT, .at = offsetof(owner, field.rescore_n), .text = "20",         \
@@ -250,7 +271,7 @@ static inline int lin_endpoint_resets(const lin_endpoint_values *values, const l
     {.name = "loud", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rules.loud_db), .text = "20",       \
      .max = 200, .value = "DB",                                                                                                  \
      .help = "Silence that is this much louder than the quietest recent sound counts half; 0: loudness is ignored"},             \
-    {.name = "reset", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.reset), .text = "auto",                             \
+    {.name = "reset", .expert = 1, .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.reset), .text = "auto",                \
      .choices = "auto|endpoint|never", .help = reset_help}
 
 /* ---- what the sound is ----------------------------------------------------------------------------------------------------- */
@@ -262,30 +283,35 @@ typedef struct lin_input_values {
 
 /* Headerless sound. */
 #define LIN_PCM_ROWS(owner, field, of_raw, of_rate, of_channels)                                                                 \
-    {.name = "raw", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.raw), .help = of_raw},                                  \
-    {.name = "rate", .type = LIN_OPTION_INT, .at = offsetof(owner, field.rate_hz), .min = LIN_AUDIO_MIN_HZ,                      \
+    {.name = "raw", .expert = 1, .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.raw), .help = of_raw},                     \
+    {.name = "rate", .expert = 1, .type = LIN_OPTION_INT, .at = offsetof(owner, field.rate_hz), .min = LIN_AUDIO_MIN_HZ,         \
      .max = LIN_AUDIO_MAX_HZ, .value = "HZ", .help = of_rate},                                                                   \
-    {.name = "channels", .type = LIN_OPTION_INT, .at = offsetof(owner, field.channels), .min = 1,                                \
+    {.name = "channels", .expert = 1, .type = LIN_OPTION_INT, .at = offsetof(owner, field.channels), .min = 1,                   \
      .max = LIN_AUDIO_MAX_CHANNELS, .help = of_channels},                                                                        \
-    {.name = "encoding", .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.encoding), .text = "s16le",                      \
+    {.name = "encoding", .expert = 1, .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.encoding), .text = "s16le",         \
      .choices = "s16le|s24le|s32le|f32le|u8|mulaw|alaw", .help = "Samples of headerless PCM"}
 
-#define LIN_INPUT_ROWS(owner, field)                                                                                             \
+/* Which part of a sound. */
+#define LIN_PART_ROWS(owner, field)                                                                                              \
     {.type = LIN_OPTION_HEADING, .help = "Sound"},                                                                               \
     {.name = "channel", .letter = 'c', .type = LIN_OPTION_STRING, .at = offsetof(owner, field.channel), .text = "mix",           \
      .value = "mix|each|N", .help = "Channel: the mean of all, each separately, or the N-th, counted from 1"},                   \
-    {.name = "track", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.track), .value = "N|LANGUAGE",                      \
+    {.name = "start", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.start), .value = "TIME",                            \
+     .help = "Start of the part to process (90, 1:30, 1:23:40.5, 250ms); times in results remain those of the file"},            \
+    {.name = "end", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.end), .value = "TIME",                                \
+     .help = "End of the part; if not given, the end of the sound"}
+
+/* Beside it, what the sound is. */
+#define LIN_INPUT_ROWS(owner, field)                                                                                             \
+    LIN_PART_ROWS(owner, field),                                                                                                 \
+    {.name = "track", .expert = 1, .type = LIN_OPTION_STRING, .at = offsetof(owner, field.track), .value = "N|LANGUAGE",         \
      .help = "Sound track of a video or other file with several: the N-th, or the first of a language, such as deu; if not "     \
              "given, the default one"},                                                                                          \
     LIN_PCM_ROWS(owner, field,                                                                                                   \
                  "The input is headerless PCM; without it, only a pipe or standard input (-) whose bytes match no known "        \
                  "format is read as such, with a message",                                                                       \
                  "Sample rate of headerless PCM; if not given, 16000",                                                           \
-                 "Channels of headerless PCM, interleaved; if not given, 1"),                                                    \
-    {.name = "start", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.start), .value = "TIME",                            \
-     .help = "Start of the part to process (90, 1:30, 1:23:40.5, 250ms); times in results remain those of the file"},            \
-    {.name = "end", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.end), .value = "TIME",                                \
-     .help = "End of the part; if not given, the end of the sound"}
+                 "Channels of headerless PCM, interleaved; if not given, 1")
 
 /* The channel: LIN_CHANNEL_MIX, LIN_CHANNEL_EACH or 0, 1, ... LIN_INVALID for other words. */
 lin_status lin_input_channel(const lin_input_values *values, int *channel, lin_error *err);

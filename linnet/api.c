@@ -102,6 +102,8 @@ static lin_status load(const char *path, const void *bytes, size_t n, const linn
     linnet_model *m = lin_calloc(1, sizeof *m);
     if (!m) return lin_no_memory(err, "a model", sizeof *m);
     atomic_init(&m->owners, 1);
+    snprintf(m->device, sizeof m->device, "%s", o.device);
+    m->precision = o.precision;
     lin_status status = bytes ? lin_recognizer_open_memory(&m->r, bytes, n, o.device, (lin_precision)o.precision, &warnings, err)
                               : lin_recognizer_open(&m->r, path, o.device, (lin_precision)o.precision, &warnings, err);
     if (status != LIN_OK) {
@@ -168,7 +170,7 @@ const linnet_model_info *linnet_model_describe(const linnet_model *model) { retu
 /* ---- decoders -------------------------------------------------------------------------------------------------------------- */
 
 struct linnet_decoder {
-    linnet_model *model, *combine; // combine: NULL for none
+    linnet_model *model, *combine, *second; // combine: NULL for none; second: of options.best, likewise
     atomic_int owners;
     lin_decoding decoding;
     lin_decoding_values values;
@@ -261,6 +263,21 @@ static lin_status values_of(const linnet_decoder_options *o, linnet_decoder *d, 
     return LIN_OK;
 }
 
+// What `best` stands for, where the caller has not chosen.
+static lin_status choose_best(linnet_decoder *d, linnet_decoder_options *o, lin_error *err)
+{
+    linnet_model *m = d->model;
+    const linnet_model_options how = {.size = sizeof how, .device = m->device, .precision = m->precision,
+                                      .warning = m->r.warnings.tell, .warning_context = m->r.warnings.context};
+    if (!o->best) return LIN_OK;
+    if (o->words && !o->rescore) o->rescore = "words";
+    if (m->r.streams) LIN_TRY(linnet_model_load("offline", &how, &d->second, err));
+    if (!d->combine && m->r.streams) d->combine = lin_api_keep_model(m);
+    if (!d->combine) LIN_TRY(linnet_model_load("default", &how, &d->combine, err));
+    o->combine = d->combine;
+    return LIN_OK;
+}
+
 linnet_status linnet_decoder_create(linnet_model *model, const linnet_decoder_options *given, linnet_decoder **decoder,
                                     linnet_error *err)
 {
@@ -274,7 +291,8 @@ linnet_status linnet_decoder_create(linnet_model *model, const linnet_decoder_op
     atomic_init(&d->owners, 1);
     d->model = lin_api_keep_model(model);
     if (o.combine) d->combine = lin_api_keep_model(o.combine);
-    lin_status status = values_of(&o, d, err);
+    lin_status status = choose_best(d, &o, err);
+    if (status == LIN_OK) status = values_of(&o, d, err);
     if (status == LIN_OK)
         status = lin_decoding_open_for(&model->r, &d->values, &model->r.warnings, &d->decoding, err);
     if (status == LIN_OK && d->combine) d->decoding.combined = &d->combine->r;
@@ -291,6 +309,12 @@ linnet_decoder *lin_api_keep_decoder(linnet_decoder *decoder)
     return decoder;
 }
 
+linnet_model *lin_api_second_pass(linnet_model *given, const linnet_decoder *decoder)
+{
+    linnet_model *second = given ? given : decoder ? decoder->second : NULL;
+    return second ? lin_api_keep_model(second) : NULL;
+}
+
 void linnet_decoder_destroy(linnet_decoder *d)
 {
     if (!d || atomic_fetch_sub(&d->owners, 1) > 1) return;
@@ -298,6 +322,7 @@ void linnet_decoder_destroy(linnet_decoder *d)
     lin_decoding_close(&d->decoding);
     for (int i = 0; i < d->n_names; i++) lin_free(d->names[i]);
     linnet_model_destroy(d->combine);
+    linnet_model_destroy(d->second);
     linnet_model_destroy(d->model);
     lin_free(d);
 }

@@ -28,6 +28,8 @@ struct linnet_model {
     atomic_int owners; /* the caller, and every object that uses it */
     linnet_model_info info;
     const char **ipa;
+    char device[32];             /* where it was opened, as the options named it */
+    linnet_precision precision;  /* likewise */
     _Atomic(lin_punctuation *) punctuation; /* opened when it is first needed */
     _Atomic(lin_g2p_rules *) speller;       /* likewise */
 };
@@ -35,6 +37,8 @@ struct linnet_model {
 linnet_model *lin_api_keep_model(linnet_model *model); /* one owner more; linnet_model_destroy is one less */
 
 linnet_decoder *lin_api_keep_decoder(linnet_decoder *decoder);
+/* The model of a second pass: the one that is given, else the decoder's (options.best); kept. NULL: none. */
+linnet_model *lin_api_second_pass(linnet_model *given, const linnet_decoder *decoder);
 
 /* How a stream decodes: a copy of the decoder's decoding, whose context may be replaced; decoder NULL: greedy. It owns nothing:
  * the decoder must be kept. LIN_MISMATCH for a decoder of another model. */

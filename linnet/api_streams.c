@@ -161,7 +161,7 @@ static lin_status create_shell(linnet_model *model, const linnet_session_options
     if (!s) return lin_no_memory(err, "a session", sizeof *s);
     s->model = lin_api_keep_model(model);
     s->decoder = lin_api_keep_decoder(o->decoder);
-    if (o->second_pass) s->second = lin_api_keep_model(o->second_pass);
+    s->second = lin_api_second_pass(o->second_pass, o->decoder);
     s->options = *o;
     if (!s->options.rate_hz) s->options.rate_hz = model->info.sample_hz;
     lin_status status = lin_api_decoding(model, o->decoder, &s->decoding, err);
@@ -495,7 +495,7 @@ linnet_status linnet_engine_create(linnet_model *model, const linnet_engine_opti
     lin_condition_init(&e->ready);
     e->model = lin_api_keep_model(model);
     e->decoder = lin_api_keep_decoder(o.decoder);
-    if (o.second_pass) e->second = lin_api_keep_model(o.second_pass);
+    e->second = lin_api_second_pass(o.second_pass, o.decoder);
     e->options = o;
     e->last = &e->first;
     lin_status status = lin_api_decoding(model, o.decoder, &e->decoding, err);

@@ -232,6 +232,9 @@ typedef struct linnet_decoder_options {
                               unless its features (but the hop), phones and frames of a step are those of the model whose sound
                               it is. NULL (default): none */
     double combine_weight; /* of it in the score of the sound, 0 (none) to 1; 0.5 (default) */
+    int best; /* 1: fewest errors, for about twice the time, by the installed models: rescore is "words" where words is 1, combine
+                 the model "default", and second_pass of sessions and engines "offline"; what is named here or there stays. Sounds
+                 that are there as a whole: load the model "offline". LINNET_IO: one of them is missing. 0 (default) */
 } linnet_decoder_options;
 
 LINNET_API void linnet_decoder_options_init(linnet_decoder_options *options, size_t size);

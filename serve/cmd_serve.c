@@ -65,6 +65,7 @@ static const lin_option options[] = {
     {.type = LIN_OPTION_HEADING, .help = "Network"},
     LIN_MODEL_ROWS(lin_serve_values, model),
     LIN_LANGUAGE_ROW(lin_serve_values, chosen_language),
+    LIN_BEST_ROW(offsetof(lin_serve_values, model.best), "--second-pass offline --combine default"),
     LIN_SECOND_PASS_ROW(lin_serve_values, second_pass),
     LIN_COMBINE_ROW(lin_serve_values, decoding),
     {.type = LIN_OPTION_END},
@@ -74,6 +75,7 @@ static int run(lin_parsed *parsed)
 {
     lin_serve_values *v = parsed->values;
     lin_error err = {0};
+    lin_choose_best(&v->model, &v->decoding, &v->second_pass);
     if (lin_endpoint_check(&v->endpoints.rules, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     if (v->decoding.combine && !v->second_pass)
         return lin_misuse(parsed, "--combine is for utterances that are heard whole: add --second-pass offline");
@@ -110,6 +112,7 @@ const lin_command lin_command_serve = {
                 "  linnet serve --listen '*:8090' --tls-cert cert.pem --tls-key key.pem --tokens secrets.txt\n"
                 "  curl -F file=@hello.wav http://127.0.0.1:8090/v1/audio/transcriptions",
     .options = options,
+    .brief = 1,
     .values_size = sizeof(lin_serve_values),
     .run = run,
 };

@@ -14,7 +14,7 @@ make check-gpu    the GPU backend's tests on a real GPU, and under compute-sanit
 make check-python the Python package and its tests, in an environment of its own (needs Python and its package index)
 make check-page   the page of linnet serve in a headless Chromium, with a file as its microphone; its pictures are in build/page
 make wasm         the page with the recogniser inside, in build/wasm, for browsers without a server; WASM_MODEL=FILE; make check-wasm (Debian)
-make check-arm64 the tests of a build for arm64, in an emulator of its instructions (Debian)
+make arm64        the program for arm64, by a cross-compiler; make check-arm64: the tests too, in an emulator (Debian)
 make wheel        a Python package for other machines, with the library and the model inside, in build/python/dist
 make deps         install the packages that are missing (Debian, Ubuntu, Fedora, Arch, Homebrew)
 make bench        build and run the benchmarks, beside PyTorch where it is installed

@@ -297,9 +297,11 @@ static char *printed(void (*print)(FILE *, const lin_command *))
     return buffer;
 }
 
+static void print_all(FILE *out, const lin_command *c) { lin_help_command(out, c, 1); }
+
 START_TEST(help_names_every_option)
 {
-    char *text = printed(lin_help_command);
+    char *text = printed(print_all);
     for (const lin_option *o = options; o->type != LIN_OPTION_END; o++) {
         if (o->type == LIN_OPTION_HEADING) continue;
         char name[80];

@@ -38,12 +38,52 @@ refused "a folder is no file" 2 "no such command" "$tmp"
 refused "unknown option" 2 "unknown option --verbose" --verbose
 refused "the nearest option" 2 "unknown option --word; did you mean --words?" transcribe --word x.wav
 refused "the nearest setting" 2 "unknown option --word-time; did you mean --cues word-times?" transcribe --word-time x.wav
+refused "a setting of another option" 2 "--layout has no 'word-times'; it is a value of --cues" transcribe --layout word-times x.wav
+refused "a setting that is none" 2 "--layout has no 'xyzzy'; --layout help lists its names" transcribe --layout xyzzy x.wav
+# Names of other programs lead to an option that the command has, or to a sentence.
+for hint in "transcribe --json:did you mean --format json?" "transcribe --srt:did you mean --format srt?" \
+    "transcribe --vtt:did you mean --format vtt?" "transcribe --threads=2:did you mean --jobs?" "lm --jobs:did you mean --threads?" \
+    "transcribe --timestamps:did you mean --layout times?" "listen --timestamps:did you mean --json?" \
+    "transcribe --word_timestamps:did you mean --format json?" "transcribe --lang:did you mean --language?" \
+    "transcribe --Output_Format:did you mean --format?" "transcribe --diarise:there is no recognition of speakers; --speakers" \
+    "transcribe --diarize:there is no recognition of speakers; --speakers" "listen --translate:linnet does not translate" \
+    "serve --port:did you mean --listen HOST:PORT?" "align --version:linnet --version prints it" "devices --gpu:unknown option --gpu"; do
+    refused "hint: ${hint%%:*}" 2 "${hint#*:}" ${hint%%:*} x
+done
+hasnt "no hint to an option that the command lacks" "$err" "did you mean"
+# Every option that a hint names exists, in a command that has what the hint needs.
+sed -n 's/^ *{"[a-z0-9-]*", \("[a-z-]*"\|NULL\), "--\([a-z-]*\).*/\2/p' app/options.c | sort -u > "$tmp/hinted"
+for c in transcribe listen serve lm; do "$LINNET" $c --help-all; done | sed -nE 's/^ {2,6}(-[a-zA-Z], )?--([a-z-]+).*/\2/p' | sort -u > "$tmp/there"
+ok "there are hints" test "$(wc -l < "$tmp/hinted")" -ge 20
+is "hints name options that exist" "" "$(comm -23 "$tmp/hinted" "$tmp/there" | xargs)"
 refused "a setting with a value" 2 "unknown option --lm-weigth; did you mean --tune lm-weight=...?" transcribe --lm-weigth 1 x.wav
 refused "one file that is missing" 1 "no-such.wav" transcribe "$tmp/no-such.wav"
 hasnt "no summary of nothing" "$err" "0 files"
 "$SOUND" "$tmp/one.wav" seconds=2
 run "$tmp/one.wav" -q -f json
 is "linnet FILE is linnet transcribe --words FILE" "$("$LINNET" transcribe -q --words -f json "$tmp/one.wav")" "$out"
+is "linnet - is standard input" "$out" "$("$LINNET" - -q -f json < "$tmp/one.wav" 2> /dev/null | sed 's/"id":"stdin"/"id":"one"/')"
+refused "an option first" 2 "unknown option --best; a command or a file comes first: linnet FILE --best" --best "$tmp/one.wav"
+# --best is the options that it stands for.
+run transcribe -q -f json --words --best "$tmp/one.wav"
+is "--best of files" "$("$LINNET" transcribe -q -f json --words --offline --combine default --rescore words "$tmp/one.wav")" "$out"
+hasnt "--best is not the default" "$out" "$("$LINNET" transcribe -q -f json --words "$tmp/one.wav" | cut -c1-200)"
+run transcribe -q -f json --best "$tmp/one.wav"
+is "--best of phonemes" "$("$LINNET" transcribe -q -f json --offline --combine default "$tmp/one.wav")" "$out"
+refused "--best with a streaming model" 1 "--combine is for utterances that are heard whole" transcribe --best --model default "$tmp/one.wav"
+run listen -q --from "$tmp/one.wav" --no-paced --words --best
+is "--best of live sound" \
+    "$("$LINNET" listen -q --from "$tmp/one.wav" --no-paced --words --second-pass offline --combine default --rescore words)" "$out"
+# The short help has what people use, --help-all everything.
+for c in transcribe listen serve; do
+    "$LINNET" $c --help | sed -nE 's/^ {2,6}(-[a-zA-Z], )?--([a-z-]+).*/\2/p' | sort -u > "$tmp/short"
+    "$LINNET" $c --help-all | sed -nE 's/^ {2,6}(-[a-zA-Z], )?--([a-z-]+).*/\2/p' | sort -u > "$tmp/long"
+    is "$c --help-all has all of --help" help-all "$(comm -23 "$tmp/short" "$tmp/long" | xargs)"
+    ok "$c --help-all has more" test "$(wc -l < "$tmp/long")" -gt "$(wc -l < "$tmp/short")"
+    has "$c names the installed models" "$("$LINNET" $c --help)" small
+    hasnt "$c --help is short" "$(cat "$tmp/short")" rescore
+    has "$c: the manual page has all" "$("$LINNET" man $c)" 'rescore'
+done
 refused "unknown help" 2 "unknown command 'xyzzy'" help xyzzy
 refused "no FILE" 2 "transcribe: no FILE is given" transcribe
 refused "too many operands" 2 "score: unexpected argument 'c'" score a b c
@@ -97,7 +137,12 @@ if command -v bash > /dev/null; then
     }
     completes json linnet transcribe --format j
     completes json linnet transcribe -f j
-    completes "transcribe train" linnet tra
+    completes transcribe linnet transc
+    completes "$tmp/completion.bash" linnet "$tmp/completion.b"
+    completes --format linnet "$tmp/one.wav" --form
+    completes small linnet transcribe --model sm
+    completes offline linnet listen --second-pass off
+    completes "--help --help-all" linnet serve --help
     completes "srt,text srt,json srt,ctm srt,trn srt,vtt srt,textgrid srt,csv srt,audacity srt,nemo" linnet transcribe --format srt,
     completes "srt,json,text srt,json,trn srt,json,textgrid" linnet transcribe --format srt,json,t
     completes "auto phones words both" linnet transcribe --unit =

@@ -291,6 +291,52 @@ START_TEST(second_pass)
 }
 END_TEST
 
+// `best` is the installed models, each where it belongs; what the caller names stays.
+START_TEST(fewest_errors)
+{
+    linnet_decoder_options how;
+    linnet_session_options o;
+    linnet_model *first, *offline;
+    linnet_decoder *d;
+    linnet_session *s;
+    linnet_result *r;
+    transcript of[3] = {0};
+    char texts[2][16384];
+    const linnet_sound all = in_memory();
+    require_ok(linnet_model_load("default", NULL, &first, &err));
+    require_ok(linnet_model_load("offline", NULL, &offline, &err));
+    linnet_session_options_init(&o, sizeof o);
+    o.endpoints = 0;
+    for (int i = 0; i < 3; i++) { // plain, best, what it stands for
+        linnet_decoder_options_init(&how, sizeof how);
+        how.best = i == 1;
+        how.combine = i == 2 ? first : NULL;
+        require_ok(linnet_decoder_create(first, &how, &d, &err));
+        o.decoder = d;
+        o.second_pass = i == 2 ? offline : NULL;
+        require_ok(linnet_session_create(first, &o, &s, &err));
+        linnet_decoder_destroy(d);
+        talk(s, 0, 1600, &of[i]);
+        linnet_session_destroy(s);
+    }
+    ck_assert_str_eq(of[1].text, of[2].text);
+    ck_assert_str_ne(of[1].text, of[0].text);
+    for (int i = 0; i < 2; i++) { // of a sound that is there as a whole: scores too
+        linnet_decoder_options_init(&how, sizeof how);
+        how.best = i == 0;
+        how.combine = i == 1 ? first : NULL;
+        require_ok(linnet_decoder_create(offline, &how, &d, &err));
+        require_ok(linnet_decode(offline, &all, d, &r, &err));
+        snprintf(texts[i], sizeof texts[i], "%s %.6f", linnet_result_text(r), linnet_result_describe(r)->acoustic);
+        linnet_result_destroy(r);
+        linnet_decoder_destroy(d);
+    }
+    ck_assert_str_eq(texts[0], texts[1]);
+    linnet_model_destroy(first);
+    linnet_model_destroy(offline);
+}
+END_TEST
+
 START_TEST(phrases_of_a_session)
 {
     linnet_decoder *d = make_decoder(1, 64, 1), *best = make_decoder(0, 8, 2);
@@ -702,7 +748,8 @@ done:
 END_TEST
 
 TEST_MAIN_WITH(api_setup, api_teardown, "linnet.h, streams", TEST(sessions), TEST(resets), TEST(session_options),
-               TEST(without_a_session_or_engine), TEST(saved_and_forked), TEST(second_pass), TEST(phrases_of_a_session),
+               TEST(without_a_session_or_engine), TEST(saved_and_forked), TEST(second_pass), TEST(fewest_errors),
+               TEST(phrases_of_a_session),
                TEST(nothing_is_allocated_while_sound_streams), TEST(engines),
                TEST(forked_process), TEST(engine_opened_by_many), TEST(engine_with_words), TEST(engine_with_a_callback),
                TESTS(every_allocation_may_fail, 0, 4))

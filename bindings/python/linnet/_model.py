@@ -159,7 +159,7 @@ class Model:
                 beam_score: float | None = None, blank_penalty: float | None = None, settle: float | None = None, show: float | None = None,
                 rescore: str | os.PathLike[str] | None = None, rescore_n: int | None = None, rescore_weight: float | None = None,
                 g2p: str | os.PathLike[str] | None = None, combine: Model | None = None, combine_weight: float | None = None,
-                phrases: Mapping[str, float] | None = None) -> Decoder:
+                phrases: Mapping[str, float] | None = None, best: bool = False) -> Decoder:
         """A decoder, for transcribe, decode and stream. It takes a moment: make it once.
 
         words        True: words by a lexicon and a language model; False: phonemes
@@ -182,6 +182,9 @@ class Model:
         combine      a model such as load() beside load("offline"): the best hypotheses (rescore_n) of each utterance that is heard whole are
                      judged by its sound too; combine_weight: of it in the score of the sound, 0 to 1
         phrases      words or phrases that are likely, each with its bonus: natural logarithm, 4 is usual
+        best         fewest errors, for about twice the time, by the models of the package: rescore is "words" where words is True,
+                     combine load(), and second_pass of streams and engines load("offline"); what is named stays. For sounds that
+                     are there as a whole make it of load("offline")
 
         ReadError, FormatError, MismatchError name the file, the line and what to do.
         """
@@ -193,7 +196,7 @@ class Model:
                  "lm_weight": lm_weight, "bonus": bonus, "beam_score": beam_score,
                  "blank_penalty": blank_penalty, "settle": settle, "show": show, "rescore": rescore and os.fspath(rescore),
                  "rescore_n": rescore_n, "rescore_weight": rescore_weight, "combine": combine,
-                 "combine_weight": combine_weight, "phrases": tuple((phrases or {}).items()) or None}
+                 "combine_weight": combine_weight, "phrases": tuple((phrases or {}).items()) or None, "best": best}
         return Decoder(self, {name: value for name, value in given.items() if value is not None and value is not False})
 
     def _once(self, key: Any, make: Any) -> Any:

@@ -121,6 +121,13 @@ def test_combine(model, speech):
         offline.decoder(combine=model, combine_weight=2)
 
 
+def test_best(model, speech):
+    offline = linnet.load("offline")
+    best, named, plain = (offline.transcribe(speech[0], decoder=offline.decoder(words=True, **how))
+                          for how in ({"best": True}, {"combine": model, "rescore": "words"}, {}))
+    assert best.words == named.words and best.acoustic == named.acoustic != plain.acoustic
+
+
 def test_second_pass(model, tmp_path):
     with pytest.raises(linnet.ReadError, match="missing.safetensors"):
         model.decoder(words=True, rescore=tmp_path / "missing.safetensors", rescore_n=20, rescore_weight=0.3)
