@@ -15,7 +15,7 @@ is "ctm" "hello 1 0.300 0.060 HH 0.9000
 hello 1 0.360 0.030 AH 0.9000
 hello 1 0.420 0.090 L 0.9000
 hello 1 0.510 0.120 OW 0.9000" "$(d -f ctm "$tmp/hello.npy")"
-is "ctm at 20 ms" "hello 1 0.200 0.040 HH 0.9000" "$(d -f ctm --row-seconds 0.02 "$tmp/hello.npy" | head -n 1)"
+is "ctm at 20 ms" "hello 1 0.200 0.040 HH 0.9000" "$(d -f ctm --row-ms 20 "$tmp/hello.npy" | head -n 1)"
 is "with an emission delay, but not before 0" "hello 1 0.000 0.050 HH 0.9000
 hello 1 0.050 0.030 AH 0.9000
 hello 1 0.110 0.090 L 0.9000
@@ -143,9 +143,8 @@ echo "- 2 AA 2 - 1 AE 3" | "$ROWS" "$tmp/other.npy" V=4
 refused "columns without names" 1 "the matrix has 4 columns, but there are 40 names" decode "$tmp/other.npy"
 is "--phones" "one two" "$(d --phones '<blank> one two three' "$tmp/other.npy")"
 printf '<blank> 0\none 1\ntwo 2\nthree 3\n' > "$tmp/names"
-is "--phones-file" "one two" "$(d --phones-file "$tmp/names" "$tmp/other.npy")"
-refused "a list without the blank" 1 "$tmp/list: " decode --phones-file "$tmp/list" "$tmp/other.npy"
-refused "both" 2 "exclude each other" decode --phones-file "$tmp/names" --phones '<blank> a' "$tmp/other.npy"
+is "--phones of a file" "one two" "$(d --phones "$tmp/names" "$tmp/other.npy")"
+refused "a list without the blank" 1 "$tmp/list: " decode --phones "$tmp/list" "$tmp/other.npy"
 
 # ---- bad matrices: reported with file and row, the others are done ---------------------------------------------------------------
 

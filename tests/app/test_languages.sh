@@ -118,8 +118,6 @@ printf 'нука (a)\n' > a.ref && printf 'төха (a)\n' > a.hyp
 has "score: a map of the language" "$("$LINNET" score --language qaa --glm words.glm --unit words --bootstrap 0 a.ref a.hyp)" "WER 0.00 %"
 refused "score: of no other" 1 "words.glm" score --language ./bare --glm words.glm --unit words a.ref a.hyp
 refused "score: a map is no output" 1 "is an input" score --language qaa --glm words.glm -o qaa/words.glm a.ref a.hyp
-has "bench: a model of the language" "$("$LINNET" bench streams --language qaa -n 1 -s 0.2 -t 1 --json 2>&1)" '"layers": 2,'
-refused "bench: it has none" 1 "there is no model of the language" bench streams --language ./bare -n 1 -s 0.2
 "$LINNET" quantise --language qaa default -o small.safetensors
 is "quantise: a model of the language" "$("$LINNET" info $model | grep '^phones')" "$("$LINNET" info small.safetensors | grep '^phones')"
 refused "no such language" 2 "--language: there is no language 'qab': installed are de, en and es; name one of these, or a folder" phonemize --language qab ma

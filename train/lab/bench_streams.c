@@ -209,7 +209,6 @@ static lin_status try(const bench *b, int streams, trial *t, lin_error *err)
     o.chunk_frames = (int)lround(CHUNK_MS / f->hop_ms);
     if (o.chunk_frames < 1) o.chunk_frames = 1;
     o.threads = v->threads;
-    o.shards = v->shards;
     o.exact = v->model.precision == LIN_MODEL_FP32;
     o.deliver = on_event;
     lin_engine *engine;

@@ -10,7 +10,6 @@
 static const lin_option options[] = {
     LIN_THREADS_ROW(AT(threads)),
     LIN_MODEL_ROWS(lin_bench_values, model),
-    LIN_LANGUAGE_ROW(lin_bench_values, language),
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = AT(output),
      .help = "File for the table (cells separated by tabs, for linnet plot); if not given, standard output"},
     {.name = "set", .type = LIN_OPTION_SETTINGS, .help = "Values of an experiment"},
@@ -25,8 +24,6 @@ static const lin_option options[] = {
      .help = "Length of every trial, after one second that is not counted"},
     {.name = "paper", .type = LIN_OPTION_FLAG, .at = AT(paper),
      .help = "Use the network of the paper (every frame) with random weights instead of a model"},
-    {.name = "shards", .under = "set", .type = LIN_OPTION_INT, .at = AT(shards), .text = "0", .max = 1024,
-     .help = "Number of groups of streams, among which the threads are divided; 0: one per thread"},
     LIN_JSON_ROW(AT(json), "Write one JSON object"),
 
     {.type = LIN_OPTION_HEADING, .help = "Experiments of the paper (attention, generate, latency)"},
@@ -73,7 +70,7 @@ static const struct verb {
     int max_operands;
     int (*run)(const lin_parsed *parsed);
 } verbs[] = {
-    {"streams", "threads model language device precision streams find seconds paper shards json ", 1,
+    {"streams", "threads model device precision streams find seconds paper json ", 1,
      lin_bench_streams},
     {"attention", "threads device precision output quick variants causal lengths rows heads head-width limit-seconds limit-gb ",
      0, PAPER(lin_bench_attention)},

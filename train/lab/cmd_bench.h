@@ -11,10 +11,10 @@ typedef struct lin_bench_values {
     lin_model_values model;
     int threads, quick;
     // streams
-    int streams, find, paper, shards, json;
+    int streams, find, paper, json;
     double seconds;
     // the paper's experiments
-    const char *variants, *output, *language;
+    const char *variants, *output;
     lin_numbers lengths, times;
     int heads, head_width, layers, causal, rows, batch, stack, chunk;
     double limit_s, limit_gb;

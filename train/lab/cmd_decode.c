@@ -1,6 +1,7 @@
 // cmd_decode.c - linnet decode: matrices of log-probabilities of any acoustic model to phonemes and words.
 
 #include <stdio.h>
+#include <string.h>
 
 #include "app/results.h"
 #include "app/commands.h"
@@ -13,8 +14,8 @@
 typedef struct decode_values {
     lin_decoding_values decoding;
     lin_results_values results;
-    const char *phones, *phones_file;
-    double row_seconds, delay_ms;
+    const char *phones;
+    double row_ms, delay_ms;
     int jobs, quiet, unchecked;
     const char *language;
 } decode_values;
@@ -25,13 +26,12 @@ static const lin_option options[] = {
     LIN_JOBS_ROW(offsetof(decode_values, jobs)),
     LIN_QUIET_ROW(offsetof(decode_values, quiet), "No progress, no summary"),
     {.type = LIN_OPTION_HEADING, .help = "Matrices"},
-    {.name = "phones", .type = LIN_OPTION_STRING, .at = offsetof(decode_values, phones), .value = "NAMES",
-     .help = "Names of the columns, separated by blanks, the CTC blank first as <blank>; if not given, <blank> and CMUdict's 39 "
+    {.name = "phones", .letter = 'p', .type = LIN_OPTION_FILE, .at = offsetof(decode_values, phones), .value = "SET",
+     .help = "Names of the columns, the CTC blank first as <blank>: a file, whose lines begin with a name (Kaldi's phones.txt "
+             "too, if the blank is first), or the names themselves with blanks between; if not given, <blank> and CMUdict's 39 "
              "in alphabetical order, as linnet posteriors writes them"},
-    {.name = "phones-file", .type = LIN_OPTION_FILE, .at = offsetof(decode_values, phones_file), .value = "LIST",
-     .help = "The same from a file: the first word of every line is a name (Kaldi's phones.txt too, if the blank is first)"},
-    {.name = "row-seconds", .type = LIN_OPTION_DOUBLE, .at = offsetof(decode_values, row_seconds), .text = "0.03", .min = 1e-4,
-     .max = 10, .value = "S", .help = "Time between two rows; linnet info shows it for a model"},
+    {.name = "row-ms", .type = LIN_OPTION_DOUBLE, .at = offsetof(decode_values, row_ms), .text = "30", .min = 0.1,
+     .max = 10000, .value = "MS", .help = "Time between two rows; linnet info shows it for a model"},
     {.name = "delay-ms", .type = LIN_OPTION_DOUBLE, .at = offsetof(decode_values, delay_ms), .text = "0", .min = 0, .max = 1000,
      .value = "MS", .help = "Emission delay of the model that made the rows: times are so much earlier; linnet info shows it"},
     {.name = "unchecked", .type = LIN_OPTION_FLAG, .at = offsetof(decode_values, unchecked),
@@ -55,7 +55,7 @@ static lin_status check_matrix(const decode_job *job, const float *rows, size_t 
     const int known = lin_phones_count(job->phones);
     if (V != known) {
         return lin_fail(err, LIN_MISMATCH, "the matrix has %d columns, but there are %d names, including the blank; give the "
-                                           "right names with --phones-file", V, known);
+                                           "right names with --phones", V, known);
     }
     return job->v->unchecked ? LIN_OK : lin_rows_check(rows, (int64_t)T, V, 0, err);
 }
@@ -76,7 +76,7 @@ static lin_status decode_file(decode_job *job, const lin_input *input, lin_decod
         if (status == LIN_OK) status = lin_decoder_push(d, rows + t * (size_t)V, (int)n, err);
     }
     if (status == LIN_OK) status = lin_decoder_finish(d, result, err);
-    result->seconds = (double)T * job->v->row_seconds;
+    result->seconds = (double)T * (job->v->row_ms / 1000);
     lin_free(rows);
     return status;
 }
@@ -108,9 +108,9 @@ static lin_status decode(decode_job *job, const lin_list *operands, lin_error *e
     LIN_TRY(lin_inputs_add_paths(&b->inputs, operands, err));
     LIN_TRY(lin_bulk_begin(b, 0, err));
     if (lin_inputs_all_done(&b->inputs)) return LIN_OK;
-    if (v->phones_file) LIN_TRY(lin_phones_load(v->phones_file, 0, &job->phones, err));
+    if (v->phones && !strchr(v->phones, ' ')) LIN_TRY(lin_phones_load(v->phones, 0, &job->phones, err));
     else LIN_TRY(lin_phones_create(v->phones, &job->phones, err));
-    LIN_TRY(lin_decoding_open(&job->decoding, &v->decoding, job->phones, v->row_seconds, v->delay_ms / 1000, &warnings, err));
+    LIN_TRY(lin_decoding_open(&job->decoding, &v->decoding, job->phones, v->row_ms / 1000, v->delay_ms / 1000, &warnings, err));
     LIN_TRY(lin_bulk_threads(b, sizeof(lin_result), sizeof(lin_decoder), err));
     for (int i = 0; i < b->n_threads; i++) LIN_TRY(lin_decoder_create(lin_bulk_thread(b, i), &job->decoding, err));
     if (v->decoding.words && v->decoding.readable)
@@ -136,7 +136,6 @@ static int run(lin_parsed *parsed)
     lin_error err = {0};
     job.bulk = (lin_bulk){.noun = "file", .jobs = v->jobs, .quiet = v->quiet, .context = &job, .work = work, .take = take};
     if (parsed->operands.count == 0) return lin_misuse(parsed, "no MATRIX is given");
-    if (v->phones && v->phones_file) return lin_misuse(parsed, "--phones and --phones-file exclude each other");
     int exit_status = lin_decoding_check(parsed, &v->decoding, 0);
     if (exit_status == LIN_EXIT_OK) exit_status = lin_results_check(&job.bulk.results, parsed, &v->results);
     if (exit_status == LIN_EXIT_OK)
@@ -159,7 +158,7 @@ const lin_command lin_command_decode = {
                    "the others are decoded, and the exit status is 1.",
     .examples = "  linnet posteriors talk.flac -o talk.npy; linnet decode --words talk.npy\n"
                 "  linnet decode --lm phones.arpa --beam 16 -f textgrid --output-dir grids matrices/*.npy\n"
-                "  linnet decode --phones-file phones.txt --row-seconds 0.02 other.npy",
+                "  linnet decode --phones phones.txt --row-ms 20 other.npy",
     .options = options,
     .values_size = sizeof(decode_values),
     .max_operands = -1,

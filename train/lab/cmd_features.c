@@ -31,7 +31,6 @@ typedef struct features_values {
     double speed;
     lin_input_values input;
     lin_fbank_values fbank;
-    const char *language;
 } features_values;
 
 static const lin_option features_options[] = {
@@ -41,9 +40,8 @@ static const lin_option features_options[] = {
      .help = "Take the filterbank of this model, before its normalisation, instead of the options below"},
     {.name = "speed", .type = LIN_OPTION_DOUBLE, .at = offsetof(features_values, speed), .text = "1", .min = 0.5, .max = 2,
      .help = "Factor for tempo and pitch"},
-    LIN_LANGUAGE_ROW(features_values, language),
     LIN_FBANK_ROWS(features_values, fbank),
-    LIN_INPUT_ROWS(features_values, input),
+    LIN_PART_ROWS(features_values, input),
     {.type = LIN_OPTION_END},
 };
 
@@ -139,7 +137,6 @@ typedef struct posteriors_values {
     int jobs, search;
     lin_model_values model;
     lin_input_values input;
-    const char *language;
 } posteriors_values;
 
 static const lin_option posteriors_options[] = {
@@ -150,8 +147,7 @@ static const lin_option posteriors_options[] = {
     {.name = "search", .type = LIN_OPTION_FLAG, .at = offsetof(posteriors_values, search),
      .help = "Those that transcribe has for words and with --lm: of the second output of a network that has one"},
     LIN_MODEL_ROWS(posteriors_values, model),
-    LIN_LANGUAGE_ROW(posteriors_values, language),
-    LIN_INPUT_ROWS(posteriors_values, input),
+    LIN_PART_ROWS(posteriors_values, input),
     {.type = LIN_OPTION_END},
 };
 

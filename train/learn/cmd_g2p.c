@@ -27,7 +27,7 @@ static const lin_option options[] = {
      .max = LIN_NGRAM_MAX_ORDER, .help = "Letters in an n-gram"},
     {.name = "min-count", .type = LIN_OPTION_INT, .at = offsetof(g2p_values, minimum), .text = "2", .min = 1, .max = 1000000,
      .help = "Leave out n-grams of three letters and more that occur less often; 1 makes larger and slightly better rules"},
-    {.name = "hold-out", .type = LIN_OPTION_INT, .at = offsetof(g2p_values, hold_out), .value = "N", .max = 1000000,
+    {.name = "held-out", .type = LIN_OPTION_INT, .at = offsetof(g2p_values, hold_out), .value = "N", .max = 1000000,
      .help = "Hold out every N-th word, and report how many of these the rules pronounce wrongly; 0: none"},
     LIN_QUIET_ROW(offsetof(g2p_values, quiet), "No summary"),
     {.type = LIN_OPTION_END},
@@ -89,7 +89,7 @@ static int run(lin_parsed *parsed)
     how.order = v->order;
     how.minimum = v->minimum;
     how.hold_out = v->hold_out;
-    if (v->hold_out == 1) return lin_misuse(parsed, "--hold-out 1 leaves no word to learn from");
+    if (v->hold_out == 1) return lin_misuse(parsed, "--held-out 1 leaves no word to learn from");
     const double begun = lin_now();
     const char *given = parsed->operands.count ? parsed->operands.items[0] : NULL;
     lin_status status = lin_find_lexicon(NULL, given, path, sizeof path, &err);
@@ -125,7 +125,7 @@ const lin_command lin_command_g2p = {
         "(docs/languages.md).\n\n"
         "The installed rules are words.g2p; --g2p of other commands and the environment variable LINNET_G2P name others.",
     .examples = "  linnet g2p my.dict -o my.g2p\n"
-                "  linnet g2p --hold-out 20 cmudict.dict -o test.g2p",
+                "  linnet g2p --held-out 20 cmudict.dict -o test.g2p",
     .options = options,
     .values_size = sizeof(g2p_values),
     .max_operands = 1,
