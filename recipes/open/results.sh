@@ -259,10 +259,19 @@ measure_robust() {
   done
   paste -d '|' "$run/robust.default" "$run/robust.offline" | awk -F' *[|] *' '
     BEGIN {
+      text["clean"] = "as recorded"; text["level"] = "N dB louder"; text["noise"] = "pink noise, N dB below the speech"
+      text["babble"] = "six voices, N dB below the speech"; text["room"] = "room, RT60 N s"; text["mp3"] = "MP3 at N kbit/s"
+      text["phone"] = "telephone (300 to 3,400 Hz, mu-law)"; text["opus"] = "Opus at N kbit/s"; text["tempo"] = "N times as fast"
       print "| sound | default: WER % | 95 % interval | default: PER % | offline: WER % | 95 % interval | offline: PER % |"
       print "|---|---|---|---|---|---|---|"
     }
-    { printf "| %s | %s | %s | %s | %s | %s | %s |\n", $2, $3, $4, $5, $10, $11, $12 }' | emit robust "default offline lm"
+    {
+      split($2, name, ":")
+      what = name[1] in text ? text[name[1]] : $2
+      if ($2 ~ /^level:-/) { what = "N dB quieter"; sub(/-/, "", name[2]) }
+      sub(/N/, name[2], what)
+      printf "| %s | %s | %s | %s | %s | %s | %s |\n", what, $3, $4, $5, $10, $11, $12
+    }' | emit robust "default offline lm"
 }
 
 # ---- long streams, times, latency ----------------------------------------------------------------------------------------------
