@@ -1,8 +1,8 @@
 /*
  * decoding.h - how rows of log-probabilities become phones or words: the options, and the lexicon, language model and phrases
- * that they name, opened once for all streams.
+ * that they name, opened once for all streams: what linnet.h calls a linnet_decoder.
  *
- * Pipeline: options -> [this] -> lin_decoder, for each stream (linnet/utterances.h).
+ * Pipeline: options -> [this] -> lin_row_decoder, for each stream (linnet/utterances.h).
  *
  *   lin_decoding_values values = lin_decoding_default();
  *   lin_decoding_open(&decoding, &values->decoding, phones, row_seconds, delay_s, &warnings, &err);   // shared by all threads

@@ -120,9 +120,9 @@ static lin_status open_lane(lin_file_worker *s, file_lane *lane, lin_error *err)
     lane->number = (int)(lane - s->lanes);
     const lin_session_options how = {
         .ends = s->decode.ends, .decoding = s->decode.decoding, .network = s->network, .slot = lane->number};
-    lin_decoder *d = &lane->stream.utterances.decoder;
+    lin_row_decoder *d = &lane->stream.utterances.decoder;
     LIN_TRY(lin_session_open(&lane->stream, s->r, &how, NULL, err));
-    const lin_status status = s->worker ? lin_decoder_combine(d, s->r, lin_pool_threads(s->worker->wave.pool), err) : LIN_OK;
+    const lin_status status = s->worker ? lin_row_decoder_combine(d, s->r, lin_pool_threads(s->worker->wave.pool), err) : LIN_OK;
     if (status != LIN_OK) lin_session_close(&lane->stream);
     return status;
 }
@@ -384,7 +384,7 @@ static lin_status run_utterances(lin_file_worker *s, int lane, const lin_matrix 
 {
     const lin_model *m = s->r->model;
     lin_utterances *u = &s->lanes[lane].stream.utterances;
-    const int ends = lin_decoder_judges(&u->decoder); // hypotheses reach back no further than an utterance
+    const int ends = lin_row_decoder_judges(&u->decoder); // hypotheses reach back no further than an utterance
     for (int at = 0, n; at < all->rows; at += n) {
         const float *frames = all->data + (size_t)at * (size_t)all->columns;
         n = lin_next_utterance(frames, all->rows - at, all->columns, m->features.hop_ms, m->config.stack);
@@ -394,7 +394,7 @@ static lin_status run_utterances(lin_file_worker *s, int lane, const lin_matrix 
         LIN_TRY(lin_grow(&s->logp, &s->room, (size_t)rows * (size_t)s->r->V, sizeof *s->logp, "log-probabilities", err));
         LIN_TRY(lin_encoder_run(s->worker, frames, offsets, 1, s->logp, err));
         LIN_TRY(lin_utterances_push(u, s->logp, rows, NULL, &taken, &reset, err));
-        LIN_TRY(lin_decoder_hear(&u->decoder, frames, n, err));
+        LIN_TRY(lin_row_decoder_hear(&u->decoder, frames, n, err));
         if (ends && at + n < all->rows) LIN_TRY(lin_utterances_end(u, err));
     }
     return LIN_OK;

@@ -571,7 +571,7 @@ static lin_status load_network(lin_session *s, const lin_state *state, int i, li
 lin_status lin_session_load_lane(lin_session *s, const lin_state *state, int i, const lin_reset_options *ends, lin_error *err)
 {
     const lin_state_lane *lane = lin_state_lane_of(state, i);
-    lin_decoder *d = &s->utterances.decoder;
+    lin_row_decoder *d = &s->utterances.decoder;
     lin_endpoint endpoint = s->utterances.at.endpoint;
     LIN_TRY(lin_state_get_decoder(state, i, &d->decoding->search, d->state, err));
     if (ends) LIN_TRY(lin_state_get_endpoint(state, i, ends, &endpoint, err));

@@ -11,27 +11,27 @@
 
 /* ---- the rows of one stream ------------------------------------------------------------------------------------------------ */
 
-lin_status lin_decoder_create(lin_decoder *d, const lin_decoding *decoding, lin_error *err)
+lin_status lin_row_decoder_create(lin_row_decoder *d, const lin_decoding *decoding, lin_error *err)
 {
     const size_t bytes = lin_search_bytes(&decoding->search);
     d->decoding = decoding;
     d->state = lin_alloc(bytes, 1);
     if (!d->state) return lin_no_memory(err, "a decoder", bytes);
-    lin_decoder_reset(d, 0);
+    lin_row_decoder_reset(d, 0);
     return LIN_OK;
 }
 
-void lin_decoder_free(lin_decoder *d)
+void lin_row_decoder_free(lin_row_decoder *d)
 {
     lin_free(d->state);
     lin_path_free(&d->path);
     lin_path_free(&d->tail);
     lin_combiner_destroy(d->combiner);
     lin_free(d->list);
-    *d = (lin_decoder){0};
+    *d = (lin_row_decoder){0};
 }
 
-void lin_decoder_reset(lin_decoder *d, int64_t first_frame)
+void lin_row_decoder_reset(lin_row_decoder *d, int64_t first_frame)
 {
     lin_search_reset(&d->decoding->search, d->state, first_frame, 0);
     lin_path_clear(&d->path);
@@ -39,19 +39,19 @@ void lin_decoder_reset(lin_decoder *d, int64_t first_frame)
     d->early = 0;
 }
 
-lin_status lin_decoder_push(lin_decoder *d, const float *logp, int n, lin_error *err)
+lin_status lin_row_decoder_push(lin_row_decoder *d, const float *logp, int n, lin_error *err)
 {
     return lin_search_push(&d->decoding->search, d->state, &d->decoding->context, logp, n, &d->path, err);
 }
 
-lin_status lin_decoder_take(lin_decoder *d, lin_result *result, lin_error *err)
+lin_status lin_row_decoder_take(lin_row_decoder *d, lin_result *result, lin_error *err)
 {
     lin_status status = lin_decoding_add(d->decoding, &d->path, &d->early, result, err);
     if (status == LIN_OK) lin_path_clear(&d->path);
     return status;
 }
 
-lin_status lin_decoder_combine(lin_decoder *d, const lin_recognizer *first, int n_threads, lin_error *err)
+lin_status lin_row_decoder_combine(lin_row_decoder *d, const lin_recognizer *first, int n_threads, lin_error *err)
 {
     const lin_decoding *o = d->decoding;
     if (d->combiner) return LIN_OK;
@@ -59,23 +59,23 @@ lin_status lin_decoder_combine(lin_decoder *d, const lin_recognizer *first, int 
                                err);
 }
 
-lin_status lin_decoder_hear(lin_decoder *d, const float *frames, int n, lin_error *err)
+lin_status lin_row_decoder_hear(lin_row_decoder *d, const float *frames, int n, lin_error *err)
 {
     return lin_combiner_push(d->combiner, frames, n, err);
 }
 
-int lin_decoder_judges(const lin_decoder *d) { return d->decoding->rescorer || d->combiner; }
+int lin_row_decoder_judges(const lin_row_decoder *d) { return d->decoding->rescorer || d->combiner; }
 
 // What hypothesis number `number` has behind the settled part.
 static lin_status read_tail(void *context, int number, lin_path *tail, lin_error *err)
 {
-    const lin_decoder *d = context;
+    const lin_row_decoder *d = context;
     return lin_search_nbest(&d->decoding->search, d->state, number, tail, err);
 }
 
 // The settled result and what a hypothesis has after it, with the scores of its judges; judged NULL: hypothesis `number` as the
 // search has it.
-static lin_status add_hypothesis(lin_decoder *d, const lin_judged *judged, int number, lin_result *result, lin_error *err)
+static lin_status add_hypothesis(lin_row_decoder *d, const lin_judged *judged, int number, lin_result *result, lin_error *err)
 {
     int early = d->early;
     LIN_TRY(read_tail(d, judged ? judged->number : number, &d->tail, err));
@@ -90,9 +90,9 @@ static lin_status add_hypothesis(lin_decoder *d, const lin_judged *judged, int n
 }
 
 // The best of n hypotheses as the result, and n_best of them as its alternatives if these are more than one.
-static lin_status add_hypotheses(lin_decoder *d, int n, lin_result *result, lin_error *err)
+static lin_status add_hypotheses(lin_row_decoder *d, int n, lin_result *result, lin_error *err)
 {
-    const lin_judged *judged = lin_decoder_judges(d) ? d->list : NULL;
+    const lin_judged *judged = lin_row_decoder_judges(d) ? d->list : NULL;
     const int n_best = d->decoding->n_best;
     LIN_TRY(add_hypothesis(d, judged, 0, result, err));
     for (int i = 0; i < n && i < n_best && n_best > 1; i++) {
@@ -103,7 +103,7 @@ static lin_status add_hypotheses(lin_decoder *d, int n, lin_result *result, lin_
     return LIN_OK;
 }
 
-static lin_status judge(lin_decoder *d, int n, lin_error *err)
+static lin_status judge(lin_row_decoder *d, int n, lin_error *err)
 {
     const lin_hypotheses h = {.n = n > 1 ? n : 1, // there always is a best one
                               .settled = &d->path,
@@ -116,12 +116,12 @@ static lin_status judge(lin_decoder *d, int n, lin_error *err)
     return lin_judge(d->decoding->rescorer, d->combiner, &h, d->list, err);
 }
 
-lin_status lin_decoder_finish(lin_decoder *d, lin_result *result, lin_error *err)
+lin_status lin_row_decoder_finish(lin_row_decoder *d, lin_result *result, lin_error *err)
 {
     const lin_search *search = &d->decoding->search;
-    const int judges = lin_decoder_judges(d), several = d->decoding->n_best > 1 || judges;
+    const int judges = lin_row_decoder_judges(d), several = d->decoding->n_best > 1 || judges;
     LIN_TRY(lin_search_finish(search, d->state, &d->decoding->context, several ? NULL : &d->path, err));
-    if (!several) return lin_decoder_take(d, result, err);
+    if (!several) return lin_row_decoder_take(d, result, err);
     const int n = lin_search_hypotheses(search, d->state);
     lin_status status = judges ? judge(d, n, err) : LIN_OK;
     if (status == LIN_OK) status = add_hypotheses(d, n, result, err);
@@ -136,7 +136,7 @@ struct lin_second_pass {
     const lin_recognizer *r;
     lin_second_network *network;
     lin_decoding decoding; // of the stream, with this model's time between two rows and emission delay
-    lin_decoder decoder;
+    lin_row_decoder decoder;
 };
 
 // The streams' decoding, whose phrases may have changed, from the first row of this model that is not before the stream's `row`;
@@ -163,10 +163,10 @@ lin_status lin_second_pass_create(const lin_recognizer *first, const lin_recogni
     if (!p) return lin_no_memory(err, "a second pass", sizeof *p);
     p->r = second;
     decode_by(p, decoding ? decoding : &greedy, 0);
-    lin_status status = lin_decoder_create(&p->decoder, &p->decoding, err);
+    lin_status status = lin_row_decoder_create(&p->decoder, &p->decoding, err);
     if (status == LIN_OK)
         status = lin_second_network_create(first, second, n_threads, p->decoding.language, &p->network, err);
-    if (status == LIN_OK) status = lin_decoder_combine(&p->decoder, first, n_threads, err);
+    if (status == LIN_OK) status = lin_row_decoder_combine(&p->decoder, first, n_threads, err);
     if (status == LIN_OK) *pass = p;
     else lin_second_pass_destroy(p);
     return status;
@@ -176,7 +176,7 @@ void lin_second_pass_destroy(lin_second_pass *p)
 {
     if (!p) return;
     lin_second_network_destroy(p->network);
-    lin_decoder_free(&p->decoder);
+    lin_row_decoder_free(&p->decoder);
     lin_free(p);
 }
 
@@ -189,7 +189,7 @@ static lin_status push_rows(void *context, const float *logp, int n, lin_error *
 {
     lin_second_pass *p = context;
     LIN_TRY(go_on(p, err));
-    return lin_decoder_push(&p->decoder, logp, n, err);
+    return lin_row_decoder_push(&p->decoder, logp, n, err);
 }
 
 // Frames [n, D] of one utterance, the first of which is that of row `row` of the stream: what is recognised in them replaces the
@@ -197,13 +197,13 @@ static lin_status push_rows(void *context, const float *logp, int n, lin_error *
 static lin_status run_second_pass(lin_second_pass *p, const lin_decoding *decoding, const float *frames, int n, int64_t row,
                                   lin_result *result, lin_error *err)
 {
-    lin_decoder_reset(&p->decoder, decode_by(p, decoding, row));
+    lin_row_decoder_reset(&p->decoder, decode_by(p, decoding, row));
     LIN_TRY(go_on(p, err));
     LIN_TRY(lin_second_network_run(p->network, frames, n, push_rows, p, err));
-    LIN_TRY(lin_decoder_hear(&p->decoder, frames, n, err));
+    LIN_TRY(lin_row_decoder_hear(&p->decoder, frames, n, err));
     LIN_TRY(go_on(p, err));
     lin_result_clear(result);
-    return lin_decoder_finish(&p->decoder, result, err);
+    return lin_row_decoder_finish(&p->decoder, result, err);
 }
 
 /* ---- life ------------------------------------------------------------------------------------------------------------------ */
@@ -232,7 +232,7 @@ static lin_status open_parts(lin_utterances *u, const lin_recognizer *r, lin_err
     u->per_row = r->model->config.stack;
     u->frames.columns = r->model->config.mel_bins;
     u->greedy = lin_decoding_greedy(r->V, r->row_seconds, r->delay_s);
-    return lin_decoder_create(&u->decoder, o->decoding ? o->decoding : &u->greedy, err);
+    return lin_row_decoder_create(&u->decoder, o->decoding ? o->decoding : &u->greedy, err);
 }
 
 lin_status lin_utterances_open(lin_utterances *u, const lin_recognizer *r, const lin_utterances_options *options,
@@ -252,7 +252,7 @@ void lin_utterances_close(lin_utterances *u)
     lin_free(u->segments);
     lin_free(u->choices);
     lin_free(u->n_choices);
-    lin_decoder_free(&u->decoder);
+    lin_row_decoder_free(&u->decoder);
     lin_result_free(&u->settled);
     lin_result_free(&u->provisional);
     lin_matrix_free(&u->frames);
@@ -278,7 +278,7 @@ void lin_utterances_begin(lin_utterances *u, lin_result *whole)
     u->n_segments = 0;
     u->at.row = 0;
     u->at.utterance = 0;
-    lin_decoder_reset(&u->decoder, 0);
+    lin_row_decoder_reset(&u->decoder, 0);
     lin_endpoint_reset(&u->at.endpoint, &u->options.ends.rules, row_seconds(u));
     begin_utterance(u);
 }
@@ -315,7 +315,7 @@ static void hold_back(lin_path *tail, double show)
 // The best hypothesis behind what is settled, which only rows that were decoded since can have changed.
 static lin_status make_provisional(lin_utterances *u, uint64_t *hash, lin_error *err)
 {
-    lin_decoder *d = &u->decoder;
+    lin_row_decoder *d = &u->decoder;
     *hash = u->at.shown_provisional;
     if (!u->at.decoded) return LIN_OK;
     LIN_TRY(lin_search_nbest(&d->decoding->search, d->state, 0, &d->tail, err));
@@ -448,16 +448,16 @@ static lin_status append_all(lin_utterances *u, lin_error *err)
 // An utterance of a whole: appended to it, less what was taken from the decoder before; with alternatives, a segment.
 static lin_status end_segment(lin_utterances *u, lin_error *err)
 {
-    lin_decoder *d = &u->decoder;
+    lin_row_decoder *d = &u->decoder;
     lin_result *result = u->whole;
     if (d->decoding->n_best > 1) {
         LIN_TRY(add_segment(u, d->decoding->n_best, &result, err));
-        LIN_TRY(lin_decoder_finish(d, result, err));
+        LIN_TRY(lin_row_decoder_finish(d, result, err));
         choose(u, d->decoding->n_best);
         return LIN_OK;
     }
     // The decoder leaves the scores of this utterance.
-    const lin_status status = lin_decoder_finish(d, result, err);
+    const lin_status status = lin_row_decoder_finish(d, result, err);
     u->score += result->score;
     u->acoustic += result->acoustic;
     u->language += result->language;
@@ -489,7 +489,7 @@ static lin_status tell_settled(lin_utterances *u, lin_error *err)
 // Alternatives are of the whole utterance: for them the decoder keeps the path that was shown.
 static lin_status add_new_part(lin_utterances *u, lin_error *err)
 {
-    lin_decoder *d = &u->decoder;
+    lin_row_decoder *d = &u->decoder;
     lin_result *r = &u->settled;
     const int phones = r->n_phones, words = r->n_words;
     lin_path more = d->path;
@@ -507,7 +507,7 @@ static lin_status add_new_part(lin_utterances *u, lin_error *err)
 static lin_status take_settled(lin_utterances *u, lin_error *err)
 {
     if (u->decoder.decoding->n_best > 1) return u->whole || !u->sink.show ? LIN_OK : add_new_part(u, err);
-    LIN_TRY(lin_decoder_take(&u->decoder, result_of(u), err));
+    LIN_TRY(lin_row_decoder_take(&u->decoder, result_of(u), err));
     return tell_settled(u, err);
 }
 
@@ -547,7 +547,7 @@ static lin_status decode_again(lin_utterances *u, lin_error *err)
 // The utterance ends behind the last row that was decoded.
 static lin_status end_utterance(lin_utterances *u, linnet_end end, lin_error *err)
 {
-    lin_decoder *d = &u->decoder;
+    lin_row_decoder *d = &u->decoder;
     // After a reset a first phone equal to the last one is a new one. Carried on, a phone that the end has cut in two stays one.
     const int carry = !u->options.ends.resets;
     if (u->whole) {
@@ -555,7 +555,7 @@ static lin_status end_utterance(lin_utterances *u, linnet_end end, lin_error *er
         LIN_TRY(end == LINNET_FINISHED ? complete_whole(u, err) : tell_settled(u, err));
     } else {
         if (d->decoding->n_best > 1) lin_result_clear(&u->settled); // all of it comes once more
-        LIN_TRY(lin_decoder_finish(d, &u->settled, err));
+        LIN_TRY(lin_row_decoder_finish(d, &u->settled, err));
         LIN_TRY(tell_settled(u, err));
         LIN_TRY(decode_again(u, err));
         LIN_TRY(show(u, end, err));
@@ -597,7 +597,7 @@ lin_status lin_utterances_push(lin_utterances *u, const float *logp, int n, cons
         int most = n - *taken;
         if (u->options.ends.endpoints) most = up_to_endpoint(u, rows, most, db ? db + *taken : NULL, &rule);
         status = keep_frames(u, most, err);
-        if (status == LIN_OK) status = lin_decoder_push(&u->decoder, rows, most, err);
+        if (status == LIN_OK) status = lin_row_decoder_push(&u->decoder, rows, most, err);
         if (status == LIN_OK) status = take_settled(u, err);
         u->at.row += most;
         u->at.decoded += most;

@@ -37,14 +37,14 @@
 /* ---- the rows of one stream ------------------------------------------------------------------------------------------------ */
 
 /*
- *   lin_decoder_create(&decoder, &decoding, &err);
- *   lin_decoder_reset(&decoder, 0);
- *   while (rows come) lin_decoder_push(&decoder, logp, n, &err);
- *   lin_decoder_take(&decoder, &result, &err);            // what is settled now; at any time
- *   lin_decoder_finish(&decoder, &result, &err);          // the rest, and the alternatives
- *   lin_decoder_free(&decoder);
+ *   lin_row_decoder_create(&decoder, &decoding, &err);
+ *   lin_row_decoder_reset(&decoder, 0);
+ *   while (rows come) lin_row_decoder_push(&decoder, logp, n, &err);
+ *   lin_row_decoder_take(&decoder, &result, &err);        // what is settled now; at any time
+ *   lin_row_decoder_finish(&decoder, &result, &err);      // the rest, and the alternatives
+ *   lin_row_decoder_free(&decoder);
  */
-typedef struct lin_decoder {
+typedef struct lin_row_decoder {
     const lin_decoding *decoding;
     void *state;         /* of the search, lin_search_bytes; can be saved and loaded */
     lin_path path;       /* settled and not yet taken */
@@ -53,32 +53,32 @@ typedef struct lin_decoder {
     size_t room_list;
     lin_combiner *combiner; /* of an utterance's hypotheses by another network; NULL: none */
     int early;           /* the first phone of the sound is settled, and is early */
-} lin_decoder;
+} lin_row_decoder;
 
-/* decoder must be zeroed before. On failure lin_decoder_free is allowed. */
-lin_status lin_decoder_create(lin_decoder *decoder, const lin_decoding *decoding, lin_error *err);
-void lin_decoder_free(lin_decoder *decoder);
+/* decoder must be zeroed before. On failure lin_row_decoder_free is allowed. */
+lin_status lin_row_decoder_create(lin_row_decoder *decoder, const lin_decoding *decoding, lin_error *err);
+void lin_row_decoder_free(lin_row_decoder *decoder);
 
-void lin_decoder_reset(lin_decoder *decoder, int64_t first_frame);
+void lin_row_decoder_reset(lin_row_decoder *decoder, int64_t first_frame);
 
 /* Rows [n, V]. Errors of lin_search_push. */
-lin_status lin_decoder_push(lin_decoder *decoder, const float *logp, int n, lin_error *err);
+lin_status lin_row_decoder_push(lin_row_decoder *decoder, const float *logp, int n, lin_error *err);
 
 /* Moves the settled part to the end of a result. */
-lin_status lin_decoder_take(lin_decoder *decoder, lin_result *result, lin_error *err);
+lin_status lin_row_decoder_take(lin_row_decoder *decoder, lin_result *result, lin_error *err);
 
 /* For decoders of utterances that are heard whole, whose frames are those of the recogniser `first`: decoding->combined, if there
  * is one, judges their hypotheses too, with so many threads. Then each utterance's frames [n, D] must be heard before it ends;
- * without, lin_decoder_hear does nothing. Errors as lin_combiner_create. */
-lin_status lin_decoder_combine(lin_decoder *decoder, const lin_recognizer *first, int n_threads, lin_error *err);
-lin_status lin_decoder_hear(lin_decoder *decoder, const float *frames, int n, lin_error *err);
+ * without, lin_row_decoder_hear does nothing. Errors as lin_combiner_create. */
+lin_status lin_row_decoder_combine(lin_row_decoder *decoder, const lin_recognizer *first, int n_threads, lin_error *err);
+lin_status lin_row_decoder_hear(lin_row_decoder *decoder, const float *frames, int n, lin_error *err);
 
 /* 1: the hypotheses of each utterance are judged again when it ends (linnet/judges.h). */
-int lin_decoder_judges(const lin_decoder *decoder);
+int lin_row_decoder_judges(const lin_row_decoder *decoder);
 
 /* Ends the segment and takes the rest: of the best hypothesis, after it was judged again. With n_best over 1 the result gets its
  * alternatives; nothing may have been taken before. */
-lin_status lin_decoder_finish(lin_decoder *decoder, lin_result *result, lin_error *err);
+lin_status lin_row_decoder_finish(lin_row_decoder *decoder, lin_result *result, lin_error *err);
 
 /* ---- utterances ------------------------------------------------------------------------------------------------------------ */
 
@@ -164,7 +164,7 @@ typedef struct lin_utterances {
     lin_utterances_options options;
     lin_utterances_sink sink;
     lin_decoding greedy; /* where no decoding is given */
-    lin_decoder decoder;
+    lin_row_decoder decoder;
     lin_utterances_position at;
     lin_result settled, provisional;
 

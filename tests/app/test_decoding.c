@@ -229,15 +229,15 @@ END_TEST
 // The results of rows that come `step` at a time, with the times that the emission delay gives.
 static void decode_late(const lin_decoding *decoding, const float *logp, int T, int step, lin_result *r)
 {
-    lin_decoder d = {0};
-    OK(lin_decoder_create(&d, decoding, &err));
+    lin_row_decoder d = {0};
+    OK(lin_row_decoder_create(&d, decoding, &err));
     OK(lin_result_begin(r, "x", NULL, 1, &err));
     for (int t = 0; t < T; t += step) {
-        OK(lin_decoder_push(&d, logp + t * V, step < T - t ? step : T - t, &err));
-        if (step < T) OK(lin_decoder_take(&d, r, &err));
+        OK(lin_row_decoder_push(&d, logp + t * V, step < T - t ? step : T - t, &err));
+        if (step < T) OK(lin_row_decoder_take(&d, r, &err));
     }
-    OK(lin_decoder_finish(&d, r, &err));
-    lin_decoder_free(&d);
+    OK(lin_row_decoder_finish(&d, r, &err));
+    lin_row_decoder_free(&d);
 }
 
 // A phone that ends within the emission delay has a length all the same, and those behind it begin no sooner than it ends. Where
@@ -303,15 +303,15 @@ START_TEST(alternatives_begin_with_the_result_and_hold_all_of_it)
         values v;
         lin_parsed parsed;
         lin_decoding decoding;
-        lin_decoder d = {0};
+        lin_row_decoder d = {0};
         lin_result r = {0};
         snprintf(line, sizeof line, "--n-best 3 --words --lexicon %s --lm %s", dict, arpa);
         ck_assert_int_eq(parse(&parsed, &v, kind == 2 ? line : "--n-best 3"), 0);
         OK(lin_decoding_open(&decoding, &v.decoding, phones, 0.03, 0, NULL, &err));
-        OK(lin_decoder_create(&d, &decoding, &err));
+        OK(lin_row_decoder_create(&d, &decoding, &err));
         OK(lin_result_begin(&r, "x", NULL, 1, &err));
-        OK(lin_decoder_push(&d, logp, T, &err));
-        OK(lin_decoder_finish(&d, &r, &err));
+        OK(lin_row_decoder_push(&d, logp, T, &err));
+        OK(lin_row_decoder_finish(&d, &r, &err));
         ck_assert_int_eq(r.n_alternatives, 3);
         ck_assert_int_eq(r.n_phones, 9);
         ck_assert_int_eq(r.alternatives[0].n_phones, 9);
@@ -322,7 +322,7 @@ START_TEST(alternatives_begin_with_the_result_and_hold_all_of_it)
         }
         if (kind == 2) ck_assert_str_eq(lin_result_word_text(&r, 1), "two");
         lin_result_free(&r);
-        lin_decoder_free(&d);
+        lin_row_decoder_free(&d);
         lin_decoding_close(&decoding);
         lin_options_free(&parsed);
     }
@@ -346,7 +346,7 @@ START_TEST(nothing_is_allocated_while_results_flow)
         values v;
         lin_parsed parsed;
         lin_decoding decoding;
-        lin_decoder d = {0};
+        lin_row_decoder d = {0};
         lin_result r = {0};
         lin_results out;
         const lin_results_values where = {.format = formats[test % 2], .output = "/dev/null"};
@@ -356,26 +356,26 @@ START_TEST(nothing_is_allocated_while_results_flow)
         ck_assert_int_eq(lin_results_check(&out, NULL, &where), 0);
         ck_assert_int_eq(lin_results_can_flow(&out), 1);
         OK(lin_results_open(&out, phones, 0, &err));
-        OK(lin_decoder_create(&d, &decoding, &err));
+        OK(lin_row_decoder_create(&d, &decoding, &err));
         OK(lin_result_begin(&r, "x", NULL, 1, &err));
         unsigned long before = 0;
         for (int minute = 0; minute < 6; minute++) {
             if (minute == 2) before = lin_memory_count(); // times have as many digits as later
             for (int t = 0; t < 60 * 33; t += 4) {
-                OK(lin_decoder_push(&d, logp + t % (T - 4) * V, 4, &err));
-                OK(lin_decoder_take(&d, &r, &err));
+                OK(lin_row_decoder_push(&d, logp + t % (T - 4) * V, 4, &err));
+                OK(lin_row_decoder_take(&d, &r, &err));
                 OK(lin_results_flow(&out, &r, &err));
                 lin_result_clear(&r);
             }
         }
         test_require(lin_memory_count() == before, "%lu: kind %d, %s", lin_memory_count() - before, kind, formats[test % 2]);
         ck_assert(out.told);
-        OK(lin_decoder_finish(&d, &r, &err));
+        OK(lin_row_decoder_finish(&d, &r, &err));
         OK(lin_results_flow_end(&out, &r, &err));
         OK(lin_results_close(&out, LIN_OK, 0, &err));
         lin_results_free(&out);
         lin_result_free(&r);
-        lin_decoder_free(&d);
+        lin_row_decoder_free(&d);
         lin_decoding_close(&decoding);
         lin_options_free(&parsed);
     }

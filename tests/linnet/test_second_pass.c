@@ -160,7 +160,7 @@ static void recognize_frames(const lin_decoding *decoding, const float *frames, 
 {
     lin_error err = {0};
     lin_worker *worker;
-    lin_decoder decoder = {0};
+    lin_row_decoder decoder = {0};
     lin_decoding own = *decoding;
     const int stack = second.model->config.stack, rows = (n + stack - 1) / stack, offsets[] = {0, n};
     float *logp = lin_alloc((size_t)(rows * second.V), sizeof *logp);
@@ -169,13 +169,13 @@ static void recognize_frames(const lin_decoding *decoding, const float *frames, 
     require_ok(lin_worker_create(second.encoder, 1, &worker, &err));
     worker->search = own.language;
     require_ok(lin_encoder_run(worker, frames, offsets, 1, logp, &err));
-    require_ok(lin_decoder_create(&decoder, &own, &err));
-    lin_decoder_reset(&decoder, row);
-    require_ok(lin_decoder_push(&decoder, logp, rows, &err));
-    require_ok(lin_decoder_combine(&decoder, &second, 1, &err));
-    require_ok(lin_decoder_hear(&decoder, frames, n, &err));
-    require_ok(lin_decoder_finish(&decoder, result, &err));
-    lin_decoder_free(&decoder);
+    require_ok(lin_row_decoder_create(&decoder, &own, &err));
+    lin_row_decoder_reset(&decoder, row);
+    require_ok(lin_row_decoder_push(&decoder, logp, rows, &err));
+    require_ok(lin_row_decoder_combine(&decoder, &second, 1, &err));
+    require_ok(lin_row_decoder_hear(&decoder, frames, n, &err));
+    require_ok(lin_row_decoder_finish(&decoder, result, &err));
+    lin_row_decoder_free(&decoder);
     lin_worker_destroy(worker);
     lin_free(logp);
 }

@@ -318,12 +318,12 @@ START_TEST(each_utterance_is_a_search_of_its_own)
 {
     lin_error err = {0};
     lin_session_options o = options_of_sound();
-    lin_decoder d = {0};
+    lin_row_decoder d = {0};
     lin_result want = {0};
     open_search(&search, lines[_i]);
     o.decoding = &search;
     o.ends.resets = 0;
-    require_ok(lin_decoder_create(&d, &search, &err));
+    require_ok(lin_row_decoder_create(&d, &search, &err));
     const double longest[] = {0, 0.6, 0.09}; // 20 rows, 3 rows
     for (int k = 0; k < 3; k++) {
         if (TEST_ASAN && k == 1) continue;
@@ -333,10 +333,10 @@ START_TEST(each_utterance_is_a_search_of_its_own)
         int utterance = 0;
         for (int from = 0; from < n_rows; from += step) {
             const int n = from + step < n_rows ? step : n_rows - from;
-            lin_decoder_reset(&d, from);
+            lin_row_decoder_reset(&d, from);
             lin_result_clear(&want);
-            require_ok(lin_decoder_push(&d, logp + (size_t)(from * V), n, &err));
-            require_ok(lin_decoder_finish(&d, &want, &err));
+            require_ok(lin_row_decoder_push(&d, logp + (size_t)(from * V), n, &err));
+            require_ok(lin_row_decoder_finish(&d, &want, &err));
             while (utterance < a.ends && a.ended_at[utterance] < (from + n - 0.5) * recognizer.row_seconds) utterance++;
             const int told = utterance < a.ends && a.ended_at[utterance] < (from + n + 0.5) * recognizer.row_seconds;
             const int phones_at = utterance ? a.phones_at[utterance - 1] : 0,
@@ -350,7 +350,7 @@ START_TEST(each_utterance_is_a_search_of_its_own)
             for (int i = 0; i < want.n_words; i++) same_word(&a.words[words_at + i], &(word[]){word_of(&want, i)}[0]);
         }
     }
-    lin_decoder_free(&d);
+    lin_row_decoder_free(&d);
     lin_result_free(&want);
     lin_decoding_close(&search);
 }
@@ -364,13 +364,13 @@ START_TEST(a_second_pass_takes_an_alternative)
     int others = 0;
     for (int from = 0; from + 20 <= n_rows; from += 20) {
         for (int pass = 0; pass < 2; pass++) {
-            lin_decoder d = {0};
+            lin_row_decoder d = {0};
             open_search(&search, (lin_decoding_values){WORDS, .n_best = pass ? 1 : 10, .rescore = pass ? network : NULL});
-            require_ok(lin_decoder_create(&d, &search, &err));
+            require_ok(lin_row_decoder_create(&d, &search, &err));
             lin_result_clear(pass ? &second : &first);
-            require_ok(lin_decoder_push(&d, logp + (size_t)(from * V), 20, &err));
-            require_ok(lin_decoder_finish(&d, pass ? &second : &first, &err));
-            lin_decoder_free(&d);
+            require_ok(lin_row_decoder_push(&d, logp + (size_t)(from * V), 20, &err));
+            require_ok(lin_row_decoder_finish(&d, pass ? &second : &first, &err));
+            lin_row_decoder_free(&d);
             lin_decoding_close(&search);
         }
         const lin_result *same_words = NULL;

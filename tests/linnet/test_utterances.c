@@ -19,12 +19,12 @@ static void make_rows(uint64_t seed)
     }
 }
 
-static void decode_segment(lin_decoder *d, const lin_decoding *decoding, int segment, lin_result *r)
+static void decode_segment(lin_row_decoder *d, const lin_decoding *decoding, int segment, lin_result *r)
 {
     OK(lin_result_begin(r, "x", NULL, 1, &err));
     lin_search_reset(&decoding->search, d->state, segment * T, 0);
-    OK(lin_decoder_push(d, logp + segment * T * V, T, &err));
-    OK(lin_decoder_finish(d, r, &err));
+    OK(lin_row_decoder_push(d, logp + segment * T * V, T, &err));
+    OK(lin_row_decoder_finish(d, r, &err));
 }
 
 // The utterances of one sound, whose network would be reset between them.
@@ -64,9 +64,9 @@ START_TEST(segments_are_joined_to_one_result)
     const lin_search searches[] = {lin_search_greedy(V), lin_search_beam(beam, V, 1)};
     for (int kind = 0; kind < 2; kind++) {
         const lin_decoding decoding = {.search = searches[kind], .row_seconds = 0.03, .n_best = 1};
-        lin_decoder d = {0};
+        lin_row_decoder d = {0};
         lin_result want = {0}, part = {0}, got = {0};
-        OK(lin_decoder_create(&d, &decoding, &err));
+        OK(lin_row_decoder_create(&d, &decoding, &err));
         for (uint64_t seed = 1; seed < 20; seed++) {
             make_rows(seed);
             OK(lin_result_begin(&want, "x", NULL, 1, &err));
@@ -83,7 +83,7 @@ START_TEST(segments_are_joined_to_one_result)
         lin_result_free(&want);
         lin_result_free(&part);
         lin_result_free(&got);
-        lin_decoder_free(&d);
+        lin_row_decoder_free(&d);
     }
     lin_beam_destroy(beam);
 }
@@ -114,9 +114,9 @@ START_TEST(alternatives_are_the_best_of_all_combinations)
     o.score = 0;
     OK(lin_beam_create(V, NULL, NULL, &o, &beam, &err));
     const lin_decoding decoding = {.search = lin_search_beam(beam, V, 1), .row_seconds = 0.03, .n_best = N_BEST};
-    lin_decoder d = {0};
+    lin_row_decoder d = {0};
     lin_result parts[SEGMENTS] = {{0}}, got = {0};
-    OK(lin_decoder_create(&d, &decoding, &err));
+    OK(lin_row_decoder_create(&d, &decoding, &err));
     for (uint64_t seed = 1; seed < 20; seed++) {
         double all[N_BEST * N_BEST * N_BEST * N_BEST];
         make_rows(seed);
@@ -139,7 +139,7 @@ START_TEST(alternatives_are_the_best_of_all_combinations)
     }
     for (int s = 0; s < SEGMENTS; s++) lin_result_free(&parts[s]);
     lin_result_free(&got);
-    lin_decoder_free(&d);
+    lin_row_decoder_free(&d);
     lin_beam_destroy(beam);
 }
 END_TEST

@@ -60,7 +60,7 @@ static lin_status check_matrix(const decode_job *job, const float *rows, size_t 
     return job->v->unchecked ? LIN_OK : lin_rows_check(rows, (int64_t)T, V, 0, err);
 }
 
-static lin_status decode_file(decode_job *job, const lin_input *input, lin_decoder *d, lin_result *result, lin_error *err)
+static lin_status decode_file(decode_job *job, const lin_input *input, lin_row_decoder *d, lin_result *result, lin_error *err)
 {
     enum { PIECE = 4096 }; // rows between two looks at the interrupt flag
     float *rows;
@@ -69,13 +69,13 @@ static lin_status decode_file(decode_job *job, const lin_input *input, lin_decod
     lin_status status = lin_npy_read(input->path, &rows, &T, &V, err);
     if (status == LIN_OK) status = check_matrix(job, rows, T, V, err);
     if (status == LIN_OK) status = lin_result_begin(result, input->id, input->speaker, 1, err);
-    lin_decoder_reset(d, 0);
+    lin_row_decoder_reset(d, 0);
     for (size_t t = 0; t < T && status == LIN_OK; t += PIECE) {
         if (lin_interrupted) status = lin_fail(err, LIN_STOPPED, "interrupted");
         const size_t n = T - t < PIECE ? T - t : PIECE;
-        if (status == LIN_OK) status = lin_decoder_push(d, rows + t * (size_t)V, (int)n, err);
+        if (status == LIN_OK) status = lin_row_decoder_push(d, rows + t * (size_t)V, (int)n, err);
     }
-    if (status == LIN_OK) status = lin_decoder_finish(d, result, err);
+    if (status == LIN_OK) status = lin_row_decoder_finish(d, result, err);
     result->seconds = (double)T * (job->v->row_ms / 1000);
     lin_free(rows);
     return status;
@@ -111,8 +111,8 @@ static lin_status decode(decode_job *job, const lin_list *operands, lin_error *e
     if (v->phones && !strchr(v->phones, ' ')) LIN_TRY(lin_phones_load(v->phones, 0, &job->phones, err));
     else LIN_TRY(lin_phones_create(v->phones, &job->phones, err));
     LIN_TRY(lin_decoding_open(&job->decoding, &v->decoding, job->phones, v->row_ms / 1000, v->delay_ms / 1000, &warnings, err));
-    LIN_TRY(lin_bulk_threads(b, sizeof(lin_result), sizeof(lin_decoder), err));
-    for (int i = 0; i < b->n_threads; i++) LIN_TRY(lin_decoder_create(lin_bulk_thread(b, i), &job->decoding, err));
+    LIN_TRY(lin_bulk_threads(b, sizeof(lin_result), sizeof(lin_row_decoder), err));
+    for (int i = 0; i < b->n_threads; i++) LIN_TRY(lin_row_decoder_create(lin_bulk_thread(b, i), &job->decoding, err));
     if (v->decoding.words && v->decoding.readable)
         LIN_TRY(lin_results_make_readable(&b->results, job->phones, v->decoding.min_confidence, err));
     LIN_TRY(lin_results_open(&b->results, job->phones, b->inputs.n > 1, err));
@@ -122,7 +122,7 @@ static lin_status decode(decode_job *job, const lin_list *operands, lin_error *e
 static void release(decode_job *job)
 {
     lin_bulk *b = &job->bulk;
-    for (int i = 0; i < b->n_threads; i++) lin_decoder_free(lin_bulk_thread(b, i));
+    for (int i = 0; i < b->n_threads; i++) lin_row_decoder_free(lin_bulk_thread(b, i));
     for (int i = 0; i < b->n_slots; i++) lin_result_free(lin_bulk_slot(b, i));
     lin_bulk_free(b);
     lin_decoding_close(&job->decoding);
