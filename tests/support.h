@@ -21,6 +21,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/status.h"
 
 // 1 under AddressSanitizer, else 0: loops that take long there run a part of their cases.
 #if defined(__SANITIZE_ADDRESS__)
@@ -101,6 +102,28 @@ int test_folder_entries(const char *path);
 /* Writes a whole file. */
 void test_write_file(const char *path, const void *bytes, size_t n);
 
+/* ---- statuses -------------------------------------------------------------------------------------------------------------- */
+
+/* Each brings its own `err`: OK(lin_text_read(path, &text, &n, &err)). */
+#define OK(call)                                                                                                                 \
+    do {                                                                                                                         \
+        lin_error err = {0};                                                                                                     \
+        lin_status status_ = (call);                                                                                             \
+        ck_assert_msg(status_ == LIN_OK, "%s: %s", lin_status_name(status_), err.message);                                       \
+    } while (0)
+
+/* The call fails with this status; its message contains this text, is one line and has no full stop; no block is left. */
+#define FAILS(call, want, text)                                                                                                  \
+    do {                                                                                                                         \
+        lin_error err = {0};                                                                                                     \
+        unsigned long live_ = lin_memory_live();                                                                                 \
+        lin_status status_ = (call);                                                                                             \
+        ck_assert_msg(status_ == (want), "%s instead of %s: %s", lin_status_name(status_), lin_status_name(want), err.message);  \
+        ck_assert_msg(strstr(err.message, text) != NULL, "'%s' is not in '%s'", text, err.message);                              \
+        ck_assert_msg(!strpbrk(err.message, "\n\r\x1b") && err.message[strlen(err.message) - 1] != '.', "'%s'", err.message);    \
+        ck_assert_uint_le(lin_memory_live(), live_);                                                                             \
+    } while (0)
+
 /* ---- failing allocations --------------------------------------------------------------------------------------------------- */
 
 /*
@@ -129,16 +152,18 @@ void test_write_file(const char *path, const void *bytes, size_t n);
 
 /*
  * The main function of most test programs, with the name of the suite and its tests in order; the second form runs setup before
- * and teardown after each test (NULL: nothing).
+ * and teardown after each test (NULL: nothing), the third before and after all of them.
  *
  *   TEST_MAIN("decoder/rows", TEST(one), TESTS(for_each_row, 0, 4))       // the second with _i = 0, 1, 2, 3
  */
 #define TEST_MAIN(name, ...) TEST_MAIN_WITH(NULL, NULL, name, __VA_ARGS__)
-#define TEST_MAIN_WITH(setup, teardown, name, ...)                                                                               \
+#define TEST_MAIN_WITH(setup, teardown, name, ...) TEST_MAIN_OF(setup, teardown, 0, name, __VA_ARGS__)
+#define TEST_MAIN_ONCE(setup, teardown, name, ...) TEST_MAIN_OF(setup, teardown, 1, name, __VA_ARGS__)
+#define TEST_MAIN_OF(setup, teardown, once, name, ...)                                                                           \
     int main(void)                                                                                                               \
     {                                                                                                                            \
         const test_entry tests[] = {__VA_ARGS__};                                                                                \
-        return test_all(name, setup, teardown, tests, sizeof tests / sizeof *tests);                                             \
+        return test_all(name, setup, teardown, once, tests, sizeof tests / sizeof *tests);                                       \
     }
 #define TEST(test) {test, 0, 1}
 #define TESTS(test, from, to) {test, from, to}
@@ -148,7 +173,7 @@ typedef struct test_entry {
     int from, to;
 } test_entry;
 
-int test_all(const char *name, void (*setup)(void), void (*teardown)(void), const test_entry *tests, size_t n);
+int test_all(const char *name, void (*setup)(void), void (*teardown)(void), int once, const test_entry *tests, size_t n);
 
 /* For programs whose tests need more: the exit status. */
 int test_run(Suite *suite);

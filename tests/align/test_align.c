@@ -555,11 +555,11 @@ START_TEST(a_beam_that_loses_the_path_is_widened)
     // A memory limit ends the widening earlier and is reported.
     o.most_bytes = 20000;
     OK(lin_align_create(graph, &o, &a, &err));
-    lin_error err = {0};
-    lin_status status = lin_align_push(a, logp, T, &err);
-    if (status == LIN_OK) status = lin_align_finish(a, &path, &report, &err);
+    lin_error why = {0};
+    lin_status status = lin_align_push(a, logp, T, &why);
+    if (status == LIN_OK) status = lin_align_finish(a, &path, &report, &why);
     ck_assert_int_eq(status, LIN_NO_MEMORY);
-    ck_assert_msg(strstr(err.message, "align shorter pieces") != NULL, "%s", err.message);
+    ck_assert_msg(strstr(why.message, "align shorter pieces") != NULL, "%s", why.message);
     lin_path_free(&path);
     lin_align_destroy(a);
     lin_align_graph_free(graph);

@@ -19,8 +19,11 @@ static const char phones_text[] = "\\data\\\nngram 1=4\n\n\\1-grams:\n-99 <s>\n-
 
 static char folder[256], dict[300], arpa[300], phones_arpa[300], list[300];
 
+static lin_phones *phones;
+
 static void files(void)
 {
+    OK(lin_phones_create(NULL, &phones, &err));
     test_folder(folder, sizeof folder);
     snprintf(dict, sizeof dict, "%s/dict", folder);
     snprintf(arpa, sizeof arpa, "%s/arpa", folder);
@@ -32,7 +35,11 @@ static void files(void)
     test_write_file(list, "bad\nab ba\t2.5\n", 14);
 }
 
-static void no_files(void) { test_folder_remove(folder); }
+static void no_files(void)
+{
+    test_folder_remove(folder);
+    lin_phones_destroy(phones);
+}
 
 // Values as the command line would give them.
 typedef struct values {
@@ -43,17 +50,32 @@ static const lin_option rows[] = {LIN_DECODING_ROWS(values, decoding), {.type = 
 
 static const lin_command command = {.name = "test", .operands = "", .options = rows, .values_size = sizeof(values)};
 
-// The options of one line; the parsed command must be freed.
-static int parse(lin_parsed *parsed, values *v, const char *line)
+static lin_parsed parsed;
+static values given;
+
+// The options of one line.
+static void parse(const char *line)
 {
     static char text[1024];
     char *argv[32];
     int argc = 0;
     snprintf(text, sizeof text, "%s", line);
     for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) argv[argc++] = word;
-    OK(lin_options_begin(&command, v, parsed, &err));
-    OK(lin_options_command_line(parsed, argc, argv, &err));
-    return lin_decoding_check(parsed, &v->decoding, 0);
+    OK(lin_options_begin(&command, &given, &parsed, &err));
+    OK(lin_options_command_line(&parsed, argc, argv, &err));
+    ck_assert_int_eq(lin_decoding_check(&parsed, &given.decoding, 0), 0);
+}
+
+static void open_line(lin_decoding *d, double delay_s, const char *line)
+{
+    parse(line);
+    OK(lin_decoding_open(d, &given.decoding, phones, 0.03, delay_s, NULL, &err));
+}
+
+static void close_line(lin_decoding *d)
+{
+    lin_decoding_close(d);
+    lin_options_free(&parsed);
 }
 
 // Rows of 0.9 for each letter of a script: '.' blank, a AA, b B, d D, t T, u UW; two rows each.
@@ -101,9 +123,6 @@ END_TEST
 
 START_TEST(searches_by_their_options)
 {
-    files();
-    lin_phones *phones;
-    OK(lin_phones_create(NULL, &phones, &err));
     static const char *const lines[] = {"", "--beam 8 --lm %p --phrase bad --lexicon %d",
                                         "--words --lexicon %d --lm %a --context %l --phrase zbd"};
     uint64_t ids[3];
@@ -115,23 +134,18 @@ START_TEST(searches_by_their_options)
             else
                 snprintf(line + n, sizeof line - n, "%s", *++c == 'd' ? dict : *c == 'a' ? arpa : *c == 'p' ? phones_arpa : list);
         }
-        values v;
-        lin_parsed parsed;
         lin_decoding d;
-        ck_assert_int_eq(parse(&parsed, &v, line), 0);
-        OK(lin_decoding_open(&d, &v.decoding, phones, 0.03, 0, NULL, &err));
+        open_line(&d, 0, line);
         ck_assert_int_eq((int)d.search.kind, i);
         ck_assert(!d.context.phones == (i != 1) && !d.context.words == (i != 2));
         ids[i] = d.search.id;
         lin_decoding_close(&d);
         if (i > 0) {
-            FAIL_EVERY_ALLOCATION(lin_decoding_open(&d, &v.decoding, phones, 0.03, 0, NULL, NULL), lin_decoding_close(&d));
+            FAIL_EVERY_ALLOCATION(lin_decoding_open(&d, &given.decoding, phones, 0.03, 0, NULL, NULL), lin_decoding_close(&d));
         }
         lin_options_free(&parsed);
     }
     ck_assert(ids[0] == 0 && ids[1] != 0 && ids[2] != 0 && ids[1] != ids[2]);
-    lin_phones_destroy(phones);
-    no_files();
 }
 END_TEST
 
@@ -140,68 +154,50 @@ START_TEST(phrases_of_other_phones)
 {
     static const char *const lines[] = {"--beam 8 --phrase ab --lexicon %s", "--words --no-lm --phrase ab --lexicon %s",
                                         "--beam 8 --phrase abc --lexicon %s", "--words --no-lm --phrase abc --lexicon %s"};
-    files();
     test_write_file(dict, "ab X Y\nba Y X\n", 14);
-    lin_phones *phones;
+    lin_phones_destroy(phones);
     OK(lin_phones_create("<blank> X Y", &phones, &err));
     for (int i = 0; i < 4; i++) {
         char line[512];
-        values v;
-        lin_parsed parsed;
         lin_decoding d;
         lin_error err = {0};
         snprintf(line, sizeof line, lines[i], dict);
-        ck_assert_int_eq(parse(&parsed, &v, line), 0);
-        const lin_status status = lin_decoding_open(&d, &v.decoding, phones, 0.03, 0, NULL, &err);
+        parse(line);
+        const lin_status status = lin_decoding_open(&d, &given.decoding, phones, 0.03, 0, NULL, &err);
         ck_assert_msg((status == LIN_OK) == (i < 2), "%s", err.message);
         if (i >= 2) ck_assert_msg(strstr(err.message, "abc") && strstr(err.message, "not in the "), "%s", err.message);
-        if (i < 2) lin_decoding_close(&d);
-        lin_options_free(&parsed);
+        if (i < 2) close_line(&d);
     }
-    lin_phones_destroy(phones);
-    no_files();
 }
 END_TEST
 
 // Everything that a state depends on is in the id; phrases, which may change, are not.
 START_TEST(the_id_knows_options_lexicon_and_language_model)
 {
-    files();
-    lin_phones *phones;
-    OK(lin_phones_create(NULL, &phones, &err));
     char other[300];
     snprintf(other, sizeof other, "%s/other", folder);
     test_write_file(other, "ab AA B\nba B AA\nbad B AA D\ntwo T UW\n", 36);
     uint64_t ids[8];
     for (int i = 0; i < 8; i++) {
         char line[1024];
-        values v;
-        lin_parsed parsed;
         lin_decoding d;
         static const char *const more[8] = {"",          "--phrase bad", "", "", "--tune bonus=2", "--beam 77", "--no-unknown",
                                             "--n-best 4"};
         snprintf(line, sizeof line, "--words --lexicon %s %s%s %s", i == 2 ? other : dict, i == 3 ? "--no-lm" : "--lm ",
                  i == 3 ? "" : arpa, more[i]);
-        ck_assert_int_eq(parse(&parsed, &v, line), 0);
-        OK(lin_decoding_open(&d, &v.decoding, phones, 0.03, 0, NULL, &err));
+        open_line(&d, 0, line);
         ids[i] = d.search.id;
-        lin_decoding_close(&d);
-        lin_options_free(&parsed);
+        close_line(&d);
     }
     ck_assert(ids[0] == ids[1]);
     for (int i = 2; i < 8; i++) {
         for (int j = 0; j < i; j++) test_require(j == 0 && i == 1 ? 1 : ids[i] != ids[j], "%d and %d", i, j);
     }
-    lin_phones_destroy(phones);
-    no_files();
 }
 END_TEST
 
 START_TEST(the_id_knows_a_language_model_of_phones)
 {
-    files();
-    lin_phones *phones;
-    OK(lin_phones_create(NULL, &phones, &err));
     char other[300], line[1024];
     uint64_t ids[3];
     snprintf(other, sizeof other, "%s/other", folder);
@@ -210,19 +206,13 @@ START_TEST(the_id_knows_a_language_model_of_phones)
     ck_assert(file && fseek(file, (long)(strstr(phones_text, "-1 B") - phones_text), SEEK_SET) == 0 && fputs("-2", file) >= 0);
     fclose(file);
     for (int i = 0; i < 3; i++) {
-        values v;
-        lin_parsed parsed;
         lin_decoding d;
         snprintf(line, sizeof line, "--lm %s", i == 1 ? other : phones_arpa);
-        ck_assert_int_eq(parse(&parsed, &v, line), 0);
-        OK(lin_decoding_open(&d, &v.decoding, phones, 0.03, 0, NULL, &err));
+        open_line(&d, 0, line);
         ids[i] = d.search.id;
-        lin_decoding_close(&d);
-        lin_options_free(&parsed);
+        close_line(&d);
     }
     ck_assert(ids[0] == ids[2] && ids[0] != ids[1]);
-    lin_phones_destroy(phones);
-    no_files();
 }
 END_TEST
 
@@ -244,24 +234,18 @@ static void decode_late(const lin_decoding *decoding, const float *logp, int T, 
 // the first phone is later, times are earlier by the delay, but not before 0.
 START_TEST(phones_within_the_emission_delay)
 {
-    files();
     static float logp[400 * V];
     static const char *const lines[] = {"", "--beam 8", "--n-best 2", "--words --lexicon %s --lm %s",
                                         "--words --n-best 2 --lexicon %s --lm %s"};
     static const char *const scripts[] = {"bad...tu..ab..", ".bad...tu..ab..", "bbad...tu..ab.."};
     // Where b, a and d begin, and d ends.
     static const double want[3][4] = {{0, 0.03, 0.06, 0.09}, {0.03, 0.06, 0.09, 0.12}, {0, 0.04, 0.1, 0.16}};
-    lin_phones *phones;
-    OK(lin_phones_create(NULL, &phones, &err));
     for (int i = 0; i < 15; i++) {
         const int kind = i / 3, T = script(scripts[i % 3], logp);
         char line[1024];
-        values v;
-        lin_parsed parsed;
         lin_decoding decoding;
         snprintf(line, sizeof line, lines[kind], dict, arpa);
-        ck_assert_int_eq(parse(&parsed, &v, line), 0);
-        OK(lin_decoding_open(&decoding, &v.decoding, phones, 0.03, i % 3 == 2 ? 0.08 : 0.125, NULL, &err));
+        open_line(&decoding, i % 3 == 2 ? 0.08 : 0.125, line);
         lin_result whole = {0}, steps = {0};
         decode_late(&decoding, logp, T, T, &whole);
         decode_late(&decoding, logp, T, decoding.n_best > 1 ? T : 1, &steps);
@@ -283,31 +267,22 @@ START_TEST(phones_within_the_emission_delay)
         }
         lin_result_free(&whole);
         lin_result_free(&steps);
-        lin_decoding_close(&decoding);
-        lin_options_free(&parsed);
+        close_line(&decoding);
     }
-    lin_phones_destroy(phones);
-    no_files();
 }
 END_TEST
 
 START_TEST(alternatives_begin_with_the_result_and_hold_all_of_it)
 {
-    files();
     static float logp[400 * V];
-    lin_phones *phones;
-    OK(lin_phones_create(NULL, &phones, &err));
     const int T = script(".bad...tu....tu...ab..", logp);
     char line[1024];
     for (int kind = 1; kind < 3; kind++) {
-        values v;
-        lin_parsed parsed;
         lin_decoding decoding;
         lin_row_decoder d = {0};
         lin_result r = {0};
         snprintf(line, sizeof line, "--n-best 3 --words --lexicon %s --lm %s", dict, arpa);
-        ck_assert_int_eq(parse(&parsed, &v, kind == 2 ? line : "--n-best 3"), 0);
-        OK(lin_decoding_open(&decoding, &v.decoding, phones, 0.03, 0, NULL, &err));
+        open_line(&decoding, 0, kind == 2 ? line : "--n-best 3");
         OK(lin_row_decoder_create(&d, &decoding, &err));
         OK(lin_result_begin(&r, "x", NULL, 1, &err));
         OK(lin_row_decoder_push(&d, logp, T, &err));
@@ -323,36 +298,27 @@ START_TEST(alternatives_begin_with_the_result_and_hold_all_of_it)
         if (kind == 2) ck_assert_str_eq(lin_result_word_text(&r, 1), "two");
         lin_result_free(&r);
         lin_row_decoder_free(&d);
-        lin_decoding_close(&decoding);
-        lin_options_free(&parsed);
+        close_line(&decoding);
     }
-    lin_phones_destroy(phones);
-    no_files();
 }
 END_TEST
 
 // What a live stream does, step after step: after two minutes all has the room it needs.
 START_TEST(nothing_is_allocated_while_results_flow)
 {
-    files();
     static float logp[400 * V];
-    lin_phones *phones;
-    OK(lin_phones_create(NULL, &phones, &err));
     const int T = script(".bad...tu....tu...ab..", logp);
     char line[1024];
     static const char *const formats[] = {"text", "ctm"};
     for (int test = 0; test < 6; test++) {
         const int kind = test / 2;
-        values v;
-        lin_parsed parsed;
         lin_decoding decoding;
         lin_row_decoder d = {0};
         lin_result r = {0};
         lin_results out;
         const lin_results_values where = {.format = formats[test % 2], .output = "/dev/null"};
         snprintf(line, sizeof line, "--words --lexicon %s --lm %s", dict, arpa);
-        ck_assert_int_eq(parse(&parsed, &v, kind == 2 ? line : kind ? "--beam 8" : ""), 0);
-        OK(lin_decoding_open(&decoding, &v.decoding, phones, 0.03, 0, NULL, &err));
+        open_line(&decoding, 0, kind == 2 ? line : kind ? "--beam 8" : "");
         ck_assert_int_eq(lin_results_check(&out, NULL, &where), 0);
         ck_assert_int_eq(lin_results_can_flow(&out), 1);
         OK(lin_results_open(&out, phones, 0, &err));
@@ -376,11 +342,8 @@ START_TEST(nothing_is_allocated_while_results_flow)
         lin_results_free(&out);
         lin_result_free(&r);
         lin_row_decoder_free(&d);
-        lin_decoding_close(&decoding);
-        lin_options_free(&parsed);
+        close_line(&decoding);
     }
-    lin_phones_destroy(phones);
-    no_files();
 }
 END_TEST
 
@@ -478,9 +441,8 @@ START_TEST(decoders_of_any_size_and_others_are_told_apart)
 }
 END_TEST
 
-TEST_MAIN("decoding", TEST(help_tells_the_defaults), TEST(searches_by_their_options), TEST(phrases_of_other_phones),
-          TEST(the_id_knows_options_lexicon_and_language_model), TEST(the_id_knows_a_language_model_of_phones),
-          TEST(phones_within_the_emission_delay),
-          TEST(alternatives_begin_with_the_result_and_hold_all_of_it), TEST(nothing_is_allocated_while_results_flow),
-          TEST(endpoints_are_part_of_a_state),
-          TEST(decoders_of_any_size_and_others_are_told_apart))
+TEST_MAIN_WITH(files, no_files, "decoding", TEST(help_tells_the_defaults), TEST(searches_by_their_options),
+               TEST(phrases_of_other_phones), TEST(the_id_knows_options_lexicon_and_language_model),
+               TEST(the_id_knows_a_language_model_of_phones), TEST(phones_within_the_emission_delay),
+               TEST(alternatives_begin_with_the_result_and_hold_all_of_it), TEST(nothing_is_allocated_while_results_flow),
+               TEST(endpoints_are_part_of_a_state), TEST(decoders_of_any_size_and_others_are_told_apart))

@@ -14,16 +14,14 @@ static void teardown(void) { lin_inputs_free(&inputs); }
 
 static void add(const char *const *paths, int n)
 {
-    lin_error err = {0};
     const lin_list list = {(const char **)(size_t)paths, n};
-    ck_assert_msg(lin_inputs_add_paths(&inputs, &list, &err) == LIN_OK, "%s", err.message);
+    OK(lin_inputs_add_paths(&inputs, &list, &err));
 }
 
 static void names_are(const char *const *paths, const char *const *names, int n)
 {
-    lin_error err = {0};
     add(paths, n);
-    ck_assert_msg(lin_inputs_name_results(&inputs, NULL, &err) == LIN_OK, "%s", err.message);
+    OK(lin_inputs_name_results(&inputs, NULL, &err));
     for (int i = 0; i < n; i++) {
         ck_assert_msg(strcmp(inputs.items[i].name, names[i]) == 0, "%s is called '%s', not '%s'", paths[i], inputs.items[i].name,
                       names[i]);
@@ -50,39 +48,35 @@ END_TEST
 // Parts of a list have the names of the whole.
 START_TEST(names_below_a_root)
 {
-    lin_error err = {0};
     add((const char *[]){"/p/x/a.wav", "/p/x/b/c.wav"}, 2);
-    ck_assert_msg(lin_inputs_name_results(&inputs, "/p//y/../", &err) == LIN_OK, "%s", err.message);
+    OK(lin_inputs_name_results(&inputs, "/p//y/../", &err));
     ck_assert_str_eq(inputs.items[0].name, "x/a");
     ck_assert_str_eq(inputs.items[1].name, "x/b/c");
     lin_inputs_free(&inputs);
     add((const char *[]){"/p/x/a.wav"}, 1);
-    ck_assert_msg(lin_inputs_name_results(&inputs, "/", &err) == LIN_OK, "%s", err.message);
+    OK(lin_inputs_name_results(&inputs, "/", &err));
     ck_assert_str_eq(inputs.items[0].name, "p/x/a");
     lin_inputs_free(&inputs);
     add((const char *[]){"x/a.wav", "-"}, 2);
-    ck_assert_msg(lin_inputs_name_results(&inputs, ".", &err) == LIN_OK, "%s", err.message);
+    OK(lin_inputs_name_results(&inputs, ".", &err));
     ck_assert_str_eq(inputs.items[0].name, "x/a");
     ck_assert_str_eq(inputs.items[1].name, "stdin");
     lin_inputs_free(&inputs);
     add((const char *[]){"/p/x/a.wav", "/pp/b.wav"}, 2);
-    ck_assert_int_eq(lin_inputs_name_results(&inputs, "/p", &err), LIN_INVALID);
-    ck_assert_ptr_nonnull(strstr(err.message, "/pp/b.wav is outside the --input-root /p"));
+    FAILS(lin_inputs_name_results(&inputs, "/p", &err), LIN_INVALID, "/pp/b.wav is outside the --input-root /p");
 }
 END_TEST
 
 START_TEST(names_of_a_list)
 {
-    lin_error err = {0};
     char folder[128], list[256];
     test_folder(folder, sizeof folder);
     snprintf(list, sizeof list, "%s/list", folder);
     const char *text = "x/a.wav\ny/a.wav\n../../etc/b.wav\n";
     test_write_file(list, text, strlen(text));
     const lin_data_values data = {.data = list};
-    ck_assert_msg(lin_inputs_add_data(&inputs, &data, &(lin_part){0, INFINITY}, &err) == LIN_OK, "%s", err.message);
-    ck_assert_msg(lin_inputs_name_results(&inputs, NULL, &err) == LIN_OK && lin_inputs_check_names(&inputs, &err) == LIN_OK, "%s",
-                  err.message);
+    OK(lin_inputs_add_data(&inputs, &data, &(lin_part){0, INFINITY}, &err));
+    OK(lin_inputs_name_results(&inputs, NULL, &err) == LIN_OK && lin_inputs_check_names(&inputs, &err));
     ck_assert_int_eq(inputs.n, 3);
     ck_assert_str_eq(inputs.items[0].name, "x/a");
     ck_assert_str_eq(inputs.items[1].name, "y/a");
@@ -93,17 +87,16 @@ END_TEST
 
 START_TEST(one_name_twice)
 {
-    lin_error err = {0};
+    lin_error why = {0};
     add((const char *[]){"x/a.wav", "y/b.wav", "x/a.flac"}, 3);
-    ck_assert_int_eq(lin_inputs_name_results(&inputs, NULL, &err), LIN_OK);
-    ck_assert_int_eq(lin_inputs_check_names(&inputs, &err), LIN_INVALID);
-    ck_assert_msg(strstr(err.message, "would have the same result x/a") && strstr(err.message, "x/a.wav and x/a.flac") &&
-                      strstr(err.message, "rename one"), "%s", err.message);
+    OK(lin_inputs_name_results(&inputs, NULL, &err));
+    ck_assert_int_eq(lin_inputs_check_names(&inputs, &why), LIN_INVALID);
+    ck_assert_msg(strstr(why.message, "would have the same result x/a") && strstr(why.message, "x/a.wav and x/a.flac") &&
+                      strstr(why.message, "rename one"), "%s", why.message);
     lin_inputs_free(&inputs);
     add((const char *[]){"a.wav", "a.wav"}, 2);
-    ck_assert_int_eq(lin_inputs_name_results(&inputs, NULL, &err), LIN_OK);
-    ck_assert_int_eq(lin_inputs_check_names(&inputs, &err), LIN_INVALID);
-    ck_assert_ptr_nonnull(strstr(err.message, "a.wav is given twice"));
+    OK(lin_inputs_name_results(&inputs, NULL, &err));
+    FAILS(lin_inputs_check_names(&inputs, &err), LIN_INVALID, "a.wav is given twice");
 }
 END_TEST
 
@@ -126,18 +119,16 @@ END_TEST
 
 START_TEST(folders_are_made)
 {
-    lin_error err = {0};
     char folder[128], path[256];
     test_folder(folder, sizeof folder);
     snprintf(path, sizeof path, "%s/a/b/c.txt", folder);
-    ck_assert_msg(lin_make_folders_of(path, &err) == LIN_OK, "%s", err.message);
+    OK(lin_make_folders_of(path, &err));
     test_write_file(path, "x", 1);
-    ck_assert_int_eq(lin_make_folders_of(path, &err), LIN_OK);
-    ck_assert_int_eq(lin_make_folders_of("c.txt", &err), LIN_OK);
-    ck_assert_int_eq(lin_make_folders_of("/c.txt", &err), LIN_OK);
+    OK(lin_make_folders_of(path, &err));
+    OK(lin_make_folders_of("c.txt", &err));
+    OK(lin_make_folders_of("/c.txt", &err));
     snprintf(path, sizeof path, "%s/a/b/c.txt/d/e.txt", folder);
-    ck_assert_int_eq(lin_make_folders_of(path, &err), LIN_IO);
-    ck_assert_ptr_nonnull(strstr(err.message, "cannot create the folder"));
+    FAILS(lin_make_folders_of(path, &err), LIN_IO, "cannot create the folder");
     test_folder_remove(folder);
 }
 END_TEST

@@ -29,7 +29,7 @@ static const char *path_of(const char *name)
 START_TEST(lines_are_read)
 {
     const char text[] = "one\r\n\ntwo\0half\nlast";
-    lin_error err = {0};
+    lin_error why = {0};
     test_write_file(path_of("lines"), text, sizeof text - 1);
     lin_line_reader r = {.file = fopen(path_of("lines"), "rb"), .name = "lines"};
     const struct {
@@ -37,20 +37,20 @@ START_TEST(lines_are_read)
         size_t n;
     } wanted[] = {{"one", 3}, {"", 0}, {"two\0half", 8}, {"last", 4}};
     for (int i = 0; i < 4; i++) {
-        ck_assert_int_eq(lin_line_next(&r, &err), LIN_OK);
+        OK(lin_line_next(&r, &err));
         ck_assert_int_eq(r.number, i + 1);
         ck_assert_uint_eq(r.n, wanted[i].n);
         ck_assert_int_eq(memcmp(r.text, wanted[i].text, r.n + 1), 0);
     }
     for (int i = 0; i < 2; i++) {
-        ck_assert_int_eq(lin_line_next(&r, &err), LIN_OK);
+        OK(lin_line_next(&r, &err));
         ck_assert_ptr_null(r.text);
     }
     fclose(r.file);
     // A read error is reported: a folder.
     r.file = fopen("/", "rb");
-    ck_assert_int_eq(lin_line_next(&r, &err), LIN_IO);
-    ck_assert_msg(strstr(err.message, "cannot read lines: Is a directory") != NULL, "%s", err.message);
+    ck_assert_int_eq(lin_line_next(&r, &why), LIN_IO);
+    ck_assert_msg(strstr(why.message, "cannot read lines: Is a directory") != NULL, "%s", why.message);
     ck_assert_ptr_null(r.text);
     fclose(r.file);
     lin_line_free(&r);
@@ -60,19 +60,19 @@ END_TEST
 START_TEST(a_line_without_memory_is_no_end)
 {
     static char text[2000];
-    lin_error err = {0};
+    lin_error why = {0};
     memset(text, 'a', sizeof text);
     memcpy(text, "b\n", 2);
     test_write_file(path_of("long"), text, sizeof text);
     for (unsigned long k = 1;; k++) {
         lin_line_reader r = {.file = fopen(path_of("long"), "rb"), .name = "long"};
         lin_memory_fail_at(k);
-        lin_status status = lin_line_next(&r, &err);
-        if (status == LIN_OK) status = lin_line_next(&r, &err);
+        lin_status status = lin_line_next(&r, &why);
+        if (status == LIN_OK) status = lin_line_next(&r, &why);
         lin_memory_fail_at(0);
         const int ended = status == LIN_OK;
         if (ended) ck_assert_uint_eq(r.n, sizeof text - 2);
-        else ck_assert_msg(status == LIN_NO_MEMORY && strstr(err.message, "long:") && !r.text, "%s", err.message);
+        else ck_assert_msg(status == LIN_NO_MEMORY && strstr(why.message, "long:") && !r.text, "%s", why.message);
         fclose(r.file);
         lin_line_free(&r);
         if (!ended) continue;
@@ -96,11 +96,10 @@ static int info(int json, char *out, size_t capacity)
 {
     const char *model = "share/linnet/en/default.safetensors";
     char *argv[] = {(char *)(uintptr_t)model, (char *)(uintptr_t) "--json"};
-    lin_error err = {0};
     lin_parsed parsed = {0};
     void *values = calloc(1, lin_command_info.values_size);
-    ck_assert_int_eq(lin_options_begin(&lin_command_info, values, &parsed, &err), LIN_OK);
-    ck_assert_int_eq(lin_options_command_line(&parsed, json ? 2 : 1, argv, &err), LIN_OK);
+    OK(lin_options_begin(&lin_command_info, values, &parsed, &err));
+    OK(lin_options_command_line(&parsed, json ? 2 : 1, argv, &err));
     fflush(stdout);
     const int keep = dup(1), to = open(path_of("out"), O_RDWR | O_CREAT | O_TRUNC, 0600), errors = dup(2),
               null = open("/dev/null", O_WRONLY);

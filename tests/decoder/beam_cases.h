@@ -5,9 +5,9 @@
 #define LIN_TESTS_DECODER_BEAM_CASES_H
 
 #include "decoder/beam.h"
-#include "tests/lexicon/support.h"
+#include "tests/decoder/peaky_rows.h"
 
-enum { MAX_T = 400, MAX_V = 45, MAX_LENGTH = 64 };
+enum { MAX_T = 400, MAX_LENGTH = 64 };
 
 SUPPORT const char arpa[] =
     "\\data\\\nngram 1=6\nngram 2=7\nngram 3=3\n\n\\1-grams:\n-0.7 </s>\n-99 <s> -0.3\n-0.5 A -0.2\n-0.6 B "
@@ -24,28 +24,6 @@ SUPPORT void random_rows(float *logp, int T, int V, uint64_t key, double sharpne
         double x[MAX_V], sum = 0;
         for (int k = 0; k < V; k++) {
             x[k] = sharpness * lin_random_uniform(key, (uint64_t)(t * V + k));
-            sum += exp(x[k]);
-        }
-        for (int k = 0; k < V; k++) logp[t * V + k] = (float)(x[k] - log(sum));
-    }
-}
-
-// Rows like those of a network: blanks, peaks of one to four frames, some divided between two labels, some exact ties.
-SUPPORT void peaky_rows(float *logp, int T, int V, uint64_t key)
-{
-    int label = 0, rival = 1, left = 0;
-    for (int t = 0; t < T; t++) {
-        uint64_t at = (uint64_t)t * 64;
-        if (!left--) {
-            label = label && lin_random_below(key, at, 4) ? 0 : 1 + (int)lin_random_below(key, at + 1, (uint32_t)V - 1);
-            rival = (int)lin_random_below(key, at + 2, (uint32_t)V);
-            left = (int)lin_random_below(key, at + 3, label ? 4 : 8);
-        }
-        double x[MAX_V], sum = 0;
-        for (int k = 0; k < V; k++) {
-            x[k] = -12 + 4 * lin_random_uniform(key, at + 8 + (uint64_t)k);
-            if (k == label) x[k] = 0;
-            else if (k == rival) x[k] = -(double)lin_random_below(key, at + 4, 5) * 2;
             sum += exp(x[k]);
         }
         for (int k = 0; k < V; k++) logp[t * V + k] = (float)(x[k] - log(sum));

@@ -89,24 +89,23 @@ END_TEST
 
 START_TEST(bad_options)
 {
-    lin_error err = {0};
+    lin_error why = {0};
     lin_endpoint_options o = lin_endpoint_default();
-    ck_assert_int_eq(lin_endpoint_check(&o, &err), LIN_OK);
+    OK(lin_endpoint_check(&o, &err));
     o.blank = 0;
-    ck_assert_int_eq(lin_endpoint_check(&o, &err), LIN_INVALID);
+    ck_assert_int_eq(lin_endpoint_check(&o, &why), LIN_INVALID);
     o = lin_endpoint_default();
     o.after_s = NAN;
-    ck_assert_int_eq(lin_endpoint_check(&o, &err), LIN_INVALID);
-    ck_assert(strstr(err.message, "after speech") != NULL);
+    FAILS(lin_endpoint_check(&o, &err), LIN_INVALID, "after speech");
     o = lin_endpoint_default();
     o.longest_s = -1;
-    ck_assert_int_eq(lin_endpoint_check(&o, &err), LIN_INVALID);
+    ck_assert_int_eq(lin_endpoint_check(&o, &why), LIN_INVALID);
     o = lin_endpoint_default();
     o.loud_db = 1e9;
-    ck_assert_int_eq(lin_endpoint_check(&o, &err), LIN_INVALID);
+    ck_assert_int_eq(lin_endpoint_check(&o, &why), LIN_INVALID);
     o = lin_endpoint_default();
     o.before_s = -1;
-    ck_assert_int_eq(lin_endpoint_check(&o, &err), LIN_INVALID);
+    ck_assert_int_eq(lin_endpoint_check(&o, &why), LIN_INVALID);
 }
 END_TEST
 

@@ -3,6 +3,7 @@
 #include "decoder/search.h"
 
 #include "decoder/words_internal.h"
+#include "tests/decoder/peaky_rows.h"
 #include "tests/decoder/words_case.h"
 
 enum { T = 300, MOST_V = 36 };
@@ -29,28 +30,6 @@ static const lin_search_context *phrases;
 static void *state, *other; // of it
 static lin_path whole, got, tail;
 
-// Rows like those of a network: blanks, peaks of one to four frames, some divided between two labels, some exact ties.
-static void peaky_rows(float *logp, int V, uint64_t key)
-{
-    int label = 0, rival = 1, left = 0;
-    for (int t = 0; t < T; t++) {
-        const uint64_t at = (uint64_t)t * 64;
-        if (!left--) {
-            label = label && lin_random_below(key, at, 4) ? 0 : 1 + (int)lin_random_below(key, at + 1, (uint32_t)V - 1);
-            rival = (int)lin_random_below(key, at + 2, (uint32_t)V);
-            left = (int)lin_random_below(key, at + 3, label ? 4 : 8);
-        }
-        double x[MOST_V], sum = 0;
-        for (int k = 0; k < V; k++) {
-            x[k] = -12 + 4 * lin_random_uniform(key, at + 8 + (uint64_t)k);
-            if (k == label) x[k] = 0;
-            else if (k == rival) x[k] = -(double)lin_random_below(key, at + 4, 5) * 2;
-            sum += exp(x[k]);
-        }
-        for (int k = 0; k < V; k++) logp[t * V + k] = (float)(x[k] - log(sum));
-    }
-}
-
 static void begin_all(int kind, uint64_t seed)
 {
     static const int phrase[] = {1, 2};
@@ -71,7 +50,7 @@ static void begin_all(int kind, uint64_t seed)
     f.kinds[0] = lin_search_greedy(V);
     f.kinds[1] = lin_search_beam(f.beam, V, 11);
     f.kinds[2] = lin_search_words(f.words.words, f.w.V, 12);
-    if (kind < LIN_SEARCH_WORDS) peaky_rows(f.logp[kind], V, seed);
+    if (kind < LIN_SEARCH_WORDS) peaky_rows(f.logp[kind], T, V, seed);
     s = &f.kinds[kind];
     rows = f.logp[kind];
     phrases = &f.context;

@@ -24,9 +24,8 @@ SUPPORT void rest(double seconds)
 
 SUPPORT lin_microphone *open_with(lin_microphone_options options)
 {
-    lin_error err = {0};
     lin_microphone *mic;
-    assert_ok(lin_microphone_open(&options, &mic, &err), err);
+    OK(lin_microphone_open(&options, &mic, &err));
     return mic;
 }
 

@@ -51,6 +51,7 @@ SUPPORT const char *write_bytes(const char *name, const void *bytes, size_t n)
     return path;
 }
 
+// For tests that look at the error afterwards; else OK and FAILS of tests/support.h.
 #define assert_ok(call, err) ck_assert_msg((call) == LIN_OK, "%s", (err).message)
 #define assert_fails(call, wanted, err, text)                                                                                    \
     do {                                                                                                                         \

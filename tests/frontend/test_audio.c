@@ -95,19 +95,19 @@ START_TEST(formats_are_read)
     static float x[2 * N], y[2 * (N + 5000)];
     SF_INFO info = {.samplerate = formats[_i].rate, .channels = 2, .format = formats[_i].format};
     if (!sf_format_check(&info)) return; // an older libsndfile writes no MP3
-    lin_error err = {0};
+    lin_error why = {0};
     lin_audio *a;
     noise(x, 2 * N, 0.7);
     const char *path = write_sound(formats[_i].name, formats[_i].format, formats[_i].rate, 2, x, N);
-    assert_ok(lin_audio_open(path, NULL, &a, &err), err);
+    OK(lin_audio_open(path, NULL, &a, &err));
     const lin_audio_format *is = lin_audio_info(a);
     ck_assert_int_eq(is->rate_hz, formats[_i].rate);
     ck_assert_int_eq(is->channels, 2);
     ck_assert_int_eq(lin_audio_is_live(a), 0);
     ck_assert_int_ge((int)is->frames, N);
     lin_audio_format after;
-    int n = read_all(a, y, N + 5000, &after, &err);
-    ck_assert_msg(n >= N, "%s: %d frames, %s", path, n, err.message);
+    int n = read_all(a, y, N + 5000, &after, &why);
+    ck_assert_msg(n >= N, "%s: %d frames, %s", path, n, why.message);
     ck_assert_str_eq(after.warning, "");
     if (formats[_i].tolerance < 0) return;
     ck_assert_int_eq(n, N);
@@ -123,21 +123,21 @@ START_TEST(loud_floats_stay)
     float x[3] = {-1.5f, 3, 100}, y[8];
     const lin_pcm_format raw = {8000, 1, LIN_PCM_F32LE, 0};
     lin_audio_format info;
-    lin_error err = {0};
+    lin_error why = {0};
     lin_audio *a;
     for (int is_raw = 0; is_raw < 2; is_raw++) {
         const char *path = is_raw ? write_bytes("loud.raw", x, sizeof x)
                                   : write_sound("loud.wav", SF_FORMAT_WAV | SF_FORMAT_FLOAT, 8000, 1, x, 3);
-        assert_ok(lin_audio_open(path, is_raw ? &raw : NULL, &a, &err), err);
-        ck_assert_int_eq(read_all(a, y, 8, &info, &err), 3);
+        OK(lin_audio_open(path, is_raw ? &raw : NULL, &a, &err));
+        ck_assert_int_eq(read_all(a, y, 8, &info, &why), 3);
         ck_assert_int_eq(memcmp(x, y, sizeof x), 0);
         ck_assert_msg(strstr(info.warning, " reaches 3 at 0.000 s, but floats have a full scale of -1 to 1") != NULL, "%s",
                       info.warning);
         ck_assert_int_eq(info.incomplete, 0);
     }
     x[1] = x[2] = 1.5f;
-    assert_ok(lin_audio_open(write_bytes("loud.raw", x, sizeof x), &raw, &a, &err), err);
-    read_all(a, y, 8, &info, &err);
+    OK(lin_audio_open(write_bytes("loud.raw", x, sizeof x), &raw, &a, &err));
+    read_all(a, y, 8, &info, &why);
     ck_assert_str_eq(info.warning, "");
 }
 END_TEST
@@ -151,7 +151,7 @@ START_TEST(raw_encodings)
                  {LIN_PCM_F32LE, SF_FORMAT_FLOAT},  {LIN_PCM_U8, SF_FORMAT_PCM_U8},    {LIN_PCM_MULAW, SF_FORMAT_ULAW},
                  {LIN_PCM_ALAW, SF_FORMAT_ALAW}};
     static float x[2 * N], want[2 * N], got[2 * N];
-    lin_error err = {0};
+    lin_error why = {0};
     noise(x, 2 * N, 0.99);
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
         // libsndfile writes the bytes and defines their meaning.
@@ -162,9 +162,9 @@ START_TEST(raw_encodings)
         sf_close(f);
         lin_pcm_format raw = {12000, 2, kinds[k].encoding, 0};
         lin_audio *a;
-        assert_ok(lin_audio_open(path, &raw, &a, &err), err);
+        OK(lin_audio_open(path, &raw, &a, &err));
         ck_assert_int_eq((int)lin_audio_info(a)->frames, N);
-        ck_assert_int_eq(read_all(a, got, N, NULL, &err), N);
+        ck_assert_int_eq(read_all(a, got, N, NULL, &why), N);
         ck_assert_msg(memcmp(got, want, sizeof got) == 0, "%s", lin_pcm_name(kinds[k].encoding));
     }
 }
@@ -198,7 +198,7 @@ START_TEST(pipe_of_raw_samples)
     static float from_pipe[2 * N], from_file[2 * N];
     for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)lin_random_bits(4, i);
     lin_pcm_format raw = {48000, 2, LIN_PCM_S24LE, 0};
-    lin_error err = {0};
+    lin_error why = {0};
     lin_audio *a;
     int fds[2];
     ck_assert_int_eq(pipe(fds), 0);
@@ -207,12 +207,12 @@ START_TEST(pipe_of_raw_samples)
     writer w = {fds[1], bytes, sizeof bytes};
     pthread_t thread;
     ck_assert_int_eq(pthread_create(&thread, NULL, write_slowly, &w), 0);
-    assert_ok(lin_audio_open_fd(fds[0], "a pipe", &raw, &a, &err), err);
+    OK(lin_audio_open_fd(fds[0], "a pipe", &raw, &a, &err));
     ck_assert_int_eq(lin_audio_is_live(a), 1);
     ck_assert_int_eq((int)lin_audio_info(a)->frames, -1);
     lin_audio_format info;
     int n = 0, got;
-    while (lin_audio_read(a, from_pipe + 2 * n, N + 1 - n, &got, &err) == LIN_OK && got > 0) n += got;
+    while (lin_audio_read(a, from_pipe + 2 * n, N + 1 - n, &got, &why) == LIN_OK && got > 0) n += got;
     info = *lin_audio_info(a);
     lin_audio_close(a);
     pthread_join(thread, NULL);
@@ -220,8 +220,8 @@ START_TEST(pipe_of_raw_samples)
     close(fds[0]);
     ck_assert_int_eq(n, N);
     ck_assert_msg(strstr(info.warning, "4 bytes that are not a whole frame of 6") != NULL, "%s", info.warning);
-    assert_ok(lin_audio_open(write_bytes("x.raw", bytes, sizeof bytes), &raw, &a, &err), err);
-    ck_assert_int_eq(read_all(a, from_file, N, NULL, &err), N);
+    OK(lin_audio_open(write_bytes("x.raw", bytes, sizeof bytes), &raw, &a, &err));
+    ck_assert_int_eq(read_all(a, from_file, N, NULL, &why), N);
     ck_assert_int_eq(memcmp(from_pipe, from_file, sizeof from_pipe), 0);
 }
 END_TEST
@@ -261,15 +261,15 @@ START_TEST(formats_through_pipes)
     static unsigned char b[512 + 8 * N];
     SF_INFO info = {.samplerate = formats[_i].rate, .channels = 2, .format = formats[_i].format};
     if (!sf_format_check(&info)) return;
-    lin_error err = {0};
+    lin_error why = {0};
     lin_audio *a;
     lin_audio_format is;
     noise(x, 2 * N, 0.7);
     const char *path = write_sound(formats[_i].name, formats[_i].format, formats[_i].rate, 2, x, N);
-    assert_ok(lin_audio_open(path, NULL, &a, &err), err);
-    const int n = read_all(a, from_file, N + 5000, NULL, &err);
+    OK(lin_audio_open(path, NULL, &a, &err));
+    const int n = read_all(a, from_file, N + 5000, NULL, &why);
     const size_t size = load(path, b, sizeof b);
-    ck_assert_msg(through_pipe(b, size, 1, from_pipe, N + 5000, &is, &err) == n, "%s: %s", path, err.message);
+    ck_assert_msg(through_pipe(b, size, 1, from_pipe, N + 5000, &is, &why) == n, "%s: %s", path, why.message);
     ck_assert_int_eq(is.rate_hz, formats[_i].rate);
     ck_assert_str_eq(is.notice, "");
     ck_assert_str_eq(is.warning, "");
@@ -282,23 +282,23 @@ START_TEST(wav_in_a_pipe_is_live)
 {
     unsigned char b[44 + 2000] = {0};
     float x[2000];
-    lin_error err = {0};
+    lin_error why = {0};
     lin_audio *a;
     int fds[2], n;
     wav_header(b, 1, 16000, 1, 16, 0xffffffff);
     ck_assert_int_eq(pipe(fds), 0);
     ck_assert_int_eq(write(fds[1], b, 44 + 300), 344);
-    assert_ok(lin_audio_open_fd(fds[0], "a pipe", NULL, &a, &err), err);
+    OK(lin_audio_open_fd(fds[0], "a pipe", NULL, &a, &err));
     ck_assert_int_eq(lin_audio_is_live(a), 1);
     ck_assert_int_eq(lin_audio_wait_for(a), -1);
-    assert_ok(lin_audio_read(a, x, 1000, &n, &err), err);
+    OK(lin_audio_read(a, x, 1000, &n, &err));
     ck_assert_int_eq(n, 150);
     ck_assert_int_eq(lin_audio_wait_for(a), fds[0]);
     ck_assert_int_eq(write(fds[1], b + 44, 100), 100);
-    assert_ok(lin_audio_read(a, x, 1000, &n, &err), err);
+    OK(lin_audio_read(a, x, 1000, &n, &err));
     ck_assert_int_eq(n, 50);
     close(fds[1]);
-    assert_ok(lin_audio_read(a, x, 1000, &n, &err), err);
+    OK(lin_audio_read(a, x, 1000, &n, &err));
     ck_assert_int_eq(n, 0);
     ck_assert_str_eq(lin_audio_info(a)->warning, "");
     lin_audio_close(a);
@@ -306,11 +306,11 @@ START_TEST(wav_in_a_pipe_is_live)
     // A file with a declared length ends there, or is reported as truncated.
     lin_audio_format is;
     wav_header(b, 1, 16000, 1, 16, 200);
-    ck_assert_int_eq(through_pipe(b, sizeof b, 1, x, 2000, &is, &err), 100);
+    ck_assert_int_eq(through_pipe(b, sizeof b, 1, x, 2000, &is, &why), 100);
     ck_assert_str_eq(is.warning, "");
     ck_assert_int_eq(is.incomplete, 0);
     wav_header(b, 1, 16000, 1, 16, 32000);
-    ck_assert_int_eq(through_pipe(b, sizeof b, 1, x, 2000, &is, &err), 1000);
+    ck_assert_int_eq(through_pipe(b, sizeof b, 1, x, 2000, &is, &why), 1000);
     ck_assert_msg(strstr(is.warning, "a pipe is truncated: it ends after 0.062 s; its header gives 1.000 s") != NULL, "%s",
                   is.warning);
     ck_assert_int_eq(is.incomplete, 1);
@@ -321,33 +321,33 @@ START_TEST(pipes_of_other_things)
 {
     static unsigned char b[6000];
     static float x[6000];
-    lin_error err = {0};
+    lin_error why = {0};
     lin_audio_format is;
     for (size_t i = 0; i < sizeof b / 2; i++) { // a tone
         const int16_t v = (int16_t)lrint(8000 * sin(0.05 * (double)i));
         memcpy(b + 2 * i, &v, 2);
     }
-    ck_assert_int_eq(through_pipe(b, sizeof b, 1, x, 6000, &is, &err), 3000);
+    ck_assert_int_eq(through_pipe(b, sizeof b, 1, x, 6000, &is, &why), 3000);
     ck_assert_msg(strstr(is.notice, "headerless s16le at 16000 Hz, 1 channel") != NULL, "%s", is.notice);
-    ck_assert_int_eq(through_pipe(b, sizeof b, 2, x, 6000, &is, &err), 3000);
+    ck_assert_int_eq(through_pipe(b, sizeof b, 2, x, 6000, &is, &why), 3000);
     ck_assert_str_eq(is.notice, "");
     const struct {
         const char *bytes, *says;
         size_t n;
     } others[] = {{"<html><body>404</body></html>\n", "it is text", 30}, {"Gr\303\274\303\237e\n", "it is text", 8}};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-        ck_assert_int_eq(through_pipe(others[i].bytes, others[i].n, 1, x, 6000, &is, &err), -1);
-        ck_assert_msg(err.status == LIN_FORMAT && strstr(err.message, others[i].says), "%s", err.message);
+        ck_assert_int_eq(through_pipe(others[i].bytes, others[i].n, 1, x, 6000, &is, &why), -1);
+        ck_assert_msg(why.status == LIN_FORMAT && strstr(why.message, others[i].says), "%s", why.message);
         // declared to be headerless samples
-        ck_assert_int_ge(through_pipe(others[i].bytes, others[i].n, 2, x, 6000, &is, &err), 3);
+        ck_assert_int_ge(through_pipe(others[i].bytes, others[i].n, 2, x, 6000, &is, &why), 3);
     }
     for (size_t i = 0; i < sizeof b; i++) b[i] = (unsigned char)lin_random_bits(9, i);
-    ck_assert_int_eq(through_pipe(b, sizeof b, 1, x, 6000, &is, &err), -1);
-    ck_assert_msg(strstr(err.message, "it would be noise") != NULL, "%s", err.message);
-    ck_assert_int_eq(through_pipe(b, sizeof b, 2, x, 6000, &is, &err), 3000);
+    ck_assert_int_eq(through_pipe(b, sizeof b, 1, x, 6000, &is, &why), -1);
+    ck_assert_msg(strstr(why.message, "it would be noise") != NULL, "%s", why.message);
+    ck_assert_int_eq(through_pipe(b, sizeof b, 2, x, 6000, &is, &why), 3000);
     // Sound of another kind that needs a program that is not installed.
-    ck_assert_int_eq(through_pipe("\0\0\0\30ftypM4A \0\0\0\0", 16, 1, x, 6000, &is, &err), -1);
-    ck_assert_msg(err.status == LIN_UNSUPPORTED && strstr(err.message, "apt install ffmpeg"), "%s", err.message);
+    ck_assert_int_eq(through_pipe("\0\0\0\30ftypM4A \0\0\0\0", 16, 1, x, 6000, &is, &why), -1);
+    ck_assert_msg(why.status == LIN_UNSUPPORTED && strstr(why.message, "apt install ffmpeg"), "%s", why.message);
 }
 END_TEST
 
@@ -356,22 +356,22 @@ END_TEST
 static void refused(const char *path, const lin_pcm_format *raw, lin_status wanted, const char *text)
 {
     static float x[70 * 1000];
-    lin_error err = {0};
+    lin_error why = {0};
     lin_audio *a;
     unsigned long live = lin_memory_live();
     int fd = dup(0), n;
     close(fd);
-    lin_status status = lin_audio_open(path, raw, &a, &err);
+    lin_status status = lin_audio_open(path, raw, &a, &why);
     if (status == LIN_OK) {
-        while ((status = lin_audio_read(a, x, 1000, &n, &err)) == LIN_OK && n > 0) continue;
+        while ((status = lin_audio_read(a, x, 1000, &n, &why)) == LIN_OK && n > 0) continue;
         lin_audio_close(a);
     } else {
         ck_assert_ptr_null(a);
     }
-    ck_assert_msg(status == wanted, "%s: %s, '%s'", path, lin_status_name(status), err.message);
-    ck_assert_msg(strstr(err.message, text) != NULL, "'%s' does not contain '%s'", err.message, text);
-    ck_assert_msg(strstr(err.message, strcmp(path, "-") == 0 ? "standard input" : path) != NULL, "'%s' names no file",
-                  err.message);
+    ck_assert_msg(status == wanted, "%s: %s, '%s'", path, lin_status_name(status), why.message);
+    ck_assert_msg(strstr(why.message, text) != NULL, "'%s' does not contain '%s'", why.message, text);
+    ck_assert_msg(strstr(why.message, strcmp(path, "-") == 0 ? "standard input" : path) != NULL, "'%s' names no file",
+                  why.message);
     ck_assert_uint_eq(lin_memory_live(), live);
     int again = dup(0);
     close(again);
@@ -398,16 +398,16 @@ START_TEST(pipe_of_a_file)
     fclose(f);
     const char *path = temp_path("fifo");
     ck_assert_int_eq(mkfifo(path, 0600), 0);
-    lin_error err = {0};
+    lin_error why = {0};
     lin_audio *a;
     writer w = {-1, bytes, sizeof bytes};
     pthread_t thread;
     void *all_written;
     signal(SIGPIPE, SIG_IGN);
     ck_assert_int_eq(pthread_create(&thread, NULL, write_to_pipe, &w), 0);
-    assert_ok(lin_audio_open(path, NULL, &a, &err), err);
+    OK(lin_audio_open(path, NULL, &a, &err));
     ck_assert_int_eq(lin_audio_is_live(a), 1);
-    int n = read_all(a, y, N + 10, NULL, &err);
+    int n = read_all(a, y, N + 10, NULL, &why);
     pthread_join(thread, &all_written);
     ck_assert_ptr_nonnull(all_written);
     ck_assert_int_eq(n, N);
@@ -417,7 +417,7 @@ START_TEST(pipe_of_a_file)
     int before = dup(0);
     close(before);
     ck_assert_int_eq(pthread_create(&thread, NULL, write_to_pipe, &w), 0);
-    assert_fails(lin_audio_open(path, NULL, &a, &err), LIN_FORMAT, err, "is not an audio file");
+    FAILS(lin_audio_open(path, NULL, &a, &err), LIN_FORMAT, "is not an audio file");
     pthread_join(thread, NULL);
     int after = dup(0);
     close(after);
@@ -497,12 +497,12 @@ END_TEST
 static void reported(const char *path, int at_least, int at_most, const char *text)
 {
     static float x[2 * N];
-    lin_error err = {0};
+    lin_error why = {0};
     lin_audio *a;
     lin_audio_format info;
-    assert_ok(lin_audio_open(path, NULL, &a, &err), err);
-    int n = read_all(a, x, 2 * N, &info, &err);
-    ck_assert_msg(n >= at_least && n <= at_most, "%s: %d frames, %s", path, n, err.message);
+    OK(lin_audio_open(path, NULL, &a, &err));
+    int n = read_all(a, x, 2 * N, &info, &why);
+    ck_assert_msg(n >= at_least && n <= at_most, "%s: %d frames, %s", path, n, why.message);
     if (text)
         ck_assert_msg(strstr(info.warning, text) && strstr(info.warning, path), "'%s' does not contain '%s'", info.warning, text);
     else ck_assert_str_eq(info.warning, "");
@@ -541,15 +541,15 @@ START_TEST(lying_and_broken_files)
         lin_audio *a;
         lin_audio_format is;
         static float y[4 * N];
-        lin_error err = {0};
+        lin_error why = {0};
         // For some of them libsndfile itself reports it.
-        if (lin_audio_open(write_bytes("half", b, n / 2), NULL, &a, &err) != LIN_OK) {
-            ck_assert_msg(err.status == LIN_FORMAT, "%s: %s", formats[i].name, err.message);
+        if (lin_audio_open(write_bytes("half", b, n / 2), NULL, &a, &why) != LIN_OK) {
+            ck_assert_msg(why.status == LIN_FORMAT, "%s: %s", formats[i].name, why.message);
             continue;
         }
-        const int got = read_all(a, y, 4 * N, &is, &err);
-        ck_assert_msg(is.incomplete && is.warning[0] && (got > 0 || err.status == LIN_FORMAT), "%s: %d frames, %s%s",
-                      formats[i].name, got, is.warning, err.message);
+        const int got = read_all(a, y, 4 * N, &is, &why);
+        ck_assert_msg(is.incomplete && is.warning[0] && (got > 0 || why.status == LIN_FORMAT), "%s: %d frames, %s%s",
+                      formats[i].name, got, is.warning, why.message);
     }
     n = load(write_sound("a.flac", SF_FORMAT_FLAC | SF_FORMAT_PCM_16, 16000, 1, x, N), b, sizeof b);
     reported(write_bytes("cut.flac", b, n - n / 8), 4096, N - 1, "cut.flac");
@@ -594,16 +594,16 @@ START_TEST(flipped_bytes)
             memcpy(c, b, n);
             for (uint64_t i = 0; i < 4; i++)
                 c[lin_random_below(key, 2 * i, (uint32_t)(round % 2 ? n : 80))] = (unsigned char)lin_random_bits(key, 2 * i + 1);
-            lin_error err = {0};
+            lin_error why = {0};
             lin_audio *a;
-            if (lin_audio_open(write_bytes("flipped", c, n), NULL, &a, &err) == LIN_OK) {
+            if (lin_audio_open(write_bytes("flipped", c, n), NULL, &a, &why) == LIN_OK) {
                 int got, blocks = 0;
-                while (lin_audio_read(a, y, 1000, &got, &err) == LIN_OK && got > 0 && blocks < 1000) blocks++;
+                while (lin_audio_read(a, y, 1000, &got, &why) == LIN_OK && got > 0 && blocks < 1000) blocks++;
                 ck_assert_int_lt(blocks, 1000);
                 lin_audio_close(a);
             } else {
                 ck_assert_ptr_null(a);
-                ck_assert(err.message[0]);
+                ck_assert(why.message[0]);
             }
         }
     }
@@ -616,13 +616,13 @@ START_TEST(standard_input)
     int16_t samples[100];
     for (int i = 0; i < 100; i++) samples[i] = (int16_t)(i * 300);
     float x[200];
-    lin_error err = {0};
+    lin_error why = {0};
     lin_audio *a;
     lin_audio_format info;
     int keep = dup(0), fd = open(write_bytes("in.raw", samples, sizeof samples), O_RDONLY);
     dup2(fd, 0);
-    assert_ok(lin_audio_open("-", NULL, &a, &err), err);
-    int n = read_all(a, x, 200, &info, &err);
+    OK(lin_audio_open("-", NULL, &a, &err));
+    int n = read_all(a, x, 200, &info, &why);
     ck_assert_int_eq(n, 100);
     ck_assert_float_eq(x[7], 2100.0f / 32768);
     ck_assert_int_eq(info.rate_hz, 16000);
@@ -632,14 +632,14 @@ START_TEST(standard_input)
     wav_header(b, 1, 16000, 1, 16, 156);
     int wav = open(write_bytes("in.wav", b, 200), O_RDONLY);
     dup2(wav, 0);
-    assert_ok(lin_audio_open("-", NULL, &a, &err), err);
-    ck_assert_int_eq(read_all(a, x, 200, &info, &err), 78);
+    OK(lin_audio_open("-", NULL, &a, &err));
+    ck_assert_int_eq(read_all(a, x, 200, &info, &why), 78);
     ck_assert_str_eq(info.notice, "");
     // Unless it is declared to have no header.
     lin_pcm_format raw = lin_pcm_default();
     lseek(wav, 0, SEEK_SET);
-    assert_ok(lin_audio_open("-", &raw, &a, &err), err);
-    ck_assert_int_eq(read_all(a, x, 200, &info, &err), 100);
+    OK(lin_audio_open("-", &raw, &a, &err));
+    ck_assert_int_eq(read_all(a, x, 200, &info, &why), 100);
     ck_assert_msg(strstr(info.warning, "standard input begins like a WAV file") != NULL, "%s", info.warning);
     // Reading begins at the descriptor's offset.
     char junk[300] = "junk";
@@ -648,8 +648,8 @@ START_TEST(standard_input)
     lseek(later, 100, SEEK_SET);
     dup2(later, 0);
     close(later);
-    assert_ok(lin_audio_open("-", NULL, &a, &err), err);
-    ck_assert_int_eq(read_all(a, x, 200, &info, &err), 78);
+    OK(lin_audio_open("-", NULL, &a, &err));
+    ck_assert_int_eq(read_all(a, x, 200, &info, &why), 78);
     int null = open("/dev/null", O_RDONLY);
     dup2(null, 0);
     refused("-", NULL, LIN_FORMAT, "contains no samples"); // live: it is not a regular file
@@ -668,17 +668,17 @@ START_TEST(seeking_back_from_the_end)
     static const unsigned char chunk[] = {'L', 'I', 'S', 'T', 6, 0, 0, 0, 'a', 'b', 'c', 'd', 'e', 'f'};
     float x[SAMPLES], y[SAMPLES];
     lin_audio *a;
-    lin_error err;
+    lin_error why = {0};
     int n;
     noise(x, SAMPLES, 0.5);
     const char *path = write_sound("s.wav", SF_FORMAT_WAV | SF_FORMAT_FLOAT, 16000, 1, x, SAMPLES);
     for (int with_chunk = 0; with_chunk < 2; with_chunk++) {
-        ck_assert_int_eq(lin_audio_open(path, NULL, &a, &err), LIN_OK);
-        do ck_assert_int_eq(lin_audio_read(a, y, SAMPLES, &n, &err), LIN_OK);
+        ck_assert_int_eq(lin_audio_open(path, NULL, &a, &why), LIN_OK);
+        do ck_assert_int_eq(lin_audio_read(a, y, SAMPLES, &n, &why), LIN_OK);
         while (n > 0);
-        ck_assert_int_eq(lin_audio_seek(a, SAMPLES + 1, &err), LIN_UNSUPPORTED);
-        ck_assert_int_eq(lin_audio_seek(a, 0, &err), LIN_OK);
-        ck_assert_int_eq(read_all(a, y, SAMPLES, NULL, &err), SAMPLES);
+        ck_assert_int_eq(lin_audio_seek(a, SAMPLES + 1, &why), LIN_UNSUPPORTED);
+        ck_assert_int_eq(lin_audio_seek(a, 0, &why), LIN_OK);
+        ck_assert_int_eq(read_all(a, y, SAMPLES, NULL, &why), SAMPLES);
         ck_assert_mem_eq(y, x, sizeof x);
         FILE *f = fopen(path, "ab");
         fwrite(chunk, 1, sizeof chunk, f);
@@ -690,29 +690,29 @@ END_TEST
 START_TEST(samples_in_memory)
 {
     lin_audio *a;
-    lin_error err;
+    lin_error why = {0};
     float x[2 * 1000], y[2 * 1200];
     int n;
     for (int i = 0; i < 2000; i++) x[i] = (float)(i % 200) / 200 - 0.5f;
     const unsigned long before = lin_memory_live();
-    ck_assert_int_eq(lin_audio_open_memory("x", x, 1000, 8000, 2, &a, &err), LIN_OK);
+    ck_assert_int_eq(lin_audio_open_memory("x", x, 1000, 8000, 2, &a, &why), LIN_OK);
     ck_assert_int_eq((int)lin_audio_info(a)->frames, 1000);
-    ck_assert_int_eq(lin_audio_read(a, y, 10, &n, &err), LIN_OK);
-    ck_assert_int_eq(lin_audio_seek(a, 500, &err), LIN_OK);
-    ck_assert_int_eq(lin_audio_read(a, y, 1200, &n, &err), LIN_OK);
+    ck_assert_int_eq(lin_audio_read(a, y, 10, &n, &why), LIN_OK);
+    ck_assert_int_eq(lin_audio_seek(a, 500, &why), LIN_OK);
+    ck_assert_int_eq(lin_audio_read(a, y, 1200, &n, &why), LIN_OK);
     ck_assert_int_eq(n, 500);
     ck_assert_mem_eq(y, x + 1000, sizeof(float) * 1000);
-    ck_assert_int_eq(lin_audio_seek(a, 1001, &err), LIN_UNSUPPORTED);
-    ck_assert_int_eq(lin_audio_seek(a, 0, &err), LIN_OK);
-    ck_assert_int_eq(read_all(a, y, 1200, NULL, &err), 1000);
+    ck_assert_int_eq(lin_audio_seek(a, 1001, &why), LIN_UNSUPPORTED);
+    ck_assert_int_eq(lin_audio_seek(a, 0, &why), LIN_OK);
+    ck_assert_int_eq(read_all(a, y, 1200, NULL, &why), 1000);
     ck_assert_mem_eq(y, x, sizeof x);
     x[77] = NAN;
-    ck_assert_int_eq(lin_audio_open_memory("x", x, 1000, 8000, 2, &a, &err), LIN_OK);
-    ck_assert_int_eq(read_all(a, y, 1200, NULL, &err), -1);
-    ck_assert_int_eq(err.status, LIN_NUMERIC);
-    ck_assert_int_eq(lin_audio_open_memory("x", x, 0, 8000, 2, &a, &err), LIN_OK);
-    ck_assert_int_eq(read_all(a, y, 1200, NULL, &err), 0);
-    ck_assert_int_eq(lin_audio_open_memory("x", x, 1000, 100, 2, &a, &err), LIN_UNSUPPORTED);
+    ck_assert_int_eq(lin_audio_open_memory("x", x, 1000, 8000, 2, &a, &why), LIN_OK);
+    ck_assert_int_eq(read_all(a, y, 1200, NULL, &why), -1);
+    ck_assert_int_eq(why.status, LIN_NUMERIC);
+    ck_assert_int_eq(lin_audio_open_memory("x", x, 0, 8000, 2, &a, &why), LIN_OK);
+    ck_assert_int_eq(read_all(a, y, 1200, NULL, &why), 0);
+    ck_assert_int_eq(lin_audio_open_memory("x", x, 1000, 100, 2, &a, &why), LIN_UNSUPPORTED);
     ck_assert_uint_eq(lin_memory_live(), before);
 }
 END_TEST

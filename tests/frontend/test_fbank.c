@@ -7,15 +7,14 @@
 
 static float *whole(const lin_fbank_config *config, const float *x, int n, int *T)
 {
-    lin_error err = {0};
     lin_fbank *fbank;
-    assert_ok(lin_fbank_create(config, &fbank, &err), err);
+    OK(lin_fbank_create(config, &fbank, &err));
     *T = lin_fbank_frames_out(fbank, n);
     size_t count = (size_t)*T * (size_t)config->mel_bins;
     float *frames = lin_alloc(count, sizeof(float));
     for (size_t i = 0; i < count; i++) frames[i] = NAN;
     int got;
-    assert_ok(lin_fbank_push(fbank, x, n, frames, *T, &got, &err), err);
+    OK(lin_fbank_push(fbank, x, n, frames, *T, &got, &err));
     ck_assert_int_eq(got, *T);
     lin_fbank_destroy(fbank);
     return frames;
@@ -23,12 +22,11 @@ static float *whole(const lin_fbank_config *config, const float *x, int n, int *
 
 static void compare_golden(const char *path, lin_fbank_config config)
 {
-    lin_error err = {0};
     float *signal, *golden;
     size_t n, golden_T;
     int one, D, T;
-    assert_ok(lin_npy_read("tests/golden/fbank_signal.npy", &signal, &n, &one, &err), err);
-    assert_ok(lin_npy_read(path, &golden, &golden_T, &D, &err), err);
+    OK(lin_npy_read("tests/golden/fbank_signal.npy", &signal, &n, &one, &err));
+    OK(lin_npy_read(path, &golden, &golden_T, &D, &err));
     float *frames = whole(&config, signal, (int)n, &T);
     ck_assert_int_eq(D, config.mel_bins);
     ck_assert_uint_eq((size_t)T, golden_T);
@@ -60,14 +58,13 @@ END_TEST
 START_TEST(golden_level)
 {
     const double scale[] = {0.05, 1, 1.0 / 3};
-    lin_error err = {0};
     lin_fbank_config config = lin_fbank_default();
     float *signal, *golden;
     size_t n, golden_T;
     int one, D, T;
     config.level_db = 100;
-    assert_ok(lin_npy_read("tests/golden/fbank_signal.npy", &signal, &n, &one, &err), err);
-    assert_ok(lin_npy_read("tests/golden/fbank_level.npy", &golden, &golden_T, &D, &err), err);
+    OK(lin_npy_read("tests/golden/fbank_signal.npy", &signal, &n, &one, &err));
+    OK(lin_npy_read("tests/golden/fbank_level.npy", &golden, &golden_T, &D, &err));
     float *x = lin_alloc(3 * n, sizeof *x);
     for (size_t i = 0; i < 3 * n; i++) x[i] = (float)((double)signal[i % n] * scale[i / n]);
     float *frames = whole(&config, x, (int)(3 * n), &T);
@@ -116,29 +113,29 @@ START_TEST(a_level_is_saved_and_loaded)
     enum { N = 20000, D = 40 };
     static float x[N], frames[130 * D];
     unsigned char state[4096];
-    lin_error err = {0};
+    lin_error why = {0};
     lin_fbank_config config = lin_fbank_default();
     lin_fbank *a, *b, *plain;
     int T, got, more;
     fill_tone(x, N, 16000, 440, 0.3, 0.1);
     for (int i = 4000; i < 9000; i++) x[i] *= 0.02F;
-    assert_ok(lin_fbank_create(&config, &plain, &err), err);
+    OK(lin_fbank_create(&config, &plain, &err));
     config.level_db = 95;
     float *want = whole(&config, x, N, &T);
-    assert_ok(lin_fbank_create(&config, &a, &err), err);
-    assert_ok(lin_fbank_create(&config, &b, &err), err);
+    OK(lin_fbank_create(&config, &a, &err));
+    OK(lin_fbank_create(&config, &b, &err));
     const int cuts[] = {0, 100, 399, 400, 5000, 12345};
     for (int c = 0; c < 6; c++) {
         lin_fbank_reset(a);
-        assert_ok(lin_fbank_push(a, x, cuts[c], frames, 130, &got, &err), err);
+        OK(lin_fbank_push(a, x, cuts[c], frames, 130, &got, &err));
         const size_t n = lin_fbank_state_bytes(a);
         ck_assert(n <= sizeof state);
         lin_fbank_save(a, state);
-        assert_ok(lin_fbank_load(b, state, n, &err), err);
-        assert_ok(lin_fbank_push(b, x + cuts[c], N - cuts[c], frames + got * D, 130 - got, &more, &err), err);
+        OK(lin_fbank_load(b, state, n, &err));
+        OK(lin_fbank_push(b, x + cuts[c], N - cuts[c], frames + got * D, 130 - got, &more, &err));
         ck_assert_int_eq(got + more, T);
         ck_assert_int_eq(memcmp(frames, want, (size_t)T * D * sizeof *want), 0);
-        ck_assert_int_eq(lin_fbank_load(plain, state, n, &err), LIN_FORMAT);
+        ck_assert_int_eq(lin_fbank_load(plain, state, n, &why), LIN_FORMAT);
         const float wrong[] = {NAN, 1e9F, -1};
         for (int f = 0; f < 4 && cuts[c] >= 400; f++)
             for (int w = 0; w < 3; w++) {
@@ -146,7 +143,7 @@ START_TEST(a_level_is_saved_and_loaded)
                 memcpy(forged, state, n);
                 memcpy(forged + n - (size_t)(4 - f) * sizeof(float), &wrong[w], sizeof(float));
                 if (f < 2 && w == 2) continue; // a level of -1 dB is one
-                ck_assert_int_eq(lin_fbank_load(b, forged, n, &err), LIN_FORMAT);
+                ck_assert_int_eq(lin_fbank_load(b, forged, n, &why), LIN_FORMAT);
             }
     }
     lin_fbank_destroy(a);
@@ -161,7 +158,7 @@ START_TEST(any_split_gives_the_same_bits)
     enum { N = 20011 };
     static float x[N];
     fill_tone(x, N, 16000, 440, 0.4, 0.1);
-    lin_error err = {0};
+    lin_error why = {0};
     // Overlapping windows, windows end to end, and gaps between windows.
     const double hops_ms[] = {10, 25, 31, 10};
     for (int c = 0; c < 4; c++) {
@@ -172,7 +169,7 @@ START_TEST(any_split_gives_the_same_bits)
         float *expected = whole(&config, x, N, &T);
         ck_assert_int_eq(T, 1 + (N - 400) / (int)(hops_ms[c] * 16));
         lin_fbank *fbank;
-        assert_ok(lin_fbank_create(&config, &fbank, &err), err);
+        OK(lin_fbank_create(&config, &fbank, &err));
         float *frames = lin_alloc((size_t)T * (size_t)D, sizeof(float));
         const int most[] = {1, 3, 160, 399, 401, 5000};
         for (int m = 0; m < 6; m++) {
@@ -182,7 +179,7 @@ START_TEST(any_split_gives_the_same_bits)
             unsigned long before = lin_memory_count();
             for (int at = 0, i = 0; at < N; i++) {
                 int n = piece((uint64_t)m, (uint64_t)i, most[m], N - at), wanted = lin_fbank_frames_out(fbank, n);
-                failed |= lin_fbank_push(fbank, x + at, n, frames + done * D, wanted, &got, &err) != LIN_OK || got != wanted;
+                failed |= lin_fbank_push(fbank, x + at, n, frames + done * D, wanted, &got, &why) != LIN_OK || got != wanted;
                 done += got;
                 at += n;
             }
@@ -203,18 +200,17 @@ START_TEST(too_small_changes_nothing)
     static float x[1200], out[4 * 40], again[4 * 40];
     fill_tone(x, 1200, 16000, 1000, 0.5, 0.1);
     lin_fbank_config config = lin_fbank_default();
-    lin_error err = {0};
     lin_fbank *fbank;
     int got = 99;
-    assert_ok(lin_fbank_create(&config, &fbank, &err), err);
-    assert_fails(lin_fbank_push(fbank, x, 560, out, 1, &got, &err), LIN_TOO_SMALL, err, "room for 1");
+    OK(lin_fbank_create(&config, &fbank, &err));
+    FAILS(lin_fbank_push(fbank, x, 560, out, 1, &got, &err), LIN_TOO_SMALL, "room for 1");
     ck_assert_int_eq(got, 0);
-    assert_ok(lin_fbank_push(fbank, x, 560, out, 2, &got, &err), err);
+    OK(lin_fbank_push(fbank, x, 560, out, 2, &got, &err));
     ck_assert_int_eq(got, 2);
     lin_fbank_reset(fbank);
-    assert_ok(lin_fbank_push(fbank, x, 560, again, 2, &got, &err), err);
+    OK(lin_fbank_push(fbank, x, 560, again, 2, &got, &err));
     ck_assert_int_eq(memcmp(out, again, 2 * 40 * sizeof(float)), 0);
-    assert_fails(lin_fbank_push(fbank, x, -1, out, 2, &got, &err), LIN_INVALID, err, "-1 samples");
+    FAILS(lin_fbank_push(fbank, x, -1, out, 2, &got, &err), LIN_INVALID, "-1 samples");
     lin_fbank_destroy(fbank);
     lin_fbank_destroy(NULL);
 }
@@ -227,15 +223,14 @@ START_TEST(reset_forgets_a_gap)
     fill_tone(x, 3000, 16000, 1000, 0.5, 0.1);
     lin_fbank_config config = lin_fbank_default();
     config.hop_ms = 60;
-    lin_error err = {0};
     lin_fbank *fbank;
     int got;
-    assert_ok(lin_fbank_create(&config, &fbank, &err), err);
-    assert_ok(lin_fbank_push(fbank, x, 1500, first, 2, &got, &err), err);
+    OK(lin_fbank_create(&config, &fbank, &err));
+    OK(lin_fbank_push(fbank, x, 1500, first, 2, &got, &err));
     ck_assert_int_eq(got, 2);
     lin_fbank_reset(fbank);
     ck_assert_int_eq(lin_fbank_frames_out(fbank, 1360), 2);
-    assert_ok(lin_fbank_push(fbank, x, 1360, again, 2, &got, &err), err);
+    OK(lin_fbank_push(fbank, x, 1360, again, 2, &got, &err));
     ck_assert_int_eq(got, 2);
     ck_assert_int_eq(memcmp(first, again, sizeof first), 0);
     lin_fbank_destroy(fbank);
@@ -267,13 +262,12 @@ END_TEST
 
 START_TEST(configurations_out_of_range)
 {
-    lin_error err = {0};
     lin_fbank *fbank;
 #define REFUSED(field, value, text)                                                                                              \
     do {                                                                                                                         \
         lin_fbank_config config = lin_fbank_default();                                                                           \
         config.field = (value);                                                                                                  \
-        assert_fails(lin_fbank_create(&config, &fbank, &err), LIN_INVALID, err, text);                                           \
+        FAILS(lin_fbank_create(&config, &fbank, &err), LIN_INVALID, text);                                           \
         ck_assert_ptr_null(fbank);                                                                                               \
     } while (0)
     REFUSED(sample_hz, 0, "sample_hz");
@@ -299,9 +293,9 @@ END_TEST
 START_TEST(every_allocation_may_fail)
 {
     lin_fbank_config config = lin_fbank_default();
-    lin_error err = {0};
+    lin_error why = {0};
     lin_fbank *fbank;
-    FAIL_EVERY_ALLOCATION_OF(fbank, lin_fbank_create(&config, &fbank, &err), lin_fbank_destroy(fbank));
+    FAIL_EVERY_ALLOCATION_OF(fbank, lin_fbank_create(&config, &fbank, &why), lin_fbank_destroy(fbank));
 }
 END_TEST
 
@@ -311,7 +305,7 @@ START_TEST(the_table_describes_the_filterbank)
 {
     enum { N = 3000, MOST = 40 };
     lin_fbank_config config = lin_fbank_default();
-    lin_error err = {0};
+    lin_error why = {0};
     config.high_hz = _i ? 5500 : 0;
     config.mel_bins = _i ? 23 : 40;
     static float sound[N], frames[MOST * 40];
@@ -323,16 +317,16 @@ START_TEST(the_table_describes_the_filterbank)
     lin_fbank *fbank;
     lin_fbank_table table;
     int n;
-    ck_assert(lin_fbank_create(&config, &fbank, &err) == LIN_OK);
-    ck_assert(lin_fbank_table_create(&config, &table, &err) == LIN_OK);
+    ck_assert(lin_fbank_create(&config, &fbank, &why) == LIN_OK);
+    ck_assert(lin_fbank_table_create(&config, &table, &why) == LIN_OK);
     ck_assert_int_eq(table.window_samples, 400);
     ck_assert_int_eq(table.hop_samples, 160);
     ck_assert_int_eq(table.n_fft, 512);
-    ck_assert(lin_fbank_push(fbank, sound, N, frames, MOST, &n, &err) == LIN_OK);
+    ck_assert(lin_fbank_push(fbank, sound, N, frames, MOST, &n, &why) == LIN_OK);
     ck_assert_int_eq(n, 1 + (N - 400) / 160);
     const lin_ops_f64 *ref = lin_ops_ref();
     lin_exec *exec;
-    ck_assert(ref->exec_create(ref, 1, &exec, &err) == LIN_OK);
+    ck_assert(ref->exec_create(ref, 1, &exec, &why) == LIN_OK);
     const lin_segments out = {1, n, n, (const int[]){0, n}}, in = {1, N, N, (const int[]){0, N}};
     ref->fbank(exec, want, &out, wide, &in, &table);
     for (int i = 0; i < n * config.mel_bins; i++)
@@ -381,22 +375,21 @@ static void expected(float *mean, float *istd)
 
 START_TEST(moments)
 {
-    lin_error err = {0};
     float mean[D], istd[D], want_mean[D], want_istd[D];
     lin_moments *whole, *parts;
     fill();
     expected(want_mean, want_istd);
-    assert_ok(lin_moments_create(D, &whole, &err), err);
+    OK(lin_moments_create(D, &whole, &err));
     lin_moments_add(whole, bins, T);
-    assert_ok(lin_moments_finish(whole, mean, istd, &err), err);
+    OK(lin_moments_finish(whole, mean, istd, &err));
     ck_assert_uint_eq(lin_moments_count(whole), T);
     // In parts, with the same bits.
     float parts_mean[D], parts_istd[D];
-    assert_ok(lin_moments_create(D, &parts, &err), err);
+    OK(lin_moments_create(D, &parts, &err));
     lin_moments_add(parts, bins, 1000);
     lin_moments_add(parts, bins + 1000 * D, 1);
     lin_moments_add(parts, bins + 1001 * D, T - 1001);
-    assert_ok(lin_moments_finish(parts, parts_mean, parts_istd, &err), err);
+    OK(lin_moments_finish(parts, parts_mean, parts_istd, &err));
     test_same_f32("mean", parts_mean, mean, D);
     test_same_f32("istd", parts_istd, istd, D);
     for (int d = 0; d < D; d++) {
@@ -418,18 +411,17 @@ END_TEST
 
 START_TEST(moments_of_bad_frames)
 {
-    lin_error err = {0};
     float mean[2], istd[2], silence[6] = {-15.9f, 3, -15.9f, 3, -15.9f, 3}, nan[2] = {1, NAN};
     lin_moments *a;
-    assert_fails(lin_moments_create(0, &a, &err), LIN_INVALID, err, "0 bins");
-    assert_ok(lin_moments_create(2, &a, &err), err);
-    assert_fails(lin_moments_finish(a, mean, istd, &err), LIN_INVALID, err, "there are no frames");
+    FAILS(lin_moments_create(0, &a, &err), LIN_INVALID, "0 bins");
+    OK(lin_moments_create(2, &a, &err));
+    FAILS(lin_moments_finish(a, mean, istd, &err), LIN_INVALID, "there are no frames");
     lin_moments_add(a, silence, 3);
-    assert_ok(lin_moments_finish(a, mean, istd, &err), err);
+    OK(lin_moments_finish(a, mean, istd, &err));
     ck_assert_float_eq(mean[0], -15.9f);
     ck_assert_float_eq(istd[0], (float)(1 / LIN_MOMENTS_SMALLEST_STD));
     lin_moments_add(a, nan, 1);
-    assert_fails(lin_moments_finish(a, mean, istd, &err), LIN_NUMERIC, err, "bin 1");
+    FAILS(lin_moments_finish(a, mean, istd, &err), LIN_NUMERIC, "bin 1");
     lin_free(a);
 }
 END_TEST

@@ -1,39 +1,19 @@
 // The resampler: bits of any split, level, frequency and alignment of a tone at every rate, pass-through, failing allocations.
 #include "frontend/resample.h"
+#include "tests/frontend/count_mallocs.h"
 #include "tests/frontend/support.h"
 
 static const double rates[] = {4000, 8000, 11025, 12345, 17600, 22050, 32000, 44100, 48000, 96000, 192000};
 
 enum { N_RATES = sizeof rates / sizeof rates[0] };
 
-// Counts the C library's allocations, libsoxr's too. If a sanitizer replaces malloc, nothing is counted.
-static unsigned long n_mallocs;
-
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__GLIBC__)
-void *__libc_malloc(size_t size);
-void *__libc_realloc(void *block, size_t size);
-
-void *malloc(size_t size)
-{
-    n_mallocs++;
-    return __libc_malloc(size);
-}
-
-void *realloc(void *block, size_t size)
-{
-    n_mallocs++;
-    return __libc_realloc(block, size);
-}
-#endif
-
 static int all_at_once(double in_hz, double out_hz, const float *x, int n, float *y, int capacity)
 {
-    lin_error err = {0};
     lin_resampler *r;
     int first, last;
-    assert_ok(lin_resampler_create(in_hz, out_hz, &r, &err), err);
-    assert_ok(lin_resampler_push(r, x, n, y, capacity, &first, &err), err);
-    assert_ok(lin_resampler_finish(r, y + first, capacity - first, &last, &err), err);
+    OK(lin_resampler_create(in_hz, out_hz, &r, &err));
+    OK(lin_resampler_push(r, x, n, y, capacity, &first, &err));
+    OK(lin_resampler_finish(r, y + first, capacity - first, &last, &err));
     lin_resampler_destroy(r);
     return first + last;
 }
@@ -48,22 +28,22 @@ START_TEST(any_split_gives_the_same_bits)
     int total = all_at_once(rate, 16000, x, n, y, capacity);
     ck_assert_msg(fabs(total - n * 16000 / rate) <= 1, "%g Hz: %d samples gave %d", rate, n, total);
     const int most[] = {1, 10, 333, 4000, 40000};
-    lin_error err = {0};
+    lin_error why = {0};
     lin_resampler *r;
-    assert_ok(lin_resampler_create(rate, 16000, &r, &err), err);
+    OK(lin_resampler_create(rate, 16000, &r, &err));
     for (int m = 0; m < 5; m++) {
         int done = 0, got, failed = 0;
-        assert_ok(lin_resampler_reset(r, &err), err);
+        OK(lin_resampler_reset(r, &err));
         memset(z, 0xff, (size_t)capacity * sizeof *z);
         for (int at = 0, i = 0; at < n; i++) {
             int take = piece((uint64_t)m, (uint64_t)i, most[m], n - at), room = lin_resampler_most_out(r, take);
-            failed |= done + room > capacity || lin_resampler_push(r, x + at, take, z + done, room, &got, &err) != LIN_OK;
+            failed |= done + room > capacity || lin_resampler_push(r, x + at, take, z + done, room, &got, &why) != LIN_OK;
             if (failed) break;
             done += got;
             at += take;
         }
-        ck_assert_msg(!failed, "%s", err.message);
-        assert_ok(lin_resampler_finish(r, z + done, lin_resampler_most_out(r, 0), &got, &err), err);
+        ck_assert_msg(!failed, "%s", why.message);
+        OK(lin_resampler_finish(r, z + done, lin_resampler_most_out(r, 0), &got, &err));
         done += got;
         ck_assert_int_eq(done, total);
         ck_assert_msg(memcmp(z, y, (size_t)total * sizeof *y) == 0, "%g Hz: other bits in pieces of up to %d", rate, most[m]);
@@ -132,19 +112,18 @@ END_TEST
 
 START_TEST(misuse)
 {
-    lin_error err = {0};
     lin_resampler *r;
     float x[100] = {0}, y[200];
     int got;
-    assert_fails(lin_resampler_create(0, 16000, &r, &err), LIN_INVALID, err, "0 to 16000");
-    assert_fails(lin_resampler_create(16000, (double)NAN, &r, &err), LIN_INVALID, err, "1 kHz to 1 MHz");
+    FAILS(lin_resampler_create(0, 16000, &r, &err), LIN_INVALID, "0 to 16000");
+    FAILS(lin_resampler_create(16000, (double)NAN, &r, &err), LIN_INVALID, "1 kHz to 1 MHz");
     ck_assert_ptr_null(r);
-    assert_ok(lin_resampler_create(8000, 16000, &r, &err), err);
-    assert_fails(lin_resampler_push(r, x, 100, y, 199, &got, &err), LIN_TOO_SMALL, err, "room for 199");
-    assert_fails(lin_resampler_push(r, x, -1, y, 199, &got, &err), LIN_INVALID, err, "-1");
-    assert_ok(lin_resampler_finish(r, y, 200, &got, &err), err);
+    OK(lin_resampler_create(8000, 16000, &r, &err));
+    FAILS(lin_resampler_push(r, x, 100, y, 199, &got, &err), LIN_TOO_SMALL, "room for 199");
+    FAILS(lin_resampler_push(r, x, -1, y, 199, &got, &err), LIN_INVALID, "-1");
+    OK(lin_resampler_finish(r, y, 200, &got, &err));
     ck_assert_int_eq(got, 0);
-    assert_fails(lin_resampler_push(r, x, 10, y, 200, &got, &err), LIN_INVALID, err, "after the end");
+    FAILS(lin_resampler_push(r, x, 10, y, 200, &got, &err), LIN_INVALID, "after the end");
     lin_resampler_destroy(r);
     lin_resampler_destroy(NULL);
 }
@@ -152,19 +131,19 @@ END_TEST
 
 START_TEST(nothing_is_allocated_while_streaming)
 {
-    lin_error err = {0};
+    lin_error why = {0};
     static float x[192000], y[200000];
     for (int k = 0; k < N_RATES; k++) {
         double rate = rates[k];
         lin_resampler *r;
         int got, step = (int)(rate / 100);
         fill_tone(x, 192000, rate, 300, 0.3, 0.3);
-        assert_ok(lin_resampler_create(rate, 16000, &r, &err), err);
+        OK(lin_resampler_create(rate, 16000, &r, &err));
         // libsoxr's queues reach their size in the first seconds.
         int failed = 0; // Check allocates itself
-        for (int i = 0; i < 2000; i++) failed |= lin_resampler_push(r, x, step, y, 200000, &got, &err) != LIN_OK;
+        for (int i = 0; i < 2000; i++) failed |= lin_resampler_push(r, x, step, y, 200000, &got, &why) != LIN_OK;
         unsigned long ours = lin_memory_count(), all = n_mallocs;
-        for (int i = 0; i < 200; i++) failed |= lin_resampler_push(r, x, step, y, 200000, &got, &err) != LIN_OK;
+        for (int i = 0; i < 200; i++) failed |= lin_resampler_push(r, x, step, y, 200000, &got, &why) != LIN_OK;
         ours = lin_memory_count() - ours;
         all = n_mallocs - all;
         ck_assert_int_eq(failed, 0);
@@ -177,9 +156,9 @@ END_TEST
 
 START_TEST(every_allocation_may_fail)
 {
-    lin_error err = {0};
+    lin_error why = {0};
     lin_resampler *r;
-    FAIL_EVERY_ALLOCATION_OF(r, lin_resampler_create(8000, 16000, &r, &err), lin_resampler_destroy(r));
+    FAIL_EVERY_ALLOCATION_OF(r, lin_resampler_create(8000, 16000, &r, &why), lin_resampler_destroy(r));
 }
 END_TEST
 

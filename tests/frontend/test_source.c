@@ -34,9 +34,9 @@ static const char *write_wav(const char *name, int rate, int channels, const flo
 static float *read_file(const char *path, const lin_pcm_format *raw, const lin_feature_options *o, int most, int *T, int *lanes,
                         char *warning)
 {
-    lin_error err = {0};
+    lin_error why = {0};
     lin_source *s;
-    assert_ok(lin_source_open(path, raw, o, &s, &err), err);
+    OK(lin_source_open(path, raw, o, &s, &err));
     int L = lin_source_lanes(s), capacity = 4000, n, failed = 0;
     ck_assert_int_eq(lin_source_bins(s), D);
     float *all = lin_calloc((size_t)(L * capacity) * D, sizeof(float)),
@@ -44,14 +44,14 @@ static float *read_file(const char *path, const lin_pcm_format *raw, const lin_f
     *T = 0;
     for (uint64_t i = 0;; i++) {
         int ask = 1 + (int)lin_random_below(31, i, (uint32_t)most);
-        failed = lin_source_read(s, block, ask, &n, &err) != LIN_OK;
+        failed = lin_source_read(s, block, ask, &n, &why) != LIN_OK;
         if (failed || n == 0 || *T + n > capacity) break;
         for (int l = 0; l < L; l++) memcpy(all + (l * capacity + *T) * D, block + l * ask * D, (size_t)n * D * sizeof(float));
         *T += n;
     }
-    ck_assert_msg(!failed, "%s", err.message);
+    ck_assert_msg(!failed, "%s", why.message);
     ck_assert_int_eq(n, 0);
-    ck_assert_int_eq(lin_source_read(s, block, most, &n, &err), LIN_OK);
+    ck_assert_int_eq(lin_source_read(s, block, most, &n, &why), LIN_OK);
     ck_assert_int_eq(n, 0);
     for (int l = 1; l < L; l++) memmove(all + l * *T * D, all + l * capacity * D, (size_t)*T * D * sizeof(float));
     if (lin_source_duration(s) >= 0) ck_assert_double_eq_tol(lin_source_seconds(s), lin_source_duration(s), 1e-9);
@@ -111,22 +111,22 @@ START_TEST(pushed_and_pulled_are_the_same_bits)
     float *pulled = read_file(path, NULL, &o, 7, &T, &L, NULL);
     ck_assert_int_eq(L, 1);
     ck_assert_int_eq(T, 1 + ((int)round(n * 16000.0 / rate) - 400) / 160);
-    lin_error err = {0};
+    lin_error why = {0};
     lin_extractor *f;
-    assert_ok(lin_extractor_create(rate, channels, &o, &f, &err), err);
+    OK(lin_extractor_create(rate, channels, &o, &f, &err));
     const int most[] = {1, 50, 1000, 100000};
     for (int m = 0; m < 4; m++) {
         int done = 0, got, failed = 0;
-        assert_ok(lin_extractor_reset(f, &err), err);
+        OK(lin_extractor_reset(f, &err));
         unsigned long before = lin_memory_count();
         for (int at = 0, i = 0; at < n && !failed; i++) {
             int take = piece((uint64_t)m, (uint64_t)i, most[m], n - at), room = lin_extractor_most_out(f, take);
-            failed = lin_extractor_push(f, x + at * channels, take, frames + done * D, room, &got, &err) != LIN_OK || got > room;
+            failed = lin_extractor_push(f, x + at * channels, take, frames + done * D, room, &got, &why) != LIN_OK || got > room;
             done += got;
             at += take;
         }
-        ck_assert_msg(!failed, "%s", err.message);
-        assert_ok(lin_extractor_finish(f, frames + done * D, lin_extractor_most_out(f, 0), &got, &err), err);
+        ck_assert_msg(!failed, "%s", why.message);
+        OK(lin_extractor_finish(f, frames + done * D, lin_extractor_most_out(f, 0), &got, &err));
         ck_assert_uint_eq(lin_memory_count(), before);
         ck_assert_int_eq(done + got, T);
         ck_assert_msg(memcmp(frames, pulled, (size_t)T * D * sizeof(float)) == 0, "%d Hz in pieces of up to %d", rate, most[m]);
@@ -181,12 +181,11 @@ START_TEST(channels)
     lin_free(want);
     lin_free(lanes);
     chosen.channel = 8;
-    lin_error err = {0};
     lin_source *s;
-    assert_fails(lin_source_open(path, NULL, &chosen, &s, &err), LIN_INVALID, err, "has 8 channels; channel 9 is requested");
+    FAILS(lin_source_open(path, NULL, &chosen, &s, &err), LIN_INVALID, "has 8 channels; channel 9 is requested");
     ck_assert_ptr_null(s);
     chosen.channel = -3;
-    assert_fails(lin_source_open(path, NULL, &chosen, &s, &err), LIN_INVALID, err, "channel");
+    FAILS(lin_source_open(path, NULL, &chosen, &s, &err), LIN_INVALID, "channel");
 }
 END_TEST
 
@@ -211,10 +210,9 @@ START_TEST(speed)
         lin_free(fast);
         lin_free(want);
     }
-    lin_error err = {0};
     lin_extractor *f;
     o.speed = (double)NAN;
-    assert_fails(lin_extractor_create(16000, 1, &o, &f, &err), LIN_INVALID, err, "speed");
+    FAILS(lin_extractor_create(16000, 1, &o, &f, &err), LIN_INVALID, "speed");
     ck_assert_ptr_null(f);
 }
 END_TEST
@@ -242,16 +240,16 @@ START_TEST(live_pipe)
     int T, L, fds[2], done = 0, reads = 0, n;
     float *want = read_file(write_bytes("x.raw", bytes, sizeof bytes), &raw, &o, 64, &T, &L, NULL);
     ck_assert_int_eq(pipe(fds), 0);
-    lin_error err = {0};
+    lin_error why = {0};
     lin_audio *a;
     lin_source *s;
     pthread_t thread;
     static float frames[200 * D];
     ck_assert_int_eq(pthread_create(&thread, NULL, trickle, &fds[1]), 0);
-    assert_ok(lin_audio_open_fd(fds[0], "a pipe", &raw, &a, &err), err);
-    assert_ok(lin_source_from_audio(a, &o, &s, &err), err);
+    OK(lin_audio_open_fd(fds[0], "a pipe", &raw, &a, &err));
+    OK(lin_source_from_audio(a, &o, &s, &err));
     ck_assert_double_lt(lin_source_duration(s), 0);
-    while (lin_source_read(s, frames + done * D, 200 - done, &n, &err) == LIN_OK && n > 0) done += n, reads++;
+    while (lin_source_read(s, frames + done * D, 200 - done, &n, &why) == LIN_OK && n > 0) done += n, reads++;
     ck_assert_double_eq(lin_source_seconds(s), 1);
     lin_source_close(s);
     pthread_join(thread, NULL);
@@ -276,31 +274,30 @@ START_TEST(short_and_bad_sound)
     lin_free(read_file(write_wav("short.wav", 16000, 1, x, 400), NULL, &o, 10, &T, NULL, warning));
     ck_assert_int_eq(T, 1);
     ck_assert_str_eq(warning, "");
-    lin_error err = {0};
     lin_source *s;
     int n;
     float *frames = lin_alloc(200 * D, sizeof(float));
     x[1500] = NAN;
-    assert_ok(lin_source_open(write_wav("nan.wav", 16000, 1, x, 2000), NULL, &o, &s, &err), err);
-    assert_fails(lin_source_read(s, frames, 0, &n, &err), LIN_INVALID, err, "room for 0");
-    assert_fails(lin_source_read(s, frames, 200, &n, &err), LIN_NUMERIC, err, "sample 1500");
+    OK(lin_source_open(write_wav("nan.wav", 16000, 1, x, 2000), NULL, &o, &s, &err));
+    FAILS(lin_source_read(s, frames, 0, &n, &err), LIN_INVALID, "room for 0");
+    FAILS(lin_source_read(s, frames, 200, &n, &err), LIN_NUMERIC, "sample 1500");
     ck_assert_int_eq(n, 0);
     lin_source_close(s);
     lin_source_close(NULL);
     lin_extractor *f;
-    assert_ok(lin_extractor_create(16000, 2, &o, &f, &err), err);
-    assert_fails(lin_extractor_push(f, x, 1000, frames, 200, &n, &err), LIN_NUMERIC, err, "sample 750 of channel 1 is nan");
-    assert_fails(lin_extractor_push(f, x, 700, frames, 1, &n, &err), LIN_TOO_SMALL, err, "room for 1");
-    assert_fails(lin_extractor_push(f, x, -1, frames, 1, &n, &err), LIN_INVALID, err, "-1");
-    assert_ok(lin_extractor_push(f, x, 700, frames, 2, &n, &err), err);
-    assert_ok(lin_extractor_finish(f, frames, 0, &n, &err), err);
-    assert_fails(lin_extractor_push(f, x, 10, frames, 200, &n, &err), LIN_INVALID, err, "after the end");
+    OK(lin_extractor_create(16000, 2, &o, &f, &err));
+    FAILS(lin_extractor_push(f, x, 1000, frames, 200, &n, &err), LIN_NUMERIC, "sample 750 of channel 1 is nan");
+    FAILS(lin_extractor_push(f, x, 700, frames, 1, &n, &err), LIN_TOO_SMALL, "room for 1");
+    FAILS(lin_extractor_push(f, x, -1, frames, 1, &n, &err), LIN_INVALID, "-1");
+    OK(lin_extractor_push(f, x, 700, frames, 2, &n, &err));
+    OK(lin_extractor_finish(f, frames, 0, &n, &err));
+    FAILS(lin_extractor_push(f, x, 10, frames, 200, &n, &err), LIN_INVALID, "after the end");
     lin_extractor_destroy(f);
     lin_extractor_destroy(NULL);
-    assert_fails(lin_extractor_create(1000, 1, &o, &f, &err), LIN_UNSUPPORTED, err, "1000 Hz");
-    assert_fails(lin_extractor_create(16000, 0, &o, &f, &err), LIN_UNSUPPORTED, err, "0 channels");
+    FAILS(lin_extractor_create(1000, 1, &o, &f, &err), LIN_UNSUPPORTED, "1000 Hz");
+    FAILS(lin_extractor_create(16000, 0, &o, &f, &err), LIN_UNSUPPORTED, "0 channels");
     o.fbank.mel_bins = 0;
-    assert_fails(lin_extractor_create(16000, 1, &o, &f, &err), LIN_INVALID, err, "mel_bins");
+    FAILS(lin_extractor_create(16000, 1, &o, &f, &err), LIN_INVALID, "mel_bins");
     lin_free(frames);
 }
 END_TEST

@@ -14,25 +14,6 @@
 
 #define SUPPORT __attribute__((unused)) static
 
-#define OK(call)                                                                                                                 \
-    do {                                                                                                                         \
-        lin_error err = {0};                                                                                                     \
-        lin_status status_ = (call);                                                                                             \
-        ck_assert_msg(status_ == LIN_OK, "%s: %s", lin_status_name(status_), err.message);                                       \
-    } while (0)
-
-// The call fails with this status; its message contains this text, is one line and has no full stop.
-#define FAILS(call, want, text)                                                                                                  \
-    do {                                                                                                                         \
-        lin_error err = {0};                                                                                                     \
-        unsigned long live_ = lin_memory_live();                                                                                 \
-        lin_status status_ = (call);                                                                                             \
-        ck_assert_msg(status_ == (want), "%s instead of %s: %s", lin_status_name(status_), lin_status_name(want), err.message);  \
-        ck_assert_msg(strstr(err.message, text) != NULL, "'%s' is not in '%s'", text, err.message);                              \
-        ck_assert_msg(!strpbrk(err.message, "\n\r\x1b") && err.message[strlen(err.message) - 1] != '.', "'%s'", err.message);    \
-        ck_assert_uint_eq(lin_memory_live(), live_);                                                                             \
-    } while (0)
-
 // A file of tests/golden, or of the folder that a test program is given.
 SUPPORT const char *golden_folder = "tests/golden";
 

@@ -12,8 +12,7 @@
 static lin_pieces *pieces_of(const char *names)
 {
     lin_pieces *p;
-    lin_error err = {0};
-    ck_assert_msg(lin_pieces_create(names, &p, &err) == LIN_OK, "%s", err.message);
+    OK(lin_pieces_create(names, &p, &err));
     return p;
 }
 
@@ -22,8 +21,7 @@ static const char *spelled(const lin_pieces *p, const char *word)
 {
     static lin_buffer text;
     int at[LIN_WORD_MAX + 1], n;
-    lin_error err = {0};
-    ck_assert_msg(lin_pieces_encode(p, word, strlen(word), at, LIN_WORD_MAX + 1, &n, &err) == LIN_OK, "%s", err.message);
+    OK(lin_pieces_encode(p, word, strlen(word), at, LIN_WORD_MAX + 1, &n, &err));
     lin_buffer_clear(&text);
     for (int i = 0; i < n; i++) {
         if (i) lin_buffer_char(&text, ' ');
@@ -41,8 +39,7 @@ START_TEST(golden)
     lin_symbols words = {0};
     lin_pieces *learnt, *again;
     lin_buffer list = {0};
-    lin_error err = {0};
-    ck_assert(lin_text_read("tests/golden/pieces.txt", &text, &n, &err) == LIN_OK);
+    OK(lin_text_read("tests/golden/pieces.txt", &text, &n, &err));
     char *const names = text;
     *(line = strchr(text, '\n')) = 0;
     for (line++; *line; line = next) {
@@ -51,11 +48,11 @@ START_TEST(golden)
         int index;
         const uint64_t times = (uint64_t)strtoul(count, NULL, 10);
         if (!times) continue;
-        ck_assert(lin_symbols_add(&words, line, (size_t)(count - line), &index, &err) == LIN_OK);
+        OK(lin_symbols_add(&words, line, (size_t)(count - line), &index, &err));
         counts[words_learnt++] = times;
     }
     ck_assert_int_gt(words_learnt, 100);
-    ck_assert_msg(lin_pieces_learn(&words, counts, 89, &learnt, &err) == LIN_OK, "%s", err.message);
+    OK(lin_pieces_learn(&words, counts, 89, &learnt, &err));
     lin_pieces_list(learnt, &list);
     ck_assert_str_eq(list.data, names);
     again = pieces_of(names);
@@ -120,29 +117,29 @@ END_TEST
 START_TEST(refused)
 {
     lin_pieces *p;
-    lin_error err = {0};
+    lin_error why = {0};
     lin_buffer names = {0};
     int at[LIN_WORD_MAX + 1], n;
     char longest[LIN_WORD_MAX + 1];
-    ck_assert(lin_pieces_create("<blank> AA AE", &p, &err) == LIN_MISMATCH);
+    ck_assert(lin_pieces_create("<blank> AA AE", &p, &why) == LIN_MISMATCH);
     ck_assert_ptr_null(p);
     static const char *const wrong[] = {"z", " a", " th th", "  th", " t-h", " <s>"};
     for (int i = 0; i < 6; i++) {
         lin_buffer_clear(&names);
         lin_buffer_text(&names, lin_pieces_characters);
         lin_buffer_text(&names, wrong[i]);
-        ck_assert_msg(lin_pieces_create(names.data, &p, &err) == LIN_MISMATCH, "%s", wrong[i]);
+        ck_assert_msg(lin_pieces_create(names.data, &p, &why) == LIN_MISMATCH, "%s", wrong[i]);
     }
     lin_buffer_free(&names);
     p = pieces_of(lin_pieces_characters);
-    ck_assert(lin_pieces_encode(p, "", 0, at, 10, &n, &err) == LIN_FORMAT);
-    ck_assert(lin_pieces_encode(p, "The", 3, at, 10, &n, &err) == LIN_FORMAT);
-    ck_assert(lin_pieces_encode(p, "a_b", 3, at, 10, &n, &err) == LIN_FORMAT);
-    ck_assert(lin_pieces_encode(p, "the", 3, at, 3, &n, &err) == LIN_TOO_SMALL);
-    ck_assert(lin_pieces_encode(p, "the", 3, at, 4, &n, &err) == LIN_OK);
+    ck_assert(lin_pieces_encode(p, "", 0, at, 10, &n, &why) == LIN_FORMAT);
+    ck_assert(lin_pieces_encode(p, "The", 3, at, 10, &n, &why) == LIN_FORMAT);
+    ck_assert(lin_pieces_encode(p, "a_b", 3, at, 10, &n, &why) == LIN_FORMAT);
+    ck_assert(lin_pieces_encode(p, "the", 3, at, 3, &n, &why) == LIN_TOO_SMALL);
+    OK(lin_pieces_encode(p, "the", 3, at, 4, &n, &err));
     memset(longest, 'a', sizeof longest);
-    ck_assert(lin_pieces_encode(p, longest, LIN_WORD_MAX, at, LIN_WORD_MAX + 1, &n, &err) == LIN_OK);
-    ck_assert(lin_pieces_encode(p, longest, LIN_WORD_MAX + 1, at, LIN_WORD_MAX + 1, &n, &err) == LIN_FORMAT);
+    OK(lin_pieces_encode(p, longest, LIN_WORD_MAX, at, LIN_WORD_MAX + 1, &n, &err));
+    ck_assert(lin_pieces_encode(p, longest, LIN_WORD_MAX + 1, at, LIN_WORD_MAX + 1, &n, &why) == LIN_FORMAT);
     lin_pieces_destroy(p);
 }
 END_TEST
@@ -152,18 +149,18 @@ START_TEST(few_and_long)
 {
     lin_symbols words = {0};
     lin_pieces *p;
-    lin_error err = {0};
+    lin_error why = {0};
     char word[200];
     int index;
     memset(word, 'a', sizeof word);
-    ck_assert(lin_symbols_add(&words, word, sizeof word, &index, &err) == LIN_OK);
-    ck_assert(lin_pieces_learn(&words, (const uint64_t[]){1000}, 200, &p, &err) == LIN_OK);
+    OK(lin_symbols_add(&words, word, sizeof word, &index, &err));
+    OK(lin_pieces_learn(&words, (const uint64_t[]){1000}, 200, &p, &err));
     ck_assert_int_lt(p->names.n, 200);
     for (int i = 0; i < p->names.n; i++) ck_assert_uint_le(p->names.items[i].n, LIN_PIECE_BYTES);
     lin_pieces_destroy(p);
-    ck_assert(lin_pieces_learn(&words, (const uint64_t[]){1000}, 28, &p, &err) == LIN_INVALID);
-    ck_assert(lin_symbols_add(&words, "b.", 2, &index, &err) == LIN_OK);
-    ck_assert(lin_pieces_learn(&words, (const uint64_t[]){1000, 1}, 200, &p, &err) == LIN_FORMAT);
+    ck_assert(lin_pieces_learn(&words, (const uint64_t[]){1000}, 28, &p, &why) == LIN_INVALID);
+    OK(lin_symbols_add(&words, "b.", 2, &index, &err));
+    ck_assert(lin_pieces_learn(&words, (const uint64_t[]){1000, 1}, 200, &p, &why) == LIN_FORMAT);
     lin_symbols_free(&words);
 }
 END_TEST

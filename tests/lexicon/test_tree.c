@@ -100,27 +100,40 @@ static const char arpa[] = "\\data\\\nngram 1=8\nngram 2=2\n\n"
                            "\\1-grams:\n-99 <s>\n-1.0 </s>\n-2.0 HELLO\n-1.5 world\n-0.5 cat\n-3.0 plan\n-2.5 plane\n"
                            "-4.0 elsewhere\n\n\\2-grams:\n-1.0 HELLO world\n-0.5 cat plan\n\n\\end\\\n";
 
-static float brute_ahead(const lin_tree *t, const lin_ngram *lm, int node, float rarest)
+static const char packed[] = "test_tree.tree";
+static lin_phones *phones;
+static lin_dictionary *d;
+static lin_ngram *lm;
+
+static void setup(void)
+{
+    OK(lin_phones_create(NULL, &phones, &err));
+    OK(lin_dictionary_parse(small_dictionary, strlen(small_dictionary), "small", phones, NULL, &d, &err));
+    OK(lin_ngram_parse(arpa, strlen(arpa), "arpa", &lm, &err));
+}
+
+static void teardown(void)
+{
+    lin_ngram_destroy(lm);
+    lin_dictionary_destroy(d);
+    lin_phones_destroy(phones);
+}
+
+static float brute_ahead(const lin_tree *t, const lin_ngram *by, int node, float rarest)
 {
     const lin_tree_node *nodes = t->nodes;
     const lin_tree_end *ends;
     float best = rarest;
     for (int i = ends_of(t, node, &ends); i-- > 0;) {
-        if (ends[i].lm_word >= 0) best = fmaxf(best, lin_ngram_unigram(lm, ends[i].lm_word));
+        if (ends[i].lm_word >= 0) best = fmaxf(best, lin_ngram_unigram(by, ends[i].lm_word));
     }
-    for (uint32_t c = nodes[node].child; c < nodes[node + 1].child; c++) best = fmaxf(best, brute_ahead(t, lm, (int)c, rarest));
+    for (uint32_t c = nodes[node].child; c < nodes[node + 1].child; c++) best = fmaxf(best, brute_ahead(t, by, (int)c, rarest));
     return best;
 }
 
 START_TEST(test_language_model)
 {
-    lin_phones *phones;
-    lin_dictionary *d;
-    lin_ngram *lm;
     lin_tree *t;
-    OK(lin_phones_create(NULL, &phones, &err));
-    OK(lin_dictionary_parse(small_dictionary, strlen(small_dictionary), "small", phones, NULL, &d, &err));
-    OK(lin_ngram_parse(arpa, strlen(arpa), "arpa", &lm, &err));
     for (int all = 0; all < 2; all++) {
         OK(lin_tree_create(d, phones, lm, &(lin_tree_options){.all_words = all}, &t, &err));
         ck_assert_int_eq(t->words.n, all ? lin_dictionary_count(d) : 5);
@@ -182,9 +195,6 @@ START_TEST(test_language_model)
     OK(lin_tree_create(d, phones, lm, &(lin_tree_options){.all_words = 1}, &t, &err));
     lin_tree_destroy(t);
     FAIL_EVERY_ALLOCATION(lin_tree_create(d, phones, NULL, NULL, &t, NULL), lin_tree_destroy(t));
-    lin_ngram_destroy(lm);
-    lin_dictionary_destroy(d);
-    lin_phones_destroy(phones);
 }
 END_TEST
 
@@ -226,17 +236,12 @@ START_TEST(test_bad)
     lin_tree_destroy(t);
     lin_tree_destroy(NULL);
     // The dictionary already refuses words without phones and unknown phones, with file and line.
-    lin_phones *phones;
-    lin_dictionary *d;
-    OK(lin_phones_create(NULL, &phones, &err));
-    FAILS(lin_dictionary_parse("a AH\nb\n", 7, "x.dict", phones, NULL, &d, &err), LIN_FORMAT, "x.dict:2: 'b' has no phones");
-    FAILS(lin_dictionary_parse("a AH\nb QQ\n", 10, "x.dict", phones, NULL, &d, &err), LIN_FORMAT,
+    lin_dictionary *none;
+    FAILS(lin_dictionary_parse("a AH\nb\n", 7, "x.dict", phones, NULL, &none, &err), LIN_FORMAT, "x.dict:2: 'b' has no phones");
+    FAILS(lin_dictionary_parse("a AH\nb QQ\n", 10, "x.dict", phones, NULL, &none, &err), LIN_FORMAT,
           "x.dict:2: 'QQ' is not a phone");
-    lin_phones_destroy(phones);
 }
 END_TEST
-
-static const char packed[] = "test_tree.tree";
 
 static void compare_trees(const lin_tree *a, const lin_tree *b)
 {
@@ -267,35 +272,15 @@ static void compare_trees(const lin_tree *a, const lin_tree *b)
 
 static unsigned char *read_packed(size_t *n)
 {
-    FILE *f = fopen(packed, "rb");
-    ck_assert_ptr_nonnull(f);
-    fseek(f, 0, SEEK_END);
-    *n = (size_t)ftell(f);
-    unsigned char *bytes = malloc(*n);
-    rewind(f);
-    ck_assert_uint_eq(fread(bytes, 1, *n, f), *n);
-    fclose(f);
-    return bytes;
-}
-
-static void write_packed(const unsigned char *bytes, size_t n)
-{
-    FILE *f = fopen(packed, "wb");
-    ck_assert_ptr_nonnull(f);
-    ck_assert_uint_eq(fwrite(bytes, 1, n, f), n);
-    fclose(f);
+    char *bytes;
+    OK(lin_text_read(packed, &bytes, n, &err));
+    return (unsigned char *)bytes;
 }
 
 // A packed tree is the tree; one of another lexicon, and a damaged one, are refused.
 START_TEST(test_packed)
 {
-    lin_phones *phones;
-    lin_dictionary *d;
-    lin_ngram *lm;
     lin_tree *t, *again;
-    OK(lin_phones_create(NULL, &phones, &err));
-    OK(lin_dictionary_parse(small_dictionary, strlen(small_dictionary), "small", phones, NULL, &d, &err));
-    OK(lin_ngram_parse(arpa, strlen(arpa), "arpa", &lm, &err));
     OK(lin_tree_create(d, phones, lm, NULL, &t, &err));
     remove(packed);
     FAILS(lin_tree_open(packed, 7, lin_phones_count(phones), lm, &again, &err), LIN_IO, packed);
@@ -314,16 +299,16 @@ START_TEST(test_packed)
     for (size_t i = 0; i < n; i++) { // every byte but the padding behind the header
         if (i >= sizeof(lin_tree_header) && i < (sizeof(lin_tree_header) + 63) / 64 * 64) continue;
         bytes[i] ^= 0x10;
-        write_packed(bytes, n);
+        test_write_file(packed, bytes, n);
         const lin_status status = lin_tree_open(packed, 7, lin_phones_count(phones), lm, &again, NULL);
         test_require(status == LIN_FORMAT || status == LIN_MISMATCH, "byte %zu: %s", i, lin_status_name(status));
         bytes[i] ^= 0x10;
     }
     for (size_t cut = 0; cut < n; cut += 1 + cut / 4) {
-        write_packed(bytes, cut);
+        test_write_file(packed, bytes, cut);
         FAILS(lin_tree_open(packed, 7, lin_phones_count(phones), lm, &again, &err), LIN_FORMAT, packed);
     }
-    free(bytes);
+    lin_free(bytes);
     lin_tree_destroy(t);
     OK(lin_tree_create_list(NULL, 0, 3, NULL, NULL, &t, &err)); // empty: its table of words has no slot
     OK(lin_tree_write(t, 7, packed, &err));
@@ -332,9 +317,6 @@ START_TEST(test_packed)
     lin_tree_destroy(again);
     lin_tree_destroy(t);
     remove(packed);
-    lin_ngram_destroy(lm);
-    lin_dictionary_destroy(d);
-    lin_phones_destroy(phones);
 }
 END_TEST
 
@@ -375,7 +357,7 @@ START_TEST(test_forged)
         }
         const uint64_t sum = lin_tree_sum(bytes, n);
         memcpy(bytes + offsetof(lin_tree_header, sum), &sum, 8);
-        write_packed(bytes, n);
+        test_write_file(packed, bytes, n);
         if (lin_tree_open(packed, 7, x.V, NULL, &again, NULL) != LIN_OK) {
             refused++;
             continue;
@@ -385,20 +367,20 @@ START_TEST(test_forged)
         lin_tree_destroy(again);
     }
     test_require(refused > 1000 && refused < 4000, "%d of 4000 were refused", refused);
-    free(good);
+    lin_free(good);
     free(bytes);
     remove(packed);
 }
 END_TEST
 
 // Opens a forged file, with a checksum that fits.
-static lin_status open_forged(unsigned char *bytes, size_t n, int V, const lin_ngram *lm)
+static lin_status open_forged(unsigned char *bytes, size_t n, int V, const lin_ngram *by)
 {
     lin_tree *t;
     const uint64_t sum = lin_tree_sum(bytes, n);
     memcpy(bytes + offsetof(lin_tree_header, sum), &sum, 8);
-    write_packed(bytes, n);
-    const lin_status status = lin_tree_open(packed, 7, V, lm, &t, NULL);
+    test_write_file(packed, bytes, n);
+    const lin_status status = lin_tree_open(packed, 7, V, by, &t, NULL);
     if (status == LIN_OK) ck_assert_int_eq(t->n_outputs, V);
     if (status == LIN_OK) ck_assert_int_ge(walk(t, LIN_TREE_ROOT, 0), 0);
     if (status == LIN_OK) lin_tree_destroy(t);
@@ -419,13 +401,7 @@ START_TEST(test_forged_numbers)
                    {offsetof(lin_tree_header, size), 0},      {offsetof(lin_tree_header, size) + 4, 0},
                    {offsetof(lin_tree_header, lm_fingerprint), 0}, {offsetof(lin_tree_header, n_left_out), 1},
                    {offsetof(lin_tree_header, fingerprint), 1}};
-    lin_phones *phones;
-    lin_dictionary *d;
-    lin_ngram *lm;
     lin_tree *t;
-    OK(lin_phones_create(NULL, &phones, &err));
-    OK(lin_dictionary_parse(small_dictionary, strlen(small_dictionary), "small", phones, NULL, &d, &err));
-    OK(lin_ngram_parse(arpa, strlen(arpa), "arpa", &lm, &err));
     OK(lin_tree_create(d, phones, lm, NULL, &t, &err));
     OK(lin_tree_write(t, 7, packed, &err));
     size_t n;
@@ -466,12 +442,9 @@ START_TEST(test_forged_numbers)
         test_require(open_forged(bytes, n, V, lm) == LIN_FORMAT, "number %zu of the sections is used", i);
         memcpy(bytes + wrong[i].at, &value, 4);
     }
-    free(bytes);
+    lin_free(bytes);
     remove(packed);
     lin_tree_destroy(t);
-    lin_ngram_destroy(lm);
-    lin_dictionary_destroy(d);
-    lin_phones_destroy(phones);
 }
 END_TEST
 
@@ -479,11 +452,9 @@ END_TEST
 START_TEST(test_probabilities)
 {
     static const char text[] = "a 0.5 AH\na EY\nan 0.25 AH N\n", plain[] = "a AH\na EY\nan AH N\n";
-    lin_phones *phones;
-    lin_dictionary *d;
     lin_tree *t, *without, *again;
-    OK(lin_phones_create(NULL, &phones, &err));
     const int V = lin_phones_count(phones), ah = lin_phones_find(phones, "AH", 2), n = lin_phones_find(phones, "N", 1);
+    lin_dictionary_destroy(d);
     OK(lin_dictionary_parse(plain, strlen(plain), "plain", phones, NULL, &d, &err));
     OK(lin_tree_create(d, phones, NULL, NULL, &without, &err));
     ck_assert_ptr_null(without->logps);
@@ -516,12 +487,10 @@ START_TEST(test_probabilities)
         memcpy(bytes + offsetof(lin_tree_header, n_logps), &counts[i], 8);
         ck_assert_int_eq(open_forged(bytes, size, V, NULL), LIN_FORMAT);
     }
-    free(bytes);
+    lin_free(bytes);
     remove(packed);
     lin_tree_destroy(t);
     lin_tree_destroy(without);
-    lin_dictionary_destroy(d);
-    lin_phones_destroy(phones);
 }
 END_TEST
 
@@ -550,5 +519,6 @@ START_TEST(test_large)
 }
 END_TEST
 
-TEST_MAIN("lexicon/tree", TEST(test_random), TEST(test_language_model), TEST(test_fingerprint), TEST(test_bad), TEST(test_packed),
-          TEST(test_forged), TEST(test_forged_numbers), TEST(test_probabilities), TEST(test_large))
+TEST_MAIN_WITH(setup, teardown, "lexicon/tree", TEST(test_random), TEST(test_language_model), TEST(test_fingerprint),
+               TEST(test_bad), TEST(test_packed), TEST(test_forged), TEST(test_forged_numbers), TEST(test_probabilities),
+               TEST(test_large))

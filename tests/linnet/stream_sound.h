@@ -16,12 +16,6 @@ static float *features; // [n_features, D]
 static float *whole_sound; // [SAMPLES] that they are of
 static int n_features, D;
 
-#define require_ok(call)                                                                                                         \
-    do {                                                                                                                         \
-        const lin_status done = (call);                                                                                          \
-        ck_assert_msg(done == LIN_OK, "%s: %s", lin_status_name(done), err.message);                                             \
-    } while (0)
-
 // The first three formants of a voice that glides from vowel to vowel, eight in a second, at a time within its 1.6 s.
 static double voice_at(int within, int part, double f0, double phase)
 {
@@ -59,19 +53,18 @@ static void make_sound(float *x)
 
 static void setup(void)
 {
-    lin_error err = {0};
     lin_extractor *extractor;
     lin_feature_options o = lin_feature_options_default();
-    require_ok(lin_recognizer_open(&recognizer, "tests/golden/en/default.safetensors", "cpu", LIN_PRECISION_FP32, NULL, &err));
+    OK(lin_recognizer_open(&recognizer, "tests/golden/en/default.safetensors", "cpu", LIN_PRECISION_FP32, NULL, &err));
     recognizer.delay_s = 0; // times are compared with those of rows
     float *sound = lin_alloc(SAMPLES, sizeof *sound);
     make_sound(sound);
     o.fbank = recognizer.fbank;
     D = o.fbank.mel_bins;
-    require_ok(lin_extractor_create(RATE, 1, &o, &extractor, &err));
+    OK(lin_extractor_create(RATE, 1, &o, &extractor, &err));
     const int capacity = lin_extractor_most_out(extractor, SAMPLES);
     features = lin_alloc((size_t)(capacity * D), sizeof *features);
-    require_ok(lin_extractor_push(extractor, sound, SAMPLES, features, capacity, &n_features, &err));
+    OK(lin_extractor_push(extractor, sound, SAMPLES, features, capacity, &n_features, &err));
     lin_extractor_destroy(extractor);
     whole_sound = sound;
 }
@@ -132,11 +125,10 @@ static inline lin_status push_frames(lin_session *session, int from, int n, lin_
 // Frames from .. to-1 in pieces of random length up to `most`.
 static inline void feed_frames(lin_session *session, int from, int to, int most, uint64_t seed)
 {
-    lin_error err = {0};
     for (int at = from, n, i = 0; at < to; at += n, i++) {
         n = most == 1 ? 1 : (int)lin_random_below(seed, (uint64_t)i, (uint32_t)most + 1);
         if (n > to - at) n = to - at;
-        require_ok(push_frames(session, at, n, &err));
+        OK(push_frames(session, at, n, &err));
     }
 }
 

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "base/memory.h"
+#include "base/textfile.h"
 #include "lexicon/phones.h"
 #include "model/model.h"
 #include "tests/linnet/api_sound.h"
@@ -23,23 +24,22 @@ START_TEST(versions_and_names)
 }
 END_TEST
 
+static char *read_model(size_t *n)
+{
+    char *bytes;
+    ck_assert_int_eq(lin_text_read(MODEL, &bytes, n, NULL), LIN_OK);
+    return bytes;
+}
+
 START_TEST(models)
 {
     linnet_model *nothing = (linnet_model *)&nothing;
     require_fails(LINNET_INVALID, linnet_model_load("", NULL, &nothing, &err)); // not the default one
     ck_assert_ptr_null(nothing);
     linnet_model *m, *other;
-    char *bytes = NULL;
-    long n;
-    FILE *f = fopen(MODEL, "rb");
-    ck_assert_ptr_nonnull(f);
-    fseek(f, 0, SEEK_END);
-    n = ftell(f);
-    rewind(f);
-    bytes = malloc((size_t)n);
-    ck_assert_uint_eq(fread(bytes, 1, (size_t)n, f), (size_t)n);
-    fclose(f);
-    require_ok(linnet_model_load_memory(bytes, (size_t)n, NULL, &m, &err));
+    size_t n;
+    char *bytes = read_model(&n);
+    require_ok(linnet_model_load_memory(bytes, n, NULL, &m, &err));
     const linnet_model_info *info = linnet_model_describe(m), *same = linnet_model_describe(model);
     ck_assert_uint_eq(info->fingerprint, same->fingerprint);
     ck_assert_str_eq(info->phones[0], "<blank>");
@@ -54,12 +54,12 @@ START_TEST(models)
     ck_assert_double_gt(info->delay_s, info->row_s);
     ck_assert(*info->name && *info->license && *info->provenance == '{');
     linnet_model_destroy(m);
-    require_fails(LINNET_FORMAT, linnet_model_load_memory(bytes, (size_t)n / 2, NULL, &other, &err));
+    require_fails(LINNET_FORMAT, linnet_model_load_memory(bytes, n / 2, NULL, &other, &err));
     ck_assert_ptr_null(other);
     bytes[n - 1] ^= 1;
-    require_fails(LINNET_FORMAT, linnet_model_load_memory(bytes, (size_t)n, NULL, &other, &err));
+    require_fails(LINNET_FORMAT, linnet_model_load_memory(bytes, n, NULL, &other, &err));
     require_fails(LINNET_FORMAT, linnet_model_load_memory(NULL, 0, NULL, &other, &err));
-    free(bytes);
+    lin_free(bytes);
     require_fails(LINNET_IO, linnet_model_load("missing.safetensors", NULL, &other, &err));
     ck_assert_ptr_nonnull(strstr(err.message, "missing.safetensors"));
     ck_assert_int_eq(linnet_model_load("missing.safetensors", NULL, &other, NULL), LINNET_IO);
@@ -155,19 +155,13 @@ START_TEST(eight_bits)
     linnet_model *m[2];
     linnet_result *r[2];
     const linnet_sound s = in_memory();
-    FILE *f = fopen(MODEL, "rb");
-    ck_assert_ptr_nonnull(f);
-    fseek(f, 0, SEEK_END);
-    const size_t n = (size_t)ftell(f);
-    rewind(f);
-    char *bytes = malloc(n);
-    ck_assert_uint_eq(fread(bytes, 1, n, f), n);
-    fclose(f);
+    size_t n;
+    char *bytes = read_model(&n);
     linnet_model_options_init(&o, sizeof o);
     o.precision = LINNET_INT8;
     require_ok(linnet_model_load(MODEL, &o, &m[0], &err));
     require_ok(linnet_model_load_memory(bytes, n, &o, &m[1], &err));
-    free(bytes);
+    lin_free(bytes);
     for (int i = 0; i < 2; i++) require_ok(linnet_decode(m[i], &s, NULL, &r[i], &err));
     ck_assert_int_gt(linnet_result_phones(r[0]), 0);
     same_results(r[0], r[1]);

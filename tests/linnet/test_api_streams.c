@@ -407,9 +407,9 @@ static linnet_engine_options engine_options(int streams)
 }
 
 // As a session with the same options has it.
-static transcript of_session(void)
+static transcript of_session(linnet_decoder *d)
 {
-    linnet_session *s = make_session(NULL, 0);
+    linnet_session *s = make_session(d, 0);
     transcript t = {0};
     talk(s, 0, 800, &t);
     linnet_session_destroy(s);
@@ -421,7 +421,7 @@ START_TEST(engines)
     linnet_engine_options o = engine_options(STREAMS);
     linnet_engine *e;
     linnet_stream streams[STREAMS], more;
-    transcript got[STREAMS], want = of_session();
+    transcript got[STREAMS], want = of_session(NULL);
     const linnet_event *event;
     memset(got, 0, sizeof got);
     o.growing = 1;
@@ -593,47 +593,6 @@ START_TEST(engine_opened_by_many)
 }
 END_TEST
 
-START_TEST(engine_with_words)
-{
-    linnet_decoder *d = make_decoder(1, 32, 2);
-    linnet_session *session = make_session(d, 0);
-    linnet_engine_options o = engine_options(2);
-    linnet_engine *e;
-    linnet_stream streams[2];
-    linnet_result *want[8];
-    const linnet_utterance *u;
-    const linnet_event *event;
-    int n = 0, at[2] = {0, 0}, place[2] = {0, 1};
-    require_ok(linnet_session_push(session, sound, N, &err));
-    require_ok(linnet_session_finish(session, &err));
-    while ((u = linnet_session_next(session)) != NULL && n < 8) require_ok(linnet_result_copy(u->settled, &want[n++], &err));
-    ck_assert_int_ge(n, 2);
-    o.decoder = d;
-    require_ok(linnet_engine_create(model, &o, &e, &err));
-    linnet_decoder_destroy(d); // the engine keeps it
-    for (int i = 0; i < 2; i++) {
-        require_ok(linnet_engine_open(e, RATE, 1, &place[i], &streams[i], &err));
-        require_ok(linnet_engine_push(e, streams[i], sound, N, &err));
-        require_ok(linnet_engine_finish(e, streams[i], &err));
-    }
-    for (int left = 2; left > 0;) {
-        event = linnet_engine_next(e, 60);
-        ck_assert_ptr_nonnull(event);
-        int *which = &at[*(int *)event->user];
-        if (event->kind == LINNET_ENDED) {
-            ck_assert_int_eq(*which, n);
-            left--;
-        } else {
-            ck_assert_int_lt(*which, n);
-            same_results(event->utterance->settled, want[(*which)++]);
-        }
-    }
-    linnet_engine_destroy(e);
-    for (int i = 0; i < n; i++) linnet_result_destroy(want[i]);
-    linnet_session_destroy(session);
-}
-END_TEST
-
 typedef struct told {
     linnet_engine *engine;
     pthread_mutex_t lock;
@@ -646,6 +605,8 @@ static void tell(void *context, const linnet_event *event)
 {
     told *t = context;
     if (event->kind == LINNET_ENDED) linnet_engine_close(t->engine, event->stream);
+    if (event->kind == LINNET_UTTERANCE && event->utterance->end != LINNET_GROWS)
+        ck_assert(linnet_result_describe(event->utterance->settled)->has_words);
     pthread_mutex_lock(&t->lock);
     t->utterances += event->kind == LINNET_UTTERANCE && event->utterance->end != LINNET_GROWS;
     t->left -= event->kind == LINNET_ENDED;
@@ -658,10 +619,13 @@ START_TEST(engine_with_a_callback)
     told t = {.lock = PTHREAD_MUTEX_INITIALIZER, .all = PTHREAD_COND_INITIALIZER, .left = STREAMS};
     linnet_engine_options o = engine_options(STREAMS);
     linnet_stream s;
-    const transcript want = of_session();
+    linnet_decoder *d = make_decoder(1, 32, 2);
+    const transcript want = of_session(d);
+    o.decoder = d;
     o.event = tell;
     o.context = &t;
     require_ok(linnet_engine_create(model, &o, &t.engine, &err));
+    linnet_decoder_destroy(d); // the engine keeps it
     for (int i = 0; i < STREAMS; i++) {
         require_ok(linnet_engine_open(t.engine, RATE, 1, NULL, &s, &err));
         require_ok(linnet_engine_push(t.engine, s, sound, N, &err));
@@ -749,7 +713,5 @@ END_TEST
 
 TEST_MAIN_WITH(api_setup, api_teardown, "linnet.h, streams", TEST(sessions), TEST(resets), TEST(session_options),
                TEST(without_a_session_or_engine), TEST(saved_and_forked), TEST(second_pass), TEST(fewest_errors),
-               TEST(phrases_of_a_session),
-               TEST(nothing_is_allocated_while_sound_streams), TEST(engines),
-               TEST(forked_process), TEST(engine_opened_by_many), TEST(engine_with_words), TEST(engine_with_a_callback),
-               TESTS(every_allocation_may_fail, 0, 4))
+               TEST(phrases_of_a_session), TEST(nothing_is_allocated_while_sound_streams), TEST(engines), TEST(forked_process),
+               TEST(engine_opened_by_many), TEST(engine_with_a_callback), TESTS(every_allocation_may_fail, 0, 4))

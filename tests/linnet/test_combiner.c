@@ -23,8 +23,7 @@ static void begin(void)
     setup();
     second = &recognizer;
     weight = 0.3;
-    lin_error err = {0};
-    require_ok(create(&recognizer, &combiner, &err));
+    OK(create(&recognizer, &combiner, &err));
 }
 
 static void end(void)
@@ -61,12 +60,11 @@ static double truth(const float *logp, int rows, const int *labels, int n)
 // Rows of features first .. first + n - 1, alone.
 static int rows_of(int first, int n, float *logp)
 {
-    lin_error err = {0};
     lin_worker *worker;
     const int offsets[] = {0, n};
-    require_ok(lin_worker_create(recognizer.encoder, 1, &worker, &err));
+    OK(lin_worker_create(recognizer.encoder, 1, &worker, &err));
     worker->search = 1;
-    require_ok(lin_encoder_run(worker, features + first * D, offsets, 1, logp, &err));
+    OK(lin_encoder_run(worker, features + first * D, offsets, 1, logp, &err));
     lin_worker_destroy(worker);
     return lin_config_frames_out(&recognizer.model->config, n);
 }
@@ -81,14 +79,13 @@ static lin_status read_tail(void *context, int number, lin_path *tail, lin_error
 
 static double scored(const int *labels, int n, int settled)
 {
-    lin_error err = {0};
     lin_path_phone phones[1000];
     lin_judged judged;
     for (int i = 0; i < n; i++) phones[i] = (lin_path_phone){.label = labels[i]};
     const lin_path before = {.phones = phones, .n_phones = settled};
     lin_path rest = {.phones = phones + settled, .n_phones = n - settled, .acoustic = -40, .score = -70, .language = -9}, room;
     const lin_hypotheses one = {.n = 1, .settled = &before, .tail = &room, .read = read_tail, .context = &rest};
-    require_ok(lin_judge(NULL, combiner, &one, &judged, &err));
+    OK(lin_judge(NULL, combiner, &one, &judged, &err));
     ck_assert_double_eq_tol(judged.score + 70, judged.acoustic + 40, 1e-9);
     ck_assert(judged.language == -9);
     return judged.acoustic;
@@ -97,13 +94,12 @@ static double scored(const int *labels, int n, int settled)
 START_TEST(the_mean_of_both_sums)
 {
     static float logp[(FRAMES + 300) * 64];
-    lin_error err = {0};
     int labels[PHONES];
     for (int pieces = 1; pieces <= 2; pieces++) { // two are heard each alone; an utterance does not know the last
         int rows = 0;
         lin_combiner_begin(combiner);
         for (int i = 0; i < pieces; i++) {
-            require_ok(lin_combiner_push(combiner, features + i * FRAMES / 2 * D, FRAMES / 2, &err));
+            OK(lin_combiner_push(combiner, features + i * FRAMES / 2 * D, FRAMES / 2, &err));
             rows += rows_of(i * FRAMES / 2, FRAMES / 2, logp + rows * recognizer.V);
         }
         for (uint64_t seed = 0; seed < 20; seed++) {
@@ -120,11 +116,10 @@ END_TEST
 
 START_TEST(hypotheses_that_cannot_be)
 {
-    lin_error err = {0};
     int labels[1000];
     for (int i = 0; i < 1000; i++) labels[i] = 1 + i % 2;
     lin_combiner_begin(combiner);
-    require_ok(lin_combiner_push(combiner, features, FRAMES, &err));
+    OK(lin_combiner_push(combiner, features, FRAMES, &err));
     ck_assert_double_lt(scored(labels, 1000, 10), -1e5); // more phones than rows
     ck_assert_double_gt(scored(labels, 5, 2), -1e5);
     lin_combiner_begin(combiner);
@@ -134,34 +129,33 @@ END_TEST
 
 START_TEST(none)
 {
-    lin_error err = {0};
     lin_combiner *no;
     weight = 0;
-    require_ok(create(&recognizer, &no, &err));
+    OK(create(&recognizer, &no, &err));
     ck_assert_ptr_null(no);
     lin_combiner_begin(NULL);
-    require_ok(lin_combiner_push(NULL, features, FRAMES, &err));
+    OK(lin_combiner_push(NULL, features, FRAMES, &err));
     lin_combiner_destroy(NULL);
 }
 END_TEST
 
 START_TEST(other_models)
 {
-    lin_error err = {0};
+    lin_error why = {0};
     lin_combiner *no;
     lin_recognizer other = recognizer;
     lin_model model = *recognizer.model;
     other.model = &model;
     second = &other;
     model.config.stack++;
-    ck_assert_int_eq(create(&recognizer, &no, &err), LIN_MISMATCH);
+    ck_assert_int_eq(create(&recognizer, &no, &why), LIN_MISMATCH);
     ck_assert_ptr_null(no);
-    ck_assert_ptr_nonnull(strstr(err.message, "different steps"));
+    ck_assert_ptr_nonnull(strstr(why.message, "different steps"));
     model.config.stack--;
     model.speaker_norm = 1;
-    ck_assert_int_eq(create(&recognizer, &no, &err), LIN_UNSUPPORTED);
+    ck_assert_int_eq(create(&recognizer, &no, &why), LIN_UNSUPPORTED);
     second = &recognizer;
-    ck_assert_int_eq(create(&other, &no, &err), LIN_UNSUPPORTED);
+    ck_assert_int_eq(create(&other, &no, &why), LIN_UNSUPPORTED);
 }
 END_TEST
 

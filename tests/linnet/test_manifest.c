@@ -18,8 +18,7 @@ static const lin_datadir_options plain = {.audio_root = "root"};
 static lin_datadir *good(const char *text, const lin_datadir_options *o)
 {
     lin_datadir *dir;
-    lin_error err = {0};
-    ck_assert_msg(parse(text, o, &dir, &err) == LIN_OK, "%s", err.message);
+    OK(parse(text, o, &dir, &err));
     return dir;
 }
 
@@ -166,19 +165,16 @@ START_TEST(bad_manifests_are_refused)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         lin_datadir *dir;
-        lin_error err = {0};
-        const lin_status status = parse(cases[i].text, &plain, &dir, &err);
-        ck_assert_msg(status == cases[i].status && strstr(err.message, cases[i].message), "case %zu: %s: %s", i,
-                      lin_status_name(status), err.message);
+        lin_error why = {0};
+        const lin_status status = parse(cases[i].text, &plain, &dir, &why);
+        ck_assert_msg(status == cases[i].status && strstr(why.message, cases[i].message), "case %zu: %s: %s", i,
+                      lin_status_name(status), why.message);
         ck_assert_ptr_null(dir);
     }
     lin_datadir *dir;
-    lin_error err = {0};
     const lin_datadir_options need = {.need_text = 1};
-    ck_assert_int_eq(parse("{\"audio_filepath\":\"a.wav\"}", &need, &dir, &err), LIN_FORMAT);
-    ck_assert_ptr_nonnull(strstr(err.message, "m:1: a has no transcript"));
-    ck_assert_int_eq(parse("path\tsentence\na.mp3\t\n", &need, &dir, &err), LIN_FORMAT);
-    ck_assert_ptr_nonnull(strstr(err.message, "m:2: the column \"sentence\" is empty"));
+    FAILS(parse("{\"audio_filepath\":\"a.wav\"}", &need, &dir, &err), LIN_FORMAT, "m:1: a has no transcript");
+    FAILS(parse("path\tsentence\na.mp3\t\n", &need, &dir, &err), LIN_FORMAT, "m:2: the column \"sentence\" is empty");
 }
 END_TEST
 
@@ -192,11 +188,11 @@ START_TEST(lists_are_told_apart)
                  {"path\twhat was said\nb\tB\n", NULL, 2}, {"[take 1].wav\tA\n", NULL, 1},
                  {"", "it lists no recordings", 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        lin_error err = {0};
+        lin_error why = {0};
         lin_datadir *dir;
-        const lin_status status = parse(cases[i].text, &plain, &dir, &err);
+        const lin_status status = parse(cases[i].text, &plain, &dir, &why);
         ck_assert_int_eq(status == LIN_OK, cases[i].message == NULL);
-        ck_assert_msg(!cases[i].message || strstr(err.message, cases[i].message), "%s", err.message);
+        ck_assert_msg(!cases[i].message || strstr(why.message, cases[i].message), "%s", why.message);
         if (dir) ck_assert_int_eq(lin_datadir_count(dir), cases[i].n);
         lin_datadir_destroy(dir);
     }
@@ -209,13 +205,12 @@ START_TEST(files_are_loaded)
     const lin_datadir_options o = {.need_text = 1};
     char top[256], path[300], want[320];
     lin_datadir *dir;
-    lin_error err = {0};
     test_folder(top, sizeof top);
     snprintf(path, sizeof path, "%s/m.jsonl.gz", top);
     gzFile gz = gzopen(path, "wb");
     ck_assert_int_eq(gzputs(gz, line), (int)strlen(line));
     gzclose(gz);
-    ck_assert_msg(lin_datadir_load(path, &o, &dir, &err) == LIN_OK, "%s", err.message);
+    OK(lin_datadir_load(path, &o, &dir, &err));
     snprintf(want, sizeof want, "%s/a.wav", top);
     ck_assert_str_eq(lin_datadir_at(dir, 0)->cut.path, want);
     lin_datadir_destroy(dir);
@@ -226,7 +221,7 @@ START_TEST(files_are_loaded)
     for (int clips = 0; clips < 2; clips++) {
         snprintf(want, sizeof want, "%s/clips", top);
         if (clips) ck_assert_int_eq(mkdir(want, 0777), 0);
-        ck_assert_msg(lin_datadir_load(path, &o, &dir, &err) == LIN_OK, "%s", err.message);
+        OK(lin_datadir_load(path, &o, &dir, &err));
         snprintf(want, sizeof want, "%s/%sa.mp3", top, clips ? "clips/" : "");
         ck_assert_str_eq(lin_datadir_at(dir, 0)->cut.path, want);
         lin_datadir_destroy(dir);

@@ -22,9 +22,8 @@ static void hear_every(lin_recognizer *r, double hop_ms)
 // With the stream's hop, except where another one is the subject.
 static void begin(void)
 {
-    lin_error err = {0};
     setup();
-    require_ok(lin_recognizer_open(&second, "tests/golden/en/offline.safetensors", "cpu", LIN_PRECISION_FP32, NULL, &err));
+    OK(lin_recognizer_open(&second, "tests/golden/en/offline.safetensors", "cpu", LIN_PRECISION_FP32, NULL, &err));
     hear_every(&second, recognizer.fbank.hop_ms);
 }
 
@@ -46,8 +45,7 @@ enum { SEARCHES = sizeof searches / sizeof *searches };
 
 static void open_search(lin_decoding *decoding, int i)
 {
-    lin_error err = {0};
-    require_ok(lin_decoding_open(decoding, &searches[i], recognizer.phones, recognizer.row_seconds, 0, NULL, &err));
+    OK(lin_decoding_open(decoding, &searches[i], recognizer.phones, recognizer.row_seconds, 0, NULL, &err));
     if (searches[i].combine) decoding->combined = &recognizer;
 }
 
@@ -119,9 +117,8 @@ static void same(const heard *got, const heard *want)
 
 static lin_session *create(const lin_session_options *o, heard *h)
 {
-    lin_error err = {0};
     lin_session *session;
-    require_ok(session_create(o, &(lin_utterances_sink){.context = h, .show = hear}, &session, &err));
+    OK(session_create(o, &(lin_utterances_sink){.context = h, .show = hear}, &session, &err));
     return session;
 }
 
@@ -136,20 +133,18 @@ static lin_session_options options_with(const lin_decoding *decoding)
 // Samples from .. to-1 in pieces of random length up to `most`.
 static void feed(lin_session *session, int from, int to, int most)
 {
-    lin_error err = {0};
     for (int at = from, n, i = 0; at < to; at += n, i++) {
         n = 1 + (int)lin_random_below(7, (uint64_t)i, (uint32_t)most);
         if (n > to - at) n = to - at;
-        require_ok(lin_session_push(session, whole_sound + at, n, &err));
+        OK(lin_session_push(session, whole_sound + at, n, &err));
     }
 }
 
 static void listen_to(const lin_session_options *o, int most, heard *h)
 {
-    lin_error err = {0};
     lin_session *session = create(o, h);
     feed(session, 0, SAMPLES, most);
-    require_ok(lin_session_finish(session, &err));
+    OK(lin_session_finish(session, &err));
     session_destroy(session);
 }
 
@@ -158,7 +153,6 @@ static void listen_to(const lin_session_options *o, int most, heard *h)
 // What the second model and the search make of frames, in a stream in which they begin at row `row`.
 static void recognize_frames(const lin_decoding *decoding, const float *frames, int n, int row, lin_result *result)
 {
-    lin_error err = {0};
     lin_worker *worker;
     lin_row_decoder decoder = {0};
     lin_decoding own = *decoding;
@@ -166,15 +160,15 @@ static void recognize_frames(const lin_decoding *decoding, const float *frames, 
     float *logp = lin_alloc((size_t)(rows * second.V), sizeof *logp);
     own.search = own.whole;
     own.delay_s = second.delay_s;
-    require_ok(lin_worker_create(second.encoder, 1, &worker, &err));
+    OK(lin_worker_create(second.encoder, 1, &worker, &err));
     worker->search = own.language;
-    require_ok(lin_encoder_run(worker, frames, offsets, 1, logp, &err));
-    require_ok(lin_row_decoder_create(&decoder, &own, &err));
+    OK(lin_encoder_run(worker, frames, offsets, 1, logp, &err));
+    OK(lin_row_decoder_create(&decoder, &own, &err));
     lin_row_decoder_reset(&decoder, row);
-    require_ok(lin_row_decoder_push(&decoder, logp, rows, &err));
-    require_ok(lin_row_decoder_combine(&decoder, &second, 1, &err));
-    require_ok(lin_row_decoder_hear(&decoder, frames, n, &err));
-    require_ok(lin_row_decoder_finish(&decoder, result, &err));
+    OK(lin_row_decoder_push(&decoder, logp, rows, &err));
+    OK(lin_row_decoder_combine(&decoder, &second, 1, &err));
+    OK(lin_row_decoder_hear(&decoder, frames, n, &err));
+    OK(lin_row_decoder_finish(&decoder, result, &err));
     lin_row_decoder_free(&decoder);
     lin_worker_destroy(worker);
     lin_free(logp);
@@ -191,7 +185,6 @@ START_TEST(each_utterance_is_that_of_the_second_model)
     lin_decoding decoding;
     heard h = {0};
     lin_result want = {0};
-    lin_error err = {0};
     open_search(&decoding, _i);
     for (int resets = 0; resets < 2; resets++) {
         lin_session_options o = options_with(&decoding);
@@ -201,7 +194,7 @@ START_TEST(each_utterance_is_that_of_the_second_model)
         for (int i = 0, from = 0, to; i < h.ends; from = to, i++) {
             to = (int)h.rows[i] * recognizer.model->config.stack;
             if (to > n_features) to = n_features;
-            require_ok(lin_result_begin(&want, "", NULL, 1, &err));
+            OK(lin_result_begin(&want, "", NULL, 1, &err));
             recognize(&decoding, from, to - from, &want);
             ck_assert_int_eq(h.replaced[i], 1);
             ck_assert_int_gt(want.n_phones, 3);
@@ -240,14 +233,13 @@ static void same_as_file(const lin_result *got, const float *samples, int n, lin
     lin_file_worker *session;
     lin_file_report report;
     lin_result result = {0};
-    lin_error err = {0};
     decoding.search = decoding.whole;
     decoding.delay_s = second.delay_s;
-    require_ok(lin_result_begin(&result, "", NULL, 1, &err));
-    require_ok(lin_file_worker_create(&second, 1, &(lin_utterances_options){.decoding = &decoding}, &session, &err));
+    OK(lin_result_begin(&result, "", NULL, 1, &err));
+    OK(lin_file_worker_create(&second, 1, &(lin_utterances_options){.decoding = &decoding}, &session, &err));
     const lin_sound sound = {.samples = samples, .n_samples = n, .rate_hz = RATE, .channels = 1, .channel = LIN_CHANNEL_MIX,
                              .results = &result};
-    require_ok(lin_file_worker_run(session, &sound, &(lin_file_sink){0}, &report, &err));
+    OK(lin_file_worker_run(session, &sound, &(lin_file_sink){0}, &report, &err));
     same_result(got, &result);
     lin_file_worker_destroy(session);
     lin_result_free(&result);
@@ -260,7 +252,6 @@ START_TEST(searches_of_whole_utterances)
     const lin_decoding_values unsaid = {.words = 1, .n_best = 1};
     const lin_words_options narrow = lin_decoding_words_options(&unsaid, 0), wide = lin_decoding_words_options(&unsaid, 1),
                             said = lin_decoding_words_options(&searches[2], 1);
-    lin_error err = {0};
     ck_assert_int_lt(narrow.width, wide.width);
     ck_assert_double_lt(narrow.score, wide.score);
     ck_assert_int_eq(narrow.n_best, 1);
@@ -268,8 +259,8 @@ START_TEST(searches_of_whole_utterances)
     ck_assert_int_eq(said.width, 32);
     for (int i = 0; i < SEARCHES; i++) {
         lin_decoding streams, whole;
-        require_ok(lin_decoding_open_for(&recognizer, &searches[i], NULL, &streams, &err));
-        require_ok(lin_decoding_open_for(&second, &searches[i], NULL, &whole, &err));
+        OK(lin_decoding_open_for(&recognizer, &searches[i], NULL, &streams, &err));
+        OK(lin_decoding_open_for(&second, &searches[i], NULL, &whole, &err));
         ck_assert_int_eq(streams.search.id != streams.whole.id, searches[i].words);
         ck_assert_uint_eq(whole.search.id, whole.whole.id);
         ck_assert_uint_eq(whole.search.id, streams.whole.id);
@@ -304,7 +295,6 @@ START_TEST(another_hop)
     const double own_hop = recognizer.fbank.hop_ms, hop = hops[_i];
     lin_decoding decoding;
     heard h = {0};
-    lin_error err = {0};
     hear_every(&second, hop);
     open_search(&decoding, 0);
     const lin_session_options o = options_with(&decoding);
@@ -323,7 +313,7 @@ START_TEST(another_hop)
                 frames[t * D + d] = (float)(a[0] + (at > before ? (at - before) * ((double)a[D] - (double)a[0]) : 0));
             }
         lin_result want = {0};
-        require_ok(lin_result_begin(&want, "", NULL, 1, &err));
+        OK(lin_result_begin(&want, "", NULL, 1, &err));
         // At a row so late that the delay fits before it.
         recognize_frames(&decoding, frames, n, 1000, &want);
         const double earlier_s = 1000 * second.row_seconds - from * own_hop / 1000;
@@ -354,7 +344,6 @@ START_TEST(a_long_utterance)
     enum { TIMES = 5 };
     lin_decoding decoding;
     heard h = {0};
-    lin_error err = {0};
     open_search(&decoding, 0);
     lin_session_options o = options_with(&decoding);
     o.ends.endpoints = o.ends.resets = 0;
@@ -362,9 +351,9 @@ START_TEST(a_long_utterance)
     lin_session *session = create(&o, &h);
     for (int i = 0; i < TIMES; i++) {
         memcpy(sound + i * SAMPLES, whole_sound, SAMPLES * sizeof *sound);
-        require_ok(lin_session_push(session, whole_sound, SAMPLES, &err));
+        OK(lin_session_push(session, whole_sound, SAMPLES, &err));
     }
-    require_ok(lin_session_finish(session, &err));
+    OK(lin_session_finish(session, &err));
     ck_assert_int_eq(h.ends, 1);
     same_as_file(&h.finals[0], sound, TIMES * SAMPLES, decoding);
     session_destroy(session);
@@ -404,7 +393,7 @@ START_TEST(forked_and_saved)
 {
     lin_decoding decoding;
     heard whole = {0}, half = {0}, copy = {0}, loaded = {0}, plain = {0};
-    lin_error err = {0};
+    lin_error why = {0};
     lin_session *fork, *other;
     lin_state state = {0}, read = {0};
     const int middle = PART_SAMPLES + 12000;
@@ -414,38 +403,38 @@ START_TEST(forked_and_saved)
     lin_session *session = create(&o, &half);
     feed(session, 0, middle, 999);
     ck_assert_int_eq(half.ends, 1);
-    require_ok(session_fork(session, &(lin_utterances_sink){.context = &copy, .show = hear}, &fork, &err));
+    OK(session_fork(session, &(lin_utterances_sink){.context = &copy, .show = hear}, &fork, &err));
     feed(fork, middle, SAMPLES, 999);
-    require_ok(lin_session_finish(fork, &err));
+    OK(lin_session_finish(fork, &err));
     ck_assert_int_eq(copy.ends, PARTS - 1);
     for (int i = 0; i < copy.ends; i++) same_result(&copy.finals[i], &whole.finals[i + 1]);
     // A state has the frames of the utterance in progress.
-    require_ok(lin_session_save(session, &state, &err));
+    OK(lin_session_save(session, &state, &err));
     lin_state_seal(&state);
-    require_ok(lin_state_parse(state.bytes, state.n, "state", &read, &err));
+    OK(lin_state_parse(state.bytes, state.n, "state", &read, &err));
     ck_assert_uint_ge(read.sizes.frames, 40 * sizeof(float));
     other = create(&o, &loaded);
-    require_ok(lin_session_load(other, &read, &err));
+    OK(lin_session_load(other, &read, &err));
     feed(other, middle, SAMPLES, 999);
-    require_ok(lin_session_finish(other, &err));
+    OK(lin_session_finish(other, &err));
     ck_assert_int_eq(loaded.ends, PARTS - 1);
     for (int i = 0; i < loaded.ends; i++) same_result(&loaded.finals[i], &whole.finals[i + 1]);
     // Frames of other rows than the utterance's.
     lin_state_lane_of(&read, 0)->first_row = 1;
-    ck_assert_int_eq(lin_session_load(other, &read, &err), LIN_FORMAT);
+    ck_assert_int_eq(lin_session_load(other, &read, &why), LIN_FORMAT);
     // A session without a second pass does not use them; its states have none, and the utterance in progress gets no second pass.
     drop(&plain);
     o.second = NULL;
     lin_session *without = create(&o, &plain);
-    require_ok(lin_session_load(without, &state, &err));
-    require_ok(lin_session_save(without, &state, &err));
+    OK(lin_session_load(without, &state, &err));
+    OK(lin_session_save(without, &state, &err));
     ck_assert_uint_eq(state.sizes.frames, 0);
     drop(&loaded);
-    require_ok(lin_session_load(other, &state, &err));
+    OK(lin_session_load(other, &state, &err));
     lin_session *const both[] = {without, other};
     for (int i = 0; i < 2; i++) {
         feed(both[i], middle, SAMPLES, 999);
-        require_ok(lin_session_finish(both[i], &err));
+        OK(lin_session_finish(both[i], &err));
     }
     ck_assert(!loaded.replaced[0] && loaded.replaced[1] && !plain.replaced[1]);
     same_result(&loaded.finals[0], &plain.finals[0]);
@@ -463,20 +452,19 @@ END_TEST
 START_TEST(ends_that_are_asked_for)
 {
     heard h = {0};
-    lin_error err = {0};
     lin_result want = {0};
     const lin_decoding greedy = lin_decoding_greedy(second.V, second.row_seconds, second.delay_s);
     lin_session_options o = options_with(NULL);
     o.ends.endpoints = o.ends.resets = 0;
     lin_session *session = create(&o, &h);
     feed(session, 0, PART_SAMPLES / 2, 999);
-    require_ok(lin_session_end_utterance(session, &err));
+    OK(lin_session_end_utterance(session, &err));
     ck_assert_int_eq(h.ends, 1);
     ck_assert_int_eq(h.replaced[0], 1);
-    require_ok(lin_result_begin(&want, "", NULL, 1, &err));
+    OK(lin_result_begin(&want, "", NULL, 1, &err));
     recognize(&greedy, 0, (int)h.rows[0] * recognizer.model->config.stack, &want);
     same_result(&h.finals[0], &want);
-    require_ok(lin_session_finish(session, &err));
+    OK(lin_session_finish(session, &err));
     session_destroy(session);
     lin_result_free(&want);
     drop(&h);
@@ -510,7 +498,7 @@ START_TEST(streams_of_an_engine)
     heard want = {0}, got[STREAMS] = {0}, dropped = {0};
     lin_engine *engine;
     lin_engine_id id[STREAMS], other;
-    lin_error err = {0};
+    lin_error why = {0};
     open_search(&decoding, _i);
     lin_session_options o = options_with(&decoding);
     o.ends.resets = 0;
@@ -522,19 +510,19 @@ START_TEST(streams_of_an_engine)
     how.decoding = &decoding;
     how.second = &second;
     how.deliver = deliver;
-    ck_assert_int_eq(lin_engine_create(&recognizer, &how, &engine, &err), LIN_INVALID); // without views
+    ck_assert_int_eq(lin_engine_create(&recognizer, &how, &engine, &why), LIN_INVALID); // without views
     how.views = 1;
-    require_ok(lin_engine_create(&recognizer, &how, &engine, &err));
+    OK(lin_engine_create(&recognizer, &how, &engine, &err));
     n_over = 0;
-    require_ok(lin_engine_open(engine, RATE, 1, &dropped, &other, &err));
-    for (int i = 0; i < STREAMS; i++) require_ok(lin_engine_open(engine, RATE, 1, &got[i], &id[i], &err));
-    require_ok(lin_engine_push(engine, other, whole_sound, SAMPLES, &err));
+    OK(lin_engine_open(engine, RATE, 1, &dropped, &other, &err));
+    for (int i = 0; i < STREAMS; i++) OK(lin_engine_open(engine, RATE, 1, &got[i], &id[i], &err));
+    OK(lin_engine_push(engine, other, whole_sound, SAMPLES, &err));
     for (int at = 0, n; at < SAMPLES; at += n) {
         n = SAMPLES - at < 3333 ? SAMPLES - at : 3333;
-        for (int i = 0; i < STREAMS; i++) require_ok(lin_engine_push(engine, id[i], whole_sound + at, n, &err));
+        for (int i = 0; i < STREAMS; i++) OK(lin_engine_push(engine, id[i], whole_sound + at, n, &err));
     }
     lin_engine_close(engine, other);
-    for (int i = 0; i < STREAMS; i++) require_ok(lin_engine_finish(engine, id[i], &err));
+    for (int i = 0; i < STREAMS; i++) OK(lin_engine_finish(engine, id[i], &err));
     pthread_mutex_lock(&lock);
     while (n_over < STREAMS) pthread_cond_wait(&over, &lock);
     pthread_mutex_unlock(&lock);
@@ -553,7 +541,7 @@ END_TEST
 
 START_TEST(models_that_do_not_fit)
 {
-    lin_error err = {0};
+    lin_error why = {0};
     lin_session *session;
     heard h = {0};
     static const char *const wanted[] = {"different features", "different levels", "different steps", "different phones",
@@ -571,9 +559,9 @@ START_TEST(models_that_do_not_fit)
         if (i == 3) model.phones = phones;
         if (i == 4) model.speaker_norm = 1;
         const lin_status status =
-            session_create(&o, &(lin_utterances_sink){.context = &h, .show = hear}, &session, &err);
+            session_create(&o, &(lin_utterances_sink){.context = &h, .show = hear}, &session, &why);
         ck_assert_int_eq(status, i == 4 ? LIN_UNSUPPORTED : LIN_MISMATCH);
-        ck_assert_msg(strstr(err.message, wanted[i]) != NULL, "%s", err.message);
+        ck_assert_msg(strstr(why.message, wanted[i]) != NULL, "%s", why.message);
         ck_assert_ptr_null(session);
     }
 }

@@ -17,14 +17,13 @@ static lin_status hear(void *context, const lin_session_view *view, lin_error *e
 
 static lin_session *create(const lin_decoding *decoding, double *sum)
 {
-    lin_error err = {0};
     lin_session *session;
     lin_session_options o = lin_session_options_default();
     o.rate_hz = 22050; // another one than the model's: the resampler is saved too
     o.channels = 1;
     o.saves = 1;
     o.decoding = decoding;
-    require_ok(session_create(&o, &(lin_utterances_sink){.context = sum, .show = hear}, &session, &err));
+    OK(session_create(&o, &(lin_utterances_sink){.context = sum, .show = hear}, &session, &err));
     return session;
 }
 
@@ -32,15 +31,15 @@ static void forge(lin_decoding_values values)
 {
     int refused = 0;
     lin_decoding decoding;
-    lin_error err = {0};
+    lin_error why = {0};
     lin_state good = {0};
     double sum = 0;
     static float sound[SAMPLES];
-    require_ok(lin_decoding_open(&decoding, &values, recognizer.phones, recognizer.row_seconds, 0, NULL, &err));
+    OK(lin_decoding_open(&decoding, &values, recognizer.phones, recognizer.row_seconds, 0, NULL, &err));
     make_sound(sound);
     lin_session *session = create(&decoding, &sum);
-    require_ok(lin_session_push(session, sound, CUT, &err));
-    require_ok(lin_session_save(session, &good, &err));
+    OK(lin_session_push(session, sound, CUT, &err));
+    OK(lin_session_save(session, &good, &err));
     session_destroy(session);
     lin_state_seal(&good);
     unsigned char *bytes = malloc(good.n);
@@ -68,12 +67,12 @@ static void forge(lin_decoding_values values)
         memcpy(bytes + at, &value, 4);
         forged.bytes = bytes;
         lin_state_seal(&forged);
-        lin_status status = lin_state_parse(bytes, good.n, "forged", &state, &err);
+        lin_status status = lin_state_parse(bytes, good.n, "forged", &state, &why);
         session = create(&decoding, &sum);
-        if (status == LIN_OK) status = lin_session_load(session, &state, &err);
+        if (status == LIN_OK) status = lin_session_load(session, &state, &why);
         refused += status != LIN_OK;
-        if (status == LIN_OK) status = lin_session_push(session, sound + CUT, MORE, &err);
-        if (status == LIN_OK) status = lin_session_finish(session, &err);
+        if (status == LIN_OK) status = lin_session_push(session, sound + CUT, MORE, &why);
+        if (status == LIN_OK) status = lin_session_finish(session, &why);
         session_destroy(session);
         lin_state_free(&state);
     }
@@ -92,15 +91,4 @@ END_TEST
 START_TEST(words) { forge((lin_decoding_values){.n_best = 1, .words = 1, .beam = 64}); }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("linnet/stream_forged");
-    TCase *cases = tcase_create("all");
-    tcase_set_timeout(cases, 0);
-    tcase_add_unchecked_fixture(cases, setup, teardown);
-    tcase_add_test(cases, greedy);
-    tcase_add_test(cases, beam);
-    tcase_add_test(cases, words);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+TEST_MAIN_ONCE(setup, teardown, "linnet/stream_forged", TEST(greedy), TEST(beam), TEST(words))

@@ -106,9 +106,9 @@ START_TEST(bad_lines)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         lin_dictionary *d = small();
-        lin_error err = {0};
-        ck_assert_int_eq(extend(d, cases[i].text, 0, &err), LIN_FORMAT);
-        ck_assert_msg(strstr(err.message, cases[i].message) != NULL, "'%s': %s", cases[i].text, err.message);
+        lin_error why = {0};
+        ck_assert_int_eq(extend(d, cases[i].text, 0, &why), LIN_FORMAT);
+        ck_assert_msg(strstr(why.message, cases[i].message) != NULL, "'%s': %s", cases[i].text, why.message);
         lin_dictionary_destroy(d);
     }
     lin_dictionary *d = small();
