@@ -154,6 +154,15 @@ static const struct hint {
     {"verbose", "quiet", "messages are shown unless --quiet is given"},
     {"silent", "quiet", "--quiet"},
     {"version", NULL, "linnet --version prints it"},
+    {"phones-file", "phones", "--phones"},
+    {"row-seconds", "row-ms", "--row-ms"},
+    {"ref-format", "format", "--format REF,HYP"},
+    {"hyp-format", "format", "--format REF,HYP"},
+    {"hold-out", "held-out", "--held-out"},
+    {"lines", "count", "--count"},
+    {"find", "streams", "--streams 0"},
+    {"x-label", "x", "--x COLUMN:LABEL"},
+    {"y-label", "y", "--y COLUMN:LABEL"},
 };
 
 // Small letters, and '-' for '_'.

@@ -98,7 +98,7 @@ change() {
     esac
 }
 rate() { # rate REF HYP FORMAT-OF-REF: per cent, and the interval
-    "$linnet" score --ref-format "$3" "$1" "$2" | tail -n 2 | tr -d ',[]%:' | awk '
+    "$linnet" score --format "$3" "$1" "$2" | tail -n 2 | tr -d ',[]%:' | awk '
         / interval/ { low = $3; high = $4 } END { printf "%s | %s to %s", $2, low, high }'
 }
 

@@ -79,7 +79,7 @@ timed() {
 }
 # score REF HYP: WER, low, high
 score() {
-    "$linnet" score --glm words.glm --ref-format kaldi --hyp-format trn "$1" "$2" | tail -n 2 | tr -d ',[]%:' |
+    "$linnet" score --glm words.glm --format kaldi,trn "$1" "$2" | tail -n 2 | tr -d ',[]%:' |
         awk '/ interval/ { low = $3; high = $4 } END { printf "%s\t%s\t%s", $2, low, high }'
 }
 # row SET SYSTEM MILLIONS-OF-PARAMETERS HOURS STREAMING HYP: of `used` and `memory`; pocketsphinx hears a part of the set
@@ -138,11 +138,10 @@ for dir in "${data[@]}"; do
     fi
     # one picture a set: the rates of the part that everything has heard, if pocketsphinx has heard a part
     awk -F'\t' -v set="$set" 'NR == 1 || $1 == set' "$table" > "$sounds/rows.tsv"
-    rates="--y wer --low low --high high" of="$(wc -l < "$sounds/all") utterances"
-    [ -z "$sphinx" ] || rates="--y part_wer --low part_low --high part_high" of="the $(wc -l < "$sounds/ids") utterances that all have heard"
-    "$linnet" plot "$sounds/rows.tsv" --x cpu_s_an_hour $rates --by system --axes x-scale=log --title "Words of $set" \
-        --note "One CPU thread; 95 % intervals over $of" --x-label "seconds of processor time for an hour of sound" --y-label "WER (%)" \
-        -o "$work/$set.svg"
+    rate=wer of="$(wc -l < "$sounds/all") utterances"
+    [ -z "$sphinx" ] || rate=part_wer of="the $(wc -l < "$sounds/ids") utterances that all have heard"
+    "$linnet" plot "$sounds/rows.tsv" --x "cpu_s_an_hour:seconds of processor time for an hour of sound" --y "$rate:WER (%)" \
+        --by system --axes x-scale=log --title "Words of $set" --note "One CPU thread; $of" -o "$work/$set.svg"
 done
 
 awk -F'\t' '

@@ -58,7 +58,7 @@ fi
 
 if wanted 2; then
   echo "== stage 2: words"
-  "$linnet" ngram generate --lines "$lines" --seed 1 "$work/general.lm" -o "$work/drawn.txt"
+  "$linnet" ngram generate --count "$lines" --seed 1 "$work/general.lm" -o "$work/drawn.txt"
   count() { # OUTPUT TEXT...
     "$linnet" ngram count --order 4 --set min-count=1,1,2,3 --vocabulary "$work/words.txt" --set smoothing=absolute --entropy 1e-9 \
       --packed -o "$@"

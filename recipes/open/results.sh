@@ -89,10 +89,10 @@ decode() { # decode SET SYSTEM NAME OPTIONS...: RUN/errors/SYSTEM.SET.NAME.jsonl
 # score SET HYP [HYP2]: the rate in per cent, its interval over utterances, the number of utterances; of two, the interval of the
 # difference
 score() {
-  local ref=(--unit words --ref-format kaldi "$corpus/$1/text")
+  local ref=(--unit words --format kaldi "$corpus/$1/text")
   case $2 in
     *.words.jsonl | *.rescored.jsonl | *.words-*.jsonl) ;;
-    *) ref=(--ref-format trn "$run/$1.trn")
+    *) ref=(--format trn "$run/$1.trn")
        [ -f "$run/$1.trn" ] || "$linnet" phonemize -q --ids first --trn --lexicon "$lexicon" "$corpus/$1/text" > "$run/$1.trn" ;;
   esac
   "$linnet" score "${ref[@]}" "$2" ${3:+--against "$3"} | tr -d ',[]%:' | awk '
@@ -486,7 +486,7 @@ measure_streams() {
     echo "| model | streams | lag p50, ms | p95, ms | p99, ms | cores |"
     echo "|---|---|---|---|---|---|"
     for model in small default; do
-      $(first -f) "$linnet" bench streams --model $model $(size "--find --seconds 8" "--streams 2 --seconds 1") \
+      $(first -f) "$linnet" bench streams --model $model $(size "--streams 0 --seconds 8" "--streams 2 --seconds 1") \
         > "$run/streams.txt"
       awk -v model=$model '/holds/ { best = sprintf("| `%s` | %s | %s | %s | %s | %s |", model, $1, $2, $3, $4, $9) }
         END { print best }' "$run/streams.txt"

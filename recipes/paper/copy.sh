@@ -49,7 +49,7 @@ note="10 symbols, at most $length long, $batch sequences a step, $layers layers,
   done
 } > "$work/copy.tsv"
 
-"$linnet" plot "$work/copy.tsv" --x step --y loss --by variant --axes y-scale=log --x-label "step" --y-label "loss (nats per symbol)" \
+"$linnet" plot "$work/copy.tsv" --x step --y "loss:loss (nats per symbol)" --by variant --axes y-scale=log \
   --title "Copy task" --note "$note$([ "$seeds" -gt 1 ] && echo "; mean and range of $seeds seeds")" -o "$work/loss.svg"
 
 {

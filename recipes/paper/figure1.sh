@@ -18,9 +18,9 @@ t=$work/attention.tsv
   --device "$device" --threads "$threads" ${quick:+--quick} -o "$t"
 
 note="$(sed -n 's/^# device: //p' "$t"); $(sed -n 's/^# attention, //p' "$t")"
-axes=(--x frames --by variant --axes x-scale=log2,y-scale=log --x-label "sequence length (frames)" --note "$note")
-"$linnet" plot "$t" "${axes[@]}" --y ms --y-label "time of one sequence (ms)" --title "Attention, forward and backward: time" -o "$work/time.svg"
-"$linnet" plot "$t" "${axes[@]}" --y bytes --axes y-factor=1e-6 --y-label "memory of one sequence (MB)" \
+axes=(--x "frames:sequence length (frames)" --by variant --axes x-scale=log2,y-scale=log --note "$note")
+"$linnet" plot "$t" "${axes[@]}" --y "ms:time of one sequence (ms)" --title "Attention, forward and backward: time" -o "$work/time.svg"
+"$linnet" plot "$t" "${axes[@]}" --y "bytes*1e-6:memory of one sequence (MB)" \
   --title "Attention, forward and backward: memory" -o "$work/memory.svg"
 
 {

@@ -97,10 +97,10 @@ done
 form="$heads heads of $head_width, feed-forward $feedforward, 10 logistics, RAdam at ${lr:-$rate}; layers: $layers_mnist (CIFAR-10: $layers_cifar)"
 for set in "${data[@]}"; do
   awk -F'\t' -v set="$set" 'NR == 1 || $1 == set' "$work/bits.tsv" > "$work/bits-$set.tsv"
-  "$linnet" plot "$work/bits-$set.tsv" --x epoch --y bits --by variant --x-label epoch --y-label "bits per dimension" \
+  "$linnet" plot "$work/bits-$set.tsv" --x epoch --y "bits:bits per dimension" --by variant \
     --title "$set: equal epochs" --note "$form" -o "$work/epochs-$set.svg"
-  "$linnet" plot "$work/bits-$set.tsv" --x seconds --y bits --by variant --axes x-factor=0.016666667 --x-label "training time (min)" \
-    --y-label "bits per dimension" --title "$set: equal time" --note "$form" -o "$work/time-$set.svg"
+  "$linnet" plot "$work/bits-$set.tsv" --x "seconds*0.016666667:training time (min)" --y "bits:bits per dimension" --by variant \
+    --title "$set: equal time" --note "$form" -o "$work/time-$set.svg"
 done
 {
   head_of_results "Autoregressive images (tables 1 and 2)"

@@ -21,10 +21,10 @@ t=$work/latency.tsv
   --threads "$threads" ${quick:+--quick} -o "$t"
 
 note="$(sed -n 's/^# device: //p' "$t"); $(sed -n 's/^# networks/networks/p' "$t")"
-axes=(--x elapsed_s --by variant --axes x-scale=log,y-scale=log --x-label "sound so far (s)" --note "$note")
-"$linnet" plot "$t" "${axes[@]}" --y ms_per_s --y-label "computing time for 1 s of sound (ms)" --title "Cost of a live stream" \
+axes=(--x "elapsed_s:sound so far (s)" --by variant --axes x-scale=log,y-scale=log --note "$note")
+"$linnet" plot "$t" "${axes[@]}" --y "ms_per_s:computing time for 1 s of sound (ms)" --title "Cost of a live stream" \
   -o "$work/cost.svg"
-"$linnet" plot "$t" "${axes[@]}" --y bytes --axes y-factor=1e-6 --y-label "memory of a stream (MB)" --title "Memory of a live stream" \
+"$linnet" plot "$t" "${axes[@]}" --y "bytes*1e-6:memory of a stream (MB)" --title "Memory of a live stream" \
   -o "$work/bytes.svg"
 
 {

@@ -6,7 +6,7 @@
 #
 # By memory: --memory-gb (default: all of this machine) divided by the bytes of a stream. By time: the cores (--cores, default: all; a
 # GPU counts as one) divided by the computing time for a second of sound, of one stream alone or of --batch streams that are computed
-# together, whichever costs less. Network only. On a CPU linnet bench streams --find measures a live engine with features and decoding.
+# together, whichever costs less. Network only. On a CPU linnet bench streams --streams 0 measures a live engine with features and decoding.
 # Writes WORK/one.tsv, together.tsv and RESULTS.md.
 . "$(dirname "$0")/../common.sh"
 

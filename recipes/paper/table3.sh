@@ -218,7 +218,7 @@ words_of() {
   "$linnet" transcribe -q --data "$corpus/$1" --audio-root "$audio_root" --model "$3/best.safetensors" --words --lm "$words" \
     --lexicon "$words_lexicon" --no-unknown --tune lm-weight="$2" --jobs "$threads" --format trn --device "$device" --output "$name.trn"
   speakers_of "$1"
-  "$linnet" score "${speakers[@]}" --name WER --ref-format kaldi "$corpus/$1/text" "$name.trn" > "$name.new" && mv "$name.new" "$name.score"
+  "$linnet" score "${speakers[@]}" --name WER --format kaldi "$corpus/$1/text" "$name.trn" > "$name.new" && mv "$name.new" "$name.score"
 }
 
 if wanted 3 && [ -n "$words" ]; then
@@ -335,9 +335,9 @@ bars() {
     FNR == 2 { print "row\terror\tspeed" }
     n && $4 != "-" && $10 > 0 { printf "%s\t%.4f\t%.4f\n", $1, $4 * n / per, s / n / $10 }' "$work/runs.tsv" "$work/runs.tsv" > "$work/bars.tsv"
   [ -s "$work/bars.tsv" ] || return 0
-  "$linnet" plot "$work/bars.tsv" --y error --by row --y-label "dev PER relative to softmax" --title "Error relative to softmax" \
+  "$linnet" plot "$work/bars.tsv" --y "error:dev PER relative to softmax" --by row --title "Error relative to softmax" \
     --note "$form; mean and range of the seeds" -o "$work/error.svg"
-  "$linnet" plot "$work/bars.tsv" --y speed --by row --y-label "speed relative to softmax" --title "Speed of training relative to softmax" \
+  "$linnet" plot "$work/bars.tsv" --y "speed:speed relative to softmax" --by row --title "Speed of training relative to softmax" \
     --note "$form; mean and range of the seeds" -o "$work/speed.svg"
 }
 
@@ -371,11 +371,11 @@ if wanted 4; then
   note=${note:-"The paper's numbers are for 80 hours of WSJ on a GPU: other data and another machine, to compare orders and ratios."}
   hz=$high_hz; [ "$hz" != 0 ] || hz=8000
   forwards=; [ "$normalize_forwards" = speaker ] || forwards="; with the mean and deviation of the training set where a network reads forwards"
-  "$linnet" plot "$work/curves.tsv" --x epoch --y dev_per --by row --x-label epoch --y-label "dev PER (%)" \
+  "$linnet" plot "$work/curves.tsv" --x epoch --y "dev_per:dev PER (%)" --by row \
     --title "Training of the paper's models" --note "$form; mean and range of the seeds" -o "$work/curves.svg"
   awk -F'\t' 'NR == 1 || $2 == 1' "$work/curves.tsv" > "$work/curves-seed-1.tsv"
-  "$linnet" plot "$work/curves-seed-1.tsv" --x seconds --axes x-factor=0.016666667 --y dev_per --by row \
-    --x-label "training time (min)" --y-label "dev PER (%)" --title "Training of the paper's models" --note "$form; seed 1" \
+  "$linnet" plot "$work/curves-seed-1.tsv" --x "seconds*0.016666667:training time (min)" --y "dev_per:dev PER (%)" --by row \
+    --title "Training of the paper's models" --note "$form; seed 1" \
     -o "$work/time.svg"
   bars
   {

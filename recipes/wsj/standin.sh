@@ -96,7 +96,7 @@ synthesise() {
   mkdir -p synthesised
   if [ -z "$text" ]; then model=$(word_model) || exit 1; fi
   if [ -n "$text" ]; then awk -v n="$synthesize" 'NF && k++ < n' "$text"
-  else "$linnet" ngram generate --seed 1 --lines $((synthesize * 4 + 100)) "$model" | awk -v n="$synthesize" 'NF > 2 && NF < 20 && !/[.<0-9]/ && k++ < n'
+  else "$linnet" ngram generate --seed 1 --count $((synthesize * 4 + 100)) "$model" | awk -v n="$synthesize" 'NF > 2 && NF < 20 && !/[.<0-9]/ && k++ < n'
   fi > chosen
   awk 'BEGIN { n = split("slt:1.0:1.0 rms:1.0:1.0 awb:1.0:1.0 kal16:1.0:1.0 slt:1.15:0.9 rms:0.85:1.1 awb:1.2:1.05 kal16:1.25:0.95 slt:0.85:1.1 rms:1.2:0.9", voice, " ") }
     { v = voice[(NR - 1) % n + 1]; name = v; gsub(/[:.]/, "", name); printf "split\t%s\tsynthesised/%s-%05d.wav\t%s\n", name, name, NR, toupper($0) > "spoken"

@@ -161,17 +161,17 @@ refused "another <unk>" 1 "unknown words <unk> and the other <UNK>" ngram mix --
 
 # ---- generate --------------------------------------------------------------------------------------------------------------------
 
-run ngram generate --lines 200 --seed 5 "$a" -o "$tmp/drawn"
+run ngram generate --count 200 --seed 5 "$a" -o "$tmp/drawn"
 is "generate: status" 0 "$status"
 is "as many lines as requested" 200 "$(grep -c . "$tmp/drawn")"
-run ngram generate --lines 200 --seed 5 "$a"
+run ngram generate --count 200 --seed 5 "$a"
 is "the same seed, the same sentences" "$(cat "$tmp/drawn")" "$out"
-run ngram generate --lines 200 --seed 6 "$a"
+run ngram generate --count 200 --seed 6 "$a"
 [ "$out" != "$(cat "$tmp/drawn")" ] && pass || fail "another seed, others"
 run ngram perplexity "$a" "$tmp/drawn"
 has "only words of the model" "$out" " 0 OOVs"
 has "all of them possible" "$out" "0 zeroprobs"
-refused "no sentences" 2 "lines" ngram generate --lines 0 "$a"
+refused "no sentences" 2 "count" ngram generate --count 0 "$a"
 
 # ---- bad input -------------------------------------------------------------------------------------------------------------------
 

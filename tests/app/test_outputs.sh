@@ -232,7 +232,7 @@ full "features" features "$wav" -o "$o"
 full "posteriors" posteriors "$wav" -o "$o"
 full "prepare" prepare -q "$tmp/data" --audio-root "$tmp/data" --lexicon "$tmp/dict" -o "$o"
 full "html" score "$tmp/ref.trn" "$tmp/ref.trn" --html "$o"
-full "ngram generate" ngram generate "$tmp/w.arpa" --lines 5000 -o "$o"
+full "ngram generate" ngram generate "$tmp/w.arpa" --count 5000 -o "$o"
 limited listen -q --no-paced --from "$wav" --save "$tmp/keep/heard.wav"
 is "a recording, no room: status" 1 "$status"
 ok "a recording, no room: none under its name" test ! -e "$tmp/keep/heard.wav"
@@ -451,7 +451,7 @@ ok "ARPA" cmp "$tmp/bom.lm" "$tmp/w.lm"
 for f in ctm json trn; do
     "$LINNET" transcribe -q -f $f "$wav" > "$tmp/r.$f"
     bom < "$tmp/r.$f" > "$tmp/b.$f"
-    run score --bootstrap 0 --json --ref-format $f "$tmp/b.$f" "$tmp/r.$f"
+    run score --bootstrap 0 --json --format $f "$tmp/b.$f" "$tmp/r.$f"
     is "a reference in $f" 0 "$status"
     has "a reference in $f: without a difference" "$out" '"wrong_utterances":0,'
 done

@@ -3,7 +3,7 @@
 
 t=$tmp/t.tsv
 printf 'name\tn\tms\n# a comment\nlinear\t512\t1.5\nlinear\t1024\t3\nlsh-4\t512\t6\nlsh-4\t1024\t-\nlsh-4\t2048\t24\n' > "$t"
-run plot "$t" --x n --y ms --by name --axes x-scale=log2,y-scale=log --title 'Time' --x-label 'N (frames)'
+run plot "$t" --x 'n:N (frames)' --y ms --by name --axes x-scale=log2,y-scale=log --title 'Time'
 is "a chart: status" 0 "$status"
 for part in '<svg ' '>Time</text>' '>N (frames)</text>' '>ms</text>' '>linear</text>' '>lsh-4</text>' '>1,024</text>' '</svg>'; do has "a chart" "$out" "$part"; done
 is "two curves" 2 "$(grep -c '<polyline' "$tmp/.out")"
@@ -20,6 +20,12 @@ printf 'name\tms\na\t3\nb\t5\na\t4\n' > "$tmp/bars.tsv"
 run plot "$tmp/bars.tsv" --y ms --by name --title 'Bars' -o "$tmp/bars.svg"
 is "a bar for each name, with its mean" "2 >3.5</text> >5</text>" \
     "$(grep -c '<rect x' "$tmp/bars.svg") $(grep -o '>3.5</text>' "$tmp/bars.svg") $(grep -A 1 '<rect x' "$tmp/bars.svg" | grep -o '>5</text>')"
+printf 'n\tms\n60\t10\n120\t20\n180\t30\n' > "$t"
+run plot "$t" --x 'n*0.1:tenths' --y ms
+has "another unit" "$out" '>18</text>'
+hasnt "not the old one" "$out" '>180</text>'
+refused "a factor that is none" 2 "--x is COLUMN[*X][:LABEL]" plot "$t" --x 'n*x' --y ms
+refused "no column" 2 "--y is COLUMN[*X][:LABEL]" plot "$t" --x n --y ':y'
 refused "no such column" 1 "has no column named 'x'" plot "$t" --x x --y ms
 refused "no table" 1 "none.tsv" plot "$tmp/none.tsv" --x n --y ms
 printf 'n\tms\n1\tten\n' > "$t"

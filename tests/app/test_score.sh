@@ -49,8 +49,11 @@ done
 cp hyp.ctm unnamed
 run score ref.txt unnamed
 is "a format recognised by its first line" "$line" "$(last)"
-run score --hyp-format ctm --ref-format kaldi ref.txt unnamed
+run score --format kaldi,ctm ref.txt unnamed
 is "a format that is named" "$line" "$(last)"
+refused "no format" 2 "--format is REF or REF,HYP, each one of auto|trn|kaldi|ctm|json|stm" score --format kaldi,ctx ref.txt unnamed
+refused "three formats" 2 "--format is REF or REF,HYP" score --format kaldi,ctm,ctm ref.txt unnamed
+refused "another format" 1 "" score --format stm ref.txt unnamed
 run score --unit words words.jsonl hyp.jsonl
 is "words of JSON lines" 'WER 33.33 %: 1 substitutions, 0 deletions, 0 insertions in 3 tokens of 2 utterances' "$(last)"
 run score --case ref.txt hyp.trn

@@ -193,7 +193,7 @@ declines "table3: no features" "run stage 1" table3 --stage 2 --stop-stage 2 --w
 
 # ---- linnet bench ----------------------------------------------------------------------------------------------------------------
 
-refused "bench: an option of another one" 2 "--find does not apply to attention" bench attention --find
+refused "bench: an option of another one" 2 "--streams does not apply to attention" bench attention --streams 2
 refused "bench: an unknown one" 2 "there is no benchmark 'nonsense'" bench nonsense
 refused "bench attention: lstm" 2 "lstm has no attention" bench attention --variants lstm
 refused "bench attention: rounds of lsh" 2 "there is no variant 'lsh-99'" bench attention --variants lsh-99

@@ -357,12 +357,12 @@ static void conclude(bench *b, const trial *best)
 {
     if (b->values->json) {
         lin_buffer_text(&b->out, "\n]");
-        if (b->values->find) member(&b->out, "most_streams", best->streams, 0);
+        if (!b->values->streams) member(&b->out, "most_streams", best->streams, 0);
         lin_buffer_text(&b->out, "}\n");
         return;
     }
     char text[512];
-    if (b->values->find) {
+    if (!b->values->streams) {
         snprintf(text, sizeof text, "%d streams at once, each within a chunk of the end of its sound\n", best->streams);
         lin_buffer_text(&b->out, text);
     }
@@ -433,7 +433,7 @@ int lin_bench_streams(const lin_parsed *parsed)
         status = lin_fail(&err, LIN_INVALID, "%s is shorter than two chunks", parsed->operands.items[1]);
     if (status == LIN_OK) {
         describe(&b);
-        if (v->find) status = find(&b, &best, &err);
+        if (!v->streams) status = find(&b, &best, &err);
         else status = trial_of(&b, v->streams, &best, &err);
     }
     if (status == LIN_OK) {

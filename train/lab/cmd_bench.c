@@ -16,10 +16,8 @@ static const lin_option options[] = {
     {.name = "quick", .type = LIN_OPTION_FLAG, .at = AT(quick), .help = "A small form that takes seconds"},
 
     {.type = LIN_OPTION_HEADING, .help = "Live streams (streams)"},
-    {.name = "streams", .letter = 'n', .type = LIN_OPTION_INT, .at = AT(streams), .text = "400", .min = 1, .max = 1000000,
-     .help = "Number of live streams"},
-    {.name = "find", .type = LIN_OPTION_FLAG, .at = AT(find),
-     .help = "Find the largest number of streams that the machine sustains, to 3 %"},
+    {.name = "streams", .letter = 'n', .type = LIN_OPTION_INT, .at = AT(streams), .text = "400", .max = 1000000,
+     .help = "Number of live streams; 0: find the largest that the machine sustains, to 3 %"},
     {.name = "seconds", .letter = 's', .type = LIN_OPTION_DOUBLE, .at = AT(seconds), .text = "10", .min = 0.2, .max = 864000,
      .help = "Length of every trial, after one second that is not counted"},
     {.name = "paper", .type = LIN_OPTION_FLAG, .at = AT(paper),
@@ -70,7 +68,7 @@ static const struct verb {
     int max_operands;
     int (*run)(const lin_parsed *parsed);
 } verbs[] = {
-    {"streams", "threads model device precision streams find seconds paper json ", 1,
+    {"streams", "threads model device precision streams seconds paper json ", 1,
      lin_bench_streams},
     {"attention", "threads device precision output quick variants causal lengths rows heads head-width limit-seconds limit-gb ",
      0, PAPER(lin_bench_attention)},
@@ -113,7 +111,7 @@ const lin_command lin_command_bench = {
         "attention, softmax attention that keeps keys and values, and an LSTM, on one thread unless --threads says "
         "otherwise.",
     .examples = "  linnet bench streams --streams 400 --paper\n"
-                "  linnet bench streams --find --seconds 30 speech.flac\n"
+                "  linnet bench streams --streams 0 --seconds 30 speech.flac\n"
                 "  linnet bench attention --variants linear,softmax -o attention.tsv",
     .options = options,
     .values_size = sizeof(lin_bench_values),

@@ -11,7 +11,7 @@ typedef struct lin_bench_values {
     lin_model_values model;
     int threads, quick;
     // streams
-    int streams, find, paper, json;
+    int streams, paper, json; // streams 0: as many as can be
     double seconds;
     // the paper's experiments
     const char *variants, *output;

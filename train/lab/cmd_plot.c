@@ -13,9 +13,8 @@
 enum { SCALE_LINEAR, SCALE_LOG, SCALE_LOG2, MOST_SERIES = 32, MOST_COLUMNS = 256 };
 
 typedef struct plot_values {
-    const char *output, *x, *y, *by, *title, *note, *x_label, *y_label;
+    const char *output, *x, *y, *by, *title, *note;
     int x_scale, y_scale;
-    double x_factor, y_factor;
     lin_numbers x_range, y_range;
 } plot_values;
 
@@ -23,9 +22,10 @@ typedef struct plot_values {
 static const lin_option options[] = {
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = AT(output),
      .help = "The SVG file to write; if not given, standard output"},
-    {.name = "x", .type = LIN_OPTION_STRING, .at = AT(x), .value = "COLUMN",
-     .help = "Name of the column of x; if not given, a bar for each text of --by, the mean of its y"},
-    {.name = "y", .type = LIN_OPTION_STRING, .required = 1, .at = AT(y), .value = "COLUMN", .help = "Name of the column of y"},
+    {.name = "x", .type = LIN_OPTION_STRING, .at = AT(x), .value = "COLUMN[*X][:LABEL]",
+     .help = "The column of x by its name, times a number for another unit, and the label of the axis, the name if not given "
+             "(seconds*0.01667:minutes). Without --x a bar for each text of --by, the mean of its y"},
+    {.name = "y", .type = LIN_OPTION_STRING, .required = 1, .at = AT(y), .value = "COLUMN[*X][:LABEL]", .help = "Likewise of y"},
     {.name = "by", .type = LIN_OPTION_STRING, .at = AT(by), .value = "COLUMN",
      .help = "One curve for each text of this column, in order of first appearance; rows of a curve with the same x become their "
              "mean, with a bar from the lowest to the highest"},
@@ -38,17 +38,10 @@ static const lin_option options[] = {
      .value = "FROM,TO", .help = "Ends of the x axis instead of those of the data"},
     {.name = "y-range", .under = "axes", .type = LIN_OPTION_NUMBERS, .at = AT(y_range), .min = -1e30, .max = 1e30,
      .value = "FROM,TO", .help = "Ends of the y axis instead of those of the data"},
-    {.name = "x-factor", .under = "axes", .type = LIN_OPTION_DOUBLE, .at = AT(x_factor), .text = "1", .min = -1e30, .max = 1e30,
-     .help = "Multiply x by this: a change of unit"},
-    {.name = "y-factor", .under = "axes", .type = LIN_OPTION_DOUBLE, .at = AT(y_factor), .text = "1", .min = -1e30, .max = 1e30,
-     .help = "Multiply y by this"},
     {.type = LIN_OPTION_HEADING, .help = "Texts"},
     {.name = "axes", .type = LIN_OPTION_SETTINGS, .help = "Scales of the axes"},
     {.name = "title", .type = LIN_OPTION_STRING, .at = AT(title), .text = "", .help = "Title"},
     {.name = "note", .type = LIN_OPTION_STRING, .at = AT(note), .text = "", .help = "A small line below the title"},
-    {.name = "x-label", .type = LIN_OPTION_STRING, .at = AT(x_label),
-     .help = "Label of the x axis; if not given, its column's name"},
-    {.name = "y-label", .type = LIN_OPTION_STRING, .at = AT(y_label), .help = "Label of the y axis"},
     {.type = LIN_OPTION_END},
 };
 #undef AT
@@ -60,8 +53,16 @@ typedef struct curve {
     size_t n, capacity;
 } curve;
 
+// What --x or --y says.
+typedef struct axis {
+    char column[64];
+    double factor;
+    const char *label;
+} axis;
+
 typedef struct plot {
     const plot_values *v;
+    axis x, y;
     curve curves[MOST_SERIES];
     int n_curves;
 } plot;
@@ -86,9 +87,20 @@ static int split(const lin_lines *line, cell *cells)
     return MOST_COLUMNS;
 }
 
-static lin_status find_columns(const plot_values *v, const char *path, const lin_lines *head, int at[N_COLUMNS], lin_error *err)
+// COLUMN[*X][:LABEL]; 0: it is none.
+static int read_axis(const char *text, axis *a)
 {
-    const char *const names[N_COLUMNS] = {v->x, v->y, v->by};
+    const size_t all = strcspn(text, ":"), n = strcspn(text, "*:");
+    *a = (axis){.factor = 1};
+    if (n == 0 || n >= sizeof a->column) return 0;
+    memcpy(a->column, text, n);
+    a->label = text[all] ? text + all + 1 : a->column;
+    return n == all || lin_text_number(text + n + 1, all - n - 1, &a->factor);
+}
+
+static lin_status find_columns(const plot *p, const char *path, const lin_lines *head, int at[N_COLUMNS], lin_error *err)
+{
+    const char *const names[N_COLUMNS] = {p->v->x ? p->x.column : NULL, p->y.column, p->v->by};
     cell cells[MOST_COLUMNS];
     const int n = split(head, cells);
     for (int c = 0; c < N_COLUMNS; c++) {
@@ -136,12 +148,12 @@ static lin_status add_row(plot *p, const char *path, const lin_lines *line, cons
     const int n = split(line, cells);
     lin_plot_point point;
     curve *c = NULL;
-    LIN_TRY(number(path, line, cells, n, at[X], v->x_factor, &point.x, err));
-    LIN_TRY(number(path, line, cells, n, at[Y], v->y_factor, &point.y, err));
+    LIN_TRY(number(path, line, cells, n, at[X], p->x.factor, &point.x, err));
+    LIN_TRY(number(path, line, cells, n, at[Y], p->y.factor, &point.y, err));
     if (!v->x) point.x = 0;
     if (isnan(point.x) || isnan(point.y)) return LIN_OK;
     point.low = point.high = point.y;
-    const cell name = at[BY] >= 0 && at[BY] < n ? cells[at[BY]] : (cell){v->y, strlen(v->y)};
+    const cell name = at[BY] >= 0 && at[BY] < n ? cells[at[BY]] : (cell){p->y.column, strlen(p->y.column)};
     LIN_TRY(curve_named(p, &name, &c, err));
     LIN_TRY(lin_grow(&c->points, &c->capacity, c->n + 1, sizeof *c->points, path, err));
     c->points[c->n++] = point;
@@ -160,7 +172,7 @@ static lin_status read_table(plot *p, const char *path, lin_error *err)
     lin_lines_begin(&line, text, n);
     while (status == LIN_OK && lin_lines_next(&line)) {
         if (line.n == 0 || line.text[0] == '#') continue;
-        status = headed ? add_row(p, path, &line, at, err) : find_columns(p->v, path, &line, at, err);
+        status = headed ? add_row(p, path, &line, at, err) : find_columns(p, path, &line, at, err);
         headed = 1;
     }
     if (status == LIN_OK && !headed) status = lin_fail(err, LIN_FORMAT, "%s is empty", path);
@@ -192,9 +204,9 @@ static void settle(curve *c)
     c->n = kept;
 }
 
-static lin_chart_axis axis_of(const char *label, const char *name, int scale, const lin_numbers *range)
+static lin_chart_axis axis_of(const char *label, int scale, const lin_numbers *range)
 {
-    lin_chart_axis a = {.label = label ? label : name, .log = scale == SCALE_LINEAR ? 0 : scale == SCALE_LOG ? 10 : 2};
+    lin_chart_axis a = {.label = label, .log = scale == SCALE_LINEAR ? 0 : scale == SCALE_LOG ? 10 : 2};
     if (range->count == 2) a.has_from = a.has_to = 1, a.from = range->items[0], a.to = range->items[1];
     return a;
 }
@@ -209,8 +221,8 @@ static lin_status draw(plot *p, lin_error *err)
         series[i] = (lin_chart_series){.name = p->curves[i].name, .points = p->curves[i].points, .n = (int)p->curves[i].n};
     }
     const lin_chart chart = {.title = v->title, .note = v->note, .series = series, .n_series = p->n_curves, .bars = !v->x,
-                             .x = axis_of(v->x_label, v->x ? v->x : "", v->x_scale, &v->x_range),
-                             .y = axis_of(v->y_label, v->y, v->y_scale, &v->y_range)};
+                             .x = axis_of(v->x ? p->x.label : "", v->x_scale, &v->x_range),
+                             .y = axis_of(p->y.label, v->y_scale, &v->y_range)};
     lin_chart_svg(&chart, &out);
     lin_status status = lin_buffer_status(&out, err);
     if (status == LIN_OK) status = lin_output_write(v->output, 0, &out, err);
@@ -233,6 +245,8 @@ static int run(lin_parsed *parsed)
     lin_error err = {0};
     static plot p;
     p = (plot){.v = v};
+    if (v->x && !read_axis(v->x, &p.x)) return lin_misuse(parsed, "--x is COLUMN[*X][:LABEL], not '%.60s'", v->x);
+    if (!read_axis(v->y, &p.y)) return lin_misuse(parsed, "--y is COLUMN[*X][:LABEL], not '%.60s'", v->y);
     const char *wrong_x = wrong_range(&v->x_range, v->x_scale), *wrong_y = wrong_range(&v->y_range, v->y_scale);
     if (wrong_x[0]) return lin_misuse(parsed, "--axes x-range %s", wrong_x);
     if (wrong_y[0]) return lin_misuse(parsed, "--axes y-range %s", wrong_y);
@@ -254,7 +268,7 @@ const lin_command lin_command_plot = {
         "Reads tables of cells separated by tabs, whose first line names the columns, and writes a chart as SVG. A row "
         "whose x or y is empty or '-' is skipped, and so are lines that begin with '#'. The rows of several tables are "
         "drawn together.",
-    .examples = "  linnet plot run/log.tsv --x epoch --y dev_per_percent --y-label 'dev PER (%)' -o per.svg\n"
+    .examples = "  linnet plot run/log.tsv --x epoch --y 'dev_per_percent:dev PER (%)' -o per.svg\n"
                 "  linnet plot time.tsv --x frames --y ms --by attention --axes x-scale=log2,y-scale=log -o time.svg",
     .options = options,
     .values_size = sizeof(plot_values),

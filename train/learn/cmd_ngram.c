@@ -24,7 +24,7 @@
 typedef struct ngram_values {
     const char *output, *vocabulary, *weights, *dev;
     lin_sentences_values text;
-    int order, unknown, packed, bits, smoothing, sentences, json, quiet, lines, seed;
+    int order, unknown, packed, bits, smoothing, sentences, json, quiet, count, seed;
     double entropy;
     lin_numbers minimum, discounts;
 } ngram_values;
@@ -75,7 +75,7 @@ static const lin_option options[] = {
     {.name = "sentences", .type = LIN_OPTION_FLAG, .at = offsetof(ngram_values, sentences),
      .help = "Also a line per sentence: position, words, unknown words, logarithm, perplexity; separated by tabs"},
     {.type = LIN_OPTION_HEADING, .help = "Sentences (generate)"},
-    {.name = "lines", .type = LIN_OPTION_INT, .at = offsetof(ngram_values, lines), .text = "10", .min = 1, .max = 1e9,
+    {.name = "count", .type = LIN_OPTION_INT, .at = offsetof(ngram_values, count), .text = "10", .min = 1, .max = 1e9,
      .help = "How many"},
     LIN_SEED_ROW(offsetof(ngram_values, seed), "The same seed gives the same sentences"),
     {.type = LIN_OPTION_END},
@@ -330,10 +330,10 @@ static lin_status write_sentences(const ngram_values *v, const lin_ngram_sampler
     draws d = {.key = (uint64_t)v->seed};
     lin_buffer text = {0};
     lin_status status = LIN_OK;
-    for (int i = 0; i < v->lines && status == LIN_OK;) {
+    for (int i = 0; i < v->count && status == LIN_OK;) {
         i += lin_ngram_sampler_sentence(sampler, draw, &d, LONGEST, &text) > 0;
         if (lin_interrupted) status = lin_fail(err, LIN_STOPPED, "interrupted after %d sentences", i);
-        if (text.n < 65536 && i < v->lines && status == LIN_OK) continue;
+        if (text.n < 65536 && i < v->count && status == LIN_OK) continue;
         if (status == LIN_OK) status = lin_buffer_status(&text, err);
         if (status == LIN_OK) status = lin_buffer_write(&text, out->file, out->path ? out->path : "standard output", err);
         lin_buffer_clear(&text);
@@ -446,7 +446,7 @@ static const struct verb {
     {"arpa", "output ", 1, 1, NULL, arpa},
     {"perplexity", "output json ids lower sentences ", 1, -1, run_perplexity, NULL},
     {"info", "output json ", 1, 1, NULL, info},
-    {"generate", "output lines seed ", 1, 1, NULL, generate},
+    {"generate", "output count seed ", 1, 1, NULL, generate},
 };
 
 static int check_verb(const lin_parsed *parsed, const struct verb *verb)

@@ -15,8 +15,8 @@
 #include "train/score/score_report.h"
 
 typedef struct score_values {
-    const char *name, *output, *html, *map, *glm, *utt2spk, *against, *phones, *language;
-    int ipa, json, utterances, align, confusions, case_sensitive, normalize, ref_format, hyp_format, unit, bootstrap;
+    const char *name, *output, *html, *map, *glm, *utt2spk, *against, *phones, *language, *format;
+    int ipa, json, utterances, align, confusions, case_sensitive, normalize, unit, bootstrap;
 } score_values;
 
 #define AT(field) .at = offsetof(score_values, field)
@@ -44,10 +44,9 @@ static const lin_option options[] = {
     {.name = "normalize", .type = LIN_OPTION_FLAG, AT(normalize),
      .help = "Compare words without case and punctuation, with numbers and signs as the words of the language, on both sides "
              "(docs/scoring.md)"},
-    {.name = "ref-format", .type = LIN_OPTION_CHOICE, AT(ref_format), .text = "auto", .choices = FORMATS,
-     .help = "Format of REF; auto: by its extension, else by its first line"},
-    {.name = "hyp-format", .type = LIN_OPTION_CHOICE, AT(hyp_format), .text = "auto", .choices = FORMATS,
-     .help = "Format of HYP and HYP2"},
+    {.name = "format", .letter = 'f', .type = LIN_OPTION_STRING, AT(format), .value = "REF[,HYP]", .choices = FORMATS,
+     .help = "Formats of REF, and of HYP and HYP2; auto, also if not given: by the extension, else by the first line. One of "
+             FORMATS},
     {.name = "utt2spk", .type = LIN_OPTION_FILE, AT(utt2spk),
      .help = "Speakers: lines 'utterance speaker'; if not given, the utterance's name determines the speaker"},
     {.type = LIN_OPTION_HEADING, .help = "Confidence in the result"},
@@ -156,13 +155,27 @@ static void mention_punctuation(const lin_score *score, const char *measure)
     }
 }
 
+// REF[,HYP] of --format; 0: it is none.
+static int read_formats(const char *text, lin_score_options *how)
+{
+    static const char *const names[] = {"auto", "trn", "kaldi", "ctm", "json", "stm"};
+    lin_trn_format *to[] = {&how->ref_format, &how->hyp_format};
+    for (size_t i = 0; i < 2 && *text; i++) {
+        const size_t n = strcspn(text, ",");
+        size_t f = 0;
+        while (f < 6 && (strlen(names[f]) != n || memcmp(names[f], text, n) != 0)) f++;
+        if (f == 6) return 0;
+        *to[i] = formats[f];
+        text += n + (text[n] == ',' && i == 0);
+    }
+    return !*text;
+}
+
 static int run(lin_parsed *parsed)
 {
     const score_values *v = parsed->values;
     const lin_list *files = &parsed->operands;
     lin_score_options how = {
-        .ref_format = formats[v->ref_format],
-        .hyp_format = formats[v->hyp_format],
         .case_sensitive = v->case_sensitive,
         .normalize = v->normalize,
         .unit = v->unit == UNIT_WORDS || v->normalize ? LIN_TRN_WORDS : LIN_TRN_PHONES,
@@ -176,6 +189,8 @@ static int run(lin_parsed *parsed)
     lin_score *score = NULL, *other = NULL;
     char map_path[4096], glm_path[4096];
     const char *measure = v->name, *map_name = v->map;
+    if (v->format && !read_formats(v->format, &how))
+        return lin_misuse(parsed, "--format is REF or REF,HYP, each one of " FORMATS ", not '%.60s'", v->format);
     if (v->ipa && v->unit == UNIT_WORDS) return lin_misuse(parsed, "--ipa is for phones");
     if (v->normalize && (v->ipa || v->map || v->case_sensitive || v->unit == UNIT_PHONES))
         return lin_misuse(parsed, "--normalize is for words, without --case, --ipa, --map and --unit phones");
