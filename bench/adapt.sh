@@ -3,14 +3,14 @@
 #
 #     bench/adapt.sh --corpus DIR [--work DIR] [names] [voice] [accent]
 #
-# names   200 surnames that neither the lexicon nor the language model has (bench/adapt/names.txt), each in a sentence of a front
+# names   200 surnames, 149 of which neither lexicon nor language model has (bench/adapt/names.txt), each in a sentence of a front
 #         desk (test.txt), said by flite's voices; for false ones also dev_native, where nobody says such a name. The language model
 #         is mixed with 480 sentences of the same place (text.txt), weighted on 120 others (dev.txt)
 # voice   flite's awb, a Scot, reads 163 sentences of train_native; a quarter of them is held out. The second time 118 utterances of
 #         train_cv are kept. dev_native says what the models lost
 # accent  train_nonnative: Mandarin speakers, whom the shipped model was trained on; dev_nonnative has others
 #
-# Needs flite (Debian). Rates are those of linnet score. --threads N: of training and of transcription.
+# Needs flite (Debian). Rates are those of linnet score. --threads N: of training and of transcription. A voice that WORK has is kept.
 set -eu
 top=$(cd "$(dirname "$0")/.." && pwd)
 linnet=${LINNET:-$top/build/release/linnet}
@@ -103,16 +103,23 @@ rates_of() {
         "$(awk -v what=words, -v column="$3" '$1 == what { print $(NF - 2 + column) }' "$2") |" \
         "$(rate "$work/native.trn" "$work/native-said.trn") |"
 }
+adapted() { # adapted DATA NAME OPTIONS...: the folder DATA/NAME, unless it is complete
+    [ ! -s "$1/$2/results.txt" ] || return 0
+    rm -rf "${1:?}/$2"
+    data=$1 name=$2
+    shift 2
+    "$linnet" adapt --data "$data" --audio-root "$data" --held-out 0.25 --threads "$threads" -o "$data/$name" "$@" >&2
+}
 voice() {
     d=$work/voice
-    rm -rf "$d/text" "$d/wav.scp" "$d/utt2spk" "$d/adapted" "$d/kept" "$d/keep"
+    rm -rf "$d/text" "$d/wav.scp" "$d/utt2spk" "$d/keep"
     awk 'NF > 6 && NF < 16 { k = $1; $1 = ""; print k $0 }' "$corpus/train_native/text" | awk 'NR % 3 == 0' | head -n 400 |
         while read -r id text; do say awb "$(echo "$text" | tr A-Z a-z)" "awb-$id" "$d"; done
     mkdir -p "$d/keep"
     for file in text utt2spk wav.scp; do awk 'NR % 6 == 0' "$corpus/train_cv/$file" > "$d/keep/$file"; done
     sed -i "s, , $corpus/," "$d/keep/wav.scp"
-    "$linnet" adapt --data "$d" --audio-root "$d" --held-out 0.25 --threads "$threads" -o "$d/adapted"
-    "$linnet" adapt --data "$d" --audio-root "$d" --held-out 0.25 --threads "$threads" --keep-data "$d/keep" -o "$d/kept"
+    adapted "$d" adapted
+    adapted "$d" kept --keep-data "$d/keep"
     trn "$corpus/dev_native" > "$work/native.trn"
     echo '| model | held out: PER % | held out: WER % | dev_native: WER % |'
     echo '|---|---|---|---|'
