@@ -21,7 +21,9 @@ typedef struct lexicon_values {
 
 static const lin_option lexicon_options[] = {
     {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(lexicon_values, model),
-     .help = "The model, whose phones the lexicon is packed for; if not given, $LINNET_MODEL, else default"},
+     .choices = "default|offline|small",
+     .help = "The model (a file, default, offline or small) whose phones the lexicon is packed for; if not given, "
+             "$LINNET_MODEL, else default"},
     LIN_LANGUAGE_ROW(lexicon_values, language),
     {.name = "lm", .type = LIN_OPTION_FILE, .at = offsetof(lexicon_values, lm),
      .help = "The language model that it is packed for; if not given, $LINNET_LM, else the installed one"},

@@ -44,7 +44,7 @@ static const lin_option options[] = {
      .help = "Data directory of other speech to train on as well, so that the model does not lose what it could"},
     {.name = "folder", .letter = 'o', .type = LIN_OPTION_FOLDER, .writes = 1, .required = 1, AT(folder),
      .help = "Folder of the results, for --language of other commands; created if missing"},
-    {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, AT(model),
+    {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, AT(model), .choices = "default|offline|small",
      .help = "The model to adapt: a file, or default, offline or small, which are installed with the program; if not given, "
              "$LINNET_MODEL, else default"},
     {.name = "offline", .type = LIN_OPTION_FLAG, AT(offline), .help = "The same as --model offline"},

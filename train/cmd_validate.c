@@ -48,8 +48,9 @@ static const lin_option options[] = {
     LIN_G2P_ROW(validate_values, g2p),
     LIN_NUMBERS_ROW(validate_values, numbers),
     {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(validate_values, model.model),
-     .help = "Also align every text with its sound by this model, of the same phones, and name those that do not fit; its set of "
-             "phones is used"},
+     .choices = "default|offline|small",
+     .help = "Also align every text with its sound by this model (a file, default, offline or small), of the same phones, and "
+             "name those that do not fit; its set of phones is used"},
     LIN_DEVICE_ROW(offsetof(validate_values, model.device)),
     LIN_AUDIO_ROOT_ROW(offsetof(validate_values, audio_root)),
     LIN_ALLOW_COMMANDS_ROW(validate_values, allow_commands),

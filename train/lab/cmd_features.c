@@ -37,7 +37,9 @@ static const lin_option features_options[] = {
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .required = 1,
      .at = offsetof(features_values, output), .help = "The NumPy file to write: float32 [frames, bins]"},
     {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(features_values, model),
-     .help = "Take the filterbank of this model, before its normalisation, instead of the options below"},
+     .choices = "default|offline|small",
+     .help = "Take the filterbank of this model (a file, default, offline or small), before its normalisation, instead of the "
+             "options below"},
     {.name = "speed", .type = LIN_OPTION_DOUBLE, .at = offsetof(features_values, speed), .text = "1", .min = 0.5, .max = 2,
      .help = "Factor for tempo and pitch"},
     LIN_FBANK_ROWS(features_values, fbank),
