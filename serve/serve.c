@@ -140,22 +140,24 @@ void lin_serve_reply(lin_serve *s, lin_web_peer *peer, lin_web_reply *reply, int
     s->transport->reply(peer, reply);
 }
 
-static void answer(lin_serve *s, lin_web_peer *peer, int status, const char *type, const char *body, size_t n)
+// A JSON error in OpenAI's form; header: one more, or NULL.
+static void reply_error(lin_serve *s, lin_web_peer *peer, int status, int retry_s, const lin_web_header *header,
+                        const char *message)
 {
-    lin_serve_reply(s, peer, &(lin_web_reply){.status = status, .type = type, .body = body, .n = n}, 0);
+    lin_buffer out = {0};
+    lin_openai_put_error(&out, status, message);
+    lin_serve_reply(s, peer, &(lin_web_reply){.status = status, .type = "application/json", .body = out.data, .n = out.n,
+                                              .headers = header, .n_headers = header != NULL}, retry_s);
+    lin_buffer_free(&out);
 }
 
 void lin_serve_refuse(lin_serve *s, lin_web_peer *peer, int status, int retry_s, const char *message)
 {
-    lin_buffer out = {0};
     const lin_web_request *r = s->asked;
     if (r && (r->websocket || !strcmp(r->method, "POST")))
         lin_serve_log(s, &(lin_serve_entry){.stream = r->websocket, .status = status, .address = r->address, .path = r->path,
                                             .cause = message});
-    lin_openai_put_error(&out, status, message);
-    lin_serve_reply(s, peer, &(lin_web_reply){.status = status, .type = "application/json", .body = out.data, .n = out.n},
-                    retry_s);
-    lin_buffer_free(&out);
+    reply_error(s, peer, status, retry_s, NULL, message);
 }
 
 /* ---- routes ---------------------------------------------------------------------------------------------------------------- */
@@ -200,14 +202,16 @@ static int is_one_of_few(lin_serve *s, lin_web_peer *peer, const char *address)
     return refuse(s, peer, &s->counts.refused_address, 429, RETRY_S, "too many streams and uploads from this address");
 }
 
+static int is_full(const lin_serve *s) { return s->n_streams >= s->v->max_streams; }
+
+static int is_late(const lin_serve *s) { return s->v->max_lag_ms && s->lag_ms > s->v->max_lag_ms; }
+
 // 0: refused.
 static int has_room(lin_serve *s, lin_web_peer *peer, const char *address)
 {
     if (s->draining) return refuse(s, peer, NULL, 503, RETRY_S, "the server is stopping");
-    if (s->n_streams >= s->v->max_streams)
-        return refuse(s, peer, &s->counts.refused_full, 503, RETRY_S, "all streams are taken");
-    if (s->v->max_lag_ms && s->lag_ms > s->v->max_lag_ms)
-        return refuse(s, peer, &s->counts.refused_lag, 503, RETRY_S, "the server is too busy");
+    if (is_full(s)) return refuse(s, peer, &s->counts.refused_full, 503, RETRY_S, "all streams are taken");
+    if (is_late(s)) return refuse(s, peer, &s->counts.refused_lag, 503, RETRY_S, "the server is too busy");
     return is_one_of_few(s, peer, address);
 }
 
@@ -327,7 +331,7 @@ static int can_keep_files(void)
 // What a call without a form says.
 static int put_answer(lin_serve *s, lin_call_kind kind, lin_buffer *out)
 {
-    const int ready = !s->draining && s->n_streams < s->v->max_streams && !(s->v->max_lag_ms && s->lag_ms > s->v->max_lag_ms);
+    const int ready = !s->draining && !is_full(s) && !is_late(s);
     int keeps;
     switch (kind) {
     case LIN_CALL_HEALTH: lin_buffer_text(out, "ok\n"); return 200;
@@ -364,10 +368,10 @@ static void get(lin_serve *s, lin_web_peer *peer, const lin_call *call)
 {
     lin_buffer out = {0};
     const int status = put_answer(s, call->kind, &out);
+    const char *type = call->kind == LIN_CALL_METRICS ? "text/plain; version=0.0.4" : call->type;
     if (lin_buffer_status(&out, NULL) != LIN_OK) lin_serve_refuse(s, peer, 503, RETRY_S, "out of memory");
     else if (call->kind == LIN_CALL_DOCS) put_page(s, peer, "text/html; charset=utf-8", out.data, out.n);
-    else if (call->kind == LIN_CALL_METRICS) answer(s, peer, status, "text/plain; version=0.0.4", out.data, out.n);
-    else answer(s, peer, status, call->type, out.data, out.n);
+    else lin_serve_reply(s, peer, &(lin_web_reply){.status = status, .type = type, .body = out.data, .n = out.n}, 0);
     lin_buffer_free(&out);
 }
 
@@ -378,17 +382,6 @@ static void get_permission(lin_serve *s, lin_web_peer *peer)
                                          {"access-control-allow-headers", "authorization, content-type, *"},
                                          {"access-control-max-age", "3600"}};
     lin_serve_reply(s, peer, &(lin_web_reply){.status = 204, .headers = may, .n_headers = sizeof may / sizeof *may}, 0);
-}
-
-// A refusal whose header says what is there instead.
-static void refer(lin_serve *s, lin_web_peer *peer, int status, const lin_web_header *header, const char *message)
-{
-    lin_buffer out = {0};
-    lin_openai_put_error(&out, status, message);
-    lin_serve_reply(s, peer,
-                    &(lin_web_reply){.status = status, .type = "application/json", .body = out.data, .n = out.n,
-                                     .headers = header, .n_headers = 1}, 0);
-    lin_buffer_free(&out);
 }
 
 // A request that is no WebSocket.
@@ -403,15 +396,15 @@ static lin_client *open_request(lin_serve *s, lin_web_peer *peer, const lin_web_
     if (file) {
         put_page(s, peer, type, file, n);
     } else if (!call && !is_known && lin_protocol_find(r->path, s->v->websocket)) {
-        refer(s, peer, 426, &(lin_web_header){"upgrade", "websocket"},
-              "this address is a WebSocket's: see docs/serve.md, and /docs for the calls over HTTP");
+        reply_error(s, peer, 426, 0, &(lin_web_header){"upgrade", "websocket"},
+                    "this address is a WebSocket's: see docs/serve.md, and /docs for the calls over HTTP");
     } else if (!call && !is_known) {
         lin_serve_refuse(s, peer, 404, 0, "there is nothing at this address; /docs names all calls");
     } else if (!strcmp(r->method, "OPTIONS")) {
         if (may_come_from(s, peer, r)) get_permission(s, peer);
     } else if (!call) {
         const char *method = lin_call_find("POST", r->path, &is_known) ? "POST, OPTIONS" : "GET, HEAD, OPTIONS";
-        refer(s, peer, 405, &(lin_web_header){"allow", method}, "this address has another method: see /docs");
+        reply_error(s, peer, 405, 0, &(lin_web_header){"allow", method}, "this address has another method: see /docs");
     } else if (call->is_open || may_enter(s, peer, r)) {
         if (call->fields) return open_upload(s, peer, r, call);
         get(s, peer, call);

@@ -113,22 +113,8 @@ void lin_serve_put_metrics(lin_serve *s, lin_buffer *out)
 
 /* ---- the page -------------------------------------------------------------------------------------------------------------- */
 
-static const struct {
-    const char *path, *name, *type;
-} names[] = {
-    {"/", "web/index.html", "text/html; charset=utf-8"},
-    {"/teach.html", "web/teach.html", "text/html; charset=utf-8"},
-    {"/teach.js", "web/teach.js", "text/javascript; charset=utf-8"},
-    {"/reading.js", "web/reading.js", "text/javascript; charset=utf-8"},
-    {"/style.css", "web/style.css", "text/css; charset=utf-8"},
-    {"/page.js", "web/page.js", "text/javascript; charset=utf-8"},
-    {"/controls.js", "web/controls.js", "text/javascript; charset=utf-8"},
-    {"/stream.js", "web/stream.js", "text/javascript; charset=utf-8"},
-    {"/view.js", "web/view.js", "text/javascript; charset=utf-8"},
-    {"/sound.js", "web/sound.js", "text/javascript; charset=utf-8"},
-    {"/formats.js", "web/formats.js", "text/javascript; charset=utf-8"},
-    {"/capture.js", "web/capture.js", "text/javascript; charset=utf-8"},
-};
+static const char *const names[] = {"index.html", "teach.html", "teach.js", "reading.js", "style.css",  "page.js",
+                                    "controls.js", "stream.js", "view.js", "sound.js", "formats.js", "capture.js"};
 
 enum { FILES = sizeof names / sizeof *names };
 
@@ -139,9 +125,11 @@ static struct {
 
 lin_status lin_page_open(lin_error *err)
 {
-    char path[4096];
-    for (int i = 0; i < FILES; i++)
-        if (lin_find_file(names[i].name, path, sizeof path)) LIN_TRY(lin_text_read(path, &page[i].text, &page[i].n, err));
+    char name[64], path[4096];
+    for (int i = 0; i < FILES; i++) {
+        snprintf(name, sizeof name, "web/%s", names[i]);
+        if (lin_find_file(name, path, sizeof path)) LIN_TRY(lin_text_read(path, &page[i].text, &page[i].n, err));
+    }
     return LIN_OK;
 }
 
@@ -156,8 +144,10 @@ void lin_page_close(void)
 const char *lin_page_find(const char *path, const char **type, size_t *n)
 {
     for (int i = 0; i < FILES; i++) {
-        if (strcmp(names[i].path, path) != 0 || !page[i].text) continue;
-        *type = names[i].type;
+        if (strcmp(path, "/") == 0 ? i != 0 : i == 0 || strcmp(path + 1, names[i]) != 0) continue;
+        *type = strstr(names[i], ".html") ? "text/html; charset=utf-8"
+                : strstr(names[i], ".css") ? "text/css; charset=utf-8"
+                                           : "text/javascript; charset=utf-8";
         *n = page[i].n;
         return page[i].text;
     }

@@ -323,24 +323,20 @@ static void put_event(lin_work *w, const char *type, const char *key, const char
     lin_buffer_text(&w->piece, "}\n\n");
 }
 
-static lin_status send_settled(void *context, int lane, lin_result *result, lin_error *err)
+// What has settled meanwhile; at the end all of it.
+static lin_status send_text(lin_work *w, const lin_result *more, int is_end, const char *warning, lin_error *err)
 {
-    lin_work *w = context;
     const size_t before = w->settling.text.n;
-    (void)lane;
-    lin_status status = lin_settling_add(&w->settling, &w->serve->live.words, result, 0, err);
-    if (status != LIN_OK || w->settling.text.n == before) return status;
-    put_event(w, "transcript.text.delta", "delta", w->settling.text.data + before, "");
-    return lin_job_put(w->job, &w->piece, err);
+    LIN_TRY(lin_settling_add(&w->settling, &w->serve->live.words, more, is_end, err));
+    if (w->settling.text.n > before) put_event(w, "transcript.text.delta", "delta", w->settling.text.data + before, "");
+    if (is_end) put_event(w, "transcript.text.done", "text", lin_text_of(&w->settling.text), warning);
+    return w->piece.n || w->piece.failed ? lin_job_put(w->job, &w->piece, err) : LIN_OK;
 }
 
-static lin_status send_rest(lin_work *w, const char *warning, lin_error *err)
+static lin_status send_settled(void *context, int lane, lin_result *result, lin_error *err)
 {
-    const size_t before = w->settling.text.n;
-    LIN_TRY(lin_settling_add(&w->settling, &w->serve->live.words, &w->result, 1, err));
-    if (w->settling.text.n > before) put_event(w, "transcript.text.delta", "delta", w->settling.text.data + before, "");
-    put_event(w, "transcript.text.done", "text", lin_text_of(&w->settling.text), warning);
-    return lin_job_put(w->job, &w->piece, err);
+    (void)lane;
+    return send_text(context, result, 0, "", err);
 }
 
 /* ---- transcription --------------------------------------------------------------------------------------------------------- */
@@ -381,8 +377,9 @@ static lin_status transcribe(lin_work *w, lin_job *job, const request *r, lin_er
     lin_phrases_free(&phrases);
     job->seconds = report.seconds;
     hide_path(report.warning, job->path);
-    if (status == LIN_OK) status = r->streams ? send_rest(w, report.warning, err) : put_transcript(s, job, r, &w->result, err);
-    if (status != LIN_OK || r->streams) return status;
+    if (status == LIN_OK && r->streams) return send_text(w, &w->result, 1, report.warning, err);
+    if (status == LIN_OK) status = put_transcript(s, job, r, &w->result, err);
+    if (status != LIN_OK) return status;
     if (strstr(r->format, "json")) add_warning(&job->answer, report.warning);
     keep_warning(job, report.warning);
     return LIN_OK;

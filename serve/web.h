@@ -98,7 +98,7 @@ typedef struct lin_web_transport {
     lin_status (*open)(const lin_web_options *options, const lin_web_handlers *handlers, lin_web **web, lin_error *err);
     int (*port)(const lin_web *web); /* on which it listens; 0: a socket that has none */
     void (*run)(lin_web *web); /* returns after some work, a signal, or a wake */
-    void (*wake)(lin_web *web); /* any thread, also while close waits for it */
+    void (*wake)(lin_web *web); /* any thread, before close */
     void (*close)(lin_web *web); /* every peer that is left is told to be gone */
     /* LIN_NO_MEMORY: the peer is dropped. */
     lin_status (*reply)(lin_web_peer *peer, const lin_web_reply *reply);

@@ -356,7 +356,7 @@ static void closed(lin_web *w)
 // header is too long, it would close the connection without an answer: -1, and the client is told why.
 static int check_subprotocols(const lin_web *w, struct lws *wsi)
 {
-    char list[SUBPROTOCOLS], answer[LWS_PRE + 512];
+    char list[SUBPROTOCOLS], answer[LWS_PRE + LIN_HEAD_ANSWER];
     const int fits = copy(wsi, WSI_TOKEN_PROTOCOL, list, sizeof list);
     const struct lws_protocols *known = fits && !*list ? w->protocols : NULL;
     for (char *at = list, *name; fits && !known && (name = strsep(&at, ", \t")) != NULL;)
@@ -364,11 +364,7 @@ static int check_subprotocols(const lin_web *w, struct lws *wsi)
     if (known && strcmp(known->name, LISTENING) != 0 && strcmp(known->name, HEADS) != 0) return 0;
     const char *why = fits ? "of the subprotocols of a WebSocket this server knows linnet and realtime only"
                            : "the header Sec-WebSocket-Protocol has more than 126 signs: use a shorter key";
-    const int n = snprintf(answer + LWS_PRE, sizeof answer - LWS_PRE,
-                           "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n"
-                           "{\"error\":{\"message\":\"%s\",\"type\":\"invalid_request_error\",\"param\":null,\"code\":null}}",
-                           why);
-    lws_write(wsi, (unsigned char *)answer + LWS_PRE, (size_t)n, LWS_WRITE_HTTP_FINAL);
+    lws_write(wsi, (unsigned char *)answer + LWS_PRE, lin_head_refusal(400, why, answer + LWS_PRE), LWS_WRITE_HTTP_FINAL);
     return -1;
 }
 
