@@ -233,7 +233,7 @@ static void realtime_greet(lin_client *c, lin_buffer *out)
     put_session(out, c, "session.created");
 }
 
-static void realtime_took(lin_client *c, const lin_message *m, lin_buffer *out)
+static void realtime_acknowledge(lin_client *c, const lin_message *m, lin_buffer *out)
 {
     const lin_message *now = &c->config; // m, before the first sound
     const int changes = m->format != now->format || m->rate_hz != now->rate_hz || m->manual != now->manual;
@@ -383,7 +383,7 @@ const lin_protocol lin_protocol_realtime = {.path = "/v1/realtime",
                                             .forgives = 1,
                                             .parse = realtime_parse,
                                             .greet = realtime_greet,
-                                            .took = realtime_took,
+                                            .acknowledge = realtime_acknowledge,
                                             .show = realtime_show,
                                             .put_end = realtime_put_end,
                                             .put_error = realtime_put_error};

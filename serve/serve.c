@@ -169,32 +169,32 @@ static int refuse(lin_serve *s, lin_web_peer *peer, atomic_llong *count, int sta
     return 0;
 }
 
-static int is_origin(const lin_serve *s, const lin_web_request *r)
+static int is_allowed_origin(const lin_serve *s, const lin_web_request *r)
 {
     const int port = s->transport->port(s->web); // with another than these, a browser names it
     return lin_origin_allowed(r->origin, r->host, port != 80 && port != 443, s->v->origins.items, s->v->origins.count);
 }
 
 // 0: refused.
-static int may_come_from(lin_serve *s, lin_web_peer *peer, const lin_web_request *r)
+static int check_origin(lin_serve *s, lin_web_peer *peer, const lin_web_request *r)
 {
-    if (is_origin(s, r)) return 1;
+    if (is_allowed_origin(s, r)) return 1;
     return refuse(s, peer, &s->counts.refused_origin, 403, 0, "this server does not serve pages of that origin");
 }
 
 // 0: refused.
-static int may_enter(lin_serve *s, lin_web_peer *peer, const lin_web_request *r)
+static int check_token(lin_serve *s, lin_web_peer *peer, const lin_web_request *r)
 {
     const char *token;
     const size_t n = lin_token_find(r->authorization, r->query, r->protocols, &token);
-    if (!may_come_from(s, peer, r)) return 0;
+    if (!check_origin(s, peer, r)) return 0;
     if (s->tokens && !lin_token_known(s->tokens, s->n_tokens, token, n))
         return refuse(s, peer, &s->counts.refused_token, 401, 0, "a valid token is needed");
     return 1;
 }
 
 // 0: refused.
-static int is_one_of_few(lin_serve *s, lin_web_peer *peer, const char *address)
+static int check_address(lin_serve *s, lin_web_peer *peer, const char *address)
 {
     int same = 0;
     for (const lin_client *c = s->clients; c; c = c->behind) same += (c->protocol || c->job) && !strcmp(c->address, address);
@@ -207,12 +207,12 @@ static int is_full(const lin_serve *s) { return s->n_streams >= s->v->max_stream
 static int is_late(const lin_serve *s) { return s->v->max_lag_ms && s->lag_ms > s->v->max_lag_ms; }
 
 // 0: refused.
-static int has_room(lin_serve *s, lin_web_peer *peer, const char *address)
+static int check_room(lin_serve *s, lin_web_peer *peer, const char *address)
 {
     if (s->draining) return refuse(s, peer, NULL, 503, RETRY_S, "the server is stopping");
     if (is_full(s)) return refuse(s, peer, &s->counts.refused_full, 503, RETRY_S, "all streams are taken");
     if (is_late(s)) return refuse(s, peer, &s->counts.refused_lag, 503, RETRY_S, "the server is too busy");
-    return is_one_of_few(s, peer, address);
+    return check_address(s, peer, address);
 }
 
 static void free_client(lin_client *c)
@@ -287,13 +287,13 @@ static lin_client *open_socket(lin_serve *s, lin_web_peer *peer, const lin_web_r
         lin_serve_refuse(s, peer, 404, 0, "there is no WebSocket at this address; /docs names all");
         return NULL;
     }
-    if (!may_enter(s, peer, r) || !has_room(s, peer, r->address)) return NULL;
+    if (!check_token(s, peer, r) || !check_room(s, peer, r->address)) return NULL;
     return new_client(s, peer, r, protocol);
 }
 
 static lin_client *open_upload(lin_serve *s, lin_web_peer *peer, const lin_web_request *r, const lin_call *call)
 {
-    if (!is_one_of_few(s, peer, r->address)) return NULL;
+    if (!check_address(s, peer, r->address)) return NULL;
     lin_client *c = new_client(s, peer, r, NULL);
     if (c) c->path = call->path;
     if (c) c->job = lin_files_begin(c, r, call);
@@ -376,7 +376,7 @@ static void get(lin_serve *s, lin_web_peer *peer, const lin_call *call)
 }
 
 // What a browser asks before a page of another server may make a call (CORS). Its own headers are named, the others are a sign.
-static void get_permission(lin_serve *s, lin_web_peer *peer)
+static void answer_options(lin_serve *s, lin_web_peer *peer)
 {
     static const lin_web_header may[] = {{"access-control-allow-methods", "GET, POST, OPTIONS"},
                                          {"access-control-allow-headers", "authorization, content-type, *"},
@@ -391,7 +391,7 @@ static lin_client *open_request(lin_serve *s, lin_web_peer *peer, const lin_web_
     size_t n;
     const char *type, *file = NULL;
     const lin_call *call = lin_call_find(r->method, r->path, &is_known);
-    if (*r->origin && is_origin(s, r)) s->transport->allow(peer);
+    if (*r->origin && is_allowed_origin(s, r)) s->transport->allow(peer);
     if (!strcmp(r->method, "GET") || !strcmp(r->method, "HEAD")) file = lin_page_find(r->path, &type, &n);
     if (file) {
         put_page(s, peer, type, file, n);
@@ -401,18 +401,18 @@ static lin_client *open_request(lin_serve *s, lin_web_peer *peer, const lin_web_
     } else if (!call && !is_known) {
         lin_serve_refuse(s, peer, 404, 0, "there is nothing at this address; /docs names all calls");
     } else if (!strcmp(r->method, "OPTIONS")) {
-        if (may_come_from(s, peer, r)) get_permission(s, peer);
+        if (check_origin(s, peer, r)) answer_options(s, peer);
     } else if (!call) {
         const char *method = lin_call_find("POST", r->path, &is_known) ? "POST, OPTIONS" : "GET, HEAD, OPTIONS";
         reply_error(s, peer, 405, 0, &(lin_web_header){"allow", method}, "this address has another method: see /docs");
-    } else if (call->is_open || may_enter(s, peer, r)) {
+    } else if (call->is_open || check_token(s, peer, r)) {
         if (call->fields) return open_upload(s, peer, r, call);
         get(s, peer, call);
     }
     return NULL;
 }
 
-static int is_asked_for(lin_serve *s, lin_web_peer *peer, const lin_web_request *r)
+static int check_host(lin_serve *s, lin_web_peer *peer, const lin_web_request *r)
 {
     const lin_list *names = &s->v->hosts;
     if (lin_host_allowed(r->host, s->host, names->items, names->count)) return 1;
@@ -431,7 +431,7 @@ static void *on_open(void *context, lin_web_peer *peer, const lin_web_request *r
     own.address = address;
     s->asked = &own;
     lin_client *c = NULL;
-    if (is_asked_for(s, peer, &own)) c = own.websocket ? open_socket(s, peer, &own) : open_request(s, peer, &own);
+    if (check_host(s, peer, &own)) c = own.websocket ? open_socket(s, peer, &own) : open_request(s, peer, &own);
     s->asked = NULL;
     return c;
 }
@@ -472,7 +472,7 @@ static void on_log(void *context, const char *line)
 }
 
 // What is due once a second.
-static void tidy(lin_serve *s, double now)
+static void every_second(lin_serve *s, double now)
 {
     for (lin_client *c = s->clients, *behind; c; c = behind) {
         behind = c->behind;
@@ -552,7 +552,7 @@ static int on_turn(void *context)
     if (lin_serve_reload) read_tokens_again(s);
     if (now - s->second_at >= 1) {
         s->second_at = now;
-        tidy(s, now);
+        every_second(s, now);
     }
     return s->waiting ? SOON_MS : OFTEN_MS;
 }

@@ -150,7 +150,7 @@ typedef struct lin_protocol {
      * was taken; and what is said before a stream is given up. NULL: nothing. */
     void (*greet)(lin_client *client, lin_buffer *out);
     void (*put_begin)(const lin_client *client, lin_buffer *out);
-    void (*took)(lin_client *client, const lin_message *message, lin_buffer *out);
+    void (*acknowledge)(lin_client *client, const lin_message *message, lin_buffer *out);
     void (*put_error)(lin_buffer *out, const char *message);
     /* A view becomes messages. 0: a provisional result was left out, its reader is slow. */
     int (*show)(lin_outbox *outbox, const lin_session_view *view);

@@ -144,7 +144,7 @@ void lin_page_close(void)
 const char *lin_page_find(const char *path, const char **type, size_t *n)
 {
     for (int i = 0; i < FILES; i++) {
-        if (strcmp(path, "/") == 0 ? i != 0 : i == 0 || strcmp(path + 1, names[i]) != 0) continue;
+        if (*path != '/' || strcmp(path + 1, i ? names[i] : "") != 0) continue; // the first one is at /
         *type = strstr(names[i], ".html") ? "text/html; charset=utf-8"
                 : strstr(names[i], ".css") ? "text/css; charset=utf-8"
                                            : "text/javascript; charset=utf-8";

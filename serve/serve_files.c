@@ -620,7 +620,7 @@ static void give_up(lin_client *c, atomic_llong *count, int status, const char *
 }
 
 // The body is complete. Sound is decoded by this program anew, in a process of its own.
-static void post(lin_client *c)
+static void queue_job(lin_client *c)
 {
     static char program[4096];
     lin_serve *s = c->serve;
@@ -651,7 +651,7 @@ static void keep_chunks(lin_client *c, const char *bytes, size_t n)
         give_up(c, NULL, 400, "the chunks of the body are damaged");
     } else if (job->chunks.state == LIN_CHUNKED_DONE) {
         c->serve->transport->expect(c->peer, 0);
-        post(c);
+        queue_job(c);
     }
 }
 
@@ -669,7 +669,7 @@ void lin_files_complete(lin_client *c)
     char message[96];
     if (!c->job || c->job->posted) return;
     if (c->job->is_chunked) give_up(c, &c->serve->counts.too_large, 413, put_too_large(c->serve, message, sizeof message));
-    else post(c);
+    else queue_job(c);
 }
 
 void lin_files_expect(lin_client *c, double now)

@@ -423,7 +423,7 @@ static int open_stream(lin_client *c)
 }
 
 // The next packet's samples, where none are held: bytes wait instead of them, because a few can hold minutes.
-static void decode_more(lin_client *c)
+static void decode_packet(lin_client *c)
 {
     lin_error err = {0};
     int n = 0;
@@ -434,7 +434,7 @@ static void decode_more(lin_client *c)
 }
 
 // Moves held samples into the engine; 1 if none is left, and more may be read.
-static int pump(lin_client *c)
+static int push_held(lin_client *c)
 {
     lin_inbox *in = &c->in;
     lin_outbox *o = &c->out;
@@ -452,7 +452,7 @@ static int pump(lin_client *c)
             if (lin_engine_end_utterance(engine, o->id, NULL) == LIN_TOO_SMALL) return 0; // the one before comes first
             in->end_at = 0;
         }
-        decode_more(c);
+        decode_packet(c);
         if (in->n_held - in->at_held < channels) break;
         lin_engine_room(engine, o->id, &room, &waiting_s, NULL);
         const size_t until = in->end_at ? in->end_at - 1 : in->n_held, have = (until - in->at_held) / channels;
@@ -567,7 +567,7 @@ static void take_text(lin_client *c, const char *text, size_t n)
     pthread_mutex_lock(&o->lock);
     if (status == LIN_OK) {
         take_message(c, m);
-        if (c->protocol->took && !c->in.ending) c->protocol->took(c, m, &out);
+        if (c->protocol->acknowledge && !c->in.ending) c->protocol->acknowledge(c, m, &out);
     } else if (c->protocol->forgives) {
         c->serve->counts.bad++;
         c->protocol->put_error(&out, err.message);
@@ -671,7 +671,7 @@ static void go_on(lin_client *c)
     double waiting_s = 0;
     if (in->is_open) {
         int room;
-        done = pump(c);
+        done = push_held(c);
         if (in->ending) return;
         lin_engine_room(s->engine, o->id, &room, &waiting_s, NULL);
     }
