@@ -102,7 +102,8 @@ has "cut: alignment" "$(header "$(talk post /v1/align file=@"$tmp/cut.wav" text=
 if command -v ffmpeg > /dev/null && ffmpeg -v error -i "$tmp/long.wav" "$tmp/long.flac"; then
     half=$(($(wc -c < "$tmp/long.flac") * 2 / 3))
     (head -c $half "$tmp/long.flac"; head -c 400 /dev/zero; tail -c +$((half + 401)) "$tmp/long.flac") > "$tmp/damaged.flac"
-    is "damaged in the middle: the text of linnet transcribe" "$("$LINNET" transcribe --words -q "$tmp/damaged.flac" 2> /dev/null)" \
+    lines=$("$LINNET" transcribe --words -q "$tmp/damaged.flac" 2> /dev/null | paste -s -d ' ' -)
+    is "damaged in the middle: the text of linnet transcribe" "$lines" \
         "$(body "$(talk post $call file=@"$tmp/damaged.flac" response_format=text)")"
 fi
 is "whole: no warning" "" "$(header "$whole" linnet-warning)"
