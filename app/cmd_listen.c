@@ -206,6 +206,14 @@ static lin_status show(void *context, const lin_session_view *view, lin_error *e
         lin_terminal_keep(l->terminal, l->head.data, line);
         l->drawn_at = 0;
     }
+    for (int i = view->old_keywords; i < view->settled->n_keywords && !l->v->json; i++) {
+        const lin_result_keyword *k = &view->settled->keywords[i];
+        char text[256];
+        snprintf(text, sizeof text, "* %.200s %.2f", view->settled->text + k->text, (double)k->confidence);
+        if (l->terminal) lin_terminal_keep(l->terminal, "", text);
+        if (l->lines) lin_buffer_text(&l->out, text);
+        if (l->lines) lin_buffer_char(&l->out, '\n');
+    }
     if (l->v->json) {
         lin_live_put_json(&l->out, &l->live.words, view, &l->texts, since(l, view->end_s));
     } else if (stays && l->lines) {

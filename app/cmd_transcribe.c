@@ -363,7 +363,7 @@ static int check(lin_parsed *parsed, transcribe_job *job)
     if (v->speakers && job->channel != LIN_CHANNEL_EACH) return lin_misuse(parsed, "--speakers needs --channel each");
     if (v->speakers && v->decoding.n_best > 1) return lin_misuse(parsed, "--n-best has no turns: not with --speakers");
     job->bulk.results.by_turns = job->bulk.results.speakers = v->speakers != NULL;
-    return lin_results_check_search(&job->bulk.results, parsed, v->decoding.words, v->decoding.n_best);
+    return lin_results_check_search(&job->bulk.results, parsed, &v->decoding);
 }
 
 static int run(lin_parsed *parsed)

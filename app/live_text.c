@@ -194,6 +194,7 @@ void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_s
         if (texts->has_readable) lin_buffer_member_text(out, "readable", text_of(&texts->readable));
         put_phone_list(out, "phones", words, view->settled, 0);
         if (view->settled->has_words) put_word_list(out, "words", words, view->settled, 0, NULL);
+        lin_put_keywords(view->settled, 0, "keywords", out);
         if (view->settled->n_alternatives) put_alternatives(out, words, view->settled);
     } else {
         lin_buffer_member_text(out, "stable", text_of(&texts->settled));
@@ -207,6 +208,7 @@ void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_s
             put_phone_list(out, "new_phones", words, view->settled, view->old_phones);
             put_phone_list(out, "partial_phones", words, view->provisional, 0);
         }
+        lin_put_keywords(view->settled, view->old_keywords, "new_keywords", out);
     }
     lin_buffer_text(out, "}\n");
 }

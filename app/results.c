@@ -156,12 +156,14 @@ int lin_results_check(lin_results *r, const lin_parsed *parsed, const lin_result
     return check_layout(r, parsed, v);
 }
 
-int lin_results_check_search(const lin_results *r, const lin_parsed *parsed, int words, int n_best)
+int lin_results_check_search(const lin_results *r, const lin_parsed *parsed, const lin_decoding_values *v)
 {
     int has_json = 0;
     for (int i = 0; i < r->n_writers; i++) has_json |= strcmp(r->writers[i]->name, "json") == 0;
-    if (n_best > 1 && !has_json) return lin_misuse(parsed, "--n-best needs --format json: only JSON has alternatives");
-    if (r->how.unit == LIN_UNIT_WORDS && !words) return lin_misuse(parsed, "--unit words is for --words");
+    if ((v->keywords.count || v->keywords_file) && !has_json)
+        return lin_misuse(parsed, "--keyword and --keywords need --format json: only JSON has them");
+    if (v->n_best > 1 && !has_json) return lin_misuse(parsed, "--n-best needs --format json: only JSON has alternatives");
+    if (r->how.unit == LIN_UNIT_WORDS && !v->words) return lin_misuse(parsed, "--unit words is for --words");
     return LIN_EXIT_OK;
 }
 

@@ -137,7 +137,7 @@ typedef struct lin_results {
 int lin_results_check(lin_results *results, const lin_parsed *parsed, const lin_results_values *values);
 
 /* After it, for commands that search: checks that the formats can hold what the options request. */
-int lin_results_check_search(const lin_results *results, const lin_parsed *parsed, int words, int n_best);
+int lin_results_check_search(const lin_results *results, const lin_parsed *parsed, const lin_decoding_values *values);
 
 /* Before lin_results_open, for commands that recognise words: these become readable text in the formats for people, if the model
  * for it is installed. least: words of less confidence are "[...]" there. */

@@ -139,7 +139,8 @@ int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v, int phr
     if (given(v, LIN_GIVEN_UNKNOWN) && v->no_unknown)
         return lin_misuse(parsed, "--tune unknown and --no-unknown exclude each other");
     if (given(v, LIN_GIVEN_LM) && v->no_lm) return lin_misuse(parsed, "--lm and --no-lm exclude each other");
-    if (!v->words && !phrases) wrong = refuse_given(parsed, v, of_pronunciation, "--words, or for the pronunciation of phrases");
+    if (!v->words && !phrases && !v->keywords.count && !v->keywords_file)
+        wrong = refuse_given(parsed, v, of_pronunciation, "--words, or for the pronunciation of phrases and keywords");
     if (wrong != LIN_EXIT_OK) return wrong;
     if (given(v, LIN_GIVEN_CONTEXT_BONUS) && !phrases)
         return lin_misuse(parsed, "--tune context-bonus is for --context or --phrase");

@@ -235,6 +235,11 @@ void lin_live_models_close(lin_live_models *models);
      .help = "File of likely phrases, one per line, each optionally with its own bonus after a tab"},                            \
     {.name = "phrase", .type = LIN_OPTION_FILES, .at = offsetof(owner, field.phrases), .value = "TEXT",                          \
      .help = "A likely phrase; may be repeated"},                                                                                \
+    {.name = "keyword", .type = LIN_OPTION_FILES, .at = offsetof(owner, field.keywords), .value = "TEXT[=CONFIDENCE]",           \
+     .help = "A keyword, such as \"hey linnet\": found in any speech, without a search for words, and written in json. With a "\
+             "confidence: found from that on; if not given, by its length. May be repeated"},                                  \
+    {.name = "keywords", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.keywords_file), .value = "LIST",                 \
+     .help = "File of keywords, one per line"},                                                                                \
     {.name = "context-bonus", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.context_bonus),            \
      .text = "4", .min = -1000, .max = 1000, .value = "X",                                                                       \
      .help = "Bonus of a phrase without its own, natural logarithm; below 0: unlikely"}

@@ -17,9 +17,14 @@ lin_status lin_path_reserve(lin_path *p, int more_phones, int more_words, lin_er
     return lin_grow_int(&p->words, &p->words_capacity, (int64_t)p->n_words + more_words, sizeof *p->words, "a path", err);
 }
 
+lin_status lin_path_reserve_keywords(lin_path *p, int64_t more, lin_error *err)
+{
+    return lin_grow_int(&p->keywords, &p->keywords_capacity, p->n_keywords + more, sizeof *p->keywords, "keywords", err);
+}
+
 void lin_path_clear(lin_path *p)
 {
-    p->n_phones = p->n_words = p->n_others = p->incomplete = 0;
+    p->n_phones = p->n_words = p->n_others = p->n_keywords = p->incomplete = 0;
     p->score = p->acoustic = p->language = 0;
 }
 
@@ -28,6 +33,7 @@ void lin_path_free(lin_path *p)
     lin_free(p->phones);
     lin_free(p->words);
     lin_free(p->others);
+    lin_free(p->keywords);
     *p = (lin_path){0};
 }
 
@@ -35,7 +41,7 @@ void lin_path_free(lin_path *p)
 
 void lin_result_clear(lin_result *r)
 {
-    r->n_phones = r->n_words = r->n_alternatives = r->n_spans = 0;
+    r->n_phones = r->n_words = r->n_alternatives = r->n_spans = r->n_keywords = 0;
     r->has_words = r->has_written = r->has_others = 0;
     r->text_used = 0;
     r->score = r->acoustic = r->language = 0;
@@ -163,10 +169,25 @@ lin_status lin_result_add_span(lin_result *r, double start_s, double end_s, cons
     return LIN_OK;
 }
 
+static lin_status room_for_keywords(lin_result *r, int more, lin_error *err)
+{
+    return lin_grow_int(&r->keywords, &r->keywords_capacity, (int64_t)r->n_keywords + more, sizeof *r->keywords, "a result", err);
+}
+
+lin_status lin_result_add_keyword(lin_result *r, const char *text, float confidence, double start_s, double end_s, lin_error *err)
+{
+    lin_result_keyword keyword = {0, confidence, start_s, end_s};
+    LIN_TRY(room_for_keywords(r, 1, err));
+    LIN_TRY(keep_text(r, text, strlen(text), &keyword.text, err));
+    r->keywords[r->n_keywords++] = keyword;
+    return LIN_OK;
+}
+
 void lin_result_shift(lin_result *r, double seconds)
 {
     for (int i = 0; i < r->n_phones; i++) r->phones[i].start_s += seconds, r->phones[i].end_s += seconds;
     for (int i = 0; i < r->n_words; i++) r->words[i].start_s += seconds, r->words[i].end_s += seconds;
+    for (int i = 0; i < r->n_keywords; i++) r->keywords[i].start_s += seconds, r->keywords[i].end_s += seconds;
     for (int i = 0; i < r->n_alternatives; i++) lin_result_shift(&r->alternatives[i], seconds);
 }
 
@@ -174,6 +195,7 @@ lin_status lin_result_append(lin_result *r, const lin_result *more, lin_error *e
 {
     assert(r != more && holds(more));
     LIN_TRY(room(r, more->n_phones, more->n_words, more->text_used, err));
+    LIN_TRY(room_for_keywords(r, more->n_keywords, err));
     if (more->n_phones) memcpy(r->phones + r->n_phones, more->phones, (size_t)more->n_phones * sizeof *r->phones);
     if (more->text_used) memcpy(r->text + r->text_used, more->text, more->text_used);
     for (int i = 0; i < more->n_words; i++) {
@@ -182,6 +204,10 @@ lin_status lin_result_append(lin_result *r, const lin_result *more, lin_error *e
         w->text += r->text_used;
         w->written += r->text_used;
         w->first_phone += r->n_phones;
+    }
+    for (int i = 0; i < more->n_keywords; i++) {
+        r->keywords[r->n_keywords] = more->keywords[i];
+        r->keywords[r->n_keywords++].text += r->text_used;
     }
     r->n_phones += more->n_phones;
     r->text_used += more->text_used;
@@ -225,14 +251,18 @@ lin_status lin_result_append_part(lin_result *r, const lin_result *from, int fir
 lin_status lin_result_follow(lin_result *r, const lin_result *from, lin_error *err)
 {
     const int phones = from->n_phones - r->n_phones, words = from->n_words - r->n_words;
-    if (phones < 0 || words < 0 || from->text_used < r->text_used)
+    const int keywords = from->n_keywords - r->n_keywords;
+    if (phones < 0 || words < 0 || keywords < 0 || from->text_used < r->text_used)
         return lin_fail(err, LIN_INVALID, "a result with %d phones follows one with %d", r->n_phones, from->n_phones);
     LIN_TRY(room(r, phones, words, from->text_used - r->text_used, err));
+    LIN_TRY(room_for_keywords(r, keywords, err));
     if (phones) memcpy(r->phones + r->n_phones, from->phones + r->n_phones, (size_t)phones * sizeof *r->phones);
     if (words) memcpy(r->words + r->n_words, from->words + r->n_words, (size_t)words * sizeof *r->words);
     if (from->text_used > r->text_used) memcpy(r->text + r->text_used, from->text + r->text_used, from->text_used - r->text_used);
     r->n_phones = from->n_phones;
     r->n_words = from->n_words;
+    if (keywords) memcpy(r->keywords + r->n_keywords, from->keywords + r->n_keywords, (size_t)keywords * sizeof *r->keywords);
+    r->n_keywords = from->n_keywords;
     r->text_used = from->text_used;
     r->has_words = from->has_words;
     r->has_written = from->has_written;
@@ -306,6 +336,7 @@ void lin_result_free(lin_result *r)
     lin_free(r->id);
     lin_free(r->speaker);
     lin_free(r->phones);
+    lin_free(r->keywords);
     lin_free(r->words);
     lin_free(r->spans);
     lin_free(r->text);

@@ -32,6 +32,13 @@ typedef struct lin_path_phone {
     int64_t start, end; /* first frame of the run, and the frame after its last */
 } lin_path_phone;
 
+/* A keyword that was found (decoder/keywords.h). */
+typedef struct lin_path_keyword {
+    int keyword;        /* its number in the list */
+    float confidence;   /* in (0, 1] */
+    int64_t start, end; /* frames */
+} lin_path_keyword;
+
 /* Speech that is not in the known text, frames. */
 typedef struct lin_path_other {
     int64_t start, end;
@@ -57,6 +64,8 @@ typedef struct lin_path {
     int n_words, words_capacity;
     lin_path_other *others; /* of align/align */
     int n_others, others_capacity;
+    lin_path_keyword *keywords; /* by their ends */
+    int n_keywords, keywords_capacity;
     int incomplete;  /* the last word is not complete: only its first phones are known */
     double score;    /* natural logarithm of the whole score: acoustic + weighted language model + bonuses */
     double acoustic; /* natural logarithm of the sum over the alignments that were followed */
@@ -65,6 +74,7 @@ typedef struct lin_path {
 
 /* Memory for this many more phones and words, so that adding them allocates nothing. On failure the path is unchanged. */
 lin_status lin_path_reserve(lin_path *path, int more_phones, int more_words, lin_error *err);
+lin_status lin_path_reserve_keywords(lin_path *path, int64_t more, lin_error *err);
 void lin_path_clear(lin_path *path); /* keeps the memory */
 void lin_path_free(lin_path *path);
 
@@ -98,6 +108,12 @@ typedef struct lin_result_span {
     size_t text; /* in the result's text */
 } lin_result_span;
 
+typedef struct lin_result_keyword {
+    size_t text; /* in the result's text */
+    float confidence;
+    double start_s, end_s;
+} lin_result_keyword;
+
 typedef struct lin_result {
     char *id;       /* of the utterance; any bytes but NUL */
     char *speaker;  /* "" when unknown */
@@ -111,6 +127,8 @@ typedef struct lin_result {
     int has_written; /* the words are known as they are written */
     lin_result_span *spans; /* [n_spans]: the utterances of a TextGrid */
     int n_spans, spans_capacity;
+    lin_result_keyword *keywords; /* that were found, by their ends */
+    int n_keywords, keywords_capacity;
     int has_others; /* the spans are speech that is not in the text */
     char *text; /* spellings, each with its NUL */
     size_t text_used, text_capacity;
@@ -147,19 +165,23 @@ lin_status lin_result_write_word(lin_result *result, int i, const char *written,
 /* Adds a part of the sound. */
 lin_status lin_result_add_span(lin_result *result, double start_s, double end_s, const char *text, lin_error *err);
 
-/* Adds a number of seconds to all times of phones and words, also of the alternatives; not to the length, nor to spans. */
+lin_status lin_result_add_keyword(lin_result *result, const char *text, float confidence, double start_s, double end_s,
+                                  lin_error *err);
+
+/* Adds a number of seconds to all times of phones, words and keywords, also of the alternatives; not to the length, nor to
+ * spans. */
 void lin_result_shift(lin_result *result, double seconds);
 
-/* Appends the phones and words of another result, and adds its scores; not its alternatives. LIN_NO_MEMORY, and nothing is
- * appended. */
+/* Appends the phones, words and keywords of another result, and adds its scores; not its alternatives. LIN_NO_MEMORY, and
+ * nothing is appended. */
 lin_status lin_result_append(lin_result *result, const lin_result *more, lin_error *err);
 
 /* The same of n words from number `first` on with their phones, or, of a result without words, of so many phones; not its
  * scores. */
 lin_status lin_result_append_part(lin_result *result, const lin_result *from, int first, int n, lin_error *err);
 
-/* Appends the phones and words that `from` has more than the result, which is a copy of its beginning; takes over seconds and
- * scores. LIN_NO_MEMORY; LIN_INVALID if it has fewer. */
+/* Appends the phones, words and keywords that `from` has more than the result, which is a copy of its beginning; takes over
+ * seconds and scores. LIN_NO_MEMORY; LIN_INVALID if it has fewer. */
 lin_status lin_result_follow(lin_result *result, const lin_result *from, lin_error *err);
 
 /* Replaces the times of the phones by segments [n_phones], and those of the words by their first and last phones'. */

@@ -4,17 +4,27 @@
 
 #include <assert.h>
 #include <math.h>
+#include <string.h>
+
+#include "base/hash.h"
 
 lin_search lin_search_greedy(int V) { return (lin_search){.kind = LIN_SEARCH_GREEDY, .V = V}; }
 
 lin_search lin_search_beam(const lin_beam *beam, int V, uint64_t id)
 {
-    return (lin_search){LIN_SEARCH_BEAM, V, beam, id};
+    return (lin_search){.kind = LIN_SEARCH_BEAM, .V = V, .of = beam, .id = id};
 }
 
 lin_search lin_search_words(const lin_words *words, int V, uint64_t id)
 {
-    return (lin_search){LIN_SEARCH_WORDS, V, words, id};
+    return (lin_search){.kind = LIN_SEARCH_WORDS, .V = V, .of = words, .id = id};
+}
+
+lin_search lin_search_for_keywords(lin_search search, const lin_keywords *keywords)
+{
+    search.keywords = keywords;
+    if (keywords) search.id = lin_hash_pair(search.id, lin_keywords_fingerprint(keywords));
+    return search;
 }
 
 const char *lin_search_name(lin_search_kind kind)
@@ -23,11 +33,21 @@ const char *lin_search_name(lin_search_kind kind)
     return names[kind];
 }
 
-size_t lin_search_bytes(const lin_search *s)
+static size_t search_bytes(const lin_search *s)
 {
     return s->kind == LIN_SEARCH_BEAM    ? lin_beam_bytes(s->of)
            : s->kind == LIN_SEARCH_WORDS ? lin_words_bytes(s->of)
                                          : sizeof(lin_greedy);
+}
+
+// Where the state of the keywords begins, behind that of the search.
+static size_t keywords_at(const lin_search *s) { return (search_bytes(s) + 7) / 8 * 8; }
+
+static void *of_keywords(const lin_search *s, void *state) { return (char *)state + keywords_at(s); }
+
+size_t lin_search_bytes(const lin_search *s)
+{
+    return s->keywords ? keywords_at(s) + lin_keywords_bytes(s->keywords) : search_bytes(s);
 }
 
 void lin_search_reset(const lin_search *s, void *state, int64_t first_frame, int carry)
@@ -35,10 +55,13 @@ void lin_search_reset(const lin_search *s, void *state, int64_t first_frame, int
     if (s->kind == LIN_SEARCH_BEAM) lin_beam_reset(s->of, state, first_frame);
     else if (s->kind == LIN_SEARCH_WORDS) lin_words_reset(s->of, state, first_frame);
     else lin_greedy_reset(state, s->V, first_frame, carry);
+    if (!s->keywords) return;
+    memset((char *)state + search_bytes(s), 0, keywords_at(s) - search_bytes(s));
+    lin_keywords_reset(s->keywords, of_keywords(s, state), first_frame);
 }
 
-lin_status lin_search_push(const lin_search *s, void *state, const lin_search_context *context, const float *logp, int n_frames,
-                           lin_path *settled, lin_error *err)
+static lin_status push(const lin_search *s, void *state, const lin_search_context *context, const float *logp, int n_frames,
+                       lin_path *settled, lin_error *err)
 {
     int got;
     if (s->kind == LIN_SEARCH_BEAM)
@@ -48,6 +71,15 @@ lin_status lin_search_push(const lin_search *s, void *state, const lin_search_co
     LIN_TRY(lin_path_reserve(settled, n_frames, 0, err));
     LIN_TRY(lin_greedy_push(state, logp, n_frames, settled->phones + settled->n_phones, n_frames, &got, err));
     settled->n_phones += got;
+    return LIN_OK;
+}
+
+lin_status lin_search_push(const lin_search *s, void *state, const lin_search_context *context, const float *logp, int n_frames,
+                           lin_path *settled, lin_error *err)
+{
+    if (s->keywords) LIN_TRY(lin_keywords_reserve(s->keywords, n_frames, settled, err));
+    LIN_TRY(push(s, state, context, logp, n_frames, settled, err));
+    if (s->keywords) lin_keywords_push(s->keywords, of_keywords(s, state), logp, n_frames, settled);
     return LIN_OK;
 }
 
@@ -81,7 +113,15 @@ lin_status lin_search_finish(const lin_search *s, void *state, const lin_search_
     return LIN_OK;
 }
 
-lin_status lin_search_check(const lin_search *s, const void *state, size_t n, lin_error *err)
+lin_status lin_search_finish_keywords(const lin_search *s, void *state, lin_path *settled, lin_error *err)
+{
+    if (!s->keywords) return LIN_OK;
+    LIN_TRY(lin_keywords_reserve(s->keywords, 0, settled, err));
+    lin_keywords_finish(s->keywords, of_keywords(s, state), settled);
+    return LIN_OK;
+}
+
+static lin_status check(const lin_search *s, const void *state, size_t n, lin_error *err)
 {
     const lin_greedy *g = state;
     if (s->kind == LIN_SEARCH_BEAM) return lin_beam_check(s->of, state, n, err);
@@ -94,6 +134,15 @@ lin_status lin_search_check(const lin_search *s, const void *state, size_t n, li
         return lin_fail(err, LIN_FORMAT, "the decoder state is damaged");
     }
     return LIN_OK;
+}
+
+lin_status lin_search_check(const lin_search *s, const void *state, size_t n, lin_error *err)
+{
+    if (s->keywords && n == lin_search_bytes(s)) {
+        LIN_TRY(lin_keywords_check(s->keywords, (const char *)state + keywords_at(s), n - keywords_at(s), err));
+        n = search_bytes(s);
+    }
+    return check(s, state, n, err);
 }
 
 /* ---- greedy decoding ------------------------------------------------------------------------------------------------------- */

@@ -26,6 +26,7 @@
 #include "base/status.h"
 #include "decoder/beam.h"
 #include "decoder/context.h"
+#include "decoder/keywords.h"
 #include "decoder/result.h"
 #include "decoder/words.h"
 
@@ -39,12 +40,16 @@ typedef struct lin_search {
     lin_search_kind kind;
     int V;           /* columns of the rows */
     const void *of;  /* the lin_beam or lin_words; NULL for greedy */
+    const lin_keywords *keywords; /* looked for beside it; NULL: none */
     uint64_t id;     /* identifies what it was made from: states with the same id can be exchanged; 0 for greedy */
 } lin_search;
 
 lin_search lin_search_greedy(int V);
 lin_search lin_search_beam(const lin_beam *beam, int V, uint64_t id);
 lin_search lin_search_words(const lin_words *words, int V, uint64_t id);
+
+/* The same, with keywords (NULL: none), which must outlive it: settled paths have those that were found. */
+lin_search lin_search_for_keywords(lin_search search, const lin_keywords *keywords);
 
 /* "greedy", "beam", "words" */
 const char *lin_search_name(lin_search_kind kind);
@@ -79,6 +84,9 @@ lin_status lin_search_nbest(const lin_search *search, void *state, int which, li
  * their final order, until the next reset. Push again only after a reset. */
 lin_status lin_search_finish(const lin_search *search, void *state, const lin_search_context *context, lin_path *settled,
                              lin_error *err);
+
+/* The keywords that end with the last row, before or after finish. */
+lin_status lin_search_finish_keywords(const lin_search *search, void *state, lin_path *settled, lin_error *err);
 
 /* Checks that n bytes from a file are a state of this search: LIN_MISMATCH (another search), LIN_FORMAT (damaged). */
 lin_status lin_search_check(const lin_search *search, const void *state, size_t n, lin_error *err);

@@ -57,6 +57,19 @@ static void put_words(const lin_result *r, const lin_writer_options *o, lin_buff
     lin_buffer_char(out, ']');
 }
 
+void lin_put_keywords(const lin_result *r, int from, const char *key, lin_buffer *out)
+{
+    if (from < r->n_keywords) lin_buffer_key(out, key);
+    for (int i = from; i < r->n_keywords; i++) {
+        const lin_result_keyword *k = &r->keywords[i];
+        lin_buffer_text(out, i > from ? ",{" : "[{");
+        lin_buffer_member_text(out, "keyword", r->text + k->text);
+        lin_buffer_member_fixed(out, "start", k->start_s, 3);
+        lin_buffer_member_fixed(out, "end", k->end_s, 3);
+        lin_buffer_member_fixed(out, "confidence", k->confidence, 4);
+        lin_buffer_text(out, i + 1 < r->n_keywords ? "}" : "}]");
+    }
+}
 
 // Tokens from number `first` to before `end` in one string, those outside the lexicon with their mark.
 static void put_tokens(const char *key, const lin_tokens *t, int first, int end, lin_buffer *words, lin_buffer *out)
@@ -149,6 +162,7 @@ lin_status lin_write_json(const lin_result *r, const lin_writer_options *o, lin_
             return status;
         }
     }
+    lin_put_keywords(r, 0, "keywords", out);
     for (int i = 0; i < r->n_spans && r->has_others; i++) {
         if (!i) lin_buffer_key(out, "other");
         lin_buffer_text(out, i ? ",{" : "[{");

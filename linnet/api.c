@@ -199,6 +199,10 @@ static lin_status check_decoder(const linnet_decoder_options *o, lin_error *err)
     const int widest = o->words ? LIN_WORDS_MAX : LIN_BEAM_MAX, most_best = o->words ? LIN_WORDS_NBEST_MAX : LIN_BEAM_MAX;
     if (o->beam < 0 || o->beam > widest) return lin_fail(err, LIN_INVALID, "beam is %d: 0 to %d", o->beam, widest);
     if (o->n_best < 1 || o->n_best > most_best) return lin_fail(err, LIN_INVALID, "n_best is %d: 1 to %d", o->n_best, most_best);
+    if (o->n_keywords < 0 || (o->n_keywords && !o->keywords))
+        return lin_fail(err, LIN_INVALID, "n_keywords is %d", o->n_keywords);
+    for (int i = 0; i < o->n_keywords; i++)
+        if (!o->keywords[i]) return lin_fail(err, LIN_INVALID, "keyword %d has no text", i);
     if (o->n_phrases < 0 || (o->n_phrases && !o->phrases)) return lin_fail(err, LIN_INVALID, "n_phrases is %d", o->n_phrases);
     if (o->no_lm && o->lm) return lin_fail(err, LIN_INVALID, "no_lm is set, and lm names %s", o->lm);
     if (o->rescore_n < 2 || o->rescore_n > LIN_WORDS_NBEST_MAX)
@@ -251,6 +255,7 @@ static lin_status values_of(const linnet_decoder_options *o, linnet_decoder *d, 
     v->no_lm = o->no_lm != 0;
     v->all_words = o->all_words != 0;
     v->no_unknown = o->no_unknown != 0;
+    v->keywords = (lin_list){(const char **)o->keywords, o->n_keywords}; // only for opening
     if (o->lm) v->given |= 1u << LIN_GIVEN_LM;
     if (o->n_phrases) v->given |= 1u << LIN_GIVEN_PHRASE;
     give(v, LIN_GIVEN_UNKNOWN, o->unknown, &v->unknown);
@@ -295,6 +300,7 @@ linnet_status linnet_decoder_create(linnet_model *model, const linnet_decoder_op
     if (status == LIN_OK) status = values_of(&o, d, err);
     if (status == LIN_OK)
         status = lin_decoding_open_for(&model->r, &d->values, &model->r.warnings, &d->decoding, err);
+    d->values.keywords = (lin_list){NULL, 0};
     if (status == LIN_OK && d->combine) d->decoding.combined = &d->combine->r;
     if (status == LIN_OK) status = lin_decoding_make_phrases(&d->decoding, o.phrases, o.n_phrases, &d->phrases, err);
     if (status == LIN_OK) d->decoding.context = lin_phrases_context(&d->phrases);
@@ -370,7 +376,7 @@ static void drop_alternatives(linnet_result *r)
 // What callers see; r->result stays.
 static void hide(linnet_result *r)
 {
-    r->n_phones = r->n_words = 0;
+    r->n_phones = r->n_words = r->n_keywords = 0;
     r->has_text = r->has_readable = 0;
     drop_alternatives(r);
 }
@@ -388,6 +394,7 @@ void linnet_result_destroy(linnet_result *r)
     lin_result_free(&r->result);
     lin_free(r->phones);
     lin_free(r->words);
+    lin_free(r->keywords);
     lin_buffer_free(&r->marks);
     lin_buffer_free(&r->text);
     lin_buffer_free(&r->readable);
@@ -441,6 +448,18 @@ static lin_status show_words(linnet_result *r, lin_error *err)
     return LIN_OK;
 }
 
+static lin_status show_keywords(linnet_result *r, lin_error *err)
+{
+    const int n = r->result.n_keywords;
+    LIN_TRY(lin_grow_int(&r->keywords, &r->keywords_capacity, n, sizeof *r->keywords, "a result", err));
+    for (int i = 0; i < n; i++) {
+        const lin_result_keyword *k = &r->result.keywords[i];
+        r->keywords[i] = (linnet_keyword){r->result.text + k->text, k->confidence, k->start_s, k->end_s};
+    }
+    r->n_keywords = n;
+    return LIN_OK;
+}
+
 static lin_status show_alternatives(linnet_result *r, lin_error *err)
 {
     const int n = r->result.n_alternatives;
@@ -476,6 +495,7 @@ lin_status lin_api_result_update(linnet_result *r, int whole, lin_error *err)
         r->n_phones = own->n_phones;
         status = show_words(r, err);
     }
+    if (status == LIN_OK) status = show_keywords(r, err);
     if (status == LIN_OK && whole) status = show_alternatives(r, err);
     if (status != LIN_OK) hide(r);
     return status;
@@ -496,11 +516,17 @@ lin_status lin_api_result_follow(linnet_result *r, const lin_result *from, int w
 
 int linnet_result_phones(const linnet_result *r) { return r->n_phones; }
 int linnet_result_words(const linnet_result *r) { return r->n_words; }
+int linnet_result_keywords(const linnet_result *r) { return r->n_keywords; }
 int linnet_result_alternatives(const linnet_result *r) { return r->n_alternatives; }
 
 const linnet_phone *linnet_result_phone(const linnet_result *r, int i)
 {
     return i >= 0 && i < r->n_phones ? &r->phones[i] : NULL;
+}
+
+const linnet_keyword *linnet_result_keyword(const linnet_result *r, int i)
+{
+    return i >= 0 && i < r->n_keywords ? &r->keywords[i] : NULL;
 }
 
 const linnet_word *linnet_result_word(const linnet_result *r, int i)

@@ -57,6 +57,8 @@ struct linnet_result {
     linnet_word *words;
     int n_words, words_capacity;
     lin_buffer marks; /* spellings of words outside the lexicon, each with its NUL */
+    linnet_keyword *keywords;
+    int n_keywords, keywords_capacity;
     linnet_result **alternatives;
     int n_alternatives;
     lin_buffer text, readable;

@@ -18,6 +18,7 @@
 #include "lexicon/g2p.h"
 #include "lexicon/transcript.h"
 #include "linnet/find.h"
+#include "linnet/keyword_list.h"
 #include "linnet/wording.h"
 
 enum { LONGEST_PATH = 4096, LONGEST_PHRASE = 4096 };
@@ -531,6 +532,17 @@ lin_decoding lin_decoding_greedy(int V, double row_seconds, double delay_s)
     return (lin_decoding){.search = search, .whole = search, .row_seconds = row_seconds, .delay_s = delay_s, .n_best = 1};
 }
 
+// On failure everything is closed.
+static lin_status open_keywords(lin_decoding *d, const lin_decoding_values *v, const lin_phones *phones,
+                                const lin_warnings *warnings, lin_error *err)
+{
+    const lin_status status = lin_keywords_open(v, phones, d->row_seconds, warnings, &d->keywords, err);
+    d->search = lin_search_for_keywords(d->search, d->keywords);
+    d->whole = lin_search_for_keywords(d->whole, d->keywords);
+    if (status != LIN_OK) lin_decoding_close(d);
+    return status;
+}
+
 lin_status lin_decoding_open(lin_decoding *d, const lin_decoding_values *v, const lin_phones *phones, double row_seconds,
                              double delay_s, const lin_warnings *warnings, lin_error *err)
 {
@@ -539,7 +551,7 @@ lin_status lin_decoding_open(lin_decoding *d, const lin_decoding_values *v, cons
     *d = lin_decoding_greedy(V, row_seconds, delay_s);
     d->n_best = v->n_best;
     d->show = given(v, LIN_GIVEN_SHOW) ? v->show : LIN_SHOW;
-    if (kind == LIN_SEARCH_GREEDY) return LIN_OK;
+    if (kind == LIN_SEARCH_GREEDY) return open_keywords(d, v, phones, warnings, err);
     parts *p = d->parts = lin_calloc(1, sizeof *p);
     if (!p) return lin_no_memory(err, "a decoder", sizeof *p);
     p->values = v;
@@ -560,7 +572,7 @@ lin_status lin_decoding_open(lin_decoding *d, const lin_decoding_values *v, cons
     d->language = kind == LIN_SEARCH_WORDS || p->lm;
     if (v->rescore_weight > 0) d->rescorer = p->rescorer; // with a weight of 0 nothing is judged again
     d->combine_weight = v->combine_weight;
-    return LIN_OK;
+    return open_keywords(d, v, phones, warnings, err);
 }
 
 lin_status lin_decoding_open_for(const lin_recognizer *r, const lin_decoding_values *values, const lin_warnings *warnings,
@@ -586,6 +598,7 @@ void lin_decoding_close(lin_decoding *d)
         lin_free(p->labels);
         lin_free(p);
     }
+    lin_keywords_destroy(d->keywords);
     *d = (lin_decoding){0};
 }
 
@@ -686,6 +699,11 @@ lin_status lin_decoding_add(const lin_decoding *d, const lin_path *path, int *ea
         lin_result_word *w = &result->words[i];
         w->start_s = earlier(d, *early, w->start_s);
         w->end_s = earlier(d, *early, w->end_s);
+    }
+    for (int i = 0; i < path->n_keywords && status == LIN_OK; i++) {
+        const lin_path_keyword *k = &path->keywords[i];
+        status = lin_result_add_keyword(result, lin_keywords_text(d->keywords, k->keyword), k->confidence,
+                                        lin_decoding_seconds(d, *early, k->start), lin_decoding_seconds(d, *early, k->end), err);
     }
     return status;
 }

@@ -74,6 +74,8 @@ typedef struct lin_decoding_values {
     const char *lm, *lexicon, *add_lexicon, *g2p, *context;
     const char *rescore; /* a network of tokens for a second pass over words or phones (linnet/judges.h); NULL: none */
     lin_list phrases;
+    lin_list keywords;         /* "hey linnet" or "hey linnet=0.3" (linnet/keyword_list.h) */
+    const char *keywords_file; /* a line for each; NULL: none */
     unsigned given; /* a bit for each that is set (lin_given); the others have the default of the kind of search */
 } lin_decoding_values;
 
@@ -98,7 +100,8 @@ typedef struct lin_decoding {
     double show; /* provisional words from the first one of less confidence on are shown by their phones */
     lin_rescorer *rescorer; /* of a second pass over the search's hypotheses; NULL: none */
     int language;           /* it compares sequences with a language model: its rows are those of lin_worker.search */
-    struct lin_decoding_parts *parts; /* what it owns */
+    lin_keywords *keywords; /* which both searches look for; owned, as `parts`. NULL: none */
+    struct lin_decoding_parts *parts; /* what else it owns; NULL: nothing */
 } lin_decoding;
 
 /* Greedy decoding of V columns, which owns nothing. */

@@ -819,7 +819,7 @@ static lin_status create_shard(lin_shard *s, int n_threads, lin_error *err)
     const lin_engine *e = s->engine;
     const lin_engine_options *o = &e->options;
     const int on_device = lin_streams_take_sound(e->recognizer->encoder), most = on_device ? DEVICE_BATCH : HOST_BATCH;
-    const int greedy = !o->decoding || o->decoding->search.kind == LIN_SEARCH_GREEDY;
+    const int greedy = !o->decoding || (o->decoding->search.kind == LIN_SEARCH_GREEDY && !o->decoding->keywords);
     pthread_mutex_init(&s->lock, NULL);
     lin_condition_init(&s->wake);
     s->batch = on_device ? s->capacity : s->capacity < most ? s->capacity : most;

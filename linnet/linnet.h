@@ -235,6 +235,9 @@ typedef struct linnet_decoder_options {
     int best; /* 1: fewest errors, for about twice the time, by the installed models: rescore is "words" where words is 1, combine
                  the model "default", and second_pass of sessions and engines "offline"; what is named here or there stays. Sounds
                  that are there as a whole: load the model "offline". LINNET_IO: one of them is missing. 0 (default) */
+    const char *const *keywords; /* [n_keywords] "hey linnet", or "hey linnet=0.3" with the least confidence: looked for in all
+                                    speech, beside what else is decoded, words or not (linnet_result_keyword) */
+    int n_keywords;              /* 0 (default) to 10000 */
 } linnet_decoder_options;
 
 LINNET_API void linnet_decoder_options_init(linnet_decoder_options *options, size_t size);
@@ -294,14 +297,23 @@ typedef struct linnet_result_info {
     double goodness;     /* of an aligned result: that of all phonemes together, as linnet_word.goodness. NAN in other results */
 } linnet_result_info;
 
-/* Numbers of phonemes, words, alternatives. Alternatives: the best first, which is the result itself once more. */
+/* A keyword that was found. In a session, the settled result has it within a row of its end. */
+typedef struct linnet_keyword {
+    const char *text; /* as it was given */
+    float confidence; /* 0..1: by its phonemes, against the most probable ones */
+    double start_s, end_s;
+} linnet_keyword;
+
+/* Numbers of phonemes, words, keywords, alternatives. Alternatives: the best first, which is the result itself once more. */
 LINNET_API int linnet_result_phones(const linnet_result *result);
 LINNET_API int linnet_result_words(const linnet_result *result);
+LINNET_API int linnet_result_keywords(const linnet_result *result);
 LINNET_API int linnet_result_alternatives(const linnet_result *result);
 
 /* Number i, from 0; NULL out of range. They belong to the result. */
 LINNET_API const linnet_phone *linnet_result_phone(const linnet_result *result, int i);
 LINNET_API const linnet_word *linnet_result_word(const linnet_result *result, int i);
+LINNET_API const linnet_keyword *linnet_result_keyword(const linnet_result *result, int i);
 LINNET_API const linnet_result *linnet_result_alternative(const linnet_result *result, int i);
 LINNET_API const linnet_result_info *linnet_result_describe(const linnet_result *result);
 

@@ -459,7 +459,7 @@ static int contradicts(const lin_state *s, const char *name)
     const uint64_t n = s->n;
     return a->lanes < 1 || a->lanes > LIN_AUDIO_MAX_CHANNELS || sizes->front > n || sizes->image > n || sizes->decoder > n ||
            sizes->frames > n || total_bytes(s) != s->n || a->kind < 0 || a->kind >= LIN_SEARCH_KINDS ||
-           (a->kind == LIN_SEARCH_GREEDY && sizes->decoder != sizeof(lin_greedy)) ||
+           (a->kind == LIN_SEARCH_GREEDY && sizes->decoder < sizeof(lin_greedy)) ||
            lin_audio_check_format(name, a->rate_hz, a->channels, NULL) != LIN_OK || a->channel < LIN_CHANNEL_EACH ||
            a->channel >= a->channels || a->lanes != (a->channel == LIN_CHANNEL_EACH ? a->channels : 1) || a->samples < 0 ||
            a->samples > longest || a->frames < 0 || a->frames > longest || a->rows < 0 || a->rows > longest ||

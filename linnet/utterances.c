@@ -120,6 +120,7 @@ lin_status lin_row_decoder_finish(lin_row_decoder *d, lin_result *result, lin_er
 {
     const lin_search *search = &d->decoding->search;
     const int judges = lin_row_decoder_judges(d), several = d->decoding->n_best > 1 || judges;
+    LIN_TRY(lin_search_finish_keywords(search, d->state, &d->path, err));
     LIN_TRY(lin_search_finish(search, d->state, &d->decoding->context, several ? NULL : &d->path, err));
     if (!several) return lin_row_decoder_take(d, result, err);
     const int n = lin_search_hypotheses(search, d->state);
@@ -343,8 +344,10 @@ static lin_status show(lin_utterances *u, linnet_end end, lin_error *err)
     if (!u->sink.show || u->whole) return LIN_OK;
     if (end == LINNET_GROWS) LIN_TRY(make_provisional(u, &hash, err));
     else drop_provisional(u);
-    if (end == LINNET_GROWS && r->n_phones == u->at.shown_phones && hash == u->at.shown_provisional) return LIN_OK;
-    if (p->n_phones == 0 && r->n_phones == 0 && u->at.revision == 0) return LIN_OK;
+    if (end == LINNET_GROWS && r->n_phones == u->at.shown_phones && r->n_keywords == u->at.shown_keywords &&
+        hash == u->at.shown_provisional)
+        return LIN_OK;
+    if (p->n_phones == 0 && r->n_phones == 0 && r->n_keywords == 0 && u->at.revision == 0) return LIN_OK;
     // Where no phone is left, the utterance is where it last was.
     const lin_result *front = r->n_phones ? r : p, *back = p->n_phones ? p : r;
     if (front->n_phones) u->at.shown_start_s = front->phones[0].start_s;
@@ -355,6 +358,7 @@ static lin_status show(lin_utterances *u, linnet_end end, lin_error *err)
                                 .incomplete = u->at.incomplete,
                                 .old_phones = u->at.shown_phones,
                                 .old_words = u->at.shown_words,
+                                .old_keywords = u->at.shown_keywords,
                                 .start_s = u->at.shown_start_s,
                                 .end_s = back->n_phones ? back->phones[back->n_phones - 1].end_s : u->at.shown_start_s,
                                 .processed_s = (double)u->at.row * row_seconds(u),
@@ -362,6 +366,7 @@ static lin_status show(lin_utterances *u, linnet_end end, lin_error *err)
                                 .replaced = u->replaced};
     u->at.shown_phones = r->n_phones;
     u->at.shown_words = r->n_words;
+    u->at.shown_keywords = r->n_keywords;
     u->at.shown_provisional = hash;
     u->settled.seconds = u->provisional.seconds = v.processed_s;
     return u->sink.show(u->sink.context, &v, err);
@@ -497,6 +502,8 @@ static lin_status add_new_part(lin_utterances *u, lin_error *err)
     if (words) more.words += words;
     more.n_phones -= phones;
     more.n_words -= words;
+    more.keywords += r->n_keywords;
+    more.n_keywords -= r->n_keywords;
     for (int i = 0; i < more.n_words; i++) more.words[i].first_phone -= phones;
     lin_status status = lin_decoding_add(d->decoding, &more, &d->early, r, err);
     for (int i = 0; i < more.n_words; i++) more.words[i].first_phone += phones;
@@ -664,14 +671,17 @@ static lin_status copy_path(lin_path *to, const lin_path *from, lin_error *err)
 {
     lin_path_clear(to);
     LIN_TRY(lin_path_reserve(to, from->n_phones, from->n_words, err));
-    const lin_path room = *to;
-    *to = *from;
-    to->phones = room.phones;
-    to->words = room.words;
-    to->phones_capacity = room.phones_capacity;
-    to->words_capacity = room.words_capacity;
+    LIN_TRY(lin_path_reserve_keywords(to, from->n_keywords, err));
     if (from->n_phones) memcpy(to->phones, from->phones, (size_t)from->n_phones * sizeof *to->phones);
     if (from->n_words) memcpy(to->words, from->words, (size_t)from->n_words * sizeof *to->words);
+    if (from->n_keywords) memcpy(to->keywords, from->keywords, (size_t)from->n_keywords * sizeof *to->keywords);
+    to->n_phones = from->n_phones;
+    to->n_words = from->n_words;
+    to->n_keywords = from->n_keywords;
+    to->incomplete = from->incomplete;
+    to->score = from->score;
+    to->acoustic = from->acoustic;
+    to->language = from->language;
     return LIN_OK;
 }
 

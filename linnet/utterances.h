@@ -89,7 +89,7 @@ typedef struct lin_session_view {
     const lin_result *settled;     /* phones and words, times from the beginning of the sound; it has no id */
     const lin_result *provisional; /* the best hypothesis of what follows them. Empty in the final view */
     int incomplete;                /* the last provisional word goes on: only its first phones are known */
-    int old_phones, old_words;     /* settled ones that the view before had */
+    int old_phones, old_words, old_keywords; /* settled ones that the view before had */
     double start_s, end_s;         /* of the first and the last phone, provisional ones included */
     double processed_s;            /* sound up to here is decoded; the rest waits for look-ahead */
     linnet_end end;           /* LINNET_GROWS, or this is the final view of the utterance */
@@ -154,7 +154,7 @@ typedef struct lin_utterances_position {
     int utterance, revision;
     int incomplete;                /* the last provisional word */
     int decoded;                   /* rows since `provisional` was made */
-    int shown_phones, shown_words; /* settled ones in the last view */
+    int shown_phones, shown_words, shown_keywords; /* settled ones in the last view */
     uint64_t shown_provisional;    /* its hash in the last view */
     double shown_start_s;
 } lin_utterances_position;

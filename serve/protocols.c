@@ -533,10 +533,11 @@ static int linnet_show(lin_outbox *o, const lin_session_view *view)
     if (!final && !o->client->config.partials) return 1;
     if (!final && o->n_queued > LIN_QUEUED_PARTIALS) return 0;
     lin_session_view now = *view;
-    if (o->utterance != view->utterance) o->sent_phones = o->sent_words = 0;
+    if (o->utterance != view->utterance) o->sent_phones = o->sent_words = o->sent_keywords = 0;
     o->utterance = view->utterance;
     now.old_phones = o->sent_phones; // a message that was not sent is made up for by the next one
     now.old_words = o->sent_words;
+    now.old_keywords = o->sent_keywords;
     if (lin_live_spell(&texts, words, &now, o->client->config.readable, NULL) != LIN_OK) out.failed = 1;
     lin_live_put_json(&out, words, &now, &texts, lin_now() - (o->sound_at - (o->sound_s - view->end_s)));
     if (out.n) out.n--; // its line end
@@ -544,6 +545,7 @@ static int linnet_show(lin_outbox *o, const lin_session_view *view)
     lin_live_texts_free(&texts);
     o->sent_phones = view->settled->n_phones;
     o->sent_words = view->settled->n_words;
+    o->sent_keywords = view->settled->n_keywords;
     return 1;
 }
 

@@ -248,7 +248,7 @@ struct lin_outbox {
     lin_error failure;           /* why it ended; LIN_OK: it did not fail */
     double seconds;              /* of sound, at the end */
     double sound_s, sound_at;    /* seconds of sound taken in, and when, for latencies */
-    int utterance, sent_phones, sent_words; /* of a growing utterance, what has been sent */
+    int utterance, sent_phones, sent_words, sent_keywords; /* of a growing utterance, what has been sent */
 
     /* Vosk's */
     int owed;         /* messages that are not answered */

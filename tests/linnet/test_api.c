@@ -230,6 +230,16 @@ START_TEST(decoders)
     o.n_phrases = 2;
     require_fails(LINNET_INVALID, linnet_decoder_create(model, &o, &d, &err));
     ck_assert_ptr_nonnull(strstr(err.message, "..."));
+    o.n_phrases = 0;
+    o.n_keywords = 1;
+    const struct {
+        const char *keyword, *message;
+    } refused[] = {{"hey linnet=2", "threshold"}, {"hey=", "threshold"}, {"...", "no word"}, {"", "no word"}, {NULL, "no text"}};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        o.keywords = &refused[i].keyword;
+        require_fails(LINNET_INVALID, linnet_decoder_create(model, &o, &d, &err));
+        ck_assert_msg(strstr(err.message, refused[i].message) != NULL, "%s", err.message);
+    }
     const struct {
         size_t at;
         double value;

@@ -25,7 +25,13 @@ static void drain(linnet_session *s, transcript *t)
         if (u->end == LINNET_GROWS) continue;
         ck_assert_int_eq(u->number, ++t->ended);
         ck_assert_int_eq(linnet_result_phones(u->provisional), 0);
-        snprintf(t->text + strlen(t->text), sizeof t->text - strlen(t->text), "%s\n", linnet_result_text(u->settled));
+        snprintf(t->text + strlen(t->text), sizeof t->text - strlen(t->text), "%s", linnet_result_text(u->settled));
+        for (int i = 0; i < linnet_result_keywords(u->settled); i++) {
+            const linnet_keyword *k = linnet_result_keyword(u->settled, i);
+            snprintf(t->text + strlen(t->text), sizeof t->text - strlen(t->text), " (%s %.3f-%.3f %.4f)", k->text, k->start_s,
+                     k->end_s, (double)k->confidence);
+        }
+        strcat(t->text, "\n");
         t->last = u->end;
     }
     ck_assert_ptr_null(linnet_session_next(s));
@@ -102,6 +108,19 @@ START_TEST(sessions)
     linnet_session_destroy(NULL);
 }
 END_TEST
+
+static linnet_decoder *make_spotter(void)
+{
+    const char *const keywords[] = {"a=0.001", "oh say=0.001", "never heard"};
+    linnet_decoder_options o;
+    linnet_decoder *d;
+    linnet_decoder_options_init(&o, sizeof o);
+    o.lexicon = LEXICON;
+    o.keywords = keywords;
+    o.n_keywords = 3;
+    require_ok(linnet_decoder_create(model, &o, &d, &err));
+    return d;
+}
 
 // The installed model forgets: without a choice it is not reset.
 START_TEST(resets)
@@ -186,12 +205,13 @@ END_TEST
 
 START_TEST(saved_and_forked)
 {
-    linnet_decoder *d = make_decoder(0, 8, 1);
+    linnet_decoder *d = _i ? make_spotter() : make_decoder(0, 8, 1);
     linnet_session *s = make_session(d, 1), *other = make_session(d, 1), *copy, *greedy = make_session(NULL, 1);
     transcript whole = {0}, rest = {0}, start = {0}, forked = {0};
     void *bytes;
     size_t n;
     talk(s, 0, 800, &whole);
+    ck_assert_int_eq(strchr(whole.text, '(') != NULL, _i);
     require_ok(linnet_session_reset(s, &err));
     require_ok(linnet_session_push(s, sound, N / 2, &err)); // within the silence behind the first utterance
     drain(s, &start);
@@ -692,7 +712,7 @@ static unsigned long next_allocation(unsigned long k)
 START_TEST(every_allocation_may_fail)
 {
     linnet_status (*const paths[])(linnet_decoder *) = {whole_path, session_path};
-    linnet_decoder *either[] = {make_decoder(0, 0, 1), make_decoder(0, 4, 2)};
+    linnet_decoder *either[] = {make_spotter(), make_decoder(0, 4, 2)};
     const int i = _i / 2, alternatives = _i % 2;
     if (i == 1 && alternatives) goto done; // alternatives are not saved
     const unsigned long live = lin_memory_live();
@@ -712,6 +732,6 @@ done:
 END_TEST
 
 TEST_MAIN_WITH(api_setup, api_teardown, "linnet.h, streams", TEST(sessions), TEST(resets), TEST(session_options),
-               TEST(without_a_session_or_engine), TEST(saved_and_forked), TEST(second_pass), TEST(fewest_errors),
+               TEST(without_a_session_or_engine), TESTS(saved_and_forked, 0, 2), TEST(second_pass), TEST(fewest_errors),
                TEST(phrases_of_a_session), TEST(nothing_is_allocated_while_sound_streams), TEST(engines), TEST(forked_process),
                TEST(engine_opened_by_many), TEST(engine_with_a_callback), TESTS(every_allocation_may_fail, 0, 4))

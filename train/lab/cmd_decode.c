@@ -139,7 +139,7 @@ static int run(lin_parsed *parsed)
     int exit_status = lin_decoding_check(parsed, &v->decoding, 0);
     if (exit_status == LIN_EXIT_OK) exit_status = lin_results_check(&job.bulk.results, parsed, &v->results);
     if (exit_status == LIN_EXIT_OK)
-        exit_status = lin_results_check_search(&job.bulk.results, parsed, v->decoding.words, v->decoding.n_best);
+        exit_status = lin_results_check_search(&job.bulk.results, parsed, &v->decoding);
     if (exit_status != LIN_EXIT_OK) return exit_status;
     const lin_status status = decode(&job, &parsed->operands, &err);
     exit_status = lin_bulk_end(&job.bulk, status, &err);

@@ -23,7 +23,7 @@ from ._linnet import ffi as _ffi
 from ._linnet import lib as _lib
 from ._model import Decoder, Model, load
 from ._options import c_text as _c_text
-from ._result import Phone, Result, Word, formats
+from ._result import Keyword, Phone, Result, Word, formats
 from ._stream import Stream, Utterance
 
 __version__ = _text_of(_lib.linnet_version())
@@ -40,6 +40,6 @@ def set_language(language: str | _os.PathLike[str] | None) -> None:
     _call(_lib.linnet_set_language, _ffi.NULL if language is None else _c_text(language))
 
 
-__all__ = ["Decoder", "Engine", "Error", "Event", "FormatError", "InvalidError", "MismatchError", "Model", "NoMemoryError", "NumericError", "Phone",
+__all__ = ["Decoder", "Engine", "Error", "Event", "FormatError", "InvalidError", "Keyword", "MismatchError", "Model", "NoMemoryError", "NumericError", "Phone",
            "ReadError", "Result", "StoppedError", "Stream", "TooSmallError", "UnsupportedError", "Utterance", "Word", "formats",
            "load", "set_language"]

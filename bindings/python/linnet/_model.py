@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import threading
-from typing import Any, Mapping
+from typing import Any, Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -47,9 +47,12 @@ class Decoder:
 
     def __init__(self, model: Model, options: dict[str, Any]) -> None:
         self._model, self._options = model, options
-        o = Options("decoder_options", **{name: value for name, value in options.items() if name != "phrases"})
+        o = Options("decoder_options", **{name: value for name, value in options.items() if name not in ("phrases", "keywords")})
         phrases, texts = phrases_of(options.get("phrases"))
         o.c.phrases, o.c.n_phrases = phrases, len(texts)
+        keywords = [c_text(text.encode()) for text in options.get("keywords", ())]
+        list_of_keywords = ffi.new("char *[]", keywords)
+        o.c.keywords, o.c.n_keywords = list_of_keywords, len(keywords)
         made = ffi.new("linnet_decoder **")
         call(lib.linnet_decoder_create, model._c, o.c, made)
         self._c = ffi.gc(made[0], lib.linnet_decoder_destroy)
@@ -159,7 +162,7 @@ class Model:
                 beam_score: float | None = None, blank_penalty: float | None = None, settle: float | None = None, show: float | None = None,
                 rescore: str | os.PathLike[str] | None = None, rescore_n: int | None = None, rescore_weight: float | None = None,
                 g2p: str | os.PathLike[str] | None = None, combine: Model | None = None, combine_weight: float | None = None,
-                phrases: Mapping[str, float] | None = None, best: bool = False) -> Decoder:
+                phrases: Mapping[str, float] | None = None, keywords: Iterable[str] | None = None, best: bool = False) -> Decoder:
         """A decoder, for transcribe, decode and stream. It takes a moment: make it once.
 
         words        True: words by a lexicon and a language model; False: phonemes
@@ -182,6 +185,7 @@ class Model:
         combine      a model such as load() beside load("offline"): the best hypotheses (rescore_n) of each utterance that is heard whole are
                      judged by its sound too; combine_weight: of it in the score of the sound, 0 to 1
         phrases      words or phrases that are likely, each with its bonus: natural logarithm, 4 is usual
+        keywords     "hey linnet", or "hey linnet=0.3" with the least confidence: looked for in all speech (Result.keywords)
         best         fewest errors, for about twice the time, by the models of the package: rescore is "words" where words is True,
                      combine load(), and second_pass of streams and engines load("offline"); what is named stays. For sounds that
                      are there as a whole make it of load("offline")
@@ -196,7 +200,8 @@ class Model:
                  "lm_weight": lm_weight, "bonus": bonus, "beam_score": beam_score,
                  "blank_penalty": blank_penalty, "settle": settle, "show": show, "rescore": rescore and os.fspath(rescore),
                  "rescore_n": rescore_n, "rescore_weight": rescore_weight, "combine": combine,
-                 "combine_weight": combine_weight, "phrases": tuple((phrases or {}).items()) or None, "best": best}
+                 "combine_weight": combine_weight, "phrases": tuple((phrases or {}).items()) or None,
+                 "keywords": tuple(keywords or ()) or None, "best": best}
         return Decoder(self, {name: value for name, value in given.items() if value is not None and value is not False})
 
     def _once(self, key: Any, make: Any) -> Any:

@@ -51,6 +51,16 @@ class Word(NamedTuple):
     """of aligned results: natural logarithm of the probability that a phoneme picked among its own was said; 0: all were said"""
 
 
+class Keyword(NamedTuple):
+    """A keyword that was found. Times are seconds from the beginning of the sound."""
+
+    text: str
+    confidence: float
+    """0 to 1: by its phonemes, against the most probable ones"""
+    start_s: float
+    end_s: float
+
+
 class Result:
     """What was recognised or aligned. It never changes, and any thread may use it.
 
@@ -88,6 +98,12 @@ class Result:
     def words(self) -> tuple[Word, ...]:
         """Empty where no words were looked for (has_words)."""
         return tuple(_word(lib.linnet_result_word(self._c, i), self.phones) for i in range(lib.linnet_result_words(self._c)))
+
+    @cached_property
+    def keywords(self) -> tuple[Keyword, ...]:
+        """Those of the decoder's keywords that were found, by their ends."""
+        found = [lib.linnet_result_keyword(self._c, i) for i in range(lib.linnet_result_keywords(self._c))]
+        return tuple(Keyword(text_of(k.text), k.confidence, k.start_s, k.end_s) for k in found)
 
     @cached_property
     def alternatives(self) -> tuple[Result, ...]:

@@ -1,0 +1,187 @@
+// keyword_list.c - keywords as text; see keyword_list.h.
+
+#include "linnet/keyword_list.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/textfile.h"
+#include "lexicon/dictionary.h"
+#include "lexicon/g2p.h"
+#include "lexicon/transcript.h"
+#include "linnet/find.h"
+#include "linnet/wording.h"
+
+enum { LONGEST_PATH = 4096, MOST_WAYS = 16 };
+
+// No word of a keyword follows the one before it after a longer pause.
+#define LONGEST_PAUSE_S 0.5
+
+// Pronunciations of a keyword, as lin_keyword has them.
+typedef struct ways {
+    int labels[MOST_WAYS][LIN_KEYWORD_PHONES_MAX], n_labels[MOST_WAYS];
+    int n;
+} ways;
+
+typedef struct opening {
+    const lin_decoding_values *values;
+    const lin_phones *phones;
+    lin_dictionary *dictionary;
+    lin_g2p_rules *rules;
+    lin_g2p *g2p; // made for the first word that the lexicon lacks
+    lin_keyword *list;
+    int n, capacity;
+} opening;
+
+static lin_status open_dictionary(opening *o, const lin_warnings *warnings, lin_error *err)
+{
+    const lin_dictionary_options options = {.skip_bad = 1};
+    const lin_decoding_values *v = o->values;
+    char path[LONGEST_PATH], own[LONGEST_PATH];
+    LIN_TRY(lin_find_lexicon(o->phones, v->lexicon, path, sizeof path, err));
+    if (!*path)
+        return lin_fail(err, LIN_IO, "keywords need a lexicon, and none is installed for the phones of this model; name one with "
+                                     "--lexicon FILE or LINNET_LEXICON");
+    lin_find_added(o->phones, v->lexicon, own, sizeof own);
+    LIN_TRY(lin_lexicon_open(path, own, v->add_lexicon, v->g2p, o->phones, &options, &o->dictionary, err));
+    if (!v->words) lin_lexicon_tell_skipped(o->dictionary, warnings); // a search for words has told
+    return LIN_OK;
+}
+
+static lin_status by_rule(opening *o, const lin_spelling *word, int *labels, int *n, lin_error *err)
+{
+    lin_g2p_how how;
+    if (!o->g2p) {
+        LIN_TRY(lin_find_open_rules(o->phones, o->values->g2p, &o->rules, err));
+        LIN_TRY(lin_g2p_create(o->phones, o->dictionary, o->rules, &o->g2p, err));
+    }
+    return lin_g2p_pronounce(o->g2p, word->word, word->n, labels, LIN_PRONUNCIATION_MAX, n, &how, err);
+}
+
+// The word after each way so far: w becomes all pairs, or the first ones of too many.
+static lin_status add_word(opening *o, const lin_spelling *word, ways *w, lin_error *err)
+{
+    const ways before = *w;
+    int ruled[LIN_PRONUNCIATION_MAX], n_ruled = 0;
+    w->n = 0;
+    for (int which = 0; w->n < MOST_WAYS; which++) {
+        const int *labels = ruled;
+        int n = lin_dictionary_find(o->dictionary, word->word, word->n, which, &labels);
+        if (n == 0 && which > 0) break;
+        if (n == 0) {
+            LIN_TRY(by_rule(o, word, ruled, &n_ruled, err));
+            n = n_ruled;
+        }
+        for (int i = 0; i < before.n && w->n < MOST_WAYS; i++, w->n++) {
+            const int old = before.n_labels[i];
+            if (old + n > LIN_KEYWORD_PHONES_MAX)
+                return lin_fail(err, LIN_INVALID, "it has more than %d phones", LIN_KEYWORD_PHONES_MAX);
+            memcpy(w->labels[w->n], before.labels[i], (size_t)old * sizeof(int));
+            memcpy(w->labels[w->n] + old, labels, (size_t)n * sizeof(int));
+            w->n_labels[w->n] = old + n;
+        }
+    }
+    return LIN_OK;
+}
+
+static lin_status pronounce(opening *o, const char *text, size_t n, ways *w, lin_error *err)
+{
+    lin_spelling word = {0};
+    size_t at = 0;
+    int words = 0;
+    w->n = 1;
+    w->n_labels[0] = 0;
+    for (;; words++) {
+        LIN_TRY(lin_spelling_next(text, n, &at, &word, err));
+        if (!word.n) break;
+        lin_spelling_settle(&word, o->dictionary);
+        LIN_TRY(add_word(o, &word, w, err));
+    }
+    return words ? LIN_OK : lin_fail(err, LIN_INVALID, "it has no word");
+}
+
+static lin_status keep(opening *o, const char *text, size_t n, double threshold, const ways *w, lin_error *err)
+{
+    int n_labels = w->n - 1;
+    for (int i = 0; i < w->n; i++) n_labels += w->n_labels[i];
+    LIN_TRY(lin_grow_int(&o->list, &o->capacity, (int64_t)o->n + 1, sizeof *o->list, "keywords", err));
+    char *copy = lin_text_copy(text, n);
+    int *labels = lin_calloc((size_t)n_labels, sizeof *labels); // 0 between two
+    o->list[o->n++] = (lin_keyword){copy, threshold, labels, n_labels};
+    if (!copy || !labels) return lin_no_memory(err, "a keyword", n);
+    for (int i = 0; i < w->n; labels += w->n_labels[i++] + 1)
+        memcpy(labels, w->labels[i], (size_t)w->n_labels[i] * sizeof *labels);
+    return LIN_OK;
+}
+
+// "text", or "text=threshold".
+static lin_status add(opening *o, const char *text, size_t n, lin_error *err)
+{
+    char quoted[LIN_QUOTE];
+    double threshold = NAN;
+    ways w;
+    size_t equals = n;
+    while (equals > 0 && text[equals - 1] != '=') equals--;
+    if (equals > 0) {
+        const char *at = text + equals, *number;
+        size_t digits;
+        if (!lin_field_next(&at, text + n, &number, &digits) || !lin_text_number(number, digits, &threshold) ||
+            !(threshold > 0 && threshold <= 1))
+            return lin_fail(err, LIN_INVALID, "the keyword '%s': its threshold is no confidence above 0, at most 1, such as 0.3",
+                            lin_quote(quoted, text, n));
+    }
+    const size_t length = equals ? equals - 1 : n;
+    lin_status status = pronounce(o, text, length, &w, err);
+    if (status == LIN_OK) status = keep(o, text, length, threshold, &w, err);
+    return status == LIN_OK ? status : lin_fail_at(err, status, "the keyword '%s'", lin_quote(quoted, text, n));
+}
+
+static lin_status add_lines(opening *o, const char *path, lin_error *err)
+{
+    char *text;
+    size_t n;
+    lin_lines lines;
+    const int before = o->n;
+    lin_status status = LIN_OK;
+    LIN_TRY(lin_text_read(path, &text, &n, err));
+    lin_lines_begin(&lines, text, n);
+    while (status == LIN_OK && lin_lines_next(&lines)) {
+        const char *at = lines.text, *field;
+        size_t n_field;
+        if (!lin_field_next(&at, lines.text + lines.n, &field, &n_field) || *field == '#') continue;
+        status = add(o, field, (size_t)(lines.text + lines.n - field), err);
+        if (status != LIN_OK) lin_fail_at(err, status, "%s:%d", path, lines.number);
+    }
+    lin_free(text);
+    if (status == LIN_OK && o->n == before) return lin_fail(err, LIN_FORMAT, "%s has no keyword; write one per line", path);
+    return status;
+}
+
+static lin_status open_all(opening *o, double row_seconds, const lin_warnings *warnings, lin_keywords **keywords, lin_error *err)
+{
+    const lin_decoding_values *v = o->values;
+    LIN_TRY(open_dictionary(o, warnings, err));
+    for (int i = 0; i < v->keywords.count; i++) LIN_TRY(add(o, v->keywords.items[i], strlen(v->keywords.items[i]), err));
+    if (v->keywords_file) LIN_TRY(add_lines(o, v->keywords_file, err));
+    return lin_keywords_create(o->list, o->n, lin_phones_count(o->phones), (int)lround(LONGEST_PAUSE_S / row_seconds), keywords,
+                               err);
+}
+
+lin_status lin_keywords_open(const lin_decoding_values *values, const lin_phones *phones, double row_seconds,
+                             const lin_warnings *warnings, lin_keywords **keywords, lin_error *err)
+{
+    opening o = {.values = values, .phones = phones};
+    *keywords = NULL;
+    if (values->keywords.count == 0 && !values->keywords_file) return LIN_OK;
+    const lin_status status = open_all(&o, row_seconds, warnings, keywords, err);
+    for (int i = 0; i < o.n; i++) {
+        lin_free((char *)o.list[i].text);
+        lin_free((int *)o.list[i].labels);
+    }
+    lin_free(o.list);
+    lin_g2p_destroy(o.g2p);
+    lin_g2p_rules_destroy(o.rules);
+    lin_dictionary_destroy(o.dictionary);
+    return status;
+}

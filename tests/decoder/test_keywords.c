@@ -1,0 +1,224 @@
+// decoder/keywords.c: against all alignments of all windows, for any split of the rows; hostile lists and states.
+#include "decoder/keywords.h"
+
+#include "base/memory.h"
+#include "tests/lexicon/support.h"
+
+enum { V = 5, T = 9, GAP = 2 };
+
+static void fill(float *logp, uint64_t seed)
+{
+    for (int i = 0; i < T * V; i++) logp[i] = -(float)lin_random_below(seed, (uint64_t)i, 48) / 8.0f;
+    for (int t = 0; t < T; t++) logp[t * V + (int)lin_random_below(seed, 1000 + (uint64_t)t, V)] = 0;
+}
+
+static double cost(const float *logp, int t, int label)
+{
+    double best = -INFINITY;
+    for (int v = 0; v < V; v++) best = fmax(best, (double)logp[t * V + v]);
+    return fmax((double)logp[t * V + label] - best, -8);
+}
+
+// The best alignment of the phones from number `at` on with the frames [t, end), of which frame t is the first of phone `at`.
+static double best_from(const float *logp, const int *phones, int n, int at, int t, int end)
+{
+    double sum = 0, best = -INFINITY;
+    for (int stop = t + 1; stop <= end; stop++) { // the run of the phone is [t, stop)
+        sum += cost(logp, stop - 1, phones[at]);
+        if (at == n - 1) best = stop == end ? sum : best;
+        double pause = 0;
+        for (int next = stop; at < n - 1 && next < end && next - stop <= GAP + 1; next++) { // blanks [stop, next)
+            if (next > stop || phones[at] != phones[at + 1])
+                best = fmax(best, sum + pause + best_from(logp, phones, n, at + 1, next, end));
+            pause += cost(logp, next, 0);
+        }
+    }
+    return best;
+}
+
+// The first peak by the definition: its frames and confidence. Of paths that end together the best one counts.
+static lin_path_keyword truth(const float *logp, const int *phones, int n, double threshold)
+{
+    lin_path_keyword peak = {0};
+    for (int end = 1; end <= T && (peak.end == 0 || peak.end == end - 1); end++) {
+        for (int start = 0; start < end; start++) {
+            const double confidence = exp(best_from(logp, phones, n, 0, start, end) / n);
+            if (confidence < threshold - 1e-9 || confidence <= (double)peak.confidence + 1e-6) continue;
+            peak = (lin_path_keyword){0, (float)confidence, start, end};
+        }
+    }
+    return peak;
+}
+
+static lin_keywords *make(const int *labels, int n, double threshold)
+{
+    lin_keywords *k;
+    OK(lin_keywords_create(&(lin_keyword){"keyword", threshold, labels, n}, 1, V, GAP, &k, &err));
+    return k;
+}
+
+static void push(const lin_keywords *k, void *state, const float *logp, int n, lin_path *found)
+{
+    OK(lin_keywords_reserve(k, n, found, &err));
+    lin_keywords_push(k, state, logp, n, found);
+}
+
+START_TEST(the_best_of_all_alignments)
+{
+    int found = 0;
+    for (uint64_t seed = 0; seed < 600; seed++) {
+        float logp[T * V];
+        int phones[3], n = 1 + (int)lin_random_below(seed, 2000, 3);
+        fill(logp, seed);
+        for (int i = 0; i < n; i++) phones[i] = 1 + (int)lin_random_below(seed, 2001 + (uint64_t)i, V - 1);
+        const double threshold = seed % 3 ? 0.3 : 0.01;
+        const lin_path_keyword want = truth(logp, phones, n, threshold);
+        lin_keywords *k = make(phones, n, threshold);
+        lin_path got = {0};
+        void *state = lin_alloc(lin_keywords_bytes(k), 1);
+        lin_keywords_reset(k, state, 100);
+        push(k, state, logp, T, &got);
+        lin_keywords_finish(k, state, &got);
+        ck_assert_int_eq(got.n_keywords > 0, want.end > 0);
+        if (want.end) {
+            found++;
+            ck_assert_msg(fabs((double)(got.keywords[0].confidence - want.confidence)) < 1e-5, "seed %d: %g, %g", (int)seed,
+                          (double)got.keywords[0].confidence, (double)want.confidence);
+            ck_assert_int_eq(got.keywords[0].end, 100 + want.end);
+        }
+        lin_path_free(&got);
+        lin_free(state);
+        lin_keywords_destroy(k);
+    }
+    ck_assert_int_gt(found, 200);
+    ck_assert_int_lt(found, 590);
+}
+END_TEST
+
+// Rows in which these labels are certain.
+static void rows(float *logp, const char *labels)
+{
+    for (int t = 0; labels[t]; t++)
+        for (int v = 0; v < V; v++) logp[t * V + v] = labels[t] - '0' == v ? 0 : -6;
+}
+
+// The keywords "12" and "3, or 2 4" in rows with these labels, given in pieces of so many rows, as "number:start-end".
+static const char *spot(const char *labels, int piece)
+{
+    static char text[200];
+    const lin_keyword list[] = {{"one two", 0.5, (int[]){1, 2}, 2}, {"three", NAN, (int[]){3, 0, 2, 4}, 4}};
+    const int n = (int)strlen(labels);
+    float logp[64 * V];
+    lin_keywords *k;
+    lin_path got = {0};
+    OK(lin_keywords_create(list, 2, V, GAP, &k, &err));
+    void *state = lin_alloc(lin_keywords_bytes(k), 1);
+    rows(logp, labels);
+    lin_keywords_reset(k, state, 0);
+    for (int t = 0; t < n; t += piece) {
+        OK(lin_keywords_check(k, state, lin_keywords_bytes(k), &err));
+        push(k, state, logp + t * V, piece < n - t ? piece : n - t, &got);
+    }
+    lin_keywords_finish(k, state, &got);
+    text[0] = '\0';
+    for (int i = 0; i < got.n_keywords; i++) {
+        const lin_path_keyword *it = &got.keywords[i];
+        sprintf(text + strlen(text), "%s%d:%lld-%lld", i ? " " : "", it->keyword, (long long)it->start, (long long)it->end);
+        ck_assert_float_eq(it->confidence, 1);
+    }
+    ck_assert_str_eq(lin_keywords_text(k, 1), "three");
+    lin_path_free(&got);
+    lin_free(state);
+    lin_keywords_destroy(k);
+    return text;
+}
+
+START_TEST(peaks_repetitions_pauses)
+{
+    for (int piece = 1; piece < 20; piece += 6) {
+        ck_assert_str_eq(spot("00112200", piece), "0:2-5");
+        ck_assert_str_eq(spot("012", piece), "0:1-3");
+        ck_assert_str_eq(spot("12012", piece), "0:0-2 0:3-5");
+        ck_assert_str_eq(spot("100002", piece), "");     // a pause of four rows
+        ck_assert_str_eq(spot("10002", piece), "0:0-5"); // of three: one more than the gap since it began
+        ck_assert_str_eq(spot("1212", piece), "0:0-2 0:2-4");
+        ck_assert_str_eq(spot("03012400", piece), "1:1-2 0:3-5 1:4-6");
+        ck_assert_str_eq(spot("21", piece), "");
+    }
+}
+END_TEST
+
+START_TEST(any_split)
+{
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        float logp[T * V];
+        lin_path whole = {0}, parts = {0};
+        lin_keywords *k = make((int[]){1, 2, 0, 3}, 4, 0.2);
+        void *state = lin_alloc(lin_keywords_bytes(k), 1), *copy = lin_alloc(lin_keywords_bytes(k), 1);
+        fill(logp, seed);
+        lin_keywords_reset(k, state, 0);
+        push(k, state, logp, T, &whole);
+        lin_keywords_finish(k, state, &whole);
+        lin_keywords_reset(k, state, 0);
+        for (int t = 0; t < T; t++) {
+            memcpy(copy, state, lin_keywords_bytes(k));
+            push(k, copy, logp + t * V, 1, &parts);
+            memcpy(state, copy, lin_keywords_bytes(k));
+        }
+        lin_keywords_finish(k, state, &parts);
+        ck_assert_int_eq(whole.n_keywords, parts.n_keywords);
+        for (int i = 0; i < whole.n_keywords; i++)
+            ck_assert_mem_eq(&whole.keywords[i], &parts.keywords[i], sizeof *whole.keywords);
+        lin_path_free(&whole);
+        lin_path_free(&parts);
+        lin_free(state);
+        lin_free(copy);
+        lin_keywords_destroy(k);
+    }
+}
+END_TEST
+
+static void refused(lin_keyword it, const char *message)
+{
+    lin_keywords *k;
+    lin_error err;
+    ck_assert_int_eq(lin_keywords_create(&it, 1, V, GAP, &k, &err), LIN_INVALID);
+    ck_assert_msg(strstr(err.message, message), "%s", err.message);
+    ck_assert_ptr_null(k);
+}
+
+START_TEST(hostile_lists_and_states)
+{
+    lin_keywords *k = make((int[]){1, 2}, 2, NAN), *none;
+    const size_t n = lin_keywords_bytes(k);
+    unsigned char *state = lin_alloc(n, 1);
+    lin_error bad;
+    refused((lin_keyword){"", 0.5, (int[]){1}, 1}, "no text");
+    refused((lin_keyword){"a", 0, (int[]){1}, 1}, "threshold is 0");
+    refused((lin_keyword){"a", 1.5, (int[]){1}, 1}, "threshold is 1.5");
+    refused((lin_keyword){"a", 0.5, NULL, 0}, "of 0 phones");
+    refused((lin_keyword){"a", 0.5, (int[]){1, 0}, 2}, "of 0 phones");
+    refused((lin_keyword){"a", 0.5, (int[]){V}, 1}, "phone 5 of 4");
+    ck_assert_int_eq(lin_keywords_create(NULL, 0, V, GAP, &none, &bad), LIN_INVALID);
+    ck_assert_int_eq(lin_keywords_check(k, state, n - 1, &bad), LIN_MISMATCH);
+    int caught = 0;
+    for (uint64_t seed = 0; seed < 2000; seed++) { // never a crash; what is accepted can be used
+        float logp[T * V];
+        lin_path found = {0};
+        fill(logp, seed);
+        lin_keywords_reset(k, state, 0);
+        push(k, state, logp, T, &found);
+        for (int i = 0; i < 3; i++)
+            state[lin_random_below(seed, 3000 + (uint64_t)i, (uint32_t)n)] ^= (unsigned char)lin_random_below(seed, 4000, 256);
+        if (lin_keywords_check(k, state, n, &bad) != LIN_OK) caught++;
+        else push(k, state, logp, T, &found);
+        lin_path_free(&found);
+    }
+    ck_assert_int_gt(caught, 500);
+    lin_free(state);
+    lin_keywords_destroy(k);
+}
+END_TEST
+
+TEST_MAIN("keywords", TEST(the_best_of_all_alignments), TEST(peaks_repetitions_pauses), TEST(any_split),
+          TEST(hostile_lists_and_states))
