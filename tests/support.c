@@ -69,6 +69,14 @@ void test_buffer_free(void *buffer)
     test_release((unsigned char *)buffer - head);
 }
 
+void test_free_each(void *const *buffers, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (buffers[i]) test_guards(buffers[i], "a buffer");
+        test_buffer_free(buffers[i]);
+    }
+}
+
 void test_fill_f64(double *x, size_t n, uint64_t key, double lo, double hi)
 {
     for (size_t i = 0; i < n; i++) x[i] = lo + (hi - lo) * lin_random_uniform(key, i);
@@ -77,6 +85,20 @@ void test_fill_f64(double *x, size_t n, uint64_t key, double lo, double hi)
 void test_fill_f32(float *x, size_t n, uint64_t key, double lo, double hi)
 {
     for (size_t i = 0; i < n; i++) x[i] = (float)(lo + (hi - lo) * lin_random_uniform(key, i));
+}
+
+double *test_random_f64(size_t n, uint64_t key, double lo, double hi)
+{
+    double *x = test_buffer(n, sizeof *x);
+    test_fill_f64(x, n, key, lo, hi);
+    return x;
+}
+
+double *test_widened(const float *x, size_t n)
+{
+    double *wide = test_buffer(n, sizeof *wide);
+    for (size_t i = 0; i < n; i++) wide[i] = (double)x[i];
+    return wide;
 }
 
 // Fails unless |got - want| <= tolerance * scale. scale is the largest finite |want|, or `floor` if that is larger; `floor` is
@@ -120,6 +142,27 @@ void test_same_f32(const char *what, const float *got, const float *want, size_t
         if (memcmp(&got[i], &want[i], sizeof *got) == 0) continue;
         ck_abort_msg("%s: element %zu of %zu is %.9g, not bit for bit %.9g", what, i, n, (double)got[i], (double)want[i]);
     }
+}
+
+void test_gradient(const char *what, double (*loss)(void *context), void *context, double *x, const double *gradient, size_t n)
+{
+    const double h = 1e-3, steps[4] = {-2 * h, -h, h, 2 * h};
+    double *numeric = test_buffer(n, sizeof *numeric), largest = 0.01; // where a gradient is 0, differences give some 1e-14
+    for (size_t i = 0; i < n; i++) {
+        const double keep = x[i];
+        double at[4];
+        for (int s = 0; s < 4; s++) {
+            x[i] = keep + steps[s];
+            at[s] = loss(context);
+        }
+        x[i] = keep;
+        numeric[i] = (at[0] - 8 * at[1] + 8 * at[2] - at[3]) / (12 * h);
+        largest = fmax(largest, fabs(numeric[i]));
+    }
+    for (size_t i = 0; i < n; i++)
+        test_require(fabs(gradient[i] - numeric[i]) <= 1e-8 * largest, "%s: element %zu of %zu is %.12g, by differences %.12g",
+                     what, i, n, gradient[i], numeric[i]);
+    test_buffer_free(numeric);
 }
 
 void test_folder(char *path, size_t capacity)

@@ -72,11 +72,21 @@ void test_guards(const void *buffer, const char *what);
 
 void test_buffer_free(void *buffer);
 
+/* Checks the guards of buffers and frees them: TEST_FREE(x, y, z). */
+void test_free_each(void *const *buffers, size_t n);
+#define TEST_FREE(...) test_free_each((void *const[]){__VA_ARGS__}, sizeof((void *const[]){__VA_ARGS__}) / sizeof(void *))
+
 /* ---- random fills: element i is a function of (key, i) --------------------------------------------------------------------- */
 
 void test_fill_f64(double *x, size_t n, uint64_t key, double lo, double hi);
 
 void test_fill_f32(float *x, size_t n, uint64_t key, double lo, double hi);
+
+/* A new buffer filled so. */
+double *test_random_f64(size_t n, uint64_t key, double lo, double hi);
+
+/* The same numbers in a new buffer. */
+double *test_widened(const float *x, size_t n);
 
 /* ---- closeness ------------------------------------------------------------------------------------------------------------- */
 
@@ -88,6 +98,10 @@ void test_close_f32(const char *what, const float *got, const double *want, size
 
 /* The same bits; NaNs count as equal to themselves. */
 void test_same_f32(const char *what, const float *got, const float *want, size_t n);
+
+/* gradient [n] of loss(context) by x [n], which the context refers to, against central differences of fourth order: with steps of
+ * 1e-3 the error of their formula is about 1e-12 and that of rounding 1e-13 / 1e-3. */
+void test_gradient(const char *what, double (*loss)(void *context), void *context, double *x, const double *gradient, size_t n);
 
 /* ---- temporary folders ----------------------------------------------------------------------------------------------------- */
 

@@ -1,47 +1,31 @@
 // Softmax attention as the explicit N x N sum of Vaswani et al. 2017, eq. 1: with s_ij = q_i . k_j / sqrt(E), j running over 1..i
 // (causal) or 1..N,   p_ij = exp(s_ij) / sum_j exp(s_ij),   y_i = sum_j p_ij v_j.
+#include <assert.h>
 #include <math.h>
-#include <string.h>
 
 #include "tests/kernels/ref/ref.h"
 
-// One head of one utterance. Frame j of k is k + j * stride_k, of v likewise; frame i of q is q + i * stride, of y y + i * width.
-// The first `past` frames have no query: they are in the cache only.
+// One head of one utterance. Frame j of q, k and v is j * stride further.
 typedef struct head {
-    int T, past, E, causal;
-    size_t stride, stride_k, width;
+    int T, E, causal;
+    size_t stride;
     const double *q, *k, *v;
 } head;
 
-// Head h of rows first .. end-1 of qkv [rows, 3, H, E]. With a cache, keys and values are those of the cache.
-static head head_of(const double *qkv, int first, int end, int h, int H, int E, int causal, const lin_cache *cache, int layer)
+// Head h of rows first .. end-1 of qkv [rows, 3, H, E].
+static head head_of(const double *qkv, int first, int end, int h, int H, int E, int causal)
 {
-    size_t C = (size_t)H * (size_t)E, column = (size_t)h * (size_t)E;
-    head x = {.T = end - first, .E = E, .causal = causal, .stride = 3 * C, .stride_k = 3 * C, .width = C};
-    x.q = qkv + (size_t)first * x.stride + column;
-    x.k = x.q + C;
-    x.v = x.q + 2 * C;
-    if (!cache) return x;
-    x.past = cache->n;
-    x.stride_k = 2 * C;
-    x.k = (const double *)cache->kv + (size_t)layer * (size_t)cache->capacity * 2 * C + column;
-    x.v = x.k + C;
-    return x;
-}
-
-// Appends keys and values of the rows to the cache.
-static void append(const lin_cache *cache, int layer, const double *qkv, int first, int end, size_t C)
-{
-    double *to = (double *)cache->kv + ((size_t)layer * (size_t)cache->capacity + (size_t)cache->n) * 2 * C;
-    for (int t = first; t < end; t++, to += 2 * C) memcpy(to, qkv + ((size_t)t * 3 + 1) * C, 2 * C * sizeof *to);
+    const size_t C = (size_t)H * (size_t)E;
+    const double *q = qkv + (size_t)first * 3 * C + (size_t)h * (size_t)E;
+    return (head){.T = end - first, .E = E, .causal = causal, .stride = 3 * C, .q = q, .k = q + C, .v = q + 2 * C};
 }
 
 // The number of frames that row i sees.
-static int seen(const head *x, int i) { return x->causal ? x->past + i + 1 : x->past + x->T; }
+static int seen(const head *x, int i) { return x->causal ? i + 1 : x->T; }
 
 static double score(const head *x, int i, int j)
 {
-    const double *q = x->q + (size_t)i * x->stride, *k = x->k + (size_t)j * x->stride_k;
+    const double *q = x->q + (size_t)i * x->stride, *k = x->k + (size_t)j * x->stride;
     double sum = 0;
     for (int e = 0; e < x->E; e++) sum += q[e] * k[e];
     return sum / sqrt(x->E);
@@ -67,7 +51,7 @@ static void weigh(double *y, const double *p, const head *x, int i)
 {
     for (int e = 0; e < x->E; e++) {
         y[e] = 0;
-        for (int j = 0; j < seen(x, i); j++) y[e] += p[j] * x->v[(size_t)j * x->stride_k + (size_t)e];
+        for (int j = 0; j < seen(x, i); j++) y[e] += p[j] * x->v[(size_t)j * x->stride + (size_t)e];
     }
 }
 
@@ -75,12 +59,12 @@ void lin_ref_softmax_forward(lin_exec *exec, double *y, double *lse, const doubl
                              int E, int causal, const lin_cache *caches, int layer)
 {
     const int *offsets = segments->offsets;
+    (void)layer;
+    assert(!caches); // of streams: backends are compared with their own results without
     for (int b = 0; b < segments->B; b++) {
-        const lin_cache *cache = causal && caches && caches[b].kv ? &caches[b] : NULL;
-        if (cache) append(cache, layer, qkv, offsets[b], offsets[b + 1], (size_t)(H * E));
-        double *p = lin_ref_scratch(exec, (size_t)(offsets[b + 1] - offsets[b] + (cache ? cache->n : 0)) + 1);
+        double *p = lin_ref_scratch(exec, (size_t)(offsets[b + 1] - offsets[b]) + 1);
         for (int h = 0; h < H; h++) {
-            const head x = head_of(qkv, offsets[b], offsets[b + 1], h, H, E, causal, cache, layer);
+            const head x = head_of(qkv, offsets[b], offsets[b + 1], h, H, E, causal);
             for (int i = 0; i < x.T; i++) {
                 size_t at = (size_t)(offsets[b] + i) * (size_t)H + (size_t)h;
                 double sum = p ? probabilities(p, &x, i) : NAN;
@@ -101,7 +85,7 @@ static void backward_row(double *dq, double *ds, const double *p, const double *
     size_t at_i = (size_t)i * x->stride;
     for (int e = 0; e < x->E; e++) own += dy[e] * y[e];
     for (int j = 0; j < seen(x, i); j++) {
-        size_t at_j = (size_t)j * x->stride_k;
+        size_t at_j = (size_t)j * x->stride;
         double dp = 0;
         for (int e = 0; e < x->E; e++) dp += dy[e] * x->v[at_j + (size_t)e];
         for (int e = 0; e < x->E; e++) dv[at_j + (size_t)e] += p[j] * dy[e];
@@ -120,7 +104,7 @@ void lin_ref_softmax_backward(lin_exec *exec, double *dqkv, const double *dy, co
     for (size_t i = 0; i < (size_t)segments->rows * 3 * C; i++) dqkv[i] = p ? 0 : NAN;
     for (int b = 0; p && b < segments->B; b++)
         for (int h = 0; h < H; h++) {
-            const head x = head_of(qkv, offsets[b], offsets[b + 1], h, H, E, causal, NULL, 0);
+            const head x = head_of(qkv, offsets[b], offsets[b + 1], h, H, E, causal);
             for (int i = 0; i < x.T; i++) {
                 size_t at = (size_t)(offsets[b] + i) * (size_t)H + (size_t)h;
                 for (int j = 0; j < seen(&x, i); j++) p[j] = exp(score(&x, i, j) - lse[at]);
@@ -143,7 +127,7 @@ void lin_ref_softmax_naive_forward(lin_exec *exec, double *y, double *p, const d
     const int *offsets = segments->offsets;
     for (int b = 0; b < segments->B; b++)
         for (int h = 0; h < H; h++) {
-            const head x = head_of(qkv, offsets[b], offsets[b + 1], h, H, E, causal, NULL, 0);
+            const head x = head_of(qkv, offsets[b], offsets[b + 1], h, H, E, causal);
             for (int i = 0; i < x.T; i++, p += x.T) {
                 probabilities(p, &x, i);
                 for (int j = seen(&x, i); j < x.T; j++) p[j] = 0;
@@ -161,7 +145,7 @@ void lin_ref_softmax_naive_backward(lin_exec *exec, double *dqkv, double *p, con
     for (size_t i = 0; i < (size_t)segments->rows * 3 * C; i++) dqkv[i] = 0;
     for (int b = 0; b < segments->B; b++)
         for (int h = 0; h < H; h++) {
-            const head x = head_of(qkv, offsets[b], offsets[b + 1], h, H, E, causal, NULL, 0);
+            const head x = head_of(qkv, offsets[b], offsets[b + 1], h, H, E, causal);
             for (int i = 0; i < x.T; i++, p += x.T) {
                 size_t at = ((size_t)(offsets[b] + i) * (size_t)H + (size_t)h) * (size_t)E;
                 backward_row(dqkv + (x.q - qkv), p, p, dy + at, y + at, &x, i);
