@@ -9,7 +9,7 @@
 # All without cuda and variants are make check.
 
 # What needs paper/, beside the tests with the tag variants. The documents describe the whole program.
-PAPER_TESTS := tests/paper/% tests/app/test_docs.sh $(addprefix tests/cuda/test_cuda_,lsh.c lstm.c mapped.c softmax.c)
+PAPER_TESTS := tests/paper/% tests/app/test_docs.sh
 TEST_SRC := $(filter-out $(if $(NO_PAPER),$(PAPER_TESTS)),$(wildcard tests/*/test_*.c tests/train/*/test_*.c))
 TEST_SH := $(filter-out $(if $(NO_PAPER),$(PAPER_TESTS)),$(wildcard tests/*/test_*.sh))
 # A fuzz target for each folder of seeds; all are one program under different names.
@@ -77,7 +77,7 @@ asan ubsan tsan:
 	+@[ $@ != asan ] || $(MAKE) --no-print-directory $(JOBS) CONFIG=asan-kernels kernel-programs
 	@tests/run.sh '$(TEST_JOBS)' $(if $(filter asan,$@),$(RUN_ASAN),$(subst $B,build/$@$(NO_PAPER),$(RUN))) $(if $(filter asan,$@),$(subst $B,build/asan-kernels,$(KERNEL_TESTS)))
 
-KERNEL_TESTS := $(call run,$(wildcard tests/kernels/test_*.c) $(addprefix tests/paper/,test_lsh.c test_lstm.c test_mapped.c test_softmax.c))
+KERNEL_TESTS := $(call run,$(wildcard tests/kernels/test_*.c tests/paper/test_lstm.c))
 kernel-programs: $(KERNEL_TESTS)
 
 # The same program and its tests in conditions where programs often fail: unusual paths, another locale, a read-only home.

@@ -111,27 +111,4 @@ static inline void test_device_memory_end(void)
     test_release = free;
 }
 
-/* Utterances of these lengths [B]; segments_free releases the offsets. */
-static inline lin_segments segments_of(const int *lengths, int B)
-{
-    int *offsets = test_buffer((size_t)B + 1, sizeof *offsets);
-    lin_segments s = {.B = B, .offsets = offsets};
-    offsets[0] = 0;
-    for (int b = 0; b < B; b++) {
-        offsets[b + 1] = offsets[b] + lengths[b];
-        if (lengths[b] > s.longest) s.longest = lengths[b];
-    }
-    s.rows = offsets[B];
-    return s;
-}
-
-static inline void segments_free(lin_segments s)
-{
-    union {
-        const int *from;
-        void *to;
-    } offsets = {s.offsets};
-    test_buffer_free(offsets.to);
-}
-
 #endif

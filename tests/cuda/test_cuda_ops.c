@@ -32,7 +32,7 @@ END_TEST
 static const char *const products[] = {"linear",         "linear_model_shapes", "linear_rows",      "weights_pack", "attention",
                                        "attention_long", "attention_wide",      "attention_extremes", "attention_splits", "lstm",
                                        "lstm_splits",    "softmax",             "softmax_long",       "softmax_splits",
-                                       "feedforward", "attention_block"};
+                                       "feedforward", "attention_block", "lsh"};
 enum { N_PRODUCTS = sizeof products / sizeof *products };
 
 START_TEST(test_tf32) { run(LIN_PRECISION_TF32, 1000, products[_i]); }
@@ -42,7 +42,7 @@ START_TEST(test_bf16) { run(LIN_PRECISION_BF16, 8000, products[_i]); }
 END_TEST
 
 // Gradients of weights in slices of few rows, and rows that are left.
-static const char *const sliced[] = {"linear", "feedforward", "attention_block"};
+static const char *const sliced[] = {"linear", "feedforward", "attention_block", "lsh"};
 enum { N_SLICED = sizeof sliced / sizeof *sliced };
 
 START_TEST(test_slices)

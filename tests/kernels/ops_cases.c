@@ -240,6 +240,7 @@ static const struct {
     {"ctc", ops_case_ctc},
     {"ctc_extremes", ops_case_ctc_extremes},
     {"ctc_crowded", ops_case_ctc_crowded},
+    {"ctc_room", ops_case_ctc_room},
     {"cross_entropy", ops_case_cross_entropy},
     {"tally_losses", ops_case_tally_losses},
     {"optimiser", ops_case_optimiser},

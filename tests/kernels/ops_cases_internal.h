@@ -182,6 +182,7 @@ void ops_case_denominator(ops_context *c);
 void ops_case_ctc(ops_context *c);
 void ops_case_ctc_extremes(ops_context *c);
 void ops_case_ctc_crowded(ops_context *c);
+void ops_case_ctc_room(ops_context *c);
 void ops_case_cross_entropy(ops_context *c);
 void ops_case_not_a_number(ops_context *c);
 

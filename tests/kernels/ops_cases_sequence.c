@@ -504,6 +504,32 @@ void ops_case_ctc(ops_context *c)
     ops_ctc_shape(c, &longest, 41, 3, 0);
 }
 
+/* Label sequences of hundreds, and bounds for their number and that of the frames that are not reached. */
+static void ops_ctc_room(ops_context *c, const int *frames, const int *counts, int B, int V, int room)
+{
+    lin_segments segments = ops_segments_of(c, frames, B);
+    int labels[OPS_MAX_LABELS], label_offsets[OPS_MAX_B + 1] = {0};
+    for (int b = 0; b < B; b++) label_offsets[b + 1] = label_offsets[b] + counts[b];
+    for (int i = 0; i < label_offsets[B]; i++) labels[i] = ops_pick(c, 1, V - 1);
+    ops_labels y = ops_labelled(c, labels, label_offsets, &segments, 0.5);
+    pair logp = ops_log_probabilities(c, segments.rows, V, 3), dlogits = ops_out(c, logp.n);
+    ops_say(c, "ctc of %d utterances with room for %d labels", B, room);
+    y.most = room;
+    if (room > segments.longest) segments.longest = room;
+    ops_check_ctc(c, &segments, &y, logp, dlogits, V);
+    ops_end(c);
+}
+
+void ops_case_ctc_room(ops_context *c)
+{
+    const int long_frames[] = {1150, 0, 700, 30}, long_counts[] = {530, 0, 349, 31}; // the last one has no path
+    const int frames[] = {1, 70, 0, 12, 33, 2000}, counts[] = {1, 33, 0, 13, 16, 3}, rooms[] = {33, 63, 64, 511, 512, 1023, 1024};
+    ops_ctc_room(c, long_frames, long_counts, 4, 9, 600);  // on a GPU four positions to a thread
+    ops_ctc_room(c, long_frames, long_counts, 4, 9, 1150); // states in memory, with more positions than threads
+    for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) ops_ctc_room(c, frames, counts, 6, 5, rooms[i]);
+    ops_ctc_room(c, frames + 5, counts + 5, 1, 3, 3); // long and with few labels: a warp alone
+}
+
 /* Random trigrams. */
 static lin_trigrams ops_trigrams(ops_context *c, int V)
 {
@@ -731,6 +757,26 @@ static void ops_check_nan(ops_context *c, const char *name, const float *y, int 
     }
 }
 
+/* Attention of a kind: linear, softmax, poly2, random features, decayed. 0 if the backend has none, or none in this direction. */
+static int ops_attention_of(ops_context *c, int kind, float *y, const float *qkv, const float *ones, const lin_segments *s, int H,
+                            int E, int causal)
+{
+    const lin_map map = kind == 2 ? (lin_map){LIN_MAP_POLY2, E * (E + 3) / 2 + 1} : (lin_map){LIN_MAP_RANDOM, 2};
+    switch (kind) {
+    case 0: c->ops->attention_forward(c->exec, y, qkv, s, H, E, causal, NULL, 0); return 1;
+    case 1:
+        if (c->ops->softmax_forward) c->ops->softmax_forward(c->exec, y, NULL, qkv, s, H, E, causal, NULL, 0);
+        return c->ops->softmax_forward != NULL;
+    case 4:
+        if (!causal || !c->ops->decayed_attention_forward) return 0;
+        c->ops->decayed_attention_forward(c->exec, y, qkv, ones, 1, s, H, E, NULL, 0);
+        return 1;
+    default:
+        if (c->ops->mapped_attention_forward) c->ops->mapped_attention_forward(c->exec, y, qkv, ones, s, &map, H, E, causal, NULL, 0);
+        return c->ops->mapped_attention_forward != NULL;
+    }
+}
+
 void ops_case_not_a_number(ops_context *c)
 {
     enum { ROWS = 12, H = 2, E = 32, W = H * E };
@@ -739,7 +785,7 @@ void ops_case_not_a_number(ops_context *c)
     const int own[ROWS] = {0, 0, 1}, later[ROWS] = {0, 0, 1, 1, 1}, near[ROWS] = {0, 0, 1, 1}, all[ROWS] = {1, 1, 1, 1, 1};
     ops_say(c, "a NaN in row 2");
     pair x = ops_in(c, ROWS * W, -1, 1), qkv = ops_in(c, ROWS * 3 * W, -1, 1), y = ops_out(c, ROWS * W),
-         ones = ops_in(c, 2 * W, 1, 1);
+         ones = ops_in(c, 2 * W, 1, 1); // for random features [H, 2, E] too
     pair packed = ops_packed(c, W, W), w = ops_in(c, W * W, 0.5, 1);
     x.f[2 * W + 7] = NAN;
     ops_widen(x);
@@ -761,16 +807,14 @@ void ops_case_not_a_number(ops_context *c)
     for (int part = 0; part < 3; part++) {
         float *victim = &qkv.f[(2 * 3 + part) * W + 7], keep = *victim;
         *victim = NAN;
-        c->ops->attention_forward(c->exec, y.f, qkv.f, &segments, H, E, 1, NULL, 0);
-        ops_check_nan(c, part == 0   ? "causal attention, q"
-                      : part == 1 ? "causal attention, k"
-                                  : "causal attention, v",
-                      y.f, ROWS, W, part == 0 ? own : later);
-        c->ops->attention_forward(c->exec, y.f, qkv.f, &segments, H, E, 0, NULL, 0);
-        ops_check_nan(c, part == 0   ? "attention, q"
-                      : part == 1 ? "attention, k"
-                                  : "attention, v",
-                      y.f, ROWS, W, part == 0 ? own : all);
+        for (int kind = 0; kind < 5; kind++)
+            for (int causal = 0; causal < 2; causal++) {
+                char what[60];
+                const int hidden = kind == 1 && part == 2 && c->ops->on_host; // the CPU's softmax adds 0 v of frames behind a row
+                snprintf(what, sizeof what, "attention of kind %d, causal %d, %c", kind, causal, "qkv"[part]);
+                if (ops_attention_of(c, kind, y.f, qkv.f, ones.f, &segments, H, E, causal))
+                    ops_check_nan(c, what, y.f, ROWS, W, part == 0 ? own : causal && !hidden ? later : all);
+            }
         *victim = keep;
     }
     const int labels[] = {1, 2, 3}, label_offsets[] = {0, 2, 3};

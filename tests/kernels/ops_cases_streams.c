@@ -327,6 +327,8 @@ void ops_case_carry(ops_context *c)
     }
     if (!c->options->quick) ops_carry_shape(c, 7, 4001, 3, 6);
     ops_carry_shape(c, 0, 4, 1, 1);
+    ops_carry_shape(c, 5, 30, 7, 300); // on a GPU by a block each, and by several
+    ops_carry_shape(c, 2, 30, 7, 2500);
 }
 
 /* ---- sound into features --------------------------------------------------------------------------------------------------- */
@@ -379,9 +381,10 @@ void ops_case_fbank(ops_context *c)
 {
     if (!c->ops->fbank) return;
     const ops_layout few = {3, {3, 1, 2}}, many = {6, {1, 0, 4, 17, 2, 5}}, longer = {2, {60, 101}};
-    ops_fbank_shape(c, 400, 160, 512, 40, &few);
-    ops_fbank_shape(c, 25, 10, 32, 3, &few);
-    ops_fbank_shape(c, 64, 64, 64, 7, &few);
+    static const int forms[][4] = {{400, 160, 512, 40}, {25, 10, 32, 3},    {64, 64, 64, 7},       {2, 1, 2, 1},        {3, 2, 4, 1},
+                                   {8, 3, 8, 3},        {200, 80, 256, 40}, {600, 160, 1024, 40}, {4000, 100, 4096, 40}};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        ops_fbank_shape(c, forms[i][0], forms[i][1], forms[i][2], forms[i][3], &few);
     if (c->options->quick) return;
     ops_fbank_shape(c, 200, 80, 256, 23, &many);
     ops_fbank_shape(c, 20, 33, 32, 4, &many); // samples between the windows
@@ -407,11 +410,23 @@ static void ops_nobody_shape(ops_context *c, const ops_layout *layout, int more)
     for (size_t i = rows * 3 * C; i < qkv.n; i++) qkv.f[i] = NAN;
     ops_widen(x);
     ops_widen(qkv);
-    pair y[2][5];
+    const float taper = 1, *weights = ops_block(c, 5 * 3, sizeof taper, (const float[15]){1, 1, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 1, 1});
+    const lin_fbank_table table = {.window_samples = 1,
+                                   .hop_samples = 1,
+                                   .n_fft = 8,
+                                   .D = 3,
+                                   .floor = 1e-7f,
+                                   .window = ops_block(c, 1, sizeof taper, &taper),
+                                   .mel = weights,
+                                   .mel_from = ops_block(c, 3, sizeof(int), (const int[]){0, 1, 3}),
+                                   .mel_to = ops_block(c, 3, sizeof(int), (const int[]){2, 4, 5})};
+    lin_gather *items = ops_block(c, OPS_MAX_B, sizeof *items, NULL);
+    memset(items, 0, OPS_MAX_B * sizeof *items); // utterances without features
+    pair y[2][8];
     float *states[2][OPS_MAX_B] = {{0}}, *tails[2][OPS_MAX_B] = {{0}};
     for (int side = 0; side < 2; side++) {
         const lin_segments *s = side ? &all : &own;
-        for (int i = 0; i < 5; i++) y[side][i] = ops_inout(c, (side ? room : rows) * (i == 1 ? 2 * C : C), 0, 0);
+        for (int i = 0; i < 8; i++) y[side][i] = ops_inout(c, (side ? room : rows) * (i == 1 ? 2 * C : C), 0, 0);
         for (int b = 0; b < layout->B; b++) {
             states[side][b] = ops_inout(c, STATE, 0, 0).f;
             tails[side][b] = ops_inout(c, TAIL, 0, 0).f;
@@ -425,9 +440,12 @@ static void ops_nobody_shape(ops_context *c, const ops_layout *layout, int more)
         ops->conv_forward(c->exec, y[side][2].f, x.f, w.f, bias.f, s, C, K, 0, tail_list, 0);
         ops->attention_forward(c->exec, y[side][3].f, qkv.f, s, H, E, 1, state_list, 0);
         ops->attention_forward(c->exec, y[side][4].f, qkv.f, s, H, E, 0, NULL, 0);
+        ops->gather(c->exec, y[side][5].f, items, NULL, s, C);
+        if (ops->softmax_forward) ops->softmax_forward(c->exec, y[side][6].f, NULL, qkv.f, s, H, E, 1, NULL, 0);
+        if (ops->fbank) ops->fbank(c->exec, y[side][7].f, s, x.f, &own, &table); // a frame to each sample
     }
     ops_done(c);
-    for (int i = 0; i < 5; i++) ops_check_same(c, "owned rows", y[1][i].f, y[0][i].f, y[0][i].n, 4e-6);
+    for (int i = 0; i < 8; i++) ops_check_same(c, "owned rows", y[1][i].f, y[0][i].f, y[0][i].n, 4e-6);
     for (int b = 0; b < layout->B; b++) {
         ops_check_same(c, "state", states[1][b], states[0][b], STATE, 4e-6);
         ops_check_same(c, "tail", tails[1][b], tails[0][b], TAIL, 0);

@@ -155,13 +155,19 @@ void ops_case_clip(ops_context *c)
 
 void ops_case_optimiser(ops_context *c)
 {
-    enum { N_TENSORS = 7 };
-    const size_t lengths[N_TENSORS] = {1, 0, 7, 17, 4097, 48, c->options->quick ? 3000 : 20000};
-    size_t offsets[N_TENSORS + 1] = {0};
-    for (int i = 0; i < N_TENSORS; i++) offsets[i + 1] = offsets[i] + lengths[i];
+    enum { N_TENSORS = 450, KINDS = 7 }; // more than a launch lists
+    const size_t lengths[KINDS] = {1, 0, 7, 17, 4097, 48, c->options->quick ? 3000 : 20000};
+    const double shares[KINDS] = {1, 1, 0.25, 0, 0.5, 1, 0.125};
+    size_t offsets[N_TENSORS + 1] = {5};
+    double factors[N_TENSORS];
+    unsigned char decay[N_TENSORS];
+    for (int i = 0; i < N_TENSORS; i++) {
+        const int some = i >= KINDS && i % 150 != 149; // of few elements
+        offsets[i + 1] = offsets[i] + (some ? i % 9 == 4 ? 0 : (size_t)ops_pick(c, 1, 60) : lengths[i < KINDS ? i : 4]);
+        factors[i] = some ? lin_random_uniform(ops_next_key(c), 0) : shares[i % KINDS];
+        decay[i] = i % 3 != 2;
+    }
     const size_t n = offsets[N_TENSORS];
-    const double factors[N_TENSORS] = {1, 1, 0.25, 0, 0.5, 1, 0.125};
-    const unsigned char decay[N_TENSORS] = {1, 1, 0, 1, 1, 0, 1};
     const lin_tensors tensors = {N_TENSORS, offsets, decay};
     for (int form = 0; form < 4; form++) {
         pair p = ops_inout(c, n, -1, 1), m = ops_inout(c, n, 0, 0), v = ops_inout(c, n, 0, 0);

@@ -284,7 +284,11 @@ END_TEST
 // The test cases of every backend, with the tolerance for rounded operands.
 START_TEST(cases_of_all_backends)
 {
-    static const char *const products[] = {"linear", "linear_model_shapes", "linear_rows", "weights_pack", "weights_pack_half"};
+    static const char *const products[] = {"linear", "linear_model_shapes", "linear_rows", "weights_pack", "weights_pack_half",
+#ifndef LIN_NO_PAPER
+                                           "lstm", "lstm_alone", "lstm_splits", "lstm_large"
+#endif
+    };
     if (!open_bf16()) return;
     for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
         ops_options options = {.n_threads = 1, .tolerance = 8000, .only = products[i]};

@@ -87,6 +87,54 @@ static void lstm_shape(ops_context *c, const int *lengths, int B, int U, int D, 
     ops_end(c);
 }
 
+/* A NaN and an infinity affect only the frames that follow in their utterance. */
+static void lstm_not_a_number(ops_context *c)
+{
+    enum { U = 37 };
+    const lin_segments s = ops_segments_of(c, (const int[]){3, 7, 5, 6}, 4);
+    lstm_layer l;
+    lstm_weights(c, &l, U, 1);
+    lstm_operands(c, &l, s.rows);
+    l.gates.f[4 * U * (s.offsets[1] + 2) + 5] = NAN;           // the input gate of a unit
+    l.gates.f[4 * U * s.offsets[3] + U] = -INFINITY; // a forget gate of 0 on a cell of 0
+    ops_say(c, "lstm with a gate that is not a number");
+    c->ops->lstm_forward(c->exec, l.h.f, l.cells.f, l.gates.f, l.packed.f, &s, U, 1, NULL, 0);
+    ops_done(c);
+    for (int i = 0; i < s.rows * U; i++) {
+        const int row = i / U - s.offsets[1], hit = row == 2 ? i % U == 5 : row > 2 && row < 7;
+        test_require(hit ? isnan(l.h.f[i]) : isfinite(l.h.f[i]), "%s: h of row %d is %g", c->what, i / U, (double)l.h.f[i]);
+    }
+    ops_end(c);
+}
+
+/* All steps of a layer recorded in a graph: each replay gives the bits of the call. */
+static void lstm_graph(ops_context *c)
+{
+    enum { U = 17, D = 2 };
+    lin_graph *recorded = NULL;
+    const lin_segments s = ops_segments_of(c, (const int[]){4, 0, 7}, 3);
+    lstm_layer l;
+    lstm_weights(c, &l, U, D);
+    lstm_operands(c, &l, s.rows);
+    pair gates = ops_out(c, 4 * l.n), h = ops_out(c, l.n);
+    ops_say(c, "lstm in a graph");
+    for (int turn = 0; turn < 4; turn++) {
+        if (turn == 1) ck_assert_int_eq(c->ops->graph_begin(c->exec, NULL), LIN_OK);
+        if (turn < 2) {
+            c->ops->copy(c->exec, gates.f, l.gates.f, 4 * l.n * sizeof *gates.f);
+            c->ops->lstm_forward(c->exec, turn ? h.f : l.h.f, l.cells.f, gates.f, l.packed.f, &s, U, D, NULL, 0);
+        }
+        if (turn == 1) ck_assert_int_eq(c->ops->graph_end(c->exec, &recorded, NULL), LIN_OK);
+        if (turn == 0) continue;
+        c->ops->graph_launch(c->exec, recorded);
+        ops_done(c);
+        test_same_f32(c->what, h.f, l.h.f, l.n);
+        test_poison(h.f, l.n * sizeof *h.f);
+    }
+    c->ops->graph_destroy(recorded);
+    ops_end(c);
+}
+
 void ops_case_lstm(ops_context *c)
 {
     const int widths[] = {1, 3, 16, 17, 52, 65};
@@ -99,19 +147,40 @@ void ops_case_lstm(ops_context *c)
                     ops_say(c, "lstm layout %d U %d directions %d states %d", i, widths[w], D, with_states);
                     lstm_shape(c, ops_layouts[i].lengths, ops_layouts[i].B, widths[w], D, with_states);
                 }
+    const int many[] = {2, 1, 3, 0, 2, 2, 2, 1, 2, 2, 4, 2, 0, 1, 2, 2, 2, 3, 1}; // two tiles of utterances on a GPU
+    for (int D = 1; D <= 2; D++) {
+        ops_say(c, "lstm of 19 utterances, directions %d", D);
+        lstm_shape(c, many, 19, 9, D, 0);
+    }
+    lstm_not_a_number(c);
+    if (c->ops->graph_begin) lstm_graph(c);
 }
 
 // A long utterance, the width that matters, and more utterances than advance together.
 void ops_case_lstm_large(ops_context *c)
 {
     int lengths[150];
-    if (!c->ops->lstm_forward || c->options->quick) return;
+    if (!c->ops->lstm_forward) return;
+    for (int i = 0; i < 4; i++) { // weights that fill each size of a GPU's register arrays, and too many for them
+        const int widths[] = {130, 200, 321, 514};
+        ops_say(c, "lstm U %d", widths[i]);
+        lstm_shape(c, (const int[]){2, 3}, 2, widths[i], i < 2 ? 2 : 1, 0);
+    }
+    for (int b = 0; b < 19; b++) lengths[b] = b * 5 % 4;
+    ops_say(c, "lstm of 19 utterances, U 100");
+    lstm_shape(c, lengths, 19, 100, 2, 0);
+    if (c->options->quick) return;
     ops_say(c, "lstm of 400 frames, U 96");
     lstm_shape(c, (const int[]){400, 3, 0, 120}, 4, 96, 2, 0);
     ops_say(c, "lstm of utterances that end with a block of rows of the weight gradient");
     lstm_shape(c, (const int[]){192, 191, 2, 0, 190}, 5, 9, 2, 0);
     ops_say(c, "lstm U 320");
     lstm_shape(c, (const int[]){5, 2, 7, 3, 6, 1, 4, 7}, 8, 320, 2, 0);
+    ops_say(c, "lstm of widths around the scratch's");
+    lstm_shape(c, (const int[]){2, 0, 3, 1, 4}, 5, 1023, 2, 0);
+    ops_say(c, "lstm U 1024");
+    for (int b = 0; b < 60; b++) lengths[b] = b % 3;
+    lstm_shape(c, lengths, 60, 1024, 1, 0);
     ops_say(c, "lstm U 320 with states");
     lstm_shape(c, (const int[]){4}, 1, 320, 1, 1);
     for (int b = 0; b < 150; b++) lengths[b] = ops_pick(c, 0, 6);

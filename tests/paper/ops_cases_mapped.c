@@ -77,14 +77,37 @@ void ops_case_mapped(ops_context *c)
                         check_shape(c, &ops_layouts[l], shape_of(kind, features[w], heads[w], widths[w], causal), -0.8, 0.8);
 }
 
+/* Inputs far from 0: products of poly2 of 1e8 and more, random features near the ends of a float's range. Nothing overflows. */
+static void check_far(ops_context *c, mapped_shape s, double range)
+{
+    enum { T = 50 };
+    const lin_segments segments = ops_segments_of(c, (const int[]){T}, 1);
+    const size_t n = (size_t)(T * s.H * s.E);
+    pair qkv = ops_in(c, 3 * n, -range, range), dy = ops_in(c, n, -1, 1), omega = omega_for(c, &s), y = ops_out(c, n),
+         dqkv = ops_out(c, 3 * n);
+    ops_say(c, "mapped attention kind %d causal %d in +-%g", (int)s.map.kind, s.causal, range);
+    c->ops->mapped_attention_forward(c->exec, y.f, qkv.f, omega.f, &segments, &s.map, s.H, s.E, s.causal, NULL, 0);
+    c->ops->mapped_attention_backward(c->exec, dqkv.f, dy.f, qkv.f, omega.f, y.f, &segments, &s.map, s.H, s.E, s.causal);
+    ops_done(c);
+    for (size_t i = 0; i < 3 * n; i++)
+        test_require(isfinite(dqkv.f[i]) && isfinite(y.f[i / 3]), "%s: element %zu is not finite", c->what, i);
+    ops_end(c);
+}
+
 /* Many chunks, and the largest shapes. */
 void ops_case_mapped_long(ops_context *c)
 {
-    const ops_layout one = {1, {333}}, few = {2, {9, 20}};
+    const ops_layout one = {1, {333}}, few = {2, {9, 20}}, around = {8, {31, 32, 33, 63, 64, 97, 2, 1}}, longest = {1, {2400}};
     if (!c->ops->mapped_attention_forward) return;
     for (int causal = 0; causal < 2; causal++) {
+        check_far(c, shape_of(LIN_MAP_POLY2, 0, 1, 16, causal), 300);
+        check_far(c, shape_of(LIN_MAP_RANDOM, 40, 1, 16, causal), 8);
         check_shape(c, &one, shape_of(LIN_MAP_RANDOM, 64, 1, 16, causal), -1.5, 1.5);
         if (c->options->quick) continue;
+        for (int kind = LIN_MAP_POLY2; kind <= LIN_MAP_RANDOM; kind++) { // lengths around a chunk's
+            check_shape(c, &around, shape_of(kind, 19, 1, 5, causal), -0.8, 0.8);
+            check_shape(c, &longest, shape_of(kind, 32, 1, 8, causal), -0.8, 0.8);
+        }
         check_shape(c, &one, shape_of(LIN_MAP_POLY2, 0, 1, 32, causal), -0.8, 0.8);
         check_shape(c, &few, shape_of(LIN_MAP_POLY2, 0, 1, 64, causal), -0.8, 0.8);
         check_shape(c, &few, shape_of(LIN_MAP_RANDOM, 1024, 1, 64, causal), -1, 1);

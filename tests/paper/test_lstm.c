@@ -1,165 +1,95 @@
-// [variants] The LSTM, beside the cases of ops_cases.h: ref/ against finite differences, ref/ and the CPU against torch.nn.LSTM
-// (golden/lstm.py), the activations over their whole range, layers as wide and batches as large as the scratch holds, NaNs,
-// weights in bf16.
-#include "kernels/ops.h"
-#include "tests/kernels/ref/reference.h"
-#include "tests/support.h"
-
-static const char *const isas[] = {"portable", "avx2", "avx512"};
-enum { ISAS = 3 };
-
-static size_t size_of(int a, int b) { return (size_t)a * (size_t)b; }
-
-static size_t pitch_of(size_t size) { return (size + 15) / 16 * 16; }
-
-// 0 if this machine lacks the instruction set.
-static int select_isa(const char *isa)
-{
-    lin_error err = {0};
-    lin_status status = lin_cpu_select(isa, &err);
-    if (status == LIN_UNSUPPORTED && strcmp(isa, "portable") != 0) return 0;
-    ck_assert_msg(status == LIN_OK, "%s", err.message);
-    return 1;
-}
-
-// The items that pack R [D, 4U, U], for forward or transposed.
-static void items_of(lin_packing *items, int U, int D, size_t weight_size, int transposed)
-{
-    for (int d = 0; d < D; d++) {
-        items[d] = (lin_packing){.from = (size_t)d * size_of(4 * U, U), .to = (size_t)d * pitch_of(weight_size),
-                                 .n = 4 * U, .k = U, .transposed = transposed};
-    }
-}
-
-static lin_segments segments_of(int *offsets, const int *lengths, int B)
-{
-    lin_segments s = {.B = B, .offsets = offsets};
-    offsets[0] = 0;
-    for (int b = 0; b < B; b++) {
-        offsets[b + 1] = offsets[b] + lengths[b];
-        if (lengths[b] > s.longest) s.longest = lengths[b];
-    }
-    s.rows = offsets[B];
-    return s;
-}
-
-/* ---- ref/ against finite differences --------------------------------------------------------------------------------------- */
+// [variants] The LSTM of ref/ against torch.nn.LSTM (golden/lstm.py), and the CPU's activations over their whole range. The
+// backends: ops_cases_lstm.c.
+#include "tests/kernels/kernel_support.h"
 
 enum { MOST_B = 4 };
 
-typedef struct difference {
-    const lin_ops_f64 *ops;
-    lin_exec *exec;
-    lin_segments s;
-    int U, D;
-    size_t n;                                            // elements of h
-    double *R, *packed, *input, *gates, *h, *cells, *dh; // input: the gates before the operation
-} difference;
-
-static double loss_of(difference *c)
+static double *block(const char *name, const char *what, int rows, int width)
 {
-    lin_packing items[2];
-    items_of(items, c->U, c->D, c->ops->weight_size(4 * c->U, c->U), 0);
-    c->ops->weights_pack(c->exec, c->packed, c->R, items, c->D);
-    memcpy(c->gates, c->input, 4 * c->n * sizeof *c->gates);
-    c->ops->lstm_forward(c->exec, c->h, c->cells, c->gates, c->packed, &c->s, c->U, c->D, NULL, 0);
-    double sum = 0;
-    for (size_t i = 0; i < c->n; i++) sum += c->dh[i] * c->h[i];
-    return sum;
+    const size_t n = (size_t)rows * (size_t)width;
+    char path[256];
+    snprintf(path, sizeof path, "tests/golden/lstm/%s/%s.f64", name, what);
+    FILE *file = fopen(path, "rb");
+    ck_assert_msg(file != NULL, "cannot open %s; tests run from the root of the source tree", path);
+    double *values = test_buffer(n, sizeof *values);
+    ck_assert_uint_eq(fread(values, sizeof *values, n, file), n);
+    ck_assert_int_eq(fgetc(file), EOF);
+    fclose(file);
+    return values;
 }
 
-static void check_differences(difference *c, const char *what, double *x, const double *gradient, size_t n)
+static void compare(const char *name, const char *what, double *got, int rows, int width)
 {
-    const double step = 1e-3;
-    for (size_t i = 0; i < n; i++) {
-        const double keep = x[i], factors[4] = {1, -8, 8, -1}, places[4] = {-2, -1, 1, 2};
-        double numeric = 0;
-        for (int j = 0; j < 4; j++) {
-            x[i] = keep + places[j] * step;
-            numeric += factors[j] * loss_of(c) / (12 * step);
-        }
-        x[i] = keep;
-        test_require(fabs(numeric - gradient[i]) < 1e-9, "%s, U %d, directions %d: element %zu is %.12g, by differences %.12g",
-                     what, c->U, c->D, i, gradient[i], numeric);
+    double *want = block(name, what, rows, width);
+    for (int i = 0; i < rows * width; i++)
+        test_require(fabs(got[i] - want[i]) <= 1e-12 * fmax(1, fabs(want[i])), "%s: %s %d is %.12g, not %.12g", name, what, i,
+                     got[i], want[i]);
+    TEST_FREE(want, got);
+}
+
+static double *packed(const double *w, int n, int k, int copies, int transposed)
+{
+    const size_t size = transposed ? ref->weight_size(k, n) : ref->weight_size(n, k), pitch = (size + 15) / 16 * 16;
+    double *to = test_buffer((size_t)copies * pitch, sizeof *to);
+    for (int d = 0; d < copies; d++) {
+        const lin_packing item = {.from = (size_t)(d * n * k), .to = (size_t)d * pitch, .n = n, .k = k, .transposed = transposed};
+        ref->weights_pack(ref_exec, to, w, &item, 1);
     }
+    return to;
 }
 
-static double *filled(size_t n, uint64_t key, double most)
+static double *zeros(int rows, int width)
 {
+    const size_t n = (size_t)rows * (size_t)width;
     double *x = test_buffer(n, sizeof *x);
-    test_fill_f64(x, n, key, -most, most);
+    memset(x, 0, n * sizeof *x);
     return x;
 }
 
-START_TEST(gradient)
+// The whole layer: gates = x wᵀ + bias, the operation, and their gradients; without states, then with them.
+START_TEST(golden)
 {
-    const int lengths[MOST_B] = {4, 0, 1, 3}, widths[] = {1, 3};
-    for (int w = 0; w < 2; w++)
-        for (int D = 1; D <= 2; D++) {
-            int offsets[MOST_B + 1];
-            difference c = {.ops = lin_ops_ref(), .U = widths[w], .D = D, .s = segments_of(offsets, lengths, MOST_B)};
-            const size_t nR = (size_t)D * size_of(4 * c.U, c.U), room = (size_t)D * (nR + 16);
-            c.n = size_of(c.s.rows, D * c.U);
-            ck_assert_int_eq(c.ops->exec_create(c.ops, 1, &c.exec, NULL), LIN_OK);
-            c.R = filled(nR, 1, 1);
-            c.input = filled(4 * c.n, 2, 2);
-            c.dh = filled(c.n, 3, 1);
-            c.packed = test_buffer(room, sizeof(double));
-            c.gates = test_buffer(4 * c.n, sizeof(double));
-            c.h = test_buffer(c.n, sizeof(double));
-            c.cells = test_buffer(c.n, sizeof(double));
-            double *packed = test_buffer(room, sizeof *packed), *dgates = test_buffer(4 * c.n, sizeof *dgates);
-            double *dR = filled(nR, 4, 1), *before = filled(nR, 4, 1);
-            lin_packing items[2];
-            items_of(items, c.U, D, c.ops->weight_size(c.U, 4 * c.U), 1);
-            c.ops->weights_pack(c.exec, packed, c.R, items, D);
-            loss_of(&c);
-            c.ops->lstm_backward(c.exec, dgates, dR, c.dh, c.h, c.cells, c.gates, packed, &c.s, c.U, D);
-            for (size_t i = 0; i < nR; i++) dR[i] -= before[i]; // "+=" must keep the old values
-            check_differences(&c, "dgates", c.input, dgates, 4 * c.n);
-            check_differences(&c, "dR", c.R, dR, nR);
-            double *all[] = {c.R, c.input, c.dh, c.packed, c.gates, c.h, c.cells, packed, dgates, dR, before};
-            for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-                test_guards(all[i], "lstm");
-                test_buffer_free(all[i]);
-            }
-            c.ops->exec_destroy(c.exec);
-        }
+    const char *const name = _i ? "both" : "one";
+    char path[256];
+    int D, k, U, offsets[MOST_B + 1] = {0}, B = 0;
+    snprintf(path, sizeof path, "tests/golden/lstm/%s/sizes.txt", name);
+    FILE *file = fopen(path, "r");
+    ck_assert_msg(file != NULL, "cannot open %s", path);
+    ck_assert_int_eq(fscanf(file, "directions %d inputs %d units %d frames", &D, &k, &U), 3);
+    for (; B < MOST_B && fscanf(file, "%d", &offsets[B + 1]) == 1; B++) offsets[B + 1] += offsets[B];
+    fclose(file);
+    const lin_segments s = segments_at(offsets, B);
+    const int n = 4 * D * U, rows = s.rows, DU = D * U;
+    double *x = block(name, "x", rows, k), *w = block(name, "w", n, k), *bias = block(name, "bias", n, 1),
+           *R = block(name, "R", n, U), *dh = block(name, "dh", rows, DU), *states = block(name, "start", B, 2 * U);
+    double *R_packed = packed(R, 4 * U, U, D, 0), *R_dx = packed(R, 4 * U, U, D, 1), *w_packed = packed(w, n, k, 1, 0),
+           *w_dx = packed(w, n, k, 1, 1);
+    double *gates = zeros(rows, n), *h = zeros(rows, DU), *cells = zeros(rows, DU), *dgates = zeros(rows, n), *dx = zeros(rows, k),
+           *dw = zeros(n, k), *dbias = zeros(n, 1), *dR = zeros(n, U), *table[MOST_B];
+    for (int b = 0; b < B; b++) table[b] = states + b * 2 * U;
+    ref->linear_forward(ref_exec, gates, x, w_packed, bias, rows, n, k, LIN_LINEAR);
+    ref->lstm_forward(ref_exec, h, cells, gates, R_packed, &s, U, D, NULL, 0);
+    ref->lstm_backward(ref_exec, dgates, dR, dh, h, cells, gates, R_dx, &s, U, D);
+    ref->linear_backward_weight(ref_exec, dw, dbias, dgates, x, rows, n, k);
+    ref->linear_forward(ref_exec, dx, dgates, w_dx, NULL, rows, k, n, LIN_LINEAR);
+    test_poison(h, (size_t)(rows * DU) * sizeof *h);
+    ref->linear_forward(ref_exec, gates, x, w_packed, bias, rows, n, k, LIN_LINEAR);
+    ref->lstm_forward(ref_exec, h, cells, gates, R_packed, &s, U, D, table, 0);
+    compare(name, "h", h, rows, DU);
+    compare(name, "dx", dx, rows, k);
+    compare(name, "dw", dw, n, k);
+    compare(name, "dbias", dbias, n, 1);
+    compare(name, "dR", dR, n, U);
+    compare(name, D == 1 ? "end" : "start", states, B, 2 * U);
+    TEST_FREE(x, w, bias, R, dh, R_packed, R_dx, w_packed, w_dx, gates, cells, dgates);
 }
 END_TEST
-
-/* ---- torch.nn.LSTM --------------------------------------------------------------------------------------------------------- */
-
-#define REAL double
-#define OPS lin_ops_f64
-#define NAME(x) x##_f64
-#include "tests/paper/lstm_golden.h"
-#undef REAL
-#undef OPS
-#undef NAME
-#define REAL float
-#define OPS lin_ops
-#define NAME(x) x##_f32
-#include "tests/paper/lstm_golden.h"
-
-static const char *const golden[] = {"one", "both"};
-
-START_TEST(golden_ref) { golden_case_f64(golden[_i], lin_ops_ref(), 1e-12); }
-END_TEST
-
-START_TEST(golden_cpu)
-{
-    if (select_isa(isas[_i % ISAS])) golden_case_f32(golden[_i / ISAS], lin_ops_cpu(), 2e-6);
-}
-END_TEST
-
-/* ---- activations ----------------------------------------------------------------------------------------------------------- */
 
 // Without recurrence: the gates of one unit over their whole range, tanh with a relative error near 0.
 START_TEST(activations)
 {
     enum { N = 40000 };
-    if (!select_isa(isas[_i])) return;
+    if (!choose_isa(_i)) return;
     const lin_ops *ops = lin_ops_cpu();
     lin_exec *exec;
     ck_assert_int_eq(ops->exec_create(ops, 1, &exec, NULL), LIN_OK);
@@ -187,167 +117,9 @@ START_TEST(activations)
         test_require(fabs((double)h[i] - (double)a[3] * tanh((double)cells[i])) <= 6e-7 * fabs((double)h[i]) + 1e-37, "h of %g",
                      x);
     }
-    float *all[] = {gates, h, cells, packed};
-    for (size_t i = 0; i < 4; i++) test_guards(all[i], "lstm"), test_buffer_free(all[i]);
+    TEST_FREE(gates, h, cells, packed);
     ops->exec_destroy(exec);
 }
 END_TEST
 
-/* ---- wide layers and many utterances --------------------------------------------------------------------------------------- */
-
-typedef struct batch {
-    const lin_ops *ops;
-    lin_exec *exec;
-    int U, D;
-    size_t n;
-    lin_segments s;
-    float *R, *packed, *packed_dx, *input, *gates, *h, *cells, *dh, *dgates, *dR;
-} batch;
-
-static float *noise(size_t n, uint64_t key, double most)
-{
-    float *x = test_buffer(n, sizeof *x);
-    test_fill_f32(x, n, key, -most, most);
-    return x;
-}
-
-static batch batch_of(const lin_ops *ops, int threads, const lin_segments *s, int U, int D)
-{
-    batch c = {.ops = ops, .U = U, .D = D, .s = *s, .n = size_of(s->rows, D * U)};
-    const size_t size = ops->weight_size(4 * U, U), size_dx = ops->weight_size(U, 4 * U);
-    lin_packing items[2];
-    ck_assert_int_eq(ops->exec_create(ops, threads, &c.exec, NULL), LIN_OK);
-    c.R = noise((size_t)D * size_of(4 * U, U), 1, 1.5 / sqrt(U));
-    c.packed = test_buffer((size_t)D * pitch_of(size), sizeof *c.packed);
-    c.packed_dx = test_buffer((size_t)D * pitch_of(size_dx), sizeof *c.packed_dx);
-    items_of(items, U, D, size, 0);
-    ops->weights_pack(c.exec, c.packed, c.R, items, D);
-    items_of(items, U, D, size_dx, 1);
-    ops->weights_pack(c.exec, c.packed_dx, c.R, items, D);
-    c.input = noise(4 * c.n, 2, 3);
-    c.gates = noise(4 * c.n, 2, 3);
-    c.h = test_buffer(c.n, sizeof *c.h);
-    c.cells = test_buffer(c.n, sizeof *c.cells);
-    c.dh = noise(c.n, 3, 1);
-    c.dgates = test_buffer(4 * c.n, sizeof *c.dgates);
-    c.dR = noise((size_t)D * size_of(4 * U, U), 4, 0);
-    return c;
-}
-
-static void batch_run(batch *c)
-{
-    c->ops->lstm_forward(c->exec, c->h, c->cells, c->gates, c->packed, &c->s, c->U, c->D, NULL, 0);
-    c->ops->lstm_backward(c->exec, c->dgates, c->dR, c->dh, c->h, c->cells, c->gates, c->packed_dx, &c->s, c->U, c->D);
-}
-
-static void batch_free(batch *c)
-{
-    float *all[] = {c->R, c->packed, c->packed_dx, c->input, c->gates, c->h, c->cells, c->dh, c->dgates, c->dR};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        test_guards(all[i], "lstm");
-        test_buffer_free(all[i]);
-    }
-    c->ops->exec_destroy(c->exec);
-}
-
-// Utterance b of the batch alone has the bits it has in the batch.
-static void check_alone(const batch *c, int b)
-{
-    const int frames = c->s.offsets[b + 1] - c->s.offsets[b], offsets[2] = {0, frames};
-    const size_t at = size_of(c->s.offsets[b], c->D * c->U);
-    batch one = batch_of(c->ops, 1, &(lin_segments){1, frames, frames, offsets}, c->U, c->D);
-    memcpy(one.gates, c->input + 4 * at, 4 * one.n * sizeof *one.gates);
-    memcpy(one.dh, c->dh + at, one.n * sizeof *one.dh);
-    batch_run(&one);
-    test_same_f32("h", c->h + at, one.h, one.n);
-    test_same_f32("cells", c->cells + at, one.cells, one.n);
-    test_same_f32("gates", c->gates + 4 * at, one.gates, 4 * one.n);
-    test_same_f32("dgates", c->dgates + 4 * at, one.dgates, 4 * one.n);
-    batch_free(&one);
-}
-
-static void large_case(const lin_ops *ops, int U, int B, int D)
-{
-    int lengths[200], offsets[201];
-    for (int b = 0; b < B; b++) lengths[b] = (b * 7 + 3) % 5;
-    const lin_segments s = segments_of(offsets, lengths, B);
-    batch one = batch_of(ops, 1, &s, U, D), three = batch_of(ops, 3, &s, U, D);
-    batch_run(&one);
-    batch_run(&three);
-    test_same_f32("h, threads", three.h, one.h, one.n);
-    test_same_f32("dgates, threads", three.dgates, one.dgates, 4 * one.n);
-    test_same_f32("dR, threads", three.dR, one.dR, (size_t)D * size_of(4 * U, U));
-    for (int b = 0; b < B; b += B / 3) check_alone(&one, b);
-    batch_free(&one);
-    batch_free(&three);
-}
-
-START_TEST(large)
-{
-    if (!select_isa(isas[_i])) return;
-    if (!TEST_ASAN) large_case(lin_ops_cpu(), 1024, 60, 1);
-    large_case(lin_ops_cpu(), 1023, 5, 2);
-    large_case(lin_ops_cpu(), 20, 190, 2);
-}
-END_TEST
-
-// A NaN and an infinity affect only the frames that follow in their utterance.
-START_TEST(not_a_number)
-{
-    enum { U = 37, B = 9 };
-    if (!select_isa(isas[_i])) return;
-    const int lengths[B] = {3, 7, 1, 0, 7, 5, 2, 6, 7};
-    int offsets[B + 1];
-    const lin_segments s = segments_of(offsets, lengths, B);
-    batch clean = batch_of(lin_ops_cpu(), 2, &s, U, 1), dirty = batch_of(lin_ops_cpu(), 2, &s, U, 1);
-    const size_t first = size_of(offsets[4] + 2, U), end = size_of(offsets[5], U);
-    dirty.gates[4 * first + 5] = NAN;
-    dirty.gates[4 * size_of(offsets[7], U) + U] = -INFINITY; // a forget gate of 0 on a cell of 0
-    batch_run(&clean);
-    batch_run(&dirty);
-    test_same_f32("h before the NaN", dirty.h, clean.h, first);
-    test_same_f32("h of the utterances after it", dirty.h + end, clean.h + end, size_of(offsets[7], U) - end);
-    ck_assert(isnan(dirty.h[first + 5]) && !isnan(dirty.h[first + 4]) && isnan(dirty.h[first + U]) && isnan(dirty.h[end - 1]));
-    test_same_f32("dgates of the utterances before it", dirty.dgates, clean.dgates, 4 * size_of(offsets[4], U));
-    for (size_t i = size_of(offsets[7], U); i < dirty.n; i++) ck_assert(isfinite(dirty.h[i]));
-    batch_free(&clean);
-    batch_free(&dirty);
-}
-END_TEST
-
-// Weights in bf16 give what fp32 gives, up to their rounding, and the same bits alone, in a batch and with any number of threads.
-START_TEST(bf16)
-{
-    const lin_ops *ops;
-    const int lengths[] = {30, 1, 0, 12};
-    int offsets[5];
-    lin_error err = {0};
-    ck_assert_int_eq(lin_cpu_select(NULL, NULL), LIN_OK);
-    if (lin_ops_cpu_bf16(&ops, &err) == LIN_UNSUPPORTED) return;
-    const lin_segments s = segments_of(offsets, lengths, 4);
-    for (int D = 1; D <= 2; D++)
-        for (int U = 5; U < 400; U = U * 8 + 1) {
-            batch fp32 = batch_of(lin_ops_cpu(), 1, &s, U, D), c = batch_of(ops, 1, &s, U, D);
-            const size_t nR = (size_t)D * size_of(4 * U, U);
-            double *h = test_buffer(c.n, sizeof *h), *dgates = test_buffer(4 * c.n, sizeof *dgates),
-                   *dR = test_buffer(nR, sizeof *dR);
-            batch_run(&fp32);
-            batch_run(&c);
-            for (size_t i = 0; i < c.n; i++) h[i] = (double)fp32.h[i];
-            for (size_t i = 0; i < 4 * c.n; i++) dgates[i] = (double)fp32.dgates[i];
-            for (size_t i = 0; i < nR; i++) dR[i] = (double)fp32.dR[i];
-            test_close_f32("h", c.h, h, c.n, 0.02);
-            test_close_f32("dgates", c.dgates, dgates, 4 * c.n, 0.03);
-            test_close_f32("dR", c.dR, dR, nR, 0.03);
-            check_alone(&c, 0);
-            double *all[] = {h, dgates, dR};
-            for (size_t i = 0; i < 3; i++) test_buffer_free(all[i]);
-            batch_free(&fp32);
-            batch_free(&c);
-        }
-    large_case(ops, 600, 60, 2);
-}
-END_TEST
-
-TEST_MAIN("lstm", TEST(gradient), TESTS(golden_ref, 0, 2), TESTS(golden_cpu, 0, 2 * ISAS), TESTS(activations, 0, ISAS),
-          TESTS(large, 0, ISAS), TESTS(not_a_number, 0, ISAS), TEST(bf16))
+TEST_MAIN_WITH(ref_begin, ref_end, "lstm", TESTS(golden, 0, 2), TESTS(activations, 0, N_ISAS))

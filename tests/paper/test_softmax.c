@@ -1,6 +1,6 @@
 // [variants] Softmax attention of ref/: by hand, against finite differences and PyTorch. The backends: ops_cases_softmax.c.
 #include "tests/kernels/kernel_support.h"
-#include "train/lab/npy.h"
+#include "tests/paper/attention_golden.h"
 
 START_TEST(by_hand)
 {
@@ -64,7 +64,6 @@ START_TEST(gradient)
 }
 END_TEST
 
-/* Rows of a golden file: qkv [3, C], dy, y [C], dqkv [3, C]; tests/golden/softmax.py. */
 START_TEST(golden)
 {
     enum { H = 2, E = 3, C = H * E, T = 71 };
@@ -72,26 +71,11 @@ START_TEST(golden)
     const lin_segments segments = segments_at(rows, 2);
     const char *const paths[] = {"tests/golden/softmax_full.npy", "tests/golden/softmax_causal.npy"};
     for (int causal = 0; causal < 2; causal++) {
-        lin_error err = {0};
-        float *file;
-        size_t n;
-        int width;
-        ck_assert_msg(lin_npy_read(paths[causal], &file, &n, &width, &err) == LIN_OK, "%s", err.message);
-        ck_assert(n == T && width == 8 * C);
-        double qkv[T * 3 * C], dy[T * C], y[T * C], dqkv[T * 3 * C], want_y[T * C], want_dqkv[T * 3 * C], lse[T * H];
-        for (int t = 0; t < T; t++)
-            for (int c = 0; c < 8 * C; c++) {
-                const double value = (double)file[t * 8 * C + c];
-                if (c < 3 * C) qkv[t * 3 * C + c] = value;
-                else if (c < 4 * C) dy[t * C + c - 3 * C] = value;
-                else if (c < 5 * C) want_y[t * C + c - 4 * C] = value;
-                else want_dqkv[t * 3 * C + c - 5 * C] = value;
-            }
-        ref->softmax_forward(ref_exec, y, lse, qkv, &segments, H, E, causal, NULL, 0);
-        ref->softmax_backward(ref_exec, dqkv, dy, qkv, y, lse, &segments, H, E, causal);
-        test_close_f64("y", y, want_y, T * C, 2e-7);
-        test_close_f64("dqkv", dqkv, want_dqkv, T * 3 * C, 2e-7);
-        lin_free(file);
+        const attention_golden g = attention_golden_read(paths[causal], T, C);
+        double y[T * C], dqkv[T * 3 * C], lse[T * H];
+        ref->softmax_forward(ref_exec, y, lse, g.qkv, &segments, H, E, causal, NULL, 0);
+        ref->softmax_backward(ref_exec, dqkv, g.dy, g.qkv, y, lse, &segments, H, E, causal);
+        attention_golden_check(g, y, dqkv, T, C);
     }
 }
 END_TEST
