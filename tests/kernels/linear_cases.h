@@ -7,8 +7,7 @@
 #define LIN_TESTS_KERNELS_LINEAR_CASES_H
 
 #include "base/memory.h"
-#include "kernels/ops.h"
-#include "tests/support.h"
+#include "tests/kernels/kernel_support.h"
 
 static const lin_ops *ops;
 
@@ -48,12 +47,6 @@ static float *random_matrix(int a, int b, uint64_t key)
     return x;
 }
 
-static void release(float *const *buffers, size_t n)
-{
-    for (size_t i = 0; i < n; i++) test_buffer_free(buffers[i]);
-}
-#define RELEASE(...) release((float *const[]){__VA_ARGS__}, sizeof((float *const[]){__VA_ARGS__}) / sizeof(float *))
-
 // y [rows, n] = act(x [rows, k] wᵀ + bias) in double, of rounded operands. With transposed, w is [k, n].
 static double *naive(const float *x, const float *w, const float *bias, shape s, int transposed, lin_activation act)
 {
@@ -71,8 +64,7 @@ static double *naive(const float *x, const float *w, const float *bias, shape s,
             y[size_of(r, s.n) + (size_t)i] = act == LIN_RELU && sum < 0 ? 0 : sum;
         }
     }
-    test_buffer_free(xr);
-    test_buffer_free(wr);
+    TEST_FREE(xr, wr);
     return y;
 }
 
@@ -96,8 +88,7 @@ static void check_forward(const char *name)
             test_guards(y, what);
             double *want = naive(x, w, biased ? bias : NULL, s, transposed, act);
             test_close_f32(what, y, want, size_of(s.rows, s.n), s.k > 1000 ? 2e-5 : 2e-6);
-            test_buffer_free(want);
-            RELEASE(x, w, bias, packed, y);
+            TEST_FREE(want, x, w, bias, packed, y);
         }
     }
     ops->exec_destroy(exec);
@@ -142,12 +133,35 @@ static void check_weight_gradient(const char *name, const shape *list, int count
             test_same_f32(what, results[t], results[0], nk);
             test_same_f32(what, biases[t], t < 2 ? biases[0] : db_start, n);
         }
-        test_buffer_free(want);
-        test_buffer_free(db_want);
-        test_buffer_free(xr);
-        RELEASE(x, dy, start, db_start, results[0], results[1], results[2], biases[0], biases[1], biases[2]);
+        TEST_FREE(want, db_want, xr, x, dy, start, db_start, results[0], results[1], results[2], biases[0], biases[1], biases[2]);
     }
     for (int t = 0; t < 3; t++) ops->exec_destroy(execs[t]);
+}
+
+// What is not finite in a row of x or in a row of the weights makes its own row or column of y not finite, and nothing else: of the
+// first `nans` of `odd` NaN, after relu too.
+static void check_not_numbers(const char *name, const float *odd, int count, int nans)
+{
+    enum { ROWS = 13, N = 50, K = 37 };
+    lin_exec *exec = exec_of(1);
+    float *y = test_buffer(ROWS * N, sizeof *y);
+    for (int i = 0; i < count; i++)
+        for (int form = 0; form < (i < nans ? 4 : 2); form++) {
+            const int in_weights = form % 2;
+            float *x = random_matrix(ROWS, K, 1), *w = random_matrix(N, K, 2);
+            (in_weights ? w : x)[7 * K + (i % 2 ? K - 1 : 4)] = odd[i];
+            float *packed = test_buffer(ops->weight_size(N, K), sizeof *packed);
+            ops->weights_pack(exec, packed, w, &(lin_packing){.n = N, .k = K}, 1);
+            ops->linear_forward(exec, y, x, packed, NULL, ROWS, N, K, form / 2 ? LIN_RELU : LIN_LINEAR);
+            for (int e = 0; e < ROWS * N; e++) {
+                const int struck = (in_weights ? e % N : e / N) == 7;
+                test_require(isfinite(y[e]) == !struck && (!struck || isnan(y[e]) == (i < nans)), "%s: %g in %s: %d, %d is %g",
+                             name, (double)odd[i], in_weights ? "a weight" : "x", e / N, e % N, (double)y[e]);
+            }
+            TEST_FREE(x, w, packed);
+        }
+    test_buffer_free(y);
+    ops->exec_destroy(exec);
 }
 
 // The contract of streaming: row r of a batch has the same bits as alone, for any number of threads.
@@ -185,7 +199,7 @@ static void check_bits(void)
             }
             test_same_f32("other number of rows", part, whole, size_of(s.rows, s.n));
         }
-        RELEASE(x, w, bias, packed, other, whole, part);
+        TEST_FREE(x, w, bias, packed, other, whole, part);
     }
     for (int t = 0; t < 3; t++) ops->exec_destroy(execs[t]);
 }

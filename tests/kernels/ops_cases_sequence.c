@@ -228,6 +228,17 @@ void ops_case_attention_extremes(ops_context *c)
     }
 }
 
+typedef struct ops_heads {
+    int H, E;
+} ops_heads;
+
+static void ops_attention_call(ops_context *c, const void *shape, float *y, const float *x, const lin_segments *segments,
+                               float *const *carry, size_t at)
+{
+    const ops_heads *s = shape;
+    c->ops->attention_forward(c->exec, y, x, segments, s->H, s->E, 1, carry, at);
+}
+
 /* Head widths with other tiles than the default network's, or with none; lengths of one tile and more. */
 void ops_case_attention_wide(ops_context *c)
 {
@@ -238,17 +249,15 @@ void ops_case_attention_wide(ops_context *c)
             ops_attention_shape(c, &layout, 2, widths[w], causal, -2, 2);
             if (!c->options->quick) ops_attention_shape(c, &longer, 3, widths[w], causal, -1, 1);
         }
-}
-
-typedef struct ops_heads {
-    int H, E;
-} ops_heads;
-
-static void ops_attention_call(ops_context *c, const void *shape, float *y, const float *x, const lin_segments *segments,
-                               float *const *carry, size_t at)
-{
-    const ops_heads *s = shape;
-    c->ops->attention_forward(c->exec, y, x, segments, s->H, s->E, 1, carry, at);
+    if (c->options->quick || !c->ops->on_host) return;
+    const ops_heads panels[] = {{2, 192}, {2, 301}, {2, 1100}, {1, 2048}}; // states that the CPU processes in panels
+    const ops_layout few = {2, {8, 17}};
+    for (int i = 0; i < 4; i++) {
+        const size_t E = (size_t)panels[i].E, width = (size_t)panels[i].H * E;
+        for (int causal = 0; causal < 2; causal++) ops_attention_shape(c, &few, panels[i].H, panels[i].E, causal, -2, 2);
+        ops_say(c, "attention_forward in panels and pieces, E %zu", E);
+        ops_check_splits(c, ops_attention_call, &panels[i], &few, 3 * width, width, width * (E + 1), 4, 4e-6);
+    }
 }
 
 void ops_case_attention_splits(ops_context *c)

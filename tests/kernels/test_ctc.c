@@ -1,27 +1,14 @@
 // CTC of ref/ against the explicit sum over all paths: every one of the V^T label sequences is collapsed and compared.
-#include "kernels/ops.h"
-#include "tests/kernels/ref/reference.h"
-#include "tests/support.h"
+#include "tests/kernels/kernel_support.h"
 
-enum { MAX_T = 7, MAX_V = 4, MAX_U = 8 };
-
-static const lin_ops_f64 *ops;
-static lin_exec *exec;
-
-static void setup(void)
-{
-    ops = lin_ops_ref();
-    ck_assert_int_eq(ops->exec_create(ops, 1, &exec, NULL), LIN_OK);
-}
-
-static void teardown(void) { ops->exec_destroy(exec); }
+enum { MAX_T = 5, MAX_V = 3, MAX_U = 6 };
 
 // The whole batch of B utterances.
 static void ctc_of(double *loss, double *dlogits, const double *logp, const int *offsets, const int *labels,
                    const int *label_offsets, int B, int V, double scale)
 {
     const lin_segments segments = {.B = B, .rows = offsets[B], .longest = offsets[B], .offsets = offsets};
-    ops->ctc(exec, loss, dlogits, logp, &segments, labels, label_offsets, label_offsets[B], V, &scale);
+    ref->ctc(ref_exec, loss, dlogits, logp, &segments, labels, label_offsets, label_offsets[B], V, &scale);
 }
 
 // Removes repeats, then blanks (Graves 2006, the map B). Returns the number of labels.
@@ -72,7 +59,7 @@ static void check_one(int T, int V, const int *labels, int U, uint64_t key, doub
     const int offsets[] = {0, T}, label_offsets[] = {0, U};
     test_fill_f64(logits, (size_t)(T * V), key, -spread, spread);
     test_poison(dlogits, sizeof dlogits);
-    ops->log_softmax(exec, logp, logits, T, V);
+    ref->log_softmax(ref_exec, logp, logits, T, V);
     for (int t = 0; t < T; t++) {
         double sum = 0;
         for (int v = 0; v < V; v++) sum += exp(logp[t * V + v]);
@@ -119,38 +106,6 @@ START_TEST(every_short_sequence)
 }
 END_TEST
 
-START_TEST(random_sequences)
-{
-    for (uint64_t i = 0; i < 40; i++) {
-        int T = 1 + (int)lin_random_below(1, i, MAX_T), U = (int)lin_random_below(2, i, 6), labels[MAX_U];
-        for (int u = 0; u < U; u++) labels[u] = 1 + (int)lin_random_below(3, i * 8 + (uint64_t)u, MAX_V - 1);
-        check_one(T, MAX_V, labels, U, 50 + i, i % 2 ? 0.5 : 12);
-    }
-}
-END_TEST
-
-// A batch gives the results of its utterances one by one, for any neighbours: empty ones and ones without a path included.
-START_TEST(batch_of_unequal_utterances)
-{
-    const int offsets[] = {0, 4, 4, 4, 5, 7, 12}, labels[] = {1, 2, 2, 1, 3, 3, 1, 2}, label_offsets[] = {0, 2, 2, 3, 4, 6, 8};
-    enum { B = 6, V = 4, ROWS = 12 };
-    double logits[ROWS * V], logp[ROWS * V], dlogits[ROWS * V], loss[B];
-    test_fill_f64(logits, ROWS * V, 4, -2, 2);
-    ops->log_softmax(exec, logp, logits, ROWS, V);
-    ctc_of(loss, dlogits, logp, offsets, labels, label_offsets, B, V, 1);
-    for (int b = 0; b < B; b++) {
-        double one, gradient[ROWS * V];
-        const int T = offsets[b + 1] - offsets[b], rows[] = {0, T}, n[] = {0, label_offsets[b + 1] - label_offsets[b]};
-        ctc_of(&one, gradient, logp + offsets[b] * V, rows, labels + label_offsets[b], n, 1, V, 1);
-        ck_assert(one == loss[b]);
-        for (int i = 0; i < T * V; i++) ck_assert(gradient[i] == dlogits[offsets[b] * V + i]);
-    }
-    ck_assert(loss[1] == 0);  // no frames, no labels: certain
-    ck_assert(loss[2] == -1); // no frames for a label
-    ck_assert(loss[4] == -1); // "3 3" needs three frames
-}
-END_TEST
-
 // Probabilities of 0 and of e^-10000: no result may be infinite or NaN.
 START_TEST(extremes)
 {
@@ -175,5 +130,4 @@ START_TEST(extremes)
 }
 END_TEST
 
-TEST_MAIN_WITH(setup, teardown, "ctc", TEST(every_short_sequence), TEST(random_sequences), TEST(batch_of_unequal_utterances),
-               TEST(extremes))
+TEST_MAIN_WITH(ref_begin, ref_end, "ctc", TEST(every_short_sequence), TEST(extremes))

@@ -1,17 +1,11 @@
 // The CPU's matrix product: kernels/cpu/linear*.c against naive sums in double, for every instruction set of this machine.
 #include "tests/kernels/linear_cases.h"
 
-static const char *const isas[] = {"portable", "avx2", "avx512"};
-
 // Forces instruction set i; 0 if this machine lacks it.
 static int choose(int i)
 {
-    lin_error err = {0};
     ops = lin_ops_cpu();
-    lin_status status = lin_cpu_select(isas[i], &err);
-    ck_assert_msg(status == LIN_OK || status == LIN_UNSUPPORTED, "%s", err.message);
-    if (status == LIN_OK) ck_assert_str_eq(lin_cpu_isa(), isas[i]);
-    return status == LIN_OK;
+    return choose_isa(i);
 }
 
 static float rounded_operand(float x) { return x; }
@@ -30,7 +24,7 @@ static float *pack(lin_exec *exec, const float *w, int n, int k, int transposed)
 
 START_TEST(forward_equals_double_sums)
 {
-    if (choose(_i)) check_forward(isas[_i]);
+    if (choose(_i)) check_forward(lin_cpu_isa());
 }
 END_TEST
 
@@ -59,8 +53,7 @@ START_TEST(sum_runs_in_order)
         }
     }
     test_same_f32("ordered sums", y, want, size_of(s.rows, s.n));
-    float *all[] = {x, w, bias, packed, y, want};
-    for (size_t j = 0; j < sizeof all / sizeof *all; j++) test_buffer_free(all[j]);
+    TEST_FREE(x, w, bias, packed, y, want);
     ops->exec_destroy(exec);
 }
 END_TEST
@@ -68,7 +61,7 @@ END_TEST
 
 START_TEST(backward_weight_adds_double_sums)
 {
-    if (choose(_i)) check_weight_gradient(isas[_i], shapes, N_SHAPES);
+    if (choose(_i)) check_weight_gradient(lin_cpu_isa(), shapes, N_SHAPES);
 }
 END_TEST
 
@@ -81,9 +74,7 @@ START_TEST(packing_is_the_same_with_threads)
             float *w = random_matrix(n, 333, (uint64_t)n);
             float *a = pack(one, w, n, 333, transposed), *b = pack(three, w, n, 333, transposed);
             test_same_f32("packed", a, b, transposed ? ops->weight_size(333, n) : ops->weight_size(n, 333));
-            test_buffer_free(w);
-            test_buffer_free(a);
-            test_buffer_free(b);
+            TEST_FREE(w, a, b);
         }
     }
     ops->exec_destroy(one);
@@ -105,35 +96,21 @@ START_TEST(every_width)
                 const shape s = {rows, n, K};
                 double *want = naive(x, w, NULL, s, transposed, LIN_LINEAR);
                 ops->linear_forward(exec, y, x, packed, NULL, rows, n, K, LIN_LINEAR);
-                test_close_f32(isas[_i], y, want, size_of(rows, n), 2e-6);
+                test_close_f32(lin_cpu_isa(), y, want, size_of(rows, n), 2e-6);
                 test_buffer_free(want);
             }
             test_buffer_free(packed);
         }
     }
-    test_buffer_free(x);
-    test_buffer_free(w);
-    test_buffer_free(y);
+    TEST_FREE(x, w, y);
     ops->exec_destroy(exec);
 }
 END_TEST
 
-// A NaN or an infinity in one row appears in that row only, also after ReLU.
 START_TEST(nan_is_not_hidden)
 {
-    if (!choose(_i)) return;
-    const shape s = {20, 50, 30};
-    lin_exec *exec = exec_of(1);
-    float *x = random_matrix(s.rows, s.k, 60), *w = random_matrix(s.n, s.k, 61), *packed = pack(exec, w, s.n, s.k, 0);
-    float *y = test_buffer(size_of(s.rows, s.n), sizeof *y);
-    x[size_of(7, s.k) + 3] = NAN;
-    ops->linear_forward(exec, y, x, packed, NULL, s.rows, s.n, s.k, LIN_RELU);
-    for (int r = 0; r < s.rows; r++) {
-        for (int i = 0; i < s.n; i++) ck_assert_int_eq(isnan(y[size_of(r, s.n) + (size_t)i]) != 0, r == 7);
-    }
-    float *all[] = {x, w, packed, y};
-    for (size_t j = 0; j < sizeof all / sizeof *all; j++) test_buffer_free(all[j]);
-    ops->exec_destroy(exec);
+    const float odd[] = {NAN, -NAN, INFINITY, -INFINITY};
+    if (choose(_i)) check_not_numbers(lin_cpu_isa(), odd, 4, 2);
 }
 END_TEST
 
@@ -177,22 +154,12 @@ START_TEST(devices_by_name)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("linear");
-    TCase *tests = tcase_create("linear");
-    tcase_set_timeout(tests, 120);
-    tcase_add_loop_test(tests, forward_equals_double_sums, 0, 3);
-    tcase_add_loop_test(tests, bits_do_not_depend_on_rows_or_threads, 0, 3);
 #if defined(__x86_64__)
-    tcase_add_loop_test(tests, sum_runs_in_order, 0, 3);
+#define FUSED TESTS(sum_runs_in_order, 0, 3)
+#else
+#define FUSED TESTS(every_width, 0, 0)
 #endif
-    tcase_add_loop_test(tests, backward_weight_adds_double_sums, 0, 3);
-    tcase_add_loop_test(tests, packing_is_the_same_with_threads, 0, 3);
-    tcase_add_loop_test(tests, every_width, 0, 3);
-    tcase_add_loop_test(tests, nan_is_not_hidden, 0, 3);
-    tcase_add_test(tests, instruction_sets_by_name);
-    tcase_add_test(tests, devices_by_name);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+
+TEST_MAIN("linear", TESTS(forward_equals_double_sums, 0, 3), TESTS(bits_do_not_depend_on_rows_or_threads, 0, 3), FUSED,
+          TESTS(backward_weight_adds_double_sums, 0, 3), TESTS(packing_is_the_same_with_threads, 0, 3), TESTS(every_width, 0, 3),
+          TESTS(nan_is_not_hidden, 0, 3), TEST(instruction_sets_by_name), TEST(devices_by_name))

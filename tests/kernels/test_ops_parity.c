@@ -1,19 +1,14 @@
 // [slow release] The CPU backend through the cases of ops_cases.h: each instruction set of this machine against ref/, and the
 // same bits for any number of threads.
 #include "base/memory.h"
+#include "tests/kernels/kernel_support.h"
 #include "tests/kernels/ops_cases.h"
-
-static const char *const isas[] = {"portable", "avx2", "avx512"};
 
 static const ops_options plain = {.n_threads = 1, .tolerance = 1, .bit_exact = 1};
 
 START_TEST(against_ref)
 {
-    lin_error err = {0};
-    lin_status status = lin_cpu_select(isas[_i], &err);
-    if (status == LIN_UNSUPPORTED && strcmp(isas[_i], "portable") != 0) return;
-    ck_assert_msg(status == LIN_OK, "%s", err.message);
-    ck_assert_str_eq(lin_cpu_isa(), isas[_i]);
+    if (!choose_isa(_i)) return;
     ops_digest one[OPS_MAX_CASES], several[OPS_MAX_CASES];
     ops_options options = plain;
     options.n_threads = TEST_ASAN ? 3 : 1;
@@ -24,7 +19,7 @@ START_TEST(against_ref)
     options.digest_only = 1;
     ck_assert_int_eq(ops_run_cases(lin_ops_cpu(), &options, several), n);
     for (int i = 0; i < n; i++)
-        ck_assert_msg(one[i].value == several[i].value, "%s, %s: three threads give other bits than one", isas[_i], one[i].name);
+        ck_assert_msg(one[i].value == several[i].value, "%s, %s: three threads give other bits than one", lin_cpu_isa(), one[i].name);
 }
 END_TEST
 
@@ -74,5 +69,5 @@ START_TEST(executor_without_memory)
 }
 END_TEST
 
-TEST_MAIN("ops_parity", TESTS(against_ref, 0, (int)(sizeof isas / sizeof *isas)), TEST(nothing_is_allocated), TEST(other_options),
+TEST_MAIN("ops_parity", TESTS(against_ref, 0, N_ISAS), TEST(nothing_is_allocated), TEST(other_options),
           TEST(executor_without_memory))
