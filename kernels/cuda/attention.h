@@ -699,6 +699,35 @@ static __device__ __forceinline__ void sum_stretch(running_sums<EP> &r, float *t
     __syncthreads();
 }
 
+// A causal walk at `step` (-1: before the first): copies the next tile of keys and values, and publishes the sums of this one,
+// which then is ready for products.
+template <int EP, int SPLIT>
+static __device__ __forceinline__ void sum_step(float *tiles, float *sums, const tile_walk &walk, int step, const float *k,
+                                                const float *v, size_t stride, int E, int wide)
+{
+    const int who = (int)threadIdx.x % GROUP, warp = who / 32, lane = who % 32;
+    int n;
+    if (step >= 0) lin_copy_wait<0>();
+    // No barrier needed: a thread prepares only elements that it copied, and all threads have passed the barriers after the
+    // last products.
+    if (step + 1 < walk.n_steps) {
+        float *to = tiles + ((step + 1) & 1) * 2 * sizes<EP>::tile;
+        const size_t next = (size_t)walk_tile(walk, step + 1, &n) * TILE * stride;
+        copy_rows<EP, GROUP, TILE>(to, k + next, stride, n, E, wide, who);
+        copy_rows<EP, GROUP, TILE>(to + sizes<EP>::tile, v + next, stride, n, E, wide, who);
+    }
+    if (step < 0) return;
+    float *const keys = tiles + (step & 1) * 2 * sizes<EP>::tile, *const values = keys + sizes<EP>::tile;
+    partial_sums<EP> p;
+    walk_tile(walk, step, &n);
+    clear_sums<EP>(p);
+    tile_phi<EP, SPLIT>(keys, n, E, who);
+    tile_operands<EP, SPLIT>(values, NULL, who);
+    __syncthreads();
+    sum_tile<EP, SPLIT>(p, keys, values, NULL, warp, lane);
+    publish_sums<EP>(sums, p, warp, lane);
+}
+
 /* ---- sums of several stretches: attention.cu ------------------------------------------------------------------------------- */
 
 typedef enum attention_order { ORDER_FORWARD, ORDER_REVERSE, ORDER_TOTAL } attention_order;

@@ -87,25 +87,7 @@ __global__ void __launch_bounds__(EP == 32 ? LIN_GROUPS_HERE(BACKWARD_GROUPS) * 
         int n, n_next;
         const size_t tile = (size_t)walk_tile(walk, step, &n) * TILE, next = (size_t)walk_tile(walk, step + 1, &n_next) * TILE;
         const int mine = n - part * 16;
-        if (CAUSAL && step >= 0) lin_copy_wait<0>();
-        // No barrier needed: a thread prepares only elements that it copied, and all threads have passed the barriers
-        // after the last products.
-        if (CAUSAL) {
-            if (step + 1 < walk.n_steps) {
-                float *to = tiles + ((step + 1) & 1) * 2 * sizes<EP>::tile;
-                copy_rows<EP, GROUP, TILE>(to, k + next * stride, stride, n_next, job.E, job.wide, who);
-                copy_rows<EP, GROUP, TILE>(to + sizes<EP>::tile, v + next * stride, stride, n_next, job.E, job.wide, who);
-            }
-            if (step >= 0) {
-                partial_sums<EP> p;
-                clear_sums<EP>(p);
-                tile_phi<EP, SPLIT>(keys, n, job.E, who);
-                tile_operands<EP, SPLIT>(values, NULL, who);
-                __syncthreads();
-                sum_tile<EP, SPLIT>(p, keys, values, NULL, warp, lane);
-                publish_sums<EP>(sums, p, warp, lane);
-            }
-        }
+        if (CAUSAL) sum_step<EP, SPLIT>(tiles, sums, walk, step, k, v, stride, job.E, job.wide);
         if (!CAUSAL) {
             if (mine <= 0) continue;
             const size_t row = tile + (size_t)part * 16;
