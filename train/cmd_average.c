@@ -5,7 +5,6 @@
 #include "app/commands.h"
 #include "app/common.h"
 #include "app/inputs.h"
-#include "base/json.h"
 #include "base/memory.h"
 #include "model/model.h"
 #include "train/inherit.h"

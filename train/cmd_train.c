@@ -10,7 +10,6 @@
 #include "app/shared_options.h"
 #include "app/inputs.h"
 #include "base/file.h"
-#include "base/json.h"
 #include "base/memory.h"
 #include "base/system.h"
 #include "linnet/linnet.h"

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/system.h"
 #include "model/model.h"
 #include "train/train_internal.h"

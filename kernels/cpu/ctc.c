@@ -462,7 +462,7 @@ static int frames_needed(const int *labels, int U)
     return n;
 }
 
-// Bytes for `rows` rows of alpha and the other rows that lin_ctc_utterance needs (ctc.h).
+// Bytes for `rows` rows of alpha and the other rows that lin_ctc_utterance needs.
 static size_t bytes_of(size_t rows, int U)
 {
     const size_t pitch = (size_t)U + 1 + 4 * 16; // at most: 16 lanes of margin at both ends, and rounded up

@@ -5,7 +5,7 @@
  * computes beta backwards, and both store every frame's states in scratch. ctc_gradient, parallel over all frames, multiplies
  * them.
  *
- * Probabilities are pairs (m, e), value m 2^e, as on the CPU (kernels/cpu/ctc.h): they have the range of the log domain, but the
+ * Probabilities are pairs (m, e), value m 2^e, as on the CPU (kernels/cpu/ctc.c): they have the range of the log domain, but the
  * sums and products of a frame need no exponentials or logarithms of the states, and the error of thousands of frames is only
  * that of thousands of roundings. Mantissas are normalised to [1, 2) once per stretch of frames, within which they stay between
  * 2^-4 and 2^17. Zero is (0, ZERO). A NaN in logp stays a NaN in m and in the loss.

@@ -1,5 +1,5 @@
 /*
- * denominator.cu - the sum over all label sequences of an utterance (kernels/cpu/denominator.h has the recursions), one block
+ * denominator.cu - the sum over all label sequences of an utterance (kernels/cpu/ctc.c has the recursions), one block
  * each.
  *
  * The frames' states are in scratch: alpha of all frames, then beta of two. Within a frame a thread has pairs of labels (b, c),
