@@ -114,23 +114,6 @@ int planted_sum(float *y, const float *x, int blocks, int block, planted_fault f
     return d.exec.error;
 }
 
-static __global__ void votes(int *y, const int *x)
-{
-    const int i = (int)threadIdx.x, p = x[i];
-    y[3 * i] = __syncthreads_count(p);
-    y[3 * i + 1] = __syncthreads_or(p);
-    y[3 * i + 2] = __syncthreads_and(p);
-}
-
-int planted_votes(int *y, const int *x, int block)
-{
-    device d;
-    int *dx = d.block((size_t)block, x), *dy = d.block(3 * (size_t)block, (const int *)NULL);
-    LIN_LAUNCH(&d.exec, votes, 1, block, 0, dy, (const int *)dx);
-    d.back(y, dy, 3 * (size_t)block);
-    return d.exec.error;
-}
-
 static __global__ void early_end(int *y)
 {
     y[threadIdx.x] = 0;
@@ -146,26 +129,6 @@ int planted_early_end(int *y, int block)
     int *dy = d.block((size_t)block, (const int *)NULL);
     LIN_LAUNCH(&d.exec, early_end, 1, block, 0, dy);
     d.back(y, dy, (size_t)block);
-    return d.exec.error;
-}
-
-static __global__ void indices(int *y)
-{
-    const unsigned block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
-    const unsigned thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
-    int *to = y + 6 * (size_t)(block * blockDim.x * blockDim.y * blockDim.z + thread);
-    to[0] = (int)blockIdx.x, to[1] = (int)blockIdx.y, to[2] = (int)blockIdx.z;
-    to[3] = (int)threadIdx.x, to[4] = (int)threadIdx.y, to[5] = (int)threadIdx.z;
-}
-
-int planted_indices(int *y, int gx, int gy, int gz, int bx, int by, int bz)
-{
-    device d;
-    const size_t n = 6 * (size_t)(gx * gy * gz * bx * by * bz);
-    int *dy = d.block(n, (const int *)NULL);
-    LIN_LAUNCH(&d.exec, indices, dim3((unsigned)gx, (unsigned)gy, (unsigned)gz), dim3((unsigned)bx, (unsigned)by, (unsigned)bz),
-               0, dy);
-    d.back(y, dy, n);
     return d.exec.error;
 }
 
@@ -284,32 +247,7 @@ int planted_copy(float *y, const float *x, int n, int bytes, planted_fault fault
     return d.exec.error;
 }
 
-/* ---- atomics, blocks ------------------------------------------------------------------------------------------------------- */
-
-static __global__ void atomics(int *counts, int *out, unsigned *done, const int *x, int n)
-{
-    const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-    if (i < n) {
-        atomicAdd(&counts[x[i] & 15], 1);
-        atomicAdd(&out[0], x[i]);
-        atomicMax(&out[1], x[i]);
-        atomicMin(&out[2], x[i]);
-    }
-    __syncthreads();
-    if (threadIdx.x == 0 && atomicInc(done, gridDim.x - 1) == gridDim.x - 1) out[3] = (int)gridDim.x;
-}
-
-int planted_atomics(int *counts, int *out, const int *x, int n)
-{
-    device d;
-    const unsigned none = 0;
-    int *dc = d.block(16, (const int *)counts), *dout = d.block(4, (const int *)out), *dx = d.block((size_t)n, x);
-    unsigned *done = d.block(1, &none);
-    LIN_LAUNCH(&d.exec, atomics, (n + 63) / 64, 64, 0, dc, dout, done, (const int *)dx, n);
-    d.back(counts, dc, 16);
-    d.back(out, dout, 4);
-    return d.exec.error;
-}
+/* ---- blocks ---------------------------------------------------------------------------------------------------------------- */
 
 static __global__ void blocks(int *y, int fault)
 {

@@ -50,16 +50,10 @@ int planted_warp(uint32_t *y, int lanes, planted_fault fault);
 int planted_product(float *c, const float *a, const float *b, planted_fault fault);
 /* y [n] = x [n], n a multiple of 256, by asynchronous copies of `bytes` each in two groups. */
 int planted_copy(float *y, const float *x, int n, int bytes, planted_fault fault);
-/* Whole numbers by atomics: counts [16] of x % 16; out: sum, largest, smallest, number of blocks (the last block writes it). */
-int planted_atomics(int *counts, int *out, const int *x, int n);
 /* y [n]: block b adds 1 to the result of block b-1, which is correct in one order only. */
 int planted_blocks(int *y, int n, planted_fault fault);
 /* y [n, steps]: in each step every block writes a number, meets the others, and adds the number of its neighbour. */
 int planted_meet(int *y, int n, int threads, int steps, planted_fault fault);
-/* The indices of every thread: y [threads, 6]. */
-int planted_indices(int *y, int gx, int gy, int gz, int bx, int by, int bz);
-/* Barriers that count: y [block, 3] = __syncthreads_count, _or, _and of x [block]. */
-int planted_votes(int *y, const int *x, int block);
 /* Every other thread ends before the barrier at which the rest wait: y [block] 1 for threads that pass it. */
 int planted_early_end(int *y, int block);
 /* The host reads, and writes, a block of the device. */

@@ -95,32 +95,6 @@ static uint64_t run(bench *b, uint64_t key)
 
 /* ---- order and graphs ------------------------------------------------------------------------------------------------------ */
 
-START_TEST(fences)
-{
-    bench b;
-    lin_error err = {0};
-    float *staging, host[COUNT];
-    ck_assert_msg(bench_open(&b, LIN_PRECISION_FP32, &err) == LIN_OK, "%s", err.message);
-    ck_assert_int_eq(b.ops->staging_create(b.exec, 2 * COUNT * sizeof(float), (void **)&staging, &err), LIN_OK);
-    for (int i = 0; i < 2 * COUNT; i++) ck_assert(staging[i] == 0);
-    b.ops->wait(b.exec, 3); // never set
-    for (int round = 0; round < 5; round++) {
-        test_fill_f32(staging, COUNT, (uint64_t)round, 1, 2);
-        memcpy(host, staging, sizeof host);
-        b.ops->upload(b.exec, b.x, staging, COUNT * sizeof(float));
-        b.ops->relu_backward(b.exec, b.dx, b.x, b.x, COUNT, 2);
-        b.ops->fetch(b.exec, staging + COUNT, b.dx, COUNT * sizeof(float));
-        b.ops->fence(b.exec, round % LIN_FENCES);
-        b.ops->wait(b.exec, round % LIN_FENCES);
-        for (int i = 0; i < COUNT; i++) ck_assert(staging[COUNT + i] == 2 * host[i]);
-    }
-    b.ops->staging_destroy(b.exec, staging);
-    b.ops->staging_destroy(b.exec, NULL);
-    b.ops->memory_destroy(b.exec, NULL);
-    bench_close(&b);
-}
-END_TEST
-
 // Each round's copy begins only when the last round's values were read, and its values are there when they are read.
 START_TEST(copies_beside)
 {
@@ -471,7 +445,6 @@ int main(void)
 {
     Suite *suite = suite_create("cuda_backend");
     TCase *order = tcase_create("order"), *faults = tcase_create("faults");
-    tcase_add_test(order, fences);
     tcase_add_test(order, copies_beside);
     tcase_add_test(order, graphs);
     tcase_add_test(order, graph_ends_beside_a_recording);

@@ -1,5 +1,4 @@
 // [cuda] The whole network on the CUDA backend: against PyTorch in double, streams and files against the CPU, and training.
-#include "frontend/fbank.h"
 #include "tests/cuda/device.h"
 #include "tests/model/streams_cases.h"
 #include "tests/train/golden_training.h"
@@ -90,46 +89,6 @@ START_TEST(norms_write_operands)
 }
 END_TEST
 
-/* ---- whole utterances and single streams ----------------------------------------------------------------------------------- */
-
-START_TEST(an_encoder_equals_the_cpus)
-{
-    static streams_world w;
-    if (_i == STREAMS_POLY2) return;
-    streams_begin(&w, fp32(), 2, 1, 1, (streams_kind)_i);
-    lin_worker *worker;
-    streams_ok(lin_worker_create(w.encoder, 1, &worker, err));
-    static float features[3 * STREAMS_FRAMES * STREAMS_D], logp[3 * STREAMS_FRAMES * STREAMS_V];
-    const int offsets[] = {0, STREAMS_FRAMES, STREAMS_FRAMES, 2 * STREAMS_FRAMES};
-    memcpy(features, w.features[0], sizeof w.features[0]);
-    memcpy(features + STREAMS_FRAMES * STREAMS_D, w.features[1], sizeof w.features[1]);
-    streams_ok(lin_encoder_run(worker, features, offsets, 3, logp, err));
-    streams_judge(&w, "the first utterance", logp, w.want[0], w.rows[0] * STREAMS_V);
-    streams_judge(&w, "the third utterance", logp + w.rows[0] * STREAMS_V, w.want[1], w.rows[1] * STREAMS_V);
-
-    lin_streams *stream = one_stream(w.encoder, 1, 0), *fork = one_stream(w.encoder, 1, 0); // in pieces, forked half way
-    int n = one_stream_feed(stream, STREAMS_D, STREAMS_V, w.features[2], 10, 0, logp);
-    const size_t size = lin_streams_image_bytes(stream, 0);
-    void *image = malloc(size);
-    streams_ok(lin_streams_save(stream, 0, image, err));
-    streams_ok(lin_streams_load(fork, 0, image, size, err));
-    free(image);
-    const int done = n;
-    for (int i = 10; i < STREAMS_FRAMES; i++) {
-        const float *frame = w.features[2] + i * STREAMS_D;
-        n += one_stream_feed(stream, STREAMS_D, STREAMS_V, frame, 1, i + 1 == STREAMS_FRAMES, logp + n * STREAMS_V);
-    }
-    ck_assert_int_eq(n, w.rows[2]);
-    streams_judge(&w, "a stream frame by frame", logp, w.want[2], w.rows[2] * STREAMS_V);
-    n = one_stream_feed(fork, STREAMS_D, STREAMS_V, w.features[2] + 10 * STREAMS_D, STREAMS_FRAMES - 10, 0, logp);
-    streams_judge(&w, "its fork", logp, w.want[2] + done * STREAMS_V, n * STREAMS_V);
-    lin_streams_destroy(stream);
-    lin_streams_destroy(fork);
-    lin_worker_destroy(worker);
-    streams_end(&w);
-}
-END_TEST
-
 /* ---- many streams ---------------------------------------------------------------------------------------------------------- */
 
 START_TEST(company)
@@ -152,66 +111,21 @@ START_TEST(moved)
 }
 END_TEST
 
-// Sound in: filterbanks and network on the device against frontend/fbank.h and one stream on the CPU, in odd pieces.
-START_TEST(sound)
+// Softmax attention streams one at a time, with a cache that grows.
+START_TEST(a_stream_with_a_cache)
 {
-    enum { SPEAKERS = 3, SAMPLES = 4100, TICK = 160 * STREAMS_LONGEST };
-    static float pcm[SPEAKERS][SAMPLES], frames[100 * STREAMS_D], want[SPEAKERS][100 * STREAMS_V], got[SPEAKERS][100 * STREAMS_V];
-    int rows[SPEAKERS] = {0}, want_rows[SPEAKERS], fed[SPEAKERS] = {0}, slots[SPEAKERS];
-    lin_fbank_config config = lin_fbank_default();
-    lin_fbank_table table;
     static streams_world w;
-    lin_streams *streams;
-    config.mel_bins = STREAMS_D;
-    streams_begin(&w, fp32(), 2, 1, 1, STREAMS_LINEAR);
-    streams_ok(lin_fbank_table_create(&config, &table, err));
-    for (int i = 0; i < SPEAKERS; i++) {
-        lin_fbank *fbank;
-        lin_streams *stream = one_stream(w.cpu, 1, 0);
-        int n;
-        for (int t = 0; t < SAMPLES; t++)
-            pcm[i][t] = (float)(0.3 * sin(0.01 * (i + 2) * t) + 0.05 * (lin_random_uniform(50 + (uint64_t)i, (uint64_t)t) - 0.5));
-        streams_ok(lin_fbank_create(&config, &fbank, err));
-        streams_ok(lin_fbank_push(fbank, pcm[i], SAMPLES, frames, 100, &n, err));
-        want_rows[i] = one_stream_feed(stream, STREAMS_D, STREAMS_V, frames, n, 1, want[i]);
-        lin_streams_destroy(stream);
-        lin_fbank_destroy(fbank);
-    }
-    const lin_streams_options o = {.capacity = SPEAKERS, .batch = 2, .longest = STREAMS_LONGEST, .fbank = &table, .exact = 1};
-    streams_ok(lin_streams_create(w.encoder, &o, &streams, err));
-    for (int i = 0; i < SPEAKERS; i++) slots[i] = i;
-    for (uint64_t tick = 0; fed[0] < SAMPLES || fed[1] < SAMPLES || fed[2] < SAMPLES; tick++) {
-        int counts[SPEAKERS], who[SPEAKERS], tick_slots[SPEAKERS], n = 0, total = 0;
-        unsigned char last[SPEAKERS];
-        float *input = lin_streams_input(streams);
-        for (int i = 0; i < SPEAKERS; i++) {
-            if (fed[i] == SAMPLES) continue;
-            counts[n] = (int)lin_random_below(60 + (uint64_t)i, tick, TICK + 1);
-            if (counts[n] > SAMPLES - fed[i]) counts[n] = SAMPLES - fed[i];
-            memcpy(input + total, pcm[i] + fed[i], (size_t)counts[n] * sizeof *input);
-            fed[i] += counts[n];
-            total += counts[n];
-            last[n] = fed[i] == SAMPLES;
-            tick_slots[n] = slots[i];
-            who[n++] = i;
-        }
-        lin_tick_results results;
-        streams_ok(lin_streams_tick(streams, &(lin_tick){n, tick_slots, counts, last, input}, &results, err));
-        for (int b = 0; b < n; b++) {
-            const int more = results.offsets[b + 1] - results.offsets[b];
-            memcpy(got[who[b]] + rows[who[b]] * STREAMS_V, results.logp + results.offsets[b] * STREAMS_V,
-                   (size_t)(more * STREAMS_V) * sizeof(float));
-            rows[who[b]] += more;
-        }
-    }
-    for (int i = 0; i < SPEAKERS; i++) {
-        ck_assert_int_eq(rows[i], want_rows[i]);
-        for (int j = 0; j < rows[i] * STREAMS_V; j++)
-            test_require(fabsf(got[i][j] - want[i][j]) < 2e-3f, "speaker %d, number %d is %g, expected %g", i, j,
-                         (double)got[i][j], (double)want[i][j]);
-    }
-    lin_fbank_table_free(&table);
-    lin_streams_destroy(streams);
+    float logp[STREAMS_FRAMES * STREAMS_V];
+    int n = 0;
+    if (!TEST_PAPER) return;
+    streams_begin(&w, fp32(), 2, 1, 1, STREAMS_SOFTMAX);
+    lin_streams *stream = one_stream(w.encoder, 1, 0);
+    for (int i = 0; i < STREAMS_FRAMES; i++)
+        n += one_stream_feed(stream, STREAMS_D, STREAMS_V, w.features[2] + i * STREAMS_D, 1, i + 1 == STREAMS_FRAMES,
+                             logp + n * STREAMS_V);
+    ck_assert_int_eq(n, w.rows[2]);
+    streams_judge(&w, "a stream frame by frame", logp, w.want[2], n * STREAMS_V);
+    lin_streams_destroy(stream);
     streams_end(&w);
 }
 END_TEST
@@ -236,11 +150,9 @@ static int augmented; // the runs
 
 static float *trained(const char *name, const char *device, int stop_after, int resume, watch *w, lin_status want)
 {
-    char run[300];
     lin_error err = {0};
     float *values;
-    run_folder(run, sizeof run, name);
-    lin_train_options o = quick_options(run);
+    lin_train_options o = quick_run(name);
     o.device = device;
     o.precision = LIN_PRECISION_FP32;
     o.epochs = 3;
@@ -283,7 +195,6 @@ END_TEST
 // Sets of tokens: padding rows and sequences have no loss, and those without targets lie between others.
 START_TEST(tokens_train_as_on_the_cpu)
 {
-    char run[300];
     lin_error err = {0};
     static const char *const devices[] = {"cpu", "cuda"};
     watch w[2];
@@ -295,8 +206,7 @@ START_TEST(tokens_train_as_on_the_cpu)
     write_tokens(train_path, &task, 20, 100, 0.2);
     write_tokens(dev_path, &task, 5, 200, 0.2);
     for (int i = 0; i < 2; i++) {
-        run_folder(run, sizeof run, devices[i]);
-        lin_train_options o = token_options(run);
+        lin_train_options o = token_run(devices[i]);
         o.device = devices[i];
         o.precision = LIN_PRECISION_FP32;
         o.epochs = 2;
@@ -333,11 +243,10 @@ int main(void)
     tcase_add_loop_test(network, norms_write_operands, 0, 4);
     suite_add_tcase(suite, network);
     tcase_set_timeout(streams, 120);
-    tcase_add_loop_test(streams, an_encoder_equals_the_cpus, 0, STREAMS_KINDS + TEST_PAPER);
     tcase_add_loop_test(streams, company, 0, 2 * STREAMS_KINDS);
     tcase_add_loop_test(streams, phones, 0, STREAMS_KINDS);
     tcase_add_loop_test(streams, moved, 0, STREAMS_KINDS);
-    tcase_add_test(streams, sound);
+    tcase_add_test(streams, a_stream_with_a_cache);
     suite_add_tcase(suite, streams);
     return test_run(suite);
 }

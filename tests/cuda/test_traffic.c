@@ -30,39 +30,56 @@ static void expect(FILE *lines, const char *name, double read, double written, d
     ck_assert_str_eq(got_format, format);
 }
 
-START_TEST(traffic)
+static const lin_ops *ops;
+static lin_exec *exec;
+static void *blocks[10];
+static int file, n_blocks;
+
+static void begin(lin_precision precision)
 {
     lin_error err = {0};
-    lin_exec *exec;
-    float *x, *y, *w, *packed;
-    const lin_dropout none = {.p = 0};
     memcpy(path, TEMPLATE, sizeof path);
-    const int file = mkstemp(path);
+    file = mkstemp(path);
     ck_assert_int_ge(file, 0);
     setenv("LINNET_EMULATION_TRAFFIC", path, 1);
-    const lin_ops *ops = test_device(LIN_PRECISION_TF32);
+    ops = test_device(precision);
+    n_blocks = 0;
     ck_assert_int_eq(ops->exec_create(ops, 0, &exec, &err), LIN_OK);
-    struct {
-        float **block;
-        size_t count;
-    } blocks[] = {{&x, COUNT}, {&y, COUNT}, {&w, N * K}, {&packed, N * K}};
-    for (int i = 0; i < 4; i++)
-        ck_assert_int_eq(ops->memory_create(exec, blocks[i].count * 4, (void **)blocks[i].block, &err), LIN_OK);
+}
+
+static void *block(size_t count)
+{
+    lin_error err = {0};
+    ck_assert_int_eq(ops->memory_create(exec, count * sizeof(float), &blocks[n_blocks], &err), LIN_OK);
+    return blocks[n_blocks++];
+}
+
+// Finishes everything; the lines, which the caller closes.
+static FILE *end(void)
+{
+    lin_error err = {0};
+    ck_assert_int_eq(ops->finish(exec, &err), LIN_OK);
+    while (n_blocks > 0) ops->memory_destroy(exec, blocks[--n_blocks]);
+    ops->exec_destroy(exec);
+    unlink(path);
+    return fdopen(file, "r");
+}
+
+START_TEST(traffic)
+{
+    begin(LIN_PRECISION_TF32);
+    const lin_dropout none = {.p = 0};
+    float *x = block(COUNT), *y = block(COUNT), *w = block(N * K), *packed = block(N * K);
     ops->copy(exec, y, x, COUNT * sizeof *x);
     ops->add_dropout(exec, y, y, x, COUNT, &none);
     ops->weights_pack(exec, packed, w, &(lin_packing){.n = N, .k = K}, 1);
     ops->linear_forward(exec, y, x, packed, NULL, ROWS, N, K, LIN_LINEAR);
-    ck_assert_int_eq(ops->finish(exec, &err), LIN_OK);
-    for (int i = 0; i < 4; i++) ops->memory_destroy(exec, *blocks[i].block);
-    ops->exec_destroy(exec);
-
-    FILE *lines = fdopen(file, "r");
+    FILE *lines = end();
     expect(lines, "fill", 0, COUNT * 4, 0, "-"); // a new block is zeroed
     expect(lines, "copy", COUNT * 4, COUNT * 4, 0, "-");
     expect(lines, "drop", 2 * COUNT * 4, COUNT * 4, 0, "-"); // in place: y is read and written
     expect(lines, "cublasLtMatmul", (ROWS + N) * K * 4, ROWS * N * 4, 2.0 * ROWS * N * K, "tf32");
     fclose(lines);
-    unlink(path);
 }
 END_TEST
 
@@ -70,33 +87,13 @@ END_TEST
 START_TEST(feedforward)
 {
     enum { C = 128, F = 512, HIDDEN = ROWS * F * 2, ROW = ROWS * C * 2 };
-    lin_error err = {0};
-    lin_exec *exec;
-    float *x, *y, *h, *dh, *w1, *w2, *vectors;
-    uint64_t *key;
-    memcpy(path, TEMPLATE, sizeof path);
-    const int file = mkstemp(path);
-    ck_assert_int_ge(file, 0);
-    setenv("LINNET_EMULATION_TRAFFIC", path, 1);
-    const lin_ops *ops = test_device(LIN_PRECISION_BF16);
-    ck_assert_int_eq(ops->exec_create(ops, 0, &exec, &err), LIN_OK);
-    struct {
-        float **block;
-        size_t count;
-    } blocks[] = {{&x, ROWS * C}, {&y, ROWS * C}, {&h, ROWS * F}, {&dh, ROWS * F}, {&w1, C * F}, {&w2, C * F}, {&vectors, C * F}};
-    enum { BLOCKS = sizeof blocks / sizeof *blocks };
-    for (int i = 0; i < BLOCKS; i++)
-        ck_assert_int_eq(ops->memory_create(exec, blocks[i].count * 4, (void **)blocks[i].block, &err), LIN_OK);
-    ck_assert_int_eq(ops->memory_create(exec, 2 * sizeof *key, (void **)&key, &err), LIN_OK);
-    const lin_dropout dropout = {.p = 0.1, .key = key};
+    begin(LIN_PRECISION_BF16);
+    float *x = block(ROWS * C), *y = block(ROWS * C), *h = block(ROWS * F), *dh = block(ROWS * F), *w1 = block(C * F),
+          *w2 = block(C * F), *vectors = block(C * F);
+    const lin_dropout dropout = {.p = 0.1, .key = block(4)};
     ops->feedforward_forward(exec, y, h, x, w1, vectors, w2, vectors, ROWS, C, F, &dropout);
     ops->feedforward_backward(exec, x, w1, vectors, w2, vectors, y, x, h, dh, w1, w2, ROWS, C, F, &dropout);
-    ck_assert_int_eq(ops->finish(exec, &err), LIN_OK);
-    for (int i = 0; i < BLOCKS; i++) ops->memory_destroy(exec, *blocks[i].block);
-    ops->memory_destroy(exec, key);
-    ops->exec_destroy(exec);
-
-    FILE *lines = fdopen(file, "r");
+    FILE *lines = end();
     const double product = 2.0 * ROWS * C * F, weight = C * F * 2;
     expect(lines, "convert", 2 * ROW, ROW, 0, "-");
     expect(lines, "cublasLtMatmul", ROW + weight, HIDDEN, product, "bf16");
@@ -106,7 +103,6 @@ START_TEST(feedforward)
     expect(lines, "cublasLtMatmul", ROW + weight, HIDDEN, product, "bf16");
     expect(lines, "(pass_and_sum<To, From, GATED>)", 2 * HIDDEN, HIDDEN + ROWS / 64 * F * 4, 0, "-");
     fclose(lines);
-    unlink(path);
 }
 END_TEST
 
@@ -114,34 +110,16 @@ END_TEST
 START_TEST(slices)
 {
     enum { SLICES = 3, OTHER = 200, LEFT = OTHER % SLICES, PRODUCT = N * K * 4 };
-    lin_error err = {0};
-    lin_exec *exec;
-    float *x, *dy, *dw;
-    memcpy(path, TEMPLATE, sizeof path);
-    const int file = mkstemp(path);
-    ck_assert_int_ge(file, 0);
-    setenv("LINNET_EMULATION_TRAFFIC", path, 1);
     setenv("LINNET_CUDA_SLICE_ROWS", "60", 1);
-    const lin_ops *ops = test_device(LIN_PRECISION_TF32);
-    ck_assert_int_eq(ops->exec_create(ops, 0, &exec, &err), LIN_OK);
-    struct {
-        float **block;
-        size_t count;
-    } blocks[] = {{&x, OTHER * K}, {&dy, OTHER * N}, {&dw, N * K}};
-    for (int i = 0; i < 3; i++)
-        ck_assert_int_eq(ops->memory_create(exec, blocks[i].count * 4, (void **)blocks[i].block, &err), LIN_OK);
+    begin(LIN_PRECISION_TF32);
+    float *x = block(OTHER * K), *dy = block(OTHER * N), *dw = block(N * K);
     ops->linear_backward_weight(exec, dw, NULL, dy, x, OTHER, N, K);
-    ck_assert_int_eq(ops->finish(exec, &err), LIN_OK);
-    for (int i = 0; i < 3; i++) ops->memory_destroy(exec, *blocks[i].block);
-    ops->exec_destroy(exec);
+    FILE *lines = end();
     unsetenv("LINNET_CUDA_SLICE_ROWS");
-
-    FILE *lines = fdopen(file, "r");
     const double operations = 2.0 * (OTHER - LEFT) * N * K;
     expect(lines, "cublasLtMatmul<256, 128, 3>", (OTHER - LEFT) * (N + K) * 4, SLICES * PRODUCT, operations, "tf32");
     expect(lines, "add_slices", (SLICES + 1) * PRODUCT, PRODUCT, 0, "-");
     fclose(lines);
-    unlink(path);
 }
 END_TEST
 
@@ -149,35 +127,15 @@ END_TEST
 START_TEST(attention_block)
 {
     enum { H = 4, E = 32, C = H * E, ROW = ROWS * C * 2, WEIGHT = C * C * 2 };
-    lin_error err = {0};
-    lin_exec *exec;
-    float *x, *y, *out, *operands, *qkv, *d_qkv, *wqkv, *wout;
-    int *offsets;
-    memcpy(path, TEMPLATE, sizeof path);
-    const int file = mkstemp(path);
-    ck_assert_int_ge(file, 0);
-    setenv("LINNET_EMULATION_TRAFFIC", path, 1);
-    const lin_ops *ops = test_device(LIN_PRECISION_BF16);
-    ck_assert_int_eq(ops->exec_create(ops, 0, &exec, &err), LIN_OK);
-    struct {
-        float **block;
-        size_t count;
-    } blocks[] = {{&x, ROWS * C},       {&y, ROWS * C},         {&out, ROWS * C},    {&operands, ROWS * C},
-                  {&qkv, 3 * ROWS * C}, {&d_qkv, 3 * ROWS * C}, {&wqkv, 3 * C * C}, {&wout, C * C}};
-    enum { BLOCKS = sizeof blocks / sizeof *blocks };
-    for (int i = 0; i < BLOCKS; i++)
-        ck_assert_int_eq(ops->memory_create(exec, blocks[i].count * 4, (void **)blocks[i].block, &err), LIN_OK);
-    ck_assert_int_eq(ops->memory_create(exec, 2 * sizeof *offsets, (void **)&offsets, &err), LIN_OK);
+    begin(LIN_PRECISION_BF16);
+    float *x = block(ROWS * C), *y = block(ROWS * C), *out = block(ROWS * C), *operands = block(ROWS * C),
+          *qkv = block(3 * ROWS * C), *d_qkv = block(3 * ROWS * C), *wqkv = block(3 * C * C), *wout = block(C * C);
+    int *offsets = block(2);
     ops->upload(exec, offsets, (int[]){0, ROWS}, 2 * sizeof *offsets);
     const lin_segments segments = {.B = 1, .rows = ROWS, .longest = ROWS, .offsets = offsets};
     ops->attention_block_forward(exec, out, qkv, y, operands, x, wqkv, wqkv, wout, wout, &segments, H, E, 0);
     ops->attention_block_backward(exec, x, wqkv, wqkv, wout, out, x, qkv, y, operands, d_qkv, wqkv, wout, &segments, H, E, 0);
-    ck_assert_int_eq(ops->finish(exec, &err), LIN_OK);
-    for (int i = 0; i < BLOCKS; i++) ops->memory_destroy(exec, *blocks[i].block);
-    ops->memory_destroy(exec, offsets);
-    ops->exec_destroy(exec);
-
-    FILE *lines = fdopen(file, "r");
+    FILE *lines = end();
     const double product = 2.0 * ROWS * C * C;
     expect(lines, "convert", 2 * ROW, ROW, 0, "-"); // x
     expect(lines, "cublasLtMatmul", ROW + 3 * WEIGHT, 6 * ROW, 3 * product, "bf16");
@@ -189,7 +147,6 @@ START_TEST(attention_block)
     expect(lines, "cublasLtMatmul", 4 * ROW + 6 * WEIGHT, 6 * WEIGHT, 3 * product, "bf16"); // dwqkv
     expect(lines, "cublasLtMatmul", 3 * ROW + 3 * WEIGHT, 2 * ROW, 3 * product, "bf16");
     fclose(lines);
-    unlink(path);
 }
 END_TEST
 
