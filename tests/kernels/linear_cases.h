@@ -138,8 +138,8 @@ static void check_weight_gradient(const char *name, const shape *list, int count
     for (int t = 0; t < 3; t++) ops->exec_destroy(execs[t]);
 }
 
-// What is not finite in a row of x or in a row of the weights makes its own row or column of y not finite, and nothing else: of the
-// first `nans` of `odd` NaN, after relu too.
+// What is not finite in a row of x or in a row of the weights makes its own row or column of y not finite, and nothing else: of
+// the first `nans` of `odd` NaN, after relu too.
 static void check_not_numbers(const char *name, const float *odd, int count, int nans)
 {
     enum { ROWS = 13, N = 50, K = 37 };

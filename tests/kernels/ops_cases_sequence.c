@@ -781,8 +781,9 @@ static int ops_attention_of(ops_context *c, int kind, float *y, const float *qkv
         c->ops->decayed_attention_forward(c->exec, y, qkv, ones, 1, s, H, E, NULL, 0);
         return 1;
     default:
-        if (c->ops->mapped_attention_forward) c->ops->mapped_attention_forward(c->exec, y, qkv, ones, s, &map, H, E, causal, NULL, 0);
-        return c->ops->mapped_attention_forward != NULL;
+        if (!c->ops->mapped_attention_forward) return 0;
+        c->ops->mapped_attention_forward(c->exec, y, qkv, ones, s, &map, H, E, causal, NULL, 0);
+        return 1;
     }
 }
 

@@ -381,8 +381,8 @@ void ops_case_fbank(ops_context *c)
 {
     if (!c->ops->fbank) return;
     const ops_layout few = {3, {3, 1, 2}}, many = {6, {1, 0, 4, 17, 2, 5}}, longer = {2, {60, 101}};
-    static const int forms[][4] = {{400, 160, 512, 40}, {25, 10, 32, 3},    {64, 64, 64, 7},       {2, 1, 2, 1},        {3, 2, 4, 1},
-                                   {8, 3, 8, 3},        {200, 80, 256, 40}, {600, 160, 1024, 40}, {4000, 100, 4096, 40}};
+    static const int forms[][4] = {{400, 160, 512, 40}, {25, 10, 32, 3}, {64, 64, 64, 7},     {2, 1, 2, 1},         {3, 2, 4, 1},
+                                   {8, 3, 8, 3}, {200, 80, 256, 40}, {600, 160, 1024, 40}, {4000, 100, 4096, 40}};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
         ops_fbank_shape(c, forms[i][0], forms[i][1], forms[i][2], forms[i][3], &few);
     if (c->options->quick) return;
@@ -410,14 +410,14 @@ static void ops_nobody_shape(ops_context *c, const ops_layout *layout, int more)
     for (size_t i = rows * 3 * C; i < qkv.n; i++) qkv.f[i] = NAN;
     ops_widen(x);
     ops_widen(qkv);
-    const float taper = 1, *weights = ops_block(c, 5 * 3, sizeof taper, (const float[15]){1, 1, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 1, 1});
+    static const float triangles[3 * 5] = {1, 1, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 1, 1}, taper = 1;
     const lin_fbank_table table = {.window_samples = 1,
                                    .hop_samples = 1,
                                    .n_fft = 8,
                                    .D = 3,
                                    .floor = 1e-7f,
                                    .window = ops_block(c, 1, sizeof taper, &taper),
-                                   .mel = weights,
+                                   .mel = ops_block(c, 3 * 5, sizeof taper, triangles),
                                    .mel_from = ops_block(c, 3, sizeof(int), (const int[]){0, 1, 3}),
                                    .mel_to = ops_block(c, 3, sizeof(int), (const int[]){2, 4, 5})};
     lin_gather *items = ops_block(c, OPS_MAX_B, sizeof *items, NULL);

@@ -128,9 +128,7 @@ START_TEST(training_refuses)
 {
     lin_error err = {0};
     const lin_config config = lin_config_default(5);
-    const lin_features features = lin_features_default();
-    lin_model *model;
-    ck_assert_int_eq(lin_model_create(&config, &features, NULL, 1, &model, &err), LIN_OK);
+    lin_model *model = model_of(&config, NULL, 1);
     lin_train_options options = lin_train_default();
     options.device = "cpu";
     options.precision = LIN_PRECISION_BF16;
@@ -280,105 +278,12 @@ END_TEST
 
 /* ---- a network ------------------------------------------------------------------------------------------------------------- */
 
-enum { D = 9, V = 7, FRAMES = 300 };
-
-static lin_model *small_model(void)
-{
-    lin_error err = {0};
-    lin_config c = lin_config_default(V);
-    const lin_features features = lin_features_default();
-    lin_model *model;
-    c.layers = 3;
-    c.heads = 3;
-    c.head_width = 8;
-    c.feedforward = 50;
-    c.mel_bins = D;
-    c.stack = 3;
-    c.ahead = 2;
-    c.positions = LIN_POSITIONS_CONV;
-    c.conv_kernel = 4;
-    c.conv_layers = 2;
-    ck_assert_msg(lin_model_create(&c, &features, NULL, 5, &model, &err) == LIN_OK, "%s", err.message);
-    lin_model_seal(model);
-    return model;
-}
-
-typedef struct network {
-    lin_encoder *encoder;
-    lin_worker *worker;
-} network;
-
-static network network_of(const lin_model *model, const lin_ops *table, int n_threads)
-{
-    lin_error err = {0};
-    network n;
-    ck_assert_msg(lin_encoder_create(model, table, &n.encoder, &err) == LIN_OK, "%s", err.message);
-    ck_assert_msg(lin_worker_create(n.encoder, n_threads, &n.worker, &err) == LIN_OK, "%s", err.message);
-    return n;
-}
-
-static void network_drop(network n)
-{
-    lin_worker_destroy(n.worker);
-    lin_encoder_destroy(n.encoder);
-}
-
-static float *run_network(network n, const float *features, int rows)
-{
-    lin_error err = {0};
-    float *logp = test_buffer(size_of(rows, V), sizeof *logp);
-    ck_assert_msg(lin_encoder_run(n.worker, features, (const int[]){0, FRAMES}, 1, logp, &err) == LIN_OK, "%s", err.message);
-    test_guards(logp, "lin_encoder_run");
-    return logp;
-}
-
-// Streaming equals batch bit for bit, allocates nothing, and differs from fp32 by no more than 8 bits of mantissa explain.
+// Streams give the bits of whole utterances, in any pieces and beside any others.
 START_TEST(streams_give_the_bits_of_the_batch)
 {
     if (!open_bf16()) return;
-    lin_error err = {0};
-    lin_model *model = small_model();
-    const network bf = network_of(model, ops, 1), threads = network_of(model, ops, 3), fp = network_of(model, lin_ops_cpu(), 1);
-    const int rows = lin_config_frames_out(&model->config, FRAMES);
-    float *features = random_matrix(FRAMES, D, 3);
-    float *whole = run_network(bf, features, rows), *threaded = run_network(threads, features, rows);
-    float *plain = run_network(fp, features, rows), *got = test_buffer(size_of(rows, V), sizeof *got);
-    test_same_f32("other thread count", threaded, whole, size_of(rows, V));
-    double worst = 0;
-    for (size_t i = 0; i < size_of(rows, V); i++) {
-        const double apart = fabs((double)whole[i] - (double)plain[i]);
-        if (apart > worst) worst = apart;
-    }
-    ck_assert_msg(worst > 1e-5 && worst < 0.05, "bf16 and fp32 are %g apart", worst);
-    lin_streams *s = one_stream(bf.encoder, 1, 0);
-    for (uint64_t most = 1; most <= 64; most *= 2) {
-        const unsigned long before = lin_memory_count();
-        int n = 0;
-        ck_assert_int_eq(lin_streams_reset(s, 0, &err), LIN_OK);
-        test_poison(got, size_of(rows, V) * sizeof *got);
-        for (int t = 0, i = 0, piece; t < FRAMES; t += piece, i++) {
-            piece = (int)lin_random_below(most, (uint64_t)i, (uint32_t)most + 1);
-            if (piece > FRAMES - t) piece = FRAMES - t;
-            n += one_stream_feed(s, D, V, features + size_of(t, D), piece, 0, got + size_of(n, V));
-        }
-        n += one_stream_feed(s, D, V, NULL, 0, 1, got + size_of(n, V));
-        ck_assert_int_eq(n, rows);
-        ck_assert_uint_eq(lin_memory_count(), before);
-        test_same_f32("in pieces", got, whole, size_of(rows, V));
-    }
-    lin_streams_destroy(s);
-    TEST_FREE(features, whole, threaded, plain, got);
-    network_drop(bf);
-    network_drop(threads);
-    network_drop(fp);
-    lin_model_destroy(model);
-}
-END_TEST
-
-// A tick of many streams gives each the same bits as alone.
-START_TEST(company_changes_no_bit)
-{
-    if (open_bf16()) streams_case_company(ops, 3, 2, 2, STREAMS_LINEAR, STREAMS_N);
+    streams_case_company(ops, 3, 2, 2, STREAMS_LINEAR, STREAMS_N);
+    streams_case_moved(ops, STREAMS_DECAY);
 }
 END_TEST
 
@@ -386,4 +291,4 @@ TEST_MAIN("bf16", TEST(the_table), TEST(other_instruction_sets_refuse), TEST(tra
           TEST(operands_are_rounded_to_nearest_even), TEST(not_numbers_are_not_hidden),
           TEST(forward_equals_double_sums_of_rounded_operands), TEST(weight_gradient_equals_double_sums_of_rounded_operands),
           TEST(weight_gradient_does_not_hide_what_is_not_a_number), TEST(bits_do_not_depend_on_rows_or_threads),
-          TEST(cases_of_all_backends), TEST(streams_give_the_bits_of_the_batch), TEST(company_changes_no_bit))
+          TEST(cases_of_all_backends), TEST(streams_give_the_bits_of_the_batch))

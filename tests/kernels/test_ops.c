@@ -1,5 +1,5 @@
-// The reference where neither the networks of PyTorch (tests/model/test_golden_f64.c) nor tests/kernels/test_ctc.c show that it is
-// right: by hand, in the other form of a definition, against an enumeration or finite differences.
+// The reference where neither the networks of PyTorch (tests/model/test_golden_f64.c) nor tests/kernels/test_ctc.c show that it
+// is right: by hand, in the other form of a definition, against an enumeration or finite differences.
 #include "base/memory.h"
 #include "kernels/acoustics.h"
 #include "tests/kernels/kernel_support.h"

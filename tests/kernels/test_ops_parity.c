@@ -19,7 +19,8 @@ START_TEST(against_ref)
     options.digest_only = 1;
     ck_assert_int_eq(ops_run_cases(lin_ops_cpu(), &options, several), n);
     for (int i = 0; i < n; i++)
-        ck_assert_msg(one[i].value == several[i].value, "%s, %s: three threads give other bits than one", lin_cpu_isa(), one[i].name);
+        ck_assert_msg(one[i].value == several[i].value, "%s, %s: three threads give other bits than one", lin_cpu_isa(),
+                      one[i].name);
 }
 END_TEST
 

@@ -1,11 +1,13 @@
 /*
- * streams_cases.h - tests of streams.h for any backend: many streams in random batches against lin_stream on the CPU.
+ * streams_cases.h - tests of streams.h for any backend: many streams in random batches against whole utterances on the
+ * CPU.
  */
 #ifndef LIN_TESTS_STREAMS_CASES_H
 #define LIN_TESTS_STREAMS_CASES_H
 
 #include "decoder/search.h"
 #include "model/streams.h"
+#include "tests/model/networks.h"
 #include "tests/model/one_stream.h"
 
 enum { STREAMS_D = 7, STREAMS_V = 5, STREAMS_N = 11, STREAMS_LONGEST = 5, STREAMS_FRAMES = 37 };
@@ -25,7 +27,7 @@ typedef struct streams_world {
     lin_model *model;
     lin_encoder *cpu, *encoder; // the reference, and that of the backend under test
     float features[STREAMS_N][STREAMS_FRAMES * STREAMS_D];
-    float want[STREAMS_N][STREAMS_FRAMES * STREAMS_V]; // by lin_stream on the CPU
+    float want[STREAMS_N][STREAMS_FRAMES * STREAMS_V]; // each as a whole, on the CPU
     int rows[STREAMS_N], bits; // bits: results must have the same bits
 } streams_world;
 
@@ -45,10 +47,10 @@ typedef struct streams_speaker {
 /* A tick in which each of a random choice of speakers adds a random number of frames; rows and phones are checked or recorded. */
 void streams_random_tick(streams_world *w, lin_streams *streams, streams_speaker *speakers, int n_speakers, uint64_t key);
 
-/* Random batches and amounts: rows equal to lin_stream's; in passes of `batch` streams. */
+/* Random batches and amounts: rows equal to those of whole utterances; in passes of `batch` streams. */
 void streams_case_company(const lin_ops *ops, int stack, int ahead, int conv_layers, streams_kind kind, int batch);
 
-/* Phones equal to those of decoder/search.h on lin_stream's rows. */
+/* Phones equal to those of decoder/search.h on these rows. */
 void streams_case_phones(const lin_ops *ops, streams_kind kind);
 
 /* Moved to a lin_stream on the CPU, to another slot, and back: all continue with the same results. */

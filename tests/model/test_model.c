@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "base/number.h"
 #include "model/streams.h"
-#include "tests/support.h"
+#include "tests/model/networks.h"
 
 enum { D = 2, V = 3 };
 
@@ -27,14 +27,10 @@ static void leave(void) { test_folder_remove(folder); }
 
 static lin_model *small_model(void)
 {
-    lin_config c = lin_config_default(V);
+    lin_config c = sized_config(1, 1, 2, 3, D, V);
     const lin_features f = {16000, 25, 10, 20, -400.125, 0.97, 0};
     lin_model *model;
     lin_error err = {0};
-    c.layers = c.heads = 1;
-    c.head_width = 2;
-    c.feedforward = 3;
-    c.mel_bins = D;
     c.dropout = 0.1;
     ck_assert_msg(lin_model_create(&c, &f, "<blank> AA \xC9\x99", 5, &model, &err) == LIN_OK, "%s", err.message);
     model->mean[1] = -3.7F;
@@ -205,6 +201,7 @@ START_TEST(every_configuration_comes_back)
             c.conv_layers = positions == LIN_POSITIONS_CONV ? 2 : 0;
             c.norm = (lin_norm)other;
             c.causal = !other;
+            c.decay = other ? LIN_DECAY_NONE : (lin_decay_kind)positions;
             c.stack = 1 + other * 3;
             c.ahead = other * 2;
             c.dropout = other ? 1.0 / 3 : 0;
@@ -215,7 +212,7 @@ START_TEST(every_configuration_comes_back)
             ck_assert_msg(lin_model_save(model, path, LIN_F32, &err) == LIN_OK, "%s", err.message);
             ck_assert_msg(lin_model_load(path, &back, &err) == LIN_OK, "%s", err.message);
             same_model(back, model);
-            ck_assert(back->features.level_db == f.level_db);
+            ck_assert(lin_config_same_shape(&back->config, &c) && back->features.level_db == f.level_db);
             lin_model_destroy(back);
             lin_model_destroy(model);
         }
@@ -300,41 +297,9 @@ START_TEST(the_fingerprint_covers_what_counts)
 }
 END_TEST
 
-START_TEST(decays_come_back)
-{
-    const lin_features f = lin_features_default();
-    lin_model *models[3], *back;
-    lin_error err = {0};
-    uint64_t prints[3];
-    for (int kind = 0; kind < 3; kind++) {
-        lin_config c = lin_config_default(5);
-        c.layers = 2;
-        c.decay = (lin_decay_kind)kind;
-        ck_assert_int_eq(lin_model_create(&c, &f, NULL, 1, &models[kind], &err), LIN_OK);
-        lin_model *m = models[kind];
-        prints[kind] = m->fingerprint;
-        test_fill_f32(m->values, m->params.n_elements, 30 + (uint64_t)kind, -2, 2);
-        for (int half = 0; half < 2; half++) {
-            ck_assert_msg(lin_model_save(m, path, half ? LIN_F16 : LIN_F32, &err) == LIN_OK, "%s", err.message);
-            ck_assert_msg(lin_model_load(path, &back, &err) == LIN_OK, "%s", err.message);
-            ck_assert_int_eq((int)back->config.decay, kind);
-            ck_assert(lin_config_same_shape(&back->config, &c));
-            if (!half) ck_assert_int_eq(memcmp(back->values, m->values, m->params.n_elements * sizeof(float)), 0);
-            lin_model_destroy(back);
-        }
-    }
-    ck_assert(prints[0] != prints[1] && prints[1] != prints[2]);
-    for (int i = 0; i < 3; i++) lin_model_destroy(models[i]);
-}
-END_TEST
-
 static lin_config config_of_tokens(int mixture)
 {
-    lin_config c = lin_config_default(V);
-    c.layers = c.heads = 1;
-    c.head_width = 2;
-    c.feedforward = 3;
-    c.mel_bins = D;
+    lin_config c = sized_config(1, 1, 2, 3, D, V);
     c.tokens = mixture ? 256 : 5;
     c.mixture = mixture;
     if (mixture) c.outputs = 3 * mixture;
@@ -345,13 +310,11 @@ static lin_config config_of_tokens(int mixture)
 START_TEST(tokens_come_back)
 {
     enum { KINDS = TEST_PAPER ? 3 : 1 }; // a softmax, and mixtures
-    const lin_features f = lin_features_default();
     lin_model *models[KINDS], *back;
     lin_error err = {0};
     for (int i = 0; i < KINDS; i++) {
         const lin_config c = config_of_tokens(i);
-        ck_assert_msg(lin_model_create(&c, &f, NULL, 1, &models[i], &err) == LIN_OK, "%s", err.message);
-        lin_model *m = models[i];
+        lin_model *m = models[i] = model_of(&c, NULL, 1);
         ck_assert_str_eq(m->params.table[m->params.embedding].name, "embedding.weight");
         ck_assert_str_eq(m->phone[V - 1], "2");
         ck_assert_int_eq(lin_config_symbols(&m->config), i ? 256 : V);
@@ -404,19 +367,11 @@ START_TEST(tokens_come_back)
 }
 END_TEST
 
-static lin_config of_speech(int width)
+static lin_config of_speech(void)
 {
-    lin_config c = lin_config_default(V);
-    c.layers = 3;
-    c.heads = 2;
-    c.head_width = width;
-    c.feedforward = 4 * width;
-    c.mel_bins = 4;
+    lin_config c = of_kind(sized_config(3, 2, 8, 32, 4, V), OF_GATED);
     c.norm = LIN_NORM_PRE;
-    c.decay = LIN_DECAY_GATED;
     c.condition_every = 2;
-    c.positions = LIN_POSITIONS_NONE;
-    c.conv_kernel = c.conv_layers = 0;
     return c;
 }
 
@@ -438,30 +393,20 @@ static void rows_of(const lin_model *m, int threads, int search, const float *fe
 START_TEST(an_opened_model_computes_the_same)
 {
     enum { FRAMES = 40, VARIANTS = 8 };
-    const lin_features f = lin_features_default();
     float features[FRAMES * 4];
     test_fill_f32(features, FRAMES * 4, 4, -2, 2);
     for (int i = 0; i < VARIANTS; i++) {
-        lin_config c = of_speech(8);
+        lin_config c = of_speech();
         lin_model *model, *loaded, *opened;
-        lin_error err = {0};
         float a[FRAMES * V], b[FRAMES * V];
+        static const network_kind kinds[] = {[2] = OF_LSTM, OF_SOFTMAX, OF_LSH, OF_RANDOM, [7] = OF_SINUSOID};
         if (i > 1) c.decay = LIN_DECAY_NONE, c.condition_every = 0;
-        if (i == 1) c.positions = LIN_POSITIONS_CONV, c.conv_kernel = 3, c.conv_layers = 2, c.norm = LIN_NORM_POST;
-        if (i == 2)
-            c = (lin_config){.network = LIN_NETWORK_LSTM,
-                             .layers = 2,
-                             .width = 9,
-                             .mel_bins = 4,
-                             .outputs = V,
-                             .stack = 1};
-        if (i == 3) c.attention = LIN_ATTENTION_SOFTMAX;
-        if (i == 4) c.attention = LIN_ATTENTION_LSH, c.lsh_rounds = 1, c.lsh_chunk = 8;
-        if (i == 5) c.feature_map = LIN_MAP_RANDOM, c.features = 20;
+        if (i == 1) c = with_conv(c, 3, 2), c.norm = LIN_NORM_POST;
+        c = of_kind(c, kinds[i]);
         if (i == 6) c.feedforward = LIN_HALF_COLUMNS + 8; // some of its matrices are widened
-        if (i == 7) c.tokens = 6, c.positions = LIN_POSITIONS_SINUSOID;
+        if (i == 7) c.tokens = 6;
         if (TEST_LACKS(&c)) continue;
-        ck_assert_msg(lin_model_create(&c, &f, NULL, 1, &model, &err) == LIN_OK, "%d: %s", i, err.message);
+        model = model_of(&c, NULL, 1);
         ck_assert_int_eq(lin_model_save(model, path, LIN_F16, NULL), LIN_OK);
         ck_assert_int_eq(lin_model_load(path, &loaded, NULL), LIN_OK);
         ck_assert_int_eq(lin_model_open(path, 0, &opened, NULL), LIN_OK);
@@ -485,15 +430,13 @@ END_TEST
 START_TEST(a_second_output_is_for_searches)
 {
     enum { FRAMES = 200 };
-    lin_config c = of_speech(8);
-    const lin_features f = lin_features_default();
-    lin_model *one, *two, *again;
+    lin_config c = of_speech();
+    lin_model *one = model_of(&c, NULL, 1), *two, *again;
     static float features[FRAMES * 4], first[FRAMES * V], a[FRAMES * V], b[FRAMES * V];
     test_fill_f32(features, FRAMES * 4, 4, -2, 2);
-    ck_assert_int_eq(lin_model_create(&c, &f, NULL, 1, &one, NULL), LIN_OK);
     c.search = 1;
     ck_assert(!lin_config_same_shape(&one->config, &c));
-    ck_assert_int_eq(lin_model_create(&c, &f, NULL, 2, &two, NULL), LIN_OK);
+    two = model_of(&c, NULL, 2);
     ck_assert_uint_eq(two->params.n_elements, one->params.n_elements + V * (2 * 8 + 1));
     memcpy(two->values, one->values, one->params.n_elements * sizeof *one->values); // the search's tensors are the last
     for (int i = 0; i < 2; i++)
@@ -926,7 +869,7 @@ END_TEST
 
 TEST_MAIN_WITH(enter, leave, "model/model", TEST(floats_come_back_to_the_bit), TEST(halves_come_back_rounded),
                TEST(an_opened_model_is_the_loaded_one), TEST(every_configuration_comes_back),
-               TEST(checkpoints_come_back_to_the_bit), TEST(the_fingerprint_covers_what_counts), TEST(decays_come_back),
+               TEST(checkpoints_come_back_to_the_bit), TEST(the_fingerprint_covers_what_counts),
                TEST(tokens_come_back), TEST(an_opened_model_computes_the_same), TEST(a_second_output_is_for_searches),
                TEST(damaged_headers_are_refused), TEST(lying_header_lengths_are_refused), TEST(foreign_files_are_refused),
                TEST(a_swarm_of_values_is_refused), TEST(weights_that_are_no_numbers_are_refused),

@@ -1,8 +1,6 @@
 // Models in eight bits: what a file holds, the same results from every form of it, streams, and files that cannot be.
 #include "base/number.h"
-#include "model/model.h"
-#include "tests/model/one_stream.h"
-#include "tests/support.h"
+#include "tests/model/streams_cases.h"
 
 enum { D = 5, V = 6, FRAMES = 150, STACK = 2 };
 
@@ -26,20 +24,12 @@ static void leave(void) { test_folder_remove(folder); }
 // half: all weights are numbers of half precision.
 static lin_model *small_model(int half)
 {
-    lin_config c = lin_config_default(V);
-    const lin_features features = lin_features_default();
-    lin_model *model;
-    c.layers = 4;
-    c.heads = 3;
-    c.head_width = 7;
-    c.feedforward = 50;
-    c.mel_bins = D;
+    lin_config c = of_kind(sized_config(4, 3, 7, 50, D, V), OF_GATED);
     c.stack = STACK;
     c.ahead = 1;
     c.norm = LIN_NORM_PRE;
-    c.decay = LIN_DECAY_GATED;
     c.condition_every = 2;
-    ok(lin_model_create(&c, &features, NULL, 5, &model, err));
+    lin_model *model = model_of(&c, NULL, 5);
     for (size_t i = 0; half && i < model->params.n_elements; i++)
         model->values[i] = lin_half_to_float(lin_float_to_half(model->values[i]));
     lin_model_seal(model);
@@ -150,8 +140,7 @@ START_TEST(the_same_results)
     }
     ck_assert_msg(worst > 1e-5 && worst < 0.1, "eight bits and fp32 are %g apart", worst);
     ck_assert_msg(rounded > 1e-6 && rounded < 0.05, "rounded weights and fp32 are %g apart", rounded);
-    float *buffers[] = {features, want, fp32, a, b};
-    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) test_buffer_free(buffers[i]);
+    TEST_FREE(features, want, fp32, a, b);
     lin_model_destroy(model);
     lin_model_destroy(back);
     lin_model_destroy(opened);
@@ -160,37 +149,11 @@ START_TEST(the_same_results)
 }
 END_TEST
 
-// In pieces of any size, and nothing is allocated.
 START_TEST(streams_give_the_bits_of_the_batch)
 {
-    lin_model *model = small_model(0);
-    const int rows = lin_config_frames_out(&model->config, FRAMES);
-    float *features = sound(), *want = run(model, lin_ops_cpu_int8(), 1, features);
-    float *got = test_buffer((size_t)(rows * V), sizeof *got);
-    lin_encoder *encoder;
-    ok(lin_encoder_create(model, lin_ops_cpu_int8(), &encoder, err));
-    lin_streams *stream = one_stream(encoder, 1, 0);
-    for (uint64_t most = 1; most <= 64; most *= 2) {
-        const unsigned long before = lin_memory_count();
-        int n = 0;
-        ok(lin_streams_reset(stream, 0, err));
-        test_poison(got, (size_t)(rows * V) * sizeof *got);
-        for (int t = 0, i = 0, piece; t < FRAMES; t += piece, i++) {
-            piece = (int)lin_random_below(most, (uint64_t)i, (uint32_t)most + 1);
-            if (piece > FRAMES - t) piece = FRAMES - t;
-            n += one_stream_feed(stream, D, V, features + t * D, piece, 0, got + n * V);
-        }
-        n += one_stream_feed(stream, D, V, NULL, 0, 1, got + n * V);
-        ck_assert_int_eq(n, rows);
-        ck_assert_uint_eq(lin_memory_count(), before);
-        test_same_f32("in pieces", got, want, (size_t)(rows * V));
-    }
-    lin_streams_destroy(stream);
-    lin_encoder_destroy(encoder);
-    test_buffer_free(features);
-    test_buffer_free(want);
-    test_buffer_free(got);
-    lin_model_destroy(model);
+    static const streams_kind kinds[] = {STREAMS_LINEAR, STREAMS_DECAY, STREAMS_SINUSOID};
+    streams_case_company(lin_ops_cpu_int8(), 2, 1, kinds[_i] != STREAMS_SINUSOID, kinds[_i], 3);
+    streams_case_moved(lin_ops_cpu_int8(), kinds[_i]);
 }
 END_TEST
 
@@ -347,13 +310,8 @@ START_TEST(models_that_cannot_be_saved)
     ck_assert(access(path, F_OK) != 0);
     lin_model_destroy(model);
     if (!TEST_PAPER) return;
-    lin_config c = lin_config_default(V);
-    const lin_features features = lin_features_default();
-    c.network = LIN_NETWORK_LSTM;
-    c.heads = c.head_width = c.feedforward = 0;
-    c.width = 8;
-    c.layers = 1;
-    ok(lin_model_create(&c, &features, NULL, 5, &model, err));
+    const lin_config c = of_kind(lin_config_default(V), OF_LSTM);
+    model = model_of(&c, NULL, 5);
     ck_assert_int_eq(lin_model_save(model, path, LIN_I8, &why), LIN_UNSUPPORTED);
     ck_assert_msg(strstr(why.message, "only those of a transformer do"), "%s", why.message);
     lin_model_destroy(model);
@@ -364,20 +322,11 @@ END_TEST
 START_TEST(other_networks_stay_in_fp32)
 {
     if (!TEST_PAPER) return;
-    lin_config c = lin_config_default(V);
-    const lin_features features = lin_features_default();
-    lin_model *model;
-    c.network = LIN_NETWORK_LSTM;
-    c.heads = c.head_width = c.feedforward = 0;
-    c.width = 20;
-    c.layers = 2;
-    c.mel_bins = D;
-    ok(lin_model_create(&c, &features, NULL, 5, &model, err));
+    const lin_config c = of_kind(sized_config(2, 2, 8, 24, D, V), OF_LSTM);
+    lin_model *model = model_of(&c, NULL, 5);
     float *x = sound(), *a = run(model, lin_ops_cpu_int8(), 1, x), *b = run(model, lin_ops_cpu(), 1, x);
     test_same_f32("an LSTM", a, b, (size_t)(lin_config_frames_out(&c, FRAMES) * V));
-    test_buffer_free(x);
-    test_buffer_free(a);
-    test_buffer_free(b);
+    TEST_FREE(x, a, b);
     lin_model_destroy(model);
 }
 END_TEST
@@ -400,5 +349,5 @@ START_TEST(training_refuses)
 END_TEST
 
 TEST_MAIN_WITH(enter, leave, "model_int8", TEST(what_a_file_holds), TEST(the_same_results),
-               TEST(streams_give_the_bits_of_the_batch), TEST(files_that_cannot_be), TEST(models_that_cannot_be_saved),
+               TESTS(streams_give_the_bits_of_the_batch, 0, 3), TEST(files_that_cannot_be), TEST(models_that_cannot_be_saved),
                TEST(other_networks_stay_in_fp32), TEST(training_refuses))

@@ -7,7 +7,7 @@
 #endif
 
 #include "tests/kernels/ref/reference.h"
-#include "tests/support.h"
+#include "tests/model/networks.h"
 
 enum { D = 3, V = 4, B = 3, MAX_ROWS = 40, MIXED = 2, TOKENS = 5, WIDEST = 3 * MIXED > V ? 3 * MIXED : V };
 
@@ -95,21 +95,15 @@ static const struct {
             {18, 0, 2}, {18, 0, 6}, {18, 0, 7}, {3, 0, 4},  {5, 0, 3},  {18, 1, 5}, {18, 1, 2}, {2, 1, 2}, {7, 1, 4},
             {22, 1, 0}, {24, 1, 2}, {25, 1, 0}, {25, 1, 2}, {26, 1, 0}, {26, 0, 3}, {27, 1, 0}, {33, 1, 0}, {34, 1, 2}};
 
-static void vary(lin_config *c, int variant)
+static lin_config vary(lin_config c, int variant)
 {
-    if (variant == SOFTMAX) c->attention = LIN_ATTENTION_SOFTMAX;
-    if (variant == NAIVE) c->attention = LIN_ATTENTION_SOFTMAX_NAIVE;
-    if (variant == LSH) c->attention = LIN_ATTENTION_LSH, c->lsh_rounds = 2, c->lsh_chunk = 3;
-    if (variant == POLY2) c->feature_map = LIN_MAP_POLY2;
-    if (variant == RANDOM) c->feature_map = LIN_MAP_RANDOM, c->features = 4;
-    if (variant == FIXED) c->decay = LIN_DECAY_FIXED;
-    if (variant == GATED) c->decay = LIN_DECAY_GATED;
-    if (variant == CONDITION) c->condition_every = 1;
-    if (variant != LSTM) return;
-    c->network = LIN_NETWORK_LSTM;
-    c->heads = c->head_width = c->feedforward = 0;
-    c->layers = 3;
-    c->width = 4;
+    static const network_kind kinds[] = {OF_LINEAR, OF_SOFTMAX, OF_NAIVE, OF_LSH, OF_POLY2, OF_RANDOM, OF_LSTM, OF_FIXED,
+                                         OF_GATED, OF_CONDITION};
+    c = of_kind(c, kinds[variant]);
+    if (variant == LSH) c.lsh_chunk = 3;
+    if (variant == RANDOM) c.features = 4;
+    if (variant == LSTM) c.layers = 3, c.width = 4;
+    return c;
 }
 
 START_TEST(gradient_equals_finite_differences)
@@ -120,12 +114,7 @@ START_TEST(gradient_equals_finite_differences)
     static const int frames[B] = {13, 4, 9};
     lin_error err = {0};
     const lin_real_ops *ops = lin_ops_ref();
-    p.config = lin_config_default(V);
-    p.config.layers = inner || skipped ? 3 : 2;
-    p.config.heads = 2;
-    p.config.head_width = 3;
-    p.config.feedforward = 7;
-    p.config.mel_bins = D;
+    p.config = sized_config(inner || skipped ? 3 : 2, 2, 3, 7, D, V);
     p.config.norm = cases[of].norm;
     p.config.positions = cases[of].positions;
     p.config.causal = cases[of].causal;
@@ -136,7 +125,7 @@ START_TEST(gradient_equals_finite_differences)
         p.config.conv_kernel = 3;
         p.config.conv_layers = 1;
     }
-    vary(&p.config, cases[of].variant & KIND);
+    p.config = vary(p.config, cases[of].variant & KIND);
     p.config.search = (cases[of].variant & SEARCH) != 0;
     if (cases[of].variant & OF_TOKENS) p.config.tokens = TOKENS, p.config.mel_bins = 2;
     if (cases[of].variant & MIXTURE) p.config.mixture = MIXED, p.config.outputs = 3 * MIXED;
@@ -205,8 +194,7 @@ START_TEST(gradient_equals_finite_differences)
     lin_weights_destroy(p.weights);
     ops->exec_destroy(p.exec);
     lin_params_free(&p.params);
-    test_buffer_free(p.values);
-    test_buffer_free(p.gradients);
+    TEST_FREE(p.values, p.gradients);
 }
 END_TEST
 

@@ -18,20 +18,11 @@ typedef struct fixture {
 
 static lin_config small_config(int stack, int ahead, int conv, lin_norm norm)
 {
-    lin_config c = lin_config_default(V);
-    c.layers = 3;
-    c.heads = 2;
-    c.head_width = 8;
-    c.feedforward = 40;
-    c.mel_bins = D;
+    lin_config c = sized_config(3, 2, 8, 40, D, V);
+    if (conv) c = with_conv(c, 4, 2);
     c.stack = stack;
     c.ahead = ahead;
     c.norm = norm;
-    if (conv) {
-        c.positions = LIN_POSITIONS_CONV;
-        c.conv_kernel = 4;
-        c.conv_layers = 2;
-    }
     return c;
 }
 
@@ -41,32 +32,18 @@ enum { VARIANTS = TEST_PAPER ? COUNTED + 1 : SOFTMAX };
 
 static lin_config vary(lin_config c, variant v)
 {
-    if (v == SINUSOID || v == COUNTED) c.positions = LIN_POSITIONS_SINUSOID, c.conv_kernel = c.conv_layers = 0;
+    static const network_kind kinds[] = {OF_LINEAR, OF_FIXED, OF_GATED, OF_CONDITION, OF_SINUSOID, OF_LINEAR,
+                                         OF_SOFTMAX, OF_POLY2, OF_RANDOM, OF_LSTM, OF_SINUSOID};
+    c = of_kind(c, kinds[v]);
     if (v == TOKENS) c.tokens = 9, c.stack = 1, c.ahead = 0;
-    if (v == SOFTMAX || v == COUNTED) c.attention = LIN_ATTENTION_SOFTMAX;
-    if (v == POLY2) c.feature_map = LIN_MAP_POLY2;
-    if (v == RANDOM) c.feature_map = LIN_MAP_RANDOM, c.features = 20;
-    if (v == FIXED) c.decay = LIN_DECAY_FIXED;
-    if (v == GATED) c.decay = LIN_DECAY_GATED;
-    if (v == CONDITION) c.condition_every = 1;
-    if (v == LSTM)
-        c = (lin_config){.network = LIN_NETWORK_LSTM,
-                         .layers = 2,
-                         .width = 24,
-                         .mel_bins = D,
-                         .outputs = V,
-                         .stack = c.stack,
-                         .ahead = c.ahead,
-                         .causal = 1};
-    return c;
+    return v == COUNTED ? of_kind(c, OF_SOFTMAX) : c;
 }
 
 static fixture make(lin_config config)
 {
     fixture f = {0};
     lin_error err = {0};
-    const lin_features features = lin_features_default();
-    ck_assert_msg(lin_model_create(&config, &features, NULL, 5, &f.model, &err) == LIN_OK, "%s", err.message);
+    f.model = model_of(&config, NULL, 5);
     // 0 at first: the gates would not depend on the input
     for (int l = 0; l < config.layers && config.decay == LIN_DECAY_GATED; l++) {
         const lin_param *weight = &f.model->params.table[f.model->params.layers[l].decay[0]];
@@ -134,40 +111,19 @@ static fixture make_shape(int i)
     return make(vary(small_config(shapes[i].stack, shapes[i].ahead, shapes[i].conv, shapes[i].norm), shapes[i].variant));
 }
 
+// In pieces of any size; the last frames come with the end, before it, or with what is too much for one tick.
 START_TEST(any_split_gives_the_bits_of_the_batch)
 {
     fixture f = make_shape(_i);
     lin_streams *s = one_stream(f.encoder, 1, 0);
     float *got = test_buffer((size_t)f.rows * V, sizeof *got);
-    static const int most[] = {1, 4, 17, 200, FRAMES};
+    static const int most[] = {1, 4, 17, 200, FRAMES, 30, 30, 30}, ends[] = {0, 1, 4, 0, FRAMES, 50, FRAMES / 2, FRAMES - 1};
     for (size_t m = 0; m < sizeof most / sizeof *most; m++) {
+        const int from = FRAMES - ends[m];
         int n = 0;
         test_poison(got, (size_t)f.rows * V * sizeof *got);
-        feed_pieces(&f, s, 0, FRAMES, most[m], 77 + m, got, &n);
-        finish(s, got, &n);
-        ck_assert_int_eq(n, f.rows);
-        test_same_f32("log-probabilities", got, f.want, (size_t)f.rows * V);
-        test_guards(got, "lin_streams_tick");
-        reset(s);
-    }
-    test_buffer_free(got);
-    lin_streams_destroy(s);
-    drop(&f);
-}
-END_TEST
-
-// In one tick with what waits, or, if that is too much for one, in several.
-START_TEST(the_last_frames_are_fed_and_finished)
-{
-    fixture f = make_shape(_i);
-    lin_streams *s = one_stream(f.encoder, 1, 0);
-    float *got = test_buffer((size_t)f.rows * V, sizeof *got);
-    const int from[] = {0, 1, FRAMES / 2, FRAMES - 50, FRAMES - 4, FRAMES - 1, FRAMES};
-    for (size_t i = 0; i < sizeof from / sizeof *from; i++) {
-        int n = 0;
-        test_poison(got, (size_t)f.rows * V * sizeof *got);
-        feed_pieces(&f, s, 0, from[i], 30, 7, got, &n);
-        n += one_stream_feed(s, D, V, f.features + (size_t)from[i] * D, FRAMES - from[i], 1, got + (size_t)n * V);
+        feed_pieces(&f, s, 0, from, most[m], 77 + m, got, &n);
+        n += one_stream_feed(s, D, V, f.features + (size_t)from * D, ends[m], 1, got + (size_t)n * V);
         ck_assert_int_eq(n, f.rows);
         test_same_f32("log-probabilities", got, f.want, (size_t)f.rows * V);
         test_guards(got, "lin_streams_tick");
@@ -374,11 +330,10 @@ START_TEST(what_cannot_stream_says_why)
     lin_error err = {0};
     lin_streams *s;
     static const char *const why[] = {"bidirectional", "LSH attention", "softmax-naive"};
+    static const network_kind kinds[] = {OF_LINEAR, OF_LSH, OF_NAIVE};
     for (int i = 0; i < 3; i++) {
-        lin_config c = small_config(1, 0, 0, LIN_NORM_PRE);
-        if (i == 0) c.causal = 0;
-        if (i == 1) c.attention = LIN_ATTENTION_LSH, c.lsh_rounds = 1, c.lsh_chunk = 8;
-        if (i == 2) c.attention = LIN_ATTENTION_SOFTMAX_NAIVE;
+        lin_config c = of_kind(small_config(1, 0, 0, LIN_NORM_PRE), kinds[i]);
+        c.causal = i > 0;
         if (TEST_LACKS(&c)) continue;
         fixture f = make(c);
         ck_assert_int_eq(lin_streams_create(f.encoder, &(lin_streams_options){.capacity = 1}, &s, &err), LIN_UNSUPPORTED);
@@ -392,11 +347,9 @@ END_TEST
 START_TEST(the_papers_network_costs_228096_bytes)
 {
     const lin_config config = lin_config_default(40);
-    const lin_features features = lin_features_default();
-    lin_model *model;
+    lin_model *model = model_of(&config, NULL, 1);
     lin_encoder *encoder;
     lin_error err = {0};
-    ck_assert(lin_model_create(&config, &features, NULL, 1, &model, &err) == LIN_OK);
     ck_assert(lin_encoder_create(model, lin_ops_cpu(), &encoder, &err) == LIN_OK);
     ck_assert_uint_eq(lin_streams_attention_bytes(encoder), 228096);
     ck_assert_uint_eq(lin_config_state_count(&config) * sizeof(float), 228096);
@@ -410,10 +363,9 @@ END_TEST
 START_TEST(a_failed_allocation_is_an_error)
 {
     lin_config config = small_config(2, 1, 1, LIN_NORM_PRE);
-    const lin_features features = lin_features_default();
-    lin_model *model;
+    lin_model *model = model_of(&config, NULL, 1);
     lin_error err = {0};
-    ck_assert(lin_model_create(&config, &features, NULL, 1, &model, &err) == LIN_OK);
+    const lin_streams_options o = {.capacity = 1, .threads = 2, .decodes = 1};
     const unsigned long live = lin_memory_live();
     int succeeded = 0;
     for (unsigned long k = 1; k < 100 && !succeeded; k++) {
@@ -423,7 +375,7 @@ START_TEST(a_failed_allocation_is_an_error)
         lin_memory_fail_at(k);
         lin_status status = lin_encoder_create(model, lin_ops_cpu(), &encoder, &err);
         if (status == LIN_OK) status = lin_worker_create(encoder, 2, &worker, &err);
-        if (status == LIN_OK) status = lin_streams_create(encoder, &(lin_streams_options){.capacity = 1, .threads = 2}, &s, &err);
+        if (status == LIN_OK) status = lin_streams_create(encoder, &o, &s, &err);
         lin_memory_fail_at(0);
         succeeded = status == LIN_OK;
         if (!succeeded) ck_assert_int_eq(status, LIN_NO_MEMORY);
@@ -458,15 +410,6 @@ START_TEST(phones) { streams_case_phones(lin_ops_cpu(), (streams_kind)_i); }
 END_TEST
 
 START_TEST(moved) { streams_case_moved(lin_ops_cpu(), (streams_kind)_i); }
-END_TEST
-
-// With products of eight bits.
-START_TEST(int8)
-{
-    static const streams_kind kinds[] = {STREAMS_LINEAR, STREAMS_DECAY, STREAMS_SINUSOID};
-    streams_case_company(lin_ops_cpu_int8(), 2, 1, kinds[_i] != STREAMS_SINUSOID, kinds[_i], 3);
-    streams_case_moved(lin_ops_cpu_int8(), kinds[_i]);
-}
 END_TEST
 
 START_TEST(refusals)
@@ -506,40 +449,10 @@ START_TEST(refusals)
 }
 END_TEST
 
-START_TEST(a_tick_allocates_nothing)
-{
-    static streams_world w;
-    streams_begin(&w, lin_ops_cpu(), 2, 1, 1, STREAMS_LINEAR);
-    lin_streams *streams;
-    const lin_streams_options o = {.capacity = STREAMS_N, .longest = STREAMS_LONGEST, .decodes = 1};
-    streams_ok(lin_streams_create(w.encoder, &o, &streams, err));
-    streams_speaker speakers[STREAMS_N] = {0};
-    for (int i = 0; i < STREAMS_N; i++) speakers[i].slot = i;
-    const unsigned long before = lin_memory_count();
-    for (uint64_t t = 0; t < 20; t++) streams_random_tick(&w, streams, speakers, STREAMS_N, 3000 + t);
-    ck_assert_uint_eq(lin_memory_count(), before);
-    lin_streams_destroy(streams);
-    streams_end(&w);
-}
-END_TEST
-
-START_TEST(creation_without_memory)
-{
-    static streams_world w;
-    streams_begin(&w, lin_ops_cpu(), 1, 0, 0, STREAMS_LINEAR);
-    const lin_streams_options o = {.capacity = 2, .longest = 2, .decodes = 1};
-    lin_streams *streams;
-    FAIL_EVERY_ALLOCATION_OF(streams, lin_streams_create(w.encoder, &o, &streams, NULL), lin_streams_destroy(streams));
-    streams_end(&w);
-}
-END_TEST
-
 TEST_MAIN("model/streams", TESTS(any_split_gives_the_bits_of_the_batch, 0, SHAPES),
-          TESTS(the_last_frames_are_fed_and_finished, 0, SHAPES),
           TESTS(utterances_together_give_the_bits_of_each_alone, 0, VARIANTS), TESTS(threads_do_not_change_the_bits, 0, SHAPES),
           TESTS(saved_loaded_and_forked_at_any_moment, 0, VARIANTS), TESTS(contradicting_images_are_refused, 0, VARIANTS),
           TESTS(streaming_allocates_nothing, 0, VARIANTS), TEST(softmax_grows_and_says_so), TEST(what_cannot_stream_says_why),
           TEST(the_papers_network_costs_228096_bytes), TEST(a_failed_allocation_is_an_error),
           TESTS(company, 0, TEST_PAPER ? (int)(sizeof groups / sizeof *groups) : 6),
-          TESTS(phones, 0, STREAMS_KINDS), TESTS(moved, 0, STREAMS_KINDS), TEST(refusals),
-          TESTS(int8, 0, 3), TEST(a_tick_allocates_nothing), TEST(creation_without_memory))
+          TESTS(phones, 0, STREAMS_KINDS), TESTS(moved, 0, STREAMS_KINDS), TEST(refusals))

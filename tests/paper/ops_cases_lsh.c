@@ -60,7 +60,7 @@ static void check_shape(ops_context *c, const int *lengths, int B, const shape *
     const lin_segments segments = ops_segments_of(c, lengths, B);
     const lin_lsh lsh = form->lsh;
     const int H = form->H, E = form->E;
-    const size_t rows = (size_t)segments.rows, heads = rows * (size_t)H, n = heads * (size_t)E, orders = heads * (size_t)lsh.rounds;
+    const size_t heads = (size_t)(segments.rows * H), n = heads * (size_t)E, orders = heads * (size_t)lsh.rounds;
     const double loose = form->range > 10 ? 50 : 1; // scores of thousands
     pair qv = ops_in(c, 2 * n, -form->range, form->range), dy = ops_in(c, n, -1, 1), y = ops_out(c, n), lse = ops_out(c, heads),
          dqv = ops_out(c, 2 * n);
@@ -94,7 +94,8 @@ static void check_not_finite(ops_context *c, float value)
     enum { T = 100, H = 2, E = 6 };
     const lin_segments segments = ops_segments_of(c, (const int[]){T}, 1);
     const lin_lsh lsh = {2, 9, 8};
-    pair qv = ops_in(c, T * 2 * H * E, -2, 2), R = ops_in(c, 2 * H * E * 8, -1, 1), y = ops_out(c, T * H * E), lse = ops_out(c, T * H);
+    pair qv = ops_in(c, T * 2 * H * E, -2, 2), R = ops_in(c, 2 * H * E * 8, -1, 1), y = ops_out(c, T * H * E),
+         lse = ops_out(c, T * H);
     int *order = ops_block(c, 2 * T * H, sizeof *order, NULL);
     for (int e = 0; e < E; e++) qv.f[50 * 2 * H * E + e] = value;
     ops_widen(qv);
@@ -102,7 +103,8 @@ static void check_not_finite(ops_context *c, float value)
     c->ops->lsh_forward(c->exec, y.f, lse.f, order, qv.f, R.f, &segments, &lsh, H, E, 0);
     ops_done(c);
     for (int i = 0; i < 2 * T * H; i++) test_require(order[i] >= 0 && order[i] < T, "%s: order %d is %d", c->what, i, order[i]);
-    for (int i = 0; i < T * H * E; i++) test_require(i / E % 2 == 0 || isfinite(y.f[i]), "%s: y %d of the other head", c->what, i);
+    for (int i = 0; i < T * H * E; i++)
+        test_require(i / E % 2 == 0 || isfinite(y.f[i]), "%s: y %d of the other head", c->what, i);
     test_require(!isnan(value) || (isnan(y.f[50 * H * E]) && isnan(lse.f[50 * H])), "%s: no NaN", c->what);
     ops_end(c);
 }
@@ -110,9 +112,10 @@ static void check_not_finite(ops_context *c, float value)
 void ops_case_lsh(ops_context *c)
 {
     static const shape shapes[] = {
-        {{1, 4, 3}, 2, 1, 2},    {{2, 1, 5}, 2, 3, 2},    {{3, 7, 2}, 3, 8, 2},      {{1, 16, 40}, 1, 16, 2}, {{2, 33, 4}, 2, 33, 2},
-        {{4, 32, 64}, 6, 32, 2}, {{1, 65, 3}, 1, 64, 2},  {{2, 1000, 3}, 2, 5, 2},   {{3, 2, 33}, 1, 31, 2},  {{2, 12, 3}, 1, 70, 2},
-        {{2, 64, 2}, 1, 256, 2}, {{3, 1, 16}, 1, 8, 2},   {{2, 8, 4}, 1, 16, 1e-7},  {{2, 8, 3}, 1, 4, 300}};
+        {{1, 4, 3}, 2, 1, 2},   {{2, 1, 5}, 2, 3, 2},    {{3, 7, 2}, 3, 8, 2},     {{1, 16, 40}, 1, 16, 2},
+        {{2, 33, 4}, 2, 33, 2}, {{4, 32, 64}, 6, 32, 2}, {{1, 65, 3}, 1, 64, 2},   {{2, 1000, 3}, 2, 5, 2},
+        {{3, 2, 33}, 1, 31, 2}, {{2, 12, 3}, 1, 70, 2},  {{2, 64, 2}, 1, 256, 2},  {{3, 1, 16}, 1, 8, 2},
+        {{2, 8, 4}, 1, 16, 1e-7}, {{2, 8, 3}, 1, 4, 300}};
     static const struct {
         int T;
         shape form;
@@ -127,7 +130,8 @@ void ops_case_lsh(ops_context *c)
     for (int causal = 0; causal < 2; causal++) {
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
             for (int l = 0; l < OPS_N_LAYOUTS; l++)
-                if (!(shapes[s].range > 10 && c->options->tolerance > 10) && !ops_thin(c, 7) && !ops_too_large(c, &ops_layouts[l]))
+                if (!(shapes[s].range > 10 && c->options->tolerance > 10) && !ops_thin(c, 7) &&
+                    !ops_too_large(c, &ops_layouts[l]))
                     check_shape(c, ops_layouts[l].lengths, ops_layouts[l].B, &shapes[s], causal, 0);
         for (int i = 0; i < (c->options->quick ? 3 : 6); i++) check_shape(c, &longer[i].T, 1, &longer[i].form, causal, 0);
         check_shape(c, (const int[]){64}, 1, &ties, causal, 1);

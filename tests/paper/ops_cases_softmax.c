@@ -50,16 +50,17 @@ void ops_case_softmax(ops_context *c)
     check_shape(c, many, 70, 2, 8, 1, 1);
 }
 
-/* Many tiles, wide heads, few heads for the threads; scores of hundreds and thousands, where one key has nearly all the weight. */
+/* Many tiles, wide heads, few heads for the threads; scores of hundreds and thousands, where one key has nearly all weight. */
 void ops_case_softmax_long(ops_context *c)
 {
     static const struct {
         int lengths[3], H, E;
         double range;
         int quick; // 1: also in quick runs; 2: with fp32 only
-    } shapes[] = {{{333}, 1, 32, 1, 1},  {{65}, 1, 8, 6, 2},           {{65, 1, 130}, 2, 32, 100, 2}, {{66}, 1, 130, 1, 1},
-                  {{20}, 1, 256, 1, 1},  {{128, 129, 63}, 2, 64, 1, 0}, {{128, 17, 129}, 6, 32, 2, 0}, {{47, 49, 193}, 1, 3, 2, 0},
-                  {{1201}, 1, 32, 1, 0}, {{401, 200}, 1, 7, 2, 0},      {{113}, 1, 1024, 1, 0},        {{52}, 1, 1023, 1, 0}};
+    } shapes[] = {{{333}, 1, 32, 1, 1},  {{65}, 1, 8, 6, 2},      {{65, 1, 130}, 2, 32, 100, 2}, {{66}, 1, 130, 1, 1},
+                  {{20}, 1, 256, 1, 1},  {{128, 129, 63}, 2, 64, 1, 0}, {{128, 17, 129}, 6, 32, 2, 0},
+                  {{47, 49, 193}, 1, 3, 2, 0}, {{1201}, 1, 32, 1, 0}, {{401, 200}, 1, 7, 2, 0},
+                  {{113}, 1, 1024, 1, 0}, {{52}, 1, 1023, 1, 0}};
     if (!c->ops->softmax_forward) return;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int causal = 0; causal < 2; causal++)

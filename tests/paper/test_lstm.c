@@ -64,8 +64,8 @@ START_TEST(golden)
            *R = block(name, "R", n, U), *dh = block(name, "dh", rows, DU), *states = block(name, "start", B, 2 * U);
     double *R_packed = packed(R, 4 * U, U, D, 0), *R_dx = packed(R, 4 * U, U, D, 1), *w_packed = packed(w, n, k, 1, 0),
            *w_dx = packed(w, n, k, 1, 1);
-    double *gates = zeros(rows, n), *h = zeros(rows, DU), *cells = zeros(rows, DU), *dgates = zeros(rows, n), *dx = zeros(rows, k),
-           *dw = zeros(n, k), *dbias = zeros(n, 1), *dR = zeros(n, U), *table[MOST_B];
+    double *gates = zeros(rows, n), *h = zeros(rows, DU), *cells = zeros(rows, DU), *dgates = zeros(rows, n),
+           *dx = zeros(rows, k), *dw = zeros(n, k), *dbias = zeros(n, 1), *dR = zeros(n, U), *table[MOST_B];
     for (int b = 0; b < B; b++) table[b] = states + b * 2 * U;
     ref->linear_forward(ref_exec, gates, x, w_packed, bias, rows, n, k, LIN_LINEAR);
     ref->lstm_forward(ref_exec, h, cells, gates, R_packed, &s, U, D, NULL, 0);

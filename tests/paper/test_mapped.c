@@ -68,7 +68,8 @@ START_TEST(ref_is_a_recurrence)
     for (int m = 0; m < 2; m++) {
         const lin_map *map = &maps[m];
         const size_t count = (size_t)(HEADS * map->D * (WIDTH + 1));
-        double *qkv = test_random_f64(ROWS * 3 * C, 1, -1, 1), *omega = test_random_f64((size_t)(HEADS * map->D * WIDTH), 2, -1, 1), y[ROWS * C];
+        double *qkv = test_random_f64(ROWS * 3 * C, 1, -1, 1), y[ROWS * C],
+               *omega = test_random_f64((size_t)(HEADS * map->D * WIDTH), 2, -1, 1);
         double want[ROWS * C], *state = test_buffer(count, sizeof *state), *whole = test_buffer(count, sizeof *whole),
                *pieces = test_buffer(count, sizeof *pieces), *tables[] = {whole, pieces}, warm[ROWS * C];
         memset(state, 0, count * sizeof *state);
@@ -123,7 +124,8 @@ START_TEST(gradient)
         c.weights = test_random_f64(ROWS * C, 7, -1, 1);
         test_poison(dqkv, sizeof dqkv);
         loss(&c);
-        ref->mapped_attention_backward(ref_exec, dqkv, c.weights, c.qkv, c.omega, c.y, &c.segments, &c.map, HEADS, WIDTH, c.causal);
+        ref->mapped_attention_backward(ref_exec, dqkv, c.weights, c.qkv, c.omega, c.y, &c.segments, &c.map, HEADS, WIDTH,
+                                       c.causal);
         test_gradient(form / 2 ? "random features" : "poly2", loss, &c, c.qkv, dqkv, N);
         TEST_FREE(c.qkv, c.omega, c.weights);
     }

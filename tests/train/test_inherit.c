@@ -4,27 +4,16 @@
 #include <math.h>
 
 #include "model/encoder.h"
-#include "tests/support.h"
+#include "tests/model/networks.h"
 
 enum { V = 3, K = 3, MORE = 9 };
 
 static lin_model *make(lin_positions positions, int causal, int kernel, int width, uint64_t seed)
 {
-    lin_config c = lin_config_default(V);
-    c.layers = 2;
-    c.heads = 1;
-    c.head_width = width;
-    c.feedforward = 5;
-    c.mel_bins = 4;
+    lin_config c = with_conv(sized_config(2, 1, width, 5, 4, V), kernel, kernel ? 2 : 0);
     c.positions = positions;
-    c.conv_kernel = kernel;
-    c.conv_layers = kernel ? 2 : 0;
     c.causal = causal;
-    const lin_features f = lin_features_default();
-    lin_model *model;
-    lin_error err = {0};
-    ck_assert_msg(lin_model_create(&c, &f, "<blank> a b", seed, &model, &err) == LIN_OK, "%s", err.message);
-    return model;
+    return model_of(&c, "<blank> a b", seed);
 }
 
 // The tap at `lag` frames before the frame (negative: after it), or 0.
@@ -66,10 +55,9 @@ START_TEST(hidden_units_are_added)
 {
     lin_model *from = make(LIN_POSITIONS_CONV, 1, K, 6, 1), *to, *before;
     lin_config wider = from->config;
-    const lin_features f = lin_features_default();
     const int F = wider.feedforward, C = lin_config_width(&wider), G = wider.feedforward += 5;
-    ck_assert_int_eq(lin_model_create(&wider, &f, from->phones, 2, &to, NULL), LIN_OK);
-    ck_assert_int_eq(lin_model_create(&wider, &f, from->phones, 2, &before, NULL), LIN_OK);
+    to = model_of(&wider, from->phones, 2);
+    before = model_of(&wider, from->phones, 2);
     ck_assert_int_eq(lin_inherit_weights(to, from, NULL), LIN_OK);
     for (int layer = 0; layer < wider.layers; layer++) {
         const lin_param_layer *p = &to->params.layers[layer], *q = &from->params.layers[layer];
@@ -97,17 +85,9 @@ END_TEST
 
 static lin_config with_heads_of(int width)
 {
-    lin_config c = lin_config_default(V);
-    c.layers = 3;
-    c.heads = 2;
-    c.head_width = width;
-    c.feedforward = 4 * width;
-    c.mel_bins = 4;
+    lin_config c = of_kind(sized_config(3, 2, width, 4 * width, 4, V), OF_GATED);
     c.norm = LIN_NORM_PRE;
-    c.decay = LIN_DECAY_GATED;
     c.condition_every = 2;
-    c.positions = LIN_POSITIONS_NONE;
-    c.conv_kernel = c.conv_layers = 0;
     return c;
 }
 
@@ -141,11 +121,8 @@ START_TEST(heads_grow_wider)
 {
     enum { FRAMES = 50 };
     const lin_config narrow = with_heads_of(4), wide = with_heads_of(7);
-    const lin_features f = lin_features_default();
-    lin_model *from, *to;
+    lin_model *from = model_of(&narrow, NULL, 1), *to = model_of(&wide, NULL, 2);
     float features[FRAMES * 4], a[FRAMES * V], b[FRAMES * V];
-    ck_assert_int_eq(lin_model_create(&narrow, &f, NULL, 1, &from, NULL), LIN_OK);
-    ck_assert_int_eq(lin_model_create(&wide, &f, NULL, 2, &to, NULL), LIN_OK);
     test_fill_f32(from->values, from->params.n_elements, 3, -0.7, 0.7);
     for (int l = 0; l < narrow.layers; l++) {
         const lin_param_layer *p = &from->params.layers[l];
@@ -180,17 +157,15 @@ END_TEST
 // A table of the same tokens; another one, or the layer that sound has in its place, is refused.
 START_TEST(tokens_are_copied)
 {
-    const lin_features f = lin_features_default();
     lin_model *models[6];
     for (int i = 0; i < 6; i++) {
         lin_config c = with_heads_of(8);
-        lin_error err = {0};
         c.condition_every = 0;
         if (i < 5) c.tokens = i == 2 ? 257 : 256;
         if (i == 3 && TEST_PAPER) c.mixture = 1, c.outputs = 3;
         else if (i == 3) c.outputs = V + 1;
         if (i == 4) c.feedforward += 8;
-        ck_assert_msg(lin_model_create(&c, &f, NULL, (uint64_t)i + 1, &models[i], &err) == LIN_OK, "%s", err.message);
+        models[i] = model_of(&c, NULL, (uint64_t)i + 1);
     }
     for (int i = 1; i < 6; i++) { // from 0 to each; 4 has more hidden units
         const uint64_t before = models[i]->fingerprint;
@@ -236,22 +211,20 @@ END_TEST
 // A network without decays gives its tensors to one that has them, and fixed ones to gated ones: what is new keeps its values.
 START_TEST(decays_are_added)
 {
-    const lin_features f = lin_features_default();
     lin_model *models[3];
     lin_error err = {0};
     for (int kind = 0; kind < 3; kind++) {
         lin_config c = lin_config_default(5);
         c.layers = 2;
         c.decay = (lin_decay_kind)kind;
-        ck_assert_int_eq(lin_model_create(&c, &f, NULL, (uint64_t)kind + 1, &models[kind], &err), LIN_OK);
+        models[kind] = model_of(&c, NULL, (uint64_t)kind + 1);
     }
     const struct {
         int to, from, good;
     } takes[] = {{0, 0, 1}, {1, 0, 1}, {2, 0, 1}, {2, 1, 1}, {2, 2, 1}, {0, 1, 0}, {0, 2, 0}, {1, 2, 0}};
     for (size_t i = 0; i < sizeof takes / sizeof *takes; i++) {
         const lin_model *from = models[takes[i].from];
-        lin_model *to;
-        ck_assert_int_eq(lin_model_create(&models[takes[i].to]->config, &f, NULL, 7, &to, &err), LIN_OK);
+        lin_model *to = model_of(&models[takes[i].to]->config, NULL, 7);
         float *before = test_buffer(to->params.n_elements, sizeof *before);
         memcpy(before, to->values, to->params.n_elements * sizeof *before);
         ck_assert_int_eq(lin_inherit_weights(to, from, &err), takes[i].good ? LIN_OK : LIN_MISMATCH);
@@ -273,11 +246,9 @@ END_TEST
 START_TEST(a_second_output_is_added)
 {
     lin_config c = with_heads_of(8);
-    const lin_features f = lin_features_default();
-    lin_model *one, *two;
-    ck_assert_int_eq(lin_model_create(&c, &f, NULL, 1, &one, NULL), LIN_OK);
+    lin_model *one = model_of(&c, NULL, 1);
     c.search = 1;
-    ck_assert_int_eq(lin_model_create(&c, &f, NULL, 2, &two, NULL), LIN_OK);
+    lin_model *two = model_of(&c, NULL, 2);
     ck_assert_int_eq(lin_inherit_weights(one, two, NULL), LIN_MISMATCH);
     ck_assert_int_eq(lin_inherit_weights(two, one, NULL), LIN_OK);
     for (int i = 0; i < 2; i++) {

@@ -82,16 +82,13 @@ static team new_team(const char *name, char path[300])
 
 static lin_config variant(int i)
 {
+    static const network_kind kinds[] = {OF_LINEAR, OF_SOFTMAX, OF_LSH, OF_RANDOM, OF_LSTM, OF_LSTM, OF_GATED};
     lin_config c = quick_config();
     c.head_width = 7;
     c.feedforward = 33;
-    if (i == 1) c.attention = LIN_ATTENTION_SOFTMAX, c.causal = 0, c.norm = LIN_NORM_POST;
-    if (i == 2) c.attention = LIN_ATTENTION_LSH, c.lsh_rounds = 2, c.lsh_chunk = 8;
-    if (i == 3) c.feature_map = LIN_MAP_RANDOM, c.features = 24;
-    if (i == 6) c.decay = LIN_DECAY_GATED;
-    if (i == 4 || i == 5)
-        c = (lin_config){.network = LIN_NETWORK_LSTM, .layers = 2, .width = 21, .mel_bins = D, .outputs = V, .stack = STACK,
-                         .causal = i == 4};
+    c = of_kind(c, kinds[i]);
+    if (i == 1) c.causal = 0, c.norm = LIN_NORM_POST;
+    if (i == 4 || i == 5) c.causal = i == 4, c.width = 21;
     c.dropout = 0.2;
     return c;
 }

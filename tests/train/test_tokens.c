@@ -37,12 +37,10 @@ static int is_mixture(void) { return task.config.mixture > 0; }
 
 START_TEST(the_next_token_is_learnt)
 {
-    char folder_of_run[300];
     watch w = {0};
     size_t n;
     if (!begin(_i, 0)) return;
-    run_folder(folder_of_run, sizeof folder_of_run, "whole");
-    lin_train_options o = token_options(folder_of_run);
+    lin_train_options o = token_run("whole");
     o.epochs = 60;
     o.checkpoint_s = 1e9;
     free(must_run(&o, &w, &n));
@@ -70,17 +68,15 @@ static int dies(void *context)
 // Stopped, then killed, and resumed after each: the weights of a run without that.
 START_TEST(stopped_or_killed_and_resumed_gives_the_same_bits)
 {
-    char folder_of_run[300];
     lin_error err = {0};
     float *resumed;
     size_t n;
     if (!begin(_i, 0.2)) return;
     task.config.dropout = 0.2;
-    run_folder(folder_of_run, sizeof folder_of_run, "whole");
-    lin_train_options o = token_options(folder_of_run);
+    lin_train_options o = token_run("whole");
     watch w = {0};
     float *whole = must_run(&o, &w, &n);
-    run_folder(folder_of_run, sizeof folder_of_run, "stopped");
+    o.folder = quick_run("stopped").folder;
     ck_assert_int_eq(run(&o, &(watch){.stop_after = 3}, &resumed, &n, &err), LIN_STOPPED);
     free(resumed);
     for (kill_at = 5; kill_at < 20; kill_at += 6) {
@@ -107,9 +103,9 @@ START_TEST(stopped_or_killed_and_resumed_gives_the_same_bits)
 END_TEST
 
 // Steps whose weights differ as little as gradients (momentum, the first steps of RAdam).
-static lin_train_options plain_steps(const char *of_run)
+static lin_train_options plain_steps(const char *name)
 {
-    lin_train_options o = token_options(of_run);
+    lin_train_options o = token_run(name);
     o.optimizer.kind = LIN_RADAM;
     o.schedule = LIN_SCHEDULE_CONSTANT;
     o.warmup_steps = 0;
@@ -121,16 +117,14 @@ static lin_train_options plain_steps(const char *of_run)
 // Sequences differ in length and in how many targets they have: each target weighs the same.
 START_TEST(accumulated_batches_are_one_batch)
 {
-    char folder_of_run[300];
     watch one = {0}, several = {0};
     size_t n;
     if (!begin(_i, 0.2)) return;
-    run_folder(folder_of_run, sizeof folder_of_run, "whole");
-    lin_train_options o = plain_steps(folder_of_run);
+    lin_train_options o = plain_steps("whole");
     o.batch_frames = 100000;
     float *want = must_run(&o, &one, &n);
     ck_assert_int_eq(one.last.step, 2);
-    run_folder(folder_of_run, sizeof folder_of_run, "several");
+    o.folder = quick_run("several").folder;
     o.batch_frames = 60;
     o.accumulate = 100;
     float *got = must_run(&o, &several, &n);
@@ -162,18 +156,17 @@ static void one_rank(lin_comm *comm, void *context)
 
 START_TEST(several_processes_train_as_one)
 {
-    char folder_of_run[300], name[16];
+    char name[16];
     watch w = {0};
     size_t n;
     if (!begin(_i, 0.2)) return;
-    run_folder(folder_of_run, sizeof folder_of_run, "whole");
-    team t = {.options = plain_steps(folder_of_run)};
+    team t = {.options = plain_steps("whole")};
     t.options.threads = 1;
     t.options.accumulate = 2;
     float *want = must_run(&t.options, &w, &n);
     for (int size = 2; size <= 3; size++) {
         snprintf(name, sizeof name, "on-%d", size);
-        run_folder(folder_of_run, sizeof folder_of_run, name);
+        t.options.folder = quick_run(name).folder;
         test_world *world = test_world_create(size);
         test_world_run(world, one_rank, &t);
         weights_close(name, t.values[0], want, n, 2e-5);
@@ -210,14 +203,13 @@ static void on_epoch(void *context, const lin_train_progress *p)
 // A rate at which the network gets worse on the development set: the best model is that after the epoch with the lowest loss.
 START_TEST(the_best_model_has_the_lowest_dev_loss)
 {
-    char folder_of_run[300], path[400];
+    char path[400];
     lin_error err = {0};
     size_t n;
     float *values;
     lin_model *best;
     if (!begin(_i ? TOKEN_MIXTURE : TOKEN_LINEAR, 0.6)) return;
-    run_folder(folder_of_run, sizeof folder_of_run, "whole");
-    lin_train_options o = token_options(folder_of_run);
+    lin_train_options o = token_run("whole");
     o.schedule = LIN_SCHEDULE_CONSTANT;
     o.epochs = MANY_EPOCHS;
     o.lr = 0.05;
@@ -233,9 +225,9 @@ START_TEST(the_best_model_has_the_lowest_dev_loss)
         ck_assert(e.best_per[i] == e.dev_loss[lowest] && (e.dev_per[i] >= 0) == !_i);
     }
     ck_assert_msg(lowest < MANY_EPOCHS - 1 && (_i || fewest != lowest), "the epoch %d is the best by either measure", lowest);
-    snprintf(path, sizeof path, "%s/best.safetensors", folder_of_run);
+    snprintf(path, sizeof path, "%s/best.safetensors", o.folder);
     ck_assert(lin_model_load(path, &best, &err) == LIN_OK);
-    run_folder(folder_of_run, sizeof folder_of_run, "as-long");
+    o.folder = quick_run("as-long").folder;
     o.epochs = lowest + 1;
     e.n = 0;
     ck_assert_msg(train_model(new_network(&task.config), train_path, &o, &hooks, &values, &n, &err) == LIN_OK, "%s", err.message);
@@ -248,15 +240,13 @@ END_TEST
 // Of tokens a share of errors near 1 says nothing: the rate is halved after `patience` epochs, not after five times as many.
 START_TEST(patience)
 {
-    char folder_of_run[300];
     watch w = {0};
     size_t n;
     task = token_task_of(TOKEN_LINEAR);
     task.config.tokens = task.config.outputs = 200;
     write_tokens(train_path, &task, 40, 100, 1); // nothing can be learnt
     write_tokens(dev_path, &task, 9, 200, 1);
-    run_folder(folder_of_run, sizeof folder_of_run, "plateau");
-    lin_train_options o = token_options(folder_of_run);
+    lin_train_options o = token_run("plateau");
     o.schedule = LIN_SCHEDULE_PLATEAU;
     o.patience = 1;
     o.epochs = 400;
@@ -284,10 +274,8 @@ static void refused(lin_train_options o, lin_status want, const char *part)
 
 START_TEST(what_belongs_to_speech_is_refused)
 {
-    char folder_of_run[300];
     begin(TOKEN_LINEAR, 0);
-    run_folder(folder_of_run, sizeof folder_of_run, "none");
-    const lin_train_options plain = token_options(folder_of_run);
+    const lin_train_options plain = token_run("none");
     for (int i = 0; i < 9; i++) {
         lin_train_options o = plain;
         if (i == 0) o.speaker_norm = 1;
@@ -341,30 +329,26 @@ static void write_alike(const char *path, int with, int without)
 // A batch may hold no target at all, but not all of them. The gradient is that per target: sequences without any weigh nothing.
 START_TEST(sequences_without_targets)
 {
-    char folder_of_run[300];
     watch w = {0}, alike = {0};
     size_t n;
     begin(TOKEN_LINEAR, 0);
-    run_folder(folder_of_run, sizeof folder_of_run, "alone");
-    lin_train_options o = token_options(folder_of_run);
+    lin_train_options o = token_run("alone");
     o.epochs = 2;
     o.batch_frames = 1; // one sequence a batch
     free(must_run(&o, &w, &n));
     ck_assert_int_eq(w.last.n_batches, 40);
     write_alike(train_path, 3, 0);
-    run_folder(folder_of_run, sizeof folder_of_run, "all");
-    o = plain_steps(folder_of_run);
+    o = plain_steps("all");
     float *want = must_run(&o, &w, &n);
     write_alike(train_path, 3, 4);
-    run_folder(folder_of_run, sizeof folder_of_run, "some");
+    o.folder = quick_run("some").folder;
     float *got = must_run(&o, &alike, &n);
     weights_close("with others", got, want, n, 1e-6);
     ck_assert_double_eq_tol(alike.last.loss, w.last.loss, 1e-6);
     free(want);
     free(got);
     write_alike(train_path, 0, 2);
-    run_folder(folder_of_run, sizeof folder_of_run, "none");
-    refused(token_options(folder_of_run), LIN_INVALID, "no token of the sets to train on has a target");
+    refused(token_run("none"), LIN_INVALID, "no token of the sets to train on has a target");
 }
 END_TEST
 

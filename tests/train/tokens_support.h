@@ -16,22 +16,14 @@ enum { TOKEN_LINEAR, TOKEN_SOFTMAX, TOKEN_LSTM, TOKEN_MIXTURE, TOKEN_KINDS };
 
 static inline token_task token_task_of(int kind)
 {
-    token_task t = {lin_config_default(7), 3};
+    token_task t = {of_kind(sized_config(2, 2, 8, 32, 1, 7), OF_SINUSOID), 3};
     lin_config *c = &t.config;
-    c->layers = 2;
-    c->heads = 2;
-    c->head_width = 8;
-    c->feedforward = 32;
-    c->mel_bins = 1;
     c->tokens = 7;
     c->dropout = 0;
     c->norm = LIN_NORM_PRE;
-    c->positions = LIN_POSITIONS_SINUSOID;
-    if (kind == TOKEN_SOFTMAX) c->attention = LIN_ATTENTION_SOFTMAX, c->tokens = 300, c->mel_bins = 2;
+    if (kind == TOKEN_SOFTMAX) *c = of_kind(*c, OF_SOFTMAX), c->tokens = 300, c->mel_bins = 2;
     if (kind == TOKEN_MIXTURE) c->mixture = 2, c->outputs = 6, c->tokens = 256, t.step = 64;
-    if (kind == TOKEN_LSTM)
-        *c = (lin_config){.network = LIN_NETWORK_LSTM, .layers = 2, .width = 16, .mel_bins = 1, .outputs = 7, .stack = 1,
-                          .causal = 1, .tokens = 7};
+    if (kind == TOKEN_LSTM) *c = of_kind(*c, OF_LSTM);
     return t;
 }
 
@@ -63,9 +55,9 @@ static inline void write_tokens(const char *path, const token_task *task, int n,
     ck_assert_msg(lin_dataset_finish(writer, &err) == LIN_OK, "%s", err.message);
 }
 
-static inline lin_train_options token_options(const char *run)
+static inline lin_train_options token_run(const char *name)
 {
-    lin_train_options o = quick_options(run);
+    lin_train_options o = quick_run(name);
     o.augment = (lin_augment_options){0};
     o.batch_frames = 100;
     return o;

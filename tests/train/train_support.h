@@ -8,8 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/memory.h"
-#include "model/model.h"
-#include "tests/support.h"
+#include "tests/model/networks.h"
 #include "train/train.h"
 
 enum { D = 6, V = 5, UTTERANCES = 40, STACK = 2, EPOCHS = 40 };
@@ -119,28 +118,15 @@ static inline lin_train_options quick_options(const char *run)
 
 static inline lin_config quick_config(void)
 {
-    lin_config config = lin_config_default(V);
-    config.layers = 2;
-    config.heads = 2;
-    config.head_width = 8;
-    config.feedforward = 32;
-    config.mel_bins = D;
+    lin_config config = with_conv(sized_config(2, 2, 8, 32, D, V), 3, 2);
     config.stack = STACK;
-    config.positions = LIN_POSITIONS_CONV;
-    config.conv_kernel = 3;
-    config.conv_layers = 2;
     config.norm = LIN_NORM_PRE;
     return config;
 }
 
 static inline lin_model *new_network(const lin_config *config)
 {
-    lin_model *model;
-    lin_error err = {0};
-    const lin_features features = lin_features_default();
-    ck_assert_msg(lin_model_create(config, &features, config->tokens ? NULL : "<blank> a b c d", 3, &model, &err) == LIN_OK, "%s",
-                  err.message);
-    return model;
+    return model_of(config, config->tokens ? NULL : "<blank> a b c d", 3);
 }
 
 // Trains the model on the set at `path`, and releases it. *values [*n] receives its weights, released by the caller; both may be
@@ -183,6 +169,16 @@ static inline void weights_close(const char *what, const float *got, const float
     if (getenv("TEST_VERBOSE")) fprintf(stderr, "%s: %g\n", what, worst);
 }
 
+// The same, which must end so; `part` of the message, or NULL.
+static inline void must_train(lin_config config, const lin_train_options *options, watch *w, float **values, lin_status want,
+                              const char *part)
+{
+    lin_error err = {0};
+    watch unseen = {0};
+    const lin_status status = train_network(config, options, w ? w : &unseen, values, NULL, &err);
+    ck_assert_msg(status == want && (!part || strstr(err.message, part)), "%s: %s", lin_status_name(status), err.message);
+}
+
 static inline lin_status train(const lin_train_options *options, watch *w, float **values, lin_error *err)
 {
     return train_network(quick_config(), options, w, values, NULL, err);
@@ -192,6 +188,16 @@ static inline void run_folder(char *path, size_t size, const char *name)
 {
     snprintf(path, size, "%s/%s", folder, name);
     ck_assert(mkdir(path, 0777) == 0 || errno == EEXIST);
+}
+
+/* Quick options of a run in a folder of this name, which stays valid until the next but seven of them. */
+static inline lin_train_options quick_run(const char *name)
+{
+    static char paths[8][300];
+    static int next;
+    char *path = paths[next++ % 8];
+    run_folder(path, sizeof paths[0], name);
+    return quick_options(path);
 }
 
 static inline size_t n_elements(void)

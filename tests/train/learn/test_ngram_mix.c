@@ -1,6 +1,5 @@
 // train/learn/ngram_mix: against tests/golden/ngram_mix.py, against both models one by one, sums over the vocabulary, failing
 // allocations.
-// allocations.
 #include "train/learn/ngram_mix.h"
 
 #include "tests/lexicon/ngram_support.h"
@@ -138,28 +137,6 @@ START_TEST(unknown_in_contexts)
 }
 END_TEST
 
-// A model mixed with itself is itself.
-START_TEST(with_itself)
-{
-    lin_ngram *a = model_of(4, 0, 200, 1);
-    lin_ngram_draft mixed, alone;
-    OK(lin_ngram_mix(a, a, 0.3, &mixed, &err));
-    OK(lin_ngram_draft_of(a, &alone, &err));
-    for (int k = 1; k <= 4; k++) {
-        ck_assert_uint_eq(mixed.level[k - 1].n, alone.level[k - 1].n);
-        for (size_t i = 0; i < alone.level[k - 1].n; i++) {
-            ck_assert(fabs(mixed.level[k - 1].logp[i] - alone.level[k - 1].logp[i]) < 1e-9);
-            if (k == 4) continue;
-            const double got = mixed.level[k - 1].backoff[i], want = alone.level[k - 1].backoff[i];
-            test_require(fabs(got - want) < 1e-4, "%d-gram %zu: %g, not %g", k, i, got, want);
-        }
-    }
-    lin_ngram_draft_free(&mixed);
-    lin_ngram_draft_free(&alone);
-    lin_ngram_destroy(a);
-}
-END_TEST
-
 // Models of other tools: sums over 1, contexts with all words, no common word, no <s> or </s>, another name of <unk>.
 START_TEST(models_of_others)
 {
@@ -219,5 +196,5 @@ START_TEST(failing_allocations)
 }
 END_TEST
 
-TEST_MAIN("ngram_mix", TEST(golden_mix), TEST(exact), TEST(unknown_in_contexts), TEST(with_itself), TEST(models_of_others),
+TEST_MAIN("ngram_mix", TEST(golden_mix), TEST(exact), TEST(unknown_in_contexts), TEST(models_of_others),
           TEST(failing_allocations))

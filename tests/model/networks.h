@@ -1,0 +1,66 @@
+/* networks.h - small networks of every kind, for tests. */
+#ifndef LIN_TESTS_MODEL_NETWORKS_H
+#define LIN_TESTS_MODEL_NETWORKS_H
+
+#include "model/model.h"
+#include "tests/support.h"
+
+/* What a layer of a network is made of, those of paper/ last. */
+typedef enum network_kind { OF_LINEAR, OF_FIXED, OF_GATED, OF_CONDITION, OF_SINUSOID, OF_SOFTMAX, OF_NAIVE, OF_LSH, OF_POLY2,
+                            OF_RANDOM, OF_LSTM } network_kind;
+
+static inline lin_config sized_config(int layers, int heads, int head_width, int feedforward, int mel_bins, int outputs)
+{
+    lin_config c = lin_config_default(outputs);
+    c.layers = layers;
+    c.heads = heads;
+    c.head_width = head_width;
+    c.feedforward = feedforward;
+    c.mel_bins = mel_bins;
+    return c;
+}
+
+static inline lin_config with_conv(lin_config c, int kernel, int layers)
+{
+    c.positions = LIN_POSITIONS_CONV;
+    c.conv_kernel = kernel;
+    c.conv_layers = layers;
+    return c;
+}
+
+static inline lin_config of_kind(lin_config c, network_kind kind)
+{
+    if (kind == OF_SOFTMAX) c.attention = LIN_ATTENTION_SOFTMAX;
+    if (kind == OF_NAIVE) c.attention = LIN_ATTENTION_SOFTMAX_NAIVE;
+    if (kind == OF_LSH) c.attention = LIN_ATTENTION_LSH, c.lsh_rounds = 2, c.lsh_chunk = 8;
+    if (kind == OF_POLY2) c.feature_map = LIN_MAP_POLY2;
+    if (kind == OF_RANDOM) c.feature_map = LIN_MAP_RANDOM, c.features = 20;
+    if (kind == OF_FIXED) c.decay = LIN_DECAY_FIXED;
+    if (kind == OF_GATED) c.decay = LIN_DECAY_GATED;
+    if (kind == OF_CONDITION) c.condition_every = 1;
+    if (kind == OF_SINUSOID) c.positions = LIN_POSITIONS_SINUSOID, c.conv_kernel = c.conv_layers = 0;
+    if (kind == OF_LSTM)
+        c = (lin_config){.network = LIN_NETWORK_LSTM,
+                         .layers = 2,
+                         .width = 20,
+                         .mel_bins = c.mel_bins,
+                         .outputs = c.outputs,
+                         .stack = c.stack,
+                         .ahead = c.ahead,
+                         .causal = c.causal,
+                         .tokens = c.tokens,
+                         .dropout = c.dropout};
+    return c;
+}
+
+/* With the default features; phones may be NULL. */
+static inline lin_model *model_of(const lin_config *config, const char *phones, uint64_t seed)
+{
+    const lin_features features = lin_features_default();
+    lin_model *model;
+    lin_error err = {0};
+    ck_assert_msg(lin_model_create(config, &features, phones, seed, &model, &err) == LIN_OK, "%s", err.message);
+    return model;
+}
+
+#endif
