@@ -236,7 +236,7 @@ START_TEST(test_states_that_lie)
     const size_t n = lin_words_bytes(s.words);
     void *copy = test_buffer(n, 1);
     const lin_words_view to = lin_words_view_of(s.words, copy);
-    for (int lie = 0; lie < 3; lie++) {
+    for (int lie = 0; lie < 5; lie++) {
         memcpy(copy, s.state, n);
         OK(lin_words_check(s.words, copy, n, &err));
         ck_assert_int_gt(to.h->n_traces, 0);
@@ -245,8 +245,12 @@ START_TEST(test_states_that_lie)
             to.hyps[0].endings[LIN_LABEL_ENDING].frames = INT32_MAX;
         } else if (lie == 1) {
             for (int k = 0; k < 2; k++) to.hyps[0].endings[k].sum = to.hyps[0].endings[k].best = -INFINITY;
-        } else {
+        } else if (lie == 2) {
             to.traces[to.h->n_traces - 1].before_frames = INT32_MAX;
+        } else if (lie == 3) {
+            to.traces[to.h->n_traces - 1].start = to.h->frame;
+        } else {
+            to.h->n_hyps = 0;
         }
         FAILS(lin_words_check(s.words, copy, n, &err), LIN_FORMAT, "damaged");
     }
