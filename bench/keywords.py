@@ -6,10 +6,10 @@
 
 60 keywords of 4 to 12 phonemes are chosen from the texts of each set by a seed: words and phrases of two or three words that occur
 at least twice. A keyword that is found in an utterance whose text has it counts as a hit, as often as the text has it; every other
-one is a false alarm. The table has, for each number of phonemes, the misses where the most certain false alarms are one per
-keyword and hour of sound, and misses and false alarms at linnet's own threshold. --quiet: sounds without speech (WAV files), in
+one is a false alarm. The first table has, for each number of phonemes, the fewest misses of a threshold (one run for each) that
+gives at most so many false alarms per keyword and hour of sound; the second has linnet's own thresholds. --quiet: sounds without speech (WAV files), in
 which the default thresholds give false alarms. --peer: pocketsphinx (Debian: pocketsphinx, pocketsphinx-en-us) on the same
-utterances and keywords, at the thresholds 1e-10 to 1e-50; needs ffmpeg and an hour.
+utterances and keywords, at the thresholds 1e-5 to 1e-40; needs ffmpeg and an hour.
 Needs cmudict-en-us.dict (Debian: pocketsphinx-en-us).
 """
 import argparse
@@ -23,8 +23,9 @@ import re
 import subprocess
 
 DICTIONARY = "/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict"
-LOWEST = 0.05  # confidence from which keywords are collected for the curve
+THRESHOLDS = (0.97, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.22, 0.16, 0.11)
 GROUPS = ((4, 5), (6, 7), (8, 12))
+PEER_THRESHOLDS = ("1e-5", "1e-10", "1e-15", "1e-20", "1e-30", "1e-40")
 RATES = (0.25, 0.5, 1, 2, 5)
 
 
@@ -64,17 +65,17 @@ def occurrences(words, keyword):
 
 
 def spot(linnet, model, arguments, keywords, work, least):
-    """[(id, seconds, [(keyword, confidence)])]"""
+    """[(id, seconds, [keyword])]; least None: the default thresholds."""
     listed = work / "keywords.txt"
     listed.write_text("".join(f"{text.lower()}={least}\n" if least else f"{text.lower()}\n" for text in keywords), encoding="utf-8")
     command = [linnet, "transcribe", "-q", "--format", "json", "--model", model, "--keywords", listed, *arguments]
     lines = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
-    return [(r["id"], r["seconds"], [(k["keyword"].upper(), k["confidence"]) for k in r.get("keywords", ())])
+    return [(r["id"], r["seconds"], [k["keyword"].upper() for k in r.get("keywords", ())])
             for r in map(json.loads, lines)]
 
 
 def spot_peer(folder, root, texts, keywords, work, threshold):
-    """The same with pocketsphinx, whose hypotheses have no confidences: 1 for all."""
+    """The same with pocketsphinx."""
     sounds, listed = work / "wav", work / "peer.txt"
     sounds.mkdir(exist_ok=True)
     listed.write_text("".join(f"{text.lower()} /{threshold}/\n" for text in keywords), encoding="utf-8")
@@ -90,46 +91,40 @@ def spot_peer(folder, root, texts, keywords, work, threshold):
     found = []
     for line in open(work / "peer.hyp", encoding="utf-8"):
         text, key = re.match(r"(.*?)\s*\((\S+) -?\d+\)$", line).groups()
-        found.append((key, 0, [(k, 1.0) for k in keywords for _ in range(text.upper().split("  ").count(k))]))
+        found.append((key, 0, [k for k in keywords for _ in range(text.upper().split("  ").count(k))]))
     return found
 
 
 def count(found, texts, keywords):
-    """Confidences of hits and of false alarms, each with the keyword's phonemes; occurrences for each number of phonemes."""
+    """Phonemes of the keyword of each hit and of each false alarm; how often keywords of so many phonemes were said."""
     hits, alarms, total = [], [], collections.Counter()
     for key, _, spotted in found:
-        best = collections.defaultdict(list)
-        for text, confidence in spotted:
-            best[text].append(confidence)
         for text, n in keywords.items():
-            said = occurrences(texts[key], text) if key in texts else 0
+            said, times = occurrences(texts[key], text) if key in texts else 0, spotted.count(text)
             total[n] += said
-            for i, confidence in enumerate(sorted(best[text], reverse=True)):
-                (hits if i < said else alarms).append((confidence, n))
+            hits += [n] * min(said, times)
+            alarms += [n] * (times - min(said, times))
     return hits, alarms, total
 
 
-def of_group(values, group):
-    return sorted((confidence for confidence, n in values if group[0] <= n <= group[1]), reverse=True)
+def in_group(values, group):
+    return sum(group[0] <= n <= group[1] for n in values)
 
 
-def row(name, group, hits, alarms, total, keywords, hours):
-    """Misses at so many false alarms per keyword and hour."""
+def rates(group, hits, alarms, total, keywords, hours):
+    """The part that was missed, and false alarms per keyword and hour."""
     said = sum(times for n, times in total.items() if group[0] <= n <= group[1])
-    spoken = hours * sum(group[0] <= n <= group[1] for n in keywords.values())
-    h, a = of_group(hits, group), of_group(alarms, group)
-    cells = []
-    for rate in RATES:
-        least = a[int(rate * spoken)] if int(rate * spoken) < len(a) else LOWEST
-        cells.append(f"{100 * (1 - sum(c > least for c in h) / said):.1f}" if said else "-")
-    return f"| {name} | {group[0]} to {group[1]} | {said} | " + " | ".join(cells) + " |"
+    return 1 - in_group(hits, group) / said if said else math.nan, in_group(alarms, group) / (hours * in_group(keywords.values(), group))
 
 
-def at_threshold(name, group, hits, alarms, total, keywords, hours):
-    said = sum(times for n, times in total.items() if group[0] <= n <= group[1])
-    spoken = hours * sum(group[0] <= n <= group[1] for n in keywords.values())
-    missed = f"{100 * (1 - len(of_group(hits, group)) / said):.1f}" if said else "-"
-    return f"| {name} | {group[0]} to {group[1]} | {missed} | {len(of_group(alarms, group)) / spoken:.2f} |"
+def curve_row(name, group, points):
+    """points: rates of all thresholds."""
+    best = [min((missed for missed, alarms in points if alarms <= rate), default=math.nan) for rate in RATES]
+    return f"| {name} | {group[0]} to {group[1]} | " + " | ".join("-" if math.isnan(b) else f"{100 * b:.1f}" for b in best) + " |"
+
+
+def own_row(name, group, missed, alarms):
+    return f"| {name} | {group[0]} to {group[1]} | {'-' if math.isnan(missed) else f'{100 * missed:.1f}'} | {alarms:.2f} |"
 
 
 def main():
@@ -144,29 +139,32 @@ def main():
     o = parser.parse_args()
     o.work.mkdir(parents=True, exist_ok=True)
     dictionary = read_dictionary()
-    curve = ["| system, set | phonemes | said | " + " | ".join(f"missed %, {rate} an hour" for rate in RATES) + " |",
-             "|" + "---|" * (3 + len(RATES))]
+    curve = ["| system, set | phonemes | " + " | ".join(f"missed %, {rate} an hour" for rate in RATES) + " |",
+             "|" + "---|" * (2 + len(RATES))]
     own = ["| system, set | phonemes | missed % | false alarms per keyword and hour |", "|---|---|---|---|"]
     for name in o.sets.split(","):
         folder = o.corpus / name
         texts = read_texts(folder)
         keywords = choose(texts, dictionary)
         data = ["--data", folder, "--audio-root", o.corpus]
-        for model in o.model.split(","):
-            found = spot(o.linnet, model, data, keywords, o.work, LOWEST)
+
+        def measure(title, found, texts):
             hours = sum(seconds for _, seconds, _ in found) / 3600
             counted = count(found, texts, keywords)
-            curve += [row(f"{model}, {name}", group, *counted, keywords, hours) for group in GROUPS]
-            counted = count(spot(o.linnet, model, data, keywords, o.work, None), texts, keywords)
-            own += [at_threshold(f"{model}, {name}", group, *counted, keywords, hours) for group in GROUPS]
+            own.extend(own_row(title, group, *rates(group, *counted, keywords, hours)) for group in GROUPS)
+            return hours
+
+        for model in o.model.split(","):
+            found = [spot(o.linnet, model, data, keywords, o.work, least) for least in THRESHOLDS]
+            hours = measure(f"{model}, {name}", spot(o.linnet, model, data, keywords, o.work, None), texts)
+            counted = [count(f, texts, keywords) for f in found]
+            curve += [curve_row(f"{model}, {name}", group, [rates(group, *c, keywords, hours) for c in counted]) for group in GROUPS]
             if o.quiet:
-                found = spot(o.linnet, model, sorted(o.quiet.glob("*.wav")), keywords, o.work, None)
-                hours_quiet = sum(seconds for _, seconds, _ in found) / 3600
-                counted = count(found, {}, keywords)
-                own += [at_threshold(f"{model}, no speech", group, *counted, keywords, hours_quiet) for group in GROUPS]
-        for threshold in ("1e-10", "1e-20", "1e-30", "1e-40", "1e-50") if o.peer else ():
-            counted = count(spot_peer(folder, o.corpus, texts, keywords, o.work, threshold), texts, keywords)
-            own += [at_threshold(f"pocketsphinx {threshold}, {name}", group, *counted, keywords, hours) for group in GROUPS]
+                measure(f"{model}, no speech", spot(o.linnet, model, sorted(o.quiet.glob("*.wav")), keywords, o.work, None), {})
+        if o.peer:
+            found = [spot_peer(folder, o.corpus, texts, keywords, o.work, least) for least in PEER_THRESHOLDS]
+            counted = [count(f, texts, keywords) for f in found]
+            curve += [curve_row(f"pocketsphinx, {name}", group, [rates(group, *c, keywords, hours) for c in counted]) for group in GROUPS]
     print("\n".join(curve), "\n".join(own), sep="\n\n")
 
 
