@@ -54,6 +54,18 @@ th two hello" "$(d $lm "$tmp/hw.npy" "$tmp/th.npy")"
 is "their times" "hw 1 0.300 0.240 hello
 hw 1 0.600 0.210 world" "$(d $lm -f ctm "$tmp/hw.npy" | cut -d' ' -f1-5)"
 is "the phones, if requested" "HH AH L OW W ER L D" "$(d $lm --unit phones "$tmp/hw.npy")"
+# Keywords need neither a search for words nor a language model.
+printf '# said to the program\nhello world=0.3\ntwo hello\n' > "$tmp/keywords"
+keywords() { d -l "$tmp/words.dict" -f json --keywords "$tmp/keywords" "$@" | grep -o '"keywords".*}]'; }
+is "a keyword" '"keywords":[{"keyword":"hello world","start":0.300,"end":0.810,"confidence":1.0000}]' "$(keywords "$tmp/hw.npy")"
+is "by its other pronunciation" '"keywords":[{"keyword":"two hello","start":0.090,"end":0.480,"confidence":1.0000}]' \
+    "$(keywords "$tmp/th.npy")"
+is "beside words" '"text":"hello world"' \
+    "$(d $lm -f json --keyword "hello world" "$tmp/hw.npy" | grep '"keyword":"hello world"' | grep -o '"text":"[a-z ]*"' | head -1)"
+refused "keywords in text" 2 "need --format json" decode -l "$tmp/words.dict" --keyword "hello world" "$tmp/hw.npy"
+printf 'hello\nworld=7\n' > "$tmp/keywords"
+refused "a threshold that is none" 1 "keywords:2: the keyword 'world=7': its threshold" \
+    decode -l "$tmp/words.dict" -f json --keywords "$tmp/keywords" "$tmp/hw.npy"
 # A packed lexicon: the same words, until the lexicon changes; a damaged one is reported, and the lexicon read.
 cp "$tmp/words.dict" "$tmp/packed.dict"
 p="--words --no-readable -l $tmp/packed.dict --lm $tmp/words.arpa"
