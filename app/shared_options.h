@@ -239,6 +239,7 @@ void lin_live_models_close(lin_live_models *models);
      .help = "A keyword, such as \"hey linnet\": found in any speech, without a search for words, and written in json. With a "\
              "confidence: found from that on; if not given, by its length. May be repeated"},                                  \
     {.name = "keywords", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.keywords_file), .value = "LIST",                 \
+     .expert = 1,                                                                                                                \
      .help = "File of keywords, one per line"},                                                                                \
     {.name = "context-bonus", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.context_bonus),            \
      .text = "4", .min = -1000, .max = 1000, .value = "X",                                                                       \
