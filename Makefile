@@ -54,7 +54,9 @@ CFLAGS_asan-kernels := $(CFLAGS_asan)
 CFLAGS_ubsan := -O1 -g -fsanitize=undefined -fno-sanitize-recover=undefined
 CFLAGS_tsan := -O1 -g -fsanitize=thread
 CFLAGS_fuzz := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
-CFLAGS := -std=c11 $(WARN) -fPIC -fvisibility=hidden -fno-math-errno $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS)
+# The folder of the tree is in no output: the same sources give the same bytes anywhere.
+SAME := "-ffile-prefix-map=$(CURDIR)=."
+CFLAGS := -std=c11 $(WARN) -fPIC -fvisibility=hidden -fno-math-errno $(SAME) $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS)
 include kernels/cpu/isa.mk
 
 PKGS := sndfile soxr kissfft-float libcjson libutf8proc zlib
@@ -89,6 +91,7 @@ ifeq ($(origin WEB),undefined)
 WEB := $(shell pkg-config --exists libwebsockets libssl libcrypto 2>/dev/null && echo libwebsockets libssl libcrypto)
 endif
 WEB_SO := $(if $(WEB),$B/liblinnet_web.so)
+WEB_LIBS := $(if $(WEB),$(shell pkg-config --libs $(WEB)))
 # Opus in the streams of linnet serve (OPUS= : not built). libsndfile brings the libraries in any case.
 ifeq ($(origin OPUS),undefined)
 OPUS := $(shell pkg-config --exists opus ogg 2>/dev/null && echo opus ogg)
@@ -285,7 +288,7 @@ $B/bench/%: $O/bench/%.o $B/liblinnet.a
 $B/liblinnet_mpi.so: train/mpi/mpi.c base/memory.c base/status.c train/comm.h base/memory.h base/status.h linnet/linnet.h Makefile
 	@mkdir -p $(@D)
 	$(SAY) "  MPICC $@"
-	$(Q)$(MPICC) $(CPPFLAGS) -std=c11 $(WARN) -O2 -g -fPIC -fvisibility=hidden -shared $(filter %.c,$^) -lpthread -o $@
+	$(Q)$(MPICC) $(CPPFLAGS) -std=c11 $(WARN) $(SAME) -O2 -g -fPIC -fvisibility=hidden -shared $(filter %.c,$^) -lpthread -o $@
 
 # ---- the network side of linnet serve ------------------------------------------------------------------------------------------
 
@@ -294,8 +297,8 @@ $B/liblinnet_web.so: serve/web/lws.c serve/web/tls.c serve/web/tls.h serve/http.
 		serve/web.h base/memory.h base/status.h linnet/linnet.h Makefile
 	@mkdir -p $(@D)
 	$(SAY) "  CC    $@"
-	$(Q)$(CC) $(CPPFLAGS) $(shell pkg-config --cflags $(WEB) 2>/dev/null | sed 's/-I/-isystem /g') -std=c11 $(WARN) $(WERROR) -O2 -g -fPIC \
-		-fvisibility=hidden -shared $(filter %.c,$^) $(shell pkg-config --libs $(WEB) 2>/dev/null) -ldl -lpthread -o $@
+	$(Q)$(CC) $(CPPFLAGS) $(shell pkg-config --cflags $(WEB) 2>/dev/null | sed 's/-I/-isystem /g') -std=c11 $(WARN) $(WERROR) $(SAME) -O2 -g \
+		-fPIC -fvisibility=hidden -shared $(LDFLAGS) $(filter %.c,$^) $(WEB_LIBS) -ldl -lpthread -o $@
 
 FORCE:
 
