@@ -43,10 +43,29 @@ def declarations():
     """
 
 
+def build_library():
+    """Runs make and returns its last line. pip hides output: on a terminal, the file that is compiled stands below pip's line."""
+    try:
+        terminal = open("/dev/tty", "w")
+    except OSError:
+        terminal = open(os.devnull, "w")
+    command = ["make", "-C", str(TOP), "--no-print-directory", "python-library"]
+    below = "\033D\033M\0337\033D\r\033[K{}\0338"  # scrolls if it must, writes on the next line, and returns to the place before
+    with terminal, subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as make:
+        for line in make.stdout:
+            if line.startswith("  "):
+                print(line, end="", flush=True)
+                print(below.format("  compiling linnet:" + line.rstrip()[:60]), end="", file=terminal, flush=True)
+        print(below.format(""), end="", file=terminal)
+    if make.returncode:
+        raise subprocess.CalledProcessError(make.returncode, command)
+    return line
+
+
 def how_to_link():
     """Arguments of cffi's set_source."""
     if IN_SOURCE_TREE:
-        archive, *flags = shlex.split(last_line("make", "-C", str(TOP), "--no-print-directory", "python-library"))
+        archive, *flags = shlex.split(build_library())
         return {"extra_objects": [archive], "depends": [archive], "extra_link_args": flags}
     library = pkg_config("--variable=libdir")
     return {"extra_link_args": shlex.split(pkg_config("--libs")), "runtime_library_dirs": [library]}
