@@ -145,6 +145,10 @@ demo:
 	+@$(MAKE) --no-print-directory $(JOBS) $B/linnet
 	@examples/demo/run.sh $B/linnet
 
+package:
+	@tools/deps.sh build package
+	+@tools/package.sh
+
 bench:
 	@tools/deps.sh build
 	+@$(MAKE) --no-print-directory $(JOBS) bench-programs
@@ -217,7 +221,8 @@ $O/linnet/find.o $O/base/system.o: $B/prefix
 
 $B/link: FORCE
 	@mkdir -p $(@D)
-	@tools/record.sh $@ '$(CC) $(CFLAGS) $(LDFLAGS) $(LDLIBS) $(APP_LIBS) $(CHECK_LIBS) $(LIB_OBJ) $(APP_SRC) $(SUPPORT_SRC) $(EMULATED_OBJ)'
+	@tools/record.sh $@ '$(CC) $(CFLAGS) $(LDFLAGS) $(LDLIBS) $(APP_LIBS) $(WEB_LIBS) $(CHECK_LIBS) $(LIB_OBJ) $(APP_SRC) $(SUPPORT_SRC) \
+		$(EMULATED_OBJ)'
 
 $O/base/system.o: ISA := -DLIN_LIB_DIR='"$(PREFIX)/lib/linnet"'
 $O/linnet/find.o: ISA := -DLIN_DATA_DIR='"$(PREFIX)/share/linnet"'
@@ -294,7 +299,7 @@ $B/liblinnet_mpi.so: train/mpi/mpi.c base/memory.c base/status.c train/comm.h ba
 
 # As the transport above.
 $B/liblinnet_web.so: serve/web/lws.c serve/web/tls.c serve/web/tls.h serve/http.c serve/http.h base/memory.c base/status.c \
-		serve/web.h base/memory.h base/status.h linnet/linnet.h Makefile
+		serve/web.h base/memory.h base/status.h linnet/linnet.h Makefile $B/link
 	@mkdir -p $(@D)
 	$(SAY) "  CC    $@"
 	$(Q)$(CC) $(CPPFLAGS) $(shell pkg-config --cflags $(WEB) 2>/dev/null | sed 's/-I/-isystem /g') -std=c11 $(WARN) $(WERROR) $(SAME) -O2 -g \
@@ -302,6 +307,6 @@ $B/liblinnet_web.so: serve/web/lws.c serve/web/tls.c serve/web/tls.h serve/http.
 
 FORCE:
 
-.PHONY: release-blocks all help found deps demo bench bench-programs clean install install-files uninstall FORCE
+.PHONY: release-blocks all help found deps demo package bench bench-programs clean install install-files uninstall FORCE
 .SECONDARY:
 -include $(shell find $B build/cuda build/gpu -name '*.d' 2>/dev/null)

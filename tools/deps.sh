@@ -1,6 +1,6 @@
 #!/bin/sh
 # deps.sh [--dry-run] GROUP...: installs the packages of these groups that are missing: build, check, demo, fuzz, page (make
-# check-page), arm64 (make check-arm64), wasm (make wasm), standin (of recipes/wsj). Says what it does.
+# check-page), arm64 (make check-arm64), wasm (make wasm), package (make package), standin (of recipes/wsj). Says what it does.
 # Knows the package names of Debian, Ubuntu, Fedora, Arch and Homebrew. Elsewhere it only checks that the libraries are there.
 # --dry-run: prints the command and installs nothing.
 dry=no
@@ -30,7 +30,7 @@ runs() {
     *) false ;;
     esac
 }
-build= check= demo= fuzz= page= arm64= wasm= standin=
+build= check= demo= fuzz= page= arm64= wasm= package= standin=
 case $system in
 debian)
     build='gcc g++ make pkg-config libsndfile1-dev libkissfft-dev libsoxr-dev libcjson-dev libutf8proc-dev zlib1g-dev portaudio19-dev libwebsockets-dev libopus-dev libogg-dev'
@@ -42,6 +42,7 @@ debian)
     page='chromium-headless-shell python3'
     arm64='gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user'
     wasm='emscripten dpkg-dev'
+    package='dpkg-dev cmake lintian python3-venv'
     standin='flite ncompress'
     fuzz=clang
     has() { case $(dpkg-query -W -f '${Status}' "$1" 2>/dev/null) in *'ok installed') ;; *) false ;; esac; }
@@ -78,6 +79,7 @@ for group in "$@"; do
     page) packages="$packages $page" ;;
     arm64) packages="$packages $arm64" ;;
     wasm) packages="$packages $wasm" ;;
+    package) packages="$packages $package" ;;
     standin) packages="$packages $standin" ;;
     *) echo "deps.sh: unknown group $group" >&2; exit 2 ;;
     esac

@@ -15,7 +15,7 @@ make check-python the Python package and its tests, in an environment of its own
 make check-page   the page of linnet serve in a headless Chromium, with a file as its microphone; its pictures are in build/page
 make wasm         the page with the recogniser inside, in build/wasm, for browsers without a server; WASM_MODEL=FILE; make check-wasm (Debian)
 make arm64        the program for arm64, by a cross-compiler; make check-arm64: the tests too, in an emulator (Debian)
-make wheel        a Python package for other machines, with the library and the model inside, in build/python/dist
+make package      a .deb, a tarball for any Linux with glibc 2.31 or newer, and a Python wheel, in build/package (Debian 12)
 make deps         install the packages that are missing (Debian, Ubuntu, Fedora, Arch, Homebrew)
 make bench        build and run the benchmarks, beside PyTorch where it is installed
 make bench-gpu    the same on a GPU; make gpu-kit packs all of it for a machine with a GPU and nothing else

