@@ -27,10 +27,11 @@ wrong_marks() {
         BEGIN { while ((getline line < known) > 0) is[line] = 1; while ((getline line < tables) > 0) table[line] = 1 }
         function wrong(what) { print FILENAME ": " FNR ": " what }
         FNR == 1 { if (open) print before ": the last mark has no end"; open = 0; before = FILENAME }
-        /<!-- end -->/ { if (!open) wrong("an end without a beginning"); open = 0 }
+        /<!-- end -->/ { if (!open) wrong("an end without a beginning"); else if (!rows) wrong("no table within the marks"); open = 0 }
+        open && /^ *\|/ { rows++ }
         /<!-- measured/ {
             if (open) wrong("a mark within marks")
-            open = 1
+            open = 1; rows = 0
             if (match($0, /<!-- measured 20[0-9][0-9]-[01][0-9]-[0-3][0-9]: ./)) next
             if (!match($0, /<!-- measured: [a-z0-9-]+; /)) { wrong("neither a name nor a date and a command"); next }
             name = substr($0, RSTART + 15, RLENGTH - 17)
@@ -130,6 +131,7 @@ bad "a fingerprint of another model" wrong_marks "s/$sure/0123456789abcdef/"
 bad "no such table" wrong_marks 's/words/letters/'
 bad "neither a fingerprint nor a date" wrong_marks '1s/;.*-->/; -->/'
 bad "no end" wrong_marks '/end/d'
+bad "no table" wrong_marks '/^|/d'
 bad "a table without a mark" unmarked '/<!--/d'
 bad "a number of no table" loose '$aIt makes 71.93 % errors.'
 finish
