@@ -158,6 +158,43 @@ START_TEST(ties)
 }
 END_TEST
 
+// The CPU's operations by queries whose norms are 0, below and above the least norm, and so large that scores are thousands.
+START_TEST(norms)
+{
+    enum { E = 4, T = 50 };
+    const int offsets[] = {0, T};
+    if (!choose_isa(_i / 2)) return;
+    const lin_ops *ops = lin_ops_cpu();
+    lin_exec *exec;
+    lsh_case c = case_of(offsets, 1, 1, E, (lin_lsh){2, 8, 3}, _i % 2, 13);
+    float *qv = test_buffer(2 * c.n_y, sizeof *qv), *R = test_buffer(c.n_R, sizeof *R), *y = test_buffer(c.n_y, sizeof *y),
+          *lse = test_buffer(c.n_lse, sizeof *lse), *dqv = test_buffer(2 * c.n_y, sizeof *dqv), *dy = test_buffer(c.n_y, sizeof *dy);
+    int *order = test_buffer(c.n_order, sizeof *order);
+    const float factors[8] = {0, 1e-7f, 1e-30f, 1e-5f, 100, 3000, 1, 1};
+    for (size_t i = 0; i < 2 * c.n_y; i++) qv[i] = (float)c.qv[i] * (i % (2 * E) < E ? factors[i / (2 * E) % 8] : 1);
+    for (size_t i = 0; i < 2 * c.n_y; i++) c.qv[i] = (double)qv[i];
+    for (size_t i = 0; i < c.n_y; i++) c.dy[i] = (double)(dy[i] = (float)c.dy[i]);
+    for (size_t i = 0; i < c.n_R; i++) c.R[i] = (double)(R[i] = (float)c.R[i]);
+    ck_assert_int_eq(ops->exec_create(ops, 1, &exec, NULL), LIN_OK);
+    run(&c);
+    ops->lsh_forward(exec, y, lse, order, qv, R, &c.segments, &c.lsh, c.H, E, c.causal);
+    ops->lsh_backward(exec, dqv, dy, qv, y, lse, order, &c.segments, &c.lsh, c.H, E, c.causal);
+    ck_assert_mem_eq(c.order, order, c.n_order * sizeof *order);
+    test_close_f32("y", y, c.y, c.n_y, 1e-3); // scores of 3000 have errors of 1e-4
+    test_close_f32("lse", lse, c.lse, c.n_lse, 1e-6);
+    for (int t = 0; t < T; t++) { // gradients of small norms are large: row by row
+        double scale = 1;
+        for (int e = 0; e < E; e++) scale = fmax(scale, fabs(c.dqv[2 * t * E + e]));
+        for (int e = 2 * t * E; e < 2 * (t + 1) * E; e++)
+            ck_assert_msg(fabs((double)dqv[e] - c.dqv[e]) <= 1e-2 * scale, "dqv %d of frame %d is %g, not %g", e % (2 * E), t,
+                          (double)dqv[e], c.dqv[e]);
+    }
+    ops->exec_destroy(exec);
+    TEST_FREE(qv, R, y, lse, dqv, dy, order);
+    case_free(&c);
+}
+END_TEST
+
 START_TEST(rotations)
 {
     enum { N = 20000 };
@@ -180,4 +217,4 @@ START_TEST(rotations)
 END_TEST
 
 TEST_MAIN_WITH(ref_begin, ref_end, "lsh", TEST(counts), TEST(gradient), TESTS(golden, 0, sizeof lsh_golden / sizeof *lsh_golden),
-               TEST(ties), TEST(rotations))
+               TEST(ties), TESTS(norms, 0, 2 * N_ISAS), TEST(rotations))
