@@ -1,5 +1,6 @@
-# [slow native] Runs every command line of README.md and docs/*.md in a folder that holds the files they name. Commands that
-# cannot run here are listed below with the reason; an entry that matches no line is an error.
+# [slow native] Runs every command line of README.md and docs/*.md in a folder that holds the files they name, and compares what it
+# writes with what the page shows below it. Commands that cannot run here, and outputs that differ here, are listed with the reason;
+# a reason that no line has is an error.
 . tests/app/common.sh
 # Not under a sanitizer: this test trains the paper's network, which takes minutes there, and other tests run the same commands.
 [ "${CONFIG:-release}" = release ] || finish
@@ -12,6 +13,21 @@ left_out() { # prints why a line does not run; nothing if it runs
     *'linnet listen'*|*'linnet devices'*) echo 'needs a microphone; test_listen.sh has one' ;;
     *'linnet serve'*) echo 'serves until it is stopped; test_serve.sh does' ;;
     *'python3 '*|*'test_score DIR'*) echo 'a comparison made by hand, with Python' ;;
+    'curl '*) [ -n "$port" ] || echo "$no_server" ;;
+    'cc '*) echo 'needs an installed library; test_installed.sh has one' ;;
+    'mpirun '*|'srun '*) echo 'needs MPI or Slurm; test_mpi.sh has MPI' ;;
+    'bench/'*|'recipes/open/'*) echo 'measures for hours, with the corpus' ;;
+    'recipes/language/prompts.sh '*) echo 'fetches packages' ;;
+    'recipes/language/run.sh '*) echo 'trains for minutes; test_language.sh runs it' ;;
+    'printf '*' > small.conf') echo 'a network whose training takes minutes; small.conf here is smaller' ;;
+    esac
+}
+
+differs() { # prints why the output of a line that runs is not that of the page; nothing if it is compared
+    case $1 in
+    *' ru/'*|*/ru/*) echo 'another language than that of the page' ;;
+    *--stats*) echo 'latencies are those of one machine' ;;
+    'linnet ngram perplexity '*) echo 'another text than that of the page' ;;
     esac
 }
 
@@ -31,6 +47,9 @@ chmod +x ../bin/*
 for name in speech.wav hello.wav monday.wav tuesday.wav a.flac b.flac talk.flac lecture.flac day.flac one.wav two.flac; do
     "$SOUND" "$name" seconds=2.5 seed=${#name}
 done
+# The pages show what linnet hears in this recording.
+real=/usr/share/pocketsphinx/test/data/librivox/sense_and_sensibility_01_austen_64kb-0920.wav
+[ ! -f $real ] || cp $real speech.wav
 mkdir -p librivox other recordings && cp hello.wav librivox && cp hello.wav speech.wav recordings
 echo 'how are you' > talk.txt && cp talk.txt lecture.txt && for to in hello one two; do cp talk.txt $to.txt; done
 printf 'one\ntwo\tthree\n' | tr '\t' ' ' > names.txt
@@ -72,33 +91,92 @@ printf '{"id":"u1","phones":[],"words":[{"word":"how"}]}\n{"id":"u2","phones":[]
 
 # ---- the lines -------------------------------------------------------------------------------------------------------------------
 
-# Lines of indented blocks that begin with a program; continued lines are joined, trailing comments removed.
+# lines PAGE: of indented blocks, "C<tab>COMMAND" for a line that begins with a program and "O<tab>LINE" for what follows it; continued
+# lines are joined, trailing comments removed.
 lines() {
-    awk '/^    / && (inside || (before == "" && /^    [^ ]/)) { inside = 1; print substr($0, 5); next } { inside = 0; before = $0 }' "$1" |
-        sed -e :a -e '/\\$/N; s/\\\n *//; ta' |
-        grep -E '^(\$ )?([A-Z_]+=[^ ]* )*(linnet|build/release/linnet|make|cut|for|ssh|arecord|cat|python3|gzip) ' |
-        sed -e 's/^\$ //' -e 's/   *#.*//' -e 's,/usr/share/pocketsphinx/test/data/librivox,librivox,' \
-            -e 's,/usr/share/pocketsphinx/model/en-us/,,'
+    awk '/^```/ { code = !code }
+        !code && /^    / && (inside || (before == "" && /^    [^ ]/)) {
+            inside = 1
+            line = line substr($0, 5)
+            if (sub(/\\$/, "", line)) next
+            if (line ~ /^(\$ )?([A-Z_]+=[^ ]* )*(linnet|make|cut|for|ssh|arecord|cat|python3|gzip|printf|curl|cc|mpirun|srun|(build|bench|recipes|tests|tools)\/[^ ]*) /) {
+                print "C\t" line; command = 1; blank = shown = 0
+            } else if (command) {
+                while (blank) { print "O\t"; blank-- }
+                print "O\t" line; shown = 1
+            }
+            line = ""
+            next
+        }
+        { inside = 0; before = $0; if ($0 != "" || code) command = shown = blank = 0; else if (shown) blank++ }' "$1" |
+        sed -e '/^C/{' -e 's/^C\t\$ /C\t/; s/   *#.*//; s/  */ /g' -e "s,127.0.0.1:8090,127.0.0.1:$port," -e '}' \
+            -e 's,/usr/share/pocketsphinx/test/data/librivox,librivox,; s,/usr/share/pocketsphinx/model/en-us/,,'
 }
 
+# other SHOWN SAID: the first line of SHOWN that is not that line of SAID. "..." at the end of a line stands for anything.
+other() {
+    awk 'NR == FNR { gsub(/^ +| +$/, ""); want[NR] = $0; n = NR; next }
+        FNR <= n {
+            gsub(/^ +| +$/, ""); part = want[FNR]; lines = FNR
+            if (sub(/ *\.\.\.$/, "", part)) $0 = substr($0, 1, length(part))
+            if ($0 != part) { print "line " FNR ", in place of \"" want[FNR] "\": " $0; exit }
+        }
+        END { if (lines < n && $0 == part) print "nothing in place of " want[lines + 1] }' "$1" "$2"
+}
+printf 'a b ...\nc\n' > ../shown
+printf 'a b c\n  c \nd\n' > ../said
+is "equal output is seen" "" "$(other ../shown ../said)"
+printf 'a b c\nd\n' > ../said
+is "other output is seen" 'line 2, in place of "c": d' "$(other ../shown ../said)"
+printf 'a b c\n' > ../said
+is "missing output is seen" "nothing in place of c" "$(other ../shown ../said)"
+
+# A server for the lines with curl.
+port= server= no_server='needs curl and libwebsockets'
+if [ -f "$(dirname "$LINNET")/liblinnet_web.so" ] && command -v curl > /dev/null; then
+    "$LINNET" serve --listen 127.0.0.1:0 > /dev/null 2> ../served &
+    server=$!
+    trap 'kill $server; chmod -R u+w "$tmp" 2>/dev/null; rm -rf "$tmp"' EXIT
+    await grep -q 127.0.0.1: ../served
+    port=$(sed -n 's,.*//127.0.0.1:\([0-9]*\)/.*,\1,p' ../served)
+fi
+
 used='|'
+uses() { case $used in *"|$1|"*) ;; *) used="$used$1|" ;; esac; }
+# run_line: runs $line of $page and compares its output with ../shown, unless that is empty
+run_line() {
+    why=$(left_out "$line")
+    if [ -n "$why" ]; then uses "$why"; return; fi
+    PATH="$tmp/bin:$PATH" timeout 120 sh -c "$line" > ../said 2> ../complained < /dev/null
+    status=$?
+    [ $status = 0 ] || { fail "${page##*/}: $line" "exit status $status" "$(tail -n 3 ../complained)"; return; }
+    pass
+    [ -s ../shown ] || return
+    why=$(differs "$line")
+    if [ -n "$why" ]; then uses "$why"; return; fi
+    case $line in *speech.wav*|'cat results'*) [ -f $real ] || { echo "not compared, no recorded speech: $line"; return; } ;; esac
+    is "${page##*/}: $line: the output is that of the page" "" "$(other ../shown ../said)"
+}
+tab=$(printf '\t')
 for page in "$top"/README.md "$top"/docs/*.md; do
     lines "$page" > ../lines
-    while IFS= read -r line; do
-        why=$(left_out "$line")
-        if [ -n "$why" ]; then
-            case $used in *"|$why|"*) ;; *) used="$used$why|" ;; esac
-            continue
-        fi
-        PATH="$tmp/bin:$PATH" timeout 120 sh -c "$line" > ../said 2> ../complained < /dev/null
-        status=$?
-        [ $status = 0 ] || fail "${page##*/}: $line" "exit status $status" "$(tail -n 3 ../complained)"
-        [ $status != 0 ] || pass
+    line=
+    : > ../shown
+    while IFS= read -r part; do
+        case $part in
+        O*) printf '%s\n' "${part#O"$tab"}" >> ../shown ;;
+        *)
+            [ -z "$line" ] || run_line
+            : > ../shown
+            line=${part#C"$tab"} ;;
+        esac
     done < ../lines
+    [ -z "$line" ] || run_line
 done
-for why in 'builds and tests: this is one of them' 'needs a microphone; test_listen.sh has one' 'serves until it is stopped; test_serve.sh does' 'a comparison made by hand, with Python'; do
-    case $used in *"|$why|"*) pass ;; *) fail "a line that is left out because it $why" "there is none any more" ;; esac
-done
+sed -n "/^left_out()/,/^}/s/.*echo '\(.*\)' ;;/\1/p; /^differs()/,/^}/s/.*echo '\(.*\)' ;;/\1/p" "$top/tests/app/test_docs.sh" > ../reasons
+while IFS= read -r why; do
+    case $used in *"|$why|"*) pass ;; *) fail "a line that is left out or not compared because: $why" "there is none any more" ;; esac
+done < ../reasons
 cd "$top" || exit 1
 
 # ---- what the pages name exists -----------------------------------------------------------------------------------------------------
@@ -127,6 +205,13 @@ for page in $texts; do
     is "$page: prose is wrapped at 100 columns" "" \
         "$(awk '/^```/ { code = !code } !code && !/^ *\|/ && !/^    / && !/^!\[/ && !/^ *<!-- measured/ && !/https?:/ { gsub(/[\200-\277]/, ""); if (length($0) > 100) print FNR }' "$page" | head -n 3)"
 done
+
+# Every script that a page calls by its path can be run.
+missing=
+for name in $(grep -ohE '(^    |`)(recipes|bench|tools|examples)/[A-Za-z0-9_./-]*\.(sh|py)' $texts recipes/*/*.md bench/*.md | sed 's/^[` ]*//' | sort -u); do
+    [ -x "$name" ] || missing="$missing $name"
+done
+is "scripts that pages name are executable" "" "$missing"
 
 # Each line of docs/contract.md names tests that are there, as `FILE` (CASE, CASE). without_test PAGE: those that are not.
 without_test() {
