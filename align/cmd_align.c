@@ -46,8 +46,8 @@ static const lin_option options[] = {
      .help = "Write all words outside the lexicon to this file, the most frequent first: word, count, how it was pronounced, "
              "phonemes"},
     {.name = "learn-lexicon", .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(values, learn_lexicon), .value = "DICT",
-     .help = "Write the lexicon to this file with the probability of each pronunciation, counted from those that fitted the "
-             "sound best (docs/adapting.md)"},
+     .help = "Write the lexicon to this file with the probability of each pronunciation, counted from the pronunciations that "
+             "were said (docs/adapting.md)"},
     {.name = "posteriors", .type = LIN_OPTION_FILE, .at = offsetof(values, posteriors), .value = "NPY",
      .help = "A matrix of log-probabilities, as linnet posteriors writes it, instead of a sound"},
     {.name = "row-ms", .type = LIN_OPTION_DOUBLE, .at = offsetof(values, row_ms), .min = 0, .max = 10000, .value = "MS",
@@ -512,22 +512,21 @@ const lin_command lin_command_align = {
     .summary = "find when each phoneme and word of a known text was said",
     .description = "Aligns a known text with its sound. The result has the times and the confidence of each phoneme and word "
                    "and, in json and in csv with --unit both, the goodness of pronunciation of each phoneme, each word and "
-                   "all: the natural logarithm of the probability that this phoneme and no other was said there, or one picked "
-                   "among those of the word or of all. If the lexicon has several "
-                   "pronunciations, the one that fits the sound best is used; words that it lacks are pronounced as in linnet "
-                   "phonemize.\n\n"
+                   "all: the natural logarithm of the probability that this phoneme, or a random phoneme of the word or text, "
+                   "was said there. Of several pronunciations in the lexicon the best one for the sound is used; other words are "
+                   "pronounced as by linnet phonemize.\n\n"
                    "The format text is a table here: start and end in seconds, and the word; phonemes with --unit phones, both "
                    "with --unit both.\n\n"
-                   "For a FOLDER, or several files, the text of each sound is the file beside it with the same name and .lab, "
-                   ".txt or .TextGrid (the first of these that exists). A folder is read with all its subfolders (corpora of the "
-                   "Montreal Forced Aligner: speaker/file.wav with speaker/file.lab); with --output-dir results are written to "
-                   "the same folders there, as TextGrids if no --format is given. The folder of a sound is its speaker. Sounds "
+                   "For a FOLDER, or several files, the text of each sound is the file beside it with its name and .lab, .txt "
+                   "or .TextGrid (the first of these that exists). A folder is read with all its subfolders (corpora of the "
+                   "Montreal Forced Aligner: speaker/file.wav with speaker/file.lab); with --output-dir results keep these "
+                   "folders, as TextGrids if no --format is given. The folder of a sound is its speaker. Sounds "
                    "without a text are reported and skipped, and the exit status is 1.\n\n"
                    "In a TextGrid every interval with a text is an utterance and is aligned within its times; tiers that overlap "
                    "in time are different speakers, and each speaker has a result.\n\n"
-                   "Numbers, signs and abbreviations are read in all usual ways, and the one that fits the sound best is used "
-                   "(--numbers); the result has them as they are written. Words of whose pronunciation nothing is known take the "
-                   "sound between their neighbours (--oov lists them).\n\n"
+                   "Numbers, signs and abbreviations are read in all usual ways, and the best one for the sound is used "
+                   "(--numbers); the result has them as they are written. Words without a known pronunciation take the sound "
+                   "between their neighbours (--oov lists them).\n\n"
                    "A text that is longer than the sound is an error. A text that does not seem to match the sound is aligned "
                    "with a warning. In a data directory, utterances that fail are reported and the others are aligned. See "
                    "docs/alignment.md.",

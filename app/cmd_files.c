@@ -87,9 +87,8 @@ const lin_command lin_command_lexicon = {
     .description =
         "Reading a lexicon and ordering its words by their phones takes a tenth of a second for 50,000 words. linnet lexicon "
         "does it once and writes the result beside the lexicon, as DICT" LIN_PACKED_LEXICON
-        "; every command that recognises words maps that file "
-        "as long as the lexicon, the phones of the model, the language model and all-words are those it was packed for, and else "
-        "reads DICT, which remains the file to edit. Without DICT it packs the installed lexicon, as make does.",
+        ". Commands that recognise words use this file if lexicon, phones, language model and all-words have not changed since; "
+        "otherwise they read DICT, which remains the file to edit. Without DICT the installed lexicon is packed.",
     .examples = "  linnet lexicon my.dict\n"
                 "  linnet lexicon --lm my.lm my.dict",
     .options = lexicon_options,
@@ -133,8 +132,8 @@ const lin_command lin_command_quantise = {
     .description =
         "Writes MODEL with the weights of its blocks as whole numbers of eight bits and a scale for each output of a layer; the "
         "first and the last layer, norms and biases stay as they are. The file is half as large as one in half precision. On a "
-        "CPU its results are those of MODEL with --precision int8, to the bit; in another precision the rounded weights are "
-        "used. MODEL is a file, or default, offline or small, which are installed with the program.",
+        "CPU it gives the results of MODEL with --precision int8, to the bit; other precisions use the rounded weights. "
+        "MODEL is a file, or default, offline or small, which are installed with the program.",
     .examples = "  linnet quantise exp/train/best.safetensors -o small.safetensors\n"
                 "  linnet transcribe --model small.safetensors talk.flac",
     .options = quantise_options,

@@ -393,8 +393,9 @@ const lin_command lin_command_transcribe = {
                    "are written to standard output at once, as text, CTM, CSV or labels. Sound of over a minute is divided at "
                    "its pauses (--reset). See docs/decoding.md.\n\n"
                    "A file that cannot be read is reported, the others are done, and the exit status is 1. Incomplete sound "
-                   "gives a result up to its end and the same exit status. Memory does not grow with the length of the sound.\n\n"
-                   "A stream can be saved and resumed, on another machine too: the results are those of the uncut sound.",
+                   "gives a result up to its end, and exit status 1. Memory does not grow with the length of the sound.\n\n"
+                   "A stream can be saved and resumed, on another machine too. Joined results equal the result of the uncut "
+                   "sound.",
     .examples = "  linnet transcribe talk.flac\n"
                 "  linnet transcribe --words talk.flac\n"
                 "  linnet transcribe --lm phones.lm talk.flac\n"

@@ -50,8 +50,8 @@ static inline lin_precision lin_model_precision(const lin_model_values *values)
     {.name = "precision", .expert = 1, .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.precision), .text = "auto",        \
      .choices = "auto|fp32|bf16|int8",                                                                                           \
      .help = "Precision of the network's matrix products. bf16: half the memory for weights and nearly twice the speed, on a "   \
-             "GPU and on CPUs with AVX512-BF16 or BF16 of arm64. int8: eight bits, on every CPU, with the same products on all " \
-             "of them (linnet quantise). auto: int8 on a CPU for a model that is stored in eight bits, else fp32, but "          \
+             "GPU and on CPUs with AVX512-BF16 or BF16 of arm64. int8: eight bits (linnet quantise), with equal products on "    \
+             "every CPU. auto: int8 on a CPU for a model that is stored in eight bits, else fp32, but "                          \
              "tf32 for many live streams on a GPU"}
 
 /* Of commands whose model is an operand, a network of tokens. */
@@ -62,15 +62,15 @@ static inline lin_precision lin_model_precision(const lin_model_values *values)
 
 #define LIN_OFFLINE_ROW(owner, field)                                                                                            \
     {.name = "offline", .expert = 1, .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.offline),                              \
-     .help = "Use the installed model that reads whole utterances: more accurate, but results come at the end. The same as "     \
+     .help = "Use the installed model that reads whole utterances: more accurate, but results come at the end. Short for "       \
              "--model offline"}
 
 /* Of commands that recognise live streams. */
 #define LIN_SECOND_PASS_ROW(owner, field)                                                                                        \
     {.name = "second-pass", .type = LIN_OPTION_FILE, .at = offsetof(owner, field), .value = "MODEL",                             \
      .choices = "offline|default|small", .expert = 1,                                                                            \
-     .help = "When an utterance has ended, recognise it once more with this model: its final result has fewer errors and comes " \
-             "a little later. offline: the installed one that reads whole utterances"}
+     .help = "Decode each finished utterance again with this model: its final result has fewer errors and comes a little "       \
+             "later. offline: the installed model that reads whole utterances"}
 
 /* Of commands that hear whole utterances, in the values of decoding. */
 #define LIN_COMBINE_ROW(owner, field)                                                                                            \
@@ -115,37 +115,36 @@ void lin_live_models_close(lin_live_models *models);
 /* Of commands that read what is installed of a language; lin_run_command chooses it. */
 #define LIN_LANGUAGE_ROW(owner, field)                                                                                           \
     {.name = "language", .type = LIN_OPTION_STRING, .at = offsetof(owner, field), .value = "CODE",                               \
-     .help = "The language whose installed files are used where none is named: its code, such as en, or a folder with such "     \
-             "files (docs/languages.md); if not given, the one of the model, else en"}
+     .help = "The language whose files are used where no other file is named: its code, such as en, or a folder of such files "  \
+             "(docs/languages.md); if not given, the model's language, else en"}
 
 #define LIN_G2P_ROW(owner, field)                                                                                                \
     {.name = "g2p", .expert = 1, .type = LIN_OPTION_FILE, .at = offsetof(owner, field), .value = "RULES",                        \
      .help = "Letter-to-sound rules for words outside the lexicon, made by linnet g2p; if not given, $LINNET_G2P, else "         \
-             "those of its language"}
+             "the rules of the language"}
 
 /* Of commands that choose a set. */
 #define LIN_PHONE_SET_ROW(owner, field)                                                                                          \
     {.name = "phones", .letter = 'p', .type = LIN_OPTION_FILE, .at = offsetof(owner, field), .value = "SET",                     \
      .help = "The phones: a file with a name on each line, optionally with its IPA or 'silence' or 'noise'; or a model, whose "  \
-             "set is used; if not given, those of the lexicon, CMUdict's if it has these"}
+             "set is used; if not given, the phones of the lexicon"}
 
 /* Of commands that turn words into phones. */
 #define LIN_DICTIONARY_ROW(owner, field)                                                                                         \
     {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(owner, field), .value = "DICT",                   \
      .expert = 1,                                                                                                                \
      .help = "Pronunciations in CMUdict's format, with probabilities or without (docs/formats.md); if not given, "               \
-             "$LINNET_LEXICON, else those installed with the program or by Debian's package pocketsphinx-en-us"}
+             "$LINNET_LEXICON, else the lexicon of the program or of Debian's package pocketsphinx-en-us"}
 
 /* more: what else its help says, " ..." or "". */
 #define LIN_ADD_LEXICON_ROW(owner, field, more)                                                                                  \
     {.name = "add-lexicon", .type = LIN_OPTION_FILE, .at = offsetof(owner, field), .value = "WORDS",                             \
-     .help = "Words that extend the lexicon, in the same format; a word alone in its line gets the pronunciation that rules "    \
-             "find" more}
+     .help = "Words that extend the lexicon, in its format; a word alone in its line gets the pronunciation that rules find" more}
 
 #define LIN_NUMBERS_ROW(owner, field)                                                                                            \
     {.name = "numbers", .type = LIN_OPTION_STRING, .at = offsetof(owner, field), .value = "RULES",                               \
      .help = "How numbers, signs and abbreviations in texts are said: a file, a language (en, de, es), or none; if not given, "  \
-             "$LINNET_NUMBERS, else those of the language"}
+             "$LINNET_NUMBERS, else the rules of the language"}
 
 /* ---- decoding -------------------------------------------------------------------------------------------------------------- */
 
@@ -188,8 +187,8 @@ void lin_live_models_close(lin_live_models *models);
              "and 1024 where utterances are heard whole (a model that cannot stream, --second-pass)"},                           \
     {.name = "beam-score", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.beam_score), .min = 0,        \
      .max = 600, .value = "X",                                                                                                   \
-     .help = "Drop hypotheses that are worse than the best by more than this, natural logarithm; 0: none; if not given, "       \
-             "12, with --words 13, where utterances are heard whole 14"},                                                       \
+     .help = "Drop hypotheses that are worse than the best by more than this, natural logarithm; 0: none; if not given, "        \
+             "12, with --words 13, where utterances are heard whole 14"},                                                        \
     {.name = "beam-labels", .under = "tune", .type = LIN_OPTION_INT, .at = offsetof(owner, field.beam_labels), .min = 0,         \
      .max = 65536,                                                                                                               \
      .help = "Number of labels followed per step, the most probable ones; 0: all; if not given, 20, with --words 0"},            \

@@ -13,51 +13,51 @@
 static const lin_option options[] = {
     {.name = "listen", .type = LIN_OPTION_STRING, .at = offsetof(lin_serve_values, listen), .text = "127.0.0.1:8090",
      .value = "HOST:PORT",
-     .help = "Where requests are accepted; *:PORT: on all addresses; port 0: any free one; systemd: on the "
-             "socket that systemd opened (LISTEN_FDS)"},
+     .help = "Address that accepts requests; *:PORT: all addresses; port 0: any free port; systemd: the socket that systemd "
+             "opened (LISTEN_FDS)"},
     {.name = "max-streams", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, max_streams), .text = "64", .min = 1,
      .max = 100000, .help = "Live streams at once; their memory is taken at the start"},
     {.name = "limits", .type = LIN_OPTION_SETTINGS, .help = "What one client may take, and how long"},
     {.name = "threads", .letter = 'j', .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, threads), .text = "0", .min = 0,
      .max = 1024, .help = "Threads for streams, and as many for files; 0: one per core"},
     {.name = "rate", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, rate_hz), .text = "16000", .min = 4000,
-     .max = 192000, .value = "HZ", .help = "Sample rate of streams that do not say theirs"},
+     .max = 192000, .value = "HZ", .help = "Sample rate of streams that name none"},
     {.name = "websocket", .type = LIN_OPTION_CHOICE, .at = offsetof(lin_serve_values, websocket), .text = "vosk",
      .choices = LIN_PROTOCOL_CHOICES,
-     .help = "Protocol of WebSockets at /; each is at an address of its own too, which /docs names"},
+     .help = "Protocol of WebSockets at /; /docs names the addresses of all protocols"},
     {.name = "ipa", .type = LIN_OPTION_FLAG, .at = offsetof(lin_serve_values, ipa), .help = "Phonemes in the IPA"},
     LIN_QUIET_ROW(offsetof(lin_serve_values, quiet), "Only errors"),
     {.name = "log", .type = LIN_OPTION_CHOICE, .at = offsetof(lin_serve_values, log_json), .text = "text", .choices = "text|json",
      .help = "Form of the lines on standard error, one for each stream and upload"},
     {.type = LIN_OPTION_HEADING, .help = "Who may use it"},
     {.name = "tls-cert", .type = LIN_OPTION_FILE, .at = offsetof(lin_serve_values, certificate), .value = "PEM",
-     .help = "Certificate, with those that it depends on: serve https and wss"},
+     .help = "Certificate and its chain: serve https and wss"},
     {.name = "tls-key", .type = LIN_OPTION_FILE, .at = offsetof(lin_serve_values, key), .value = "PEM",
      .help = "Private key of the certificate"},
     {.name = "tokens", .type = LIN_OPTION_FILE, .at = offsetof(lin_serve_values, tokens),
-     .help = "A file with a secret per line: every request must have one of them, as Authorization: Bearer SECRET or, where that "
-             "cannot be set, as access_token=SECRET in its address. SIGHUP: read it again"},
+     .help = "A file with a secret per line: every request needs one, as Authorization: Bearer SECRET, or as "
+             "access_token=SECRET in its address. SIGHUP reads the file again"},
     {.name = "state-key", .type = LIN_OPTION_FILE, .at = offsetof(lin_serve_values, state_key),
-     .help = "A secret, the same for all servers: a stream whose state was saved by one of them goes on at another. If not "
-             "given, only at this one until it ends"},
+     .help = "A file with a secret that several servers share: a stream saved by one of them can continue at another. If not "
+             "given, only at this server until it ends"},
     {.name = "origin", .type = LIN_OPTION_FILES, .at = offsetof(lin_serve_values, origins), .value = "ORIGIN",
-     .help = "Pages of another server, https://example.org, that may use this one; may be repeated; *: all"},
+     .help = "Another server, https://example.org, whose pages may use this one; may be repeated; *: any"},
     {.name = "host", .type = LIN_OPTION_FILES, .at = offsetof(lin_serve_values, hosts), .value = "NAME",
-     .help = "A name by which this server may be asked for, beside its address, that of --listen, localhost and this "
-             "machine's; may be repeated; *: any"},
+     .help = "Another name of this server, besides its address, the name in --listen, localhost and the machine's name; may be "
+             "repeated; *: any"},
     {.name = "trusted-proxy", .type = LIN_OPTION_FILES, .at = offsetof(lin_serve_values, proxies), .value = "ADDRESS",
-     .help = "A proxy whose X-Forwarded-For or Forwarded says who asks; may be repeated"},
+     .help = "A proxy whose header X-Forwarded-For or Forwarded names the client; may be repeated"},
     {.type = LIN_OPTION_HEADING, .help = "Limits"},
     LIMIT("max-per-address", max_per_address, "0", 0, 100000, NULL, "Live streams and uploads of one address; 0: no limit"),
     LIMIT("max-lag-ms", max_lag_ms, "1000", 0, 60000, "MS",
-          "No new streams while those there are wait longer for their results, 95th percentile of the last 10 s; 0: no limit"),
-    LIMIT("max-files", max_files, "8", 1, 10000, NULL, "Uploads that are received, wait or are worked on at once"),
+          "Refuse new streams while results come later than this, 95th percentile of the last 10 s; 0: no limit"),
+    LIMIT("max-files", max_files, "8", 1, 10000, NULL, "Uploads at once: received, waiting or decoded"),
     LIMIT("max-upload", max_upload_mb, "100", 1, 2000, "MB", "Size of an upload; it is kept in memory"),
     LIMIT("max-sound", max_sound_s, "7200", 1, 1000000, "S", "Length of an upload's sound"),
-    LIMIT("max-work", max_work_s, "900", 1, 1000000, "S", "Time that an upload may be worked on"),
-    LIMIT("idle", idle_s, "60", 1, 86400, "S", "End a stream from which nothing has come for so long"),
-    LIMIT("max-unread", unread_s, "30", 1, 86400, "S", "End a stream whose results have waited so long for their reader"),
-    LIMIT("drain", drain_s, "20", 0, 86400, "S", "After SIGTERM, how long utterances and uploads may take to end"),
+    LIMIT("max-work", max_work_s, "900", 1, 1000000, "S", "Longest work on an upload"),
+    LIMIT("idle", idle_s, "60", 1, 86400, "S", "End a stream after this time without a message"),
+    LIMIT("max-unread", unread_s, "30", 1, 86400, "S", "End a stream whose results have waited this long for the client"),
+    LIMIT("drain", drain_s, "20", 0, 86400, "S", "Time for utterances and uploads to end after SIGTERM"),
     LIN_DECODING_ROWS_WITH(lin_serve_values, decoding, "yes"),
     LIN_ENDPOINT_ROWS(lin_serve_values, endpoints,
                       "When the network of a stream is reset: at every endpoint, never, or (auto) at every endpoint if the model "
@@ -97,17 +97,15 @@ const lin_command lin_command_serve = {
     .name = "serve",
     .operands = "",
     .summary = "serve live streams and files to browsers and programs",
-    .description = "Accepts live sound over WebSockets, in the protocols of vosk-server (at /), of sherpa-onnx's online "
-                   "server (at /sherpa-onnx) and of OpenAI's realtime service (at /v1/realtime) and in linnet's own (at "
-                   "/v1/stream), and sound files over HTTP with the "
-                   "calls of OpenAI's transcriptions (POST "
-                   "/v1/audio/transcriptions) and of whisper.cpp's server (POST /inference), and for alignment (POST "
-                   "/v1/align); GET /docs describes them. GET /healthz, /readyz and /metrics are for "
-                   "those who run it. All streams share one "
-                   "engine. Words are recognised; --no-words: phonemes.\n\n"
-                   "Without --tokens everybody who can reach it may use it: it accepts requests from this machine only, unless "
-                   "--listen says otherwise. On SIGTERM no more streams are accepted, those that are open get the end of their "
-                   "utterance, and the program ends. See docs/serve.md.",
+    .description = "Gives the recogniser to browsers and other programs. Live sound comes over WebSockets, in the protocol of "
+                   "vosk-server (at /), sherpa-onnx's online server (at /sherpa-onnx), OpenAI's realtime service (at "
+                   "/v1/realtime) or linnet (at /v1/stream). Sound files come over HTTP, with the calls of OpenAI's "
+                   "transcriptions (POST /v1/audio/transcriptions) and whisper.cpp's server (POST /inference), and for alignment "
+                   "(POST /v1/align). GET /docs describes the calls; GET /healthz, /readyz and /metrics are for operators. The "
+                   "server recognises words, with --no-words phonemes.\n\n"
+                   "Only this machine can reach the server, unless --listen says otherwise. Without --tokens everybody who "
+                   "reaches it may use it. On SIGTERM it accepts no more streams, ends the utterance of each open stream, and "
+                   "stops. See docs/serve.md.",
     .examples = "  linnet serve\n"
                 "  linnet serve --listen '*:8090' --tls-cert cert.pem --tls-key key.pem --tokens secrets.txt\n"
                 "  curl -F file=@hello.wav http://127.0.0.1:8090/v1/audio/transcriptions",

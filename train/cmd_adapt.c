@@ -41,7 +41,7 @@ static const lin_option options[] = {
     {.name = "words", .type = LIN_OPTION_FILE, AT(words), .value = "WORDS",
      .help = "Words to add to the lexicon, with phonemes as in a lexicon or alone, as for --add-lexicon"},
     {.name = "keep-data", .type = LIN_OPTION_FOLDER, AT(keep_data),
-     .help = "Data directory of other speech to train on as well, so that the model does not lose what it could"},
+     .help = "Data directory of other speech to train on as well, which keeps the model good at it"},
     {.name = "folder", .letter = 'o', .type = LIN_OPTION_FOLDER, .writes = 1, .required = 1, AT(folder),
      .help = "Folder of the results, for --language of other commands; created if missing"},
     {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, AT(model), .choices = "default|offline|small",

@@ -167,9 +167,9 @@ const lin_command lin_command_average = {
     .operands = "MODEL...",
     .summary = "average the weights of models",
     .description =
-        "Writes the model whose weights are the means of those of the MODELs, which must have the same network, phones, features "
-        "and normalisation: models of one run, or of runs that began with the same weights (linnet train --init) and the same "
-        "data. A checkpoint is read as the model that it holds; see --ema.",
+        "Writes a model with the mean weights of all MODELs. They must have one network, set of phones, filterbank and "
+        "normalisation: models of one run, or of runs that began with one model (linnet train --init) and have the same data. A "
+        "checkpoint counts as its model; see --ema.",
     .examples =
         "  linnet average exp/a/epoch-18.safetensors exp/a/epoch-19.safetensors exp/a/epoch-20.safetensors -o mean.safetensors",
     .options = options,

@@ -358,9 +358,9 @@ const lin_command lin_command_prepare = {
                    "WAS SAID (docs/corpora.md), and writes one file with the features and the phones of every utterance, which "
                    "is all that training needs.\n\n"
                    "Sound that cannot be read and transcripts that cannot be pronounced are reported and left out; the cache is "
-                   "completed, and the exit status is 1. With more than 20 % of the words outside the dictionary nothing is "
-                   "made, but with --allow-oov. Incomplete sound is used up to its end, with the same exit status. "
-                   "Utterances too short for their phones are reported and left out too.",
+                   "completed, and the exit status is 1. If more than 20 % of the words are outside the "
+                   "dictionary, nothing is made without --allow-oov. Incomplete sound is used up to its end, and the exit status "
+                   "is 1. Utterances too short for their phones are reported and left out too.",
     .examples = "  linnet prepare corpus/train_native --speed 0.9,1,1.1 --fbank high-hz=5500 -o train_native.lfc\n"
                 "  linnet prepare music.txt --no-speech --fbank high-hz=5500 -o music.lfc",
     .options = options,

@@ -236,7 +236,7 @@ static lin_status run_with(const sweep *s, const lin_sweep_line *of, int seed, i
     if (!whole_value(p, "quiet")) announce(of, seed);
     *exit_status = run(p);
     if (*exit_status != LIN_EXIT_OK) {
-        lin_complain("%s stopped; the same command goes on", folder);
+        lin_complain("%s stopped; repeat the command to resume", folder);
         return LIN_OK;
     }
     snprintf(path, sizeof path, "%s/finished", folder);

@@ -93,7 +93,7 @@ lin_status lin_generator_create(const lin_encoder *e, const lin_generate_options
     const lin_config *c = &e->model->config;
     *out = NULL;
     if (!c->tokens || !c->causal || lin_config_symbols(c) > c->tokens)
-        return lin_fail(err, LIN_UNSUPPORTED, "this model does not predict tokens from those before: it cannot generate");
+        return lin_fail(err, LIN_UNSUPPORTED, "this model does not predict tokens from earlier tokens: it cannot generate");
     if (n < 1 || length < 2)
         return lin_fail(err, LIN_INVALID, "%d sequences of %d tokens; must be at least 1 of 2", n, length);
     lin_generator *g = lin_calloc(1, sizeof *g);

@@ -464,7 +464,7 @@ static lin_status check_network(const lin_train_options *o, const lin_config *c,
     if (lstm && o->layer_drop > 0)
         return lin_fail(err, LIN_INVALID, "the layers of an LSTM cannot be left out: it has no path around them");
     if (!c->causal && o->join_part > 0)
-        return lin_fail(err, LIN_INVALID, "only a causal network can go on from one utterance to the next (join_part)");
+        return lin_fail(err, LIN_INVALID, "only a causal network can continue from one utterance to the next (join_part)");
     if (lstm && o->n_inner > 0) return lin_fail(err, LIN_INVALID, "only a transformer has losses of inner layers");
     for (int i = 0; i < o->n_inner; i++)
         if (o->inner_layers[i] < 1 || o->inner_layers[i] >= c->layers)
@@ -534,8 +534,8 @@ static lin_status load(lin_train_run *r, lin_error *err)
         return lin_fail(err, LIN_MISMATCH,
                         "%s/checkpoint.safetensors is of a run %s; resume with the caches and --set max-frames of that run, or "
                         "accept others with --new-data", o->folder, other);
-    if (*other && c->batch) note(r, "the run goes on %s; epoch %lld starts again from its first batch", other, c->epoch + 1);
-    else if (*other) note(r, "the run goes on %s", other);
+    if (*other && c->batch) note(r, "the run continues %s; epoch %lld starts again from its first batch", other, c->epoch + 1);
+    else if (*other) note(r, "the run continues %s", other);
     if (*other) clear_sums(c);
     const lin_train_counters now = counters_of(r);
     c->data = now.data;

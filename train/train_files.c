@@ -139,7 +139,7 @@ static lin_status check_saved(const lin_train_options *o, const char *path, cons
                         path, held, wanted);
     if (!lin_features_equal(&model->features, &saved->features))
         return lin_fail(err, LIN_MISMATCH,
-                        "the caches have another filterbank than %s: %s; prepare them with its own (linnet info names it)",
+                        "the caches have another filterbank than %s: %s; prepare them with the model's (linnet info names it)",
                         path, lin_features_difference(&model->features, &saved->features, how, sizeof how));
     if (!lin_config_same_shape(&saved->config, &model->config) || strcmp(saved->phones, model->phones) != 0 ||
         saved->speaker_norm != o->speaker_norm)

@@ -152,8 +152,8 @@ const lin_command lin_command_decode = {
     .operands = "MATRIX...",
     .summary = "decode log-probabilities of any acoustic model to phonemes or words",
     .description = "Decodes NumPy matrices with one row per step and one column per output, natural-log probabilities with the "
-                   "CTC blank first: what linnet posteriors writes, or the output of another acoustic model. The searches and "
-                   "formats are those of linnet transcribe.\n\n"
+                   "CTC blank first, such as the output of linnet posteriors or of another acoustic model. Searches and formats "
+                   "equal those of linnet transcribe.\n\n"
                    "Rows are checked: a matrix with a NaN, or with probabilities that do not sum to 1, is reported with the row; "
                    "the others are decoded, and the exit status is 1.",
     .examples = "  linnet posteriors talk.flac -o talk.npy; linnet decode --words talk.npy\n"

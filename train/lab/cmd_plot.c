@@ -27,7 +27,7 @@ static const lin_option options[] = {
              "(seconds*0.01667:minutes). Without --x a bar for each text of --by, the mean of its y"},
     {.name = "y", .type = LIN_OPTION_STRING, .required = 1, .at = AT(y), .value = "COLUMN[*X][:LABEL]", .help = "Likewise of y"},
     {.name = "by", .type = LIN_OPTION_STRING, .at = AT(by), .value = "COLUMN",
-     .help = "One curve for each text of this column, in order of first appearance; rows of a curve with the same x become their "
+     .help = "One curve for each text of this column, in order of first appearance; rows of a curve with equal x become their "
              "mean, with a bar from the lowest to the highest"},
     {.type = LIN_OPTION_HEADING, .help = "Axes"},
     {.name = "x-scale", .under = "axes", .type = LIN_OPTION_CHOICE, .at = AT(x_scale), .text = "linear",
@@ -35,9 +35,9 @@ static const lin_option options[] = {
     {.name = "y-scale", .under = "axes", .type = LIN_OPTION_CHOICE, .at = AT(y_scale), .text = "linear",
      .choices = "linear|log|log2", .help = "Scale of the y axis"},
     {.name = "x-range", .under = "axes", .type = LIN_OPTION_NUMBERS, .at = AT(x_range), .min = -1e30, .max = 1e30,
-     .value = "FROM,TO", .help = "Ends of the x axis instead of those of the data"},
+     .value = "FROM,TO", .help = "Ends of the x axis; if not given, the data's"},
     {.name = "y-range", .under = "axes", .type = LIN_OPTION_NUMBERS, .at = AT(y_range), .min = -1e30, .max = 1e30,
-     .value = "FROM,TO", .help = "Ends of the y axis instead of those of the data"},
+     .value = "FROM,TO", .help = "Ends of the y axis; if not given, the data's"},
     {.type = LIN_OPTION_HEADING, .help = "Texts"},
     {.name = "axes", .type = LIN_OPTION_SETTINGS, .help = "Scales of the axes"},
     {.name = "title", .type = LIN_OPTION_STRING, .at = AT(title), .text = "", .help = "Title"},

@@ -44,18 +44,18 @@ static const lin_option options[] = {
     {.name = "pieces", .type = LIN_OPTION_INT, .at = AT(pieces), .text = "1000", .min = LIN_PIECES_FIRST, .max = LIN_PIECES_MOST,
      .help = "Pieces that the words are made of, learnt from the text"},
     {.name = "like", .type = LIN_OPTION_FILE, .at = AT(like), .value = "MODEL|SET",
-     .help = "The pieces of this model or set instead: for a set to measure with, or another text for the same model"},
+     .help = "Use the pieces of this model or set: for a set to measure with, or another text for one model"},
     {.type = LIN_OPTION_HEADING, .help = "Measuring a model (score)"},
     {.name = "joined", .type = LIN_OPTION_FLAG, .at = AT(joined),
      .help = "Sentences follow each other as in training, up to --longest; else each is scored alone, as by an n-gram model"},
     LIN_JSON_ROW(AT(json), "Write one JSON object"),
     {.type = LIN_OPTION_HEADING, .help = "Sentences (sample)"},
     {.name = "count", .letter = 'n', .type = LIN_OPTION_INT, .at = AT(count), .text = "10", .min = 1, .max = 100000,
-     .help = "How many"},
+     .help = "Number of sentences"},
     {.name = "prompt", .type = LIN_OPTION_STRING, .at = AT(prompt), .value = "WORDS", .help = "How each sentence begins"},
     {.name = "temperature", .type = LIN_OPTION_DOUBLE, .at = AT(temperature), .text = "1", .max = 100,
      .help = "Below 1 likelier pieces are preferred; 0: only the likeliest"},
-    LIN_SEED_ROW(AT(seed), "The same seed gives the same sentences"),
+    LIN_SEED_ROW(AT(seed), "Equal seeds give equal sentences"),
     {.type = LIN_OPTION_HEADING, .help = "Running a model (score, sample)"},
     LIN_THREADS_ROW(AT(threads)),
     LIN_NETWORK_ROWS(lm_values, model),
@@ -480,11 +480,12 @@ const lin_command lin_command_lm = {
     .operands = "prepare|score|sample FILE...",
     .summary = "language models of words made of a network of tokens",
     .description =
-        "A network of tokens that predicts the next piece of a word from all before it, with a state of constant size.\n\n"
-        "prepare [TEXT...] learns pieces of words by byte pair encoding and writes a set of sequences; linnet train makes a "
-        "model of it, which holds the pieces too. score MODEL [TEXT...] measures how well the model predicts a text, in the "
-        "form of linnet ngram perplexity and with the same events, so that both can be compared; and the perplexity of a "
-        "piece. sample MODEL draws sentences.\n\n"
+        "Makes and uses a network of tokens, which predicts the next piece of a word from all earlier pieces, with a state of "
+        "constant size.\n\n"
+        "prepare [TEXT...] learns pieces of words by byte pair encoding and writes a set of sequences. linnet train makes a "
+        "model of the set; the model holds the pieces too. score MODEL [TEXT...] measures how well the model predicts a text: "
+        "a line in the form of linnet ngram perplexity, for equal events, and the perplexity of a piece. sample MODEL draws "
+        "sentences.\n\n"
         "A TEXT is plain or gzip'd, one sentence per line, of words of a-z and apostrophes; - or none is standard input. Other "
         "lines are reported and left out; the exit status is 1 then.",
     .examples = "  linnet lm prepare books.txt -o train.lfc\n"

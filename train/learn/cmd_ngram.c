@@ -65,7 +65,7 @@ static const lin_option options[] = {
      .help = "Discounts of n-grams that occur once, twice and more often, if the counts of counts give none"},
     {.type = LIN_OPTION_HEADING, .help = "Mixing two models (mix)"},
     {.name = "weights", .type = LIN_OPTION_STRING, .at = offsetof(ngram_values, weights), .text = "auto", .value = "auto|W1,W2",
-     .help = "Shares of the two models, divided by their sum; auto: those that predict the text of --text best"},
+     .help = "Shares of the two models, divided by their sum; auto: the shares that predict the text of --text best"},
     {.name = "text", .type = LIN_OPTION_FILE, .at = offsetof(ngram_values, dev),
      .help = "A text like those that the model is for, which is in neither model: a few hundred sentences"},
     {.type = LIN_OPTION_HEADING, .help = "Pruning (prune; count and mix do it too)"},
@@ -77,7 +77,7 @@ static const lin_option options[] = {
     {.type = LIN_OPTION_HEADING, .help = "Sentences (generate)"},
     {.name = "count", .type = LIN_OPTION_INT, .at = offsetof(ngram_values, count), .text = "10", .min = 1, .max = 1e9,
      .help = "How many"},
-    LIN_SEED_ROW(offsetof(ngram_values, seed), "The same seed gives the same sentences"),
+    LIN_SEED_ROW(offsetof(ngram_values, seed), "Equal seeds give equal sentences"),
     {.type = LIN_OPTION_END},
 };
 

@@ -313,12 +313,11 @@ const lin_command lin_command_readable = {
     .operands = "write|learn|score TEXT",
     .summary = "plain words as readable text: digits, capitals, full stops, commas, question marks",
     .description =
-        "What transcribe, listen and decode do with recognised words (--readable), for texts.\n\n"
-        "write: lines of plain words, as readable text. learn: a model of marks and capitals, from books: paragraphs between "
-        "empty lines; those that are no running text are left out. score: how well the model gives back the marks and capitals "
-        "of a text "
-        "that was not learnt from: precision, recall and their harmonic mean F. \"!\" and \";\" count as full stops, \":\" and "
-        "dashes as commas; every sentence begins with a capital.\n\n"
+        "Makes plain words in texts readable, as transcribe, listen and decode do with recognised words (--readable).\n\n"
+        "write: writes lines of plain words as readable text. learn: makes a model of marks and capitals from books, paragraphs "
+        "between empty lines; paragraphs without running text are left out. score: measures how well the model gives back the "
+        "marks and capitals of a text that it has not seen: precision, recall and their harmonic mean F. \"!\" and \";\" "
+        "count as full stops, \":\" and dashes as commas; every sentence begins with a capital.\n\n"
         "TEXT may be - for standard input. docs/readable.md describes the rules and the model.",
     .examples = "  linnet readable write words.txt\n"
                 "  linnet readable learn books.txt -o my.punctuation\n"

@@ -31,7 +31,7 @@ static const lin_option options[] = {
     LIN_LANGUAGE_ROW(score_values, language),
     {.name = "phones", .letter = 'p', .type = LIN_OPTION_FILE, AT(phones), .value = "SET",
      .help = "The phones of another language, whose case then matters: a model, or a file with a name on each line; for --ipa, "
-             "and to tell phones from words; if not given, those of the language"},
+             "and to tell phones from words; if not given, the phones of the language"},
     {.name = "map", .type = LIN_OPTION_FILE, AT(map),
      .help = "Phones that count as equal: lines 'ax ah', or 'q' alone to delete a phone; applied to both sides. A file, or one "
              "of the language, as timit-61-39.map"},
@@ -226,7 +226,7 @@ const lin_command lin_command_score = {
     .summary = "compute phoneme or word error rates of a result",
     .description =
         "Counts substitutions, deletions and insertions per speaker and overall, with sclite's alignment; times are ignored. REF "
-        "and HYP are NIST TRN, Kaldi text, CTM or JSON lines with the same utterances. A speaker is the part of an utterance's "
+        "and HYP are NIST TRN, Kaldi text, CTM or JSON lines with equal utterances. A speaker is the part of an utterance's "
         "name before the first '-', or else the first '_', unless --utt2spk is given. REF may be a NIST STM: HYP is then a CTM, "
         "whose words are scored within the times of its lines.\n\n"
         "Confidence intervals are computed by drawing utterances, and whole speakers, with replacement. See docs/scoring.md.",
