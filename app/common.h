@@ -34,7 +34,7 @@ void lin_complaint_end(lin_buffer *out);
 /* Warnings of the library by lin_complain; quiet: no advice. */
 lin_warnings lin_complaints(int quiet);
 
-/* The same with the name of the file, unless the message begins with it. */
+/* Prints the error with the name of the file before it, unless the message begins with it. */
 void lin_complain_of(const char *path, const char *message);
 
 /* "3 marks such as [laughs] are not words and were skipped", if there are any. */
@@ -94,7 +94,7 @@ typedef struct lin_progress {
 void lin_progress_begin(lin_progress *progress, int quiet);
 /* Redraws if it is time. Thread-safe. */
 void lin_progress_show(lin_progress *progress, const char *fmt, ...) LIN_PRINTF(2, 3);
-/* The same after "42 %, 1:23 left, ": fraction of the work is done, 0..1, since lin_progress_begin. */
+/* lin_progress_show with "42 %, 1:23 left, " before it: fraction of the work is done, 0..1, since lin_progress_begin. */
 void lin_progress_of(lin_progress *progress, double fraction, const char *fmt, ...) LIN_PRINTF(3, 4);
 /* Removes the line. */
 void lin_progress_end(lin_progress *progress);

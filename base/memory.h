@@ -15,10 +15,10 @@
 /* `count` elements of `size` bytes, zeroed. NULL on failure or overflow; a request of 0 bytes gives a valid pointer. */
 void *lin_calloc(size_t count, size_t size);
 
-/* The same, not zeroed. */
+/* lin_calloc without zeroing. */
 void *lin_alloc(size_t count, size_t size);
 
-/* The same for a block of which few parts will be touched: the others take no memory. */
+/* lin_calloc for a block of which few parts will be touched: untouched parts take no memory. */
 void *lin_alloc_sparse(size_t count, size_t size);
 
 /* Grows or shrinks a block made by these functions (or NULL), keeping min(old, new) bytes. On failure NULL, and the old block is

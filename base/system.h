@@ -48,7 +48,7 @@ double lin_lags_quantile(const lin_lags *lags, double q);
 /* Their number, 1 or more. */
 int lin_cores(void);
 
-/* The same, `most` at most: threads for work that more of them do not make faster. */
+/* lin_cores, but `most` at most: threads for work that does not gain from more. */
 int lin_cores_up_to(int most);
 
 /* The system's number of core i, 0 <= i < lin_cores(); 0 if there is no such core or the system does not report it. */
@@ -62,7 +62,7 @@ void lin_core_pin(int i);
 /* The absolute path of the running program. Returns 0, with an empty path, if it is unknown or does not fit. */
 int lin_system_program(char *path, size_t capacity);
 
-/* The same for the file that contains this code: the program, or the project's shared library. */
+/* The absolute path of the file that contains this code: the program, or the project's shared library. */
 int lin_system_library(char *path, size_t capacity);
 
 /*

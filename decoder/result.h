@@ -176,7 +176,7 @@ void lin_result_shift(lin_result *result, double seconds);
  * nothing is appended. */
 lin_status lin_result_append(lin_result *result, const lin_result *more, lin_error *err);
 
-/* The same of n words from number `first` on with their phones, or, of a result without words, of so many phones; not its
+/* Appends n words of `more` from number `first` on with their phones, or, of a result without words, of so many phones; not its
  * scores. */
 lin_status lin_result_append_part(lin_result *result, const lin_result *from, int first, int n, lin_error *err);
 

@@ -16,7 +16,7 @@ void lin_scratch_free(lin_buffer *scratch, lin_buffer *out);
 
 const char *lin_phone_text(const lin_writer_options *options, int label);
 
-/* The same of a phone of a result, with its stress where that is asked for. text: room for it. Returns text. */
+/* The text of a phone of a result, with its stress if the options ask for it. text: room for it. Returns text. */
 enum { LIN_PHONE_TEXT = 64 };
 const char *lin_stressed_text(const lin_writer_options *options, const lin_result_phone *phone, char text[LIN_PHONE_TEXT]);
 

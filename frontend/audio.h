@@ -80,9 +80,9 @@ lin_status lin_audio_open(const char *path, const lin_pcm_format *raw, lin_audio
 lin_status lin_audio_open_memory(const char *name, const float *samples, int64_t n, int rate_hz, int channels, lin_audio **audio,
                                  lin_error *err);
 
-/* The same from a descriptor, which the caller still owns. `name` is for messages. */
+/* Opens sound from a descriptor, which the caller still owns. `name` is for messages. */
 lin_status lin_audio_open_fd(int fd, const char *name, const lin_pcm_format *raw, lin_audio **audio, lin_error *err);
-/* The same from a descriptor that the audio closes, also on failure. */
+/* Opens sound from a descriptor, which the audio closes, also on failure. */
 lin_status lin_audio_adopt_fd(int fd, const char *name, const lin_pcm_format *raw, lin_audio **audio, lin_error *err);
 
 /* The sound that `sh -c command` writes to its standard output, all of which is stored first, in an unlinked file in $TMPDIR (or
@@ -117,7 +117,7 @@ int lin_audio_wait_for(const lin_audio *audio);
 /* For the whole process, before any audio is opened: waiting for bytes ends when *flag becomes nonzero, for example in a signal
  * handler. Opening then fails with LIN_STOPPED, and live sound ends. */
 void lin_audio_stop_on(const volatile sig_atomic_t *flag);
-/* The same for what this thread reads, at that time of lin_now_ns; 0: never. */
+/* Ends this thread's waiting for bytes at that time of lin_now_ns; 0: never. */
 void lin_audio_stop_at(double time);
 int lin_audio_is_stopped(void);
 

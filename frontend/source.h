@@ -88,7 +88,7 @@ typedef struct lin_source lin_source;
 lin_status lin_source_open(const char *path, const lin_pcm_format *raw, const lin_feature_options *options, lin_source **source,
                            lin_error *err);
 
-/* The same from an open audio, which the source then owns and closes, even if this fails. */
+/* Opens a source of an open audio, which the source then owns and closes, even if this fails. */
 lin_status lin_source_from_audio(lin_audio *audio, const lin_feature_options *options, lin_source **source, lin_error *err);
 
 int lin_source_lanes(const lin_source *source);

@@ -328,13 +328,13 @@ typedef struct LIN_OPS {
     void (*staging_destroy)(lin_exec *exec, void *block);
     /* Host to backend. The caller may change `from` at once; within a staging block, only after waiting for a later fence. */
     void (*upload)(lin_exec *exec, void *to, const void *from, size_t bytes);
-    /* The same beside the operations in progress: it begins after fence i, before which `to` must have been used for the last
+    /* Upload beside the operations in progress: it begins after fence i, before which `to` must have been used for the last
      * time, and later operations wait for it. `from` may be changed after waiting for a later fence.
      * Not while a graph is recorded. */
     void (*upload_beside)(lin_exec *exec, void *to, const void *from, size_t bytes, int i);
     /* Backend to host: waits for all earlier operations. */
     void (*download)(lin_exec *exec, void *to, const void *from, size_t bytes);
-    /* The same into a staging block, without waiting: `to` is valid after waiting for a later fence. */
+    /* Download into a staging block, without waiting: `to` is valid after waiting for a later fence. */
     void (*fetch)(lin_exec *exec, void *to, const void *from, size_t bytes);
     /* Within the backend's memory. */
     void (*copy)(lin_exec *exec, void *to, const void *from, size_t bytes);
@@ -463,7 +463,7 @@ typedef struct LIN_OPS {
     void (*attention_backward)(lin_exec *exec, LIN_REAL *dqkv, const LIN_REAL *dy, const LIN_REAL *qkv, const LIN_REAL *y,
                                const lin_segments *segments, int H, int E, int causal);
 
-    /* The same, causal, with sums that forget (method of Sun et al. 2023, retentive networks; Yang et al. 2023, gated linear
+    /* Causal attention with sums that forget (method of Sun et al. 2023, retentive networks; Yang et al. 2023, gated linear
      * attention): S_i = a_i S_{i-1} + φ(k_i) v_iᵀ and z_i = a_i z_{i-1} + φ(k_i), with a = sigmoid(g)^(1/16) for a gate g of each
      * row and head; gates below -80 count as -80. gates [rows, H]; or, with constant = 1, [H], the same for all rows. y, states
      * and at as in attention_forward. CPU: with gates from 25 on a is 1, and the bits are those of attention_forward. CUDA: E at
@@ -505,7 +505,7 @@ typedef struct LIN_OPS {
     /* dqkv (written) from dy, qkv and the forward's y and lse. No caches. */
     void (*softmax_backward)(lin_exec *exec, LIN_REAL *dqkv, const LIN_REAL *dy, const LIN_REAL *qkv, const LIN_REAL *y,
                              const LIN_REAL *lse, const lin_segments *segments, int H, int E, int causal);
-    /* The same as the paper timed it: all scores, then their softmax, then the product with the values. p: the probabilities, [H,
+    /* Softmax attention as the paper timed it: all scores, their softmax, the product with the values. p: probabilities, [H,
      * T, T] of each utterance, concatenated; softmax_scores(segments on the host, H) elements. The backward pass overwrites p. */
     size_t (*softmax_scores)(const int *offsets, int B, int H);
     void (*softmax_naive_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *p, const LIN_REAL *qkv, const lin_segments *segments,
@@ -594,7 +594,7 @@ typedef struct LIN_OPS {
      * loss alone. It may alias logp. */
     void (*cross_entropy)(lin_exec *exec, double *loss, LIN_REAL *dlogits, const LIN_REAL *logp, const lin_segments *segments,
                           const int *targets, int V, const double *scale);
-    /* The same of a density: x [rows, 3 M] holds the logits, the means and the log scales of M logistics (Salimans et al. 2017; a
+    /* The loss of a density: x [rows, 3 M] holds the logits, the means and the log scales of M logistics (Salimans et al. 2017; a
      * log scale below -7 counts as -7), targets [rows] are values 0..255, or -1. The probability of value v is that of the
      * mixture between (v - 1/2) / 127.5 - 1 and (v + 1/2) / 127.5 - 1, for 0 and 255 to the end. dx (written) = *scale * d loss /
      * d x; NULL for the loss alone; it may alias x. */

@@ -43,7 +43,7 @@ typedef struct lin_g2p_rules lin_g2p_rules;
  * lacks; otherwise as lin_ngram_open. `phones` is used only during the call. On failure *rules is NULL. */
 lin_status lin_g2p_rules_open(const char *path, const lin_phones *phones, lin_g2p_rules **rules, lin_error *err);
 
-/* The same for a model in memory, which the rules own from now on, also on failure. Messages call it `name`. */
+/* Opens rules from a model in memory, which they own from now on, also on failure. Messages call it `name`. */
 lin_status lin_g2p_rules_create(lin_ngram *lm, const char *name, const lin_phones *phones, lin_g2p_rules **rules, lin_error *err);
 void lin_g2p_rules_destroy(lin_g2p_rules *rules); /* NULL is fine */
 
@@ -56,7 +56,7 @@ lin_status lin_g2p_rules_apply(const lin_g2p_rules *rules, const char *word, siz
                                lin_error *err);
 
 /*
- * The same backwards: the most probable spelling of n phones, a C string in word [capacity]. At most two letters in a row are
+ * The rules backwards: the most probable spelling of n phones, a C string in word [capacity]. At most two letters in a row are
  * silent. LIN_INVALID for no phones or more than LIN_PRONUNCIATION_MAX; LIN_UNSUPPORTED if no letters have such sounds;
  * LIN_TOO_SMALL; LIN_NO_MEMORY.
  */

@@ -50,8 +50,8 @@ static void add_found(founds *f, uint64_t value, size_t end)
     f->n++;
 }
 
-// One pattern of a rule against the text. A number is divisor * quotient + rest; the pattern names its parts, of which sets give
-// the words, and `left` says which of its brackets are there: those of numbers with a rest, 1, or without, 0; -1: it has none.
+// One pattern of a rule against the text. A number is divisor * quotient + rest; the pattern names these parts, and sets give
+// their words. left: 1 the [] of numbers with a rest, 0 the () of numbers without, -1 neither.
 typedef struct inversion {
     spoken *x;
     const lin_written_set *own;

@@ -45,7 +45,7 @@ typedef enum lin_phone_kind { LIN_PHONE_SOUND, LIN_PHONE_SILENCE, LIN_PHONE_NOIS
  */
 lin_status lin_phones_create(const char *list, lin_phones **phones, lin_error *err);
 /*
- * The same from a file. The first word of every line is a name; the second may be its IPA, or "silence" or "noise". A number
+ * Creates a set from a file. The first word of every line is a name; the second may be its IPA, or "silence" or "noise". A number
  * there, as in Kaldi's phones.txt, is passed over. Lines without a word, and those that begin with "# ", are skipped. LIN_IO too;
  * messages name the file.
  *   own  0: the blank must be the first; 1: it need not be in the file, and the set is one of its own, unless it has the names of
@@ -81,7 +81,7 @@ lin_phone_kind lin_phones_usual_kind(const char *name, size_t n);
 /* Index of a name of n bytes (exact case), or -1. */
 int lin_phones_find(const lin_phones *phones, const char *name, size_t n);
 
-/* The same; if the name is not in the set, it is looked up without its stress digit: "AH0" finds "AH". */
+/* lin_phones_find, but a name that is not in the set is looked up without its stress digit: "AH0" finds "AH". */
 int lin_phones_find_unstressed(const lin_phones *phones, const char *name, size_t n);
 
 /*

@@ -56,10 +56,10 @@ lin_status lin_spelling_next(const char *text, size_t n, size_t *at, lin_spellin
 /* The word as the dictionary has it: one of English that lacks it loses its accents. Elsewhere they make other words. */
 void lin_spelling_settle(lin_spelling *spelling, const lin_dictionary *dictionary);
 
-/* The same word without accents, to out; its bytes. 0: it has none. */
+/* Writes the word without accents to out; its bytes. 0: it has no accents. */
 size_t lin_spelling_plain(const lin_spelling *spelling, char out[LIN_WORD_MAX]);
 /*
- * The same with what is written otherwise than it is said (lexicon/written.h): numbers, signs, abbreviations.
+ * The spelling with the parts that are written otherwise than they are said (lexicon/written.h): numbers, signs, abbreviations.
  *
  *   lin_word_reader words = {.written = written, .text = text, .n = n};     // written NULL: digits and signs are refused
  *   while ((status = lin_word_reader_next(&words, &word, &err)) == LIN_OK && (word.n || words.readings.n)) ...;

@@ -86,7 +86,7 @@ typedef struct lin_tree_entry {
 lin_status lin_tree_create(const lin_dictionary *dictionary, const lin_phones *phones, const lin_ngram *lm,
                            const lin_tree_options *options, lin_tree **tree, lin_error *err);
 
-/* The same from a list, over n_outputs outputs (2 at least). LIN_INVALID, naming the word, for one without letters or phones,
+/* A tree of a list, over n_outputs outputs (2 at least). LIN_INVALID, naming the word, for one without letters or phones,
  * with more of them than LIN_WORD_MAX or LIN_PRONUNCIATION_MAX, or with a label outside 1 .. n_outputs - 1. n = 0 is fine. */
 lin_status lin_tree_create_list(const lin_tree_entry *entries, int n, int n_outputs, const lin_ngram *lm,
                                 const lin_tree_options *options, lin_tree **tree, lin_error *err);

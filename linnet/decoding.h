@@ -92,7 +92,7 @@ typedef struct lin_decoding {
     lin_search_context context; /* of the phrases; may be replaced while streams run, and must live as long as it is used */
     const lin_recognizer *combined; /* whose sound counts too in the choice among hypotheses of utterances that are heard whole
                                        (linnet/judges.h); the caller sets it. NULL: none */
-    double combine_weight, blank_penalty;  /* of that; what the search takes from blanks */
+    double combine_weight, blank_penalty;  /* of `combined`, 0 to 1; each blank counts e^-X */
     double row_seconds, delay_s; /* row i is at i row_seconds; its sound delay_s before, but not before 0. A first phone that
                                     would end there is early: times up to 2 delay_s are then halved, so that phones have a
                                     length */
@@ -114,7 +114,8 @@ lin_decoding lin_decoding_greedy(int V, double row_seconds, double delay_s);
  */
 lin_status lin_decoding_open(lin_decoding *decoding, const lin_decoding_values *values, const lin_phones *phones,
                              double row_seconds, double delay_s, const lin_warnings *warnings, lin_error *err);
-/* The same for the rows of a recogniser, which must outlive it; by the search for whole utterances if it cannot stream. */
+/* lin_decoding_open for the rows of a recogniser, which must outlive it. A model that cannot stream gets the search for whole
+ * utterances. */
 lin_status lin_decoding_open_for(const lin_recognizer *recognizer, const lin_decoding_values *values,
                                  const lin_warnings *warnings, lin_decoding *decoding, lin_error *err);
 void lin_decoding_close(lin_decoding *decoding);

@@ -113,7 +113,7 @@ typedef struct lin_engine_stream {
     size_t n_state;
 } lin_engine_stream;
 
-/* The same of a stream that is saved, or goes on from a state: may take a second where sound is resampled. LIN_UNSUPPORTED
+/* Opens a stream that is saved, or goes on from a state: may take a second where sound is resampled. LIN_UNSUPPORTED
  * without options.saves, and where the resampler has no state (frontend/resample.h); LIN_FORMAT for bytes that are no state. */
 lin_status lin_engine_open_saved(lin_engine *engine, const lin_engine_stream *stream, lin_engine_id *id, lin_error *err);
 

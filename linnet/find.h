@@ -66,7 +66,7 @@ lin_status lin_find_word_network(const lin_phones *phones, const char *given, ch
  * or LINNET_LEXICON names another lexicon. */
 void lin_find_added(const lin_phones *phones, const char *lexicon, char *path, size_t capacity);
 
-/* The same, opened: NULL if there is none. */
+/* Opens the rules, or the model of readable text, that lin_find_* finds; NULL if there is none. */
 lin_status lin_find_open_rules(const lin_phones *phones, const char *given, lin_g2p_rules **rules, lin_error *err);
 lin_status lin_find_open_punctuation(const lin_phones *phones, lin_punctuation **punctuation, lin_error *err);
 
@@ -77,8 +77,8 @@ lin_g2p_rules *lin_find_speller(const lin_phones *phones);
  * by the code of a language; an empty path for "none", or if there are none. */
 lin_status lin_find_numbers(const lin_phones *phones, const char *given, char *path, size_t capacity, lin_error *err);
 
-/* The same, opened; NULL if there are none. Where neither names rules and a dictionary is given that has none of the words that
- * they say for 0 to 9, it is of another language: NULL too. */
+/* Opens the rules of lin_find_numbers; NULL if there are none. If no rules are named and the dictionary lacks their words for 0
+ * to 9, the dictionary is of another language: NULL too. */
 lin_status lin_find_open_numbers(const lin_phones *phones, const char *given, const lin_dictionary *dictionary,
                                  lin_written **written, lin_error *err);
 

@@ -42,7 +42,7 @@ typedef struct lin_recognizer {
  * LIN_PRECISION_AUTO: int8 on a CPU if the file has weights in eight bits, else fp32. On failure everything is closed. */
 lin_status lin_recognizer_open(lin_recognizer *recognizer, const char *path, const char *device, lin_precision precision,
                                const lin_warnings *warnings, lin_error *err);
-/* The same with a model file in memory, which may be freed afterwards. */
+/* Opens a recogniser with a model file in memory, which may be freed afterwards. */
 lin_status lin_recognizer_open_memory(lin_recognizer *recognizer, const void *bytes, size_t n, const char *device,
                                       lin_precision precision, const lin_warnings *warnings, lin_error *err);
 void lin_recognizer_close(lin_recognizer *recognizer);

@@ -100,7 +100,7 @@ void lin_model_seal(lin_model *model);
 lin_status lin_model_load(const char *path, lin_model **model, lin_error *err);
 
 /*
- * The same for use by an encoder alone, whose backend packs halves (kernels/ops.h): matrices in half precision stay in the file,
+ * Loads a model for an encoder alone, whose backend packs halves (kernels/ops.h): matrices in half precision stay in the file,
  * which the model keeps mapped, and are in model->stored instead of model->values; with keep_whole, for products of eight bits,
  * those in eight bits too. Takes two thirds of the time, and no memory for the floats. Not to be saved, copied or trained.
  */

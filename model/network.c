@@ -206,7 +206,7 @@ void lin_layer_embed_backward(const lin_weights *w, lin_exec *exec, lin_real *gr
                            c->mel_bins, c->tokens, lin_config_width(c));
 }
 
-// before, mine: number of layers that the previous rows have completed, and that these have; NULL: there is no other chunk.
+// before: layers that the previous chunk has finished; we wait for it. mine: ours, for the next chunk. NULL: first or last chunk.
 static void forward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, lin_real *logp,
                     const atomic_int *before, atomic_int *mine)
 {

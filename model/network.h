@@ -99,9 +99,9 @@ void lin_network_forward(const lin_weights *weights, lin_activations *activation
                          lin_real *logp);
 
 /*
- * The same for one utterance of a causal transformer with linear attention and its state, on all threads of a pool: the rows are
- * divided into chunks, and chunk c is in layer l while chunk c+1 is in layer l-1, since a layer's state passes from chunk to
- * chunk. execs: one single-threaded exec per thread of the pool, on the host. Chunks have `step` rows, the last one the rest;
+ * The forward pass of one utterance of a causal transformer with linear attention and its state, on all threads of a pool.
+ * Chunk c of the rows is in layer l while chunk c+1 is in layer l-1, since a layer's state passes from chunk to chunk.
+ * execs: one single-threaded exec per thread of the pool, on the host. Chunks have `step` rows, the last one the rest;
  * there are at most LIN_WAVE_CHUNKS. The bits are those of lin_network_forward.
  */
 enum { LIN_WAVE_CHUNKS = 64 };
@@ -169,8 +169,8 @@ typedef struct lin_network {
     void (*parameters)(const lin_config *config, lin_params *params); /* all but the output's */
     void (*lay_out)(lin_activations *activations);                    /* all but the stacked frames */
     /* From the stacked frames to the input of the last linear layer [rows, C], which is returned; a backward pass finds it in
-     * activations->normed. before, mine: number of layers that the previous rows have completed, and that these have; NULL: there
-     * is no other chunk. */
+     * activations->normed. before: layers that the previous chunk has finished; mine: ours,
+     * for the next chunk; NULL: first or last chunk. */
     const lin_real *(*forward)(const lin_weights *weights, lin_activations *activations, lin_exec *exec, const lin_batch *batch,
                                const atomic_int *before, atomic_int *mine);
     /* d: the gradient of that input. The gradients of all tensors below are added. */
@@ -266,7 +266,7 @@ void lin_layer_linear(const lin_weights *w, lin_exec *exec, lin_real *y, const l
 /* Gradients of the pair, and of its input if dx is not NULL. */
 void lin_layer_linear_backward(const lin_weights *w, lin_exec *exec, lin_real *dx, lin_real *gradients, const lin_real *dy,
                                const lin_real *x, const int pair[2], int rows);
-/* The same without the gradient of the bias, where a norm's gradient has added it. */
+/* lin_layer_linear_backward without the gradient of the bias, which a norm's gradient has added. */
 void lin_layer_weight_backward(const lin_weights *w, lin_exec *exec, lin_real *dx, lin_real *gradients, const lin_real *dy,
                                const lin_real *x, const int pair[2], int rows);
 

@@ -134,7 +134,7 @@ static lin_status make_room(lin_token_scorer *s, int rows, lin_error *err)
     return lin_grow(&s->logp, &s->room_logp, n * (size_t)c->outputs, sizeof *s->logp, "sequences", err);
 }
 
-// Adds what the rows, those of the branch from row `at` of the pass on, say of the next token of each of its sequences.
+// Adds ln P of the next token of each sequence of the branch, whose rows begin at row `at` of the pass.
 static void add_up(lin_token_scorer *s, const branch *b, int at)
 {
     const size_t V = (size_t)s->encoder->model->config.outputs;

@@ -146,7 +146,7 @@ typedef struct validation {
 
 static const struct {
     const char *key, *title;
-    int is_note; // it is told, and nothing is wrong
+    int is_note; // reported, but does not fail the set
 } kinds[FINDINGS] = {
     [NO_TEXT] = {"no_text", "sound without text", 0},
     [NO_SOUND] = {"no_sound", "text without sound", 0},

@@ -66,7 +66,7 @@ lin_status lin_dataset_add(lin_dataset_writer *writer, const char *id, const cha
                            const int *labels, int U, lin_error *err);
 
 /*
- * The same for sequences of tokens.
+ * Creates a cache of sequences of tokens.
  *   tokens   the number of different ones, 1..65536
  *   symbols  names of the V values that a target can have, 2..65535, as in lin_model_create
  * Add: tokens [T], each 0..tokens-1; targets [T], each 0..V-1, or -1 for a row that does not count.

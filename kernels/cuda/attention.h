@@ -137,7 +137,7 @@ static __device__ __forceinline__ void copy_rows(float *tile, const float *from,
             else to[i] = 0;
 }
 
-// The same for 1/d_i of a tile's rows, then c_i, which are adjacent; one thread of a group for each number.
+// Copies 1/d_i of a tile's rows, then c_i, which are adjacent; one thread of a group for each number.
 static __device__ __forceinline__ void copy_terms(float *scale, const float *from, size_t stride, int n, int who)
 {
     if (who % TILE < n) lin_copy_async4(scale + who, from + (size_t)(who % TILE) * stride + who / TILE);
@@ -406,7 +406,7 @@ static __device__ __forceinline__ void store_rows(float *to, size_t stride, cons
     }
 }
 
-// The same as bf16; E is even.
+// Writes a tile as bf16; E is even.
 template <int EP>
 static __device__ __forceinline__ void store_narrow(bf16 *to, size_t stride, const float (&x)[EP / 8][4], float upper,
                                                     float lower, int n, int E, int lane)

@@ -11,7 +11,7 @@
  *   lin_g2p_learn(dictionary, phones, &o, &lm, &report, &err);
  *   lin_ngram_write(lm, "words.g2p", &err);
  *
- * The same dictionary and options give the same bytes. Threads: no shared state.
+ * Equal dictionaries and options give equal bytes. Threads: no shared state.
  */
 #ifndef LIN_LEARN_G2P_LEARN_H
 #define LIN_LEARN_G2P_LEARN_H

@@ -40,7 +40,7 @@ typedef struct lin_edit_step {
 
 lin_status lin_edit_align(const int *ref, int n, const int *hyp, int m, lin_edit_step *steps, int *n_steps, lin_error *err);
 
-/* The same steps with at most max_moves bytes instead of those 64 MiB, or one row where that is more: tests reach several blocks
+/* lin_edit_align with at most max_moves bytes instead of those 64 MiB, or one row where that is more: tests reach several blocks
  * with short sequences. */
 lin_status lin_edit_align_within(const int *ref, int n, const int *hyp, int m, size_t max_moves, lin_edit_step *steps,
                                  int *n_steps, lin_error *err);
@@ -85,7 +85,7 @@ typedef struct lin_edit_choice {
  */
 lin_status lin_edit_choices(const int *ref, int n, const int *hyp, int m, lin_edit_choice *steps, int *n_steps, lin_error *err);
 
-/* The same steps with about max_pairs pairs in a block: for tests. */
+/* lin_edit_choices with about max_pairs pairs in a block: for tests. */
 lin_status lin_edit_choices_within(const int *ref, int n, const int *hyp, int m, size_t max_pairs, lin_edit_choice *steps,
                                    int *n_steps, lin_error *err);
 

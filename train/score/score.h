@@ -90,7 +90,7 @@ typedef struct lin_score {
 lin_status lin_score_files(const char *ref_path, const char *hyp_path, const lin_score_options *options, lin_score **score,
                            lin_error *err);
 
-/* The same from memory; messages use the names. */
+/* Scores texts in memory; messages use the names. */
 lin_status lin_score_texts(const char *ref, size_t n_ref, const char *ref_name, const char *hyp, size_t n_hyp,
                            const char *hyp_name, const lin_score_options *options, lin_score **score, lin_error *err);
 void lin_score_destroy(lin_score *score); /* NULL is fine */

@@ -50,7 +50,7 @@ lin_status lin_trn_add_utterance(lin_trn_reader *reader, const char *id, size_t 
 /* The fields of [at, end) as tokens of the utterance added last: folded, mapped, numbered. */
 lin_status lin_trn_add_tokens(lin_trn_reader *reader, const char *at, const char *end, lin_error *err);
 
-/* The same with sclite's alternatives, optional and null words. */
+/* lin_trn_add_tokens with sclite's alternatives, optional and null words. */
 lin_status lin_trn_add_choices(lin_trn_reader *reader, const char *at, const char *end, int line, lin_error *err);
 
 /* A word as sclite reads it: "a*" is a, "(a)" an optional a, "@" the null word. */

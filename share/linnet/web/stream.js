@@ -3,7 +3,7 @@
 //   const stream = openStream(rate, { opened(early), message(m), note(text), closed(good) });
 //   stream.push(Float32Array), stream.end(), stream.phrases(), if stream.isOpen; stream.waiting: bytes that are on their way
 //
-// phrases: those in the box of the page count from now on. early: so many samples were pushed before. note: what it waits for, in words. Here the first is 0, and the other is never called.
+// phrases: the phrases in the page's box count from now on. early: samples pushed before it was ready. note: called with what it waits for. This stream keeps nothing: early is 0, note is never called.
 export function openStream(rate, on) {
   const token = document.getElementById("token").value, address = new URL("v1/stream", location.href);
   address.protocol = location.protocol === "https:" ? "wss:" : "ws:";
