@@ -82,8 +82,8 @@ static inline lin_precision lin_model_precision(const lin_model_values *values)
 /* as: the options that it stands for. */
 #define LIN_BEST_ROW(at_value, as)                                                                                               \
     {.name = "best", .type = LIN_OPTION_FLAG, .at = at_value,                                                                    \
-     .help = "Fewest errors: of words a quarter fewer, for about twice the processor time, and results come at the end of an "   \
-             "utterance. The same as " as ", and with --words --rescore words"}
+     .help = "Fewest errors: a quarter fewer word errors, for about twice the processor time. Results come at the end of an "    \
+             "utterance. Stands for " as ", and with --words for --rescore words"}
 
 /* Fills in what --best stands for, if it was given, and what was not given: the model of whole utterances, or of live streams the
  * second pass (second_pass not NULL). */
