@@ -98,7 +98,7 @@ int lin_form_is(const lin_form_part *part, const char *text)
 /* ---- the table ------------------------------------------------------------------------------------------------------------- */
 
 #define A_FILE {.name = "file", .type = LIN_FIELD_FILE, .required = 1, .about = "Sound or video, in any format that linnet reads"}
-#define A_PROMPT {.name = "prompt", .about = "Its parts between marks, of at most 6 words, are likely phrases"}
+#define A_PROMPT {.name = "prompt", .about = "Parts of it between marks, of at most 6 words, are likely phrases"}
 #define A_LANGUAGE {.name = "language", .about = "The model's language, by its code or name, or nothing; any other is refused"}
 #define IGNORED(field, what) {.name = field, .no_effect = 1, .about = what}
 
@@ -106,19 +106,19 @@ static const lin_field transcription[] = {
     A_FILE,
     IGNORED("model", "There is one, linnet"),
     A_LANGUAGE,
-    {.name = "languages", .many = 1, .about = "Languages of which the model's must be one"},
+    {.name = "languages", .many = 1, .about = "Several languages; one must be the model's"},
     A_PROMPT,
-    {.name = "keywords", .many = 1, .about = "Likely words and phrases; what cannot be said, such as figures, is left out"},
+    {.name = "keywords", .many = 1, .about = "Likely words and phrases; entries that cannot be said are left out"},
     {.name = "phrases", .many = 1, .about = "linnet's: a likely phrase, or several in lines; may be repeated"},
     {.name = "response_format", .type = LIN_FIELD_CHOICE, .otherwise = "json",
      .choices = "json verbose_json text srt vtt full_json ctm trn textgrid csv audacity",
-     .about = "json, verbose_json, text, srt and vtt as OpenAI has them, the others are linnet's"},
+     .about = "json, verbose_json, text, srt and vtt are OpenAI's; the other formats are linnet's"},
     {.name = "stream", .type = LIN_FIELD_FLAG, .otherwise = "false",
-     .about = "Server-sent events with the text as it settles, transcript.text.delta, and with all of it, transcript.text.done; "
-              "with the formats json and text"},
+     .about = "Server-sent events: transcript.text.delta with text as it settles, transcript.text.done with all of it; with the "
+              "formats json and text"},
     {.name = "timestamp_granularities", .type = LIN_FIELD_CHOICE, .many = 1, .choices = "word segment", .otherwise = "segment",
-     .about = "The lists of verbose_json; other formats have none"},
-    {.name = "temperature", .type = LIN_FIELD_NUMBER, .most = 1, .no_effect = 1, .about = "The search has none"},
+     .about = "The lists in verbose_json"},
+    {.name = "temperature", .type = LIN_FIELD_NUMBER, .most = 1, .no_effect = 1, .about = "The search has no temperature"},
     IGNORED("include", "There are no log-probabilities of tokens"),
     IGNORED("chunking_strategy", "Sound of any length is one stream"),
     IGNORED("known_speaker_names", "Speakers are not told apart"),
@@ -130,18 +130,18 @@ static const lin_field inference[] = {
     A_LANGUAGE,
     A_PROMPT,
     {.name = "response_format", .type = LIN_FIELD_CHOICE, .otherwise = "json", .choices = "json verbose_json text srt vtt",
-     .about = "As whisper.cpp has them"},
+     .about = "whisper.cpp's formats"},
     {.name = "translate", .type = LIN_FIELD_FLAG, .otherwise = "false", .about = "true is refused"},
-    {.name = "temperature", .type = LIN_FIELD_NUMBER, .most = 1, .no_effect = 1, .about = "The search has none"},
-    IGNORED("temperature_inc", "The search has none"),
+    {.name = "temperature", .type = LIN_FIELD_NUMBER, .most = 1, .no_effect = 1, .about = "The search has no temperature"},
+    IGNORED("temperature_inc", "The search has no temperature"),
     {.name = NULL}};
 
 static const lin_field alignment[] = {
     A_FILE,
-    {.name = "text", .about = "What was said, in words; this or phones"},
-    {.name = "phones", .about = "What was said, in phonemes; this or text"},
+    {.name = "text", .about = "The known text in words; give text or phones"},
+    {.name = "phones", .about = "The known text in phonemes; give text or phones"},
     {.name = "response_format", .type = LIN_FIELD_CHOICE, .otherwise = "json",
-     .choices = "json verbose_json full_json text srt vtt ctm trn textgrid csv audacity", .about = "The json forms are the same"},
+     .choices = "json verbose_json full_json text srt vtt ctm trn textgrid csv audacity", .about = "All json forms are equal"},
     {.name = NULL}};
 
 #define JSON "application/json"

@@ -82,7 +82,7 @@ function take(r, m) {
     showUtterance(u);
     showTools();
   } else if (m.type === "context") {
-    say(m.message || (m.phrases ? `Phrases that are likely from now on: ${m.phrases}.` : "No phrase is likelier than others any more."), !!m.message);
+    say(m.message || (m.phrases ? `Phrases that are likely from now on: ${m.phrases}.` : "No likely phrases from now on."), !!m.message);
   } else if (m.type === "error" || m.reason === "failed") {
     r.failure = m.message;
     say(m.message, true);
