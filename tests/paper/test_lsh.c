@@ -168,7 +168,8 @@ START_TEST(norms)
     lin_exec *exec;
     lsh_case c = case_of(offsets, 1, 1, E, (lin_lsh){2, 8, 3}, _i % 2, 13);
     float *qv = test_buffer(2 * c.n_y, sizeof *qv), *R = test_buffer(c.n_R, sizeof *R), *y = test_buffer(c.n_y, sizeof *y),
-          *lse = test_buffer(c.n_lse, sizeof *lse), *dqv = test_buffer(2 * c.n_y, sizeof *dqv), *dy = test_buffer(c.n_y, sizeof *dy);
+          *lse = test_buffer(c.n_lse, sizeof *lse), *dqv = test_buffer(2 * c.n_y, sizeof *dqv),
+          *dy = test_buffer(c.n_y, sizeof *dy);
     int *order = test_buffer(c.n_order, sizeof *order);
     const float factors[8] = {0, 1e-7f, 1e-30f, 1e-5f, 100, 3000, 1, 1};
     for (size_t i = 0; i < 2 * c.n_y; i++) qv[i] = (float)c.qv[i] * (i % (2 * E) < E ? factors[i / (2 * E) % 8] : 1);
