@@ -181,7 +181,7 @@ answer=$(body "$(talk get /v1/models)")
 has "models" "$answer" '{"object":"list","data":[{"id":"linnet","object":"model","created":1'
 is "models: one of them" "${answer#*\[}" "$(body "$(talk get /v1/models/linnet)")]}"
 answer=$(talk get /openapi.json)
-has "openapi: what is checked" "$answer" '"timestamp_granularities":{"description":"The lists of verbose_json; other formats have none","type":"array","items":{"type":"string","enum":["word","segment"]}}'
+has "openapi: what is checked" "$answer" '"timestamp_granularities":{"description":"The lists in verbose_json","type":"array","items":{"type":"string","enum":["word","segment"]}}'
 if command -v python3 > /dev/null; then ok "openapi is JSON" sh -c 'printf %s "$1" | python3 -m json.tool' - "$(body "$answer")"; fi
 for path in $(body "$answer" | grep -o '"/[^"]*":{"get"' | cut -d '"' -f 2); do
     has "openapi: $path is there" "$(talk get "$path")" "HTTP/1.1 200"
