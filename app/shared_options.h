@@ -82,8 +82,8 @@ static inline lin_precision lin_model_precision(const lin_model_values *values)
 /* as: the options that it stands for. */
 #define LIN_BEST_ROW(at_value, as)                                                                                               \
     {.name = "best", .type = LIN_OPTION_FLAG, .at = at_value,                                                                    \
-     .help = "Fewest errors: a quarter fewer word errors, for about twice the processor time. Results come at the end of an "    \
-             "utterance. Stands for " as ", and with --words for --rescore words"}
+     .help = "Fewest errors: a quarter fewer word errors, for about twice the processor time. Final results come at the end of " \
+             "an utterance. Stands for " as ", and with --words for --rescore words"}
 
 /* Fills in what --best stands for, if it was given, and what was not given: the model of whole utterances, or of live streams the
  * second pass (second_pass not NULL). */
@@ -235,8 +235,9 @@ void lin_live_models_close(lin_live_models *models);
     {.name = "phrase", .type = LIN_OPTION_FILES, .at = offsetof(owner, field.phrases), .value = "TEXT",                          \
      .help = "A likely phrase; may be repeated"},                                                                                \
     {.name = "keyword", .type = LIN_OPTION_FILES, .at = offsetof(owner, field.keywords), .value = "TEXT[=CONFIDENCE]",           \
-     .help = "A keyword, such as \"hey linnet\": found in any speech, without a search for words, and written in json. With a "\
-             "confidence: found from that on; if not given, by its length. May be repeated"},                                  \
+     .help = "A keyword, such as \"hey linnet\": found in any speech without a search for words, and reported in JSON; listen " \
+             "also writes a line. Reported from this confidence on; if none is given, from one for its number of phonemes. May "\
+             "be repeated"},                                                                                                    \
     {.name = "keywords", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.keywords_file), .value = "LIST",                 \
      .expert = 1,                                                                                                                \
      .help = "File of keywords, one per line"},                                                                                \

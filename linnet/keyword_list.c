@@ -128,7 +128,7 @@ static lin_status add(opening *o, const char *text, size_t n, lin_error *err)
         size_t digits;
         if (!lin_field_next(&at, text + n, &number, &digits) || !lin_text_number(number, digits, &threshold) ||
             !(threshold > 0 && threshold <= 1))
-            return lin_fail(err, LIN_INVALID, "the keyword '%s': its threshold is no confidence above 0, at most 1, such as 0.3",
+            return lin_fail(err, LIN_INVALID, "the keyword '%s': its threshold must be a number above 0, at most 1, such as =0.3",
                             lin_quote(quoted, text, n));
     }
     const size_t length = equals ? equals - 1 : n;

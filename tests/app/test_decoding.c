@@ -167,6 +167,7 @@ START_TEST(phrases_of_other_phones)
         ck_assert_msg((status == LIN_OK) == (i < 2), "%s", err.message);
         if (i >= 2) ck_assert_msg(strstr(err.message, "abc") && strstr(err.message, "not in the "), "%s", err.message);
         if (i < 2) close_line(&d);
+        else lin_options_free(&parsed);
     }
 }
 END_TEST
