@@ -189,12 +189,30 @@ static void measure(listening *l, const lin_session_view *view)
     l->stats.utterances++;
 }
 
+// A line for each keyword that is new; a second pass changes what `final` has of them.
+static void put_keywords(listening *l, const lin_session_view *view)
+{
+    for (int i = view->old_keywords; i < view->settled->n_keywords; i++) {
+        const lin_result_keyword *k = &view->settled->keywords[i];
+        lin_buffer_clear(&l->head);
+        lin_buffer_text(&l->head, "* ");
+        lin_buffer_text(&l->head, view->settled->text + k->text);
+        lin_buffer_char(&l->head, ' ');
+        lin_buffer_fixed(&l->head, (double)k->confidence, 2);
+        if (l->lines) lin_buffer_bytes(&l->out, l->head.data, l->head.n);
+        if (l->lines) lin_buffer_char(&l->out, '\n');
+        lin_buffer_char(&l->head, '\0');
+        if (l->terminal && !l->head.failed) lin_terminal_keep(l->terminal, "", l->head.data);
+    }
+}
+
 // A view of the utterance: measured, written and shown.
 static lin_status show(void *context, const lin_session_view *view, lin_error *err)
 {
     listening *l = context;
     const int is_final = view->end != LINNET_GROWS;
     measure(l, view);
+    if (!l->v->json && !view->replaced) put_keywords(l, view);
     lin_buffer_clear(&l->head);
     lin_live_put_head(&l->head, view);
     LIN_TRY(lin_live_spell(&l->texts, &l->live.words, view, 0, err));
@@ -205,14 +223,6 @@ static lin_status show(void *context, const lin_session_view *view, lin_error *e
     if (stays && l->terminal) {
         lin_terminal_keep(l->terminal, l->head.data, line);
         l->drawn_at = 0;
-    }
-    for (int i = view->old_keywords; i < view->settled->n_keywords && !l->v->json; i++) {
-        const lin_result_keyword *k = &view->settled->keywords[i];
-        char text[256];
-        snprintf(text, sizeof text, "* %.200s %.2f", view->settled->text + k->text, (double)k->confidence);
-        if (l->terminal) lin_terminal_keep(l->terminal, "", text);
-        if (l->lines) lin_buffer_text(&l->out, text);
-        if (l->lines) lin_buffer_char(&l->out, '\n');
     }
     if (l->v->json) {
         lin_live_put_json(&l->out, &l->live.words, view, &l->texts, since(l, view->end_s));

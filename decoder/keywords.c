@@ -22,6 +22,7 @@ struct lin_keywords {
     int n, V, gap, n_chains, n_cells;
     int shortest; // phones of the shortest pronunciation
     chain *chains;
+    int *first;  // [n + 1] the first chain of each keyword
     int *labels; // [n_cells]
     size_t *at;  // [n] where a keyword begins in `text`
     char *text;
@@ -85,6 +86,7 @@ static double threshold(const lin_keyword *it)
 static void add_chains(lin_keywords *k, int number, const lin_keyword *it)
 {
     const double nats = log(threshold(it));
+    k->first[number] = k->n_chains;
     for (int i = 0; i < it->n_labels; i = way_end(it, i) + 1) {
         const int n = way_end(it, i) - i;
         if (n < k->shortest) k->shortest = n;
@@ -94,6 +96,7 @@ static void add_chains(lin_keywords *k, int number, const lin_keyword *it)
             k->labels[k->n_cells++] = it->labels[i + phone];
         }
     }
+    k->first[number + 1] = k->n_chains;
 }
 
 lin_status lin_keywords_create(const lin_keyword *list, int n, int V, int gap, lin_keywords **keywords, lin_error *err)
@@ -112,9 +115,10 @@ lin_status lin_keywords_create(const lin_keyword *list, int n, int V, int gap, l
     *k = (lin_keywords){.n = n, .V = V, .gap = gap, .shortest = LIN_KEYWORD_PHONES_MAX};
     k->chains = lin_alloc(labels, sizeof *k->chains);
     k->labels = lin_alloc(2 * labels, sizeof *k->labels);
+    k->first = lin_alloc((size_t)n + 1, sizeof *k->first);
     k->at = lin_alloc((size_t)n, sizeof *k->at);
     k->text = lin_alloc(bytes, 1);
-    if (!k->chains || !k->labels || !k->at || !k->text) {
+    if (!k->chains || !k->first || !k->labels || !k->at || !k->text) {
         lin_keywords_destroy(k);
         return lin_no_memory(err, "keywords", labels * sizeof *k->chains);
     }
@@ -136,6 +140,7 @@ void lin_keywords_destroy(lin_keywords *k)
 {
     if (!k) return;
     lin_free(k->chains);
+    lin_free(k->first);
     lin_free(k->labels);
     lin_free(k->at);
     lin_free(k->text);
@@ -184,6 +189,18 @@ static void step(const lin_keywords *k, const chain *c, cell *paths, const float
     }
 }
 
+// 1 if a path that overlaps a keyword's peak may still beat it: no frame makes a path better.
+static int may_rise(const lin_keywords *k, const cell *all, int number, const peak *p)
+{
+    for (int i = k->first[number]; i < k->first[number + 1]; i++) {
+        const chain *c = &k->chains[i];
+        const float least = logf(p->confidence) * c->phones;
+        for (int j = c->first; j < c->first + c->n; j++)
+            if (all[j].score > least && all[j].start < p->end) return 1;
+    }
+    return 0;
+}
+
 static void give(int number, peak *p, int64_t first_frame, lin_path *found)
 {
     found->keywords[found->n_keywords++] =
@@ -212,6 +229,8 @@ void lin_keywords_push(const lin_keywords *k, void *state, const float *logp, in
             step(k, c, paths, row, best, h->frame, of->last);
             const cell *end = &paths[c->n - 1];
             const float confidence = end->score > -INFINITY ? expf(end->score / c->phones) : 0;
+            // One that follows cannot be better in place of this one.
+            if (of->confidence > 0 && confidence > 0 && end->start >= of->end) give(c->keyword, of, h->first_frame, found);
             if (confidence > of->confidence) {
                 of->confidence = confidence;
                 of->start = end->start;
@@ -219,7 +238,7 @@ void lin_keywords_push(const lin_keywords *k, void *state, const float *logp, in
             }
         }
         for (int i = 0; i < k->n; i++)
-            if (p[i].confidence > 0 && p[i].end <= h->frame) give(i, &p[i], h->first_frame, found);
+            if (p[i].confidence > 0 && p[i].end <= h->frame && !may_rise(k, cells(k, state), i, &p[i])) give(i, &p[i], h->first_frame, found);
     }
 }
 

@@ -4,8 +4,9 @@
  * Pipeline: log-probabilities [T, V], blank at index 0 -> [this, beside the search, by decoder/search] -> decoder/result.
  * The score of a keyword is its best CTC path (Graves et al. 2006) against the best path of a loop over all phones, in nats per
  * phone: the sum over the frames of ln p(label of the path) - ln p(most probable label), at most 0, divided by the number of the
- * keyword's phones. Its exponential is the confidence. A path begins anywhere and contains no pause longer than `gap`. A keyword
- * is found where its confidence has a peak of at least its threshold; the next one begins after the end of that.
+ * keyword's phones. Its exponential is the confidence. A path begins anywhere and contains no pause longer than `gap`; of the
+ * paths in one pause only the best goes on. A keyword is found where its confidence is the largest of all paths that overlap and
+ * at least its threshold; the next one begins after its end.
  *
  * The state of a stream is one flat block without pointers: copy it to fork a stream, write it to save one. Nothing is allocated
  * after creation. Any split of the same rows into pushes finds the same keywords, frames and confidences, bit for bit.
@@ -29,7 +30,7 @@ typedef struct lin_keyword {
 
 enum { LIN_KEYWORDS_MAX = 10000, LIN_KEYWORD_PHONES_MAX = 100 };
 
-/* The threshold for a keyword of so many phones: about one false alarm in an hour of read speech (bench/keywords.sh). */
+/* The threshold for a keyword of so many phones: about one false alarm in an hour of read speech (bench/keywords.py). */
 double lin_keyword_threshold(int n_phones);
 
 typedef struct lin_keywords lin_keywords;
@@ -50,7 +51,7 @@ void lin_keywords_reset(const lin_keywords *keywords, void *state, int64_t first
 lin_status lin_keywords_reserve(const lin_keywords *keywords, int n_frames, lin_path *found, lin_error *err);
 
 /* Processes logp [n_frames, V], natural logarithms without NaN, and appends the keywords that were found to found->keywords. A
- * keyword is given with the frame after its peak. */
+ * keyword is given with the first frame after which no path that overlaps it can be better: mostly the next one. */
 void lin_keywords_push(const lin_keywords *keywords, void *state, const float *logp, int n_frames, lin_path *found);
 
 /* Ends the segment: keywords whose peak is the last row. Push again only after a reset. */

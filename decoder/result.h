@@ -64,7 +64,7 @@ typedef struct lin_path {
     int n_words, words_capacity;
     lin_path_other *others; /* of align/align */
     int n_others, others_capacity;
-    lin_path_keyword *keywords; /* by their ends */
+    lin_path_keyword *keywords; /* in the order in which they were certain */
     int n_keywords, keywords_capacity;
     int incomplete;  /* the last word is not complete: only its first phones are known */
     double score;    /* natural logarithm of the whole score: acoustic + weighted language model + bonuses */
@@ -127,7 +127,7 @@ typedef struct lin_result {
     int has_written; /* the words are known as they are written */
     lin_result_span *spans; /* [n_spans]: the utterances of a TextGrid */
     int n_spans, spans_capacity;
-    lin_result_keyword *keywords; /* that were found, by their ends */
+    lin_result_keyword *keywords; /* as in lin_path */
     int n_keywords, keywords_capacity;
     int has_others; /* the spans are speech that is not in the text */
     char *text; /* spellings, each with its NUL */

@@ -55,7 +55,7 @@ void lin_search_reset(const lin_search *s, void *state, int64_t first_frame, int
     if (s->kind == LIN_SEARCH_BEAM) lin_beam_reset(s->of, state, first_frame);
     else if (s->kind == LIN_SEARCH_WORDS) lin_words_reset(s->of, state, first_frame);
     else lin_greedy_reset(state, s->V, first_frame, carry);
-    if (!s->keywords) return;
+    if (!s->keywords || carry) return; // keywords in progress go on
     memset((char *)state + search_bytes(s), 0, keywords_at(s) - search_bytes(s));
     lin_keywords_reset(s->keywords, of_keywords(s, state), first_frame);
 }

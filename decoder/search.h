@@ -62,7 +62,7 @@ typedef struct lin_search_context {
 
 size_t lin_search_bytes(const lin_search *search);
 
-/* Begins a segment whose first row is frame `first_frame`. carry: the segment before ended in the middle of speech, as in
+/* Begins a segment whose first row is frame `first_frame`. carry: the segment before ended in the middle of speech, and keywords in progress go on, as in
  * lin_greedy_reset; other searches ignore it. */
 void lin_search_reset(const lin_search *search, void *state, int64_t first_frame, int carry);
 

@@ -702,8 +702,9 @@ lin_status lin_decoding_add(const lin_decoding *d, const lin_path *path, int *ea
     }
     for (int i = 0; i < path->n_keywords && status == LIN_OK; i++) {
         const lin_path_keyword *k = &path->keywords[i];
+        const int soon = *early || lin_decoding_seconds(d, 0, k->end) < 0.001; // it would have no length
         status = lin_result_add_keyword(result, lin_keywords_text(d->keywords, k->keyword), k->confidence,
-                                        lin_decoding_seconds(d, *early, k->start), lin_decoding_seconds(d, *early, k->end), err);
+                                        lin_decoding_seconds(d, soon, k->start), lin_decoding_seconds(d, soon, k->end), err);
     }
     return status;
 }

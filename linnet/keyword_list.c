@@ -127,11 +127,13 @@ static lin_status add(opening *o, const char *text, size_t n, lin_error *err)
         const char *at = text + equals, *number;
         size_t digits;
         if (!lin_field_next(&at, text + n, &number, &digits) || !lin_text_number(number, digits, &threshold) ||
-            !(threshold > 0 && threshold <= 1))
+            !(threshold > 0 && threshold <= 1) || lin_field_next(&at, text + n, &number, &digits))
             return lin_fail(err, LIN_INVALID, "the keyword '%s': its threshold must be a number above 0, at most 1, such as =0.3",
                             lin_quote(quoted, text, n));
     }
-    const size_t length = equals ? equals - 1 : n;
+    size_t length = equals ? equals - 1 : n;
+    while (length > 0 && (text[length - 1] == ' ' || text[length - 1] == '\t' || text[length - 1] == '\r')) length--;
+    if (o->n == LIN_KEYWORDS_MAX) return lin_fail(err, LIN_INVALID, "there are more than %d keywords", LIN_KEYWORDS_MAX);
     lin_status status = pronounce(o, text, length, &w, err);
     if (status == LIN_OK) status = keep(o, text, length, threshold, &w, err);
     return status == LIN_OK ? status : lin_fail_at(err, status, "the keyword '%s'", lin_quote(quoted, text, n));

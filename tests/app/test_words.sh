@@ -63,6 +63,9 @@ is "by its other pronunciation" '"keywords":[{"keyword":"two hello","start":0.09
 is "beside words" '"text":"hello world"' \
     "$(d $lm -f json --keyword "hello world" "$tmp/hw.npy" | grep '"keyword":"hello world"' | grep -o '"text":"[a-z ]*"' | head -1)"
 refused "keywords in text" 2 "need --format json" decode -l "$tmp/words.dict" --keyword "hello world" "$tmp/hw.npy"
+printf 'hello world =0.3  \r\n' > "$tmp/keywords"
+is "blanks around a keyword" '"keyword":"hello world"' "$(keywords "$tmp/hw.npy" | grep -o '"keyword":"[^"]*"')"
+refused "more than a threshold" 1 "its threshold must be" decode -l "$tmp/words.dict" -f json --keyword "hello=0.5 world" "$tmp/hw.npy"
 printf 'hello\nworld=7\n' > "$tmp/keywords"
 refused "a threshold that is none" 1 "keywords:2: the keyword 'world=7': its threshold" \
     decode -l "$tmp/words.dict" -f json --keywords "$tmp/keywords" "$tmp/hw.npy"

@@ -2,6 +2,7 @@
 #include "decoder/keywords.h"
 
 #include "base/memory.h"
+#include "decoder/search.h"
 #include "tests/lexicon/support.h"
 
 enum { V = 5, T = 9, GAP = 2 };
@@ -27,7 +28,7 @@ static double best_from(const float *logp, const int *phones, int n, int at, int
         sum += cost(logp, stop - 1, phones[at]);
         if (at == n - 1) best = stop == end ? sum : best;
         double pause = 0;
-        for (int next = stop; at < n - 1 && next < end && next - stop <= GAP + 1; next++) { // blanks [stop, next)
+        for (int next = stop; at < n - 1 && next < end; next++) { // blanks [stop, next)
             if (next > stop || phones[at] != phones[at + 1])
                 best = fmax(best, sum + pause + best_from(logp, phones, n, at + 1, next, end));
             pause += cost(logp, next, 0);
@@ -36,16 +37,19 @@ static double best_from(const float *logp, const int *phones, int n, int at, int
     return best;
 }
 
-// The first peak by the definition: its frames and confidence. Of paths that end together the best one counts.
+// The first keyword by the definition: the most certain of the paths that overlap, up to one that does not.
 static lin_path_keyword truth(const float *logp, const int *phones, int n, double threshold)
 {
     lin_path_keyword peak = {0};
-    for (int end = 1; end <= T && (peak.end == 0 || peak.end == end - 1); end++) {
+    for (int end = 1; end <= T; end++) {
+        lin_path_keyword best = {0};
         for (int start = 0; start < end; start++) {
             const double confidence = exp(best_from(logp, phones, n, 0, start, end) / n);
-            if (confidence < threshold - 1e-9 || confidence <= (double)peak.confidence + 1e-6) continue;
-            peak = (lin_path_keyword){0, (float)confidence, start, end};
+            if (confidence < threshold - 1e-9 || confidence <= (double)best.confidence + 1e-6) continue;
+            best = (lin_path_keyword){0, (float)confidence, start, end};
         }
+        if (peak.end && best.end && best.start >= peak.end) break;
+        if ((double)best.confidence > (double)peak.confidence + 1e-6) peak = best;
     }
     return peak;
 }
@@ -53,7 +57,7 @@ static lin_path_keyword truth(const float *logp, const int *phones, int n, doubl
 static lin_keywords *make(const int *labels, int n, double threshold)
 {
     lin_keywords *k;
-    OK(lin_keywords_create(&(lin_keyword){"keyword", threshold, labels, n}, 1, V, GAP, &k, &err));
+    OK(lin_keywords_create(&(lin_keyword){"keyword", threshold, labels, n}, 1, V, T, &k, &err));
     return k;
 }
 
@@ -178,6 +182,33 @@ START_TEST(any_split)
 }
 END_TEST
 
+// An utterance that ends in the middle of speech does not cut a keyword; an endpoint does.
+START_TEST(across_segments)
+{
+    float logp[8 * V];
+    lin_keywords *k = make((int[]){1, 2, 3}, 3, 0.5);
+    const lin_search search = lin_search_for_keywords(lin_search_greedy(V), k);
+    void *state = lin_alloc(lin_search_bytes(&search), 1);
+    ck_assert_uint_ne(search.id, lin_search_greedy(V).id);
+    rows(logp, "01122300");
+    for (int carry = 0; carry < 2; carry++) {
+        lin_path found = {0};
+        lin_search_reset(&search, state, 50, 0);
+        OK(lin_search_push(&search, state, NULL, logp, 4, &found, &err));
+        OK(lin_search_finish_keywords(&search, state, &found, &err));
+        lin_search_reset(&search, state, 54, carry);
+        OK(lin_search_push(&search, state, NULL, logp + 4 * V, 4, &found, &err));
+        OK(lin_search_check(&search, state, lin_search_bytes(&search), &err));
+        ck_assert_int_eq(found.n_keywords, carry);
+        if (carry) ck_assert_int_eq(found.keywords[0].start, 51);
+        if (carry) ck_assert_int_eq(found.keywords[0].end, 56);
+        lin_path_free(&found);
+    }
+    lin_free(state);
+    lin_keywords_destroy(k);
+}
+END_TEST
+
 static void refused(lin_keyword it, const char *message)
 {
     lin_keywords *k;
@@ -220,5 +251,5 @@ START_TEST(hostile_lists_and_states)
 }
 END_TEST
 
-TEST_MAIN("keywords", TEST(the_best_of_all_alignments), TEST(peaks_repetitions_pauses), TEST(any_split),
+TEST_MAIN("keywords", TEST(the_best_of_all_alignments), TEST(peaks_repetitions_pauses), TEST(any_split), TEST(across_segments),
           TEST(hostile_lists_and_states))

@@ -42,6 +42,12 @@ def load(path: str | os.PathLike[str] | bytes | None = None, *, device: str = "c
     return Model(path, device, precision)
 
 
+def texts_of(keywords: Iterable[str] | None) -> tuple[str, ...] | None:
+    if isinstance(keywords, str) or not all(isinstance(text, str) for text in (keywords := tuple(keywords or ()))):
+        raise TypeError('keywords is a list of texts, such as ["hey linnet"]')
+    return keywords or None
+
+
 class Decoder:
     """How the network's output becomes phonemes or words, made by Model.decoder. Any number of threads and streams share one."""
 
@@ -201,7 +207,7 @@ class Model:
                  "blank_penalty": blank_penalty, "settle": settle, "show": show, "rescore": rescore and os.fspath(rescore),
                  "rescore_n": rescore_n, "rescore_weight": rescore_weight, "combine": combine,
                  "combine_weight": combine_weight, "phrases": tuple((phrases or {}).items()) or None,
-                 "keywords": tuple(keywords or ()) or None, "best": best}
+                 "keywords": texts_of(keywords), "best": best}
         return Decoder(self, {name: value for name, value in given.items() if value is not None and value is not False})
 
     def _once(self, key: Any, make: Any) -> Any:

@@ -101,7 +101,7 @@ class Result:
 
     @cached_property
     def keywords(self) -> tuple[Keyword, ...]:
-        """Those of the decoder's keywords that were found, by their ends."""
+        """Those of the decoder's keywords that were found, in the order in which they were certain."""
         found = [lib.linnet_result_keyword(self._c, i) for i in range(lib.linnet_result_keywords(self._c))]
         return tuple(Keyword(text_of(k.text), k.confidence, k.start_s, k.end_s) for k in found)
 
