@@ -130,7 +130,7 @@ typedef struct lin_results {
     int is_laid_out; /* --layout was given */
     int told;    /* a piece has been written */
     int n_put;   /* inputs whose results are written */
-    int is_part; /* the next results are of an interrupted input: lin_results_put_part */
+    int is_part; /* the next results are of an interrupted input: lin_results_wants_part */
 } lin_results;
 
 /* Selects the formats and checks the options: an exit status, LIN_EXIT_OK on success. */

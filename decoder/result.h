@@ -1,7 +1,7 @@
 /*
  * result.h - what was recognised: the path of a search in frames, and from it the result of an utterance in seconds.
  *
- * Pipeline: decoder/{greedy,beam,words}, align/align -> [path -> result] -> decoder/writers.
+ * Pipeline: decoder/{search,beam,words}, align/align -> [path -> result] -> decoder/writers.
  * Searches append settled phones and words to a path of the caller, and write provisional ones to another.
  *
  *   lin_path settled = {0};                                      // empty paths and results need no creation

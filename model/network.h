@@ -1,8 +1,8 @@
 /*
  * network.h - the network, a transformer or an LSTM: forward and backward over a batch of utterances, on any backend.
  *
- * Only the mathematics; encoder.h wraps it for inference, stream.h for streams, train.h for training. The source is written
- * for lin_real: float in the program, double (against tests/kernels/ref) in the gradient tests, which compile it with
+ * Only the mathematics; encoder.h wraps it for inference, streams.h for streams, train/train.h for training. The source is
+ * written for lin_real: float in the program, double (against tests/kernels/ref) in the gradient tests, which compile it with
  * -DLIN_REAL_DOUBLE.
  *
  *   lin_weights *w;    lin_weights_create(ops, exec, &config, &params, values, NULL, for_training, &w, &err);

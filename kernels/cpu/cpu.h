@@ -114,7 +114,8 @@ void lin_cpu_bf16_linear_forward(lin_exec *exec, float *y, const float *x, const
 /* Sums over rows 2t and 2t+1 run in order, 384 rows are summed before they are added to dw; db sums dy as it is, in fp32. */
 void lin_cpu_bf16_linear_backward_weight(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n,
                                          int k);
-/* lstm.c, over recurrent weights packed in bf16: h, and the gradients of the gates, are rounded to bf16 for the products. */
+/* paper/cpu/lstm.c, over recurrent weights packed in bf16: h, and the gradients of the gates, are rounded to bf16 for the
+ * products. */
 void lin_cpu_bf16_lstm_forward(lin_exec *exec, float *h, float *cells, float *gates, const float *packed,
                                const lin_segments *segments, int U, int directions, float *const *states, size_t at);
 void lin_cpu_bf16_lstm_backward(lin_exec *exec, float *dgates, float *dR, const float *dh, const float *h, const float *cells,

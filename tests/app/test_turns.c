@@ -1,4 +1,4 @@
-// app/turns.c: turns of several speakers in the order of time; short pauses, interruptions, phones without words, no speech.
+// app/results.c: turns of several speakers in the order of time; short pauses, interruptions, phones without words, no speech.
 #include "app/results.h"
 
 #include "tests/lexicon/support.h"

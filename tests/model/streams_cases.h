@@ -53,7 +53,7 @@ void streams_case_company(const lin_ops *ops, int stack, int ahead, int conv_lay
 /* Phones equal to those of decoder/search.h on these rows. */
 void streams_case_phones(const lin_ops *ops, streams_kind kind);
 
-/* Moved to a lin_stream on the CPU, to another slot, and back: all continue with the same results. */
+/* Moved to a lin_streams on the CPU, to another slot, and back: all continue with the same results. */
 void streams_case_moved(const lin_ops *ops, streams_kind kind);
 
 #endif

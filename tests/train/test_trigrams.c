@@ -1,4 +1,4 @@
-// train/trigrams: every table against the scores of the n-gram model; models that do not fit; failing allocations.
+// lin_trigrams_open: every table against the scores of the n-gram model; models that do not fit; failing allocations.
 #include <math.h>
 
 #include "base/memory.h"

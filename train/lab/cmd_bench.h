@@ -1,4 +1,4 @@
-/* bench.h - the benchmarks of `linnet bench`, one file bench_<name>.c each, and what they share. */
+/* cmd_bench.h - the benchmarks of `linnet bench`, one file bench_<name>.c each, and what they share. */
 #ifndef LIN_LAB_BENCH_H
 #define LIN_LAB_BENCH_H
 

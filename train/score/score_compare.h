@@ -23,7 +23,7 @@ typedef struct lin_score_intervals {
     uint64_t seed;
     double level;
     lin_bootstrap_interval utterances, speakers;
-    lin_bootstrap_interval *by_speaker; /* [lin_score_speakers]; NULL: not asked for */
+    lin_bootstrap_interval *by_speaker; /* [speakers.n of the score]; NULL: not asked for */
 } lin_score_intervals;
 
 lin_status lin_score_bootstrap(const lin_score *score, const lin_bootstrap_options *options, int by_speaker,
