@@ -238,7 +238,8 @@ void lin_keywords_push(const lin_keywords *k, void *state, const float *logp, in
             }
         }
         for (int i = 0; i < k->n; i++)
-            if (p[i].confidence > 0 && p[i].end <= h->frame && !may_rise(k, cells(k, state), i, &p[i])) give(i, &p[i], h->first_frame, found);
+            if (p[i].confidence > 0 && p[i].end <= h->frame && !may_rise(k, cells(k, state), i, &p[i]))
+                give(i, &p[i], h->first_frame, found);
     }
 }
 
