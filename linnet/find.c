@@ -184,11 +184,7 @@ lin_status lin_find_model(const char *given, char *path, size_t capacity, lin_er
         if (strlen(given) >= capacity)
             return lin_fail(err, LIN_INVALID, "the model's path is longer than %zu bytes", capacity - 1);
         const int is_name = !strchr(given, '/') && strlen(given) < 32 && !exists(given);
-        if (is_name && find_installed_model(given, path, capacity)) return LIN_OK;
-        if (is_name && !strchr(given, '.'))
-            return lin_fail(err, LIN_IO, "there is no model '%s': name a file, or one that is installed, such as default, "
-                                         "offline or small", given);
-        memcpy(path, given, strlen(given) + 1);
+        if (!is_name || !find_installed_model(given, path, capacity)) memcpy(path, given, strlen(given) + 1);
         return LIN_OK;
     }
     if (find_installed_model("default", path, capacity)) return LIN_OK;

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "linnet/find.h"
@@ -57,6 +58,9 @@ lin_status lin_recognizer_open(lin_recognizer *r, const char *path, const char *
     char found[4096];
     memset(r, 0, sizeof *r);
     LIN_TRY(lin_find_model(path, found, sizeof found, err));
+    if (!strpbrk(found, "/.") && access(found, F_OK) != 0)
+        return lin_fail(err, LIN_IO, "there is no model '%s': name a file, or one that is installed, such as default, offline or "
+                                     "small", found);
     return open_recognizer(r, found, NULL, 0, device, precision, warnings, err);
 }
 
