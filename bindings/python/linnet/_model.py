@@ -43,9 +43,10 @@ def load(path: str | os.PathLike[str] | bytes | None = None, *, device: str = "c
 
 
 def texts_of(keywords: Iterable[str] | None) -> tuple[str, ...] | None:
-    if isinstance(keywords, str) or not all(isinstance(text, str) for text in (keywords := tuple(keywords or ()))):
+    texts = tuple(keywords or ())
+    if isinstance(keywords, str) or not all(isinstance(text, str) for text in texts):
         raise TypeError('keywords is a list of texts, such as ["hey linnet"]')
-    return keywords or None
+    return texts or None
 
 
 class Decoder:

@@ -77,6 +77,16 @@ def test_decoders(model):
         model.decoder(beam=-1)
 
 
+def test_keywords(model, speech):
+    found = model.transcribe(speech[0], decoder=model.decoder(keywords=["a=0.05", "zebra crossing"])).keywords
+    assert found and all(k.text == "a" and 0.05 <= k.confidence <= 1 and k.start_s < k.end_s for k in found)
+    for wrong in ("a", [None], [b"a"]):
+        with pytest.raises(TypeError):
+            model.decoder(keywords=wrong)
+    with pytest.raises(linnet.InvalidError, match="threshold"):
+        model.decoder(keywords=["a=2"])
+
+
 def test_errors_are_exceptions(tmp_path):
     with pytest.raises(linnet.ReadError, match="missing.safetensors") as error:
         linnet.load(tmp_path / "missing.safetensors")
