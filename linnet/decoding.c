@@ -205,8 +205,9 @@ static lin_status add_phrase(parts *p, const char *text, size_t n, double bonus,
 }
 
 // "text", or "text TAB bonus".
-static lin_status add_line(parts *p, const char *text, size_t n, int line, lin_error *err)
+static lin_status add_line(void *context, const char *text, size_t n, int line, lin_error *err)
 {
+    parts *p = context;
     double bonus = p->values->context_bonus;
     const char *tab = memchr(text, '\t', n), *field, *at = tab ? tab + 1 : NULL;
     size_t n_field, n_text = tab ? (size_t)(tab - text) : n;
@@ -222,24 +223,11 @@ static lin_status add_line(parts *p, const char *text, size_t n, int line, lin_e
 
 static lin_status read_phrases(parts *p, const char *path, lin_error *err)
 {
-    char *text;
-    size_t n;
-    lin_lines lines;
     const int before = p->n_phrases;
-    lin_status status = LIN_OK;
-    LIN_TRY(lin_text_read(path, &text, &n, err));
-    lin_lines_begin(&lines, text, n);
-    while (status == LIN_OK && lin_lines_next(&lines)) {
-        const char *at = lines.text, *field;
-        size_t n_field;
-        if (!lin_field_next(&at, lines.text + lines.n, &field, &n_field) || *field == '#') continue;
-        status = add_line(p, lines.text, lines.n, lines.number, err);
-        if (status != LIN_OK) lin_fail_at(err, status, "%s:%d", path, lines.number);
-    }
-    lin_free(text);
-    if (status == LIN_OK && p->n_phrases == before && !p->again)
+    LIN_TRY(lin_entries_read(path, add_line, p, err));
+    if (p->n_phrases == before && !p->again)
         return lin_fail(err, LIN_FORMAT, "%s has no phrase; write one per line, optionally with a bonus after a tab", path);
-    return status;
+    return LIN_OK;
 }
 
 // The message with the phrase and its place before it.

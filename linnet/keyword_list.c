@@ -115,6 +115,8 @@ static lin_status keep(opening *o, const char *text, size_t n, double threshold,
     return LIN_OK;
 }
 
+static int is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+
 // "text", or "text=threshold".
 static lin_status add(opening *o, const char *text, size_t n, lin_error *err)
 {
@@ -132,32 +134,25 @@ static lin_status add(opening *o, const char *text, size_t n, lin_error *err)
                             lin_quote(quoted, text, n));
     }
     size_t length = equals ? equals - 1 : n;
-    while (length > 0 && (text[length - 1] == ' ' || text[length - 1] == '\t' || text[length - 1] == '\r')) length--;
+    while (length > 0 && is_blank(text[length - 1])) length--;
+    while (length > 0 && is_blank(*text)) text++, length--;
     if (o->n == LIN_KEYWORDS_MAX) return lin_fail(err, LIN_INVALID, "there are more than %d keywords", LIN_KEYWORDS_MAX);
     lin_status status = pronounce(o, text, length, &w, err);
     if (status == LIN_OK) status = keep(o, text, length, threshold, &w, err);
-    return status == LIN_OK ? status : lin_fail_at(err, status, "the keyword '%s'", lin_quote(quoted, text, n));
+    return status == LIN_OK ? status : lin_fail_at(err, status, "the keyword '%s'", lin_quote(quoted, text, length));
+}
+
+static lin_status add_line(void *context, const char *text, size_t n, int line, lin_error *err)
+{
+    (void)line;
+    return add(context, text, n, err);
 }
 
 static lin_status add_lines(opening *o, const char *path, lin_error *err)
 {
-    char *text;
-    size_t n;
-    lin_lines lines;
     const int before = o->n;
-    lin_status status = LIN_OK;
-    LIN_TRY(lin_text_read(path, &text, &n, err));
-    lin_lines_begin(&lines, text, n);
-    while (status == LIN_OK && lin_lines_next(&lines)) {
-        const char *at = lines.text, *field;
-        size_t n_field;
-        if (!lin_field_next(&at, lines.text + lines.n, &field, &n_field) || *field == '#') continue;
-        status = add(o, field, (size_t)(lines.text + lines.n - field), err);
-        if (status != LIN_OK) lin_fail_at(err, status, "%s:%d", path, lines.number);
-    }
-    lin_free(text);
-    if (status == LIN_OK && o->n == before) return lin_fail(err, LIN_FORMAT, "%s has no keyword; write one per line", path);
-    return status;
+    LIN_TRY(lin_entries_read(path, add_line, o, err));
+    return o->n > before ? LIN_OK : lin_fail(err, LIN_FORMAT, "%s has no keyword; write one per line", path);
 }
 
 static lin_status open_all(opening *o, double row_seconds, const lin_warnings *warnings, lin_keywords **keywords, lin_error *err)

@@ -16,6 +16,27 @@
 #include "linnet/find.h"
 #include "model/model.h"
 
+/* ---- files with an entry in each line -------------------------------------------------------------------------------------- */
+
+lin_status lin_entries_read(const char *path, lin_entry_taker take, void *context, lin_error *err)
+{
+    char *text;
+    size_t n;
+    lin_lines lines;
+    lin_status status = LIN_OK;
+    LIN_TRY(lin_text_read(path, &text, &n, err));
+    lin_lines_begin(&lines, text, n);
+    while (status == LIN_OK && lin_lines_next(&lines)) {
+        const char *at = lines.text, *field;
+        size_t n_field;
+        if (!lin_field_next(&at, lines.text + lines.n, &field, &n_field) || *field == '#') continue;
+        status = take(context, lines.text, lines.n, lines.number, err);
+        if (status != LIN_OK) lin_fail_at(err, status, "%s:%d", path, lines.number);
+    }
+    lin_free(text);
+    return status;
+}
+
 /* ---- a dictionary with added words ----------------------------------------------------------------------------------------- */
 
 // "# a comment", as in lists of phrases; the dictionary has words that begin with the sign.

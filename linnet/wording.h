@@ -67,6 +67,14 @@ lin_status lin_wording_dictionary_phones(const char *path, lin_phones **phones, 
  * count, how it was pronounced, phones; separated by tabs. LIN_NO_MEMORY. */
 lin_status lin_wording_unknown(const lin_wording *wording, int most, const char *indent, lin_buffer *text, lin_error *err);
 
+/* ---- files with an entry in each line, such as phrases --------------------------------------------------------------------- */
+
+typedef lin_status (*lin_entry_taker)(void *context, const char *text, size_t n, int line, lin_error *err);
+
+/* Gives each line to `take` but blank ones and those that begin with #. Errors of `take` get the path and the line before them;
+ * others as of lin_text_read. */
+lin_status lin_entries_read(const char *path, lin_entry_taker take, void *context, lin_error *err);
+
 /* ---- a dictionary with added words ----------------------------------------------------------------------------------------- */
 
 /* The lexicon of this path and the words of two files that extend it, plain or gzip'd: of the language (lin_find_added) and of
