@@ -2,6 +2,7 @@
 
 #include "decoder/keywords.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -203,15 +204,16 @@ static int may_rise(const lin_keywords *k, const cell *all, int number, const pe
 
 static void give(int number, peak *p, int64_t first_frame, lin_path *found)
 {
+    assert(found->n_keywords < found->keywords_capacity); // lin_keywords_reserve
     found->keywords[found->n_keywords++] =
         (lin_path_keyword){number, p->confidence, first_frame + p->start, first_frame + p->end};
     *p = (peak){.last = p->end};
 }
 
-// A keyword takes a frame for each of its phones; one may have been in progress.
+// A keyword takes a frame for each of its phones; one may wait to be given, and the next may have begun before these frames.
 lin_status lin_keywords_reserve(const lin_keywords *k, int n_frames, lin_path *found, lin_error *err)
 {
-    return lin_path_reserve_keywords(found, (int64_t)k->n * (n_frames / k->shortest + 1), err);
+    return lin_path_reserve_keywords(found, (int64_t)k->n * (n_frames / k->shortest + 2), err);
 }
 
 void lin_keywords_push(const lin_keywords *k, void *state, const float *logp, int n_frames, lin_path *found)
