@@ -511,10 +511,16 @@ static void take_last(const char *list, size_t *n, int is_forwarded, char *out, 
     snprintf(out, capacity, "%.*s", (int)length, list + from);
 }
 
+// An IPv4 address that comes as IPv6, ::ffff:192.0.2.7, without what stands before it.
+static const char *unmapped(const char *address)
+{
+    static const char mapped[] = "::ffff:";
+    const size_t n = sizeof mapped - 1;
+    return strncasecmp(address, mapped, n) == 0 && strchr(address, '.') ? address + n : address;
+}
+
 static int is_proxy(const char *address, const char *const *proxies, int n)
 {
-    static const char mapped[] = "::ffff:"; // of IPv4
-    if (strncasecmp(address, mapped, sizeof mapped - 1) == 0 && strchr(address, '.')) address += sizeof mapped - 1;
     for (int i = 0; i < n; i++) {
         if (strcasecmp(proxies[i], address) == 0) return 1;
     }
@@ -527,11 +533,11 @@ void lin_client_address(const char *address, const char *forwarded_for, const ch
     const int is_forwarded = !*forwarded_for;
     const char *list = is_forwarded ? forwarded : forwarded_for;
     char next[64];
-    snprintf(out, capacity, "%s", address);
+    snprintf(out, capacity, "%s", unmapped(address));
     for (size_t left = strlen(list); left && is_proxy(out, proxies, n);) {
         take_last(list, &left, is_forwarded, next, sizeof next);
         if (!*next) return; // not said
-        snprintf(out, capacity, "%s", next);
+        snprintf(out, capacity, "%s", unmapped(next));
     }
 }
 
