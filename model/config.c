@@ -64,6 +64,7 @@ lin_status lin_config_check(const lin_config *c, lin_error *err)
               linear = c->attention == LIN_ATTENTION_LINEAR;
     const char *transformer = c->network == LIN_NETWORK_LSTM ? "network = transformer" : NULL,
                *lstm = c->network == LIN_NETWORK_LSTM ? NULL : "network = lstm";
+    const char *convolved = transformer || conv ? transformer : "positions = conv";
     const char *forgets = transformer || !linear || c->feature_map != LIN_MAP_ELU || !c->causal
                               ? "causal linear attention with feature_map = elu" : NULL;
     const range ranges[] = {
@@ -85,8 +86,8 @@ lin_status lin_config_check(const lin_config *c, lin_error *err)
         {"stack", c->stack, 1, 16, NULL},
         {"ahead", c->ahead, 0, 64, NULL},
         {"positions", (int)c->positions, LIN_POSITIONS_NONE, LIN_POSITIONS_CENTRED_CONV, transformer},
-        {"conv_kernel", c->conv_kernel, conv ? 1 : 0, conv ? 63 : 0, transformer},
-        {"conv_layers", c->conv_layers, conv ? 1 : 0, conv ? c->layers : 0, transformer},
+        {"conv_kernel", c->conv_kernel, 1, 63, convolved},
+        {"conv_layers", c->conv_layers, 1, c->layers, convolved},
         {"norm", (int)c->norm, LIN_NORM_POST, LIN_NORM_PRE, transformer},
         {"condition_every", c->condition_every, 0, c->layers - 1,
          transformer ? transformer : c->mixture ? "a network without a mixture" : NULL},
