@@ -216,7 +216,7 @@ static const lin_option options[] = {
     {.name = "snr-high-db", .under = "set", .type = LIN_OPTION_DOUBLE, .at = AT(learning.augment.snr_high_db), .text = "30",
      .min = -30, .max = 100, .help = "Highest ratio"},
     {.name = "room-part", .under = "set", .type = LIN_OPTION_DOUBLE, .at = AT(learning.augment.room_part), .text = "0",
-     .min = 0, .max = 1, .help = "Part with reverberation, of 0.15 to 0.9 s"},
+     .min = 0, .max = 1, .help = "Part with reverberation, of 0.1 to 1 s"},
     {.name = "band-part", .under = "set", .type = LIN_OPTION_DOUBLE, .at = AT(learning.augment.band_part), .text = "0",
      .min = 0, .max = 1, .help = "Part with a limited band, as of a telephone"},
     {.name = "silence-part", .under = "set", .type = LIN_OPTION_DOUBLE, .at = AT(learning.augment.silence_part), .text = "0",
