@@ -92,6 +92,7 @@ lin_status lin_config_check(const lin_config *c, lin_error *err)
         {"condition_every", c->condition_every, 0, c->layers - 1,
          transformer ? transformer : c->mixture ? "a network without a mixture" : NULL},
         {"search", c->search, 0, 1, transformer ? transformer : c->tokens ? "a network of sound" : NULL},
+        {"voice", c->voice, 0, 1024, c->tokens || c->search || c->condition_every ? "a network of sound with one output" : NULL},
         {"causal", c->causal, 0, 1, NULL},
         {"tokens", c->tokens, 0, 65536, NULL},
         {"mixture", c->mixture, 0, 64, c->tokens ? NULL : "a network of tokens"}};
@@ -169,7 +170,8 @@ lin_status lin_params_create(const lin_config *c, lin_params *p, lin_error *err)
 {
     static const lin_param_layer none = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1},
                                          {-1, -1}, -1,       {-1, -1}, {-1, -1}, -1};
-    *p = (lin_params){.embedding = -1, .input = {-1, -1}, .norm = {-1, -1}, .condition = {-1, -1}, .search = {-1, -1}};
+    *p = (lin_params){.embedding = -1, .input = {-1, -1}, .norm = {-1, -1}, .condition = {-1, -1}, .voice = {-1, -1},
+                        .output = {-1, -1}, .search = {-1, -1}};
     LIN_TRY(lin_config_check(c, err));
     const size_t n = 10 + (size_t)c->layers * 17;
     p->table = lin_calloc(n, sizeof *p->table);
@@ -184,6 +186,11 @@ lin_status lin_params_create(const lin_config *c, lin_params *p, lin_error *err)
         p->table[p->embedding].parts = 0; // read row by row, not packed for products
     }
     lin_network_of(c)->parameters(c, p);
+    if (c->voice) {
+        lin_params_add_pair(p, p->voice, c->voice, 2 * lin_config_width(c), -1, "voice");
+        p->output[0] = lin_params_add(p, c->outputs, c->voice, c->voice, -1, "output.weight");
+        return LIN_OK;
+    }
     lin_params_add_pair(p, p->output, c->outputs, lin_config_width(c), -1, "output");
     if (c->search) lin_params_add_pair(p, p->search, c->outputs, lin_config_width(c), -1, "search");
     return LIN_OK;

@@ -17,6 +17,11 @@
  *   input   row of an embedding table -> C, plus positions
  *   output  as above; or the parameters of a mixture of discretised logistics (Salimans et al. 2017) over LIN_LEVELS values
  *
+ * Or a network of voices (voice.h) puts out one vector for an utterance, and is trained to classify voices by it:
+ *
+ *   output  LN, mean and deviation of each channel over time, linear -> vector of `voice` elements, length 1;
+ *           in training its cosines with V rows, one for each voice
+ *
  * The variants that the paper compares, and who can stream:
  *   linear         attention of eq. 4-12, elu + 1 or another feature map; a stream of constant size if causal. Causal with
  *                  elu + 1 it may forget: its sums are multiplied at each step by a decay, one constant a head (fixed) or from
@@ -69,6 +74,7 @@ typedef struct lin_config {
     int causal;      /* 1: streams; 0: bidirectional, whole utterances only */
     int search;      /* 1: a second output, which searches with a language model read (docs/training.md, maximum mutual
                         information); 0: they read the only one */
+    int voice;       /* 0; of a network of voices: the elements of its vector, 1..1024 */
     int tokens;      /* 0: features; else the rows of the embedding table, 1..65536: the number of a token is the sum of the D
                         values of its frame, stack is 1 and ahead 0 */
     int mixture;     /* M, of a network of tokens: outputs = 3 M, the logits, means and log scales of M logistics; 0:
@@ -88,9 +94,9 @@ typedef struct lin_config {
 
 /* The shape is all before: whole numbers without gaps. Its bytes. */
 enum { LIN_CONFIG_SHAPE = offsetof(lin_config, width) + sizeof(int) };
-_Static_assert(LIN_CONFIG_SHAPE == 25 * sizeof(int) && sizeof(lin_positions) == sizeof(int) &&
+_Static_assert(LIN_CONFIG_SHAPE == 26 * sizeof(int) && sizeof(lin_positions) == sizeof(int) &&
                    sizeof(lin_attention_kind) == sizeof(int),
-               "25 whole numbers");
+               "26 whole numbers");
 
 /* The names of the values of network, attention, feature_map, positions and decay, as files and options have them; NULL at the
  * end. */
@@ -192,7 +198,7 @@ typedef struct lin_params {
     size_t n_elements;
     lin_param *table;
     lin_param_layer *layers;
-    int embedding, input[2], norm[2], condition[2], output[2], search[2]; /* -1 for what the network lacks */
+    int embedding, input[2], norm[2], condition[2], voice[2], output[2], search[2]; /* -1 for what the network lacks */
 } lin_params;
 
 /*
@@ -211,6 +217,7 @@ typedef struct lin_params {
  *   layers.i.norm2.weight [C]    .norm2.bias [C]
  *   norm.weight [C]  norm.bias [C]
  *   condition.weight [C, V]  condition.bias [C]   (condition_every > 0)
+ *   voice.weight [voice, 2C]  voice.bias [voice]  output.weight [V, voice]   (voice > 0: in place of the next two lines)
  *   output.weight [V, C]  output.bias [V]
  *   search.weight [V, C]  search.bias [V]         (search)
  * and of an LSTM, whose first layer reads (s+R) D values, others C = directions U:

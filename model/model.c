@@ -138,7 +138,7 @@ static lin_status fill(lin_model *m, const char *phones, int with_stored, lin_er
     m->stored = with_stored ? lin_calloc((size_t)m->params.n_tensors, sizeof *m->stored) : NULL;
     m->mean = lin_calloc(D, sizeof *m->mean);
     m->istd = lin_alloc(D, sizeof *m->istd);
-    m->phones = phones ? lin_strdup(phones) : numbered_phones(m->config.tokens ? "0" : "<blank>", symbols);
+    m->phones = phones ? lin_strdup(phones) : numbered_phones(m->config.tokens || m->config.voice ? "0" : "<blank>", symbols);
     m->name = lin_strdup("");
     m->license = lin_strdup("");
     m->provenance = lin_strdup("");
@@ -179,6 +179,8 @@ void lin_model_destroy(lin_model *m)
 
 lin_status lin_model_check_sound(const lin_model *m, const char *name, lin_error *err)
 {
+    if (m->config.voice)
+        return lin_fail(err, LIN_UNSUPPORTED, "%s is a network of voices: it has no phones; use a model of speech", name);
     if (!m->config.tokens) return LIN_OK;
     return lin_fail(err, LIN_UNSUPPORTED,
                     "%s is a network of tokens: it takes no sound, and has no phones; use a model of speech", name);
@@ -235,6 +237,8 @@ static uint64_t fingerprint_with(const lin_model *m, const float *values)
     if (c->tokens) hash = lin_hash(tokens, sizeof tokens, hash);
     const int32_t search[] = {c->search, 2};
     if (c->search) hash = lin_hash(search, sizeof search, hash);
+    const int32_t voice[] = {c->voice, 3};
+    if (c->voice) hash = lin_hash(voice, sizeof voice, hash);
     return lin_hash(values, m->params.n_elements * sizeof *values, hash);
 }
 
@@ -277,7 +281,8 @@ static const struct {
 } optional[] = {{"condition_every", AT(condition_every), 63},
                 {"tokens", AT(tokens), 65536},
                 {"mixture", AT(mixture), 64},
-                {"search", AT(search), 1}};
+                {"search", AT(search), 1},
+                {"voice", AT(voice), 1024}};
 #undef AT
 
 // Feature parameters that are the same in every model are written too, so that other programs can compute the same features.

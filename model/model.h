@@ -82,7 +82,8 @@ lin_status lin_model_create(const lin_config *config, const lin_features *featur
 /* Accepts NULL. */
 void lin_model_destroy(lin_model *model);
 
-/* LIN_UNSUPPORTED for a network of tokens, which takes no sound: speech has no use for it. `name`: the file's. */
+/* LIN_UNSUPPORTED for a network of tokens, which takes no sound, or of voices: recognition has no use for it. `name`: the
+ * file's. */
 lin_status lin_model_check_sound(const lin_model *model, const char *name, lin_error *err);
 
 /* Replaces the texts that are not NULL (the model keeps copies); provenance must be JSON or "". On failure nothing changes. */

@@ -143,6 +143,15 @@ static void lay_out(lin_activations *a)
 {
     a->stacked = lin_rows_take(a, (size_t)lin_config_input_width(&a->config));
     lin_network_of(&a->config)->lay_out(a);
+    const size_t D = (size_t)a->config.voice, C = (size_t)lin_config_width(&a->config);
+    if (!D) return;
+    a->pooled = lin_rows_take(a, 2 * C);
+    if (!a->for_training) return;
+    a->vectors = lin_rows_take(a, D);
+    a->lengths = lin_rows_take(a, 1);
+    a->d_pooled = lin_rows_take(a, 2 * C);
+    a->d_vectors = lin_rows_take(a, D);
+    a->d_cosines = lin_rows_take(a, (size_t)a->config.outputs);
 }
 
 lin_status lin_activations_create(const lin_real_ops *ops, lin_exec *exec, const lin_config *config, int max_rows, int longest,
@@ -218,6 +227,10 @@ static void forward(const lin_weights *w, lin_activations *a, lin_exec *exec, co
         ops->stack_frames(exec, a->stacked, batch->features, batch->mean, batch->istd, &batch->in, &batch->out, c->mel_bins,
                           c->stack, c->ahead);
     const lin_real *x = lin_network_of(c)->forward(w, a, exec, batch, before, mine);
+    if (c->voice) {
+        lin_voice_forward(w, a, exec, batch, x, logp);
+        return;
+    }
     lin_layer_linear(w, exec, logp, x, batch->search && c->search ? w->params->search : w->params->output, rows, LIN_LINEAR);
     if (!c->mixture) ops->log_softmax(exec, logp, logp, rows, c->outputs);
 }
@@ -341,7 +354,8 @@ void lin_network_backward(const lin_weights *w, lin_activations *a, lin_exec *ex
     const int rows = batch->out.rows;
     const lin_dropout none = {.p = 0};
     if (rows == 0) return;
-    lin_layer_linear_backward(w, exec, a->branch, gradients, dlogits, a->normed, w->params->output, rows);
+    if (w->config.voice) lin_voice_backward(w, a, exec, batch, dlogits, a->normed, a->branch, gradients);
+    else lin_layer_linear_backward(w, exec, a->branch, gradients, dlogits, a->normed, w->params->output, rows);
     if (batch->d_search) { // a->d_x is free until the last norm's gradient
         lin_layer_linear_backward(w, exec, a->d_x, gradients, batch->d_search, a->normed, w->params->search, rows);
         w->ops->add_dropout(exec, a->branch, a->branch, a->d_x, (size_t)rows * (size_t)lin_config_width(&w->config), &none);

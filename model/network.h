@@ -94,7 +94,8 @@ lin_status lin_activations_create(const lin_real_ops *ops, lin_exec *exec, const
                                   int for_training, lin_activations **activations, lin_error *err);
 void lin_activations_destroy(lin_activations *activations);
 
-/* logp [out.rows, V], natural logarithms. out.rows <= max_rows. */
+/* logp [out.rows, V], natural logarithms; of a network of voices the vectors [out.B, voice] instead. out.rows <= max_rows, and
+ * each utterance of a network of voices has rows. */
 void lin_network_forward(const lin_weights *weights, lin_activations *activations, lin_exec *exec, const lin_batch *batch,
                          lin_real *logp);
 
@@ -117,8 +118,16 @@ void lin_network_inner(const lin_weights *weights, lin_activations *activations,
 void lin_network_search(const lin_weights *weights, lin_activations *activations, lin_exec *exec, const lin_batch *batch,
                         lin_real *logp);
 
+/* After the forward pass of a network of voices in training, on the host: the cosines [out.B, V] of the vectors with those of the
+ * voices; the losses [B] of cosines with the numbers of the true voices [B], in nats (additive margin softmax; Wang et al. 2018),
+ * and their gradients times `scale`. */
+void lin_network_voices(const lin_weights *weights, lin_activations *activations, lin_exec *exec, const lin_batch *batch,
+                        lin_real *cosines);
+void lin_voice_loss(double *losses, lin_real *d_cosines, const lin_real *cosines, const int *voices, int B, int V, double scale);
+
 /* gradients [params->n_elements] += those of a loss whose derivative with respect to the logits (before log-softmax) is dlogits
- * [rows, V]. The batch has no states, and both weights and activations were created for training. */
+ * [rows, V]; of a network of voices with respect to the cosines, dlogits [B, V]. The batch has no states, and both weights and
+ * activations were created for training. */
 void lin_network_backward(const lin_weights *weights, lin_activations *activations, lin_exec *exec, const lin_batch *batch,
                           const lin_real *dlogits, lin_real *gradients);
 
@@ -238,6 +247,9 @@ struct lin_activations {
     lin_real *d_x, *d_y;      /* the gradient of the sum, and the same after dropout, for the previous block [C] */
     const lin_real *d_more;   /* NULL, or a->branch: to be added to d_x by what reads it next */
     lin_real *d_qkv, *d_decay, *d_hidden, *d_posterior;
+    /* Of a network of voices, a row an utterance: mean and deviation [2C]; in training also the vectors [voice], their lengths
+     * before they were divided by them, and gradients: of the three, and of the cosines [V] by the lengths of their rows. */
+    lin_real *pooled, *vectors, *lengths, *d_pooled, *d_vectors, *d_cosines;
     lin_arena arena;
 };
 
@@ -274,6 +286,13 @@ void lin_layer_weight_backward(const lin_weights *w, lin_exec *exec, lin_real *d
 void lin_layer_embed(const lin_weights *w, lin_exec *exec, lin_real *y, const lin_batch *batch);
 void lin_layer_embed_backward(const lin_weights *w, lin_exec *exec, lin_real *gradients, const lin_real *dy,
                               const lin_batch *batch);
+
+/* The last layers of a network of voices (pooling.c): vectors [B, voice] from x [rows, C], the output of the last norm; and dx
+ * from the gradient of the cosines [B, V]. */
+void lin_voice_forward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, const lin_real *x,
+                       lin_real *vectors);
+void lin_voice_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch,
+                        const lin_real *d_cosines, const lin_real *x, lin_real *dx, lin_real *gradients);
 
 /* Whether the backend has this network's attention blocks as one operation, in training. */
 static inline int lin_has_attention_block(const lin_real_ops *ops, const lin_config *c)

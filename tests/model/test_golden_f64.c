@@ -1,6 +1,7 @@
 // The network in double on the reference against PyTorch in double: any difference is one of mathematics, not of rounding.
 #define LIN_REAL_DOUBLE
 #include "model/network.c"
+#include "model/pooling.c"
 #include "model/transformer.c"
 #ifndef LIN_NO_PAPER
 #include "paper/networks.c"

@@ -1,6 +1,7 @@
-// The gradient of the whole network, CTC included, against finite differences in double.
+// The gradient of the whole network, CTC or the loss of voices included, against finite differences in double.
 #define LIN_REAL_DOUBLE
 #include "model/network.c"
+#include "model/pooling.c"
 #include "model/transformer.c"
 #ifndef LIN_NO_PAPER
 #include "paper/networks.c"
@@ -31,7 +32,10 @@ static double loss(problem *p)
     double each[B], sum = 0, scale = 1;
     lin_weights_pack(p->weights, p->exec);
     lin_network_forward(p->weights, p->activations, p->exec, &p->batch, p->logp);
-    if (p->config.mixture)
+    if (p->config.voice) {
+        lin_network_voices(p->weights, p->activations, p->exec, &p->batch, p->logp);
+        lin_voice_loss(each, p->dlogits, p->logp, p->labels, B, V, scale);
+    } else if (p->config.mixture)
         lin_ops_ref()->mixture(p->exec, each, p->dlogits, p->logp, &p->batch.out, p->targets, MIXED, &scale);
     else if (p->config.tokens)
         lin_ops_ref()->cross_entropy(p->exec, each, p->dlogits, p->logp, &p->batch.out, p->targets, V, &scale);
@@ -58,7 +62,7 @@ static const struct {
     int causal, stack, ahead;
     double dropout;
     enum { LINEAR, SOFTMAX, NAIVE, LSH, POLY2, RANDOM, LSTM, FIXED, GATED, CONDITION, KIND = 15, OF_TOKENS = 16,
-           MIXTURE = 32, SEARCH = 64 } variant;
+           MIXTURE = 32, SEARCH = 64, VOICE = 128 } variant;
 } cases[] = {{LIN_NORM_POST, LIN_POSITIONS_NONE, 1, 1, 0, 0, LINEAR},     {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 2, 1, 0, LINEAR},
              {LIN_NORM_POST, LIN_POSITIONS_CONV, 1, 1, 2, 0.2, LINEAR},
              {LIN_NORM_PRE, LIN_POSITIONS_NONE, 0, 1, 0, 0.3, LINEAR},
@@ -85,7 +89,9 @@ static const struct {
              {LIN_NORM_POST, LIN_POSITIONS_SINUSOID, 1, 1, 0, 0.1, LSH | OF_TOKENS | MIXTURE},
              {LIN_NORM_POST, LIN_POSITIONS_NONE, 1, 1, 0, 0.1, LSTM | OF_TOKENS},
              {LIN_NORM_PRE, LIN_POSITIONS_CONV, 1, 1, 0, 0.1, CONDITION | SEARCH},
-             {LIN_NORM_POST, LIN_POSITIONS_NONE, 0, 2, 0, 0, LINEAR | SEARCH}};
+             {LIN_NORM_POST, LIN_POSITIONS_NONE, 0, 2, 0, 0, LINEAR | SEARCH},
+             {LIN_NORM_PRE, LIN_POSITIONS_CENTRED_CONV, 0, 2, 1, 0.1, LINEAR | VOICE},
+             {LIN_NORM_POST, LIN_POSITIONS_NONE, 1, 1, 0, 0, GATED | VOICE}};
 enum { N_CASES = sizeof cases / sizeof *cases };
 
 // Three layers of one of these cases, with losses of layer `inner` and of the one above (0: none), without the layers of a mask.
@@ -127,6 +133,7 @@ START_TEST(gradient_equals_finite_differences)
     }
     p.config = vary(p.config, cases[of].variant & KIND);
     p.config.search = (cases[of].variant & SEARCH) != 0;
+    if (cases[of].variant & VOICE) p.config.voice = 5;
     if (cases[of].variant & OF_TOKENS) p.config.tokens = TOKENS, p.config.mel_bins = 2;
     if (cases[of].variant & MIXTURE) p.config.mixture = MIXED, p.config.outputs = 3 * MIXED;
     if (TEST_LACKS(&p.config)) return;
