@@ -613,6 +613,9 @@ static int check(lin_parsed *parsed, int *channel)
     if (v->decoding.combine && !v->second_pass)
         return lin_misuse(parsed, "--combine is for utterances that are heard whole: add --second-pass offline");
     if (v->decoding.n_best > 1 && !v->json) return lin_misuse(parsed, "--n-best needs --json: only JSON has alternatives");
+    if (v->model.device && *v->model.device >= '0' && *v->model.device <= '9')
+        return lin_misuse(parsed, "--device %s: --device chooses where the network runs; --microphone %s chooses a microphone",
+                          v->model.device, v->model.device);
     if (v->microphone && v->from) return lin_misuse(parsed, "--microphone and --from exclude each other");
     if (v->from && strcmp(v->from, "-") == 0 && isatty(STDIN_FILENO))
         return lin_misuse(parsed, "standard input is a terminal: pipe sound into it");

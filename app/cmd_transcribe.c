@@ -121,6 +121,11 @@ static lin_status begin_lanes(void *context, int lanes, lin_error *err)
 {
     const worker *l = context;
     lin_status status = LIN_OK;
+    int named = 1;
+    for (const char *c = l->job->v->speakers; c && *c; c++) named += *c == ',';
+    if (named > lanes && l->job->v->speakers && !l->input->cut.channel)
+        return lin_fail(err, LIN_INVALID, "--speakers has %d names, but the sound has %d channel%s; each name is for a channel",
+                        named, lanes, lanes == 1 ? "" : "s");
     for (int i = 0; i < lanes && status == LIN_OK; i++) {
         char id[512];
         const int channel = l->job->channel >= 0 ? l->job->channel + 1 : i + 1;

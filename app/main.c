@@ -171,16 +171,13 @@ static int unknown_command(const char *name)
     if (best) {
         lin_complain("unknown command '%.60s'; did you mean %s?", name, best);
     } else if (lin_is_folder(name)) {
-        lin_complain("%.200s is a folder, and no such command; name the files in it", name);
+        lin_complain("%.200s is a folder; name the files in it", name);
     } else if (strpbrk(name, "./")) {
-        lin_complain("there is no file %.200s, and no such command", name);
-        fputc('\n', stderr);
-        lin_help_program(stderr, lin_commands);
-        return LIN_EXIT_USAGE;
+        lin_complain("there is no file %.200s, and no command of this name", name);
     } else {
         lin_complain("unknown command '%.60s'", name);
     }
-    fputs("Try 'linnet --help'.\n", stderr);
+    fputs("Try 'linnet --help', which lists the commands.\n", stderr);
     return LIN_EXIT_USAGE;
 }
 
@@ -247,6 +244,6 @@ int main(int argc, char **argv)
     }
     const lin_command *command = find_command(name);
     if (command) return finish_output(lin_run_command(command, argc - 2, argv + 2));
-    const int is_file = strcmp(name, "-") == 0 || (access(name, F_OK) == 0 && !lin_is_folder(name));
+    const int is_file = strcmp(name, "-") == 0 || strstr(name, "://") || (access(name, F_OK) == 0 && !lin_is_folder(name));
     return is_file ? finish_output(transcribe_words(argc - 1, argv + 1)) : unknown_command(name);
 }

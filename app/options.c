@@ -73,6 +73,8 @@ const char *lin_nearest_option(const lin_command *command, const char *name)
 
 /* ---- hints ----------------------------------------------------------------------------------------------------------------- */
 
+#define UNEXPECTED "an argument" // no option can have this name
+
 // What users of other programs try, and names that linnet had. needs: the option that a command must have for the hint to hold,
 // NULL: any command. A hint that begins with a dash is an option, any other a sentence. The first one that holds is given.
 static const struct hint {
@@ -172,6 +174,7 @@ static const struct hint {
     {"find", "streams", "--streams 0"},
     {"x-label", "x", "--x COLUMN:LABEL"},
     {"y-label", "y", "--y COLUMN:LABEL"},
+    {UNEXPECTED, "from", "--from FILE hears a file as a microphone; linnet transcribe FILE is faster"},
 };
 
 // Small letters, and '-' for '_'.
@@ -240,7 +243,10 @@ static lin_status parse_number(const lin_option *o, const char *label, const cha
 {
     char buffer[64];
     int whole = o->type == LIN_OPTION_INT;
-    const char *kind = whole ? "a whole number" : "a number";
+    const char *unit = lin_option_value_name(o), *number = whole ? "a whole number" : "a number";
+    char kind[48];
+    snprintf(kind, sizeof kind, "%s%s", number,
+             strcmp(unit, "S") == 0 ? " of seconds" : strcmp(unit, "MS") == 0 ? " of milliseconds" : "");
     if (length == 0 || length >= sizeof buffer) {
         return lin_fail(err, LIN_INVALID, "%s needs %s, not '%.*s'", label, kind, length > 40 ? 40 : (int)length, text);
     }
@@ -412,7 +418,9 @@ lin_status lin_options_finish(lin_parsed *parsed, lin_error *err)
     int n = parsed->operands.count;
     if (n < c->min_operands) return lin_fail(err, LIN_INVALID, "%s is missing", c->operands);
     if (c->max_operands >= 0 && n > c->max_operands) {
-        return lin_fail(err, LIN_INVALID, "unexpected argument '%.200s'", parsed->operands.items[c->max_operands]);
+        const char *hint = hint_of(c, UNEXPECTED);
+        return lin_fail(err, LIN_INVALID, "unexpected argument '%.200s'%s%s", parsed->operands.items[c->max_operands],
+                        hint ? "; " : "", hint ? hint : "");
     }
     for (int i = 0; c->options[i].type != LIN_OPTION_END; i++) {
         const lin_option *o = &c->options[i];

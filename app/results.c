@@ -64,6 +64,9 @@ static int unknown_format(const lin_parsed *parsed, const char *name, size_t n)
 static int check_extension(const lin_parsed *parsed, const lin_results_values *v)
 {
     const char *base = lin_base_name(v->output), *dot = strrchr(base, '.');
+    const lin_writer *itself = v->format ? NULL : lin_writer_find(v->output);
+    if (itself && strcmp(itself->name, "text") != 0)
+        return lin_misuse(parsed, "--output (-o) names the file; for the format use --format %s", itself->name);
     if (!dot || dot == base) return LIN_EXIT_OK;
     if (lin_corpus_is_sound(v->output))
         return lin_misuse(parsed, "--output %s has the extension of a sound file, but results are text; use .txt, .json, ...",
@@ -151,6 +154,8 @@ int lin_results_check(lin_results *r, const lin_parsed *parsed, const lin_result
     if (status != LIN_EXIT_OK) return status;
     if (r->n_writers > 1 && !v->output_dir)
         return lin_misuse(parsed, "several formats (%s) need --output-dir", v->format);
+    if (v->format && by_name && strcmp(by_name->name, "text") != 0 && strcmp(by_name->extension, r->writers[0]->extension) != 0)
+        lin_complain("%s gets the format %s, which --format names, not that of its extension", v->output, v->format);
     r->is_laid_out = given(parsed, "layout", "paragraphs") || given(parsed, "layout", "columns") || v->times;
     if (r->is_laid_out && v->ids) return lin_misuse(parsed, "--ids excludes --layout: each file is a line then");
     return check_layout(r, parsed, v);
@@ -278,6 +283,8 @@ static lin_status name_results(const lin_results *r, lin_inputs *inputs, int lan
 
 /* ---- one stream ------------------------------------------------------------------------------------------------------------ */
 
+static int is_text(const lin_results *r) { return strcmp(r->writers[0]->name, "text") == 0; }
+
 static const char *out_name(const lin_results *r) { return r->out.path ? r->out.path : "standard output"; }
 
 // Writes the buffered text, at once if it may be watched.
@@ -295,6 +302,12 @@ lin_status lin_results_open(lin_results *r, const lin_phones *phones, int many, 
     r->how.phones = phones;
     if (r->punctuation) r->how.speller = r->speller = lin_find_speller(phones);
     r->how.with_id = r->values->ids || (many && !r->values->output_dir);
+    int has_phones = !r->how.ipa || !r->how.readable;
+    for (int i = 0; i < r->n_writers; i++)
+        has_phones |= !lin_list_has("text srt vtt ", r->writers[i]->name) || (is_text(r) && r->how.with_id);
+    if (!has_phones)
+        return lin_fail(err, LIN_INVALID, "--ipa has no effect on readable text, which has no phonemes; leave out --words, or "
+                                          "add --no-readable");
     if (r->how.with_id && r->is_laid_out)
         return lin_fail(err, LIN_INVALID, "the text of several files has a line for each; --layout needs --output-dir");
     if (r->values->output_dir) return lin_make_folders(r->values->output_dir, strlen(r->values->output_dir), err);
@@ -393,8 +406,6 @@ lin_status lin_results_put(lin_results *r, const lin_input *input, const lin_res
     lin_buffer_clear(&r->text);
     return status;
 }
-
-static int is_text(const lin_results *r) { return strcmp(r->writers[0]->name, "text") == 0; }
 
 int lin_results_can_flow(const lin_results *r)
 {

@@ -76,8 +76,8 @@ static inline lin_precision lin_model_precision(const lin_model_values *values)
 #define LIN_COMBINE_ROW(owner, field)                                                                                            \
     {.name = "combine", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.combine), .value = "MODEL",                         \
      .choices = "default|offline|small", .expert = 1,                                                                            \
-     .help = "The best hypotheses of each utterance that is heard whole (by a model that cannot stream, --second-pass) are "     \
-             "judged by the sound of this model too, such as default: a twentieth fewer errors of words"}
+     .help = "This model, such as default, scores the sound of the best hypotheses too: a twentieth fewer word errors. It is "   \
+             "for utterances that are heard whole, by a model that cannot stream or by a second pass"}
 
 /* as: the options that it stands for. */
 #define LIN_BEST_ROW(at_value, as)                                                                                               \
@@ -184,7 +184,7 @@ void lin_live_models_close(lin_live_models *models);
      .expert = 1,                                                                                                                \
      .help = "Number of hypotheses; 0: greedy decoding, the best label of each step, which is fastest and the default "          \
              "without words, language model, phrases and alternatives; with one of these, if not given, 16, with --words 512, "  \
-             "and 1024 where utterances are heard whole (a model that cannot stream, --second-pass)"},                           \
+             "and 1024 where utterances are heard whole (by a model that cannot stream, by a second pass)"},                     \
     {.name = "beam-score", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.beam_score), .min = 0,        \
      .max = 600, .value = "X",                                                                                                   \
      .help = "Drop hypotheses that are worse than the best by more than this, natural logarithm; 0: none; if not given, "        \

@@ -513,6 +513,8 @@ lin_status lin_audio_open(const char *path, const lin_pcm_format *raw, lin_audio
         return lin_audio_open_fd(STDIN_FILENO, "standard input", raw ? raw : &format, out, err);
     }
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && strstr(path, "://"))
+        return lin_fail(err, LIN_IO, "cannot open %s: it is an address, not a file; download it first", path);
     if (fd < 0) return lin_fail(err, LIN_IO, "cannot open %s: %s", path, strerror(errno));
     return lin_audio_adopt_fd(fd, path, raw, out, err);
 }

@@ -149,16 +149,16 @@ static lin_status next_character(const char *text, size_t n, size_t at, char *co
         if (!*step) return lin_fail(err, LIN_FORMAT, "byte %zu, 0x%02x, is not UTF-8", at + 1, (unsigned char)c);
         c = fold(code);
         if (!c)
-            return lin_fail(err, LIN_FORMAT, "the character U+%04X at byte %zu: write numbers and symbols as the words that were "
-                                             "said, or name the rules of their language with --numbers", code, at + 1);
+            return lin_fail(err, LIN_FORMAT, "the character U+%04X at byte %zu: no rule reads it; write numbers and symbols as "
+                                             "the words that were said", code, at + 1);
     }
     *counts_as = is_separator(c) ? ' ' : c;
     if (lin_is_letter(c) || c == '\'' || c == '-' || *counts_as == ' ') return LIN_OK;
     if (c == '&' && at && at + 1 < n && lin_is_letter(text[at - 1]) && lin_is_letter(text[at + 1])) return LIN_OK; // AT&T
     if ((unsigned char)c < 32 || c == 127)
         return lin_fail(err, LIN_FORMAT, "control character 0x%02x at byte %zu of the text", (unsigned char)c, at + 1);
-    return lin_fail(err, LIN_FORMAT, "'%c' at byte %zu: write numbers and symbols as the words that were said, or name the rules "
-                                     "of their language with --numbers", c, at + 1);
+    return lin_fail(err, LIN_FORMAT, "'%c' at byte %zu: no rule reads it; write numbers and symbols as the words that were said",
+                    c, at + 1);
 }
 
 lin_status lin_spelling_next(const char *text, size_t n, size_t *at, lin_spelling *spelling, lin_error *err)

@@ -42,7 +42,8 @@ struct lin_decoding_parts {
     lin_phrases made; // of the phrases
     char lexicon[LONGEST_PATH], lm_path[LONGEST_PATH];
     char own_words[LONGEST_PATH]; // of the language, which extend the lexicon; "": none
-    uint64_t lexicon_key; // of the packed form; 0: the lexicon has lines that are left out, is extended, or is not a regular file
+    uint64_t lexicon_key; // of the packed form; 0: there can be none
+    const char *unpackable; // why there can be none
     // Only while opening:
     lin_dictionary *dictionary;
     lin_g2p_rules *rules;
@@ -137,7 +138,10 @@ static lin_status open_dictionary(parts *p, lin_error *err)
     lin_status status = lin_lexicon_open(p->lexicon, p->own_words, p->values->add_lexicon, p->values->g2p, p->phones, &options,
                                          &p->dictionary, err);
     if (status != LIN_OK) return about(p->values->add_lexicon ? p->values->add_lexicon : p->lexicon, status, err);
-    if (lin_lexicon_tell_skipped(p->dictionary, p->again ? NULL : &p->warnings)) p->lexicon_key = 0; // a packed form could not
+    if (lin_lexicon_tell_skipped(p->dictionary, p->again ? NULL : &p->warnings)) { // a packed form could not
+        p->lexicon_key = 0;
+        p->unpackable = "it has lines that are left out";
+    }
     return LIN_OK;
 }
 
@@ -147,7 +151,10 @@ static void find_key(parts *p)
     lin_file_map file;
     const char *phones = lin_phones_list(p->phones);
     const int32_t numbers[] = {p->values->all_words, lin_phones_count(p->phones)};
-    if (p->values->add_lexicon || *p->own_words || lin_file_map_open(p->lexicon, &file, NULL) != LIN_OK) return;
+    if (p->values->add_lexicon) p->unpackable = "--add-lexicon extends it";
+    else if (*p->own_words) p->unpackable = "other words of its language extend it";
+    else if (lin_file_map_open(p->lexicon, &file, NULL) != LIN_OK) p->unpackable = "it is not a regular file";
+    if (p->unpackable) return;
     uint64_t key = lin_hash(file.bytes, file.size, p->lm ? lin_ngram_fingerprint(p->lm) : 0);
     key = lin_hash(numbers, sizeof numbers, lin_hash(phones, strlen(phones), key));
     lin_file_map_close(&file);
@@ -182,10 +189,7 @@ lin_status lin_decoding_pack_lexicon(const lin_decoding *d, const char *path, li
     const parts *p = d->parts;
     char beside[LONGEST_PATH + 8];
     if (!p || !p->tree) return lin_fail(err, LIN_INVALID, "a lexicon is packed only for words");
-    if (!p->lexicon_key) {
-        return lin_fail(err, LIN_UNSUPPORTED,
-                        "%s cannot be packed: it has lines that are left out, is extended, or is not a regular file", p->lexicon);
-    }
+    if (!p->lexicon_key) return lin_fail(err, LIN_UNSUPPORTED, "%s cannot be packed: %s", p->lexicon, p->unpackable);
     snprintf(beside, sizeof beside, "%s%s", p->lexicon, LIN_PACKED_LEXICON);
     return lin_tree_write(p->tree, p->lexicon_key, path ? path : beside, err);
 }

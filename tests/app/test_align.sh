@@ -146,11 +146,11 @@ is "numbers as they are written, with their times" "m 1 0.200 0.600 1 0.9000|m 1
 matrix "$tmp/second.npy" 0 $W $AH $N 0 0 $W 0 $UW 0
 run align --posteriors "$tmp/second.npy" --text "1 2" -l "$tmp/numbers.dict" -f trn --unit phones -q
 is "the sound chooses the reading" "W AH N W UW (second)" "$out"
-refused "no rules for numbers" 1 "'1' at byte 1: write numbers and symbols as the words that were said" \
+refused "no rules for numbers" 1 "'1' at byte 1: no rule reads it; write numbers and symbols as the words that were said" \
     align --posteriors "$tmp/m.npy" --text "1 two" $lex --numbers none -q
 printf 'jambo JH AA M B OW\n' > "$tmp/sw.dict"
 refused "a lexicon of another language: numbers are not English" 1 \
-    "'1' at byte 7: write numbers and symbols as the words that were said, or name the rules of their language with --numbers" \
+    "'1' at byte 7: no rule reads it; write numbers and symbols as the words that were said" \
     align --posteriors "$tmp/m.npy" --text "jambo 12" -l "$tmp/sw.dict" -q
 refused "phonemize with a lexicon of another language" 1 "'1' at byte 7" phonemize -q -l "$tmp/sw.dict" "jambo 12"
 run phonemize -q -l "$tmp/sw.dict" --numbers en "jambo 12"
@@ -302,7 +302,7 @@ is "bad utterances: status" 1 "$status"
 is "bad utterances: the others are done" "ONE TWO (u1)" "$out"
 has "bad utterances: a text that is too long" "$err" "u2.wav: the text is longer than the sound"
 has "bad utterances: no sound" "$err" "u3.wav: No such file or directory"
-has "bad utterances: no word" "$err" "u4.wav: '^' at byte 6: write numbers and symbols as the words that were said"
+has "bad utterances: no word" "$err" "u4.wav: '^' at byte 6: no rule reads it; write numbers and symbols as the words that were said"
 has "bad utterances: counted" "$err" "1 utterance, 3 failed"
 printf 'u1 ONE TWO\nu2 TWO THREE\nu4 FOUR ONE\n' > "$tmp/bad/text"
 cp "$d/u3.wav" "$tmp/bad/"

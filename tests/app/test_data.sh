@@ -20,12 +20,12 @@ is "but a file of that name is read" "TH R IY" "$(cd "$tmp" && echo three > two 
 refused "a missing file is no word" 1 "cannot open none.txt: No such file" phonemize --lexicon "$tmp/dict" none.txt
 is "phonemize numbers" "T UW W AH N TH R IY" "$("$LINNET" phonemize -q --lexicon "$tmp/dict" "2 1, 3")"
 is "phonemize by other rules" "W AH N" "$(printf '[written]\n& = one\n' > "$tmp/rules"; "$LINNET" phonemize -q --lexicon "$tmp/dict" --numbers "$tmp/rules" "&")"
-refused "phonemize without rules" 1 "'2' at byte 1: write numbers and symbols" phonemize -q --lexicon "$tmp/dict" --numbers none 2
+refused "phonemize without rules" 1 "'2' at byte 1: no rule reads it; write numbers and symbols" phonemize -q --lexicon "$tmp/dict" --numbers none 2
 printf 'zwei T S W AY\n' > "$tmp/de.dict"
 is "phonemize by the rules of a language" "T S W AY" "$("$LINNET" phonemize -q --lexicon "$tmp/de.dict" --numbers de 2)"
 is "which the environment may name" "T S W AY" "$(LINNET_NUMBERS=de "$LINNET" phonemize -q --lexicon "$tmp/de.dict" 2)"
 is "or a file" "W AH N" "$(LINNET_NUMBERS=$tmp/rules "$LINNET" phonemize -q --lexicon "$tmp/dict" "&")"
-has "or none" "$(LINNET_NUMBERS=none "$LINNET" phonemize -q --lexicon "$tmp/dict" 2 2>&1)" "'2' at byte 1: write numbers and symbols"
+has "or none" "$(LINNET_NUMBERS=none "$LINNET" phonemize -q --lexicon "$tmp/dict" 2 2>&1)" "'2' at byte 1: no rule reads it; write numbers and symbols"
 is "the option counts before it" "T UW" "$(LINNET_NUMBERS=de "$LINNET" phonemize -q --lexicon "$tmp/dict" --numbers en 2)"
 refused "rules that do not exist" 1 "cannot open none.txt" phonemize --lexicon "$tmp/dict" --numbers none.txt one
 printf '1: x\n' > "$tmp/rules"

@@ -205,6 +205,7 @@ refused "--words without a lexicon" 1 "cannot open $tmp/none.dict" listen -q --w
 refused "--beam 0" 2 "--beam 0 excludes words" listen --words --beam 0 --from "$speech"
 
 refused "--microphone and --from" 2 "exclude each other" listen --microphone 1 --from x.wav
+refused "--device of a microphone" 2 "--microphone 1 chooses a microphone" listen --device 1
 refused "--raw alone" 2 "--from is missing" listen --raw
 refused "--channel each" 2 "one channel" listen --channel each --from "$speech"
 refused "--rate" 2 "--rate must be between 4000 and 192000, not 100" listen --rate 100

@@ -422,10 +422,14 @@ for pair in txt=text TextGrid=textgrid jsonl=json; do
 done
 refused "-o talk.docx" 2 "no format has the extension .docx; did you mean text?" transcribe -o "$tmp/talk.docx" "$wav"
 refused "-o talk.str" 2 "did you mean srt" transcribe -o "$tmp/talk.srtt" "$wav"
-ok "none is written" test ! -e "$tmp/talk.docx"
+refused "-o of a format" 2 "--output (-o) names the file; for the format use --format srt" transcribe -osrt "$wav"
+ok "none is written" test ! -e srt -a ! -e "$tmp/talk.docx"
 refused "-o of a sound" 2 "has the extension of a sound file" transcribe -o "$tmp/other.WAV" "$wav"
 run transcribe -q -f text -o "$tmp/talk.docx" "$wav"
 is "-f says it" "$plain" "$(cat "$tmp/talk.docx")"
+is "for an extension that is no format's" "" "$err"
+run transcribe -q -f srt -o "$tmp/x.vtt" "$wav"
+is "-f and -o of two formats" "linnet: $tmp/x.vtt gets the format srt, which --format names, not that of its extension" "$err"
 run transcribe -q -o "$tmp/talk.phn" "$wav"
 is "an unknown extension is text" "$plain" "$(cat "$tmp/talk.phn")"
 

@@ -32,9 +32,11 @@ for c in $commands; do
     has "$c: points at --help" "$err" "Try 'linnet $c --help'."
 done
 refused "unknown command" 2 "unknown command 'transcrib'; did you mean transcribe?" transcrib
-refused "a FILE that is missing" 2 "there is no file missing.mp3, and no such command" missing.mp3
-has "and the commands" "$err" "  transcribe    convert sound files"
-refused "a folder is no file" 2 "no such command" "$tmp"
+refused "a FILE that is missing" 2 "there is no file missing.mp3, and no command of this name" missing.mp3
+has "it leads to the commands" "$err" "Try 'linnet --help', which lists the commands."
+is "in two lines" 2 "$(echo "$err" | wc -l)"
+refused "a folder is no file" 2 "is a folder; name the files in it" "$tmp"
+refused "an address is no file" 1 "cannot open http://a.b/c.wav: it is an address, not a file; download it first" http://a.b/c.wav
 refused "unknown option" 2 "unknown option --verbose" --verbose
 refused "the nearest option" 2 "unknown option --word; did you mean --words?" transcribe --word x.wav
 refused "the nearest setting" 2 "unknown option --word-time; did you mean --cues word-times?" transcribe --word-time x.wav
@@ -47,10 +49,13 @@ for hint in "transcribe --json:did you mean --format json?" "transcribe --srt:di
     "transcribe --word_timestamps:did you mean --format json?" "transcribe --lang:did you mean --language?" \
     "transcribe --Output_Format:did you mean --format?" "transcribe --diarise:there is no recognition of speakers; --speakers" \
     "transcribe --diarize:there is no recognition of speakers; --speakers" "listen --translate:linnet does not translate" \
-    "serve --port:did you mean --listen HOST:PORT?" "align --version:linnet --version prints it" "devices --gpu:unknown option --gpu"; do
+    "serve --port:did you mean --listen HOST:PORT?" "align --version:linnet --version prints it" "devices --gpu:unknown option --gpu" \
+    "listen:unexpected argument 'x'; --from FILE hears a file as a microphone; linnet transcribe FILE is faster" \
+    "listen --silence-after:--silence-after needs a number of seconds, not 'x'" "devices:unexpected argument 'x'"; do
     refused "hint: ${hint%%:*}" 2 "${hint#*:}" ${hint%%:*} x
 done
-hasnt "no hint to an option that the command lacks" "$err" "did you mean"
+hasnt "no hint to an option that the command lacks" "$err" "; "
+hasnt "help names no option that the command lacks" "$("$LINNET" transcribe --help-all; "$LINNET" decode --help-all)" "--second-pass"
 # Every option that a hint names exists, in a command that has what the hint needs.
 sed -n 's/^ *{"[a-z0-9-]*", \("[a-z-]*"\|NULL\), "--\([a-z-]*\).*/\2/p' app/options.c | sort -u > "$tmp/hinted"
 for c in $("$LINNET" --help | sed -n 's/^  \([a-z0-9]*\)  .*/\1/p'); do "$LINNET" $c --help-all; done | sed -nE 's/^ {2,6}(-[a-zA-Z], )?--([a-z-]+).*/\2/p' | sort -u > "$tmp/there"

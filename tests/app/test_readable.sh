@@ -88,9 +88,12 @@ is "plain text has the phonemes of an unknown word" "he saw [z_uw_b] london he" 
 run decode -q $words "$tmp/long.npy"
 if [ -f share/linnet/en/words.g2p ]; then
     ok "readable text spells it" test -n "$(printf '%s\n' "$out" | sed -n '/^He saw z[a-z]*b[a-z]*\.$/p')"
-    run decode -q $words --ipa -f srt "$tmp/long.npy"
+    run decode -q $words -f srt "$tmp/long.npy"
     ok "so have subtitles" test -n "$(printf '%s\n' "$out" | sed -n '/^He saw z[a-z]*b[a-z]*\.$/p')"
 fi
+refused "--ipa without phonemes" 1 "--ipa has no effect on readable text" decode -q $words --ipa -f srt "$tmp/long.npy"
+run decode -q $words --ipa --ids "$tmp/long.npy"
+has "plain text has the phonemes of an unknown word in IPA" "$out" "saw [zub] london"
 LINNET_G2P=$tmp/none.g2p
 export LINNET_G2P
 run decode -q $words "$tmp/long.npy"

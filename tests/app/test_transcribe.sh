@@ -188,6 +188,8 @@ cut -d: -f2 "$tmp/turns.text" | tr ' ' '\n' | grep . | sort > "$tmp/together"
 ok "nothing is lost, nothing is said twice" cmp "$tmp/apart" "$tmp/together"
 run transcribe -q --channel each --speakers Anna,Ben "$tmp/call.wav"
 is "--speakers: blanks around names" "$out" "$("$LINNET" transcribe -q --channel each --speakers ' Anna , Ben ' "$tmp/call.wav")"
+refused "--speakers: more names than channels" 1 "--speakers has 3 names, but the sound has 2 channels" \
+    transcribe -q --channel each --speakers Anna,Ben,Cora "$tmp/call.wav"
 run transcribe -q --channel each --speakers Anna --reset never -f srt,textgrid --output-dir "$tmp/calls" "$tmp/call.wav"
 is "--speakers: one file a format" "call.TextGrid call.srt " "$(ls "$tmp/calls" | tr '\n' ' ')"
 has "a channel without a name has its number" "$(cat "$tmp/calls/call.TextGrid")" '"channel 2 - phones"'

@@ -349,7 +349,7 @@ START_TEST(bad_text)
     FAILS(LINE("\xC0\x80"), LIN_FORMAT, "byte 1, 0xc0, is not UTF-8");
     FAILS(LINE("\xED\xA0\x80"), LIN_FORMAT, "is not UTF-8");
     FAILS(LINE("a \xD0\xB6"), LIN_INVALID, "the letter U+0436 of '\xD0\xB6' is none of English spelling");
-    FAILS(LINE("a \xE2\x82\xAC"), LIN_FORMAT, "the character U+20AC at byte 3: write numbers and symbols");
+    FAILS(LINE("a \xE2\x82\xAC"), LIN_FORMAT, "the character U+20AC at byte 3: no rule reads it; write numbers and symbols");
     FAILS(LINE("a \xE2\x82"), LIN_FORMAT, "byte 3");
     FAILS(LINE("hello zorblatt"), LIN_UNSUPPORTED, "'zorblatt'");
     char word[300];
