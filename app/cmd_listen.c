@@ -533,9 +533,10 @@ static lin_status announce(listening *l, lin_error *err)
         snprintf(text, sizeof text, "listening to %s%.200s%s at %d Hz; a phoneme is %s about %.0f ms after its end%s",
                  l->v->from ? "" : "\"", l->v->from ? l->v->from : format_of(l)->device.name, l->v->from ? "" : "\"", rate_hz,
                  greedy ? "settled" : "shown", (l->stats.construction.total_s + l->live.recognizer.delay_s) * 1e3,
-                 greedy                 ? ""
-                 : l->v->decoding.words ? ", a word is settled after about a second"
-                                        : " and settled after a second or two");
+                 greedy                   ? ""
+                 : l->v->decoding.rescore ? " and settled with its utterance"
+                 : l->v->decoding.words   ? ", a word is settled after about a second"
+                                          : " and settled after a second or two");
         for (char *c = text; *c; c++) *c = (unsigned char)*c < 32 || *c == 127 ? '?' : *c; // a driver's name is not trusted
         tell(l, text);
     }

@@ -661,13 +661,14 @@ lin_status lin_bulk_run(lin_bulk *b, lin_error *err)
 int lin_bulk_end(const lin_bulk *b, lin_status status, const lin_error *err)
 {
     const double wall = lin_now() - b->progress.begun;
-    char note[128];
+    char note[128], speed[64] = ""; // none if all was skipped
     if (status != LIN_OK) return lin_give_up(err);
     lin_inputs_note(&b->inputs, b->n_failed, b->n_incomplete, note, sizeof note);
+    if (b->seconds > 0 && wall > 0)
+        snprintf(speed, sizeof speed, ": real-time factor %.4f, %.0f x real time", wall / b->seconds, b->seconds / wall);
     if (!b->quiet && !(b->inputs.n == 1 && b->n_failed)) {
-        lin_complain("%d %s%s%s, %.1f s of sound in %.2f s: real-time factor %.4f, %.0f x real time", b->n_done, b->noun,
-                     b->n_done == 1 ? "" : "s", note, b->seconds, wall, b->seconds > 0 ? wall / b->seconds : 0,
-                     wall > 0 ? b->seconds / wall : 0);
+        lin_complain("%d %s%s%s, %.1f s of sound in %.2f s%s", b->n_done, b->noun, b->n_done == 1 ? "" : "s", note, b->seconds,
+                     wall, speed);
     }
     return lin_interrupted ? LIN_EXIT_INTERRUPTED : b->n_failed + b->n_incomplete > 0 ? LIN_EXIT_FAILED : LIN_EXIT_OK;
 }

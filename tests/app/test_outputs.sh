@@ -349,6 +349,7 @@ is "a recording, readable" 0 "$status"
 
 run transcribe --skip-done -f srt --output-dir "$tmp/want" "$tmp"/many/*.wav
 has "--skip-done: all are skipped" "$err" "0 files, 8 skipped (done before)"
+hasnt "--skip-done: no speed of nothing" "$err" "real time"
 is "--skip-done: status" 0 "$status"
 sum=$(cksum < "$tmp/want/t3.srt")
 rm "$tmp/want/t1.srt"

@@ -76,7 +76,8 @@ hasnt "--best is not the default" "$out" "$("$LINNET" transcribe -q -f json --wo
 run transcribe -q -f json --best "$tmp/one.wav"
 is "--best of phonemes" "$("$LINNET" transcribe -q -f json --offline --combine default "$tmp/one.wav")" "$out"
 refused "--best with a streaming model" 1 "--combine is for utterances that are heard whole" transcribe --best --model default "$tmp/one.wav"
-run listen -q --from "$tmp/one.wav" --no-paced --words --best
+run listen --from "$tmp/one.wav" --no-paced --words --best
+has "listen --best: when words settle" "$err" "and settled with its utterance"
 is "--best of live sound" \
     "$("$LINNET" listen -q --from "$tmp/one.wav" --no-paced --words --second-pass offline --combine default --rescore words)" "$out"
 # The short help has what people use, --help-all everything.
