@@ -120,6 +120,8 @@ run features --fbank mel-bins=23,hop-ms=20,high-hz=5500 "$tmp/x.wav" -o "$tmp/y.
 has "features with options" "$(head -c 128 "$tmp/y.npy" | tr -d '\000')" "'shape': (49, 23)"
 run features --model "$tmp/model.safetensors" "$tmp/x.wav" -o "$tmp/y.npy"
 ok "a model's filterbank" cmp "$tmp/x.npy" "$tmp/y.npy"
+run features --model small "$tmp/x.wav" -o "$tmp/small.npy"
+has "that of an installed model" "$(head -c 128 "$tmp/small.npy" | tr -d '\000')" "'shape': (98, 40)"
 tail -c +45 "$tmp/x.wav" | "$LINNET" features - -o "$tmp/y.npy"
 ok "features of standard input" cmp "$tmp/x.npy" "$tmp/y.npy"
 refused "impossible filterbank" 1 "mel" features --fbank mel-bins=512 "$tmp/x.wav" -o "$tmp/z.npy"

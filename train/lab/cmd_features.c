@@ -8,6 +8,7 @@
 #include "app/shared_options.h"
 #include "base/memory.h"
 #include "linnet/files.h"
+#include "linnet/find.h"
 #include "model/model.h"
 #include "train/lab/npy.h"
 
@@ -52,7 +53,9 @@ static lin_status choose_fbank(const features_values *v, lin_fbank_config *confi
     *config = lin_fbank_from_values(&v->fbank);
     if (v->model) {
         lin_model *model;
-        lin_status status = lin_model_load(v->model, &model, err);
+        char path[4096];
+        LIN_TRY(lin_find_model(v->model, path, sizeof path, err));
+        lin_status status = lin_model_load(path, &model, err);
         if (status != LIN_OK) return status;
         status = lin_model_check_sound(model, v->model, err);
         if (status == LIN_OK) *config = lin_fbank_from_model(&model->features, model->config.mel_bins);
