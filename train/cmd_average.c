@@ -143,7 +143,8 @@ static lin_status average(averaging *a, lin_error *err)
     if (v->level_db >= 0) m->features.level_db = v->level_db;
     if (v->hop_ms > 0) m->features.hop_ms = v->hop_ms;
     const lin_params *p = &m->params;
-    if (v->blank_bias != 0 && m->config.voice) return lin_fail(err, LIN_INVALID, "a network of voices has no blank (--blank-bias)");
+    if (v->blank_bias != 0 && m->config.voice)
+        return lin_fail(err, LIN_INVALID, "a network of voices has no blank (--blank-bias)");
     if (v->blank_bias != 0)
         m->values[p->table[(p->search[1] >= 0 ? p->search : p->output)[1]].offset] += (float)v->blank_bias;
     LIN_TRY(lin_features_check(&m->features, err));
