@@ -470,7 +470,7 @@ static lin_status open_reader(lin_audio *a, const lin_pcm_format *raw, lin_error
 {
     struct stat st;
     if (fstat(a->fd, &st) != 0) return lin_fail(err, LIN_IO, "cannot read %s: %s", a->name, strerror(errno));
-    if (S_ISDIR(st.st_mode)) return lin_fail(err, LIN_IO, "cannot read %s: it is a directory", a->name);
+    if (S_ISDIR(st.st_mode)) return lin_fail(err, LIN_IO, "cannot read %s: it is a directory; name the files in it", a->name);
     a->live = !S_ISREG(st.st_mode);
     const off_t at = a->live || a->close_fd ? 0 : lseek(a->fd, 0, SEEK_CUR), base = at > 0 ? at : 0;
     a->whole = (lin_sniff_file){a->fd, base, a->live ? 0 : st.st_size - base};

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """A second implementation of the recogniser's front end and network, written from docs/network.md alone (numpy, float64).
 
-    second.py MODEL SPEECH.wav ROWS.npy     compares with the output of `linnet posteriors --model MODEL SPEECH.wav -o ROWS.npy`
+    linnet posteriors --precision fp32 --model MODEL SPEECH.wav -o ROWS.npy
+    second.py MODEL SPEECH.wav ROWS.npy     compares with these rows
 
-SPEECH.wav: mono, 16 bits, at the model's rate, so that nothing is resampled. Prints whether the computed fingerprint equals the
+MODEL: a network of sound with linear attention and elu. SPEECH.wav: mono, 16 bits, at the model's rate, so that nothing is resampled. Prints whether the computed fingerprint equals the
 one in the file, and the largest difference of the log-probabilities; exit status 1 if the fingerprint differs or the difference
 exceeds 1e-3.
 """
@@ -25,12 +26,28 @@ def load(path):
     tensors = {}
     for name, t in header.items():
         begin, end = (8 + n + o for o in t["data_offsets"])
-        if t["dtype"] in ("F32", "F16"):
-            tensors[name] = np.frombuffer(data[begin:end], "<f4" if t["dtype"] == "F32" else "<f2").reshape(t["shape"])
+        kind = {"F32": "<f4", "F16": "<f2", "I8": "i1"}.get(t["dtype"])
+        if kind:
+            tensors[name] = np.frombuffer(data[begin:end], kind).reshape(t["shape"])
+    for name in [n for n in tensors if n + ".scale" in tensors]:
+        tensors[name] = tensors[name].astype("<f4") * tensors[name + ".scale"][:, None]
     return texts, json.loads(texts["config"]), json.loads(texts["features"]), tensors
 
 
-def fbank(x, f, D):
+def gains(energies, level):
+    """The gain of each frame in dB."""
+    S, F, q = level - 10, None, 0.5
+    for e in energies:
+        L = max(10 * np.log10(max(e.sum(), 1e-300)), level - 75)
+        F = L if F is None else min(L, F + 0.02)
+        if L > F + 15:
+            S = S + (L - S) / 20 if L > S else max(L, S - 0.01 - q)
+            q *= 0.98
+        gain = level - S
+        yield np.clip(np.sign(gain) * max(abs(gain) - 4, 0), -40, 40)
+
+
+def fbank(x, f, D, level):
     W, S = (int(f["sample_hz"] * f[k] / 1000) for k in ("window_ms", "hop_ms"))
     N = 1
     while N < W:
@@ -50,11 +67,14 @@ def fbank(x, f, D):
         y = y - y.mean()
         y = (y - f["preemphasis"] * np.concatenate([y[:1], y[:-1]])) * window
         power = np.abs(np.fft.rfft(y, N)[:N // 2]) ** 2
-        out.append(np.log(np.maximum(weights @ power, 1.1920928955078125e-07)))
-    return np.array(out)
+        out.append(weights @ power)
+    energies = np.array(out)
+    if level:
+        energies *= 10 ** (np.array(list(gains(energies, level)))[:, None] / 10)
+    return np.log(np.maximum(energies, 1.1920928955078125e-07))
 
 
-def forward(c, w, x):
+def forward(texts, c, w, x):
     C, s, R, H, E, K = c["heads"] * c["head_width"], c["stack"], c["ahead"], c["heads"], c["head_width"], c["conv_kernel"]
     linear = lambda y, name: y @ w[name + ".weight"].astype(float).T + w[name + ".bias"]
 
@@ -62,14 +82,23 @@ def forward(c, w, x):
         y = (y - y.mean(1, keepdims=True)) / np.sqrt(y.var(1, keepdims=True) + 1e-5)
         return y * w[name + ".weight"] + w[name + ".bias"]
 
-    def attention(qkv):
-        n = len(qkv)
+    def attention(y, at):
+        qkv, n = linear(y, at + "qkv"), len(y)
         q, k, v = (qkv[:, i * C:(i + 1) * C].reshape(n, H, E) for i in range(3))
         phi = lambda u: np.where(u > 0, u + 1, np.exp(np.minimum(u, 0)))
         a = np.einsum("ihe,jhe->hij", phi(q), phi(k))
         if c["causal"]:
             a = np.tril(a)
+        if "decay" in texts:
+            g = w[at + "decay.bias"].astype(float) + (y @ w[at + "decay.weight"].T if texts["decay"] == "gated" else np.zeros((n, 1)))
+            kept = np.cumsum(-np.log1p(np.exp(-np.maximum(g, -80))) / 16, axis=0).T  # [H, n], logarithms
+            a *= np.exp(np.minimum(kept[:, :, None] - kept[:, None, :], 0))
         return (np.einsum("hij,jhe->ihe", a, v) / (a.sum(2).T + 1e-6)[:, :, None]).reshape(n, C)
+
+    def rows(y):
+        y = linear(norm(y, "norm"), "output")
+        y -= y.max(1, keepdims=True)
+        return y - np.log(np.exp(y).sum(1, keepdims=True))
 
     steps = -(-len(x) // s)
     seen = np.minimum(np.arange(steps)[:, None] * s + np.arange(s + R)[None], len(x) - 1)
@@ -85,7 +114,7 @@ def forward(c, w, x):
             after = K // 2 if c["positions"] == "centred-conv" else 0
             around = np.concatenate([np.zeros((K - 1 - after, C)), x, np.zeros((after, C))])
             x = x + w[at + "conv.bias"] + sum(w[at + "conv.weight"][j].astype(float) * around[j:j + steps] for j in range(K))
-        f = lambda y: linear(attention(linear(y, at + "qkv")), at + "out")
+        f = lambda y: linear(attention(y, at), at + "out")
         g = lambda y: linear(np.maximum(linear(y, at + "ff1"), 0), at + "ff2")
         if c["norm"] == "post":
             x = norm(x + f(x), at + "norm1")
@@ -93,9 +122,10 @@ def forward(c, w, x):
         else:
             x = x + f(norm(x, at + "norm1"))
             x = x + g(norm(x, at + "norm2"))
-    x = linear(norm(x, "norm"), "output")
-    x -= x.max(1, keepdims=True)
-    return x - np.log(np.exp(x).sum(1, keepdims=True))
+        every = int(texts.get("condition_every", 0))
+        if every and (i + 1) % every == 0 and i + 1 < c["layers"]:
+            x = x + linear(np.exp(rows(x)), "condition")
+    return rows(x)
 
 
 def mix(z):
@@ -129,13 +159,24 @@ def fingerprint(texts, c, f, w):
     h = lin_hash(texts["phones"].encode(), h)
     h = lin_hash(w["features.mean"].tobytes(), h)
     h = lin_hash(w["features.istd"].tobytes(), h)
+    if "level_db" in texts:
+        h = lin_hash(struct.pack("<d", float(texts["level_db"])), h)
     if texts.get("normalization") == "speaker":
         h = lin_hash(struct.pack("<i", 1), h)
+    if "variant" in texts:  # of decays alone
+        h = lin_hash(struct.pack("<7i", *[0] * 7), h)
+    if "decay" in texts:
+        h = lin_hash(struct.pack("<i", ["", "fixed", "gated"].index(texts["decay"])), h)
+    if "condition_every" in texts:
+        h = lin_hash(struct.pack("<2i", int(texts["condition_every"]), 1), h)
+    if "search" in texts:
+        h = lin_hash(struct.pack("<2i", 1, 2), h)
     names = ["input"]
     for i in range(c["layers"]):
-        names += [f"layers.{i}.{n}" for n in ["conv"] * (i < c["conv_layers"]) + ["qkv", "out", "norm1", "ff1", "ff2", "norm2"]]
-    names += ["norm", "output"]
-    return lin_hash(b"".join(w[f"{n}.{p}"].astype("<f4").tobytes() for n in names for p in ("weight", "bias")), h)
+        names += [f"layers.{i}.{n}" for n in ("conv", "qkv", "decay", "out", "norm1", "ff1", "ff2", "norm2")]
+    names += ["norm", "condition", "output", "search"]
+    weights = [w[at].astype("<f4").tobytes() for n in names for at in (n + ".weight", n + ".bias") if at in w]
+    return lin_hash(b"".join(weights), h)
 
 
 def main():
@@ -143,11 +184,11 @@ def main():
     with wave.open(sys.argv[2]) as sound:
         assert (sound.getnchannels(), sound.getsampwidth(), sound.getframerate()) == (1, 2, f["sample_hz"])
         samples = np.frombuffer(sound.readframes(sound.getnframes()), "<i2") / 32768
-    x = fbank(samples, f, c["mel_bins"])
+    x = fbank(samples, f, c["mel_bins"], float(texts.get("level_db", 0)))
     if texts.get("normalization") == "speaker":
         x = (x - x.mean(0)) / np.maximum(x.std(0), 0.01)
     x = (x - w["features.mean"]) * w["features.istd"]
-    theirs, ours = np.load(sys.argv[3]), forward(c, w, x)
+    theirs, ours = np.load(sys.argv[3]), forward(texts, c, w, x)
     same = "%016x" % fingerprint(texts, c, f, w) == texts["fingerprint"]
     off = np.abs(theirs - ours).max() if theirs.shape == ours.shape else np.inf
     print(f"fingerprint {'equal' if same else 'DIFFERENT'}; {ours.shape[0]} rows, largest difference {off:.2g}")

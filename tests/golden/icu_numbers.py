@@ -4,7 +4,7 @@
 In small letters, without hyphens, commas and soft hyphens, which mean nothing for what is said. Lines "LANGUAGE SET NUMBER WORDS" for a selection,
 and "LANGUAGE SET from..to/step crc32 HEX": the checksum of the words of all these numbers, each ended by a line feed.
 
-    python3 tests/golden/numbers.py > tests/golden/numbers.txt
+    python3 tests/golden/icu_numbers.py > tests/golden/numbers.txt
 """
 import zlib
 
