@@ -36,37 +36,38 @@ static const lin_option options[] = {
     {.name = "text-file", .type = LIN_OPTION_FILE, .at = offsetof(values, text_file), .help = "A file with the words that were "
                                                                                               "said"},
     {.name = "phones", .letter = 'p', .type = LIN_OPTION_STRING, .at = offsetof(values, phones), .value = "TEXT",
-     .help = "The phonemes that were said: \"HH AH L OW\", or in the IPA: \"hʌˈloʊ\""},
+     .help = "The phonemes that were said, such as \"HH AH L OW\", or in the IPA \"hʌˈloʊ\""},
     LIN_DATA_ROWS(values, data, "All utterances of a Kaldi-style data directory or of a list (docs/corpora.md), with their text"),
     LIN_DICTIONARY_ROW(values, lexicon),
     LIN_ADD_LEXICON_ROW(values, add_lexicon, ""),
     LIN_G2P_ROW(values, g2p),
     LIN_NUMBERS_ROW(values, numbers),
     {.name = "oov", .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(values, oov),
-     .help = "Write all words outside the lexicon to this file, the most frequent first: word, count, how it was pronounced, "
-             "phonemes"},
+     .help = "Write all words outside the lexicon to this file, the most frequent first, each with its count, its phonemes and "
+             "how they were found"},
     {.name = "learn-lexicon", .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(values, learn_lexicon), .value = "DICT",
      .help = "Write the lexicon to this file with the probability of each pronunciation, counted from the pronunciations that "
              "were said (docs/adapting.md)"},
     {.name = "posteriors", .type = LIN_OPTION_FILE, .at = offsetof(values, posteriors), .value = "NPY",
      .help = "A matrix of log-probabilities, as linnet posteriors writes it, instead of a sound"},
     {.name = "row-ms", .type = LIN_OPTION_DOUBLE, .at = offsetof(values, row_ms), .min = 0, .max = 10000, .value = "MS",
-     .help = "Time between two rows of that matrix; 0: as in the model"},
+     .help = "Milliseconds between two rows of the matrix; 0: as in the model"},
     {.name = "beam", .letter = 'b', .type = LIN_OPTION_DOUBLE, .at = offsetof(values, beam), .text = "600", .min = 1,
-     .max = 1e9, .value = "X", .help = "Drop paths that are worse than the best by more than this, natural logarithm; widened "
-                                       "where necessary"},
+     .max = 1e9, .value = "X",
+     .help = "Drop paths that are worse than the best one by more than this, natural logarithm; the beam is widened where "
+             "necessary"},
     {.name = "stress", .type = LIN_OPTION_FLAG, .at = offsetof(values, stress),
      .help = "Phonemes with the stress of the pronunciation that fits the sound best, if the lexicon has stress: AH0, OW1"},
     {.name = "times", .type = LIN_OPTION_CHOICE, .at = offsetof(values, times), .text = "sound",
      .choices = "sound|path",
-     .help = "sound: boundaries at the changes of the sound, silence between words; path: the steps of the network in which the "
-             "path has the phoneme (always with --posteriors)"},
+     .help = "sound: boundaries are where the sound changes, and there is silence between words. path: boundaries are at the "
+             "steps of the network where the path enters a phoneme, as always with --posteriors"},
     LIN_LANGUAGE_ROW(values, language),
     LIN_RESULTS_ROWS(values, results),
     {.name = "script", .under = "cues", .type = LIN_OPTION_FLAG, .at = offsetof(values, results.cue_script),
      .help = "Each line of the text begins a subtitle"},
     LIN_JOBS_ROW(offsetof(values, jobs)),
-    LIN_QUIET_ROW(offsetof(values, quiet), "No progress, no summary, no list of words outside the lexicon"),
+    LIN_QUIET_ROW(offsetof(values, quiet), "Print no progress, no summary and no list of words outside the lexicon"),
     LIN_MODEL_ROWS(values, model),
     LIN_OFFLINE_ROW(values, model),
     LIN_INPUT_ROWS(values, input),
@@ -510,20 +511,20 @@ const lin_command lin_command_align = {
     .name = "align",
     .operands = "[FILE TEXTFILE | FILE|FOLDER...]",
     .summary = "find when each phoneme and word of a known text was said",
-    .description = "Aligns a known text with its sound. The result has the times and the confidence of each phoneme and word "
-                   "and, in json and in csv with --unit both, the goodness of pronunciation of each phoneme, each word and "
-                   "all: the natural logarithm of the probability that this phoneme, or a random phoneme of the word or text, "
-                   "was said there. Of several pronunciations in the lexicon the best one for the sound is used; other words are "
-                   "pronounced as by linnet phonemize.\n\n"
-                   "The format text is a table here: start and end in seconds, and the word; phonemes with --unit phones, both "
-                   "with --unit both.\n\n"
+    .description = "Aligns a known text with its sound. The result has the times and the confidence of each phoneme and word. "
+                   "json, and csv with --unit both, also have the goodness of pronunciation of each phoneme, of each word and "
+                   "of the whole: the natural logarithm of the probability that this phoneme, or a random phoneme of the word "
+                   "or text, was said there. Of several pronunciations in the lexicon the best one for the sound is used; other "
+                   "words are pronounced as by linnet phonemize.\n\n"
+                   "The format text is a table here: a line has the start and the end in seconds and the word. --unit phones "
+                   "writes phonemes in place of words, --unit both writes both.\n\n"
                    "For a FOLDER, or several files, the text of each sound is the file beside it with its name and .lab, .txt "
                    "or .TextGrid (the first of these that exists). A folder is read with all its subfolders (corpora of the "
                    "Montreal Forced Aligner: speaker/file.wav with speaker/file.lab); with --output-dir results keep these "
-                   "folders, as TextGrids if no --format is given. The folder of a sound is its speaker. Sounds "
-                   "without a text are reported and skipped, and the exit status is 1.\n\n"
-                   "In a TextGrid every interval with a text is an utterance and is aligned within its times; tiers that overlap "
-                   "in time are different speakers, and each speaker has a result.\n\n"
+                   "folders, as TextGrids if no --format is given. The folder of a sound is its speaker. Sounds without a text "
+                   "are reported and skipped, and the exit status is 1.\n\n"
+                   "In a TextGrid every interval with a text is an utterance and is aligned within its times; tiers that "
+                   "overlap in time are different speakers, and each speaker has a result.\n\n"
                    "Numbers, signs and abbreviations are read in all usual ways, and the best one for the sound is used "
                    "(--numbers); the result has them as they are written. Words without a known pronunciation take the sound "
                    "between their neighbours (--oov lists them).\n\n"

@@ -100,10 +100,10 @@ const lin_command lin_command_devices = {
     .operands = "",
     .summary = "list the microphones",
     .description =
-        "Lists the devices that can record: number and name for linnet listen --microphone, sample rate, maximum "
-        "number of channels, and sound system; then the sources of PulseAudio or PipeWire, if one runs and ALSA's plugin for "
-        "it is installed. The default device is marked with *. If there is none, the exit status is 1 "
-        "and a message says what to do. For CPUs and GPUs see linnet info --devices.",
+        "Lists the devices that can record, with the number and the name for linnet listen --microphone, the sample rate, the "
+        "maximum number of channels, and the sound system. The sources of PulseAudio or PipeWire follow, if one of them runs "
+        "and ALSA's plugin for it is installed. The default device is marked with *. If there is none, the exit status is 1 and "
+        "a message says what to do. For CPUs and GPUs see linnet info --devices.",
     .examples = "  linnet devices\n  linnet devices --json",
     .options = options,
     .values_size = sizeof(devices_values),

@@ -32,7 +32,7 @@ static const lin_option lexicon_options[] = {
      .help = "Pack it for use with --tune all-words"},
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(lexicon_values, output),
      .help = "The file to write; if not given, DICT" LIN_PACKED_LEXICON ", where it is looked for"},
-    LIN_QUIET_ROW(offsetof(lexicon_values, quiet), "No summary"),
+    LIN_QUIET_ROW(offsetof(lexicon_values, quiet), "Print no summary"),
     {.type = LIN_OPTION_END},
 };
 

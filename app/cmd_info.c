@@ -463,9 +463,9 @@ const lin_command lin_command_info = {
     .operands = "[FILE]",
     .summary = "describe a model or another file of linnet; list devices",
     .description = "Describes a model (shape of the network, parameters and their size, state of a stream, features, phones, "
-                   "licence, training), a feature cache made by linnet prepare, or a saved stream (model, "
-                   "sound, position). Without FILE: the model installed with the program, whose card is docs/models.md. With "
-                   "--devices: the devices that networks can run on.",
+                   "licence, training), a feature cache made by linnet prepare, or a saved stream (model, sound, position). "
+                   "Without FILE it describes the installed model, whose card is docs/models.md. With --devices it lists the "
+                   "devices that networks can run on.",
     .examples = "  linnet info\n  linnet info --json exp/best.safetensors\n  linnet info train.lfc\n"
                 "  linnet info --devices",
     .options = options,

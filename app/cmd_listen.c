@@ -35,13 +35,13 @@ static const lin_option options[] = {
                                     "part of its name; if not given, the system's default"},
     LIN_JSON_ROW(offsetof(listen_values, json), "One JSON object per line for every change; see docs/live.md"),
     {.name = "plain", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, plain),
-     .help = "A line per utterance even if the output is a terminal"},
+     .help = "Write a line per utterance even if the output is a terminal"},
     {.name = "ipa", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, ipa), .help = "Write phonemes in the IPA"},
     {.name = "save", .letter = 's', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(listen_values, save), .value = "WAV",
      .help = "Save the sound (32-bit floats at the device's rate)"},
     {.name = "stats", .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, stats),
      .help = "Print latencies at the end"},
-    LIN_QUIET_ROW(offsetof(listen_values, quiet), "Only results and errors"),
+    LIN_QUIET_ROW(offsetof(listen_values, quiet), "Print only results and errors"),
     LIN_LANGUAGE_ROW(listen_values, language),
     LIN_DECODING_ROWS(listen_values, decoding),
     LIN_ENDPOINT_ROWS(listen_values, endpoints,
@@ -50,12 +50,12 @@ static const lin_option options[] = {
                       "never only for greedy decoding, because a search starts anew with each utterance"),
     {.type = LIN_OPTION_HEADING, .help = "Sound"},
     {.name = "channel", .letter = 'c', .type = LIN_OPTION_STRING, .at = offsetof(listen_values, input.channel), .text = "mix",
-     .value = "mix|N", .help = "Channel: the mean of all, or the N-th, counted from 1"},
+     .value = "mix|N", .help = "Channel to process: mix, the mean of all, or N, the N-th, counted from 1"},
     {.name = "buffer", .expert = 1, .type = LIN_OPTION_DOUBLE, .at = offsetof(listen_values, buffer_s), .text = "10",
      .min = 0.05, .max = 600, .value = "S",
-     .help = "Length of the buffer for sound while the computer is busy; sound beyond it is dropped and counted"},
+     .help = "Seconds of sound to keep while the computer is busy; sound beyond them is dropped and counted"},
     {.name = "from", .type = LIN_OPTION_FILE, .at = offsetof(listen_values, from),
-     .help = "A sound file instead of a microphone, in real time; -: standard input, as it arrives"},
+     .help = "Read a sound file in real time instead of a microphone; - reads standard input as it arrives"},
     {.name = "paced", .expert = 1, .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, paced), .text = "yes",
      .help = "Read the file of --from in real time"},
     LIN_PCM_ROWS(listen_values, input,
@@ -69,7 +69,7 @@ static const lin_option options[] = {
     LIN_SECOND_PASS_ROW(listen_values, second_pass),
     LIN_COMBINE_ROW(listen_values, decoding),
     {.name = "device", .expert = 1, .type = LIN_OPTION_STRING, .at = offsetof(listen_values, model.device), .text = "cpu",
-     .value = "auto|cpu|cuda[:N]", .help = "Device for the network; for one stream a GPU is seldom faster"},
+     .value = "auto|cpu|cuda[:N]", .help = "Where the network runs; for one stream a GPU is seldom faster"},
     {.name = "precision", .expert = 1, .type = LIN_OPTION_CHOICE, .at = offsetof(listen_values, model.precision), .text = "auto",
      .choices = "auto|fp32|bf16|int8",
      .help = "Precision of the network's matrix products. auto: int8 on a CPU for a model stored in eight bits, else fp32"},
@@ -663,16 +663,15 @@ const lin_command lin_command_listen = {
     .name = "listen",
     .operands = "",
     .summary = "convert speech from a microphone to phonemes or words, live",
-    .description = "Writes the phonemes, or with --words the words, that are said into a microphone, until Ctrl-C. In a terminal "
-                   "the last line shows the current utterance: first the settled part, which never changes, then faintly the "
-                   "provisional part; below it the level, the time and the latency. Enter ends an utterance at once. If the "
-                   "output is not a terminal, each utterance is a line, written when it has ended; with --json every change is a "
-                   "line.\n\n"
-                   "An utterance ends after some silence, or when it is very long; the network is reset then, unless its "
-                   "model forgets by itself, so that recognition can run for days. The file of --context is read again whenever "
-                   "it changes, except with --n-best. Dropped sound is counted and reported. If the microphone is lost or "
-                   "delivers nothing, the results so far are "
-                   "written, and the exit status is 1; after Ctrl-C it is 0.",
+    .description = "Writes the phonemes, or with --words the words, that are said into a microphone, until Ctrl-C. In a "
+                   "terminal the last line shows the current utterance: first the settled part, which never changes, then "
+                   "faintly the provisional part; below it the level, the time and the latency. Enter ends an utterance at "
+                   "once. If the output is not a terminal, each utterance is a line, written when it has ended; with --json "
+                   "every change is a line.\n\n"
+                   "An utterance ends after some silence (--silence-after), or when it is very long. The network is then reset, "
+                   "unless its model forgets by itself, so that recognition can run for days. The file of --context is read "
+                   "again whenever it changes, except with --n-best. Dropped sound is counted and reported. If the microphone "
+                   "is lost or delivers nothing, the results so far are written, and the exit status is 1; after Ctrl-C it is 0.",
     .examples = "  linnet listen\n"
                 "  linnet listen --microphone USB --save talk.wav --stats\n"
                 "  linnet listen --json | program\n"

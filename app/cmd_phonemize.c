@@ -41,7 +41,7 @@ static const lin_option options[] = {
      .help = "Phones with the stress that the dictionary has: AH0, OW1"},
     {.name = "oov", .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(phonemize_values, oov),
      .help = "Write the words outside the dictionary, with the phones chosen for them, to this file instead of standard error"},
-    LIN_QUIET_ROW(offsetof(phonemize_values, quiet), "No list of unknown words on standard error"),
+    LIN_QUIET_ROW(offsetof(phonemize_values, quiet), "Print no list of unknown words on standard error"),
     {.type = LIN_OPTION_END},
 };
 
@@ -243,11 +243,12 @@ const lin_command lin_command_phonemize = {
     .name = "phonemize",
     .operands = "[FILE | WORD...]",
     .summary = "convert words to phones with a dictionary",
-    .description = "Converts each line of words to phones: the dictionary's first pronunciation without stress, and for other "
-                   "words derived forms, letter names or the installed letter-to-sound rules; numbers, signs and "
-                   "abbreviations as they are most often said (--numbers). Reads standard input if FILE is - "
-                   "or not given. An operand that is no file, and no path by its look, is words: so are several.\n\n"
-                   "A line that cannot be pronounced is reported and left out; the exit status is 1 then.",
+    .description = "Converts each line of words to phones. A word of the dictionary gets its first pronunciation, without "
+                   "stress. Other words are pronounced as derived forms, as letter names or by the installed letter-to-sound "
+                   "rules. Numbers, signs and abbreviations are read as they are most often said (--numbers). Reads standard "
+                   "input if FILE is - or not given. Several operands are words, and so is one that is no file and does not "
+                   "look like a path.\n\n"
+                   "A line that cannot be pronounced is reported and left out, and the exit status is 1.",
     .examples = "  linnet phonemize --ids first data/test/text --trn -o test.ref.trn\n"
                 "  linnet phonemize how are you\n"
                 "  echo how are you | linnet phonemize\n"

@@ -34,7 +34,7 @@ static const lin_option options[] = {
      .help = "Also the files named in LIST, one per line"},
     LIN_DATA_ROWS(transcribe_values, data, "Also the utterances of a Kaldi-style data directory or of a list (docs/corpora.md)"),
     LIN_JOBS_ROW(offsetof(transcribe_values, jobs)),
-    LIN_QUIET_ROW(offsetof(transcribe_values, quiet), "No progress, no summary"),
+    LIN_QUIET_ROW(offsetof(transcribe_values, quiet), "Print no progress and no summary"),
     LIN_MODEL_ROWS(transcribe_values, model),
     LIN_BEST_ROW(offsetof(transcribe_values, model.best), "--offline --combine default"),
     LIN_OFFLINE_ROW(transcribe_values, model),
@@ -46,14 +46,15 @@ static const lin_option options[] = {
                       "after a minute of sound on; then auto resets the network only if its model does not forget by itself"),
     LIN_INPUT_ROWS(transcribe_values, input),
     {.name = "speakers", .type = LIN_OPTION_STRING, .at = offsetof(transcribe_values, speakers), .value = "NAME,NAME...",
-     .help = "With --channel each: who speaks on each channel. The result is one transcript, the speakers' turns in the order of "
-             "time, with their names"},
+     .help = "Names of the speakers, for --channel each: the first is on channel 1. The result is one transcript with the names, "
+             "the turns of all speakers in the order of time"},
     {.type = LIN_OPTION_HEADING, .help = "Saved streams (docs/streams.md)"},
     {.name = "save-state", .expert = 1, .type = LIN_OPTION_FILE, .writes = 1, .updates = "load-state",
      .at = offsetof(transcribe_values, save_state), .value = "STATE",
-     .help = "FILE is a part of the sound: write the settled results, and save the stream in STATE"},
+     .help = "Save the stream in STATE: FILE is a part of a longer sound, and the results that are settled are written"},
     {.name = "load-state", .expert = 1, .type = LIN_OPTION_FILE, .at = offsetof(transcribe_values, load_state), .value = "STATE",
-     .help = "Resume the stream saved in STATE; FILE is the next part of the sound, without FILE only the end is written"},
+     .help = "Resume the stream that was saved in STATE: FILE is the next part of its sound. Without FILE the rest of the "
+             "results is written"},
     {.type = LIN_OPTION_END},
 };
 
@@ -393,12 +394,12 @@ const lin_command lin_command_transcribe = {
     .summary = "convert sound files to phonemes or words, many at once",
     .description = "Writes the phonemes, or with --words the words, of each sound file (WAV, FLAC, Ogg Vorbis, Opus, MP3, NIST "
                    "SPHERE and all other formats of libsndfile; with ffmpeg installed also m4a, mp4, webm, mkv and more). Files "
-                   "are processed "
-                   "in parallel, results keep their order. FILE may be - for standard input. For a single FILE settled results "
-                   "are written to standard output at once, as text, CTM, CSV or labels. Sound of over a minute is divided at "
-                   "its pauses (--reset). See docs/decoding.md.\n\n"
-                   "A file that cannot be read is reported, the others are done, and the exit status is 1. Incomplete sound "
-                   "gives a result up to its end, and exit status 1. Memory does not grow with the length of the sound.\n\n"
+                   "are processed in parallel, and results keep the order of the files. FILE may be - for standard input. The "
+                   "results of a single FILE are written to standard output as soon as they are settled, as text, CTM, CSV or "
+                   "labels. Sound that is longer than a minute is divided at its pauses (--reset). See docs/decoding.md.\n\n"
+                   "A file that cannot be read is reported, the others are transcribed, and the exit status is 1. Incomplete "
+                   "sound is transcribed up to its end, and the exit status is 1. Memory does not grow with the length of the "
+                   "sound.\n\n"
                    "A stream can be saved and resumed, on another machine too. Joined results equal the result of the uncut "
                    "sound.",
     .examples = "  linnet transcribe talk.flac\n"

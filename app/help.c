@@ -223,7 +223,7 @@ void lin_help_command(FILE *out, const lin_command *command, int all)
 void lin_help_program(FILE *out, const lin_command *const *commands)
 {
     fprintf(out,
-            "usage: linnet FILE... [options]     the words of sound files, as `linnet transcribe --words`; -: standard input\n"
+            "usage: linnet FILE... [options]     writes the words of sound files; - is standard input\n"
             "       linnet COMMAND [arguments] [options]\n\n"
             "linnet recognises phonemes and words in speech.\n\n"
             "Commands:\n");
@@ -233,8 +233,7 @@ void lin_help_program(FILE *out, const lin_command *const *commands)
     fprintf(out, "\n"
                  "linnet COMMAND --help describes a command; linnet --version prints the version.\n"
                  "Manual pages: man linnet, man linnet-COMMAND. More documentation: %s.\n"
-                 "The model is that of --model, else of the environment variable LINNET_MODEL, else the one installed with the "
-                 "program.\n"
+                 "Commands use the model of --model, else of the environment variable LINNET_MODEL, else the installed one.\n"
                  "Exit status: 0 success, 1 something failed (the rest was done), 2 wrong command line, 130 interrupted.\n",
             lin_doc_folder());
 }

@@ -40,10 +40,10 @@ typedef struct lin_results_values {
              "Praat's; csv; audacity: labels; nemo: the manifest that was read, with pred_text. Several with --output-dir. "     \
              "If not given, from the extension of --output, else text"},                                                         \
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(owner, field.output),                 \
-     .help = "Output file; if not given, standard output"},                                                                      \
+     .help = "File to write; if not given, standard output"},                                                                    \
     {.name = "output-dir", .type = LIN_OPTION_FOLDER, .writes = 1, .at = offsetof(owner, field.output_dir),                      \
-     .help = "Folder for a file per input and format, created if missing. It mirrors the folders of the inputs below the "       \
-             "deepest common one: x/a.wav and y/a.wav give x/a.txt and y/a.txt"},                                                \
+     .help = "Folder to write a file per input and format into; it is created if missing. It has the folders of the inputs "     \
+             "below their deepest common one: x/a.wav and y/a.wav give x/a.txt and y/a.txt"},                                    \
     {.name = "input-root", .expert = 1, .type = LIN_OPTION_FOLDER, .at = offsetof(owner, field.input_root),                      \
      .help = "Folder that --output-dir mirrors, which contains all inputs; if not given, the deepest common one. With it, "      \
              "parts of a list give the results that the whole list gives"},                                                      \
@@ -54,34 +54,37 @@ typedef struct lin_results_values {
      .choices = "auto|phones|words|both",                                                                                        \
      .help = "Unit of a line or label; auto: words if there are words, else phonemes, in textgrid both; json always has both"},  \
     {.name = "ids", .expert = 1, .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.ids),                                      \
-     .help = "Begin lines of text with the file's name even if there is only one"},                                              \
+     .help = "Begin each line of text with the name of its file, even if there is only one file"},                               \
     {.name = "cues", .type = LIN_OPTION_SETTINGS, .help = "How subtitles (srt, vtt) are laid out"},                              \
     {.name = "width", .under = "cues", .type = LIN_OPTION_INT, .at = offsetof(owner, field.cue_width), .text = "42",             \
-     .min = 10, .max = 200, .help = "Longest line, in characters"},                                                              \
+     .min = 10, .max = 200, .help = "Characters of a subtitle's longest line"},                                                  \
     {.name = "rows", .under = "cues", .type = LIN_OPTION_INT, .at = offsetof(owner, field.cue_rows), .text = "2", .min = 1,      \
-     .max = 2, .help = "Lines of a subtitle"},                                                                                   \
+     .max = 2, .help = "Most lines of a subtitle"},                                                                              \
     {.name = "min", .under = "cues", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.cue_min_s), .text = "1",             \
-     .min = 0.1, .max = 10, .value = "S", .help = "How long a subtitle stays at least, if the next one does not come before"},   \
+     .min = 0.1, .max = 10, .value = "S", .help = "Shortest time on the screen, unless the next subtitle comes before"},         \
     {.name = "max", .under = "cues", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.cue_max_s), .text = "7",             \
-     .min = 1, .max = 60, .value = "S", .help = "How long it stays at most"},                                                    \
+     .min = 1, .max = 60, .value = "S", .help = "Longest time on the screen"},                                                   \
     {.name = "speed", .under = "cues", .type = LIN_OPTION_INT, .at = offsetof(owner, field.cue_speed), .text = "17",             \
-     .min = 5, .max = 100, .help = "Characters a second that can be read: subtitles stay so long where the speech allows it, "   \
-                                   "and are cut so that it does"},                                                               \
+     .min = 5, .max = 100,                                                                                                       \
+     .help = "Characters that people read in a second. A subtitle stays so long if the speech allows it, and long text is "      \
+             "divided so that it does"},                                                                                         \
     {.name = "gap", .under = "cues", .type = LIN_OPTION_INT, .at = offsetof(owner, field.cue_gap_ms), .text = "0", .min = 0,     \
-     .max = 1000, .value = "MS", .help = "Time between two subtitles at least"},                                                 \
+     .max = 1000, .value = "MS", .help = "Shortest time between two subtitles"},                                                 \
     {.name = "word-times", .under = "cues", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.word_times),                    \
-     .help = "vtt: the time of each word inside its subtitle"},                                                                  \
+     .help = "vtt: mark the time of each word inside its subtitle"},                                                             \
     {.name = "ipa", .expert = 1, .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.ipa), .help = "Write phonemes in the IPA"}
 
 /* Of commands whose text is running text; beside LIN_RESULTS_ROWS. */
 #define LIN_TEXT_ROWS(owner, field)                                                                                              \
-    {.name = "layout", .type = LIN_OPTION_SETTINGS, .help = "How text looks that has no ids"},                                   \
+    {.name = "layout", .type = LIN_OPTION_SETTINGS, .help = "How text without ids looks"},                                       \
     {.name = "times", .under = "layout", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.times),                            \
-     .help = "Each paragraph begins with its time, [00:01:23]"},                                                                 \
+     .help = "Begin each paragraph with its time, [00:01:23]"},                                                                  \
     {.name = "paragraphs", .under = "layout", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.paragraphs), .text = "yes",   \
-     .help = "An empty line where nobody speaks for more than 2 s: in readable text, and if given in phonemes and plain words"}, \
+     .help = "Put an empty line where nobody speaks for more than 2 s. Phonemes and plain words have paragraphs only if this "   \
+             "is given"},                                                                                                        \
     {.name = "columns", .under = "layout", .type = LIN_OPTION_INT, .at = offsetof(owner, field.columns), .text = "100",          \
-     .min = 0, .max = 100000, .help = "Longest line, likewise; 0: any"}
+     .min = 0, .max = 100000,                                                                                                    \
+     .help = "Characters of the longest line; 0: any. Lines of phonemes and plain words are divided only if this is given"}
 
 /* ---- turns ----------------------------------------------------------------------------------------------------------------- */
 

@@ -37,22 +37,22 @@ static inline lin_precision lin_model_precision(const lin_model_values *values)
 
 #define LIN_DEVICE_ROW(at_value)                                                                                                 \
     {.name = "device", .expert = 1, .type = LIN_OPTION_STRING, .at = at_value, .text = "auto", .value = "auto|cpu|cuda[:N]",     \
-     .help = "Device for the network"}
+     .help = "Where the network runs; auto is a GPU if there is one"}
 
 #define LIN_MODEL_ROW(at_value)                                                                                                  \
     {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = at_value, .choices = "default|offline|small",                \
-     .help = "The model: a file, or one that is installed: default, which streams; offline, which reads whole utterances; "      \
-             "small, which streams at half the cost. If not given, $LINNET_MODEL, else default"}
+     .help = "The model: a file, or the name of an installed one. default and small recognise while sound arrives; small has "   \
+             "half the cost. offline reads whole utterances and makes fewer errors. If not given, $LINNET_MODEL, else default"}
 
 #define LIN_MODEL_ROWS(owner, field)                                                                                             \
     LIN_MODEL_ROW(offsetof(owner, field.model)),                                                                                 \
     LIN_DEVICE_ROW(offsetof(owner, field.device)),                                                                               \
     {.name = "precision", .expert = 1, .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.precision), .text = "auto",        \
      .choices = "auto|fp32|bf16|int8",                                                                                           \
-     .help = "Precision of the network's matrix products. bf16: half the memory for weights and nearly twice the speed, on a "   \
-             "GPU and on CPUs with AVX512-BF16 or BF16 of arm64. int8: eight bits (linnet quantise), with equal products on "    \
-             "every CPU. auto: int8 on a CPU for a model that is stored in eight bits, else fp32, but "                          \
-             "tf32 for many live streams on a GPU"}
+     .help = "Precision of the network's matrix products. bf16 halves the memory for weights and is nearly twice as fast, on a " \
+             "GPU and on CPUs with AVX512-BF16 or BF16 of arm64. int8 computes with eight bits (linnet quantise), and all CPUs " \
+             "give equal products. auto is int8 on a CPU for a model that is stored in eight bits, tf32 for many live streams "  \
+             "on a GPU, and else fp32"}
 
 /* Of commands whose model is an operand, a network of tokens. */
 #define LIN_NETWORK_ROWS(owner, field)                                                                                           \
@@ -62,15 +62,15 @@ static inline lin_precision lin_model_precision(const lin_model_values *values)
 
 #define LIN_OFFLINE_ROW(owner, field)                                                                                            \
     {.name = "offline", .expert = 1, .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.offline),                              \
-     .help = "Use the installed model that reads whole utterances: more accurate, but results come at the end. Short for "       \
-             "--model offline"}
+     .help = "Use the installed model that reads whole utterances. It makes fewer errors, and results come at the end. The "     \
+             "same as --model offline"}
 
 /* Of commands that recognise live streams. */
 #define LIN_SECOND_PASS_ROW(owner, field)                                                                                        \
     {.name = "second-pass", .type = LIN_OPTION_FILE, .at = offsetof(owner, field), .value = "MODEL",                             \
      .choices = "offline|default|small", .expert = 1,                                                                            \
-     .help = "Decode each finished utterance again with this model: its final result has fewer errors and comes a little "       \
-             "later. offline: the installed model that reads whole utterances"}
+     .help = "Decode each finished utterance again with this model, such as offline, the installed model that reads whole "      \
+             "utterances. The final result has fewer errors and comes a little later"}
 
 /* Of commands that hear whole utterances, in the values of decoding. */
 #define LIN_COMBINE_ROW(owner, field)                                                                                            \
@@ -154,16 +154,16 @@ void lin_live_models_close(lin_live_models *models);
 #define LIN_DECODING_ROWS_WITH(owner, field, words_default)                                                                      \
     {.type = LIN_OPTION_HEADING, .help = "Decoding"},                                                                            \
     {.name = "words", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.words), .text = words_default,                        \
-     .help = "Recognise words with a lexicon and a language model; a word outside the lexicon is written as its phonemes, "      \
-             "marked; in readable text as it may be spelled"},                                                                   \
+     .help = "Recognise words with a lexicon and a language model. A word outside the lexicon is written as its phonemes in "    \
+             "brackets, in readable text as the letter-to-sound rules spell it"},                                                \
     {.name = "readable", .expert = 1, .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.readable), .text = "yes",             \
-     .help = "Words as readable text (docs/readable.md): numbers as digits, capitals, full stops, commas, question marks; in "   \
-             "text without ids, srt, vtt, and in a field of json. All other formats have plain words. --no-readable: these "     \
-             "too"},                                                                                                             \
+     .help = "Write words as readable text, with digits, capitals and punctuation (docs/readable.md), in srt, vtt, text "        \
+             "without ids, and in a field of json. Other formats have plain words. --no-readable writes plain words "            \
+             "everywhere"},                                                                                                      \
     {.name = "min-confidence", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.min_confidence), .text = "0", .min = 0,    \
      .expert = 1,                                                                                                                \
      .max = 1, .value = "P",                                                                                                     \
-     .help = "Readable text has [...] for words whose confidence is less"},                                                      \
+     .help = "Write [...] in readable text for words whose confidence is below P"},                                              \
     LIN_DICTIONARY_ROW(owner, field.lexicon),                                                                                    \
     LIN_ADD_LEXICON_ROW(owner, field.add_lexicon,                                                                                \
                         ". They can be recognised though the language model lacks them, as its <unk>"),                          \
@@ -182,13 +182,14 @@ void lin_live_models_close(lin_live_models *models);
              "--lm 2, with --words -1"},                                                                                         \
     {.name = "beam", .letter = 'b', .type = LIN_OPTION_INT, .at = offsetof(owner, field.beam), .min = 0, .max = LIN_WORDS_MAX,   \
      .expert = 1,                                                                                                                \
-     .help = "Number of hypotheses; 0: greedy decoding, the best label of each step, which is fastest and the default "          \
-             "without words, language model, phrases and alternatives; with one of these, if not given, 16, with --words 512, "  \
-             "and 1024 where utterances are heard whole (by a model that cannot stream, by a second pass)"},                     \
+     .help = "Number of hypotheses that the search keeps. 0 is greedy decoding, which takes the best label of each step; it is " \
+             "fastest, and the default without words, language model, phrases and alternatives. With one of these the default "  \
+             "is 16, with --words 512, or 1024 where utterances are heard whole (by a model that cannot stream, by a second "    \
+             "pass)"},                                                                                                           \
     {.name = "beam-score", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.beam_score), .min = 0,        \
      .max = 600, .value = "X",                                                                                                   \
-     .help = "Drop hypotheses that are worse than the best by more than this, natural logarithm; 0: none; if not given, "        \
-             "12, with --words 13, where utterances are heard whole 14"},                                                        \
+     .help = "Drop hypotheses that are worse than the best by more than this, natural logarithm; 0 drops none. If not given, "   \
+             "12, with --words 13, or 14 where utterances are heard whole"},                                                     \
     {.name = "beam-labels", .under = "tune", .type = LIN_OPTION_INT, .at = offsetof(owner, field.beam_labels), .min = 0,         \
      .max = 65536,                                                                                                               \
      .help = "Number of labels followed per step, the most probable ones; 0: all; if not given, 20, with --words 0"},            \
@@ -197,22 +198,23 @@ void lin_live_models_close(lin_live_models *models);
      .help = "Skip steps whose blank has at least this probability; 0: none; if not given, 0.999, with --words 0.9999"},         \
     {.name = "blank-penalty", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.blank_penalty),            \
      .min = -100, .max = 100, .value = "X",                                                                                      \
-     .help = "Taken from the natural logarithm of each step's blank, with --words: larger values find more words; if not "       \
-             "given, 1.5"},                                                                                                      \
+     .help = "With --words, subtract this from the natural logarithm of each step's blank; a larger value finds more words. If " \
+             "not given, 1.5"},                                                                                                  \
     {.name = "settle", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.settle), .min = 0, .max = 600,    \
      .value = "X",                                                                                                               \
-     .help = "With --words: a hypothesis that is worse than the best by more than this, natural logarithm, does not keep words " \
-             "unsettled; it falls to 0 within 3 s after a word; 0: all hypotheses do, for any time; if not given, 7"},           \
+     .help = "With --words, a word is settled when all hypotheses within this distance of the best one have it, natural "        \
+             "logarithm. The distance falls to 0 within 3 s after a word. 0 waits for all hypotheses, however long. If not "     \
+             "given, 7"},                                                                                                        \
     {.name = "show", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.show), .min = 0, .max = 1,          \
      .value = "P",                                                                                                               \
-     .help = "With --words: live text shows words that are not settled by their phonemes, from the first one of less "           \
-             "confidence than this on; 0: none; if not given, 0.45"},                                                            \
+     .help = "With --words, live text has phonemes in place of words that are not settled, from the first word whose "           \
+             "confidence is below this. 0 shows all words. If not given, 0.45"},                                                 \
     {.name = "unknown", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.unknown), .min = -1000,          \
      .max = 0, .value = "X", .help = "Penalty of a word outside the lexicon, natural logarithm, below 0; if not given, -6"},     \
     {.name = "no-unknown", .expert = 1, .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.no_unknown),                        \
      .help = "Only words of the lexicon"},                                                                                       \
     {.name = "all-words", .under = "tune", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.all_words),                      \
-     .help = "Add words of the lexicon that the language model lacks, as its <unk>"},                                            \
+     .help = "Add the words of the lexicon that the language model lacks; it treats them as <unk>"},                             \
     {.name = "tune", .expert = 1, .type = LIN_OPTION_SETTINGS,                                                                   \
      .help = "Values of the search and of the ends of utterances, for experts"},                                                 \
     {.name = "n-best", .letter = 'n', .type = LIN_OPTION_INT, .at = offsetof(owner, field.n_best), .text = "1", .min = 1,        \
@@ -220,24 +222,24 @@ void lin_live_models_close(lin_live_models *models);
      .max = LIN_BEAM_MAX, .help = "Number of alternatives of each result, best first, in json"},                                 \
     {.name = "rescore", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.rescore), .value = "MODEL",                         \
      .choices = "words", .expert = 1,                                                                                            \
-     .help = "A second pass when an utterance ends: its best hypotheses are scored again by this network of tokens, of words "   \
-             "(words: the installed one) or of phonemes (docs/lm.md). They are then settled only with their utterance"},         \
+     .help = "When an utterance ends, score its best hypotheses again with this network of tokens (docs/lm.md); words is the "   \
+             "installed one. Results are then settled only when their utterance ends"},                                          \
     {.name = "rescore-n", .under = "tune", .type = LIN_OPTION_INT, .at = offsetof(owner, field.rescore_n), .text = "20",         \
      .min = 2, .max = LIN_WORDS_NBEST_MAX, .help = "Number of hypotheses that --rescore and --combine compare"},                 \
     {.name = "rescore-weight", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rescore_weight),          \
      .text = "0.5", .min = 0, .max = 1, .value = "W",                                                                            \
-     .help = "Weight of the network of --rescore in the language model; the rest is of --lm. 0: no second pass"},                \
+     .help = "Weight of the network of --rescore in the language model; --lm has the rest. 0 switches --rescore off"},           \
     {.name = "combine-weight", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.combine_weight),          \
      .text = "0.5", .min = 0, .max = 1, .value = "W",                                                                            \
-     .help = "Weight of the model of --combine in the score of the sound; the rest is of --model. 0: none"},                     \
+     .help = "Weight of the model of --combine in the score of the sound; --model has the rest. 0 switches --combine off"},      \
     {.name = "context", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.context), .value = "LIST",                          \
      .help = "File of likely phrases, one per line, each optionally with its own bonus after a tab"},                            \
     {.name = "phrase", .type = LIN_OPTION_FILES, .at = offsetof(owner, field.phrases), .value = "TEXT",                          \
      .help = "A likely phrase; may be repeated"},                                                                                \
     {.name = "keyword", .type = LIN_OPTION_FILES, .at = offsetof(owner, field.keywords), .value = "TEXT[=CONFIDENCE]",           \
-     .help = "A keyword, such as \"hey linnet\": found in any speech without a search for words, and reported in JSON; listen " \
-             "also writes a line. Reported from this confidence on; if none is given, from one for its number of phonemes. May "\
-             "be repeated"},                                                                                                    \
+     .help = "Report this keyword, such as \"hey linnet\", wherever it is said, also without --words. JSON has the keywords; "   \
+             "listen also writes a line for each. It is reported from this confidence on; if none is given, from one that "      \
+             "depends on its number of phonemes. May be repeated"},                                                              \
     {.name = "keywords", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.keywords_file), .value = "LIST",                 \
      .expert = 1,                                                                                                                \
      .help = "File of keywords, one per line"},                                                                                \
@@ -267,11 +269,11 @@ static inline int lin_endpoint_resets(const lin_endpoint_values *values, const l
 #define LIN_ENDPOINT_ROWS(owner, field, reset_help)                                                                              \
     {.type = LIN_OPTION_HEADING, .help = "Endpoints"},                                                                           \
     {.name = "silence-after", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rules.after_s), .text = "0.8",              \
-     .max = 86400, .value = "S", .help = "End an utterance after this much silence after speech; 0: never"},                     \
+     .max = 86400, .value = "S", .help = "Seconds of silence after speech that end an utterance; 0: never"},                     \
     {.name = "silence-before", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rules.before_s),          \
-     .text = "5", .max = 86400, .value = "S", .help = "End an utterance without speech after this much silence; 0: never"},      \
+     .text = "5", .max = 86400, .value = "S", .help = "Seconds of silence that end an utterance without speech; 0: never"},      \
     {.name = "longest", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rules.longest_s),                \
-     .text = "30", .max = 86400, .value = "S", .help = "End an utterance of this length in any case; 0: never"},                 \
+     .text = "30", .max = 86400, .value = "S", .help = "Seconds after which an utterance ends in any case; 0: never"},           \
     {.name = "blank", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rules.blank), .text = "0.8",       \
      .max = 1, .value = "P", .help = "A step with at least this probability of blank is silence"},                               \
     {.name = "loud", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rules.loud_db), .text = "20",       \
@@ -301,7 +303,8 @@ typedef struct lin_input_values {
 #define LIN_PART_ROWS(owner, field)                                                                                              \
     {.type = LIN_OPTION_HEADING, .help = "Sound"},                                                                               \
     {.name = "channel", .letter = 'c', .type = LIN_OPTION_STRING, .at = offsetof(owner, field.channel), .text = "mix",           \
-     .value = "mix|each|N", .help = "Channel: the mean of all, each separately, or the N-th, counted from 1"},                   \
+     .value = "mix|each|N",                                                                                                      \
+     .help = "Channels to process: mix, the mean of all; each, all of them separately; or N, the N-th, counted from 1"},         \
     {.name = "start", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.start), .value = "TIME",                            \
      .help = "Start of the part to process (90, 1:30, 1:23:40.5, 250ms); times in results remain those of the file"},            \
     {.name = "end", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.end), .value = "TIME",                                \

@@ -25,16 +25,16 @@ typedef struct generate_values {
 #define AT(field) offsetof(generate_values, field)
 static const lin_option options[] = {
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = AT(output),
-     .help = "File for the sequences; if not given, standard output. Of images a PNG file"},
+     .help = "File for the sequences, a PNG file for images; if not given, standard output"},
     {.name = "count", .letter = 'n', .type = LIN_OPTION_INT, .at = AT(count), .text = "16", .min = 1, .max = 1000000,
      .help = "Number of sequences"},
     {.name = "length", .type = LIN_OPTION_INT, .at = AT(length), .text = "128", .min = 2, .max = 1048576,
-     .help = "Tokens of a sequence; of an image all its values"},
+     .help = "Tokens of a sequence; an image has all its values"},
     {.name = "image", .type = LIN_OPTION_STRING, .at = AT(image), .value = "WIDTHxHEIGHT[x3]",
-     .help = "The sequences are images of this size, grey, or with three values a pixel (28x28, 32x32x3)"},
+     .help = "Write images of this size, grey or with three values a pixel (28x28, 32x32x3)"},
     {.name = "data", .type = LIN_OPTION_FILE, .at = AT(data),
-     .help = "A set of sequences (linnet paper) whose first tokens are given, to be completed; the picture has the given part, "
-             "the completion and the original beside each other"},
+     .help = "A set of sequences (linnet paper) whose first tokens are kept and completed; the picture shows the given part, the "
+             "completion and the original beside each other"},
     LIN_SEED_ROW(AT(seed), "The same seed gives the same sequences, for any --batch and --threads"),
     {.name = "batch", .type = LIN_OPTION_INT, .at = AT(batch), .text = "0", .max = 1000000,
      .help = "Sequences at once; 0: all, or what 1 GB holds"},

@@ -29,9 +29,10 @@ static const lin_option options[] = {
     {.name = "range", .type = LIN_OPTION_STRING, .at = AT(range), .value = "FIRST:[LAST]",
      .help = "Images or lines FIRST to LAST of all files together, counted from 1; FIRST: goes to the end. If not given, all"},
     {.name = "labels", .type = LIN_OPTION_FILE, .at = AT(labels), .value = "FILE|own",
-     .help = "images: one target, the class, at the last value. An IDX file with the labels of all images, or own: those inside "
-             "CIFAR-10's batches"},
-    {.name = "grey", .type = LIN_OPTION_FLAG, .at = AT(grey), .help = "images: coloured ones as grey values (the arena)"},
+     .help = "images: give each image one target, its class, at the last value. FILE is an IDX file with the labels of all "
+             "images; own takes those inside CIFAR-10's batches"},
+    {.name = "grey", .type = LIN_OPTION_FLAG, .at = AT(grey),
+     .help = "images: read coloured images as grey values, as the arena does"},
 
     {.type = LIN_OPTION_HEADING, .help = "Sequences that are made (copy, listops, pathfinder)"},
     {.name = "count", .type = LIN_OPTION_INT, .at = AT(count), .text = "10000", .min = 1, .max = 10000000,
@@ -343,11 +344,13 @@ const lin_command lin_command_paper = {
     .operands = "images|text|copy|listops|pathfinder [FILE...]",
     .summary = "make data sets of tokens for the paper's experiments",
     .description =
-        "Sequences of tokens for linnet train, each token with a target, the symbol to predict, or none.\n\n"
-        "images FILE... reads IDX files (MNIST) and binary batches of CIFAR-10, which may be gzip'd: 256 values, the next value "
-        "as the target of each; a coloured image is 3,072 values, R G B of each pixel. With --labels one target, the class.\n\n"
-        "text FILE... reads lines of a class (a number from 0), a tab and a text: its bytes, and the class as the target of the "
-        "last one. Two documents to be compared are one line, with any separator between them.\n\n"
+        "Makes sequences of tokens for linnet train. Each token has a target, the symbol to predict, or none.\n\n"
+        "images FILE... reads IDX files (MNIST) and binary batches of CIFAR-10, which may be gzip'd: a token is one of 256 "
+        "values, and its target is the next value. A coloured image has 3,072 values, R G B of each pixel. With --labels an "
+        "image has one target, its class.\n\n"
+        "text FILE... reads lines of a class (a number from 0), a tab and a text: the tokens are the bytes of the text, and the "
+        "class is the target of the last one. Two documents that are compared stand in one line, with any separator between "
+        "them.\n\n"
         "copy makes the paper's copy task: 0 w 0 w, a separator and symbols twice; the targets are the symbols of the second w. "
         "listops makes the arena's expressions of MIN, MAX, MED and SM (sum modulo 10), whose value is the target of the last "
         "token. pathfinder makes images of 32 x 32 with two dots; the class 1 says that a dashed path connects them.",

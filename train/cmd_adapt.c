@@ -36,18 +36,19 @@ static const lin_option options[] = {
     {.name = "audio-root", .type = LIN_OPTION_FOLDER, AT(audio_root),
      .help = "Folder that the paths in its wav.scp are relative to; if not given, its parent"},
     {.name = "text", .type = LIN_OPTION_FILE, AT(text),
-     .help = "Text of the kind that will be said, a sentence per line: the language model is mixed with one of it, and its words "
-             "are added to the lexicon"},
+     .help = "Text of the kind that people will say, a sentence per line. The language model is mixed with a model of this text, "
+             "and its words are added to the lexicon"},
     {.name = "words", .type = LIN_OPTION_FILE, AT(words), .value = "WORDS",
-     .help = "Words to add to the lexicon, with phonemes as in a lexicon or alone, as for --add-lexicon"},
+     .help = "File of words to add to the lexicon, with phonemes as in a lexicon or alone, as for --add-lexicon"},
     {.name = "keep-data", .type = LIN_OPTION_FOLDER, AT(keep_data),
-     .help = "Data directory of other speech to train on as well, which keeps the model good at it"},
+     .help = "Data directory of other speech to train on as well, so that the model stays good at such speech"},
     {.name = "folder", .letter = 'o', .type = LIN_OPTION_FOLDER, .writes = 1, .required = 1, AT(folder),
      .help = "Folder of the results, for --language of other commands; created if missing"},
     {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, AT(model), .choices = "default|offline|small",
      .help = "The model to adapt: a file, or default, offline or small, which are installed with the program; if not given, "
              "$LINNET_MODEL, else default"},
-    {.name = "offline", .type = LIN_OPTION_FLAG, AT(offline), .help = "The same as --model offline"},
+    {.name = "offline", .type = LIN_OPTION_FLAG, AT(offline),
+     .help = "Adapt the installed model that reads whole utterances: the same as --model offline"},
     LIN_LANGUAGE_ROW(adapt_values, language),
     LIN_DICTIONARY_ROW(adapt_values, lexicon),
     LIN_G2P_ROW(adapt_values, g2p),
@@ -65,7 +66,7 @@ static const lin_option options[] = {
     {.name = "threads", .type = LIN_OPTION_INT, AT(threads), .text = "0", .min = 0, .max = 1024,
      .help = "Threads, 0: one per core"},
     LIN_DEVICE_ROW(offsetof(adapt_values, device)),
-    LIN_QUIET_ROW(offsetof(adapt_values, quiet), "Only the results, and errors"),
+    LIN_QUIET_ROW(offsetof(adapt_values, quiet), "Print only the results and errors"),
     {.type = LIN_OPTION_END},
 };
 
@@ -841,12 +842,12 @@ const lin_command lin_command_adapt = {
     .description =
         "Trains a copy of the model on the speech of --data in small steps, mixes the language model with one of --text, adds "
         "the words of --words and of the text to the lexicon, and says how many phonemes and words are wrong before and after, "
-        "on a part of the data that was held out. What is no better there is not kept: the folder never has a model that is "
+        "on a part of the data that was held out. A part that is no better is not kept, so the folder never has a model that is "
         "worse than the one it was made from. It runs other commands, which it prints, so that each step can be repeated by "
         "hand.\n\n"
-        "The folder is one of a language (docs/languages.md), complete, for --language of every command: default.safetensors, "
-        "words.lm, added.dict with the words that were added, and the lexicon and rules that were used. It also gets results.txt "
-        "with the rates, and a folder work, which can be deleted. docs/adapting.md says what to do first.",
+        "The folder has all files of a language (docs/languages.md), and --language of every command takes it: "
+        "default.safetensors, words.lm, added.dict with the words that were added, and the lexicon and rules that were used. It "
+        "also gets results.txt with the rates, and a folder work, which can be deleted. docs/adapting.md says what to do first.",
     .examples = "  linnet adapt --data corpus/train --text text.txt --words names.txt -o exp/adapted\n"
                 "  linnet adapt --data corpus/train --keep-data corpus/dev -o exp/kept\n"
                 "  linnet transcribe --words --language exp/adapted talk.flac",

@@ -23,21 +23,23 @@ static const lin_option options[] = {
     {.name = "license", .type = LIN_OPTION_STRING, .at = offsetof(average_values, license),
      .help = "Licence of the model, stored in its file; the first model's if not given"},
     {.name = "delay-ms", .type = LIN_OPTION_INT, .at = offsetof(average_values, delay_ms), .text = "-1", .min = -1, .max = 1000,
-     .value = "MS", .help = "Emission delay of the model, stored in its file: transcripts give times that much earlier; -1: that "
-                            "of the first model that has one"},
+     .value = "MS",
+     .help = "Emission delay of the model, stored in its file: transcripts give times that are earlier by this; -1 takes the "
+             "delay of the first model that has one"},
     {.name = "level-db", .type = LIN_OPTION_DOUBLE, .at = offsetof(average_values, level_db), .text = "-1", .min = -1, .max = 150,
-     .help = "The running level to which the model brings speech, so that its results do not depend on how loud it was recorded "
-             "(docs/models.md: 103 for the shipped ones); 0: none; if not given, the first model's"},
+     .help = "The level to which the model brings speech, so that its results do not depend on how loud the speech was recorded "
+             "(docs/models.md: 103 for the shipped models); 0: none; if not given, that of the first model"},
     {.name = "hop-ms", .type = LIN_OPTION_DOUBLE, .at = offsetof(average_values, hop_ms), .text = "0", .min = 0, .max = 1000,
-     .value = "MS", .help = "Time between two frames of the model's features: with less than it was trained with, speech sounds "
-                            "slower to it, which helps it with fast speakers (docs/models.md: 9.5 for the shipped offline one); "
-                            "0: the first model's"},
+     .value = "MS",
+     .help = "Time between two frames of the model's features. With a shorter time than in training, speech is slower for the "
+             "model, which helps with fast speakers (docs/models.md: 9.5 for the shipped offline model); 0: as in the first "
+             "model"},
     {.name = "blank-bias", .type = LIN_OPTION_DOUBLE, .at = offsetof(average_values, blank_bias), .text = "0",
      .min = -20, .max = 20,
-     .help = "Added to the output bias of the blank: above 0 greedy decoding finds fewer phonemes, as a model needs that was "
-             "trained with mmi (docs/training.md)"},
+     .help = "Add this to the output bias of the blank. Above 0, greedy decoding finds fewer phonemes; a model that was trained "
+             "with mmi needs it (docs/training.md)"},
     {.name = "ema", .type = LIN_OPTION_FLAG, .at = offsetof(average_values, ema),
-     .help = "Of a checkpoint of linnet train --ema take the moving average, which best.safetensors has after an epoch"},
+     .help = "Take the moving average of a checkpoint of linnet train --ema; best.safetensors has it after an epoch"},
     {.name = "half", .type = LIN_OPTION_FLAG, .at = offsetof(average_values, half),
      .help = "Store the model in half precision: half the size"},
     {.type = LIN_OPTION_END},
@@ -169,9 +171,9 @@ const lin_command lin_command_average = {
     .operands = "MODEL...",
     .summary = "average the weights of models",
     .description =
-        "Writes a model with the mean weights of all MODELs. They must have one network, set of phones, filterbank and "
-        "normalisation: models of one run, or of runs that began with one model (linnet train --init) and have the same data. A "
-        "checkpoint counts as its model; see --ema.",
+        "Writes a model with the mean weights of all MODELs. Their networks, phones, filterbanks and normalisations must be "
+        "equal, as those of models of one run are, or of runs that began with one model (linnet train --init) and have the same "
+        "data. Of a checkpoint its model is taken; see --ema.",
     .examples =
         "  linnet average exp/a/epoch-18.safetensors exp/a/epoch-19.safetensors exp/a/epoch-20.safetensors -o mean.safetensors",
     .options = options,

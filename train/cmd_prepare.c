@@ -39,16 +39,16 @@ static const lin_option options[] = {
     {.name = "speed", .type = LIN_OPTION_NUMBERS, .at = offsetof(prepare_values, speed), .text = "1", .min = 0.5, .max = 2,
      .help = "Include each utterance once at each of these speeds; copies are named sp0.9-NAME"},
     {.name = "stack", .type = LIN_OPTION_INT, .at = offsetof(prepare_values, stack), .text = "1", .min = 1, .max = 16,
-     .help = "Frames per step of the model to be trained: utterances with too few steps for their phones are reported and left "
-             "out"},
+     .help = "Frames per step of the model that will be trained: utterances with too few steps for their phones are reported and "
+             "left out"},
     {.name = "no-speech", .type = LIN_OPTION_FLAG, .at = offsetof(prepare_values, no_speech),
-     .help = "Nobody speaks in these sounds: transcripts are ignored, and a model learns to put out nothing there"},
+     .help = "Nobody speaks in these sounds: transcripts are ignored, and a model learns to write nothing for such sounds"},
     {.name = "oov", .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(prepare_values, oov),
      .help = "Write the words outside the dictionary, with the phones chosen for them, to this file"},
     {.name = "allow-oov", .type = LIN_OPTION_FLAG, .at = offsetof(prepare_values, allow_oov),
-     .help = "Go on when more than 20 % of the words are outside the dictionary, with the phones that rules choose for them"},
+     .help = "Continue if more than 20 % of the words are outside the dictionary, with the phones that rules choose for them"},
     LIN_JOBS_ROW(offsetof(prepare_values, jobs)),
-    LIN_QUIET_ROW(offsetof(prepare_values, quiet), "No progress, no summary"),
+    LIN_QUIET_ROW(offsetof(prepare_values, quiet), "Print no progress and no summary"),
     LIN_FBANK_ROWS(prepare_values, fbank),
     {.type = LIN_OPTION_END},
 };
@@ -354,13 +354,13 @@ const lin_command lin_command_prepare = {
     .name = "prepare",
     .operands = "DIR",
     .summary = "make a feature cache for training from a data directory",
-    .description = "Reads a Kaldi-style data directory (wav.scp, text, utt2spk, segments) or a list of lines PATH<tab>WHAT "
-                   "WAS SAID (docs/corpora.md), and writes one file with the features and the phones of every utterance, which "
-                   "is all that training needs.\n\n"
+    .description = "Reads a Kaldi-style data directory (wav.scp, text, utt2spk, segments) or a list of lines PATH<tab>WHAT WAS "
+                   "SAID (docs/corpora.md), and writes one file with the features and the phones of every utterance, which is "
+                   "all that training needs.\n\n"
                    "Sound that cannot be read and transcripts that cannot be pronounced are reported and left out; the cache is "
-                   "completed, and the exit status is 1. If more than 20 % of the words are outside the "
-                   "dictionary, nothing is made without --allow-oov. Incomplete sound is used up to its end, and the exit status "
-                   "is 1. Utterances too short for their phones are reported and left out too.",
+                   "completed, and the exit status is 1. If more than 20 % of the words are outside the dictionary, no cache is "
+                   "made unless --allow-oov is given. Incomplete sound is used up to its end, and the exit status is 1. "
+                   "Utterances too short for their phones are reported and left out too.",
     .examples = "  linnet prepare corpus/train_native --speed 0.9,1,1.1 --fbank high-hz=5500 -o train_native.lfc\n"
                 "  linnet prepare music.txt --no-speech --fbank high-hz=5500 -o music.lfc",
     .options = options,

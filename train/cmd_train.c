@@ -42,7 +42,7 @@ static const lin_option options[] = {
     {.name = "folder", .letter = 'o', .type = LIN_OPTION_FOLDER, .writes = 1, .required = 1, .at = AT(learning.folder),
      .help = "Folder of the run: log.tsv, curves.svg, checkpoint and best model; created if missing"},
     {.name = "resume", .type = LIN_OPTION_FLAG, .at = AT(learning.resume),
-     .help = "Resume from the folder's checkpoint, with the bits of an uninterrupted run"},
+     .help = "Continue from the checkpoint in the folder; the result has the bits of a run that was not interrupted"},
     {.name = "new-data", .type = LIN_OPTION_FLAG, .at = AT(learning.new_data),
      .help = "With --resume, --train may name other caches than before; the current epoch starts again"},
     {.name = "init", .type = LIN_OPTION_FILE, .at = AT(init),
@@ -56,8 +56,9 @@ static const lin_option options[] = {
     {.name = "keep", .type = LIN_OPTION_INT, .at = AT(learning.keep), .text = "0", .min = 0, .max = 100000,
      .help = "Also keep the models of the last N epochs, as epoch-N.safetensors, for linnet average"},
     {.name = "sweep", .type = LIN_OPTION_FILE, .at = AT(sweep),
-     .help = "A run for each line of this file, a name and options (ema --ema 0.999), in folder/NAME.SEED; results.tsv in the "
-             "folder, also printed, compares them (PER in per cent). Repeat the command to resume a stopped sweep"},
+     .help = "Train a run in folder/NAME.SEED for each line of this file, which has a name and options (ema --ema 0.999). "
+             "results.tsv in the folder compares their PER in per cent, and is printed. Repeat the command to resume a sweep "
+             "that was stopped"},
     {.name = "sweep-seeds", .type = LIN_OPTION_NUMBERS, .at = AT(sweep_seeds), .min = 0, .max = 2147483647, .value = "N,N,...",
      .help = "Seeds of each run of a sweep, in place of the one of --seed (1,2,3)"},
     {.name = "set", .type = LIN_OPTION_SETTINGS,
@@ -106,7 +107,7 @@ static const lin_option options[] = {
      .help = "Layer norm after (the paper) or before each block"},
     {.name = "positions", .type = LIN_OPTION_CHOICE, .at = AT(network.positions), .text = "none",
      .choices = "none|sinusoid|conv|centred-conv",
-     .help = "How the network represents the order of frames; centred-conv cannot stream"},
+     .help = "How the network knows the order of frames; centred-conv cannot stream"},
     {.name = "conv-kernel", .under = "set", .type = LIN_OPTION_INT, .at = AT(network.conv_kernel), .text = "0", .min = 0,
      .max = 63, .help = "Taps of the convolution, for positions = conv; of centred-conv half of them reach later frames"},
     {.name = "conv-layers", .under = "set", .type = LIN_OPTION_INT, .at = AT(network.conv_layers), .text = "0", .min = 0,
@@ -122,7 +123,8 @@ static const lin_option options[] = {
     {.name = "layer-drop", .under = "set", .type = LIN_OPTION_DOUBLE, .at = AT(learning.layer_drop), .text = "0", .min = 0,
      .max = 0.9, .help = "Share of the layers of a transformer left out in each step of training (0.1)"},
     {.name = "join-part", .type = LIN_OPTION_DOUBLE, .at = AT(learning.join_part), .text = "0", .min = 0, .max = 1,
-     .help = "Share of utterances that continue the previous one of their batch, as in one stream (0.75); for causal networks"},
+     .help = "Share of the utterances, such as 0.75, that continue the previous one of their batch as one stream does; for "
+             "causal networks"},
     {.name = "condition-every", .under = "set", .type = LIN_OPTION_INT, .at = AT(network.condition_every), .text = "0",
      .min = 0, .max = 63,
      .help = "Self-conditioning: after every N layers of a transformer but the last, add a projection of the network's "
@@ -183,8 +185,8 @@ static const lin_option options[] = {
     {.name = "clip", .under = "set", .type = LIN_OPTION_CHOICE, .at = AT(learning.optimizer.clip), .text = "tensor",
      .choices = "global|tensor", .help = "Norm of all gradients together, or of each tensor (the paper's library)"},
     {.name = "ema", .type = LIN_OPTION_DOUBLE, .at = AT(learning.optimizer.average), .text = "0", .min = 0, .max = 0.999999,
-     .help = "Measure and save an exponential moving average of the weights that keeps this share of itself at each step "
-             "(0.999); 0: none"},
+     .help = "Measure and save an exponential moving average of the weights, which keeps this share of itself at each step, such "
+             "as 0.999; 0: the weights themselves"},
     LIN_SEED_ROW(AT(seed), "Equal seeds give equal models"),
     {.name = "threads", .type = LIN_OPTION_INT, .at = AT(learning.threads), .text = "0", .min = 0, .max = 1024,
      .help = "Threads of each process, 0: one per core; they do not change the result"},

@@ -49,23 +49,23 @@ static const lin_option options[] = {
     LIN_NUMBERS_ROW(validate_values, numbers),
     {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(validate_values, model.model),
      .choices = "default|offline|small",
-     .help = "Also align every text with its sound by this model (a file, default, offline or small), whose set of phones is "
-             "used, and name the texts that do not fit"},
+     .help = "Also align every text with its sound by this model (a file, default, offline or small), and name the texts that do "
+             "not fit. The model's phones are used"},
     LIN_DEVICE_ROW(offsetof(validate_values, model.device)),
     LIN_AUDIO_ROOT_ROW(offsetof(validate_values, audio_root)),
     LIN_ALLOW_COMMANDS_ROW(validate_values, allow_commands),
     {.name = "stack", .type = LIN_OPTION_INT, .at = offsetof(validate_values, stack), .text = "0", .max = 16,
-     .help = "Frames per step of the model to be trained: its steps must suffice for the phones of a text; 0: frames per step "
-             "of --model, else 3"},
+     .help = "Frames per step of the model that will be trained: a sound needs enough steps for the phones of its text; 0: as in "
+             "--model, else 3"},
     {.name = "oov", .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(validate_values, oov),
      .help = "Write the words outside the lexicon, their counts and the phones that rules choose, to this file"},
     {.name = "most", .type = LIN_OPTION_INT, .at = offsetof(validate_values, most), .text = "10", .max = INT_MAX,
-     .value = "N", .help = "Lines of each kind; 0: all, as in JSON"},
+     .value = "N", .help = "Most lines of each kind that are printed; 0: all, as in JSON"},
     LIN_JSON_ROW(offsetof(validate_values, json), "Write one JSON object"),
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(validate_values, output),
      .help = "Output file; if not given, standard output"},
     LIN_JOBS_ROW(offsetof(validate_values, jobs)),
-    LIN_QUIET_ROW(offsetof(validate_values, quiet), "No progress"),
+    LIN_QUIET_ROW(offsetof(validate_values, quiet), "Print no progress"),
     {.type = LIN_OPTION_END},
 };
 
@@ -927,12 +927,11 @@ const lin_command lin_command_validate = {
     .summary = "check the sounds, texts and words of a corpus before training on it",
     .description =
         "Reads data directories or lists as linnet prepare does, or folders of sounds with texts beside them as linnet align "
-        "does, and reports: sound without text and text "
-        "without sound; sound that cannot be read, is incomplete, empty, silent or clipped, and one sound under two names; "
-        "rates; texts that are no words; words outside the lexicon with their counts, and phones that no text has; sound that is "
-        "too short for its text; speakers in several of the sets, or spelled in two ways. With --model every text is aligned "
-        "with its sound, and texts that do not fit are named.\n\n"
-        "The exit status is 1 if something is wrong. Words that rules pronounce and phones that no text has are notes only.",
+        "does, and reports: sound without text and text without sound; sound that cannot be read, is incomplete, empty, silent "
+        "or clipped, and one sound under two names; rates; texts that are no words; words outside the lexicon with their "
+        "counts, and phones that no text has; sound that is too short for its text; speakers in several of the sets, or spelled "
+        "in two ways. With --model every text is aligned with its sound, and texts that do not fit are named.\n\n"
+        "The exit status is 1 if something is wrong. Words that rules pronounce and phones that no text has do not change it.",
     .examples = "  linnet validate train dev test --lexicon my.dict --g2p my.g2p\n"
                 "  linnet validate train --lexicon my.dict -m my.safetensors --json -o report.json",
     .options = options,

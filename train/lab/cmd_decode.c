@@ -24,7 +24,7 @@ static const lin_option options[] = {
     LIN_RESULTS_ROWS(decode_values, results),
     LIN_TEXT_ROWS(decode_values, results),
     LIN_JOBS_ROW(offsetof(decode_values, jobs)),
-    LIN_QUIET_ROW(offsetof(decode_values, quiet), "No progress, no summary"),
+    LIN_QUIET_ROW(offsetof(decode_values, quiet), "Print no progress and no summary"),
     {.type = LIN_OPTION_HEADING, .help = "Matrices"},
     {.name = "phones", .letter = 'p', .type = LIN_OPTION_FILE, .at = offsetof(decode_values, phones), .value = "SET",
      .help = "Names of the columns, the CTC blank first as <blank>: a file, whose lines begin with a name (Kaldi's phones.txt "
@@ -156,9 +156,9 @@ const lin_command lin_command_decode = {
     .summary = "decode log-probabilities of any acoustic model to phonemes or words",
     .description = "Decodes NumPy matrices with one row per step and one column per output, natural-log probabilities with the "
                    "CTC blank first, such as the output of linnet posteriors or of another acoustic model. Searches and formats "
-                   "equal those of linnet transcribe.\n\n"
-                   "Rows are checked: a matrix with a NaN, or with probabilities that do not sum to 1, is reported with the row; "
-                   "the others are decoded, and the exit status is 1.",
+                   "are those of linnet transcribe.\n\n"
+                   "Rows are checked: a matrix with a NaN, or with probabilities that do not sum to 1, is reported with the "
+                   "row; the others are decoded, and the exit status is 1.",
     .examples = "  linnet posteriors talk.flac -o talk.npy; linnet decode --words talk.npy\n"
                 "  linnet decode --lm phones.arpa --beam 16 -f textgrid --output-dir grids matrices/*.npy\n"
                 "  linnet decode --phones phones.txt --row-ms 20 other.npy",

@@ -150,7 +150,8 @@ static const lin_option posteriors_options[] = {
      .help = "The NumPy file to write: float32 [steps, outputs], natural-log probabilities, the blank first"},
     LIN_JOBS_ROW(offsetof(posteriors_values, jobs)),
     {.name = "search", .type = LIN_OPTION_FLAG, .at = offsetof(posteriors_values, search),
-     .help = "Those that transcribe has for words and with --lm: of the second output of a network that has one"},
+     .help = "Write the second output of the network, if it has one; linnet transcribe uses it for words and for phonemes with a "
+             "language model"},
     LIN_MODEL_ROWS(posteriors_values, model),
     LIN_PART_ROWS(posteriors_values, input),
     {.type = LIN_OPTION_END},

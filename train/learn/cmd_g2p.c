@@ -29,7 +29,7 @@ static const lin_option options[] = {
      .help = "Leave out n-grams of three letters and more that occur less often; 1 makes larger and slightly better rules"},
     {.name = "held-out", .type = LIN_OPTION_INT, .at = offsetof(g2p_values, hold_out), .value = "N", .max = 1000000,
      .help = "Hold out every N-th word, and report how many of these the rules pronounce wrongly; 0: none"},
-    LIN_QUIET_ROW(offsetof(g2p_values, quiet), "No summary"),
+    LIN_QUIET_ROW(offsetof(g2p_values, quiet), "Print no summary"),
     {.type = LIN_OPTION_END},
 };
 

@@ -35,9 +35,9 @@ static const lin_option options[] = {
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = AT(output),
      .help = "Output file: of prepare the set, which must be given; of others text, if not given to standard output"},
     {.name = "longest", .type = LIN_OPTION_INT, .at = AT(longest), .text = "256", .min = 8, .max = 65536,
-     .help = "prepare: pieces of a sequence, of sentences one after the other; a longer sentence is cut. score --joined: the "
-             "same. sample: pieces of a sentence"},
-    LIN_QUIET_ROW(AT(quiet), "No summary on standard error"),
+     .help = "prepare, score --joined: most pieces of a sequence, which has sentences one after the other; a longer sentence is "
+             "divided. sample: most pieces of a sentence"},
+    LIN_QUIET_ROW(AT(quiet), "Print no summary on standard error"),
     {.type = LIN_OPTION_HEADING, .help = "Text (prepare, score)"},
     LIN_SENTENCES_ROWS(lm_values, text),
     {.type = LIN_OPTION_HEADING, .help = "Making a set (prepare)"},
@@ -47,7 +47,8 @@ static const lin_option options[] = {
      .help = "Use the pieces of this model or set: for a set to measure with, or another text for one model"},
     {.type = LIN_OPTION_HEADING, .help = "Measuring a model (score)"},
     {.name = "joined", .type = LIN_OPTION_FLAG, .at = AT(joined),
-     .help = "Sentences follow each other as in training, up to --longest; else each is scored alone, as by an n-gram model"},
+     .help = "Score sentences one after the other, as in training, up to --longest; without it each is scored alone, as by an "
+             "n-gram model"},
     LIN_JSON_ROW(AT(json), "Write one JSON object"),
     {.type = LIN_OPTION_HEADING, .help = "Sentences (sample)"},
     {.name = "count", .letter = 'n', .type = LIN_OPTION_INT, .at = AT(count), .text = "10", .min = 1, .max = 100000,
@@ -478,16 +479,16 @@ static int run(lin_parsed *parsed)
 const lin_command lin_command_lm = {
     .name = "lm",
     .operands = "prepare|score|sample FILE...",
-    .summary = "language models of words made of a network of tokens",
+    .summary = "make, measure and sample a network that predicts the words of texts",
     .description =
         "Makes and uses a network of tokens, which predicts the next piece of a word from all earlier pieces, with a state of "
         "constant size.\n\n"
         "prepare [TEXT...] learns pieces of words by byte pair encoding and writes a set of sequences. linnet train makes a "
-        "model of the set; the model holds the pieces too. score MODEL [TEXT...] measures how well the model predicts a text: "
-        "a line in the form of linnet ngram perplexity, for equal events, and the perplexity of a piece. sample MODEL draws "
-        "sentences.\n\n"
+        "model of the set; the model holds the pieces too. score MODEL [TEXT...] measures how well the model predicts a text. "
+        "It writes a line as linnet ngram perplexity does, for the same events, and the perplexity of a piece. sample MODEL "
+        "draws sentences.\n\n"
         "A TEXT is plain or gzip'd, one sentence per line, of words of a-z and apostrophes; - or none is standard input. Other "
-        "lines are reported and left out; the exit status is 1 then.",
+        "lines are reported and left out, and the exit status is 1.",
     .examples = "  linnet lm prepare books.txt -o train.lfc\n"
                 "  linnet lm prepare dev.txt --like train.lfc -o dev.lfc\n"
                 "  linnet train --train train.lfc --dev dev.lfc --folder exp/lm --decay gated\n"

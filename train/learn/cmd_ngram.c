@@ -42,7 +42,7 @@ static const lin_option options[] = {
              "and rounds each of them"},
     {.name = "set", .type = LIN_OPTION_SETTINGS, .help = "Values for experts"},
     LIN_JSON_ROW(offsetof(ngram_values, json), "perplexity and info: write one JSON object"),
-    LIN_QUIET_ROW(offsetof(ngram_values, quiet), "No summary and no messages on standard error"),
+    LIN_QUIET_ROW(offsetof(ngram_values, quiet), "Print no summary and no messages on standard error"),
     {.type = LIN_OPTION_HEADING, .help = "Text (count, perplexity, mix)"},
     LIN_SENTENCES_ROWS(ngram_values, text),
     {.type = LIN_OPTION_HEADING, .help = "Making a model (count)"},

@@ -30,11 +30,11 @@ static const lin_option options[] = {
     {.name = "ids", .type = LIN_OPTION_FLAG, .at = offsetof(readable_values, ids),
      .help = "write, score: every line is an utterance and begins with its name"},
     {.name = "ctm", .type = LIN_OPTION_FILE, .at = offsetof(readable_values, ctm), .value = "CTM",
-     .help = "score, with --ids: times of the words, as linnet align -f ctm writes them: marks follow the pauses too, which are "
-             "counted"},
+     .help = "score, with --ids: times of the words, as linnet align -f ctm writes them. Marks then also depend on the pauses, "
+             "and the pauses are counted"},
     {.name = "slots", .type = LIN_OPTION_INT, .at = offsetof(readable_values, slots), .text = "300000", .min = 1000,
-     .max = 4000000, .help = "learn: slots for features of marks, each 5 bytes of the file with those of capitals"},
-    LIN_QUIET_ROW(offsetof(readable_values, quiet), "learn: no summary"),
+     .max = 4000000, .help = "learn: slots for features of marks and of capitals; each takes 5 bytes of the file"},
+    LIN_QUIET_ROW(offsetof(readable_values, quiet), "learn: print no summary"),
     {.type = LIN_OPTION_END},
 };
 
@@ -311,13 +311,13 @@ static int run(lin_parsed *parsed)
 const lin_command lin_command_readable = {
     .name = "readable",
     .operands = "write|learn|score TEXT",
-    .summary = "plain words as readable text: digits, capitals, full stops, commas, question marks",
+    .summary = "write plain words as readable text, with digits, capitals and punctuation",
     .description =
         "Makes plain words in texts readable, as transcribe, listen and decode do with recognised words (--readable).\n\n"
-        "write: writes lines of plain words as readable text. learn: makes a model of marks and capitals from books, paragraphs "
-        "between empty lines; paragraphs without running text are left out. score: measures how well the model gives back the "
-        "marks and capitals of a text that it has not seen: precision, recall and their harmonic mean F. \"!\" and \";\" "
-        "count as full stops, \":\" and dashes as commas; every sentence begins with a capital.\n\n"
+        "write writes lines of plain words as readable text. learn makes a model of marks and capitals from books, whose "
+        "paragraphs are separated by empty lines; it leaves out paragraphs without running text. score measures how well the "
+        "model restores the marks and capitals of a text that it has not seen, as precision, recall and their harmonic mean F. "
+        "\"!\" and \";\" count as full stops, \":\" and dashes as commas; every sentence begins with a capital.\n\n"
         "TEXT may be - for standard input. docs/readable.md describes the rules and the model.",
     .examples = "  linnet readable write words.txt\n"
                 "  linnet readable learn books.txt -o my.punctuation\n"
