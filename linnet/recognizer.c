@@ -59,8 +59,8 @@ lin_status lin_recognizer_open(lin_recognizer *r, const char *path, const char *
     memset(r, 0, sizeof *r);
     LIN_TRY(lin_find_model(path, found, sizeof found, err));
     if (!strpbrk(found, "/.") && access(found, F_OK) != 0)
-        return lin_fail(err, LIN_IO, "there is no model '%s': name a file, or one that is installed, such as default, offline or "
-                                     "small", found);
+        return lin_fail(err, LIN_IO, "there is no model '%s': name a file, or a model in the folder of the language (English has "
+                                     "default, offline and small)", found);
     return open_recognizer(r, found, NULL, 0, device, precision, warnings, err);
 }
 
