@@ -209,6 +209,10 @@ static void put_config(report *r, const lin_model *m)
             put_text(r, "", "conditioned", text);
         }
         if (c->search) put_text(r, "", "outputs", "one for phones alone, one for searches with a language model");
+        if (c->voice) {
+            snprintf(text, sizeof text, "a vector of %d elements for a voice; trained on %d voices", c->voice, c->outputs);
+            put_text(r, "", "outputs", text);
+        }
         if (c->tokens) {
             int n = snprintf(text, sizeof text, "%d different, each a row of the embedding table; ", c->tokens);
             if (c->mixture)
@@ -234,6 +238,7 @@ static void put_config(report *r, const lin_model *m)
     put_integer(r, "conv_layers", "", c->conv_layers, "");
     if (c->condition_every) put_integer(r, "condition_every", "", c->condition_every, "");
     if (c->search) put_integer(r, "search", "", c->search, "");
+    if (c->voice) put_integer(r, "voice", "", c->voice, "");
     put_integer(r, "stack", "", c->stack, "");
     put_integer(r, "ahead", "", c->ahead, "");
     key(r, "causal", "");
@@ -273,7 +278,7 @@ static lin_status report_model(report *r, const char *path, lin_error *err)
         put_number(r, "level_db", "level", m->features.level_db, 4, " dB: the running level to which speech is brought");
     if (m->delay_ms || r->json)
         put_integer(r, "emission_delay_ms", "times", m->delay_ms, " ms earlier than the network's output (emission delay)");
-    put_phones(r, m->phones, m->config.tokens);
+    if (!m->config.voice) put_phones(r, m->phones, m->config.tokens);
     put_text(r, "license", "licence", *m->license || r->json ? m->license : "not stated");
     snprintf(fingerprint, sizeof fingerprint, "%016llx", (unsigned long long)m->fingerprint);
     put_text(r, "fingerprint", "fingerprint", fingerprint);

@@ -17,6 +17,7 @@
 #include "train/cmd_train_sweep.h"
 #include "train/inherit.h"
 #include "train/train.h"
+#include "train/voices.h"
 
 /* ---- options --------------------------------------------------------------------------------------------------------------- */
 
@@ -137,6 +138,9 @@ static const lin_option options[] = {
      .min = 0, .max = 0.99, .help = "Share of the divergence of each frame's prediction from a uniform one in the loss (0.05)"},
     {.name = "search", .under = "set", .type = LIN_OPTION_INT, .at = AT(network.search), .text = "0", .min = 0, .max = 1,
      .help = "1: a second output for searches with a language model, trained with mmi; the first output has CTC alone"},
+    {.name = "voice", .under = "set", .type = LIN_OPTION_INT, .at = AT(network.voice), .text = "0", .min = 0, .max = 1024,
+     .help = "Train a network of voices, with vectors of N elements, to tell the speakers of the caches apart (128); 0: a "
+             "recogniser"},
     {.name = "mmi", .under = "set", .type = LIN_OPTION_DOUBLE, .at = AT(learning.mmi), .text = "0", .min = 0, .max = 1,
      .help = "Weight of the sum over all phone sequences in the loss (maximum mutual information, 0.9): for the last epochs"},
     {.name = "mmi-lm", .under = "set", .type = LIN_OPTION_FILE, .at = AT(learning.mmi_lm),
@@ -295,7 +299,7 @@ static lin_status check_network(lin_parsed *parsed, lin_error *err)
 }
 
 // The network of the options on these features and labels, with 0 in the fields that it does not have.
-static lin_config network_of(const train_values *v, const lin_dataset *set)
+static lin_config network_of(const train_values *v, const lin_dataset *set, int voices)
 {
     lin_config config = v->network;
     for (const lin_option *o = options; o->type != LIN_OPTION_END; o++)
@@ -304,7 +308,7 @@ static lin_config network_of(const train_values *v, const lin_dataset *set)
     config.mel_bins = set->D;
     config.tokens = set->tokens;
     if (!config.tokens) config.mixture = 0;
-    config.outputs = config.mixture ? 3 * config.mixture : set->V;
+    config.outputs = config.voice ? voices : config.mixture ? 3 * config.mixture : set->V;
     return config;
 }
 
@@ -404,6 +408,7 @@ typedef struct watcher {
     lin_progress progress;
     double printed; // seconds of the run at the last line, if standard error is not a terminal
     int tokens;     // losses are compared, not error rates
+    const char *rate;
 } watcher;
 
 enum { LINE_EVERY_S = 60 };
@@ -422,14 +427,13 @@ static void progress(void *context, const lin_train_progress *p)
     print_time(left, sizeof left, p->seconds_left);
     if (p->epoch < 0) {
         if (!w->v->quiet)
-            fprintf(stderr, "before training  dev loss %.4f  dev %s %.2f %%\n", p->dev_loss, w->tokens ? "errors" : "PER",
-                    100 * p->dev_per);
+            fprintf(stderr, "before training  dev loss %.4f  dev %s %.2f %%\n", p->dev_loss, w->rate, 100 * p->dev_per);
         return;
     }
     if (p->batch < p->n_batches) {
         char line[256], best[64];
         if (w->tokens) snprintf(best, sizeof best, "loss %.4f", p->best_per < 0 ? NAN : p->best_per);
-        else snprintf(best, sizeof best, "PER %.2f %%", p->best_per < 0 ? 100.0 : 100 * p->best_per);
+        else snprintf(best, sizeof best, "%s %.2f %%", w->rate, p->best_per < 0 ? 100.0 : 100 * p->best_per);
         snprintf(line, sizeof line, "epoch %d/%d  %3d %%  loss %.3f  %.0f %s/s  lr %.2g  best dev %s  %s left", p->epoch + 1,
                  p->epochs, 100 * p->batch / p->n_batches, p->loss, p->frames_per_s, w->tokens ? "tokens" : "frames", p->lr, best,
                  left);
@@ -446,8 +450,9 @@ static void progress(void *context, const lin_train_progress *p)
     if (w->tokens && p->dev_loss >= 0)
         fprintf(stderr, "dev loss %.4f, %.4f bits%s  ", p->dev_loss, p->dev_loss / log(2),
                 p->dev_loss <= p->best_per ? " (best)" : "");
-    else if (p->dev_per >= 0)
-        fprintf(stderr, "dev loss %.4f  dev PER %.2f %%%s  ", p->dev_loss, 100 * p->dev_per,
+    else if (p->dev_per >= 0 && p->dev_loss >= 0) fprintf(stderr, "dev loss %.4f  ", p->dev_loss);
+    if (!w->tokens && p->dev_per >= 0)
+        fprintf(stderr, "dev %s %.2f %%%s  ", w->rate, 100 * p->dev_per,
                 p->dev_per <= p->best_per ? " (best)" : "");
     fprintf(stderr, "lr %.2g  %.0f %s/s", p->lr, p->frames_per_s, w->tokens ? "tokens" : "frames");
     if (!w->tokens) fprintf(stderr, " (%.0f x real time)", p->frames_per_s / 100);
@@ -568,11 +573,16 @@ static lin_status make_model(const lin_parsed *parsed, const sets *train, int fi
 {
     const train_values *v = parsed->values;
     const lin_dataset *first = train->items[0];
-    const lin_config config = network_of(v, first);
+    int *numbers = NULL, voices = 0;
+    if (v->network.voice)
+        LIN_TRY(lin_voices_number((const lin_dataset *const *)train->items, train->n, &numbers, &voices, err));
+    lin_free(numbers);
+    const lin_config config = network_of(v, first, voices);
     if (v->network.mixture && (!config.tokens || first->V != LIN_LEVELS))
         return lin_fail(err, LIN_INVALID, "a mixture predicts tokens of %d values, and %s has others; leave out mixture",
                         LIN_LEVELS, first->path);
-    lin_status status = lin_model_create(&config, &first->features, first->phones, (uint64_t)v->seed, model, err);
+    lin_status status = lin_model_create(&config, &first->features, config.voice ? NULL : first->phones, (uint64_t)v->seed,
+                                         model, err);
     if (status == LIN_OK && config.decay) status = init_decay(v, *model, err);
     if (status == LIN_OK && v->learning.resume) return resume_provenance(v, *model, err);
     if (status != LIN_OK || !v->init) return status;
@@ -722,6 +732,7 @@ static int run_one(lin_parsed *parsed)
     if (status == LIN_OK) {
         const lin_train_hooks hooks = {&w, progress, note, left_out, stop};
         w.tokens = r.model->config.tokens > 0;
+        w.rate = w.tokens ? "errors" : r.model->config.voice ? "EER" : "PER";
         lin_progress_begin(&w.progress, v->quiet || !lin_comm_first(r.comm));
         status = lin_train(&r.learning, r.model, (const lin_dataset *const *)r.train.items, r.train.n,
                            (const lin_dataset *const *)r.dev.items, r.dev.n, &hooks, &err);

@@ -461,6 +461,11 @@ static lin_status check_network(const lin_train_options *o, const lin_config *c,
         return lin_fail(err, LIN_INVALID,
                         "these sets hold tokens: speakers, tempo, masks, acoustics, label smoothing, mmi and losses of inner "
                         "layers are for speech");
+    if (c->voice && (o->speaker_norm || o->n_inner || o->label_smoothing > 0 || o->augment.tempo > 0 || o->mmi > 0 ||
+                     o->join_part > 0 || o->augment.silence_part > 0))
+        return lin_fail(err, LIN_INVALID,
+                        "this is a network of voices: normalisation by speaker, tempo, joined or silent utterances, label "
+                        "smoothing, mmi and losses of inner layers are for speech");
     if (lstm && o->layer_drop > 0)
         return lin_fail(err, LIN_INVALID, "the layers of an LSTM cannot be left out: it has no path around them");
     if (!c->causal && o->join_part > 0)
@@ -591,6 +596,8 @@ static lin_status set_up_alone(lin_train_run *r, lin_error *err)
     lin_train_device *v = &r->device;
     LIN_TRY(check_options(o, err));
     LIN_TRY(check_network(o, &m->config, err));
+    if (m->config.voice && !v->ops->on_host)
+        return lin_fail(err, LIN_UNSUPPORTED, "a network of voices is trained on the CPU: --device cpu");
     LIN_TRY(check_filterbanks(r, err));
     LIN_TRY(lin_train_data_open(&r->data, r->hooks, err));
     LIN_TRY(lin_pool_create(o->threads, &v->pool, err));

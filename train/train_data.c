@@ -10,6 +10,7 @@
 #include "linnet/recognizer.h"
 #include "model/model.h"
 #include "train/train_internal.h"
+#include "train/voices.h"
 
 /* ---- collecting ------------------------------------------------------------------------------------------------------------ */
 
@@ -17,10 +18,27 @@
 static const char *why_not(const lin_train_data *d, const lin_train_item *it, int for_training)
 {
     if (it->frames < 1) return "it is shorter than a row of the network";
+    if (d->model->config.voice) return it->frames < LIN_VOICE_PIECE_LEAST ? "it is too short to hear a voice" : NULL;
     if (!for_training) return NULL;
     if (it->frames > d->options->max_frames) return "it is longer than max_frames";
     if (d->model->config.tokens) return NULL;
     return lin_ctc_frames_needed(it->labels, it->n_labels) > it->rows ? "CTC has no path: too few frames for its phonemes" : NULL;
+}
+
+// Pieces of an utterance: each of a network of voices is an item of its own. In training each begins anywhere.
+static int pieces_of(const lin_train_data *d, int frames)
+{
+    return d->model->config.voice && frames > LIN_VOICE_PIECE_MOST ? frames / LIN_VOICE_PIECE_MOST : 1;
+}
+
+// Makes an item piece k of its utterance of `whole` frames.
+static void cut_piece(const lin_train_data *d, lin_train_item *it, int whole, int k, const int *voice)
+{
+    it->first = k * LIN_VOICE_PIECE_MOST;
+    it->frames = it->recorded = whole < LIN_VOICE_PIECE_MOST ? whole : LIN_VOICE_PIECE_MOST;
+    it->rows = lin_config_frames_out(&d->model->config, it->frames);
+    it->labels = voice;
+    it->n_labels = it->counted = 1;
 }
 
 static lin_status collect(lin_train_data *d, lin_train_list *list, const lin_train_hooks *hooks, lin_error *err)
@@ -29,10 +47,16 @@ static lin_status collect(lin_train_data *d, lin_train_list *list, const lin_tra
     const int for_training = list == &d->train;
     size_t total = 0;
     long long labels = 0;
-    for (int s = 0; s < list->n_sets; s++) total += (size_t)list->sets[s]->count;
+    int voices = 0;
+    if (c->voice) LIN_TRY(lin_voices_number(list->sets, list->n_sets, &list->voices, &voices, err));
+    if (c->voice && for_training && voices != c->outputs)
+        return lin_fail(err, LIN_MISMATCH, "the sets to train on have %d voices, the model %d", voices, c->outputs);
+    for (int s = 0; s < list->n_sets; s++)
+        for (int i = 0; i < list->sets[s]->count; i++) total += (size_t)pieces_of(d, list->sets[s]->utterances[i].frames);
     list->items = lin_calloc(total, sizeof *list->items);
     list->frames = lin_calloc(total, sizeof *list->frames);
     if (!list->items || !list->frames) return lin_no_memory(err, "the list of utterances", total * sizeof *list->items);
+    const int *speakers = list->voices; // of the set
     for (int s = 0; s < list->n_sets; s++) {
         const lin_dataset *set = list->sets[s];
         if (set->tokens != c->tokens)
@@ -44,7 +68,7 @@ static lin_status collect(lin_train_data *d, lin_train_list *list, const lin_tra
         const int same = strcmp(set->phones, d->model->phones) == 0;
         if (set->D != c->mel_bins || (c->tokens && (!same || set->V != lin_config_symbols(c))))
             return lin_fail(err, LIN_MISMATCH, "%s has other features or phones than the model", set->path);
-        if (!same) {
+        if (!same && !c->voice) {
             char how[128];
             return lin_fail(err, LIN_MISMATCH, "%s and the model have different phones: %s; linnet prepare --phones MODEL uses "
                                                "those of a model", set->path,
@@ -59,12 +83,17 @@ static lin_status collect(lin_train_data *d, lin_train_list *list, const lin_tra
             it.recorded = it.frames;
             it.rows = lin_config_frames_out(c, it.frames);
             const char *why = why_not(d, &it, for_training);
-            if (why && hooks->left_out) hooks->left_out(hooks->context, set->path, set->utterances[i].id, why);
+            if (why && hooks->left_out && !c->voice) hooks->left_out(hooks->context, set->path, set->utterances[i].id, why);
             if (why) continue;
-            labels += it.counted;
-            list->items[list->n] = it;
-            list->frames[list->n++] = it.frames;
+            const int whole = it.frames, pieces = pieces_of(d, whole);
+            for (int k = 0; k < pieces; k++) {
+                if (c->voice) cut_piece(d, &it, whole, k, &speakers[u->speaker]);
+                labels += it.counted;
+                list->items[list->n] = it;
+                list->frames[list->n++] = it.frames;
+            }
         }
+        if (speakers) speakers += set->n_speakers;
     }
     const char *use = for_training ? "train on" : "measure on";
     if (list->n == 0) return lin_fail(err, LIN_INVALID, "no utterance to %s", use);
@@ -227,7 +256,7 @@ void lin_train_data_free(lin_train_data *d, const lin_ops *ops, lin_exec *exec)
         for (int s = 0; list->blocks && s < list->n_sets; s++) ops->memory_destroy(exec, list->blocks[s]);
         if (exec) ops->memory_destroy(exec, list->steps);
         if (exec) ops->memory_destroy(exec, list->norms);
-        void *const blocks[] = {list->items, list->frames, list->blocks, list->powers};
+        void *const blocks[] = {list->items, list->frames, list->blocks, list->powers, list->voices};
         for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) lin_free(blocks[i]);
     }
     lin_acoustics_destroy(d->acoustics);
@@ -260,6 +289,50 @@ static void draw_rates(lin_train_data *d, int pass)
     }
 }
 
+// Pieces of other lengths, from other places, in each pass.
+static void draw_pieces(lin_train_data *d, uint64_t key)
+{
+    for (int i = 0; i < d->train.n; i++) {
+        lin_train_item *it = &d->train.items[i];
+        const uint32_t whole = (uint32_t)it->set->utterances[it->index].frames;
+        const uint32_t drawn = LIN_VOICE_PIECE_LEAST +
+                               lin_random_below(key, 2 * (uint64_t)i, LIN_VOICE_PIECE_MOST - LIN_VOICE_PIECE_LEAST + 1);
+        it->frames = d->train.frames[i] = (int)(drawn < whole ? drawn : whole);
+        it->first = (int)lin_random_below(key, 2 * (uint64_t)i + 1, whole - (uint32_t)it->frames + 1);
+        it->rows = lin_config_frames_out(&d->model->config, it->frames);
+    }
+}
+
+// The plan of a pass of a network of voices: of each voice at most LIN_VOICE_PIECES pieces, others in each pass.
+static lin_status plan_pieces(lin_train_data *d, int pass, lin_batches *plan, lin_error *err)
+{
+    const lin_train_options *o = d->options;
+    const lin_train_list *list = &d->train;
+    const uint64_t key = lin_random_key(lin_random_key(o->seed, LIN_TRAIN_KEY_PIECES), (uint64_t)pass);
+    const size_t n = (size_t)list->n;
+    int *items = lin_alloc(2 * n, sizeof *items), *frames = items + n, kept = 0;
+    int *heard = lin_calloc((size_t)d->model->config.outputs, sizeof *heard);
+    lin_status status = items && heard ? LIN_OK : lin_no_memory(err, "the plan of an epoch", 2 * n * sizeof *items);
+    if (status == LIN_OK) draw_pieces(d, key);
+    for (int i = 0; i < list->n && status == LIN_OK; i++) { // Fisher-Yates, from the front
+        items[i] = i;
+        const int j = (int)lin_random_below(~key, (uint64_t)i, (uint32_t)i + 1), moved = items[j];
+        items[j] = i;
+        items[i] = moved;
+    }
+    for (int i = 0; i < list->n && status == LIN_OK; i++) {
+        const int item = items[i];
+        if (heard[*list->items[item].labels]++ >= LIN_VOICE_PIECES) continue;
+        items[kept] = item;
+        frames[kept++] = list->frames[item];
+    }
+    if (status == LIN_OK) status = lin_batches_plan(frames, kept, o->batch_frames, o->batch_sequences, o->seed, pass, plan, err);
+    for (int i = 0; i < kept && status == LIN_OK; i++) plan->items[i] = items[plan->items[i]];
+    lin_free(items);
+    lin_free(heard);
+    return status;
+}
+
 static int in_order(const void *a, const void *b)
 {
     const int x = *(const int *)a, y = *(const int *)b;
@@ -273,6 +346,7 @@ lin_status lin_train_plan(lin_train_data *d, int epoch, int ranks, lin_batches *
     const int whole = o->batch_frames, share = whole / ranks, parts = o->epoch_parts > 1 ? o->epoch_parts : 1;
     if (epoch >= 0) draw_rates(d, epoch / parts);
     lin_status status =
+        epoch >= 0 && d->model->config.voice ? plan_pieces(d, epoch / parts, plan, err) :
         epoch < 0 ? lin_batches_plan(list->frames, list->n, share > 1 ? share : 1, 0, o->seed, epoch, plan, err)
                   : lin_batches_plan(list->frames, list->n, whole, o->batch_sequences, o->seed, epoch / parts, plan, err);
     if (status != LIN_OK || epoch < 0) return status;

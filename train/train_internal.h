@@ -19,7 +19,7 @@
 
 /* Purposes of the random numbers of a run. */
 enum { LIN_TRAIN_KEY_DROPOUT = 1, LIN_TRAIN_KEY_MASKS, LIN_TRAIN_KEY_LAYER_DROP, LIN_TRAIN_KEY_ACOUSTICS, LIN_TRAIN_KEY_JOIN,
-       LIN_TRAIN_KEY_ORDER, LIN_TRAIN_KEY_TEMPO };
+       LIN_TRAIN_KEY_ORDER, LIN_TRAIN_KEY_TEMPO, LIN_TRAIN_KEY_PIECES };
 
 /* The counters that a run needs, beside weights and moments, to resume exactly. Saved as doubles and integers in text. */
 typedef struct lin_train_counters {
@@ -42,6 +42,7 @@ typedef struct lin_train_counters {
 typedef struct lin_train_item {
     const lin_dataset *set;
     int index; // in its set
+    int first;        // of a network of voices: the frame where its piece of the utterance begins, in the epoch of the last plan
     int recorded;     // frames in the cache that are used
     int frames, rows; // as it is heard; in training, with another speaking rate, in the epoch of the last plan
     const int *labels;
@@ -55,6 +56,7 @@ typedef struct lin_train_list {
     int n;
     const lin_dataset *const *sets;
     int n_sets;
+    int *voices; // of a network of voices: of each speaker of the sets, the only label of the speaker's utterances; else NULL
     void **blocks; // the backend's copies: bytes of each set
     float *steps, *norms; // of all items; of all speakers, or one for all: mean and istd [2, D] each
     float *powers;        // of all items: the sum over the bins, mean over the frames; NULL if no acoustics need it

@@ -10,6 +10,7 @@
 #include "lexicon/ngram.h"
 #include "train/score/edit.h"
 #include "train/train_internal.h"
+#include "train/voices.h"
 
 /* ---- the trigram of mmi ---------------------------------------------------------------------------------------------------- */
 
@@ -125,7 +126,7 @@ static lin_train_sizes find_bounds(const lin_train_data *d, int ranks, int on_ho
         double labels_per_frame = 0;
         for (int i = 0; i < lists[l]->n; i++) {
             const lin_train_item *it = &lists[l]->items[i];
-            const int frames = lin_train_frames_at(d, it, 1 + tempo[l]);
+            const int frames = c->voice ? LIN_VOICE_PIECE_LEAST : lin_train_frames_at(d, it, 1 + tempo[l]);
             if (frames < shortest) shortest = frames;
             if (it->n_labels > s.labels_of_one) s.labels_of_one = it->n_labels;
             labels_per_frame = fmax(labels_per_frame, (double)it->n_labels / frames);
@@ -151,6 +152,9 @@ static lin_train_sizes find_bounds(const lin_train_data *d, int ranks, int on_ho
     return s;
 }
 
+// Of a row; those of a network of voices are of an utterance, which has more rows than one, and its vector takes their place.
+static size_t logits_of(const lin_config *c) { return (size_t)(c->voice > c->outputs ? c->voice : c->outputs); }
+
 // What is in the backend's memory: the place of the pointer to it. On a CPU the last two are the host's.
 typedef struct buffer {
     void *at;
@@ -161,7 +165,7 @@ enum { BUFFERS = 12 };
 static int list_buffers(lin_train_device *v, const lin_train_data *d, buffer list[BUFFERS])
 {
     const size_t D = (size_t)d->model->config.mel_bins, items = (size_t)v->most.items, weights = d->model->params.n_elements,
-                 logits = (size_t)v->most.rows * (size_t)d->model->config.outputs,
+                 logits = (size_t)v->most.rows * logits_of(&d->model->config),
                  losses = 1 + (size_t)d->options->n_inner + (size_t)d->model->config.search,
                  trigrams = lin_trigrams_count(d->model->config.outputs);
     const buffer all[BUFFERS] = {{&v->gradients, weights * sizeof(float)},
@@ -216,7 +220,7 @@ lin_status lin_train_device_create(lin_train_device *v, const lin_train_data *d,
     if (d->options->mmi > 0) LIN_TRY(place_trigrams(v, d->options, model, err));
     const float one = 1;
     for (int i = 0; i < c->mel_bins; i++) ops->upload(v->exec, v->ones + i, &one, sizeof one);
-    const size_t logits = (size_t)v->most.rows * (size_t)c->outputs;
+    const size_t logits = (size_t)v->most.rows * logits_of(c);
     v->host_losses = lin_calloc((size_t)v->most.items, sizeof *v->host_losses);
     v->host_logp = ops->on_host ? v->logp : lin_alloc(logits, sizeof *v->host_logp);
     if (!v->host_losses || !v->host_logp) return lin_no_memory(err, "a training batch", logits * sizeof *v->host_logp);
@@ -304,6 +308,7 @@ static lin_train_shape assemble(const lin_train_device *v, const lin_train_data 
         host->label_offsets[b + 1] = host->label_offsets[b] + n_labels;
         memcpy(host->labels + host->label_offsets[b], it->labels, (size_t)n_labels * sizeof *host->labels);
         host->items[b] = it->gather;
+        host->items[b].codes += (size_t)it->first * (size_t)d->model->config.mel_bins;
         if (for_training) draw(v, d, host, b, picked[b], &n_masks);
         host->joined_in[s.sequences] = host->in_offsets[b + 1];
         host->joined[s.sequences] = host->offsets[b + 1];
@@ -401,7 +406,12 @@ static void compute(void *context)
     lin_network_forward(v->weights, v->activations, v->exec, &batch, v->logp);
     const int part = lin_train_rank(&r->parallel) * lin_train_step_batches(o) + a->number;
     double *losses = v->losses + (size_t)part * (size_t)v->most.items;
-    compute_loss(v, losses, v->dlogits, &rows, c, o->label_smoothing, v->block.scale);
+    if (c->voice) {
+        lin_network_voices(v->weights, v->activations, v->exec, &batch, v->logp);
+        lin_voice_loss(losses, v->dlogits, v->logp, v->block.labels, rows.B, c->outputs, *v->block.scale);
+    } else {
+        compute_loss(v, losses, v->dlogits, &rows, c, o->label_smoothing, v->block.scale);
+    }
     float *compared = v->dlogits; // of the output that mmi is of
     if (c->search) {
         batch.d_search = compared += (size_t)(1 + o->n_inner) * (size_t)v->most.rows * (size_t)c->outputs;
@@ -507,8 +517,8 @@ void lin_train_step(lin_train_run *r, const lin_batches *plan, int from, int to,
         r->counters.frame_sum += it->frames;
     }
     r->counters.label_sum += labels;
-    // per frame, so that batches of long and of short utterances weigh the same; of tokens per target
-    const double each = 1.0 / (r->model->config.tokens ? (double)(labels ? labels : 1) : rows);
+    // per frame, so that batches of long and of short utterances weigh the same; of tokens per target, of voices per piece
+    const double each = 1.0 / (r->model->config.tokens || r->model->config.voice ? (double)(labels ? labels : 1) : rows);
     r->parallel.n_started = 0;
     r->parallel.status = LIN_OK;
     for (int k = from; k < to; k++) {
@@ -567,18 +577,26 @@ static void count_wrong(void *context, int b, int thread)
                    c->tokens ? wrong_tokens(logp, it, c) : lin_edit_greedy(logp, it->rows, c->outputs, it->labels, it->n_labels)};
 }
 
+// The network's output of utterances of the development list, in v->logp.
+static lin_train_block forward_batch(lin_train_run *r, const int *picked, int n, lin_segments *rows)
+{
+    lin_train_device *v = &r->device;
+    int block;
+    lin_train_block host = block_to_fill(v, &r->data, &block);
+    const lin_train_shape shape = assemble(v, &r->data, &host, &r->data.dev, picked, n);
+    send(v, block);
+    const lin_batch batch = gather(v, &shape, r->model->config.mel_bins, rows);
+    lin_network_forward(v->averaged ? v->averaged : v->weights, v->activations, v->exec, &batch, v->logp);
+    return host;
+}
+
 static lin_status measure_batch(lin_train_run *r, const int *picked, int n, measured *of, lin_error *err)
 {
     lin_train_device *v = &r->device;
     const lin_ops *ops = v->ops;
     const lin_config *c = &r->model->config;
-    int block;
     lin_segments rows;
-    lin_train_block host = block_to_fill(v, &r->data, &block);
-    const lin_train_shape shape = assemble(v, &r->data, &host, &r->data.dev, picked, n);
-    send(v, block);
-    const lin_batch batch = gather(v, &shape, c->mel_bins, &rows);
-    lin_network_forward(v->averaged ? v->averaged : v->weights, v->activations, v->exec, &batch, v->logp);
+    const lin_train_block host = forward_batch(r, picked, n, &rows);
     compute_loss(v, v->losses, NULL, &rows, c, 0, NULL);
     ops->download(v->exec, v->host_losses, v->losses, (size_t)n * sizeof *v->losses);
     if (!ops->on_host)
@@ -602,17 +620,48 @@ static lin_status measure(lin_train_run *r, const lin_batches *plan, measured *a
     return status == LIN_OK ? lin_comm_gather(r->parallel.comm, all, (size_t)n * sizeof *all, err) : status;
 }
 
+// The equal error rate of all pairs of pieces within each set; every process computes it.
+static lin_status evaluate_voices(lin_train_run *r, double *rate, lin_error *err)
+{
+    const lin_train_list *dev = &r->data.dev;
+    const size_t n = (size_t)dev->n, D = (size_t)r->model->config.voice;
+    float *vectors = lin_alloc(n * D, sizeof *vectors);
+    int *voices = lin_alloc(2 * n, sizeof *voices), *groups = voices + n;
+    lin_batches plan = {0};
+    lin_status status = vectors && voices ? LIN_OK : lin_no_memory(err, "vectors of voices", n * D * sizeof *vectors);
+    if (status == LIN_OK) status = lin_train_plan(&r->data, -1, 1, &plan, err);
+    for (int i = 0; i < plan.n_batches && status == LIN_OK; i++) {
+        const int *picked = plan.items + plan.offsets[i], count = plan.offsets[i + 1] - plan.offsets[i];
+        lin_segments rows;
+        forward_batch(r, picked, count, &rows);
+        status = r->device.ops->finish(r->device.exec, err);
+        for (int b = 0; b < count; b++)
+            memcpy(vectors + (size_t)picked[b] * D, r->device.logp + (size_t)b * D, D * sizeof *vectors);
+    }
+    for (int i = 0, s = 0; i < dev->n && status == LIN_OK; i++) {
+        while (dev->items[i].set != dev->sets[s]) s++; // in the order of the sets
+        voices[i] = *dev->items[i].labels;
+        groups[i] = s;
+    }
+    if (status == LIN_OK) status = lin_voices_equal_error(vectors, voices, groups, dev->n, (int)D, rate, err);
+    lin_batches_free(&plan);
+    lin_free(vectors);
+    lin_free(voices);
+    return status;
+}
+
 lin_status lin_train_evaluate(lin_train_run *r, lin_train_progress *p, lin_error *err)
 {
     const lin_train_list *dev = &r->data.dev;
     p->dev_loss = p->dev_per = -1;
     if (dev->n == 0) return LIN_OK;
+    if (r->device.averaged) lin_weights_pack(r->device.averaged, r->device.exec);
+    if (r->model->config.voice) return evaluate_voices(r, &p->dev_per, err);
     const size_t ranks = (size_t)lin_train_ranks(&r->parallel), n = (size_t)dev->n;
     lin_batches plan;
     measured *all = lin_calloc(ranks * n, sizeof *all);
     if (!all) return lin_no_memory(err, "the development set's results", ranks * n * sizeof *all);
     lin_status status = lin_train_plan(&r->data, -1, (int)ranks, &plan, err);
-    if (r->device.averaged) lin_weights_pack(r->device.averaged, r->device.exec);
     if (status == LIN_OK) status = measure(r, &plan, all, err);
     double loss = 0;
     long long labels = 0, loss_labels = 0, wrong = 0;

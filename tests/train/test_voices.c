@@ -1,0 +1,267 @@
+// Training on voices: their numbers, the equal error rate, the pieces of an epoch; a network learns to tell voices apart that it
+// has not heard; resumed it is the same run; what belongs to speech is refused.
+#include <math.h>
+
+#include "model/voice.h"
+#include "tests/train/train_support.h"
+#include "train/batches.h"
+#include "train/train_internal.h"
+#include "train/voices.h"
+
+#define assert_ok(call, err) ck_assert_msg((call) == LIN_OK, "%s", (err).message)
+
+enum { VOICES = 12, EACH = 4, SIZE = 8 };
+
+// A voice is loud in two bins of its own, in all frames; names begin at `first`, and the last utterance is long.
+static void write_voices(const char *path, int first, int n, uint64_t key)
+{
+    lin_dataset_writer *writer;
+    lin_error err = {0};
+    const lin_features features = lin_features_default();
+    assert_ok(lin_dataset_create(path, D, &features, "<blank> a b c d", "made by a test", &writer, &err), err);
+    for (int u = 0; u < n * EACH; u++) {
+        const int voice = first + u % n, T = u == n * EACH - 1 ? 4500 : 200 + (int)lin_random_below(key, (uint64_t)u, 160);
+        float *x = test_buffer((size_t)T * D, sizeof *x);
+        char id[32], speaker[32];
+        for (int i = 0; i < T * D; i++) {
+            const int loud = i % D == voice % D || i % D == (voice / D + voice) % D;
+            x[i] = (float)lin_random_uniform(key + 1, (uint64_t)u * 100000 + (uint64_t)i) * 2 + (loud ? 3 : 0);
+        }
+        snprintf(id, sizeof id, "u%03d", u);
+        snprintf(speaker, sizeof speaker, "v%d", voice);
+        assert_ok(lin_dataset_add(writer, id, speaker, x, T, NULL, 0, &err), err);
+        TEST_FREE(x);
+    }
+    assert_ok(lin_dataset_finish(writer, &err), err);
+}
+
+static void enter(void)
+{
+    test_folder(folder, sizeof folder);
+    snprintf(train_path, sizeof train_path, "%s/train.lfc", folder);
+    snprintf(dev_path, sizeof dev_path, "%s/dev.lfc", folder);
+    write_voices(train_path, 0, VOICES, 100);
+    write_voices(dev_path, VOICES, 4, 200);
+}
+
+static lin_config voice_config(void)
+{
+    lin_config c = quick_config();
+    c.voice = SIZE;
+    c.outputs = VOICES;
+    c.causal = 0;
+    c.dropout = 0.1;
+    return c;
+}
+
+static lin_train_options voice_options(const char *run)
+{
+    static char paths[4][300];
+    static int used;
+    lin_train_options o = quick_options(paths[used % 4]);
+    snprintf(paths[used % 4], sizeof paths[0], "%s/%s", folder, run);
+    ck_assert(mkdir(paths[used++ % 4], 0777) == 0);
+    o.epochs = 6;
+    o.batch_frames = 3000;
+    o.max_frames = 1; // says nothing of pieces
+    return o;
+}
+
+static lin_status train_voices(const lin_train_options *o, watch *w, float **values, size_t *n, lin_error *err)
+{
+    const lin_config c = voice_config();
+    const lin_train_hooks hooks = {w, on_progress, on_note, NULL, on_stop};
+    return train_model(model_of(&c, NULL, 3), train_path, o, &hooks, values, n, err);
+}
+
+/* ---- numbers --------------------------------------------------------------------------------------------------------------- */
+
+START_TEST(a_name_is_a_voice)
+{
+    lin_dataset *sets[3];
+    lin_error err = {0};
+    char more[300];
+    int *voices, count;
+    snprintf(more, sizeof more, "%s/more.lfc", folder);
+    write_voices(more, VOICES - 2, 3, 300); // two of the first set, one of the second
+    const char *const paths[] = {train_path, dev_path, more};
+    for (int i = 0; i < 3; i++) assert_ok(lin_dataset_open(paths[i], &sets[i], &err), err);
+    assert_ok(lin_voices_number((const lin_dataset *const *)sets, 3, &voices, &count, &err), err);
+    ck_assert_int_eq(count, VOICES + 4);
+    for (int s = 0, at = 0; s < 3; s++)
+        for (int i = 0; i < sets[s]->n_speakers; i++, at++) {
+            const int named = atoi(lin_dataset_speaker_name(sets[s], i) + 1);
+            ck_assert_int_eq(voices[at], named); // in the order of the sets, which is that of the names here
+        }
+    lin_free(voices);
+    for (int i = 0; i < 3; i++) lin_dataset_close(sets[i]);
+    write_voices(more, 0, 1, 300);
+    assert_ok(lin_dataset_open(more, &sets[0], &err), err);
+    ck_assert_int_eq(lin_voices_number((const lin_dataset *const *)sets, 1, &voices, &count, &err), LIN_INVALID);
+    ck_assert_ptr_null(voices);
+    lin_dataset_close(sets[0]);
+}
+END_TEST
+
+// Against counting at every threshold.
+START_TEST(equal_error_rate)
+{
+    enum { N = 60, W = 3 };
+    float x[N * W];
+    int voices[N], groups[N];
+    lin_error err = {0};
+    double rate, best = 2, at_best = -1;
+    for (int i = 0; i < N; i++) {
+        double length = 0;
+        voices[i] = i % 7;
+        groups[i] = i % 2;
+        for (int d = 0; d < W; d++) {
+            x[i * W + d] = (float)(lin_random_uniform(1, (uint64_t)(voices[i] * W + d)) - 0.5 +
+                                   0.6 * (lin_random_uniform(2, (uint64_t)(i * W + d)) - 0.5));
+            length += (double)x[i * W + d] * (double)x[i * W + d];
+        }
+        for (int d = 0; d < W; d++) x[i * W + d] /= (float)sqrt(length);
+    }
+    assert_ok(lin_voices_equal_error(x, voices, groups, N, W, &rate, &err), err);
+    for (double threshold = -1; threshold <= 1; threshold += 1e-4) {
+        double missed = 0, same = 0, alarms = 0, others = 0;
+        for (int i = 0; i < N; i++)
+            for (int j = 0; j < i; j++) {
+                double cosine = 0;
+                if (groups[i] != groups[j]) continue;
+                for (int d = 0; d < W; d++) cosine += (double)x[i * W + d] * (double)x[j * W + d];
+                if (voices[i] == voices[j]) same++, missed += cosine <= threshold;
+                else others++, alarms += cosine > threshold;
+            }
+        const double gap = fabs(missed / same - alarms / others);
+        if (gap < best) best = gap, at_best = (missed / same + alarms / others) / 2;
+    }
+    ck_assert_msg(rate > 0.01 && fabs(rate - at_best) < 0.01, "%g, counted %g", rate, at_best);
+    for (int i = 0; i < N; i++) voices[i] = i;
+    assert_ok(lin_voices_equal_error(x, voices, groups, N, W, &rate, &err), err);
+    ck_assert(rate == -1); // no pair of one voice
+}
+END_TEST
+
+/* ---- pieces ---------------------------------------------------------------------------------------------------------------- */
+
+// No voice has more than its share, each piece lies in its utterance, passes differ, and one repeated is the same.
+START_TEST(pieces_of_an_epoch)
+{
+    lin_dataset *set;
+    lin_error err = {0};
+    lin_train_options o = voice_options("none");
+    const lin_train_hooks hooks = {0};
+    const lin_config c = voice_config();
+    lin_model *model = model_of(&c, NULL, 3);
+    assert_ok(lin_dataset_open(train_path, &set, &err), err);
+    const lin_dataset *const sets[] = {set};
+    lin_train_data data = {.options = &o, .model = model, .train = {.sets = sets, .n_sets = 1}};
+    assert_ok(lin_train_data_open(&data, &hooks, &err), err);
+    ck_assert_int_eq(data.train.n, VOICES * EACH - 1 + 4500 / LIN_VOICE_PIECE_MOST);
+    uint64_t before = 0;
+    for (int pass = 0; pass < 4; pass++) {
+        int heard[VOICES] = {0}, capped = 0;
+        lin_batches plan;
+        uint64_t sum = 1;
+        assert_ok(lin_train_plan(&data, pass == 3 ? 2 : pass, 1, &plan, &err), err);
+        for (int i = 0; i < plan.offsets[plan.n_batches]; i++) {
+            const lin_train_item *it = &data.train.items[plan.items[i]];
+            const int whole = set->utterances[it->index].frames;
+            ck_assert(it->frames >= LIN_VOICE_PIECE_LEAST && it->frames <= LIN_VOICE_PIECE_MOST && it->first >= 0);
+            ck_assert(it->first + it->frames <= whole && it->rows == (it->frames + STACK - 1) / STACK);
+            ck_assert_int_eq(it->n_labels, 1);
+            ck_assert_int_eq(*it->labels, set->utterances[it->index].speaker);
+            heard[*it->labels]++;
+            sum = lin_mix64(sum + (uint64_t)(it->first * 1000 + it->frames) + (uint64_t)plan.items[i] * 1000000);
+        }
+        for (int v = 0; v < VOICES; v++) {
+            ck_assert(heard[v] >= EACH && heard[v] <= LIN_VOICE_PIECES);
+            capped += heard[v] == LIN_VOICE_PIECES;
+        }
+        ck_assert_int_eq(capped, 1);
+        ck_assert(pass == 3 ? sum == before : sum != before);
+        before = sum;
+        lin_batches_free(&plan);
+    }
+    lin_train_data_free(&data, lin_ops_cpu(), NULL);
+    lin_model_destroy(model);
+    lin_dataset_close(set);
+}
+END_TEST
+
+/* ---- runs ------------------------------------------------------------------------------------------------------------------ */
+
+START_TEST(strangers_are_told_apart)
+{
+    lin_error err = {0};
+    watch w = {0};
+    lin_train_options o = voice_options("whole");
+    o.epochs = 30;
+    o.checkpoint_s = 1e9;
+    assert_ok(train_voices(&o, &w, NULL, NULL, &err), err);
+    ck_assert_msg(w.last.loss < 3 && w.last.dev_loss == -1 && w.last.dev_per >= 0 && w.last.dev_per < 0.1, "loss %g, error %g",
+                  w.last.loss, w.last.dev_per);
+
+    char path[300];
+    lin_voice *voice;
+    float x[200 * D], vectors[3][SIZE];
+    snprintf(path, sizeof path, "%s/whole/best.safetensors", folder);
+    assert_ok(lin_voice_open(path, &voice, &err), err);
+    lin_dataset *dev;
+    assert_ok(lin_dataset_open(dev_path, &dev, &err), err);
+    const int of[] = {0, 4, 1}; // two of one voice, one of another
+    double same = 0, other = 0;
+    for (int i = 0; i < 3; i++) {
+        float *all = test_buffer((size_t)dev->utterances[of[i]].frames * D, sizeof *all);
+        lin_dataset_features(dev, of[i], all);
+        memcpy(x, all, sizeof x);
+        TEST_FREE(all);
+        assert_ok(lin_voice_vector(voice, x, 200, vectors[i], &err), err);
+    }
+    for (int d = 0; d < SIZE; d++) {
+        same += (double)vectors[0][d] * (double)vectors[1][d];
+        other += (double)vectors[0][d] * (double)vectors[2][d];
+    }
+    ck_assert_msg(same > other, "%g with itself, %g with another", same, other);
+    lin_dataset_close(dev);
+    lin_voice_destroy(voice);
+}
+END_TEST
+
+START_TEST(resumed_it_is_the_same_run)
+{
+    lin_error err = {0};
+    float *whole, *resumed;
+    size_t n;
+    lin_train_options o = voice_options("through");
+    o.optimizer.average = _i ? 0.9 : 0;
+    o.accumulate = _i ? 2 : 1;
+    assert_ok(train_voices(&o, &(watch){0}, &whole, &n, &err), err);
+    o.folder = voice_options("stopped").folder;
+    ck_assert_int_eq(train_voices(&o, &(watch){.stop_after = 7}, NULL, NULL, &err), LIN_STOPPED);
+    o.resume = 1;
+    o.threads = 1;
+    assert_ok(train_voices(&o, &(watch){0}, &resumed, &n, &err), err);
+    ck_assert(memcmp(whole, resumed, n * sizeof *whole) == 0);
+    free(whole);
+    free(resumed);
+}
+END_TEST
+
+START_TEST(what_belongs_to_speech_is_refused)
+{
+    lin_error err = {0};
+    lin_train_options o = voice_options("refused");
+    if (_i == 0) o.augment.tempo = 0.1;
+    if (_i == 1) o.speaker_norm = 1;
+    if (_i == 2) o.augment.silence_part = 0.1;
+    if (_i == 3) o.label_smoothing = 0.1;
+    ck_assert_int_eq(train_voices(&o, &(watch){0}, NULL, NULL, &err), LIN_INVALID);
+    ck_assert_msg(strstr(err.message, "network of voices") != NULL, "%s", err.message);
+}
+END_TEST
+
+TEST_MAIN_WITH(enter, tear_down, "train/voices", TEST(a_name_is_a_voice), TEST(equal_error_rate), TEST(pieces_of_an_epoch),
+               TEST(strangers_are_told_apart), TESTS(resumed_it_is_the_same_run, 0, 2),
+               TESTS(what_belongs_to_speech_is_refused, 0, 4))

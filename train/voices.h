@@ -1,0 +1,31 @@
+/*
+ * voices.h - which voices there are in the sets of a network of voices, and how well it tells others apart.
+ *
+ * Pipeline: train/dataset -> [this] -> train/train_data, train/train_step. A speaker's name is a voice, whatever the set.
+ */
+#ifndef LIN_TRAIN_VOICES_H
+#define LIN_TRAIN_VOICES_H
+
+#include "train/dataset.h"
+
+/* Frames of the pieces of utterances that a network of voices hears in training; in measuring all have the most. */
+enum { LIN_VOICE_PIECE_LEAST = 150, LIN_VOICE_PIECE_MOST = 300 };
+
+/* Pieces of a voice in an epoch at most, so that those with much speech do not count more than others. */
+enum { LIN_VOICE_PIECES = 8 };
+
+/*
+ * Numbers the voices of the sets, from 0 in the order of their first speakers. *voices: of each speaker of the first set, then of
+ * the second and so on; released with lin_free. Returns LIN_NO_MEMORY, or LIN_INVALID if there are fewer than 2.
+ */
+lin_status lin_voices_number(const lin_dataset *const *sets, int n_sets, int **voices, int *count, lin_error *err);
+
+/*
+ * The equal error rate, 0..1: of all pairs of vectors [n, D] of length 1 with equal groups, those with equal voices are to have a
+ * cosine above a threshold and the others one below, and the threshold is where both err equally often. -1 if there are no pairs
+ * of either kind. LIN_NO_MEMORY.
+ */
+lin_status lin_voices_equal_error(const float *vectors, const int *voices, const int *groups, int n, int D, double *rate,
+                                  lin_error *err);
+
+#endif
