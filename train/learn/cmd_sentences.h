@@ -14,7 +14,7 @@ typedef struct lin_sentences_values {
      .help = "Position of the utterance's name in a line: none, first word (Kaldi text, output of linnet phonemize), or last "   \
              "word in parentheses (TRN)"},                                                                                       \
     {.name = "lower", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.lower),                                               \
-     .help = "Convert the letters A-Z to lower case"}
+     .help = "Convert letters to lower case"}
 
 typedef struct lin_sentence {
     const char *text; /* without blanks at its ends, at least one byte, not NUL-terminated */
