@@ -19,7 +19,8 @@
  * their lengths; and whether a word has a capital inside a sentence. A feature is one of 2^bits keys; each slot of the file has
  * the weights of the most informative key that falls into it. The length of the pause is independent of the words given the mark:
  * its logarithmic likelihood ratio is added (Stolcke et al. 1998, "Automatic detection of sentence boundaries and disfluencies
- * based on recognized words").
+ * based on recognized words"). But a pause alone does not make a sentence of one or two words. A word that was surely a name once
+ * is likelier one from then on.
  *
  * Threads: one at a time per lin_readable; the model is immutable and shared.
  */
@@ -49,7 +50,8 @@ enum {
     LIN_PUNCTUATION_CAPITAL_FEATURES = 9,
     LIN_PUNCTUATION_MARK_SLOT = LIN_MARKS, /* bytes */
     LIN_PUNCTUATION_CAPITAL_SLOT = 2,
-    LIN_PUNCTUATION_MAX_BITS = 30
+    LIN_PUNCTUATION_MAX_BITS = 30,
+    LIN_READABLE_NAMES = 256
 };
 
 typedef struct lin_punctuation_header {
@@ -124,6 +126,7 @@ typedef struct lin_readable {
     int keep;          /* words that stay as they are */
     double end_s;      /* of the last word */
     char before[16];   /* the word before, or its beginning */
+    uint64_t names[LIN_READABLE_NAMES]; /* since begin; where a word's number modulo the size says, the newest one */
 } lin_readable;
 
 /* The model must outlive it. */
@@ -143,7 +146,7 @@ const char *lin_readable_token_text(const lin_readable *readable, int i);
 void lin_readable_free(lin_readable *readable);
 
 /* Class of a pause, for counts: LIN_PAUSES of them; 0: not known. */
-enum { LIN_PAUSES = 6 };
+enum { LIN_PAUSES = 11 };
 int lin_readable_pause(double seconds);
 
 #endif

@@ -143,7 +143,7 @@ START_TEST(no_rules)
     lin_punctuation *p = model();
     lin_written_destroy(p->numbers);
     p->numbers = NULL;
-    ck_assert_str_eq(readable_of(p, "i saw twenty three dogs", 1, 0.1), "I saw twenty three dogs. ");
+    ck_assert_str_eq(readable_of(p, "i saw twenty three dogs", 1, 0.05), "I saw twenty three dogs. ");
     lin_punctuation_destroy(p);
 }
 END_TEST
@@ -153,6 +153,53 @@ START_TEST(readable)
     lin_punctuation *p = model();
     for (int each = 1; each < 20; each += 3)
         ck_assert_str_eq(readable_of(p, readable_table[_i][0], each, 0.1), readable_table[_i][1]);
+    lin_punctuation_destroy(p);
+}
+END_TEST
+
+// A name stays one where what is around the word says nothing, and only there.
+START_TEST(names)
+{
+    lin_buffer text = {0};
+    for (int i = 0; i < 300; i++)
+        lin_buffer_text(&text, "He went to see Miss Rose. He went to see the rose. I see the rose. He has a rose. "
+                               "The dog and cat saw it, and Ann saw it.\n\n");
+    lin_punctuation *p;
+    OK(lin_punctuation_learn(text.data, text.n, &small, &p, NULL, &err));
+    lin_buffer_free(&text);
+    ck_assert_ptr_nonnull(strstr(readable_of(p, "the dog and rose saw it", 1, 0.01), "and rose"));
+    for (int each = 1; each < 20; each += 3) {
+        const char *out = readable_of(p, "he went to see miss rose the dog and rose saw it he went to see the rose", each, 0.01);
+        ck_assert_ptr_nonnull(strstr(out, "Miss Rose"));
+        ck_assert_ptr_nonnull(strstr(out, "and Rose"));
+        ck_assert_ptr_nonnull(strstr(out, "the rose"));
+    }
+    lin_punctuation_destroy(p);
+}
+END_TEST
+
+// A second without a word ends a sentence of words that say nothing, but makes none of one or two words.
+START_TEST(short_sentences)
+{
+    static const char *const words[] = {"dog", "cat", "pig", "cow", "hen", "fox", "owl"};
+    static const char *const texts[] = {"Dog, cat pig cow hen fox owl. ", "Dog cat, pig cow hen fox owl. ",
+                                        "Dog cat pig. Cow hen fox owl. ", "Dog cat pig cow? Hen fox owl. ",
+                                        "Dog cat pig cow hen, fox owl. ", "Dog cat pig cow hen fox, owl. "};
+    lin_punctuation *p = model();
+    for (int pause = 1; pause < 7; pause++) {
+        lin_readable r;
+        lin_buffer out = {0};
+        lin_readable_begin(&r, p);
+        for (int i = 0; i < 7; i++) {
+            const double at = i * 0.31 + (i >= pause);
+            OK(lin_readable_push(&r, words[i], at, at + 0.3, 1, &err));
+        }
+        OK(lin_readable_finish(&r, &err));
+        for (int i = 0; i < r.n; i++) lin_buffer_format(&out, "%s ", lin_readable_token_text(&r, i));
+        ck_assert_str_eq(out.data, texts[pause - 1]);
+        lin_readable_free(&r);
+        lin_buffer_free(&out);
+    }
     lin_punctuation_destroy(p);
 }
 END_TEST
@@ -190,12 +237,12 @@ START_TEST(numbers_in_pieces)
     lin_punctuation *p = model();
     char all[256];
     snprintf(all, sizeof all, "%s",
-             readable_of(p, "at five thirty he went one twenty five and two hundred and six dogs", 100, 0.1));
+             readable_of(p, "at five thirty he went one twenty five and two hundred and six dogs", 100, 0.05));
     ck_assert_ptr_nonnull(strstr(all, "At 5:30 "));
     ck_assert_ptr_nonnull(strstr(all, "one twenty five"));
     ck_assert_ptr_nonnull(strstr(all, "206 dogs"));
     for (int each = 1; each < 9; each++)
-        ck_assert_str_eq(readable_of(p, "at five thirty he went one twenty five and two hundred and six dogs", each, 0.1), all);
+        ck_assert_str_eq(readable_of(p, "at five thirty he went one twenty five and two hundred and six dogs", each, 0.05), all);
     const char *apart = readable_of(p, "twenty three", 100, 0.5);
     ck_assert_ptr_nonnull(strstr(apart, "20"));
     ck_assert_ptr_null(strstr(apart, "23"));
@@ -273,5 +320,6 @@ START_TEST(failing_allocations)
 END_TEST
 
 TEST_MAIN("readable", TESTS(prose, 0, sizeof prose_table / sizeof *prose_table), TEST(paragraphs), TEST(no_rules),
-          TESTS(readable, 0, sizeof readable_table / sizeof *readable_table), TEST(pauses_end_texts), TEST(numbers_in_pieces),
+          TESTS(readable, 0, sizeof readable_table / sizeof *readable_table), TEST(names), TEST(short_sentences),
+          TEST(pauses_end_texts), TEST(numbers_in_pieces),
           TEST(same_bytes_and_back), TEST(damaged), TEST(bad_options), TEST(failing_allocations))

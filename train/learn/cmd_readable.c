@@ -235,7 +235,8 @@ static void print_scores(const scoring *s)
     }
     if (!s->times) return;
     printf("pauses: none, comma, full stop, question mark\n");
-    static const char *const classes[LIN_PAUSES] = {"", "below 60 ms", "60 ms", "150 ms", "300 ms", "600 ms and more"};
+    static const char *const classes[LIN_PAUSES] = {"",       "below 30 ms", "30 ms",  "100 ms", "200 ms",         "300 ms",
+                                                    "400 ms", "500 ms",      "600 ms", "700 ms", "900 ms and more"};
     for (int c = 1; c < LIN_PAUSES; c++) {
         const int64_t *n = s->pauses[c];
         printf("%-15s %10lld %10lld %10lld %8lld\n", classes[c], (long long)n[0], (long long)n[1], (long long)n[2],
