@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
 """Modern English under free licences as text for lm.sh, without what held-out speech says.
 
-usage: modern.py [--leave-out TEXT]... [--jobs N] -o OUT FOLDER...
+usage: modern.py [--leave-out TEXT]... [--marks [--hold-out PART]...] [--jobs N] -o OUT FOLDER...
 
 FOLDER  a git folder or a work tree of transcripts, articles (*.md, *.txt) or dialogues (*.json, each "utterance" of them)
 --leave-out  a Kaldi text ("ID WORDS") of a dev or test set: a sentence of five words or more that is one of its lines, or that has
              seven words in a row in common with one, is left out
 OUT     one sentence a line, as books.py writes it. README.md beside this script has the rules.
-A sentence of seven words or more is written once. How many are left out, and how many words each folder gives, goes to stderr.
+--marks  OUT is text for readable.sh instead: paragraphs with their marks and capitals, an empty line between two
+--hold-out  with --marks: texts with this in their path go to OUT.held-out, and what their speakers say elsewhere is left out
+A sentence (with --marks, a paragraph) of seven words or more is written once. How many are left out, and how many words each folder
+gives, goes to stderr.
 """
 import argparse
+import collections
 import html
 import json
 import multiprocessing
@@ -24,6 +28,7 @@ ORDINALS = dict(one="first", two="second", three="third", five="fifth", eight="e
 MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
 CURRENCIES = {"$": "dollars", "\u00a3": "pounds", "\u20ac": "euros"}
 
+held_out_parts, held_out_speakers = [], frozenset()
 held_out = frozenset()  # whole sentences, and sequences of books.RUN words
 
 
@@ -72,12 +77,19 @@ DIGIT = re.compile(r"\d")
 WHOLE = re.compile(r"[.!?][\"')\]\u201d\u2019\s]*$")
 
 
-def plain(text):
-    """The paragraphs that are sentences, without marks, speakers and notes, numbers as they are spoken."""
-    kept = []
+def speaker(paragraph):
+    """Who begins to speak here, or None."""
+    found = SPEAKER.match(paragraph)
+    return found and found[0].strip("*: ").lower()
+
+
+def plain(text, without=frozenset()):
+    """The paragraphs that are sentences, without notes and names of speakers, numbers as they are spoken; without some speakers."""
+    kept, who = [], None
     for paragraph in re.split(r"\n\s*\n", html.unescape(text)):
         paragraph = paragraph.strip()
-        if ENTRY.match(paragraph):
+        who = speaker(paragraph) or who
+        if ENTRY.match(paragraph) or who in without:
             continue
         paragraph = ASIDE.sub(" ", SPEAKER.sub("", paragraph))
         paragraph = re.sub(r"\([^a-zA-Z0-9()]*\)", " ", paragraph.replace("*", ""))
@@ -90,20 +102,63 @@ def plain(text):
     return "\n\n".join(kept)
 
 
+def turns_of(name, text):
+    """The text; of dialogues, a paragraph for each turn."""
+    if not name.endswith(".json"):
+        return text
+    turns = re.findall(r'"utterance": ("(?:[^"\\]|\\.)*")', text)
+    return "\n\n".join(turn if turn[-1:] in ".!?" else turn + "." for turn in map(json.loads, turns))
+
+
+def is_said(words):
+    return any(" ".join(words[i:i + books.RUN]) in held_out for i in range(len(words) - books.RUN + 1))
+
+
+def paragraphs(item):
+    """(whether it is held out, paragraphs with marks, how many were left out)"""
+    name, text = item
+    part = any(part in name for part in held_out_parts)
+    kept, held = [], 0
+    for paragraph in plain(turns_of(name, text), frozenset() if part else held_out_speakers).split("\n\n"):
+        paragraph = re.sub(r"(?:\.\.+|\u2026)\s*(?=[A-Z]|$)", ". ", re.sub(r"\s+", " ", paragraph).strip())
+        paragraph = re.sub(r"(?:\.\.+|\u2026)\s*(?=[a-z])", ", ", paragraph)
+        paragraph = re.sub(r"\d+", lambda m: f" {books.number(int(m[0]))} " if len(m[0]) < 7 else m[0], paragraph)
+        if is_said(re.findall(r"[a-z']+", paragraph.lower())):
+            held += 1
+        else:
+            kept.append(paragraph)
+    words = " ".join(kept).lower().split()
+    return part, kept if sum(w in books.FREQUENT for w in words) >= books.ENGLISH * len(words) else [], held
+
+
+def write_paragraphs(o, pool):
+    seen = set()
+    with open(o.output, "w") as out, open(o.output + ".held-out", "w") as other:
+        for folder in o.folders:
+            count, left_out = collections.Counter(), 0
+            for part, kept, held in pool.imap(paragraphs, books.books(folder, (".txt", ".md", ".json")), 16):
+                left_out += held
+                for paragraph in kept:
+                    if paragraph.count(" ") >= books.RUN - 1:
+                        if hash(paragraph) in seen:
+                            continue
+                        seen.add(hash(paragraph))
+                    (other if part else out).write(paragraph + "\n\n")
+                    count[part] += paragraph.count(" ") + 1
+            print(f"{folder}: {count[False]} words, {count[True]} held out, {left_out} paragraphs left out", file=sys.stderr)
+
+
 def take(item):
     """(sentences as lines, how many were left out)"""
     name, text = item
-    if name.endswith(".json"):
-        turns = re.findall(r'"utterance": ("(?:[^"\\]|\\.)*")', text)
-        text = "\n\n".join(turn if turn[-1:] in ".!?" else turn + "." for turn in map(json.loads, turns))
+    text = turns_of(name, text)
     kept = books.sentences(plain(text))
     if sum(w in books.FREQUENT for s in kept for w in s) < books.ENGLISH * sum(map(len, kept)):
         return [], 0
     lines, held = [], 0
     for words in kept:
         line = " ".join(words)
-        if len(words) >= SHORTEST and line in held_out or any(
-                " ".join(words[i:i + books.RUN]) in held_out for i in range(len(words) - books.RUN + 1)):
+        if len(words) >= SHORTEST and line in held_out or is_said(words):
             held += 1
         else:
             lines.append(line)
@@ -114,16 +169,26 @@ def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("folders", nargs="+")
     parser.add_argument("--leave-out", action="append", default=[])
+    parser.add_argument("--marks", action="store_true")
+    parser.add_argument("--hold-out", action="append", default=[])
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("-o", "--output", required=True)
     o = parser.parse_args()
-    global held_out
+    global held_out, held_out_parts, held_out_speakers
     phrases = set()
     for path in o.leave_out:
         for line in open(path, encoding="utf8"):
             words = line.lower().split()[1:]
             phrases.update([" ".join(words)], (" ".join(words[i:i + books.RUN]) for i in range(len(words) - books.RUN + 1)))
     held_out = frozenset(phrases)
+    held_out_parts = o.hold_out
+    held_out_speakers = frozenset(
+        speaker(paragraph.strip()) for folder in o.folders if held_out_parts for name, text in books.books(folder)
+        if any(part in name for part in held_out_parts) for paragraph in re.split(r"\n\s*\n", text)) - {None, "q"}
+    if o.marks:
+        with multiprocessing.get_context("fork").Pool(o.jobs) as pool:
+            write_paragraphs(o, pool)
+        return
     seen = set()
     # fork: the processes have what is held out
     with open(o.output, "w") as out, multiprocessing.get_context("fork").Pool(o.jobs) as pool:

@@ -257,6 +257,29 @@ if command -v python3 > /dev/null; then
             "$(tr '\n' '|' < "$tmp/new.txt")"
         has "modern: the sum" "$(cat "$tmp/.err")" "4 texts, 6 sentences, 61 words, 2 sentences left out"
     done
+    mkdir -p "$tmp/shows/held" "$tmp/shows/other"
+    printf '**Bo:** So it was of the... And that he had 12?\n\nThe\n' > "$tmp/shows/held/1.md"
+    printf '**Ann:** Of the house, and the dog... to you.\n\n**Bo:** In the house.\n\nAnd it was.\n\n**Ann:** He said OF that he had so much to say.\n' \
+        > "$tmp/shows/other/1.md"
+    python3 recipes/open/modern.py --marks --hold-out held/ --leave-out "$tmp/read" -o "$tmp/turns.txt" "$tmp/shows" 2> "$tmp/.err"
+    is "modern: marks, without speakers who are held out" "Of the house, and the dog, to you.||" "$(tr '\n' '|' < "$tmp/turns.txt")"
+    is "modern: what is held out" "So it was of the. And that he had  twelve ?||" "$(tr '\n' '|' < "$tmp/turns.txt.held-out")"
+
+    mkdir -p "$tmp/read-books"
+    printf 'Of it. "Was it you?" said Mr. Hale; "I saw--the old dog, at home." And then\n' > "$tmp/read-books/A.txt"
+    printf 'c-1 WAS IT YOU SAID MISTER HALE I SAW THE\nc-2 OLD DOG AT HOME AND THEN\nc-3 WAS IT ONE TWO THREE FOUR FIVE\n' > "$tmp/read"
+    python3 recipes/open/marks.py find --text "$tmp/read" -o "$tmp/marked" "$tmp/read-books" 2> "$tmp/.err"
+    is "marks: found" 'c-1 "Was it you? said Mister Hale. "I saw, the|c-2 old dog, at home. And then|' "$(tr '\n' '|' < "$tmp/marked")"
+    has "marks: one is in no book" "$(cat "$tmp/.err")" "2 of 3 utterances"
+    printf 'c-1 1 0.5 0.2 WAS\nc-2 1 0.1 0.3 OLD\n' > "$tmp/marked.ctm"
+    printf 'c-1 4\nc-2 3\n' > "$tmp/utt2dur"
+    python3 recipes/open/marks.py join "$tmp/marked" "$tmp/marked.ctm" "$tmp/utt2dur" "$tmp"
+    is "marks: a chapter" 'c "Was it you? said Mister Hale. "I saw, the old dog, at home. And then' "$(cat "$tmp/joined.marked")"
+    is "marks: its times" "c 1 0.500 0.2 was|c 1 4.100 0.3 old|" "$(tr '\n' '|' < "$tmp/joined.ctm")"
+    printf 'c-1 Was it you? Said Mr. Hale, I saw the\nc-2 Old cat. At home. And then.\n' > "$tmp/written"
+    is "marks: scored" "15 words|in text precision recall F|full stops 2 33.3 % 50.0 % 40.0 %|commas 2 0.0 % 0.0 % 0.0 %|$(
+        )question marks 1 100.0 % 100.0 % 100.0 %|capitals 5 83.3 % 100.0 % 90.9 %|" \
+        "$(python3 recipes/open/marks.py score "$tmp/marked" "$tmp/written" | tr -s ' ' | sed 's/^ //' | tr '\n' '|')"
 fi
 
 # ---- neural_lm.sh ----------------------------------------------------------------------------------------------------------------
@@ -284,12 +307,15 @@ for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27
 done
 echo "one two three four two four one one two three" >> "$tmp/books/book 7.txt"
 printf 'dev_native-u1 ONE TWO THREE FOUR TWO FOUR ONE\n' > "$tmp/seven"
-mkdir -p "$tmp/held/dev_native" && cp -r "$c/dev_nonnative" "$c/test_native" "$tmp/held" && cp "$tmp/seven" "$tmp/held/dev_native/text"
-recipe readable --corpus "$tmp/held" --books "$tmp/books" --work "$tmp/readable"
+mkdir -p "$tmp/held/dev_native" && cp -r "$c/dev_nonnative" "$c/test_native" "$c/train_native" "$tmp/held" && cp "$tmp/seven" "$tmp/held/dev_native/text"
+printf 'She saw him, and he said so.\n' > "$tmp/talks" && cp "$tmp/talks" "$tmp/talks.held-out"
+recipe readable --corpus "$tmp/held" --books "$tmp/books" --modern "$tmp/talks" --work "$tmp/readable" --stop-stage 3
 is "readable: status" 0 "$status"
 ok "readable: a model" test -s "$tmp/readable/words.punctuation"
 is "readable: a book of the dev set is left out" "$tmp/books/book 7.txt" "$(cat "$tmp/readable/left-out.list")"
 has "readable: its scores" "$out" "capitals"
+has "readable: those of modern text" "$out" "== modern text that was held out
+7 words"
 
 # ---- results.sh ------------------------------------------------------------------------------------------------------------------
 
