@@ -96,7 +96,7 @@ static lin_status check(const lin_align_graph *g, const int *const *pronunciatio
         }
     }
     if (g->n_states + 2 * phones + 2 > MOST_STATES)
-        return lin_fail(err, LIN_UNSUPPORTED, "a text of over %d states", MOST_STATES);
+        return lin_fail(err, LIN_UNSUPPORTED, "the text has over %d states; align shorter pieces", MOST_STATES);
     if (g->n_befores + more_befores(g, phones, n) > MOST_BEFORES) {
         return lin_fail(err, LIN_UNSUPPORTED, "over %d steps between pronunciations: give each word fewer of them",
                         MOST_BEFORES);

@@ -40,7 +40,7 @@ linnet_status linnet_aligner_create(linnet_model *model, const linnet_aligner_op
     *aligner = NULL;
     if (!model) return lin_fail(err, LIN_INVALID, "there is no model");
     LIN_TRY(lin_api_take(&o, sizeof o, options, "aligner_options", err));
-    if (!(o.beam >= 1 && o.beam <= 1e9)) return lin_fail(err, LIN_INVALID, "beam is %g: 1 to 1e9", o.beam);
+    if (!(o.beam >= 1 && o.beam <= 1e9)) return lin_fail(err, LIN_INVALID, "beam is %g; must be 1 to 1e9", o.beam);
     linnet_aligner *a = lin_calloc(1, sizeof *a);
     if (!a) return lin_no_memory(err, "an aligner", sizeof *a);
     a->model = lin_api_keep_model(model);

@@ -253,7 +253,7 @@ static lin_status write_lexicon(align_job *job, lin_error *err)
     lin_status status = lin_pronunciations_write(&job->heard, job->lexicon.dictionary, job->recognizer.phones, &text, err);
     if (status == LIN_OK) status = lin_output_write(path, 0, &text, err);
     if (status == LIN_OK && !job->v->quiet)
-        lin_complain("%s: probabilities from %ld words that have several pronunciations", path, job->heard.words);
+        lin_complain("%s has probabilities from %ld words that have several pronunciations", path, job->heard.words);
     lin_buffer_free(&text);
     return status;
 }
@@ -467,7 +467,7 @@ static int check(const lin_parsed *parsed, align_job *job)
         if (!strcmp(parsed->operands.items[i], "-"))
             return lin_misuse(parsed, "standard input has no text beside it; give TEXTFILE, --text, --text-file or --phones");
     }
-    if (v->row_ms > 0 && !v->posteriors) return lin_misuse(parsed, "--row-ms is for --posteriors");
+    if (v->row_ms > 0 && !v->posteriors) return lin_misuse(parsed, "--row-ms needs --posteriors");
     if (v->add_lexicon && v->phones) return lin_misuse(parsed, "--phones and --add-lexicon exclude each other");
     if (v->lexicon && v->phones) return lin_misuse(parsed, "--phones and --lexicon exclude each other");
     if (v->oov && v->phones) return lin_misuse(parsed, "--oov lists words: not with --phones");

@@ -126,7 +126,7 @@ lin_status lin_goodness_measure(lin_goodness_row row, const void *context, int V
                           .after = right ? next->label : 0};
         goodness[i] = judge(&r, V, p->label);
         if (isnan(goodness[i].score))
-            return lin_fail(err, LIN_NUMERIC, "a NaN in the rows %lld to %lld", (long long)r.from, (long long)r.to - 1);
+            return lin_fail(err, LIN_NUMERIC, "the rows %lld to %lld have a NaN", (long long)r.from, (long long)r.to - 1);
     }
     return LIN_OK;
 }

@@ -189,10 +189,10 @@ static lin_status read_grid(reader *r, lin_error *err)
     LIN_TRY(want_number(r, "the start", &start, err));
     LIN_TRY(want_number(r, "the end", &end, err));
     LIN_TRY(next(r, err));
-    if (r->kind != TOKEN_FLAG) return bad(r, "whether there are tiers (<exists>) is missing", err);
+    if (r->kind != TOKEN_FLAG) return bad(r, "the line that says whether there are tiers (<exists>) is missing", err);
     if (!text_is(r, "exists")) return LIN_OK;
     LIN_TRY(want_count(r, "the number of tiers", &n, err));
-    if (n > LIN_TEXTGRID_TIERS) return bad(r, "too many tiers", err);
+    if (n > LIN_TEXTGRID_TIERS) return bad(r, "there are too many tiers", err);
     for (int i = 0; i < n; i++) LIN_TRY(read_tier(r, err));
     return LIN_OK;
 }

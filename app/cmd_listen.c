@@ -343,7 +343,7 @@ static lin_status read_phrases_again(listening *l, lin_error *err)
         snprintf(text, sizeof text, "%s; the previous phrases remain", why.message);
         tell(l, text);
     } else if (!l->v->quiet) {
-        snprintf(text, sizeof text, "%d phrase%s from now on", n, n == 1 ? "" : "s");
+        snprintf(text, sizeof text, "%d phrase%s in use from now on", n, n == 1 ? "" : "s");
         tell(l, text);
     }
     if (!l->v->json) return LIN_OK;

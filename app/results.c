@@ -136,7 +136,8 @@ int lin_results_check(lin_results *r, const lin_parsed *parsed, const lin_result
                                     .speed = v->cue_speed,
                                     .gap_ms = v->cue_gap_ms,
                                     .script = v->cue_script};
-    if (v->cue_min_s > v->cue_max_s) return lin_misuse(parsed, "--cues min=%g is above max=%g", v->cue_min_s, v->cue_max_s);
+    if (v->cue_min_s > v->cue_max_s)
+        return lin_misuse(parsed, "--cues min=%g must not be above max=%g", v->cue_min_s, v->cue_max_s);
     // What is for programs is one line, unless it is wanted otherwise; see lin_results_make_readable for people.
     const int paragraphs = v->paragraphs && (given(parsed, "layout", "paragraphs") || v->times);
     if (paragraphs) r->how.paragraph_s = PARAGRAPH_S;
@@ -157,7 +158,8 @@ int lin_results_check(lin_results *r, const lin_parsed *parsed, const lin_result
     if (v->format && by_name && strcmp(by_name->name, "text") != 0 && strcmp(by_name->extension, r->writers[0]->extension) != 0)
         lin_complain("%s gets the format %s, which --format names, not that of its extension", v->output, v->format);
     r->is_laid_out = given(parsed, "layout", "paragraphs") || given(parsed, "layout", "columns") || v->times;
-    if (r->is_laid_out && v->ids) return lin_misuse(parsed, "--ids excludes --layout: each file is a line then");
+    if (r->is_laid_out && v->ids)
+        return lin_misuse(parsed, "--ids and --layout exclude each other: with --ids each file is one line");
     return check_layout(r, parsed, v);
 }
 
@@ -168,7 +170,7 @@ int lin_results_check_search(const lin_results *r, const lin_parsed *parsed, con
     if ((v->keywords.count || v->keywords_file) && !has_json)
         return lin_misuse(parsed, "--keyword and --keywords need --format json: only JSON has them");
     if (v->n_best > 1 && !has_json) return lin_misuse(parsed, "--n-best needs --format json: only JSON has alternatives");
-    if (r->how.unit == LIN_UNIT_WORDS && !v->words) return lin_misuse(parsed, "--unit words is for --words");
+    if (r->how.unit == LIN_UNIT_WORDS && !v->words) return lin_misuse(parsed, "--unit words needs --words");
     return LIN_EXIT_OK;
 }
 

@@ -110,7 +110,7 @@ static int refuse_given(const lin_parsed *parsed, const lin_decoding_values *v, 
     for (; *list != LIN_GIVEN_COUNT; list++) {
         if (!given(v, *list)) continue;
         const char *under = parsed->command->options[lin_options_find(parsed->command, given_names[*list])].under;
-        return lin_misuse(parsed, "--%s%s%s is for %s", under ? under : "", under ? " " : "", given_names[*list], is_for);
+        return lin_misuse(parsed, "--%s%s%s needs %s", under ? under : "", under ? " " : "", given_names[*list], is_for);
     }
     return LIN_EXIT_OK;
 }
@@ -124,7 +124,7 @@ int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v, int phr
     }
     const int phrases = phrases_come || given(v, LIN_GIVEN_CONTEXT) || given(v, LIN_GIVEN_PHRASE);
     if (given(v, LIN_GIVEN_BEAM) && v->beam == 0 && wants_beam(v))
-        return lin_misuse(parsed, "--beam 0 excludes words, language models, phrases and alternatives");
+        return lin_misuse(parsed, "--beam 0 excludes words, language models, phrases and alternatives; leave it out");
     static const lin_given of_words[] = {LIN_GIVEN_UNKNOWN, LIN_GIVEN_NO_UNKNOWN, LIN_GIVEN_ALL_WORDS, LIN_GIVEN_NO_LM,
                                          LIN_GIVEN_BLANK_PENALTY, LIN_GIVEN_SETTLE, LIN_GIVEN_SHOW, LIN_GIVEN_READABLE,
                                          LIN_GIVEN_MIN_CONFIDENCE, LIN_GIVEN_COUNT},
@@ -140,12 +140,12 @@ int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v, int phr
         return lin_misuse(parsed, "--tune unknown and --no-unknown exclude each other");
     if (given(v, LIN_GIVEN_LM) && v->no_lm) return lin_misuse(parsed, "--lm and --no-lm exclude each other");
     if (!v->words && !phrases && !v->keywords.count && !v->keywords_file)
-        wrong = refuse_given(parsed, v, of_pronunciation, "--words, or for the pronunciation of phrases and keywords");
+        wrong = refuse_given(parsed, v, of_pronunciation, "--words, phrases or keywords");
     if (wrong != LIN_EXIT_OK) return wrong;
     if (given(v, LIN_GIVEN_CONTEXT_BONUS) && !phrases)
-        return lin_misuse(parsed, "--tune context-bonus is for --context or --phrase");
+        return lin_misuse(parsed, "--tune context-bonus needs --context or --phrase");
     if (given(v, LIN_GIVEN_LM_WEIGHT) && !given(v, LIN_GIVEN_LM) && (!v->words || v->no_lm) && !v->rescore)
-        return lin_misuse(parsed, "--tune lm-weight is for --lm");
+        return lin_misuse(parsed, "--tune lm-weight needs --lm");
     static const lin_given of_rescoring[] = {LIN_GIVEN_RESCORE_WEIGHT, LIN_GIVEN_COUNT},
                            of_combining[] = {LIN_GIVEN_COMBINE_WEIGHT, LIN_GIVEN_COUNT},
                            of_both[] = {LIN_GIVEN_RESCORE_N, LIN_GIVEN_COUNT};

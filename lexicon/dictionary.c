@@ -81,7 +81,7 @@ static lin_status parse_line(const lin_lines *line, const char *name, const lin_
     out->n_labels = 0;
     out->probability = 1;
     if (line->n > LIN_DICTIONARY_LINE_MAX) {
-        return lin_fail(err, LIN_FORMAT, "%s:%d: a line of %zu bytes; a dictionary has at most %d", name, line->number, line->n,
+        return lin_fail(err, LIN_FORMAT, "%s:%d: the line has %zu bytes; at most %d are possible", name, line->number, line->n,
                         LIN_DICTIONARY_LINE_MAX);
     }
     if ((bad = lin_text_find_control(line->text, line->n)) < line->n) {
@@ -92,7 +92,8 @@ static lin_status parse_line(const lin_lines *line, const char *name, const lin_
     if (is_comment(field, n)) return LIN_OK;
     n = without_variant(field, n);
     if (n > LIN_WORD_MAX) {
-        return lin_fail(err, LIN_FORMAT, "%s:%d: a word of %zu bytes; at most %d", name, line->number, n, LIN_WORD_MAX);
+        return lin_fail(err, LIN_FORMAT, "%s:%d: the word has %zu bytes; at most %d are possible",
+                        name, line->number, n, LIN_WORD_MAX);
     }
     const char *word = field;
     const size_t n_word = n, n_lower = lin_unicode_lower_text(out->word, word, n);
@@ -111,15 +112,16 @@ static lin_status parse_line(const lin_lines *line, const char *name, const lin_
             if (numbers++) continue; // probabilities of silence
             out->probability = number;
             if (number > 0 && number <= 1) continue;
-            return lin_fail(err, LIN_FORMAT, "%s:%d: the probability of a pronunciation is above 0 and at most 1, not %s", name,
-                            line->number, lin_quote(shown, field, n));
+            return lin_fail(err, LIN_FORMAT, "%s:%d: the probability of a pronunciation must be above 0 and at most 1, not %s",
+                            name, line->number, lin_quote(shown, field, n));
         }
         if (!found) {
             return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' is not a phone of this set", name, line->number,
                             lin_quote(shown, field, n));
         }
         if (out->n_labels + found > LIN_PRONUNCIATION_MAX) {
-            return lin_fail(err, LIN_FORMAT, "%s:%d: more than %d phones", name, line->number, LIN_PRONUNCIATION_MAX);
+            return lin_fail(err, LIN_FORMAT, "%s:%d: the word has more than %d phones",
+                            name, line->number, LIN_PRONUNCIATION_MAX);
         }
         for (int i = 0; i < found; i++) {
             if (lin_phones_kind(phones, read[i].label) == LIN_PHONE_SILENCE) {

@@ -240,7 +240,7 @@ lin_status lin_g2p_rules_apply(const lin_g2p_rules *r, const char *word, size_t 
     for (size_t i = n, at = (size_t)best; i > 0; at = (size_t)beams[i * BEAM + at].back, i--)
         phones += r->pairs[beams[i * BEAM + at].pair].n;
     if (phones > capacity) {
-        status = lin_fail(err, LIN_TOO_SMALL, "a pronunciation of more than %d phones", capacity);
+        status = lin_fail(err, LIN_TOO_SMALL, "the word has a pronunciation of more than %d phones", capacity);
     } else {
         *n_labels = phones;
         for (size_t i = n, at = (size_t)best; i > 0; at = (size_t)beams[i * BEAM + at].back, i--) {
@@ -458,7 +458,8 @@ void lin_g2p_destroy(lin_g2p *g) { lin_free(g); }
 
 static lin_status push(pronouncing *p, int label)
 {
-    if (p->n == p->capacity) return lin_fail(p->err, LIN_TOO_SMALL, "a pronunciation of more than %d phones", p->capacity);
+    if (p->n == p->capacity)
+        return lin_fail(p->err, LIN_TOO_SMALL, "the word has a pronunciation of more than %d phones", p->capacity);
     p->labels[p->n++] = label;
     return LIN_OK;
 }
@@ -662,7 +663,7 @@ static lin_status plain_word(const lin_g2p *g, const char *word, size_t n, char 
         if (!step) return lin_fail(err, LIN_INVALID, "'%s' is not a word of letters, apostrophes and hyphens",
                                    lin_quote(shown, word, n));
         if (code >= 0x80)
-            return lin_fail(err, LIN_INVALID, "the letter U+%04X of '%s' is none of English spelling", code,
+            return lin_fail(err, LIN_INVALID, "the letter U+%04X of '%s' is not used in English spelling", code,
                             lin_quote(shown, word, n));
         lower[used++] = (char)code;
     }

@@ -141,10 +141,11 @@ static lin_status read_announcement(reader *r, lin_error *err)
         !read_char(&at, end, '=') || !read_count(&at, end, &count) || lin_field_next(&at, end, &field, &n))
         return FAIL_HERE(r, "'%s' is not like 'ngram 1=5000'", lin_quote(quote, r->lines.text, r->lines.n));
     if (order != (uint64_t)r->tables.order + 1)
-        return FAIL_HERE(r, "the count of %llu-grams in place of %d-grams", (unsigned long long)order, r->tables.order + 1);
+        return FAIL_HERE(r, "the line counts %llu-grams, but %d-grams were expected",
+                         (unsigned long long)order, r->tables.order + 1);
     if (order > LIN_NGRAM_MAX_ORDER)
-        return lin_fail(err, LIN_UNSUPPORTED, "%s:%d: n-grams of more than %d words", r->name, r->lines.number,
-                        LIN_NGRAM_MAX_ORDER);
+        return lin_fail(err, LIN_UNSUPPORTED, "%s:%d: the model has n-grams of more than %d words, which this program "
+                                              "cannot read", r->name, r->lines.number, LIN_NGRAM_MAX_ORDER);
     uint64_t left = (uint64_t)(r->lines.end - r->lines.text), shortest = 2 * order + 2; // "0 a b\n"
     if (count > left / shortest + 1 || count > LIN_NGRAM_MAX_COUNT)
         return FAIL_HERE(r, "%llu %llu-grams are announced, but the rest of the file can hold only %llu; is it cut?",
@@ -215,7 +216,8 @@ static lin_status read_gram(reader *r, int k, lin_error *err)
     lin_field_next(&at, end, &field, &n); // the line is not blank
     LIN_TRY(read_logp(r, field, n, &table->logp[i], err));
     for (int place = 0; place < k; place++) {
-        if (!lin_field_next(&at, end, &field, &n)) return FAIL_HERE(r, "%d of the %d words of a %d-gram", place, k, k);
+        if (!lin_field_next(&at, end, &field, &n))
+            return FAIL_HERE(r, "the line has %d of the %d words of a %d-gram", place, k, k);
         LIN_TRY(k == 1 ? add_word(r, field, n, err)
                        : find_word(r, field, n, place, &table->words[i * (size_t)k + (size_t)place], err));
     }
@@ -225,8 +227,8 @@ static lin_status read_gram(reader *r, int k, lin_error *err)
     if (!is_highest) table->backoff[i] = backoff;
     // Some programs write a weight of 0, which says nothing, there too.
     if (is_highest && (backoff < 0 || backoff > 0))
-        return FAIL_HERE(r, "a back-off weight of a %d-gram; those of the highest order have none, or 0", k);
-    if (lin_field_next(&at, end, &field, &n)) return FAIL_HERE(r, "text after the back-off weight of a %d-gram", k);
+        return FAIL_HERE(r, "this %d-gram has a back-off weight; n-grams of the highest order have none, or 0", k);
+    if (lin_field_next(&at, end, &field, &n)) return FAIL_HERE(r, "there is text after the back-off weight of a %d-gram", k);
     table->count++;
     return LIN_OK;
 }
@@ -247,7 +249,8 @@ static lin_status read_section(reader *r, int k, lin_error *err)
                              (unsigned long long)r->announced[k], k);
         if (r->lines.text[0] == '\\') break;
         if (table->count == r->announced[k])
-            return FAIL_HERE(r, "more %d-grams than the %llu that were announced", k, (unsigned long long)r->announced[k]);
+            return FAIL_HERE(r, "there are more %d-grams than the %llu that were announced",
+                             k, (unsigned long long)r->announced[k]);
         LIN_TRY(read_gram(r, k, err));
     }
     if (table->count == r->announced[k]) return LIN_OK;

@@ -82,7 +82,7 @@ static lin_status add_name(lin_phones *p, const char *name, size_t n_all, lin_er
         return lin_fail(err, LIN_INVALID, "phone set: the first name is '%s', it must be %s", lin_quote(shown, name, n),
                         LIN_PHONES_BLANK);
     }
-    if (at == MAX_PHONES) return lin_fail(err, LIN_INVALID, "phone set: more than %d names", MAX_PHONES);
+    if (at == MAX_PHONES) return lin_fail(err, LIN_INVALID, "phone set: there are more than %d names", MAX_PHONES);
     LIN_TRY(lin_symbols_add(&p->names, name, n, &index, err));
     if (index != at) {
         return lin_fail(err, LIN_INVALID, "phone set: '%s' appears twice, as names %d and %d", lin_quote(shown, name, n), index,
@@ -347,7 +347,7 @@ lin_status lin_phones_parse(const char *text, size_t n, const char *name, int ow
     lin_buffer_char(&list, '\0');
     lin_status status = lin_buffer_status(&list, err);
     if (status == LIN_OK && own && n_names > LIN_PHONES_OWN_MAX)
-        status = lin_fail(err, LIN_INVALID, "%d phones; at most %d", n_names, (int)LIN_PHONES_OWN_MAX);
+        status = lin_fail(err, LIN_INVALID, "the set has %d phones; at most %d are possible", n_names, (int)LIN_PHONES_OWN_MAX);
     for (int is_own = 0; is_own <= own && status == LIN_OK; is_own++) {
         lin_buffer whole = {0};
         lin_phones_destroy(*phones);

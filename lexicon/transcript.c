@@ -62,7 +62,7 @@ void lin_transcriber_destroy(lin_transcriber *t)
 // stress: NULL where it is not known.
 static lin_status append(lin_transcriber *t, const int *labels, const signed char *stress, int n, lin_error *err)
 {
-    if (t->n_labels + (size_t)n > INT_MAX / 2) return lin_fail(err, LIN_FORMAT, "a transcript of over %d phones", INT_MAX / 2);
+    if (t->n_labels + (size_t)n > INT_MAX / 2) return lin_fail(err, LIN_FORMAT, "the transcript has over %d phones", INT_MAX / 2);
     LIN_TRY(lin_grow(&t->labels, &t->labels_capacity, t->n_labels + (size_t)n, sizeof *t->labels, "a transcript", err));
     LIN_TRY(lin_grow(&t->stress, &t->stress_capacity, t->n_labels + (size_t)n, sizeof *t->stress, "a transcript", err));
     if (n) memcpy(t->labels + t->n_labels, labels, (size_t)n * sizeof *labels);
@@ -156,7 +156,7 @@ static lin_status next_character(const char *text, size_t n, size_t at, char *co
     if (lin_is_letter(c) || c == '\'' || c == '-' || *counts_as == ' ') return LIN_OK;
     if (c == '&' && at && at + 1 < n && lin_is_letter(text[at - 1]) && lin_is_letter(text[at + 1])) return LIN_OK; // AT&T
     if ((unsigned char)c < 32 || c == 127)
-        return lin_fail(err, LIN_FORMAT, "control character 0x%02x at byte %zu of the text", (unsigned char)c, at + 1);
+        return lin_fail(err, LIN_FORMAT, "the text has a control character, 0x%02x, at byte %zu", (unsigned char)c, at + 1);
     return lin_fail(err, LIN_FORMAT, "'%c' at byte %zu: no rule reads it; write numbers and symbols as the words that were said",
                     c, at + 1);
 }
@@ -306,7 +306,7 @@ static lin_status append_reading(lin_transcriber *t, const char *reading, lin_er
     while (status == LIN_OK && lin_field_next(&at, reading + strlen(reading), &word, &n)) {
         lin_spelling g = {0};
         const int *labels;
-        if (n > LIN_WORD_MAX) return lin_fail(err, LIN_INVALID, "a number of over %d letters in one word", LIN_WORD_MAX);
+        if (n > LIN_WORD_MAX) return lin_fail(err, LIN_INVALID, "one word of a number has over %d letters", LIN_WORD_MAX);
         for (size_t i = 0; i < n; i++)
             if (word[i] != '+') g.word[g.n++] = word[i];
         if (!memchr(word, '+', n) || lin_dictionary_find(t->dictionary, g.word, g.n, 0, &labels) > 0) {

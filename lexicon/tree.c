@@ -160,7 +160,7 @@ static lin_status make_nodes(lin_tree *t, item *items, lin_error *err)
 {
     qsort(items, (size_t)t->n_ends, sizeof *items, compare);
     const size_t n = count_nodes(items, t->n_ends), bytes = (n + 1) * sizeof *t->nodes + n * sizeof(range);
-    if (n >= INT_MAX / 2) return lin_fail(err, LIN_INVALID, "a lexicon of too many phones");
+    if (n >= INT_MAX / 2) return lin_fail(err, LIN_INVALID, "the lexicon has too many phones");
     int n_ends, with_logps = 0;
     for (int i = 0; i < t->n_ends; i++) with_logps |= items[i].logp < 0;
     t->nodes = lin_alloc(n + 1, sizeof *t->nodes);

@@ -449,7 +449,7 @@ static lin_status read_rule(reader *r, const char *line, size_t n, lin_error *er
     set *s = w->n_sets ? &w->sets[w->n_sets - 1] : NULL;
     uint64_t base, divisor = 1;
     size_t k = digits_at(line, n);
-    if (!s) return refuse(r, err, "a rule before the first [section]");
+    if (!s) return refuse(r, err, "there is a rule before the first [section]");
     if (k == 0 || (base = value_of(line, k)) >= LARGEST)
         return refuse(r, err, "a rule must begin with a number below 10^15");
     while (divisor <= base / 10) divisor *= 10;
@@ -461,7 +461,7 @@ static lin_status read_rule(reader *r, const char *line, size_t n, lin_error *er
     }
     if (k == n || line[k] != ':') return refuse(r, err, "':' must follow the number of a rule");
     if (s->n && w->rules[w->n_rules - 1].base >= base) return refuse(r, err, "the numbers of a section must increase");
-    if (w->n_rules == MOST_RULES) return refuse(r, err, "over 4096 rules");
+    if (w->n_rules == MOST_RULES) return refuse(r, err, "there are over 4096 rules");
     for (k++; k < n && line[k] == ' ';) k++;
     LIN_TRY(lin_grow_int(&w->rules, &w->rules_capacity, (int64_t)w->n_rules + 1, sizeof *w->rules, "rules", err));
     char *patterns = lin_text_copy(line + k, n - k);
@@ -509,7 +509,7 @@ static lin_status read_form(reader *r, const char *line, size_t n, lin_error *er
         return refuse(r, err, forms == &w->forms ? "the line must be: what is written = how it is said"
                                                  : "the line must be: what is said = how it is written");
     LIN_TRY(lin_grow_int(&forms->items, &forms->capacity, (int64_t)forms->n + 1, sizeof *forms->items, "rules", err));
-    if (forms->n == MOST_RULES) return refuse(r, err, "over 4096 forms");
+    if (forms->n == MOST_RULES) return refuse(r, err, "there are over 4096 forms");
     form *f = &forms->items[forms->n++];
     *f = (form){lin_text_copy(line, k), lin_text_copy(line + k + 3, n - k - 3), r->line};
     return f->pattern && f->readings ? LIN_OK : no_memory(err);
@@ -581,7 +581,7 @@ static lin_status check_names(reader *r, lin_error *err)
 static lin_status read_line(reader *r, const char *line, size_t n, lin_error *err)
 {
     if (n == 0 || (line[0] == '#' && (n == 1 || line[1] == ' '))) return LIN_OK;
-    if (lin_utf8_prefix(line, n, "") < n) return refuse(r, err, "a control character, or bytes that are not UTF-8");
+    if (lin_utf8_prefix(line, n, "") < n) return refuse(r, err, "the line has a control character, or bytes that are not UTF-8");
     if (line[0] == '[' && line[n - 1] == ']') return begin_section(r, line, n, err);
     if (r->forms) return (r->forms == &r->written->forms ? read_written : read_form)(r, line, n, err);
     return r->in_marks ? read_mark(r, line, n, err) : read_rule(r, line, n, err);

@@ -191,14 +191,15 @@ void linnet_decoder_options_init(linnet_decoder_options *options, size_t size)
 static lin_status check_range(const char *name, double value, double least, double most, lin_error *err)
 {
     if (isnan(value) || (value >= least && value <= most)) return LIN_OK;
-    return lin_fail(err, LIN_INVALID, "%s is %g: %g to %g", name, value, least, most);
+    return lin_fail(err, LIN_INVALID, "%s is %g; must be %g to %g", name, value, least, most);
 }
 
 static lin_status check_decoder(const linnet_decoder_options *o, lin_error *err)
 {
     const int widest = o->words ? LIN_WORDS_MAX : LIN_BEAM_MAX, most_best = o->words ? LIN_WORDS_NBEST_MAX : LIN_BEAM_MAX;
-    if (o->beam < 0 || o->beam > widest) return lin_fail(err, LIN_INVALID, "beam is %d: 0 to %d", o->beam, widest);
-    if (o->n_best < 1 || o->n_best > most_best) return lin_fail(err, LIN_INVALID, "n_best is %d: 1 to %d", o->n_best, most_best);
+    if (o->beam < 0 || o->beam > widest) return lin_fail(err, LIN_INVALID, "beam is %d; must be 0 to %d", o->beam, widest);
+    if (o->n_best < 1 || o->n_best > most_best)
+        return lin_fail(err, LIN_INVALID, "n_best is %d; must be 1 to %d", o->n_best, most_best);
     if (o->n_keywords < 0 || (o->n_keywords && !o->keywords))
         return lin_fail(err, LIN_INVALID, "n_keywords is %d", o->n_keywords);
     for (int i = 0; i < o->n_keywords; i++)
@@ -206,11 +207,11 @@ static lin_status check_decoder(const linnet_decoder_options *o, lin_error *err)
     if (o->n_phrases < 0 || (o->n_phrases && !o->phrases)) return lin_fail(err, LIN_INVALID, "n_phrases is %d", o->n_phrases);
     if (o->no_lm && o->lm) return lin_fail(err, LIN_INVALID, "no_lm is set, and lm names %s", o->lm);
     if (o->rescore_n < 2 || o->rescore_n > LIN_WORDS_NBEST_MAX)
-        return lin_fail(err, LIN_INVALID, "rescore_n is %d: 2 to %d", o->rescore_n, LIN_WORDS_NBEST_MAX);
+        return lin_fail(err, LIN_INVALID, "rescore_n is %d; must be 2 to %d", o->rescore_n, LIN_WORDS_NBEST_MAX);
     if (!(o->rescore_weight >= 0 && o->rescore_weight <= 1))
-        return lin_fail(err, LIN_INVALID, "rescore_weight is %g: 0 to 1", o->rescore_weight);
+        return lin_fail(err, LIN_INVALID, "rescore_weight is %g; must be 0 to 1", o->rescore_weight);
     if (!(o->combine_weight >= 0 && o->combine_weight <= 1))
-        return lin_fail(err, LIN_INVALID, "combine_weight is %g: 0 to 1", o->combine_weight);
+        return lin_fail(err, LIN_INVALID, "combine_weight is %g; must be 0 to 1", o->combine_weight);
     LIN_TRY(check_range("unknown", o->unknown, -1000, 0, err));
     LIN_TRY(check_range("lm_weight", o->lm_weight, 0, 100, err));
     LIN_TRY(check_range("bonus", o->bonus, -100, 100, err));
@@ -674,8 +675,9 @@ lin_status lin_api_sound(const linnet_sound *given, linnet_sound *taken, lin_sou
     if (!o->path && !o->samples) return lin_fail(err, LIN_INVALID, "the sound has neither a path nor samples");
     if (!o->path && o->n_samples > PTRDIFF_MAX / sizeof *o->samples)
         return lin_fail(err, LIN_INVALID, "n_samples is %zu, more than memory can hold: a number below 0?", o->n_samples);
-    if (o->channel < LINNET_MIX) return lin_fail(err, LIN_INVALID, "channel is %d: LINNET_MIX, or 0 and more", o->channel);
-    if (o->threads < 0 || o->threads > 1024) return lin_fail(err, LIN_INVALID, "threads is %d: 0 to 1024", o->threads);
+    if (o->channel < LINNET_MIX)
+        return lin_fail(err, LIN_INVALID, "channel is %d; must be LINNET_MIX, or 0 and more", o->channel);
+    if (o->threads < 0 || o->threads > 1024) return lin_fail(err, LIN_INVALID, "threads is %d; must be 0 to 1024", o->threads);
     if (!(o->start_s >= 0 && o->end_s > o->start_s))
         return lin_fail(err, LIN_INVALID, "a part from %g to %g s is empty", o->start_s, o->end_s);
     *sound = (lin_sound){.path = o->path,

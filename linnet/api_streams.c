@@ -178,7 +178,7 @@ linnet_status linnet_session_create(linnet_model *model, const linnet_session_op
     *session = NULL;
     if (!model) return lin_fail(err, LIN_INVALID, "there is no model");
     LIN_TRY(lin_api_take(&o, sizeof o, given, "session_options", err));
-    if (o.channel < LINNET_MIX) return lin_fail(err, LIN_INVALID, "channel is %d: LINNET_MIX, or 0 and more", o.channel);
+    if (o.channel < LINNET_MIX) return lin_fail(err, LIN_INVALID, "channel is %d; must be LINNET_MIX, or 0 and more", o.channel);
     LIN_TRY(create_shell(model, &o, &s, err));
     lin_session_options how = lin_session_options_default();
     how.rate_hz = s->options.rate_hz;
@@ -487,7 +487,7 @@ linnet_status linnet_engine_create(linnet_model *model, const linnet_engine_opti
     *engine = NULL;
     if (!model) return lin_fail(err, LIN_INVALID, "there is no model");
     LIN_TRY(lin_api_take(&o, sizeof o, given, "engine_options", err));
-    if (o.streams < 1) return lin_fail(err, LIN_INVALID, "streams is %d: at least 1", o.streams);
+    if (o.streams < 1) return lin_fail(err, LIN_INVALID, "streams is %d; must be at least 1", o.streams);
     linnet_engine *e = lin_calloc(1, sizeof *e);
     if (!e) return lin_no_memory(err, "an engine", sizeof *e);
     e->process = getpid();

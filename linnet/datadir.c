@@ -81,7 +81,7 @@ static lin_status next_line(reader *r, piece *line, lin_error *err)
     *line = (piece){0};
     const size_t left = r->file->n_bytes - r->at;
     if (left == 0) return LIN_OK;
-    if (r->line == INT_MAX) return refuse(r, err, "too many lines");
+    if (r->line == INT_MAX) return refuse(r, err, "there are too many lines");
     r->line++;
     const char *begin = r->file->bytes + r->at, *end = memchr(begin, '\n', left < MAX_LINE + 1 ? left : MAX_LINE + 1);
     if (!end && left > MAX_LINE)

@@ -250,7 +250,7 @@ static lin_status check_fit(const lin_file_worker *s, const lin_source *source, 
     if (about->channel != sound->channel) {
         const char *const names[] = {"each", "mix"};
         snprintf(have, sizeof have, "channel %d", about->channel + 1);
-        return lin_fail(err, LIN_MISMATCH, "%s is of --channel %s", sound->from_name,
+        return lin_fail(err, LIN_MISMATCH, "%s was saved with --channel %s; use the same option", sound->from_name,
                         about->channel < 0 ? names[about->channel + 2] : have + strlen("channel "));
     }
     if (about->lanes != lin_source_lanes(source)) {

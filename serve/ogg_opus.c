@@ -145,7 +145,7 @@ static lin_status read_sound(lin_ogg_opus *o, const ogg_packet *packet, float *s
 static lin_status take_page(lin_ogg_opus *o, ogg_page *page, lin_error *err)
 {
     if (ogg_page_bos(page)) {
-        if (o->has_stream && o->step != OVER) return lin_fail(err, LIN_UNSUPPORTED, "Ogg with several streams at once");
+        if (o->has_stream && o->step != OVER) return lin_fail(err, LIN_UNSUPPORTED, "the Ogg data have several streams at once");
         end_stream(o);
         if (ogg_stream_init(&o->stream, ogg_page_serialno(page)) != 0) return lin_no_memory(err, "Ogg", sizeof o->stream);
         o->has_stream = 1;
@@ -172,14 +172,14 @@ lin_status lin_ogg_opus_take(lin_ogg_opus *o, float *samples, int *n, lin_error 
             if (o->step == HEAD) status = read_head(o, &packet, err);
             else if (o->step == SOUND) status = read_sound(o, &packet, samples, n, err);
             else if (packet.bytes >= 8 && memcmp(packet.packet, "OpusTags", 8) == 0) o->begun = 1, o->step = SOUND;
-            else status = lin_fail(err, LIN_FORMAT, "Opus without its tags");
+            else status = lin_fail(err, LIN_FORMAT, "the Opus stream lacks its tags");
             if (packet.e_o_s) o->step = OVER;
         } else {
             if (o->incomplete > LIN_OGG_OPUS_PACKET)
-                return lin_fail(err, LIN_FORMAT, "a packet of more than %d bytes", (int)LIN_OGG_OPUS_PACKET);
+                return lin_fail(err, LIN_FORMAT, "a packet has more than %d bytes", (int)LIN_OGG_OPUS_PACKET);
             const int paged = ogg_sync_pageout(&o->sync, &page);
             if (paged == 0) return LIN_OK;
-            status = paged < 0 ? lin_fail(err, LIN_FORMAT, "these bytes are no Ogg, or damaged") : take_page(o, &page, err);
+            status = paged < 0 ? lin_fail(err, LIN_FORMAT, "the bytes are damaged or not Ogg") : take_page(o, &page, err);
         }
         if (status != LIN_OK) return status;
     }

@@ -106,7 +106,7 @@ static lin_status take_phrases(const cJSON *list, lin_message *m, lin_error *err
 static lin_status open_object(const char *text, size_t n, cJSON **json, lin_error *err)
 {
     *json = NULL;
-    if (n > LIN_MESSAGE_BYTES) return lin_fail(err, LIN_INVALID, "a message of more than %d bytes", (int)LIN_MESSAGE_BYTES);
+    if (n > LIN_MESSAGE_BYTES) return lin_fail(err, LIN_INVALID, "the message has more than %d bytes", (int)LIN_MESSAGE_BYTES);
     LIN_TRY(lin_json_parse(text, n, "the message", 0, json, err));
     if (cJSON_IsObject(*json)) return LIN_OK;
     cJSON_Delete(*json);
@@ -203,7 +203,7 @@ static lin_status vosk_parse(const char *text, size_t n, lin_message *m, lin_err
     } else if (cJSON_GetObjectItemCaseSensitive(json, "reset")) {
         m->kind = LIN_MESSAGE_RESET;
     } else {
-        status = lin_fail(err, LIN_INVALID, "a message has config, eof or reset");
+        status = lin_fail(err, LIN_INVALID, "a message must have config, eof or reset");
     }
     cJSON_Delete(json);
     return status;
@@ -460,7 +460,7 @@ static lin_status take_format(const cJSON *item, lin_message *m, lin_error *err)
         m->format = (lin_sample_format)i;
         return LIN_OK;
     }
-    return lin_fail(err, LIN_INVALID, "format is s16le, f32le, mulaw, alaw or ogg_opus");
+    return lin_fail(err, LIN_INVALID, "format must be s16le, f32le, mulaw, alaw or ogg_opus");
 }
 
 static lin_status take_config(const cJSON *json, lin_message *m, lin_error *err)
@@ -510,7 +510,7 @@ static lin_status linnet_parse(const char *text, size_t n, lin_message *m, lin_e
         m->kind = LIN_MESSAGE_PHRASES;
         status = take_phrases(cJSON_GetObjectItemCaseSensitive(json, "phrases"), m, err);
     } else {
-        status = lin_fail(err, LIN_INVALID, "the type of a message is config, phrases, end_utterance or end");
+        status = lin_fail(err, LIN_INVALID, "the type of a message must be config, phrases, end_utterance or end");
     }
     cJSON_Delete(json);
     return status;

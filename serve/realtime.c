@@ -170,7 +170,7 @@ static lin_status take_session(const cJSON *session, lin_message *m, lin_error *
 static lin_status realtime_parse(const char *text, size_t n, lin_message *m, lin_error *err)
 {
     cJSON *json = NULL;
-    if (n > LIN_REALTIME_BYTES) return lin_fail(err, LIN_INVALID, "an event of more than %d bytes", (int)LIN_REALTIME_BYTES);
+    if (n > LIN_REALTIME_BYTES) return lin_fail(err, LIN_INVALID, "the event has more than %d bytes", (int)LIN_REALTIME_BYTES);
     lin_status status = lin_json_parse(text, n, "the event", 0, &json, err);
     if (status != LIN_OK) return status;
     const char *type = text_of(member(json, "type"));

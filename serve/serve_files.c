@@ -83,13 +83,13 @@ static lin_status read_request(lin_job *job, const lin_form *form, request *r, l
         return lin_fail(err, LIN_INVALID, "give the text by one of the fields text and phones");
     }
     if (lin_call_flag(job->call, form, "translate"))
-        return lin_fail(err, LIN_INVALID, "translate: this server does not translate");
+        return lin_fail(err, LIN_INVALID, "this server does not translate; leave translate out");
     r->streams = lin_call_flag(job->call, form, "stream");
     if (r->streams && strcmp(r->format, "json") != 0 && strcmp(r->format, "text") != 0)
-        return lin_fail(err, LIN_INVALID, "stream goes with the response_format json or text only");
+        return lin_fail(err, LIN_INVALID, "stream needs the response_format json or text");
     r->n_phrases = take_phrases(job, form, &r->likely);
     if (r->n_phrases > LIN_MESSAGE_MOST_PHRASES || r->likely.n > LIN_MESSAGE_BYTES)
-        return lin_fail(err, LIN_INVALID, "phrases has more than %d lines or %d bytes", (int)LIN_MESSAGE_MOST_PHRASES,
+        return lin_fail(err, LIN_INVALID, "phrases must have at most %d lines and %d bytes", (int)LIN_MESSAGE_MOST_PHRASES,
                         (int)LIN_MESSAGE_BYTES);
     if (prompt) r->n_prompt = lin_prompt_phrases(prompt->data, prompt->n, &r->likely);
     for (int i = 0; (part = lin_call_part(job->call, form, "keywords", i)) != NULL; i++)

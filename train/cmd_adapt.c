@@ -444,7 +444,7 @@ static void run(adaptation *a, const lin_command *command, words *w, int best_ef
     lin_buffer_free(&line);
     const int status = lin_run_command(command, w->n, w->items);
     if (status == LIN_EXIT_OK || (best_effort && status == LIN_EXIT_FAILED)) return;
-    if (status == LIN_EXIT_USAGE) lin_complain("linnet %s was refused what linnet adapt gave it", command->name);
+    if (status == LIN_EXIT_USAGE) lin_complain("linnet %s refused the command line that linnet adapt gave it", command->name);
     a->exit_status = status == LIN_EXIT_INTERRUPTED ? status : LIN_EXIT_FAILED;
 }
 

@@ -111,7 +111,7 @@ START_TEST(what_is_no_textgrid)
         FAILS(lin_textgrid_parse(long_form, n, "x", &g, &err), LIN_FORMAT, "x:");
     char many[64 + 1001 * 32] = "\"ooTextFile\" \"TextGrid\" 0 1 <exists> 1001";
     for (int i = 0; i < 1001; i++) strcat(many, " \"TextTier\" \"x\" 0 1 0");
-    FAILS(PARSE(many), LIN_FORMAT, "too many tiers");
+    FAILS(PARSE(many), LIN_FORMAT, "there are too many tiers");
 }
 END_TEST
 

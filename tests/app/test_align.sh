@@ -171,7 +171,7 @@ is "its lines, and a gap" '00:00:00,200 --> 00:00:01,020|- "One,"|00:00:01,100 -
 run align --posteriors "$tmp/m.npy" --text-file "$tmp/script.txt" $lex --row-ms 100 -f json -q
 has "the same in json" "$out" '"text":"One two"'
 has "the text as it is written in json" "$out" '"readable":"- \"One,\"\u000atwo..."'
-refused "cues that cannot be" 2 "--cues min=5 is above max=3" align --posteriors "$tmp/m.npy" --text one $lex -f srt --cues min=5,max=3
+refused "cues that cannot be" 2 "--cues min=5 must not be above max=3" align --posteriors "$tmp/m.npy" --text one $lex -f srt --cues min=5,max=3
 
 # Words that the lexicon lacks, and those that nothing can pronounce: alignment goes on, all are listed.
 printf 'one W AH N\n' > "$tmp/dict1"
@@ -185,7 +185,7 @@ is "--oov: as prepare writes it" "rules" "$(cut -f3 "$tmp/oov.txt" | sort -u)"
 printf 'one HH W AH1 N\none W AH1 N\ntwo T UW1\ntwo T AH0\nsix S IH K S\n' > "$tmp/several.dict"
 run align --posteriors "$tmp/m.npy" --text "One two" -l "$tmp/several.dict" -f trn --learn-lexicon "$tmp/learnt.dict"
 is "--learn-lexicon: status" 0 "$status"
-has "--learn-lexicon: what it was learnt from" "$err" "learnt.dict: probabilities from 2 words that have several"
+has "--learn-lexicon: what it was learnt from" "$err" "learnt.dict has probabilities from 2 words that have several"
 is "--learn-lexicon: the most frequent first" \
     "one 1.0000 W AH1 N|one 0.5000 HH W AH1 N|two 1.0000 T UW1|two 0.5000 T AH0|six 1.0000 S IH K S" \
     "$(tr '\t' ' ' < "$tmp/learnt.dict" | paste -s -d '|')"
@@ -420,7 +420,7 @@ refused "two sounds" 2 "exactly one of FILE, FOLDER, --data and --posteriors" al
 refused "no text" 1 "u1.wav has no text: there is none beside it" align "$d/u1.wav"
 refused "two texts" 2 "exactly one of TEXTFILE, --text, --text-file and --phones" align "$d/u1.wav" "$tmp/text" --text one
 refused "a text beside a data directory" 2 "--data reads the texts from the data directory" align --data "$d" --text one
-refused "--row-ms with a sound" 2 "--row-ms is for --posteriors" align "$d/u1.wav" --text one --row-ms 10
+refused "--row-ms with a sound" 2 "--row-ms needs --posteriors" align "$d/u1.wav" --text one --row-ms 10
 refused "channels" 2 "a text belongs to one channel" align "$d/u1.wav" --text one $lex --channel each
 refused "formats" 2 "need --output-dir" align "$d/u1.wav" --text one $lex -f json,ctm
 run align -q "$d/u1.wav" --text "one gronalite two" $lex -f json

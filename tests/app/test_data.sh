@@ -29,7 +29,7 @@ has "or none" "$(LINNET_NUMBERS=none "$LINNET" phonemize -q --lexicon "$tmp/dict
 is "the option counts before it" "T UW" "$(LINNET_NUMBERS=de "$LINNET" phonemize -q --lexicon "$tmp/dict" --numbers en 2)"
 refused "rules that do not exist" 1 "cannot open none.txt" phonemize --lexicon "$tmp/dict" --numbers none.txt one
 printf '1: x\n' > "$tmp/rules"
-refused "bad rules" 1 "$tmp/rules:1: a rule before the first [section]" phonemize --lexicon "$tmp/dict" --numbers "$tmp/rules" one
+refused "bad rules" 1 "$tmp/rules:1: there is a rule before the first [section]" phonemize --lexicon "$tmp/dict" --numbers "$tmp/rules" one
 refused "two files" 2 "names a file: give one FILE, or words" phonemize --lexicon "$tmp/dict" "$w" "$w"
 is "the program's own lexicon and rules" "HH AH L OW Z AO R B L AH T" "$(echo hello zorblatt | "$LINNET" phonemize -q)"
 run g2p "$tmp/dict" -o "$tmp/own.g2p"

@@ -55,7 +55,7 @@ refused "two recordings in one TextGrid" 1 "use --output-dir" decode -o "$tmp/x.
 refused "a format that does not exist" 2 "--format must be one of text|json|ctm|trn|srt|vtt|textgrid|csv|audacity|nemo, not 'xml'" \
     decode -f json,xml "$tmp/zoo.npy"
 refused "an empty format" 2 "not ''" decode -f json, "$tmp/zoo.npy"
-refused "words that were not looked for" 2 "--unit words is for --words" decode --unit words "$tmp/zoo.npy"
+refused "words that were not looked for" 2 "--unit words needs --words" decode --unit words "$tmp/zoo.npy"
 refused "two of one name" 1 "would have the same result zoo" decode --output-dir "$tmp/all" "$tmp/zoo.npy" "$tmp/./zoo.npy"
 
 # The same order for any number of threads.
@@ -184,17 +184,17 @@ has "each result that a format cannot hold is reported" "$err" "0 files, 2 faile
 m=$tmp/zoo.npy
 refused "nothing to do" 2 "no MATRIX is given" decode
 refused "output and folder" 2 "exclude each other" decode -o "$tmp/a" --output-dir "$tmp/b" "$m"
-refused "a lexicon for nothing" 2 "--lexicon is for --words" decode -l "$tmp/dict" "$m"
-refused "rules for nothing" 2 "--g2p is for --words" decode --g2p "$tmp/dict" "$m"
-refused "readable phonemes" 2 "--readable is for --words" decode --readable "$m"
-refused "confidences of no words" 2 "--min-confidence is for --words" decode --min-confidence 0.5 "$m"
-refused "unknown words without words" 2 "--tune unknown is for --words" decode --tune unknown=-3 "$m"
-refused "no unknown words without words" 2 "--no-unknown is for --words" decode --no-unknown "$m"
+refused "a lexicon for nothing" 2 "--lexicon needs --words" decode -l "$tmp/dict" "$m"
+refused "rules for nothing" 2 "--g2p needs --words" decode --g2p "$tmp/dict" "$m"
+refused "readable phonemes" 2 "--readable needs --words" decode --readable "$m"
+refused "confidences of no words" 2 "--min-confidence needs --words" decode --min-confidence 0.5 "$m"
+refused "unknown words without words" 2 "--tune unknown needs --words" decode --tune unknown=-3 "$m"
+refused "no unknown words without words" 2 "--no-unknown needs --words" decode --no-unknown "$m"
 refused "a beam of 0 with a model" 2 "--beam 0 excludes" decode -b 0 --lm "$tmp/phones.arpa" "$m"
-refused "a score without a beam" 2 "--tune beam-score is for --beam or --words" decode --tune beam-score=9 "$m"
-refused "a bonus without a beam" 2 "--tune bonus is for --beam or --words" decode --tune bonus=1 "$m"
-refused "a weight of nothing" 2 "--tune lm-weight is for --lm" decode -b 3 --tune lm-weight=2 "$m"
-refused "a bonus of no phrase" 2 "--tune context-bonus is for --context or --phrase" decode --tune context-bonus=2 "$m"
+refused "a score without a beam" 2 "--tune beam-score needs --beam or --words" decode --tune beam-score=9 "$m"
+refused "a bonus without a beam" 2 "--tune bonus needs --beam or --words" decode --tune bonus=1 "$m"
+refused "a weight of nothing" 2 "--tune lm-weight needs --lm" decode -b 3 --tune lm-weight=2 "$m"
+refused "a bonus of no phrase" 2 "--tune context-bonus needs --context or --phrase" decode --tune context-bonus=2 "$m"
 refused "more alternatives than hypotheses" 2 "--n-best 9 needs a --beam of 9 or more" decode -b 3 -n 9 "$m"
 refused "alternatives in a format that has none" 2 "--n-best needs --format json" decode -n 3 "$m"
 refused "alternatives in formats that have none" 2 "--n-best needs --format json" \

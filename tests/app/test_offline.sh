@@ -48,7 +48,7 @@ fi
 
 refused "a stream has no whole utterances" 1 "add --offline" transcribe -q --combine default "$tmp/x.wav"
 refused "listen: likewise" 2 "add --second-pass offline" listen -q --combine default --from "$tmp/x.wav"
-refused "a weight of nothing" 2 "combine-weight is for --combine" transcribe -q --offline --tune combine-weight=0.3 "$tmp/x.wav"
+refused "a weight of nothing" 2 "combine-weight needs --combine" transcribe -q --offline --tune combine-weight=0.3 "$tmp/x.wav"
 refused "no such model" 1 "$tmp/none" transcribe -q --offline --combine "$tmp/none" "$tmp/x.wav"
 refused "fewer hypotheses than are compared" 2 "needs a --beam" transcribe -q --offline --words --combine default --beam 10 "$tmp/x.wav"
 

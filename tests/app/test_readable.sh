@@ -43,7 +43,7 @@ refused "another CTM" 1 "word 1 of u is 'he' in the text" readable score --ids -
 # ---- what is refused ----
 refused "no verb" 2 "'read' is not write, learn or score" readable read "$tmp/book.txt"
 refused "no output" 2 "learn needs --output" readable learn "$tmp/book.txt"
-refused "times without ids" 2 "--ctm is for score --ids" readable score --ctm "$tmp/timed.ctm" "$tmp/book.txt"
+refused "times without ids" 2 "--ctm needs score and --ids" readable score --ctm "$tmp/timed.ctm" "$tmp/book.txt"
 refused "no sentences" 1 "no paragraph of sentences" readable learn "$tmp/words.txt" -o "$tmp/none"
 refused "no model" 1 "is not a punctuation model" readable write --model "$tmp/book.txt" "$tmp/words.txt"
 head -c 1000 "$tmp/small.punctuation" > "$tmp/cut.punctuation"
@@ -124,7 +124,7 @@ run decode -q $words --layout columns=9 --output-dir "$tmp/lines" "$tmp/long.npy
 is "lines in a folder" "He saw|[...]." "$(head -n 2 "$tmp/lines/long.txt" | paste -s -d '|')"
 run decode -q --layout paragraphs,columns=12 "$tmp/long.npy"
 is "phonemes in paragraphs" "HH IY S AO Z|UW B||L AH N D AH|N HH IY" "$(printf '%s' "$out" | tr '\n' '|')"
-refused "not with ids" 2 "--ids excludes --layout" decode -q $words --ids --layout paragraphs "$tmp/long.npy"
+refused "not with ids" 2 "--ids and --layout exclude each other" decode -q $words --ids --layout paragraphs "$tmp/long.npy"
 run decode -q -f json "$tmp/he.npy"
 hasnt "phonemes are not read" "$out" '"readable"'
 finish

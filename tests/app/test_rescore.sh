@@ -212,8 +212,8 @@ refused "a damaged one" 1 "$tmp/flipped.safetensors" decode -q $lm --rescore "$t
 printf 'ένα T UW\nδύο HH AH\na AH\n' > "$tmp/greek.dict"
 refused "words of another alphabet" 1 "2 of the 3 words of the lexicon have other characters, such as" \
     decode -q --words --no-lm -l "$tmp/greek.dict" --rescore "$network" "$tmp/th.npy"
-refused "its options alone" 2 "--tune rescore-n is for --rescore" decode -q $lm --tune rescore-n=5 "$tmp/th.npy"
-refused "another one" 2 "--tune rescore-weight is for --rescore" decode -q $lm --tune rescore-weight=0.1 "$tmp/th.npy"
+refused "its options alone" 2 "--tune rescore-n needs --rescore" decode -q $lm --tune rescore-n=5 "$tmp/th.npy"
+refused "another one" 2 "--tune rescore-weight needs --rescore" decode -q $lm --tune rescore-weight=0.1 "$tmp/th.npy"
 refused "a weight above 1" 2 "rescore-weight" decode -q $lm --rescore "$network" --tune rescore-weight=1.1 "$tmp/th.npy"
 refused "one hypothesis" 2 "rescore-n" decode -q $lm --rescore "$network" --tune rescore-n=1 "$tmp/th.npy"
 refused "a beam that has not so many" 2 "--tune rescore-n 20 needs a --beam of 20 or more" \

@@ -76,7 +76,7 @@ printf 'wˈʌn tuː (a-1)\nCH i z ? (a-2)\n' > ipa.trn
 run score --bootstrap 0 --ipa arpa.trn ipa.trn
 is "--ipa: several symbols together; what is not a phone stays as it is" \
     'PER 12.50 %: 0 substitutions, 0 deletions, 1 insertions in 8 tokens of 2 utterances' "$(last)"
-refused "--ipa of words" 2 "--ipa is for phones" score --ipa --unit words ref.trn hyp.trn
+refused "--ipa of words" 2 "--ipa compares phones" score --ipa --unit words ref.trn hyp.trn
 run score --bootstrap 0 ref.trn hyp.trn
 hasnt "no resamples, no intervals" "$out" "interval"
 run score --bootstrap 50 ref.trn hyp.trn
@@ -147,7 +147,7 @@ printf 's1-1 Es sind 21 Häuser.\n' > de.txt
 printf 's1-1 es sind einundzwanzig häuser\n' > einundzwanzig.txt
 run score --bootstrap 0 --normalize --language de de.txt einundzwanzig.txt
 has "numbers of the language" "$(last)" "WER 0.00 %"
-refused "phones have no punctuation" 2 "--normalize is for words" score --normalize --ipa ref.trn hyp.trn
+refused "phones have no punctuation" 2 "--normalize compares words" score --normalize --ipa ref.trn hyp.trn
 
 # ---- maps and speakers -------------------------------------------------------------------------------------------------------------
 

@@ -113,12 +113,12 @@ is "stream: at 8 kHz" "$("$LINNET" transcribe --words --no-readable -q "$tmp/ton
     "$(talk stream /v1/stream config='{"type":"config","rate_hz":8000}' raw="$tmp/tone.raw" end='{"type":"end"}' | sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p' | paste -s -d ' ' -)"
 # Opus in Ogg, which libsndfile reads as a file, in pieces that cut pages and packets anywhere.
 opus='{"type":"config","format":"ogg_opus"}'
-if grep -q 'these bytes are no Ogg' "$LINNET"; then
+if grep -q 'the bytes are damaged or not Ogg' "$LINNET"; then
     "$SOUND" "$tmp/vowels.opus" format=opus seconds=6 seed=5
     is "stream: Opus" "$("$LINNET" listen --words --no-readable -q --no-paced --from "$tmp/vowels.opus")" \
         "$(talk stream /v1/stream config="$opus" raw="$tmp/vowels.opus" chunk=700 end='{"type":"end"}' | sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p')"
     has "stream: Opus: all of it" "$(talk stream /v1/stream config="$opus" raw="$tmp/vowels.opus" chunk=99999 end='{"type":"end"}')" '"reason":"ended","seconds":6.000'
-    has "stream: what is not Opus" "$(talk stream /v1/stream config="$opus" raw="$speech" end='{"type":"end"}')" 'closed 1007 these bytes are no Ogg'
+    has "stream: what is not Opus" "$(talk stream /v1/stream config="$opus" raw="$speech" end='{"type":"end"}')" 'closed 1007 the bytes are damaged or not Ogg'
     head -c 60 "$tmp/vowels.opus" > "$tmp/cut.opus"
     has "stream: Opus that ends in its headers" "$(talk stream /v1/stream config="$opus" raw="$tmp/cut.opus" end='{"type":"end"}')" 'closed 1007 the sound ends before its headers'
     has "stream: Opus at another rate, before any sound" "$(talk stream /v1/stream config='{"type":"config","format":"ogg_opus","rate_hz":44100}' end='{"type":"end"}')" "not 44100"

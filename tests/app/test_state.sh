@@ -110,7 +110,7 @@ other=$tmp/other/checkpoint.safetensors
 s=$tmp/first.bin
 refused "a state of another model" 1 "$s belongs to another model" transcribe -q -m "$other" --raw --load-state "$s" "$tmp/two.raw"
 refused "another rate" 1 "$s continues with sound at 16000 Hz" transcribe -q --raw --rate 8000 --load-state "$s" "$tmp/two.raw"
-refused "another channel" 1 "$s is of --channel mix" transcribe -q --raw --channel 1 --load-state "$s" "$tmp/two.raw"
+refused "another channel" 1 "$s was saved with --channel mix" transcribe -q --raw --channel 1 --load-state "$s" "$tmp/two.raw"
 refused "other resets" 1 "$s: it was saved with --reset auto; use the same options" \
     transcribe -q --raw --reset never --load-state "$s" "$tmp/two.raw"
 refused "other endpoints" 1 "$s: it was saved with other endpoint rules" \

@@ -104,7 +104,7 @@ d --words -l "$tmp/prob7.dict" --lm "$tmp/words.arpa" "$tmp/two.npy" > /dev/null
 is "a probability that is none: status" 0 "$?"
 "$LINNET" decode --words -l "$tmp/prob7.dict" --lm "$tmp/words.arpa" "$tmp/two.npy" > /dev/null 2> "$tmp/.err"
 has "a probability that is none is reported" "$(cat "$tmp/.err")" \
-    "prob7.dict:6: the probability of a pronunciation is above 0 and at most 1, not 7; 1 such line left out"
+    "prob7.dict:6: the probability of a pronunciation must be above 0 and at most 1, not 7; 1 such line left out"
 is "trn" "hello world (hw)" "$(d $lm -f trn "$tmp/hw.npy")"
 run decode -q $lm -f json "$tmp/hw.npy"
 has "json: text" "$out" '"text":"hello world"'
@@ -162,8 +162,8 @@ if [ ! -e share/linnet/en/words.lm ]; then
     is "once" 1 "$(printf '%s\n' "$err" | wc -l | tr -d ' ')"
 fi
 refused "a model and none" 2 "--lm and --no-lm exclude each other" decode -q $lm --no-lm "$tmp/hw.npy"
-refused "none for phonemes" 2 "--no-lm is for --words" decode -q --no-lm "$tmp/hw.npy"
-refused "a weight of none" 2 "--tune lm-weight is for --lm" decode -q --words --no-lm -l "$tmp/words.dict" --tune lm-weight=1 "$tmp/hw.npy"
+refused "none for phonemes" 2 "--no-lm needs --words" decode -q --no-lm "$tmp/hw.npy"
+refused "a weight of none" 2 "--tune lm-weight needs --lm" decode -q --words --no-lm -l "$tmp/words.dict" --tune lm-weight=1 "$tmp/hw.npy"
 refused "no such lexicon" 1 "cannot open $tmp/none.dict" decode -q --words -l "$tmp/none.dict" "$tmp/hw.npy"
 if [ ! -e /usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict ] && [ ! -e share/linnet/en/words.dict.gz ]; then
     refused "no lexicon at all" 1 "--words needs a lexicon, and none is installed; name one with --lexicon" \
@@ -189,7 +189,7 @@ is "words added to the lexicon are let in" "one" \
     "$(d --words --no-readable -l "$tmp/words.dict" --add-lexicon "$tmp/names.txt" --lm "$tmp/words.arpa" "$tmp/one.npy")"
 is "the others stay" "hello world" \
     "$(d --words --no-readable -l "$tmp/words.dict" --add-lexicon "$tmp/names.txt" --lm "$tmp/words.arpa" "$tmp/hw.npy")"
-refused "added words without words" 2 "--add-lexicon is for --words" decode -q --add-lexicon "$tmp/names.txt" "$tmp/hw.npy"
+refused "added words without words" 2 "--add-lexicon needs --words" decode -q --add-lexicon "$tmp/names.txt" "$tmp/hw.npy"
 refused "no such file of words" 1 "cannot open $tmp/nowhere" \
     decode -q --words -l "$tmp/words.dict" --add-lexicon "$tmp/nowhere" --lm "$tmp/words.arpa" "$tmp/hw.npy"
 printf 'one W AH N\n42\n' > "$tmp/bad.txt"

@@ -243,7 +243,7 @@ START_TEST(sets_in_files)
     FAILS(PARSE("\xE4\n", 1), LIN_FORMAT, "f:1: byte 0xe4 is not UTF-8");
     char many[256 * 5] = "";
     for (int i = 0; i < 256; i++) snprintf(many + strlen(many), 8, "%d\n", i);
-    FAILS(PARSE(many, 1), LIN_INVALID, "f: 256 phones; at most 255");
+    FAILS(PARSE(many, 1), LIN_INVALID, "f: the set has 256 phones; at most 255");
     ck_assert_ptr_null(p);
     ck_assert(lin_phones_usual_kind("SIL", 3) == LIN_PHONE_SILENCE && lin_phones_usual_kind("spn", 3) == LIN_PHONE_NOISE &&
               lin_phones_usual_kind("s", 1) == LIN_PHONE_SOUND);

@@ -147,7 +147,7 @@ START_TEST(bad_rules_are_refused)
     } cases[] = {
         {"", "n: it has no section [written]"},
         {"[written]\n", "n: it has no section [written]"},
-        {"1: one\n", "n:1: a rule before the first [section]"},
+        {"1: one\n", "n:1: there is a rule before the first [section]"},
         {"[Cardinal]\n", "n:1: the name of a section has small letters and '-' only"},
         {"[a]\n[a]\n", "n:2: a section of this name is there already"},
         {"[]\n", "n:1: a section must be [name]"},
@@ -181,7 +181,7 @@ START_TEST(bad_rules_are_refused)
         {"[a]\n1: x\n[spoken]\n{a} = {1\n", "n:4: what is written refers to"},
         {"[a]\n1: x\n[spoken]\n{a} = 1}\n", "n:4: '}' without '{'"},
         {"[titles]\nmister\n", "n:2: the line must be: what is said"},
-        {"[written]\n& = \x01\n", "n:2: a control character, or bytes that are not UTF-8"},
+        {"[written]\n& = \x01\n", "n:2: the line has a control character, or bytes that are not UTF-8"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         lin_written *written;

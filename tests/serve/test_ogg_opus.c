@@ -148,7 +148,7 @@ START_TEST(damage)
     make(&file, 16000, 1, 16000);
     const size_t first = test_ogg_page(file.data, file.n), second = test_ogg_page(file.data + first, file.n - first);
     ck_assert(first && second);
-    refused("a WAV file", (const unsigned char *)"RIFF....WAVEfmt ............................", 44, LIN_FORMAT, "no Ogg");
+    refused("a WAV file", (const unsigned char *)"RIFF....WAVEfmt ............................", 44, LIN_FORMAT, "not Ogg");
     for (size_t cut = 0; cut < file.n; cut += 101) refused("a cut", file.data, cut, LIN_OK, "");
     for (size_t i = 0; i < file.n; i += 173) {
         memcpy(copy, file.data, file.n);

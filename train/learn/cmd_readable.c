@@ -299,7 +299,7 @@ static int run(lin_parsed *parsed)
     const int writes = strcmp(what, "write") == 0, learns = strcmp(what, "learn") == 0, scores = strcmp(what, "score") == 0;
     if (!writes && !learns && !scores) return lin_misuse(parsed, "'%s' is not write, learn or score", what);
     if (learns && !v->output) return lin_misuse(parsed, "learn needs --output");
-    if (v->ctm && (!scores || !v->ids)) return lin_misuse(parsed, "--ctm is for score --ids");
+    if (v->ctm && (!scores || !v->ids)) return lin_misuse(parsed, "--ctm needs score and --ids");
     lin_status status = strcmp(path, "-") != 0 ? lin_guard_reads(path, &err) : LIN_OK;
     if (status == LIN_OK && v->output && strcmp(v->output, "-") != 0) status = lin_guard_writes(v->output, &err);
     if (status == LIN_OK) status = lin_text_read(strcmp(path, "-") == 0 ? "/dev/stdin" : path, &text, &n, &err);

@@ -90,7 +90,8 @@ lin_status lin_ngram_check_line(const char *line, size_t n, lin_error *err)
     if (n > LIN_NGRAM_LINE_MAX) {
         return lin_fail(err, LIN_FORMAT, "the line has %zu bytes, over %d; write one sentence per line", n, LIN_NGRAM_LINE_MAX);
     }
-    if (bad < n) return lin_fail(err, LIN_FORMAT, "a control character (%d) at byte %zu", (unsigned char)line[bad], bad + 1);
+    if (bad < n)
+        return lin_fail(err, LIN_FORMAT, "the line has a control character (%d) at byte %zu", (unsigned char)line[bad], bad + 1);
     while (lin_field_next(&at, line + n, &word, &n_word)) {
         if (is_end_mark(word, n_word)) {
             return lin_fail(err, LIN_FORMAT, "%.*s marks an end of a sentence and cannot be in one", (int)n_word, word);

@@ -191,9 +191,9 @@ static int run(lin_parsed *parsed)
     const char *measure = v->name, *map_name = v->map;
     if (v->format && !read_formats(v->format, &how))
         return lin_misuse(parsed, "--format is REF or REF,HYP, each one of " FORMATS ", not '%.60s'", v->format);
-    if (v->ipa && v->unit == UNIT_WORDS) return lin_misuse(parsed, "--ipa is for phones");
+    if (v->ipa && v->unit == UNIT_WORDS) return lin_misuse(parsed, "--ipa compares phones: it excludes --unit words");
     if (v->normalize && (v->ipa || v->map || v->case_sensitive || v->unit == UNIT_PHONES))
-        return lin_misuse(parsed, "--normalize is for words, without --case, --ipa, --map and --unit phones");
+        return lin_misuse(parsed, "--normalize compares words: it excludes --case, --ipa, --map and --unit phones");
     if (v->against && !v->bootstrap) return lin_misuse(parsed, "--against needs resamples: --bootstrap must not be 0");
     lin_status status = v->phones     ? lin_wording_phones(v->phones, &phones, &err)
                         : v->language ? lin_wording_chosen_phones(&phones, &err)

@@ -102,7 +102,7 @@ static lin_status append(lin_trn_reader *r, int token, lin_error *err)
     lin_trn *t = r->trn;
     lin_trn_utterance *u = &t->utterances[t->n - 1];
     LIN_TRY(lin_grow(&t->tokens, &t->tokens_capacity, t->n_tokens + 1, sizeof *t->tokens, "transcripts", err));
-    if (u->n == INT_MAX / 16) return lin_fail(err, LIN_FORMAT, "%s:%d: too many tokens", r->name, u->line);
+    if (u->n == INT_MAX / 16) return lin_fail(err, LIN_FORMAT, "%s:%d: the line has too many tokens", r->name, u->line);
     t->tokens[t->n_tokens++] = token;
     u->n++;
     return LIN_OK;
@@ -261,7 +261,7 @@ static lin_status read_trn_line(lin_trn_reader *r, const lin_lines *line, lin_er
     const char *after = close + 1, *field;
     size_t n;
     if (lin_field_next(&after, line->text + line->n, &field, &n)) {
-        return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' behind the utterance id", r->name, line->number,
+        return lin_fail(err, LIN_FORMAT, "%s:%d: there is text behind the utterance id: '%s'", r->name, line->number,
                         lin_quote(shown, field, n));
     }
     lin_status status = lin_trn_add_utterance(r, open + 1, (size_t)(close - open - 1), line->number, err);
