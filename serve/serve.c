@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "base/system.h"
 #include "base/textfile.h"
+#include "frontend/processes.h"
 #include "linnet/find.h"
 #include "linnet/linnet.h"
 #include "serve/serve.h"
@@ -729,6 +730,9 @@ static void tell_protection(void)
 
 lin_status lin_serve_run(lin_serve *s, lin_error *err)
 {
+    // A process of its own decodes uploads with this program. It is found now, because a newer one may take its place later.
+    static char program[4096];
+    if (lin_system_program(program, sizeof program)) lin_isolate_files(program);
     const int n = s->v->threads ? s->v->threads : lin_cores();
     lin_workers_init(&s->workers, n, lin_files_work);
     lin_workers_init(&s->preparers, n, lin_serve_stream_prepare);

@@ -11,7 +11,6 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "base/system.h"
 #include "decoder/writers.h"
 #include "frontend/audio.h"
 #include "frontend/processes.h"
@@ -619,12 +618,10 @@ static void give_up(lin_client *c, atomic_llong *count, int status, const char *
     turn_away(c, count, status, message);
 }
 
-// The body is complete. Sound is decoded by this program anew, in a process of its own.
+// The body is complete.
 static void queue_job(lin_client *c)
 {
-    static char program[4096];
     lin_serve *s = c->serve;
-    if (!*program && lin_system_program(program, sizeof program)) lin_isolate_files(program);
     c->job->posted = 1;
     if (lin_workers_give(&s->workers, &c->job->task, s, NULL) != LIN_OK) give_up(c, NULL, 503, "out of memory");
 }

@@ -305,6 +305,18 @@ if command -v systemd-analyze > /dev/null; then
     is "the units for systemd" "" "$(systemd-analyze verify "$tmp/linnet.socket" "$tmp/linnet.service" 2>&1)"
 fi
 
+# ---- a newer program takes the place of the one that runs
+
+mkdir "$tmp/old"
+cp "$LINNET" "$(dirname "$LINNET")/liblinnet_web.so" "$tmp/old"
+cp "$LINNET" "$tmp/old/newer"
+program=$LINNET LINNET=$tmp/old/linnet
+start replaced --no-words -j 1
+LINNET=$program
+mv "$tmp/old/newer" "$tmp/old/linnet"
+has "uploads to a program that was replaced" "$(talk post /v1/audio/transcriptions file=@"$speech")" "HTTP/1.1 200"
+stop "a program that was replaced"
+
 # ---- mistakes
 
 refused "no socket of systemd" 1 "LISTEN_FDS" serve --listen systemd
