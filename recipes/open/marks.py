@@ -8,6 +8,7 @@ usage: marks.py find --text TEXT -o MARKED FOLDER...
 find   finds the utterances of TEXT, Kaldi style ("ID WORDS"), in the books of the FOLDERs (git folders or work trees, as books.py
        reads them) and writes "ID words" with the marks and capitals of the book, the words as TEXT has them. Utterances that no
        book has, or of which more than a tenth of the words differ there, are left out. linnet readable score --ids takes the result.
+       MARKED.books has the books, and how many utterances each has.
 join   joins the utterances of a chapter, whose names differ in what is behind the last "-": FOLDER/joined.marked and
        FOLDER/joined.ctm, with the times that they have one after the other
 score  aligns the words of TEXT ("ID text", as a recogniser wrote it) with those of MARKED and prints precision, recall and F of full
@@ -86,6 +87,9 @@ def find(o):
                 same = sum(b.size for b in blocks)
                 if same > best.get(key, (0,))[0]:
                     best[key] = same, name, blocks, there
+    found = collections.Counter(name for key, (same, name, _, _) in best.items() if same >= SAME * len(texts[key]))
+    with open(o.output + ".books", "w") as out:
+        out.writelines(f"{n} {name}\n" for name, n in found.most_common())
     n = 0
     with open(o.output, "w") as out:
         for key, words in texts.items():

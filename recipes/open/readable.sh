@@ -7,8 +7,8 @@
 # Stages: 1 books to count, to tune and to hold out   2 the model   3 its scores on what was held out   4 its scores on read books,
 # with pauses: words and times of dev_native and train_native, and words that were recognised
 # FOLDER holds books as *.txt or *.md, one book a file (README.md beside this script says which). A book that shares a sequence of
-# seven words with a transcript of dev_native, dev_nonnative, test_native or train_native in DIR is left out, and so are those of
-# LibriSpeech's test sets. Of the others every 20th, by a checksum of its name, is held out, and another 20th is for tuning. TEXT is
+# seven words with a transcript of dev_native, dev_nonnative or test_native in DIR is left out, and so are those of LibriSpeech's test
+# sets and those that stage 4 measures: three utterances of train_native are in them. Of the others every 20th, by a checksum of its name, is held out, and another 20th is for tuning. TEXT is
 # modern text, made by modern.py --marks; TEXT.held-out is beside it. LABELS are those of dev_native by another recogniser, as
 # label.py writes them. --every N learns from every N-th paragraph of the books. --model FILE measures another model. Run from the
 # root of the source tree. Needs 1 GB of memory and 9 bytes a word. Result: words.punctuation in WORK, the same bytes every time.
@@ -29,8 +29,11 @@ if wanted 1; then
   [ -n "$corpus" ] || die "where is the corpus? give --corpus DIR"
   [ ${#books[@]} -gt 0 ] || die "where are the books? give --books FOLDER; $here/README.md says which"
   echo "== stage 1: books"
-  for set in dev_native dev_nonnative test_native train_native; do cat "$corpus/$set/text"; done | tr 'A-Z' 'a-z' |
+  for set in dev_native dev_nonnative test_native; do cat "$corpus/$set/text"; done | tr 'A-Z' 'a-z' |
     awk '{ for (i = 2; i + 6 <= NF; i++) print $i, $(i+1), $(i+2), $(i+3), $(i+4), $(i+5), $(i+6) }' | sort -u > "$work/sevens.txt"
+  cat "$corpus"/{dev,train}_native/text > "$work/read.text"
+  [ -s "$work/marked.books" ] || python3 "$here/marks.py" find --text "$work/read.text" -o "$work/marked" "${books[@]}"
+  awk '$1 >= 3 { sub(/^[0-9]* /, ""); print }' "$work/marked.books" > "$work/read.list"
   rm -f "$work"/{count,tune,held-out}.txt "$work/left-out.list"
   touch "$work"/{count,tune,held-out}.txt "$work/left-out.list"
   find "${books[@]}" -type f \( -name '*.txt' -o -name '*.md' \) ! -name 'README*' | sort > "$work/books.list"
@@ -41,7 +44,7 @@ if wanted 1; then
       *)
         number=$(printf %s "$name" | cksum | cut -d ' ' -f 1)
         case $((number % 20)) in 0) part=held-out ;; 1) part=tune ;; *) part=count ;; esac
-        ! grep -qFf "$work/sevens.txt" <(words_of "$book") || part=left-out ;;
+        if grep -qxF "$book" "$work/read.list" || grep -qFf "$work/sevens.txt" <(words_of "$book"); then part=left-out; fi ;;
     esac
     if [ $part = left-out ]; then echo "$book" >> "$work/left-out.list"; else { cat "$book"; echo; echo; } >> "$work/$part.txt"; fi
   done < "$work/books.list"
@@ -78,11 +81,6 @@ times() {
 
 if wanted 4; then
   echo "== stage 4: books that were read aloud"
-  if [ ! -s "$work/marked" ]; then
-    cat "$corpus"/{dev,train}_native/text > "$work/read.text"
-    python3 "$here/marks.py" find --text "$work/read.text" -o "$work/marked.part" "${books[@]}"
-    mv "$work/marked.part" "$work/marked"
-  fi
   for set in dev_native train_native; do
     [ -s "$work/$set/joined.ctm" ] || times $set
     echo "= $set, utterances: their words and times"

@@ -270,6 +270,7 @@ if command -v python3 > /dev/null; then
     printf 'c-1 WAS IT YOU SAID MISTER HALE I SAW THE\nc-2 OLD DOG AT HOME AND THEN\nc-3 WAS IT ONE TWO THREE FOUR FIVE\n' > "$tmp/read"
     python3 recipes/open/marks.py find --text "$tmp/read" -o "$tmp/marked" "$tmp/read-books" 2> "$tmp/.err"
     is "marks: found" 'c-1 "Was it you? said Mister Hale. "I saw, the|c-2 old dog, at home. And then|' "$(tr '\n' '|' < "$tmp/marked")"
+    is "marks: the books" "2 $tmp/read-books/A.txt" "$(cat "$tmp/marked.books")"
     has "marks: one is in no book" "$(cat "$tmp/.err")" "2 of 3 utterances"
     printf 'c-1 1 0.5 0.2 WAS\nc-2 1 0.1 0.3 OLD\n' > "$tmp/marked.ctm"
     printf 'c-1 4\nc-2 3\n' > "$tmp/utt2dur"
@@ -309,10 +310,12 @@ echo "one two three four two four one one two three" >> "$tmp/books/book 7.txt"
 printf 'dev_native-u1 ONE TWO THREE FOUR TWO FOUR ONE\n' > "$tmp/seven"
 mkdir -p "$tmp/held/dev_native" && cp -r "$c/dev_nonnative" "$c/test_native" "$c/train_native" "$tmp/held" && cp "$tmp/seven" "$tmp/held/dev_native/text"
 printf 'She saw him, and he said so.\n' > "$tmp/talks" && cp "$tmp/talks" "$tmp/talks.held-out"
+mkdir "$tmp/readable" && printf '3 %s\n2 %s\n' "$tmp/books/book 9.txt" "$tmp/books/book 10.txt" > "$tmp/readable/marked.books"
 recipe readable --corpus "$tmp/held" --books "$tmp/books" --modern "$tmp/talks" --work "$tmp/readable" --stop-stage 3
 is "readable: status" 0 "$status"
 ok "readable: a model" test -s "$tmp/readable/words.punctuation"
-is "readable: a book of the dev set is left out" "$tmp/books/book 7.txt" "$(cat "$tmp/readable/left-out.list")"
+is "readable: a book of the dev set is left out, and one that was read" "$tmp/books/book 7.txt
+$tmp/books/book 9.txt" "$(cat "$tmp/readable/left-out.list")"
 has "readable: its scores" "$out" "capitals"
 has "readable: those of modern text" "$out" "== modern text that was held out
 7 words"
