@@ -243,6 +243,8 @@ void lin_live_models_close(lin_live_models *models);
     {.name = "keywords", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.keywords_file), .value = "LIST",                 \
      .expert = 1,                                                                                                                \
      .help = "File of keywords, one per line"},                                                                                \
+    {.name = "grammar", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.grammar), .value = "FILE",                          \
+     .help = "The sentences that can be said, one per line or as JSGF, and no others (docs/commands.md); implies --words"},      \
     {.name = "context-bonus", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.context_bonus),            \
      .text = "4", .min = -1000, .max = 1000, .value = "X",                                                                       \
      .help = "Bonus of a phrase without its own, natural logarithm; below 0: unlikely"}

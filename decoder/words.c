@@ -119,6 +119,7 @@ static uint64_t fingerprint(const lin_words *w)
     const lin_words_options *o = &w->o;
     uint64_t h = lin_hash_pair(LIN_WORDS_MAGIC, 0); // states of other versions have other fingerprints
     h = lin_hash_pair(lin_hash_pair(h, w->tree->fingerprint), w->lm ? lin_ngram_fingerprint(w->lm) : 0);
+    if (w->grammar) h = lin_hash_pair(lin_hash_pair(h, lin_grammar_fingerprint(w->grammar)), number_bits(w->least));
     h = lin_hash_pair(h, (uint64_t)o->width << 32 | (uint32_t)o->labels);
     h = lin_hash_pair(h, (uint64_t)o->rivals << 40 | (uint64_t)o->n_best << 20 | (uint64_t)o->longest);
     h = lin_hash_pair(lin_hash_pair(h, number_bits(o->score)), number_bits(o->blank));
@@ -158,8 +159,8 @@ static void release_table(const lin_words *w, const lin_words_score *table)
     if (table) atomic_store(&w->held[(size_t)(table - w->tables) / LIN_WORDS_SCORES], 0);
 }
 
-lin_status lin_words_create(const lin_tree *tree, const lin_ngram *lm, const lin_words_options *options, lin_words **words,
-                            lin_error *err)
+static lin_status create(const lin_tree *tree, const lin_ngram *lm, const lin_grammar *grammar, double least,
+                         const lin_words_options *options, lin_words **words, lin_error *err)
 {
     const lin_words_options o = options ? *options : lin_words_options_default();
     *words = NULL;
@@ -171,7 +172,10 @@ lin_status lin_words_create(const lin_tree *tree, const lin_ngram *lm, const lin
     if (!w) return lin_no_memory(err, "a word search", sizeof *w);
     w->tree = tree;
     w->lm = lm;
+    w->grammar = grammar;
+    w->least = least;
     w->o = o;
+    if (grammar && o.n_best < 2) w->o.n_best = 2; // nothing settles early, and the best sentence is that of the exact sum
     w->nodes = tree->nodes;
     w->ends = tree->ends;
     w->logps = tree->logps;
@@ -190,6 +194,18 @@ lin_status lin_words_create(const lin_tree *tree, const lin_ngram *lm, const lin
     return status;
 }
 
+lin_status lin_words_create(const lin_tree *tree, const lin_ngram *lm, const lin_words_options *options, lin_words **words,
+                            lin_error *err)
+{
+    return create(tree, lm, NULL, 0, options, words, err);
+}
+
+lin_status lin_words_create_grammar(const lin_tree *tree, const lin_grammar *grammar, double least,
+                                    const lin_words_options *options, lin_words **words, lin_error *err)
+{
+    return create(tree, NULL, grammar, least, options, words, err);
+}
+
 void lin_words_destroy(lin_words *w)
 {
     if (!w) return;
@@ -202,6 +218,15 @@ size_t lin_words_bytes(const lin_words *w) { return w->bytes; }
 
 uint64_t lin_words_fingerprint(const lin_words *w) { return w->fingerprint; }
 
+// Before anything was said.
+static lin_words_hyp beginning(const lin_words *w)
+{
+    lin_words_hyp t = {.node = LIN_TREE_ROOT, .lm_state = w->lm ? lin_ngram_begin(w->lm) : LIN_GRAMMAR_START};
+    t.endings[LIN_BLANK_ENDING].trace = t.endings[LIN_LABEL_ENDING].trace = -1;
+    t.endings[LIN_LABEL_ENDING].sum = t.endings[LIN_LABEL_ENDING].best = -INFINITY;
+    return t;
+}
+
 void lin_words_reset(const lin_words *w, void *state, int64_t first_frame)
 {
     memset(state, 0, w->bytes);
@@ -209,9 +234,13 @@ void lin_words_reset(const lin_words *w, void *state, int64_t first_frame)
     *s.h = (lin_words_header){
         .magic = LIN_WORDS_MAGIC, .fingerprint = w->fingerprint, .first_frame = first_frame, .frame = first_frame, .n_hyps = 1,
         .rows_from = first_frame, .settled_sums = {[LIN_BLANK_ENDING] = 0, [LIN_LABEL_ENDING] = -INFINITY}};
-    s.hyps[0] = (lin_words_hyp){.node = LIN_TREE_ROOT, .lm_state = w->lm ? lin_ngram_begin(w->lm) : 0};
-    s.hyps[0].endings[LIN_BLANK_ENDING].trace = s.hyps[0].endings[LIN_LABEL_ENDING].trace = -1;
-    s.hyps[0].endings[LIN_LABEL_ENDING].sum = s.hyps[0].endings[LIN_LABEL_ENDING].best = -INFINITY;
+    s.hyps[0] = beginning(w);
+}
+
+void lin_words_renew(const lin_words *w, void *state)
+{
+    const lin_words_header *h = state;
+    if (h->fingerprint != w->fingerprint) lin_words_reset(w, state, h->frame);
 }
 
 const char *lin_words_text(const lin_words *w, const lin_word_context *context, int word)
@@ -263,6 +292,7 @@ static void settle_first(const lin_words *w, lin_words_view *s, lin_path *settle
     settled->acoustic = t->acoustic;
     settled->language = t->language;
     (void)lin_words_first_of(s, lin_words_better_ending(t)->trace, &phones);
+    s->h->settled_phones += phones;
     lin_words_settle_rows(w, s, all, limit);
     lin_words_settle_alternatives(w, s, first, limit);
     s->h->settled++;
@@ -395,6 +425,13 @@ static void change_context(const lin_words *w, lin_words_view *s, const lin_word
     }
 }
 
+static float largest(const float *row, int V)
+{
+    float most = row[0];
+    for (int v = 1; v < V; v++) most = row[v] > most ? row[v] : most;
+    return most;
+}
+
 // Reserves memory for all that may be settled, so that nothing fails half way.
 static lin_status reserve(const lin_words_view *s, int n_frames, lin_path *settled, lin_error *err)
 {
@@ -412,6 +449,7 @@ static lin_status reserve(const lin_words_view *s, int n_frames, lin_path *settl
 lin_status lin_words_push(const lin_words *w, void *state, const lin_word_context *context, const float *logp, int n_frames,
                           lin_path *settled, lin_error *err)
 {
+    lin_words_renew(w, state);
     lin_words_view s = lin_words_view_of(w, state);
     if (n_frames < 0) return lin_fail(err, LIN_INVALID, "%d rows", n_frames);
     if (s.h->finished) return lin_fail(err, LIN_INVALID, "the word search has ended: reset the state before more rows");
@@ -426,6 +464,7 @@ lin_status lin_words_push(const lin_words *w, void *state, const lin_word_contex
         const lin_words_moved moved = lin_words_row(w, &s, row);
         lin_words_keep_row(w, &s, row, moved == LIN_WORDS_IMPOSSIBLE);
         s.h->frame++;
+        if (moved != LIN_WORDS_IMPOSSIBLE) s.h->loop += (double)largest(row, w->V);
         if (moved != LIN_WORDS_STAYED) settle(w, &s, settled);
     }
     release_table(w, s.scores);
@@ -458,8 +497,19 @@ static void end_token(const lin_words *w, const lin_words_header *h, const lin_w
     lin_words_weigh(t);
 }
 
+// Whether the best hypothesis is confident enough for a sentence of the grammar: its best path against that of a loop over all
+// phones, in nats per phone, as of keywords (decoder/keywords.h).
+static int is_sure(const lin_words *w, lin_words_view *s)
+{
+    const lin_words_hyp *t = &s->hyps[0];
+    const int n = t->n_phones + s->h->settled_phones;
+    if (n) s->h->sentence = exp(fmin(lin_words_better_ending(t)->best - s->h->loop, 0) / n);
+    return n && s->h->sentence >= w->least;
+}
+
 lin_status lin_words_finish(const lin_words *w, void *state, const lin_word_context *context, lin_path *settled, lin_error *err)
 {
+    lin_words_renew(w, state);
     lin_words_view s = lin_words_view_of(w, state);
     lin_words_header *h = s.h;
     if (h->finished) return lin_fail(err, LIN_INVALID, "the word search has ended: reset the state first");
@@ -469,12 +519,18 @@ lin_status lin_words_finish(const lin_words *w, void *state, const lin_word_cont
     int n = 0;
     const lin_words_hyp best = s.hyps[lin_words_best(&s)];
     for (int i = 0; i < h->n_hyps; i++) {
-        if (s.hyps[i].node == LIN_TREE_ROOT) s.hyps[n++] = s.hyps[i];
+        const lin_words_hyp *t = &s.hyps[i];
+        if (t->node == LIN_TREE_ROOT && (!w->grammar || lin_grammar_is_end(w->grammar, t->lm_state))) s.hyps[n++] = *t;
     }
-    if (!n) s.hyps[n++] = best;
+    if (!n) s.hyps[n++] = w->grammar ? beginning(w) : best;
     h->n_hyps = n;
     for (int i = 0; i < n; i++) end_token(w, h, context, &s.hyps[i]);
     sort(&s);
+    if (w->grammar && !is_sure(w, &s)) {
+        s.hyps[0] = beginning(w);
+        h->n_hyps = 1;
+        lin_words_drop_alternatives(w, &s);
+    }
     h->finished = 1;
     return settled ? lin_words_append_best(w, &s, settled, err) : LIN_OK;
 }

@@ -29,6 +29,7 @@
  * split of the same rows into pushes gives the same result bit for bit. The state is one flat block without pointers: copy it
  * to fork a stream, write it to save one. Its size grows with the width: lin_words_bytes (827 KB at the default width, 2.1 MB
  * with n_best above 1 and 40 outputs). push, nbest and finish allocate only memory of the caller's path.
+ * A state may go on with another search of the same outputs and options, whose grammar is another: its segment begins again.
  * Threads: a lin_words is immutable and shared; one thread at a time per state.
  */
 #ifndef LIN_DECODER_WORDS_H
@@ -40,6 +41,7 @@
 #include "base/status.h"
 #include "decoder/result.h"
 #include "decoder/context.h"
+#include "lexicon/grammar.h"
 #include "lexicon/ngram.h"
 #include "lexicon/tree.h"
 
@@ -82,6 +84,11 @@ typedef struct lin_words lin_words;
  * of range, LIN_MISMATCH for a tree that was not made for this language model. */
 lin_status lin_words_create(const lin_tree *tree, const lin_ngram *lm, const lin_words_options *options, lin_words **words,
                             lin_error *err);
+/* For the sentences of a grammar, which is bound to the tree and must outlive it: the best one that is complete, or nothing.
+ * least: the confidence (see above) that it must have. No words are settled before finish, unless `longest` requires it, and all
+ * words have that confidence times their share. Takes no context. */
+lin_status lin_words_create_grammar(const lin_tree *tree, const lin_grammar *grammar, double least,
+                                    const lin_words_options *options, lin_words **words, lin_error *err);
 void lin_words_destroy(lin_words *words); /* NULL is fine */
 
 size_t lin_words_bytes(const lin_words *words);

@@ -65,6 +65,8 @@ typedef struct lin_words_score {
 struct lin_words {
     const lin_tree *tree;
     const lin_ngram *lm;
+    const lin_grammar *grammar; // in place of the language model, or NULL
+    double least;               // confidence of a sentence of the grammar
     lin_words_options o;
     const lin_tree_node *nodes;
     const lin_tree_end *ends;
@@ -196,6 +198,9 @@ typedef struct lin_words_header {
     double settled_sums[2];
     int32_t settled_label;
     int32_t rows_lost; // there were more than fit: no exact sums before the next reset
+    double loop;       // sum over the rows of the logarithm of the most probable label: the best path of a loop over all phones
+    double sentence;   // after finish: the confidence of the sentence of a grammar
+    int32_t settled_phones, reserved;
 } lin_words_header;
 
 // The parts of a state.
@@ -291,6 +296,10 @@ static inline void lin_words_weigh(lin_words_hyp *t)
 
 // The natural logarithm with which the search sees the blank of a row.
 static inline float lin_words_blank(const lin_words *w, const float *logp) { return logp[0] - (float)w->o.blank_penalty; }
+
+/* ---- words.c --------------------------------------------------------------------------------------------------------------- */
+
+void lin_words_renew(const lin_words *w, void *state); // begins again if the state is of another search: the grammar has changed
 
 /* ---- words_history.c ------------------------------------------------------------------------------------------------------- */
 

@@ -73,8 +73,9 @@ void lin_words_shares(const lin_words *w, const lin_words_view *s, const lin_wor
 /* ---- paths ----------------------------------------------------------------------------------------------------------------- */
 
 // Confidence of a word: phones is the mean of the logarithms of its phones' confidences.
-static float sure(const lin_words *w, double phones, double share)
+static float sure(const lin_words *w, const lin_words_view *s, double phones, double share)
 {
+    if (w->grammar && s->h->finished) return fmaxf((float)(s->h->sentence * share), FLT_MIN);
     static const double LEAST = 1e-4; // of a share and of its rest
     const double *a = w->o.sure, bounded = fmin(fmax(share, LEAST), 1 - LEAST);
     double p = exp(phones) * share;
@@ -101,7 +102,7 @@ static void add_word(const lin_words *w, const lin_words_view *s, const lin_word
     path->words[path->n_words++] = (lin_path_word){.word = word == LIN_WORD_INSIDE ? LIN_WORD_UNKNOWN : word,
                                                    .first_phone = path->n_phones,
                                                    .n_phones = n,
-                                                   .confidence = sure(w, sum / n, share),
+                                                   .confidence = sure(w, s, sum / n, share),
                                                    .start = phones[0].start,
                                                    .end = phones[n - 1].end};
     path->n_phones += n;
@@ -454,6 +455,7 @@ lin_status lin_words_append_best(const lin_words *w, const lin_words_view *s, li
 
 int lin_words_hypotheses(const lin_words *w, void *state)
 {
+    lin_words_renew(w, state);
     const lin_words_view s = lin_words_view_of(w, state);
     if (w->o.n_best == 1) return 1;
     if (!s.h->ranked) rank(w, &s);
@@ -462,6 +464,7 @@ int lin_words_hypotheses(const lin_words *w, void *state)
 
 lin_status lin_words_nbest(const lin_words *w, void *state, int which, lin_path *tail, lin_error *err)
 {
+    lin_words_renew(w, state);
     const lin_words_view s = lin_words_view_of(w, state);
     lin_path_clear(tail);
     if (which == 0) return lin_words_append_best(w, &s, tail, err);

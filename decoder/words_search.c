@@ -275,6 +275,8 @@ static void end_words(const lin_words *w, lin_words_view *s, departure *d, const
     for (uint32_t e = node->end; e < node[1].end; e++) {
         const int word = ends[e].word + (d->extra ? s->context->first : 0);
         if (w->pairs.n && !d->asked++) d->after = lin_ngram_context_of(w->lm, d->t->lm_state);
+        uint32_t next = LIN_GRAMMAR_NONE;
+        if (w->grammar && (next = lin_grammar_step(w->grammar, d->t->lm_state, e)) == LIN_GRAMMAR_NONE) continue;
         const int unseen = lin_ngram_pairs_lack(&w->pairs, &d->after, ends[e].lm_word);
         // No unigram of the node's words is better than its look-ahead.
         const double most = w->o.lm_weight * (double)(d->after.backoffs + node->ahead);
@@ -284,6 +286,7 @@ static void end_words(const lin_words *w, lin_words_view *s, departure *d, const
         lin_words_hyp end = behind(d->t, by->label);
         end.weight = d->weight;
         take_step(&end, &step);
+        if (w->grammar) end.lm_state = next;
         if (w->logps && !d->extra) end.weight += w->o.lm_weight * (double)w->logps[e]; // words of a context have none
         complete(s, &end, d->extra ? lin_hash_pair(s->context->id, e) : e, word);
         arrive(w, s, &end, by, word);
@@ -297,6 +300,7 @@ static void enter(const lin_words *w, lin_words_view *s, departure *d, const flo
     const lin_tree_node *node = &d->nodes[c];
     const source by = take(t, node->label, logp[node->label]);
     if ((by.sum + d->weight < s->floor && !w->thorough) || by.sum == -INFINITY) return;
+    if (w->grammar && !lin_grammar_allows(w->grammar, t->lm_state, c)) return;
     const double ahead = d->extra ? w->ahead_lacking : w->o.lm_weight * (double)node->ahead;
     if (node->child < node[1].child && !(by.sum + d->weight + ahead < s->floor)) {
         lin_words_hyp inside = behind(t, by.label);
@@ -332,6 +336,7 @@ static void follow_unknown(const lin_words *w, lin_words_view *s, const lin_word
     if (begins) {
         if (w->lm_unknown) step = score_word(w, s, t, LIN_NGRAM_UNKNOWN);
         else if (w->lm) step.state = LIN_NGRAM_EMPTY;
+        if (w->grammar && (step.state = lin_grammar_unknown(w->grammar, t->lm_state)) == LIN_GRAMMAR_NONE) return;
         weight += w->o.bonus + w->o.unknown;
         weight += step.weighted;
     }

@@ -18,6 +18,7 @@
 #include "lexicon/g2p.h"
 #include "lexicon/transcript.h"
 #include "linnet/find.h"
+#include "linnet/grammar_tree.h"
 #include "linnet/keyword_list.h"
 #include "linnet/wording.h"
 
@@ -37,6 +38,7 @@ struct lin_decoding_parts {
     lin_beam *beam;
     int *labels; // of the language model, for each phone
     lin_tree *tree;
+    lin_grammar *grammar; // the tree is that of its words
     lin_words *words, *whole; // of streams, of utterances that are heard whole
     lin_rescorer *rescorer;
     lin_phrases made; // of the phrases
@@ -111,6 +113,21 @@ static lin_beam_options beam_options(const lin_decoding_values *v)
 // Fitted to the words of dev_native and dev_nonnative with the shipped model (bench/confidence.py).
 static const double sure[3] = {-0.036, 0.49, 0.408};
 
+// All sentences are equally probable, and of any number of words. What the phone loop of [unk] costs against them is the least
+// confidence of a sentence.
+static void take_grammar(const lin_decoding_values *v, lin_words_options *o)
+{
+    if (!given(v, LIN_GIVEN_BONUS)) o->bonus = 0;
+    if (!given(v, LIN_GIVEN_BLANK_PENALTY)) o->blank_penalty = 0;
+    o->unknown = -INFINITY;
+    memset(o->sure, 0, sizeof o->sure);
+}
+
+static double least_confidence(const lin_decoding_values *v)
+{
+    return given(v, LIN_GIVEN_MIN_CONFIDENCE) ? v->min_confidence : LIN_GRAMMAR_CONFIDENCE;
+}
+
 lin_words_options lin_decoding_words_options(const lin_decoding_values *v, int whole)
 {
     lin_words_options o = lin_words_options_default();
@@ -124,6 +141,7 @@ lin_words_options lin_decoding_words_options(const lin_decoding_values *v, int w
     memcpy(o.sure, sure, sizeof sure);
     if (given(v, LIN_GIVEN_UNKNOWN)) o.unknown = v->unknown;
     if (v->no_unknown) o.unknown = -INFINITY;
+    if (v->grammar) take_grammar(v, &o);
     o.n_best = hypotheses(v, whole);
     if (whole && o.n_best == 1) o.n_best = 2; // for the exact sums
     return o;
@@ -442,7 +460,24 @@ static lin_status make_words(parts *p, double row_seconds, int whole, lin_words 
     lin_words_options o = lin_decoding_words_options(p->values, whole);
     o.gap = (int)lround(LONGEST_GAP_S / row_seconds);
     o.wait = (int)lround(LONGEST_WAIT_S / row_seconds);
-    return lin_words_create(p->tree, p->lm, &o, words, err);
+    if (!p->grammar) return lin_words_create(p->tree, p->lm, &o, words, err);
+    const double least = least_confidence(p->values);
+    if (lin_grammar_has_unknown(p->grammar)) {
+        o.unknown = 0;
+        o.unknown_phone = log(fmax(least, 1e-3));
+    }
+    return lin_words_create_grammar(p->tree, p->grammar, least, &o, words, err);
+}
+
+static lin_status open_grammar(parts *p, double row_seconds, lin_error *err)
+{
+    const lin_decoding_values *v = p->values;
+    if (v->context || v->phrases.count || v->lm || v->rescore || v->combine)
+        return lin_fail(err, LIN_INVALID, "a grammar takes no phrases, language model, second scores or combined model");
+    LIN_TRY(lin_grammar_tree_open(v->grammar, v->repeats, v, p->phones, p->again ? NULL : &p->warnings, &p->grammar, &p->tree,
+                                  err));
+    LIN_TRY(make_words(p, row_seconds, 0, &p->words, err));
+    return make_words(p, row_seconds, 1, &p->whole, err);
 }
 
 static lin_status open_words(parts *p, double row_seconds, lin_error *err)
@@ -488,6 +523,14 @@ static lin_search search_of_words(const parts *p, const lin_words *words, int V)
     return lin_search_words(words, V, identity(p, lin_words_fingerprint(words)));
 }
 
+static void take_words(lin_decoding *d)
+{
+    const parts *p = d->parts;
+    const int V = lin_phones_count(p->phones);
+    d->search = lin_search_for_keywords(search_of_words(p, p->words, V), d->keywords);
+    d->whole = lin_search_for_keywords(search_of_words(p, p->whole, V), d->keywords);
+}
+
 /* ---- all of it ------------------------------------------------------------------------------------------------------------- */
 
 // Releases what only opening needed.
@@ -507,6 +550,7 @@ static void drop_scaffold(parts *p)
 
 static lin_status open_search(parts *p, lin_search_kind kind, double row_seconds, lin_error *err)
 {
+    if (p->values->grammar) return open_grammar(p, row_seconds, err);
     LIN_TRY(lin_find_lexicon(p->phones, p->values->lexicon, p->lexicon, LONGEST_PATH, err));
     lin_find_added(p->phones, p->values->lexicon, p->own_words, LONGEST_PATH);
     LIN_TRY(kind == LIN_SEARCH_WORDS ? open_words(p, row_seconds, err) : open_beam(p, err));
@@ -556,8 +600,7 @@ lin_status lin_decoding_open(lin_decoding *d, const lin_decoding_values *v, cons
         return status;
     }
     if (kind == LIN_SEARCH_WORDS) {
-        d->search = search_of_words(p, p->words, V);
-        d->whole = search_of_words(p, p->whole, V);
+        take_words(d);
         d->blank_penalty = lin_decoding_words_options(v, 1).blank_penalty;
     } else d->search = d->whole = lin_search_beam(p->beam, V, identity(p, lin_beam_fingerprint(p->beam)));
     d->context = lin_phrases_context(&p->made);
@@ -575,6 +618,14 @@ lin_status lin_decoding_open_for(const lin_recognizer *r, const lin_decoding_val
     return LIN_OK;
 }
 
+static void drop_words(parts *p)
+{
+    lin_words_destroy(p->words);
+    lin_words_destroy(p->whole);
+    lin_grammar_destroy(p->grammar);
+    lin_tree_destroy(p->tree);
+}
+
 void lin_decoding_close(lin_decoding *d)
 {
     parts *p = d->parts;
@@ -582,10 +633,8 @@ void lin_decoding_close(lin_decoding *d)
         drop_scaffold(p);
         lin_phrases_free(&p->made);
         lin_rescorer_close(p->rescorer);
-        lin_words_destroy(p->words);
-        lin_words_destroy(p->whole);
+        drop_words(p);
         lin_beam_destroy(p->beam);
-        lin_tree_destroy(p->tree);
         lin_ngram_destroy(p->lm);
         lin_free(p->labels);
         lin_free(p);
@@ -594,11 +643,31 @@ void lin_decoding_close(lin_decoding *d)
     *d = (lin_decoding){0};
 }
 
+static lin_status reread_grammar(lin_decoding *d, int *n_words, lin_error *err)
+{
+    parts *p = d->parts, fresh = *p;
+    const int is_whole = d->search.of == p->whole;
+    fresh.again = 1;
+    fresh.words = fresh.whole = NULL;
+    const lin_status status = open_grammar(&fresh, d->row_seconds, err);
+    if (status != LIN_OK) {
+        drop_words(&fresh);
+        return status;
+    }
+    drop_words(p);
+    *p = fresh;
+    take_words(d);
+    if (is_whole) d->search = d->whole;
+    *n_words = lin_grammar_words(p->grammar);
+    return LIN_OK;
+}
+
 lin_status lin_decoding_reread(lin_decoding *d, int *n_phrases, lin_error *err)
 {
     parts *p = d->parts;
     *n_phrases = 0;
     if (!p) return LIN_OK; // greedy uses no phrases
+    if (p->grammar) return reread_grammar(d, n_phrases, err);
     lin_phrases old = p->made;
     p->made = (lin_phrases){NULL, NULL};
     p->again = 1;
@@ -622,6 +691,7 @@ lin_status lin_decoding_make_phrases(const lin_decoding *d, const linnet_phrase 
     if (n < 0 || (n > 0 && !list)) return lin_fail(err, LIN_INVALID, "%d phrases", n);
     if (n > 0 && !d->parts)
         return lin_fail(err, LIN_UNSUPPORTED, "greedy decoding does not use phrases: decode with a beam or to words");
+    if (n > 0 && d->parts->grammar) return lin_fail(err, LIN_UNSUPPORTED, "a grammar takes no phrases");
     if (n == 0) return LIN_OK;
     parts p = *d->parts; // shares the open files
     p.made = (lin_phrases){NULL, NULL};

@@ -61,6 +61,9 @@ typedef enum lin_given {
 #define LIN_WHOLE_WIDTH 1024
 #define LIN_WHOLE_SCORE 14
 
+// Of a sentence of a grammar: of speech that is none of its sentences few are taken for one (docs/commands.md).
+#define LIN_GRAMMAR_CONFIDENCE 0.3
+
 // Takes back half as many words that were shown, 60 ms later (docs/live.md).
 #define LIN_SHOW 0.45
 
@@ -76,6 +79,8 @@ typedef struct lin_decoding_values {
     lin_list phrases;
     lin_list keywords;         /* "hey linnet" or "hey linnet=0.3" (linnet/keyword_list.h) */
     const char *keywords_file; /* a line for each; NULL: none */
+    const char *grammar;       /* sentences, the only ones that are found (linnet/grammar_tree.h): words must be 1. NULL: none */
+    int repeats;               /* of the grammar */
     unsigned given; /* a bit for each that is set (lin_given); the others have the default of the kind of search */
 } lin_decoding_values;
 
@@ -130,9 +135,10 @@ void lin_decoding_close(lin_decoding *decoding);
 lin_status lin_decoding_pack_lexicon(const lin_decoding *decoding, const char *path, lin_error *err);
 
 /*
- * Reads the phrases again (--context may have changed; here the list may be empty): streams use the new ones from their next row
- * on, and settled results stay. No stream may be pushed meanwhile, and settled results must have been taken. n_phrases: their
- * number. On failure the old phrases remain.
+ * Reads the phrases or the grammar again (their file may have changed; here the list of phrases may be empty): streams use the new
+ * ones from their next row on, and settled results stay; an utterance that is being spoken begins anew with another grammar. No
+ * stream may be pushed meanwhile, and settled results must have been taken. n_phrases: their number, of a grammar that of its
+ * words. On failure the old ones remain.
  */
 lin_status lin_decoding_reread(lin_decoding *decoding, int *n_phrases, lin_error *err);
 

@@ -7,13 +7,11 @@
 
 #include "base/memory.h"
 #include "base/textfile.h"
-#include "lexicon/dictionary.h"
-#include "lexicon/g2p.h"
 #include "lexicon/transcript.h"
-#include "linnet/find.h"
+#include "linnet/pronounce.h"
 #include "linnet/wording.h"
 
-enum { LONGEST_PATH = 4096, MOST_WAYS = 16 };
+enum { MOST_WAYS = 16 };
 
 // No word of a keyword follows the one before it after a longer pause.
 #define LONGEST_PAUSE_S 0.5
@@ -27,52 +25,21 @@ typedef struct ways {
 typedef struct opening {
     const lin_decoding_values *values;
     const lin_phones *phones;
-    lin_dictionary *dictionary;
-    lin_g2p_rules *rules;
-    lin_g2p *g2p; // made for the first word that the lexicon lacks
+    lin_pronouncer pronouncer;
     lin_keyword *list;
     int n, capacity;
 } opening;
-
-static lin_status open_dictionary(opening *o, const lin_warnings *warnings, lin_error *err)
-{
-    const lin_dictionary_options options = {.skip_bad = 1};
-    const lin_decoding_values *v = o->values;
-    char path[LONGEST_PATH], own[LONGEST_PATH];
-    LIN_TRY(lin_find_lexicon(o->phones, v->lexicon, path, sizeof path, err));
-    if (!*path)
-        return lin_fail(err, LIN_IO, "keywords need a lexicon, and none is installed for the phones of this model; name one with "
-                                     "--lexicon FILE or LINNET_LEXICON");
-    lin_find_added(o->phones, v->lexicon, own, sizeof own);
-    LIN_TRY(lin_lexicon_open(path, own, v->add_lexicon, v->g2p, o->phones, &options, &o->dictionary, err));
-    if (!v->words) lin_lexicon_tell_skipped(o->dictionary, warnings); // a search for words has told
-    return LIN_OK;
-}
-
-static lin_status by_rule(opening *o, const lin_spelling *word, int *labels, int *n, lin_error *err)
-{
-    lin_g2p_how how;
-    if (!o->g2p) {
-        LIN_TRY(lin_find_open_rules(o->phones, o->values->g2p, &o->rules, err));
-        LIN_TRY(lin_g2p_create(o->phones, o->dictionary, o->rules, &o->g2p, err));
-    }
-    return lin_g2p_pronounce(o->g2p, word->word, word->n, labels, LIN_PRONUNCIATION_MAX, n, &how, err);
-}
 
 // The word after each way so far: w becomes all pairs, or the first ones of too many.
 static lin_status add_word(opening *o, const lin_spelling *word, ways *w, lin_error *err)
 {
     const ways before = *w;
-    int ruled[LIN_PRONUNCIATION_MAX], n_ruled = 0;
     w->n = 0;
     for (int which = 0; w->n < MOST_WAYS; which++) {
-        const int *labels = ruled;
-        int n = lin_dictionary_find(o->dictionary, word->word, word->n, which, &labels);
-        if (n == 0 && which > 0) break;
-        if (n == 0) {
-            LIN_TRY(by_rule(o, word, ruled, &n_ruled, err));
-            n = n_ruled;
-        }
+        const int *labels;
+        int n;
+        LIN_TRY(lin_pronouncer_find(&o->pronouncer, word->word, word->n, which, &labels, &n, err));
+        if (n == 0) break;
         for (int i = 0; i < before.n && w->n < MOST_WAYS; i++, w->n++) {
             const int old = before.n_labels[i];
             if (old + n > LIN_KEYWORD_PHONES_MAX)
@@ -95,7 +62,7 @@ static lin_status pronounce(opening *o, const char *text, size_t n, ways *w, lin
     for (;; words++) {
         LIN_TRY(lin_spelling_next(text, n, &at, &word, err));
         if (!word.n) break;
-        lin_spelling_settle(&word, o->dictionary);
+        lin_spelling_settle(&word, o->pronouncer.dictionary);
         LIN_TRY(add_word(o, &word, w, err));
     }
     return words ? LIN_OK : lin_fail(err, LIN_INVALID, "it has no word");
@@ -158,7 +125,8 @@ static lin_status add_lines(opening *o, const char *path, lin_error *err)
 static lin_status open_all(opening *o, double row_seconds, const lin_warnings *warnings, lin_keywords **keywords, lin_error *err)
 {
     const lin_decoding_values *v = o->values;
-    LIN_TRY(open_dictionary(o, warnings, err));
+    // A search for words has told what is left out of the lexicon.
+    LIN_TRY(lin_pronouncer_open(&o->pronouncer, v, o->phones, "keywords", v->words ? NULL : warnings, err));
     for (int i = 0; i < v->keywords.count; i++) LIN_TRY(add(o, v->keywords.items[i], strlen(v->keywords.items[i]), err));
     if (v->keywords_file) LIN_TRY(add_lines(o, v->keywords_file, err));
     return lin_keywords_create(o->list, o->n, lin_phones_count(o->phones), (int)lround(LONGEST_PAUSE_S / row_seconds), keywords,
@@ -177,8 +145,6 @@ lin_status lin_keywords_open(const lin_decoding_values *values, const lin_phones
         lin_free((int *)o.list[i].labels);
     }
     lin_free(o.list);
-    lin_g2p_destroy(o.g2p);
-    lin_g2p_rules_destroy(o.rules);
-    lin_dictionary_destroy(o.dictionary);
+    lin_pronouncer_close(&o.pronouncer);
     return status;
 }
