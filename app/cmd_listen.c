@@ -80,7 +80,7 @@ typedef struct listening {
     const listen_values *v;
     int channel;
     lin_live_models live;
-    lin_watch phrases; // the file of --context
+    lin_watch phrases; // the file of --context or --grammar
     lin_session session;
     lin_microphone *capture;
     lin_recording *recording; // NULL where nothing is saved, or no longer
@@ -331,19 +331,21 @@ static lin_status tell_losses(listening *l, int now, lin_error *err)
     return write_out(l, err);
 }
 
-// Phrases that were written anew count from here on; what cannot be read leaves the old ones.
+// Phrases, or a grammar, that were written anew count from here on; what cannot be read leaves the old ones.
 static lin_status read_phrases_again(listening *l, lin_error *err)
 {
     lin_error why = {0};
     char text[sizeof why.message + 64];
     int n;
+    const int grammar = l->v->decoding.grammar != NULL;
     if (!lin_watch_changed(&l->phrases, lin_now())) return LIN_OK;
     const int failed = lin_decoding_reread(&l->live.decoding, &n, &why) != LIN_OK;
     if (failed) {
-        snprintf(text, sizeof text, "%s; the previous phrases remain", why.message);
+        snprintf(text, sizeof text, "%s; the previous %s", why.message, grammar ? "grammar remains" : "phrases remain");
         tell(l, text);
     } else if (!l->v->quiet) {
-        snprintf(text, sizeof text, "%d phrase%s in use from now on", n, n == 1 ? "" : "s");
+        snprintf(text, sizeof text, grammar ? "a grammar of %d word%s in use from now on" : "%d phrase%s in use from now on", n,
+                 n == 1 ? "" : "s");
         tell(l, text);
     }
     if (!l->v->json) return LIN_OK;
@@ -512,7 +514,8 @@ static lin_status open_all(listening *l, lin_error *err)
 {
     const listen_values *v = l->v;
     // Before it is read: what is written meanwhile is read again. Alternatives need one list from beginning to end.
-    lin_watch_begin(&l->phrases, v->decoding.n_best == 1 ? v->decoding.context : NULL);
+    const char *likely = v->decoding.grammar ? v->decoding.grammar : v->decoding.context;
+    lin_watch_begin(&l->phrases, v->decoding.n_best == 1 ? likely : NULL);
     LIN_TRY(lin_live_models_open(&l->live, v->model.model, v->second_pass, v->model.device, lin_model_precision(&v->model),
                                  &v->decoding, v->ipa, v->quiet, err));
     l->stats.has_words = v->decoding.words;

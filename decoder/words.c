@@ -175,7 +175,6 @@ static lin_status create(const lin_tree *tree, const lin_ngram *lm, const lin_gr
     w->grammar = grammar;
     w->least = least;
     w->o = o;
-    if (grammar && o.n_best < 2) w->o.n_best = 2; // nothing settles early, and the best sentence is that of the exact sum
     w->nodes = tree->nodes;
     w->ends = tree->ends;
     w->logps = tree->logps;
@@ -377,7 +376,7 @@ static int too_long(const lin_words *w, const lin_words_view *s)
 // Settles the words that all hypotheses that matter have, and words beyond `longest`.
 static void settle(const lin_words *w, lin_words_view *s, lin_path *settled)
 {
-    while (!s->failed && w->o.n_best == 1 && is_agreed(w, s)) settle_first(w, s, settled);
+    while (!s->failed && w->o.n_best == 1 && !w->grammar && is_agreed(w, s)) settle_first(w, s, settled);
     while (!s->failed && too_long(w, s)) {
         if (s->hyps[lin_words_best(s)].n_words) {
             settle_first(w, s, settled);

@@ -175,13 +175,13 @@ struct linnet_decoder {
     lin_decoding decoding;
     lin_decoding_values values;
     lin_phrases phrases;
-    char *names[5]; // the caller's paths and names of files, to which values points
+    char *names[6]; // the caller's paths and names of files, to which values points
     int n_names;
 };
 
 static const linnet_decoder_options decoder_defaults = {
     .n_best = 1, .unknown = NAN, .lm_weight = NAN, .bonus = NAN, .beam_score = NAN, .blank_penalty = NAN, .settle = NAN,
-    .show = NAN, .rescore_n = LIN_RESCORE_N, .rescore_weight = LIN_RESCORE_WEIGHT, .combine_weight = LIN_COMBINE_WEIGHT};
+    .show = NAN, .grammar_confidence = NAN, .rescore_n = LIN_RESCORE_N, .rescore_weight = LIN_RESCORE_WEIGHT, .combine_weight = LIN_COMBINE_WEIGHT};
 
 void linnet_decoder_options_init(linnet_decoder_options *options, size_t size)
 {
@@ -196,7 +196,8 @@ static lin_status check_range(const char *name, double value, double least, doub
 
 static lin_status check_decoder(const linnet_decoder_options *o, lin_error *err)
 {
-    const int widest = o->words ? LIN_WORDS_MAX : LIN_BEAM_MAX, most_best = o->words ? LIN_WORDS_NBEST_MAX : LIN_BEAM_MAX;
+    const int words = o->words || o->grammar, widest = words ? LIN_WORDS_MAX : LIN_BEAM_MAX;
+    const int most_best = words ? LIN_WORDS_NBEST_MAX : LIN_BEAM_MAX;
     if (o->beam < 0 || o->beam > widest) return lin_fail(err, LIN_INVALID, "beam is %d; must be 0 to %d", o->beam, widest);
     if (o->n_best < 1 || o->n_best > most_best)
         return lin_fail(err, LIN_INVALID, "n_best is %d; must be 1 to %d", o->n_best, most_best);
@@ -218,6 +219,7 @@ static lin_status check_decoder(const linnet_decoder_options *o, lin_error *err)
     LIN_TRY(check_range("blank_penalty", o->blank_penalty, -100, 100, err));
     LIN_TRY(check_range("settle", o->settle, 0, 600, err));
     LIN_TRY(check_range("show", o->show, 0, 1, err));
+    LIN_TRY(check_range("grammar_confidence", o->grammar_confidence, 0, 1, err));
     return check_range("beam_score", o->beam_score, 0, 600, err);
 }
 
@@ -246,7 +248,8 @@ static lin_status values_of(const linnet_decoder_options *o, linnet_decoder *d, 
     LIN_TRY(keep_name(d, o->g2p, &v->g2p, err));
     LIN_TRY(keep_name(d, o->lm, &v->lm, err));
     LIN_TRY(keep_name(d, o->rescore, &v->rescore, err));
-    v->words = o->words != 0;
+    LIN_TRY(keep_name(d, o->grammar, &v->grammar, err));
+    v->words = o->words || o->grammar;
     v->beam = o->beam;
     v->n_best = o->n_best;
     v->rescore_n = o->rescore_n;
@@ -263,6 +266,7 @@ static lin_status values_of(const linnet_decoder_options *o, linnet_decoder *d, 
     give(v, LIN_GIVEN_LM_WEIGHT, o->lm_weight, &v->lm_weight);
     give(v, LIN_GIVEN_BONUS, o->bonus, &v->bonus);
     give(v, LIN_GIVEN_SCORE, o->beam_score, &v->beam_score);
+    if (o->grammar) give(v, LIN_GIVEN_MIN_CONFIDENCE, o->grammar_confidence, &v->min_confidence);
     if (o->words) give(v, LIN_GIVEN_BLANK_PENALTY, o->blank_penalty, &v->blank_penalty);
     if (o->words) give(v, LIN_GIVEN_SETTLE, o->settle, &v->settle);
     if (o->words) give(v, LIN_GIVEN_SHOW, o->show, &v->show);
@@ -304,7 +308,7 @@ linnet_status linnet_decoder_create(linnet_model *model, const linnet_decoder_op
     d->values.keywords = (lin_list){NULL, 0};
     if (status == LIN_OK && d->combine) d->decoding.combined = &d->combine->r;
     if (status == LIN_OK) status = lin_decoding_make_phrases(&d->decoding, o.phrases, o.n_phrases, &d->phrases, err);
-    if (status == LIN_OK) d->decoding.context = lin_phrases_context(&d->phrases);
+    if (status == LIN_OK) lin_phrases_use(&d->phrases, &d->decoding);
     if (status == LIN_OK) *decoder = d;
     else linnet_decoder_destroy(d);
     return status;

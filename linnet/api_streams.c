@@ -271,7 +271,7 @@ linnet_status linnet_session_set_phrases(linnet_session *s, const linnet_phrase 
         drop_phrases(p);
         return status;
     }
-    s->decoding.context = lin_phrases_context(&p->made);
+    lin_phrases_use(&p->made, &s->decoding);
     drop_phrases(s->phrases);
     s->phrases = p;
     return LIN_OK;

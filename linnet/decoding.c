@@ -30,6 +30,13 @@ typedef struct phrase {
     int line; // of --context; 0: a --phrase
 } phrase;
 
+// The searches for the sentences of a grammar.
+typedef struct lin_sentences {
+    lin_grammar *grammar;
+    lin_tree *tree; // of its words
+    lin_words *words, *whole;
+} lin_sentences;
+
 struct lin_decoding_parts {
     const lin_decoding_values *values;
     const lin_phones *phones;
@@ -38,7 +45,7 @@ struct lin_decoding_parts {
     lin_beam *beam;
     int *labels; // of the language model, for each phone
     lin_tree *tree;
-    lin_grammar *grammar; // the tree is that of its words
+    lin_sentences *sentences; // of a grammar, in place of tree, words, whole
     lin_words *words, *whole; // of streams, of utterances that are heard whole
     lin_rescorer *rescorer;
     lin_phrases made; // of the phrases
@@ -113,21 +120,6 @@ static lin_beam_options beam_options(const lin_decoding_values *v)
 // Fitted to the words of dev_native and dev_nonnative with the shipped model (bench/confidence.py).
 static const double sure[3] = {-0.036, 0.49, 0.408};
 
-// All sentences are equally probable, and of any number of words. What the phone loop of [unk] costs against them is the least
-// confidence of a sentence.
-static void take_grammar(const lin_decoding_values *v, lin_words_options *o)
-{
-    if (!given(v, LIN_GIVEN_BONUS)) o->bonus = 0;
-    if (!given(v, LIN_GIVEN_BLANK_PENALTY)) o->blank_penalty = 0;
-    o->unknown = -INFINITY;
-    memset(o->sure, 0, sizeof o->sure);
-}
-
-static double least_confidence(const lin_decoding_values *v)
-{
-    return given(v, LIN_GIVEN_MIN_CONFIDENCE) ? v->min_confidence : LIN_GRAMMAR_CONFIDENCE;
-}
-
 lin_words_options lin_decoding_words_options(const lin_decoding_values *v, int whole)
 {
     lin_words_options o = lin_words_options_default();
@@ -141,7 +133,6 @@ lin_words_options lin_decoding_words_options(const lin_decoding_values *v, int w
     memcpy(o.sure, sure, sizeof sure);
     if (given(v, LIN_GIVEN_UNKNOWN)) o.unknown = v->unknown;
     if (v->no_unknown) o.unknown = -INFINITY;
-    if (v->grammar) take_grammar(v, &o);
     o.n_best = hypotheses(v, whole);
     if (whole && o.n_best == 1) o.n_best = 2; // for the exact sums
     return o;
@@ -455,29 +446,18 @@ static int is_of_phones(const parts *p)
 // A word waits at most this long for what follows to decide.
 #define LONGEST_WAIT_S 3
 
-static lin_status make_words(parts *p, double row_seconds, int whole, lin_words **words, lin_error *err)
+static lin_words_options words_options(const lin_decoding_values *v, double row_seconds, int whole)
 {
-    lin_words_options o = lin_decoding_words_options(p->values, whole);
+    lin_words_options o = lin_decoding_words_options(v, whole);
     o.gap = (int)lround(LONGEST_GAP_S / row_seconds);
     o.wait = (int)lround(LONGEST_WAIT_S / row_seconds);
-    if (!p->grammar) return lin_words_create(p->tree, p->lm, &o, words, err);
-    const double least = least_confidence(p->values);
-    if (lin_grammar_has_unknown(p->grammar)) {
-        o.unknown = 0;
-        o.unknown_phone = log(fmax(least, 1e-3));
-    }
-    return lin_words_create_grammar(p->tree, p->grammar, least, &o, words, err);
+    return o;
 }
 
-static lin_status open_grammar(parts *p, double row_seconds, lin_error *err)
+static lin_status make_words(parts *p, double row_seconds, int whole, lin_words **words, lin_error *err)
 {
-    const lin_decoding_values *v = p->values;
-    if (v->context || v->phrases.count || v->lm || v->rescore || v->combine)
-        return lin_fail(err, LIN_INVALID, "a grammar takes no phrases, language model, second scores or combined model");
-    LIN_TRY(lin_grammar_tree_open(v->grammar, v->repeats, v, p->phones, p->again ? NULL : &p->warnings, &p->grammar, &p->tree,
-                                  err));
-    LIN_TRY(make_words(p, row_seconds, 0, &p->words, err));
-    return make_words(p, row_seconds, 1, &p->whole, err);
+    const lin_words_options o = words_options(p->values, row_seconds, whole);
+    return lin_words_create(p->tree, p->lm, &o, words, err);
 }
 
 static lin_status open_words(parts *p, double row_seconds, lin_error *err)
@@ -523,12 +503,54 @@ static lin_search search_of_words(const parts *p, const lin_words *words, int V)
     return lin_search_words(words, V, identity(p, lin_words_fingerprint(words)));
 }
 
-static void take_words(lin_decoding *d)
+static void take_words(lin_decoding *d, const lin_words *words, const lin_words *whole)
 {
     const parts *p = d->parts;
     const int V = lin_phones_count(p->phones);
-    d->search = lin_search_for_keywords(search_of_words(p, p->words, V), d->keywords);
-    d->whole = lin_search_for_keywords(search_of_words(p, p->whole, V), d->keywords);
+    d->search = lin_search_for_keywords(search_of_words(p, words, V), d->keywords);
+    d->whole = lin_search_for_keywords(search_of_words(p, whole, V), d->keywords);
+}
+
+/* ---- sentences of a grammar ------------------------------------------------------------------------------------------------ */
+
+static void close_sentences(lin_sentences *s)
+{
+    if (!s) return;
+    lin_words_destroy(s->words);
+    lin_words_destroy(s->whole);
+    lin_grammar_destroy(s->grammar);
+    lin_tree_destroy(s->tree);
+    lin_free(s);
+}
+
+// All sentences are equally probable, and of any number of words. Each phone of [unk] costs what a phone of a sentence of the least
+// confidence does.
+static lin_status make_sentences(const parts *p, const lin_sentences *s, double row_seconds, int whole, lin_words **words,
+                                 lin_error *err)
+{
+    const lin_decoding_values *v = p->values;
+    const double least = given(v, LIN_GIVEN_MIN_CONFIDENCE) ? v->min_confidence : LIN_GRAMMAR_CONFIDENCE;
+    lin_words_options o = words_options(v, row_seconds, whole);
+    if (!given(v, LIN_GIVEN_BONUS)) o.bonus = 0;
+    if (!given(v, LIN_GIVEN_BLANK_PENALTY)) o.blank_penalty = 0;
+    o.unknown = lin_grammar_has_unknown(s->grammar) ? 0 : -INFINITY;
+    o.unknown_phone = log(fmax(least, 1e-3));
+    return lin_words_create_grammar(s->tree, s->grammar, least, &o, words, err);
+}
+
+static lin_status open_sentences(const parts *p, const char *grammar, int repeats, double row_seconds, const lin_warnings *tell,
+                                 lin_sentences **sentences, lin_error *err)
+{
+    const lin_decoding_values *v = p->values;
+    lin_sentences *s = *sentences = lin_calloc(1, sizeof *s);
+    if (!s) return lin_no_memory(err, "a grammar", sizeof *s);
+    lin_status status = lin_grammar_tree_open(grammar, repeats, v, p->phones, tell, &s->grammar, &s->tree, err);
+    if (status == LIN_OK) status = make_sentences(p, s, row_seconds, 0, &s->words, err);
+    if (status == LIN_OK) status = make_sentences(p, s, row_seconds, 1, &s->whole, err);
+    if (status == LIN_OK) return LIN_OK;
+    close_sentences(s);
+    *sentences = NULL;
+    return status;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------------------------------------- */
@@ -550,16 +572,12 @@ static void drop_scaffold(parts *p)
 
 static lin_status open_search(parts *p, lin_search_kind kind, double row_seconds, lin_error *err)
 {
-    if (p->values->grammar) return open_grammar(p, row_seconds, err);
+    if (p->values->grammar)
+        return open_sentences(p, p->values->grammar, 0, row_seconds, &p->warnings, &p->sentences, err);
     LIN_TRY(lin_find_lexicon(p->phones, p->values->lexicon, p->lexicon, LONGEST_PATH, err));
     lin_find_added(p->phones, p->values->lexicon, p->own_words, LONGEST_PATH);
     LIN_TRY(kind == LIN_SEARCH_WORDS ? open_words(p, row_seconds, err) : open_beam(p, err));
     return open_phrases(p, err);
-}
-
-lin_search_context lin_phrases_context(const lin_phrases *phrases)
-{
-    return (lin_search_context){.phones = phrases->phones, .words = phrases->words};
 }
 
 lin_decoding lin_decoding_greedy(int V, double row_seconds, double delay_s)
@@ -585,6 +603,8 @@ lin_status lin_decoding_open(lin_decoding *d, const lin_decoding_values *v, cons
     const lin_search_kind kind = lin_decoding_kind(v);
     const int V = lin_phones_count(phones);
     *d = lin_decoding_greedy(V, row_seconds, delay_s);
+    if (v->grammar && (v->context || v->phrases.count || v->lm || v->rescore || v->combine))
+        return lin_fail(err, LIN_INVALID, "a grammar takes no phrases, language model, second scores or combined model");
     d->n_best = v->n_best;
     d->show = given(v, LIN_GIVEN_SHOW) ? v->show : LIN_SHOW;
     if (kind == LIN_SEARCH_GREEDY) return open_keywords(d, v, phones, warnings, err);
@@ -600,10 +620,11 @@ lin_status lin_decoding_open(lin_decoding *d, const lin_decoding_values *v, cons
         return status;
     }
     if (kind == LIN_SEARCH_WORDS) {
-        take_words(d);
+        if (p->sentences) take_words(d, p->sentences->words, p->sentences->whole);
+        else take_words(d, p->words, p->whole);
         d->blank_penalty = lin_decoding_words_options(v, 1).blank_penalty;
     } else d->search = d->whole = lin_search_beam(p->beam, V, identity(p, lin_beam_fingerprint(p->beam)));
-    d->context = lin_phrases_context(&p->made);
+    lin_phrases_use(&p->made, d);
     d->language = kind == LIN_SEARCH_WORDS || p->lm;
     if (v->rescore_weight > 0) d->rescorer = p->rescorer; // with a weight of 0 nothing is judged again
     d->combine_weight = v->combine_weight;
@@ -618,14 +639,6 @@ lin_status lin_decoding_open_for(const lin_recognizer *r, const lin_decoding_val
     return LIN_OK;
 }
 
-static void drop_words(parts *p)
-{
-    lin_words_destroy(p->words);
-    lin_words_destroy(p->whole);
-    lin_grammar_destroy(p->grammar);
-    lin_tree_destroy(p->tree);
-}
-
 void lin_decoding_close(lin_decoding *d)
 {
     parts *p = d->parts;
@@ -633,8 +646,11 @@ void lin_decoding_close(lin_decoding *d)
         drop_scaffold(p);
         lin_phrases_free(&p->made);
         lin_rescorer_close(p->rescorer);
-        drop_words(p);
+        lin_words_destroy(p->words);
+        lin_words_destroy(p->whole);
         lin_beam_destroy(p->beam);
+        lin_tree_destroy(p->tree);
+        close_sentences(p->sentences);
         lin_ngram_destroy(p->lm);
         lin_free(p->labels);
         lin_free(p);
@@ -645,20 +661,15 @@ void lin_decoding_close(lin_decoding *d)
 
 static lin_status reread_grammar(lin_decoding *d, int *n_words, lin_error *err)
 {
-    parts *p = d->parts, fresh = *p;
-    const int is_whole = d->search.of == p->whole;
-    fresh.again = 1;
-    fresh.words = fresh.whole = NULL;
-    const lin_status status = open_grammar(&fresh, d->row_seconds, err);
-    if (status != LIN_OK) {
-        drop_words(&fresh);
-        return status;
-    }
-    drop_words(p);
-    *p = fresh;
-    take_words(d);
+    parts *p = d->parts;
+    lin_sentences *fresh;
+    const int is_whole = d->search.of == p->sentences->whole;
+    LIN_TRY(open_sentences(p, p->values->grammar, 0, d->row_seconds, NULL, &fresh, err));
+    close_sentences(p->sentences);
+    p->sentences = fresh;
+    take_words(d, fresh->words, fresh->whole);
     if (is_whole) d->search = d->whole;
-    *n_words = lin_grammar_words(p->grammar);
+    *n_words = lin_grammar_words(fresh->grammar);
     return LIN_OK;
 }
 
@@ -667,9 +678,9 @@ lin_status lin_decoding_reread(lin_decoding *d, int *n_phrases, lin_error *err)
     parts *p = d->parts;
     *n_phrases = 0;
     if (!p) return LIN_OK; // greedy uses no phrases
-    if (p->grammar) return reread_grammar(d, n_phrases, err);
+    if (p->sentences) return reread_grammar(d, n_phrases, err);
     lin_phrases old = p->made;
-    p->made = (lin_phrases){NULL, NULL};
+    p->made = (lin_phrases){NULL};
     p->again = 1;
     const lin_status status = open_phrases(p, err);
     *n_phrases = p->n_phrases;
@@ -680,21 +691,21 @@ lin_status lin_decoding_reread(lin_decoding *d, int *n_phrases, lin_error *err)
         return status;
     }
     lin_phrases_free(&old);
-    d->context = lin_phrases_context(&p->made);
+    lin_phrases_use(&p->made, d);
     return LIN_OK;
 }
 
 lin_status lin_decoding_make_phrases(const lin_decoding *d, const linnet_phrase *list, int n, lin_phrases *phrases,
                                      lin_error *err)
 {
-    *phrases = (lin_phrases){NULL, NULL};
+    *phrases = (lin_phrases){NULL};
     if (n < 0 || (n > 0 && !list)) return lin_fail(err, LIN_INVALID, "%d phrases", n);
     if (n > 0 && !d->parts)
         return lin_fail(err, LIN_UNSUPPORTED, "greedy decoding does not use phrases: decode with a beam or to words");
-    if (n > 0 && d->parts->grammar) return lin_fail(err, LIN_UNSUPPORTED, "a grammar takes no phrases");
+    if (n > 0 && d->parts->sentences) return lin_fail(err, LIN_UNSUPPORTED, "a grammar takes no phrases");
     if (n == 0) return LIN_OK;
     parts p = *d->parts; // shares the open files
-    p.made = (lin_phrases){NULL, NULL};
+    p.made = (lin_phrases){NULL};
     p.again = 1;
     lin_status status = LIN_OK;
     for (int i = 0; i < n && status == LIN_OK; i++) {
@@ -711,14 +722,33 @@ lin_status lin_decoding_make_phrases(const lin_decoding *d, const linnet_phrase 
     return status;
 }
 
+lin_status lin_decoding_make_grammar(const lin_decoding *d, const char *text, int repeats, lin_phrases *phrases, lin_error *err)
+{
+    *phrases = (lin_phrases){NULL};
+    if (d->search.kind != LIN_SEARCH_WORDS || d->n_best > 1 || d->rescorer || d->combined)
+        return lin_fail(err, LIN_UNSUPPORTED, "a grammar needs a search for words, without alternatives and second scores");
+    return open_sentences(d->parts, text, repeats, d->row_seconds, NULL, &phrases->sentences, err);
+}
+
+void lin_phrases_use(const lin_phrases *phrases, lin_decoding *d)
+{
+    d->context = (lin_search_context){.phones = phrases->phones, .words = phrases->words};
+    if (phrases->sentences) take_words(d, phrases->sentences->words, phrases->sentences->whole);
+}
+
 void lin_phrases_free(lin_phrases *phrases)
 {
     lin_context_destroy(phrases->phones);
     lin_word_context_destroy(phrases->words);
-    *phrases = (lin_phrases){NULL, NULL};
+    close_sentences(phrases->sentences);
+    *phrases = (lin_phrases){NULL};
 }
 
-int lin_decoding_vocabulary(const lin_decoding *d) { return d->parts && d->parts->tree ? d->parts->tree->words.n : 0; }
+int lin_decoding_vocabulary(const lin_decoding *d)
+{
+    const parts *p = d->parts;
+    return p && p->sentences ? lin_grammar_words(p->sentences->grammar) : p && p->tree ? p->tree->words.n : 0;
+}
 
 /* ---- paths to results ------------------------------------------------------------------------------------------------------ */
 

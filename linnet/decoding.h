@@ -62,7 +62,7 @@ typedef enum lin_given {
 #define LIN_WHOLE_SCORE 14
 
 // Of a sentence of a grammar: of speech that is none of its sentences few are taken for one (docs/commands.md).
-#define LIN_GRAMMAR_CONFIDENCE 0.3
+#define LIN_GRAMMAR_CONFIDENCE 0.25
 
 // Takes back half as many words that were shown, 60 ms later (docs/live.md).
 #define LIN_SHOW 0.45
@@ -80,7 +80,6 @@ typedef struct lin_decoding_values {
     lin_list keywords;         /* "hey linnet" or "hey linnet=0.3" (linnet/keyword_list.h) */
     const char *keywords_file; /* a line for each; NULL: none */
     const char *grammar;       /* sentences, the only ones that are found (linnet/grammar_tree.h): words must be 1. NULL: none */
-    int repeats;               /* of the grammar */
     unsigned given; /* a bit for each that is set (lin_given); the others have the default of the kind of search */
 } lin_decoding_values;
 
@@ -143,19 +142,23 @@ lin_status lin_decoding_pack_lexicon(const lin_decoding *decoding, const char *p
 lin_status lin_decoding_reread(lin_decoding *decoding, int *n_phrases, lin_error *err);
 
 /*
- * Phrases for a single stream: copy the lin_decoding and set its context from them; they must live as long as it is used. n = 0
- * gives none. LIN_UNSUPPORTED for greedy decoding; LIN_INVALID for a phrase without words or pronunciation, and for n < 0.
+ * Phrases for a single stream: copy the lin_decoding and use them; they must live as long as it is used. n = 0 gives none. LIN_UNSUPPORTED for greedy decoding; LIN_INVALID for a phrase without words or pronunciation, and for n < 0.
  * Opens the lexicon again. On failure *phrases is empty. Any thread.
  */
 typedef struct lin_phrases {
     lin_context *phones;
     lin_word_context *words;
+    struct lin_sentences *sentences; /* of a grammar, in place of the decoder's words */
 } lin_phrases;
 
 lin_status lin_decoding_make_phrases(const lin_decoding *decoding, const linnet_phrase *list, int n, lin_phrases *phrases,
                                      lin_error *err);
+/* A grammar for a single stream: its text (linnet/grammar_tree.h). LIN_UNSUPPORTED without a search for words, with alternatives or
+ * second scores. */
+lin_status lin_decoding_make_grammar(const lin_decoding *decoding, const char *text, int repeats, lin_phrases *phrases,
+                                     lin_error *err);
+void lin_phrases_use(const lin_phrases *phrases, lin_decoding *decoding); /* a copy of the lin_decoding, for that stream */
 void lin_phrases_free(lin_phrases *phrases);
-lin_search_context lin_phrases_context(const lin_phrases *phrases); /* what lin_decoding.context is set to */
 
 /* Words that can be recognised; 0 without a word search. */
 int lin_decoding_vocabulary(const lin_decoding *decoding);

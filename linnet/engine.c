@@ -375,7 +375,7 @@ lin_status lin_engine_set_phrases(lin_engine *e, lin_engine_id id, const lin_phr
     const int fixed = shared->n_best > 1 && !p->anew;
     if (!fixed && phrases) {
         p->decoding = *shared;
-        p->decoding.context = lin_phrases_context(phrases);
+        lin_phrases_use(phrases, &p->decoding);
     }
     if (!fixed) lin_session_decode_by(&p->session, phrases ? &p->decoding : shared);
     pthread_mutex_unlock(&p->lock);

@@ -96,7 +96,6 @@ static lin_status take_phrases(const cJSON *list, lin_message *m, lin_error *err
     cJSON_ArrayForEach(item, list)
     {
         if (!cJSON_IsString(item)) return lin_fail(err, LIN_INVALID, "a phrase must be a text");
-        if (!strcmp(item->valuestring, "[unk]")) continue; // Vosk's word for all others
         lin_buffer_bytes(&m->phrases, item->valuestring, strlen(item->valuestring) + 1);
         m->n_phrases++;
     }
@@ -183,7 +182,7 @@ static lin_status take_vosk_config(const cJSON *config, lin_message *m, lin_erro
         else if (!strcmp(key, "words")) LIN_TRY(take_flag(item, key, &m->words, err));
         if (!strcmp(key, "max_alternatives")) // any number: there are no more than --n-best
             LIN_TRY(take_number_or_text(item, key, 0, INT_MAX, &m->alternatives, err));
-        if (!strcmp(key, "phrase_list")) LIN_TRY(take_phrases(item, m, err));
+        if (!strcmp(key, "phrase_list")) LIN_TRY(take_phrases(item, m, err)); // "[unk]" is Vosk's word for all others
     }
     return LIN_OK;
 }
@@ -350,7 +349,7 @@ static const lin_protocol vosk = {.path = "/vosk",
                                   .about = "vosk-server's: s16le, an answer to each message",
                                   .format = LIN_SAMPLES_S16,
                                   .most_text = LIN_MESSAGE_BYTES,
-                                  .phrases_advise = 1,
+                                  .phrases_exclude = 1,
                                   .configs_later = 1,
                                   .parse = vosk_parse,
                                   .show = vosk_show,

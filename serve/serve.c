@@ -73,6 +73,19 @@ lin_status lin_serve_phrases(const lin_serve *s, const char *texts, int n_needed
     return status;
 }
 
+lin_status lin_serve_grammar(const lin_serve *s, const char *texts, int n, lin_phrases *made, lin_error *err)
+{
+    lin_buffer lines = {0};
+    for (int i = 0; i < n; i++, texts += strlen(texts) + 1) {
+        lin_buffer_text(&lines, texts);
+        lin_buffer_char(&lines, '\n');
+    }
+    lin_status status = lin_buffer_status(&lines, err);
+    if (status == LIN_OK) status = lin_decoding_make_grammar(&s->live.decoding, lin_text_of(&lines), 1, made, err);
+    lin_buffer_free(&lines);
+    return status;
+}
+
 /* ---- threads for what takes long ------------------------------------------------------------------------------------------- */
 
 void lin_workers_init(lin_workers *w, int n, void *(*run)(void *serve))

@@ -142,6 +142,7 @@ typedef struct lin_protocol {
     int rate_hz;   /* of it, likewise; 0: --rate */
     int most_text; /* bytes of a text message */
     int forgives;  /* 1: a message that cannot be read is answered by put_error, and the stream goes on */
+    int phrases_exclude; /* 1: its phrases are a grammar: one or more of them, and nothing else */
     int phrases_advise; /* 1: a phrase that cannot be used is left out; 0: it ends the stream */
     int configs_later; /* 1: a config after the first sound is accepted, and has no effect; 0: it is an error */
     /* What a text message says. LIN_FORMAT, LIN_INVALID: a mistake; LIN_UNSUPPORTED: what this server cannot do. */
@@ -339,6 +340,9 @@ void lin_serve_reply(lin_serve *serve, lin_web_peer *peer, lin_web_reply *reply,
  * needed ones that cannot be used nothing is made. *used: how many are. */
 lin_status lin_serve_phrases(const lin_serve *serve, const char *texts, int n_needed, int n_advised, lin_phrases *made, int *used,
                              int *left_out, lin_error *err);
+
+/* n phrases, each with its NUL, as a grammar that excludes all others: a sentence is one or more of them. */
+lin_status lin_serve_grammar(const lin_serve *serve, const char *texts, int n, lin_phrases *made, lin_error *err);
 
 extern volatile int lin_serve_stop; /* set by signals: 1: drain; 2: at once */
 extern volatile sig_atomic_t lin_serve_hurry; /* the time to drain is over: what takes long is left out */

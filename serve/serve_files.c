@@ -359,7 +359,7 @@ static lin_status transcribe(lin_work *w, lin_job *job, const request *r, lin_er
         status = lin_serve_phrases(s, lin_text_of(&r->likely), r->n_phrases, r->n_prompt, &phrases, &used, &left_out, err);
     if (left_out) lin_buffer_text(&job->ignored, job->ignored.n ? ", prompt, keywords" : "prompt, keywords");
     const int has_phrases = phrases.phones || phrases.words, is_own = has_phrases || (r->streams && s->live.decoding.n_best > 1);
-    if (has_phrases) own.context = lin_phrases_context(&phrases);
+    if (has_phrases) lin_phrases_use(&phrases, &own);
     if (r->streams) own.n_best = 1; // text that is sent as it settles has no alternatives
     if (status == LIN_OK && is_own) status = open_session(s, &own, &session, err);
     else if (status == LIN_OK && !w->session) status = open_session(s, &s->live.decoding, &w->session, err);

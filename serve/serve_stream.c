@@ -171,7 +171,9 @@ static lin_status use_phrases(lin_client *c, lin_engine_id id, const lin_buffer 
     lin_phrases made = {NULL, NULL};
     int used, left_out;
     const int advised = c->protocol->phrases_advise ? n : 0;
-    lin_status status = lin_serve_phrases(s, lin_text_of(wanted), n - advised, advised, &made, &used, &left_out, err);
+    lin_status status = c->protocol->phrases_exclude && n
+                            ? lin_serve_grammar(s, lin_text_of(wanted), used = n, &made, err)
+                            : lin_serve_phrases(s, lin_text_of(wanted), n - advised, advised, &made, &used, &left_out, err);
     if (status == LIN_OK) status = lin_engine_set_phrases(s->engine, id, used ? &made : NULL, err);
     lin_phrases_free(status == LIN_OK ? &c->out.phrases : &made);
     if (status != LIN_OK) return status;

@@ -49,6 +49,13 @@ def texts_of(keywords: Iterable[str] | None) -> tuple[str, ...] | None:
     return texts or None
 
 
+def grammar_of(grammar: str | os.PathLike[str] | Iterable[str] | None) -> str | None:
+    """A file's name, or the lines of a grammar as the text of one."""
+    if grammar is None or isinstance(grammar, (str, os.PathLike)):
+        return os.fspath(grammar) if grammar else None
+    return "".join(f"{line}\n" for line in grammar)
+
+
 class Decoder:
     """How the network's output becomes phonemes or words, made by Model.decoder. Any number of threads and streams share one."""
 
@@ -169,7 +176,8 @@ class Model:
                 beam_score: float | None = None, blank_penalty: float | None = None, settle: float | None = None, show: float | None = None,
                 rescore: str | os.PathLike[str] | None = None, rescore_n: int | None = None, rescore_weight: float | None = None,
                 g2p: str | os.PathLike[str] | None = None, combine: Model | None = None, combine_weight: float | None = None,
-                phrases: Mapping[str, float] | None = None, keywords: Iterable[str] | None = None, best: bool = False) -> Decoder:
+                phrases: Mapping[str, float] | None = None, keywords: Iterable[str] | None = None, best: bool = False,
+                grammar: str | os.PathLike[str] | Iterable[str] | None = None, grammar_confidence: float | None = None) -> Decoder:
         """A decoder, for transcribe, decode and stream. It takes a moment: make it once.
 
         words        True: words by a lexicon and a language model; False: phonemes
@@ -197,6 +205,9 @@ class Model:
                      combine load(), and second_pass of streams and engines load("offline"); what is named stays. For sounds that
                      are there as a whole make it of load("offline")
 
+        grammar      the sentences that can be said, and no others: a file, or a list of lines of one. grammar_confidence: a
+                     sentence of less is none; None: 0.25
+
         ReadError, FormatError, MismatchError name the file, the line and what to do.
         """
         if lm is True:
@@ -208,7 +219,7 @@ class Model:
                  "blank_penalty": blank_penalty, "settle": settle, "show": show, "rescore": rescore and os.fspath(rescore),
                  "rescore_n": rescore_n, "rescore_weight": rescore_weight, "combine": combine,
                  "combine_weight": combine_weight, "phrases": tuple((phrases or {}).items()) or None,
-                 "keywords": texts_of(keywords), "best": best}
+                 "keywords": texts_of(keywords), "best": best, "grammar": grammar_of(grammar), "grammar_confidence": grammar_confidence}
         return Decoder(self, {name: value for name, value in given.items() if value is not None and value is not False})
 
     def _once(self, key: Any, make: Any) -> Any:
