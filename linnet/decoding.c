@@ -744,6 +744,8 @@ void lin_phrases_free(lin_phrases *phrases)
     *phrases = (lin_phrases){NULL};
 }
 
+int lin_decoding_has_grammar(const lin_decoding *d) { return d && d->parts && d->parts->sentences; }
+
 int lin_decoding_vocabulary(const lin_decoding *d)
 {
     const parts *p = d->parts;

@@ -160,6 +160,9 @@ lin_status lin_decoding_make_grammar(const lin_decoding *decoding, const char *t
 void lin_phrases_use(const lin_phrases *phrases, lin_decoding *decoding); /* a copy of the lin_decoding, for that stream */
 void lin_phrases_free(lin_phrases *phrases);
 
+/* 1: of a grammar, whose sentences are utterances; NULL is fine */
+int lin_decoding_has_grammar(const lin_decoding *decoding);
+
 /* Words that can be recognised; 0 without a word search. */
 int lin_decoding_vocabulary(const lin_decoding *decoding);
 

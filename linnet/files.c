@@ -500,6 +500,7 @@ lin_status lin_file_worker_run(lin_file_worker *s, const lin_sound *sound, const
     s->sound = sound;
     s->sink = sink;
     s->end_s = sound->part.end_s > 0 ? sound->part.end_s : INFINITY;
+    if (lin_decoding_has_grammar(s->decode.decoding)) s->decode.ends.from_s = 0; // each utterance is a sentence
     if ((sound->from || sound->leave_open) && !s->r->streams)
         return lin_fail(err, LIN_UNSUPPORTED, "this model needs whole utterances: it has no stream to save");
     if ((sound->from || sound->leave_open) && !s->decodes)
