@@ -423,12 +423,12 @@ static lin_status read_beside(maker *m, const char *name, size_t n, int *number,
     const char *slash = m->path ? strrchr(m->path, '/') : NULL;
     const int n_folder = slash ? (int)(slash + 1 - m->path) : 0;
     lin_quote(quoted, name, n);
-    if (!m->path) return lin_fail(err, LIN_FORMAT, "$%s is not defined: write a line $%s = ...", quoted, quoted);
+    if (!m->path) return lin_fail(err, LIN_FORMAT, "$%s is not defined: write a line that begins with $%s =", quoted, quoted);
     if (snprintf(path, sizeof path, "%.*s%.*s.txt", n_folder, m->path, (int)n, name) >= (int)sizeof path)
         return lin_fail(err, LIN_FORMAT, "the path of $%s is too long", quoted);
     if (access(path, F_OK) != 0)
-        return lin_fail(err, LIN_FORMAT, "$%s is not defined: write a line $%s = ..., or its phrases into %s", quoted, quoted,
-                        path);
+        return lin_fail(err, LIN_FORMAT, "$%s is not defined: write a line that begins with $%s =, or its phrases into %s",
+                        quoted, quoted, path);
     LIN_TRY(lin_text_read(path, &text, &bytes, err));
     lin_status status = add_rule(m, name, n, err);
     *number = m->n_rules - 1;

@@ -37,7 +37,7 @@
 
 typedef struct lin_grammar lin_grammar;
 
-enum { LIN_GRAMMAR_START = 0, LIN_GRAMMAR_STATES_MAX = 1 << 22 };
+enum { LIN_GRAMMAR_START = 0, LIN_GRAMMAR_STATES_MAX = 1 << 20 };
 #define LIN_GRAMMAR_NONE UINT32_MAX
 
 /* numbers: rules by which numbers and signs are read; NULL: those are refused. LIN_FORMAT with name:line; LIN_UNSUPPORTED for a
@@ -45,7 +45,7 @@ enum { LIN_GRAMMAR_START = 0, LIN_GRAMMAR_STATES_MAX = 1 << 22 };
  * *grammar is NULL. */
 lin_status lin_grammar_open(const char *path, const lin_written *numbers, lin_grammar **grammar, lin_error *err);
 
-/* From memory; other files are not read. repeats: a sentence is one or more of the phrases, as Vosk's lists of phrases mean it. */
+/* From memory; other files are not read. repeats: a sentence is one or more of the phrases, as Vosk's lists mean it. */
 lin_status lin_grammar_parse(const char *text, size_t n, const char *name, const lin_written *numbers, int repeats,
                              lin_grammar **grammar, lin_error *err);
 void lin_grammar_destroy(lin_grammar *grammar); /* NULL is fine */

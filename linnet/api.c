@@ -181,7 +181,8 @@ struct linnet_decoder {
 
 static const linnet_decoder_options decoder_defaults = {
     .n_best = 1, .unknown = NAN, .lm_weight = NAN, .bonus = NAN, .beam_score = NAN, .blank_penalty = NAN, .settle = NAN,
-    .show = NAN, .grammar_confidence = NAN, .rescore_n = LIN_RESCORE_N, .rescore_weight = LIN_RESCORE_WEIGHT, .combine_weight = LIN_COMBINE_WEIGHT};
+    .show = NAN, .rescore_n = LIN_RESCORE_N, .rescore_weight = LIN_RESCORE_WEIGHT, .combine_weight = LIN_COMBINE_WEIGHT,
+    .grammar_confidence = NAN};
 
 void linnet_decoder_options_init(linnet_decoder_options *options, size_t size)
 {

@@ -523,7 +523,7 @@ static void close_sentences(lin_sentences *s)
     lin_free(s);
 }
 
-// All sentences are equally probable, and of any number of words. Each phone of [unk] costs what a phone of a sentence of the least
+// All sentences are equally probable, and of any number of words. A phone of [unk] costs what one of a sentence of the least
 // confidence does.
 static lin_status make_sentences(const parts *p, const lin_sentences *s, double row_seconds, int whole, lin_words **words,
                                  lin_error *err)

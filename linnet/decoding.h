@@ -134,15 +134,16 @@ void lin_decoding_close(lin_decoding *decoding);
 lin_status lin_decoding_pack_lexicon(const lin_decoding *decoding, const char *path, lin_error *err);
 
 /*
- * Reads the phrases or the grammar again (their file may have changed; here the list of phrases may be empty): streams use the new
- * ones from their next row on, and settled results stay; an utterance that is being spoken begins anew with another grammar. No
- * stream may be pushed meanwhile, and settled results must have been taken. n_phrases: their number, of a grammar that of its
+ * Reads the phrases or the grammar again (their file may have changed; here the list of phrases may be empty): streams use the
+ * new ones from their next row on, and settled results stay; an utterance that is being spoken begins anew with another grammar.
+ * No stream may be pushed meanwhile, and settled results must have been taken. n_phrases: their number, of a grammar that of its
  * words. On failure the old ones remain.
  */
 lin_status lin_decoding_reread(lin_decoding *decoding, int *n_phrases, lin_error *err);
 
 /*
- * Phrases for a single stream: copy the lin_decoding and use them; they must live as long as it is used. n = 0 gives none. LIN_UNSUPPORTED for greedy decoding; LIN_INVALID for a phrase without words or pronunciation, and for n < 0.
+ * Phrases for a single stream: copy the lin_decoding and use them; they must live as long as it is used. n = 0 gives none.
+ * LIN_UNSUPPORTED for greedy decoding; LIN_INVALID for a phrase without words or pronunciation, and for n < 0.
  * Opens the lexicon again. On failure *phrases is empty. Any thread.
  */
 typedef struct lin_phrases {
@@ -153,8 +154,8 @@ typedef struct lin_phrases {
 
 lin_status lin_decoding_make_phrases(const lin_decoding *decoding, const linnet_phrase *list, int n, lin_phrases *phrases,
                                      lin_error *err);
-/* A grammar for a single stream: its text (linnet/grammar_tree.h). LIN_UNSUPPORTED without a search for words, with alternatives or
- * second scores. */
+/* A grammar for a single stream: its text (linnet/grammar_tree.h). LIN_UNSUPPORTED without a search for words, with alternatives
+ * or second scores. */
 lin_status lin_decoding_make_grammar(const lin_decoding *decoding, const char *text, int repeats, lin_phrases *phrases,
                                      lin_error *err);
 void lin_phrases_use(const lin_phrases *phrases, lin_decoding *decoding); /* a copy of the lin_decoding, for that stream */

@@ -239,8 +239,8 @@ typedef struct linnet_decoder_options {
     const char *const *keywords; /* [n_keywords] "hey linnet", or "hey linnet=0.3" with the least confidence: found in all speech,
                                     whatever else is decoded (linnet_result_keyword) */
     int n_keywords;              /* 0 (default) to 10000 */
-    const char *grammar; /* the sentences that can be said, and no others: a file (docs/commands.md), or, if it has a line feed, such
-                            a text. Implies words; takes no phrases, lm, rescore, combine or best. NULL (default): none */
+    const char *grammar; /* the sentences that can be said, and no others: a file (docs/commands.md), or, if it has a line feed,
+                            such a text. Implies words; takes no phrases, lm, rescore, combine or best. NULL (default): none */
     double grammar_confidence; /* a sentence of less is none, 0 to 1; NAN (default): 0.25 */
 } linnet_decoder_options;
 

@@ -43,6 +43,22 @@ lm="--words --no-readable --tune settle=0 -l $tmp/words.dict --lm $tmp/words.arp
 echo "- 10 HH 2 AH 1 L 2 OW 3 - 2 W 2 ER 3 L 1 D 2 - 5" | "$ROWS" "$tmp/hw.npy"
 echo "- 3 T 2 UW 2 - 2 HH 2 EH 2 L 2 OW 2 - 3" | "$ROWS" "$tmp/th.npy"
 
+# ---- a grammar -------------------------------------------------------------------------------------------------------------------
+
+printf '# greetings\n(hello | two) $whom\n$whom = world | you\nhello $number 1..3\n' > "$tmp/grammar"
+echo 'hello $whom' > "$tmp/bad-grammar"
+g() { d -l "$tmp/words.dict" --no-readable --grammar "$@"; }
+is "a sentence" "hello world" "$(g "$tmp/grammar" "$tmp/hw.npy")"
+is "no sentence" "" "$(g "$tmp/grammar" "$tmp/th.npy")"
+is "a number of the language, the homophone of a word" "hello two" "$(echo "- 3 HH 2 EH 2 L 2 OW 2 - 2 T 2 UW 2 - 3" | "$ROWS" "$tmp/ht.npy" &&
+    g "$tmp/grammar" "$tmp/ht.npy")"
+printf 'two [unk]\n' > "$tmp/other"
+is "any other word is its phonemes" "two [hh-eh-l-ow]" "$(g "$tmp/other" "$tmp/th.npy")"
+has "the confidence of the sentence" "$(g "$tmp/grammar" -f json "$tmp/hw.npy" | grep -o '"confidence":[0-9.]*' | tail -n 1)" 0.99
+is "a word of the rules of letters" 0 "$(printf 'zorblatt\n' > "$tmp/made"; g "$tmp/made" -l "$tmp/words.dict" "$tmp/hw.npy" > /dev/null; echo $?)"
+refused "no rule of the name" 1 "grammar:1: \$whom is not defined" decode -l "$tmp/words.dict" --grammar "$tmp/bad-grammar" "$tmp/hw.npy"
+refused "phrases beside a grammar" 1 "a grammar takes no phrases" decode -l "$tmp/words.dict" --grammar "$tmp/grammar" --phrase hello "$tmp/hw.npy"
+
 # ---- words -----------------------------------------------------------------------------------------------------------------------
 
 is "words" "hello world" "$(d $lm "$tmp/hw.npy")"

@@ -5,6 +5,7 @@
 #include "base/textfile.h"
 #include "lexicon/dictionary.h"
 #include "lexicon/g2p.h"
+#include "lexicon/grammar.h"
 #include "lexicon/phones.h"
 #include "lexicon/readable.h"
 #include "lexicon/transcript.h"
@@ -290,4 +291,38 @@ void fuzz_written(const uint8_t *data, size_t size)
     if (written) hear(written, text, n);
     lin_readings_free(&r);
     lin_written_destroy(written);
+}
+
+/* ---- grammar --------------------------------------------------------------------------------------------------------------- */
+
+// A grammar; the first byte tells whether its sentences repeat. From every state only states are reached.
+void fuzz_grammar(const uint8_t *data, size_t size)
+{
+    static const char rules[] = "[cardinal]\n0: zero\n1: one\n2: two\n10: < ten[ >]\n[written]\n{N} = {1:cardinal}\n";
+    static lin_written *numbers;
+    lin_error err = {0};
+    lin_grammar *g;
+    if (!size) return;
+    if (!numbers) must(lin_written_parse(rules, sizeof rules - 1, "n", &numbers, &err) == LIN_OK);
+    const lin_status status = lin_grammar_parse((const char *)data + 1, size - 1, "x", numbers, data[0] & 1, &g, &err);
+    check_status(status, &err);
+    must((status == LIN_OK) == (g != NULL));
+    if (!g) return;
+    const int n = lin_grammar_words(g);
+    lin_tree_entry *entries = lin_calloc((size_t)n, sizeof *entries);
+    const int label = 1;
+    lin_tree *tree;
+    for (int i = 0; i < n; i++) entries[i] = (lin_tree_entry){lin_grammar_word(g, i), &label, 1};
+    must(lin_tree_create_list(entries, n, 2, NULL, NULL, &tree, &err) == LIN_OK && lin_grammar_bind(g, tree, &err) == LIN_OK);
+    for (uint32_t state = 0; state < lin_grammar_states(g) && state < 100; state++) {
+        uint32_t next = lin_grammar_unknown(g, state);
+        must(next == LIN_GRAMMAR_NONE || next < lin_grammar_states(g));
+        for (uint32_t e = 0; e < (uint32_t)tree->n_ends && e < 100; e++) {
+            next = lin_grammar_step(g, state, e);
+            must(next == LIN_GRAMMAR_NONE || (next < lin_grammar_states(g) && lin_grammar_allows(g, state, LIN_TREE_ROOT)));
+        }
+    }
+    lin_free(entries);
+    lin_tree_destroy(tree);
+    lin_grammar_destroy(g);
 }

@@ -231,6 +231,18 @@ START_TEST(decoders)
     require_fails(LINNET_INVALID, linnet_decoder_create(model, &o, &d, &err));
     ck_assert_ptr_nonnull(strstr(err.message, "..."));
     o.n_phrases = 0;
+    o.grammar = "hello (world\n";
+    require_fails(LINNET_FORMAT, linnet_decoder_create(model, &o, &d, &err));
+    ck_assert_msg(strstr(err.message, "the grammar:1: a ')' is missing") != NULL, "%s", err.message);
+    o.grammar = "hello (world | cat)\n";
+    o.grammar_confidence = 2;
+    require_fails(LINNET_INVALID, linnet_decoder_create(model, &o, &d, &err));
+    o.grammar_confidence = 0.5;
+    require_ok(linnet_decoder_create(model, &o, &d, &err));
+    ck_assert_str_eq(linnet_decoder_kind(d), "words");
+    ck_assert_int_eq(linnet_decoder_vocabulary(d), 3);
+    linnet_decoder_destroy(d);
+    o.grammar = NULL;
     o.n_keywords = 1;
     const struct {
         const char *keyword, *message;

@@ -19,6 +19,15 @@ start words
 for path in / /vosk; do
     is "vosk at $path" "$both" "$(talk stream $path raw="$tmp/twice.raw" wait end='{"eof" : 1}' | sed -n 's/.*"text":"\([^"]*\)".*/\1/p')"
 done
+# A list of phrases excludes all other words.
+said() { sed -n 's/.*"text":"\([^"]*\)".*/\1/p'; }
+first=$(printf '%s\n' "$both" | head -n 1)
+is "vosk: phrases are a grammar" "$both" \
+    "$(talk stream /vosk config='{"config":{"phrase_list":["'"$first"'","nothing else"]}}' raw="$tmp/twice.raw" wait end='{"eof" : 1}' | said)"
+is "vosk: other speech is nothing" "" \
+    "$(talk stream /vosk config='{"config":{"phrase_list":["nothing else"]}}' raw="$tmp/twice.raw" wait end='{"eof" : 1}' | said | tr -d '\n')"
+has "vosk: a list that is wrong" "$(talk stream /vosk config='{"config":{"phrase_list":["(nothing"]}}' raw="$tmp/twice.raw" wait end='{"eof" : 1}')" \
+    "1: a ')' is missing"
 lines=$(talk stream /sherpa-onnx raw="$tmp/twice.f32" chunk=32000 end=Done)
 finals() { printf '%s\n' "$1" | grep '"is_final":true'; }
 is "sherpa-onnx: the texts" "$both" "$(finals "$lines" | sed 's/^{"text":"\([^"]*\)".*/\1/')"

@@ -87,6 +87,17 @@ def test_keywords(model, speech):
         model.decoder(keywords=["a=2"])
 
 
+def test_grammar(model, speech, tmp_path):
+    heard = model.transcribe(speech[0], words=True).text
+    (tmp_path / "commands.txt").write_text(f"{heard}\nnothing else\n")
+    for grammar in ([heard, "nothing else"], tmp_path / "commands.txt"):
+        decoder = model.decoder(grammar=grammar, grammar_confidence=0.05)
+        assert decoder.kind == "words" and model.transcribe(speech[0], decoder=decoder).text == heard
+    assert model.transcribe(speech[0], decoder=model.decoder(grammar=["nothing else"])).text == ""
+    with pytest.raises(linnet.FormatError, match="is missing"):
+        model.decoder(grammar=["(a"])
+
+
 def test_errors_are_exceptions(tmp_path):
     with pytest.raises(linnet.ReadError, match="missing.safetensors") as error:
         linnet.load(tmp_path / "missing.safetensors")

@@ -1,0 +1,250 @@
+// Grammars: which sentences they accept, what is refused and where the message says so, other files, large ones, failing memory.
+#include "lexicon/grammar.h"
+
+#include <sys/stat.h>
+
+#include "tests/lexicon/support.h"
+
+// A tree of a grammar's words, each with a phone for its number and the last one again, so that words share beginnings.
+static lin_tree *tree_of(lin_grammar *g)
+{
+    static int labels[3000][2];
+    static lin_tree_entry entries[3000];
+    const int n = lin_grammar_words(g);
+    lin_tree *tree;
+    ck_assert_int_le(n, 3000);
+    for (int i = 0; i < n; i++) {
+        labels[i][0] = 1 + i % 7;
+        labels[i][1] = 1 + i / 7 % 7;
+        entries[i] = (lin_tree_entry){lin_grammar_word(g, i), labels[i], 2};
+    }
+    OK(lin_tree_create_list(entries, n, 9, NULL, NULL, &tree, &err));
+    OK(lin_grammar_bind(g, tree, &err));
+    return tree;
+}
+
+// The end of a word in the tree; its node, and that node's parent.
+static uint32_t end_of(const lin_tree *tree, const char *word, uint32_t *node)
+{
+    const int number = lin_tree_find(tree, word, strlen(word));
+    for (*node = 0; *node < (uint32_t)tree->n_nodes; ++*node)
+        for (uint32_t e = tree->nodes[*node].end; e < tree->nodes[*node + 1].end; e++)
+            if (tree->ends[e].word == number) return e;
+    return LIN_GRAMMAR_NONE;
+}
+
+// 1: a sentence of the grammar; "*" is a word outside it. Every word that may follow must be allowed at all nodes on its way.
+static int accepts(const lin_grammar *g, const lin_tree *tree, const char *sentence)
+{
+    char copy[400];
+    uint32_t state = LIN_GRAMMAR_START, node;
+    snprintf(copy, sizeof copy, "%s", sentence);
+    for (char *word = strtok(copy, " "); word; word = strtok(NULL, " ")) {
+        if (!strcmp(word, "*")) {
+            state = lin_grammar_unknown(g, state);
+        } else {
+            const uint32_t end = end_of(tree, word, &node);
+            const uint32_t next = end == LIN_GRAMMAR_NONE ? LIN_GRAMMAR_NONE : lin_grammar_step(g, state, end);
+            if (next != LIN_GRAMMAR_NONE) {
+                uint32_t parent = 0;
+                while (tree->nodes[parent + 1].child <= node) parent++;
+                ck_assert(lin_grammar_allows(g, state, node) && lin_grammar_allows(g, state, parent));
+            }
+            state = next;
+        }
+        if (state == LIN_GRAMMAR_NONE) return 0;
+    }
+    return lin_grammar_is_end(g, state);
+}
+
+/* ---- what is accepted ------------------------------------------------------------------------------------------------------ */
+
+#define HOME "# home\nturn (on | off) [the] $lamp\n$lamp = lamp | ceiling light\n\nHow warm is it?\n"
+#define JSGF                                                                                                                     \
+    "#JSGF V1.0 UTF-8 en;\ngrammar home;\n/* of\nlights */\n"                                                                  \
+    "public <command> = <action> [the] (light {l} | lamp) | /0.3/ call <who>; // people\n"                                       \
+    "<action> = \"turn\" (on | off) <NULL>;\n<who> = anna | \"john; smith\";\npublic <stop> = stop;\n"
+
+static const struct {
+    const char *grammar;
+    int repeats;
+    const char *yes[8], *no[8];
+} cases[] = {
+    {HOME, 0, {"turn on the lamp", "turn off lamp", "turn on ceiling light", "how warm is it"},
+     {"turn the lamp", "turn on the", "lamp", "turn on the light", "turn on the lamp how warm is it", ""}},
+    {HOME, 1, {"turn on the lamp how warm is it", "how warm is it how warm is it"}, {"how warm how warm is it", ""}},
+    {"[please] stop [now]\n", 0, {"stop", "please stop", "please stop now"}, {"please", "stop please", "please now"}},
+    {"a [b [c] | d]\n", 0, {"a", "a b", "a b c", "a d"}, {"a c", "a b d", "b"}},
+    {"a b\na c\na\n", 0, {"a", "a b", "a c"}, {"b", "a b c"}},
+    {"channel $number 8..11\n", 0, {"channel eight", "channel nine", "channel ten", "channel eleven"},
+     {"channel seven", "channel twelve", "channel", "eight"}},
+    {"at 5 o'clock\n$5 more\n", 0, {"at five o'clock", "five dollars more"}, {"at five", "at o'clock"}},
+    {"go [unk] now\n[unk]\n", 0, {"go * now", "*"}, {"go now", "* now", "* *", "go *"}},
+    {"stop\n[unk]\n", 1, {"stop", "stop * stop", "* *"}, {""}},
+    {JSGF, 0, {"turn on light", "turn off the lamp", "call anna", "call john smith", "stop"},
+     {"turn on the", "anna", "call stop", "light", "l"}},
+    {"\xEF\xBB\xBF" "caf\xC3\xA9\r\n  # no comment words\r\nA-B\r\n", 0, {"caf\xC3\xA9", "a-b"}, {"cafe", "comment"}},
+    {"$greeting.to-me = hello | hi\n$greeting.to-me you\n", 0, {"hello you", "hi you"}, {"you", "hello"}},
+};
+
+START_TEST(test_accepted)
+{
+    lin_written *numbers;
+    lin_grammar *g;
+    OK(lin_written_load("share/linnet/en/numbers.txt", &numbers, &err));
+    OK(lin_grammar_parse(cases[_i].grammar, strlen(cases[_i].grammar), "x", numbers, cases[_i].repeats, &g, &err));
+    lin_tree *tree = tree_of(g);
+    for (int i = 0; i < 8 && cases[_i].yes[i]; i++)
+        ck_assert_msg(accepts(g, tree, cases[_i].yes[i]), "'%s' is a sentence", cases[_i].yes[i]);
+    for (int i = 0; i < 8 && cases[_i].no[i]; i++)
+        ck_assert_msg(!accepts(g, tree, cases[_i].no[i]), "'%s' is no sentence", cases[_i].no[i]);
+    lin_tree_destroy(tree);
+    lin_grammar_destroy(g);
+    lin_written_destroy(numbers);
+}
+END_TEST
+
+// From the beginning only words that begin a sentence are allowed.
+START_TEST(test_allowed)
+{
+    static const char text[] = "one two\nthree four\n";
+    lin_grammar *g;
+    uint32_t node;
+    OK(lin_grammar_parse(text, sizeof text - 1, "x", NULL, 0, &g, &err));
+    lin_tree *tree = tree_of(g);
+    static const struct { const char *word; int allowed; } words[] = {{"one", 1}, {"two", 0}, {"three", 1}, {"four", 0}};
+    for (int i = 0; i < 4; i++) {
+        end_of(tree, words[i].word, &node);
+        ck_assert_msg(lin_grammar_allows(g, LIN_GRAMMAR_START, node) == words[i].allowed, "%s", words[i].word);
+    }
+    ck_assert(!lin_grammar_has_unknown(g));
+    lin_tree_destroy(tree);
+    lin_grammar_destroy(g);
+}
+END_TEST
+
+// 2^12 sentences of 25 words are 38 states: alternatives that end alike are one.
+START_TEST(test_small)
+{
+    char text[400] = "";
+    lin_grammar *g;
+    for (int i = 0; i < 12; i++) strcat(text, "(a | b) c ");
+    strcat(text, "d\n");
+    OK(lin_grammar_parse(text, strlen(text), "x", NULL, 0, &g, &err));
+    ck_assert_uint_eq(lin_grammar_states(g), 12 * 2 + 2);
+    lin_grammar_destroy(g);
+}
+END_TEST
+
+/* ---- what is refused ------------------------------------------------------------------------------------------------------- */
+
+START_TEST(test_refused)
+{
+    static const struct {
+        const char *text;
+        lin_status status;
+        const char *message;
+    } refused[] = {
+        {"", LIN_FORMAT, "x has no phrase"},
+        {"# nothing\n$a = b\n", LIN_FORMAT, "x has no phrase"},
+        {"hello\nturn (on\n", LIN_FORMAT, "x:2: a ')' is missing"},
+        {"turn on]\n", LIN_FORMAT, "x:1: there is a ']' too many"},
+        {"(a]\n", LIN_FORMAT, "x:1: there is a ']' too many"},
+        {"a | | b\n", LIN_FORMAT, "x:1: there is nothing to say here"},
+        {"a ()\n", LIN_FORMAT, "x:1: there is nothing"},
+        {"call $who\n", LIN_FORMAT, "x:1: $who is not defined: write a line that begins with $who ="},
+        {"a $a\n\n$a = b $b\n$b = c $a\n", LIN_FORMAT, "x:4: 'a' contains itself"},
+        {"$a = b\n$a = c\nd\n", LIN_FORMAT, "x:2: 'a' is defined twice"},
+        {"to $number\n", LIN_FORMAT, "x:1: $number has no range"},
+        {"to $number 5..1\n", LIN_FORMAT, "a range goes up"},
+        {"to $number 1..20000\n", LIN_FORMAT, "at most 10000"},
+        {"to $number 1..2\n", LIN_FORMAT, "no rules for the numbers"},
+        {"to 5\n", LIN_FORMAT, "x:1"},
+        {"#JSGF V1.0;\n<a> = b;\n", LIN_FORMAT, "x has no public rule"},
+        {"#JSGF V1.0;\npublic <a> = b", LIN_FORMAT, "x:2: the last rule has no ';'"},
+        {"#JSGF V1.0;\n\npublic <a> = b*;\n", LIN_UNSUPPORTED, "x:3: repetition"},
+        {"#JSGF V1.0;\nimport <other.*>;\npublic <a> = b;\n", LIN_UNSUPPORTED, "x:2: imports"},
+        {"#JSGF V1.0;\npublic <a> = <b>;\n", LIN_FORMAT, "x:2: <b> is not defined"},
+        {"#JSGF V1.0;\npublic <a> = <b;\n", LIN_FORMAT, "x:2: '<' is not closed"},
+        {"#JSGF V1.0;\npublic a = b;\n", LIN_FORMAT, "x:2: 'public a = b' is not a rule"},
+    };
+    lin_grammar *g;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        FAILS(lin_grammar_parse(refused[i].text, strlen(refused[i].text), "x", NULL, 0, &g, &err), refused[i].status,
+              refused[i].message);
+        ck_assert_ptr_null(g);
+    }
+    char deep[400];
+    memset(deep, '(', 100);
+    strcpy(deep + 100, "a\n");
+    FAILS(lin_grammar_parse(deep, strlen(deep), "x", NULL, 0, &g, &err), LIN_FORMAT, "nested");
+    // Every reference is a copy.
+    char large[4000] = "";
+    for (int i = 0; i < 8; i++) {
+        char line[80];
+        snprintf(line, sizeof line, "$r%d = (a $r%d | b $r%d)\n", i, i + 1, i + 1);
+        strcat(large, line);
+    }
+    strcat(large, "$r8 = c $number 1..9999 $number 1..9999\n$r0\n");
+    lin_written *numbers;
+    OK(lin_written_load("share/linnet/en/numbers.txt", &numbers, &err));
+    FAILS(lin_grammar_parse(large, strlen(large), "x", numbers, 0, &g, &err), LIN_UNSUPPORTED, "too large");
+    lin_written_destroy(numbers);
+}
+END_TEST
+
+/* ---- files ----------------------------------------------------------------------------------------------------------------- */
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+START_TEST(test_files)
+{
+    char folder[] = "/tmp/grammar-XXXXXX", path[64], other[64];
+    lin_grammar *g;
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/home.txt", folder);
+    snprintf(other, sizeof other, "%s/contacts.txt", folder);
+    write_file(path, "call $contacts\nwrite to $contacts\n");
+    FAILS(lin_grammar_open(path, NULL, &g, &err), LIN_FORMAT, "$contacts is not defined");
+    write_file(other, "# people\nanna [smith]\n$title = doctor | mister\n$title jones\n");
+    OK(lin_grammar_open(path, NULL, &g, &err));
+    lin_tree *tree = tree_of(g);
+    ck_assert(accepts(g, tree, "call anna") && accepts(g, tree, "write to doctor jones") && accepts(g, tree, "call anna smith"));
+    ck_assert(!accepts(g, tree, "call jones") && !accepts(g, tree, "anna"));
+    lin_tree_destroy(tree);
+    lin_grammar_destroy(g);
+    write_file(other, "anna (\n");
+    FAILS(lin_grammar_open(path, NULL, &g, &err), LIN_FORMAT, "contacts.txt:1: there is nothing to say here");
+    FAILS(lin_grammar_open("/nowhere/x", NULL, &g, &err), LIN_IO, "/nowhere/x");
+    ck_assert_int_eq(remove(path), 0);
+    remove(other);
+    remove(folder);
+}
+END_TEST
+
+START_TEST(test_memory)
+{
+    lin_status status = LIN_NO_MEMORY;
+    for (unsigned long k = 1; status == LIN_NO_MEMORY; k++) {
+        lin_grammar *g;
+        lin_error why = {0};
+        const unsigned long live = lin_memory_live();
+        ck_assert_int_lt((int)k, 2000);
+        lin_memory_fail_at(k);
+        status = lin_grammar_parse(HOME, strlen(HOME), "x", NULL, 0, &g, &why);
+        lin_memory_fail_at(0);
+        lin_grammar_destroy(g);
+        ck_assert_uint_eq(lin_memory_live(), live);
+    }
+    ck_assert_int_eq(status, LIN_OK);
+}
+END_TEST
+
+TEST_MAIN("lexicon/grammar", TESTS(test_accepted, 0, sizeof cases / sizeof *cases), TEST(test_allowed), TEST(test_small),
+          TEST(test_refused), TEST(test_files), TEST(test_memory))
