@@ -53,7 +53,7 @@ is "no sentence" "" "$(g "$tmp/grammar" "$tmp/th.npy")"
 is "a number of the language, the homophone of a word" "hello two" "$(echo "- 3 HH 2 EH 2 L 2 OW 2 - 2 T 2 UW 2 - 3" | "$ROWS" "$tmp/ht.npy" &&
     g "$tmp/grammar" "$tmp/ht.npy")"
 printf 'two [unk]\n' > "$tmp/other"
-is "any other word is its phonemes" "two [hh-eh-l-ow]" "$(g "$tmp/other" "$tmp/th.npy")"
+is "any other word is its phonemes" "two [hh_eh_l_ow]" "$(g "$tmp/other" "$tmp/th.npy")"
 has "the confidence of the sentence" "$(g "$tmp/grammar" -f json "$tmp/hw.npy" | grep -o '"confidence":[0-9.]*' | tail -n 1)" 0.99
 is "a word of the rules of letters" 0 "$(printf 'zorblatt\n' > "$tmp/made"; g "$tmp/made" -l "$tmp/words.dict" "$tmp/hw.npy" > /dev/null; echo $?)"
 refused "no rule of the name" 1 "grammar:1: \$whom is not defined" decode -l "$tmp/words.dict" --grammar "$tmp/bad-grammar" "$tmp/hw.npy"

@@ -16,8 +16,8 @@
 /* tests/fuzz/corpus/NAME holds the seeds of each, and make runs those that have some. */
 #define FUZZ_TARGETS(X)                                                                                                          \
     X(arpa) X(audio) X(beam) X(conf) X(ctm) X(datadir) X(dataset) FUZZ_PAPER(X) X(grammar) X(json) X(lexicon) X(model)           \
-    X(ngram) X(ngram_count) X(npy) X(ogg_opus) X(punctuation) X(serve) X(state) X(stm) X(sweep) X(textgrid) X(training) X(trn) X(words)   \
-    X(writers) X(written)
+    X(ngram) X(ngram_count) X(npy) X(ogg_opus) X(punctuation) X(serve) X(state) X(stm) X(sweep) X(textgrid) X(training) X(trn)   \
+    X(words) X(writers) X(written)
 #ifdef LIN_NO_PAPER
 #define FUZZ_PAPER(X)
 #else
