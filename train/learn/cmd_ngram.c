@@ -67,16 +67,16 @@ static const lin_option options[] = {
     {.name = "weights", .type = LIN_OPTION_STRING, .at = offsetof(ngram_values, weights), .text = "auto", .value = "auto|W1,W2",
      .help = "Shares of the two models, divided by their sum; auto: the shares that predict the text of --text best"},
     {.name = "text", .type = LIN_OPTION_FILE, .at = offsetof(ngram_values, dev),
-     .help = "A text like those that the model is for, which is in neither model: a few hundred sentences"},
+     .help = "A few hundred sentences like those that the model is for, which neither model has seen"},
     {.type = LIN_OPTION_HEADING, .help = "Pruning (prune; count and mix do it too)"},
     {.name = "entropy", .type = LIN_OPTION_DOUBLE, .at = offsetof(ngram_values, entropy), .text = "0", .min = 0, .max = 1,
      .help = "Remove n-grams without which the perplexity rises by less than this fraction; 1e-8 is a usual start"},
     {.type = LIN_OPTION_HEADING, .help = "Measuring a model (perplexity)"},
     {.name = "sentences", .type = LIN_OPTION_FLAG, .at = offsetof(ngram_values, sentences),
-     .help = "Also a line per sentence: position, words, unknown words, logarithm, perplexity; separated by tabs"},
+     .help = "Print a line per sentence too, with position, words, unknown words, logarithm and perplexity, separated by tabs"},
     {.type = LIN_OPTION_HEADING, .help = "Sentences (generate)"},
     {.name = "count", .type = LIN_OPTION_INT, .at = offsetof(ngram_values, count), .text = "10", .min = 1, .max = 1e9,
-     .help = "How many"},
+     .help = "Number of sentences"},
     LIN_SEED_ROW(offsetof(ngram_values, seed), "Equal seeds give equal sentences"),
     {.type = LIN_OPTION_END},
 };
@@ -495,16 +495,16 @@ const lin_command lin_command_ngram = {
     .operands = "count|prune|mix|pack|arpa|perplexity|info|generate FILE...",
     .summary = "make, prune, mix, pack and measure n-gram language models",
     .description =
-        "Language models of words or phones, for the beam and word searches.\n\n"
+        "Makes and measures language models of words or phones, for the beam and word searches.\n\n"
         "count [TEXT...] makes a model from text with one sentence per line: modified Kneser-Ney smoothing, interpolated, as "
-        "ARPA text. prune MODEL removes the least important n-grams. mix MODEL MODEL writes their linear "
-        "interpolation: exactly the weighted sum of both for every n-gram that one of them has. pack MODEL writes the packed "
-        "form, which is mapped instead of read; arpa MODEL writes ARPA text again. perplexity MODEL [TEXT...] measures how well "
-        "the model predicts a text, in SRILM's form: ppl with the ends of sentences as events, ppl1 without. info MODEL counts "
-        "its n-grams. generate MODEL draws sentences from it.\n\n"
+        "ARPA text. prune MODEL removes the least important n-grams. mix MODEL MODEL writes their linear interpolation: exactly "
+        "the weighted sum of both for every n-gram that one of them has. pack MODEL writes the packed form, which is mapped "
+        "instead of read; arpa MODEL writes ARPA text again. perplexity MODEL [TEXT...] measures how well the model predicts a "
+        "text and prints it as SRILM does: ppl counts the ends of sentences as events, ppl1 does not. info MODEL counts its "
+        "n-grams. generate MODEL draws sentences from it.\n\n"
         "A MODEL is ARPA text or packed, a TEXT is plain; each may be gzip'd, and a TEXT may be - for standard input, which is "
-        "also the default. A line that is not a sentence (with control characters, <s> or </s>) is reported and left out; the "
-        "exit status is 1 then.",
+        "also the default. A line that is not a sentence (with control characters, <s> or </s>) is reported and left out, and "
+        "the exit status is 1.",
     .examples = "  linnet phonemize -l cmudict.dict --ids first data/train/text | linnet ngram count --ids first --no-unknown -o "
                 "phones.arpa\n"
                 "  linnet ngram count --order 4 --set min-count=1,1,2 book.txt.gz --packed -o words.lm\n"

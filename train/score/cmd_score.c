@@ -24,17 +24,17 @@ typedef struct score_values {
 static const lin_option options[] = {
     {.type = LIN_OPTION_HEADING, .help = "Comparison"},
     {.name = "unit", .type = LIN_OPTION_CHOICE, AT(unit), .text = "auto", .choices = "auto|phones|words",
-     .help = "The list of a JSON object to score, auto: phones (other formats have one kind of token), and the name of the rate, "
-             "PER or WER, auto: from the reference's tokens"},
+     .help = "What to score. auto scores the phones of JSON objects, and the tokens that other formats have. The rate is called "
+             "PER or WER by this option; with auto, by the reference's tokens"},
     {.name = "ipa", .type = LIN_OPTION_FLAG, AT(ipa),
-     .help = "Treat phones in the IPA and in CMUdict's names as equal, on both sides; stress is ignored (docs/formats.md)"},
+     .help = "Count a phone in the IPA and its name in CMUdict as equal, on both sides, and ignore stress (docs/formats.md)"},
     LIN_LANGUAGE_ROW(score_values, language),
     {.name = "phones", .letter = 'p', .type = LIN_OPTION_FILE, AT(phones), .value = "SET",
      .help = "The phones of another language, whose case then matters: a model, or a file with a name on each line; for --ipa, "
              "and to tell phones from words; if not given, the phones of the language"},
     {.name = "map", .type = LIN_OPTION_FILE, AT(map),
-     .help = "Phones that count as equal: lines 'ax ah', or 'q' alone to delete a phone; applied to both sides. A file, or one "
-             "of the language, as timit-61-39.map"},
+     .help = "Phones that count as equal, on both sides: a line 'ax ah' replaces ax by ah, a line 'q' deletes q. A file, or one "
+             "of the language, such as timit-61-39.map"},
     {.name = "glm", .type = LIN_OPTION_FILE, AT(glm),
      .help = "Words that count as equal: contractions, spellings, compounds; NIST's global map, lines 'colour => color' or "
              "\"it's => { it's / it is }\", applied to both sides: a file, or one of the language, as words.glm "
@@ -42,8 +42,7 @@ static const lin_option options[] = {
     {.name = "case", .type = LIN_OPTION_FLAG, AT(case_sensitive),
      .help = "Distinguish upper and lower case, as sclite -s"},
     {.name = "normalize", .type = LIN_OPTION_FLAG, AT(normalize),
-     .help = "Compare words without case and punctuation, with numbers and signs as the words of the language, on both sides "
-             "(docs/scoring.md)"},
+     .help = "Compare words without case and punctuation, with numbers and signs in words, on both sides (docs/scoring.md)"},
     {.name = "format", .letter = 'f', .type = LIN_OPTION_STRING, AT(format), .value = "REF[,HYP]", .choices = FORMATS,
      .help = "Formats of REF, and of HYP and HYP2; auto, also if not given: by the extension, else by the first line. One of "
              FORMATS},
@@ -58,11 +57,11 @@ static const lin_option options[] = {
     {.type = LIN_OPTION_HEADING, .help = "Output"},
     {.name = "name", .type = LIN_OPTION_STRING, AT(name),
      .help = "Name of the rate; if not given, PER or WER by the tokens, ER if they do not show which"},
-    {.name = "utterances", .type = LIN_OPTION_FLAG, AT(utterances), .help = "Also the counts of every utterance"},
-    {.name = "align", .type = LIN_OPTION_FLAG, AT(align), .help = "The alignment of every utterance, as sclite -o pralign prints "
-                                                                  "it"},
+    {.name = "utterances", .type = LIN_OPTION_FLAG, AT(utterances), .help = "Print the counts of every utterance too"},
+    {.name = "align", .type = LIN_OPTION_FLAG, AT(align),
+     .help = "Print the alignment of every utterance, as sclite -o pralign does"},
     {.name = "confusions", .type = LIN_OPTION_INT, AT(confusions), .text = "0", .max = 1000000,
-     .help = "The N most frequent substitutions, deletions, insertions and confused pairs"},
+     .help = "Print the N most frequent substitutions, deletions, insertions and confused pairs"},
     {.name = "json", .type = LIN_OPTION_FLAG, AT(json), .help = "Write one JSON object instead of tables"},
     {.name = "html", .type = LIN_OPTION_FILE, .writes = 1, AT(html),
      .help = "Also write a page with the confusion matrix, speakers and worst utterances to this file"},
