@@ -313,7 +313,7 @@ typedef struct learner {
 
 lin_punctuation_learn_options lin_punctuation_learn_options_default(void)
 {
-    return (lin_punctuation_learn_options){.mark_slots = 300000, .capital_slots = 131072, .bits = 25, .passes = 2, .rate = 0.1};
+    return (lin_punctuation_learn_options){.mark_slots = 300000, .capital_slots = 131072, .bits = 25, .passes = 4, .rate = 0.1};
 }
 
 /* ---- the text -------------------------------------------------------------------------------------------------------------- */
