@@ -25,17 +25,18 @@ static const char *why_not(const lin_train_data *d, const lin_train_item *it, in
     return lin_ctc_frames_needed(it->labels, it->n_labels) > it->rows ? "CTC has no path: too few frames for its phonemes" : NULL;
 }
 
-// Pieces of an utterance: each of a network of voices is an item of its own. In training each begins anywhere.
-static int pieces_of(const lin_train_data *d, int frames)
+// Pieces of an utterance, `size` frames each: for a network of voices each is an item of its own. In training each begins
+// anywhere.
+static int pieces_of(const lin_train_data *d, int frames, int size)
 {
-    return d->model->config.voice && frames > LIN_VOICE_PIECE_MOST ? frames / LIN_VOICE_PIECE_MOST : 1;
+    return d->model->config.voice && frames > size ? frames / size : 1;
 }
 
 // Makes an item piece k of its utterance of `whole` frames.
-static void cut_piece(const lin_train_data *d, lin_train_item *it, int whole, int k, const int *voice)
+static void cut_piece(const lin_train_data *d, lin_train_item *it, int whole, int k, int size, const int *voice)
 {
-    it->first = k * LIN_VOICE_PIECE_MOST;
-    it->frames = it->recorded = whole < LIN_VOICE_PIECE_MOST ? whole : LIN_VOICE_PIECE_MOST;
+    it->first = k * size;
+    it->frames = it->recorded = whole < size ? whole : size;
     it->rows = lin_config_frames_out(&d->model->config, it->frames);
     it->labels = voice;
     it->n_labels = it->counted = 1;
@@ -44,7 +45,7 @@ static void cut_piece(const lin_train_data *d, lin_train_item *it, int whole, in
 static lin_status collect(lin_train_data *d, lin_train_list *list, const lin_train_hooks *hooks, lin_error *err)
 {
     const lin_config *c = &d->model->config;
-    const int for_training = list == &d->train;
+    const int for_training = list == &d->train, size = for_training ? LIN_VOICE_PIECE_MOST : LIN_VOICE_PIECE_MEASURED;
     size_t total = 0;
     long long labels = 0;
     int voices = 0;
@@ -52,7 +53,7 @@ static lin_status collect(lin_train_data *d, lin_train_list *list, const lin_tra
     if (c->voice && for_training && voices != c->outputs)
         return lin_fail(err, LIN_MISMATCH, "the sets to train on have %d voices, the model %d", voices, c->outputs);
     for (int s = 0; s < list->n_sets; s++)
-        for (int i = 0; i < list->sets[s]->count; i++) total += (size_t)pieces_of(d, list->sets[s]->utterances[i].frames);
+        for (int i = 0; i < list->sets[s]->count; i++) total += (size_t)pieces_of(d, list->sets[s]->utterances[i].frames, size);
     list->items = lin_calloc(total, sizeof *list->items);
     list->frames = lin_calloc(total, sizeof *list->frames);
     if (!list->items || !list->frames) return lin_no_memory(err, "the list of utterances", total * sizeof *list->items);
@@ -85,9 +86,9 @@ static lin_status collect(lin_train_data *d, lin_train_list *list, const lin_tra
             const char *why = why_not(d, &it, for_training);
             if (why && hooks->left_out && !c->voice) hooks->left_out(hooks->context, set->path, set->utterances[i].id, why);
             if (why) continue;
-            const int whole = it.frames, pieces = pieces_of(d, whole);
+            const int whole = it.frames, pieces = pieces_of(d, whole, size);
             for (int k = 0; k < pieces; k++) {
-                if (c->voice) cut_piece(d, &it, whole, k, &speakers[u->speaker]);
+                if (c->voice) cut_piece(d, &it, whole, k, size, &speakers[u->speaker]);
                 labels += it.counted;
                 list->items[list->n] = it;
                 list->frames[list->n++] = it.frames;

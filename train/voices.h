@@ -8,8 +8,8 @@
 
 #include "train/dataset.h"
 
-/* Frames of the pieces of utterances that a network of voices hears in training; in measuring all have the most. */
-enum { LIN_VOICE_PIECE_LEAST = 150, LIN_VOICE_PIECE_MOST = 300 };
+/* Frames of the pieces of utterances that a network of voices hears in training, and in measuring. */
+enum { LIN_VOICE_PIECE_LEAST = 100, LIN_VOICE_PIECE_MOST = 200, LIN_VOICE_PIECE_MEASURED = 150 };
 
 /* Pieces of a voice in an epoch at most, so that those with much speech do not count more than others. */
 enum { LIN_VOICE_PIECES = 8 };
