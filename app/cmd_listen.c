@@ -44,6 +44,9 @@ static const lin_option options[] = {
     LIN_QUIET_ROW(offsetof(listen_values, quiet), "Print only results and errors"),
     LIN_LANGUAGE_ROW(listen_values, language),
     LIN_DECODING_ROWS(listen_values, decoding),
+    {.name = "after-keyword", .type = LIN_OPTION_DOUBLE, .at = offsetof(listen_values, decoding.after_keyword_s), .min = 0,
+     .max = 86400, .value = "S",
+     .help = "Write words or phonemes only for this many seconds after a keyword, and to the end of the utterance"},
     LIN_ENDPOINT_ROWS(listen_values, endpoints,
                       "When the network is reset: at every endpoint, never, or (auto) at every endpoint if the model does not "
                       "forget by itself. The joined lines equal the output of linnet transcribe with endpoint or never; with "
@@ -616,6 +619,10 @@ static int check(lin_parsed *parsed, int *channel)
     if (wrong != LIN_EXIT_OK) return wrong;
     if (v->decoding.combine && !v->second_pass)
         return lin_misuse(parsed, "--combine is for utterances that are heard whole: add --second-pass offline");
+    if (v->decoding.after_keyword_s > 0 && !v->decoding.keywords.count && !v->decoding.keywords_file)
+        return lin_misuse(parsed, "--after-keyword needs --keyword or --keywords");
+    if (v->decoding.after_keyword_s > 0 && v->second_pass)
+        return lin_misuse(parsed, "--after-keyword and --second-pass exclude each other");
     if (v->decoding.n_best > 1 && !v->json) return lin_misuse(parsed, "--n-best needs --json: only JSON has alternatives");
     if (v->model.device && *v->model.device >= '0' && *v->model.device <= '9')
         return lin_misuse(parsed, "--device %s: --device chooses where the network runs; --microphone %s chooses a microphone",

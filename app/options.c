@@ -255,6 +255,7 @@ static lin_status parse_number(const lin_option *o, const char *label, const cha
     char *end;
     errno = 0;
     double v = strtod(buffer, &end);
+    end += end > buffer && !strcmp(end, "s") && !strcmp(unit, "S"); // "8s"
     if (*end || isspace((unsigned char)buffer[0]) || isnan(v) || (whole && v != floor(v))) {
         return lin_fail(err, LIN_INVALID, "%s needs %s, not '%s'", label, kind, buffer);
     }

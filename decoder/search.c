@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "decoder/rows.h"
 
 lin_search lin_search_greedy(int V) { return (lin_search){.kind = LIN_SEARCH_GREEDY, .V = V}; }
 
@@ -20,10 +21,12 @@ lin_search lin_search_words(const lin_words *words, int V, uint64_t id)
     return (lin_search){.kind = LIN_SEARCH_WORDS, .V = V, .of = words, .id = id};
 }
 
-lin_search lin_search_for_keywords(lin_search search, const lin_keywords *keywords)
+lin_search lin_search_for_keywords(lin_search search, const lin_keywords *keywords, int after)
 {
     search.keywords = keywords;
+    search.after = after;
     if (keywords) search.id = lin_hash_pair(search.id, lin_keywords_fingerprint(keywords));
+    if (after) search.id = lin_hash_pair(search.id, (uint64_t)after);
     return search;
 }
 
@@ -45,16 +48,38 @@ static size_t keywords_at(const lin_search *s) { return (search_bytes(s) + 7) / 
 
 static void *of_keywords(const lin_search *s, void *state) { return (char *)state + keywords_at(s); }
 
+// With `after`: whether all is decoded now.
+typedef struct waking {
+    int64_t frame, until; // the next; decoding goes on until this one
+    int32_t asleep, reserved;
+} waking;
+
+static size_t waking_at(const lin_search *s) { return (keywords_at(s) + lin_keywords_bytes(s->keywords) + 7) / 8 * 8; }
+
+static waking *of_waking(const lin_search *s, void *state) { return (waking *)(void *)((char *)state + waking_at(s)); }
+
+static int is_asleep(const lin_search *s, void *state) { return s->after && of_waking(s, state)->asleep; }
+
 size_t lin_search_bytes(const lin_search *s)
 {
+    if (s->after) return waking_at(s) + sizeof(waking);
     return s->keywords ? keywords_at(s) + lin_keywords_bytes(s->keywords) : search_bytes(s);
 }
 
-void lin_search_reset(const lin_search *s, void *state, int64_t first_frame, int carry)
+static void reset(const lin_search *s, void *state, int64_t first_frame, int carry)
 {
     if (s->kind == LIN_SEARCH_BEAM) lin_beam_reset(s->of, state, first_frame);
     else if (s->kind == LIN_SEARCH_WORDS) lin_words_reset(s->of, state, first_frame);
     else lin_greedy_reset(state, s->V, first_frame, carry);
+}
+
+void lin_search_reset(const lin_search *s, void *state, int64_t first_frame, int carry)
+{
+    reset(s, state, first_frame, carry);
+    if (s->after) {
+        const int64_t until = first_frame ? of_waking(s, state)->until : 0;
+        *of_waking(s, state) = (waking){.frame = first_frame, .until = until, .asleep = first_frame >= until};
+    }
     if (!s->keywords || carry) return; // keywords in progress go on
     memset((char *)state + search_bytes(s), 0, keywords_at(s) - search_bytes(s));
     lin_keywords_reset(s->keywords, of_keywords(s, state), first_frame);
@@ -74,10 +99,43 @@ static lin_status push(const lin_search *s, void *state, const lin_search_contex
     return LIN_OK;
 }
 
+// Asleep: looks for keywords only, up to the row with which one is found; how many rows that are.
+static int wait_for_keyword(const lin_search *s, void *state, const float *logp, int n_frames, lin_path *settled)
+{
+    waking *w = of_waking(s, state);
+    const int before = settled->n_keywords;
+    int n = 0;
+    for (; n < n_frames && settled->n_keywords == before; n++)
+        lin_keywords_push(s->keywords, of_keywords(s, state), logp + (size_t)n * (size_t)s->V, 1, settled);
+    w->frame += n;
+    if (settled->n_keywords == before) return n;
+    w->asleep = 0;
+    w->until = w->frame + s->after;
+    reset(s, state, w->frame, 0);
+    return n;
+}
+
+static lin_status push_after(const lin_search *s, void *state, const lin_search_context *context, const float *logp, int n_frames,
+                             lin_path *settled, lin_error *err)
+{
+    waking *w = of_waking(s, state);
+    LIN_TRY(lin_rows_check_numbers(logp, n_frames, s->V, w->frame, err));
+    const int waited = w->asleep ? wait_for_keyword(s, state, logp, n_frames, settled) : 0, before = settled->n_keywords;
+    logp += (size_t)waited * (size_t)s->V;
+    n_frames -= waited;
+    if (!n_frames) return LIN_OK;
+    LIN_TRY(push(s, state, context, logp, n_frames, settled, err));
+    lin_keywords_push(s->keywords, of_keywords(s, state), logp, n_frames, settled);
+    w->frame += n_frames;
+    if (settled->n_keywords > before) w->until = w->frame + s->after;
+    return LIN_OK;
+}
+
 lin_status lin_search_push(const lin_search *s, void *state, const lin_search_context *context, const float *logp, int n_frames,
                            lin_path *settled, lin_error *err)
 {
     if (s->keywords) LIN_TRY(lin_keywords_reserve(s->keywords, n_frames, settled, err));
+    if (s->after) return push_after(s, state, context, logp, n_frames, settled, err);
     LIN_TRY(push(s, state, context, logp, n_frames, settled, err));
     if (s->keywords) lin_keywords_push(s->keywords, of_keywords(s, state), logp, n_frames, settled);
     return LIN_OK;
@@ -85,12 +143,17 @@ lin_status lin_search_push(const lin_search *s, void *state, const lin_search_co
 
 int lin_search_hypotheses(const lin_search *s, void *state)
 {
+    if (is_asleep(s, state)) return 1;
     if (s->kind == LIN_SEARCH_BEAM) return lin_beam_hypotheses(s->of, state);
     return s->kind == LIN_SEARCH_WORDS ? lin_words_hypotheses(s->of, state) : 1;
 }
 
 lin_status lin_search_nbest(const lin_search *s, void *state, int which, lin_path *tail, lin_error *err)
 {
+    if (is_asleep(s, state)) {
+        lin_path_clear(tail);
+        return LIN_OK;
+    }
     if (s->kind == LIN_SEARCH_BEAM) return lin_beam_nbest(s->of, state, which, tail, err);
     if (s->kind == LIN_SEARCH_WORDS) return lin_words_nbest(s->of, state, which, tail, err);
     if (which != 0) return lin_fail(err, LIN_INVALID, "greedy decoding has one result, not number %d", which);
@@ -104,6 +167,7 @@ lin_status lin_search_finish(const lin_search *s, void *state, const lin_search_
                              lin_error *err)
 {
     int got;
+    if (is_asleep(s, state)) return LIN_OK;
     if (s->kind == LIN_SEARCH_BEAM) return lin_beam_finish(s->of, state, settled, err);
     if (s->kind == LIN_SEARCH_WORDS) return lin_words_finish(s->of, state, context ? context->words : NULL, settled, err);
     if (!settled) return LIN_OK; // the open run is kept for nbest
@@ -117,7 +181,9 @@ lin_status lin_search_finish_keywords(const lin_search *s, void *state, lin_path
 {
     if (!s->keywords) return LIN_OK;
     LIN_TRY(lin_keywords_reserve(s->keywords, 0, settled, err));
+    const int before = settled->n_keywords;
     lin_keywords_finish(s->keywords, of_keywords(s, state), settled);
+    if (s->after && settled->n_keywords > before) of_waking(s, state)->until = of_waking(s, state)->frame + s->after;
     return LIN_OK;
 }
 
@@ -139,7 +205,10 @@ static lin_status check(const lin_search *s, const void *state, size_t n, lin_er
 lin_status lin_search_check(const lin_search *s, const void *state, size_t n, lin_error *err)
 {
     if (s->keywords && n == lin_search_bytes(s)) {
-        LIN_TRY(lin_keywords_check(s->keywords, (const char *)state + keywords_at(s), n - keywords_at(s), err));
+        const waking *w = of_waking(s, (void *)(uintptr_t)state);
+        LIN_TRY(lin_keywords_check(s->keywords, (const char *)state + keywords_at(s), lin_keywords_bytes(s->keywords), err));
+        if (s->after && (w->frame < 0 || w->until < 0 || w->asleep < 0 || w->asleep > 1 || w->until > w->frame + s->after))
+            return lin_fail(err, LIN_FORMAT, "the state of keywords is damaged");
         n = search_bytes(s);
     }
     return check(s, state, n, err);

@@ -41,6 +41,7 @@ typedef struct lin_search {
     int V;           /* columns of the rows */
     const void *of;  /* the lin_beam or lin_words; NULL for greedy */
     const lin_keywords *keywords; /* looked for beside it; NULL: none */
+    int after;       /* frames of decoding behind each; 0: all are decoded */
     uint64_t id;     /* identifies what it was made from: states with the same id can be exchanged; 0 for greedy */
 } lin_search;
 
@@ -48,8 +49,10 @@ lin_search lin_search_greedy(int V);
 lin_search lin_search_beam(const lin_beam *beam, int V, uint64_t id);
 lin_search lin_search_words(const lin_words *words, int V, uint64_t id);
 
-/* The same, with keywords (NULL: none), which must outlive it: settled paths have those that were found. */
-lin_search lin_search_for_keywords(lin_search search, const lin_keywords *keywords);
+/* The same, with keywords (NULL: none), which must outlive it: settled paths have those that were found. after: without a keyword
+ * only keywords are looked for; behind one, for so many frames and to the end of the segment that is then in progress, all else
+ * too. 0: it always is. */
+lin_search lin_search_for_keywords(lin_search search, const lin_keywords *keywords, int after);
 
 /* "greedy", "beam", "words" */
 const char *lin_search_name(lin_search_kind kind);
@@ -62,7 +65,7 @@ typedef struct lin_search_context {
 
 size_t lin_search_bytes(const lin_search *search);
 
-/* Begins a segment whose first row is frame `first_frame`. carry: the segment before ended in the middle of speech, as in
+/* Begins a segment whose first row is frame `first_frame`, 0 for a new stream. carry: the segment before ended in the middle of speech, as in
  * lin_greedy_reset, and keywords in progress go on; a beam and words ignore it. */
 void lin_search_reset(const lin_search *search, void *state, int64_t first_frame, int carry);
 

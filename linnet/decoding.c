@@ -507,8 +507,8 @@ static void take_words(lin_decoding *d, const lin_words *words, const lin_words 
 {
     const parts *p = d->parts;
     const int V = lin_phones_count(p->phones);
-    d->search = lin_search_for_keywords(search_of_words(p, words, V), d->keywords);
-    d->whole = lin_search_for_keywords(search_of_words(p, whole, V), d->keywords);
+    d->search = lin_search_for_keywords(search_of_words(p, words, V), d->keywords, d->after);
+    d->whole = lin_search_for_keywords(search_of_words(p, whole, V), d->keywords, 0);
 }
 
 /* ---- sentences of a grammar ------------------------------------------------------------------------------------------------ */
@@ -591,8 +591,9 @@ static lin_status open_keywords(lin_decoding *d, const lin_decoding_values *v, c
                                 const lin_warnings *warnings, lin_error *err)
 {
     const lin_status status = lin_keywords_open(v, phones, d->row_seconds, warnings, &d->keywords, err);
-    d->search = lin_search_for_keywords(d->search, d->keywords);
-    d->whole = lin_search_for_keywords(d->whole, d->keywords);
+    d->after = (int)lround(v->after_keyword_s / d->row_seconds);
+    d->search = lin_search_for_keywords(d->search, d->keywords, d->after);
+    d->whole = lin_search_for_keywords(d->whole, d->keywords, 0);
     if (status != LIN_OK) lin_decoding_close(d);
     return status;
 }

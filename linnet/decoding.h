@@ -79,6 +79,7 @@ typedef struct lin_decoding_values {
     lin_list phrases;
     lin_list keywords;         /* "hey linnet" or "hey linnet=0.3" (linnet/keyword_list.h) */
     const char *keywords_file; /* a line for each; NULL: none */
+    double after_keyword_s;    /* a stream is decoded only for so long after a keyword; 0: always */
     const char *grammar;       /* sentences, the only ones that are found (linnet/grammar_tree.h): words must be 1. NULL: none */
     unsigned given; /* a bit for each that is set (lin_given); the others have the default of the kind of search */
 } lin_decoding_values;
@@ -104,6 +105,7 @@ typedef struct lin_decoding {
     double show; /* provisional words from the first one of less confidence on are shown by their phones */
     lin_rescorer *rescorer; /* of a second pass over the search's hypotheses; NULL: none */
     int language;           /* it compares sequences with a language model: its rows are those of lin_worker.search */
+    int after;              /* of the stream's search: lin_search_for_keywords */
     lin_keywords *keywords; /* which both searches look for; owned, as `parts`. NULL: none */
     struct lin_decoding_parts *parts; /* what else it owns; NULL: nothing */
 } lin_decoding;

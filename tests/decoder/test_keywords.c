@@ -187,7 +187,7 @@ START_TEST(across_segments)
 {
     float logp[8 * V];
     lin_keywords *k = make((int[]){1, 2, 3}, 3, 0.5);
-    const lin_search search = lin_search_for_keywords(lin_search_greedy(V), k);
+    const lin_search search = lin_search_for_keywords(lin_search_greedy(V), k, 0);
     void *state = lin_alloc(lin_search_bytes(&search), 1);
     ck_assert_uint_ne(search.id, lin_search_greedy(V).id);
     rows(logp, "01122300");
@@ -204,6 +204,50 @@ START_TEST(across_segments)
         if (carry) ck_assert_int_eq(found.keywords[0].end, 56);
         lin_path_free(&found);
     }
+    lin_free(state);
+    lin_keywords_destroy(k);
+}
+END_TEST
+
+// Phones are found only for so many frames after a keyword, and to the end of the segment; any split gives the same.
+START_TEST(after_a_keyword)
+{
+    enum { N = 22, AFTER = 9 };
+    float logp[N * V];
+    lin_keywords *k = make((int[]){1, 2, 3}, 3, 0.5);
+    const lin_search search = lin_search_for_keywords(lin_search_greedy(V), k, AFTER);
+    void *state = lin_alloc(lin_search_bytes(&search), 1);
+    rows(logp, "0301122300203020102012");
+    for (int step = 1; step <= N; step++) {
+        lin_path found = {0}, tail = {0};
+        lin_search_reset(&search, state, 0, 0);
+        for (int t = 0; t < 14; t += step) {
+            OK(lin_search_push(&search, state, NULL, logp + t * V, t + step < 14 ? step : 14 - t, &found, &err));
+            OK(lin_search_check(&search, state, lin_search_bytes(&search), &err));
+        }
+        OK(lin_search_finish_keywords(&search, state, &found, &err));
+        OK(lin_search_finish(&search, state, NULL, &found, &err));
+        ck_assert_int_eq(found.n_keywords, 1);
+        ck_assert_int_eq(found.n_phones, 2); // 2 and 3: not the 3 before it, nor those of the keyword
+        ck_assert_int_eq(found.phones[0].label, 2);
+        ck_assert_int_eq(found.phones[0].start, 10);
+        ck_assert_int_eq(found.phones[1].start, 12);
+        lin_search_reset(&search, state, 14, 0); // frame 9 + 9 is not over: the next segment is decoded to its end
+        OK(lin_search_push(&search, state, NULL, logp + 14 * V, 5, &found, &err));
+        OK(lin_search_finish(&search, state, NULL, &found, &err));
+        ck_assert_int_eq(found.n_phones, 5);
+        lin_search_reset(&search, state, 19, 0);
+        OK(lin_search_push(&search, state, NULL, logp + 19 * V, 3, &found, &err));
+        ck_assert_int_eq(lin_search_hypotheses(&search, state), 1);
+        OK(lin_search_nbest(&search, state, 0, &tail, &err));
+        ck_assert_int_eq(tail.n_phones, 0);
+        OK(lin_search_finish(&search, state, NULL, &found, &err));
+        ck_assert_int_eq(found.n_phones, 5);
+        lin_path_free(&found);
+        lin_path_free(&tail);
+    }
+    ((char *)state)[lin_search_bytes(&search) - 8] = 7;
+    FAILS(lin_search_check(&search, state, lin_search_bytes(&search), &err), LIN_FORMAT, "damaged");
     lin_free(state);
     lin_keywords_destroy(k);
 }
@@ -252,4 +296,4 @@ START_TEST(hostile_lists_and_states)
 END_TEST
 
 TEST_MAIN("keywords", TEST(the_best_of_all_alignments), TEST(peaks_repetitions_pauses), TEST(any_split), TEST(across_segments),
-          TEST(hostile_lists_and_states))
+          TEST(after_a_keyword), TEST(hostile_lists_and_states))
