@@ -48,21 +48,28 @@ static size_t keywords_at(const lin_search *s) { return (search_bytes(s) + 7) / 
 
 static void *of_keywords(const lin_search *s, void *state) { return (char *)state + keywords_at(s); }
 
-// With `after`: whether all is decoded now.
+// With `after`: whether all is decoded now. Asleep, the last rows are kept: a keyword is certain only after its end, and what
+// follows it is decoded from there on.
+enum { KEPT = 32 };
 typedef struct waking {
-    int64_t frame, until; // the next; decoding goes on until this one
-    int32_t asleep, reserved;
+    int64_t since, frame, until; // first of the segment; the next; decoding goes on until this one
+    int64_t asleep;
 } waking;
 
 static size_t waking_at(const lin_search *s) { return (keywords_at(s) + lin_keywords_bytes(s->keywords) + 7) / 8 * 8; }
 
 static waking *of_waking(const lin_search *s, void *state) { return (waking *)(void *)((char *)state + waking_at(s)); }
 
+static float *kept_row(const lin_search *s, waking *w, int64_t frame)
+{
+    return (float *)(w + 1) + (size_t)(frame % KEPT) * (size_t)s->V;
+}
+
 static int is_asleep(const lin_search *s, void *state) { return s->after && of_waking(s, state)->asleep; }
 
 size_t lin_search_bytes(const lin_search *s)
 {
-    if (s->after) return waking_at(s) + sizeof(waking);
+    if (s->after) return waking_at(s) + sizeof(waking) + KEPT * (size_t)s->V * sizeof(float);
     return s->keywords ? keywords_at(s) + lin_keywords_bytes(s->keywords) : search_bytes(s);
 }
 
@@ -78,7 +85,8 @@ void lin_search_reset(const lin_search *s, void *state, int64_t first_frame, int
     reset(s, state, first_frame, carry);
     if (s->after) {
         const int64_t until = first_frame ? of_waking(s, state)->until : 0;
-        *of_waking(s, state) = (waking){.frame = first_frame, .until = until, .asleep = first_frame >= until};
+        memset(of_waking(s, state), 0, lin_search_bytes(s) - waking_at(s));
+        *of_waking(s, state) = (waking){first_frame, first_frame, until, first_frame >= until};
     }
     if (!s->keywords || carry) return; // keywords in progress go on
     memset((char *)state + search_bytes(s), 0, keywords_at(s) - search_bytes(s));
@@ -99,20 +107,25 @@ static lin_status push(const lin_search *s, void *state, const lin_search_contex
     return LIN_OK;
 }
 
-// Asleep: looks for keywords only, up to the row with which one is found; how many rows that are.
-static int wait_for_keyword(const lin_search *s, void *state, const float *logp, int n_frames, lin_path *settled)
+// Asleep: looks for keywords only, up to the row with which one is found; *n: how many rows that are.
+static lin_status wait_for_keyword(const lin_search *s, void *state, const lin_search_context *context, const float *logp,
+                                   int n_frames, int *n, lin_path *settled, lin_error *err)
 {
     waking *w = of_waking(s, state);
     const int before = settled->n_keywords;
-    int n = 0;
-    for (; n < n_frames && settled->n_keywords == before; n++)
-        lin_keywords_push(s->keywords, of_keywords(s, state), logp + (size_t)n * (size_t)s->V, 1, settled);
-    w->frame += n;
-    if (settled->n_keywords == before) return n;
+    for (*n = 0; *n < n_frames && settled->n_keywords == before; ++*n, logp += s->V) {
+        lin_keywords_push(s->keywords, of_keywords(s, state), logp, 1, settled);
+        memcpy(kept_row(s, w, w->frame++), logp, (size_t)s->V * sizeof *logp);
+    }
+    if (settled->n_keywords == before) return LIN_OK;
+    int64_t from = settled->keywords[settled->n_keywords - 1].end;
+    if (from < w->frame - KEPT) from = w->frame - KEPT;
+    if (from < w->since) from = w->since;
     w->asleep = 0;
-    w->until = w->frame + s->after;
-    reset(s, state, w->frame, 0);
-    return n;
+    w->until = settled->keywords[settled->n_keywords - 1].end + s->after;
+    reset(s, state, from, 0);
+    for (; from < w->frame; from++) LIN_TRY(push(s, state, context, kept_row(s, w, from), 1, settled, err));
+    return LIN_OK;
 }
 
 static lin_status push_after(const lin_search *s, void *state, const lin_search_context *context, const float *logp, int n_frames,
@@ -120,14 +133,16 @@ static lin_status push_after(const lin_search *s, void *state, const lin_search_
 {
     waking *w = of_waking(s, state);
     LIN_TRY(lin_rows_check_numbers(logp, n_frames, s->V, w->frame, err));
-    const int waited = w->asleep ? wait_for_keyword(s, state, logp, n_frames, settled) : 0, before = settled->n_keywords;
+    int waited = 0;
+    if (w->asleep) LIN_TRY(wait_for_keyword(s, state, context, logp, n_frames, &waited, settled, err));
+    const int before = settled->n_keywords;
     logp += (size_t)waited * (size_t)s->V;
     n_frames -= waited;
     if (!n_frames) return LIN_OK;
     LIN_TRY(push(s, state, context, logp, n_frames, settled, err));
     lin_keywords_push(s->keywords, of_keywords(s, state), logp, n_frames, settled);
     w->frame += n_frames;
-    if (settled->n_keywords > before) w->until = w->frame + s->after;
+    if (settled->n_keywords > before) w->until = settled->keywords[settled->n_keywords - 1].end + s->after;
     return LIN_OK;
 }
 
@@ -183,7 +198,8 @@ lin_status lin_search_finish_keywords(const lin_search *s, void *state, lin_path
     LIN_TRY(lin_keywords_reserve(s->keywords, 0, settled, err));
     const int before = settled->n_keywords;
     lin_keywords_finish(s->keywords, of_keywords(s, state), settled);
-    if (s->after && settled->n_keywords > before) of_waking(s, state)->until = of_waking(s, state)->frame + s->after;
+    if (s->after && settled->n_keywords > before)
+        of_waking(s, state)->until = settled->keywords[settled->n_keywords - 1].end + s->after;
     return LIN_OK;
 }
 
@@ -207,7 +223,8 @@ lin_status lin_search_check(const lin_search *s, const void *state, size_t n, li
     if (s->keywords && n == lin_search_bytes(s)) {
         const waking *w = of_waking(s, (void *)(uintptr_t)state);
         LIN_TRY(lin_keywords_check(s->keywords, (const char *)state + keywords_at(s), lin_keywords_bytes(s->keywords), err));
-        if (s->after && (w->frame < 0 || w->until < 0 || w->asleep < 0 || w->asleep > 1 || w->until > w->frame + s->after))
+        if (s->after && (w->since < 0 || w->frame < w->since || w->until < 0 || w->until > w->frame + s->after || w->asleep < 0 ||
+                         w->asleep > 1))
             return lin_fail(err, LIN_FORMAT, "the state of keywords is damaged");
         n = search_bytes(s);
     }

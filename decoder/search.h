@@ -65,8 +65,8 @@ typedef struct lin_search_context {
 
 size_t lin_search_bytes(const lin_search *search);
 
-/* Begins a segment whose first row is frame `first_frame`, 0 for a new stream. carry: the segment before ended in the middle of speech, as in
- * lin_greedy_reset, and keywords in progress go on; a beam and words ignore it. */
+/* Begins a segment whose first row is frame `first_frame`, 0 for a new stream. carry: the segment before ended in the middle of
+ * speech, as in lin_greedy_reset, and keywords in progress go on; a beam and words ignore it. */
 void lin_search_reset(const lin_search *search, void *state, int64_t first_frame, int carry);
 
 /*

@@ -118,6 +118,17 @@ is "words: no endpoints: what transcribe says" "$("$LINNET" transcribe -q $words
 has "words: there are some" "$out" "waa"
 hasnt "words: by the language model" "$out" "other"
 has "words: phrases" "$("$LINNET" listen -q --no-paced $words --phrase other --tune context-bonus=9 --from "$speech")" "other"
+# goforward.raw says "go forward ten meters"; only what follows a keyword is decoded.
+forward=/usr/share/pocketsphinx/test/data/goforward.raw
+if [ -f $forward ]; then
+    after() { "$LINNET" listen -q --no-paced --words --raw --from $forward "$@"; }
+    has "after a keyword" "$(after --keyword "go forward" --after-keyword 8s)" "10 met"
+    hasnt "not before it" "$(after --keyword "go forward" --after-keyword 8s | grep -v '^\*')" "forward"
+    is "never without one" "" "$(after --keyword "zebra crossing" --after-keyword 8)"
+    is "a command of a grammar behind it" "10 meters." "$(printf 'ten [inches | meters]\n' > "$tmp/grammar"
+        after --grammar "$tmp/grammar" --keyword "go forward" --after-keyword 8 | tail -n 1)"
+fi
+refused "no keyword" 2 "needs --keyword" listen --after-keyword 8 --from "$speech"
 run listen --no-paced $words --stats --raw --from "$tmp/twice.raw"
 is "words: two sentences, two lines" 2 "$(lines "$out")"
 worded=$out

@@ -232,7 +232,7 @@ START_TEST(after_a_keyword)
         ck_assert_int_eq(found.phones[0].label, 2);
         ck_assert_int_eq(found.phones[0].start, 10);
         ck_assert_int_eq(found.phones[1].start, 12);
-        lin_search_reset(&search, state, 14, 0); // frame 9 + 9 is not over: the next segment is decoded to its end
+        lin_search_reset(&search, state, 14, 0); // frame 8 + 9 is not over: the next segment is decoded to its end
         OK(lin_search_push(&search, state, NULL, logp + 14 * V, 5, &found, &err));
         OK(lin_search_finish(&search, state, NULL, &found, &err));
         ck_assert_int_eq(found.n_phones, 5);
@@ -246,7 +246,7 @@ START_TEST(after_a_keyword)
         lin_path_free(&found);
         lin_path_free(&tail);
     }
-    ((char *)state)[lin_search_bytes(&search) - 8] = 7;
+    ((char *)state)[lin_search_bytes(&search) - 32 * V * sizeof(float) - 8] = 7; // neither asleep nor awake
     FAILS(lin_search_check(&search, state, lin_search_bytes(&search), &err), LIN_FORMAT, "damaged");
     lin_free(state);
     lin_keywords_destroy(k);
