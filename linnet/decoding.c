@@ -681,7 +681,7 @@ lin_status lin_decoding_reread(lin_decoding *d, int *n_phrases, lin_error *err)
     if (!p) return LIN_OK; // greedy uses no phrases
     if (p->sentences) return reread_grammar(d, n_phrases, err);
     lin_phrases old = p->made;
-    p->made = (lin_phrases){NULL};
+    p->made = (lin_phrases){0};
     p->again = 1;
     const lin_status status = open_phrases(p, err);
     *n_phrases = p->n_phrases;
@@ -699,14 +699,14 @@ lin_status lin_decoding_reread(lin_decoding *d, int *n_phrases, lin_error *err)
 lin_status lin_decoding_make_phrases(const lin_decoding *d, const linnet_phrase *list, int n, lin_phrases *phrases,
                                      lin_error *err)
 {
-    *phrases = (lin_phrases){NULL};
+    *phrases = (lin_phrases){0};
     if (n < 0 || (n > 0 && !list)) return lin_fail(err, LIN_INVALID, "%d phrases", n);
     if (n > 0 && !d->parts)
         return lin_fail(err, LIN_UNSUPPORTED, "greedy decoding does not use phrases: decode with a beam or to words");
     if (n > 0 && d->parts->sentences) return lin_fail(err, LIN_UNSUPPORTED, "a grammar takes no phrases");
     if (n == 0) return LIN_OK;
     parts p = *d->parts; // shares the open files
-    p.made = (lin_phrases){NULL};
+    p.made = (lin_phrases){0};
     p.again = 1;
     lin_status status = LIN_OK;
     for (int i = 0; i < n && status == LIN_OK; i++) {
@@ -725,7 +725,7 @@ lin_status lin_decoding_make_phrases(const lin_decoding *d, const linnet_phrase 
 
 lin_status lin_decoding_make_grammar(const lin_decoding *d, const char *text, int repeats, lin_phrases *phrases, lin_error *err)
 {
-    *phrases = (lin_phrases){NULL};
+    *phrases = (lin_phrases){0};
     if (d->search.kind != LIN_SEARCH_WORDS || d->n_best > 1 || d->rescorer || d->combined)
         return lin_fail(err, LIN_UNSUPPORTED, "a grammar needs a search for words, without alternatives and second scores");
     return open_sentences(d->parts, text, repeats, d->row_seconds, NULL, &phrases->sentences, err);
@@ -742,7 +742,7 @@ void lin_phrases_free(lin_phrases *phrases)
     lin_context_destroy(phrases->phones);
     lin_word_context_destroy(phrases->words);
     close_sentences(phrases->sentences);
-    *phrases = (lin_phrases){NULL};
+    *phrases = (lin_phrases){0};
 }
 
 int lin_decoding_has_grammar(const lin_decoding *d) { return d && d->parts && d->parts->sentences; }

@@ -350,7 +350,7 @@ static lin_status open_session(const lin_serve *s, const lin_decoding *decoding,
 static lin_status transcribe(lin_work *w, lin_job *job, const request *r, lin_error *err)
 {
     lin_serve *s = w->serve;
-    lin_phrases phrases = {NULL};
+    lin_phrases phrases = {0};
     lin_decoding own = s->live.decoding;
     lin_file_worker *session = NULL;
     int used = 0, left_out = 0;

@@ -168,7 +168,7 @@ static lin_status give_to_preparers(lin_client *c, lin_error *err)
 static lin_status use_phrases(lin_client *c, lin_engine_id id, const lin_buffer *wanted, int n, lin_error *err)
 {
     lin_serve *s = c->serve;
-    lin_phrases made = {NULL};
+    lin_phrases made = {0};
     int used, left_out;
     const int advised = c->protocol->phrases_advise ? n : 0;
     lin_status status = c->protocol->phrases_exclude && n

@@ -636,7 +636,7 @@ START_TEST(phrases_of_one_stream)
     lin_session_options o = options_of_sound();
     linnet_phrase phrases[64];
     char texts[64][4];
-    lin_phrases made, empty = {NULL};
+    lin_phrases made, empty = {0};
     lin_engine *engine;
     lin_engine_id ids[3];
     int n = 0;
