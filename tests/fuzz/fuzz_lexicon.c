@@ -302,8 +302,8 @@ void fuzz_grammar(const uint8_t *data, size_t size)
     static lin_written *numbers;
     lin_error err = {0};
     lin_grammar *g;
-    if (!size) return;
     if (!numbers) must(lin_written_parse(rules, sizeof rules - 1, "n", &numbers, &err) == LIN_OK);
+    if (!size) return;
     const lin_status status = lin_grammar_parse((const char *)data + 1, size - 1, "x", numbers, data[0] & 1, &g, &err);
     check_status(status, &err);
     must((status == LIN_OK) == (g != NULL));
