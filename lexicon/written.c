@@ -233,12 +233,12 @@ static size_t digits_at(const char *text, size_t n)
     return k;
 }
 
-// Bytes of a whole number, with thousands divided or not.
+// Bytes of a whole number, with thousands divided or not. Of a longer one there is no reading.
 static size_t number_at(const lin_written *w, const char *text, size_t n)
 {
     size_t k = digits_at(text, n);
     if (!w->n_group || k == 0 || k > 3) return k;
-    while (n - k > w->n_group + 2 && memcmp(text + k, w->group, w->n_group) == 0 &&
+    while (k < LONGEST && n - k > w->n_group + 2 && memcmp(text + k, w->group, w->n_group) == 0 &&
            digits_at(text + k + w->n_group, n - k - w->n_group) == 3)
         k += w->n_group + 3;
     return k;
@@ -319,6 +319,7 @@ static lin_status expand_slot(expansion *x, const slot *v, char how, const char 
     lin_status status = LIN_OK;
     if (!s) return LIN_OK;
     if (how == ':') return v->value < LARGEST ? expand(x, s, v->value, 0, out) : LIN_OK;
+    if (v->n > LONGEST) return LIN_OK; // its reading is too
     // Digit by digit, each with the same choice among its readings: "oh five", "zero five".
     for (int choice = 0; choice < 4 && status == LIN_OK; choice++) {
         lin_buffer text = {0};
@@ -381,6 +382,7 @@ lin_status lin_written_match(const lin_written *w, const char *text, size_t n, s
     *end = 0;
     lin_readings_clear(readings);
     if (at >= n || !w->begins[(unsigned char)text[at]]) return LIN_OK;
+    if (at > 0 && lin_is_digit(text[at]) && lin_is_digit(text[at - 1])) return LIN_OK; // in a number
     size_t shorter = SIZE_MAX; // than this: where the longest has no reading. Of two as long the later in the file counts
     for (;;) {
         const form *best = NULL;
