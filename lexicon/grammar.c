@@ -16,6 +16,9 @@
 
 enum { EMPTY = -2, UNKNOWN = -1, NONE = -1, DEEPEST = 64, LONGEST_NAME = 64, LONGEST_PATH = 4096, MOST_NUMBERS = 10000 };
 
+// Of the search for what is reached without a word: a second at most.
+enum { MOST_STEPS = 1 << 27, STEPS_TO_SORT = 16 };
+
 // label: a word, or UNKNOWN, or EMPTY for none; the next arc of the same state.
 typedef struct arc {
     int32_t label, to, next;
@@ -51,7 +54,6 @@ typedef struct source {
 } source;
 
 typedef struct rule {
-    char name[LONGEST_NAME];
     int first, last; // sources
     int open;        // it is being read: what refers to it now is part of itself
 } rule;
@@ -67,6 +69,7 @@ typedef struct maker {
     file *files;
     int n_files, files_capacity;
     rule *rules; // the first one is the grammar itself
+    lin_symbols names; // of the rules
     int n_rules, rules_capacity;
     source *sources;
     int n_sources, sources_capacity;
@@ -108,19 +111,19 @@ static int is_name(char c) { return lin_is_letter(c) || lin_is_digit(c) || c == 
 
 static int find_rule(const maker *m, const char *name, size_t n)
 {
-    for (int i = 1; i < m->n_rules; i++)
-        if (strlen(m->rules[i].name) == n && !memcmp(m->rules[i].name, name, n)) return i;
-    return NONE;
+    const int i = lin_symbols_find(&m->names, name, n);
+    return i > 0 ? i : NONE;
 }
 
 static lin_status add_rule(maker *m, const char *name, size_t n, lin_error *err)
 {
     char quoted[LIN_QUOTE];
+    int number;
     if (n >= LONGEST_NAME)
         return lin_fail(err, LIN_FORMAT, "the name '%s' is longer than %d bytes", lin_quote(quoted, name, n), LONGEST_NAME - 1);
     LIN_TRY(lin_grow_int(&m->rules, &m->rules_capacity, (int64_t)m->n_rules + 1, sizeof *m->rules, "a grammar", err));
-    m->rules[m->n_rules] = (rule){.first = NONE, .last = NONE};
-    memcpy(m->rules[m->n_rules++].name, name, n);
+    LIN_TRY(lin_symbols_add(&m->names, name, n, &number, err));
+    m->rules[m->n_rules++] = (rule){.first = NONE, .last = NONE};
     return LIN_OK;
 }
 
@@ -207,7 +210,7 @@ static const char *skip_blanks(const char *at, const char *end)
 }
 
 // One statement of JSGF, without its ";".
-static lin_status read_statement(maker *m, int number, int line, const char *at, const char *end, lin_error *err)
+static lin_status read_statement(maker *m, int number, int to_rule, int line, const char *at, const char *end, lin_error *err)
 {
     char quoted[LIN_QUOTE];
     const char *begin = at;
@@ -225,25 +228,28 @@ static lin_status read_statement(maker *m, int number, int line, const char *at,
     s.n = (size_t)(end - s.text);
     LIN_TRY(define(m, name, (size_t)(close - name), s, err));
     if (!is_public) return LIN_OK;
-    s.text = at; // the grammar is a reference to the rule
+    s.rule = to_rule;
+    s.text = at; // a reference to the rule
     s.n = (size_t)(close + 1 - at);
     return add_source(m, s, err);
 }
 
-static lin_status read_jsgf(maker *m, int number, char *text, size_t n, lin_error *err)
+static lin_status read_jsgf(maker *m, int number, int to_rule, char *text, size_t n, lin_error *err)
 {
-    const char *at = memchr(text, ';', n), *end = text + n; // behind the header
+    const char *at = memchr(text, ';', n), *end = text + n, *counted = text; // behind the header
+    int line = 1;
     blank_comments(text, n);
     at = at ? at + 1 : end;
     for (const char *begin; (begin = skip_blanks(at, end)) < end;) {
         const char *p = begin;
-        const int line = 1 + lines_between(text, begin);
+        line += lines_between(counted, begin);
+        counted = begin;
         for (char inside = 0; p < end && (inside || *p != ';'); p++) {
             if (*p == inside || (inside == '{' && *p == '}')) inside = 0;
             else if (!inside && (*p == '"' || *p == '{')) inside = *p;
         }
         lin_status status = p == end ? lin_fail(err, LIN_FORMAT, "the last rule has no ';'")
-                                     : read_statement(m, number, line, begin, p, err);
+                                     : read_statement(m, number, to_rule, line, begin, p, err);
         if (status != LIN_OK) return locate(m, number, line, status, err);
         at = p + 1;
     }
@@ -263,15 +269,21 @@ static lin_status add_file(maker *m, const char *name, char *text, size_t n, int
     const int jsgf = n - mark >= 5 && !memcmp(text + mark, "#JSGF", 5);
     m->files[m->n_files] = (file){own, text, jsgf};
     const int number = m->n_files++;
-    return jsgf ? read_jsgf(m, number, text, n, err) : read_lines(m, number, to_rule, text, n, err);
+    LIN_TRY(jsgf ? read_jsgf(m, number, to_rule, text, n, err) : read_lines(m, number, to_rule, text, n, err));
+    if (m->rules[to_rule].first >= 0) return LIN_OK;
+    return lin_fail(err, LIN_FORMAT, jsgf ? "%s has no public rule" : "%s has no phrase; write one per line", name);
 }
 
 /* ---- phrases to an automaton ----------------------------------------------------------------------------------------------- */
 
+static lin_status too_large(lin_error *err)
+{
+    return lin_fail(err, LIN_UNSUPPORTED, "the grammar is too large: write fewer alternatives, options and numbers");
+}
+
 static lin_status add_state(maker *m, int *state, lin_error *err)
 {
-    if (m->n_states == LIN_GRAMMAR_STATES_MAX)
-        return lin_fail(err, LIN_UNSUPPORTED, "the grammar is too large: it has more than %d states", LIN_GRAMMAR_STATES_MAX);
+    if (m->n_states == LIN_GRAMMAR_STATES_MAX) return too_large(err);
     LIN_TRY(lin_grow_int(&m->states, &m->states_capacity, (int64_t)m->n_states + 1, sizeof *m->states, "a grammar", err));
     *state = m->n_states;
     m->states[m->n_states++] = NONE;
@@ -565,6 +577,7 @@ typedef struct sets {
     size_t n_slots;
     uint32_t *seen; // [m->n_states] the search that has seen it
     uint32_t search;
+    int64_t steps;
     int32_t *stack; // [m->n_states]
     arc *moves; // of one set
     int n_moves, moves_capacity;
@@ -606,8 +619,9 @@ static lin_status reach(sets *x, const arc *from, int n, subset *set, lin_error 
                 LIN_TRY(lin_grow(&x->pool, &x->pool_capacity, x->n_pool + 1, sizeof *x->pool, "a grammar", err));
                 x->pool[x->n_pool++] = state;
                 set->n++;
+                x->steps += STEPS_TO_SORT;
             }
-            for (int i = x->m->states[state]; i >= 0; i = x->m->arcs[i].next) {
+            for (int i = x->m->states[state]; i >= 0; i = x->m->arcs[i].next, x->steps++) {
                 const arc *a = &x->m->arcs[i];
                 if (a->label != EMPTY || x->seen[a->to] == x->search) continue;
                 x->seen[a->to] = x->search;
@@ -615,6 +629,7 @@ static lin_status reach(sets *x, const arc *from, int n, subset *set, lin_error 
             }
         }
     }
+    if (x->steps > MOST_STEPS) return too_large(err);
     qsort(x->pool + set->at, (size_t)set->n, sizeof *x->pool, compare_states);
     return LIN_OK;
 }
@@ -649,8 +664,7 @@ static lin_status number_of(sets *x, subset set, uint32_t *number, lin_error *er
         *number = (uint32_t)x->slots[at];
         return LIN_OK;
     }
-    if (x->n == LIN_GRAMMAR_STATES_MAX || x->n_pool > 16 * (size_t)LIN_GRAMMAR_STATES_MAX)
-        return lin_fail(err, LIN_UNSUPPORTED, "the grammar is too large: it has more than %d states", LIN_GRAMMAR_STATES_MAX);
+    if (x->n == LIN_GRAMMAR_STATES_MAX || x->n_pool > 16 * (size_t)LIN_GRAMMAR_STATES_MAX) return too_large(err);
     LIN_TRY(lin_grow_int(&x->items, &x->capacity, (int64_t)x->n + 1, sizeof *x->items, "a grammar", err));
     x->items[x->n] = set;
     x->slots[at] = x->n;
@@ -753,9 +767,6 @@ static lin_status make_from(const char *name, const char *path, char *text, size
     lin_status status = g ? add_rule(&m, "", 0, err) : lin_no_memory(err, "a grammar", sizeof *g);
     if (status == LIN_OK) status = add_file(&m, name, text, n, 0, err);
     else lin_free(text);
-    if (status == LIN_OK && m.rules[0].first < 0)
-        status = lin_fail(err, LIN_FORMAT, m.files[0].jsgf ? "%s has no public rule" : "%s has no phrase; write one per line",
-                          name);
     if (status == LIN_OK) status = make(&m, repeats, g, err);
     for (int i = 0; i < m.n_files; i++) {
         lin_free(m.files[i].name);
@@ -766,6 +777,7 @@ static lin_status make_from(const char *name, const char *path, char *text, size
     lin_free(m.sources);
     lin_free(m.states);
     lin_free(m.arcs);
+    lin_symbols_free(&m.names);
     lin_symbols_free(&m.words);
     if (status == LIN_OK) return LIN_OK;
     lin_grammar_destroy(g);

@@ -41,8 +41,8 @@ enum { LIN_GRAMMAR_START = 0, LIN_GRAMMAR_STATES_MAX = 1 << 20 };
 #define LIN_GRAMMAR_NONE UINT32_MAX
 
 /* numbers: rules by which numbers and signs are read; NULL: those are refused. LIN_FORMAT with name:line; LIN_UNSUPPORTED for a
- * form of JSGF that is not read, and for a grammar that has over LIN_GRAMMAR_STATES_MAX states; LIN_IO; LIN_NO_MEMORY. On failure
- * *grammar is NULL. */
+ * form of JSGF that is not read, and for a grammar that has over LIN_GRAMMAR_STATES_MAX states or takes over a second;
+ * LIN_IO; LIN_NO_MEMORY. On failure *grammar is NULL. */
 lin_status lin_grammar_open(const char *path, const lin_written *numbers, lin_grammar **grammar, lin_error *err);
 
 /* From memory; other files are not read. repeats: a sentence is one or more of the phrases, as Vosk's lists mean it. */

@@ -165,6 +165,7 @@ START_TEST(test_refused)
         {"#JSGF V1.0;\n\npublic <a> = b*;\n", LIN_UNSUPPORTED, "x:3: repetition"},
         {"#JSGF V1.0;\nimport <other.*>;\npublic <a> = b;\n", LIN_UNSUPPORTED, "x:2: imports"},
         {"#JSGF V1.0;\npublic <a> = <b>;\n", LIN_FORMAT, "x:2: <b> is not defined"},
+        {"#JSGF V1.0;\npublic <a> = <>;\n", LIN_FORMAT, "x:2: <> is not defined"},
         {"#JSGF V1.0;\npublic <a> = <b;\n", LIN_FORMAT, "x:2: '<' is not closed"},
         {"#JSGF V1.0;\npublic a = b;\n", LIN_FORMAT, "x:2: 'public a = b' is not a rule"},
     };
@@ -190,6 +191,15 @@ START_TEST(test_refused)
     OK(lin_written_load("share/linnet/en/numbers.txt", &numbers, &err));
     FAILS(lin_grammar_parse(large, strlen(large), "x", numbers, 0, &g, &err), LIN_UNSUPPORTED, "too large");
     lin_written_destroy(numbers);
+    // Behind each of its words are all of the groups.
+    lin_buffer slow = {0};
+    lin_buffer_text(&slow, "#JSGF V1.0;\npublic <a> = (a");
+    for (int i = 0; i < 8000; i++) lin_buffer_format(&slow, " | a%c%c%c", 'a' + i % 26, 'a' + i / 26 % 26, 'a' + i / 676);
+    lin_buffer_text(&slow, ")");
+    for (int i = 0; i < 8000; i++) lin_buffer_text(&slow, " (<NULL>)");
+    lin_buffer_text(&slow, " b;\n");
+    FAILS(lin_grammar_parse(slow.data, slow.n, "x", NULL, 0, &g, &err), LIN_UNSUPPORTED, "too large");
+    lin_buffer_free(&slow);
 }
 END_TEST
 
@@ -222,6 +232,14 @@ START_TEST(test_files)
     write_file(other, "anna (\n");
     FAILS(lin_grammar_open(path, NULL, &g, &err), LIN_FORMAT, "contacts.txt:1: there is nothing to say here");
     FAILS(lin_grammar_open("/nowhere/x", NULL, &g, &err), LIN_IO, "/nowhere/x");
+    write_file(other, "# nobody\n");
+    FAILS(lin_grammar_open(path, NULL, &g, &err), LIN_FORMAT, "contacts.txt has no phrase");
+    write_file(other, "#JSGF V1.0;\npublic <who> = anna | bob;\n");
+    OK(lin_grammar_open(path, NULL, &g, &err));
+    tree = tree_of(g);
+    ck_assert(accepts(g, tree, "call anna") && accepts(g, tree, "write to bob") && !accepts(g, tree, "anna"));
+    lin_tree_destroy(tree);
+    lin_grammar_destroy(g);
     ck_assert_int_eq(remove(path), 0);
     remove(other);
     remove(folder);
