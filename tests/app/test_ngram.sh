@@ -144,6 +144,9 @@ is "mix --weights: status" 0 "$status"
 is "its weights given, packed: the same" "$(ppl "$tmp/mix.arpa" | cut -c 1-5)" "$(ppl "$tmp/mix.lm" | cut -c 1-5)"
 run ngram mix "$tmp/one.arpa" "$tmp/two.lm" --weights 3,1 --entropy 1e-3
 has "weights are divided by their sum" "$err" "weights 0.7500,0.2500: 73 1-grams, "
+hasnt "weights for both: no note" "$err" "nearly all the weight"
+run ngram mix "$tmp/one.arpa" "$tmp/two.lm" --text "$tmp/1" -o "$tmp/mix.arpa"
+has "the text of one model: a note" "$err" "note: $tmp/one.arpa gets nearly all the weight"
 refused "mix without a text" 2 "name one with --text, or give --weights" ngram mix "$a" "$a"
 refused "both" 2 "leave out one" ngram mix --weights 1,1 --text "$heldout" "$a" "$a"
 for bad in 1 x,y 1,-1 0,0 nan,1 1,2,3; do

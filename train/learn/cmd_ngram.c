@@ -380,6 +380,8 @@ static lin_status fit_weight(const ngram_values *v, const char *const *paths, li
             lin_complain("perplexity of the words of both: %.1f and %.1f alone, %.1f mixed",
                          lin_ngram_fit_perplexity(&fit, 1), lin_ngram_fit_perplexity(&fit, 0),
                          lin_ngram_fit_perplexity(&fit, *weight));
+            if (*weight < 0.005 || *weight > 0.995)
+                lin_complain("note: %s gets nearly all the weight; give --text more sentences", paths[*weight < 0.5]);
         }
     }
     lin_ngram_fit_free(&fit);
