@@ -20,7 +20,7 @@ static const char *why_not(const lin_train_data *d, const lin_train_item *it, in
     if (it->frames < 1) return "it is shorter than a row of the network";
     if (d->model->config.voice) return it->frames < LIN_VOICE_PIECE_LEAST ? "it is too short to hear a voice" : NULL;
     if (!for_training) return NULL;
-    if (it->frames > d->options->max_frames) return "it is longer than max_frames";
+    if (it->frames > d->options->max_frames) return "it is longer than --set max-frames allows";
     if (d->model->config.tokens) return NULL;
     return lin_ctc_frames_needed(it->labels, it->n_labels) > it->rows ? "CTC has no path: too few frames for its phonemes" : NULL;
 }

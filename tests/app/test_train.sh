@@ -54,6 +54,10 @@ refused "other bins" 1 "30 mel bins in the caches (the model: 40)" \
 run train $from --folder "$tmp/warm" --epochs 2 --set warmup-steps=50
 has "a long warm-up" "$err" "the learning rate rises for 50 steps (--set warmup-steps), more than half of the run, which has about 2 in 2 epochs"
 
+# long utterances
+run train $from --folder "$tmp/short" --epochs 1 --set max-frames=10
+has "too long an utterance" "$err" " is left out: it is longer than --set max-frames allows"
+
 # a rate below the one at which the schedule ends
 refused "no epoch" 1 "the learning rate 1e-07 is below 1e-06, at which a run with schedule plateau ends; lower min-lr" \
     train $from --folder "$tmp/slow" --epochs 1 --lr 1e-7
