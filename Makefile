@@ -180,6 +180,7 @@ install-files: install-library
 	[ -z '$(WEB_SO)' ] || install -D -m 755 $B/liblinnet_web.so "$$TO/lib/linnet/liblinnet_web.so"
 	[ -z '$(MPI_SO)' ] || install -D -m 755 $B/liblinnet_mpi.so "$$TO/lib/linnet/liblinnet_mpi.so"
 	install -m 644 share/linnet/web/* "$$TO/share/linnet/web"
+	[ ! -f share/linnet/voices.safetensors ] || install -m 644 share/linnet/voices.safetensors "$$TO/share/linnet"
 	for l in $(LANGUAGES); do install -d "$$TO/share/linnet/$$l" && install -m 644 share/linnet/$$l/* "$$TO/share/linnet/$$l" || exit 1; done
 	install -m 644 LICENSE NOTICE README.md RESULTS.md CHANGELOG.md $(filter-out docs/README.md,$(wildcard docs/*.md)) docs/*.svg docs/*.png \
 		"$$TO/share/doc/linnet"

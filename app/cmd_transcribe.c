@@ -45,9 +45,10 @@ static const lin_option options[] = {
                       "When the network and the search are reset: at every endpoint, never, or (auto) from the first endpoint "
                       "after a minute of sound on; then auto resets the network only if its model does not forget by itself"),
     LIN_INPUT_ROWS(transcribe_values, input),
+    LIN_DIARIZE_ROW(transcribe_values, decoding),
     {.name = "speakers", .type = LIN_OPTION_STRING, .at = offsetof(transcribe_values, speakers), .value = "NAME,NAME...",
-     .help = "Names of the speakers, for --channel each: the first is on channel 1. The result is one transcript with the names, "
-             "the turns of all speakers in the order of time"},
+     .help = "Names of the speakers. With --channel each: the first is on channel 1; the result is one transcript, the turns of "
+             "all speakers in the order of time. With --diarize: in the order in which they are first heard"},
     {.type = LIN_OPTION_HEADING, .help = "Saved streams (docs/streams.md)"},
     {.name = "save-state", .expert = 1, .type = LIN_OPTION_FILE, .writes = 1, .updates = "load-state",
      .at = offsetof(transcribe_values, save_state), .value = "STATE",
@@ -65,6 +66,8 @@ typedef struct transcribe_slot {
     double start_s; // of the part
     lin_result result[LIN_AUDIO_MAX_CHANNELS]; // of each lane
     lin_leakage_found leakage[LIN_AUDIO_MAX_CHANNELS]; // likewise
+    lin_result speakers[LIN_SPEAKERS_MOST]; // of --diarize: what each says
+    int n_speakers;
 } transcribe_slot;
 
 // What a thread keeps while it works on a file.
@@ -103,10 +106,10 @@ static lin_status flow(void *context, int lane, lin_result *result, lin_error *e
     return lin_results_flow(&l->job->bulk.results, result, err);
 }
 
-// The name at this place of a list; channels that have none are numbered.
-static const char *speaker_of(const char *names, int channel, char *name, size_t capacity)
+// The name at this place of a list; those that have none are numbered, behind `other`.
+static const char *speaker_of(const char *names, int number, const char *other, char *name, size_t capacity)
 {
-    for (int i = 1; i < channel && names; i++) {
+    for (int i = 1; i < number && names; i++) {
         names = strchr(names, ',');
         if (names) names++;
     }
@@ -114,7 +117,7 @@ static const char *speaker_of(const char *names, int channel, char *name, size_t
     int n = names ? (int)strcspn(names, ",") : 0;
     while (n && names[n - 1] == ' ') n--;
     if (n) snprintf(name, capacity, "%.*s", n, names);
-    else snprintf(name, capacity, "channel %d", channel);
+    else snprintf(name, capacity, "%s%d", other, number);
     return name;
 }
 
@@ -122,9 +125,10 @@ static lin_status begin_lanes(void *context, int lanes, lin_error *err)
 {
     const worker *l = context;
     lin_status status = LIN_OK;
+    const char *names = l->job->v->decoding.speakers ? NULL : l->job->v->speakers; // of channels
     int named = 1;
-    for (const char *c = l->job->v->speakers; c && *c; c++) named += *c == ',';
-    if (named > lanes && l->job->v->speakers && !l->input->cut.channel)
+    for (const char *c = names; c && *c; c++) named += *c == ',';
+    if (named > lanes && names && !l->input->cut.channel)
         return lin_fail(err, LIN_INVALID, "--speakers has %d names, but the sound has %d channel%s; each name is for a channel",
                         named, lanes, lanes == 1 ? "" : "s");
     for (int i = 0; i < lanes && status == LIN_OK; i++) {
@@ -137,8 +141,7 @@ static lin_status begin_lanes(void *context, int lanes, lin_error *err)
             snprintf(id, sizeof id, "%.400s", l->input->id);
         }
         char name[128];
-        const char *names = l->job->v->speakers;
-        const char *speaker = names ? speaker_of(names, channel, name, sizeof name) : l->input->speaker;
+        const char *speaker = names ? speaker_of(names, channel, "channel ", name, sizeof name) : l->input->speaker;
         status = lin_result_begin(&l->slot->result[i], id, speaker, channel, err);
     }
     return status;
@@ -169,6 +172,20 @@ static int show_progress(void *context, double seconds, double duration)
         lin_progress_show(&job->bulk.progress, "%.0f s, %.0f x real time, %s", seconds, speed, l->input->id);
     }
     return 0;
+}
+
+// What was said, by speaker.
+static lin_status part_speakers(const transcribe_job *job, transcribe_slot *s, lin_error *err)
+{
+    const lin_result *all = &s->result[0];
+    s->n_speakers = all->n_voices;
+    for (int i = 0; i < s->n_speakers; i++) {
+        char name[128];
+        speaker_of(job->v->speakers, i + 1, "S", name, sizeof name);
+        LIN_TRY(lin_result_begin(&s->speakers[i], all->id, name, all->channel, err));
+        LIN_TRY(lin_result_append_speaker(&s->speakers[i], all, i + 1, err));
+    }
+    return LIN_OK;
 }
 
 static lin_status work(void *context, int item, int slot, int thread, lin_error *err)
@@ -203,6 +220,7 @@ static lin_status work(void *context, int item, int slot, int thread, lin_error 
         if (status == LIN_OK) status = found;
     }
     lin_leakage_free(&l->leakage);
+    if (status == LIN_OK) status = part_speakers(job, s, err);
     return status;
 }
 
@@ -212,6 +230,8 @@ static lin_status write_results(transcribe_job *job, const lin_input *input, con
 {
     const lin_result *list[LIN_AUDIO_MAX_CHANNELS];
     if (job->flows) return lin_results_flow_end(&job->bulk.results, &s->result[0], err);
+    for (int i = 0; i < s->n_speakers; i++) list[i] = &s->speakers[i];
+    if (s->n_speakers) return lin_results_put(&job->bulk.results, input, list, s->n_speakers, err);
     for (int i = 0; i < s->report.lanes; i++) list[i] = &s->result[i];
     return lin_results_put(&job->bulk.results, input, list, s->report.lanes, err);
 }
@@ -304,7 +324,7 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
     const int to_file = v->results.output && strcmp(v->results.output, "-") != 0;
     const int live = job->bulk.inputs.n == 1 && strcmp(job->bulk.inputs.items[0].path, "-") == 0;
     job->flows = job->bulk.inputs.n == 1 && (live || !to_file) && job->channel != LIN_CHANNEL_EACH && v->decoding.n_best == 1 &&
-                 lin_results_can_flow(&job->bulk.results);
+                 !v->decoding.speakers && lin_results_can_flow(&job->bulk.results);
     job->shows_flow = job->flows && !to_file && isatty(1);
     job->bulk.own_progress = job->bulk.inputs.n == 1;
     status = lin_bulk_run(&job->bulk, err);
@@ -320,6 +340,7 @@ static void release(transcribe_job *job)
     for (int i = 0; i < b->n_slots; i++) {
         transcribe_slot *s = lin_bulk_slot(b, i);
         for (int l = 0; l < LIN_AUDIO_MAX_CHANNELS; l++) lin_result_free(&s->result[l]);
+        for (int l = 0; l < LIN_SPEAKERS_MOST; l++) lin_result_free(&s->speakers[l]);
     }
     lin_bulk_free(b);
     lin_state_free(&job->from);
@@ -366,9 +387,16 @@ static int check(lin_parsed *parsed, transcribe_job *job)
     int wrong = lin_decoding_check(parsed, &v->decoding, 0);
     if (wrong == LIN_EXIT_OK) wrong = lin_results_check(&job->bulk.results, parsed, &v->results);
     if (wrong != LIN_EXIT_OK) return wrong;
-    if (v->speakers && job->channel != LIN_CHANNEL_EACH) return lin_misuse(parsed, "--speakers needs --channel each");
-    if (v->speakers && v->decoding.n_best > 1) return lin_misuse(parsed, "--n-best has no turns: not with --speakers");
-    job->bulk.results.by_turns = job->bulk.results.speakers = v->speakers != NULL;
+    const int diarizes = v->decoding.speakers != 0;
+    if (diarizes && job->channel == LIN_CHANNEL_EACH) return lin_misuse(parsed, "--diarize is for one channel, or the mix");
+    if (diarizes && (v->save_state || v->load_state))
+        return lin_misuse(parsed, "--diarize needs a whole FILE: not with --save-state or --load-state");
+    if (v->speakers && job->channel != LIN_CHANNEL_EACH && !diarizes)
+        return lin_misuse(parsed, "--speakers needs --channel each or --diarize");
+    if ((v->speakers || diarizes) && v->decoding.n_best > 1)
+        return lin_misuse(parsed, "--n-best has no turns: not with --%s", diarizes ? "diarize" : "speakers");
+    job->bulk.results.by_turns = diarizes ? 1 : v->speakers ? 2 : 0;
+    job->bulk.results.speakers = v->speakers || diarizes;
     return lin_results_check_search(&job->bulk.results, parsed, &v->decoding);
 }
 

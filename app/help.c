@@ -141,10 +141,11 @@ static char *about_settings(const lin_command *command, const lin_option *o)
 static void print_option(FILE *out, const lin_command *command, const lin_option *o)
 {
     char left[160];
-    const char *dashes = o->under ? "" : "--", *is = o->under ? "=" : " ";
+    const char *dashes = o->under ? "" : "--", *is = o->under ? "=" : o->bare ? "[=" : " ";
     int n = o->letter ? snprintf(left, sizeof left, "  -%c, --%s", o->letter, o->name)
                       : snprintf(left, sizeof left, "      %s%s", dashes, o->name);
-    if (o->type != LIN_OPTION_FLAG) n += snprintf(left + n, sizeof left - (size_t)n, "%s%s", is, lin_option_value_name(o));
+    if (o->type != LIN_OPTION_FLAG) 
+        n += snprintf(left + n, sizeof left - (size_t)n, "%s%s%s", is, lin_option_value_name(o), o->bare ? "]" : "");
     fputs(left, out);
     if (n > COLUMN - 2) {
         fprintf(out, "\n%*s", COLUMN, "");
@@ -307,9 +308,9 @@ static void put_option(FILE *out, const lin_option *o)
     put(out, o->name, 0);
     fputs("\\fR", out);
     if (o->type != LIN_OPTION_FLAG) {
-        fputs(o->under ? "=\\fI" : " \\fI", out);
+        fputs(o->under ? "=\\fI" : o->bare ? "[=\\fI" : " \\fI", out);
         put(out, lin_option_value_name(o), 0);
-        fputs("\\fR", out);
+        fputs(o->bare ? "\\fR]" : "\\fR", out);
     }
     fputc('\n', out);
     char *text = about(o);

@@ -120,11 +120,11 @@ static const struct hint {
     {"word-timestamps", "format", "--format json"},
     {"word-timestamps", "json", "--json"},
     {"word-times", "cues", "--cues word-times"},
-    {"diarise", NULL, "there is no recognition of speakers; --speakers names those of a file's channels"},
-    {"diarize", NULL, "there is no recognition of speakers; --speakers names those of a file's channels"},
-    {"diarisation", NULL, "there is no recognition of speakers; --speakers names those of a file's channels"},
-    {"diarization", NULL, "there is no recognition of speakers; --speakers names those of a file's channels"},
-    {"num-speakers", NULL, "there is no recognition of speakers; --speakers names those of a file's channels"},
+    {"diarise", "diarize", "--diarize"},
+    {"diarize", NULL, "transcribe tells speakers apart"},
+    {"diarisation", "diarize", "--diarize"},
+    {"diarization", "diarize", "--diarize"},
+    {"num-speakers", "diarize", "--diarize=N"},
     {"lang", "language", "--language"},
     {"locale", "language", "--language"},
     {"task", NULL, "there is one task, to write down what is said; linnet does not translate"},
@@ -480,6 +480,7 @@ static lin_status long_option(lin_parsed *p, char **argv, int left, int *used, l
         return set_value(p, row, label, equals ? equals + 1 : off ? "no" : "yes", LIN_FROM_COMMAND_LINE, err);
     }
     if (equals) return set_value(p, row, label, equals + 1, LIN_FROM_COMMAND_LINE, err);
+    if (o->bare) return set_value(p, row, label, o->bare, LIN_FROM_COMMAND_LINE, err);
     if (left < 1) return lin_fail(err, LIN_INVALID, "%s needs a value (%s)", label, lin_option_value_name(o));
     *used = 1;
     return set_value(p, row, label, argv[1], LIN_FROM_COMMAND_LINE, err);

@@ -61,6 +61,7 @@ typedef struct lin_option {
     const char *value;   /* the value's name in --help: "HZ"; NULL: by type */
     const char *help;    /* one or two sentences, no full stop at the end */
     const char *updates; /* of a FILE that is written: the option whose file it may be, read before; or NULL */
+    const char *bare;    /* INT: the value of --name alone; another follows only by --name=N. NULL: it needs one */
     const char *under;   /* the SETTINGS option that sets this row, "tune"; NULL: an option of its own. In configuration files
                           * both are names of their own */
 } lin_option;

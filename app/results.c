@@ -340,7 +340,8 @@ static lin_status own_file(lin_results *r, const lin_writer *writer, const char 
 static lin_status put_all(lin_results *r, const lin_writer *writer, const lin_writer_options *how, const lin_result *const *list,
                           int n, lin_error *err)
 {
-    if (!r->by_turns || n < 2 || !r->turns.n || strcmp(writer->name, "textgrid") == 0)
+    const int whole = strcmp(writer->name, "textgrid") == 0 || strcmp(writer->name, "rttm") == 0;
+    if (!r->by_turns || n < r->by_turns || !r->turns.n || whole)
         return lin_write_speakers(writer, list, n, how, &r->text, err);
     for (int i = 0; i < r->turns.n; i++) {
         const lin_turn *turn = &r->turns.items[i];
@@ -391,7 +392,7 @@ lin_status lin_results_put(lin_results *r, const lin_input *input, const lin_res
                                       part->end_s > 0 ? part->end_s - part->start_s : 0};
     how.source = &source;
     how.with_id |= n > 1;
-    if (r->by_turns && n > 1) status = lin_turns_make(&r->turns, input->id, list, n, err);
+    if (r->by_turns && n >= r->by_turns) status = lin_turns_make(&r->turns, input->id, list, n, err);
     if (r->values->output_dir) {
         for (int w = 0; w < r->n_writers && status == LIN_OK; w++) {
             status = put_in_folder(r, r->writers[w], &how, input->name, list, n, err);
@@ -555,6 +556,7 @@ static lin_status add_turn(lin_turns *t, const char *name, const lin_result *fro
     lin_make_id(id);
     LIN_TRY(lin_result_begin(&turn->result, id, from->speaker, from->channel, err));
     LIN_TRY(lin_result_append_part(&turn->result, from, p->first, p->n, err));
+    if (p->first == 0) LIN_TRY(lin_result_set_voices(&turn->result, from->voices, from->n_voices, from->voice_size, err));
     turn->result.seconds = from->seconds;
     turn->start_s = p->start_s;
     turn->end_s = p->end_s;

@@ -35,10 +35,10 @@ typedef struct lin_results_values {
 
 #define LIN_RESULTS_ROWS(owner, field)                                                                                           \
     {.name = "format", .letter = 'f', .type = LIN_OPTION_STRING, .at = offsetof(owner, field.format),                            \
-     .value = "NAME[,NAME]...", .choices = "text|json|ctm|trn|srt|vtt|textgrid|csv|audacity|nemo",                               \
+     .value = "NAME[,NAME]...", .choices = "text|json|ctm|trn|srt|vtt|textgrid|csv|audacity|nemo|rttm",                       \
      .help = "text; json: a line per file with times and confidences; ctm, trn: NIST's; srt, vtt: subtitles; textgrid: "         \
-             "Praat's; csv; audacity: labels; nemo: the manifest that was read, with pred_text. Several with --output-dir. "     \
-             "If not given, from the extension of --output, else text"},                                                         \
+             "Praat's; csv; audacity: labels; nemo: the manifest that was read, with pred_text; rttm: who speaks when. Several " \
+             "with --output-dir. If not given, from the extension of --output, else text"},                                      \
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = offsetof(owner, field.output),                 \
      .help = "File to write; if not given, standard output"},                                                                    \
     {.name = "output-dir", .type = LIN_OPTION_FOLDER, .writes = 1, .at = offsetof(owner, field.output_dir),                      \
@@ -128,7 +128,7 @@ typedef struct lin_results {
     lin_readable readable;        /* of the stream that flows */
     lin_writer_layout layout;     /* likewise */
     lin_turns turns; /* room for lin_results_put */
-    int by_turns; /* 1: several results of an input are speakers, whose turns are put in the order of time */
+    int by_turns; /* so many results of an input, or more, are speakers, whose turns are put in the order of time; 0: not */
     int speakers; /* 1: an input has a result per speaker, all in one TextGrid; 0: a result per channel */
     int is_laid_out; /* --layout was given */
     int told;    /* a piece has been written */

@@ -16,6 +16,7 @@
 #include "decoder/endpoint.h"
 #include "kernels/ops.h"
 #include "linnet/decoding.h"
+#include "linnet/diarizer.h"
 #include "linnet/recognizer.h"
 
 /* ---- the model ------------------------------------------------------------------------------------------------------------- */
@@ -249,6 +250,12 @@ void lin_live_models_close(lin_live_models *models);
     {.name = "context-bonus", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.context_bonus),            \
      .text = "4", .min = -1000, .max = 1000, .value = "X",                                                                       \
      .help = "Bonus of a phrase without its own, natural logarithm; below 0: unlikely"}
+
+#define LIN_DIARIZE_ROW(owner, field)                                                                                            \
+    {.name = "diarize", .type = LIN_OPTION_INT, .at = offsetof(owner, field.speakers), .min = LIN_SPEAKERS_UNKNOWN,              \
+     .max = LIN_SPEAKERS_MOST, .value = "N", .bare = "-1",                                                                       \
+     .help = "Tell apart who speaks: the result is one transcript, the turns of the speakers S1, S2, ... N: how many they are, " \
+             "if that is known (docs/speakers.md)"}
 
 /* Checks combinations that the table cannot check: an exit status, LIN_EXIT_OK on success. phrases_come: there can be phrases
  * without --context and --phrase, those of clients. */

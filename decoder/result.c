@@ -41,7 +41,7 @@ void lin_path_free(lin_path *p)
 
 void lin_result_clear(lin_result *r)
 {
-    r->n_phones = r->n_words = r->n_alternatives = r->n_spans = r->n_keywords = 0;
+    r->n_phones = r->n_words = r->n_alternatives = r->n_spans = r->n_keywords = r->n_voices = 0;
     r->has_words = r->has_written = r->has_others = 0;
     r->text_used = 0;
     r->score = r->acoustic = r->language = 0;
@@ -270,7 +270,7 @@ lin_status lin_result_follow(lin_result *r, const lin_result *from, lin_error *e
     r->score = from->score;
     r->acoustic = from->acoustic;
     r->language = from->language;
-    return LIN_OK;
+    return lin_result_set_voices(r, from->voices, from->n_voices, from->voice_size, err);
 }
 
 void lin_result_set_times(lin_result *r, const lin_segment *segments)
@@ -285,6 +285,41 @@ void lin_result_set_times(lin_result *r, const lin_segment *segments)
         w->start_s = segments[w->first_phone].start_s;
         w->end_s = segments[w->first_phone + w->n_phones - 1].end_s;
     }
+}
+
+lin_status lin_result_set_voices(lin_result *r, const float *vectors, int n, int size, lin_error *err)
+{
+    LIN_TRY(lin_grow_int(&r->voices, &r->voices_capacity, (int64_t)n * size, sizeof *r->voices, "a result", err));
+    r->n_voices = n;
+    r->voice_size = size;
+    for (int i = 0; i < n; i++) {
+        const float *from = vectors + (size_t)i * (size_t)size;
+        double norm = 0;
+        for (int d = 0; d < size; d++) norm += (double)from[d] * (double)from[d];
+        for (int d = 0; d < size; d++) r->voices[(size_t)i * (size_t)size + (size_t)d] = (float)(from[d] / sqrt(norm + 1e-30));
+    }
+    return LIN_OK;
+}
+
+int lin_result_speaker(const lin_result *r, int item)
+{
+    const int phone = !r->has_words ? item : r->words[item].n_phones ? r->words[item].first_phone : -1;
+    return phone >= 0 ? r->phones[phone].speaker : 0;
+}
+
+lin_status lin_result_append_speaker(lin_result *r, const lin_result *from, int speaker, lin_error *err)
+{
+    const int n = from->has_words ? from->n_words : from->n_phones;
+    r->has_words = from->has_words;
+    r->seconds = from->seconds;
+    for (int first = 0, end; first < n; first = end) {
+        const int own = lin_result_speaker(from, first) == speaker;
+        for (end = first + 1; end < n && (lin_result_speaker(from, end) == speaker) == own; end++) {
+        }
+        if (own) LIN_TRY(lin_result_append_part(r, from, first, end - first, err));
+    }
+    if (speaker < 1 || speaker > from->n_voices) return LIN_OK;
+    return lin_result_set_voices(r, from->voices + (size_t)(speaker - 1) * (size_t)from->voice_size, 1, from->voice_size, err);
 }
 
 lin_result *lin_result_add_alternative(lin_result *r)
@@ -326,7 +361,9 @@ int lin_result_segment_end(const lin_result *r, int first)
 {
     const int n = r->has_words ? r->n_words : r->n_phones;
     int i = first + 1;
-    while (i < n && item_start(r, i) - item_end(r, i - 1) < 0.8 && item_end(r, i) - item_start(r, first) <= 30) i++;
+    while (i < n && item_start(r, i) - item_end(r, i - 1) < 0.8 && item_end(r, i) - item_start(r, first) <= 30 &&
+           lin_result_speaker(r, i) == lin_result_speaker(r, first))
+        i++;
     return i;
 }
 
@@ -339,6 +376,7 @@ void lin_result_free(lin_result *r)
     lin_free(r->keywords);
     lin_free(r->words);
     lin_free(r->spans);
+    lin_free(r->voices);
     lin_free(r->text);
     lin_free(r->alternatives);
     *r = (lin_result){0};

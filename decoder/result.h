@@ -53,6 +53,12 @@ typedef struct lin_path_word {
     int64_t start, end;        /* of its first phone, of its last */
 } lin_path_word;
 
+/* Phones are found near their middle: speech lasts from so long before the first one to so long behind the last one, and goes on
+ * where the next one comes within a pause. Of aligned text in training sets (bench/diarize.py). */
+#define LIN_SPEECH_BEFORE_S 0.03
+#define LIN_SPEECH_BEHIND_S 0.10
+#define LIN_SPEECH_PAUSE_S 0.5
+
 typedef struct lin_segment {
     double start_s, end_s; /* seconds from the beginning of the sound */
 } lin_segment;
@@ -89,6 +95,7 @@ typedef struct lin_result_phone {
     double start_s, end_s; /* seconds from the beginning of the audio */
     float goodness;        /* of pronunciation (align/goodness.h), natural logarithm, 0 at best; NAN where it was not measured */
     int heard;             /* what was said instead, if measured: a label, LIN_RESULT_NOTHING, or 0: the phone itself */
+    int speaker;           /* who says it (linnet/diarizer.h): 1, 2, ...; 0: not known. A word is its first phone's speaker's */
 } lin_result_phone;
 
 typedef struct lin_result_word {
@@ -130,6 +137,8 @@ typedef struct lin_result {
     lin_result_keyword *keywords; /* as in lin_path */
     int n_keywords, keywords_capacity;
     int has_others; /* the spans are speech that is not in the text */
+    float *voices;  /* [n_voices, voice_size] of the speakers 1, 2, ...: vectors of length 1 */
+    int n_voices, voice_size, voices_capacity;
     char *text; /* spellings, each with its NUL */
     size_t text_used, text_capacity;
     double score, acoustic, language; /* as in lin_path; 0 where the search gives none */
@@ -184,6 +193,15 @@ lin_status lin_result_append_part(lin_result *result, const lin_result *from, in
  * seconds and scores. LIN_NO_MEMORY; LIN_INVALID if it has fewer. */
 lin_status lin_result_follow(lin_result *result, const lin_result *from, lin_error *err);
 
+/* Replaces the voices by vectors [n, size], which get the length 1. LIN_NO_MEMORY. */
+lin_status lin_result_set_voices(lin_result *result, const float *vectors, int n, int size, lin_error *err);
+
+/* Speaker of a word, or of a phone where words were not looked for; 0: not known. */
+int lin_result_speaker(const lin_result *result, int item);
+
+/* Appends what a speaker says, and their voice, as the only one. LIN_NO_MEMORY. */
+lin_status lin_result_append_speaker(lin_result *result, const lin_result *from, int speaker, lin_error *err);
+
 /* Replaces the times of the phones by segments [n_phones], and those of the words by their first and last phones'. */
 void lin_result_set_times(lin_result *result, const lin_segment *segments);
 
@@ -200,7 +218,8 @@ float lin_result_goodness(const lin_result *result, int first, int n);
 const char *lin_result_word_text(const lin_result *result, int word);
 
 /* Divides a result for reading: the number behind the last item of the segment that begins with item `first`. Items are words, or
- * phones where words were not looked for. A segment ends at a pause of 0.8 s, and before it is longer than 30 s. */
+ * phones where words were not looked for. A segment ends at a pause of 0.8 s, where the speaker
+ * changes, and before it is longer than 30 s. */
 int lin_result_segment_end(const lin_result *result, int first);
 
 /* Releases everything; the result is empty again. */

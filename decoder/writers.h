@@ -11,6 +11,7 @@
  *   csv       RFC 4180, a line per phone or word
  *   audacity  labels: start TAB end TAB label
  *   nemo      one object per line: that of the manifest that named the sound, with "pred_text"
+ *   rttm      NIST RTTM, a line for the speech between two pauses: SPEAKER id channel start duration <NA> <NA> speaker <NA> <NA>
  *
  * One utterance in a file of its own:
  *

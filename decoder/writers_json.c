@@ -1,6 +1,7 @@
 // writers_json.c - JSON lines: everything a result has; docs/formats.md names every field.
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "decoder/writers_internal.h"
@@ -8,6 +9,27 @@
 static void put_goodness(float goodness, lin_buffer *out)
 {
     if (isfinite(goodness)) lin_buffer_member_fixed(out, "goodness", goodness, 4);
+}
+
+// Of a result of several speakers.
+static void put_speaker(int number, lin_buffer *out)
+{
+    char name[16];
+    snprintf(name, sizeof name, "S%d", number);
+    if (number) lin_buffer_member_text(out, "speaker", name);
+}
+
+// Vectors of the voices of S1, S2, ...; of a speaker who has a result or a turn of their own, one.
+static void put_voices(const lin_result *r, lin_buffer *out)
+{
+    const int size = r->voice_size;
+    if (r->n_voices == 0) return;
+    lin_buffer_key(out, "voices");
+    for (int i = 0; i < r->n_voices * size; i++) {
+        lin_buffer_text(out, i == 0 ? "[[" : i % size ? "," : "],[");
+        lin_buffer_fixed(out, r->voices[i], 4);
+    }
+    lin_buffer_text(out, "]]");
 }
 
 static void put_phones(const lin_result *r, const lin_writer_options *o, lin_buffer *out)
@@ -23,6 +45,7 @@ static void put_phones(const lin_result *r, const lin_writer_options *o, lin_buf
         lin_buffer_member_fixed(out, "end", p->end_s, 3);
         lin_buffer_member_fixed(out, "confidence", p->confidence, 4);
         put_goodness(p->goodness, out);
+        if (r->n_voices > 1 && !r->has_words) put_speaker(p->speaker, out);
         if (p->heard) lin_buffer_member_text(out, "heard", p->heard > 0 ? lin_phone_text(o, p->heard) : NULL);
         lin_buffer_char(out, '}');
     }
@@ -43,6 +66,7 @@ static void put_words(const lin_result *r, const lin_writer_options *o, lin_buff
         lin_buffer_member_fixed(out, "end", w->end_s, 3);
         lin_buffer_member_fixed(out, "confidence", w->confidence, 4);
         put_goodness(lin_result_goodness(r, w->first_phone, w->n_phones), out);
+        if (r->n_voices > 1) put_speaker(lin_result_speaker(r, i), out);
         lin_buffer_member_integer(out, "first_phone", w->first_phone);
         lin_buffer_key(out, "phones");
         lin_buffer_char(out, '[');
@@ -118,6 +142,7 @@ static void put_segments(const lin_tokens *plain, const lin_tokens *readable, li
         lin_buffer_member_fixed(out, "start", r->words[first].start_s, 3);
         lin_buffer_member_fixed(out, "end", r->words[end - 1].end_s, 3);
         lin_buffer_member_fixed(out, "confidence", sum / (end - first), 4);
+        if (r->n_voices > 1) put_speaker(lin_result_speaker(r, first), out);
         put_tokens("text", plain, first, end, words, out);
         if (readable->readable) put_tokens("readable", readable, from, token, words, out);
         lin_buffer_char(out, '}');
@@ -163,6 +188,7 @@ lin_status lin_write_json(const lin_result *r, const lin_writer_options *o, lin_
         }
     }
     lin_put_keywords(r, 0, "keywords", out);
+    put_voices(r, out);
     for (int i = 0; i < r->n_spans && r->has_others; i++) {
         if (!i) lin_buffer_key(out, "other");
         lin_buffer_text(out, i ? ",{" : "[{");

@@ -512,7 +512,7 @@ lin_status lin_write_textgrid_speakers(const lin_result *const *list, int n, con
     for (int i = 0; i < n; i++) {
         lin_status status = lin_tokens_of(&t, list[i], o, err);
         const int own = status != LIN_OK ? 0 : tiers_of(&t, tiers, &end_ms);
-        const char *speaker = n > 1 ? list[i]->speaker : NULL;
+        const char *speaker = n > 1 || list[i]->n_voices == 1 ? list[i]->speaker : NULL;
         const int spans = own && list[i]->n_spans, first = !list[i]->has_others;
         if (spans && first) put_spans(list[i], speaker, number++, end_ms, out);
         for (int k = 0; k < own; k++) put_tier(&tiers[k], speaker, number++, end_ms, &scratch, out);

@@ -535,6 +535,44 @@ static lin_status write_audacity(const lin_result *r, const lin_writer_options *
     return lin_write_end(o, out, before, err);
 }
 
+/* ---- NIST RTTM ------------------------------------------------------------------------------------------------------------- */
+
+// Speech of one speaker between pauses. Its fields have no blanks, so those of names become underscores.
+static lin_status write_rttm(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
+{
+    const size_t before = out->n;
+    double until_s = 0; // of the speech before
+    lin_tokens t;
+    LIN_TRY(lin_tokens_of(&t, r, o, err));
+    t = lin_tokens_only(r, o, r->has_words);
+    LIN_TRY(check_id(r->id, "RTTM", "", err));
+    for (int first = 0, next; first < t.n; first = next) {
+        const int number = lin_result_speaker(r, first);
+        double start_s = fmax(until_s, lin_token_at(&t, first).start_s - LIN_SPEECH_BEFORE_S);
+        double end_s = lin_token_at(&t, first).end_s;
+        for (next = first + 1; next < t.n && lin_result_speaker(r, next) == number; next++) {
+            if (lin_token_at(&t, next).start_s - end_s >= LIN_SPEECH_PAUSE_S) break;
+            end_s = fmax(end_s, lin_token_at(&t, next).end_s);
+        }
+        end_s += LIN_SPEECH_BEHIND_S;
+        if (next < t.n) end_s = fmax(start_s, fmin(end_s, lin_token_at(&t, next).start_s));
+        until_s = end_s;
+        lin_buffer_text(out, "SPEAKER ");
+        lin_put_clean(out, r->id, "", 0);
+        lin_buffer_format(out, " %d ", r->channel);
+        lin_buffer_fixed(out, start_s, 3);
+        lin_buffer_char(out, ' ');
+        lin_buffer_fixed(out, end_s - start_s, 3);
+        lin_buffer_text(out, " <NA> <NA> ");
+        const size_t name = out->n;
+        if (*r->speaker || !number) lin_put_clean(out, *r->speaker ? r->speaker : "unknown", "", 0);
+        else lin_buffer_format(out, "S%d", number);
+        for (size_t i = name; i < out->n && !out->failed; i++) out->data[i] = out->data[i] == ' ' ? '_' : out->data[i];
+        lin_buffer_text(out, " <NA> <NA>\n");
+    }
+    return lin_write_end(o, out, before, err);
+}
+
 /* ---- lines of a manifest, as NVIDIA NeMo writes and scores them ------------------------------------------------------------ */
 
 // The members that the line of the manifest has, without pred_text of an earlier result and without the brace that ends it.
@@ -602,6 +640,7 @@ static const lin_writer writers[] = {
     {"csv", "csv", NULL, LIN_WRITER_MANY, csv_header, write_csv},
     {"audacity", "labels.txt", "labels", LIN_WRITER_TIMELINE, NULL, write_audacity},
     {"nemo", "manifest.jsonl", "nemo", LIN_WRITER_MANY, NULL, write_nemo},
+    {"rttm", "rttm", NULL, LIN_WRITER_MANY, NULL, write_rttm},
 };
 enum { N_WRITERS = sizeof writers / sizeof *writers };
 

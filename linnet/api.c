@@ -9,6 +9,7 @@
 #include "decoder/rows.h"
 #include "decoder/writers.h"
 #include "linnet/api.h"
+#include "linnet/diarizer.h"
 #include "linnet/find.h"
 #include "linnet/stream.h"
 #include "linnet/utterances.h"
@@ -206,6 +207,8 @@ static lin_status check_decoder(const linnet_decoder_options *o, lin_error *err)
         return lin_fail(err, LIN_INVALID, "n_keywords is %d", o->n_keywords);
     for (int i = 0; i < o->n_keywords; i++)
         if (!o->keywords[i]) return lin_fail(err, LIN_INVALID, "keyword %d has no text", i);
+    if (o->speakers < LIN_SPEAKERS_UNKNOWN || o->speakers > LIN_SPEAKERS_MOST)
+        return lin_fail(err, LIN_INVALID, "speakers is %d: -1 to %d", o->speakers, (int)LIN_SPEAKERS_MOST);
     if (o->n_phrases < 0 || (o->n_phrases && !o->phrases)) return lin_fail(err, LIN_INVALID, "n_phrases is %d", o->n_phrases);
     if (o->no_lm && o->lm) return lin_fail(err, LIN_INVALID, "no_lm is set, and lm names %s", o->lm);
     if (o->rescore_n < 2 || o->rescore_n > LIN_WORDS_NBEST_MAX)
@@ -260,6 +263,7 @@ static lin_status values_of(const linnet_decoder_options *o, linnet_decoder *d, 
     v->no_lm = o->no_lm != 0;
     v->all_words = o->all_words != 0;
     v->no_unknown = o->no_unknown != 0;
+    v->speakers = o->speakers;
     v->keywords = (lin_list){(const char **)o->keywords, o->n_keywords}; // only for opening
     if (o->lm) v->given |= 1u << LIN_GIVEN_LM;
     if (o->n_phrases) v->given |= 1u << LIN_GIVEN_PHRASE;
@@ -419,7 +423,8 @@ static linnet_phone phone_of(const linnet_result *r, const lin_result_phone *p)
                           .end_s = p->end_s,
                           .stress = p->stress - 1,
                           .goodness = p->goodness,
-                          .said = p->heard == LIN_RESULT_NOTHING ? "" : p->heard > 0 ? info->phones[p->heard] : NULL};
+                          .said = p->heard == LIN_RESULT_NOTHING ? "" : p->heard > 0 ? info->phones[p->heard] : NULL,
+                          .speaker = p->speaker};
 }
 
 // All of them, as their spellings may have moved. Words outside the lexicon are spelled by their phones, as in the formats that
@@ -447,7 +452,8 @@ static lin_status show_words(linnet_result *r, lin_error *err)
                                     .confidence = w->confidence,
                                     .start_s = w->start_s,
                                     .end_s = w->end_s,
-                                    .goodness = lin_result_goodness(&r->result, w->first_phone, w->n_phones)};
+                                    .goodness = lin_result_goodness(&r->result, w->first_phone, w->n_phones),
+                                    .speaker = lin_result_speaker(&r->result, i)};
         if (!w->known) mark += strlen(mark) + 1;
     }
     r->n_words = n;
@@ -524,6 +530,14 @@ int linnet_result_phones(const linnet_result *r) { return r->n_phones; }
 int linnet_result_words(const linnet_result *r) { return r->n_words; }
 int linnet_result_keywords(const linnet_result *r) { return r->n_keywords; }
 int linnet_result_alternatives(const linnet_result *r) { return r->n_alternatives; }
+
+const float *linnet_result_voice(const linnet_result *r, int speaker, int *n)
+{
+    *n = 0;
+    if (speaker < 1 || speaker > r->result.n_voices) return NULL;
+    *n = r->result.voice_size;
+    return r->result.voices + (size_t)(speaker - 1) * (size_t)*n;
+}
 
 const linnet_phone *linnet_result_phone(const linnet_result *r, int i)
 {

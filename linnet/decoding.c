@@ -586,11 +586,23 @@ lin_decoding lin_decoding_greedy(int V, double row_seconds, double delay_s)
     return (lin_decoding){.search = search, .whole = search, .row_seconds = row_seconds, .delay_s = delay_s, .n_best = 1};
 }
 
+static lin_status open_voice(lin_decoding *d, const lin_decoding_values *v, lin_error *err)
+{
+    char path[LONGEST_PATH];
+    d->speakers = v->speakers;
+    if (!v->speakers) return LIN_OK;
+    if (!lin_find_file("voices.safetensors", path, sizeof path))
+        return lin_fail(err, LIN_IO, "speakers are told apart by the file voices.safetensors, which is not installed: it belongs "
+                                     "into the folder share/linnet");
+    return lin_voice_open(path, &d->voice, err);
+}
+
 // On failure everything is closed.
 static lin_status open_keywords(lin_decoding *d, const lin_decoding_values *v, const lin_phones *phones,
                                 const lin_warnings *warnings, lin_error *err)
 {
-    const lin_status status = lin_keywords_open(v, phones, d->row_seconds, warnings, &d->keywords, err);
+    lin_status status = open_voice(d, v, err);
+    if (status == LIN_OK) status = lin_keywords_open(v, phones, d->row_seconds, warnings, &d->keywords, err);
     d->after = (int)lround(v->after_keyword_s / d->row_seconds);
     d->search = lin_search_for_keywords(d->search, d->keywords, d->after);
     d->whole = lin_search_for_keywords(d->whole, d->keywords, 0);
@@ -632,10 +644,23 @@ lin_status lin_decoding_open(lin_decoding *d, const lin_decoding_values *v, cons
     return open_keywords(d, v, phones, warnings, err);
 }
 
+// Voices differ more than those of a hop of 9.5 ms and of 10 ms.
+static int hears_frames_of(const lin_voice *voice, const lin_model *model)
+{
+    lin_features features = *lin_voice_features(voice);
+    features.hop_ms = model->features.hop_ms;
+    return lin_voice_bins(voice) == model->config.mel_bins && lin_features_equal(&features, &model->features);
+}
+
 lin_status lin_decoding_open_for(const lin_recognizer *r, const lin_decoding_values *values, const lin_warnings *warnings,
                                  lin_decoding *d, lin_error *err)
 {
     LIN_TRY(lin_decoding_open(d, values, r->phones, r->row_seconds, r->delay_s, warnings, err));
+    if (d->voice && !hears_frames_of(d->voice, r->model)) {
+        lin_decoding_close(d);
+        return lin_fail(err, LIN_MISMATCH, "this model and voices.safetensors have different features; but for the hop they must "
+                                           "be the same (linnet info MODEL)");
+    }
     if (!r->streams) d->search = d->whole;
     return LIN_OK;
 }
@@ -657,6 +682,7 @@ void lin_decoding_close(lin_decoding *d)
         lin_free(p);
     }
     lin_keywords_destroy(d->keywords);
+    lin_voice_destroy(d->voice);
     *d = (lin_decoding){0};
 }
 

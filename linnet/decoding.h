@@ -16,6 +16,7 @@
 #include "decoder/search.h"
 #include "linnet/linnet.h"
 #include "linnet/judges.h"
+#include "model/voice.h"
 
 /* Options of which it matters whether they were given: bits of lin_decoding_values.given. */
 typedef enum lin_given {
@@ -81,6 +82,7 @@ typedef struct lin_decoding_values {
     const char *keywords_file; /* a line for each; NULL: none */
     double after_keyword_s;    /* a stream is decoded only for so long after a keyword; 0: always */
     const char *grammar;       /* sentences, the only ones that are found (linnet/grammar_tree.h): words must be 1. NULL: none */
+    int speakers; /* who speaks is told apart: how many they are, LIN_SPEAKERS_UNKNOWN, or 0: not */
     unsigned given; /* a bit for each that is set (lin_given); the others have the default of the kind of search */
 } lin_decoding_values;
 
@@ -104,6 +106,8 @@ typedef struct lin_decoding {
     int n_best;
     double show; /* provisional words from the first one of less confidence on are shown by their phones */
     lin_rescorer *rescorer; /* of a second pass over the search's hypotheses; NULL: none */
+    lin_voice *voice;       /* who speaks is told apart by it (linnet/diarizer.h); owned. NULL: not */
+    int speakers;           /* of lin_diarizer.wanted */
     int language;           /* it compares sequences with a language model: its rows are those of lin_worker.search */
     int after;              /* of the stream's search: lin_search_for_keywords */
     lin_keywords *keywords; /* which both searches look for; owned, as `parts`. NULL: none */

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "frontend/fbank.h"
+#include "linnet/diarizer.h"
 
 static const double RESET_AFTER_S = 60;
 
@@ -21,6 +22,7 @@ typedef struct file_lane {
     lin_file_worker *owner;
     int number;
     lin_session stream; // opened when the lane is first needed
+    lin_diarizer who;   // where speakers are told apart
 } file_lane;
 
 struct lin_file_worker {
@@ -76,6 +78,7 @@ void lin_file_worker_search(lin_file_worker *s) { s->search = 1; }
 static void close_lane(file_lane *lane)
 {
     lin_session_close(&lane->stream);
+    lin_diarizer_close(&lane->who);
     *lane = (file_lane){.owner = NULL};
 }
 
@@ -152,6 +155,7 @@ static lin_status begin_lane(lin_file_worker *s, file_lane *lane, lin_error *err
     lane->stream.utterances.sink = (lin_utterances_sink){
         .context = lane, .settled = s->sink->settled ? settled_out : NULL, .rows = s->decodes ? NULL : rows_out};
     lin_session_begin(&lane->stream, whole);
+    lin_diarizer_forget(&lane->who);
     return LIN_OK;
 }
 
@@ -170,11 +174,25 @@ static lin_status begin_lanes(lin_file_worker *s, int D, lin_error *err)
     return LIN_OK;
 }
 
+// Who speaks, in frames of a lane and in its result.
+static lin_status hear_speakers(file_lane *lane, const float *frames, int n, lin_error *err)
+{
+    const lin_decoding *d = lane->owner->decode.decoding;
+    const lin_recognizer *r = lane->owner->r;
+    if (!d || !d->voice) return LIN_OK;
+    lane->who.voice = d->voice;
+    lane->who.wanted = d->speakers;
+    lane->who.hop_s = r->fbank.hop_ms / 1000;
+    return lin_diarizer_push(&lane->who, frames, n, r->model->config.mel_bins, err);
+}
+
 // What the decoders still hold.
 static lin_status finish_results(lin_file_worker *s, lin_error *err)
 {
     for (int l = 0; l < s->n_lanes && s->decodes; l++) {
-        const lin_status status = s->sound->leave_open ? LIN_OK : lin_utterances_finish(&s->lanes[l].stream.utterances, err);
+        lin_status status = s->sound->leave_open ? LIN_OK : lin_utterances_finish(&s->lanes[l].stream.utterances, err);
+        if (status == LIN_OK && s->lanes[l].who.voice)
+            status = lin_diarizer_mark(&s->lanes[l].who, &s->sound->results[l], 0, err);
         shift(s, &s->sound->results[l]);
         if (status != LIN_OK) return status;
     }
@@ -308,6 +326,7 @@ static lin_status feed_block(lin_file_worker *s, const block *b, lin_error *err)
     for (int l = 0; l < s->n_lanes && b->n > 0; l++) {
         const float *frames = frames_of(s, b, l);
         if (s->sink->frames) LIN_TRY(s->sink->frames(s->sink->context, l, frames, b->n, err));
+        LIN_TRY(hear_speakers(&s->lanes[l], frames, b->n, err));
         LIN_TRY(lin_session_feed(&s->lanes[l].stream, frames, b->n, b->last, err));
     }
     return LIN_OK;
@@ -414,6 +433,7 @@ static lin_status read_whole(lin_file_worker *s, lin_source *source, lin_matrix 
             LIN_TRY(lin_matrix_reserve(&all[l], all[l].rows + b.n, D, err));
             memcpy(all[l].data + (size_t)all[l].rows * (size_t)D, frames, (size_t)b.n * (size_t)D * sizeof *frames);
             all[l].rows += b.n;
+            LIN_TRY(hear_speakers(&s->lanes[l], frames, b.n, err));
             if (s->sink->frames) LIN_TRY(s->sink->frames(s->sink->context, l, frames, b.n, err));
         }
         LIN_TRY(tell_progress(s, source, err));

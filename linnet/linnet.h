@@ -242,6 +242,8 @@ typedef struct linnet_decoder_options {
     const char *grammar; /* the sentences that can be said, and no others: a file (docs/commands.md), or, if it has a line feed,
                             such a text. Implies words; takes no phrases, lm, rescore, combine or best. NULL (default): none */
     double grammar_confidence; /* a sentence of less is none, 0 to 1; NAN (default): 0.25 */
+    int speakers; /* linnet_decode and linnet_decode_file tell apart who speaks (docs/speakers.md): 1 to 10 speakers, -1: their
+                     number is not known; 0 (default): they do not. LINNET_IO: the installed file of voices is missing */
 } linnet_decoder_options;
 
 LINNET_API void linnet_decoder_options_init(linnet_decoder_options *options, size_t size);
@@ -275,6 +277,7 @@ typedef struct linnet_phone {
                           was probably said. NAN in other results */
     const char *said;  /* aligned results: the phoneme that was said instead, "" if none was said; NULL: this phoneme, or not
                           measured */
+    int speaker;       /* as linnet_word.speaker */
 } linnet_phone;
 
 typedef struct linnet_word {
@@ -285,6 +288,7 @@ typedef struct linnet_word {
     double start_s, end_s;
     float goodness;   /* aligned results: ln of the mean of exp(goodness) of its phonemes. 0: all were said; -0.7: half of them.
                          NAN in other results */
+    int speaker;      /* 1, 2, ...; 0: not known (linnet_decoder_options.speakers) */
 } linnet_word;
 
 typedef struct linnet_result_info {
@@ -321,6 +325,13 @@ LINNET_API const linnet_keyword *linnet_result_keyword(const linnet_result *resu
 LINNET_API const linnet_result *linnet_result_alternative(const linnet_result *result, int i);
 LINNET_API const linnet_result_info *linnet_result_describe(const linnet_result *result);
 
+/*
+ * The voice of speaker 1, 2, ... of a result as *n numbers, a vector of length 1; NULL if there is no such speaker. It belongs to
+ * the result. Two vectors are of one voice rather than of two if their product is high. They are no proof of who somebody is: see
+ * docs/speakers.md for what they must not be used for.
+ */
+LINNET_API const float *linnet_result_voice(const linnet_result *result, int speaker, int *n);
+
 /* The words of a decoder of words, else the phonemes, separated by spaces. Belongs to the result. "" if memory is exhausted. */
 LINNET_API const char *linnet_result_text(linnet_result *result);
 
@@ -351,7 +362,7 @@ LINNET_API void linnet_format_options_init(linnet_format_options *options, size_
 
 /*
  * A result as one whole file of a format: "text", "json", "ctm", "trn", "srt", "vtt", "textgrid", "csv", "audacity",
- * "nemo".
+ * "nemo", "rttm".
  *   text  UTF-8 with a NUL behind its *length bytes; release it with linnet_free. length may be NULL
  * LINNET_INVALID: no such format, or a result that it cannot hold (words of a decoder of phonemes).
  */

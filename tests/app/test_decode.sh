@@ -37,9 +37,9 @@ has "textgrid: the end" "$grid" 'xmin=0.630 xmax=0.780 text=""'
 d -o "$tmp/x.srt" "$tmp/hello.npy"
 has "-o x.srt" "$(cat "$tmp/x.srt")" "-->"
 echo "- 3 Z 2 - 2 UW 3 - 1" | "$ROWS" "$tmp/zoo.npy"
-all=text,json,ctm,trn,srt,vtt,textgrid,csv,audacity,nemo
+all=text,json,ctm,trn,srt,vtt,textgrid,csv,audacity,nemo,rttm
 d --ids -f $all --output-dir "$tmp/all" "$tmp/hello.npy" "$tmp/zoo.npy"
-is "two files in ten formats" 20 "$(ls "$tmp/all" | wc -l | tr -d ' ')"
+is "two files in eleven formats" 22 "$(ls "$tmp/all" | wc -l | tr -d ' ')"
 for f in $(echo $all | tr , ' '); do
     d --ids -f $f --output-dir "$tmp/$f" "$tmp/zoo.npy"
     ok "$f: the same alone and with other formats" cmp "$tmp/$f"/* "$tmp/all/$(basename "$tmp/$f"/*)"
@@ -52,7 +52,7 @@ refused "several formats in one stream" 2 "several formats (text,json) need --ou
 refused "two recordings in one SRT" 1 "a file of srt holds one recording: use --output-dir" \
     decode -f srt "$tmp/hello.npy" "$tmp/zoo.npy"
 refused "two recordings in one TextGrid" 1 "use --output-dir" decode -o "$tmp/x.TextGrid" "$tmp/hello.npy" "$tmp/zoo.npy"
-refused "a format that does not exist" 2 "--format must be one of text|json|ctm|trn|srt|vtt|textgrid|csv|audacity|nemo, not 'xml'" \
+refused "a format that does not exist" 2 "--format must be one of text|json|ctm|trn|srt|vtt|textgrid|csv|audacity|nemo|rttm, not 'xml'" \
     decode -f json,xml "$tmp/zoo.npy"
 refused "an empty format" 2 "not ''" decode -f json, "$tmp/zoo.npy"
 refused "words that were not looked for" 2 "--unit words needs --words" decode --unit words "$tmp/zoo.npy"

@@ -14,6 +14,7 @@ left_out() { # prints why a line does not run; nothing if it runs
     *'linnet serve'*) echo 'serves until it is stopped; test_serve.sh does' ;;
     *'python3 '*|*'test_score DIR'*) echo 'a comparison made by hand, with Python' ;;
     'curl '*) [ -n "$port" ] || echo "$no_server" ;;
+    *' --diarize'*) [ -f "$top/share/linnet/voices.safetensors" ] || echo "$no_voices" ;;
     'cc '*) echo 'needs an installed library; test_installed.sh has one' ;;
     'mpirun '*|'srun '*) echo 'needs MPI or Slurm; test_mpi.sh has MPI' ;;
     'bench/'*|'recipes/open/'*) echo 'measures for hours, with the corpus' ;;
@@ -132,7 +133,7 @@ printf 'a b c\n' > ../said
 is "missing output is seen" "nothing in place of c" "$(other ../shown ../said)"
 
 # A server for the lines with curl.
-port= server= no_server='needs curl and libwebsockets'
+port= server= no_server='needs curl and libwebsockets' no_voices='needs the network of voices'
 if [ -f "$(dirname "$LINNET")/liblinnet_web.so" ] && command -v curl > /dev/null; then
     "$LINNET" serve --listen 127.0.0.1:0 > /dev/null 2> ../served &
     server=$!

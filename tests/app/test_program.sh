@@ -47,8 +47,8 @@ for hint in "transcribe --json:did you mean --format json?" "transcribe --srt:di
     "transcribe --vtt:did you mean --format vtt?" "transcribe --threads=2:did you mean --jobs?" "lm --jobs:did you mean --threads?" \
     "transcribe --timestamps:did you mean --layout times?" "listen --timestamps:did you mean --json?" \
     "transcribe --word_timestamps:did you mean --format json?" "transcribe --lang:did you mean --language?" \
-    "transcribe --Output_Format:did you mean --format?" "transcribe --diarise:there is no recognition of speakers; --speakers" \
-    "transcribe --diarize:there is no recognition of speakers; --speakers" "listen --translate:linnet does not translate" \
+    "transcribe --Output_Format:did you mean --format?" "transcribe --diarise:did you mean --diarize?" \
+    "listen --diarize:transcribe tells speakers apart" "listen --translate:linnet does not translate" \
     "serve --port:did you mean --listen HOST:PORT?" "align --version:linnet --version prints it" "devices --gpu:unknown option --gpu" \
     "listen:unexpected argument 'x'; --from FILE hears a file as a microphone; linnet transcribe FILE is faster" \
     "listen --silence-after:--silence-after needs a number of seconds, not 'x'" "devices:unexpected argument 'x'"; do
@@ -95,7 +95,7 @@ refused "no FILE" 2 "transcribe: no FILE is given" transcribe
 refused "too many operands" 2 "score: unexpected argument 'c'" score a b c
 refused "missing operand" 2 "score: REF HYP is missing" score a
 refused "missing option" 2 "features: --output FILE is missing" features x.wav
-refused "bad choice" 2 "--format must be one of text|json|ctm|trn|srt|vtt|textgrid|csv|audacity|nemo, not 'xml'" transcribe --format xml x.wav
+refused "bad choice" 2 "--format must be one of text|json|ctm|trn|srt|vtt|textgrid|csv|audacity|nemo|rttm, not 'xml'" transcribe --format xml x.wav
 refused "bad channel" 2 "--channel must be mix, each or a number" transcribe --channel left x.wav
 refused "both outputs" 2 "exclude each other" transcribe -o a --output-dir b x.wav
 refused "standard input twice" 2 "only once" transcribe - -
@@ -149,7 +149,7 @@ if command -v bash > /dev/null; then
     completes small linnet transcribe --model sm
     completes offline linnet listen --second-pass off
     completes "--help --help-all" linnet serve --help
-    completes "srt,text srt,json srt,ctm srt,trn srt,vtt srt,textgrid srt,csv srt,audacity srt,nemo" linnet transcribe --format srt,
+    completes "srt,text srt,json srt,ctm srt,trn srt,vtt srt,textgrid srt,csv srt,audacity srt,nemo srt,rttm" linnet transcribe --format srt,
     completes "srt,json,text srt,json,trn srt,json,textgrid" linnet transcribe --format srt,json,t
     completes "auto phones words both" linnet transcribe --unit =
     completes json linnet transcribe --format = j

@@ -172,10 +172,10 @@ has "posteriors: shape" "$(head -c 128 "$tmp/a.npy" | tr -d '\000')" "'shape': (
 is "posteriors: size" $((128 + 31 * 40 * 4)) "$(wc -c < "$tmp/a.npy" | tr -d ' ')"
 # Two speakers on two channels: one transcript, their turns in the order of time, each with its name.
 "$SOUND" "$tmp/call.wav" seconds=3 channels=2 seed=5
-for f in text srt vtt csv audacity json ctm trn nemo textgrid; do
+for f in text srt vtt csv audacity json ctm trn nemo rttm textgrid; do
     run transcribe -q --channel each --speakers "Anna B,Ben" --reset never -f $f "$tmp/call.wav"
     is "--speakers, $f: status" 0 "$status"
-    case $f in ctm | trn) name=call-Anna_B-0001 ;; *) name='Anna B' ;; esac
+    case $f in ctm | trn) name=call-Anna_B-0001 ;; rttm) name=Anna_B ;; *) name='Anna B' ;; esac
     has "--speakers, $f: who speaks" "$out" "$name"
     has "--speakers, $f: who else" "$out" Ben
     printf '%s\n' "$out" > "$tmp/turns.$f"

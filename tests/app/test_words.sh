@@ -134,9 +134,9 @@ has "textgrid: a word" "$grid" 'xmin=0.300 xmax=0.540 text="hello"'
 has "textgrid: a phone" "$grid" 'xmin=0.300 xmax=0.360 text="HH"'
 has "csv" "$(d $lm -f csv "$tmp/hw.npy")" "hw,1,,word,world,0.600,0.810,"
 is "audacity" "$(printf '0.300\t0.540\thello\n0.600\t0.810\tworld')" "$(d $lm -f audacity "$tmp/hw.npy")"
-all=text,json,ctm,trn,srt,vtt,textgrid,csv,audacity,nemo
+all=text,json,ctm,trn,srt,vtt,textgrid,csv,audacity,nemo,rttm
 d $lm -f $all --output-dir "$tmp/all" "$tmp/hw.npy" "$tmp/th.npy"
-is "a folder of all formats" 20 "$(ls "$tmp/all" | wc -l | tr -d ' ')"
+is "a folder of all formats" 22 "$(ls "$tmp/all" | wc -l | tr -d ' ')"
 gzip -c "$tmp/words.dict" > "$tmp/words.dict.gz"
 gzip -c "$tmp/words.arpa" > "$tmp/words.arpa.gz"
 is "both gzip'd" "hello world" "$(d --words --no-readable -l "$tmp/words.dict.gz" --lm "$tmp/words.arpa.gz" "$tmp/hw.npy")"

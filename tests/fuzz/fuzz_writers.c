@@ -187,6 +187,7 @@ static void check(const lin_writer *w, const lin_result *r, lin_writer_options o
         if (!strcmp(w->name, "json")) check_json(text, out.n, "phones");
         else if (!strcmp(w->name, "nemo")) check_json(text, out.n, "pred_text");
         else if (!strcmp(w->name, "csv")) check_csv(text);
+        else if (!strcmp(w->name, "rttm")) must(out.n == 0 || (!strncmp(text, "SPEAKER ", 8) && text[out.n - 1] == '\n'));
         else if (!strcmp(w->name, "textgrid")) check_textgrid(text);
         else if (!strcmp(w->name, "vtt")) check_vtt(text, document.cues, &o.cues);
         else if (strcmp(w->name, "srt")) check_lines(text, w->name, n);

@@ -723,8 +723,65 @@ START_TEST(threads_share_model_and_decoder)
 }
 END_TEST
 
+// Who speaks, by a network of random weights in a folder of its own: two speakers, each with a vector of length 1.
+START_TEST(speakers)
+{
+    char folder[256], path[300];
+    lin_model *like, *voices;
+    linnet_decoder *d;
+    linnet_decoder_options o;
+    linnet_result *r, *copy;
+    linnet_sound s = in_memory();
+    lin_config c = lin_config_default(3);
+    c.layers = c.heads = 2;
+    c.head_width = c.voice = 8;
+    c.mel_bins = 40;
+    c.causal = 0;
+    ck_assert_int_eq(lin_model_load(MODEL, &like, &err), LIN_OK);
+    ck_assert_int_eq(lin_model_create(&c, &like->features, NULL, 3, &voices, &err), LIN_OK);
+    test_folder(folder, sizeof folder);
+    snprintf(path, sizeof path, "%s/voices.safetensors", folder);
+    ck_assert_int_eq(lin_model_save(voices, path, LIN_F32, &err), LIN_OK);
+    lin_model_destroy(voices);
+    lin_model_destroy(like);
+    require_ok(linnet_set_data_folder(folder, &err));
+    linnet_decoder_options_init(&o, sizeof o);
+    o.speakers = 11;
+    require_fails(LINNET_INVALID, linnet_decoder_create(model, &o, &d, &err));
+    o.speakers = 2;
+    require_ok(linnet_decoder_create(model, &o, &d, &err));
+    require_ok(linnet_decode(model, &s, d, &r, &err));
+    require_ok(linnet_result_copy(r, &copy, &err));
+    int heard[3] = {0}, n;
+    for (int i = 0; i < linnet_result_phones(copy); i++) {
+        const int speaker = linnet_result_phone(copy, i)->speaker;
+        ck_assert(speaker == 1 || speaker == 2);
+        ck_assert_int_eq(speaker, linnet_result_phone(r, i)->speaker);
+        heard[speaker]++;
+    }
+    ck_assert_int_gt(heard[1], 0);
+    for (int k = 1; k <= 2; k++) {
+        const float *voice = linnet_result_voice(copy, k, &n);
+        double norm = 0;
+        if (!heard[k]) continue;
+        ck_assert_int_eq(n, 8);
+        for (int i = 0; i < n; i++) norm += (double)(voice[i] * voice[i]);
+        ck_assert_double_eq_tol(norm, 1, 1e-5);
+    }
+    ck_assert_ptr_null(linnet_result_voice(r, 0, &n));
+    ck_assert_ptr_null(linnet_result_voice(r, 3, &n));
+    ck_assert_int_eq(n, 0);
+    linnet_result_destroy(copy);
+    linnet_result_destroy(r);
+    linnet_decoder_destroy(d);
+    require_ok(linnet_set_data_folder(NULL, &err));
+    test_folder_remove(folder);
+}
+END_TEST
+
 TEST_MAIN_WITH(api_setup, api_teardown, "linnet.h", TEST(versions_and_names), TEST(models),
                TEST(a_folder_comes_before_the_installed_files), TEST(options_can_grow), TEST(warnings_go_to_the_callback),
                TEST(eight_bits), TEST(decoders),
                TEST(results), TEST(words_and_alternatives), TEST(a_second_pass), TEST(words_outside_the_lexicon), TEST(arrays),
-               TEST(bad_sounds), TEST(model_of_whole_utterances), TEST(alignment), TEST(threads_share_model_and_decoder))
+               TEST(bad_sounds), TEST(model_of_whole_utterances), TEST(alignment), TEST(speakers),
+               TEST(threads_share_model_and_decoder))

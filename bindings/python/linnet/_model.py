@@ -177,7 +177,8 @@ class Model:
                 rescore: str | os.PathLike[str] | None = None, rescore_n: int | None = None, rescore_weight: float | None = None,
                 g2p: str | os.PathLike[str] | None = None, combine: Model | None = None, combine_weight: float | None = None,
                 phrases: Mapping[str, float] | None = None, keywords: Iterable[str] | None = None, best: bool = False,
-                grammar: str | os.PathLike[str] | Iterable[str] | None = None, grammar_confidence: float | None = None) -> Decoder:
+                grammar: str | os.PathLike[str] | Iterable[str] | None = None, grammar_confidence: float | None = None,
+                speakers: int | None = None) -> Decoder:
         """A decoder, for transcribe, decode and stream. It takes a moment: make it once.
 
         words        True: words by a lexicon and a language model; False: phonemes
@@ -201,6 +202,8 @@ class Model:
                      judged by its sound too; combine_weight: of it in the score of the sound, 0 to 1
         phrases      words or phrases that are likely, each with its bonus: natural logarithm, 4 is usual
         keywords     "hey linnet", or "hey linnet=0.3" with the least confidence: looked for in all speech (Result.keywords)
+        speakers     transcribe tells apart who speaks (docs/speakers.md): Word.speaker, Result.voices; 1 to 10 speakers, -1: their
+                     number is not known
         best         fewest errors, for about twice the time, by the models of the package: rescore is "words" where words is True,
                      combine load(), and second_pass of streams and engines load("offline"); what is named stays. For sounds that
                      are there as a whole make it of load("offline")
@@ -219,7 +222,7 @@ class Model:
                  "blank_penalty": blank_penalty, "settle": settle, "show": show, "rescore": rescore and os.fspath(rescore),
                  "rescore_n": rescore_n, "rescore_weight": rescore_weight, "combine": combine,
                  "combine_weight": combine_weight, "phrases": tuple((phrases or {}).items()) or None,
-                 "keywords": texts_of(keywords), "best": best, "grammar": grammar_of(grammar), "grammar_confidence": grammar_confidence}
+                 "keywords": texts_of(keywords), "best": best, "grammar": grammar_of(grammar), "grammar_confidence": grammar_confidence, "speakers": speakers}
         return Decoder(self, {name: value for name, value in given.items() if value is not None and value is not False})
 
     def _once(self, key: Any, make: Any) -> Any:

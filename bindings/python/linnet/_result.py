@@ -33,6 +33,8 @@ class Phone(NamedTuple):
     """of aligned results: goodness of pronunciation, natural logarithm, 0 at best, below -3: something else was said"""
     said: str | None
     """of aligned results: the phoneme that was said instead, "" if none was said; None: the phoneme itself, or not measured"""
+    speaker: int | None = None
+    """1, 2, ... with decoder(speakers=...)"""
 
 
 class Word(NamedTuple):
@@ -49,6 +51,8 @@ class Word(NamedTuple):
     phones: tuple[Phone, ...]
     goodness: float | None
     """of aligned results: natural logarithm of the probability that a phoneme picked among its own was said; 0: all were said"""
+    speaker: int | None = None
+    """1, 2, ... with decoder(speakers=...)"""
 
 
 class Keyword(NamedTuple):
@@ -104,6 +108,15 @@ class Result:
         """Those of the decoder's keywords that were found, in the order in which they were certain."""
         found = [lib.linnet_result_keyword(self._c, i) for i in range(lib.linnet_result_keywords(self._c))]
         return tuple(Keyword(text_of(k.text), k.confidence, k.start_s, k.end_s) for k in found)
+
+    @cached_property
+    def voices(self) -> tuple[tuple[float, ...], ...]:
+        """A vector of length 1 for each speaker, with decoder(speakers=...): two of one voice have a high product. What they must
+        not be used for: docs/speakers.md."""
+        n, found = ffi.new("int *"), []
+        while (voice := lib.linnet_result_voice(self._c, len(found) + 1, n)) != ffi.NULL:
+            found.append(tuple(ffi.unpack(voice, n[0])))
+        return tuple(found)
 
     @cached_property
     def alternatives(self) -> tuple[Result, ...]:
@@ -247,6 +260,10 @@ class Result:
         """A line of a JSON manifest as NeMo reads it, the text as pred_text; without a path."""
         return self.format("nemo", **options)
 
+    def to_rttm(self, **options: Any) -> str:
+        """NIST RTTM: who speaks when. Options: those of format()."""
+        return self.format("rttm", **options)
+
     def to_audacity(self, **options: Any) -> str:
         """Labels of Audacity. Options as format."""
         return self.format("audacity", **options)
@@ -291,9 +308,9 @@ def time_of(seconds: float) -> float:
 
 def _phone(p: Any) -> Phone:
     return Phone(text_of(p.name), text_of(p.ipa), time_of(p.start_s), time_of(p.end_s), p.confidence, p.label,
-                 None if p.stress < 0 else p.stress, _number(p.goodness), text_of(p.said) if p.said else None)
+                 None if p.stress < 0 else p.stress, _number(p.goodness), text_of(p.said) if p.said else None, p.speaker or None)
 
 
 def _word(w: Any, phones: tuple[Phone, ...]) -> Word:
     return Word(text_of(w.text), time_of(w.start_s), time_of(w.end_s), w.confidence, bool(w.known),
-                phones[w.first_phone : w.first_phone + w.n_phones], _number(w.goodness))
+                phones[w.first_phone : w.first_phone + w.n_phones], _number(w.goodness), w.speaker or None)

@@ -208,7 +208,7 @@ def test_threads_share_a_model(model, sounds):
 
 def test_formats_are_those_of_the_program(model, file):
     result = model.transcribe(file, words=True)
-    assert set(linnet.formats()) == {"text", "json", "ctm", "trn", "srt", "vtt", "textgrid", "csv", "audacity", "nemo"}
+    assert set(linnet.formats()) == {"text", "json", "ctm", "trn", "srt", "vtt", "textgrid", "csv", "audacity", "nemo", "rttm"}
     for name in linnet.formats():
         wanted = program("transcribe", "--quiet", "--no-readable", "--words", "-f", name, file)
         wanted = wanted.replace(f'"audio_filepath":"{file}",', "")  # which a result does not know

@@ -1,0 +1,63 @@
+# linnet transcribe --diarize: who speaks in one channel, in every format; names; files that are missing or do not fit. The
+# program is a copy beside a network of voices that is made here, whose weights are random.
+. tests/app/common.sh
+
+make_model || { fail "a small model"; finish; }
+LINNET_MODEL=$tmp/model.safetensors
+export LINNET_MODEL
+here=$(pwd) share=$tmp/copy/share/linnet
+mkdir -p "$share" "$tmp/copy/bin"
+ln -s "$here/share/linnet/en" "$share/en"
+cp "$PROGRAM" "$tmp/copy/bin/linnet"
+LINNET=$tmp/copy/bin/linnet
+VOICES=$here/$(dirname "$ROWS")/voices
+case $ROWS in /*) VOICES=$(dirname "$ROWS")/voices ;; esac
+
+# Two sounds, one behind the other.
+"$SOUND" "$tmp/a.raw" format=raw seconds=4 seed=5
+"$SOUND" "$tmp/b.raw" format=raw seconds=4 kind=white level=-20
+cat "$tmp/a.raw" "$tmp/b.raw" > "$tmp/talk.raw"
+t() { "$LINNET" transcribe -q --raw --reset never "$@" "$tmp/talk.raw" 2> "$tmp/.err"; }
+
+if ! (cd "$tmp" && t --diarize > /dev/null); then # else the folder that the program was built for has one
+    has "without the file of voices: a message" "$(cat "$tmp/.err")" "voices.safetensors"
+fi
+"$VOICES" "$share/voices.safetensors" 13
+t --diarize > /dev/null
+has "voices of other features" "$(cat "$tmp/.err")" "have different features"
+"$VOICES" "$share/voices.safetensors"
+
+for f in text json srt vtt csv audacity nemo rttm ctm trn textgrid; do
+    t --diarize=2 --speakers "Anna B" -f $f > "$tmp/turns.$f"
+    is "$f: status: $(cat "$tmp/.err")" 0 $?
+    case $f in
+    ctm | trn) name=talk-Anna_B-0001 other=talk-S2-0002 ;;
+    rttm) name=Anna_B other=' S2 ' ;;
+    *) name='Anna B' other=S2 ;;
+    esac
+    has "$f: the first speaker has the name" "$(cat "$tmp/turns.$f")" "$name"
+    has "$f: the second has a number" "$(cat "$tmp/turns.$f")" "$other"
+done
+is "text: a line a turn" "" "$(grep -v '^Anna B: \|^S2: ' "$tmp/turns.text")"
+is "nothing is lost" "$(t | tr ' ' '\n')" "$(sed 's/^[^:]*: //' "$tmp/turns.text" | tr ' ' '\n')"
+is "rttm: ten fields a line" "" "$(awk 'NF != 10 || $1 != "SPEAKER" || $2 != "talk" || $5 <= 0' "$tmp/turns.rttm")"
+is "json: a vector for each speaker, in the first turn" 2 "$(grep -c '"voices":\[\[[-0-9.,]*\]\]' "$tmp/turns.json")"
+head -n 1 "$tmp/turns.json" > "$tmp/first.json"
+! command -v python3 > /dev/null || ok "json: valid" python3 -m json.tool "$tmp/first.json"
+is "one speaker is one turn, with a number" "S1: $(t)" "$(t --diarize=1 | tr '\n' ' ' | sed 's/ $//; s/ S1: / /g')"
+t --diarize > "$tmp/unknown"
+is "an unknown number: status" 0 $?
+is "an unknown number: a line a turn" "" "$(grep -v '^S[0-9]*: ' "$tmp/unknown")"
+t --diarize --start 4 -f rttm > "$tmp/part.rttm"
+is "a part: its times are the sound's" "" "$(awk '$4 < 3.9 || $4 + $5 > 8.2' "$tmp/part.rttm")"
+ok "a part: it has some" test -s "$tmp/part.rttm"
+run transcribe -q --raw --diarize -f srt,json --output-dir "$tmp/out" "$tmp/talk.raw"
+is "a folder" "talk.jsonl talk.srt " "$(ls "$tmp/out" | tr '\n' ' ')"
+
+refused() { run transcribe "$@"; is "$1 $2 $3: status" 2 "$status"; has "$1 $2 $3: a message" "$err" "$want"; }
+want="--diarize is for one channel" && refused --diarize --channel each "$tmp/talk.raw"
+want="not with --save-state" && refused --diarize --save-state "$tmp/s" "$tmp/talk.raw"
+want="has no turns: not with --diarize" && refused --diarize --n-best 2 "$tmp/talk.raw"
+want="--speakers needs --channel each or --diarize" && refused --speakers Anna "$tmp/talk.raw"
+want="diarize" && refused --diarize=11 "$tmp/talk.raw"
+finish
