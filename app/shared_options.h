@@ -164,8 +164,8 @@ void lin_live_models_close(lin_live_models *models);
     {.name = "min-confidence", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.min_confidence), .text = "0", .min = 0,    \
      .expert = 1,                                                                                                                \
      .max = 1, .value = "P",                                                                                                     \
-     .help = "Write [...] in readable text for words whose confidence is below P; with --grammar, write nothing for a "          \
-             "sentence whose confidence is (0.25 if not given)"},                                                                \
+     .help = "Write [...] in readable text for words whose confidence is below P. With --grammar, a sentence below P is not "    \
+             "found, and P is 0.25 if not given"},                                                                               \
     LIN_DICTIONARY_ROW(owner, field.lexicon),                                                                                    \
     LIN_ADD_LEXICON_ROW(owner, field.add_lexicon,                                                                                \
                         ". They can be recognised though the language model lacks them, as its <unk>"),                          \

@@ -169,8 +169,8 @@ def main():
     parser.add_argument("--linnet", default="build/release/linnet")
     o = parser.parse_args()
     o.work.mkdir(parents=True, exist_ok=True)
-    rows = ["| phrases | sounds | with the grammar, % | as context, % | with neither, % |", "|---|---|---|---|---|"]
-    rejection = ["| phrases | least confidence | false rejections, % | false acceptances, % |", "|---|---|---|---|"]
+    rows = ["| phrases | sounds | errors with the grammar, % | with `--context`, % | with neither, % |", "|---|---|---|---|---|"]
+    rejection = ["| phrases | `--min-confidence` | false rejections, % | false acceptances, % |", "|---|---|---|---|"]
     sets, left = o.sets.split(","), o.phrases
     for i, name in enumerate(sets):
         sounds = cut(o.linnet, o.corpus, name, o.work)
@@ -181,7 +181,7 @@ def main():
     if o.voices:
         household = [line for line in open("tests/golden/household.txt", encoding="utf-8").read().splitlines() if line[0] != "#"]
         measure(o, "household", speak(household, o.voices.split(","), o.work), rows, rejection)
-    time_rows = ["| phrases | ms of CPU time for a second of sound, network included | s to open |", "|---|---|---|", *times(o, sounds)]
+    time_rows = ["| phrases | ms of processor time per second of sound | s to read the grammar |", "|---|---|---|", *times(o, sounds)]
     print("\n".join(rows), "\n".join(rejection), "\n".join(time_rows), sep="\n\n")
 
 

@@ -617,7 +617,8 @@ lin_status lin_decoding_open(lin_decoding *d, const lin_decoding_values *v, cons
     const int V = lin_phones_count(phones);
     *d = lin_decoding_greedy(V, row_seconds, delay_s);
     if (v->grammar && (v->context || v->phrases.count || v->lm || v->rescore || v->combine))
-        return lin_fail(err, LIN_INVALID, "a grammar takes no phrases, language model, second scores or combined model");
+        return lin_fail(err, LIN_INVALID,
+                        "a grammar takes no phrases, language model, rescoring or combined model; best has the last two");
     d->n_best = v->n_best;
     d->show = given(v, LIN_GIVEN_SHOW) ? v->show : LIN_SHOW;
     if (kind == LIN_SEARCH_GREEDY) return open_keywords(d, v, phones, warnings, err);
@@ -753,7 +754,8 @@ lin_status lin_decoding_make_grammar(const lin_decoding *d, const char *text, in
 {
     *phrases = (lin_phrases){0};
     if (d->search.kind != LIN_SEARCH_WORDS || d->n_best > 1 || d->rescorer || d->combined)
-        return lin_fail(err, LIN_UNSUPPORTED, "a grammar needs a search for words, without alternatives and second scores");
+        return lin_fail(err, LIN_UNSUPPORTED,
+                        "a grammar needs a search for words, without alternatives, rescoring or a combined model");
     return open_sentences(d->parts, text, repeats, d->row_seconds, NULL, &phrases->sentences, err);
 }
 
