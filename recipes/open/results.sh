@@ -370,9 +370,9 @@ measure_align() {
     sort -u "$run/align.dev_native" "$run/align.dev_nonnative" | sed -n "s/^$1: //p"
   }
   table goodness "| one phoneme of a text replaced | replaced | others | area under the curve | replaced below -3, % |$(
-    ) others below -3, % | area of the confidence |" | emit goodness default
+    ) others below -3, % | area by confidence instead |" | emit goodness default
   table fit "| text | utterances | share of the phonemes: least | median | largest | shares below 0.3 |$(
-    ) told that it does not match | longer than the sound |" | emit fit default
+    ) warned: no match | refused: text too long |" | emit fit default
   table part "| text of three utterances in one sound | words | mean difference, ms | words over 100 ms |" | emit part default
 }
 
