@@ -189,9 +189,10 @@ lin_status lin_find_model(const char *given, char *path, size_t capacity, lin_er
     }
     if (find_installed_model("default", path, capacity)) return LIN_OK;
     if (*chosen_language)
-        return lin_fail(err, LIN_IO, "there is no model of the language '%.200s'; name one with --model or LINNET_MODEL",
+        return lin_fail(err, LIN_IO,
+                        "there is no model of the language '%.200s'; name a model file, as with --model or LINNET_MODEL",
                         chosen_language);
-    return lin_fail(err, LIN_IO, "no model is installed in %s; name one with --model or LINNET_MODEL", LIN_DATA_DIR);
+    return lin_fail(err, LIN_IO, "no model is installed in %s; name a model file, as with --model or LINNET_MODEL", LIN_DATA_DIR);
 }
 
 lin_status lin_find_named(const lin_phones *phones, const char *given, const char *variable, const char *const *names, char *path,

@@ -585,7 +585,7 @@ static double resets_from(const lin_session *s) { return s->options.ends.resets 
 
 static lin_status save(lin_session *s, lin_state *state, lin_error *err)
 {
-    if (!s->options.saves) return lin_fail(err, LIN_INVALID, "this session was not created to be saved");
+    if (!s->options.saves) return lin_fail(err, LIN_INVALID, "this session cannot be saved: set can_save when it is created");
     if (s->finished) return lin_fail(err, LIN_INVALID, "a finished session cannot be saved");
     const int waiting = lin_session_unfed(s); // frames that the network is given later
     const size_t frames = (size_t)waiting * (size_t)s->width * sizeof *s->units;

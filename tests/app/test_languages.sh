@@ -122,7 +122,7 @@ refused "score: a map is no output" 1 "is an input" score --language qaa --glm w
 is "quantise: a model of the language" "$("$LINNET" info $model | grep '^phones')" "$("$LINNET" info small.safetensors | grep '^phones')"
 refused "no such language" 2 "--language: there is no language 'qab': installed are de, en and es; name one of these, or a folder" phonemize --language qab ma
 refused "the page is no language" 2 "there is no language 'web'" phonemize --language web ma
-refused "no model of a language" 1 "there is no model of the language 'de'; name one with --model" transcribe --language de dev/s1-502.wav
+refused "no model of a language" 1 "there is no model of the language 'de'; name a model file, as with --model" transcribe --language de dev/s1-502.wav
 refused "no lexicon of a language" 1 "no lexicon of the language de is installed" phonemize --language de ma
 if ! emulated; then
     mkdir -p prefix/bin prefix/share/linnet && cp "$PROGRAM" prefix/bin/linnet && cp -r qaa prefix/share/linnet/
