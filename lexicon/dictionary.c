@@ -116,8 +116,8 @@ static lin_status parse_line(const lin_lines *line, const char *name, const lin_
                             name, line->number, lin_quote(shown, field, n));
         }
         if (!found) {
-            return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' is not a phone of this set", name, line->number,
-                            lin_quote(shown, field, n));
+            return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' is not a phone of this set; a line is one word and its phones",
+                            name, line->number, lin_quote(shown, field, n));
         }
         if (out->n_labels + found > LIN_PRONUNCIATION_MAX) {
             return lin_fail(err, LIN_FORMAT, "%s:%d: the word has more than %d phones",

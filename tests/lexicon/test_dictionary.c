@@ -163,7 +163,7 @@ START_TEST(words_of_any_script)
     ck_assert_int_eq(lin_dictionary_find(d, "शब्द", strlen("शब्द"), 0, &labels), 3);
     ck_assert_int_eq(lin_dictionary_find(d, "ol", 2, 0, &labels), 0);
     lin_dictionary_destroy(d);
-    FAILS(lin_dictionary_parse("x q\n", 4, "d", own, NULL, &d, &err), LIN_FORMAT, "d:1: 'q' is not a phone of this set");
+    FAILS(lin_dictionary_parse("x q\n", 4, "d", own, NULL, &d, &err), LIN_FORMAT, "d:1: 'q' is not a phone of this set; a line");
     lin_phones_destroy(own);
 }
 END_TEST
