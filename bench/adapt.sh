@@ -75,7 +75,7 @@ names() {
     sentences "$here/dev.txt" 20 > "$d/dev.txt"
     "$linnet" ngram count -q "$d/text.txt" -o "$d/text.arpa"
     "$linnet" ngram mix "$top/share/linnet/en/words.lm" "$d/text.arpa" --text "$d/dev.txt" --packed -o "$d/mixed.lm"
-    echo '| | names heard, of 200 | false ones there | WER % | false ones in dev_native | WER % of dev_native |'
+    echo '| | names heard, of 200 | false names | WER % | false names in dev_native | WER % of dev_native |'
     echo '|---|---|---|---|---|---|'
     while IFS='|' read -r what options; do
         eval "words '$d' '$d' '$d/said.trn' $options"
