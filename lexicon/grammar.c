@@ -16,8 +16,8 @@
 
 enum { EMPTY = -2, UNKNOWN = -1, NONE = -1, DEEPEST = 64, LONGEST_NAME = 64, LONGEST_PATH = 4096, MOST_NUMBERS = 10000 };
 
-// Of the search for what is reached without a word: a second at most.
-enum { MOST_STEPS = 1 << 27, STEPS_TO_SORT = 16 };
+// Of the search for what is reached without a word: about a second.
+enum { MOST_STEPS = 1 << 28, STEPS_TO_SORT = 2 };
 
 // label: a word, or UNKNOWN, or EMPTY for none; the next arc of the same state.
 typedef struct arc {

@@ -194,9 +194,9 @@ START_TEST(test_refused)
     // Behind each of its words are all of the groups.
     lin_buffer slow = {0};
     lin_buffer_text(&slow, "#JSGF V1.0;\npublic <a> = (a");
-    for (int i = 0; i < 8000; i++) lin_buffer_format(&slow, " | a%c%c%c", 'a' + i % 26, 'a' + i / 26 % 26, 'a' + i / 676);
+    for (int i = 0; i < 10000; i++) lin_buffer_format(&slow, " | a%c%c%c", 'a' + i % 26, 'a' + i / 26 % 26, 'a' + i / 676);
     lin_buffer_text(&slow, ")");
-    for (int i = 0; i < 8000; i++) lin_buffer_text(&slow, " (<NULL>)");
+    for (int i = 0; i < 10000; i++) lin_buffer_text(&slow, " (<NULL>)");
     lin_buffer_text(&slow, " b;\n");
     FAILS(lin_grammar_parse(slow.data, slow.n, "x", NULL, 0, &g, &err), LIN_UNSUPPORTED, "too large");
     lin_buffer_free(&slow);
