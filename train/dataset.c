@@ -350,7 +350,7 @@ static lin_status damaged(const lin_dataset *set, const char *what, lin_error *e
 static lin_status read_header(lin_dataset *set, const unsigned char *bytes, size_t n, lin_dataset_header *h, lin_error *err)
 {
     if (n < HEADER || memcmp(bytes, LIN_DATASET_MAGIC, 8) != 0)
-        return lin_fail(err, LIN_FORMAT, "%s: not a feature cache", set->path);
+        return lin_fail(err, LIN_FORMAT, "%s: not a feature cache; linnet prepare makes one", set->path);
     memcpy(h, bytes, sizeof *h);
     if (h->version != LIN_DATASET_VERSION)
         return lin_fail(err, LIN_UNSUPPORTED, "%s: feature cache version %u; this program reads version %d", set->path,
