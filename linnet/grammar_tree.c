@@ -25,7 +25,7 @@ static lin_status add_word(lin_pronouncer *p, const char *text, entries *e, lin_
     lin_spelling_settle(&word, p->dictionary);
     for (int which = 0;; which++) {
         const lin_status status = lin_pronouncer_find(p, word.word, word.n, which, &labels, &n, err);
-        if (status != LIN_OK) return lin_fail_at(err, status, "the word '%.100s'", text);
+        if (status != LIN_OK) return lin_fail_at(err, status, "the grammar's word '%.100s'", text);
         if (n == 0) return LIN_OK;
         LIN_TRY(lin_grow_int(&e->items, &e->capacity, (int64_t)e->n + 1, sizeof *e->items, "a grammar", err));
         LIN_TRY(lin_grow(&e->labels, &e->labels_capacity, e->n_labels + (size_t)n, sizeof *e->labels, "a grammar", err));

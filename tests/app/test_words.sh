@@ -57,6 +57,8 @@ is "any other word is its phonemes" "two [hh_eh_l_ow]" "$(g "$tmp/other" "$tmp/t
 has "the confidence of the sentence" "$(g "$tmp/grammar" -f json "$tmp/hw.npy" | grep -o '"confidence":[0-9.]*' | tail -n 1)" 0.99
 is "a word of the rules of letters" 0 "$(printf 'zorblatt\n' > "$tmp/made"; g "$tmp/made" -l "$tmp/words.dict" "$tmp/hw.npy" > /dev/null; echo $?)"
 refused "no rule of the name" 1 "grammar:1: \$whom is not defined" decode -l "$tmp/words.dict" --grammar "$tmp/bad-grammar" "$tmp/hw.npy"
+printf 'hello 你好\n' > "$tmp/bad-grammar"
+refused "a word that nothing pronounces" 1 "the grammar's word '你好'" decode -l "$tmp/words.dict" --grammar "$tmp/bad-grammar" "$tmp/hw.npy"
 refused "phrases beside a grammar" 1 "a grammar takes no phrases, language model, rescoring or combined model" decode -l "$tmp/words.dict" --grammar "$tmp/grammar" --phrase hello "$tmp/hw.npy"
 
 # ---- words -----------------------------------------------------------------------------------------------------------------------
