@@ -107,7 +107,11 @@ static lin_status locate(maker *m, int number, int line, lin_status status, lin_
     return lin_fail_at(err, status, "%s:%d", m->files[number].name, line);
 }
 
-static int is_name(char c) { return lin_is_letter(c) || lin_is_digit(c) || c == '_' || c == '-' || c == '.'; }
+// Letters of other alphabets are bytes from 0x80 on.
+static int is_name(char c)
+{
+    return lin_is_letter(c) || lin_is_digit(c) || (unsigned char)c >= 0x80 || c == '_' || c == '-' || c == '.';
+}
 
 static int find_rule(const maker *m, const char *name, size_t n)
 {

@@ -152,6 +152,7 @@ START_TEST(test_refused)
         {"(a]\n", LIN_FORMAT, "x:1: there is a ']' too many"},
         {"a | | b\n", LIN_FORMAT, "x:1: there is nothing to say here"},
         {"a ()\n", LIN_FORMAT, "x:1: there is nothing"},
+        {"$größe = klein\nso $größe\nin $straße\n", LIN_FORMAT, "x:3: $straße is not defined"},
         {"call $who\n", LIN_FORMAT, "x:1: $who is not defined: write a line that begins with $who ="},
         {"a $a\n\n$a = b $b\n$b = c $a\n", LIN_FORMAT, "x:4: 'a' contains itself"},
         {"$a = b\n$a = c\nd\n", LIN_FORMAT, "x:2: 'a' is defined twice"},
