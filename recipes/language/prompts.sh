@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Real recorded speech to try another language on: the prompts of Asterisk, a telephone exchange, in Debian (packages
-# asterisk-core-sounds-LANGUAGE, CC BY-SA 3.0, one speaker for each language, some 20 to 30 minutes), and a pronouncing dictionary of
+# asterisk-core-sounds-LANGUAGE, CC BY-SA 3.0, one speaker for each language, 15 to 30 minutes), and a pronouncing dictionary of
 # their words by espeak-ng. Needs apt-get, dpkg-deb, ffmpeg and espeak-ng.
 #
 #   recipes/language/prompts.sh --language ru --out ru
