@@ -272,9 +272,9 @@ static lin_status values_of(const linnet_decoder_options *o, linnet_decoder *d, 
     give(v, LIN_GIVEN_BONUS, o->bonus, &v->bonus);
     give(v, LIN_GIVEN_SCORE, o->beam_score, &v->beam_score);
     if (o->grammar) give(v, LIN_GIVEN_MIN_CONFIDENCE, o->grammar_confidence, &v->min_confidence);
-    if (o->words) give(v, LIN_GIVEN_BLANK_PENALTY, o->blank_penalty, &v->blank_penalty);
-    if (o->words) give(v, LIN_GIVEN_SETTLE, o->settle, &v->settle);
-    if (o->words) give(v, LIN_GIVEN_SHOW, o->show, &v->show);
+    if (v->words) give(v, LIN_GIVEN_BLANK_PENALTY, o->blank_penalty, &v->blank_penalty);
+    if (v->words) give(v, LIN_GIVEN_SETTLE, o->settle, &v->settle);
+    if (v->words) give(v, LIN_GIVEN_SHOW, o->show, &v->show);
     return LIN_OK;
 }
 

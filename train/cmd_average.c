@@ -41,7 +41,7 @@ static const lin_option options[] = {
     {.name = "ema", .type = LIN_OPTION_FLAG, .at = offsetof(average_values, ema),
      .help = "Take the moving average of a checkpoint of linnet train --ema; best.safetensors has it after an epoch"},
     {.name = "half", .type = LIN_OPTION_FLAG, .at = offsetof(average_values, half),
-     .help = "Store the model in half precision: half the size"},
+     .help = "Store the model in half precision: half the size. A network of voices then forgets those that it was trained on"},
     {.type = LIN_OPTION_END},
 };
 
@@ -122,6 +122,16 @@ static lin_status label(averaging *a, lin_error *err)
     return status;
 }
 
+// The rows of the training voices are vectors of people, which a network that is given away does not need. In their place are
+// directions that nobody has chosen, from which training can go on.
+static void forget_voices(lin_model *m)
+{
+    const lin_param *rows = &m->params.table[m->params.output[0]];
+    float *values = m->values + rows->offset;
+    memset(values, 0, lin_param_count(rows) * sizeof *values);
+    for (int i = 0; i < rows->n; i++) values[(size_t)i * (size_t)rows->k + (size_t)(i % rows->k)] = 1;
+}
+
 static lin_status average(averaging *a, lin_error *err)
 {
     const average_values *v = a->v;
@@ -150,6 +160,7 @@ static lin_status average(averaging *a, lin_error *err)
     if (v->blank_bias != 0)
         m->values[p->table[(p->search[1] >= 0 ? p->search : p->output)[1]].offset] += (float)v->blank_bias;
     LIN_TRY(lin_features_check(&m->features, err));
+    if (v->half && m->config.voice) forget_voices(m);
     lin_model_seal(m);
     return lin_model_save(m, v->output, v->half ? LIN_F16 : LIN_F32, err);
 }

@@ -41,7 +41,8 @@ fi
 
 if wanted 3; then
   echo "== stage 3: voices that are held out"
-  make -s "$(dirname "$linnet")/bench/voice_vectors"
+  vectors=$(dirname "$linnet")/bench/voice_vectors
+  make -s "${vectors#"$PWD/"}"
   python3 "$here/../../bench/voices.py" --corpus "$corpus" --work "$work" --model "$work/run/best.safetensors" \
     dev_native dev_nonnative test_native | tee "$work/voices.tsv"
 fi

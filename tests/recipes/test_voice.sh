@@ -40,6 +40,9 @@ is "it goes on" "0 $before" "$status $(cksum < "$w/run/best.safetensors")"
 has "and is complete" "$err" "nothing to do"
 
 refused "it recognises nothing" 1 "is a network of voices: it has no phones" transcribe --model "$w/run/best.safetensors" "$c/dev_native/dev_native-a1.wav"
+"$LINNET" average --half "$w/run/best.safetensors" -o "$tmp/half.safetensors" 2> /dev/null
+is "half: the rows of its 8 voices are those of nobody" "8 of 3c00, 40 of 0000" "$(tail -c 96 "$tmp/half.safetensors" | od -An -v -tx2 |
+    awk '{ for (i = 1; i <= NF; i++) n[$i]++ } END { print n["3c00"] " of 3c00, " n["0000"] " of 0000" }')"
 refused "it has no blank" 1 "a network of voices has no blank" average --blank-bias 1 "$w/run/best.safetensors" -o "$tmp/x.safetensors"
 refused "tempo" 1 "this is a network of voices" train "$tmp/tiny.conf" --train "$w/more.lfc" --folder "$tmp/x" --set tempo=0.1 --device cpu
 grep -v '^native' "$tmp/more/utt2spk" > "$tmp/one" && mv "$tmp/one" "$tmp/more/utt2spk"
