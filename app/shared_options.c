@@ -122,6 +122,9 @@ int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v, int phr
         const int row = lin_options_find(parsed->command, given_names[i]);
         if (row >= 0 && parsed->from[row] != LIN_FROM_DEFAULT) v->given |= 1u << i;
     }
+    const int words = lin_options_find(parsed->command, "words");
+    if (v->grammar && !v->words && words >= 0 && parsed->from[words] != LIN_FROM_DEFAULT)
+        return lin_misuse(parsed, "--grammar and --no-words exclude each other");
     if (v->grammar) v->words = 1;
     const int phrases = phrases_come || given(v, LIN_GIVEN_CONTEXT) || given(v, LIN_GIVEN_PHRASE);
     if (given(v, LIN_GIVEN_BEAM) && v->beam == 0 && wants_beam(v))

@@ -59,6 +59,7 @@ is "a word of the rules of letters" 0 "$(printf 'zorblatt\n' > "$tmp/made"; g "$
 refused "no rule of the name" 1 "grammar:1: \$whom is not defined" decode -l "$tmp/words.dict" --grammar "$tmp/bad-grammar" "$tmp/hw.npy"
 printf 'hello 你好\n' > "$tmp/bad-grammar"
 refused "a word that nothing pronounces" 1 "the grammar's word '你好'" decode -l "$tmp/words.dict" --grammar "$tmp/bad-grammar" "$tmp/hw.npy"
+refused "no words by a grammar" 2 "--grammar and --no-words exclude each other" decode --no-words --grammar "$tmp/grammar" "$tmp/hw.npy"
 refused "phrases beside a grammar" 1 "a grammar takes no phrases, language model, rescoring or combined model" decode -l "$tmp/words.dict" --grammar "$tmp/grammar" --phrase hello "$tmp/hw.npy"
 
 # ---- words -----------------------------------------------------------------------------------------------------------------------
