@@ -191,8 +191,8 @@ static lin_status add_window(lin_diarizer *d, windows *w, double start_s, double
     const int size = d->speakers.size, D = d->frames.columns;
     int from = (int)lround(start_s / d->hop_s), to = (int)lround(end_s / d->hop_s);
     if (to > d->frames.rows) to = d->frames.rows;
-    if (from > to - 1) from = to - 1;
-    if (from < 0) return LIN_OK;
+    if (to < 1) return LIN_OK;
+    from = from < 0 ? 0 : from < to ? from : to - 1;
     LIN_TRY(lin_grow_int(&w->start_s, &w->starts_capacity, w->n + 1, sizeof *w->start_s, "speakers", err));
     LIN_TRY(lin_grow_int(&w->end_s, &w->ends_capacity, w->n + 1, sizeof *w->end_s, "speakers", err));
     LIN_TRY(lin_grow_int(&w->weights, &w->weights_capacity, w->n + 1, sizeof *w->weights, "speakers", err));
@@ -322,7 +322,7 @@ static lin_status number_speakers(lin_diarizer *d, int known, lin_result *r, con
 static lin_status mark(lin_diarizer *d, windows *w, lin_result *r, double offset_s, lin_error *err)
 {
     lin_voice_groups *g = &d->speakers;
-    const int known = g->n;
+    const int known = g->n, most = d->most > 0 ? d->most : LIN_SPEAKERS_MOST;
     LIN_TRY(make_windows(d, r, offset_s, w, err));
     if (!w->n) return LIN_OK;
     float longest = 0;
@@ -330,7 +330,7 @@ static lin_status mark(lin_diarizer *d, windows *w, lin_result *r, double offset
     for (int i = 0; i < w->n && !known && longest <= 0; i++) w->weights[i] = 1; // all are short
     LIN_TRY(lin_voice_groups_add(g, w->vectors, w->weights, w->n, known, d->wanted > 0 ? d->wanted : 0, LEAST_COSINE, err));
     if (d->wanted < 0) drop_short(g, known);
-    if (g->n > LIN_SPEAKERS_MOST) LIN_TRY(lin_voice_groups_add(g, NULL, NULL, 0, known, LIN_SPEAKERS_MOST, 0, err));
+    if (g->n > most) LIN_TRY(lin_voice_groups_add(g, NULL, NULL, 0, known, most, 0, err));
     const size_t n = (size_t)items_of(r), k = (size_t)g->n;
     float *scores = lin_alloc(n * k, sizeof *scores);
     int *back = lin_alloc(n * k, sizeof *back), *speaker = lin_alloc(n, sizeof *speaker);

@@ -11,7 +11,8 @@
  *   lin_diarizer_close(&diarizer);
  *
  * Speakers of earlier calls of lin_diarizer_mark are known in later ones: of a live stream each utterance is marked when it ends,
- * and keeps its speakers. lin_diarizer_forget begins another sound. Memory grows with the pushed frames until they are marked.
+ * and keeps its speakers; then `wanted` is unknown, as not all may have spoken. lin_diarizer_forget begins another sound. Memory
+ * grows with the pushed frames until they are marked.
  * Threads: one at a time; the voice may be shared.
  */
 #ifndef LIN_LINNET_DIARIZER_H
@@ -39,10 +40,11 @@ typedef struct lin_voice_groups {
 lin_status lin_voice_groups_add(lin_voice_groups *groups, const float *vectors, const float *weights, int n, int fixed,
                                 int wanted, double least, lin_error *err);
 
-/* All zero but for the first three: a closed one. */
+/* All zero but for the first four: a closed one. */
 typedef struct lin_diarizer {
     const lin_voice *voice;
     int wanted;   /* speakers: 1 to LIN_SPEAKERS_MOST, or LIN_SPEAKERS_UNKNOWN */
+    int most;     /* of speakers who are not known in number; 0: LIN_SPEAKERS_MOST */
     double hop_s; /* from one frame to the next */
     lin_matrix frames;
     lin_voice_groups speakers; /* that are known: number 1 is the first */

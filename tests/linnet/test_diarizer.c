@@ -237,6 +237,23 @@ START_TEST(utterance_after_utterance)
 }
 END_TEST
 
+// Of a stream the number of speakers is the most: one of them may speak alone, and all that come are those.
+START_TEST(no_more_than_said)
+{
+    static const char *const said[] = {"aaaa", "bbbb", "cccc", "dddd aaaa"};
+    lin_diarizer d = {.voice = voice, .wanted = LIN_SPEAKERS_UNKNOWN, .most = 2, .hop_s = 0.01};
+    lin_result r = {0};
+    for (int i = 0; i < 4; i++) {
+        ck_assert(say(&d, &r, said[i], 20 * i) == LIN_OK);
+        ck_assert_int_gt(r.n_phones, 0);
+        for (int k = 0; k < r.n_phones; k++) ck_assert(r.phones[k].speaker >= 1 && r.phones[k].speaker <= (i ? 2 : 1));
+    }
+    ck_assert_int_eq(d.speakers.n, 2);
+    lin_result_free(&r);
+    lin_diarizer_close(&d);
+}
+END_TEST
+
 // What each says, as a result of their own.
 START_TEST(a_result_for_each)
 {
@@ -279,5 +296,5 @@ START_TEST(without_memory)
 END_TEST
 
 TEST_MAIN_ONCE(enter, leave, "linnet/diarizer", TESTS(groups_by_definition, 0, 60), TEST(many_vectors),
-               TESTS(who_speaks, 0, sizeof cases / sizeof *cases), TEST(utterance_after_utterance), TEST(a_result_for_each),
-               TEST(without_memory))
+               TESTS(who_speaks, 0, sizeof cases / sizeof *cases), TEST(utterance_after_utterance), TEST(no_more_than_said),
+               TEST(a_result_for_each), TEST(without_memory))
