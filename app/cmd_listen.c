@@ -47,6 +47,8 @@ static const lin_option options[] = {
     {.name = "after-keyword", .type = LIN_OPTION_DOUBLE, .at = offsetof(listen_values, decoding.after_keyword_s), .min = 0,
      .max = 86400, .value = "S",
      .help = "Write words or phonemes only for this many seconds after a keyword, and to the end of the utterance"},
+    LIN_DIARIZE_ROW(listen_values, decoding, "each utterance that ends is written as the turns",
+                    "More is wrong than in linnet transcribe, as a speaker is never renamed"),
     LIN_ENDPOINT_ROWS(listen_values, endpoints,
                       "When the network is reset: at every endpoint, never, or (auto) at every endpoint if the model does not "
                       "forget by itself. The joined lines equal the output of linnet transcribe with endpoint or never; with "
@@ -85,6 +87,8 @@ typedef struct listening {
     lin_live_models live;
     lin_watch phrases; // the file of --context or --grammar
     lin_session session;
+    lin_diarizer who; // of --diarize
+    lin_result turn;
     lin_microphone *capture;
     lin_recording *recording; // NULL where nothing is saved, or no longer
     lin_terminal *terminal;   // NULL: no display
@@ -209,6 +213,44 @@ static void put_keywords(listening *l, const lin_session_view *view)
     }
 }
 
+static lin_status put_line(listening *l, const lin_session_view *view, lin_error *err)
+{
+    const char *line = l->texts.readable.n ? l->texts.readable.data : l->texts.settled.data;
+    const int speaker = lin_result_speaker(view->settled, 0);
+    lin_buffer_clear(&l->head);
+    lin_live_put_head(&l->head, view);
+    const size_t from = l->head.n;
+    if (speaker) lin_buffer_format(&l->head, "S%d: ", speaker);
+    LIN_TRY(lin_buffer_status(&l->head, err));
+    if (l->terminal) lin_terminal_keep(l->terminal, l->head.data, line);
+    if (!l->lines) return LIN_OK;
+    lin_buffer_text(&l->out, l->head.data + from);
+    lin_buffer_text(&l->out, line);
+    lin_buffer_char(&l->out, '\n');
+    return LIN_OK;
+}
+
+// The lines of an utterance that has ended: one for each turn of a speaker.
+static lin_status put_turns(listening *l, const lin_session_view *view, lin_error *err)
+{
+    const lin_result *all = view->settled;
+    const int n = all->has_words ? all->n_words : all->n_phones;
+    lin_session_view turn = *view;
+    for (int first = 0, end; first < n; first = end) {
+        for (end = first + 1; end < n && lin_result_speaker(all, end) == lin_result_speaker(all, first); end++) {
+        }
+        if (first == 0 && end == n) return put_line(l, view, err);
+        LIN_TRY(lin_result_begin(&l->turn, "", NULL, 1, err));
+        LIN_TRY(lin_result_append_part(&l->turn, all, first, end - first, err));
+        turn.settled = &l->turn;
+        turn.start_s = all->has_words ? all->words[first].start_s : all->phones[first].start_s;
+        turn.end_s = all->has_words ? all->words[end - 1].end_s : all->phones[end - 1].end_s;
+        LIN_TRY(lin_live_spell(&l->texts, &l->live.words, &turn, 0, err));
+        LIN_TRY(put_line(l, &turn, err));
+    }
+    return LIN_OK;
+}
+
 // A view of the utterance: measured, written and shown.
 static lin_status show(void *context, const lin_session_view *view, lin_error *err)
 {
@@ -220,18 +262,12 @@ static lin_status show(void *context, const lin_session_view *view, lin_error *e
     lin_live_put_head(&l->head, view);
     LIN_TRY(lin_live_spell(&l->texts, &l->live.words, view, 0, err));
     LIN_TRY(lin_buffer_status(&l->head, err));
-    const char *line = l->texts.readable.n ? l->texts.readable.data : l->texts.settled.data;
     // An utterance without text leaves nothing on the terminal; a program that was shown some of it still gets its end.
     const int stays = is_final && l->texts.settled.n > 0;
-    if (stays && l->terminal) {
-        lin_terminal_keep(l->terminal, l->head.data, line);
+    if (l->v->json) lin_live_put_json(&l->out, &l->live.words, view, &l->texts, since(l, view->end_s));
+    if (stays) {
+        LIN_TRY(put_turns(l, view, err));
         l->drawn_at = 0;
-    }
-    if (l->v->json) {
-        lin_live_put_json(&l->out, &l->live.words, view, &l->texts, since(l, view->end_s));
-    } else if (stays && l->lines) {
-        lin_buffer_text(&l->out, line);
-        lin_buffer_char(&l->out, '\n');
     }
     if (l->out.n || l->out.failed) LIN_TRY(write_out(l, err));
     if (is_final) {
@@ -504,6 +540,9 @@ static lin_status open_session(listening *l, lin_error *err)
     o.ends.rules = v->endpoints.rules;
     o.decoding = &l->live.decoding;
     o.second = v->second_pass ? &l->live.second : NULL;
+    l->who = (lin_diarizer){.voice = l->live.decoding.voice, .wanted = LIN_SPEAKERS_UNKNOWN, .most = v->decoding.speakers,
+                            .hop_s = l->live.recognizer.fbank.hop_ms / 1000};
+    o.who = l->who.voice ? &l->who : NULL;
     const lin_utterances_sink sink = {.context = l, .show = show};
     LIN_TRY(lin_session_open(&l->session, &l->live.recognizer, &o, &sink, err));
     l->stats.rate_hz = rate_hz;
@@ -596,6 +635,8 @@ static void release(listening *l)
     lin_recording_close(l->recording, NULL);
     lin_microphone_close(l->capture);
     lin_session_close(&l->session);
+    lin_diarizer_close(&l->who);
+    lin_result_free(&l->turn);
     lin_live_models_close(&l->live);
     lin_free(l->samples);
     lin_live_texts_free(&l->texts);
@@ -623,6 +664,7 @@ static int check(lin_parsed *parsed, int *channel)
         return lin_misuse(parsed, "--after-keyword needs --keyword or --keywords");
     if (v->decoding.after_keyword_s > 0 && v->second_pass)
         return lin_misuse(parsed, "--after-keyword and --second-pass exclude each other");
+    if (v->decoding.n_best > 1 && v->decoding.speakers) return lin_misuse(parsed, "--n-best has no turns: not with --diarize");
     if (v->decoding.n_best > 1 && !v->json) return lin_misuse(parsed, "--n-best needs --json: only JSON has alternatives");
     if (v->model.device && *v->model.device >= '0' && *v->model.device <= '9')
         return lin_misuse(parsed, "--device %s: --device chooses where the network runs; --microphone %s chooses a microphone",

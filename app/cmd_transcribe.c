@@ -45,7 +45,9 @@ static const lin_option options[] = {
                       "When the network and the search are reset: at every endpoint, never, or (auto) from the first endpoint "
                       "after a minute of sound on; then auto resets the network only if its model does not forget by itself"),
     LIN_INPUT_ROWS(transcribe_values, input),
-    LIN_DIARIZE_ROW(transcribe_values, decoding),
+    LIN_DIARIZE_ROW(transcribe_values, decoding, "the result is one transcript, the turns",
+                    "In dialogues joined from readings 1 to 2 % of the speech is wrong, of learners 12 %, where a tenth overlaps "
+                    "9 to 20 %"),
     {.name = "speakers", .type = LIN_OPTION_STRING, .at = offsetof(transcribe_values, speakers), .value = "NAME,NAME...",
      .help = "Names of the speakers. With --channel each: the first is on channel 1; the result is one transcript, the turns of "
              "all speakers in the order of time. With --diarize: in the order in which they are first heard"},

@@ -116,6 +116,7 @@ static void put_phone_list(lin_buffer *out, const char *key, const lin_live_word
         lin_buffer_member_fixed(out, "start", p->start_s, 3);
         lin_buffer_member_fixed(out, "end", p->end_s, 3);
         lin_buffer_member_fixed(out, "confidence", p->confidence, 4);
+        if (!result->has_words) lin_put_speaker(p->speaker, out);
         lin_buffer_char(out, '}');
     }
     lin_buffer_char(out, ']');
@@ -137,6 +138,7 @@ static void put_word_list(lin_buffer *out, const char *key, const lin_live_words
         lin_buffer_member_fixed(out, "start", w->start_s, 3);
         lin_buffer_member_fixed(out, "end", w->end_s, 3);
         lin_buffer_member_fixed(out, "confidence", w->confidence, 4);
+        lin_put_speaker(lin_result_speaker(result, i), out);
         lin_buffer_member_integer(out, "first_phone", before + w->first_phone);
         lin_buffer_key(out, "phones");
         for (int p = 0; p < w->n_phones; p++) {

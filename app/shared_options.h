@@ -251,12 +251,12 @@ void lin_live_models_close(lin_live_models *models);
      .text = "4", .min = -1000, .max = 1000, .value = "X",                                                                       \
      .help = "Bonus of a phrase without its own, natural logarithm; below 0: unlikely"}
 
-#define LIN_DIARIZE_ROW(owner, field)                                                                                            \
+/* result: what the option makes of it, as a part of a sentence; rates: of errors. */
+#define LIN_DIARIZE_ROW(owner, field, result, rates)                                                                             \
     {.name = "diarize", .type = LIN_OPTION_INT, .at = offsetof(owner, field.speakers), .min = LIN_SPEAKERS_UNKNOWN,              \
      .max = LIN_SPEAKERS_MOST, .value = "N", .bare = "-1",                                                                       \
-     .help = "Tell apart who speaks: the result is one transcript, the turns of the speakers S1, S2, ... N: how many they are, " \
-             "if that is known. In dialogues joined from readings 1 to 2 % of the speech is wrong, of learners 12 %, where a "   \
-             "tenth overlaps 9 to 20 % (docs/speakers.md)"}
+     .help = "Tell apart who speaks: " result " of the speakers S1, S2, ... N: how many they are, if that is known. " rates      \
+             " (docs/speakers.md)"}
 
 /* Checks combinations that the table cannot check: an exit status, LIN_EXIT_OK on success. phrases_come: there can be phrases
  * without --context and --phrase, those of clients. */

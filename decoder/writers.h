@@ -198,6 +198,9 @@ void lin_token_spell(const lin_tokens *tokens, int i, lin_buffer *out);
 size_t lin_begin_text_token(const lin_writer_options *options, const lin_writer_layout *layout, double start_s, lin_buffer *out);
 void lin_end_text_token(const lin_writer_options *options, lin_writer_layout *layout, size_t from, double end_s, lin_buffer *out);
 
+/* Who speaks, as a member "speaker" of a JSON object; none for number 0. */
+void lin_put_speaker(int number, lin_buffer *out);
+
 /* The keywords of a result from number `from` on, as a member of a JSON object; none if there are none. */
 void lin_put_keywords(const lin_result *result, int from, const char *key, lin_buffer *out);
 

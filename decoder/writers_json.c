@@ -11,8 +11,7 @@ static void put_goodness(float goodness, lin_buffer *out)
     if (isfinite(goodness)) lin_buffer_member_fixed(out, "goodness", goodness, 4);
 }
 
-// Of a result of several speakers.
-static void put_speaker(int number, lin_buffer *out)
+void lin_put_speaker(int number, lin_buffer *out)
 {
     char name[16];
     snprintf(name, sizeof name, "S%d", number);
@@ -45,7 +44,7 @@ static void put_phones(const lin_result *r, const lin_writer_options *o, lin_buf
         lin_buffer_member_fixed(out, "end", p->end_s, 3);
         lin_buffer_member_fixed(out, "confidence", p->confidence, 4);
         put_goodness(p->goodness, out);
-        if (r->n_voices > 1 && !r->has_words) put_speaker(p->speaker, out);
+        if (r->n_voices > 1 && !r->has_words) lin_put_speaker(p->speaker, out);
         if (p->heard) lin_buffer_member_text(out, "heard", p->heard > 0 ? lin_phone_text(o, p->heard) : NULL);
         lin_buffer_char(out, '}');
     }
@@ -66,7 +65,7 @@ static void put_words(const lin_result *r, const lin_writer_options *o, lin_buff
         lin_buffer_member_fixed(out, "end", w->end_s, 3);
         lin_buffer_member_fixed(out, "confidence", w->confidence, 4);
         put_goodness(lin_result_goodness(r, w->first_phone, w->n_phones), out);
-        if (r->n_voices > 1) put_speaker(lin_result_speaker(r, i), out);
+        if (r->n_voices > 1) lin_put_speaker(lin_result_speaker(r, i), out);
         lin_buffer_member_integer(out, "first_phone", w->first_phone);
         lin_buffer_key(out, "phones");
         lin_buffer_char(out, '[');
@@ -142,7 +141,7 @@ static void put_segments(const lin_tokens *plain, const lin_tokens *readable, li
         lin_buffer_member_fixed(out, "start", r->words[first].start_s, 3);
         lin_buffer_member_fixed(out, "end", r->words[end - 1].end_s, 3);
         lin_buffer_member_fixed(out, "confidence", sum / (end - first), 4);
-        if (r->n_voices > 1) put_speaker(lin_result_speaker(r, first), out);
+        if (r->n_voices > 1) lin_put_speaker(lin_result_speaker(r, first), out);
         put_tokens("text", plain, first, end, words, out);
         if (readable->readable) put_tokens("readable", readable, from, token, words, out);
         lin_buffer_char(out, '}');

@@ -89,7 +89,7 @@ static lin_status open_parts(lin_session *s, const lin_utterances_sink *sink, li
     const lin_recognizer *r = s->r;
     if (o->second && !o->pass) LIN_TRY(lin_second_pass_create(r, o->second, o->decoding, o->threads, &s->pass, err));
     else s->pass = o->pass;
-    const lin_utterances_options how = {.decoding = o->decoding, .ends = o->ends, .second = s->pass};
+    const lin_utterances_options how = {.decoding = o->decoding, .ends = o->ends, .second = s->pass, .who = o->who};
     LIN_TRY(lin_utterances_open(&s->utterances, r, &how, sink, err));
     if (!o->rate_hz && !r->streams) return LIN_OK;
     const lin_streams_options one = {

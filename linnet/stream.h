@@ -146,6 +146,7 @@ typedef struct lin_session_options {
     int threads;                /* of the network; 0: one per core */
     const lin_recognizer *second; /* of a second pass over each utterance that has ended (linnet/utterances.h), whose result is
                                      the final one; must outlive the session. NULL: none */
+    lin_diarizer *who;          /* of lin_utterances_options; not of a stream that is saved or forked */
     int saves;                  /* 1: it can be saved and forked: remembers sound that is resampled, creation may take a second */
     /* What several sessions of one thread share; must outlive them. NULL: each has its own. */
     lin_streams *network;       /* the session's stream is in `slot` */

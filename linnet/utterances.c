@@ -279,6 +279,7 @@ void lin_utterances_begin(lin_utterances *u, lin_result *whole)
     u->n_segments = 0;
     u->at.row = 0;
     u->at.utterance = 0;
+    if (u->options.who) lin_diarizer_forget(u->options.who);
     lin_row_decoder_reset(&u->decoder, 0);
     lin_endpoint_reset(&u->at.endpoint, &u->options.ends.rules, row_seconds(u));
     begin_utterance(u);
@@ -529,7 +530,7 @@ static lin_status keep_frames(lin_utterances *u, int n, lin_error *err)
 {
     const int more = n * u->per_row < u->n_next ? n * u->per_row : u->n_next;
     const size_t D = (size_t)u->frames.columns;
-    if (!u->options.second || more == 0) return LIN_OK;
+    if ((!u->options.second && !u->options.who) || more == 0) return LIN_OK;
     LIN_TRY(lin_matrix_reserve(&u->frames, u->frames.rows + more, (int)D, err));
     memcpy(u->frames.data + (size_t)u->frames.rows * D, u->next, (size_t)more * D * sizeof *u->next);
     u->frames.rows += more;
@@ -551,6 +552,15 @@ static lin_status decode_again(lin_utterances *u, lin_error *err)
     return status == LIN_STOPPED ? LIN_OK : status;
 }
 
+// Who speaks in the utterance that has ended.
+static lin_status tell_speakers(lin_utterances *u, lin_error *err)
+{
+    lin_diarizer *who = u->options.who;
+    if (!who || !u->sink.show || u->settled.n_phones == 0) return LIN_OK;
+    LIN_TRY(lin_diarizer_push(who, u->frames.data, u->frames.rows, u->frames.columns, err));
+    return lin_diarizer_mark(who, &u->settled, (double)u->first_row * row_seconds(u), err);
+}
+
 // The utterance ends behind the last row that was decoded.
 static lin_status end_utterance(lin_utterances *u, linnet_end end, lin_error *err)
 {
@@ -565,6 +575,7 @@ static lin_status end_utterance(lin_utterances *u, linnet_end end, lin_error *er
         LIN_TRY(lin_row_decoder_finish(d, &u->settled, err));
         LIN_TRY(tell_settled(u, err));
         LIN_TRY(decode_again(u, err));
+        LIN_TRY(tell_speakers(u, err));
         LIN_TRY(show(u, end, err));
     }
     if (u->at.revision) u->at.utterance++;

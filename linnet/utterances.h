@@ -32,6 +32,7 @@
 #include "decoder/endpoint.h"
 #include "decoder/result.h"
 #include "linnet/decoding.h"
+#include "linnet/diarizer.h"
 #include "linnet/recognizer.h"
 
 /* ---- the rows of one stream ------------------------------------------------------------------------------------------------ */
@@ -125,6 +126,9 @@ typedef struct lin_utterances_options {
     /* Where results are shown, the final one of each utterance in which something was found is that of this second pass over its
      * frames (lin_utterances_give_frames). Must outlive it; other streams of the thread may share it. NULL: none. */
     lin_second_pass *second;
+    /* Where results are shown, the phones of each utterance get their speakers when it ends, by its frames. Must outlive it; no
+     * other stream may share it. NULL: none. */
+    lin_diarizer *who;
 } lin_utterances_options;
 
 /* Who is told; every function may be NULL. If one does not return LIN_OK the call that led to it ends with its status. */
@@ -176,7 +180,7 @@ typedef struct lin_utterances {
     int *n_choices;                      /* [n_segments] */
     int choices_capacity, n_choices_capacity;
 
-    /* for a second pass */
+    /* for a second pass, or to tell speakers apart */
     int per_row;
     const float *next; /* [n_next, D] frames of the rows that are pushed */
     int n_next;
@@ -211,8 +215,8 @@ void lin_utterances_begin(lin_utterances *u, lin_result *whole);
 lin_status lin_utterances_push(lin_utterances *u, const float *logp, int n, const double *loudness_db, int *taken, int *reset,
                                lin_error *err);
 
-/* For a second pass, before each push: frames [n, D], those of the rows that are pushed next and maybe more. Valid until it
- * returns. Frames are kept until their utterance has ended: 16 KB for each second of it. */
+/* For a second pass, or to tell speakers apart, before each push: frames [n, D], those of the rows that are pushed next and maybe
+ * more. Valid until it returns. Frames are kept until their utterance has ended: 16 KB for each second of it. */
 void lin_utterances_give_frames(lin_utterances *u, const float *frames, int n);
 
 /* Phones [n] that a device decoded greedily from `rows` more rows. For greedy decoding without endpoints. */

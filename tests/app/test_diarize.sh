@@ -1,5 +1,5 @@
-# linnet transcribe --diarize: who speaks in one channel, in every format; names; files that are missing or do not fit. The
-# program is a copy beside a network of voices that is made here, whose weights are random.
+# linnet transcribe --diarize: who speaks in one channel, in every format; names; files that are missing or do not fit. linnet
+# listen --diarize: the same live. The program is a copy beside a network of voices that is made here, whose weights are random.
 . tests/app/common.sh
 
 make_model || { fail "a small model"; finish; }
@@ -25,6 +25,9 @@ fi
 "$VOICES" "$share/voices.safetensors" 13
 t --diarize > /dev/null
 has "voices of other features" "$(cat "$tmp/.err")" "have different features"
+live() { "$LINNET" listen -q --raw --no-paced --from "$tmp/talk.raw" "$@" 2> "$tmp/.err"; }
+live --diarize > /dev/null
+has "live: voices of other features" "$(cat "$tmp/.err")" "have different features"
 "$VOICES" "$share/voices.safetensors"
 
 for f in text json srt vtt csv audacity nemo rttm ctm trn textgrid; do
@@ -53,6 +56,26 @@ is "a part: its times are the sound's" "" "$(awk '$4 < 3.9 || $4 + $5 > 8.2' "$t
 ok "a part: it has some" test -s "$tmp/part.rttm"
 run transcribe -q --raw --diarize -f srt,json --output-dir "$tmp/out" "$tmp/talk.raw"
 is "a folder" "talk.jsonl talk.srt " "$(ls "$tmp/out" | tr '\n' ' ')"
+
+words_of() { sed 's/^S[0-9]: //' | tr '\n' ' '; }
+live --diarize > "$tmp/live.text"
+is "live: status: $(cat "$tmp/.err")" 0 $?
+is "live: each line is somebody's" "" "$(grep -v '^S[0-9]: ' "$tmp/live.text")"
+is "live: the first speaker is S1" S1 "$(head -n 1 "$tmp/live.text" | cut -c 1-2)"
+is "live: nothing is lost" "$(live | words_of)" "$(words_of < "$tmp/live.text")"
+live --diarize --tune longest=1 > "$tmp/cut.text"
+ok "live: several utterances" test "$(wc -l < "$tmp/cut.text")" -gt 4
+is "live: each line of each of them is somebody's" "" "$(grep -v '^S[0-9]: ' "$tmp/cut.text")"
+is "live: no more speakers than are said" "" "$(live --diarize=1 | grep -v '^S1: ')"
+live --diarize --json > "$tmp/live.json"
+grep '"type":"final"' "$tmp/live.json" > "$tmp/final.json"
+is "live json: each phone is somebody's" "$(grep -o '"phone":' "$tmp/final.json")" \
+    "$(grep -o '"confidence":[0-9.]*,"speaker":"S[0-9]"' "$tmp/final.json" | sed 's/.*/"phone":/')"
+is "live json: speakers as in the lines" "$(cut -c 1-2 "$tmp/live.text")" \
+    "$(grep -o '"speaker":"S[0-9]"' "$tmp/final.json" | cut -c 12-13 | uniq)"
+is "live json: not while it grows" "" "$(grep '"type":"partial"' "$tmp/live.json" | grep speaker)"
+live --diarize --json --n-best 2 > /dev/null
+has "live: alternatives have no turns" "$(cat "$tmp/.err")" "--n-best has no turns: not with --diarize"
 
 refused() { run transcribe "$@"; is "$1 $2 $3: status" 2 "$status"; has "$1 $2 $3: a message" "$err" "$want"; }
 want="--diarize is for one channel" && refused --diarize --channel each "$tmp/talk.raw"
