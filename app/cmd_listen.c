@@ -48,7 +48,8 @@ static const lin_option options[] = {
      .max = 86400, .value = "S",
      .help = "Write words or phonemes only for this many seconds after a keyword, and to the end of the utterance"},
     LIN_DIARIZE_ROW(listen_values, decoding, "each utterance that ends is written as the turns",
-                    "More is wrong than in linnet transcribe, as a speaker is never renamed"),
+                    "In dialogues joined from readings 1 to 4 % of the speech is wrong, of learners 14 %, where a tenth overlaps "
+                    "10 to 20 %"),
     LIN_ENDPOINT_ROWS(listen_values, endpoints,
                       "When the network is reset: at every endpoint, never, or (auto) at every endpoint if the model does not "
                       "forget by itself. The joined lines equal the output of linnet transcribe with endpoint or never; with "

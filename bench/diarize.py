@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""diarize.py - diarisation error of `linnet transcribe --diarize` on dialogues joined from utterances of single speakers.
+"""diarize.py - diarisation error of `linnet transcribe --diarize`, or with --live of `linnet listen --diarize`, on dialogues
+joined from utterances of single speakers.
 
     bench/diarize.py --corpus DIR [--sets dev_native,dev_nonnative] [--count 20] [--work exp/diarize] [--check MD_EVAL]
-                     [--linnet build/release/linnet] [-- MORE OPTIONS OF TRANSCRIBE]
+                     [--linnet build/release/linnet] [--live] [-- MORE OPTIONS OF TRANSCRIBE OR LISTEN]
 
 Each set gives --count dialogues of two minutes, by a seed: 2 to 8 of its voices, who speak in turns of 1 to 20 s with pauses of
 0.2 to 1.5 s; in a second series a tenth of the speech overlaps. The reference is the known text, aligned (`linnet align`): words
@@ -179,6 +180,25 @@ def make_all(a, name, overlaps, work):
     return folder
 
 
+def listen(a, path, option):
+    """Segments of a dialogue heard live, by the rule of `linnet transcribe -f rttm`."""
+    command = [a.linnet, "listen", "-q", "--json", "--no-paced", "--from", path, option, *a.more]
+    lines = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+    finals = [v for v in map(json.loads, lines) if v["type"] == "final"]
+    items = [(i["start"], i["end"], i["speaker"]) for v in finals for i in v.get("words", v["phones"])]
+    speech = []
+    for start, end, speaker in items:
+        if speech and speech[-1][2] == speaker and start - speech[-1][1] < 0.5:
+            speech[-1] = (speech[-1][0], max(end, speech[-1][1]), speaker)
+        else:
+            speech.append((start, end, speaker))
+    segments, until = [], 0
+    for n, (start, end, speaker) in enumerate(speech):
+        before, until = until, min(end + 0.1, speech[n + 1][0]) if n + 1 < len(speech) else end + 0.1
+        segments.append((max(before, start - 0.03), until, speaker))
+    return segments
+
+
 def run(a, folder, known):
     """Counts with each collar; {wrong number of speakers: dialogues}."""
     counts, wrong = {0: numpy.zeros(4), 0.25: numpy.zeros(4)}, collections.Counter()
@@ -188,9 +208,13 @@ def run(a, folder, known):
     for n in names:
         groups[len({s[2] for s in refs[n]}) if known else 0].append(n)
     for number, group in groups.items():
-        out = folder / "out"
-        command = [a.linnet, "transcribe", "-q", f"-j{a.jobs}", f"--diarize={number}" if known else "--diarize", *a.more,
-                   "-f", "rttm", "--output-dir", out, *(folder / f"{n}.wav" for n in group)]
+        out, option = folder / "out", f"--diarize={number}" if known else "--diarize"
+        if a.live:
+            for n in group:
+                write_rttm(folder / f"{n}.hyp.rttm", n, listen(a, folder / f"{n}.wav", option))
+            continue
+        command = [a.linnet, "transcribe", "-q", f"-j{a.jobs}", option, *a.more, "-f", "rttm",
+                   "--output-dir", out, *(folder / f"{n}.wav" for n in group)]
         subprocess.run(command, check=True)
         for n in group:
             (folder / f"{n}.hyp.rttm").write_text((out / f"{n}.rttm").read_text(encoding="utf-8"), encoding="utf-8")
@@ -214,6 +238,7 @@ def main():
     p.add_argument("--check")
     p.add_argument("--jobs", type=int, default=1)
     p.add_argument("--no-overlap", action="store_true")
+    p.add_argument("--live", action="store_true")
     p.add_argument("more", nargs="*")
     a = p.parse_args()
     a.work.mkdir(parents=True, exist_ok=True)
