@@ -140,7 +140,7 @@ many=$(seq 1000 1999 | tr 0-9 a-j | paste -s -d , -)
 answer=$(talk post $call file=@"$speech" prompt="$many" 'keywords[]=young men')
 hasnt "more than 1,000 likely phrases" "$(body "$answer")" "young men"
 is "more than 1,000 likely phrases: it says so" keywords "$(header "$answer" linnet-ignored)"
-has "a phrase that is too long" "$(talk post $call file=@"$speech" phrases="$(head -c 66000 /dev/zero | tr '\000' a)")" "more than 1000 lines or 65536 bytes"
+has "a phrase that is too long" "$(talk post $call file=@"$speech" phrases="$(head -c 66000 /dev/zero | tr '\000' a)")" "at most 1000 lines and 65536 bytes"
 is "the next one has none of it" "{\"text\":\"$says\"}" "$(body "$(talk post $call file=@"$speech")")"
 for language in en EN en-GB english ''; do
     is "language: $language" "{\"text\":\"$says\"}" "$(body "$(talk post $call file=@"$speech" language=$language)")"
@@ -172,7 +172,7 @@ answer=$(body "$(talk post /inference file=@"$speech" response_format=verbose_js
 has "inference: words in the segments" "$answer" '"no_speech_prob":0.0,"words":[{"word":"'
 has "inference: with probabilities" "$answer" '"t_dtw":-1,"probability":0.'
 is "inference: no file" '{"error":"the form has no file"}' "$(body "$(talk post /inference response_format=json)")"
-has "inference: no translation" "$(talk post /inference file=@"$speech" translate=true)" '{"error":"translate: '
+has "inference: no translation" "$(talk post /inference file=@"$speech" translate=true)" '{"error":"this server does not translate'
 is "inference: health" '{"status":"ok"}' "$(body "$(talk get /health)")"
 
 # ---- models, and what describes the calls
