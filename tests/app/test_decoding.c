@@ -97,7 +97,7 @@ static void says(const char *name, double beam, double words)
     const int row = lin_options_find(&command, name);
     char both[64], one[64];
     snprintf(both, sizeof both, "%g, with --words %g", beam, words);
-    snprintf(one, sizeof one, "if not given, %g", beam);
+    snprintf(one, sizeof one, "not given, %g", beam);
     ck_assert_msg(row >= 0 && strstr(rows[row].help, beam == words ? one : both), "--%s: %s", name, beam == words ? one : both);
 }
 

@@ -26,8 +26,8 @@ START_TEST(vosk_messages)
     ck_assert_int_eq(m.rate_hz, 8000);
     ck_assert_int_eq(m.words, 0);
     ck_assert_int_eq(m.alternatives, 3);
-    ck_assert_int_eq(m.n_phrases, 2);
-    ck_assert_mem_eq(m.phrases.data, "zero one\0two", 13);
+    ck_assert_int_eq(m.n_phrases, 3);
+    ck_assert_mem_eq(m.phrases.data, "zero one\0[unk]\0two", 19);
     static const char texts[] = "{\"config\":{\"sample_rate\":\"16000.0\",\"max_alternatives\":\"2\",\"words\":\"yes\"}}",
                       rate[] = "{\"config\":{\"sample_rate\":\"8000\",\"words\":\"\"}}",
                       many[] = "{\"config\":{\"max_alternatives\":100000}}";
