@@ -113,7 +113,8 @@ class Result:
     def voices(self) -> tuple[tuple[float, ...], ...]:
         """A vector of length 1 for each speaker, with decoder(speakers=...): two of one voice have a high product. What they must
         not be used for: docs/speakers.md."""
-        n, found = ffi.new("int *"), []
+        n = ffi.new("int *")
+        found: list[tuple[float, ...]] = []
         while (voice := lib.linnet_result_voice(self._c, len(found) + 1, n)) != ffi.NULL:
             found.append(tuple(ffi.unpack(voice, n[0])))
         return tuple(found)
