@@ -281,8 +281,8 @@ static const struct {
 } optional[] = {{"condition_every", AT(condition_every), 63},
                 {"tokens", AT(tokens), 65536},
                 {"mixture", AT(mixture), 64},
-                {"search", AT(search), 1},
-                {"voice", AT(voice), 1024}};
+                {"voice", AT(voice), 1024},
+                {"search", AT(search), 1}};
 #undef AT
 
 // Feature parameters that are the same in every model are written too, so that other programs can compute the same features.
