@@ -722,9 +722,10 @@ const lin_command lin_command_listen = {
                    "once. If the output is not a terminal, each utterance is a line, written when it has ended; with --json "
                    "every change is a line.\n\n"
                    "An utterance ends after some silence (--silence-after), or when it is very long. The network is then reset, "
-                   "unless its model forgets by itself, so that recognition can run for days. The file of --context is read "
-                   "again whenever it changes, except with --n-best. Dropped sound is counted and reported. If the microphone "
-                   "is lost or delivers nothing, the results so far are written, and the exit status is 1; after Ctrl-C it is 0.",
+                   "unless its model forgets by itself, so that recognition can run for days. The file of --context or "
+                   "--grammar is read again whenever it changes, except with --n-best. Dropped sound is counted and reported. "
+                   "If the microphone is lost or delivers nothing, the results so far are written, and the exit status is 1; "
+                   "after Ctrl-C it is 0.",
     .examples = "  linnet listen\n"
                 "  linnet listen --microphone USB --save talk.wav --stats\n"
                 "  linnet listen --json | program\n"

@@ -24,9 +24,9 @@ lin_search lin_search_words(const lin_words *words, int V, uint64_t id)
 lin_search lin_search_for_keywords(lin_search search, const lin_keywords *keywords, int after)
 {
     search.keywords = keywords;
-    search.after = after;
+    search.after = keywords ? after : 0;
     if (keywords) search.id = lin_hash_pair(search.id, lin_keywords_fingerprint(keywords));
-    if (after) search.id = lin_hash_pair(search.id, (uint64_t)after);
+    if (search.after) search.id = lin_hash_pair(search.id, (uint64_t)after);
     return search;
 }
 

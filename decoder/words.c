@@ -463,7 +463,7 @@ lin_status lin_words_push(const lin_words *w, void *state, const lin_word_contex
         const lin_words_moved moved = lin_words_row(w, &s, row);
         lin_words_keep_row(w, &s, row, moved == LIN_WORDS_IMPOSSIBLE);
         s.h->frame++;
-        if (moved != LIN_WORDS_IMPOSSIBLE) s.h->loop += (double)largest(row, w->V);
+        if (w->grammar && moved != LIN_WORDS_IMPOSSIBLE) s.h->loop += (double)largest(row, w->V);
         if (moved != LIN_WORDS_STAYED) settle(w, &s, settled);
     }
     release_table(w, s.scores);

@@ -198,7 +198,7 @@ typedef struct lin_words_header {
     double settled_sums[2];
     int32_t settled_label;
     int32_t rows_lost; // there were more than fit: no exact sums before the next reset
-    double loop;       // sum over the rows of the logarithm of the most probable label: the best path of a loop over all phones
+    double loop;       // for a grammar: sum of the logarithms of the rows' most probable labels, the best path of any phones
     double sentence;   // after finish: the confidence of the sentence of a grammar
     int32_t settled_phones, reserved;
 } lin_words_header;
