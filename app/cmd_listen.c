@@ -88,7 +88,6 @@ typedef struct listening {
     lin_live_models live;
     lin_watch phrases; // the file of --context or --grammar
     lin_session session;
-    lin_diarizer who; // of --diarize
     lin_result turn;
     lin_microphone *capture;
     lin_recording *recording; // NULL where nothing is saved, or no longer
@@ -541,9 +540,6 @@ static lin_status open_session(listening *l, lin_error *err)
     o.ends.rules = v->endpoints.rules;
     o.decoding = &l->live.decoding;
     o.second = v->second_pass ? &l->live.second : NULL;
-    l->who = (lin_diarizer){.voice = l->live.decoding.voice, .wanted = LIN_SPEAKERS_UNKNOWN, .most = v->decoding.speakers,
-                            .hop_s = l->live.recognizer.fbank.hop_ms / 1000};
-    o.who = l->who.voice ? &l->who : NULL;
     const lin_utterances_sink sink = {.context = l, .show = show};
     LIN_TRY(lin_session_open(&l->session, &l->live.recognizer, &o, &sink, err));
     l->stats.rate_hz = rate_hz;
@@ -636,7 +632,6 @@ static void release(listening *l)
     lin_recording_close(l->recording, NULL);
     lin_microphone_close(l->capture);
     lin_session_close(&l->session);
-    lin_diarizer_close(&l->who);
     lin_result_free(&l->turn);
     lin_live_models_close(&l->live);
     lin_free(l->samples);

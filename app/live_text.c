@@ -198,6 +198,7 @@ void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_s
         if (view->settled->has_words) put_word_list(out, "words", words, view->settled, 0, NULL);
         lin_put_keywords(view->settled, 0, "keywords", out);
         if (view->settled->n_alternatives) put_alternatives(out, words, view->settled);
+        lin_put_voices(view->settled, out);
     } else {
         lin_buffer_member_text(out, "stable", text_of(&texts->settled));
         lin_buffer_member_text(out, "unstable", text_of(&texts->open));

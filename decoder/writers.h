@@ -201,6 +201,10 @@ void lin_end_text_token(const lin_writer_options *options, lin_writer_layout *la
 /* Who speaks, as a member "speaker" of a JSON object; none for number 0. */
 void lin_put_speaker(int number, lin_buffer *out);
 
+/* The vectors of the voices of S1, S2, ..., as a member "voices"; of a speaker who has a result or a turn of their own, one; none
+ * if there are none. */
+void lin_put_voices(const lin_result *result, lin_buffer *out);
+
 /* The keywords of a result from number `from` on, as a member of a JSON object; none if there are none. */
 void lin_put_keywords(const lin_result *result, int from, const char *key, lin_buffer *out);
 

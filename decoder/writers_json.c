@@ -18,8 +18,7 @@ void lin_put_speaker(int number, lin_buffer *out)
     if (number) lin_buffer_member_text(out, "speaker", name);
 }
 
-// Vectors of the voices of S1, S2, ...; of a speaker who has a result or a turn of their own, one.
-static void put_voices(const lin_result *r, lin_buffer *out)
+void lin_put_voices(const lin_result *r, lin_buffer *out)
 {
     const int size = r->voice_size;
     if (r->n_voices == 0) return;
@@ -187,7 +186,7 @@ lin_status lin_write_json(const lin_result *r, const lin_writer_options *o, lin_
         }
     }
     lin_put_keywords(r, 0, "keywords", out);
-    put_voices(r, out);
+    lin_put_voices(r, out);
     for (int i = 0; i < r->n_spans && r->has_others; i++) {
         if (!i) lin_buffer_key(out, "other");
         lin_buffer_text(out, i ? ",{" : "[{");

@@ -62,8 +62,8 @@ static void clear_utterance(linnet_utterance *seen)
 static lin_status show_utterance(linnet_utterance *seen, const lin_session_view *view, lin_error *err)
 {
     const int ended = view->end != LINNET_GROWS;
-    // The same utterance only grows; with alternatives, and by a second pass, its final form is decoded anew.
-    const int anew = view->replaced || (ended && view->settled->n_alternatives);
+    // The same utterance only grows; with alternatives, speakers, and by a second pass, its final form is another one.
+    const int anew = view->replaced || (ended && (view->settled->n_alternatives || view->settled->n_voices));
     if (seen->number != view->utterance || anew) lin_api_result_clear(seen->settled);
     lin_api_result_clear(seen->provisional);
     lin_status status = lin_api_result_follow(seen->settled, view->settled, ended, err);

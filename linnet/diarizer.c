@@ -359,6 +359,39 @@ lin_status lin_diarizer_mark(lin_diarizer *d, lin_result *r, double start_s, lin
 
 void lin_diarizer_forget(lin_diarizer *d) { d->frames.rows = d->speakers.n = 0; }
 
+/* ---- saved streams --------------------------------------------------------------------------------------------------------- */
+
+// Of each speaker the weight, then the sum.
+size_t lin_diarizer_count(const lin_diarizer *d) { return (size_t)d->speakers.n * ((size_t)d->speakers.size + 1); }
+
+void lin_diarizer_save(const lin_diarizer *d, float *to)
+{
+    const lin_voice_groups *g = &d->speakers;
+    for (int i = 0; i < g->n; i++) {
+        *to++ = g->weights[i];
+        memcpy(to, sum_of(g, i), (size_t)g->size * sizeof *to);
+        to += g->size;
+    }
+}
+
+lin_status lin_diarizer_load(lin_diarizer *d, const float *from, size_t count, lin_error *err)
+{
+    lin_voice_groups *g = &d->speakers;
+    const size_t size = (size_t)lin_voice_size(d->voice), n = count / (size + 1);
+    int wrong = count % (size + 1) != 0 || n > LIN_SPEAKERS_MOST;
+    for (size_t i = 0; i < count && !wrong; i++) wrong = !isfinite(from[i]) || (i % (size + 1) == 0 && from[i] <= 0);
+    g->n = 0;
+    g->size = (int)size;
+    if (wrong) return lin_fail(err, LIN_FORMAT, "the vectors of its speakers are damaged");
+    LIN_TRY(reserve_groups(g, (int)n, err));
+    for (size_t i = 0; i < n; i++, from += size + 1) {
+        g->weights[i] = *from;
+        memcpy(g->sums + i * size, from + 1, size * sizeof *from);
+    }
+    g->n = (int)n;
+    return LIN_OK;
+}
+
 void lin_diarizer_close(lin_diarizer *d)
 {
     lin_matrix_free(&d->frames);

@@ -56,6 +56,13 @@ lin_status lin_diarizer_push(lin_diarizer *diarizer, const float *frames, int n,
 lin_status lin_diarizer_mark(lin_diarizer *diarizer, lin_result *result, double start_s, lin_error *err);
 
 void lin_diarizer_forget(lin_diarizer *diarizer);
+
+/* The known speakers of a saved stream: floats [lin_diarizer_count], and from them. LIN_FORMAT for others, of which none is then
+ * known; LIN_NO_MEMORY. */
+size_t lin_diarizer_count(const lin_diarizer *diarizer);
+void lin_diarizer_save(const lin_diarizer *diarizer, float *to);
+lin_status lin_diarizer_load(lin_diarizer *diarizer, const float *from, size_t count, lin_error *err);
+
 void lin_diarizer_close(lin_diarizer *diarizer);
 
 #endif

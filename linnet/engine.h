@@ -80,7 +80,8 @@ typedef struct lin_engine_options {
     const lin_decoding *decoding; /* how rows become phones or words; must outlive the engine, its context too. NULL: greedy */
     int views;          /* each change of an utterance is shown, after every tick */
     /* Of a second pass over each utterance that has ended (linnet/utterances.h), by the thread of its shard, whose other streams
-     * wait meanwhile; the stream takes sound. Needs views. On a GPU, frames are then made on the host. NULL: none. */
+     * wait meanwhile; the stream takes sound. Needs views. On a GPU, frames are then made on the host, as they are for a decoding
+     * that tells speakers apart, which is done as a second pass is. NULL: none. */
     const lin_recognizer *second;
     int saves;          /* streams can be saved and loaded: on a GPU, frames are then made on the host */
     /* Events of a stream in order, on one of the engine's threads, no lock held: it may call anything here but destroy. It delays

@@ -242,8 +242,9 @@ typedef struct linnet_decoder_options {
     const char *grammar; /* the sentences that can be said, and no others: a file (docs/commands.md), or, if it has a line feed,
                             such a text. Implies words; takes no phrases, lm, rescore, combine or best. NULL (default): none */
     double grammar_confidence; /* a sentence of less is none, 0 to 1; NAN (default): 0.25 */
-    int speakers; /* linnet_decode and linnet_decode_file tell apart who speaks (docs/speakers.md): 1 to 10 speakers, -1: their
-                     number is not known; 0 (default): they do not. LINNET_IO: the installed file of voices is missing */
+    int speakers; /* who speaks is told apart (docs/speakers.md): 1 to 10 speakers, of whole sounds exactly so many, of sessions
+                     and engines at most; -1: their number is not known; 0 (default): nobody is told apart. In sessions and engines
+                     phones get their speakers when the utterance ends. LINNET_IO: the installed file of voices is missing */
 } linnet_decoder_options;
 
 LINNET_API void linnet_decoder_options_init(linnet_decoder_options *options, size_t size);

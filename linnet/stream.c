@@ -89,7 +89,7 @@ static lin_status open_parts(lin_session *s, const lin_utterances_sink *sink, li
     const lin_recognizer *r = s->r;
     if (o->second && !o->pass) LIN_TRY(lin_second_pass_create(r, o->second, o->decoding, o->threads, &s->pass, err));
     else s->pass = o->pass;
-    const lin_utterances_options how = {.decoding = o->decoding, .ends = o->ends, .second = s->pass, .who = o->who};
+    const lin_utterances_options how = {.decoding = o->decoding, .ends = o->ends, .second = s->pass};
     LIN_TRY(lin_utterances_open(&s->utterances, r, &how, sink, err));
     if (!o->rate_hz && !r->streams) return LIN_OK;
     const lin_streams_options one = {
@@ -329,7 +329,7 @@ typedef struct state_header {
 
 static const char magic[8] = {'L', 'I', 'N', 'S', 'T', 'A', 'T', 'E'};
 
-_Static_assert(sizeof(state_header) == 32 + 80 + 32 && sizeof(lin_state_lane) == 96, "what is written has no gaps");
+_Static_assert(sizeof(state_header) == 32 + 80 + 40 && sizeof(lin_state_lane) == 96, "what is written has no gaps");
 _Static_assert(sizeof(lin_greedy) == 40, "the decoder's state has no gaps");
 
 static const char remedy[] = "use an older state, or start from the beginning of the sound";
@@ -338,7 +338,8 @@ static size_t padded(uint64_t n) { return (size_t)((n + 7) / 8 * 8); }
 
 static size_t lane_bytes(const lin_state *s)
 {
-    return sizeof(lin_state_lane) + padded(s->sizes.decoder) + padded(s->sizes.image) + padded(s->sizes.frames);
+    const lin_state_sizes *sizes = &s->sizes;
+    return sizeof(lin_state_lane) + padded(sizes->decoder) + padded(sizes->image) + padded(sizes->frames) + padded(sizes->speakers);
 }
 
 static size_t total_bytes(const lin_state *s)
@@ -387,6 +388,11 @@ void *lin_state_image(const lin_state *s, int lane)
 float *lin_state_frames(const lin_state *s, int lane)
 {
     return (void *)((unsigned char *)lin_state_image(s, lane) + padded(s->sizes.image));
+}
+
+float *lin_state_speakers(const lin_state *s, int lane)
+{
+    return (void *)((unsigned char *)lin_state_frames(s, lane) + padded(s->sizes.frames));
 }
 
 lin_status lin_state_get_endpoint(const lin_state *s, int lane, const lin_reset_options *options, lin_endpoint *e, lin_error *err)
@@ -458,7 +464,7 @@ static int contradicts(const lin_state *s, const char *name)
     const int64_t longest = INT64_C(1) << 53; // a double represents all integers up to here
     const uint64_t n = s->n;
     return a->lanes < 1 || a->lanes > LIN_AUDIO_MAX_CHANNELS || sizes->front > n || sizes->image > n || sizes->decoder > n ||
-           sizes->frames > n || total_bytes(s) != s->n || a->kind < 0 || a->kind >= LIN_SEARCH_KINDS ||
+           sizes->frames > n || sizes->speakers > n || total_bytes(s) != s->n || a->kind < 0 || a->kind >= LIN_SEARCH_KINDS ||
            (a->kind == LIN_SEARCH_GREEDY && sizes->decoder < sizeof(lin_greedy)) ||
            lin_audio_check_format(name, a->rate_hz, a->channels, NULL) != LIN_OK || a->channel < LIN_CHANNEL_EACH ||
            a->channel >= a->channels || a->lanes != (a->channel == LIN_CHANNEL_EACH ? a->channels : 1) || a->samples < 0 ||
@@ -535,7 +541,8 @@ lin_state_sizes lin_session_sizes(const lin_session *s)
     const size_t frames = lin_utterances_has_frames(u) ? (size_t)u->frames.rows * (size_t)s->width : 0;
     return (lin_state_sizes){.decoder = lin_search_bytes(&u->decoder.decoding->search),
                              .image = lin_streams_image_bytes(s->network, s->options.slot),
-                             .frames = frames * sizeof *u->frames.data};
+                             .frames = frames * sizeof *u->frames.data,
+                             .speakers = lin_diarizer_count(&u->who) * sizeof(float)};
 }
 
 lin_status lin_session_save_lane(lin_session *s, lin_state *state, int i, lin_error *err)
@@ -545,6 +552,7 @@ lin_status lin_session_save_lane(lin_session *s, lin_state *state, int i, lin_er
     lane->first_row = lin_utterances_has_frames(u) ? u->first_row : -1;
     lane->early = u->decoder.early;
     if (state->sizes.frames) memcpy(lin_state_frames(state, i), u->frames.data, (size_t)state->sizes.frames);
+    lin_diarizer_save(&u->who, lin_state_speakers(state, i));
     memcpy(lin_state_decoder(state, i), u->decoder.state, (size_t)state->sizes.decoder);
     lane->endpoint = u->at.endpoint;
     if (lin_streams_image_bytes(s->network, s->options.slot) != state->sizes.image)
@@ -576,6 +584,9 @@ lin_status lin_session_load_lane(lin_session *s, const lin_state *state, int i, 
     LIN_TRY(lin_state_get_decoder(state, i, &d->decoding->search, d->state, err));
     if (ends) LIN_TRY(lin_state_get_endpoint(state, i, ends, &endpoint, err));
     LIN_TRY(load_network(s, state, i, err));
+    if (s->utterances.who.voice)
+        LIN_TRY(lin_diarizer_load(&s->utterances.who, lin_state_speakers(state, i),
+                                  (size_t)state->sizes.speakers / sizeof(float), err));
     return lin_utterances_go_on(&s->utterances, state->about.rows, lane->early != 0, &endpoint, lin_state_frames(state, i),
                                 (size_t)state->sizes.frames, lane->first_row, err);
 }

@@ -48,8 +48,8 @@
  *
  *   offset  0   header: magic "LINSTATE", version, size, checksum of all bytes, lin_state_about, lin_state_sizes
  *           .   the front end: frames that wait, samples of the incomplete window, and what the resampler needs
- *           .   for each lane: lin_state_lane, the decoder's state, the image of the network's stream (model/streams.h), and
- *               for a second pass the frames of the utterance
+ *           .   for each lane: lin_state_lane, the decoder's state, the image of the network's stream (model/streams.h),
+ *               for a second pass and to tell speakers apart the frames of the utterance, and the speakers (linnet/diarizer.h)
  *
  * Little-endian; every part begins at a multiple of 8.
  *
@@ -60,7 +60,7 @@
  *   lin_state_read("s.bin", &state, &err);
  *   lin_state_free(&state);
  */
-enum { LIN_STATE_VERSION = 6 };
+enum { LIN_STATE_VERSION = 7 };
 
 /* The model, sound and search of a state. Written as it is: no gaps. */
 typedef struct lin_state_about {
@@ -79,7 +79,7 @@ typedef struct lin_state_about {
 /* Bytes of the parts; of a lane: for each. Written as it is. */
 typedef struct lin_state_sizes {
     uint64_t front, decoder, image;
-    uint64_t frames; /* 0: without */
+    uint64_t frames, speakers; /* 0: without */
 } lin_state_sizes;
 
 /* A lane's endpoint, and where its utterance began. Written as it is. */
@@ -104,6 +104,7 @@ lin_state_lane *lin_state_lane_of(const lin_state *state, int lane);
 void *lin_state_decoder(const lin_state *state, int lane);
 void *lin_state_image(const lin_state *state, int lane);
 float *lin_state_frames(const lin_state *state, int lane);
+float *lin_state_speakers(const lin_state *state, int lane);
 
 /* LIN_MISMATCH for a state of another model; `name` is that of the state. */
 lin_status lin_state_check_model(const lin_state_about *about, const lin_recognizer *recognizer, const char *name,
@@ -146,7 +147,6 @@ typedef struct lin_session_options {
     int threads;                /* of the network; 0: one per core */
     const lin_recognizer *second; /* of a second pass over each utterance that has ended (linnet/utterances.h), whose result is
                                      the final one; must outlive the session. NULL: none */
-    lin_diarizer *who;          /* of lin_utterances_options; not of a stream that is saved or forked */
     int saves;                  /* 1: it can be saved and forked: remembers sound that is resampled, creation may take a second */
     /* What several sessions of one thread share; must outlive them. NULL: each has its own. */
     lin_streams *network;       /* the session's stream is in `slot` */
@@ -211,9 +211,9 @@ lin_status lin_session_reset(lin_session *session, lin_error *err);
  * Saving writes the stream to a state, whose memory is used again; lin_state_write puts it into a file. Loading replaces the
  * stream of a session with the same model, sound, rules and decoding: it goes on with the same bits as if it had never stopped.
  * The state holds what decoding goes on with, not what was shown: after loading, the view of the utterance in progress begins
- * with what settles from then on, and utterances count from 1. Saving: LIN_INVALID without options.saves, and after finish.
- * LIN_UNSUPPORTED with alternatives. Loading: LIN_MISMATCH if the state is of something else, LIN_FORMAT if
- * damaged; the session is then as after reset.
+ * with what settles from then on, whose speakers alone are told, and utterances count from 1. Saving: LIN_INVALID without
+ * options.saves, and after finish. LIN_UNSUPPORTED with alternatives. Loading: LIN_MISMATCH if the state is of something else,
+ * LIN_FORMAT if damaged; the session is then as after reset.
  */
 lin_status lin_session_save(lin_session *session, lin_state *state, lin_error *err);
 lin_status lin_session_load(lin_session *session, const lin_state *state, lin_error *err);

@@ -229,7 +229,11 @@ static void begin_utterance(lin_utterances *u)
 static lin_status open_parts(lin_utterances *u, const lin_recognizer *r, lin_error *err)
 {
     const lin_utterances_options *o = &u->options;
+    const lin_decoding *d = o->decoding;
     if (o->ends.endpoints) LIN_TRY(lin_endpoint_check(&o->ends.rules, err));
+    if (d && d->voice)
+        u->who = (lin_diarizer){
+            .voice = d->voice, .wanted = LIN_SPEAKERS_UNKNOWN, .most = d->speakers, .hop_s = r->fbank.hop_ms / 1000};
     u->per_row = r->model->config.stack;
     u->frames.columns = r->model->config.mel_bins;
     u->greedy = lin_decoding_greedy(r->V, r->row_seconds, r->delay_s);
@@ -257,6 +261,7 @@ void lin_utterances_close(lin_utterances *u)
     lin_result_free(&u->settled);
     lin_result_free(&u->provisional);
     lin_matrix_free(&u->frames);
+    lin_diarizer_close(&u->who);
     *u = (lin_utterances){.whole = NULL};
 }
 
@@ -279,7 +284,7 @@ void lin_utterances_begin(lin_utterances *u, lin_result *whole)
     u->n_segments = 0;
     u->at.row = 0;
     u->at.utterance = 0;
-    if (u->options.who) lin_diarizer_forget(u->options.who);
+    lin_diarizer_forget(&u->who);
     lin_row_decoder_reset(&u->decoder, 0);
     lin_endpoint_reset(&u->at.endpoint, &u->options.ends.rules, row_seconds(u));
     begin_utterance(u);
@@ -525,12 +530,16 @@ void lin_utterances_give_frames(lin_utterances *u, const float *frames, int n)
     u->n_next = n;
 }
 
+static int tells_speakers(const lin_utterances *u) { return u->who.voice && u->sink.show && !u->whole; }
+
+static int keeps_frames(const lin_utterances *u) { return u->options.second || tells_speakers(u); }
+
 // Those of n more rows; of the last row of a sound some are missing.
 static lin_status keep_frames(lin_utterances *u, int n, lin_error *err)
 {
     const int more = n * u->per_row < u->n_next ? n * u->per_row : u->n_next;
     const size_t D = (size_t)u->frames.columns;
-    if ((!u->options.second && !u->options.who) || more == 0) return LIN_OK;
+    if (!keeps_frames(u) || more == 0) return LIN_OK;
     LIN_TRY(lin_matrix_reserve(&u->frames, u->frames.rows + more, (int)D, err));
     memcpy(u->frames.data + (size_t)u->frames.rows * D, u->next, (size_t)more * D * sizeof *u->next);
     u->frames.rows += more;
@@ -555,10 +564,12 @@ static lin_status decode_again(lin_utterances *u, lin_error *err)
 // Who speaks in the utterance that has ended.
 static lin_status tell_speakers(lin_utterances *u, lin_error *err)
 {
-    lin_diarizer *who = u->options.who;
-    if (!who || !u->sink.show || u->settled.n_phones == 0) return LIN_OK;
-    LIN_TRY(lin_diarizer_push(who, u->frames.data, u->frames.rows, u->frames.columns, err));
-    return lin_diarizer_mark(who, &u->settled, (double)u->first_row * row_seconds(u), err);
+    if (!tells_speakers(u) || u->lacks_frames || u->settled.n_phones == 0) return LIN_OK;
+    if (u->sink.aside) u->sink.aside(u->sink.context, 1);
+    lin_status status = lin_diarizer_push(&u->who, u->frames.data, u->frames.rows, u->frames.columns, err);
+    if (status == LIN_OK) status = lin_diarizer_mark(&u->who, &u->settled, (double)u->first_row * row_seconds(u), err);
+    if (u->sink.aside) u->sink.aside(u->sink.context, 0);
+    return status;
 }
 
 // The utterance ends behind the last row that was decoded.
@@ -655,7 +666,7 @@ int lin_utterances_may_reset(const lin_utterances *u, int rows)
 
 /* ---- saved streams --------------------------------------------------------------------------------------------------------- */
 
-int lin_utterances_has_frames(const lin_utterances *u) { return u->options.second && !u->lacks_frames; }
+int lin_utterances_has_frames(const lin_utterances *u) { return keeps_frames(u) && !u->lacks_frames; }
 
 lin_status lin_utterances_go_on(lin_utterances *u, int64_t row, int early, const lin_endpoint *endpoint, const float *frames,
                                 size_t bytes, int64_t first, lin_error *err)
@@ -667,7 +678,7 @@ lin_status lin_utterances_go_on(lin_utterances *u, int64_t row, int early, const
     u->decoder.early = early;
     begin_utterance(u);
     u->lacks_frames = row > 0;
-    if (first == -1 || !u->options.second) return LIN_OK;
+    if (first == -1 || !keeps_frames(u)) return LIN_OK;
     if (bytes % frame || first < 0 || first > row || n > INT_MAX || n != (row - first) * u->per_row)
         return lin_fail(err, LIN_FORMAT, "its parts contradict each other");
     LIN_TRY(lin_matrix_reserve(&u->frames, (int)n, u->frames.columns, err));

@@ -121,14 +121,13 @@ lin_status lin_second_pass_create(const lin_recognizer *first, const lin_recogni
 void lin_second_pass_destroy(lin_second_pass *pass);
 
 typedef struct lin_utterances_options {
-    const lin_decoding *decoding; /* must outlive it; NULL: greedy */
+    /* Must outlive it; NULL: greedy. With lin_decoding.voice, where results are shown, the phones of each utterance get their
+     * speakers when it ends, by its frames; lin_decoding.speakers are then the most there can be. */
+    const lin_decoding *decoding;
     lin_reset_options ends;
     /* Where results are shown, the final one of each utterance in which something was found is that of this second pass over its
      * frames (lin_utterances_give_frames). Must outlive it; other streams of the thread may share it. NULL: none. */
     lin_second_pass *second;
-    /* Where results are shown, the phones of each utterance get their speakers when it ends, by its frames. Must outlive it; no
-     * other stream may share it. NULL: none. */
-    lin_diarizer *who;
 } lin_utterances_options;
 
 /* Who is told; every function may be NULL. If one does not return LIN_OK the call that led to it ends with its status. */
@@ -139,7 +138,8 @@ typedef struct lin_utterances_sink {
     /* After every push: what has settled since the last call, maybe nothing; the result is cleared afterwards. Not with
      * alternatives, nor together with show. */
     lin_status (*settled)(void *context, lin_result *result, lin_error *err);
-    /* Before a second pass (begins = 1) and behind it (0): what locks the stream may let it go meanwhile, but not use it. */
+    /* Before a second pass or who speaks is found (begins = 1) and behind it (0): what locks the stream may let it go meanwhile,
+     * but not use it. */
     void (*aside)(void *context, int begins);
     /* Rows [n, V] as they come, which are then not decoded: nothing else is called. */
     lin_status (*rows)(void *context, const float *logp, int n, lin_error *err);
@@ -179,6 +179,8 @@ typedef struct lin_utterances {
     lin_joined_choice *choices;          /* [n_segments, n_best], the best first */
     int *n_choices;                      /* [n_segments] */
     int choices_capacity, n_choices_capacity;
+
+    lin_diarizer who; /* closed: speakers are not told apart */
 
     /* for a second pass, or to tell speakers apart */
     int per_row;
@@ -234,13 +236,13 @@ lin_status lin_utterances_finish(lin_utterances *u, lin_error *err);
 /* 1 if one of the next `rows` rows may be an endpoint that resets the network. */
 int lin_utterances_may_reset(const lin_utterances *u, int rows);
 
-/* For a second pass: 1 if u->frames are those of the utterance. */
+/* For a second pass and to tell speakers apart: 1 if u->frames are those of the utterance. */
 int lin_utterances_has_frames(const lin_utterances *u);
 
 /*
  * Continues a saved stream at a row, when the search's state (decoder.state) has been loaded. early: decoder.early. frames
- * [bytes]: those of the utterance for a second pass, of the rows from `first` on; first -1: they are not known, and an utterance
- * that had begun has no second pass. LIN_FORMAT for frames of other rows; LIN_NO_MEMORY.
+ * [bytes]: those of the utterance, of the rows from `first` on; first -1: they are not known, and an utterance that had begun has
+ * neither a second pass nor speakers. LIN_FORMAT for frames of other rows; LIN_NO_MEMORY.
  */
 lin_status lin_utterances_go_on(lin_utterances *u, int64_t row, int early, const lin_endpoint *endpoint, const float *frames,
                                 size_t bytes, int64_t first, lin_error *err);

@@ -771,6 +771,27 @@ START_TEST(speakers)
     ck_assert_ptr_null(linnet_result_voice(r, 0, &n));
     ck_assert_ptr_null(linnet_result_voice(r, 3, &n));
     ck_assert_int_eq(n, 0);
+    // Of a session when the utterance has ended, also where its phones were shown before.
+    linnet_session *session;
+    linnet_session_options live;
+    const linnet_utterance *u;
+    int ended = 0;
+    linnet_session_options_init(&live, sizeof live);
+    live.decoder = d;
+    live.rate_hz = s.rate_hz;
+    require_ok(linnet_session_create(model, &live, &session, &err));
+    for (size_t at = 0, more; at < N; at += 1600) {
+        more = N - at < 1600 ? N - at : 1600;
+        require_ok(linnet_session_push(session, sound + at, more, &err));
+        if (at + more == N) require_ok(linnet_session_finish(session, &err));
+        while ((u = linnet_session_next(session)) != NULL) {
+            for (int i = 0; i < linnet_result_phones(u->settled); i++)
+                ck_assert((linnet_result_phone(u->settled, i)->speaker > 0) == (u->end != LINNET_GROWS));
+            ended += u->end != LINNET_GROWS && linnet_result_voice(u->settled, 1, &n) != NULL;
+        }
+    }
+    ck_assert_int_gt(ended, 0);
+    linnet_session_destroy(session);
     linnet_result_destroy(copy);
     linnet_result_destroy(r);
     linnet_decoder_destroy(d);

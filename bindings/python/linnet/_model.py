@@ -202,8 +202,8 @@ class Model:
                      judged by its sound too; combine_weight: of it in the score of the sound, 0 to 1
         phrases      words or phrases that are likely, each with its bonus: natural logarithm, 4 is usual
         keywords     "hey linnet", or "hey linnet=0.3" with the least confidence: looked for in all speech (Result.keywords)
-        speakers     transcribe tells apart who speaks (docs/speakers.md): Word.speaker, Result.voices; 1 to 10 speakers, -1: their
-                     number is not known
+        speakers     who speaks is told apart (docs/speakers.md): Word.speaker, Result.voices, of streams when an utterance has ended; 1
+                     to 10 speakers, -1: their number is not known
         best         fewest errors, for about twice the time, by the models of the package: rescore is "words" where words is True,
                      combine load(), and second_pass of streams and engines load("offline"); what is named stays. For sounds that
                      are there as a whole make it of load("offline")
