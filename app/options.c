@@ -121,7 +121,7 @@ static const struct hint {
     {"word-timestamps", "json", "--json"},
     {"word-times", "cues", "--cues word-times"},
     {"diarise", "diarize", "--diarize"},
-    {"diarize", NULL, "transcribe and listen tell speakers apart"},
+    {"diarize", NULL, "transcribe, listen and serve tell speakers apart"},
     {"diarisation", "diarize", "--diarize"},
     {"diarization", "diarize", "--diarize"},
     {"num-speakers", "diarize", "--diarize=N"},

@@ -177,6 +177,7 @@ static lin_status put_segment(lin_buffer *out, const lin_live_words *words, cons
     lin_buffer_text(out, ",\"tokens\":[],\"temperature\":0.0");
     lin_buffer_member_fixed(out, "avg_logprob", sum / n, 4);
     lin_buffer_text(out, ",\"compression_ratio\":1.0,\"no_speech_prob\":0.0");
+    lin_put_speaker(lin_result_speaker(r, first), out);
     if (how->items_inside) put_words(out, words, r, first, n, 1);
     lin_buffer_char(out, '}');
     if (text.failed) out->failed = text.failed;
@@ -358,9 +359,10 @@ static lin_status transcribe(lin_work *w, lin_job *job, const request *r, lin_er
     if (r->n_phrases + r->n_prompt)
         status = lin_serve_phrases(s, lin_text_of(&r->likely), r->n_phrases, r->n_prompt, &phrases, &used, &left_out, err);
     if (left_out) lin_buffer_text(&job->ignored, job->ignored.n ? ", prompt, keywords" : "prompt, keywords");
-    const int has_phrases = phrases.phones || phrases.words, is_own = has_phrases || (r->streams && s->live.decoding.n_best > 1);
+    const int has_phrases = phrases.phones || phrases.words, differs = r->streams && (own.n_best > 1 || own.voice),
+              is_own = has_phrases || differs;
     if (has_phrases) lin_phrases_use(&phrases, &own);
-    if (r->streams) own.n_best = 1; // text that is sent as it settles has no alternatives
+    if (r->streams) own.n_best = 1, own.voice = NULL; // text that is sent as it settles has neither alternatives nor speakers
     if (status == LIN_OK && is_own) status = open_session(s, &own, &session, err);
     else if (status == LIN_OK && !w->session) status = open_session(s, &s->live.decoding, &w->session, err);
     lin_file_report report = {0};

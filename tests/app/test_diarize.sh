@@ -83,4 +83,26 @@ want="not with --save-state" && refused --diarize --save-state "$tmp/s" "$tmp/ta
 want="has no turns: not with --diarize" && refused --diarize --n-best 2 "$tmp/talk.raw"
 want="--speakers needs --channel each or --diarize" && refused --speakers Anna "$tmp/talk.raw"
 want="diarize" && refused --diarize=11 "$tmp/talk.raw"
+
+# A server gives streams what listen writes.
+built=$(dirname "$PROGRAM")
+case $built in /*) ;; *) built=$here/$built ;; esac
+[ ! -f "$built/liblinnet_web.so" ] || cp "$built/liblinnet_web.so" "$tmp/copy/bin/"
+ln -s "$built/tests" "$tmp/copy/bin/tests"
+. tests/app/serving.sh
+phones_of() { sed -n '/"type":"final"/s/.*"phones"://p' "$1"; }
+start diarize --diarize --no-words --silence-after 0
+talk stream /v1/stream raw="$tmp/talk.raw" config='{"type":"config","rate_hz":16000}' end='{"type":"end"}' > "$tmp/stream.json"
+live --diarize --json --silence-after 0 > "$tmp/live.json"
+is "serve: the same phones, speakers and voices" "$(phones_of "$tmp/live.json")" "$(phones_of "$tmp/stream.json")"
+has "serve: a speaker" "$(phones_of "$tmp/stream.json")" '"speaker":"S1"'
+has "serve: a voice" "$(phones_of "$tmp/stream.json")" '"voices":[['
+"$SOUND" "$tmp/a.wav" seconds=4 seed=5
+upload() { talk post /v1/audio/transcriptions file=@"$tmp/a.wav" "$@"; }
+has "an upload: a speaker" "$(upload response_format=verbose_json)" '"speaker":"S1"'
+has "an upload: a voice" "$(upload response_format=full_json)" '"voices":[['
+has "an upload: events" "$(upload stream=true)" 'transcript.text.done'
+stop diarize
+run serve --diarize --n-best 2
+has "serve: alternatives have no turns" "$err" "--n-best has no turns: not with --diarize"
 finish
