@@ -502,21 +502,18 @@ typedef struct pieces {
     int n, capacity;
 } pieces;
 
-static double start_of(const lin_result *r, int i) { return r->has_words ? r->words[i].start_s : r->phones[i].start_s; }
-static double end_of(const lin_result *r, int i) { return r->has_words ? r->words[i].end_s : r->phones[i].end_s; }
-
 static lin_status add_pieces(pieces *p, const lin_result *r, int of, lin_error *err)
 {
-    const int n = r->has_words ? r->n_words : r->n_phones;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < lin_result_items(r); i++) {
+        const lin_item now = lin_result_item(r, i);
         piece *last = p->n ? &p->items[p->n - 1] : NULL;
-        if (i && start_of(r, i) - last->end_s < PAUSE_S) {
+        if (i && now.start_s - last->end_s < PAUSE_S) {
             last->n++;
-            last->end_s = fmax(last->end_s, end_of(r, i));
+            last->end_s = fmax(last->end_s, now.end_s);
             continue;
         }
         LIN_TRY(lin_grow_int(&p->items, &p->capacity, (int64_t)p->n + 1, sizeof *p->items, "turns", err));
-        p->items[p->n++] = (piece){of, i, 1, start_of(r, i), end_of(r, i)};
+        p->items[p->n++] = (piece){of, i, 1, now.start_s, now.end_s};
     }
     return LIN_OK;
 }

@@ -221,7 +221,7 @@ lin_status lin_result_append(lin_result *r, const lin_result *more, lin_error *e
 
 lin_status lin_result_append_part(lin_result *r, const lin_result *from, int first, int n, lin_error *err)
 {
-    assert(r != from && first >= 0 && n >= 0 && first <= (from->has_words ? from->n_words : from->n_phones) - n);
+    assert(r != from && first >= 0 && n >= 0 && first <= lin_result_items(from) - n);
     int phone = first, phones = n;
     if (from->has_words) {
         const lin_result_word *last = n ? &from->words[first + n - 1] : NULL;
@@ -301,6 +301,14 @@ lin_status lin_result_set_voices(lin_result *r, const float *vectors, int n, int
     return LIN_OK;
 }
 
+int lin_result_items(const lin_result *r) { return r->has_words ? r->n_words : r->n_phones; }
+
+lin_item lin_result_item(const lin_result *r, int i)
+{
+    if (r->has_words) return (lin_item){r->words[i].start_s, r->words[i].end_s, r->words[i].confidence};
+    return (lin_item){r->phones[i].start_s, r->phones[i].end_s, r->phones[i].confidence};
+}
+
 int lin_result_speaker(const lin_result *r, int item)
 {
     const int phone = !r->has_words ? item : r->words[item].n_phones ? r->words[item].first_phone : -1;
@@ -309,7 +317,7 @@ int lin_result_speaker(const lin_result *r, int item)
 
 lin_status lin_result_append_speaker(lin_result *r, const lin_result *from, int speaker, lin_error *err)
 {
-    const int n = from->has_words ? from->n_words : from->n_phones;
+    const int n = lin_result_items(from);
     r->has_words = from->has_words;
     r->seconds = from->seconds;
     for (int first = 0, end; first < n; first = end) {
@@ -354,14 +362,11 @@ const char *lin_result_word_text(const lin_result *r, int word)
     return word >= 0 && word < r->n_words ? r->text + r->words[word].text : NULL;
 }
 
-static double item_start(const lin_result *r, int i) { return r->has_words ? r->words[i].start_s : r->phones[i].start_s; }
-static double item_end(const lin_result *r, int i) { return r->has_words ? r->words[i].end_s : r->phones[i].end_s; }
-
 int lin_result_segment_end(const lin_result *r, int first)
 {
-    const int n = r->has_words ? r->n_words : r->n_phones;
     int i = first + 1;
-    while (i < n && item_start(r, i) - item_end(r, i - 1) < 0.8 && item_end(r, i) - item_start(r, first) <= 30 &&
+    while (i < lin_result_items(r) && lin_result_item(r, i).start_s - lin_result_item(r, i - 1).end_s < 0.8 &&
+           lin_result_item(r, i).end_s - lin_result_item(r, first).start_s <= 30 &&
            lin_result_speaker(r, i) == lin_result_speaker(r, first))
         i++;
     return i;

@@ -196,8 +196,13 @@ lin_status lin_result_follow(lin_result *result, const lin_result *from, lin_err
 /* Replaces the voices by vectors [n, size], which get the length 1. LIN_NO_MEMORY. */
 lin_status lin_result_set_voices(lin_result *result, const float *vectors, int n, int size, lin_error *err);
 
-/* Speaker of a word, or of a phone where words were not looked for; 0: not known. */
-int lin_result_speaker(const lin_result *result, int item);
+/* Items: the words, or the phones where words were not looked for. */
+typedef struct lin_item {
+    double start_s, end_s, confidence;
+} lin_item;
+int lin_result_items(const lin_result *result); /* how many */
+lin_item lin_result_item(const lin_result *result, int item);
+int lin_result_speaker(const lin_result *result, int item); /* 0: not known */
 
 /* Appends what a speaker says, and their voice, as the only one. LIN_NO_MEMORY. */
 lin_status lin_result_append_speaker(lin_result *result, const lin_result *from, int speaker, lin_error *err);
@@ -217,9 +222,8 @@ float lin_result_goodness(const lin_result *result, int first, int n);
 /* Spelling of a word, "" if it is outside the lexicon; NULL out of range. Valid until something is added. */
 const char *lin_result_word_text(const lin_result *result, int word);
 
-/* Divides a result for reading: the number behind the last item of the segment that begins with item `first`. Items are words, or
- * phones where words were not looked for. A segment ends at a pause of 0.8 s, where the speaker
- * changes, and before it is longer than 30 s. */
+/* Divides a result for reading: the number behind the last item of the segment that begins with item `first`. A segment ends at a
+ * pause of 0.8 s, where the speaker changes, and before it is longer than 30 s. */
 int lin_result_segment_end(const lin_result *result, int first);
 
 /* Releases everything; the result is empty again. */

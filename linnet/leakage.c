@@ -118,13 +118,11 @@ static int explains(const lin_leakage *l, int c, int o, interval when, const dou
            10 * log10(own / other + 1e-30) < median_db + MORE_DB;
 }
 
-static int count(const lin_result *r) { return r->has_words ? r->n_words : r->n_phones; }
-
 // The channel that item i of the result is leakage of; -1: none.
 static int leaks_from(const lin_leakage *l, const lin_result *r, int i, int channel, const double noise[BANDS])
 {
-    const interval when = r->has_words ? interval_of(l, r->words[i].start_s, r->words[i].end_s)
-                                       : interval_of(l, r->phones[i].start_s, r->phones[i].end_s);
+    const lin_item item = lin_result_item(r, i);
+    const interval when = interval_of(l, item.start_s, item.end_s);
     for (int o = 0; o < l->channels; o++)
         if (o != channel && explains(l, channel, o, when, noise)) return o;
     return -1;
@@ -156,7 +154,7 @@ static lin_status leave_out(lin_result *r, const unsigned char *leaves, int n, l
 static lin_status find_in_one(const lin_leakage *l, lin_result *r, int channel, int drops, lin_leakage_found *found,
                               lin_error *err)
 {
-    const int n = count(r);
+    const int n = lin_result_items(r);
     int most[LIN_AUDIO_MAX_CHANNELS] = {0};
     double noise[BANDS];
     *found = (lin_leakage_found){.of = n};

@@ -114,14 +114,6 @@ static lin_status open_object(const char *text, size_t n, cJSON **json, lin_erro
 
 /* ---- items: words, or phones where words were not looked for --------------------------------------------------------------- */
 
-int lin_result_items(const lin_result *r) { return r->has_words ? r->n_words : r->n_phones; }
-
-lin_item lin_result_item(const lin_result *r, int i)
-{
-    if (r->has_words) return (lin_item){r->words[i].start_s, r->words[i].end_s, r->words[i].confidence};
-    return (lin_item){r->phones[i].start_s, r->phones[i].end_s, r->phones[i].confidence};
-}
-
 void lin_result_item_text(lin_buffer *text, const lin_live_words *words, const lin_result *r, int i)
 {
     if (!r->has_words) {

@@ -179,12 +179,6 @@ lin_status lin_message_number(const cJSON *item, const char *name, double least,
                               lin_error *err);
 lin_status lin_message_int(const cJSON *item, const char *name, int least, int most, int *value, lin_error *err);
 
-/* Items of a result: its words, or its phones where words were not looked for. */
-typedef struct lin_item {
-    double start_s, end_s, confidence;
-} lin_item;
-int lin_result_items(const lin_result *result);
-lin_item lin_result_item(const lin_result *result, int item);
 /* Appends a phone, a word, or the mark of one outside the lexicon, "[hh_ah]". */
 void lin_result_item_text(lin_buffer *out, const lin_live_words *words, const lin_result *result, int item);
 

@@ -24,9 +24,13 @@ START_TEST(phones_and_words)
     ck_assert_str_eq(r.speaker, "anna");
     ck_assert(r.channel == 2 && r.seconds == 0 && !r.has_words);
     OK(lin_result_add_path(&r, &(lin_path){.phones = phones, .n_phones = 2}, 0.03, NULL, NULL, &err));
-    ck_assert(!r.has_words && r.n_phones == 2);
+    ck_assert(!r.has_words && r.n_phones == 2 && lin_result_items(&r) == 2);
+    const lin_item phone = lin_result_item(&r, 1);
+    ck_assert(phone.start_s == r.phones[1].start_s && phone.end_s == r.phones[1].end_s && phone.confidence == 0.25);
     OK(lin_result_add_path(&r, &path, 0.03, spell, spellings, &err));
-    ck_assert(r.has_words && r.n_phones == 5 && r.n_words == 2);
+    ck_assert(r.has_words && r.n_phones == 5 && r.n_words == 2 && lin_result_items(&r) == 2);
+    const lin_item word = lin_result_item(&r, 1);
+    ck_assert(word.start_s == r.words[1].start_s && word.end_s == r.words[1].end_s && word.confidence == 0.125);
     ck_assert(r.score == -3 && r.acoustic == -2 && r.language == -1);
     for (int i = 0; i < 3; i++) {
         const lin_result_phone *p = &r.phones[2 + i];
