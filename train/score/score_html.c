@@ -1,6 +1,5 @@
 // The score as one page of HTML that needs nothing else: no scripts, styles inside, colours for a light and a dark screen.
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -36,90 +35,50 @@ static const char style[] =
     ".al .e i{color:var(--good)}.al .e b{color:var(--bad);font-weight:700}\n"
     "</style>\n";
 
-// %s text as it is, %h escaped, %d a long long, %0 .. %4 a double with so many digits;
-// '%' before anything else stands for itself.
-static void put(lin_buffer *out, const char *form, ...)
-{
-    va_list args;
-    va_start(args, form);
-    for (; *form; form++) {
-        size_t plain = strcspn(form, "%");
-        lin_buffer_bytes(out, form, plain);
-        form += plain;
-        if (!*form) break;
-        const char *text;
-        switch (*++form) {
-        case 's': lin_buffer_text(out, va_arg(args, const char *)); break;
-        case 'h':
-            text = va_arg(args, const char *);
-            lin_buffer_html(out, text, strlen(text));
-            break;
-        case 'd': lin_buffer_integer(out, va_arg(args, long long)); break;
-        case '0': case '1': case '2': case '3': case '4': lin_buffer_fixed(out, va_arg(args, double), *form - '0'); break;
-        default:
-            lin_buffer_char(out, '%');
-            form--;
-        }
-    }
-    va_end(args);
-}
-
 static const char *name_of(const lin_score *s, int token) { return token < 0 ? "–" : lin_score_token(s, token, NULL); }
-
-static void put_interval(lin_buffer *out, const lin_bootstrap_interval *v, const char *units)
-{
-    put(out, "%2 to %2 over %d %s", 100 * v->low, 100 * v->high, (long long)v->units, units);
-}
-
-static void intervals(lin_buffer *out, double level, const lin_bootstrap_interval *utterances,
-                      const lin_bootstrap_interval *speakers)
-{
-    lin_score_put_level(out, level);
-    put(out, " % interval ");
-    put_interval(out, utterances, "utterances");
-    if (speakers->units > 1) put(out, ", ");
-    if (speakers->units > 1) put_interval(out, speakers, "speakers");
-}
 
 static void head(const lin_score_report *r, lin_buffer *out)
 {
     lin_score_counts c = r->score->total;
     const char *ref = r->ref_name ? r->ref_name : "the reference", *hyp = r->hyp_name ? r->hyp_name : "the hypothesis";
     const double rate = 100 * lin_score_rate(&c);
-    put(out,
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-        "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>%h %2 %: "
-        "%h</title>\n%s</head><body><main>\n",
-        r->measure, rate, hyp, style);
-    put(out, "<h1>%h %2 %</h1>\n<p>%h, against the reference %h</p>\n", r->measure, rate, hyp, ref);
+    lin_score_put(out,
+                  "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+                  "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>%h %2 %: "
+                  "%h</title>\n%s</head><body><main>\n",
+                  r->measure, rate, hyp, style);
+    lin_score_put(out, "<h1>%h %2 %</h1>\n<p>%h, against the reference %h</p>\n", r->measure, rate, hyp, ref);
     if (r->intervals && r->intervals->utterances.units > 1) {
-        put(out, "<p>");
-        intervals(out, r->intervals->level, &r->intervals->utterances, &r->intervals->speakers);
-        put(out, " <span class=\"dim\">(bootstrap, %d resamples, seed %d)</span></p>\n", (long long)r->intervals->resamples,
-            (long long)r->intervals->seed);
+        lin_score_put(out, "<p>");
+        lin_score_put_intervals(out, "%2 to %2 over %d %s", r->intervals->level, &r->intervals->utterances,
+                                &r->intervals->speakers);
+        lin_score_put(out, " <span class=\"dim\">(bootstrap, %d resamples, seed %d)</span></p>\n",
+                      (long long)r->intervals->resamples, (long long)r->intervals->seed);
     }
-    put(out, "<div class=\"cards\"><div><b>%d</b>tokens in %d utterances</div>", c.n_ref, c.utterances);
-    put(out, "<div><b>%2 %</b>%d correct</div><div><b>%2 %</b>%d substitutions</div>", lin_score_percent(c.correct, c.n_ref),
-        c.correct, lin_score_percent(c.sub, c.n_ref), c.sub);
-    put(out, "<div><b>%2 %</b>%d deletions</div><div><b>%2 %</b>%d insertions</div>", lin_score_percent(c.del, c.n_ref), c.del,
-        lin_score_percent(c.ins, c.n_ref), c.ins);
-    put(out, "<div><b>%2 %</b>%d utterances with errors</div></div>\n", lin_score_percent(c.wrong, c.utterances), c.wrong);
+    lin_score_put(out, "<div class=\"cards\"><div><b>%d</b>tokens in %d utterances</div>", c.n_ref, c.utterances);
+    lin_score_put(out, "<div><b>%2 %</b>%d correct</div><div><b>%2 %</b>%d substitutions</div>",
+                  lin_score_percent(c.correct, c.n_ref), c.correct, lin_score_percent(c.sub, c.n_ref), c.sub);
+    lin_score_put(out, "<div><b>%2 %</b>%d deletions</div><div><b>%2 %</b>%d insertions</div>", lin_score_percent(c.del, c.n_ref),
+                  c.del, lin_score_percent(c.ins, c.n_ref), c.ins);
+    lin_score_put(out, "<div><b>%2 %</b>%d utterances with errors</div></div>\n", lin_score_percent(c.wrong, c.utterances),
+                  c.wrong);
 }
 
 static void compared(const lin_score_report *r, lin_buffer *out)
 {
     const lin_score_comparison *c = r->comparison;
-    put(out, "<h2>Against %h</h2>\n<p>%h %2 %: a difference of <b>%2 points</b>", r->other_name ? r->other_name : "the other",
-        r->measure, 100 * lin_score_rate(&c->other), 100 * c->difference);
+    lin_score_put(out, "<h2>Against %h</h2>\n<p>%h %2 %: a difference of <b>%2 points</b>",
+                  r->other_name ? r->other_name : "the other", r->measure, 100 * lin_score_rate(&c->other), 100 * c->difference);
     if (c->utterances.interval.units > 1) {
-        put(out, ", ");
-        intervals(out, c->level, &c->utterances.interval, &c->speakers.interval);
+        lin_score_put(out, ", ");
+        lin_score_put_intervals(out, "%2 to %2 over %d %s", c->level, &c->utterances.interval, &c->speakers.interval);
     }
-    put(out, "</p>\n<p>Probability of improvement %1 % over utterances", 100 * c->utterances.improvement);
-    if (c->speakers.interval.units > 1) put(out, ", %1 % over speakers", 100 * c->speakers.improvement);
-    put(out, "; better in %d utterances, worse in %d.</p>\n", c->better, c->worse);
-    put(out, "<p>Matched pairs: %d segments, mean difference %3 errors, z %3, p %s%4.</p>\n", (long long)c->segments.segments,
-        c->segments.mean, c->segments.z, c->segments.p < 0.0001 ? "&lt; " : "", fmax(0.0001, c->segments.p));
+    lin_score_put(out, "</p>\n<p>Probability of improvement %1 % over utterances", 100 * c->utterances.improvement);
+    if (c->speakers.interval.units > 1) lin_score_put(out, ", %1 % over speakers", 100 * c->speakers.improvement);
+    lin_score_put(out, "; better in %d utterances, worse in %d.</p>\n", c->better, c->worse);
+    lin_score_put(out, "<p>Matched pairs: %d segments, mean difference %3 errors, z %3, p %s%4.</p>\n",
+                  (long long)c->segments.segments, c->segments.mean, c->segments.z, c->segments.p < 0.0001 ? "&lt; " : "",
+                  fmax(0.0001, c->segments.p));
 }
 
 /* ---- speakers -------------------------------------------------------------------------------------------------------------- */
@@ -127,9 +86,9 @@ static void compared(const lin_score_report *r, lin_buffer *out)
 static void bar(lin_buffer *out, double rate, const lin_bootstrap_interval *v, double largest)
 {
     const double scale = largest > 0 ? 100 / largest : 0;
-    put(out, "<td class=\"bar\"><div class=\"track\"><i style=\"width:%2%\"></i>", rate * scale);
-    if (v && v->units > 1) put(out, "<u style=\"left:%2%;width:%2%\"></u>", v->low * scale, (v->high - v->low) * scale);
-    put(out, "</div></td>");
+    lin_score_put(out, "<td class=\"bar\"><div class=\"track\"><i style=\"width:%2%\"></i>", rate * scale);
+    if (v && v->units > 1) lin_score_put(out, "<u style=\"left:%2%;width:%2%\"></u>", v->low * scale, (v->high - v->low) * scale);
+    lin_score_put(out, "</div></td>");
 }
 
 static void speakers(const lin_score_report *r, lin_buffer *out)
@@ -143,20 +102,22 @@ static void speakers(const lin_score_report *r, lin_buffer *out)
         if (r->intervals && r->intervals->by_speaker) end = fmax(end, r->intervals->by_speaker[i].high);
         if (end > largest) largest = end;
     }
-    put(out,
+    lin_score_put(
+        out,
         "<h2>Speakers</h2>\n<div class=\"wide\"><table><tr><th>speaker<th>utterances<th>tokens<th>sub %<th>del %<th>ins %<th>%h "
         "%<th></tr>\n",
         r->measure);
     for (int i = 0; i < shown; i++) {
         const char *name = lin_score_speaker(r->score, i, &c);
-        put(out, "<tr><td>%h<td>%d<td>%d<td>%2<td>%2<td>%2<td>%2", name, c.utterances, c.n_ref, lin_score_percent(c.sub, c.n_ref),
-            lin_score_percent(c.del, c.n_ref), lin_score_percent(c.ins, c.n_ref), 100 * lin_score_rate(&c));
+        lin_score_put(out, "<tr><td>%h<td>%d<td>%d<td>%2<td>%2<td>%2<td>%2", name, c.utterances, c.n_ref,
+                      lin_score_percent(c.sub, c.n_ref), lin_score_percent(c.del, c.n_ref), lin_score_percent(c.ins, c.n_ref),
+                      100 * lin_score_rate(&c));
         bar(out, lin_score_rate(&c), r->intervals && r->intervals->by_speaker ? &r->intervals->by_speaker[i] : NULL, largest);
-        put(out, "</tr>\n");
+        lin_score_put(out, "</tr>\n");
     }
-    put(out, "</table></div>\n");
-    if (shown < n) put(out, "<p class=\"dim\">and %d more</p>\n", (long long)(n - shown));
-    if (r->intervals) put(out, "<p class=\"dim\">The black line is the interval over the speaker's utterances.</p>\n");
+    lin_score_put(out, "</table></div>\n");
+    if (shown < n) lin_score_put(out, "<p class=\"dim\">and %d more</p>\n", (long long)(n - shown));
+    if (r->intervals) lin_score_put(out, "<p class=\"dim\">The black line is the interval over the speaker's utterances.</p>\n");
 }
 
 /* ---- the matrix ------------------------------------------------------------------------------------------------------------ */
@@ -175,14 +136,15 @@ static void matrix_cell(const lin_score *s, const lin_score_matrix *m, int i, in
     const long long count = m->counts[(size_t)i * ((size_t)m->n + 1) + (size_t)j];
     const long long x = MARGIN + CELL * j, y = MARGIN + CELL * i, size = CELL;
     const double share = lin_score_percent(count, total);
-    put(out, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill-opacity=\"%2\"><title>", i == j ? "g" : "b", x,
-        y, size, size, fmin(1, 0.1 + 0.09 * sqrt(share))); // the root keeps rare confusions visible
-    if (i == m->n) put(out, "%h inserted", name_of(s, m->tokens[j]));
-    else if (j == m->n) put(out, "%h deleted", name_of(s, m->tokens[i]));
-    else put(out, "%h recognised as %h", name_of(s, m->tokens[i]), name_of(s, m->tokens[j]));
-    put(out, ": %d of %d (%1 %)</title></rect>", count, total, share);
-    if (share >= 0.5) put(out, "<text class=\"n\" x=\"%d\" y=\"%d\">%0</text>", x + CELL / 2, y + 13, share);
-    put(out, "\n");
+    lin_score_put(out, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill-opacity=\"%2\"><title>",
+                  i == j ? "g" : "b", x, y, size, size,
+                  fmin(1, 0.1 + 0.09 * sqrt(share))); // the root keeps rare confusions visible
+    if (i == m->n) lin_score_put(out, "%h inserted", name_of(s, m->tokens[j]));
+    else if (j == m->n) lin_score_put(out, "%h deleted", name_of(s, m->tokens[i]));
+    else lin_score_put(out, "%h recognised as %h", name_of(s, m->tokens[i]), name_of(s, m->tokens[j]));
+    lin_score_put(out, ": %d of %d (%1 %)</title></rect>", count, total, share);
+    if (share >= 0.5) lin_score_put(out, "<text class=\"n\" x=\"%d\" y=\"%d\">%0</text>", x + CELL / 2, y + 13, share);
+    lin_score_put(out, "\n");
 }
 
 static void matrix_labels(const lin_score *s, const lin_score_matrix *m, lin_buffer *out)
@@ -190,8 +152,8 @@ static void matrix_labels(const lin_score *s, const lin_score_matrix *m, lin_buf
     for (int i = 0; i <= m->n; i++) {
         const char *row = i < m->n ? name_of(s, m->tokens[i]) : "inserted", *column = i < m->n ? row : "deleted";
         const long long at = MARGIN + CELL * i + 14, edge = MARGIN - 5;
-        put(out, "<text class=\"r\" x=\"%d\" y=\"%d\">%h</text>", edge, at, row);
-        put(out, "<text transform=\"translate(%d %d) rotate(-90)\">%h</text>\n", at, edge, column);
+        lin_score_put(out, "<text class=\"r\" x=\"%d\" y=\"%d\">%h</text>", edge, at, row);
+        lin_score_put(out, "<text transform=\"translate(%d %d) rotate(-90)\">%h</text>\n", at, edge, column);
     }
 }
 
@@ -200,23 +162,24 @@ static lin_status matrix(const lin_score_report *r, lin_buffer *out, lin_error *
     lin_score_matrix m;
     LIN_TRY(lin_score_matrix_make(r->score, MAX_MATRIX, &m, err));
     const long long size = MARGIN + CELL * (m.n + 1) + 10, end = MARGIN + CELL * (m.n + 1);
-    put(out, "<h2>Confusions</h2>\n"
-             "<p>Rows are the reference, columns the hypothesis, numbers per cent of the row; point at a cell for details.");
+    lin_score_put(out,
+                  "<h2>Confusions</h2>\n"
+                  "<p>Rows are the reference, columns the hypothesis, numbers per cent of the row; point at a cell for details.");
     if (m.left_out)
-        put(out, " The %d tokens with the most errors; %d more are not shown.", (long long)m.n, (long long)m.left_out);
-    put(out,
-        "</p>\n<div class=\"wide\"><svg width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\" "
-        "aria-label=\"confusion matrix\">\n",
-        size, size, size, size);
+        lin_score_put(out, " The %d tokens with the most errors; %d more are not shown.", (long long)m.n, (long long)m.left_out);
+    lin_score_put(out,
+                  "</p>\n<div class=\"wide\"><svg width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\" "
+                  "aria-label=\"confusion matrix\">\n",
+                  size, size, size, size);
     matrix_labels(r->score, &m, out);
     for (int i = 0; i <= m.n; i++) {
         const long long total = row_total(r->score, &m, i), at = MARGIN + CELL * i;
-        put(out, "<path d=\"M%d %dH%dM%d %dV%d\"/>\n", (long long)MARGIN, at, end, at, (long long)MARGIN, end);
+        lin_score_put(out, "<path d=\"M%d %dH%dM%d %dV%d\"/>\n", (long long)MARGIN, at, end, at, (long long)MARGIN, end);
         for (int j = 0; j <= m.n; j++) {
             if (m.counts[(size_t)i * ((size_t)m.n + 1) + (size_t)j]) matrix_cell(r->score, &m, i, j, total, out);
         }
     }
-    put(out, "</svg></div>\n");
+    lin_score_put(out, "</svg></div>\n");
     lin_score_matrix_free(&m);
     return LIN_OK;
 }
@@ -227,16 +190,17 @@ static void list_errors(const lin_score_report *r, const char *title, int ref, i
 {
     int n, shown = 0, max = r->confusions ? r->confusions : MAX_LIST;
     const lin_score_confusion *c = lin_score_confusions(r->score, &n);
-    put(out, "<table><caption>%s</caption><tr>%s%s<th>count</tr>\n", title, ref ? "<th>said" : "", hyp ? "<th>recognised" : "");
+    lin_score_put(out, "<table><caption>%s</caption><tr>%s%s<th>count</tr>\n", title, ref ? "<th>said" : "",
+                  hyp ? "<th>recognised" : "");
     for (int i = 0; i < n && shown < max; i++) {
         if ((c[i].ref >= 0) != ref || (c[i].hyp >= 0) != hyp) continue;
-        put(out, "<tr>");
-        if (ref) put(out, "<td>%h", name_of(r->score, c[i].ref));
-        if (hyp) put(out, "<td>%h", name_of(r->score, c[i].hyp));
-        put(out, "<td>%d</tr>\n", c[i].count);
+        lin_score_put(out, "<tr>");
+        if (ref) lin_score_put(out, "<td>%h", name_of(r->score, c[i].ref));
+        if (hyp) lin_score_put(out, "<td>%h", name_of(r->score, c[i].hyp));
+        lin_score_put(out, "<td>%d</tr>\n", c[i].count);
         shown++;
     }
-    put(out, "</table>\n");
+    lin_score_put(out, "</table>\n");
 }
 
 static lin_status lists(const lin_score_report *r, lin_buffer *out, lin_error *err)
@@ -244,17 +208,18 @@ static lin_status lists(const lin_score_report *r, lin_buffer *out, lin_error *e
     lin_confused_pair *p;
     int n, max = r->confusions ? r->confusions : MAX_LIST;
     LIN_TRY(lin_score_confused_pairs(r->score, &p, &n, err));
-    put(out, "<div class=\"lists\"><table><caption>most confused pairs</caption><tr><th>pair<th>both ways<th>→<th>←</tr>\n");
+    lin_score_put(out,
+                  "<div class=\"lists\"><table><caption>most confused pairs</caption><tr><th>pair<th>both ways<th>→<th>←</tr>\n");
     for (int i = 0; i < n && i < max; i++) {
-        put(out, "<tr><td>%h ↔ %h<td>%d<td>%d<td>%d</tr>\n", name_of(r->score, p[i].a), name_of(r->score, p[i].b),
-            p[i].a_as_b + p[i].b_as_a, p[i].a_as_b, p[i].b_as_a);
+        lin_score_put(out, "<tr><td>%h ↔ %h<td>%d<td>%d<td>%d</tr>\n", name_of(r->score, p[i].a), name_of(r->score, p[i].b),
+                      p[i].a_as_b + p[i].b_as_a, p[i].a_as_b, p[i].b_as_a);
     }
     lin_free(p);
-    put(out, "</table>\n");
+    lin_score_put(out, "</table>\n");
     list_errors(r, "substitutions", 1, 1, out);
     list_errors(r, "deletions", 1, 0, out);
     list_errors(r, "insertions", 0, 1, out);
-    put(out, "</div>\n");
+    lin_score_put(out, "</div>\n");
     return LIN_OK;
 }
 
@@ -264,26 +229,26 @@ static lin_status worst(const lin_score_report *r, lin_buffer *out, lin_error *e
 {
     int *utterances, n;
     LIN_TRY(lin_score_worst(r->score, MAX_WORST, &utterances, &n, err));
-    put(out, "<h2>Utterances with the most errors</h2>\n");
+    lin_score_put(out, "<h2>Utterances with the most errors</h2>\n");
     for (int k = 0; k < n; k++) {
         lin_score_counts c;
         int n_pairs;
         const char *id = lin_score_utterance(r->score, utterances[k], &c);
         const lin_score_pair *p = lin_score_alignment(r->score, utterances[k], &n_pairs);
-        put(out,
-            "<details%s><summary>%h <span class=\"dim\">%2 % of %d: %d substitutions, %d deletions, %d "
-            "insertions</span></summary>"
-            "<div class=\"al\">",
-            k < 3 ? " open" : "", id, 100 * lin_score_rate(&c), c.n_ref, c.sub, c.del, c.ins);
+        lin_score_put(out,
+                      "<details%s><summary>%h <span class=\"dim\">%2 % of %d: %d substitutions, %d deletions, %d "
+                      "insertions</span></summary>"
+                      "<div class=\"al\">",
+                      k < 3 ? " open" : "", id, 100 * lin_score_rate(&c), c.n_ref, c.sub, c.del, c.ins);
         for (int i = 0; i < n_pairs && i < MAX_PAIRS; i++) {
-            put(out, "<span%s><i>%h</i><b>%h</b></span>\n", p[i].is_right ? "" : " class=\"e\"", name_of(r->score, p[i].ref),
-                name_of(r->score, p[i].hyp));
+            lin_score_put(out, "<span%s><i>%h</i><b>%h</b></span>\n", p[i].is_right ? "" : " class=\"e\"",
+                          name_of(r->score, p[i].ref), name_of(r->score, p[i].hyp));
         }
-        put(out, "</div>");
-        if (n_pairs > MAX_PAIRS) put(out, "<p class=\"dim\">and %d more</p>", (long long)(n_pairs - MAX_PAIRS));
-        put(out, "</details>\n");
+        lin_score_put(out, "</div>");
+        if (n_pairs > MAX_PAIRS) lin_score_put(out, "<p class=\"dim\">and %d more</p>", (long long)(n_pairs - MAX_PAIRS));
+        lin_score_put(out, "</details>\n");
     }
-    if (!n) put(out, "<p>There are no errors.</p>\n");
+    if (!n) lin_score_put(out, "<p>There are no errors.</p>\n");
     lin_free(utterances);
     return LIN_OK;
 }
@@ -296,6 +261,6 @@ lin_status lin_score_html(const lin_score_report *r, lin_buffer *out, lin_error 
     lin_status status = matrix(r, out, err);
     if (status == LIN_OK) status = lists(r, out, err);
     if (status == LIN_OK) status = worst(r, out, err);
-    put(out, "</main></body></html>\n");
+    lin_score_put(out, "</main></body></html>\n");
     return status != LIN_OK ? status : lin_buffer_status(out, err);
 }

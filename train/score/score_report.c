@@ -4,6 +4,7 @@
 #include "train/score/score_report.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,10 +12,48 @@
 #include "base/textfile.h"
 #include "base/unicode.h"
 
+/* ---- forms ----------------------------------------------------------------------------------------------------------------- */
+
+void lin_score_put(lin_buffer *out, const char *form, ...)
+{
+    va_list args;
+    va_start(args, form);
+    for (; *form; form++) {
+        size_t plain = strcspn(form, "%");
+        lin_buffer_bytes(out, form, plain);
+        form += plain;
+        if (!*form) break;
+        const char *text;
+        switch (*++form) {
+        case 's': lin_buffer_text(out, va_arg(args, const char *)); break;
+        case 'h':
+            text = va_arg(args, const char *);
+            lin_buffer_html(out, text, strlen(text));
+            break;
+        case 'd': lin_buffer_integer(out, va_arg(args, long long)); break;
+        case '0': case '1': case '2': case '3': case '4': lin_buffer_fixed(out, va_arg(args, double), *form - '0'); break;
+        default:
+            lin_buffer_char(out, '%');
+            form--;
+        }
+    }
+    va_end(args);
+}
+
 void lin_score_put_level(lin_buffer *out, double level)
 {
     double percent = 100 * level;
     lin_buffer_fixed(out, percent, fabs(percent - round(percent)) < 0.005 ? 0 : 2);
+}
+
+void lin_score_put_intervals(lin_buffer *out, const char *form, double level, const lin_bootstrap_interval *u,
+                             const lin_bootstrap_interval *s)
+{
+    lin_score_put_level(out, level);
+    lin_buffer_text(out, " % interval ");
+    lin_score_put(out, form, 100 * u->low, 100 * u->high, (long long)u->units, "utterances");
+    if (s->units > 1) lin_buffer_text(out, ", ");
+    if (s->units > 1) lin_score_put(out, form, 100 * s->low, 100 * s->high, (long long)s->units, "speakers");
 }
 
 /* ---- pairs ----------------------------------------------------------------------------------------------------------------- */
@@ -226,50 +265,10 @@ static void row(lin_buffer *out, const char *name, const lin_score_counts *c)
     lin_buffer_char(out, '\n');
 }
 
-static void number(lin_buffer *out, long long value, const char *after)
-{
-    lin_buffer_format(out, "%lld%s", (long long)value, after);
-}
-
-// A rate in per cent with its interval: "[22.81, 24.55]".
-static void bounds(lin_buffer *out, const lin_bootstrap_interval *v)
-{
-    lin_buffer_char(out, '[');
-    lin_buffer_fixed(out, 100 * v->low, 2);
-    lin_buffer_text(out, ", ");
-    lin_buffer_fixed(out, 100 * v->high, 2);
-    lin_buffer_char(out, ']');
-}
-
-static void over(lin_buffer *out, const lin_bootstrap_interval *v, const char *units)
-{
-    bounds(out, v);
-    lin_buffer_text(out, " over ");
-    number(out, v->units, units);
-}
-
-static void both_bounds(lin_buffer *out, double level, const lin_bootstrap_interval *utterances,
-                        const lin_bootstrap_interval *speakers)
-{
-    lin_score_put_level(out, level);
-    lin_buffer_text(out, " % interval ");
-    over(out, utterances, " utterances");
-    if (speakers->units > 1) {
-        lin_buffer_text(out, ", ");
-        over(out, speakers, " speakers");
-    }
-}
-
 static void errors_of(lin_buffer *out, const char *what, const lin_score_counts *c)
 {
-    lin_buffer_format(out, "%s ", what);
-    lin_buffer_fixed(out, 100 * lin_score_rate(c), 2);
-    lin_buffer_text(out, " %: ");
-    number(out, c->sub, " substitutions, ");
-    number(out, c->del, " deletions, ");
-    number(out, c->ins, " insertions in ");
-    number(out, c->n_ref, " tokens of ");
-    number(out, c->utterances, " utterances\n");
+    lin_score_put(out, "%s %2 %: %d substitutions, %d deletions, %d insertions in %d tokens of %d utterances\n", what,
+                  100 * lin_score_rate(c), c->sub, c->del, c->ins, c->n_ref, c->utterances);
 }
 
 static void header(lin_buffer *out, const char *first, const char *what)
@@ -298,8 +297,7 @@ static void list_row(lin_buffer *out, const lin_score *s, long long count, long 
 
 static void list_title(lin_buffer *out, const char *what, long long n, const char *of)
 {
-    lin_buffer_format(out, "%s (", what);
-    number(out, n, " in all)\n");
+    lin_score_put(out, "%s (%d in all)\n", what, n);
     title(out, "count");
     title(out, of);
     lin_buffer_char(out, '\n');
@@ -354,10 +352,10 @@ static void notes(const lin_score_report *r, lin_buffer *out)
     const lin_score_intervals *v = r->intervals;
     const char *token;
     char shown[LIN_QUOTE];
-    if (s->n_without_line) {
-        number(out, s->n_without_line, " utterances have no line in the CTM hypothesis and count as deleted\n");
-    }
-    if (lin_score_deleted_by_map(s)) number(out, lin_score_deleted_by_map(s), " tokens were deleted by the map\n");
+    if (s->n_without_line)
+        lin_score_put(out, "%d utterances have no line in the CTM hypothesis and count as deleted\n",
+                      (long long)s->n_without_line);
+    if (lin_score_deleted_by_map(s)) lin_score_put(out, "%d tokens were deleted by the map\n", lin_score_deleted_by_map(s));
     for (int i = 0; (token = lin_score_unmapped(s, i)); i++) {
         lin_buffer_text(out, i ? i == 20 ? ", ..." : ", " : "not in the map, scored as they are: ");
         if (i == 20) break;
@@ -365,47 +363,26 @@ static void notes(const lin_score_report *r, lin_buffer *out)
     }
     if (lin_score_unmapped(s, 0)) lin_buffer_char(out, '\n');
     if (v && v->utterances.units > 1) {
-        both_bounds(out, v->level, &v->utterances, &v->speakers);
-        lin_buffer_text(out, " (bootstrap, ");
-        number(out, v->resamples, " resamples, seed ");
-        number(out, (long long)v->seed, ")\n");
+        lin_score_put_intervals(out, "[%2, %2] over %d %s", v->level, &v->utterances, &v->speakers);
+        lin_score_put(out, " (bootstrap, %d resamples, seed %d)\n", (long long)v->resamples, (long long)v->seed);
     }
-}
-
-static void chance(lin_buffer *out, const lin_difference *d, const char *units)
-{
-    lin_buffer_fixed(out, 100 * d->improvement, 1);
-    lin_buffer_format(out, " %% over %s", units);
 }
 
 static void compared(const lin_score_report *r, lin_buffer *out)
 {
     const lin_score_comparison *c = r->comparison;
-    lin_buffer_format(out, "against %s: ", r->other_name ? r->other_name : "the other");
+    lin_score_put(out, "against %s: ", r->other_name ? r->other_name : "the other");
     errors_of(out, r->measure, &c->other);
-    lin_buffer_text(out, "difference ");
-    lin_buffer_fixed(out, 100 * c->difference, 2);
-    lin_buffer_text(out, " points");
+    lin_score_put(out, "difference %2 points", 100 * c->difference);
     if (c->utterances.interval.units > 1) {
         lin_buffer_text(out, ", ");
-        both_bounds(out, c->level, &c->utterances.interval, &c->speakers.interval);
+        lin_score_put_intervals(out, "[%2, %2] over %d %s", c->level, &c->utterances.interval, &c->speakers.interval);
     }
-    lin_buffer_text(out, "\nprobability of improvement ");
-    chance(out, &c->utterances, "utterances");
-    if (c->speakers.interval.units > 1) {
-        lin_buffer_text(out, ", ");
-        chance(out, &c->speakers, "speakers");
-    }
-    lin_buffer_text(out, "; better in ");
-    number(out, c->better, " utterances, worse in ");
-    number(out, c->worse, "\nmatched pairs: ");
-    number(out, c->segments.segments, " segments, mean difference ");
-    lin_buffer_fixed(out, c->segments.mean, 3);
-    lin_buffer_text(out, " errors, z ");
-    lin_buffer_fixed(out, c->segments.z, 3);
-    lin_buffer_text(out, c->segments.p < 0.0001 ? ", p < " : ", p ");
-    lin_buffer_fixed(out, c->segments.p < 0.0001 ? 0.0001 : c->segments.p, 4);
-    lin_buffer_char(out, '\n');
+    lin_score_put(out, "\nprobability of improvement %1 % over utterances", 100 * c->utterances.improvement);
+    if (c->speakers.interval.units > 1) lin_score_put(out, ", %1 % over speakers", 100 * c->speakers.improvement);
+    lin_score_put(out, "; better in %d utterances, worse in %d\n", c->better, c->worse);
+    lin_score_put(out, "matched pairs: %d segments, mean difference %3 errors, z %3, p %s%4\n", (long long)c->segments.segments,
+                  c->segments.mean, c->segments.z, c->segments.p < 0.0001 ? "< " : "", fmax(0.0001, c->segments.p));
 }
 
 lin_status lin_score_text(const lin_score_report *r, lin_buffer *out, lin_error *err)

@@ -61,8 +61,16 @@ static inline const char *lin_score_token_of(const lin_score *s, int token)
     return token < 0 ? NULL : lin_score_token(s, token, NULL);
 }
 
+/* %s text as it is, %h escaped for HTML, %d a long long, %0 .. %4 a double with so many digits; '%' before anything else stands
+ * for itself. */
+void lin_score_put(lin_buffer *out, const char *form, ...);
+
 /* The level of an interval in per cent, without digits behind the point where it needs none: "95", "99.90". */
 void lin_score_put_level(lin_buffer *out, double level);
+
+/* "95 % interval " and the intervals, each by a form of its bounds in per cent, the number of its units, and what these are. */
+void lin_score_put_intervals(lin_buffer *out, const char *form, double level, const lin_bootstrap_interval *utterances,
+                             const lin_bootstrap_interval *speakers);
 
 /* Two tokens taken for each other, in the order of how often both ways together. Released with lin_free. */
 typedef struct lin_confused_pair {
