@@ -12,11 +12,16 @@ const char *lin_live_phone(const lin_live_words *w, int label)
     return name ? name : "?";
 }
 
+static lin_writer_options options_of(const lin_live_words *words, const lin_punctuation *readable)
+{
+    return (lin_writer_options){.phones = words->phones, .ipa = words->ipa, .readable = readable, .speller = words->speller,
+                                .least = words->least};
+}
+
 static lin_status put_line(lin_buffer *out, const lin_live_words *words, const lin_punctuation *readable,
                            const lin_result *result, lin_error *err)
 {
-    const lin_writer_options o = {.phones = words->phones, .ipa = words->ipa, .readable = readable,
-                                  .speller = words->speller, .least = words->least};
+    const lin_writer_options o = options_of(words, readable);
     return lin_writer_find("text")->write(result, &o, out, err);
 }
 
@@ -104,58 +109,9 @@ void lin_live_texts_free(lin_live_texts *t)
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------------------ */
 
-// As decoder/writers_json.c has them, from phone number `from` on.
-static void put_phone_list(lin_buffer *out, const char *key, const lin_live_words *words, const lin_result *result, int from)
-{
-    lin_buffer_key(out, key);
-    lin_buffer_char(out, '[');
-    for (int i = from; i < result->n_phones; i++) {
-        const lin_result_phone *p = &result->phones[i];
-        lin_buffer_text(out, i > from ? ",{" : "{");
-        lin_buffer_member_text(out, "phone", lin_live_phone(words, p->label));
-        lin_buffer_member_fixed(out, "start", p->start_s, 3);
-        lin_buffer_member_fixed(out, "end", p->end_s, 3);
-        lin_buffer_member_fixed(out, "confidence", p->confidence, 4);
-        if (!result->has_words) lin_put_speaker(p->speaker, out);
-        lin_buffer_char(out, '}');
-    }
-    lin_buffer_char(out, ']');
-}
-
-// Also as there, from word number `from` on. partial: they are those of this view, behind what is settled;
-// NULL: they are settled.
-static void put_word_list(lin_buffer *out, const char *key, const lin_live_words *words, const lin_result *result, int from,
-                          const lin_session_view *partial)
-{
-    const int before = partial ? partial->settled->n_phones : 0;
-    lin_buffer_key(out, key);
-    lin_buffer_char(out, '[');
-    for (int i = from; i < result->n_words; i++) {
-        const lin_result_word *w = &result->words[i];
-        lin_buffer_text(out, i > from ? ",{" : "{");
-        lin_buffer_member_text(out, "word", lin_result_word_text(result, i));
-        lin_buffer_text(out, w->known ? ",\"known\":true" : ",\"known\":false");
-        lin_buffer_member_fixed(out, "start", w->start_s, 3);
-        lin_buffer_member_fixed(out, "end", w->end_s, 3);
-        lin_buffer_member_fixed(out, "confidence", w->confidence, 4);
-        lin_put_speaker(lin_result_speaker(result, i), out);
-        lin_buffer_member_integer(out, "first_phone", before + w->first_phone);
-        lin_buffer_key(out, "phones");
-        for (int p = 0; p < w->n_phones; p++) {
-            const char *name = lin_live_phone(words, result->phones[w->first_phone + p].label);
-            lin_buffer_char(out, p ? ',' : '[');
-            lin_buffer_json(out, name, strlen(name));
-        }
-        lin_buffer_text(out, w->n_phones ? "]" : "[]");
-        const int goes_on = partial && partial->incomplete && i + 1 == result->n_words;
-        if (partial) lin_buffer_text(out, goes_on ? ",\"complete\":false" : ",\"complete\":true");
-        lin_buffer_char(out, '}');
-    }
-    lin_buffer_char(out, ']');
-}
-
 static void put_alternatives(lin_buffer *out, const lin_live_words *words, const lin_result *result)
 {
+    const lin_writer_options o = options_of(words, NULL);
     lin_buffer text = {0};
     lin_buffer_key(out, "alternatives");
     lin_buffer_char(out, '[');
@@ -166,8 +122,8 @@ static void put_alternatives(lin_buffer *out, const lin_live_words *words, const
         if (text.failed) break;
         lin_buffer_text(out, i ? ",{\"text\":" : "{\"text\":");
         lin_buffer_json(out, text.data, text.n);
-        put_phone_list(out, "phones", words, r, 0);
-        if (r->has_words) put_word_list(out, "words", words, r, 0, NULL);
+        lin_put_phones(r, 0, "phones", &o, 1, out);
+        if (r->has_words) lin_put_words(r, 0, "words", &o, 1, NULL, out);
         lin_buffer_member_fixed(out, "score", r->score, 4);
         lin_buffer_member_fixed(out, "acoustic", r->acoustic, 4);
         lin_buffer_member_fixed(out, "language", r->language, 4);
@@ -182,6 +138,8 @@ void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_s
                        double latency_s)
 {
     static const char *const ends[] = {"", "before", "after", "longest", "asked", "stopped"}; // linnet_end
+    const lin_writer_options o = options_of(words, NULL);
+    const lin_result *settled = view->settled;
     const int is_final = view->end != LINNET_GROWS;
     lin_buffer_text(out, is_final ? "{\"type\":\"final\"" : "{\"type\":\"partial\"");
     lin_buffer_member_integer(out, "utterance", view->utterance);
@@ -194,24 +152,25 @@ void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_s
         lin_buffer_member_text(out, "ended_by", ends[view->end]);
         lin_buffer_member_text(out, "text", text_of(&texts->settled));
         if (texts->has_readable) lin_buffer_member_text(out, "readable", text_of(&texts->readable));
-        put_phone_list(out, "phones", words, view->settled, 0);
-        if (view->settled->has_words) put_word_list(out, "words", words, view->settled, 0, NULL);
-        lin_put_keywords(view->settled, 0, "keywords", out);
-        if (view->settled->n_alternatives) put_alternatives(out, words, view->settled);
-        lin_put_voices(view->settled, out);
+        lin_put_phones(settled, 0, "phones", &o, 1, out);
+        if (settled->has_words) lin_put_words(settled, 0, "words", &o, 1, NULL, out);
+        lin_put_keywords(settled, 0, "keywords", out);
+        if (settled->n_alternatives) put_alternatives(out, words, settled);
+        lin_put_voices(settled, out);
     } else {
         lin_buffer_member_text(out, "stable", text_of(&texts->settled));
         lin_buffer_member_text(out, "unstable", text_of(&texts->open));
         if (texts->has_readable) lin_buffer_member_text(out, "readable", text_of(&texts->readable));
-        if (view->settled->has_words) {
-            put_word_list(out, "new_words", words, view->settled, view->old_words, NULL);
-            put_word_list(out, "partial_words", words, view->provisional, 0, view);
+        if (settled->has_words) {
+            const lin_growing_words growing = {settled->n_phones, view->incomplete};
+            lin_put_words(settled, view->old_words, "new_words", &o, 1, NULL, out);
+            lin_put_words(view->provisional, 0, "partial_words", &o, 1, &growing, out);
         }
         if (words->partial_phones) {
-            put_phone_list(out, "new_phones", words, view->settled, view->old_phones);
-            put_phone_list(out, "partial_phones", words, view->provisional, 0);
+            lin_put_phones(settled, view->old_phones, "new_phones", &o, 1, out);
+            lin_put_phones(view->provisional, 0, "partial_phones", &o, 1, out);
         }
-        lin_put_keywords(view->settled, view->old_keywords, "new_keywords", out);
+        lin_put_keywords(settled, view->old_keywords, "new_keywords", out);
     }
     lin_buffer_text(out, "}\n");
 }
@@ -401,7 +360,7 @@ void lin_settling_back(lin_settling *s, const lin_live_words *words, size_t n)
 
 lin_status lin_settling_add(lin_settling *s, const lin_live_words *words, const lin_result *more, int is_end, lin_error *err)
 {
-    const lin_writer_options o = {.phones = words->phones, .ipa = words->ipa, .speller = words->speller, .least = words->least};
+    const lin_writer_options o = options_of(words, NULL);
     lin_tokens t;
     lin_status status = lin_tokens_of(&t, more, &o, err);
     const int readable = words->readable && t.words;

@@ -201,6 +201,19 @@ void lin_end_text_token(const lin_writer_options *options, lin_writer_layout *la
 /* Who speaks, as a member "speaker" of a JSON object; none for number 0. */
 void lin_put_speaker(int number, lin_buffer *out);
 
+/* Of words that may still change. */
+typedef struct lin_growing_words {
+    int first_phone; /* the number of their first phone in the utterance */
+    int incomplete;  /* the last word is */
+} lin_growing_words;
+
+/* The phones or the words of a result from number `from` on, as a member of a JSON object. speakers: with who says them, phones
+ * only where words were not looked for. growing: NULL if the words are settled. The labels must be in the phone set. */
+void lin_put_phones(const lin_result *result, int from, const char *key, const lin_writer_options *options, int speakers,
+                    lin_buffer *out);
+void lin_put_words(const lin_result *result, int from, const char *key, const lin_writer_options *options, int speakers,
+                   const lin_growing_words *growing, lin_buffer *out);
+
 /* The vectors of the voices of S1, S2, ..., as a member "voices"; of a speaker who has a result or a turn of their own, one; none
  * if there are none. */
 void lin_put_voices(const lin_result *result, lin_buffer *out);

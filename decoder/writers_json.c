@@ -30,42 +30,42 @@ void lin_put_voices(const lin_result *r, lin_buffer *out)
     lin_buffer_text(out, "]]");
 }
 
-static void put_phones(const lin_result *r, const lin_writer_options *o, lin_buffer *out)
+void lin_put_phones(const lin_result *r, int from, const char *key, const lin_writer_options *o, int speakers, lin_buffer *out)
 {
-    lin_buffer_key(out, "phones");
+    lin_buffer_key(out, key);
     lin_buffer_char(out, '[');
-    for (int i = 0; i < r->n_phones; i++) {
+    for (int i = from; i < r->n_phones; i++) {
         const lin_result_phone *p = &r->phones[i];
         char text[LIN_PHONE_TEXT];
-        lin_buffer_text(out, i ? ",{" : "{");
+        lin_buffer_text(out, i > from ? ",{" : "{");
         lin_buffer_member_text(out, "phone", lin_stressed_text(o, p, text));
         lin_buffer_member_fixed(out, "start", p->start_s, 3);
         lin_buffer_member_fixed(out, "end", p->end_s, 3);
         lin_buffer_member_fixed(out, "confidence", p->confidence, 4);
         put_goodness(p->goodness, out);
-        if (r->n_voices > 1 && !r->has_words) lin_put_speaker(p->speaker, out);
+        if (speakers && !r->has_words) lin_put_speaker(p->speaker, out);
         if (p->heard) lin_buffer_member_text(out, "heard", p->heard > 0 ? lin_phone_text(o, p->heard) : NULL);
         lin_buffer_char(out, '}');
     }
     lin_buffer_char(out, ']');
 }
 
-static void put_words(const lin_result *r, const lin_writer_options *o, lin_buffer *out)
+void lin_put_words(const lin_result *r, int from, const char *key, const lin_writer_options *o, int speakers,
+                   const lin_growing_words *growing, lin_buffer *out)
 {
-    lin_buffer_key(out, "words");
+    lin_buffer_key(out, key);
     lin_buffer_char(out, '[');
-    for (int i = 0; i < r->n_words; i++) {
+    for (int i = from; i < r->n_words; i++) {
         const lin_result_word *w = &r->words[i];
-        lin_buffer_text(out, i ? ",{" : "{");
+        lin_buffer_text(out, i > from ? ",{" : "{");
         lin_buffer_member_text(out, "word", lin_result_word_text(r, i));
-        lin_buffer_key(out, "known");
-        lin_buffer_text(out, w->known ? "true" : "false");
+        lin_buffer_text(out, w->known ? ",\"known\":true" : ",\"known\":false");
         lin_buffer_member_fixed(out, "start", w->start_s, 3);
         lin_buffer_member_fixed(out, "end", w->end_s, 3);
         lin_buffer_member_fixed(out, "confidence", w->confidence, 4);
         put_goodness(lin_result_goodness(r, w->first_phone, w->n_phones), out);
-        if (r->n_voices > 1) lin_put_speaker(lin_result_speaker(r, i), out);
-        lin_buffer_member_integer(out, "first_phone", w->first_phone);
+        if (speakers) lin_put_speaker(lin_result_speaker(r, i), out);
+        lin_buffer_member_integer(out, "first_phone", w->first_phone + (growing ? growing->first_phone : 0));
         lin_buffer_key(out, "phones");
         lin_buffer_char(out, '[');
         for (int p = 0; p < w->n_phones; p++) {
@@ -74,7 +74,10 @@ static void put_words(const lin_result *r, const lin_writer_options *o, lin_buff
             if (p) lin_buffer_char(out, ',');
             lin_buffer_json(out, name, strlen(name));
         }
-        lin_buffer_text(out, "]}");
+        lin_buffer_char(out, ']');
+        const int goes_on = growing && growing->incomplete && i + 1 == r->n_words;
+        if (growing) lin_buffer_text(out, goes_on ? ",\"complete\":false" : ",\"complete\":true");
+        lin_buffer_char(out, '}');
     }
     lin_buffer_char(out, ']');
 }
@@ -109,11 +112,11 @@ static void put_tokens(const char *key, const lin_tokens *t, int first, int end,
 
 static void put_found(const lin_result *r, const lin_writer_options *o, lin_buffer *words, lin_buffer *out)
 {
-    put_phones(r, o, out);
+    lin_put_phones(r, 0, "phones", o, r->n_voices > 1, out);
     if (r->has_words) {
         const lin_tokens t = lin_tokens_only(r, o, 1);
         put_tokens("text", &t, 0, t.n, words, out);
-        put_words(r, o, out);
+        lin_put_words(r, 0, "words", o, r->n_voices > 1, NULL, out);
     }
     if (r->score != 0 || r->acoustic != 0 || r->language != 0) {
         lin_buffer_member_fixed(out, "score", r->score, 4);
