@@ -779,10 +779,10 @@ const lin_command lin_command_train = {
         "prepare makes the caches. An interrupted run (Ctrl-C, kill) keeps its last checkpoint; resume it with --resume. Started "
         "by mpirun "
         "or srun, several processes train one model: each computes its part of every batch.",
-    .examples = "  linnet train recipes/open/causal.conf --train train.lfc --dev dev.lfc --folder exp/causal\n"
-                "  linnet train recipes/open/causal.conf --train train.lfc --dev dev.lfc --folder exp/causal --resume\n"
-                "  linnet train recipes/open/causal.conf --train train.lfc --dev dev.lfc --folder exp/sweep --sweep table.txt\n"
-                "  mpirun -np 4 linnet train recipes/open/causal.conf --train train.lfc --dev dev.lfc --folder exp/causal",
+    .examples = "  linnet train recipes/open/stream.conf --train train.lfc --dev dev.lfc --folder exp/stream\n"
+                "  linnet train recipes/open/stream.conf --train train.lfc --dev dev.lfc --folder exp/stream --resume\n"
+                "  linnet train recipes/open/stream.conf --train train.lfc --dev dev.lfc --folder exp/sweep --sweep table.txt\n"
+                "  mpirun -np 4 linnet train recipes/open/stream.conf --train train.lfc --dev dev.lfc --folder exp/stream",
     .options = options,
     .values_size = sizeof(train_values),
     .min_operands = 0,

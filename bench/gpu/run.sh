@@ -13,8 +13,8 @@
 #   attention   N = 2^9..2^16, linear, softmax and LSH, forward and forward + backward, time and memory, compared with PyTorch
 #   ctc         the CTC loss and a bidirectional LSTM layer, compared with PyTorch and cuDNN
 #   sanitizer   the operations under compute-sanitizer's memcheck and racecheck, where it is installed
-#   train       the same run twice, bit for bit; then the shipped streaming model from the caches of the kit, in the steps of
-#               recipes/open/run.sh, as long as there is time
+#   train       the same run twice, bit for bit; then the shipped streaming model from the caches of the kit, as recipes/open/run.sh
+#               trains it, as long as there is time
 #   table3      the rows of the paper's table 3 on the caches; only if it is named: it takes hours
 #
 # --seconds: time limit for everything. What does not fit is left out and reported; the same command with the same --out continues
@@ -347,41 +347,34 @@ fi
 
 # ---- training -------------------------------------------------------------------------------------------------------------------------
 
-train() { # conf folder options...
-    conf=$1 folder=$2
-    shift 2
-    timeout -k 20 -s INT "$limit" "$linnet" train "$here/$conf.conf" --device "$device" --folder "$folder" "$@"
+train() { # folder options...
+    folder=$1
+    shift
+    timeout -k 20 -s INT "$limit" "$linnet" train "$here/stream.conf" --device "$device" --folder "$folder" "$@"
 }
-# step NAME CONF FOLDER OPTIONS...: a training on the kit's caches, resumed where it was cut. Fails until it has reached its end.
-step() {
-    name=$1 conf=$2 folder=$out/train/$3
-    shift 3
-    [ ! -f "$raw/$name.done" ] || return 0
-    due "$name" 100000 || return 1
-    from=$(date +%s) resume=
-    [ ! -f "$folder/checkpoint.safetensors" ] || resume=--resume
-    # shellcheck disable=SC2086 # options
-    { train "$conf" "$folder" $sets $dev $small $resume "$@" 2>&1; echo $? > "$work/status"; } | tee "$raw/$name.log" >&2
-    rm -f "$raw/$name.jsonl"
-    case $(cat "$work/status") in
-    0) : > "$raw/$name.done" ;;
-    124|130) leave_out "$name" "the time was over; the same command goes on there" ;;
-    *) leave_out "$name" "ended with status $(cat "$work/status"): $(tail -n 1 "$raw/$name.log" | cut -c 1-300)" ;;
-    esac
-    checked "$name" "training, $conf.conf, ${folder##*/}: epochs, dev error rate of the last" \
-        "$(awk -F '\t' 'NR > 1 { n = $1; e = $5 } END { print n + 0, e }' "$folder/log.tsv" 2> /dev/null)" $(($(date +%s) - from))
-    tables
-    [ -f "$raw/$name.done" ]
-}
-# The steps of recipes/open/run.sh, stages 2 and 3, with as many epochs as give about its number of updates on the caches there are.
-model() {
-    trained=$out/train
+# The shipped streaming model on the kit's caches, as recipes/open/run.sh trains it, resumed where it was cut.
+model() { # epochs
+    folder=$out/train
+    if [ ! -f "$raw/71-train.done" ]; then
+        due 71-train 100000 || return
+        from=$(date +%s) resume=
+        [ ! -f "$folder/checkpoint.safetensors" ] || resume=--resume
+        # shellcheck disable=SC2086 # options
+        { train "$folder" $sets $dev $small $resume --precision bf16 --epochs "$1" 2>&1; echo $? > "$work/status"; } | tee "$raw/71-train.log" >&2
+        rm -f "$raw/71-train.jsonl"
+        case $(cat "$work/status") in
+        0) : > "$raw/71-train.done" ;;
+        124|130) leave_out 71-train "the time was over; the same command goes on there" ;;
+        *) leave_out 71-train "ended with status $(cat "$work/status"): $(tail -n 1 "$raw/71-train.log" | cut -c 1-300)" ;;
+        esac
+        checked 71-train "training: epochs, dev error rate of the last" \
+            "$(awk -F '\t' 'NR > 1 { n = $1; e = $5 } END { print n + 0, e }' "$folder/log.tsv" 2> /dev/null)" $(($(date +%s) - from))
+        tables
+        [ -f "$raw/71-train.done" ] || return
+    fi
     rm -f "$raw/74-train-average.done" "$raw/99-left-out-74-train-average.jsonl"
-    step 71-train causal causal --epochs "$1" &&
-        step 72-train-alone stream alone --init "$trained/causal/best.safetensors" --epochs "$2" &&
-        step 73-train-joined stream joined --init "$trained/alone/best.safetensors" --join-part 0.75 --lr 4e-4 --epochs "$3" || return
-    if "$linnet" average "$trained/alone/checkpoint.safetensors" "$trained/joined/checkpoint.safetensors" --half --delay-ms 96 \
-        -o "$out/stream.safetensors" > "$raw/74-train-average.log" 2>&1; then
+    if "$linnet" average --ema "$folder/checkpoint.safetensors" --level-db 103 --half --delay-ms 109 --blank-bias 1 -o "$out/stream.safetensors" \
+        > "$raw/74-train-average.log" 2>&1; then
         : > "$raw/74-train-average.done"
         echo "   train: $out/stream.safetensors" >&2
     else leave_out 74-train-average "$(tail -n 1 "$raw/74-train-average.log" | cut -c 1-300)"
@@ -394,15 +387,15 @@ if stage train; then
     some=0.5
     [ -z "$quick" ] || some=0.001
     timeout 60 "$bench" cache --hours $some --file "$work/some.lfc" 2> /dev/null
-    small= epochs="60 $((2 + 280 / (1 + $(du -cm "$here"/caches/train_*.lfc 2> /dev/null | tail -n 1 | cut -f 1))))"
-    [ -z "$quick" ] || small="--layers 4 --set heads=2,head-width=8,feedforward=16,conv-layers=4" epochs="1 1"
+    small= epochs=60
+    [ -z "$quick" ] || small="--layers 4 --set heads=2,head-width=8,feedforward=16,conv-layers=4" epochs=1
     # The same run twice: the same bytes. In synthetic features there is nothing to learn.
     for run in 1 2; do
         due 70-train-same-$run 60 || continue
         from=$(date +%s)
         rm -rf "$work/same-$run"
         # shellcheck disable=SC2086 # options
-        if train causal "$work/same-$run" --train "$work/some.lfc" --dev "$work/some.lfc" --epochs 1 --seed 1 $small > "$raw/70-train-same-$run.log" 2>&1; then
+        if train "$work/same-$run" --train "$work/some.lfc" --dev "$work/some.lfc" --epochs 1 --seed 1 --set search=0,mmi=0 $small > "$raw/70-train-same-$run.log" 2>&1; then
             : > "$raw/70-train-same-$run.done"
         else
             leave_out 70-train-same-$run "ended with status $?: $(tail -n 1 "$raw/70-train-same-$run.log" | cut -c 1-300)"
@@ -417,8 +410,7 @@ if stage train; then
     if [ -z "$sets" ] || [ -z "$dev" ]; then
         leave_out 71-train "no model: the kit has no caches of speech (make gpu-kit CACHES=DIR)"
     else
-        # shellcheck disable=SC2086 # numbers
-        model $epochs $((2 * ${epochs#* }))
+        model $epochs
     fi
 fi
 if stage table3; then

@@ -10,7 +10,8 @@
 # FILE is the text of lm.sh: one sentence per line, books of which dev and test sets are readings left out (README.md beside this
 # script). The transcripts of the training sets are in it five times, as in lm.sh; dev_native measures, test_* is not used.
 #   OUTPUT/train.lfc, dev.lfc, dev.txt    the sets, and the text of dev_native for linnet ngram perplexity
-#   OUTPUT/log, pid, train/               as those of long.sh
+#   OUTPUT/log, pid                       what the process says; which it is
+#   OUTPUT/train/                         the run (docs/training.md)
 # --precision: bf16 if the processor has it. Of 66.9 million words, 1,000 pieces make 115 million tokens (500: 132, 2,000: 99, 4,000: 88 of
 # the books alone). A core with AVX512-BF16 trains on about 3,700 tokens a second of its time (2,300 in fp32), so an epoch is 9 hours of it.
 here=$(dirname "$0")

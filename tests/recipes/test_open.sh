@@ -64,33 +64,35 @@ positions = conv
 conv-kernel = 5
 conv-layers = 1
 epochs = 1
+ema = 0.9
 lr = 1e-3
 END
 sed 's/^conv-kernel.*/conv-kernel = 11/; s/^positions.*/positions = centred-conv/' "$tmp/tiny.conf" > "$tmp/offline.conf"
 echo direction = bidirectional >> "$tmp/offline.conf"
 { cat "$tmp/tiny.conf"; echo decay = gated; } > "$tmp/stream.conf"
 
-printf 'norm = pre\nepochs = 1\nema = 0.9\n' > "$tmp/last.conf"
 
 # ---- run.sh ----------------------------------------------------------------------------------------------------------------------
 
-recipe run --corpus "$c" --librispeech "$tmp" --common-voice "$tmp/voice/cv-valid-dev.csv" --common-voice "$tmp/voice/validated.tsv" --more "$tmp/train_more" --quiet "$tmp/quiet" --work "$w" --lexicon "$tmp/dict" --conf "$tmp/tiny.conf" --stream-conf "$tmp/stream.conf" --offline-conf "$tmp/offline.conf" --last-conf "$tmp/last.conf" --quick --precision fp32 --device cpu --threads 1
+run() { recipe run --corpus "$c" --librispeech "$tmp" --common-voice "$tmp/voice/cv-valid-dev.csv" --common-voice "$tmp/voice/validated.tsv" --more "$tmp/train_more" --quiet "$tmp/quiet" --work "$w" --lexicon "$tmp/dict" --conf-folder "$tmp" --precision fp32 --device cpu --threads 1 "$@"; }
+run
 is "run: status" 0 "$status"
 is "run: a row for each set and model" "dev_native|dev_native|dev_nonnative|dev_nonnative|test_native|test_native|" "$(sed 1,2d "$w/RESULTS.md" | awk '{ printf "%s|", $2 }')"
 is "run: the counts of a row" "2 16" "$(awk '$2 == "test_native" && $4 == "offline" { print $6, $8 }' "$w/RESULTS.md")"
-for run in train train-again train-alone train-joined train-quiet train-more train-accents train-final train-last train-longer train-warped train-wide train-long train-long-again train-offline train-offline-again train-offline-last train-offline-final train-offline-end train-offline-longer train-offline-wide train-offline-long train-stream-wider train-stream-mmi train-stream-search train-offline-wider train-offline-mmi train-offline-search; do ok "run: $run has a model" test -s "$w/$run/best.safetensors"; done
-for model in stream offline; do has "run: the $model model was trained on the set of --more" "$("$LINNET" info --json "$w/$model.safetensors")" '"set":"train_more"'; done
-for model in stream offline; do ok "run: the $model model" test -s "$w/$model.safetensors"; done
-is "run: the second training has all sets" 14 "$("$LINNET" info --json "$w/train-again/best.safetensors" | grep -o '"set":"train_[a-z]*"' | wc -l | tr -d ' ')"
-model=$(cksum < "$w/train-again/best.safetensors")
-recipe run --corpus "$c" --librispeech "$tmp" --common-voice "$tmp/voice/cv-valid-dev.csv" --common-voice "$tmp/voice/validated.tsv" --more "$tmp/train_more" --quiet "$tmp/quiet" --work "$w" --lexicon "$tmp/dict" --conf "$tmp/tiny.conf" --stream-conf "$tmp/stream.conf" --offline-conf "$tmp/offline.conf" --last-conf "$tmp/last.conf" --quick --precision fp32 --device cpu --threads 1
-is "run again: status" 0 "$status"
-is "run again: the same model" "$model" "$(cksum < "$w/train-again/best.safetensors")"
+for model in stream offline; do
+    about=$("$LINNET" info --json "$w/$model.safetensors")
+    for set in train_more train-clean-5 common-voice train_stories; do has "run: the $model model was trained on $set" "$about" "\"set\":\"$set\""; done
+    has "run: the $model model has its name" "$about" "linnet-open-$model"
+done
+model=$(cksum < "$w/stream.safetensors")
+rm "$w/stream.safetensors" "$w/decode/test_native.stream.score"
+run --stage train --models stream
+is "run: a stage again: status" 0 "$status"
+is "run: a stage again: the same model" "$model" "$(cksum < "$w/stream.safetensors")"
+ok "run: a stage alone" test ! -f "$w/decode/test_native.stream.score"
 declines "run: no corpus" "where is the corpus" run --work "$tmp/x"
-declines "run: no LibriSpeech" "give --librispeech DIR" run --corpus "$c" --lexicon "$tmp/dict" --work "$tmp/x"
-declines "run: no Common Voice" "give --common-voice FILE" run --corpus "$c" --librispeech "$tmp" --quiet "$tmp" --lexicon "$tmp/dict" --work "$tmp/x"
-declines "run: no sounds without speech" "run recipes/open/quiet.sh" run --corpus "$c" --librispeech "$tmp" --common-voice "$tmp/voice/validated.tsv" --quiet "$tmp" --lexicon "$tmp/dict" --work "$tmp/x"
-declines "run: a set of --more is missing" "$tmp/none/wav.scp does not exist" run --corpus "$c" --librispeech "$tmp" --common-voice "$tmp/voice/validated.tsv" --more "$tmp/none" --quiet "$tmp/quiet" --lexicon "$tmp/dict" --work "$tmp/x"
+declines "run: no such stage" "there is no stage '2'" run --stage 2 --work "$tmp/x"
+declines "run: a set of --more is missing" "$tmp/none/wav.scp does not exist" run --corpus "$c" --more "$tmp/none" --lexicon "$tmp/dict" --work "$tmp/x"
 declines "run: a set is missing" "train_native/wav.scp does not exist" run --corpus "$tmp" --lexicon "$tmp/dict" --work "$tmp/x"
 
 # ---- others.sh -------------------------------------------------------------------------------------------------------------------
@@ -150,44 +152,6 @@ if command -v ffmpeg > /dev/null; then
     declines "coded: no such codec" "no codec is called worse" coded --data "$c/train_cv" --audio-root "$c" --every 1 --codecs worse --output "$tmp/coded2"
     declines "coded: no speech" "which speech" coded --output "$tmp/coded2"
 fi
-
-# ---- long.sh ---------------------------------------------------------------------------------------------------------------------
-
-l="$tmp/long"
-{ cat "$tmp/stream.conf"; printf 'keep = 10\nema = 0.9\nseed = 3\n'; } > "$tmp/long.conf"
-epochs() { [ -f "$1/log.tsv" ] && grep -q "^$2	" "$1/log.tsv"; } # FOLDER N
-fingerprint() { "$LINNET" info --json "$1" | sed 's/.*"fingerprint": "\([0-9a-f]*\)".*/\1/'; }
-recipe long --output "$l" --corpus "$c" --more "$tmp/train_more" --quiet "$tmp/quiet" --lexicon "$tmp/dict" --conf "$tmp/long.conf" --epochs 30 --init none --precision fp32
-is "long: status" 0 "$status"
-has "long: all speech at all speeds, but the acted one" "$(tr '\n' ' ' < "$l/sets")" "quiet train_cv train_cv_sp train_games train_more train_more_sp train_native train_native_sp"
-ok "long: it trains to its end" await epochs "$l/train" 30
-# The same run where the folder was moved to, ended on the way and resumed.
-mkdir "$tmp/moved" && cp -r "$l"/program "$l"/long.conf "$l"/sets "$l"/features "$tmp/moved"
-recipe long --output "$tmp/moved" --precision fp32
-ok "long, moved: it trains" await epochs "$tmp/moved/train" 1
-recipe long --output "$tmp/moved" --stop
-is "long, stopped: status" 0 "$status"
-ok "long, stopped: a checkpoint" test -s "$tmp/moved/train/checkpoint.safetensors"
-ok "long, stopped: no process" test ! -f "$tmp/moved/pid"
-recipe long --output "$tmp/moved" --precision fp32
-ok "long, again: it trains to its end" await epochs "$tmp/moved/train" 30
-is "long, again: the bits of one run" "$(fingerprint "$l/train/epoch-30.safetensors")" "$(fingerprint "$tmp/moved/train/epoch-30.safetensors")"
-recipe long --output "$tmp/moved" --corpus "$c" --more "$tmp/train_other" --quiet "$tmp/quiet" --lexicon "$tmp/dict" --precision fp32
-is "long, another set: status" 0 "$status"
-has "long, another set: its features" "$(tr '\n' ' ' < "$tmp/moved/sets")" "train_more_sp train_native train_native_sp train_nonnative train_nonnative_sp train_other train_other_sp"
-recipe long --output "$tmp/moved" --stop
-recipe long --output "$l" --average
-is "long, average: status" 0 "$status"
-ok "long, average: a model" test -s "$l/average.safetensors"
-recipe long --output "$l" --anneal 2 --precision fp32
-is "long, anneal: status" 0 "$status"
-ok "long, anneal: a run of its own" await epochs "$l/anneal-30-2" 2
-recipe long --output "$l" --stop
-hasnt "long, anneal: no other speeds" "$(cat "$l/anneal-30-2/train.conf")" "_sp.lfc"
-ok "long, anneal: a model" test -s "$l/anneal-30-2/best.safetensors"
-declines "long: no folder" "give --output DIR" long
-declines "long: no corpus" "where is the corpus" long --output "$tmp/none"
-declines "long: nothing to average" "has no checkpoint yet" long --output "$tmp/moved-not" --average
 
 # ---- common_voice.sh -------------------------------------------------------------------------------------------------------------
 
@@ -288,6 +252,7 @@ fi
 printf 'layers = 1\nheads = 1\nhead-width = 8\nfeedforward = 8\ndecay = gated\nseed = 3\nlr = 1e-2\nepochs = 40\n' > "$tmp/neural.conf"
 recipe neural_lm --output "$tmp/nlm" --corpus "$c" --text "$tmp/books.txt" --pieces 40 --conf "$tmp/neural.conf" --precision fp32
 is "neural_lm: status" 0 "$status"
+epochs() { [ -f "$1/log.tsv" ] && grep -q "^$2	" "$1/log.tsv"; } # FOLDER N
 ok "neural_lm: it trains to its end" await epochs "$tmp/nlm/train" 40
 recipe neural_lm --output "$tmp/nlm" --stop
 is "neural_lm, stopped: status" 0 "$status"
