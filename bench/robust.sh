@@ -12,7 +12,7 @@
 #   clean           as it is                               level:DB        that much louder
 #   noise:DB        pink noise, DB below the speech        babble:DB       six other utterances at once, DB below the speech, both of
 #                                                                          the same root mean square over the whole utterance at 0
-#   room:SECONDS    decaying white noise as the impulse response, 60 dB in SECONDS, as much energy as the direct sound
+#   room:SECONDS[:DB]   decaying white noise as the impulse response, 60 dB in SECONDS; the direct sound has DB (0) more energy
 #   phone           300 to 3,400 Hz, 8 kHz, mu-law         mp3:KBITS       opus:KBITS
 #   tempo:FACTOR    so many times as fast, the same pitch
 #
@@ -68,17 +68,20 @@ begin() {
             sound "${voices[@]}" -filter_complex "amix=inputs=6" -t 80 "$work/babble.wav"
         fi
         rms "$work/babble.wav" > "$work/babble.wav.rms" ;;
-    room:*) # a sound of samples as text: Gaussian noise that decays, of the energy of the 1 before it
-        awk -v T="${1#*:}" 'BEGIN {
+    room:*) # a sound of samples as text: Gaussian noise that decays behind a 1
+        local room=${1#*:} db=0
+        [[ $room != *:* ]] || db=${room#*:}
+        awk -v T="${room%:*}" -v room="$(awk -v db="$db" 'BEGIN { print 10 ^ (-db / 10) }')" 'BEGIN {
             srand(1); n = int(T * 16000)
             for (i = 1; i < n; i++) {
                 x[i] = sqrt(-2 * log(1 - rand())) * cos(6.2831853 * rand()) * exp(-6.9078 * i / n); sum += x[i] * x[i]
             }
             scale = 32767 * 0.25
-            for (i = 0; i < n; i++) { v = int(scale * (i ? x[i] / sqrt(sum) : 1)); if (v < 0) v += 65536; printf "%c%c", v % 256, int(v / 256) }
+            for (i = 0; i < n; i++) { v = int(scale * (i ? x[i] * sqrt(room / sum) : 1)); if (v < 0) v += 65536; printf "%c%c", v % 256, int(v / 256) }
         }' > "$work/room.raw"
-        # 0.25, and 1 / sqrt(2) for the energy that is twice that of the direct sound
-        sound -f s16le -ar 16000 -i "$work/room.raw" -af "volume=2.8284" -c:a pcm_f32le "$work/room.wav" ;;
+        # 0.25, and the energy of both together
+        sound -f s16le -ar 16000 -i "$work/room.raw" -af "volume=$(awk -v db="$db" 'BEGIN { print 4 / sqrt(1 + 10 ^ (-db / 10)) }')" \
+            -c:a pcm_f32le "$work/room.wav" ;;
     esac
 }
 # change CONDITION IN OUT: WAV files of 16 kHz
