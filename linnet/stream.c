@@ -339,7 +339,8 @@ static size_t padded(uint64_t n) { return (size_t)((n + 7) / 8 * 8); }
 static size_t lane_bytes(const lin_state *s)
 {
     const lin_state_sizes *sizes = &s->sizes;
-    return sizeof(lin_state_lane) + padded(sizes->decoder) + padded(sizes->image) + padded(sizes->frames) + padded(sizes->speakers);
+    return sizeof(lin_state_lane) + padded(sizes->decoder) + padded(sizes->image) + padded(sizes->frames) +
+           padded(sizes->speakers);
 }
 
 static size_t total_bytes(const lin_state *s)

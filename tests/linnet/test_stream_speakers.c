@@ -1,5 +1,5 @@
-// Speakers of live streams: each utterance gets them when it ends, however the sound is cut, in sessions, forks, saved streams and
-// engines; saved streams that lack them; damaged ones.
+// Speakers of live streams: each utterance gets them when it ends, however the sound is cut, in sessions, forks, saved streams
+// and engines; saved streams that lack them; damaged ones.
 #include <math.h>
 #include <pthread.h>
 
@@ -28,7 +28,8 @@ static void begin(void)
     snprintf(path, sizeof path, "%s/voices.safetensors", folder);
     OK(lin_model_save(m, path, LIN_F32, &err));
     lin_model_destroy(m);
-    OK(lin_decoding_open(&decoding, &(lin_decoding_values){.n_best = 1}, recognizer.phones, recognizer.row_seconds, 0, NULL, &err));
+    const lin_decoding_values values = {.n_best = 1};
+    OK(lin_decoding_open(&decoding, &values, recognizer.phones, recognizer.row_seconds, 0, NULL, &err));
     OK(lin_voice_open(path, &decoding.voice, &err));
     decoding.speakers = LIN_SPEAKERS_UNKNOWN;
 }
@@ -155,7 +156,7 @@ START_TEST(forked_and_saved)
     OK(lin_session_load(other, &read, &err));
     feed_rest(other, MIDDLE);
     same(&loaded, &whole, 1);
-    // A session that tells nobody apart goes on with it. Its own states have no speakers, and no frames of the utterance in progress.
+    // A session that tells nobody apart goes on with it. Its own states have neither speakers nor frames of the utterance.
     OK(lin_session_load(without, &read, &err));
     OK(lin_session_save(without, &state, &err));
     ck_assert_uint_eq(state.sizes.speakers + state.sizes.frames, 0);
@@ -247,5 +248,5 @@ START_TEST(streams_of_an_engine)
 }
 END_TEST
 
-TEST_MAIN_WITH(begin, end, "speakers of live streams", TEST(each_utterance_when_it_ends), TEST(forked_and_saved), TESTS(damaged, 0, 2),
-               TEST(streams_of_an_engine))
+TEST_MAIN_WITH(begin, end, "speakers of live streams", TEST(each_utterance_when_it_ends), TEST(forked_and_saved),
+               TESTS(damaged, 0, 2), TEST(streams_of_an_engine))
