@@ -56,11 +56,12 @@ static int parse_phones(const char *text, const lin_phones *phones, pair *p)
     if (!n) return 1;
     p->labels[0] = label_of_name(phones, text, n);
     if (p->labels[0] > 0) return p->n = 1;
-    int plus = 0;
+    int signs = 0, ways = 0;
     for (const char *at = text; (at = strchr(at, '+')) != NULL; at++) {
         const size_t n_first = (size_t)(at - text);
-        plus++;
-        if (n_first == 0 || n_first + 1 == n) return 0;
+        signs++;
+        if (n_first == 0 || n_first + 1 == n) continue;
+        ways++;
         p->labels[0] = label_of_name(phones, text, n_first);
         p->labels[1] = label_of_name(phones, at + 1, n - n_first - 1);
         if (p->labels[0] > 0 && p->labels[1] > 0) {
@@ -68,7 +69,7 @@ static int parse_phones(const char *text, const lin_phones *phones, pair *p)
             return 1;
         }
     }
-    return plus > 1 ? 0 : -1;
+    return signs == 0 || ways == 1 ? -1 : 0;
 }
 
 // Parses "x|K+S". Returns 0 if it is not a pair, -1 if the phone set lacks a phone.

@@ -256,5 +256,24 @@ START_TEST(bad_input)
 }
 END_TEST
 
+// "c|+B+5": the phones +B and 5, as no phone of the set is called B+5.
+START_TEST(plus_signs_in_names)
+{
+    static const char arpa[] = "\\data\\\nngram 1=4\n\n\\1-grams:\n-1 <s>\n-1 </s>\n-1 c|+B+5\n-1 d|D\n\n\\end\\\n";
+    lin_ngram *lm;
+    lin_g2p_rules *rules;
+    lin_phones *own;
+    int labels[4], n;
+    OK(lin_phones_create("<blank> +B 5 D", &own, &err));
+    OK(lin_ngram_parse(arpa, sizeof arpa - 1, "own", &lm, &err));
+    OK(lin_g2p_rules_create(lm, "own", own, &rules, &err));
+    OK(lin_g2p_rules_apply(rules, "cd", 2, labels, 4, &n, &err));
+    ck_assert(n == 3 && labels[0] == 1 && labels[1] == 2 && labels[2] == 3);
+    lin_g2p_rules_destroy(rules);
+    lin_phones_destroy(own);
+}
+END_TEST
+
 TEST_MAIN_WITH(setup, teardown, "g2p", TEST(likelihood_of_all_alignments), TEST(best_of_all_sequences),
-               TEST(best_of_all_spellings), TEST(held_out_words), TEST(bad_input))
+               TEST(best_of_all_spellings), TEST(held_out_words), TEST(bad_input),
+               TEST(plus_signs_in_names))
