@@ -349,8 +349,10 @@ static lin_status mark(lin_diarizer *d, windows *w, lin_result *r, double offset
 lin_status lin_diarizer_mark(lin_diarizer *d, lin_result *r, double start_s, lin_error *err)
 {
     windows w = {0};
+    const int known = d->speakers.n;
     d->speakers.size = lin_voice_size(d->voice);
     lin_status status = mark(d, &w, r, start_s, err);
+    if (status != LIN_OK) d->speakers.n = known; // groups that were not joined yet are no speakers
     free_windows(&w);
     d->frames.rows = 0;
     if (status == LIN_OK) status = lin_result_set_voices(r, d->speakers.sums, d->speakers.n, d->speakers.size, err);

@@ -1,5 +1,6 @@
 // linnet/diarizer.c: groups of vectors against all averages of cosines, computed anew for each joining; speakers of a result,
-// told apart by a small network of voices; a stream of utterances, whose speakers stay; what is too short; failing memory.
+// told apart by a small network of voices; a stream of utterances, whose speakers stay; what is too short; failing memory, and
+// what follows it.
 #include "linnet/diarizer.h"
 
 #include <math.h>
@@ -295,6 +296,33 @@ START_TEST(without_memory)
 }
 END_TEST
 
+// What failed in the middle leaves nobody behind: the next utterance is told apart as if it were the first.
+START_TEST(again_after_failed_memory)
+{
+    static const char text[] = "aaaabbbbccccddddeeee";
+    lin_diarizer d = {.voice = voice, .wanted = LIN_SPEAKERS_UNKNOWN, .hop_s = 0.01};
+    lin_result want = {0}, r = {0};
+    ck_assert(say(&d, &want, text, 0) == LIN_OK);
+    int k = 1;
+    for (lin_status status = LIN_NO_MEMORY; status != LIN_OK; k++) {
+        lin_diarizer_close(&d);
+        d = (lin_diarizer){.voice = voice, .wanted = LIN_SPEAKERS_UNKNOWN, .hop_s = 0.01};
+        lin_memory_fail_at((unsigned long)k);
+        status = say(&d, &r, text, 0);
+        lin_memory_fail_at(0);
+        ck_assert_int_le(d.speakers.n, LIN_SPEAKERS_MOST);
+        d.frames.rows = 0;
+        if (status != LIN_OK) ck_assert(say(&d, &r, text, 0) == LIN_OK);
+        ck_assert_int_eq(r.n_voices, want.n_voices);
+        for (int i = 0; i < r.n_phones; i++) ck_assert_int_eq(r.phones[i].speaker, want.phones[i].speaker);
+    }
+    lin_result_free(&want);
+    lin_result_free(&r);
+    lin_diarizer_close(&d);
+}
+END_TEST
+
 TEST_MAIN_ONCE(enter, leave, "linnet/diarizer", TESTS(groups_by_definition, 0, 60), TEST(many_vectors),
                TESTS(who_speaks, 0, sizeof cases / sizeof *cases), TEST(utterance_after_utterance), TEST(no_more_than_said),
-               TEST(a_result_for_each), TEST(without_memory))
+               TEST(a_result_for_each), TEST(without_memory),
+               TEST(again_after_failed_memory))
