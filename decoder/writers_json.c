@@ -110,13 +110,17 @@ static void put_tokens(const char *key, const lin_tokens *t, int first, int end,
     lin_buffer_json(out, words->data ? words->data : "", words->n);
 }
 
+// Of a turn the result itself has the name.
+static int names_speakers(const lin_result *r) { return r->n_voices && !*r->speaker; }
+
 static void put_found(const lin_result *r, const lin_writer_options *o, lin_buffer *words, lin_buffer *out)
 {
-    lin_put_phones(r, 0, "phones", o, r->n_voices > 1, out);
+    const int speakers = names_speakers(r);
+    lin_put_phones(r, 0, "phones", o, speakers, out);
     if (r->has_words) {
         const lin_tokens t = lin_tokens_only(r, o, 1);
         put_tokens("text", &t, 0, t.n, words, out);
-        lin_put_words(r, 0, "words", o, r->n_voices > 1, NULL, out);
+        lin_put_words(r, 0, "words", o, speakers, NULL, out);
     }
     if (r->score != 0 || r->acoustic != 0 || r->language != 0) {
         lin_buffer_member_fixed(out, "score", r->score, 4);
@@ -143,7 +147,7 @@ static void put_segments(const lin_tokens *plain, const lin_tokens *readable, li
         lin_buffer_member_fixed(out, "start", r->words[first].start_s, 3);
         lin_buffer_member_fixed(out, "end", r->words[end - 1].end_s, 3);
         lin_buffer_member_fixed(out, "confidence", sum / (end - first), 4);
-        if (r->n_voices > 1) lin_put_speaker(lin_result_speaker(r, first), out);
+        if (names_speakers(r)) lin_put_speaker(lin_result_speaker(r, first), out);
         put_tokens("text", plain, first, end, words, out);
         if (readable->readable) put_tokens("readable", readable, from, token, words, out);
         lin_buffer_char(out, '}');

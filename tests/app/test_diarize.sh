@@ -100,7 +100,9 @@ has "serve: a voice" "$(phones_of "$tmp/stream.json")" '"voices":[['
 "$SOUND" "$tmp/a.wav" seconds=4 seed=5
 upload() { talk post /v1/audio/transcriptions file=@"$tmp/a.wav" "$@"; }
 has "an upload: a speaker" "$(upload response_format=verbose_json)" '"speaker":"S1"'
-has "an upload: a voice" "$(upload response_format=full_json)" '"voices":[['
+upload response_format=full_json > "$tmp/full.json"
+has "an upload: a voice" "$(cat "$tmp/full.json")" '"voices":[['
+has "an upload: the speaker of each phoneme" "$(cat "$tmp/full.json")" '"speaker":"S1"'
 has "an upload: events" "$(upload stream=true)" 'transcript.text.done'
 stop diarize
 run serve --diarize --n-best 2

@@ -765,6 +765,12 @@ START_TEST(who_speaks)
     const char *json = written("json", (lin_writer_options){0});
     ck_assert_ptr_nonnull(strstr(json, "\"start\":1.010,\"end\":1.100,\"confidence\":1.0000,\"speaker\":\"S2\"}"));
     ck_assert_ptr_nonnull(strstr(json, "\"voices\":[[0.6000,0.8000],[0.0000,1.0000]]"));
+    // Of one speaker too, but not of a turn, which is named itself.
+    result.phones[3].speaker = 1;
+    OK(lin_result_set_voices(&result, voices, 1, 2, &err));
+    ck_assert_ptr_nonnull(strstr(written("json", (lin_writer_options){0}), "\"confidence\":1.0000,\"speaker\":\"S1\"}"));
+    memcpy(result.speaker, "S1", 3);
+    ck_assert_ptr_null(strstr(written("json", (lin_writer_options){0}), "\"confidence\":1.0000,\"speaker\""));
 }
 END_TEST
 
