@@ -48,7 +48,7 @@ for hint in "transcribe --json:did you mean --format json?" "transcribe --srt:di
     "transcribe --timestamps:did you mean --layout times?" "listen --timestamps:did you mean --json?" \
     "transcribe --word_timestamps:did you mean --format json?" "transcribe --lang:did you mean --language?" \
     "transcribe --Output_Format:did you mean --format?" "transcribe --diarise:did you mean --diarize?" \
-    "serve --diarize:transcribe and listen tell speakers apart" "listen --translate:linnet does not translate" \
+    "align --diarize:transcribe, listen and serve tell speakers apart" "listen --translate:linnet does not translate" \
     "serve --port:did you mean --listen HOST:PORT?" "align --version:linnet --version prints it" "devices --gpu:unknown option --gpu" \
     "listen:unexpected argument 'x'; --from FILE hears a file as a microphone; linnet transcribe FILE is faster" \
     "listen --silence-after:--silence-after needs a number of seconds, not 'x'" "devices:unexpected argument 'x'"; do
