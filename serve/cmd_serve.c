@@ -61,8 +61,7 @@ static const lin_option options[] = {
     LIMIT("drain", drain_s, "20", 0, 86400, "S", "Time for utterances and uploads to end after SIGTERM"),
     LIN_DECODING_ROWS_WITH(lin_serve_values, decoding, "yes"),
     LIN_DIARIZE_ROW(lin_serve_values, decoding,
-                    "the words of each utterance that ends, in linnet's protocol, and of an upload as verbose_json or full_json "
-                    "have the names",
+                    "final results in linnet's protocol, and verbose_json and full_json of uploads, have the names",
                     "For errors see linnet listen --help"),
     LIN_ENDPOINT_ROWS(lin_serve_values, endpoints,
                       "When the network of a stream is reset: at every endpoint, never, or (auto) at every endpoint if the model "

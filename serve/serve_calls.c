@@ -121,8 +121,8 @@ static const lin_field transcription[] = {
     {.name = "temperature", .type = LIN_FIELD_NUMBER, .most = 1, .no_effect = 1, .about = "The search has no temperature"},
     IGNORED("include", "There are no log-probabilities of tokens"),
     IGNORED("chunking_strategy", "Sound of any length is one stream"),
-    IGNORED("known_speaker_names", "Speakers are told apart (linnet serve --diarize), but have no names"),
-    IGNORED("known_speaker_references", "Speakers are told apart, but have no names"),
+    IGNORED("known_speaker_names", "Speakers (linnet serve --diarize) have no names but S1, S2, ..."),
+    IGNORED("known_speaker_references", "Speakers (linnet serve --diarize) have no names but S1, S2, ..."),
     {.name = NULL}};
 
 static const lin_field inference[] = {
