@@ -214,8 +214,8 @@ void lin_put_phones(const lin_result *result, int from, const char *key, const l
 void lin_put_words(const lin_result *result, int from, const char *key, const lin_writer_options *options, int speakers,
                    const lin_growing_words *growing, lin_buffer *out);
 
-/* The vectors of the voices of S1, S2, ..., as a member "voices"; of a speaker who has a result or a turn of their own, one; none
- * if there are none. */
+/* The vectors of the voices of S1, S2, ... as a member "voices" of a JSON object; of a result that is a turn, of its speaker
+ * alone. No member if there are none. */
 void lin_put_voices(const lin_result *result, lin_buffer *out);
 
 /* The keywords of a result from number `from` on, as a member of a JSON object; none if there are none. */

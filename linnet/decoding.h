@@ -107,7 +107,7 @@ typedef struct lin_decoding {
     double show; /* provisional words from the first one of less confidence on are shown by their phones */
     lin_rescorer *rescorer; /* of a second pass over the search's hypotheses; NULL: none */
     lin_voice *voice;       /* who speaks is told apart by it (linnet/diarizer.h); owned. NULL: not */
-    int speakers;           /* of lin_diarizer.wanted */
+    int speakers;           /* lin_diarizer.wanted of whole sounds, .most of streams */
     int language;           /* it compares sequences with a language model: its rows are those of lin_worker.search */
     int after;              /* of the stream's search: lin_search_for_keywords */
     lin_keywords *keywords; /* which both searches look for; owned, as `parts`. NULL: none */

@@ -5,7 +5,7 @@
  * Speech is divided at pauses and into windows, each of which has a vector of its voice. Windows are clustered by the average of
  * the cosines between their vectors. A path through the words then finds where the speaker changes, as a window may contain two.
  *
- *   lin_diarizer_open(&diarizer, voice, speakers, 0.01, &err);
+ *   lin_diarizer diarizer = {.voice = voice, .wanted = LIN_SPEAKERS_UNKNOWN, .hop_s = 0.01};
  *   lin_diarizer_push(&diarizer, frames, n, D, &err);          // of the sound, or of an utterance
  *   lin_diarizer_mark(&diarizer, &result, start_s, &err);      // at its end; times of the result less start_s are the frames'
  *   lin_diarizer_close(&diarizer);
@@ -57,8 +57,8 @@ lin_status lin_diarizer_mark(lin_diarizer *diarizer, lin_result *result, double 
 
 void lin_diarizer_forget(lin_diarizer *diarizer);
 
-/* The known speakers of a saved stream: floats [lin_diarizer_count], and from them. LIN_FORMAT for others, of which none is then
- * known; LIN_NO_MEMORY. */
+/* For saved streams: the known speakers as floats [lin_diarizer_count], and back. LIN_FORMAT for floats that are no speakers, and
+ * LIN_NO_MEMORY: then none is known. */
 size_t lin_diarizer_count(const lin_diarizer *diarizer);
 void lin_diarizer_save(const lin_diarizer *diarizer, float *to);
 lin_status lin_diarizer_load(lin_diarizer *diarizer, const float *from, size_t count, lin_error *err);

@@ -42,7 +42,7 @@ typedef struct lin_place {
 
     // the owner's
     uint32_t generation; // part of the id
-    int open, delivering, aside; // aside: in a second pass
+    int open, delivering, aside; // aside: in a second pass, or finding who speaks
     unsigned long life; // rises with each opening, reset and closing: results of an earlier one are dropped
     void *user;
     int rate_hz, channels;
@@ -245,8 +245,8 @@ static lin_place *find(lin_engine *e, lin_engine_id id, lin_error *err)
     return NULL;
 }
 
-// The same when it is not in a second pass and no event of it is on its way. An engine thread may be calling from the stream's
-// own event; waiting for that event would deadlock.
+// The same when it is not aside and no event of it is on its way. An engine thread may be calling from the stream's own event;
+// waiting for that event would deadlock.
 static lin_place *find_settled(lin_engine *e, lin_engine_id id, lin_error *err)
 {
     lin_place *p = find(e, id, err);
@@ -538,7 +538,8 @@ static lin_status take_view(void *context, const lin_session_view *view, lin_err
     return tell(context, (lin_engine_event){.kind = LIN_ENGINE_VIEW, .view = view, .time_s = view->processed_s});
 }
 
-// A second pass takes long: sound is taken in meanwhile, and whoever resets or closes the stream waits, as for a delivery.
+// A second pass takes long, and so does finding who speaks: sound is taken in meanwhile, and whoever resets or closes the stream
+// waits, as for a delivery.
 static void go_aside(void *context, int begins)
 {
     lin_place *p = context;

@@ -244,7 +244,8 @@ typedef struct linnet_decoder_options {
     double grammar_confidence; /* a sentence of less is none, 0 to 1; NAN (default): 0.25 */
     int speakers; /* who speaks is told apart (docs/speakers.md): 1 to 10 speakers, of whole sounds exactly so many, of sessions
                      and engines at most; -1: their number is not known; 0 (default): nobody is told apart. In sessions and
-                     engines phones get their speakers when the utterance ends. LINNET_IO: the file of voices is not installed */
+                     engines phones get their speakers when the utterance ends. The phones of alternatives have none.
+                     LINNET_IO: the file of voices is not installed */
 } linnet_decoder_options;
 
 LINNET_API void linnet_decoder_options_init(linnet_decoder_options *options, size_t size);

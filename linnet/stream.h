@@ -211,7 +211,7 @@ lin_status lin_session_reset(lin_session *session, lin_error *err);
  * Saving writes the stream to a state, whose memory is used again; lin_state_write puts it into a file. Loading replaces the
  * stream of a session with the same model, sound, rules and decoding: it goes on with the same bits as if it had never stopped.
  * The state holds what decoding goes on with, not what was shown: after loading, the view of the utterance in progress begins
- * with what settles from then on, whose speakers alone are told, and utterances count from 1. Saving: LIN_INVALID without
+ * with what settles from then on, which alone gets speakers, and utterances count from 1. Saving: LIN_INVALID without
  * options.saves, and after finish. LIN_UNSUPPORTED with alternatives. Loading: LIN_MISMATCH if the state is of something else,
  * LIN_FORMAT if damaged; the session is then as after reset.
  */
