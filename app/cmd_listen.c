@@ -660,7 +660,6 @@ static int check(lin_parsed *parsed, int *channel)
         return lin_misuse(parsed, "--after-keyword needs --keyword or --keywords");
     if (v->decoding.after_keyword_s > 0 && v->second_pass)
         return lin_misuse(parsed, "--after-keyword and --second-pass exclude each other");
-    if (v->decoding.n_best > 1 && v->decoding.speakers) return lin_misuse(parsed, "--n-best has no turns: not with --diarize");
     if (v->decoding.n_best > 1 && !v->json) return lin_misuse(parsed, "--n-best needs --json: only JSON has alternatives");
     if (v->model.device && *v->model.device >= '0' && *v->model.device <= '9')
         return lin_misuse(parsed, "--device %s: --device chooses where the network runs; --microphone %s chooses a microphone",

@@ -395,8 +395,7 @@ static int check(lin_parsed *parsed, transcribe_job *job)
         return lin_misuse(parsed, "--diarize needs a whole FILE: not with --save-state or --load-state");
     if (v->speakers && job->channel != LIN_CHANNEL_EACH && !diarizes)
         return lin_misuse(parsed, "--speakers needs --channel each or --diarize");
-    if ((v->speakers || diarizes) && v->decoding.n_best > 1)
-        return lin_misuse(parsed, "--n-best has no turns: not with --%s", diarizes ? "diarize" : "speakers");
+    if (v->speakers && v->decoding.n_best > 1) return lin_misuse(parsed, "--speakers and --n-best exclude each other");
     job->bulk.results.by_turns = diarizes ? 1 : v->speakers ? 2 : 0;
     job->bulk.results.speakers = v->speakers || diarizes;
     return lin_results_check_search(&job->bulk.results, parsed, &v->decoding);

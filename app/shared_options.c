@@ -126,6 +126,7 @@ int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v, int phr
     if (v->grammar && !v->words && words >= 0 && parsed->from[words] != LIN_FROM_DEFAULT)
         return lin_misuse(parsed, "--grammar and --no-words exclude each other");
     if (v->grammar) v->words = 1;
+    if (v->n_best > 1 && v->speakers) return lin_misuse(parsed, "--diarize and --n-best exclude each other");
     const int phrases = phrases_come || given(v, LIN_GIVEN_CONTEXT) || given(v, LIN_GIVEN_PHRASE);
     if (given(v, LIN_GIVEN_BEAM) && v->beam == 0 && wants_beam(v))
         return lin_misuse(parsed, "--beam 0 excludes words, language models, phrases and alternatives; leave it out");

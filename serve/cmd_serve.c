@@ -83,7 +83,6 @@ static int run(lin_parsed *parsed)
     if (lin_endpoint_check(&v->endpoints.rules, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     if (v->decoding.combine && !v->second_pass)
         return lin_misuse(parsed, "--combine is for utterances that are heard whole: add --second-pass offline");
-    if (v->decoding.n_best > 1 && v->decoding.speakers) return lin_misuse(parsed, "--n-best has no turns: not with --diarize");
     if (!v->certificate != !v->key) return lin_misuse(parsed, "--tls-cert and --tls-key belong together");
     const int wrong = lin_decoding_check(parsed, &v->decoding, 1);
     if (wrong != LIN_EXIT_OK) return wrong;

@@ -75,12 +75,12 @@ is "live json: speakers as in the lines" "$(cut -c 1-2 "$tmp/live.text")" \
     "$(grep -o '"speaker":"S[0-9]"' "$tmp/final.json" | cut -c 12-13 | uniq)"
 is "live json: not while it grows" "" "$(grep '"type":"partial"' "$tmp/live.json" | grep speaker)"
 live --diarize --json --n-best 2 > /dev/null
-has "live: alternatives have no turns" "$(cat "$tmp/.err")" "--n-best has no turns: not with --diarize"
+has "live: alternatives have no turns" "$(cat "$tmp/.err")" "--diarize and --n-best exclude each other"
 
 refused() { run transcribe "$@"; is "$1 $2 $3: status" 2 "$status"; has "$1 $2 $3: a message" "$err" "$want"; }
 want="--diarize is for one channel" && refused --diarize --channel each "$tmp/talk.raw"
 want="not with --save-state" && refused --diarize --save-state "$tmp/s" "$tmp/talk.raw"
-want="has no turns: not with --diarize" && refused --diarize --n-best 2 "$tmp/talk.raw"
+want="--diarize and --n-best exclude each other" && refused --diarize --n-best 2 "$tmp/talk.raw"
 want="--speakers needs --channel each or --diarize" && refused --speakers Anna "$tmp/talk.raw"
 want="diarize" && refused --diarize=11 "$tmp/talk.raw"
 
@@ -106,5 +106,5 @@ has "an upload: the speaker of each phoneme" "$(cat "$tmp/full.json")" '"speaker
 has "an upload: events" "$(upload stream=true)" 'transcript.text.done'
 stop diarize
 run serve --diarize --n-best 2
-has "serve: alternatives have no turns" "$err" "--n-best has no turns: not with --diarize"
+has "serve: alternatives have no turns" "$err" "--diarize and --n-best exclude each other"
 finish
