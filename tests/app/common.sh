@@ -4,6 +4,7 @@
 #   is "what must hold" WANT GOT          the two texts are equal
 #   has "what must hold" TEXT PART        TEXT contains PART
 #   run ARGS...                           runs linnet: $status, $out (standard output), $err (standard error)
+#   exits "what" STATUS run ARGS...       the exit status of this command is STATUS
 #
 # $LINNET is the program (make check-arm64: a script that runs it in an emulator), $PROGRAM its file; $SOUND writes sounds (sound.c),
 # $ROWS writes log-probabilities (rows.c); $tmp is a temporary folder of this test, removed at the end.
@@ -51,15 +52,22 @@ catches() { grep -q '^SigCgt:.*[4-7c-f]...$' "/proc/$1/status"; }
 over='until grep -q "^State:.S" /proc/$PPID/status; do :; done; kill -ALRM $PPID'
 runs_no_more() { ! kill -0 "$1"; }
 
-run() {
-    "$LINNET" "$@" > "$tmp/.out" 2> "$tmp/.err"
+# ran COMMAND...: $status, $out and $err of a command
+ran() {
+    "$@" > "$tmp/.out" 2> "$tmp/.err"
     status=$?
     out=$(tr -d '\000' < "$tmp/.out")
     err=$(tr -d '\000' < "$tmp/.err")
     # The program must never end by a signal; a sanitizer's report is a failure.
-    if [ $status -ge 128 ] && [ $status != 130 ]; then fail "no crash" "linnet $*" "status $status" "$err"; fi
-    case $err in *Sanitizer*|*"runtime error"*) fail "no sanitizer report" "linnet $*" "$err" ;; esac
+    if [ $status -ge 128 ] && [ $status != 130 ]; then fail "no crash" "$*" "status $status" "$err"; fi
+    case $err in *Sanitizer*|*"runtime error"*) fail "no sanitizer report" "$*" "$err" ;; esac
 }
+run() { ran "$LINNET" "$@"; }
+# script NAME ARGS...: recipes/NAME.sh with this program
+script() { script=$1; shift; ran bash "recipes/$script.sh" --linnet "$LINNET" "$@"; }
+exits() { exits_what=$1 exits_want=$2; shift 2; "$@"; is "$exits_what: status" "$exits_want" "$status"; }
+# declines "what" "part of the message" ARGS...: `recipe ARGS...`, a function of the test, exits with 1 and says so
+declines() { what=$1 part=$2; shift 2; exits "$what" 1 recipe "$@"; has "$what" "$err" "$part"; }
 
 # flip FILE BYTE BIT
 flip() {
@@ -108,6 +116,31 @@ END
         return 1
     }
     cp "$tmp/run/best.safetensors" "$tmp/model.safetensors"
+}
+
+# use_model: make_model, whose model is then the default of every command; without one the test ends
+use_model() {
+    make_model || { fail "a small model"; finish; }
+    export LINNET_MODEL="$tmp/model.safetensors"
+}
+
+# part FILE FROM TO: samples FROM .. TO-1 of headerless sound of $frame bytes each (16 bits, one channel)
+frame=2
+part() { tail -c +$(($2 * frame + 1)) "$1" | head -c $((($3 - $2) * frame)); }
+# tokens: a CTM without its names
+tokens() { grep -v '^;;' | cut -d' ' -f2-; }
+# in_pieces FILE SAMPLES "CUTS" COMMAND...: COMMAND writes the CTM of each piece of FILE, and $tmp/cut has the tokens of all;
+# $tmp/s.bin is the state at the last cut
+in_pieces() {
+    sound=$1 samples=$2 cuts=$3 at=0 load=
+    shift 3
+    rm -f "$tmp/s.bin" "$tmp/pieces"
+    for to in $cuts; do
+        part "$sound" $at $to | "$@" $load --save-state "$tmp/s.bin" - >> "$tmp/pieces"
+        at=$to load="--load-state $tmp/s.bin"
+    done
+    if [ $at = "$samples" ]; then "$@" $load; else part "$sound" $at "$samples" | "$@" $load -; fi >> "$tmp/pieces"
+    tokens < "$tmp/pieces" > "$tmp/cut"
 }
 
 finish() {

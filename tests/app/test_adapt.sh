@@ -1,8 +1,8 @@
 # linnet adapt: speakers held out, words and text, what is no better is not kept, the folder's files, bad input.
 . tests/app/common.sh
 
-make_model || { fail "a small model"; finish; }
-export LINNET_MODEL="$tmp/model.safetensors" LINNET_LEXICON="$tmp/dict"
+use_model
+export LINNET_LEXICON="$tmp/dict"
 data=$tmp/speech
 mkdir "$data"
 i=0
@@ -49,8 +49,7 @@ has "texts are words" "$(cat "$to/work/train/text" "$to/work/heldout/text")" "an
 is "the words that were given" "yak Y AE K" "$(head -n 1 "$to/added.dict")"
 has "the words of the text that the lexicon lacks" "$(cat "$to/added.dict")" "zebra Z "
 has "are reported" "$err" "1 words of $tmp/text are not in the lexicon: they are in $to/added.dict as rules pronounce them"
-run info "$to/default.safetensors"
-is "a model" 0 "$status"
+exits "a model" 0 run info "$to/default.safetensors"
 has "the command that uses it" "$(cat "$to/results.txt")" "linnet transcribe --words --language "
 
 # ---- the folder is one of a language ---------------------------------------------------------------------------------------------
@@ -60,8 +59,7 @@ for file in words.g2p words.punctuation numbers.txt words.lm; do ok "$file is in
 model=$LINNET_MODEL lexicon=$LINNET_LEXICON
 unset LINNET_MODEL LINNET_LEXICON
 is "its model is used" "$("$LINNET" info "$to/default.safetensors" | grep ^fingerprint)" "$("$LINNET" info --language "$to" | grep ^fingerprint)"
-run transcribe --words --language "$to" "$data/ann-1.wav"
-is "it recognises" 0 "$status"
+exits "it recognises" 0 run transcribe --words --language "$to" "$data/ann-1.wav"
 is "with its words" "$("$LINNET" transcribe -v --words -m "$to/default.safetensors" -l "$to/words.dict" --lm "$to/words.lm" --add-lexicon "$to/added.dict" "$data/ann-1.wav" 2>&1)" \
     "$("$LINNET" transcribe -v --words --language "$to" "$data/ann-1.wav" 2>&1)"
 run phonemize --language "$to" -q --oov "$tmp/oov" yak

@@ -2,9 +2,7 @@
 # linnet align: texts from all sources, sounds and matrices, data directories with bad utterances, texts that cannot match.
 . tests/app/common.sh
 
-make_model || { fail "a small model"; finish; }
-LINNET_MODEL=$tmp/model.safetensors
-export LINNET_MODEL
+use_model
 unset LINNET_LEXICON
 d=$tmp/data
 lex="-l $tmp/dict"
@@ -38,8 +36,7 @@ W=$(phone W) AH=$(phone AH) N=$(phone N) T=$(phone T) UW=$(phone UW)
 matrix "$tmp/m.npy" 0 0 $W 0 $AH $AH 0 $N 0 0 0 $T 0 0 $UW $UW 0 0
 
 # A matrix with known onsets: the times are exact to the row.
-run align --posteriors "$tmp/m.npy" --text "One, two!" $lex -f ctm --row-ms 100 -q
-is "matrix: status" 0 "$status"
+exits "matrix" 0 run align --posteriors "$tmp/m.npy" --text "One, two!" $lex -f ctm --row-ms 100 -q
 is "matrix: words as they are written, with their times" "m 1 0.200 0.600 One 0.9000|m 1 1.100 0.500 two 0.9000" \
     "$(printf '%s' "$out" | tr '\n' '|')"
 is "a matching text: no message" "" "$err"
@@ -85,8 +82,7 @@ goodness() { printf '%s\n' "$out" | sed 's/.*"phones":\[//; s/\],.*//; s/},{/\n/
 run align --posteriors "$tmp/m.npy" --phones "W IY N T UW" -f json -q
 has "a wrong phone: what was said instead" "$out" '"heard":"AH"'
 is "a wrong phone: its goodness, and no other's, is below -3" "1 2" "$(goodness | awk '$1 < -3 { n++; at = NR } END { print n, at }')"
-run align --posteriors "$tmp/m.npy" --text "four three four" $lex -f ctm
-is "a wrong text: status" 0 "$status"
+exits "a wrong text" 0 run align --posteriors "$tmp/m.npy" --text "four three four" $lex -f ctm
 has "a wrong text" "$err" "the text does not seem to match the sound"
 is "a wrong text: aligned all the same" 3 "$(printf '%s\n' "$out" | wc -l | tr -d ' ')"
 
@@ -105,15 +101,13 @@ printf '\377\376o\000n\000e\000 \000t\000w\000o\000' > "$tmp/wide.txt"
 run align --posteriors "$tmp/m.npy" --text-file "$tmp/wide.txt" $lex -q -f trn
 is "UTF-16" "0 one two (m)" "$status $out"
 printf 'one\n\223two\224' > "$tmp/windows.txt"
-run align --posteriors "$tmp/m.npy" --text-file "$tmp/windows.txt" $lex -q -f trn
-is "Windows-1252: status" 1 "$status"
+exits "Windows-1252" 1 run align --posteriors "$tmp/m.npy" --text-file "$tmp/windows.txt" $lex -q -f trn
 has "Windows-1252: its own path" "$err" "$tmp/windows.txt:2: byte 0x93 is not UTF-8; convert the text, for example with iconv -f WINDOWS-1252"
 
 # A TextGrid: its intervals are utterances, and no word or phone extends beyond its interval.
 grid() { printf '"ooTextFile"\n"TextGrid"\n0\n1.8\n<exists>\n'; printf '%s\n' "$@"; }
 grid 1 '"IntervalTier" "anna" 0 1.8 4 0 0.25 "" 0.25 0.55 "one" 0.55 1 "[laughs]" 1 1.45 "Two!"' > "$tmp/one.TextGrid"
-run align --posteriors "$tmp/m.npy" --text-file "$tmp/one.TextGrid" $lex --row-ms 100
-is "a TextGrid: status" 0 "$status"
+exits "a TextGrid" 0 run align --posteriors "$tmp/m.npy" --text-file "$tmp/one.TextGrid" $lex --row-ms 100
 is "a TextGrid: utterances within their times" "    0.250     0.550  one|    1.100     1.450  Two" "$(printf '%s' "$out" | tr '\n' '|')"
 has "a TextGrid: marks are counted" "$err" "the mark [laughs] is not a word and was skipped"
 run align --posteriors "$tmp/m.npy" --text-file "$tmp/one.TextGrid" $lex --row-ms 100 -q -f json
@@ -175,8 +169,7 @@ refused "cues that cannot be" 2 "--cues min=5 must not be above max=3" align --p
 
 # Words that the lexicon lacks, and those that nothing can pronounce: alignment goes on, all are listed.
 printf 'one W AH N\n' > "$tmp/dict1"
-run align --data "$d" --audio-root "$d" -l "$tmp/dict1" -f ctm -q --oov "$tmp/oov.txt"
-is "--oov: status" 0 "$status"
+exits "--oov" 0 run align --data "$d" --audio-root "$d" -l "$tmp/dict1" -f ctm -q --oov "$tmp/oov.txt"
 is "--oov: nothing is said with --quiet" "" "$(printf '%s\n' "$err" | grep lexicon)"
 is "--oov: words and counts, the most frequent first" "two 2|three 2|four 2" "$(cut -f1,2 "$tmp/oov.txt" | tr '\t' ' ' | paste -s -d '|')"
 is "--oov: as prepare writes it" "rules" "$(cut -f3 "$tmp/oov.txt" | sort -u)"
@@ -236,8 +229,7 @@ refused "a text longer than the sound" 1 "its 5 phones need at least 0.15 s (5 r
     align --posteriors "$tmp/short.npy" --text "one two" $lex
 
 # Sounds: the text as operand, option, file; the same result.
-run align -q "$d/u1.wav" --text "one two" $lex -f ctm --unit phones
-is "a sound: status" 0 "$status"
+exits "a sound" 0 run align -q "$d/u1.wav" --text "one two" $lex -f ctm --unit phones
 one=$out
 is "a sound: its phones" "W AH N T UW" "$(printf '%s\n' "$out" | cut -d' ' -f5 | xargs)"
 is "a sound: times rise and stay within" "" \
@@ -284,8 +276,7 @@ refused "--add-lexicon and phonemes" 2 "--phones and --add-lexicon exclude each 
     align "$d/u1.wav" --phones "W AH N" --add-lexicon "$tmp/ones.txt"
 
 # A data directory: one utterance has a text too long for its sound, one has no sound, one has no text.
-run align -q --data "$d" --audio-root "$d" $lex -f trn
-is "--data: status" 0 "$status"
+exits "--data" 0 run align -q --data "$d" --audio-root "$d" $lex -f trn
 is "--data: the texts in order" "ONE TWO (u1)|TWO THREE (u2)|THREE FOUR (u3)|FOUR ONE (u4)|" "$(printf '%s\n' "$out" | tr '\n' '|')"
 run align -q -j 2 --data "$d" --audio-root "$d" $lex -f json
 two=$out
@@ -297,8 +288,7 @@ cp -r "$d" "$tmp/bad"
 long=$(printf 'THREE %.0s' 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20)
 printf 'u1 ONE TWO\nu2 %s\nu3 THREE FOUR\nu4 FOUR ^\n' "$long" > "$tmp/bad/text"
 rm "$tmp/bad/u3.wav"
-run align --data "$tmp/bad" --audio-root "$tmp/bad" $lex -f trn
-is "bad utterances: status" 1 "$status"
+exits "bad utterances" 1 run align --data "$tmp/bad" --audio-root "$tmp/bad" $lex -f trn
 is "bad utterances: the others are done" "ONE TWO (u1)" "$out"
 has "bad utterances: a text that is too long" "$err" "u2.wav: the text is longer than the sound"
 has "bad utterances: no sound" "$err" "u3.wav: No such file or directory"
@@ -328,8 +318,7 @@ printf 'nonsense 1 2' > "$c/ben/three.four.txt"
 printf 'four one\n' > "$c/top.lab"
 printf 'two\n' > "$c/ben/lost.lab"
 ln -s .. "$c/ben/loop"
-run align "$c" --output-dir "$tmp/grids" $lex
-is "a corpus: status, as a sound has no text" 1 "$status"
+exits "a corpus: a sound has no text" 1 run align "$c" --output-dir "$tmp/grids" $lex
 has "a corpus: a sound without text is named" "$err" "$c/ben/silent.wav: no text beside it (the same name with .lab, .txt or .TextGrid); skipped"
 has "a corpus: texts without sound are reported in one line" "$err" "1 text has no sound beside it, such as $c/ben/lost.lab"
 has "a corpus: counted" "$err" "4 utterances, 1 failed"
@@ -337,8 +326,7 @@ is "a corpus: TextGrids in the same folders" "anna/day 1/one.TextGrid|anna/one.T
     "$(cd "$tmp/grids" && find . -type f | sed 's,^\./,,' | LC_ALL=C sort | tr '\n' '|')"
 has "a corpus: they are TextGrids" "$(cat "$tmp/grids/top.TextGrid")" 'text = "four"'
 rm "$c/ben/silent.wav" "$c/ben/lost.lab"
-run align -q "$c/" -f trn $lex
-is "a corpus: status" 0 "$status"
+exits "a corpus" 0 run align -q "$c/" -f trn $lex
 doubts() { printf '%s\n' "$err" | grep -v 'does not seem to match'; } # warnings, except those about a poor match
 is "a corpus: no warning" "" "$(doubts)"
 is "a corpus: ids are the paths; .lab counts before .txt before .TextGrid" \
@@ -356,14 +344,12 @@ run align -q "$c"/anna/one.* "$c"/top.* -f trn $lex
 is "files and their texts" "one two (one)|four one (top)|" "$(printf '%s\n' "$out" | tr '\n' '|')"
 run align -q "$c/top.wav" -f trn $lex
 is "one file with its text beside it" "four one (top)" "$out"
-run align -q "$c/top.wav" "$d/u1.wav" -f trn $lex
-is "files, one without a text: status" 1 "$status"
+exits "files, one without a text" 1 run align -q "$c/top.wav" "$d/u1.wav" -f trn $lex
 is "files, one without a text: the other is done" "four one (top)" "$out"
 run align -q "$c/top.wav" "$c/anna/day 1" --output-dir "$tmp/mixed" $lex
 is "a file and a folder" "one.TextGrid top.TextGrid " "$(ls "$tmp/mixed" | tr '\n' ' ')"
 printf 'four ^\n' > "$c/top.lab"
-run align -q "$c" -f trn $lex
-is "a corpus, one text bad: status" 1 "$status"
+exits "a corpus, one text bad" 1 run align -q "$c" -f trn $lex
 has "a corpus, one text bad: it is named" "$err" "$c/top.lab: '^' at byte 6"
 mkdir "$tmp/gridded"
 cp "$d/u1.wav" "$tmp/gridded/talk.wav"

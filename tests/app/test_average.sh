@@ -3,13 +3,11 @@
 
 make_model || { fail "a small model"; finish; }
 conf=$tmp/train.conf set=$tmp/set.lfc wav=$tmp/data/u1.wav
-run train "$conf" --train "$set" --dev "$set" --folder "$tmp/kept" -q --epochs 5 --keep 3
-is "train --keep: status" 0 "$status"
+exits "train --keep" 0 run train "$conf" --train "$set" --dev "$set" --folder "$tmp/kept" -q --epochs 5 --keep 3
 is "the last three epochs" "epoch-3.safetensors epoch-4.safetensors epoch-5.safetensors" "$(cd "$tmp/kept" && echo epoch-*)"
 e() { echo "$tmp/kept/epoch-$1.safetensors"; }
 
-run average "$(e 5)" -o "$tmp/one.safetensors"
-is "one model: status" 0 "$status"
+exits "one model" 0 run average "$(e 5)" -o "$tmp/one.safetensors"
 "$LINNET" posteriors -m "$(e 5)" "$wav" -o "$tmp/a.npy" && "$LINNET" posteriors -m "$tmp/one.safetensors" "$wav" -o "$tmp/b.npy"
 ok "the mean of one model is that model" cmp "$tmp/a.npy" "$tmp/b.npy"
 "$LINNET" average --half "$(e 5)" -o "$tmp/half1.safetensors" && "$LINNET" average --half "$tmp/half1.safetensors" -o "$tmp/half2.safetensors"
@@ -17,8 +15,7 @@ is "to the sign of a zero" "$("$LINNET" info "$tmp/half1.safetensors" | grep fin
 run average "$(e 5)" "$(e 5)" "$(e 5)" "$(e 5)" -o "$tmp/same.safetensors"
 "$LINNET" posteriors -m "$tmp/same.safetensors" "$wav" -o "$tmp/b.npy"
 ok "the mean of equal models is that model" cmp "$tmp/a.npy" "$tmp/b.npy"
-run average "$(e 3)" "$(e 4)" "$(e 5)" -o "$tmp/abc.safetensors" --name mean --license CC0
-is "three models: status" 0 "$status"
+exits "three models" 0 run average "$(e 3)" "$(e 4)" "$(e 5)" -o "$tmp/abc.safetensors" --name mean --license CC0
 run average "$(e 5)" "$(e 4)" "$(e 3)" -o "$tmp/cba.safetensors" --name mean --license CC0
 for m in abc cba; do "$LINNET" posteriors -m "$tmp/$m.safetensors" "$wav" -o "$tmp/$m.npy"; done
 ok "their order does not matter" cmp "$tmp/abc.npy" "$tmp/cba.npy"
@@ -29,8 +26,7 @@ has "the licence" "$out" CC0
 run info --json "$tmp/abc.safetensors"
 has "the number of models" "$(echo "$out" | tr -d ' \n')" '"averaged":3'
 has "the provenance of the first" "$out" '"trained_on"'
-run average --half "$(e 3)" "$(e 4)" -o "$tmp/half.safetensors"
-is "in half precision" 0 "$status"
+exits "in half precision" 0 run average --half "$(e 3)" "$(e 4)" -o "$tmp/half.safetensors"
 [ "$(wc -c < "$tmp/half.safetensors")" -lt "$(wc -c < "$tmp/abc.safetensors")" ] || fail "half is smaller"
 run average "$tmp/kept/checkpoint.safetensors" "$(e 5)" -o "$tmp/last.safetensors"
 "$LINNET" posteriors -m "$tmp/last.safetensors" "$wav" -o "$tmp/b.npy"
@@ -52,10 +48,8 @@ refused "no moving average" 1 "none of the models is a checkpoint of a run with 
 head -n 2 "$tmp/data/wav.scp" > "$tmp/data/two.scp" && mkdir "$tmp/two" && mv "$tmp/data/two.scp" "$tmp/two/wav.scp"
 head -n 2 "$tmp/data/text" > "$tmp/two/text" && head -n 2 "$tmp/data/utt2spk" > "$tmp/two/utt2spk"
 "$LINNET" prepare "$tmp/two" --audio-root "$tmp/data" --lexicon "$tmp/dict" --stack 3 -q -o "$tmp/two.lfc"
-run train "$conf" --train "$tmp/two.lfc" --init "$(e 5)" --folder "$tmp/other" -q --epochs 1 --keep 1
-is "other data: status" 0 "$status"
-run average "$(e 5)" "$tmp/other/epoch-1.safetensors" -o "$tmp/both.safetensors"
-is "with other data: status" 0 "$status"
+exits "other data" 0 run train "$conf" --train "$tmp/two.lfc" --init "$(e 5)" --folder "$tmp/other" -q --epochs 1 --keep 1
+exits "with other data" 0 run average "$(e 5)" "$tmp/other/epoch-1.safetensors" -o "$tmp/both.safetensors"
 is "with other data: message" "" "$err"
 sets() { "$LINNET" info --json "$1" | tr -d ' \n' | sed 's/"options".*"also/"also/' | grep -o 'trained_on\|also_trained_on\|"set":"[a-z]*"' | tr -d '"\n' | sed 's/set:/ /g; s/also/ also/'; }
 is "a model names the sets of the weights that it began with" "trained_on two also_trained_on data" "$(sets "$tmp/other/best.safetensors")"
@@ -66,8 +60,7 @@ is "weights of the same sets name them once" "trained_on data" "$(sets "$(e 5)" 
 
 # ---- the running level ---------------------------------------------------------------------------------------------------------------
 
-run average "$(e 5)" -o "$tmp/level.safetensors" --level-db 103
-is "--level-db: status" 0 "$status"
+exits "--level-db" 0 run average "$(e 5)" -o "$tmp/level.safetensors" --level-db 103
 run info --json "$tmp/level.safetensors"
 has "info names the level" "$out" '"level_db": 103'
 "$LINNET" average "$tmp/level.safetensors" -o "$tmp/again.safetensors"
@@ -82,8 +75,7 @@ refused "--level-db: out of range" 2 "--level-db" average "$(e 5)" -o "$tmp/x.sa
 
 # ---- the hop -------------------------------------------------------------------------------------------------------------------------
 
-run average "$(e 5)" -o "$tmp/hop.safetensors" --hop-ms 9.5
-is "--hop-ms: status" 0 "$status"
+exits "--hop-ms" 0 run average "$(e 5)" -o "$tmp/hop.safetensors" --hop-ms 9.5
 run info --json "$tmp/hop.safetensors"
 has "info names the hop" "$out" '"hop_ms": 9.5'
 run average "$tmp/hop.safetensors" -o "$tmp/again.safetensors"
@@ -94,8 +86,7 @@ refused "--hop-ms: longer than the window" 1 "hop_ms is 40" average "$(e 5)" -o 
 # ---- the blank's bias ----------------------------------------------------------------------------------------------------------------
 
 phones_of() { "$LINNET" transcribe -q -m "$1" "$wav" | wc -w | tr -d ' '; }
-run average "$(e 5)" -o "$tmp/less.safetensors" --blank-bias 20
-is "--blank-bias: status" 0 "$status"
+exits "--blank-bias" 0 run average "$(e 5)" -o "$tmp/less.safetensors" --blank-bias 20
 run average "$(e 5)" -o "$tmp/more.safetensors" --blank-bias=-20
 is "--blank-bias: fewer phonemes" 0 "$(phones_of "$tmp/less.safetensors")"
 [ "$(phones_of "$tmp/more.safetensors")" -gt 0 ] || fail "--blank-bias: more phonemes"
@@ -111,8 +102,7 @@ refused "--blank-bias: out of range" 2 "--blank-bias" average "$(e 5)" -o "$tmp/
 
 # ---- the emission delay ----------------------------------------------------------------------------------------------------------
 
-run average "$(e 5)" -o "$tmp/late.safetensors" --delay-ms 70
-is "--delay-ms: status" 0 "$status"
+exits "--delay-ms" 0 run average "$(e 5)" -o "$tmp/late.safetensors" --delay-ms 70
 run info "$tmp/late.safetensors"
 has "info names the delay" "$out" "70 ms earlier than the network's output (emission delay)"
 "$LINNET" average "$tmp/late.safetensors" "$(e 4)" -o "$tmp/again.safetensors"
@@ -122,8 +112,7 @@ has "it stays that of the first model" "$out" '"emission_delay_ms": 70'
 run info --json "$tmp/again.safetensors"
 has "or of the first that has one" "$out" '"emission_delay_ms": 70'
 "$LINNET" average "$(e 4)" --delay-ms 90 -o "$tmp/later.safetensors"
-run average "$tmp/late.safetensors" "$tmp/later.safetensors" -o "$tmp/again.safetensors"
-is "two delays: status" 0 "$status"
+exits "two delays" 0 run average "$tmp/late.safetensors" "$tmp/later.safetensors" -o "$tmp/again.safetensors"
 has "two delays: message" "$err" "later.safetensors has an emission delay of 90 ms, a model before it one of 70 ms, which is used"
 run average "$tmp/late.safetensors" "$tmp/later.safetensors" -o "$tmp/again.safetensors" --delay-ms 80
 is "one that is given: no message" "" "$err"
@@ -161,17 +150,14 @@ refused "another normalisation" 1 "has another normalisation of the features tha
 refused "other features" 1 "has another filterbank than" average "$(e 5)" "$tmp/features/best.safetensors" -o "$tmp/x.safetensors"
 refused "no such model" 1 "none.safetensors" average "$(e 5)" "$tmp/none.safetensors" -o "$tmp/x.safetensors"
 refused "an input as output" 2 "epoch-4" average "$(e 5)" "$(e 4)" -o "$(e 4)"
-run average -o "$tmp/x.safetensors"
-is "no model" 2 "$status"
+exits "no model" 2 run average -o "$tmp/x.safetensors"
 ok "nothing was written" test ! -e "$tmp/x.safetensors"
 
 # ---- the other methods of linnet train ---------------------------------------------------------------------------------------------
 
 all="--ema 0.9 --set accumulate=2,layer-drop=0.2,inter-ctc-layers=1,inter-ctc-weight=0.4,label-smoothing=0.1 --batch-frames 200 --epochs 2"
-run train "$conf" --train "$set" --dev "$set" --folder "$tmp/all" -q $all
-is "all methods together: status" 0 "$status"
-run train "$tmp/all/train.conf" --folder "$tmp/all2" -q
-is "from its train.conf: status" 0 "$status"
+exits "all methods together" 0 run train "$conf" --train "$set" --dev "$set" --folder "$tmp/all" -q $all
+exits "from its train.conf" 0 run train "$tmp/all/train.conf" --folder "$tmp/all2" -q
 ok "from its train.conf: the same model" cmp "$tmp/all/best.safetensors" "$tmp/all2/best.safetensors"
 run info --json "$tmp/all/best.safetensors"
 has "they are in the provenance" "$(echo "$out" | tr -d ' \n')" '"inter-ctc-layers":[1]'

@@ -15,8 +15,7 @@ bad_sound() {
     refused "$1" 1 "$3" transcribe -q -m "$m" "$2"
     show
     has "$1: the message names the file" "$err" "$(basename "$2")"
-    run transcribe -q -m "$m" --ids "$2" "$g"
-    is "$1: status beside a good file" 1 "$status"
+    exits "$1: beside a good file" 1 run transcribe -q -m "$m" --ids "$2" "$g"
     is "$1: the good file is done" "good $phones" "$out"
 }
 
@@ -60,14 +59,12 @@ fi
 
 # Unusual sound, and sound with a wrong header: the samples that exist are used; a truncated file is reported.
 "$SOUND" "$tmp/eight.wav" channels=8
-run transcribe -q -m "$m" "$tmp/eight.wav"
-is "8 channels: status" 0 "$status"
+exits "8 channels" 0 run transcribe -q -m "$m" "$tmp/eight.wav"
 run transcribe -q -m "$m" --channel each "$tmp/eight.wav"
 is "8 channels, each: lines" 8 "$(printf '%s\n' "$out" | wc -l | tr -d ' ')"
 for rate in 4000 8000 11025 22050 44100 48000 96000 192000; do
     "$SOUND" "$tmp/rate.wav" rate=$rate
-    run transcribe -q -m "$m" "$tmp/rate.wav"
-    is "$rate Hz: status" 0 "$status"
+    exits "$rate Hz" 0 run transcribe -q -m "$m" "$tmp/rate.wav"
     is "$rate Hz: there is a result" 1 "$([ -n "$out" ] && echo 1)"
 done
 "$SOUND" "$tmp/slow.wav" rate=3999
@@ -91,8 +88,7 @@ bad_sound "no channels" "$tmp/channels0.wav" "channels0.wav"
 cp "$g" "$tmp/rate0.wav"
 printf '\000\000\000\000' | dd of="$tmp/rate0.wav" bs=1 seek=24 conv=notrunc 2> /dev/null
 bad_sound "a rate of zero" "$tmp/rate0.wav" "rate0.wav"
-run transcribe -q -m "$m" - < /dev/null
-is "empty standard input: status" 1 "$status"
+exits "empty standard input" 1 run transcribe -q -m "$m" - < /dev/null
 
 # ---- models ----------------------------------------------------------------------------------------------------------------------
 
@@ -135,8 +131,7 @@ i=0; while [ $i -lt 500 ]; do echo "word$i(2) word$i word$((i + 1)) word$i"; i=$
 lexicon "a lexicon of cycles of nonsense"
 refused "a missing lexicon" 1 "cannot open $tmp/none.dict" phonemize --lexicon "$tmp/none.dict" "$tmp/words"
 printf 'one two\none \001 two\n^ apples\nthree\n' > "$tmp/words"
-run phonemize --lexicon "$tmp/dict" "$tmp/words"
-is "a transcript with control characters: status" 1 "$status"
+exits "a transcript with control characters" 1 run phonemize --lexicon "$tmp/dict" "$tmp/words"
 has "it names line and byte" "$err" "words:2: "
 has "signs that are no words are refused" "$err" "words:3: "
 is "the other lines are done" "W AH N T UW|TH R IY|" "$(printf '%s\n' "$out" | tr '\n' '|')"
@@ -167,8 +162,7 @@ if [ "$humble" != no ]; then
     LINNET=$real
 fi
 if [ -w /dev/full ]; then
-    run transcribe -q -m "$m" -o /dev/full "$g"
-    is "a full disk: status" 1 "$status"
+    exits "a full disk" 1 run transcribe -q -m "$m" -o /dev/full "$g"
     has "a full disk" "$err" "No space left on device"
 fi
 mkdir "$tmp/xx"

@@ -25,8 +25,7 @@ pretend "$tmp/tree/$programs/test_dies" 'echo "ok 1 - a.c:group:first: Passed"; 
 pretend "$tmp/tree/$programs/test_silent" 'exit 1'
 pretend "$tmp/tree/$programs/test_passes" 'echo "ok 1 - a.c:group:last: Passed"; echo "1..1"'
 export CASE_PATIENCE=0.1
-check $programs/test_gpu_cases
-is "a failure: exit status" 1 "$status"
+exits "a failure" 1 check $programs/test_gpu_cases
 is "each case opens the backend, found where make puts it" 2 "$(lines '^ok  *test_gpu_cases opens ')"
 is "one failure does not hide the others" 2 "$(lines '^ok  *test_gpu_cases fails ')"
 has "what failed says why" "$out" "number 1 differs"
@@ -41,8 +40,7 @@ is "and which case was running" 1 "$(lines '^FAILED  *test_dies (the second): di
 is "a program that does not start" 1 "$(lines '^FAILED  *test_silent: did not reach its end')"
 is "the next program runs" 1 "$(lines '^ok  *test_passes last ')"
 is "exit status" 1 "$status"
-check $programs/test_passes
-is "all passes: exit status" 0 "$status"
+exits "all passes" 0 check $programs/test_passes
 # The device is in use from before the first case until the script ends, even by a signal.
 held() { i=0; while [ $i -lt 600 ] && ! grep -q "$1" "$tmp/held"; do i=$((i + 1)); sleep 0.1; done; grep -c "$1" "$tmp/held"; }
 : > "$tmp/held"

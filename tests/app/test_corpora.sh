@@ -2,9 +2,7 @@
 # Corpora as people have them: Kaldi's segments, channels and commands; manifests of NeMo and Lhotse, tables of Common Voice.
 . tests/app/common.sh
 
-make_model || { fail "a small model"; finish; }
-LINNET_MODEL=$tmp/model.safetensors
-export LINNET_MODEL
+use_model
 lex="-l $tmp/dict"
 a=$tmp/a b=$tmp/b
 mkdir -p "$a/set" "$b/set" "$a/audio"
@@ -26,12 +24,10 @@ echo 'long audio/long.wav' > "$a/set/wav.scp"
 printf 'x long 0.5 1.5\ny long 3 -1\n' > "$a/set/segments"
 printf 'x x.wav\ny y.wav\n' > "$b/set/wav.scp"
 for d in "$a" "$b"; do printf 'x one\ny two three\n' > "$d/set/text"; done
-run prepare "$a/set" $lex -o "$tmp/a.lfc" -q
-is "prepare of segments: status" 0 "$status"
+exits "prepare of segments" 0 run prepare "$a/set" $lex -o "$tmp/a.lfc" -q
 run prepare "$b/set" $lex -o "$tmp/b.lfc" -q
 ok "segments give the cache of the same sound in files of its own" cmp "$tmp/a.lfc" "$tmp/b.lfc"
-run transcribe --data "$a/set" -f ctm -q --reset never
-is "transcribe of segments: status" 0 "$status"
+exits "transcribe of segments" 0 run transcribe --data "$a/set" -f ctm -q --reset never
 run transcribe --data "$a/set" -f json -q
 is "an object for each utterance, its end by the clock of the recording" "x 1.500|y 5.000" \
     "$(printf '%s\n' "$out" | sed 's/.*"id":"\([a-z]*\)".*"seconds":\([0-9.]*\).*/\1 \2/' | paste -s -d '|')"
@@ -39,8 +35,7 @@ phones() { printf '%s\n' "$1" | grep -o '"phone":"[A-Z]*"' | paste -s -d ' '; }
 one=$(phones "$out")
 run transcribe --data "$b/set" -f json -q
 is "the phones of segments are those of cut files" "$(phones "$out")" "$one"
-run align --data "$a/set" $lex -f ctm -q
-is "align of segments: status" 0 "$status"
+exits "align of segments" 0 run align --data "$a/set" $lex -f ctm -q
 is "align of segments: utterances and their words" "x one|y two|y three" "$(printf '%s\n' "$out" | cut -d' ' -f1,5 | paste -s -d '|')"
 ok "times are those of the recording" sh -c 'printf "%s\n" "$1" | awk "{ if (\$1 == \"x\" && (\$3 < 0.5 || \$3 + \$4 > 1.51)) exit 1
     if (\$1 == \"y\" && (\$3 < 3 || \$3 + \$4 > 5.01)) exit 1 }"' - "$out"
@@ -59,8 +54,7 @@ run validate "$b/set" $lex --json
 has "validate reads numbers" "$out" '"words": 3, "unknown": 0'
 printf 'x long 0.5 1.5\nz long 7 8\n' > "$a/set/segments"
 printf 'x one\nz two three\n' > "$a/set/text"
-run transcribe --data "$a/set" -f text -q
-is "a segment behind the end: status" 1 "$status"
+exits "a segment behind the end" 1 run transcribe --data "$a/set" -f text -q
 has "a segment behind the end: its name and its place" "$err" "linnet: z: $a/audio/long.wav: the sound ends after 5.000 s, before its part from 7.000 s"
 is "the other is done" "x" "$(printf '%s\n' "$out" | cut -d' ' -f1)"
 
@@ -71,8 +65,7 @@ rm "$a/set/segments"
 printf 'l audio/two.wav\nr audio/two.wav\nm audio/long.wav\n' > "$a/set/wav.scp"
 printf 'l two A\nr two B\nm long B\n' > "$a/set/reco2file_and_channel"
 rm "$a/set/text"
-run transcribe --data "$a/set" -f json -q
-is "channels: status" 0 "$status"
+exits "channels" 0 run transcribe --data "$a/set" -f json -q
 both=$(printf '%s\n' "$out" | sed 's/.*"phones"/"phones"/')
 run transcribe "$a/audio/two.wav" --channel each -f json -q
 is "the channels of a file are its utterances" "$(printf '%s\n' "$both" | head -n 2)" "$(printf '%s\n' "$out" | sed 's/.*"phones"/"phones"/')"
@@ -88,19 +81,16 @@ for command in "transcribe --data $a/set" "align $lex --data $a/set" "prepare $l
     refused "a command without --allow-commands: ${command%% *}" 1 "the sound of q comes from a command; --allow-commands runs such commands" $command
 done
 hasnt "the server runs none" "$("$LINNET" serve --help)" "allow-commands"
-run transcribe --data "$a/set" --allow-commands -f json -q
-is "a command: status" 0 "$status"
+exits "a command" 0 run transcribe --data "$a/set" --allow-commands -f json -q
 is "its sound is that of the file" "$(printf '%s\n' "$both" | tail -n 1)" "$(printf '%s\n' "$out" | sed 's/.*"phones"/"phones"/')"
 run align $lex --data "$a/set" --allow-commands -f ctm -q
 is "align: the sound of a command" "q one" "$(printf '%s' "$out" | cut -d' ' -f1,5)"
 printf 's q 0.5 1.5\n' > "$a/set/segments"
 echo 's one' > "$a/set/text"
-run prepare "$a/set" $lex --allow-commands -o "$tmp/c.lfc" -q
-is "prepare: a part of the sound of a command" 0 "$status"
+exits "prepare: a part of the sound of a command" 0 run prepare "$a/set" $lex --allow-commands -o "$tmp/c.lfc" -q
 rm "$a/set/segments" "$a/set/text"
 printf "q cat '$a/audio/long.wav'; exit 3 |\nw true |\nx cat /dev/null; kill -9 \$\$ |\ny cat audio/none.wav 2> /dev/null |\n" > "$a/set/wav.scp"
-run transcribe --data "$a/set" --allow-commands -f text
-is "bad commands: status" 1 "$status"
+exits "bad commands" 1 run transcribe --data "$a/set" --allow-commands -f text
 has "a command that fails" "$err" "linnet: the command cat '$a/audio/long.wav'; exit 3 failed with status 3"
 has "a command that writes nothing" "$err" "linnet: the command true wrote nothing"
 has "a command that is killed" "$err" "ended by signal 9"
@@ -141,13 +131,11 @@ echo '{' > "$m/bad.jsonl"
 refused "no JSON" 1 "$m/bad.jsonl:1: the line is not JSON" transcribe --data "$m/bad.jsonl"
 
 # Results as the same manifest, which are scored with it.
-run transcribe --data "$m/m.jsonl" -f nemo -q --unit phones
-is "nemo: status" 0 "$status"
+exits "nemo" 0 run transcribe --data "$m/m.jsonl" -f nemo -q --unit phones
 is "nemo: the lines of the manifest" "$(sed 's/}$//' "$m/m.jsonl")" "$(printf '%s\n' "$out" | sed 's/,"pred_text":.*//')"
 has "nemo: what was found" "$out" '"lang": "en","pred_text":"'
 printf '%s\n' "$out" | sed 's/"pred_text":"[^"]*"/"pred_text":"ONE three"/' > "$m/hyp.jsonl"
-run score "$m/m.jsonl" "$m/hyp.jsonl" --name WER --bootstrap 0
-is "score of manifests: status" 0 "$status"
+exits "score of manifests" 0 run score "$m/m.jsonl" "$m/hyp.jsonl" --name WER --bootstrap 0
 has "score of manifests" "$out" "66.67"
 run transcribe --data "$m/hyp.jsonl" -f nemo -q --unit phones
 is "an earlier result is replaced" 1 "$(printf '%s\n' "$out" | head -n 1 | grep -o pred_text | grep -c .)"

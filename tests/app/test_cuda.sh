@@ -34,12 +34,10 @@ LINNET_CUDA_LIBRARY=$emulated/liblinnet_cuda.so
 
 run transcribe --device cpu --model "$tmp/model.safetensors" --format ctm "$tmp"/data/u?.wav
 want=$out
-run transcribe --device cuda --model "$tmp/model.safetensors" --format ctm "$tmp"/data/u?.wav
-is "transcribe --device cuda: exit status" 0 "$status"
+exits "transcribe --device cuda" 0 run transcribe --device cuda --model "$tmp/model.safetensors" --format ctm "$tmp"/data/u?.wav
 columns() { echo "$1" | awk '{ print $1, $3, $4, $5 }'; } # without the confidence
 is "phonemes and times are the CPU's" "$(columns "$want")" "$(columns "$out")"
-run transcribe --device auto --model "$tmp/model.safetensors" "$tmp/data/u1.wav"
-is "--device auto" 0 "$status"
+exits "--device auto" 0 run transcribe --device auto --model "$tmp/model.safetensors" "$tmp/data/u1.wav"
 LINNET_CUDA_DRIVER=$tmp/nothing run transcribe --device auto --model "$tmp/model.safetensors" "$tmp/data/u1.wav"
 is "--device auto without a driver" 0 "$status"
 export LINNET_EMULATION_LOSE_AFTER=30

@@ -7,8 +7,7 @@ w=$tmp/words
 # ---- phonemize -------------------------------------------------------------------------------------------------------------------
 
 printf 'one two\nThree, FOUR!\n\n' > "$w"
-run phonemize --lexicon "$tmp/dict" "$w"
-is "phonemize: status" 0 "$status"
+exits "phonemize" 0 run phonemize --lexicon "$tmp/dict" "$w"
 is "phonemize" "W AH N T UW|TH R IY F AO R||" "$(tr '\n' '|' < "$tmp/.out")"
 is "phonemize reads standard input" "T UW" "$(echo two | "$LINNET" phonemize --lexicon "$tmp/dict")"
 printf '<s> one two </s> (a-1)\nthree (b_2)\n' > "$w"
@@ -32,8 +31,7 @@ printf '1: x\n' > "$tmp/rules"
 refused "bad rules" 1 "$tmp/rules:1: there is a rule before the first [section]" phonemize --lexicon "$tmp/dict" --numbers "$tmp/rules" one
 refused "two files" 2 "names a file: give one FILE, or words" phonemize --lexicon "$tmp/dict" "$w" "$w"
 is "the program's own lexicon and rules" "HH AH L OW Z AO R B L AH T" "$(echo hello zorblatt | "$LINNET" phonemize -q)"
-run g2p "$tmp/dict" -o "$tmp/own.g2p"
-is "g2p: status" 0 "$status"
+exits "g2p" 0 run g2p "$tmp/dict" -o "$tmp/own.g2p"
 has "g2p: summary" "$err" "4 words, 4 pronunciations"
 is "own rules" "T UW TH R IY" "$(echo twothree | LINNET_G2P=$tmp/own.g2p "$LINNET" phonemize -q --lexicon "$tmp/dict")"
 export LINNET_G2P="$PWD/share/linnet/en/phones.lm"
@@ -60,8 +58,7 @@ has "or standard error does" "$err" "ones	1	derived	W AH N Z"
 
 # ---- prepare and info ------------------------------------------------------------------------------------------------------------
 
-run info "$tmp/set.lfc"
-is "info of a cache: status" 0 "$status"
+exits "info of a cache" 0 run info "$tmp/set.lfc"
 has "info of a cache" "$out" "utterances:       4"
 has "info of a cache" "$out" "labels:           22"
 has "info of a cache" "$out" "speakers:         2"
@@ -81,8 +78,7 @@ cp -r "$tmp/data" "$tmp/mixed"
 echo no sound > "$tmp/mixed/u2.wav"
 "$SOUND" "$tmp/mixed/u3.wav" seconds=0.2
 printf 'u1 ONE TWO\nu2 TWO THREE\nu3 THREE FOUR THREE FOUR\nu4 ^ ONE\n' > "$tmp/mixed/text"
-run prepare "$tmp/mixed" --audio-root "$tmp/mixed" --lexicon "$tmp/dict" --stack 3 -o "$tmp/mixed.lfc"
-is "a set with faults: status" 1 "$status"
+exits "a set with faults" 1 run prepare "$tmp/mixed" --audio-root "$tmp/mixed" --lexicon "$tmp/dict" --stack 3 -o "$tmp/mixed.lfc"
 has "the broken sound is named" "$err" "u2: "
 has "the short one is named, and why" "$err" "u3: 18 frames are too few for 12 phones (12 steps of 3 needed); left out"
 has "the digit is named" "$err" "u4: "
@@ -93,13 +89,11 @@ printf 'u1 ^\nu2 ^\nu3 ^\nu4 ^\n' > "$tmp/mixed/text"
 refused "nothing is left" 1 "no utterance is left" prepare "$tmp/mixed" --audio-root "$tmp/mixed" --lexicon "$tmp/dict" -q -o "$tmp/none.lfc"
 ok "then no cache is written" test ! -e "$tmp/none.lfc"
 printf '%s\n' u1.wav u2.wav > "$tmp/data/nobody"
-run prepare "$tmp/data/nobody" --no-speech -o "$tmp/nobody.lfc"
-is "sounds without speech: status" 0 "$status"
+exits "sounds without speech" 0 run prepare "$tmp/data/nobody" --no-speech -o "$tmp/nobody.lfc"
 has "sounds without speech" "$err" "2 utterances, 0.00 hours, 0 phones; 0 left out, 0 failed"
 refused "without --no-speech they need words" 1 "no transcript" prepare "$tmp/data/nobody" --lexicon "$tmp/dict" -o "$tmp/none.lfc"
 printf '%s\tone two\n%s\tthree\n' u1.wav u2.wav > "$tmp/data/list"
-run prepare "$tmp/data/list" --lexicon "$tmp/dict" -o "$tmp/list.lfc"
-is "a plain list: status" 0 "$status"
+exits "a plain list" 0 run prepare "$tmp/data/list" --lexicon "$tmp/dict" -o "$tmp/list.lfc"
 has "a plain list" "$err" "2 utterances"
 run info "$tmp/model.safetensors"
 has "info of a model" "$out" "2 layers, 2 heads of 8 (width 16), feed-forward 32"
@@ -112,8 +106,7 @@ json "it is JSON too" info --json "$tmp/model.safetensors"
 # ---- features --------------------------------------------------------------------------------------------------------------------
 
 "$SOUND" "$tmp/x.wav"
-run features "$tmp/x.wav" -o "$tmp/x.npy"
-is "features: status" 0 "$status"
+exits "features" 0 run features "$tmp/x.wav" -o "$tmp/x.npy"
 has "features: shape" "$(head -c 128 "$tmp/x.npy" | tr -d '\000')" "{'descr': '<f4', 'fortran_order': False, 'shape': (98, 40), }"
 is "features: size" $((128 + 98 * 40 * 4)) "$(wc -c < "$tmp/x.npy" | tr -d ' ')"
 run features --fbank mel-bins=23,hop-ms=20,high-hz=5500 "$tmp/x.wav" -o "$tmp/y.npy"
@@ -137,8 +130,7 @@ for f in u1 u2 u3 u4; do
     case $f in u2 | u3) echo "$f none/$f.wav" ;; *) echo "$f $f.wav" ;; esac
 done > "$tmp/part/wav.scp"
 cp "$tmp/data/text" "$tmp/data/utt2spk" "$tmp/part"
-run prepare "$tmp/part" --audio-root "$tmp/data" --lexicon "$tmp/dict" -q -o "$tmp/z.lfc" --speed 0.9,1
-is "some files exist: status" 1 "$status"
+exits "some files exist" 1 run prepare "$tmp/part" --audio-root "$tmp/data" --lexicon "$tmp/dict" -q -o "$tmp/z.lfc" --speed 0.9,1
 is "some files exist: one line" 1 "$(printf '%s\n' "$err" | grep -c .)"
 has "some files exist: message" "$err" "2 of 4 sound files do not exist and are left out, the first is $tmp/data/none/u2.wav (u2)"
 run info "$tmp/z.lfc"
@@ -149,8 +141,7 @@ refused "a quarter of the words is unknown" 1 "2 of 8 words (25.0 %) are not in 
     prepare "$tmp/data" --audio-root "$tmp/data" --lexicon "$tmp/dict3" -o "$tmp/z.lfc" --oov "$tmp/oov"
 ok "no cache then" test ! -e "$tmp/z.lfc"
 has "the list of them all the same" "$(cat "$tmp/oov")" four
-run prepare "$tmp/data" --audio-root "$tmp/data" --lexicon "$tmp/dict3" -o "$tmp/z.lfc" --allow-oov
-is "--allow-oov: status" 0 "$status"
+exits "--allow-oov" 0 run prepare "$tmp/data" --audio-root "$tmp/data" --lexicon "$tmp/dict3" -o "$tmp/z.lfc" --allow-oov
 has "--allow-oov: they are counted" "$err" "2 of 8 words (25.00 %, 1 distinct)"
 printf 'four F AO R\n' > "$tmp/four.txt"
 run prepare "$tmp/data" --audio-root "$tmp/data" --lexicon "$tmp/dict3" --add-lexicon "$tmp/four.txt" -o "$tmp/z.lfc"
@@ -194,8 +185,7 @@ ok "the number of threads does not" cmp "$tmp/one" "$tmp/shared"
 
 printf 'W AH N T UW (s1-1)\nTH R IY (s2-1)\n' > "$tmp/ref.trn"
 printf 'W AH T UW UW (s1-1)\nTH R AH (s2-1)\n' > "$tmp/hyp.trn"
-run score "$tmp/ref.trn" "$tmp/hyp.trn"
-is "score: status" 0 "$status"
+exits "score" 0 run score "$tmp/ref.trn" "$tmp/hyp.trn"
 has "score" "$out" "37.5" # 3 of 8
 has "score: speakers" "$out" "s2"
 run score --json "$tmp/ref.trn" "$tmp/hyp.trn"
@@ -207,8 +197,7 @@ refused "an utterance is missing" 1 "s1-1" score "$tmp/ref.trn" "$tmp/hyp.trn"
 refused "a missing file" 1 "cannot open $tmp/none.trn: No such file or directory" score "$tmp/ref.trn" "$tmp/none.trn"
 LINNET_MODEL=$tmp/model.safetensors "$LINNET" transcribe -q -f trn --data "$tmp/data" --audio-root "$tmp/data" -o "$tmp/all.trn"
 "$LINNET" phonemize --lexicon "$tmp/dict" --ids first --trn "$tmp/data/text" -o "$tmp/all.ref.trn"
-run score "$tmp/all.ref.trn" "$tmp/all.trn"
-is "from sound to a score: status" 0 "$status"
+exits "from sound to a score" 0 run score "$tmp/all.ref.trn" "$tmp/all.trn"
 if command -v sctk > /dev/null; then
     sclite=$(sctk sclite -r "$tmp/all.ref.trn" trn -h "$tmp/all.trn" trn -i spu_id -o rsum stdout 2> /dev/null | sed -n 's/.*| *Sum *|\(.*\)/\1/p' | tr -s ' |' ' ')
     ours=$("$LINNET" score --json "$tmp/all.ref.trn" "$tmp/all.trn" | sed 's/"speakers".*//')

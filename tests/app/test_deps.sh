@@ -17,14 +17,12 @@ all='gcc g++ make pkg-config libsndfile1-dev libkissfft-dev libsoxr-dev libcjson
 echo $all | tr ' ' '\n' > "$tmp/installed"
 FAKE_UID=0
 export FAKE_UID
-try build check
-is "nothing is missing: status" 0 "$status"
+exits "nothing is missing" 0 try build check
 is "nothing is missing: apt does not run" "" "$calls"
 is "nothing is missing: not a word" "" "$out"
 
 grep -vE '^(check|libsoxr-dev)$' "$tmp/installed" > "$tmp/some" && mv "$tmp/some" "$tmp/installed"
-try build check
-is "as root: status" 0 "$status"
+exits "as root" 0 try build check
 has "as root: says what it installs" "$out" "installing: libsoxr-dev check"
 has "as root: says how" "$out" "running:    apt-get"
 has "as root: installs just that" "$calls" " libsoxr-dev check"
@@ -63,39 +61,33 @@ echo nginx >> "$tmp/installed"
 pretend apt-get 'echo "apt-get $*" >> "'"$tmp"'/calls"; exit ${APT_STATUS:-0}'
 
 FAKE_UID=1000
-try build check
-is "neither root nor sudo: status" 1 "$status"
+exits "neither root nor sudo" 1 try build check
 has "neither root nor sudo: what to do" "$out" "libsoxr-dev check
 This needs root"
 is "neither root nor sudo: apt does not run" "" "$calls"
 pretend sudo 'echo "sudo $*" >> "'"$tmp"'/calls"; exec "$@"'
-try build check
-is "through sudo: status" 0 "$status"
+exits "through sudo" 0 try build check
 has "through sudo" "$calls" "sudo env DEBIAN_FRONTEND=noninteractive apt-get"
 
 APT_STATUS=100
 export APT_STATUS
-try build check
-is "apt fails: status" 1 "$status"
+exits "apt fails" 1 try build check
 has "apt fails: reported" "$out" "could not install: libsoxr-dev check"
 unset APT_STATUS
 
 rm "$fake/dpkg-query"
 pretend pkg-config 'exit 1'
-try build check
-is "not Debian: status" 1 "$status"
+exits "not Debian" 1 try build check
 has "not Debian: what to do" "$out" "This system's package manager is not known"
 is "not Debian: apt does not run" "" "$calls"
 pretend pkg-config 'exit 0'
-try build check
-is "not Debian, all there: status" 0 "$status"
+exits "not Debian, all there" 0 try build check
 
 # Other systems: their names, without installing.
 for s in fedora:dnf:kiss-fft-devel arch:pacman:kissfft homebrew:brew:libsndfile; do
     names=${s#*:}
     export DEPS_SYSTEM=${s%%:*}
-    try --dry-run build check
-    is "$DEPS_SYSTEM: status" 0 "$status"
+    exits "$DEPS_SYSTEM" 0 try --dry-run build check
     has "$DEPS_SYSTEM: its package manager" "$out" "${names%:*}"
     has "$DEPS_SYSTEM: its names" "$out" " ${names#*:} "
 done

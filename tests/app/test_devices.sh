@@ -8,8 +8,7 @@ LINNET_PORTAUDIO=libnothing.so
 export LINNET_PORTAUDIO
 refused "no PortAudio" 1 "no microphone without PortAudio: libnothing.so" devices
 has "no PortAudio: what to do" "$err" "apt-get install libportaudio2"
-run devices --json
-is "no PortAudio: status" 1 "$status"
+exits "no PortAudio" 1 run devices --json
 has "no PortAudio: JSON" "$out" '{"devices": [], "why_none": "no microphone without PortAudio: libnothing.so'
 is "no PortAudio: one line of JSON" 1 "$(printf '%s\n' "$out" | wc -l | tr -d ' ')"
 unset LINNET_PORTAUDIO
@@ -40,8 +39,7 @@ if ! virtual_mic_start 16000; then
     finish
     exit
 fi
-run devices
-is "a list: status" 0 "$status"
+exits "a list" 0 run devices
 is "a list: nothing else" "" "$err"
 list=$out
 is "a list: one default" 1 "$(printf '%s\n' "$list" | grep -c '^\* ')"
@@ -51,8 +49,7 @@ is "a list: rates, channels and systems" "" \
 has "a list: a source by its name" "$list" "Monitor of Null Output (spk16000.monitor)   16000 Hz  1 channel     PulseAudio"
 is "without libpulse: no source" "$(printf '%s\n' "$list" | grep -v PulseAudio | tr -s ' ')" "$(LINNET_PULSE= "$LINNET" devices | tr -s ' ')"
 is "without libpulse: no source" "$(printf '%s\n' "$list" | grep -v PulseAudio | tr -s ' ')" "$(LINNET_PULSE=libnothing.so "$LINNET" devices | tr -s ' ')"
-run devices --json
-is "JSON: status" 0 "$status"
+exits "JSON" 0 run devices --json
 has "JSON: the default" "$out" '"name": "default", "system": "ALSA", "rate_hz": 44100, "channels": '
 is "JSON: as many" "$(printf '%s\n' "$list" | wc -l)" "$(printf '%s' "$out" | grep -o '"index": ' | wc -l)"
 is "JSON: one default" 1 "$(printf '%s' "$out" | grep -o '"default": true' | wc -l | tr -d ' ')"
@@ -61,8 +58,7 @@ if command -v python3 > /dev/null; then
     ok "JSON is JSON" sh -c 'printf "%s" "$1" | python3 -m json.tool' - "$out"
 fi
 virtual_mic_kill
-run devices
-is "the server died: status" 1 "$status"
+exits "the server died" 1 run devices
 has "the server died: said" "$err" "linnet: no microphone: "
 is "the server died: one line" 1 "$(printf '%s\n' "$err" | wc -l | tr -d ' ')"
 finish

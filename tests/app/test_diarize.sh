@@ -2,9 +2,7 @@
 # listen --diarize: the same live. The program is a copy beside a network of voices that is made here, whose weights are random.
 . tests/app/common.sh
 
-make_model || { fail "a small model"; finish; }
-LINNET_MODEL=$tmp/model.safetensors
-export LINNET_MODEL
+use_model
 here=$(pwd) share=$tmp/copy/share/linnet
 mkdir -p "$share" "$tmp/copy/bin"
 ln -s "$here/share/linnet/en" "$share/en"

@@ -54,8 +54,7 @@ for case in linear attention graph; do has "smoke $case" "$(cat "$tmp/out/raw/01
 has "the limits" "$(cat "$tmp/out/results.json")" '"value": 1}'
 kit --stage limits
 is "a stage that is named runs again" 2 "$(runs)"
-kit --stage check
-is "a case that fails: exit status" 1 "$status"
+exits "a case that fails" 1 kit --stage check
 has "and which" "$(cat "$tmp/out/results.json")" "row 3 differs"
 rm "$kit/tests/test_cuda_bad"
 pretend "$kit/tests/test_cuda_hangs" 'echo "# the case"; '"$over"'; exec sleep 1234.'$$
@@ -76,8 +75,7 @@ has "keeps what it had" "$(cat "$tmp/out/results.json")" '"part": "ctc"'
 kit --seconds 1
 has "no time" "$(cat "$tmp/out/raw"/99-left-out-01-smoke-linear.jsonl)" "the time was over"
 pretend "$kit/bin/bench_gpu" 'case $1 in table) cat "$2"/*.jsonl ;; peak) echo run >> "$0.runs" ;; *) exit 3 ;; esac'
-kit --seconds 100000
-is "continued: exit status" 0 "$status"
+exits "continued" 0 kit --seconds 100000
 kit --seconds 100000
 is "what is complete does not run again" 1 "$(runs)"
 hasnt "what was left out for want of time has run" "$(cat "$tmp/out/results.json")" "the time was over"
@@ -114,8 +112,7 @@ has "an unknown stage" "$out" "there is no stage 'nonsense'"
 kit --seconds soon
 has "no number" "$out" "--seconds is a number of seconds"
 pretend "$kit/bin/linnet" 'echo "no GPU:           no NVIDIA driver on this machine"'
-kit
-is "no GPU: exit status" 1 "$status"
+exits "no GPU" 1 kit
 has "no GPU: why" "$out" "no NVIDIA driver"
 rm "$kit/bin/bench_gpu"
 kit

@@ -35,9 +35,8 @@ ok "a new file that git does not know" tests/groups.sh changed cuda
 rm kernels/new.c
 echo >> tests/cuda/test_one.c
 ok "a test of the group" tests/groups.sh changed cuda
-run() { tests/groups.sh "$@" > "$tmp/.out" 2> "$tmp/.err"; status=$?; }
-run changed nonsense
-is "a group that does not exist" 2 "$status"
+groups() { ran tests/groups.sh "$@"; }
+exits "a group that does not exist" 2 groups changed nonsense
 
 # make check-cuda writes it down, with stand-ins for everything that builds or runs: MEANWHILE is done during the tests.
 mkdir tools

@@ -1,8 +1,7 @@
 # Input: pipes, containers that ffmpeg reads, parts of files, sound that ends early.
 . tests/app/common.sh
 
-make_model || { fail "a small model"; finish; }
-export LINNET_MODEL=$tmp/model.safetensors
+use_model
 w=$tmp/talk.wav
 "$SOUND" "$w" seconds=2 seed=7
 phones=$("$LINNET" transcribe -q "$w")
@@ -60,8 +59,7 @@ piped() {
     is "$1 in a pipe: status" 1 "$?"
     has "$1 in a pipe" "$(cat "$tmp/.err")" "$2"
     is "$1 in a pipe: no result" "" "$(cat "$tmp/.out")"
-    run transcribe -q - < "$tmp/bytes"
-    is "$1 as standard input: status" 1 "$status"
+    exits "$1 as standard input" 1 run transcribe -q - < "$tmp/bytes"
     has "$1 as standard input" "$err" "$2"
 }
 printf '<html><body>Not found</body></html>\n' | piped "a web page" "it is text"
@@ -97,12 +95,10 @@ for order in 01 10; do
     sphere_is "$order"
 done
 sphere bad coding=pcm damage=cut:33024
-run transcribe "$tmp/bad.wv1"
-is "a truncated SPHERE file: status" 1 "$status"
+exits "a truncated SPHERE file" 1 run transcribe "$tmp/bad.wv1"
 has "a truncated SPHERE file" "$err" "bad.wv1 is truncated: it ends after 1.000 s; its header gives 2.000 s"
 sphere s coding=shorten
-run transcribe -q "$tmp/s.wv1"
-is "shorten without ffmpeg: status" 1 "$status"
+exits "shorten without ffmpeg" 1 run transcribe -q "$tmp/s.wv1"
 has "shorten without ffmpeg" "$err" "s.wv1 is a NIST SPHERE file compressed with shorten, which needs the program ffmpeg: install it"
 if ! command -v ffmpeg > /dev/null; then
     echo "skipped: shorten (no ffmpeg)"
@@ -111,13 +107,11 @@ else
     sphere_is shorten
     # One broken file among others: the sound before the fault is used.
     sphere bad damage=cut:20000
-    run transcribe "$tmp/s.wv1" "$tmp/bad.wv1" "$w"
-    is "a truncated .wv1: status" 1 "$status"
+    exits "a truncated .wv1" 1 run transcribe "$tmp/s.wv1" "$tmp/bad.wv1" "$w"
     is "a truncated .wv1: the other files are done" "s $phones,talk $phones," "$(printf '%s' "$out" | grep -v ^bad | tr '\n' ,)"
     has "a truncated .wv1" "$err" "bad.wv1 is damaged; 0."
     sphere bad damage=count
-    run transcribe -q "$tmp/bad.wv1"
-    is "a wrong sample count: status" 1 "$status"
+    exits "a wrong sample count" 1 run transcribe -q "$tmp/bad.wv1"
     has "a wrong sample count" "$err" "bad.wv1 is truncated"
     export LINNET_FFMPEG=
 fi
@@ -150,8 +144,7 @@ END
 chmod 755 "$tmp/fake"
 m=$tmp/talk.m4a
 printf '\000\000\000\030ftypM4A \000\000\000\000M4A mp42\001\002\003' > "$m"
-run transcribe -q "$m"
-is "without ffmpeg: status" 1 "$status"
+exits "without ffmpeg" 1 run transcribe -q "$m"
 has "without ffmpeg: what it is" "$err" "talk.m4a is an MPEG-4 file (m4a, mp4, mov), which needs the program ffmpeg"
 has "without ffmpeg: what to do" "$err" "apt install ffmpeg"
 (unset LINNET_FFMPEG; PATH=$tmp/nowhere "$LINNET" transcribe -q "$m") 2> "$tmp/.err"
@@ -187,8 +180,7 @@ mkdir "$tmp/media"
 echo "u1 talk.m4a" > "$tmp/media/wav.scp"
 echo "u1 ONE TWO" > "$tmp/media/text"
 echo "u1 s1" > "$tmp/media/utt2spk"
-run prepare "$tmp/media" --audio-root "$tmp" --lexicon "$tmp/dict" --stack 3 -o "$tmp/media.lfc"
-is "prepare" 0 "$status"
+exits "prepare" 0 run prepare "$tmp/media" --audio-root "$tmp" --lexicon "$tmp/dict" --stack 3 -o "$tmp/media.lfc"
 run transcribe -q -j 4 "$m" "$m" "$m" "$m" "$m"
 is "several at once" 5 "$(printf '%s\n' "$out" | grep -c "$phones\$")"
 mode talks
@@ -221,8 +213,7 @@ is "a closed standard output: status" 1 "$?"
 has "a closed standard output" "$(cat "$tmp/.err")" "cannot write standard output"
 broken() {
     mode "$1"
-    run transcribe -q "$m"
-    is "$2: status" 1 "$status"
+    exits "$2" 1 run transcribe -q "$m"
     has "$2: the samples that exist are used" "$phones" "$out"
     ok "$2: and it is something" test -n "$out"
     has "$2: reported" "$err" "talk.m4a is damaged; 1.000 s of it were read; ffmpeg says: $3"
@@ -248,8 +239,7 @@ if command -v ffmpeg > /dev/null; then
         is "the real ffmpeg: mkv with a picture" "$phones" "$("$LINNET" transcribe -q "$tmp/real.mkv")"
     is "the real ffmpeg: in a pipe" "$phones" "$(cat "$tmp/real.m4a" | "$LINNET" transcribe -q -)"
     head -c $(($(wc -c < "$tmp/real.mkv") / 2)) "$tmp/real.mkv" > "$tmp/cut.mkv"
-    run transcribe -q "$tmp/cut.mkv"
-    is "the real ffmpeg: half a file" 1 "$status"
+    exits "the real ffmpeg: half a file" 1 run transcribe -q "$tmp/cut.mkv"
     has "the real ffmpeg: half a file is reported" "$err" "cut.mkv is damaged"
 fi
 export LINNET_FFMPEG=
@@ -262,8 +252,7 @@ said="cut.wav is truncated: it ends after 1.000 s; its header gives 2.000 s"
 incomplete() {
     what=$1
     shift
-    run "$@"
-    is "$what of sound that ends early: status" 1 "$status"
+    exits "$what of sound that ends early" 1 run "$@"
     has "$what of sound that ends early: reported" "$err" "$said"
 }
 incomplete transcribe transcribe -o "$tmp/cut.txt" "$c" "$w"

@@ -11,13 +11,11 @@ mkdir qaa # the folder of the language, under a code for private use
 
 # ---- rules and caches ------------------------------------------------------------------------------------------------------------
 
-run g2p train/lexicon.dict --min-count 1 -o l.g2p
-is "g2p: status" 0 "$status"
+exits "g2p" 0 run g2p train/lexicon.dict --min-count 1 -o l.g2p
 has "g2p: letters of any script" "$err" "24 words, 24 pronunciations (0 left out"
 refused "a word without rules" 1 "'тамико' is not in the dictionary, and there are no letter-to-sound rules for these phones" \
     prepare train --audio-root train $lex -q -o x.lfc
-run prepare train --audio-root train --language qaa $lex --g2p l.g2p --stack 3 --oov oov -o train.lfc
-is "prepare: status" 0 "$status"
+exits "prepare" 0 run prepare train --audio-root train --language qaa $lex --g2p l.g2p --stack 3 --oov oov -o train.lfc
 has "prepare: the set" "$err" "train.lfc: 14 phones, a set of its own, from $tmp/train/lexicon.dict"
 is "--oov: by the rules" "тамико	26	rules	t a m iː k o" "$(cat oov)"
 is "the set travels with the cache" "phones:           <blank> a e iː k m n o r s t u x ø ʃ" "$("$LINNET" info train.lfc | grep '^phones')"
@@ -42,8 +40,7 @@ batch-frames = 1500
 lr = 4e-3
 warmup-steps = 20
 END
-run train train.conf --train train.lfc --dev dev.lfc --folder run -q
-is "train: status" 0 "$status"
+exits "train" 0 run train train.conf --train train.lfc --dev dev.lfc --folder run -q
 model=run/best.safetensors
 is "and its language" "language:         qaa" "$("$LINNET" info $model | grep '^language')"
 has "in JSON too" "$("$LINNET" info --json train.lfc)" '"language": "qaa"'
@@ -56,8 +53,7 @@ NR == FNR { n[$1]++; phone[$1, n[$1]] = $2; from[$1, n[$1]] = $3; to[$1, n[$1]] 
 { k = ++m[$1]; if ($5 != phone[$1, k]) wrong++; a = $3 - from[$1, k]; b = $3 + $4 - to[$1, k]; sum += (a < 0 ? -a : a) + (b < 0 ? -b : b); count += 2 }
 END { printf "%d %d %d", count, wrong, 1000 * sum / count + 0.5 }
 END
-run align --data dev --audio-root dev -m $model $lex --g2p l.g2p -f ctm --unit phones -o dev.ctm
-is "align: status" 0 "$status"
+exits "align" 0 run align --data dev --audio-root dev -m $model $lex --g2p l.g2p -f ctm --unit phones -o dev.ctm
 has "align: a word by the rules" "$err" "'тамико' is not in the lexicon; it is pronounced t a m iː k o (rules)"
 set -- $(awk -f errors.awk dev/truth.tsv dev.ctm)
 is "align: boundaries, all phones as they were said" "728 0" "$1 $2"
@@ -73,8 +69,7 @@ refused "align: neither in the lexicon nor by rules" 1 "no pronunciation for ж�
 
 # ---- recognition -----------------------------------------------------------------------------------------------------------------
 
-run transcribe --data dev --audio-root dev -m $model -f trn -q -o dev.hyp.trn
-is "transcribe: status" 0 "$status"
+exits "transcribe" 0 run transcribe --data dev --audio-root dev -m $model -f trn -q -o dev.hyp.trn
 "$LINNET" phonemize $lex --g2p l.g2p --ids first --trn dev/text -q -o dev.ref.trn
 run score --phones $model --bootstrap 0 dev.ref.trn dev.hyp.trn
 per=$(echo "$out" | sed -n 's/^PER \([0-9]*\)\..*/\1/p')

@@ -4,8 +4,7 @@
 . tests/app/common.sh
 CONFIG=${CONFIG:-release}
 
-make_model || { fail "a small model"; finish; }
-export LINNET_MODEL=$tmp/model.safetensors
+use_model
 CONTAINER=$(dirname "$LINNET")/tests/app/container
 TALK=$(dirname "$LINNET")/tests/app/talk
 server=
@@ -93,8 +92,7 @@ if [ -f "$tmp/flac.two" ]; then
 fi
 "$SOUND" "$tmp/fast.wav" rate=8000 seconds=1 seed=3
 cat "$tmp/two.wav" "$tmp/fast.wav" > "$tmp/joined"
-run transcribe -q "$tmp/joined"
-is "two rates: status" 1 "$status"
+exits "two rates" 1 run transcribe -q "$tmp/joined"
 has "two rates" "$err" "consists of several WAV files; the one that begins after 2.000 s is not read"
 cat "$tmp/joined" | "$LINNET" transcribe -q - > "$tmp/.out" 2> "$tmp/.err"
 is "two rates in a pipe: status" 1 $?
@@ -121,8 +119,7 @@ has "two chunks of samples: the first is read" "$("$LINNET" transcribe -q -f jso
 all "a second chunk without samples" "$tmp/second.wav" 2
 # Bytes that are noise are not read as samples.
 { cat "$tmp/two.wav"; printf '\000\001'; head -c 40000 /dev/urandom; } > "$tmp/noise.wav"
-run transcribe -q "$tmp/noise.wav"
-is "noise after the samples: status" 1 "$status"
+exits "noise after the samples" 1 run transcribe -q "$tmp/noise.wav"
 has "noise after the samples" "$err" "goes on after its sound of 2.000 s: bytes more than its header gives are not read"
 # A joined file is read through for a part of it.
 cat "$tmp/two.wav" "$tmp/one.wav" > "$tmp/joined"
@@ -142,8 +139,7 @@ fi
 
 run transcribe -q --track 2 "$tmp/two.wav"
 is "no second track: status and message" "1:linnet: $tmp/two.wav has no sound track '2' (--track), but one without a language" "$status:$err"
-run transcribe --track "" "$tmp/two.wav"
-is "an empty --track: status" 2 "$status"
+exits "an empty --track" 2 run transcribe --track "" "$tmp/two.wav"
 if ! command -v ffmpeg > /dev/null; then
     echo "skipped: formats that ffmpeg reads (no ffmpeg)"
     finish

@@ -18,12 +18,10 @@ soon=$((165 + $("$LINNET" info --json share/linnet/en/default.safetensors | sed 
 
 # ---- files and pipes
 
-run listen -q --no-paced --from "$speech"
-is "a file: status" 0 "$status"
+exits "a file" 0 run listen -q --no-paced --from "$speech"
 is "a file: what transcribe says" "$said" "$out"
 is "quiet" "" "$err"
-run listen -q --no-paced --second-pass offline --from "$speech"
-is "a second pass: status" 0 "$status"
+exits "a second pass" 0 run listen -q --no-paced --second-pass offline --from "$speech"
 ok "a second pass: another text" [ "$said" != "$out" ]
 "$LINNET" average share/linnet/en/offline.safetensors --hop-ms 10 -o "$tmp/offline.safetensors" # the stream's hop
 run listen -q --no-paced --second-pass "$tmp/offline.safetensors" --from "$speech"
@@ -49,8 +47,7 @@ run listen -q --no-paced --ipa --from "$speech"
 is "--ipa" "$("$LINNET" transcribe -q --ipa "$speech")" "$out"
 partials() { "$LINNET" listen -q --no-paced --json "$@" --raw --from "$tmp/twice.raw" | grep '"partial"' | sed 's/"latency_ms":[0-9-]*//'; }
 is "a second pass: until then as without it" "$(partials)" "$(partials --second-pass offline)"
-run listen -q --second-pass "$tmp/none" --from "$speech"
-is "a second pass: no such model: status" 1 "$status"
+exits "a second pass: no such model" 1 run listen -q --second-pass "$tmp/none" --from "$speech"
 has "a second pass: no such model" "$err" "$tmp/none"
 "$SOUND" "$tmp/short.wav" seconds=1.5 seed=4
 # Both are lower bounds: a busy machine only takes longer.
@@ -68,8 +65,7 @@ ok "the latency is that or more ($p50 ms)" test "${p50:-0}" -ge 165
 
 # ---- JSON
 
-run listen -q --no-paced --json --raw --from "$tmp/twice.raw"
-is "json: status" 0 "$status"
+exits "json" 0 run listen -q --no-paced --json --raw --from "$tmp/twice.raw"
 json=$out
 is "json: begins and ends" '{"type":"begin" {"type":"end"' "$(printf '%s\n' "$json" | sed -n '1p;$p' | grep -o '^{"type":"[a-z]*"' | paste -s -d ' ')"
 is "json: the final texts" "$two" "$(printf '%s\n' "$json" | sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p')"
@@ -111,8 +107,7 @@ cut -d' ' -f1 "$tmp/dict" | awk '
         print "\n\\end\\"
     }' > "$tmp/arpa"
 words="--words --no-readable --lexicon $tmp/dict --lm $tmp/arpa"
-run listen -q --no-paced $words --silence-after 0 --tune longest=0 --from "$speech"
-is "words: status" 0 "$status"
+exits "words" 0 run listen -q --no-paced $words --silence-after 0 --tune longest=0 --from "$speech"
 is "words: quiet" "" "$err"
 is "words: no endpoints: what transcribe says" "$("$LINNET" transcribe -q $words "$speech")" "$out"
 has "words: there are some" "$out" "waa"
@@ -171,8 +166,7 @@ for rate in 4000 8000 11025 22254 44100 192000; do
     is "$rate Hz: status" "0 " "$status $err"
     is "$rate Hz: what transcribe says" "$("$LINNET" transcribe -q "$tmp/rate.wav")" "$out"
 done
-run listen -q --no-paced --beam 8 --from "$speech"
-is "a beam: status" 0 "$status"
+exits "a beam" 0 run listen -q --no-paced --beam 8 --from "$speech"
 is "a beam: what transcribe says" "$("$LINNET" transcribe -q --beam 8 "$speech")" "$out"
 is "a beam: revisions, and stable text never changes" "" "$("$LINNET" listen -q --no-paced --beam 8 --json --raw --from "$tmp/twice.raw" | awk "$judge")"
 refused "alternatives that nobody would see" 2 "--n-best needs --json" listen --n-best 3 --from "$speech"
@@ -371,8 +365,7 @@ run transcribe -q "$tmp/lost.wav"
 is "lost: the recording is complete" "" "$err"
 has "lost: the recording is complete" "$out" "$(echo "$said" | cut -d' ' -f1-4)"
 
-run listen -q --microphone "no such microphone"
-is "no sound server: status" 1 "$status"
+exits "no sound server" 1 run listen -q --microphone "no such microphone"
 has "no sound server: reported" "$err" "microphone"
 virtual_mic_stop
 finish

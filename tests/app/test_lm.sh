@@ -16,8 +16,7 @@ near() { awk -v a="$2" -v b="$3" 'BEGIN { d = a - b; exit !(a != "" && b != "" &
 
 # ---- prepare ---------------------------------------------------------------------------------------------------------------------
 
-run lm prepare "$tmp/train.txt" --pieces 60 --longest 64 -o "$tmp/train.lfc"
-is "prepare: status" 0 "$status"
+exits "prepare" 0 run lm prepare "$tmp/train.txt" --pieces 60 --longest 64 -o "$tmp/train.lfc"
 has "prepare sums up" "$err" "1500 sentences, 7500 words: 60 pieces, "
 run lm prepare -q "$tmp/dev.txt" --like "$tmp/train.lfc" --longest 64 -o "$tmp/dev.lfc"
 is "with the pieces of a set, quietly" "0 " "$status $err"
@@ -28,8 +27,7 @@ tr a-z A-Z < "$tmp/train.txt" | awk '{ print "u" NR, $0 }' > "$tmp/kaldi"
 run lm prepare -q --ids first --lower --pieces 60 --longest 64 -o "$tmp/again2.lfc" - < "$tmp/kaldi"
 ok "Kaldi text in capitals" cmp "$tmp/again.lfc" "$tmp/again2.lfc"
 printf 'the dog\na dog-cat sees\nA cat\n' > "$tmp/odd.txt"
-run lm prepare "$tmp/odd.txt" --pieces 30 -o "$tmp/odd.lfc"
-is "lines that cannot be spelled: status" 1 "$status"
+exits "lines that cannot be spelled" 1 run lm prepare "$tmp/odd.txt" --pieces 30 -o "$tmp/odd.lfc"
 has "they are reported" "$err" "odd.txt:2: 'dog-cat' has a character that is neither a-z nor an apostrophe; left out"
 has "and left out" "$err" "1 sentences, 2 words"
 
@@ -42,8 +40,7 @@ model=$tmp/lm/best.safetensors
 loss=$(awk -F'\t' 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "dev_loss") at = i; next } best == "" || $at < best { best = $at } END { printf "%.9f", exp(best) }' "$tmp/lm/log.tsv")
 run lm score "$model" "$tmp/dev.txt" --joined --longest 64 --json
 near "joined as in the set: the loss that the training had" "$loss" "$(member perplexity_of_pieces)"
-run lm score "$model" "$tmp/dev.txt" --json
-is "score: status" 0 "$status"
+exits "score" 0 run lm score "$model" "$tmp/dev.txt" --json
 is "all words are counted" "60 300" "$(member sentences) $(member words)"
 whole=$(member log10) score=$(member perplexity)
 near "perplexity: with the ends of sentences" "$score" "$(awk -v l="$whole" 'BEGIN { printf "%.9f", exp(-l * log(10) / 360) }' < /dev/null)"
@@ -78,8 +75,7 @@ json "info of a model writes JSON" info --json "$model"
 
 # ---- sample ----------------------------------------------------------------------------------------------------------------------
 
-run lm sample "$model" -n 20 --seed 3 --longest 40
-is "sample: status" 0 "$status"
+exits "sample" 0 run lm sample "$model" -n 20 --seed 3 --longest 40
 is "so many lines" 20 "$(echo "$out" | wc -l | tr -d ' ')"
 first=$out
 run lm sample "$model" -n 20 --seed 3 --longest 40 -t 1

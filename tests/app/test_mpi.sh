@@ -7,12 +7,10 @@
 
 . tests/app/mpi.sh
 
-run train "$tmp/train.conf" --train "$tmp/set.lfc" --dev "$tmp/set.lfc" -o "$tmp/one"
-is "one process: status" 0 "$status"
+exits "one process" 0 run train "$tmp/train.conf" --train "$tmp/set.lfc" --dev "$tmp/set.lfc" -o "$tmp/one"
 hasnt "one process: no other" "$err" "processes"
 
-with 2 -o "$tmp/two"
-is "two processes: status" 0 "$status"
+exits "two processes" 0 with 2 -o "$tmp/two"
 has "two processes: reported" "$err" "2 processes, 2 on this machine, 1 thread each"
 is "two processes: one of them reports" 4 "$(echo "$err" | grep -c '^epoch')"
 near "two processes: the numbers of one" "$tmp/one" "$tmp/two"
@@ -20,8 +18,7 @@ is "two processes: a folder as of one" "$(ls "$tmp/one")" "$(ls "$tmp/two")"
 ok "two processes: the model can be used" "$LINNET" info "$tmp/two/best.safetensors"
 with 2 -o "$tmp/two-again"
 same_model "two processes again: the same bits" "$tmp/two" "$tmp/two-again"
-with 3 -o "$tmp/three" -q
-is "three processes: status" 0 "$status"
+exits "three processes" 0 with 3 -o "$tmp/three" -q
 is "three processes: quiet" "" "$err"
 near "three processes: the numbers of one" "$tmp/one" "$tmp/three"
 with 1 -o "$tmp/mpi-one" -q
@@ -93,8 +90,7 @@ kill_rank() {
 kill_rank 1
 has "rank 1 killed: the last step is saved" "$err" "is saved: continue with --resume, on any number of processes"
 epochs=$(($(tail -n 1 "$tmp/killed/log.tsv" | cut -f 1) + 2))
-with 2 -o "$tmp/killed" --resume --epochs $epochs --schedule constant
-is "resumed on two: status ($err)" 0 "$status"
+exits "resumed on two" 0 with 2 -o "$tmp/killed" --resume --epochs $epochs --schedule constant
 is "resumed on two: the rest" $epochs "$(tail -n 1 "$tmp/killed/log.tsv" | cut -f 1)"
 run train "$tmp/train.conf" --train "$tmp/set.lfc" --dev "$tmp/set.lfc" -o "$tmp/killed" --resume --epochs $((epochs + 1)) --schedule constant
 is "resumed alone: status" 0 "$status"
@@ -113,8 +109,7 @@ kill -TERM $launcher
 wait $launcher
 has "stopped: says so" "$(tail -n 3 "$tmp/.err")" "continue with --resume"
 epochs=$(($(tail -n 1 "$tmp/stopped/log.tsv" | cut -f 1) + 2))
-with 2 -o "$tmp/stopped" --resume --epochs $epochs --schedule constant -q
-is "stopped and resumed: status ($err)" 0 "$status"
+exits "stopped and resumed" 0 with 2 -o "$tmp/stopped" --resume --epochs $epochs --schedule constant -q
 with 2 -o "$tmp/whole" --epochs $epochs --schedule constant -q
 weights() { "$LINNET" info --json "$1/checkpoint.safetensors" | sed -n 's/.*"fingerprint": "\([0-9a-f]*\)".*/\1/p'; }
 is "stopped and resumed: the bits of a run that was not" "$(weights "$tmp/whole")" "$(weights "$tmp/stopped")"
@@ -142,8 +137,7 @@ both "" "--train $tmp/missing.lfc"
 has "a cache that one process lacks" "$err" "process 1, on $(uname -n): "
 has "a cache that one process lacks: which" "$err" "missing.lfc"
 is "a cache that one process lacks: one sentence" 1 "$(echo "$err" | grep -c .)"
-with 2 -o "$tmp/two"
-is "a folder with a run: status" 1 "$status"
+exits "a folder with a run" 1 with 2 -o "$tmp/two"
 is "a folder with a run: one sentence" 1 "$(echo "$err" | grep -c '^linnet:')"
 has "a folder with a run: what to do" "$err" "--resume"
 if "$LINNET" devices 2> /dev/null | grep -q avx2; then

@@ -6,8 +6,7 @@ a=$tmp/a.arpa
 
 # ---- count -----------------------------------------------------------------------------------------------------------------------
 
-run ngram count "$text" -o "$a"
-is "count: status" 0 "$status"
+exits "count" 0 run ngram count "$text" -o "$a"
 has "count sums up" "$err" "260 sentences, 1543 words (0 as <unk>): 73 1-grams, 516 2-grams, 952 3-grams"
 is "ARPA text" '\data\' "$(head -n 1 "$a")"
 is "its counts are those of its lines" 952 "$(sed -n '/^\\3-grams/,/^$/p' "$a" | grep -c '	')"
@@ -71,8 +70,7 @@ has "has the phones and no more" "$(cat "$tmp/phones.arpa")" "ngram 1=7"
 # ---- perplexity ------------------------------------------------------------------------------------------------------------------
 
 golden=$(grep -A 5 '^model trigram' tests/golden/ngram_golden.txt | sed -n 's/^sum //p')
-run ngram perplexity "$a" "$heldout"
-is "perplexity: status" 0 "$status"
+exits "perplexity" 0 run ngram perplexity "$a" "$heldout"
 has "counts" "$out" "$heldout: 12 sentences, 78 words, 2 OOVs"
 is "the golden logarithm" "$(echo "$golden" | awk '{ printf "%.3f", $2 }')" \
     "$(echo "$out" | sed -n 's/^0 zeroprobs, logprob= \([^ ]*\) .*/\1/p' | awk '{ printf "%.3f", $1 }')"
@@ -95,10 +93,8 @@ has "no <unk>: its logarithm is null" "$out" '"log10_with_unknown": null'
 
 run ngram pack "$a" -o "$tmp/a.lm"
 refused "linnet info points to linnet ngram info" 1 "$tmp/a.lm is a language model; use 'linnet ngram info'" info "$tmp/a.lm"
-run ngram pack "$a" -o "$tmp/a.lm"
-is "pack: status" 0 "$status"
-run ngram arpa "$tmp/a.lm" -o "$tmp/b"
-is "arpa: status" 0 "$status"
+exits "pack" 0 run ngram pack "$a" -o "$tmp/a.lm"
+exits "arpa" 0 run ngram arpa "$tmp/a.lm" -o "$tmp/b"
 run ngram pack "$tmp/b" -o "$tmp/b.lm"
 ok "packed, unpacked and packed again it is the same" cmp "$tmp/a.lm" "$tmp/b.lm"
 run ngram count -q "$text" --packed -o "$tmp/c.lm"
@@ -109,8 +105,7 @@ run ngram info "$tmp/a.lm"
 has "info" "$out" "3-grams:     952"
 run ngram info --json "$a"
 has "info --json" "$out" '{"order": 3, "ngrams": [73, 516, 952], "unknown": true, "fingerprint": "'
-run ngram prune "$a" --entropy 1e-4 -o "$tmp/small.arpa"
-is "prune: status" 0 "$status"
+exits "prune" 0 run ngram prune "$a" --entropy 1e-4 -o "$tmp/small.arpa"
 has "prune sums up" "$err" ": 73 1-grams, 516 2-grams, 952 3-grams before, 73 1-grams, "
 run ngram prune "$a" --entropy 1e-4 --packed -q -o "$tmp/small.lm"
 is "prune --packed" "$("$LINNET" ngram info "$tmp/small.arpa" | head -n 4)" "$("$LINNET" ngram info "$tmp/small.lm" | head -n 4)"
@@ -132,15 +127,13 @@ is "count --entropy prunes alike" "$("$LINNET" ngram info "$tmp/small.arpa" | he
 
 run ngram count -q --order 2 "$tmp/1" -o "$tmp/one.arpa"
 run ngram count -q --order 3 "$tmp/2" --packed -o "$tmp/two.lm"
-run ngram mix "$tmp/one.arpa" "$tmp/two.lm" --text "$heldout" -o "$tmp/mix.arpa"
-is "mix: status" 0 "$status"
+exits "mix" 0 run ngram mix "$tmp/one.arpa" "$tmp/two.lm" --text "$heldout" -o "$tmp/mix.arpa"
 has "mix counts the text's words" "$err" "$heldout: 12 sentences, 78 words: "
 has "mix tells the weights" "$err" "linnet: weights 0."
 ppl() { "$LINNET" ngram perplexity "$1" "$heldout" --json | sed -n 's/.*"perplexity": \([0-9.]*\).*/\1/p'; }
 has "and the perplexities" "$err" " alone, "
 weights=$(echo "$err" | sed -n 's/^linnet: weights \([0-9.,]*\):.*/\1/p')
-run ngram mix "$tmp/one.arpa" "$tmp/two.lm" --weights "$weights" --packed -q -o "$tmp/mix.lm"
-is "mix --weights: status" 0 "$status"
+exits "mix --weights" 0 run ngram mix "$tmp/one.arpa" "$tmp/two.lm" --weights "$weights" --packed -q -o "$tmp/mix.lm"
 is "its weights given, packed: the same" "$(ppl "$tmp/mix.arpa" | cut -c 1-5)" "$(ppl "$tmp/mix.lm" | cut -c 1-5)"
 run ngram mix "$tmp/one.arpa" "$tmp/two.lm" --weights 3,1 --entropy 1e-3
 has "weights are divided by their sum" "$err" "weights 0.7500,0.2500: 73 1-grams, "
@@ -164,8 +157,7 @@ refused "another <unk>" 1 "unknown words <unk> and the other <UNK>" ngram mix --
 
 # ---- generate --------------------------------------------------------------------------------------------------------------------
 
-run ngram generate --count 200 --seed 5 "$a" -o "$tmp/drawn"
-is "generate: status" 0 "$status"
+exits "generate" 0 run ngram generate --count 200 --seed 5 "$a" -o "$tmp/drawn"
 is "as many lines as requested" 200 "$(grep -c . "$tmp/drawn")"
 run ngram generate --count 200 --seed 5 "$a"
 is "the same seed, the same sentences" "$(cat "$tmp/drawn")" "$out"
@@ -180,24 +172,20 @@ refused "no sentences" 2 "count" ngram generate --count 0 "$a"
 
 # Bad lines are reported and left out; the model is that of the other lines.
 printf 'a b\nx \001 y\na <s> b\n</s>\n%0300d\nb a\n' 0 > "$tmp/bad"
-run ngram count "$tmp/bad" -o "$tmp/b"
-is "bad lines: status" 1 "$status"
+exits "bad lines" 1 run ngram count "$tmp/bad" -o "$tmp/b"
 has "a control character" "$err" "$tmp/bad:2: the line has a control character (1) at byte 3; left out"
 has "<s>" "$err" "$tmp/bad:3: <s> marks an end of a sentence and cannot be in one; left out"
 has "</s>" "$err" "$tmp/bad:4: </s> marks an end"
 has "a word too long" "$err" "$tmp/bad:5: the word '0000"
 ok "the rest is counted" cmp "$tmp/b" "$tmp/c"
 awk 'BEGIN { for (i = 0; i < 600000; i++) printf "a "; print ""; print "a b"; print "b a" }' > "$tmp/long"
-run ngram count "$tmp/long" -o "$tmp/b"
-is "a line too long: status" 1 "$status"
+exits "a line too long" 1 run ngram count "$tmp/long" -o "$tmp/b"
 has "a line too long" "$err" "$tmp/long:1: the line has 1199999 bytes, over 1048576; write one sentence per line; left out"
 ok "and the rest is counted" cmp "$tmp/b" "$tmp/c"
-run ngram perplexity "$a" "$tmp/bad" "$heldout"
-is "perplexity of bad lines: status" 1 "$status"
+exits "perplexity of bad lines" 1 run ngram perplexity "$a" "$tmp/bad" "$heldout"
 has "names them too" "$err" "$tmp/bad:3: <s>"
 has "and does the others" "$out" "2 files: 14 sentences"
-run ngram count -q "$tmp/nowhere" "$tmp/unix" -o "$tmp/b"
-is "a missing text: status" 1 "$status"
+exits "a missing text" 1 run ngram count -q "$tmp/nowhere" "$tmp/unix" -o "$tmp/b"
 has "is named" "$err" "cannot open $tmp/nowhere"
 ok "and the others are counted" cmp "$tmp/b" "$tmp/c"
 : > "$tmp/empty"

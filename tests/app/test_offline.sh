@@ -7,8 +7,7 @@ offline=share/linnet/en/offline.safetensors
 "$SOUND" "$tmp/x.wav" seconds=3 seed=2
 [ ! -f $speech ] || cp $speech "$tmp/s.raw"
 
-run info offline
-is "info: status" 0 "$status"
+exits "info" 0 run info offline
 has "info" "$out" "bidirectional"
 is "a model by its name, and by its path" "$("$LINNET" info --json $offline | grep fingerprint)" "$("$LINNET" info --json offline | grep fingerprint)"
 is "default is the model without a name" "$("$LINNET" info --json | grep fingerprint)" "$("$LINNET" info --json default | grep fingerprint)"

@@ -1,9 +1,8 @@
 # Output files: their names, that no other file is touched, and what remains when the program is stopped.
 . tests/app/common.sh
 
-make_model || { fail "a model for the test"; finish; }
-m=$tmp/model.safetensors
-export LINNET_MODEL="$m"
+use_model
+m=$LINNET_MODEL
 wav=$tmp/data/u1.wav
 
 # files FOLDER: all files below it, sorted, separated by '|'
@@ -42,8 +41,7 @@ printf 's1/u1 data/u1.wav\ns2/u2 data/u2.wav\n' > "$tmp/scp/wav.scp"
 run transcribe -q --data "$tmp/scp" -f srt --output-dir "$tmp/o8"
 is "--data, ids with folders" "s1/u1.srt|s2/u2.srt|" "$(files "$tmp/o8")"
 printf '../../u1 data/u1.wav\n/etc/u2 data/u2.wav\n' > "$tmp/scp/wav.scp"
-run transcribe -q --data "$tmp/scp" -f srt --output-dir "$tmp/o9"
-is "--data, ids that would leave the folder: status" 0 "$status"
+exits "--data, ids that would leave the folder" 0 run transcribe -q --data "$tmp/scp" -f srt --output-dir "$tmp/o9"
 is "--data, ids that would leave the folder" 2 "$(find "$tmp/o9" -name 'u?.srt' | wc -l | tr -d ' ')"
 
 # ---- an output that is an input -------------------------------------------------------------------------------------------------
@@ -138,16 +136,14 @@ null=/dev/null full=/dev/full
 [ -w /dev ] && { mknod "$tmp/null" c 1 3 2> /dev/null && null=$tmp/null || null=; mknod "$tmp/full" c 1 7 2> /dev/null && full=$tmp/full || full=; }
 ok "/dev/fd" test "$plain" = "$("$LINNET" transcribe -q -o /dev/fd/5 "$wav" 5>&1)"
 printf '\\data\\\nngram 1=3\n\n\\1-grams:\n-1\t<s>\n-0.5\ta\n-0.5\t</s>\n\n\\end\\\n' > "$tmp/w.arpa"
-run ngram pack "$tmp/w.arpa" -o "$tmp/w.lm"
-is "pack" 0 "$status"
+exits "pack" 0 run ngram pack "$tmp/w.arpa" -o "$tmp/w.lm"
 timeout 600 cat "$tmp/pipe" > "$tmp/read" &
 run ngram pack "$tmp/w.arpa" -o "$tmp/pipe"
 wait $!
 ok "a packed model into a FIFO" cmp "$tmp/read" "$tmp/w.lm"
 ok "which stays" test -p "$tmp/pipe"
 if [ -w "$null" ]; then
-    run ngram pack "$tmp/w.arpa" -o "$null"
-    is "a packed model into a device" 0 "$status"
+    exits "a packed model into a device" 0 run ngram pack "$tmp/w.arpa" -o "$null"
     ok "which stays a device" test -c "$null"
     refused "a cache cannot go into a device" 1 "it is not a regular file" \
         prepare -q "$tmp/data" --audio-root "$tmp/data" --lexicon "$tmp/dict" -o "$null"
@@ -189,8 +185,7 @@ refused "posteriors of nothing" 1 "No such file" posteriors "$tmp/missing.wav" -
 refused "a recording of nothing" 1 "" listen -q --from "$tmp/missing.wav" --save "$o"
 is "the old file is unchanged" precious "$(cat "$o")"
 left "failures" "$tmp/keep"
-run transcribe -q -f trn -o "$o" "$tmp/missing.wav" "$wav"
-is "one of two failed: status" 1 "$status"
+exits "one of two failed" 1 run transcribe -q -f trn -o "$o" "$tmp/missing.wav" "$wav"
 is "one of two failed: the other is written" "$plain (u1)" "$(cat "$o")"
 
 # A temporary name that already exists is neither followed nor written; the file of a killed process does not block.
@@ -199,16 +194,14 @@ ln -s "$tmp/foreign" "$o.linnet-0.tmp"
 ln "$tmp/foreign" "$o.linnet-1.tmp"
 mkdir "$o.linnet-2.tmp"
 echo stale > "$o.linnet-3.tmp"
-run transcribe -q -f trn -o "$o" "$wav"
-is "taken names: status" 0 "$status"
+exits "taken names" 0 run transcribe -q -f trn -o "$o" "$wav"
 is "taken names: written" "$plain (u1)" "$(cat "$o")"
 is "taken names: untouched" foreign "$(cat "$tmp/foreign")"
 is "what a killed transcription left is not thrown away" stale "$(cat "$o.linnet-3.tmp")"
 run ngram pack "$tmp/w.arpa" -o "$o"
 is "a stale name of what can be made again is taken over" "no" "$(test -e "$o.linnet-3.tmp" && echo yes || echo no)"
 for i in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do rm -rf "$o.linnet-$i.tmp"; ln -s "$tmp/foreign" "$o.linnet-$i.tmp"; done
-run ngram pack "$tmp/w.arpa" -o "$o"
-is "all numbers taken: status" 0 "$status"
+exits "all numbers taken" 0 run ngram pack "$tmp/w.arpa" -o "$o"
 ok "all numbers taken: written" cmp "$o" "$tmp/w.lm"
 rm -f "$o".linnet-*.tmp
 
@@ -342,8 +335,7 @@ kill -INT $running
 wait $running
 is "a recording, ended by SIGINT" 0 $?
 ok "a recording, under its name" test -s "$tmp/keep/heard.wav"
-run transcribe -q "$tmp/keep/heard.wav"
-is "a recording, readable" 0 "$status"
+exits "a recording, readable" 0 run transcribe -q "$tmp/keep/heard.wav"
 
 # ---- --skip-done ----------------------------------------------------------------------------------------------------------------
 
@@ -456,13 +448,11 @@ ok "ARPA" cmp "$tmp/bom.lm" "$tmp/w.lm"
 for f in ctm json trn; do
     "$LINNET" transcribe -q -f $f "$wav" > "$tmp/r.$f"
     bom < "$tmp/r.$f" > "$tmp/b.$f"
-    run score --bootstrap 0 --json --format $f "$tmp/b.$f" "$tmp/r.$f"
-    is "a reference in $f" 0 "$status"
+    exits "a reference in $f" 0 run score --bootstrap 0 --json --format $f "$tmp/b.$f" "$tmp/r.$f"
     has "a reference in $f: without a difference" "$out" '"wrong_utterances":0,'
 done
 bom < "$tmp/train.conf" > "$tmp/bom.conf"
-run train "$tmp/bom.conf" --train "$tmp/set.lfc" --folder "$tmp/run2" --epochs 1 -q
-is "a configuration" 0 "$status"
+exits "a configuration" 0 run train "$tmp/bom.conf" --train "$tmp/set.lfc" --folder "$tmp/run2" --epochs 1 -q
 bom < "$tmp/scp/wav.scp" > "$tmp/scp/w" && mv "$tmp/scp/w" "$tmp/scp/wav.scp"
 run transcribe -q --data "$tmp/scp" -f trn
 has "a wav.scp" "$out" "(u1)"

@@ -3,14 +3,12 @@
 
 t=$tmp/t.tsv
 printf 'name\tn\tms\n# a comment\nlinear\t512\t1.5\nlinear\t1024\t3\nlsh-4\t512\t6\nlsh-4\t1024\t-\nlsh-4\t2048\t24\n' > "$t"
-run plot "$t" --x 'n:N (frames)' --y ms --by name --axes x-scale=log2,y-scale=log --title 'Time'
-is "a chart: status" 0 "$status"
+exits "a chart" 0 run plot "$t" --x 'n:N (frames)' --y ms --by name --axes x-scale=log2,y-scale=log --title 'Time'
 for part in '<svg ' '>Time</text>' '>N (frames)</text>' '>ms</text>' '>linear</text>' '>lsh-4</text>' '>1,024</text>' '</svg>'; do has "a chart" "$out" "$part"; done
 is "two curves" 2 "$(grep -c '<polyline' "$tmp/.out")"
 ok "well-formed XML" python3 -c 'import sys, xml.dom.minidom as x; x.parse(sys.argv[1])' "$tmp/.out"
 printf 'n\tms\n1\t10\n1\t20\n2\t30\n' > "$t"
-run plot "$t" --x n --y ms --axes y-range=0,40 -o "$tmp/t.svg"
-is "to a file: status" 0 "$status"
+exits "to a file" 0 run plot "$t" --x n --y ms --axes y-range=0,40 -o "$tmp/t.svg"
 has "with a bar" "$(cat "$tmp/t.svg")" "h6m-3 0V"
 run plot "$t" --x n --y ms --axes y-range=0,40
 hasnt "no negative zero" "$out" '>-0<'

@@ -3,31 +3,25 @@
 
 commands='transcribe listen train score features posteriors prepare phonemize info plot devices completion'
 
-run
-is "no command: status" 2 "$status"
+exits "no command" 2 run
 has "no command: usage" "$err" "linnet COMMAND [arguments] [options]"
-run --version
-is "--version: status" 0 "$status"
+exits "--version" 0 run --version
 has "--version" "$out" "linnet 0."
-run --help
-is "--help: status" 0 "$status"
+exits "--help" 0 run --help
 help=$out
 run help
 is "help is --help" "$help" "$out"
 for c in $commands; do
     has "--help lists $c" "$help" "  $c "
-    run "$c" --help
-    is "$c --help: status" 0 "$status"
+    exits "$c --help" 0 run "$c" --help
     has "$c --help" "$out" "usage: linnet $c "
     is "$c --help: no word or phrase twice in a row" "" \
         "$({ echo "$help"; echo "$out" | sed '/^Examples:/,$d' | tr -s ' \n' '  '; } | grep -oE ' ([a-z]{2,}|[A-Z][a-z ]+;) \1[ .,;]')"
     first=$out
     run help "$c"
     is "help $c is $c --help" "$first" "$out"
-    run "$c" --help --nonsense
-    is "$c --help wins over a mistake" 0 "$status"
-    run "$c" --hepl
-    is "$c: unknown option: status" 2 "$status"
+    exits "$c --help wins over a mistake" 0 run "$c" --help --nonsense
+    exits "$c: unknown option" 2 run "$c" --hepl
     has "$c: unknown option" "$err" "linnet: $c: unknown option --hepl; did you mean --help?"
     has "$c: points at --help" "$err" "Try 'linnet $c --help'."
 done
@@ -116,8 +110,7 @@ if command -v mandoc > /dev/null; then
     is "mandoc takes the manual pages" "" "$(mandoc -T lint -W error "$tmp"/man/* 2>&1)"
 fi
 has "documentation in the pages" "$(cat "$tmp/man/linnet-align.1")" "/usr/share/doc/linnet/alignment.md"
-run man
-is "man: status" 0 "$status"
+exits "man" 0 run man
 has "man: the page of the program" "$out" ".TH LINNET 1"
 run man transcribe
 has "man of a command" "$out" ".TH LINNET\\-TRANSCRIBE 1"
@@ -126,8 +119,7 @@ refused "man into no folder" 1 "$tmp/none/linnet.1" man --output-dir "$tmp/none"
 run transcribe --help=man
 has "--help=man" "$out" ".TH LINNET\\-TRANSCRIBE 1"
 for shell in bash zsh fish; do
-    run completion $shell
-    is "completion $shell: status" 0 "$status"
+    exits "completion $shell" 0 run completion $shell
     has "completion $shell names options" "$out" files-from
     printf '%s\n' "$out" > "$tmp/completion.$shell"
     if command -v $shell > /dev/null; then ok "$shell parses its completion" $shell -n "$tmp/completion.$shell"; fi

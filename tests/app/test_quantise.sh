@@ -3,8 +3,7 @@
 
 make_model || { fail "a small model"; finish; }
 m=$tmp/model.safetensors q=$tmp/small.safetensors wav=$tmp/data/u1.wav
-run quantise "$m" -o "$q"
-is "quantise: status" 0 "$status"
+exits "quantise" 0 run quantise "$m" -o "$q"
 is "it says nothing" "" "$out$err"
 [ "$(wc -c < "$q")" -lt "$(wc -c < "$m")" ] || fail "the file is smaller"
 run info "$q"
@@ -37,8 +36,7 @@ is "the installed model: status" 0 "$status"
 "$LINNET" average --half "$tmp/default.safetensors" -o "$tmp/half.safetensors"
 run quantise "$tmp/half.safetensors" -o "$tmp/small2.safetensors"
 ok "it is in eight bits, and in half precision loses nothing" cmp "$tmp/default.safetensors" "$tmp/small2.safetensors"
-run transcribe -q --precision int8 --model "$tmp/half.safetensors" "$wav"
-is "transcribe with it: status" 0 "$status"
+exits "transcribe with it" 0 run transcribe -q --precision int8 --model "$tmp/half.safetensors" "$wav"
 is "which is that of the model" "$out" "$("$LINNET" transcribe -q --precision int8 --model default "$wav")"
 for p in int8 auto; do
     is "listen, $p, the same" "$out" "$("$LINNET" listen -q --from "$wav" --no-paced --precision $p --model "$tmp/default.safetensors")"
@@ -49,7 +47,6 @@ refused "no output" 2 "--output" quantise "$q"
 refused "no model" 1 "none.safetensors" quantise "$tmp/none.safetensors" -o "$tmp/x.safetensors"
 refused "not a model" 1 "u1.wav" quantise "$wav" -o "$tmp/x.safetensors"
 ok "nothing was written" test ! -e "$tmp/x.safetensors"
-run transcribe -q --device cuda --precision int8 "$wav" # which this build or machine may lack
-is "on a GPU: status" 1 "$status"
+exits "on a GPU" 1 run transcribe -q --device cuda --precision int8 "$wav" # which this build or machine may lack
 ok "on a GPU: says why" grep -qE "cuda|CUDA|NVIDIA" "$tmp/.err"
 finish

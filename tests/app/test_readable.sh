@@ -6,8 +6,7 @@ for i in $(seq 200); do
     printf 'He went to London, and she stayed at home. What did he want? He saw the dog.\n\n'
     printf 'What did she say? She saw London. The dog stayed, and he went home.\n\n'
 done > "$tmp/book.txt"
-run readable learn --slots 3000 "$tmp/book.txt" -o "$tmp/small.punctuation"
-is "learn: status" 0 "$status"
+exits "learn" 0 run readable learn --slots 3000 "$tmp/book.txt" -o "$tmp/small.punctuation"
 has "learn: what was read" "$err" "400 paragraphs, 6200 words"
 run readable learn -q --slots 3000 "$tmp/book.txt" -o "$tmp/again.punctuation"
 is "quiet" "" "$err"

@@ -152,9 +152,7 @@ refused "a network of words" 1 "$network is no model of these phonemes: it has n
 
 # ---- sound: pipes, states, a stream ----------------------------------------------------------------------------------------------
 
-make_model || { fail "a small model"; finish; }
-LINNET_MODEL=$tmp/model.safetensors
-export LINNET_MODEL
+use_model
 # Two words for each phoneme, so that any sound gives words in doubt.
 for p in AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH; do
     printf 'x%s %s\nq%s %s\n' $p $p $p $p | tr 'A-Z' 'a-z' | awk -v p=$p '{ print $1, p }'
@@ -162,8 +160,6 @@ done > "$tmp/x.dict"
 "$SOUND" "$tmp/s.raw" seconds=6 seed=3 format=raw
 "$SOUND" "$tmp/s.wav" seconds=6 seed=3
 t() { "$LINNET" transcribe -q --words --no-readable --no-lm -l "$tmp/x.dict" --tune unknown=-4 "$@" 2> "$tmp/.err"; }
-tokens() { grep -v '^;;' | cut -d' ' -f2-; }
-part() { tail -c +$(($2 * 2 + 1)) "$1" | head -c $((($3 - $2) * 2)); }
 how="--rescore $network --tune rescore-weight=1,rescore-n=12"
 t -f ctm "$tmp/s.wav" | tokens > "$tmp/without"
 t -f ctm $how "$tmp/s.wav" | tokens > "$tmp/whole"
@@ -173,24 +169,15 @@ t -f ctm $how - < "$tmp/s.raw" | tokens > "$tmp/flowed"
 ok "while it runs" cmp "$tmp/whole" "$tmp/flowed"
 t -f ctm $how -j 1 "$tmp/s.wav" | tokens > "$tmp/one"
 ok "with one thread" cmp "$tmp/whole" "$tmp/one"
-rm -f "$tmp/s.bin" "$tmp/pieces"
-at=0
-for to in 100 401 30001 61234; do
-    if [ $at = 0 ]; then load=; else load="--load-state $tmp/s.bin"; fi
-    part "$tmp/s.raw" $at $to | t -f ctm $how $load --save-state "$tmp/s.bin" - >> "$tmp/pieces"
-    at=$to
-done
-part "$tmp/s.raw" $at 96000 | t -f ctm $how --load-state "$tmp/s.bin" - >> "$tmp/pieces"
-tokens < "$tmp/pieces" > "$tmp/cut"
+in_pieces "$tmp/s.raw" 96000 "100 401 30001 61234" t -f ctm $how
 ok "saved and loaded on the way" cmp "$tmp/whole" "$tmp/cut"
 
-pt() { "$LINNET" transcribe -q --rescore "$of_phones" --tune rescore-weight=1,rescore-n=12 -f ctm "$@" 2> "$tmp/.err" | tokens; }
-pt "$tmp/s.wav" > "$tmp/whole"
+pt() { "$LINNET" transcribe -q --rescore "$of_phones" --tune rescore-weight=1,rescore-n=12 -f ctm "$@" 2> "$tmp/.err"; }
+pt "$tmp/s.wav" | tokens > "$tmp/whole"
 ok "phonemes of a sound" test -s "$tmp/whole"
-pt - < "$tmp/s.raw" > "$tmp/flowed"
+pt - < "$tmp/s.raw" | tokens > "$tmp/flowed"
 ok "while it runs" cmp "$tmp/whole" "$tmp/flowed"
-rm -f "$tmp/s.bin"
-{ part "$tmp/s.raw" 0 30001 | pt --save-state "$tmp/s.bin" -; part "$tmp/s.raw" 30001 96000 | pt --load-state "$tmp/s.bin" -; } > "$tmp/cut"
+in_pieces "$tmp/s.raw" 96000 30001 pt
 ok "saved and loaded on the way" cmp "$tmp/whole" "$tmp/cut"
 
 listen() { "$LINNET" listen -q --no-paced --reset endpoint --words --no-readable --no-lm -l "$tmp/x.dict" --tune unknown=-4 "$@"; }

@@ -41,8 +41,7 @@ has "words of JSON" "$(last)" "WER 33.33 %"
 line='PER 37.50 %: 1 substitutions, 1 deletions, 1 insertions in 8 tokens of 2 utterances'
 for hyp in hyp.trn hyp.ctm hyp.jsonl; do
     for ref in ref.trn ref.txt; do
-        run score $ref $hyp
-        is "$ref, $hyp: status" 0 "$status"
+        exits "$ref, $hyp" 0 run score $ref $hyp
         is "$ref, $hyp" "$line" "$(last)"
     done
 done
@@ -97,8 +96,7 @@ has "json: against" "$out" '"against":{"name":"ref.trn"'
 if command -v python3 > /dev/null; then
     ok "it is JSON" sh -c "'$LINNET' score --json --utterances --against ref.trn ref.trn hyp.trn | python3 -m json.tool"
 fi
-run score --html report.html --against ref.trn ref.trn hyp.trn
-is "html: status" 0 "$status"
+exits "html" 0 run score --html report.html --against ref.trn ref.trn hyp.trn
 has "html beside text" "$out" "$line"
 has "html" "$(cat report.html)" "<h1>PER 37.50 %</h1>"
 hasnt "html needs nothing else" "$(cat report.html)" "http"

@@ -2,16 +2,8 @@
 # that is killed while it writes.
 . tests/app/common.sh
 
-make_model || { fail "a small model"; finish; }
-LINNET_MODEL=$tmp/model.safetensors
-export LINNET_MODEL
+use_model
 t() { "$LINNET" transcribe -q "$@"; }
-
-# The CTM of a sound without its name.
-phones() { grep -v '^;;' | cut -d' ' -f2-; }
-
-# part FILE FROM TO: samples FROM .. TO-1 of headerless sound of $frame bytes each
-part() { tail -c +$(($2 * frame + 1)) "$1" | head -c $((($3 - $2) * frame)); }
 
 # ---- cuts ------------------------------------------------------------------------------------------------------------------------
 
@@ -19,20 +11,8 @@ part() { tail -c +$(($2 * frame + 1)) "$1" | head -c $((($3 - $2) * frame)); }
 cuts() {
     what=$1 n=$2 places=$3
     shift 3
-    t -f ctm "$@" - < "$tmp/x.raw" | phones > "$tmp/whole"
-    rm -f "$tmp/s.bin" "$tmp/pieces"
-    at=0
-    for to in $places; do
-        if [ $at = 0 ]; then load=; else load="--load-state $tmp/s.bin"; fi
-        part "$tmp/x.raw" $at $to | t -f ctm "$@" $load --save-state "$tmp/s.bin" - >> "$tmp/pieces"
-        at=$to
-    done
-    if [ $at = "$n" ]; then
-        t -f ctm "$@" --load-state "$tmp/s.bin" >> "$tmp/pieces"
-    else
-        part "$tmp/x.raw" $at "$n" | t -f ctm "$@" --load-state "$tmp/s.bin" - >> "$tmp/pieces"
-    fi
-    phones < "$tmp/pieces" > "$tmp/cut"
+    t -f ctm "$@" - < "$tmp/x.raw" | tokens > "$tmp/whole"
+    in_pieces "$tmp/x.raw" "$n" "$places" t -f ctm "$@"
     # Channels are processed at the same time, so their lines are written piece by piece.
     sort "$tmp/whole" > "$tmp/whole.sorted"
     sort "$tmp/cut" > "$tmp/cut.sorted"
@@ -48,7 +28,7 @@ cuts "at the very end" 96000 "48000 96000"
 cuts "resets" 96000 "100 9001 9601 50000 96000" --reset endpoint --tune longest=0.6
 resets=$(cat "$tmp/whole")
 cuts "resets, a beam" 96000 "9601 50000" --reset endpoint --tune longest=0.6 --beam 4
-ok "resets change what is recognised" test "$resets" != "$(t -f ctm --reset never - < "$tmp/x.raw" | phones)"
+ok "resets change what is recognised" test "$resets" != "$(t -f ctm --reset never - < "$tmp/x.raw" | tokens)"
 cuts "no resets" 96000 "50000" --reset never
 ok "in order" cmp "$tmp/whole" "$tmp/cut"
 "$SOUND" "$tmp/x.raw" seconds=3 rate=8000 channels=2 seed=5 format=raw
@@ -66,14 +46,13 @@ cuts "44.1 kHz, behind its period" 529200 "400001" --rate 44100
 frame=2
 part "$tmp/x.raw" 0 70001 > "$tmp/one.raw"
 part "$tmp/x.raw" 70001 96000 > "$tmp/two.raw"
-is "CTM of a pipe, at once, is that of the file" "$(t -f ctm "$tmp/x.wav" | phones)" "$(cat "$tmp/x.raw" | t -f ctm - | phones)"
+is "CTM of a pipe, at once, is that of the file" "$(t -f ctm "$tmp/x.wav" | tokens)" "$(cat "$tmp/x.raw" | t -f ctm - | tokens)"
 head -c 200 /dev/zero > "$tmp/silence.raw"
 is "CTM of a pipe without phonemes" ";; stdin has no phones" "$(t -f ctm - < "$tmp/silence.raw" 2> /dev/null)"
 json() { sed 's/^.*"phones":\[//; s/\]}$//' | tr '\n' ',' | sed 's/,$//'; }
 t -f json "$tmp/x.wav" > "$tmp/whole.json"
 t -f json --raw --save-state "$tmp/s.bin" "$tmp/one.raw" > "$tmp/one.json"
-run info "$tmp/s.bin"
-is "info: status" 0 "$status"
+exits "info" 0 run info "$tmp/s.bin"
 has "info: what it is" "$out" "a saved stream"
 has "info: the seconds processed" "$out" "sound:            4.375 s"
 has "info: of which model" "$out" "$("$LINNET" info "$LINNET_MODEL" | sed -n 's/^fingerprint: *//p')"
@@ -100,7 +79,7 @@ exec 9>&-
 heard=$("$LINNET" info --json "$tmp/live.bin" | sed -n 's/.*"samples": \([0-9]*\),.*/\1/p')
 cat "$tmp/one.raw" "$tmp/two.raw" | tail -c +$((2 * heard + 1)) > "$tmp/rest.raw"
 t -f ctm --raw --load-state "$tmp/live.bin" "$tmp/rest.raw" >> "$tmp/live.ctm"
-is "interrupted: nothing is lost" "$(t -f ctm "$tmp/x.wav" | phones)" "$(phones < "$tmp/live.ctm")"
+is "interrupted: nothing is lost" "$(t -f ctm "$tmp/x.wav" | tokens)" "$(tokens < "$tmp/live.ctm")"
 
 # ---- states that are refused -----------------------------------------------------------------------------------------------------
 
@@ -121,8 +100,7 @@ refused "no state at all" 1 "cannot open $tmp/none.bin: No such file or director
     transcribe -q --raw --load-state "$tmp/none.bin" "$tmp/two.raw"
 refused "a model as a state" 1 "is not the state of a stream" transcribe -q --raw --load-state "$LINNET_MODEL" "$tmp/two.raw"
 refused "two files" 2 "are for one FILE" transcribe -q --save-state "$tmp/n.bin" "$tmp/x.wav" "$tmp/x.wav"
-run transcribe -q --save-state "$tmp/none/n.bin" "$tmp/x.wav"
-is "a state that cannot be written: status" 1 "$status"
+exits "a state that cannot be written" 1 run transcribe -q --save-state "$tmp/none/n.bin" "$tmp/x.wav"
 has "a state that cannot be written: reported" "$err" "$tmp/none/n.bin"
 size=$(wc -c < "$s" | tr -d ' ')
 head -c $((size - 1)) "$s" > "$tmp/short.bin"
@@ -133,8 +111,7 @@ refused "a state of 50 bytes" 1 "is damaged: it is truncated" transcribe -q --ra
 refused "a state followed by other bytes" 1 "is damaged" transcribe -q --raw --load-state "$tmp/long.bin" "$tmp/two.raw"
 for at in 8 13 30 60 119 125 $((size / 2)) $((size - 1)); do
     { head -c $at "$s"; printf '\245'; tail -c +$((at + 2)) "$s"; } > "$tmp/bad.bin"
-    run transcribe -q --raw --load-state "$tmp/bad.bin" "$tmp/two.raw"
-    is "a state with another byte $at: status" 1 "$status"
+    exits "a state with another byte $at" 1 run transcribe -q --raw --load-state "$tmp/bad.bin" "$tmp/two.raw"
     is "a state with another byte $at: nothing is written" "" "$out"
 done
 has "and is reported as damaged" "$err" "$tmp/bad.bin is damaged: its checksum is wrong"

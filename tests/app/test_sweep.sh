@@ -14,8 +14,7 @@ ema --ema 0.9 # averaged
 drop  --set layer-drop=0.3 --lr 2e-3
 T
 
-sweep --sweep-seeds 1,2 --epochs 1
-is "status" 0 "$status"
+exits "it runs" 0 sweep --sweep-seeds 1,2 --epochs 1
 is "a line for each run" "base 1|base 2|ema 1|ema 2|drop 1|drop 2|" "$(cut -f1,2 "$tmp/sweep/results.tsv" | sed 1d | tr '\t\n' ' |')"
 is "it is printed" "$out" "$(cat "$tmp/sweep/results.tsv")"
 is "the values are those of the log" "$(sed 1d "$tmp/sweep/ema.2/log.tsv" | awk '{ print $1, $3, $4, $5, $9 }')" \
@@ -35,8 +34,7 @@ cp "$tmp/sweep/results.tsv" "$tmp/first.tsv"
 before=$(ls -l --time-style=full-iso "$tmp/sweep/base.1")
 rm "$tmp/sweep/ema.1/finished"
 echo 'more --set dropout=0' >> "$tmp/table"
-sweep --sweep-seeds 1,2 --epochs 1
-is "again: status" 0 "$status"
+exits "again" 0 sweep --sweep-seeds 1,2 --epochs 1
 is "again: finished runs stay" "$before" "$(ls -l --time-style=full-iso "$tmp/sweep/base.1")"
 has "again: the unfinished one goes on" "$err" "== ema, seed 1: --ema 0.9"
 hasnt "again: only that one" "$err" "== ema, seed 2"
@@ -48,17 +46,14 @@ hasnt "without seeds: no other" "$out" "more	2	"
 
 declines() { # WHAT MESSAGE ARGS...
     what=$1 part=$2; shift 2
-    sweep "$@"
-    is "$what: status" 1 "$status"
+    exits "$what" 1 sweep "$@"
     has "$what" "$err" "$part"
     hasnt "$what: nothing runs" "$err" "=="
 }
 declines "other options under the same name" "base.1 was run with other options" --epochs 2
-sweep --sweep-seeds 1.5
-is "a seed that is none: status" 2 "$status"
+exits "a seed that is none" 2 sweep --sweep-seeds 1.5
 has "a seed that is none" "$err" "1.5 is not a whole number"
-run train "$tmp/train.conf" --train "$tmp/set.lfc" --folder "$tmp/x" --sweep-seeds 1
-is "seeds without a sweep: status" 2 "$status"
+exits "seeds without a sweep" 2 run train "$tmp/train.conf" --train "$tmp/set.lfc" --folder "$tmp/x" --sweep-seeds 1
 has "seeds without a sweep" "$err" "--sweep-seeds belongs to --sweep"
 cp "$tmp/table" "$tmp/good"
 echo 'base --lr 1' >> "$tmp/table"
@@ -73,8 +68,7 @@ table 'wrong set.lfc'; declines "a word too many" "table:1: 'set.lfc' is not an 
 table '# nothing'; declines "no runs" "has no runs"
 rm "$tmp/table"; declines "no table" "table"
 table 'later --decay gated --direction bidirectional'
-sweep --epochs 1
-is "a run that fails: status" 1 "$status"
+exits "a run that fails" 1 sweep --epochs 1
 has "a run that fails" "$err" "later.1 stopped"
 hasnt "a run that fails is not finished" "$(ls "$tmp/sweep/later.1" 2>&1)" "finished"
 finish

@@ -13,8 +13,7 @@ has "in JSON" "$out" '"sequences": 20, "tokens": 400, "different_tokens": 7, "ta
 
 # ---- training ------------------------------------------------------------------------------------------------------------------
 
-run train --train "$tmp/set.lds" --dev "$tmp/dev.lds" --folder "$tmp/trained" $network
-is "train: status" 0 "$status"
+exits "train" 0 run train --train "$tmp/set.lds" --dev "$tmp/dev.lds" --folder "$tmp/trained" $network
 has "the loss is printed in bits" "$err" "bits (best)"
 has "and the speed in tokens" "$err" "tokens/s"
 hasnt "no error rate of phones" "$err" "PER"
@@ -25,10 +24,8 @@ has "info: symbols" "$out" "symbols:          0 1 2 3 4 5 6"
 hasnt "info: no sound" "$out" "log-mel"
 run info --json "$model"
 has "info in JSON" "$out" '"outputs": 7, "tokens": 7,'
-run train --train "$tmp/set.lds" --dev "$tmp/dev.lds" --folder "$tmp/trained" $network --epochs 4 --resume -q
-is "resumed: status" 0 "$status"
-run average "$model" "$tmp/trained/checkpoint.safetensors" --half -o "$tmp/mean.safetensors"
-is "average: status" 0 "$status"
+exits "resumed" 0 run train --train "$tmp/set.lds" --dev "$tmp/dev.lds" --folder "$tmp/trained" $network --epochs 4 --resume -q
+exits "average" 0 run average "$model" "$tmp/trained/checkpoint.safetensors" --half -o "$tmp/mean.safetensors"
 run train --train "$tmp/set.lds" --dev "$tmp/dev.lds" --init "$tmp/mean.safetensors" --folder "$tmp/on" --epochs 1 --threads 1
 is "from a model: status" 0 "$status"
 has "it is measured first" "$err" "before training  dev loss"

@@ -8,8 +8,7 @@ delay() { "$LINNET" info --json "$1" | sed -n 's/.*"emission_delay_ms": \([0-9]*
 network() { grep -E '^(layers|heads|head-width|feedforward|stack|ahead|positions|conv-kernel|conv-layers|direction) ' "$1"; }
 
 # without any option of the network
-run train $from --folder "$tmp/tuned" --epochs 1
-is "the network is the model's: status" 0 "$status"
+exits "the network is the model's" 0 run train $from --folder "$tmp/tuned" --epochs 1
 hasnt "no difference" "$err" "differs"
 hasnt "no warm-up" "$err" "warmup"
 has "the model is measured first" "$err" "before training  dev loss"
@@ -34,13 +33,11 @@ mv "$tmp/moved.safetensors" "$tmp/late.safetensors"
 is "and in a mean" 98 "$(delay "$tmp/mean.safetensors")"
 
 # options that differ
-run train $from --folder "$tmp/wide" --epochs 1 --set feedforward=48
-is "wider: status" 0 "$status"
+exits "wider" 0 run train $from --folder "$tmp/wide" --epochs 1 --set feedforward=48
 has "wider: what differs is named" "$err" \
     "this network differs from that of $tmp/late.safetensors: feedforward 48 (the model: 32); what that model lacks"
 is "wider: all else is the model's" "$(network "$tmp/run/train.conf" | sed 's/feedforward = 32/feedforward = 48/')" "$(network "$tmp/wide/train.conf")"
-run train $from --folder "$tmp/both" --epochs 1 --direction bidirectional -q
-is "in both directions: status" 0 "$status"
+exits "in both directions" 0 run train $from --folder "$tmp/both" --epochs 1 --direction bidirectional -q
 refused "another shape" 1 "it has another shape than this network: layers 3 (the model: 2), stack 1 (the model: 3)" \
     train $from --folder "$tmp/none" --layers 3 --stack 1
 "$LINNET" prepare "$tmp/data" --audio-root "$tmp/data" --lexicon "$tmp/dict" --stack 3 --fbank high-hz=5000 -q -o "$tmp/other.lfc"
@@ -75,8 +72,7 @@ is "which makes a difference" "1" "$(cmp -s "$tmp/radam/best.safetensors" "$tmp/
 # a sweep: options of a line, and those of the model
 printf 'base\nwide --set feedforward=48\n' > "$tmp/table"
 sweep() { run train $from --folder "$tmp/sweep" --sweep "$tmp/table" --epochs 1 -q; }
-sweep
-is "a sweep: status" 0 "$status"
+exits "a sweep" 0 sweep
 is "a sweep: the network is the model's" "$(network "$tmp/run/train.conf")" "$(network "$tmp/sweep/base.1/train.conf")"
 is "a sweep: per cent" "$(printf 'name\tseed\tepochs\tbest_dev_per_percent')" "$(head -n 1 "$tmp/sweep/results.tsv" | cut -f1-4)"
 is "a sweep: epoch 0 is no epoch" "1 1 1 1" "$(sed 1d "$tmp/sweep/results.tsv" | cut -f3,5 | tr '\t\n' '  ' | sed 's/ $//')"

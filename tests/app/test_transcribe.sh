@@ -1,16 +1,13 @@
 # [slow] linnet transcribe and posteriors: order, many files at once, formats, raw sound, channels, a bad file among good ones.
 . tests/app/common.sh
 
-make_model || { fail "a small model"; finish; }
-LINNET_MODEL=$tmp/model.safetensors
-export LINNET_MODEL
+use_model
 d=$tmp/sounds
 mkdir "$d"
 for i in 1 2 3 4 5 6 7 8 9; do "$SOUND" "$d/s$i.wav" seconds=0.$((10 - i))5 seed=$i; done
 
 # The same order for any number of threads; the shortest file is last in the list and finishes first.
-run transcribe -j 1 -q "$d"/s?.wav
-is "one thread: status" 0 "$status"
+exits "one thread" 0 run transcribe -j 1 -q "$d"/s?.wav
 is "--quiet is quiet" "" "$err"
 one=$out
 is "nine lines" 9 "$(printf '%s\n' "$one" | wc -l | tr -d ' ')"
@@ -33,8 +30,7 @@ run transcribe -q --files-from "$tmp/list"
 is "--files-from" "$one" "$out"
 out=$(ls "$d"/s?.wav | "$LINNET" transcribe -q --files-from -)
 is "--files-from -" "$one" "$out"
-run transcribe -q --data "$tmp/data" --audio-root "$tmp/data" --format trn
-is "--data: status" 0 "$status"
+exits "--data" 0 run transcribe -q --data "$tmp/data" --audio-root "$tmp/data" --format trn
 is "--data: four lines of TRN" "(u1) (u2) (u3) (u4)" "$(printf '%s\n' "$out" | sed 's/.*(/(/' | xargs)"
 
 # Formats: the same phones in each.
@@ -67,8 +63,7 @@ has "a name that TRN cannot hold" "$out" "(a__b__c)"
 
 # One bad file among good ones.
 echo "this is no sound" > "$d/text.wav"
-run transcribe -j 2 "$d/s1.wav" "$d/text.wav" "$d/none.wav" "$d/s2.wav"
-is "one bad file: status" 1 "$status"
+exits "one bad file" 1 run transcribe -j 2 "$d/s1.wav" "$d/text.wav" "$d/none.wav" "$d/s2.wav"
 is "one bad file: the others are done" "$(printf '%s\n' "$one" | head -n 2)" "$out"
 has "one bad file: reported" "$err" "text.wav"
 has "one missing file: reported" "$err" "cannot open $d/none.wav: No such file or directory"
@@ -164,8 +159,7 @@ is "channel 2 alone" "$(sed -n 's/^stereo-2 //p' "$tmp/each")" "$("$LINNET" tran
 refused "no such channel" 1 "stereo.wav" transcribe -q --channel 3 "$tmp/stereo.wav"
 
 # Posteriors: the same matrix for any number of threads; one row per step.
-run posteriors -j 1 "$d/s1.wav" -o "$tmp/a.npy"
-is "posteriors: status" 0 "$status"
+exits "posteriors" 0 run posteriors -j 1 "$d/s1.wav" -o "$tmp/a.npy"
 run posteriors -j 3 "$d/s1.wav" -o "$tmp/b.npy"
 ok "posteriors: the same bits with three threads" cmp "$tmp/a.npy" "$tmp/b.npy"
 has "posteriors: shape" "$(head -c 128 "$tmp/a.npy" | tr -d '\000')" "'shape': (31, 40)" # 93 frames of 0.95 s, stacked by 3
@@ -173,8 +167,7 @@ is "posteriors: size" $((128 + 31 * 40 * 4)) "$(wc -c < "$tmp/a.npy" | tr -d ' '
 # Two speakers on two channels: one transcript, their turns in the order of time, each with its name.
 "$SOUND" "$tmp/call.wav" seconds=3 channels=2 seed=5
 for f in text srt vtt csv audacity json ctm trn nemo rttm textgrid; do
-    run transcribe -q --channel each --speakers "Anna B,Ben" --reset never -f $f "$tmp/call.wav"
-    is "--speakers, $f: status" 0 "$status"
+    exits "--speakers, $f" 0 run transcribe -q --channel each --speakers "Anna B,Ben" --reset never -f $f "$tmp/call.wav"
     case $f in ctm | trn) name=call-Anna_B-0001 ;; rttm) name=Anna_B ;; *) name='Anna B' ;; esac
     has "--speakers, $f: who speaks" "$out" "$name"
     has "--speakers, $f: who else" "$out" Ben
@@ -221,8 +214,7 @@ refused "a precision that does not exist" 2 "fp32" transcribe --precision fp8 "$
 run posteriors --device cpu --precision fp32 -j 1 "$d/s1.wav" -o "$tmp/f.npy"
 ok "fp32 is the default" cmp "$tmp/a.npy" "$tmp/f.npy"
 if grep -qw avx512_bf16 /proc/cpuinfo 2> /dev/null; then
-    run posteriors --device cpu --precision bf16 -j 1 "$d/s1.wav" -o "$tmp/h.npy"
-    is "bf16: status" 0 "$status"
+    exits "bf16" 0 run posteriors --device cpu --precision bf16 -j 1 "$d/s1.wav" -o "$tmp/h.npy"
     is "bf16: the same size" "$(wc -c < "$tmp/a.npy")" "$(wc -c < "$tmp/h.npy")"
     ok "bf16: other numbers" sh -c '! cmp -s "$1" "$2"' - "$tmp/a.npy" "$tmp/h.npy"
     run posteriors --device cpu --precision bf16 -j 3 "$d/s1.wav" -o "$tmp/i.npy"

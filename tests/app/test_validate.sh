@@ -22,8 +22,7 @@ is "a list with CR LF" "0 list: 1 utterances, 1.5 s, 0 speakers" "$status $(echo
 printf 'sound.wav\tone yak\n' > yaks && printf 'yak Y AE K\n' > added
 run validate yaks $lex -q
 has "a word outside the lexicon" "$out" "1 of 2 words (50.00 %) are not in $tmp/dict"
-run validate yaks $lex --add-lexicon added -q
-is "--add-lexicon: status" 0 "$status"
+exits "--add-lexicon" 0 run validate yaks $lex --add-lexicon added -q
 has "one of it" "$out" "0 of 2 words (0.00 %) are not in $tmp/dict"
 refused "--add-lexicon: no such file" 1 "none.dict" validate yaks $lex --add-lexicon none.dict
 
@@ -44,8 +43,7 @@ cp data/u4.wav bad/a3.wav
 printf '%s\n' 'a one two' 'twin ONE' 'still two' 'fast one two three four one two three' 'loud two' 'low three жук' 'cut four' 'none one' \
     'digit ^ two' 'ghost one' > bad/text
 printf '%s\n' 'a Ann' 'twin ann' 'still bob' 'fast bob' 'loud bob' 'low bob' 'cut bob' 'none bob' 'mute bob' 'digit bob' > bad/utt2spk
-run validate bad --audio-root bad $lex --oov oov
-is "faults: status" 1 "$status"
+exits "faults" 1 run validate bad --audio-root bad $lex --oov oov
 fault() { has "$1" "$(echo "$out" | tr '\n' '|')" "$2"; }
 fault "sound without text" "sound without text: 1|  mute|"
 fault "text without sound" "text without sound: 1|  ghost  line 10|"
@@ -62,8 +60,7 @@ fault "a speaker in two spellings" "speakers that are there twice: 1|  ann  also
 fault "rates" "16000 Hz, 1 channel: 8, 8000 Hz, 1 channel: 1|"
 fault "the count" "|12 kinds of problems"
 is "--oov" "жук	1	none	" "$(cat oov)"
-run validate bad --audio-root bad $lex --json -o report.json
-is "JSON: status" 1 "$status"
+exits "JSON" 1 run validate bad --audio-root bad $lex --json -o report.json
 has "JSON: rates" "$(cat report.json)" '"rates": {"16000 Hz, 1 channel": 8, "8000 Hz, 1 channel": 1}, "words": 16, "unknown": 1'
 has "JSON: a fault" "$(cat report.json)" '"clipped": [{"name": "loud", "more": "'
 has "JSON: no fault" "$(cat report.json)" '"no_fit": []'
@@ -75,20 +72,17 @@ has "--most" "$(echo "$out" | tr '\n' '|')" "sound without text: 4|  mute|  and 
 # ---- two sets, another language's lexicon, a model -------------------------------------------------------------------------------
 
 cp -r data other
-run validate data other --audio-root data $lex
-is "two sets: status" 1 "$status"
+exits "two sets" 1 run validate data other --audio-root data $lex
 fault "a speaker in both" "speakers that are there twice: 2|  s1  in data and other|  s2  in data and other|"
 fault "a sound in both" "the same sound twice: 4|  other u1  the samples of data u1|"
 printf 'ja j a\nnein n a j n\nund u n t\n' > de.dict
-run validate data --audio-root data -l de.dict
-is "a lexicon of another language: status" 1 "$status"
+exits "a lexicon of another language" 1 run validate data --audio-root data -l de.dict
 fault "its share" "too many words outside the lexicon: 1|  100.0 % of the words  is de.dict a lexicon of this language?|"
 "$LINNET" train train.conf --train set.lfc --dev set.lfc --folder learnt --epochs 400 --lr 3e-3 --schedule constant -q
 run validate data --audio-root data $lex -m learnt/best.safetensors -q
 is "a model that has learnt the texts" "0 nothing is wrong" "$status $(echo "$out" | tail -n 1)"
 sed 's/^u1 .*/u1 four four four four four four four four four four/' data/text > t && mv t data/text
-run validate data --audio-root data $lex -m learnt/best.safetensors -q
-is "a text that does not fit: status" 1 "$status"
+exits "a text that does not fit" 1 run validate data --audio-root data $lex -m learnt/best.safetensors -q
 fault "a text that does not fit" "text that does not fit its sound: 1|  u1  the text does not seem to match the sound"
 
 # 11 phones in half a second: 16 steps of 3 frames of 10 ms, but 10 steps of 2 frames of 25 ms
@@ -117,8 +111,7 @@ fault "all words" "0 of 5 words (0.00 %) are not in "
 cp data/u4.wav more/Anna/one.wav && echo 'one two three four' > more/Anna/one.lab && cp more/Anna/one.lab more/lost.txt
 cp data/u2.wav more/bad.wav && echo 'no grid' > more/bad.TextGrid && cp data/u4.wav more/mute.wav
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do : > more/none$i.wav; done
-run validate mfa more $lex -q --most 0
-is "faults beside sounds: status" 1 "$status"
+exits "faults beside sounds" 1 run validate mfa more $lex -q --most 0
 fault "all sounds without text" "sound without text: 22|  more/mute.wav|  more/none1.wav|"
 fault "to the last" "|  more/none9.wav|  more bad|"
 fault "a text without sound" "text without sound: 1|  more/lost.txt|"

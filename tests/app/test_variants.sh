@@ -24,15 +24,11 @@ variant() {
     run info "$model"
     has "$name: info" "$out" "$want"
     json "$name: info --json" info --json "$model"
-    run transcribe -m "$model" -q "$wav" "$tmp/data/u2.wav"
-    is "$name: transcribe" 0 "$status"
-    run posteriors -m "$model" "$wav" -o "$tmp/v/$name.npy"
-    is "$name: posteriors" 0 "$status"
-    run align -m "$model" -q --lexicon "$tmp/dict" "$wav" "$tmp/v/said"
-    is "$name: align" 0 "$status"
+    exits "$name: transcribe" 0 run transcribe -m "$model" -q "$wav" "$tmp/data/u2.wav"
+    exits "$name: posteriors" 0 run posteriors -m "$model" "$wav" -o "$tmp/v/$name.npy"
+    exits "$name: align" 0 run align -m "$model" -q --lexicon "$tmp/dict" "$wav" "$tmp/v/said"
     # train.conf of the run makes the same run
-    run train "$tmp/v/$name/train.conf" --folder "$tmp/v/$name.again" -q
-    is "$name: trained again from its train.conf" 0 "$status"
+    exits "$name: trained again from its train.conf" 0 run train "$tmp/v/$name/train.conf" --folder "$tmp/v/$name.again" -q
     ok "$name: the same model" cmp "$model" "$tmp/v/$name.again/best.safetensors"
 }
 
@@ -69,9 +65,8 @@ streams search
 sed 's/"search":"1"/"search":"7"/' "$tmp/v/search/best.safetensors" > "$tmp/v/damaged.safetensors"
 refused "a third output" 1 'search is "7"' info "$tmp/v/damaged.safetensors"
 # a run with decays begins with the weights of one without
-run train "$tmp/v/transformer.conf" --train "$tmp/set.lfc" --folder "$tmp/v/tuned" --decay gated \
+exits "decays added: trained" 0 run train "$tmp/v/transformer.conf" --train "$tmp/set.lfc" --folder "$tmp/v/tuned" --decay gated \
     --set decay-half-life-s=2,20 --init "$tmp/v/plain/best.safetensors"
-is "decays added: trained" 0 "$status"
 has "decays added: said" "$err" "decay gated (the model: none); what that model lacks begins with its initial values"
 variant lstm lstm "LSTM, 2 layers of 24 units, causal" --network lstm --set width=24
 streams lstm

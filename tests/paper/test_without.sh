@@ -18,6 +18,5 @@ refused info "$tmp/rival/best.safetensors"
 refused transcribe -m "$tmp/rival/best.safetensors" "$tmp/data/u1.wav"
 refused train "$tmp/train.conf" --train "$tmp/set.lfc" --folder "$tmp/none" -q --attention lsh
 refused bench attention --quick
-run paper copy -o "$tmp/none.lfc"
-is "linnet paper: there is none" 2 "$status"
+exits "linnet paper: there is none" 2 run paper copy -o "$tmp/none.lfc"
 finish

@@ -2,51 +2,37 @@
 . tests/app/common.sh
 [ "${CONFIG:-release}" = release ] || finish
 
-batch() { # ARGS...: $status, $out, $err
-    bash recipes/batch/run.sh --linnet "$LINNET" "$@" > "$tmp/.out" 2> "$tmp/.err"
-    status=$? out=$(cat "$tmp/.out") err=$(cat "$tmp/.err")
-}
-declines() { # "what" "part of the message" ARGS...
-    what=$1 part=$2
-    shift 2
-    batch "$@"
-    is "$what: status" 1 "$status"
-    has "$what" "$err" "$part"
-}
+recipe() { script batch/run "$@"; }
 same() { ok "$1" diff -r -x .batch -x failed.txt "$tmp/whole" "$tmp/$2"; }
 
-make_model || { fail "data"; finish; }
-export LINNET_MODEL="$tmp/model.safetensors"
+use_model
 d="$tmp/my sounds"
 mkdir -p "$d/a/b" "$d/c"
 for i in 1 2 3; do "$SOUND" "$d/a/b/x $i.wav" seconds=0.$((i + 3)) seed=$i; done
 for i in 4 5 6; do "$SOUND" "$d/c/#$i.wav" seconds=0.$i seed=$i; done
 echo "no sound" > "$d/c/notes.txt"
-run transcribe -q --output-dir "$tmp/whole" --input-root "$d" "$d"/a/b/*.wav "$d"/c/*.wav
-is "one command" 0 "$status"
+exits "one command" 0 run transcribe -q --output-dir "$tmp/whole" --input-root "$d" "$d"/a/b/*.wav "$d"/c/*.wav
 
-batch --input "$d" --output "$tmp/parts" --parts 4
-is "parts: status" 0 "$status"
+exits "parts" 0 recipe --input "$d" --output "$tmp/parts" --parts 4
 has "parts: report" "$out" "6 files in 4 parts: 4 done, 0 with files that failed, 0 not done"
 same "parts: the same results" parts
 before=$(ls -l --time-style=full-iso "$tmp/parts/a/b")
-batch --input "$d" --output "$tmp/parts" --parts 4
+recipe --input "$d" --output "$tmp/parts" --parts 4
 is "again: nothing is done" "$before" "$(ls -l --time-style=full-iso "$tmp/parts/a/b")"
 rm "$tmp/parts/c/#5.txt" "$tmp/parts/.batch/done/"*
-batch --input "$d" --output "$tmp/parts" --parts 4 --jobs 2
-is "interrupted: status" 0 "$status"
+exits "interrupted" 0 recipe --input "$d" --output "$tmp/parts" --parts 4 --jobs 2
 same "interrupted: the missing one is made, two parts at a time" parts
 is "interrupted: the others stay" "$before" "$(ls -l --time-style=full-iso "$tmp/parts/a/b")"
 "$SOUND" "$d/c/7.wav" seconds=0.5 seed=7
-batch --input "$d" --output "$tmp/parts" --parts 4
+recipe --input "$d" --output "$tmp/parts" --parts 4
 has "a new file" "$out" "7 files in 4 parts: 4 done"
 ok "a new file is done" test -s "$tmp/parts/c/7.txt"
 rm "$d/c/7.wav"
 
 # as the jobs of an array, in any order, the first of which cuts; with options of linnet
-for k in 3 1 2; do batch --input "$d" --output "$tmp/array" --parts 3 --part $k -- --format json; is "part $k" 0 "$status"; done
+for k in 3 1 2; do recipe --input "$d" --output "$tmp/array" --parts 3 --part $k -- --format json; is "part $k" 0 "$status"; done
 is "array: results" 6 "$(find "$tmp/array" -name '*.jsonl' | wc -l | tr -d ' ')"
-batch --output "$tmp/array" --report
+recipe --output "$tmp/array" --report
 is "array: report" "0 6 files in 3 parts: 3 done, 0 with files that failed, 0 not done" "$status $out"
 ok "array: more jobs than parts" bash recipes/batch/run.sh --linnet "$LINNET" --input "$d" --output "$tmp/few" --parts 9 --part 9
 (cd "$d" && printf '# a list\nc/#4.wav\n' > "$tmp/list" && find a -name '*.wav' >> "$tmp/list")
@@ -58,13 +44,12 @@ ok "a list: folders below the deepest common one" test -s "$tmp/listed/a/b/x 1.t
 
 echo "no sound" > "$d/c/#4.wav"
 touch "$d/c/#4.wav"
-batch --input "$d" --output "$tmp/bad" --parts 2
-is "a file that fails: status" 1 "$status"
+exits "a file that fails" 1 recipe --input "$d" --output "$tmp/bad" --parts 2
 has "a file that fails: report" "$out" "6 files in 2 parts: 1 done, 1 with files that failed, 0 not done"
 has "a file that fails is named" "$(cat "$tmp/bad/failed.txt")" "#4.wav"
 is "a file that fails: the others are done" 5 "$(find "$tmp/bad" -name '*.txt' ! -name failed.txt | wc -l | tr -d ' ')"
 "$SOUND" "$d/c/#4.wav" seconds=0.4 seed=4
-batch --input "$d" --output "$tmp/bad" --parts 2
+recipe --input "$d" --output "$tmp/bad" --parts 2
 is "a file that fails is tried again" "0 no" "$status $([ -e "$tmp/bad/failed.txt" ] && echo yes || echo no)"
 same "a file that fails: in the end all results" bad
 declines "no files" "which files? give --input DIR or --list FILE" --output "$tmp/x"
@@ -78,8 +63,7 @@ declines "one result for two files" "#5.flac and " --input "$d" --output "$tmp/x
 rm "$d/c/#5.flac"
 command -v parallel > /dev/null || declines "no GNU parallel" "apt-get install parallel" --input "$d" --output "$tmp/x" --hosts :
 if command -v parallel > /dev/null; then
-    batch --input "$d" --output "$tmp/hosts" --parts 3 --hosts : --jobs 2 -- --format text
-    is "GNU parallel: status" 0 "$status"
+    exits "GNU parallel" 0 recipe --input "$d" --output "$tmp/hosts" --parts 3 --hosts : --jobs 2 -- --format text
     same "GNU parallel: the same results" hosts
 fi
 refused "--input-root: outside" 1 "is outside the --input-root" transcribe -q --output-dir "$tmp/x" --input-root "$d/a" "$d/c/#5.wav"

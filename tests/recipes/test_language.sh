@@ -3,10 +3,7 @@
 # Not under a sanitizer: tests of linnet's commands run the same code there.
 [ "${CONFIG:-release}" = release ] || finish
 
-recipe() { # ARGS...: $status, $out, $err
-    bash recipes/language/run.sh --linnet "$LINNET" --device cpu --conf "$tmp/conf" --speed 1 "$@" > "$tmp/.out" 2> "$tmp/.err"
-    status=$? out=$(cat "$tmp/.out") err=$(cat "$tmp/.err")
-}
+recipe() { script language/run --device cpu --conf "$tmp/conf" --speed 1 "$@"; }
 
 language=$(dirname "$LINNET")/tests/app/language d="$tmp/a corpus" w=$tmp/work
 mkdir "$d"
@@ -29,8 +26,7 @@ epochs = 2
 lr = 1e-3
 END
 
-recipe --language qaa --lexicon "$d/train/lexicon.dict" --data "$d" --work "$w"
-is "status" 0 "$status"
+exits "it runs" 0 recipe --language qaa --lexicon "$d/train/lexicon.dict" --data "$d" --work "$w"
 has "validated" "$out" "nothing is wrong"
 for file in qaa/words.g2p qaa/words.dict qaa/default.safetensors qaa/words.lm train.lfc dev.lfc run/best.safetensors train.fit \
     aligned/train/s1-001.TextGrid aligned/dev/s0-501.TextGrid dev.phones.trn dev.words.trn dev.phones.txt; do
@@ -44,8 +40,7 @@ has "says how to use it" "$out" "transcribe --words --language $w/qaa FILE"
 run transcribe --words --language "$w/qaa" -f trn -q "$d/s0-501.wav"
 is "which works" "0 $(grep '(s0-501)' "$w/dev.words.trn")" "$status $out"
 sed -i 's/^epochs = 2/epochs = 3/' "$tmp/conf"
-recipe --language qaa --lexicon "$d/train/lexicon.dict" --data "$d" --work "$w" --stage 4 --stop-stage 4
-is "resumed: status" 0 "$status"
+exits "resumed" 0 recipe --language qaa --lexicon "$d/train/lexicon.dict" --data "$d" --work "$w" --stage 4 --stop-stage 4
 is "resumed" 4 "$(wc -l < "$w/run/log.tsv" | tr -d ' ')"
 
 # a folder of Common Voice
@@ -55,8 +50,7 @@ for set in train dev; do
     printf 'client_id\tpath\tsentence\tup_votes\r\n' > "$cv/$set.tsv"
     while read -r id text; do printf '%s%064d\t%s.wav\t%s\t2\r\n' $set 0 "$id" "$text"; done < "$d/$set/text" >> "$cv/$set.tsv"
 done
-recipe --lexicon "$d/train/lexicon.dict" --common-voice "$cv" --work "$tmp/cv work" --stop-stage 3
-is "Common Voice: status" 0 "$status"
+exits "Common Voice" 0 recipe --lexicon "$d/train/lexicon.dict" --common-voice "$cv" --work "$tmp/cv work" --stop-stage 3
 is "Common Voice: the text" "$(sort "$d/train/text")" "$(sort "$tmp/cv work/data/train/text")"
 is "Common Voice: speakers" "train00000000000" "$(cut -d' ' -f2 "$tmp/cv work/data/train/utt2spk" | sort -u)"
 ok "Common Voice: features" test -s "$tmp/cv work/train.lfc"
@@ -67,17 +61,14 @@ is "a table of another kind" "1 run.sh: $cv/dev.tsv has no columns path and sent
 
 # what is wrong stops it
 echo "ghost ма" >> "$d/train/text"
-recipe --lexicon "$d/train/lexicon.dict" --data "$d" --work "$tmp/wrong" --stop-stage 2
-is "something is wrong: status" 1 "$status"
+exits "something is wrong" 1 recipe --lexicon "$d/train/lexicon.dict" --data "$d" --work "$tmp/wrong" --stop-stage 2
 has "it is named" "$out" "text without sound: 1"
 has "and nothing is trained" "$err" "run.sh: correct that, or give --go-on; nothing was trained"
-recipe --lexicon "$d/train/lexicon.dict" --data "$d" --work "$tmp/wrong" --stop-stage 2 --go-on
-is "--go-on: status" 0 "$status"
+exits "--go-on" 0 recipe --lexicon "$d/train/lexicon.dict" --data "$d" --work "$tmp/wrong" --stop-stage 2 --go-on
 recipe --language german --lexicon "$d/train/lexicon.dict" --data "$d"
 is "no code" "1 run.sh: --language is a code of two or three letters, such as de, not 'german'" "$status $err"
 recipe --data "$d"
 is "no dictionary" "1 run.sh: --lexicon names the pronouncing dictionary" "$status $err"
-recipe --lexicon "$d/train/lexicon.dict" --data "$tmp/none"
-is "no data" 1 "$status"
+exits "no data" 1 recipe --lexicon "$d/train/lexicon.dict" --data "$tmp/none"
 ok "prompts.sh is a script" bash -n recipes/language/prompts.sh
 finish

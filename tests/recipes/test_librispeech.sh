@@ -3,12 +3,7 @@
 # Not under a sanitizer: tests of linnet's commands run the same code there.
 [ "${CONFIG:-release}" = release ] || finish
 
-recipe() { # NAME ARGS...: $status, $out, $err
-    name=$1
-    shift
-    bash "recipes/librispeech/$name.sh" --linnet "$LINNET" "$@" > "$tmp/.out" 2> "$tmp/.err"
-    status=$? out=$(cat "$tmp/.out") err=$(cat "$tmp/.err")
-}
+recipe() { script librispeech/run --work "$tmp/x" "$@"; }
 
 printf 'one W AH N\none(2) HH W AH N\ntwo T UW\nthree TH R IY\n' > "$tmp/dict"
 c="$tmp/the corpus" w="$tmp/work" k=0
@@ -25,16 +20,14 @@ for set in train-clean-5 dev-clean-2 test-clean test-other; do
     done
 done
 printf 'ONE TWO THREE\nTWO SEVEN ONE\n' | "$LINNET" ngram count -q - 2> /dev/null | gzip > "$c/3-gram.pruned.1e-7.arpa.gz"
-run_sh() { recipe run --corpus "$c" --train mini --work "$w" --lexicon "$tmp/dict" --quick --device cpu --stand-in --shards 2 --test test-clean,test-other "$@"; }
+run_sh() { recipe --corpus "$c" --train mini --work "$w" --lexicon "$tmp/dict" --quick --device cpu --stand-in --shards 2 --test test-clean,test-other "$@"; }
 
-run_sh --dry-run
-is "dry run: status" 0 "$status"
+exits "dry run" 0 run_sh --dry-run
 has "dry run: what it needs" "$out" "MB needed"
 has "dry run: its commands" "$out" "table3.sh"
 ok "dry run writes nothing" test ! -e "$w"
 
-run_sh
-is "status" 0 "$status"
+exits "it runs" 0 run_sh
 is "the messages are not errors" "" "$(grep -v -e '^linnet: ' -e '^epoch ' "$tmp/.err")"
 for set in train-clean-5 dev-clean-2 test-clean test-other; do
     is "$set: utterances" 6 "$(wc -l < "$w/data/$set/wav.scp" | tr -d ' ')"
@@ -53,8 +46,7 @@ has "results: the dictionary" "$results" "| train-clean-5 | 18 | 3 | 0 | 0 | 48 
 
 model=$(cksum < "$w/train/linear/lr-5e-4-seed-1/best.safetensors")
 rm -f "$w/features/train-clean-5.002.lfc" "$w/features/train-clean-5.shards" "$w/train/linear/lr-5e-4-seed-1/test-clean.score"
-run_sh
-is "again: status" 0 "$status"
+exits "again" 0 run_sh
 has "again: the lost shard is made" "$err" "train-clean-5.002.lfc: 4 utterances"
 hasnt "again: the other one is not" "$err" "train-clean-5.001.lfc"
 hasnt "again: nothing is trained" "$out" "rate 5e-4"
@@ -63,15 +55,14 @@ ok "again: the lost score is there" test -s "$w/train/linear/lr-5e-4-seed-1/test
 if command -v flock > /dev/null; then
     (flock 9 && : > "$tmp/locked" && exec sleep 600) 9> "$w/lock" &
     await test -e "$tmp/locked"
-    run_sh
-    is "two runs in a folder: status" 1 "$status"
+    exits "two runs in a folder" 1 run_sh
     has "two runs in a folder" "$err" "another run works in $w"
     kill $! 2> /dev/null
 fi
 run_sh --lexicon recipes/librispeech/run.sh
 has "another dictionary" "$err" "was begun with another dictionary"
 mv "$w" "$tmp/moved"
-recipe run --corpus "$c" --train mini --work "$tmp/../$(basename "$tmp")/moved" --quick --device cpu --stand-in --shards 2 --test test-clean,test-other --stage 3 --stop-stage 3
+recipe --corpus "$c" --train mini --work "$tmp/../$(basename "$tmp")/moved" --quick --device cpu --stand-in --shards 2 --test test-clean,test-other --stage 3 --stop-stage 3
 is "a folder that was moved" "0 " "$status $(grep -v '^epoch' "$tmp/.err")"
 mv "$tmp/moved" "$w"
 run_sh --stack 2 --stage 3
@@ -79,13 +70,6 @@ has "other features" "$err" "were made with other options"
 
 # ---- bad input -------------------------------------------------------------------------------------------------------------------
 
-declines() { # "what" "part of the message" ARGS...
-    what=$1 part=$2
-    shift 2
-    recipe run "$@" --work "$tmp/x"
-    is "$what: status" 1 "$status"
-    has "$what" "$err" "$part"
-}
 declines "no corpus" "where is the corpus" --train mini
 declines "no such corpus" "is not a folder" --train mini --corpus "$tmp/none"
 declines "no such size" "--train is mini, 100, 460 or 960" --train 10 --corpus "$c"
@@ -102,8 +86,7 @@ echo "x-1-1" >> "$(ls "$c"/LibriSpeech/train-clean-100/8*/78/*.trans.txt)"
 cp "$(ls "$c"/LibriSpeech/train-clean-100/8*/78/*0000.flac)" "$c/LibriSpeech/train-clean-100/7-7-7.flac"
 declines "a sound without transcript" "1 sounds of train-clean-100 have no transcript" --train 100 --corpus "$c" --stand-in
 has "an empty transcript" "$err" "1 transcripts of train-clean-100 have no words"
-recipe run --corpus "$c" --train 100 --work "$tmp/y" --stand-in --allow-missing --stop-stage 1
-is "--allow-missing: status" 0 "$status"
+exits "--allow-missing" 0 recipe --corpus "$c" --train 100 --work "$tmp/y" --stand-in --allow-missing --stop-stage 1
 is "--allow-missing: what is there" 5 "$(wc -l < "$tmp/y/data/train-clean-100/wav.scp" | tr -d ' ')"
 # a damaged sound: training goes on without it if few are damaged, else the run stops before the training
 printf 'fLaC no sound' > "$(ls "$c"/LibriSpeech/test-clean/7*/77/*0000.flac)"

@@ -3,19 +3,7 @@
 # Not under a sanitizer: tests of linnet's commands run the same code there.
 [ "${CONFIG:-release}" = release ] || finish
 
-recipe() { # NAME ARGS...: $status, $out, $err
-    name=$1
-    shift
-    bash "recipes/open/$name.sh" --linnet "$LINNET" "$@" > "$tmp/.out" 2> "$tmp/.err"
-    status=$? out=$(cat "$tmp/.out") err=$(cat "$tmp/.err")
-}
-declines() { # "what" "part of the message" NAME ARGS...
-    what=$1 part=$2
-    shift 2
-    recipe "$@"
-    is "$what: status" 1 "$status"
-    has "$what" "$err" "$part"
-}
+recipe() { script "open/$@"; }
 
 c="$tmp/corpus" w="$tmp/work" k=0
 printf 'one W AH N\none(2) HH W AH N\ntwo T UW\nthree TH R IY\nfour F AO R\n' > "$tmp/dict"
@@ -75,8 +63,7 @@ echo direction = bidirectional >> "$tmp/offline.conf"
 # ---- run.sh ----------------------------------------------------------------------------------------------------------------------
 
 run() { recipe run --corpus "$c" --librispeech "$tmp" --common-voice "$tmp/voice/cv-valid-dev.csv" --common-voice "$tmp/voice/validated.tsv" --more "$tmp/train_more" --quiet "$tmp/quiet" --work "$w" --lexicon "$tmp/dict" --conf-folder "$tmp" --precision fp32 --device cpu --threads 1 "$@"; }
-run
-is "run: status" 0 "$status"
+exits "run" 0 run
 is "run: a row for each set and model" "dev_native|dev_native|dev_nonnative|dev_nonnative|test_native|test_native|" "$(sed 1,2d "$w/RESULTS.md" | awk '{ printf "%s|", $2 }')"
 is "run: the counts of a row" "2 16" "$(awk '$2 == "test_native" && $4 == "offline" { print $6, $8 }' "$w/RESULTS.md")"
 for model in stream offline; do
@@ -86,8 +73,7 @@ for model in stream offline; do
 done
 model=$(cksum < "$w/stream.safetensors")
 rm "$w/stream.safetensors" "$w/decode/test_native.stream.score"
-run --stage train --models stream
-is "run: a stage again: status" 0 "$status"
+exits "run: a stage again" 0 run --stage train --models stream
 is "run: a stage again: the same model" "$model" "$(cksum < "$w/stream.safetensors")"
 ok "run: a stage alone" test ! -f "$w/decode/test_native.stream.score"
 declines "run: no corpus" "where is the corpus" run --work "$tmp/x"
@@ -108,8 +94,7 @@ for k in 1 2 3 4 5; do : > "$o/vctk/wav48/p1/p1_$k.wav"; done
 echo "ADVENTURE, it's his." > "$o/vctk/txt/p1/p1_1.txt"
 echo "The TV is on." > "$o/vctk/txt/p1/p1_2.txt"
 echo "Ask Mr Dick." > "$o/vctk/txt/p1/p1_3.txt"
-recipe others --speechocean "$o/so" --vctk "$o/vctk" --speaker p1 --corpus "$o/corpus" --output "$o/data"
-is "others: status" 0 "$status"
+exits "others" 0 recipe others --speechocean "$o/so" --vctk "$o/vctk" --speaker p1 --corpus "$o/corpus" --output "$o/data"
 is "others: neither what is used nor a speaker of dev" "so0003-003 A WORD" "$(cat "$o/data/train_speechocean/text")"
 is "others: the sound" "so0003-003 $o/so/WAVE/3.WAV" "$(cat "$o/data/train_speechocean/wav.scp")"
 is "others: no abbreviations" "vctk_p1_1 ADVENTURE IT'S HIS" "$(cat "$o/data/train_vctk/text")"
@@ -130,8 +115,7 @@ for k in 1 2 3 4 5 6 7 8 9; do echo "u$k u$k.mp3" >> "$tmp/unlabelled/wav.scp"; 
     printf 'u7\t1\t-0.2\t0\tMore of them than one can say.\n'
     printf 'v1\t2\t-0.2\t0\tAn unknown name.\n'
 } > "$tmp/labels.tsv"
-recipe labelled --data "$tmp/unlabelled" --labels "$tmp/labels.tsv" --output "$tmp/labelled"
-is "labelled: status" 0 "$status"
+exits "labelled" 0 recipe labelled --data "$tmp/unlabelled" --labels "$tmp/labels.tsv" --output "$tmp/labelled"
 is "labelled: what is left" "u1 MISTER DICK TIS ONE'S" "$(cat "$tmp/labelled/text")"
 is "labelled: its sound and speaker" "u1 u1.mp3|u1 s1" "$(cat "$tmp/labelled/wav.scp")|$(cat "$tmp/labelled/utt2spk")"
 recipe labelled --data "$tmp/unlabelled" --labels "$tmp/labels.tsv" --output "$tmp/labelled" --above -0.4
@@ -254,12 +238,10 @@ recipe neural_lm --output "$tmp/nlm" --corpus "$c" --text "$tmp/books.txt" --pie
 is "neural_lm: status" 0 "$status"
 epochs() { [ -f "$1/log.tsv" ] && grep -q "^$2	" "$1/log.tsv"; } # FOLDER N
 ok "neural_lm: it trains to its end" await epochs "$tmp/nlm/train" 40
-recipe neural_lm --output "$tmp/nlm" --stop
-is "neural_lm, stopped: status" 0 "$status"
+exits "neural_lm, stopped" 0 recipe neural_lm --output "$tmp/nlm" --stop
 recipe neural_lm --output "$tmp/nlm" --score
 has "neural_lm: perplexity" "$out" "2 sentences, 6 words, 0 OOVs"
-recipe neural_lm --output "$tmp/nlm" --precision fp32 # a run at its end: resumed, it ends again
-is "neural_lm, again: status" 0 "$status"
+exits "neural_lm, again" 0 recipe neural_lm --output "$tmp/nlm" --precision fp32 # a run at its end: resumed, it ends again
 recipe neural_lm --output "$tmp/nlm" --stop
 declines "neural_lm: no text" "where is the text" neural_lm --corpus "$c" --output "$tmp/nlm2"
 declines "neural_lm: no folder" "give --output DIR" neural_lm

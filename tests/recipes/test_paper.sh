@@ -4,40 +4,23 @@
 # Not under a sanitizer: tests of the operations and of linnet's commands run the same code there.
 [ "${CONFIG:-release}" = release ] || finish
 
-# recipe NAME ARGS...: $status, $out, $err of recipes/paper/NAME.sh, which runs this configuration's program
-recipe() {
-    name=$1
-    shift
-    bash "recipes/paper/$name.sh" --linnet "$LINNET" "$@" > "$tmp/.out" 2> "$tmp/.err"
-    status=$? out=$(cat "$tmp/.out") err=$(cat "$tmp/.err")
-    case $err in *Sanitizer*|*"runtime error"*) fail "no sanitizer report" "$name $*" "$err" ;; esac
-}
-# declines "what" "part of the message" NAME ARGS...: the recipe exits with 1 and one line
-declines() {
-    what=$1 part=$2
-    shift 2
-    recipe "$@"
-    is "$what: exit status" 1 "$status"
-    has "$what: message" "$err" "$part"
-    is "$what: one line" 1 "$(wc -l < "$tmp/.err" | tr -d ' ')"
-}
+recipe() { script "paper/$@"; }
+one_line() { declines "$@"; is "$1: one line" 1 "$(wc -l < "$tmp/.err" | tr -d ' ')"; }
 
 for f in recipes/paper/*.sh; do
     n=$(basename "$f" .sh)
-    recipe "$n" --help
-    is "$n --help: status" 0 "$status"
+    exits "$n --help" 0 recipe "$n" --help
     has "$n --help" "$out" "recipes/paper/$n.sh"
-    declines "$n: an unknown option" "unknown option --nonsense" "$n" --nonsense
-    declines "$n: a value is missing" "--work needs a value" "$n" --work
-    declines "$n: an argument" "unexpected argument 'x'" "$n" x
+    one_line "$n: an unknown option" "unknown option --nonsense" "$n" --nonsense
+    one_line "$n: a value is missing" "--work needs a value" "$n" --work
+    one_line "$n: an argument" "unexpected argument 'x'" "$n" x
     bash "recipes/paper/$n.sh" --linnet "$tmp/none" > "$tmp/.out" 2> "$tmp/.err"
     has "$n: no program" "$(cat "$tmp/.err")" "run make first"
 done
 
 # ---- figure 1 --------------------------------------------------------------------------------------------------------------------
 
-recipe figure1 --work "$tmp/figure1" --quick --variants linear,softmax-naive --device cpu
-is "figure1: status" 0 "$status"
+exits "figure1" 0 recipe figure1 --work "$tmp/figure1" --quick --variants linear,softmax-naive --device cpu
 for f in attention.tsv time.svg memory.svg RESULTS.md; do ok "figure1 writes $f" test -s "$tmp/figure1/$f"; done
 is "figure1: memory of linear attention at 256 frames: queries, keys, values, output and their gradients" "$((8 * 256 * 8 * 32 * 4))" \
     "$(awk -F'\t' '$1 == "linear" && $2 == 256 { print $7 }' "$tmp/figure1/attention.tsv")"
@@ -49,8 +32,7 @@ has "figure1: an unknown variant" "$err" "there is no variant 'nonsense'"
 
 # ---- the copy task ---------------------------------------------------------------------------------------------------------------
 
-recipe copy --work "$tmp/copy" --quick --variants linear --seeds 2 --device cpu
-is "copy: status" 0 "$status"
+exits "copy" 0 recipe copy --work "$tmp/copy" --quick --variants linear --seeds 2 --device cpu
 for f in copy.tsv loss.svg RESULTS.md; do ok "copy writes $f" test -s "$tmp/copy/$f"; done
 has "copy: results" "$(cat "$tmp/copy/RESULTS.md")" "| linear | 2 |"
 is "copy: rows of both seeds, one head" "8 1" "$(awk '$1 == "linear" { n++ } $1 == "variant" { h++ } END { print n, h }' "$tmp/copy/copy.tsv")"
@@ -65,10 +47,10 @@ recipe copy --work "$tmp/copy" --quick --variants linear --seeds 2 --device cpu
 is "copy: a run that was interrupted goes on" "$before" "$(cat "$tmp/copy/copy.tsv")"
 recipe copy --work "$tmp/sizes" --quick --variants lsh-2,random-8 --length 10 --batch 3 --steps 9 --drop-step 4 --precision fp32 --device cpu
 has "copy: other sizes" "$(cat "$tmp/sizes/RESULTS.md")" "at most 10 long, 3 sequences a step, 1 layers, 2 heads of 8, rate 0.001, a tenth after 4 steps"
-declines "copy: no precision" "--precision is fp32, tf32 or bf16, not 'half'" copy --work "$tmp/copy" --precision half
-declines "copy: no seeds" "--seeds is a number from 1 up, not '0'" copy --work "$tmp/copy" --seeds 0
-declines "copy: no such network" "there is no variant 'lsh-0'" copy --work "$tmp/copy" --variants linear,lsh-0
-declines "copy: networks that it has not" "there is no variant 'bilstm' in this experiment" copy --work "$tmp/copy" --variants bilstm
+one_line "copy: no precision" "--precision is fp32, tf32 or bf16, not 'half'" copy --work "$tmp/copy" --precision half
+one_line "copy: no seeds" "--seeds is a number from 1 up, not '0'" copy --work "$tmp/copy" --seeds 0
+one_line "copy: no such network" "there is no variant 'lsh-0'" copy --work "$tmp/copy" --variants linear,lsh-0
+one_line "copy: networks that it has not" "there is no variant 'bilstm' in this experiment" copy --work "$tmp/copy" --variants bilstm
 emulated=$(dirname "$LINNET")/emulated
 if [ -f "$emulated/liblinnet_cuda.so" ]; then
     few() { "$LINNET" train --train "$tmp/copy/1.lfc" --folder "$tmp/few-$1" --layers 1 --set heads=2,dropout=0,epoch-parts=3 --batch-frames 60 \
@@ -92,29 +74,26 @@ has "lra: results" "$(cat "$tmp/lra/RESULTS.md")" "| *arena: Linear Trans.* | 16
 before=$(cat "$tmp/lra/accuracy.tsv" "$tmp/lra/speed.tsv")
 recipe lra --work "$tmp/lra" --quick --device cpu --variants softmax,linear,bilstm --text "$tmp/documents" --cifar "$tmp/cifar"
 is "lra: a second run computes nothing" "$before" "$(cat "$tmp/lra/accuracy.tsv" "$tmp/lra/speed.tsv")"
-declines "lra: an unknown task" "there is no task 'pathx'" lra --work "$tmp/x" --tasks pathx
-declines "lra: no documents" "--retrieval DIR needs train.tsv and dev.tsv" lra --work "$tmp/x" --retrieval "$tmp/cifar"
-declines "lra: no batches" "--cifar DIR needs data_batch_1.bin" lra --work "$tmp/x" --cifar "$tmp/documents"
+one_line "lra: an unknown task" "there is no task 'pathx'" lra --work "$tmp/x" --tasks pathx
+one_line "lra: no documents" "--retrieval DIR needs train.tsv and dev.tsv" lra --work "$tmp/x" --retrieval "$tmp/cifar"
+one_line "lra: no batches" "--cifar DIR needs data_batch_1.bin" lra --work "$tmp/x" --cifar "$tmp/documents"
 
 # ---- images ----------------------------------------------------------------------------------------------------------------------
 
-recipe images --work "$tmp/images" --quick --device cpu --variants linear,lsh-1
-is "images: status" 0 "$status"
+exits "images" 0 recipe images --work "$tmp/images" --quick --device cpu --variants linear,lsh-1
 for f in bits.tsv epochs-mnist.svg time-mnist.svg samples-mnist.png completions-mnist.png generate.tsv RESULTS.md; do ok "images writes $f" test -s "$tmp/images/$f"; done
 is "images: bits are the loss by ln 2" "$(awk -F'\t' 'NR > 1 { printf "%.4f ", $4 / log(2) }' "$tmp/images/mnist-linear/log.tsv")" \
     "$(awk -F'\t' '$2 == "linear" { printf "%.4f ", $4 }' "$tmp/images/bits.tsv")"
 has "images: results" "$(cat "$tmp/images/RESULTS.md")" "| linear | 2 |"
 has "images: images per second" "$(cat "$tmp/images/RESULTS.md")" "| linear | with a state | 64 | 1 |"
-recipe images --work "$tmp/cifar-images" --quick --device cpu --variants linear --cifar "$tmp/cifar"
-is "images: CIFAR-10: status" 0 "$status"
+exits "images: CIFAR-10" 0 recipe images --work "$tmp/cifar-images" --quick --device cpu --variants linear --cifar "$tmp/cifar"
 has "images: CIFAR-10" "$(cat "$tmp/cifar-images/RESULTS.md")" "| 3.40 |"
-declines "images: none" "where are the images? give --mnist FILE or --cifar DIR" images --work "$tmp/x"
-declines "images: no file" "$tmp/none does not exist" images --work "$tmp/x" --mnist "$tmp/none"
+one_line "images: none" "where are the images? give --mnist FILE or --cifar DIR" images --work "$tmp/x"
+one_line "images: no file" "$tmp/none does not exist" images --work "$tmp/x" --mnist "$tmp/none"
 
 # ---- latency and memory of streams -----------------------------------------------------------------------------------------------
 
-recipe latency --work "$tmp/latency" --quick --stack 3 --device cpu
-is "latency: status" 0 "$status"
+exits "latency" 0 recipe latency --work "$tmp/latency" --quick --stack 3 --device cpu
 for f in latency.tsv cost.svg bytes.svg RESULTS.md; do ok "latency writes $f" test -s "$tmp/latency/$f"; done
 has "latency: results" "$(cat "$tmp/latency/RESULTS.md")" "| elapsed_s | linear | softmax | lstm |"
 is "latency: bytes of linear, softmax and LSTM streams after 10 s" "228096 4617216 7680" \
@@ -129,8 +108,7 @@ is "generate: which ways each network has" \
     "$(grep -v '^#' "$tmp/.out" | awk -F'\t' 'NR > 1 && $5 > 0 && $7 > 0 { printf "%s %s %s,", $1, $2, $4 }')"
 refused "generate: too short" 2 "an image has 64 values or more" bench generate --set lengths=63
 refused "latency: lsh" 2 "lsh-4 has LSH attention" bench latency --variants lsh-4
-recipe memory --work "$tmp/memory" --quick --stack 3 --batch 3 --memory-gb 10 --cores 4 --device cpu
-is "memory: status" 0 "$status"
+exits "memory" 0 recipe memory --work "$tmp/memory" --quick --stack 3 --batch 3 --memory-gb 10 --cores 4 --device cpu
 has "memory: streams of 10 GB" "$(cat "$tmp/memory/RESULTS.md")" "| linear | 10 | 0.2281 | 43841 |"
 
 # ---- table 3 ---------------------------------------------------------------------------------------------------------------------
@@ -183,13 +161,13 @@ for f in wav.scp text utt2spk; do
     is "table3: the first utterances in $f" "$(seq -f v%g 60 | sort)" "$(cut -d ' ' -f 1 "$tmp/table3-many/corpus/train/$f" | sort)"
 done
 is "table3: and one seed" "lr-1e-4-seed-1" "$(ls "$tmp/table3-many/train/linear")"
-declines "table3: unknown positions" "--positions is sinusoid or conv" table3 --rows linear --positions none --work "$tmp/x"
-declines "table3: an unknown schedule" "--schedule is plateau or cosine" table3 --rows linear --schedule linear --work "$tmp/x"
-declines "table3: an unknown precision" "--precision is fp32, tf32 or bf16" table3 --rows linear --precision half --work "$tmp/x"
-declines "table3: an unknown row" "there is no row 'lsh-0'" table3 --rows linear,lsh-0 --corpus "$tmp/corpus" --work "$tmp/x"
-declines "table3: no corpus" "where is the corpus" table3 --work "$tmp/x"
-declines "table3: another corpus" "train_native/wav.scp does not exist" table3 --corpus "$tmp/corpus" --work "$tmp/x"
-declines "table3: no features" "run stage 1" table3 --stage 2 --stop-stage 2 --work "$tmp/x"
+one_line "table3: unknown positions" "--positions is sinusoid or conv" table3 --rows linear --positions none --work "$tmp/x"
+one_line "table3: an unknown schedule" "--schedule is plateau or cosine" table3 --rows linear --schedule linear --work "$tmp/x"
+one_line "table3: an unknown precision" "--precision is fp32, tf32 or bf16" table3 --rows linear --precision half --work "$tmp/x"
+one_line "table3: an unknown row" "there is no row 'lsh-0'" table3 --rows linear,lsh-0 --corpus "$tmp/corpus" --work "$tmp/x"
+one_line "table3: no corpus" "where is the corpus" table3 --work "$tmp/x"
+one_line "table3: another corpus" "train_native/wav.scp does not exist" table3 --corpus "$tmp/corpus" --work "$tmp/x"
+one_line "table3: no features" "run stage 1" table3 --stage 2 --stop-stage 2 --work "$tmp/x"
 
 # ---- linnet bench ----------------------------------------------------------------------------------------------------------------
 

@@ -23,10 +23,9 @@ voices "$tmp/more" bert native
 for set in dev_native dev_nonnative test_native; do voices "$c/$set" "$set-a" "$set-b"; done
 printf '%s\n' 'voice = 6' 'layers = 1' 'heads = 1' 'head-width = 8' 'feedforward = 8' 'stack = 3' 'direction = bidirectional' 'epochs = 2' \
     'lr = 1e-3' > "$tmp/tiny.conf"
-recipe() { bash recipes/open/voice.sh --linnet "$LINNET" "$@" > "$tmp/.out" 2> "$tmp/.err"; status=$? out=$(cat "$tmp/.out") err=$(cat "$tmp/.err"); }
+recipe() { script open/voice "$@"; }
 
-recipe --corpus "$c" --more "$tmp/more" --work "$w" --conf "$tmp/tiny.conf" --threads 1
-is "status" 0 "$status"
+exits "it runs" 0 recipe --corpus "$c" --more "$tmp/more" --work "$w" --conf "$tmp/tiny.conf" --threads 1
 has "the dev sets are measured" "$err" "dev EER"
 is "an epoch's error is in the log" yes "$(awk -F'\t' 'NR > 1 { print ($5 >= 0 && $5 <= 100 ? "yes" : "no") }' "$w/run/log.tsv" | sort -u)"
 info=$("$LINNET" info "$w/run/best.safetensors")
@@ -49,7 +48,6 @@ grep -v '^native' "$tmp/more/utt2spk" > "$tmp/one" && mv "$tmp/one" "$tmp/more/u
 grep -v '^native' "$tmp/more/wav.scp" > "$tmp/one" && mv "$tmp/one" "$tmp/more/wav.scp"
 "$LINNET" prepare "$tmp/more" --no-speech -q -o "$tmp/one.lfc"
 refused "one voice" 1 "the sets have 1 voice" train "$tmp/tiny.conf" --train "$tmp/one.lfc" --folder "$tmp/x"
-recipe --corpus "$tmp" --work "$tmp/x"
-is "no corpus: status" 1 "$status"
+exits "no corpus" 1 recipe --corpus "$tmp" --work "$tmp/x"
 has "no corpus" "$err" "dev_native/wav.scp does not exist; give --corpus DIR"
 finish

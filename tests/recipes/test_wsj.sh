@@ -8,17 +8,8 @@ if ! command -v ffmpeg > /dev/null; then
 fi
 unset LINNET_FFMPEG
 
-wsj() { # ARGS...: $status, $out, $err of run.sh
-    bash recipes/wsj/run.sh --linnet "$LINNET" "$@" > "$tmp/.out" 2> "$tmp/.err"
-    status=$? out=$(cat "$tmp/.out") err=$(cat "$tmp/.err")
-}
-declines() { # "what" "part of the message" ARGS...: exit status 1, and the message is one of the last two lines
-    what=$1 part=$2
-    shift 2
-    wsj "$@"
-    is "$what: status" 1 "$status"
-    has "$what" "$(tail -n 2 "$tmp/.err")" "$part"
-}
+recipe() { script wsj/run "$@"; }
+ends_with() { declines "$@"; has "$1: in the last two lines" "$(tail -n 2 "$tmp/.err")" "$2"; }
 
 # ten speakers, two utterances each
 src="$tmp/src"
@@ -38,7 +29,7 @@ d="$tmp/the discs"
 bash recipes/wsj/standin.sh --linnet "$LINNET" --tools "$(dirname "$LINNET")/tests/recipes" --data "$src" --audio-root "$src" --output "$d" --jobs 2 \
     > "$tmp/.out" 2> "$tmp/.err" || { fail "the stand-in" "$(cat "$tmp/.err")"; finish; }
 w="$tmp/the work"
-tiny() { wsj --wsj0 "$d" --wsj1 "$d" --work "$w" --lexicon "$tmp/dict" --quick --device cpu --shards 3 "$@"; }
+tiny() { recipe --wsj0 "$d" --wsj1 "$d" --work "$w" --lexicon "$tmp/dict" --quick --device cpu --shards 3 "$@"; }
 run_wsj() { tiny --causal "$@"; }
 
 run_wsj --dry-run
@@ -99,28 +90,28 @@ is "again: the same" "$before" "$(cd "$w" && cksum RESULTS.md train/*/*/best.saf
 
 # ---- what is wrong ---------------------------------------------------------------------------------------------------------------
 
-declines "no discs" "where are the discs" --work "$tmp/x"
-declines "no such folder" "$tmp/none is not a folder" --wsj0 "$tmp/none" --wsj1 "$d" --work "$tmp/x"
-declines "no such model" "there is no model 'gru'" --model gru --work "$tmp/x"
-declines "no model" "--model none needs --causal" --model none --work "$tmp/x"
-declines "seeds" "--seeds is a number from 1 up, not '0'" --seeds 0 --work "$tmp/x"
-declines "stage 2 without stage 1" "train_si284/wav.scp does not exist; run stage 1" --stage 2 --work "$tmp/x"
-declines "memory" "training needs " --batch-frames 2000000000 --model linear --work "$tmp/x"
+ends_with "no discs" "where are the discs" --work "$tmp/x"
+ends_with "no such folder" "$tmp/none is not a folder" --wsj0 "$tmp/none" --wsj1 "$d" --work "$tmp/x"
+ends_with "no such model" "there is no model 'gru'" --model gru --work "$tmp/x"
+ends_with "no model" "--model none needs --causal" --model none --work "$tmp/x"
+ends_with "seeds" "--seeds is a number from 1 up, not '0'" --seeds 0 --work "$tmp/x"
+ends_with "stage 2 without stage 1" "train_si284/wav.scp does not exist; run stage 1" --stage 2 --work "$tmp/x"
+ends_with "memory" "training needs " --batch-frames 2000000000 --model linear --work "$tmp/x"
 cp "$tmp/dict" "$tmp/odd"
 echo "five F AY V" >> "$tmp/odd"
-declines "no dictionary" "$tmp/none does not exist" --stage 2 --work "$w" --lexicon "$tmp/none"
-declines "another dictionary" "was begun with another dictionary" --stage 2 --work "$w" --lexicon "$tmp/odd" --quick
-declines "a row that cannot be trained" "these were not trained: linear at rate 5" --stage 4 --work "$w" --quick --model linear --grid 5 --lexicon "$tmp/dict"
-declines "other features" "were made with other options" --stage 3 --work "$w" --quick --shards 2
+ends_with "no dictionary" "$tmp/none does not exist" --stage 2 --work "$w" --lexicon "$tmp/none"
+ends_with "another dictionary" "was begun with another dictionary" --stage 2 --work "$w" --lexicon "$tmp/odd" --quick
+ends_with "a row that cannot be trained" "these were not trained: linear at rate 5" --stage 4 --work "$w" --quick --model linear --grid 5 --lexicon "$tmp/dict"
+ends_with "other features" "were made with other options" --stage 3 --work "$w" --quick --shards 2
 # a damaged sound: in a set that is scored, it stops before the training
 f=$(head -n 1 "$w/data/test_eval92/wav.scp" | cut -d ' ' -f 2-)
 head -c 10000 "$f" > "$tmp/cut" && cp "$tmp/cut" "$f"
-declines "a truncated .wv1" "too many utterances of test_eval92 failed or are incomplete" --wsj0 "$d" --wsj1 "$d" --work "$tmp/y" --lexicon "$tmp/dict" --quick --model linear
+ends_with "a truncated .wv1" "too many utterances of test_eval92 failed or are incomplete" --wsj0 "$d" --wsj1 "$d" --work "$tmp/y" --lexicon "$tmp/dict" --quick --model linear
 has "a truncated .wv1: where it stopped" "$err" "run.sh: stopped in stage 3 for the reason above"
 has "a truncated .wv1 is named" "$err" "$(head -n 1 "$w/data/test_eval92/wav.scp" | cut -d ' ' -f 1)"
 ok "a truncated .wv1: nothing was trained" test ! -e "$tmp/y/train/linear"
 rm "$f"
-declines "a missing .wv1" "stopped: " --wsj0 "$d" --wsj1 "$d" --work "$tmp/z" --lexicon "$tmp/dict" --quick --model linear
+ends_with "a missing .wv1" "stopped: " --wsj0 "$d" --wsj1 "$d" --work "$tmp/z" --lexicon "$tmp/dict" --quick --model linear
 has "a missing .wv1: the set" "$err" "test_eval92 has "
 
 finish

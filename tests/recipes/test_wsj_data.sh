@@ -4,18 +4,7 @@
 [ "${CONFIG:-release}" = release ] || finish
 export LINNET_FFMPEG=true # no sound is read
 
-data() {
-    bash recipes/wsj/data.sh --linnet "$LINNET" "$@" > "$tmp/.out" 2> "$tmp/.err"
-    status=$? out=$(cat "$tmp/.out") err=$(cat "$tmp/.err")
-}
-# stops "what" "part of the message" ARGS...: data.sh exits with 1 and says so
-stops() {
-    what=$1 part=$2
-    shift 2
-    data "$@"
-    is "$what: exit status" 1 "$status"
-    has "$what: message" "$err" "$part"
-}
+recipe() { script wsj/data "$@"; }
 
 # ---- the rules of transcripts ----------------------------------------------------------------------------------------------------
 
@@ -154,12 +143,11 @@ for l in discs flat web own; do
     corpus $l "$tmp/corpus $l"
     wsj0="$tmp/corpus $l" wsj1="$tmp/corpus $l"
     [ $l != own ] || wsj0="$tmp/corpus own/first" wsj1="$tmp/corpus own/second/"
-    data --wsj0 "$wsj0" --wsj1 "$wsj1" --output "$tmp/data $l" --stand-in --no-lm
-    is "$l: status" 0 "$status"
+    exits "$l" 0 recipe --wsj0 "$wsj0" --wsj1 "$wsj1" --output "$tmp/data $l" --stand-in --no-lm
     has "$l: a stand-in is named" "$err" "THIS IS A STAND-IN"
     whole "$l" "$tmp/data $l"
 done
-data --wsj0 "$tmp/corpus own/first/wsj0" --sets train_si84,test_eval92 --output "$tmp/data0" --stand-in
+recipe --wsj0 "$tmp/corpus own/first/wsj0" --sets train_si84,test_eval92 --output "$tmp/data0" --stand-in
 is "WSJ0 alone, the folder wsj0 itself: status" 0 "$status"
 is "WSJ0 alone: words" "$(sed -n 's/^train_si84 //p' "$tmp/want")" "$(cat "$tmp/data0/train_si84/text")"
 is "WSJ0 alone: its sets" "test_eval92 train_si84" "$(cd "$tmp/data0" && echo te* tr*)"
@@ -168,45 +156,39 @@ is "WSJ0 alone: its sets" "test_eval92 train_si84" "$(cd "$tmp/data0" && echo te
 
 c="$tmp/corpus discs"
 # with ARGS...: data.sh on the corpus in discs
-with() { data --wsj0 "$c" --wsj1 "$c" --output "$tmp/d" --sets train_si84,train_si284,test_eval93 --stand-in --no-lm "$@"; }
+with() { recipe --wsj0 "$c" --wsj1 "$c" --output "$tmp/d" --sets train_si84,train_si284,test_eval93 --stand-in --no-lm "$@"; }
 # broken "what" "part of the message" ARGS...: it stops, and nothing is in place; then it goes on with what is there
 broken() {
     what=$1 part=$2
     shift 2
     rm -rf "$tmp/d"
-    with "$@"
-    is "$what: exit status" 1 "$status"
+    exits "$what" 1 with "$@"
     has "$what: message" "$err" "$part"
     has "$what: how to go on" "$err" "--allow-missing goes on"
     ok "$what: no data" test ! -e "$tmp/d"
-    with --allow-missing "$@"
-    is "$what: --allow-missing" 0 "$status"
+    exits "$what: --allow-missing" 0 with --allow-missing "$@"
 }
 again() { rm -rf "$c"; corpus discs "$c"; }
 
-data --wsj0 "$c" --wsj1 "$c" --output "$tmp/d" --no-lm
-is "the corpus's own numbers: status" 1 "$status"
+exits "the corpus's own numbers" 1 recipe --wsj0 "$c" --wsj1 "$c" --output "$tmp/d" --no-lm
 has "the corpus's own numbers" "$err" "train_si84 has 5 utterances instead of 7138"
 has "the corpus's own numbers: dev" "$err" "dev_dt_05 has 1 utterances instead of 913"
 printf 'train_si84 5\ntrain_si284 7\ntest_dev93 1\ntest_dev93_5k 1\ntest_eval92 1\ntest_eval92_5k 1\ntest_eval93 1\ntest_eval93_5k 1\ndev_dt_20 2\ndev_dt_05 2\n' > "$c/STANDIN"
-data --wsj0 "$c" --wsj1 "$c" --output "$tmp/d" --no-lm
-is "a stand-in's own numbers: status" 1 "$status"
+exits "a stand-in's own numbers" 1 recipe --wsj0 "$c" --wsj1 "$c" --output "$tmp/d" --no-lm
 has "a stand-in's own numbers" "$err" "dev_dt_05 has 1 utterances instead of 2"
 hasnt "a stand-in's own numbers: the others are right" "$err" "train_"
 sed 's/dt_05 2/dt_05 1/' "$c/STANDIN" > "$tmp/s" && cp "$tmp/s" "$c/STANDIN"
-data --wsj0 "$c" --wsj1 "$c" --output "$tmp/d" --no-lm
-is "a stand-in's right numbers" 0 "$status"
+exits "a stand-in's right numbers" 0 recipe --wsj0 "$c" --wsj1 "$c" --output "$tmp/d" --no-lm
 rm "$c/STANDIN"
 
 mv "$c/11-3.1" "$tmp/hidden"
 printf 'train_si84 5\ntrain_si284 7\n' > "$c/STANDIN"
-data --wsj0 "$c" --wsj1 "$c" --output "$tmp/d2" --no-lm --sets train_si84,train_si284
+recipe --wsj0 "$c" --wsj1 "$c" --output "$tmp/d2" --no-lm --sets train_si84,train_si284
 has "a missing disc: its files" "$err" "train_si84: lines of the index without a .wv1 file: 2 (disc 11-3.1: 2)"
 has "a missing disc: the file" "$err" "11_3_1:wsj0/si_tr_s/40a/40aa0101.wv1"
 has "a missing disc: the list" "$(cat "$tmp/d2.new/work/train_si84.problems")" "missing	11_3_1:wsj0/si_tr_s/40a/40aa0101.wv1"
 mv "$tmp/hidden" "$c/11-3.1"
-data --wsj0 "$c" --wsj1 "$c" --output "$tmp/d2" --no-lm --sets train_si84,train_si284
-is "the disc is back: status" 0 "$status"
+exits "the disc is back" 0 recipe --wsj0 "$c" --wsj1 "$c" --output "$tmp/d2" --no-lm --sets train_si84,train_si284
 again
 
 rm -r "$c/13-32.1"
@@ -227,8 +209,7 @@ mv "$c/11-3.1/wsj0/si_tr_s/40a/40aa0101.wv1" "$c/elsewhere"
 echo '11_1_1:wsj0/si_tr_s/01g/01ga0102.wv1' >> "$c/11-13.1/wsj0/doc/indices/train/tr_s_wv1.ndx"
 printf 'nonsense\n' >> "$c/11-13.1/wsj0/doc/indices/train/tr_s_wv1.ndx"
 rm -rf "$tmp/d"
-with --sets train_si84,dev_dt_20
-is "mistakes: status" 0 "$status"
+exits "mistakes" 0 with --sets train_si84,dev_dt_20
 has "mistakes: a line without a name" "$err" "01gb0300.dot:2: no name here"
 has "mistakes: a transcript without sound" "$err" "transcripts without sound: 1
     01gb0302"
@@ -247,49 +228,44 @@ again
 
 # ---- options, interruptions, two runs --------------------------------------------------------------------------------------------
 
-stops "no corpus" "give --wsj0 DIR and --wsj1 DIR" --output "$tmp/x"
-stops "no output" "give --output DATA" --wsj0 "$c"
-stops "WSJ1 is missing" "these sets need WSJ1" --wsj0 "$c" --output "$tmp/x"
-stops "WSJ0 is missing" "these sets need WSJ0" --wsj1 "$c" --output "$tmp/x"
-stops "no folder" "$tmp/none is not a folder" --wsj0 "$tmp/none" --wsj1 "$c" --output "$tmp/x"
-stops "an unknown set" "there is no set 'x'" --wsj0 "$c" --sets x --output "$tmp/x"
+declines "no corpus" "give --wsj0 DIR and --wsj1 DIR" --output "$tmp/x"
+declines "no output" "give --output DATA" --wsj0 "$c"
+declines "WSJ1 is missing" "these sets need WSJ1" --wsj0 "$c" --output "$tmp/x"
+declines "WSJ0 is missing" "these sets need WSJ0" --wsj1 "$c" --output "$tmp/x"
+declines "no folder" "$tmp/none is not a folder" --wsj0 "$tmp/none" --wsj1 "$c" --output "$tmp/x"
+declines "an unknown set" "there is no set 'x'" --wsj0 "$c" --sets x --output "$tmp/x"
 mkdir "$tmp/empty"
 export LINNET_FFMPEG=
-stops "no ffmpeg" "shorten, which the program ffmpeg decodes: install it" --wsj0 "$tmp/empty" --sets train_si84 --output "$tmp/x"
+declines "no ffmpeg" "shorten, which the program ffmpeg decodes: install it" --wsj0 "$tmp/empty" --sets train_si84 --output "$tmp/x"
 export LINNET_FFMPEG=true
-stops "an empty folder" "no .wv1 file lies under $tmp/empty" --wsj0 "$tmp/empty" --sets train_si84 --output "$tmp/x"
+declines "an empty folder" "no .wv1 file lies under $tmp/empty" --wsj0 "$tmp/empty" --sets train_si84 --output "$tmp/x"
 ok "nothing was written" test ! -e "$tmp/x"
 rm -rf "$tmp/d" "$tmp/d.new"
-with --dry-run
-is "--dry-run: status" 0 "$status"
+exits "--dry-run" 0 with --dry-run
 has "--dry-run: sets" "$out" "train_si284: 7 utterances"
 ok "--dry-run: nothing is written" test ! -e "$tmp/d" -a ! -e "$tmp/d.new" -a ! -e "$tmp/d.lock"
 with
 before=$(cd "$tmp/d" && find . -type f -exec cksum {} + | LC_ALL=C sort)
-with
-is "a second run: status" 0 "$status"
+exits "a second run" 0 with
 has "a second run does nothing" "$out" "is complete"
-with --noise NOISE
-is "other options: status" 1 "$status"
+exits "other options" 1 with --noise NOISE
 has "other options: refused" "$err" "was made with other options"
 is "other options: the data are as they were" "$before" "$(cd "$tmp/d" && find . -type f -exec cksum {} + | LC_ALL=C sort)"
 mkdir "$tmp/mine"
-stops "a folder of the user" "exists and was not written by this script" --wsj0 "$c" --wsj1 "$c" --output "$tmp/mine"
+declines "a folder of the user" "exists and was not written by this script" --wsj0 "$c" --wsj1 "$c" --output "$tmp/mine"
 mkdir "$tmp/e.new"
-stops "a folder of the user beside it" "e.new exists and was not written" --wsj0 "$c" --wsj1 "$c" --output "$tmp/e" --stand-in --no-lm
+declines "a folder of the user beside it" "e.new exists and was not written" --wsj0 "$c" --wsj1 "$c" --output "$tmp/e" --stand-in --no-lm
 ok "which is kept" rmdir "$tmp/e.new"
 rm -rf "$tmp/d"
 mkdir -p "$tmp/d.new/work"
 touch "$tmp/d.new/.asked" "$tmp/d.new/work/rest"
 echo 999999999 > "$tmp/d.lock"
-with
-is "after an interruption: status" 0 "$status"
+exits "after an interruption" 0 with
 is "after an interruption: the words" "$(sed -n 's/^train_si84 //p' "$tmp/want")" "$(cat "$tmp/d/train_si84/text")"
 ok "after an interruption: nothing is left" test ! -e "$tmp/d.new" -a ! -e "$tmp/d.lock"
 rm -rf "$tmp/d"
 echo $$ > "$tmp/d.lock"
-with
-is "two runs: status" 1 "$status"
+exits "two runs" 1 with
 has "two runs" "$err" "another run (process $$) is writing"
 rm "$tmp/d.lock"
 
@@ -312,8 +288,7 @@ base bcb05onp.z # written by compress (ncompress 4.2)
 base TCB05CNP.Z
 printf 'no model\n' > "$at"
 rm -rf "$tmp/d"
-data --wsj0 "$c" --wsj1 "$c" --output "$tmp/d" --stand-in --sets train_si84
-is "models: status" 0 "$status"
+exits "models" 0 recipe --wsj0 "$c" --wsj1 "$c" --output "$tmp/d" --stand-in --sets train_si84
 for lm in bg_5k bg_20k tg_20k tgpr_20k; do ok "models: $lm" gzip -t "$tmp/d/lm/$lm.arpa.gz"; done
 is "models: comments are left out" "$(cat "$tmp/lm.arpa")" "$(gzip -dc "$tmp/d/lm/tg_20k.arpa.gz")"
 is "models: compress" "ngram 1=4 ngram 2=2" "$(gzip -dc "$tmp/d/lm/bg_5k.arpa.gz" | grep ^ngram | paste -s -d ' ' -)"

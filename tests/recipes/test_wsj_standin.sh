@@ -9,13 +9,7 @@ fi
 unset LINNET_FFMPEG
 
 tools=$(dirname "$LINNET")/tests/recipes
-recipe() {
-    name=$1
-    shift
-    bash "recipes/wsj/$name.sh" --linnet "$LINNET" "$@" > "$tmp/.out" 2> "$tmp/.err"
-    status=$? out=$(cat "$tmp/.out") err=$(cat "$tmp/.err")
-}
-standin() { recipe standin --tools "$tools" "$@"; }
+recipe() { script wsj/standin --tools "$tools" "$@"; }
 
 # Five speakers with two or three utterances each, in a folder with a blank in its name.
 src="$tmp/the source"
@@ -40,9 +34,9 @@ sed 's/ s\([1-5]\)$/ SPEAKER/' "$src/text" > "$src/t" && mv "$src/t" "$src/text"
 # features FILE: a checksum of its filterbank
 features() { "$LINNET" features "$1" -o "$tmp/.npy" 2> "$tmp/.err" && cksum < "$tmp/.npy"; }
 for layout in discs flat upper; do
-    standin --data "$src" --audio-root "$src" --output "$tmp/$layout" --layout $layout --jobs 2
+    recipe --data "$src" --audio-root "$src" --output "$tmp/$layout" --layout $layout --jobs 2
     is "$layout: status" "0 " "$status $err"
-    recipe data --wsj0 "$tmp/$layout" --wsj1 "$tmp/$layout" --output "$tmp/data $layout" $([ $layout = flat ] || echo --no-lm)
+    script wsj/data --wsj0 "$tmp/$layout" --wsj1 "$tmp/$layout" --output "$tmp/data $layout" $([ $layout = flat ] || echo --no-lm)
     is "$layout: data.sh: status" 0 "$status"
     hasnt "$layout: nothing is missing" "$err" "missing"
     hasnt "$layout: no odd token" "$err" "tokens of"
@@ -70,32 +64,23 @@ path=$(sed -n "1s/^[^ ]* //p" "$tmp/sounds")
 is "shorten'd SPHERE" "NIST_1A" "$(head -n 1 "$path")"
 has "shorten'd SPHERE: coding" "$(head -c 1024 "$path")" "embedded-shorten"
 for lm in bg_5k tg_5k tgpr_5k bg_20k tg_20k tgpr_20k; do
-    run ngram perplexity "$tmp/data flat/lm/$lm.arpa.gz" --ids first "$tmp/data flat/train_si284/text"
-    is "lm/$lm reads" 0 "$status"
+    exits "lm/$lm reads" 0 run ngram perplexity "$tmp/data flat/lm/$lm.arpa.gz" --ids first "$tmp/data flat/train_si284/text"
 done
 has "every convention of transcripts is used" "$(cat "$tmp/data discs/report.txt")" "verbally deleted words"
 
 # ---- interruptions and bad input -------------------------------------------------------------------------------------------------
 
-# declines "what" "part of the message" ARGS...
-declines() {
-    what=$1 part=$2
-    shift 2
-    standin "$@"
-    is "$what: exit status" 1 "$status"
-    has "$what: message" "$err" "$part"
-    is "$what: one line" 1 "$(wc -l < "$tmp/.err" | tr -d ' ')"
-}
-declines "the tree is there" "exists" --data "$src" --output "$tmp/discs"
-declines "no speech" "from which speech" --output "$tmp/x"
-declines "no output" "--output TREE" --data "$src"
-declines "another layout" "--layout is discs, flat or upper, not 'x'" --data "$src" --output "$tmp/x" --layout x
-declines "no data directory" "is not a data directory" --data "$tmp" --output "$tmp/x1"
-declines "no tools" "run make" --data "$src" --output "$tmp/x2" --tools "$tmp"
+one_line() { declines "$@"; is "$1: one line" 1 "$(wc -l < "$tmp/.err" | tr -d ' ')"; }
+one_line "the tree is there" "exists" --data "$src" --output "$tmp/discs"
+one_line "no speech" "from which speech" --output "$tmp/x"
+one_line "no output" "--output TREE" --data "$src"
+one_line "another layout" "--layout is discs, flat or upper, not 'x'" --data "$src" --output "$tmp/x" --layout x
+one_line "no data directory" "is not a data directory" --data "$tmp" --output "$tmp/x1"
+one_line "no tools" "run make" --data "$src" --output "$tmp/x2" --tools "$tmp"
 mkdir "$tmp/two"
 head -n 5 "$src/wav.scp" > "$tmp/two/wav.scp"
 cp "$src/text" "$src/utt2spk" "$tmp/two"
-declines "two speakers" "three are needed" --data "$tmp/two" --audio-root "$src" --output "$tmp/x3"
+one_line "two speakers" "three are needed" --data "$tmp/two" --audio-root "$src" --output "$tmp/x3"
 
 # Stopped in the middle: the next run goes on, and has the same tree as one that was not stopped.
 mkdir "$tmp/tools"
@@ -114,7 +99,7 @@ for set in train dev test; do
     cp "$src/text" "$src/utt2spk" "$tmp/$set"
 done
 split() {
-    recipe standin --train "$tmp/train" --dev "$tmp/dev" --test "$tmp/test" --audio-root "$src" --output "$tmp/again" --jobs 1 --tools "$@"
+    script wsj/standin --train "$tmp/train" --dev "$tmp/dev" --test "$tmp/test" --audio-root "$src" --output "$tmp/again" --jobs 1 --tools "$@"
 }
 split "$tmp/tools"
 is "a full disk: status" 1 "$status"
@@ -123,24 +108,23 @@ has "a full disk: how to go on" "$err" "run the same command again to go on"
 ok "a full disk: no tree" test ! -e "$tmp/again"
 before=$(cd "$tmp/again.new" && find . -name '*.wv1' | wc -l)
 ok "a full disk: some sounds are there" test "$before" -ge 1
-standin --data "$src" --audio-root "$src" --output "$tmp/again"
+recipe --data "$src" --audio-root "$src" --output "$tmp/again"
 has "a full disk: not with other options" "$err" "of an interrupted run with other options"
 split "$tools"
 is "continued: status" 0 "$status"
 ok "continued: the same as with --data, whole" diff -r "$tmp/discs" "$tmp/again"
 echo $$ > "$tmp/busy.lock"
-declines "two runs" "another run" --data "$src" --output "$tmp/busy"
+one_line "two runs" "another run" --data "$src" --output "$tmp/busy"
 
 # A sound that cannot be read and a text that is none: left out, named, the rest is whole.
 mkdir "$tmp/bad"
 cp "$src"/*.wav "$src/wav.scp" "$src/utt2spk" "$tmp/bad"
 sed 's/NUMBER FIVE/NUMBER 5/' "$src/text" > "$tmp/bad/text"
 echo nonsense > "$tmp/bad/s1 3.wav"
-standin --data "$tmp/bad" --audio-root "$tmp/bad" --output "$tmp/tree bad"
-is "bad input: status" 0 "$status"
+exits "bad input" 0 recipe --data "$tmp/bad" --audio-root "$tmp/bad" --output "$tmp/tree bad"
 has "bad input: the text is named" "$err" "UTTERANCE NUMBER 5"
 has "bad input: the sound is named" "$err" "2 sounds cannot be read and are left out"
-recipe data --wsj0 "$tmp/tree bad" --wsj1 "$tmp/tree bad" --output "$tmp/data bad" --no-lm
+script wsj/data --wsj0 "$tmp/tree bad" --wsj1 "$tmp/tree bad" --output "$tmp/data bad" --no-lm
 is "bad input: the rest is whole" "0 5" "$status $(wc -l < "$tmp/data bad/train_si84/text" | tr -d ' ')"
 
 finish
