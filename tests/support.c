@@ -165,14 +165,6 @@ void test_gradient(const char *what, double (*loss)(void *context), void *contex
     test_buffer_free(numeric);
 }
 
-void test_folder(char *path, size_t capacity)
-{
-    const char *base = getenv("TMPDIR");
-    int n = snprintf(path, capacity, "%s/linnet-test-XXXXXX", base && *base ? base : "/tmp");
-    ck_assert(n > 0 && (size_t)n < capacity);
-    ck_assert_msg(mkdtemp(path) != NULL, "cannot make the folder %s", path);
-}
-
 static int test_remove_entry(const char *path, const struct stat *info, int kind, struct FTW *where)
 {
     (void)info;
@@ -181,7 +173,45 @@ static int test_remove_entry(const char *path, const struct stat *info, int kind
     return remove(path);
 }
 
-void test_folder_remove(const char *path) { nftw(path, test_remove_entry, 16, FTW_DEPTH | FTW_PHYS); }
+// The first path is that of the folder. Check forks for each test, and a test may fork: only the process that made it removes it.
+enum { TEST_MOST_PATHS = 200 };
+static char *test_paths[TEST_MOST_PATHS];
+static int test_n_paths;
+static pid_t test_owner;
+
+static void test_folder_remove(void)
+{
+    if (!test_n_paths || test_owner != getpid()) return;
+    nftw(test_paths[0], test_remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    while (test_n_paths) free(test_paths[--test_n_paths]);
+}
+
+const char *test_path(const char *name)
+{
+    const char *base = getenv("TMPDIR");
+    char path[4096];
+    if (!test_n_paths) {
+        snprintf(path, sizeof path, "%s/linnet-test-XXXXXX", base && *base ? base : "/tmp");
+        ck_assert_msg(mkdtemp(path) != NULL, "cannot make the folder %s", path);
+        test_paths[test_n_paths++] = strdup(path);
+        test_owner = getpid();
+        static int once;
+        if (!once++) atexit(test_folder_remove);
+    }
+    if (!*name) return test_paths[0];
+    snprintf(path, sizeof path, "%s/%s", test_paths[0], name);
+    for (int i = 0; i < test_n_paths; i++)
+        if (strcmp(test_paths[i], path) == 0) return test_paths[i];
+    ck_assert_int_lt(test_n_paths, TEST_MOST_PATHS);
+    return test_paths[test_n_paths++] = strdup(path);
+}
+
+const char *test_file(const char *name, const void *bytes, size_t n)
+{
+    const char *path = test_path(name);
+    test_write_file(path, bytes, n);
+    return path;
+}
 
 int test_folder_entries(const char *path)
 {
@@ -219,6 +249,7 @@ int test_all(const char *name, void (*setup)(void), void (*teardown)(void), int 
     TCase *cases = tcase_create(name);
     if (once) tcase_add_unchecked_fixture(cases, setup, teardown);
     else tcase_add_checked_fixture(cases, setup, teardown);
+    if (!once) tcase_add_checked_fixture(cases, NULL, test_folder_remove);
     for (size_t i = 0; i < n; i++) tcase_add_loop_test(cases, tests[i].test, tests[i].from, tests[i].to);
     suite_add_tcase(suite, cases);
     return test_run(suite);

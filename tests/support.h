@@ -105,10 +105,12 @@ void test_gradient(const char *what, double (*loss)(void *context), void *contex
 
 /* ---- temporary folders ----------------------------------------------------------------------------------------------------- */
 
-/* Makes a new empty folder and writes its path. */
-void test_folder(char *path, size_t capacity);
+/* The path of a file in a folder of this test, of the folder itself if the name is "". The folder is made when it is first asked
+ * for, and removed after the test; with TEST_MAIN_ONCE at the end. The path is valid as long as the folder is. */
+const char *test_path(const char *name);
 
-void test_folder_remove(const char *path);
+/* Writes a whole file there; its path. */
+const char *test_file(const char *name, const void *bytes, size_t n);
 
 /* Entries of a folder. */
 int test_folder_entries(const char *path);

@@ -17,18 +17,17 @@ static const char arpa_text[] = "\\data\\\nngram 1=7\n\n\\1-grams:\n-99 <s>\n"
                                 "-1 </s>\n-1 ab\n-1 ba\n-1.2 bad\n-0.9 two\n-1.1 too\n\n\\end\\\n";
 static const char phones_text[] = "\\data\\\nngram 1=4\n\n\\1-grams:\n-99 <s>\n-1 </s>\n-1 AA\n-1 B\n\n\\end\\\n";
 
-static char folder[256], dict[300], arpa[300], phones_arpa[300], list[300];
+static const char *dict, *arpa, *phones_arpa, *list;
 
 static lin_phones *phones;
 
 static void files(void)
 {
     OK(lin_phones_create(NULL, &phones, &err));
-    test_folder(folder, sizeof folder);
-    snprintf(dict, sizeof dict, "%s/dict", folder);
-    snprintf(arpa, sizeof arpa, "%s/arpa", folder);
-    snprintf(phones_arpa, sizeof phones_arpa, "%s/phones.arpa", folder);
-    snprintf(list, sizeof list, "%s/list", folder);
+    dict = test_path("dict");
+    arpa = test_path("arpa");
+    phones_arpa = test_path("phones.arpa");
+    list = test_path("list");
     test_write_file(dict, dict_text, strlen(dict_text));
     test_write_file(arpa, arpa_text, strlen(arpa_text));
     test_write_file(phones_arpa, phones_text, strlen(phones_text));
@@ -37,7 +36,6 @@ static void files(void)
 
 static void no_files(void)
 {
-    test_folder_remove(folder);
     lin_phones_destroy(phones);
 }
 
@@ -175,9 +173,7 @@ END_TEST
 // Everything that a state depends on is in the id; phrases, which may change, are not.
 START_TEST(the_id_knows_options_lexicon_and_language_model)
 {
-    char other[300];
-    snprintf(other, sizeof other, "%s/other", folder);
-    test_write_file(other, "ab AA B\nba B AA\nbad B AA D\ntwo T UW\n", 36);
+    const char *other = test_file("other", "ab AA B\nba B AA\nbad B AA D\ntwo T UW\n", 36);
     uint64_t ids[8];
     for (int i = 0; i < 8; i++) {
         char line[1024];
@@ -199,10 +195,9 @@ END_TEST
 
 START_TEST(the_id_knows_a_language_model_of_phones)
 {
-    char other[300], line[1024];
+    char line[1024];
     uint64_t ids[3];
-    snprintf(other, sizeof other, "%s/other", folder);
-    test_write_file(other, phones_text, strlen(phones_text));
+    const char *other = test_file("other", phones_text, strlen(phones_text));
     FILE *file = fopen(other, "r+b"); // another probability
     ck_assert(file && fseek(file, (long)(strstr(phones_text, "-1 B") - phones_text), SEEK_SET) == 0 && fputs("-2", file) >= 0);
     fclose(file);

@@ -69,9 +69,7 @@ END_TEST
 
 START_TEST(names_of_a_list)
 {
-    char folder[128], list[256];
-    test_folder(folder, sizeof folder);
-    snprintf(list, sizeof list, "%s/list", folder);
+    const char *list = test_path("list");
     const char *text = "x/a.wav\ny/a.wav\n../../etc/b.wav\n";
     test_write_file(list, text, strlen(text));
     const lin_data_values data = {.data = list};
@@ -81,7 +79,6 @@ START_TEST(names_of_a_list)
     ck_assert_str_eq(inputs.items[0].name, "x/a");
     ck_assert_str_eq(inputs.items[1].name, "y/a");
     ck_assert_str_eq(inputs.items[2].name, "b");
-    test_folder_remove(folder);
 }
 END_TEST
 
@@ -100,64 +97,40 @@ START_TEST(one_name_twice)
 }
 END_TEST
 
-START_TEST(every_allocation_may_fail)
+static lin_status name_once(void)
 {
-    const unsigned long live = lin_memory_live();
-    for (unsigned long k = 1;; k++) {
-        add((const char *[]){"x/a.wav", "y/b.wav", "-"}, 3);
-        lin_memory_fail_at(k);
-        lin_status status = lin_inputs_name_results(&inputs, NULL, NULL);
-        if (status == LIN_OK) status = lin_inputs_check_names(&inputs, NULL);
-        lin_memory_fail_at(0);
-        lin_inputs_free(&inputs);
-        ck_assert_uint_eq(lin_memory_live(), live);
-        if (status == LIN_OK) break;
-        ck_assert_int_eq(status, LIN_NO_MEMORY);
-    }
+    const lin_list list = {(const char *[]){"x/a.wav", "y/b.wav", "-"}, 3};
+    lin_status status = lin_inputs_add_paths(&inputs, &list, NULL);
+    if (status == LIN_OK) status = lin_inputs_name_results(&inputs, NULL, NULL);
+    if (status == LIN_OK) status = lin_inputs_check_names(&inputs, NULL);
+    lin_inputs_free(&inputs);
+    return status;
 }
+
+START_TEST(every_allocation_may_fail) { FAIL_EVERY_ALLOCATION(name_once(), (void)0); }
 END_TEST
 
 START_TEST(folders_are_made)
 {
-    char folder[128], path[256];
-    test_folder(folder, sizeof folder);
-    snprintf(path, sizeof path, "%s/a/b/c.txt", folder);
+    const char *path = test_path("a/b/c.txt");
     OK(lin_make_folders_of(path, &err));
     test_write_file(path, "x", 1);
     OK(lin_make_folders_of(path, &err));
     OK(lin_make_folders_of("c.txt", &err));
     OK(lin_make_folders_of("/c.txt", &err));
-    snprintf(path, sizeof path, "%s/a/b/c.txt/d/e.txt", folder);
+    path = test_path("a/b/c.txt/d/e.txt");
     FAILS(lin_make_folders_of(path, &err), LIN_IO, "cannot create the folder");
-    test_folder_remove(folder);
 }
 END_TEST
 
 /* ---- sounds with texts beside them ----------------------------------------------------------------------------------------- */
-
-static char place[128];
-
-static void touch(const char *name)
-{
-    char path[256];
-    snprintf(path, sizeof path, "%s/%s", place, name);
-    test_write_file(path, "x", 1);
-}
-
-static const char *below(const char *name)
-{
-    static char paths[4][256];
-    static int next;
-    char *path = paths[next++ % 4];
-    snprintf(path, 256, "%s/%s", place, name);
-    return path;
-}
 
 // The gathered utterances: "id<text>speaker" of each, without the place.
 static const char *gathered(const lin_inputs *in)
 {
     static char out[1024];
     out[0] = 0;
+    const char *place = test_path("");
     for (int i = 0; i < in->n; i++) {
         const size_t used = strlen(out);
         ck_assert_int_eq(strncmp(in->items[i].text, place, strlen(place)), 0);
@@ -179,37 +152,35 @@ static lin_status gather_once(const char **operands)
 
 START_TEST(names_tell_what_belongs_together)
 {
-    test_folder(place, sizeof place);
-    mkdir(below("s"), 0777);
+    mkdir(test_path("s"), 0777);
     static const char *const files[] = {"s/a.wav",    "s/a.txt",   "s/a.TextGrid", "s/a-b.wav", "s/a-b.LAB",
                                         "s/a.b.flac", "s/a.b.txt", "s/a.b.lab",    "s/aa.mp3",  "s/lost.txt",
                                         "s/mute.ogg", "s/a.html",  "b.wav",        "b.TEXTGRID"};
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) touch(files[i]);
-    const char *operands[] = {place, NULL, NULL};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) test_file(files[i], "x", 1);
+    const char *operands[] = {test_path(""), NULL, NULL};
     lin_inputs in = {0};
     lin_corpus c = {0};
     OK(lin_corpus_gather(&c, &in, &(lin_list){operands, 1}, NULL, &err));
     ck_assert_str_eq(gathered(&in), "b<b.TEXTGRID> s/a-b<s/a-b.LAB>s s/a.b<s/a.b.lab>s s/a<s/a.txt>s");
     ck_assert(c.without_text == 2 && c.without_sound == 1); // aa, mute; lost
-    ck_assert_str_eq(c.no_text.data, below("s/aa.mp3"));
-    ck_assert_str_eq(c.no_text.data + strlen(c.no_text.data) + 1, below("s/mute.ogg"));
+    ck_assert_str_eq(c.no_text.data, test_path("s/aa.mp3"));
+    ck_assert_str_eq(c.no_text.data + strlen(c.no_text.data) + 1, test_path("s/mute.ogg"));
     lin_corpus_free(&c);
     lin_inputs_free(&in);
-    OK(lin_corpus_gather(&c, &in, &(lin_list){operands, 1}, below("s"), &err));
+    OK(lin_corpus_gather(&c, &in, &(lin_list){operands, 1}, test_path("s"), &err));
     ck_assert_str_eq(gathered(&in), "b<b.TEXTGRID>");
     lin_corpus_free(&c);
     lin_inputs_free(&in);
-    operands[0] = below("s/a.wav"), operands[1] = below("s/a.txt"), operands[2] = below("s/mute.ogg");
+    operands[0] = test_path("s/a.wav"), operands[1] = test_path("s/a.txt"), operands[2] = test_path("s/mute.ogg");
     OK(lin_corpus_gather(&c, &in, &(lin_list){operands, 3}, NULL, &err));
     ck_assert_str_eq(gathered(&in), "a<s/a.txt>");
     ck_assert(c.without_text == 1 && c.without_sound == 0);
     lin_corpus_free(&c);
     lin_inputs_free(&in);
-    operands[0] = place;
+    operands[0] = test_path("");
     FAIL_EVERY_ALLOCATION(gather_once(operands), (void)0);
     ck_assert(lin_corpus_is_textgrid("x.textgrid") && !lin_corpus_is_textgrid("x.lab") && !lin_corpus_is_sound(".wav"));
     ck_assert(lin_corpus_is_sound("a/b.M4A") && !lin_corpus_is_sound("wav") && lin_corpus_is_text("x.Lab"));
-    test_folder_remove(place);
 }
 END_TEST
 

@@ -14,7 +14,7 @@
 
 enum { MOST_ROWS = 40, MOST_COLUMNS = 120 };
 
-static char folder[64], sound[128], once[128], linnet[PATH_MAX];
+static char sound[128], once[128], linnet[PATH_MAX];
 
 /* ---- a terminal ------------------------------------------------------------------------------------------------------------ */
 
@@ -298,21 +298,18 @@ static void setup(void)
     char command[PATH_MAX + 512], tool[PATH_MAX + 32];
     ck_assert_ptr_nonnull(realpath(given ? given : "build/release/linnet", linnet));
     snprintf(tool, sizeof tool, "%.*s/tests/app/sound", (int)(strrchr(linnet, '/') - linnet), linnet);
-    test_folder(folder, sizeof folder);
-    snprintf(sound, sizeof sound, "%s/sound.raw", folder);
-    snprintf(once, sizeof once, "%s/once.raw", folder);
+    snprintf(sound, sizeof sound, "%s", test_path("sound.raw"));
+    snprintf(once, sizeof once, "%s", test_path("once.raw"));
     // 1.5 s of sound, of speech if there is some, and 0.9 s of silence: an utterance with an endpoint; then a second one.
     snprintf(command, sizeof command,
              "cd \"$FOLDER\" && if [ -f \"$SPEECH\" ]; then tail -c +45 \"$SPEECH\" | head -c 48000 > a.raw; "
              "else \"$TOOL\" a.raw seconds=1.5 seed=5 format=raw; fi && head -c 28800 /dev/zero > z && cat a.raw z > once.raw && "
              "cat once.raw once.raw > sound.raw");
     setenv("SPEECH", "/usr/share/pocketsphinx/test/data/librivox/sense_and_sensibility_01_austen_64kb-0880.wav", 1);
-    setenv("FOLDER", folder, 1);
+    setenv("FOLDER", test_path(""), 1);
     setenv("TOOL", tool, 1);
     ck_assert_int_eq(system(command), 0);
 }
-
-static void teardown(void) { test_folder_remove(folder); }
 
 /* ---- tests ----------------------------------------------------------------------------------------------------------------- */
 
@@ -373,9 +370,9 @@ START_TEST(resized)
     snprintf(want, sizeof want, "%s", lines_of(sound));
     *strchr(want, '\n') = 0;
     // the end of the utterance comes after the last resize
-    char fifo[PATH_MAX], *const from_pipe[] = {"linnet", "listen", "--silence-after", "0.4", "--raw", "--from", fifo, NULL};
+    char *fifo = (char *)test_path("fifo");
+    char *const from_pipe[] = {"linnet", "listen", "--silence-after", "0.4", "--raw", "--from", fifo, NULL};
     static char bytes[48000 + 28800];
-    snprintf(fifo, sizeof fifo, "%s/fifo", folder);
     ck_assert_int_eq(mkfifo(fifo, 0600), 0);
     const int pipe = open(fifo, O_RDWR);
     FILE *f = fopen(once, "rb");
@@ -527,12 +524,11 @@ END_TEST
 // terminal there is no progress row.
 START_TEST(progress_fits)
 {
-    static char path[128], output[128];
+    char *path = (char *)test_path("a-recording-with-a-very-long-name-that-does-not-fit.raw");
+    char *output = (char *)test_path("out.txt");
     char *const arguments[] = {"linnet", "transcribe", "-j", "1", "--words", "--no-lm", "--beam", "2000", "--tune",
                                "beam-score=18", "--raw",  path,         "-o", output, NULL};
     const int widths[] = {40, 80, 119, 17};
-    snprintf(path, sizeof path, "%s/a-recording-with-a-very-long-name-that-does-not-fit.raw", folder);
-    snprintf(output, sizeof output, "%s/out.txt", folder);
     setenv("RECORDING", path, 1);
     // so long that no machine is done before the first line of progress; the test interrupts it
     ck_assert_int_eq(system("cd \"$FOLDER\" && for i in $(seq 200); do cat once.raw; done > \"$RECORDING\""), 0);
@@ -574,9 +570,9 @@ END_TEST
 START_TEST(output_elsewhere)
 {
     char *const arguments[] = {"linnet", "listen", "--silence-after", "0.4", "--raw", "--from", once, NULL};
-    char path[128], got[4096] = "", want[4096];
+    const char *path = test_path("out");
+    char got[4096] = "", want[4096];
     snprintf(want, sizeof want, "%s", lines_of(once));
-    snprintf(path, sizeof path, "%s/out", folder);
     start(&s, 12, 80, "xterm", path, arguments);
     wait_for(&s, "[0:00.");
     wait_for(&s, "Ctrl-C");
@@ -592,11 +588,10 @@ END_TEST
 // Words of three phones each: settled words in normal type, provisional ones faint, an unfinished word with its mark.
 START_TEST(words)
 {
-    static char dict[128], arpa[128], options[512], want[4096], got[4096];
+    static char options[512], want[4096], got[4096];
     char phones[4096], *rest = phones, name[] = "waaa";
     int is_final = 0, n = 0;
-    snprintf(dict, sizeof dict, "%s/dict", folder);
-    snprintf(arpa, sizeof arpa, "%s/arpa", folder);
+    char *dict = (char *)test_path("dict"), *arpa = (char *)test_path("arpa");
     snprintf(phones, sizeof phones, "%s", lines_of(once));
     FILE *d = fopen(dict, "w"), *a = fopen(arpa, "w");
     ck_assert(d && a);
@@ -659,7 +654,7 @@ int main(void)
     close(probe);
     Suite *suite = suite_create("app/listen in a terminal");
     TCase *cases = tcase_create("terminal");
-    tcase_add_unchecked_fixture(cases, setup, teardown);
+    tcase_add_unchecked_fixture(cases, setup, NULL);
     tcase_set_timeout(cases, 120);
     tcase_add_test(cases, grows_settles_and_stays);
     tcase_add_test(cases, resized);

@@ -120,11 +120,8 @@ END_TEST
 START_TEST(a_file_that_is_watched)
 {
     lin_watch w;
-    char folder[256], list[300];
     double now = 100;
-    test_folder(folder, sizeof folder);
-    snprintf(list, sizeof list, "%s/list", folder);
-    test_write_file(list, "a\n", 2);
+    const char *list = test_file("list", "a\n", 2);
     lin_watch_begin(&w, list);
     for (int i = 0; i < 5; i++) ck_assert(!lin_watch_changed(&w, now += 0.6));
     test_write_file(list, "bb\n", 3);
@@ -145,7 +142,6 @@ START_TEST(a_file_that_is_watched)
     for (int i = 0; i < 3; i++) ck_assert(!lin_watch_changed(&w, now += 0.6));
     lin_watch_begin(&w, NULL);
     ck_assert(!lin_watch_changed(&w, now += 0.6));
-    test_folder_remove(folder);
 }
 END_TEST
 

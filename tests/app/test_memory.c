@@ -10,28 +10,12 @@
 #include "base/memory.h"
 #include "tests/support.h"
 
-static char folder[64];
-
-static void remove_files(void)
-{
-    if (folder[0]) test_folder_remove(folder);
-    folder[0] = 0;
-}
-
-static const char *path_of(const char *name)
-{
-    static char path[128];
-    if (!folder[0]) test_folder(folder, sizeof folder);
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
-
 START_TEST(lines_are_read)
 {
     const char text[] = "one\r\n\ntwo\0half\nlast";
     lin_error why = {0};
-    test_write_file(path_of("lines"), text, sizeof text - 1);
-    lin_line_reader r = {.file = fopen(path_of("lines"), "rb"), .name = "lines"};
+    test_file("lines", text, sizeof text - 1);
+    lin_line_reader r = {.file = fopen(test_path("lines"), "rb"), .name = "lines"};
     const struct {
         const char *text;
         size_t n;
@@ -63,9 +47,9 @@ START_TEST(a_line_without_memory_is_no_end)
     lin_error why = {0};
     memset(text, 'a', sizeof text);
     memcpy(text, "b\n", 2);
-    test_write_file(path_of("long"), text, sizeof text);
+    test_file("long", text, sizeof text);
     for (unsigned long k = 1;; k++) {
-        lin_line_reader r = {.file = fopen(path_of("long"), "rb"), .name = "long"};
+        lin_line_reader r = {.file = fopen(test_path("long"), "rb"), .name = "long"};
         lin_memory_fail_at(k);
         lin_status status = lin_line_next(&r, &why);
         if (status == LIN_OK) status = lin_line_next(&r, &why);
@@ -101,7 +85,7 @@ static int info(int json, char *out, size_t capacity)
     OK(lin_options_begin(&lin_command_info, values, &parsed, &err));
     OK(lin_options_command_line(&parsed, json ? 2 : 1, argv, &err));
     fflush(stdout);
-    const int keep = dup(1), to = open(path_of("out"), O_RDWR | O_CREAT | O_TRUNC, 0600), errors = dup(2),
+    const int keep = dup(1), to = open(test_path("out"), O_RDWR | O_CREAT | O_TRUNC, 0600), errors = dup(2),
               null = open("/dev/null", O_WRONLY);
     dup2(to, 1);
     dup2(null, 2); // its messages are expected; hide them
@@ -142,5 +126,5 @@ START_TEST(info_is_whole_or_an_error)
 }
 END_TEST
 
-TEST_MAIN_WITH(NULL, remove_files, "app/memory", TEST(lines_are_read), TEST(a_line_without_memory_is_no_end),
-               TEST(info_is_whole_or_an_error))
+TEST_MAIN("app/memory", TEST(lines_are_read), TEST(a_line_without_memory_is_no_end),
+          TEST(info_is_whole_or_an_error))

@@ -11,19 +11,16 @@
 
 #include "tests/support.h"
 
-static char folder[128], secret[192], given[192];
+static const char *secret, *given;
 
 static void setup(void)
 {
-    test_folder(folder, sizeof folder);
-    snprintf(secret, sizeof secret, "%s/secret", folder);
-    snprintf(given, sizeof given, "%s/given", folder);
+    secret = test_path("secret");
+    given = test_path("given");
     test_write_file(secret, "hidden\n", 7);
     test_write_file(given, "given\n", 6);
     unsetenv("LINNET_SANDBOX");
 }
-
-static void teardown(void) { test_folder_remove(folder); }
 
 typedef struct ran {
     int error, status;
@@ -205,7 +202,7 @@ int main(int argc, char **argv)
     if (argc > 1) return do_task(argv[1]);
     Suite *suite = suite_create("base/child");
     TCase *cases = tcase_create("child");
-    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_checked_fixture(cases, setup, NULL);
     tcase_add_test(cases, descriptors_and_variables);
     tcase_add_test(cases, programs_that_cannot_be_started);
     tcase_add_test(cases, files);

@@ -15,24 +15,12 @@
 #include "base/textfile.h"
 #include "tests/support.h"
 
-static char folder[128], path[192];
+static const char *path;
 
 static void setup(void)
 {
-    test_folder(folder, sizeof folder);
-    snprintf(path, sizeof path, "%s/x.bin", folder);
+    path = test_path("x.bin");
     signal(SIGXFSZ, SIG_IGN);
-}
-
-static void teardown(void) { test_folder_remove(folder); }
-
-static const char *in_folder(const char *name)
-{
-    static char full[4][600];
-    static int turn;
-    turn = (turn + 1) % 4;
-    snprintf(full[turn], sizeof full[turn], "%s/%s", folder, name);
-    return full[turn];
 }
 
 static const char *text_of(const char *file)
@@ -48,7 +36,7 @@ static const char *text_of(const char *file)
     return text[turn];
 }
 
-static int entries(void) { return test_folder_entries(folder); }
+static int entries(void) { return test_folder_entries(test_path("")); }
 
 // A device of our own where we might replace that of the machine; NULL where none can be made.
 static const char *device(const char *name, unsigned minor_number)
@@ -57,7 +45,7 @@ static const char *device(const char *name, unsigned minor_number)
     char *own = paths[minor_number == 3];
     snprintf(own, sizeof paths[0], "/dev/%s", name);
     if (access("/dev", W_OK) != 0) return access(own, W_OK) == 0 ? own : NULL;
-    snprintf(own, sizeof paths[0], "%s/%s", folder, name);
+    snprintf(own, sizeof paths[0], "%s/%s", test_path(""), name);
     return mknod(own, S_IFCHR | 0666, makedev(1, minor_number)) == 0 && access(own, W_OK) == 0 ? own : NULL;
 }
 
@@ -102,23 +90,23 @@ START_TEST(permissions_and_links)
     struct stat st;
     test_write_file(path, "old", 3);
     ck_assert_int_eq(chmod(path, 0640), 0);
-    ck_assert_int_eq(symlink("x.bin", in_folder("a")), 0);
-    ck_assert_int_eq(symlink(in_folder("a"), in_folder("b")), 0);
-    OK(lin_file_write_all(in_folder("b"), "new", 3, &err));
+    ck_assert_int_eq(symlink("x.bin", test_path("a")), 0);
+    ck_assert_int_eq(symlink(test_path("a"), test_path("b")), 0);
+    OK(lin_file_write_all(test_path("b"), "new", 3, &err));
     ck_assert_str_eq(text_of(path), "new");
     ck_assert(stat(path, &st) == 0 && (st.st_mode & 0777) == 0640);
-    ck_assert(lstat(in_folder("b"), &st) == 0 && S_ISLNK(st.st_mode));
-    ck_assert(lstat(in_folder("a"), &st) == 0 && S_ISLNK(st.st_mode));
+    ck_assert(lstat(test_path("b"), &st) == 0 && S_ISLNK(st.st_mode));
+    ck_assert(lstat(test_path("a"), &st) == 0 && S_ISLNK(st.st_mode));
     ck_assert_int_eq(entries(), 3);
     const mode_t before = umask(027); // those of a new file
-    OK(lin_file_write_all(in_folder("new"), "new", 3, &err));
+    OK(lin_file_write_all(test_path("new"), "new", 3, &err));
     umask(before);
-    ck_assert(stat(in_folder("new"), &st) == 0 && (st.st_mode & 0777) == 0640);
-    ck_assert_int_eq(symlink("loop", in_folder("loop")), 0);
-    FAILS(lin_file_write_all(in_folder("loop"), "new", 3, &err), LIN_IO, "loop");
+    ck_assert(stat(test_path("new"), &st) == 0 && (st.st_mode & 0777) == 0640);
+    ck_assert_int_eq(symlink("loop", test_path("loop")), 0);
+    FAILS(lin_file_write_all(test_path("loop"), "new", 3, &err), LIN_IO, "loop");
     ck_assert_int_eq(lin_file_write_all("", "new", 3, &why), LIN_IO);
-    FAILS(lin_file_write_all(folder, "new", 3, &err), LIN_IO, "it is a directory");
-    FAILS(lin_file_write_all(in_folder("no/x"), "new", 3, &err), LIN_IO, "No such file or directory; use an existing folder");
+    FAILS(lin_file_write_all(test_path(""), "new", 3, &err), LIN_IO, "it is a directory");
+    FAILS(lin_file_write_all(test_path("no/x"), "new", 3, &err), LIN_IO, "No such file or directory; use an existing folder");
     ck_assert_int_eq(chmod(path, 0440), 0);
     if (access(path, W_OK) == 0) return; // root may write everything
     ck_assert_int_eq(lin_file_write_all(path, "more", 4, &why), LIN_IO);
@@ -132,24 +120,24 @@ START_TEST(links_that_others_planted)
     enum { OTHER = 12345, ONE_MORE = 12346 };
     lin_error why = {0};
     test_write_file(path, "old", 3);
-    ck_assert_int_eq(mkdir(in_folder("tmp"), 0700), 0);
-    ck_assert_int_eq(chmod(in_folder("tmp"), 01777), 0);
-    ck_assert_int_eq(symlink("../x.bin", in_folder("tmp/link")), 0);
-    ck_assert_int_eq(symlink("tmp/link", in_folder("to-link")), 0);
-    OK(lin_file_write_all(in_folder("tmp/link"), "own", 3, &err));
+    ck_assert_int_eq(mkdir(test_path("tmp"), 0700), 0);
+    ck_assert_int_eq(chmod(test_path("tmp"), 01777), 0);
+    ck_assert_int_eq(symlink("../x.bin", test_path("tmp/link")), 0);
+    ck_assert_int_eq(symlink("tmp/link", test_path("to-link")), 0);
+    OK(lin_file_write_all(test_path("tmp/link"), "own", 3, &err));
     ck_assert_str_eq(text_of(path), "own");
     if (geteuid() != 0) return; // only root makes links of others
-    ck_assert_int_eq(lchown(in_folder("tmp/link"), OTHER, OTHER), 0);
-    FAILS(lin_file_write_all(in_folder("tmp/link"), "new", 3, &err), LIN_IO, "Permission denied");
-    ck_assert_int_eq(lin_file_write_all(in_folder("to-link"), "new", 3, &why), LIN_IO);
+    ck_assert_int_eq(lchown(test_path("tmp/link"), OTHER, OTHER), 0);
+    FAILS(lin_file_write_all(test_path("tmp/link"), "new", 3, &err), LIN_IO, "Permission denied");
+    ck_assert_int_eq(lin_file_write_all(test_path("to-link"), "new", 3, &why), LIN_IO);
     ck_assert_str_eq(text_of(path), "own");
-    ck_assert_int_eq(chown(in_folder("tmp"), ONE_MORE, ONE_MORE), 0);
-    ck_assert_int_eq(lin_file_write_all(in_folder("tmp/link"), "new", 3, &why), LIN_IO);
-    ck_assert_int_eq(chown(in_folder("tmp"), OTHER, OTHER), 0);
-    OK(lin_file_write_all(in_folder("tmp/link"), "owner", 5, &err));
-    ck_assert_int_eq(chown(in_folder("tmp"), ONE_MORE, ONE_MORE), 0);
-    ck_assert_int_eq(chmod(in_folder("tmp"), 0755), 0);
-    OK(lin_file_write_all(in_folder("tmp/link"), "plain", 5, &err));
+    ck_assert_int_eq(chown(test_path("tmp"), ONE_MORE, ONE_MORE), 0);
+    ck_assert_int_eq(lin_file_write_all(test_path("tmp/link"), "new", 3, &why), LIN_IO);
+    ck_assert_int_eq(chown(test_path("tmp"), OTHER, OTHER), 0);
+    OK(lin_file_write_all(test_path("tmp/link"), "owner", 5, &err));
+    ck_assert_int_eq(chown(test_path("tmp"), ONE_MORE, ONE_MORE), 0);
+    ck_assert_int_eq(chmod(test_path("tmp"), 0755), 0);
+    OK(lin_file_write_all(test_path("tmp/link"), "plain", 5, &err));
 }
 END_TEST
 
@@ -157,16 +145,16 @@ START_TEST(a_file_without_a_name)
 {
     const char *where;
     char text[8] = "";
-    setenv("TMPDIR", folder, 1);
+    setenv("TMPDIR", test_path(""), 1);
     const int fd = lin_file_open_unnamed(&where);
     ck_assert_int_ge(fd, 3);
-    ck_assert_str_eq(where, folder);
+    ck_assert_str_eq(where, test_path(""));
     ck_assert_int_eq(entries(), 0);
     ck_assert_int_eq(write(fd, "sound", 5), 5);
     ck_assert_int_eq(pread(fd, text, 5, 0), 5);
     ck_assert_str_eq(text, "sound");
     close(fd);
-    setenv("TMPDIR", in_folder("nowhere"), 1);
+    setenv("TMPDIR", test_path("nowhere"), 1);
 #ifdef __linux__
     const int kept = lin_file_open_unnamed(&where);
     ck_assert_int_ge(kept, 3);
@@ -184,7 +172,7 @@ END_TEST
 START_TEST(what_is_no_file_is_not_read)
 {
     static const char *const what[] = {"it is not a regular file", "it is not a regular file", "it is a directory"};
-    const char *const paths[] = {in_folder("fifo"), "/dev/zero", folder};
+    const char *const paths[] = {test_path("fifo"), "/dev/zero", test_path("")};
     char *text;
     float *rows;
     size_t n;
@@ -211,18 +199,18 @@ END_TEST
 START_TEST(names_of_others_are_left_alone)
 {
     char name[300];
-    test_write_file(in_folder("victim"), "victim", 6);
+    test_file("victim", "victim", 6);
     for (int i = 0; i < 16; i++) {
         snprintf(name, sizeof name, "x.bin.linnet-%d.tmp", i);
-        const char *there = in_folder(name);
-        if (i % 4 == 0) ck_assert_int_eq(symlink(in_folder("victim"), there), 0);
-        if (i % 4 == 1) ck_assert_int_eq(link(in_folder("victim"), there), 0);
+        const char *there = test_path(name);
+        if (i % 4 == 0) ck_assert_int_eq(symlink(test_path("victim"), there), 0);
+        if (i % 4 == 1) ck_assert_int_eq(link(test_path("victim"), there), 0);
         if (i % 4 == 2) ck_assert_int_eq(mkdir(there, 0777), 0);
         if (i % 4 == 3) ck_assert_int_eq(mkfifo(there, 0666), 0);
     }
     OK(lin_file_write_all(path, "new", 3, &err));
     ck_assert_str_eq(text_of(path), "new");
-    ck_assert_str_eq(text_of(in_folder("victim")), "victim");
+    ck_assert_str_eq(text_of(test_path("victim")), "victim");
     ck_assert_int_eq(entries(), 18);
 }
 END_TEST
@@ -241,10 +229,10 @@ START_TEST(what_a_killed_process_left)
         ck_assert(waitpid(child, &how, 0) == child && WIFSIGNALED(how));
         ck_assert_str_eq(text_of(path), round ? "new" : "(none)");
         ck_assert_int_eq(entries(), round ? 2 : 1);
-        ck_assert_str_eq(text_of(in_folder("x.bin.linnet-0.tmp")), "part");
+        ck_assert_str_eq(text_of(test_path("x.bin.linnet-0.tmp")), "part");
         lin_file_writer *w;
         OK(lin_file_open(path, LIN_FILE_KEEP_STALE, &w, &err));
-        ck_assert_str_eq(text_of(in_folder("x.bin.linnet-0.tmp")), "part");
+        ck_assert_str_eq(text_of(test_path("x.bin.linnet-0.tmp")), "part");
         lin_file_abort(w);
         OK(lin_file_write_all(path, "new", 3, &err));
         ck_assert_int_eq(entries(), 1);
@@ -332,8 +320,8 @@ START_TEST(what_is_no_regular_file_is_written_in_place)
     close(reader);
     ck_assert(lstat(path, &st) == 0 && S_ISFIFO(st.st_mode));
     // an open file by its number: appended to its contents
-    test_write_file(in_folder("log"), "before ", 7);
-    const int log = open(in_folder("log"), O_WRONLY);
+    test_file("log", "before ", 7);
+    const int log = open(test_path("log"), O_WRONLY);
     char name[64];
     lseek(log, 7, SEEK_SET);
     snprintf(name, sizeof name, "/dev/fd/%d", log);
@@ -342,7 +330,7 @@ START_TEST(what_is_no_regular_file_is_written_in_place)
     OK(lin_file_patch(w, 0, "A", 1, &err));
     OK(lin_file_commit(w, &err));
     close(log);
-    ck_assert_str_eq(text_of(in_folder("log")), "before After");
+    ck_assert_str_eq(text_of(test_path("log")), "before After");
     ck_assert_int_eq(lin_file_open("/dev/fd/12345", LIN_FILE_STREAM, &w, &why), LIN_IO);
     if (!full) return;
     OK(lin_file_open(full, LIN_FILE_STREAM, &w, &err));
@@ -369,10 +357,10 @@ START_TEST(a_part_is_kept_beside_it)
     test_write_file(path, "old", 3);
     for (int i = 1; i <= 3; i++) {
         OK(lin_file_keep(begun(0, i == 1 ? "one" : i == 2 ? "two" : "three"), name, sizeof name, &err));
-        ck_assert_str_eq(name, in_folder(i == 1 ? "x.bin.part" : i == 2 ? "x.bin.part-2" : "x.bin.part-3"));
+        ck_assert_str_eq(name, test_path(i == 1 ? "x.bin.part" : i == 2 ? "x.bin.part-2" : "x.bin.part-3"));
     }
-    ck_assert_str_eq(text_of(in_folder("x.bin.part")), "one");
-    ck_assert_str_eq(text_of(in_folder("x.bin.part-2")), "two");
+    ck_assert_str_eq(text_of(test_path("x.bin.part")), "one");
+    ck_assert_str_eq(text_of(test_path("x.bin.part-2")), "two");
     ck_assert_str_eq(text_of(path), "old");
     ck_assert_int_eq(entries(), 4);
     ck_assert_int_eq(lin_file_keep(begun(0, "x"), name, 10, &why), LIN_IO);
@@ -425,12 +413,12 @@ START_TEST(long_names)
         snprintf(name + 199, 10, "%s", ends[i]);
         memset(name + 199 + strlen(ends[i]), 'm', 50);
         name[249] = 0;
-        OK(lin_file_write_all(in_folder(name), "new", 3, &err));
-        ck_assert_str_eq(text_of(in_folder(name)), "new");
+        OK(lin_file_write_all(test_path(name), "new", 3, &err));
+        ck_assert_str_eq(text_of(test_path(name)), "new");
     }
     memset(name, 'n', 300);
     name[300] = 0;
-    FAILS(lin_file_write_all(in_folder(name), "new", 3, &err), LIN_IO, "choose a shorter name");
+    FAILS(lin_file_write_all(test_path(name), "new", 3, &err), LIN_IO, "choose a shorter name");
 }
 END_TEST
 
@@ -460,7 +448,7 @@ static void make_file(char to[ROOM], const char *name, size_t n)
 {
     unsigned char *bytes = lin_alloc(n, 1);
     for (size_t i = 0; i < n; i++) bytes[i] = (unsigned char)i;
-    snprintf(to, ROOM, "%.200s/%.40s", folder, name);
+    snprintf(to, ROOM, "%.200s/%.40s", test_path(""), name);
     test_write_file(to, bytes, n);
     lin_free(bytes);
 }
@@ -521,13 +509,13 @@ START_TEST(what_cannot_be_mapped)
     ck_assert_int_eq(lin_file_map_open(path, &map, &why), LIN_OK);
     ck_assert(map.bytes && !map.size);
     lin_file_map_close(&map);
-    FAILS(lin_file_map_open(folder, &map, &err), LIN_IO, "it is a directory");
+    FAILS(lin_file_map_open(test_path(""), &map, &err), LIN_IO, "it is a directory");
     ck_assert_int_eq(unlink(path), 0);
     FAILS(lin_file_map_open(path, &map, &err), LIN_IO, "No such file");
 }
 END_TEST
 
-TEST_MAIN_WITH(setup, teardown, "base/file", TEST(the_old_file_stays_until_the_new_one_is_whole), TEST(permissions_and_links),
+TEST_MAIN_WITH(setup, NULL, "base/file", TEST(the_old_file_stays_until_the_new_one_is_whole), TEST(permissions_and_links),
                TEST(links_that_others_planted), TEST(a_file_without_a_name),
                TEST(what_is_no_file_is_not_read), TEST(names_of_others_are_left_alone),
                TEST(what_a_killed_process_left), TEST(a_second_writer_is_refused), TEST(writers_at_once),

@@ -143,10 +143,9 @@ END_TEST
 // Through the readers of text: a dictionary, gzip'd.
 START_TEST(readers_of_text)
 {
-    char folder[256], path[300], *text;
+    char *text;
     size_t n;
-    test_folder(folder, sizeof folder);
-    snprintf(path, sizeof path, "%s/cmu.dict.gz", folder);
+    const char *path = test_path("cmu.dict.gz");
     unsigned char *packed = pack(small_dictionary, sizeof small_dictionary - 1, 6, &n);
     test_write_file(path, packed, n);
     lin_phones *phones;
@@ -162,7 +161,6 @@ START_TEST(readers_of_text)
     ck_assert(!text && !n);
     lin_phones_destroy(phones);
     free(packed);
-    test_folder_remove(folder);
 }
 END_TEST
 

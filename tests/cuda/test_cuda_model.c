@@ -231,7 +231,7 @@ int main(void)
     TCase *network = tcase_create("network"), *streams = tcase_create("streams"), *training = tcase_create("training");
     // First: after all others, which leave threads behind, the leak checker of a process of training stops itself.
     tcase_set_timeout(training, 240);
-    tcase_add_checked_fixture(training, training_set_up, tear_down);
+    tcase_add_checked_fixture(training, training_set_up, NULL);
     tcase_add_loop_test(training, training_follows_the_cpu_and_repeats_itself, 0, 2);
     tcase_add_loop_test(training, tokens_train_as_on_the_cpu, 0, 2);
     suite_add_tcase(suite, training);

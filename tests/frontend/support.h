@@ -1,5 +1,5 @@
 /*
- * support.h - shared by the tests of frontend/: signals, paths in a temporary folder, statuses with their messages.
+ * support.h - shared by the tests of frontend/: signals, statuses with their messages.
  */
 #ifndef LIN_TESTS_FRONTEND_SUPPORT_H
 #define LIN_TESTS_FRONTEND_SUPPORT_H
@@ -23,32 +23,6 @@ SUPPORT int piece(uint64_t seed, uint64_t i, int most, int left)
 {
     int n = (int)lin_random_below(seed, i, (uint32_t)most + 1);
     return n < left ? n : left;
-}
-
-// A path in this program's temporary folder, made at the first call; valid until the fourth call from now.
-SUPPORT char temp_folder[64];
-
-SUPPORT const char *temp_path(const char *name)
-{
-    static char paths[4][192];
-    static int next;
-    if (!temp_folder[0]) test_folder(temp_folder, sizeof temp_folder);
-    char *path = paths[next++ % 4];
-    snprintf(path, sizeof paths[0], "%s/%s", temp_folder, name);
-    return path;
-}
-
-SUPPORT void remove_temp_folder(void)
-{
-    if (temp_folder[0]) test_folder_remove(temp_folder);
-    temp_folder[0] = 0;
-}
-
-SUPPORT const char *write_bytes(const char *name, const void *bytes, size_t n)
-{
-    const char *path = temp_path(name);
-    test_write_file(path, bytes, n);
-    return path;
 }
 
 // For tests that look at the error afterwards; else OK and FAILS of tests/support.h.

@@ -366,13 +366,12 @@ START_TEST(a_file_without_a_limit_of_time)
     lin_microphone *mic;
     float x[320];
     int n;
-    options.path = write_bytes("x.raw", sound, sizeof sound);
+    options.path = test_file("x.raw", sound, sizeof sound);
     options.raw = &raw;
     OK(lin_microphone_open(&options, &mic, &err));
     OK(lin_microphone_read(mic, x, 320, -1, &n, &err));
     ck_assert_int_eq(n, 160); // 10 ms, when they have passed
     lin_microphone_close(mic);
-    remove_temp_folder();
 }
 END_TEST
 
@@ -650,7 +649,7 @@ START_TEST(noise_is_kept_off_the_screen)
     sem_t *both[] = {&said, &go};
     pthread_t thread;
     int hangs;
-    const int before = dup(STDERR_FILENO), file = to_file(temp_path("stderr"));
+    const int before = dup(STDERR_FILENO), file = to_file(test_path("stderr"));
     sem_init(&said, 0, 0);
     sem_init(&go, 0, 0);
     fake_devices(desk, N_DESK, 2);
@@ -667,7 +666,6 @@ START_TEST(noise_is_kept_off_the_screen)
     } else {
         ck_assert_str_eq(text, "after\n"); // the other thread's message was caught too
     }
-    remove_temp_folder();
 }
 END_TEST
 

@@ -25,11 +25,10 @@ static int shell(const char *command)
 // Nothing may be printed: standard error is a file, which must stay empty.
 static int screen;
 
-static void setup(void) { screen = to_file(temp_path("stderr")); }
+static void setup(void) { screen = to_file(test_path("stderr")); }
 
 static void teardown(void)
 {
-    remove_temp_folder();
     ck_assert_uint_eq(lin_memory_live(), 0);
 }
 
@@ -53,7 +52,7 @@ static int heard_what_was_played(int rate, const char *device, uint64_t seed, ch
     const int length = rate / 2;
     int total = 0, at = 0, n;
     for (int i = 0; i < length; i++) played[i] = (int16_t)(1 + (int)lin_random_below(seed, (uint64_t)i, 30000)); // never silent
-    const char *path = write_bytes("played", played, (size_t)length * sizeof *played);
+    const char *path = test_file("played", played, (size_t)length * sizeof *played);
     lin_microphone_options options = named(device);
     if (!device) options.rate_hz = rate; // a source has its own
     lin_microphone *mic = open_with(options);

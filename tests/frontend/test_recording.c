@@ -6,8 +6,6 @@
 #include "frontend/audio.h"
 #include "tests/frontend/support.h"
 
-static void remove_files(void) { remove_temp_folder(); }
-
 static int read_back(const char *path, float *x, int capacity, int *rate_hz, int *channels)
 {
     lin_audio *audio;
@@ -30,7 +28,7 @@ START_TEST(what_was_written_is_read)
     lin_recording *r;
     static float x[N * 3], y[N * 3];
     const int rate = (const int[]){4000, 16000, 44100, 192000}[_i], channels = (const int[]){1, 2, 3, 1}[_i];
-    const char *path = temp_path("heard.wav");
+    const char *path = test_path("heard.wav");
     test_fill_f32(x, N * 3, 7, -1.5, 1.5); // beyond full scale too: nothing is clipped
     x[5] = 1e-30f;
     OK(lin_recording_create(path, rate, channels, &r, &err));
@@ -52,7 +50,7 @@ START_TEST(the_header_keeps_up)
 {
     lin_recording *r;
     static float x[8000], y[80000];
-    const char *path = temp_path("growing.wav");
+    const char *path = test_path("growing.wav");
     char unfinished[400];
     snprintf(unfinished, sizeof unfinished, "%s.linnet-0.tmp", path);
     int rate, channels;
@@ -78,7 +76,7 @@ START_TEST(equal_sound_equal_files)
     size_t n[2];
     const float x[100] = {0.5f};
     for (int i = 0; i < 2; i++) {
-        const char *path = temp_path("same.wav");
+        const char *path = test_path("same.wav");
         OK(lin_recording_create(path, 16000, 1, &r, &err));
         OK(lin_recording_write(r, x, 100, &err));
         OK(lin_recording_close(r, &err));
@@ -102,9 +100,9 @@ START_TEST(what_cannot_be_written)
     ck_assert_int_eq(lin_recording_create("/", 16000, 1, &r, &why), LIN_IO);
     ck_assert_ptr_null(r);
     ck_assert_str_eq(why.message, "cannot write /: it is a directory");
-    FAILS(lin_recording_create(temp_path("no/folder.wav"), 16000, 1, &r, &err), LIN_IO, "No such file or directory");
-    ck_assert_int_eq(lin_recording_create(temp_path("x.wav"), 3999, 1, &r, &why), LIN_UNSUPPORTED);
-    ck_assert_int_eq(lin_recording_create(temp_path("x.wav"), 16000, 0, &r, &why), LIN_UNSUPPORTED);
+    FAILS(lin_recording_create(test_path("no/folder.wav"), 16000, 1, &r, &err), LIN_IO, "No such file or directory");
+    ck_assert_int_eq(lin_recording_create(test_path("x.wav"), 3999, 1, &r, &why), LIN_UNSUPPORTED);
+    ck_assert_int_eq(lin_recording_create(test_path("x.wav"), 16000, 0, &r, &why), LIN_UNSUPPORTED);
     lin_recording_close(NULL, NULL);
     if (access("/dev/full", W_OK) != 0) return;
     lin_status status = lin_recording_create("/dev/full", 16000, 1, &r, &why);
@@ -119,10 +117,10 @@ START_TEST(every_allocation_may_fail)
 {
     lin_error why = {0};
     lin_recording *r;
-    const char *path = temp_path("memory.wav");
+    const char *path = test_path("memory.wav");
     FAIL_EVERY_ALLOCATION(lin_recording_create(path, 16000, 1, &r, &why), OK(lin_recording_close(r, &err)));
 }
 END_TEST
 
-TEST_MAIN_WITH(NULL, remove_files, "frontend/recording", TESTS(what_was_written_is_read, 0, 4), TEST(the_header_keeps_up),
-               TEST(equal_sound_equal_files), TEST(what_cannot_be_written), TEST(every_allocation_may_fail))
+TEST_MAIN("frontend/recording", TESTS(what_was_written_is_read, 0, 4), TEST(the_header_keeps_up),
+          TEST(equal_sound_equal_files), TEST(what_cannot_be_written), TEST(every_allocation_may_fail))

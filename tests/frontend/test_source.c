@@ -12,11 +12,9 @@ static const int rates[] = {4000, 8000, 11025, 16000, 22050, 44100, 48000, 96000
 
 enum { N_RATES = sizeof rates / sizeof rates[0] };
 
-static void remove_files(void) { remove_temp_folder(); }
-
 static const char *write_sound(const char *name, int format, int rate, int channels, const float *x, int n)
 {
-    const char *path = temp_path(name);
+    const char *path = test_path(name);
     SF_INFO info = {.samplerate = rate, .channels = channels, .format = format};
     SNDFILE *f = sf_open(path, SFM_WRITE, &info);
     ck_assert_ptr_nonnull(f);
@@ -238,7 +236,7 @@ START_TEST(live_pipe)
     lin_pcm_format raw = {.rate_hz = 8000, .channels = 1, .encoding = LIN_PCM_MULAW};
     lin_feature_options o = lin_feature_options_default();
     int T, L, fds[2], done = 0, reads = 0, n;
-    float *want = read_file(write_bytes("x.raw", bytes, sizeof bytes), &raw, &o, 64, &T, &L, NULL);
+    float *want = read_file(test_file("x.raw", bytes, sizeof bytes), &raw, &o, 64, &T, &L, NULL);
     ck_assert_int_eq(pipe(fds), 0);
     lin_error why = {0};
     lin_audio *a;
@@ -332,6 +330,6 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-TEST_MAIN_WITH(NULL, remove_files, "frontend/source", TESTS(tone_at_every_rate, 0, N_RATES),
-               TESTS(pushed_and_pulled_are_the_same_bits, 0, N_RATES), TEST(channels), TEST(speed), TEST(live_pipe),
-               TEST(short_and_bad_sound), TEST(every_allocation_may_fail))
+TEST_MAIN("frontend/source", TESTS(tone_at_every_rate, 0, N_RATES),
+          TESTS(pushed_and_pulled_are_the_same_bits, 0, N_RATES), TEST(channels), TEST(speed), TEST(live_pipe),
+          TEST(short_and_bad_sound), TEST(every_allocation_may_fail))

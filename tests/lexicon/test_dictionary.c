@@ -330,18 +330,15 @@ END_TEST
 
 START_TEST(files)
 {
-    char folder[128], path[192];
     lin_dictionary *d;
-    test_folder(folder, sizeof folder);
-    snprintf(path, sizeof path, "%s/small.dict", folder);
+    const char *path = test_path("small.dict");
     FAILS(lin_dictionary_load(path, phones, NULL, &d, &err), LIN_IO, "small.dict: No such file");
-    FAILS(lin_dictionary_load(folder, phones, NULL, &d, &err), LIN_IO, "directory");
+    FAILS(lin_dictionary_load(test_path(""), phones, NULL, &d, &err), LIN_IO, "directory");
     test_write_file(path, small_dictionary, sizeof small_dictionary - 1);
     OK(lin_dictionary_load(path, phones, NULL, &d, &err));
     ck_assert_str_eq(said(d, "cat", 0), "K AE T");
     lin_dictionary_destroy(d);
     FAIL_EVERY_ALLOCATION(lin_dictionary_load(path, phones, NULL, &d, NULL), lin_dictionary_destroy(d));
-    test_folder_remove(folder);
 }
 END_TEST
 

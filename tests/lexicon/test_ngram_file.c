@@ -9,19 +9,11 @@
 #include "tests/lexicon/random_model.h"
 #include "train/learn/ngram_draft.h"
 
-static char folder[256], path[300];
+static const char *path;
 
-static void setup(void)
-{
-    test_folder(folder, sizeof folder);
-    snprintf(path, sizeof path, "%s/x.lm", folder);
-}
+static void setup(void) { path = test_path("x.lm"); }
 
-static void teardown(void)
-{
-    test_folder_remove(folder);
-    ck_assert_uint_eq(lin_memory_live(), 0);
-}
+static void teardown(void) { ck_assert_uint_eq(lin_memory_live(), 0); }
 
 /* ---- ARPA text ------------------------------------------------------------------------------------------------------------- */
 
@@ -318,7 +310,7 @@ START_TEST(written_and_mapped)
         model *m = random_model(40 + (uint64_t)order, order, 10, 2.5, order == 2, 7);
         lin_ngram *lm = model_parse(m), *mapped;
         OK(lin_ngram_write(lm, path, &err)); // replaces the previous file
-        ck_assert_int_eq(test_folder_entries(folder), 1);
+        ck_assert_int_eq(test_folder_entries(test_path("")), 1);
         OK(lin_ngram_open(path, &mapped, &err));
         ck_assert_str_eq(lin_file_map_find(mapped->bytes), path);
         ck_assert_uint_eq(lin_ngram_fingerprint(mapped), lin_ngram_fingerprint(lm));
@@ -337,12 +329,11 @@ START_TEST(files_that_cannot_be_written)
 {
     model *m = random_model(1, 2, 5, 2, 0, 0);
     lin_ngram *lm = model_parse(m), *other;
-    char inside[400];
     FAILS(lin_ngram_write(lm, "/nonexistent/x.lm", &err), LIN_IO, "cannot write /nonexistent/x.lm");
-    snprintf(inside, sizeof inside, "%s/folder", folder);
+    const char *inside = test_path("folder");
     ck_assert(!mkdir(inside, 0777));
     FAILS(lin_ngram_write(lm, inside, &err), LIN_IO, "cannot write"); // renaming onto a folder
-    ck_assert_int_eq(test_folder_entries(folder), 1);
+    ck_assert_int_eq(test_folder_entries(test_path("")), 1);
     FAIL_EVERY_ALLOCATION(lin_ngram_write(lm, path, NULL), (void)0);
     FAIL_EVERY_ALLOCATION(lin_ngram_open(path, &other, NULL), lin_ngram_destroy(other));
     FAIL_EVERY_ALLOCATION(lin_ngram_unpack(lm->bytes, lm->size, "x", &other, NULL), lin_ngram_destroy(other));
@@ -373,8 +364,9 @@ START_TEST(every_wrapping)
     int ends[2]; // a shell's <(...)
     ck_assert(!pipe(ends) && n < 60000 && write(ends[1], text, n) == (ssize_t)n);
     close(ends[1]);
-    snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
-    OK(lin_ngram_open(path, &other, &err));
+    char open_end[32];
+    snprintf(open_end, sizeof open_end, "/dev/fd/%d", ends[0]);
+    OK(lin_ngram_open(open_end, &other, &err));
     close(ends[0]);
     ck_assert_uint_eq(lin_ngram_fingerprint(other), lin_ngram_fingerprint(lm));
     lin_ngram_destroy(other);

@@ -348,11 +348,10 @@ END_TEST
 
 START_TEST(files)
 {
-    char folder[128], path[192], *text;
+    char *text;
     size_t n;
-    test_folder(folder, sizeof folder);
-    FAILS(lin_text_read(folder, &text, &n, &err), LIN_IO, "directory");
-    snprintf(path, sizeof path, "%s/x", folder);
+    FAILS(lin_text_read(test_path(""), &text, &n, &err), LIN_IO, "directory");
+    const char *path = test_path("x");
     FAILS(lin_text_read(path, &text, &n, &err), LIN_IO, "No such file");
     test_write_file(path, "", 0);
     OK(lin_text_read(path, &text, &n, &err));
@@ -363,7 +362,6 @@ START_TEST(files)
     ck_assert(n == 3 && !strcmp(text, "abc"));
     lin_free(text);
     FAIL_EVERY_ALLOCATION(lin_text_read(path, &text, &n, NULL), lin_free(text));
-    test_folder_remove(folder);
 }
 END_TEST
 

@@ -71,19 +71,15 @@ END_TEST
 
 START_TEST(a_folder_comes_before_the_installed_files)
 {
-    char folder[256], path[300], longer[8192];
+    char longer[8192];
     static const char lexicon[] = "hello HH AH L OW\n";
     linnet_model *m;
     linnet_decoder *d;
     linnet_decoder_options o;
-    test_folder(folder, sizeof folder);
-    snprintf(path, sizeof path, "%s/en", folder);
-    ck_assert_int_eq(mkdir(path, 0777), 0);
-    snprintf(path, sizeof path, "%s/en/added.dict", folder);
-    test_write_file(path, lexicon, sizeof lexicon - 1);
-    snprintf(path, sizeof path, "%s/en/default.safetensors", folder);
-    test_write_file(path, "no model", 8);
-    require_ok(linnet_set_data_folder(folder, &err));
+    ck_assert_int_eq(mkdir(test_path("en"), 0777), 0);
+    test_file("en/added.dict", lexicon, sizeof lexicon - 1);
+    const char *path = test_file("en/default.safetensors", "no model", 8);
+    require_ok(linnet_set_data_folder(test_path(""), &err));
     require_fails(LINNET_FORMAT, linnet_model_load(NULL, NULL, &m, &err));
     ck_assert_ptr_nonnull(strstr(err.message, path));
     remove(path); // what the folder lacks is looked for in the other places
@@ -110,7 +106,6 @@ START_TEST(a_folder_comes_before_the_installed_files)
     o.lexicon = "added.dict";
     require_fails(LINNET_IO, linnet_decoder_create(m, &o, &d, &err));
     linnet_model_destroy(m);
-    test_folder_remove(folder);
 }
 END_TEST
 
@@ -185,11 +180,8 @@ START_TEST(warnings_go_to_the_callback)
     linnet_model *m;
     linnet_decoder *decoder;
     int warnings = 0;
-    char folder[256], path[300];
     static const char lexicon[] = "hello HH AH L OW\nthis line has no phones of the model\n";
-    test_folder(folder, sizeof folder);
-    snprintf(path, sizeof path, "%s/lexicon", folder);
-    test_write_file(path, lexicon, sizeof lexicon - 1);
+    const char *path = test_file("lexicon", lexicon, sizeof lexicon - 1);
     linnet_model_options_init(&o, sizeof o);
     o.warning = count_warning;
     o.warning_context = &warnings;
@@ -202,7 +194,6 @@ START_TEST(warnings_go_to_the_callback)
     ck_assert_int_eq(linnet_decoder_vocabulary(decoder), 1);
     linnet_model_destroy(m); // the decoder keeps it
     linnet_decoder_destroy(decoder);
-    test_folder_remove(folder);
 }
 END_TEST
 
@@ -401,10 +392,8 @@ static linnet_result *decode_with(const linnet_decoder_options *o)
 // The same alternatives with other scores, in their order; with a weight of 0 nothing changes.
 START_TEST(a_second_pass)
 {
-    char folder[200], network[256];
     linnet_decoder_options o;
-    test_folder(folder, sizeof folder);
-    snprintf(network, sizeof network, "%s/network", folder);
+    const char *network = test_path("network");
     write_word_network(network, lin_pieces_characters, LIN_PIECES_FIRST);
     linnet_decoder_options_init(&o, sizeof o);
     o.words = 1;
@@ -441,7 +430,6 @@ START_TEST(a_second_pass)
     linnet_result_destroy(same);
     linnet_result_destroy(second);
     linnet_result_destroy(best);
-    test_folder_remove(folder);
 }
 END_TEST
 
@@ -451,12 +439,10 @@ START_TEST(words_outside_the_lexicon)
     linnet_decoder_options o;
     linnet_decoder *d;
     linnet_result *r;
-    char *text, folder[200], lexicon[256];
+    char *text;
     size_t n;
     int unknown = 0;
-    test_folder(folder, sizeof folder);
-    snprintf(lexicon, sizeof lexicon, "%s/small.dict", folder);
-    test_write_file(lexicon, "ZEBRA  Z IY1 B R AH0\n", 21);
+    const char *lexicon = test_file("small.dict", "ZEBRA  Z IY1 B R AH0\n", 21);
     linnet_decoder_options_init(&o, sizeof o);
     o.words = 1;
     o.lexicon = lexicon;
@@ -474,9 +460,7 @@ START_TEST(words_outside_the_lexicon)
     linnet_free(text);
     linnet_result_destroy(r);
     linnet_decoder_destroy(d);
-    char added[256];
-    snprintf(added, sizeof added, "%s/names.txt", folder);
-    test_write_file(added, "YAK  Y AE1 K\nzebras\n", 20);
+    const char *added = test_file("names.txt", "YAK  Y AE1 K\nzebras\n", 20);
     o.add_lexicon = added;
     require_ok(linnet_decoder_create(model, &o, &d, &err));
     ck_assert_int_eq(linnet_decoder_vocabulary(d), 3);
@@ -494,7 +478,6 @@ START_TEST(words_outside_the_lexicon)
     a.g2p = NULL;
     require_ok(linnet_aligner_create(model, &a, &aligner, &err));
     linnet_aligner_destroy(aligner);
-    test_folder_remove(folder);
 }
 END_TEST
 
@@ -613,18 +596,15 @@ START_TEST(model_of_whole_utterances)
     linnet_engine *engine;
     linnet_result *r;
     lin_error why;
-    char folder[256], path[300];
     float *rows;
     size_t n;
     config.causal = 0;
     config.layers = 1;
     ck_assert_int_eq(lin_model_create(&config, &features, lin_phones_default, 1, &made, &why), LIN_OK);
-    test_folder(folder, sizeof folder);
-    snprintf(path, sizeof path, "%s/m.safetensors", folder);
+    const char *path = test_path("m.safetensors");
     ck_assert_int_eq(lin_model_save(made, path, LIN_F32, &why), LIN_OK);
     lin_model_destroy(made);
     require_ok(linnet_model_load(path, NULL, &m, &err));
-    test_folder_remove(folder);
     ck_assert_int_eq(linnet_model_describe(m)->streams, 0);
     require_fails(LINNET_UNSUPPORTED, linnet_session_create(m, NULL, &session, &err));
     require_fails(LINNET_UNSUPPORTED, linnet_engine_create(m, NULL, &engine, &err));
@@ -726,7 +706,6 @@ END_TEST
 // Who speaks, by a network of random weights in a folder of its own: two speakers, each with a vector of length 1.
 START_TEST(speakers)
 {
-    char folder[256], path[300];
     lin_model *like, *voices;
     linnet_decoder *d;
     linnet_decoder_options o;
@@ -739,12 +718,11 @@ START_TEST(speakers)
     c.causal = 0;
     ck_assert_int_eq(lin_model_load(MODEL, &like, &err), LIN_OK);
     ck_assert_int_eq(lin_model_create(&c, &like->features, NULL, 3, &voices, &err), LIN_OK);
-    test_folder(folder, sizeof folder);
-    snprintf(path, sizeof path, "%s/voices.safetensors", folder);
+    const char *path = test_path("voices.safetensors");
     ck_assert_int_eq(lin_model_save(voices, path, LIN_F32, &err), LIN_OK);
     lin_model_destroy(voices);
     lin_model_destroy(like);
-    require_ok(linnet_set_data_folder(folder, &err));
+    require_ok(linnet_set_data_folder(test_path(""), &err));
     linnet_decoder_options_init(&o, sizeof o);
     o.speakers = 11;
     require_fails(LINNET_INVALID, linnet_decoder_create(model, &o, &d, &err));
@@ -796,7 +774,6 @@ START_TEST(speakers)
     linnet_result_destroy(r);
     linnet_decoder_destroy(d);
     require_ok(linnet_set_data_folder(NULL, &err));
-    test_folder_remove(folder);
 }
 END_TEST
 

@@ -245,19 +245,16 @@ END_TEST
 // The offline model with the streaming one's hop, so that both have the same frames.
 static linnet_model *load_offline(void)
 {
-    char folder[4096], path[4200];
     linnet_model *made;
     lin_model *from;
     lin_error error = {0};
-    test_folder(folder, sizeof folder);
-    snprintf(path, sizeof path, "%s/offline.safetensors", folder);
+    const char *path = test_path("offline.safetensors");
     ck_assert_int_eq(lin_model_load("tests/golden/en/offline.safetensors", &from, &error), LIN_OK);
     from->features.hop_ms = lin_features_default().hop_ms;
     lin_model_seal(from);
     ck_assert_int_eq(lin_model_save(from, path, LIN_F32, &error), LIN_OK);
     lin_model_destroy(from);
     require_ok(linnet_model_load(path, NULL, &made, &err));
-    test_folder_remove(folder);
     return made;
 }
 

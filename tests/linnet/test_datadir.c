@@ -248,12 +248,7 @@ START_TEST(bad_segments_are_refused)
 }
 END_TEST
 
-static void put(const char *folder, const char *name, const char *text)
-{
-    char path[600];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    test_write_file(path, text, strlen(text));
-}
+static void put(const char *name, const char *text) { test_file(name, text, strlen(text)); }
 
 static void check_audio(const char *path, const char *root, const char *want)
 {
@@ -265,25 +260,20 @@ static void check_audio(const char *path, const char *root, const char *want)
 
 START_TEST(paths_are_relative_to_the_corpus)
 {
-    char top[256], set[300], want[400], path[400], back[4096];
+    char back[4096];
+    const char *set = test_path("set"), *want = test_path("audio/a.wav");
     ck_assert_ptr_nonnull(getcwd(back, sizeof back));
-    test_folder(top, sizeof top);
-    snprintf(set, sizeof set, "%s/set", top);
     ck_assert_int_eq(mkdir(set, 0777), 0);
-    put(set, "wav.scp", "a audio/a.wav\n");
-    put(set, "text", "a HELLO\n");
-    put(set, "list", "a.wav\tHELLO\n");
+    put("set/wav.scp", "a audio/a.wav\n");
+    put("set/text", "a HELLO\n");
+    put("set/list", "a.wav\tHELLO\n");
 
-    snprintf(want, sizeof want, "%s/audio/a.wav", top);
     check_audio(set, NULL, want);
-    snprintf(path, sizeof path, "%s//", set);
-    check_audio(path, NULL, want);
+    check_audio(test_path("set//"), NULL, want);
     check_audio(set, "/else/", "/else/audio/a.wav");
     check_audio(set, "", "audio/a.wav");
-    snprintf(path, sizeof path, "%s/list", set);
-    snprintf(want, sizeof want, "%s/a.wav", set);
-    check_audio(path, NULL, want);
-    ck_assert_int_eq(chdir(top), 0);
+    check_audio(test_path("set/list"), NULL, test_path("set/a.wav"));
+    ck_assert_int_eq(chdir(test_path("")), 0);
     check_audio("set", NULL, "audio/a.wav");
     check_audio("./set/", NULL, "./audio/a.wav");
     check_audio("set/list", NULL, "set/a.wav");
@@ -294,16 +284,14 @@ START_TEST(paths_are_relative_to_the_corpus)
 
     lin_datadir *dir;
     const lin_datadir_options o = {.need_text = 1};
-    put(set, "segments", "a-1 a 0 1\n");
-    put(set, "text", "a-1 HELLO\n");
+    put("set/segments", "a-1 a 0 1\n");
+    put("set/text", "a-1 HELLO\n");
     OK(lin_datadir_load(set, &o, &dir, &err));
     ck_assert_str_eq(lin_datadir_at(dir, 0)->id, "a-1");
     ck_assert_int_eq(lin_datadir_has_parts(dir), 1);
     lin_datadir_destroy(dir);
-    FAILS(lin_datadir_load(top, &o, &dir, &err), LIN_IO, "wav.scp: No such file");
-    snprintf(path, sizeof path, "%s/none", top);
-    FAILS(lin_datadir_load(path, &o, &dir, &err), LIN_IO, "none: No such file");
-    test_folder_remove(top);
+    FAILS(lin_datadir_load(test_path(""), &o, &dir, &err), LIN_IO, "wav.scp: No such file");
+    FAILS(lin_datadir_load(test_path("none"), &o, &dir, &err), LIN_IO, "none: No such file");
 }
 END_TEST
 
@@ -332,18 +320,14 @@ START_TEST(a_failed_allocation_is_an_error)
                              lin_datadir_destroy(dir));
     const char *const files[] = {"r r.wav\n", "a A\n", "a s\n", "a r 0 1\n", "r r A\n"};
     FAIL_EVERY_ALLOCATION_OF(dir, parse_all(files, &(lin_datadir_options){0}, &dir, NULL), lin_datadir_destroy(dir));
-    char top[256];
-    test_folder(top, sizeof top);
-    put(top, "wav.scp", "a audio/a.wav\n");
-    put(top, "text", "a A\n");
-    put(top, "list", "x y.wav\tA\n");
+    put("wav.scp", "a audio/a.wav\n");
+    put("text", "a A\n");
+    put("list", "x y.wav\tA\n");
     for (int list = 0; list < 2; list++) {
-        char path[300];
-        snprintf(path, sizeof path, "%s/%s", top, list ? "list" : ".");
+        const char *path = test_path(list ? "list" : ".");
         const lin_datadir_options o = {.need_text = 1};
         FAIL_EVERY_ALLOCATION_OF(dir, lin_datadir_load(path, &o, &dir, NULL), lin_datadir_destroy(dir));
     }
-    test_folder_remove(top);
 }
 END_TEST
 

@@ -122,7 +122,7 @@ END_TEST
 
 /* ---- speakers -------------------------------------------------------------------------------------------------------------- */
 
-static char folder[256], path[300];
+static const char *path;
 static lin_voice *voice;
 
 static void enter(void)
@@ -135,8 +135,7 @@ static void enter(void)
     lin_model *m = model_of(&c, NULL, 5);
     for (int i = 0; i < BINS; i++) m->mean[i] = 0, m->istd[i] = 1;
     lin_model_seal(m);
-    test_folder(folder, sizeof folder);
-    snprintf(path, sizeof path, "%s/voices.safetensors", folder);
+    path = test_path("voices.safetensors");
     ck_assert(lin_model_save(m, path, LIN_F32, &err) == LIN_OK);
     lin_model_destroy(m);
     ck_assert(lin_voice_open(path, &voice, &err) == LIN_OK);
@@ -145,7 +144,6 @@ static void enter(void)
 static void leave(void)
 {
     lin_voice_destroy(voice);
-    test_folder_remove(folder);
 }
 
 // Frames of a sound: each letter is a second of a voice, whose spectrum it draws, with a little noise; a blank is a pause. In

@@ -203,31 +203,24 @@ START_TEST(files_are_loaded)
 {
     static const char line[] = "{\"audio_filepath\":\"a.wav\",\"text\":\"A\"}\n", table[] = "path\tsentence\na.mp3\tA\n";
     const lin_datadir_options o = {.need_text = 1};
-    char top[256], path[300], want[320];
     lin_datadir *dir;
-    test_folder(top, sizeof top);
-    snprintf(path, sizeof path, "%s/m.jsonl.gz", top);
+    const char *path = test_path("m.jsonl.gz");
     gzFile gz = gzopen(path, "wb");
     ck_assert_int_eq(gzputs(gz, line), (int)strlen(line));
     gzclose(gz);
     OK(lin_datadir_load(path, &o, &dir, &err));
-    snprintf(want, sizeof want, "%s/a.wav", top);
-    ck_assert_str_eq(lin_datadir_at(dir, 0)->cut.path, want);
+    ck_assert_str_eq(lin_datadir_at(dir, 0)->cut.path, test_path("a.wav"));
     lin_datadir_destroy(dir);
 
     // Common Voice: the sound is in the folder clips beside the table, if there is one.
-    snprintf(path, sizeof path, "%s/train.tsv", top);
-    test_write_file(path, table, strlen(table));
+    path = test_file("train.tsv", table, strlen(table));
     for (int clips = 0; clips < 2; clips++) {
-        snprintf(want, sizeof want, "%s/clips", top);
-        if (clips) ck_assert_int_eq(mkdir(want, 0777), 0);
+        if (clips) ck_assert_int_eq(mkdir(test_path("clips"), 0777), 0);
         OK(lin_datadir_load(path, &o, &dir, &err));
-        snprintf(want, sizeof want, "%s/%sa.mp3", top, clips ? "clips/" : "");
-        ck_assert_str_eq(lin_datadir_at(dir, 0)->cut.path, want);
+        ck_assert_str_eq(lin_datadir_at(dir, 0)->cut.path, test_path(clips ? "clips/a.mp3" : "a.mp3"));
         lin_datadir_destroy(dir);
     }
     FAIL_EVERY_ALLOCATION_OF(dir, lin_datadir_load(path, &o, &dir, NULL), lin_datadir_destroy(dir));
-    test_folder_remove(top);
 }
 END_TEST
 

@@ -12,7 +12,7 @@ enum { WORDS = 8, N = 40, MOST = 12 };
 static const char *const words[WORDS] = {"a", "the", "cat", "dog's", "sees", "naïve", "o", "understands"};
 static const char arpa[] = "\\data\\\nngram 1=5\n\n\\1-grams:\n-99 <s>\n-1 </s>\n-2.5 <unk>\n-1 a\n-1 the\n\n\\end\\\n";
 
-static char folder[256], network[300];
+static const char *network;
 static lin_ngram *lm;
 static lin_tree *tree;
 static lin_rescorer *rescorer;
@@ -32,8 +32,7 @@ static lin_tree *tree_of(const char *const *list, int n)
 
 static void begin(void)
 {
-    test_folder(folder, sizeof folder);
-    snprintf(network, sizeof network, "%s/network", folder);
+    network = test_path("network");
     write_word_network(network, lin_pieces_characters, LIN_PIECES_FIRST);
     OK(lin_ngram_parse(arpa, strlen(arpa), "arpa", &lm, &err));
     tree = tree_of(words, WORDS);
@@ -47,7 +46,6 @@ static void end(void)
     lin_rescorer_close(rescorer);
     lin_tree_destroy(tree);
     lin_ngram_destroy(lm);
-    test_folder_remove(folder);
 }
 
 /* ---- hypotheses ------------------------------------------------------------------------------------------------------------ */
@@ -219,7 +217,7 @@ static void rescore_with(lin_rescorer *r, const lin_path *paths, int n, lin_judg
 // Phones are scored as words that are spelled like them.
 START_TEST(phones_as_words)
 {
-    char path[300], list[128];
+    char list[128];
     const char *both[] = {"a", "b"};
     lin_path phones[N] = {{0}}, said[N] = {{0}};
     lin_path_phone labels[N][MOST];
@@ -227,7 +225,7 @@ START_TEST(phones_as_words)
     lin_judged got[N], wanted[N];
     lin_rescorer *of_phones, *of_words;
     lin_phones *set, *more;
-    snprintf(path, sizeof path, "%s/phones", folder);
+    const char *path = test_path("phones");
     snprintf(list, sizeof list, "%s _a _b", lin_pieces_characters);
     write_word_network(path, list, LIN_PIECES_FIRST + 2);
     lin_tree *of_both = tree_of(both, 2);
@@ -330,11 +328,9 @@ END_TEST
 START_TEST(what_is_refused)
 {
     static const char *const greek[] = {"ένα", "δύο", "a"};
-    char other[300], none[300];
     lin_rescorer *r;
     lin_tree *of_greek = tree_of(greek, 3);
-    snprintf(other, sizeof other, "%s/other", folder);
-    snprintf(none, sizeof none, "%s/none", folder);
+    const char *other = test_path("other"), *none = test_path("none");
     FAILS(lin_rescorer_open(network, 1, 1, lm, of_greek, NULL, &r, &err), LIN_MISMATCH, "2 of the 3 words of the lexicon");
     lin_tree_destroy(of_greek);
     FAILS(lin_rescorer_open(none, 1, 1, lm, tree, NULL, &r, &err), LIN_IO, none);

@@ -248,9 +248,7 @@ START_TEST(saved_and_loaded)
     lin_error why = {0};
     lin_state state = {0}, read = {0};
     lin_session *session, *next;
-    char path[300], folder[256];
-    test_folder(folder, sizeof folder);
-    snprintf(path, sizeof path, "%s/state", folder);
+    const char *path = test_path("state");
     float *sound = stereo_sound();
     lin_session_options o = of_sound(22050, 2); // at another rate than it has: it is resampled
     o.ends.rules.longest_s = 1;
@@ -300,7 +298,6 @@ START_TEST(saved_and_loaded)
     lin_state_free(&state);
     lin_state_free(&read);
     lin_free(sound);
-    test_folder_remove(folder);
 }
 END_TEST
 

@@ -10,7 +10,7 @@
 
 enum { SIZE = 16, MIDDLE = PART_SAMPLES + 2000 }; // MIDDLE: in the second utterance, before its first phone has settled
 
-static char folder[256], path[300];
+static const char *path;
 static lin_decoding decoding; // greedy, with a network of voices
 
 static void begin(void)
@@ -24,8 +24,7 @@ static void begin(void)
     lin_model *m = model_of(&c, NULL, 5);
     for (int i = 0; i < D; i++) m->mean[i] = 0, m->istd[i] = 0.1F;
     lin_model_seal(m);
-    test_folder(folder, sizeof folder);
-    snprintf(path, sizeof path, "%s/voices.safetensors", folder);
+    path = test_path("voices.safetensors");
     OK(lin_model_save(m, path, LIN_F32, &err));
     lin_model_destroy(m);
     const lin_decoding_values values = {.n_best = 1};
@@ -37,7 +36,6 @@ static void begin(void)
 static void end(void)
 {
     lin_decoding_close(&decoding);
-    test_folder_remove(folder);
     teardown();
 }
 

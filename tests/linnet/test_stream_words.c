@@ -12,7 +12,7 @@
 #include "tests/model/one_stream.h"
 #include "tests/linnet/word_networks.h"
 
-static char folder[256], dict[300], arpa[300], phones_arpa[300], list[300], never_dict[300], never_arpa[300], network[300];
+static char dict[300], arpa[300], phones_arpa[300], list[300], never_dict[300], never_arpa[300], network[300];
 static float *logp; // [n_rows, V], of all the sound at once
 static int n_rows, V;
 
@@ -79,15 +79,14 @@ static void begin(void)
     lin_greedy_reset(&greedy, V, 0, 0);
     OK(lin_greedy_push(&greedy, logp, n_rows, phones, n_rows, &found, &err));
     lin_greedy_finish(&greedy, phones + found, &last);
-    test_folder(folder, sizeof folder);
-    snprintf(dict, sizeof dict, "%s/dict", folder);
-    snprintf(arpa, sizeof arpa, "%s/arpa", folder);
-    snprintf(phones_arpa, sizeof phones_arpa, "%s/phones.arpa", folder);
-    snprintf(list, sizeof list, "%s/list", folder);
-    snprintf(never_dict, sizeof never_dict, "%s/never.dict", folder);
-    snprintf(never_arpa, sizeof never_arpa, "%s/never.arpa", folder);
+    snprintf(dict, sizeof dict, "%s", test_path("dict"));
+    snprintf(arpa, sizeof arpa, "%s", test_path("arpa"));
+    snprintf(phones_arpa, sizeof phones_arpa, "%s", test_path("phones.arpa"));
+    snprintf(list, sizeof list, "%s", test_path("list"));
+    snprintf(never_dict, sizeof never_dict, "%s", test_path("never.dict"));
+    snprintf(never_arpa, sizeof never_arpa, "%s", test_path("never.arpa"));
     write_lexicon(phones, found + last);
-    snprintf(network, sizeof network, "%s/network", folder);
+    snprintf(network, sizeof network, "%s", test_path("network"));
     write_word_network(network, lin_pieces_characters, LIN_PIECES_FIRST);
     lin_free(phones);
 }
@@ -95,7 +94,6 @@ static void begin(void)
 static void end(void)
 {
     lin_free(logp);
-    test_folder_remove(folder);
     teardown();
 }
 

@@ -140,13 +140,9 @@ END_TEST
 
 START_TEST(files)
 {
-    char folder[200], path[256], added[256];
     lin_dictionary *d;
-    test_folder(folder, sizeof folder);
-    snprintf(path, sizeof path, "%s/small.dict", folder);
-    snprintf(added, sizeof added, "%s/names.txt", folder);
-    test_write_file(path, small_dictionary, sizeof small_dictionary - 1);
-    test_write_file(added, "zebra Z IY B R AH\nplans\n", 24);
+    const char *path = test_file("small.dict", small_dictionary, sizeof small_dictionary - 1);
+    const char *added = test_file("names.txt", "zebra Z IY B R AH\nplans\n", 24);
     OK(lin_lexicon_open(path, NULL, NULL, NULL, phones, NULL, &d, &err));
     ck_assert_int_eq(is_added(d, "zebra"), -1);
     lin_dictionary_destroy(d);
@@ -154,11 +150,10 @@ START_TEST(files)
     ck_assert_int_eq(is_added(d, "zebra"), 1);
     ck_assert_str_eq(pronounced(d, "plans", 0), "P L AE N Z");
     lin_dictionary_destroy(d);
-    FAILS(lin_lexicon_open(path, NULL, folder, NULL, phones, NULL, &d, &err), LIN_IO, "directory");
+    FAILS(lin_lexicon_open(path, NULL, test_path(""), NULL, phones, NULL, &d, &err), LIN_IO, "directory");
     ck_assert_ptr_null(d);
-    FAILS(lin_lexicon_open(folder, NULL, added, NULL, phones, NULL, &d, &err), LIN_IO, "directory");
+    FAILS(lin_lexicon_open(test_path(""), NULL, added, NULL, phones, NULL, &d, &err), LIN_IO, "directory");
     FAIL_EVERY_ALLOCATION(lin_lexicon_open(path, NULL, added, NULL, phones, NULL, &d, NULL), lin_dictionary_destroy(d));
-    test_folder_remove(folder);
 }
 END_TEST
 

@@ -14,16 +14,13 @@
 
 enum { D = 2, V = 3 };
 
-static char folder[256], path[300], damaged[300];
+static const char *path, *damaged;
 
 static void enter(void)
 {
-    test_folder(folder, sizeof folder);
-    snprintf(path, sizeof path, "%s/m.safetensors", folder);
-    snprintf(damaged, sizeof damaged, "%s/damaged.safetensors", folder);
+    path = test_path("m.safetensors");
+    damaged = test_path("damaged.safetensors");
 }
-
-static void leave(void) { test_folder_remove(folder); }
 
 static lin_model *small_model(void)
 {
@@ -627,7 +624,7 @@ START_TEST(foreign_files_are_refused)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) refused(cases[i].bytes, cases[i].n, LIN_FORMAT, cases[i].message);
     lin_model *model;
     lin_error err = {0};
-    ck_assert_int_eq(lin_model_load(folder, &model, &err), LIN_IO);
+    ck_assert_int_eq(lin_model_load(test_path(""), &model, &err), LIN_IO);
     ck_assert_ptr_nonnull(strstr(err.message, "it is a directory"));
     ck_assert_int_eq(lin_model_load(path, &model, &err), LIN_IO);
     ck_assert_ptr_nonnull(strstr(err.message, "m.safetensors: No such file or directory"));
@@ -789,7 +786,7 @@ START_TEST(folders_that_take_no_file_are_named)
     const char *targets[] = {"%s/m.safetensors/x", "%s/none/x", "%s"};
     const char *messages[] = {"Not a directory", "No such file or directory", "it is a directory"};
     for (int i = 0; i < 3; i++) {
-        snprintf(below, sizeof below, i == 0 ? targets[0] : i == 1 ? targets[1] : targets[2], folder);
+        snprintf(below, sizeof below, i == 0 ? targets[0] : i == 1 ? targets[1] : targets[2], test_path(""));
         ck_assert_int_eq(lin_model_save(model, below, LIN_F32, &err), LIN_IO);
         ck_assert_msg(strstr(err.message, messages[i]) && strstr(err.message, below), "%s", err.message);
     }
@@ -813,7 +810,7 @@ START_TEST(threads_load_at_once)
 {
     free(saved(LIN_F16).bytes);
     pthread_t threads[4];
-    for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, load_many, folder);
+    for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, load_many, (void *)test_path(""));
     for (int i = 0; i < 4; i++) {
         void *failed;
         pthread_join(threads[i], &failed);
@@ -867,7 +864,7 @@ START_TEST(a_failed_allocation_is_an_error)
 }
 END_TEST
 
-TEST_MAIN_WITH(enter, leave, "model/model", TEST(floats_come_back_to_the_bit), TEST(halves_come_back_rounded),
+TEST_MAIN_WITH(enter, NULL, "model/model", TEST(floats_come_back_to_the_bit), TEST(halves_come_back_rounded),
                TEST(an_opened_model_is_the_loaded_one), TEST(every_configuration_comes_back),
                TEST(checkpoints_come_back_to_the_bit), TEST(the_fingerprint_covers_what_counts),
                TEST(tokens_come_back), TEST(an_opened_model_computes_the_same), TEST(a_second_output_is_for_searches),

@@ -4,16 +4,13 @@
 
 enum { D = 5, V = 6, FRAMES = 150, STACK = 2 };
 
-static char folder[256], path[300], other[300];
+static const char *path, *other;
 
 static void enter(void)
 {
-    test_folder(folder, sizeof folder);
-    snprintf(path, sizeof path, "%s/m.safetensors", folder);
-    snprintf(other, sizeof other, "%s/other.safetensors", folder);
+    path = test_path("m.safetensors");
+    other = test_path("other.safetensors");
 }
-
-static void leave(void) { test_folder_remove(folder); }
 
 #define ok(call)                                                             \
     do {                                                                     \
@@ -348,6 +345,6 @@ START_TEST(training_refuses)
 }
 END_TEST
 
-TEST_MAIN_WITH(enter, leave, "model_int8", TEST(what_a_file_holds), TEST(the_same_results),
+TEST_MAIN_WITH(enter, NULL, "model_int8", TEST(what_a_file_holds), TEST(the_same_results),
                TESTS(streams_give_the_bits_of_the_batch, 0, 3), TEST(files_that_cannot_be), TEST(models_that_cannot_be_saved),
                TEST(other_networks_stay_in_fp32), TEST(training_refuses))

@@ -9,7 +9,7 @@
 
 enum { BINS = 5, SIZE = 7, C = 8, FRAMES = 61, VOICES = 9 };
 
-static char folder[256], path[300];
+static const char *path;
 
 static lin_config voice_config(void)
 {
@@ -35,13 +35,10 @@ static void enter(void)
 {
     lin_error err = {0};
     lin_model *m = new_model();
-    test_folder(folder, sizeof folder);
-    snprintf(path, sizeof path, "%s/voice.safetensors", folder);
+    path = test_path("voice.safetensors");
     ck_assert_msg(lin_model_save(m, path, LIN_F32, &err) == LIN_OK, "%s", err.message);
     lin_model_destroy(m);
 }
-
-static void leave(void) { test_folder_remove(folder); }
 
 static lin_voice *must_open(void)
 {
@@ -128,11 +125,10 @@ START_TEST(refused)
 {
     lin_error err = {0};
     lin_voice *voice;
-    char other[300];
     float frames[BINS] = {0}, vector[SIZE];
     const lin_config speech = sized_config(1, 1, 4, 4, BINS, 4);
     lin_model *m = model_of(&speech, NULL, 1);
-    snprintf(other, sizeof other, "%s/speech.safetensors", folder);
+    const char *other = test_path("speech.safetensors");
     ck_assert(lin_model_save(m, other, LIN_F32, &err) == LIN_OK);
     ck_assert(lin_model_check_sound(m, "x", &err) == LIN_OK);
     lin_model_destroy(m);
@@ -179,4 +175,4 @@ START_TEST(many_threads_at_once)
 }
 END_TEST
 
-TEST_MAIN_WITH(enter, leave, "model/voice", TEST(the_definition), TEST(refused), TEST(many_threads_at_once))
+TEST_MAIN_WITH(enter, NULL, "model/voice", TEST(the_definition), TEST(refused), TEST(many_threads_at_once))

@@ -107,12 +107,10 @@ START_TEST(a_picture_comes_back)
     enum { W = 7, H = 5, MOST = W * H * 3 };
     const int channels = _i ? 3 : 1;
     unsigned char pixels[MOST], lines[MOST + H];
-    char folder[256], path[300];
     lin_error err = {0};
     static unsigned char bytes[4096];
     for (int i = 0; i < MOST; i++) pixels[i] = (unsigned char)(i * 53);
-    test_folder(folder, sizeof folder);
-    snprintf(path, sizeof path, "%s/a.png", folder);
+    const char *path = test_path("a.png");
     ck_assert_msg(lin_png_write(path, pixels, W, H, channels, &err) == LIN_OK, "%s", err.message);
     FILE *file = fopen(path, "rb");
     ck_assert_ptr_nonnull(file);
@@ -143,7 +141,6 @@ START_TEST(a_picture_comes_back)
         at += 12 + size;
     }
     ck_assert_int_eq(found, 3);
-    test_folder_remove(folder);
     ck_assert_int_eq(lin_png_write("/nowhere/a.png", pixels, W, H, channels, &err), LIN_IO);
 }
 END_TEST

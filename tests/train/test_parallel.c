@@ -67,10 +67,9 @@ static void run_team(team *m, int size, lin_status want)
     test_world_free(world);
 }
 
-static team new_team(const char *name, char path[300])
+static team new_team(const char *name)
 {
-    run_folder(path, 300, name);
-    team m = {.config = quick_config(), .options = quick_options(path), .other_rank = -1};
+    team m = {.config = quick_config(), .options = quick_run(name), .other_rank = -1};
     m.config.head_width = 7; // rows of 14 and of 33 values: parts of a batch begin anywhere in the random numbers of dropout
     m.config.feedforward = 33;
     m.config.dropout = 0.2;
@@ -99,8 +98,7 @@ enum { N_VARIANTS = 7 };
 // lost utterance or a wrong scale shows in the second digit.
 START_TEST(several_processes_train_as_one)
 {
-    char run[300];
-    team m = new_team("whole", run);
+    team m = new_team("whole");
     if (_i == N_VARIANTS + 1) m.options.augment = some_acoustics(0.2);
     m.config = variant(_i % N_VARIANTS);
     if (TEST_LACKS(&m.config)) return;
@@ -133,8 +131,7 @@ START_TEST(several_processes_train_as_one)
     for (int size = 1; size <= MOST; size += size < 3 ? 1 : 5) {
         char name[32];
         snprintf(name, sizeof name, "on-%d", size);
-        run_folder(run, sizeof run, name);
-        m.options.folder = run;
+        m.options.folder = run_folder(name);
         run_team(&m, size, LIN_OK);
         snprintf(name, sizeof name, "variant %d on %d", _i, size);
         weights_close(name, m.values[0], one, n, 2e-5 * moved);
@@ -151,12 +148,7 @@ END_TEST
 
 START_TEST(the_same_number_gives_the_same_bits)
 {
-    char run[300];
-    team m = new_team("first", run), again = new_team("second", run);
-    m.options.folder = NULL;
-    char first[300];
-    run_folder(first, sizeof first, "first");
-    m.options.folder = first;
+    team m = new_team("first"), again = new_team("second");
     again.options.threads = 2;
     run_team(&m, 3, LIN_OK);
     run_team(&again, 3, LIN_OK);
@@ -164,8 +156,7 @@ START_TEST(the_same_number_gives_the_same_bits)
     ck_assert(again.watches[0].last.dev_loss == m.watches[0].last.dev_loss);
     clear(&again);
     // stopped by any rank, and resumed on as many: the bits of a run that was not
-    run_folder(run, sizeof run, "stopped");
-    again.options.folder = run;
+    again.options.folder = run_folder("stopped");
     again.watches[0].stop_after = 7;
     run_team(&again, 3, LIN_STOPPED);
     ck_assert_msg(strstr(again.errors[2].message, "stopped after step 8"), "%s", again.errors[2].message);
@@ -181,9 +172,8 @@ END_TEST
 // Learns on two, is stopped, and continues on one, then on four.
 START_TEST(resumed_on_another_number)
 {
-    char run[300];
     lin_error err = {0};
-    team m = new_team("moved", run);
+    team m = new_team("moved");
     watch w = {.stop_after = 60};
     float *values;
     m.options.epochs = EPOCHS;
@@ -205,8 +195,7 @@ END_TEST
 
 START_TEST(what_differs_is_refused)
 {
-    char run[300];
-    team m = new_team("mismatch", run);
+    team m = new_team("mismatch");
     m.other_rank = 2;
     m.other_seed = 9;
     run_team(&m, 3, LIN_MISMATCH);
@@ -250,15 +239,13 @@ END_TEST
 // saved: resumed, it gives the bits of a run that was not disturbed.
 START_TEST(a_process_ends)
 {
-    char run[300];
-    team whole = new_team("undisturbed", run);
+    team whole = new_team("undisturbed");
     run_team(&whole, 2, LIN_OK);
-    team m = new_team("disturbed", run);
+    team m = new_team("disturbed");
+    const char *checkpoint = test_path("disturbed/checkpoint.safetensors");
     m.options.resume = 0;
     int saved = 0;
     for (int at = 30 + _i; at < 80; at += 7) {
-        char checkpoint[400];
-        snprintf(checkpoint, sizeof checkpoint, "%s/checkpoint.safetensors", run);
         remove(checkpoint);
         m.options.resume = 0;
         m.options.checkpoint_s = 1e9;
@@ -312,6 +299,6 @@ START_TEST(parts_of_a_batch)
 }
 END_TEST
 
-TEST_MAIN_WITH(set_up, tear_down, "model/parallel", TEST(parts_of_a_batch),
+TEST_MAIN_WITH(set_up, NULL, "model/parallel", TEST(parts_of_a_batch),
                TESTS(several_processes_train_as_one, 0, N_VARIANTS + 2), TEST(the_same_number_gives_the_same_bits),
                TEST(resumed_on_another_number), TEST(what_differs_is_refused), TESTS(a_process_ends, 0, 3))

@@ -352,7 +352,7 @@ START_TEST(sequences_without_targets)
 }
 END_TEST
 
-TEST_MAIN_WITH(set_up, tear_down, "train/tokens", TESTS(the_next_token_is_learnt, 0, TOKEN_KINDS),
+TEST_MAIN_WITH(set_up, NULL, "train/tokens", TESTS(the_next_token_is_learnt, 0, TOKEN_KINDS),
                TESTS(stopped_or_killed_and_resumed_gives_the_same_bits, 0, TOKEN_KINDS),
                TESTS(accumulated_batches_are_one_batch, 0, TOKEN_KINDS), TESTS(several_processes_train_as_one, 0, TOKEN_KINDS),
                TESTS(the_best_model_has_the_lowest_dev_loss, 0, 2), TEST(patience), TEST(what_belongs_to_speech_is_refused),

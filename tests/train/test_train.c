@@ -64,9 +64,8 @@ START_TEST(it_learns_and_repeats_itself)
     free(whole);
 
     // the log has a header and one line per epoch
-    char path[400], line[256];
-    snprintf(path, sizeof path, "%s/whole/log.tsv", folder);
-    FILE *log = fopen(path, "r");
+    char line[256];
+    FILE *log = fopen(test_path("whole/log.tsv"), "r");
     ck_assert(log != NULL);
     int lines = 0;
     while (fgets(line, sizeof line, log)) ck_assert(lines++ == 0 ? strncmp(line, "epoch\t", 6) == 0 : atoi(line) == lines - 1);
@@ -307,10 +306,10 @@ END_TEST
 // Two runs in one folder at once.
 START_TEST(one_trainer_a_folder)
 {
-    char run[300], pid[32];
+    char pid[32];
     lin_error err = {0};
     int lock, second, pipes[2];
-    run_folder(run, sizeof run, "locked");
+    const char *run = run_folder("locked");
     ck_assert(pipe(pipes) == 0);
     const pid_t child = fork();
     ck_assert(child >= 0);
@@ -463,7 +462,6 @@ START_TEST(absurd_checkpoints_are_refused)
         {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 -500 0x1p+0 0x1p+1 1 77 5 6 0 4 30 900", WRONG},
         {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 nan 1 77 5 6 0 4 30 900", WRONG}};
 #undef WRONG
-    char run[300], path[400];
     lin_error err = {0};
     lin_config config = lin_config_default(V);
     config.layers = 1;
@@ -473,8 +471,7 @@ START_TEST(absurd_checkpoints_are_refused)
     lin_exec *exec;
     lin_optimizer optimizer;
     lin_train_counters counters;
-    run_folder(run, sizeof run, "absurd");
-    snprintf(path, sizeof path, "%s/checkpoint.safetensors", run);
+    const char *run = run_folder("absurd"), *path = test_path("absurd/checkpoint.safetensors");
     const lin_train_options o = quick_options(run);
     lin_model *model = new_network(&config);
     ck_assert(ops->exec_create(ops, 1, &exec, &err) == LIN_OK);
@@ -627,7 +624,7 @@ START_TEST(bad_options_are_refused)
     lin_error err = {0};
     lin_train_options o = quick_options("");
     ck_assert_int_eq(train(&o, &(watch){0}, NULL, &err), LIN_INVALID);
-    o = quick_options(folder);
+    o = quick_options(test_path(""));
     o.lr = -1;
     ck_assert_int_eq(train(&o, &(watch){0}, NULL, &err), LIN_INVALID);
     o = quick_options("no/such/folder");
@@ -639,7 +636,7 @@ START_TEST(bad_options_are_refused)
 }
 END_TEST
 
-TEST_MAIN_WITH(set_up, tear_down, "train/train", TEST(it_learns_and_repeats_itself),
+TEST_MAIN_WITH(set_up, NULL, "train/train", TEST(it_learns_and_repeats_itself),
                TEST(acoustics_repeat_and_resume), TEST(nothing_but_silence),
                TEST(sounds_without_speech), TESTS(variants_learn_and_resume, 0, N_VARIANTS),
                TESTS(bf16_learns_and_resumes, 0, N_VARIANTS + 1), TEST(resumed_with_other_options), TEST(one_filterbank),

@@ -140,10 +140,9 @@ static lin_train_options slower_and_faster(const char *run, int i)
 // epoch.
 START_TEST(resumed_gives_the_same_bits)
 {
-    char run[300];
     lin_error err = {0};
     float *plain;
-    run_folder(run, sizeof run, "plain");
+    const char *run = run_folder("plain");
     lin_train_options o = slower_and_faster(run, _i);
     o.augment.tempo = 0;
     ck_assert_msg(train(&o, &(watch){0}, &plain, &err) == LIN_OK, "%s", err.message);
@@ -165,10 +164,9 @@ END_TEST
 // The task is learnt at all rates.
 START_TEST(learnt)
 {
-    char run[300];
     lin_error err = {0};
     watch w = {0};
-    run_folder(run, sizeof run, "whole");
+    const char *run = run_folder("whole");
     lin_train_options o = quick_options(run);
     o.augment.tempo = 0.3;
     o.epochs = EPOCHS;
@@ -178,5 +176,5 @@ START_TEST(learnt)
 }
 END_TEST
 
-TEST_MAIN_WITH(set_up, tear_down, "train/train_data", TESTS(lengths_of_an_epoch, 0, 3), TEST(the_same_for_the_same_key),
+TEST_MAIN_WITH(set_up, NULL, "train/train_data", TESTS(lengths_of_an_epoch, 0, 3), TEST(the_same_for_the_same_key),
                TESTS(resumed_gives_the_same_bits, 0, 3), TEST(learnt))

@@ -380,12 +380,10 @@ static double information(const char *run, const lin_trigrams *q)
 // own for this loss.
 START_TEST(mutual_information)
 {
-    char lm[300];
     float *block;
     double left[3];
     lin_error err = {0};
-    snprintf(lm, sizeof lm, "%s/cycle.arpa", folder);
-    test_write_file(lm, cycle, strlen(cycle));
+    const char *lm = test_file("cycle.arpa", cycle, strlen(cycle));
     ck_assert_msg(lin_trigrams_open(lm, "<blank> a b c d", V, &block, &err) == LIN_OK, "%s", err.message);
     const lin_trigrams q = lin_trigrams_at(block, V);
     for (int i = 0; i < 3; i++) {
@@ -466,7 +464,6 @@ static double loss_of_order(const lin_model *model, const lin_dataset *set, cons
 // or in that of the plan, the longest first.
 START_TEST(joined_utterances)
 {
-    char path[400];
     lin_error err = {0};
     lin_config config = quick_config();
     const lin_features features = lin_features_default();
@@ -474,7 +471,7 @@ START_TEST(joined_utterances)
     lin_dataset *set;
     const int lengths[JOINED] = {31, 40, 37}, orders[2][JOINED] = {{0, 1, 2}, {1, 2, 0}};
     int seen[2] = {0};
-    snprintf(path, sizeof path, "%s/three.lfc", folder);
+    const char *path = test_path("three.lfc");
     ck_assert(lin_dataset_create(path, D, &features, "<blank> a b c d", "made by a test", &writer, &err) == LIN_OK);
     for (int u = 0; u < JOINED; u++) {
         float x[40 * D];
@@ -520,11 +517,8 @@ END_TEST
 
 static lin_train_options all_options(const char *run)
 {
-    static char lm[300];
     lin_train_options o = quick_options(run);
-    snprintf(lm, sizeof lm, "%s/cycle.arpa", folder);
-    test_write_file(lm, cycle, strlen(cycle));
-    o.mmi = 0.5, o.mmi_lm = lm;
+    o.mmi = 0.5, o.mmi_lm = test_file("cycle.arpa", cycle, strlen(cycle));
     o.optimizer.average = 0.9;
     o.accumulate = 3;
     o.layer_drop = 0.3;
@@ -537,14 +531,13 @@ static lin_train_options all_options(const char *run)
 
 START_TEST(stopped_and_resumed_gives_the_same_bits)
 {
-    char whole_run[300], run[300], path[400];
+    char path[400];
     lin_config config = quick_config();
     config.dropout = 0.1;
     lin_train_options o = all_options("");
     free(same_in_parts(config, &o, (const int[]){1, 3, 5, 0}, &(watch){0}));
     const size_t n = n_elements();
-    run_folder(whole_run, sizeof whole_run, "whole");
-    run_folder(run, sizeof run, "parts");
+    const char *whole_run = run_folder("whole"), *run = run_folder("parts");
     for (int i = 0; i < 3; i++) {
         const char *const names[] = {"best.safetensors", "epoch-3.safetensors", "epoch-4.safetensors"};
         float *got = read_values(run, names[i], 0, n), *want = read_values(whole_run, names[i], 0, n);
@@ -637,7 +630,7 @@ START_TEST(parts_of_a_pass_and_a_tenth_of_the_rate)
 }
 END_TEST
 
-TEST_MAIN_WITH(set_up, tear_down, "model/train_methods", TEST(an_average_of_all_steps), TEST(the_average_is_measured_and_saved),
+TEST_MAIN_WITH(set_up, NULL, "model/train_methods", TEST(an_average_of_all_steps), TEST(the_average_is_measured_and_saved),
                TESTS(accumulated_batches_are_one_batch, 0, 2), TEST(the_batch_at_fault), TEST(layers_left_out),
                TEST(inner_losses), TEST(smoothed_labels), TEST(mutual_information), TEST(joined_utterances),
                TEST(stopped_and_resumed_gives_the_same_bits), TEST(the_cosine_starts_again),

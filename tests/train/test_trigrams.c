@@ -10,16 +10,12 @@ static const char arpa[] =
     "\\data\\\nngram 1=6\nngram 2=6\nngram 3=4\n\n\\1-grams:\n-0.8 </s>\n-99 <s> -0.3\n-0.5 B -0.2\n-0.7 A -0.4\n-0.9 C -0.1\n"
     "-2.0 <unk>\n\n\\2-grams:\n-0.2 <s> A -0.15\n-0.6 A B -0.25\n-0.4 B B -0.05\n-0.3 B A -0.35\n-0.45 A A -0.3\n"
     "-0.55 B </s>\n\n\\3-grams:\n-0.1 <s> A B\n-0.12 A B A\n-0.14 B A B\n-0.16 A B </s>\n\n\\end\\\n";
-static char folder[256], path[300];
+static const char *path;
 
 static void set_up(void)
 {
-    test_folder(folder, sizeof folder);
-    snprintf(path, sizeof path, "%s/x.arpa", folder);
-    test_write_file(path, arpa, strlen(arpa));
+    path = test_file("x.arpa", arpa, strlen(arpa));
 }
-
-static void tear_down(void) { test_folder_remove(folder); }
 
 // After a and b, 0 being nothing; a = 0 and b not: after the beginning and b.
 static lin_ngram_state after(const lin_ngram *lm, const int *words, int a, int b)
@@ -83,4 +79,4 @@ START_TEST(refused)
 }
 END_TEST
 
-TEST_MAIN_WITH(set_up, tear_down, "train/trigrams", TEST(tables), TEST(refused))
+TEST_MAIN_WITH(set_up, NULL, "train/trigrams", TEST(tables), TEST(refused))

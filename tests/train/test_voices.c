@@ -39,9 +39,8 @@ static void write_voices(const char *path, int first, int n, uint64_t key)
 
 static void enter(void)
 {
-    test_folder(folder, sizeof folder);
-    snprintf(train_path, sizeof train_path, "%s/train.lfc", folder);
-    snprintf(dev_path, sizeof dev_path, "%s/dev.lfc", folder);
+    train_path = test_path("train.lfc");
+    dev_path = test_path("dev.lfc");
     write_voices(train_path, 0, VOICES, 100);
     write_voices(dev_path, VOICES, 4, 200);
 }
@@ -58,11 +57,7 @@ static lin_config voice_config(void)
 
 static lin_train_options voice_options(const char *run)
 {
-    static char paths[4][300];
-    static int used;
-    lin_train_options o = quick_options(paths[used % 4]);
-    snprintf(paths[used % 4], sizeof paths[0], "%s/%s", folder, run);
-    ck_assert(mkdir(paths[used++ % 4], 0777) == 0);
+    lin_train_options o = quick_run(run);
     o.epochs = 6;
     o.batch_frames = 3000;
     o.max_frames = 1; // says nothing of pieces
@@ -82,9 +77,8 @@ START_TEST(a_name_is_a_voice)
 {
     lin_dataset *sets[3];
     lin_error err = {0};
-    char more[300];
     int *voices, count;
-    snprintf(more, sizeof more, "%s/more.lfc", folder);
+    const char *more = test_path("more.lfc");
     write_voices(more, VOICES - 2, 3, 300); // two of the first set, one of the second
     const char *const paths[] = {train_path, dev_path, more};
     for (int i = 0; i < 3; i++) assert_ok(lin_dataset_open(paths[i], &sets[i], &err), err);
@@ -205,10 +199,9 @@ START_TEST(strangers_are_told_apart)
     ck_assert_msg(w.last.loss < 3 && w.last.dev_loss == -1 && w.last.dev_per >= 0 && w.last.dev_per < 0.1, "loss %g, error %g",
                   w.last.loss, w.last.dev_per);
 
-    char path[300];
     lin_voice *voice;
     float x[200 * D], vectors[3][SIZE];
-    snprintf(path, sizeof path, "%s/whole/best.safetensors", folder);
+    const char *path = test_path("whole/best.safetensors");
     assert_ok(lin_voice_open(path, &voice, &err), err);
     lin_dataset *dev;
     assert_ok(lin_dataset_open(dev_path, &dev, &err), err);
@@ -240,13 +233,12 @@ START_TEST(the_error_of_an_epoch)
     lin_train_options o = voice_options("one");
     lin_voice *voice;
     lin_dataset *dev;
-    char path[300];
     float vectors[MOST][SIZE];
     int voices[MOST], groups[MOST] = {0}, n = 0;
     double rate;
     o.epochs = 1;
     assert_ok(train_voices(&o, &w, NULL, NULL, &err), err);
-    snprintf(path, sizeof path, "%s/one/best.safetensors", folder);
+    const char *path = test_path("one/best.safetensors");
     assert_ok(lin_voice_open(path, &voice, &err), err);
     assert_ok(lin_dataset_open(dev_path, &dev, &err), err);
     for (int i = 0; i < dev->count; i++) {
@@ -299,6 +291,6 @@ START_TEST(what_belongs_to_speech_is_refused)
 }
 END_TEST
 
-TEST_MAIN_WITH(enter, tear_down, "train/voices", TEST(a_name_is_a_voice), TEST(equal_error_rate), TEST(pieces_of_an_epoch),
+TEST_MAIN_WITH(enter, NULL, "train/voices", TEST(a_name_is_a_voice), TEST(equal_error_rate), TEST(pieces_of_an_epoch),
                TEST(strangers_are_told_apart), TEST(the_error_of_an_epoch), TESTS(resumed_it_is_the_same_run, 0, 2),
                TESTS(what_belongs_to_speech_is_refused, 0, 4))

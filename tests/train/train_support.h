@@ -17,7 +17,7 @@ enum { D = 6, V = 5, UTTERANCES = 40, STACK = 2, EPOCHS = 40 };
 // Rounding may cost a few of the 47 labels; a method that does not learn has a PER near 1.
 #define FEW_WRONG 0.05
 
-static char folder[256], train_path[300], dev_path[300];
+static const char *train_path, *dev_path;
 
 // Each label is a few frames with one loud bin, so that a small network can learn the task. The last `wordless` utterances sound
 // the same, but for the last bin, which is loud throughout, and have no labels.
@@ -52,14 +52,11 @@ static inline void write_set(const char *path, int n, int wordless, uint64_t key
 
 static inline void set_up(void)
 {
-    test_folder(folder, sizeof folder);
-    snprintf(train_path, sizeof train_path, "%s/train.lfc", folder);
-    snprintf(dev_path, sizeof dev_path, "%s/dev.lfc", folder);
+    train_path = test_path("train.lfc");
+    dev_path = test_path("dev.lfc");
     write_set(train_path, UTTERANCES, 0, 100, 1);
     write_set(dev_path, 10, 0, 200, 0);
 }
-
-static inline void tear_down(void) { test_folder_remove(folder); }
 
 /* ---- one run --------------------------------------------------------------------------------------------------------------- */
 
@@ -184,28 +181,21 @@ static inline lin_status train(const lin_train_options *options, watch *w, float
     return train_network(quick_config(), options, w, values, NULL, err);
 }
 
-static inline void run_folder(char *path, size_t size, const char *name)
+static inline const char *run_folder(const char *name)
 {
-    snprintf(path, size, "%s/%s", folder, name);
+    const char *path = test_path(name);
     ck_assert(mkdir(path, 0777) == 0 || errno == EEXIST);
+    return path;
 }
 
-/* Quick options of a run in a folder of this name, which stays valid until the next but seven of them. */
-static inline lin_train_options quick_run(const char *name)
-{
-    static char paths[8][300];
-    static int next;
-    char *path = paths[next++ % 8];
-    run_folder(path, sizeof paths[0], name);
-    return quick_options(path);
-}
+/* Quick options of a run in a folder of this name. */
+static inline lin_train_options quick_run(const char *name) { return quick_options(run_folder(name)); }
 
 static inline size_t n_elements(void)
 {
-    char path[400];
     lin_model *model;
     lin_error err = {0};
-    snprintf(path, sizeof path, "%s/whole/best.safetensors", folder);
+    const char *path = test_path("whole/best.safetensors");
     ck_assert_msg(lin_model_load(path, &model, &err) == LIN_OK, "%s", err.message);
     const size_t n = model->params.n_elements;
     lin_model_destroy(model);
@@ -219,14 +209,12 @@ static inline size_t n_elements(void)
  */
 static inline float *same_in_parts(lin_config config, lin_train_options *o, const int *stops, watch *w)
 {
-    static char run[300];
     lin_error err = {0};
     float *whole, *parts;
     size_t n;
-    run_folder(run, sizeof run, "whole");
-    o->folder = run;
+    o->folder = run_folder("whole");
     ck_assert_msg(train_network(config, o, w, &whole, &n, &err) == LIN_OK, "%s", err.message);
-    run_folder(run, sizeof run, "parts");
+    o->folder = run_folder("parts");
     o->threads = 1;
     for (; *stops; stops++, o->resume = 1) {
         watch part = {.stop_after = *stops};

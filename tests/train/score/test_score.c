@@ -336,9 +336,7 @@ START_TEST(speakers_from_a_table)
     static const char two[] = "A-1 a b\na-2 c\nb-1 d\n", hyps[] = "a-1 a\na-2 x\nb-1 d\n";
     lin_score *s;
     lin_score_counts c;
-    char folder[128], path[192];
-    test_folder(folder, sizeof folder);
-    snprintf(path, sizeof path, "%s/utt2spk", folder);
+    const char *path = test_path("utt2spk");
     lin_score_options o = {.utt2spk_path = path};
 #define TABLE(text) test_write_file(path, text, sizeof(text) - 1)
 #define SCORE(err) lin_score_texts(two, sizeof two - 1, "r", hyps, sizeof hyps - 1, "h", &o, &s, err)
@@ -362,7 +360,6 @@ START_TEST(speakers_from_a_table)
     TABLE("b-1 Zoe\nA-1 tom\na-2 zoe\n");
     o.utt2spk_path = path;
     FAIL_EVERY_ALLOCATION(SCORE(NULL), lin_score_destroy(s));
-    test_folder_remove(folder);
 }
 END_TEST
 
@@ -395,16 +392,13 @@ START_TEST(out_of_memory)
     static const char ctm[] = "s1-1 1 0 1 a\ns2-1 1 0 1 b\n";
     FAIL_EVERY_ALLOCATION(score(some_ref, some_hyp, "h", &s, NULL), lin_score_destroy(s));
     FAIL_EVERY_ALLOCATION(score(some_ref, ctm, "h.ctm", &s, NULL), lin_score_destroy(s));
-    char folder[128], ref[192], hyp[192];
-    test_folder(folder, sizeof folder);
-    snprintf(ref, sizeof ref, "%s/ref.trn", folder);
-    snprintf(hyp, sizeof hyp, "%s/hyp.txt", folder);
+    const char *ref = test_path("ref.trn");
+    const char *hyp = test_path("hyp.txt");
     FAILS(lin_score_files(ref, hyp, NULL, &s, &err), LIN_IO, "ref.trn: No such file");
     test_write_file(ref, some_ref, sizeof some_ref - 1);
     FAILS(lin_score_files(ref, hyp, NULL, &s, &err), LIN_IO, "hyp.txt: No such file");
     test_write_file(hyp, some_hyp, sizeof some_hyp - 1);
     FAIL_EVERY_ALLOCATION(lin_score_files(ref, hyp, NULL, &s, NULL), lin_score_destroy(s));
-    test_folder_remove(folder);
 }
 END_TEST
 
