@@ -1,15 +1,11 @@
 // A second pass over each utterance that has ended: its result is that of the second model on these frames alone, and on the same
 // piece of sound as a file; another hop; any split gives the same; what is settled before is as without it; states; refusals.
 #include <math.h>
-#include <pthread.h>
 
 #include "linnet/judges.h"
-#include "linnet/engine.h"
 #include "linnet/files.h"
 
-#include "tests/linnet/stream_sound.h"
-
-enum { MOST_ENDS = 16 };
+#include "tests/linnet/finals.h"
 
 static lin_recognizer second;
 
@@ -51,40 +47,6 @@ static void open_search(lin_decoding *decoding, int i)
 
 /* ---- what is shown --------------------------------------------------------------------------------------------------------- */
 
-typedef struct heard {
-    lin_result finals[MOST_ENDS];
-    int ends, replaced[MOST_ENDS];
-    int64_t rows[MOST_ENDS]; // behind the utterance
-    uint64_t live;           // a hash of all that was shown of utterances that grew, without pieces of no change
-} heard;
-
-static lin_status hear(void *context, const lin_session_view *v, lin_error *err)
-{
-    heard *h = context;
-    const lin_result *r = v->settled;
-    if (v->end == LINNET_GROWS) {
-        ck_assert_int_eq(v->replaced, 0);
-        for (int i = v->old_phones; i < r->n_phones; i++) h->live = h->live * 31 + (uint64_t)r->phones[i].label;
-        return LIN_OK;
-    }
-    ck_assert_int_lt(h->ends, MOST_ENDS);
-    const int i = h->ends++;
-    h->replaced[i] = v->replaced;
-    h->rows[i] = (int64_t)lround(v->processed_s / recognizer.row_seconds);
-    lin_status status = lin_result_begin(&h->finals[i], "", NULL, 1, err);
-    if (status == LIN_OK) status = lin_result_append(&h->finals[i], r, err);
-    for (int a = 0; a < r->n_alternatives && status == LIN_OK; a++)
-        status = lin_result_append(lin_result_add_alternative(&h->finals[i]), &r->alternatives[a], err);
-    h->finals[i].score = r->score;
-    return status;
-}
-
-static void drop(heard *h)
-{
-    for (int i = 0; i < MOST_ENDS; i++) lin_result_free(&h->finals[i]);
-    *h = (heard){0};
-}
-
 static void same_result(const lin_result *got, const lin_result *want)
 {
     ck_assert_int_eq(got->n_phones, want->n_phones);
@@ -115,37 +77,12 @@ static void same(const heard *got, const heard *want)
     }
 }
 
-static lin_session *create(const lin_session_options *o, heard *h)
-{
-    lin_session *session;
-    OK(session_create(o, &(lin_utterances_sink){.context = h, .show = hear}, &session, &err));
-    return session;
-}
-
 static lin_session_options options_with(const lin_decoding *decoding)
 {
     lin_session_options o = options_of_sound();
     o.decoding = decoding;
     o.second = &second;
     return o;
-}
-
-// Samples from .. to-1 in pieces of random length up to `most`.
-static void feed(lin_session *session, int from, int to, int most)
-{
-    for (int at = from, n, i = 0; at < to; at += n, i++) {
-        n = 1 + (int)lin_random_below(7, (uint64_t)i, (uint32_t)most);
-        if (n > to - at) n = to - at;
-        OK(lin_session_push(session, whole_sound + at, n, &err));
-    }
-}
-
-static void listen_to(const lin_session_options *o, int most, heard *h)
-{
-    lin_session *session = create(o, h);
-    feed(session, 0, SAMPLES, most);
-    OK(lin_session_finish(session, &err));
-    session_destroy(session);
 }
 
 /* ---- tests ----------------------------------------------------------------------------------------------------------------- */
@@ -405,7 +342,6 @@ START_TEST(forked_and_saved)
     ck_assert_int_eq(half.ends, 1);
     OK(session_fork(session, &(lin_utterances_sink){.context = &copy, .show = hear}, &fork, &err));
     feed(fork, middle, SAMPLES, 999);
-    OK(lin_session_finish(fork, &err));
     ck_assert_int_eq(copy.ends, PARTS - 1);
     for (int i = 0; i < copy.ends; i++) same_result(&copy.finals[i], &whole.finals[i + 1]);
     // A state has the frames of the utterance in progress.
@@ -416,7 +352,6 @@ START_TEST(forked_and_saved)
     other = create(&o, &loaded);
     OK(lin_session_load(other, &read, &err));
     feed(other, middle, SAMPLES, 999);
-    OK(lin_session_finish(other, &err));
     ck_assert_int_eq(loaded.ends, PARTS - 1);
     for (int i = 0; i < loaded.ends; i++) same_result(&loaded.finals[i], &whole.finals[i + 1]);
     // Frames of other rows than the utterance's.
@@ -431,11 +366,8 @@ START_TEST(forked_and_saved)
     ck_assert_uint_eq(state.sizes.frames, 0);
     drop(&loaded);
     OK(lin_session_load(other, &state, &err));
-    lin_session *const both[] = {without, other};
-    for (int i = 0; i < 2; i++) {
-        feed(both[i], middle, SAMPLES, 999);
-        OK(lin_session_finish(both[i], &err));
-    }
+    feed(without, middle, SAMPLES, 999);
+    feed(other, middle, SAMPLES, 999);
     ck_assert(!loaded.replaced[0] && loaded.replaced[1] && !plain.replaced[1]);
     same_result(&loaded.finals[0], &plain.finals[0]);
     same_result(&loaded.finals[1], &whole.finals[PARTS - 1]);
@@ -473,60 +405,22 @@ END_TEST
 
 /* ---- engines --------------------------------------------------------------------------------------------------------------- */
 
-enum { STREAMS = 3 };
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t over = PTHREAD_COND_INITIALIZER;
-static int n_over;
-
-static void deliver(void *context, const lin_engine_event *event)
-{
-    (void)context;
-    ck_assert_int_ne(event->kind, LIN_ENGINE_FAILED);
-    if (event->kind == LIN_ENGINE_VIEW) ck_assert_int_eq(hear(event->user, event->view, NULL), LIN_OK);
-    if (event->kind != LIN_ENGINE_FINISHED) return;
-    pthread_mutex_lock(&lock);
-    n_over++;
-    pthread_cond_signal(&over);
-    pthread_mutex_unlock(&lock);
-}
-
-// Two streams share a thread; one is closed as soon as it has been given its sound, which may be in the middle of a second pass.
+// One that is closed may be in the middle of a second pass.
 START_TEST(streams_of_an_engine)
 {
     lin_decoding decoding;
     heard want = {0}, got[STREAMS] = {0}, dropped = {0};
     lin_engine *engine;
-    lin_engine_id id[STREAMS], other;
     lin_error why = {0};
     open_search(&decoding, _i);
     lin_session_options o = options_with(&decoding);
     o.ends.resets = 0;
     listen_to(&o, SAMPLES, &want);
-    lin_engine_options how = lin_engine_default(STREAMS + 1);
-    how.threads = 2;
-    how.queue_s = 10;
-    how.endpoints = 1;
-    how.decoding = &decoding;
-    how.second = &second;
-    how.deliver = deliver;
-    ck_assert_int_eq(lin_engine_create(&recognizer, &how, &engine, &why), LIN_INVALID); // without views
+    lin_engine_options how = engine_options(&o);
+    how.views = 0;
+    ck_assert_int_eq(lin_engine_create(&recognizer, &how, &engine, &why), LIN_INVALID);
     how.views = 1;
-    OK(lin_engine_create(&recognizer, &how, &engine, &err));
-    n_over = 0;
-    OK(lin_engine_open(engine, RATE, 1, &dropped, &other, &err));
-    for (int i = 0; i < STREAMS; i++) OK(lin_engine_open(engine, RATE, 1, &got[i], &id[i], &err));
-    OK(lin_engine_push(engine, other, whole_sound, SAMPLES, &err));
-    for (int at = 0, n; at < SAMPLES; at += n) {
-        n = SAMPLES - at < 3333 ? SAMPLES - at : 3333;
-        for (int i = 0; i < STREAMS; i++) OK(lin_engine_push(engine, id[i], whole_sound + at, n, &err));
-    }
-    lin_engine_close(engine, other);
-    for (int i = 0; i < STREAMS; i++) OK(lin_engine_finish(engine, id[i], &err));
-    pthread_mutex_lock(&lock);
-    while (n_over < STREAMS) pthread_cond_wait(&over, &lock);
-    pthread_mutex_unlock(&lock);
-    lin_engine_destroy(engine);
+    listen_together(&how, got, &dropped);
     for (int i = 0; i < STREAMS; i++) {
         same(&got[i], &want);
         drop(&got[i]);
