@@ -347,18 +347,49 @@ static int said(float *logp, int T_max, int V, int from_slot, int to_slot, int64
     return t;
 }
 
+static lin_status everything(const float *logp, int T, int V, const lin_align_options *o)
+{
+    lin_align_graph graph = {0};
+    lin_align *a = NULL;
+    lin_path path = {0};
+    lin_status status = lin_align_graph_begin(&graph, V, NULL);
+    for (int w = 0; w < text.n_slots && status == LIN_OK; w++) {
+        const int *pronunciations[MOST_VARIANTS];
+        for (int v = 0; v < text.n[w]; v++) pronunciations[v] = text.labels[w][v];
+        status = lin_align_graph_add(&graph, pronunciations, text.length[w], text.n[w], 1, NULL);
+    }
+    if (status == LIN_OK) status = lin_align_create(&graph, o, &a, NULL);
+    if (status == LIN_OK) status = lin_align_push(a, logp, T, NULL);
+    if (status == LIN_OK) status = lin_align_finish(a, &path, NULL, NULL);
+    lin_path_free(&path);
+    lin_align_destroy(a);
+    lin_align_graph_free(&graph);
+    return status;
+}
+
+enum { V = 10, T_MAX = 20000 };
+static float logp[T_MAX * V];
+static int64_t start[MOST_SLOTS * LONGEST];
+static lin_align_graph *graph;
+static lin_align *a;
+static lin_path path;
+static lin_align_report report;
+
+static void drop(void)
+{
+    lin_path_free(&path);
+    lin_align_destroy(a);
+    lin_align_graph_free(graph);
+    a = NULL;
+    graph = NULL;
+}
+
 START_TEST(times_are_those_of_the_signal)
 {
-    enum { V = 10, T_MAX = 20000 };
-    static float logp[T_MAX * V];
-    static int64_t start[MOST_SLOTS * LONGEST];
     random_text(MOST_SLOTS, 3, LONGEST, V, 5);
     const int T = said(logp, T_MAX, V, 0, MOST_SLOTS, start, 6);
-    lin_align_graph *graph = graph_of_text(V);
+    graph = graph_of_text(V);
     lin_align_options o = lin_align_options_default();
-    lin_align *a;
-    lin_path path = {0};
-    lin_align_report report;
     // With a limit on states alone, and with the beam alone.
     o.beam = INFINITY;
     o.width = 64;
@@ -380,25 +411,18 @@ START_TEST(times_are_those_of_the_signal)
         ck_assert_msg(path.phones[i].start == start[i], "phone %d begins at %lld, not %lld", i, (long long)path.phones[i].start,
                       (long long)start[i]);
     }
-    lin_path_free(&path);
-    lin_align_destroy(a);
-    lin_align_graph_free(graph);
+    drop();
 }
 END_TEST
 
 START_TEST(any_split_gives_the_same_bits)
 {
-    enum { V = 10, T_MAX = 6000 };
-    static float logp[T_MAX * V];
-    static int64_t start[MOST_SLOTS * LONGEST];
     random_text(200, 3, LONGEST, V, 7);
     const int T = said(logp, T_MAX, V, 0, 200, start, 8);
-    lin_align_graph *graph = graph_of_text(V);
+    graph = graph_of_text(V);
     lin_align_options o = lin_align_options_default();
     o.beam = 30;
-    lin_align *a;
     lin_path want = {0}, got = {0};
-    lin_align_report report;
     a = aligned(graph, &o, logp, T, &want, &report);
     const double fit = report.fit;
     for (uint64_t seed = 0; seed < 5; seed++) {
@@ -422,25 +446,22 @@ START_TEST(any_split_gives_the_same_bits)
     }
     lin_path_free(&want);
     lin_path_free(&got);
-    lin_align_destroy(a);
-    lin_align_graph_free(graph);
+    drop();
 }
 END_TEST
 
 START_TEST(phones_that_belong_to_no_word)
 {
-    enum { V = 5 };
+    enum { K = 5 };
     // "1 1 2": a blank between the equal phones, although label 1 is more probable in that row.
-    static const double p[5][V] = {
+    static const double p[5][K] = {
         {.1, .6, .1, .1, .1}, {.2, .5, .1, .1, .1}, {.1, .6, .1, .1, .1}, {.1, .1, .6, .1, .1}, {.6, .1, .1, .1, .1}};
-    float logp[5 * V];
-    for (int i = 0; i < 5 * V; i++) logp[i] = (float)log(p[i / V][i % V]);
-    lin_align_graph *graph = graph_of_phones("112", V);
+    float rows[5 * K];
+    for (int i = 0; i < 5 * K; i++) rows[i] = (float)log(p[i / K][i % K]);
+    graph = graph_of_phones("112", K);
     ck_assert_int_eq(lin_align_graph_least_rows(graph), 4);
     const lin_align_options o = lin_align_options_default();
-    lin_align *a;
-    lin_path path = {0};
-    a = aligned(graph, &o, logp, 5, &path, NULL);
+    a = aligned(graph, &o, rows, 5, &path, NULL);
     ck_assert_int_eq(path.n_phones, 3);
     ck_assert_int_eq(path.n_words, 0);
     static const int starts[] = {0, 2, 3}, ends[] = {1, 3, 4};
@@ -450,10 +471,8 @@ START_TEST(phones_that_belong_to_no_word)
     }
     ck_assert(fabs(path.score - log(.6 * .2 * .6 * .6 * .6)) < 1e-6);
     ck_assert_int_eq(lin_align_rows(a), 5);
-    ck_assert_mem_eq(lin_align_row(a, 3), logp + 3 * V, V * sizeof *logp);
-    lin_path_free(&path);
-    lin_align_destroy(a);
-    lin_align_graph_free(graph);
+    ck_assert_mem_eq(lin_align_row(a, 3), rows + 3 * K, K * sizeof *rows);
+    drop();
 }
 END_TEST
 
@@ -462,17 +481,12 @@ END_TEST
 // A word whose pronunciation is not known takes the sound between its neighbours, whatever that is; they keep their times.
 START_TEST(a_word_of_any_sound)
 {
-    enum { V = 10, T_MAX = 4000, UNKNOWN = 3, SLOTS = 7 };
-    static float logp[T_MAX * V];
-    static int64_t start[SLOTS * LONGEST];
+    enum { UNKNOWN = 3, SLOTS = 7 };
     for (uint64_t seed = 0; seed < 40; seed++) {
         random_text(SLOTS, 1, LONGEST, V, seed);
         const int T = said(logp, T_MAX, V, 0, SLOTS, start, seed + 1);
         static lin_align_graph made;
-        lin_align_graph *graph = &made;
-        lin_align *a;
-        lin_path path = {0};
-        lin_align_report report;
+        graph = &made;
         OK(lin_align_graph_begin(graph, V, &err));
         for (int w = 0; w < SLOTS; w++) {
             const int *one = text.labels[w][0];
@@ -502,31 +516,23 @@ START_TEST(a_word_of_any_sound)
             ck_assert(found);
         }
         ck_assert(report.fit > LIN_ALIGN_FIT && report.score < 0);
-        lin_path_free(&path);
-        lin_align_destroy(a);
-        lin_align_graph_free(graph);
+        drop();
     }
 }
 END_TEST
 
 START_TEST(a_beam_that_loses_the_path_is_widened)
 {
-    enum { V = 10, T_MAX = 20000 };
-    static float logp[T_MAX * V];
-    static int64_t start[MOST_SLOTS * LONGEST];
     random_text(MOST_SLOTS, 1, LONGEST, V, 11);
     // The middle of the text is missing from the sound, so the path passes hundreds of phones that the rows do not contain.
     int T = said(logp, T_MAX, V, 0, 150, start, 12);
     T += said(logp + T * V, T_MAX - T, V, 200, MOST_SLOTS, start, 13);
-    lin_align_graph *graph = graph_of_text(V);
+    graph = graph_of_text(V);
     lin_align_options o = lin_align_options_default();
     o.row_s = 0.03;
     o.beam = 100;
     o.width = 400;
     o.widenings = 0;
-    lin_align *a;
-    lin_path path = {0};
-    lin_align_report report;
     OK(lin_align_create(graph, &o, &a, &err));
     OK(lin_align_push(a, logp, T, &err));
     FAILS(lin_align_finish(a, &path, &report, &err), LIN_MISMATCH, "no path through the text reaches its end");
@@ -560,31 +566,24 @@ START_TEST(a_beam_that_loses_the_path_is_widened)
     if (status == LIN_OK) status = lin_align_finish(a, &path, &report, &why);
     ck_assert_int_eq(status, LIN_NO_MEMORY);
     ck_assert_msg(strstr(why.message, "align shorter pieces") != NULL, "%s", why.message);
-    lin_path_free(&path);
-    lin_align_destroy(a);
-    lin_align_graph_free(graph);
+    drop();
 }
 END_TEST
 
 // Sound that is not in the text: the narrow beam continues with the text there and reaches its end with a poor score.
 START_TEST(a_stretch_that_does_not_fit_is_tried_with_a_wider_beam)
 {
-    enum { V = 10, T_MAX = 20000 };
-    static float logp[T_MAX * V];
-    static int64_t start[MOST_SLOTS * LONGEST];
     random_text(MOST_SLOTS, 1, LONGEST, V, 21);
     int T = said(logp, T_MAX, V, 0, 150, start, 22);
     for (int i = 0; i < 2; i++) T += said(logp + T * V, T_MAX - T, V, 0, 200, start, 25 + (uint64_t)i);
     T += said(logp + T * V, T_MAX - T, V, 150, MOST_SLOTS, start, 24);
     const double want = full_matrix(logp, T, V);
     const unsigned long live = lin_memory_live();
-    lin_align_graph *graph = graph_of_text(V);
+    graph = graph_of_text(V);
     lin_align_options o = lin_align_options_default();
     o.beam = 20;
-    lin_path path = {0};
-    lin_align_report report, narrow = {0};
+    lin_align_report narrow = {0};
     for (int widenings = 0; widenings < 6; widenings += 5) {
-        lin_align *a;
         o.widenings = widenings;
         a = aligned(graph, &o, logp, T, &path, &report);
         if (widenings == 0) narrow = report;
@@ -592,17 +591,14 @@ START_TEST(a_stretch_that_does_not_fit_is_tried_with_a_wider_beam)
     }
     check_report(&report, &o, &path, logp, T, V);
     // A wider beam that does not fit into memory is abandoned; the rest is aligned with the beam that fits.
-    lin_align *a;
     lin_align_report little;
     o.most_bytes = narrow.bytes + 10000;
     a = aligned(graph, &o, logp, T, &path, &little);
     ck_assert(little.bytes <= o.most_bytes && little.widened > 0);
-    lin_align_destroy(a);
     ck_assert_msg(narrow.score < want - 1 && narrow.worst_fit < o.mismatch, "a beam of 20 has %g of %g", narrow.score, want);
     ck_assert_msg(fabs(report.score - want) < 1e-9 * fabs(want), "%.12g, the full matrix has %.12g", report.score, want);
     ck_assert(narrow.widened == 0 && report.widened > 0);
-    lin_path_free(&path);
-    lin_align_graph_free(graph);
+    drop();
     ck_assert_uint_eq(lin_memory_live(), live);
 }
 END_TEST
@@ -610,29 +606,21 @@ END_TEST
 // Less than one stretch is wrong: only the end that is not reached shows it.
 START_TEST(a_text_that_goes_on_behind_the_sound)
 {
-    enum { V = 10, T_MAX = 20000 };
-    static float logp[T_MAX * V];
-    static int64_t start[MOST_SLOTS * LONGEST];
     random_text(300, 1, LONGEST, V, 41);
     for (int unsaid = 10; unsaid < 60; unsaid += 15) {
         const int T = said(logp, T_MAX, V, 0, 300 - unsaid, start, 42);
         const double want = full_matrix(logp, T, V);
-        lin_align_graph *graph = graph_of_text(V);
+        graph = graph_of_text(V);
         lin_align_options o = lin_align_options_default();
         o.beam = 50;
         // Also if two stretches have too few rows for the missing text.
         if (unsaid > 30) o.stretch_s = 1, o.mismatch = -1e9;
-        lin_align *a;
-        lin_path path = {0};
-        lin_align_report report;
         a = aligned(graph, &o, logp, T, &path, &report);
         ck_assert_int_gt(report.widened, 0);
         ck_assert_msg(fabs(report.score - want) < 1e-9 * fabs(want), "%.12g, the full matrix has %.12g", report.score, want);
         check_path(a, &path, logp, T, V, want);
         check_report(&report, &o, &path, logp, T, V);
-        lin_path_free(&path);
-        lin_align_destroy(a);
-        lin_align_graph_free(graph);
+        drop();
     }
 }
 END_TEST
@@ -640,17 +628,13 @@ END_TEST
 // A text that is only part of the sound: what is before, between and after its words takes no phone of them.
 START_TEST(speech_that_is_not_in_the_text)
 {
-    enum { V = 10, T_MAX = 20000, ALL = 100, KEPT = 20, PHONES_MAX = ALL * LONGEST };
-    static float logp[T_MAX * V];
-    static int64_t start[PHONES_MAX];
+    enum { ALL = 100, KEPT = 20, PHONES_MAX = ALL * LONGEST };
     random_text(ALL, 1, LONGEST, V, 51);
     const int T = said(logp, T_MAX, V, 0, ALL, start, 52);
     lin_align_options o = lin_align_options_default();
-    lin_align *a;
-    lin_path path = {0};
-    lin_align_report plain, report;
+    lin_align_report plain;
     // A text that matches has the same path with and without the option.
-    lin_align_graph *graph = graph_of_text(V);
+    graph = graph_of_text(V);
     for (o.others = 0; o.others < 2; o.others++) {
         a = aligned(graph, &o, logp, T, &path, o.others ? &report : &plain);
         check_path(a, &path, logp, T, V, o.others ? report.score : plain.score);
@@ -688,9 +672,7 @@ START_TEST(speech_that_is_not_in_the_text)
     for (int i = moved = 0; i < n; i++) moved += path.phones[i].start != start[kept[i]];
     ck_assert_int_gt(moved, 10);
     ck_assert_int_eq(path.n_others, 0);
-    lin_path_free(&path);
-    lin_align_destroy(a);
-    lin_align_graph_free(graph);
+    drop();
 }
 END_TEST
 
@@ -698,59 +680,55 @@ END_TEST
 
 START_TEST(texts_and_rows_that_cannot_match)
 {
-    enum { V = 5 };
-    float logp[8 * V];
-    lin_align *a;
-    lin_path path = {0};
+    enum { K = 5 };
+    float rows[8 * K];
     lin_align_options o = lin_align_options_default();
-    lin_align_graph *graph = graph_of_phones("", V);
+    graph = graph_of_phones("", K);
     FAILS(lin_align_create(graph, &o, &a, &err), LIN_INVALID, "no text to align");
     lin_align_graph_free(graph);
-    graph = graph_of_phones("1223", V);
-    for (int i = 0; i < 8 * V; i++) logp[i] = (float)log(1.0 / V);
+    graph = graph_of_phones("1223", K);
+    for (int i = 0; i < 8 * K; i++) rows[i] = (float)log(1.0 / K);
     o.row_s = 0.5;
     OK(lin_align_create(graph, &o, &a, &err));
     FAILS(lin_align_finish(a, &path, NULL, &err), LIN_MISMATCH,
           "its 4 phones need at least 2.50 s (5 rows), the sound has 0.00 s");
-    OK(lin_align_push(a, logp, 4, &err));
+    OK(lin_align_push(a, rows, 4, &err));
     FAILS(lin_align_finish(a, &path, NULL, &err), LIN_MISMATCH, "the sound has 2.00 s (4 rows)");
     lin_align_reset(a);
-    OK(lin_align_push(a, logp, 5, &err)); // just enough
+    OK(lin_align_push(a, rows, 5, &err)); // just enough
     OK(lin_align_finish(a, &path, NULL, &err));
     ck_assert_int_eq(path.n_phones, 4);
     lin_align_reset(a);
-    OK(lin_align_push(a, logp, 8, &err));
+    OK(lin_align_push(a, rows, 8, &err));
     OK(lin_align_finish(a, &path, NULL, &err));
     // A phone that is impossible everywhere.
-    for (int t = 0; t < 8; t++) logp[t * V + 3] = -INFINITY;
+    for (int t = 0; t < 8; t++) rows[t * K + 3] = -INFINITY;
     lin_align_reset(a);
-    OK(lin_align_push(a, logp, 8, &err));
+    OK(lin_align_push(a, rows, 8, &err));
     FAILS(lin_align_finish(a, &path, NULL, &err), LIN_MISMATCH, "text and sound do not match");
     // One row that is impossible for every phone of the text.
-    for (int v = 0; v < V; v++) logp[3 * V + v] = v == 4 ? 0 : -INFINITY;
+    for (int v = 0; v < K; v++) rows[3 * K + v] = v == 4 ? 0 : -INFINITY;
     lin_align_reset(a);
-    OK(lin_align_push(a, logp, 8, &err));
+    OK(lin_align_push(a, rows, 8, &err));
     FAILS(lin_align_finish(a, &path, NULL, &err), LIN_MISMATCH, "text and sound do not match");
     static const float bad[] = {NAN, INFINITY};
     for (int b = 0; b < 2; b++) {
         lin_align_reset(a);
-        logp[2 * V + 3] = bad[b];
-        FAILS(lin_align_push(a, logp, 8, &err), LIN_NUMERIC, "row 2 (1.00 s)");
+        rows[2 * K + 3] = bad[b];
+        FAILS(lin_align_push(a, rows, 8, &err), LIN_NUMERIC, "row 2 (1.00 s)");
     }
-    for (int v = 0; v < V; v++) logp[2 * V + v] = -INFINITY;
+    for (int v = 0; v < K; v++) rows[2 * K + v] = -INFINITY;
     lin_align_reset(a);
-    FAILS(lin_align_push(a, logp, 8, &err), LIN_NUMERIC, "row 2 (1.00 s)");
-    lin_align_destroy(a);
+    FAILS(lin_align_push(a, rows, 8, &err), LIN_NUMERIC, "row 2 (1.00 s)");
+    drop();
     lin_align_destroy(NULL);
-    lin_path_free(&path);
-    lin_align_graph_free(graph);
 }
 END_TEST
 
 START_TEST(arguments_out_of_range)
 {
-    enum { V = 5 };
-    lin_align_graph *graph = graph_of_phones("12", V);
+    enum { K = 5 };
+    graph = graph_of_phones("12", K);
     const int labels[] = {1, 5, 0}, lengths[] = {1, 0};
     const int *words[LIN_ALIGN_PRONUNCIATIONS + 1] = {labels, labels};
     FAILS(lin_align_graph_add(graph, words, lengths, 0, 1, &err), LIN_INVALID, "slot 2 of the text has no pronunciation");
@@ -767,7 +745,6 @@ START_TEST(arguments_out_of_range)
     ck_assert_int_eq(graph->n_slots, 2);
     ck_assert_int_eq(graph->n_states, 8); // two phones, and a blank and other speech before, between and after
     FAILS(lin_align_graph_begin(&(lin_align_graph){0}, 1, &err), LIN_INVALID, "not 1 outputs");
-    lin_align *a;
     for (int i = 0; i < 9; i++) {
         static const char *const parts[] = {"beam", "beam",      "at least 2", "widened", "rows",
                                             "rows", "stretches", "mismatch",   "mismatch"};
@@ -788,31 +765,8 @@ START_TEST(arguments_out_of_range)
 }
 END_TEST
 
-static lin_status everything(const float *logp, int T, int V, const lin_align_options *o)
-{
-    lin_align_graph graph = {0};
-    lin_align *a = NULL;
-    lin_path path = {0};
-    lin_status status = lin_align_graph_begin(&graph, V, NULL);
-    for (int w = 0; w < text.n_slots && status == LIN_OK; w++) {
-        const int *pronunciations[MOST_VARIANTS];
-        for (int v = 0; v < text.n[w]; v++) pronunciations[v] = text.labels[w][v];
-        status = lin_align_graph_add(&graph, pronunciations, text.length[w], text.n[w], 1, NULL);
-    }
-    if (status == LIN_OK) status = lin_align_create(&graph, o, &a, NULL);
-    if (status == LIN_OK) status = lin_align_push(a, logp, T, NULL);
-    if (status == LIN_OK) status = lin_align_finish(a, &path, NULL, NULL);
-    lin_path_free(&path);
-    lin_align_destroy(a);
-    lin_align_graph_free(&graph);
-    return status;
-}
-
 START_TEST(memory_that_is_short)
 {
-    enum { V = 10, T_MAX = 20000 };
-    static float logp[T_MAX * V];
-    static int64_t start[MOST_SLOTS * LONGEST];
     random_text(300, 3, LONGEST, V, 31);
     const int T = said(logp, T_MAX, V, 0, 300, start, 32);
     lin_align_options o = lin_align_options_default();
