@@ -130,17 +130,5 @@ START_TEST(many_marks_and_no_memory)
 }
 END_TEST
 
-int main(int argc, char **argv)
-{
-    if (argc > 1) golden_folder = argv[1];
-    Suite *suite = suite_create("unicode");
-    TCase *tests = tcase_create("all");
-    tcase_add_test(tests, composed_as_by_python);
-    tcase_add_test(tests, letters_as_by_perl);
-    tcase_add_test(tests, small_letters);
-    tcase_add_test(tests, invisible_characters);
-    tcase_add_test(tests, other_encodings);
-    tcase_add_test(tests, many_marks_and_no_memory);
-    suite_add_tcase(suite, tests);
-    return test_run(suite);
-}
+TEST_MAIN("unicode", TEST(composed_as_by_python), TEST(letters_as_by_perl), TEST(small_letters), TEST(invisible_characters),
+          TEST(other_encodings), TEST(many_marks_and_no_memory))

@@ -506,27 +506,7 @@ START_TEST(out_of_memory)
 }
 END_TEST
 
-int main(int argc, char **argv)
-{
-    if (argc > 1) golden_folder = argv[1];
-    Suite *suite = suite_create("score_report");
-    TCase *tc = tcase_create("score_report");
-    tcase_add_test(tc, alignments_are_sclites);
-    tcase_add_test(tc, alignments_of_other_scripts);
-    tcase_add_test(tc, text_report);
-    tcase_add_test(tc, levels);
-    tcase_add_test(tc, notes);
-    tcase_add_test(tc, many_tokens_that_are_not_in_the_map);
-    tcase_add_test(tc, json_report);
-    tcase_add_test(tc, pairs_both_ways);
-    tcase_add_test(tc, tables);
-    tcase_add_test(tc, html_report);
-    tcase_add_test(tc, html_of_a_long_utterance);
-    tcase_add_test(tc, matched_pairs_are_sc_stats);
-    tcase_add_test(tc, segments);
-    tcase_add_test(tc, references_must_be_the_same);
-    tcase_add_test(tc, intervals_of_speakers);
-    tcase_add_test(tc, out_of_memory);
-    suite_add_tcase(suite, tc);
-    return test_run(suite);
-}
+TEST_MAIN("score_report", TEST(alignments_are_sclites), TEST(alignments_of_other_scripts), TEST(text_report), TEST(levels),
+          TEST(notes), TEST(many_tokens_that_are_not_in_the_map), TEST(json_report), TEST(pairs_both_ways), TEST(tables),
+          TEST(html_report), TEST(html_of_a_long_utterance), TEST(matched_pairs_are_sc_stats), TEST(segments),
+          TEST(references_must_be_the_same), TEST(intervals_of_speakers), TEST(out_of_memory))
