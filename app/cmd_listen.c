@@ -234,7 +234,7 @@ static lin_status put_line(listening *l, const lin_session_view *view, lin_error
 static lin_status put_turns(listening *l, const lin_session_view *view, lin_error *err)
 {
     const lin_result *all = view->settled;
-    const int n = all->has_words ? all->n_words : all->n_phones;
+    const int n = lin_result_items(all);
     lin_session_view turn = *view;
     for (int first = 0, end; first < n; first = end) {
         for (end = first + 1; end < n && lin_result_speaker(all, end) == lin_result_speaker(all, first); end++) {
@@ -243,8 +243,8 @@ static lin_status put_turns(listening *l, const lin_session_view *view, lin_erro
         LIN_TRY(lin_result_begin(&l->turn, "", NULL, 1, err));
         LIN_TRY(lin_result_append_part(&l->turn, all, first, end - first, err));
         turn.settled = &l->turn;
-        turn.start_s = all->has_words ? all->words[first].start_s : all->phones[first].start_s;
-        turn.end_s = all->has_words ? all->words[end - 1].end_s : all->phones[end - 1].end_s;
+        turn.start_s = lin_result_item(all, first).start_s;
+        turn.end_s = lin_result_item(all, end - 1).end_s;
         LIN_TRY(lin_live_spell(&l->texts, &l->live.words, &turn, 0, err));
         LIN_TRY(put_line(l, &turn, err));
     }

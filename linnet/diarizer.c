@@ -158,17 +158,9 @@ lin_status lin_voice_groups_add(lin_voice_groups *g, const float *vectors, const
 /* ---- windows --------------------------------------------------------------------------------------------------------------- */
 
 // Words, or phones where no words were looked for.
-static int items_of(const lin_result *r) { return r->has_words ? r->n_words : r->n_phones; }
+static double start_of(const lin_result *r, int i) { return lin_result_item(r, i).start_s - LIN_SPEECH_BEFORE_S; }
 
-static double start_of(const lin_result *r, int i)
-{
-    return (r->has_words ? r->words[i].start_s : r->phones[i].start_s) - LIN_SPEECH_BEFORE_S;
-}
-
-static double end_of(const lin_result *r, int i)
-{
-    return (r->has_words ? r->words[i].end_s : r->phones[i].end_s) + LIN_SPEECH_BEHIND_S;
-}
+static double end_of(const lin_result *r, int i) { return lin_result_item(r, i).end_s + LIN_SPEECH_BEHIND_S; }
 
 static int is_pause(const lin_result *r, double end_s, int next) { return start_of(r, next) - end_s >= PAUSE_S; }
 
@@ -219,7 +211,7 @@ static lin_status add_speech(lin_diarizer *d, windows *w, double start_s, double
 
 static lin_status make_windows(lin_diarizer *d, const lin_result *r, double offset_s, windows *w, lin_error *err)
 {
-    for (int first = 0, next, n = items_of(r); first < n; first = next) {
+    for (int first = 0, next, n = lin_result_items(r); first < n; first = next) {
         double end_s = end_of(r, first);
         for (next = first + 1; next < n && !is_pause(r, end_s, next); next++) end_s = fmax(end_s, end_of(r, next));
         LIN_TRY(add_speech(d, w, start_of(r, first) - offset_s, end_s - offset_s, err));
@@ -233,7 +225,7 @@ static lin_status make_windows(lin_diarizer *d, const lin_result *r, double offs
 static void score_items(const lin_diarizer *d, const lin_result *r, double offset_s, const windows *w, float *scores)
 {
     const lin_voice_groups *g = &d->speakers;
-    for (int i = 0, first = 0; i < items_of(r); i++) {
+    for (int i = 0, first = 0; i < lin_result_items(r); i++) {
         const double start_s = start_of(r, i) - offset_s, end_s = end_of(r, i) - offset_s;
         double total_s = 0;
         float *row = scores + (size_t)i * (size_t)g->n;
@@ -254,7 +246,7 @@ static void score_items(const lin_diarizer *d, const lin_result *r, double offse
 // The best sequence of speakers: the scores become sums, back [n, k] where they came from; speaker [n].
 static void find_path(const lin_result *r, int k, float *scores, int *back, int *speaker)
 {
-    const int n = items_of(r);
+    const int n = lin_result_items(r);
     int best = 0;
     for (int i = 0; i < n; i++) {
         float *row = scores + (size_t)i * (size_t)k;
@@ -302,7 +294,7 @@ static lin_status number_speakers(lin_diarizer *d, int known, lin_result *r, con
     float *old = lin_alloc(all, sizeof *old), *weights = old + (size_t)g->n * size;
     if (!old) return lin_no_memory(err, "speakers", all * sizeof *old);
     for (int i = 0; i < known; i++) number[i] = i + 1;
-    for (int i = 0; i < items_of(r); i++) {
+    for (int i = 0; i < lin_result_items(r); i++) {
         if (!number[speaker[i]]) number[speaker[i]] = ++n;
         const int first = r->has_words ? r->words[i].first_phone : i, phones = r->has_words ? r->words[i].n_phones : 1;
         for (int p = first; p < first + phones; p++) r->phones[p].speaker = number[speaker[i]];
@@ -331,7 +323,7 @@ static lin_status mark(lin_diarizer *d, windows *w, lin_result *r, double offset
     LIN_TRY(lin_voice_groups_add(g, w->vectors, w->weights, w->n, known, d->wanted > 0 ? d->wanted : 0, LEAST_COSINE, err));
     if (d->wanted < 0) drop_short(g, known);
     if (g->n > most) LIN_TRY(lin_voice_groups_add(g, NULL, NULL, 0, known, most, 0, err));
-    const size_t n = (size_t)items_of(r), k = (size_t)g->n;
+    const size_t n = (size_t)lin_result_items(r), k = (size_t)g->n;
     float *scores = lin_alloc(n * k, sizeof *scores);
     int *back = lin_alloc(n * k, sizeof *back), *speaker = lin_alloc(n, sizeof *speaker);
     lin_status status = scores && back && speaker ? LIN_OK : lin_no_memory(err, "speakers", n * k * sizeof *scores);
