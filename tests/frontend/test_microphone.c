@@ -291,23 +291,11 @@ START_TEST(every_allocation_may_fail)
     lin_error why = {0};
     lin_microphone_info *found;
     lin_microphone *mic;
-    unsigned long k;
     int n;
     fake_devices(desk, N_DESK, 2);
-    for (k = 1;; k++) {
-        lin_memory_fail_at(k);
-        const lin_status status = lin_microphone_open(&options, &mic, &why);
-        lin_memory_fail_at(0);
-        if (status == LIN_OK) break;
-        ck_assert_int_eq(status, LIN_NO_MEMORY);
-        ck_assert_ptr_null(mic);
-        ck_assert_int_eq(fake.initialized, 0);
-        ck_assert_int_eq(fake.closed, fake.started ? 1 : fake.closed);
-        ck_assert_uint_eq(lin_memory_live(), live);
-    }
-    ck_assert_uint_eq(k, 5);
-    lin_microphone_close(mic);
-    for (k = 1; k < 3; k++) {
+    FAIL_EVERY_ALLOCATION_OF(mic || fake.initialized || (fake.started && fake.closed != 1),
+                             lin_microphone_open(&options, &mic, &why), lin_microphone_close(mic));
+    for (unsigned long k = 1; k < 3; k++) {
         lin_memory_fail_at(k);
         ck_assert_int_eq(lin_microphone_list(&found, &n, NULL, 0, &why), LIN_NO_MEMORY);
         lin_memory_fail_at(0);

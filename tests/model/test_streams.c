@@ -364,27 +364,15 @@ START_TEST(a_failed_allocation_is_an_error)
 {
     lin_config config = small_config(2, 1, 1, LIN_NORM_PRE);
     lin_model *model = model_of(&config, NULL, 1);
-    lin_error err = {0};
     const lin_streams_options o = {.capacity = 1, .threads = 2, .decodes = 1};
-    const unsigned long live = lin_memory_live();
-    int succeeded = 0;
-    for (unsigned long k = 1; k < 100 && !succeeded; k++) {
-        lin_encoder *encoder = NULL;
-        lin_worker *worker = NULL;
-        lin_streams *s = NULL;
-        lin_memory_fail_at(k);
-        lin_status status = lin_encoder_create(model, lin_ops_cpu(), &encoder, &err);
-        if (status == LIN_OK) status = lin_worker_create(encoder, 2, &worker, &err);
-        if (status == LIN_OK) status = lin_streams_create(encoder, &o, &s, &err);
-        lin_memory_fail_at(0);
-        succeeded = status == LIN_OK;
-        if (!succeeded) ck_assert_int_eq(status, LIN_NO_MEMORY);
-        lin_streams_destroy(s);
-        lin_worker_destroy(worker);
-        lin_encoder_destroy(encoder);
-        ck_assert_uint_eq(lin_memory_live(), live);
-    }
-    ck_assert(succeeded);
+    lin_encoder *encoder;
+    lin_worker *worker;
+    lin_streams *s;
+    FAIL_EVERY_ALLOCATION_OF(encoder, lin_encoder_create(model, lin_ops_cpu(), &encoder, NULL), lin_encoder_destroy(encoder));
+    OK(lin_encoder_create(model, lin_ops_cpu(), &encoder, &err));
+    FAIL_EVERY_ALLOCATION_OF(worker, lin_worker_create(encoder, 2, &worker, NULL), lin_worker_destroy(worker));
+    FAIL_EVERY_ALLOCATION_OF(s, lin_streams_create(encoder, &o, &s, NULL), lin_streams_destroy(s));
+    lin_encoder_destroy(encoder);
     lin_model_destroy(model);
 }
 END_TEST

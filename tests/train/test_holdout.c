@@ -124,15 +124,7 @@ START_TEST(refused)
     const lin_holdout_options o = {0.1, 10, 1};
     ck_assert_int_eq(lin_holdout_choose(one, &o, held, &h, &err), LIN_INVALID);
     ck_assert(strstr(err.message, "1 utterances: at least 2") != NULL);
-    const unsigned long live = lin_memory_live();
-    for (unsigned long k = 1, status = LIN_NO_MEMORY; status != LIN_OK; k++) {
-        memset(held, 0, sizeof held);
-        lin_memory_fail_at(k);
-        status = lin_holdout_choose(dir, &o, held, &h, NULL);
-        lin_memory_fail_at(0);
-        ck_assert(status == LIN_OK || status == LIN_NO_MEMORY);
-        ck_assert_uint_eq(lin_memory_live(), live);
-    }
+    FAIL_EVERY_ALLOCATION((memset(held, 0, sizeof held), lin_holdout_choose(dir, &o, held, &h, NULL)), (void)0);
     lin_datadir_destroy(dir);
     lin_datadir_destroy(one);
 }
