@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "frontend/dereverb.h"
 
 #define PI 3.14159265358979323846
 
@@ -134,6 +135,8 @@ struct lin_fbank {
     kiss_fftr_cfg plan;
     double level_db;
     running_level level;
+    int first, lines;   // of the spectrum, under triangles
+    lin_dereverb *room; // of those lines; NULL: none
 };
 
 static void build_tables(lin_fbank *f, const lin_fbank_config *c)
@@ -146,7 +149,9 @@ static void build_tables(lin_fbank *f, const lin_fbank_config *c)
         t->offset = offset;
         t->count = (count + LANES - 1) / LANES * LANES;
         offset += t->count;
+        f->lines = t->first + count - f->triangles[0].first;
     }
+    f->first = f->triangles[0].first;
 }
 
 lin_status lin_fbank_create(const lin_fbank_config *c, lin_fbank **out, lin_error *err)
@@ -159,8 +164,9 @@ lin_status lin_fbank_create(const lin_fbank_config *c, lin_fbank **out, lin_erro
     const size_t n_weights = F + D * LANES;
     size_t plan_bytes = 0;
     kiss_fftr_alloc(fft, 0, NULL, &plan_bytes);
+    const size_t room_bytes = c->dereverb ? lin_dereverb_bytes(fft / 2) : 0;
     const size_t bytes = sizeof(lin_fbank) + sizeof(float) * (W + F + lines + LANES + n_weights) + sizeof(double) * W +
-                         sizeof(kiss_fft_cpx) * lines + sizeof(triangle) * D + plan_bytes + 9 * 64;
+                         sizeof(kiss_fft_cpx) * lines + sizeof(triangle) * D + plan_bytes + room_bytes + 10 * 64;
     lin_arena arena = {.base = lin_calloc(bytes, 1), .size = bytes};
     if (!arena.base) return lin_no_memory(err, "a filterbank", bytes);
     lin_fbank *f = lin_arena_take(&arena, 1, sizeof *f);
@@ -179,17 +185,22 @@ lin_status lin_fbank_create(const lin_fbank_config *c, lin_fbank **out, lin_erro
     f->weights = lin_arena_take(&arena, n_weights, sizeof(float));
     f->plan = kiss_fftr_alloc(fft, 0, lin_arena_take(&arena, plan_bytes, 1), &plan_bytes);
     build_tables(f, c);
+    if (c->dereverb) f->room = lin_arena_take(&arena, room_bytes, 1);
+    lin_fbank_reset(f);
     *out = f;
     return LIN_OK;
 }
 
+static size_t room_bytes(const lin_fbank *f) { return f->room ? lin_dereverb_bytes(f->lines) : 0; }
+
 lin_status lin_fbank_create_beside(const lin_fbank *first, lin_fbank **out, lin_error *err)
 {
-    const size_t bytes = sizeof **out + (size_t)first->window * sizeof(float);
+    const size_t held = sizeof **out + (size_t)first->window * sizeof(float), bytes = held + room_bytes(first);
     lin_fbank *f = *out = lin_calloc(1, bytes);
     if (!f) return lin_no_memory(err, "a filterbank", bytes);
     *f = *first;
     f->samples = (float *)(void *)(f + 1);
+    if (first->room) f->room = (void *)((char *)f + held);
     lin_fbank_reset(f);
     return LIN_OK;
 }
@@ -239,10 +250,12 @@ static void compute_frame(lin_fbank *f, const float *x, float *frame)
 {
     shape_window(f, x);
     kiss_fftr(f->plan, f->wave, f->spectrum);
-    int lines = f->fft / 2;
     float *restrict power = f->power;
     const kiss_fft_cpx *restrict s = f->spectrum;
-    for (int i = 0; i < lines; i++) power[i] = s[i].r * s[i].r + s[i].i * s[i].i;
+    const int end = f->first + f->lines;
+    if (f->room) lin_dereverb_frame(f->room, s + f->first, power + f->first);
+    else
+        for (int i = f->first; i < end; i++) power[i] = s[i].r * s[i].r + s[i].i * s[i].i;
     double sum = 0;
     for (int b = 0; b < f->bins; b++) {
         const triangle *t = &f->triangles[b];
@@ -308,6 +321,7 @@ void lin_fbank_reset(lin_fbank *f)
     f->held = 0;
     f->skip = 0;
     f->level = (running_level){0};
+    if (f->room) lin_dereverb_reset(f->room, f->lines);
 }
 
 // The level is in the state only where there is one.
@@ -315,7 +329,7 @@ static size_t level_bytes(const lin_fbank *f) { return f->level_db > 0 ? 4 * siz
 
 size_t lin_fbank_state_bytes(const lin_fbank *f)
 {
-    return 2 * sizeof(int32_t) + (size_t)f->held * sizeof(float) + level_bytes(f);
+    return 2 * sizeof(int32_t) + (size_t)f->held * sizeof(float) + level_bytes(f) + room_bytes(f);
 }
 
 void lin_fbank_save(const lin_fbank *f, void *bytes)
@@ -324,7 +338,9 @@ void lin_fbank_save(const lin_fbank *f, void *bytes)
     memcpy(bytes, counts, sizeof counts);
     memcpy((unsigned char *)bytes + sizeof counts, f->samples, (size_t)f->held * sizeof(float));
     const float level[4] = {f->level.speech, f->level.lowest, f->level.drop, (float)f->level.begun};
-    memcpy((unsigned char *)bytes + sizeof counts + (size_t)f->held * sizeof(float), level, level_bytes(f));
+    unsigned char *to = (unsigned char *)bytes + sizeof counts + (size_t)f->held * sizeof(float);
+    memcpy(to, level, level_bytes(f));
+    if (f->room) memcpy(to + level_bytes(f), f->room, room_bytes(f));
 }
 
 // Whether a running level can be this one.
@@ -340,16 +356,21 @@ lin_status lin_fbank_load(lin_fbank *f, const void *bytes, size_t n_bytes, lin_e
     int32_t counts[2] = {-1, -1};
     if (n_bytes >= sizeof counts) memcpy(counts, bytes, sizeof counts);
     if (counts[0] < 0 || counts[0] >= f->window || counts[1] < 0 || counts[1] > f->hop ||
-        n_bytes != sizeof counts + (size_t)counts[0] * sizeof(float) + level_bytes(f))
-        return lin_fail(err, LIN_FORMAT, "the state of a filterbank was saved with other windows");
+        n_bytes != sizeof counts + (size_t)counts[0] * sizeof(float) + level_bytes(f) + room_bytes(f))
+        return lin_fail(err, LIN_FORMAT, "the state of a filterbank was saved with other windows, or one with and one without "
+                                         "dereverberation");
     float level[4] = {0};
-    memcpy(level, (const unsigned char *)bytes + n_bytes - level_bytes(f), level_bytes(f));
+    const unsigned char *room = (const unsigned char *)bytes + n_bytes - room_bytes(f);
+    memcpy(level, room - level_bytes(f), level_bytes(f));
     if (level[3] != 0 && !is_level(level, f->level_db))
         return lin_fail(err, LIN_FORMAT, "the state of a filterbank has a level that no sound gives");
+    if (f->room && !lin_dereverb_is_state(room, f->lines))
+        return lin_fail(err, LIN_FORMAT, "the state of a filterbank has a room that no sound gives");
     f->held = counts[0];
     f->skip = counts[1];
     f->level = level[3] != 0 ? (running_level){level[0], level[1], level[2], 1} : (running_level){0};
     memcpy(f->samples, (const unsigned char *)bytes + sizeof counts, (size_t)f->held * sizeof(float));
+    if (f->room) memcpy(f->room, room, room_bytes(f));
     return LIN_OK;
 }
 

@@ -34,6 +34,7 @@ typedef struct lin_fbank_config {
     double high_hz;     /* upper edge of the last triangle; 0 or less is counted from half the sample rate */
     double preemphasis; /* 0.97 */
     double level_db;    /* the level to which speech is brought (below), 1 to 150; 0: sound stays as loud as it is */
+    int dereverb;       /* 1: the room is taken out of the spectrum before its power (dereverb.h) */
 } lin_fbank_config;
 
 typedef struct lin_fbank lin_fbank;
@@ -66,7 +67,7 @@ int lin_fbank_frames_out(const lin_fbank *fbank, int n);
 /* Returns to the initial state. */
 void lin_fbank_reset(lin_fbank *fbank);
 
-/* The state (the held samples), little-endian, to continue in another filterbank of the same configuration. Loading bytes that
+/* The state (the held samples, the level, the room), little-endian, to continue in another filterbank of the same configuration. Loading bytes that
  * are not such a state gives LIN_FORMAT and changes nothing. */
 size_t lin_fbank_state_bytes(const lin_fbank *fbank);
 void lin_fbank_save(const lin_fbank *fbank, void *bytes);

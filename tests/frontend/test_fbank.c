@@ -54,17 +54,15 @@ START_TEST(golden_values)
 }
 END_TEST
 
-// A quiet speaker, a loud one and another: the golden signal three times, against the level in double precision.
-START_TEST(golden_level)
+// A quiet speaker, a loud one and another: the golden signal three times, against double precision.
+static void compare_three(const char *path, lin_fbank_config config)
 {
     const double scale[] = {0.05, 1, 1.0 / 3};
-    lin_fbank_config config = lin_fbank_default();
     float *signal, *golden;
     size_t n, golden_T;
     int one, D, T;
-    config.level_db = 100;
     OK(lin_npy_read("tests/golden/fbank_signal.npy", &signal, &n, &one, &err));
-    OK(lin_npy_read("tests/golden/fbank_level.npy", &golden, &golden_T, &D, &err));
+    OK(lin_npy_read(path, &golden, &golden_T, &D, &err));
     float *x = lin_alloc(3 * n, sizeof *x);
     for (size_t i = 0; i < 3 * n; i++) x[i] = (float)((double)signal[i % n] * scale[i / n]);
     float *frames = whole(&config, x, (int)(3 * n), &T);
@@ -76,6 +74,53 @@ START_TEST(golden_level)
     lin_free(x);
     lin_free(signal);
     lin_free(golden);
+}
+
+START_TEST(golden_level)
+{
+    lin_fbank_config config = lin_fbank_default();
+    config.level_db = 100;
+    compare_three("tests/golden/fbank_level.npy", config);
+}
+END_TEST
+
+START_TEST(golden_dereverb)
+{
+    lin_fbank_config config = lin_fbank_default();
+    config.high_hz = 5500;
+    config.dereverb = 1;
+    compare_three("tests/golden/fbank_dereverb.npy", config);
+}
+END_TEST
+
+// Bursts of noise, with echoes every 60 ms: from the third second on, features are nearer to those without echoes, and where there
+// are none, they stay.
+START_TEST(dereverb_takes_echoes_away)
+{
+    enum { N = 6 * 16000, D = 40 };
+    static float dry[N], wet[N];
+    lin_fbank_config config = lin_fbank_default();
+    int T;
+    for (int i = 0; i < N; i++) {
+        const double level = i % 6400 < 1920 ? 0.3 : 0.001;
+        dry[i] = (float)(level * (lin_random_uniform(5, (uint64_t)i) - 0.5));
+    }
+    for (int i = 0; i < N; i++) wet[i] = dry[i] + (i < 960 ? 0 : 0.7F * wet[i - 960]);
+    float *want = whole(&config, dry, N, &T), *heard = whole(&config, wet, N, &T);
+    config.dereverb = 1;
+    float *cleaned = whole(&config, wet, N, &T), *kept = whole(&config, dry, N, &T);
+    double with_echoes = 0, without = 0, lost = 0;
+    for (int i = 200 * D; i < T * D; i++) {
+        with_echoes += fabs((double)(heard[i] - want[i]));
+        without += fabs((double)(cleaned[i] - want[i]));
+        lost += fabs((double)(kept[i] - want[i]));
+    }
+    ck_assert_msg(without < 0.8 * with_echoes && lost < 0.3 * with_echoes, "%g with echoes, %g without, %g where there are none",
+                  with_echoes, without, lost);
+    lin_free(want);
+    lin_free(heard);
+    lin_free(cleaned);
+    lin_free(kept);
 }
 END_TEST
 
@@ -107,12 +152,12 @@ START_TEST(a_level_makes_features_independent_of_gain)
 }
 END_TEST
 
-// Saved anywhere, and loaded: the same bits. States of another level are refused, and forged ones.
-START_TEST(a_level_is_saved_and_loaded)
+// Saved anywhere, and loaded: the same bits. States without a level and a room are refused, and forged ones.
+START_TEST(level_and_room_are_saved_and_loaded)
 {
     enum { N = 20000, D = 40 };
     static float x[N], frames[130 * D];
-    unsigned char state[4096];
+    static unsigned char state[200000], forged[200000];
     lin_error why = {0};
     lin_fbank_config config = lin_fbank_default();
     lin_fbank *a, *b, *plain;
@@ -121,9 +166,11 @@ START_TEST(a_level_is_saved_and_loaded)
     for (int i = 4000; i < 9000; i++) x[i] *= 0.02F;
     OK(lin_fbank_create(&config, &plain, &err));
     config.level_db = 95;
+    config.dereverb = 1;
     float *want = whole(&config, x, N, &T);
     OK(lin_fbank_create(&config, &a, &err));
     OK(lin_fbank_create(&config, &b, &err));
+    const size_t added = lin_fbank_state_bytes(a) - lin_fbank_state_bytes(plain); // level and room
     const int cuts[] = {0, 100, 399, 400, 5000, 12345};
     for (int c = 0; c < 6; c++) {
         lin_fbank_reset(a);
@@ -137,14 +184,23 @@ START_TEST(a_level_is_saved_and_loaded)
         ck_assert_int_eq(memcmp(frames, want, (size_t)T * D * sizeof *want), 0);
         ck_assert_int_eq(lin_fbank_load(plain, state, n, &why), LIN_FORMAT);
         const float wrong[] = {NAN, 1e9F, -1};
+        const size_t level = n - added;
         for (int f = 0; f < 4 && cuts[c] >= 400; f++)
             for (int w = 0; w < 3; w++) {
-                unsigned char forged[4096];
                 memcpy(forged, state, n);
-                memcpy(forged + n - (size_t)(4 - f) * sizeof(float), &wrong[w], sizeof(float));
+                memcpy(forged + level + (size_t)f * sizeof(float), &wrong[w], sizeof(float));
                 if (f < 2 && w == 2) continue; // a level of -1 dB is one
                 ck_assert_int_eq(lin_fbank_load(b, forged, n, &why), LIN_FORMAT);
             }
+        const int32_t counts[] = {-1, 0, 52, 1 << 30};
+        for (int w = 0; w < 4; w++) { // lines, frames until a solution
+            memcpy(forged, state, n);
+            memcpy(forged + level + 4 * sizeof(float) + (size_t)(w > 0) * sizeof *counts, &counts[w], sizeof *counts);
+            ck_assert_int_eq(lin_fbank_load(b, forged, n, &why), LIN_FORMAT);
+        }
+        memcpy(forged, state, n);
+        memcpy(forged + n - sizeof(float), wrong, sizeof(float));
+        FAILS(lin_fbank_load(b, forged, n, &err), LIN_FORMAT, "a room that no sound gives");
     }
     lin_fbank_destroy(a);
     lin_fbank_destroy(b);
@@ -160,11 +216,12 @@ START_TEST(any_split_gives_the_same_bits)
     fill_tone(x, N, 16000, 440, 0.4, 0.1);
     lin_error why = {0};
     // Overlapping windows, windows end to end, and gaps between windows.
-    const double hops_ms[] = {10, 25, 31, 10};
-    for (int c = 0; c < 4; c++) {
+    const double hops_ms[] = {10, 25, 31, 10, 10};
+    for (int c = 0; c < 5; c++) {
         lin_fbank_config config = lin_fbank_default();
         config.hop_ms = hops_ms[c];
         config.level_db = c == 3 ? 100 : 0;
+        config.dereverb = c == 4;
         int T, D = config.mel_bins;
         float *expected = whole(&config, x, N, &T);
         ck_assert_int_eq(T, 1 + (N - 400) / (int)(hops_ms[c] * 16));
@@ -433,8 +490,8 @@ START_TEST(moments_without_memory)
 }
 END_TEST
 
-TEST_MAIN("frontend/fbank", TEST(golden_values), TEST(golden_level), TEST(a_level_makes_features_independent_of_gain),
-          TEST(a_level_is_saved_and_loaded), TEST(any_split_gives_the_same_bits), TEST(too_small_changes_nothing),
+TEST_MAIN("frontend/fbank", TEST(golden_values), TEST(golden_level), TEST(golden_dereverb), TEST(dereverb_takes_echoes_away),
+          TEST(a_level_makes_features_independent_of_gain), TEST(level_and_room_are_saved_and_loaded), TEST(any_split_gives_the_same_bits), TEST(too_small_changes_nothing),
           TEST(reset_forgets_a_gap), TEST(edges), TEST(configurations_out_of_range), TEST(every_allocation_may_fail),
           TESTS(the_table_describes_the_filterbank, 0, 2), TEST(a_table_without_memory), TEST(moments),
           TEST(moments_of_bad_frames), TEST(moments_without_memory))

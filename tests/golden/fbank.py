@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Golden log-mel filterbanks, in double precision, written directly from Kaldi's definition; needs only NumPy.
 
-    python3 tests/golden/fbank.py        # writes fbank_{signal,default,5500,wide,level}.npy into its folder
+    python3 tests/golden/fbank.py        # writes fbank_{signal,default,5500,wide,level,dereverb}.npy into its folder
 
 The signal is 0.6 s at 16 kHz: a gliding pulse train through three resonators, a burst of noise, a loud low tone under a
 faint high one, a constant offset, and digital silence, rounded to 16 bits, so that every float holds it exactly.
@@ -47,7 +47,27 @@ def mel(hz):
     return 1127.0 * np.log(1.0 + hz / 700.0)
 
 
-def energies(x, bins=40, low=20.0, high=0.0, window_ms=25.0, hop_ms=10.0, preemphasis=0.97):
+def dereverbed(X, taps=10, delay=3, forget=0.9995, ridge=0.2, quietest=0.03, first=50, every=5):
+    """spectra [T, lines] -> the same without the room (frontend/dereverb.h)."""
+    T, lines = X.shape
+    past = np.concatenate((np.zeros((1 + delay + taps, lines)), X))
+    tapped = [past[t + 1 : t + 1 + taps][::-1].T for t in range(T + 1)]  # [t + 1]: of X[t], [lines, taps]
+    power = np.concatenate((np.zeros((2, lines)), np.abs(X) ** 2))
+    R, p, g = np.zeros((lines, taps, taps), complex), np.zeros((lines, taps), complex), np.zeros((lines, taps), complex)
+    Y = np.empty_like(X)
+    for t in range(T):
+        Y[t] = X[t] - np.sum(g.conj() * tapped[t + 1], 1)
+        x, before = tapped[t], X[t - 1] if t else np.zeros(lines)
+        weight = 1 / (np.maximum(power[t : t + 3].mean(0), quietest * np.mean(np.abs(x) ** 2, 1)) + 1e-20)
+        R = forget * R + weight[:, None, None] * x[:, :, None] * x[:, None, :].conj()
+        p = forget * p + weight[:, None] * x * before.conj()[:, None]
+        if t >= first and (t - first) % every == 0:
+            more = ridge * np.einsum("fkk->f", R).real / taps + 1e-20
+            g = np.linalg.solve(R + more[:, None, None] * np.eye(taps), p[:, :, None])[:, :, 0]
+    return Y
+
+
+def energies(x, bins=40, low=20.0, high=0.0, window_ms=25.0, hop_ms=10.0, preemphasis=0.97, dereverb=False):
     """x: samples in the range of 16-bit integers -> [T, bins] in double."""
     length, hop = int(RATE * 0.001 * window_ms), int(RATE * 0.001 * hop_ms)
     size = 1
@@ -65,14 +85,14 @@ def energies(x, bins=40, low=20.0, high=0.0, window_ms=25.0, hop_ms=10.0, preemp
         rising, falling = (lines - left) / (centre - left), (right - lines) / (right - centre)
         weight = np.where(lines <= centre, rising, falling)
         triangles[b, : size // 2] = np.where((lines > left) & (lines < right), weight, 0)
-    frames = []
+    spectra = []
     for start in range(0, len(x) - length + 1, hop):
         s = x[start : start + length].astype(np.float64)
         s = s - s.mean()
         emphasised = np.concatenate(([s[0] - preemphasis * s[0]], s[1:] - preemphasis * s[:-1]))
-        power = np.abs(np.fft.rfft(emphasised * povey, size)) ** 2
-        frames.append(triangles @ power)
-    return np.array(frames)
+        spectra.append(np.fft.rfft(emphasised * povey, size))
+    spectra = np.array(spectra)
+    return np.abs(dereverbed(spectra) if dereverb else spectra) ** 2 @ triangles.T
 
 
 def logarithm(x):
@@ -109,4 +129,5 @@ if __name__ == "__main__":
     save("fbank_5500.npy", fbank(x, high=5500.0))
     three = np.concatenate((x / 20, x, x / 3))  # a quiet speaker, a loud one, another
     save("fbank_level.npy", logarithm(levelled(energies(three), 100.0)))
+    save("fbank_dereverb.npy", fbank(three, high=5500.0, dereverb=True))
     save("fbank_wide.npy", fbank(x, bins=23, low=64.0, high=-400.0, window_ms=40.0, hop_ms=12.5, preemphasis=0.9))

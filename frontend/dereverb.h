@@ -1,0 +1,38 @@
+/*
+ * dereverb.h - takes the late reverberation of a room out of spectra, frame by frame: weighted prediction error (Nakatani et al.
+ * 2010, "Speech Dereverberation Based on Variance-Normalized Delayed Linear Prediction"), in the recursive form.
+ *
+ * Pipeline: the transform of frontend/fbank -> [this] -> its mel triangles.
+ * In each line of the spectrum, what the frames 30 to 120 ms ago (for a hop of 10 ms) predict of a frame X(t) is taken to be the
+ * room's, and the rest Y(t) the speaker's:
+ *
+ *   x(t) = X(t - 3), ..., X(t - 12)                     Y(t) = X(t) - g^H x(t)
+ *   R = a R + x(u) x(u)^H / v,  p = a p + x(u) X(u)* / v,       u = t - 1, a = 0.9995 (20 s)
+ *   v = mean of |X(t)|^2, |X(t - 1)|^2, |X(t - 2)|^2, at least 3 % of the mean of |x(u)|^2
+ *   after every fifth frame, from the 51st on:  g = (R + 0.2 tr(R) / 10 I)^-1 p
+ *
+ * Causal: any split of the frames gives the same bits. The ridge of 0.2 keeps what only the voice itself predicts.
+ * Threads: a state belongs to one thread at a time.
+ */
+#ifndef LIN_FRONTEND_DEREVERB_H
+#define LIN_FRONTEND_DEREVERB_H
+
+#include <kiss_fft.h>
+#include <stddef.h>
+
+/* One flat block without pointers, which may be copied and saved; 712 bytes a line. */
+typedef struct lin_dereverb lin_dereverb;
+
+/* Its bytes for that many lines, 1 or more. */
+size_t lin_dereverb_bytes(int lines);
+
+/* Makes a block of lin_dereverb_bytes(lines) the initial state. */
+void lin_dereverb_reset(lin_dereverb *state, int lines);
+
+/* power [lines] = |Y|^2 of the next frame, spectrum [lines]. */
+void lin_dereverb_frame(lin_dereverb *state, const kiss_fft_cpx *spectrum, float *power);
+
+/* 1 if bytes of lin_dereverb_bytes(lines) can be a state: finite, and of that many lines. */
+int lin_dereverb_is_state(const void *bytes, int lines);
+
+#endif
