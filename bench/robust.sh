@@ -3,11 +3,12 @@
 # slower.
 #
 #   bench/robust.sh --data DIR [--audio-root DIR] [--every 1] [--model FILE] [--work exp/robust] [--conditions "clean noise:10 ..."]
-#                   [--output FILE] [--linnet build/release/linnet]
+#                   [--with "--dereverb ..."] [--output FILE] [--linnet build/release/linnet]
 #
 # DIR is a data directory (wav.scp, text). --every N: each Nth utterance. Each condition makes the sounds anew, as float samples that nothing
 # clips, and recognises them with the defaults of `linnet transcribe` and of `--words`. PER is against `linnet phonemize --ids first` of the
-# text. --model offline is the installed model of whole utterances. Conditions, with the numbers that may be chosen:
+# text. --model offline is the installed model of whole utterances. --with: more options of `linnet transcribe`. Conditions, with the
+# numbers that may be chosen:
 #
 #   clean           as it is                               level:DB        that much louder
 #   noise:DB        pink noise, DB below the speech        babble:DB       six other utterances at once, DB below the speech, both of
@@ -22,12 +23,12 @@
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
 data= audio_root= every=1 model=share/linnet/en/default.safetensors work=exp/robust linnet=build/release/linnet
-output=
+output= with=
 conditions="clean level:-30 level:-20 level:10 noise:20 noise:10 noise:5 noise:0 babble:10 room:0.3 room:0.6 phone mp3:16 opus:8 tempo:0.8 tempo:1.25"
-usage() { sed -n '2,24s/^# \{0,1\}//p' "$0"; exit 2; }
+usage() { sed -n '2,25s/^# \{0,1\}//p' "$0"; exit 2; }
 while [ $# -gt 1 ]; do
     case $1 in
-    --data | --every | --model | --work | --conditions | --output | --linnet) declare "${1#--}=$2"; shift 2 ;;
+    --data | --every | --model | --work | --conditions | --with | --output | --linnet) declare "${1#--}=$2"; shift 2 ;;
     --audio-root) audio_root=$2; shift 2 ;;
     *) usage ;;
     esac
@@ -120,7 +121,7 @@ for condition in $conditions; do
         echo "$id $folder/$id.wav"
     done < "$work/wav.scp" > "$folder/wav.scp"
     cp "$work/text" "$folder/text"
-    "$linnet" transcribe -q --data "$folder" --words --format trn --unit words --output "$work/words.trn"
-    "$linnet" transcribe -q --data "$folder" --format trn --output "$work/phones.hyp.trn"
+    "$linnet" transcribe -q $with --data "$folder" --words --format trn --unit words --output "$work/words.trn"
+    "$linnet" transcribe -q $with --data "$folder" --format trn --output "$work/phones.hyp.trn"
     echo "| $condition | $(rate "$work/text" "$work/words.trn" kaldi) | $(rate "$work/phones.trn" "$work/phones.hyp.trn" trn) |" >> "${output:-/dev/stdout}"
 done
