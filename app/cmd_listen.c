@@ -72,6 +72,7 @@ static const lin_option options[] = {
     {.type = LIN_OPTION_HEADING, .help = "Network"},
     LIN_MODEL_ROW(offsetof(listen_values, model.model)),
     LIN_BEST_ROW(offsetof(listen_values, model.best), "--second-pass offline --combine default"),
+    LIN_DEREVERB_ROW(offsetof(listen_values, model.dereverb)),
     LIN_SECOND_PASS_ROW(listen_values, second_pass),
     LIN_COMBINE_ROW(listen_values, decoding),
     {.name = "device", .expert = 1, .type = LIN_OPTION_STRING, .at = offsetof(listen_values, model.device), .text = "cpu",
@@ -555,8 +556,7 @@ static lin_status open_all(listening *l, lin_error *err)
     // Before it is read: what is written meanwhile is read again. Alternatives need one list from beginning to end.
     const char *likely = v->decoding.grammar ? v->decoding.grammar : v->decoding.context;
     lin_watch_begin(&l->phrases, v->decoding.n_best == 1 ? likely : NULL);
-    LIN_TRY(lin_live_models_open(&l->live, v->model.model, v->second_pass, v->model.device, lin_model_precision(&v->model),
-                                 &v->decoding, v->ipa, v->quiet, err));
+    LIN_TRY(lin_live_models_open(&l->live, &v->model, v->second_pass, &v->decoding, v->ipa, v->quiet, err));
     l->stats.has_words = v->decoding.words;
     l->stats.construction = lin_session_construction(&l->live.recognizer);
     // The microphone last: nothing of what it hears then has to wait.

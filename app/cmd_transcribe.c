@@ -37,6 +37,7 @@ static const lin_option options[] = {
     LIN_QUIET_ROW(offsetof(transcribe_values, quiet), "Print no progress and no summary"),
     LIN_MODEL_ROWS(transcribe_values, model),
     LIN_BEST_ROW(offsetof(transcribe_values, model.best), "--offline --combine default"),
+    LIN_DEREVERB_ROW(offsetof(transcribe_values, model.dereverb)),
     LIN_OFFLINE_ROW(transcribe_values, model),
     LIN_COMBINE_ROW(transcribe_values, decoding),
     LIN_LANGUAGE_ROW(transcribe_values, language),
@@ -307,6 +308,7 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
         status = lin_fail(err, LIN_INVALID, "--combine is for utterances that are heard whole; add --offline");
     if (status == LIN_OK && v->decoding.combine)
         status = lin_open_recognizer(&job->combined, v->decoding.combine, v->model.device, lin_model_precision(&v->model), err);
+    job->recognizer.fbank.dereverb = v->model.dereverb;
     const lin_endpoint_values *e = &v->endpoints;
     if (e->reset == LIN_RESET_ENDPOINT) job->ends = (lin_reset_options){.endpoints = 1, .rules = e->rules, .resets = 1};
     if (e->reset == LIN_RESET_AUTO) job->ends = lin_reset_auto(&job->recognizer, &e->rules);

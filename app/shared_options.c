@@ -35,13 +35,17 @@ lin_status lin_open_recognizer(lin_recognizer *recognizer, const char *model, co
     return status;
 }
 
-lin_status lin_live_models_open(lin_live_models *m, const char *model, const char *second_pass, const char *device,
-                                lin_precision precision, const lin_decoding_values *decoding, int ipa, int quiet, lin_error *err)
+lin_status lin_live_models_open(lin_live_models *m, const lin_model_values *values, const char *second_pass,
+                                const lin_decoding_values *decoding, int ipa, int quiet, lin_error *err)
 {
     const lin_warnings warnings = lin_complaints(quiet);
-    LIN_TRY(lin_open_recognizer(&m->recognizer, model, device, precision, err));
-    if (second_pass) LIN_TRY(lin_open_recognizer(&m->second, second_pass, device, precision, err));
-    if (decoding->combine) LIN_TRY(lin_open_recognizer(&m->combined, decoding->combine, device, precision, err));
+    const lin_precision precision = lin_model_precision(values);
+    const char *model;
+    LIN_TRY(lin_model_named(values, &model, err));
+    LIN_TRY(lin_open_recognizer(&m->recognizer, model, values->device, precision, err));
+    m->recognizer.fbank.dereverb = values->dereverb;
+    if (second_pass) LIN_TRY(lin_open_recognizer(&m->second, second_pass, values->device, precision, err));
+    if (decoding->combine) LIN_TRY(lin_open_recognizer(&m->combined, decoding->combine, values->device, precision, err));
     LIN_TRY(lin_decoding_open_for(&m->recognizer, decoding, &warnings, &m->decoding, err));
     if (decoding->combine) m->decoding.combined = &m->combined;
     if (decoding->words && decoding->readable)

@@ -26,6 +26,7 @@ typedef struct lin_model_values {
     int offline;   /* of LIN_OFFLINE_ROW */
     int best;      /* of LIN_BEST_ROW */
     int precision; /* index of --precision's choices; see lin_model_precision */
+    int dereverb;  /* of LIN_DEREVERB_ROW; for lin_recognizer.fbank */
 } lin_model_values;
 
 enum { LIN_MODEL_AUTO, LIN_MODEL_FP32, LIN_MODEL_BF16, LIN_MODEL_INT8 }; /* the choices of --precision */
@@ -65,6 +66,11 @@ static inline lin_precision lin_model_precision(const lin_model_values *values)
     {.name = "offline", .expert = 1, .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.offline),                              \
      .help = "Use the installed model that reads whole utterances. It makes fewer errors, and results come at the end. The "     \
              "same as --model offline"}
+
+#define LIN_DEREVERB_ROW(at_value)                                                                                               \
+    {.name = "dereverb", .type = LIN_OPTION_FLAG, .at = at_value,                                                                \
+     .help = "Take the echo of a room out of the sound, for microphones more than 25 cm away: a sixth fewer word errors there. "  \
+             "Streams need 125 KB more, and a second of sound takes two milliseconds more"}
 
 /* Of commands that recognise live streams. */
 #define LIN_SECOND_PASS_ROW(owner, field)                                                                                        \
@@ -106,9 +112,9 @@ typedef struct lin_live_models {
     lin_live_words words;
 } lin_live_models;
 
-/* model: NULL, the default one; second_pass: NULL, none. What was opened is closed by lin_live_models_close, also on failure. */
-lin_status lin_live_models_open(lin_live_models *models, const char *model, const char *second_pass, const char *device,
-                                lin_precision precision, const lin_decoding_values *decoding, int ipa, int quiet, lin_error *err);
+/* second_pass: NULL, none. What was opened is closed by lin_live_models_close, also on failure. */
+lin_status lin_live_models_open(lin_live_models *models, const lin_model_values *values, const char *second_pass,
+                                const lin_decoding_values *decoding, int ipa, int quiet, lin_error *err);
 void lin_live_models_close(lin_live_models *models);
 
 /* ---- pronunciations -------------------------------------------------------------------------------------------------------- */

@@ -111,6 +111,7 @@ static lin_status load(const char *path, const void *bytes, size_t n, const linn
         lin_free(m);
         return status;
     }
+    m->r.fbank.dereverb = o.dereverb != 0;
     status = describe(m, err);
     if (status == LIN_OK) *model = m;
     else linnet_model_destroy(m);

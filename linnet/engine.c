@@ -799,7 +799,8 @@ static void measure(lin_engine *e)
     const lin_recognizer *r = e->recognizer;
     const lin_config *c = &r->model->config;
     lin_engine_options *o = &e->options;
-    e->on_sound = lin_streams_take_sound(r->encoder) && !o->saves && !o->second && !(o->decoding && o->decoding->voice);
+    e->on_sound = lin_streams_take_sound(r->encoder) && !r->fbank.dereverb && !o->saves && !o->second &&
+                  !(o->decoding && o->decoding->voice);
     e->width = e->on_sound ? 1 : c->mel_bins;
     e->window = lin_mel_samples(&r->fbank, r->fbank.window_ms);
     e->hop = lin_mel_samples(&r->fbank, r->fbank.hop_ms);

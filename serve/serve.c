@@ -619,14 +619,12 @@ static lin_status read_address(const char *text, char *host, size_t capacity, in
 static lin_status open_recognition(lin_serve *s, lin_error *err)
 {
     const lin_serve_values *v = s->v;
-    const char *model;
-    LIN_TRY(lin_model_named(&v->model, &model, err));
-    LIN_TRY(lin_live_models_open(&s->live, model, v->second_pass, v->model.device, lin_model_precision(&v->model), &v->decoding,
-                                 v->ipa, v->quiet, err));
+    LIN_TRY(lin_live_models_open(&s->live, &v->model, v->second_pass, &v->decoding, v->ipa, v->quiet, err));
     s->live.words.partial_phones = 1;
     char path[4096];
     struct stat file;
-    if (lin_find_model(model, path, sizeof path, NULL) == LIN_OK && stat(path, &file) == 0) s->created = (long long)file.st_mtime;
+    const int found = lin_find_model(v->model.model, path, sizeof path, NULL) == LIN_OK;
+    if (found && stat(path, &file) == 0) s->created = (long long)file.st_mtime;
     s->language = lin_phones_language(s->live.recognizer.phones);
     if (!*s->language) s->language = *lin_find_chosen() ? lin_find_chosen() : "und"; // the model does not say
     s->live.recognizer.stop = &lin_serve_hurry; // until then uploads are finished after a signal

@@ -518,6 +518,55 @@ START_TEST(engines)
 }
 END_TEST
 
+// Sessions and engines without the room: equal, saved with it, and not loaded by those that have it.
+START_TEST(without_the_room)
+{
+    linnet_model_options m;
+    linnet_engine_options o = engine_options(1);
+    linnet_model *plain = model;
+    linnet_session *heard = make_session(NULL, 1), *s;
+    linnet_engine *e;
+    linnet_stream stream;
+    const linnet_event *event;
+    transcript start = {0}, rest = {0}, live = {0};
+    void *bytes, *more;
+    size_t n, n_more;
+    linnet_model_options_init(&m, sizeof m);
+    m.dereverb = 1;
+    require_ok(linnet_model_load(MODEL, &m, &model, &err));
+    const transcript whole = of_session(NULL);
+    s = make_session(NULL, 1);
+    require_ok(linnet_session_push(heard, sound, N / 2, &err));
+    require_ok(linnet_session_push(s, sound, N / 2, &err));
+    drain(s, &start);
+    require_ok(linnet_session_save(heard, &bytes, &n, &err));
+    require_ok(linnet_session_save(s, &more, &n_more, &err));
+    ck_assert_uint_gt(n_more, n + 100000);
+    require_fails(LINNET_FORMAT, linnet_session_load(heard, more, n_more, &err));
+    require_fails(LINNET_FORMAT, linnet_session_load(s, bytes, n, &err));
+    require_ok(linnet_session_load(s, more, n_more, &err));
+    talk(s, N / 2, 999, &rest);
+    strcat(start.text, rest.text);
+    ck_assert_str_eq(start.text, whole.text);
+    require_ok(linnet_engine_create(model, &o, &e, &err));
+    require_ok(linnet_engine_open(e, RATE, 1, NULL, &stream, &err));
+    require_ok(linnet_engine_push(e, stream, sound, N, &err));
+    require_ok(linnet_engine_finish(e, stream, &err));
+    while ((event = linnet_engine_next(e, 60)) != NULL && event->kind != LINNET_ENDED)
+        if (event->kind == LINNET_UTTERANCE && event->utterance->end != LINNET_GROWS)
+            snprintf(live.text + strlen(live.text), sizeof live.text - strlen(live.text), "%s\n",
+                     linnet_result_text(event->utterance->settled));
+    ck_assert_str_eq(live.text, whole.text);
+    linnet_engine_destroy(e);
+    linnet_session_destroy(heard);
+    linnet_session_destroy(s);
+    linnet_free(bytes);
+    linnet_free(more);
+    linnet_model_destroy(model);
+    model = plain;
+}
+END_TEST
+
 // Threads that open and close more streams than fit: each gets its own or is refused, and the list of open streams stays whole.
 enum { OPENERS = 4, ROUNDS = 300 };
 
@@ -730,5 +779,6 @@ END_TEST
 
 TEST_MAIN_WITH(api_setup, api_teardown, "linnet.h, streams", TEST(sessions), TEST(resets), TEST(session_options),
                TEST(without_a_session_or_engine), TESTS(saved_and_forked, 0, 2), TEST(second_pass), TEST(fewest_errors),
-               TEST(phrases_of_a_session), TEST(nothing_is_allocated_while_sound_streams), TEST(engines), TEST(forked_process),
+               TEST(phrases_of_a_session), TEST(nothing_is_allocated_while_sound_streams), TEST(engines), TEST(without_the_room),
+               TEST(forked_process),
                TEST(engine_opened_by_many), TEST(engine_with_a_callback), TESTS(every_allocation_may_fail, 0, 4))

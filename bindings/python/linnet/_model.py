@@ -29,17 +29,20 @@ def linnet_py_warning(context: Any, text: Any) -> None:
     _log.warning("%s", text_of(text))
 
 
-def load(path: str | os.PathLike[str] | bytes | None = None, *, device: str = "cpu", precision: str = "auto") -> Model:
+def load(
+    path: str | os.PathLike[str] | bytes | None = None, *, device: str = "cpu", precision: str = "auto", dereverb: bool = False
+) -> Model:
     """Loads a model.
 
     path       a model file, or its bytes. None: $LINNET_MODEL, else the model that came with the package
     device     "cpu", "cuda", "cuda:1", or "auto": a GPU if one can be used
     precision  "fp32", "bf16", "int8" (on a CPU), on a GPU "tf32", or "auto": "int8" if the file is in eight bits, else "fp32"
+    dereverb   take the echo of a room out of the sound, for microphones more than 25 cm away
 
     ReadError: there is no such file; FormatError: it is no model or is damaged; UnsupportedError: the device cannot be used.
     What is wrong but no error, such as a lexicon line that is left out, goes to the logger "linnet".
     """
-    return Model(path, device, precision)
+    return Model(path, device, precision, dereverb)
 
 
 def texts_of(keywords: Iterable[str] | None) -> tuple[str, ...] | None:
@@ -92,15 +95,15 @@ class Model:
     once in each process that unpickles it.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | bytes | None, device: str, precision: str) -> None:
+    def __init__(self, path: str | os.PathLike[str] | bytes | None, device: str, precision: str, dereverb: bool = False) -> None:
         if precision not in _PRECISIONS:
             raise ValueError(f"precision is {precision!r}: one of {', '.join(_PRECISIONS)}")
         # For other processes, which may be in another folder; the name of an installed model is no path.
         found = os.path.abspath(path) if isinstance(path, (str, os.PathLike)) and os.path.exists(path) else path
-        self._arguments = (found, device, precision)
+        self._arguments = (found, device, precision, dereverb)
         self._lock = threading.Lock()
         self._made: dict[Any, Any] = {}  # decoders and aligners by their options
-        o = Options("model_options", device=device, precision=_PRECISIONS[precision])
+        o = Options("model_options", device=device, precision=_PRECISIONS[precision], dereverb=dereverb)
         o.c.warning = lib.linnet_py_warning
         made = ffi.new("linnet_model **")
         if isinstance(path, bytes):
@@ -382,13 +385,13 @@ _loading = threading.Lock()
 
 
 @functools.lru_cache(maxsize=4)
-def _load_once(path: str | bytes | None, device: str, precision: str) -> Model:
-    return Model(path, device, precision)
+def _load_once(path: str | bytes | None, device: str, precision: str, dereverb: bool) -> Model:
+    return Model(path, device, precision, dereverb)
 
 
-def _shared_model(path: str | bytes | None, device: str, precision: str) -> Model:
+def _shared_model(path: str | bytes | None, device: str, precision: str, dereverb: bool) -> Model:
     with _loading:
-        return _load_once(path, device, precision)
+        return _load_once(path, device, precision, dereverb)
 
 
 def _shared_decoder(model: Model, options: dict[str, Any]) -> Decoder:

@@ -57,6 +57,12 @@ def test_eight_bits(model, file, tmp_path):
     assert model.transcribe(file).text + "\n" == program("transcribe", "-q", "--precision", "int8", file)
 
 
+def test_without_the_room(file):
+    model = linnet.load(MODEL, dereverb=True)
+    assert model.transcribe(file).text + "\n" == program("transcribe", "-q", "--dereverb", file)
+    assert pickle.loads(pickle.dumps(model)).transcribe(file).text == model.transcribe(file).text
+
+
 def test_pickles_load_once(model):
     text = pickle.dumps(model)
     assert len(text) < 200
