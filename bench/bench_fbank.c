@@ -1,5 +1,5 @@
 /*
- * bench_fbank.c - microseconds of processor time per frame of the log-mel filterbanks, without dereverberation and with it, best of
+ * bench_fbank.c - microseconds of processor time per frame of the log-mel filterbanks, without and with dereverberation, best of
  * seven.
  *
  *   build/release/bench/bench_fbank [seconds of audio, default 60]
@@ -41,7 +41,8 @@ static int measure(const char *name, int dereverb, const float *samples, int sec
         if (took < best) best = took;
         sum += (double)frames[0];
     }
-    printf("%s\t%d frames\t%.3f us/frame\t%.0f x real time\t(checksum %.3f)\n", name, done, 1e6 * best / done, seconds / best, sum);
+    printf("%s\t%d frames\t%.3f us/frame\t%.0f x real time\t(checksum %.3f)\n", name, done, 1e6 * best / done, seconds / best,
+           sum);
     lin_fbank_destroy(fbank);
     return 0;
 }

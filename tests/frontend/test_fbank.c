@@ -93,8 +93,8 @@ START_TEST(golden_dereverb)
 }
 END_TEST
 
-// Bursts of noise, with echoes every 60 ms: from the third second on, features are nearer to those without echoes, and where there
-// are none, they stay.
+// Bursts of noise, with echoes every 60 ms: from the third second on, features are nearer to those without echoes, and where
+// there are none, they stay.
 START_TEST(dereverb_takes_echoes_away)
 {
     enum { N = 6 * 16000, D = 40 };
@@ -491,7 +491,7 @@ START_TEST(moments_without_memory)
 END_TEST
 
 TEST_MAIN("frontend/fbank", TEST(golden_values), TEST(golden_level), TEST(golden_dereverb), TEST(dereverb_takes_echoes_away),
-          TEST(a_level_makes_features_independent_of_gain), TEST(level_and_room_are_saved_and_loaded), TEST(any_split_gives_the_same_bits), TEST(too_small_changes_nothing),
-          TEST(reset_forgets_a_gap), TEST(edges), TEST(configurations_out_of_range), TEST(every_allocation_may_fail),
-          TESTS(the_table_describes_the_filterbank, 0, 2), TEST(a_table_without_memory), TEST(moments),
-          TEST(moments_of_bad_frames), TEST(moments_without_memory))
+          TEST(a_level_makes_features_independent_of_gain), TEST(level_and_room_are_saved_and_loaded),
+          TEST(any_split_gives_the_same_bits), TEST(too_small_changes_nothing), TEST(reset_forgets_a_gap), TEST(edges),
+          TEST(configurations_out_of_range), TEST(every_allocation_may_fail), TESTS(the_table_describes_the_filterbank, 0, 2),
+          TEST(a_table_without_memory), TEST(moments), TEST(moments_of_bad_frames), TEST(moments_without_memory))

@@ -39,6 +39,7 @@ static void try_front(const uint8_t *data, size_t size)
     const int rate = size && data[0] & 1 ? 16000 : 8000;
     int n;
     if (size && data[0] & 2) o.channel = LIN_CHANNEL_EACH;
+    o.fbank.dereverb = size && data[0] & 4;
     if (lin_extractor_create(rate, 2, &o, &f, NULL) != LIN_OK) return;
     if (size && lin_extractor_load(f, data + 1, size - 1, NULL) == LIN_OK) {
         if (lin_extractor_most_out(f, 100) <= 100) (void)lin_extractor_push(f, sound, 100, frames, 100, &n, NULL);

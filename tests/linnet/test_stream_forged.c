@@ -91,4 +91,12 @@ END_TEST
 START_TEST(words) { forge((lin_decoding_values){.n_best = 1, .words = 1, .beam = 64}); }
 END_TEST
 
-TEST_MAIN_ONCE(setup, teardown, "linnet/stream_forged", TEST(greedy), TEST(beam), TEST(words))
+START_TEST(without_the_room)
+{
+    recognizer.fbank.dereverb = 1;
+    forge((lin_decoding_values){.n_best = 1});
+    recognizer.fbank.dereverb = 0;
+}
+END_TEST
+
+TEST_MAIN_ONCE(setup, teardown, "linnet/stream_forged", TEST(greedy), TEST(beam), TEST(words), TEST(without_the_room))
