@@ -69,8 +69,8 @@ static inline lin_precision lin_model_precision(const lin_model_values *values)
 
 #define LIN_DEREVERB_ROW(at_value)                                                                                               \
     {.name = "dereverb", .type = LIN_OPTION_FLAG, .at = at_value,                                                                \
-     .help = "Take the echo of a room out of the sound, for microphones more than 25 cm away: a sixth fewer word errors there. " \
-             "A stream needs 125 KB more, and a second of sound two milliseconds"}
+     .help = "Take the echo of a room out of the sound, where there is one: half a metre from the microphone a sixth fewer word "\
+             "errors. A stream needs 131 KB more, and a second of sound a millisecond"}
 
 /* Of commands that recognise live streams. */
 #define LIN_SECOND_PASS_ROW(owner, field)                                                                                        \

@@ -1,28 +1,37 @@
-// dereverb.c - weighted prediction error; see dereverb.h.
+// dereverb.c - weighted prediction error, where there is a room; see dereverb.h.
 
 #include "frontend/dereverb.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 enum {
     TAPS = 10,
     DELAY = 3,
+    BLOCK = 5,                     // frames that are learned together
+    HELD = BLOCK + DELAY + TAPS,   // frames: X(t) to the last of x(t - BLOCK)
     PAIRS = TAPS * (TAPS + 1) / 2, // of R, which is Hermitian: its lower triangle
-    HELD = 1 + DELAY + TAPS,       // frames: X(t) to the last of x(t - 1)
-    FIRST = 50,                    // frames without a prediction
-    EVERY = 5,                     // frames from one solution to the next
-    LANES = 16                     // lines computed together
+    FIRST = 60,                    // loud frames before the first solution
+    SELDOM = 4,                    // blocks from one solution to the next, where no room is heard
+    LANES = 4                      // lines computed together
 };
 
 #define FORGET 0.9995F
 #define RIDGE 0.2F
 #define QUIETEST 3e-2F
 #define TINY 1e-20F // for lines without sound
+#define FADE 0.9988F
+#define LOUD 1e-3F
+#define CHANCE 7.0F
+#define NO_ROOM 0.03F
+#define ROOM 0.05F
+
+typedef float lane __attribute__((vector_size(LANES * sizeof(float)), aligned(4)));
 
 // A complex number of each of LANES lines.
 typedef struct lanes {
-    float re[LANES], im[LANES];
+    lane re, im;
 } lanes;
 
 typedef struct band {
@@ -31,8 +40,10 @@ typedef struct band {
 } band;
 
 struct lin_dereverb {
-    int lines, due; // due: frames until g is solved
-    band bands[];   // of LANES lines; those beyond the last are 0
+    int32_t lines, frames, blocks; // frames, blocks: until the next is learned, is solved
+    float loudest, learned, room;  // learned: loud frames, which fade as R does
+    float loud[1 + BLOCK];         // 1 or 0, newest first
+    band bands[];                  // of LANES lines; those beyond the last are 0
 };
 
 // Row i and column j of a lower triangle, i >= j.
@@ -46,15 +57,16 @@ void lin_dereverb_reset(lin_dereverb *s, int lines)
 {
     memset(s, 0, lin_dereverb_bytes(lines));
     s->lines = lines;
-    s->due = FIRST + 1;
+    s->frames = BLOCK;
+    s->blocks = 1;
 }
 
 int lin_dereverb_is_state(const void *bytes, int lines)
 {
     lin_dereverb head;
     memcpy(&head, bytes, sizeof head);
-    if (head.lines != lines || head.due < 1 || head.due > FIRST + 1) return 0;
-    for (size_t i = sizeof head; i < lin_dereverb_bytes(lines); i += sizeof(float)) {
+    if (head.lines != lines || head.frames < 1 || head.frames > BLOCK || head.blocks < 1 || head.blocks > SELDOM) return 0;
+    for (size_t i = offsetof(lin_dereverb, loudest); i < lin_dereverb_bytes(lines); i += sizeof(float)) {
         float value;
         memcpy(&value, (const char *)bytes + i, sizeof value);
         if (!(fabsf(value) < 1e30F)) return 0;
@@ -62,87 +74,106 @@ int lin_dereverb_is_state(const void *bytes, int lines)
     return 1;
 }
 
-// a -= b c*
-static void subtract(lanes *restrict a, const lanes *restrict b, const lanes *restrict c)
+// a - b c*
+static lanes less(lanes a, lanes b, lanes c)
 {
-    for (int l = 0; l < LANES; l++) {
-        a->re[l] -= b->re[l] * c->re[l] + b->im[l] * c->im[l];
-        a->im[l] -= b->im[l] * c->re[l] - b->re[l] * c->im[l];
+    return (lanes){a.re - (b.re * c.re + b.im * c.im), a.im - (b.im * c.re - b.re * c.im)};
+}
+
+// forget sum + a b*
+static lanes accumulated(lanes sum, float forget, lanes a, lanes b)
+{
+    return (lanes){forget * sum.re + (a.re * b.re + a.im * b.im), forget * sum.im + (a.im * b.re - a.re * b.im)};
+}
+
+static lanes scaled(lanes a, lane by) { return (lanes){a.re * by, a.im * by}; }
+
+static lane power_of(lanes a) { return a.re * a.re + a.im * a.im; }
+
+// Adds the loud ones of the BLOCK frames before the newest to R and p.
+static void learn(band *b, const float *loud)
+{
+    lanes weighted[BLOCK][TAPS]; // x / v of frame t - 1 - e
+    float forget[BLOCK];
+    for (int e = 0; e < BLOCK; e++) {
+        const lanes *x = b->held + 1 + e + DELAY;
+        lane v = (power_of(b->held[e]) + power_of(b->held[e + 1]) + power_of(b->held[e + 2])) / 3, least = {0};
+        forget[e] = loud[1 + e] > 0 ? FORGET : 1;
+        for (int k = 0; k < TAPS; k++) least += power_of(x[k]) * (QUIETEST / TAPS);
+        for (int l = 0; l < LANES; l++) v[l] = v[l] > least[l] ? v[l] : least[l];
+        for (int k = 0; k < TAPS; k++) weighted[e][k] = scaled(x[k], loud[1 + e] / (v + TINY));
     }
-}
-
-// sum = FORGET sum + w a b*
-static void accumulate(lanes *restrict sum, const float *restrict w, const lanes *a, const lanes *b)
-{
-    for (int l = 0; l < LANES; l++) {
-        const float re = w[l] * a->re[l], im = w[l] * a->im[l];
-        sum->re[l] = FORGET * sum->re[l] + re * b->re[l] + im * b->im[l];
-        sum->im[l] = FORGET * sum->im[l] + im * b->re[l] - re * b->im[l];
-    }
-}
-
-static void add_power(float *restrict sum, const lanes *a, float factor)
-{
-    for (int l = 0; l < LANES; l++) sum[l] += factor * (a->re[l] * a->re[l] + a->im[l] * a->im[l]);
-}
-
-static void scale(lanes *restrict a, const float *restrict by)
-{
-    for (int l = 0; l < LANES; l++) {
-        a->re[l] *= by[l];
-        a->im[l] *= by[l];
-    }
-}
-
-// Adds the frame before the newest one to R and p.
-static void learn(band *b)
-{
-    const lanes *x = b->held + 1 + DELAY;
-    float v[LANES] = {0}, least[LANES] = {0}, w[LANES];
-    for (int ago = 0; ago < 3; ago++) add_power(v, &b->held[ago], 1.0F / 3);
-    for (int k = 0; k < TAPS; k++) add_power(least, &x[k], QUIETEST / TAPS);
-    for (int l = 0; l < LANES; l++) w[l] = 1 / (fmaxf(v[l], least[l]) + TINY);
     for (int i = 0; i < TAPS; i++) {
-        for (int j = 0; j <= i; j++) accumulate(&b->R[at(i, j)], w, &x[i], &x[j]);
-        accumulate(&b->p[i], w, &x[i], &b->held[1]);
+        for (int j = 0; j <= i; j++) {
+            lanes sum = b->R[at(i, j)];
+            for (int e = BLOCK - 1; e >= 0; e--) sum = accumulated(sum, forget[e], weighted[e][i], b->held[1 + e + DELAY + j]);
+            b->R[at(i, j)] = sum;
+        }
+        lanes sum = b->p[i];
+        for (int e = BLOCK - 1; e >= 0; e--) sum = accumulated(sum, forget[e], weighted[e][i], b->held[1 + e]);
+        b->p[i] = sum;
     }
 }
 
-// By Cholesky's decomposition: R + ridge = L L^H, L z = p, L^H g = z.
-static void solve(band *b)
+// By Cholesky's decomposition: R + ridge = L L^H, L z = p, L^H g = z. Returns the sum of p^H g over the lines.
+static float solve(band *b)
 {
     lanes L[PAIRS], *g = b->g;
-    float ridge[LANES], inverse[TAPS][LANES];
+    lane ridge = {0}, inverse[TAPS], explained = {0};
+    float sum = 0;
     memcpy(L, b->R, sizeof L);
-    memcpy(g, b->p, sizeof b->p);
-    for (int l = 0; l < LANES; l++) ridge[l] = TINY;
-    for (int i = 0; i < TAPS; i++)
-        for (int l = 0; l < LANES; l++) ridge[l] += RIDGE / TAPS * L[at(i, i)].re[l];
+    for (int i = 0; i < TAPS; i++) ridge += L[at(i, i)].re * (RIDGE / TAPS);
+    ridge += TINY;
     for (int i = 0; i < TAPS; i++) {
         for (int j = 0; j < i; j++) {
-            for (int k = 0; k < j; k++) subtract(&L[at(i, j)], &L[at(i, k)], &L[at(j, k)]);
-            scale(&L[at(i, j)], inverse[j]);
+            lanes left = L[at(i, j)];
+            for (int k = 0; k < j; k++) left = less(left, L[at(i, k)], L[at(j, k)]);
+            L[at(i, j)] = scaled(left, inverse[j]);
         }
-        for (int k = 0; k < i; k++) subtract(&L[at(i, i)], &L[at(i, k)], &L[at(i, k)]);
-        // What is left of a diagonal is not below 0 but for rounding.
-        for (int l = 0; l < LANES; l++) inverse[i][l] = 1 / sqrtf(fmaxf(L[at(i, i)].re[l], 0) + ridge[l]);
+        lane diagonal = L[at(i, i)].re;
+        lanes z = b->p[i];
         for (int k = 0; k < i; k++) {
-            for (int l = 0; l < LANES; l++) {
-                g[i].re[l] -= L[at(i, k)].re[l] * g[k].re[l] - L[at(i, k)].im[l] * g[k].im[l];
-                g[i].im[l] -= L[at(i, k)].re[l] * g[k].im[l] + L[at(i, k)].im[l] * g[k].re[l];
-            }
+            const lanes l = L[at(i, k)];
+            diagonal -= power_of(l);
+            z.re -= l.re * g[k].re - l.im * g[k].im;
+            z.im -= l.re * g[k].im + l.im * g[k].re;
         }
-        scale(&g[i], inverse[i]);
+        // What is left of a diagonal is not below 0 but for rounding.
+        for (int l = 0; l < LANES; l++) inverse[i][l] = 1 / sqrtf((diagonal[l] > 0 ? diagonal[l] : 0) + ridge[l]);
+        g[i] = scaled(z, inverse[i]);
     }
     for (int i = TAPS - 1; i >= 0; i--) {
-        for (int k = i + 1; k < TAPS; k++) subtract(&g[i], &g[k], &L[at(k, i)]);
-        scale(&g[i], inverse[i]);
+        for (int k = i + 1; k < TAPS; k++) g[i] = less(g[i], g[k], L[at(k, i)]);
+        g[i] = scaled(g[i], inverse[i]);
+        explained += b->p[i].re * g[i].re + b->p[i].im * g[i].im;
     }
+    for (int l = 0; l < LANES; l++) sum += explained[l];
+    return sum;
+}
+
+/* ---- frames ---------------------------------------------------------------------------------------------------------------- */
+
+static void learn_block(lin_dereverb *s)
+{
+    int loud = 0;
+    for (int e = 1; e <= BLOCK; e++) {
+        if (!(s->loud[e] > 0)) continue;
+        s->learned = FORGET * s->learned + 1;
+        loud++;
+    }
+    if (!loud) return;
+    for (int i = 0; i < bands_of(s->lines); i++) learn(&s->bands[i], s->loud);
+    if (s->learned < FIRST * FORGET || --s->blocks) return;
+    float explained = 0;
+    for (int i = 0; i < bands_of(s->lines); i++) explained += solve(&s->bands[i]);
+    s->room = ((explained / (float)s->lines - CHANCE) / s->learned - NO_ROOM) / (ROOM - NO_ROOM);
+    s->room = fminf(fmaxf(s->room, 0), 1);
+    s->blocks = s->room > 0 ? 1 : SELDOM;
 }
 
 void lin_dereverb_frame(lin_dereverb *s, const kiss_fft_cpx *spectrum, float *power)
 {
-    s->due--;
+    float level = 0;
     for (int from = 0; from < s->lines; from += LANES) {
         band *b = &s->bands[from / LANES];
         const int n = s->lines - from < LANES ? s->lines - from : LANES;
@@ -151,11 +182,19 @@ void lin_dereverb_frame(lin_dereverb *s, const kiss_fft_cpx *spectrum, float *po
             b->held->re[l] = spectrum[from + l].r;
             b->held->im[l] = spectrum[from + l].i;
         }
-        lanes y = b->held[0];
-        for (int k = 0; k < TAPS; k++) subtract(&y, &b->held[DELAY + k], &b->g[k]);
-        for (int l = 0; l < n; l++) power[from + l] = y.re[l] * y.re[l] + y.im[l] * y.im[l];
-        learn(b);
-        if (!s->due) solve(b);
+        lane observed = power_of(*b->held);
+        for (int l = 0; l < n; l++) level += observed[l];
+        if (s->room > 0) {
+            lanes echo = {{0}, {0}}; // -g^H x
+            for (int k = 0; k < TAPS; k++) echo = less(echo, b->held[DELAY + k], b->g[k]);
+            observed = power_of((lanes){b->held->re + s->room * echo.re, b->held->im + s->room * echo.im});
+        }
+        memcpy(power + from, &observed, (size_t)n * sizeof *power);
     }
-    if (!s->due) s->due = EVERY;
+    s->loudest = fmaxf(level, FADE * s->loudest);
+    memmove(s->loud + 1, s->loud, BLOCK * sizeof *s->loud);
+    s->loud[0] = level > LOUD * s->loudest ? 1 : 0;
+    if (--s->frames) return;
+    s->frames = BLOCK;
+    learn_block(s);
 }

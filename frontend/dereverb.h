@@ -1,18 +1,22 @@
 /*
  * dereverb.h - takes the late reverberation of a room out of spectra, frame by frame: weighted prediction error (Nakatani et al.
- * 2010, "Speech Dereverberation Based on Variance-Normalized Delayed Linear Prediction"), in the recursive form.
+ * 2010, "Speech Dereverberation Based on Variance-Normalized Delayed Linear Prediction"), in the recursive form, where there is a
+ * room.
  *
  * Pipeline: the transform of frontend/fbank -> [this] -> its mel triangles.
  * In each line of the spectrum, what the frames 30 to 120 ms ago (for a hop of 10 ms) predict of a frame X(t) is taken to be the
  * room's, and the rest Y(t) the speaker's:
  *
- *   x(t) = X(t - 3), ..., X(t - 12)                     Y(t) = X(t) - g^H x(t)
- *   R = a R + x(u) x(u)^H / v,  p = a p + x(u) X(u)* / v,       u = t - 1, a = 0.9995 (20 s)
- *   v = mean of |X(t)|^2, |X(t - 1)|^2, |X(t - 2)|^2, at least 3 % of the mean of |x(u)|^2
- *   after every fifth frame, from the 51st on:  g = (R + 0.2 tr(R) / 10 I)^-1 p
+ *   x(t) = X(t - 3), ..., X(t - 12)                     Y(t) = X(t) - c g^H x(t)
+ *   for each frame u that is loud, and a = 0.9995:
+ *     R = a R + x(u) x(u)^H / v,  p = a p + x(u) X(u)* / v,  N = a N + 1
+ *     v = mean of |X(u - 1)|^2, |X(u)|^2, |X(u + 1)|^2, at least 3 % of the mean of |x(u)|^2
+ *   after every fifth frame, from N = 60 on:  g = (R + 0.2 tr(R) / 10 I)^-1 p
+ *     c from 0 to 1 while the mean of p^H g over the lines, without the 7 that ten frames predict by chance, is 3 to 5 % of N
  *
- * Causal: any split of the frames gives the same bits. The ridge of 0.2 keeps what only the voice itself predicts.
- * Threads: a state belongs to one thread at a time.
+ * A frame is loud if its energy is above -30 dB of the loudest so far, which fades by 0.5 dB a second. The voice itself is
+ * predicted less than 3 %, so sound without a room stays as it is, to the bit. While c is 0, it is looked at after every 20
+ * frames. Causal: any split of the frames gives the same bits. Threads: a state belongs to one thread at a time.
  */
 #ifndef LIN_FRONTEND_DEREVERB_H
 #define LIN_FRONTEND_DEREVERB_H
@@ -20,7 +24,7 @@
 #include <kiss_fft.h>
 #include <stddef.h>
 
-/* One flat block without pointers, which may be copied and saved; 712 bytes a line. */
+/* One flat block without pointers, which may be copied and saved; 744 bytes a line. */
 typedef struct lin_dereverb lin_dereverb;
 
 /* Its bytes for that many lines, 1 or more. */

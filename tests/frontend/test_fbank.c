@@ -54,8 +54,8 @@ START_TEST(golden_values)
 }
 END_TEST
 
-// A quiet speaker, a loud one and another: the golden signal three times, against double precision.
-static void compare_three(const char *path, lin_fbank_config config)
+// A quiet speaker, a loud one and another: the golden signal three times, with echoes every 60 ms, against double precision.
+static void compare_three(const char *path, lin_fbank_config config, double echo)
 {
     const double scale[] = {0.05, 1, 1.0 / 3};
     float *signal, *golden;
@@ -65,6 +65,7 @@ static void compare_three(const char *path, lin_fbank_config config)
     OK(lin_npy_read(path, &golden, &golden_T, &D, &err));
     float *x = lin_alloc(3 * n, sizeof *x);
     for (size_t i = 0; i < 3 * n; i++) x[i] = (float)((double)signal[i % n] * scale[i / n]);
+    for (size_t i = 960; i < 3 * n; i++) x[i] += (float)(echo * (double)x[i - 960]);
     float *frames = whole(&config, x, (int)(3 * n), &T);
     ck_assert_uint_eq((size_t)T, golden_T);
     for (int i = 0; i < T * D; i++)
@@ -80,7 +81,7 @@ START_TEST(golden_level)
 {
     lin_fbank_config config = lin_fbank_default();
     config.level_db = 100;
-    compare_three("tests/golden/fbank_level.npy", config);
+    compare_three("tests/golden/fbank_level.npy", config, 0);
 }
 END_TEST
 
@@ -89,7 +90,7 @@ START_TEST(golden_dereverb)
     lin_fbank_config config = lin_fbank_default();
     config.high_hz = 5500;
     config.dereverb = 1;
-    compare_three("tests/golden/fbank_dereverb.npy", config);
+    compare_three("tests/golden/fbank_dereverb.npy", config, 0.7);
 }
 END_TEST
 
@@ -109,14 +110,13 @@ START_TEST(dereverb_takes_echoes_away)
     float *want = whole(&config, dry, N, &T), *heard = whole(&config, wet, N, &T);
     config.dereverb = 1;
     float *cleaned = whole(&config, wet, N, &T), *kept = whole(&config, dry, N, &T);
-    double with_echoes = 0, without = 0, lost = 0;
+    double with_echoes = 0, without = 0;
     for (int i = 200 * D; i < T * D; i++) {
         with_echoes += fabs((double)(heard[i] - want[i]));
         without += fabs((double)(cleaned[i] - want[i]));
-        lost += fabs((double)(kept[i] - want[i]));
     }
-    ck_assert_msg(without < 0.8 * with_echoes && lost < 0.3 * with_echoes, "%g with echoes, %g without, %g where there are none",
-                  with_echoes, without, lost);
+    ck_assert_msg(without < 0.8 * with_echoes, "%g with echoes, %g without", with_echoes, without);
+    ck_assert_int_eq(memcmp(kept, want, (size_t)T * D * sizeof *want), 0);
     lin_free(want);
     lin_free(heard);
     lin_free(cleaned);
@@ -192,7 +192,7 @@ START_TEST(level_and_room_are_saved_and_loaded)
                 if (f < 2 && w == 2) continue; // a level of -1 dB is one
                 ck_assert_int_eq(lin_fbank_load(b, forged, n, &why), LIN_FORMAT);
             }
-        const int32_t counts[] = {-1, 0, 52, 1 << 30};
+        const int32_t counts[] = {-1, 0, 6, 1 << 30};
         for (int w = 0; w < 4; w++) { // lines, frames until a solution
             memcpy(forged, state, n);
             memcpy(forged + level + 4 * sizeof(float) + (size_t)(w > 0) * sizeof *counts, &counts[w], sizeof *counts);

@@ -47,23 +47,39 @@ def mel(hz):
     return 1127.0 * np.log(1.0 + hz / 700.0)
 
 
-def dereverbed(X, taps=10, delay=3, forget=0.9995, ridge=0.2, quietest=0.03, first=50, every=5):
+def dereverbed(X, taps=10, delay=3, block=5, forget=0.9995, ridge=0.2, quietest=0.03):
     """spectra [T, lines] -> the same without the room (frontend/dereverb.h)."""
     T, lines = X.shape
-    past = np.concatenate((np.zeros((1 + delay + taps, lines)), X))
-    tapped = [past[t + 1 : t + 1 + taps][::-1].T for t in range(T + 1)]  # [t + 1]: of X[t], [lines, taps]
-    power = np.concatenate((np.zeros((2, lines)), np.abs(X) ** 2))
+    past = np.concatenate((np.zeros((block + delay + taps, lines)), X))
+    frame = lambda t: past[t + block + delay + taps]
+    tapped = lambda t: np.array([frame(t - delay - k) for k in range(taps)]).T  # x(t): [lines, taps]
+    power = lambda t: np.abs(frame(t)) ** 2
     R, p, g = np.zeros((lines, taps, taps), complex), np.zeros((lines, taps), complex), np.zeros((lines, taps), complex)
+    loud, loudest, learned, room, blocks = [], 0.0, 0.0, 0.0, 1
     Y = np.empty_like(X)
     for t in range(T):
-        Y[t] = X[t] - np.sum(g.conj() * tapped[t + 1], 1)
-        x, before = tapped[t], X[t - 1] if t else np.zeros(lines)
-        weight = 1 / (np.maximum(power[t : t + 3].mean(0), quietest * np.mean(np.abs(x) ** 2, 1)) + 1e-20)
-        R = forget * R + weight[:, None, None] * x[:, :, None] * x[:, None, :].conj()
-        p = forget * p + weight[:, None] * x * before.conj()[:, None]
-        if t >= first and (t - first) % every == 0:
-            more = ridge * np.einsum("fkk->f", R).real / taps + 1e-20
-            g = np.linalg.solve(R + more[:, None, None] * np.eye(taps), p[:, :, None])[:, :, 0]
+        Y[t] = X[t] - room * np.sum(g.conj() * tapped(t), 1)
+        loudest = max(power(t).sum(), 0.9988 * loudest)
+        loud.append(power(t).sum() > 1e-3 * loudest)
+        if (t + 1) % block:
+            continue
+        new = [u for u in range(max(t - block, 0), t) if loud[u]]
+        for u in new:
+            x = tapped(u)
+            v = np.maximum((power(u - 1) + power(u) + power(u + 1)) / 3, quietest * np.mean(np.abs(x) ** 2, 1)) + 1e-20
+            R = forget * R + x[:, :, None] * x[:, None, :].conj() / v[:, None, None]
+            p = forget * p + x * frame(u).conj()[:, None] / v[:, None]
+            learned = forget * learned + 1
+        if not new or learned < 60 * forget:
+            continue
+        blocks -= 1
+        if blocks:
+            continue
+        more = ridge * np.einsum("fkk->f", R).real / taps + 1e-20
+        g = np.linalg.solve(R + more[:, None, None] * np.eye(taps), p[:, :, None])[:, :, 0]
+        explained = np.sum(p.conj() * g).real / lines
+        room = min(max(((explained - 7) / learned - 0.03) / 0.02, 0), 1)
+        blocks = 1 if room > 0 else 4
     return Y
 
 
@@ -129,5 +145,8 @@ if __name__ == "__main__":
     save("fbank_5500.npy", fbank(x, high=5500.0))
     three = np.concatenate((x / 20, x, x / 3))  # a quiet speaker, a loud one, another
     save("fbank_level.npy", logarithm(levelled(energies(three), 100.0)))
-    save("fbank_dereverb.npy", fbank(three, high=5500.0, dereverb=True))
+    echoes = three.astype(np.float64)
+    for i in range(960, len(echoes)):
+        echoes[i] += 0.7 * echoes[i - 960]
+    save("fbank_dereverb.npy", fbank(echoes, high=5500.0, dereverb=True))
     save("fbank_wide.npy", fbank(x, bins=23, low=64.0, high=-400.0, window_ms=40.0, hop_ms=12.5, preemphasis=0.9))

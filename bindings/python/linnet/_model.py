@@ -37,7 +37,7 @@ def load(
     path       a model file, or its bytes. None: $LINNET_MODEL, else the model that came with the package
     device     "cpu", "cuda", "cuda:1", or "auto": a GPU if one can be used
     precision  "fp32", "bf16", "int8" (on a CPU), on a GPU "tf32", or "auto": "int8" if the file is in eight bits, else "fp32"
-    dereverb   take the echo of a room out of the sound, for microphones more than 25 cm away
+    dereverb   take the echo of a room out of the sound, where there is one
 
     ReadError: there is no such file; FormatError: it is no model or is damaged; UnsupportedError: the device cannot be used.
     What is wrong but no error, such as a lexicon line that is left out, goes to the logger "linnet".
