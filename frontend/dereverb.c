@@ -21,6 +21,7 @@ enum {
 #define RIDGE 0.2F
 #define QUIETEST 3e-2F
 #define TINY 1e-20F // for lines without sound
+#define MOST 1e30F  // more than the power of any sound
 #define FADE 0.9988F
 #define LOUD 1e-3F
 #define CHANCE 7.0F
@@ -65,30 +66,34 @@ int lin_dereverb_is_state(const void *bytes, int lines)
 {
     lin_dereverb head;
     memcpy(&head, bytes, sizeof head);
-    if (head.lines != lines || head.frames < 1 || head.frames > BLOCK || head.blocks < 1 || head.blocks > SELDOM) return 0;
+    if (head.lines != lines || head.frames < 1 || head.frames > BLOCK || head.blocks < 1 || head.blocks > SELDOM ||
+        !(head.loudest >= 0 && head.learned >= 0 && head.room >= 0 && head.room <= 1))
+        return 0;
+    for (int i = 0; i <= BLOCK; i++)
+        if (head.loud[i] != 0 && head.loud[i] != 1) return 0;
     for (size_t i = offsetof(lin_dereverb, loudest); i < lin_dereverb_bytes(lines); i += sizeof(float)) {
         float value;
         memcpy(&value, (const char *)bytes + i, sizeof value);
-        if (!(fabsf(value) < 1e30F)) return 0;
+        if (!(fabsf(value) <= MOST)) return 0;
     }
     return 1;
 }
 
 // a - b c*
-static lanes less(lanes a, lanes b, lanes c)
+static inline lanes less(lanes a, lanes b, lanes c)
 {
     return (lanes){a.re - (b.re * c.re + b.im * c.im), a.im - (b.im * c.re - b.re * c.im)};
 }
 
 // forget sum + a b*
-static lanes accumulated(lanes sum, float forget, lanes a, lanes b)
+static inline lanes accumulated(lanes sum, float forget, lanes a, lanes b)
 {
     return (lanes){forget * sum.re + (a.re * b.re + a.im * b.im), forget * sum.im + (a.im * b.re - a.re * b.im)};
 }
 
-static lanes scaled(lanes a, lane by) { return (lanes){a.re * by, a.im * by}; }
+static inline lanes scaled(lanes a, lane by) { return (lanes){a.re * by, a.im * by}; }
 
-static lane power_of(lanes a) { return a.re * a.re + a.im * a.im; }
+static inline lane power_of(lanes a) { return a.re * a.re + a.im * a.im; }
 
 // Adds the loud ones of the BLOCK frames before the newest to R and p.
 static void learn(band *b, const float *loud)
@@ -188,6 +193,7 @@ void lin_dereverb_frame(lin_dereverb *s, const kiss_fft_cpx *spectrum, float *po
             lanes echo = {{0}, {0}}; // -g^H x
             for (int k = 0; k < TAPS; k++) echo = less(echo, b->held[DELAY + k], b->g[k]);
             observed = power_of((lanes){b->held->re + s->room * echo.re, b->held->im + s->room * echo.im});
+            for (int l = 0; l < n; l++) observed[l] = observed[l] < MOST ? observed[l] : 0; // of a forged state
         }
         memcpy(power + from, &observed, (size_t)n * sizeof *power);
     }

@@ -198,6 +198,11 @@ START_TEST(level_and_room_are_saved_and_loaded)
             memcpy(forged + level + 4 * sizeof(float) + (size_t)(w > 0) * sizeof *counts, &counts[w], sizeof *counts);
             ck_assert_int_eq(lin_fbank_load(b, forged, n, &why), LIN_FORMAT);
         }
+        for (int f = 0; f < 9; f++) { // the loudest frame, the number of them, the room; which frames are loud
+            memcpy(forged, state, n);
+            memcpy(forged + level + (size_t)(4 + 3 + f) * sizeof(float), &wrong[f % 3 == 1 ? 2 : 0], sizeof(float));
+            ck_assert_int_eq(lin_fbank_load(b, forged, n, &why), LIN_FORMAT);
+        }
         memcpy(forged, state, n);
         memcpy(forged + n - sizeof(float), wrong, sizeof(float));
         FAILS(lin_fbank_load(b, forged, n, &err), LIN_FORMAT, "a room that no sound gives");
