@@ -164,9 +164,9 @@ lin_status lin_fbank_create(const lin_fbank_config *c, lin_fbank **out, lin_erro
     const size_t n_weights = F + D * LANES;
     size_t plan_bytes = 0;
     kiss_fftr_alloc(fft, 0, NULL, &plan_bytes);
-    const size_t room_bytes = c->dereverb ? lin_dereverb_bytes(fft / 2) : 0;
+    const size_t most_room = c->dereverb ? lin_dereverb_bytes(fft / 2) : 0;
     const size_t bytes = sizeof(lin_fbank) + sizeof(float) * (W + F + lines + LANES + n_weights) + sizeof(double) * W +
-                         sizeof(kiss_fft_cpx) * lines + sizeof(triangle) * D + plan_bytes + room_bytes + 10 * 64;
+                         sizeof(kiss_fft_cpx) * lines + sizeof(triangle) * D + plan_bytes + most_room + 10 * 64;
     lin_arena arena = {.base = lin_calloc(bytes, 1), .size = bytes};
     if (!arena.base) return lin_no_memory(err, "a filterbank", bytes);
     lin_fbank *f = lin_arena_take(&arena, 1, sizeof *f);
@@ -185,7 +185,7 @@ lin_status lin_fbank_create(const lin_fbank_config *c, lin_fbank **out, lin_erro
     f->weights = lin_arena_take(&arena, n_weights, sizeof(float));
     f->plan = kiss_fftr_alloc(fft, 0, lin_arena_take(&arena, plan_bytes, 1), &plan_bytes);
     build_tables(f, c);
-    if (c->dereverb) f->room = lin_arena_take(&arena, room_bytes, 1);
+    if (c->dereverb) f->room = lin_arena_take(&arena, most_room, 1);
     lin_fbank_reset(f);
     *out = f;
     return LIN_OK;
