@@ -13,7 +13,8 @@ enum {
     HELD = BLOCK + DELAY + TAPS,   // frames: X(t) to the last of x(t - BLOCK)
     PAIRS = TAPS * (TAPS + 1) / 2, // of R, which is Hermitian: its lower triangle
     FIRST = 60,                    // loud frames before the first solution
-    SELDOM = 4,                    // blocks from one solution to the next, where no room is heard
+    SURE = 200,                    // loud frames without a room after which few are learned
+    SELDOM = 8,                    // blocks from one solution to the next, where no room is heard
     LANES = 4                      // lines computed together
 };
 
@@ -36,12 +37,12 @@ typedef struct lanes {
 } lanes;
 
 typedef struct band {
-    lanes held[HELD]; // the last frames, newest first
+    lanes held[HELD]; // the last frames, newest first; a block is filled from its end
     lanes R[PAIRS], p[TAPS], g[TAPS];
 } band;
 
 struct lin_dereverb {
-    int32_t lines, frames, blocks; // frames, blocks: until the next is learned, is solved
+    int32_t lines, frames, blocks; // frames, blocks: until the next is looked at, is solved
     float loudest, learned, room;  // learned: loud frames, which fade as R does
     float loud[1 + BLOCK];         // 1 or 0, newest first
     band bands[];                  // of LANES lines; those beyond the last are 0
@@ -161,14 +162,13 @@ static float solve(band *b)
 static void learn_block(lin_dereverb *s)
 {
     int loud = 0;
-    for (int e = 1; e <= BLOCK; e++) {
-        if (!(s->loud[e] > 0)) continue;
-        s->learned = FORGET * s->learned + 1;
-        loud++;
-    }
+    for (int e = 1; e <= BLOCK; e++) loud += s->loud[e] > 0;
     if (!loud) return;
+    const int solves = s->learned >= FIRST && !--s->blocks;
+    if (!solves && s->learned >= SURE && !(s->room > 0)) return;
+    for (int e = 0; e < loud; e++) s->learned = FORGET * s->learned + 1;
     for (int i = 0; i < bands_of(s->lines); i++) learn(&s->bands[i], s->loud);
-    if (s->learned < FIRST * FORGET || --s->blocks) return;
+    if (!solves) return;
     float explained = 0;
     for (int i = 0; i < bands_of(s->lines); i++) explained += solve(&s->bands[i]);
     s->room = ((explained / (float)s->lines - CHANCE) / s->learned - NO_ROOM) / (ROOM - NO_ROOM);
@@ -182,17 +182,18 @@ void lin_dereverb_frame(lin_dereverb *s, const kiss_fft_cpx *spectrum, float *po
     for (int from = 0; from < s->lines; from += LANES) {
         band *b = &s->bands[from / LANES];
         const int n = s->lines - from < LANES ? s->lines - from : LANES;
-        memmove(b->held + 1, b->held, sizeof b->held - sizeof *b->held);
+        lanes *X = b->held + s->frames - 1;
+        if (s->frames == BLOCK) memmove(b->held + BLOCK, b->held, (HELD - BLOCK) * sizeof *b->held);
         for (int l = 0; l < n; l++) {
-            b->held->re[l] = spectrum[from + l].r;
-            b->held->im[l] = spectrum[from + l].i;
+            X->re[l] = spectrum[from + l].r;
+            X->im[l] = spectrum[from + l].i;
         }
-        lane observed = power_of(*b->held);
+        lane observed = power_of(*X);
         for (int l = 0; l < n; l++) level += observed[l];
         if (s->room > 0) {
             lanes echo = {{0}, {0}}; // -g^H x
-            for (int k = 0; k < TAPS; k++) echo = less(echo, b->held[DELAY + k], b->g[k]);
-            observed = power_of((lanes){b->held->re + s->room * echo.re, b->held->im + s->room * echo.im});
+            for (int k = 0; k < TAPS; k++) echo = less(echo, X[DELAY + k], b->g[k]);
+            observed = power_of((lanes){X->re + s->room * echo.re, X->im + s->room * echo.im});
             for (int l = 0; l < n; l++) observed[l] = observed[l] < MOST ? observed[l] : 0; // of a forged state
         }
         memcpy(power + from, &observed, (size_t)n * sizeof *power);

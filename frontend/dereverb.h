@@ -11,12 +11,13 @@
  *   for each frame u that is loud, and a = 0.9995:
  *     R = a R + x(u) x(u)^H / v,  p = a p + x(u) X(u)* / v,  N = a N + 1
  *     v = mean of |X(u - 1)|^2, |X(u)|^2, |X(u + 1)|^2, at least 3 % of the mean of |x(u)|^2
- *   after every fifth frame, from N = 60 on:  g = (R + 0.2 tr(R) / 10 I)^-1 p
+ *   after every five frames, from N = 60 on:  g = (R + 0.2 tr(R) / 10 I)^-1 p
  *     c from 0 to 1 while the mean of p^H g over the lines, without the 7 that ten frames predict by chance, is 3 to 5 % of N
  *
  * A frame is loud if its energy is above -30 dB of the loudest so far, which fades by 0.5 dB a second. The voice itself is
- * predicted less than 3 %, so sound without a room stays as it is, to the bit. While c is 0, it is looked at after every 20
- * frames. Causal: any split of the frames gives the same bits. Threads: a state belongs to one thread at a time.
+ * predicted less than 3 %, so sound without a room stays as it is, to the bit. While c is 0, it is looked at after every eighth
+ * block of five frames, and from N = 200 on only these blocks are learned. Causal: any split of the frames gives the same bits.
+ * Threads: a state belongs to one thread at a time.
  */
 #ifndef LIN_FRONTEND_DEREVERB_H
 #define LIN_FRONTEND_DEREVERB_H

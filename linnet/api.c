@@ -56,7 +56,7 @@ lin_status lin_api_take(void *options, size_t full, const void *given, const cha
 
 /* ---- models ---------------------------------------------------------------------------------------------------------------- */
 
-static const linnet_model_options model_defaults = {.device = "cpu", .precision = LINNET_AUTO};
+static const linnet_model_options model_defaults = {.device = "cpu", .precision = LINNET_AUTO, .dereverb = 1};
 
 void linnet_model_options_init(linnet_model_options *options, size_t size)
 {

@@ -146,8 +146,8 @@ typedef struct linnet_model_options {
      * end, valid during the call. Any thread that uses the model may call it. NULL (default): warnings are discarded. */
     void (*warning)(void *context, const char *text);
     void *warning_context;
-    /* 1: take the echo of a room out of the sound, where there is one (Nakatani et al. 2010); a session or a stream of an engine
-     * has 131 KB more. A saved state is loaded by a model of the same choice. 0 (default) */
+    /* 1 (default): take the echo of a room out of the sound, where there is one (Nakatani et al. 2010). 0: do not, which saves a
+     * session or a stream of an engine 131 KB. A saved state is loaded by a model of the same choice. */
     int dereverb;
 } linnet_model_options;
 

@@ -44,6 +44,7 @@ static lin_status open_recognizer(lin_recognizer *r, const char *name, const voi
     const lin_model *m = r->model;
     if (warnings) r->warnings = *warnings;
     r->fbank = lin_fbank_from_model(&m->features, m->config.mel_bins);
+    r->fbank.dereverb = 1;
     r->forgets = m->config.decay != LIN_DECAY_NONE;
     r->streams = !lin_config_why_not_stream(&m->config) && !m->speaker_norm;
     r->row_seconds = m->config.stack * m->features.hop_ms / 1000;

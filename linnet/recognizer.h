@@ -25,7 +25,7 @@ typedef struct lin_recognizer {
     lin_model *model;
     lin_encoder *encoder;
     lin_phones *phones;
-    lin_fbank_config fbank; /* of the model; after opening, its dereverb may be set */
+    lin_fbank_config fbank; /* of the model, and dereverb, which may be changed after opening */
     int streams;           /* 1: causal, in constant memory; 0: whole utterances (also where normalised by speaker) */
     int forgets;           /* 1: the past fades in its sums (decays), so that a stream without end needs no resets */
     double row_seconds;    /* from one row to the next */

@@ -24,7 +24,7 @@ frame=2
 "$SOUND" "$tmp/x.raw" seconds=6 seed=3 format=raw
 cuts "within a window, a step, a second" 96000 "100 401 1001 50000"
 cuts "at the very end" 96000 "48000 96000"
-cuts "without the room" 96000 "401 9601 50000" --dereverb
+cuts "with the room" 96000 "401 9601 50000" --no-dereverb
 # With resets: every 0.6 s, and from the first endpoint on. A cut does not move the resets.
 cuts "resets" 96000 "100 9001 9601 50000 96000" --reset endpoint --tune longest=0.6
 resets=$(cat "$tmp/whole")
@@ -95,8 +95,8 @@ refused "other resets" 1 "$s: it was saved with --reset auto; use the same optio
     transcribe -q --raw --reset never --load-state "$s" "$tmp/two.raw"
 refused "other endpoints" 1 "$s: it was saved with other endpoint rules" \
     transcribe -q --raw --silence-after 0.7 --load-state "$s" "$tmp/two.raw"
-refused "without the room" 1 "one with and one without dereverberation" \
-    transcribe -q --raw --dereverb --load-state "$s" "$tmp/two.raw"
+refused "with the room" 1 "one with and one without dereverberation" \
+    transcribe -q --raw --no-dereverb --load-state "$s" "$tmp/two.raw"
 refused "a rate whose state cannot be saved" 1 "bring it to 16000 Hz first" \
     transcribe -q --raw --rate 15999 --save-state "$tmp/n.bin" "$tmp/one.raw"
 refused "no state at all" 1 "cannot open $tmp/none.bin: No such file or directory" \

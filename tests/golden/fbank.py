@@ -47,7 +47,7 @@ def mel(hz):
     return 1127.0 * np.log(1.0 + hz / 700.0)
 
 
-def dereverbed(X, taps=10, delay=3, block=5, forget=0.9995, ridge=0.2, quietest=0.03):
+def dereverbed(X, taps=10, delay=3, block=5, forget=0.9995, ridge=0.2, quietest=0.03, first=60, sure=200, seldom=8):
     """spectra [T, lines] -> the same without the room (frontend/dereverb.h)."""
     T, lines = X.shape
     past = np.concatenate((np.zeros((block + delay + taps, lines)), X))
@@ -64,22 +64,24 @@ def dereverbed(X, taps=10, delay=3, block=5, forget=0.9995, ridge=0.2, quietest=
         if (t + 1) % block:
             continue
         new = [u for u in range(max(t - block, 0), t) if loud[u]]
+        if new and learned >= first:
+            blocks -= 1
+        solves = new and learned >= first and blocks == 0
+        if not solves and learned >= sure and room == 0:
+            continue
         for u in new:
             x = tapped(u)
             v = np.maximum((power(u - 1) + power(u) + power(u + 1)) / 3, quietest * np.mean(np.abs(x) ** 2, 1)) + 1e-20
             R = forget * R + x[:, :, None] * x[:, None, :].conj() / v[:, None, None]
             p = forget * p + x * frame(u).conj()[:, None] / v[:, None]
             learned = forget * learned + 1
-        if not new or learned < 60 * forget:
-            continue
-        blocks -= 1
-        if blocks:
+        if not solves:
             continue
         more = ridge * np.einsum("fkk->f", R).real / taps + 1e-20
         g = np.linalg.solve(R + more[:, None, None] * np.eye(taps), p[:, :, None])[:, :, 0]
         explained = np.sum(p.conj() * g).real / lines
         room = min(max(((explained - 7) / learned - 0.03) / 0.02, 0), 1)
-        blocks = 1 if room > 0 else 4
+        blocks = 1 if room > 0 else seldom
     return Y
 
 

@@ -27,8 +27,9 @@ static lin_session *create(const lin_decoding *decoding, double *sum)
     return session;
 }
 
-static void forge(lin_decoding_values values)
+static void forge(int dereverb, lin_decoding_values values)
 {
+    recognizer.fbank.dereverb = dereverb;
     int refused = 0;
     lin_decoding decoding;
     lin_error why = {0};
@@ -82,21 +83,16 @@ static void forge(lin_decoding_values values)
     lin_decoding_close(&decoding);
 }
 
-START_TEST(greedy) { forge((lin_decoding_values){.n_best = 1}); }
+START_TEST(greedy) { forge(0, (lin_decoding_values){.n_best = 1}); }
 END_TEST
 
-START_TEST(beam) { forge((lin_decoding_values){.n_best = 1, .beam = 8}); }
+START_TEST(beam) { forge(0, (lin_decoding_values){.n_best = 1, .beam = 8}); }
 END_TEST
 
-START_TEST(words) { forge((lin_decoding_values){.n_best = 1, .words = 1, .beam = 64}); }
+START_TEST(words) { forge(0, (lin_decoding_values){.n_best = 1, .words = 1, .beam = 64}); }
 END_TEST
 
-START_TEST(without_the_room)
-{
-    recognizer.fbank.dereverb = 1;
-    forge((lin_decoding_values){.n_best = 1});
-    recognizer.fbank.dereverb = 0;
-}
+START_TEST(without_the_room) { forge(1, (lin_decoding_values){.n_best = 1}); }
 END_TEST
 
 TEST_MAIN_ONCE(setup, teardown, "linnet/stream_forged", TEST(greedy), TEST(beam), TEST(words), TEST(without_the_room))

@@ -57,9 +57,9 @@ def test_eight_bits(model, file, tmp_path):
     assert model.transcribe(file).text + "\n" == program("transcribe", "-q", "--precision", "int8", file)
 
 
-def test_without_the_room(file):
-    model = linnet.load(MODEL, dereverb=True)
-    assert model.transcribe(file).text + "\n" == program("transcribe", "-q", "--dereverb", file)
+def test_with_the_room(file):
+    model = linnet.load(MODEL, dereverb=False)
+    assert model.transcribe(file).text + "\n" == program("transcribe", "-q", "--no-dereverb", file)
     assert pickle.loads(pickle.dumps(model)).transcribe(file).text == model.transcribe(file).text
 
 
