@@ -14,6 +14,7 @@
 #   noise:DB        pink noise, DB below the speech        babble:DB       six other utterances at once, DB below the speech, both of
 #                                                                          the same root mean square over the whole utterance at 0
 #   room:SECONDS[:DB]   decaying white noise as the impulse response, 60 dB in SECONDS; the direct sound has DB (0) more energy
+#   ir:FILE         convolved with the impulse response in a file, such as one measured in a room, and quieter
 #   phone           300 to 3,400 Hz, 8 kHz, mu-law         mp3:KBITS       opus:KBITS
 #   tempo:FACTOR    so many times as fast, the same pitch
 #
@@ -25,7 +26,7 @@ cd "$(dirname "$0")/.."
 data= audio_root= every=1 model=share/linnet/en/default.safetensors work=exp/robust linnet=build/release/linnet
 output= with=
 conditions="clean level:-30 level:-20 level:10 noise:20 noise:10 noise:5 noise:0 babble:10 room:0.3 room:0.6 phone mp3:16 opus:8 tempo:0.8 tempo:1.25"
-usage() { sed -n '2,25s/^# \{0,1\}//p' "$0"; exit 2; }
+usage() { sed -n '2,26s/^# \{0,1\}//p' "$0"; exit 2; }
 while [ $# -gt 1 ]; do
     case $1 in
     --data | --every | --model | --work | --conditions | --with | --output | --linnet) declare "${1#--}=$2"; shift 2 ;;
@@ -94,6 +95,7 @@ change() {
     noise:*) mix "$2" "$work/pink.wav" "$value" "$3" ;;
     babble:*) mix "$2" "$work/babble.wav" "$value" "$3" ;;
     room:*) sound -i "$2" -i "$work/room.wav" -filter_complex "[0][1]afir=gtype=none:irfmt=input" -c:a pcm_f32le "$3" ;;
+    ir:*) sound -i "$2" -i "$value" -filter_complex "[1]aresample=16000[h];[0][h]afir=gtype=gn:irfmt=mono,volume=-10dB" -c:a pcm_f32le "$3" ;;
     tempo:*) sound -i "$2" -af "atempo=$value" -c:a pcm_f32le "$3" ;;
     phone) sound -i "$2" -af "highpass=300,lowpass=3400" -ar 8000 -c:a pcm_mulaw "$codec.wav" && sound -i "$codec.wav" $whole -c:a pcm_f32le "$3" ;;
     mp3:*) sound -i "$2" -c:a libmp3lame -b:a "${value}k" "$codec.mp3" && sound -i "$codec.mp3" $whole -c:a pcm_f32le "$3" ;;
