@@ -18,8 +18,7 @@
 #include "lexicon/g2p.h"
 #include "lexicon/transcript.h"
 #include "linnet/find.h"
-#include "linnet/grammar_tree.h"
-#include "linnet/keyword_list.h"
+#include "linnet/pronounce.h"
 #include "linnet/wording.h"
 
 enum { LONGEST_PATH = 4096, LONGEST_PHRASE = 4096 };

@@ -78,10 +78,10 @@ typedef struct lin_decoding_values {
     const char *lm, *lexicon, *add_lexicon, *g2p, *context;
     const char *rescore; /* a network of tokens for a second pass over words or phones (linnet/judges.h); NULL: none */
     lin_list phrases;
-    lin_list keywords;         /* "hey linnet" or "hey linnet=0.3" (linnet/keyword_list.h) */
+    lin_list keywords;         /* "hey linnet" or "hey linnet=0.3" (linnet/pronounce.h) */
     const char *keywords_file; /* a line for each; NULL: none */
     double after_keyword_s;    /* a stream is decoded only for so long after a keyword; 0: always */
-    const char *grammar;       /* sentences, the only ones that are found (linnet/grammar_tree.h): words must be 1. NULL: none */
+    const char *grammar;       /* sentences, the only ones that are found (linnet/pronounce.h): words must be 1. NULL: none */
     int speakers; /* who speaks is told apart: how many they are, LIN_SPEAKERS_UNKNOWN, or 0: not */
     unsigned given; /* a bit for each that is set (lin_given); the others have the default of the kind of search */
 } lin_decoding_values;
@@ -160,7 +160,7 @@ typedef struct lin_phrases {
 
 lin_status lin_decoding_make_phrases(const lin_decoding *decoding, const linnet_phrase *list, int n, lin_phrases *phrases,
                                      lin_error *err);
-/* A grammar for a single stream: its text (linnet/grammar_tree.h). LIN_UNSUPPORTED without a search for words, with alternatives
+/* A grammar for a single stream: its text (linnet/pronounce.h). LIN_UNSUPPORTED without a search for words, with alternatives
  * or second scores. */
 lin_status lin_decoding_make_grammar(const lin_decoding *decoding, const char *text, int repeats, lin_phrases *phrases,
                                      lin_error *err);

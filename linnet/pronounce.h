@@ -1,37 +1,29 @@
 /*
- * pronounce.h - pronunciations of single words: those of the lexicon, else one by the letter-to-sound rules.
+ * pronounce.h - keywords and grammars as text, with the pronunciations of the lexicon, else by the letter-to-sound rules.
  *
- * Pipeline: options -> [this] -> linnet/keyword_list, linnet/grammar_tree.
- *
- *   lin_pronouncer_open(&p, values, phones, "keywords", warnings, &err);
- *   for (which = 0; lin_pronouncer_find(&p, word, n, which, &labels, &n_labels, &err) == LIN_OK && n_labels > 0; which++) ...
- *   lin_pronouncer_close(&p);
- *
- * Threads: one at a time.
+ * Pipeline: options, files -> [this: lexicon/grammar, lexicon/tree] -> decoder/keywords, linnet/decoding.
+ * Both functions open the lexicon that a search for words would use.
  */
 #ifndef LIN_LINNET_PRONOUNCE_H
 #define LIN_LINNET_PRONOUNCE_H
 
-#include "lexicon/g2p.h"
+#include "decoder/keywords.h"
 #include "linnet/decoding.h"
 
-typedef struct lin_pronouncer {
-    const lin_decoding_values *values;
-    const lin_phones *phones;
-    lin_dictionary *dictionary;
-    lin_g2p_rules *rules;
-    lin_g2p *g2p; /* made for the first word that the lexicon lacks */
-    int labels[LIN_PRONUNCIATION_MAX]; /* of the last word by rule */
-} lin_pronouncer;
+/*
+ * Those of values->keywords and values->keywords_file; NULL if there are none. A keyword is one or several words: "hey linnet",
+ * or "hey linnet=0.3" with a threshold (decoder/keywords.h). A file has one in each line; lines that begin with # are comments.
+ * LIN_IO, LIN_FORMAT and LIN_INVALID name the file, the line and the keyword.
+ */
+lin_status lin_keywords_open(const lin_decoding_values *values, const lin_phones *phones, double row_seconds,
+                             const lin_warnings *warnings, lin_keywords **keywords, lin_error *err);
 
-/* Finds and opens the lexicon of the options. LIN_IO, naming what needs it, if there is none. */
-lin_status lin_pronouncer_open(lin_pronouncer *pronouncer, const lin_decoding_values *values, const lin_phones *phones,
-                               const char *what, const lin_warnings *warnings, lin_error *err);
-void lin_pronouncer_close(lin_pronouncer *pronouncer); /* zeroed is fine */
-
-/* Pronunciation number `which`, from 0 on, of a word in lower case; *n_labels 0: there are no more. Labels are valid until the
- * next call. Errors as lin_g2p_pronounce. */
-lin_status lin_pronouncer_find(lin_pronouncer *pronouncer, const char *word, size_t n, int which, const int **labels,
-                               int *n_labels, lin_error *err);
+/*
+ * A grammar, and the tree of its words' pronunciations, for a word search. given: the name of a file, or, if it has a line feed,
+ * the text of a grammar itself. repeats: as of lin_grammar_parse. Both are the caller's; the grammar is bound to the tree. LIN_IO
+ * if there is no lexicon; errors of lin_grammar_open; a word that has no pronunciation is named. On failure both are NULL.
+ */
+lin_status lin_grammar_tree_open(const char *given, int repeats, const lin_decoding_values *values, const lin_phones *phones,
+                                 const lin_warnings *warnings, lin_grammar **grammar, lin_tree **tree, lin_error *err);
 
 #endif
