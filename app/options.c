@@ -78,97 +78,63 @@ const char *lin_nearest_option(const lin_command *command, const char *name)
 // What users of other programs try, and names that linnet had. needs: the option that a command must have for the hint to hold,
 // NULL: any command. A hint that begins with a dash is an option, any other a sentence. The first one that holds is given.
 static const struct hint {
-    const char *name, *needs, *text;
+    const char *names, *needs, *text;
 } hints[] = {
     {"json", "format", "--format json"},
-    {"srt", "format", "--format srt"},
+    {"srt|subtitles", "format", "--format srt"},
     {"vtt", "format", "--format vtt"},
     {"csv", "format", "--format csv"},
     {"ctm", "format", "--format ctm"},
     {"textgrid", "format", "--format textgrid"},
     {"txt", "format", "--format text"},
-    {"subtitles", "format", "--format srt"},
-    {"output-format", "format", "--format"},
-    {"response-format", "format", "--format"},
+    {"output-format|response-format", "format", "--format"},
     {"outdir", "output-dir", "--output-dir"},
     {"output-file", "output", "--output"},
-    {"file", "from", "--from"},
-    {"input", "from", "--from"},
-    {"audio", "from", "--from"},
-    {"input", NULL, "files are named without an option"},
-    {"file", NULL, "files are named without an option"},
-    {"audio", NULL, "files are named without an option"},
-    {"format", "json", "--json"},
-    {"output-format", "json", "--json"},
+    {"file|input|audio", "from", "--from"},
+    {"file|input|audio", NULL, "files are named without an option"},
+    {"format|output-format", "json", "--json"},
     {"second-pass", "offline", "--offline"},
     {"offline", "second-pass", "--second-pass offline"},
-    {"microphone", "files-from", "linnet listen transcribes a microphone"},
-    {"mic", "files-from", "linnet listen transcribes a microphone"},
-    {"live", "files-from", "linnet listen transcribes a microphone"},
-    {"wake-word", "keyword", "--keyword"},
-    {"hotword", "keyword", "--keyword"},
-    {"threads", "jobs", "--jobs"},
-    {"num-threads", "jobs", "--jobs"},
-    {"workers", "jobs", "--jobs"},
-    {"num-workers", "jobs", "--jobs"},
-    {"jobs", "threads", "--threads"},
-    {"num-threads", "threads", "--threads"},
-    {"workers", "threads", "--threads"},
+    {"microphone|mic|live", "files-from", "linnet listen transcribes a microphone"},
+    {"wake-word|hotword", "keyword", "--keyword"},
+    {"threads|num-threads|workers|num-workers", "jobs", "--jobs"},
+    {"jobs|num-threads|workers", "threads", "--threads"},
     {"timestamps", "layout", "--layout times"},
     {"timestamps", "json", "--json"},
-    {"timestamps", "format", "--format json"},
-    {"word-timestamps", "format", "--format json"},
+    {"timestamps|word-timestamps", "format", "--format json"},
     {"word-timestamps", "json", "--json"},
     {"word-times", "cues", "--cues word-times"},
-    {"diarise", "diarize", "--diarize"},
+    {"diarise|diarisation|diarization", "diarize", "--diarize"},
     {"diarize", NULL, "transcribe, listen and serve tell speakers apart"},
-    {"diarisation", "diarize", "--diarize"},
-    {"diarization", "diarize", "--diarize"},
     {"num-speakers", "diarize", "--diarize=N"},
-    {"lang", "language", "--language"},
-    {"locale", "language", "--language"},
+    {"lang|locale", "language", "--language"},
     {"task", NULL, "there is one task, to write down what is said; linnet does not translate"},
     {"translate", NULL, "linnet does not translate"},
-    {"gpu", "device", "--device cuda"},
-    {"cuda", "device", "--device cuda"},
+    {"gpu|cuda", "device", "--device cuda"},
     {"cpu", "device", "--device cpu"},
     {"fp16", "precision", "--precision bf16"},
-    {"int8", "precision", "--precision int8"},
+    {"int8|quantize", "precision", "--precision int8"},
     {"compute-type", "precision", "--precision"},
-    {"quantize", "precision", "--precision int8"},
-    {"beam-size", "beam", "--beam"},
-    {"beam-width", "beam", "--beam"},
-    {"best-of", "n-best", "--n-best"},
-    {"nbest", "n-best", "--n-best"},
-    {"alternatives", "n-best", "--n-best"},
-    {"prompt", "phrase", "--phrase"},
-    {"initial-prompt", "phrase", "--phrase"},
-    {"hotword", "phrase", "--phrase"},
-    {"hotwords", "context", "--context"},
-    {"phrases", "context", "--context"},
+    {"beam-size|beam-width", "beam", "--beam"},
+    {"best-of|nbest|alternatives", "n-best", "--n-best"},
+    {"prompt|initial-prompt|hotword", "phrase", "--phrase"},
+    {"hotwords|phrases", "context", "--context"},
     {"vocabulary", "add-lexicon", "--add-lexicon"},
-    {"punctuation", "readable", "--readable"},
-    {"punctuate", "readable", "--readable"},
-    {"vad", NULL, "speech is found without an option; --silence-after says which pause ends an utterance"},
-    {"vad-filter", NULL, "speech is found without an option; --silence-after says which pause ends an utterance"},
+    {"punctuation|punctuate", "readable", "--readable"},
+    {"vad|vad-filter", NULL, "speech is found without an option; --silence-after says which pause ends an utterance"},
     {"paragraphs", "layout", "--layout paragraphs"},
     {"offset", "start", "--start"},
     {"duration", "end", "--end"},
-    {"sample-rate", "rate", "--rate"},
-    {"samplerate", "rate", "--rate"},
-    {"mic", "microphone", "--microphone"},
-    {"input-device", "microphone", "--microphone"},
-    {"port", "listen", "--listen HOST:PORT"},
-    {"address", "listen", "--listen HOST:PORT"},
-    {"bind", "listen", "--listen HOST:PORT"},
+    {"sample-rate|samplerate", "rate", "--rate"},
+    {"mic|input-device", "microphone", "--microphone"},
+    {"port|address|bind", "listen", "--listen HOST:PORT"},
     {"api-key", "tokens", "--tokens"},
     {"verbose", "quiet", "messages are shown unless --quiet is given"},
     {"silent", "quiet", "--quiet"},
     {"version", NULL, "linnet --version prints it"},
     {"phones-file", "phones", "--phones"},
     {"row-seconds", "row-ms", "--row-ms"},
-    {"ref-format", "format", "--format REF,HYP"},
-    {"hyp-format", "format", "--format REF,HYP"},
+    {"ref-format|hyp-format", "format", "--format REF,HYP"},
     {"hold-out", "held-out", "--held-out"},
     {"lines", "count", "--count"},
     {"find", "streams", "--streams 0"},
@@ -177,18 +143,20 @@ static const struct hint {
     {UNEXPECTED, "from", "--from FILE hears a file as a microphone; linnet transcribe FILE is faster"},
 };
 
-// Small letters, and '-' for '_'.
-static int is_same_name(const char *given, const char *name)
+// Whether a name, in any letters and with '_' for '-', is one of "name|name".
+static int is_among(const char *given, const char *names)
 {
-    for (; *given; given++, name++)
-        if ((*given == '_' ? '-' : tolower((unsigned char)*given)) != *name) return 0;
-    return !*name;
+    for (const char *c; *names; names += strcspn(names, "|"), names += *names == '|') {
+        for (c = given; *c && *names != '|' && (*c == '_' ? '-' : tolower((unsigned char)*c)) == *names; c++) names++;
+        if (!*c && (!*names || *names == '|')) return 1;
+    }
+    return 0;
 }
 
 static const char *hint_of(const lin_command *command, const char *name)
 {
     for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
-        if (is_same_name(name, hints[i].name) && (!hints[i].needs || lin_options_find(command, hints[i].needs) >= 0))
+        if (is_among(name, hints[i].names) && (!hints[i].needs || lin_options_find(command, hints[i].needs) >= 0))
             return hints[i].text;
     return NULL;
 }
@@ -580,65 +548,51 @@ static const char *read_value(char *v, char **out)
     return **out ? NULL : "no value after '='";
 }
 
-static lin_status read_line(lin_parsed *p, char *line, const char *file, int number, lin_error *err)
+static lin_status read_line(lin_parsed *p, const lin_lines *lines, lin_error *err)
 {
-    char *c = line, key[64];
+    char line[MAX_LINE], key[64], *c = line;
+    if (lines->n >= sizeof line) return lin_fail(err, LIN_FORMAT, "a line of more than %d bytes", MAX_LINE - 1);
+    const size_t control = lin_text_find_control(lines->text, lines->n);
+    if (control < lines->n)
+        return lin_fail(err, LIN_FORMAT, "control character 0x%02x in column %zu; this is not a configuration file",
+                        (unsigned)(unsigned char)lines->text[control], control + 1);
+    memcpy(line, lines->text, lines->n);
+    line[lines->n] = 0;
     while (lin_is_space(*c)) c++;
     if (!*c || *c == '#') return LIN_OK;
     size_t length = 0;
     while (is_name(c[length])) length++;
     char *after = c + length;
     while (lin_is_space(*after)) after++;
-    if (!length || *after != '=') {
-        return lin_fail(err, LIN_FORMAT, "%s:%d: expected 'name = value', found '%.60s'", file, number, c);
-    }
-    if (length >= sizeof key) return lin_fail(err, LIN_INVALID, "%s:%d: unknown name '%.60s'", file, number, c);
+    if (!length || *after != '=') return lin_fail(err, LIN_FORMAT, "expected 'name = value', found '%.60s'", c);
+    if (length >= sizeof key) return lin_fail(err, LIN_INVALID, "unknown name '%.60s'", c);
     for (size_t i = 0; i < length; i++) key[i] = c[i] == '_' ? '-' : c[i];
     key[length] = 0;
     int row = lin_options_find(p->command, key);
     if (row < 0) {
         const char *near = lin_nearest_option(p->command, key);
-        if (near) return lin_fail(err, LIN_INVALID, "%s:%d: unknown name '%s'; did you mean %s?", file, number, key, near);
-        return lin_fail(err, LIN_INVALID, "%s:%d: unknown name '%s'", file, number, key);
+        if (near) return lin_fail(err, LIN_INVALID, "unknown name '%s'; did you mean %s?", key, near);
+        return lin_fail(err, LIN_INVALID, "unknown name '%s'", key);
     }
     for (after++; lin_is_space(*after); after++) {}
     char *value;
     const char *wrong = read_value(after, &value);
-    if (wrong) return lin_fail(err, LIN_FORMAT, "%s:%d: %s: %s", file, number, key, wrong);
-    if (strlen(value) >= MAX_VALUE) {
-        return lin_fail(err, LIN_FORMAT, "%s:%d: %s: a value of more than %d bytes", file, number, key, MAX_VALUE - 1);
-    }
-    lin_status status = set_value(p, row, key, value, LIN_FROM_FILE, err);
-    return status == LIN_OK || status == LIN_NO_MEMORY ? status : lin_fail_at(err, status, "%s:%d", file, number);
+    if (wrong) return lin_fail(err, LIN_FORMAT, "%s: %s", key, wrong);
+    if (strlen(value) >= MAX_VALUE)
+        return lin_fail(err, LIN_FORMAT, "%s: a value of more than %d bytes", key, MAX_VALUE - 1);
+    p->line = lines->number;
+    return set_value(p, row, key, value, LIN_FROM_FILE, err);
 }
 
 lin_status lin_options_conf(lin_parsed *parsed, const char *text, size_t size, const char *name, lin_error *err)
 {
-    char line[MAX_LINE];
-    size_t at = lin_text_mark(text, size);
+    lin_lines lines;
+    lin_status status = LIN_OK;
     memset(parsed->lines, 0, sizeof parsed->lines);
-    for (int number = 1; at < size; number++) {
-        size_t length = 0;
-        while (at + length < size && text[at + length] != '\n') length++;
-        size_t next = at + length + 1;
-        if (length && text[at + length - 1] == '\r') length--;
-        if (length >= sizeof line)
-            return lin_fail(err, LIN_FORMAT, "%s:%d: a line of more than %d bytes", name, number, MAX_LINE - 1);
-        for (size_t i = 0; i < length; i++) {
-            unsigned char c = (unsigned char)text[at + i];
-            if ((c < 32 && c != '\t') || c == 127) {
-                return lin_fail(err, LIN_FORMAT,
-                                "%s:%d: control character 0x%02x in column %zu; this is not a configuration file", name, number,
-                                (unsigned)c, i + 1);
-            }
-        }
-        memcpy(line, text + at, length);
-        line[length] = 0;
-        parsed->line = number;
-        LIN_TRY(read_line(parsed, line, name, number, err));
-        at = next;
-    }
-    return LIN_OK;
+    lin_lines_begin(&lines, text, size);
+    while (status == LIN_OK && lin_lines_next(&lines)) status = read_line(parsed, &lines, err);
+    if (status == LIN_OK || status == LIN_NO_MEMORY) return status;
+    return lin_fail_at(err, status, "%s:%d", name, lines.number);
 }
 
 lin_status lin_options_conf_file(lin_parsed *parsed, const char *path, lin_error *err)
