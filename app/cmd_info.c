@@ -101,21 +101,6 @@ static void put_features(report *r, const lin_features *f, int mel_bins)
     put_number(r, "preemphasis", "", f->preemphasis, 4, "");
 }
 
-// What the list has behind a tab after a name: its IPA. One for each name, "" where there is none.
-static void put_ipa(report *r, const char *list)
-{
-    key(r, "ipa", "ipa");
-    lin_buffer_char(&r->out, '[');
-    for (int i = 0; *list; i++) {
-        const size_t n = strcspn(list, " ");
-        const char *tab = i ? memchr(list, '\t', n) : NULL; // behind the blank is the kind of the set
-        if (i) lin_buffer_text(&r->out, ", ");
-        lin_buffer_json(&r->out, tab ? tab + 1 : "", tab ? n - (size_t)(tab + 1 - list) : 0);
-        list += n + (list[n] == ' ');
-    }
-    lin_buffer_char(&r->out, ']');
-}
-
 // Behind the blank: nothing in a set of English, "own" in one that does not say.
 static void put_language(report *r, const char *list)
 {
@@ -129,31 +114,37 @@ static void put_language(report *r, const char *list)
     if (!r->json) lin_buffer_char(&r->out, '\n');
 }
 
+// The names of a list, or, in JSON, what it has behind a tab after each name: its IPA, "" where there is none.
+static void put_names(report *r, const char *name, const char *list, int of_ipa)
+{
+    key(r, name, name);
+    if (r->json) lin_buffer_char(&r->out, '[');
+    for (int i = 0; *list; i++) {
+        const size_t n = strcspn(list, " "), n_name = strcspn(list, "\t ");
+        const int has_ipa = i && n_name < n; // behind the blank is the kind of the set
+        const char *ipa = has_ipa ? list + n_name + 1 : "";
+        const size_t n_ipa = has_ipa ? n - n_name - 1 : 0;
+        if (i) lin_buffer_text(&r->out, r->json ? ", " : " ");
+        if (r->json) lin_buffer_json(&r->out, of_ipa ? ipa : list, of_ipa ? n_ipa : n_name);
+        else lin_buffer_bytes(&r->out, list, n_name);
+        if (!r->json && has_ipa) lin_buffer_format(&r->out, "=%.*s", (int)n_ipa, ipa);
+        list += n + (list[n] == ' ');
+    }
+    lin_buffer_char(&r->out, r->json ? ']' : '\n');
+}
+
 static void put_phones(report *r, const char *list, int of_tokens)
 {
     if (!of_tokens) put_language(r, list);
-    const char *const all = list;
-    key(r, of_tokens ? "symbols" : "phones", of_tokens ? "symbols" : "phones");
-    if (r->json) {
-        lin_buffer_char(&r->out, '[');
-        for (int i = 0; *list; i++) {
-            size_t n = strcspn(list, " ");
-            if (i) lin_buffer_text(&r->out, ", ");
-            lin_buffer_json(&r->out, list, strcspn(list, "\t "));
-            list += n + (list[n] == ' ');
-        }
-        lin_buffer_char(&r->out, ']');
-        if (strchr(all, '\t')) put_ipa(r, all);
-    } else {
-        for (int i = 0; *list; i++) {
-            const size_t n = strcspn(list, " "), n_name = strcspn(list, "\t ");
-            if (i) lin_buffer_char(&r->out, ' ');
-            lin_buffer_bytes(&r->out, list, n_name);
-            if (i && n_name < n) lin_buffer_format(&r->out, "=%.*s", (int)(n - n_name - 1), list + n_name + 1);
-            list += n + (list[n] == ' ');
-        }
-        lin_buffer_char(&r->out, '\n');
-    }
+    put_names(r, of_tokens ? "symbols" : "phones", list, 0);
+    if (r->json && strchr(list, '\t')) put_names(r, "ipa", list, 1);
+}
+
+static void put_fingerprint(report *r, const char *name, uint64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)value);
+    put_text(r, name, name, text);
 }
 
 // The provenance is JSON that the model's writer chose: in text, a line for each of its members.
@@ -260,7 +251,6 @@ static lin_status report_model(report *r, const char *path, lin_error *err)
         return status;
     }
     struct stat file;
-    char fingerprint[24];
     put_text(r, "kind", "kind", "model");
     if (*m->name || r->json) put_text(r, "name", "name", m->name);
     put_config(r, m);
@@ -280,8 +270,7 @@ static lin_status report_model(report *r, const char *path, lin_error *err)
         put_integer(r, "emission_delay_ms", "times", m->delay_ms, " ms earlier than the network's output (emission delay)");
     if (!m->config.voice) put_phones(r, m->phones, m->config.tokens);
     put_text(r, "license", "licence", *m->license || r->json ? m->license : "not stated");
-    snprintf(fingerprint, sizeof fingerprint, "%016llx", (unsigned long long)m->fingerprint);
-    put_text(r, "fingerprint", "fingerprint", fingerprint);
+    put_fingerprint(r, "fingerprint", m->fingerprint);
     if (m->eight_bits) put_text(r, "weights", "weights", "in eight bits, for --precision int8");
     status = put_provenance(r, path, m->provenance, err);
     lin_encoder_destroy(encoder);
@@ -385,17 +374,10 @@ static void report_devices(report *r)
     if (r->json) lin_buffer_char(&r->out, ']');
 }
 
-static void put_fingerprint(report *r, uint64_t model)
-{
-    char text[24];
-    snprintf(text, sizeof text, "%016llx", (unsigned long long)model);
-    put_text(r, "model", "model", text);
-}
-
 static void put_state(report *r, const lin_state_about *a)
 {
     char text[128];
-    put_fingerprint(r, a->model);
+    put_fingerprint(r, "model", a->model);
     put_number(r, "seconds", "sound", (double)a->samples / a->rate_hz, 3, " s");
     put_number(r, "decoded_seconds", "decoded", (double)a->rows * a->row_seconds, 3, " s");
     put_text(r, "search", "by", lin_search_name((lin_search_kind)a->kind));
@@ -457,7 +439,6 @@ static int run(lin_parsed *parsed)
         if (status == LIN_OK) status = report_file(&r, path, &err);
     }
     if (r.json) lin_buffer_text(&r.out, "}\n");
-    if (status == LIN_OK) status = lin_buffer_status(&r.out, &err);
     if (status == LIN_OK) status = lin_buffer_write(&r.out, stdout, "standard output", &err);
     lin_buffer_free(&r.out);
     return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
