@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -48,7 +49,7 @@ typedef struct piece {
     size_t n;
 } piece;
 
-static piece piece_of(const char *text) { return (piece){text, strlen(text)}; }
+static piece piece_of(const char *text) { return (piece){text, text ? strlen(text) : 0}; }
 
 static piece trim(piece p)
 {
@@ -57,8 +58,14 @@ static piece trim(piece p)
     return p;
 }
 
-static lin_status refuse(const reader *r, lin_error *err, const char *what)
+static lin_status refuse(const reader *r, lin_error *err, const char *fmt, ...) LIN_PRINTF(3, 4);
+static lin_status refuse(const reader *r, lin_error *err, const char *fmt, ...)
 {
+    char what[sizeof err->message];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(what, sizeof what, fmt, args);
+    va_end(args);
     return lin_fail(err, LIN_FORMAT, "%s:%d: %s", r->file->name, r->line, what);
 }
 
@@ -68,10 +75,9 @@ static lin_status check_bytes(const reader *r, piece line, lin_error *err)
     if (good == line.n) return LIN_OK;
     const unsigned char c = (unsigned char)line.at[good];
     if (c == 0)
-        return lin_fail(err, LIN_FORMAT, "%s:%d: a NUL byte at column %zu; is this a text file?", r->file->name, r->line,
-                        good + 1);
-    return lin_fail(err, LIN_FORMAT, "%s:%d: byte 0x%02X at column %zu is %s", r->file->name, r->line, c, good + 1,
-                    c < 0x20 || c == 0x7F ? "a control character" : "not UTF-8 text");
+        return refuse(r, err, "a NUL byte at column %zu; is this a text file?", good + 1);
+    return refuse(r, err, "byte 0x%02X at column %zu is %s", c, good + 1,
+                  c < 0x20 || c == 0x7F ? "a control character" : "not UTF-8 text");
 }
 
 // The next line, without its line end; at the end of the file line->at is NULL. Empty lines are refused: the tool that wrote one
@@ -85,7 +91,7 @@ static lin_status next_line(reader *r, piece *line, lin_error *err)
     r->line++;
     const char *begin = r->file->bytes + r->at, *end = memchr(begin, '\n', left < MAX_LINE + 1 ? left : MAX_LINE + 1);
     if (!end && left > MAX_LINE)
-        return lin_fail(err, LIN_FORMAT, "%s:%d: the line is longer than %d bytes", r->file->name, r->line, (int)MAX_LINE);
+        return refuse(r, err, "the line is longer than %d bytes", (int)MAX_LINE);
     *line = (piece){begin, end ? (size_t)(end - begin) : left};
     r->at += line->n + (end != NULL);
     if (line->n && begin[line->n - 1] == '\r') line->n--;
@@ -103,22 +109,11 @@ static lin_status split(const reader *r, piece line, piece *id, piece *rest, lin
     *id = (piece){line.at, n};
     *rest = trim((piece){line.at + n, line.n - n});
     if (n > MAX_ID)
-        return lin_fail(err, LIN_FORMAT, "%s:%d: a name of %zu bytes; the limit is %d", r->file->name, r->line, n, (int)MAX_ID);
+        return refuse(r, err, "a name of %zu bytes; the limit is %d", n, (int)MAX_ID);
     return LIN_OK;
 }
 
 /* ---- storage --------------------------------------------------------------------------------------------------------------- */
-
-// Takes ownership of a string (NULL: out of memory before), which is freed with the directory.
-static char *keep(lin_datadir *dir, char *text)
-{
-    if (text && lin_grow_int(&dir->texts, &dir->room_texts, dir->n_texts + 1, sizeof *dir->texts, "texts", NULL)) {
-        lin_free(text);
-        return NULL;
-    }
-    if (text) dir->texts[dir->n_texts++] = text;
-    return text;
-}
 
 static char *copy(piece p) { return lin_text_copy(p.at, p.n); }
 
@@ -149,6 +144,19 @@ static char *join(const char *root, piece path)
 
 static lin_status no_memory(lin_error *err, size_t n) { return lin_no_memory(err, "a list of recordings", n); }
 
+// Keeps a string made of n bytes (NULL: out of memory), which is freed with the directory, also on failure.
+static lin_status keep(const reader *r, char *text, size_t n, const char **to, lin_error *err)
+{
+    lin_datadir *dir = r->dir;
+    *to = NULL;
+    if (!text || lin_grow_int(&dir->texts, &dir->room_texts, dir->n_texts + 1, sizeof *dir->texts, "texts", NULL)) {
+        lin_free(text);
+        return no_memory(err, n);
+    }
+    *to = dir->texts[dir->n_texts++] = text;
+    return LIN_OK;
+}
+
 // One more item, which no other has the name of. cut.path: NULL means that memory failed before.
 static lin_status add_item(list *to, const char *file, int line, piece id, lin_cut cut, lin_error *err)
 {
@@ -168,11 +176,10 @@ static lin_status add_utterance(const reader *r, piece id, lin_cut cut, lin_utte
 {
     list *all = &r->dir->utterances;
     if (id.n == 0 || id.n > MAX_ID)
-        return lin_fail(err, LIN_FORMAT, "%s:%d: a name of %zu bytes; must be 1 to %d", r->file->name, r->line, id.n,
-                        (int)MAX_ID);
+        return refuse(r, err, "a name of %zu bytes; must be 1 to %d", id.n, (int)MAX_ID);
     for (size_t i = 0; i < id.n; i++)
         if ((unsigned char)id.at[i] <= ' ' || id.at[i] == 127)
-            return lin_fail(err, LIN_FORMAT, "%s:%d: the name '%.*s' has a blank", r->file->name, r->line, (int)id.n, id.at);
+            return refuse(r, err, "the name '%.*s' has a blank", (int)id.n, id.at);
     LIN_TRY(add_item(all, r->file->name, r->line, id, cut, err));
     *of = &all->items[all->count - 1];
     return LIN_OK;
@@ -184,7 +191,7 @@ static lin_status add_named(const reader *r, piece path, int64_t from_ms, lin_cu
 {
     char id[2 * MAX_ID];
     if (path.n > MAX_ID)
-        return lin_fail(err, LIN_FORMAT, "%s:%d: a path longer than %d bytes", r->file->name, r->line, (int)MAX_ID);
+        return refuse(r, err, "a path longer than %d bytes", (int)MAX_ID);
     snprintf(id, sizeof id, "%.*s", (int)path.n, path.at);
     char *dot = strrchr(id, '.'), *slash = strrchr(id, '/');
     if (dot && dot > (slash ? slash + 1 : id)) *dot = '\0';
@@ -197,15 +204,14 @@ static lin_status add_named(const reader *r, piece path, int64_t from_ms, lin_cu
 
 static lin_status set_text(const reader *r, lin_utterance *u, piece words, lin_error *err)
 {
-    u->text = keep(r->dir, copy_words(words));
-    return u->text ? LIN_OK : no_memory(err, words.n);
+    return keep(r, copy_words(words), words.n, &u->text, err);
 }
 
 // The sound at a path, or of a command, which ends in '|'.
 static lin_status find_cut(const reader *r, piece id, piece path, lin_cut *cut, lin_error *err)
 {
     *cut = (lin_cut){0};
-    if (path.n == 0) return lin_fail(err, LIN_FORMAT, "%s:%d: the path of the sound file is missing", r->file->name, r->line);
+    if (path.n == 0) return refuse(r, err, "the path of the sound file is missing");
     cut->is_command = path.at[path.n - 1] == '|';
     if (cut->is_command && !r->options->allow_commands)
         return lin_fail(err, LIN_UNSUPPORTED,
@@ -213,8 +219,7 @@ static lin_status find_cut(const reader *r, piece id, piece path, lin_cut *cut, 
                         "to a file and give that path", r->file->name, r->line, (int)id.n, id.at);
     if (cut->is_command) path = trim((piece){path.at, path.n - 1});
     if (path.n == 0) return refuse(r, err, "there is no command before '|'");
-    cut->path = keep(r->dir, cut->is_command ? copy(path) : join(r->options->audio_root, path));
-    return cut->path ? LIN_OK : no_memory(err, path.n);
+    return keep(r, cut->is_command ? copy(path) : join(r->options->audio_root, path), path.n, &cut->path, err);
 }
 
 /* ---- files ----------------------------------------------------------------------------------------------------------------- */
@@ -237,8 +242,7 @@ static lin_status find_item(const list *in, const reader *r, piece id, const lin
 {
     *index = lin_symbols_find(&in->names, id.at, id.n);
     if (*index >= 0) return LIN_OK;
-    return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s has no sound: it is not listed in %s", r->file->name, r->line, (int)id.n, id.at,
-                    main->name);
+    return refuse(r, err, "%.*s has no sound: it is not listed in %s", (int)id.n, id.at, main->name);
 }
 
 // The fields of a line; -1: more than there is room for.
@@ -282,8 +286,7 @@ static lin_status read_segments(reader r, const lin_datadir_file *wav_scp, lin_e
         LIN_TRY(find_item(&dir->recordings, &r, field[1], wav_scp, &index, err));
         lin_cut cut = dir->recordings.items[index].cut;
         if (!(start >= 0 && start < 1e9) || !(end == -1 || (end > start && end < 1e9)))
-            return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s is from %g to %g s; must be 0 <= start < end", r.file->name, r.line,
-                            (int)field[0].n, field[0].at, start, end);
+            return refuse(&r, err, "%.*s is from %g to %g s; must be 0 <= start < end", (int)field[0].n, field[0].at, start, end);
         const int channel = n == 5 ? whole_number(field[4]) : 0;
         if (channel < 0 || channel >= LIN_AUDIO_MAX_CHANNELS) return refuse(&r, err, "the channel must be a number from 0 to 63");
         if (n == 5) cut.channel = channel + 1;
@@ -321,9 +324,9 @@ static lin_status read_texts(reader r, const lin_datadir_file *main, lin_error *
         LIN_TRY(find_item(all, &r, id, main, &index, err));
         lin_utterance *u = &all->items[index];
         if (u->text)
-            return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s already has a transcript", r.file->name, r.line, (int)id.n, id.at);
+            return refuse(&r, err, "%.*s already has a transcript", (int)id.n, id.at);
         if (words.n == 0 && r.options->need_text)
-            return lin_fail(err, LIN_FORMAT, "%s:%d: the transcript of %.*s is empty", r.file->name, r.line, (int)id.n, id.at);
+            return refuse(&r, err, "the transcript of %.*s is empty", (int)id.n, id.at);
         LIN_TRY(set_text(&r, u, words, err));
     }
 }
@@ -340,12 +343,10 @@ static lin_status read_speakers(reader r, const lin_datadir_file *main, lin_erro
         LIN_TRY(find_item(all, &r, id, main, &index, err));
         lin_utterance *u = &all->items[index];
         if (u->speaker)
-            return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s already has a speaker", r.file->name, r.line, (int)id.n, id.at);
+            return refuse(&r, err, "%.*s already has a speaker", (int)id.n, id.at);
         if (speaker.n == 0 || speaker.n > MAX_ID || memchr(speaker.at, ' ', speaker.n) || memchr(speaker.at, '\t', speaker.n))
-            return lin_fail(err, LIN_FORMAT, "%s:%d: the speaker of %.*s must be one name of 1 to %d bytes", r.file->name, r.line,
-                            (int)id.n, id.at, (int)MAX_ID);
-        u->speaker = keep(r.dir, copy(speaker));
-        if (!u->speaker) return no_memory(err, speaker.n);
+            return refuse(&r, err, "the speaker of %.*s must be one name of 1 to %d bytes", (int)id.n, id.at, (int)MAX_ID);
+        LIN_TRY(keep(&r, copy(speaker), speaker.n, &u->speaker, err));
     }
 }
 
@@ -390,7 +391,7 @@ static lin_status time_from(double least, const reader *r, const cJSON *object, 
     const cJSON *item = get(object, key);
     if (!item || cJSON_IsNull(item)) return LIN_OK;
     if (!cJSON_IsNumber(item) || !(item->valuedouble >= least && item->valuedouble < 1e9))
-        return lin_fail(err, LIN_FORMAT, "%s:%d: \"%s\" is no time in seconds", r->file->name, r->line, key);
+        return refuse(r, err, "\"%s\" is no time in seconds", key);
     *value = item->valuedouble;
     return LIN_OK;
 }
@@ -415,21 +416,18 @@ static lin_status take_text(const reader *r, lin_utterance *u, const cJSON *obje
     return !*u->text && r->options->need_text ? refuse(r, err, "the transcript is empty") : LIN_OK;
 }
 
-// A name without blanks and of a length that results can hold; NULL: none.
-static lin_status take_speaker(const reader *r, lin_utterance *u, const char *name, lin_error *err)
+// A name without blanks and of a length that results can hold; at NULL: none.
+static lin_status take_speaker(const reader *r, lin_utterance *u, piece name, lin_error *err)
 {
-    if (!name) return LIN_OK;
-    if (!*name || strlen(name) > MAX_ID || strchr(name, ' '))
-        return lin_fail(err, LIN_FORMAT, "%s:%d: the speaker must be one name of 1 to %d bytes", r->file->name, r->line,
-                        (int)MAX_ID);
-    u->speaker = keep(r->dir, copy(piece_of(name)));
-    return u->speaker ? LIN_OK : no_memory(err, strlen(name));
+    if (!name.at) return LIN_OK;
+    if (name.n == 0 || name.n > MAX_ID || memchr(name.at, ' ', name.n))
+        return refuse(r, err, "the speaker must be one name of 1 to %d bytes", (int)MAX_ID);
+    return keep(r, copy(name), name.n, &u->speaker, err);
 }
 
-static lin_status set_path(const reader *r, const char *path, lin_cut *cut, lin_error *err)
+static lin_status set_path(const reader *r, piece path, lin_cut *cut, lin_error *err)
 {
-    cut->path = keep(r->dir, join(r->options->audio_root, piece_of(path)));
-    return cut->path ? LIN_OK : no_memory(err, strlen(path));
+    return keep(r, join(r->options->audio_root, path), path.n, &cut->path, err);
 }
 
 /* ---- NeMo and its kind ----------------------------------------------------------------------------------------------------- */
@@ -437,12 +435,6 @@ static lin_status set_path(const reader *r, const char *path, lin_cut *cut, lin_
 static const char *const path_keys[] = {"audio_filepath", "audio_path", "audio_file", "file_name", "path", "wav", "audio", NULL};
 static const char *const id_keys[] = {"id", "utt_id", "key", NULL};
 static const char *const speaker_keys[] = {"speaker", "speaker_id", "client_id", NULL};
-
-static lin_status keep_record(const reader *r, lin_utterance *u, piece line, lin_error *err)
-{
-    u->record = keep(r->dir, copy(line));
-    return u->record ? LIN_OK : no_memory(err, line.n);
-}
 
 static lin_status read_entry(const reader *r, const cJSON *object, piece line, lin_error *err)
 {
@@ -453,15 +445,15 @@ static lin_status read_entry(const reader *r, const cJSON *object, piece line, l
     if (!path) return refuse(r, err, "the object names no sound: it has no \"audio_filepath\", nor \"audio\" or \"path\"");
     LIN_TRY(time_of(r, object, "offset", &offset, err));
     LIN_TRY(time_of(r, object, "duration", &duration, err));
-    LIN_TRY(set_path(r, path, &cut, err));
+    LIN_TRY(set_path(r, piece_of(path), &cut, err));
     // Without an offset the duration is that of the file, often rounded.
     if (offset >= 0) cut.part = (lin_part){offset, duration > 0 ? offset + duration : 0};
     const int64_t from_ms = offset >= 0 ? llround(offset * 1000) : -1;
     if (id) LIN_TRY(add_utterance(r, piece_of(id), cut, &u, err));
     else LIN_TRY(add_named(r, piece_of(path), from_ms, cut, &u, err));
     LIN_TRY(take_text(r, u, object, err));
-    LIN_TRY(take_speaker(r, u, string_of(object, speaker_keys), err));
-    return keep_record(r, u, line, err);
+    LIN_TRY(take_speaker(r, u, piece_of(string_of(object, speaker_keys)), err));
+    return keep(r, copy(line), line.n, &u->record, err);
 }
 
 /* ---- Lhotse ---------------------------------------------------------------------------------------------------------------- */
@@ -490,9 +482,8 @@ static lin_status read_source(const reader *r, const cJSON *recording, lin_cut *
     if (cut->is_command && !r->options->allow_commands)
         return lin_fail(err, LIN_UNSUPPORTED, "%s:%d: the sound comes from a command; --allow-commands runs such commands",
                         r->file->name, r->line);
-    if (!cut->is_command) return set_path(r, name, cut, err);
-    cut->path = keep(r->dir, copy(piece_of(name)));
-    return cut->path ? LIN_OK : no_memory(err, strlen(name));
+    if (!cut->is_command) return set_path(r, piece_of(name), cut, err);
+    return keep(r, copy(piece_of(name)), strlen(name), &cut->path, err);
 }
 
 // From `start` on; duration 0: to the end.
@@ -520,8 +511,8 @@ static lin_status read_cut(const reader *r, const cJSON *object, piece line, lin
     if (!s || !s->next) { // the cut is the utterance
         LIN_TRY(add_part(r, object, cut, start, duration, &u, err));
         LIN_TRY(take_text(r, u, s, err));
-        LIN_TRY(take_speaker(r, u, s ? string_of(s, speaker_keys) : NULL, err));
-        return keep_record(r, u, line, err);
+        LIN_TRY(take_speaker(r, u, s ? piece_of(string_of(s, speaker_keys)) : (piece){0}, err));
+        return keep(r, copy(line), line.n, &u->record, err);
     }
     for (; s; s = s->next) {
         double from = 0, long_s = 0;
@@ -537,7 +528,7 @@ static lin_status read_cut(const reader *r, const cJSON *object, piece line, lin
         if (long_s > 0) long_s -= before;
         LIN_TRY(add_part(r, s, part, start + from + before, long_s, &u, err));
         LIN_TRY(take_text(r, u, s, err));
-        LIN_TRY(take_speaker(r, u, string_of(s, speaker_keys), err));
+        LIN_TRY(take_speaker(r, u, piece_of(string_of(s, speaker_keys)), err));
     }
     return LIN_OK;
 }
@@ -610,17 +601,14 @@ static lin_status read_row(const reader *r, const lin_lines *line, const int col
     lin_utterance *u;
     const size_t good = lin_utf8_prefix(line->text, line->n, "\t");
     if (good < line->n)
-        return lin_fail(err, LIN_FORMAT, "%s:%d: byte 0x%02X at column %zu is not UTF-8 text", r->file->name, r->line,
-                        (unsigned char)line->text[good], good + 1);
+        return refuse(r, err, "byte 0x%02X at column %zu is not UTF-8 text", (unsigned char)line->text[good], good + 1);
     if (path.n == 0) return refuse(r, err, "the column \"path\" is empty");
     if (text.n == 0 && r->options->need_text) return refuse(r, err, "the column \"sentence\" is empty");
-    const lin_cut cut = {.path = keep(r->dir, join(r->options->audio_root, path))};
-    if (!cut.path) return no_memory(err, path.n);
+    lin_cut cut = {0};
+    LIN_TRY(set_path(r, path, &cut, err));
     LIN_TRY(add_named(r, path, -1, cut, &u, err));
     if (text.n) LIN_TRY(set_text(r, u, trim(text), err));
-    if (!speaker.n) return LIN_OK;
-    const char *name = keep(r->dir, copy(speaker));
-    return name ? take_speaker(r, u, name, err) : no_memory(err, speaker.n);
+    return speaker.n ? take_speaker(r, u, speaker, err) : LIN_OK;
 }
 
 static lin_status read_table(reader r, lin_error *err)
