@@ -45,11 +45,8 @@ const char *lin_doc_folder(void)
         if (slash) *slash = 0;
     }
     snprintf(file, sizeof file, "%s/share/doc/linnet/alignment.md", program);
-    if (is_known && access(file, F_OK) == 0) {
-        snprintf(folder, sizeof folder, "%s/share/doc/linnet", program);
-    } else {
-        snprintf(folder, sizeof folder, "docs");
-    }
+    if (is_known && access(file, F_OK) == 0) snprintf(folder, sizeof folder, "%s/share/doc/linnet", program);
+    else snprintf(folder, sizeof folder, "docs");
     return folder;
 }
 
@@ -144,14 +141,10 @@ static void print_option(FILE *out, const lin_command *command, const lin_option
     const char *dashes = o->under ? "" : "--", *is = o->under ? "=" : o->bare ? "[=" : " ";
     int n = o->letter ? snprintf(left, sizeof left, "  -%c, --%s", o->letter, o->name)
                       : snprintf(left, sizeof left, "      %s%s", dashes, o->name);
-    if (o->type != LIN_OPTION_FLAG) 
+    if (o->type != LIN_OPTION_FLAG)
         n += snprintf(left + n, sizeof left - (size_t)n, "%s%s%s", is, lin_option_value_name(o), o->bare ? "]" : "");
-    fputs(left, out);
-    if (n > COLUMN - 2) {
-        fprintf(out, "\n%*s", COLUMN, "");
-    } else {
-        fprintf(out, "%*s", COLUMN - n, "");
-    }
+    if (n > COLUMN - 2) fprintf(out, "%s\n%*s", left, COLUMN, "");
+    else fprintf(out, "%-*s", COLUMN, left);
     char *text = o->type == LIN_OPTION_SETTINGS ? about_settings(command, o) : about(o);
     wrap(out, text ? text : o->help, COLUMN, COLUMN);
     lin_free(text);
@@ -258,20 +251,18 @@ static void put_plain(FILE *out, const char *text, int at_start)
         }
         if (at_start && (*text == '.' || *text == '\'')) fputs("\\&", out);
         at_start = *text == '\n';
-        if (*text == '\\') {
-            fputs("\\e", out);
-        } else if (*text == '-') {
-            fputs("\\-", out);
-        } else {
-            fputc(*text, out);
-        }
+        if (*text == '\\') fputs("\\e", out);
+        else fprintf(out, *text == '-' ? "\\-" : "%c", *text);
     }
 }
 
-static void put(FILE *out, const char *text, int at_start)
+// Such a text between two that are roff.
+static void put(FILE *out, const char *before, const char *text, const char *behind)
 {
     char *own = lin_help_with_docs(text, doc_folder);
-    put_plain(out, own ? own : text, at_start);
+    fputs(before, out);
+    put_plain(out, own ? own : text, before[strlen(before) - 1] == '\n');
+    fputs(behind, out);
     lin_free(own);
 }
 
@@ -304,19 +295,12 @@ static void put_option(FILE *out, const lin_option *o)
 {
     fputs(".TP\n", out);
     if (o->letter) fprintf(out, "\\fB\\-%c\\fR, ", o->letter);
-    fputs(o->under ? "\\fB" : "\\fB\\-\\-", out);
-    put(out, o->name, 0);
-    fputs("\\fR", out);
-    if (o->type != LIN_OPTION_FLAG) {
-        fputs(o->under ? "=\\fI" : o->bare ? "[=\\fI" : " \\fI", out);
-        put(out, lin_option_value_name(o), 0);
-        fputs(o->bare ? "\\fR]" : "\\fR", out);
-    }
-    fputc('\n', out);
+    put(out, o->under ? "\\fB" : "\\fB\\-\\-", o->name, "\\fR");
+    if (o->type != LIN_OPTION_FLAG)
+        put(out, o->under ? "=\\fI" : o->bare ? "[=\\fI" : " \\fI", lin_option_value_name(o), o->bare ? "\\fR]" : "\\fR");
     char *text = about(o);
-    put(out, text ? text : o->help, 1);
+    put(out, "\n", text ? text : o->help, ".\n");
     lin_free(text);
-    fputs(".\n", out);
 }
 
 // A SETTINGS option, and below it those that it sets.
@@ -334,9 +318,7 @@ static void put_options(FILE *out, const lin_command *command)
     for (const lin_option *o = command->options; o->type != LIN_OPTION_END; o++) {
         if (o->type == LIN_OPTION_HEADING) {
             if (!is_used(o, PLAIN | EXPERT)) continue;
-            fputs(o == command->options ? "\\fI" : ".PP\n\\fI", out);
-            put(out, o->help, 0);
-            fputs("\\fR\n", out);
+            put(out, o == command->options ? "\\fI" : ".PP\n\\fI", o->help, "\\fR\n");
         } else if (o->type == LIN_OPTION_SETTINGS) {
             put_settings(out, command, o);
         } else if (!o->under) {
@@ -344,27 +326,6 @@ static void put_options(FILE *out, const lin_command *command)
         }
     }
     fputs(".TP\n\\fB\\-h\\fR, \\fB\\-\\-help\\fR\nA short help text.\n", out);
-}
-
-static void put_usage(FILE *out, const lin_command *command)
-{
-    fputs("\\fBlinnet ", out);
-    put(out, command->name, 0);
-    fputs("\\fR ", out);
-    if (*command->operands) {
-        fputs("\\fI", out);
-        put(out, command->operands, 0);
-        fputs("\\fR ", out);
-    }
-    fputs("[options]\n", out);
-}
-
-static void put_examples(FILE *out, const lin_command *command)
-{
-    if (!command->examples) return;
-    fputs(".PP\nExamples:\n.PP\n.nf\n", out);
-    put(out, command->examples, 1);
-    fputs("\n.fi\n", out);
 }
 
 static void put_end(FILE *out)
@@ -402,32 +363,22 @@ static void put_end(FILE *out)
           "Interrupted.\n", out);
 }
 
-static void put_docs(FILE *out)
-{
-    fputs("More documentation is in ", out);
-    put(out, doc_folder, 0);
-    fputs(".\n", out);
-}
-
 void lin_man_command(FILE *out, const lin_command *command, const char *docs)
 {
     doc_folder = docs;
     fputs(".TH LINNET\\-", out);
     put_upper(out, command->name);
-    fputs(" 1 \"\" \"linnet " LINNET_VERSION "\" \"User Commands\"\n.SH NAME\nlinnet\\-", out);
-    put(out, command->name, 0);
-    fputs(" \\- ", out);
-    put(out, command->summary, 0);
-    fputs("\n.SH SYNOPSIS\n", out);
-    put_usage(out, command);
-    fputs(".SH DESCRIPTION\n", out);
+    put(out, " 1 \"\" \"linnet " LINNET_VERSION "\" \"User Commands\"\n.SH NAME\nlinnet\\-", command->name, "");
+    put(out, " \\- ", command->summary, "\n.SH SYNOPSIS\n");
+    put(out, "\\fBlinnet ", command->name, "\\fR ");
+    if (*command->operands) put(out, "\\fI", command->operands, "\\fR ");
+    fputs("[options]\n.SH DESCRIPTION\n", out);
     put_paragraphs(out, command->description ? command->description : command->summary);
     fputs(".SH OPTIONS\n", out);
     put_options(out, command);
-    put_examples(out, command);
+    if (command->examples) put(out, ".PP\nExamples:\n.PP\n.nf\n", command->examples, "\n.fi\n");
     put_end(out);
-    fputs(".SH SEE ALSO\n.BR linnet (1)\n.PP\n", out);
-    put_docs(out);
+    put(out, ".SH SEE ALSO\n.BR linnet (1)\n.PP\nMore documentation is in ", doc_folder, ".\n");
 }
 
 void lin_man_program(FILE *out, const lin_command *const *commands, const char *docs)
@@ -447,15 +398,11 @@ void lin_man_program(FILE *out, const lin_command *const *commands, const char *
                                                     "Each has its own manual page, and \\fB\\-\\-help\\fR.\n", out);
     for (; *commands; commands++) {
         if ((*commands)->hidden) continue;
-        fputs(".TP\n.BR linnet\\-", out);
-        put(out, (*commands)->name, 0);
-        fputs(" (1)\n", out);
-        put(out, (*commands)->summary, 1);
-        fputs("\n", out);
+        put(out, ".TP\n.BR linnet\\-", (*commands)->name, " (1)");
+        put(out, "\n", (*commands)->summary, "\n");
     }
     put_end(out);
-    fputs(".SH SEE ALSO\n", out);
-    put_docs(out);
+    put(out, ".SH SEE ALSO\nMore documentation is in ", doc_folder, ".\n");
 }
 
 /* ---- completion ------------------------------------------------------------------------------------------------------------ */
@@ -477,12 +424,8 @@ static void put_choices(FILE *out, const char *choices)
 static void put_quoted(FILE *out, const char *text, const char *extra)
 {
     for (; *text; text++) {
-        if (*text == '\'') {
-            fputs("'\\''", out);
-        } else {
-            if (strchr(extra, *text)) fputc('\\', out);
-            fputc(*text, out);
-        }
+        if (*text == '\'') fputs("'\\''", out);
+        else fprintf(out, strchr(extra, *text) ? "\\%c" : "%c", *text);
     }
 }
 
@@ -662,10 +605,7 @@ static void fish(FILE *out, const lin_command *const *commands)
                 fputs(" -x", out);
             }
             fputs(" -d '", out);
-            for (const char *s = o->help; *s; s++) {
-                if (*s == '\'' || *s == '\\') fputc('\\', out);
-                fputc(*s, out);
-            }
+            for (const char *s = o->help; *s; s++) fprintf(out, *s == '\'' || *s == '\\' ? "\\%c" : "%c", *s);
             fputs("'\n", out);
         }
     }
@@ -673,15 +613,10 @@ static void fish(FILE *out, const lin_command *const *commands)
 
 lin_status lin_completion(FILE *out, const lin_command *const *commands, const char *shell, lin_error *err)
 {
-    if (strcmp(shell, "bash") == 0) {
-        bash(out, commands);
-    } else if (strcmp(shell, "zsh") == 0) {
-        zsh(out, commands);
-    } else if (strcmp(shell, "fish") == 0) {
-        fish(out, commands);
-    } else {
-        return lin_fail(err, LIN_INVALID, "there is no completion for '%.40s', only for bash, zsh and fish", shell);
-    }
+    if (strcmp(shell, "bash") == 0) bash(out, commands);
+    else if (strcmp(shell, "zsh") == 0) zsh(out, commands);
+    else if (strcmp(shell, "fish") == 0) fish(out, commands);
+    else return lin_fail(err, LIN_INVALID, "there is no completion for '%.40s', only for bash, zsh and fish", shell);
     return LIN_OK;
 }
 
@@ -709,11 +644,8 @@ static int write_page(const man_values *v, const lin_command *command, const cha
     const int n = snprintf(path, sizeof path, "%s/linnet%s%s.1", v->output_dir, command ? "-" : "", command ? command->name : "");
     if (n < 0 || (size_t)n >= sizeof path) lin_fail(&err, LIN_INVALID, "the name %.200s... is too long", v->output_dir);
     if (err.status != LIN_OK || lin_output_open(path, 0, &out, &err) != LIN_OK) return lin_give_up(&err);
-    if (command) {
-        lin_man_command(out.file, command, docs);
-    } else {
-        lin_man_program(out.file, lin_commands, docs);
-    }
+    if (command) lin_man_command(out.file, command, docs);
+    else lin_man_program(out.file, lin_commands, docs);
     return lin_output_close(&out, &err) == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
 }
 
