@@ -30,20 +30,13 @@ static void put_text(lin_buffer *out, const lin_microphone_info *list, int n)
     for (int i = 0; i < n; i++) widest = strlen(list[i].name) > widest ? strlen(list[i].name) : widest;
     for (int i = 0; i < n; i++) {
         const lin_microphone_info *d = &list[i];
+        lin_buffer_format(out, "%s%-4d", d->is_default ? "* " : "  ", d->index);
         size_t from = out->n;
-        lin_buffer_text(out, d->is_default ? "* " : "  ");
-        lin_buffer_integer(out, d->index);
-        lin_buffer_pad(out, from, 6, 0);
-        from = out->n;
         put_name(out, d->name);
         lin_buffer_pad(out, from, widest + 2, 0);
+        lin_buffer_format(out, "%6d Hz  ", d->rate_hz);
         from = out->n;
-        lin_buffer_integer(out, d->rate_hz);
-        lin_buffer_pad(out, from, 6, 1);
-        lin_buffer_text(out, " Hz  ");
-        from = out->n;
-        lin_buffer_integer(out, d->channels);
-        lin_buffer_text(out, d->channels == 1 ? " channel" : " channels");
+        lin_buffer_format(out, "%d channel%s", d->channels, d->channels == 1 ? "" : "s");
         lin_buffer_pad(out, from, 14, 0);
         put_name(out, d->system);
         lin_buffer_char(out, '\n');
@@ -55,17 +48,12 @@ static void put_json(lin_buffer *out, const lin_microphone_info *list, int n, co
     lin_buffer_text(out, "{\"devices\": [");
     for (int i = 0; i < n; i++) {
         const lin_microphone_info *d = &list[i];
-        lin_buffer_text(out, i ? ", {\"index\": " : "{\"index\": ");
-        lin_buffer_integer(out, d->index);
-        lin_buffer_text(out, ", \"name\": ");
+        lin_buffer_format(out, "%s{\"index\": %d, \"name\": ", i ? ", " : "", d->index);
         lin_buffer_json(out, d->name, strlen(d->name));
         lin_buffer_text(out, ", \"system\": ");
         lin_buffer_json(out, d->system, strlen(d->system));
-        lin_buffer_text(out, ", \"rate_hz\": ");
-        lin_buffer_integer(out, d->rate_hz);
-        lin_buffer_text(out, ", \"channels\": ");
-        lin_buffer_integer(out, d->channels);
-        lin_buffer_text(out, d->is_default ? ", \"default\": true}" : ", \"default\": false}");
+        lin_buffer_format(out, ", \"rate_hz\": %d, \"channels\": %d, \"default\": %s}", d->rate_hz, d->channels,
+                          d->is_default ? "true" : "false");
     }
     lin_buffer_text(out, "], \"why_none\": ");
     lin_buffer_json(out, why, strlen(why));
@@ -82,13 +70,9 @@ static int run(lin_parsed *parsed)
     int n;
     lin_status status = lin_microphone_list(&list, &n, why, sizeof why, &err);
     if (status == LIN_OK && n == 0) status = lin_fail(&err, LIN_IO, "%s", why);
-    if (v->json) {
-        put_json(&out, list, n, err.message);
-    } else {
-        put_text(&out, list, n);
-    }
-    lin_status written = lin_buffer_status(&out, &unwritten);
-    if (written == LIN_OK) written = lin_buffer_write(&out, stdout, "standard output", &unwritten);
+    if (v->json) put_json(&out, list, n, err.message);
+    else put_text(&out, list, n);
+    const lin_status written = lin_buffer_write(&out, stdout, "standard output", &unwritten);
     lin_buffer_free(&out);
     lin_free(list);
     if (status != LIN_OK) return lin_give_up(&err);

@@ -172,7 +172,7 @@ static int show_progress(void *context, double seconds, double duration)
     if (duration > 0) {
         lin_progress_of(&job->bulk.progress, seconds / duration, "%.0f x real time, %s", speed, l->input->id);
     } else {
-        lin_progress_show(&job->bulk.progress, "%.0f s, %.0f x real time, %s", seconds, speed, l->input->id);
+        lin_progress_of(&job->bulk.progress, -1, "%.0f s, %.0f x real time, %s", seconds, speed, l->input->id);
     }
     return 0;
 }

@@ -71,28 +71,17 @@ int lin_run_command(const lin_command *command, int n, char **words)
         lin_no_memory(&err, "options", command->values_size);
         return lin_give_up(&err);
     }
-    int exit_status;
+    int exit_status = LIN_EXIT_OK;
     lin_status status = read_options(command, values, &parsed, n, words, &err);
-    if (status == LIN_NO_MEMORY || status == LIN_IO) {
-        exit_status = lin_give_up(&err);
-    } else if (status != LIN_OK) {
-        exit_status = lin_misuse(&parsed, "%s", err.message);
-    } else if (parsed.help == LIN_HELP_MAN) {
-        lin_man_command(stdout, command, lin_doc_folder());
-        exit_status = LIN_EXIT_OK;
-    } else if (parsed.help == LIN_HELP_SETTINGS) {
-        lin_help_settings(stdout, command, parsed.settings);
-        exit_status = LIN_EXIT_OK;
-    } else if (parsed.help) {
-        lin_help_command(stdout, command, parsed.help == LIN_HELP_ALL);
-        exit_status = LIN_EXIT_OK;
-    } else if (choose_language(&parsed, &err) != LIN_OK) {
-        exit_status = lin_misuse(&parsed, "--language: %s", err.message);
-    } else if (lin_guard_command(&parsed, &err) != LIN_OK) {
+    if (status == LIN_NO_MEMORY || status == LIN_IO) exit_status = lin_give_up(&err);
+    else if (status != LIN_OK) exit_status = lin_misuse(&parsed, "%s", err.message);
+    else if (parsed.help == LIN_HELP_MAN) lin_man_command(stdout, command, lin_doc_folder());
+    else if (parsed.help == LIN_HELP_SETTINGS) lin_help_settings(stdout, command, parsed.settings);
+    else if (parsed.help) lin_help_command(stdout, command, parsed.help == LIN_HELP_ALL);
+    else if (choose_language(&parsed, &err) != LIN_OK) exit_status = lin_misuse(&parsed, "--language: %s", err.message);
+    else if (lin_guard_command(&parsed, &err) != LIN_OK)
         exit_status = err.status == LIN_INVALID ? lin_misuse(&parsed, "%s", err.message) : lin_give_up(&err);
-    } else {
-        exit_status = command->run(&parsed);
-    }
+    else exit_status = command->run(&parsed);
     lin_guard_free();
     lin_options_free(&parsed);
     lin_free(values);

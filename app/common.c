@@ -191,18 +191,14 @@ static lin_status close_stream(lin_output *output, lin_error *err)
     output->file = NULL;
     if (!failed) return LIN_OK;
     return lin_fail(err, LIN_IO, "cannot write %s: %s%s", output->path ? output->path : "standard output",
-                    reason ? strerror(reason) : "an earlier write failed",
-                    lin_write_remedy(reason));
+                    reason ? strerror(reason) : "an earlier write failed", lin_write_remedy(reason));
 }
 
 lin_status lin_output_close(lin_output *output, lin_error *err)
 {
     lin_status status = close_stream(output, err);
-    if (status == LIN_OK && output->writer) {
-        status = lin_file_commit(output->writer, err);
-    } else {
-        lin_file_abort(output->writer);
-    }
+    if (status == LIN_OK && output->writer) status = lin_file_commit(output->writer, err);
+    else lin_file_abort(output->writer);
     output->writer = NULL;
     return status;
 }
@@ -233,11 +229,8 @@ void lin_output_keep(lin_output *output)
 lin_status lin_output_end(lin_output *output, lin_status status, lin_error *err)
 {
     if (status == LIN_OK) return lin_output_close(output, err);
-    if (status == LIN_STOPPED) {
-        lin_output_keep(output);
-    } else {
-        lin_output_abort(output);
-    }
+    if (status == LIN_STOPPED) lin_output_keep(output);
+    else lin_output_abort(output);
     return status;
 }
 
@@ -291,17 +284,6 @@ static void draw(lin_progress *progress, double fraction, const char *fmt, va_li
     // one write: no moment shows an empty row
     fprintf(stderr, "%s%.*s\r", line_is_dirty ? CLEAR_LINE : "", (int)cut(text, columns - 1), text);
     line_is_dirty = 1;
-}
-
-void lin_progress_show(lin_progress *progress, const char *fmt, ...)
-{
-    if (!progress->shown) return;
-    va_list args;
-    va_start(args, fmt);
-    pthread_mutex_lock(&terminal);
-    draw(progress, -1, fmt, args);
-    pthread_mutex_unlock(&terminal);
-    va_end(args);
 }
 
 void lin_progress_of(lin_progress *progress, double fraction, const char *fmt, ...)

@@ -92,9 +92,8 @@ typedef struct lin_progress {
 } lin_progress;
 
 void lin_progress_begin(lin_progress *progress, int quiet);
-/* Redraws if it is time. Thread-safe. */
-void lin_progress_show(lin_progress *progress, const char *fmt, ...) LIN_PRINTF(2, 3);
-/* lin_progress_show with "42 %, 1:23 left, " before it: fraction of the work is done, 0..1, since lin_progress_begin. */
+/* Redraws if it is time, with "42 %, 1:23 left, " before the text: fraction of the work is done, 0..1, since lin_progress_begin;
+ * below 0: it is not known, and nothing is before it. Thread-safe. */
 void lin_progress_of(lin_progress *progress, double fraction, const char *fmt, ...) LIN_PRINTF(3, 4);
 /* Removes the line. */
 void lin_progress_end(lin_progress *progress);

@@ -275,11 +275,8 @@ static lin_status read_names(const char *folder, names *list, lin_error *err)
         status = lin_grow_int(&list->items, &list->capacity, (int64_t)list->n + 1, sizeof *list->items, "a folder", err);
         if (status != LIN_OK) break;
         list->items[list->n] = lin_strdup(entry->d_name);
-        if (list->items[list->n]) {
-            list->n++;
-        } else {
-            status = lin_no_memory(err, "a folder", strlen(entry->d_name));
-        }
+        if (list->items[list->n]) list->n++;
+        else status = lin_no_memory(err, "a folder", strlen(entry->d_name));
     }
     if (status == LIN_OK && errno) status = lin_fail(err, LIN_IO, "cannot read the folder %s: %s", folder, strerror(errno));
     closedir(dir);
@@ -297,11 +294,8 @@ static const char *beside(const names *list, const char *name, const char *const
     while (low < high) {
         const int mid = low + (high - low) / 2;
         const int order = strncmp(list->items[mid], name, n);
-        if (order < 0 || (order == 0 && (unsigned char)list->items[mid][n] < '.')) {
-            low = mid + 1;
-        } else {
-            high = mid;
-        }
+        if (order < 0 || (order == 0 && (unsigned char)list->items[mid][n] < '.')) low = mid + 1;
+        else high = mid;
     }
     for (; low < list->n && !strncmp(list->items[low], name, n) && list->items[low][n] == '.'; low++) {
         const int rank = stem(list->items[low]) == n ? lies_in(ends, list->items[low]) : -1;
@@ -513,13 +507,10 @@ lin_status lin_inputs_check_names(const lin_inputs *in, lin_error *err)
     for (int i = 1; i < in->n && status == LIN_OK; i++) {
         const lin_input *a = sorted[i - 1], *b = sorted[i];
         if (strcmp(a->name, b->name) != 0) continue;
-        if (strcmp(a->path, b->path) == 0 && !lin_cut_is_part(&a->cut)) {
-            status = lin_fail(err, LIN_INVALID, "%s is given twice", a->path);
-        } else {
-            status = lin_fail(err, LIN_INVALID,
-                              "%.300s and %.300s would have the same result %s; rename one of them, or use an --output-dir for "
-                              "each", a->path, b->path, a->name);
-        }
+        status = strcmp(a->path, b->path) == 0 && !lin_cut_is_part(&a->cut)
+                     ? lin_fail(err, LIN_INVALID, "%s is given twice", a->path)
+                     : lin_fail(err, LIN_INVALID, "%.300s and %.300s would have the same result %s; rename one of them, or use "
+                                                  "an --output-dir for each", a->path, b->path, a->name);
     }
     lin_free((void *)sorted);
     return status;
@@ -629,15 +620,13 @@ lin_status lin_guard_reads(const char *path, lin_error *err)
     struct stat st;
     char part[PATH_MAX];
     if (!path || strcmp(path, "-") == 0 || stat(path, &st) != 0) return LIN_OK;
-    lin_status status = LIN_OK;
-    for (int i = 0; S_ISDIR(st.st_mode) && i < LIN_DATADIR_FILES && status == LIN_OK; i++) {
+    for (int i = 0; S_ISDIR(st.st_mode) && i < LIN_DATADIR_FILES; i++) {
         struct stat list;
         snprintf(part, sizeof part, "%s/%s", path, lin_datadir_names[i]);
-        if (is_file(part, &list)) status = lin_guard_reads(part, err);
+        if (is_file(part, &list)) LIN_TRY(lin_guard_reads(part, err));
     }
-    if (!S_ISREG(st.st_mode)) return status;
-    if (2 * (n_known + 1) > capacity) status = grow(err);
-    if (status != LIN_OK) return status;
+    if (!S_ISREG(st.st_mode)) return LIN_OK;
+    if (2 * (n_known + 1) > capacity) LIN_TRY(grow(err));
     identity *entry = place(known, capacity, &st);
     if (!entry->used) n_known++;
     *entry = (identity){st.st_dev, st.st_ino, 1};
@@ -682,43 +671,37 @@ static int is_set(const lin_parsed *parsed, const char *name)
 static lin_status add_defaults(const lin_parsed *parsed, lin_error *err)
 {
     static const char *const models[2][2] = {{"phones.lm", NULL}, {"words.lm", NULL}};
+    const int has_model = lin_options_find(parsed->command, "model") >= 0, has_lm = lin_options_find(parsed->command, "lm") >= 0,
+              has_lexicon = lin_options_find(parsed->command, "lexicon") >= 0;
+    const char *model = is_set(parsed, "offline") ? "offline" : named(parsed, "model"), *lm = named(parsed, "lm"),
+               *lexicon = named(parsed, "lexicon"), *g2p = named(parsed, "g2p"), *rescore = named(parsed, "rescore");
     char path[PATH_MAX];
-    lin_status status = LIN_OK;
-    if (lin_options_find(parsed->command, "model") >= 0 &&
-        lin_find_model(is_set(parsed, "offline") ? "offline" : named(parsed, "model"), path, sizeof path, NULL) == LIN_OK)
-        status = lin_guard_reads(path, err);
-    if (status == LIN_OK && lin_options_find(parsed->command, "lexicon") >= 0 &&
-        lin_find_lexicon(NULL, named(parsed, "lexicon"), path, sizeof path, NULL) == LIN_OK)
-        status = lin_guard_reads(path, err);
-    lin_find_added(NULL, named(parsed, "lexicon"), path, sizeof path);
-    if (status == LIN_OK && *path) status = lin_guard_reads(path, err);
-    if (status == LIN_OK && lin_options_find(parsed->command, "lexicon") >= 0 &&
-        lin_find_rules(NULL, named(parsed, "g2p"), path, sizeof path, NULL) == LIN_OK)
-        status = lin_guard_reads(path, err);
-    for (int i = 0; i < 2 && status == LIN_OK && lin_options_find(parsed->command, "lm") >= 0; i++) {
-        if (lin_find_named(NULL, named(parsed, "lm"), "LINNET_LM", models[i], path, sizeof path, NULL) == LIN_OK)
-            status = lin_guard_reads(path, err);
-    }
-    const char *rescore = named(parsed, "rescore");
-    if (status == LIN_OK && rescore && lin_find_word_network(NULL, rescore, path, sizeof path, NULL) == LIN_OK)
-        status = lin_guard_reads(path, err);
-    return status;
+    if (has_model && lin_find_model(model, path, sizeof path, NULL) == LIN_OK) LIN_TRY(lin_guard_reads(path, err));
+    if (has_lexicon && lin_find_lexicon(NULL, lexicon, path, sizeof path, NULL) == LIN_OK) LIN_TRY(lin_guard_reads(path, err));
+    lin_find_added(NULL, lexicon, path, sizeof path);
+    if (*path) LIN_TRY(lin_guard_reads(path, err));
+    if (has_lexicon && lin_find_rules(NULL, g2p, path, sizeof path, NULL) == LIN_OK) LIN_TRY(lin_guard_reads(path, err));
+    for (int i = 0; i < 2 && has_lm; i++)
+        if (lin_find_named(NULL, lm, "LINNET_LM", models[i], path, sizeof path, NULL) == LIN_OK)
+            LIN_TRY(lin_guard_reads(path, err));
+    if (rescore && lin_find_word_network(NULL, rescore, path, sizeof path, NULL) == LIN_OK)
+        LIN_TRY(lin_guard_reads(path, err));
+    return LIN_OK;
 }
 
 static lin_status add_inputs(const lin_parsed *parsed, lin_error *err)
 {
-    lin_status status = add_defaults(parsed, err);
-    for (const lin_option *o = parsed->command->options; o->type != LIN_OPTION_END && status == LIN_OK; o++) {
+    LIN_TRY(add_defaults(parsed, err));
+    for (const lin_option *o = parsed->command->options; o->type != LIN_OPTION_END; o++) {
         if (o->writes) continue;
-        if (o->type == LIN_OPTION_FILE || o->type == LIN_OPTION_FOLDER) status = lin_guard_reads(text_of(parsed, o), err);
+        if (o->type == LIN_OPTION_FILE || o->type == LIN_OPTION_FOLDER) LIN_TRY(lin_guard_reads(text_of(parsed, o), err));
         if (o->type != LIN_OPTION_FILES) continue;
         const lin_list *list = (const void *)((const char *)parsed->values + o->at);
-        for (int i = 0; i < list->count && status == LIN_OK; i++) status = lin_guard_reads(list->items[i], err);
+        for (int i = 0; i < list->count; i++) LIN_TRY(lin_guard_reads(list->items[i], err));
     }
-    for (int i = parsed->command->verb_operand; i < parsed->operands.count && status == LIN_OK; i++) {
-        status = lin_guard_reads(parsed->operands.items[i], err);
-    }
-    return status;
+    for (int i = parsed->command->verb_operand; i < parsed->operands.count; i++)
+        LIN_TRY(lin_guard_reads(parsed->operands.items[i], err));
+    return LIN_OK;
 }
 
 // The same file, existing or not: the same inode, or the same name in the same folder.
@@ -765,8 +748,8 @@ lin_status lin_guard_command(const lin_parsed *parsed, lin_error *err)
         writes |= o->writes && has_text && text_of(parsed, o) != NULL;
     }
     if (!writes) return LIN_OK;
-    lin_status status = add_inputs(parsed, err);
-    return status == LIN_OK ? check_outputs(parsed, err) : status;
+    LIN_TRY(add_inputs(parsed, err));
+    return check_outputs(parsed, err);
 }
 
 /* ---- lines ----------------------------------------------------------------------------------------------------------------- */
@@ -823,10 +806,7 @@ static lin_watch_look look(const char *path)
     return (lin_watch_look){(int64_t)s.st_ino, (int64_t)s.st_size, (int64_t)s.st_mtim.tv_sec, (int64_t)s.st_mtim.tv_nsec};
 }
 
-static int same(const lin_watch_look *a, const lin_watch_look *b)
-{
-    return a->file == b->file && a->bytes == b->bytes && a->seconds == b->seconds && a->nanoseconds == b->nanoseconds;
-}
+static int same(const lin_watch_look *a, const lin_watch_look *b) { return memcmp(a, b, sizeof *a) == 0; }
 
 void lin_watch_begin(lin_watch *w, const char *path)
 {

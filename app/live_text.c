@@ -46,14 +46,10 @@ lin_status lin_live_put_text(lin_buffer *out, const lin_live_words *words, const
 
 void lin_live_put_time(lin_buffer *out, double seconds)
 {
-    char text[48];
     const long long tenths = (long long)(seconds * 10 + 0.5), minutes = tenths / 600, hours = minutes / 60;
-    if (hours > 0) {
-        snprintf(text, sizeof text, "%lld:%02lld:%02lld.%lld", hours, minutes % 60, tenths / 10 % 60, tenths % 10);
-    } else {
-        snprintf(text, sizeof text, "%lld:%02lld.%lld", minutes, tenths / 10 % 60, tenths % 10);
-    }
-    lin_buffer_text(out, text);
+    if (hours > 0) lin_buffer_format(out, "%lld:%02lld", hours, minutes % 60);
+    else lin_buffer_integer(out, minutes);
+    lin_buffer_format(out, ":%02lld.%lld", tenths / 10 % 60, tenths % 10);
 }
 
 void lin_live_put_head(lin_buffer *out, const lin_session_view *view)
@@ -257,43 +253,38 @@ void lin_live_put_end(lin_buffer *out, const lin_live_stats *s, const char *reas
 
 /* ---- sentences ------------------------------------------------------------------------------------------------------------- */
 
-static void put_count(lin_buffer *out, int64_t n, const char *what)
+static void put_count(lin_buffer *out, const char *before, int64_t n, const char *what)
 {
-    lin_buffer_integer(out, n);
-    lin_buffer_text(out, what);
-    if (n != 1) lin_buffer_char(out, 's');
+    lin_buffer_format(out, "%s%lld %s%s", before, (long long)n, what, n == 1 ? "" : "s");
 }
 
 void lin_live_put_summary(lin_buffer *out, const lin_live_stats *s)
 {
     lin_buffer_fixed(out, s->seconds, 1);
-    lin_buffer_text(out, " s of sound, ");
-    put_count(out, s->utterances, " utterance");
-    lin_buffer_text(out, ", ");
-    put_count(out, s->phones, " phoneme");
-    if (s->has_words) {
-        lin_buffer_text(out, ", ");
-        put_count(out, s->words, " word");
-    }
+    put_count(out, " s of sound, ", s->utterances, "utterance");
+    put_count(out, ", ", s->phones, "phoneme");
+    if (s->has_words) put_count(out, ", ", s->words, "word");
     if (s->report.dropped) {
         lin_buffer_text(out, "; ");
         lin_buffer_fixed(out, s->rate_hz ? (double)s->report.dropped / s->rate_hz : 0, 3);
-        lin_buffer_text(out, " s of sound (");
-        put_count(out, s->report.dropped, " sample");
+        put_count(out, " s of sound (", s->report.dropped, "sample");
         lin_buffer_text(out, ") were lost because this computer was too slow");
     }
-    if (s->report.overflows) {
-        lin_buffer_text(out, "; the sound system lost sound ");
-        put_count(out, s->report.overflows, " time");
-    }
+    if (s->report.overflows) put_count(out, "; the sound system lost sound ", s->report.overflows, "time");
     if (s->bad_samples) {
-        lin_buffer_text(out, "; ");
-        put_count(out, s->bad_samples, " sample");
+        put_count(out, "; ", s->bad_samples, "sample");
         lin_buffer_text(out, " were not numbers and were replaced by silence");
     }
 }
 
 enum { LABEL = 38 }; // columns of the words before the numbers
+
+static void put_column(lin_buffer *out, double value)
+{
+    const size_t from = out->n;
+    lin_buffer_fixed(out, value, 0);
+    lin_buffer_pad(out, from, 8, 1);
+}
 
 static void put_latency_line(lin_buffer *out, const char *what, const lin_lags *l)
 {
@@ -305,17 +296,9 @@ static void put_latency_line(lin_buffer *out, const char *what, const lin_lags *
         lin_buffer_text(out, "    none\n");
         return;
     }
-    for (int i = 0; i < 3; i++) {
-        const size_t number = out->n;
-        lin_buffer_fixed(out, lin_lags_quantile(l, quantiles[i]) * 1e3, 0);
-        lin_buffer_pad(out, number, 8, 1);
-    }
-    const size_t number = out->n;
-    lin_buffer_fixed(out, l->most_s * 1e3, 0);
-    lin_buffer_pad(out, number, 8, 1);
-    const size_t count = out->n;
-    lin_buffer_integer(out, l->n);
-    lin_buffer_pad(out, count, 8, 1);
+    for (int i = 0; i < 3; i++) put_column(out, lin_lags_quantile(l, quantiles[i]) * 1e3);
+    put_column(out, l->most_s * 1e3);
+    put_column(out, (double)l->n);
     lin_buffer_char(out, '\n');
 }
 

@@ -21,10 +21,7 @@
 #include "frontend/source.h"
 #include "linnet/linnet.h"
 
-static void on_signal(int number)
-{
-    lin_interrupted = number;
-}
+static void on_signal(int number) { lin_interrupted = number; }
 
 static void tell(const char *text)
 {
@@ -168,15 +165,10 @@ static int unknown_command(const char *name)
             best = lin_commands[i]->name;
         }
     }
-    if (best) {
-        lin_complain("unknown command '%.60s'; did you mean %s?", name, best);
-    } else if (lin_is_folder(name)) {
-        lin_complain("%.200s is a folder; name the files in it", name);
-    } else if (strpbrk(name, "./")) {
-        lin_complain("there is no file %.200s, and no command of this name", name);
-    } else {
-        lin_complain("unknown command '%.60s'", name);
-    }
+    if (best) lin_complain("unknown command '%.60s'; did you mean %s?", name, best);
+    else if (lin_is_folder(name)) lin_complain("%.200s is a folder; name the files in it", name);
+    else if (strpbrk(name, "./")) lin_complain("there is no file %.200s, and no command of this name", name);
+    else lin_complain("unknown command '%.60s'", name);
     fputs("Try 'linnet --help', which lists the commands.\n", stderr);
     return LIN_EXIT_USAGE;
 }
@@ -218,31 +210,21 @@ int main(int argc, char **argv)
         lin_help_program(stderr, lin_commands);
         return LIN_EXIT_USAGE;
     }
-    if (strcmp(name, "--version") == 0 || strcmp(name, "version") == 0) {
-        puts("linnet " LINNET_VERSION);
-        return finish_output(LIN_EXIT_OK);
-    }
-    int is_help = strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0;
-    if (strcmp(name, "--help=man") == 0) {
-        lin_man_program(stdout, lin_commands, lin_doc_folder());
-        return finish_output(LIN_EXIT_OK);
-    }
-    if (is_help && argc == 2) {
-        lin_help_program(stdout, lin_commands);
-        return finish_output(LIN_EXIT_OK);
-    }
-    if (is_help) {
-        const lin_command *command = find_command(argv[2]);
-        if (!command) return unknown_command(argv[2]);
-        lin_help_command(stdout, command, 0);
-        return finish_output(LIN_EXIT_OK);
-    }
+    const int is_version = strcmp(name, "--version") == 0 || strcmp(name, "version") == 0;
+    const int is_man = strcmp(name, "--help=man") == 0;
+    const int is_help = strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0;
+    const lin_command *command = find_command(is_help && argc > 2 ? argv[2] : name);
+    if (is_help && argc > 2 && !command) return unknown_command(argv[2]);
+    if (is_version) puts("linnet " LINNET_VERSION);
+    else if (is_man) lin_man_program(stdout, lin_commands, lin_doc_folder());
+    else if (is_help && command) lin_help_command(stdout, command, 0);
+    else if (is_help) lin_help_program(stdout, lin_commands);
+    if (is_version || is_man || is_help) return finish_output(LIN_EXIT_OK);
     if (name[0] == '-' && name[1]) {
         lin_complain("unknown option %.60s; a command or a file comes first: linnet FILE %.60s", name, name);
         fputs("Try 'linnet --help'.\n", stderr);
         return LIN_EXIT_USAGE;
     }
-    const lin_command *command = find_command(name);
     if (command) return finish_output(lin_run_command(command, argc - 2, argv + 2));
     const int is_file = strcmp(name, "-") == 0 || strstr(name, "://") || (access(name, F_OK) == 0 && !lin_is_folder(name));
     return is_file ? finish_output(transcribe_words(argc - 1, argv + 1)) : unknown_command(name);

@@ -25,20 +25,22 @@ static const double PARAGRAPH_S = 2; // a longer pause ends a paragraph
 // The nearest format for common other names and extensions.
 static const char *nearest_format(const char *name)
 {
-    static const char *const others[][2] = {
-        {"docx", "text"},   {"doc", "text"},       {"odt", "text"},       {"rtf", "text"},
-        {"pdf", "text"},     {"html", "text"},   {"md", "text"},        {"plain", "text"},     {"kaldi", "text"},
-        {"subrip", "srt"},   {"ass", "srt"},     {"ssa", "srt"},        {"sub", "srt"},        {"sbv", "srt"},
-        {"ttml", "srt"},     {"webvtt", "vtt"},  {"subtitles", "srt"},  {"praat", "textgrid"}, {"eaf", "textgrid"},
-        {"xlsx", "csv"},     {"xls", "csv"},     {"ods", "csv"},        {"tsv", "csv"},        {"ndjson", "json"},
-        {"xml", "json"},     {"yaml", "json"},   {"sclite", "trn"},     {"labels", "audacity"},
+    static const char *const others[][2] = { // names, each followed by a blank
+        {"docx doc odt rtf pdf html md plain kaldi ", "text"},
+        {"subrip ass ssa sub sbv ttml subtitles ", "srt"},
+        {"webvtt ", "vtt"},
+        {"praat eaf ", "textgrid"},
+        {"xlsx xls ods tsv ", "csv"},
+        {"ndjson xml yaml ", "json"},
+        {"sclite ", "trn"},
+        {"labels ", "audacity"},
     };
     char lower[32];
     size_t n = 0;
     for (; name[n] && n + 1 < sizeof lower; n++) lower[n] = lin_lower(name[n]);
     lower[n] = 0;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        if (strcmp(lower, others[i][0]) == 0) return others[i][1];
+        if (n && !strchr(lower, ' ') && lin_list_has(others[i][0], lower)) return others[i][1];
     }
     for (int i = 0; n > 2 && lin_writer_at(i); i++) {
         const lin_writer *w = lin_writer_at(i);
@@ -177,10 +179,7 @@ int lin_results_check_search(const lin_results *r, const lin_parsed *parsed, con
 lin_status lin_results_make_readable(lin_results *r, const lin_phones *phones, double least, lin_error *err)
 {
     int wanted = 0;
-    for (int i = 0; i < r->n_writers; i++) {
-        const char *name = r->writers[i]->name;
-        wanted |= strcmp(name, "text") == 0 || strcmp(name, "json") == 0 || strcmp(name, "srt") == 0 || strcmp(name, "vtt") == 0;
-    }
+    for (int i = 0; i < r->n_writers; i++) wanted |= lin_list_has("text json srt vtt ", r->writers[i]->name);
     if (!wanted || r->how.unit == LIN_UNIT_PHONES || r->punctuation) return LIN_OK;
     r->how.paragraph_s = r->values->paragraphs ? PARAGRAPH_S : 0;
     r->how.columns = r->values->columns;
@@ -287,14 +286,10 @@ static lin_status name_results(const lin_results *r, lin_inputs *inputs, int lan
 
 static int is_text(const lin_results *r) { return strcmp(r->writers[0]->name, "text") == 0; }
 
-static const char *out_name(const lin_results *r) { return r->out.path ? r->out.path : "standard output"; }
-
-// Writes the buffered text, at once if it may be watched.
-static lin_status send(lin_results *r, int at_once, lin_error *err)
+// Writes the buffered text.
+static lin_status send(lin_results *r, lin_error *err)
 {
-    lin_status status = lin_buffer_status(&r->text, err);
-    if (status == LIN_OK) status = lin_buffer_write(&r->text, r->out.file, out_name(r), err);
-    if (status == LIN_OK && (at_once || !r->out.path)) fflush(r->out.file);
+    const lin_status status = lin_buffer_write(&r->text, r->out.file, r->out.path ? r->out.path : "standard output", err);
     lin_buffer_clear(&r->text);
     return status;
 }
@@ -316,7 +311,7 @@ lin_status lin_results_open(lin_results *r, const lin_phones *phones, int many, 
     LIN_TRY(lin_output_open(r->values->output, LIN_FILE_KEEP_STALE, &r->out, err));
     r->how.document = &r->document;
     LIN_TRY(lin_writer_begin(r->writers[0], &r->how, &r->text, err));
-    return r->text.n ? send(r, 0, err) : LIN_OK;
+    return r->text.n ? send(r, err) : LIN_OK;
 }
 
 /* ---- a folder -------------------------------------------------------------------------------------------------------------- */
@@ -404,7 +399,7 @@ lin_status lin_results_put(lin_results *r, const lin_input *input, const lin_res
     if (r->speakers && status == LIN_OK) status = put_all(r, r->writers[0], &how, list, n, err);
     for (int i = 0; i < n && status == LIN_OK && !r->speakers; i++) status = r->writers[0]->write(list[i], &how, &r->text, err);
     r->n_put += status == LIN_OK;
-    if (status == LIN_OK) return send(r, 0, err);
+    if (status == LIN_OK) return send(r, err);
     r->document = before;
     lin_buffer_clear(&r->text);
     return status;
@@ -412,9 +407,7 @@ lin_status lin_results_put(lin_results *r, const lin_input *input, const lin_res
 
 int lin_results_can_flow(const lin_results *r)
 {
-    static const char *const by_line[] = {"ctm", "csv", "audacity"};
-    int can = is_text(r) && !r->how.with_id;
-    for (int i = 0; i < 3; i++) can |= strcmp(r->writers[0]->name, by_line[i]) == 0;
+    const int can = is_text(r) ? !r->how.with_id : lin_list_has("ctm csv audacity ", r->writers[0]->name);
     return can && !r->values->output_dir;
 }
 
@@ -433,7 +426,7 @@ static lin_status put_readable(lin_results *r, const lin_result *more, int is_en
         r->told = 1;
     }
     lin_readable_clear(&r->readable);
-    return status == LIN_OK ? send(r, 1, err) : status;
+    return status == LIN_OK ? send(r, err) : status;
 }
 
 lin_status lin_results_flow(lin_results *r, const lin_result *more, lin_error *err)
@@ -445,7 +438,7 @@ lin_status lin_results_flow(lin_results *r, const lin_result *more, lin_error *e
     LIN_TRY(r->writers[0]->write(more, &how, &r->text, err));
     if (is_text(r)) r->text.n--; // the line continues
     r->told = 1;
-    return send(r, 1, err);
+    return send(r, err);
 }
 
 lin_status lin_results_flow_end(lin_results *r, const lin_result *rest, lin_error *err)
@@ -454,14 +447,12 @@ lin_status lin_results_flow_end(lin_results *r, const lin_result *rest, lin_erro
     lin_status status = readable ? put_readable(r, rest, 1, err) : lin_results_flow(r, rest, err);
     if (status == LIN_OK && !r->told && !is_text(r)) status = r->writers[0]->write(rest, &r->how, &r->text, err);
     if (is_text(r)) lin_buffer_char(&r->text, '\n');
-    return status == LIN_OK ? send(r, 1, err) : status;
+    return status == LIN_OK ? send(r, err) : status;
 }
 
 int lin_results_wants_part(lin_results *r, const lin_inputs *inputs)
 {
-    const int wanted = r->values->output_dir || (r->out.path && inputs->n == 1);
-    r->is_part = wanted;
-    return wanted;
+    return r->is_part = r->values->output_dir || (r->out.path && inputs->n == 1);
 }
 
 lin_status lin_results_close(lin_results *r, lin_status status, int n_failed, lin_error *err)

@@ -272,7 +272,7 @@ static lin_status one(sweep *w, const lin_bench_variant *variant, int N, int pre
     else if (expected > v->limit_s)
         snprintf(r->why, sizeof r->why, "about %.2g s, more than the limit of %g s", expected, v->limit_s);
     else {
-        lin_progress_show(&w->progress, "%s, %d frames", variant->name, N);
+        lin_progress_of(&w->progress, -1, "%s, %d frames", variant->name, N);
         status = measure(&p, v, r, err);
     }
     if (status == LIN_OK) write_row(&w->out, &p, r);

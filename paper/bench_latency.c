@@ -266,7 +266,7 @@ static lin_status all_times(const lin_bench_values *v, const lin_ops *ops, const
     lin_progress_begin(&progress, 0);
     for (int i = 0; status == LIN_OK && i < n; i++) {
         cost c = {0};
-        lin_progress_show(&progress, "%s after %g s", variant->name, times[i]);
+        lin_progress_of(&progress, -1, "%s after %g s", variant->name, times[i]);
         status = measure(&r, times[i], limit, &c, err);
         if (status == LIN_OK && lin_interrupted) status = lin_fail(err, LIN_STOPPED, "interrupted");
         if (status != LIN_OK) break;

@@ -89,7 +89,7 @@ static lin_status add(work *w, int T, lin_error *err)
     if (lin_interrupted) return lin_fail(err, LIN_STOPPED, "interrupted");
     snprintf(id, sizeof id, "%d", ++w->sequences);
     w->rows += T;
-    lin_progress_show(&w->progress, "%d sequences", w->sequences);
+    lin_progress_of(&w->progress, -1, "%d sequences", w->sequences);
     return lin_dataset_add_tokens(w->writer, id, w->tokens, w->targets, T, err);
 }
 

@@ -437,7 +437,7 @@ static void progress(void *context, const lin_train_progress *p)
         snprintf(line, sizeof line, "epoch %d/%d  %3d %%  loss %.3f  %.0f %s/s  lr %.2g  best dev %s  %s left", p->epoch + 1,
                  p->epochs, 100 * p->batch / p->n_batches, p->loss, p->frames_per_s, w->tokens ? "tokens" : "frames", p->lr, best,
                  left);
-        lin_progress_show(&w->progress, "%s", line);
+        lin_progress_of(&w->progress, -1, "%s", line);
         if (!w->progress.shown && !w->v->quiet && p->seconds - w->printed > LINE_EVERY_S) {
             fprintf(stderr, "%s\n", line);
             w->printed = p->seconds;

@@ -377,7 +377,7 @@ static void conclude(bench *b, const trial *best)
 
 static lin_status trial_of(bench *b, int streams, trial *t, lin_error *err)
 {
-    lin_progress_show(&b->progress, "%d streams ...", streams);
+    lin_progress_of(&b->progress, -1, "%d streams ...", streams);
     lin_status status = try(b, streams, t, err);
     return status == LIN_OK ? report(b, t, err) : status;
 }
