@@ -156,22 +156,14 @@ static void stop_now(listening *l)
 // Above the live display, which must not be written into.
 static void tell(listening *l, const char *text)
 {
-    if (l->terminal) {
-        lin_terminal_keep(l->terminal, "linnet: ", text);
-    } else {
-        lin_complain("%s", text);
-    }
+    if (l->terminal) lin_terminal_keep(l->terminal, "linnet: ", text);
+    else lin_complain("%s", text);
 }
 
 static lin_status write_out(listening *l, lin_error *err)
 {
-    lin_status status = lin_buffer_status(&l->out, err);
-    if (status == LIN_OK) status = lin_buffer_write(&l->out, stdout, "standard output", err);
+    const lin_status status = lin_buffer_write(&l->out, stdout, "standard output", err);
     lin_buffer_clear(&l->out);
-    errno = 0;
-    if (status == LIN_OK && fflush(stdout) != 0) {
-        status = lin_fail(err, LIN_IO, "cannot write standard output: %s", strerror(errno));
-    }
     return status;
 }
 
@@ -203,13 +195,10 @@ static void put_keywords(listening *l, const lin_session_view *view)
     for (int i = view->old_keywords; i < view->settled->n_keywords; i++) {
         const lin_result_keyword *k = &view->settled->keywords[i];
         lin_buffer_clear(&l->head);
-        lin_buffer_text(&l->head, "* ");
-        lin_buffer_text(&l->head, view->settled->text + k->text);
-        lin_buffer_char(&l->head, ' ');
+        lin_buffer_format(&l->head, "* %s ", view->settled->text + k->text);
         lin_buffer_fixed(&l->head, (double)k->confidence, 2);
         if (l->lines) lin_buffer_bytes(&l->out, l->head.data, l->head.n);
         if (l->lines) lin_buffer_char(&l->out, '\n');
-        lin_buffer_char(&l->head, '\0');
         if (l->terminal && !l->head.failed) lin_terminal_keep(l->terminal, "", l->head.data);
     }
 }
@@ -225,9 +214,7 @@ static lin_status put_line(listening *l, const lin_session_view *view, lin_error
     LIN_TRY(lin_buffer_status(&l->head, err));
     if (l->terminal) lin_terminal_keep(l->terminal, l->head.data, line);
     if (!l->lines) return LIN_OK;
-    lin_buffer_text(&l->out, l->head.data + from);
-    lin_buffer_text(&l->out, line);
-    lin_buffer_char(&l->out, '\n');
+    lin_buffer_format(&l->out, "%s%s\n", l->head.data + from, line);
     return LIN_OK;
 }
 

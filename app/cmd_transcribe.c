@@ -135,15 +135,11 @@ static lin_status begin_lanes(void *context, int lanes, lin_error *err)
         return lin_fail(err, LIN_INVALID, "--speakers has %d names, but the sound has %d channel%s; each name is for a channel",
                         named, lanes, lanes == 1 ? "" : "s");
     for (int i = 0; i < lanes && status == LIN_OK; i++) {
-        char id[512];
+        char id[512], lane[16] = "", name[128];
         const int channel = l->job->channel >= 0 ? l->job->channel + 1 : i + 1;
         // Two lanes of one file are two utterances wherever a name must be unique.
-        if (lanes > 1) {
-            snprintf(id, sizeof id, "%.400s-%d", l->input->id, channel);
-        } else {
-            snprintf(id, sizeof id, "%.400s", l->input->id);
-        }
-        char name[128];
+        if (lanes > 1) snprintf(lane, sizeof lane, "-%d", channel);
+        snprintf(id, sizeof id, "%.400s%s", l->input->id, lane);
         const char *speaker = names ? speaker_of(names, channel, "channel ", name, sizeof name) : l->input->speaker;
         status = lin_result_begin(&l->slot->result[i], id, speaker, channel, err);
     }
@@ -169,11 +165,9 @@ static int show_progress(void *context, double seconds, double duration)
     transcribe_job *job = l->job;
     if (job->bulk.inputs.n > 1 || job->shows_flow) return 0;
     const double speed = seconds / (lin_now() - l->begun_s + 1e-9);
-    if (duration > 0) {
-        lin_progress_of(&job->bulk.progress, seconds / duration, "%.0f x real time, %s", speed, l->input->id);
-    } else {
-        lin_progress_of(&job->bulk.progress, -1, "%.0f s, %.0f x real time, %s", seconds, speed, l->input->id);
-    }
+    lin_progress *progress = &job->bulk.progress;
+    if (duration > 0) lin_progress_of(progress, seconds / duration, "%.0f x real time, %s", speed, l->input->id);
+    else lin_progress_of(progress, -1, "%.0f s, %.0f x real time, %s", seconds, speed, l->input->id);
     return 0;
 }
 
@@ -301,29 +295,26 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
     const lin_warnings warnings = lin_complaints(job->v->quiet);
     const transcribe_values *v = job->v;
     const char *model;
-    lin_status status = lin_model_named(&v->model, &model, err);
-    if (status == LIN_OK)
-        status = lin_open_recognizer(&job->recognizer, model, v->model.device, lin_model_precision(&v->model), err);
-    if (status == LIN_OK && v->decoding.combine && job->recognizer.streams)
-        status = lin_fail(err, LIN_INVALID, "--combine is for utterances that are heard whole; add --offline");
-    if (status == LIN_OK && v->decoding.combine)
-        status = lin_open_recognizer(&job->combined, v->decoding.combine, v->model.device, lin_model_precision(&v->model), err);
+    LIN_TRY(lin_model_named(&v->model, &model, err));
+    LIN_TRY(lin_open_recognizer(&job->recognizer, model, v->model.device, lin_model_precision(&v->model), err));
+    if (v->decoding.combine && job->recognizer.streams)
+        return lin_fail(err, LIN_INVALID, "--combine is for utterances that are heard whole; add --offline");
+    if (v->decoding.combine)
+        LIN_TRY(lin_open_recognizer(&job->combined, v->decoding.combine, v->model.device, lin_model_precision(&v->model), err));
     job->recognizer.fbank.dereverb = v->model.dereverb;
     const lin_endpoint_values *e = &v->endpoints;
     if (e->reset == LIN_RESET_ENDPOINT) job->ends = (lin_reset_options){.endpoints = 1, .rules = e->rules, .resets = 1};
     if (e->reset == LIN_RESET_AUTO) job->ends = lin_reset_auto(&job->recognizer, &e->rules);
-    if (status == LIN_OK && v->load_state) status = lin_state_read(v->load_state, &job->from, err);
-    if (status == LIN_OK) status = make_threads(job, err);
-    if (status == LIN_OK && job->recognizer.model->speaker_norm)
-        status = lin_inputs_measure(&job->bulk.inputs, &job->recognizer, v->jobs, &job->speakers, err);
-    if (status == LIN_OK)
-        status = lin_decoding_open_for(&job->recognizer, &v->decoding, &warnings, &job->decoding, err);
-    if (status == LIN_OK && v->decoding.combine) job->decoding.combined = &job->combined;
+    if (v->load_state) LIN_TRY(lin_state_read(v->load_state, &job->from, err));
+    LIN_TRY(make_threads(job, err));
+    if (job->recognizer.model->speaker_norm)
+        LIN_TRY(lin_inputs_measure(&job->bulk.inputs, &job->recognizer, v->jobs, &job->speakers, err));
+    LIN_TRY(lin_decoding_open_for(&job->recognizer, &v->decoding, &warnings, &job->decoding, err));
+    if (v->decoding.combine) job->decoding.combined = &job->combined;
+    if (v->decoding.words && v->decoding.readable)
+        LIN_TRY(lin_results_make_readable(&job->bulk.results, job->recognizer.phones, v->decoding.min_confidence, err));
     const int many = job->bulk.inputs.n > 1 || v->data.data;
-    if (status == LIN_OK && v->decoding.words && v->decoding.readable)
-        status = lin_results_make_readable(&job->bulk.results, job->recognizer.phones, v->decoding.min_confidence, err);
-    if (status == LIN_OK) status = lin_results_open(&job->bulk.results, job->recognizer.phones, many, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_results_open(&job->bulk.results, job->recognizer.phones, many, err));
     // Results of a single input need not wait for others: they are written as they are settled, where somebody may be reading.
     const int to_file = v->results.output && strcmp(v->results.output, "-") != 0;
     const int live = job->bulk.inputs.n == 1 && strcmp(job->bulk.inputs.items[0].path, "-") == 0;
@@ -331,7 +322,7 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
                  !v->decoding.speakers && lin_results_can_flow(&job->bulk.results);
     job->shows_flow = job->flows && !to_file && isatty(1);
     job->bulk.own_progress = job->bulk.inputs.n == 1;
-    status = lin_bulk_run(&job->bulk, err);
+    const lin_status status = lin_bulk_run(&job->bulk, err);
     // The stream continues where the result ends: it is saved after that is written.
     if (status != LIN_OK || !v->save_state || job->bulk.n_done == 0) return status;
     return lin_state_write(((const worker *)lin_bulk_thread(&job->bulk, 0))->saved, v->save_state, err);
