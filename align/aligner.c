@@ -102,11 +102,28 @@ void lin_aligner_destroy(lin_aligner *a)
 
 /* ---- the steps of an alignment --------------------------------------------------------------------------------------------- */
 
-static lin_status parse(lin_aligner *a, const char *text, size_t n, lin_error *err)
+static void count_marks(lin_alignment *out, int n, const char *first, size_t n_first)
+{
+    if (n && out->marks == 0) lin_quote(out->first_mark, first, n_first);
+    out->marks += n;
+}
+
+// The text of an utterance becomes the spoken one; its marks and guesses are noted.
+static lin_status parse(lin_aligner *a, const char *text, size_t n, lin_alignment *out, lin_error *err)
 {
     const size_t mark = lin_text_mark(text, n);
-    if (a->is_phones) return lin_spoken_phones(&a->spoken, a->recognizer->phones, text + mark, n - mark, err);
-    return lin_spoken_words(&a->spoken, a->lexicon, text + mark, n - mark, err);
+    const lin_status status = a->is_phones
+                                  ? lin_spoken_phones(&a->spoken, a->recognizer->phones, text + mark, n - mark, err)
+                                  : lin_spoken_words(&a->spoken, a->lexicon, text + mark, n - mark, err);
+    count_marks(out, a->spoken.marks, a->spoken.first_mark, strlen(a->spoken.first_mark));
+    if (status == LIN_OK) lin_buffer_bytes(&out->guesses, a->spoken.guesses.data, a->spoken.guesses.n);
+    return status;
+}
+
+static void drop_align(lin_aligner *a)
+{
+    lin_align_destroy(a->align);
+    a->align = NULL;
 }
 
 static lin_status take_rows(void *context, int lane, const float *logp, int n, lin_error *err)
@@ -272,12 +289,6 @@ static lin_status begin_result(lin_alignment *out, const char *id, const char *s
 
 /* ---- one text -------------------------------------------------------------------------------------------------------------- */
 
-static void count_marks(lin_alignment *out, int n, const char *first, size_t n_first)
-{
-    if (n && out->marks == 0) lin_quote(out->first_mark, first, n_first);
-    out->marks += n;
-}
-
 static lin_status align_text(lin_aligner *a, const lin_aligner_input *in, lin_alignment *out, lin_error *err)
 {
     lin_result *result;
@@ -293,15 +304,11 @@ static lin_status align_text(lin_aligner *a, const lin_aligner_input *in, lin_al
 
 static lin_status parse_and_align(lin_aligner *a, const lin_aligner_input *in, lin_alignment *out, lin_error *err)
 {
-    lin_status status = parse(a, in->text, in->n_text, err);
+    lin_status status = parse(a, in->text, in->n_text, out, err);
     // An error in a text names the text's file, not the sound's.
-    if (status != LIN_OK && in->text_name) lin_fail_at(err, status, "%.300s", in->text_name);
-    count_marks(out, a->spoken.marks, a->spoken.first_mark, strlen(a->spoken.first_mark));
-    if (status != LIN_OK) return status;
-    lin_buffer_bytes(&out->guesses, a->spoken.guesses.data, a->spoken.guesses.n);
+    if (status != LIN_OK) return in->text_name ? lin_fail_at(err, status, "%.300s", in->text_name) : status;
     status = align_text(a, in, out, err);
-    lin_align_destroy(a->align);
-    a->align = NULL;
+    drop_align(a);
     return status == LIN_OK ? lin_buffer_status(&out->guesses, err) : status;
 }
 
@@ -416,13 +423,9 @@ static lin_status align_interval(lin_aligner *a, const lin_textgrid_interval *v,
     const int64_t first = (int64_t)fmin(fmax(floor((v->start_s - part_s) / a->row_s), 0), last);
     const int64_t from = (int64_t)fmin(fmax(floor((v->start_s - part_s + early_s) / a->row_s), (double)first), last);
     const int64_t to = (int64_t)fmax(fmin(ceil((v->end_s - part_s + late_s) / a->row_s), last), (double)from);
-    lin_status status = parse(a, text, strlen(text), err);
-    count_marks(out, a->spoken.marks, a->spoken.first_mark, strlen(a->spoken.first_mark));
-    if (status != LIN_OK) return status;
-    lin_buffer_bytes(&out->guesses, a->spoken.guesses.data, a->spoken.guesses.n);
-    status = align_rows(a, first, from, to, out, err);
-    lin_align_destroy(a->align);
-    a->align = NULL;
+    LIN_TRY(parse(a, text, strlen(text), out, err));
+    const lin_status status = align_rows(a, first, from, to, out, err);
+    drop_align(a);
     if (status != LIN_OK) return status;
     LIN_TRY(lin_grow_int(&a->spans, &a->spans_capacity, (int64_t)a->n_spans + 1, sizeof *a->spans, "utterances", err));
     a->spans[a->n_spans++] = (span){v->start_s, v->end_s, a->whole.n_phones, a->whole.n_words};
@@ -462,14 +465,11 @@ static lin_status align_tier(lin_aligner *a, const lin_textgrid *grid, const lin
         if (done == LIN_NO_MEMORY) return lin_fail_as(err, &why);
         if (done == LIN_OK) continue;
         out->n_bad++;
-        lin_buffer_text(&out->notes, name);
-        lin_buffer_text(&out->notes, ": ");
+        lin_buffer_format(&out->notes, "%s: ", name);
         lin_buffer_fixed(&out->notes, v->start_s, 3);
         lin_buffer_text(&out->notes, " to ");
         lin_buffer_fixed(&out->notes, v->end_s, 3);
-        lin_buffer_text(&out->notes, " s: ");
-        lin_buffer_text(&out->notes, why.message);
-        lin_buffer_char(&out->notes, '\n');
+        lin_buffer_format(&out->notes, " s: %s\n", why.message);
     }
     result->has_words = !a->is_phones;
     const lin_path one = a->path; // the rest is done with the path of all

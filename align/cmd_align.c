@@ -113,9 +113,9 @@ static lin_status find_text(const align_job *job, int item, lin_aligner_input *i
     if (job->beside) {
         in->text_name = job->bulk.inputs.items[item].text;
         if (lin_corpus_is_textgrid(in->text_name)) in->grid_of_phones = job->v->phones != NULL, in->kind = LIN_ALIGNER_TEXTGRID;
-        lin_status status = lin_text_read(in->text_name, own, &in->n_text, err);
+        LIN_TRY(lin_text_read(in->text_name, own, &in->n_text, err));
         in->text = *own;
-        return status;
+        return LIN_OK;
     }
     if (!job->v->data.data) {
         in->text_name = job->text_name;
@@ -172,18 +172,16 @@ static lin_status work(void *context, int item, int slot, int thread, lin_error 
 static lin_status tell_guesses(align_job *job, const lin_buffer *guesses, lin_error *err)
 {
     lin_lines lines = {0};
-    lin_status status = LIN_OK;
     if (guesses->n == 0) return LIN_OK;
     lin_lines_begin(&lines, guesses->data, guesses->n);
-    while (status == LIN_OK && lin_lines_next(&lines)) {
+    while (lin_lines_next(&lines)) {
         const int before = job->guessed.n;
         int index;
-        status = lin_symbols_add(&job->guessed, lines.text, lines.n, &index, err);
-        if (status == LIN_OK)
-            status = lin_grow_int(&job->guess_counts, &job->counts_capacity, job->guessed.n, sizeof *job->guess_counts,
-                                  "words outside the lexicon", err);
+        LIN_TRY(lin_symbols_add(&job->guessed, lines.text, lines.n, &index, err));
+        LIN_TRY(lin_grow_int(&job->guess_counts, &job->counts_capacity, job->guessed.n, sizeof *job->guess_counts,
+                             "words outside the lexicon", err));
         const char *tab = memchr(lines.text, '\t', lines.n);
-        if (status != LIN_OK || !tab) continue;
+        if (!tab) continue;
         if (job->guessed.n > before) job->guess_counts[index] = 0;
         job->guess_counts[index]++;
         if (job->guessed.n == before || before >= GUESSES_TOLD || job->v->quiet) continue;
@@ -193,7 +191,7 @@ static lin_status tell_guesses(align_job *job, const lin_buffer *guesses, lin_er
                          "neighbours", n_word, lines.text);
         else lin_complain("'%.*s' is not in the lexicon; it is pronounced %.*s", n_word, lines.text, n_rest, tab + 1);
     }
-    return status;
+    return LIN_OK;
 }
 
 typedef struct oov_rank {
@@ -222,8 +220,7 @@ static lin_status write_guesses(const align_job *job, lin_error *err)
                           how + 1, n_phones, tab + 1);
     }
     lin_free(ranks);
-    lin_status status = lin_buffer_status(&text, err);
-    if (status == LIN_OK) status = lin_output_write(job->v->oov, 0, &text, err);
+    const lin_status status = lin_output_write(job->v->oov, 0, &text, err);
     lin_buffer_free(&text);
     return status;
 }
@@ -232,18 +229,17 @@ static lin_status write_guesses(const align_job *job, lin_error *err)
 static lin_status count_pronunciations(align_job *job, const lin_alignment *a, lin_error *err)
 {
     int labels[LIN_PRONUNCIATION_MAX];
-    lin_status status = LIN_OK;
     for (int i = 0; i < a->n_results && a->report.fit >= LIN_ALIGN_FIT; i++) {
         const lin_result *r = &a->results[i];
-        for (int w = 0; w < r->n_words && status == LIN_OK; w++) {
+        for (int w = 0; w < r->n_words; w++) {
             const char *text = lin_result_word_text(r, w);
             const int first = r->words[w].first_phone, n = r->words[w].n_phones;
             for (int k = 0; k < n && k < LIN_PRONUNCIATION_MAX; k++) labels[k] = r->phones[first + k].label;
             if (n <= LIN_PRONUNCIATION_MAX)
-                status = lin_pronunciations_count(&job->heard, text, strlen(text), labels, n, err);
+                LIN_TRY(lin_pronunciations_count(&job->heard, text, strlen(text), labels, n, err));
         }
     }
-    return status;
+    return LIN_OK;
 }
 
 static lin_status write_lexicon(align_job *job, lin_error *err)
@@ -294,17 +290,14 @@ static lin_status take(void *context, int item, int slot, lin_status status, lin
     align_job *job = context;
     const lin_alignment *a = lin_bulk_slot(&job->bulk, slot);
     const lin_input *input = &job->bulk.inputs.items[item];
-    const lin_status told = tell_guesses(job, &a->guesses, err);
-    if (told != LIN_OK) return told;
+    LIN_TRY(tell_guesses(job, &a->guesses, err));
     if (job->n_marks == 0) memcpy(job->first_mark, a->first_mark, sizeof job->first_mark);
     job->n_marks += a->marks;
     if (status != LIN_OK) return status;
     tell_doubts(job, input, a);
     tell_notes(job, a);
-    if (job->v->learn_lexicon) status = count_pronunciations(job, a, err);
-    if (status != LIN_OK) return status;
-    status = put(job, input, a, err);
-    if (status != LIN_OK) return status;
+    if (job->v->learn_lexicon) LIN_TRY(count_pronunciations(job, a, err));
+    LIN_TRY(put(job, input, a, err));
     job->bulk.n_incomplete += a->incomplete;
     job->bulk.seconds += a->seconds;
     return LIN_OK;
