@@ -62,10 +62,9 @@ static int ends_with_id(span line)
     if (line.n < 3 || line.text[line.n - 1] != ')') return 0;
     for (size_t i = line.n - 1; i > 0; i--) {
         char c = line.text[i - 1];
-        if (c == '(') {
+        if (c == '(')
             return i < line.n - 1 && (i == 1 || lin_is_space(line.text[i - 2])) &&
                    !lin_mark_length(line.text + i - 1, line.n - i + 1);
-        }
         if (c == ')' || lin_is_space(c)) return 0;
     }
     return 0;
@@ -124,6 +123,12 @@ static lin_status one_line(const phonemize_values *v, lin_wording *w, span line,
     return LIN_OK;
 }
 
+static int complain(const lin_error *err)
+{
+    lin_complain("%s", err->message);
+    return 1;
+}
+
 // A bad line is reported and left out, the others are done.
 static int all_lines(const phonemize_values *v, lin_wording *w, FILE *in, const char *name, FILE *out, long *done)
 {
@@ -140,10 +145,7 @@ static int all_lines(const phonemize_values *v, lin_wording *w, FILE *in, const 
         lin_complain("%s:%d: %s", name, r.number, err.message);
         failed = 1;
     }
-    if (status != LIN_OK && status != LIN_STOPPED) {
-        lin_complain("%s", err.message);
-        failed = 1;
-    }
+    if (status != LIN_OK && status != LIN_STOPPED) failed = complain(&err);
     lin_line_free(&r);
     return failed;
 }
@@ -209,26 +211,15 @@ static int run(lin_parsed *parsed)
     FILE *in = from_stdin ? stdin : from_words ? fmemopen(words.data, words.n, "rb") : fopen(path, "rb");
     lin_output out;
     long done = 0;
-    int failed = 0;
-    if (!in) {
-        lin_fail(&err, LIN_IO, "cannot open %s: %s", path, strerror(errno));
-        failed = 1;
-    } else if (lin_output_open(v->output, 0, &out, &err) != LIN_OK) {
-        failed = 1;
-    }
-    if (failed) {
-        lin_complain("%s", err.message);
+    int failed;
+    status = in ? lin_output_open(v->output, 0, &out, &err) : lin_fail(&err, LIN_IO, "cannot open %s: %s", path, strerror(errno));
+    if (status != LIN_OK) {
+        failed = complain(&err);
     } else {
         failed = all_lines(v, &w, in, from_stdin ? "standard input" : from_words ? "the words" : path, out.file, &done);
         const lin_status how = lin_interrupted ? LIN_STOPPED : failed && !done ? LIN_IO : LIN_OK;
-        if (lin_output_end(&out, how, &err) != how) {
-            lin_complain("%s", err.message);
-            failed = 1;
-        }
-        if ((v->oov || !v->quiet) && report_unknown(&w, v->oov, &err) != LIN_OK) {
-            lin_complain("%s", err.message);
-            failed = 1;
-        }
+        if (lin_output_end(&out, how, &err) != how) failed = complain(&err);
+        if ((v->oov || !v->quiet) && report_unknown(&w, v->oov, &err) != LIN_OK) failed = complain(&err);
     }
     const char *first_mark = "";
     const long marks = lin_transcriber_marks(w.transcriber, &first_mark);
