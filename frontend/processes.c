@@ -385,38 +385,13 @@ static lin_status start(lin_ffmpeg *f, int fd, const char *input, const char *na
     char shifted[sizeof filters + 32], track[32];
     snprintf(shifted, sizeof shifted, filters, longest_gap());
     snprintf(track, sizeof track, "0:a:%d", f->track - 1);
-    const char *const argv[] = {"ffmpeg",
-                                "-hide_banner",
-                                "-nostdin",
-                                "-nostats",
-                                "-loglevel",
-                                "level+verbose",
-                                "-filter_threads",
-                                "1",
-                                "-threads",
-                                "1",
-                                "-protocol_whitelist",
-                                "file,subfile",
-                                "-format_whitelist",
-                                containers,
-                                f->is_g722 ? "-f" : "-fflags",
-                                f->is_g722      ? "g722"
-                                : f->is_untimed ? "+nofillin"
-                                                : "-nofillin",
-                                "-i",
-                                input,
-                                "-map",
-                                track,
-                                "-map_metadata",
-                                "-1",
-                                "-af",
-                                shifted,
-                                "-c:a",
-                                "pcm_f32be",
-                                "-f",
-                                "au",
-                                "pipe:1",
-                                NULL};
+    const char *const argv[] = {
+        "ffmpeg", "-hide_banner", "-nostdin", "-nostats", "-loglevel", "level+verbose",
+        "-filter_threads", "1", "-threads", "1",
+        "-protocol_whitelist", "file,subfile", "-format_whitelist", containers,
+        f->is_g722 ? "-f" : "-fflags", f->is_g722 ? "g722" : f->is_untimed ? "+nofillin" : "-nofillin",
+        "-i", input, "-map", track, "-map_metadata", "-1", "-af", shifted,
+        "-c:a", "pcm_f32be", "-f", "au", "pipe:1", NULL};
     const lin_child child = {.program = ffmpeg_program(), .argv = argv, .memory_bytes = MEMORY_BYTES, .cpu_s = CPU_S};
     return open_helper(&f->helper, &child, fd, name, take_line, f, err);
 }
