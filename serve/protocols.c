@@ -30,33 +30,30 @@ void lin_message_free(lin_message *m)
 
 size_t lin_sample_width(lin_sample_format format) { return format == LIN_SAMPLES_S16 ? 2 : format == LIN_SAMPLES_F32 ? 4 : 1; }
 
-static float read_sample(lin_sample_format format, const unsigned char *b)
+static void decode(lin_sample_format format, const unsigned char *b, size_t n, float *samples)
 {
-    if (format == LIN_SAMPLES_S16) return (float)(int16_t)(uint16_t)(b[0] | b[1] << 8) / 32768.0f;
-    float value;
-    if (format != LIN_SAMPLES_F32) {
-        lin_pcm_decode(format == LIN_SAMPLES_ALAW ? LIN_PCM_ALAW : LIN_PCM_MULAW, b, 1, &value);
-        return value;
-    }
-    const uint32_t bits = (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
-    memcpy(&value, &bits, sizeof value);
-    return isfinite(value) ? fminf(fmaxf(value, -8), 8) : 0;
+    static const lin_pcm_encoding encodings[] = {[LIN_SAMPLES_S16] = LIN_PCM_S16LE, [LIN_SAMPLES_F32] = LIN_PCM_F32LE,
+                                                 [LIN_SAMPLES_MULAW] = LIN_PCM_MULAW, [LIN_SAMPLES_ALAW] = LIN_PCM_ALAW};
+    lin_pcm_decode(encodings[format], b, n, samples);
+    for (size_t i = 0; format == LIN_SAMPLES_F32 && i < n; i++)
+        samples[i] = isfinite(samples[i]) ? fminf(fmaxf(samples[i], -8), 8) : 0;
 }
 
 size_t lin_samples_take(lin_sample_format format, const void *bytes, size_t n, lin_sample_rest *rest, float *floats)
 {
     const unsigned char *at = bytes, *const end = at + n;
-    const int width = (int)lin_sample_width(format);
+    const size_t width = lin_sample_width(format);
     size_t made = 0;
     while (rest->n && at < end) {
         rest->bytes[rest->n++] = *at++;
-        if (rest->n < width) continue;
-        floats[made++] = read_sample(format, rest->bytes);
+        if ((size_t)rest->n < width) continue;
+        decode(format, rest->bytes, 1, floats + made++);
         rest->n = 0;
     }
-    for (; end - at >= width; at += width) floats[made++] = read_sample(format, at);
-    while (at < end) rest->bytes[rest->n++] = *at++;
-    return made;
+    const size_t whole = (size_t)(end - at) / width;
+    decode(format, at, whole, floats + made);
+    for (at += whole * width; at < end;) rest->bytes[rest->n++] = *at++;
+    return made + whole;
 }
 
 /* ---- values of messages in JSON -------------------------------------------------------------------------------------------- */
