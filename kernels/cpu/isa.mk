@@ -14,7 +14,7 @@ ONLY_BY_ISA := kernels/cpu/linear_int8_neoni8mm.c
 
 # With fused multiply-adds: these instruction sets have them, and -std=c11 alone does not let the compiler form them.
 ISA_avx2 := -DLIN_WIDTH=8 -mavx2 -mfma -mf16c -ffp-contract=fast
-ISA_avxvnni := -DLIN_WIDTH=8 -mavx2 -mavxvnni -DLIN_PER_WORD=4
+ISA_avxvnni := -DLIN_WIDTH=8 -mavx2 -mfma -mavxvnni -DLIN_PER_WORD=4
 ISA_avx512 := -DLIN_WIDTH=16 -march=x86-64-v4 -ffp-contract=fast
 ISA_avx512vnni := -DLIN_WIDTH=16 -march=x86-64-v4 -mavx512vnni -DLIN_PER_WORD=4
 ISA_avx512bf16 := $(ISA_avx512) -mavx512bf16

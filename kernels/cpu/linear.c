@@ -9,23 +9,15 @@
 
 #define LINEAR(name) LIN_NAME(lin_linear_##name)
 #define PAIRS 0
-#if LIN_WIDTH == 16
-#define vec_fma(a, b, c) _mm512_fmadd_ps(a, b, c)
-#elif LIN_WIDTH == 8
-#define vec_fma(a, b, c) _mm256_fmadd_ps(a, b, c)
-#elif defined(__aarch64__)
-static inline vec vec_fma(vec a, vec b, vec c) { return (vec)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b); }
-#else // rounded twice where the machine has no fused multiply-add
-static inline vec vec_fma(vec a, vec b, vec c) { return a * b + c; }
-#endif
+#define vec_fma vfma // rounded twice where the machine has no fused multiply-add
 #include "kernels/cpu/linear_body.h"
 
 #if LIN_WIDTH == 8
 // 8 rows of w [.., k] from column t on become 8 rows of the panel.
 static inline void transpose_8x8(float *to, size_t width, const float *w, size_t k)
 {
-    vec a[8], b[8];
-    for (int i = 0; i < 8; i++) a[i] = vec_load(w + (size_t)i * k);
+    vf a[8], b[8];
+    for (int i = 0; i < 8; i++) a[i] = vload(w + (size_t)i * k);
     for (int i = 0; i < 8; i += 2) { // pairs of rows
         b[i] = _mm256_unpacklo_ps(a[i], a[i + 1]);
         b[i + 1] = _mm256_unpackhi_ps(a[i], a[i + 1]);
@@ -37,8 +29,8 @@ static inline void transpose_8x8(float *to, size_t width, const float *w, size_t
         a[i + 3] = _mm256_shuffle_ps(b[i + 1], b[i + 3], 0xEE);
     }
     for (int i = 0; i < 4; i++) {
-        vec_store(to + (size_t)i * width, _mm256_permute2f128_ps(a[i], a[i + 4], 0x20));
-        vec_store(to + (size_t)(i + 4) * width, _mm256_permute2f128_ps(a[i], a[i + 4], 0x31));
+        vstore(to + (size_t)i * width, _mm256_permute2f128_ps(a[i], a[i + 4], 0x20));
+        vstore(to + (size_t)(i + 4) * width, _mm256_permute2f128_ps(a[i], a[i + 4], 0x31));
     }
 }
 

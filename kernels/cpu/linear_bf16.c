@@ -60,9 +60,9 @@ void lin_cpu_bf16_linear_backward_weight(lin_exec *exec, float *dw, float *db, c
 #define vec_fma(a, b, c) _mm512_dpbf16_ps(c, (__m512bh)(a), (__m512bh)(b))
 #else
 #define vec_factor vec_first
-static inline vec vec_fma(vec a, vec b, vec c)
+static inline vf vec_fma(vf a, vf b, vf c)
 {
-    return (vec)vbfdotq_laneq_f32((float32x4_t)c, vreinterpretq_bf16_f32((float32x4_t)b), vreinterpretq_bf16_f32((float32x4_t)a),
+    return (vf)vbfdotq_laneq_f32((float32x4_t)c, vreinterpretq_bf16_f32((float32x4_t)b), vreinterpretq_bf16_f32((float32x4_t)a),
                                   0);
 }
 #endif
@@ -77,9 +77,9 @@ static inline __m512i place_in_pairs(void) // 0, 16, 1, 17, ...
     return _mm512_or_si512(low, _mm512_slli_epi32(_mm512_add_epi32(low, _mm512_set1_epi32(16)), 16));
 }
 
-static inline vec paired(__m512i places, vec even, vec odd)
+static inline vf paired(__m512i places, vf even, vf odd)
 {
-    return (vec)_mm512_permutexvar_epi16(places, (__m512i)_mm512_cvtne2ps_pbh(odd, even));
+    return (vf)_mm512_permutexvar_epi16(places, (__m512i)_mm512_cvtne2ps_pbh(odd, even));
 }
 
 static inline __mmask16 first_lanes(int count)
@@ -93,9 +93,9 @@ void LIN_BF16(lin_bf16_pack_columns)(float *panel, const float *w, int rows, siz
     for (int t = 0; t < rows; t += 2, w += 2 * ld) {
         for (int c = 0; c < width; c += LANES, panel += LANES) {
             const __mmask16 have = first_lanes(columns - c);
-            const vec even = _mm512_maskz_loadu_ps(have, w + c);
-            const vec odd = _mm512_maskz_loadu_ps(t + 1 < rows ? have : 0, w + ld + c);
-            vec_store(panel, paired(places, even, odd));
+            const vf even = _mm512_maskz_loadu_ps(have, w + c);
+            const vf odd = _mm512_maskz_loadu_ps(t + 1 < rows ? have : 0, w + ld + c);
+            vstore(panel, paired(places, even, odd));
         }
     }
 }
@@ -110,17 +110,17 @@ static void pack_dy(float *packed, float *db, const float *dy, int rows, size_t 
         const __mmask16 have = first_lanes(columns);
         const float *from = dy;
         float *to = packed;
-        vec sum = _mm512_setzero_ps();
+        vf sum = _mm512_setzero_ps();
         for (int t = 0; t < rows; t += 2, from += 2 * ld, to += MAIN_ROWS) {
-            const vec even = _mm512_maskz_loadu_ps(have, from);
-            const vec odd = _mm512_maskz_loadu_ps(t + 1 < rows ? have : 0, from + ld);
+            const vf even = _mm512_maskz_loadu_ps(have, from);
+            const vf odd = _mm512_maskz_loadu_ps(t + 1 < rows ? have : 0, from + ld);
             const __m512d words = (__m512d)paired(places, even, odd);
             _mm256_storeu_pd((double *)to, _mm512_castpd512_pd256(words));
             if (columns > MAIN_ROWS) _mm256_storeu_pd((double *)(to + stride), _mm512_extractf64x4_pd(words, 1));
-            sum = vec_add(vec_add(sum, even), odd);
+            sum = sum + even + odd;
         }
         if (!db) continue;
-        _mm512_mask_storeu_ps(db, have, vec_add(_mm512_maskz_loadu_ps(have, db), sum));
+        _mm512_mask_storeu_ps(db, have, _mm512_maskz_loadu_ps(have, db) + sum);
         db += LANES;
     }
 }
@@ -128,24 +128,21 @@ static void pack_dy(float *packed, float *db, const float *dy, int rows, size_t 
 #else
 
 // Up to four floats, the others zero.
-static inline vec some(const float *p, int count)
-{
-    return count >= LANES ? vec_load(p) : count > 0 ? vec_load_part(p, count) : (vec){0};
-}
+static inline vf some(const float *p, int count) { return count > 0 ? vlanes(p, 0, count) : (vf){0}; }
 
-static inline vec paired(vec even, vec odd)
+static inline vf paired(vf even, vf odd)
 {
     const uint16x4_t low = vreinterpret_u16_bf16(vcvt_bf16_f32((float32x4_t)even));
     const uint16x4_t high = vreinterpret_u16_bf16(vcvt_bf16_f32((float32x4_t)odd));
-    return (vec)vreinterpretq_f32_u32(vorrq_u32(vmovl_u16(low), vshll_n_u16(high, 16)));
+    return (vf)vreinterpretq_f32_u32(vorrq_u32(vmovl_u16(low), vshll_n_u16(high, 16)));
 }
 
 void LIN_BF16(lin_bf16_pack_columns)(float *panel, const float *w, int rows, size_t ld, int columns, int width)
 {
     for (int t = 0; t < rows; t += 2, w += 2 * ld) {
         for (int c = 0; c < width; c += LANES, panel += LANES) {
-            const vec odd = t + 1 < rows ? some(w + ld + c, columns - c) : (vec){0};
-            vec_store(panel, paired(some(w + c, columns - c), odd));
+            const vf odd = t + 1 < rows ? some(w + ld + c, columns - c) : (vf){0};
+            vstore(panel, paired(some(w + c, columns - c), odd));
         }
     }
 }
@@ -157,13 +154,13 @@ static void pack_dy(float *packed, float *db, const float *dy, int rows, size_t 
     enum { VECS = MAIN_ROWS / LANES };
     for (; columns > 0; columns -= MAIN_ROWS, dy += MAIN_ROWS) {
         const float *from = dy;
-        vec sum[VECS] = {{0}};
+        vf sum[VECS] = {{0}};
         for (int t = 0; t < rows; t += 2, from += 2 * ld) {
             for (int v = 0; v < VECS; v++, packed += LANES) {
                 const int left = columns - v * LANES;
-                const vec even = some(from + v * LANES, left);
-                const vec odd = t + 1 < rows ? some(from + ld + v * LANES, left) : (vec){0};
-                vec_store(packed, paired(even, odd));
+                const vf even = some(from + v * LANES, left);
+                const vf odd = t + 1 < rows ? some(from + ld + v * LANES, left) : (vf){0};
+                vstore(packed, paired(even, odd));
                 sum[v] = sum[v] + even + odd;
             }
         }
@@ -197,39 +194,39 @@ void LIN_BF16(lin_bf16_round)(float *words, const float *x, int rows, int k)
     for (; rows > 0; rows--) {
         size_t left = count;
         for (; left >= 2 * LANES; left -= 2 * LANES, x += 2 * LANES, words += LANES) {
-            vec_store(words, (__m512)_mm512_cvtne2ps_pbh(vec_load(x + LANES), vec_load(x)));
+            vstore(words, (__m512)_mm512_cvtne2ps_pbh(vload(x + LANES), vload(x)));
         }
         if (!left) continue;
         const __mmask32 have = (1u << left) - 1;
-        const vec low = _mm512_maskz_loadu_ps((__mmask16)have, x);
-        const vec high = left > LANES ? vec_load_part(x + LANES, left - LANES) : _mm512_setzero_ps();
-        vec_store_part(words, (__m512)_mm512_cvtne2ps_pbh(high, low), (left + 1) / 2);
+        const vf low = _mm512_maskz_loadu_ps((__mmask16)have, x);
+        const vf high = left > LANES ? vload_n(x + LANES, (int)left - LANES) : (vf){0};
+        vstore_n(words, (__m512)_mm512_cvtne2ps_pbh(high, low), (int)(left + 1) / 2);
         x += left;
         words += (left + 1) / 2;
     }
 }
 
 // Up to 32 floats, the others zero, as 16 words.
-static inline vec words_of(const float *x, int count)
+static inline vf words_of(const float *x, int count)
 {
-    const vec low = _mm512_maskz_loadu_ps(first_lanes(count), x),
+    const vf low = _mm512_maskz_loadu_ps(first_lanes(count), x),
               high = _mm512_maskz_loadu_ps(first_lanes(count - LANES), x + LANES);
-    return (vec)_mm512_cvtne2ps_pbh(high, low);
+    return (vf)_mm512_cvtne2ps_pbh(high, low);
 }
 
 // Transposes 16 vectors: each round rotates the bits of the index (row, lane) by one.
-static inline void transpose(vec *t)
+static inline void transpose(vf *t)
 {
     const __m512i low = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
     const __m512i high = _mm512_add_epi32(low, _mm512_set1_epi32(LANES / 2));
     for (int round = 0; round < 4; round++) {
-        vec s[LANES];
-        UNROLL
+        vf s[LANES];
+        LIN_UNROLL
         for (int i = 0; i < LANES / 2; i++) {
             s[2 * i] = _mm512_permutex2var_ps(t[i], low, t[i + LANES / 2]);
             s[2 * i + 1] = _mm512_permutex2var_ps(t[i], high, t[i + LANES / 2]);
         }
-        UNROLL
+        LIN_UNROLL
         for (int i = 0; i < LANES; i++) t[i] = s[i];
     }
 }
@@ -240,12 +237,12 @@ void LIN_BF16(lin_bf16_pack_rows)(float *panel, const float *w, int rows, int k,
     for (int t = 0; t < k; t += 2 * LANES, panel += LANES * (size_t)width) {
         const int words = (k - t + 1) / 2 < LANES ? (k - t + 1) / 2 : LANES;
         for (int c = 0; c < width; c += LANES) {
-            vec block[LANES];
+            vf block[LANES];
             for (int i = 0; i < LANES; i++) {
-                block[i] = c + i < rows ? words_of(w + (size_t)(c + i) * row + t, k - t) : _mm512_setzero_ps();
+                block[i] = c + i < rows ? words_of(w + (size_t)(c + i) * row + t, k - t) : (vf){0};
             }
             transpose(block);
-            for (int i = 0; i < words; i++) vec_store(panel + (size_t)i * (size_t)width + c, block[i]);
+            for (int i = 0; i < words; i++) vstore(panel + (size_t)i * (size_t)width + c, block[i]);
         }
     }
 }
@@ -253,18 +250,18 @@ void LIN_BF16(lin_bf16_pack_rows)(float *panel, const float *w, int rows, int k,
 #else
 
 // Up to eight floats, the others zero, as four words.
-static inline vec words_of(const float *x, int count)
+static inline vf words_of(const float *x, int count)
 {
     const bfloat16x8_t low = vcvtq_low_bf16_f32((float32x4_t)some(x, count));
-    return (vec)vreinterpretq_f32_bf16(vcvtq_high_bf16_f32(low, (float32x4_t)some(x + LANES, count - LANES)));
+    return (vf)vreinterpretq_f32_bf16(vcvtq_high_bf16_f32(low, (float32x4_t)some(x + LANES, count - LANES)));
 }
 
 void LIN_BF16(lin_bf16_round)(float *words, const float *x, int rows, int k)
 {
     for (; rows > 0; rows--, x += k, words += lin_bf16_words(k)) {
         int t = 0;
-        for (; t + 2 * LANES <= k; t += 2 * LANES) vec_store(words + t / 2, words_of(x + t, 2 * LANES));
-        if (t < k) vec_store_part(words + t / 2, words_of(x + t, k - t), lin_bf16_words(k - t));
+        for (; t + 2 * LANES <= k; t += 2 * LANES) vstore(words + t / 2, words_of(x + t, 2 * LANES));
+        if (t < k) vstore_n(words + t / 2, words_of(x + t, k - t), lin_bf16_words(k - t));
     }
 }
 
@@ -274,7 +271,7 @@ void LIN_BF16(lin_bf16_pack_rows)(float *panel, const float *w, int rows, int k,
         const int words = lin_bf16_words(k - t) < LANES ? lin_bf16_words(k - t) : LANES;
         for (int c = 0; c < width; c++) {
             float word[LANES];
-            vec_store(word, c < rows ? words_of(w + (size_t)c * (size_t)k + t, k - t) : (vec){0});
+            vstore(word, c < rows ? words_of(w + (size_t)c * (size_t)k + t, k - t) : (vf){0});
             for (int i = 0; i < words; i++) panel[(size_t)i * (size_t)width + (size_t)c] = word[i];
         }
     }

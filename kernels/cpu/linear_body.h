@@ -8,10 +8,8 @@
  *   TAIL                           0 if not defined. Eight-bit operands (linear_int8.h): the last so many of the k floats of a
  *                                  row of x, and rows of a panel, are not multiplied: they are what vec_scaled takes
  *   vec_scaled(sum, b, b_step, a)  TAIL only: a vector of sums as floats, from the tail of the panel at b and of the row at a
- *   vec, LANES                     a vector of LANES floats
- *   vec_load, vec_store, vec_set1, vec_add, vec_fma(a, b, c) = a b + c, vec_max(a, b) = a > b ? a : b (so b if one is NaN)
- *   vec_factor                     vec_set1, or a macro: what vec_fma takes as its a
- *   vec_load_part, vec_store_part  the first `count` lanes only, 0 < count < LANES; the others are loaded as 0
+ *   vec_fma(a, b, c)               a b + c
+ *   vec_factor                     vset, or a macro: what vec_fma takes as its a
  *   PANEL                          columns of a whole panel of packed weights: 48, or 24 (linear.h)
  *   MAIN_ROWS                      the most rows of a register block
  *   VECS_AT_ONCE                   {0, for 1 row, for 2, ... for MAIN_ROWS}: the most vectors of a panel per block of so many
@@ -33,7 +31,7 @@
 #include "kernels/cpu/linear_vectors.h"
 
 #ifndef vec_factor
-#define vec_factor vec_set1
+#define vec_factor vset
 #endif
 #ifndef TAIL
 #define TAIL 0
@@ -70,7 +68,7 @@ typedef struct result {
 } result;
 
 // `groups` times R rows. R, P, V and `once` are literals at every call, so that the sums live in registers.
-INLINE NO_MEMSET void block(const int R, const int P, const int V, const int once, int groups, const operands *from,
+LIN_INLINE NO_MEMSET void block(const int R, const int P, const int V, const int once, int groups, const operands *from,
                             const result *to)
 {
     const float *first = from->a;
@@ -79,18 +77,18 @@ INLINE NO_MEMSET void block(const int R, const int P, const int V, const int onc
     const float *ahead = from->ahead, *expected = from->expected;
     float *y = to->y;
     for (; groups > 0; groups--, first += from->a_next, y += (size_t)R * ldy) {
-        vec sum[MAX_BLOCK_ROWS][MAX_BLOCK_VECS];
+        vf sum[MAX_BLOCK_ROWS][MAX_BLOCK_VECS];
         const float *a = first, *b = from->b;
-        UNROLL
+        LIN_UNROLL
         for (int r = 0; r < R; r++) {
-            UNROLL
-            for (int v = 0; v < P * V; v++) sum[r][v] = vec_set1(0.0f);
+            LIN_UNROLL
+            for (int v = 0; v < P * V; v++) sum[r][v] = vset(0.0f);
         }
         // Prefetch y so that it is in the cache at the end: in a narrow panel at the beginning, in a wide one a row at a time,
         // since 24 lines at once would take up all miss buffers, and loads of b would wait for them.
         const int wide = PANEL != LIN_PANEL_AVX2;
         if (R == MAIN_ROWS && !wide && from->steps >= 64) {
-            UNROLL
+            LIN_UNROLL
             for (int r = 0; r < R; r++) {
                 __builtin_prefetch(y + (size_t)r * ldy, 1, 3);
                 __builtin_prefetch(y + (size_t)r * ldy + P * V * LANES - 1, 1, 3);
@@ -105,17 +103,17 @@ INLINE NO_MEMSET void block(const int R, const int P, const int V, const int onc
                 __builtin_prefetch(soon + PANEL - 1, 1, 3);
             }
             for (int t = part > 0 ? every : from->steps - parts * every; t > 0; t--) {
-                vec column[MAX_BLOCK_VECS];
-                UNROLL
-                for (int v = 0; v < P * V; v++) column[v] = vec_load(b + (size_t)(v / V) * b_panel + v % V * LANES);
-                UNROLL
+                vf column[MAX_BLOCK_VECS];
+                LIN_UNROLL
+                for (int v = 0; v < P * V; v++) column[v] = vload(b + (size_t)(v / V) * b_panel + v % V * LANES);
+                LIN_UNROLL
                 for (int r = 0; r < R; r++) {
-                    vec value = vec_factor(a[(size_t)r * a_row]);
-                    UNROLL
+                    vf value = vec_factor(a[(size_t)r * a_row]);
+                    LIN_UNROLL
                     for (int v = 0; v < P * V; v++) sum[r][v] = vec_fma(value, column[v], sum[r][v]);
                 }
                 if (once) {
-                    UNROLL
+                    LIN_UNROLL
                     for (int p = 0; p < P; p++) {
                         const float *later = b + (size_t)p * b_panel + FEW_AHEAD;
                         __builtin_prefetch(later, 0, 2);
@@ -131,8 +129,8 @@ INLINE NO_MEMSET void block(const int R, const int P, const int V, const int onc
                 b += b_step;
             }
         }
-        const vec lowest = vec_set1(to->floor);
-        UNROLL
+        const vf lowest = vset(to->floor);
+        LIN_UNROLL
         for (int v = 0; v < P * V; v++) {
             const int c = v / V * PANEL + v % V * LANES, left = to->columns - c;
             const float *const tail = b + (size_t)(v / V) * b_panel + v % V * LANES; // behind the last step, as is a
@@ -141,25 +139,25 @@ INLINE NO_MEMSET void block(const int R, const int P, const int V, const int onc
             if (left <= 0) continue;
             if (left >= LANES) {
                 if (to->add) {
-                    UNROLL
-                    for (int r = 0; r < R; r++, out += ldy) vec_store(out, vec_add(vec_load(out), sum[r][v]));
+                    LIN_UNROLL
+                    for (int r = 0; r < R; r++, out += ldy) vstore(out, vload(out) + sum[r][v]);
                 } else {
-                    vec bias = to->bias ? vec_load(to->bias + c) : vec_set1(-0.0f); // x + -0 is x, including the sign of zero
-                    UNROLL
+                    vf bias = to->bias ? vload(to->bias + c) : vset(-0.0f); // x + -0 is x, including the sign of zero
+                    LIN_UNROLL
                     for (int r = 0; r < R; r++, out += ldy) {
-                        const vec y_r = vec_scaled(sum[r][v], tail, b_step, a + (size_t)r * a_row);
-                        vec_store(out, vec_max(lowest, vec_add(y_r, bias)));
+                        const vf y_r = vec_scaled(sum[r][v], tail, b_step, a + (size_t)r * a_row);
+                        vstore(out, vmax(lowest, y_r + bias));
                     }
                 }
             } else if (to->add) {
-                UNROLL
-                for (int r = 0; r < R; r++, out += ldy) vec_store_part(out, vec_add(vec_load_part(out, left), sum[r][v]), left);
+                LIN_UNROLL
+                for (int r = 0; r < R; r++, out += ldy) vstore_n(out, vload_n(out, left) + sum[r][v], left);
             } else {
-                vec bias = to->bias ? vec_load_part(to->bias + c, left) : vec_set1(-0.0f);
-                UNROLL
+                vf bias = to->bias ? vload_n(to->bias + c, left) : vset(-0.0f);
+                LIN_UNROLL
                 for (int r = 0; r < R; r++, out += ldy) {
-                    const vec y_r = vec_scaled(sum[r][v], tail, b_step, a + (size_t)r * a_row);
-                    vec_store_part(out, vec_max(lowest, vec_add(y_r, bias)), left);
+                    const vf y_r = vec_scaled(sum[r][v], tail, b_step, a + (size_t)r * a_row);
+                    vstore_n(out, vmax(lowest, y_r + bias), left);
                 }
             }
         }
@@ -365,8 +363,8 @@ static void pack_x(float *packed, const float *x, int rows, size_t ld, int colum
 {
     if (columns >= PANEL) {
         for (int t = 0; t < rows; t++, x += ld, packed += PANEL) {
-            UNROLL
-            for (int v = 0; v < PANEL / LANES; v++) vec_store(packed + v * LANES, vec_load(x + v * LANES));
+            LIN_UNROLL
+            for (int v = 0; v < PANEL / LANES; v++) vstore(packed + v * LANES, vload(x + v * LANES));
         }
         return;
     }
@@ -384,7 +382,7 @@ static void pack_dy(float *packed, float *db, const float *dy, int rows, size_t 
         tile_row sum[TILES] = {{0}};
         const float *from = dy;
         for (int t = 0; t < rows; t++, from += ld) {
-            UNROLL
+            LIN_UNROLL
             for (int i = 0; i < TILES; i++) {
                 const tile_row row = *(const tile_row *)(from + i * MAIN_ROWS);
                 *(tile_row *)(packed + (size_t)i * stride + (size_t)t * MAIN_ROWS) = row;
@@ -392,7 +390,7 @@ static void pack_dy(float *packed, float *db, const float *dy, int rows, size_t 
             }
         }
         if (!db) continue;
-        UNROLL
+        LIN_UNROLL
         for (int i = 0; i < TILES; i++) *(tile_row *)(db + i * MAIN_ROWS) += sum[i];
         db += LIN_PANEL;
     }
@@ -478,35 +476,35 @@ static void look_from(lines *next, const lin_tile *tile, const float *x, const f
 
 #if OWN_TILES
 // `steps` steps of a block: sums of MAIN_ROWS rows and V vectors.
-INLINE void dw_steps(const int V, const int copying, const int steps, vec sum[MAIN_ROWS][MAX_BLOCK_VECS], const float *a,
+LIN_INLINE void dw_steps(const int V, const int copying, const int steps, vf sum[MAIN_ROWS][MAX_BLOCK_VECS], const float *a,
                      const float *b, size_t ldb, float *copy)
 {
-    UNROLL
+    LIN_UNROLL
     for (int t = 0; t < steps; t++, a += MAIN_ROWS, b += ldb) {
-        vec column[MAX_BLOCK_VECS];
-        UNROLL
+        vf column[MAX_BLOCK_VECS];
+        LIN_UNROLL
         for (int v = 0; v < V; v++) {
-            column[v] = vec_load(b + v * LANES);
-            if (copying) vec_store(copy + t * PANEL + v * LANES, column[v]);
+            column[v] = vload(b + v * LANES);
+            if (copying) vstore(copy + t * PANEL + v * LANES, column[v]);
         }
-        UNROLL
+        LIN_UNROLL
         for (int r = 0; r < MAIN_ROWS; r++) {
-            const vec value = vec_factor(a[r]);
-            UNROLL
+            const vf value = vec_factor(a[r]);
+            LIN_UNROLL
             for (int v = 0; v < V; v++) sum[r][v] = vec_fma(value, column[v], sum[r][v]);
         }
     }
 }
 
 // MAIN_ROWS rows of V vectors of dw += a tile of dy [steps, MAIN_ROWS] times b [steps, ldb].
-INLINE NO_MEMSET void dw_block(const int V, const int copying, float *dw, size_t ldw, const float *a, const float *b, size_t ldb,
-                               float *copy, int steps, const float *ahead, size_t ahead_step)
+LIN_INLINE NO_MEMSET void dw_block(const int V, const int copying, float *dw, size_t ldw, const float *a, const float *b,
+                                   size_t ldb, float *copy, int steps, const float *ahead, size_t ahead_step)
 {
-    vec sum[MAIN_ROWS][MAX_BLOCK_VECS];
-    UNROLL
+    vf sum[MAIN_ROWS][MAX_BLOCK_VECS];
+    LIN_UNROLL
     for (int r = 0; r < MAIN_ROWS; r++) {
-        UNROLL
-        for (int v = 0; v < V; v++) sum[r][v] = vec_set1(0.0f);
+        LIN_UNROLL
+        for (int v = 0; v < V; v++) sum[r][v] = vset(0.0f);
         __builtin_prefetch(dw + (size_t)r * ldw, 1, 3);
         __builtin_prefetch(dw + (size_t)r * ldw + V * LANES - 1, 1, 3);
     }
@@ -520,16 +518,16 @@ INLINE NO_MEMSET void dw_block(const int V, const int copying, float *dw, size_t
         dw_steps(V, copying, 1, sum, a, b, ldb, copy);
         if (copying) copy += PANEL;
     }
-    UNROLL
+    LIN_UNROLL
     for (int r = 0; r < MAIN_ROWS; r++, dw += ldw) {
-        UNROLL
-        for (int v = 0; v < V; v++) vec_store(dw + v * LANES, vec_add(vec_load(dw + v * LANES), sum[r][v]));
+        LIN_UNROLL
+        for (int v = 0; v < V; v++) vstore(dw + v * LANES, vload(dw + v * LANES) + sum[r][v]);
     }
 }
 
 // V vectors of columns of dw: `tiles` blocks. The first one copies the panel b to `copy` [steps, PANEL] as it reads it, for the
 // others: of rows 3 KB apart only few fit into a cache of 8 ways.
-INLINE NO_MEMSET void dw_panel(const int V, const result *to, const operands *from, float *copy, int tiles, lines *next)
+LIN_INLINE NO_MEMSET void dw_panel(const int V, const result *to, const operands *from, float *copy, int tiles, lines *next)
 {
     const float *a = from->a, *b = from->b;
     float *dw = to->y;

@@ -39,15 +39,15 @@
 
 #if LIN_WIDTH == 16
 #if LIN_PER_WORD == 4
-#define vec_fma(a, b, c) (vec)_mm512_dpbusd_epi32((__m512i)(c), (__m512i)(a), (__m512i)(b))
+#define vec_fma(a, b, c) (vf)_mm512_dpbusd_epi32((__m512i)(c), (__m512i)(a), (__m512i)(b))
 #else
-#define vec_fma(a, b, c) (vec)_mm512_add_epi32((__m512i)(c), _mm512_madd_epi16((__m512i)(a), (__m512i)(b)))
+#define vec_fma(a, b, c) (vf)_mm512_add_epi32((__m512i)(c), _mm512_madd_epi16((__m512i)(a), (__m512i)(b)))
 #endif
 #elif LIN_WIDTH == 8
 #if LIN_PER_WORD == 4
-#define vec_fma(a, b, c) (vec)_mm256_dpbusd_epi32((__m256i)(c), (__m256i)(a), (__m256i)(b))
+#define vec_fma(a, b, c) (vf)_mm256_dpbusd_epi32((__m256i)(c), (__m256i)(a), (__m256i)(b))
 #else
-#define vec_fma(a, b, c) (vec)_mm256_add_epi32((__m256i)(c), _mm256_madd_epi16((__m256i)(a), (__m256i)(b)))
+#define vec_fma(a, b, c) (vf)_mm256_add_epi32((__m256i)(c), _mm256_madd_epi16((__m256i)(a), (__m256i)(b)))
 #endif
 #else
 #if LIN_PER_WORD == 4 // of arm64, whose dot product is of signed bytes
@@ -55,33 +55,30 @@
 #define SHIFT 128
 #define vec_factor vec_first
 #endif
-static inline vec vec_fma(vec a, vec b, vec c)
+static inline vf vec_fma(vf a, vf b, vf c)
 {
 #if defined(__aarch64__) && LIN_PER_WORD == 4
-    return (vec)vdotq_laneq_s32((int32x4_t)c, (int8x16_t)b, (int8x16_t)a, 0);
+    return (vf)vdotq_laneq_s32((int32x4_t)c, (int8x16_t)b, (int8x16_t)a, 0);
 #elif defined(__SSE2__)
-    return (vec)_mm_add_epi32((__m128i)c, _mm_madd_epi16((__m128i)a, (__m128i)b));
+    return (vf)_mm_add_epi32((__m128i)c, _mm_madd_epi16((__m128i)a, (__m128i)b));
 #elif defined(__wasm_simd128__)
-    return (vec)wasm_i32x4_add((v128_t)c, wasm_i32x4_dot_i16x8((v128_t)a, (v128_t)b));
+    return (vf)wasm_i32x4_add((v128_t)c, wasm_i32x4_dot_i16x8((v128_t)a, (v128_t)b));
 #elif defined(__aarch64__)
     const int16x8_t p = (int16x8_t)a, q = (int16x8_t)b;
     const int32x4_t low = vmull_s16(vget_low_s16(p), vget_low_s16(q)), high = vmull_high_s16(p, q);
-    return (vec)vaddq_s32((int32x4_t)c, vpaddq_s32(low, high));
+    return (vf)vaddq_s32((int32x4_t)c, vpaddq_s32(low, high));
 #else
-    typedef unsigned bits __attribute__((vector_size(16)));
-    const vec_mask low = (vec_mask)((bits)a << 16) >> 16, other = (vec_mask)((bits)b << 16) >> 16;
-    return (vec)((vec_mask)c + low * other + ((vec_mask)a >> 16) * ((vec_mask)b >> 16));
+    const vi low = (vi)((vu)a << 16) >> 16, other = (vi)((vu)b << 16) >> 16;
+    return (vf)((vi)c + low * other + ((vi)a >> 16) * ((vi)b >> 16));
 #endif
 }
 #endif
 
-typedef int32_t ints __attribute__((vector_size(4 * LIN_WIDTH)));
-
-static inline vec vec_scaled(vec sum, const float *b, size_t b_step, const float *a)
+static inline vf vec_scaled(vf sum, const float *b, size_t b_step, const float *a)
 {
-    ints whole = (ints)sum;
-    if (LIN_PER_WORD == 4) whole -= (ints)vec_set1(a[1]) * (ints)vec_load(b + b_step);
-    return __builtin_convertvector(whole, vec) * vec_load(b) * vec_set1(a[0]);
+    vi whole = (vi)sum;
+    if (LIN_PER_WORD == 4) whole -= (vi)vset(a[1]) * (vi)vload(b + b_step);
+    return __builtin_convertvector(whole, vf) * vload(b) * vset(a[0]);
 }
 
 #include "kernels/cpu/linear_body.h"

@@ -34,52 +34,52 @@ static inline void put(const place *at, float *y, int32x4_t sum, const float *ta
 {
     const int left = at->columns - v * LANES;
     if (left <= 0) return;
-    const int32x4_t whole = vmlsq_s32(sum, (int32x4_t)vec_set1(a[1]), (int32x4_t)vec_load(tail + at->width));
-    const vec scaled = (vec)vcvtq_f32_s32(whole) * vec_load(tail) * vec_set1(a[0]), lowest = vec_set1(at->floor);
+    const int32x4_t whole = vmlsq_s32(sum, (int32x4_t)vset(a[1]), (int32x4_t)vload(tail + at->width));
+    const vf scaled = (vf)vcvtq_f32_s32(whole) * vload(tail) * vset(a[0]), lowest = vset(at->floor);
     const float *bias = at->bias ? at->bias + v * LANES : NULL;
     y += v * LANES;
     if (left >= LANES) {
-        vec_store(y, vec_max(lowest, scaled + (bias ? vec_load(bias) : vec_set1(-0.0F))));
+        vstore(y, vmax(lowest, scaled + (bias ? vload(bias) : vset(-0.0F))));
     } else {
-        vec_store_part(y, vec_max(lowest, scaled + (bias ? vec_load_part(bias, left) : vec_set1(-0.0F))), left);
+        vstore_n(y, vmax(lowest, scaled + (bias ? vload_n(bias, left) : vset(-0.0F))), left);
     }
 }
 
 // 2 P rows and 4 V columns. P and V are literals, so that the sums live in registers.
-INLINE void block(const int P, const int V, const place *at)
+LIN_INLINE void block(const int P, const int V, const place *at)
 {
     const size_t width = at->width;
     const float *x = at->x, *b = at->panel;
     int32x4_t sum[PAIRS][2 * VECS];
-    UNROLL
+    LIN_UNROLL
     for (int p = 0; p < P; p++) {
-        UNROLL
+        LIN_UNROLL
         for (int v = 0; v < 2 * V; v++) sum[p][v] = vdupq_n_s32(0);
     }
     for (int t = 0; t < at->steps; t += 2, x += 2, b += 2 * width) {
         int8x16_t columns[2 * VECS];
         // Beyond the last word are tails: a step of one word multiplies x's by 0.
         const int both = t + 1 < at->steps;
-        UNROLL
+        LIN_UNROLL
         for (int v = 0; v < V; v++) {
             const float32x4_t first = vld1q_f32(b + v * LANES);
             const float32x4_t second = both ? vld1q_f32(b + width + v * LANES) : vdupq_n_f32(0);
             columns[2 * v] = vreinterpretq_s8_f32(vzip1q_f32(first, second));
             columns[2 * v + 1] = vreinterpretq_s8_f32(vzip2q_f32(first, second));
         }
-        UNROLL
+        LIN_UNROLL
         for (int p = 0; p < P; p++) {
             const int8x16_t rows = two_rows(x + (size_t)(2 * p) * at->ldx, at->ldx);
-            UNROLL
+            LIN_UNROLL
             for (int v = 0; v < 2 * V; v++) sum[p][v] = vmmlaq_s32(sum[p][v], rows, columns[v]);
         }
     }
     const float *tail = at->panel + (size_t)at->steps * width;
-    UNROLL
+    LIN_UNROLL
     for (int p = 0; p < P; p++) {
         const float *a = at->x + (size_t)(2 * p) * at->ldx + at->steps;
         float *y = at->y + (size_t)(2 * p) * at->ldy;
-        UNROLL
+        LIN_UNROLL
         for (int v = 0; v < V; v++) {
             const int64x2_t left = vreinterpretq_s64_s32(sum[p][2 * v]), right = vreinterpretq_s64_s32(sum[p][2 * v + 1]);
             put(at, y, vreinterpretq_s32_s64(vzip1q_s64(left, right)), tail + v * LANES, a, v);

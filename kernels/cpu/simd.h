@@ -34,17 +34,34 @@ typedef __mmask16 vm;
 typedef vi vm;
 #endif
 
+// A sanitizer checks every access of the unrolled blocks, which costs minutes of compilation; so do not unroll.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer) ||                    \
+    __has_feature(undefined_behavior_sanitizer) || __has_feature(coverage_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
 // Unrolls the next loop completely, so that an array of vectors indexed by its counter stays in registers.
-#if defined(__clang__)
-#define LIN_UNROLL _Pragma("unroll")
+#if defined(SANITIZED)
+#define LIN_UNROLL
+#elif defined(__clang__)
+#define LIN_UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define LIN_UNROLL _Pragma("GCC unroll 16")
 #endif
 
 #define LIN_INLINE static inline __attribute__((always_inline, unused))
 
-// x - 0 is x bit for bit; x + 0 is not.
-LIN_INLINE vf vset(float x) { return x - (vf){0}; }
+#if LIN_WIDTH == 16
+LIN_INLINE vf vset(float x) { return (vf)_mm512_set1_ps(x); }
+#elif LIN_WIDTH == 8
+LIN_INLINE vf vset(float x) { return (vf)_mm256_set1_ps(x); }
+#else
+LIN_INLINE vf vset(float x) { return (vf){x, x, x, x}; }
+#endif
 LIN_INLINE vi viset(int32_t x) { return x - (vi){0}; }
 
 LIN_INLINE vf vload(const float *p)
@@ -99,6 +116,22 @@ LIN_INLINE vi viblend(vm m, vi a, vi b) { return (vi)_mm512_mask_blend_epi32(m, 
 
 #else
 
+LIN_INLINE vm vgt(vf a, vf b) { return (vi)(a > b); }
+LIN_INLINE vm veq(vf a, vf b) { return (vi)(a == b); }
+LIN_INLINE vi viblend(vm m, vi a, vi b) { return (m & a) | (~m & b); }
+LIN_INLINE vi vimax(vi a, vi b) { return viblend((vi)(a > b), a, b); }
+LIN_INLINE vi vimin(vi a, vi b) { return viblend((vi)(a < b), a, b); }
+
+#if LIN_WIDTH == 8
+LIN_INLINE vi vfirst(int n) { return viset(n) > (vi){0, 1, 2, 3, 4, 5, 6, 7}; }
+LIN_INLINE vf vload_n(const float *p, int n) { return (vf)_mm256_maskload_ps(p, (__m256i)vfirst(n)); }
+LIN_INLINE void vstore_n(float *p, vf v, int n) { _mm256_maskstore_ps(p, (__m256i)vfirst(n), (__m256)v); }
+LIN_INLINE vf vfma(vf a, vf b, vf c) { return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
+LIN_INLINE vf vmax(vf a, vf b) { return (vf)_mm256_max_ps((__m256)a, (__m256)b); }
+LIN_INLINE vf vmin(vf a, vf b) { return (vf)_mm256_min_ps((__m256)a, (__m256)b); }
+LIN_INLINE vf vsqrt(vf a) { return (vf)_mm256_sqrt_ps((__m256)a); }
+LIN_INLINE vf vblend(vm m, vf a, vf b) { return (vf)_mm256_blendv_ps((__m256)b, (__m256)a, (__m256)m); }
+#else
 LIN_INLINE vf vload_n(const float *p, int n)
 {
     vf v = {0};
@@ -107,19 +140,6 @@ LIN_INLINE vf vload_n(const float *p, int n)
 }
 
 LIN_INLINE void vstore_n(float *p, vf v, int n) { memcpy(p, &v, (size_t)n * sizeof *p); }
-LIN_INLINE vm vgt(vf a, vf b) { return (vi)(a > b); }
-LIN_INLINE vm veq(vf a, vf b) { return (vi)(a == b); }
-LIN_INLINE vi viblend(vm m, vi a, vi b) { return (m & a) | (~m & b); }
-LIN_INLINE vi vimax(vi a, vi b) { return viblend((vi)(a > b), a, b); }
-LIN_INLINE vi vimin(vi a, vi b) { return viblend((vi)(a < b), a, b); }
-
-#if LIN_WIDTH == 8
-LIN_INLINE vf vfma(vf a, vf b, vf c) { return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
-LIN_INLINE vf vmax(vf a, vf b) { return (vf)_mm256_max_ps((__m256)a, (__m256)b); }
-LIN_INLINE vf vmin(vf a, vf b) { return (vf)_mm256_min_ps((__m256)a, (__m256)b); }
-LIN_INLINE vf vsqrt(vf a) { return (vf)_mm256_sqrt_ps((__m256)a); }
-LIN_INLINE vf vblend(vm m, vf a, vf b) { return (vf)_mm256_blendv_ps((__m256)b, (__m256)a, (__m256)m); }
-#else
 #if defined(__aarch64__)
 LIN_INLINE vf vfma(vf a, vf b, vf c) { return (vf)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b); }
 #else
