@@ -646,11 +646,10 @@ static void run(lin_exec *exec, const lin_segments *segments, lin_pool_work piec
 {
     assert(lin_segments_hold(segments) && job->H > 0 && job->E > 0);
     assert(!job->states || job->causal); // sums over all frames of an utterance cannot be continued
-    const int small = (size_t)segments->rows * (size_t)(job->H * job->E) < SMALL;
     job->exec = exec;
     job->offsets = segments->offsets;
     job->B = segments->B;
-    lin_pool_run(small ? NULL : exec->pool, segments->B * job->H, piece, job);
+    lin_pool_run(lin_threads_for(exec, segments->rows, job->H * job->E, SMALL), segments->B * job->H, piece, job);
 }
 
 void lin_cpu_attention_forward(lin_exec *exec, float *y, const float *qkv, const lin_segments *segments, int H, int E, int causal,

@@ -220,7 +220,6 @@ void LIN_NAME(lin_conv_backward_rows)(float *dx, float *dw, float *db, const flo
 
 enum {
     STRETCH = 64,      // rows that stay in the second-level cache while the columns are processed
-    SMALL = 16384,     // below this many elements, starting a second thread costs more time than it saves
     MAX_PARTIALS = 32, // blocks of the backward pass
 };
 
@@ -263,8 +262,7 @@ void lin_cpu_conv_forward(lin_exec *exec, float *y, const float *x, const float 
     conv_job job = {.y = y, .x = x, .w = w, .bias = bias, .offsets = segments->offsets, .C = C, .K = K, .after = after};
     job.tails = tails;
     job.at = at;
-    int small = (size_t)segments->rows * (size_t)C < SMALL;
-    lin_pool_run(small ? NULL : exec->pool, segments->B, forward_piece, &job);
+    lin_pool_run(lin_threads_for(exec, segments->rows, C, LIN_SMALL), segments->B, forward_piece, &job);
 }
 
 // Rows first .. end-1 of the batch, utterance by utterance.
@@ -309,8 +307,8 @@ void lin_cpu_conv_backward(lin_exec *exec, float *dx, float *dw, float *db, cons
     job.partials = lin_scratch(exec, 0);
     job.block = (rows + partials - 1) / partials;
     if (job.block < STRETCH) job.block = STRETCH;
-    int pieces = (rows + job.block - 1) / job.block, small = (size_t)rows * (size_t)C < SMALL;
-    lin_pool_run(small ? NULL : exec->pool, pieces, backward_piece, &job);
+    int pieces = (rows + job.block - 1) / job.block;
+    lin_pool_run(lin_threads_for(exec, rows, C, LIN_SMALL), pieces, backward_piece, &job);
     for (int piece = 0; piece < pieces; piece++) {
         const float *sums = job.partials + size * (size_t)piece;
         for (size_t i = 0; i < size - (size_t)C; i++) dw[i] += sums[i];

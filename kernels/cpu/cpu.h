@@ -53,6 +53,15 @@ static inline void *lin_scratch(const lin_exec *exec, int thread)
     return exec->scratch + (size_t)thread * LIN_SCRATCH_BYTES;
 }
 
+/* The threads for an operation on rows x width elements. Below `least` elements, starting a second thread costs more time than it
+ * saves; LIN_SMALL where an element takes a few instructions. */
+enum { LIN_SMALL = 16384 };
+
+static inline lin_pool *lin_threads_for(const lin_exec *exec, int rows, int width, size_t least)
+{
+    return (size_t)rows * (size_t)width < least ? NULL : exec->pool;
+}
+
 /* What holds of the rows of a batch (kernels/ops.h): the first begins at 0, the last ends within `rows`. */
 static inline int lin_segments_hold(const lin_segments *s)
 {

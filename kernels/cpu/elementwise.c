@@ -123,10 +123,7 @@ void LIN_NAME(lin_dropout_span)(float *y, const float *base, const float *r, siz
 #ifdef LIN_ONCE
 /* ---- threads --------------------------------------------------------------------------------------------------------------- */
 
-enum {
-    SPAN = 32768,  // elements of one work item: 128 KiB, a multiple of every vector
-    SMALL = 16384, // below this many elements, starting a second thread costs more time than it saves
-};
+enum { SPAN = 32768 }; // elements of one work item: 128 KiB, a multiple of every vector
 
 typedef struct span_job {
     float *y;
@@ -139,7 +136,7 @@ typedef struct span_job {
 static void run_spans(lin_exec *exec, lin_pool_work work, span_job *job)
 {
     // Work items are counted in int: 2^31 spans of 32768 elements exceed any memory.
-    lin_pool_run(job->count < SMALL ? NULL : exec->pool, (int)((job->count + SPAN - 1) / SPAN), work, job);
+    lin_pool_run(job->count < LIN_SMALL ? NULL : exec->pool, (int)((job->count + SPAN - 1) / SPAN), work, job);
 }
 
 static size_t span_of(const span_job *job, int piece, size_t *count)

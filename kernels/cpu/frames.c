@@ -39,7 +39,6 @@ void LIN_NAME(lin_sinusoid_rows)(float *x, int rows, int C, int pairs, double *s
 
 enum {
     COLUMNS = 64,  // bins whose late energy is kept on the stack; columns of an embedding that a thread adds
-    SMALL = 16384, // below this many elements, starting a second thread costs more time than it saves
     PAIRS = 64,    // column pairs of one tile of sinusoids
     TURNS = 64,    // rows after which sine and cosine are computed directly again
     MOST_ROWS = 1 << 24 // as many a float counts
@@ -71,8 +70,7 @@ void lin_cpu_stack_frames(lin_exec *exec, float *y, const float *x, const float 
 {
     assert(lin_segments_hold(in) && lin_segments_hold(out) && in->B == out->B && D > 0 && stack >= 1 && ahead >= 0);
     frames_job job = {y, x, mean, istd, in->offsets, out->offsets, D, stack, stack + ahead};
-    int small = (size_t)out->rows * (size_t)job.span * (size_t)D < SMALL;
-    lin_pool_run(small ? NULL : exec->pool, in->B, stack_piece, &job);
+    lin_pool_run(lin_threads_for(exec, out->rows, job.span * D, LIN_SMALL), in->B, stack_piece, &job);
 }
 
 typedef struct sinusoid_job {
@@ -122,8 +120,7 @@ void lin_cpu_add_sinusoid(lin_exec *exec, float *x, const lin_segments *segments
 {
     assert(lin_segments_hold(segments) && C > 0);
     sinusoid_job job = {x, segments->offsets, C, states, at};
-    int small = (size_t)segments->rows * (size_t)C < SMALL;
-    lin_pool_run(small ? NULL : exec->pool, segments->B, sinusoid_piece, &job);
+    lin_pool_run(lin_threads_for(exec, segments->rows, C, LIN_SMALL), segments->B, sinusoid_piece, &job);
 }
 
 /* ---- tokens ---------------------------------------------------------------------------------------------------------------- */
@@ -163,8 +160,7 @@ static void embed_piece(void *context, int piece, int thread)
 void lin_cpu_embed_backward(lin_exec *exec, float *dtable, const float *dy, const float *x, int rows, int D, int n, int C)
 {
     embed_job job = {dtable, dy, x, rows, D, n, C};
-    const int small = (size_t)rows * (size_t)C < SMALL;
-    lin_pool_run(small ? NULL : exec->pool, (C + COLUMNS - 1) / COLUMNS, embed_piece, &job);
+    lin_pool_run(lin_threads_for(exec, rows, C, LIN_SMALL), (C + COLUMNS - 1) / COLUMNS, embed_piece, &job);
 }
 
 typedef struct gather_job {
@@ -292,8 +288,7 @@ void lin_cpu_gather(lin_exec *exec, float *x, const lin_gather *items, const lin
 {
     assert(lin_segments_hold(segments) && D > 0);
     gather_job job = {x, items, masks, segments->offsets, D};
-    int small = (size_t)segments->rows * (size_t)D < SMALL;
-    lin_pool_run(small ? NULL : exec->pool, segments->B, gather_piece, &job);
+    lin_pool_run(lin_threads_for(exec, segments->rows, D, LIN_SMALL), segments->B, gather_piece, &job);
 }
 
 typedef struct carry_job {
@@ -324,8 +319,7 @@ void lin_cpu_carry(lin_exec *exec, float *y, const lin_segments *out, const floa
 {
     assert(lin_segments_hold(in) && lin_segments_hold(out) && in->B == out->B && width > 0);
     carry_job job = {y, x, tails, in->offsets, out->offsets, have, keep, at, width};
-    int small = (size_t)out->rows * (size_t)width < SMALL;
-    lin_pool_run(small ? NULL : exec->pool, out->B, carry_piece, &job);
+    lin_pool_run(lin_threads_for(exec, out->rows, width, LIN_SMALL), out->B, carry_piece, &job);
 }
 
 /* ---- greedy decoding, as decoder/search.h defines it: one work item per stream --------------------------------------------- */
@@ -390,7 +384,6 @@ void lin_cpu_greedy(lin_exec *exec, lin_phone *phones, int *n_phones, const floa
                     lin_run *runs, const int *slots)
 {
     greedy_job job = {phones, n_phones, logp, segments->offsets, slots, runs, V};
-    int small = (size_t)segments->rows * (size_t)V < SMALL;
-    lin_pool_run(small ? NULL : exec->pool, segments->B, stream_piece, &job);
+    lin_pool_run(lin_threads_for(exec, segments->rows, V, LIN_SMALL), segments->B, stream_piece, &job);
 }
 #endif

@@ -118,7 +118,6 @@ void LIN_NAME(lin_norm_backward)(float *dx, float *dgamma, float *dbeta, const f
 
 enum {
     BLOCK_ROWS = 64,    // rows of a work item, forward; backward, rows done at once, so that dropout finds them in the cache
-    SMALL = 16384,      // below this many elements, starting a second thread costs more time than it saves
     MAX_PARTIALS = 32,  // blocks of the backward pass, each with its own sums
 };
 
@@ -147,8 +146,8 @@ static void forward_piece(void *context, int piece, int thread)
 static void run_forward(lin_exec *exec, norm_job *job)
 {
     assert(job->rows >= 0 && job->C > 0);
-    int small = (size_t)job->rows * (size_t)job->C < SMALL;
-    lin_pool_run(small ? NULL : exec->pool, (job->rows + BLOCK_ROWS - 1) / BLOCK_ROWS, forward_piece, job);
+    const int pieces = (job->rows + BLOCK_ROWS - 1) / BLOCK_ROWS;
+    lin_pool_run(lin_threads_for(exec, job->rows, job->C, LIN_SMALL), pieces, forward_piece, job);
 }
 
 void lin_cpu_layer_norm_forward(lin_exec *exec, float *y, float *stats, const float *x, const float *gamma, const float *beta,
@@ -206,8 +205,8 @@ static void run_backward(lin_exec *exec, norm_job *job, float *dgamma, float *db
     job->partials = lin_scratch(exec, 0);
     job->block = (rows + partials - 1) / partials;
     if (job->block < 16) job->block = 16;
-    int pieces = (rows + job->block - 1) / job->block, small = (size_t)rows * (size_t)C < SMALL;
-    lin_pool_run(small ? NULL : exec->pool, pieces, backward_piece, job);
+    int pieces = (rows + job->block - 1) / job->block;
+    lin_pool_run(lin_threads_for(exec, rows, C, LIN_SMALL), pieces, backward_piece, job);
     for (int piece = 0; piece < pieces; piece++) {
         const float *sums = job->partials + 2 * (size_t)C * (size_t)piece;
         for (int c = 0; c < C; c++) dgamma[c] += sums[c];

@@ -106,10 +106,7 @@ double LIN_NAME(lin_cross_entropy_rows)(float *dlogits, const float *logp, const
 #ifdef LIN_ONCE
 /* ---- threads --------------------------------------------------------------------------------------------------------------- */
 
-enum {
-    BLOCK_ROWS = 64,
-    SMALL = 8192, // below this many elements, starting a second thread costs more time than it saves
-};
+enum { BLOCK_ROWS = 64, SMALL = 8192 };
 
 typedef struct softmax_job {
     enum { LOG_SOFTMAX, SOFTMAX, SOFTMAX_BACKWARD, SMOOTHING } what;
@@ -135,8 +132,7 @@ static void softmax_piece(void *context, int piece, int thread)
 
 static void run_softmax(lin_exec *exec, softmax_job job)
 {
-    int small = (size_t)job.rows * (size_t)job.V < SMALL;
-    lin_pool_run(small ? NULL : exec->pool, (job.rows + BLOCK_ROWS - 1) / BLOCK_ROWS, softmax_piece, &job);
+    lin_pool_run(lin_threads_for(exec, job.rows, job.V, SMALL), (job.rows + BLOCK_ROWS - 1) / BLOCK_ROWS, softmax_piece, &job);
 }
 
 void lin_cpu_log_softmax(lin_exec *exec, float *logp, const float *logits, int rows, int V)
@@ -183,7 +179,6 @@ void lin_cpu_cross_entropy(lin_exec *exec, double *loss, float *dlogits, const f
                            const int *targets, int V, const double *scale)
 {
     entropy_job job = {loss, dlogits, dlogits ? (float)*scale : 0, logp, segments->offsets, targets, V};
-    int small = (size_t)segments->rows * (size_t)V < SMALL;
-    lin_pool_run(small ? NULL : exec->pool, segments->B, entropy_piece, &job);
+    lin_pool_run(lin_threads_for(exec, segments->rows, V, SMALL), segments->B, entropy_piece, &job);
 }
 #endif

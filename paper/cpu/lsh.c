@@ -603,8 +603,7 @@ void lin_cpu_lsh_forward(lin_exec *exec, float *y, float *lse, int *order, const
     job.H = H;
     job.E = E;
     job.causal = causal;
-    int small = (size_t)segments->rows * (size_t)(H * E) < SMALL;
-    lin_pool_run(small ? NULL : exec->pool, segments->B * H, forward_piece, &job);
+    lin_pool_run(lin_threads_for(exec, segments->rows, H * E, SMALL), segments->B * H, forward_piece, &job);
 }
 
 static void backward_piece(void *context, int piece, int thread)
@@ -630,7 +629,6 @@ void lin_cpu_lsh_backward(lin_exec *exec, float *dqv, const float *dy, const flo
     job.H = H;
     job.E = E;
     job.causal = causal;
-    int small = (size_t)segments->rows * (size_t)(H * E) < SMALL;
-    lin_pool_run(small ? NULL : exec->pool, segments->B * H, backward_piece, &job);
+    lin_pool_run(lin_threads_for(exec, segments->rows, H * E, SMALL), segments->B * H, backward_piece, &job);
 }
 #endif

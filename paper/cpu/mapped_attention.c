@@ -686,11 +686,6 @@ typedef struct mapped_job {
     size_t at;
 } mapped_job;
 
-static lin_pool *threads_for(const lin_exec *exec, const lin_segments *segments, const lin_map *map, int H, int E)
-{
-    return (size_t)segments->rows * (size_t)(H * E) * (size_t)map->D < SMALL ? NULL : exec->pool;
-}
-
 static const float *omega_of(const mapped_job *job, size_t head)
 {
     return job->map->kind == LIN_MAP_RANDOM ? job->omega + head * (size_t)job->map->D * (size_t)job->E : NULL;
@@ -717,7 +712,7 @@ void lin_cpu_mapped_attention_forward(lin_exec *exec, float *y, const float *qkv
     job.causal = causal;
     job.states = states;
     job.at = at;
-    lin_pool_run(threads_for(exec, segments, map, H, E), segments->B * H, forward_piece, &job);
+    lin_pool_run(lin_threads_for(exec, segments->rows, H * E * map->D, SMALL), segments->B * H, forward_piece, &job);
 }
 
 static void backward_piece(void *context, int piece, int thread)
@@ -738,6 +733,6 @@ void lin_cpu_mapped_attention_backward(lin_exec *exec, float *dqkv, const float 
     mapped_job job = {.exec = exec, .map = map, .dqkv = dqkv, .qkv = qkv, .omega = omega, .dy = dy, .y_in = y, .H = H, .E = E};
     job.offsets = segments->offsets;
     job.causal = causal;
-    lin_pool_run(threads_for(exec, segments, map, H, E), segments->B * H, backward_piece, &job);
+    lin_pool_run(lin_threads_for(exec, segments->rows, H * E * map->D, SMALL), segments->B * H, backward_piece, &job);
 }
 #endif
