@@ -214,9 +214,9 @@ static void make_int8_table(void)
     int8_table = *lin_ops_cpu();
     int8_table.precision = LIN_PRECISION_INT8;
     int8_table.exact = lin_ops_cpu();
-    int8_table.weight_size = lin_cpu_int8_weight_size;
-    int8_table.weights_pack = lin_cpu_int8_weights_pack;
-    int8_table.linear_forward = lin_cpu_int8_linear_forward;
+#define REPLACE(name) int8_table.name = lin_cpu_int8_##name;
+    LIN_INT8_OPERATIONS(REPLACE)
+#undef REPLACE
 }
 
 const lin_ops *lin_ops_cpu_int8(void)
@@ -231,14 +231,8 @@ static void make_bf16_table(void)
     bf16_table = *lin_ops_cpu();
     bf16_table.precision = LIN_PRECISION_BF16;
 #if LIN_HAS_BF16
-    bf16_table.weight_size = lin_cpu_bf16_weight_size;
-    bf16_table.weights_pack = lin_cpu_bf16_weights_pack;
-    bf16_table.linear_forward = lin_cpu_bf16_linear_forward;
-    bf16_table.linear_backward_weight = lin_cpu_bf16_linear_backward_weight;
-#ifndef LIN_NO_PAPER
-    bf16_table.lstm_forward = lin_cpu_bf16_lstm_forward;
-    bf16_table.lstm_backward = lin_cpu_bf16_lstm_backward;
-#endif
+#define REPLACE(name) bf16_table.name = lin_cpu_bf16_##name;
+    LIN_BF16_OPERATIONS(REPLACE)
 #endif
 }
 

@@ -108,34 +108,28 @@ lin_isa lin_cpu_best_level(void);
 LIN_ALL_OPERATIONS(DECLARE)
 #undef DECLARE
 
+/* Those of other precisions, which replace the ones of the same name. In eight bits on every processor (linear_int8.c). */
+#define LIN_INT8_OPERATIONS(X) X(weight_size) X(weights_pack) X(linear_forward)
+
+/* In bf16 for processors with AVX512-BF16 or arm64's BF16. linear_bf16.c: rows of at most 2^19 elements. The sum over k runs over
+ * pairs in order; of a weight gradient the sums over rows 2t and 2t+1 run in order, 384 rows are summed before they are added to
+ * dw; db sums dy as it is, in fp32. paper/cpu/lstm.c, over recurrent weights packed in bf16: h, and the gradients of the gates,
+ * are rounded to bf16 for the products. */
+#if defined(LIN_NO_PAPER)
+#define LIN_BF16_OPERATIONS(X) LIN_INT8_OPERATIONS(X) X(linear_backward_weight)
+#else
+#define LIN_BF16_OPERATIONS(X) LIN_INT8_OPERATIONS(X) X(linear_backward_weight) X(lstm_forward) X(lstm_backward)
+#endif
 #if defined(__x86_64__) || defined(__aarch64__)
 #define LIN_HAS_BF16 1
 #else
 #define LIN_HAS_BF16 0
 #endif
-#if LIN_HAS_BF16
-/* linear_bf16.c, for processors with AVX512-BF16 or arm64's BF16; rows of at most 2^19 elements. The sum over k runs over pairs
- * in order. */
-size_t lin_cpu_bf16_weight_size(int n, int k);
-void lin_cpu_bf16_weights_pack(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items);
-void lin_cpu_bf16_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows,
-                                 int n, int k, lin_activation act);
-/* Sums over rows 2t and 2t+1 run in order, 384 rows are summed before they are added to dw; db sums dy as it is, in fp32. */
-void lin_cpu_bf16_linear_backward_weight(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n,
-                                         int k);
-/* paper/cpu/lstm.c, over recurrent weights packed in bf16: h, and the gradients of the gates, are rounded to bf16 for the
- * products. */
-void lin_cpu_bf16_lstm_forward(lin_exec *exec, float *h, float *cells, float *gates, const float *packed,
-                               const lin_segments *segments, int U, int directions, float *const *states, size_t at);
-void lin_cpu_bf16_lstm_backward(lin_exec *exec, float *dgates, float *dR, const float *dh, const float *h, const float *cells,
-                                const float *gates, const float *packed, const lin_segments *segments, int U, int directions);
-#endif
 
-/* linear_int8.c, on every processor. */
-size_t lin_cpu_int8_weight_size(int n, int k);
-void lin_cpu_int8_weights_pack(lin_exec *exec, float *packed, const float *values, const lin_packing *items, int n_items);
-void lin_cpu_int8_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows,
-                                 int n, int k, lin_activation act);
+#define DECLARE_INT8(name) __typeof__(*((lin_ops *)0)->name) lin_cpu_int8_##name;
+#define DECLARE_BF16(name) __typeof__(*((lin_ops *)0)->name) lin_cpu_bf16_##name;
+LIN_INT8_OPERATIONS(DECLARE_INT8)
+LIN_BF16_OPERATIONS(DECLARE_BF16)
 
 /* ---- shared by elementwise.c and norm.c ------------------------------------------------------------------------------------ */
 
