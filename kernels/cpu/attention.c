@@ -213,11 +213,6 @@ LIN_INLINE vf phi_lanes(const float *p, int e, int E)
     return vload(padded);
 }
 
-LIN_INLINE void clear(float *p, size_t n)
-{
-    for (size_t i = 0; i < n; i += LIN_WIDTH) vstore(p + i, (vf){0});
-}
-
 // Keys and values, or all inputs, of the frames from t on in this direction; nothing if there is no frame t. The last ones may be
 // those of another utterance, which costs little.
 LIN_INLINE ahead keys_ahead(const one_head *h, int t, int direction)
@@ -327,14 +322,12 @@ static void lay_out(one_head *h, int T, int E, float *scratch)
     h->slope = h->decay + HEAD_CHUNK + LIN_WIDTH; // one place more than a chunk
 }
 
-LIN_INLINE int least(int a, int b) { return a < b ? a : b; }
-
 // S [rows, columns from p on] and z from a state [E+1, E], or zeros. S of a state that is a whole number of blocks is used in
 // place.
 static void read_state(one_head *h, float *state, int p, int columns)
 {
     const size_t E = (size_t)h->E;
-    clear(h->z, (size_t)h->Ep);
+    vclear(h->z, (size_t)h->Ep);
     if (state) memcpy(h->z, state + E * E, E * sizeof(float));
     if (state && h->P == h->Ep && h->rows == h->E) {
         h->S = state;
@@ -343,7 +336,7 @@ static void read_state(one_head *h, float *state, int p, int columns)
         return;
     }
     h->later = NULL;
-    clear(h->S, (size_t)h->rows * (size_t)h->P);
+    vclear(h->S, (size_t)h->rows * (size_t)h->P);
     const int n = least(columns, h->E - p);
     for (size_t e = 0; state && e < E; e++) memcpy(h->S + e * (size_t)h->P, state + e * E + p, (size_t)n * sizeof(float));
 }
@@ -391,7 +384,7 @@ void LIN_NAME(lin_attention_head_forward)(float *y, const float *qkv, const floa
                 if (causal) take_key(&h, t + f, f, h.z, kept(&h, f));
                 h.inverse[f] = 1.0f / take_query(&h, t + f, f);
             }
-            clear(h.o1, (size_t)n * (size_t)h.Ep);
+            vclear(h.o1, (size_t)n * (size_t)h.Ep);
             if (causal) scan_causal(&h, h.S, h.fk, h.cv + p, h.fq, h.o1 + p, n, columns, &next);
             else scan_read(&h, h.S, h.fq, h.o1 + p, n, columns, &next);
             h.later = NULL;
@@ -496,7 +489,7 @@ static void causal_backward(one_head *h, int p, int columns)
                 vstore(h->o1 + at + e, r);
             }
         }
-        clear(h->o2, (size_t)n * (size_t)h->Ep);
+        vclear(h->o2, (size_t)n * (size_t)h->Ep);
         scan_causal(h, h->Rt, h->G, h->fq + p, h->cv, h->o1 + p, n, columns, &next);
         scan_causal(h, h->R, h->fq, h->G + p, h->fk, h->o2 + p, n, columns, NULL);
         if (h->dgates) put_gate_gradients(h, t, n, p, columns);
@@ -529,7 +522,7 @@ static void full_backward(one_head *h, int p, int columns)
             take_key(h, t + f, f, NULL, 1.0f);
             memcpy(h->o1 + (size_t)f * (size_t)h->Ep, h->r, (size_t)h->Ep * sizeof(float));
         }
-        clear(h->o2, (size_t)n * (size_t)h->Ep);
+        vclear(h->o2, (size_t)n * (size_t)h->Ep);
         scan_read(h, h->Rt, h->cv, h->o1 + p, n, columns, &next);
         scan_read(h, h->R, h->fk, h->o2 + p, n, columns, NULL);
         put_key_gradients(h, t, 1, n, p, columns);
@@ -557,8 +550,8 @@ void LIN_NAME(lin_attention_head_backward)(float *dqkv, float *dgates, const flo
     lay_out(&h, T, E, scratch);
     // From the last panel to the first: only the first overwrites the values stored in element 0 of dk and dv.
     for (int p = (E - 1) / h.P * h.P; p >= 0; p -= h.P) {
-        clear(h.S, 3 * (size_t)h.rows * (size_t)h.P);
-        clear(h.z, 2 * (size_t)h.Ep);
+        vclear(h.S, 3 * (size_t)h.rows * (size_t)h.P);
+        vclear(h.z, 2 * (size_t)h.Ep);
         h.future = 0;
         if (causal) causal_backward(&h, p, least(h.P, h.Ep - p));
         else full_backward(&h, p, least(h.P, h.Ep - p));

@@ -17,16 +17,6 @@ LIN_DISPATCH_DECLARE(void, lin_conv_backward_rows, (float *dx, float *dw, float 
 
 /* ---- for each instruction set ---------------------------------------------------------------------------------------------- */
 
-LIN_INLINE vf columns(const float *p, int n) { return n == LIN_WIDTH ? vload(p) : vload_n(p, n); }
-
-LIN_INLINE void put_columns(float *p, vf v, int n)
-{
-    if (n == LIN_WIDTH)
-        vstore(p, v);
-    else
-        vstore_n(p, v, n);
-}
-
 /* Prefetches a column of the rows after first .. first+rows-1, as many again but none past T: the hardware prefetcher does not
  * follow a block that is read column by column. */
 LIN_INLINE void fetch_column(const float *p, int first, int rows, int T, size_t stride)
@@ -49,12 +39,12 @@ LIN_INLINE void conv_edge_row(float *y, const float *x, const float *w, vf bias,
         int from = t + after - K + 1 + j;
         vf frame = {0};
         if (from >= 0 && from < T)
-            frame = columns(x + (size_t)from * stride, n);
+            frame = vlanes(x + (size_t)from * stride, 0, n);
         else if (from < 0 && tail)
-            frame = columns(tail + (size_t)(K - 1 + from) * stride, n);
-        sum = vfma(columns(w + (size_t)j * stride, n), frame, sum);
+            frame = vlanes(tail + (size_t)(K - 1 + from) * stride, 0, n);
+        sum = vfma(vlanes(w + (size_t)j * stride, 0, n), frame, sum);
     }
-    put_columns(y + (size_t)t * stride, columns(x + (size_t)t * stride, n) + sum, n);
+    vput_lanes(y + (size_t)t * stride, vlanes(x + (size_t)t * stride, 0, n) + sum, 0, n);
 }
 
 /* Rows first .. first+rows-1 of an utterance of T; x, y and tail point to the utterance's own data, tail may be NULL. */
@@ -66,7 +56,7 @@ void LIN_NAME(lin_conv_rows)(float *y, const float *x, const float *w, const flo
     const int lag = K - 1 - after, end = first + rows, inner = end < T - after ? end : T - after;
     for (int c = 0; c < C; c += LIN_WIDTH) {
         int n = C - c < LIN_WIDTH ? C - c : LIN_WIDTH, t = first;
-        vf b = columns(bias + c, n);
+        vf b = vlanes(bias + c, 0, n);
         fetch_column(x + c, first, rows, T, stride);
         fetch_column_to_write(y + c, first, rows, T, stride);
         for (; t < end && t < lag; t++)
@@ -91,9 +81,9 @@ void LIN_NAME(lin_conv_rows)(float *y, const float *x, const float *w, const flo
         for (; t < inner; t++) {
             vf sum = b;
             for (int j = 0; j < K; j++)
-                sum = vfma(columns(w + (size_t)j * stride + c, n),
-                           columns(x + (size_t)(t - lag + j) * stride + c, n), sum);
-            put_columns(y + (size_t)t * stride + c, columns(x + (size_t)t * stride + c, n) + sum, n);
+                sum = vfma(vlanes(w + (size_t)j * stride + c, 0, n),
+                           vlanes(x + (size_t)(t - lag + j) * stride + c, 0, n), sum);
+            vput_lanes(y + (size_t)t * stride + c, vlanes(x + (size_t)t * stride + c, 0, n) + sum, 0, n);
         }
         for (; t < end; t++) conv_edge_row(y + c, x + c, w + c, b, tail ? tail + c : NULL, t, T, C, K, after, n);
     }
@@ -106,9 +96,9 @@ LIN_INLINE void conv_dx_row(float *dx, const float *dy, const float *w, int t, i
     vf sum = {0};
     for (int j = K - 1; j >= 0 && t + K - 1 - after - j < T; j--)
         if (t + K - 1 - after - j >= 0)
-            sum = vfma(columns(w + (size_t)j * stride, n),
-                       columns(dy + (size_t)(t + K - 1 - after - j) * stride, n), sum);
-    put_columns(dx + (size_t)t * stride, columns(dy + (size_t)t * stride, n) + sum, n);
+            sum = vfma(vlanes(w + (size_t)j * stride, 0, n),
+                       vlanes(dy + (size_t)(t + K - 1 - after - j) * stride, 0, n), sum);
+    vput_lanes(dx + (size_t)t * stride, vlanes(dy + (size_t)t * stride, 0, n) + sum, 0, n);
 }
 
 /* n <= LIN_WIDTH columns of dx for frames t .. end-1 of an utterance of T: dx[t] = dy[t] + sum_j w[j] dy[t+K-1-after-j]. */
@@ -158,10 +148,10 @@ LIN_INLINE void correlate(vf *sums, const float *dy, const float *x, int t0, int
 LIN_INLINE void conv_dw_row(vf *sums, const float *dy, const float *x, int t, int T, int lag, int taps, int C, int n)
 {
     size_t stride = (size_t)C;
-    vf up = columns(dy + (size_t)t * stride, n);
+    vf up = vlanes(dy + (size_t)t * stride, 0, n);
     for (int j = 0; j < taps; j++)
         if (t - lag + j >= 0 && t - lag + j < T)
-            sums[j] = vfma(up, columns(x + (size_t)(t - lag + j) * stride, n), sums[j]);
+            sums[j] = vfma(up, vlanes(x + (size_t)(t - lag + j) * stride, 0, n), sums[j]);
 }
 
 /* dw[j] of up to 8 consecutive taps over frames t0 .. t1-1 of an utterance of T: += sum_t dy[t] x[t-lag+j]; lag, which may be
@@ -190,7 +180,7 @@ LIN_INLINE void conv_dw(float *dw, const float *dy, const float *x, int t0, int 
     for (; t < t1; t++) conv_dw_row(sums, dy, x, t, T, lag, taps, C, n);
     for (int j = 0; j < taps; j++) {
         float *out = dw + (size_t)j * stride;
-        put_columns(out, columns(out, n) + sums[j], n);
+        vput_lanes(out, vlanes(out, 0, n) + sums[j], 0, n);
     }
 }
 
@@ -206,8 +196,8 @@ void LIN_NAME(lin_conv_backward_rows)(float *dx, float *dw, float *db, const flo
         fetch_column_to_write(dx + c, t0, t1 - t0, T, (size_t)C);
         conv_dx(dx + c, dy + c, w + c, t0, t1, T, C, K, after, n);
         vf sum = {0};
-        for (int t = t0; t < t1; t++) sum += columns(dy + (size_t)t * (size_t)C + c, n);
-        put_columns(db + c, columns(db + c, n) + sum, n);
+        for (int t = t0; t < t1; t++) sum += vlanes(dy + (size_t)t * (size_t)C + c, 0, n);
+        vput_lanes(db + c, vlanes(db + c, 0, n) + sum, 0, n);
         for (int j = 0; j < K; j += 8) {
             int taps = K - j < 8 ? K - j : 8;
             conv_dw(dw + (size_t)j * (size_t)C + c, dy + c, x + c, t0, t1, T, K - 1 - after - j, taps, C, n);

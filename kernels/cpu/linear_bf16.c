@@ -127,9 +127,6 @@ static void pack_dy(float *packed, float *db, const float *dy, int rows, size_t 
 
 #else
 
-// Up to four floats, the others zero.
-static inline vf some(const float *p, int count) { return count > 0 ? vlanes(p, 0, count) : (vf){0}; }
-
 static inline vf paired(vf even, vf odd)
 {
     const uint16x4_t low = vreinterpret_u16_bf16(vcvt_bf16_f32((float32x4_t)even));
@@ -141,8 +138,8 @@ void LIN_BF16(lin_bf16_pack_columns)(float *panel, const float *w, int rows, siz
 {
     for (int t = 0; t < rows; t += 2, w += 2 * ld) {
         for (int c = 0; c < width; c += LANES, panel += LANES) {
-            const vf odd = t + 1 < rows ? some(w + ld + c, columns - c) : (vf){0};
-            vstore(panel, paired(some(w + c, columns - c), odd));
+            const vf odd = t + 1 < rows ? vpadded(w + ld, c, columns) : (vf){0};
+            vstore(panel, paired(vpadded(w, c, columns), odd));
         }
     }
 }
@@ -157,9 +154,8 @@ static void pack_dy(float *packed, float *db, const float *dy, int rows, size_t 
         vf sum[VECS] = {{0}};
         for (int t = 0; t < rows; t += 2, from += 2 * ld) {
             for (int v = 0; v < VECS; v++, packed += LANES) {
-                const int left = columns - v * LANES;
-                const vf even = some(from + v * LANES, left);
-                const vf odd = t + 1 < rows ? some(from + ld + v * LANES, left) : (vf){0};
+                const vf even = vpadded(from, v * LANES, columns);
+                const vf odd = t + 1 < rows ? vpadded(from + ld, v * LANES, columns) : (vf){0};
                 vstore(packed, paired(even, odd));
                 sum[v] = sum[v] + even + odd;
             }
@@ -199,7 +195,7 @@ void LIN_BF16(lin_bf16_round)(float *words, const float *x, int rows, int k)
         if (!left) continue;
         const __mmask32 have = (1u << left) - 1;
         const vf low = _mm512_maskz_loadu_ps((__mmask16)have, x);
-        const vf high = left > LANES ? vload_n(x + LANES, (int)left - LANES) : (vf){0};
+        const vf high = vpadded(x, LANES, (int)left);
         vstore_n(words, (__m512)_mm512_cvtne2ps_pbh(high, low), (int)(left + 1) / 2);
         x += left;
         words += (left + 1) / 2;
@@ -252,8 +248,8 @@ void LIN_BF16(lin_bf16_pack_rows)(float *panel, const float *w, int rows, int k,
 // Up to eight floats, the others zero, as four words.
 static inline vf words_of(const float *x, int count)
 {
-    const bfloat16x8_t low = vcvtq_low_bf16_f32((float32x4_t)some(x, count));
-    return (vf)vreinterpretq_f32_bf16(vcvtq_high_bf16_f32(low, (float32x4_t)some(x + LANES, count - LANES)));
+    const bfloat16x8_t low = vcvtq_low_bf16_f32((float32x4_t)vpadded(x, 0, count));
+    return (vf)vreinterpretq_f32_bf16(vcvtq_high_bf16_f32(low, (float32x4_t)vpadded(x, LANES, count)));
 }
 
 void LIN_BF16(lin_bf16_round)(float *words, const float *x, int rows, int k)

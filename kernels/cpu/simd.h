@@ -93,6 +93,8 @@ LIN_INLINE vf vrounded(vf product)
     return product;
 }
 
+LIN_INLINE int least(int a, int b) { return a < b ? a : b; }
+
 // Rounds up to a whole number of vectors.
 LIN_INLINE int vround(int n) { return (n + LIN_WIDTH - 1) / LIN_WIDTH * LIN_WIDTH; }
 
@@ -215,10 +217,19 @@ LIN_INLINE vf vexp(vf x)
 // The LIN_WIDTH lanes from e of a vector of E floats; 0 past its end.
 LIN_INLINE vf vlanes(const float *p, int e, int E) { return E - e >= LIN_WIDTH ? vload(p + e) : vload_n(p + e, E - e); }
 
+// The same where e may be past the end too.
+LIN_INLINE vf vpadded(const float *p, int e, int E) { return e < E ? vlanes(p, e, E) : (vf){0}; }
+
 LIN_INLINE void vput_lanes(float *p, vf v, int e, int E)
 {
     if (E - e >= LIN_WIDTH) vstore(p + e, v);
     else vstore_n(p + e, v, E - e);
+}
+
+// n floats, rounded up to a whole number of vectors, become 0.
+LIN_INLINE void vclear(float *p, size_t n)
+{
+    for (size_t i = 0; i < n; i += LIN_WIDTH) vstore(p + i, (vf){0});
 }
 
 #endif

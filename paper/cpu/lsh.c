@@ -257,11 +257,6 @@ LIN_INLINE float lsh_take(const tiles *t, float *rows, const float *from, const 
     return vsum(sum);
 }
 
-LIN_INLINE void lsh_clear(float *p, size_t n)
-{
-    for (size_t i = 0; i < n; i += LIN_WIDTH) vstore(p + i, (vf){0});
-}
-
 // Prefetches what the tile after this one gathers for its frame f.
 LIN_INLINE void lsh_fetch(const tiles *t, const slot *s, int f)
 {
@@ -313,9 +308,9 @@ static void lsh_fill(tiles *t, slot *s, int number)
     pack_columns(s->qt, (size_t)t->lanes, s->q, (size_t)t->Ep, s->n, h->E, 1);
     if (!t->backward) return;
     pack_columns(s->vt, (size_t)t->lanes, s->v, (size_t)t->Ep, s->n, h->E, 1);
-    lsh_clear(s->dq, rows);
-    lsh_clear(s->dv, rows); // in the place of v
-    lsh_clear(s->c, (size_t)t->lanes);
+    vclear(s->dq, rows);
+    vclear(s->dv, rows); // in the place of v
+    vclear(s->c, (size_t)t->lanes);
 }
 
 // Adds the gradients of a slot to those of its frames.
@@ -377,7 +372,7 @@ static void lsh_resume(tiles *t, const slot *s, int round)
         t->l[f] = t->m[f] == -INFINITY ? 0 : 1;
         if (round > 0) lsh_take(t, t->sums, y, y, f);
     }
-    if (round == 0) lsh_clear(t->sums, (size_t)s->n * (size_t)t->Ep);
+    if (round == 0) vclear(t->sums, (size_t)s->n * (size_t)t->Ep);
 }
 
 // Writes it back. In the last round, a frame that has seen no other sees itself.

@@ -42,34 +42,26 @@ LIN_INLINE vf lstm_tanh(vf x)
 }
 
 // The first n lanes; n is a literal LIN_WIDTH in all vectors but the last of a row.
-LIN_INLINE vf lstm_get(const float *p, int n) { return n == LIN_WIDTH ? vload(p) : vload_n(p, n); }
-
-LIN_INLINE void lstm_put(float *p, vf v, int n)
-{
-    if (n == LIN_WIDTH) vstore(p, v);
-    else vstore_n(p, v, n);
-}
-
 /* Units u .. u+n-1 of lin_lstm_cell: gates and c, then h. */
 LIN_INLINE void lstm_units(float *c, float *gates, float *cs, const float *sums, int U, int u, int n)
 {
     vf a[4];
     LIN_UNROLL
     for (int j = 0; j < 4; j++) {
-        vf sum = lstm_get(gates + j * U + u, n) + lstm_get(sums + j * U + u, n);
+        vf sum = vlanes(gates + j * U + u, 0, n) + vlanes(sums + j * U + u, 0, n);
         a[j] = j == 2 ? lstm_tanh(sum) : lstm_sigmoid(sum);
-        lstm_put(gates + j * U + u, a[j], n);
+        vput_lanes(gates + j * U + u, a[j], 0, n);
     }
-    vf cell = vfma(a[1], lstm_get(cs + u, n), a[0] * a[2]);
-    lstm_put(cs + u, cell, n);
-    lstm_put(c + u, cell, n);
+    vf cell = vfma(a[1], vlanes(cs + u, 0, n), a[0] * a[2]);
+    vput_lanes(cs + u, cell, 0, n);
+    vput_lanes(c + u, cell, 0, n);
 }
 
 LIN_INLINE void lstm_output(float *h, float *hs, const float *cs, const float *o, int u, int n)
 {
-    vf out = lstm_get(o + u, n) * lstm_tanh(lstm_get(cs + u, n));
-    lstm_put(hs + u, out, n);
-    lstm_put(h + u, out, n);
+    vf out = vlanes(o + u, 0, n) * lstm_tanh(vlanes(cs + u, 0, n));
+    vput_lanes(hs + u, out, 0, n);
+    vput_lanes(h + u, out, 0, n);
 }
 
 /* gates [4, U] = their activations, with sums [4, U] = R h added before; c and cs = the new cell from the old cs; h and hs = the
@@ -90,19 +82,19 @@ void LIN_NAME(lin_lstm_cell)(float *h, float *c, float *gates, float *hs, float 
 LIN_INLINE void lstm_units_backward(float *dgates, float *kept, float *dc, const float *dh, const float *sums,
                                     const float *c, const float *c_before, const float *gates, int U, int u, int n)
 {
-    vf i = lstm_get(gates + u, n), f = lstm_get(gates + U + u, n);
-    vf g = lstm_get(gates + 2 * U + u, n), o = lstm_get(gates + 3 * U + u, n);
-    vf y = lstm_tanh(lstm_get(c + u, n)),
-       up = lstm_get(dh + u, n) + lstm_get(sums + u, n);
-    vf before = c_before ? lstm_get(c_before + u, n) : (vf){0};
-    vf d = vfma(up * o, 1.0f - y * y, lstm_get(dc + u, n));
+    vf i = vlanes(gates + u, 0, n), f = vlanes(gates + U + u, 0, n);
+    vf g = vlanes(gates + 2 * U + u, 0, n), o = vlanes(gates + 3 * U + u, 0, n);
+    vf y = lstm_tanh(vlanes(c + u, 0, n)),
+       up = vlanes(dh + u, 0, n) + vlanes(sums + u, 0, n);
+    vf before = c_before ? vlanes(c_before + u, 0, n) : (vf){0};
+    vf d = vfma(up * o, 1.0f - y * y, vlanes(dc + u, 0, n));
     vf out[4] = {d * g * (i * (1.0f - i)), d * before * (f * (1.0f - f)), d * i * (1.0f - g * g), up * y * (o * (1.0f - o))};
     LIN_UNROLL
     for (int j = 0; j < 4; j++) {
-        lstm_put(dgates + j * U + u, out[j], n);
-        lstm_put(kept + j * U + u, out[j], n);
+        vput_lanes(dgates + j * U + u, out[j], 0, n);
+        vput_lanes(kept + j * U + u, out[j], 0, n);
     }
-    lstm_put(dc + u, d * f, n);
+    vput_lanes(dc + u, d * f, 0, n);
 }
 
 /* dgates and kept [4, U] from the gates' activations, dh plus sums (the gradient of h), dc (the gradient of c from the frames

@@ -137,13 +137,6 @@ LIN_INLINE float *mapped_at(const mapped *h, const float *panels, int x)
 
 /* ---- vectors of a chunk ---------------------------------------------------------------------------------------------------- */
 
-LIN_INLINE int mapped_least(int a, int b) { return a < b ? a : b; }
-
-LIN_INLINE void mapped_clear(float *p, size_t n)
-{
-    for (size_t i = 0; i < n; i += LIN_WIDTH) vstore(p + i, (vf){0});
-}
-
 /* Frames t, t + step, ... of a matrix of E columns, each times its factor (NULL: 1), in panels; 0 past E. */
 static void mapped_take(const mapped *h, float *panels, const float *x, size_t stride, int t, int step, int n,
                         const float *factor)
@@ -151,11 +144,7 @@ static void mapped_take(const mapped *h, float *panels, const float *x, size_t s
     for (int f = 0; f < n; f++, t += step) {
         const float *from = x + (size_t)t * stride;
         const vf by = vset(factor ? factor[f] : 1.0f);
-        for (int e = 0; e < h->Ep; e += LIN_WIDTH) {
-            const int left = h->E - e;
-            vf value = left >= LIN_WIDTH ? vload(from + e) : left > 0 ? vload_n(from + e, left) : (vf){0};
-            vstore(mapped_at(h, panels, e) + f * PANEL, value * by);
-        }
+        for (int e = 0; e < h->Ep; e += LIN_WIDTH) vstore(mapped_at(h, panels, e) + f * PANEL, vpadded(from, e, h->E) * by);
     }
 }
 
@@ -166,13 +155,7 @@ static void mapped_put(const mapped *h, float *x, size_t stride, int t, int step
     for (int f = 0; f < n; f++, t += step) {
         float *to = x + (size_t)t * stride;
         const vf by = vset(factor ? factor[f] : 1.0f);
-        for (int e = 0; e < h->E; e += LIN_WIDTH) {
-            vf value = vload(mapped_at(h, panels, e) + f * PANEL) * by;
-            if (h->E - e >= LIN_WIDTH)
-                vstore(to + e, value);
-            else
-                vstore_n(to + e, value, h->E - e);
-        }
+        for (int e = 0; e < h->E; e += LIN_WIDTH) vput_lanes(to, vload(mapped_at(h, panels, e) + f * PANEL) * by, e, h->E);
     }
 }
 
@@ -189,11 +172,7 @@ static void mapped_inputs(const mapped *h, float *u, const float *x, int t, int 
     for (int f = 0; f < n; f++, t += step) {
         const float *from = x + (size_t)t * h->stride;
         float *to = mapped_input(h, u, f);
-        for (int e = 0; e < h->Ep + PANEL; e += LIN_WIDTH) {
-            const int left = h->E - e;
-            vf value = left >= LIN_WIDTH ? vload(from + e) : left > 0 ? vload_n(from + e, left) : (vf){0};
-            vstore(to + e, value * h->scale);
-        }
+        for (int e = 0; e < h->Ep + PANEL; e += LIN_WIDTH) vstore(to + e, vpadded(from, e, h->E) * h->scale);
     }
 }
 
@@ -276,12 +255,8 @@ static void mapped_random(const mapped *h, float *panels, const float *u, int n)
             float *to = mapped_at(h, panels, d) + f * PANEL;
             // At most |omega_d|² / 2, so below 88, where vexp ends, unless omega is no draw of Gaussians. vmin(88, NaN) is NaN.
             const vf value = vexp(vmin(vset(88.0f), vload(to) - half)) * h->share;
-            vstore(to, value);
-            if (h->D - d < LIN_WIDTH) {
-                float kept[LIN_WIDTH] = {0};
-                vstore_n(kept, value, h->D - d);
-                vstore(to, vload(kept));
-            }
+            vstore(to, (vf){0});
+            vput_lanes(to, value, 0, h->D - d);
         }
         for (int d = vround(h->D); d < h->Dp; d += LIN_WIDTH) vstore(mapped_at(h, panels, d) + f * PANEL, (vf){0});
     }
@@ -314,13 +289,12 @@ LIN_INLINE void mapped_gradient_row(const mapped *h, int f)
  * gf. */
 LIN_INLINE void mapped_unproject(const mapped *h, int f, int e, int frames)
 {
-    const int left = h->E - e;
     vf sum[4];
     LIN_UNROLL
     for (int i = 0; i < frames; i++) sum[i] = (vf){0};
     for (int d = 0; d < h->D; d++) {
-        const float *row = h->omega + (size_t)d * (size_t)h->E + e, *w = mapped_at(h, h->gf, d) + f * PANEL;
-        const vf omega = left >= LIN_WIDTH ? vload(row) : vload_n(row, left);
+        const float *w = mapped_at(h, h->gf, d) + f * PANEL;
+        const vf omega = vlanes(h->omega + (size_t)d * (size_t)h->E, e, h->E);
         LIN_UNROLL
         for (int i = 0; i < frames; i++) sum[i] = vfma(vset(w[i * PANEL]), omega, sum[i]);
     }
@@ -332,7 +306,7 @@ LIN_INLINE void mapped_unproject(const mapped *h, int f, int e, int frames)
 static void mapped_pass(const mapped *h, float *dx, const float *phi, const float *u, int t, int step, int n)
 {
     if (h->kind == LIN_MAP_RANDOM) {
-        mapped_clear(h->sums, (size_t)n * LIN_WIDTH);
+        vclear(h->sums, (size_t)n * LIN_WIDTH);
         for (int d = 0; d < h->Dp; d += LIN_WIDTH)
             for (int f = 0; f < n; f++) {
                 float *gradient = mapped_at(h, h->gf, d) + f * PANEL, *sum = h->sums + f * LIN_WIDTH;
@@ -369,7 +343,7 @@ static void mapped_pass(const mapped *h, float *dx, const float *phi, const floa
 /* inverse[f] = 1 / (φ(q_f) z + eps), with φ(k) of the frames up to f added to z if `keys`; z itself changes if `keep`. */
 static void mapped_denominators(const mapped *h, int n, int keys, int keep)
 {
-    mapped_clear(h->sums, (size_t)n * LIN_WIDTH);
+    vclear(h->sums, (size_t)n * LIN_WIDTH);
     for (int d = 0; d < h->Dp; d += LIN_WIDTH) {
         vf z = vload(h->z + d);
         const float *fk = mapped_at(h, h->fk, d), *fq = mapped_at(h, h->fq, d);
@@ -432,8 +406,8 @@ static void mapped_lay_out(mapped *h, int T, int H, int E, const lin_map *map, c
     h->rest = mapped_room(&scratch, PANEL * Ep);
     const size_t fixed = Dp * (Ep + 3 + wide) + PANEL * Ep + 4 * PANEL + 16 * 16,
                  each = 3 * Dp + 5 * Ep + 2 * PANEL + LIN_WIDTH + 2;
-    h->chunk = mapped_least(MAPPED_CHUNK, (int)((LIN_SCRATCH_BYTES / sizeof(float) - fixed) / each));
-    h->chunk = mapped_least(h->chunk, T);
+    h->chunk = least(MAPPED_CHUNK, (int)((LIN_SCRATCH_BYTES / sizeof(float) - fixed) / each));
+    h->chunk = least(h->chunk, T);
     const size_t n = (size_t)h->chunk;
     float **features[] = {&h->fq, &h->fk, &h->gf}, **vectors[] = {&h->ce, &h->G, &h->oe}, **inputs[] = {&h->uq, &h->uk};
     for (int i = 0; i < 3; i++) *features[i] = mapped_room(&scratch, n * Dp);
@@ -445,8 +419,8 @@ static void mapped_lay_out(mapped *h, int T, int H, int E, const lin_map *map, c
     for (int d = 0; wide && d < h->Dp; d += PANEL) {
         float *to = h->columns + (size_t)d * (size_t)E;
         const float *from = omega + (size_t)d * (size_t)E;
-        const int rows = mapped_least(PANEL, h->D - d);
-        if (rows < PANEL) mapped_clear(to, (size_t)(E * PANEL));
+        const int rows = least(PANEL, h->D - d);
+        if (rows < PANEL) vclear(to, (size_t)(E * PANEL));
         for (int e = 0; e < E && rows == PANEL; e++) {
             LIN_UNROLL
             for (int i = 0; i < PANEL; i++) to[e * PANEL + i] = from[i * E + e];
@@ -463,8 +437,8 @@ static void mapped_clear_matrix(mapped *h, int rows, int columns)
     h->across = PANEL * LIN_WIDTH;
     h->down = (size_t)(columns / LIN_WIDTH) * h->across;
     h->pitch = LIN_WIDTH;
-    mapped_clear(h->M, (size_t)rows * (size_t)columns);
-    mapped_clear(h->z, (size_t)h->Dp);
+    vclear(h->M, (size_t)rows * (size_t)columns);
+    vclear(h->z, (size_t)h->Dp);
 }
 
 // The LIN_WIDTH elements from e of row d of S.
@@ -480,20 +454,20 @@ LIN_INLINE float *mapped_S(const mapped *h, int d, int e)
 static void mapped_read_state(mapped *h, float *state)
 {
     const int E = h->E, in_place = state && E % LIN_WIDTH == 0;
-    mapped_clear(h->rest, (size_t)(PANEL * h->Ep));
+    vclear(h->rest, (size_t)(PANEL * h->Ep));
     if (in_place) {
         h->M = state;
         h->whole = h->D / PANEL;
         h->across = LIN_WIDTH;
         h->pitch = (size_t)E + 1;
         h->down = PANEL * h->pitch;
-        mapped_clear(h->z, (size_t)h->Dp);
+        vclear(h->z, (size_t)h->Dp);
     } else
         mapped_clear_matrix(h, h->Dp, h->Ep);
     for (int d = 0; state && d < h->D; d++, state += E + 1) {
         h->z[d] = state[E];
         for (int e = 0; e < E && !(in_place && d < h->whole * PANEL); e += LIN_WIDTH)
-            vstore(mapped_S(h, d, e), E - e >= LIN_WIDTH ? vload(state + e) : vload_n(state + e, E - e));
+            vstore(mapped_S(h, d, e), vlanes(state, e, E));
     }
 }
 
@@ -502,13 +476,8 @@ static void mapped_write_state(const mapped *h, float *state)
     const int E = h->E, in_place = h->M == state;
     for (int d = 0; d < h->D; d++, state += E + 1) {
         state[E] = h->z[d];
-        for (int e = 0; e < E && !(in_place && d < h->whole * PANEL); e += LIN_WIDTH) {
-            const vf value = vload(mapped_S(h, d, e));
-            if (E - e >= LIN_WIDTH)
-                vstore(state + e, value);
-            else
-                vstore_n(state + e, value, E - e);
-        }
+        for (int e = 0; e < E && !(in_place && d < h->whole * PANEL); e += LIN_WIDTH)
+            vput_lanes(state, vload(mapped_S(h, d, e)), e, E);
     }
 }
 
@@ -531,16 +500,16 @@ void LIN_NAME(lin_mapped_head_forward)(float *y, const float *qkv, const float *
     mapped_lay_out(&h, T, H, E, map, omega, scratch);
     mapped_read_state(&h, state);
     for (int t = 0; !causal && t < T; t += h.chunk) {
-        const int n = mapped_least(h.chunk, T - t);
+        const int n = least(h.chunk, T - t);
         mapped_keys(&h, t, 1, n);
         mapped_take(&h, h.ce, h.v, h.stride, t, 1, n, NULL);
         mapped_starts(&h, h.fk, NULL, NULL, n, 0);
         mapped_scan_update(&h, h.fk, h.ce, n, h.Dp, h.Ep);
     }
     for (int t = 0; t < T; t += h.chunk) {
-        const int n = mapped_least(h.chunk, T - t);
+        const int n = least(h.chunk, T - t);
         mapped_queries(&h, t, 1, n);
-        mapped_clear(h.oe, (size_t)h.chunk * (size_t)h.Ep);
+        vclear(h.oe, (size_t)h.chunk * (size_t)h.Ep);
         if (causal) {
             mapped_keys(&h, t, 1, n);
             mapped_take(&h, h.ce, h.v, h.stride, t, 1, n, NULL);
@@ -594,9 +563,7 @@ static void mapped_load_read(const mapped *h, int pass, int t, int step, int n, 
             const float *up = h->dy + (size_t)(t + f * step) * h->out_stride,
                         *out = h->y + (size_t)(t + f * step) * h->out_stride;
             vf sum = {0};
-            int e = 0;
-            for (; e + LIN_WIDTH <= h->E; e += LIN_WIDTH) sum = vfma(vload(up + e), vload(out + e), sum);
-            if (e < h->E) sum = vfma(vload_n(up + e, h->E - e), vload_n(out + e, h->E - e), sum);
+            for (int e = 0; e < h->E; e += LIN_WIDTH) sum = vfma(vlanes(up, e, h->E), vlanes(out, e, h->E), sum);
             h->g[f] = -vsum(sum) * h->inverse[f];
         }
         mapped_take(h, h->G, h->dy, h->out_stride, t, step, n, h->inverse);
@@ -613,7 +580,7 @@ static void mapped_load_read(const mapped *h, int pass, int t, int step, int n, 
         return;
     }
     mapped_keys(h, t, step, n);
-    mapped_clear(h->oe, (size_t)h->chunk * (size_t)h->Ep);
+    vclear(h->oe, (size_t)h->chunk * (size_t)h->Ep);
 }
 
 static void mapped_finish(const mapped *h, int pass, int t, int step, int n)
@@ -641,14 +608,14 @@ static void mapped_backward_pass(mapped *h, int pass, int causal)
     float *out = features_down ? h->oe : h->gf;
     mapped_clear_matrix(h, rows, columns);
     for (int done = 0; !causal && done < h->T; done += h->chunk) {
-        const int n = mapped_least(h->chunk, h->T - done);
+        const int n = least(h->chunk, h->T - done);
         mapped_load_update(h, pass, done, 1, n);
         if (pass == PASS_DQ) mapped_starts(h, h->fk, NULL, NULL, n, 0);
         if (pass == PASS_DK) mapped_starts(h, h->fq, h->g, NULL, n, 0);
         mapped_scan_update(h, a, b, n, rows, columns);
     }
     for (int done = 0; done < h->T; done += h->chunk) {
-        const int n = mapped_least(h->chunk, h->T - done), t = first + done * step;
+        const int n = least(h->chunk, h->T - done), t = first + done * step;
         if (causal) mapped_load_update(h, pass, t, step, n);
         mapped_load_read(h, pass, t, step, n, causal);
         if (causal)

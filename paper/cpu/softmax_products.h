@@ -24,8 +24,6 @@
 #define BLOCK_VECTORS 2
 #endif
 
-LIN_INLINE int least(int a, int b) { return a < b ? a : b; }
-
 /* ---- products -------------------------------------------------------------------------------------------------------------- */
 
 /* One product. a[r, x] = by_row ? a[r a_stride + x] : a[x a_stride + r]. */
