@@ -47,6 +47,25 @@ LIN_INLINE void conv_edge_row(float *y, const float *x, const float *w, vf bias,
     vput_lanes(y + (size_t)t * stride, vlanes(x + (size_t)t * stride, 0, n) + sum, 0, n);
 }
 
+/* LIN_WIDTH columns of four rows: y = x plus the sum of K taps, which begins as `bias`. The first row's frame of tap 0 is at
+ * `from`, the next tap's `step` floats further on. */
+LIN_INLINE void conv_four_rows(float *y, const float *x, const float *from, ptrdiff_t step, const float *taps, vf bias,
+                               size_t stride, int K)
+{
+    vf sum0 = bias, sum1 = bias, sum2 = bias, sum3 = bias;
+    for (int j = 0; j < K; j++, from += step, taps += stride) {
+        vf tap = vload(taps);
+        sum0 = vfma(tap, vload(from), sum0);
+        sum1 = vfma(tap, vload(from + stride), sum1);
+        sum2 = vfma(tap, vload(from + 2 * stride), sum2);
+        sum3 = vfma(tap, vload(from + 3 * stride), sum3);
+    }
+    vstore(y, vload(x) + sum0);
+    vstore(y + stride, vload(x + stride) + sum1);
+    vstore(y + 2 * stride, vload(x + 2 * stride) + sum2);
+    vstore(y + 3 * stride, vload(x + 3 * stride) + sum3);
+}
+
 /* Rows first .. first+rows-1 of an utterance of T; x, y and tail point to the utterance's own data, tail may be NULL. */
 void LIN_NAME(lin_conv_rows)(float *y, const float *x, const float *w, const float *bias, const float *tail, int first, int rows,
                              int T, int C, int K, int after)
@@ -62,21 +81,8 @@ void LIN_NAME(lin_conv_rows)(float *y, const float *x, const float *w, const flo
         for (; t < end && t < lag; t++)
             conv_edge_row(y + c, x + c, w + c, b, tail ? tail + c : NULL, t, T, C, K, after, n);
         for (; n == LIN_WIDTH && t + 4 <= inner; t += 4) {
-            const float *from = x + (size_t)(t - lag) * stride + c, *taps = w + c;
-            vf sum0 = b, sum1 = b, sum2 = b, sum3 = b;
-            for (int j = 0; j < K; j++, from += stride, taps += stride) {
-                vf tap = vload(taps);
-                sum0 = vfma(tap, vload(from), sum0);
-                sum1 = vfma(tap, vload(from + stride), sum1);
-                sum2 = vfma(tap, vload(from + 2 * stride), sum2);
-                sum3 = vfma(tap, vload(from + 3 * stride), sum3);
-            }
-            const float *in = x + (size_t)t * stride + c;
-            float *out = y + (size_t)t * stride + c;
-            vstore(out, vload(in) + sum0);
-            vstore(out + stride, vload(in + stride) + sum1);
-            vstore(out + 2 * stride, vload(in + 2 * stride) + sum2);
-            vstore(out + 3 * stride, vload(in + 3 * stride) + sum3);
+            const size_t at = (size_t)t * stride + (size_t)c;
+            conv_four_rows(y + at, x + at, x + at - (ptrdiff_t)stride * lag, (ptrdiff_t)stride, w + c, b, stride, K);
         }
         for (; t < inner; t++) {
             vf sum = b;
@@ -109,21 +115,8 @@ LIN_INLINE void conv_dx(float *dx, const float *dy, const float *w, int t, int e
     const int lag = K - 1 - after;
     for (; t < end && t < after; t++) conv_dx_row(dx, dy, w, t, T, C, K, after, n);
     for (; n == LIN_WIDTH && t + 4 <= end && t + 4 + lag <= T; t += 4) {
-        const float *later = dy + (size_t)(t + lag) * stride, *taps = w;
-        vf sum0 = {0}, sum1 = {0}, sum2 = {0}, sum3 = {0};
-        for (int j = 0; j < K; j++, later -= stride, taps += stride) {
-            vf tap = vload(taps);
-            sum0 = vfma(tap, vload(later), sum0);
-            sum1 = vfma(tap, vload(later + stride), sum1);
-            sum2 = vfma(tap, vload(later + 2 * stride), sum2);
-            sum3 = vfma(tap, vload(later + 3 * stride), sum3);
-        }
-        const float *in = dy + (size_t)t * stride;
-        float *out = dx + (size_t)t * stride;
-        vstore(out, vload(in) + sum0);
-        vstore(out + stride, vload(in + stride) + sum1);
-        vstore(out + 2 * stride, vload(in + 2 * stride) + sum2);
-        vstore(out + 3 * stride, vload(in + 3 * stride) + sum3);
+        const size_t at = (size_t)t * stride;
+        conv_four_rows(dx + at, dy + at, dy + at + (ptrdiff_t)stride * lag, -(ptrdiff_t)stride, w, (vf){0}, stride, K);
     }
     for (; t < end; t++) conv_dx_row(dx, dy, w, t, T, C, K, after, n);
 }
