@@ -36,16 +36,18 @@ typedef struct lanes {
     lane re, im;
 } lanes;
 
-typedef struct band {
-    lanes held[HELD]; // the last frames, newest first; a block is filled from its end
+// Of LANES lines, a band; lines beyond the last are 0.
+typedef struct filter {
     lanes R[PAIRS], p[TAPS], g[TAPS];
-} band;
+} filter;
 
+// Behind it the last frames, lanes [HELD][bands]: they alone are touched in every frame.
 struct lin_dereverb {
-    int32_t lines, frames, blocks; // frames, blocks: until the next is looked at, is solved
-    float loudest, learned, room;  // learned: loud frames, which fade as R does
-    float loud[1 + BLOCK];         // 1 or 0, newest first
-    band bands[];                  // of LANES lines; those beyond the last are 0
+    int32_t lines, newest;        // newest: the place of X(t) among the last frames, then X(t - 1), ...
+    int32_t frames, blocks;       // until the next block is looked at, is solved
+    float loudest, learned, room; // learned: loud frames, which fade as R does
+    float loud[1 + BLOCK];        // 1 or 0, newest first
+    filter filters[];             // [bands]
 };
 
 // Row i and column j of a lower triangle, i >= j.
@@ -53,7 +55,16 @@ static int at(int i, int j) { return i * (i + 1) / 2 + j; }
 
 static int bands_of(int lines) { return (lines + LANES - 1) / LANES; }
 
-size_t lin_dereverb_bytes(int lines) { return sizeof(lin_dereverb) + (size_t)bands_of(lines) * sizeof(band); }
+size_t lin_dereverb_bytes(int lines)
+{
+    return sizeof(lin_dereverb) + (size_t)bands_of(lines) * (sizeof(filter) + HELD * sizeof(lanes));
+}
+
+// [bands]: X(t - k)
+static lanes *frame_at(lin_dereverb *s, int k)
+{
+    return (lanes *)(s->filters + bands_of(s->lines)) + (s->newest + k) % HELD * bands_of(s->lines);
+}
 
 void lin_dereverb_reset(lin_dereverb *s, int lines)
 {
@@ -67,7 +78,7 @@ int lin_dereverb_is_state(const void *bytes, int lines)
 {
     lin_dereverb head;
     memcpy(&head, bytes, sizeof head);
-    if (head.lines != lines || head.frames < 1 || head.frames > BLOCK || head.blocks < 1 || head.blocks > SELDOM ||
+    if (head.lines != lines || head.newest < 0 || head.newest >= HELD || head.frames < 1 || head.frames > BLOCK || head.blocks < 1 || head.blocks > SELDOM ||
         !(head.loudest >= 0 && head.learned >= 0 && head.room >= 0 && head.room <= 1))
         return 0;
     for (int i = 0; i <= BLOCK; i++)
@@ -96,14 +107,14 @@ static inline lanes scaled(lanes a, lane by) { return (lanes){a.re * by, a.im * 
 
 static inline lane power_of(lanes a) { return a.re * a.re + a.im * a.im; }
 
-// Adds the loud ones of the BLOCK frames before the newest to R and p.
-static void learn(band *b, const float *loud)
+// Adds the loud ones of the BLOCK frames before the newest to R and p. held [HELD]: X(t), X(t - 1), ...
+static void learn(filter *f, const lanes *held, const float *loud)
 {
     lanes weighted[BLOCK][TAPS]; // x / v of frame t - 1 - e
     float forget[BLOCK];
     for (int e = 0; e < BLOCK; e++) {
-        const lanes *x = b->held + 1 + e + DELAY;
-        lane v = (power_of(b->held[e]) + power_of(b->held[e + 1]) + power_of(b->held[e + 2])) / 3, least = {0};
+        const lanes *x = held + 1 + e + DELAY;
+        lane v = (power_of(held[e]) + power_of(held[e + 1]) + power_of(held[e + 2])) / 3, least = {0};
         forget[e] = loud[1 + e] > 0 ? FORGET : 1;
         for (int k = 0; k < TAPS; k++) least += power_of(x[k]) * (QUIETEST / TAPS);
         for (int l = 0; l < LANES; l++) v[l] = v[l] > least[l] ? v[l] : least[l];
@@ -111,23 +122,23 @@ static void learn(band *b, const float *loud)
     }
     for (int i = 0; i < TAPS; i++) {
         for (int j = 0; j <= i; j++) {
-            lanes sum = b->R[at(i, j)];
-            for (int e = BLOCK - 1; e >= 0; e--) sum = accumulated(sum, forget[e], weighted[e][i], b->held[1 + e + DELAY + j]);
-            b->R[at(i, j)] = sum;
+            lanes sum = f->R[at(i, j)];
+            for (int e = BLOCK - 1; e >= 0; e--) sum = accumulated(sum, forget[e], weighted[e][i], held[1 + e + DELAY + j]);
+            f->R[at(i, j)] = sum;
         }
-        lanes sum = b->p[i];
-        for (int e = BLOCK - 1; e >= 0; e--) sum = accumulated(sum, forget[e], weighted[e][i], b->held[1 + e]);
-        b->p[i] = sum;
+        lanes sum = f->p[i];
+        for (int e = BLOCK - 1; e >= 0; e--) sum = accumulated(sum, forget[e], weighted[e][i], held[1 + e]);
+        f->p[i] = sum;
     }
 }
 
 // By Cholesky's decomposition: R + ridge = L L^H, L z = p, L^H g = z. Returns the sum of p^H g over the lines.
-static float solve(band *b)
+static float solve(filter *f)
 {
-    lanes L[PAIRS], *g = b->g;
+    lanes L[PAIRS], *g = f->g;
     lane ridge = {0}, inverse[TAPS], explained = {0};
     float sum = 0;
-    memcpy(L, b->R, sizeof L);
+    memcpy(L, f->R, sizeof L);
     for (int i = 0; i < TAPS; i++) ridge += L[at(i, i)].re * (RIDGE / TAPS);
     ridge += TINY;
     for (int i = 0; i < TAPS; i++) {
@@ -137,7 +148,7 @@ static float solve(band *b)
             L[at(i, j)] = scaled(left, inverse[j]);
         }
         lane diagonal = L[at(i, i)].re;
-        lanes z = b->p[i];
+        lanes z = f->p[i];
         for (int k = 0; k < i; k++) {
             const lanes l = L[at(i, k)];
             diagonal -= power_of(l);
@@ -151,7 +162,7 @@ static float solve(band *b)
     for (int i = TAPS - 1; i >= 0; i--) {
         for (int k = i + 1; k < TAPS; k++) g[i] = less(g[i], g[k], L[at(k, i)]);
         g[i] = scaled(g[i], inverse[i]);
-        explained += b->p[i].re * g[i].re + b->p[i].im * g[i].im;
+        explained += f->p[i].re * g[i].re + f->p[i].im * g[i].im;
     }
     for (int l = 0; l < LANES; l++) sum += explained[l];
     return sum;
@@ -167,10 +178,14 @@ static void learn_block(lin_dereverb *s)
     const int solves = s->learned >= FIRST && !--s->blocks;
     if (!solves && s->learned >= SURE && !(s->room > 0)) return;
     for (int e = 0; e < loud; e++) s->learned = FORGET * s->learned + 1;
-    for (int i = 0; i < bands_of(s->lines); i++) learn(&s->bands[i], s->loud);
+    for (int i = 0; i < bands_of(s->lines); i++) {
+        lanes held[HELD];
+        for (int k = 0; k < HELD; k++) held[k] = frame_at(s, k)[i];
+        learn(&s->filters[i], held, s->loud);
+    }
     if (!solves) return;
     float explained = 0;
-    for (int i = 0; i < bands_of(s->lines); i++) explained += solve(&s->bands[i]);
+    for (int i = 0; i < bands_of(s->lines); i++) explained += solve(&s->filters[i]);
     s->room = ((explained / (float)s->lines - CHANCE) / s->learned - NO_ROOM) / (ROOM - NO_ROOM);
     s->room = fminf(fmaxf(s->room, 0), 1);
     s->blocks = s->room > 0 ? 1 : SELDOM;
@@ -179,11 +194,10 @@ static void learn_block(lin_dereverb *s)
 void lin_dereverb_frame(lin_dereverb *s, const kiss_fft_cpx *spectrum, float *power)
 {
     float level = 0;
-    for (int from = 0; from < s->lines; from += LANES) {
-        band *b = &s->bands[from / LANES];
-        const int n = s->lines - from < LANES ? s->lines - from : LANES;
-        lanes *X = b->held + s->frames - 1;
-        if (s->frames == BLOCK) memmove(b->held + BLOCK, b->held, (HELD - BLOCK) * sizeof *b->held);
+    s->newest = (s->newest + HELD - 1) % HELD;
+    lanes *X = frame_at(s, 0);
+    for (int i = 0; i < bands_of(s->lines); i++, X++) {
+        const int from = i * LANES, n = s->lines - from < LANES ? s->lines - from : LANES;
         for (int l = 0; l < n; l++) {
             X->re[l] = spectrum[from + l].r;
             X->im[l] = spectrum[from + l].i;
@@ -192,7 +206,7 @@ void lin_dereverb_frame(lin_dereverb *s, const kiss_fft_cpx *spectrum, float *po
         for (int l = 0; l < n; l++) level += observed[l];
         if (s->room > 0) {
             lanes echo = {{0}, {0}}; // -g^H x
-            for (int k = 0; k < TAPS; k++) echo = less(echo, X[DELAY + k], b->g[k]);
+            for (int k = 0; k < TAPS; k++) echo = less(echo, frame_at(s, DELAY + k)[i], s->filters[i].g[k]);
             observed = power_of((lanes){X->re + s->room * echo.re, X->im + s->room * echo.im});
             for (int l = 0; l < n; l++) observed[l] = observed[l] < MOST ? observed[l] : 0; // of a forged state
         }

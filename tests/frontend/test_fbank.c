@@ -192,15 +192,15 @@ START_TEST(level_and_room_are_saved_and_loaded)
                 if (f < 2 && w == 2) continue; // a level of -1 dB is one
                 ck_assert_int_eq(lin_fbank_load(b, forged, n, &why), LIN_FORMAT);
             }
-        const int32_t counts[] = {-1, 0, 6, 1 << 30};
-        for (int w = 0; w < 4; w++) { // lines, frames until a solution
+        const int32_t counts[] = {-1, 18};
+        for (int w = 0; w < 8; w++) { // lines, the newest frame; frames and blocks until a solution
             memcpy(forged, state, n);
-            memcpy(forged + level + 4 * sizeof(float) + (size_t)(w > 0) * sizeof *counts, &counts[w], sizeof *counts);
+            memcpy(forged + level + (size_t)(4 + w / 2) * sizeof(float), &counts[w % 2], sizeof *counts);
             ck_assert_int_eq(lin_fbank_load(b, forged, n, &why), LIN_FORMAT);
         }
         for (int f = 0; f < 9; f++) { // the loudest frame, the number of them, the room; which frames are loud
             memcpy(forged, state, n);
-            memcpy(forged + level + (size_t)(4 + 3 + f) * sizeof(float), &wrong[f % 3 == 1 ? 2 : 0], sizeof(float));
+            memcpy(forged + level + (size_t)(4 + 4 + f) * sizeof(float), &wrong[f % 3 == 1 ? 2 : 0], sizeof(float));
             ck_assert_int_eq(lin_fbank_load(b, forged, n, &why), LIN_FORMAT);
         }
         memcpy(forged, state, n);
