@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/commands.h"
 #include "app/common.h"
 #include "app/shared_options.h"
 #include "app/inputs.h"
@@ -334,13 +333,13 @@ static void draw(listening *l)
 }
 
 // Reports lost sound at once, but at most once a second.
-static lin_status tell_losses(listening *l, int now, lin_error *err)
+static lin_status tell_losses(listening *l, lin_error *err)
 {
     lin_microphone_report report;
     char text[256];
     lin_microphone_report_now(l->capture, &report);
     const int64_t dropped = report.dropped - l->told.dropped, overflows = report.overflows - l->told.overflows;
-    if ((dropped == 0 && overflows == 0) || (!now && lin_now() - l->told_at < 1)) return LIN_OK;
+    if ((dropped == 0 && overflows == 0) || lin_now() - l->told_at < 1) return LIN_OK;
     l->told = report;
     l->told_at = lin_now();
     if (dropped) {
@@ -477,7 +476,7 @@ static lin_status listen(listening *l, lin_error *err)
         if (n > 0 || excused) l->resumed = 0;
         if (excused) got = LIN_OK;
         if (status == LIN_OK) status = got;
-        if (status == LIN_OK) status = tell_losses(l, 0, err);
+        if (status == LIN_OK) status = tell_losses(l, err);
         if (status == LIN_OK) status = take_keys(l, err);
         if (status == LIN_OK) status = read_phrases_again(l, err);
         draw(l);

@@ -576,7 +576,7 @@ static void read_cut(void *context, int item, int slot, int thread)
     options.fbank = m->recognizer->fbank;
     frames->rows = 0;
     if (!m->names[item][0] || is_stopped(m->recognizer)) return;
-    if (lin_cut_read(&m->cuts[item], NULL, &options, frames, NULL, NULL) != LIN_OK) frames->rows = 0;
+    if (lin_cut_read(&m->cuts[item], &options, frames, NULL, NULL) != LIN_OK) frames->rows = 0;
 }
 
 static lin_status add_frames(void *context, int item, int slot, lin_error *err)

@@ -163,15 +163,14 @@ int lin_next_utterance(const float *frames, int n, int D, double hop_ms, int sta
     return at / stack * stack;
 }
 
-static lin_status open_cut(const lin_cut *cut, const lin_pcm_format *raw, const lin_feature_options *options,
-                            lin_source **source, lin_error *err)
+static lin_status open_cut(const lin_cut *cut, const lin_feature_options *options, lin_source **source, lin_error *err)
 {
     lin_feature_options own = *options;
     lin_audio *audio;
     *source = NULL;
     if (cut->channel) own.channel = cut->channel - 1, own.or_only = 1;
-    lin_status status = cut->is_command ? lin_audio_open_command(cut->path, raw, &audio, err)
-                                         : lin_audio_open(cut->path, raw, &audio, err);
+    lin_status status = cut->is_command ? lin_audio_open_command(cut->path, NULL, &audio, err)
+                                         : lin_audio_open(cut->path, NULL, &audio, err);
     if (status == LIN_OK) status = lin_source_from_audio(audio, &own, source, err);
     if (status == LIN_OK && lin_cut_is_part(cut)) {
         const double end_s = cut->part.end_s > 0 ? cut->part.end_s : INFINITY;
@@ -195,12 +194,12 @@ static lin_status read_all(lin_source *source, const char *path, lin_matrix *fra
     return LIN_OK;
 }
 
-lin_status lin_cut_read(const lin_cut *cut, const lin_pcm_format *raw, const lin_feature_options *options, lin_matrix *frames,
-                        lin_audio_format *format, lin_error *err)
+lin_status lin_cut_read(const lin_cut *cut, const lin_feature_options *options, lin_matrix *frames, lin_audio_format *format,
+                        lin_error *err)
 {
     lin_source *source;
     frames->rows = 0;
-    LIN_TRY(open_cut(cut, raw, options, &source, err));
+    LIN_TRY(open_cut(cut, options, &source, err));
     const lin_status status = read_all(source, cut->path, frames, err);
     if (format) *format = *lin_source_info(source);
     lin_source_close(source);

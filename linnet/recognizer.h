@@ -80,8 +80,8 @@ typedef struct lin_matrix {
 
 /* All frames of a cut, one lane; room is reused and grows. The cut's channel replaces that of the options.
  * format (may be NULL) receives the source's, with its warning. */
-lin_status lin_cut_read(const lin_cut *cut, const lin_pcm_format *raw, const lin_feature_options *options,
-                              lin_matrix *frames, lin_audio_format *format, lin_error *err);
+lin_status lin_cut_read(const lin_cut *cut, const lin_feature_options *options, lin_matrix *frames, lin_audio_format *format,
+                        lin_error *err);
 /* Room for that many rows; existing rows are kept. */
 lin_status lin_matrix_reserve(lin_matrix *matrix, int rows, int columns, lin_error *err);
 void lin_matrix_free(lin_matrix *matrix);

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/commands.h"
 #include "app/common.h"
 #include "app/shared_options.h"
 #include "app/inputs.h"
@@ -110,7 +109,7 @@ static void work(void *context, int item, int slot_number, int thread)
     s->frames.rows = 0;
     s->status = LIN_OK;
     if (p->labels[item / speeds(p)].use) {
-        s->status = lin_cut_read(&u->cut, NULL, &how, &s->frames, &s->format, &s->error);
+        s->status = lin_cut_read(&u->cut, &how, &s->frames, &s->format, &s->error);
     }
 }
 
