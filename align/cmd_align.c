@@ -7,7 +7,7 @@
 #include "align/aligner.h"
 #include "align/textgrid.h"
 #include "app/results.h"
-#include "app/commands.h"
+#include "app/common.h"
 #include "app/inputs.h"
 #include "app/shared_options.h"
 #include "base/memory.h"

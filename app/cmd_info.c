@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "app/commands.h"
 #include "app/common.h"
 #include "app/shared_options.h"
 #include "base/buffer.h"

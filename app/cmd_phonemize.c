@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/commands.h"
 #include "app/common.h"
 #include "app/inputs.h"
 #include "app/shared_options.h"

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "app/results.h"
-#include "app/commands.h"
+#include "app/common.h"
 #include "app/shared_options.h"
 #include "app/inputs.h"
 #include "linnet/files.h"

@@ -1,6 +1,4 @@
-// commands.c - the table of commands, and how one is run; see commands.h.
-
-#include "app/commands.h"
+// commands.c - the table of commands, and how one is run; see common.h.
 
 #include "app/common.h"
 #include "app/inputs.h"

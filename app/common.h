@@ -1,5 +1,6 @@
 /*
- * common.h - what the commands share: messages, the interrupt flag, the default model, output files, the progress line.
+ * common.h - the commands of the program, one file cmd_<name>.c each, how one is run, and what they share: messages, the
+ * interrupt flag, output files, the progress line.
  *
  * Only app/ prints: results go to standard output or a file, everything else to standard error.
  */
@@ -16,6 +17,25 @@
 #include "base/status.h"
 #include "base/system.h"
 #include "linnet/find.h"
+
+/* ---- the commands ---------------------------------------------------------------------------------------------------------- */
+
+extern const lin_command lin_command_transcribe, lin_command_train, lin_command_score, lin_command_features,
+    lin_command_posteriors, lin_command_prepare, lin_command_phonemize, lin_command_g2p, lin_command_info, lin_command_bench,
+    lin_command_man, lin_command_completion, lin_command_devices, lin_command_ngram, lin_command_listen, lin_command_decode,
+    lin_command_align, lin_command_plot, lin_command_average, lin_command_readable, lin_command_serve, lin_command_lexicon,
+    lin_command_lm, lin_command_adapt, lin_command_quantise, lin_command_validate;
+/* In paper/. */
+extern const lin_command lin_command_generate, lin_command_paper;
+
+/* All, ended by NULL; in the order of --help. */
+extern const lin_command *const lin_commands[];
+
+/* Runs one: options, checks, work; main does, and a command that is made of others (train/cmd_adapt.c). Its exit status; what is
+ * wrong is on standard error. words[0] is the first word after the command's name. One thread. */
+int lin_run_command(const lin_command *command, int n, char **words);
+
+/* ---- messages -------------------------------------------------------------------------------------------------------------- */
 
 /* Exit statuses. */
 enum { LIN_EXIT_OK = 0, LIN_EXIT_FAILED = 1, LIN_EXIT_USAGE = 2, LIN_EXIT_INTERRUPTED = 130 };

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/commands.h"
 #include "app/common.h"
 #include "base/hash.h"
 #include "base/memory.h"

@@ -1,6 +1,5 @@
 // cmd_serve.c - linnet serve: live streams over WebSockets and uploaded files over HTTP.
 
-#include "app/commands.h"
 #include "app/common.h"
 #include "app/shared_options.h"
 #include "base/memory.h"

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "app/commands.h"
 #include "app/common.h"
 #include "app/shared_options.h"
 #include "base/buffer.h"

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "app/commands.h"
 #include "app/common.h"
 #include "app/inputs.h"
 #include "base/memory.h"

@@ -9,7 +9,6 @@
 
 #include "align/aligner.h"
 #include "align/textgrid.h"
-#include "app/commands.h"
 #include "app/common.h"
 #include "app/inputs.h"
 #include "app/shared_options.h"

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "app/commands.h"
 #include "app/common.h"
 #include "app/inputs.h"
 #include "base/memory.h"

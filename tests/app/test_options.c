@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "app/commands.h"
+#include "app/common.h"
 #include "app/options.h"
 #include "base/memory.h"
 #include "tests/support.h"

@@ -2,7 +2,7 @@
 #ifndef LIN_LAB_BENCH_H
 #define LIN_LAB_BENCH_H
 
-#include "app/commands.h"
+#include "app/common.h"
 #include "app/shared_options.h"
 #include "base/buffer.h"
 #include "model/config.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "app/results.h"
-#include "app/commands.h"
+#include "app/common.h"
 #include "app/shared_options.h"
 #include "base/memory.h"
 #include "train/lab/npy.h"

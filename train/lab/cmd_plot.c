@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/commands.h"
 #include "app/common.h"
 #include "base/memory.h"
 #include "base/textfile.h"

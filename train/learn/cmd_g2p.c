@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/commands.h"
 #include "app/common.h"
 #include "app/inputs.h"
 #include "app/shared_options.h"
