@@ -149,9 +149,9 @@ static void print_option(FILE *out, const lin_command *command, const lin_option
     lin_free(text);
 }
 
-enum { PLAIN = 1, EXPERT = 2 };
+enum { PLAIN = 1, EXPERT = 2, ALL = PLAIN | EXPERT };
 
-// Which options a text has: PLAIN, EXPERT or both.
+// Which options a text has: PLAIN, EXPERT or ALL.
 static int is_in(const lin_option *o, int which)
 {
     return o->type != LIN_OPTION_HEADING && !o->under && (which & (o->expert ? EXPERT : PLAIN));
@@ -204,7 +204,7 @@ void lin_help_command(FILE *out, const lin_command *command, int all)
     for (const lin_option *o = command->options; o->type != LIN_OPTION_END; o++) experts += command->brief && is_in(o, EXPERT);
     fprintf(out, "usage: linnet %s%s%s [options]\n\n", command->name, *command->operands ? " " : "", command->operands);
     wrap(out, command->description ? command->description : command->summary, 0, 0);
-    print_options(out, command, command->brief ? PLAIN : PLAIN | EXPERT, "Options", "");
+    print_options(out, command, command->brief ? PLAIN : ALL, "Options", "");
     fprintf(out, "  -h, --help%*sThis text\n", COLUMN - 12, "");
     if (experts && !all) fprintf(out, "      --help-all%*sAlso the %d options for experts\n", COLUMN - 16, "", experts);
     if (experts && all) print_options(out, command, EXPERT, "For experts", ", for experts");
@@ -316,7 +316,7 @@ static void put_options(FILE *out, const lin_command *command)
 {
     for (const lin_option *o = command->options; o->type != LIN_OPTION_END; o++) {
         if (o->type == LIN_OPTION_HEADING) {
-            if (!is_used(o, PLAIN | EXPERT)) continue;
+            if (!is_used(o, ALL)) continue;
             put(out, o == command->options ? "\\fI" : ".PP\n\\fI", o->help, "\\fR\n");
         } else if (o->type == LIN_OPTION_SETTINGS) {
             put_settings(out, command, o);
@@ -406,11 +406,6 @@ void lin_man_program(FILE *out, const lin_command *const *commands, const char *
 
 /* ---- completion ------------------------------------------------------------------------------------------------------------ */
 
-static int is_shown(const lin_option *o)
-{
-    return o->type != LIN_OPTION_HEADING && !o->under;
-}
-
 // Several between commas: what --help shows as NAME[,NAME]...
 static int is_list(const lin_option *o) { return o->choices && o->value && strstr(o->value, "[,") != NULL; }
 
@@ -472,7 +467,7 @@ static void bash(FILE *out, const lin_command *const *commands)
         if ((*commands)->hidden) continue;
         fprintf(out, "    %s)\n        case $prev in\n", (*commands)->name);
         for (const lin_option *o = (*commands)->options; o->type != LIN_OPTION_END; o++) {
-            if (!is_shown(o) || o->type == LIN_OPTION_FLAG) continue;
+            if (!is_in(o, ALL) || o->type == LIN_OPTION_FLAG) continue;
             fprintf(out, "        --%s", o->name);
             if (o->letter) fprintf(out, "|-%c", o->letter);
             if (o->choices) {
@@ -491,7 +486,7 @@ static void bash(FILE *out, const lin_command *const *commands)
         }
         fprintf(out, "        *) ;;\n        esac\n        options='--help%s", (*commands)->brief ? " --help-all" : "");
         for (const lin_option *o = (*commands)->options; o->type != LIN_OPTION_END; o++) {
-            if (is_shown(o)) fprintf(out, " --%s", o->name);
+            if (is_in(o, ALL)) fprintf(out, " --%s", o->name);
         }
         fputs("' ;;\n", out);
     }
@@ -567,7 +562,7 @@ static void zsh(FILE *out, const lin_command *const *commands)
         if ((*c)->hidden) continue;
         fprintf(out, "        %s)\n            _arguments -s -S \\\n", (*c)->name);
         for (const lin_option *o = (*c)->options; o->type != LIN_OPTION_END; o++) {
-            if (is_shown(o)) zsh_option(out, o);
+            if (is_in(o, ALL)) zsh_option(out, o);
         }
         if ((*c)->brief) fputs("            '--help-all[help with the options for experts]' \\\n", out);
         fputs("            '--help[short help]' '*:file:_files'\n            ;;\n", out);
@@ -585,7 +580,7 @@ static void fish(FILE *out, const lin_command *const *commands)
         fputs("'\n", out);
         if ((*c)->brief) fprintf(out, "complete -c linnet -n '__fish_seen_subcommand_from %s' -l help-all\n", (*c)->name);
         for (const lin_option *o = (*c)->options; o->type != LIN_OPTION_END; o++) {
-            if (!is_shown(o)) continue;
+            if (!is_in(o, ALL)) continue;
             fprintf(out, "complete -c linnet -n '__fish_seen_subcommand_from %s' -l %s", (*c)->name, o->name);
             if (o->letter) fprintf(out, " -s %c", o->letter);
             if (is_list(o)) {

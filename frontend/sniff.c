@@ -130,6 +130,12 @@ static int is_text(const unsigned char *b, size_t n)
     return n > 0;
 }
 
+static lin_sniffed found(const char **what, const char *name, lin_sniffed kind)
+{
+    *what = name;
+    return kind;
+}
+
 lin_sniffed lin_sniff(const unsigned char *b, size_t n, const char **what)
 {
     *what = "";
@@ -140,26 +146,15 @@ lin_sniffed lin_sniff(const unsigned char *b, size_t n, const char **what)
         if (signatures[i].at == 8 && !has(b, n, 0, "RIFF", 4) && !has(b, n, 0, "RIFX", 4) && !has(b, n, 0, "RF64", 4) &&
             !has(b, n, 0, "BW64", 4) && !has(b, n, 0, "FORM", 4))
             continue;
-        *what = signatures[i].what;
-        if (signatures[i].magic[0] != 'N' || !find(b, n, "embedded-shorten", 16)) return signatures[i].kind;
-        *what = "a NIST SPHERE file compressed with shorten"; // which libsndfile refuses
-        return LIN_SNIFF_MEDIA;
+        if (signatures[i].magic[0] != 'N' || !find(b, n, "embedded-shorten", 16))
+            return found(what, signatures[i].what, signatures[i].kind);
+        return found(what, "a NIST SPHERE file compressed with shorten", LIN_SNIFF_MEDIA); // which libsndfile refuses
     }
-    if (two_frames(b, n, lin_sniff_mpeg_frame)) {
-        *what = "an MP3 file";
-        return LIN_SNIFF_SNDFILE;
-    }
-    if (two_frames(b, n, adts_frame)) {
-        *what = "an AAC file";
-        return LIN_SNIFF_MEDIA;
-    }
-    if (n > 3 * 188 && b[0] == 0x47 && b[188] == 0x47 && b[2 * 188] == 0x47 && b[3 * 188] == 0x47) {
-        *what = "an MPEG transport stream";
-        return LIN_SNIFF_MEDIA;
-    }
-    if (!is_text(b, n)) return LIN_SNIFF_UNKNOWN;
-    *what = "text";
-    return LIN_SNIFF_TEXT;
+    if (two_frames(b, n, lin_sniff_mpeg_frame)) return found(what, "an MP3 file", LIN_SNIFF_SNDFILE);
+    if (two_frames(b, n, adts_frame)) return found(what, "an AAC file", LIN_SNIFF_MEDIA);
+    if (n > 3 * 188 && b[0] == 0x47 && b[188] == 0x47 && b[2 * 188] == 0x47 && b[3 * 188] == 0x47)
+        return found(what, "an MPEG transport stream", LIN_SNIFF_MEDIA);
+    return is_text(b, n) ? found(what, "text", LIN_SNIFF_TEXT) : LIN_SNIFF_UNKNOWN;
 }
 
 int lin_sniff_is_noise(const unsigned char *b, size_t n)
