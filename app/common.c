@@ -250,20 +250,6 @@ void lin_progress_begin(lin_progress *progress, int quiet)
     progress->begun = progress->last = lin_now();
 }
 
-// The bytes of at most `columns` columns of a UTF-8 text.
-static size_t cut(const char *text, int columns)
-{
-    size_t n = 0;
-    for (int used = 0; text[n];) {
-        size_t bytes = 1;
-        while (((unsigned char)text[n + bytes] >> 6) == 2) bytes++;
-        used += lin_text_columns(text + n, bytes);
-        if (used > columns) break;
-        n += bytes;
-    }
-    return n;
-}
-
 static void draw(lin_progress *progress, double fraction, const char *fmt, va_list args)
 {
     char text[1024] = "";
@@ -282,7 +268,7 @@ static void draw(lin_progress *progress, double fraction, const char *fmt, va_li
     vsnprintf(text + strlen(text), sizeof text - strlen(text), fmt, args);
     const int columns = ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
     // one write: no moment shows an empty row
-    fprintf(stderr, "%s%.*s\r", line_is_dirty ? CLEAR_LINE : "", (int)cut(text, columns - 1), text);
+    fprintf(stderr, "%s%.*s\r", line_is_dirty ? CLEAR_LINE : "", (int)lin_text_cut(text, columns - 1), text);
     line_is_dirty = 1;
 }
 

@@ -173,6 +173,25 @@ int lin_text_columns(const char *text, size_t n)
     return columns;
 }
 
+size_t lin_text_cut(const char *text, int columns)
+{
+    size_t n = 0;
+    for (int used = 0; text[n];) {
+        const char *c = text + n;
+        size_t bytes = 1;
+        if (*c == '\033') { // an escape sequence takes no column
+            bytes = strcspn(c, "m");
+            bytes += c[bytes] == 'm';
+        } else {
+            while (((unsigned char)c[bytes] >> 6) == 2) bytes++;
+            used += lin_text_columns(c, bytes);
+        }
+        if (used > columns) break;
+        n += bytes;
+    }
+    return n;
+}
+
 // Rows of words after a head. They are counted first, then written from row `skip` on.
 typedef struct layout {
     lin_buffer *out; // NULL: only count
@@ -239,26 +258,6 @@ static int put_rows(const lin_terminal *t, lin_buffer *out, const char *head, co
     return rows;
 }
 
-// A row that may hold escape sequences, cut to n columns.
-static void put_cut(lin_buffer *out, const char *text, int n)
-{
-    int columns = 0, coloured = 0;
-    for (const char *c = text; *c;) {
-        size_t bytes = 1;
-        if (*c == '\033') {
-            bytes = strcspn(c, "m") + 1;
-            coloured = 1;
-        } else {
-            while (((unsigned char)c[bytes] >> 6) == 2) bytes++;
-            columns += lin_text_columns(c, bytes);
-            if (columns > n) break;
-        }
-        lin_buffer_bytes(out, c, bytes);
-        c += bytes;
-    }
-    if (coloured) lin_buffer_text(out, "\033[0m");
-}
-
 /* ---- drawing --------------------------------------------------------------------------------------------------------------- */
 
 void lin_terminal_draw(lin_terminal *t, const lin_terminal_live *live)
@@ -269,7 +268,9 @@ void lin_terminal_draw(lin_terminal *t, const lin_terminal_live *live)
     lin_buffer_clear(&t->next);
     int rows = put_rows(t, &t->next, live->head, live->settled, live->open, t->rows - 2);
     lin_buffer_text(&t->next, "\r\n");
-    put_cut(&t->next, live->status, t->columns - 1);
+    const size_t n_status = lin_text_cut(live->status, t->columns - 1);
+    lin_buffer_bytes(&t->next, live->status, n_status);
+    if (memchr(live->status, '\033', n_status)) lin_buffer_text(&t->next, "\033[0m");
     const int same = columns == t->columns && rows_before == t->rows && t->drawn.n == t->next.n && t->next.data &&
                      t->drawn.data && memcmp(t->drawn.data, t->next.data, t->next.n) == 0;
     if (same || lin_buffer_status(&t->next, NULL) != LIN_OK) return;
