@@ -298,17 +298,7 @@ lin_status lin_call_check(const lin_call *call, const lin_form *form, lin_buffer
 
 /* ---- languages and prompts ------------------------------------------------------------------------------------------------- */
 
-static const struct {
-    const char *code, *name;
-} languages[] = {{"en", "english"}};
-
-const char *lin_language_name(const char *language)
-{
-    for (size_t i = 0; i < sizeof languages / sizeof *languages; i++) {
-        if (!strcasecmp(language, languages[i].code)) return languages[i].name;
-    }
-    return language;
-}
+const char *lin_language_name(const char *language) { return strcasecmp(language, "en") == 0 ? "english" : language; }
 
 int lin_language_is(const char *asked, const char *language)
 {
