@@ -344,13 +344,10 @@ static lin_status set_value(lin_parsed *p, int row, const char *label, const cha
         char *copy = lin_strdup(text);
         if (!copy) return lin_no_memory(err, "options", strlen(text) + 1);
         LIN_TRY(own(p, copy, err));
-        if (o->type == LIN_OPTION_FILES) {
-            // The command line replaces the list of the file, and the file that of the defaults.
-            if (p->from[row] < from) *(lin_list *)value = (lin_list){NULL, 0};
-            LIN_TRY(append(p, value, copy, err));
-        } else {
-            *(const char **)value = copy;
-        }
+        // The command line replaces the list of the file, and the file that of the defaults.
+        if (o->type == LIN_OPTION_FILES && p->from[row] < from) *(lin_list *)value = (lin_list){NULL, 0};
+        if (o->type == LIN_OPTION_FILES) LIN_TRY(append(p, value, copy, err));
+        else *(const char **)value = copy;
         break;
     }
     case LIN_OPTION_SETTINGS: return set_all(p, o, text, from, err);
@@ -632,11 +629,8 @@ static void add_double(lin_buffer *b, double v, const char *before)
 {
     char short_form[40];
     snprintf(short_form, sizeof short_form, "%.15g", v);
-    if (strtod(short_form, NULL) == v) {
-        lin_buffer_format(b, "%s%s", before, short_form);
-    } else {
-        lin_buffer_format(b, "%s%.17g", before, v);
-    }
+    if (strtod(short_form, NULL) != v) snprintf(short_form, sizeof short_form, "%.17g", v);
+    lin_buffer_format(b, "%s%s", before, short_form);
 }
 
 static void add_choice(lin_buffer *b, const lin_option *o, int index)
