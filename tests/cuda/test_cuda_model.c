@@ -195,7 +195,6 @@ END_TEST
 // Sets of tokens: padding rows and sequences have no loss, and those without targets lie between others.
 START_TEST(tokens_train_as_on_the_cpu)
 {
-    lin_error err = {0};
     static const char *const devices[] = {"cpu", "cuda"};
     watch w[2];
     float *values[2];
@@ -211,8 +210,7 @@ START_TEST(tokens_train_as_on_the_cpu)
         o.precision = LIN_PRECISION_FP32;
         o.epochs = 2;
         const lin_train_hooks hooks = {&w[i], on_progress, on_note, on_left_out, on_stop};
-        ck_assert_msg(train_model(new_network(&task.config), train_path, &o, &hooks, &values[i], &n, &err) == LIN_OK, "%s",
-                      err.message);
+        OK(train_model(new_network(&task.config), train_path, &o, &hooks, &values[i], &n, &err));
     }
     ck_assert_double_eq_tol(w[1].last.loss, w[0].last.loss, 1e-4 * w[0].last.loss);
     ck_assert_double_eq_tol(w[1].last.dev_loss, w[0].last.dev_loss, 1e-3 * w[0].last.dev_loss);

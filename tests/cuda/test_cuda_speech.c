@@ -24,12 +24,9 @@ typedef struct heard {
     int n[FILES];
 } heard;
 
-static void ok(lin_status status, const lin_error *err) { ck_assert_msg(status == LIN_OK, "%s", err->message); }
-
 // 0 if the recordings or the model are not on this machine.
 static int read_speech(void)
 {
-    lin_error err = {0};
     FILE *model = fopen(MODEL, "rb");
     if (!model) return 0;
     fclose(model);
@@ -39,11 +36,11 @@ static int read_speech(void)
         lin_audio *audio = NULL;
         for (int f = 0; f < 2 && !audio; f++) {
             snprintf(path, sizeof path, "%s/sense_and_sensibility_01_austen_64kb-%s.wav", folders[f], numbers[i]);
-            if (lin_audio_open(path, NULL, &audio, &err) != LIN_OK) audio = NULL;
+            if (lin_audio_open(path, NULL, &audio, NULL) != LIN_OK) audio = NULL;
         }
         if (!audio) return 0;
         ck_assert_int_eq(lin_audio_info(audio)->rate_hz, 16000);
-        ok(lin_audio_read(audio, sound[i], MOST_SAMPLES, &n_samples[i], &err), &err);
+        OK(lin_audio_read(audio, sound[i], MOST_SAMPLES, &n_samples[i], &err));
         lin_audio_close(audio);
     }
     return 1;
@@ -52,13 +49,12 @@ static int read_speech(void)
 // The filterbanks of sounds, for the CPU, whose streams take no sound: rows [frames, D] into `to`, their number into `n`.
 static void filterbanks(const lin_fbank_config *config, float *to[], int n[])
 {
-    lin_error err = {0};
     lin_fbank *fbank;
-    ok(lin_fbank_create(config, &fbank, &err), &err);
+    OK(lin_fbank_create(config, &fbank, &err));
     for (int i = 0; i < FILES; i++) {
         const int frames = lin_fbank_frames_out(fbank, n_samples[i]);
         to[i] = test_buffer((size_t)frames * (size_t)config->mel_bins, sizeof **to);
-        ok(lin_fbank_push(fbank, sound[i], n_samples[i], to[i], frames, &n[i], &err), &err);
+        OK(lin_fbank_push(fbank, sound[i], n_samples[i], to[i], frames, &n[i], &err));
         lin_fbank_reset(fbank);
     }
     lin_fbank_destroy(fbank);
@@ -66,7 +62,6 @@ static void filterbanks(const lin_fbank_config *config, float *to[], int n[])
 
 static void hear(const lin_ops *ops, int exact, heard *h)
 {
-    lin_error err = {0};
     lin_model *model;
     lin_encoder *encoder;
     lin_fbank_table table;
@@ -74,14 +69,14 @@ static void hear(const lin_ops *ops, int exact, heard *h)
     int slots[FILES], from[FILES] = {0}, n_of[FILES], going = FILES;
     float *of[FILES];
     memset(h, 0, sizeof *h);
-    ok(lin_model_load(MODEL, &model, &err), &err);
+    OK(lin_model_load(MODEL, &model, &err));
     model->features.level_db = 0; // a device computes filterbanks of models without a running level
-    ok(lin_encoder_create(model, ops, &encoder, &err), &err);
+    OK(lin_encoder_create(model, ops, &encoder, &err));
     const lin_fbank_config config = lin_fbank_from_model(&model->features, model->config.mel_bins);
-    ok(lin_fbank_table_create(&config, &table, &err), &err);
+    OK(lin_fbank_table_create(&config, &table, &err));
     const lin_streams_options o = {.capacity = FILES, .longest = CHUNK, .fbank = ops->on_host ? NULL : &table, .decodes = 1,
                                    .exact = exact};
-    ok(lin_streams_create(encoder, &o, &streams, &err), &err);
+    OK(lin_streams_create(encoder, &o, &streams, &err));
     for (int i = 0; i < FILES; i++) slots[i] = i, of[i] = sound[i], n_of[i] = n_samples[i];
     if (ops->on_host) filterbanks(&config, of, n_of);
     const int width = ops->on_host ? config.mel_bins : 1, most = ops->on_host ? CHUNK : CHUNK * table.hop_samples;
@@ -102,7 +97,7 @@ static void hear(const lin_ops *ops, int exact, heard *h)
             total += counts[n];
             from[i] += counts[n++];
         }
-        ok(lin_streams_tick(streams, &(lin_tick){n, tick_slots, counts, last, input}, &results, &err), &err);
+        OK(lin_streams_tick(streams, &(lin_tick){n, tick_slots, counts, last, input}, &results, &err));
         for (int b = 0; b < n; b++) {
             ck_assert_int_ge(results.n_phones[b], 0);
             for (int p = 0; p < results.n_phones[b]; p++) {
@@ -113,7 +108,7 @@ static void hear(const lin_ops *ops, int exact, heard *h)
     }
     for (int i = 0; i < FILES; i++) {
         int pending;
-        ok(lin_streams_pending(streams, slots[i], &h->phones[i][h->n[i]], &pending, &err), &err);
+        OK(lin_streams_pending(streams, slots[i], &h->phones[i][h->n[i]], &pending, &err));
         h->n[i] += pending;
         if (ops->on_host) test_buffer_free(of[i]);
     }

@@ -37,28 +37,25 @@ static int file, n_blocks;
 
 static void begin(lin_precision precision)
 {
-    lin_error err = {0};
     memcpy(path, TEMPLATE, sizeof path);
     file = mkstemp(path);
     ck_assert_int_ge(file, 0);
     setenv("LINNET_EMULATION_TRAFFIC", path, 1);
     ops = test_device(precision);
     n_blocks = 0;
-    ck_assert_int_eq(ops->exec_create(ops, 0, &exec, &err), LIN_OK);
+    OK(ops->exec_create(ops, 0, &exec, &err));
 }
 
 static void *block(size_t count)
 {
-    lin_error err = {0};
-    ck_assert_int_eq(ops->memory_create(exec, count * sizeof(float), &blocks[n_blocks], &err), LIN_OK);
+    OK(ops->memory_create(exec, count * sizeof(float), &blocks[n_blocks], &err));
     return blocks[n_blocks++];
 }
 
 // Finishes everything; the lines, which the caller closes.
 static FILE *end(void)
 {
-    lin_error err = {0};
-    ck_assert_int_eq(ops->finish(exec, &err), LIN_OK);
+    OK(ops->finish(exec, &err));
     while (n_blocks > 0) ops->memory_destroy(exec, blocks[--n_blocks]);
     ops->exec_destroy(exec);
     unlink(path);

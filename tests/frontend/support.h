@@ -25,13 +25,4 @@ SUPPORT int piece(uint64_t seed, uint64_t i, int most, int left)
     return n < left ? n : left;
 }
 
-// For tests that look at the error afterwards; else OK and FAILS of tests/support.h.
-#define assert_ok(call, err) ck_assert_msg((call) == LIN_OK, "%s", (err).message)
-#define assert_fails(call, wanted, err, text)                                                                                    \
-    do {                                                                                                                         \
-        (err).message[0] = 0;                                                                                                    \
-        ck_assert_int_eq((call), (wanted));                                                                                      \
-        ck_assert_msg(strstr((err).message, (text)) != NULL, "'%s' does not contain '%s'", (err).message, (text));               \
-    } while (0)
-
 #endif

@@ -32,8 +32,7 @@ enum { N_SHAPES = sizeof shapes / sizeof *shapes };
 static lin_exec *exec_of(int threads)
 {
     lin_exec *exec;
-    lin_error err = {0};
-    ck_assert_msg(ops->exec_create(ops, threads, &exec, &err) == LIN_OK, "%s", err.message);
+    OK(ops->exec_create(ops, threads, &exec, &err));
     return exec;
 }
 

@@ -21,7 +21,7 @@ static void for_each_kernel(void (*test)(const char *name))
         }
     }
     lin_int8_force(NULL);
-    ck_assert_int_eq(lin_cpu_select(NULL, NULL), LIN_OK);
+    OK(lin_cpu_select(NULL, NULL));
 }
 
 static float rounded_operand(float x) { return x; }
@@ -43,13 +43,12 @@ static float *pack(lin_exec *exec, const float *w, int n, int k, int transposed)
 START_TEST(the_table)
 {
     const lin_ops *plain = lin_ops_cpu(), *got;
-    lin_error err = {0};
-    ck_assert_int_eq(lin_backend_open("cpu", LIN_PRECISION_INT8, &got, &err), LIN_OK);
+    OK(lin_backend_open("cpu", LIN_PRECISION_INT8, &got, &err));
     ck_assert_ptr_eq(got, lin_ops_cpu_int8());
     ck_assert_int_eq((int)got->precision, LIN_PRECISION_INT8);
     ck_assert_ptr_eq(got->exact, plain);
     ck_assert_ptr_null(plain->exact);
-    ck_assert_int_eq(lin_backend_open("auto", LIN_PRECISION_INT8, &got, &err), LIN_OK);
+    OK(lin_backend_open("auto", LIN_PRECISION_INT8, &got, &err));
     ck_assert_ptr_eq(got, lin_ops_cpu_int8());
     lin_ops copy = *got;
     copy.precision = plain->precision;

@@ -158,10 +158,9 @@ typedef struct golden_device {
 
 static inline void *golden_place(golden_device *t, const void *from, size_t bytes)
 {
-    lin_error err = {0};
     ck_assert_int_lt(t->n_blocks, 16);
     void **block = &t->blocks[t->n_blocks++];
-    ck_assert_msg(t->ops->memory_create(t->exec, bytes, block, &err) == LIN_OK, "%s", err.message);
+    OK(t->ops->memory_create(t->exec, bytes, block, &err));
     if (from) t->ops->upload(t->exec, *block, from, bytes);
     return *block;
 }
@@ -172,8 +171,7 @@ static inline golden_device golden_begin(const golden_case *g, const lin_real_op
     const int B = g->n_utterances, rows = g->offsets[B], frames = g->in_offsets[B];
     const size_t D = (size_t)g->config.mel_bins, logits = (size_t)rows * (size_t)g->config.outputs, n = g->params.n_elements;
     const size_t offsets = (size_t)(B + 1) * sizeof(int);
-    lin_error err = {0};
-    ck_assert_msg(ops->exec_create(ops, 2, &t.exec, &err) == LIN_OK, "%s", err.message);
+    OK(ops->exec_create(ops, 2, &t.exec, &err));
     t.values = golden_place(&t, g->values, n * sizeof *t.values);
     t.logp = golden_place(&t, NULL, logits * sizeof *t.logp);
     t.dlogits = golden_place(&t, NULL, logits * sizeof *t.dlogits);
@@ -190,18 +188,14 @@ static inline golden_device golden_begin(const golden_case *g, const lin_real_op
         .istd = golden_place(&t, g->istd, D * sizeof *g->istd)};
     for (int b = 0; b < B; b++)
         if (g->label_counts[b] > t.most_labels) t.most_labels = g->label_counts[b];
-    ck_assert_msg(lin_weights_create(ops, t.exec, &g->config, &g->params, t.values, NULL, for_training, &t.weights, &err) ==
-                      LIN_OK,
-                  "%s", err.message);
-    ck_assert_msg(lin_activations_create(ops, t.exec, &g->config, rows, 0, for_training, &t.activations, &err) == LIN_OK, "%s",
-                  err.message);
+    OK(lin_weights_create(ops, t.exec, &g->config, &g->params, t.values, NULL, for_training, &t.weights, &err));
+    OK(lin_activations_create(ops, t.exec, &g->config, rows, 0, for_training, &t.activations, &err));
     return t;
 }
 
 static inline void golden_end(golden_device *t)
 {
-    lin_error err = {0};
-    ck_assert_msg(t->ops->finish(t->exec, &err) == LIN_OK, "%s", err.message);
+    OK(t->ops->finish(t->exec, &err));
     lin_activations_destroy(t->activations);
     lin_weights_destroy(t->weights);
     for (int i = 0; i < t->n_blocks; i++) t->ops->memory_destroy(t->exec, t->blocks[i]);
@@ -211,10 +205,9 @@ static inline void golden_end(golden_device *t)
 /* A block of the backend's, copied into a buffer of the test's. */
 static inline void *golden_fetch(golden_device *t, const void *block, size_t count, size_t size)
 {
-    lin_error err = {0};
     void *host = test_buffer(count, size);
     t->ops->download(t->exec, host, block, count * size);
-    ck_assert_msg(t->ops->finish(t->exec, &err) == LIN_OK, "%s", err.message);
+    OK(t->ops->finish(t->exec, &err));
     return host;
 }
 

@@ -2,6 +2,7 @@
 #ifndef LIN_TESTS_MODEL_NETWORKS_H
 #define LIN_TESTS_MODEL_NETWORKS_H
 
+#include "model/encoder.h"
 #include "model/model.h"
 #include "tests/support.h"
 
@@ -58,9 +59,22 @@ static inline lin_model *model_of(const lin_config *config, const char *phones, 
 {
     const lin_features features = lin_features_default();
     lin_model *model;
-    lin_error err = {0};
-    ck_assert_msg(lin_model_create(config, &features, phones, seed, &model, &err) == LIN_OK, "%s", err.message);
+    OK(lin_model_create(config, &features, phones, seed, &model, &err));
     return model;
+}
+
+/* The rows of one utterance, by a worker of so many threads: of the first output, or of the one for searches. */
+static inline void rows_of(const lin_model *m, const lin_ops *ops, int threads, int search, const float *features, int frames,
+                           float *logp)
+{
+    lin_encoder *encoder;
+    lin_worker *worker;
+    OK(lin_encoder_create(m, ops, &encoder, &err));
+    OK(lin_worker_create(encoder, threads, &worker, &err));
+    worker->search = search;
+    OK(lin_encoder_run(worker, features, (const int[]){0, frames}, 1, logp, &err));
+    lin_worker_destroy(worker);
+    lin_encoder_destroy(encoder);
 }
 
 #endif

@@ -10,9 +10,8 @@
 static inline lin_streams *one_stream(const lin_encoder *encoder, int threads, int search)
 {
     const lin_streams_options o = {.capacity = 1, .search = search, .exact = 1, .threads = threads};
-    lin_error err = {0};
     lin_streams *s;
-    ck_assert_msg(lin_streams_create(encoder, &o, &s, &err) == LIN_OK, "%s", err.message);
+    OK(lin_streams_create(encoder, &o, &s, &err));
     return s;
 }
 
@@ -22,13 +21,12 @@ static inline int one_stream_feed(lin_streams *s, int bins, int outputs, const f
 {
     int rows = 0, done = 0, ended = !last;
     while (done < n || !ended) {
-        lin_error err = {0};
         lin_tick_results results;
         const int count = n - done < lin_streams_longest(s) ? n - done : lin_streams_longest(s);
         const unsigned char ends = last && done + count == n;
         const lin_tick tick = {
             .n = 1, .slots = (const int[]){0}, .counts = &count, .last = &ends, .input = frames + (size_t)done * (size_t)bins};
-        ck_assert_msg(lin_streams_tick(s, &tick, &results, &err) == LIN_OK, "%s", err.message);
+        OK(lin_streams_tick(s, &tick, &results, &err));
         const int more = results.offsets[1];
         if (more) memcpy(logp + (size_t)rows * (size_t)outputs, results.logp, (size_t)more * (size_t)outputs * sizeof *logp);
         rows += more;

@@ -22,14 +22,14 @@ void streams_begin(streams_world *w, const lin_ops *ops, int stack, int ahead, i
 {
     w->bits = ops->on_host;
     w->model = streams_model(stack, ahead, conv_layers, kind);
-    streams_ok(lin_encoder_create(w->model, ops->on_host ? ops : lin_ops_cpu(), &w->cpu, err));
-    streams_ok(lin_encoder_create(w->model, ops, &w->encoder, err));
+    OK(lin_encoder_create(w->model, ops->on_host ? ops : lin_ops_cpu(), &w->cpu, &err));
+    OK(lin_encoder_create(w->model, ops, &w->encoder, &err));
     lin_worker *worker;
-    streams_ok(lin_worker_create(w->cpu, 1, &worker, err));
+    OK(lin_worker_create(w->cpu, 1, &worker, &err));
     for (int i = 0; i < STREAMS_N; i++) {
         test_fill_f32(w->features[i], STREAMS_FRAMES * STREAMS_D, 100 + (uint64_t)i, -2, 2);
         w->rows[i] = lin_config_frames_out(&w->model->config, STREAMS_FRAMES);
-        streams_ok(lin_encoder_run(worker, w->features[i], (const int[]){0, STREAMS_FRAMES}, 1, w->want[i], err));
+        OK(lin_encoder_run(worker, w->features[i], (const int[]){0, STREAMS_FRAMES}, 1, w->want[i], &err));
     }
     lin_worker_destroy(worker);
 }
@@ -73,7 +73,7 @@ void streams_random_tick(streams_world *w, lin_streams *streams, streams_speaker
         who[n++] = i;
     }
     lin_tick_results results;
-    streams_ok(lin_streams_tick(streams, &(lin_tick){n, slots, counts, last, input}, &results, err));
+    OK(lin_streams_tick(streams, &(lin_tick){n, slots, counts, last, input}, &results, &err));
     for (int b = 0; b < n; b++) {
         streams_speaker *sp = &speakers[who[b]];
         const int rows = results.offsets[b + 1] - results.offsets[b];
@@ -93,13 +93,13 @@ void streams_case_company(const lin_ops *ops, int stack, int ahead, int conv_lay
     streams_begin(&w, ops, stack, ahead, conv_layers, kind);
     lin_streams *streams;
     const lin_streams_options o = {.capacity = STREAMS_N, .batch = batch, .longest = STREAMS_LONGEST, .exact = 1};
-    streams_ok(lin_streams_create(w.encoder, &o, &streams, err));
+    OK(lin_streams_create(w.encoder, &o, &streams, &err));
     streams_speaker speakers[STREAMS_N] = {0};
     for (int i = 0; i < STREAMS_N; i++) speakers[i].slot = i;
     for (uint64_t t = 0; t < 60; t++) {
         streams_random_tick(&w, streams, speakers, STREAMS_N, 1000 + t);
         if (t == 7) {
-            streams_ok(lin_streams_reset(streams, speakers[4].slot, err));
+            OK(lin_streams_reset(streams, speakers[4].slot, &err));
             speakers[4] = (streams_speaker){.slot = speakers[4].slot};
         }
     }
@@ -114,7 +114,7 @@ void streams_case_phones(const lin_ops *ops, streams_kind kind)
     streams_begin(&w, ops, 2, 1, 1, kind);
     lin_streams *streams;
     const lin_streams_options o = {.capacity = STREAMS_N, .longest = STREAMS_LONGEST, .decodes = 1, .exact = 1};
-    streams_ok(lin_streams_create(w.encoder, &o, &streams, err));
+    OK(lin_streams_create(w.encoder, &o, &streams, &err));
     static streams_speaker speakers[STREAMS_N];
     memset(speakers, 0, sizeof speakers);
     for (int i = 0; i < STREAMS_N; i++) speakers[i].slot = i;
@@ -125,9 +125,9 @@ void streams_case_phones(const lin_ops *ops, streams_kind kind)
         lin_greedy_phone want[STREAMS_FRAMES + 1];
         int n = 0, last = 0, pending;
         lin_greedy_reset(&greedy, STREAMS_V, 0, 0);
-        streams_ok(lin_greedy_push(&greedy, w.want[i], w.rows[i], want, STREAMS_FRAMES, &n, err));
+        OK(lin_greedy_push(&greedy, w.want[i], w.rows[i], want, STREAMS_FRAMES, &n, &err));
         lin_greedy_finish(&greedy, want + n, &last);
-        streams_ok(lin_streams_pending(streams, speakers[i].slot, &speakers[i].phones[speakers[i].n_phones], &pending, err));
+        OK(lin_streams_pending(streams, speakers[i].slot, &speakers[i].phones[speakers[i].n_phones], &pending, &err));
         ck_assert_int_eq(pending, last);
         ck_assert_int_eq(speakers[i].n_phones, n);
         for (int p = 0; p < n + last; p++) {
@@ -149,37 +149,37 @@ void streams_case_moved(const lin_ops *ops, streams_kind kind)
     streams_begin(&w, ops, 3, 2, 2, kind);
     lin_streams *streams;
     const lin_streams_options o = {.capacity = 4, .longest = STREAMS_LONGEST, .exact = 1};
-    streams_ok(lin_streams_create(w.encoder, &o, &streams, err));
+    OK(lin_streams_create(w.encoder, &o, &streams, &err));
     const int slot = 0, twin = 1, back = 2;
     int n;
     lin_tick_results results;
     for (int i = 0; i < 3; i++) {
         const lin_tick tick = {1, &slot, (const int[]){4}, NULL, w.features[0] + 4 * i * STREAMS_D};
-        streams_ok(lin_streams_tick(streams, &tick, &results, err));
+        OK(lin_streams_tick(streams, &tick, &results, &err));
     }
     const int done = (12 - 2) / 3; // rows so far; 3 frames wait
     lin_streams *moved = one_stream(w.cpu, 1, 0); // onto the CPU, and into another slot
     const size_t size = lin_streams_image_bytes(streams, slot);
     void *image = test_buffer(size, 1);
-    streams_ok(lin_streams_save(streams, slot, image, err));
-    streams_ok(lin_streams_load(moved, 0, image, size, err));
-    streams_ok(lin_streams_load(streams, twin, image, size, err));
+    OK(lin_streams_save(streams, slot, image, &err));
+    OK(lin_streams_load(moved, 0, image, size, &err));
+    OK(lin_streams_load(streams, twin, image, size, &err));
     float logp[STREAMS_FRAMES * STREAMS_V];
     n = one_stream_feed(moved, STREAMS_D, STREAMS_V, w.features[0] + 12 * STREAMS_D, 10, 0, logp);
     ck_assert_int_eq(n, (22 - 2) / 3 - done);
     streams_judge(&w, "a stream moved to the CPU", logp, w.want[0] + done * STREAMS_V, n * STREAMS_V);
     const int later = done + n;
-    streams_ok(lin_streams_save(moved, 0, image, err)); // and back from there
-    streams_ok(lin_streams_load(streams, back, image, size, err));
+    OK(lin_streams_save(moved, 0, image, &err)); // and back from there
+    OK(lin_streams_load(streams, back, image, size, &err));
     const lin_tick go_on = {1, &back, (const int[]){5}, NULL, w.features[0] + 22 * STREAMS_D};
-    streams_ok(lin_streams_tick(streams, &go_on, &results, err));
+    OK(lin_streams_tick(streams, &go_on, &results, &err));
     ck_assert_int_eq(results.offsets[1], (27 - 2) / 3 - later);
     streams_judge(&w, "a stream moved back", results.logp, w.want[0] + later * STREAMS_V, results.offsets[1] * STREAMS_V);
 
     const int both[] = {twin, slot};
     float twice[10 * STREAMS_D];
     for (int i = 0; i < 2; i++) memcpy(twice + i * 5 * STREAMS_D, w.features[0] + 12 * STREAMS_D, 5 * STREAMS_D * sizeof *twice);
-    streams_ok(lin_streams_tick(streams, &(lin_tick){2, both, (const int[]){5, 5}, NULL, twice}, &results, err));
+    OK(lin_streams_tick(streams, &(lin_tick){2, both, (const int[]){5, 5}, NULL, twice}, &results, &err));
     for (int i = 0; i < 2; i++)
         streams_judge(&w, "a stream in two slots", results.logp + results.offsets[i] * STREAMS_V, w.want[0] + done * STREAMS_V,
                       (results.offsets[i + 1] - results.offsets[i]) * STREAMS_V);

@@ -12,12 +12,6 @@
 
 enum { STREAMS_D = 7, STREAMS_V = 5, STREAMS_N = 11, STREAMS_LONGEST = 5, STREAMS_FRAMES = 37 };
 
-#define streams_ok(call)                                                          \
-    do {                                                                          \
-        lin_error streams_err = {0}, *err = &streams_err;                         \
-        ck_assert_msg((call) == LIN_OK, "%s: %s", #call, streams_err.message);    \
-    } while (0)
-
 /* Networks with states of every kind, those of paper/ last; softmax attention has a cache, and runs one stream at a time. */
 typedef enum streams_kind { STREAMS_LINEAR, STREAMS_DECAY, STREAMS_SINUSOID, STREAMS_POLY2, STREAMS_LSTM,
                             STREAMS_SOFTMAX } streams_kind;

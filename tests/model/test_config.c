@@ -18,14 +18,13 @@ static lin_config conv_config(void)
 START_TEST(the_default_is_the_papers)
 {
     const lin_config c = lin_config_default(40);
-    lin_error err = {0};
-    ck_assert_msg(lin_config_check(&c, &err) == LIN_OK, "%s", err.message);
+    OK(lin_config_check(&c, &err));
     ck_assert_int_eq(lin_config_width(&c), 192);
     ck_assert_int_eq(lin_config_input_width(&c), 40);
     // L(4(C²+C) + 2CF + F + C + 4C) + (DC+C) + 2C + (CV+V)
     const size_t L = 9, C = 192, F = 768, D = 40, V = 40;
     lin_params p;
-    ck_assert_int_eq(lin_params_create(&c, &p, &err), LIN_OK);
+    OK(lin_params_create(&c, &p, &err));
     ck_assert_uint_eq(p.n_elements, L * (4 * (C * C + C) + 2 * C * F + F + C + 4 * C) + (D * C + C) + 2 * C + (C * V + V));
     lin_params_free(&p);
     ck_assert_ptr_null(p.table);
@@ -140,7 +139,7 @@ START_TEST(parameters_lie_end_to_end)
 {
     const lin_config c = conv_config();
     lin_params p;
-    ck_assert_int_eq(lin_params_create(&c, &p, NULL), LIN_OK);
+    OK(lin_params_create(&c, &p, NULL));
     size_t at = 0;
     for (int i = 0; i < p.n_tensors; i++) {
         const lin_param *t = &p.table[i];
@@ -166,7 +165,7 @@ START_TEST(initial_values_follow_the_seed)
     lin_config c = conv_config();
     c.layers = 4;
     lin_params p;
-    ck_assert_int_eq(lin_params_create(&c, &p, NULL), LIN_OK);
+    OK(lin_params_create(&c, &p, NULL));
     float *a = test_buffer(p.n_elements, sizeof *a), *b = test_buffer(p.n_elements, sizeof *b);
     lin_params_init(&p, a, 1);
     lin_params_init(&p, b, 1);
@@ -251,7 +250,7 @@ START_TEST(initial_decays_are_spread)
             lin_params p;
             c.decay = (lin_decay_kind)kind;
             c.heads = H;
-            ck_assert_int_eq(lin_params_create(&c, &p, NULL), LIN_OK);
+            OK(lin_params_create(&c, &p, NULL));
             float *values = test_buffer(p.n_elements, sizeof *values);
             lin_params_init(&p, values, 1);
             for (int l = 0; l < c.layers; l++) {

@@ -27,12 +27,11 @@ static lin_model *small_model(void)
     lin_config c = sized_config(1, 1, 2, 3, D, V);
     const lin_features f = {16000, 25, 10, 20, -400.125, 0.97, 0};
     lin_model *model;
-    lin_error err = {0};
     c.dropout = 0.1;
-    ck_assert_msg(lin_model_create(&c, &f, "<blank> AA \xC9\x99", 5, &model, &err) == LIN_OK, "%s", err.message);
+    OK(lin_model_create(&c, &f, "<blank> AA \xC9\x99", 5, &model, &err));
     model->mean[1] = -3.7F;
     model->istd[0] = 0.3F;
-    ck_assert_int_eq(lin_model_label(model, "small", "Apache-2.0", "{\"data\": [\"a\", 1]}", &err), LIN_OK);
+    OK(lin_model_label(model, "small", "Apache-2.0", "{\"data\": [\"a\", 1]}", &err));
     lin_model_seal(model);
     return model;
 }
@@ -58,8 +57,7 @@ static file read_file(const char *from)
 static file saved(lin_dtype dtype)
 {
     lin_model *model = small_model();
-    lin_error err = {0};
-    ck_assert_msg(lin_model_save(model, path, dtype, &err) == LIN_OK, "%s", err.message);
+    OK(lin_model_save(model, path, dtype, &err));
     lin_model_destroy(model);
     return read_file(path);
 }
@@ -123,13 +121,12 @@ static void same_model(const lin_model *a, const lin_model *b)
 START_TEST(floats_come_back_to_the_bit)
 {
     lin_model *model = small_model(), *back;
-    lin_error err = {0};
     model->values[3] = -0.0F;
     model->values[4] = 1e-45F;
     model->values[5] = 3.4e38F;
     lin_model_seal(model);
-    ck_assert_msg(lin_model_save(model, path, LIN_F32, &err) == LIN_OK, "%s", err.message);
-    ck_assert_msg(lin_model_load(path, &back, &err) == LIN_OK, "%s", err.message);
+    OK(lin_model_save(model, path, LIN_F32, &err));
+    OK(lin_model_load(path, &back, &err));
     same_model(back, model);
     ck_assert_str_eq(back->phone[2], "\xC9\x99");
     ck_assert_str_eq(back->phone[1], "AA");
@@ -141,17 +138,16 @@ END_TEST
 START_TEST(halves_come_back_rounded)
 {
     lin_model *model = small_model(), *back, *again;
-    lin_error err = {0};
-    ck_assert_msg(lin_model_save(model, path, LIN_F16, &err) == LIN_OK, "%s", err.message);
-    ck_assert_msg(lin_model_load(path, &back, &err) == LIN_OK, "%s", err.message);
+    OK(lin_model_save(model, path, LIN_F16, &err));
+    OK(lin_model_load(path, &back, &err));
     for (size_t i = 0; i < model->params.n_elements; i++) {
         const float want = lin_half_to_float(lin_float_to_half(model->values[i]));
         test_require(back->values[i] == want, "weight %zu", i);
     }
     test_same_f32("mean", back->mean, model->mean, D);
     ck_assert(back->fingerprint != model->fingerprint);
-    ck_assert_int_eq(lin_model_save(back, path, LIN_F16, &err), LIN_OK);
-    ck_assert_int_eq(lin_model_load(path, &again, &err), LIN_OK);
+    OK(lin_model_save(back, path, LIN_F16, &err));
+    OK(lin_model_load(path, &again, &err));
     same_model(again, back);
     lin_model_destroy(again);
     lin_model_destroy(back);
@@ -164,10 +160,9 @@ START_TEST(an_opened_model_is_the_loaded_one)
 {
     for (int half = 0; half < 2; half++) {
         lin_model *loaded, *opened;
-        lin_error err = {0};
         free(saved(half ? LIN_F16 : LIN_F32).bytes);
-        ck_assert_msg(lin_model_load(path, &loaded, &err) == LIN_OK, "%s", err.message);
-        ck_assert_msg(lin_model_open(path, 0, &opened, &err) == LIN_OK, "%s", err.message);
+        OK(lin_model_load(path, &loaded, &err));
+        OK(lin_model_open(path, 0, &opened, &err));
         ck_assert_ptr_null(loaded->stored);
         int in_file = 0;
         for (int i = 0; i < opened->params.n_tensors; i++) {
@@ -204,10 +199,9 @@ START_TEST(every_configuration_comes_back)
             c.dropout = other ? 1.0 / 3 : 0;
             const lin_features f = {8000, 24.999999999999996, 1.0 / 3, 0, 3999.5, 0, 61.125};
             lin_model *model, *back;
-            lin_error err = {0};
-            ck_assert_msg(lin_model_create(&c, &f, NULL, 1, &model, &err) == LIN_OK, "%s", err.message);
-            ck_assert_msg(lin_model_save(model, path, LIN_F32, &err) == LIN_OK, "%s", err.message);
-            ck_assert_msg(lin_model_load(path, &back, &err) == LIN_OK, "%s", err.message);
+            OK(lin_model_create(&c, &f, NULL, 1, &model, &err));
+            OK(lin_model_save(model, path, LIN_F32, &err));
+            OK(lin_model_load(path, &back, &err));
             same_model(back, model);
             ck_assert(lin_config_same_shape(&back->config, &c) && back->features.level_db == f.level_db);
             lin_model_destroy(back);
@@ -229,40 +223,38 @@ START_TEST(checkpoints_come_back_to_the_bit)
                                   {"train.step", LIN_I64, 1, {1}, &step}};
     const lin_text texts[] = {{"train.conf", "line 1\nline \"2\"\t\\\n"}, {"train.a", ""}};
     lin_model *model = small_model(), *back;
-    lin_error err = {0};
     lin_checkpoint got;
-    ck_assert_msg(lin_model_save_checkpoint(model, path, tensors, 5, texts, 2, &err) == LIN_OK, "%s", err.message);
-    ck_assert_msg(lin_model_load_checkpoint(path, &back, &got, &err) == LIN_OK, "%s", err.message);
+    OK(lin_model_save_checkpoint(model, path, tensors, 5, texts, 2, &err));
+    OK(lin_model_load_checkpoint(path, &back, &got, &err));
     same_model(back, model);
     float m[4];
     double b;
     unsigned char r[3];
     long long s;
-    ck_assert_int_eq(lin_checkpoint_read(&got, "train.m", LIN_F32, 4, m, &err), LIN_OK);
-    ck_assert_int_eq(lin_checkpoint_read(&got, "train.best", LIN_F64, 1, &b, &err), LIN_OK);
-    ck_assert_int_eq(lin_checkpoint_read(&got, "train.raw", LIN_U8, 3, r, &err), LIN_OK);
-    ck_assert_int_eq(lin_checkpoint_read(&got, "train.step", LIN_I64, 1, &s, &err), LIN_OK);
-    ck_assert_int_eq(lin_checkpoint_read(&got, "train.none", LIN_F32, 0, NULL, &err), LIN_OK);
+    OK(lin_checkpoint_read(&got, "train.m", LIN_F32, 4, m, &err));
+    OK(lin_checkpoint_read(&got, "train.best", LIN_F64, 1, &b, &err));
+    OK(lin_checkpoint_read(&got, "train.raw", LIN_U8, 3, r, &err));
+    OK(lin_checkpoint_read(&got, "train.step", LIN_I64, 1, &s, &err));
+    OK(lin_checkpoint_read(&got, "train.none", LIN_F32, 0, NULL, &err));
     ck_assert(memcmp(m, moments, sizeof m) == 0 && memcmp(&b, &best, sizeof b) == 0 && memcmp(r, raw, 3) == 0 && s == step);
     ck_assert_int_eq(lin_safetensors_find(&got.file, "train.m")->n_dims, 2);
     ck_assert_str_eq(lin_safetensors_text(&got.file, "train.conf"), texts[0].value);
     ck_assert_str_eq(lin_safetensors_text(&got.file, "train.a"), "");
     ck_assert_ptr_null(lin_safetensors_text(&got.file, "train.b"));
-    ck_assert_int_eq(lin_checkpoint_read(&got, "train.v", LIN_F32, 4, m, &err), LIN_FORMAT);
-    ck_assert_ptr_nonnull(strstr(err.message, "tensor train.v is missing"));
-    ck_assert_int_eq(lin_checkpoint_read(&got, "train.m", LIN_F32, 3, m, &err), LIN_FORMAT);
-    ck_assert_int_eq(lin_checkpoint_read(&got, "train.m", LIN_F64, 4, m, &err), LIN_FORMAT);
+    FAILS(lin_checkpoint_read(&got, "train.v", LIN_F32, 4, m, &err), LIN_FORMAT, "tensor train.v is missing");
+    FAILS(lin_checkpoint_read(&got, "train.m", LIN_F32, 3, m, &err), LIN_FORMAT, "");
+    FAILS(lin_checkpoint_read(&got, "train.m", LIN_F64, 4, m, &err), LIN_FORMAT, "");
     lin_checkpoint_close(&got);
     lin_model_destroy(back);
 
-    ck_assert_int_eq(lin_model_load(path, &back, &err), LIN_OK); // for other readers it is a model
+    OK(lin_model_load(path, &back, &err)); // for other readers it is a model
     same_model(back, model);
     lin_model_destroy(back);
 
     const lin_text odd = {"train.x", "\xFF"};
-    ck_assert_int_eq(lin_model_save_checkpoint(model, path, NULL, 0, &odd, 1, &err), LIN_INVALID);
+    FAILS(lin_model_save_checkpoint(model, path, NULL, 0, &odd, 1, &err), LIN_INVALID, "");
     const lin_tensor twice[] = {tensors[0], tensors[0]};
-    ck_assert_int_eq(lin_model_save_checkpoint(model, path, twice, 2, NULL, 0, &err), LIN_INVALID);
+    FAILS(lin_model_save_checkpoint(model, path, twice, 2, NULL, 0, &err), LIN_INVALID, "");
     lin_model_destroy(model);
 }
 END_TEST
@@ -308,7 +300,6 @@ START_TEST(tokens_come_back)
 {
     enum { KINDS = TEST_PAPER ? 3 : 1 }; // a softmax, and mixtures
     lin_model *models[KINDS], *back;
-    lin_error err = {0};
     for (int i = 0; i < KINDS; i++) {
         const lin_config c = config_of_tokens(i);
         lin_model *m = models[i] = model_of(&c, NULL, 1);
@@ -316,8 +307,8 @@ START_TEST(tokens_come_back)
         ck_assert_str_eq(m->phone[V - 1], "2");
         ck_assert_int_eq(lin_config_symbols(&m->config), i ? 256 : V);
         for (int half = 0; half < 2; half++) {
-            ck_assert_msg(lin_model_save(m, path, half ? LIN_F16 : LIN_F32, &err) == LIN_OK, "%s", err.message);
-            ck_assert_msg(lin_model_load(path, &back, &err) == LIN_OK, "%s", err.message);
+            OK(lin_model_save(m, path, half ? LIN_F16 : LIN_F32, &err));
+            OK(lin_model_load(path, &back, &err));
             ck_assert(lin_config_same_shape(&back->config, &c));
             if (!half) same_model(back, m);
             lin_model_destroy(back);
@@ -352,7 +343,7 @@ START_TEST(tokens_come_back)
         {"\\\"ahead\\\":0", "\\\"ahead\\\":1", "tokens come one by one"},
     };
     lin_model_seal(m);
-    ck_assert_msg(lin_model_save(m, path, LIN_F32, &err) == LIN_OK, "%s", err.message);
+    OK(lin_model_save(m, path, LIN_F32, &err));
     file whole = read_file(path);
     for (size_t i = 0; KINDS > 1 && i < sizeof cases / sizeof *cases; i++) {
         file g = edited(&whole, cases[i].from, cases[i].to);
@@ -370,20 +361,6 @@ static lin_config of_speech(void)
     c.norm = LIN_NORM_PRE;
     c.condition_every = 2;
     return c;
-}
-
-// The rows of one utterance: of the first output, or of the second, by a worker of so many threads.
-static void rows_of(const lin_model *m, int threads, int search, const float *features, int frames, float *logp)
-{
-    lin_encoder *encoder;
-    lin_worker *worker;
-    const int offsets[] = {0, frames};
-    ck_assert_int_eq(lin_encoder_create(m, lin_ops_cpu(), &encoder, NULL), LIN_OK);
-    ck_assert_int_eq(lin_worker_create(encoder, threads, &worker, NULL), LIN_OK);
-    worker->search = search;
-    ck_assert_int_eq(lin_encoder_run(worker, features, offsets, 1, logp, NULL), LIN_OK);
-    lin_worker_destroy(worker);
-    lin_encoder_destroy(encoder);
 }
 
 // Matrices packed from a file in half precision give the bits of those packed from floats.
@@ -404,16 +381,16 @@ START_TEST(an_opened_model_computes_the_same)
         if (i == 7) c.tokens = 6;
         if (TEST_LACKS(&c)) continue;
         model = model_of(&c, NULL, 1);
-        ck_assert_int_eq(lin_model_save(model, path, LIN_F16, NULL), LIN_OK);
-        ck_assert_int_eq(lin_model_load(path, &loaded, NULL), LIN_OK);
-        ck_assert_int_eq(lin_model_open(path, 0, &opened, NULL), LIN_OK);
+        OK(lin_model_save(model, path, LIN_F16, NULL));
+        OK(lin_model_load(path, &loaded, NULL));
+        OK(lin_model_open(path, 0, &opened, NULL));
         // what stays in the file is not in values
         for (int t = 0; t < opened->params.n_tensors; t++)
             if (opened->stored[t].half)
                 for (size_t n = lin_param_count(&opened->params.table[t]); n-- > 0;)
                     opened->values[opened->params.table[t].offset + n] = NAN;
-        rows_of(loaded, 1, 0, features, FRAMES, a);
-        rows_of(opened, 1, 0, features, FRAMES, b);
+        rows_of(loaded, lin_ops_cpu(), 1, 0, features, FRAMES, a);
+        rows_of(opened, lin_ops_cpu(), 1, 0, features, FRAMES, b);
         test_same_f32("log-probabilities", b, a, FRAMES * V);
         lin_model_destroy(model);
         lin_model_destroy(loaded);
@@ -442,9 +419,9 @@ START_TEST(a_second_output_is_for_searches)
                lin_param_count(&one->params.table[one->params.output[i]]) * sizeof *one->values);
     lin_model_seal(two);
     ck_assert_uint_ne(two->fingerprint, one->fingerprint);
-    rows_of(one, 1, 1, features, FRAMES, first); // of a network without one, it is the only one
+    rows_of(one, lin_ops_cpu(), 1, 1, features, FRAMES, first); // of a network without one, it is the only one
     for (int search = 0; search < 2; search++) {
-        rows_of(two, 1, search, features, FRAMES, a);
+        rows_of(two, lin_ops_cpu(), 1, search, features, FRAMES, a);
         test_same_f32("a second output that is equal", a, first, FRAMES * V);
     }
     for (int i = 0; i < 2; i++) {
@@ -454,26 +431,26 @@ START_TEST(a_second_output_is_for_searches)
     }
     lin_model_seal(one);
     lin_model_seal(two);
-    ck_assert_int_eq(lin_model_save(two, path, LIN_F32, NULL), LIN_OK);
-    ck_assert_int_eq(lin_model_load(path, &again, NULL), LIN_OK);
+    OK(lin_model_save(two, path, LIN_F32, NULL));
+    OK(lin_model_load(path, &again, NULL));
     ck_assert_uint_eq(again->fingerprint, two->fingerprint);
-    rows_of(one, 1, 0, features, FRAMES, b);
+    rows_of(one, lin_ops_cpu(), 1, 0, features, FRAMES, b);
     for (int threads = 1; threads < 4; threads += 2) {
-        rows_of(again, threads, 0, features, FRAMES, a);
+        rows_of(again, lin_ops_cpu(), threads, 0, features, FRAMES, a);
         test_same_f32("the first output", a, first, FRAMES * V);
-        rows_of(again, threads, 1, features, FRAMES, a);
+        rows_of(again, lin_ops_cpu(), threads, 1, features, FRAMES, a);
         test_same_f32("the second output", a, b, FRAMES * V);
     }
     lin_encoder *encoder;
     lin_streams *streams;
     lin_tick_results results;
-    ck_assert_int_eq(lin_encoder_create(again, lin_ops_cpu(), &encoder, NULL), LIN_OK);
+    OK(lin_encoder_create(again, lin_ops_cpu(), &encoder, NULL));
     for (int search = 0; search < 2; search++) {
         const lin_streams_options o = {.capacity = 1, .longest = 64, .search = search};
-        ck_assert_int_eq(lin_streams_create(encoder, &o, &streams, NULL), LIN_OK);
+        OK(lin_streams_create(encoder, &o, &streams, NULL));
         for (int t = 0, n = 40; t < FRAMES; t += n) {
             const lin_tick tick = {.n = 1, .slots = (const int[]){0}, .counts = &n, .input = features + (size_t)t * 4};
-            ck_assert_int_eq(lin_streams_tick(streams, &tick, &results, NULL), LIN_OK);
+            OK(lin_streams_tick(streams, &tick, &results, NULL));
             test_same_f32("a tick", results.logp, (search ? b : first) + (size_t)t * V, (size_t)n * V);
         }
         lin_streams_destroy(streams);
@@ -623,15 +600,11 @@ START_TEST(foreign_files_are_refused)
                  {"\7\0\0\0\0\0\0\0{\"a\":1}", 15, "tensor a is not an object"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) refused(cases[i].bytes, cases[i].n, LIN_FORMAT, cases[i].message);
     lin_model *model;
-    lin_error err = {0};
-    ck_assert_int_eq(lin_model_load(test_path(""), &model, &err), LIN_IO);
-    ck_assert_ptr_nonnull(strstr(err.message, "it is a directory"));
-    ck_assert_int_eq(lin_model_load(path, &model, &err), LIN_IO);
-    ck_assert_ptr_nonnull(strstr(err.message, "m.safetensors: No such file or directory"));
-    ck_assert_int_eq(lin_model_load("/dev/null", &model, &err), LIN_IO);
+    FAILS(lin_model_load(test_path(""), &model, &err), LIN_IO, "it is a directory");
+    FAILS(lin_model_load(path, &model, &err), LIN_IO, "m.safetensors: No such file or directory");
+    FAILS(lin_model_load("/dev/null", &model, &err), LIN_IO, "");
     test_write_file(path, "", 0);
-    ck_assert_int_eq(lin_model_load(path, &model, &err), LIN_FORMAT);
-    ck_assert_ptr_nonnull(strstr(err.message, "the file is empty"));
+    FAILS(lin_model_load(path, &model, &err), LIN_FORMAT, "the file is empty");
 }
 END_TEST
 
@@ -728,20 +701,17 @@ END_TEST
 START_TEST(what_cannot_be_saved_is_refused)
 {
     lin_model *model = small_model();
-    lin_error err = {0};
     const float was = model->values[5];
     model->values[5] = NAN;
-    ck_assert_int_eq(lin_model_save(model, path, LIN_F32, &err), LIN_NUMERIC);
-    ck_assert_ptr_nonnull(strstr(err.message, "tensor input.bias holds NaN at element 1"));
+    FAILS(lin_model_save(model, path, LIN_F32, &err), LIN_NUMERIC, "tensor input.bias holds NaN at element 1");
     model->values[5] = 65520;
-    ck_assert_int_eq(lin_model_save(model, path, LIN_F16, &err), LIN_NUMERIC);
-    ck_assert_ptr_nonnull(strstr(err.message, "in half precision: tensor input.bias holds 65520"));
+    FAILS(lin_model_save(model, path, LIN_F16, &err), LIN_NUMERIC, "in half precision: tensor input.bias holds 65520");
     model->values[5] = was;
-    ck_assert_int_eq(lin_model_save(model, path, LIN_F64, &err), LIN_INVALID);
+    FAILS(lin_model_save(model, path, LIN_F64, &err), LIN_INVALID, "");
     model->istd[0] = 0;
-    ck_assert_int_eq(lin_model_save(model, path, LIN_F32, &err), LIN_NUMERIC);
+    FAILS(lin_model_save(model, path, LIN_F32, &err), LIN_NUMERIC, "");
     ck_assert_int_ne(access(path, F_OK), 0);
-    ck_assert_int_eq(lin_model_label(model, NULL, NULL, "{", &err), LIN_FORMAT);
+    FAILS(lin_model_label(model, NULL, NULL, "{", &err), LIN_FORMAT, "");
     ck_assert_str_eq(model->provenance, "{\"data\": [\"a\", 1]}");
     lin_model_destroy(model);
 }
@@ -780,18 +750,17 @@ END_TEST
 START_TEST(folders_that_take_no_file_are_named)
 {
     lin_model *model = small_model();
-    lin_error err = {0};
+    lin_error why = {0};
     char below[400];
     test_write_file(path, "x", 1);
     const char *targets[] = {"%s/m.safetensors/x", "%s/none/x", "%s"};
     const char *messages[] = {"Not a directory", "No such file or directory", "it is a directory"};
     for (int i = 0; i < 3; i++) {
         snprintf(below, sizeof below, i == 0 ? targets[0] : i == 1 ? targets[1] : targets[2], test_path(""));
-        ck_assert_int_eq(lin_model_save(model, below, LIN_F32, &err), LIN_IO);
-        ck_assert_msg(strstr(err.message, messages[i]) && strstr(err.message, below), "%s", err.message);
+        ck_assert_int_eq(lin_model_save(model, below, LIN_F32, &why), LIN_IO);
+        ck_assert_msg(strstr(why.message, messages[i]) && strstr(why.message, below), "%s", why.message);
     }
-    ck_assert_int_eq(lin_model_save(model, "/dev/null", LIN_F32, &err), LIN_IO);
-    ck_assert_ptr_nonnull(strstr(err.message, "it is not a regular file"));
+    FAILS(lin_model_save(model, "/dev/null", LIN_F32, &err), LIN_IO, "it is not a regular file");
     lin_model_destroy(model);
 }
 END_TEST

@@ -12,12 +12,6 @@ static void enter(void)
     other = test_path("other.safetensors");
 }
 
-#define ok(call)                                                             \
-    do {                                                                     \
-        lin_error ok_why = {0}, *err = &ok_why;                              \
-        ck_assert_msg((call) == LIN_OK, "%s: %s", #call, ok_why.message);    \
-    } while (0)
-
 // half: all weights are numbers of half precision.
 static lin_model *small_model(int half)
 {
@@ -35,16 +29,10 @@ static lin_model *small_model(int half)
 
 static float *run(const lin_model *model, const lin_ops *ops, int threads, const float *features)
 {
-    lin_encoder *encoder;
-    lin_worker *worker;
     const int rows = lin_config_frames_out(&model->config, FRAMES);
     float *logp = test_buffer((size_t)(rows * V), sizeof *logp);
-    ok(lin_encoder_create(model, ops, &encoder, err));
-    ok(lin_worker_create(encoder, threads, &worker, err));
-    ok(lin_encoder_run(worker, features, (const int[]){0, FRAMES}, 1, logp, err));
+    rows_of(model, ops, threads, 0, features, FRAMES, logp);
     test_guards(logp, "lin_encoder_run");
-    lin_worker_destroy(worker);
-    lin_encoder_destroy(encoder);
     return logp;
 }
 
@@ -59,9 +47,9 @@ START_TEST(what_a_file_holds)
 {
     for (int half = 0; half < 2; half++) {
         lin_model *model = small_model(half), *back, *opened, *again;
-        ok(lin_model_save(model, path, LIN_I8, err));
-        ok(lin_model_load(path, &back, err));
-        ok(lin_model_open(path, 1, &opened, err));
+        OK(lin_model_save(model, path, LIN_I8, &err));
+        OK(lin_model_load(path, &back, &err));
+        OK(lin_model_open(path, 1, &opened, &err));
         int n_whole = 0;
         for (int i = 0; i < model->params.n_tensors; i++) {
             const lin_param *p = &model->params.table[i];
@@ -85,15 +73,15 @@ START_TEST(what_a_file_holds)
         ck_assert_int_eq(n_whole, 4 * model->config.layers);
         ck_assert_uint_eq(back->fingerprint, opened->fingerprint);
         ck_assert_uint_ne(back->fingerprint, model->fingerprint);
-        ok(lin_model_save(back, other, LIN_I8, err)); // the same file
-        ok(lin_model_load(other, &again, err));
+        OK(lin_model_save(back, other, LIN_I8, &err)); // the same file
+        OK(lin_model_load(other, &again, &err));
         ck_assert_uint_eq(again->fingerprint, back->fingerprint);
         lin_file_map a, b;
-        ok(lin_file_map_open(path, &a, err));
-        ok(lin_file_map_open(other, &b, err));
+        OK(lin_file_map_open(path, &a, &err));
+        OK(lin_file_map_open(other, &b, &err));
         ck_assert(a.size == b.size && memcmp(a.bytes, b.bytes, a.size) == 0);
         lin_safetensors st;
-        ok(lin_safetensors_parse(a.bytes, a.size, "m", &st, err));
+        OK(lin_safetensors_parse(a.bytes, a.size, "m", &st, &err));
         ck_assert_str_eq(lin_safetensors_text(&st, "format_version"), "3");
         ck_assert_int_eq((int)lin_safetensors_find(&st, "input.weight")->dtype, half ? LIN_F16 : LIN_F32);
         ck_assert_int_eq((int)lin_safetensors_find(&st, "layers.3.ff2.weight")->dtype, LIN_I8);
@@ -114,12 +102,12 @@ START_TEST(the_same_results)
     lin_model *model = small_model(1), *back, *opened, *half, *widened;
     float *features = sound();
     const size_t count = (size_t)(lin_config_frames_out(&model->config, FRAMES) * V);
-    ok(lin_model_save(model, path, LIN_I8, err));
-    ok(lin_model_load(path, &back, err));
-    ok(lin_model_open(path, 1, &opened, err));
-    ok(lin_model_open(path, 0, &widened, err));
-    ok(lin_model_save(model, other, LIN_F16, err));
-    ok(lin_model_open(other, 1, &half, err));
+    OK(lin_model_save(model, path, LIN_I8, &err));
+    OK(lin_model_load(path, &back, &err));
+    OK(lin_model_open(path, 1, &opened, &err));
+    OK(lin_model_open(path, 0, &widened, &err));
+    OK(lin_model_save(model, other, LIN_F16, &err));
+    OK(lin_model_open(other, 1, &half, &err));
     float *want = run(model, lin_ops_cpu_int8(), 1, features), *fp32 = run(model, lin_ops_cpu(), 1, features);
     const lin_model *forms[] = {model, back, opened, half, widened};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
@@ -165,10 +153,10 @@ static void write_changed(void (*change)(lin_tensor *tensors, int *n))
     lin_tensor tensors[200];
     lin_text texts[32];
     char sum[17];
-    ok(lin_model_save(model, path, LIN_I8, err));
+    OK(lin_model_save(model, path, LIN_I8, &err));
     lin_model_destroy(model);
-    ok(lin_file_map_open(path, &map, err));
-    ok(lin_safetensors_parse(map.bytes, map.size, "m", &st, err));
+    OK(lin_file_map_open(path, &map, &err));
+    OK(lin_safetensors_parse(map.bytes, map.size, "m", &st, &err));
     int n = st.n_tensors;
     memcpy(tensors, st.tensors, (size_t)n * sizeof *tensors);
     memcpy(texts, st.texts, (size_t)st.n_texts * sizeof *texts);
@@ -176,7 +164,7 @@ static void write_changed(void (*change)(lin_tensor *tensors, int *n))
     snprintf(sum, sizeof sum, "%016llx", (unsigned long long)lin_safetensors_checksum(tensors, n, texts, st.n_texts));
     for (int i = 0; i < st.n_texts; i++)
         if (strcmp(texts[i].key, LIN_CHECKSUM_KEY) == 0) texts[i].value = sum;
-    ok(lin_safetensors_write(other, tensors, n, texts, st.n_texts, err));
+    OK(lin_safetensors_write(other, tensors, n, texts, st.n_texts, &err));
     lin_safetensors_free(&st);
     lin_file_map_close(&map);
 }
@@ -299,18 +287,15 @@ END_TEST
 START_TEST(models_that_cannot_be_saved)
 {
     lin_model *model = small_model(0);
-    lin_error why = {0};
     model->values[model->params.table[model->params.layers[2].ff1[0]].offset + 50] = 2e38F;
-    ck_assert_int_eq(lin_model_save(model, path, LIN_I8, &why), LIN_NUMERIC);
-    ck_assert_msg(strstr(why.message, "tensor layers.2.ff1.weight has too large weights in row 2"), "%s", why.message);
-    ck_assert_int_eq(lin_model_save(model, path, LIN_I64, &why), LIN_INVALID);
+    FAILS(lin_model_save(model, path, LIN_I8, &err), LIN_NUMERIC, "tensor layers.2.ff1.weight has too large weights in row 2");
+    FAILS(lin_model_save(model, path, LIN_I64, &err), LIN_INVALID, "");
     ck_assert(access(path, F_OK) != 0);
     lin_model_destroy(model);
     if (!TEST_PAPER) return;
     const lin_config c = of_kind(lin_config_default(V), OF_LSTM);
     model = model_of(&c, NULL, 5);
-    ck_assert_int_eq(lin_model_save(model, path, LIN_I8, &why), LIN_UNSUPPORTED);
-    ck_assert_msg(strstr(why.message, "only those of a transformer do"), "%s", why.message);
+    FAILS(lin_model_save(model, path, LIN_I8, &err), LIN_UNSUPPORTED, "only those of a transformer do");
     lin_model_destroy(model);
 }
 END_TEST
@@ -333,12 +318,10 @@ START_TEST(training_refuses)
     lin_model *model = small_model(0);
     lin_exec *exec;
     lin_weights *weights;
-    lin_error why = {0};
     const lin_ops *ops = lin_ops_cpu_int8();
-    ok(ops->exec_create(ops, 1, &exec, err));
-    ck_assert_int_eq(lin_weights_create(ops, exec, &model->config, &model->params, model->values, NULL, 1, &weights, &why),
-                     LIN_UNSUPPORTED);
-    ck_assert_msg(strstr(why.message, "for recognition only"), "%s", why.message);
+    OK(ops->exec_create(ops, 1, &exec, &err));
+    FAILS(lin_weights_create(ops, exec, &model->config, &model->params, model->values, NULL, 1, &weights, &err), LIN_UNSUPPORTED,
+          "for recognition only");
     ck_assert_ptr_null(weights);
     ops->exec_destroy(exec);
     lin_model_destroy(model);

@@ -118,7 +118,6 @@ START_TEST(gradient_equals_finite_differences)
     const uint64_t skipped = extra < 0 ? 0 : (uint64_t)more[extra].skipped;
     problem p = {.labels = {1, 1, 2, 3, 2, 1}, .label_offsets = {0, 3, 4, 6}, .key = 77};
     static const int frames[B] = {13, 4, 9};
-    lin_error err = {0};
     const lin_real_ops *ops = lin_ops_ref();
     p.config = sized_config(inner || skipped ? 3 : 2, 2, 3, 7, D, V);
     p.config.norm = cases[of].norm;
@@ -137,7 +136,7 @@ START_TEST(gradient_equals_finite_differences)
     if (cases[of].variant & OF_TOKENS) p.config.tokens = TOKENS, p.config.mel_bins = 2;
     if (cases[of].variant & MIXTURE) p.config.mixture = MIXED, p.config.outputs = 3 * MIXED;
     if (TEST_LACKS(&p.config)) return;
-    ck_assert_msg(lin_params_create(&p.config, &p.params, &err) == LIN_OK, "%s", err.message);
+    OK(lin_params_create(&p.config, &p.params, &err));
     const size_t n = p.params.n_elements;
     p.values = test_buffer(n, sizeof *p.values);
     p.gradients = test_buffer(n, sizeof *p.gradients);
@@ -156,9 +155,9 @@ START_TEST(gradient_equals_finite_differences)
         p.in_offsets[b + 1] = p.in_offsets[b] + frames[b];
         p.offsets[b + 1] = p.offsets[b] + lin_config_frames_out(&p.config, frames[b]);
     }
-    ck_assert(ops->exec_create(ops, 1, &p.exec, &err) == LIN_OK);
-    ck_assert(lin_weights_create(ops, p.exec, &p.config, &p.params, p.values, NULL, 1, &p.weights, &err) == LIN_OK);
-    ck_assert(lin_activations_create(ops, p.exec, &p.config, MAX_ROWS, 0, 1, &p.activations, &err) == LIN_OK);
+    OK(ops->exec_create(ops, 1, &p.exec, &err));
+    OK(lin_weights_create(ops, p.exec, &p.config, &p.params, p.values, NULL, 1, &p.weights, &err));
+    OK(lin_activations_create(ops, p.exec, &p.config, MAX_ROWS, 0, 1, &p.activations, &err));
     p.batch = (lin_batch){.in = {.B = B, .rows = p.in_offsets[B], .longest = p.in_offsets[B], .offsets = p.in_offsets},
                           .out = {.B = B, .rows = p.offsets[B], .longest = p.offsets[B], .offsets = p.offsets},
                           .features = p.features,

@@ -14,11 +14,10 @@ typedef struct fixture {
 
 static void make(fixture *f, const lin_config *config, float scale)
 {
-    lin_error err = {0};
     *f = (fixture){0};
     make_network(config, scale, &f->model, &f->encoder);
     if (!config->tokens) return;
-    ck_assert_msg(lin_token_scorer_create(f->encoder, &f->scorer, &err) == LIN_OK, "%s", err.message);
+    OK(lin_token_scorer_create(f->encoder, &f->scorer, &err));
 }
 
 static void drop(fixture *f)
@@ -49,12 +48,11 @@ static double alone(fixture *f, const int *tokens, int n)
 {
     static float features[2 * 4096], logp[V * 4096];
     lin_worker *worker;
-    lin_error err = {0};
     double sum = 0;
     memset(features, 0, sizeof features);
     for (int t = 0; t < n - 1; t++) features[2 * t] = (float)tokens[t];
-    ck_assert(lin_worker_create(f->encoder, 1, &worker, &err) == LIN_OK);
-    ck_assert(lin_encoder_run(worker, features, (const int[]){0, n - 1}, 1, logp, &err) == LIN_OK);
+    OK(lin_worker_create(f->encoder, 1, &worker, &err));
+    OK(lin_encoder_run(worker, features, (const int[]){0, n - 1}, 1, logp, &err));
     for (int t = 1; t < n; t++) sum += (double)logp[(t - 1) * V + tokens[t]];
     lin_worker_destroy(worker);
     return sum;
@@ -65,13 +63,12 @@ START_TEST(each_as_if_it_were_alone)
     static int tokens[N * LONGEST], offsets[N + 1];
     const lin_config config = token_config((token_kind)_i, TOKENS, V);
     fixture f;
-    lin_error err = {0};
     if (TEST_LACKS(&config)) return;
     make(&f, &config, 2);
     for (uint64_t seed = 0; seed < 3; seed++) {
         double logp[N];
         draw(tokens, offsets, seed, N, LONGEST);
-        ck_assert_msg(lin_token_scorer_run(f.scorer, tokens, offsets, N, logp, &err) == LIN_OK, "%s", err.message);
+        OK(lin_token_scorer_run(f.scorer, tokens, offsets, N, logp, &err));
         for (int i = 0; i < N; i++) {
             const double want = alone(&f, tokens + offsets[i], offsets[i + 1] - offsets[i]);
             ck_assert_msg(logp[i] == want, "sequence %d: %.17g, alone %.17g", i, logp[i], want);
@@ -87,13 +84,12 @@ START_TEST(beginnings_in_common)
     const lin_config config = token_config(LINEAR, TOKENS, V);
     double logp[4], again;
     fixture f;
-    lin_error err = {0};
     make(&f, &config, 2);
-    ck_assert(lin_token_scorer_run(f.scorer, tokens, offsets, 4, logp, &err) == LIN_OK);
+    OK(lin_token_scorer_run(f.scorer, tokens, offsets, 4, logp, &err));
     ck_assert(logp[3] == 0); // nothing is predicted of a single token
-    ck_assert(lin_token_scorer_run(f.scorer, tokens + 5, (const int[]){0, 5}, 1, &again, &err) == LIN_OK);
+    OK(lin_token_scorer_run(f.scorer, tokens + 5, (const int[]){0, 5}, 1, &again, &err));
     ck_assert(again == logp[1]);
-    ck_assert(lin_token_scorer_run(f.scorer, tokens, offsets, 0, NULL, &err) == LIN_OK);
+    OK(lin_token_scorer_run(f.scorer, tokens, offsets, 0, NULL, &err));
     drop(&f);
 }
 END_TEST
@@ -106,14 +102,13 @@ START_TEST(long_sequences)
     const lin_config config = token_config(GATED, TOKENS, V);
     double logp[3];
     fixture f;
-    lin_error err = {0};
     make(&f, &config, 2);
     for (int i = 0; i < 3; i++) {
         for (int t = 0; t < LONG; t++)
             tokens[i * LONG + t] = (int)(lin_random_bits(t < 600 * i ? 1 : (uint64_t)i + 2, (uint64_t)t) % TOKENS);
         offsets[i + 1] = (i + 1) * LONG;
     }
-    ck_assert(lin_token_scorer_run(f.scorer, tokens, offsets, 3, logp, &err) == LIN_OK);
+    OK(lin_token_scorer_run(f.scorer, tokens, offsets, 3, logp, &err));
     for (int i = 0; i < 3; i++) ck_assert(logp[i] == alone(&f, tokens + i * LONG, LONG));
     drop(&f);
 }

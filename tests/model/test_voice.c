@@ -33,18 +33,16 @@ static lin_model *new_model(void)
 
 static void enter(void)
 {
-    lin_error err = {0};
     lin_model *m = new_model();
     path = test_path("voice.safetensors");
-    ck_assert_msg(lin_model_save(m, path, LIN_F32, &err) == LIN_OK, "%s", err.message);
+    OK(lin_model_save(m, path, LIN_F32, &err));
     lin_model_destroy(m);
 }
 
 static lin_voice *must_open(void)
 {
     lin_voice *voice;
-    lin_error err = {0};
-    ck_assert_msg(lin_voice_open(path, &voice, &err) == LIN_OK, "%s", err.message);
+    OK(lin_voice_open(path, &voice, &err));
     return voice;
 }
 
@@ -53,9 +51,6 @@ static lin_voice *must_open(void)
 static void normed_rows(const float *frames, double rows[FRAMES][C], int *n)
 {
     lin_config c = voice_config();
-    lin_error err = {0};
-    lin_encoder *encoder;
-    lin_worker *worker;
     float logp[FRAMES * C];
     lin_model *of = new_model();
     c.voice = 0;
@@ -67,17 +62,13 @@ static void normed_rows(const float *frames, double rows[FRAMES][C], int *n)
     memcpy(m->values, of->values, m->params.table[output].offset * sizeof *m->values);
     for (int i = 0; i < C * C; i++) m->values[m->params.table[output].offset + (size_t)i] = i % (C + 1) == 0;
     for (int i = 0; i < C; i++) m->values[m->params.table[m->params.output[1]].offset + (size_t)i] = 0;
-    ck_assert(lin_encoder_create(m, lin_ops_cpu(), &encoder, &err) == LIN_OK);
-    ck_assert(lin_worker_create(encoder, 1, &worker, &err) == LIN_OK);
-    ck_assert(lin_encoder_run(worker, frames, (const int[]){0, FRAMES}, 1, logp, &err) == LIN_OK);
+    rows_of(m, lin_ops_cpu(), 1, 0, frames, FRAMES, logp);
     *n = lin_config_frames_out(&c, FRAMES);
     for (int t = 0; t < *n; t++) {
         double mean = 0;
         for (int i = 0; i < C; i++) mean += (double)logp[t * C + i] / C;
         for (int i = 0; i < C; i++) rows[t][i] = (double)logp[t * C + i] - mean;
     }
-    lin_worker_destroy(worker);
-    lin_encoder_destroy(encoder);
     lin_model_destroy(m);
     lin_model_destroy(of);
 }
@@ -87,7 +78,6 @@ START_TEST(the_definition)
     float frames[FRAMES * BINS], vector[SIZE];
     double rows[FRAMES][C], pooled[2 * C], want[SIZE], length = 0, got = 0;
     int n;
-    lin_error err = {0};
     lin_voice *voice = must_open();
     lin_model *m = new_model();
     ck_assert_int_eq(lin_voice_size(voice), SIZE);
@@ -109,7 +99,7 @@ START_TEST(the_definition)
         for (int c = 0; c < 2 * C; c++) want[d] += (double)weight[d * 2 * C + c] * pooled[c];
         length += want[d] * want[d];
     }
-    ck_assert_msg(lin_voice_vector(voice, frames, FRAMES, vector, &err) == LIN_OK, "%s", err.message);
+    OK(lin_voice_vector(voice, frames, FRAMES, vector, &err));
     for (int d = 0; d < SIZE; d++) {
         got += (double)vector[d] * (double)vector[d];
         ck_assert_msg(fabs((double)vector[d] - want[d] / sqrt(length)) < 1e-5, "%d: %g, not %g", d, (double)vector[d],
@@ -123,24 +113,23 @@ END_TEST
 
 START_TEST(refused)
 {
-    lin_error err = {0};
     lin_voice *voice;
     float frames[BINS] = {0}, vector[SIZE];
     const lin_config speech = sized_config(1, 1, 4, 4, BINS, 4);
     lin_model *m = model_of(&speech, NULL, 1);
     const char *other = test_path("speech.safetensors");
-    ck_assert(lin_model_save(m, other, LIN_F32, &err) == LIN_OK);
-    ck_assert(lin_model_check_sound(m, "x", &err) == LIN_OK);
+    OK(lin_model_save(m, other, LIN_F32, &err));
+    OK(lin_model_check_sound(m, "x", &err));
     lin_model_destroy(m);
-    ck_assert_int_eq(lin_voice_open(other, &voice, &err), LIN_UNSUPPORTED);
+    FAILS(lin_voice_open(other, &voice, &err), LIN_UNSUPPORTED, "");
     ck_assert_ptr_null(voice);
     m = new_model();
-    ck_assert_int_eq(lin_model_check_sound(m, "x", &err), LIN_UNSUPPORTED);
+    FAILS(lin_model_check_sound(m, "x", &err), LIN_UNSUPPORTED, "");
     lin_model_destroy(m);
     voice = must_open();
-    ck_assert_int_eq(lin_voice_vector(voice, frames, 0, vector, &err), LIN_INVALID);
-    ck_assert_int_eq(lin_voice_vector(voice, frames, LIN_VOICE_MOST + 1, vector, &err), LIN_INVALID);
-    ck_assert_int_eq(lin_voice_vector(voice, frames, 1, vector, &err), LIN_OK);
+    FAILS(lin_voice_vector(voice, frames, 0, vector, &err), LIN_INVALID, "");
+    FAILS(lin_voice_vector(voice, frames, LIN_VOICE_MOST + 1, vector, &err), LIN_INVALID, "");
+    OK(lin_voice_vector(voice, frames, 1, vector, &err));
     lin_voice_destroy(voice);
 }
 END_TEST
@@ -161,12 +150,11 @@ static void ask(void *context, int i, int thread)
 START_TEST(many_threads_at_once)
 {
     static asked a;
-    lin_error err = {0};
     lin_pool *pool;
     lin_voice *voice = must_open();
     a.voice = voice;
     test_fill_f32(a.frames, FRAMES * BINS, 8, -3, 3);
-    ck_assert(lin_pool_create(4, &pool, &err) == LIN_OK);
+    OK(lin_pool_create(4, &pool, &err));
     lin_pool_run(pool, MANY, ask, &a);
     lin_pool_destroy(pool);
     for (int i = 4; i < MANY; i++) ck_assert(memcmp(a.vectors[i], a.vectors[i % 4], sizeof a.vectors[0]) == 0);

@@ -20,11 +20,10 @@ static lin_config token_config(token_kind k, int tokens, int outputs)
 // The weights are multiplied by scale: with 2, tokens differ in probability.
 static void make_network(const lin_config *config, float scale, lin_model **model, lin_encoder **encoder)
 {
-    lin_error err = {0};
     *model = model_of(config, NULL, 5);
     for (size_t i = 0; i < (*model)->params.n_elements; i++) (*model)->values[i] *= scale;
     lin_model_seal(*model);
-    ck_assert_msg(lin_encoder_create(*model, lin_ops_cpu(), encoder, &err) == LIN_OK, "%s", err.message);
+    OK(lin_encoder_create(*model, lin_ops_cpu(), encoder, &err));
 }
 
 #endif

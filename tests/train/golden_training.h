@@ -47,9 +47,8 @@ static inline void golden_train(const golden_case *g, const lin_ops *ops, const 
     const int B = g->n_utterances;
     const size_t n = g->params.n_elements;
     golden_device device = golden_begin(g, ops, 1, 1.0 / B);
-    lin_error err = {0};
     lin_optimizer optimizer;
-    ck_assert(lin_optimizer_init(&optimizer, ops, device.exec, &g->params, &t->options, &err) == LIN_OK);
+    OK(lin_optimizer_init(&optimizer, ops, device.exec, &g->params, &t->options, &err));
     lin_adam_step *scalars = golden_place(&device, NULL, sizeof *scalars);
     lin_tally *tally = golden_place(&device, NULL, sizeof *tally), counted;
     for (int step = 0; step <= GOLDEN_STEPS; step++) {
@@ -66,7 +65,8 @@ static inline void golden_train(const golden_case *g, const lin_ops *ops, const 
     }
     ops->download(device.exec, &counted, tally, sizeof counted);
     ops->download(device.exec, values, device.values, n * sizeof *values);
-    ck_assert(ops->finish(device.exec, &err) == LIN_OK && counted.bad == LIN_BAD_NOTHING && counted.steps == GOLDEN_STEPS);
+    OK(ops->finish(device.exec, &err));
+    ck_assert(counted.bad == LIN_BAD_NOTHING && counted.steps == GOLDEN_STEPS);
     lin_optimizer_free(&optimizer);
     golden_end(&device);
 }

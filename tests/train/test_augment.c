@@ -100,19 +100,18 @@ START_TEST(edges)
     }
     test_guards(tight, "augment");
     test_buffer_free(tight);
-    lin_error err = {0};
-    assert_ok(lin_augment_check(&o, &err), err);
+    OK(lin_augment_check(&o, &err));
     o.time_part = 1.1;
-    assert_fails(lin_augment_check(&o, &err), LIN_INVALID, err, "time_part");
+    FAILS(lin_augment_check(&o, &err), LIN_INVALID, "time_part");
     o.tempo = 0.6;
-    assert_fails(lin_augment_check(&o, &err), LIN_INVALID, err, "tempo");
+    FAILS(lin_augment_check(&o, &err), LIN_INVALID, "tempo");
     o.tempo = 0;
     o.time_masks = -1;
-    assert_fails(lin_augment_check(&o, &err), LIN_INVALID, err, "time_masks");
+    FAILS(lin_augment_check(&o, &err), LIN_INVALID, "time_masks");
     o.freq_width = -1;
-    assert_fails(lin_augment_check(&o, &err), LIN_INVALID, err, "freq_width");
+    FAILS(lin_augment_check(&o, &err), LIN_INVALID, "freq_width");
     o.freq_masks = 1000;
-    assert_fails(lin_augment_check(&o, &err), LIN_INVALID, err, "freq_masks");
+    FAILS(lin_augment_check(&o, &err), LIN_INVALID, "freq_masks");
 }
 END_TEST
 

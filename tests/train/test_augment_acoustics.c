@@ -12,9 +12,8 @@ static float bins[LIN_ACOUSTICS_ROWS * D];
 static lin_acoustics_table *table_of(const lin_augment_options *o)
 {
     lin_acoustics_table *table;
-    lin_error err = {0};
     const lin_fbank_config config = lin_fbank_default();
-    assert_ok(lin_acoustics_create(o, &config, &table, &err), err);
+    OK(lin_acoustics_create(o, &config, &table, &err));
     return table;
 }
 
@@ -75,11 +74,10 @@ START_TEST(noise_is_noise_in_the_filterbank)
     static float sound[SAMPLES], real[(FRAMES + 2) * D], drawn[FRAMES * D];
     for (int i = 0; i < SAMPLES; i++) sound[i] = ((float)lin_random_uniform(5, (uint64_t)i) - 0.5f) / 32768;
     lin_fbank *fbank;
-    lin_error err = {0};
     int n;
     const lin_fbank_config config = lin_fbank_default();
-    assert_ok(lin_fbank_create(&config, &fbank, &err), err);
-    assert_ok(lin_fbank_push(fbank, sound, SAMPLES, real, FRAMES + 2, &n, &err), err);
+    OK(lin_fbank_create(&config, &fbank, &err));
+    OK(lin_fbank_push(fbank, sound, SAMPLES, real, FRAMES + 2, &n, &err));
     lin_fbank_destroy(fbank);
     ck_assert_int_ge(n, FRAMES);
     const moments want = moments_of(real, FRAMES);
@@ -167,8 +165,7 @@ START_TEST(rooms_reverberate)
     const lin_segments segments = {.B = 1, .rows = LENGTH, .longest = LENGTH, .offsets = offsets};
     const lin_ops *ops = lin_ops_cpu();
     lin_exec *exec;
-    lin_error err = {0};
-    assert_ok(ops->exec_create(ops, 1, &exec, &err), err);
+    OK(ops->exec_create(ops, 1, &exec, &err));
     lin_acoustics_table *table = table_of(&(lin_augment_options){.room_part = 1});
     double shortest = 9, longest = 0, all = 0;
     for (uint64_t key = 0; key < 60; key++) {
@@ -353,28 +350,27 @@ static lin_status create_once(const lin_augment_options *o)
 
 START_TEST(bad_options_and_no_memory)
 {
-    lin_error err = {0};
     lin_augment_options o = {.snr_low_db = 5, .snr_high_db = 30};
-    assert_ok(lin_augment_check(&o, &err), err);
+    OK(lin_augment_check(&o, &err));
     ck_assert(!lin_acoustics_any(&o));
     o.gain_db = -1;
-    assert_fails(lin_augment_check(&o, &err), LIN_INVALID, err, "gain_db");
+    FAILS(lin_augment_check(&o, &err), LIN_INVALID, "gain_db");
     o.gain_db = 0;
     o.warp = 0.6;
-    assert_fails(lin_augment_check(&o, &err), LIN_INVALID, err, "warp");
+    FAILS(lin_augment_check(&o, &err), LIN_INVALID, "warp");
     o.warp = 0.1;
     ck_assert(lin_acoustics_any(&o));
     o.tilt_db = 61;
-    assert_fails(lin_augment_check(&o, &err), LIN_INVALID, err, "tilt_db");
+    FAILS(lin_augment_check(&o, &err), LIN_INVALID, "tilt_db");
     o.tilt_db = 1;
     o.gain_db = 3;
     ck_assert(lin_acoustics_any(&o));
     o.snr_low_db = 31;
-    assert_fails(lin_augment_check(&o, &err), LIN_INVALID, err, "snr_low_db");
+    FAILS(lin_augment_check(&o, &err), LIN_INVALID, "snr_low_db");
     o.silence_part = 1.1;
-    assert_fails(lin_augment_check(&o, &err), LIN_INVALID, err, "silence_part");
+    FAILS(lin_augment_check(&o, &err), LIN_INVALID, "silence_part");
     o.noise_part = NAN;
-    assert_fails(lin_augment_check(&o, &err), LIN_INVALID, err, "noise_part");
+    FAILS(lin_augment_check(&o, &err), LIN_INVALID, "noise_part");
     o = (lin_augment_options){.gain_db = 1};
     FAIL_EVERY_ALLOCATION(create_once(&o), (void)0);
 }

@@ -16,8 +16,7 @@ static void draw_lengths(void)
 static lin_batches plan_of(const int *lengths, int n, int most, uint64_t seed, int epoch)
 {
     lin_batches plan;
-    lin_error err = {0};
-    ck_assert_msg(lin_batches_plan(lengths, n, most, 0, seed, epoch, &plan, &err) == LIN_OK, "%s", err.message);
+    OK(lin_batches_plan(lengths, n, most, 0, seed, epoch, &plan, &err));
     return plan;
 }
 
@@ -152,12 +151,11 @@ END_TEST
 START_TEST(a_number_of_utterances_and_parts)
 {
     enum { ITEMS = 4, PARTS = 7 };
-    lin_error err = {0};
     lin_batches plan, again;
     unsigned char seen[N] = {0};
     int longest_first = 0, n = 0, batches = 0;
     draw_lengths();
-    ck_assert(lin_batches_plan(frames, N, 100 * MOST, ITEMS, 5, 1, &plan, &err) == LIN_OK);
+    OK(lin_batches_plan(frames, N, 100 * MOST, ITEMS, 5, 1, &plan, &err));
     ck_assert_int_eq(plan.n_batches, N / ITEMS);
     for (int b = 0; b < plan.n_batches; b++) {
         const int *picked = plan.items + plan.offsets[b];
@@ -167,8 +165,8 @@ START_TEST(a_number_of_utterances_and_parts)
     test_require(longest_first < plan.n_batches / 3, "%d batches of %d are in the order of lengths", longest_first,
                  plan.n_batches);
     for (int k = 0; k < PARTS; k++) {
-        ck_assert(lin_batches_plan(frames, N, 100 * MOST, ITEMS, 5, 1, &again, &err) == LIN_OK);
-        ck_assert(lin_batches_keep(&again, k, PARTS, &err) == LIN_OK);
+        OK(lin_batches_plan(frames, N, 100 * MOST, ITEMS, 5, 1, &again, &err));
+        OK(lin_batches_keep(&again, k, PARTS, &err));
         ck_assert_int_eq(again.offsets[0], 0);
         for (int i = 0; i < again.offsets[again.n_batches]; i++, n++) {
             ck_assert_int_eq(again.items[i], plan.items[n]);
@@ -178,10 +176,10 @@ START_TEST(a_number_of_utterances_and_parts)
         lin_batches_free(&again);
     }
     ck_assert(n == N && batches == plan.n_batches);
-    ck_assert_int_eq(lin_batches_keep(&plan, 0, plan.n_batches + 1, &err), LIN_INVALID);
+    FAILS(lin_batches_keep(&plan, 0, plan.n_batches + 1, &err), LIN_INVALID, "");
     lin_batches_free(&plan);
     // no more frames than there is room for
-    ck_assert(lin_batches_plan(frames, N, MOST, 1000, 5, 1, &plan, &err) == LIN_OK);
+    OK(lin_batches_plan(frames, N, MOST, 1000, 5, 1, &plan, &err));
     for (int b = 0; b < plan.n_batches; b++) ck_assert_int_le(total_of(&plan, frames, b), MOST);
     ck_assert_int_gt(plan.n_batches, N / 1000);
     lin_batches_free(&plan);
@@ -192,11 +190,9 @@ START_TEST(nonsense_is_refused)
 {
     const int lengths[] = {10, 0, 20};
     lin_batches plan;
-    lin_error err = {0};
-    ck_assert_int_eq(lin_batches_plan(lengths, 3, 100, 0, 1, 0, &plan, &err), LIN_INVALID);
-    ck_assert_ptr_nonnull(strstr(err.message, "utterance 1 has 0 frames"));
-    ck_assert_int_eq(lin_batches_plan(lengths, 0, 100, 0, 1, 0, &plan, &err), LIN_INVALID);
-    ck_assert_int_eq(lin_batches_plan(lengths, 1, 0, 0, 1, 0, &plan, &err), LIN_INVALID);
+    FAILS(lin_batches_plan(lengths, 3, 100, 0, 1, 0, &plan, &err), LIN_INVALID, "utterance 1 has 0 frames");
+    FAILS(lin_batches_plan(lengths, 0, 100, 0, 1, 0, &plan, &err), LIN_INVALID, "");
+    FAILS(lin_batches_plan(lengths, 1, 0, 0, 1, 0, &plan, &err), LIN_INVALID, "");
     lin_batches_free(&plan);
 }
 END_TEST

@@ -44,28 +44,23 @@ static const char *speaker_of(int i) { return i % 3 == 0 ? "alice" : i % 3 == 1 
 static lin_dataset_writer *begin(const char *names)
 {
     lin_dataset_writer *writer;
-    lin_error err = {0};
     const lin_features f = {16000, 25, 10, 20, 5500, 0.97, 0};
-    ck_assert_msg(lin_dataset_create(path, D, &f, names, "made up", &writer, &err) == LIN_OK, "%s", err.message);
+    OK(lin_dataset_create(path, D, &f, names, "made up", &writer, &err));
     return writer;
 }
 
 static void write_set(void)
 {
     lin_dataset_writer *writer = begin(phones);
-    lin_error err = {0};
     for (int i = 0; i < N; i++)
-        ck_assert_msg(lin_dataset_add(writer, id_of(i), speaker_of(i), features[i], frames[i], labels[i], n_labels[i], &err) ==
-                          LIN_OK,
-                      "%s", err.message);
-    ck_assert_msg(lin_dataset_finish(writer, &err) == LIN_OK, "%s", err.message);
+        OK(lin_dataset_add(writer, id_of(i), speaker_of(i), features[i], frames[i], labels[i], n_labels[i], &err));
+    OK(lin_dataset_finish(writer, &err));
 }
 
 static lin_dataset *open_set(void)
 {
     lin_dataset *set;
-    lin_error err = {0};
-    ck_assert_msg(lin_dataset_open(path, &set, &err) == LIN_OK, "%s", err.message);
+    OK(lin_dataset_open(path, &set, &err));
     return set;
 }
 
@@ -93,7 +88,7 @@ START_TEST(everything_comes_back)
     ck_assert_str_eq(set->path, path);
     ck_assert(set->features.high_hz == 5500);
     ck_assert_int_eq(set->n_speakers, 3);
-    ck_assert_int_eq(lin_dataset_verify(set, NULL), LIN_OK);
+    OK(lin_dataset_verify(set, NULL));
     int64_t all = 0, all_labels = 0;
     for (int i = 0; i < N; i++) {
         ck_assert_str_eq(set->utterances[i].id, id_of(i));
@@ -165,7 +160,7 @@ START_TEST(means_and_deviations_are_those_of_the_originals)
     float mean[D], istd[D];
     const lin_dataset *const sets[] = {set, set};
     for (int n = 1; n <= 2; n++) { // two copies have the same mean and variance
-        ck_assert_int_eq(lin_dataset_norm(sets, n, mean, istd, NULL), LIN_OK);
+        OK(lin_dataset_norm(sets, n, mean, istd, NULL));
         check_norm(NULL, mean, istd);
     }
     for (int s = 0; s < 3; s++) {
@@ -181,7 +176,7 @@ START_TEST(sets_that_differ_are_not_mixed)
     write_set();
     lin_dataset *set = open_set(), *other;
     const char *second = test_path("y.lds");
-    lin_error err = {0};
+    lin_error why = {0};
     float mean[512], istd[512], x[8] = {0};
     const struct {
         int D, hz;
@@ -197,14 +192,14 @@ START_TEST(sets_that_differ_are_not_mixed)
         f.sample_hz = cases[i].hz;
         f.high_hz = cases[i].hz == 8000 ? 4000 : 5500;
         lin_dataset_writer *writer;
-        ck_assert_int_eq(lin_dataset_create(second, cases[i].D, &f, cases[i].phones, "", &writer, &err), LIN_OK);
-        ck_assert_int_eq(lin_dataset_add(writer, "a", "a", x, 1, NULL, 0, &err), LIN_OK);
-        ck_assert_int_eq(lin_dataset_finish(writer, &err), LIN_OK);
-        ck_assert_int_eq(lin_dataset_open(second, &other, &err), LIN_OK);
+        OK(lin_dataset_create(second, cases[i].D, &f, cases[i].phones, "", &writer, &err));
+        OK(lin_dataset_add(writer, "a", "a", x, 1, NULL, 0, &err));
+        OK(lin_dataset_finish(writer, &err));
+        OK(lin_dataset_open(second, &other, &err));
         const lin_dataset *const sets[] = {set, other};
-        ck_assert_int_eq(lin_dataset_norm(sets, 2, mean, istd, &err), LIN_MISMATCH);
-        ck_assert_msg(strstr(err.message, cases[i].message) && strstr(err.message, "x.lds") && strstr(err.message, "y.lds"), "%s",
-                      err.message);
+        ck_assert_int_eq(lin_dataset_norm(sets, 2, mean, istd, &why), LIN_MISMATCH);
+        ck_assert_msg(strstr(why.message, cases[i].message) && strstr(why.message, "x.lds") && strstr(why.message, "y.lds"), "%s",
+                      why.message);
         lin_dataset_close(other);
     }
     lin_dataset_close(set);
@@ -217,8 +212,8 @@ START_TEST(many_phones_take_two_bytes)
     for (int i = 1; i < 400; i++) sprintf(names + strlen(names), " %d", i);
     lin_dataset_writer *writer = begin(names);
     const int wide[] = {1, 255, 256, 257, 399};
-    ck_assert_int_eq(lin_dataset_add(writer, "a", "a", features[5], frames[5], wide, 5, NULL), LIN_OK);
-    ck_assert_int_eq(lin_dataset_finish(writer, NULL), LIN_OK);
+    OK(lin_dataset_add(writer, "a", "a", features[5], frames[5], wide, 5, NULL));
+    OK(lin_dataset_finish(writer, NULL));
     lin_dataset *set = open_set();
     ck_assert_int_eq(set->utterances[0].n_labels, 5);
     ck_assert(memcmp(set->utterances[0].labels, wide, sizeof wide) == 0);
@@ -232,15 +227,14 @@ START_TEST(sixteen_hours_take_less_than_235_megabytes)
     enum { BINS = 40, T = 370, COUNT = 100 };
     lin_dataset_writer *writer;
     const lin_features f = lin_features_default();
-    ck_assert_int_eq(lin_dataset_create(path, BINS, &f, phones, "", &writer, NULL), LIN_OK);
+    OK(lin_dataset_create(path, BINS, &f, phones, "", &writer, NULL));
     float *x = test_buffer(T * BINS, sizeof *x);
     test_fill_f32(x, T * BINS, 1, -16, 9);
     int phonemes[40];
     for (int u = 0; u < 40; u++) phonemes[u] = 1 + u % 3;
-    for (int i = 0; i < COUNT; i++)
-        ck_assert_int_eq(lin_dataset_add(writer, id_of(i), "a", x, T, phonemes, 40, NULL), LIN_OK);
+    for (int i = 0; i < COUNT; i++) OK(lin_dataset_add(writer, id_of(i), "a", x, T, phonemes, 40, NULL));
     test_buffer_free(x);
-    ck_assert_int_eq(lin_dataset_finish(writer, NULL), LIN_OK);
+    OK(lin_dataset_finish(writer, NULL));
     struct stat info;
     ck_assert_int_eq(stat(path, &info), 0);
     const double size = (double)info.st_size / (T * COUNT) * 16 * 3600 * 100;
@@ -250,7 +244,7 @@ END_TEST
 
 START_TEST(an_empty_set_is_a_set)
 {
-    ck_assert_int_eq(lin_dataset_finish(begin(phones), NULL), LIN_OK);
+    OK(lin_dataset_finish(begin(phones), NULL));
     lin_dataset *set = open_set();
     float mean[D], istd[D];
     ck_assert_int_eq(set->count, 0);
@@ -264,12 +258,12 @@ END_TEST
 START_TEST(bad_utterances_are_left_out)
 {
     lin_dataset_writer *writer = begin(phones);
-    lin_error err = {0};
+    lin_error why = {0};
     float bad[2 * D] = {0};
     char name[300];
     memset(name, 'x', 256);
     name[256] = '\0';
-    ck_assert_int_eq(lin_dataset_add(writer, "good", "s", bad, 2, (int[]){1}, 1, &err), LIN_OK);
+    OK(lin_dataset_add(writer, "good", "s", bad, 2, (int[]){1}, 1, &err));
     const struct {
         const char *id, *speaker;
         int T, label;
@@ -291,12 +285,12 @@ START_TEST(bad_utterances_are_left_out)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         bad[D + 3] = cases[i].value;
         const lin_status status =
-            lin_dataset_add(writer, cases[i].id, cases[i].speaker, bad, cases[i].T, &cases[i].label, 1, &err);
-        ck_assert_msg(status == cases[i].status && strstr(err.message, cases[i].message), "case %zu: %s", i, err.message);
+            lin_dataset_add(writer, cases[i].id, cases[i].speaker, bad, cases[i].T, &cases[i].label, 1, &why);
+        ck_assert_msg(status == cases[i].status && strstr(why.message, cases[i].message), "case %zu: %s", i, why.message);
     }
     bad[D + 3] = 0;
-    ck_assert_int_eq(lin_dataset_add(writer, "a", "s", bad, 2, (int[]){3}, 1, &err), LIN_OK);
-    ck_assert_int_eq(lin_dataset_finish(writer, &err), LIN_OK);
+    OK(lin_dataset_add(writer, "a", "s", bad, 2, (int[]){3}, 1, &err));
+    OK(lin_dataset_finish(writer, &err));
     lin_dataset *set = open_set();
     ck_assert_int_eq(set->count, 2);
     ck_assert_int_eq(set->n_speakers, 1);
@@ -307,15 +301,14 @@ END_TEST
 START_TEST(bad_parameters_are_refused)
 {
     lin_dataset_writer *writer;
-    lin_error err = {0};
     lin_features f = lin_features_default();
-    ck_assert_int_eq(lin_dataset_create(path, 513, &f, phones, "", &writer, &err), LIN_INVALID);
-    ck_assert_int_eq(lin_dataset_create(path, D, &f, "one", "", &writer, &err), LIN_INVALID);
-    ck_assert_int_eq(lin_dataset_create(path, D, &f, phones, "a\tb", &writer, &err), LIN_INVALID);
+    FAILS(lin_dataset_create(path, 513, &f, phones, "", &writer, &err), LIN_INVALID, "");
+    FAILS(lin_dataset_create(path, D, &f, "one", "", &writer, &err), LIN_INVALID, "");
+    FAILS(lin_dataset_create(path, D, &f, phones, "a\tb", &writer, &err), LIN_INVALID, "");
     f.sample_hz = 1;
-    ck_assert_int_eq(lin_dataset_create(path, D, &f, phones, "", &writer, &err), LIN_INVALID);
+    FAILS(lin_dataset_create(path, D, &f, phones, "", &writer, &err), LIN_INVALID, "");
     f = lin_features_default();
-    ck_assert_int_eq(lin_dataset_create(test_path(""), D, &f, phones, "", &writer, &err), LIN_IO);
+    FAILS(lin_dataset_create(test_path(""), D, &f, phones, "", &writer, &err), LIN_IO, "");
     ck_assert_ptr_null(writer);
     ck_assert_int_ne(access(path, F_OK), 0);
 }
@@ -446,14 +439,12 @@ END_TEST
 START_TEST(files_of_another_kind_are_refused)
 {
     lin_dataset *set;
-    lin_error err = {0};
-    ck_assert_int_eq(lin_dataset_open(path, &set, &err), LIN_IO);
-    ck_assert_int_eq(lin_dataset_open(test_path(""), &set, &err), LIN_IO);
+    FAILS(lin_dataset_open(path, &set, &err), LIN_IO, "");
+    FAILS(lin_dataset_open(test_path(""), &set, &err), LIN_IO, "");
     test_write_file(path, "", 0);
-    ck_assert_int_eq(lin_dataset_open(path, &set, &err), LIN_FORMAT);
+    FAILS(lin_dataset_open(path, &set, &err), LIN_FORMAT, "");
     test_write_file(path, "To be, or not to be\n", 20);
-    ck_assert_int_eq(lin_dataset_open(path, &set, &err), LIN_FORMAT);
-    ck_assert_ptr_nonnull(strstr(err.message, "x.lds: not a feature cache; linnet prepare makes one"));
+    FAILS(lin_dataset_open(path, &set, &err), LIN_FORMAT, "x.lds: not a feature cache; linnet prepare makes one");
 }
 END_TEST
 
@@ -467,12 +458,12 @@ START_TEST(abort_and_failure_leave_the_old_file)
     char temporary[320];
     snprintf(temporary, sizeof temporary, "%s.linnet-0.tmp", path);
     lin_dataset_writer *writer = begin(phones);
-    ck_assert_int_eq(lin_dataset_add(writer, "a", "a", features[9], frames[9], NULL, 0, NULL), LIN_OK);
+    OK(lin_dataset_add(writer, "a", "a", features[9], frames[9], NULL, 0, NULL));
     ck_assert_int_eq(access(temporary, F_OK), 0);
     lin_dataset_abort(writer);
     ck_assert_int_ne(access(temporary, F_OK), 0);
 
-    lin_error err = {0};
+    lin_error why = {0};
     signal(SIGXFSZ, SIG_IGN);
     struct rlimit limit;
     getrlimit(RLIMIT_FSIZE, &limit);
@@ -484,12 +475,12 @@ START_TEST(abort_and_failure_leave_the_old_file)
         setrlimit(RLIMIT_FSIZE, &limit);
         lin_status status = LIN_OK;
         for (int i = 0; i < 5; i++) {
-            const lin_status added = lin_dataset_add(writer, id_of(i), "a", wide, 15000, NULL, 0, &err);
+            const lin_status added = lin_dataset_add(writer, id_of(i), "a", wide, 15000, NULL, 0, &why);
             if (status == LIN_OK) status = added;
         }
         if (status != LIN_OK)
-            ck_assert_msg(strstr(err.message, "nothing can be added") != NULL || status == LIN_IO, "%s", err.message);
-        const lin_status finished = lin_dataset_finish(writer, &err);
+            ck_assert_msg(strstr(why.message, "nothing can be added") != NULL || status == LIN_IO, "%s", why.message);
+        const lin_status finished = lin_dataset_finish(writer, &why);
         limit.rlim_cur = all;
         setrlimit(RLIMIT_FSIZE, &limit);
         ck_assert_int_ne(finished, most < 376000 ? LIN_OK : LIN_IO);
@@ -507,12 +498,10 @@ END_TEST
 START_TEST(a_set_is_written_by_one_at_a_time)
 {
     lin_dataset_writer *writer = begin(phones), *second;
-    lin_error err = {0};
     const lin_features f = lin_features_default();
-    ck_assert_int_eq(lin_dataset_create(path, D, &f, phones, "", &second, &err), LIN_IO);
-    ck_assert_ptr_nonnull(strstr(err.message, "another process is writing it"));
-    ck_assert_int_eq(lin_dataset_finish(writer, &err), LIN_OK);
-    ck_assert_int_eq(lin_dataset_create(path, D, &f, phones, "", &second, &err), LIN_OK);
+    FAILS(lin_dataset_create(path, D, &f, phones, "", &second, &err), LIN_IO, "another process is writing it");
+    OK(lin_dataset_finish(writer, &err));
+    OK(lin_dataset_create(path, D, &f, phones, "", &second, &err));
     lin_dataset_abort(second);
 
     // the file of a killed process is overwritten
@@ -556,24 +545,22 @@ START_TEST(tokens_come_back)
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         lin_dataset_writer *writer;
         lin_dataset *set;
-        lin_error err = {0};
         char names[4096] = "v";
         int tokens[T], targets[T];
         float x[2 * T];
         for (int v = 1; v < kinds[k].V; v++) snprintf(names + strlen(names), sizeof names - strlen(names), " %d", v);
         for (int t = 0; t < T; t++) tokens[t] = t == 3 ? kinds[k].tokens - 1 : t * 131 % kinds[k].tokens;
         for (int t = 0; t < T; t++) targets[t] = t % 4 == 1 ? -1 : t == 2 ? kinds[k].top : t % kinds[k].V;
-        ck_assert_msg(lin_dataset_create_tokens(path, kinds[k].tokens, names, "made up", &writer, &err) == LIN_OK, "%s",
-                      err.message);
+        OK(lin_dataset_create_tokens(path, kinds[k].tokens, names, "made up", &writer, &err));
         tokens[0] = kinds[k].tokens;
-        ck_assert_int_eq(lin_dataset_add_tokens(writer, "bad", tokens, targets, T, &err), LIN_INVALID);
+        FAILS(lin_dataset_add_tokens(writer, "bad", tokens, targets, T, &err), LIN_INVALID, "");
         tokens[0] = 0;
         targets[0] = kinds[k].V;
-        ck_assert_int_eq(lin_dataset_add_tokens(writer, "bad", tokens, targets, T, &err), LIN_INVALID);
+        FAILS(lin_dataset_add_tokens(writer, "bad", tokens, targets, T, &err), LIN_INVALID, "");
         targets[0] = 0;
-        ck_assert_msg(lin_dataset_add_tokens(writer, "a", tokens, targets, T, &err) == LIN_OK, "%s", err.message);
-        ck_assert_int_eq(lin_dataset_finish(writer, &err), LIN_OK);
-        ck_assert_msg(lin_dataset_open(path, &set, &err) == LIN_OK, "%s", err.message);
+        OK(lin_dataset_add_tokens(writer, "a", tokens, targets, T, &err));
+        OK(lin_dataset_finish(writer, &err));
+        OK(lin_dataset_open(path, &set, &err));
         ck_assert_int_eq(set->tokens, kinds[k].tokens);
         const int D_ = set->D, *got = set->utterances[0].labels;
         ck_assert_int_eq(D_, kinds[k].tokens > 256 ? 2 : 1);

@@ -37,9 +37,8 @@ static void drop(fixture *f)
 static void generate(fixture *f, lin_generate_options o, int *tokens, int n, int given, int until)
 {
     lin_generator *g;
-    lin_error err = {0};
-    ck_assert_msg(lin_generator_create(f->encoder, &o, n, LENGTH, &g, &err) == LIN_OK, "%s", err.message);
-    ck_assert_msg(lin_generator_run(g, tokens, given, until, &err) == LIN_OK, "%s", err.message);
+    OK(lin_generator_create(f->encoder, &o, n, LENGTH, &g, &err));
+    OK(lin_generator_run(g, tokens, given, until, &err));
     lin_generator_destroy(g);
 }
 
@@ -81,13 +80,13 @@ START_TEST(a_state_any_batch_and_all_again_give_the_same)
     }
     // in two runs, of which the second goes on; and a run that begins anew
     lin_generator *g;
-    lin_error err = {0};
     o.first = 0;
     give(got, N, 0);
-    ck_assert(lin_generator_create(f.encoder, &o, N, LENGTH, &g, &err) == LIN_OK);
-    ck_assert(lin_generator_run(g, got, 3, 30, &err) == LIN_OK && lin_generator_run(g, got, 30, LENGTH, &err) == LIN_OK);
+    OK(lin_generator_create(f.encoder, &o, N, LENGTH, &g, &err));
+    OK(lin_generator_run(g, got, 3, 30, &err));
+    OK(lin_generator_run(g, got, 30, LENGTH, &err));
     ck_assert_mem_eq(got, want, sizeof want);
-    ck_assert(lin_generator_run(g, got, 40, LENGTH, &err) == LIN_OK);
+    OK(lin_generator_run(g, got, 40, LENGTH, &err));
     ck_assert_mem_eq(got, want, sizeof want);
     lin_generator_destroy(g);
     drop(&f);
@@ -108,7 +107,7 @@ START_TEST(the_tokens_of_pytorch)
     lin_encoder_destroy(f.encoder);
     memcpy(f.model->values, g.values, g.params.n_elements * sizeof *g.values);
     lin_model_seal(f.model);
-    ck_assert(lin_encoder_create(f.model, lin_ops_cpu(), &f.encoder, NULL) == LIN_OK);
+    OK(lin_encoder_create(f.model, lin_ops_cpu(), &f.encoder, NULL));
     for (int i = 0; i < 3; i++) got[i * LENGTH] = drawn[0];
     for (int again = 0; again < 2; again++) {
         memset(got + 2 * LENGTH + 1, -1, GOLDEN_DRAWN * sizeof *got);
@@ -141,14 +140,13 @@ START_TEST(tokens_have_their_frequencies)
     fixture f = make(config);
     lin_worker *worker;
     lin_generator *g;
-    lin_error err = {0};
     const int given[3] = {7, 260, 41}, n = lin_config_symbols(&config);
     const float x[6] = {7, 0, 4, 256, 41, 0};
     float out[3 * 16];
     int counts[LIN_LEVELS] = {0};
     double p[LIN_LEVELS];
-    ck_assert(lin_worker_create(f.encoder, 1, &worker, &err) == LIN_OK);
-    ck_assert(lin_encoder_run(worker, x, (const int[]){0, 3}, 1, out, &err) == LIN_OK);
+    OK(lin_worker_create(f.encoder, 1, &worker, &err));
+    OK(lin_encoder_run(worker, x, (const int[]){0, 3}, 1, out, &err));
     const float *last = out + 2 * config.outputs;
     for (int v = 0; v < n; v++) {
         p[v] = _i ? 0 : exp((double)last[v]);
@@ -165,8 +163,8 @@ START_TEST(tokens_have_their_frequencies)
     const lin_generate_options o = {.seed = 11, .temperature = 1, .threads = 1};
     int *tokens = malloc(MANY * 4 * sizeof *tokens);
     for (int i = 0; i < MANY; i++) memcpy(tokens + 4 * i, given, sizeof given);
-    ck_assert_msg(lin_generator_create(f.encoder, &o, MANY, 4, &g, &err) == LIN_OK, "%s", err.message);
-    ck_assert_msg(lin_generator_run(g, tokens, 3, 4, &err) == LIN_OK, "%s", err.message);
+    OK(lin_generator_create(f.encoder, &o, MANY, 4, &g, &err));
+    OK(lin_generator_run(g, tokens, 3, 4, &err));
     for (int i = 0; i < MANY; i++) counts[tokens[4 * i + 3]]++;
     const double d = distance(counts, p, n, MANY);
     ck_assert_msg(d < n + 5 * sqrt(2.0 * n), "distance %g for %d values", d, n); // within five deviations
@@ -199,31 +197,30 @@ static int stop_at_9(void *context, int done)
 START_TEST(misuse_is_answered)
 {
     lin_generator *g;
-    lin_error err = {0};
     lin_generate_options o = {.temperature = 1, .threads = 1};
     int tokens[2 * 20] = {0};
     lin_config c = config_of(LINEAR);
     fixture f = make(c);
-    ck_assert_int_eq(lin_generator_create(f.encoder, &o, 0, 20, &g, &err), LIN_INVALID);
-    ck_assert_int_eq(lin_generator_create(f.encoder, &o, 2, 1, &g, &err), LIN_INVALID);
+    FAILS(lin_generator_create(f.encoder, &o, 0, 20, &g, &err), LIN_INVALID, "");
+    FAILS(lin_generator_create(f.encoder, &o, 2, 1, &g, &err), LIN_INVALID, "");
     o.stop = stop_at_9;
-    ck_assert_int_eq(lin_generator_create(f.encoder, &o, 2, 20, &g, &err), LIN_OK);
-    ck_assert_int_eq(lin_generator_run(g, tokens, 0, 20, &err), LIN_INVALID);
-    ck_assert_int_eq(lin_generator_run(g, tokens, 2, 21, &err), LIN_INVALID);
+    OK(lin_generator_create(f.encoder, &o, 2, 20, &g, &err));
+    FAILS(lin_generator_run(g, tokens, 0, 20, &err), LIN_INVALID, "");
+    FAILS(lin_generator_run(g, tokens, 2, 21, &err), LIN_INVALID, "");
     tokens[21] = TOKENS;
-    ck_assert_int_eq(lin_generator_run(g, tokens, 2, 20, &err), LIN_INVALID);
+    FAILS(lin_generator_run(g, tokens, 2, 20, &err), LIN_INVALID, "");
     tokens[21] = 0;
-    ck_assert_int_eq(lin_generator_run(g, tokens, 2, 20, &err), LIN_STOPPED);
+    FAILS(lin_generator_run(g, tokens, 2, 20, &err), LIN_STOPPED, "");
     lin_generator_destroy(g);
     drop(&f);
     c.causal = 0;
     f = make(c);
-    ck_assert_int_eq(lin_generator_create(f.encoder, &o, 2, 20, &g, &err), LIN_UNSUPPORTED);
+    FAILS(lin_generator_create(f.encoder, &o, 2, 20, &g, &err), LIN_UNSUPPORTED, "");
     drop(&f);
     c.causal = 1;
     c.tokens = 4; // fewer than there are outputs
     f = make(c);
-    ck_assert_int_eq(lin_generator_create(f.encoder, &o, 2, 20, &g, &err), LIN_UNSUPPORTED);
+    FAILS(lin_generator_create(f.encoder, &o, 2, 20, &g, &err), LIN_UNSUPPORTED, "");
     drop(&f);
 }
 END_TEST

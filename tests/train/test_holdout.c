@@ -22,8 +22,7 @@ static lin_datadir *directory_of(int n, int n_speakers, int step, int ones)
     }
     const lin_datadir_file files[LIN_DATADIR_FILES] = {[LIN_DATADIR_WAV] = {"wav.scp", scp, a},
                                                        [LIN_DATADIR_SPEAKERS] = {"utt2spk", spk, b}};
-    lin_error err = {0};
-    ck_assert_msg(lin_datadir_parse(files, &(lin_datadir_options){.audio_root = "."}, &dir, &err) == LIN_OK, "%s", err.message);
+    OK(lin_datadir_parse(files, &(lin_datadir_options){.audio_root = "."}, &dir, &err));
     return dir;
 }
 
@@ -32,10 +31,9 @@ static lin_datadir *directory(int n, int n_speakers, int step) { return director
 static lin_holdout choose(const lin_datadir *dir, double part, int most, unsigned char *held)
 {
     lin_holdout h;
-    lin_error err = {0};
     memset(held, 0, MOST);
     const lin_holdout_options o = {part, most, 1};
-    ck_assert_msg(lin_holdout_choose(dir, &o, held, &h, &err) == LIN_OK, "%s", err.message);
+    OK(lin_holdout_choose(dir, &o, held, &h, &err));
     int n = 0;
     for (int i = 0; i < lin_datadir_count(dir); i++) n += held[i];
     ck_assert_int_eq(n, h.held);
@@ -119,11 +117,9 @@ START_TEST(refused)
     lin_datadir *dir = directory(10, 5, 1), *one = directory(1, 1, 1);
     lin_holdout h;
     static const lin_holdout_options bad[] = {{0, 1, 1}, {0.6, 1, 1}, {0.1, 0, 1}};
-    lin_error err;
-    for (int i = 0; i < 3; i++) ck_assert_int_eq(lin_holdout_choose(dir, &bad[i], held, &h, &err), LIN_INVALID);
+    for (int i = 0; i < 3; i++) FAILS(lin_holdout_choose(dir, &bad[i], held, &h, &err), LIN_INVALID, "");
     const lin_holdout_options o = {0.1, 10, 1};
-    ck_assert_int_eq(lin_holdout_choose(one, &o, held, &h, &err), LIN_INVALID);
-    ck_assert(strstr(err.message, "1 utterances: at least 2") != NULL);
+    FAILS(lin_holdout_choose(one, &o, held, &h, &err), LIN_INVALID, "1 utterances: at least 2");
     FAIL_EVERY_ALLOCATION((memset(held, 0, sizeof held), lin_holdout_choose(dir, &o, held, &h, NULL)), (void)0);
     lin_datadir_destroy(dir);
     lin_datadir_destroy(one);

@@ -27,9 +27,8 @@ static lin_status run(const lin_train_options *o, watch *w, float **values, size
 
 static float *must_run(const lin_train_options *o, watch *w, size_t *n)
 {
-    lin_error err = {0};
     float *values;
-    ck_assert_msg(run(o, w, &values, n, &err) == LIN_OK, "%s", err.message);
+    OK(run(o, w, &values, n, &err));
     return values;
 }
 
@@ -68,7 +67,6 @@ static int dies(void *context)
 // Stopped, then killed, and resumed after each: the weights of a run without that.
 START_TEST(stopped_or_killed_and_resumed_gives_the_same_bits)
 {
-    lin_error err = {0};
     float *resumed;
     size_t n;
     if (!begin(_i, 0.2)) return;
@@ -77,7 +75,7 @@ START_TEST(stopped_or_killed_and_resumed_gives_the_same_bits)
     watch w = {0};
     float *whole = must_run(&o, &w, &n);
     o.folder = quick_run("stopped").folder;
-    ck_assert_int_eq(run(&o, &(watch){.stop_after = 3}, &resumed, &n, &err), LIN_STOPPED);
+    FAILS(run(&o, &(watch){.stop_after = 3}, &resumed, &n, &err), LIN_STOPPED, "");
     free(resumed);
     for (kill_at = 5; kill_at < 20; kill_at += 6) {
         const pid_t child = fork();
@@ -86,7 +84,7 @@ START_TEST(stopped_or_killed_and_resumed_gives_the_same_bits)
             watch own = {0};
             const lin_train_hooks hooks = {&own, on_progress, on_note, on_left_out, dies};
             o.resume = 1;
-            train_model(new_network(&task.config), train_path, &o, &hooks, NULL, NULL, &err);
+            train_model(new_network(&task.config), train_path, &o, &hooks, NULL, NULL, &(lin_error){0});
             _exit(0);
         }
         int status;
@@ -203,11 +201,8 @@ static void on_epoch(void *context, const lin_train_progress *p)
 // A rate at which the network gets worse on the development set: the best model is that after the epoch with the lowest loss.
 START_TEST(the_best_model_has_the_lowest_dev_loss)
 {
-    char path[400];
-    lin_error err = {0};
     size_t n;
     float *values;
-    lin_model *best;
     if (!begin(_i ? TOKEN_MIXTURE : TOKEN_LINEAR, 0.6)) return;
     lin_train_options o = token_run("whole");
     o.schedule = LIN_SCHEDULE_CONSTANT;
@@ -216,7 +211,7 @@ START_TEST(the_best_model_has_the_lowest_dev_loss)
     o.checkpoint_s = 1e9;
     epochs e = {0};
     lin_train_hooks hooks = {.context = &e, .progress = on_epoch};
-    ck_assert_msg(train_model(new_network(&task.config), train_path, &o, &hooks, &values, &n, &err) == LIN_OK, "%s", err.message);
+    OK(train_model(new_network(&task.config), train_path, &o, &hooks, &values, &n, &err));
     free(values);
     int lowest = 0, fewest = 0;
     for (int i = 0; i < MANY_EPOCHS; i++) {
@@ -225,12 +220,11 @@ START_TEST(the_best_model_has_the_lowest_dev_loss)
         ck_assert(e.best_per[i] == e.dev_loss[lowest] && (e.dev_per[i] >= 0) == !_i);
     }
     ck_assert_msg(lowest < MANY_EPOCHS - 1 && (_i || fewest != lowest), "the epoch %d is the best by either measure", lowest);
-    snprintf(path, sizeof path, "%s/best.safetensors", o.folder);
-    ck_assert(lin_model_load(path, &best, &err) == LIN_OK);
+    lin_model *best = model_of_run(o.folder, "best");
     o.folder = quick_run("as-long").folder;
     o.epochs = lowest + 1;
     e.n = 0;
-    ck_assert_msg(train_model(new_network(&task.config), train_path, &o, &hooks, &values, &n, &err) == LIN_OK, "%s", err.message);
+    OK(train_model(new_network(&task.config), train_path, &o, &hooks, &values, &n, &err));
     test_same_f32("the best model", best->values, values, n);
     free(values);
     lin_model_destroy(best);
@@ -298,10 +292,8 @@ START_TEST(what_belongs_to_speech_is_refused)
     task.config.mixture = 2;
     if (!TEST_LACKS(&task.config)) refused(plain, LIN_MISMATCH, "a mixture is of 256");
     // a network of sound
-    lin_error err = {0};
     float *values;
-    ck_assert_int_eq(train(&plain, &(watch){0}, &values, &err), LIN_MISMATCH);
-    ck_assert_msg(strstr(err.message, "has 7 different tokens, the model 0 (0: features of sound)"), "%s", err.message);
+    FAILS(train(&plain, &(watch){0}, &values, &err), LIN_MISMATCH, "has 7 different tokens, the model 0 (0: features of sound)");
     free(values);
     // and the reverse, for training and for development
     for (int i = 0; i < 2; i++) {
@@ -316,14 +308,13 @@ static void write_alike(const char *path, int with, int without)
 {
     const int tokens[] = {1, 2, 3, 5, 4}, targets[] = {4, -1, 0, 6, 6}, none[] = {-1, -1, -1, -1, -1};
     lin_dataset_writer *writer;
-    lin_error err = {0};
     char id[16];
-    ck_assert(lin_dataset_create_tokens(path, 7, "0 1 2 3 4 5 6", "", &writer, &err) == LIN_OK);
+    OK(lin_dataset_create_tokens(path, 7, "0 1 2 3 4 5 6", "", &writer, &err));
     for (int u = 0; u < with + without; u++) {
         snprintf(id, sizeof id, "s%d", u);
-        ck_assert(lin_dataset_add_tokens(writer, id, tokens, u < with ? targets : none, 5, &err) == LIN_OK);
+        OK(lin_dataset_add_tokens(writer, id, tokens, u < with ? targets : none, 5, &err));
     }
-    ck_assert_msg(lin_dataset_finish(writer, &err) == LIN_OK, "%s", err.message);
+    OK(lin_dataset_finish(writer, &err));
 }
 
 // A batch may hold no target at all, but not all of them. The gradient is that per target: sequences without any weigh nothing.

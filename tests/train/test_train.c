@@ -12,32 +12,29 @@ static void change_features(const char *path, double hop_ms)
 {
     lin_dataset *set;
     lin_dataset_writer *writer;
-    lin_error err = {0};
-    ck_assert_msg(lin_dataset_open(path, &set, &err) == LIN_OK, "%s", err.message);
+    OK(lin_dataset_open(path, &set, &err));
     lin_features features = set->features;
     if (hop_ms > 0) features.hop_ms = hop_ms;
-    ck_assert(lin_dataset_create(path, D, &features, set->phones, "other", &writer, &err) == LIN_OK);
+    OK(lin_dataset_create(path, D, &features, set->phones, "other", &writer, &err));
     for (int i = 0; i < set->count; i++) {
         float x[80 * D];
         const lin_dataset_utterance *u = &set->utterances[i];
         lin_dataset_features(set, i, x);
         if (i == 0) x[0] += 1;
-        ck_assert(lin_dataset_add(writer, u->id, lin_dataset_speaker_name(set, u->speaker), x, u->frames, u->labels, u->n_labels,
-                                  &err) == LIN_OK);
+        OK(lin_dataset_add(writer, u->id, lin_dataset_speaker_name(set, u->speaker), x, u->frames, u->labels, u->n_labels, &err));
     }
-    ck_assert(lin_dataset_finish(writer, &err) == LIN_OK);
+    OK(lin_dataset_finish(writer, &err));
     lin_dataset_close(set);
 }
 
 START_TEST(it_learns_and_repeats_itself)
 {
-    lin_error err = {0};
     float *whole, *again;
     watch w = {0};
     lin_train_options o = quick_run("whole");
     o.epochs = EPOCHS;
     o.checkpoint_s = 1e9;
-    ck_assert_msg(train(&o, &w, &whole, &err) == LIN_OK, "%s", err.message);
+    OK(train(&o, &w, &whole, &err));
     ck_assert_int_eq(w.left_out, 1);
     ck_assert_int_eq(w.last.epoch, EPOCHS - 1);
     ck_assert_int_eq(w.last.batch, w.last.n_batches);
@@ -50,7 +47,7 @@ START_TEST(it_learns_and_repeats_itself)
     o.epochs = EPOCHS;
     o.checkpoint_s = 1e9;
     o.threads = 1;
-    ck_assert(train(&o, &(watch){0}, &again, &err) == LIN_OK);
+    OK(train(&o, &(watch){0}, &again, &err));
     test_same_f32("with one thread", again, whole, n);
     free(again);
 
@@ -58,7 +55,7 @@ START_TEST(it_learns_and_repeats_itself)
     o = quick_run("seed");
     o.epochs = 1;
     o.seed = 2;
-    ck_assert(train(&o, &(watch){0}, &again, &err) == LIN_OK);
+    OK(train(&o, &(watch){0}, &again, &err));
     ck_assert(memcmp(again, whole, n * sizeof *whole) != 0);
     free(again);
     free(whole);
@@ -77,11 +74,10 @@ END_TEST
 // Augmented utterances, and noise without labels: the same bits on any number of threads and after a stop; the task is learnt.
 START_TEST(acoustics_repeat_and_resume)
 {
-    lin_error err = {0};
     float *plain;
     watch w = {0};
     lin_train_options o = quick_run("plain");
-    ck_assert(train(&o, &(watch){0}, &plain, &err) == LIN_OK);
+    OK(train(&o, &(watch){0}, &plain, &err));
     o.augment = some_acoustics(0.2);
     float *whole = same_in_parts(quick_config(), &o, (const int[]){6, 0}, &w);
     ck_assert(memcmp(plain, whole, n_elements() * sizeof *whole) != 0);
@@ -91,7 +87,7 @@ START_TEST(acoustics_repeat_and_resume)
     o.augment = some_acoustics(0.2);
     o.epochs = 2 * EPOCHS;
     o.checkpoint_s = 1e9;
-    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    OK(train(&o, &w, NULL, &err));
     ck_assert_msg(w.last.dev_per < FEW_WRONG, "PER %g after %lld steps", w.last.dev_per, w.last.step);
 }
 END_TEST
@@ -99,13 +95,12 @@ END_TEST
 // Noise alone, and the labels of no utterance: the outputs become blanks. The loss is that of empty sequences, and no error.
 START_TEST(nothing_but_silence)
 {
-    lin_error err = {0};
     watch w = {0};
     lin_train_options o = quick_run("silence");
     o.augment = some_acoustics(1);
     o.epochs = 10;
     o.checkpoint_s = 1e9;
-    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    OK(train(&o, &w, NULL, &err));
     ck_assert_msg(w.last.dev_per > 0.99 && w.last.loss == 0, "PER %g, loss %g", w.last.dev_per, w.last.loss);
 }
 END_TEST
@@ -115,14 +110,13 @@ START_TEST(sounds_without_speech)
 {
     double per[2];
     for (int taught = 0; taught < 2; taught++) {
-        lin_error err = {0};
         watch w = {0};
         write_set(train_path, UTTERANCES, taught ? UTTERANCES : 0, 100, 0);
         write_set(dev_path, 10, 10, 200, 0);
         lin_train_options o = quick_run(taught ? "taught" : "untaught");
         o.epochs = EPOCHS;
         o.checkpoint_s = 1e9;
-        ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+        OK(train(&o, &w, NULL, &err));
         per[taught] = w.last.dev_per;
     }
     // Untaught, the network puts out what the utterances without labels sound like: about as many labels as the others have (1.0
@@ -130,7 +124,7 @@ START_TEST(sounds_without_speech)
     ck_assert_msg(per[0] > 0.67 && per[1] < FEW_WRONG, "PER %g untaught, %g taught", per[0], per[1]);
     write_set(train_path, 0, 5, 100, 0);
     const lin_train_options o = quick_run("wordless");
-    must_train(quick_config(), &o, NULL, NULL, LIN_INVALID, "nobody speaks");
+    FAILS(train(&o, &(watch){0}, NULL, &err), LIN_INVALID, "nobody speaks");
 }
 END_TEST
 
@@ -160,13 +154,11 @@ static void learn_and_resume(lin_config config, int i, lin_precision precision, 
 // Every variant; and none resumes another's run.
 START_TEST(variants_learn_and_resume)
 {
-    lin_error err = {0};
     lin_train_options o;
     const lin_config own = variant(_i), other = variant(_i + 1 < N_VARIANTS ? _i + 1 : _i - 1);
     if (TEST_LACKS(&own)) return;
     learn_and_resume(own, _i, LIN_PRECISION_TF32, &o);
-    ck_assert_int_eq(train_network(other, &o, &(watch){0}, NULL, NULL, &err), LIN_MISMATCH);
-    ck_assert_msg(strstr(err.message, "checkpoint.safetensors holds"), "%s", err.message);
+    FAILS(train_network(other, &o, &(watch){0}, NULL, NULL, &err), LIN_MISMATCH, "checkpoint.safetensors holds");
 }
 END_TEST
 
@@ -185,17 +177,17 @@ END_TEST
 // Options that change from one part of a run to the next.
 START_TEST(resumed_with_other_options)
 {
-    lin_error err = {0};
+    lin_error why = {0};
     lin_train_options o = quick_run("changed");
     o.checkpoint_s = 1e9;
     o.batch_frames = 60;
     o.epochs = 2;
-    ck_assert_int_eq(train(&o, &(watch){.stop_after = 20}, NULL, &err), LIN_STOPPED);
+    FAILS(train(&o, &(watch){.stop_after = 20}, NULL, &err), LIN_STOPPED, "");
     o.resume = 1;
     // the epoch has fewer batches than are done already: it starts again
     o.batch_frames = 1000;
     watch w = {0};
-    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    OK(train(&o, &w, NULL, &err));
     ck_assert_msg(strstr(w.note, "epoch 1 with other batches") != NULL, "%s", w.note);
     ck_assert_int_eq(w.last.epoch, 1);
     ck_assert_int_eq(w.last.batch, w.last.n_batches);
@@ -205,96 +197,94 @@ START_TEST(resumed_with_other_options)
     // nothing is left to do
     o.epochs = 1;
     w = (watch){0};
-    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    OK(train(&o, &w, NULL, &err));
     ck_assert_msg(strstr(w.note, "nothing to do") != NULL, "%s", w.note);
     // more batches than before, in the middle of an epoch
     o.epochs = 4;
     o.batch_frames = 200;
-    ck_assert_int_eq(train(&o, &(watch){.stop_after = done + 1}, NULL, &err), LIN_STOPPED);
+    FAILS(train(&o, &(watch){.stop_after = done + 1}, NULL, &err), LIN_STOPPED, "");
     o.batch_frames = 60;
     w = (watch){0};
-    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    OK(train(&o, &w, NULL, &err));
     ck_assert_msg(strstr(w.note, "starts again") != NULL, "%s", w.note);
     ck_assert_int_eq(w.last.epoch, 3);
     // the same options: no note
     o = quick_run("same");
     o.checkpoint_s = 1e9;
     o.batch_frames = 60;
-    ck_assert_int_eq(train(&o, &(watch){.stop_after = 20}, NULL, &err), LIN_STOPPED);
+    FAILS(train(&o, &(watch){.stop_after = 20}, NULL, &err), LIN_STOPPED, "");
     o.resume = 1;
     w = (watch){0};
-    ck_assert(train(&o, &w, NULL, &err) == LIN_OK);
+    OK(train(&o, &w, NULL, &err));
     ck_assert_str_eq(w.note, "");
     // another development set: its numbers are not compared with those of the old one
     o.epochs = 5;
     write_set(dev_path, 7, 0, 300, 0);
-    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    OK(train(&o, &w, NULL, &err));
     ck_assert_msg(strstr(w.note, "determined again") != NULL, "%s", w.note);
     ck_assert(w.last.best_per == w.last.dev_per);
     // utterances of the same lengths and other features
     o.epochs = 6;
     write_set(train_path, UTTERANCES, 0, 100, 1);
-    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    OK(train(&o, &w, NULL, &err));
     change_features(train_path, 0);
-    must_train(quick_config(), &o, &w, NULL, LIN_MISMATCH, "other features");
+    FAILS(train(&o, &w, NULL, &err), LIN_MISMATCH, "other features");
     // which the run may have if it is told so, as well as more utterances, in the middle of an epoch; but not another seed
     o.new_data = 1;
     o.epochs = 7;
     int before;
-    ck_assert_int_eq(train(&o, &(watch){.stop_after = (int)w.last.step + 3}, NULL, &err), LIN_STOPPED);
-    ck_assert(sscanf(err.message, "stopped after step %d", &before) == 1);
+    ck_assert_int_eq(train(&o, &(watch){.stop_after = (int)w.last.step + 3}, NULL, &why), LIN_STOPPED);
+    ck_assert(sscanf(why.message, "stopped after step %d", &before) == 1);
     write_set(train_path, UTTERANCES + 5, 0, 100, 1);
     w = (watch){0};
-    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    OK(train(&o, &w, NULL, &err));
     ck_assert_msg(strstr(w.note, "(40 of ") && strstr(w.note, ", now 45 of ") && strstr(w.note, "epoch 7 starts again"), "%s",
                   w.note);
     ck_assert_int_eq((int)w.last.step, before + w.last.n_batches);
     o.epochs = 8;
     o.new_data = 0; // from then on the new data are those of the run
-    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    OK(train(&o, &w, NULL, &err));
     // between two epochs the data change with a message too
     write_set(train_path, UTTERANCES, 0, 100, 1);
-    ck_assert_int_eq(train(&o, &w, NULL, &err), LIN_MISMATCH);
-    ck_assert_msg(strstr(err.message, "(45 of ") && strstr(err.message, ", now 40 of "), "%s", err.message);
-    ck_assert_msg(strstr(err.message, "accept others with --new-data") != NULL, "%s", err.message);
+    ck_assert_int_eq(train(&o, &w, NULL, &why), LIN_MISMATCH);
+    ck_assert_msg(strstr(why.message, "(45 of ") && strstr(why.message, ", now 40 of "), "%s", why.message);
+    ck_assert_msg(strstr(why.message, "accept others with --new-data") != NULL, "%s", why.message);
     o.new_data = 1;
     o.epochs = 9;
     w = (watch){0};
-    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    OK(train(&o, &w, NULL, &err));
     ck_assert_msg(strstr(w.note, ", now 40 of ") && !strstr(w.note, "first batch"), "%s", w.note);
     o.seed = 2;
-    must_train(quick_config(), &o, &w, NULL, LIN_MISMATCH, "--seed 1, not 2");
+    FAILS(train(&o, &w, NULL, &err), LIN_MISMATCH, "--seed 1, not 2");
 }
 END_TEST
 
 // Caches of two filterbanks in one run; and a run that goes on with another one, on purpose or not.
 START_TEST(one_filterbank)
 {
-    lin_error err = {0};
+    lin_error why = {0};
     lin_train_options o = quick_run("filterbank");
     o.epochs = 1;
     write_set(dev_path, 7, 0, 300, 0);
     change_features(dev_path, 8);
-    ck_assert_int_eq(train(&o, &(watch){0}, NULL, &err), LIN_MISMATCH);
-    ck_assert_msg(strstr(err.message, dev_path) && strstr(err.message, "hop-ms 8, not 10"), "%s", err.message);
+    ck_assert_int_eq(train(&o, &(watch){0}, NULL, &why), LIN_MISMATCH);
+    ck_assert_msg(strstr(why.message, dev_path) && strstr(why.message, "hop-ms 8, not 10"), "%s", why.message);
     write_set(dev_path, 7, 0, 300, 0);
-    ck_assert_msg(train(&o, &(watch){0}, NULL, &err) == LIN_OK, "%s", err.message);
+    OK(train(&o, &(watch){0}, NULL, &err));
     // a model for caches of 8 ms, and the checkpoint of 10 ms
-    char path[400];
-    lin_model *model;
+    lin_model *model = model_of_run(o.folder, "checkpoint");
     lin_optimizer optimizer;
     lin_train_counters counters;
-    snprintf(path, sizeof path, "%s/checkpoint.safetensors", o.folder);
-    ck_assert_msg(lin_model_load(path, &model, &err) == LIN_OK, "%s", err.message);
     const lin_optimizer_options adam = lin_optimizer_default();
     lin_exec *exec;
-    ck_assert(lin_ops_cpu()->exec_create(lin_ops_cpu(), 1, &exec, &err) == LIN_OK);
-    ck_assert(lin_optimizer_init(&optimizer, lin_ops_cpu(), exec, &model->params, &adam, &err) == LIN_OK);
+    OK(lin_ops_cpu()->exec_create(lin_ops_cpu(), 1, &exec, &err));
+    OK(lin_optimizer_init(&optimizer, lin_ops_cpu(), exec, &model->params, &adam, &err));
     o.new_data = 1;
-    ck_assert_msg(lin_train_load(&o, model, &optimizer, &counters, &err) == LIN_OK, "%s", err.message);
+    OK(lin_train_load(&o, model, &optimizer, &counters, &err));
     model->features.hop_ms = 8;
-    ck_assert_int_eq(lin_train_load(&o, model, &optimizer, &counters, &err), LIN_MISMATCH);
-    ck_assert_msg(strstr(err.message, path) && strstr(err.message, "hop-ms 8, not 10"), "%s", err.message);
+    ck_assert_int_eq(lin_train_load(&o, model, &optimizer, &counters, &why), LIN_MISMATCH);
+    ck_assert_msg(strstr(why.message, "filterbank/checkpoint.safetensors") && strstr(why.message, "hop-ms 8, not 10"), "%s",
+                  why.message);
     lin_optimizer_free(&optimizer);
     lin_ops_cpu()->exec_destroy(exec);
     lin_model_destroy(model);
@@ -307,7 +297,7 @@ END_TEST
 START_TEST(one_trainer_a_folder)
 {
     char pid[32];
-    lin_error err = {0};
+    lin_error why = {0};
     int lock, second, pipes[2];
     const char *run = run_folder("locked");
     ck_assert(pipe(pipes) == 0);
@@ -318,16 +308,16 @@ START_TEST(one_trainer_a_folder)
         for (;;) pause();
     }
     ck_assert(read(pipes[0], pid, 1) == 1);
-    ck_assert_int_eq(lin_train_lock(run, &second, &err), LIN_IO);
+    ck_assert_int_eq(lin_train_lock(run, &second, &why), LIN_IO);
     snprintf(pid, sizeof pid, "process %ld on ", (long)child);
-    ck_assert_msg(strstr(err.message, pid) != NULL && strstr(err.message, run) != NULL, "%s", err.message);
+    ck_assert_msg(strstr(why.message, pid) != NULL && strstr(why.message, run) != NULL, "%s", why.message);
     kill(child, SIGKILL);
     ck_assert(waitpid(child, NULL, 0) == child);
     // the lock ended with its holder
-    ck_assert_msg(lin_train_lock(run, &lock, &err) == LIN_OK, "%s", err.message);
-    ck_assert_int_eq(lin_train_lock(run, &second, &err), LIN_IO);
+    OK(lin_train_lock(run, &lock, &err));
+    FAILS(lin_train_lock(run, &second, &err), LIN_IO, "");
     lin_train_unlock(lock);
-    ck_assert(lin_train_lock(run, &lock, &err) == LIN_OK);
+    OK(lin_train_lock(run, &lock, &err));
     lin_train_unlock(lock);
     close(pipes[0]);
     close(pipes[1]);
@@ -336,13 +326,13 @@ END_TEST
 
 START_TEST(killed_at_random_moments_gives_the_same_bits)
 {
-    lin_error err = {0};
+    lin_error why = {0};
     float *whole, *resumed;
     const char *asked = getenv("LINNET_KILLS"); // more than a quick test has time for
     const int kills = asked ? atoi(asked) : 8;
     lin_train_options o = quick_run("whole");
     o.epochs = kills; // enough epochs for that number of kills
-    ck_assert(train(&o, &(watch){0}, &whole, &err) == LIN_OK);
+    OK(train(&o, &(watch){0}, &whole, &err));
     const size_t n = n_elements();
     o.folder = quick_run("killed").folder;
     char checkpoint[400];
@@ -352,7 +342,7 @@ START_TEST(killed_at_random_moments_gives_the_same_bits)
         const pid_t child = fork();
         ck_assert(child >= 0);
         if (child == 0) {
-            train(&o, &(watch){0}, NULL, &err);
+            train(&o, &(watch){0}, NULL, &why);
             _exit(0);
         }
         usleep(5000 + lin_random_below(11, (uint64_t)i, 40000));
@@ -360,7 +350,7 @@ START_TEST(killed_at_random_moments_gives_the_same_bits)
         ck_assert(waitpid(child, NULL, 0) == child);
     }
     o.resume = access(checkpoint, F_OK) == 0;
-    ck_assert_msg(train(&o, &(watch){0}, &resumed, &err) == LIN_OK, "%s", err.message);
+    OK(train(&o, &(watch){0}, &resumed, &err));
     test_same_f32("after being killed", resumed, whole, n);
     free(resumed);
     free(whole);
@@ -383,7 +373,6 @@ END_TEST
 
 START_TEST(the_plateau_schedule_ends)
 {
-    lin_error err = {0};
     lin_train_options o = quick_run("plateau");
     o.schedule = LIN_SCHEDULE_PLATEAU;
     o.patience = 1;
@@ -392,49 +381,44 @@ START_TEST(the_plateau_schedule_ends)
     o.min_lr = 4e-6;
     o.checkpoint_s = 1e9;
     watch w = {0};
-    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    OK(train(&o, &w, NULL, &err));
     ck_assert_int_lt(w.last.epoch, 199);
     // Nothing is recognised at this rate: each of the two halvings takes five epochs without progress, not one.
     ck_assert_double_ge(w.last.dev_per, 0.95);
     ck_assert_int_ge(w.last.epoch, 10);
     o.resume = 1;
     w = (watch){0};
-    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    OK(train(&o, &w, NULL, &err));
     ck_assert_msg(strstr(w.note, "nothing to do") != NULL, "%s", w.note);
     o.resume = 0;
     o.lr = 0.99 * o.min_lr; // no epoch at all: no model
-    must_train(quick_config(), &o, &w, NULL, LIN_INVALID, "min-lr");
+    FAILS(train(&o, &w, NULL, &err), LIN_INVALID, "min-lr");
 }
 END_TEST
 
 START_TEST(normalised_by_speaker)
 {
-    char path[400];
-    lin_error err = {0};
     lin_train_options o = quick_run("speaker");
     o.speaker_norm = 1;
     o.epochs = 1;
     float *by_speaker, *global;
-    ck_assert_msg(train(&o, &(watch){0}, &by_speaker, &err) == LIN_OK, "%s", err.message);
-    lin_model *model;
-    snprintf(path, sizeof path, "%s/best.safetensors", o.folder);
-    ck_assert_msg(lin_model_load(path, &model, &err) == LIN_OK, "%s", err.message);
+    OK(train(&o, &(watch){0}, &by_speaker, &err));
+    lin_model *model = model_of_run(o.folder, "best");
     ck_assert_int_eq(model->speaker_norm, 1);
     const size_t n = model->params.n_elements;
     for (int d = 0; d < D; d++) ck_assert(model->mean[d] == 0 && model->istd[d] == 1);
     lin_encoder *encoder;
     lin_streams *stream;
-    ck_assert(lin_encoder_create(model, lin_ops_cpu(), &encoder, &err) == LIN_OK);
-    ck_assert_int_eq(lin_streams_create(encoder, &(lin_streams_options){.capacity = 1}, &stream, &err), LIN_UNSUPPORTED);
-    ck_assert(strstr(err.message, "speaker") != NULL);
+    OK(lin_encoder_create(model, lin_ops_cpu(), &encoder, &err));
+    FAILS(lin_streams_create(encoder, &(lin_streams_options){.capacity = 1}, &stream, &err), LIN_UNSUPPORTED, "speaker");
     lin_encoder_destroy(encoder);
     lin_model_destroy(model);
     o.resume = 1;
     o.speaker_norm = 0;
-    ck_assert_int_eq(train(&o, &(watch){0}, NULL, &err), LIN_MISMATCH);
+    FAILS(train(&o, &(watch){0}, NULL, &err), LIN_MISMATCH, "");
     o = quick_run("global");
     o.epochs = 1;
-    ck_assert(train(&o, &(watch){0}, &global, &err) == LIN_OK);
+    OK(train(&o, &(watch){0}, &global, &err));
     ck_assert(memcmp(by_speaker, global, n * sizeof *global) != 0);
     free(by_speaker);
     free(global);
@@ -462,7 +446,7 @@ START_TEST(absurd_checkpoints_are_refused)
         {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 -500 0x1p+0 0x1p+1 1 77 5 6 0 4 30 900", WRONG},
         {"3 2 9 0x1p-1 0x1p-2 1 0x1p+3 40 500 0x1p+0 nan 1 77 5 6 0 4 30 900", WRONG}};
 #undef WRONG
-    lin_error err = {0};
+    lin_error why = {0};
     lin_config config = lin_config_default(V);
     config.layers = 1;
     config.mel_bins = D;
@@ -474,8 +458,8 @@ START_TEST(absurd_checkpoints_are_refused)
     const char *run = run_folder("absurd"), *path = test_path("absurd/checkpoint.safetensors");
     const lin_train_options o = quick_options(run);
     lin_model *model = new_network(&config);
-    ck_assert(ops->exec_create(ops, 1, &exec, &err) == LIN_OK);
-    ck_assert(lin_optimizer_init(&optimizer, ops, exec, &model->params, &adam, &err) == LIN_OK);
+    OK(ops->exec_create(ops, 1, &exec, &err));
+    OK(lin_optimizer_init(&optimizer, ops, exec, &model->params, &adam, &err));
     const size_t n = optimizer.n_elements;
     float *m = calloc(n, sizeof *m), *v = calloc(n, sizeof *v);
     ck_assert(m && v);
@@ -488,12 +472,12 @@ START_TEST(absurd_checkpoints_are_refused)
         text.value = cases[i < n_cases ? i : 0].text;
         m[7] = i == n_cases ? NAN : i == n_cases + 3 ? -1e30F : 0;
         v[3] = i == n_cases + 1 ? -1.0F : i == n_cases + 2 ? INFINITY : 0;
-        ck_assert_msg(lin_model_save_checkpoint(model, path, tensors, 2, &text, 1, &err) == LIN_OK, "%s", err.message);
-        const lin_status status = lin_train_load(&o, model, &optimizer, &counters, &err);
-        ck_assert_msg(status == (message ? LIN_FORMAT : LIN_OK), "case %zu: %s", i, err.message);
+        OK(lin_model_save_checkpoint(model, path, tensors, 2, &text, 1, &err));
+        const lin_status status = lin_train_load(&o, model, &optimizer, &counters, &why);
+        ck_assert_msg(status == (message ? LIN_FORMAT : LIN_OK), "case %zu: %s", i, why.message);
         if (message)
-            ck_assert_msg(strstr(err.message, message) && strstr(err.message, path) && strstr(err.message, "use an older copy"),
-                          "%s", err.message);
+            ck_assert_msg(strstr(why.message, message) && strstr(why.message, path) && strstr(why.message, "use an older copy"),
+                          "%s", why.message);
         else ck_assert(counters.epoch == 3 && counters.batch == 2 && counters.lr_factor == 0.5 && counters.dev == 6);
     }
     free(m);
@@ -566,11 +550,7 @@ END_TEST
 // that is longer than half of the run is noted; a log of linnet 0.2 becomes one in per cent.
 static int delay_of(const char *run, const char *name)
 {
-    char path[400];
-    lin_model *model;
-    lin_error err = {0};
-    snprintf(path, sizeof path, "%s/%s.safetensors", run, name);
-    ck_assert_msg(lin_model_load(path, &model, &err) == LIN_OK, "%s", err.message);
+    lin_model *model = model_of_run(run, name);
     const int delay_ms = model->delay_ms;
     lin_model_destroy(model);
     return delay_ms;
@@ -579,7 +559,6 @@ static int delay_of(const char *run, const char *name)
 START_TEST(from_a_model)
 {
     char path[400], *text;
-    lin_error err = {0};
     size_t n;
     watch w = {.delay_ms = 98};
     lin_train_options o = quick_run("from");
@@ -587,12 +566,12 @@ START_TEST(from_a_model)
     o.epochs = 2;
     o.schedule = LIN_SCHEDULE_CONSTANT;
     o.warmup_steps = 7;
-    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    OK(train(&o, &w, NULL, &err));
     ck_assert_msg(strstr(w.note, "rises for 7 steps") != NULL, "%s", w.note);
     ck_assert_int_eq(delay_of(o.folder, "best"), 98);
     ck_assert_int_eq(delay_of(o.folder, "checkpoint"), 98);
     snprintf(path, sizeof path, "%s/log.tsv", o.folder);
-    ck_assert(lin_text_read(path, &text, &n, &err) == LIN_OK);
+    OK(lin_text_read(path, &text, &n, &err));
     int epoch[3] = {-1, -1, -1};
     double loss[3], per[3];
     const char *line = text;
@@ -610,10 +589,10 @@ START_TEST(from_a_model)
     o.epochs = 3;
     o.warmup_steps = 1;
     w = (watch){0};
-    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    OK(train(&o, &w, NULL, &err));
     ck_assert_str_eq(w.note, "");
     ck_assert_int_eq(delay_of(o.folder, "checkpoint"), 98);
-    ck_assert(lin_text_read(path, &text, &n, &err) == LIN_OK);
+    OK(lin_text_read(path, &text, &n, &err));
     ck_assert_msg(strstr(text, "\n2\t") && strstr(text, "\n3\t"), "%s", text);
     lin_free(text);
 }
@@ -621,18 +600,17 @@ END_TEST
 
 START_TEST(bad_options_are_refused)
 {
-    lin_error err = {0};
     lin_train_options o = quick_options("");
-    ck_assert_int_eq(train(&o, &(watch){0}, NULL, &err), LIN_INVALID);
+    FAILS(train(&o, &(watch){0}, NULL, &err), LIN_INVALID, "");
     o = quick_options(test_path(""));
     o.lr = -1;
-    ck_assert_int_eq(train(&o, &(watch){0}, NULL, &err), LIN_INVALID);
+    FAILS(train(&o, &(watch){0}, NULL, &err), LIN_INVALID, "");
     o = quick_options("no/such/folder");
     o.epochs = 1;
-    ck_assert_int_eq(train(&o, &(watch){0}, NULL, &err), LIN_IO);
+    FAILS(train(&o, &(watch){0}, NULL, &err), LIN_IO, "");
     o = quick_run("empty"); // nothing to resume
     o.resume = 1;
-    must_train(quick_config(), &o, NULL, NULL, LIN_IO, "checkpoint.safetensors");
+    FAILS(train(&o, &(watch){0}, NULL, &err), LIN_IO, "checkpoint.safetensors");
 }
 END_TEST
 

@@ -3,8 +3,6 @@
 #include "train/batches.h"
 #include "train/train_internal.h"
 
-#define assert_ok(call, err) ck_assert_msg((call) == LIN_OK, "%s", (err).message)
-
 /* ---- lengths --------------------------------------------------------------------------------------------------------------- */
 
 enum { MANY = 400, LABELS = 30, LONGEST = 300 };
@@ -45,7 +43,6 @@ START_TEST(lengths_of_an_epoch)
     const double tempo = 0.25, join_part = _i == 1 ? 0.5 : 0;
     const int parts = _i == 2 ? 4 : 1;
     lin_train_data data = many(tempo, join_part, parts);
-    lin_error err = {0};
     static int before[MANY];
     int changed = 0, limited = 0, free_ones = 0;
     double shortest = 9, longest = 0, sum = 0;
@@ -53,7 +50,7 @@ START_TEST(lengths_of_an_epoch)
         int seen[MANY] = {0};
         for (int part = 0; part < parts; part++) {
             lin_batches plan;
-            assert_ok(lin_train_plan(&data, pass * parts + part, 1, &plan, &err), err);
+            OK(lin_train_plan(&data, pass * parts + part, 1, &plan, &err));
             ck_assert(part == 0 || memcmp(before, lengths, sizeof before) == 0); // one rate in a pass
             memcpy(before, lengths, sizeof before);
             for (int b = 0; b < plan.n_batches; b++) {
@@ -95,7 +92,7 @@ START_TEST(lengths_of_an_epoch)
     // without tempo: as they were recorded
     lin_batches plan;
     data = many(0, join_part, parts);
-    assert_ok(lin_train_plan(&data, 3, 1, &plan, &err), err);
+    OK(lin_train_plan(&data, 3, 1, &plan, &err));
     for (int i = 0; i < MANY; i++) ck_assert(items[i].frames == items[i].recorded && lengths[i] == items[i].recorded);
     lin_batches_free(&plan);
 }
@@ -105,21 +102,20 @@ END_TEST
 START_TEST(the_same_for_the_same_key)
 {
     lin_train_data data = many(0.25, 0, 1);
-    lin_error err = {0};
     static int first[MANY];
     lin_batches plan;
     for (int round = 0; round < 3; round++) {
         for (int epoch = 7; epoch >= 7 - round; epoch--) {
-            assert_ok(lin_train_plan(&data, epoch, 1 + round, &plan, &err), err);
+            OK(lin_train_plan(&data, epoch, 1 + round, &plan, &err));
             lin_batches_free(&plan);
         }
-        assert_ok(lin_train_plan(&data, 7, 1 + round, &plan, &err), err);
+        OK(lin_train_plan(&data, 7, 1 + round, &plan, &err));
         lin_batches_free(&plan);
         if (round == 0) memcpy(first, lengths, sizeof first);
         ck_assert_int_eq(memcmp(first, lengths, sizeof first), 0);
     }
     options.seed++;
-    assert_ok(lin_train_plan(&data, 7, 1, &plan, &err), err);
+    OK(lin_train_plan(&data, 7, 1, &plan, &err));
     lin_batches_free(&plan);
     ck_assert_int_ne(memcmp(first, lengths, sizeof first), 0);
 }
@@ -140,23 +136,22 @@ static lin_train_options slower_and_faster(const char *run, int i)
 // epoch.
 START_TEST(resumed_gives_the_same_bits)
 {
-    lin_error err = {0};
     float *plain;
     const char *run = run_folder("plain");
     lin_train_options o = slower_and_faster(run, _i);
     o.augment.tempo = 0;
-    ck_assert_msg(train(&o, &(watch){0}, &plain, &err) == LIN_OK, "%s", err.message);
+    OK(train(&o, &(watch){0}, &plain, &err));
     o = slower_and_faster(run, _i);
     float *whole = same_in_parts(quick_config(), &o, (const int[]){6, 8, 0}, &(watch){0});
     ck_assert(memcmp(plain, whole, n_elements() * sizeof *whole) != 0);
     free(whole);
     free(plain);
     o.resume = 0;
-    ck_assert_int_eq(train(&o, &(watch){.stop_after = 7}, NULL, &err), LIN_STOPPED);
+    FAILS(train(&o, &(watch){.stop_after = 7}, NULL, &err), LIN_STOPPED, "");
     o.augment.tempo = 0.1;
     o.resume = 1;
     watch w = {.stop_after = 8};
-    ck_assert_int_eq(train(&o, &w, NULL, &err), LIN_STOPPED);
+    FAILS(train(&o, &w, NULL, &err), LIN_STOPPED, "");
     ck_assert_msg(strstr(w.note, "starts again from its first batch") != NULL, "%s", w.note);
 }
 END_TEST
@@ -164,14 +159,13 @@ END_TEST
 // The task is learnt at all rates.
 START_TEST(learnt)
 {
-    lin_error err = {0};
     watch w = {0};
     const char *run = run_folder("whole");
     lin_train_options o = quick_options(run);
     o.augment.tempo = 0.3;
     o.epochs = EPOCHS;
     o.checkpoint_s = 1e9;
-    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    OK(train(&o, &w, NULL, &err));
     ck_assert_msg(w.last.dev_per < FEW_WRONG, "PER %g after %lld steps", w.last.dev_per, w.last.step);
 }
 END_TEST

@@ -24,13 +24,12 @@ static float *read_values(const char *run, const char *name, int average, size_t
     char path[400];
     lin_model *model;
     lin_checkpoint checkpoint;
-    lin_error err = {0};
     float *values = malloc(n * sizeof *values);
     snprintf(path, sizeof path, "%s/%s", run, name);
-    ck_assert_msg(lin_model_load_checkpoint(path, &model, &checkpoint, &err) == LIN_OK, "%s", err.message);
+    OK(lin_model_load_checkpoint(path, &model, &checkpoint, &err));
     ck_assert(values != NULL && model->params.n_elements == n);
     if (!average) memcpy(values, model->values, n * sizeof *values);
-    else ck_assert_msg(lin_checkpoint_read(&checkpoint, "train.average", LIN_F32, n, values, &err) == LIN_OK, "%s", err.message);
+    else OK(lin_checkpoint_read(&checkpoint, "train.average", LIN_F32, n, values, &err));
     lin_checkpoint_close(&checkpoint);
     lin_model_destroy(model);
     return values;
@@ -41,7 +40,6 @@ static float *read_values(const char *run, const char *name, int average, size_t
 // After each step the average is that of the weights so far, computed here in double; 1e-6 is the rounding of weights near 1.
 START_TEST(an_average_of_all_steps)
 {
-    lin_error err = {0};
     float *values;
     size_t n;
     lin_train_options o = quick_run("average");
@@ -53,7 +51,7 @@ START_TEST(an_average_of_all_steps)
     lin_model_destroy(model);
     for (int step = 1; step <= 20; step++, o.resume = 1) {
         watch w = {.stop_after = -1};
-        ck_assert_int_eq(run_from(NULL, &w, config, &o, &values, &n, &err), LIN_STOPPED);
+        FAILS(run_from(NULL, &w, config, &o, &values, &n, &err), LIN_STOPPED, "");
         const double keeps = step / (9.0 + step) < 0.6 ? step / (9.0 + step) : 0.6; // 0.6 from step 14 on
         float *got = read_values(o.folder, "checkpoint.safetensors", 1, n);
         for (size_t i = 0; i < n; i++) {
@@ -71,14 +69,13 @@ END_TEST
 // best.safetensors holds the average, and the dev loss is its loss: that of a run that begins with it and changes nothing.
 START_TEST(the_average_is_measured_and_saved)
 {
-    lin_error err = {0};
     float *last, *same;
     size_t n;
     lin_train_options o = quick_run("whole");
     o.epochs = 1;
     o.optimizer.average = 0.9;
     watch w = {0}, again = {0};
-    ck_assert_msg(run_from(NULL, &w, quick_config(), &o, &last, &n, &err) == LIN_OK, "%s", err.message);
+    OK(run_from(NULL, &w, quick_config(), &o, &last, &n, &err));
     float *best = read_values(o.folder, "best.safetensors", 0, n),
           *average = read_values(o.folder, "checkpoint.safetensors", 1, n);
     test_same_f32("the best model", best, average, n);
@@ -86,7 +83,7 @@ START_TEST(the_average_is_measured_and_saved)
     o = quick_run("again");
     o.epochs = 1;
     o.lr = 1e-30;
-    ck_assert_msg(run_from(best, &again, quick_config(), &o, &same, &n, &err) == LIN_OK, "%s", err.message);
+    OK(run_from(best, &again, quick_config(), &o, &same, &n, &err));
     test_same_f32("a rate of 1e-30", same, best, n);
     ck_assert_double_eq(again.last.dev_loss, w.last.dev_loss);
     ck_assert_double_eq(again.last.dev_per, w.last.dev_per);
@@ -95,7 +92,7 @@ START_TEST(the_average_is_measured_and_saved)
     o.epochs = 2;
     o.optimizer.average = 0.5;
     free(same);
-    ck_assert_msg(run_from(best, &again, quick_config(), &o, &same, &n, &err) == LIN_OK, "%s", err.message);
+    OK(run_from(best, &again, quick_config(), &o, &same, &n, &err));
     free(average);
     average = read_values(o.folder, "checkpoint.safetensors", 1, n);
     weights_close("weights that did not change", average, best, n, 1e-6);
@@ -113,24 +110,22 @@ END_TEST
 static void write_equal_utterances(const char *path, int n)
 {
     lin_dataset_writer *writer;
-    lin_error err = {0};
     const lin_features features = lin_features_default();
     float x[23 * D];
-    ck_assert(lin_dataset_create(path, D, &features, "<blank> a b c d", "equal", &writer, &err) == LIN_OK);
+    OK(lin_dataset_create(path, D, &features, "<blank> a b c d", "equal", &writer, &err));
     for (int i = 0; i < 23 * D; i++) x[i] = (float)lin_random_uniform(9, (uint64_t)i);
     for (int u = 0; u < n; u++) {
         char id[16];
         snprintf(id, sizeof id, "u%d", u);
-        ck_assert(lin_dataset_add(writer, id, "s", x, 23, (const int[]){1, 2, 2, 4}, 4, &err) == LIN_OK);
+        OK(lin_dataset_add(writer, id, "s", x, 23, (const int[]){1, 2, 2, 4}, 4, &err));
     }
-    ck_assert(lin_dataset_finish(writer, &err) == LIN_OK);
+    OK(lin_dataset_finish(writer, &err));
 }
 
 // Several batches of a step, and one batch of all their utterances: the same step up to rounding. With SGD with momentum (the
 // first steps of RAdam) weights differ as little as gradients. _i 1: with dropout, on equal utterances.
 START_TEST(accumulated_batches_are_one_batch)
 {
-    lin_error err = {0};
     float *one, *several, *fewer;
     size_t n;
     watch w = {0};
@@ -146,13 +141,13 @@ START_TEST(accumulated_batches_are_one_batch)
     o.epochs = 2;
     o.lr = 0.05;
     o.batch_frames = 100000;
-    ck_assert_msg(run_from(NULL, &w, config, &o, &one, &n, &err) == LIN_OK, "%s", err.message);
+    OK(run_from(NULL, &w, config, &o, &one, &n, &err));
     ck_assert_int_eq(w.last.step, 2);
     const double loss = w.last.loss;
     o.folder = quick_run("several").folder;
     o.batch_frames = _i ? 50 : 200; // of two equal utterances, or about four
     o.accumulate = 100;
-    ck_assert_msg(run_from(NULL, &w, config, &o, &several, &n, &err) == LIN_OK, "%s", err.message);
+    OK(run_from(NULL, &w, config, &o, &several, &n, &err));
     ck_assert_int_eq(w.last.step, 2);
     ck_assert_int_ge(w.last.n_batches, 5);
     ck_assert_double_eq_tol(w.last.loss, loss, 1e-5);
@@ -160,7 +155,7 @@ START_TEST(accumulated_batches_are_one_batch)
     // and something else without accumulating
     o.folder = quick_run("steps").folder;
     o.accumulate = 1;
-    ck_assert_msg(run_from(NULL, &w, config, &o, &fewer, &n, &err) == LIN_OK, "%s", err.message);
+    OK(run_from(NULL, &w, config, &o, &fewer, &n, &err));
     ck_assert_int_eq(w.last.step, 2 * w.last.n_batches);
     free(one);
     free(several);
@@ -171,7 +166,6 @@ END_TEST
 // A batch that cannot be trained on is named, in any of the batches of a step.
 START_TEST(the_batch_at_fault)
 {
-    lin_error err = {0};
     float *values;
     size_t n;
     lin_config config = quick_config();
@@ -180,8 +174,7 @@ START_TEST(the_batch_at_fault)
     o.accumulate = 3;
     model->values[model->params.table[model->params.output[0]].offset] = NAN;
     watch w = {0};
-    ck_assert_int_eq(run_from(model->values, &w, config, &o, &values, &n, &err), LIN_NUMERIC);
-    ck_assert_msg(strstr(err.message, "step 0: the loss of utterance spk") != NULL, "%s", err.message);
+    FAILS(run_from(model->values, &w, config, &o, &values, &n, &err), LIN_NUMERIC, "step 0: the loss of utterance spk");
     lin_model_destroy(model);
     free(values);
 }
@@ -192,7 +185,6 @@ END_TEST
 // Without weight decay, a step changes the layers that are not left out, and only those.
 START_TEST(layers_left_out)
 {
-    lin_error err = {0};
     lin_config config = quick_config();
     lin_model *model = new_network(&config);
     int changed[2] = {0}, steps = 0;
@@ -206,7 +198,7 @@ START_TEST(layers_left_out)
         o.seed = (unsigned)seed;
         o.optimizer.weight_decay = 0;
         watch w = {.stop_after = -1};
-        ck_assert_int_eq(run_from(model->values, &w, config, &o, &values, &n, &err), LIN_STOPPED);
+        FAILS(run_from(model->values, &w, config, &o, &values, &n, &err), LIN_STOPPED, "");
         for (int l = 0; l < 2; l++) {
             const lin_param_layer *p = &model->params.layers[l];
             const int tensors[] = {p->conv[0], p->qkv[0], p->out[0], p->ff1[0], p->ff2[0]};
@@ -229,12 +221,12 @@ START_TEST(layers_left_out)
     const lin_config lstm = of_kind(quick_config(), OF_LSTM);
     lin_train_options o = quick_run("refused");
     o.layer_drop = 0.1;
-    if (TEST_PAPER) ck_assert_int_eq(train_network(lstm, &o, &(watch){0}, NULL, NULL, &err), LIN_INVALID);
+    if (TEST_PAPER) FAILS(train_network(lstm, &o, &(watch){0}, NULL, NULL, &err), LIN_INVALID, "");
     o.layer_drop = 0;
     o.n_inner = 1, o.inner_layers[0] = 1;
-    if (TEST_PAPER) ck_assert_int_eq(train_network(lstm, &o, &(watch){0}, NULL, NULL, &err), LIN_INVALID);
+    if (TEST_PAPER) FAILS(train_network(lstm, &o, &(watch){0}, NULL, NULL, &err), LIN_INVALID, "");
     o.inner_layers[0] = 2;
-    must_train(config, &o, NULL, NULL, LIN_INVALID, "layer 2 of 2");
+    FAILS(train_network(config, &o, &(watch){0}, NULL, NULL, &err), LIN_INVALID, "layer 2 of 2");
 }
 END_TEST
 
@@ -242,7 +234,6 @@ END_TEST
 // good, and the network still learns.
 START_TEST(inner_losses)
 {
-    lin_error err = {0};
     float *with, *without;
     size_t n;
     watch w = {0};
@@ -250,17 +241,17 @@ START_TEST(inner_losses)
     o.epochs = EPOCHS;
     o.checkpoint_s = 1e9;
     o.n_inner = 1, o.inner_layers[0] = 1, o.inner_weight = 0.5;
-    ck_assert_msg(train_network(quick_config(), &o, &w, &with, &n, &err) == LIN_OK, "%s", err.message);
+    OK(train_network(quick_config(), &o, &w, &with, &n, &err));
     ck_assert_msg(w.last.dev_per < FEW_WRONG, "PER %g", w.last.dev_per);
     // a weight of 0 trains as no inner loss does, to the bit
     o.folder = quick_run("nothing").folder;
     o.epochs = 1;
     o.inner_weight = 0;
     free(with);
-    ck_assert(train_network(quick_config(), &o, &w, &with, &n, &err) == LIN_OK);
+    OK(train_network(quick_config(), &o, &w, &with, &n, &err));
     o.folder = quick_run("none").folder;
     o.n_inner = 0;
-    ck_assert(train_network(quick_config(), &o, &w, &without, &n, &err) == LIN_OK);
+    OK(train_network(quick_config(), &o, &w, &without, &n, &err));
     for (size_t i = 0; i < n; i++) ck_assert(with[i] == without[i]); // a gradient of +0 or -0
     free(with);
     free(without);
@@ -270,31 +261,22 @@ END_TEST
 // The mean of the highest probability of a frame of the dev set, of the best model of a run.
 static double certainty(const char *run)
 {
-    char path[400];
     float x[200 * D], logp[100 * V];
-    lin_model *model;
+    lin_model *model = model_of_run(run, "best");
     lin_dataset *set;
-    lin_encoder *encoder;
-    lin_worker *worker;
-    lin_error err;
     double sum = 0;
     int rows = 0;
-    snprintf(path, sizeof path, "%s/best.safetensors", run);
-    ck_assert(lin_model_load(path, &model, &err) == LIN_OK && lin_dataset_open(dev_path, &set, &err) == LIN_OK);
-    ck_assert(lin_encoder_create(model, lin_ops_cpu(), &encoder, &err) == LIN_OK);
-    ck_assert(lin_worker_create(encoder, 1, &worker, &err) == LIN_OK);
+    OK(lin_dataset_open(dev_path, &set, &err));
     for (int u = 0; u < set->count; u++) {
         const int frames = set->utterances[u].frames, T = lin_config_frames_out(&model->config, frames);
         lin_dataset_features(set, u, x);
-        ck_assert(lin_encoder_run(worker, x, (const int[]){0, frames}, 1, logp, &err) == LIN_OK);
+        rows_of(model, lin_ops_cpu(), 1, 0, x, frames, logp);
         for (int t = 0; t < T; t++, rows++) {
             float top = logp[t * V];
             for (int v = 1; v < V; v++) top = fmaxf(top, logp[t * V + v]);
             sum += exp(top);
         }
     }
-    lin_worker_destroy(worker);
-    lin_encoder_destroy(encoder);
     lin_model_destroy(model);
     lin_dataset_close(set);
     return sum / rows;
@@ -303,7 +285,6 @@ static double certainty(const char *run)
 // A network that is trained with smoothed labels still learns, and is less certain; one with inner losses only in them, too.
 START_TEST(smoothed_labels)
 {
-    lin_error err = {0};
     double sure[3];
     const struct {
         const char *name;
@@ -317,7 +298,7 @@ START_TEST(smoothed_labels)
         o.checkpoint_s = 1e9;
         o.label_smoothing = ways[i].smoothing;
         o.n_inner = ways[i].n_inner, o.inner_layers[0] = 1, o.inner_weight = 0.5;
-        ck_assert_msg(train_network(quick_config(), &o, &w, NULL, NULL, &err) == LIN_OK, "%s", err.message);
+        OK(train_network(quick_config(), &o, &w, NULL, NULL, &err));
         ck_assert_msg(w.last.dev_per < FEW_WRONG, "%s: PER %g", ways[i].name, w.last.dev_per);
         sure[i] = certainty(o.folder);
     }
@@ -325,7 +306,7 @@ START_TEST(smoothed_labels)
     ck_assert_msg(sure[1] < sure[0] - 0.05 && sure[2] < sure[0] - 0.05, "%g without, %g and %g with", sure[0], sure[1], sure[2]);
     lin_train_options o = quick_run("refused");
     o.label_smoothing = 1;
-    must_train(quick_config(), &o, NULL, NULL, LIN_INVALID, "below 1");
+    FAILS(train(&o, &(watch){0}, NULL, &err), LIN_INVALID, "below 1");
 }
 END_TEST
 
@@ -340,21 +321,14 @@ static const char cycle[] =
 // utterance.
 static double information(const char *run, const lin_trigrams *q)
 {
-    char path[400];
     float x[200 * D], logp[100 * V];
     double wide[100 * V], loss, sum, all = 0;
-    lin_model *model;
+    lin_model *model = model_of_run(run, "best");
     lin_dataset *set;
-    lin_encoder *encoder;
-    lin_worker *worker;
     lin_exec *exec;
-    lin_error err;
     const lin_ops_f64 *ref = lin_ops_ref();
-    snprintf(path, sizeof path, "%s/best.safetensors", run);
-    ck_assert(lin_model_load(path, &model, &err) == LIN_OK && lin_dataset_open(dev_path, &set, &err) == LIN_OK);
-    ck_assert(lin_encoder_create(model, lin_ops_cpu(), &encoder, &err) == LIN_OK);
-    ck_assert(lin_worker_create(encoder, 1, &worker, &err) == LIN_OK && ref->exec_create(ref, 1, &exec, &err) == LIN_OK);
-    worker->search = 1;
+    OK(lin_dataset_open(dev_path, &set, &err));
+    OK(ref->exec_create(ref, 1, &exec, &err));
     for (int u = 0; u < set->count; u++) {
         const int frames = set->utterances[u].frames, T = lin_config_frames_out(&model->config, frames);
         int at[] = {0, 0};
@@ -362,15 +336,13 @@ static double information(const char *run, const lin_trigrams *q)
         at[1] = set->utterances[u].n_labels;
         const lin_segments one = {1, T, T, rows};
         lin_dataset_features(set, u, x);
-        ck_assert(lin_encoder_run(worker, x, (const int[]){0, frames}, 1, logp, &err) == LIN_OK);
+        rows_of(model, lin_ops_cpu(), 1, 1, x, frames, logp);
         for (int i = 0; i < T * V; i++) wide[i] = (double)logp[i];
         ref->ctc(exec, &loss, NULL, wide, &one, labels, at, at[1], V, NULL);
         ref->denominator(exec, &sum, NULL, NULL, wide, &one, at, q, V, 1, NULL);
         all += (loss + sum) / set->count;
     }
     ref->exec_destroy(exec);
-    lin_worker_destroy(worker);
-    lin_encoder_destroy(encoder);
     lin_model_destroy(model);
     lin_dataset_close(set);
     return all;
@@ -382,9 +354,9 @@ START_TEST(mutual_information)
 {
     float *block;
     double left[3];
-    lin_error err = {0};
+    lin_error why = {0};
     const char *lm = test_file("cycle.arpa", cycle, strlen(cycle));
-    ck_assert_msg(lin_trigrams_open(lm, "<blank> a b c d", V, &block, &err) == LIN_OK, "%s", err.message);
+    OK(lin_trigrams_open(lm, "<blank> a b c d", V, &block, &err));
     const lin_trigrams q = lin_trigrams_at(block, V);
     for (int i = 0; i < 3; i++) {
         watch w = {0};
@@ -394,7 +366,7 @@ START_TEST(mutual_information)
         o.epochs = EPOCHS;
         o.checkpoint_s = 1e9;
         o.mmi = i > 0, o.mmi_lm = lm;
-        ck_assert_msg(train_network(config, &o, &w, NULL, NULL, &err) == LIN_OK, "%s", err.message);
+        OK(train_network(config, &o, &w, NULL, NULL, &err));
         ck_assert_msg(w.last.dev_per < FEW_WRONG, "%d: PER %g", i, w.last.dev_per);
         left[i] = information(o.folder, &q);
     }
@@ -404,18 +376,18 @@ START_TEST(mutual_information)
     lin_free(block);
     lin_train_options o = quick_run("refused");
     o.mmi = 0.5;
-    must_train(quick_config(), &o, NULL, NULL, LIN_INVALID, "mmi_lm");
+    FAILS(train(&o, &(watch){0}, NULL, &err), LIN_INVALID, "mmi_lm");
     o.mmi_lm = "/nowhere.lm";
-    ck_assert_int_eq(train_network(quick_config(), &o, &(watch){0}, NULL, NULL, &err), LIN_IO);
+    FAILS(train_network(quick_config(), &o, &(watch){0}, NULL, NULL, &err), LIN_IO, "");
     // Sequences that may begin (a) may hardly end, and the others hardly begin: the sum is lost in float.
     static const char apart[] =
         "\\data\\\nngram 1=6\nngram 2=3\n\n\\1-grams:\n-37.9 </s>\n-99 <s>\n-0.01 a\n-37.9 b\n-37.9 c\n-37.9 d\n\n\\2-grams:\n"
         "-0.01 b </s>\n-0.01 c </s>\n-0.01 d </s>\n\n\\end\\\n";
     test_write_file(lm, apart, strlen(apart));
     o.mmi_lm = lm;
-    ck_assert_int_eq(train_network(quick_config(), &o, &(watch){0}, NULL, NULL, &err), LIN_NUMERIC);
-    ck_assert_msg(strstr(err.message, "the loss of utterance ") && strstr(err.message, "phone sequences (mmi), is not finite"),
-                  "%s", err.message);
+    ck_assert_int_eq(train_network(quick_config(), &o, &(watch){0}, NULL, NULL, &why), LIN_NUMERIC);
+    ck_assert_msg(strstr(why.message, "the loss of utterance ") && strstr(why.message, "phone sequences (mmi), is not finite"),
+                  "%s", why.message);
 }
 END_TEST
 
@@ -430,21 +402,14 @@ static double loss_of_order(const lin_model *model, const lin_dataset *set, cons
     double logits[100 * V], sum = 0;
     const double one = 1;
     int frames = 0, rows = 0, n_labels = 0;
-    lin_encoder *encoder;
-    lin_worker *worker;
     lin_exec *exec;
-    lin_error err;
     const lin_ops_f64 *ref = lin_ops_ref();
-    ck_assert(ref->exec_create(ref, 1, &exec, &err) == LIN_OK);
+    OK(ref->exec_create(ref, 1, &exec, &err));
     for (int i = 0; i < JOINED; i++) {
         lin_dataset_features(set, order[i], x + frames * D);
         frames += set->utterances[order[i]].frames / STACK * STACK; // the next one overwrites the frames that are left
     }
-    ck_assert(lin_encoder_create(model, lin_ops_cpu(), &encoder, &err) == LIN_OK);
-    ck_assert(lin_worker_create(encoder, 1, &worker, &err) == LIN_OK);
-    ck_assert(lin_encoder_run(worker, x, (const int[]){0, frames}, 1, logp, &err) == LIN_OK);
-    lin_worker_destroy(worker);
-    lin_encoder_destroy(encoder);
+    rows_of(model, lin_ops_cpu(), 1, 0, x, frames, logp);
     for (int i = 0; i < frames / STACK * V; i++) logits[i] = logp[i];
     for (int i = 0; i < JOINED; i++) {
         double loss;
@@ -464,7 +429,6 @@ static double loss_of_order(const lin_model *model, const lin_dataset *set, cons
 // or in that of the plan, the longest first.
 START_TEST(joined_utterances)
 {
-    lin_error err = {0};
     lin_config config = quick_config();
     const lin_features features = lin_features_default();
     lin_dataset_writer *writer;
@@ -472,15 +436,16 @@ START_TEST(joined_utterances)
     const int lengths[JOINED] = {31, 40, 37}, orders[2][JOINED] = {{0, 1, 2}, {1, 2, 0}};
     int seen[2] = {0};
     const char *path = test_path("three.lfc");
-    ck_assert(lin_dataset_create(path, D, &features, "<blank> a b c d", "made by a test", &writer, &err) == LIN_OK);
+    OK(lin_dataset_create(path, D, &features, "<blank> a b c d", "made by a test", &writer, &err));
     for (int u = 0; u < JOINED; u++) {
         float x[40 * D];
         char id[16];
         for (int i = 0; i < 40 * D; i++) x[i] = (float)(4 * lin_random_uniform(7, (uint64_t)(u * 1000 + i)));
         snprintf(id, sizeof id, "u%d", u);
-        ck_assert(lin_dataset_add(writer, id, "s", x, lengths[u], (const int[]){1 + u, 2, 4}, 3, &err) == LIN_OK);
+        OK(lin_dataset_add(writer, id, "s", x, lengths[u], (const int[]){1 + u, 2, 4}, 3, &err));
     }
-    ck_assert(lin_dataset_finish(writer, &err) == LIN_OK && lin_dataset_open(path, &set, &err) == LIN_OK);
+    OK(lin_dataset_finish(writer, &err));
+    OK(lin_dataset_open(path, &set, &err));
     config.dropout = 0;
     for (int seed = 1; seed <= 12; seed++) {
         char name[32];
@@ -494,8 +459,7 @@ START_TEST(joined_utterances)
         o.join_part = 1;
         o.augment = (lin_augment_options){0};
         lin_model *model = new_network(&config);
-        ck_assert_msg(lin_train(&o, model, (const lin_dataset *const[]){set}, 1, NULL, 0, &hooks, &err) == LIN_OK, "%s",
-                      err.message);
+        OK(lin_train(&o, model, (const lin_dataset *const[]){set}, 1, NULL, 0, &hooks, &err));
         int which = 0;
         while (which < 2 && fabs(loss_of_order(model, set, orders[which]) - w.last.loss) > 1e-5) which++;
         ck_assert_msg(which < 2, "a loss of %.7f; in order it is %.7f, by length %.7f", w.last.loss,
@@ -509,7 +473,7 @@ START_TEST(joined_utterances)
     lin_train_options o = quick_run("refused");
     o.join_part = 0.5;
     config.causal = 0;
-    must_train(config, &o, NULL, NULL, LIN_INVALID, "causal");
+    FAILS(train_network(config, &o, &(watch){0}, NULL, NULL, &err), LIN_INVALID, "causal");
 }
 END_TEST
 
@@ -557,17 +521,16 @@ END_TEST
 
 START_TEST(the_cosine_starts_again)
 {
-    lin_error err = {0};
     float *whole, *parts;
     lin_train_options o = quick_run("whole");
     o.warmup_steps = 0;
     o.epochs = 2;
     watch w = {0};
-    ck_assert(train(&o, &w, NULL, &err) == LIN_OK);
+    OK(train(&o, &w, NULL, &err));
     ck_assert_str_eq(w.note, "");
     o.resume = 1;
     o.epochs = 5;
-    ck_assert_msg(train(&o, &w, &whole, &err) == LIN_OK, "%s", err.message);
+    OK(train(&o, &w, &whole, &err));
     ck_assert_msg(strstr(w.note, "starts again at the full rate and ends with epoch 5") != NULL, "%s", w.note);
     const double done = 2 + (w.last.n_batches - 1.0) / w.last.n_batches; // of three epochs
     ck_assert_double_eq_tol(w.last.lr, o.lr * 0.5 * (1 + cos(acos(-1) * done / 3)), 1e-12);
@@ -575,24 +538,24 @@ START_TEST(the_cosine_starts_again)
     o.folder = quick_run("parts").folder;
     o.resume = 0;
     o.epochs = 2;
-    ck_assert(train(&o, &(watch){0}, NULL, &err) == LIN_OK);
+    OK(train(&o, &(watch){0}, NULL, &err));
     const int steps = 2 * w.last.n_batches;
     o.resume = 1;
     o.epochs = 5;
-    ck_assert_int_eq(train(&o, &(watch){.stop_after = steps + 2}, NULL, &err), LIN_STOPPED);
-    ck_assert_int_eq(train(&o, &(watch){.stop_after = steps + steps / 2 + 2}, NULL, &err), LIN_STOPPED);
+    FAILS(train(&o, &(watch){.stop_after = steps + 2}, NULL, &err), LIN_STOPPED, "");
+    FAILS(train(&o, &(watch){.stop_after = steps + steps / 2 + 2}, NULL, &err), LIN_STOPPED, "");
     w = (watch){0};
-    ck_assert(train(&o, &w, &parts, &err) == LIN_OK);
+    OK(train(&o, &w, &parts, &err));
     ck_assert_str_eq(w.note, "");
     test_same_f32("in parts", parts, whole, n_elements());
     // a run that was not finished follows the curve of the new number of epochs
     o.folder = quick_run("unfinished").folder;
     o.resume = 0;
     o.epochs = 2;
-    ck_assert_int_eq(train(&o, &(watch){.stop_after = 3}, NULL, &err), LIN_STOPPED);
+    FAILS(train(&o, &(watch){.stop_after = 3}, NULL, &err), LIN_STOPPED, "");
     o.resume = 1;
     o.epochs = 4;
-    ck_assert(train(&o, &w, NULL, &err) == LIN_OK);
+    OK(train(&o, &w, NULL, &err));
     ck_assert_str_eq(w.note, "");
     ck_assert_double_eq_tol(w.last.lr, o.lr * 0.5 * (1 + cos(acos(-1) * (3 + (w.last.n_batches - 1.0) / w.last.n_batches) / 4)),
                             1e-12);
@@ -604,7 +567,6 @@ END_TEST
 // Two epochs a pass over the data, with batches of two utterances; the rate falls in the third epoch.
 START_TEST(parts_of_a_pass_and_a_tenth_of_the_rate)
 {
-    lin_error err = {0};
     lin_train_options o = quick_run("first");
     o.warmup_steps = 0;
     o.schedule = LIN_SCHEDULE_CONSTANT;
@@ -613,11 +575,11 @@ START_TEST(parts_of_a_pass_and_a_tenth_of_the_rate)
     o.batch_frames = 4000;
     o.batch_sequences = 2;
     watch w = {0};
-    ck_assert_msg(train(&o, &w, NULL, &err) == LIN_OK, "%s", err.message);
+    OK(train(&o, &w, NULL, &err));
     const int steps = (int)w.last.step;
     ck_assert_double_eq(w.last.lr, o.lr);
     o.epoch_parts = 1;
-    ck_assert(train(&o, &w, NULL, &err) == LIN_OK);
+    OK(train(&o, &w, NULL, &err));
     ck_assert_int_eq(w.last.step, 2 * steps);
     o.epoch_parts = 2;
     o.epochs = 4;
@@ -626,7 +588,7 @@ START_TEST(parts_of_a_pass_and_a_tenth_of_the_rate)
     ck_assert_double_eq(w.last.lr, o.lr / 10);
     o.epochs = 5;
     o.epoch_parts = 100000;
-    must_train(quick_config(), &o, &w, NULL, LIN_INVALID, "100000 parts of ");
+    FAILS(train(&o, &w, NULL, &err), LIN_INVALID, "100000 parts of ");
 }
 END_TEST
 

@@ -8,8 +8,6 @@
 #include "train/train_internal.h"
 #include "train/voices.h"
 
-#define assert_ok(call, err) ck_assert_msg((call) == LIN_OK, "%s", (err).message)
-
 enum { VOICES = 12, EACH = 4, SIZE = 8 };
 
 // A voice is loud in two bins of its own; another bin drowns in each stretch of speech. Names begin at `first`, and the last
@@ -17,9 +15,8 @@ enum { VOICES = 12, EACH = 4, SIZE = 8 };
 static void write_voices(const char *path, int first, int n, uint64_t key)
 {
     lin_dataset_writer *writer;
-    lin_error err = {0};
     const lin_features features = lin_features_default();
-    assert_ok(lin_dataset_create(path, D, &features, "<blank> a b c d", "made by a test", &writer, &err), err);
+    OK(lin_dataset_create(path, D, &features, "<blank> a b c d", "made by a test", &writer, &err));
     for (int u = 0; u < n * EACH; u++) {
         const int voice = first + u % n, T = u == n * EACH - 1 ? 4500 : 200 + (int)lin_random_below(key, (uint64_t)u, 160);
         float *x = test_buffer((size_t)T * D, sizeof *x);
@@ -31,10 +28,10 @@ static void write_voices(const char *path, int first, int n, uint64_t key)
         }
         snprintf(id, sizeof id, "u%03d", u);
         snprintf(speaker, sizeof speaker, "v%d", voice);
-        assert_ok(lin_dataset_add(writer, id, speaker, x, T, NULL, 0, &err), err);
+        OK(lin_dataset_add(writer, id, speaker, x, T, NULL, 0, &err));
         TEST_FREE(x);
     }
-    assert_ok(lin_dataset_finish(writer, &err), err);
+    OK(lin_dataset_finish(writer, &err));
 }
 
 static void enter(void)
@@ -76,13 +73,12 @@ static lin_status train_voices(const lin_train_options *o, watch *w, float **val
 START_TEST(a_name_is_a_voice)
 {
     lin_dataset *sets[3];
-    lin_error err = {0};
     int *voices, count;
     const char *more = test_path("more.lfc");
     write_voices(more, VOICES - 2, 3, 300); // two of the first set, one of the second
     const char *const paths[] = {train_path, dev_path, more};
-    for (int i = 0; i < 3; i++) assert_ok(lin_dataset_open(paths[i], &sets[i], &err), err);
-    assert_ok(lin_voices_number((const lin_dataset *const *)sets, 3, &voices, &count, &err), err);
+    for (int i = 0; i < 3; i++) OK(lin_dataset_open(paths[i], &sets[i], &err));
+    OK(lin_voices_number((const lin_dataset *const *)sets, 3, &voices, &count, &err));
     ck_assert_int_eq(count, VOICES + 4);
     for (int s = 0, at = 0; s < 3; s++)
         for (int i = 0; i < sets[s]->n_speakers; i++, at++) {
@@ -92,8 +88,8 @@ START_TEST(a_name_is_a_voice)
     lin_free(voices);
     for (int i = 0; i < 3; i++) lin_dataset_close(sets[i]);
     write_voices(more, 0, 1, 300);
-    assert_ok(lin_dataset_open(more, &sets[0], &err), err);
-    ck_assert_int_eq(lin_voices_number((const lin_dataset *const *)sets, 1, &voices, &count, &err), LIN_INVALID);
+    OK(lin_dataset_open(more, &sets[0], &err));
+    FAILS(lin_voices_number((const lin_dataset *const *)sets, 1, &voices, &count, &err), LIN_INVALID, "");
     ck_assert_ptr_null(voices);
     lin_dataset_close(sets[0]);
 }
@@ -105,7 +101,6 @@ START_TEST(equal_error_rate)
     enum { N = 60, W = 3 };
     float x[N * W];
     int voices[N], groups[N];
-    lin_error err = {0};
     double rate, best = 2, at_best = -1;
     for (int i = 0; i < N; i++) {
         double length = 0;
@@ -118,7 +113,7 @@ START_TEST(equal_error_rate)
         }
         for (int d = 0; d < W; d++) x[i * W + d] /= (float)sqrt(length);
     }
-    assert_ok(lin_voices_equal_error(x, voices, groups, N, W, &rate, &err), err);
+    OK(lin_voices_equal_error(x, voices, groups, N, W, &rate, &err));
     for (double threshold = -1; threshold <= 1; threshold += 1e-4) {
         double missed = 0, same = 0, alarms = 0, others = 0;
         for (int i = 0; i < N; i++)
@@ -134,7 +129,7 @@ START_TEST(equal_error_rate)
     }
     ck_assert_msg(rate > 0.01 && fabs(rate - at_best) < 0.01, "%g, counted %g", rate, at_best);
     for (int i = 0; i < N; i++) voices[i] = i;
-    assert_ok(lin_voices_equal_error(x, voices, groups, N, W, &rate, &err), err);
+    OK(lin_voices_equal_error(x, voices, groups, N, W, &rate, &err));
     ck_assert(rate == -1); // no pair of one voice
 }
 END_TEST
@@ -145,22 +140,21 @@ END_TEST
 START_TEST(pieces_of_an_epoch)
 {
     lin_dataset *set;
-    lin_error err = {0};
     lin_train_options o = voice_options("none");
     const lin_train_hooks hooks = {0};
     const lin_config c = voice_config();
     lin_model *model = model_of(&c, NULL, 3);
-    assert_ok(lin_dataset_open(train_path, &set, &err), err);
+    OK(lin_dataset_open(train_path, &set, &err));
     const lin_dataset *const sets[] = {set};
     lin_train_data data = {.options = &o, .model = model, .train = {.sets = sets, .n_sets = 1}};
-    assert_ok(lin_train_data_open(&data, &hooks, &err), err);
+    OK(lin_train_data_open(&data, &hooks, &err));
     ck_assert_int_eq(data.train.n, VOICES * EACH - 1 + 4500 / LIN_VOICE_PIECE_MOST);
     uint64_t before = 0;
     for (int pass = 0; pass < 4; pass++) {
         int heard[VOICES] = {0}, capped = 0;
         lin_batches plan;
         uint64_t sum = 1;
-        assert_ok(lin_train_plan(&data, pass == 3 ? 2 : pass, 1, &plan, &err), err);
+        OK(lin_train_plan(&data, pass == 3 ? 2 : pass, 1, &plan, &err));
         for (int i = 0; i < plan.offsets[plan.n_batches]; i++) {
             const lin_train_item *it = &data.train.items[plan.items[i]];
             const int whole = set->utterances[it->index].frames;
@@ -190,21 +184,20 @@ END_TEST
 
 START_TEST(strangers_are_told_apart)
 {
-    lin_error err = {0};
     watch w = {0};
     lin_train_options o = voice_options("whole");
     o.epochs = 30;
     o.checkpoint_s = 1e9;
-    assert_ok(train_voices(&o, &w, NULL, NULL, &err), err);
+    OK(train_voices(&o, &w, NULL, NULL, &err));
     ck_assert_msg(w.last.loss < 3 && w.last.dev_loss == -1 && w.last.dev_per >= 0 && w.last.dev_per < 0.1, "loss %g, error %g",
                   w.last.loss, w.last.dev_per);
 
     lin_voice *voice;
     float x[200 * D], vectors[3][SIZE];
     const char *path = test_path("whole/best.safetensors");
-    assert_ok(lin_voice_open(path, &voice, &err), err);
+    OK(lin_voice_open(path, &voice, &err));
     lin_dataset *dev;
-    assert_ok(lin_dataset_open(dev_path, &dev, &err), err);
+    OK(lin_dataset_open(dev_path, &dev, &err));
     const int of[] = {0, 4, 1}; // two of one voice, one of another
     double same = 0, other = 0;
     for (int i = 0; i < 3; i++) {
@@ -212,7 +205,7 @@ START_TEST(strangers_are_told_apart)
         lin_dataset_features(dev, of[i], all);
         memcpy(x, all, sizeof x);
         TEST_FREE(all);
-        assert_ok(lin_voice_vector(voice, x, 200, vectors[i], &err), err);
+        OK(lin_voice_vector(voice, x, 200, vectors[i], &err));
     }
     for (int d = 0; d < SIZE; d++) {
         same += (double)vectors[0][d] * (double)vectors[1][d];
@@ -228,7 +221,6 @@ END_TEST
 START_TEST(the_error_of_an_epoch)
 {
     enum { MOST = EACH * 4 * 3 + 4500 / LIN_VOICE_PIECE_MEASURED };
-    lin_error err = {0};
     watch w = {0};
     lin_train_options o = voice_options("one");
     lin_voice *voice;
@@ -237,21 +229,21 @@ START_TEST(the_error_of_an_epoch)
     int voices[MOST], groups[MOST] = {0}, n = 0;
     double rate;
     o.epochs = 1;
-    assert_ok(train_voices(&o, &w, NULL, NULL, &err), err);
+    OK(train_voices(&o, &w, NULL, NULL, &err));
     const char *path = test_path("one/best.safetensors");
-    assert_ok(lin_voice_open(path, &voice, &err), err);
-    assert_ok(lin_dataset_open(dev_path, &dev, &err), err);
+    OK(lin_voice_open(path, &voice, &err));
+    OK(lin_dataset_open(dev_path, &dev, &err));
     for (int i = 0; i < dev->count; i++) {
         const int frames = dev->utterances[i].frames, piece = LIN_VOICE_PIECE_MEASURED; // none is shorter
         float *x = test_buffer((size_t)frames * D, sizeof *x);
         lin_dataset_features(dev, i, x);
         for (int at = 0; at + piece <= frames; at += LIN_VOICE_PIECE_MEASURED, n++) {
             voices[n] = dev->utterances[i].speaker;
-            assert_ok(lin_voice_vector(voice, x + at * D, piece, vectors[n], &err), err);
+            OK(lin_voice_vector(voice, x + at * D, piece, vectors[n], &err));
         }
         TEST_FREE(x);
     }
-    assert_ok(lin_voices_equal_error(&vectors[0][0], voices, groups, n, SIZE, &rate, &err), err);
+    OK(lin_voices_equal_error(&vectors[0][0], voices, groups, n, SIZE, &rate, &err));
     ck_assert_msg(rate > 0.05 && fabs(rate - w.last.dev_per) < 1e-3, "%g, in the log %g", rate, w.last.dev_per);
     lin_dataset_close(dev);
     lin_voice_destroy(voice);
@@ -260,18 +252,17 @@ END_TEST
 
 START_TEST(resumed_it_is_the_same_run)
 {
-    lin_error err = {0};
     float *whole, *resumed;
     size_t n;
     lin_train_options o = voice_options("through");
     o.optimizer.average = _i ? 0.9 : 0;
     o.accumulate = _i ? 2 : 1;
-    assert_ok(train_voices(&o, &(watch){0}, &whole, &n, &err), err);
+    OK(train_voices(&o, &(watch){0}, &whole, &n, &err));
     o.folder = voice_options("stopped").folder;
-    ck_assert_int_eq(train_voices(&o, &(watch){.stop_after = 7}, NULL, NULL, &err), LIN_STOPPED);
+    FAILS(train_voices(&o, &(watch){.stop_after = 7}, NULL, NULL, &err), LIN_STOPPED, "");
     o.resume = 1;
     o.threads = 1;
-    assert_ok(train_voices(&o, &(watch){0}, &resumed, &n, &err), err);
+    OK(train_voices(&o, &(watch){0}, &resumed, &n, &err));
     ck_assert(memcmp(whole, resumed, n * sizeof *whole) == 0);
     free(whole);
     free(resumed);
@@ -280,14 +271,12 @@ END_TEST
 
 START_TEST(what_belongs_to_speech_is_refused)
 {
-    lin_error err = {0};
     lin_train_options o = voice_options("refused");
     if (_i == 0) o.augment.tempo = 0.1;
     if (_i == 1) o.speaker_norm = 1;
     if (_i == 2) o.augment.silence_part = 0.1;
     if (_i == 3) o.label_smoothing = 0.1;
-    ck_assert_int_eq(train_voices(&o, &(watch){0}, NULL, NULL, &err), LIN_INVALID);
-    ck_assert_msg(strstr(err.message, "network of voices") != NULL, "%s", err.message);
+    FAILS(train_voices(&o, &(watch){0}, NULL, NULL, &err), LIN_INVALID, "network of voices");
 }
 END_TEST
 

@@ -33,10 +33,8 @@ static inline void write_tokens(const char *path, const token_task *task, int n,
 {
     lin_dataset_writer *writer;
     lin_model *model = new_network(&task->config); // its names
-    lin_error err = {0};
     const int symbols = lin_config_symbols(&task->config);
-    ck_assert_msg(lin_dataset_create_tokens(path, task->config.tokens, model->phones, "made by a test", &writer, &err) == LIN_OK,
-                  "%s", err.message);
+    OK(lin_dataset_create_tokens(path, task->config.tokens, model->phones, "made by a test", &writer, &err));
     lin_model_destroy(model);
     for (int u = 0; u < n; u++) {
         int tokens[25], targets[24], T = 5 + (int)lin_random_below(key, (uint64_t)u, 20);
@@ -50,9 +48,9 @@ static inline void write_tokens(const char *path, const token_task *task, int n,
             targets[t] = t % 5 == 3 || u % 4 == 1 ? -1 : tokens[t + 1];
         }
         snprintf(id, sizeof id, "s%03d", u);
-        ck_assert_msg(lin_dataset_add_tokens(writer, id, tokens, targets, T, &err) == LIN_OK, "%s", err.message);
+        OK(lin_dataset_add_tokens(writer, id, tokens, targets, T, &err));
     }
-    ck_assert_msg(lin_dataset_finish(writer, &err) == LIN_OK, "%s", err.message);
+    OK(lin_dataset_finish(writer, &err));
 }
 
 static inline lin_train_options token_run(const char *name)

@@ -24,10 +24,8 @@ static const char *train_path, *dev_path;
 static inline void write_set(const char *path, int n, int wordless, uint64_t key, int with_impossible)
 {
     lin_dataset_writer *writer;
-    lin_error err = {0};
     const lin_features features = lin_features_default();
-    ck_assert_msg(lin_dataset_create(path, D, &features, "<blank> a b c d", "made by a test", &writer, &err) == LIN_OK, "%s",
-                  err.message);
+    OK(lin_dataset_create(path, D, &features, "<blank> a b c d", "made by a test", &writer, &err));
     for (int u = 0; u < n + wordless; u++) {
         float x[80 * D];
         int labels[10], T = 0, U = 3 + (int)lin_random_below(key, (uint64_t)u, 5);
@@ -41,13 +39,13 @@ static inline void write_set(const char *path, int n, int wordless, uint64_t key
         }
         char id[32];
         snprintf(id, sizeof id, "spk%d-utt%03d", u % 3, u);
-        ck_assert_msg(lin_dataset_add(writer, id, id, x, T, labels, u < n ? U : 0, &err) == LIN_OK, "%s", err.message);
+        OK(lin_dataset_add(writer, id, id, x, T, labels, u < n ? U : 0, &err));
     }
     if (with_impossible) {
         const float x[4 * D] = {0};
-        ck_assert(lin_dataset_add(writer, "impossible", "s", x, 4, (const int[]){1, 1, 2}, 3, &err) == LIN_OK);
+        OK(lin_dataset_add(writer, "impossible", "s", x, 4, (const int[]){1, 1, 2}, 3, &err));
     }
-    ck_assert_msg(lin_dataset_finish(writer, &err) == LIN_OK, "%s", err.message);
+    OK(lin_dataset_finish(writer, &err));
 }
 
 static inline void set_up(void)
@@ -166,16 +164,6 @@ static inline void weights_close(const char *what, const float *got, const float
     if (getenv("TEST_VERBOSE")) fprintf(stderr, "%s: %g\n", what, worst);
 }
 
-// The same, which must end so; `part` of the message, or NULL.
-static inline void must_train(lin_config config, const lin_train_options *options, watch *w, float **values, lin_status want,
-                              const char *part)
-{
-    lin_error err = {0};
-    watch unseen = {0};
-    const lin_status status = train_network(config, options, w ? w : &unseen, values, NULL, &err);
-    ck_assert_msg(status == want && (!part || strstr(err.message, part)), "%s: %s", lin_status_name(status), err.message);
-}
-
 static inline lin_status train(const lin_train_options *options, watch *w, float **values, lin_error *err)
 {
     return train_network(quick_config(), options, w, values, NULL, err);
@@ -191,12 +179,19 @@ static inline const char *run_folder(const char *name)
 /* Quick options of a run in a folder of this name. */
 static inline lin_train_options quick_run(const char *name) { return quick_options(run_folder(name)); }
 
+/* A model of a run: best, checkpoint, epoch-3. */
+static inline lin_model *model_of_run(const char *run, const char *name)
+{
+    char path[400];
+    lin_model *model;
+    snprintf(path, sizeof path, "%s/%s.safetensors", run, name);
+    OK(lin_model_load(path, &model, &err));
+    return model;
+}
+
 static inline size_t n_elements(void)
 {
-    lin_model *model;
-    lin_error err = {0};
-    const char *path = test_path("whole/best.safetensors");
-    ck_assert_msg(lin_model_load(path, &model, &err) == LIN_OK, "%s", err.message);
+    lin_model *model = model_of_run(test_path("whole"), "best");
     const size_t n = model->params.n_elements;
     lin_model_destroy(model);
     return n;
@@ -209,20 +204,19 @@ static inline size_t n_elements(void)
  */
 static inline float *same_in_parts(lin_config config, lin_train_options *o, const int *stops, watch *w)
 {
-    lin_error err = {0};
     float *whole, *parts;
     size_t n;
     o->folder = run_folder("whole");
-    ck_assert_msg(train_network(config, o, w, &whole, &n, &err) == LIN_OK, "%s", err.message);
+    OK(train_network(config, o, w, &whole, &n, &err));
     o->folder = run_folder("parts");
     o->threads = 1;
     for (; *stops; stops++, o->resume = 1) {
         watch part = {.stop_after = *stops};
-        ck_assert_int_eq(train_network(config, o, &part, NULL, NULL, &err), LIN_STOPPED);
+        FAILS(train_network(config, o, &part, NULL, NULL, &err), LIN_STOPPED, "");
         ck_assert_msg(!strstr(part.note, "starts again"), "%s", part.note);
     }
     watch last = {0};
-    ck_assert_msg(train_network(config, o, &last, &parts, NULL, &err) == LIN_OK, "%s", err.message);
+    OK(train_network(config, o, &last, &parts, NULL, &err));
     ck_assert_msg(!strstr(last.note, "starts again"), "%s", last.note);
     test_same_f32("in parts", parts, whole, n);
     free(parts);

@@ -11,14 +11,6 @@ static const char *path;
 
 static void setup(void) { path = test_path("x.npy"); }
 
-#define assert_ok(call, err) ck_assert_msg((call) == LIN_OK, "%s", (err).message)
-
-static void assert_fails(lin_status status, lin_status wanted, const lin_error *err, const char *text)
-{
-    ck_assert_msg(status == wanted, "%s: %s", lin_status_name(status), err->message);
-    ck_assert_msg(strstr(err->message, text) != NULL, "'%s' does not contain '%s'", err->message, text);
-}
-
 static lin_status write_whole(const char *to, const float *rows, size_t T, int D, lin_error *err)
 {
     lin_npy_writer *w;
@@ -53,20 +45,19 @@ START_TEST(written_and_read)
     test_fill_f32(x, 12, 1, -5, 5);
     x[3] = NAN;
     x[4] = -INFINITY;
-    lin_error err = {0};
     lin_npy_writer *w;
     size_t T;
     int D;
-    assert_ok(lin_npy_create(path, 3, &w, &err), err);
-    assert_ok(lin_npy_append(w, x, 1, &err), err);
-    assert_ok(lin_npy_append(w, x, 0, &err), err);
-    assert_ok(lin_npy_append(w, x + 3, 3, &err), err);
+    OK(lin_npy_create(path, 3, &w, &err));
+    OK(lin_npy_append(w, x, 1, &err));
+    OK(lin_npy_append(w, x, 0, &err));
+    OK(lin_npy_append(w, x + 3, 3, &err));
     ck_assert(!exists("x.npy"));
     ck_assert(exists("x.npy.linnet-0.tmp"));
-    assert_ok(lin_npy_close(w, &err), err);
+    OK(lin_npy_close(w, &err));
     ck_assert(exists("x.npy"));
     ck_assert(!exists("x.npy.linnet-0.tmp"));
-    assert_ok(lin_npy_read(path, &y, &T, &D, &err), err);
+    OK(lin_npy_read(path, &y, &T, &D, &err));
     ck_assert_uint_eq(T, 4);
     ck_assert_int_eq(D, 3);
     ck_assert_int_eq(memcmp(x, y, sizeof x), 0);
@@ -79,8 +70,8 @@ START_TEST(written_and_read)
     ck_assert_int_eq(memcmp(b + 10, head + 10, strlen(head + 10)), 0);
     ck_assert_int_eq(b[127], '\n');
     // No rows at all.
-    assert_ok(write_whole(path, x, 0, 40, &err), err);
-    assert_ok(lin_npy_read(path, &y, &T, &D, &err), err);
+    OK(write_whole(path, x, 0, 40, &err));
+    OK(lin_npy_read(path, &y, &T, &D, &err));
     ck_assert_uint_eq(T, 0);
     ck_assert_int_eq(D, 40);
     lin_free(y);
@@ -89,27 +80,26 @@ END_TEST
 
 START_TEST(unfinished_and_impossible)
 {
-    lin_error err = {0};
     lin_npy_writer *w;
     float x[2] = {1, 2};
-    assert_ok(lin_npy_create(path, 2, &w, &err), err);
-    assert_ok(lin_npy_append(w, x, 1, &err), err);
+    OK(lin_npy_create(path, 2, &w, &err));
+    OK(lin_npy_append(w, x, 1, &err));
     lin_npy_abandon(w);
     ck_assert(!exists("x.npy"));
     ck_assert(!exists("x.npy.linnet-0.tmp"));
     lin_npy_abandon(NULL);
-    assert_fails(lin_npy_create(test_path(""), 2, &w, &err), LIN_IO, &err, "it is a directory");
+    FAILS(lin_npy_create(test_path(""), 2, &w, &err), LIN_IO, "it is a directory");
     ck_assert_ptr_null(w);
-    assert_fails(lin_npy_create("/nonexistent/x.npy", 2, &w, &err), LIN_IO, &err, "No such file");
-    assert_fails(lin_npy_create(path, 0, &w, &err), LIN_INVALID, &err, "0 columns");
+    FAILS(lin_npy_create("/nonexistent/x.npy", 2, &w, &err), LIN_IO, "No such file");
+    FAILS(lin_npy_create(path, 0, &w, &err), LIN_INVALID, "0 columns");
     // A full disk shows when the bytes leave the buffer.
     if (access("/dev/full", W_OK) == 0) {
-        assert_ok(lin_npy_create("/dev/full", 2, &w, &err), err);
-        assert_ok(lin_npy_append(w, x, 1, &err), err);
-        assert_fails(lin_npy_close(w, &err), LIN_IO, &err, "No space left");
+        OK(lin_npy_create("/dev/full", 2, &w, &err));
+        OK(lin_npy_append(w, x, 1, &err));
+        FAILS(lin_npy_close(w, &err), LIN_IO, "No space left");
         ck_assert_int_eq(access("/dev/full", F_OK), 0);
     }
-    assert_ok(write_whole("/dev/null", x, 1, 2, &err), err);
+    OK(write_whole("/dev/null", x, 1, 2, &err));
     struct stat st;
     ck_assert_int_eq(stat("/dev/null", &st), 0);
     ck_assert(S_ISCHR(st.st_mode));
@@ -143,10 +133,9 @@ static lin_status read_dictionary(const char *text, int version, lin_error *err)
 
 START_TEST(headers)
 {
-    lin_error err = {0};
-    assert_ok(read_dictionary("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", 1, &err), err);
-    assert_ok(read_dictionary("{\"shape\":(6,),\"fortran_order\":False,\"descr\":\"<f4\"}", 2, &err), err);
-    assert_ok(read_dictionary("{'descr': '<f4', 'fortran_order': False, 'shape': (0, 3)}   \n", 3, &err), err);
+    OK(read_dictionary("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", 1, &err));
+    OK(read_dictionary("{\"shape\":(6,),\"fortran_order\":False,\"descr\":\"<f4\"}", 2, &err));
+    OK(read_dictionary("{'descr': '<f4', 'fortran_order': False, 'shape': (0, 3)}   \n", 3, &err));
     static const struct {
         const char *text;
         lin_status status;
@@ -174,16 +163,16 @@ START_TEST(headers)
         {"", LIN_FORMAT, "damaged"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        assert_fails(read_dictionary(bad[i].text, 1, &err), bad[i].status, &err, bad[i].says);
-    assert_fails(read_dictionary("{}", 9, &err), LIN_UNSUPPORTED, &err, "version 9.0");
-    assert_fails(read_bytes("PK\3\4 zipped", 11, &err), LIN_FORMAT, &err, "not a NumPy");
-    assert_fails(read_bytes("", 0, &err), LIN_FORMAT, &err, "not a NumPy");
+        FAILS(read_dictionary(bad[i].text, 1, &err), bad[i].status, bad[i].says);
+    FAILS(read_dictionary("{}", 9, &err), LIN_UNSUPPORTED, "version 9.0");
+    FAILS(read_bytes("PK\3\4 zipped", 11, &err), LIN_FORMAT, "not a NumPy");
+    FAILS(read_bytes("", 0, &err), LIN_FORMAT, "not a NumPy");
     float *y;
     size_t T;
     int D;
-    assert_fails(lin_npy_read("/nonexistent.npy", &y, &T, &D, &err), LIN_IO, &err, "No such file");
-    assert_fails(lin_npy_read(test_path(""), &y, &T, &D, &err), LIN_IO, &err, "it is a directory");
-    assert_fails(lin_npy_read("/dev/zero", &y, &T, &D, &err), LIN_IO, &err, "not a regular file");
+    FAILS(lin_npy_read("/nonexistent.npy", &y, &T, &D, &err), LIN_IO, "No such file");
+    FAILS(lin_npy_read(test_path(""), &y, &T, &D, &err), LIN_IO, "it is a directory");
+    FAILS(lin_npy_read("/dev/zero", &y, &T, &D, &err), LIN_IO, "not a regular file");
 }
 END_TEST
 
@@ -191,11 +180,11 @@ START_TEST(truncated_and_flipped)
 {
     float x[20] = {0};
     unsigned char b[300], c[300];
-    lin_error err = {0};
-    assert_ok(write_whole(path, x, 5, 4, &err), err);
+    lin_error why = {0};
+    OK(write_whole(path, x, 5, 4, &err));
     size_t n = load(b, sizeof b);
     for (size_t k = 0; k < n; k++) {
-        lin_status status = read_bytes(b, k, &err);
+        lin_status status = read_bytes(b, k, &why);
         if (status == LIN_OK) ck_abort_msg("accepted when cut to %zu bytes", k);
     }
     int accepted = 0;
