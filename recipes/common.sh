@@ -182,6 +182,12 @@ commit() {
   echo "$id"
 }
 
+# section TITLE: a heading of a page, with the blank lines around it
+section() { printf '\n## %s\n\n' "$1"; }
+
+# columns "| NAME | NAME |": the first two lines of a table
+columns() { printf '%s\n%s\n' "$1" "$(sed 's/[^|]\{1,\}/---/g' <<< "$1")"; }
+
 # head_of_results TITLE: what every page of results begins with
 head_of_results() {
   local cpu
@@ -190,8 +196,7 @@ head_of_results() {
   echo
   echo "    $command"
   echo
-  echo "| | |"
-  echo "|---|---|"
+  columns "| | |"
   echo "| date | $(date -u +%F) |"
   echo "| program | $("$linnet" --version | head -n 1), commit $(commit) |"
   echo "| processor | ${cpu:-unknown}, $(nproc) cores |"

@@ -230,9 +230,7 @@ count_words() { LC_ALL=C awk '{ n += NF - 1 } END { print n + 0 }' "$data/$1/tex
 tsv_table() { LC_ALL=C awk -F'\t' '{ printf "|"; for (i = 1; i <= NF; i++) printf " %s |", $i; print ""; if (NR == 1) { printf "|"; for (i = 1; i <= NF; i++) printf "---|"; print "" } }' "$1"; }
 
 data_results() {
-  echo
-  echo "## Data"
-  echo
+  section "Data"
   [ ! -f "$work/dict/report.tsv" ] || { tsv_table "$work/dict/report.tsv"; echo; }
   echo "Dictionary: $(cat "$work/dict/source" 2> /dev/null || echo unknown), first pronunciations, 39 phones without stress; other words by letter-to-sound rules."
   for set in ${train//,/ } $decoded; do [ ! -f "$work/features/$set.sum" ] || { echo; cat "$work/features/$set.sum"; }; done

@@ -115,8 +115,7 @@ cells() {
 }
 rates() { # rates: of lines "SYSTEM NAME TEXT", a table with every set
   local system name text
-  echo "| $1 | dev_native: $2 % | 95 % interval | dev_nonnative: $2 % | 95 % interval | test_native: $2 % | 95 % interval |"
-  echo "|---|---|---|---|---|---|---|"
+  columns "| $1 | dev_native: $2 % | 95 % interval | dev_nonnative: $2 % | 95 % interval | test_native: $2 % | 95 % interval |"
   while read -r system name text; do echo "| $text |$(cells "$system" "$name" dev_native dev_nonnative test_native)"; done
 }
 measure_errors() {
@@ -161,8 +160,7 @@ both greedy \`--offline --combine default\`
 both phones \`--offline --combine default --lm phones.lm\`
 END
   {
-    echo "| model | parameters, millions | file, MB | state of a stream, bytes | dev_native: WER % | test_native: WER % |"
-    echo "|---|---|---|---|---|---|"
+    columns "| model | parameters, millions | file, MB | state of a stream, bytes | dev_native: WER % | test_native: WER % |"
     for model in default offline small; do
       echo "| \`$model\` | $(of %.1f "$(number $model parameters) / 1e6") | $(of %.1f "$(number $model file_bytes) / 1e6") |" \
         "$([ "$(number $model causal)" = true ] && number $model state_bytes || echo -) |" \
@@ -170,8 +168,7 @@ END
     done | tr -s ' '
   } | emit models "default offline small lm"
   { # one comparison on a row: without and with the network, and the difference
-    echo "| set, model | without, WER % | \`--rescore words\`, WER % | difference | 95 % interval |"
-    echo "|---|---|---|---|---|"
+    columns "| set, model | without, WER % | \`--rescore words\`, WER % | difference | 95 % interval |"
     for set in dev_native dev_nonnative; do
       for model in default offline; do
         difference $set "$model" words rescored
@@ -193,8 +190,7 @@ measure_confidence() {
 measure_int8() {
   local set model unit
   {
-    echo "| set, model | fp32 | eight bits | difference | 95 % interval |"
-    echo "|---|---|---|---|---|"
+    columns "| set, model | fp32 | eight bits | difference | 95 % interval |"
     for set in dev_native dev_nonnative; do
       for model in default offline; do
         decode $set $model words --model $model --words
@@ -215,8 +211,7 @@ measure_live() {
     bench/second_pass.sh --corpus "$corpus" --set $set --work "$run/live/$set" --linnet "$linnet" > "$run/live.$set"
   done
   {
-    echo "| \`linnet listen --words\` with | dev_native: WER % | 95 % interval | dev_nonnative: WER % | 95 % interval |"
-    echo "|---|---|---|---|---|"
+    columns "| \`linnet listen --words\` with | dev_native: WER % | 95 % interval | dev_nonnative: WER % | 95 % interval |"
     paste -d '|' "$run"/live.dev_native "$run"/live.dev_nonnative |
       awk -F' *[|] *' '{ printf "| %s | %s | %s | %s | %s |\n", $1, $2, $3, $5, $6 }'
   } | emit live "default offline lm"
@@ -243,8 +238,7 @@ measure_silence() {
     }' | emit silence "default lm"
   for set in dev_native dev_nonnative; do decode $set default words --model default --words; done
   {
-    echo "| of the words recognised in | those of utterances with a mean confidence below 0.5, % |"
-    echo "|---|---|"
+    columns "| of the words recognised in | those of utterances with a mean confidence below 0.5, % |"
     for set in dev_native dev_nonnative; do
       awk -f bench/sure.awk "$run/errors/default.$set.words.jsonl" |
         awk -v set=$set '{ printf "| %s | %.1f |\n", set, $2 ? 100 * ($2 - $3) / $2 : 0 }'
@@ -321,8 +315,7 @@ measure_times() {
   boundaries clean --transcribe
   for snr in 20 10; do boundaries $snr --snr $snr; done
   {
-    echo "| ms | n | mean, \`path\` | mean, \`sound\` | median | 90th percentile | within 20 ms | bias |"
-    echo "|---|---|---|---|---|---|---|---|"
+    columns "| ms | n | mean, \`path\` | mean, \`sound\` | median | 90th percentile | within 20 ms | bias |"
     for row in "phone starts" "phone ends" "word starts" "word ends" "phone durations" "phones of "{kal16,awb,rms,slt}; do
       echo -n "| $row | $(cell clean "$sound" "$row" 3) | $(cell clean "$path" "$row" 4) |"
       for k in 4 5 6 7 8; do echo -n " $(cell clean "$sound" "$row" $k) |"; done
@@ -330,16 +323,14 @@ measure_times() {
     done
   } | emit boundaries default
   {
-    echo "| noise | starts of phones, ms: \`--times path\` | \`--times sound\` |"
-    echo "|---|---|---|"
+    columns "| noise | starts of phones, ms: \`--times path\` | \`--times sound\` |"
     for snr in clean 20 10; do
       [ $snr = clean ] && row=none || row="$snr dB below the speech"
       echo "| $row | $(cell $snr "$path" "phone starts" 4) | $(cell $snr "$sound" "phone starts" 4) |"
     done
   } | emit boundaries-noise default
   {
-    echo "| mean error, ms | starts of phonemes | starts of words |"
-    echo "|---|---|---|"
+    columns "| mean error, ms | starts of phonemes | starts of words |"
     echo "| \`linnet align\` | $(cell clean "$sound" "phone starts" 4) | $(cell clean "$sound" "word starts" 4) |"
     row=$(cell clean "transcribe --words" "word starts" 4)
     echo "| \`linnet transcribe\` | $(cell clean "transcribe," "phone starts" 4) | $row |"
@@ -365,8 +356,7 @@ measure_align() {
     keep "$run/align.$set" python3 bench/align.py "$linnet" "$lexicon" "$corpus/$set" "${kind[@]}"
   done
   table() { # table NAME HEADER: the rows of both sets
-    echo "$2"
-    echo "$2" | sed 's/[^|]\{1,\}/---/g'
+    columns "$2"
     sort -u "$run/align.dev_native" "$run/align.dev_nonnative" | sed -n "s/^$1: //p"
   }
   table goodness "| one phoneme of a text replaced | replaced | others | area under the curve | replaced below -3, % |$(
@@ -393,8 +383,7 @@ measure_sizes() {
   tools/package.sh wheel > "$run/wheel.log" 2>&1 || echo "there is no wheel; $run/wheel.log says why" >&2
   bytes() { find "$@" -type f -printf '%s\n' 2> /dev/null | awk '{ s += $1 } END { printf "%.1f", s / 1e6 }'; }
   {
-    echo "| what | MB |"
-    echo "|---|---|"
+    columns "| what | MB |"
     echo "| all that \`make install\` writes | $(bytes "$root") |"
     echo "| models and language models of English | $(bytes "$root"/usr/share/linnet/en) |"
     echo "| the program, \`linnet\` | $(bytes "$root"/usr/bin) |"
@@ -424,8 +413,7 @@ measure_search() {
   local model beam limit what options seconds wall cpu memory name
   seconds=$(sound_s dev_native)
   {
-    echo "| search | dev_native: WER % | dev_nonnative: WER % | CPU-seconds for an hour of sound |"
-    echo "|---|---|---|---|"
+    columns "| search | dev_native: WER % | dev_nonnative: WER % | CPU-seconds for an hour of sound |"
     while read -r model beam limit what; do
       options=(--model "$model" --words --beam "$beam" --tune "beam-score=$limit") name=words-$beam
       for set in dev_native dev_nonnative; do decode $set "$model" "$name" "${options[@]}"; done
@@ -450,8 +438,7 @@ measure_speed() {
   local options seconds wall cpu memory file
   seconds=$(sound_s dev_native)
   {
-    echo "| \`linnet transcribe\`, median of three | times real time, all cores | CPU-seconds an hour of sound | memory, MB |"
-    echo "|---|---|---|---|"
+    columns "| \`linnet transcribe\`, median of three | times real time, all cores | CPU-seconds an hour of sound | memory, MB |"
     while read -r options; do
       read -r wall cpu memory <<< "$(transcribed 3 "$threads" $options)"
       echo "| \`$options\` | $(of %.0f "$seconds / $wall") | $(of %.1f "$cpu * 3600 / $seconds") | $(of %.0f "$memory") |"
@@ -471,8 +458,7 @@ END
   file=$corpus/$(awk 'NR == 1 { print $2 }' "$corpus/dev_native/wav.scp")
   seconds=$("$linnet" transcribe -q -f json "$file" | sed 's/.*"seconds":\([0-9.]*\).*/\1/')
   {
-    echo "| one file of $seconds s, the whole program | seconds | memory, MB |"
-    echo "|---|---|---|"
+    columns "| one file of $seconds s, the whole program | seconds | memory, MB |"
     for options in "" --words "--words --offline --combine default --rescore words"; do
       read -r wall cpu memory <<< "$(timed 5 "$linnet" transcribe -q $options "$file")"
       echo "| \`linnet transcribe${options:+ }$options\` | $wall | $(of %.0f "$memory") |"
@@ -483,8 +469,7 @@ first() { ! command -v chrt > /dev/null || echo "chrt $1 1"; } # before others, 
 measure_streams() {
   local model
   {
-    echo "| model | streams | lag p50, ms | p95, ms | p99, ms | cores |"
-    echo "|---|---|---|---|---|---|"
+    columns "| model | streams | lag p50, ms | p95, ms | p99, ms | cores |"
     for model in small default; do
       $(first -f) "$linnet" bench streams --model $model $(size "--streams 0 --seconds 8" "--streams 2 --seconds 1") \
         > "$run/streams.txt"
@@ -497,8 +482,7 @@ measure_server() {
   local streams seconds options
   seconds=$(size 20 3)
   {
-    echo "| \`linnet serve\` | streams | lag p50, ms | p95, ms | p99, ms | cores | memory, MB |"
-    echo "|---|---|---|---|---|---|---|"
+    columns "| \`linnet serve\` | streams | lag p50, ms | p95, ms | p99, ms | cores | memory, MB |"
     while read -r streams options; do
       streams=$(size "$streams" 2)
       IDLE=0 $(first -r) bench/serve.sh "$streams" "$seconds" $options > "$run/serve.txt" 2>&1

@@ -106,8 +106,7 @@ if due score; then for set in $dev_sets; do score "$set"; done; fi
 if due test; then
   score test_native
   {
-    echo "| set | model | utterances | phonemes | substitutions | deletions | insertions | PER % |"
-    echo "|---|---|---|---|---|---|---|---|"
+    columns "| set | model | utterances | phonemes | substitutions | deletions | insertions | PER % |"
     for set in $dev_sets test_native; do
       for model in ${models//,/ }; do
         # the last line: PER 37.50 %: 1 substitutions, 1 deletions, 1 insertions in 8 tokens of 2 utterances

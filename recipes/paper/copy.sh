@@ -60,8 +60,7 @@ note="10 symbols, at most $length long, $batch sequences a step, $layers layers,
   echo
   echo "![loss](loss.svg)"
   echo
-  echo "| variant | seeds | loss of the last tenth of the steps: mean | lowest | highest | first step with a loss below 0.1 | seconds |"
-  echo "|---|---|---|---|---|---|---|"
+  columns "| variant | seeds | loss of the last tenth of the steps: mean | lowest | highest | first step with a loss below 0.1 | seconds |"
   for variant in ${variants//,/ }; do
     LC_ALL=C awk -F'\t' -v variant="$variant" '
       /^#/ || $1 != variant { next }

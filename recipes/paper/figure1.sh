@@ -30,21 +30,13 @@ axes=(--x "frames:sequence length (frames)" --by variant --axes x-scale=log2,y-s
   echo "![time](time.svg)"
   echo
   echo "![memory](memory.svg)"
-  echo
-  echo "## Time of one sequence, ms (median)"
-  echo
+  section "Time of one sequence, ms (median)"
   pivot "$t" frames variant ms 1 %.4g
-  echo
-  echo "## Memory of one sequence, MB (sum of all buffers)"
-  echo
+  section "Memory of one sequence, MB (sum of all buffers)"
   pivot "$t" frames variant bytes 1e-6 %.4g
-  echo
-  echo "## Growth of resident memory of one sequence, MB (measured)"
-  echo
+  section "Growth of resident memory of one sequence, MB (measured)"
   pivot "$t" frames variant resident_bytes 1e-6 %.4g
-  echo
-  echo "## Left out"
-  echo
+  section "Left out"
   LC_ALL=C awk -F'\t' '!/^#/ && headed++ && $NF != "-" { print "- " $1 ", " $2 " frames: " $NF; n++ } END { if (!n) print "Nothing." }' "$t"
 } > "$work/RESULTS.md"
 echo "$work/RESULTS.md"

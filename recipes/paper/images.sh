@@ -106,9 +106,7 @@ done
   head_of_results "Autoregressive images (tables 1 and 2)"
   echo "$form. Post-norm, sinusoids, no dropout."
   for set in "${data[@]}"; do
-    echo
-    echo "## $set"
-    echo
+    section "$set"
     LC_ALL=C awk -F'\t' -v set="$set" '
       BEGIN { split("softmax 0.621 lsh-1 0.745 lsh-4 0.676 linear 0.644", m, " "); split("softmax 3.47 lsh-1 3.39 lsh-4 3.51 linear 3.40", c, " ")
         for (i = 1; i <= 8; i += 2) paper[set == "mnist" ? m[i] : c[i]] = set == "mnist" ? m[i + 1] : c[i + 1] }
@@ -134,13 +132,10 @@ done
   echo
   echo "Bits per dimension: the loss of the images for measuring by ln 2, the lowest of all epochs, at the same epoch, and by the time that the"
   echo "fastest network took for all. The first value of an image is given and not counted."
-  echo
-  echo "## Images per second"
-  echo
+  section "Images per second"
   sed -n 's/^# device: //p' "$work/generate.tsv"
   echo
-  echo "| variant | computed | values | images at once | images per second | ratio to softmax, all again |"
-  echo "|---|---|---|---|---|---|"
+  columns "| variant | computed | values | images at once | images per second | ratio to softmax, all again |"
   LC_ALL=C awk -F'\t' '!/^#/ && $1 != "variant" { printf "| %s | %s | %s | %s | %s | %s |\n", $1, $2 == "state" ? "with a state" : "all again", $3, $4, $6, $7 }' \
     "$work/generate.tsv"
   echo

@@ -36,25 +36,15 @@ axes=(--x "elapsed_s:sound so far (s)" --by variant --axes x-scale=log,y-scale=l
   echo "![cost](cost.svg)"
   echo
   echo "![memory](bytes.svg)"
-  echo
-  echo "## Time of one chunk, ms (median)"
-  echo
+  section "Time of one chunk, ms (median)"
   pivot "$t" elapsed_s variant ms 1 %.4g
-  echo
-  echo "## Processor time of one chunk, ms (median): without what else the machine did; of a GPU, only the host's part"
-  echo
+  section "Processor time of one chunk, ms (median): without what else the machine did; of a GPU, only the host's part"
   pivot "$t" elapsed_s variant cpu_ms 1 %.4g
-  echo
-  echo "## Computing time for one second of sound, ms; above 1,000 a stream is slower than real time (processor time on one CPU thread, else elapsed)"
-  echo
+  section "Computing time for one second of sound, ms; above 1,000 a stream is slower than real time (processor time on one CPU thread, else elapsed)"
   pivot "$t" elapsed_s variant ms_per_s 1 %.4g
-  echo
-  echo "## Memory of one stream, MB"
-  echo
+  section "Memory of one stream, MB"
   pivot "$t" elapsed_s variant bytes 1e-6 %.4g
-  echo
-  echo "## First time at which softmax costs more than linear"
-  echo
+  section "First time at which softmax costs more than linear"
   LC_ALL=C awk -F'\t' '!/^#/ && $8 + 0 > 0 { if ($1 == "linear") linear[$2] = $8; if ($1 == "softmax" && $8 > linear[$2] && at == "") at = $2 }
     END { print at == "" ? "None of these." : at " s." }' "$t"
 } > "$work/RESULTS.md"

@@ -151,9 +151,7 @@ arena_speed='| *arena: Transformer* | 8.1 | 4.9 | 2.3 | 1.4 | 0.85 | 2.65 | 5.51
 {
   head_of_results "Long Range Arena"
   echo "$layers layers, $heads heads of $head_width, feed-forward width $feedforward, pre-norm, sinusoids; Bi-LSTM: $layers layers of $lstm_width units."
-  echo
-  echo "## Accuracy, per cent"
-  echo
+  section "Accuracy, per cent"
   LC_ALL=C awk -F'\t' '
     NR > 1 { v[$2, $1] = $3; if (!($2 in seen)) { seen[$2] = 1; order[++n] = $2 } }
     END {
@@ -169,9 +167,7 @@ arena_speed='| *arena: Transformer* | 8.1 | 4.9 | 2.3 | 1.4 | 0.85 | 2.65 | 5.51
   echo
   echo "Of the dev set, at the epoch of its lowest loss; at most $epochs epoch(s), $batch sequences a step, RAdam at $lr. Chance: 10, 50, -, -, 10."
   if [ -s "$work/speed.tsv" ]; then
-    echo
-    echo "## Training: steps per second and peak memory"
-    echo
+    section "Training: steps per second and peak memory"
     LC_ALL=C awk -F'\t' '
       NR == 1 { next }
       { if (!($1 in seen)) { seen[$1] = 1; order[++n] = $1 } if (!($2 in known)) { known[$2] = 1; at[++m] = $2 } s[$1, $2] = $3; b[$1, $2] = $4 }

@@ -31,8 +31,7 @@ grep -q 'threads*$' "$work/one.tsv" || cores=1
   head_of_results "Memory of live streams, and streams of one machine"
   echo "$(sed -n 's/^# device: //p' "$work/one.tsv"); $(sed -n 's/^# \(networks.*\), chunks.*/\1/p' "$work/one.tsv"). Memory: $memory_gb GB; $cores core(s)."
   echo
-  echo "| variant | sound so far, s | MB of a stream | streams by memory | ms of a core for 1 s of sound | computed together | streams by time |"
-  echo "|---|---|---|---|---|---|---|"
+  columns "| variant | sound so far, s | MB of a stream | streams by memory | ms of a core for 1 s of sound | computed together | streams by time |"
   LC_ALL=C awk -F'\t' -v gb="$memory_gb" -v cores="$cores" '
     /^#/ || $1 == "variant" { next }
     { k = $1 "\t" $2; if (!(k in bytes)) order[++n] = k; bytes[k] = $9

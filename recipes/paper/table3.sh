@@ -315,8 +315,7 @@ table() {
 
 rates_tried() {
   local row rate low
-  echo "| row | rate | dev PER % of seed 1 (greedy, during training) | epoch |"
-  echo "|---|---|---|---|"
+  columns "| row | rate | dev PER % of seed 1 (greedy, during training) | epoch |"
   for row in ${rows//,/ }; do
     network "$row"
     for rate in ${rates//,/ }; do
@@ -404,9 +403,7 @@ if wanted 4; then
     echo "## Rates tried"
     echo
     rates_tried
-    echo
-    echo "## What favours whom"
-    echo
+    section "What favours whom"
     if [ "$schedule" = plateau ]; then
       echo "- All rows have the same data, features, stacking, batches, dropout, stopping rule and number of rates. The rates of the grid lie around"
       echo "  those of the paper: RAdam for transformers, Adam for LSTMs."
