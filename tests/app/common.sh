@@ -5,6 +5,9 @@
 #   has "what must hold" TEXT PART        TEXT contains PART
 #   run ARGS...                           runs linnet: $status, $out (standard output), $err (standard error)
 #   exits "what" STATUS run ARGS...       the exit status of this command is STATUS
+#   gives "what" WANT ARGS...             linnet ARGS... writes WANT to standard output
+#   shows "what" PART ARGS...             ... writes something that contains PART
+#   warns "what" PART ARGS...             the same of standard error
 #
 # $LINNET is the program (make check-arm64: a script that runs it in an emulator), $PROGRAM its file; $SOUND writes sounds (sound.c),
 # $ROWS writes log-probabilities (rows.c); $tmp is a temporary folder of this test, removed at the end.
@@ -63,6 +66,9 @@ ran() {
     case $err in *Sanitizer*|*"runtime error"*) fail "no sanitizer report" "$*" "$err" ;; esac
 }
 run() { ran "$LINNET" "$@"; }
+gives() { gives_what=$1 gives_want=$2; shift 2; run "$@"; is "$gives_what" "$gives_want" "$out"; }
+shows() { shows_what=$1 shows_part=$2; shift 2; run "$@"; has "$shows_what" "$out" "$shows_part"; }
+warns() { warns_what=$1 warns_part=$2; shift 2; run "$@"; has "$warns_what" "$err" "$warns_part"; }
 # script NAME ARGS...: recipes/NAME.sh with this program
 script() { script=$1; shift; ran bash "recipes/$script.sh" --linnet "$LINNET" "$@"; }
 exits() { exits_what=$1 exits_want=$2; shift 2; "$@"; is "$exits_what: status" "$exits_want" "$status"; }

@@ -62,8 +62,7 @@ is "its model is used" "$("$LINNET" info "$to/default.safetensors" | grep ^finge
 exits "it recognises" 0 run transcribe --words --language "$to" "$data/ann-1.wav"
 is "with its words" "$("$LINNET" transcribe -v --words -m "$to/default.safetensors" -l "$to/words.dict" --lm "$to/words.lm" --add-lexicon "$to/added.dict" "$data/ann-1.wav" 2>&1)" \
     "$("$LINNET" transcribe -v --words --language "$to" "$data/ann-1.wav" 2>&1)"
-run phonemize --language "$to" -q --oov "$tmp/oov" yak
-is "an added word" "Y AE K" "$out"
+gives "an added word" "Y AE K" phonemize --language "$to" -q --oov "$tmp/oov" yak
 is "is one of the lexicon" "" "$(cat "$tmp/oov")"
 run phonemize --language "$to" -l "$lexicon" -q --oov "$tmp/oov" yak
 has "is not in another lexicon" "$(cat "$tmp/oov")" "yak"
@@ -90,8 +89,7 @@ hasnt "--quiet: no commands" "$err" "$ linnet"
 "$LINNET" quantise "$tmp/model.safetensors" -o "$tmp/eight.safetensors"
 LINNET_MODEL=$tmp/eight.safetensors a --epochs 1 -q -o "$tmp/eight"
 is "a model in eight bits: status" 0 "$status"
-run info "$tmp/eight/work/run/eight-bits.safetensors"
-has "stays one" "$out" "in eight bits"
+shows "stays one" "in eight bits" info "$tmp/eight/work/run/eight-bits.safetensors"
 hasnt "one output is trained by CTC" "$(cat "$tmp/eight/work/run/train.conf")" "mmi = 0.9"
 "$LINNET" train "$tmp/train.conf" --train "$tmp/set.lfc" --init "$tmp/model.safetensors" --folder "$tmp/search" -q --epochs 1 --set search=1
 LINNET_MODEL=$tmp/search/best.safetensors a --epochs 1 -o "$tmp/two"

@@ -49,19 +49,16 @@ is "text: a table with times" "    0.200     0.800  One|    1.100     1.600  two
 run align --posteriors "$tmp/m.npy" --text "One, two!" $lex --row-ms 100 -q --unit both --ids --ipa
 is "text: words and phones, with ids" "m     1.100     1.600  two|m     1.100     1.200    t|m     1.400     1.600    u" \
     "$(printf '%s\n' "$out" | tail -n 3 | paste -s -d '|')"
-run align --posteriors "$tmp/m.npy" --phones "w ə n ˈt u" -f ctm --row-ms 100 -q
-is "matrix: phones in the IPA" "$arpabet" "$out"
+gives "matrix: phones in the IPA" "$arpabet" align --posteriors "$tmp/m.npy" --phones "w ə n ˈt u" -f ctm --row-ms 100 -q
 run align --posteriors "$tmp/m.npy" --phones "wʌn ˈtuː" -f ctm --row-ms 100 -q
 is "matrix: phones in the IPA, words without blanks" "$arpabet" "$out"
-run align --posteriors "$tmp/m.npy" --phones "wʌn ˈtuː" -f trn --ipa -q
-is "the IPA in and out" "w ʌ n t u (m)" "$out"
+gives "the IPA in and out" "w ʌ n t u (m)" align --posteriors "$tmp/m.npy" --phones "wʌn ˈtuː" -f trn --ipa -q
 printf 'one wʌn\ntwo t u\n' > "$tmp/ipa.dict"
 run align --posteriors "$tmp/m.npy" --text "One, two!" -l "$tmp/ipa.dict" -f ctm --unit phones --row-ms 100 -q
 is "matrix: a lexicon in the IPA" "$arpabet" "$out"
 run align --posteriors "$tmp/m.npy" --text "one two" $lex -f ctm --unit phones -q
 is "matrix: steps of the model, 30 ms, if nothing is said" "0.060 0.030 W" "$(printf '%s\n' "$out" | head -n 1 | cut -d' ' -f3-5)"
-run align --posteriors "$tmp/m.npy" --text "one two" $lex -f json -q
-has "json: goodness" "$out" '"goodness":-0.'
+shows "json: goodness" '"goodness":-0.' align --posteriors "$tmp/m.npy" --text "one two" $lex -f json -q
 run align --posteriors "$tmp/m.npy" --text "one two" $lex -f json --row-ms 1e-9 -q
 is "json: goodness of 5 phonemes, 2 words and all, however short the rows" 8 \
     "$(printf '%s\n' "$out" | grep -o '"goodness":-0\.' | wc -l | tr -d ' ')"
@@ -74,13 +71,11 @@ is "csv: goodness of words and of all" "" "$(printf '%s\n' "$out" | tr -d '\r' |
     $4 == "phone" { n++; sum += exp($9); all_n++; all += exp($9); next }
     { if (n && (d = log(sum / n) - want) * d > 1e-7) print "word", want, log(sum / n); n = sum = 0; want = $9; if ($4 == "utterance") whole = $9 }
     END { if (!n || (d = log(sum / n) - want) * d > 1e-7 || (d = log(all / all_n) - whole) * d > 1e-7) print want, whole }')"
-run align --posteriors "$tmp/m.npy" --text "one two" $lex
-has "a summary" "$err" "1 utterance, 0.5 s of sound"
+warns "a summary" "1 utterance, 0.5 s of sound" align --posteriors "$tmp/m.npy" --text "one two" $lex
 
 # A wrong phone has a lower goodness than the others; a wrong text is reported.
 goodness() { printf '%s\n' "$out" | sed 's/.*"phones":\[//; s/\],.*//; s/},{/\n/g' | sed 's/.*goodness":\([-0-9.]*\).*/\1/'; }
-run align --posteriors "$tmp/m.npy" --phones "W IY N T UW" -f json -q
-has "a wrong phone: what was said instead" "$out" '"heard":"AH"'
+shows "a wrong phone: what was said instead" '"heard":"AH"' align --posteriors "$tmp/m.npy" --phones "W IY N T UW" -f json -q
 is "a wrong phone: its goodness, and no other's, is below -3" "1 2" "$(goodness | awk '$1 < -3 { n++; at = NR } END { print n, at }')"
 exits "a wrong text" 0 run align --posteriors "$tmp/m.npy" --text "four three four" $lex -f ctm
 has "a wrong text" "$err" "the text does not seem to match the sound"
@@ -207,13 +202,11 @@ printf 'one W AH0 N\ntwo T ER0\n' > "$tmp/schwa.dict"
 run align --posteriors "$tmp/m.npy" --text "one two" -l "$tmp/schwa.dict" --unit phones -q -f trn --ipa
 is "vowels without stress in the IPA" "w ə n t ɚ (m)" "$out"
 if [ -f share/linnet/en/words.dict.gz ]; then
-    run phonemize -q --stress about the answer
-    is "the installed lexicon has stress" "AH0 B AW1 T DH AH0 AE1 N S ER0" "$out"
+    gives "the installed lexicon has stress" "AH0 B AW1 T DH AH0 AE1 N S ER0" phonemize -q --stress about the answer
 fi
 run align --posteriors "$tmp/m.npy" --text-file "$tmp/one.TextGrid" -l "$tmp/stress.dict" -q -f json --stress --row-ms 100
 has "stress in JSON, of a TextGrid" "$out" '"phones":["W","AH1","N"]'
-run align --posteriors "$tmp/m.npy" --phones "wˈʌn T UW0" -q -f trn --stress
-is "stress of --phones is kept" "W AH1 N T UW0 (m)" "$out"
+gives "stress of --phones is kept" "W AH1 N T UW0 (m)" align --posteriors "$tmp/m.npy" --phones "wˈʌn T UW0" -q -f trn --stress
 run align --posteriors "$tmp/m.npy" --text "one two" $lex -f trn --stress --unit phones
 is "a lexicon without stress" "W AH N T UW (m)" "$out"
 has "a lexicon without stress: reported" "$err" "has no stress, which --stress needs"
@@ -258,8 +251,7 @@ is "--phones" "$one" "$out"
 LINNET_LEXICON=$tmp/dict run align -q "$d/u1.wav" --text "one two" -f ctm --unit phones
 is "LINNET_LEXICON" "$one" "$out"
 if [ -f share/linnet/en/words.dict.gz ]; then
-    run align -q "$d/u1.wav" --text "one two" -l words.dict.gz -f trn
-    is "a lexicon that is installed, by its name" "one two (u1)" "$out"
+    gives "a lexicon that is installed, by its name" "one two (u1)" align -q "$d/u1.wav" --text "one two" -l words.dict.gz -f trn
 fi
 ok "posteriors" "$LINNET" posteriors "$d/u1.wav" -o "$tmp/u1.npy"
 run align -q --posteriors "$tmp/u1.npy" --phones "W AH N T UW" -f ctm
@@ -342,8 +334,7 @@ run align -q "$c/anna/one.wav" "$c/ben/three.four.wav" -f trn $lex
 is "files with their texts beside them" "one two (one)|three four (three.four)|" "$(printf '%s\n' "$out" | tr '\n' '|')"
 run align -q "$c"/anna/one.* "$c"/top.* -f trn $lex
 is "files and their texts" "one two (one)|four one (top)|" "$(printf '%s\n' "$out" | tr '\n' '|')"
-run align -q "$c/top.wav" -f trn $lex
-is "one file with its text beside it" "four one (top)" "$out"
+gives "one file with its text beside it" "four one (top)" align -q "$c/top.wav" -f trn $lex
 exits "files, one without a text" 1 run align -q "$c/top.wav" "$d/u1.wav" -f trn $lex
 is "files, one without a text: the other is done" "four one (top)" "$out"
 run align -q "$c/top.wav" "$c/anna/day 1" --output-dir "$tmp/mixed" $lex
@@ -409,8 +400,7 @@ refused "a text beside a data directory" 2 "--data reads the texts from the data
 refused "--row-ms with a sound" 2 "--row-ms needs --posteriors" align "$d/u1.wav" --text one --row-ms 10
 refused "channels" 2 "a text belongs to one channel" align "$d/u1.wav" --text one $lex --channel each
 refused "formats" 2 "need --output-dir" align "$d/u1.wav" --text one $lex -f json,ctm
-run align -q "$d/u1.wav" --text "one gronalite two" $lex -f json
-has "a word that the lexicon lacks" "$out" '"word":"gronalite"'
+shows "a word that the lexicon lacks" '"word":"gronalite"' align -q "$d/u1.wav" --text "one gronalite two" $lex -f json
 
 # Real speech: a text that is only part of the sound is where it was said; the rest is other speech.
 real=/usr/share/pocketsphinx/test/data/librivox/sense_and_sensibility_01_austen_64kb
@@ -430,13 +420,11 @@ if [ -f $real-0880.wav ] && [ -f share/linnet/en/default.safetensors ] && [ -f s
         "$({ printf '%s\n' "$alone"; printf '%s\n' "$out" | grep -v other; } | awk -v at="$((bytes / 32))" \
             'NR <= 8 { from[NR] = $1; to[NR] = $2; next } { k = NR - 8; a = $1 - at / 1000 - from[k]; b = $2 - at / 1000 - to[k]
              if (a * a > 0.01 || b * b > 0.01) print $3, a, b }')"
-    run align -q --raw "$tmp/three.raw" --text "$said" -f json
-    has "other speech in json" "$out" ',"other":[{"start":'
+    shows "other speech in json" ',"other":[{"start":' align -q --raw "$tmp/three.raw" --text "$said" -f json
     run align -q --raw "$tmp/three.raw" --text "$said" -f textgrid -o "$tmp/three.TextGrid"
     is "other speech in a TextGrid" "2 notes" "$(grep -c '"\[other speech\]"' "$tmp/three.TextGrid") $(
         sed -n 's/^        name = "\(notes\)" $/\1/p' "$tmp/three.TextGrid")"
-    run align -q --raw "$tmp/three.raw" "$tmp/three.TextGrid" -f trn
-    is "other speech in a TextGrid is no text" "$said (three)" "$out"
+    gives "other speech in a TextGrid is no text" "$said (three)" align -q --raw "$tmp/three.raw" "$tmp/three.TextGrid" -f trn
     run align --raw "$tmp/three.raw" --text "how are you today" -f ctm
     is "a text that was not said does not spread" 1 "$(printf '%s\n' "$out" |
         awk 'NR == 1 { from = $3 } { to = $3 + $4 } END { print NR == 4 && to - from < 2 }')"

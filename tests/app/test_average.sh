@@ -20,8 +20,7 @@ run average "$(e 5)" "$(e 4)" "$(e 3)" -o "$tmp/cba.safetensors" --name mean --l
 for m in abc cba; do "$LINNET" posteriors -m "$tmp/$m.safetensors" "$wav" -o "$tmp/$m.npy"; done
 ok "their order does not matter" cmp "$tmp/abc.npy" "$tmp/cba.npy"
 ok "the mean is another model" sh -c "! cmp -s '$tmp/a.npy' '$tmp/abc.npy'"
-run info "$tmp/abc.safetensors"
-has "the name" "$out" mean
+shows "the name" mean info "$tmp/abc.safetensors"
 has "the licence" "$out" CC0
 run info --json "$tmp/abc.safetensors"
 has "the number of models" "$(echo "$out" | tr -d ' \n')" '"averaged":3'
@@ -61,14 +60,11 @@ is "weights of the same sets name them once" "trained_on data" "$(sets "$(e 5)" 
 # ---- the running level ---------------------------------------------------------------------------------------------------------------
 
 exits "--level-db" 0 run average "$(e 5)" -o "$tmp/level.safetensors" --level-db 103
-run info --json "$tmp/level.safetensors"
-has "info names the level" "$out" '"level_db": 103'
+shows "info names the level" '"level_db": 103' info --json "$tmp/level.safetensors"
 "$LINNET" average "$tmp/level.safetensors" -o "$tmp/again.safetensors"
-run info --json "$tmp/again.safetensors"
-has "it stays" "$out" '"level_db": 103'
+shows "it stays" '"level_db": 103' info --json "$tmp/again.safetensors"
 "$LINNET" average "$tmp/level.safetensors" --level-db 0 -o "$tmp/none.safetensors"
-run info --json "$tmp/none.safetensors"
-has "0: none" "$out" '"level_db": 0'
+shows "0: none" '"level_db": 0' info --json "$tmp/none.safetensors"
 print_of() { "$LINNET" info --json "$1" | grep -o '"fingerprint": "[0-9a-f]*"'; }
 is "and the model of before" "$(print_of "$(e 5)")" "$(print_of "$tmp/none.safetensors")"
 refused "--level-db: out of range" 2 "--level-db" average "$(e 5)" -o "$tmp/x.safetensors" --level-db 0.5
@@ -76,11 +72,9 @@ refused "--level-db: out of range" 2 "--level-db" average "$(e 5)" -o "$tmp/x.sa
 # ---- the hop -------------------------------------------------------------------------------------------------------------------------
 
 exits "--hop-ms" 0 run average "$(e 5)" -o "$tmp/hop.safetensors" --hop-ms 9.5
-run info --json "$tmp/hop.safetensors"
-has "info names the hop" "$out" '"hop_ms": 9.5'
+shows "info names the hop" '"hop_ms": 9.5' info --json "$tmp/hop.safetensors"
 run average "$tmp/hop.safetensors" -o "$tmp/again.safetensors"
-run info --json "$tmp/again.safetensors"
-has "it stays" "$out" '"hop_ms": 9.5'
+shows "it stays" '"hop_ms": 9.5' info --json "$tmp/again.safetensors"
 refused "--hop-ms: longer than the window" 1 "hop_ms is 40" average "$(e 5)" -o "$tmp/x.safetensors" --hop-ms 40
 
 # ---- the blank's bias ----------------------------------------------------------------------------------------------------------------
@@ -103,22 +97,18 @@ refused "--blank-bias: out of range" 2 "--blank-bias" average "$(e 5)" -o "$tmp/
 # ---- the emission delay ----------------------------------------------------------------------------------------------------------
 
 exits "--delay-ms" 0 run average "$(e 5)" -o "$tmp/late.safetensors" --delay-ms 70
-run info "$tmp/late.safetensors"
-has "info names the delay" "$out" "70 ms earlier than the network's output (emission delay)"
+shows "info names the delay" "70 ms earlier than the network's output (emission delay)" info "$tmp/late.safetensors"
 "$LINNET" average "$tmp/late.safetensors" "$(e 4)" -o "$tmp/again.safetensors"
-run info --json "$tmp/again.safetensors"
-has "it stays that of the first model" "$out" '"emission_delay_ms": 70'
+shows "it stays that of the first model" '"emission_delay_ms": 70' info --json "$tmp/again.safetensors"
 "$LINNET" average "$(e 4)" "$tmp/late.safetensors" -o "$tmp/again.safetensors"
-run info --json "$tmp/again.safetensors"
-has "or of the first that has one" "$out" '"emission_delay_ms": 70'
+shows "or of the first that has one" '"emission_delay_ms": 70' info --json "$tmp/again.safetensors"
 "$LINNET" average "$(e 4)" --delay-ms 90 -o "$tmp/later.safetensors"
 exits "two delays" 0 run average "$tmp/late.safetensors" "$tmp/later.safetensors" -o "$tmp/again.safetensors"
 has "two delays: message" "$err" "later.safetensors has an emission delay of 90 ms, a model before it one of 70 ms, which is used"
 run average "$tmp/late.safetensors" "$tmp/later.safetensors" -o "$tmp/again.safetensors" --delay-ms 80
 is "one that is given: no message" "" "$err"
 "$LINNET" average "$tmp/late.safetensors" --delay-ms 0 -o "$tmp/zero.safetensors"
-run info --json "$tmp/zero.safetensors"
-has "until it is replaced" "$out" '"emission_delay_ms": 0'
+shows "until it is replaced" '"emission_delay_ms": 0' info --json "$tmp/zero.safetensors"
 speech=/usr/share/pocketsphinx/test/data/goforward.raw
 if [ -f $speech ]; then
     default=share/linnet/en/default.safetensors

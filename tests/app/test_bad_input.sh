@@ -79,8 +79,7 @@ is "and the samples that exist are used" 1 "$([ -n "$out" ] && echo 1)"
 # A header that promises 4 GiB.
 cp "$g" "$tmp/liar.wav"
 printf '\377\377\377\377' | dd of="$tmp/liar.wav" bs=1 seek=40 conv=notrunc 2> /dev/null
-run transcribe -q -m "$m" "$tmp/liar.wav"
-is "a lying header does no harm" "$phones" "$out"
+gives "a lying header does no harm" "$phones" transcribe -q -m "$m" "$tmp/liar.wav"
 # A header with no channels, and one with a rate of zero.
 cp "$g" "$tmp/channels0.wav"
 printf '\000\000' | dd of="$tmp/channels0.wav" bs=1 seek=22 conv=notrunc 2> /dev/null

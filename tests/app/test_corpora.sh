@@ -45,13 +45,10 @@ run transcribe --data "$a/set" --output-dir "$tmp/out" -f textgrid --skip-done
 has "segments that are done are skipped" "$err" "2 skipped (done before)"
 refused "--start with segments" 1 "the utterances of $a/set are parts of recordings: not with --start and --end" \
     transcribe --data "$a/set" --start 1
-run validate "$a/set" $lex
-has "validate of segments: their length" "$out" "2 utterances, 3.0 s"
-run validate "$b/set" $lex
-has "validate of the same in files of its own" "$out" "2 utterances, 3.0 s"
+shows "validate of segments: their length" "2 utterances, 3.0 s" validate "$a/set" $lex
+shows "validate of the same in files of its own" "2 utterances, 3.0 s" validate "$b/set" $lex
 printf 'x 1\ny two 3\n' > "$b/set/text"
-run validate "$b/set" $lex --json
-has "validate reads numbers" "$out" '"words": 3, "unknown": 0'
+shows "validate reads numbers" '"words": 3, "unknown": 0' validate "$b/set" $lex --json
 printf 'x long 0.5 1.5\nz long 7 8\n' > "$a/set/segments"
 printf 'x one\nz two three\n' > "$a/set/text"
 exits "a segment behind the end" 1 run transcribe --data "$a/set" -f text -q

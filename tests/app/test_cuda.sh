@@ -12,11 +12,9 @@ export LINNET_CUDA_LIBRARY="$emulated/liblinnet_cuda.so" LINNET_CUDA_DRIVER="$em
 
 # ---- what is found ------------------------------------------------------------------------------------------------------------
 
-run info --devices
-has "the GPU is listed" "$out" "Emulated GPU 0"
+shows "the GPU is listed" "Emulated GPU 0" info --devices
 has "and the processor" "$out" "instructions"
-run info --devices --json
-has "in JSON too" "$out" '"name": "Emulated GPU 0"'
+shows "in JSON too" '"name": "Emulated GPU 0"' info --devices --json
 LINNET_CUDA_DRIVER=$tmp/nothing run info --devices
 has "no driver is one sentence" "$out$err" "no NVIDIA driver"
 export LINNET_EMULATION_DRIVER=12040

@@ -21,8 +21,7 @@ hello 1 0.050 0.030 AH 0.9000
 hello 1 0.110 0.090 L 0.9000
 hello 1 0.200 0.120 OW 0.9000" "$(d -f ctm --delay-ms 310 "$tmp/hello.npy")"
 is "trn" "HH AH L OW (hello)" "$(d -f trn "$tmp/hello.npy")"
-run decode -q -f json "$tmp/hello.npy"
-has "json: the whole output" "$out" '{"id":"hello","channel":1,"seconds":0.780,'
+shows "json: the whole output" '{"id":"hello","channel":1,"seconds":0.780,' decode -q -f json "$tmp/hello.npy"
 has "json: the last" "$out" '{"phone":"OW","start":0.510,"end":0.630,"confidence":0.9000}'
 has "csv" "$(d -f csv "$tmp/hello.npy")" 'hello,1,,phone,L,0.420,0.510,0.9000'
 has "audacity" "$(d -f audacity "$tmp/hello.npy")" "$(printf '0.300\t0.360\tHH')"
@@ -109,8 +108,7 @@ if [ -f share/linnet/en/phones.lm ]; then
     refused "a model of phones for words" 1 "phones.lm is a model of phones; omit --words" \
         decode --words --lm phones.lm -l "$tmp/ah.dict" "$tmp/bed.npy"
 fi
-run decode -q -b 8 -n 3 -f json "$tmp/bed.npy"
-has "alternatives" "$out" '"alternatives":[{"phones":[{"phone":"P"'
+shows "alternatives" '"alternatives":[{"phones":[{"phone":"P"' decode -q -b 8 -n 3 -f json "$tmp/bed.npy"
 has "the second" "$out" '{"phones":[{"phone":"B"'
 is "three" 3 "$(printf "%s" "$out" | grep -o "{\"phones\":" | wc -l | tr -d " ")"
 
@@ -150,8 +148,7 @@ refused "a list without the blank" 1 "$tmp/list: " decode --phones "$tmp/list" "
 # ---- bad matrices: reported with file and row, the others are done ---------------------------------------------------------------
 
 ipa='<blank> ɑ æ ʌ ɔ aʊ aɪ b tʃ d ð ɛ ɝ eɪ f ɡ h ɪ i dʒ k l m n ŋ oʊ ɔɪ p ɹ s ʃ t θ ʊ u v w j z ʒ'
-run decode -q --phones "$ipa" "$tmp/hello.npy"
-is "a set named in the IPA" "h ʌ l oʊ" "$out"
+gives "a set named in the IPA" "h ʌ l oʊ" decode -q --phones "$ipa" "$tmp/hello.npy"
 printf 'hello HH AH L OW\n' > "$tmp/hello.dict"
 run decode -q --phones "$ipa" --words --no-readable --no-lm -l "$tmp/hello.dict" "$tmp/hello.npy"
 is "a set named in the IPA finds the words of a lexicon" hello "$out"

@@ -59,8 +59,7 @@ set -- $(awk -f errors.awk dev/truth.tsv dev.ctm)
 is "align: boundaries, all phones as they were said" "728 0" "$1 $2"
 # 9.4 ms when this was written.
 [ "${3:-99}" -le 15 ] && pass || fail "align: the mean error of a boundary is at most 15 ms" "$3 ms"
-run align dev/s1-502.wav --text "Нука төха" -m $model $lex -f json --times path -q
-has "align: goodness of its phones" "$out" '"phone":"ø"'
+shows "align: goodness of its phones" '"phone":"ø"' align dev/s1-502.wav --text "Нука төха" -m $model $lex -f json --times path -q
 refused "align: another language's phones" 1 "'sh' is not a phoneme of the model" align dev/s1-502.wav --phones "n sh" -m $model
 refused "align: no lexicon of this language" 1 "words need a lexicon, and none is installed for the phones of this model; name one with --lexicon FILE" \
     align dev/s1-502.wav --text "нука" -m $model
@@ -82,8 +81,7 @@ tr -d . < dev/text > words.ref
 run score --bootstrap 0 words.ref words.hyp.trn
 wer=$(echo "$out" | sed -n 's/^WER \([0-9]*\)\..*/\1/p')
 [ "${wer:-99}" -le 4 ] && pass || fail "transcribe --words: at most 5 % of the words are wrong" "$out" # 1.1 % when this was written
-run listen -m $model --words $lex --lm words.lm --from dev/s1-502.wav --no-paced -q
-is "listen" "нука төха мөшо ситу мөшо" "$out"
+gives "listen" "нука төха мөшо ситу мөшо" listen -m $model --words $lex --lm words.lm --from dev/s1-502.wav --no-paced -q
 refused "words without a lexicon" 1 "--words needs a lexicon, and none is installed for the phones of this model" \
     transcribe -m $model --words dev/s1-502.wav
 is "a phrase by the rules" 0 "$("$LINNET" transcribe -m $model --words $lex --lm words.lm --g2p l.g2p --phrase Тамико -q dev/s1-502.wav > /dev/null; echo $?)"
@@ -99,8 +97,7 @@ printf 'a\ne\niː\nk\nm\nn\no\nr\ns\nt\nu\nx\nz\nø\nʃ\n' > qaa/phones.txt
 "$LINNET" prepare dev --audio-root dev --language qaa --stack 3 -q -o more.lfc
 is "its phones" "phones:           <blank> a e iː k m n o r s t u x z ø ʃ" "$("$LINNET" info more.lfc | grep '^phones')"
 rm qaa/phones.txt
-run align dev/s1-502.wav --text "нука төха" --language qaa -f trn -q
-is "align" "нука төха (s1-502)" "$out"
+gives "align" "нука төха (s1-502)" align dev/s1-502.wav --text "нука төха" --language qaa -f trn -q
 mkdir bare && cp train/lexicon.dict bare/words.dict # no model: the phones are those of the dictionary
 for folder in qaa bare; do
     run score --language ./$folder --bootstrap 0 dev.ref.trn dev.hyp.trn

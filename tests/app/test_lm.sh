@@ -64,11 +64,9 @@ awk -v a="$score" -v b="$(member perplexity)" 'BEGIN { exit !(a > 1 && a < b) }'
 run lm prepare -q "$tmp/dev.txt" --like "$model" --longest 64 -o "$tmp/dev2.lfc"
 ok "the pieces of a model are those of its set" cmp "$tmp/dev.lfc" "$tmp/dev2.lfc"
 
-run info "$model"
-has "info: a network of tokens" "$out" "60 different, each a row of the embedding table"
+shows "info: a network of tokens" "60 different, each a row of the embedding table" info "$model"
 has "its symbols are the pieces" "$out" "<s> _ ' a b c"
-run info "$tmp/dev.lfc"
-has "info: a set of tokens" "$out" "set of tokens"
+shows "info: a set of tokens" "set of tokens" info "$tmp/dev.lfc"
 has "with its length" "$out" " tokens"
 json "info of a set writes JSON" info --json "$tmp/dev.lfc"
 json "info of a model writes JSON" info --json "$model"
@@ -78,8 +76,7 @@ json "info of a model writes JSON" info --json "$model"
 exits "sample" 0 run lm sample "$model" -n 20 --seed 3 --longest 40
 is "so many lines" 20 "$(echo "$out" | wc -l | tr -d ' ')"
 first=$out
-run lm sample "$model" -n 20 --seed 3 --longest 40 -t 1
-is "the same seed gives the same sentences" "$first" "$out"
+gives "the same seed gives the same sentences" "$first" lm sample "$model" -n 20 --seed 3 --longest 40 -t 1
 run lm sample "$model" -n 7 --seed 3 --longest 40
 is "any number of them" "$(echo "$first" | head -n 7)" "$out"
 run lm sample "$model" -n 20 --seed 4 --longest 40

@@ -19,8 +19,7 @@ run plot "$tmp/bars.tsv" --y ms --by name --title 'Bars' -o "$tmp/bars.svg"
 is "a bar for each name, with its mean" "2 >3.5</text> >5</text>" \
     "$(grep -c '<rect x' "$tmp/bars.svg") $(grep -o '>3.5</text>' "$tmp/bars.svg") $(grep -A 1 '<rect x' "$tmp/bars.svg" | grep -o '>5</text>')"
 printf 'n\tms\n60\t10\n120\t20\n180\t30\n' > "$t"
-run plot "$t" --x 'n*0.1:tenths' --y ms
-has "another unit" "$out" '>18</text>'
+shows "another unit" '>18</text>' plot "$t" --x 'n*0.1:tenths' --y ms
 hasnt "not the old one" "$out" '>180</text>'
 refused "a factor that is none" 2 "--x is COLUMN[*X][:LABEL]" plot "$t" --x 'n*x' --y ms
 refused "no column" 2 "--y is COLUMN[*X][:LABEL]" plot "$t" --x n --y ':y'

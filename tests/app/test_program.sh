@@ -9,8 +9,7 @@ exits "--version" 0 run --version
 has "--version" "$out" "linnet 0."
 exits "--help" 0 run --help
 help=$out
-run help
-is "help is --help" "$help" "$out"
+gives "help is --help" "$help" help
 for c in $commands; do
     has "--help lists $c" "$help" "  $c "
     exits "$c --help" 0 run "$c" --help
@@ -18,8 +17,7 @@ for c in $commands; do
     is "$c --help: no word or phrase twice in a row" "" \
         "$({ echo "$help"; echo "$out" | sed '/^Examples:/,$d' | tr -s ' \n' '  '; } | grep -oE ' ([a-z]{2,}|[A-Z][a-z ]+;) \1[ .,;]')"
     first=$out
-    run help "$c"
-    is "help $c is $c --help" "$first" "$out"
+    gives "help $c is $c --help" "$first" help "$c"
     exits "$c --help wins over a mistake" 0 run "$c" --help --nonsense
     exits "$c: unknown option" 2 run "$c" --hepl
     has "$c: unknown option" "$err" "linnet: $c: unknown option --hepl; did you mean --help?"
@@ -70,8 +68,7 @@ hasnt "--best is not the default" "$out" "$("$LINNET" transcribe -q -f json --wo
 run transcribe -q -f json --best "$tmp/one.wav"
 is "--best of phonemes" "$("$LINNET" transcribe -q -f json --offline --combine default "$tmp/one.wav")" "$out"
 refused "--best with a streaming model" 1 "--combine is for utterances that are heard whole" transcribe --best --model default "$tmp/one.wav"
-run listen --from "$tmp/one.wav" --no-paced --words --best
-has "listen --best: when words settle" "$err" "and settled with its utterance"
+warns "listen --best: when words settle" "and settled with its utterance" listen --from "$tmp/one.wav" --no-paced --words --best
 is "--best of live sound" \
     "$("$LINNET" listen -q --from "$tmp/one.wav" --no-paced --words --second-pass offline --combine default --rescore words)" "$out"
 # The short help has what people use, --help-all everything.
@@ -112,12 +109,10 @@ fi
 has "documentation in the pages" "$(cat "$tmp/man/linnet-align.1")" "/usr/share/doc/linnet/alignment.md"
 exits "man" 0 run man
 has "man: the page of the program" "$out" ".TH LINNET 1"
-run man transcribe
-has "man of a command" "$out" ".TH LINNET\\-TRANSCRIBE 1"
+shows "man of a command" ".TH LINNET\\-TRANSCRIBE 1" man transcribe
 refused "man of no command" 2 "there is no command 'xyzzy'" man xyzzy
 refused "man into no folder" 1 "$tmp/none/linnet.1" man --output-dir "$tmp/none"
-run transcribe --help=man
-has "--help=man" "$out" ".TH LINNET\\-TRANSCRIBE 1"
+shows "--help=man" ".TH LINNET\\-TRANSCRIBE 1" transcribe --help=man
 for shell in bash zsh fish; do
     exits "completion $shell" 0 run completion $shell
     has "completion $shell names options" "$out" files-from

@@ -6,8 +6,7 @@ m=$tmp/model.safetensors q=$tmp/small.safetensors wav=$tmp/data/u1.wav
 exits "quantise" 0 run quantise "$m" -o "$q"
 is "it says nothing" "" "$out$err"
 [ "$(wc -c < "$q")" -lt "$(wc -c < "$m")" ] || fail "the file is smaller"
-run info "$q"
-has "info tells" "$out" "in eight bits"
+shows "info tells" "in eight bits" info "$q"
 run info "$m"
 hasnt "of this model only" "$out" "in eight bits"
 

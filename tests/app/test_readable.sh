@@ -53,37 +53,27 @@ refused "the text itself as output" 2 "" readable learn --slots 3000 "$tmp/book.
 printf 'he HH IY\nsaw S AO\nlondon L AH N D AH N\n' > "$tmp/dict"
 words="--words --no-lm --no-unknown -l $tmp/dict"
 echo "- 10 HH 2 IY 2 - 2 S 2 AO 2 - 2 L 1 AH 2 N 2 D 1 AH 1 N 2 - 5" | "$ROWS" "$tmp/he.npy"
-run decode -q $words "$tmp/he.npy"
-is "text" "He saw London." "$out"
-run decode -q $words --no-readable "$tmp/he.npy"
-is "plain text" "he saw london" "$out"
-run decode -q $words --ids "$tmp/he.npy"
-is "text with ids is Kaldi's, and plain" "he he saw london" "$out"
-run decode -q $words -f trn "$tmp/he.npy"
-is "TRN is plain" "he saw london (he)" "$out"
+gives "text" "He saw London." decode -q $words "$tmp/he.npy"
+gives "plain text" "he saw london" decode -q $words --no-readable "$tmp/he.npy"
+gives "text with ids is Kaldi's, and plain" "he he saw london" decode -q $words --ids "$tmp/he.npy"
+gives "TRN is plain" "he saw london (he)" decode -q $words -f trn "$tmp/he.npy"
 run decode -q $words -f ctm "$tmp/he.npy"
 hasnt "CTM is plain" "$out" "London"
 run decode -q $words -f csv "$tmp/he.npy"
 hasnt "CSV is plain" "$out" "London"
-run decode -q $words -f json "$tmp/he.npy"
-has "JSON has both: plain" "$out" '"text":"he saw london"'
+shows "JSON has both: plain" '"text":"he saw london"' decode -q $words -f json "$tmp/he.npy"
 has "JSON has both: readable" "$out" '"readable":"He saw London."'
 run decode -q $words --no-readable -f json "$tmp/he.npy"
 hasnt "or one" "$out" '"readable"'
-run decode -q $words -f srt "$tmp/he.npy"
-has "subtitles" "$out" "He saw London."
-run decode -q $words -f vtt "$tmp/he.npy"
-has "subtitles of the web" "$out" "He saw London."
-run decode -q $words --min-confidence 1 "$tmp/he.npy"
-is "words that are not sure" "[...]." "$out"
-run decode -q $words --min-confidence 1 -f json "$tmp/he.npy"
-has "JSON has them plain" "$out" '"text":"he saw london"'
+shows "subtitles" "He saw London." decode -q $words -f srt "$tmp/he.npy"
+shows "subtitles of the web" "He saw London." decode -q $words -f vtt "$tmp/he.npy"
+gives "words that are not sure" "[...]." decode -q $words --min-confidence 1 "$tmp/he.npy"
+shows "JSON has them plain" '"text":"he saw london"' decode -q $words --min-confidence 1 -f json "$tmp/he.npy"
 has "and not readable" "$out" '"readable":"[...]."'
 # Words outside the lexicon, paragraphs and lines.
 words="--words --no-lm -l $tmp/dict --tune unknown=-6"
 echo "- 10 HH 2 IY 2 - 2 S 2 AO 2 - 2 Z 2 UW 2 B 2 - 200 L 1 AH 2 N 2 D 1 AH 1 N 2 - 2 HH 2 IY 2 - 5" | "$ROWS" "$tmp/long.npy"
-run decode -q $words --no-readable "$tmp/long.npy"
-is "plain text has the phonemes of an unknown word" "he saw [z_uw_b] london he" "$out"
+gives "plain text has the phonemes of an unknown word" "he saw [z_uw_b] london he" decode -q $words --no-readable "$tmp/long.npy"
 run decode -q $words "$tmp/long.npy"
 if [ -f share/linnet/en/words.g2p ]; then
     ok "readable text spells it" test -n "$(printf '%s\n' "$out" | sed -n '/^He saw z[a-z]*b[a-z]*\.$/p')"
@@ -91,26 +81,21 @@ if [ -f share/linnet/en/words.g2p ]; then
     ok "so have subtitles" test -n "$(printf '%s\n' "$out" | sed -n '/^He saw z[a-z]*b[a-z]*\.$/p')"
 fi
 refused "--ipa without phonemes" 1 "--ipa has no effect on readable text" decode -q $words --ipa -f srt "$tmp/long.npy"
-run decode -q $words --ipa --ids "$tmp/long.npy"
-has "plain text has the phonemes of an unknown word in IPA" "$out" "saw [zub] london"
+shows "plain text has the phonemes of an unknown word in IPA" "saw [zub] london" decode -q $words --ipa --ids "$tmp/long.npy"
 LINNET_G2P=$tmp/none.g2p
 export LINNET_G2P
 run decode -q $words "$tmp/long.npy"
 is "without rules it is left out, and there are paragraphs" "He saw [...].||London he." "$(printf '%s' "$out" | tr '\n' '|')"
-run decode -q $words --layout no-paragraphs "$tmp/long.npy"
-is "without paragraphs" "He saw [...]. London he." "$out"
+gives "without paragraphs" "He saw [...]. London he." decode -q $words --layout no-paragraphs "$tmp/long.npy"
 run decode -q $words --layout times "$tmp/long.npy"
 is "their times" "[00:00:00] He saw [...].||[00:00:06] London he." "$(printf '%s' "$out" | tr '\n' '|')"
 run decode -q $words --layout times,columns=18 "$tmp/long.npy"
 is "which count in a line" "[00:00:00] He saw|[...].||[00:00:06] London|he." "$(printf '%s' "$out" | tr '\n' '|')"
-run decode -q $words -f json "$tmp/long.npy"
-has "JSON has segments" "$out" '"segments":[{"start":0.300,'
+shows "JSON has segments" '"segments":[{"start":0.300,' decode -q $words -f json "$tmp/long.npy"
 has "JSON has segments: their texts" "$out" '"text":"he saw [z_uw_b]","readable":"He saw [...]."},{"start":'
 has "the last one" "$out" '"text":"london he","readable":"London he."}]'
-run decode -q $words --no-readable -f json "$tmp/long.npy"
-has "plain ones" "$out" '"text":"london he"}]'
-run decode -q $words --no-readable "$tmp/long.npy"
-is "plain text is a line" "he saw [z_uw_b] london he" "$out"
+shows "plain ones" '"text":"london he"}]' decode -q $words --no-readable -f json "$tmp/long.npy"
+gives "plain text is a line" "he saw [z_uw_b] london he" decode -q $words --no-readable "$tmp/long.npy"
 refused "layout of another format" 2 "--layout times has no effect on srt; it is for text" decode $words --layout times -f srt "$tmp/long.npy"
 refused "cues of no subtitles" 2 "--cues word-times has no effect on srt; it is for vtt" decode $words --cues word-times -f srt "$tmp/long.npy"
 refused "a unit of json" 2 "--unit has no effect on json" decode $words --unit words -f json "$tmp/long.npy"

@@ -60,13 +60,11 @@ has "--case" "$(last)" "PER 100.00 %: 8 substitutions"
 
 # ---- output ------------------------------------------------------------------------------------------------------------------------
 
-run score ref.trn hyp.trn
-has "intervals" "$out" "95 % interval ["
+shows "intervals" "95 % interval [" score ref.trn hyp.trn
 has "intervals: what was drawn" "$out" "over 2 utterances"
 has "intervals: speakers" "$out" "over 2 speakers (bootstrap, 1000 resamples, seed 1)"
 again=$out
-run score ref.trn hyp.trn
-is "the same seed, the same numbers" "$again" "$out"
+gives "the same seed, the same numbers" "$again" score ref.trn hyp.trn
 printf 'W AH1 N T UW2 (a-1)\nCH IY Z (a-2)\n' > arpa.trn
 printf 'w ʌ n t uː (a-1)\nt͡ʃ i s (a-2)\n' > ipa.trn
 run score --bootstrap 0 --ipa arpa.trn ipa.trn
@@ -78,17 +76,14 @@ is "--ipa: several symbols together; what is not a phone stays as it is" \
 refused "--ipa of words" 2 "--ipa compares phones" score --ipa --unit words ref.trn hyp.trn
 run score --bootstrap 0 ref.trn hyp.trn
 hasnt "no resamples, no intervals" "$out" "interval"
-run score --bootstrap 50 ref.trn hyp.trn
-has "resamples" "$out" "50 resamples, seed 1"
-run score --align --utterances --confusions 3 ref.trn hyp.trn
-has "alignments" "$out" "REF:  w ah N t ** uw "
+shows "resamples" "50 resamples, seed 1" score --bootstrap 50 ref.trn hyp.trn
+shows "alignments" "REF:  w ah N t ** uw " score --align --utterances --confusions 3 ref.trn hyp.trn
 has "alignments: hypothesis" "$out" "HYP:  w ah * t UW uw "
 has "utterances" "$out" "s2-1                            1        3    66.67"
 has "confusions" "$out" "1    50.00  uw"
 has "pairs" "$out" "iy <-> ah"
 is "the line that scripts read is still the last" "$line" "$(last)"
-run score --name WER -o out.txt ref.trn hyp.trn
-is "--output" "" "$out"
+gives "--output" "" score --name WER -o out.txt ref.trn hyp.trn
 has "--output: the file" "$(cat out.txt)" "WER 37.50 %"
 run score --json --utterances --against ref.trn ref.trn hyp.trn
 has "json" "$out" '"measure":"PER","utterances":2,"wrong_utterances":2,"tokens":8,"correct":6,"substitutions":1,"deletions":1,"insertions":1,"rate":0.375000'
@@ -105,8 +100,7 @@ refused "no such folder" 1 "cannot write none/x.html" score --html none/x.html -
 
 # ---- two systems -------------------------------------------------------------------------------------------------------------------
 
-run score --against ref.trn ref.trn hyp.trn
-has "the other's rate" "$out" "against ref.trn: PER 0.00 %"
+shows "the other's rate" "against ref.trn: PER 0.00 %" score --against ref.trn ref.trn hyp.trn
 has "the difference" "$out" "difference 37.50 points, 95 % interval ["
 has "probability of improvement" "$out" "probability of improvement 0.0 % over utterances, 0.0 % over speakers; better in 0 utterances, worse in 2"
 has "matched pairs" "$out" "matched pairs: 2 segments"
@@ -161,8 +155,7 @@ has "TIMIT's 61 phones as 39" "$(last)" "PER 0.00 %"
 has "one utterance has no interval" "$out" "fcjf0"
 hasnt "one utterance has no interval" "$out" "interval"
 printf 's1-1 tom\ns2-1 tom\n' > utt2spk
-run score --utt2spk utt2spk ref.trn hyp.trn
-has "speakers from a table" "$out" "tom                             2        8"
+shows "speakers from a table" "tom                             2        8" score --utt2spk utt2spk ref.trn hyp.trn
 printf 's1-1 tom\n' > utt2spk
 refused "a speaker is missing" 1 "utt2spk has no line for utterance 's2-1'" score --utt2spk utt2spk ref.trn hyp.trn
 
@@ -181,19 +174,16 @@ refused "alternatives that are cut" 1 "alternatives.trn:1: a closing brace is mi
 
 printf 'AH T IY (u)\n' > i.trn
 printf 'u 1 0 1 \312\214\nu 1 1 1 ti\313\220\n' > i.ctm
-run score --ipa i.trn i.ctm
-has "the IPA in a CTM" "$out" "PER 0.00 %: 0 substitutions, 0 deletions, 0 insertions in 3 tokens"
+shows "the IPA in a CTM" "PER 0.00 %: 0 substitutions, 0 deletions, 0 insertions in 3 tokens" score --ipa i.trn i.ctm
 
 # ---- Unicode -----------------------------------------------------------------------------------------------------------------------
 
 printf 'caf\303\251 the stra\303\237e (u)\n' > u.trn
 printf 'cafe\314\201 t\302\255he stra\303\237\342\200\213e (u)\n' > v.trn
-run score u.trn v.trn
-has "letters and accents apart, invisible characters" "$out" "WER 0.00 %"
+shows "letters and accents apart, invisible characters" "WER 0.00 %" score u.trn v.trn
 printf '\377\376u\000 \000a\000\n\000' > w.txt
 printf 'u a\n' > x.txt
-run score x.txt w.txt
-has "UTF-16" "$out" "ER 0.00 %"
+shows "UTF-16" "ER 0.00 %" score x.txt w.txt
 
 # ---- STM ---------------------------------------------------------------------------------------------------------------------------
 
@@ -208,8 +198,7 @@ printf 'm A %s\n' '0.1 .2 mary' '0.5 .2 had' '1 .2 little' '1.8 .3 lamb' '3 .2 n
 run score --align x.stm h.ctm
 has "an STM and a CTM" "$out" "WER 16.67 %: 1 substitutions, 0 deletions, 0 insertions in 6 tokens of 2 utterances"
 has "an optional word" "$out" "REF:  uh YES"
-run score --json x.stm h.ctm
-has "an optional word in JSON" "$out" '"correct":5'
+shows "an optional word in JSON" '"correct":5' score --json x.stm h.ctm
 printf 'm 1 0 1 a\nn 1 0 1 a\n' > h.ctm
 refused "a file that the STM lacks" 1 "h.ctm:2: x.stm has no line for this file and channel: 'n 1'" score x.stm h.ctm
 

@@ -5,11 +5,9 @@
 small="--layers 1 --set heads=2,head-width=8,feedforward=16 --epochs 3 --lr 0.01 --threads 1"
 network="--positions sinusoid $small"
 
-run info "$tmp/set.lds"
-has "the kind of the set" "$out" "set of tokens"
+shows "the kind of the set" "set of tokens" info "$tmp/set.lds"
 has "its tokens" "$out" "tokens:           400"
-run info --json "$tmp/set.lds"
-has "in JSON" "$out" '"sequences": 20, "tokens": 400, "different_tokens": 7, "targets": '
+shows "in JSON" '"sequences": 20, "tokens": 400, "different_tokens": 7, "targets": ' info --json "$tmp/set.lds"
 
 # ---- training ------------------------------------------------------------------------------------------------------------------
 
@@ -18,12 +16,10 @@ has "the loss is printed in bits" "$err" "bits (best)"
 has "and the speed in tokens" "$err" "tokens/s"
 hasnt "no error rate of phones" "$err" "PER"
 model=$tmp/trained/best.safetensors
-run info "$model"
-has "info: tokens" "$out" "tokens:           7 different, each a row of the embedding table; a softmax over 7"
+shows "info: tokens" "tokens:           7 different, each a row of the embedding table; a softmax over 7" info "$model"
 has "info: symbols" "$out" "symbols:          0 1 2 3 4 5 6"
 hasnt "info: no sound" "$out" "log-mel"
-run info --json "$model"
-has "info in JSON" "$out" '"outputs": 7, "tokens": 7,'
+shows "info in JSON" '"outputs": 7, "tokens": 7,' info --json "$model"
 exits "resumed" 0 run train --train "$tmp/set.lds" --dev "$tmp/dev.lds" --folder "$tmp/trained" $network --epochs 4 --resume -q
 exits "average" 0 run average "$model" "$tmp/trained/checkpoint.safetensors" --half -o "$tmp/mean.safetensors"
 run train --train "$tmp/set.lds" --dev "$tmp/dev.lds" --init "$tmp/mean.safetensors" --folder "$tmp/on" --epochs 1 --threads 1
@@ -44,10 +40,8 @@ refused "a mixture of 7 values" 1 "a mixture predicts tokens of 256 values" \
 "$TOKENS" "$tmp/values.lds" 256 256 20
 run train --train "$tmp/values.lds" --dev "$tmp/values.lds" --folder "$tmp/values" $network --set mixture=2
 if [ "$status" = 0 ]; then
-    run info "$tmp/values/best.safetensors"
-    has "info: mixture" "$out" "a mixture of 2 logistics over 256 values"
-    run info --json "$tmp/values/best.safetensors"
-    has "info: mixture in JSON" "$out" '"outputs": 6, "tokens": 256, "mixture": 2,'
+    shows "info: mixture" "a mixture of 2 logistics over 256 values" info "$tmp/values/best.safetensors"
+    shows "info: mixture in JSON" '"outputs": 6, "tokens": 256, "mixture": 2,' info --json "$tmp/values/best.safetensors"
     run train --train "$tmp/values.lds" --dev "$tmp/values.lds" --folder "$tmp/values" $network --set mixture=2 --epochs 4 --resume -q
     is "a mixture resumed: status" 0 "$status"
     echo base > "$tmp/table"

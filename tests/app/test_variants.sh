@@ -21,8 +21,7 @@ variant() {
     run train "$tmp/v/$conf.conf" --train "$tmp/set.lfc" --dev "$tmp/set.lfc" --folder "$tmp/v/$name" -q "$@"
     is "$name: trained" 0 "$status"
     model=$tmp/v/$name/best.safetensors
-    run info "$model"
-    has "$name: info" "$out" "$want"
+    shows "$name: info" "$want" info "$model"
     json "$name: info --json" info --json "$model"
     exits "$name: transcribe" 0 run transcribe -m "$model" -q "$wav" "$tmp/data/u2.wav"
     exits "$name: posteriors" 0 run posteriors -m "$model" "$wav" -o "$tmp/v/$name.npy"

@@ -89,8 +89,7 @@ refused "a threshold that is none" 1 "keywords:2: the keyword 'world=7': its thr
 # A packed lexicon: the same words, until the lexicon changes; a damaged one is reported, and the lexicon read.
 cp "$tmp/words.dict" "$tmp/packed.dict"
 p="--words --no-readable -l $tmp/packed.dict --lm $tmp/words.arpa"
-run lexicon --lm "$tmp/words.arpa" "$tmp/packed.dict"
-has "linnet lexicon says what it wrote" "$err" "packed.dict.tree: 5 words"
+warns "linnet lexicon says what it wrote" "packed.dict.tree: 5 words" lexicon --lm "$tmp/words.arpa" "$tmp/packed.dict"
 is "a packed lexicon" "hello world" "$(d $p "$tmp/hw.npy")"
 flip "$tmp/packed.dict.tree" 600 0
 is "a damaged one" "hello world" "$("$LINNET" decode $p "$tmp/hw.npy" 2> "$tmp/.err")"
@@ -123,8 +122,7 @@ is "a probability that is none: status" 0 "$?"
 has "a probability that is none is reported" "$(cat "$tmp/.err")" \
     "prob7.dict:6: the probability of a pronunciation must be above 0 and at most 1, not 7; 1 such line left out"
 is "trn" "hello world (hw)" "$(d $lm -f trn "$tmp/hw.npy")"
-run decode -q $lm -f json "$tmp/hw.npy"
-has "json: text" "$out" '"text":"hello world"'
+shows "json: text" '"text":"hello world"' decode -q $lm -f json "$tmp/hw.npy"
 has "json: a word" "$out" '{"word":"world","known":true,"start":0.600,"end":0.810,'
 has "json: phones" "$out" '{"phone":"HH","start":0.300,"end":0.360,'
 has "srt" "$(d $lm -f srt "$tmp/hw.npy")" "hello world"
@@ -143,16 +141,14 @@ gzip -c "$tmp/words.arpa" > "$tmp/words.arpa.gz"
 is "both gzip'd" "hello world" "$(d --words --no-readable -l "$tmp/words.dict.gz" --lm "$tmp/words.arpa.gz" "$tmp/hw.npy")"
 is "from the environment" "hello world" "$(LINNET_LEXICON=$tmp/words.dict LINNET_LM=$tmp/words.arpa d --words --no-readable "$tmp/hw.npy")"
 is "a wide beam" "hello world" "$(d $lm -b 4000 --tune beam-score=0 "$tmp/hw.npy")"
-run decode -q $lm -n 20 -f json "$tmp/th.npy"
-has "alternatives: the best" "$out" '"alternatives":[{"phones":[{"phone":"T"'
+shows "alternatives: the best" '"alternatives":[{"phones":[{"phone":"T"' decode -q $lm -n 20 -f json "$tmp/th.npy"
 has "alternatives: another word that sounds so" "$out" '"text":"too hello"'
 
 # A word outside the lexicon: its phonemes, marked; with --no-unknown only words of the lexicon.
 echo "- 3 HH 2 AH 2 L 2 OW 2 - 3 Z 2 IY 2 B 2 AH 2 - 4" | "$ROWS" "$tmp/zebra.npy"
 is "a word outside the lexicon" "hello [z_iy_b_ah]" "$(d $lm --tune unknown=-6 "$tmp/zebra.npy")"
 hasnt "--no-unknown" "$(d $lm --no-unknown "$tmp/zebra.npy")" "["
-run decode -q $lm --tune unknown=-6 -f json "$tmp/zebra.npy"
-has "json says so" "$out" '"known":false'
+shows "json says so" '"known":false' decode -q $lm --tune unknown=-6 -f json "$tmp/zebra.npy"
 
 # Phrases: words of the lexicon, and new words given with their pronunciation.
 echo "- 3 HH 2 AH:0.55+AA:0.4 2 L 2 OW 2 - 3" | "$ROWS" "$tmp/doubt.npy"
@@ -250,8 +246,7 @@ refused "a state of other words" 1 "s.bin: it was saved by another words search"
 refused "a state of another beam" 1 "s.bin: it was saved by another words search" \
     transcribe -q $frames $words -b 100 --tune bonus=3 "$tmp/s.raw"
 refused "alternatives of a piece" 2 "--n-best needs a whole FILE" transcribe -q $frames $words -n 3 "$tmp/s.raw"
-run info "$tmp/s.bin"
-has "info says by what" "$out" "by:               words"
+shows "info says by what" "by:               words" info "$tmp/s.bin"
 t --words --no-readable --no-lm -l "$tmp/x.dict" --no-unknown --channel each --ids "$tmp/s.wav" > "$tmp/each"
 is "each channel" "s $(t --words --no-readable --no-lm -l "$tmp/x.dict" --no-unknown "$tmp/s.wav")" "$(cat "$tmp/each")"
 for how in "--words --no-lm -l $tmp/x.dict" "--words --no-readable --no-lm -l $tmp/x.dict" ""; do
