@@ -804,30 +804,16 @@ START_TEST(a_failed_allocation_is_an_error)
     lin_tensor tensor = {"train.step", LIN_F64, 0, {0}, &step};
     cJSON_Hooks hooks = {hooked_alloc, lin_free};
     cJSON_InitHooks(&hooks);
-    const unsigned long live = lin_memory_live();
-    for (int what = 0; what < 6; what++) {
-        int succeeded = 0;
-        for (unsigned long k = 1; !succeeded; k++) {
-            lin_model *back = NULL;
-            lin_checkpoint got = {0};
-            lin_status status;
-            lin_memory_fail_at(k);
-            switch (what) {
-            case 0: status = lin_model_save_checkpoint(model, path, &tensor, 1, NULL, 0, &err); break;
-            case 1: status = lin_model_load_checkpoint(path, &back, &got, &err); break;
-            case 2: status = lin_model_save(model, path, LIN_F16, &err); break;
-            case 3: status = lin_model_load(path, &back, &err); break;
-            case 4: status = lin_model_open(path, 0, &back, &err); break;
-            default: status = lin_model_create(&model->config, &model->features, NULL, 1, &back, &err);
-            }
-            lin_memory_fail_at(0);
-            succeeded = status == LIN_OK;
-            if (!succeeded) ck_assert_msg(status == LIN_NO_MEMORY && !back, "%d, allocation %lu: %s", what, k, err.message);
-            lin_checkpoint_close(&got);
-            lin_model_destroy(back);
-            ck_assert_msg(lin_memory_live() == live, "%d, allocation %lu: a leak", what, k);
-        }
-    }
+    lin_model *back = NULL;
+    lin_checkpoint got = {0};
+    FAIL_EVERY_ALLOCATION(lin_model_save_checkpoint(model, path, &tensor, 1, NULL, 0, &err), (void)0);
+    FAIL_EVERY_ALLOCATION_OF(back, lin_model_load_checkpoint(path, &back, &got, &err), lin_checkpoint_close(&got);
+                             lin_model_destroy(back));
+    FAIL_EVERY_ALLOCATION(lin_model_save(model, path, LIN_F16, &err), (void)0);
+    FAIL_EVERY_ALLOCATION_OF(back, lin_model_load(path, &back, &err), lin_model_destroy(back));
+    FAIL_EVERY_ALLOCATION_OF(back, lin_model_open(path, 0, &back, &err), lin_model_destroy(back));
+    FAIL_EVERY_ALLOCATION_OF(back, lin_model_create(&model->config, &model->features, NULL, 1, &back, &err),
+                             lin_model_destroy(back));
     cJSON_InitHooks(NULL);
     lin_model_destroy(model);
 }
