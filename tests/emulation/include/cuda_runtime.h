@@ -101,15 +101,7 @@ void emulated_await(const unsigned *at, unsigned value, EMULATED_HERE);
 /* ---- barriers -------------------------------------------------------------------------------------------------------------- */
 
 static inline void __syncthreads(EMULATED_HERE) { emulated_barrier(0, "__syncthreads", file, line); }
-static inline int __syncthreads_count(int p, EMULATED_HERE)
-{
-    return emulated_barrier(p != 0, "__syncthreads_count", file, line);
-}
 static inline int __syncthreads_or(int p, EMULATED_HERE) { return emulated_barrier(p != 0, "__syncthreads_or", file, line) != 0; }
-static inline int __syncthreads_and(int p, EMULATED_HERE)
-{
-    return emulated_barrier(p == 0, "__syncthreads_and", file, line) == 0;
-}
 static inline void __syncwarp(unsigned mask = 0xffffffffu, EMULATED_HERE)
 {
     emulated_collective(mask, NULL, NULL, "__syncwarp", file, line);
@@ -188,7 +180,6 @@ EMULATED_ATOMICS(unsigned)
 EMULATED_ATOMICS(unsigned long long)
 #undef EMULATED_ATOMICS
 
-static inline unsigned atomicInc(unsigned *at, unsigned most) { return emulated_set(at, *at >= most ? 0 : *at + 1); }
 
 /* ---- a load that bypasses a cache ------------------------------------------------------------------------------------------ */
 
@@ -230,10 +221,8 @@ static inline double max(double a, double b) { return fmax(a, b); }
  * function of this name. */
 static inline float emulated_expf(float x) { return exp2f(x * 1.4426950408889634f); }
 static inline float emulated_rsqrtf(float x) { return 1.0f / sqrtf(x); }
-static inline double emulated_rsqrt(double x) { return 1.0 / sqrt(x); }
 #define __expf(x) emulated_expf(x)
 #define rsqrtf(x) emulated_rsqrtf(x)
-#define rsqrt(x) emulated_rsqrt(x)
 static inline void sincospif(float x, float *s, float *c)
 {
     double a = 3.14159265358979323846 * fmod((double)x, 2.0);
@@ -246,8 +235,6 @@ static inline void sincospi(double x, double *s, double *c)
     *s = sin(a);
     *c = cos(a);
 }
-static inline float sinpif(float x) { return (float)sin(3.14159265358979323846 * fmod((double)x, 2.0)); }
-static inline float cospif(float x) { return (float)cos(3.14159265358979323846 * fmod((double)x, 2.0)); }
 
 #include "tests/emulation/host.h"
 
