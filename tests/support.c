@@ -231,6 +231,15 @@ void test_write_file(const char *path, const void *bytes, size_t n)
     ck_assert(fclose(file) == 0);
 }
 
+size_t test_read_file(const char *path, void *bytes, size_t most)
+{
+    FILE *file = fopen(path, "rb");
+    ck_assert_msg(file != NULL, "cannot open %s", path);
+    const size_t n = fread(bytes, 1, most, file);
+    fclose(file);
+    return n;
+}
+
 // Check's limit of 4 seconds of wall time for each test is too short on a loaded machine or under a sanitizer.
 __attribute__((constructor)) static void test_patience(void) { setenv("CK_DEFAULT_TIMEOUT", "300", 0); }
 

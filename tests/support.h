@@ -118,6 +118,9 @@ int test_folder_entries(const char *path);
 /* Writes a whole file. */
 void test_write_file(const char *path, const void *bytes, size_t n);
 
+/* Reads a file, of which at most so many bytes count; the number read. */
+size_t test_read_file(const char *path, void *bytes, size_t most);
+
 /* ---- statuses -------------------------------------------------------------------------------------------------------------- */
 
 /* Each brings its own `err`: OK(lin_text_read(path, &text, &n, &err)). */

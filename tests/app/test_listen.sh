@@ -43,8 +43,6 @@ run listen -q --no-paced --silence-after 0 --tune longest=0 --raw --from "$tmp/t
 is "no endpoints: one line" "$("$LINNET" transcribe -q --raw "$tmp/twice.raw")" "$out"
 run listen -q --no-paced --ipa --from "$speech"
 is "--ipa" "$("$LINNET" transcribe -q --ipa "$speech")" "$out"
-run listen -q --no-paced --ipa --from "$speech"
-is "--ipa" "$("$LINNET" transcribe -q --ipa "$speech")" "$out"
 partials() { "$LINNET" listen -q --no-paced --json "$@" --raw --from "$tmp/twice.raw" | grep '"partial"' | sed 's/"latency_ms":[0-9-]*//'; }
 is "a second pass: until then as without it" "$(partials)" "$(partials --second-pass offline)"
 exits "a second pass: no such model" 1 run listen -q --second-pass "$tmp/none" --from "$speech"

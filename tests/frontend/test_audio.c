@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sndfile.h>
 #include <sys/stat.h>
 
 #include "tests/frontend/support.h"
@@ -31,17 +30,6 @@ static int read_all(lin_audio *a, float *x, int capacity, lin_audio_format *info
     ck_assert(status != LIN_OK || lin_audio_position(a) == done);
     lin_audio_close(a);
     return status == LIN_OK ? done : -1;
-}
-
-static const char *write_sound(const char *name, int format, int rate, int channels, const float *x, int n)
-{
-    const char *path = test_path(name);
-    SF_INFO info = {.samplerate = rate, .channels = channels, .format = format};
-    SNDFILE *f = sf_open(path, SFM_WRITE, &info);
-    ck_assert_msg(f != NULL, "%s: %s", name, sf_strerror(NULL));
-    ck_assert_int_eq((int)sf_writef_float(f, x, n), n);
-    sf_close(f);
-    return path;
 }
 
 // The start of a WAV file with arbitrary sizes.
@@ -224,15 +212,6 @@ START_TEST(pipe_of_raw_samples)
 }
 END_TEST
 
-static size_t load(const char *path, unsigned char *b, size_t size)
-{
-    FILE *f = fopen(path, "rb");
-    ck_assert_ptr_nonnull(f);
-    size_t n = fread(b, 1, size, f);
-    fclose(f);
-    return n;
-}
-
 // Bytes through a pipe, from a thread of their own; opened with lin_audio_open_fd and read to the end.
 static int through_pipe(const void *bytes, size_t n, int fallback, float *x, int capacity, lin_audio_format *info, lin_error *err)
 {
@@ -266,7 +245,7 @@ START_TEST(formats_through_pipes)
     const char *path = write_sound(formats[_i].name, formats[_i].format, formats[_i].rate, 2, x, N);
     OK(lin_audio_open(path, NULL, &a, &err));
     const int n = read_all(a, from_file, N + 5000, NULL, &why);
-    const size_t size = load(path, b, sizeof b);
+    const size_t size = test_read_file(path, b, sizeof b);
     ck_assert_msg(through_pipe(b, size, 1, from_pipe, N + 5000, &is, &why) == n, "%s: %s", path, why.message);
     ck_assert_int_eq(is.rate_hz, formats[_i].rate);
     ck_assert_str_eq(is.notice, "");
@@ -391,9 +370,8 @@ START_TEST(pipe_of_a_file)
     static float x[N], y[N + 10];
     static unsigned char bytes[44 + 2 * N];
     noise(x, N, 0.5);
-    FILE *f = fopen(write_sound("p.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16, 16000, 1, x, N), "rb");
-    ck_assert_uint_eq(fread(bytes, 1, sizeof bytes, f), sizeof bytes);
-    fclose(f);
+    ck_assert_uint_eq(test_read_file(write_sound("p.wav", SF_FORMAT_WAV | SF_FORMAT_PCM_16, 16000, 1, x, N), bytes, sizeof bytes),
+                      sizeof bytes);
     const char *path = test_path("fifo");
     ck_assert_int_eq(mkfifo(path, 0600), 0);
     lin_error why = {0};
@@ -527,15 +505,15 @@ START_TEST(lying_and_broken_files)
     reported(test_file("cut off.wav", b, 200), 78, 78, NULL);
     wav_header(b, 1, 16000, 1, 16, 400);
     reported(test_file("more.wav", b, 44 + 600), 200, 200, NULL); // bytes after the sound may be anything
-    size_t n = load(write_sound("a.aiff", SF_FORMAT_AIFF | SF_FORMAT_PCM_16, 16000, 1, x, N), b, sizeof b);
+    size_t n = test_read_file(write_sound("a.aiff", SF_FORMAT_AIFF | SF_FORMAT_PCM_16, 16000, 1, x, N), b, sizeof b);
     reported(test_file("cut.aiff", b, n / 2), N / 3, N / 2, "is truncated");
-    n = load(write_sound("a.au", SF_FORMAT_AU | SF_FORMAT_PCM_16, 16000, 1, x, N), b, sizeof b);
+    n = test_read_file(write_sound("a.au", SF_FORMAT_AU | SF_FORMAT_PCM_16, 16000, 1, x, N), b, sizeof b);
     reported(test_file("cut.au", b, n / 2), N / 3, N / 2, "is truncated");
     // Half of a file, in every format that declares its length or consists of pages that do.
     for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
         SF_INFO info = {.samplerate = formats[i].rate, .channels = 1, .format = formats[i].format};
         if (!sf_format_check(&info) || strstr(formats[i].name, ".mp3")) continue;
-        n = load(write_sound(formats[i].name, formats[i].format, formats[i].rate, 1, x, N), b, sizeof b);
+        n = test_read_file(write_sound(formats[i].name, formats[i].format, formats[i].rate, 1, x, N), b, sizeof b);
         lin_audio *a;
         lin_audio_format is;
         static float y[4 * N];
@@ -549,7 +527,7 @@ START_TEST(lying_and_broken_files)
         ck_assert_msg(is.incomplete && is.warning[0] && (got > 0 || why.status == LIN_FORMAT), "%s: %d frames, %s%s",
                       formats[i].name, got, is.warning, why.message);
     }
-    n = load(write_sound("a.flac", SF_FORMAT_FLAC | SF_FORMAT_PCM_16, 16000, 1, x, N), b, sizeof b);
+    n = test_read_file(write_sound("a.flac", SF_FORMAT_FLAC | SF_FORMAT_PCM_16, 16000, 1, x, N), b, sizeof b);
     reported(test_file("cut.flac", b, n - n / 8), 4096, N - 1, "cut.flac");
 }
 END_TEST
@@ -565,7 +543,7 @@ START_TEST(lengths_of_mp3)
     if (!sf_format_check(&info)) return;
     noise(x, N, 0.5);
     unsigned char *sound = b + 10 + TAG, *first = NULL;
-    const size_t n = load(write_sound("a.mp3", info.format, 16000, 1, x, N), sound, ROOM - 10 - TAG);
+    const size_t n = test_read_file(write_sound("a.mp3", info.format, 16000, 1, x, N), sound, ROOM - 10 - TAG);
     for (size_t i = 0; i < 64; i++)
         if (memcmp(sound + i, "Xing", 4) == 0 || memcmp(sound + i, "Info", 4) == 0) first = sound + i;
     ck_assert_msg(first != NULL, "libsndfile writes no length");
@@ -586,7 +564,7 @@ START_TEST(flipped_bytes)
                          SF_FORMAT_AIFF | SF_FORMAT_PCM_16};
     unsigned long live = lin_memory_live();
     for (uint64_t k = 0; k < 4; k++) {
-        size_t n = load(write_sound("clean", kinds[k], 16000, 1, x, N), b, sizeof b);
+        size_t n = test_read_file(write_sound("clean", kinds[k], 16000, 1, x, N), b, sizeof b);
         for (uint64_t round = 0; round < 40; round++) {
             uint64_t key = lin_random_key(k, round);
             memcpy(c, b, n);

@@ -81,9 +81,7 @@ START_TEST(equal_sound_equal_files)
         OK(lin_recording_write(r, x, 100, &err));
         OK(lin_recording_close(r, &err));
         ck_assert_int_eq(stat(path, &st), 0);
-        FILE *f = fopen(path, "rb");
-        n[i] = fread(bytes[i], 1, sizeof bytes[i], f);
-        fclose(f);
+        n[i] = test_read_file(path, bytes[i], sizeof bytes[i]);
         ck_assert_uint_eq(n[i], (size_t)st.st_size);
         if (i == 0) usleep(1100000); // a date in the file would differ
     }

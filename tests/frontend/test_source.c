@@ -2,7 +2,6 @@
 #include "frontend/source.h"
 
 #include <pthread.h>
-#include <sndfile.h>
 
 #include "tests/frontend/support.h"
 
@@ -11,17 +10,6 @@ enum { D = 40 };
 static const int rates[] = {4000, 8000, 11025, 16000, 22050, 44100, 48000, 96000, 192000};
 
 enum { N_RATES = sizeof rates / sizeof rates[0] };
-
-static const char *write_sound(const char *name, int format, int rate, int channels, const float *x, int n)
-{
-    const char *path = test_path(name);
-    SF_INFO info = {.samplerate = rate, .channels = channels, .format = format};
-    SNDFILE *f = sf_open(path, SFM_WRITE, &info);
-    ck_assert_ptr_nonnull(f);
-    ck_assert_int_eq((int)sf_writef_float(f, x, n), n);
-    sf_close(f);
-    return path;
-}
 
 static const char *write_wav(const char *name, int rate, int channels, const float *x, int n)
 {

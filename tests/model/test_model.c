@@ -44,10 +44,7 @@ typedef struct file {
 static file read_file(const char *from)
 {
     file f = {malloc(1 << 16), 0, 0};
-    FILE *stream = fopen(from, "rb");
-    ck_assert_ptr_nonnull(stream);
-    f.n = fread(f.bytes, 1, 1 << 16, stream);
-    fclose(stream);
+    f.n = test_read_file(from, f.bytes, 1 << 16);
     uint64_t length;
     memcpy(&length, f.bytes, 8);
     f.header = (size_t)length;

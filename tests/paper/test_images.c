@@ -112,10 +112,7 @@ START_TEST(a_picture_comes_back)
     for (int i = 0; i < MOST; i++) pixels[i] = (unsigned char)(i * 53);
     const char *path = test_path("a.png");
     ck_assert_msg(lin_png_write(path, pixels, W, H, channels, &err) == LIN_OK, "%s", err.message);
-    FILE *file = fopen(path, "rb");
-    ck_assert_ptr_nonnull(file);
-    const size_t n = fread(bytes, 1, sizeof bytes, file);
-    fclose(file);
+    const size_t n = test_read_file(path, bytes, sizeof bytes);
     ck_assert(n > 8 && memcmp(bytes, "\x89PNG\r\n\x1a\n", 8) == 0);
     int found = 0;
     for (size_t at = 8; at < n; found++) {

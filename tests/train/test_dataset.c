@@ -67,10 +67,7 @@ static lin_dataset *open_set(void)
 static unsigned char *read_all(size_t *n)
 {
     unsigned char *bytes = malloc(1 << 20);
-    FILE *file = fopen(path, "rb");
-    ck_assert_ptr_nonnull(file);
-    *n = fread(bytes, 1, 1 << 20, file);
-    fclose(file);
+    *n = test_read_file(path, bytes, 1 << 20);
     return bytes;
 }
 

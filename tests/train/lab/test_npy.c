@@ -24,15 +24,6 @@ static lin_status write_whole(const char *to, const float *rows, size_t T, int D
     return lin_npy_close(w, err);
 }
 
-static size_t load(unsigned char *b, size_t size)
-{
-    FILE *f = fopen(path, "rb");
-    ck_assert_ptr_nonnull(f);
-    size_t n = fread(b, 1, size, f);
-    fclose(f);
-    return n;
-}
-
 static int exists(const char *name)
 {
     struct stat st;
@@ -65,7 +56,7 @@ START_TEST(written_and_read)
     // The very bytes that numpy.save writes, but for the length of the padding.
     unsigned char b[400];
     const char *head = "\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (4, 3), }";
-    ck_assert_uint_eq(load(b, sizeof b), 128 + sizeof x);
+    ck_assert_uint_eq(test_read_file(path, b, sizeof b), 128 + sizeof x);
     ck_assert_int_eq(memcmp(b, head, 10), 0);
     ck_assert_int_eq(memcmp(b + 10, head + 10, strlen(head + 10)), 0);
     ck_assert_int_eq(b[127], '\n');
@@ -182,7 +173,7 @@ START_TEST(truncated_and_flipped)
     unsigned char b[300], c[300];
     lin_error why = {0};
     OK(write_whole(path, x, 5, 4, &err));
-    size_t n = load(b, sizeof b);
+    size_t n = test_read_file(path, b, sizeof b);
     for (size_t k = 0; k < n; k++) {
         lin_status status = read_bytes(b, k, &why);
         if (status == LIN_OK) ck_abort_msg("accepted when cut to %zu bytes", k);
