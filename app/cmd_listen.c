@@ -278,6 +278,16 @@ static void fit_part(listening *l, size_t from, int *room)
     s->data[from] = 0;
 }
 
+// The same of a text with a number in it, or without if digits is below 0.
+static void put_part(listening *l, const char *before, double value, int digits, const char *behind, int *room)
+{
+    const size_t from = l->status.n;
+    lin_buffer_text(&l->status, before);
+    if (digits >= 0) lin_buffer_fixed(&l->status, value, digits);
+    lin_buffer_text(&l->status, behind);
+    fit_part(l, from, room);
+}
+
 // What was lost and what is wrong comes before what is nice to know.
 static void put_status(listening *l)
 {
@@ -287,7 +297,7 @@ static void put_status(listening *l)
     lin_buffer_clear(s);
     lin_terminal_bar(l->terminal, (db + 60) / 60, bar, s);
     int room = columns - 1 - bar;
-    size_t from = s->n;
+    const size_t from = s->n;
     lin_buffer_char(s, ' ');
     const size_t number = s->n;
     lin_buffer_fixed(s, db < -99 ? -99 : db, 0);
@@ -295,29 +305,12 @@ static void put_status(listening *l)
     lin_buffer_text(s, " dB  ");
     lin_live_put_time(s, l->stats.seconds);
     fit_part(l, from, &room);
-    if (l->told.dropped) {
-        from = s->n;
-        lin_buffer_text(s, "  LOST ");
-        lin_buffer_fixed(s, (double)l->told.dropped / l->stats.rate_hz, 2);
-        lin_buffer_text(s, " s");
-        fit_part(l, from, &room);
-    }
-    if (l->silent_since > 0 && lin_now() - l->silent_since > 2) {
-        from = s->n;
-        lin_buffer_text(s, columns < 60 ? "  only zeros" : "  only zeros: is it muted?");
-        fit_part(l, from, &room);
-    }
+    if (l->told.dropped) put_part(l, "  LOST ", (double)l->told.dropped / l->stats.rate_hz, 2, " s", &room);
+    if (l->silent_since > 0 && lin_now() - l->silent_since > 2)
+        put_part(l, columns < 60 ? "  only zeros" : "  only zeros: is it muted?", 0, -1, "", &room);
     const lin_lags *latency = l->stats.has_words ? &l->stats.word : &l->stats.phone;
-    if (latency->n) {
-        from = s->n;
-        lin_buffer_text(s, "  latency ");
-        lin_buffer_fixed(s, lin_lags_quantile(latency, 0.5) * 1e3, 0);
-        lin_buffer_text(s, " ms");
-        fit_part(l, from, &room);
-    }
-    from = s->n;
-    lin_buffer_text(s, room < 40 ? "  Ctrl-C ends" : "  Ctrl-C ends, Enter begins a new line");
-    fit_part(l, from, &room);
+    if (latency->n) put_part(l, "  latency ", lin_lags_quantile(latency, 0.5) * 1e3, 0, " ms", &room);
+    put_part(l, room < 40 ? "  Ctrl-C ends" : "  Ctrl-C ends, Enter begins a new line", 0, -1, "", &room);
 }
 
 static void draw(listening *l)

@@ -246,11 +246,7 @@ static int put_rows(const lin_terminal *t, lin_buffer *out, const char *head, co
         layout l = {.out = pass ? out : NULL, .width = width, .indent = fits ? head_columns : 0};
         l.column = l.indent;
         if (pass) l.skip = rows > most ? rows - most : 0;
-        if (pass && l.skip == 0 && l.indent > 0) {
-            lin_buffer_text(out, t->colours ? "\033[36m" : "");
-            lin_buffer_text(out, head);
-            lin_buffer_text(out, t->colours ? "\033[0m" : "");
-        }
+        if (pass && l.skip == 0 && l.indent > 0) lin_buffer_format(out, t->colours ? "\033[36m%s\033[0m" : "%s", head);
         put_words(&l, settled, "");
         put_words(&l, open, t->colours ? "\033[2m" : "");
         rows = pass ? l.row + 1 - l.skip : l.row + 1;
@@ -274,12 +270,8 @@ void lin_terminal_draw(lin_terminal *t, const lin_terminal_live *live)
     const int same = columns == t->columns && rows_before == t->rows && t->drawn.n == t->next.n && t->next.data &&
                      t->drawn.data && memcmp(t->drawn.data, t->next.data, t->next.n) == 0;
     if (same || lin_buffer_status(&t->next, NULL) != LIN_OK) return;
-    char back[32];
     lin_buffer_clear(&t->out);
-    lin_buffer_text(&t->out, "\r\033[J");
-    lin_buffer_bytes(&t->out, t->next.data, t->next.n);
-    snprintf(back, sizeof back, "\r\033[%dA", rows);
-    lin_buffer_text(&t->out, back);
+    lin_buffer_format(&t->out, "\r\033[J%s\r\033[%dA", t->next.data, rows);
     if (lin_buffer_status(&t->out, NULL) == LIN_OK) write_all(t->fd, t->out.data, t->out.n);
     const lin_buffer swap = t->drawn;
     t->drawn = t->next;
