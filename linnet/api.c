@@ -634,10 +634,7 @@ static lin_status no_format(const char *format, lin_error *err)
 {
     lin_buffer names = {0};
     const lin_writer *writer;
-    for (int i = 0; (writer = lin_writer_at(i)) != NULL; i++) {
-        if (i) lin_buffer_text(&names, ", ");
-        lin_buffer_text(&names, writer->name);
-    }
+    for (int i = 0; (writer = lin_writer_at(i)) != NULL; i++) lin_buffer_format(&names, "%s%s", i ? ", " : "", writer->name);
     lin_fail(err, LIN_INVALID, "there is no format '%s'; there are %s", format ? format : "", names.data ? names.data : "others");
     lin_buffer_free(&names);
     return LIN_INVALID;

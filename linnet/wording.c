@@ -72,10 +72,7 @@ static lin_status pronounce(lin_g2p *g2p, const lin_phones *phones, const char *
         status = lin_g2p_pronounce(g2p, first.word, first.n, labels, LIN_PRONUNCIATION_MAX, &n_labels, &how, err);
     if (status != LIN_OK) return status == LIN_NO_MEMORY ? status : LIN_FORMAT;
     lin_buffer_bytes(out, first.word, first.n);
-    for (int i = 0; i < n_labels; i++) {
-        lin_buffer_char(out, ' ');
-        lin_buffer_text(out, lin_phones_name(phones, labels[i]));
-    }
+    for (int i = 0; i < n_labels; i++) lin_buffer_format(out, " %s", lin_phones_name(phones, labels[i]));
     return LIN_OK;
 }
 
@@ -311,17 +308,9 @@ lin_status lin_wording_unknown(const lin_wording *wording, int most, const char 
     qsort(ranks, (size_t)n, sizeof *ranks, by_count);
     for (int i = 0; i < n && i < most; i++) {
         const lin_unknown_word w = lin_transcriber_unknown(wording->transcriber, ranks[i].index);
-        lin_buffer_text(text, indent);
-        lin_buffer_text(text, w.word);
-        lin_buffer_char(text, '\t');
-        lin_buffer_integer(text, w.count);
-        lin_buffer_char(text, '\t');
-        lin_buffer_text(text, lin_g2p_how_name(w.how));
-        for (int p = 0; p < w.n_labels; p++) {
-            lin_buffer_char(text, p ? ' ' : '\t');
-            lin_buffer_text(text, lin_phones_name(wording->phones, w.labels[p]));
-        }
-        if (!w.n_labels) lin_buffer_char(text, '\t');
+        lin_buffer_format(text, "%s%s\t%ld\t%s\t", indent, w.word, w.count, lin_g2p_how_name(w.how));
+        for (int p = 0; p < w.n_labels; p++)
+            lin_buffer_format(text, "%s%s", p ? " " : "", lin_phones_name(wording->phones, w.labels[p]));
         lin_buffer_char(text, '\n');
     }
     lin_free(ranks);
