@@ -107,12 +107,8 @@ static lin_status open_g2p(lin_spoken *s, const lin_spoken_lexicon *lexicon, lin
 static lin_status tell_guess(lin_spoken *s, const lin_phones *phones, const char *word, size_t n_word, const int *labels, int n,
                              const char *how, lin_error *err)
 {
-    lin_buffer_bytes(&s->guesses, word, n_word);
-    lin_buffer_char(&s->guesses, '\t');
-    for (int i = 0; i < n; i++) {
-        lin_buffer_text(&s->guesses, lin_phones_name(phones, labels[i]));
-        lin_buffer_char(&s->guesses, ' ');
-    }
+    lin_buffer_format(&s->guesses, "%.*s\t", (int)n_word, word);
+    for (int i = 0; i < n; i++) lin_buffer_format(&s->guesses, "%s ", lin_phones_name(phones, labels[i]));
     lin_buffer_format(&s->guesses, "(%s)\n", how);
     return lin_buffer_status(&s->guesses, err);
 }
