@@ -76,10 +76,7 @@ lin_status lin_serve_phrases(const lin_serve *s, const char *texts, int n_needed
 lin_status lin_serve_grammar(const lin_serve *s, const char *texts, int n, lin_phrases *made, lin_error *err)
 {
     lin_buffer lines = {0};
-    for (int i = 0; i < n; i++, texts += strlen(texts) + 1) {
-        lin_buffer_text(&lines, texts);
-        lin_buffer_char(&lines, '\n');
-    }
+    for (int i = 0; i < n; i++, texts += strlen(texts) + 1) lin_buffer_format(&lines, "%s\n", texts);
     lin_status status = lin_buffer_status(&lines, err);
     if (status == LIN_OK) status = lin_decoding_make_grammar(&s->live.decoding, lin_text_of(&lines), 1, made, err);
     lin_buffer_free(&lines);
@@ -328,7 +325,7 @@ static void put_docs(const lin_serve *s, lin_buffer *out)
     const lin_protocol *p;
     lin_buffer_format(&streams, "/\t%s\n", lin_protocol_at(s->v->websocket)->about);
     for (int i = 0; (p = lin_protocol_at(i)) != NULL; i++) lin_buffer_format(&streams, "%s\t%s\n", p->path, p->about);
-    lin_calls_put_page(out, LINNET_VERSION, streams.data ? streams.data : "");
+    lin_calls_put_page(out, LINNET_VERSION, lin_text_of(&streams));
     if (streams.failed) out->failed = streams.failed;
     lin_buffer_free(&streams);
 }
