@@ -194,10 +194,7 @@ static const lin_field *field_of(const lin_call *call, const lin_form_part *part
 
 static const lin_field *field_named(const lin_call *call, const char *name)
 {
-    for (const lin_field *f = call->fields; f && f->name; f++) {
-        if (!strcmp(f->name, name)) return f;
-    }
-    return NULL;
+    return field_of(call, &(lin_form_part){.name = name, .n_name = strlen(name)});
 }
 
 const lin_form_part *lin_call_part(const lin_call *call, const lin_form *form, const char *field, int number)
