@@ -66,16 +66,14 @@ static void put_integer(report *r, const char *json_name, const char *text_name,
 {
     key(r, json_name, text_name);
     lin_buffer_integer(&r->out, value);
-    if (!r->json) lin_buffer_text(&r->out, unit);
-    if (!r->json) lin_buffer_char(&r->out, '\n');
+    if (!r->json) lin_buffer_format(&r->out, "%s\n", unit);
 }
 
 static void put_number(report *r, const char *json_name, const char *text_name, double value, int digits, const char *unit)
 {
     key(r, json_name, text_name);
     lin_buffer_fixed(&r->out, value, digits);
-    if (!r->json) lin_buffer_text(&r->out, unit);
-    if (!r->json) lin_buffer_char(&r->out, '\n');
+    if (!r->json) lin_buffer_format(&r->out, "%s\n", unit);
 }
 
 static void put_features(report *r, const lin_features *f, int mel_bins)

@@ -447,44 +447,39 @@ static lin_status finish(listening *l, lin_error *err)
 static lin_status take_keys(listening *l, lin_error *err)
 {
     int key;
-    lin_status status = LIN_OK;
-    while (status == LIN_OK && l->terminal && (key = lin_terminal_key(l->terminal)) >= 0) {
-        if (key == '\n' || key == '\r') status = lin_session_end_utterance(&l->session, err);
+    while (l->terminal && (key = lin_terminal_key(l->terminal)) >= 0) {
+        if (key == '\n' || key == '\r') LIN_TRY(lin_session_end_utterance(&l->session, err));
         if (key == 'q' || key == 4) lin_interrupted = SIGINT;
     }
-    return status;
+    return LIN_OK;
 }
 
 // Until the sound ends, the microphone is lost or stalled (LIN_IO), or a signal asks for the end.
 static lin_status listen(listening *l, lin_error *err)
 {
-    lin_status status = LIN_OK;
-    while (!lin_interrupted && status == LIN_OK && !lin_microphone_ended(l->capture)) {
-        int n;
+    int n;
+    while (!lin_interrupted && !lin_microphone_ended(l->capture)) {
         if (stop_asked && l->terminal) stop_now(l);
-        lin_status got = lin_microphone_read(l->capture, l->samples, l->block, 50, &n, err);
-        if (n > 0) status = take(l, l->samples, n, err);
+        const lin_status got = lin_microphone_read(l->capture, l->samples, l->block, 50, &n, err);
+        if (n > 0) LIN_TRY(take(l, l->samples, n, err));
         // While the whole program was stopped, so was the microphone.
         const int excused = l->resumed && got != LIN_OK;
         if (n > 0 || excused) l->resumed = 0;
-        if (excused) got = LIN_OK;
-        if (status == LIN_OK) status = got;
-        if (status == LIN_OK) status = tell_losses(l, err);
-        if (status == LIN_OK) status = take_keys(l, err);
-        if (status == LIN_OK) status = read_phrases_again(l, err);
+        if (!excused) LIN_TRY(got);
+        LIN_TRY(tell_losses(l, err));
+        LIN_TRY(take_keys(l, err));
+        LIN_TRY(read_phrases_again(l, err));
         draw(l);
     }
     // What had come before the signal.
     lin_microphone_report report;
     lin_microphone_report_now(l->capture, &report);
-    for (int64_t left = report.waiting; status == LIN_OK && left > 0;) {
-        int n;
+    for (int64_t left = report.waiting; left > 0; left -= n) {
         const int most = left < l->block ? (int)left : l->block;
         if (lin_microphone_read(l->capture, l->samples, most, 0, &n, NULL) != LIN_OK || n == 0) break;
-        status = take(l, l->samples, n, err);
-        left -= n;
+        LIN_TRY(take(l, l->samples, n, err));
     }
-    return status;
+    return LIN_OK;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------------------------------------- */
