@@ -36,9 +36,8 @@ static inline lin_status test_device_open(int device, lin_precision precision, c
 
 static inline const lin_ops *test_device(lin_precision precision)
 {
-    lin_error err = {0};
     const lin_ops *ops = NULL;
-    ck_assert_msg(test_device_open(0, precision, &ops, &err) == LIN_OK, "%s", err.message);
+    OK(test_device_open(0, precision, &ops, &err));
     return ops;
 }
 
@@ -90,10 +89,9 @@ static inline void test_pool_give(void *block)
 
 static inline void test_device_memory(void)
 {
-    lin_error err = {0};
     memset(&test_pool, 0, sizeof test_pool);
     test_pool.ops = test_device(LIN_PRECISION_FP32);
-    ck_assert_msg(test_pool.ops->exec_create(test_pool.ops, 0, &test_pool.exec, &err) == LIN_OK, "%s", err.message);
+    OK(test_pool.ops->exec_create(test_pool.ops, 0, &test_pool.exec, &err));
     test_allocate = test_pool_take;
     test_release = test_pool_give;
 }

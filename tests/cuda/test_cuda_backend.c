@@ -84,12 +84,11 @@ static uint64_t result(bench *b)
 
 static uint64_t run(bench *b, uint64_t key)
 {
-    lin_error err = {0};
     fill(b, key);
     b->ops->zero(b->exec, b->beta, F * sizeof(float));
     work(b);
     uint64_t digest = result(b);
-    ck_assert_msg(b->ops->finish(b->exec, &err) == LIN_OK, "%s", err.message);
+    OK(b->ops->finish(b->exec, &err));
     return digest;
 }
 
@@ -100,10 +99,9 @@ START_TEST(copies_beside)
 {
     enum { ROUNDS = 20 };
     bench b;
-    lin_error err = {0};
     float *staging;
-    ck_assert_msg(bench_open(&b, LIN_PRECISION_FP32, &err) == LIN_OK, "%s", err.message);
-    ck_assert_int_eq(b.ops->staging_create(b.exec, 2 * ROUNDS * COUNT * sizeof(float), (void **)&staging, &err), LIN_OK);
+    OK(bench_open(&b, LIN_PRECISION_FP32, &err));
+    OK(b.ops->staging_create(b.exec, 2 * ROUNDS * COUNT * sizeof(float), (void **)&staging, &err));
     float *results = staging + ROUNDS * COUNT;
     test_fill_f32(staging, ROUNDS * COUNT, 1, 1, 2);
     for (int round = 0; round < ROUNDS; round++) {
@@ -119,10 +117,10 @@ START_TEST(copies_beside)
         b.ops->fetch(b.exec, results + round * COUNT, b.dx, COUNT * sizeof(float));
         if (round == ROUNDS / 2 - 1) {
             b.ops->upload_beside(b.exec, b.x, staging, 0, 2);
-            ck_assert_int_eq(b.ops->finish(b.exec, &err), LIN_OK);
+            OK(b.ops->finish(b.exec, &err));
         }
     }
-    ck_assert_int_eq(b.ops->finish(b.exec, &err), LIN_OK);
+    OK(b.ops->finish(b.exec, &err));
     for (int i = 0; i < ROUNDS * COUNT; i++)
         test_require(results[i] == 2 * staging[i], "number %d of round %d", i % COUNT, i / COUNT);
     b.ops->staging_destroy(b.exec, staging);
@@ -134,24 +132,23 @@ END_TEST
 START_TEST(graphs)
 {
     bench b;
-    lin_error err = {0};
     lin_graph *graph, *empty;
     const unsigned long objects = emulation_count(EMULATION_OBJECTS), live = emulation_count(EMULATION_LIVE);
-    ck_assert_msg(bench_open(&b, LIN_PRECISION_BF16, &err) == LIN_OK, "%s", err.message);
+    OK(bench_open(&b, LIN_PRECISION_BF16, &err));
     const unsigned long before = emulation_count(EMULATION_LAUNCHES);
-    ck_assert_msg(b.ops->graph_begin(b.exec, &err) == LIN_OK, "%s", err.message);
+    OK(b.ops->graph_begin(b.exec, &err));
     b.ops->fence(b.exec, 0); // neither may affect the recording
     b.ops->wait(b.exec, 0);
     b.ops->zero(b.exec, b.beta, F * sizeof(float));
     work(&b);
-    ck_assert_msg(b.ops->graph_end(b.exec, &graph, &err) == LIN_OK, "%s", err.message);
+    OK(b.ops->graph_end(b.exec, &graph, &err));
     ck_assert_uint_eq(emulation_count(EMULATION_LAUNCHES), before);
-    ck_assert_int_eq(b.ops->graph_begin(b.exec, &err), LIN_OK);
-    ck_assert_int_eq(b.ops->graph_end(b.exec, &empty, &err), LIN_OK);
+    OK(b.ops->graph_begin(b.exec, &err));
+    OK(b.ops->graph_end(b.exec, &empty, &err));
     const uint64_t want = run(&b, 7), other = run(&b, 8);
     ck_assert_uint_ne(want, other);
     float *wide; // more scratch than any before
-    ck_assert_int_eq(b.ops->memory_create(b.exec, 3 * 4096 * sizeof(float), (void **)&wide, &err), LIN_OK);
+    OK(b.ops->memory_create(b.exec, 3 * 4096 * sizeof(float), (void **)&wide, &err));
     b.ops->layer_norm_backward(b.exec, wide, NULL, wide + 4096, wide + 8192, NULL, wide, NULL, NULL, wide, wide, wide, 1, 4096,
                                NULL);
     for (int i = 0; i < 3; i++) {
@@ -174,23 +171,22 @@ END_TEST
 START_TEST(graph_ends_beside_a_recording)
 {
     bench a, b, direct;
-    lin_error err = {0};
     lin_graph *graph, *other;
-    ck_assert_msg(bench_open(&direct, LIN_PRECISION_FP32, &err) == LIN_OK, "%s", err.message);
+    OK(bench_open(&direct, LIN_PRECISION_FP32, &err));
     const uint64_t want = run(&direct, 7);
     bench_close(&direct);
-    ck_assert_msg(bench_open(&a, LIN_PRECISION_FP32, &err) == LIN_OK, "%s", err.message);
-    ck_assert_msg(bench_open(&b, LIN_PRECISION_FP32, &err) == LIN_OK, "%s", err.message);
-    ck_assert_int_eq(a.ops->graph_begin(a.exec, &err), LIN_OK);
+    OK(bench_open(&a, LIN_PRECISION_FP32, &err));
+    OK(bench_open(&b, LIN_PRECISION_FP32, &err));
+    OK(a.ops->graph_begin(a.exec, &err));
     work(&a);
-    ck_assert_msg(a.ops->graph_end(a.exec, &graph, &err) == LIN_OK, "%s", err.message);
+    OK(a.ops->graph_end(a.exec, &graph, &err));
     fill(&a, 7);
     fill(&b, 7);
     a.ops->graph_launch(a.exec, graph);
-    ck_assert_int_eq(b.ops->graph_begin(b.exec, &err), LIN_OK);
+    OK(b.ops->graph_begin(b.exec, &err));
     work(&b);
     a.ops->graph_destroy(graph); // while it may be running
-    ck_assert_msg(b.ops->graph_end(b.exec, &other, &err) == LIN_OK, "%s", err.message);
+    OK(b.ops->graph_end(b.exec, &other, &err));
     b.ops->graph_launch(b.exec, other);
     ck_assert_uint_eq(result(&a), want);
     ck_assert_uint_eq(result(&b), want);
@@ -205,19 +201,18 @@ START_TEST(limits_once)
 {
     enum { T = 100, E = 32, N = T * E };
     bench first, second;
-    lin_error err = {0};
     const int offsets[] = {0, T};
     int *on_device;
-    ck_assert_msg(bench_open(&first, LIN_PRECISION_FP32, &err) == LIN_OK, "%s", err.message);
-    ck_assert_msg(bench_open(&second, LIN_PRECISION_FP32, &err) == LIN_OK, "%s", err.message);
-    ck_assert_int_eq(first.ops->memory_create(first.exec, sizeof offsets, (void **)&on_device, &err), LIN_OK);
+    OK(bench_open(&first, LIN_PRECISION_FP32, &err));
+    OK(bench_open(&second, LIN_PRECISION_FP32, &err));
+    OK(first.ops->memory_create(first.exec, sizeof offsets, (void **)&on_device, &err));
     first.ops->upload(first.exec, on_device, offsets, sizeof offsets);
     const lin_segments segments = {.B = 1, .rows = T, .longest = T, .offsets = on_device};
     for (int round = 0; round < 3; round++) {
         bench *b = round == 1 ? &second : &first;
         const unsigned long before = emulation_count(EMULATION_ATTRIBUTES);
         for (int i = 0; i < 4; i++) b->ops->attention_forward(b->exec, b->block, b->block + N, &segments, 1, E, i % 2, NULL, 0);
-        ck_assert_msg(b->ops->finish(b->exec, &err) == LIN_OK, "%s", err.message);
+        OK(b->ops->finish(b->exec, &err));
         const unsigned long set = emulation_count(EMULATION_ATTRIBUTES) - before;
         ck_assert_uint_eq(set, ON_GPU || round == 2 ? 0 : 4); // for each kernel what it may have, and what it prefers
     }
@@ -239,7 +234,6 @@ static void *run_there(void *context)
 START_TEST(another_thread)
 {
     bench first, second;
-    lin_error err = {0};
     pthread_t thread;
     void *digest;
     int other = 1;
@@ -249,12 +243,12 @@ START_TEST(another_thread)
 #else
     emulation_set(EMULATION_DEVICES, 2);
 #endif
-    ck_assert_msg(bench_open(&first, LIN_PRECISION_FP32, &err) == LIN_OK, "%s", err.message);
+    OK(bench_open(&first, LIN_PRECISION_FP32, &err));
     const uint64_t want = run(&first, 7);
     second = first;
-    ck_assert_int_eq(test_device_open(other, LIN_PRECISION_FP32, &second.ops, &err), LIN_OK);
+    OK(test_device_open(other, LIN_PRECISION_FP32, &second.ops, &err));
     ck_assert_int_eq(second.ops->device, other);
-    ck_assert_int_eq(second.ops->exec_create(second.ops, 0, &second.exec, &err), LIN_OK);
+    OK(second.ops->exec_create(second.ops, 0, &second.exec, &err));
     ck_assert_int_eq(pthread_create(&thread, NULL, run_there, &second), 0);
     pthread_join(thread, &digest);
     ck_assert_uint_eq(*(uint64_t *)digest, want);
@@ -268,11 +262,10 @@ END_TEST
 START_TEST(same_bits)
 {
     bench b;
-    lin_error err = {0};
     for (int p = 0; p < 3; p++) {
         uint64_t want = 0;
         for (int round = 0; round < 3; round++) {
-            ck_assert_msg(bench_open(&b, (lin_precision)p, &err) == LIN_OK, "%s", err.message);
+            OK(bench_open(&b, (lin_precision)p, &err));
             for (int rows = 1; round == 1 && rows < 60; rows += 7) { // other plans first
                 b.ops->linear_forward(b.exec, b.y, b.x, b.packed, b.bias, rows < ROWS ? rows : ROWS, F, C, LIN_RELU);
             }
@@ -290,8 +283,8 @@ END_TEST
 START_TEST(too_much)
 {
     bench b;
-    lin_error err = {0};
-    void *block = &err;
+    lin_error why = {0};
+    void *block = &why;
     size_t more = 60000000;
 #ifdef LIN_ON_GPU
     lin_device device;
@@ -300,14 +293,14 @@ START_TEST(too_much)
 #else
     emulation_set(EMULATION_MEMORY, 40000000);
 #endif
-    ck_assert_msg(bench_open(&b, LIN_PRECISION_FP32, &err) == LIN_OK, "%s", err.message);
+    OK(bench_open(&b, LIN_PRECISION_FP32, &err));
     const uint64_t want = run(&b, 7);
-    ck_assert_int_eq(b.ops->memory_create(b.exec, more, &block, &err), LIN_NO_MEMORY);
+    ck_assert_int_eq(b.ops->memory_create(b.exec, more, &block, &why), LIN_NO_MEMORY);
     ck_assert_ptr_null(block);
-    ck_assert_msg(strstr(err.message, ON_GPU ? "GPU 0: out of memory: " : "GPU 0: out of memory: 60.0 MB requested, ") != NULL,
-                  "%s", err.message);
-    ck_assert_msg(strstr(err.message, ON_GPU ? " free; smaller batches" : " of 40.0 MB free; smaller batches") != NULL, "%s",
-                  err.message);
+    ck_assert_msg(strstr(why.message, ON_GPU ? "GPU 0: out of memory: " : "GPU 0: out of memory: 60.0 MB requested, ") != NULL,
+                  "%s", why.message);
+    ck_assert_msg(strstr(why.message, ON_GPU ? " free; smaller batches" : " of 40.0 MB free; smaller batches") != NULL, "%s",
+                  why.message);
     ck_assert_uint_eq(run(&b, 7), want);
     bench_close(&b);
 }
@@ -317,8 +310,7 @@ END_TEST
 static uint64_t undisturbed(lin_precision precision)
 {
     bench b;
-    lin_error err = {0};
-    ck_assert_msg(bench_open(&b, precision, &err) == LIN_OK, "%s", err.message);
+    OK(bench_open(&b, precision, &err));
     const uint64_t digest = run(&b, 7);
     bench_close(&b);
     return digest;
@@ -371,18 +363,18 @@ END_TEST
 START_TEST(memory_ends_in_a_graph)
 {
     bench b;
-    lin_error err = {0};
+    lin_error why = {0};
     lin_graph *graph;
     int refused = 0;
     for (int k = 1; k <= 40; k++) {
-        ck_assert_msg(bench_open(&b, LIN_PRECISION_FP32, &err) == LIN_OK, "%s", err.message);
-        ck_assert_int_eq(b.ops->graph_begin(b.exec, &err), LIN_OK);
+        OK(bench_open(&b, LIN_PRECISION_FP32, &err));
+        OK(b.ops->graph_begin(b.exec, &err));
         emulation_set(EMULATION_FAIL_ALLOCATION, k);
         work(&b);
-        lin_status status = b.ops->graph_end(b.exec, &graph, &err);
+        lin_status status = b.ops->graph_end(b.exec, &graph, &why);
         emulation_set(EMULATION_FAIL_ALLOCATION, 0);
         ck_assert_int_eq(graph != NULL, status == LIN_OK);
-        if (status != LIN_OK) ck_assert_msg(status == LIN_NO_MEMORY, "%s", err.message);
+        if (status != LIN_OK) ck_assert_msg(status == LIN_NO_MEMORY, "%s", why.message);
         refused += status != LIN_OK;
         run(&b, 7);
         b.ops->graph_destroy(graph);
@@ -397,25 +389,25 @@ START_TEST(lost)
 {
     for (int k = 1;; k++) {
         bench b;
-        lin_error err = {0};
+        lin_error why = {0};
         void *block;
         emulation_reset();
-        ck_assert_msg(bench_open(&b, LIN_PRECISION_TF32, &err) == LIN_OK, "%s", err.message);
+        OK(bench_open(&b, LIN_PRECISION_TF32, &err));
         emulation_set(EMULATION_LOSE_AFTER, k);
         fill(&b, 7);
         work(&b);
-        lin_status status = b.ops->finish(b.exec, &err);
+        lin_status status = b.ops->finish(b.exec, &why);
         if (status == LIN_OK) {
             ck_assert_int_gt(k, 8);
             bench_close(&b);
             return;
         }
         ck_assert_int_eq(status, LIN_IO);
-        ck_assert_msg(strstr(err.message, "GPU 0: ") == err.message && strstr(err.message, "lost") != NULL, "%s", err.message);
+        ck_assert_msg(strstr(why.message, "GPU 0: ") == why.message && strstr(why.message, "lost") != NULL, "%s", why.message);
         work(&b);
-        ck_assert_int_eq(b.ops->finish(b.exec, &err), LIN_IO);
-        ck_assert_int_eq(b.ops->memory_create(b.exec, 100, &block, &err), LIN_IO);
-        ck_assert_int_eq(b.ops->graph_begin(b.exec, &err), LIN_IO);
+        FAILS(b.ops->finish(b.exec, &err), LIN_IO, "");
+        FAILS(b.ops->memory_create(b.exec, 100, &block, &err), LIN_IO, "");
+        FAILS(b.ops->graph_begin(b.exec, &err), LIN_IO, "");
         bench_close(&b);
     }
 }
@@ -424,18 +416,17 @@ END_TEST
 START_TEST(opened_wrongly)
 {
     const lin_ops *ops;
-    lin_error err = {0};
-    ck_assert_int_eq(lin_cuda_open(1, LIN_PRECISION_FP32, &ops, &err), LIN_UNSUPPORTED);
-    ck_assert_str_eq(err.message, "there is no GPU 1; the last is 0");
+    lin_error why = {0};
+    ck_assert_int_eq(lin_cuda_open(1, LIN_PRECISION_FP32, &ops, &why), LIN_UNSUPPORTED);
+    ck_assert_str_eq(why.message, "there is no GPU 1; the last is 0");
     ck_assert_ptr_null(ops);
-    ck_assert_int_eq(lin_cuda_open(-1, LIN_PRECISION_FP32, &ops, &err), LIN_UNSUPPORTED);
-    ck_assert_int_eq(lin_cuda_open(0, (lin_precision)3, &ops, &err), LIN_INVALID);
+    FAILS(lin_cuda_open(-1, LIN_PRECISION_FP32, &ops, &err), LIN_UNSUPPORTED, "");
+    FAILS(lin_cuda_open(0, (lin_precision)3, &ops, &err), LIN_INVALID, "");
     emulation_set(EMULATION_DEVICES, 20);
-    ck_assert_int_eq(lin_cuda_open(15, LIN_PRECISION_FP32, &ops, &err), LIN_OK);
-    ck_assert_int_eq(lin_cuda_open(16, LIN_PRECISION_FP32, &ops, &err), LIN_UNSUPPORTED);
-    ck_assert_msg(strstr(err.message, "CUDA_VISIBLE_DEVICES") != NULL, "%s", err.message);
+    OK(lin_cuda_open(15, LIN_PRECISION_FP32, &ops, &err));
+    FAILS(lin_cuda_open(16, LIN_PRECISION_FP32, &ops, &err), LIN_UNSUPPORTED, "CUDA_VISIBLE_DEVICES");
     emulation_set(EMULATION_DEVICES, 0);
-    ck_assert_int_eq(lin_cuda_open(0, LIN_PRECISION_FP32, &ops, &err), LIN_UNSUPPORTED);
+    FAILS(lin_cuda_open(0, LIN_PRECISION_FP32, &ops, &err), LIN_UNSUPPORTED, "");
 }
 END_TEST
 
