@@ -63,8 +63,7 @@ static void end_all(void)
 {
     test_guards(state, lin_search_name(s->kind));
     test_guards(other, lin_search_name(s->kind));
-    test_buffer_free(state);
-    test_buffer_free(other);
+    TEST_FREE(state, other);
     end(&f.words);
     lin_context_destroy(f.phrases);
     lin_beam_destroy(f.beam);

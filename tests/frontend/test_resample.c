@@ -49,9 +49,7 @@ START_TEST(any_split_gives_the_same_bits)
         ck_assert_msg(memcmp(z, y, (size_t)total * sizeof *y) == 0, "%g Hz: other bits in pieces of up to %d", rate, most[m]);
     }
     lin_resampler_destroy(r);
-    test_buffer_free(x);
-    test_buffer_free(y);
-    test_buffer_free(z);
+    TEST_FREE(x, y, z);
 }
 END_TEST
 
@@ -79,8 +77,7 @@ static void keep_tone(double rate, double hz)
     // Nothing but the tone: distortion and images at least 90 dB below.
     double rest = energy * scale - level * level;
     ck_assert_msg(rest < 1e-9 * level * level, "%g Hz: noise %g beside %g Hz", rate, rest, hz);
-    test_buffer_free(x);
-    test_buffer_free(y);
+    TEST_FREE(x, y);
 }
 
 START_TEST(tone_is_kept)

@@ -81,10 +81,7 @@ static void cut_anywhere(int rate, int channels, int channel, double seconds)
     }
     ck_assert_int_eq(done, total);
     lin_extractor_destroy(f);
-    test_buffer_free(x);
-    test_buffer_free(whole);
-    test_buffer_free(cut);
-    test_buffer_free(tail);
+    TEST_FREE(x, whole, cut, tail);
 }
 
 START_TEST(any_cut_gives_the_same_bits) { cut_anywhere(rates[_i], 1, LIN_CHANNEL_MIX, rates[_i] == 44100 ? 14 : 4); }
@@ -114,8 +111,7 @@ START_TEST(it_can_be_saved_at_any_moment)
         test_buffer_free(state);
     }
     lin_extractor_destroy(f);
-    test_buffer_free(x);
-    test_buffer_free(frames);
+    TEST_FREE(x, frames);
 }
 END_TEST
 
@@ -136,8 +132,7 @@ START_TEST(the_past_is_bounded)
     ck_assert_uint_eq(lin_memory_count(), before);
     ck_assert_uint_lt(most, 40000);
     lin_extractor_destroy(f);
-    test_buffer_free(x);
-    test_buffer_free(frames);
+    TEST_FREE(x, frames);
 }
 END_TEST
 
@@ -185,9 +180,7 @@ START_TEST(what_is_no_state_is_refused)
     lin_extractor_destroy(g);
     lin_extractor_destroy(other);
     lin_extractor_destroy(fast);
-    test_buffer_free(state);
-    test_buffer_free(x);
-    test_buffer_free(frames);
+    TEST_FREE(state, x, frames);
 }
 END_TEST
 

@@ -133,8 +133,7 @@ void ops_end_blocks(ops_context *c, int first)
         test_guards(c->blocks[i], c->what);
         test_require(!c->copies[i] || !c->block_bytes[i] || memcmp(c->blocks[i], c->copies[i], c->block_bytes[i]) == 0,
                      "%s: array %d was changed", c->what, i);
-        test_buffer_free(c->blocks[i]);
-        test_buffer_free(c->copies[i]);
+        TEST_FREE(c->blocks[i], c->copies[i]);
     }
     c->n_blocks = first;
 }
@@ -148,8 +147,7 @@ void ops_end_buffers(ops_context *c, int first)
         for (size_t j = 0; c->is_input[i] && j < p.n; j++)
             test_require((double)p.f[j] == p.d[j] || (isnan(p.f[j]) && isnan(p.d[j])), "%s: element %zu of input %d was changed",
                          c->what, j, i);
-        test_buffer_free(p.f);
-        test_buffer_free(p.d);
+        TEST_FREE(p.f, p.d);
     }
     c->n_buffers = first;
 }

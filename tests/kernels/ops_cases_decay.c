@@ -100,8 +100,7 @@ static void decayed_call(ops_context *c, const void *context, float *y, const fl
     for (size_t i = 0; i < rows * H; i++) gates[i] *= 4;
     c->ops->decayed_attention_forward(c->exec, y, qkv, gates, 0, segments, s->H, s->E, carry, at);
     ops_done(c);
-    test_buffer_free(qkv);
-    test_buffer_free(gates);
+    TEST_FREE(qkv, gates);
 }
 
 void ops_case_decayed_splits(ops_context *c)

@@ -157,8 +157,7 @@ void ops_case_weights_pack(ops_context *c)
         for (; end < next; end++) test_require(isnan(packed[end]), "%s: the gap after it was written", c->what);
     }
     test_guards(packed, c->what);
-    test_buffer_free(packed);
-    test_buffer_free(alone);
+    TEST_FREE(packed, alone);
     ops_end(c);
 }
 
@@ -182,10 +181,7 @@ void ops_case_weights_pack_half(ops_context *c)
         c->ops->weights_pack(c->exec, got, NULL, &(lin_packing){.n = n, .k = k, .half = halves + 1}, 1);
         test_require(memcmp(got, want, size * sizeof *got) == 0, "%s: %d x %d differs from floats", c->what, n, k);
         test_guards(got, c->what);
-        test_buffer_free(halves);
-        test_buffer_free(rounded);
-        test_buffer_free(want);
-        test_buffer_free(got);
+        TEST_FREE(halves, rounded, want, got);
     }
     ops_end(c);
 }

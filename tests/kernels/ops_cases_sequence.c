@@ -52,8 +52,7 @@ void ops_check_splits(ops_context *c, ops_carrying call, const void *shape, cons
         left -= piece.rows;
         test_guards(px, c->what);
         test_guards(py, c->what);
-        test_buffer_free(px);
-        test_buffer_free(py);
+        TEST_FREE(px, py);
         ops_end_blocks(c, first_block);
     }
     for (int b = 0; b < B; b++) ops_check_same(c, "the state at the end", carry[b], whole_carry[b], at + width_carry, tolerance);

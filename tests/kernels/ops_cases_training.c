@@ -56,9 +56,7 @@ static void ops_tally_shape(ops_context *c, int B, double bad_loss, int bad_at)
         ops_done(c);
         test_require(!want.bad || memcmp(tally, &settled, sizeof settled) == 0, "%s: a bad tally was changed", c->what);
     }
-    test_buffer_free(lengths);
-    test_buffer_free(counts);
-    test_buffer_free(loss);
+    TEST_FREE(lengths, counts, loss);
     ops_end(c);
 }
 

@@ -250,9 +250,7 @@ static inline golden_result golden_run(const golden_case *g, const lin_real_ops 
 
 static inline void golden_result_free(golden_result *r)
 {
-    test_buffer_free(r->logp);
-    test_buffer_free(r->gradient);
-    test_buffer_free(r->losses);
+    TEST_FREE(r->logp, r->gradient, r->losses);
 }
 
 /* |got - want| <= tolerance for every element. */

@@ -187,8 +187,7 @@ START_TEST(initial_values_follow_the_seed)
         ck_assert_msg(most <= bound, "%s reaches %g, over %g", t->name, (double)most, (double)bound);
         if (t->fan_in && count > 1000) ck_assert_msg(most > 0.99F * bound, "%s reaches only %g", t->name, (double)most);
     }
-    test_buffer_free(a);
-    test_buffer_free(b);
+    TEST_FREE(a, b);
     lin_params_free(&p);
 }
 END_TEST

@@ -73,8 +73,7 @@ static void drop(fixture *f)
     lin_worker_destroy(f->worker);
     lin_encoder_destroy(f->encoder);
     lin_model_destroy(f->model);
-    test_buffer_free(f->features);
-    test_buffer_free(f->want);
+    TEST_FREE(f->features, f->want);
 }
 
 // Feeds frames from..to of f in pieces of random size (0 to `most`) and appends to got at *n rows.
@@ -153,8 +152,7 @@ START_TEST(utterances_together_give_the_bits_of_each_alone)
     }
     test_same_f32("a batch", together, alone, (size_t)rows * V);
     test_guards(together, "lin_encoder_run");
-    test_buffer_free(together);
-    test_buffer_free(alone);
+    TEST_FREE(together, alone);
     drop(&f);
 }
 END_TEST
@@ -259,8 +257,7 @@ START_TEST(contradicting_images_are_refused)
     finish(s, got, &n);
     test_same_f32("after refused images", got, f.want, (size_t)f.rows * V);
     lin_streams_destroy(s);
-    test_buffer_free(image);
-    test_buffer_free(got);
+    TEST_FREE(image, got);
     drop(&f);
 }
 END_TEST

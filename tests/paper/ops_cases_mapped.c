@@ -32,8 +32,7 @@ static void fill_state(ops_context *c, pair state, size_t at, const mapped_shape
     c->ref->mapped_attention_forward(c->ref_exec, y, qkv, omega.d, &segments, &s->map, s->H, s->E, 1, table, at);
     for (size_t i = 0; i < used; i++) state.f[at + i] = (float)state.d[at + i];
     ops_widen(state);
-    test_buffer_free(qkv);
-    test_buffer_free(y);
+    TEST_FREE(qkv, y);
 }
 
 static void check_shape(ops_context *c, const ops_layout *layout, mapped_shape s, double lo, double hi)
