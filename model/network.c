@@ -328,24 +328,13 @@ void lin_network_forward_wave(const lin_weights *w, lin_activations *a, lin_pool
 
 /* ---- backward -------------------------------------------------------------------------------------------------------------- */
 
-static void linear_backward(const lin_weights *w, lin_exec *exec, lin_real *dx, lin_real *dw, lin_real *db, const lin_real *dy,
-                            const lin_real *x, int tensor, int rows)
-{
-    const lin_param *t = &w->params->table[tensor];
-    w->ops->linear_backward_weight(exec, dw, db, dy, x, rows, t->n, t->k);
-    if (dx) w->ops->linear_forward(exec, dx, dy, w->packed + w->backward_offset[tensor], NULL, rows, t->k, t->n, LIN_LINEAR);
-}
-
 void lin_layer_linear_backward(const lin_weights *w, lin_exec *exec, lin_real *dx, lin_real *gradients, const lin_real *dy,
                                const lin_real *x, const int pair[2], int rows)
 {
-    linear_backward(w, exec, dx, lin_gradient(w, gradients, pair[0]), lin_gradient(w, gradients, pair[1]), dy, x, pair[0], rows);
-}
-
-void lin_layer_weight_backward(const lin_weights *w, lin_exec *exec, lin_real *dx, lin_real *gradients, const lin_real *dy,
-                               const lin_real *x, const int pair[2], int rows)
-{
-    linear_backward(w, exec, dx, lin_gradient(w, gradients, pair[0]), NULL, dy, x, pair[0], rows);
+    const lin_param *t = &w->params->table[pair[0]];
+    lin_real *db = pair[1] < 0 ? NULL : lin_gradient(w, gradients, pair[1]);
+    w->ops->linear_backward_weight(exec, lin_gradient(w, gradients, pair[0]), db, dy, x, rows, t->n, t->k);
+    if (dx) w->ops->linear_forward(exec, dx, dy, w->packed + w->backward_offset[pair[0]], NULL, rows, t->k, t->n, LIN_LINEAR);
 }
 
 void lin_network_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch,

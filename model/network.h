@@ -275,11 +275,8 @@ static inline const lin_real_ops *lin_product_ops(const lin_real_ops *ops, const
 /* y = act(x wᵀ + b) with the pair of tensors. */
 void lin_layer_linear(const lin_weights *w, lin_exec *exec, lin_real *y, const lin_real *x, const int pair[2], int rows,
                       lin_activation act);
-/* Gradients of the pair, and of its input if dx is not NULL. */
+/* Gradients of the pair, and of its input if dx is not NULL. pair[1] < 0: not of the bias, which a norm's gradient has added. */
 void lin_layer_linear_backward(const lin_weights *w, lin_exec *exec, lin_real *dx, lin_real *gradients, const lin_real *dy,
-                               const lin_real *x, const int pair[2], int rows);
-/* lin_layer_linear_backward without the gradient of the bias, which a norm's gradient has added. */
-void lin_layer_weight_backward(const lin_weights *w, lin_exec *exec, lin_real *dx, lin_real *gradients, const lin_real *dy,
                                const lin_real *x, const int pair[2], int rows);
 
 /* Of a network of tokens: y [rows, C] = the rows of the embedding table, and its gradient from dy. */

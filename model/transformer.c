@@ -149,8 +149,8 @@ static void attention_block_backward(const lin_weights *w, lin_activations *a, l
     attend.dy = a->branch;
     attend.d_qkv = a->d_qkv;
     attend.d_decay = a->d_decay;
-    if (bias_done) lin_layer_weight_backward(w, exec, a->branch, gradients, dy, v->y, p->out, rows);
-    else lin_layer_linear_backward(w, exec, a->branch, gradients, dy, v->y, p->out, rows);
+    const int out[2] = {p->out[0], bias_done ? -1 : p->out[1]};
+    lin_layer_linear_backward(w, exec, a->branch, gradients, dy, v->y, out, rows);
     lin_attention_of(c)->backward(&attend);
     lin_layer_linear_backward(w, exec, a->branch, gradients, a->d_qkv, x, p->qkv, rows);
 }
