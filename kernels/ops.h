@@ -193,6 +193,14 @@ typedef enum lin_precision {
     LIN_PRECISION_AUTO  /* that of the model's file, see lin_recognizer_open; without a model fp32 */
 } lin_precision;
 
+/* Elements of the probabilities of softmax_naive_forward; offsets on the host. */
+static inline size_t lin_softmax_scores(const int *offsets, int B, int H)
+{
+    size_t count = 0;
+    for (int b = 0; b < B; b++) count += (size_t)(offsets[b + 1] - offsets[b]) * (size_t)(offsets[b + 1] - offsets[b]);
+    return count * (size_t)H;
+}
+
 #define LIN_REAL float
 #define LIN_OPS lin_ops
 #include "kernels/ops.h"
@@ -283,7 +291,7 @@ enum { LIN_CUDA_INTERFACE = 2 << 16 | (int)sizeof(lin_ops) };
 #define LIN_MAPPED_OPERATIONS(X)
 #else
 #define LIN_RIVAL_OPERATIONS(X)                                                                                                  \
-    X(softmax_forward) X(softmax_backward) X(softmax_scores) X(softmax_naive_forward) X(softmax_naive_backward)                  \
+    X(softmax_forward) X(softmax_backward) X(softmax_naive_forward) X(softmax_naive_backward)                  \
     X(lsh_forward) X(lsh_backward) X(lstm_forward) X(lstm_backward) X(mixture)
 /* CUDA does not have these. */
 #define LIN_MAPPED_OPERATIONS(X) X(mapped_attention_forward) X(mapped_attention_backward)
@@ -506,8 +514,7 @@ typedef struct LIN_OPS {
     void (*softmax_backward)(lin_exec *exec, LIN_REAL *dqkv, const LIN_REAL *dy, const LIN_REAL *qkv, const LIN_REAL *y,
                              const LIN_REAL *lse, const lin_segments *segments, int H, int E, int causal);
     /* Softmax attention as the paper timed it: all scores, their softmax, the product with the values. p: probabilities, [H,
-     * T, T] of each utterance, concatenated; softmax_scores(segments on the host, H) elements. The backward pass overwrites p. */
-    size_t (*softmax_scores)(const int *offsets, int B, int H);
+     * T, T] of each utterance, concatenated: lin_softmax_scores elements. The backward pass overwrites p. */
     void (*softmax_naive_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *p, const LIN_REAL *qkv, const lin_segments *segments,
                                   int H, int E, int causal);
     void (*softmax_naive_backward)(lin_exec *exec, LIN_REAL *dqkv, LIN_REAL *p, const LIN_REAL *dy, const LIN_REAL *qkv,

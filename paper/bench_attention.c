@@ -50,7 +50,7 @@ static int has_operation(const point *p)
     switch (p->variant.kind) {
     case LIN_BENCH_LINEAR: return ops->attention_forward != NULL;
     case LIN_BENCH_SOFTMAX: return ops->softmax_forward && ops->softmax_backward;
-    case LIN_BENCH_NAIVE: return ops->softmax_scores && ops->softmax_naive_forward && ops->softmax_naive_backward;
+    case LIN_BENCH_NAIVE: return ops->softmax_naive_forward && ops->softmax_naive_backward;
     case LIN_BENCH_LSH: return ops->lsh_forward && ops->lsh_backward;
     case LIN_BENCH_POLY2:
     case LIN_BENCH_RANDOM: return ops->mapped_attention_forward && ops->mapped_attention_backward;
@@ -104,7 +104,7 @@ static sizes sizes_of(point *p)
     const size_t rows = (size_t)p->B * (size_t)p->N, H = (size_t)p->H, E = (size_t)p->E, C = H * E;
     sizes s = {.x = 3 * rows * C, .y = rows * C};
     if (p->variant.kind == LIN_BENCH_SOFTMAX || p->variant.kind == LIN_BENCH_LSH) s.lse = rows * H;
-    if (p->variant.kind == LIN_BENCH_NAIVE) s.scores = p->ops->softmax_scores(p->offsets, p->B, p->H);
+    if (p->variant.kind == LIN_BENCH_NAIVE) s.scores = lin_softmax_scores(p->offsets, p->B, p->H);
     lin_config config = lin_config_default(2);
     config.heads = p->H;
     config.head_width = p->E;

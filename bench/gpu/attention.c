@@ -171,7 +171,7 @@ static int make_attention(attention *a, int form, int B, int n, int both, const 
     if (forms[form].decays) blocks[count++] = a->gates = gpu_random(b, rows * H, 1, 1);
     if (forms[form].decays) blocks[count++] = a->dgates = gpu_block(b, rows * H * sizeof(float));
     if (form > 0 && !forms[form].naive && !forms[form].decays) blocks[count++] = a->lse = gpu_block(b, rows * H * sizeof(float));
-    if (forms[form].naive) blocks[count++] = a->p = gpu_block(b, b->ops->softmax_scores(offsets, B, H) * sizeof(float));
+    if (forms[form].naive) blocks[count++] = a->p = gpu_block(b, lin_softmax_scores(offsets, B, H) * sizeof(float));
     if (rounds) blocks[count++] = a->R = gpu_random(b, rounds * C * LSH_ROTATIONS, 1, 3);
     if (rounds) blocks[count++] = a->order = gpu_block(b, rounds * H * rows * sizeof(int));
     int *on_device = gpu_integers(b, offsets, (size_t)B + 1);

@@ -663,18 +663,11 @@ void lin_cpu_softmax_backward(lin_exec *exec, float *dqkv, const float *dy, cons
     lin_pool_run(pool, segments->B * H * job.chunks, backward_piece, &job);
 }
 
-size_t lin_cpu_softmax_scores(const int *offsets, int B, int H)
-{
-    size_t count = 0;
-    for (int b = 0; b < B; b++) count += (size_t)(offsets[b + 1] - offsets[b]) * (size_t)(offsets[b + 1] - offsets[b]);
-    return count * (size_t)H;
-}
-
 // The probabilities of head h of utterance b.
 static float *scores_of(const softmax_job *job, int b, int h)
 {
     size_t T = (size_t)rows_of(job, b);
-    return job->p + lin_cpu_softmax_scores(job->offsets, b, job->H) + (size_t)h * T * T;
+    return job->p + lin_softmax_scores(job->offsets, b, job->H) + (size_t)h * T * T;
 }
 
 static void naive_forward_piece(void *context, int piece, int thread)

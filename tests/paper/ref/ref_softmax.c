@@ -113,13 +113,6 @@ void lin_ref_softmax_backward(lin_exec *exec, double *dqkv, const double *dy, co
         }
 }
 
-size_t lin_ref_softmax_scores(const int *offsets, int B, int H)
-{
-    size_t count = 0;
-    for (int b = 0; b < B; b++) count += (size_t)(offsets[b + 1] - offsets[b]) * (size_t)(offsets[b + 1] - offsets[b]);
-    return count * (size_t)H;
-}
-
 void lin_ref_softmax_naive_forward(lin_exec *exec, double *y, double *p, const double *qkv, const lin_segments *segments, int H,
                                    int E, int causal)
 {
