@@ -359,12 +359,9 @@ static void write_state(const one_head *h, float *state, int p, int columns)
 void LIN_NAME(lin_attention_head_forward)(float *y, const float *qkv, const float *gates, size_t gate_step, int T, int H, int E,
                                           int causal, float *state, const float *later, float *scratch)
 {
-    one_head h = {.stride = 3 * (size_t)H * (size_t)E, .out_stride = (size_t)H * (size_t)E, .gates = gates,
-                  .gate_step = gate_step};
-    h.q = qkv;
-    h.k = qkv + (size_t)H * (size_t)E;
-    h.v = h.k + (size_t)H * (size_t)E;
-    h.later = later;
+    const size_t C = (size_t)H * (size_t)E;
+    one_head h = {.stride = 3 * C, .out_stride = C, .gates = gates, .gate_step = gate_step, .q = qkv, .k = qkv + C,
+                  .v = qkv + 2 * C, .later = later};
     lay_out(&h, T, E, scratch);
     for (int p = 0; p < E; p += h.P) {
         read_state(&h, state, p, least(h.P, h.Ep - p));
@@ -533,20 +530,8 @@ void LIN_NAME(lin_attention_head_backward)(float *dqkv, float *dgates, const flo
                                            size_t gate_step, const float *y, int T, int H, int E, int causal, float *scratch)
 {
     size_t C = (size_t)H * (size_t)E;
-    one_head h = {.stride = 3 * C,
-                  .out_stride = C,
-                  .y = y,
-                  .dy = dy,
-                  .gates = gates,
-                  .dgates = dgates,
-                  .gate_step = gate_step,
-                  .heads = (size_t)H};
-    h.q = qkv;
-    h.k = qkv + C;
-    h.v = qkv + 2 * C;
-    h.dq = dqkv;
-    h.dk = dqkv + C;
-    h.dv = dqkv + 2 * C;
+    one_head h = {.stride = 3 * C, .out_stride = C, .y = y, .dy = dy, .gates = gates, .dgates = dgates, .gate_step = gate_step,
+                  .heads = (size_t)H, .q = qkv, .k = qkv + C, .v = qkv + 2 * C, .dq = dqkv, .dk = dqkv + C, .dv = dqkv + 2 * C};
     lay_out(&h, T, E, scratch);
     // From the last panel to the first: only the first overwrites the values stored in element 0 of dk and dv.
     for (int p = (E - 1) / h.P * h.P; p >= 0; p -= h.P) {
@@ -655,8 +640,8 @@ void lin_cpu_attention_forward(lin_exec *exec, float *y, const float *qkv, const
 void lin_cpu_decayed_attention_forward(lin_exec *exec, float *y, const float *qkv, const float *gates, int constant,
                                        const lin_segments *segments, int H, int E, float *const *states, size_t at)
 {
-    attention_job job = {.y = y, .qkv = qkv, .gates = gates, .H = H, .E = E, .causal = 1, .states = states, .at = at};
-    job.constant = constant;
+    attention_job job = {.y = y, .qkv = qkv, .gates = gates, .constant = constant, .H = H, .E = E, .causal = 1, .states = states,
+                         .at = at};
     run(exec, segments, forward_piece, &job);
 }
 
@@ -686,9 +671,8 @@ void lin_cpu_decayed_attention_backward(lin_exec *exec, float *dqkv, float *dgat
                                         const float *gates, int constant, const float *y, const lin_segments *segments, int H,
                                         int E)
 {
-    attention_job job = {
-        .dqkv = dqkv, .dgates = dgates, .qkv = qkv, .gates = gates, .dy = dy, .y_in = y, .H = H, .E = E, .causal = 1};
-    job.constant = constant;
+    attention_job job = {.dqkv = dqkv, .dgates = dgates, .qkv = qkv, .gates = gates, .constant = constant, .dy = dy, .y_in = y,
+                         .H = H, .E = E, .causal = 1};
     run(exec, segments, backward_piece, &job);
 }
 #endif

@@ -104,9 +104,8 @@ static void adam_piece(void *context, int i, int thread)
 void lin_cpu_adam(lin_exec *exec, float *p, const float *grad, float *m, float *v, const lin_tensors *tensors,
                   const double *scale, const lin_adam_step *step, const lin_tally *tally)
 {
-    optimizer_job job = {.p = p, .m = m, .v = v, .grad = grad, .offsets = tensors->offsets, .scale = scale};
-    job.decay = tensors->decay;
-    job.step = step;
+    optimizer_job job = {.p = p, .m = m, .v = v, .grad = grad, .offsets = tensors->offsets, .scale = scale,
+                         .decay = tensors->decay, .step = step};
     if (!tally || !tally->bad) lin_pool_run(exec->pool, tensors->n, adam_piece, &job);
 }
 #endif

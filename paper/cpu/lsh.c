@@ -562,17 +562,13 @@ static lin_lsh_head head_of(const lsh_job *job, int piece, int thread)
 {
     const int *offsets = job->segments->offsets, b = piece / job->H;
     const size_t E = (size_t)job->E, C = (size_t)job->H * E, h = (size_t)(piece % job->H), row = (size_t)offsets[b];
-    lin_lsh_head head = {.T = offsets[b + 1] - offsets[b], .E = job->E, .causal = job->causal, .lsh = *job->lsh};
-    head.qv_stride = 2 * C;
-    head.y_stride = C;
-    head.lse_stride = (size_t)job->H;
-    head.order_stride = (size_t)job->H * (size_t)job->segments->rows;
-    head.rotations_stride = C * (size_t)job->lsh->rotations;
-    head.q = job->qv + row * 2 * C + h * E;
-    head.v = head.q + C;
-    head.order = job->order + h * (size_t)job->segments->rows + row;
-    head.scratch = lin_scratch(job->exec, thread);
-    return head;
+    const float *q = job->qv + row * 2 * C + h * E;
+    return (lin_lsh_head){.T = offsets[b + 1] - offsets[b], .E = job->E, .causal = job->causal, .lsh = *job->lsh,
+                          .qv_stride = 2 * C, .y_stride = C, .lse_stride = (size_t)job->H,
+                          .order_stride = (size_t)job->H * (size_t)job->segments->rows,
+                          .rotations_stride = C * (size_t)job->lsh->rotations, .q = q, .v = q + C,
+                          .order = job->order + h * (size_t)job->segments->rows + row,
+                          .scratch = lin_scratch(job->exec, thread)};
 }
 
 static void forward_piece(void *context, int piece, int thread)
@@ -593,11 +589,8 @@ static void forward_piece(void *context, int piece, int thread)
 void lin_cpu_lsh_forward(lin_exec *exec, float *y, float *lse, int *order, const float *qv, const float *R,
                          const lin_segments *segments, const lin_lsh *lsh, int H, int E, int causal)
 {
-    lsh_job job = {.exec = exec, .y = y, .lse = lse, .order_out = order, .order = order, .qv = qv, .R = R, .segments = segments};
-    job.lsh = lsh;
-    job.H = H;
-    job.E = E;
-    job.causal = causal;
+    lsh_job job = {.exec = exec, .y = y, .lse = lse, .order_out = order, .order = order, .qv = qv, .R = R, .segments = segments,
+                   .lsh = lsh, .H = H, .E = E, .causal = causal};
     lin_pool_run(lin_threads_for(exec, segments->rows, H * E, SMALL), segments->B * H, forward_piece, &job);
 }
 
@@ -619,11 +612,8 @@ static void backward_piece(void *context, int piece, int thread)
 void lin_cpu_lsh_backward(lin_exec *exec, float *dqv, const float *dy, const float *qv, const float *y, const float *lse,
                           const int *order, const lin_segments *segments, const lin_lsh *lsh, int H, int E, int causal)
 {
-    lsh_job job = {.exec = exec, .dqv = dqv, .dy = dy, .qv = qv, .y_in = y, .lse_in = lse, .order = order, .segments = segments};
-    job.lsh = lsh;
-    job.H = H;
-    job.E = E;
-    job.causal = causal;
+    lsh_job job = {.exec = exec, .dqv = dqv, .dy = dy, .qv = qv, .y_in = y, .lse_in = lse, .order = order, .segments = segments,
+                   .lsh = lsh, .H = H, .E = E, .causal = causal};
     lin_pool_run(lin_threads_for(exec, segments->rows, H * E, SMALL), segments->B * H, backward_piece, &job);
 }
 #endif

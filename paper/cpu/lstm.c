@@ -247,31 +247,21 @@ static lin_pool *pool_for(const lin_exec *exec, const lin_segments *segments, in
     return (size_t)segments->rows * (size_t)D * 4 * (size_t)U * (size_t)U < LIN_THREAD_WORK ? NULL : exec->pool;
 }
 
-// job: what depends on the form of the packed weights.
-static void forward(lstm_job *job, lin_exec *exec, float *h, float *cells, float *gates, const float *packed,
-                    const lin_segments *segments, int U, int directions, float *const *states, size_t at)
+// multiply: by weights in the form that they are packed in, weight_size floats.
+static void forward(product *multiply, size_t weight_size, lin_exec *exec, float *h, float *cells, float *gates,
+                    const float *packed, const lin_segments *segments, int U, int directions, float *const *states, size_t at)
 {
-    job->exec = exec;
-    job->packed = packed;
-    job->U = U;
-    job->D = directions;
-    job->h = h;
-    job->cells = cells;
-    job->gates = gates;
-    job->states = directions == 1 ? states : NULL;
-    job->at = at;
-    job->offsets = segments->offsets;
-    job->B = segments->B;
-    job->group = group_size(job->exec, job->B, job->U, job->D);
-    const int groups = (job->B + job->group - 1) / job->group;
-    lin_pool_run(pool_for(job->exec, segments, job->U, job->D), groups * job->D, forward_piece, job);
+    lstm_job job = {.multiply = multiply, .pitch = pitch_of(weight_size), .exec = exec, .packed = packed, .U = U, .D = directions,
+                    .h = h, .cells = cells, .gates = gates, .states = directions == 1 ? states : NULL, .at = at,
+                    .offsets = segments->offsets, .B = segments->B, .group = group_size(exec, segments->B, U, directions)};
+    const int groups = (job.B + job.group - 1) / job.group;
+    lin_pool_run(pool_for(exec, segments, U, directions), groups * directions, forward_piece, &job);
 }
 
 void lin_cpu_lstm_forward(lin_exec *exec, float *h, float *cells, float *gates, const float *packed, const lin_segments *segments,
                           int U, int directions, float *const *states, size_t at)
 {
-    lstm_job job = {.multiply = product_fp32, .pitch = pitch_of(lin_cpu_weight_size(4 * U, U))};
-    forward(&job, exec, h, cells, gates, packed, segments, U, directions, states, at);
+    forward(product_fp32, lin_cpu_weight_size(4 * U, U), exec, h, cells, gates, packed, segments, U, directions, states, at);
 }
 
 /* ---- backward -------------------------------------------------------------------------------------------------------------- */
@@ -318,34 +308,25 @@ static void weight_piece(void *context, int piece, int thread)
                          job->h_in + (d ? next : 0) + d * width, rows - 1, tile, lin_scratch(job->exec, thread));
 }
 
-static void backward(lstm_job *job, lin_exec *exec, float *dgates, float *dR, const float *dh, const float *h, const float *cells,
-                     const float *gates, const float *packed, const lin_segments *segments, int U, int directions)
+static void backward(product *multiply, size_t weight_size, lin_tile_product *weight_gradient, lin_exec *exec, float *dgates,
+                     float *dR, const float *dh, const float *h, const float *cells, const float *gates, const float *packed,
+                     const lin_segments *segments, int U, int directions)
 {
     lin_pool *pool = pool_for(exec, segments, U, directions);
-    job->exec = exec;
-    job->packed = packed;
-    job->U = U;
-    job->D = directions;
-    job->dgates = dgates;
-    job->dR = dR;
-    job->dh = dh;
-    job->h_in = h;
-    job->c_in = cells;
-    job->gates_in = gates;
-    job->offsets = segments->offsets;
-    job->B = segments->B;
-    job->group = group_size(job->exec, job->B, job->U, job->D);
-    lin_pool_run(pool, (job->B + job->group - 1) / job->group * job->D, backward_piece, job);
-    job->tiling = lin_linear_tiling(4 * job->U, job->U, job->D, pool ? job->exec->n_threads : 1);
-    if (segments->rows > 1) lin_pool_run(pool, job->D * job->tiling.n_parts * job->tiling.k_parts, weight_piece, job);
+    lstm_job job = {.multiply = multiply, .pitch = pitch_of(weight_size), .weight_gradient = weight_gradient, .exec = exec,
+                    .packed = packed, .U = U, .D = directions, .dgates = dgates, .dR = dR, .dh = dh, .h_in = h, .c_in = cells,
+                    .gates_in = gates, .offsets = segments->offsets, .B = segments->B,
+                    .group = group_size(exec, segments->B, U, directions),
+                    .tiling = lin_linear_tiling(4 * U, U, directions, pool ? exec->n_threads : 1)};
+    lin_pool_run(pool, (job.B + job.group - 1) / job.group * directions, backward_piece, &job);
+    if (segments->rows > 1) lin_pool_run(pool, directions * job.tiling.n_parts * job.tiling.k_parts, weight_piece, &job);
 }
 
 void lin_cpu_lstm_backward(lin_exec *exec, float *dgates, float *dR, const float *dh, const float *h, const float *cells,
                            const float *gates, const float *packed, const lin_segments *segments, int U, int directions)
 {
-    lstm_job job = {.multiply = product_fp32, .weight_gradient = LIN_DISPATCH(lin_linear_tile),
-                    .pitch = pitch_of(lin_cpu_weight_size(U, 4 * U))};
-    backward(&job, exec, dgates, dR, dh, h, cells, gates, packed, segments, U, directions);
+    backward(product_fp32, lin_cpu_weight_size(U, 4 * U), LIN_DISPATCH(lin_linear_tile), exec, dgates, dR, dh, h, cells, gates,
+             packed, segments, U, directions);
 }
 
 #if LIN_HAS_BF16
@@ -361,16 +342,14 @@ static void product_bf16(float *y, const float *x, float *room, const float *pac
 void lin_cpu_bf16_lstm_forward(lin_exec *exec, float *h, float *cells, float *gates, const float *packed,
                                const lin_segments *segments, int U, int directions, float *const *states, size_t at)
 {
-    lstm_job job = {.multiply = product_bf16, .pitch = pitch_of(lin_cpu_bf16_weight_size(4 * U, U))};
-    forward(&job, exec, h, cells, gates, packed, segments, U, directions, states, at);
+    forward(product_bf16, lin_cpu_bf16_weight_size(4 * U, U), exec, h, cells, gates, packed, segments, U, directions, states, at);
 }
 
 void lin_cpu_bf16_lstm_backward(lin_exec *exec, float *dgates, float *dR, const float *dh, const float *h, const float *cells,
                                 const float *gates, const float *packed, const lin_segments *segments, int U, int directions)
 {
-    lstm_job job = {.multiply = product_bf16, .weight_gradient = LIN_BF16(lin_bf16_tile),
-                    .pitch = pitch_of(lin_cpu_bf16_weight_size(U, 4 * U))};
-    backward(&job, exec, dgates, dR, dh, h, cells, gates, packed, segments, U, directions);
+    backward(product_bf16, lin_cpu_bf16_weight_size(U, 4 * U), LIN_BF16(lin_bf16_tile), exec, dgates, dR, dh, h, cells, gates,
+             packed, segments, U, directions);
 }
 #endif
 #endif

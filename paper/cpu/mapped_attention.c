@@ -675,10 +675,8 @@ void lin_cpu_mapped_attention_forward(lin_exec *exec, float *y, const float *qkv
                                       const lin_segments *segments, const lin_map *map, int H, int E, int causal,
                                       float *const *states, size_t at)
 {
-    mapped_job job = {.exec = exec, .map = map, .y = y, .qkv = qkv, .omega = omega, .offsets = segments->offsets, .H = H, .E = E};
-    job.causal = causal;
-    job.states = states;
-    job.at = at;
+    mapped_job job = {.exec = exec, .map = map, .y = y, .qkv = qkv, .omega = omega, .offsets = segments->offsets, .H = H, .E = E,
+                      .causal = causal, .states = states, .at = at};
     lin_pool_run(lin_threads_for(exec, segments->rows, H * E * map->D, SMALL), segments->B * H, forward_piece, &job);
 }
 
@@ -697,9 +695,8 @@ static void backward_piece(void *context, int piece, int thread)
 void lin_cpu_mapped_attention_backward(lin_exec *exec, float *dqkv, const float *dy, const float *qkv, const float *omega,
                                        const float *y, const lin_segments *segments, const lin_map *map, int H, int E, int causal)
 {
-    mapped_job job = {.exec = exec, .map = map, .dqkv = dqkv, .qkv = qkv, .omega = omega, .dy = dy, .y_in = y, .H = H, .E = E};
-    job.offsets = segments->offsets;
-    job.causal = causal;
+    mapped_job job = {.exec = exec, .map = map, .dqkv = dqkv, .qkv = qkv, .omega = omega, .dy = dy, .y_in = y, .H = H, .E = E,
+                      .offsets = segments->offsets, .causal = causal};
     lin_pool_run(lin_threads_for(exec, segments->rows, H * E * map->D, SMALL), segments->B * H, backward_piece, &job);
 }
 #endif

@@ -559,13 +559,9 @@ static lin_softmax_head head_of(const softmax_job *job, int b, int h)
 {
     size_t C = (size_t)job->H * (size_t)job->E, row = (size_t)job->offsets[b], column = (size_t)h * (size_t)job->E;
     size_t wide = row * 3 * C + column, narrow = row * C + column, one = row * (size_t)job->H + (size_t)h;
-    lin_softmax_head x = {.T = rows_of(job, b), .E = job->E, .causal = job->causal};
-    x.stride = x.stride_k = 3 * C;
-    x.width = C;
-    x.H = (size_t)job->H;
-    x.q = job->qkv + wide;
-    x.k = x.q + C;
-    x.v = x.k + C;
+    const float *q = job->qkv + wide;
+    lin_softmax_head x = {.T = rows_of(job, b), .E = job->E, .causal = job->causal, .stride = 3 * C, .stride_k = 3 * C,
+                          .width = C, .H = (size_t)job->H, .q = q, .k = q + C, .v = q + 2 * C};
     if (job->y) x.y_out = job->y + narrow;
     if (job->lse_out) x.lse_out = job->lse_out + one;
     if (job->y_in) x.y = job->y_in + narrow;
@@ -630,11 +626,8 @@ static void forward_piece(void *context, int piece, int thread)
 void lin_cpu_softmax_forward(lin_exec *exec, float *y, float *lse, const float *qkv, const lin_segments *segments, int H, int E,
                              int causal, const lin_cache *caches, int layer)
 {
-    softmax_job job = {.exec = exec, .y = y, .lse_out = lse, .qkv = qkv, .offsets = segments->offsets, .H = H, .E = E};
-    job.causal = causal;
-    job.caches = caches;
-    job.layer = layer;
-    job.chunks = chunks_in(segments->longest);
+    softmax_job job = {.exec = exec, .y = y, .lse_out = lse, .qkv = qkv, .offsets = segments->offsets, .H = H, .E = E,
+                       .causal = causal, .caches = caches, .layer = layer, .chunks = chunks_in(segments->longest)};
     for (int b = 0; b < segments->B; b++) append(&job, b);
     lin_pool_run(pool_for(exec, &job, segments->B), segments->B * H * job.chunks, forward_piece, &job);
 }
@@ -653,10 +646,8 @@ static void backward_piece(void *context, int piece, int thread)
 void lin_cpu_softmax_backward(lin_exec *exec, float *dqkv, const float *dy, const float *qkv, const float *y, const float *lse,
                               const lin_segments *segments, int H, int E, int causal)
 {
-    softmax_job job = {.exec = exec, .dqkv = dqkv, .qkv = qkv, .dy = dy, .y_in = y, .lse = lse, .offsets = segments->offsets};
-    job.H = H;
-    job.E = E;
-    job.causal = causal;
+    softmax_job job = {.exec = exec, .dqkv = dqkv, .qkv = qkv, .dy = dy, .y_in = y, .lse = lse, .offsets = segments->offsets,
+                       .H = H, .E = E, .causal = causal};
     // Queries and keys apart take 7 products in place of 5: only where there are too few heads for the threads.
     lin_pool *pool = pool_for(exec, &job, segments->B);
     job.chunks = pool && segments->B * H < exec->n_threads && segments->longest > 0 ? 2 * chunks_in(segments->longest) : 1;
