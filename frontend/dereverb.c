@@ -78,7 +78,8 @@ int lin_dereverb_is_state(const void *bytes, int lines)
 {
     lin_dereverb head;
     memcpy(&head, bytes, sizeof head);
-    if (head.lines != lines || head.newest < 0 || head.newest >= HELD || head.frames < 1 || head.frames > BLOCK || head.blocks < 1 || head.blocks > SELDOM ||
+    if (head.lines != lines || head.newest < 0 || head.newest >= HELD || head.frames < 1 || head.frames > BLOCK ||
+        head.blocks < 1 || head.blocks > SELDOM ||
         !(head.loudest >= 0 && head.learned >= 0 && head.room >= 0 && head.room <= 1))
         return 0;
     for (int i = 0; i <= BLOCK; i++)
