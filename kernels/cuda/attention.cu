@@ -10,16 +10,10 @@
 
 lin_attention_plan lin_attention_divide(lin_exec *exec, const lin_segments *segments, int H, int E, size_t group_bytes, int most)
 {
-    lin_attention_plan plan;
     const int longest = segments->longest < segments->rows ? segments->longest : segments->rows;
     const double per_head = (double)segments->rows * H / exec->multiprocessors; // rows, if the work is divided evenly
-    plan.EP = E <= 32 ? 32 : 64;
-    plan.split = exec->precision == LIN_PRECISION_FP32;
-    plan.heads = (unsigned)segments->B * (unsigned)H;
-    plan.groups = 0;
-    plan.stretch = INT_MAX;
-    plan.stretches = 1;
-    plan.slots = 0;
+    lin_attention_plan plan = {.EP = E <= 32 ? 32 : 64, .split = exec->precision == LIN_PRECISION_FP32, .stretch = INT_MAX,
+                               .stretches = 1, .heads = (unsigned)segments->B * (unsigned)H};
     const int fit = E > 64 ? 0 : (int)(exec->shared_most / group_bytes);
     if (fit == 0) return plan;
     if (most > fit) most = fit;
@@ -371,17 +365,9 @@ static int forward(lin_exec *exec, float *y, bf16 *narrow, const float *qkv, con
                    int causal, float *const *states, size_t at)
 {
     if (segments->B == 0 || segments->rows == 0 || H == 0 || E == 0 || !lin_cuda_ready(exec)) return 1;
-    attention_job job = {};
-    job.qkv = qkv;
-    job.out = y;
-    job.narrow = narrow;
-    job.offsets = segments->offsets;
-    job.states = causal ? states : NULL;
-    job.at = at;
-    job.H = H;
-    job.E = E;
-    job.stretch = INT_MAX;
-    job.wide = (E == 32 || E == 64) && lin_cuda_aligned(y, qkv);
+    attention_job job = {.qkv = qkv, .out = y, .narrow = narrow, .offsets = segments->offsets,
+                         .states = causal ? states : NULL, .at = at, .H = H, .E = E, .stretch = INT_MAX,
+                         .wide = (E == 32 || E == 64) && lin_cuda_aligned(y, qkv)};
     const unsigned heads = (unsigned)segments->B * (unsigned)H;
     if (causal && segments->longest <= STEP_MOST && E <= 32 && !narrow) {
         const size_t bytes = STEP_WARPS * 2 * STEP_ROWS * 32 * sizeof(float);

@@ -321,16 +321,8 @@ static int backward(lin_exec *exec, float *dqkv, bf16 *narrow, const float *dy, 
                     const lin_segments *segments, int H, int E, int causal)
 {
     if (segments->B == 0 || segments->rows == 0 || H == 0 || E == 0 || !lin_cuda_ready(exec)) return 1;
-    attention_job job = {};
-    job.qkv = qkv;
-    job.y = y;
-    job.dy = dy;
-    job.out = dqkv;
-    job.narrow = narrow;
-    job.offsets = segments->offsets;
-    job.H = H;
-    job.E = E;
-    job.wide = (E == 32 || E == 64) && lin_cuda_aligned(dqkv, dy, qkv, y);
+    attention_job job = {.qkv = qkv, .y = y, .dy = dy, .out = dqkv, .narrow = narrow, .offsets = segments->offsets, .H = H, .E = E,
+                         .wide = (E == 32 || E == 64) && lin_cuda_aligned(dqkv, dy, qkv, y)};
     const size_t group = E <= 32 ? group_bytes<32>(causal) : group_bytes<64>(causal);
     const lin_attention_plan plan = lin_attention_divide(exec, segments, H, E, group, E <= 32 ? BACKWARD_GROUPS : 1);
     job.stretch = plan.stretch;

@@ -67,13 +67,11 @@ typedef struct utterance {
 static __device__ __forceinline__ utterance utterance_of(const ctc_job &job, int i)
 {
     const int b = job.first + i, row = job.offsets[b], label = job.label_offsets[b];
-    utterance a;
-    a.T = job.offsets[b + 1] - row;
-    a.U = job.label_offsets[b + 1] - label;
-    a.logp = job.logp + (size_t)row * (size_t)job.V;
-    a.labels = job.labels + label;
-    a.row = (size_t)(row - job.offsets[job.first]);
-    return a;
+    return {.T = job.offsets[b + 1] - row,
+            .U = job.label_offsets[b + 1] - label,
+            .logp = job.logp + (size_t)row * (size_t)job.V,
+            .labels = job.labels + label,
+            .row = (size_t)(row - job.offsets[job.first])};
 }
 
 /* ---- pairs ----------------------------------------------------------------------------------------------------------------- */
@@ -560,14 +558,8 @@ void lin_cuda_ctc(lin_exec *exec, double *loss, float *dlogits, const float *log
 {
     const int B = segments->B, longest = segments->longest < segments->rows ? segments->longest : segments->rows;
     if (B < 1) return;
-    ctc_job job = {};
-    job.logp = logp;
-    job.offsets = segments->offsets;
-    job.labels = labels;
-    job.label_offsets = label_offsets;
-    job.loss = loss;
-    job.V = V;
-    job.most = most_labels < longest ? most_labels : longest; // of utterances that have a path
+    ctc_job job = {.logp = logp, .offsets = segments->offsets, .labels = labels, .label_offsets = label_offsets, .loss = loss,
+                   .V = V, .most = most_labels < longest ? most_labels : longest}; // of utterances that have a path
     const int form = spread_positions(&job);
     const size_t row = (size_t)job.pitch * sizeof(int4);
     const size_t kept = sizeof(path_total) + (dlogits ? (size_t)job.most * sizeof(int2) : form == LONG ? 2 * row : 0);

@@ -22,7 +22,8 @@ CUDA_VERSION := $(if $(NVCC),$(shell $(NVCC) --version 2>/dev/null | sed -n 's/.
 	awk '{print 1000 * $$1 + 10 * $$2}'))
 NVCCFLAGS := -std=c++17 -O3 $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$a,code=sm_$a) \
 	-gencode arch=compute_$(CUDA_PTX),code=compute_$(CUDA_PTX) -t0 \
-	-Xcompiler -fPIC,-fvisibility=hidden,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-Wall,-Wextra
+	-Xcompiler -fPIC,-fvisibility=hidden,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-Wall,-Wextra \
+	-Xcompiler -Wno-missing-field-initializers
 # One folder for each choice of architectures.
 empty :=
 comma := ,
@@ -76,8 +77,9 @@ $O/kernels/backend.o: ISA := $(if $(CUDA_VERSION),-DLIN_CUDA_VERSION=$(CUDA_VERS
 # ---- emulated: the same sources compiled as C++, an archive for test programs, and a library and a driver that the program loads 
 
 # Vectors of four cause false warnings about uninitialised values, unrolling pragmas cause them in clang.
-CXXFLAGS := -std=c++17 -Wall -Wextra -Wno-unknown-pragmas -Wno-uninitialized -Wno-maybe-uninitialized -Wno-pass-failed \
-	-fno-math-errno -fno-exceptions -fno-rtti -fno-strict-aliasing -fPIC -fvisibility=hidden $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS)
+CXXFLAGS := -std=c++17 -Wall -Wextra -Wno-missing-field-initializers -Wno-unknown-pragmas -Wno-uninitialized \
+	-Wno-maybe-uninitialized -Wno-pass-failed -fno-math-errno -fno-exceptions -fno-rtti -fno-strict-aliasing -fPIC \
+	-fvisibility=hidden $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS)
 EMULATED_OBJ := $(CUDA_SRC:%.cu=$B/emulated/%.o) $(patsubst %.cpp,$B/emulated/%.o,$(wildcard tests/emulation/*.cpp))
 EMULATED := $B/emulated/liblinnet_cuda.so $B/emulated/libcuda.so.1
 ifneq ($(filter cuda all,$(GROUP)),)

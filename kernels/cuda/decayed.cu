@@ -661,15 +661,9 @@ static __host__ __device__ __forceinline__ size_t decayed_floats(int E)
 
 static __device__ __forceinline__ decayed_shared decayed_divide(float *at, int E)
 {
-    decayed_shared s;
-    s.x = at;
-    s.r = s.x + CHUNK * E;
-    s.w = s.r + CHUNK * E;
-    s.parts = s.w + CHUNK * COLUMNS;
-    s.decay = s.parts + WARPS * CHUNK * COLUMNS;
-    s.inverse = s.decay + CHUNK;
-    s.g = s.inverse + CHUNK;
-    return s;
+    float *const r = at + CHUNK * E, *const w = r + CHUNK * E, *const parts = w + CHUNK * COLUMNS;
+    float *const decay = parts + WARPS * CHUNK * COLUMNS;
+    return {at, r, w, parts, decay, decay + CHUNK, decay + 2 * CHUNK};
 }
 
 // Each warp loads a row of the chunk, whose n rows begin at row t of the utterance and go on in its direction.
@@ -803,17 +797,9 @@ static int take_terms(lin_exec *exec, decayed_job *job, const lin_segments *segm
 void lin_cuda_decayed_attention_forward(lin_exec *exec, float *y, const float *qkv, const float *gates, int constant,
                                         const lin_segments *segments, int H, int E, float *const *states, size_t at)
 {
-    decayed_job job = {};
+    decayed_job job = {.qkv = qkv, .gates = gates, .out = y, .offsets = segments->offsets, .states = states, .at = at, .H = H,
+                       .E = E, .constant = constant};
     if (segments->B == 0 || segments->rows == 0) return;
-    job.offsets = segments->offsets;
-    job.qkv = qkv;
-    job.gates = gates;
-    job.out = y;
-    job.states = states;
-    job.at = at;
-    job.H = H;
-    job.E = E;
-    job.constant = constant;
     if (chunks_forward(exec, &job, segments) || !take_terms(exec, &job, segments)) return;
     LIN_LAUNCH(exec, decayed_terms, (unsigned)segments->B * (unsigned)H, 32, 0, job);
     launch_scan<PASS_Y>(exec, job, segments->B);
@@ -823,18 +809,9 @@ void lin_cuda_decayed_attention_backward(lin_exec *exec, float *dqkv, float *dga
                                          const float *gates, int constant, const float *y, const lin_segments *segments, int H,
                                          int E)
 {
-    decayed_job job = {};
+    decayed_job job = {.qkv = qkv, .gates = gates, .y = y, .dy = dy, .out = dqkv, .dgates = dgates, .offsets = segments->offsets,
+                       .H = H, .E = E, .constant = constant};
     if (segments->B == 0 || segments->rows == 0) return;
-    job.offsets = segments->offsets;
-    job.qkv = qkv;
-    job.gates = gates;
-    job.y = y;
-    job.dy = dy;
-    job.out = dqkv;
-    job.dgates = dgates;
-    job.H = H;
-    job.E = E;
-    job.constant = constant;
     if (!take_terms(exec, &job, segments) || chunks_backward(exec, &job, segments)) return;
     const unsigned heads = (unsigned)segments->B * (unsigned)H;
     LIN_LAUNCH(exec, decayed_terms, heads, 32, 0, job);

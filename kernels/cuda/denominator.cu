@@ -176,18 +176,9 @@ void lin_cuda_denominator(lin_exec *exec, double *sums, double *loss, float *dlo
 {
     const int B = segments->B, longest = segments->longest < segments->rows ? segments->longest : segments->rows;
     if (B < 1) return;
-    denominator_job job = {};
-    job.sums = sums;
-    job.loss = loss;
-    job.dlogits = dlogits;
-    job.logp = logp;
-    job.offsets = segments->offsets;
-    job.label_offsets = label_offsets;
-    job.q = *trigrams;
-    job.V = V;
-    job.weight = weight;
-    job.scale = scale;
-    job.pitch = ((size_t)longest + 3) * 2 * (size_t)V * (size_t)V;
+    denominator_job job = {.sums = sums, .loss = loss, .dlogits = dlogits, .logp = logp, .offsets = segments->offsets,
+                           .label_offsets = label_offsets, .q = *trigrams, .V = V, .weight = weight, .scale = scale,
+                           .pitch = ((size_t)longest + 3) * 2 * (size_t)V * (size_t)V};
     size_t group = lin_cuda_most_scratch() / (job.pitch * sizeof(float));
     if (group < 1) group = 1;
     if (group > (size_t)B) group = (size_t)B;

@@ -149,21 +149,9 @@ static int alignment_of(const void *p)
 
 static plan_key key_of(const lt_product *p, const void *d, const void *a, const void *b, const float *bias, int epilogue)
 {
-    plan_key key;
-    memset(&key, 0, sizeof key);
-    key.forward = p->forward;
-    key.narrow = p->narrow;
-    key.narrow_d = p->narrow_d;
-    key.rows = rows_of_class(p->rows);
-    key.n = p->n;
-    key.k = p->k;
-    key.epilogue = epilogue;
-    key.slices = p->slices;
-    key.align[0] = alignment_of(a);
-    key.align[1] = alignment_of(b);
-    key.align[2] = alignment_of(d);
-    key.align[3] = alignment_of(bias);
-    return key;
+    return {.forward = p->forward, .narrow = p->narrow, .narrow_d = p->narrow_d, .rows = rows_of_class(p->rows), .n = p->n, .k = p->k,
+            .epilogue = epilogue, .slices = p->slices,
+            .align = {alignment_of(a), alignment_of(b), alignment_of(d), alignment_of(bias)}};
 }
 
 static unsigned bucket_of(const plan_key *key)
@@ -571,10 +559,8 @@ void lin_cuda_linear_forward(lin_exec *exec, float *y, const float *x, const flo
         }
         if (cublas_multiply(exec, &p, y, packed, operand, bias) || exec->error != cudaSuccess) return;
     }
-    plain_shape s = {};
-    s.rows = rows, s.columns = n, s.inner = k;
-    s.ai = (size_t)k, s.at = 1, s.bj = (size_t)p.k, s.bt = 1;
-    s.round = narrow, s.relu = act == LIN_RELU;
+    const plain_shape s = {.rows = rows, .columns = n, .inner = k, .ai = (size_t)k, .at = 1, .bj = (size_t)p.k, .bt = 1,
+                           .round = narrow, .relu = act == LIN_RELU};
     if (narrow) plain_product(exec, y, x, reinterpret_cast<const bf16 *>(packed), bias, &s);
     else plain_product(exec, y, x, packed, bias, &s);
 }
@@ -585,9 +571,7 @@ void lin_cuda_narrow_forward(lin_exec *exec, void *y, const void *x, const float
     if (rows == 0 || !lin_cuda_ready(exec)) return;
     const lt_product p = {1, 1, narrow_y, rows, n, k, LIN_LINEAR, 0};
     if (cublas_multiply(exec, &p, y, packed, x, bias) || exec->error != cudaSuccess) return;
-    plain_shape s = {};
-    s.rows = rows, s.columns = n, s.inner = k;
-    s.ai = (size_t)k, s.at = 1, s.bj = (size_t)k, s.bt = 1;
+    const plain_shape s = {.rows = rows, .columns = n, .inner = k, .ai = (size_t)k, .at = 1, .bj = (size_t)k, .bt = 1};
     const bf16 *from = (const bf16 *)x, *w = reinterpret_cast<const bf16 *>(packed);
     if (narrow_y) plain_product(exec, (bf16 *)y, from, w, bias, &s);
     else plain_product(exec, (float *)y, from, w, bias, &s);

@@ -170,19 +170,10 @@ typedef struct adam_factors {
 static __device__ __forceinline__ adam_factors factors_of(const lin_adam_step *step, double scale, int decay)
 {
     const double weight_decay = decay ? step->weight_decay : 0;
-    adam_factors f;
-    f.factor = (float)scale;
-    f.l2 = step->decoupled ? 0.0f : (float)weight_decay;
-    f.shrink = step->decoupled ? (float)(1 - step->lr * weight_decay) : 1.0f;
-    f.b1 = (float)step->beta1;
-    f.b2 = (float)step->beta2;
-    f.c1 = (float)(1 - step->beta1);
-    f.c2 = (float)(1 - step->beta2);
-    f.rate = (float)step->step_size;
-    f.v_scale = (float)step->v_scale;
-    f.eps = (float)step->eps;
-    f.adaptive = step->adaptive;
-    return f;
+    return {.factor = (float)scale, .l2 = step->decoupled ? 0.0f : (float)weight_decay,
+            .shrink = step->decoupled ? (float)(1 - step->lr * weight_decay) : 1.0f, .b1 = (float)step->beta1,
+            .b2 = (float)step->beta2, .c1 = (float)(1 - step->beta1), .c2 = (float)(1 - step->beta2),
+            .rate = (float)step->step_size, .v_scale = (float)step->v_scale, .eps = (float)step->eps, .adaptive = step->adaptive};
 }
 
 static __device__ __forceinline__ void adam_element(const adam_factors &f, float grad, float &p, float &m, float &v)

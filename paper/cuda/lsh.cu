@@ -843,33 +843,15 @@ static int nothing_to_do(lin_exec *exec, const lin_segments *segments, const lin
     return segments->B == 0 || segments->rows == 0 || lsh->rounds == 0 || H == 0 || E == 0 || !lin_cuda_ready(exec);
 }
 
-static lsh_job job_of(const float *qv, const int *order, const lin_segments *segments, const lin_lsh *lsh, int H, int E,
-                      int causal)
-{
-    lsh_job job = {};
-    job.qv = qv;
-    job.order = order;
-    job.offsets = segments->offsets;
-    job.rows = segments->rows;
-    job.H = H;
-    job.E = E;
-    job.causal = causal;
-    job.chunk = lsh->chunk;
-    job.rounds = lsh->rounds;
-    return job;
-}
-
 void lin_cuda_lsh_forward(lin_exec *exec, float *y, float *lse, int *order, const float *qv, const float *R,
                           const lin_segments *segments, const lin_lsh *lsh, int H, int E, int causal)
 {
     if (nothing_to_do(exec, segments, lsh, H, E)) return;
     put_in_order(exec, order, qv, R, segments, lsh, H, E);
-    lsh_job job = job_of(qv, order, segments, lsh, H, E, causal);
     float *terms = (float *)lin_cuda_scratch(exec, 2 * (size_t)segments->rows * (size_t)H * sizeof(float));
+    lsh_job job = {.qv = qv, .y = y, .lse = lse, .offsets = segments->offsets, .order = order, .terms = terms,
+                   .rows = segments->rows, .H = H, .E = E, .causal = causal, .chunk = lsh->chunk, .rounds = lsh->rounds};
     if (!terms) return;
-    job.y = y;
-    job.lse = lse;
-    job.terms = terms;
     take_terms(exec, terms, job);
     forward(exec, job, segments);
 }
@@ -878,14 +860,11 @@ void lin_cuda_lsh_backward(lin_exec *exec, float *dqv, const float *dy, const fl
                            const int *order, const lin_segments *segments, const lin_lsh *lsh, int H, int E, int causal)
 {
     if (nothing_to_do(exec, segments, lsh, H, E)) return;
-    lsh_job job = job_of(qv, order, segments, lsh, H, E, causal);
     float *terms = (float *)lin_cuda_scratch(exec, 2 * (size_t)segments->rows * (size_t)H * sizeof(float));
+    lsh_job job = {.qv = qv, .dy = dy, .y = const_cast<float *>(y), .lse = const_cast<float *>(lse), .dqv = dqv,
+                   .offsets = segments->offsets, .order = order, .terms = terms, .rows = segments->rows, .H = H, .E = E,
+                   .causal = causal, .chunk = lsh->chunk, .rounds = lsh->rounds};
     if (!terms) return;
-    job.y = const_cast<float *>(y);
-    job.lse = const_cast<float *>(lse);
-    job.dy = dy;
-    job.dqv = dqv;
-    job.terms = terms;
     take_terms(exec, terms, job);
     if (E > 64) backward_any(exec, job, segments);
     else backward_in_tiles(exec, job, segments);

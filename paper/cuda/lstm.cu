@@ -172,17 +172,15 @@ static inline size_t lstm_round_up(size_t n, size_t to) { return (n + to - 1) / 
 static inline lstm_layer lstm_layer_of(const lin_exec *exec, const float *packed, int outputs, int inner,
                                        const lin_segments *segments, int U, int directions)
 {
-    lstm_layer l = {};
-    l.packed = packed;
-    l.apart = lstm_round_up(lin_cuda_weight_size(outputs, inner), 16);
-    l.inner = inner;
-    l.width = exec->precision == LIN_PRECISION_BF16 ? (int)lstm_round_up((size_t)inner, 8) : inner;
-    l.steps = (inner + 8 * WARPS - 1) / (8 * WARPS);
-    l.offsets = segments->offsets;
-    l.B = segments->B;
-    l.U = U;
-    l.directions = directions;
-    return l;
+    return {.packed = packed,
+            .apart = lstm_round_up(lin_cuda_weight_size(outputs, inner), 16),
+            .inner = inner,
+            .width = exec->precision == LIN_PRECISION_BF16 ? (int)lstm_round_up((size_t)inner, 8) : inner,
+            .steps = (inner + 8 * WARPS - 1) / (8 * WARPS),
+            .offsets = segments->offsets,
+            .B = segments->B,
+            .U = U,
+            .directions = directions};
 }
 
 static inline int lstm_tiles(int B) { return (B + BATCH - 1) / BATCH; }
@@ -361,14 +359,9 @@ void lin_cuda_lstm_forward(lin_exec *exec, float *h, float *cells, float *gates,
                            const lin_segments *segments, int U, int directions, float *const *states, size_t at)
 {
     if (segments->B == 0 || segments->rows == 0 || U == 0 || directions == 0) return;
-    forward_job job = {};
-    job.layer = lstm_layer_of(exec, packed, 4 * U, U, segments, U, directions);
+    forward_job job = {.layer = lstm_layer_of(exec, packed, 4 * U, U, segments, U, directions), .h = h, .cells = cells,
+                       .gates = gates, .states = directions == 1 ? states : NULL, .at = at};
     job.layer.wide = U % 2 == 0 && (uintptr_t)h % 8 == 0;
-    job.h = h;
-    job.cells = cells;
-    job.gates = gates;
-    job.states = directions == 1 ? states : NULL;
-    job.at = at;
     job.arrived = (unsigned *)lin_cuda_scratch(exec, lstm_counters(job.layer) * sizeof *job.arrived);
     if (!job.arrived) return;
     if (exec->precision == LIN_PRECISION_BF16) run_width<1, 0>(exec, job, segments->longest);
@@ -537,15 +530,11 @@ void lin_cuda_lstm_backward(lin_exec *exec, float *dgates, float *dR, const floa
     const size_t rows = (size_t)segments->rows, width = lstm_round_up((size_t)U, 4);
     const size_t carried = (size_t)segments->B * (size_t)directions * width, shifted = rows * width;
     const size_t dense = directions == 1 ? 0 : rows * 4 * (size_t)U;
-    backward_job job = {};
-    job.layer = lstm_layer_of(exec, packed, U, 4 * U, segments, U, directions);
+    backward_job job = {.layer = lstm_layer_of(exec, packed, U, 4 * U, segments, U, directions), .dh = dh, .cells = cells,
+                        .gates = gates, .dgates = dgates};
     float *scratch = (float *)lin_cuda_scratch(exec, (carried + shifted + dense + lstm_counters(job.layer)) * sizeof(float));
     if (!scratch) return;
     job.layer.wide = (uintptr_t)dgates % 8 == 0;
-    job.dh = dh;
-    job.cells = cells;
-    job.gates = gates;
-    job.dgates = dgates;
     job.carried = scratch;
     job.arrived = reinterpret_cast<unsigned *>(scratch + carried + shifted + dense);
     if (exec->precision == LIN_PRECISION_BF16) run_width<1, 0>(exec, job, segments->longest);

@@ -414,19 +414,9 @@ void lin_cuda_softmax_forward(lin_exec *exec, float *y, float *lse, const float 
                               int causal, const lin_cache *caches, int layer)
 {
     if (segments->B == 0 || segments->rows == 0 || segments->longest == 0 || H == 0 || E == 0 || !lin_cuda_ready(exec)) return;
-    softmax_job job = {};
-    job.qkv = qkv;
-    job.out = y;
-    job.out_lse = lse;
-    job.offsets = segments->offsets;
-    job.caches = causal ? caches : NULL;
-    job.layer = layer;
-    job.B = segments->B;
-    job.H = H;
-    job.E = E;
-    job.causal = causal != 0;
-    job.wide = (E == 32 || E == 64) && lin_cuda_aligned(y, qkv);
-    job.scale = 1 / sqrtf((float)E);
+    const softmax_job job = {.qkv = qkv, .out = y, .out_lse = lse, .offsets = segments->offsets, .caches = causal ? caches : NULL,
+                             .B = segments->B, .H = H, .E = E, .causal = causal != 0, .layer = layer,
+                             .wide = (E == 32 || E == 64) && lin_cuda_aligned(y, qkv), .scale = 1 / sqrtf((float)E)};
     const int split = exec->precision == LIN_PRECISION_FP32;
     if (job.caches) LIN_LAUNCH(exec, append, dim3((unsigned)job.B, lin_cuda_blocks((size_t)segments->longest, 4)), GROUP, 0, job);
     if (E > 64) forward_any(exec, job, segments);
@@ -645,20 +635,10 @@ void lin_cuda_softmax_backward(lin_exec *exec, float *dqkv, const float *dy, con
                                const lin_segments *segments, int H, int E, int causal)
 {
     if (segments->B == 0 || segments->rows == 0 || segments->longest == 0 || H == 0 || E == 0 || !lin_cuda_ready(exec)) return;
-    softmax_job job = {};
-    job.qkv = qkv;
-    job.y = y;
-    job.dy = dy;
-    job.lse = lse;
-    job.out = dqkv;
-    job.offsets = segments->offsets;
-    job.B = segments->B;
-    job.H = H;
-    job.E = E;
-    job.causal = causal != 0;
-    job.wide = (E == 32 || E == 64) && lin_cuda_aligned(dqkv, dy, qkv, y);
-    job.scale = 1 / sqrtf((float)E);
-    job.terms = (float *)lin_cuda_scratch(exec, (size_t)segments->rows * (size_t)H * sizeof(float));
+    const softmax_job job = {.qkv = qkv, .y = y, .dy = dy, .lse = lse, .out = dqkv,
+                             .terms = (float *)lin_cuda_scratch(exec, (size_t)segments->rows * (size_t)H * sizeof(float)),
+                             .offsets = segments->offsets, .B = segments->B, .H = H, .E = E, .causal = causal != 0,
+                             .wide = (E == 32 || E == 64) && lin_cuda_aligned(dqkv, dy, qkv, y), .scale = 1 / sqrtf((float)E)};
     if (!job.terms) return;
     const int split = exec->precision == LIN_PRECISION_FP32;
     if (E > 64) backward_any(exec, job, segments);

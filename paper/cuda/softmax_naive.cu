@@ -237,21 +237,10 @@ template <int EP, int SPLIT> static void run_backward(lin_exec *exec, const naiv
 static naive_job job_of(lin_exec *exec, float *p, const float *dy, const float *qkv, const float *y, const lin_segments *segments,
                         int H, int E, int causal)
 {
-    naive_job job = {};
-    job.qkv = qkv;
-    job.y = y;
-    job.dy = dy;
-    job.p = p;
-    job.offsets = segments->offsets;
-    job.B = segments->B;
-    job.H = H;
-    job.E = E;
-    job.causal = causal != 0;
-    job.scale = 1 / sqrtf((float)E);
-    size_t *bases = (size_t *)lin_cuda_scratch(exec, (size_t)job.B * sizeof *bases);
-    job.bases = bases;
-    if (bases) LIN_LAUNCH(exec, naive_bases, 1, 32, 0, bases, job.offsets, job.B, H);
-    return job;
+    size_t *bases = (size_t *)lin_cuda_scratch(exec, (size_t)segments->B * sizeof *bases);
+    if (bases) LIN_LAUNCH(exec, naive_bases, 1, 32, 0, bases, segments->offsets, segments->B, H);
+    return {.qkv = qkv, .y = y, .dy = dy, .p = p, .bases = bases, .offsets = segments->offsets, .B = segments->B, .H = H, .E = E,
+            .causal = causal != 0, .scale = 1 / sqrtf((float)E)};
 }
 
 static int nothing(const lin_segments *segments, int H, int E)
