@@ -73,32 +73,13 @@ static __device__ __forceinline__ float quad_max(float x)
 
 /* ---- own rows -------------------------------------------------------------------------------------------------------------- */
 
-// M times 16 rows of a head as left operands, as load_own, but from global memory: a warp reads whole sectors of 32 bytes. Rows
-// from n on and columns from E on are 0.
+// M times 16 rows of a head as left operands. Rows from n on and columns from E on are 0.
 template <int EP, int M>
 static __device__ __forceinline__ void load_global(float (&x)[M][EP / 8][4], const float *from, size_t stride, int n, int E,
                                                    int wide, int lane)
 {
-    const int g = lane >> 2, t = lane & 3;
 #pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            const int row = 16 * m + 8 * half + g;
-            const float *at = from + (size_t)(row < n ? row : 0) * stride + 2 * t;
-#pragma unroll
-            for (int s = 0; s < EP / 8; s++) {
-                float2 pair = make_float2(0, 0);
-                if (wide) {
-                    if (row < n) pair = *reinterpret_cast<const float2 *>(at + 8 * s);
-                } else if (row < n) {
-                    if (8 * s + 2 * t < E) pair.x = at[8 * s];
-                    if (8 * s + 2 * t + 1 < E) pair.y = at[8 * s + 1];
-                }
-                x[m][s][half] = pair.x;
-                x[m][s][2 + half] = pair.y;
-            }
-        }
+    for (int m = 0; m < M; m++) fetch_own<EP>(x[m], from + (size_t)(16 * m) * stride, stride, n - 16 * m, E, wide, lane);
 }
 
 template <int EP, int SPLIT, int M> static __device__ __forceinline__ void round_own(float (&x)[M][EP / 8][4])
