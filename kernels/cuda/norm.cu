@@ -160,6 +160,17 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
+// F(LANES, GROUPS) for rows of C columns.
+#define BY_WIDTH(C, F)                                                                                                           \
+    do {                                                                                                                         \
+        if ((C) <= 64) F(16, 1);                                                                                                 \
+        else if ((C) <= 128) F(32, 1);                                                                                           \
+        else if ((C) <= 192) F(16, 3);                                                                                           \
+        else if ((C) <= 256) F(32, 2);                                                                                           \
+        else if ((C) <= 512) F(32, 4);                                                                                           \
+        else F(32, 8);                                                                                                           \
+    } while (0)
+
 #define NORM_ROWS(LANES, GROUPS)                                                                                                 \
     LIN_LAUNCH(exec, (norm_rows<LANES, GROUPS>), lin_cuda_blocks((size_t)rows, THREADS / LANES), THREADS, 0, operand, sum, y,    \
                stats, x, r, gamma, beta, rows, C / 4, mask)
@@ -172,18 +183,8 @@ static void forward(lin_exec *exec, bf16 *operand, float *sum, float *y, float *
         LIN_LAUNCH(exec, norm_any, lin_cuda_blocks((size_t)rows, WARPS), THREADS, 0, sum, y, stats, x, r, gamma, beta, rows, C,
                    mask);
         if (operand) lin_cuda_narrow(exec, operand, y, rows, C);
-    } else if (C <= 64) {
-        NORM_ROWS(16, 1);
-    } else if (C <= 128) {
-        NORM_ROWS(32, 1);
-    } else if (C <= 192) {
-        NORM_ROWS(16, 3);
-    } else if (C <= 256) {
-        NORM_ROWS(32, 2);
-    } else if (C <= 512) {
-        NORM_ROWS(32, 4);
     } else {
-        NORM_ROWS(32, 8);
+        BY_WIDTH(C, NORM_ROWS);
     }
 }
 
@@ -368,19 +369,7 @@ static void backward(lin_exec *exec, bf16 *operand, float *dx, float *dropped, f
     int parts = 0;
     float *partial = (float *)lin_cuda_scratch(exec, (size_t)GRADIENT_BLOCKS * 3 * (size_t)C * sizeof *partial);
     if (!partial) return;
-    if (C <= 64) {
-        GRADIENT_ROWS(16, 1);
-    } else if (C <= 128) {
-        GRADIENT_ROWS(32, 1);
-    } else if (C <= 192) {
-        GRADIENT_ROWS(16, 3);
-    } else if (C <= 256) {
-        GRADIENT_ROWS(32, 2);
-    } else if (C <= 512) {
-        GRADIENT_ROWS(32, 4);
-    } else {
-        GRADIENT_ROWS(32, 8);
-    }
+    BY_WIDTH(C, GRADIENT_ROWS);
     lin_cuda_fold(exec, partial, parts, {dgamma, C}, {dbeta, C}, {db, db ? C : 0});
 }
 
