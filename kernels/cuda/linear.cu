@@ -149,8 +149,8 @@ static int alignment_of(const void *p)
 
 static plan_key key_of(const lt_product *p, const void *d, const void *a, const void *b, const float *bias, int epilogue)
 {
-    return {.forward = p->forward, .narrow = p->narrow, .narrow_d = p->narrow_d, .rows = rows_of_class(p->rows), .n = p->n, .k = p->k,
-            .epilogue = epilogue, .slices = p->slices,
+    return {.forward = p->forward, .narrow = p->narrow, .narrow_d = p->narrow_d, .rows = rows_of_class(p->rows), .n = p->n,
+            .k = p->k, .epilogue = epilogue, .slices = p->slices,
             .align = {alignment_of(a), alignment_of(b), alignment_of(d), alignment_of(bias)}};
 }
 
@@ -622,19 +622,23 @@ static int multiply_slices(lin_exec *exec, float *dw, const T *dy, const T *x, c
     return 1;
 }
 
+// dw [n, k] += dyᵀ x, the product `p`.
+template <typename T> static void weight_gradient(lin_exec *exec, float *dw, const T *dy, const T *x, const lt_product *p)
+{
+    const int rows = p->rows, n = p->n, k = p->k;
+    if (multiply_slices(exec, dw, dy, x, p) || exec->error != cudaSuccess) return;
+    if (n > 1 && k > 1 && (cublas_multiply(exec, p, dw, x, dy, NULL) || exec->error != cudaSuccess)) return;
+    const plain_shape s = {.rows = n, .columns = k, .inner = rows, .ai = 1, .at = (size_t)n, .bj = 1, .bt = (size_t)k, .add = 1};
+    plain_product(exec, dw, dy, x, NULL, &s);
+}
+
 void lin_cuda_linear_backward_weight(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n,
                                      int k)
 {
     if (rows == 0 || n == 0 || !lin_cuda_ready(exec)) return;
     if (db) lin_cuda_sum_columns(exec, db, dy, rows, n);
     const lt_product p = {0, 0, 0, rows, n, k, LIN_LINEAR, 0};
-    if (multiply_slices(exec, dw, dy, x, &p) || exec->error != cudaSuccess) return;
-    if (n > 1 && k > 1 && (cublas_multiply(exec, &p, dw, x, dy, NULL) || exec->error != cudaSuccess)) return;
-    plain_shape s = {};
-    s.rows = n, s.columns = k, s.inner = rows;
-    s.ai = 1, s.at = (size_t)n, s.bj = 1, s.bt = (size_t)k;
-    s.add = 1;
-    plain_product(exec, dw, dy, x, NULL, &s);
+    weight_gradient(exec, dw, dy, x, &p);
 }
 
 // n is a multiple of 8.
@@ -655,13 +659,7 @@ void lin_cuda_narrow_backward_weight(lin_exec *exec, float *dw, float *db, const
         lin_cuda_fold(exec, s.partial, s.slices, {db, n});
     }
     const lt_product p = {0, 1, 0, rows, n, k, LIN_LINEAR, 0};
-    if (multiply_slices(exec, dw, (const bf16 *)dy, (const bf16 *)x, &p) || exec->error != cudaSuccess) return;
-    if (cublas_multiply(exec, &p, dw, x, dy, NULL) || exec->error != cudaSuccess) return;
-    plain_shape s = {};
-    s.rows = n, s.columns = k, s.inner = rows;
-    s.ai = 1, s.at = (size_t)n, s.bj = 1, s.bt = (size_t)k;
-    s.add = 1;
-    plain_product(exec, dw, (const bf16 *)dy, (const bf16 *)x, NULL, &s);
+    weight_gradient(exec, dw, (const bf16 *)dy, (const bf16 *)x, &p);
 }
 
 /* ---- the feed-forward block ------------------------------------------------------------------------------------------------ */
