@@ -12,8 +12,8 @@ lin_attention_plan lin_attention_divide(lin_exec *exec, const lin_segments *segm
 {
     const int longest = segments->longest < segments->rows ? segments->longest : segments->rows;
     const double per_head = (double)segments->rows * H / exec->multiprocessors; // rows, if the work is divided evenly
-    lin_attention_plan plan = {.EP = E <= 32 ? 32 : 64, .split = exec->precision == LIN_PRECISION_FP32, .stretch = INT_MAX,
-                               .stretches = 1, .heads = (unsigned)segments->B * (unsigned)H};
+    lin_attention_plan plan = {.EP = E <= 32 ? 32 : 64, .stretch = INT_MAX, .stretches = 1,
+                               .heads = (unsigned)segments->B * (unsigned)H};
     const int fit = E > 64 ? 0 : (int)(exec->shared_most / group_bytes);
     if (fit == 0) return plan;
     if (most > fit) most = fit;
@@ -76,10 +76,7 @@ static void launch_sums_of(lin_exec *exec, const attention_job &job, const lin_a
 
 void lin_attention_sum(lin_exec *exec, const attention_job &job, const lin_attention_plan &plan, int backward)
 {
-    if (plan.EP == 32 && plan.split) launch_sums_of<32, 1>(exec, job, plan, backward);
-    else if (plan.EP == 32) launch_sums_of<32, 0>(exec, job, plan, backward);
-    else if (plan.split) launch_sums_of<64, 1>(exec, job, plan, backward);
-    else launch_sums_of<64, 0>(exec, job, plan, backward);
+    LIN_TILED(launch_sums_of, plan.EP, exec, job, plan, backward);
 }
 
 enum { COMBINE_AHEAD = 8 };
@@ -388,10 +385,7 @@ static int forward(lin_exec *exec, float *y, bf16 *narrow, const float *qkv, con
         lin_attention_sum(exec, job, plan, 0);
         lin_attention_combine(exec, job, plan, causal ? ORDER_FORWARD : ORDER_TOTAL);
     }
-    if (plan.EP == 32 && plan.split) launch_rows_of<32, 1>(exec, job, plan, causal);
-    else if (plan.EP == 32) launch_rows_of<32, 0>(exec, job, plan, causal);
-    else if (plan.split) launch_rows_of<64, 1>(exec, job, plan, causal);
-    else launch_rows_of<64, 0>(exec, job, plan, causal);
+    LIN_TILED(launch_rows_of, E, exec, job, plan, causal);
     return 1;
 }
 

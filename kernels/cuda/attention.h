@@ -733,8 +733,18 @@ static __device__ __forceinline__ void sum_step(float *tiles, float *sums, const
 typedef enum attention_order { ORDER_FORWARD, ORDER_REVERSE, ORDER_TOTAL } attention_order;
 
 // The division of the work of a call.
+// function<EP, SPLIT>(exec, ...) for heads of E elements.
+#define LIN_TILED(function, E, exec, ...)                                                                                        \
+    do {                                                                                                                         \
+        const int split = (exec)->precision == LIN_PRECISION_FP32;                                                               \
+        if ((E) <= 32 && split) function<32, 1>(exec, __VA_ARGS__);                                                              \
+        else if ((E) <= 32) function<32, 0>(exec, __VA_ARGS__);                                                                  \
+        else if (split) function<64, 1>(exec, __VA_ARGS__);                                                                      \
+        else function<64, 0>(exec, __VA_ARGS__);                                                                                 \
+    } while (0)
+
 typedef struct lin_attention_plan {
-    int EP, split, groups;
+    int EP, groups;
     int stretch;    // rows; INT_MAX: all rows of an utterance
     int stretches;  // of the longest utterance; 1: no sums in scratch
     size_t slots;   // of sums

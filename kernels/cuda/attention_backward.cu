@@ -321,8 +321,8 @@ static int backward(lin_exec *exec, float *dqkv, bf16 *narrow, const float *dy, 
                     const lin_segments *segments, int H, int E, int causal)
 {
     if (segments->B == 0 || segments->rows == 0 || H == 0 || E == 0 || !lin_cuda_ready(exec)) return 1;
-    attention_job job = {.qkv = qkv, .y = y, .dy = dy, .out = dqkv, .narrow = narrow, .offsets = segments->offsets, .H = H, .E = E,
-                         .wide = (E == 32 || E == 64) && lin_cuda_aligned(dqkv, dy, qkv, y)};
+    attention_job job = {.qkv = qkv, .y = y, .dy = dy, .out = dqkv, .narrow = narrow, .offsets = segments->offsets, .H = H,
+                         .E = E, .wide = (E == 32 || E == 64) && lin_cuda_aligned(dqkv, dy, qkv, y)};
     const size_t group = E <= 32 ? group_bytes<32>(causal) : group_bytes<64>(causal);
     const lin_attention_plan plan = lin_attention_divide(exec, segments, H, E, group, E <= 32 ? BACKWARD_GROUPS : 1);
     job.stretch = plan.stretch;
@@ -336,10 +336,7 @@ static int backward(lin_exec *exec, float *dqkv, bf16 *narrow, const float *dy, 
     if (!scratch) return 1;
     if (sums > 0) job.sums = scratch;
     job.terms = scratch + sums;
-    if (plan.EP == 32 && plan.split) run_backward_of<32, 1>(exec, job, plan, causal);
-    else if (plan.EP == 32) run_backward_of<32, 0>(exec, job, plan, causal);
-    else if (plan.split) run_backward_of<64, 1>(exec, job, plan, causal);
-    else run_backward_of<64, 0>(exec, job, plan, causal);
+    LIN_TILED(run_backward_of, E, exec, job, plan, causal);
     return 1;
 }
 

@@ -365,28 +365,12 @@ static __global__ void __launch_bounds__(ANY_THREADS) backward_general(lsh_job j
     }
 }
 
-static dim3 grid_of(const lsh_job &job, const lin_segments *segments)
-{
-    return dim3((unsigned)segments->B * (unsigned)job.H, lin_cuda_blocks((size_t)segments->longest, ANY_WARPS));
-}
-
-static void forward_any(lin_exec *exec, lsh_job &job, const lin_segments *segments)
-{
-    const size_t shared = ANY_WARPS * (size_t)job.E * sizeof(float);
-    for (int i = 0; i < job.rounds; i++) {
-        job.round = i;
-        LIN_LAUNCH(exec, forward_general, grid_of(job, segments), ANY_THREADS, shared, job);
-    }
-}
-
-static void backward_any(lin_exec *exec, lsh_job &job, const lin_segments *segments)
-{
-    const size_t shared = ANY_WARPS * 3 * (size_t)job.E * sizeof(float);
-    for (int i = 0; i < job.rounds; i++) {
-        job.round = i;
-        LIN_LAUNCH(exec, backward_general, grid_of(job, segments), ANY_THREADS, shared, job);
-    }
-}
+// A launch for each round, in blocks of so many positions of an utterance's order.
+#define LSH_ROUNDS(exec, kernel, positions, threads, shared, job, segments)                                                      \
+    for ((job).round = 0; (job).rounds > (job).round; (job).round++)                                                             \
+    LIN_LAUNCH(exec, kernel,                                                                                                     \
+               dim3((unsigned)(segments)->B * (unsigned)(job).H, lin_cuda_blocks((size_t)(segments)->longest, positions)),       \
+               threads, shared, job)
 
 /* ---- tiles ----------------------------------------------------------------------------------------------------------------- */
 
@@ -493,11 +477,6 @@ static __device__ __forceinline__ int lsh_meets(const lsh_job &job, const lsh_ro
 {
     if (at < r.from[half] || at >= r.end[half]) return 0;
     return !job.causal || (before ? frame <= r.frame[half] : frame >= r.frame[half]);
-}
-
-static inline dim3 lsh_tile_grid(const lsh_job &job, const lin_segments *segments)
-{
-    return dim3((unsigned)segments->B * (unsigned)job.H, lin_cuda_blocks((size_t)segments->longest, TILE));
 }
 
 /* ---- tiles: forward -------------------------------------------------------------------------------------------------------- */
@@ -640,11 +619,7 @@ template <int EP, int SPLIT> static __global__ void __launch_bounds__(GROUP) for
 
 template <int EP, int SPLIT> static void run_forward(lin_exec *exec, lsh_job &job, const lin_segments *segments)
 {
-    const size_t shared = sizeof(lsh_tile<EP>);
-    for (int i = 0; i < job.rounds; i++) {
-        job.round = i;
-        LIN_LAUNCH(exec, (forward_tiles<EP, SPLIT>), lsh_tile_grid(job, segments), GROUP, shared, job);
-    }
+    LSH_ROUNDS(exec, (forward_tiles<EP, SPLIT>), TILE, GROUP, sizeof(lsh_tile<EP>), job, segments);
 }
 
 /* ---- tiles: backward ------------------------------------------------------------------------------------------------------- */
@@ -808,35 +783,10 @@ template <int EP, int SPLIT> static __global__ void __launch_bounds__(GROUP) bac
 
 template <int EP, int SPLIT> static void run_backward(lin_exec *exec, lsh_job &job, const lin_segments *segments)
 {
-    const size_t shared = sizeof(lsh_tile<EP>);
-    for (int i = 0; i < job.rounds; i++) {
-        job.round = i;
-        LIN_LAUNCH(exec, (backward_tiles<EP, SPLIT>), lsh_tile_grid(job, segments), GROUP, shared, job);
-    }
-}
-
-static void backward_in_tiles(lin_exec *exec, lsh_job &job, const lin_segments *segments)
-{
-    const int split = exec->precision == LIN_PRECISION_FP32;
-    job.wide = (job.E == 32 || job.E == 64) && lin_cuda_aligned(job.qv, job.dy);
-    if (job.E > 32 && split) run_backward<64, 1>(exec, job, segments);
-    else if (job.E > 32) run_backward<64, 0>(exec, job, segments);
-    else if (split) run_backward<32, 1>(exec, job, segments);
-    else run_backward<32, 0>(exec, job, segments);
+    LSH_ROUNDS(exec, (backward_tiles<EP, SPLIT>), TILE, GROUP, sizeof(lsh_tile<EP>), job, segments);
 }
 
 /* ---- the operations -------------------------------------------------------------------------------------------------------- */
-
-static void forward(lin_exec *exec, lsh_job &job, const lin_segments *segments)
-{
-    const int split = exec->precision == LIN_PRECISION_FP32;
-    job.wide = (job.E == 32 || job.E == 64) && lin_cuda_aligned(job.qv);
-    if (job.E > 64) forward_any(exec, job, segments);
-    else if (job.E > 32 && split) run_forward<64, 1>(exec, job, segments);
-    else if (job.E > 32) run_forward<64, 0>(exec, job, segments);
-    else if (split) run_forward<32, 1>(exec, job, segments);
-    else run_forward<32, 0>(exec, job, segments);
-}
 
 static int nothing_to_do(lin_exec *exec, const lin_segments *segments, const lin_lsh *lsh, int H, int E)
 {
@@ -853,7 +803,10 @@ void lin_cuda_lsh_forward(lin_exec *exec, float *y, float *lse, int *order, cons
                    .rows = segments->rows, .H = H, .E = E, .causal = causal, .chunk = lsh->chunk, .rounds = lsh->rounds};
     if (!terms) return;
     take_terms(exec, terms, job);
-    forward(exec, job, segments);
+    job.wide = (E == 32 || E == 64) && lin_cuda_aligned(qv);
+    const size_t shared = ANY_WARPS * (size_t)E * sizeof(float);
+    if (E > 64) LSH_ROUNDS(exec, forward_general, ANY_WARPS, ANY_THREADS, shared, job, segments);
+    else LIN_TILED(run_forward, E, exec, job, segments);
 }
 
 void lin_cuda_lsh_backward(lin_exec *exec, float *dqv, const float *dy, const float *qv, const float *y, const float *lse,
@@ -866,7 +819,9 @@ void lin_cuda_lsh_backward(lin_exec *exec, float *dqv, const float *dy, const fl
                    .causal = causal, .chunk = lsh->chunk, .rounds = lsh->rounds};
     if (!terms) return;
     take_terms(exec, terms, job);
-    if (E > 64) backward_any(exec, job, segments);
-    else backward_in_tiles(exec, job, segments);
+    job.wide = (E == 32 || E == 64) && lin_cuda_aligned(qv, dy);
+    const size_t shared = ANY_WARPS * 3 * (size_t)E * sizeof(float);
+    if (E > 64) LSH_ROUNDS(exec, backward_general, ANY_WARPS, ANY_THREADS, shared, job, segments);
+    else LIN_TILED(run_backward, E, exec, job, segments);
 }
 

@@ -417,13 +417,9 @@ void lin_cuda_softmax_forward(lin_exec *exec, float *y, float *lse, const float 
     const softmax_job job = {.qkv = qkv, .out = y, .out_lse = lse, .offsets = segments->offsets, .caches = causal ? caches : NULL,
                              .B = segments->B, .H = H, .E = E, .causal = causal != 0, .layer = layer,
                              .wide = (E == 32 || E == 64) && lin_cuda_aligned(y, qkv), .scale = 1 / sqrtf((float)E)};
-    const int split = exec->precision == LIN_PRECISION_FP32;
     if (job.caches) LIN_LAUNCH(exec, append, dim3((unsigned)job.B, lin_cuda_blocks((size_t)segments->longest, 4)), GROUP, 0, job);
     if (E > 64) forward_any(exec, job, segments);
-    else if (E <= 32 && split) run_forward<32, 1>(exec, job, segments);
-    else if (E <= 32) run_forward<32, 0>(exec, job, segments);
-    else if (split) run_forward<64, 1>(exec, job, segments);
-    else run_forward<64, 0>(exec, job, segments);
+    else LIN_TILED(run_forward, E, exec, job, segments);
 }
 
 /* ---- backward -------------------------------------------------------------------------------------------------------------- */
@@ -640,11 +636,7 @@ void lin_cuda_softmax_backward(lin_exec *exec, float *dqkv, const float *dy, con
                              .offsets = segments->offsets, .B = segments->B, .H = H, .E = E, .causal = causal != 0,
                              .wide = (E == 32 || E == 64) && lin_cuda_aligned(dqkv, dy, qkv, y), .scale = 1 / sqrtf((float)E)};
     if (!job.terms) return;
-    const int split = exec->precision == LIN_PRECISION_FP32;
     if (E > 64) backward_any(exec, job, segments);
-    else if (E <= 32 && split) run_backward<32, 1>(exec, job, segments);
-    else if (E <= 32) run_backward<32, 0>(exec, job, segments);
-    else if (split) run_backward<64, 1>(exec, job, segments);
-    else run_backward<64, 0>(exec, job, segments);
+    else LIN_TILED(run_backward, E, exec, job, segments);
 }
 

@@ -248,13 +248,6 @@ static int nothing(const lin_segments *segments, int H, int E)
     return segments->B == 0 || segments->rows == 0 || segments->longest == 0 || H == 0 || E == 0;
 }
 
-size_t lin_cuda_softmax_scores(const int *offsets, int B, int H)
-{
-    size_t sum = 0;
-    for (int b = 0; b < B; b++) sum += (size_t)(offsets[b + 1] - offsets[b]) * (size_t)(offsets[b + 1] - offsets[b]);
-    return sum * (size_t)H;
-}
-
 void lin_cuda_softmax_naive_forward(lin_exec *exec, float *y, float *p, const float *qkv, const lin_segments *segments, int H,
                                     int E, int causal)
 {
@@ -262,11 +255,7 @@ void lin_cuda_softmax_naive_forward(lin_exec *exec, float *y, float *p, const fl
     naive_job job = job_of(exec, p, NULL, qkv, NULL, segments, H, E, causal);
     if (!job.bases) return;
     job.aligned = lin_cuda_aligned(y, qkv);
-    const int split = exec->precision == LIN_PRECISION_FP32;
-    if (E <= 32 && split) run_forward<32, 1>(exec, job, segments->longest, y);
-    else if (E <= 32) run_forward<32, 0>(exec, job, segments->longest, y);
-    else if (split) run_forward<64, 1>(exec, job, segments->longest, y);
-    else run_forward<64, 0>(exec, job, segments->longest, y);
+    LIN_TILED(run_forward, E, exec, job, segments->longest, y);
 }
 
 void lin_cuda_softmax_naive_backward(lin_exec *exec, float *dqkv, float *p, const float *dy, const float *qkv, const float *y,
@@ -276,9 +265,5 @@ void lin_cuda_softmax_naive_backward(lin_exec *exec, float *dqkv, float *p, cons
     naive_job job = job_of(exec, p, dy, qkv, y, segments, H, E, causal);
     if (!job.bases) return;
     job.aligned = lin_cuda_aligned(dqkv, dy, qkv, y);
-    const int split = exec->precision == LIN_PRECISION_FP32;
-    if (E <= 32 && split) run_backward<32, 1>(exec, job, segments->longest, dqkv);
-    else if (E <= 32) run_backward<32, 0>(exec, job, segments->longest, dqkv);
-    else if (split) run_backward<64, 1>(exec, job, segments->longest, dqkv);
-    else run_backward<64, 0>(exec, job, segments->longest, dqkv);
+    LIN_TILED(run_backward, E, exec, job, segments->longest, dqkv);
 }
