@@ -69,8 +69,8 @@ static inline lin_precision lin_model_precision(const lin_model_values *values)
 
 #define LIN_DEREVERB_ROW(at_value)                                                                                               \
     {.name = "dereverb", .expert = 1, .type = LIN_OPTION_FLAG, .at = at_value, .text = "yes",                                    \
-     .help = "Take the echo of a room out of the sound, where there is one. --no-dereverb saves a stream 131 KB, and in a room " \
-             "a millisecond for each second of sound"}
+     .help = "Take the echo of a room out of the sound, where there is one. It costs a stream 131 KB, and in a room a "          \
+             "millisecond for each second of sound"}
 
 /* Of commands that recognise live streams. */
 #define LIN_SECOND_PASS_ROW(owner, field)                                                                                        \
