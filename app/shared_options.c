@@ -267,5 +267,6 @@ lin_fbank_config lin_fbank_from_values(const lin_fbank_values *values)
     c.low_hz = values->low_hz;
     c.high_hz = values->high_hz;
     c.preemphasis = values->preemphasis;
+    c.dereverb = values->dereverb;
     return c;
 }

@@ -353,6 +353,7 @@ const lin_pcm_format *lin_input_format(const lin_input_values *values, lin_pcm_f
 typedef struct lin_fbank_values {
     int sample_hz, mel_bins;
     double window_ms, hop_ms, low_hz, high_hz, preemphasis;
+    int dereverb;
 } lin_fbank_values;
 
 #define LIN_FBANK_ROWS(owner, field)                                                                                             \
@@ -372,7 +373,9 @@ typedef struct lin_fbank_values {
      .min = -96000, .max = 96000, .value = "HZ",                                                                                 \
      .help = "Upper edge of the highest triangle; 0 or less is added to half the sample rate"},                                  \
     {.name = "preemphasis", .under = "fbank", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.preemphasis),               \
-     .text = "0.97", .min = 0, .max = 1, .help = "Coefficient of the pre-emphasis"}
+     .text = "0.97", .min = 0, .max = 1, .help = "Coefficient of the pre-emphasis"},                                             \
+    {.name = "dereverb", .under = "fbank", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.dereverb),                       \
+     .help = "Take the echo of a room out of the spectrum, as all commands do that recognise speech"}
 
 lin_fbank_config lin_fbank_from_values(const lin_fbank_values *values);
 

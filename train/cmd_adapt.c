@@ -634,7 +634,7 @@ static void prepare(adaptation *a, const char *data, const char *root, const cha
         double value;
     } rows[] = {{"window-ms", f->window_ms}, {"hop-ms", f->hop_ms}, {"low-hz", f->low_hz}, {"high-hz", f->high_hz},
                 {"preemphasis", f->preemphasis}};
-    lin_buffer_format(&values, "sample-hz=%d,mel-bins=%d", f->sample_hz, a->mel_bins);
+    lin_buffer_format(&values, "dereverb,sample-hz=%d,mel-bins=%d", f->sample_hz, a->mel_bins);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         lin_buffer_format(&values, ",%s=", rows[i].name);
         put_number(&values, rows[i].value);

@@ -52,6 +52,7 @@ static lin_status choose_fbank(const features_values *v, lin_fbank_config *confi
     *config = lin_fbank_from_values(&v->fbank);
     if (v->model) {
         lin_model *model;
+        const int dereverb = config->dereverb;
         char path[4096];
         LIN_TRY(lin_find_model(v->model, path, sizeof path, err));
         lin_status status = lin_model_load(path, &model, err);
@@ -60,6 +61,7 @@ static lin_status choose_fbank(const features_values *v, lin_fbank_config *confi
         if (status == LIN_OK) *config = lin_fbank_from_model(&model->features, model->config.mel_bins);
         lin_model_destroy(model);
         if (status != LIN_OK) return status;
+        config->dereverb = dereverb;
     }
     return lin_fbank_check(config, err);
 }
