@@ -3,7 +3,7 @@
 # CONFIG chooses the build folder and flags: release (default), asan, asan-kernels, ubsan, tsan, fuzz, arm64, emscripten. The folder of
 # a source decides how it is built:
 #   app/, serve/, cmd_*.c, bench_*.c   -> the program, build/CONFIG/linnet (all but app/main.c also for tests: libapp.a)
-#   other sources of the rooms         -> the library of the project, build/CONFIG/liblinnet.a
+#   other sources of these folders     -> the library of the project, build/CONFIG/liblinnet.a
 #   the same                           -> the library for other programs, build/CONFIG/lib/ (linnet/library.mk)
 #   kernels/cuda/*.cu, paper/cuda/*.cu -> liblinnet_cuda.so, and its emulation for tests (kernels/cuda/cuda.mk)
 #   train/mpi/mpi.c                    -> build/CONFIG/liblinnet_mpi.so, if MPI is found (MPICC= : not built)
@@ -100,12 +100,12 @@ APP_LIBS := $(if $(OPUS),$(shell pkg-config --libs $(OPUS)))
 
 # ---- sources -------------------------------------------------------------------------------------------------------------------
 
-# The rooms, each described in docs/architecture.md: those of the recogniser, then its annexes.
-ROOMS := base kernels kernels/cpu frontend lexicon model decoder align linnet app serve \
+# Each is described in docs/architecture.md: those of the recogniser, then those of training and of the paper.
+FOLDERS := base kernels kernels/cpu frontend lexicon model decoder align linnet app serve \
 	train train/learn train/score train/lab paper paper/cpu
-ROOM_SRC := $(filter-out $(if $(NO_PAPER),paper/%),$(wildcard $(ROOMS:%=%/*.c)))
-APP_SRC := $(sort $(filter app/% serve/%,$(ROOM_SRC)) $(foreach s,$(ROOM_SRC),$(if $(filter cmd_% bench_%,$(notdir $s)),$s)))
-LIB_SRC := $(filter-out $(APP_SRC) $(ONLY_BY_ISA),$(ROOM_SRC))
+FOLDER_SRC := $(filter-out $(if $(NO_PAPER),paper/%),$(wildcard $(FOLDERS:%=%/*.c)))
+APP_SRC := $(sort $(filter app/% serve/%,$(FOLDER_SRC)) $(foreach s,$(FOLDER_SRC),$(if $(filter cmd_% bench_%,$(notdir $s)),$s)))
+LIB_SRC := $(filter-out $(APP_SRC) $(ONLY_BY_ISA),$(FOLDER_SRC))
 BENCH_SRC := $(filter-out $(if $(NO_PAPER),bench/bench_lstm.c),$(wildcard bench/bench_*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$O/%.o) $(ISA_OBJ)
 APP_OBJ := $(APP_SRC:%.c=$O/%.o)

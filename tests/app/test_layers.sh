@@ -6,11 +6,11 @@
 includes() { grep -rHoE '^ *# *include *"[^"]+"' --include='*.[ch]' --include='*.cu' "$1" 2> /dev/null | sed 's/: *# *include */ /; s/"//g'; }
 
 # The table of docs/architecture.md: lines "folder allowed|allowed|...", the folder itself included.
-table=$(awk -F'|' '/^\| room \| may include/ { on = 1 } on && /^\| `[a-z\/]+\/` \|/ { gsub(/\/`/, " "); gsub(/[`,]/, ""); n = split($3, may, " "); f = $2; gsub(/ /, "", f)
+table=$(awk -F'|' '/^\| folder \| may include/ { on = 1 } on && /^\| `[a-z\/]+\/` \|/ { gsub(/\/`/, " "); gsub(/[`,]/, ""); n = split($3, may, " "); f = $2; gsub(/ /, "", f)
     printf "%s %s", f, f; for (i = 1; i <= n; i++) if (may[i] != "nothing") printf "|%s", may[i]; print "" }' docs/architecture.md)
-rooms=$(sed -n '/^ROOMS :=/,/[^\\]$/p' Makefile | tr -c 'a-z/\n' ' ' | tr ' ' '\n' | grep -E '^([a-z]+|train/[a-z]+)$' | sort | paste -s -d ' ' -)
-is "the table of docs/architecture.md has every room of the Makefile" \
-    "$rooms" "$(echo "$table" | cut -d' ' -f1 | sort | paste -s -d ' ' -)"
+folders=$(sed -n '/^FOLDERS :=/,/[^\\]$/p' Makefile | tr -c 'a-z/\n' ' ' | tr ' ' '\n' | grep -E '^([a-z]+|train/[a-z]+)$' | sort | paste -s -d ' ' -)
+is "the table of docs/architecture.md has every folder of the Makefile" \
+    "$folders" "$(echo "$table" | cut -d' ' -f1 | sort | paste -s -d ' ' -)"
 is "decoder/ may include base/ and lexicon/" "decoder decoder|base|lexicon" "$(echo "$table" | grep '^decoder')"
 
 while read -r folder may; do
@@ -24,7 +24,7 @@ END
 
 # loops FOLDER...: what tsort says where headers include each other in a circle
 loops() { for d in "$@"; do includes "$d"; done | sed 's|^\./||' | awk '$1 ~ /h$/ && $2 ~ /h$/' | tsort 2>&1 > /dev/null; }
-is "no headers include each other in a circle" "" "$(loops $rooms)"
+is "no headers include each other in a circle" "" "$(loops $folders)"
 mkdir "$tmp/circle"
 printf '#include "%s/b.h"\n' "$tmp/circle" > "$tmp/circle/a.h"
 printf '#include "%s/a.h"\n' "$tmp/circle" > "$tmp/circle/b.h"
@@ -35,7 +35,7 @@ mkdir "$tmp/decoder"
 printf '#include "kernels/ops.h"\n  # include "model/model.h"\n#include <stdio.h>\n' > "$tmp/decoder/x.c"
 is "a forbidden include is seen" 2 "$(includes "$tmp/decoder" | awk '$2 !~ "^(decoder|lexicon)/"' | wc -l | tr -d ' ')"
 
-library=$(for room in $rooms; do ls "$room"/*.c "$room"/*/*.c 2> /dev/null; done | sort -u | grep -vE '^(app|serve)/|/(cmd|bench)_|^train/mpi/')
+library=$(for folder in $folders; do ls "$folder"/*.c "$folder"/*/*.c 2> /dev/null; done | sort -u | grep -vE '^(app|serve)/|/(cmd|bench)_|^train/mpi/')
 calls() { grep -nE "(^|[^A-Za-z0-9_>.])($1) *\(" $library | grep -vE ':[0-9]+: *(//|\*|/\*)'; }
 is "the library never prints" "" "$(calls 'printf|puts|putchar|perror|fputs *\(.*std(out|err)|fprintf *\( *std(out|err)|vprintf')"
 # A child that could not become another program ends.
@@ -49,7 +49,7 @@ is "assertions are on in all builds" "" "$(grep -n 'DNDEBUG' Makefile */*.mk)"
 is "memory is taken through base/memory.h" "" "$(calls 'malloc|calloc|realloc|strdup|strndup|free' | grep -v '^base/memory.c:')"
 
 sources=$(git ls-files '*.c' '*.h' '*.cu' 2> /dev/null || ls */*.[ch] */*/*.[ch])
-product=$(printf '%s\n' $sources | grep -E "^($(echo "$rooms" | tr ' ' '|'))/")
+product=$(printf '%s\n' $sources | grep -E "^($(echo "$folders" | tr ' ' '|'))/")
 
 # rule "what" COMMAND "LINES": COMMAND FILES prints what breaks a rule. It prints nothing of the sources, and something of LINES.
 rule() {
@@ -79,14 +79,14 @@ is "two sources of one name are seen" "x.c" "$(bases app/x.c linnet/x.c kernels/
 
 # foreign: of "file header", the headers for one folder only that a file of another folder includes.
 foreign() { awk '$2 ~ /_internal\.h$/ { file = $1; header = $2; sub(/[^\/]*$/, "", file); sub(/[^\/]*$/, "", header); if (file != header) print }'; }
-is "no internal header of another folder" "" "$(for room in $rooms; do includes "$room"; done | foreign)"
+is "no internal header of another folder" "" "$(for folder in $folders; do includes "$folder"; done | foreign)"
 is "an internal header of another folder is seen" "app/x.c decoder/y_internal.h" \
     "$(printf 'app/x.c decoder/y_internal.h\ndecoder/x.c decoder/y_internal.h\n' | foreign)"
 
 # Tests of the library do not include what is the program's; those of tests/fuzz are of both.
 programs() { grep -HE '^#include "(app|serve)/|^#include "[a-z/]*/(cmd|bench)_' "$@"; }
 is "tests of the library do not parse a command line" "" \
-    "$(programs $(printf '%s\n' $sources | grep -E "^tests/($(echo "$rooms" | tr ' ' '|'))/" | grep -vE '^tests/(app|serve)/'))"
+    "$(programs $(printf '%s\n' $sources | grep -E "^tests/($(echo "$folders" | tr ' ' '|'))/" | grep -vE '^tests/(app|serve)/'))"
 printf '#include "app/options.h"\n' > "$tmp/test_x.c"
 [ -n "$(programs "$tmp/test_x.c")" ] || fail "a test that includes app/ is seen" ""
 
