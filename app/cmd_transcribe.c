@@ -109,21 +109,6 @@ static lin_status flow(void *context, int lane, lin_result *result, lin_error *e
     return lin_results_flow(&l->job->bulk.results, result, err);
 }
 
-// The name at this place of a list; those that have none are numbered, behind `other`.
-static const char *speaker_of(const char *names, int number, const char *other, char *name, size_t capacity)
-{
-    for (int i = 1; i < number && names; i++) {
-        names = strchr(names, ',');
-        if (names) names++;
-    }
-    if (names) names += strspn(names, " ");
-    int n = names ? (int)strcspn(names, ",") : 0;
-    while (n && names[n - 1] == ' ') n--;
-    if (n) snprintf(name, capacity, "%.*s", n, names);
-    else snprintf(name, capacity, "%s%d", other, number);
-    return name;
-}
-
 static lin_status begin_lanes(void *context, int lanes, lin_error *err)
 {
     const worker *l = context;
@@ -140,7 +125,7 @@ static lin_status begin_lanes(void *context, int lanes, lin_error *err)
         // Two lanes of one file are two utterances wherever a name must be unique.
         if (lanes > 1) snprintf(lane, sizeof lane, "-%d", channel);
         snprintf(id, sizeof id, "%.400s%s", l->input->id, lane);
-        const char *speaker = names ? speaker_of(names, channel, "channel ", name, sizeof name) : l->input->speaker;
+        const char *speaker = names ? lin_speaker_name(names, channel, "channel ", name, sizeof name) : l->input->speaker;
         status = lin_result_begin(&l->slot->result[i], id, speaker, channel, err);
     }
     return status;
@@ -169,20 +154,6 @@ static int show_progress(void *context, double seconds, double duration)
     if (duration > 0) lin_progress_of(progress, seconds / duration, "%.0f x real time, %s", speed, l->input->id);
     else lin_progress_of(progress, -1, "%.0f s, %.0f x real time, %s", seconds, speed, l->input->id);
     return 0;
-}
-
-// What was said, by speaker.
-static lin_status part_speakers(const transcribe_job *job, transcribe_slot *s, lin_error *err)
-{
-    const lin_result *all = &s->result[0];
-    s->n_speakers = all->n_voices;
-    for (int i = 0; i < s->n_speakers; i++) {
-        char name[128];
-        speaker_of(job->v->speakers, i + 1, "S", name, sizeof name);
-        LIN_TRY(lin_result_begin(&s->speakers[i], all->id, name, all->channel, err));
-        LIN_TRY(lin_result_append_speaker(&s->speakers[i], all, i + 1, err));
-    }
-    return LIN_OK;
 }
 
 static lin_status work(void *context, int item, int slot, int thread, lin_error *err)
@@ -217,7 +188,8 @@ static lin_status work(void *context, int item, int slot, int thread, lin_error 
         if (status == LIN_OK) status = found;
     }
     lin_leakage_free(&l->leakage);
-    if (status == LIN_OK) status = part_speakers(job, s, err);
+    if (status == LIN_OK)
+        status = lin_part_speakers(&s->result[0], job->v->speakers, s->speakers, &s->n_speakers, err);
     return status;
 }
 

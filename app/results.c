@@ -335,24 +335,8 @@ static lin_status own_file(lin_results *r, const lin_writer *writer, const char 
 static lin_status put_all(lin_results *r, const lin_writer *writer, const lin_writer_options *how, const lin_result *const *list,
                           int n, lin_error *err)
 {
-    const int whole = strcmp(writer->name, "textgrid") == 0 || strcmp(writer->name, "rttm") == 0;
-    if (!r->by_turns || n < r->by_turns || !r->turns.n || whole)
-        return lin_write_speakers(writer, list, n, how, &r->text, err);
-    for (int i = 0; i < r->turns.n; i++) {
-        const lin_turn *turn = &r->turns.items[i];
-        lin_writer_options own = *how;
-        lin_writer_source source = how->source ? *how->source : (lin_writer_source){0};
-        source.record = NULL; // of which one utterance is one line
-        source.text = NULL;
-        source.start_s = turn->start_s;
-        source.duration_s = turn->end_s - turn->start_s;
-        own.source = &source;
-        own.with_speaker = 1;
-        own.with_id = r->how.with_id;
-        own.until_s = turn->until_s < turn->result.seconds ? turn->until_s : 0;
-        LIN_TRY(writer->write(&turn->result, &own, &r->text, err));
-    }
-    return LIN_OK;
+    if (!r->by_turns || n < r->by_turns) return lin_write_speakers(writer, list, n, how, &r->text, err);
+    return lin_turns_write(&r->turns, writer, list, n, how, &r->text, err);
 }
 
 // One file for all lanes of an input, or, if the format holds one only, a file per lane.
@@ -386,8 +370,9 @@ lin_status lin_results_put(lin_results *r, const lin_input *input, const lin_res
     const lin_writer_source source = {input->record, input->path, input->said, part->start_s,
                                       part->end_s > 0 ? part->end_s - part->start_s : 0};
     how.source = &source;
-    how.with_id |= n > 1;
-    if (r->by_turns && n >= r->by_turns) status = lin_turns_make(&r->turns, input->id, list, n, err);
+    const int turns = r->by_turns && n >= r->by_turns;
+    if (turns) status = lin_turns_make(&r->turns, input->id, list, n, err);
+    how.with_id |= n > 1 && !(turns && r->turns.n);
     if (r->values->output_dir) {
         for (int w = 0; w < r->n_writers && status == LIN_OK; w++) {
             status = put_in_folder(r, r->writers[w], &how, input->name, list, n, err);
@@ -567,11 +552,60 @@ lin_status lin_turns_make(lin_turns *t, const char *name, const lin_result *cons
     return status;
 }
 
+lin_status lin_turns_write(const lin_turns *turns, const lin_writer *writer, const lin_result *const *list, int n,
+                           const lin_writer_options *how, lin_buffer *out, lin_error *err)
+{
+    const int whole = strcmp(writer->name, "textgrid") == 0 || strcmp(writer->name, "rttm") == 0;
+    if (!turns->n || whole) return lin_write_speakers(writer, list, n, how, out, err);
+    for (int i = 0; i < turns->n; i++) {
+        const lin_turn *turn = &turns->items[i];
+        lin_writer_options own = *how;
+        lin_writer_source source = how->source ? *how->source : (lin_writer_source){0};
+        source.record = NULL; // of which one utterance is one line
+        source.text = NULL;
+        source.start_s = turn->start_s;
+        source.duration_s = turn->end_s - turn->start_s;
+        own.source = &source;
+        own.with_speaker = 1;
+        own.until_s = turn->until_s < turn->result.seconds ? turn->until_s : 0;
+        LIN_TRY(writer->write(&turn->result, &own, out, err));
+    }
+    return LIN_OK;
+}
+
 void lin_turns_free(lin_turns *t)
 {
     for (int i = 0; i < t->capacity; i++) lin_result_free(&t->items[i].result);
     lin_free(t->items);
     *t = (lin_turns){0};
+}
+
+/* ---- speakers -------------------------------------------------------------------------------------------------------------- */
+
+const char *lin_speaker_name(const char *names, int number, const char *other, char *name, size_t capacity)
+{
+    for (int i = 1; i < number && names; i++) {
+        names = strchr(names, ',');
+        if (names) names++;
+    }
+    if (names) names += strspn(names, " ");
+    int n = names ? (int)strcspn(names, ",") : 0;
+    while (n && names[n - 1] == ' ') n--;
+    if (n) snprintf(name, capacity, "%.*s", n, names);
+    else snprintf(name, capacity, "%s%d", other, number);
+    return name;
+}
+
+lin_status lin_part_speakers(const lin_result *all, const char *names, lin_result *speakers, int *n, lin_error *err)
+{
+    *n = all->n_voices;
+    for (int i = 0; i < *n; i++) {
+        char name[128];
+        lin_speaker_name(names, i + 1, "S", name, sizeof name);
+        LIN_TRY(lin_result_begin(&speakers[i], all->id, name, all->channel, err));
+        LIN_TRY(lin_result_append_speaker(&speakers[i], all, i + 1, err));
+    }
+    return LIN_OK;
 }
 
 /* ---- many inputs, on several threads --------------------------------------------------------------------------------------- */

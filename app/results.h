@@ -111,6 +111,18 @@ typedef struct lin_turns {
 lin_status lin_turns_make(lin_turns *turns, const char *name, const lin_result *const *results, int n, lin_error *err);
 void lin_turns_free(lin_turns *turns);
 
+/* Writes results [n], of speakers, as their turns; in a format with a place for each speaker (textgrid, rttm), and without turns,
+ * one behind the other. Fails as lin_write_speakers does. */
+lin_status lin_turns_write(const lin_turns *turns, const lin_writer *writer, const lin_result *const *list, int n,
+                           const lin_writer_options *how, lin_buffer *out, lin_error *err);
+
+/* The name at this place, from 1, of a list between commas; behind its end, and without a list (NULL), `other` and the number. */
+const char *lin_speaker_name(const char *names, int number, const char *other, char *name, size_t capacity);
+
+/* What each speaker says that --diarize found in `all`, under the name in the list or as S1, S2, ...: replaces the first *n of
+ * results [LIN_SPEAKERS_MOST], which the caller frees. LIN_NO_MEMORY. */
+lin_status lin_part_speakers(const lin_result *all, const char *names, lin_result *speakers, int *n, lin_error *err);
+
 /* ---- results --------------------------------------------------------------------------------------------------------------- */
 
 enum { LIN_RESULTS_FORMATS = 16 };

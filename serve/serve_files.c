@@ -9,11 +9,13 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "app/results.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "decoder/writers.h"
 #include "frontend/audio.h"
 #include "frontend/processes.h"
+#include "linnet/diarizer.h"
 #include "linnet/files.h"
 #include "serve/serve.h"
 
@@ -207,6 +209,23 @@ lin_status lin_openai_put_verbose(lin_buffer *out, const lin_live_words *words, 
     return status == LIN_OK ? lin_buffer_status(out, err) : status;
 }
 
+// As linnet transcribe --diarize writes it.
+static lin_status put_turns(const lin_writer *writer, const lin_result *result, const lin_writer_options *how, lin_buffer *out,
+                            lin_error *err)
+{
+    lin_result speakers[LIN_SPEAKERS_MOST] = {0};
+    const lin_result *list[LIN_SPEAKERS_MOST];
+    lin_turns turns = {0};
+    int n = 0;
+    for (int i = 0; i < LIN_SPEAKERS_MOST; i++) list[i] = &speakers[i];
+    lin_status status = lin_part_speakers(result, NULL, speakers, &n, err);
+    if (status == LIN_OK) status = lin_turns_make(&turns, result->id, list, n, err);
+    if (status == LIN_OK) status = lin_turns_write(&turns, writer, list, n, how, out, err);
+    lin_turns_free(&turns);
+    for (int i = 0; i < LIN_SPEAKERS_MOST; i++) lin_result_free(&speakers[i]);
+    return status;
+}
+
 static lin_status put_transcript(lin_serve *s, lin_job *job, const request *r, const lin_result *result, lin_error *err)
 {
     lin_buffer text = {0}, *out = &job->answer;
@@ -225,11 +244,14 @@ static lin_status put_transcript(lin_serve *s, lin_job *job, const request *r, c
         status = lin_openai_put_verbose(out, &s->live.words, result, &how, err);
     } else if (status == LIN_OK) {
         const int full = !strcmp(r->format, "full_json");
+        lin_writer_document document;
         const lin_writer *writer = lin_writer_find(full ? "json" : r->format);
         const lin_live_words *words = &s->live.words;
         const lin_writer_options o = {.phones = words->phones, .ipa = words->ipa, .readable = words->readable,
-                                      .speller = words->speller, .least = words->least};
-        status = writer->write(result, &o, out, err);
+                                      .speller = words->speller, .least = words->least, .document = &document};
+        status = lin_writer_begin(writer, &o, out, err);
+        if (status == LIN_OK && !full && result->n_voices) status = put_turns(writer, result, &o, out, err);
+        else if (status == LIN_OK) status = writer->write(result, &o, out, err);
         if (!full) job->answer_type = !strcmp(r->format, "vtt") ? "text/vtt; charset=utf-8" : "text/plain; charset=utf-8";
     }
     lin_buffer_free(&text);

@@ -89,9 +89,9 @@ case $built in /*) ;; *) built=$here/$built ;; esac
 ln -s "$built/tests" "$tmp/copy/bin/tests"
 . tests/app/serving.sh
 phones_of() { sed -n '/"type":"final"/s/.*"phones"://p' "$1"; }
-start diarize --diarize --no-words --silence-after 0
+start diarize --diarize=2 --no-words --silence-after 0
 talk stream /v1/stream raw="$tmp/talk.raw" config='{"type":"config","rate_hz":16000}' end='{"type":"end"}' > "$tmp/stream.json"
-live --diarize --json --silence-after 0 > "$tmp/live.json"
+live --diarize=2 --json --silence-after 0 > "$tmp/live.json"
 is "serve: the same phones, speakers and voices" "$(phones_of "$tmp/live.json")" "$(phones_of "$tmp/stream.json")"
 has "serve: a speaker" "$(phones_of "$tmp/stream.json")" '"speaker":"S1"'
 has "serve: a voice" "$(phones_of "$tmp/stream.json")" '"voices":[['
@@ -101,6 +101,15 @@ has "an upload: a speaker" "$(upload response_format=verbose_json)" '"speaker":"
 upload response_format=full_json > "$tmp/full.json"
 has "an upload: a voice" "$(cat "$tmp/full.json")" '"voices":[['
 has "an upload: the speaker of each phoneme" "$(cat "$tmp/full.json")" '"speaker":"S1"'
+# Of the whole talk, as linnet transcribe --diarize writes it in each format.
+"$SOUND" "$tmp/talk.wav" seconds=8
+{ head -c 44 "$tmp/talk.wav"; cat "$tmp/talk.raw"; } > "$tmp/sound.wav"
+for f in text srt vtt ctm trn textgrid csv audacity; do
+    "$LINNET" transcribe -q --diarize=2 --reset never -f $f "$tmp/sound.wav" | tr -d '\r' > "$tmp/want"
+    talk post /v1/audio/transcriptions file=@"$tmp/sound.wav" response_format=$f | tr -d '\r' | sed '1,/^$/d' > "$tmp/got"
+    ok "an upload as $f: what linnet transcribe writes" cmp "$tmp/want" "$tmp/got"
+    has "an upload as $f: a second speaker" "$(cat "$tmp/got")" S2
+done
 has "an upload: events" "$(upload stream=true)" 'transcript.text.done'
 stop diarize
 warns "serve: alternatives have no turns" "--diarize and --n-best exclude each other" serve --diarize --n-best 2
