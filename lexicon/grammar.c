@@ -220,12 +220,12 @@ static lin_status determine(const lin_nfa *nfa, lin_grammar *g, lin_error *err)
 /* ---- all of it ------------------------------------------------------------------------------------------------------------- */
 
 // Takes the text over. path: NULL if other files are not read.
-static lin_status make_from(const char *name, const char *path, char *text, size_t n, const lin_written *numbers, int repeats,
-                            lin_grammar **grammar, lin_error *err)
+static lin_status make_from(const char *name, const char *path, char *text, size_t n, const lin_written *numbers,
+                            lin_grammar_list *list, lin_grammar **grammar, lin_error *err)
 {
     lin_nfa nfa = {0};
     lin_grammar *g = NULL;
-    lin_status status = lin_nfa_read(&nfa, name, path, text, n, numbers, repeats, err);
+    lin_status status = lin_nfa_read(&nfa, name, path, text, n, numbers, list, err);
     if (status == LIN_OK && !(g = lin_calloc(1, sizeof *g))) status = lin_no_memory(err, "a grammar", sizeof *g);
     if (status == LIN_OK) status = determine(&nfa, g, err);
     lin_free(nfa.states);
@@ -246,16 +246,16 @@ lin_status lin_grammar_open(const char *path, const lin_written *numbers, lin_gr
     size_t n;
     *grammar = NULL;
     LIN_TRY(lin_text_read(path, &text, &n, err));
-    return make_from(path, path, text, n, numbers, 0, grammar, err);
+    return make_from(path, path, text, n, numbers, NULL, grammar, err);
 }
 
-lin_status lin_grammar_parse(const char *text, size_t n, const char *name, const lin_written *numbers, int repeats,
+lin_status lin_grammar_parse(const char *text, size_t n, const char *name, const lin_written *numbers, lin_grammar_list *list,
                              lin_grammar **grammar, lin_error *err)
 {
     char *own = lin_text_copy(text, n);
     *grammar = NULL;
     if (!own) return lin_no_memory(err, "a grammar", n);
-    return make_from(name, NULL, own, n, numbers, repeats, grammar, err);
+    return make_from(name, NULL, own, n, numbers, list, grammar, err);
 }
 
 void lin_grammar_destroy(lin_grammar *g)

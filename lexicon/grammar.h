@@ -45,8 +45,17 @@ enum { LIN_GRAMMAR_START = 0, LIN_GRAMMAR_STATES_MAX = 1 << 20 };
  * LIN_IO; LIN_NO_MEMORY. On failure *grammar is NULL. */
 lin_status lin_grammar_open(const char *path, const lin_written *numbers, lin_grammar **grammar, lin_error *err);
 
-/* From memory; other files are not read. repeats: a sentence is one or more of the phrases, as Vosk's lists mean it. */
-lin_status lin_grammar_parse(const char *text, size_t n, const char *name, const lin_written *numbers, int repeats,
+/* A list of phrases as clients of Vosk send it: a sentence is one or more of them. A phrase is left out if it cannot be read, or
+ * if `say` returns LIN_INVALID for one of its words; any other failure of `say` ends the call. say: may be NULL. */
+typedef struct lin_grammar_list {
+    lin_status (*say)(void *context, const char *word, size_t n, lin_error *err);
+    void *context;
+    int left_out;    /* phrases; 0 before the call */
+    lin_error first; /* why the first of them was */
+} lin_grammar_list;
+
+/* From memory; other files are not read. list: NULL for a grammar. Without any phrase that remains it fails as the first one. */
+lin_status lin_grammar_parse(const char *text, size_t n, const char *name, const lin_written *numbers, lin_grammar_list *list,
                              lin_grammar **grammar, lin_error *err);
 void lin_grammar_destroy(lin_grammar *grammar); /* NULL is fine */
 

@@ -43,6 +43,7 @@ typedef struct maker {
     source *sources;
     int n_sources, sources_capacity;
     lin_nfa *nfa;
+    lin_grammar_list *list; // NULL: a grammar
     int depth;
     int located; // the error has its file and line
 } maker;
@@ -288,7 +289,7 @@ static lin_status add_way(maker *m, part all, part way, lin_error *err)
     return add_arc(m, way.out, LIN_NFA_EMPTY, all.out, err);
 }
 
-static lin_status add_word(maker *m, part *p, int label, lin_error *err)
+static lin_status add_label(maker *m, part *p, int label, lin_error *err)
 {
     int next = 0;
     LIN_TRY(add_state(m, &next, err));
@@ -297,18 +298,24 @@ static lin_status add_word(maker *m, part *p, int label, lin_error *err)
     return LIN_OK;
 }
 
+static lin_status add_word(maker *m, const char *word, size_t n, part *p, lin_error *err)
+{
+    int label = lin_symbols_find(&m->nfa->words, word, n);
+    if (label < 0 && m->list && m->list->say) LIN_TRY(m->list->say(m->list->context, word, n, err));
+    if (label < 0) LIN_TRY(lin_symbols_add(&m->nfa->words, word, n, &label, err));
+    return add_label(m, p, label, err);
+}
+
 // A reading of a number, whose words are separated by blanks and may have parts.
 static lin_status add_reading(maker *m, const char *reading, part *p, lin_error *err)
 {
     while (*reading) {
         char word[LIN_WORD_MAX];
         size_t n = 0;
-        int label;
         for (; *reading && *reading != ' '; reading++)
             if (*reading != '+' && n < sizeof word) word[n++] = *reading;
         while (*reading == ' ') reading++;
-        LIN_TRY(lin_symbols_add(&m->nfa->words, word, n, &label, err));
-        LIN_TRY(add_word(m, p, label, err));
+        LIN_TRY(add_word(m, word, n, p, err));
     }
     return LIN_OK;
 }
@@ -334,11 +341,7 @@ static lin_status add_text(maker *m, const char *text, size_t n, part *p, lin_er
     lin_spelling word = {0};
     lin_status status;
     while ((status = lin_word_reader_next(&words, &word, err)) == LIN_OK && (word.n || words.readings.n)) {
-        int label;
-        if (word.n) {
-            status = lin_symbols_add(&m->nfa->words, word.word, word.n, &label, err);
-            if (status == LIN_OK) status = add_word(m, p, label, err);
-        } else status = add_readings(m, &words.readings, p, err);
+        status = word.n ? add_word(m, word.word, word.n, p, err) : add_readings(m, &words.readings, p, err);
         if (status != LIN_OK) break;
     }
     lin_word_reader_free(&words);
@@ -377,9 +380,21 @@ static int take_range(cursor *c, unsigned long *from, unsigned long *to)
 
 static lin_status parse_choices(maker *m, cursor *c, char close, part *p, lin_error *err);
 
+// Leaves a phrase of a list out: 0 if that is no way out of the error. What it has added so far is reached from nowhere.
+static int leave_out(maker *m, int number, const lin_error *why)
+{
+    if (!m->list || number > 0 || (why->status != LIN_FORMAT && why->status != LIN_INVALID)) return 0;
+    if (m->list->left_out++ == 0) m->list->first = *why;
+    m->depth = 1;
+    m->located = 0;
+    for (int i = 1; i < m->n_rules; i++) m->rules[i].open = 0;
+    return 1;
+}
+
 // All alternatives of a rule. Each reference has its own copy: automata have no memory of where to return to.
 static lin_status expand(maker *m, int number, part *p, lin_error *err)
 {
+    int ways = 0;
     LIN_TRY(add_part(m, p, err));
     m->rules[number].open = 1;
     m->depth++;
@@ -387,10 +402,17 @@ static lin_status expand(maker *m, int number, part *p, lin_error *err)
         const source s = m->sources[i];
         cursor c = {s.text, s.text + s.n, m->files[s.file].jsgf};
         part way = {0};
-        lin_status status = parse_choices(m, &c, '\0', &way, err);
-        if (status != LIN_OK) return locate(m, s.file, s.line + lines_between(s.text, c.at), status, err);
-        LIN_TRY(add_way(m, *p, way, err));
+        lin_error why = {0};
+        const lin_status status = parse_choices(m, &c, '\0', &way, &why);
+        if (status == LIN_OK) {
+            LIN_TRY(add_way(m, *p, way, err));
+            ways++;
+            continue;
+        }
+        locate(m, s.file, s.line + lines_between(s.text, c.at), status, &why);
+        if (!leave_out(m, number, &why)) return lin_fail_as(err, &why);
     }
+    if (ways == 0 && m->list) return lin_fail_as(err, &m->list->first);
     m->depth--;
     m->rules[number].open = 0;
     return LIN_OK;
@@ -447,7 +469,7 @@ static lin_status parse_group(maker *m, cursor *c, part *p, lin_error *err)
 {
     const char open = *c->at;
     part group = {0};
-    if (!c->jsgf && takes(&c->at, c->end, "[unk]")) return add_word(m, p, LIN_NFA_UNKNOWN, err);
+    if (!c->jsgf && takes(&c->at, c->end, "[unk]")) return add_label(m, p, LIN_NFA_UNKNOWN, err);
     if (m->depth >= DEEPEST) return lin_fail(err, LIN_FORMAT, "brackets are nested more than %d deep", DEEPEST);
     c->at++;
     m->depth++;
@@ -525,13 +547,13 @@ static lin_status parse_choices(maker *m, cursor *c, char close, part *p, lin_er
 }
 
 lin_status lin_nfa_read(lin_nfa *nfa, const char *name, const char *path, char *text, size_t n, const lin_written *numbers,
-                        int repeats, lin_error *err)
+                        lin_grammar_list *list, lin_error *err)
 {
-    maker m = {.numbers = numbers, .path = path, .nfa = nfa};
+    maker m = {.numbers = numbers, .path = path, .nfa = nfa, .list = list};
     part whole = {0};
     lin_status status = add_file(&m, "", 0, name, text, n, err);
     if (status == LIN_OK) status = expand(&m, 0, &whole, err);
-    if (status == LIN_OK && repeats) status = add_arc(&m, whole.out, LIN_NFA_EMPTY, whole.in, err);
+    if (status == LIN_OK && list) status = add_arc(&m, whole.out, LIN_NFA_EMPTY, whole.in, err);
     nfa->in = whole.in;
     nfa->out = whole.out;
     for (int i = 0; i < m.n_files; i++) {

@@ -755,7 +755,7 @@ lin_status lin_decoding_make_grammar(const lin_decoding *d, const char *text, in
     if (d->search.kind != LIN_SEARCH_WORDS || d->n_best > 1 || d->rescorer || d->combined)
         return lin_fail(err, LIN_UNSUPPORTED,
                         "a grammar needs a search for words, without alternatives, rescoring or a combined model");
-    return open_sentences(d->parts, text, repeats, d->row_seconds, NULL, &phrases->sentences, err);
+    return open_sentences(d->parts, text, repeats, d->row_seconds, &d->parts->warnings, &phrases->sentences, err);
 }
 
 void lin_phrases_use(const lin_phrases *phrases, lin_decoding *d)

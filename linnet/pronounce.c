@@ -242,14 +242,33 @@ static lin_status make_tree(const lin_grammar *g, pronouncer *p, lin_tree **tree
     return status;
 }
 
-static lin_status read_grammar(const char *given, int repeats, const pronouncer *p, lin_grammar **grammar, lin_error *err)
+// Whether a word of a list of phrases has a pronunciation.
+static lin_status say(void *context, const char *text, size_t n, lin_error *err)
 {
+    pronouncer *p = context;
+    lin_spelling word = {.n = n};
+    const int *labels;
+    int n_labels;
+    memcpy(word.word, text, n);
+    lin_spelling_settle(&word, p->dictionary);
+    const lin_status status = find_pronunciation(p, &word, 0, &labels, &n_labels, err);
+    if (status == LIN_OK) return status;
+    return lin_fail_at(err, status == LIN_UNSUPPORTED ? LIN_INVALID : status, "the word '%.*s'", (int)n, text);
+}
+
+static lin_status read_grammar(const char *given, int repeats, pronouncer *p, const lin_warnings *warnings, lin_grammar **grammar,
+                               lin_error *err)
+{
+    lin_grammar_list list = {.say = say, .context = p};
     lin_written *numbers;
     LIN_TRY(lin_find_open_numbers(p->phones, NULL, p->dictionary, &numbers, err));
-    const lin_status status = strchr(given, '\n')
-                                  ? lin_grammar_parse(given, strlen(given), "the grammar", numbers, repeats, grammar, err)
+    const lin_status status = strchr(given, '\n') ? lin_grammar_parse(given, strlen(given), "the grammar", numbers,
+                                                                      repeats ? &list : NULL, grammar, err)
                                   : lin_grammar_open(given, numbers, grammar, err);
     lin_written_destroy(numbers);
+    if (status == LIN_OK && list.left_out)
+        lin_warn(warnings, "%d phrase%s left out of a list: %s%s", list.left_out, list.left_out == 1 ? " is" : "s are",
+                 list.first.message, list.left_out == 1 ? "" : ", ...");
     return status;
 }
 
@@ -259,8 +278,8 @@ lin_status lin_grammar_tree_open(const char *given, int repeats, const lin_decod
     pronouncer p = {0};
     *grammar = NULL;
     *tree = NULL;
-    lin_status status = open_pronouncer(&p, values, phones, "grammars", warnings, err);
-    if (status == LIN_OK) status = read_grammar(given, repeats, &p, grammar, err);
+    lin_status status = open_pronouncer(&p, values, phones, "grammars", repeats ? NULL : warnings, err);
+    if (status == LIN_OK) status = read_grammar(given, repeats, &p, warnings, grammar, err);
     if (status == LIN_OK) status = make_tree(*grammar, &p, tree, err);
     if (status == LIN_OK) status = lin_grammar_bind(*grammar, *tree, err);
     close_pronouncer(&p);

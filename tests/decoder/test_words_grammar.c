@@ -125,7 +125,7 @@ typedef struct spoken {
 static void begin_grammar(spoken *s, const world *w, const char *text, const lin_words_options *o, double least)
 {
     const lin_tree_options how = {.logps = w->pron_logp};
-    OK(lin_grammar_parse(text, strlen(text), "grammar", NULL, 0, &s->grammar, &err));
+    OK(lin_grammar_parse(text, strlen(text), "grammar", NULL, NULL, &s->grammar, &err));
     OK(lin_tree_create_list(w->entries, w->n_prons, w->V, NULL, &how, &s->tree, &err));
     OK(lin_grammar_bind(s->grammar, s->tree, &err));
     OK(lin_words_create_grammar(s->tree, s->grammar, least, o, &s->words, &err));
@@ -247,7 +247,7 @@ static int hear_by(const char *grammar, const char *labels, double least, double
     o.unknown_phone = log(0.3);
     spoken s;
     lin_path path = {0};
-    OK(lin_grammar_parse(grammar, strlen(grammar), "grammar", NULL, 1, &s.grammar, &err));
+    OK(lin_grammar_parse(grammar, strlen(grammar), "grammar", NULL, &(lin_grammar_list){0}, &s.grammar, &err));
     OK(lin_tree_create_list(entries, 3, HAND_V, NULL, NULL, &s.tree, &err));
     OK(lin_grammar_bind(s.grammar, s.tree, &err));
     if (!lin_grammar_has_unknown(s.grammar)) o.unknown = -INFINITY;

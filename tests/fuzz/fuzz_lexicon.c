@@ -301,10 +301,12 @@ void fuzz_grammar(const uint8_t *data, size_t size)
     static const char rules[] = "[cardinal]\n0: zero\n1: one\n2: two\n10: < ten[ >]\n[written]\n{N} = {1:cardinal}\n";
     static lin_written *numbers;
     lin_error err = {0};
+    lin_grammar_list list = {0};
     lin_grammar *g;
     if (!numbers) must(lin_written_parse(rules, sizeof rules - 1, "n", &numbers, &err) == LIN_OK);
     if (!size) return;
-    const lin_status status = lin_grammar_parse((const char *)data + 1, size - 1, "x", numbers, data[0] & 1, &g, &err);
+    lin_grammar_list *repeats = data[0] & 1 ? &list : NULL;
+    const lin_status status = lin_grammar_parse((const char *)data + 1, size - 1, "x", numbers, repeats, &g, &err);
     check_status(status, &err);
     must((status == LIN_OK) == (g != NULL));
     if (!g) return;

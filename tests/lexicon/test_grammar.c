@@ -89,10 +89,11 @@ static const struct {
 
 START_TEST(test_accepted)
 {
+    lin_grammar_list list = {0};
     lin_written *numbers;
     lin_grammar *g;
     OK(lin_written_load("share/linnet/en/numbers.txt", &numbers, &err));
-    OK(lin_grammar_parse(cases[_i].grammar, strlen(cases[_i].grammar), "x", numbers, cases[_i].repeats, &g, &err));
+    OK(lin_grammar_parse(cases[_i].grammar, strlen(cases[_i].grammar), "x", numbers, cases[_i].repeats ? &list : NULL, &g, &err));
     lin_tree *tree = tree_of(g);
     for (int i = 0; i < 8 && cases[_i].yes[i]; i++)
         ck_assert_msg(accepts(g, tree, cases[_i].yes[i]), "'%s' is a sentence", cases[_i].yes[i]);
@@ -110,7 +111,7 @@ START_TEST(test_allowed)
     static const char text[] = "one two\nthree four\n";
     lin_grammar *g;
     uint32_t node;
-    OK(lin_grammar_parse(text, sizeof text - 1, "x", NULL, 0, &g, &err));
+    OK(lin_grammar_parse(text, sizeof text - 1, "x", NULL, NULL, &g, &err));
     lin_tree *tree = tree_of(g);
     static const struct { const char *word; int allowed; } words[] = {{"one", 1}, {"two", 0}, {"three", 1}, {"four", 0}};
     for (int i = 0; i < 4; i++) {
@@ -130,7 +131,7 @@ START_TEST(test_small)
     lin_grammar *g;
     for (int i = 0; i < 12; i++) strcat(text, "(a | b) c ");
     strcat(text, "d\n");
-    OK(lin_grammar_parse(text, strlen(text), "x", NULL, 0, &g, &err));
+    OK(lin_grammar_parse(text, strlen(text), "x", NULL, NULL, &g, &err));
     ck_assert_uint_eq(lin_grammar_states(g), 12 * 2 + 2);
     lin_grammar_destroy(g);
 }
@@ -172,14 +173,14 @@ START_TEST(test_refused)
     };
     lin_grammar *g;
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        FAILS(lin_grammar_parse(refused[i].text, strlen(refused[i].text), "x", NULL, 0, &g, &err), refused[i].status,
+        FAILS(lin_grammar_parse(refused[i].text, strlen(refused[i].text), "x", NULL, NULL, &g, &err), refused[i].status,
               refused[i].message);
         ck_assert_ptr_null(g);
     }
     char deep[400];
     memset(deep, '(', 100);
     strcpy(deep + 100, "a\n");
-    FAILS(lin_grammar_parse(deep, strlen(deep), "x", NULL, 0, &g, &err), LIN_FORMAT, "nested");
+    FAILS(lin_grammar_parse(deep, strlen(deep), "x", NULL, NULL, &g, &err), LIN_FORMAT, "nested");
     // Every reference is a copy.
     char large[4000] = "";
     for (int i = 0; i < 8; i++) {
@@ -190,7 +191,7 @@ START_TEST(test_refused)
     strcat(large, "$r8 = c $number 1..9999 $number 1..9999\n$r0\n");
     lin_written *numbers;
     OK(lin_written_load("share/linnet/en/numbers.txt", &numbers, &err));
-    FAILS(lin_grammar_parse(large, strlen(large), "x", numbers, 0, &g, &err), LIN_UNSUPPORTED, "too large");
+    FAILS(lin_grammar_parse(large, strlen(large), "x", numbers, NULL, &g, &err), LIN_UNSUPPORTED, "too large");
     lin_written_destroy(numbers);
     // Behind each of its words are all of the groups.
     lin_buffer slow = {0};
@@ -199,8 +200,44 @@ START_TEST(test_refused)
     lin_buffer_text(&slow, ")");
     for (int i = 0; i < 10000; i++) lin_buffer_text(&slow, " (<NULL>)");
     lin_buffer_text(&slow, " b;\n");
-    FAILS(lin_grammar_parse(slow.data, slow.n, "x", NULL, 0, &g, &err), LIN_UNSUPPORTED, "too large");
+    FAILS(lin_grammar_parse(slow.data, slow.n, "x", NULL, NULL, &g, &err), LIN_UNSUPPORTED, "too large");
     lin_buffer_free(&slow);
+}
+END_TEST
+
+/* ---- lists ----------------------------------------------------------------------------------------------------------------- */
+
+static lin_status say(void *context, const char *word, size_t n, lin_error *error)
+{
+    (void)n;
+    if (*word == 'z') return lin_fail(error, *(lin_status *)context, "nobody says %s", word);
+    return LIN_OK;
+}
+
+// What cannot be read or said, also by a definition or as a number, is left out of a list; the rest of it remains.
+START_TEST(test_list)
+{
+    static const char text[] = "$lamp = light | [zebra] (\n(on\nturn on\nthe $lamp\nzero off\nthe $bulb\nroom 0\n"
+                               "$open = a (b\noff [the light]\n";
+    static const char none[] = "(on\nzero\n";
+    lin_status what = LIN_INVALID;
+    lin_grammar_list list = {.say = say, .context = &what};
+    lin_written *numbers;
+    lin_grammar *g;
+    OK(lin_written_load("share/linnet/en/numbers.txt", &numbers, &err));
+    OK(lin_grammar_parse(text, sizeof text - 1, "x", numbers, &list, &g, &err));
+    ck_assert_int_eq(list.left_out, 5);
+    ck_assert_str_eq(list.first.message, "x:2: a ')' is missing");
+    for (int i = 0; i < lin_grammar_words(g); i++) ck_assert_int_ne(*lin_grammar_word(g, i), 'z');
+    lin_tree *tree = tree_of(g);
+    ck_assert(accepts(g, tree, "off turn on off the light") && !accepts(g, tree, "on") && !accepts(g, tree, "the light"));
+    lin_tree_destroy(tree);
+    lin_grammar_destroy(g);
+    list.left_out = 0;
+    FAILS(lin_grammar_parse(none, sizeof none - 1, "x", numbers, &list, &g, &err), LIN_FORMAT, "x:1: a ')' is missing");
+    what = LIN_IO;
+    FAILS(lin_grammar_parse(text, sizeof text - 1, "x", numbers, &list, &g, &err), LIN_IO, "x:1: nobody says zebra");
+    lin_written_destroy(numbers);
 }
 END_TEST
 
@@ -250,9 +287,9 @@ END_TEST
 START_TEST(test_memory)
 {
     lin_grammar *g;
-    FAIL_EVERY_ALLOCATION_OF(g, lin_grammar_parse(HOME, strlen(HOME), "x", NULL, 0, &g, NULL), lin_grammar_destroy(g));
+    FAIL_EVERY_ALLOCATION_OF(g, lin_grammar_parse(HOME, strlen(HOME), "x", NULL, NULL, &g, NULL), lin_grammar_destroy(g));
 }
 END_TEST
 
 TEST_MAIN("lexicon/grammar", TESTS(test_accepted, 0, sizeof cases / sizeof *cases), TEST(test_allowed), TEST(test_small),
-          TEST(test_refused), TEST(test_files), TEST(test_memory))
+          TEST(test_refused), TEST(test_list), TEST(test_files), TEST(test_memory))
