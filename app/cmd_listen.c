@@ -86,7 +86,7 @@ typedef struct listening {
     const listen_values *v;
     int channel;
     lin_live_models live;
-    lin_watch phrases; // the file of --context or --grammar
+    lin_watch phrases; // the file of --context, or those of --grammar
     lin_session session;
     lin_result turn;
     lin_microphone *capture;
@@ -350,6 +350,17 @@ static lin_status tell_losses(listening *l, lin_error *err)
     return write_out(l, err);
 }
 
+// The files of the grammar, once it has been read; those that it needs may have changed.
+static lin_status watch_grammar(listening *l, lin_error *err)
+{
+    const lin_buffer *files = lin_decoding_grammar_files(&l->live.decoding);
+    if (l->phrases.n == 0 || !files) return LIN_OK; // nothing is watched
+    LIN_TRY(lin_buffer_status(files, err));
+    for (size_t at = 0; at < files->n; at += strlen(files->data + at) + 1)
+        LIN_TRY(lin_watch_add(&l->phrases, files->data + at, err));
+    return LIN_OK;
+}
+
 // Phrases, or a grammar, that were written anew count from here on; what cannot be read leaves the old ones.
 static lin_status read_phrases_again(listening *l, lin_error *err)
 {
@@ -359,6 +370,7 @@ static lin_status read_phrases_again(listening *l, lin_error *err)
     const int grammar = l->v->decoding.grammar != NULL;
     if (!lin_watch_changed(&l->phrases, lin_now())) return LIN_OK;
     const int failed = lin_decoding_reread(&l->live.decoding, &n, &why) != LIN_OK;
+    LIN_TRY(watch_grammar(l, err));
     if (failed) {
         snprintf(text, sizeof text, "%s; the previous %s", why.message, grammar ? "grammar remains" : "phrases remain");
         tell(l, text);
@@ -529,8 +541,9 @@ static lin_status open_all(listening *l, lin_error *err)
     const listen_values *v = l->v;
     // Before it is read: what is written meanwhile is read again. Alternatives need one list from beginning to end.
     const char *likely = v->decoding.grammar ? v->decoding.grammar : v->decoding.context;
-    lin_watch_begin(&l->phrases, v->decoding.n_best == 1 ? likely : NULL);
+    if (likely && v->decoding.n_best == 1) LIN_TRY(lin_watch_add(&l->phrases, likely, err));
     LIN_TRY(lin_live_models_open(&l->live, &v->model, v->second_pass, &v->decoding, v->ipa, v->quiet, err));
+    LIN_TRY(watch_grammar(l, err));
     l->stats.has_words = v->decoding.words;
     l->stats.construction = lin_session_construction(&l->live.recognizer);
     // The microphone last: nothing of what it hears then has to wait.
@@ -608,6 +621,7 @@ static void release(listening *l)
     lin_session_close(&l->session);
     lin_result_free(&l->turn);
     lin_live_models_close(&l->live);
+    lin_watch_free(&l->phrases);
     lin_free(l->samples);
     lin_live_texts_free(&l->texts);
     lin_buffer_free(&l->head);

@@ -808,19 +808,36 @@ static lin_watch_look look(const char *path)
 
 static int same(const lin_watch_look *a, const lin_watch_look *b) { return memcmp(a, b, sizeof *a) == 0; }
 
-void lin_watch_begin(lin_watch *w, const char *path)
+lin_status lin_watch_add(lin_watch *w, const char *path, lin_error *err)
 {
-    *w = (lin_watch){.path = path, .looked_at = -INFINITY};
-    if (path) w->told = w->seen = look(path);
+    for (int i = 0; i < w->n; i++)
+        if (!strcmp(w->files[i].path, path)) return LIN_OK;
+    LIN_TRY(lin_grow_int(&w->files, &w->capacity, (int64_t)w->n + 1, sizeof *w->files, "files to watch", err));
+    char *own = lin_strdup(path);
+    if (!own) return lin_no_memory(err, "a file to watch", strlen(path));
+    const lin_watch_look now = look(path);
+    w->files[w->n++] = (lin_watched){own, now, now};
+    return LIN_OK;
 }
 
 int lin_watch_changed(lin_watch *w, double now)
 {
-    if (!w->path || now - w->looked_at < BETWEEN_LOOKS_S) return 0;
+    int changed = 0;
+    if (now - w->looked_at < BETWEEN_LOOKS_S) return 0;
     w->looked_at = now;
-    const lin_watch_look is = look(w->path), was = w->seen;
-    w->seen = is;
-    if (is.file == 0 || !same(&is, &was) || same(&is, &w->told)) return 0;
-    w->told = is;
-    return 1;
+    for (lin_watched *f = w->files; f < w->files + w->n; f++) {
+        const lin_watch_look is = look(f->path), was = f->seen;
+        f->seen = is;
+        if (is.file == 0 || !same(&is, &was) || same(&is, &f->told)) continue;
+        f->told = is;
+        changed = 1;
+    }
+    return changed;
+}
+
+void lin_watch_free(lin_watch *w)
+{
+    for (int i = 0; i < w->n; i++) lin_free(w->files[i].path);
+    lin_free(w->files);
+    *w = (lin_watch){0};
 }

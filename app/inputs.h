@@ -198,10 +198,12 @@ void lin_line_free(lin_line_reader *reader);
 /* ---- files that change ----------------------------------------------------------------------------------------------------- */
 
 /*
- * Whether a file has been written since it was read, for a program that polls.
+ * Whether one of some files has been written since it was read, for a program that polls.
  *
- *   lin_watch_begin(&watch, "phrases");                          // before it is read for the first time
+ *   lin_watch watch = {0};
+ *   lin_watch_add(&watch, "phrases", &err);                      // before it is read for the first time
  *   if (lin_watch_changed(&watch, lin_now())) ... read it again ...
+ *   lin_watch_free(&watch);
  *
  * It checks at most twice a second, and reports a change when two checks find the same new file: by then most programs have
  * written all of it. A missing file is not reported: it may be about to be replaced. A file that is not regular (a pipe) never
@@ -212,16 +214,22 @@ typedef struct lin_watch_look {
     int64_t file, bytes, seconds, nanoseconds; /* inode, size, time of the last write; all 0: it does not exist */
 } lin_watch_look;
 
-typedef struct lin_watch {
-    const char *path; /* NULL: nothing is watched */
+typedef struct lin_watched {
+    char *path;
     lin_watch_look told, seen;
+} lin_watched;
+
+typedef struct lin_watch {
+    lin_watched *files;
+    int n, capacity;
     double looked_at;
 } lin_watch;
 
-/* path: NULL is fine; must outlive it. */
-void lin_watch_begin(lin_watch *watch, const char *path);
+/* A file that is watched already stays as it is. LIN_NO_MEMORY. */
+lin_status lin_watch_add(lin_watch *watch, const char *path, lin_error *err);
 
 /* now: lin_now(). 1 once for each change. */
 int lin_watch_changed(lin_watch *watch, double now);
+void lin_watch_free(lin_watch *watch);
 
 #endif

@@ -221,11 +221,11 @@ static lin_status determine(const lin_nfa *nfa, lin_grammar *g, lin_error *err)
 
 // Takes the text over. path: NULL if other files are not read.
 static lin_status make_from(const char *name, const char *path, char *text, size_t n, const lin_written *numbers,
-                            lin_grammar_list *list, lin_grammar **grammar, lin_error *err)
+                            lin_grammar_list *list, lin_buffer *files, lin_grammar **grammar, lin_error *err)
 {
     lin_nfa nfa = {0};
     lin_grammar *g = NULL;
-    lin_status status = lin_nfa_read(&nfa, name, path, text, n, numbers, list, err);
+    lin_status status = lin_nfa_read(&nfa, name, path, text, n, numbers, list, files, err);
     if (status == LIN_OK && !(g = lin_calloc(1, sizeof *g))) status = lin_no_memory(err, "a grammar", sizeof *g);
     if (status == LIN_OK) status = determine(&nfa, g, err);
     lin_free(nfa.states);
@@ -240,13 +240,14 @@ static lin_status make_from(const char *name, const char *path, char *text, size
     return status;
 }
 
-lin_status lin_grammar_open(const char *path, const lin_written *numbers, lin_grammar **grammar, lin_error *err)
+lin_status lin_grammar_open(const char *path, const lin_written *numbers, lin_buffer *files, lin_grammar **grammar,
+                            lin_error *err)
 {
     char *text;
     size_t n;
     *grammar = NULL;
     LIN_TRY(lin_text_read(path, &text, &n, err));
-    return make_from(path, path, text, n, numbers, NULL, grammar, err);
+    return make_from(path, path, text, n, numbers, NULL, files, grammar, err);
 }
 
 lin_status lin_grammar_parse(const char *text, size_t n, const char *name, const lin_written *numbers, lin_grammar_list *list,
@@ -255,7 +256,7 @@ lin_status lin_grammar_parse(const char *text, size_t n, const char *name, const
     char *own = lin_text_copy(text, n);
     *grammar = NULL;
     if (!own) return lin_no_memory(err, "a grammar", n);
-    return make_from(name, NULL, own, n, numbers, list, grammar, err);
+    return make_from(name, NULL, own, n, numbers, list, NULL, grammar, err);
 }
 
 void lin_grammar_destroy(lin_grammar *g)

@@ -4,7 +4,7 @@
  * Pipeline: a file of phrases, or JSGF -> [this] -> its words with pronunciations -> lexicon/tree -> lin_grammar_bind ->
  * decoder/words.
  *
- *   lin_grammar_open("home.txt", numbers, &grammar, &err);
+ *   lin_grammar_open("home.txt", numbers, NULL, &grammar, &err);
  *   for (i = 0; i < lin_grammar_words(grammar); i++) ... lin_grammar_word(grammar, i) ...         // entries of a tree
  *   lin_grammar_bind(grammar, tree, &err);
  *   state = lin_grammar_step(grammar, LIN_GRAMMAR_START, end);                                    // a pronunciation of the tree
@@ -31,6 +31,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buffer.h"
 #include "base/status.h"
 #include "lexicon/tree.h"
 #include "lexicon/written.h"
@@ -42,8 +43,10 @@ enum { LIN_GRAMMAR_START = 0, LIN_GRAMMAR_STATES_MAX = 1 << 20 };
 
 /* numbers: rules by which numbers and signs are read; NULL: those are refused. LIN_FORMAT with name:line; LIN_UNSUPPORTED for a
  * form of JSGF that is not read, and for a grammar that has over LIN_GRAMMAR_STATES_MAX states or takes over a second;
- * LIN_IO; LIN_NO_MEMORY. On failure *grammar is NULL. */
-lin_status lin_grammar_open(const char *path, const lin_written *numbers, lin_grammar **grammar, lin_error *err);
+ * LIN_IO; LIN_NO_MEMORY. On failure *grammar is NULL. files: NULL, or gets the names of the other files that the grammar needs,
+ * each with its NUL; on failure those up to the one that is missing or wrong. */
+lin_status lin_grammar_open(const char *path, const lin_written *numbers, lin_buffer *files, lin_grammar **grammar,
+                            lin_error *err);
 
 /* A list of phrases as clients of Vosk send it: a sentence is one or more of them. A phrase is left out if it cannot be read, or
  * if `say` returns LIN_INVALID for one of its words; any other failure of `say` ends the call. say: may be NULL. */

@@ -23,9 +23,9 @@ typedef struct lin_nfa {
 } lin_nfa;
 
 /* Fills an empty automaton, and takes the text over. path: of the file, beside which others are read; NULL: no others are.
- * list: as in lin_grammar_parse. The caller frees states, arcs and words, on failure too. */
+ * list: as in lin_grammar_parse; files: as in lin_grammar_open. The caller frees states, arcs and words, on failure too. */
 lin_status lin_nfa_read(lin_nfa *nfa, const char *name, const char *path, char *text, size_t n, const lin_written *numbers,
-                        lin_grammar_list *list, lin_error *err);
+                        lin_grammar_list *list, lin_buffer *files, lin_error *err);
 
 static inline lin_status lin_nfa_too_large(lin_error *err)
 {

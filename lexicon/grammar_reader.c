@@ -44,6 +44,7 @@ typedef struct maker {
     int n_sources, sources_capacity;
     lin_nfa *nfa;
     lin_grammar_list *list; // NULL: a grammar
+    lin_buffer *others;     // names of further files; may be NULL
     int depth;
     int located; // the error has its file and line
 } maker;
@@ -429,6 +430,7 @@ static lin_status read_beside(maker *m, const char *name, size_t n, int *number,
     if (!m->path) return lin_fail(err, LIN_FORMAT, "$%s is not defined: write a line that begins with $%s =", quoted, quoted);
     if (snprintf(path, sizeof path, "%.*s%.*s.txt", n_folder, m->path, (int)n, name) >= (int)sizeof path)
         return lin_fail(err, LIN_FORMAT, "the path of $%s is too long", quoted);
+    if (m->others) lin_buffer_bytes(m->others, path, strlen(path) + 1);
     if (access(path, F_OK) != 0)
         return lin_fail(err, LIN_FORMAT, "$%s is not defined: write a line that begins with $%s =, or its phrases into %s",
                         quoted, quoted, path);
@@ -547,9 +549,9 @@ static lin_status parse_choices(maker *m, cursor *c, char close, part *p, lin_er
 }
 
 lin_status lin_nfa_read(lin_nfa *nfa, const char *name, const char *path, char *text, size_t n, const lin_written *numbers,
-                        lin_grammar_list *list, lin_error *err)
+                        lin_grammar_list *list, lin_buffer *files, lin_error *err)
 {
-    maker m = {.numbers = numbers, .path = path, .nfa = nfa, .list = list};
+    maker m = {.numbers = numbers, .path = path, .nfa = nfa, .list = list, .others = files};
     part whole = {0};
     lin_status status = add_file(&m, "", 0, name, text, n, err);
     if (status == LIN_OK) status = expand(&m, 0, &whole, err);

@@ -45,6 +45,7 @@ struct lin_decoding_parts {
     int *labels; // of the language model, for each phone
     lin_tree *tree;
     lin_sentences *sentences; // of a grammar, in place of tree, words, whole
+    lin_buffer files; // that the grammar needs
     lin_words *words, *whole; // of streams, of utterances that are heard whole
     lin_rescorer *rescorer;
     lin_phrases made; // of the phrases
@@ -538,12 +539,12 @@ static lin_status make_sentences(const parts *p, const lin_sentences *s, double 
 }
 
 static lin_status open_sentences(const parts *p, const char *grammar, int repeats, double row_seconds, const lin_warnings *tell,
-                                 lin_sentences **sentences, lin_error *err)
+                                 lin_buffer *files, lin_sentences **sentences, lin_error *err)
 {
     const lin_decoding_values *v = p->values;
     lin_sentences *s = *sentences = lin_calloc(1, sizeof *s);
     if (!s) return lin_no_memory(err, "a grammar", sizeof *s);
-    lin_status status = lin_grammar_tree_open(grammar, repeats, v, p->phones, tell, &s->grammar, &s->tree, err);
+    lin_status status = lin_grammar_tree_open(grammar, repeats, v, p->phones, tell, files, &s->grammar, &s->tree, err);
     if (status == LIN_OK) status = make_sentences(p, s, row_seconds, 0, &s->words, err);
     if (status == LIN_OK) status = make_sentences(p, s, row_seconds, 1, &s->whole, err);
     if (status == LIN_OK) return LIN_OK;
@@ -572,7 +573,7 @@ static void drop_scaffold(parts *p)
 static lin_status open_search(parts *p, lin_search_kind kind, double row_seconds, lin_error *err)
 {
     if (p->values->grammar)
-        return open_sentences(p, p->values->grammar, 0, row_seconds, &p->warnings, &p->sentences, err);
+        return open_sentences(p, p->values->grammar, 0, row_seconds, &p->warnings, &p->files, &p->sentences, err);
     LIN_TRY(lin_find_lexicon(p->phones, p->values->lexicon, p->lexicon, LONGEST_PATH, err));
     lin_find_added(p->phones, p->values->lexicon, p->own_words, LONGEST_PATH);
     LIN_TRY(kind == LIN_SEARCH_WORDS ? open_words(p, row_seconds, err) : open_beam(p, err));
@@ -677,6 +678,7 @@ void lin_decoding_close(lin_decoding *d)
         lin_beam_destroy(p->beam);
         lin_tree_destroy(p->tree);
         close_sentences(p->sentences);
+        lin_buffer_free(&p->files);
         lin_ngram_destroy(p->lm);
         lin_free(p->labels);
         lin_free(p);
@@ -691,7 +693,8 @@ static lin_status reread_grammar(lin_decoding *d, int *n_words, lin_error *err)
     parts *p = d->parts;
     lin_sentences *fresh;
     const int is_whole = d->search.of == p->sentences->whole;
-    LIN_TRY(open_sentences(p, p->values->grammar, 0, d->row_seconds, NULL, &fresh, err));
+    lin_buffer_clear(&p->files);
+    LIN_TRY(open_sentences(p, p->values->grammar, 0, d->row_seconds, NULL, &p->files, &fresh, err));
     close_sentences(p->sentences);
     p->sentences = fresh;
     take_words(d, fresh->words, fresh->whole);
@@ -755,7 +758,7 @@ lin_status lin_decoding_make_grammar(const lin_decoding *d, const char *text, in
     if (d->search.kind != LIN_SEARCH_WORDS || d->n_best > 1 || d->rescorer || d->combined)
         return lin_fail(err, LIN_UNSUPPORTED,
                         "a grammar needs a search for words, without alternatives, rescoring or a combined model");
-    return open_sentences(d->parts, text, repeats, d->row_seconds, &d->parts->warnings, &phrases->sentences, err);
+    return open_sentences(d->parts, text, repeats, d->row_seconds, &d->parts->warnings, NULL, &phrases->sentences, err);
 }
 
 void lin_phrases_use(const lin_phrases *phrases, lin_decoding *d)
@@ -773,6 +776,8 @@ void lin_phrases_free(lin_phrases *phrases)
 }
 
 int lin_decoding_has_grammar(const lin_decoding *d) { return d && d->parts && d->parts->sentences; }
+
+const lin_buffer *lin_decoding_grammar_files(const lin_decoding *d) { return d->parts ? &d->parts->files : NULL; }
 
 int lin_decoding_vocabulary(const lin_decoding *d)
 {

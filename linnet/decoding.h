@@ -170,6 +170,9 @@ void lin_phrases_free(lin_phrases *phrases);
 /* 1: of a grammar, whose sentences are utterances; NULL is fine */
 int lin_decoding_has_grammar(const lin_decoding *decoding);
 
+/* Names of the other files that its grammar needs, as of lin_grammar_open, by the last reading; NULL: it has none. */
+const lin_buffer *lin_decoding_grammar_files(const lin_decoding *decoding);
+
 /* Words that can be recognised; 0 without a word search. */
 int lin_decoding_vocabulary(const lin_decoding *decoding);
 

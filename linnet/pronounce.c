@@ -256,15 +256,15 @@ static lin_status say(void *context, const char *text, size_t n, lin_error *err)
     return lin_fail_at(err, status == LIN_UNSUPPORTED ? LIN_INVALID : status, "the word '%.*s'", (int)n, text);
 }
 
-static lin_status read_grammar(const char *given, int repeats, pronouncer *p, const lin_warnings *warnings, lin_grammar **grammar,
-                               lin_error *err)
+static lin_status read_grammar(const char *given, int repeats, pronouncer *p, const lin_warnings *warnings, lin_buffer *files,
+                               lin_grammar **grammar, lin_error *err)
 {
     lin_grammar_list list = {.say = say, .context = p};
     lin_written *numbers;
     LIN_TRY(lin_find_open_numbers(p->phones, NULL, p->dictionary, &numbers, err));
     const lin_status status = strchr(given, '\n') ? lin_grammar_parse(given, strlen(given), "the grammar", numbers,
                                                                       repeats ? &list : NULL, grammar, err)
-                                  : lin_grammar_open(given, numbers, grammar, err);
+                                  : lin_grammar_open(given, numbers, files, grammar, err);
     lin_written_destroy(numbers);
     if (status == LIN_OK && list.left_out)
         lin_warn(warnings, "%d phrase%s left out of a list: %s%s", list.left_out, list.left_out == 1 ? " is" : "s are",
@@ -273,13 +273,14 @@ static lin_status read_grammar(const char *given, int repeats, pronouncer *p, co
 }
 
 lin_status lin_grammar_tree_open(const char *given, int repeats, const lin_decoding_values *values, const lin_phones *phones,
-                                 const lin_warnings *warnings, lin_grammar **grammar, lin_tree **tree, lin_error *err)
+                                 const lin_warnings *warnings, lin_buffer *files, lin_grammar **grammar, lin_tree **tree,
+                                 lin_error *err)
 {
     pronouncer p = {0};
     *grammar = NULL;
     *tree = NULL;
     lin_status status = open_pronouncer(&p, values, phones, "grammars", repeats ? NULL : warnings, err);
-    if (status == LIN_OK) status = read_grammar(given, repeats, &p, warnings, grammar, err);
+    if (status == LIN_OK) status = read_grammar(given, repeats, &p, warnings, files, grammar, err);
     if (status == LIN_OK) status = make_tree(*grammar, &p, tree, err);
     if (status == LIN_OK) status = lin_grammar_bind(*grammar, *tree, err);
     close_pronouncer(&p);

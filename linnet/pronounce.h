@@ -22,9 +22,10 @@ lin_status lin_keywords_open(const lin_decoding_values *values, const lin_phones
  * A grammar, and the tree of its words' pronunciations, for a word search. given: the name of a file, or, if it has a line feed,
  * the text of a grammar itself. repeats: it is a list of phrases (lin_grammar_parse); a warning says how many are left out. Both
  * are the caller's; the grammar is bound to the tree. LIN_IO if there is no lexicon; errors of lin_grammar_open; a word that has
- * no pronunciation is named. On failure both are NULL.
+ * no pronunciation is named. On failure both are NULL. files: as of lin_grammar_open.
  */
 lin_status lin_grammar_tree_open(const char *given, int repeats, const lin_decoding_values *values, const lin_phones *phones,
-                                 const lin_warnings *warnings, lin_grammar **grammar, lin_tree **tree, lin_error *err);
+                                 const lin_warnings *warnings, lin_buffer *files, lin_grammar **grammar, lin_tree **tree,
+                                 lin_error *err);
 
 #endif

@@ -202,6 +202,25 @@ has "phrases change: why not" "$(cat "$tmp/talk.err")" "$tmp/list:1: 'much' afte
 has "phrases change: in JSON" "$(cat "$tmp/talk.json")" '{"type":"context","phrases":1}'
 has "phrases change: why not, in JSON" "$(cat "$tmp/talk.json")" '{"type":"context","phrases":0,"message":"'
 
+# The same of a grammar, of which only the file beside it changes; then it needs a file that is not there yet.
+printf 'waa $names\n' > "$tmp/commands"
+printf 'other\n' > "$tmp/names.txt"
+"$LINNET" listen --json --lexicon "$tmp/dict" --grammar "$tmp/commands" --raw --from "$tmp/talk" > "$tmp/talk.json" 2> "$tmp/talk.err" &
+pid=$!
+exec 4> "$tmp/talk"
+cat "$tmp/speech.raw" "$tmp/pause" >&4
+wait_for '"type":"partial"'
+printf 'other\nmore\n' > "$tmp/names.txt"
+wait_for '"type":"context","phrases":3'
+printf 'waa $others\n' > "$tmp/commands"
+wait_for "others.txt"
+printf 'other\nwaa\n' > "$tmp/others.txt"
+wait_for '"type":"context","phrases":2'
+exec 4>&-
+wait "$pid"
+is "a grammar's file changes: status" 0 "$?"
+has "a grammar's file changes: reported" "$(cat "$tmp/talk.err")" "linnet: a grammar of 3 words in use from now on"
+
 # ---- mistakes
 
 refused "--words without a lexicon" 1 "cannot open $tmp/none.dict" listen -q --words --lexicon "$tmp/none.dict" --lm "$tmp/arpa" --from "$speech"

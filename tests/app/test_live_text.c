@@ -119,10 +119,11 @@ END_TEST
 
 START_TEST(a_file_that_is_watched)
 {
-    lin_watch w;
+    lin_watch w = {0};
     double now = 100;
     const char *list = test_file("list", "a\n", 2);
-    lin_watch_begin(&w, list);
+    ck_assert(!lin_watch_changed(&w, now));
+    ck_assert_int_eq(lin_watch_add(&w, list, NULL), LIN_OK);
     for (int i = 0; i < 5; i++) ck_assert(!lin_watch_changed(&w, now += 0.6));
     test_write_file(list, "bb\n", 3);
     ck_assert(!lin_watch_changed(&w, now += 0.1)); // too soon to look again
@@ -140,8 +141,22 @@ START_TEST(a_file_that_is_watched)
     remove(list);
     ck_assert_int_eq(mkfifo(list, 0600), 0);
     for (int i = 0; i < 3; i++) ck_assert(!lin_watch_changed(&w, now += 0.6));
-    lin_watch_begin(&w, NULL);
+    // A second file, which is not there yet; the first one stays as it is.
+    remove(list);
+    test_write_file(list, "d\n", 2);
+    char other[256];
+    snprintf(other, sizeof other, "%s-other", list);
+    remove(other);
+    ck_assert(lin_watch_add(&w, list, NULL) == LIN_OK && lin_watch_add(&w, other, NULL) == LIN_OK);
+    ck_assert_int_eq(w.n, 2);
     ck_assert(!lin_watch_changed(&w, now += 0.6));
+    ck_assert(lin_watch_changed(&w, now += 0.6));
+    test_write_file(other, "e\n", 2);
+    ck_assert(!lin_watch_changed(&w, now += 0.6));
+    ck_assert(lin_watch_changed(&w, now += 0.6));
+    for (int i = 0; i < 3; i++) ck_assert(!lin_watch_changed(&w, now += 0.6));
+    remove(other);
+    lin_watch_free(&w);
 }
 END_TEST
 

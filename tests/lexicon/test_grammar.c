@@ -254,30 +254,38 @@ static void write_file(const char *path, const char *text)
 START_TEST(test_files)
 {
     char folder[] = "/tmp/grammar-XXXXXX", path[64], other[64];
+    lin_buffer files = {0};
     lin_grammar *g;
+    lin_buffer_bytes(&files, "", 1); // FAILS must find no other memory afterwards than before
+    lin_buffer_clear(&files);
     ck_assert_ptr_nonnull(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/home.txt", folder);
     snprintf(other, sizeof other, "%s/contacts.txt", folder);
     write_file(path, "call $contacts\nwrite to $contacts\n");
-    FAILS(lin_grammar_open(path, NULL, &g, &err), LIN_FORMAT, "$contacts is not defined");
+    FAILS(lin_grammar_open(path, NULL, &files, &g, &err), LIN_FORMAT, "$contacts is not defined");
+    ck_assert_str_eq(files.data, other); // which may be written later
+    lin_buffer_clear(&files);
     write_file(other, "# people\nanna [smith]\n$title = doctor | mister\n$title jones\n");
-    OK(lin_grammar_open(path, NULL, &g, &err));
+    OK(lin_grammar_open(path, NULL, &files, &g, &err));
+    ck_assert_str_eq(files.data, other);
+    ck_assert_uint_eq(files.n, strlen(other) + 1);
     lin_tree *tree = tree_of(g);
     ck_assert(accepts(g, tree, "call anna") && accepts(g, tree, "write to doctor jones") && accepts(g, tree, "call anna smith"));
     ck_assert(!accepts(g, tree, "call jones") && !accepts(g, tree, "anna"));
     lin_tree_destroy(tree);
     lin_grammar_destroy(g);
     write_file(other, "anna (\n");
-    FAILS(lin_grammar_open(path, NULL, &g, &err), LIN_FORMAT, "contacts.txt:1: there is nothing to say here");
-    FAILS(lin_grammar_open("/nowhere/x", NULL, &g, &err), LIN_IO, "/nowhere/x");
+    FAILS(lin_grammar_open(path, NULL, &files, &g, &err), LIN_FORMAT, "contacts.txt:1: there is nothing to say here");
+    FAILS(lin_grammar_open("/nowhere/x", NULL, NULL, &g, &err), LIN_IO, "/nowhere/x");
     write_file(other, "# nobody\n");
-    FAILS(lin_grammar_open(path, NULL, &g, &err), LIN_FORMAT, "contacts.txt has no phrase");
+    FAILS(lin_grammar_open(path, NULL, &files, &g, &err), LIN_FORMAT, "contacts.txt has no phrase");
     write_file(other, "#JSGF V1.0;\npublic <who> = anna | bob;\n");
-    OK(lin_grammar_open(path, NULL, &g, &err));
+    OK(lin_grammar_open(path, NULL, &files, &g, &err));
     tree = tree_of(g);
     ck_assert(accepts(g, tree, "call anna") && accepts(g, tree, "write to bob") && !accepts(g, tree, "anna"));
     lin_tree_destroy(tree);
     lin_grammar_destroy(g);
+    lin_buffer_free(&files);
     ck_assert_int_eq(remove(path), 0);
     remove(other);
     remove(folder);
