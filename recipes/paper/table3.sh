@@ -115,7 +115,9 @@ if wanted 1; then
   for set in ${train//,/ }; do check_set "$work/features" "$set" 0.01; done
   for set in $decoded; do
     check_set "$work/features" "$set" 0
-    "$linnet" phonemize -q --ids first --trn ${lexicon:+--lexicon "$lexicon"} "$corpus/$set/text" -o "$work/text/$set.trn"
+    trn=$work/text/$set.trn # another run may be reading it, or making it too
+    if [ "$trn" -nt "$corpus/$set/text" ] && { [ -z "$lexicon" ] || [ "$trn" -nt "$lexicon" ]; }; then continue; fi
+    "$linnet" phonemize -q --ids first --trn ${lexicon:+--lexicon "$lexicon"} "$corpus/$set/text" -o "$trn.$$" && mv "$trn.$$" "$trn"
   done
 fi
 

@@ -135,6 +135,20 @@ before=$(cat "$tmp/table3/runs.tsv")
 table3 --rows bilstm,softmax,lsh-4,linear,causal-3 --seeds 2
 hasnt "table3: what is done is skipped" "$out$err" "seed"
 is "table3: the same results" "$before" "$(cat "$tmp/table3/runs.tsv")"
+# Another run with the same folder is at the same place; later one finds the references there, and they stay.
+only_features() {
+    recipe table3 --corpus "$tmp/corpus" --audio-root "$tmp/data" --lexicon "$tmp/dict" --work "$tmp/shared" --train train --dev dev \
+        --test test --stop-stage 1
+}
+mkdir -p "$tmp/shared/text"
+exec 5> "$tmp/shared/text/dev.trn.linnet-0.tmp"
+! command -v flock > /dev/null || flock 5
+exits "table3: a run that shares its folder" 0 only_features
+exec 5>&-
+ok "table3: a run that shares its folder: the references" test -s "$tmp/shared/text/dev.trn"
+before=$(ls -i "$tmp/shared/text/dev.trn")
+exits "table3: another one" 0 only_features
+is "table3: another one: the references stay" "$before" "$(ls -i "$tmp/shared/text/dev.trn")"
 rm "$tmp/table3/train/linear/lr-1e-4-seed-1/done"
 table3 --rows linear --seeds 1 --epochs 2 --augment --precision fp32
 has "table3: a run that was interrupted resumes" "$out" "== linear, rate 1e-4, seed 1"
