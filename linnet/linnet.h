@@ -523,7 +523,7 @@ LINNET_API linnet_status linnet_session_set_phrases(linnet_session *session, con
 /*
  * Saves a session as bytes, which linnet_session_load and `linnet transcribe --load-state` resume with equal results, here or on
  * another machine. They contain no results: after loading, utterances count from 1, and the first one begins with what settles
- * from then on.
+ * from then on. Of an utterance that was in progress only that gets speakers, and only its voices are learnt (docs/speakers.md).
  *   bytes  release with linnet_free
  * LINNET_INVALID: without can_save, or after linnet_session_finish; LINNET_UNSUPPORTED: with n_best over 1, or the resampler
  * has no exact state for these two rates.
