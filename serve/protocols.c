@@ -325,14 +325,18 @@ static void vosk_answer(lin_outbox *o)
     lin_outbox_add(o, &out, LIN_NOTE_OTHER);
 }
 
+static void vosk_put_error(lin_buffer *out, const char *message) { put_object(out, "error", message); }
+
 static void vosk_put_end(lin_outbox *o, int drained)
 {
+    const int failed = o->failure.status != LIN_OK;
+    lin_buffer out = {0};
     (void)drained;
     for (; o->owed > 0; o->owed--) vosk_answer(o);
-    put_said(o, INT_MAX);
+    if (!failed || o->said.n) put_said(o, INT_MAX);
+    if (failed) vosk_put_error(&out, o->failure.message);
+    lin_outbox_add(o, &out, LIN_NOTE_OTHER);
 }
-
-static void vosk_put_error(lin_buffer *out, const char *message) { put_object(out, "error", message); }
 
 static const lin_protocol vosk = {.path = "/vosk",
                                   .about = "vosk-server's: s16le, an answer to each message",

@@ -27,7 +27,7 @@ is "vosk: phrases are a grammar" "$both" \
 is "vosk: other speech is nothing" "" \
     "$(talk stream /vosk config='{"config":{"phrase_list":["nothing else"]}}' raw="$tmp/twice.raw" wait end='{"eof" : 1}' | said | tr -d '\n')"
 has "vosk: a list that is wrong" "$(talk stream /vosk config='{"config":{"phrase_list":["(nothing"]}}' raw="$tmp/twice.raw" wait end='{"eof" : 1}')" \
-    "1: a ')' is missing"
+    "{\"error\":\"the grammar:1: a ')' is missing\"}"
 is "vosk: of a list what can be said remains" "$both" "$(talk stream /vosk raw="$tmp/twice.raw" wait end='{"eof" : 1}' \
     config='{"config":{"phrase_list":["(nothing","你好","'"$first"'","go to 你好"]}}' | said)"
 has "vosk: the rest of it is in the log" "$(cat "$log")" "3 phrases are left out of a list: the grammar:1: a ')' is missing"
