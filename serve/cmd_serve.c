@@ -1,5 +1,10 @@
 // cmd_serve.c - linnet serve: live streams over WebSockets and uploaded files over HTTP.
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <strings.h>
+
 #include "app/common.h"
 #include "app/shared_options.h"
 #include "base/memory.h"
@@ -60,7 +65,7 @@ static const lin_option options[] = {
     LIMIT("drain", drain_s, "20", 0, 86400, "S", "Time for utterances and uploads to end after SIGTERM"),
     LIN_DECODING_ROWS_WITH(lin_serve_values, decoding, "yes"),
     LIN_DIARIZE_ROW(lin_serve_values, decoding,
-                    "final results in linnet's protocol, and verbose_json and full_json of uploads, have the names",
+                    "final results in linnet's protocol, and of uploads all formats but json, have the names",
                     "For errors see linnet listen --help"),
     LIN_ENDPOINT_ROWS(lin_serve_values, endpoints,
                       "When the network of a stream is reset: at every endpoint, never, or (auto) at every endpoint if the model "
@@ -75,6 +80,26 @@ static const lin_option options[] = {
     {.type = LIN_OPTION_END},
 };
 
+// What could never be equal to the header of a browser, or to the address of a connection, would have no effect.
+static int check_names(const lin_parsed *parsed, const lin_serve_values *v)
+{
+    unsigned char bytes[sizeof(struct in6_addr)];
+    char usual[INET6_ADDRSTRLEN];
+    for (int i = 0; i < v->origins.count; i++) {
+        const char *origin = v->origins.items[i], *rest = strstr(origin, "://");
+        if ((rest && rest[3] && !strpbrk(rest + 3, "/?# ")) || !strcmp(origin, "*") || !strcmp(origin, "null")) continue;
+        return lin_misuse(parsed, "--origin must be as https://example.org, without a path, or *, not '%s'", origin);
+    }
+    for (int i = 0; i < v->proxies.count; i++) {
+        const char *proxy = v->proxies.items[i];
+        const int family = strchr(proxy, ':') ? AF_INET6 : AF_INET;
+        if (inet_pton(family, proxy, bytes) != 1 || !inet_ntop(family, bytes, usual, sizeof usual))
+            return lin_misuse(parsed, "--trusted-proxy must be an address, such as 192.0.2.1, not '%s'", proxy);
+        if (strcasecmp(proxy, usual) != 0) return lin_misuse(parsed, "--trusted-proxy %s: write it as %s", proxy, usual);
+    }
+    return LIN_EXIT_OK;
+}
+
 static int run(lin_parsed *parsed)
 {
     lin_serve_values *v = parsed->values;
@@ -84,7 +109,8 @@ static int run(lin_parsed *parsed)
     if (v->decoding.combine && !v->second_pass)
         return lin_misuse(parsed, "--combine is for utterances that are heard whole: add --second-pass offline");
     if (!v->certificate != !v->key) return lin_misuse(parsed, "--tls-cert and --tls-key belong together");
-    const int wrong = lin_decoding_check(parsed, &v->decoding, 1);
+    int wrong = check_names(parsed, v);
+    if (wrong == LIN_EXIT_OK) wrong = lin_decoding_check(parsed, &v->decoding, 1);
     if (wrong != LIN_EXIT_OK) return wrong;
     lin_serve *s = lin_calloc(1, sizeof *s);
     if (!s) {

@@ -324,6 +324,9 @@ stop "a program that was replaced"
 refused "no socket of systemd" 1 "LISTEN_FDS" serve --listen systemd
 
 refused "a wrong address" 1 "--listen must be" serve --listen nowhere
+refused "a proxy by its name" 2 "--trusted-proxy must be an address, such as 192.0.2.1, not 'nginx'" serve --trusted-proxy nginx
+refused "an address in another form" 2 "--trusted-proxy 0:0::1: write it as ::1" serve --trusted-proxy ::2 --trusted-proxy 0:0::1
+refused "an origin with a path" 2 "without a path, or *, not 'https://a.org/'" serve --origin null --origin https://a.org:1 --origin https://a.org/
 refused "a certificate without its key" 2 "belong together" serve --tls-cert x
 refused "a certificate that is not there" 1 "cannot open $tmp/none: No such file or directory" serve --listen 127.0.0.1:0 --tls-cert "$tmp/none" --tls-key "$tmp/none"
 refused "a certificate that is none" 1 "$tmp/tokens: this is no certificate in PEM form" serve --listen 127.0.0.1:0 --tls-cert "$tmp/tokens" --tls-key "$tmp/tokens"
