@@ -229,10 +229,10 @@ def make_golden(folder):
             scored = [line for line in heldout if unknown or all(w in m.words for w in line)]
             out.write("sum %d %.9f\n" % (len(scored), sum(m.sentence(line)[0] for line in scored)))
             grams = sorted(m.count)
-            picked = [g for g in rng.sample(grams, min(120, len(grams)))]
-            for g in rng.sample(grams, min(60, len(grams))):  # contexts with any word, most of them unseen
+            picked = [g for g in rng.sample(grams, min(40, len(grams)))]
+            for g in rng.sample(grams, min(20, len(grams))):  # contexts with any word, most of them unseen
                 picked.append(g[-order:][1:] + (rng.choice(sorted(m.words)),))
-            for _ in range(20):
+            for _ in range(10):
                 picked.append(tuple(rng.choice(sorted(m.words - {"</s>"})) for _ in range(order)))
             for g in picked:
                 out.write("p %.12f %s\n" % (math.log10(m.probability(g)), " ".join(g)))
@@ -245,7 +245,7 @@ def make_golden(folder):
             left = [sum(1 for g in b.p if len(g) == n) for n in range(1, order + 1)]
             left[0] += 1  # <s>
             out.write("pruned %d %g %s\n" % (order, threshold, " ".join(str(n) for n in left if n)))
-            for g in rng.sample(sorted(m.count), 60) + [tuple(rng.choice(b.words) for _ in range(order)) for _ in range(60)]:
+            for g in rng.sample(sorted(m.count), 20) + [tuple(rng.choice(b.words) for _ in range(order)) for _ in range(20)]:
                 out.write("p %.12f %s\n" % (math.log10(b.probability(g)), " ".join(g)))
 
 

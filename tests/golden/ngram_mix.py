@@ -83,9 +83,9 @@ def main():
             m = Mix(a, b, weight)
             counts = [sum(1 for g in m.p if len(g) == n) + (n == 1) for n in range(1, m.order + 1)]  # <s> is a word
             out.write("mix %.6f %s\n" % (weight, " ".join(map(str, counts))))
-            grams = rng.sample(sorted(m.p), 120)
-            grams += [rng.choice(sorted(m.p))[-m.order:][1:] + (rng.choice(sorted(m.words)),) for _ in range(80)]
-            grams += [tuple(rng.choice(sorted(m.words - {"</s>"})) for _ in range(m.order)) for _ in range(20)]
+            grams = rng.sample(sorted(m.p), 40)
+            grams += [rng.choice(sorted(m.p))[-m.order:][1:] + (rng.choice(sorted(m.words)),) for _ in range(20)]
+            grams += [tuple(rng.choice(sorted(m.words - {"</s>"})) for _ in range(m.order)) for _ in range(10)]
             for g in grams:
                 if "</s>" not in g[:-1]:
                     out.write("p %.12f %s\n" % (math.log10(m.probability(g)), " ".join(g)))

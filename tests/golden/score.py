@@ -142,7 +142,7 @@ def real(args):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--pairs", type=int, default=400)
+    parser.add_argument("--pairs", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", default=os.path.dirname(os.path.abspath(__file__)))
     parser.add_argument("--real", nargs=2)

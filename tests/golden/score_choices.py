@@ -133,7 +133,7 @@ def stm(rng, n, folder):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--n", type=int, default=300)
+    parser.add_argument("--n", type=int, default=120)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", default=os.path.dirname(os.path.abspath(__file__)))
     args = parser.parse_args()

@@ -62,7 +62,7 @@ START_TEST(golden_mix)
         }
     }
     ck_assert_int_eq(models, 2);
-    ck_assert_int_gt(checked, 400);
+    ck_assert_int_gt(checked, 120);
     lin_ngram_draft_free(&draft);
     lin_ngram_fit_free(&fit);
     lin_ngram_destroy(a);

@@ -38,7 +38,7 @@ START_TEST(golden_pruned)
         }
     }
     ck_assert_int_eq(models, 6);
-    ck_assert_int_eq(checked, 6 * 120);
+    ck_assert_int_eq(checked, 6 * 40);
     lin_ngram_draft_free(&draft);
     lin_free(text);
     lin_free(file);
