@@ -24,22 +24,12 @@ bad_sound() {
 bad_sound "missing" "$tmp/none.wav" "cannot open $tmp/none.wav: No such file or directory"
 : > "$tmp/empty.wav"
 bad_sound "empty" "$tmp/empty.wav" "empty"
-head -c 20 "$g" > "$tmp/short_header.wav"
-bad_sound "a truncated header" "$tmp/short_header.wav" "short_header.wav"
-head -c 44 "$g" > "$tmp/no_samples.wav"
-bad_sound "zero samples" "$tmp/no_samples.wav" "no_samples.wav"
-"$SOUND" "$tmp/nothing.wav" seconds=0
-bad_sound "zero samples, an honest header" "$tmp/nothing.wav" "nothing.wav"
 "$SOUND" "$tmp/nan.wav" format=f32 bad=nan
 bad_sound "a NaN sample" "$tmp/nan.wav" "8000" # its number
-"$SOUND" "$tmp/inf.wav" format=f32 bad=inf
-bad_sound "an infinite sample" "$tmp/inf.wav" "8000"
 echo "Dear diary, today I wrote a text and called it a sound." > "$tmp/text.wav"
 bad_sound "a text called .wav" "$tmp/text.wav" "text.wav"
 mkdir "$tmp/folder.wav"
 bad_sound "a folder" "$tmp/folder.wav" "folder.wav"
-head -c 3000 /dev/zero > "$tmp/zeros.wav"
-bad_sound "zeros" "$tmp/zeros.wav" "zeros.wav"
 # Root may read and write everything: if the test runs as root, the program runs as the user "nobody".
 humble=no real=$LINNET
 if [ "$(id -u)" != 0 ]; then
@@ -57,36 +47,11 @@ if [ "$humble" != no ]; then
     LINNET=$real
 fi
 
-# Unusual sound, and sound with a wrong header: the samples that exist are used; a truncated file is reported.
+# Many channels.
 "$SOUND" "$tmp/eight.wav" channels=8
 exits "8 channels" 0 run transcribe -q -m "$m" "$tmp/eight.wav"
 run transcribe -q -m "$m" --channel each "$tmp/eight.wav"
 is "8 channels, each: lines" 8 "$(printf '%s\n' "$out" | wc -l | tr -d ' ')"
-for rate in 4000 8000 11025 22050 44100 48000 96000 192000; do
-    "$SOUND" "$tmp/rate.wav" rate=$rate
-    exits "$rate Hz" 0 run transcribe -q -m "$m" "$tmp/rate.wav"
-    is "$rate Hz: there is a result" 1 "$([ -n "$out" ] && echo 1)"
-done
-"$SOUND" "$tmp/slow.wav" rate=3999
-bad_sound "3,999 Hz" "$tmp/slow.wav" "slow.wav"
-"$SOUND" "$tmp/fast.wav" rate=200000
-bad_sound "200 kHz" "$tmp/fast.wav" "fast.wav"
-head -c 20044 "$g" > "$tmp/cut.wav"
-run transcribe -q -m "$m" "$tmp/cut.wav"
-has "a file shorter than its header gives is reported" "$err" "cut.wav is truncated: it ends after 0.625 s; its header gives 1.000 s"
-is "and the exit status is 1" 1 "$status"
-is "and the samples that exist are used" 1 "$([ -n "$out" ] && echo 1)"
-# A header that promises 4 GiB.
-cp "$g" "$tmp/liar.wav"
-printf '\377\377\377\377' | dd of="$tmp/liar.wav" bs=1 seek=40 conv=notrunc 2> /dev/null
-gives "a lying header does no harm" "$phones" transcribe -q -m "$m" "$tmp/liar.wav"
-# A header with no channels, and one with a rate of zero.
-cp "$g" "$tmp/channels0.wav"
-printf '\000\000' | dd of="$tmp/channels0.wav" bs=1 seek=22 conv=notrunc 2> /dev/null
-bad_sound "no channels" "$tmp/channels0.wav" "channels0.wav"
-cp "$g" "$tmp/rate0.wav"
-printf '\000\000\000\000' | dd of="$tmp/rate0.wav" bs=1 seek=24 conv=notrunc 2> /dev/null
-bad_sound "a rate of zero" "$tmp/rate0.wav" "rate0.wav"
 exits "empty standard input" 1 run transcribe -q -m "$m" - < /dev/null
 
 # ---- models ----------------------------------------------------------------------------------------------------------------------
@@ -95,23 +60,8 @@ bad_model() { refused "$1" 1 "$2" transcribe -q -m "$tmp/bad.safetensors" "$g"; 
 size=$(wc -c < "$m" | tr -d ' ')
 cp "$g" "$tmp/bad.safetensors"
 bad_model "a sound as a model" "bad.safetensors"
-: > "$tmp/bad.safetensors"
-bad_model "an empty model" "bad.safetensors"
 head -c $((size / 2)) "$m" > "$tmp/bad.safetensors"
 bad_model "half a model" "bad.safetensors"
-head -c $((size - 1)) "$m" > "$tmp/bad.safetensors"
-bad_model "a model without its last byte" "bad.safetensors"
-cp "$m" "$tmp/bad.safetensors"
-flip "$tmp/bad.safetensors" $((size - 100)) 0
-bad_model "flipped bits in the weights" "bad.safetensors"
-cp "$m" "$tmp/bad.safetensors"
-printf '\377\377\377\377\377\377\377\177' | dd of="$tmp/bad.safetensors" bs=1 seek=0 conv=notrunc 2> /dev/null
-bad_model "a huge header" "header"
-cp "$m" "$tmp/bad.safetensors"
-printf '\000\000\000\000\001\000\000\000' | dd of="$tmp/bad.safetensors" bs=1 seek=0 conv=notrunc 2> /dev/null
-bad_model "a header larger than the file" "header"
-LC_ALL=C sed 's/\[16,16\]/[8, 32]/' "$m" > "$tmp/bad.safetensors"
-if cmp -s "$m" "$tmp/bad.safetensors"; then fail "a wrong shape could not be made"; else bad_model "a wrong shape" "shape"; fi
 refused "a folder as a model" 1 "$tmp/folder.wav" transcribe -q -m "$tmp/folder.wav" "$g"
 refused "a cache as a model" 1 "set.lfc" transcribe -q -m "$tmp/set.lfc" "$g"
 refused "info of a damaged model" 1 "bad.safetensors" info "$tmp/bad.safetensors"
@@ -124,10 +74,6 @@ lexicon() { refused "$1" 1 "bad.dict" phonemize --lexicon "$tmp/bad.dict" "$tmp/
 echo "one two" > "$tmp/words"
 : > "$tmp/bad.dict"
 lexicon "an empty lexicon"
-head -c 4000 /dev/urandom > "$tmp/bad.dict"
-lexicon "a lexicon of noise"
-i=0; while [ $i -lt 500 ]; do echo "word$i(2) word$i word$((i + 1)) word$i"; i=$((i + 1)); done > "$tmp/bad.dict"
-lexicon "a lexicon of cycles of nonsense"
 refused "a missing lexicon" 1 "cannot open $tmp/none.dict" phonemize --lexicon "$tmp/none.dict" "$tmp/words"
 printf 'one two\none \001 two\n^ apples\nthree\n' > "$tmp/words"
 exits "a transcript with control characters" 1 run phonemize --lexicon "$tmp/dict" "$tmp/words"

@@ -23,14 +23,6 @@ hello 1 0.200 0.120 OW 0.9000" "$(d -f ctm --delay-ms 310 "$tmp/hello.npy")"
 is "trn" "HH AH L OW (hello)" "$(d -f trn "$tmp/hello.npy")"
 shows "json: the whole output" '{"id":"hello","channel":1,"seconds":0.780,' decode -q -f json "$tmp/hello.npy"
 has "json: the last" "$out" '{"phone":"OW","start":0.510,"end":0.630,"confidence":0.9000}'
-has "csv" "$(d -f csv "$tmp/hello.npy")" 'hello,1,,phone,L,0.420,0.510,0.9000'
-has "audacity" "$(d -f audacity "$tmp/hello.npy")" "$(printf '0.300\t0.360\tHH')"
-has "srt" "$(d -f srt "$tmp/hello.npy")" "00:00:00,300 --> "
-has "vtt" "$(d -f vtt "$tmp/hello.npy")" "00:00:00.300 --> "
-grid=$(d -f textgrid "$tmp/hello.npy" | tr -d ' ' | tr '\n' ' ')
-has "textgrid: from" "$grid" 'xmin=0.420 xmax=0.510 text="L"'
-has "textgrid: the silence before" "$grid" 'xmin=0.000 xmax=0.300 text=""'
-has "textgrid: the end" "$grid" 'xmin=0.630 xmax=0.780 text=""'
 
 # The extension of --output chooses the format. --output-dir writes a file for each input and format, the same as with one format.
 d -o "$tmp/x.srt" "$tmp/hello.npy"

@@ -425,30 +425,10 @@ is "an unknown extension is text" "$plain" "$(cat "$tmp/talk.phn")"
 
 # ---- byte order marks -----------------------------------------------------------------------------------------------------------
 
+# What begins a text that lin_lines_begin reads: tests/lexicon/test_phones.c. Here: those who look for it themselves.
 bom() { printf '\357\273\277'; cat; }
-printf '%s\n' "$wav" | bom > "$tmp/list.bom"
-gives "a list" "$plain" transcribe -q --files-from "$tmp/list.bom"
-bom < "$tmp/dict" > "$tmp/dict.bom"
 phones=$(echo one two | "$LINNET" phonemize -q --lexicon "$tmp/dict")
-is "a lexicon" "$phones" "$(echo one two | "$LINNET" phonemize -q --lexicon "$tmp/dict.bom")"
-is "a text" "$phones" "$(echo one two | bom | "$LINNET" phonemize -q --lexicon "$tmp/dict")"
 is "a text of two lines" "$phones|$phones" "$(printf 'one two\none two\n' | bom | "$LINNET" phonemize -q --lexicon "$tmp/dict" | tr '\n' '|' | sed 's/|$//')"
-echo one two | bom > "$tmp/said.txt"
-run align -q --lexicon "$tmp/dict" -f text "$wav" "$tmp/said.txt"
-with=$out
-run align -q --lexicon "$tmp/dict" -f text --text "one two" "$wav"
-is "a text that was said" "$out" "$with"
-bom < "$tmp/w.arpa" > "$tmp/bom.arpa"
-run ngram pack "$tmp/bom.arpa" -o "$tmp/bom.lm"
-ok "ARPA" cmp "$tmp/bom.lm" "$tmp/w.lm"
-for f in ctm json trn; do
-    "$LINNET" transcribe -q -f $f "$wav" > "$tmp/r.$f"
-    bom < "$tmp/r.$f" > "$tmp/b.$f"
-    exits "a reference in $f" 0 run score --bootstrap 0 --json --format $f "$tmp/b.$f" "$tmp/r.$f"
-    has "a reference in $f: without a difference" "$out" '"wrong_utterances":0,'
-done
-bom < "$tmp/train.conf" > "$tmp/bom.conf"
-exits "a configuration" 0 run train "$tmp/bom.conf" --train "$tmp/set.lfc" --folder "$tmp/run2" --epochs 1 -q
 bom < "$tmp/scp/wav.scp" > "$tmp/scp/w" && mv "$tmp/scp/w" "$tmp/scp/wav.scp"
 shows "a wav.scp" "(u1)" transcribe -q --data "$tmp/scp" -f trn
 

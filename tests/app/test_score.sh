@@ -161,16 +161,10 @@ refused "a speaker is missing" 1 "utt2spk has no line for utterance 's2-1'" scor
 
 # ---- refused -----------------------------------------------------------------------------------------------------------------------
 
-printf 'ax ah\nax aa\n' > bad.map
-refused "a phone mapped twice" 1 "bad.map:2: 'ax' is mapped twice, first in line 1" score --map bad.map ref.trn hyp.trn
 refused "no such map" 1 "none.map" score --map none.map ref.trn hyp.trn
-printf '{"id":"s1-1","text":"a"}\n{"id":"s2-1","text":"a"\n' > bad.jsonl
-refused "JSON that is cut" 1 "bad.jsonl:2: not JSON at byte" score ref.trn bad.jsonl
 printf '{"id":"s1-1","phones":["a"]}\n' > bad.jsonl
 refused "no words in it" 1 'bad.jsonl:1: the object has neither a list "words" nor a string "text"' score --unit words ref.trn bad.jsonl
 refused "an utterance is missing" 1 "hypothesis bad.jsonl lacks 1 (s2-1)" score ref.trn bad.jsonl
-printf '{ a / b (s1-1)\nTH (s2-1)\n' > alternatives.trn
-refused "alternatives that are cut" 1 "alternatives.trn:1: a closing brace is missing" score alternatives.trn hyp.trn
 
 printf 'AH T IY (u)\n' > i.trn
 printf 'u 1 0 1 \312\214\nu 1 1 1 ti\313\220\n' > i.ctm

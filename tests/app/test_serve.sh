@@ -91,7 +91,6 @@ is "Vosk: half a sample before a reset does not shift what follows" "$plain $pla
 likely() { talk stream / config="{\"config\":{\"words\":0,\"phrase_list\":[$1]}}" raw="$tmp/speech.raw" end='{"eof":1}' | grep '"text"'; }
 if [ -f "$real" ]; then
     has "Vosk: phrases and no others, in any order" "$(likely '"young men","old","supposed","!!","he was not an"')" "old supposed young men"
-    is "Vosk: other speech" '{"text":""}' "$(likely '"zebra crossing"')"
 fi
 is "Vosk: no sound" '{"text":""}' "$(talk stream / end='{"eof":1}' | head -n 1)"
 is "Vosk: alternatives" 1 "$(talk stream / config='{"config":{"max_alternatives":2}}' raw="$tmp/speech.raw" end='{"eof":1}' |
@@ -169,8 +168,6 @@ printf 'POST /v1/align HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999999999
 sed 's,^GET / ,GET /x ,' "$tmp/shake" > "$tmp/elsewhere"
 has "a WebSocket elsewhere: the answer is of HTTP/1.1, as such clients need it" "$(talk send "$tmp/elsewhere")" "HTTP/1.1 404"
 has "a huge body" "$(talk send "$tmp/huge")" "HTTP/1.1 413"
-printf 'POST /v1/align HTTP/1.1\r\nHost: localhost\r\n\r\n' > "$tmp/unknown"
-has "a body of unknown length" "$(talk send "$tmp/unknown")" "HTTP/1.1 411"
 talk stream /v1/stream raw="$tmp/speech.raw" stop=32000 > /dev/null
 is "after all that: health" ok "$(talk get /healthz | tail -n 1)"
 wait $other
@@ -193,8 +190,6 @@ is "without a token" "refused 401" "$(talk stream /)"
 is "with a wrong one" "refused 401" "$(talk stream '/?access_token=ab')"
 has "files need one too" "$(talk post /v1/audio/transcriptions file=@"$speech")" "HTTP/1.1 401"
 has "with a token" "$(talk post /v1/audio/transcriptions header='Authorization: Bearer abc' file=@"$speech")" '"text":"HH IY'
-head -c 2000000 /dev/zero > "$tmp/large"
-has "a file that is too large" "$(talk post /v1/audio/transcriptions header='Authorization: Bearer abc' file=@"$tmp/large")" "HTTP/1.1 413"
 talk stream '/v1/stream?access_token=abc' raw="$tmp/twice.raw" > "$tmp/idle" &
 idler=$!
 await grep -q '"begin"' "$tmp/idle"
