@@ -65,7 +65,7 @@ static lin_align_graph *graph_of_phones(const char *digits, int V)
 }
 
 // Normalised rows, as sharp as `scale` says; every seventh holds a probability of 0.
-static void random_rows(float *logp, int T, int V, double scale, uint64_t seed)
+static void rows_with_zeros(float *logp, int T, int V, double scale, uint64_t seed)
 {
     for (int t = 0; t < T; t++) {
         double sum = 0, x[64];
@@ -220,7 +220,7 @@ START_TEST(small_cases_against_all_alignments)
         const int T = 1 + (int)lin_random_below(seed, 99, T_MAX);
         random_text(1 + (int)lin_random_below(seed, 98, 3), 3, 3, V, seed + 1000);
         if (seed % 2) random_probabilities(seed);
-        random_rows(logp, T, V, 4, seed);
+        rows_with_zeros(logp, T, V, 4, seed);
         const double want = best_of_all(logp, T, V);
         lin_align_graph *graph = graph_of_text(V);
         ck_assert_int_eq(lin_align_graph_least_rows(graph), least_rows(0, 0));
@@ -304,7 +304,7 @@ START_TEST(large_cases_against_the_full_matrix)
         const int T = 200 + (int)lin_random_below(seed, 99, T_MAX - 200 + 1);
         random_text(5 + (int)lin_random_below(seed, 98, 15), variants[seed % 6], LONGEST, V, seed);
         if (seed / 6 % 2) random_probabilities(seed);
-        random_rows(logp, T, V, 6, seed + 50);
+        rows_with_zeros(logp, T, V, 6, seed + 50);
         const double want = full_matrix(logp, T, V);
         lin_align_graph *graph = graph_of_text(V);
         const lin_align_options o = all();

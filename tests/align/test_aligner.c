@@ -4,14 +4,6 @@
 #include "base/memory.h"
 #include "tests/lexicon/support.h"
 
-// FAILS without a look at memory: what is refused leaves the room it had.
-#define REFUSED(call, want, text)                                                                                                \
-    do {                                                                                                                         \
-        lin_error err = {0};                                                                                                     \
-        ck_assert_int_eq(call, want);                                                                                            \
-        ck_assert_msg(strstr(err.message, text) != NULL, "'%s' is not in '%s'", text, err.message);                              \
-    } while (0)
-
 enum { HZ = 50 }; // rows a second, as the test sets row_s
 
 static lin_recognizer recognizer;

@@ -10,16 +10,6 @@ static float logp[T_MAX * V];
 
 static const float *row_of(const void *context, int64_t row) { return (const float *)context + row * V; }
 
-static void random_rows(int T, double scale, uint64_t seed)
-{
-    for (int t = 0; t < T; t++) {
-        double sum = 0;
-        for (int v = 0; v < V; v++) sum += exp(scale * lin_random_uniform(seed, (uint64_t)(t * V + v)));
-        for (int v = 0; v < V; v++)
-            logp[t * V + v] = (float)(scale * lin_random_uniform(seed, (uint64_t)(t * V + v)) - log(sum));
-    }
-}
-
 // The sum over all alignments of the rest of `want` with the rows from t on, after a row of `last`; `ends`: the last is no blank.
 static double walk(int64_t t, int64_t to, const int *want, int n, int last, int ends)
 {
@@ -59,7 +49,7 @@ START_TEST(against_all_alignments_with_the_neighbours)
                 phones[i].label = phones[i].label % (V - 1) + 1;
         }
         const int T = (int)t, margin = (int)lin_random_below(seed, 930, 5);
-        random_rows(T, 5, seed);
+        random_rows(logp, T, V, seed, 5);
         const lin_path path = {.phones = phones, .n_phones = 3};
         OK(lin_goodness_measure(row_of, logp, V, T, &path, margin, goodness, &err));
         for (int i = 0; i < 3; i++) {
@@ -171,7 +161,7 @@ START_TEST(long_runs_and_impossible_labels)
     for (int i = 0; i < 3 * V; i++) logp[i] = i % V == 3 ? 0 : -700;
     OK(lin_goodness_measure(row_of, logp, V, 3, &narrow, 8, each, &err));
     ck_assert_msg(fabs((double)each[1].score + 700) < 1e-3 && each[1].heard == 0, "%g", (double)each[1].score);
-    random_rows(T_MAX, 3, 1);
+    random_rows(logp, T_MAX, V, 1, 3);
     logp[100 * V + 3] = NAN;
     FAILS(lin_goodness_measure(row_of, logp, V, T_MAX, &path, 3, goodness, &err), LIN_NUMERIC, "rows 7 to 3992");
 }
@@ -188,7 +178,7 @@ START_TEST(paths_that_are_none)
         {{.label = 1, .start = 0, .end = 3}, {.label = 1, .start = 4, .end = 11}},
     };
     lin_goodness goodness[2];
-    random_rows(10, 3, 1);
+    random_rows(logp, 10, V, 1, 3);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         lin_path_phone phones[2] = {bad[i][0], bad[i][1]}; // whose rows are not read
         const lin_path path = {.phones = phones, .n_phones = 2};

@@ -17,19 +17,6 @@ SUPPORT const char arpa[] =
 
 /* ---- rows ------------------------------------------------------------------------------------------------------------------ */
 
-// Normalised rows, from flat to peaked.
-SUPPORT void random_rows(float *logp, int T, int V, uint64_t key, double sharpness)
-{
-    for (int t = 0; t < T; t++) {
-        double x[MAX_V], sum = 0;
-        for (int k = 0; k < V; k++) {
-            x[k] = sharpness * lin_random_uniform(key, (uint64_t)(t * V + k));
-            sum += exp(x[k]);
-        }
-        for (int k = 0; k < V; k++) logp[t * V + k] = (float)(x[k] - log(sum));
-    }
-}
-
 SUPPORT void break_ties(float *logp, int n, uint64_t key)
 {
     for (int i = 0; i < n; i++) logp[i] -= 1e-4f * (float)lin_random_uniform(~key, (uint64_t)i);

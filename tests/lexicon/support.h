@@ -36,6 +36,27 @@ SUPPORT const char small_dictionary[] = ";;; a comment\n"
                                         "moth M AO TH\njudge JH AH JH\nrose R OW Z\nfly F L AY\nhope HH OW P\n'tis T IH Z\nyou Y "
                                         "UW\nlord L AO R D\nhyphen-ated HH AY\n";
 
+// FAILS without a look at memory: what is refused leaves the room it had.
+#define REFUSED(call, want, text)                                                                                                \
+    do {                                                                                                                         \
+        lin_error err = {0};                                                                                                     \
+        ck_assert_int_eq(call, want);                                                                                            \
+        ck_assert_msg(strstr(err.message, text) != NULL, "'%s' is not in '%s'", text, err.message);                              \
+    } while (0)
+
+// Normalised rows, from flat to peaked.
+SUPPORT void random_rows(float *logp, int T, int V, uint64_t key, double sharpness)
+{
+    for (int t = 0; t < T; t++) {
+        double x[64], sum = 0;
+        for (int k = 0; k < V; k++) {
+            x[k] = sharpness * lin_random_uniform(key, (uint64_t)(t * V + k));
+            sum += exp(x[k]);
+        }
+        for (int k = 0; k < V; k++) logp[t * V + k] = (float)(x[k] - log(sum));
+    }
+}
+
 // Labels as names separated by spaces.
 SUPPORT const char *named(const lin_phones *phones, const int *labels, int n)
 {
