@@ -57,16 +57,15 @@ static void setup(void)
     lin_feature_options o = lin_feature_options_default();
     OK(lin_recognizer_open(&recognizer, "tests/golden/en/default.safetensors", "cpu", LIN_PRECISION_FP32, NULL, &err));
     recognizer.delay_s = 0; // times are compared with those of rows
-    float *sound = lin_alloc(SAMPLES, sizeof *sound);
-    make_sound(sound);
+    whole_sound = lin_alloc(SAMPLES, sizeof *whole_sound);
+    make_sound(whole_sound);
     o.fbank = recognizer.fbank;
     D = o.fbank.mel_bins;
     OK(lin_extractor_create(RATE, 1, &o, &extractor, &err));
     const int capacity = lin_extractor_most_out(extractor, SAMPLES);
     features = lin_alloc((size_t)(capacity * D), sizeof *features);
-    OK(lin_extractor_push(extractor, sound, SAMPLES, features, capacity, &n_features, &err));
+    OK(lin_extractor_push(extractor, whole_sound, SAMPLES, features, capacity, &n_features, &err));
     lin_extractor_destroy(extractor);
-    whole_sound = sound;
 }
 
 static void teardown(void)

@@ -195,38 +195,33 @@ static void push(lin_session *session, const float *sound, int channels, int fro
 
 static float *stereo_sound(void)
 {
-    float *mono = lin_alloc(SAMPLES, sizeof *mono), *sound = lin_alloc(2 * SAMPLES, sizeof *sound);
-    make_sound(mono);
-    for (int i = 0; i < SAMPLES; i++) sound[2 * i] = mono[i] * 1.5f, sound[2 * i + 1] = mono[i] * 0.5f;
-    lin_free(mono);
+    float *sound = lin_alloc(2 * SAMPLES, sizeof *sound);
+    for (int i = 0; i < SAMPLES; i++) sound[2 * i] = whole_sound[i] * 1.5f, sound[2 * i + 1] = whole_sound[i] * 0.5f;
     return sound;
 }
 
 START_TEST(sound_gives_what_its_frames_give)
 {
     lin_error why = {0};
-    float *sound = lin_alloc(SAMPLES, sizeof *sound);
-    make_sound(sound);
     lin_session_options o = of_sound(RATE, 1);
     const lin_session_options of_frames = options_of_sound();
     listen_to(&of_frames, n_features, 1, &a);
     for (int i = 0; i < 3; i++) {
         lin_session *session = create(&o, &b);
-        if (i == 0) OK(lin_session_push(session, sound, SAMPLES, &err));
-        else push(session, sound, 1, 0, SAMPLES, (uint64_t)i);
+        if (i == 0) OK(lin_session_push(session, whole_sound, SAMPLES, &err));
+        else push(session, whole_sound, 1, 0, SAMPLES, (uint64_t)i);
         ck_assert_double_eq_tol(lin_session_seconds(session), (double)SAMPLES / RATE, 1e-9);
         OK(lin_session_finish(session, &err));
         same(&a, &b);
         // After a reset it is as new.
-        ck_assert_int_eq(lin_session_push(session, sound, 1, &why), LIN_INVALID);
+        ck_assert_int_eq(lin_session_push(session, whole_sound, 1, &why), LIN_INVALID);
         OK(lin_session_reset(session, &err));
         memset(&b, 0, sizeof b);
-        push(session, sound, 1, 0, SAMPLES, 9);
+        push(session, whole_sound, 1, 0, SAMPLES, 9);
         OK(lin_session_finish(session, &err));
         same(&a, &b);
         session_destroy(session);
     }
-    lin_free(sound);
 }
 END_TEST
 

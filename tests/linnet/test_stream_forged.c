@@ -35,11 +35,9 @@ static void forge(int dereverb, lin_decoding_values values)
     lin_error why = {0};
     lin_state good = {0};
     double sum = 0;
-    static float sound[SAMPLES];
     OK(lin_decoding_open(&decoding, &values, recognizer.phones, recognizer.row_seconds, 0, NULL, &err));
-    make_sound(sound);
     lin_session *session = create(&decoding, &sum);
-    OK(lin_session_push(session, sound, CUT, &err));
+    OK(lin_session_push(session, whole_sound, CUT, &err));
     OK(lin_session_save(session, &good, &err));
     session_destroy(session);
     lin_state_seal(&good);
@@ -72,7 +70,7 @@ static void forge(int dereverb, lin_decoding_values values)
         session = create(&decoding, &sum);
         if (status == LIN_OK) status = lin_session_load(session, &state, &why);
         refused += status != LIN_OK;
-        if (status == LIN_OK) status = lin_session_push(session, sound + CUT, MORE, &why);
+        if (status == LIN_OK) status = lin_session_push(session, whole_sound + CUT, MORE, &why);
         if (status == LIN_OK) status = lin_session_finish(session, &why);
         session_destroy(session);
         lin_state_free(&state);

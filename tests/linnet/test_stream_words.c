@@ -497,8 +497,7 @@ END_TEST
 
 enum { STREAMS = TEST_ASAN ? 4 : 6, PUSHERS = 2 };
 
-static float *sound; // [SAMPLES]; stream i begins somewhere else in it
-
+// Stream i begins somewhere else in the sound.
 static int begin_of(int i) { return i * 5000; }
 
 typedef struct pusher {
@@ -519,7 +518,7 @@ static void *push_streams(void *context)
             int n = (int)lin_random_below(77 + (uint64_t)i, (uint64_t)k, 3000);
             if (at[i] == SAMPLES) continue;
             if (n > SAMPLES - at[i]) n = SAMPLES - at[i];
-            test_require(lin_engine_push(p->engine, p->ids[i], sound + at[i], n, &why) == LIN_OK, "%s", why.message);
+            test_require(lin_engine_push(p->engine, p->ids[i], whole_sound + at[i], n, &why) == LIN_OK, "%s", why.message);
             at[i] += n;
             if (at[i] < SAMPLES) continue;
             test_require(lin_engine_finish(p->engine, p->ids[i], &why) == LIN_OK, "%s", why.message);
@@ -584,8 +583,6 @@ START_TEST(many_streams_are_sessions)
                                                 {WORDS, .n_best = 3}, {WORDS, .context = list, .rescore = network}};
     static heard alone[STREAMS], together[STREAMS];
     lin_session_options o = options_of_sound();
-    sound = lin_alloc(SAMPLES, sizeof *sound);
-    make_sound(sound);
     write_list("12");
     open_search(&search, kinds[_i]);
     o.decoding = &search;
@@ -594,7 +591,7 @@ START_TEST(many_streams_are_sessions)
     o.ends.resets = _i != 1;
     for (int i = 0; i < STREAMS; i++) {
         lin_session *session = create(&o, &alone[i]);
-        OK(lin_session_push(session, sound + begin_of(i), SAMPLES - begin_of(i), &err));
+        OK(lin_session_push(session, whole_sound + begin_of(i), SAMPLES - begin_of(i), &err));
         OK(lin_session_finish(session, &err));
         session_destroy(session);
         ck_assert_int_ge(alone[i].ends, 2);
@@ -609,14 +606,13 @@ START_TEST(many_streams_are_sessions)
         }
     }
     lin_decoding_close(&search);
-    lin_free(sound);
 }
 END_TEST
 
 static void push_part(lin_engine *engine, lin_engine_id id, int from, int to)
 {
     for (int at = from; at < to; at += 1000)
-        OK(lin_engine_push(engine, id, sound + at, to - at < 1000 ? to - at : 1000, &err));
+        OK(lin_engine_push(engine, id, whole_sound + at, to - at < 1000 ? to - at : 1000, &err));
 }
 
 // Streams of one engine with phrases of their own: one without, one from its beginning on, one from the middle of its sound on.
@@ -631,8 +627,6 @@ START_TEST(phrases_of_one_stream)
     lin_engine *engine;
     lin_engine_id ids[3];
     int n = 0;
-    sound = lin_alloc(SAMPLES, sizeof *sound);
-    make_sound(sound);
     open_search(&search, kinds[_i]);
     o.decoding = &search;
     o.rate_hz = RATE;
@@ -671,7 +665,7 @@ START_TEST(phrases_of_one_stream)
         memset(&a, 0, sizeof a);
         o.decoding = i ? &own : &search;
         lin_session *session = create(&o, &a);
-        OK(lin_session_push(session, sound, SAMPLES, &err));
+        OK(lin_session_push(session, whole_sound, SAMPLES, &err));
         OK(lin_session_finish(session, &err));
         session_destroy(session);
         drop_empty(&a);
@@ -698,7 +692,6 @@ START_TEST(phrases_of_one_stream)
     lin_engine_destroy(engine);
     lin_phrases_free(&made);
     lin_decoding_close(&search);
-    lin_free(sound);
 }
 END_TEST
 
