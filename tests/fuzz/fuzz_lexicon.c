@@ -172,7 +172,7 @@ void fuzz_lexicon(const uint8_t *data, size_t size)
     }
     if (!size) return;
     const char *text = (const char *)data + 1;
-    switch (data[0] % 8) {
+    switch (data[0] % 9) {
     case 0: try_phones(text, size - 1); break;
     case 1: try_transcript(text, size - 1, phones, dictionary, bare); break;
     case 2: try_transcript(text, size - 1, phones, dictionary, rules); break;
