@@ -76,7 +76,7 @@ typedef struct lin_decoding_values {
     double rescore_weight, combine_weight;
     const char *combine; /* a model of sound, for whole utterances: the caller opens it (lin_decoding.combined). NULL: none */
     const char *lm, *lexicon, *add_lexicon, *g2p, *context;
-    const char *rescore; /* a network of tokens for a second pass over words or phones (linnet/judges.h); NULL: none */
+    const char *rescore; /* a network of tokens that scores the best hypotheses again (linnet/judges.h); NULL: none */
     lin_list phrases;
     lin_list keywords;         /* "hey linnet" or "hey linnet=0.3" (linnet/pronounce.h) */
     const char *keywords_file; /* a line for each; NULL: none */
@@ -105,7 +105,7 @@ typedef struct lin_decoding {
                                     length */
     int n_best;
     double show; /* provisional words from the first one of less confidence on are shown by their phones */
-    lin_rescorer *rescorer; /* of a second pass over the search's hypotheses; NULL: none */
+    lin_rescorer *rescorer; /* of `rescore`; NULL: none */
     lin_voice *voice;       /* who speaks is told apart by it (linnet/diarizer.h); owned. NULL: not */
     int speakers;           /* lin_diarizer.wanted of whole sounds, .most of streams */
     int language;           /* it compares sequences with a language model: its rows are those of lin_worker.search */

@@ -1,4 +1,4 @@
-# linnet decode, transcribe and listen with --rescore: a second pass over the best hypotheses, by networks of tokens that are trained
+# linnet decode, transcribe and listen with --rescore: the best hypotheses are scored again by networks of tokens that are trained
 # here, of words and of phonemes; scores, times, order, states, threads; what is refused.
 . tests/app/common.sh
 
@@ -51,7 +51,7 @@ d() { "$LINNET" decode -q $lm "$@" 2> "$tmp/.err"; }
 alternatives() { sed 's/.*"alternatives"://; s/{"phones":/\n&/g' | sed -n 's/.*"text":"\([^"]*\)".*"score":\([-0-9.]*\),"acoustic":\([-0-9.]*\),"language":\([-0-9.]*\).*/\2 \3 \4 \1/p'; }
 
 is "the n-gram model" "two hello" "$(d "$tmp/th.npy")"
-is "a second pass" "too hello" "$(d --rescore "$network" --tune rescore-weight=0.9 "$tmp/th.npy")"
+is "rescored" "too hello" "$(d --rescore "$network" --tune rescore-weight=0.9 "$tmp/th.npy")"
 is "no message" "" "$(cat "$tmp/.err")"
 
 # ---- scores: those of the formula, with what linnet lm score says of each text ---------------------------------------------------
@@ -133,7 +133,7 @@ awk 'BEGIN { for (i = 0; i < 300; i++) print i % 3 ? "HH AA L OW" : "T UW HH AA 
     --batch-frames 512 --set heads=2,head-width=16,feedforward=32 > "$tmp/.log" 2>&1 || fail "a network of phonemes" "$(cat "$tmp/.log")"
 of_phones=$tmp/plm/best.safetensors
 p() { "$LINNET" decode -q "$@" 2> "$tmp/.err"; }
-is "phonemes without a second pass" "HH AH L OW" "$(p --lm "$tmp/phones.arpa" "$tmp/hollow.npy")"
+is "phonemes that are not rescored" "HH AH L OW" "$(p --lm "$tmp/phones.arpa" "$tmp/hollow.npy")"
 is "and with one" "HH AA L OW" "$(p --lm "$tmp/phones.arpa" --rescore "$of_phones" --tune rescore-weight=0.9 "$tmp/hollow.npy")"
 is "without an n-gram model" "HH AA L OW" "$(p --rescore "$of_phones" --tune rescore-weight=1 "$tmp/hollow.npy")"
 is "silence stays silence" "" "$(p --rescore "$of_phones" --tune rescore-weight=1 "$tmp/silence.npy")"
@@ -206,7 +206,7 @@ refused "one hypothesis" 2 "rescore-n" decode -q $lm --rescore "$network" --tune
 refused "a beam that has not so many" 2 "--tune rescore-n 20 needs a --beam of 20 or more" \
     decode -q $lm --rescore "$network" -b 10 "$tmp/th.npy"
 
-# ---- a long sound that the offline model divides: its beginning has a second pass too --------------------------------------------
+# ---- a long sound that the offline model divides: its beginning is rescored too --------------------------------------------------
 
 speech=/usr/share/pocketsphinx/test/data/goforward.raw
 if [ -f $speech ]; then
@@ -214,7 +214,7 @@ if [ -f $speech ]; then
     for i in $(seq 40); do cat $speech; done > "$tmp/long.raw"
     long() { "$LINNET" transcribe -q --raw --offline --words --no-readable -l "$tmp/long.dict" --lm "$tmp/words.arpa" "$@" "$tmp/long.raw" |
         tr ' ' '\n' | grep -E '^(two|too)$'; }
-    is "without a second pass" "two" "$(long | sort -u)"
+    is "not rescored" "two" "$(long | sort -u)"
     long --rescore "$network" --tune rescore-weight=0.9 > "$tmp/long"
     ok "with it: in the first third" sh -c "head -n 13 '$tmp/long' | grep -q too"
     ok "and in the last" sh -c "tail -n 13 '$tmp/long' | grep -q too"

@@ -121,7 +121,7 @@ static void open_search(lin_decoding *decoding, lin_decoding_values given)
 // A narrow beam: some words are settled while others are said.
 #define WORDS .words = 1, .lexicon = dict, .lm = arpa, .lm_weight = 0.2, .bonus = 2, .beam = 40, .beam_score = 4
 #define BEAM .beam = 8, .lm = phones_arpa
-// Greedy; the last two with a second pass over the words of each utterance.
+// Greedy; the last two rescore the words of each utterance.
 static const lin_decoding_values lines[] = {{0}, {BEAM}, {WORDS}, {BEAM, .n_best = 4}, {WORDS, .n_best = 3},
                                             {WORDS, .rescore = network}, {WORDS, .n_best = 3, .rescore = network}};
 enum { LINES = sizeof lines / sizeof *lines };
@@ -195,8 +195,8 @@ START_TEST(each_utterance_is_a_search_of_its_own)
 }
 END_TEST
 
-// The winner of a second pass is one of the search's alternatives, with its times and confidences.
-START_TEST(a_second_pass_takes_an_alternative)
+// The winner of rescoring is one of the search's alternatives, with its times and confidences.
+START_TEST(rescoring_takes_an_alternative)
 {
     lin_result first = {0}, second = {0};
     int others = 0;
@@ -696,7 +696,7 @@ START_TEST(phrases_of_one_stream)
 END_TEST
 
 TEST_MAIN_ONCE(begin, end, "linnet/stream with beams and words", TESTS(any_split_gives_the_same, 0, LINES),
-               TESTS(each_utterance_is_a_search_of_its_own, 1, LINES), TEST(a_second_pass_takes_an_alternative),
+               TESTS(each_utterance_is_a_search_of_its_own, 1, LINES), TEST(rescoring_takes_an_alternative),
                TEST(alternatives_of_what_was_settled), TESTS(a_phone_that_an_end_cuts, 0, 2), TEST(guesses_that_are_dropped),
                TESTS(nothing_is_allocated_on_the_way, TEST_ASAN ? 4 : 0, LINES), TEST(failures),
                TESTS(phrases_change_on_the_way, 0, 2), TEST(phrases_of_phones_change_on_the_way),
