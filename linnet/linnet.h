@@ -154,8 +154,8 @@ typedef struct linnet_model_options {
 LINNET_API void linnet_model_options_init(linnet_model_options *options, size_t size);
 
 /*
- * Loads a model file. path may be the name of an installed model: "default" (streams), or "offline" (whole utterances only, more
- * accurate). NULL: $LINNET_MODEL, else "default".
+ * Loads a model file. path may be the name of an installed model: "default" (streams), "small" (streams, at half the cost) or
+ * "offline" (whole utterances only, more accurate). NULL: $LINNET_MODEL, else "default".
  * LINNET_IO: there is no such file; LINNET_FORMAT: it is no model or is damaged; LINNET_UNSUPPORTED: the device cannot be used.
  */
 LINNET_API linnet_status linnet_model_load(const char *path, const linnet_model_options *options, linnet_model **model,
@@ -453,8 +453,8 @@ typedef struct linnet_session_options {
                                      not the model's */
     linnet_model *second_pass;    /* decodes each finished utterance again, such as the model "offline", which makes fewer
                                      errors; the session keeps it. Its result is the final form, which may differ from settled
-                                     text. LINNET_MISMATCH unless both models have equal features (the hop may differ), phones
-                                     and frames per step. NULL (default): none */
+                                     text. LINNET_MISMATCH unless both models have equal features (the hop may differ), level,
+                                     phones and frames per step. NULL (default): none */
 } linnet_session_options;
 
 LINNET_API void linnet_session_options_init(linnet_session_options *options, size_t size);
