@@ -1,5 +1,6 @@
 // serve.c - the server of linnet serve: routes, limits, what is measured, and its life from opening to draining; see serve.h.
 
+#include <ctype.h>
 #include <dlfcn.h>
 #include <limits.h>
 #include <math.h>
@@ -604,11 +605,12 @@ static lin_status read_address(const char *text, char *host, size_t capacity, in
     const size_t n = colon ? (size_t)(colon - text) : 0;
     char *end;
     const long number = strtol(digits, &end, 10);
-    if (*end || end == digits || number < 0 || number > 65535 || n >= capacity)
-        return lin_fail(err, LIN_INVALID, "--listen must be HOST:PORT or PORT, not %s", text);
     const int bracket = n > 1 && text[0] == '[' && text[n - 1] == ']';
     snprintf(host, capacity, "%.*s", (int)(bracket ? n - 2 : n), text + bracket);
     if (!colon) snprintf(host, capacity, "127.0.0.1");
+    // Without a host the server would listen on all addresses: that is only for "*".
+    if (!isdigit((unsigned char)*digits) || *end || number > 65535 || n >= capacity || !*host)
+        return lin_fail(err, LIN_INVALID, "--listen must be HOST:PORT or PORT (*:PORT for all addresses), not %s", text);
     *port = (int)number;
     return LIN_OK;
 }

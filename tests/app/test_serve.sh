@@ -318,7 +318,9 @@ stop "a program that was replaced"
 
 refused "no socket of systemd" 1 "LISTEN_FDS" serve --listen systemd
 
-refused "a wrong address" 1 "--listen must be" serve --listen nowhere
+for address in nowhere :0 '[]:0' 127.0.0.1:+2 127.0.0.1:65536; do
+    refused "the address $address" 1 "--listen must be" serve --listen "$address"
+done
 refused "a proxy by its name" 2 "--trusted-proxy must be an address, such as 192.0.2.1, not 'nginx'" serve --trusted-proxy nginx
 refused "an address in another form" 2 "--trusted-proxy 0:0::1: write it as ::1" serve --trusted-proxy ::2 --trusted-proxy 0:0::1
 refused "an origin with a path" 2 "without a path, or *, not 'https://a.org/'" serve --origin null --origin https://a.org:1 --origin https://a.org/
