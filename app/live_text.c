@@ -6,13 +6,7 @@
 
 #include "decoder/writers.h"
 
-const char *lin_live_phone(const lin_live_words *w, int label)
-{
-    const char *name = w->ipa ? lin_phones_ipa(w->phones, label) : lin_phones_name(w->phones, label);
-    return name ? name : "?";
-}
-
-static lin_writer_options options_of(const lin_live_words *words, const lin_punctuation *readable)
+lin_writer_options lin_live_writer_options(const lin_live_words *words, const lin_punctuation *readable)
 {
     return (lin_writer_options){.phones = words->phones, .ipa = words->ipa, .readable = readable, .speller = words->speller,
                                 .least = words->least};
@@ -21,7 +15,7 @@ static lin_writer_options options_of(const lin_live_words *words, const lin_punc
 static lin_status put_line(lin_buffer *out, const lin_live_words *words, const lin_punctuation *readable,
                            const lin_result *result, lin_error *err)
 {
-    const lin_writer_options o = options_of(words, readable);
+    const lin_writer_options o = lin_live_writer_options(words, readable);
     return lin_writer_find("text")->write(result, &o, out, err);
 }
 
@@ -65,8 +59,6 @@ void lin_live_put_head(lin_buffer *out, const lin_session_view *view)
     lin_buffer_text(out, "]  ");
 }
 
-static const char *text_of(const lin_buffer *b) { return b->data ? b->data : ""; }
-
 // What is settled and what is provisional as one readable text. The mark behind the last word is not known yet: it would come and
 // go with every word.
 static lin_status put_growing(lin_live_texts *t, const lin_live_words *words, const lin_session_view *view, lin_error *err)
@@ -107,7 +99,7 @@ void lin_live_texts_free(lin_live_texts *t)
 
 static void put_alternatives(lin_buffer *out, const lin_live_words *words, const lin_result *result)
 {
-    const lin_writer_options o = options_of(words, NULL);
+    const lin_writer_options o = lin_live_writer_options(words, NULL);
     lin_buffer text = {0};
     lin_buffer_key(out, "alternatives");
     lin_buffer_char(out, '[');
@@ -134,7 +126,7 @@ void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_s
                        double latency_s)
 {
     static const char *const ends[] = {"", "before", "after", "longest", "asked", "stopped"}; // linnet_end
-    const lin_writer_options o = options_of(words, NULL);
+    const lin_writer_options o = lin_live_writer_options(words, NULL);
     const lin_result *settled = view->settled;
     const int is_final = view->end != LINNET_GROWS;
     lin_buffer_text(out, is_final ? "{\"type\":\"final\"" : "{\"type\":\"partial\"");
@@ -146,17 +138,17 @@ void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_s
     lin_buffer_member_fixed(out, "latency_ms", latency_s * 1e3, 0);
     if (is_final) {
         lin_buffer_member_text(out, "ended_by", ends[view->end]);
-        lin_buffer_member_text(out, "text", text_of(&texts->settled));
-        if (texts->has_readable) lin_buffer_member_text(out, "readable", text_of(&texts->readable));
+        lin_buffer_member_text(out, "text", lin_text_of(&texts->settled));
+        if (texts->has_readable) lin_buffer_member_text(out, "readable", lin_text_of(&texts->readable));
         lin_put_phones(settled, 0, "phones", &o, 1, out);
         if (settled->has_words) lin_put_words(settled, 0, "words", &o, 1, NULL, out);
         lin_put_keywords(settled, 0, "keywords", out);
         if (settled->n_alternatives) put_alternatives(out, words, settled);
         lin_put_voices(settled, out);
     } else {
-        lin_buffer_member_text(out, "stable", text_of(&texts->settled));
-        lin_buffer_member_text(out, "unstable", text_of(&texts->open));
-        if (texts->has_readable) lin_buffer_member_text(out, "readable", text_of(&texts->readable));
+        lin_buffer_member_text(out, "stable", lin_text_of(&texts->settled));
+        lin_buffer_member_text(out, "unstable", lin_text_of(&texts->open));
+        if (texts->has_readable) lin_buffer_member_text(out, "readable", lin_text_of(&texts->readable));
         if (settled->has_words) {
             const lin_growing_words growing = {settled->n_phones, view->incomplete};
             lin_put_words(settled, view->old_words, "new_words", &o, 1, NULL, out);
@@ -343,7 +335,7 @@ void lin_settling_back(lin_settling *s, const lin_live_words *words, size_t n)
 
 lin_status lin_settling_add(lin_settling *s, const lin_live_words *words, const lin_result *more, int is_end, lin_error *err)
 {
-    const lin_writer_options o = options_of(words, NULL);
+    const lin_writer_options o = lin_live_writer_options(words, NULL);
     lin_tokens t;
     lin_status status = lin_tokens_of(&t, more, &o, err);
     const int readable = words->readable && t.words;

@@ -23,8 +23,11 @@ typedef struct lin_live_words {
     int partial_phones; /* JSON of a growing utterance has new_phones and partial_phones too */
 } lin_live_words;
 
-/* "?" for no label of them. */
-const char *lin_live_phone(const lin_live_words *words, int label);
+/* The same for a writer; readable: words->readable, or NULL for plain words. */
+lin_writer_options lin_live_writer_options(const lin_live_words *words, const lin_punctuation *readable);
+
+/* The text of a buffer to which nothing may have been appended. */
+static inline const char *lin_text_of(const lin_buffer *buffer) { return buffer->data ? buffer->data : ""; }
 
 /* What happened in all. */
 typedef struct lin_live_stats {

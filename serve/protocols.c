@@ -113,20 +113,9 @@ static lin_status open_object(const char *text, size_t n, cJSON **json, lin_erro
 
 void lin_result_item_text(lin_buffer *text, const lin_live_words *words, const lin_result *r, int i)
 {
-    if (!r->has_words) {
-        lin_buffer_text(text, lin_live_phone(words, r->phones[i].label));
-        return;
-    }
-    const lin_result_word *w = &r->words[i];
-    const char *known = lin_result_word_text(r, i);
-    lin_buffer_text(text, known);
-    if (*known) return;
-    for (int p = 0; p < w->n_phones; p++) {
-        lin_buffer_char(text, p ? '_' : '[');
-        for (const char *c = lin_live_phone(words, r->phones[w->first_phone + p].label); *c; c++)
-            lin_buffer_char(text, *c >= 'A' && *c <= 'Z' ? (char)(*c + 32) : *c);
-    }
-    lin_buffer_text(text, w->n_phones ? "]" : "[]");
+    const lin_writer_options o = lin_live_writer_options(words, NULL);
+    const lin_tokens tokens = lin_tokens_only(r, &o, r->has_words);
+    lin_token_spell(&tokens, i, text);
 }
 
 // The text of what is settled, and of what is provisional without a last word of which only the first phones are known: that is

@@ -50,9 +50,6 @@ typedef struct lin_serve lin_serve;
 typedef struct lin_client lin_client;
 typedef struct lin_outbox lin_outbox;
 
-/* What was appended to a buffer, "" if nothing was. */
-static inline const char *lin_text_of(const lin_buffer *buffer) { return buffer->data ? buffer->data : ""; }
-
 /* ---- threads for what takes long ------------------------------------------------------------------------------------------- */
 
 typedef struct lin_task {

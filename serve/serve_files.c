@@ -246,9 +246,8 @@ static lin_status put_transcript(lin_serve *s, lin_job *job, const request *r, c
         const int full = !strcmp(r->format, "full_json");
         lin_writer_document document;
         const lin_writer *writer = lin_writer_find(full ? "json" : r->format);
-        const lin_live_words *words = &s->live.words;
-        const lin_writer_options o = {.phones = words->phones, .ipa = words->ipa, .readable = words->readable,
-                                      .speller = words->speller, .least = words->least, .document = &document};
+        lin_writer_options o = lin_live_writer_options(&s->live.words, s->live.words.readable);
+        o.document = &document;
         status = lin_writer_begin(writer, &o, out, err);
         if (status == LIN_OK && !full && result->n_voices) status = put_turns(writer, result, &o, out, err);
         else if (status == LIN_OK) status = writer->write(result, &o, out, err);
