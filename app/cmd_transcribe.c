@@ -12,8 +12,6 @@
 #include "linnet/files.h"
 #include "linnet/leakage.h"
 
-enum { LONGEST_PATH = 4096 };
-
 typedef struct transcribe_values {
     lin_model_values model;
     lin_input_values input;

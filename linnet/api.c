@@ -576,8 +576,8 @@ const char *linnet_result_text(linnet_result *r)
         lin_buffer_free(&r->text);
         return "";
     }
-    r->has_text = r->text.data != NULL;
-    return r->has_text ? r->text.data : "";
+    r->has_text = 1;
+    return r->text.data;
 }
 
 static lin_status make_readable(linnet_result *r, const lin_punctuation *punctuation, lin_error *err)
@@ -603,7 +603,7 @@ const char *linnet_result_readable(linnet_result *r)
 linnet_status linnet_result_copy(const linnet_result *from, linnet_result **copy, linnet_error *err)
 {
     *copy = NULL;
-    if (!from) return lin_fail(err, LIN_INVALID, "there is no from");
+    if (!from) return lin_fail(err, LIN_INVALID, "there is no result");
     linnet_result *r;
     LIN_TRY(lin_api_result_create(from->model, &r, err));
     r->info = from->info;
@@ -828,7 +828,7 @@ static lin_status run_front_end(const linnet_model *model, const lin_sound *soun
     LIN_TRY(lin_source_from_audio(audio, &options, &source, err));
     const lin_status status = read_frames(source, sound->part, job, err);
     lin_source_close(source);
-    return status;
+    return status == LIN_INVALID ? lin_fail_at(err, status, "%.300s", sound->path ? sound->path : "sound in memory") : status;
 }
 
 static lin_status make_array(linnet_model *model, const linnet_sound *given, int frames_only, float **rows, size_t *n,

@@ -270,10 +270,7 @@ static void find_path(const lin_result *r, int k, float *scores, int *back, int 
 
 lin_status lin_diarizer_push(lin_diarizer *d, const float *frames, int n, int D, lin_error *err)
 {
-    LIN_TRY(lin_matrix_reserve(&d->frames, d->frames.rows + n, D, err));
-    if (n) memcpy(d->frames.data + (size_t)d->frames.rows * (size_t)D, frames, (size_t)n * (size_t)D * sizeof *frames);
-    d->frames.rows += n;
-    return LIN_OK;
+    return lin_matrix_append(&d->frames, frames, n, D, err);
 }
 
 // Groups of too little speech are noise, or two voices in a window; the heaviest one stays if there is no other.

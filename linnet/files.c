@@ -266,10 +266,9 @@ static lin_status check_fit(const lin_file_worker *s, const lin_source *source, 
         return does_not_fit(sound, have, need, err);
     }
     if (about->channel != sound->channel) {
-        const char *const names[] = {"each", "mix"};
-        snprintf(have, sizeof have, "channel %d", about->channel + 1);
+        snprintf(have, sizeof have, "%d", about->channel + 1);
         return lin_fail(err, LIN_MISMATCH, "%s was saved with --channel %s; use the same option", sound->from_name,
-                        about->channel < 0 ? names[about->channel + 2] : have + strlen("channel "));
+                        about->channel >= 0 ? have : about->channel == LIN_CHANNEL_MIX ? "mix" : "each");
     }
     if (about->lanes != lin_source_lanes(source)) {
         snprintf(have, sizeof have, "%d", format->channels);
@@ -413,7 +412,7 @@ static lin_status run_utterances(lin_file_worker *s, int lane, const lin_matrix 
         LIN_TRY(lin_grow(&s->logp, &s->room, (size_t)rows * (size_t)s->r->V, sizeof *s->logp, "log-probabilities", err));
         LIN_TRY(lin_encoder_run(s->worker, frames, offsets, 1, s->logp, err));
         LIN_TRY(lin_utterances_push(u, s->logp, rows, NULL, &taken, &reset, err));
-        LIN_TRY(lin_row_decoder_hear(&u->decoder, frames, n, err));
+        LIN_TRY(lin_combiner_push(u->decoder.combiner, frames, n, err));
         if (ends && at + n < all->rows) LIN_TRY(lin_utterances_end(u, err));
     }
     return LIN_OK;
@@ -428,11 +427,7 @@ static lin_status read_whole(lin_file_worker *s, lin_source *source, lin_matrix 
         LIN_TRY(read_block(s, source, &b, BLOCK, err));
         for (int l = 0; l < s->n_lanes && b.n > 0; l++) {
             const float *frames = frames_of(s, &b, l);
-            if (all[l].rows > INT_MAX - BLOCK)
-                return lin_fail(err, LIN_UNSUPPORTED, "too long for a model that needs the whole utterance");
-            LIN_TRY(lin_matrix_reserve(&all[l], all[l].rows + b.n, D, err));
-            memcpy(all[l].data + (size_t)all[l].rows * (size_t)D, frames, (size_t)b.n * (size_t)D * sizeof *frames);
-            all[l].rows += b.n;
+            LIN_TRY(lin_matrix_append(&all[l], frames, b.n, D, err));
             LIN_TRY(hear_speakers(&s->lanes[l], frames, b.n, err));
             if (s->sink->frames) LIN_TRY(s->sink->frames(s->sink->context, l, frames, b.n, err));
         }

@@ -269,12 +269,11 @@ lin_g2p_rules *lin_find_speller(const lin_phones *phones)
 static int says_digits(const lin_written *written, const lin_dictionary *dictionary)
 {
     lin_readings readings = {0};
-    lin_error none;
     int found = 0;
     for (char digit = '0'; digit <= '9' && !found; digit++) {
         const int *labels;
         size_t end;
-        if (lin_written_match(written, &digit, 1, 0, &end, &readings, &none) != LIN_OK) break;
+        if (lin_written_match(written, &digit, 1, 0, &end, &readings, NULL) != LIN_OK) break;
         for (int i = 0; end && i < readings.n; i++)
             found |= lin_dictionary_find(dictionary, readings.items[i], strlen(readings.items[i]), 0, &labels) > 0;
     }

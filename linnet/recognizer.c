@@ -124,6 +124,15 @@ lin_status lin_matrix_reserve(lin_matrix *matrix, int rows, int columns, lin_err
     return LIN_OK;
 }
 
+lin_status lin_matrix_append(lin_matrix *matrix, const float *rows, int n, int columns, lin_error *err)
+{
+    if (n > INT_MAX - matrix->rows) return lin_fail(err, LIN_UNSUPPORTED, "the sound is too long to be held in memory");
+    LIN_TRY(lin_matrix_reserve(matrix, matrix->rows + n, columns, err));
+    if (n) memcpy(matrix->data + (size_t)matrix->rows * (size_t)columns, rows, (size_t)n * (size_t)columns * sizeof *rows);
+    matrix->rows += n;
+    return LIN_OK;
+}
+
 void lin_matrix_free(lin_matrix *matrix)
 {
     lin_free(matrix->data);

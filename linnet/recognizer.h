@@ -84,6 +84,8 @@ lin_status lin_cut_read(const lin_cut *cut, const lin_feature_options *options, 
                         lin_error *err);
 /* Room for that many rows; existing rows are kept. */
 lin_status lin_matrix_reserve(lin_matrix *matrix, int rows, int columns, lin_error *err);
+/* Rows [n, columns]. LIN_UNSUPPORTED: more than INT_MAX in all. */
+lin_status lin_matrix_append(lin_matrix *matrix, const float *rows, int n, int columns, lin_error *err);
 void lin_matrix_free(lin_matrix *matrix);
 
 /*

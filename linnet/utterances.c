@@ -59,11 +59,6 @@ lin_status lin_row_decoder_combine(lin_row_decoder *d, const lin_recognizer *fir
                                err);
 }
 
-lin_status lin_row_decoder_hear(lin_row_decoder *d, const float *frames, int n, lin_error *err)
-{
-    return lin_combiner_push(d->combiner, frames, n, err);
-}
-
 int lin_row_decoder_judges(const lin_row_decoder *d) { return d->decoding->rescorer || d->combiner; }
 
 // What hypothesis number `number` has behind the settled part.
@@ -201,7 +196,7 @@ static lin_status run_second_pass(lin_second_pass *p, const lin_decoding *decodi
     lin_row_decoder_reset(&p->decoder, decode_by(p, decoding, row));
     LIN_TRY(go_on(p, err));
     LIN_TRY(lin_second_network_run(p->network, frames, n, push_rows, p, err));
-    LIN_TRY(lin_row_decoder_hear(&p->decoder, frames, n, err));
+    LIN_TRY(lin_combiner_push(p->decoder.combiner, frames, n, err));
     LIN_TRY(go_on(p, err));
     lin_result_clear(result);
     return lin_row_decoder_finish(&p->decoder, result, err);
@@ -538,12 +533,10 @@ static int keeps_frames(const lin_utterances *u) { return u->options.second || t
 static lin_status keep_frames(lin_utterances *u, int n, lin_error *err)
 {
     const int more = n * u->per_row < u->n_next ? n * u->per_row : u->n_next;
-    const size_t D = (size_t)u->frames.columns;
+    const int D = u->frames.columns;
     if (!keeps_frames(u) || more == 0) return LIN_OK;
-    LIN_TRY(lin_matrix_reserve(&u->frames, u->frames.rows + more, (int)D, err));
-    memcpy(u->frames.data + (size_t)u->frames.rows * D, u->next, (size_t)more * D * sizeof *u->next);
-    u->frames.rows += more;
-    lin_utterances_give_frames(u, u->next + (size_t)more * D, u->n_next - more);
+    LIN_TRY(lin_matrix_append(&u->frames, u->next, more, D, err));
+    lin_utterances_give_frames(u, u->next + (size_t)more * (size_t)D, u->n_next - more);
     return LIN_OK;
 }
 
@@ -689,9 +682,7 @@ lin_status lin_utterances_go_on(lin_utterances *u, int64_t row, int early, const
     if (first == -1 || !keeps_frames(u)) return LIN_OK;
     if (bytes % frame || first < 0 || first > row || n > INT_MAX || n != (row - first) * u->per_row)
         return lin_fail(err, LIN_FORMAT, "its parts contradict each other");
-    LIN_TRY(lin_matrix_reserve(&u->frames, (int)n, u->frames.columns, err));
-    if (n) memcpy(u->frames.data, frames, bytes);
-    u->frames.rows = (int)n;
+    LIN_TRY(lin_matrix_append(&u->frames, frames, (int)n, u->frames.columns, err));
     u->first_row = first;
     u->lacks_frames = 0;
     return LIN_OK;

@@ -69,10 +69,9 @@ lin_status lin_row_decoder_push(lin_row_decoder *decoder, const float *logp, int
 lin_status lin_row_decoder_take(lin_row_decoder *decoder, lin_result *result, lin_error *err);
 
 /* For decoders of utterances that are heard whole, whose frames are those of the recogniser `first`: decoding->combined, if there
- * is one, judges their hypotheses too, with so many threads. Then each utterance's frames [n, D] must be heard before it ends;
- * without, lin_row_decoder_hear does nothing. Errors as lin_combiner_create. */
+ * is one, judges their hypotheses too, with so many threads. Then decoder->combiner must have each utterance's frames before its
+ * end (lin_combiner_push). Errors as lin_combiner_create. */
 lin_status lin_row_decoder_combine(lin_row_decoder *decoder, const lin_recognizer *first, int n_threads, lin_error *err);
-lin_status lin_row_decoder_hear(lin_row_decoder *decoder, const float *frames, int n, lin_error *err);
 
 /* 1: the hypotheses of each utterance are judged again when it ends (linnet/judges.h). */
 int lin_row_decoder_judges(const lin_row_decoder *decoder);

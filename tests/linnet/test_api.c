@@ -525,6 +525,10 @@ START_TEST(arrays)
     require_fails(LINNET_STOPPED, linnet_decode(model, &s, NULL, &r, &err));
     calls = 0;
     require_fails(LINNET_STOPPED, linnet_features(model, &s, &again, &n, &err));
+    s.progress = NULL;
+    s.start_s = 1000;
+    require_fails(LINNET_INVALID, linnet_features(model, &s, &again, &n, &err));
+    ck_assert_msg(strstr(err.message, "sound in memory: ") == err.message, "%s", err.message);
     linnet_free(frames);
     linnet_free(rows);
 }

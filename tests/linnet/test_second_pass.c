@@ -104,7 +104,7 @@ static void recognize_frames(const lin_decoding *decoding, const float *frames, 
     lin_row_decoder_reset(&decoder, row);
     OK(lin_row_decoder_push(&decoder, logp, rows, &err));
     OK(lin_row_decoder_combine(&decoder, &second, 1, &err));
-    OK(lin_row_decoder_hear(&decoder, frames, n, &err));
+    OK(lin_combiner_push(decoder.combiner, frames, n, &err));
     OK(lin_row_decoder_finish(&decoder, result, &err));
     lin_row_decoder_free(&decoder);
     lin_worker_destroy(worker);
