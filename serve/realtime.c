@@ -135,8 +135,8 @@ static lin_status check_types(const cJSON *session, const cJSON *format, const c
     return LIN_OK;
 }
 
-// As it is now, and as it was in earlier versions of the protocol, without audio.input. On failure all is as before: the client
-// is told so, and goes on.
+// As it is now, and as it was in earlier versions of the protocol, without audio.input. On failure nothing
+// changes: an error is sent, and the session goes on.
 static lin_status take_session(const cJSON *session, lin_message *m, lin_error *err)
 {
     const cJSON *input = member(member(session, "audio"), "input"), *format = member(input, "format"),

@@ -509,7 +509,8 @@ static void drain(lin_serve *s, double now)
     if (!s->draining) {
         s->draining = 1;
         s->drain_until = now + s->v->drain_s;
-        if (!s->v->quiet) lin_complain("stopping: %d streams finish their utterances", s->n_streams);
+        if (!s->v->quiet)
+            lin_complain("stopping: the utterances of %d stream%s end first", s->n_streams, s->n_streams == 1 ? "" : "s");
     }
     lin_serve_hurry = now > s->drain_until;
     for (lin_client *c = s->clients, *behind; c; c = behind) {

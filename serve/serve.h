@@ -6,7 +6,7 @@
  *
  * A client is one block of memory. Which thread may touch which part of it:
  *
- *   lin_client  A connection: who it is and what it asked for. The server's thread. What other threads read (protocol, config,
+ *   lin_client  A connection: its address and its configuration. The server's thread. What other threads read (protocol, config,
  *               state_key) does not change once the stream is open.
  *   lin_inbox   What came over a WebSocket and is not in the engine yet. The server's thread.
  *   lin_outbox  What waits to be sent, and what is being prepared. Any thread, under its lock.
@@ -84,7 +84,7 @@ typedef enum lin_message_kind {
     LIN_MESSAGE_END_UTTERANCE, /* linnet's */
     LIN_MESSAGE_PHRASES,      /* linnet's: others from now on */
     LIN_MESSAGE_SOUND,        /* realtime: a piece of sound in a text */
-    LIN_MESSAGE_CLEAR         /* realtime: as a reset, and what was said is forgotten */
+    LIN_MESSAGE_CLEAR         /* realtime: as a reset; the text so far is dropped */
 } lin_message_kind;
 
 typedef enum lin_sample_format {
@@ -95,7 +95,7 @@ typedef enum lin_sample_format {
     LIN_SAMPLES_OPUS /* Opus in Ogg (serve/ogg_opus.h), of one channel once it is decoded */
 } lin_sample_format;
 
-/* What a message says; what it does not say keeps its value. */
+/* The content of a message; a member that the message lacks keeps its value. */
 typedef struct lin_message {
     lin_message_kind kind;
     int rate_hz;  /* 4000..192000 */
@@ -107,8 +107,8 @@ typedef struct lin_message {
     int readable; /* linnet: provisional results as readable text too */
     int resume;   /* linnet: the first binary message is a saved state */
     double state_s; /* linnet: send the state every so many seconds; 0: never */
-    int manual;     /* realtime: utterances are told apart by the client only */
-    char languages[1024]; /* realtime: that were asked for, a blank behind each; "": none was */
+    int manual;     /* realtime: only the client ends utterances */
+    char languages[1024]; /* realtime: the codes in the configuration, a blank behind each; "": none */
     double padding_s;     /* realtime: an utterance's sound begins so long before its first phoneme */
     unsigned char *sound; /* [n_sound], realtime; to be released by lin_message_free */
     size_t n_sound;
@@ -135,17 +135,17 @@ size_t lin_samples_take(lin_sample_format format, const void *bytes, size_t n, l
  */
 typedef struct lin_protocol {
     const char *path, *about;
-    lin_sample_format format; /* of binary messages, unless a config says otherwise */
+    lin_sample_format format; /* of binary messages, unless a config message has another one */
     int rate_hz;   /* of it, likewise; 0: --rate */
     int most_text; /* bytes of a text message */
     int forgives;  /* 1: a message that cannot be read is answered by put_error, and the stream goes on */
     int phrases_exclude; /* 1: its phrases are a grammar: one or more of them, and nothing else */
     int phrases_advise; /* 1: a phrase that cannot be used is left out; 0: it ends the stream */
     int configs_later; /* 1: a config after the first sound is accepted, and has no effect; 0: it is an error */
-    /* What a text message says. LIN_FORMAT, LIN_INVALID: a mistake; LIN_UNSUPPORTED: what this server cannot do. */
+    /* Reads a text message. LIN_FORMAT, LIN_INVALID: a mistake; LIN_UNSUPPORTED: what this server cannot do. */
     lin_status (*parse)(const char *text, size_t n, lin_message *message, lin_error *err);
-    /* The first message of a connection, and of a stream, which begins with its first sound; what is answered to a message that
-     * was taken; and what is said before a stream is given up. NULL: nothing. */
+    /* The first message of a connection, and of a stream, which begins with its first sound; the answer to a message that was
+     * accepted; and the last message of a stream that is given up. NULL: none. */
     void (*greet)(lin_client *client, lin_buffer *out);
     void (*put_begin)(const lin_client *client, lin_buffer *out);
     void (*acknowledge)(lin_client *client, const lin_message *message, lin_buffer *out);
@@ -154,7 +154,7 @@ typedef struct lin_protocol {
     int (*show)(lin_outbox *outbox, const lin_session_view *view);
     /* An answer to a binary message, where each has one; NULL: none has. */
     void (*answer)(lin_outbox *outbox);
-    /* What is said at the end of a stream. drained: because the server stops. */
+    /* The last message of a stream that ends. drained: because the server stops. */
     void (*put_end)(lin_outbox *outbox, int drained);
 } lin_protocol;
 
@@ -196,10 +196,10 @@ typedef struct lin_inbox {
     size_t n_held, at_held, held_capacity;
     size_t end_at;      /* the utterance ends behind held sample end_at - 1; 0: where the rules say so */
     int paused, resets, pushed;
-    int finishing;      /* 1: no more comes; 2: the engine was asked for the last results; 3: the server stops */
-    int ending;         /* all is said */
+    int finishing;      /* 1: no more comes; 2: lin_engine_finish was called; 3: the server stops */
+    int ending;         /* the last message is in the outbox */
     int is_held_back;   /* its sound waits until its results are read */
-    int is_slow;        /* it was told that it reads too slowly */
+    int is_slow;        /* its last message says that it reads too slowly */
     double ending_at;
 } lin_inbox;
 
@@ -220,13 +220,13 @@ struct lin_outbox {
     size_t n_queued;  /* bytes of them */
     size_t n_kept;    /* of those that are neither provisional nor states */
     const char *lost; /* why a final result could not be kept; NULL: all are */
-    int closed;       /* it was told why it ends: nothing comes behind that */
+    int closed;       /* the message why it ends is there: nothing comes behind that */
 
     /* the stream in the engine */
     lin_engine_id id; /* 0: not there yet */
     int ready;        /* it takes sound */
     int busy;         /* a thread opens it or looks its phrases up, or will */
-    int finishes;     /* the sound has ended: the engine is to be told when that is done */
+    int finishes;     /* the sound has ended: the busy thread calls lin_engine_finish when it is done */
     int left;         /* the client is gone: the busy thread frees it */
     lin_buffer state; /* that it goes on from, until it is open; the busy thread's */
     int wants;        /* other phrases: */
@@ -251,7 +251,7 @@ struct lin_outbox {
     lin_settling settling; /* the text of an item */
     size_t begun_at;       /* where that of the utterance begins in it */
     unsigned long long session; /* its number */
-    int n_items, any, discards; /* items that were told; one was since the last commit; what is shown is forgotten */
+    int n_items, any, discards; /* items that were sent; one was since the last commit; results are dropped */
     double before_s, item_end_s; /* seconds of sound before the last commit; behind it, before the next item */
 };
 
@@ -349,9 +349,9 @@ void lin_serve_stream_data(lin_client *client, const char *bytes, size_t n, int 
 void lin_serve_stream_go_on(lin_client *client);
 /* The next message; 0: none waits. As lin_web_handlers.next. */
 int lin_serve_stream_next(lin_client *client, lin_web_message *message);
-/* No more sound is taken: the utterance ends, the client is told and left. */
+/* No more sound is taken: the utterance ends, its result is sent, and the connection is closed. */
 void lin_serve_stream_drain(lin_client *client, int now);
-/* Once a second. 1: it must be dropped: nothing came for too long, or it reads too slowly and was told so before. */
+/* Once a second. 1: it must be dropped: nothing came for too long, or it has not read the message that it reads too slowly. */
 int lin_serve_stream_is_dead(lin_client *client, double now);
 /* The client is gone, and its memory is freed: now, or by the thread that is busy with it. */
 void lin_serve_stream_leave(lin_client *client);
@@ -415,7 +415,7 @@ int lin_files_next(lin_client *client, lin_web_message *message); /* more of suc
 void lin_files_leave(lin_client *client); /* the client is gone */
 void *lin_files_work(void *serve);        /* of lin_serve.workers */
 
-/* ---- serve/serve_about.c: what the server says of itself ------------------------------------------------------------------- */
+/* ---- serve/serve_about.c: what the server reports of itself ---------------------------------------------------------------- */
 
 typedef struct lin_serve_entry {
     int stream, status; /* stream: else an upload; status: of HTTP, or with which a WebSocket was closed (RFC 6455, 7.4) */

@@ -1,4 +1,4 @@
-// serve_about.c - what linnet serve says of itself: the log, /metrics, and the files of the page for browsers; see serve.h.
+// serve_about.c - what linnet serve reports of itself: the log, /metrics, and the files of the page for browsers; see serve.h.
 
 #include <string.h>
 

@@ -7,8 +7,8 @@
 //
 // A client that reads its results slowly gets no provisional ones at first. Final results are never left out: where they wait,
 // its sound waits too, so that no more of them come than the 2 s of sound give that are taken in already. If one of them has
-// waited for max-unread seconds, the client is told why the stream ends, behind the results that wait, and has as long again to
-// read them.
+// waited for max-unread seconds, the stream ends: a message with the reason is queued behind the results that wait, and the
+// client has as long again to read them.
 
 #include <math.h>
 #include <string.h>
@@ -197,7 +197,7 @@ static void free_memory(lin_client *c)
     lin_free(c);
 }
 
-// First phrases that cannot be used end the stream; of later ones the client is told.
+// First phrases that cannot be used end the stream; for later ones a message is sent.
 static void prepare(lin_client *c)
 {
     lin_outbox *o = &c->out;
@@ -267,7 +267,7 @@ static void end(lin_client *c, int code, const char *reason)
     c->serve->transport->end(c->peer, code, reason);
 }
 
-// What the protocol says of an error; then the end. count: of such errors, or NULL.
+// Sends the error in the form of the protocol and ends the stream. count: of such errors, or NULL.
 static void give_up(lin_client *c, atomic_llong *count, int code, const char *message)
 {
     if (c->in.ending) return;
@@ -279,7 +279,7 @@ static void give_up(lin_client *c, atomic_llong *count, int code, const char *me
     end(c, code, message);
 }
 
-// A reader that is too slow is told so. 1: it has not read that either.
+// Sends a reader that is too slow a last message. 1: it has not read that either.
 static int is_stuck(lin_client *c, double now)
 {
     lin_serve *s = c->serve;
@@ -398,7 +398,7 @@ static void want_phrases(lin_outbox *o, lin_message *m)
     m->n_phrases = 0;
 }
 
-// Opens the stream with its first sound: 0, and the client is told, if that fails.
+// Opens the stream with its first sound. 0: that failed, and the error is sent.
 static int open_stream(lin_client *c)
 {
     lin_outbox *o = &c->out;
@@ -465,7 +465,7 @@ static int push_held(lin_client *c)
         o->sound_at = lin_now();
         const lin_status status = o->ended ? LIN_INVALID : lin_engine_push(engine, o->id, in->held + in->at_held, (int)n, &err);
         if (status != LIN_OK) {
-            // Of a stream that has failed meanwhile (LIN_INVALID) the end says why; it is on its way.
+            // LIN_INVALID: the stream has failed meanwhile; the message why is on its way.
             if (status != LIN_INVALID) give_up(c, NULL, 1011, err.message);
             in->at_held = in->n_held = in->end_at = 0;
             return 1;
@@ -641,7 +641,7 @@ static void conclude(lin_client *c)
         begin_again(c);
         return;
     }
-    const int refused = failed && !o->ready; // what was asked for cannot be opened
+    const int refused = failed && !o->ready; // the client's options cannot be used
     if (failed) ++*(refused ? &s->counts.bad : &s->counts.failed);
     end(c, refused ? 1008 : failed ? 1011 : drained ? 1001 : 1000, failed ? o->failure.message : "");
 }
@@ -683,7 +683,7 @@ static void go_on(lin_client *c)
         s->transport->pause(c->peer, in->paused);
         if (reads) lin_serve_wait(c); // what was received before it paused may come without an event
     }
-    if (waiting_s < ANSWER_S) // not done: too many utterances wait to be told
+    if (waiting_s < ANSWER_S) // not done: too many utterances wait to be sent
         for (; o->owed > 0 && !is_full(o) && (done || o->said.n); o->owed--) c->protocol->answer(o);
     in->is_held_back = is_full(o); // until lin_serve_stream_next has taken enough, which touches the client
     const int over = o->ended || (in->finishing && !in->is_open && !c->config.resume), last = in->finishing == 1 && done;
