@@ -1,4 +1,4 @@
-// api_streams.c - linnet.h: sessions, whose views wait until the caller asks for them, and engines, whose events go from their
+// api_streams.c - linnet.h: sessions, whose views wait for linnet_session_next, and engines, whose events go from their
 // threads to the caller's function or into a queue.
 
 #include <limits.h>
@@ -27,7 +27,7 @@ struct linnet_session {
     own_phrases *phrases; // NULL: the decoder's
     lin_session session;
     linnet_utterance *seen; // [n]: n_ended that wait, the first `next` of them seen; one that grows; then those for later use
-    int n_ended, next, changed, n, capacity; // changed: the one that grows, since it was asked for
+    int n_ended, next, changed, n, capacity; // changed: the one that grows, since the caller took it
     float *block; // [BLOCK, channels], of 16-bit samples
 };
 
@@ -587,7 +587,7 @@ linnet_status linnet_engine_reset(linnet_engine *e, linnet_stream id, linnet_err
 void linnet_engine_close(linnet_engine *e, linnet_stream id)
 {
     if (!e || is_copy(e)) return;
-    lin_engine_close(e->engine, id); // waits for an event that is being told, but for one of this thread
+    lin_engine_close(e->engine, id); // waits for a callback that is running, except on this thread
     drop_items(e, id);
 }
 

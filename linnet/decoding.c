@@ -88,7 +88,7 @@ lin_search_kind lin_decoding_kind(const lin_decoding_values *v)
     return v->words ? LIN_SEARCH_WORDS : needs_beam ? LIN_SEARCH_BEAM : LIN_SEARCH_GREEDY;
 }
 
-// The hypotheses of an utterance that are wanted at its end. A combiner hears whole utterances.
+// How many hypotheses of an utterance its end needs. A combiner works on whole utterances.
 static int hypotheses(const lin_decoding_values *v, int whole)
 {
     const int rescores = (v->rescore && v->rescore_weight > 0) || (v->combine && v->combine_weight > 0 && whole);

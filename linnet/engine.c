@@ -51,9 +51,9 @@ typedef struct lin_place {
     float *queue, *own_queue; // [room]; own_queue: NULL, or that of a rate for which the engine's memory is too small
     int room;
     int64_t taken, written; // those between wait
-    int64_t lost, lost_told, lost_at; // lost_at: the first not told lay behind `written`
+    int64_t lost, lost_reported, lost_at; // lost_at: the first that no event has counted lay behind `written`
     int64_t end_at; // the utterance ends behind so many; -1: where the rules say so
-    int64_t asked_at; // the last end_at; -1: none
+    int64_t last_end_at; // the last end_at; -1: none
     int ending, ended, failed;
     double ended_at; // when finish was called
     arrival marks[ARRIVALS];
@@ -93,7 +93,7 @@ typedef struct lin_shard {
     pthread_mutex_t lock; // of the lists and of `stop`
     pthread_cond_t wake;
     place_list lists[3]; // by listed_in; nothing is in the first
-    int wants, stop; // wants: the thread sleeps until so many are ripe; 0: it does not
+    int awaited, stop; // awaited: the thread sleeps until so many places are ripe; 0: it is awake
     int capacity, n_open; // n_open and free places: under the engine's lock
     lin_place *free;
 
@@ -210,7 +210,7 @@ static void enlist(const lin_engine *e, lin_place *p, double now)
         *(list->last ? &list->last->behind : &list->first) = p;
         list->last = p;
         list->n++;
-        const int wakes = where == RIPE ? list->n == s->wants : s->wants && list->first == p;
+        const int wakes = where == RIPE ? list->n == s->awaited : s->awaited && list->first == p;
         if (wakes) pthread_cond_signal(&s->wake);
     }
     pthread_mutex_unlock(&s->lock);
@@ -222,8 +222,8 @@ static void enlist(const lin_engine *e, lin_place *p, double now)
 static void begin_life(lin_place *p)
 {
     p->life++;
-    p->taken = p->written = p->lost = p->lost_told = p->lost_at = p->earlier = 0;
-    p->end_at = p->asked_at = -1;
+    p->taken = p->written = p->lost = p->lost_reported = p->lost_at = p->earlier = 0;
+    p->end_at = p->last_end_at = -1;
     p->ending = p->ended = p->failed = 0;
     p->n_marks = 0;
     p->saved_at = 0;
@@ -253,7 +253,7 @@ static lin_place *find_settled(lin_engine *e, lin_engine_id id, lin_error *err)
     while (p && (p->aside || (p->delivering && !own_thread))) {
         pthread_cond_wait(&p->settled, &p->lock);
         if (p->open && p->generation == (uint32_t)(id >> 32)) continue;
-        pthread_mutex_unlock(&p->lock); // somebody else closed it meanwhile
+        pthread_mutex_unlock(&p->lock); // another thread closed it meanwhile
         lin_fail(err, LIN_INVALID, "the stream was closed");
         return NULL;
     }
@@ -413,7 +413,7 @@ lin_status lin_engine_push(lin_engine *e, lin_engine_id id, const float *samples
     if (status != LIN_OK) {
         // refused
     } else if (n > room(p)) {
-        if (p->lost == p->lost_told) p->lost_at = p->written;
+        if (p->lost == p->lost_reported) p->lost_at = p->written;
         p->lost += n;
         pthread_mutex_lock(&e->lock);
         e->did.lost_samples += n;
@@ -435,11 +435,11 @@ lin_status lin_engine_end_utterance(lin_engine *e, lin_engine_id id, lin_error *
     lin_status status = check_takes(p, err);
     if (status == LIN_OK && e->on_sound && !e->options.endpoints)
         status = lin_fail(err, LIN_UNSUPPORTED, "this engine's streams are one utterance each");
-    const int is_new = p->asked_at != p->written; // else nothing has come since the end before, and it changes nothing
+    const int is_new = p->last_end_at != p->written; // else nothing has come since the end before, and it changes nothing
     if (status == LIN_OK && is_new && p->end_at >= 0)
         status = lin_fail(err, LIN_TOO_SMALL, "the end before this one is not reached yet");
     if (status == LIN_OK && is_new) {
-        p->end_at = p->asked_at = p->written;
+        p->end_at = p->last_end_at = p->written;
         enlist(e, p, lin_now());
     }
     pthread_mutex_unlock(&p->lock);
@@ -477,11 +477,11 @@ static int take(lin_shard *s)
         const double deadline = waiting->first ? waiting->first->since + most_s : INFINITY;
         const int ready = ripe->n || deadline <= now;
         if (ripe->n >= s->enough || (ready && now >= s->rests)) break;
-        s->wants = ready ? s->enough : 1;
+        s->awaited = ready ? s->enough : 1;
         if (ready) sleep_until(s, s->rests);
         else if (waiting->first) sleep_until(s, deadline);
         else pthread_cond_wait(&s->wake, &s->lock);
-        s->wants = 0;
+        s->awaited = 0;
     }
     while (!s->stop && n < s->batch) {
         lin_place *p = ripe->first ? ripe->first : waiting->first;
@@ -610,7 +610,7 @@ static lin_status take_results(lin_shard *s, int i, const lin_tick_results *resu
     const int all = lin_session_unfed(&p->session) == 0;
     if (part->ends_utterance && all) {
         p->end_at = -1;
-        LIN_TRY(lin_session_cut(&p->session, err)); // behind what had been pushed when the owner asked for it
+        LIN_TRY(lin_session_cut(&p->session, err)); // behind what had been pushed before lin_engine_end_utterance
     }
     LIN_TRY(save(s, p, err));
     return s->last[i] && all && lin_session_unfed(&p->session) == 0 ? end_stream(s, p, !results->logp, err) : LIN_OK;
@@ -618,9 +618,9 @@ static lin_status take_results(lin_shard *s, int i, const lin_tick_results *resu
 
 static void finish_entry(const lin_shard *s, lin_place *p, lin_status status, const lin_error *err)
 {
-    const int64_t lost = p->lost - p->lost_told;
+    const int64_t lost = p->lost - p->lost_reported;
     if (status == LIN_STOPPED) return;
-    p->lost_told = p->lost;
+    p->lost_reported = p->lost;
     const lin_engine_event loss = {.kind = LIN_ENGINE_LOST, .lost = lost, .time_s = seconds_at(p, p->lost_at)};
     if (lost && tell(p, loss) != LIN_OK) return;
     const lin_engine_event failed = {.kind = LIN_ENGINE_FAILED, .status = status, .message = err->message};

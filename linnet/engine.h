@@ -23,7 +23,7 @@
  * sound that does not fit its queue is counted and dropped. A stream without sound costs its memory only. Threads: all functions
  * but create and destroy may be called from any thread at any time; callbacks of one stream never run at the same time. After
  * creation nothing is allocated, except by opening a stream whose sound must be resampled or that is saved, and for utterances
- * longer than all before: by searches other than greedy, and where views are wanted.
+ * longer than all before: by searches other than greedy, and with options.views.
  */
 #ifndef LIN_LINNET_ENGINE_H
 #define LIN_LINNET_ENGINE_H
@@ -46,7 +46,7 @@ typedef enum lin_engine_kind {
                                            had not been */
     LIN_ENGINE_FINISHED = LINNET_ENDED, /* everything before lin_engine_finish is decoded: time_s of sound */
     LIN_ENGINE_FAILED = LINNET_FAILED,  /* `status` and `message`: nothing more is decoded before a reset */
-    LIN_ENGINE_SETTLED,                 /* `settled`: more phones are certain; only where views are not wanted */
+    LIN_ENGINE_SETTLED,                 /* `settled`: more phones are certain; only without options.views */
     LIN_ENGINE_SAVED                    /* `state` [n_state] bytes (linnet/stream.h): the stream as it stands at time_s */
 } lin_engine_kind;
 

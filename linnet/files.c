@@ -14,7 +14,7 @@
 
 static const double RESET_AFTER_S = 60;
 
-// Frames of the front end at a time: 5.8 seconds; where somebody reads what is settled, fewer at first.
+// Frames of the front end at a time: 5.8 seconds; fewer at first where settled results are read as they come.
 enum { BLOCK = 576, FIRST_BLOCK = 72 };
 
 // One channel, or the mix.

@@ -1,5 +1,5 @@
 /*
- * files.h - sound files and pipes, one after the other, a lane for each channel that is wanted: results, or rows of
+ * files.h - sound files and pipes, one after the other, a lane for each chosen channel: results, or rows of
  * log-probabilities, as they become certain.
  *
  * Pipeline: frontend/source -> [this: linnet/stream, or the whole utterance for a bidirectional model] -> results, or a sink.
@@ -25,8 +25,8 @@
 
 #include "linnet/stream.h"
 
-/* Resets where nobody chose: at endpoints, from the first one after a minute of sound on; before, the past helps more than it
- * harms. Of a model that forgets only the search begins anew there. A model that needs whole utterances is never reset. */
+/* Resets by default: at endpoints, from the first one after a minute of sound on; before, the past helps more than it harms.
+ * Of a model that forgets only the search begins anew there. A model that needs whole utterances is never reset. */
 lin_reset_options lin_reset_auto(const lin_recognizer *recognizer, const lin_endpoint_options *rules);
 
 /* One file to process. */
@@ -49,7 +49,7 @@ typedef struct lin_sound {
                                   instead */
 } lin_sound;
 
-/* What is told on the way; every function may be NULL. If one does not return LIN_OK the run ends with its status. */
+/* Callbacks during the run; every function may be NULL. If one does not return LIN_OK the run ends with its status. */
 typedef struct lin_file_sink {
     void *context;
     /* How many lanes there will be. */
@@ -75,7 +75,7 @@ typedef struct lin_file_report {
     int has_results;   /* the results are whole as far as the sound was processed: also after LIN_STOPPED, not after other
                           failures */
     char warning[256]; /* what was wrong with the sound but did not prevent processing it */
-    int incomplete;    /* some of the sound is missing: the warning says what */
+    int incomplete;    /* some of the sound is missing: `warning` names it */
 } lin_file_report;
 
 typedef struct lin_file_worker lin_file_worker;

@@ -177,7 +177,7 @@ static lin_status add_lines(opening *o, const char *path, lin_error *err)
 static lin_status open_all(opening *o, const lin_decoding_values *v, const lin_phones *phones, double row_seconds,
                            const lin_warnings *warnings, lin_keywords **keywords, lin_error *err)
 {
-    // A search for words has told what is left out of the lexicon.
+    // A search for words has already warned of the lines that the lexicon leaves out.
     LIN_TRY(open_pronouncer(&o->pronouncer, v, phones, "keywords", v->words ? NULL : warnings, err));
     for (int i = 0; i < v->keywords.count; i++) LIN_TRY(add(o, v->keywords.items[i], strlen(v->keywords.items[i]), err));
     if (v->keywords_file) LIN_TRY(add_lines(o, v->keywords_file, err));

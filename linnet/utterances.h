@@ -3,7 +3,7 @@
  * into utterances; each is decoded; what is settled goes into a result and never changes, what is provisional may.
  *
  * Pipeline: model/streams -> rows [n, V] -> [this: decoder/endpoint, linnet/decoding] -> results.
- * Every stream pushes its rows here and resets its network where this says so.
+ * Every stream pushes its rows here and resets its network where `reset` of lin_utterances_push is 1.
  *
  *   lin_utterances_options o = {.decoding = &decoding, .ends = {.endpoints = 1, .rules = rules, .resets = 1}};
  *   lin_utterances_open(&u, &recognizer, &o, &sink, &err);
@@ -129,7 +129,7 @@ typedef struct lin_utterances_options {
     lin_second_pass *second;
 } lin_utterances_options;
 
-/* Who is told; every function may be NULL. If one does not return LIN_OK the call that led to it ends with its status. */
+/* Callbacks; every function may be NULL. If one does not return LIN_OK the call that led to it ends with its status. */
 typedef struct lin_utterances_sink {
     void *context;
     /* By lin_utterances_show, and when an utterance ends, if there is a change. Not for whole sounds. */
