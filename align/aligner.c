@@ -235,7 +235,7 @@ static lin_status add_path(lin_aligner *a, lin_result *result, lin_error *err)
     return LIN_OK;
 }
 
-// What was said and is not in the text. Phones of the path say how much later than the sound its rows are.
+// Speech that is not in the text. Phones of the path say how much later than the sound its rows are.
 static lin_status add_others(const lin_aligner *a, lin_result *result, lin_error *err)
 {
     const double half_s = 0.06; // of a phone
@@ -595,7 +595,7 @@ lin_status lin_aligner_align(lin_aligner *a, const lin_aligner_input *in, lin_al
     return status;
 }
 
-// How much was said that is not in the text, and where the first parts of it are.
+// How much of the speech is not in the text, and where the first parts of it are.
 static void tell_others(const lin_result *result, char *text, size_t capacity)
 {
     enum { TOLD = 3 };

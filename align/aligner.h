@@ -69,7 +69,7 @@ typedef struct lin_alignment {
     lin_align_report report;   /* of a TextGrid: of its worst utterance */
     double seconds;            /* of sound */
     char warning[256];         /* what was wrong with the sound but did not prevent its use */
-    int incomplete;            /* some of the sound is missing: the warning says what */
+    int incomplete;            /* some of the sound is missing: `warning` names it */
     lin_buffer guesses;        /* words outside the lexicon and their pronunciation: lines of lin_spoken.guesses */
     int marks;                 /* such as [laughs], which are not words and were skipped */
     char first_mark[LIN_QUOTE];

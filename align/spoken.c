@@ -119,7 +119,7 @@ static int is_missing(lin_status status)
     return status == LIN_UNSUPPORTED || status == LIN_MISMATCH || status == LIN_INVALID || status == LIN_TOO_SMALL;
 }
 
-// The pronunciation of a word that the lexicon lacks; *n 0 if nothing knows one.
+// The pronunciation of a word that the lexicon lacks; *n 0: there is none.
 static lin_status guess(lin_spoken *s, const lin_spoken_lexicon *lexicon, const char *word, size_t n_word,
                         int labels[LIN_PRONUNCIATION_MAX], int *n, lin_error *err)
 {
@@ -203,7 +203,7 @@ static lin_status join(sequences *to, const int *a, int n, const int *b, int k, 
     return LIN_OK;
 }
 
-// Each of q with each pronunciation of the word behind it; none is left if nothing knows one.
+// Each of q with each pronunciation of the word behind it; none is left if that word has none.
 static lin_status extend(lin_spoken *s, const lin_spoken_lexicon *lexicon, sequences *q, const char *word, size_t n_word,
                          lin_error *err)
 {
@@ -282,7 +282,7 @@ static void split_gap(const char *text, size_t from, size_t to, lin_buffer *befo
     for (size_t at = from, mark; at < to; at += mark ? mark : 1) {
         mark = lin_mark_length(text + at, to - at);
         if (mark) {
-            blanks = 1; // [laughs] is no part of what is said
+            blanks = 1; // [laughs] is not spoken text
         } else if (is_blank(text[at])) {
             if (behind->n && before) lin_buffer_char(before, ' '), lin_buffer_bytes(before, behind->data, behind->n);
             if (before) lin_buffer_clear(behind);

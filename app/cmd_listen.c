@@ -101,8 +101,8 @@ typedef struct listening {
     lin_buffer head, status, out;
     int begun;          // a sample that is not 0 has come
     double captured_at;    // by lin_now(), when the last sample was captured
-    double peak, drawn_at, told_at, silent_since;
-    lin_microphone_report told; // losses that were told
+    double peak, drawn_at, reported_at, silent_since;
+    lin_microphone_report reported; // losses that a message has counted
     int save_failed, resumed, finishing;
 } listening;
 
@@ -110,7 +110,7 @@ static volatile sig_atomic_t stop_asked;
 
 /* ---- signals --------------------------------------------------------------------------------------------------------------- */
 
-// The first asks for a tidy end. The second kills, as does one that asks for a core: not without the cursor.
+// The first signal ends the program in order. The second kills it, as does one that makes a core: the cursor is shown before.
 static void on_end(int number)
 {
     if (lin_interrupted || number == SIGQUIT) {
@@ -305,7 +305,7 @@ static void put_status(listening *l)
     lin_buffer_text(s, " dB  ");
     lin_live_put_time(s, l->stats.seconds);
     fit_part(l, from, &room);
-    if (l->told.dropped) put_part(l, "  LOST ", (double)l->told.dropped / l->stats.rate_hz, 2, " s", &room);
+    if (l->reported.dropped) put_part(l, "  LOST ", (double)l->reported.dropped / l->stats.rate_hz, 2, " s", &room);
     if (l->silent_since > 0 && lin_now() - l->silent_since > 2)
         put_part(l, columns < 60 ? "  only zeros" : "  only zeros: is it muted?", 0, -1, "", &room);
     const lin_lags *latency = l->stats.has_words ? &l->stats.word : &l->stats.phone;
@@ -331,10 +331,10 @@ static lin_status tell_losses(listening *l, lin_error *err)
     lin_microphone_report report;
     char text[256];
     lin_microphone_report_now(l->capture, &report);
-    const int64_t dropped = report.dropped - l->told.dropped, overflows = report.overflows - l->told.overflows;
-    if ((dropped == 0 && overflows == 0) || lin_now() - l->told_at < 1) return LIN_OK;
-    l->told = report;
-    l->told_at = lin_now();
+    const int64_t dropped = report.dropped - l->reported.dropped, overflows = report.overflows - l->reported.overflows;
+    if ((dropped == 0 && overflows == 0) || lin_now() - l->reported_at < 1) return LIN_OK;
+    l->reported = report;
+    l->reported_at = lin_now();
     if (dropped) {
         snprintf(text, sizeof text, "%.3f s of sound were lost: this computer, or the program that reads the output, is too slow",
                  (double)dropped / l->stats.rate_hz);
@@ -466,7 +466,7 @@ static lin_status take_keys(listening *l, lin_error *err)
     return LIN_OK;
 }
 
-// Until the sound ends, the microphone is lost or stalled (LIN_IO), or a signal asks for the end.
+// Until the sound ends, the microphone is lost or stalled (LIN_IO), or a signal ends it.
 static lin_status listen(listening *l, lin_error *err)
 {
     int n;
@@ -546,7 +546,7 @@ static lin_status open_all(listening *l, lin_error *err)
     LIN_TRY(watch_grammar(l, err));
     l->stats.has_words = v->decoding.words;
     l->stats.construction = lin_session_construction(&l->live.recognizer);
-    // The microphone last: nothing of what it hears then has to wait.
+    // The microphone last: then nothing of its sound has to wait.
     LIN_TRY(open_capture(l, err));
     LIN_TRY(open_session(l, err));
     return l->display >= 0 ? lin_terminal_open(l->display, &l->terminal, err) : LIN_OK;
@@ -684,7 +684,7 @@ static int run(lin_parsed *parsed)
     if (status != LIN_OK) {
         lin_terminal_close(l->terminal);
         l->terminal = NULL;
-        exit_status = status == LIN_STOPPED ? LIN_EXIT_OK : lin_give_up(&err); // Ctrl-C before a pipe has said anything
+        exit_status = status == LIN_STOPPED ? LIN_EXIT_OK : lin_give_up(&err); // Ctrl-C before a pipe has brought anything
     } else {
         status = announce(l, &err);
         if (status == LIN_OK) status = listen(l, &err);

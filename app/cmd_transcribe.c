@@ -67,7 +67,7 @@ typedef struct transcribe_slot {
     double start_s; // of the part
     lin_result result[LIN_AUDIO_MAX_CHANNELS]; // of each lane
     lin_leakage_found leakage[LIN_AUDIO_MAX_CHANNELS]; // likewise
-    lin_result speakers[LIN_SPEAKERS_MOST]; // of --diarize: what each says
+    lin_result speakers[LIN_SPEAKERS_MOST]; // of --diarize: the result of each
     int n_speakers;
 } transcribe_slot;
 
@@ -239,7 +239,7 @@ static lin_status take(void *context, int item, int slot, lin_status status, lin
 static lin_status gather(transcribe_job *job, const lin_list *operands, lin_error *err)
 {
     const transcribe_values *v = job->v;
-    // A stream of which only the end is wanted is called as its state.
+    // Without new sound, the end of a saved stream is named after its file.
     const lin_list itself = {(const char *[]){v->load_state}, 1};
     LIN_TRY(lin_inputs_add_paths(&job->bulk.inputs, job->only_end ? &itself : operands, err));
     if (v->files_from) LIN_TRY(lin_inputs_add_list(&job->bulk.inputs, v->files_from, err));
@@ -285,7 +285,7 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
         LIN_TRY(lin_results_make_readable(&job->bulk.results, job->recognizer.phones, v->decoding.min_confidence, err));
     const int many = job->bulk.inputs.n > 1 || v->data.data;
     LIN_TRY(lin_results_open(&job->bulk.results, job->recognizer.phones, many, err));
-    // Results of a single input need not wait for others: they are written as they are settled, where somebody may be reading.
+    // Results of a single input need not wait for others: they are written as they are settled, for whoever reads them meanwhile.
     const int to_file = v->results.output && strcmp(v->results.output, "-") != 0;
     const int live = job->bulk.inputs.n == 1 && strcmp(job->bulk.inputs.items[0].path, "-") == 0;
     job->flows = job->bulk.inputs.n == 1 && (live || !to_file) && job->channel != LIN_CHANNEL_EACH && v->decoding.n_best == 1 &&

@@ -103,8 +103,8 @@ lin_status lin_output_write(const char *path, int flags, const lin_buffer *buffe
 
 /* ---- progress -------------------------------------------------------------------------------------------------------------- */
 
-/* One line on standard error, redrawn at most ten times a second, only where that is a terminal; cut to its width, which is asked
- * for each time, so that it never folds. */
+/* One line on standard error, redrawn at most ten times a second, only where that is a terminal; cut to its width, which is
+ * read each time, so that it never folds. */
 
 typedef struct lin_progress {
     int shown;         /* standard error is a terminal, and --quiet was not given */

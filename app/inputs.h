@@ -50,7 +50,7 @@ typedef struct lin_input {
     const char *id;      /* of the utterance: from the data directory, else the file's name without folder and extension */
     const char *speaker; /* "" if unknown */
     const char *name;    /* of its results below --output-dir, without extension: "x/my talk"; NULL until they are named */
-    const char *record, *said; /* its line in a manifest and what was said, from a list; or NULL */
+    const char *record, *said; /* its line in a manifest and its text, from a list; or NULL */
     const char *text;    /* the file with its text, which --skip-done checks too; or NULL */
     int done;            /* its results exist, and --skip-done skips it */
 } lin_input;
@@ -143,7 +143,7 @@ int lin_is_folder(const char *path);
  */
 lin_status lin_inputs_name_results(lin_inputs *inputs, const char *root, lin_error *err);
 
-/* LIN_INVALID if two inputs have the same name: the message names both and says what to do. LIN_NO_MEMORY. */
+/* LIN_INVALID if two inputs have the same name: the message names both and a remedy. LIN_NO_MEMORY. */
 lin_status lin_inputs_check_names(const lin_inputs *inputs, lin_error *err);
 
 /* ---- no output is an input ------------------------------------------------------------------------------------------------- */

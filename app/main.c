@@ -28,17 +28,17 @@ static void tell(const char *text)
 }
 
 // A mapped file that was truncated, or cannot be read. Only calls that are safe in a handler. Several threads may fault at once:
-// one of them tells, the others wait for the end.
+// one of them prints, the others wait for the end.
 static void on_fault(int number, siginfo_t *info, void *context)
 {
-    static atomic_flag told = ATOMIC_FLAG_INIT;
+    static atomic_flag printed = ATOMIC_FLAG_INIT;
     (void)context;
     const char *path = lin_file_map_find(info->si_addr);
     if (!path) { // not of a mapped file: the fault is raised again and ends the program as usual
         signal(number, SIG_DFL);
         return;
     }
-    while (atomic_flag_test_and_set(&told)) pause();
+    while (atomic_flag_test_and_set(&printed)) pause();
     tell("linnet: ");
     tell(path);
     tell(": another program made the file shorter while it was in use, or it cannot be read; put it back and start again\n");
@@ -78,7 +78,7 @@ static void send(int fd, const void *bytes, size_t n)
     for (const char *at = bytes; n;) {
         const ssize_t done = write(fd, at, n);
         if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) end(1); // nobody reads
+        if (done <= 0) end(1); // the reader is gone
         at += done;
         n -= (size_t)done;
     }

@@ -107,7 +107,7 @@ typedef struct lin_parsed {
     const lin_command *command;
     void *values;
     lin_list operands;
-    int help;             /* 0, or LIN_HELP_TEXT, ...: asked for, nothing else was checked */
+    int help;             /* 0, or LIN_HELP_TEXT, ...: it was given, nothing else was checked */
     const char *settings; /* LIN_HELP_SETTINGS: of this option */
     unsigned char from[LIN_MAX_OPTIONS]; /* by row of the table */
     int line;                            /* of the configuration file that is read, from 1 */

@@ -140,7 +140,7 @@ int lin_results_check(lin_results *r, const lin_parsed *parsed, const lin_result
                                     .script = v->cue_script};
     if (v->cue_min_s > v->cue_max_s)
         return lin_misuse(parsed, "--cues min=%g must not be above max=%g", v->cue_min_s, v->cue_max_s);
-    // What is for programs is one line, unless it is wanted otherwise; see lin_results_make_readable for people.
+    // Text for programs is one line, unless an option divides it; text for people: lin_results_make_readable.
     const int paragraphs = v->paragraphs && (given(parsed, "layout", "paragraphs") || v->times);
     if (paragraphs) r->how.paragraph_s = PARAGRAPH_S;
     if (paragraphs || given(parsed, "layout", "columns")) r->how.columns = v->columns;
@@ -501,7 +501,7 @@ static int by_time(const void *a, const void *b)
     return x->of != y->of ? (x->of > y->of) - (x->of < y->of) : (x->first > y->first) - (x->first < y->first);
 }
 
-// Pieces of one speaker that nobody interrupts become one.
+// Pieces of one speaker without another speaker between them become one.
 static void join(pieces *p)
 {
     int kept = 0;

@@ -90,7 +90,7 @@ typedef struct lin_results_values {
 
 /*
  * What several speakers say, each on a channel, as one transcript: their turns in the order of time. A turn goes on over pauses
- * of up to 2 s in which nobody else speaks; where speakers interrupt each other, at pauses of 0.5 s.
+ * of up to 2 s in which no one else speaks; where speakers interrupt each other, at pauses of 0.5 s.
  *
  *   lin_turns turns = {0};                                       // reused
  *   lin_turns_make(&turns, results, n, &err);

@@ -143,7 +143,7 @@ void lin_live_models_close(lin_live_models *models);
      .help = "Pronunciations in CMUdict's format, with probabilities or without (docs/formats.md); if not given, "               \
              "$LINNET_LEXICON, else the lexicon of the program or of Debian's package pocketsphinx-en-us"}
 
-/* more: what else its help says, " ..." or "". */
+/* more: the rest of its help, " ..." or "". */
 #define LIN_ADD_LEXICON_ROW(owner, field, more)                                                                                  \
     {.name = "add-lexicon", .type = LIN_OPTION_FILE, .at = offsetof(owner, field), .value = "WORDS",                             \
      .help = "Words that extend the lexicon, in its format; a word alone in its line gets the pronunciation that rules find" more}
@@ -157,7 +157,7 @@ void lin_live_models_close(lin_live_models *models);
 
 #define LIN_DECODING_ROWS(owner, field) LIN_DECODING_ROWS_WITH(owner, field, NULL)
 
-/* words_default: "yes" for commands that recognise words unless told otherwise. */
+/* words_default: "yes" for commands that recognise words by default. */
 #define LIN_DECODING_ROWS_WITH(owner, field, words_default)                                                                      \
     {.type = LIN_OPTION_HEADING, .help = "Decoding"},                                                                            \
     {.name = "words", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.words), .text = words_default,                        \

@@ -217,7 +217,7 @@ size_t lin_words_bytes(const lin_words *w) { return w->bytes; }
 
 uint64_t lin_words_fingerprint(const lin_words *w) { return w->fingerprint; }
 
-// Before anything was said.
+// Before the first row.
 static lin_words_hyp beginning(const lin_words *w)
 {
     lin_words_hyp t = {.node = LIN_TREE_ROOT, .lm_state = w->lm ? lin_ngram_begin(w->lm) : LIN_GRAMMAR_START};

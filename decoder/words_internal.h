@@ -294,7 +294,7 @@ static inline void lin_words_weigh(lin_words_hyp *t)
     t->score = t->acoustic + t->weight + t->ahead;
 }
 
-// The natural logarithm with which the search sees the blank of a row.
+// The natural logarithm of the blank of a row, as the search counts it.
 static inline float lin_words_blank(const lin_words *w, const float *logp) { return logp[0] - (float)w->o.blank_penalty; }
 
 /* ---- words.c --------------------------------------------------------------------------------------------------------------- */

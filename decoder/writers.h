@@ -2,7 +2,7 @@
  * writers.h - writes results in the formats of other programs: one table, one function per format.
  *
  *   text      P P P                     or, with ids, Kaldi's: utt-id P P P; with times, a table: a line per phone or word;
- *                                       without both in lines of limited length and in paragraphs if that is wanted
+ *                                       without both in lines of limited length and in paragraphs by option
  *   json      one object per line: id, channel, speaker, seconds, phones, words, scores, alternatives; docs/formats.md names all
  *   ctm       NIST CTM, one line per phone or word: utt channel start duration phone confidence
  *   trn       NIST TRN: P P P (utt-id)
@@ -69,7 +69,7 @@ typedef struct lin_writer_layout {
 /* What a result is of, for the format nemo. NULL and 0: not known. */
 typedef struct lin_writer_source {
     const char *record;        /* a JSON object: its line in a manifest */
-    const char *path, *text;   /* without a record: the sound, what was said */
+    const char *path, *text;   /* without a record: the sound and its text */
     double start_s, duration_s; /* duration_s 0: the result's */
 } lin_writer_source;
 
@@ -179,7 +179,7 @@ lin_status lin_tokens_of(lin_tokens *tokens, const lin_result *result, const lin
 /* The phones or the words of a result that was checked. */
 lin_tokens lin_tokens_only(const lin_result *result, const lin_writer_options *options, int words);
 
-/* The words as the aligned text has them, if the result knows that; else as readable text if the options want that: from here on
+/* The words as the aligned text has them, if the result has it; else as readable text with options->readable: from here on
  * the tokens are those of `readable`, which must be zeroed before and is freed by lin_readable_free after the last use.
  * paragraph_s: of lin_readable. LIN_NO_MEMORY. */
 lin_status lin_tokens_make_readable(lin_tokens *tokens, double paragraph_s, lin_readable *readable, lin_error *err);

@@ -124,7 +124,7 @@ static int64_t add_token(cutter *c, const char *text, int64_t from_ms, int64_t t
     return from_ms + spans;
 }
 
-// All tokens, in an order of time that goes forward whatever the result says.
+// All tokens, in order of time, even if the times of the result are not.
 // speaker: NULL, or who is named before the first.
 static void add_tokens(cutter *c, const lin_tokens *t, const char *speaker)
 {
@@ -209,7 +209,7 @@ static void cut(cutter *c)
             }
         }
     }
-    // Each end knows its beginning; turned around, each beginning its end.
+    // Each end is stored with its beginning; turned around, each beginning with its end.
     for (int end = c->n, after = 0; end > 0;) {
         const int begin = c->parts[end].cut;
         c->parts[end].cut = after;
@@ -286,7 +286,7 @@ static void put_cue(const cutter *c, const cue *q, int number, const char *speak
         } else if (i > q->first && !p->glued) {
             lin_buffer_char(out, ' ');
         }
-        // Behind the cue's own time and going forward, as WebVTT wants them.
+        // Behind the cue's own time and going forward, as WebVTT requires.
         if (vtt && o->word_times && !p->glued && p->from_ms > at_ms) {
             lin_buffer_char(out, '<');
             put_time(out, p->from_ms, '.');
@@ -355,8 +355,8 @@ lin_status lin_write_vtt(const lin_result *r, const lin_writer_options *o, lin_b
 
 /* ---- Praat ----------------------------------------------------------------------------------------------------------------- */
 
-// Intervals of a tier: tokens, and empty ones wherever there is none, so that all of 0 .. end_ms is covered. Praat wants every
-// interval longer than nothing and beginning where the one before ended, whatever a result says.
+// Intervals of a tier: tokens, and empty ones wherever there is none, so that all of 0 .. end_ms is covered. Praat requires
+// that every interval is longer than 0 and begins where the one before ended, whatever the times of a result are.
 typedef struct tier {
     lin_tokens tokens;
     int64_t at_ms, end_ms;
@@ -503,7 +503,7 @@ lin_status lin_write_textgrid_speakers(const lin_result *const *list, int n, con
         return lin_fail(err, LIN_INVALID, "a TextGrid holds one utterance; use --output-dir for %s",
                         list[0]->id);
     }
-    if (end_ms == 0) end_ms = 1; // no sound at all: Praat wants some
+    if (end_ms == 0) end_ms = 1; // no sound at all: Praat requires some
     lin_buffer scratch = {0};
     lin_buffer_text(out, "File type = \"ooTextFile\"\nObject class = \"TextGrid\"\n\n");
     put_grid_time(out, "xmin = ", 0);

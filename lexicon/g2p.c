@@ -407,7 +407,7 @@ const char *lin_g2p_how_name(lin_g2p_how how)
 
 /* ---- English spelling ------------------------------------------------------------------------------------------------------ */
 
-// Of share/linnet/en/spelling.txt, which says what the fields are; in the library by the Makefile, because a program may bring no
+// Of share/linnet/en/spelling.txt, which describes the fields; in the library by the Makefile, because a program may bring no
 // more than a model and a lexicon.
 typedef struct line {
     const char *kind, *text, *by, *phones;

@@ -89,7 +89,7 @@ uint64_t lin_ngram_fingerprint(const lin_ngram *lm);
  * decoder/words. Most words that a search scores follow their context in no n-gram: the score is that of the unigram plus the
  * context's back-off weights. The filter has a bit for each pair of a context's last word and a word, which is set if an n-gram
  * of any order above 1 ends in the pair. Other pairs may have the same bit (Bloom 1970, with one hash); a bit that is not set is
- * certain. The bits of 512 words in order of their spelling are in one cache line, because a search asks for words that begin
+ * certain. The bits of 512 words in order of their spelling are in one cache line, because a search looks up words that begin
  * alike.
  *
  *   lin_ngram_context context = lin_ngram_context_of(lm, state);
@@ -105,7 +105,7 @@ typedef struct lin_ngram_pairs {
 
 /* What the scores of all words after a state have in common. */
 typedef struct lin_ngram_context {
-    lin_ngram_state last; /* of the last word alone; 0: it has none, and the filter knows nothing of this context */
+    lin_ngram_state last; /* of the last word alone; 0: it has none, and the filter has nothing of this context */
     float backoffs;       /* sum of the back-off weights down to the empty context */
 } lin_ngram_context;
 

@@ -225,7 +225,7 @@ static lin_status read_gram(reader *r, int k, lin_error *err)
     float backoff = 0;
     if (lin_field_next(&at, end, &field, &n)) LIN_TRY(read_backoff(r, field, n, &backoff, err));
     if (!is_highest) table->backoff[i] = backoff;
-    // Some programs write a weight of 0, which says nothing, there too.
+    // Some programs write a weight of 0, which has no effect, there too.
     if (is_highest && (backoff < 0 || backoff > 0))
         return FAIL_HERE(r, "this %d-gram has a back-off weight; n-grams of the highest order have none, or 0", k);
     if (lin_field_next(&at, end, &field, &n)) return FAIL_HERE(r, "there is text after the back-off weight of a %d-gram", k);

@@ -126,7 +126,7 @@ typedef struct lin_readable {
     int keep;          /* words that stay as they are */
     double end_s;      /* of the last word */
     char before[16];   /* the word before, or its beginning */
-    uint64_t names[LIN_READABLE_NAMES]; /* since begin; where a word's number modulo the size says, the newest one */
+    uint64_t names[LIN_READABLE_NAMES]; /* since begin; the newest word at its number modulo the size */
 } lin_readable;
 
 /* The model must outlive it. */
