@@ -223,30 +223,16 @@ static lin_status extend(lin_spoken *s, const lin_spoken_lexicon *lexicon, seque
     return status;
 }
 
-// All pronunciations of a reading. A word in parts is looked up as a whole first.
+// All pronunciations of a reading.
 static lin_status read_aloud(lin_spoken *s, const lin_spoken_lexicon *lexicon, const char *reading, sequences *out,
                              lin_error *err)
 {
-    const char *at = reading, *end = reading + strlen(reading), *word;
-    char whole[LIN_WORD_MAX];
-    size_t n;
+    lin_spelling word;
+    size_t at = 0;
     sequences q = {.n = 0};
-    const int *labels;
     lin_status status = join(&q, NULL, 0, NULL, 0, err);
-    while (status == LIN_OK && lin_field_next(&at, end, &word, &n)) {
-        size_t k = 0;
-        for (size_t i = 0; i < n && k < sizeof whole; i++)
-            if (word[i] != '+') whole[k++] = word[i];
-        if (!memchr(word, '+', n) || lin_dictionary_find(lexicon->dictionary, whole, k, 0, &labels) > 0) {
-            status = extend(s, lexicon, &q, whole, k, err);
-            continue;
-        }
-        for (size_t from = 0, part; from < n && status == LIN_OK; from += part + 1) {
-            const char *plus = memchr(word + from, '+', n - from);
-            part = plus ? (size_t)(plus - word) - from : n - from;
-            if (part) status = extend(s, lexicon, &q, word + from, part, err);
-        }
-    }
+    while (status == LIN_OK && (status = lin_reading_next(reading, &at, lexicon->dictionary, &word, err)) == LIN_OK && word.n)
+        status = extend(s, lexicon, &q, word.word, word.n, err);
     for (int i = 0; i < q.n && status == LIN_OK; i++) status = join(out, q.labels[i], q.lengths[i], NULL, 0, err);
     free_sequences(&q);
     return status;

@@ -310,15 +310,12 @@ static lin_status add_word(maker *m, const char *word, size_t n, part *p, lin_er
 // A reading of a number, whose words are separated by blanks and may have parts.
 static lin_status add_reading(maker *m, const char *reading, part *p, lin_error *err)
 {
-    while (*reading) {
-        char word[LIN_WORD_MAX];
-        size_t n = 0;
-        for (; *reading && *reading != ' '; reading++)
-            if (*reading != '+' && n < sizeof word) word[n++] = *reading;
-        while (*reading == ' ') reading++;
-        LIN_TRY(add_word(m, word, n, p, err));
-    }
-    return LIN_OK;
+    lin_spelling word;
+    lin_status status;
+    size_t at = 0;
+    while ((status = lin_reading_next(reading, &at, NULL, &word, err)) == LIN_OK && word.n)
+        LIN_TRY(add_word(m, word.word, word.n, p, err));
+    return status;
 }
 
 static lin_status add_readings(maker *m, const lin_readings *readings, part *p, lin_error *err)

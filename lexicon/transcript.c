@@ -233,6 +233,26 @@ static lin_status find_form(lin_word_reader *w, lin_error *err)
     return status;
 }
 
+lin_status lin_reading_next(const char *reading, size_t *at, const lin_dictionary *dictionary, lin_spelling *word,
+                            lin_error *err)
+{
+    const int *labels;
+    const int is_part = *at && reading[*at] == '+';
+    *word = (lin_spelling){0};
+    *at += strspn(reading + *at, " +");
+    const char *from = reading + *at;
+    size_t n = strcspn(from, " ");
+    if (n > LIN_WORD_MAX) return lin_fail(err, LIN_INVALID, "one word of a number has over %d letters", LIN_WORD_MAX);
+    for (size_t i = 0; i < n && !is_part; i++)
+        if (from[i] != '+') word->word[word->n++] = from[i];
+    if (is_part || (dictionary && word->n < n && !lin_dictionary_find(dictionary, word->word, word->n, 0, &labels))) {
+        n = word->n = strcspn(from, " +");
+        memcpy(word->word, from, n);
+    }
+    *at += n;
+    return LIN_OK;
+}
+
 lin_status lin_written_expand(const lin_written *written, const char *text, size_t n, lin_buffer *out, lin_error *err)
 {
     lin_word_reader w = {.written = written, .text = text, .n = n};
@@ -297,31 +317,15 @@ static void count_marks(lin_transcriber *t, const char *text, const lin_spelling
     t->n_marks += word->marks;
 }
 
-// The words of a reading, each perhaps in parts that the dictionary has.
 static lin_status append_reading(lin_transcriber *t, const char *reading, lin_error *err)
 {
-    lin_status status = LIN_OK;
-    const char *at = reading, *word;
-    size_t n;
-    while (status == LIN_OK && lin_field_next(&at, reading + strlen(reading), &word, &n)) {
-        lin_spelling g = {0};
-        const int *labels;
-        if (n > LIN_WORD_MAX) return lin_fail(err, LIN_INVALID, "one word of a number has over %d letters", LIN_WORD_MAX);
-        for (size_t i = 0; i < n; i++)
-            if (word[i] != '+') g.word[g.n++] = word[i];
-        if (!memchr(word, '+', n) || lin_dictionary_find(t->dictionary, g.word, g.n, 0, &labels) > 0) {
-            status = append_word(t, &g, err);
-            continue;
-        }
-        for (size_t from = 0, k; from < n && status == LIN_OK; from += k + 1) {
-            const char *plus = memchr(word + from, '+', n - from);
-            k = plus ? (size_t)(plus - word) - from : n - from;
-            memcpy(g.word, word + from, k);
-            g.n = k;
-            if (k) status = append_word(t, &g, err);
-        }
-    }
-    return status;
+    lin_spelling word;
+    size_t at = 0;
+    do {
+        LIN_TRY(lin_reading_next(reading, &at, t->dictionary, &word, err));
+        if (word.n) LIN_TRY(append_word(t, &word, err));
+    } while (word.n);
+    return LIN_OK;
 }
 
 void lin_transcriber_read_written(lin_transcriber *t, const lin_written *written) { t->words.written = written; }

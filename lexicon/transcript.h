@@ -78,6 +78,11 @@ typedef struct lin_word_reader {
 lin_status lin_word_reader_next(lin_word_reader *words, lin_spelling *word, lin_error *err);
 void lin_word_reader_free(lin_word_reader *words);
 
+/* The next word of a reading from byte *at on, 0 at first; word->n 0: there are no more. A word in parts, "sixty+two", is one if
+ * the dictionary has it, or is NULL; else each part is one. LIN_INVALID for a word over LIN_WORD_MAX bytes. */
+lin_status lin_reading_next(const char *reading, size_t *at, const lin_dictionary *dictionary, lin_spelling *word,
+                            lin_error *err);
+
 /* Appends a text to `out`, each form of `written` as its first reading, the parts of its words joined. LIN_NO_MEMORY. */
 lin_status lin_written_expand(const lin_written *written, const char *text, size_t n, lin_buffer *out, lin_error *err);
 
