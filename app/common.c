@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "app/terminal.h"
+#include "linnet/find.h"
 
 volatile sig_atomic_t lin_interrupted;
 
@@ -151,8 +152,7 @@ lin_status lin_make_folders(const char *path, size_t n, lin_error *err)
         if (!slash) break;
         *slash = '/';
     }
-    struct stat st;
-    if (!n || (stat(part, &st) == 0 && S_ISDIR(st.st_mode))) return LIN_OK;
+    if (!n || lin_is_folder(part)) return LIN_OK;
     return lin_fail(err, LIN_IO, "cannot create the folder %s: a file has this name", part);
 }
 

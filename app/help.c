@@ -570,14 +570,20 @@ static void zsh(FILE *out, const lin_command *const *commands)
     fputs("        help) _describe command commands ;;\n    esac\n}\n_linnet \"$@\"\n", out);
 }
 
+static void put_description(FILE *out, const char *text)
+{
+    fputs(" -d '", out);
+    for (; *text; text++) fprintf(out, *text == '\'' || *text == '\\' ? "\\%c" : "%c", *text);
+    fputs("'\n", out);
+}
+
 static void fish(FILE *out, const lin_command *const *commands)
 {
     fputs("# fish completion for linnet\n", out);
     for (const lin_command *const *c = commands; *c; c++) {
         if ((*c)->hidden) continue;
-        fprintf(out, "complete -c linnet -n __fish_use_subcommand -a %s -d '", (*c)->name);
-        for (const char *s = (*c)->summary; *s; s++) fprintf(out, *s == '\'' ? "\\'" : "%c", *s);
-        fputs("'\n", out);
+        fprintf(out, "complete -c linnet -n __fish_use_subcommand -a %s", (*c)->name);
+        put_description(out, (*c)->summary);
         if ((*c)->brief) fprintf(out, "complete -c linnet -n '__fish_seen_subcommand_from %s' -l help-all\n", (*c)->name);
         for (const lin_option *o = (*c)->options; o->type != LIN_OPTION_END; o++) {
             if (!is_in(o, ALL)) continue;
@@ -598,9 +604,7 @@ static void fish(FILE *out, const lin_command *const *commands)
             } else if (o->type != LIN_OPTION_FLAG) {
                 fputs(" -x", out);
             }
-            fputs(" -d '", out);
-            for (const char *s = o->help; *s; s++) fprintf(out, *s == '\'' || *s == '\\' ? "\\%c" : "%c", *s);
-            fputs("'\n", out);
+            put_description(out, o->help);
         }
     }
 }

@@ -192,12 +192,6 @@ int lin_corpus_is_textgrid(const char *path)
     return at >= 0 && !strcmp(text_ends[at], "TextGrid");
 }
 
-int lin_is_folder(const char *path)
-{
-    struct stat s;
-    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
-}
-
 // Bytes of a name before the dot of its extension.
 static size_t stem(const char *name)
 {

@@ -21,6 +21,7 @@
 #include "base/status.h"
 #include "linnet/datadir.h"
 #include "linnet/files.h"
+#include "linnet/find.h"
 
 /* ---- a list of recordings as an option ------------------------------------------------------------------------------------- */
 
@@ -128,8 +129,6 @@ void lin_corpus_free(lin_corpus *corpus);
 int lin_corpus_is_sound(const char *path);
 int lin_corpus_is_text(const char *path);
 int lin_corpus_is_textgrid(const char *path);
-
-int lin_is_folder(const char *path);
 
 /* ---- names of results ------------------------------------------------------------------------------------------------------ */
 

@@ -98,21 +98,19 @@ static const char *const given_names[] = {
     [LIN_GIVEN_COMBINE_WEIGHT] = "combine-weight",
 };
 
-static int given(const lin_decoding_values *v, lin_given which) { return (v->given >> which) & 1; }
-
 // 1 if an option needs a beam.
-static int wants_beam(const lin_decoding_values *v)
+static int needs_beam(const lin_decoding_values *v)
 {
-    lin_decoding_values asked = *v;
-    asked.beam = 0;
-    return lin_decoding_kind(&asked) != LIN_SEARCH_GREEDY;
+    lin_decoding_values without = *v;
+    without.beam = 0;
+    return lin_decoding_kind(&without) != LIN_SEARCH_GREEDY;
 }
 
 // Complains if an option of the list (ended by LIN_GIVEN_COUNT) was given.
 static int refuse_given(const lin_parsed *parsed, const lin_decoding_values *v, const lin_given *list, const char *is_for)
 {
     for (; *list != LIN_GIVEN_COUNT; list++) {
-        if (!given(v, *list)) continue;
+        if (!lin_is_given(v, *list)) continue;
         const char *under = parsed->command->options[lin_options_find(parsed->command, given_names[*list])].under;
         return lin_misuse(parsed, "--%s%s%s needs %s", under ? under : "", under ? " " : "", given_names[*list], is_for);
     }
@@ -131,8 +129,8 @@ int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v, int phr
         return lin_misuse(parsed, "--grammar and --no-words exclude each other");
     if (v->grammar) v->words = 1;
     if (v->n_best > 1 && v->speakers) return lin_misuse(parsed, "--diarize and --n-best exclude each other");
-    const int phrases = phrases_come || given(v, LIN_GIVEN_CONTEXT) || given(v, LIN_GIVEN_PHRASE);
-    if (given(v, LIN_GIVEN_BEAM) && v->beam == 0 && wants_beam(v))
+    const int phrases = phrases_come || lin_is_given(v, LIN_GIVEN_CONTEXT) || lin_is_given(v, LIN_GIVEN_PHRASE);
+    if (lin_is_given(v, LIN_GIVEN_BEAM) && v->beam == 0 && needs_beam(v))
         return lin_misuse(parsed, "--beam 0 excludes words, language models, phrases and alternatives; leave it out");
     static const lin_given of_words[] = {LIN_GIVEN_UNKNOWN, LIN_GIVEN_NO_UNKNOWN, LIN_GIVEN_ALL_WORDS, LIN_GIVEN_NO_LM,
                                          LIN_GIVEN_BLANK_PENALTY, LIN_GIVEN_SETTLE, LIN_GIVEN_SHOW, LIN_GIVEN_READABLE,
@@ -145,15 +143,15 @@ int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v, int phr
         wrong = refuse_given(parsed, v, of_beams, "--beam or --words");
     }
     if (wrong != LIN_EXIT_OK) return wrong;
-    if (given(v, LIN_GIVEN_UNKNOWN) && v->no_unknown)
+    if (lin_is_given(v, LIN_GIVEN_UNKNOWN) && v->no_unknown)
         return lin_misuse(parsed, "--tune unknown and --no-unknown exclude each other");
-    if (given(v, LIN_GIVEN_LM) && v->no_lm) return lin_misuse(parsed, "--lm and --no-lm exclude each other");
+    if (lin_is_given(v, LIN_GIVEN_LM) && v->no_lm) return lin_misuse(parsed, "--lm and --no-lm exclude each other");
     if (!v->words && !phrases && !v->keywords.count && !v->keywords_file)
         wrong = refuse_given(parsed, v, of_pronunciation, "--words, phrases or keywords");
     if (wrong != LIN_EXIT_OK) return wrong;
-    if (given(v, LIN_GIVEN_CONTEXT_BONUS) && !phrases)
+    if (lin_is_given(v, LIN_GIVEN_CONTEXT_BONUS) && !phrases)
         return lin_misuse(parsed, "--tune context-bonus needs --context or --phrase");
-    if (given(v, LIN_GIVEN_LM_WEIGHT) && !given(v, LIN_GIVEN_LM) && (!v->words || v->no_lm) && !v->rescore)
+    if (lin_is_given(v, LIN_GIVEN_LM_WEIGHT) && !lin_is_given(v, LIN_GIVEN_LM) && (!v->words || v->no_lm) && !v->rescore)
         return lin_misuse(parsed, "--tune lm-weight needs --lm");
     static const lin_given of_rescoring[] = {LIN_GIVEN_RESCORE_WEIGHT, LIN_GIVEN_COUNT},
                            of_combining[] = {LIN_GIVEN_COMBINE_WEIGHT, LIN_GIVEN_COUNT},

@@ -16,6 +16,7 @@
 #include "base/symbols.h"
 #include "base/textfile.h"
 #include "base/unicode.h"
+#include "linnet/find.h"
 
 enum { MAX_LINE = 65536, MAX_ID = 255, MAX_OBJECT = 1 << 24 }; // MAX_OBJECT: a cut with thousands of supervisions
 
@@ -759,7 +760,6 @@ static lin_status load_list(const char *path, const lin_datadir_options *given, 
                             lin_error *err)
 {
     char *text, *clips = NULL;
-    struct stat st;
     lin_datadir_options o = *given;
     lin_datadir_file file = {.name = path};
     lin_status status = LIN_OK;
@@ -768,7 +768,7 @@ static lin_status load_list(const char *path, const lin_datadir_options *given, 
     if (parent && !is_objects(&file) && is_table(&file)) { // Common Voice has its sound in a folder beside the tables
         clips = join(parent, (piece){"clips", 5});
         if (!clips) status = no_memory(err, strlen(parent));
-        else if (stat(clips, &st) == 0 && S_ISDIR(st.st_mode)) o.audio_root = clips;
+        else if (lin_is_folder(clips)) o.audio_root = clips;
     }
     if (status == LIN_OK) status = lin_datadir_parse_list(&file, &o, dir, err);
     lin_free(clips);

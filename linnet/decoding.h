@@ -86,6 +86,8 @@ typedef struct lin_decoding_values {
     unsigned given; /* a bit for each that is set (lin_given); the others have the default of the kind of search */
 } lin_decoding_values;
 
+static inline int lin_is_given(const lin_decoding_values *values, lin_given which) { return (values->given >> which) & 1; }
+
 /* Greedy; phrases have a bonus of 4. */
 lin_decoding_values lin_decoding_default(void);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
 #include "base/system.h"
 
 #ifndef LIN_DATA_DIR
@@ -20,7 +21,7 @@ static char chosen_language[PATH_MAX]; // a code, or the path of a folder; "": n
 
 static int exists(const char *path) { return access(path, F_OK) == 0; }
 
-static int is_folder(const char *path)
+int lin_is_folder(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
@@ -146,7 +147,7 @@ lin_status lin_find_language(const char *given, lin_error *err)
         *chosen_language = 0;
         return LIN_OK;
     }
-    if (!is_installed(given) && !is_folder(given)) {
+    if (!is_installed(given) && !lin_is_folder(given)) {
         list_languages(list, sizeof list);
         return lin_fail(err, LIN_INVALID, "there is no language '%.100s'%s; name %sa folder with the files of one", given, list,
                         *list ? "one of these, or " : "");

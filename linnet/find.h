@@ -22,6 +22,8 @@
 #include "lexicon/readable.h"
 #include "lexicon/written.h"
 
+int lin_is_folder(const char *path); /* 1: it is there and a folder, perhaps by a link */
+
 /* A folder in which installed files are looked for before all other places, for the whole process; it is copied. NULL: none
  * again. LIN_INVALID: its path is too long. While no other function of this header runs. */
 lin_status lin_find_in(const char *folder, lin_error *err);
