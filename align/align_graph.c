@@ -3,7 +3,6 @@
 #include "align/align.h"
 
 #include <assert.h>
-#include <limits.h>
 #include <string.h>
 
 #include "base/memory.h"

@@ -21,8 +21,6 @@
 #ifndef LIN_ALIGN_ALIGNER_H
 #define LIN_ALIGN_ALIGNER_H
 
-#include <stdint.h>
-
 #include "align/align.h"
 #include "align/spoken.h"
 #include "base/buffer.h"

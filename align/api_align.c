@@ -1,6 +1,5 @@
 // api_align.c - linnet.h: aligners, which share a lexicon and make what a thread needs for each call.
 
-#include <math.h>
 #include <string.h>
 
 #include "align/aligner.h"

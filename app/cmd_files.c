@@ -1,8 +1,6 @@
 // cmd_files.c - files that the recogniser maps: linnet lexicon packs a lexicon, linnet quantise stores a model's weights in eight
 // bits.
 
-#include <stdio.h>
-
 #include "app/common.h"
 #include "app/inputs.h"
 #include "app/shared_options.h"

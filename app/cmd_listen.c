@@ -1,6 +1,5 @@
 // cmd_listen.c - linnet listen: a microphone to phonemes and words, while one speaks.
 
-#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>

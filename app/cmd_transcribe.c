@@ -1,6 +1,5 @@
 // cmd_transcribe.c - linnet transcribe: sound files to phonemes or words, many at once, results in order.
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

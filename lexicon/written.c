@@ -2,7 +2,6 @@
 
 #include "lexicon/written_internal.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/buffer.h"

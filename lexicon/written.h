@@ -42,7 +42,6 @@
 #define LIN_LEXICON_WRITTEN_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 #include "base/buffer.h"
 #include "base/status.h"

@@ -2,7 +2,6 @@
 
 #include "linnet/engine.h"
 
-#include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <string.h>

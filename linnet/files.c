@@ -2,7 +2,6 @@
 
 #include "linnet/files.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 #include "serve/serve_calls.h"
 
 #include <ctype.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

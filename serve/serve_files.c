@@ -14,7 +14,6 @@
 #include "base/memory.h"
 #include "decoder/writers.h"
 #include "frontend/audio.h"
-#include "frontend/processes.h"
 #include "linnet/diarizer.h"
 #include "linnet/files.h"
 #include "serve/serve.h"

@@ -10,7 +10,6 @@
 // waited for max-unread seconds, the stream ends: a message with the reason is queued behind the results that wait, and the
 // client has as long again to read them.
 
-#include <math.h>
 #include <string.h>
 
 #include "base/memory.h"
