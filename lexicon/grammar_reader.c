@@ -371,7 +371,7 @@ static int take_range(cursor *c, unsigned long *from, unsigned long *to)
     const size_t n = (size_t)(c->end - at) < sizeof text - 1 ? (size_t)(c->end - at) : sizeof text - 1;
     memcpy(text, at, n);
     text[n] = '\0';
-    if (!lin_is_digit(*text) || sscanf(text, "%9lu..%9lu%n", from, to, &used) != 2 || !used) return 0;
+    if (sscanf(text, "%9lu..%9lu%n", from, to, &used) != 2 || strspn(text, "0123456789.") < (size_t)used) return 0; // "1..-5"
     c->at = at + used;
     return 1;
 }
