@@ -132,6 +132,12 @@ static lin_status write_sound(lin_job *job, const lin_form_part *file, lin_error
 
 /* ---- answers --------------------------------------------------------------------------------------------------------------- */
 
+static const char *type_of(const char *format)
+{
+    if (strstr(format, "json")) return "application/json";
+    return !strcmp(format, "vtt") ? "text/vtt; charset=utf-8" : "text/plain; charset=utf-8";
+}
+
 // The list "words" of the items first .. first + n - 1; inside: as in a segment of whisper.cpp's server.
 static void put_words(lin_buffer *out, const lin_live_words *words, const lin_result *r, int first, int n, int inside)
 {
@@ -229,7 +235,7 @@ static lin_status put_transcript(lin_serve *s, lin_job *job, const request *r, c
 {
     lin_buffer text = {0}, *out = &job->answer;
     const int verbose = !strcmp(r->format, "verbose_json"), plain = !strcmp(r->format, "json");
-    job->answer_type = "application/json";
+    job->answer_type = type_of(r->format);
     lin_status status = lin_live_put_readable(&text, &s->live.words, result, err);
     if (status == LIN_OK && plain) {
         lin_buffer_char(out, '{');
@@ -250,7 +256,6 @@ static lin_status put_transcript(lin_serve *s, lin_job *job, const request *r, c
         status = lin_writer_begin(writer, &o, out, err);
         if (status == LIN_OK && !full && result->n_voices) status = put_turns(writer, result, &o, out, err);
         else if (status == LIN_OK) status = writer->write(result, &o, out, err);
-        if (!full) job->answer_type = !strcmp(r->format, "vtt") ? "text/vtt; charset=utf-8" : "text/plain; charset=utf-8";
     }
     lin_buffer_free(&text);
     return status == LIN_OK ? lin_buffer_status(out, err) : status;
@@ -278,13 +283,13 @@ static void keep_warning(lin_job *job, const char *warning)
 static lin_status put_alignment(lin_serve *s, lin_job *job, const request *r, const lin_alignment *a, double row_s,
                                 lin_error *err)
 {
-    const int json = !strcmp(r->format, "json") || strstr(r->format, "_json");
+    const int json = strstr(r->format, "json") != NULL;
     const lin_writer *writer = lin_writer_find(json ? "json" : r->format);
     const lin_writer_options o = {.phones = s->live.words.phones, .ipa = s->live.words.ipa, .times = 1};
     char doubt[256];
     lin_buffer *out = &job->answer;
     lin_status status = lin_write_speakers(writer, &(const lin_result *){&a->results[0]}, 1, &o, out, err);
-    job->answer_type = json ? "application/json" : "text/plain; charset=utf-8";
+    job->answer_type = type_of(r->format);
     lin_alignment_doubt(a, row_s, 0, doubt, sizeof doubt);
     if (status == LIN_OK && json) add_warning(out, a->warning[0] ? a->warning : doubt);
     keep_warning(job, a->warning[0] ? a->warning : doubt);

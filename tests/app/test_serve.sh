@@ -60,6 +60,7 @@ has "an unknown format" "$(talk post /v1/audio/transcriptions file=@"$speech" re
 answer=$(talk post /v1/align file=@"$speech" text="$says" response_format=ctm)
 is "align: what linnet align writes" "$("$LINNET" align -f ctm --text "$says" "$speech" 2> /dev/null | sed 's/^speech /sound /')" \
     "$(printf '%s\n' "$answer" | tr -d '\r' | sed '1,/^$/d')"
+has "align: the type of subtitles" "$(talk post /v1/align file=@"$speech" text="$says" response_format=vtt)" "content-type: text/vtt; charset=utf-8"
 has "align: json with goodness" "$(talk post /v1/align file=@"$speech" text="$says")" '"goodness":'
 has "align: phonemes" "$(talk post /v1/align file=@"$speech" phones="HH IY W AA Z")" '"phone":"HH"'
 has "align: no text" "$(talk post /v1/align file=@"$speech")" "HTTP/1.1 400"
