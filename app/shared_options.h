@@ -44,7 +44,8 @@ static inline lin_precision lin_model_precision(const lin_model_values *values)
 #define LIN_MODEL_ROW(at_value)                                                                                                  \
     {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = at_value, .choices = "default|offline|small",                \
      .help = "The model: a file, or the name of an installed one. default and small recognise while sound arrives; small has "   \
-             "half the cost. offline reads whole utterances and makes fewer errors. If not given, $LINNET_MODEL, else default"}
+             "half the parameters. offline reads whole utterances and makes fewer errors. If not given, $LINNET_MODEL, else "    \
+             "default"}
 
 #define LIN_MODEL_ROWS(owner, field)                                                                                             \
     LIN_MODEL_ROW(offsetof(owner, field.model)),                                                                                 \

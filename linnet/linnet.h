@@ -154,7 +154,7 @@ typedef struct linnet_model_options {
 LINNET_API void linnet_model_options_init(linnet_model_options *options, size_t size);
 
 /*
- * Loads a model file. path may be the name of an installed model: "default" (streams), "small" (streams, at half the cost) or
+ * Loads a model file. path may be the name of an installed model: "default" (streams), "small" (streams, half the parameters) or
  * "offline" (whole utterances only, more accurate). NULL: $LINNET_MODEL, else "default".
  * LINNET_IO: there is no such file; LINNET_FORMAT: it is no model or is damaged; LINNET_UNSUPPORTED: the device cannot be used.
  */
