@@ -22,7 +22,7 @@ enum {
 #define RIDGE 0.2F
 #define QUIETEST 3e-2F
 #define TINY 1e-20F // for lines without sound
-#define MOST 1e30F  // more than the power of any sound
+#define MOST 1e38F  // more than the power of any sound: 2^124, of a second of LIN_AUDIO_LARGEST
 #define FADE 0.9988F
 #define LOUD 1e-3F
 #define CHANCE 7.0F

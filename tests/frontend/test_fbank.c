@@ -322,6 +322,31 @@ START_TEST(edges)
 }
 END_TEST
 
+// The loudest samples that are accepted (LIN_AUDIO_LARGEST): the same features but for their level, and a state that is loaded.
+START_TEST(dereverb_of_the_loudest_sound)
+{
+    enum { N = 32000 };
+    static float x[N], loud[N], frames[200 * 40];
+    static unsigned char state[200000];
+    lin_fbank_config config = lin_fbank_default();
+    lin_fbank *fbank;
+    int T, got;
+    config.dereverb = 1;
+    for (int i = 0; i < N; i++) x[i] = i / 18 % 2 ? 1 : -1;
+    for (int i = 0; i < N; i++) loud[i] = 0x1p30F * x[i];
+    float *want = whole(&config, x, N, &T);
+    OK(lin_fbank_create(&config, &fbank, &err));
+    OK(lin_fbank_push(fbank, loud, N, frames, 200, &got, &err));
+    ck_assert_int_eq(got, T);
+    for (int i = 0; i < T * 40; i++) ck_assert_float_eq_tol(frames[i], want[i] + 60 * logf(2), 1e-3F);
+    ck_assert(lin_fbank_state_bytes(fbank) <= sizeof state);
+    lin_fbank_save(fbank, state);
+    OK(lin_fbank_load(fbank, state, lin_fbank_state_bytes(fbank), &err));
+    lin_fbank_destroy(fbank);
+    lin_free(want);
+}
+END_TEST
+
 START_TEST(configurations_out_of_range)
 {
     lin_fbank *fbank;
@@ -498,5 +523,6 @@ END_TEST
 TEST_MAIN("frontend/fbank", TEST(golden_values), TEST(golden_level), TEST(golden_dereverb), TEST(dereverb_takes_echoes_away),
           TEST(a_level_makes_features_independent_of_gain), TEST(level_and_room_are_saved_and_loaded),
           TEST(any_split_gives_the_same_bits), TEST(too_small_changes_nothing), TEST(reset_forgets_a_gap), TEST(edges),
-          TEST(configurations_out_of_range), TEST(every_allocation_may_fail), TESTS(the_table_describes_the_filterbank, 0, 2),
-          TEST(a_table_without_memory), TEST(moments), TEST(moments_of_bad_frames), TEST(moments_without_memory))
+          TEST(dereverb_of_the_loudest_sound), TEST(configurations_out_of_range), TEST(every_allocation_may_fail),
+          TESTS(the_table_describes_the_filterbank, 0, 2), TEST(a_table_without_memory), TEST(moments), TEST(moments_of_bad_frames),
+          TEST(moments_without_memory))
