@@ -126,7 +126,8 @@ void lin_session_close(lin_session *s)
 
 size_t lin_session_bytes(const lin_session *s)
 {
-    return block_bytes(s, s->capacity) + lin_utterances_bytes(&s->utterances);
+    const size_t front = s->features && !s->hop ? lin_extractor_state_bytes(s->features) : 0; // most of its memory is its state
+    return block_bytes(s, s->capacity) + lin_utterances_bytes(&s->utterances) + front;
 }
 
 void lin_session_begin(lin_session *s, lin_result *whole)

@@ -557,6 +557,12 @@ START_TEST(with_the_room)
             snprintf(live.text + strlen(live.text), sizeof live.text - strlen(live.text), "%s\n",
                      linnet_result_text(event->utterance->settled));
     ck_assert_str_eq(live.text, whole.text);
+    linnet_engine_stats left_in = {.size = sizeof left_in}, taken_out = left_in;
+    require_ok(linnet_engine_measure(e, &left_in, &err));
+    linnet_engine_destroy(e);
+    require_ok(linnet_engine_create(plain, &o, &e, &err));
+    require_ok(linnet_engine_measure(e, &taken_out, &err));
+    ck_assert_uint_gt(taken_out.stream_bytes, left_in.stream_bytes + 100000);
     linnet_engine_destroy(e);
     linnet_session_destroy(heard);
     linnet_session_destroy(s);
