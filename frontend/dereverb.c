@@ -28,6 +28,7 @@ enum {
 #define CHANCE 7.0F
 #define NO_ROOM 0.03F
 #define ROOM 0.05F
+#define TONES 0.6F
 
 typedef float lane __attribute__((vector_size(LANES * sizeof(float)), aligned(4)));
 
@@ -187,9 +188,13 @@ static void learn_block(lin_dereverb *s)
     if (!solves) return;
     float explained = 0;
     for (int i = 0; i < bands_of(s->lines); i++) explained += solve(&s->filters[i]);
-    s->room = ((explained / (float)s->lines - CHANCE) / s->learned - NO_ROOM) / (ROOM - NO_ROOM);
-    s->room = fminf(fmaxf(s->room, 0), 1);
+    const float part = (explained / (float)s->lines - CHANCE) / s->learned;
+    s->room = fminf(fmaxf((part - NO_ROOM) / (ROOM - NO_ROOM), 0), 1);
     s->blocks = s->room > 0 ? 1 : SELDOM;
+    if (part > TONES) { // speech behind them would be heard through what predicts them
+        s->learned = s->room = 0;
+        memset(s->filters, 0, (size_t)bands_of(s->lines) * sizeof *s->filters);
+    }
 }
 
 void lin_dereverb_frame(lin_dereverb *s, const kiss_fft_cpx *spectrum, float *power)

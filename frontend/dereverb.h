@@ -13,6 +13,7 @@
  *     v = mean of |X(u - 1)|^2, |X(u)|^2, |X(u + 1)|^2, at least 3 % of the mean of |x(u)|^2
  *   after every five frames, from N = 60 on:  g = (R + 0.2 tr(R) / 10 I)^-1 p
  *     c from 0 to 1 while the mean of p^H g over the lines, without the 7 that ten frames predict by chance, is 3 to 5 % of N
+ *     where it is above 60 %, the sound is tones, such as those of a telephone: R, p, N and c begin anew
  *
  * A frame is loud if its energy is above -30 dB of the loudest so far, which fades by 0.5 dB a second. The voice itself is
  * predicted less than 3 %, so sound without a room stays as it is, to the bit. While c is 0, it is looked at after every eighth

@@ -80,8 +80,11 @@ def dereverbed(X, taps=10, delay=3, block=5, forget=0.9995, ridge=0.2, quietest=
         more = ridge * np.einsum("fkk->f", R).real / taps + 1e-20
         g = np.linalg.solve(R + more[:, None, None] * np.eye(taps), p[:, :, None])[:, :, 0]
         explained = np.sum(p.conj() * g).real / lines
-        room = min(max(((explained - 7) / learned - 0.03) / 0.02, 0), 1)
+        part = (explained - 7) / learned
+        room = min(max((part - 0.03) / 0.02, 0), 1)
         blocks = 1 if room > 0 else seldom
+        if part > 0.6:  # tones
+            R, p, learned, room = 0 * R, 0 * p, 0.0, 0.0
     return Y
 
 
