@@ -23,15 +23,12 @@
 
 typedef struct lin_keyword {
     const char *text;
-    double threshold;  /* confidence, in (0, 1]; NAN: lin_keyword_threshold of the shortest pronunciation */
+    double threshold;  /* confidence, in (0, 1]; NAN: one by the number of phones */
     const int *labels; /* [n_labels] one or more pronunciations, labels 1 .. V-1, with a 0 between two */
     int n_labels;
 } lin_keyword;
 
 enum { LIN_KEYWORDS_MAX = 10000, LIN_KEYWORD_PHONES_MAX = 100 };
-
-/* The threshold for a keyword of so many phones: about one false alarm in an hour of read speech (bench/keywords.py). */
-double lin_keyword_threshold(int n_phones);
 
 typedef struct lin_keywords lin_keywords;
 
