@@ -365,8 +365,8 @@ static __global__ void __launch_bounds__(ANY_THREADS) backward_general(lsh_job j
     }
 }
 
-// A launch for each round, in blocks of so many positions of an utterance's order. `(job).round < (job).rounds` would not compile:
-// nvcc takes the `<` before a macro's argument for the beginning of a template's.
+// A launch for each round, in blocks of so many positions of an utterance's order. `(job).round < (job).rounds` would not
+// compile: nvcc takes the `<` before a macro's argument for the beginning of a template's.
 #define LSH_ROUNDS(exec, kernel, positions, threads, shared, job, segments)                                                      \
     for ((job).round = 0; (job).rounds > (job).round; (job).round++)                                                             \
     LIN_LAUNCH(exec, kernel,                                                                                                     \
