@@ -126,13 +126,13 @@ def fbank(x, **options):
 
 def levelled(frames, level_db):
     """energies [T, bins] -> the same with a running level (frontend/fbank.h), in double."""
-    out, speech, lowest, drop = [], level_db - 10.0, None, 0.5
+    out, speech, lowest, drop = [], level_db - 10.0, None, 1.0
     for frame in frames:
         db = max(10 * np.log10(frame.sum() + 1e-30), level_db - 75)
         lowest = db if lowest is None else min(db, lowest + 0.02)
         if db > lowest + 15:
             speech = speech + (db - speech) / 20 if db > speech else max(db, speech - 0.01 - drop)
-            drop *= 0.98
+            drop *= 0.85
         away = level_db - speech
         gain = np.sign(away) * min(max(abs(away) - 4, 0), 40)
         out.append(frame * 10 ** (gain / 10))
@@ -149,7 +149,7 @@ if __name__ == "__main__":
     save("fbank_default.npy", fbank(x))
     save("fbank_5500.npy", fbank(x, high=5500.0))
     three = np.concatenate((x / 20, x, x / 3))  # a quiet speaker, a loud one, another
-    save("fbank_level.npy", logarithm(levelled(energies(three), 100.0)))
+    save("fbank_level.npy", logarithm(levelled(energies(three), 130.0)))
     echoes = three.astype(np.float64)
     for i in range(960, len(echoes)):
         echoes[i] += 0.7 * echoes[i - 960]
