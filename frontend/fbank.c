@@ -232,7 +232,7 @@ static float gain_of(running_level *l, double level_db, double energy)
 {
     const double first = 10, silence = 75, over = 15, rise = 0.05, fall = 0.01, loose = 4, most = 40;
     const float db = (float)fmax(10 * log10(energy + 1e-30), level_db - silence);
-    if (!l->begun) *l = (running_level){.speech = (float)(level_db - first), .lowest = db, .drop = 1, .begun = 1};
+    if (!l->begun) *l = (running_level){.speech = (float)(level_db - first), .lowest = db, .drop = 5, .begun = 1};
     l->lowest = fminf(db, l->lowest + 0.02F);
     if (db > l->lowest + (float)over) {
         if (db > l->speech) {
@@ -240,7 +240,7 @@ static float gain_of(running_level *l, double level_db, double energy)
         } else {
             l->speech = fmaxf(db, l->speech - (float)fall - l->drop);
         }
-        l->drop *= 0.85F;
+        l->drop *= 0.5F;
     }
     const double away = level_db - (double)l->speech, by = fmin(fmax(fabs(away) - loose, 0), most);
     return (float)pow(10, (away < 0 ? -by : by) / 10);
@@ -348,7 +348,7 @@ static int is_level(const float level[4], double level_db)
 {
     for (int i = 0; i < 4; i++)
         if (!(fabsf(level[i]) <= 400)) return 0;
-    return (level[3] == 0 || level[3] == 1) && level[2] >= 0 && level[2] <= 1 && (double)level[1] >= level_db - 76;
+    return (level[3] == 0 || level[3] == 1) && level[2] >= 0 && level[2] <= 5 && (double)level[1] >= level_db - 76;
 }
 
 lin_status lin_fbank_load(lin_fbank *f, const void *bytes, size_t n_bytes, lin_error *err)

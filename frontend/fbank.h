@@ -89,10 +89,10 @@ void lin_fbank_destroy(lin_fbank *fbank);
  *   F = min(L, F + 0.02 dB)
  *   if L > F + 15 dB, the frame is one of speech:  S += (L - S) / 20               where L > S
  *                                                  S = max(L, S - 0.01 dB - q)     else
- *                                                  and after either q = 0.85 q; q is 1 dB at first
+ *                                                  and after either q = q / 2; q is 5 dB at first
  *   gain: level_db - S, made smaller by 4 dB (0 within 4 dB), from -40 to 40 dB
  *
- * So a stream may begin at any level: S falls by 7 dB in the first frames of speech and by 1 dB with each second of speech from
+ * So a stream may begin at any level: S falls by 10 dB in the first frames of speech and by 1 dB with each second of speech from
  * there. Faster would amplify short recordings whose first sounds are quiet. Noise where nobody has spoken yet becomes at most
  * 6 dB louder.
  */

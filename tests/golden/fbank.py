@@ -126,13 +126,13 @@ def fbank(x, **options):
 
 def levelled(frames, level_db):
     """energies [T, bins] -> the same with a running level (frontend/fbank.h), in double."""
-    out, speech, lowest, drop = [], level_db - 10.0, None, 1.0
+    out, speech, lowest, drop = [], level_db - 10.0, None, 5.0
     for frame in frames:
         db = max(10 * np.log10(frame.sum() + 1e-30), level_db - 75)
         lowest = db if lowest is None else min(db, lowest + 0.02)
         if db > lowest + 15:
             speech = speech + (db - speech) / 20 if db > speech else max(db, speech - 0.01 - drop)
-            drop *= 0.85
+            drop /= 2
         away = level_db - speech
         gain = np.sign(away) * min(max(abs(away) - 4, 0), 40)
         out.append(frame * 10 ** (gain / 10))

@@ -36,13 +36,13 @@ def load(path):
 
 def gains(energies, level):
     """The gain of each frame in dB."""
-    S, F, q = level - 10, None, 1.0
+    S, F, q = level - 10, None, 5.0
     for e in energies:
         L = max(10 * np.log10(max(e.sum(), 1e-300)), level - 75)
         F = L if F is None else min(L, F + 0.02)
         if L > F + 15:
             S = S + (L - S) / 20 if L > S else max(L, S - 0.01 - q)
-            q *= 0.85
+            q /= 2
         gain = level - S
         yield np.clip(np.sign(gain) * max(abs(gain) - 4, 0), -40, 40)
 
