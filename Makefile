@@ -106,7 +106,7 @@ FOLDERS := base kernels kernels/cpu frontend lexicon model decoder align linnet 
 FOLDER_SRC := $(filter-out $(if $(NO_PAPER),paper/%),$(wildcard $(FOLDERS:%=%/*.c)))
 APP_SRC := $(sort $(filter app/% serve/%,$(FOLDER_SRC)) $(foreach s,$(FOLDER_SRC),$(if $(filter cmd_% bench_%,$(notdir $s)),$s)))
 LIB_SRC := $(filter-out $(APP_SRC) $(ONLY_BY_ISA),$(FOLDER_SRC))
-BENCH_SRC := $(filter-out $(if $(NO_PAPER),bench/bench_lstm.c),$(wildcard bench/bench_*.c))
+BENCH_SRC := $(wildcard bench/bench_*.c)
 LIB_OBJ := $(LIB_SRC:%.c=$O/%.o) $(ISA_OBJ)
 APP_OBJ := $(APP_SRC:%.c=$O/%.o)
 BENCHES := $(BENCH_SRC:%.c=$B/%)

@@ -182,9 +182,9 @@ cd "$top" || exit 1
 
 # ---- what the pages name exists -----------------------------------------------------------------------------------------------------
 
-texts="README.md RESULTS.md CONTRIBUTING.md CHANGELOG.md $(ls docs/*.md bench/results/*.md)"
+texts="README.md RESULTS.md CONTRIBUTING.md CHANGELOG.md $(ls docs/*.md)"
 folders='base|kernels|frontend|model|lexicon|decoder|align|linnet|app|serve|train|learn|score|paper|lab|examples|recipes|tests|bench|tools|docs'
-for page in $texts; do
+for page in $texts bench/results/*.md; do
     here=$(dirname "$page")
     missing=
     for name in $(grep -oE "\`($folders)/[A-Za-z0-9_./*-]*\.[a-z]+[\` ]" "$page" | tr -d '\` ' | grep -v NAME | sort -u); do
@@ -207,7 +207,7 @@ for page in $texts; do
         "$(awk '/^```/ { code = !code } !code && !/^ *\|/ && !/^    / && !/^!\[/ && !/^ *<!-- measured/ && !/https?:/ { gsub(/[\200-\277]/, ""); if (length($0) > 100) print FNR }' "$page" | head -n 3)"
 done
 
-# Every script that a page calls by its path can be run.
+# Every script that a page of today calls by its path can be run.
 missing=
 for name in $(grep -ohE '(^    |`)(recipes|bench|tools|examples)/[A-Za-z0-9_./-]*\.(sh|py)' $texts recipes/*/*.md bench/*.md | sed 's/^[` ]*//' | sort -u); do
     [ -x "$name" ] || missing="$missing $name"
