@@ -27,8 +27,7 @@ judge() {
     done
     grep -q 'Emulated GPU 0' "$out/README.md" 2> /dev/null && good "$name: the device" || bad "$name: no device in README.md"
     for stage in 01-smoke-linear 01-smoke-attention 01-smoke-graph 11-limits-linnet 60-ops-tf32-0 20-epoch-linnet-tf32-1-16000 40-streams-tf32 \
-        30-attention-linnet-tf32 32-rivals-linnet-tf32 50-ctc-linnet 33-lstm-linnet-tf32 70-train-same-2 71-train 72-train-alone \
-        73-train-joined 74-train-average 80-table3; do
+        30-attention-linnet-tf32 32-rivals-linnet-tf32 70-train-same-2 71-train 74-train-average 80-table3; do
         case ${STAGES:-all} in
         all) ;;
         *) part=$(echo "$stage" | cut -d - -f 2) && case ,$STAGES, in *",$part,"*) ;; *) continue ;; esac ;;
@@ -54,7 +53,7 @@ judge() {
     [ -z "$missing" ] && good "$name: nothing is missing" || bad "$name: something is missing" "$missing"
 }
 
-all=smoke,check,limits,ops,epoch,streams,attention,ctc,sanitizer,train,table3
+all=smoke,check,limits,ops,epoch,streams,attention,sanitizer,train,table3
 pretended='PATIENCE=10 CASE_PATIENCE=8 LINNET_CUDA_DRIVER=/pretended/libcuda.so.1 LINNET_CUDA_LIBRARY=/pretended/liblinnet_cuda.so'
 options="--quick --hours 0.001 --seconds ${SECONDS_EACH:-1500} --stage ${STAGES:-$all}"
 caches() { # KIT

@@ -1,9 +1,8 @@
-// The limits of the device, attention over lengths, and CTC alone.
+// The limits of the device, and attention over lengths.
 #include <stdio.h>
 #include <string.h>
 
 #include "bench/gpu/gpu.h"
-#include "base/hash.h"
 
 /* ---- limits ---------------------------------------------------------------------------------------------------------------- */
 
@@ -238,81 +237,4 @@ void gpu_part_rivals(gpu_bench *b)
         for (int form = 1; form < FORMS; form++)
             for (int n = 512; n <= rows && !gpu_late(b); n *= 2)
                 if (!sweep_length(b, form, rows / n, n, causal)) break;
-}
-
-/* ---- CTC ------------------------------------------------------------------------------------------------------------------- */
-
-typedef struct ctc {
-    gpu_bench *b;
-    lin_segments segments;
-    int *labels, *label_offsets, most_labels;
-    float *logits, *logp, *dlogits;
-    double *loss, *scale;
-} ctc;
-
-static void run_ctc(void *context)
-{
-    const ctc *c = context;
-    c->b->ops->ctc(c->b->exec, c->loss, c->dlogits, c->logp, &c->segments, c->labels, c->label_offsets, c->most_labels, V,
-                   c->scale);
-}
-
-static void run_softmax_and_ctc(void *context)
-{
-    const ctc *c = context;
-    c->b->ops->log_softmax(c->b->exec, c->logp, c->logits, c->segments.rows, V);
-    run_ctc(context);
-}
-
-static void ctc_of_rows(gpu_bench *b, int rows, int T, int U)
-{
-    enum { MOST = 128 };
-    static int offsets[MOST + 1], label_offsets[MOST + 1], labels[MOST * 100];
-    const int B = rows / T;
-    for (int i = 0; i <= B; i++) {
-        offsets[i] = i * T;
-        label_offsets[i] = i * U;
-    }
-    for (int i = 0; i < B * U; i++) labels[i] = 1 + (int)lin_random_below(7, (uint64_t)i, V - 1);
-    gpu_open(b);
-    const double one = 1;
-    const size_t count = (size_t)rows * V;
-    ctc c = {.b = b, .most_labels = U};
-    c.segments = (lin_segments){.B = B, .rows = rows, .longest = T, .offsets = gpu_integers(b, offsets, (size_t)B + 1)};
-    c.labels = gpu_integers(b, labels, (size_t)(B * U));
-    c.label_offsets = gpu_integers(b, label_offsets, (size_t)B + 1);
-    c.logits = gpu_random(b, count, 1, 3);
-    c.logp = gpu_block(b, count * sizeof(float));
-    c.dlogits = gpu_block(b, count * sizeof(float));
-    c.loss = gpu_block(b, (size_t)B * sizeof(double));
-    c.scale = gpu_block(b, sizeof one);
-    b->ops->upload(b->exec, c.scale, &one, sizeof one);
-    b->ops->log_softmax(b->exec, c.logp, c.logits, rows, V);
-    for (int with_softmax = 0; with_softmax < 2; with_softmax++) {
-        const double seconds = gpu_clock(b, with_softmax ? run_softmax_and_ctc : run_ctc, &c);
-        if (seconds < 0) break;
-        gpu_line("ctc", "linnet");
-        gpu_text("what", with_softmax ? "ctc, softmax" : "ctc");
-        gpu_number("rows", rows);
-        gpu_number("T", T);
-        gpu_number("U", U);
-        gpu_number("us", 1e6 * seconds);
-        const double mib = gpu_memory_mib(b);
-        if (mib >= 0) gpu_number("mib", mib);
-        gpu_line_end();
-    }
-    void *const blocks[] = {
-        (void *)(uintptr_t)c.segments.offsets, c.labels, c.label_offsets, c.logits, c.logp, c.dlogits, c.loss, c.scale};
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) b->ops->memory_destroy(b->exec, blocks[i]);
-    gpu_close(b);
-}
-
-void gpu_part_ctc(gpu_bench *b)
-{
-    if (b->quick) {
-        ctc_of_rows(b, 160, 80, 10);
-        return;
-    }
-    ctc_of_rows(b, 16000, 800, 100);
-    ctc_of_rows(b, 64000, 800, 100);
 }

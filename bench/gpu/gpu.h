@@ -68,8 +68,6 @@ int gpu_utterance_frames(uint64_t seed, int i);
 void gpu_part_peak(gpu_bench *b);
 void gpu_part_attention(gpu_bench *b);
 void gpu_part_rivals(gpu_bench *b); /* attention over lengths: softmax and LSH */
-void gpu_part_lstm(gpu_bench *b);
-void gpu_part_ctc(gpu_bench *b);
 void gpu_part_ops(gpu_bench *b);
 void gpu_part_streams(gpu_bench *b);
 void gpu_part_cache(gpu_bench *b); /* writes b->hours of synthetic features to b->file */

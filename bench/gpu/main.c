@@ -174,17 +174,15 @@ static const struct {
     const char *name;
     void (*run)(gpu_bench *b);
 } parts[] = {
-    {"peak", gpu_part_peak},   {"attention", gpu_part_attention}, {"ctc", gpu_part_ctc},
-    {"ops", gpu_part_ops},     {"cache", gpu_part_cache},         {"plan", gpu_part_plan},
-    {"epoch", gpu_part_epoch}, {"streams", gpu_part_streams},     {"rivals", gpu_part_rivals},
-    {"lstm", gpu_part_lstm},   {"cut", gpu_part_cut},             {"pack", gpu_part_pack},
-    {"unpack", gpu_part_unpack}, {"hold", gpu_part_hold},
+    {"peak", gpu_part_peak},   {"attention", gpu_part_attention}, {"rivals", gpu_part_rivals}, {"ops", gpu_part_ops},
+    {"cache", gpu_part_cache}, {"plan", gpu_part_plan},           {"epoch", gpu_part_epoch},   {"streams", gpu_part_streams},
+    {"cut", gpu_part_cut},     {"pack", gpu_part_pack},           {"unpack", gpu_part_unpack}, {"hold", gpu_part_hold},
 };
 enum { PARTS = sizeof parts / sizeof *parts };
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: bench_gpu peak|attention|rivals|lstm|ctc|ops|streams|epoch|cache|cut|pack|unpack|plan|hold\n"
+    fprintf(stderr, "usage: bench_gpu peak|attention|rivals|ops|streams|epoch|cache|cut|pack|unpack|plan|hold\n"
                     "                 [--device D] [--precision fp32|tf32|bf16] [--causal 0|1] [--batch-frames N]\n"
                     "                 [--pass-streams N] [--rows N] [--hours N] [--seconds N] [--file FILE]\n"
                     "                 [--source FILE] [--quick]\n"

@@ -11,7 +11,6 @@
 #   epoch       80 hours at WSJ's lengths, extrapolated from --hours (20) of synthetic features, compared with PyTorch
 #   streams     live streams at once, chunks of 1 to 16 frames
 #   attention   N = 2^9..2^16, linear, softmax and LSH, forward and forward + backward, time and memory, compared with PyTorch
-#   ctc         the CTC loss and a bidirectional LSTM layer, compared with PyTorch and cuDNN
 #   sanitizer   the operations under compute-sanitizer's memcheck and racecheck, where it is installed
 #   train       the same run twice, bit for bit; then the shipped streaming model from the caches of the kit, as recipes/open/run.sh
 #               trains it, as long as there is time
@@ -29,7 +28,7 @@ here=$(pwd)
 PYTHON=${PYTHON:-python3}
 command="run.sh${*:+ $*}"
 out= stages= seconds=560 hours=20 device=cuda quick=
-every=smoke,check,limits,ops,epoch,streams,attention,ctc,sanitizer,train
+every=smoke,check,limits,ops,epoch,streams,attention,sanitizer,train
 usage() { sed -n '2,/^[^#]/s/^#$\|^# \{0,1\}//p' "$here/run.sh"; exit "$1"; }
 die() { echo "run.sh: $*" >&2; exit 1; }
 while [ $# -gt 0 ]; do
@@ -331,12 +330,6 @@ if stage attention; then
     peer 31-attention-torch 75 gpu_attention.py --seconds 60 --library ""
     linnet 32-rivals-linnet-tf32 60 rivals --precision tf32 --seconds 50
     [ -n "$quick" ] || linnet 30-attention-linnet-fp32 40 attention --precision fp32 --seconds 30
-fi
-if stage ctc; then
-    linnet 50-ctc-linnet 20 ctc
-    peer 51-ctc-torch 30 gpu_ctc.py --seconds 20
-    for precision in tf32 bf16 fp32; do linnet 33-lstm-linnet-$precision 15 lstm --precision $precision --seconds 10; done
-    peer 34-lstm-torch 30 gpu_lstm.py --seconds 20
 fi
 if stage sanitizer && on_gpu sanitizer; then
     (

@@ -157,16 +157,6 @@ static void label_who_precision(const cJSON *line, char *label)
     snprintf(label, LABEL, "%s, %s", text(line, "who"), text(line, "precision"));
 }
 
-static void label_what_rows(const cJSON *line, char *label)
-{
-    snprintf(label, LABEL, "%s, %.0f rows", text(line, "what"), number(line, "rows"));
-}
-
-static void label_what_batch(const cJSON *line, char *label)
-{
-    snprintf(label, LABEL, "%s, B %.0f", text(line, "what"), number(line, "B"));
-}
-
 static void label_batches(const cJSON *line, char *label)
 {
     snprintf(label, LABEL, "%s, batches of %.0f frames", number(line, "causal") > 0 ? "causal" : "bidirectional",
@@ -359,12 +349,6 @@ int gpu_part_table(const char *folder)
                 &(pivot){.part = "streams", .value = "p99_ms", .scale = 1, .row = label_streams, .column = label_chunk});
     print_pivot("The median in ms of a tick with chunks of 40 ms, by streams of a pass and in all:", "pass",
                 &(pivot){.part = "streams in passes", .value = "p50_ms", .scale = 1, .row = label_pass, .column = label_streams});
-    print_pivot(
-        "## A bidirectional LSTM layer: microseconds a frame\n\n"
-        "320 units a direction on 640 inputs, B utterances of 800 frames.",
-        "", &(pivot){.part = "lstm", .value = "us_per_step", .scale = 1, .row = label_what_batch, .column = label_who_precision});
-    print_pivot("## CTC: microseconds\n\nLoss and gradient, utterances of 800 frames with 100 labels, 40 outputs.", "",
-                &(pivot){.part = "ctc", .value = "us", .scale = 1, .row = label_what_rows, .column = label_who});
     if (any_of("ops"))
         printf(
             "\n## Operations of a training step\n\nEach alone, its buffers not in the cache. Bytes: each input read once, each "

@@ -33,7 +33,7 @@ pretend "$kit/bin/linnet" 'case $1 in info) echo "cuda:0:           Toy GPU, com
 pretend "$kit/bin/bench_gpu" 'case $1 in
 table) cat "$2"/*.jsonl ;;
 peak) echo run >> "$0.runs"; echo "{\"part\": \"peak\", \"who\": \"toy\", \"what\": \"bf16\", \"value\": 1}" ;;
-ctc) echo "{\"part\": \"ctc\"}"; '"$over"'; exec sleep 60 ;;
+attention) echo "{\"part\": \"attention\"}"; '"$over"'; exec sleep 60 ;;
 *) echo "toy error" >&2; exit 3 ;;
 esac'
 pretend "$kit/bin/gpu_limits" 'echo "{\"part\": \"peak\"}"'
@@ -69,9 +69,9 @@ has "says why" "$(cat "$tmp/out/results.json")" "ended with status 3"
 has "in its last words" "$(cat "$tmp/out/results.json")" "toy error"
 
 rm -rf "$tmp/out" "$kit/bin/bench_gpu.runs"
-kit --stage ctc
-has "a part that is cut" "$(cat "$tmp/out/raw"/99-left-out-50-ctc-linnet.jsonl)" "stopped after"
-has "keeps what it had" "$(cat "$tmp/out/results.json")" '"part": "ctc"'
+kit --stage attention
+has "a part that is cut" "$(cat "$tmp/out/raw"/99-left-out-30-attention-linnet-tf32.jsonl)" "stopped after"
+has "keeps what it had" "$(cat "$tmp/out/results.json")" '"part": "attention"'
 kit --seconds 1
 has "no time" "$(cat "$tmp/out/raw"/99-left-out-01-smoke-linear.jsonl)" "the time was over"
 pretend "$kit/bin/bench_gpu" 'case $1 in table) cat "$2"/*.jsonl ;; peak) echo run >> "$0.runs" ;; *) exit 3 ;; esac'
