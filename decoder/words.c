@@ -12,7 +12,7 @@
 #include "decoder/rows.h"
 #include "decoder/words_internal.h"
 
-// Weights, width and score by word error rate on dev_native with the shipped model and words.lm (bench/bench_words).
+// Weights, width and score by word error rate on dev_native with the shipped model and words.lm.
 lin_words_options lin_words_options_default(void)
 {
     return (lin_words_options){.width = 512,

@@ -494,7 +494,7 @@ START_TEST(test_probabilities)
 }
 END_TEST
 
-// As many words and phones as in CMUdict. bench/bench_words measures the time for the real one.
+// As many words and phones as in CMUdict.
 START_TEST(test_large)
 {
     enum { N = 134000, L = 7 };
