@@ -2,16 +2,14 @@
  * bench_gemm.c - speed of the matrix product: forward for 1 to 12,800 rows, and both backward forms, over the shapes of the
  * default network, as a share of the peak of this machine measured in the same run by multiply-adds between registers.
  *
- *   bench_gemm [--threads N] [--quick] [--json] [--precision fp32|bf16|int8] [--form NAME] [--rows N,N...] [--cpu-time]
- *       NAME: forward, backward_data, backward_weight, openblas
+ *   bench_gemm [--threads N] [--quick] [--precision fp32|bf16|int8] [--form NAME] [--rows N,N...] [--cpu-time]
+ *       NAME: forward, backward_data, backward_weight
  *
  * Best of many short trials, with the median: other work on the machine only makes a trial slower, and the peak is a best too,
- * measured again before each figure. If libopenblas.so.0 is installed, its sgemm runs on the same forward shapes with one
- * thread. --precision bf16 measures all forms but openblas, alternating with fp32, as a share of the peak of bf16's instruction;
- * --precision int8 the form forward.
+ * measured again before each figure. --precision bf16 measures all forms, alternating with fp32, as a share of the peak of bf16's
+ * instruction; --precision int8 the form forward.
  * LINNET_ISA=avx2 or portable measures the other instruction sets against their own peaks.
  */
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,20 +24,17 @@ static const int shapes[SHAPES][2] = {{192, 192}, {576, 192}, {768, 192}, {192, 
 static const int forward_rows[] = {1, 2, 4, 8, 9, 12, 16, 32, 64, 256, 512, 800, 4000, 12800};
 static const int backward_rows[] = {800, 4000, 12800};
 
-typedef void (*sgemm_function)(int, int, int, int, int, int, float, const float *, int, const float *, int, float, float *, int);
-
 static float *x, *w, *y, *dw, *bias, *packed;
 static const lin_ops *ops, *plain; // plain: fp32 for comparison with bf16 or int8, or NULL
 static lin_exec *exec;
 static int n_threads = 1;
 static double peak; // of this many threads, the best so far
 static float *plain_packed;
-static sgemm_function sgemm;
 
 /* ---- the products ---------------------------------------------------------------------------------------------------------- */
 
-typedef enum form { FORWARD, BACKWARD_DATA, BACKWARD_WEIGHT, OPENBLAS, FORMS } form;
-static const char *const form_names[FORMS] = {"forward", "backward_data", "backward_weight", "openblas"};
+typedef enum form { FORWARD, BACKWARD_DATA, BACKWARD_WEIGHT, FORMS } form;
+static const char *const form_names[FORMS] = {"forward", "backward_data", "backward_weight"};
 
 static void once(form what, int rows, int n, int k)
 {
@@ -50,11 +45,8 @@ static void once(form what, int rows, int n, int k)
     case BACKWARD_DATA:
         ops->linear_forward(exec, x, y, packed, NULL, rows, k, n, LIN_LINEAR);
         break;
-    case BACKWARD_WEIGHT:
-        ops->linear_backward_weight(exec, dw, bias, y, x, rows, n, k);
-        break;
     default:
-        sgemm(101, 111, 112, rows, n, k, 1.0f, x, k, w, k, 0.0f, y, n);
+        ops->linear_backward_weight(exec, dw, bias, y, x, rows, n, k);
         break;
     }
 }
@@ -127,44 +119,24 @@ static double measure_packing(int transposed)
     return time[0] * 1e3;
 }
 
-static void load_openblas(void)
+static void print_form(form what, const int *rows, size_t n_rows, int quick)
 {
-    unsetenv("OPENBLAS_CORETYPE");
-    unsetenv("OPENBLAS_L2_SIZE");
-    setenv("OPENBLAS_NUM_THREADS", "1", 1); // its two builds, with plain threads and with OpenMP, read different variables
-    setenv("OMP_NUM_THREADS", "1", 1);
-    void *library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
-    void *symbol = library ? dlsym(library, "cblas_sgemm") : NULL;
-    memcpy(&sgemm, &symbol, sizeof sgemm); // ISO C has no conversion between the two kinds of pointers
-}
-
-static void print_form(form what, const int *rows, size_t n_rows, int quick, int json)
-{
-    if (!json) {
-        printf("\n%s, best GFLOP/s (share of the peak; the median's%s)\n%8s", form_names[what],
-               plain ? "; times the speed of fp32" : "", "rows");
-        for (int s = 0; s < SHAPES; s++) printf("        %4dx%-4d   %s", shapes[s][0], shapes[s][1], plain ? "       " : "");
-        printf("\n");
-    }
+    printf("\n%s, best GFLOP/s (share of the peak; the median's%s)\n%8s", form_names[what],
+           plain ? "; times the speed of fp32" : "", "rows");
+    for (int s = 0; s < SHAPES; s++) printf("        %4dx%-4d   %s", shapes[s][0], shapes[s][1], plain ? "       " : "");
+    printf("\n");
     for (size_t i = 0; i < n_rows; i++) {
-        if (!json) printf("%8d", rows[i]);
+        printf("%8d", rows[i]);
         for (int s = 0; s < SHAPES; s++) {
             rates plain_rates = {0, 0};
             const double again = bench_peak_in(ops->precision, n_threads, 1); // the clock changes with other load on the machine
             if (again > peak) peak = again;
             const rates rate = measure(what, rows[i], shapes[s][0], shapes[s][1], quick, &plain_rates);
-            if (json) {
-                printf("{\"form\":\"%s\",\"rows\":%d,\"n\":%d,\"k\":%d,\"gflops\":%.1f,\"share\":%.3f,\"median_gflops\":%.1f",
-                       form_names[what], rows[i], shapes[s][0], shapes[s][1], rate.best, rate.best / peak, rate.median);
-                if (plain) printf(",\"fp32_gflops\":%.1f", plain_rates.best);
-                printf("}\n");
-            } else {
-                printf("  %6.1f (%3.0f%%; %3.0f%%)", rate.best, 100 * rate.best / peak, 100 * rate.median / peak);
-                if (plain) printf(" %4.2fx", rate.best / plain_rates.best);
-            }
+            printf("  %6.1f (%3.0f%%; %3.0f%%)", rate.best, 100 * rate.best / peak, 100 * rate.median / peak);
+            if (plain) printf(" %4.2fx", rate.best / plain_rates.best);
             fflush(stdout);
         }
-        if (!json) printf("\n");
+        printf("\n");
     }
 }
 
@@ -183,7 +155,7 @@ static size_t parse_rows(const char *text, int *rows, size_t most)
 
 int main(int argc, char **argv)
 {
-    int quick = 0, json = 0;
+    int quick = 0;
     int asked[32];
     size_t n_asked = 0;
     const char *only = NULL, *precision = "fp32";
@@ -192,8 +164,6 @@ int main(int argc, char **argv)
             quick = 1;
         } else if (strcmp(argv[i], "--cpu-time") == 0) {
             bench_clock = CLOCK_THREAD_CPUTIME_ID;
-        } else if (strcmp(argv[i], "--json") == 0) {
-            json = 1;
         } else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc) {
             n_threads = atoi(argv[++i]);
         } else if (strcmp(argv[i], "--precision") == 0 && i + 1 < argc) {
@@ -203,7 +173,7 @@ int main(int argc, char **argv)
         } else if (strcmp(argv[i], "--form") == 0 && i + 1 < argc) {
             only = argv[++i];
         } else {
-            fprintf(stderr, "usage: bench_gemm [--threads N] [--quick] [--json] [--precision fp32|bf16|int8] [--form NAME] "
+            fprintf(stderr, "usage: bench_gemm [--threads N] [--quick] [--precision fp32|bf16|int8] [--form NAME] "
                             "[--rows N,N...] [--cpu-time]\n");
             return 2;
         }
@@ -232,36 +202,20 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < square; i++) w[i] = (float)((i * 7907) % 1000) * 1e-3f - 0.5f;
     double single = bench_peak_of(ops->precision, 1);
     peak = n_threads > 1 ? bench_peak_of(ops->precision, n_threads) : single;
-    if (json) {
-        printf("{\"isa\":\"%s\",\"precision\":\"%s\",\"threads\":%d,\"peak_gflops\":%.1f,\"peak_gflops_1\":%.1f}\n",
-               lin_cpu_isa(), precision, n_threads, peak, single);
-    } else {
-        printf("%s %s, %d thread%s, peak %.1f GFLOP/s (one thread %.1f)\n", lin_cpu_isa(), precision, n_threads,
-               n_threads > 1 ? "s" : "", peak, single);
-    }
-    load_openblas();
+    printf("%s %s, %d thread%s, peak %.1f GFLOP/s (one thread %.1f)\n", lin_cpu_isa(), precision, n_threads,
+           n_threads > 1 ? "s" : "", peak, single);
     for (int what = 0; what < FORMS; what++) {
         if (only && strcmp(only, form_names[what]) != 0) continue;
-        if (plain && what == OPENBLAS) continue; // its product is of fp32
-        if (what == OPENBLAS && (!sgemm || n_threads > 1)) {
-            if (!json)
-                printf("\n%s\n", sgemm ? "OpenBLAS is compared with one thread only" : "libopenblas.so.0 is not installed");
-            continue;
-        }
         if (n_asked) {
-            print_form((form)what, asked, n_asked, quick, json);
-        } else if (what == FORWARD || what == OPENBLAS) {
-            print_form((form)what, forward_rows, sizeof forward_rows / sizeof *forward_rows, quick, json);
+            print_form((form)what, asked, n_asked, quick);
+        } else if (what == FORWARD) {
+            print_form((form)what, forward_rows, sizeof forward_rows / sizeof *forward_rows, quick);
         } else {
-            print_form((form)what, backward_rows, sizeof backward_rows / sizeof *backward_rows, quick, json);
+            print_form((form)what, backward_rows, sizeof backward_rows / sizeof *backward_rows, quick);
         }
     }
     double straight = measure_packing(0), transposed = ops->precision == LIN_PRECISION_INT8 ? 0 : measure_packing(1);
-    if (json) {
-        printf("{\"pack_ms\":%.3f,\"pack_transposed_ms\":%.3f}\n", straight, transposed);
-    } else {
-        printf("\npacking 4 M weights: %.2f ms, transposed %.2f ms\n", straight, transposed);
-    }
+    printf("\npacking 4 M weights: %.2f ms, transposed %.2f ms\n", straight, transposed);
     ops->exec_destroy(exec);
     float *blocks[] = {x, y, w, dw, bias, packed, plain_packed};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) lin_free(blocks[i]);

@@ -216,7 +216,6 @@ static inline double bench_peak_of(lin_precision precision, int threads)
 {
     return bench_peak_in(precision, threads, PEAK_TRIALS);
 }
-static inline double bench_peak(int threads) { return bench_peak_of(LIN_PRECISION_FP32, threads); }
 
 /* The table of a --precision, or NULL with a message for the user. */
 static inline const lin_ops *bench_cpu(const char *precision, lin_error *err)
