@@ -199,81 +199,16 @@ int ops_too_large(const ops_context *c, const ops_layout *layout)
     return c->options->quick && rows > 70;
 }
 
+#define OPS_ENTRY(name) {#name, ops_case_##name},
 static const struct {
     const char *name;
     ops_case run;
-} ops_cases[] = {
-    {"memory", ops_case_memory},
-    {"graph", ops_case_graph},
-    {"linear", ops_case_linear},
-    {"linear_model_shapes", ops_case_linear_model_shapes},
-    {"linear_rows", ops_case_linear_rows},
-    {"weights_pack", ops_case_weights_pack},
-    {"weights_pack_half", ops_case_weights_pack_half},
-    {"layer_norm", ops_case_layer_norm},
-    {"layer_norm_rows", ops_case_layer_norm_rows},
-    {"block_end", ops_case_block_end},
-    {"block_end_backward", ops_case_block_end_backward},
-    {"block_norm", ops_case_block_norm},
-    {"feedforward", ops_case_feedforward},
-    {"elementwise", ops_case_elementwise},
-    {"dropout_rule", ops_case_dropout_rule},
-    {"stack_frames", ops_case_stack_frames},
-    {"sinusoid", ops_case_sinusoid},
-    {"sinusoid_splits", ops_case_sinusoid_splits},
-    {"sinusoid_far", ops_case_sinusoid_far},
-    {"embed", ops_case_embed},
-    {"conv", ops_case_conv},
-    {"conv_splits", ops_case_conv_splits},
-    {"attention", ops_case_attention},
-    {"attention_long", ops_case_attention_long},
-    {"attention_wide", ops_case_attention_wide},
-    {"attention_extremes", ops_case_attention_extremes},
-    {"attention_splits", ops_case_attention_splits},
-    {"attention_block", ops_case_attention_block},
-    {"log_softmax", ops_case_log_softmax},
-    {"softmax_rows", ops_case_softmax_rows},
-    {"label_smoothing", ops_case_label_smoothing},
-    {"denominator", ops_case_denominator},
-    {"ctc", ops_case_ctc},
-    {"ctc_extremes", ops_case_ctc_extremes},
-    {"ctc_crowded", ops_case_ctc_crowded},
-    {"ctc_room", ops_case_ctc_room},
-    {"cross_entropy", ops_case_cross_entropy},
-    {"tally_losses", ops_case_tally_losses},
-    {"optimiser", ops_case_optimiser},
-    {"clip", ops_case_clip},
-    {"gather", ops_case_gather},
-    {"carry", ops_case_carry},
-    {"rows_of_nobody", ops_case_rows_of_nobody},
-    {"greedy", ops_case_greedy},
-    {"fbank", ops_case_fbank},
-    {"not_a_number", ops_case_not_a_number},
-    {"decayed", ops_case_decayed},
-    {"decayed_long", ops_case_decayed_long},
-    {"decayed_extremes", ops_case_decayed_extremes},
-    {"decayed_splits", ops_case_decayed_splits},
-#ifndef LIN_NO_PAPER
-    {"lstm", ops_case_lstm},
-    {"lstm_large", ops_case_lstm_large},
-    {"lstm_alone", ops_case_lstm_alone},
-    {"lstm_splits", ops_case_lstm_splits},
-    {"softmax", ops_case_softmax},
-    {"softmax_long", ops_case_softmax_long},
-    {"softmax_splits", ops_case_softmax_splits},
-    {"lsh", ops_case_lsh},
-    {"mapped", ops_case_mapped},
-    {"mapped_long", ops_case_mapped_long},
-    {"mapped_splits", ops_case_mapped_splits},
-    {"mixture", ops_case_mixture},
-    {"mixture_extremes", ops_case_mixture_extremes},
-#endif
-};
-enum { OPS_CASES = sizeof ops_cases / sizeof *ops_cases };
+} ops_cases[] = {OPS_CASES(OPS_ENTRY)};
+enum { OPS_COUNT = sizeof ops_cases / sizeof *ops_cases };
 
-int ops_case_count(void) { return OPS_CASES; }
+int ops_case_count(void) { return OPS_COUNT; }
 
-const char *ops_case_name(int number) { return number >= 0 && number < OPS_CASES ? ops_cases[number].name : NULL; }
+const char *ops_case_name(int number) { return number >= 0 && number < OPS_COUNT ? ops_cases[number].name : NULL; }
 
 int ops_run_cases(const lin_ops *ops, const ops_options *options, ops_digest *digests)
 {
@@ -282,7 +217,7 @@ int ops_run_cases(const lin_ops *ops, const ops_options *options, ops_digest *di
     ck_assert_msg(ops->exec_create(ops, options->n_threads, &c->exec, &err) == LIN_OK, "%s", err.message);
     ck_assert_msg(c->ref->exec_create(c->ref, 1, &c->ref_exec, &err) == LIN_OK, "%s", err.message);
     int n = 0;
-    for (size_t i = 0; i < OPS_CASES; i++) {
+    for (size_t i = 0; i < OPS_COUNT; i++) {
         if (options->only && strcmp(options->only, ops_cases[i].name) != 0) continue;
         c->key = lin_random_key(20200629, i);
         c->counter = c->thinned = 0;

@@ -36,7 +36,26 @@ typedef struct ops_context {
     unsigned thinned;
 } ops_context;
 
+/* The cases in the order in which they run, each a function ops_case_NAME. */
+#define OPS_CORE_CASES(X)                                                                                                       \
+    X(memory) X(graph) X(linear) X(linear_model_shapes) X(linear_rows) X(weights_pack) X(weights_pack_half) X(layer_norm)       \
+    X(layer_norm_rows) X(block_end) X(block_end_backward) X(block_norm) X(feedforward) X(elementwise) X(dropout_rule)           \
+    X(stack_frames) X(sinusoid) X(sinusoid_splits) X(sinusoid_far) X(embed) X(conv) X(conv_splits) X(attention)                 \
+    X(attention_long) X(attention_wide) X(attention_extremes) X(attention_splits) X(attention_block) X(log_softmax)             \
+    X(softmax_rows) X(label_smoothing) X(denominator) X(ctc) X(ctc_extremes) X(ctc_crowded) X(ctc_room) X(cross_entropy)        \
+    X(tally_losses) X(optimiser) X(clip) X(gather) X(carry) X(rows_of_nobody) X(greedy) X(fbank) X(not_a_number) X(decayed)     \
+    X(decayed_long) X(decayed_extremes) X(decayed_splits)
+#ifdef LIN_NO_PAPER
+#define OPS_CASES(X) OPS_CORE_CASES(X)
+#else
+#define OPS_CASES(X)                                                                                                            \
+    OPS_CORE_CASES(X) X(lstm) X(lstm_large) X(lstm_alone) X(lstm_splits) X(softmax) X(softmax_long) X(softmax_splits) X(lsh)    \
+    X(mapped) X(mapped_long) X(mapped_splits) X(mixture) X(mixture_extremes)
+#endif
+
 typedef void (*ops_case)(ops_context *c);
+#define OPS_DECLARED(name) void ops_case_##name(ops_context *c);
+OPS_CASES(OPS_DECLARED)
 
 /* ---- random shapes and operands -------------------------------------------------------------------------------------------- */
 
@@ -123,25 +142,6 @@ int ops_too_large(const ops_context *c, const ops_layout *layout);
 enum { OPS_N_ROWS = 9 };
 extern const int ops_rows[OPS_N_ROWS];
 void ops_pack(ops_context *c, pair packed, pair w, int n, int k, int transposed);
-void ops_case_linear(ops_context *c);
-void ops_case_linear_model_shapes(ops_context *c);
-void ops_case_linear_rows(ops_context *c);
-void ops_case_weights_pack(ops_context *c);
-void ops_case_weights_pack_half(ops_context *c);
-void ops_case_layer_norm(ops_context *c);
-void ops_case_layer_norm_rows(ops_context *c);
-void ops_case_block_end(ops_context *c);
-void ops_case_block_end_backward(ops_context *c);
-void ops_case_block_norm(ops_context *c);
-void ops_case_feedforward(ops_context *c);
-void ops_case_attention_block(ops_context *c);
-void ops_case_elementwise(ops_context *c);
-void ops_case_dropout_rule(ops_context *c);
-void ops_case_stack_frames(ops_context *c);
-void ops_case_sinusoid(ops_context *c);
-void ops_case_sinusoid_splits(ops_context *c);
-void ops_case_sinusoid_far(ops_context *c);
-void ops_case_embed(ops_context *c);
 
 /* ---- ops_cases_sequence.c -------------------------------------------------------------------------------------------------- */
 
@@ -167,74 +167,5 @@ ops_states ops_some_states(ops_context *c, int B, size_t count, double lo, doubl
 
 /* Losses of B utterances against ref/'s: -1 or NaN where that is. */
 void ops_check_loss(ops_context *c, const double *got, const double *want, int B, double tolerance);
-
-void ops_case_conv(ops_context *c);
-void ops_case_conv_splits(ops_context *c);
-void ops_case_attention(ops_context *c);
-void ops_case_attention_long(ops_context *c);
-void ops_case_attention_wide(ops_context *c);
-void ops_case_attention_extremes(ops_context *c);
-void ops_case_attention_splits(ops_context *c);
-void ops_case_log_softmax(ops_context *c);
-void ops_case_softmax_rows(ops_context *c);
-void ops_case_label_smoothing(ops_context *c);
-void ops_case_denominator(ops_context *c);
-void ops_case_ctc(ops_context *c);
-void ops_case_ctc_extremes(ops_context *c);
-void ops_case_ctc_crowded(ops_context *c);
-void ops_case_ctc_room(ops_context *c);
-void ops_case_cross_entropy(ops_context *c);
-void ops_case_not_a_number(ops_context *c);
-
-/* ---- ops_cases_lstm.c ------------------------------------------------------------------------------------------------------ */
-
-void ops_case_lstm(ops_context *c);
-void ops_case_lstm_large(ops_context *c);
-void ops_case_lstm_alone(ops_context *c);
-void ops_case_lstm_splits(ops_context *c);
-
-/* ---- ops_cases_softmax.c --------------------------------------------------------------------------------------------------- */
-
-void ops_case_softmax(ops_context *c);
-void ops_case_softmax_long(ops_context *c);
-void ops_case_softmax_splits(ops_context *c);
-
-/* ---- ops_cases_lsh.c ------------------------------------------------------------------------------------------------------- */
-
-void ops_case_lsh(ops_context *c);
-
-/* ---- ops_cases_mixture.c --------------------------------------------------------------------------------------------------- */
-
-void ops_case_mixture(ops_context *c);
-void ops_case_mixture_extremes(ops_context *c);
-
-/* ---- ops_cases_mapped.c ---------------------------------------------------------------------------------------------------- */
-
-void ops_case_mapped(ops_context *c);
-void ops_case_mapped_long(ops_context *c);
-void ops_case_mapped_splits(ops_context *c);
-
-/* ---- ops_cases_decay.c ----------------------------------------------------------------------------------------------------- */
-
-void ops_case_decayed(ops_context *c);
-void ops_case_decayed_long(ops_context *c);
-void ops_case_decayed_extremes(ops_context *c);
-void ops_case_decayed_splits(ops_context *c);
-
-/* ---- ops_cases_streams.c --------------------------------------------------------------------------------------------------- */
-
-void ops_case_memory(ops_context *c);
-void ops_case_graph(ops_context *c);
-void ops_case_gather(ops_context *c);
-void ops_case_carry(ops_context *c);
-void ops_case_fbank(ops_context *c);
-void ops_case_rows_of_nobody(ops_context *c);
-void ops_case_greedy(ops_context *c);
-
-/* ---- ops_cases_training.c -------------------------------------------------------------------------------------------------- */
-
-void ops_case_tally_losses(ops_context *c);
-void ops_case_clip(ops_context *c);
-void ops_case_optimiser(ops_context *c);
 
 #endif
