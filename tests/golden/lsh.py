@@ -1,13 +1,16 @@
 #!/usr/bin/python3
-"""Writes lsh.h: LSH attention (Reformer; Kitaev et al. 2020) and its gradient by PyTorch's autograd, in float64.
+"""Writes lsh/NAME.f64: LSH attention (Reformer; Kitaev et al. 2020) and its gradient by PyTorch's autograd, in float64.
 
-    python3 tests/golden/lsh.py > tests/golden/lsh.h        (needs numpy and torch)
+    python3 tests/golden/lsh.py        (needs numpy and torch)
+
+A file holds qv, R, dy, y, lse, dqv and the order, in shapes as in kernels/ops.h, all as doubles.
 
 Written as the paper does it, round by round: each round has its own softmax in the sorted order, and rounds are weighted by
 exp(logsumexp of the round - logsumexp of all rounds). kernels/ops.h has the definition. Inputs are drawn anew until no two
 projections that compete for a bucket are close, so that float arithmetic finds the same order.
 """
 import math
+import pathlib
 
 import numpy as np
 import torch
@@ -74,31 +77,12 @@ def run(rng, frames, H, E, rounds, chunk, rotations, causal):
     return dict(qv=torch.cat(parts), R=R, dy=dy, y=y, lse=torch.cat(lse), dqv=torch.cat(dqv)), torch.cat(order, 2)
 
 
-def array(kind, name, values):
-    print("static const %s %s[] = {" % (kind, name))
-    line = "   "
-    for text in values:
-        if len(line) + len(text) > 124:
-            print(line)
-            line = "   "
-        line += " " + text + ","
-    print(line + "\n};")
-
-
 def main():
-    print("/* Made by tests/golden/lsh.py, which says what these are. Shapes as in kernels/ops.h. */")
-    for index, (name, frames, H, E, rounds, chunk, rotations, causal) in enumerate(CASES):
-        blocks, order = run(np.random.default_rng(3000 + index), frames, H, E, rounds, chunk, rotations, causal)
-        array("int", "lsh_%s_offsets" % name, [str(n) for n in np.cumsum([0] + frames)])
-        array("int", "lsh_%s_order" % name, [str(int(n)) for n in order.flatten()])
-        for block, values in blocks.items():
-            array("double", "lsh_%s_%s" % (name, block), ["%.17g" % x for x in values.detach().flatten().tolist()])
-    print("static const struct {\n    int B, H, E, rounds, chunk, rotations, causal;\n    const int *offsets, *order;")
-    print("    const double *qv, *R, *dy, *y, *lse, *dqv;\n} lsh_golden[] = {")
-    for name, frames, H, E, rounds, chunk, rotations, causal in CASES:
-        blocks = ", ".join("lsh_%s_%s" % (name, b) for b in ("offsets", "order", "qv", "R", "dy", "y", "lse", "dqv"))
-        print("    {%d, %d, %d, %d, %d, %d, %d,\n     %s}," % (len(frames), H, E, rounds, chunk, rotations, causal, blocks))
-    print("};")
+    folder = pathlib.Path(__file__).parent / "lsh"
+    for index, (name, *case) in enumerate(CASES):
+        blocks, order = run(np.random.default_rng(3000 + index), *case)
+        values = [*blocks.values(), order.double()]
+        (folder / f"{name}.f64").write_bytes(b"".join(v.detach().numpy().tobytes() for v in values))
 
 
 if __name__ == "__main__":

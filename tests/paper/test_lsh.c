@@ -1,7 +1,6 @@
 // [variants] LSH attention of ref/ against the count of each pair in a full matrix, finite differences and PyTorch, and the
 // rotations. The backends: ops_cases_lsh.c.
 #include "paper/networks.h"
-#include "tests/golden/lsh.h"
 #include "tests/kernels/kernel_support.h"
 #include "tests/kernels/ref/ref.h"
 
@@ -121,19 +120,26 @@ START_TEST(gradient)
 }
 END_TEST
 
+// tests/golden/lsh.py
 START_TEST(golden)
 {
-    const size_t g = (size_t)_i;
-    const lin_lsh lsh = {lsh_golden[g].rounds, lsh_golden[g].chunk, lsh_golden[g].rotations};
-    lsh_case c = case_of(lsh_golden[g].offsets, lsh_golden[g].B, lsh_golden[g].H, lsh_golden[g].E, lsh, lsh_golden[g].causal, 0);
-    memcpy(c.dy, lsh_golden[g].dy, c.n_y * sizeof *c.dy);
-    memcpy(c.qv, lsh_golden[g].qv, 2 * c.n_y * sizeof *c.qv);
-    memcpy(c.R, lsh_golden[g].R, c.n_R * sizeof *c.R);
+    static const int full[] = {0, 11, 12, 18}, causal[] = {0, 9, 13};
+    const lin_lsh lsh = _i ? (lin_lsh){3, 3, 4} : (lin_lsh){2, 2, 2};
+    lsh_case c = _i ? case_of(causal, 2, 1, 5, lsh, 1, 0) : case_of(full, 3, 2, 3, lsh, 0, 0);
+    const size_t n = 6 * c.n_y + c.n_R + c.n_lse + c.n_order;
+    double *all = test_buffer(n + 1, sizeof *all), *R = all + 2 * c.n_y, *dy = R + c.n_R, *y = dy + c.n_y, *lse = y + c.n_y,
+           *dqv = lse + c.n_lse, *order = dqv + 2 * c.n_y;
+    const char *path = _i ? "tests/golden/lsh/causal.f64" : "tests/golden/lsh/full.f64";
+    ck_assert_uint_eq(test_read_file(path, all, (n + 1) * sizeof *all), n * sizeof *all);
+    memcpy(c.qv, all, 2 * c.n_y * sizeof *c.qv);
+    memcpy(c.R, R, c.n_R * sizeof *c.R);
+    memcpy(c.dy, dy, c.n_y * sizeof *c.dy);
     run(&c);
-    ck_assert_mem_eq(c.order, lsh_golden[g].order, c.n_order * sizeof *c.order);
-    test_close_f64("y", c.y, lsh_golden[g].y, c.n_y, 1e-12);
-    test_close_f64("lse", c.lse, lsh_golden[g].lse, c.n_lse, 1e-12);
-    test_close_f64("dqv", c.dqv, lsh_golden[g].dqv, 2 * c.n_y, 1e-12);
+    for (size_t i = 0; i < c.n_order; i++) ck_assert_int_eq(c.order[i], (int)order[i]);
+    test_close_f64("y", c.y, y, c.n_y, 1e-12);
+    test_close_f64("lse", c.lse, lse, c.n_lse, 1e-12);
+    test_close_f64("dqv", c.dqv, dqv, 2 * c.n_y, 1e-12);
+    TEST_FREE(all);
     case_free(&c);
 }
 END_TEST
@@ -217,5 +223,5 @@ START_TEST(rotations)
 }
 END_TEST
 
-TEST_MAIN_WITH(ref_begin, ref_end, "lsh", TEST(counts), TEST(gradient), TESTS(golden, 0, sizeof lsh_golden / sizeof *lsh_golden),
+TEST_MAIN_WITH(ref_begin, ref_end, "lsh", TEST(counts), TEST(gradient), TESTS(golden, 0, 2),
                TEST(ties), TESTS(norms, 0, 2 * N_ISAS), TEST(rotations))
