@@ -496,34 +496,9 @@ START_TEST(test_matmul_refuses)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("emulation");
-    TCase *kernels = tcase_create("kernels"), *host = tcase_create("host");
-    tcase_add_test(kernels, test_barrier);
-    tcase_add_test(kernels, test_missing_barrier);
-    tcase_add_test(kernels, test_unwritten_shared);
-    tcase_add_loop_test(kernels, test_stray_write, 0, sizeof writes / sizeof *writes);
-    tcase_add_test(kernels, test_divergent_barrier);
-    tcase_add_test(kernels, test_other_barrier);
-    tcase_add_test(kernels, test_early_end);
-    tcase_add_test(kernels, test_sum);
-    tcase_add_test(kernels, test_warp);
-    tcase_add_test(kernels, test_wrong_shuffles);
-    tcase_add_test(kernels, test_product);
-    tcase_add_test(kernels, test_wrong_products);
-    tcase_add_test(kernels, test_copies);
-    tcase_add_test(kernels, test_wrong_copies);
-    tcase_add_test(kernels, test_blocks);
-    tcase_add_test(kernels, test_blocks_together);
-    suite_add_tcase(suite, kernels);
-    tcase_add_test(host, test_launches);
-    tcase_add_test(host, test_host_touch);
-    tcase_add_test(host, test_graph);
-    tcase_add_test(host, test_streams);
-    tcase_add_test(host, test_faults);
-    tcase_add_test(host, test_fork);
-    tcase_add_test(host, test_matmul_refuses);
-    suite_add_tcase(suite, host);
-    return test_run(suite);
-}
+TEST_MAIN("emulation", TEST(test_barrier), TEST(test_missing_barrier), TEST(test_unwritten_shared),
+          TESTS(test_stray_write, 0, sizeof writes / sizeof *writes), TEST(test_divergent_barrier), TEST(test_other_barrier),
+          TEST(test_early_end), TEST(test_sum), TEST(test_warp), TEST(test_wrong_shuffles), TEST(test_product),
+          TEST(test_wrong_products), TEST(test_copies), TEST(test_wrong_copies), TEST(test_blocks),
+          TEST(test_blocks_together), TEST(test_launches), TEST(test_host_touch), TEST(test_graph), TEST(test_streams),
+          TEST(test_faults), TEST(test_fork), TEST(test_matmul_refuses))

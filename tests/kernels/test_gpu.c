@@ -244,19 +244,9 @@ START_TEST(old_gpu)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("gpu");
-    TCase *cases = tcase_create("loader");
-    tcase_add_test(cases, no_driver);
-#ifndef __SANITIZE_THREAD__ // where the emulated backend is not built
-    tcase_add_test(cases, old_driver);
-    tcase_add_test(cases, no_gpu);
-    tcase_add_test(cases, no_library);
-    tcase_add_test(cases, found);
-    tcase_add_test(cases, listed);
-    tcase_add_test(cases, old_gpu);
+#ifdef __SANITIZE_THREAD__ // the emulated backend is not built
+TEST_MAIN("kernels/gpu", TEST(no_driver))
+#else
+TEST_MAIN("kernels/gpu", TEST(no_driver), TEST(old_driver), TEST(no_gpu), TEST(no_library), TEST(found), TEST(listed),
+          TEST(old_gpu))
 #endif
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}

@@ -1,6 +1,6 @@
 // The engine for many live streams: what each stream gives is what it gives alone, whoever pushes when and in what pieces;
 // refusals, overflows, slow consumers, dead producers, resets and closings under load; nothing allocated. LINNET_LOAD_SECONDS:
-// of the load test.
+// of the load test; CK_DEFAULT_TIMEOUT: more than that.
 #include "base/memory.h"
 #include "base/system.h"
 #include "tests/linnet/engine_cases.h"
@@ -547,26 +547,8 @@ START_TEST(load)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("engine");
-    TCase *many = tcase_create("many"), *single = tcase_create("single"), *heavy = tcase_create("load");
-    const int n_shapes = (int)(sizeof shapes / sizeof *shapes);
-    tcase_add_loop_test(many, as_if_alone, 0, n_shapes);
-    tcase_add_loop_test(many, endpoints, 0, 2 * n_shapes);
-    tcase_add_test(single, admission);
-    tcase_add_test(single, dead);
-    tcase_add_test(single, overflow_and_nonsense);
-    tcase_add_test(single, failure);
-    tcase_add_loop_test(single, no_event_after_reset_or_close, 0, 2);
-    tcase_add_test(single, from_within_a_callback);
-    tcase_add_test(single, closed_by_its_first_event);
-    tcase_add_test(single, nothing_is_allocated);
-    tcase_add_test(single, without_memory);
-    tcase_add_test(heavy, load);
-    tcase_set_timeout(heavy, 0);
-    suite_add_tcase(suite, many);
-    suite_add_tcase(suite, single);
-    suite_add_tcase(suite, heavy);
-    return test_run(suite);
-}
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+TEST_MAIN("linnet/engine", TESTS(as_if_alone, 0, SHAPES), TESTS(endpoints, 0, 2 * SHAPES), TEST(admission), TEST(dead),
+          TEST(overflow_and_nonsense), TEST(failure), TESTS(no_event_after_reset_or_close, 0, 2), TEST(from_within_a_callback),
+          TEST(closed_by_its_first_event), TEST(nothing_is_allocated), TEST(without_memory), TEST(load))

@@ -243,16 +243,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("serve/ogg_opus");
-    TCase *cases = tcase_create("opus");
-    tcase_set_timeout(cases, 120);
-    if (lin_ogg_opus_exists()) {
-        tcase_add_loop_test(cases, as_a_file, 0, 6);
-        tcase_add_test(cases, chains);
-        tcase_add_test(cases, damage);
-        tcase_add_test(cases, a_packet_without_end);
-        tcase_add_test(cases, loud_packets);
-    }
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
+    const test_entry tests[] = {TESTS(as_a_file, 0, 6), TEST(chains), TEST(damage), TEST(a_packet_without_end),
+                                TEST(loud_packets)};
+    return test_all("serve/ogg_opus", NULL, NULL, 0, tests, lin_ogg_opus_exists() ? sizeof tests / sizeof *tests : 0);
 }
