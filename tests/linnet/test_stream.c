@@ -200,31 +200,6 @@ static float *stereo_sound(void)
     return sound;
 }
 
-START_TEST(sound_gives_what_its_frames_give)
-{
-    lin_error why = {0};
-    lin_session_options o = of_sound(RATE, 1);
-    const lin_session_options of_frames = options_of_sound();
-    listen_to(&of_frames, n_features, 1, &a);
-    for (int i = 0; i < 3; i++) {
-        lin_session *session = create(&o, &b);
-        if (i == 0) OK(lin_session_push(session, whole_sound, SAMPLES, &err));
-        else push(session, whole_sound, 1, 0, SAMPLES, (uint64_t)i);
-        ck_assert_double_eq_tol(lin_session_seconds(session), (double)SAMPLES / RATE, 1e-9);
-        OK(lin_session_finish(session, &err));
-        same(&a, &b);
-        // After a reset it is as new.
-        ck_assert_int_eq(lin_session_push(session, whole_sound, 1, &why), LIN_INVALID);
-        OK(lin_session_reset(session, &err));
-        memset(&b, 0, sizeof b);
-        push(session, whole_sound, 1, 0, SAMPLES, 9);
-        OK(lin_session_finish(session, &err));
-        same(&a, &b);
-        session_destroy(session);
-    }
-}
-END_TEST
-
 enum { CUT_STEP = TEST_ASAN ? 3 : 1 };
 
 static const int cuts[] = {0, 1, 700, 20000, 30011, SAMPLES / 2 + 7, SAMPLES - 1};
@@ -358,5 +333,5 @@ END_TEST
 
 TEST_MAIN_ONCE(setup, teardown, "linnet/stream", TEST(without_resets_all_utterances_are_one),
                TEST(with_resets_each_utterance_begins_anew), TEST(an_end_may_be_asked_for), TEST(failures),
-               TEST(construction_latency), TEST(sound_gives_what_its_frames_give), TEST(saved_and_loaded), TEST(forked),
+               TEST(construction_latency), TEST(saved_and_loaded), TEST(forked),
                TEST(sound_that_is_none))

@@ -167,10 +167,10 @@ START_TEST(headers)
 }
 END_TEST
 
-START_TEST(truncated_and_flipped)
+START_TEST(truncated)
 {
     float x[20] = {0};
-    unsigned char b[300], c[300];
+    unsigned char b[300];
     lin_error why = {0};
     OK(write_whole(path, x, 5, 4, &err));
     size_t n = test_read_file(path, b, sizeof b);
@@ -178,24 +178,6 @@ START_TEST(truncated_and_flipped)
         lin_status status = read_bytes(b, k, &why);
         if (status == LIN_OK) ck_abort_msg("accepted when cut to %zu bytes", k);
     }
-    int accepted = 0;
-    for (uint64_t round = 0; round < 3000; round++) {
-        memcpy(c, b, n);
-        for (uint64_t i = 0; i <= round % 3; i++)
-            c[lin_random_below(round, 2 * i, 128)] = (unsigned char)lin_random_bits(round, 2 * i + 1);
-        // Straight from memory that ends with the file, so that a sanitizer sees one byte too far.
-        unsigned char *tight = test_buffer(n, 1);
-        memcpy(tight, c, n);
-        size_t offset = 0, T = 0;
-        int D = 0;
-        if (lin_npy_parse("x", tight, n, &offset, &T, &D, NULL) == LIN_OK) {
-            accepted++;
-            if (D < 1 || offset > n || T > (n - offset) / 4 / (size_t)D) ck_abort_msg("beyond the file in round %d", (int)round);
-        }
-        test_buffer_free(tight);
-    }
-    ck_assert_int_gt(accepted, 100); // a space became a tab, a 4 a 3
-    ck_assert_int_lt(accepted, 2900);
 }
 END_TEST
 
@@ -210,4 +192,4 @@ START_TEST(every_allocation_may_fail)
 END_TEST
 
 TEST_MAIN_WITH(setup, NULL, "train/lab/npy", TEST(written_and_read), TEST(unfinished_and_impossible), TEST(headers),
-               TEST(truncated_and_flipped), TEST(every_allocation_may_fail))
+               TEST(truncated), TEST(every_allocation_may_fail))
