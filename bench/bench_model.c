@@ -1,38 +1,27 @@
 /*
  * bench_model.c - speed of the paper's network (9 layers, 6 heads, width 192, feed-forward 768, every frame): many utterances, a
- * training step, one live stream, and the start of the program; as shares of the peak measured in the same run.
+ * training step, and one live stream; as shares of the peak measured in the same run.
  *
  *   bench_model [--threads N] [--repeats N] [--plain] [--quick] [--precision fp32|bf16|int8] [--cpu-time] [--training]
- *               [--stack N] [PROGRAM]
  *
  * --precision bf16 or int8 alternates with fp32; shares are of the peak of its instruction; nothing is trained in int8.
- * --training: the training steps only; --stack N: the same, with a row of the network for every N frames.
- * --cpu-time: one thread, in processor time, for a machine with other load; without the start of the program.
- * PROGRAM is the program linnet, whose start is timed; by default ../linnet relative to this program's folder. --plain prints
+ * --training: the training steps only. --cpu-time: one thread, in processor time, for a machine with other load. --plain prints
  * lines `linnet NAME VALUE`, one for each run (in these precisions without fp32, as int8_NAME), for bench/peers.sh, which gives
  * the same work to PyTorch and ONNX Runtime. Weights and features are random.
  */
-#include <fcntl.h>
-#include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "bench/peak.h"
 #include "base/memory.h"
 #include "base/pool.h"
 #include "base/hash.h"
-#include "decoder/search.h"
-#include "frontend/fbank.h"
 #include "train/optimizer.h"
 #include "model/streams.h"
 
-enum { B = 16, T = 800, LABELS = 80, V = 40, D = 40, CHUNK_FRAMES = 4, CHUNK_SAMPLES = 640, MAX_REPEATS = 101 };
+enum { B = 16, T = 800, LABELS = 80, V = 40, D = 40, CHUNK_FRAMES = 4, MAX_REPEATS = 101 };
 
-extern char **environ;
-
-static int n_threads = 2, n_repeats = 5, plain = 0, stack = 1;
+static int n_threads = 2, n_repeats = 5, plain = 0;
 static double peak, peak_1;
 static const lin_ops *ops, *rival; // rival: fp32 for comparison with bf16 or int8, or NULL
 static lin_error err;
@@ -97,7 +86,6 @@ static lin_model *make_model(int causal, double dropout)
     lin_config config = lin_config_default(V);
     config.causal = causal;
     config.dropout = dropout;
-    config.stack = stack;
     const lin_features features = lin_features_default();
     lin_model *model;
     must(lin_model_create(&config, &features, NULL, 1, &model, &err));
@@ -226,14 +214,14 @@ static void training_destroy(training *t)
     lin_free(t->gradients);
 }
 
-// The seconds of step `number` (from 1 on) over `in` frames, `out` rows of output, each with its utterances.
-static double training_step(training *t, int number, const float *features, const lin_segments *in, const lin_segments *out)
+// The seconds of step `number` (from 1 on).
+static double training_step(training *t, int number, const float *features, const lin_segments *segments)
 {
     static int labels[B * LABELS], label_offsets[B + 1];
     const uint64_t key = (uint64_t)number;
     const lin_optimizer_options options = adam();
     const lin_adam_step scalars = lin_optimizer_scalars(&options, number, 1e-4);
-    const lin_batch batch = {.in = *in, .out = *out, .features = features, .mean = t->model->mean, .istd = t->model->istd,
+    const lin_batch batch = {.in = *segments, .out = *segments, .features = features, .mean = t->model->mean, .istd = t->model->istd,
                              .dropout_key = t->model->config.dropout > 0 ? &key : NULL};
     const size_t n = t->model->params.n_elements;
     const double share = 1.0 / B;
@@ -243,8 +231,8 @@ static double training_step(training *t, int number, const float *features, cons
     for (int b = 0; b <= B; b++) label_offsets[b] = b * LABELS;
     const double start = bench_now();
     lin_network_forward(t->weights, t->activations, t->exec, &batch, t->logp);
-    t->ops->ctc(t->exec, losses, t->dlogits, t->logp, out, labels, label_offsets, LABELS, V, &share);
-    t->ops->tally_losses(t->exec, &tally, losses, out, label_offsets);
+    t->ops->ctc(t->exec, losses, t->dlogits, t->logp, segments, labels, label_offsets, LABELS, V, &share);
+    t->ops->tally_losses(t->exec, &tally, losses, segments, label_offsets);
     t->ops->zero(t->exec, t->gradients, n * sizeof *t->gradients);
     lin_network_backward(t->weights, t->activations, t->exec, &batch, t->dlogits, t->gradients);
     lin_optimizer_step(&t->optimizer, t->exec, t->model->values, t->gradients, &scalars, &tally);
@@ -258,25 +246,20 @@ static void bench_training(int causal, double dropout, const char *name)
     training_create(&t, ops, causal, dropout);
     if (rival) training_create(&other, rival, causal, dropout);
     const lin_config *c = &t.model->config;
-    const int steps = lin_config_frames_out(c, T);
     float *features = make_features(B * T);
-    int in_offsets[B + 1], offsets[B + 1];
-    for (int b = 0; b <= B; b++) {
-        in_offsets[b] = b * T;
-        offsets[b] = b * steps;
-    }
-    const lin_segments in = {.B = B, .rows = B * T, .longest = T, .offsets = in_offsets},
-                       out = {.B = B, .rows = B * steps, .longest = steps, .offsets = offsets};
+    int offsets[B + 1];
+    for (int b = 0; b <= B; b++) offsets[b] = b * T;
+    const lin_segments segments = {.B = B, .rows = B * T, .longest = T, .offsets = offsets};
     double time[MAX_REPEATS], rival_time[MAX_REPEATS], ratio[MAX_REPEATS];
     for (int r = -1; r < n_repeats; r++) {
-        const double seconds = training_step(&t, r + 2, features, &in, &out),
-                     rival_seconds = rival ? training_step(&other, r + 2, features, &in, &out) : 0;
+        const double seconds = training_step(&t, r + 2, features, &segments),
+                     rival_seconds = rival ? training_step(&other, r + 2, features, &segments) : 0;
         if (r < 0) continue;
         time[r] = seconds;
         rival_time[r] = rival_seconds;
         ratio[r] = rival_seconds / seconds;
     }
-    say_runs(name, 0, 3 * flop_per_frame(c) * B * steps, time, n_repeats);
+    say_runs(name, 0, 3 * flop_per_frame(c) * B * T, time, n_repeats);
     if (rival) {
         const double best = bench_quantile(rival_time, n_repeats, 0);
         char text[64];
@@ -292,14 +275,14 @@ static void bench_training(int causal, double dropout, const char *name)
 
 /* ---- one live stream, one thread, 40 ms at a time -------------------------------------------------------------------------- */
 
-static void say_chunks(const char *prefix, const char *what, double *time, int n)
+static void say_chunks(const char *prefix, double *time, int n)
 {
     char name[64], note[64];
     const double middle = 1000 * bench_quantile(time, n, 0.5);
-    snprintf(name, sizeof name, "%s%schunk_p50_ms", prefix, what);
+    snprintf(name, sizeof name, "%schunk_p50_ms", prefix);
     snprintf(note, sizeof note, "%.2f %% of a core", 100 * middle / 40);
     say(name, middle, "ms", note);
-    snprintf(name, sizeof name, "%s%schunk_p99_ms", prefix, what);
+    snprintf(name, sizeof name, "%schunk_p99_ms", prefix);
     say(name, 1000 * bench_quantile(time, n, 0.99), "ms", "");
 }
 
@@ -308,44 +291,24 @@ static lin_status feed(lin_streams *stream, const float *frames, int n, lin_tick
     return lin_streams_tick(stream, &(lin_tick){.n = 1, .slots = (const int[]){0}, .counts = &n, .input = frames}, rows, &err);
 }
 
-// From features to log-probabilities, like the peers; then from sound to phonemes.
+// From features to log-probabilities, like the peers.
 static void bench_stream(const lin_ops *table, const char *prefix, int chunks)
 {
     lin_model *model = make_model(1, 0);
     lin_encoder *encoder;
     lin_streams *stream;
-    lin_fbank *fbank;
-    const lin_fbank_config config = lin_fbank_default();
     must(lin_encoder_create(model, table, &encoder, &err));
     const lin_streams_options one = {.capacity = 1, .exact = 1, .threads = 1};
     must(lin_streams_create(encoder, &one, &stream, &err));
-    must(lin_fbank_create(&config, &fbank, &err));
-    float *features = make_features(chunks * CHUNK_FRAMES), frames[8 * D], samples[CHUNK_SAMPLES];
+    float *features = make_features(chunks * CHUNK_FRAMES);
     double *time = must_have(lin_calloc((size_t)chunks, sizeof *time));
-    int n_frames, n_phones;
     lin_tick_results rows;
     for (int i = 0; i < chunks; i++) {
         const double start = bench_now();
         must(feed(stream, features + (size_t)i * CHUNK_FRAMES * D, CHUNK_FRAMES, &rows));
         time[i] = bench_now() - start;
     }
-    say_chunks(prefix, "", time, chunks);
-
-    lin_greedy greedy;
-    lin_greedy_phone phones[8];
-    lin_greedy_reset(&greedy, V, 0, 0);
-    must(lin_streams_reset(stream, 0, &err));
-    for (int i = 0; i < chunks; i++) {
-        const uint64_t first = (uint64_t)i * CHUNK_SAMPLES;
-        for (uint64_t j = 0; j < CHUNK_SAMPLES; j++) samples[j] = (float)(lin_random_uniform(4, first + j) - 0.5);
-        const double start = bench_now();
-        must(lin_fbank_push(fbank, samples, CHUNK_SAMPLES, frames, 8, &n_frames, &err));
-        must(feed(stream, frames, n_frames, &rows));
-        must(lin_greedy_push(&greedy, rows.logp, rows.offsets[1], phones, 8, &n_phones, &err));
-        time[i] = bench_now() - start;
-    }
-    say_chunks(prefix, "sound_", time, chunks);
-    lin_fbank_destroy(fbank);
+    say_chunks(prefix, time, chunks);
     lin_streams_destroy(stream);
     lin_encoder_destroy(encoder);
     lin_model_destroy(model);
@@ -353,70 +316,9 @@ static void bench_stream(const lin_ops *table, const char *prefix, int chunks)
     lin_free(time);
 }
 
-/* ---- the start of the program ---------------------------------------------------------------------------------------------- */
-
-static int run_quietly(char *const argv[])
-{
-    posix_spawn_file_actions_t actions;
-    pid_t child;
-    int status = -1;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-    if (posix_spawn(&child, argv[0], &actions, NULL, argv, environ) == 0) waitpid(child, &status, 0);
-    posix_spawn_file_actions_destroy(&actions);
-    return status;
-}
-
-static void time_program(const char *name, const char *note, char *const argv[])
-{
-    double time[MAX_REPEATS];
-    const int n = 31;
-    for (int r = 0; r < n; r++) {
-        const double start = bench_now();
-        if (run_quietly(argv) != 0) {
-            if (!plain) printf("%-36s %12s %-9s the program failed\n", name, "-", "ms");
-            return;
-        }
-        time[r] = bench_now() - start;
-    }
-    say(name, 1000 * bench_quantile(time, n, 0.5), "ms", note);
-}
-
-// Five seconds of 16 kHz noise as a WAV file.
-static int write_sound(const char *path)
-{
-    enum { SAMPLES = 80000 };
-    const uint32_t head[] = {0x46464952, 36 + 2 * SAMPLES, 0x45564157, 0x20746D66, 16, 0x00010001, 16000, 32000, 0x00100002,
-                             0x61746164, 2 * SAMPLES};
-    FILE *file = fopen(path, "wb");
-    if (!file) return 0;
-    int good = fwrite(head, sizeof head, 1, file) == 1;
-    for (uint64_t i = 0; i < SAMPLES; i++) {
-        const int16_t sample = (int16_t)lin_random_below(5, i, 2000);
-        good &= fwrite(&sample, sizeof sample, 1, file) == 1;
-    }
-    return !fclose(file) && good;
-}
-
-static void bench_program(const char *program)
-{
-    char path[] = "/tmp/linnet-bench-XXXXXX.wav";
-    const int file = mkstemps(path, 4);
-    char *name = must_have(lin_strdup(program));
-    time_program("start_ms", "linnet --version", (char *[]){name, "--version", NULL});
-    if (file >= 0 && write_sound(path))
-        time_program("transcribe_5s_ms", "linnet transcribe of 5 s of sound", (char *[]){name, "transcribe", path, NULL});
-    if (file >= 0) {
-        close(file);
-        unlink(path);
-    }
-    lin_free(name);
-}
-
 int main(int argc, char **argv)
 {
-    const char *program = NULL, *precision = "fp32";
+    const char *precision = "fp32";
     int quick = 0, training_only = 0;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--plain") == 0) {
@@ -427,21 +329,15 @@ int main(int argc, char **argv)
             quick = 1;
         } else if (strcmp(argv[i], "--training") == 0) {
             training_only = 1;
-        } else if (strcmp(argv[i], "--stack") == 0 && i + 1 < argc && atoi(argv[i + 1]) > 0 &&
-                   atoi(argv[i + 1]) <= T / LABELS / 2) {
-            training_only = 1;
-            stack = atoi(argv[++i]);
         } else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc) {
             n_threads = atoi(argv[++i]);
         } else if (strcmp(argv[i], "--repeats") == 0 && i + 1 < argc) {
             n_repeats = atoi(argv[++i]);
         } else if (strcmp(argv[i], "--precision") == 0 && i + 1 < argc) {
             precision = argv[++i];
-        } else if (argv[i][0] != '-') {
-            program = argv[i];
         } else {
             fprintf(stderr, "usage: bench_model [--threads N] [--repeats N] [--plain] [--quick] [--precision fp32|bf16|int8] "
-                            "[--cpu-time] [--training] [--stack N] [PROGRAM]\n");
+                            "[--cpu-time] [--training]\n");
             return 2;
         }
     }
@@ -467,18 +363,9 @@ int main(int argc, char **argv)
     if (ops->precision != LIN_PRECISION_INT8) {
         bench_training(1, 0.1, "train_causal_ms");
         bench_training(0, 0.1, "train_bidirectional_ms");
-        bench_training(1, 0, "train_causal_no_dropout_ms");
     }
     if (training_only) return 0;
     bench_stream(ops, "", quick ? 50 : 500);
     if (rival) bench_stream(rival, "fp32_", quick ? 50 : 500);
-    if (ops->precision != LIN_PRECISION_FP32) return 0;
-    char beside[4096];
-    if (!program) {
-        const char *slash = strrchr(argv[0], '/');
-        snprintf(beside, sizeof beside, "%.*s/../linnet", slash ? (int)(slash - argv[0]) : 1, slash ? argv[0] : ".");
-        program = beside;
-    }
-    if (bench_clock == CLOCK_MONOTONIC && access(program, X_OK) == 0) bench_program(program);
     return 0;
 }

@@ -25,7 +25,7 @@ while [ $# -gt 0 ]; do
     esac
 done
 
-make -s build/release/bench/bench_model build/release/linnet || exit 1
+make -s build/release/bench/bench_model || exit 1
 results=$(mktemp) || exit 1
 trap 'rm -f "$results"' EXIT
 
@@ -71,7 +71,7 @@ while [ $round -lt "$rounds" ]; do
     round=$((round + 1))
     echo "round $round of $rounds" >&2
     set -- --threads "$threads" --repeats "$repeats"
-    build/release/bench/bench_model --plain "$@" build/release/linnet >>"$results" || exit 1
+    build/release/bench/bench_model --plain "$@" >>"$results" || exit 1
     build/release/bench/bench_model --plain --precision int8 "$@" >>"$results" || exit 1
     [ $torch = no ] || peer "$PYTHON" bench/peers/torch_model.py "$@" >>"$results" || exit 1
     [ $onnx = no ] || peer "$PEERS/venv/bin/python" bench/peers/onnx_model.py "$graphs" "$@" >>"$results" || exit 1
@@ -92,9 +92,8 @@ sort -k1,2 -k3,3g "$results" | awk '
     END {
         done()
         count = split("peak_gflops peak_1_gflops forward_causal_frames_per_s forward_bidirectional_frames_per_s train_causal_ms " \
-                      "train_bidirectional_ms train_causal_no_dropout_ms chunk_p50_ms chunk_p99_ms sound_chunk_p50_ms " \
-                      "sound_chunk_p99_ms start_ms transcribe_5s_ms int8_peak_gflops int8_forward_causal_frames_per_s " \
-                      "int8_forward_bidirectional_frames_per_s int8_chunk_p50_ms int8_chunk_p99_ms int8_sound_chunk_p50_ms", names, " ")
+                      "train_bidirectional_ms chunk_p50_ms chunk_p99_ms int8_peak_gflops int8_forward_causal_frames_per_s " \
+                      "int8_forward_bidirectional_frames_per_s int8_chunk_p50_ms int8_chunk_p99_ms", names, " ")
         printf "%-39s %17s %7s  %17s %7s  %17s %7s\n", "", "linnet", "of peak", "PyTorch", "linnet", "ONNX RT", "linnet"
         for (i = 1; i <= count; i++) {
             name = names[i]

@@ -189,8 +189,8 @@ def time_int8(repeats, chunks):
     time_stream(chunks, "int8_", quantised)
 
 
-def time_training(mode, dropout, name, repeats):
-    c, net, _ = build(mode, dropout)
+def time_training(mode, repeats):
+    c, net, _ = build(mode, 0.1)
     x = torch.randn(B, T, c["mel_bins"])
     labels = torch.randint(1, c["outputs"], (B, LABELS))
     frames, counts = torch.full((B,), T), torch.full((B,), LABELS)
@@ -202,7 +202,7 @@ def time_training(mode, dropout, name, repeats):
         optimiser.step()
 
     for seconds in clock(step, repeats):
-        say(f"train_{mode}{name}_ms", 1000 * seconds)
+        say(f"train_{mode}_ms", 1000 * seconds)
 
 
 def time_stream(chunks, prefix="", made=lambda net: net):
@@ -260,8 +260,7 @@ def main():
         return export(options.export)
     for mode in ("causal", "bidirectional"):
         time_forward(mode, options.repeats)
-        time_training(mode, 0.1, "", options.repeats)
-    time_training("causal", 0.0, "_no_dropout", options.repeats)
+        time_training(mode, options.repeats)
     time_int8(options.repeats, 500)
     time_stream(500)
 
