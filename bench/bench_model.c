@@ -221,8 +221,8 @@ static double training_step(training *t, int number, const float *features, cons
     const uint64_t key = (uint64_t)number;
     const lin_optimizer_options options = adam();
     const lin_adam_step scalars = lin_optimizer_scalars(&options, number, 1e-4);
-    const lin_batch batch = {.in = *segments, .out = *segments, .features = features, .mean = t->model->mean, .istd = t->model->istd,
-                             .dropout_key = t->model->config.dropout > 0 ? &key : NULL};
+    const lin_batch batch = {.in = *segments, .out = *segments, .features = features, .mean = t->model->mean,
+                             .istd = t->model->istd, .dropout_key = t->model->config.dropout > 0 ? &key : NULL};
     const size_t n = t->model->params.n_elements;
     const double share = 1.0 / B;
     lin_tally tally = {0};
