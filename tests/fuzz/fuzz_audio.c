@@ -39,6 +39,16 @@ void fuzz_audio(const uint8_t *data, size_t size)
     lin_sniff(data + 1, size - 1, &what);
     lin_sniff_is_noise(data + 1, size - 1);
     if (lin_wav_find(data + 1, size - 1, &wav) == 1 && (wav.at > size - 1 || wav.bytes == 0 || wav.pcm.channels < 0)) abort();
+    // Joined files: each ends behind its beginning and within the bytes, and so does what follows it.
+    lin_sniff_file file = {.fd = fd, .size = (int64_t)size - 1};
+    for (int64_t at = 0, next; at < file.size; at = next) {
+        int has_gap;
+        const int64_t end = lin_sniff_end(&file, at, &has_gap);
+        next = lin_sniff_skip_tags(&file, end);
+        if (end <= at || end > file.size || next < end || next > file.size) abort();
+        lin_sniff_is_chunk(&file, end);
+        lin_sniff_find_samples(&file, at);
+    }
     lin_error err;
     lin_source *source;
     if (lin_source_open(path, (data[0] & 7) == 7 ? NULL : &raw, &options, &source, &err) != LIN_OK) return;
