@@ -42,8 +42,7 @@ void lin_complaint_begin(lin_buffer *out)
     char text[32];
     gmtime_r(&now, &utc);
     strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    lin_buffer_char(out, '{');
-    lin_buffer_member_text(out, "time", text);
+    lin_buffer_json_format(out, "{'time':%s", text);
 }
 
 void lin_complaint_end(lin_buffer *out)
@@ -57,7 +56,7 @@ static void put_json(const char *text)
 {
     lin_buffer out = {0};
     lin_complaint_begin(&out);
-    lin_buffer_member_text(&out, "message", text);
+    lin_buffer_json_format(&out, ",'message':%s", text);
     lin_complaint_end(&out);
 }
 

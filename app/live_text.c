@@ -2,6 +2,7 @@
 
 #include "app/live_text.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "decoder/writers.h"
@@ -101,21 +102,16 @@ static void put_alternatives(lin_buffer *out, const lin_live_words *words, const
 {
     const lin_writer_options o = lin_live_writer_options(words, NULL);
     lin_buffer text = {0};
-    lin_buffer_key(out, "alternatives");
-    lin_buffer_char(out, '[');
+    lin_buffer_json_format(out, ",'alternatives':[");
     for (int i = 0; i < result->n_alternatives; i++) {
         const lin_result *r = &result->alternatives[i];
         lin_buffer_clear(&text);
         if (lin_live_put_text(&text, words, r, 0, NULL) != LIN_OK) text.failed = 1; // memory, or the result had been refused
         if (text.failed) break;
-        lin_buffer_text(out, i ? ",{\"text\":" : "{\"text\":");
-        lin_buffer_json(out, text.data, text.n);
+        lin_buffer_json_format(out, i ? ",{'text':%s" : "{'text':%s", text.data);
         lin_put_phones(r, 0, "phones", &o, 1, out);
         if (r->has_words) lin_put_words(r, 0, "words", &o, 1, NULL, out);
-        lin_buffer_member_fixed(out, "score", r->score, 4);
-        lin_buffer_member_fixed(out, "acoustic", r->acoustic, 4);
-        lin_buffer_member_fixed(out, "language", r->language, 4);
-        lin_buffer_char(out, '}');
+        lin_buffer_json_format(out, ",'score':%.4f,'acoustic':%.4f,'language':%.4f}", r->score, r->acoustic, r->language);
     }
     lin_buffer_char(out, ']');
     if (text.failed) out->failed = text.failed;
@@ -129,26 +125,20 @@ void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_s
     const lin_writer_options o = lin_live_writer_options(words, NULL);
     const lin_result *settled = view->settled;
     const int is_final = view->end != LINNET_GROWS;
-    lin_buffer_text(out, is_final ? "{\"type\":\"final\"" : "{\"type\":\"partial\"");
-    lin_buffer_member_integer(out, "utterance", view->utterance);
-    lin_buffer_member_integer(out, "revision", view->revision);
-    lin_buffer_member_fixed(out, "start", view->start_s, 3);
-    lin_buffer_member_fixed(out, "end", view->end_s, 3);
-    lin_buffer_member_fixed(out, "heard", view->processed_s, 3);
-    lin_buffer_member_fixed(out, "latency_ms", latency_s * 1e3, 0);
+    lin_buffer_json_format(out, "{'type':%s,'utterance':%d,'revision':%d,'start':%.3f,'end':%.3f,'heard':%.3f,'latency_ms':%.0f",
+                           is_final ? "final" : "partial", view->utterance, view->revision, view->start_s, view->end_s,
+                           view->processed_s, latency_s * 1e3);
+    const char *const text = lin_text_of(&texts->settled);
+    if (is_final) lin_buffer_json_format(out, ",'ended_by':%s,'text':%s", ends[view->end], text);
+    else lin_buffer_json_format(out, ",'stable':%s,'unstable':%s", text, lin_text_of(&texts->open));
+    if (texts->has_readable) lin_buffer_json_format(out, ",'readable':%s", lin_text_of(&texts->readable));
     if (is_final) {
-        lin_buffer_member_text(out, "ended_by", ends[view->end]);
-        lin_buffer_member_text(out, "text", lin_text_of(&texts->settled));
-        if (texts->has_readable) lin_buffer_member_text(out, "readable", lin_text_of(&texts->readable));
         lin_put_phones(settled, 0, "phones", &o, 1, out);
         if (settled->has_words) lin_put_words(settled, 0, "words", &o, 1, NULL, out);
         lin_put_keywords(settled, 0, "keywords", out);
         if (settled->n_alternatives) put_alternatives(out, words, settled);
         lin_put_voices(settled, out);
     } else {
-        lin_buffer_member_text(out, "stable", lin_text_of(&texts->settled));
-        lin_buffer_member_text(out, "unstable", lin_text_of(&texts->open));
-        if (texts->has_readable) lin_buffer_member_text(out, "readable", lin_text_of(&texts->readable));
         if (settled->has_words) {
             const lin_growing_words growing = {settled->n_phones, view->incomplete};
             lin_put_words(settled, view->old_words, "new_words", &o, 1, NULL, out);
@@ -165,81 +155,63 @@ void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_s
 
 static void put_delay(lin_buffer *out, const lin_session_delay *d)
 {
-    lin_buffer_key(out, "construction_ms");
-    lin_buffer_char(out, '{');
-    lin_buffer_member_fixed(out, "step", d->step_s * 1e3, 0);
-    lin_buffer_member_fixed(out, "look_ahead", d->ahead_s * 1e3, 0);
-    lin_buffer_member_fixed(out, "window", d->window_s * 1e3, 0);
-    lin_buffer_member_fixed(out, "total", d->total_s * 1e3, 0);
-    lin_buffer_char(out, '}');
+    lin_buffer_json_format(out, ",'construction_ms':{'step':%.0f,'look_ahead':%.0f,'window':%.0f,'total':%.0f}", d->step_s * 1e3,
+                           d->ahead_s * 1e3, d->window_s * 1e3, d->total_s * 1e3);
 }
 
 void lin_live_put_begin(lin_buffer *out, const lin_live_begin *begin)
 {
-    lin_buffer_text(out, "{\"type\":\"begin\"");
-    lin_buffer_member_text(out, "source", begin->source);
-    lin_buffer_member_integer(out, "rate_hz", begin->rate_hz);
-    lin_buffer_member_integer(out, "channels", begin->channels);
-    lin_buffer_member_text(out, "model", begin->model);
+    lin_buffer_json_format(out, "{'type':'begin','source':%s,'rate_hz':%d,'channels':%d,'model':%s", begin->source,
+                           begin->rate_hz, begin->channels, begin->model);
     put_delay(out, &begin->construction);
     lin_buffer_text(out, "}\n");
 }
 
 void lin_live_put_context(lin_buffer *out, int n_phrases, const char *message)
 {
-    lin_buffer_text(out, "{\"type\":\"context\"");
-    lin_buffer_member_integer(out, "phrases", n_phrases);
-    if (*message) lin_buffer_member_text(out, "message", message);
+    lin_buffer_json_format(out, "{'type':'context','phrases':%d", n_phrases);
+    if (*message) lin_buffer_json_format(out, ",'message':%s", message);
     lin_buffer_text(out, "}\n");
 }
 
 static void put_losses(lin_buffer *out, const lin_microphone_report *report, int rate_hz)
 {
-    lin_buffer_member_integer(out, "dropped_samples", report->dropped);
-    lin_buffer_member_fixed(out, "dropped_s", rate_hz ? (double)report->dropped / rate_hz : 0, 3);
-    lin_buffer_member_integer(out, "overflows", report->overflows);
+    lin_buffer_json_format(out, ",'dropped_samples':%lld,'dropped_s':%.3f,'overflows':%lld", (long long)report->dropped,
+                           rate_hz ? (double)report->dropped / rate_hz : 0, (long long)report->overflows);
 }
 
 void lin_live_put_lost(lin_buffer *out, const lin_microphone_report *report, int rate_hz)
 {
-    lin_buffer_text(out, "{\"type\":\"lost\"");
+    lin_buffer_json_format(out, "{'type':'lost'");
     put_losses(out, report, rate_hz);
     lin_buffer_text(out, "}\n");
 }
 
-static void put_latency(lin_buffer *out, const char *name, const lin_lags *l)
+static void put_latency(lin_buffer *out, char before, const char *name, const lin_lags *l)
 {
-    lin_buffer_key(out, name);
-    lin_buffer_char(out, '{');
-    lin_buffer_member_integer(out, "count", l->n);
-    if (l->n) {
-        lin_buffer_member_fixed(out, "p50", lin_lags_quantile(l, 0.5) * 1e3, 0);
-        lin_buffer_member_fixed(out, "p95", lin_lags_quantile(l, 0.95) * 1e3, 0);
-        lin_buffer_member_fixed(out, "p99", lin_lags_quantile(l, 0.99) * 1e3, 0);
-        lin_buffer_member_fixed(out, "largest", l->most_s * 1e3, 0);
-    }
+    lin_buffer_char(out, before);
+    lin_buffer_json_format(out, "%s:{'count':%lld", name, (long long)l->n);
+    if (l->n)
+        lin_buffer_json_format(out, ",'p50':%.0f,'p95':%.0f,'p99':%.0f,'largest':%.0f", lin_lags_quantile(l, 0.5) * 1e3,
+                               lin_lags_quantile(l, 0.95) * 1e3, lin_lags_quantile(l, 0.99) * 1e3, l->most_s * 1e3);
     lin_buffer_char(out, '}');
 }
 
 void lin_live_put_end(lin_buffer *out, const lin_live_stats *s, const char *reason, const char *message)
 {
-    lin_buffer_text(out, "{\"type\":\"end\"");
-    lin_buffer_member_text(out, "reason", reason);
-    if (*message) lin_buffer_member_text(out, "message", message);
-    lin_buffer_member_fixed(out, "seconds", s->seconds, 3);
-    lin_buffer_member_integer(out, "utterances", s->utterances);
-    lin_buffer_member_integer(out, "phones", s->phones);
-    if (s->has_words) lin_buffer_member_integer(out, "words", s->words);
+    lin_buffer_json_format(out, "{'type':'end','reason':%s", reason);
+    if (*message) lin_buffer_json_format(out, ",'message':%s", message);
+    lin_buffer_json_format(out, ",'seconds':%.3f,'utterances':%d,'phones':%lld", s->seconds, s->utterances, (long long)s->phones);
+    if (s->has_words) lin_buffer_json_format(out, ",'words':%lld", (long long)s->words);
     put_losses(out, &s->report, s->rate_hz);
-    lin_buffer_member_integer(out, "bad_samples", s->bad_samples);
-    lin_buffer_member_fixed(out, "real_time_factor", s->seconds > 0 ? s->busy_s / s->seconds : 0, 4);
+    lin_buffer_json_format(out, ",'bad_samples':%lld,'real_time_factor':%.4f", (long long)s->bad_samples,
+                           s->seconds > 0 ? s->busy_s / s->seconds : 0);
     put_delay(out, &s->construction);
-    lin_buffer_key(out, "latency_ms");
-    lin_buffer_char(out, '{');
-    put_latency(out, "phone", &s->phone);
-    if (s->has_words) put_latency(out, "word", &s->word);
-    put_latency(out, "first", &s->first);
-    put_latency(out, "final", &s->final);
+    lin_buffer_json_format(out, ",'latency_ms':");
+    put_latency(out, '{', "phone", &s->phone);
+    if (s->has_words) put_latency(out, ',', "word", &s->word);
+    put_latency(out, ',', "first", &s->first);
+    put_latency(out, ',', "final", &s->final);
     lin_buffer_text(out, "}}\n");
 }
 
@@ -305,15 +277,9 @@ void lin_live_put_stats(lin_buffer *out, const lin_live_stats *s)
     if (s->has_words) put_latency_line(out, "a word, from its end to settled", &s->word);
     put_latency_line(out, "the first, from its beginning to shown", &s->first);
     put_latency_line(out, "an utterance, from its end to ended", &s->final);
-    lin_buffer_text(out, "of a phoneme's, by the model's construction: ");
-    lin_buffer_fixed(out, d->total_s * 1e3, 0);
-    lin_buffer_text(out, " (look-ahead ");
-    lin_buffer_fixed(out, d->ahead_s * 1e3, 0);
-    lin_buffer_text(out, ", step ");
-    lin_buffer_fixed(out, d->step_s * 1e3, 0);
-    lin_buffer_text(out, ", window ");
-    lin_buffer_fixed(out, d->window_s * 1e3, 0);
-    lin_buffer_text(out, ")\ncomputing took ");
+    lin_buffer_format(out, "of a phoneme's, by the model's construction: %lld (look-ahead %lld, step %lld, window %lld)\n",
+                      llround(d->total_s * 1e3), llround(d->ahead_s * 1e3), llround(d->step_s * 1e3), llround(d->window_s * 1e3));
+    lin_buffer_text(out, "computing took ");
     lin_buffer_fixed(out, s->seconds > 0 ? 100 * s->busy_s / s->seconds : 0, 2);
     lin_buffer_text(out, " % of the sound's time\n");
 }

@@ -102,33 +102,43 @@ void lin_buffer_json(lin_buffer *b, const char *text, size_t n)
     lin_buffer_char(b, '"');
 }
 
+void lin_buffer_json_format(lin_buffer *b, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    for (;;) {
+        const size_t plain = strcspn(fmt, "%'");
+        lin_buffer_bytes(b, fmt, plain);
+        fmt += plain;
+        if (!*fmt) break;
+        const char kind = *fmt++ == '\'' ? '"' : *fmt++;
+        const char *text;
+        switch (kind) {
+        case 's':
+            text = va_arg(args, const char *);
+            if (text) lin_buffer_json(b, text, strlen(text));
+            else lin_buffer_text(b, "null");
+            break;
+        case 'd': lin_buffer_integer(b, va_arg(args, int)); break;
+        case 'l': // lld
+            lin_buffer_integer(b, va_arg(args, long long));
+            fmt += 2;
+            break;
+        case '.': // of a digit and f
+            lin_buffer_fixed(b, va_arg(args, double), *fmt - '0');
+            fmt += 2;
+            break;
+        default: lin_buffer_char(b, kind);
+        }
+    }
+    va_end(args);
+}
+
 void lin_buffer_key(lin_buffer *b, const char *key)
 {
     if (b->n && b->data[b->n - 1] != '{') lin_buffer_char(b, ',');
     lin_buffer_json(b, key, strlen(key));
     lin_buffer_char(b, ':');
-}
-
-void lin_buffer_member_text(lin_buffer *b, const char *key, const char *text)
-{
-    lin_buffer_key(b, key);
-    if (text) {
-        lin_buffer_json(b, text, strlen(text));
-    } else {
-        lin_buffer_text(b, "null");
-    }
-}
-
-void lin_buffer_member_integer(lin_buffer *b, const char *key, long long value)
-{
-    lin_buffer_key(b, key);
-    lin_buffer_integer(b, value);
-}
-
-void lin_buffer_member_fixed(lin_buffer *b, const char *key, double value, int digits)
-{
-    lin_buffer_key(b, key);
-    lin_buffer_fixed(b, value, digits);
 }
 
 void lin_buffer_shell(lin_buffer *b, const char *word)

@@ -39,11 +39,16 @@ void lin_buffer_fixed(lin_buffer *buffer, double value, int digits);
 /* A JSON string with its quotes (RFC 8259): escapes characters as required, and replaces bytes that are not UTF-8 by U+FFFD. */
 void lin_buffer_json(lin_buffer *buffer, const char *text, size_t n);
 
-/* Members of a JSON object: the key, after a comma unless the object begins here, and the value; a NULL text becomes null. */
+/*
+ * JSON by a format, whose ' is written as ". %s is a string with its quotes, or null; %d and %lld are whole numbers; %.3f is as
+ * lin_buffer_fixed writes it. There is nothing else.
+ *
+ *   lin_buffer_json_format(&out, "{'word':%s,'start':%.3f}", word, start_s);
+ */
+void lin_buffer_json_format(lin_buffer *buffer, const char *fmt, ...) LIN_PRINTF(2, 3);
+
+/* The key of a JSON object's member, after a comma unless the object begins here. */
 void lin_buffer_key(lin_buffer *buffer, const char *key);
-void lin_buffer_member_text(lin_buffer *buffer, const char *key, const char *text);
-void lin_buffer_member_integer(lin_buffer *buffer, const char *key, long long value);
-void lin_buffer_member_fixed(lin_buffer *buffer, const char *key, double value, int digits);
 
 /* Text of an HTML element or of a quoted attribute: escapes <, >, &, " and ', and replaces control characters and bytes that are
  * not UTF-8 by U+FFFD. */

@@ -1,21 +1,17 @@
 // writers_json.c - JSON lines: everything a result has; docs/formats.md names every field.
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "decoder/writers_internal.h"
 
 static void put_goodness(float goodness, lin_buffer *out)
 {
-    if (isfinite(goodness)) lin_buffer_member_fixed(out, "goodness", goodness, 4);
+    if (isfinite(goodness)) lin_buffer_json_format(out, ",'goodness':%.4f", (double)goodness);
 }
 
 void lin_put_speaker(int number, lin_buffer *out)
 {
-    char name[16];
-    snprintf(name, sizeof name, "S%d", number);
-    if (number) lin_buffer_member_text(out, "speaker", name);
+    if (number) lin_buffer_json_format(out, ",'speaker':'S%d'", number);
 }
 
 void lin_put_voices(const lin_result *r, lin_buffer *out)
@@ -37,14 +33,13 @@ void lin_put_phones(const lin_result *r, int from, const char *key, const lin_wr
     for (int i = from; i < r->n_phones; i++) {
         const lin_result_phone *p = &r->phones[i];
         char text[LIN_PHONE_TEXT];
-        lin_buffer_text(out, i > from ? ",{" : "{");
-        lin_buffer_member_text(out, "phone", lin_stressed_text(o, p, text));
-        lin_buffer_member_fixed(out, "start", p->start_s, 3);
-        lin_buffer_member_fixed(out, "end", p->end_s, 3);
-        lin_buffer_member_fixed(out, "confidence", p->confidence, 4);
+        if (i > from) lin_buffer_char(out, ',');
+        lin_buffer_json_format(out, "{'phone':%s,'start':%.3f,'end':%.3f,'confidence':%.4f", lin_stressed_text(o, p, text),
+                               p->start_s, p->end_s, (double)p->confidence);
         put_goodness(p->goodness, out);
         if (speakers && !r->has_words) lin_put_speaker(p->speaker, out);
-        if (p->heard) lin_buffer_member_text(out, "heard", p->heard > 0 ? lin_phone_text(o, p->heard) : NULL);
+        if (p->heard > 0) lin_buffer_json_format(out, ",'heard':%s", lin_phone_text(o, p->heard));
+        else if (p->heard) lin_buffer_json_format(out, ",'heard':null");
         lin_buffer_char(out, '}');
     }
     lin_buffer_char(out, ']');
@@ -57,22 +52,16 @@ void lin_put_words(const lin_result *r, int from, const char *key, const lin_wri
     lin_buffer_char(out, '[');
     for (int i = from; i < r->n_words; i++) {
         const lin_result_word *w = &r->words[i];
-        lin_buffer_text(out, i > from ? ",{" : "{");
-        lin_buffer_member_text(out, "word", lin_result_word_text(r, i));
+        if (i > from) lin_buffer_char(out, ',');
+        lin_buffer_json_format(out, "{'word':%s", lin_result_word_text(r, i));
         lin_buffer_text(out, w->known ? ",\"known\":true" : ",\"known\":false");
-        lin_buffer_member_fixed(out, "start", w->start_s, 3);
-        lin_buffer_member_fixed(out, "end", w->end_s, 3);
-        lin_buffer_member_fixed(out, "confidence", w->confidence, 4);
+        lin_buffer_json_format(out, ",'start':%.3f,'end':%.3f,'confidence':%.4f", w->start_s, w->end_s, (double)w->confidence);
         put_goodness(lin_result_goodness(r, w->first_phone, w->n_phones), out);
         if (speakers) lin_put_speaker(lin_result_speaker(r, i), out);
-        lin_buffer_member_integer(out, "first_phone", w->first_phone + (growing ? growing->first_phone : 0));
-        lin_buffer_key(out, "phones");
-        lin_buffer_char(out, '[');
+        lin_buffer_json_format(out, ",'first_phone':%d,'phones':[", w->first_phone + (growing ? growing->first_phone : 0));
         for (int p = 0; p < w->n_phones; p++) {
             char text[LIN_PHONE_TEXT];
-            const char *name = lin_stressed_text(o, &r->phones[w->first_phone + p], text);
-            if (p) lin_buffer_char(out, ',');
-            lin_buffer_json(out, name, strlen(name));
+            lin_buffer_json_format(out, p ? ",%s" : "%s", lin_stressed_text(o, &r->phones[w->first_phone + p], text));
         }
         lin_buffer_char(out, ']');
         const int goes_on = growing && growing->incomplete && i + 1 == r->n_words;
@@ -87,13 +76,11 @@ void lin_put_keywords(const lin_result *r, int from, const char *key, lin_buffer
     if (from < r->n_keywords) lin_buffer_key(out, key);
     for (int i = from; i < r->n_keywords; i++) {
         const lin_result_keyword *k = &r->keywords[i];
-        lin_buffer_text(out, i > from ? ",{" : "[{");
-        lin_buffer_member_text(out, "keyword", r->text + k->text);
-        lin_buffer_member_fixed(out, "start", k->start_s, 3);
-        lin_buffer_member_fixed(out, "end", k->end_s, 3);
-        lin_buffer_member_fixed(out, "confidence", k->confidence, 4);
-        lin_buffer_text(out, i + 1 < r->n_keywords ? "}" : "}]");
+        lin_buffer_char(out, i > from ? ',' : '[');
+        lin_buffer_json_format(out, "{'keyword':%s,'start':%.3f,'end':%.3f,'confidence':%.4f}", r->text + k->text, k->start_s,
+                               k->end_s, (double)k->confidence);
     }
+    if (from < r->n_keywords) lin_buffer_char(out, ']');
 }
 
 // Tokens from number `first` to before `end` in one string, those outside the lexicon with their mark.
@@ -106,8 +93,7 @@ static void put_tokens(const char *key, const lin_tokens *t, int first, int end,
         if (i > first && !(w && w->glued)) lin_buffer_text(words, !w || !w->line ? " " : w->line > 1 ? "\n\n" : "\n");
         lin_token_spell(t, i, words);
     }
-    lin_buffer_key(out, key);
-    lin_buffer_json(out, words->data ? words->data : "", words->n);
+    lin_buffer_json_format(out, ",%s:%s", key, words->data ? words->data : "");
 }
 
 // Of a turn the result itself has the name.
@@ -123,9 +109,7 @@ static void put_found(const lin_result *r, const lin_writer_options *o, lin_buff
         lin_put_words(r, 0, "words", o, speakers, NULL, out);
     }
     if (r->score != 0 || r->acoustic != 0 || r->language != 0) {
-        lin_buffer_member_fixed(out, "score", r->score, 4);
-        lin_buffer_member_fixed(out, "acoustic", r->acoustic, 4);
-        lin_buffer_member_fixed(out, "language", r->language, 4);
+        lin_buffer_json_format(out, ",'score':%.4f,'acoustic':%.4f,'language':%.4f", r->score, r->acoustic, r->language);
     }
 }
 
@@ -134,8 +118,7 @@ static void put_found(const lin_result *r, const lin_writer_options *o, lin_buff
 static void put_segments(const lin_tokens *plain, const lin_tokens *readable, lin_buffer *words, lin_buffer *out)
 {
     const lin_result *r = plain->result;
-    lin_buffer_key(out, "segments");
-    lin_buffer_char(out, '[');
+    lin_buffer_json_format(out, ",'segments':[");
     for (int first = 0, end, token = 0; first < r->n_words; first = end) {
         double sum = 0;
         int from = token;
@@ -143,10 +126,9 @@ static void put_segments(const lin_tokens *plain, const lin_tokens *readable, li
         for (int i = first; i < end; i++) sum += r->words[i].confidence;
         const double next_s = end < r->n_words ? r->words[end].start_s : INFINITY;
         while (token < readable->n && lin_token_at(readable, token).start_s < next_s) token++;
-        lin_buffer_text(out, first ? ",{" : "{");
-        lin_buffer_member_fixed(out, "start", r->words[first].start_s, 3);
-        lin_buffer_member_fixed(out, "end", r->words[end - 1].end_s, 3);
-        lin_buffer_member_fixed(out, "confidence", sum / (end - first), 4);
+        if (first) lin_buffer_char(out, ',');
+        lin_buffer_json_format(out, "{'start':%.3f,'end':%.3f,'confidence':%.4f", r->words[first].start_s,
+                               r->words[end - 1].end_s, sum / (end - first));
         if (names_speakers(r)) lin_put_speaker(lin_result_speaker(r, first), out);
         put_tokens("text", plain, first, end, words, out);
         if (readable->readable) put_tokens("readable", readable, from, token, words, out);
@@ -177,11 +159,9 @@ lin_status lin_write_json(const lin_result *r, const lin_writer_options *o, lin_
     lin_tokens t;
     lin_status status = lin_tokens_of(&t, r, &all, err);
     if (status != LIN_OK) return status;
-    lin_buffer_char(out, '{');
-    lin_buffer_member_text(out, "id", r->id);
-    lin_buffer_member_integer(out, "channel", r->channel);
-    if (*r->speaker) lin_buffer_member_text(out, "speaker", r->speaker);
-    lin_buffer_member_fixed(out, "seconds", r->seconds, 3);
+    lin_buffer_json_format(out, "{'id':%s,'channel':%d", r->id, r->channel);
+    if (*r->speaker) lin_buffer_json_format(out, ",'speaker':%s", r->speaker);
+    lin_buffer_json_format(out, ",'seconds':%.3f", r->seconds);
     put_goodness(lin_result_goodness(r, 0, r->n_phones), out);
     put_found(r, o, &words, out);
     if (r->has_words) {
@@ -195,15 +175,12 @@ lin_status lin_write_json(const lin_result *r, const lin_writer_options *o, lin_
     lin_put_keywords(r, 0, "keywords", out);
     lin_put_voices(r, out);
     for (int i = 0; i < r->n_spans && r->has_others; i++) {
-        if (!i) lin_buffer_key(out, "other");
-        lin_buffer_text(out, i ? ",{" : "[{");
-        lin_buffer_member_fixed(out, "start", r->spans[i].start_s, 3);
-        lin_buffer_member_fixed(out, "end", r->spans[i].end_s, 3);
-        lin_buffer_text(out, i + 1 < r->n_spans ? "}" : "}]");
+        lin_buffer_json_format(out, i ? ",{'start':%.3f,'end':%.3f}" : ",'other':[{'start':%.3f,'end':%.3f}", r->spans[i].start_s,
+                               r->spans[i].end_s);
+        if (i + 1 == r->n_spans) lin_buffer_char(out, ']');
     }
     if (r->n_alternatives) {
-        lin_buffer_key(out, "alternatives");
-        lin_buffer_char(out, '[');
+        lin_buffer_json_format(out, ",'alternatives':[");
         for (int i = 0; i < r->n_alternatives; i++) {
             lin_buffer_text(out, i ? ",{" : "{");
             put_found(&r->alternatives[i], o, &words, out);

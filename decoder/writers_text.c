@@ -597,13 +597,12 @@ static lin_status put_record(const char *record, lin_buffer *out, lin_error *err
 static void put_members(const lin_result *r, const lin_writer_source *s, lin_buffer *out)
 {
     const double seconds = s->duration_s > 0 ? s->duration_s : r->seconds - s->start_s;
-    lin_buffer_char(out, '{');
-    lin_buffer_member_text(out, "id", r->id);
-    if (s->path) lin_buffer_member_text(out, "audio_filepath", s->path);
-    if (s->start_s > 0) lin_buffer_member_fixed(out, "offset", s->start_s, 3);
-    lin_buffer_member_fixed(out, "duration", seconds, 3);
-    if (s->text) lin_buffer_member_text(out, "text", s->text);
-    if (*r->speaker) lin_buffer_member_text(out, "speaker", r->speaker);
+    lin_buffer_json_format(out, "{'id':%s", r->id);
+    if (s->path) lin_buffer_json_format(out, ",'audio_filepath':%s", s->path);
+    if (s->start_s > 0) lin_buffer_json_format(out, ",'offset':%.3f", s->start_s);
+    lin_buffer_json_format(out, ",'duration':%.3f", seconds);
+    if (s->text) lin_buffer_json_format(out, ",'text':%s", s->text);
+    if (*r->speaker) lin_buffer_json_format(out, ",'speaker':%s", r->speaker);
 }
 
 static lin_status write_nemo(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)

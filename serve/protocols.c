@@ -193,12 +193,9 @@ void lin_vosk_put_items(lin_buffer *out, const lin_live_words *words, const lin_
         const lin_item item = lin_result_item(r, i);
         lin_buffer_clear(&text);
         lin_result_item_text(&text, words, r, i);
-        lin_buffer_text(out, i ? ",{" : "{");
-        lin_buffer_member_fixed(out, "conf", item.confidence, 6);
-        lin_buffer_member_fixed(out, "end", item.end_s, 3);
-        lin_buffer_member_fixed(out, "start", item.start_s, 3);
-        lin_buffer_member_text(out, "word", lin_text_of(&text));
-        lin_buffer_char(out, '}');
+        if (i) lin_buffer_char(out, ',');
+        lin_buffer_json_format(out, "{'conf':%.6f,'end':%.3f,'start':%.3f,'word':%s}", item.confidence, item.end_s, item.start_s,
+                               lin_text_of(&text));
     }
     if (text.failed) out->failed = text.failed;
     lin_buffer_free(&text);
@@ -220,16 +217,13 @@ void lin_vosk_put_alternatives(lin_buffer *out, const lin_live_words *words, con
         const lin_result *a = there ? &r->alternatives[i] : r;
         lin_buffer_clear(&text);
         if (lin_live_put_text(&text, words, a, 0, NULL) != LIN_OK) break;
-        lin_buffer_text(out, i ? ",{" : "{");
-        lin_buffer_member_fixed(out, "confidence", mean_confidence(a), 6);
+        lin_buffer_json_format(out, i ? ",{'confidence':%.6f" : "{'confidence':%.6f", mean_confidence(a));
         if (with_items) {
-            lin_buffer_key(out, "result");
-            lin_buffer_char(out, '[');
+            lin_buffer_json_format(out, ",'result':[");
             lin_vosk_put_items(out, words, a);
             lin_buffer_char(out, ']');
         }
-        lin_buffer_member_text(out, "text", lin_text_of(&text));
-        lin_buffer_char(out, '}');
+        lin_buffer_json_format(out, ",'text':%s}", lin_text_of(&text));
     }
     lin_buffer_text(out, "]}");
     if (text.failed) out->failed = text.failed;
@@ -277,30 +271,16 @@ static void put_said(lin_outbox *o, int n)
     if (alternatives && taken == 1) {
         lin_buffer_bytes(&out, items.data, items.n);
     } else if (alternatives) {
-        lin_buffer_text(&out, "{\"alternatives\":[{\"confidence\":0.0");
-        lin_buffer_member_text(&out, "text", lin_text_of(&text));
-        lin_buffer_text(&out, "}]}");
+        lin_buffer_json_format(&out, "{'alternatives':[{'confidence':0.0,'text':%s}]}", lin_text_of(&text));
     } else {
         lin_buffer_char(&out, '{');
-        if (items.n && config->words) {
-            lin_buffer_key(&out, "result");
-            lin_buffer_format(&out, "[%s]", items.data);
-        }
-        lin_buffer_member_text(&out, "text", lin_text_of(&text));
-        lin_buffer_char(&out, '}');
+        if (items.n && config->words) lin_buffer_format(&out, "\"result\":[%s],", items.data);
+        lin_buffer_json_format(&out, "'text':%s}", lin_text_of(&text));
     }
     if (text.failed || items.failed) o->lost = "out of memory";
     lin_outbox_add(o, &out, taken ? LIN_NOTE_FINAL : LIN_NOTE_OTHER);
     lin_buffer_free(&text);
     lin_buffer_free(&items);
-}
-
-// {"KEY": "text"}
-static void put_object(lin_buffer *out, const char *key, const char *text)
-{
-    lin_buffer_char(out, '{');
-    lin_buffer_member_text(out, key, text);
-    lin_buffer_char(out, '}');
 }
 
 static void vosk_answer(lin_outbox *o)
@@ -310,11 +290,11 @@ static void vosk_answer(lin_outbox *o)
         put_said(o, 1);
         return;
     }
-    put_object(&out, "partial", lin_text_of(&o->partial));
+    lin_buffer_json_format(&out, "{'partial':%s}", lin_text_of(&o->partial));
     lin_outbox_add(o, &out, LIN_NOTE_OTHER);
 }
 
-static void vosk_put_error(lin_buffer *out, const char *message) { put_object(out, "error", message); }
+static void vosk_put_error(lin_buffer *out, const char *message) { lin_buffer_json_format(out, "{'error':%s}", message); }
 
 static void vosk_put_end(lin_outbox *o, int drained)
 {
@@ -358,8 +338,7 @@ static void put_list(lin_buffer *out, const char *key, const lin_live_words *wor
     const lin_result *const parts[] = {view->settled, view->provisional};
     int any = 0;
     lin_buffer text = {0};
-    lin_buffer_key(out, key);
-    lin_buffer_char(out, '[');
+    lin_buffer_json_format(out, ",%s:[", key);
     for (int i = 0; i < 2; i++) {
         const lin_result *r = parts[i];
         const int n = lin_result_items(r) - (i == 1 && view->incomplete && r->has_words && r->n_words > 0);
@@ -387,15 +366,13 @@ static int sherpa_show(lin_outbox *o, const lin_session_view *view)
     lin_buffer text = {0}, out = {0};
     if (!is_final && o->n_queued > LIN_QUEUED_PARTIALS) return 0;
     if (put_growing(&text, words, view) != LIN_OK) out.failed = 1;
-    lin_buffer_char(&out, '{');
-    lin_buffer_member_text(&out, "text", lin_text_of(&text));
+    lin_buffer_json_format(&out, "{'text':%s", lin_text_of(&text));
     put_list(&out, "tokens", words, view, 0);
     put_list(&out, "timestamps", words, view, 1);
-    lin_buffer_text(&out, ",\"ys_probs\":[],\"lm_probs\":[],\"context_scores\":[],\"words\":[]");
-    lin_buffer_member_integer(&out, "segment", view->utterance - 1); // counted from 0
-    lin_buffer_member_fixed(&out, "start_time", view->start_s, 3);
-    lin_buffer_text(&out, is_final ? ",\"is_final\":true" : ",\"is_final\":false");
-    lin_buffer_text(&out, view->end == LINNET_FINISHED ? ",\"is_eof\":true}" : ",\"is_eof\":false}");
+    lin_buffer_json_format(&out, ",'ys_probs':[],'lm_probs':[],'context_scores':[],'words':[],'segment':%d,'start_time':%.3f",
+                           view->utterance - 1, view->start_s); // segments are counted from 0
+    lin_buffer_format(&out, ",\"is_final\":%s,\"is_eof\":%s}", is_final ? "true" : "false",
+                      view->end == LINNET_FINISHED ? "true" : "false");
     lin_outbox_add(o, &out, is_final ? LIN_NOTE_FINAL : LIN_NOTE_PARTIAL);
     lin_buffer_free(&text);
     return 1;
@@ -404,9 +381,7 @@ static int sherpa_show(lin_outbox *o, const lin_session_view *view)
 // There is no message for failures: its clients show any text.
 static void sherpa_put_error(lin_buffer *out, const char *message)
 {
-    lin_buffer_text(out, "{\"text\":\"\"");
-    lin_buffer_member_text(out, "error", message);
-    lin_buffer_char(out, '}');
+    lin_buffer_json_format(out, "{'text':'','error':%s}", message);
 }
 
 static void sherpa_put_end(lin_outbox *o, int drained)
@@ -534,20 +509,15 @@ static void linnet_put_end(lin_outbox *o, int drained)
 {
     lin_buffer out = {0};
     const int failed = o->failure.status != LIN_OK;
-    lin_buffer_text(&out, "{\"type\":\"end\"");
-    lin_buffer_member_text(&out, "reason", failed ? "failed" : drained ? "stopping" : "ended");
-    if (failed) lin_buffer_member_text(&out, "message", o->failure.message);
-    lin_buffer_member_fixed(&out, "seconds", o->seconds, 3);
-    lin_buffer_member_integer(&out, "utterances", o->n_final);
-    lin_buffer_char(&out, '}');
+    lin_buffer_json_format(&out, "{'type':'end','reason':%s", failed ? "failed" : drained ? "stopping" : "ended");
+    if (failed) lin_buffer_json_format(&out, ",'message':%s", o->failure.message);
+    lin_buffer_json_format(&out, ",'seconds':%.3f,'utterances':%d}", o->seconds, o->n_final);
     lin_outbox_add(o, &out, LIN_NOTE_OTHER);
 }
 
 static void linnet_put_error(lin_buffer *out, const char *message)
 {
-    lin_buffer_text(out, "{\"type\":\"error\"");
-    lin_buffer_member_text(out, "message", message);
-    lin_buffer_char(out, '}');
+    lin_buffer_json_format(out, "{'type':'error','message':%s}", message);
 }
 
 static const lin_protocol linnet = {.path = "/v1/stream",

@@ -198,8 +198,7 @@ static atomic_ullong n_events, n_sessions; // no two have the same id
 
 static void put_event(lin_buffer *out, const char *type)
 {
-    lin_buffer_text(out, "{\"type\":");
-    lin_buffer_json(out, type, strlen(type));
+    lin_buffer_json_format(out, "{'type':%s", type);
     lin_buffer_format(out, ",\"event_id\":\"event_%llu\"", atomic_fetch_add(&n_events, 1));
 }
 
@@ -213,8 +212,7 @@ static void put_session(lin_buffer *out, const lin_client *c, const char *type)
                       "\"type\":\"transcription\",\"audio\":{\"input\":{\"format\":{\"type\":\"audio/%s\",\"rate\":%d},"
                       "\"transcription\":{\"model\":\"linnet\"",
                       c->out.session, format, m->rate_hz);
-    lin_buffer_member_text(out, "language", c->serve->language);
-    lin_buffer_text(out, "},\"noise_reduction\":null,\"turn_detection\":");
+    lin_buffer_json_format(out, ",'language':%s},'noise_reduction':null,'turn_detection':", c->serve->language);
     if (m->manual) lin_buffer_text(out, "null}}}}");
     else lin_buffer_format(out, "{\"type\":\"server_vad\",\"prefix_padding_ms\":%.0f}}}}}", m->padding_s * 1000);
 }
@@ -222,9 +220,8 @@ static void put_session(lin_buffer *out, const lin_client *c, const char *type)
 static void realtime_put_error(lin_buffer *out, const char *message)
 {
     put_event(out, "error");
-    lin_buffer_text(out, ",\"error\":{\"type\":\"invalid_request_error\"");
-    lin_buffer_member_text(out, "message", message);
-    lin_buffer_text(out, ",\"code\":null,\"param\":null,\"event_id\":null}}");
+    lin_buffer_json_format(out, ",'error':{'type':'invalid_request_error','message':%s,'code':null,'param':null,"
+                                "'event_id':null}}", message);
 }
 
 static void realtime_greet(lin_client *c, lin_buffer *out)
@@ -266,8 +263,7 @@ static void put_delta(lin_outbox *o, size_t from)
     if (o->settling.text.n <= from) return;
     put_event(&out, "conversation.item.input_audio_transcription.delta");
     put_item(&out, "item_id", o->n_items + 1);
-    lin_buffer_text(&out, ",\"content_index\":0");
-    lin_buffer_member_text(&out, "delta", o->settling.text.data + from);
+    lin_buffer_json_format(&out, ",'content_index':0,'delta':%s", o->settling.text.data + from);
     end_event(o, &out, LIN_NOTE_OTHER);
 }
 
@@ -292,11 +288,8 @@ static void complete(lin_outbox *o, double seconds)
     }
     put_event(&out, "conversation.item.input_audio_transcription.completed");
     put_item(&out, "item_id", item);
-    lin_buffer_text(&out, ",\"content_index\":0");
-    lin_buffer_member_text(&out, "transcript", lin_text_of(&o->settling.text));
-    lin_buffer_text(&out, ",\"usage\":{\"type\":\"duration\"");
-    lin_buffer_member_fixed(&out, "seconds", seconds, 3);
-    lin_buffer_char(&out, '}');
+    lin_buffer_json_format(&out, ",'content_index':0,'transcript':%s,'usage':{'type':'duration','seconds':%.3f}",
+                           lin_text_of(&o->settling.text), seconds);
     end_event(o, &out, LIN_NOTE_FINAL);
     lin_settling_begin(&o->settling, &o->client->serve->live.words);
 }
@@ -320,7 +313,7 @@ static void put_speech(lin_outbox *o, const char *type, const char *key, double 
 {
     lin_buffer out = {0};
     put_event(&out, type);
-    lin_buffer_member_integer(&out, key, (long long)((o->before_s + seconds) * 1000 + 0.5));
+    lin_buffer_json_format(&out, ",%s:%lld", key, (long long)((o->before_s + seconds) * 1000 + 0.5));
     put_item(&out, "item_id", o->n_items + 1);
     end_event(o, &out, LIN_NOTE_OTHER);
 }

@@ -34,13 +34,8 @@ void lin_serve_log(lin_serve *s, const lin_serve_entry *e)
         return;
     }
     lin_complaint_begin(&line);
-    lin_buffer_member_text(&line, "event", e->stream ? "stream" : "upload");
-    lin_buffer_member_text(&line, "address", e->address);
-    lin_buffer_member_text(&line, "path", e->path);
-    lin_buffer_member_integer(&line, "status", e->status);
-    lin_buffer_member_text(&line, "cause", e->cause);
-    lin_buffer_member_fixed(&line, "sound_s", e->sound_s, 3);
-    lin_buffer_member_fixed(&line, "seconds", e->seconds, 3);
+    lin_buffer_json_format(&line, ",'event':%s,'address':%s,'path':%s,'status':%d,'cause':%s,'sound_s':%.3f,'seconds':%.3f",
+                           e->stream ? "stream" : "upload", e->address, e->path, e->status, e->cause, e->sound_s, e->seconds);
     lin_complaint_end(&line);
 }
 

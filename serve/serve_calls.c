@@ -535,10 +535,7 @@ void lin_openai_put_error(lin_buffer *out, int status, const char *message)
                        : status == 429 ? "rate_limit_error"
                        : status >= 500 ? "server_error"
                                        : "invalid_request_error";
-    lin_buffer_text(out, "{\"error\":{");
-    lin_buffer_member_text(out, "message", message);
-    lin_buffer_member_text(out, "type", type);
-    lin_buffer_text(out, ",\"param\":null,\"code\":null}}");
+    lin_buffer_json_format(out, "{'error':{'message':%s,'type':%s,'param':null,'code':null}}", message, type);
 }
 
 static void put_values(lin_buffer *out, const char *choices)
@@ -553,43 +550,33 @@ static void put_values(lin_buffer *out, const char *choices)
 
 static void put_schema(lin_buffer *out, const lin_field *f)
 {
-    lin_buffer_key(out, f->name);
-    lin_buffer_char(out, '{');
-    lin_buffer_member_text(out, "description", f->about);
-    if (f->many) lin_buffer_text(out, ",\"type\":\"array\",\"items\":{\"type\":\"string\"");
-    else if (f->type == LIN_FIELD_FILE) lin_buffer_text(out, ",\"type\":\"string\",\"format\":\"binary\"");
-    else
-        lin_buffer_member_text(out, "type",
-                               f->type == LIN_FIELD_NUMBER ? "number"
-                               : f->type == LIN_FIELD_FLAG ? "boolean"
-                                                           : "string");
+    const char *const type = f->type == LIN_FIELD_NUMBER ? "number" : f->type == LIN_FIELD_FLAG ? "boolean" : "string";
+    lin_buffer_json_format(out, "%s:{'description':%s", f->name, f->about);
+    if (f->many) lin_buffer_json_format(out, ",'type':'array','items':{'type':'string'");
+    else lin_buffer_json_format(out, ",'type':%s", type);
+    if (f->type == LIN_FIELD_FILE) lin_buffer_json_format(out, ",'format':'binary'");
     if (f->type == LIN_FIELD_CHOICE) {
-        lin_buffer_text(out, ",\"enum\":[");
+        lin_buffer_json_format(out, ",'enum':[");
         put_values(out, f->choices);
         lin_buffer_char(out, ']');
     }
-    if (f->type == LIN_FIELD_NUMBER) {
-        lin_buffer_member_fixed(out, "minimum", f->least, 0);
-        lin_buffer_member_fixed(out, "maximum", f->most, 0);
-    }
+    if (f->type == LIN_FIELD_NUMBER) lin_buffer_json_format(out, ",'minimum':%.0f,'maximum':%.0f", f->least, f->most);
     if (f->many) lin_buffer_char(out, '}');
-    if (f->no_effect) lin_buffer_text(out, ",\"x-no-effect\":true");
-    if (f->type == LIN_FIELD_FLAG) {
-        lin_buffer_key(out, "default");
-        lin_buffer_text(out, f->otherwise);
-    } else if (f->otherwise && !f->many) {
-        lin_buffer_member_text(out, "default", f->otherwise);
-    }
+    if (f->no_effect) lin_buffer_json_format(out, ",'x-no-effect':true");
+    if (f->type == LIN_FIELD_FLAG) lin_buffer_format(out, ",\"default\":%s", f->otherwise);
+    else if (f->otherwise && !f->many) lin_buffer_json_format(out, ",'default':%s", f->otherwise);
     lin_buffer_char(out, '}');
 }
 
 static void put_body(lin_buffer *out, const lin_field *fields)
 {
-    lin_buffer_text(out,
-                    ",\"requestBody\":{\"required\":true,\"content\":{\"multipart/form-data\":{\"schema\":{\"type\":\"object\","
-                    "\"properties\":{");
-    for (const lin_field *f = fields; f->name; f++) put_schema(out, f);
-    lin_buffer_text(out, "},\"required\":[");
+    lin_buffer_json_format(out, ",'requestBody':{'required':true,'content':{'multipart/form-data':{'schema':{'type':'object',"
+                                "'properties':{");
+    for (const lin_field *f = fields; f->name; f++) {
+        if (f > fields) lin_buffer_char(out, ',');
+        put_schema(out, f);
+    }
+    lin_buffer_json_format(out, "},'required':[");
     for (const lin_field *f = fields, *first = NULL; f->name; f++) {
         if (!f->required) continue;
         if (first) lin_buffer_char(out, ',');
@@ -601,22 +588,17 @@ static void put_body(lin_buffer *out, const lin_field *fields)
 
 void lin_calls_put_openapi(lin_buffer *out, const char *version)
 {
-    lin_buffer_text(out, "{\"openapi\":\"3.0.3\",\"info\":{\"title\":\"linnet serve\"");
-    lin_buffer_member_text(out, "version", version);
-    lin_buffer_text(out,
-                    "},\"components\":{\"securitySchemes\":{\"token\":{\"type\":\"http\",\"scheme\":\"bearer\"}}},\"paths\":{");
+    lin_buffer_json_format(out, "{'openapi':'3.0.3','info':{'title':'linnet serve','version':%s},'components':{'securitySchemes':"
+                                "{'token':{'type':'http','scheme':'bearer'}}},'paths':{", version);
     for (int i = 0; i < CALLS; i++) {
         const lin_call *c = &calls[i];
-        lin_buffer_key(out, c->path);
-        lin_buffer_text(out, !strcmp(c->method, "POST") ? "{\"post\":{" : "{\"get\":{");
-        lin_buffer_member_text(out, "summary", c->about);
-        if (!c->is_open) lin_buffer_text(out, ",\"security\":[{},{\"token\":[]}]");
+        if (i) lin_buffer_char(out, ',');
+        lin_buffer_json_format(out, "%s:{%s:{'summary':%s", c->path, !strcmp(c->method, "POST") ? "post" : "get", c->about);
+        if (!c->is_open) lin_buffer_json_format(out, ",'security':[{},{'token':[]}]");
         if (c->fields) put_body(out, c->fields);
-        lin_buffer_text(out, ",\"responses\":{\"200\":{\"description\":\"The answer\",\"content\":{");
-        lin_buffer_json(out, c->type, strlen(c->type));
-        lin_buffer_text(out, ":{}}}");
+        lin_buffer_json_format(out, ",'responses':{'200':{'description':'The answer','content':{%s:{}}}", c->type);
         if (c->fields)
-            lin_buffer_text(out, ",\"400\":{\"description\":\"What is wrong, in JSON\",\"content\":{\"application/json\":{}}}");
+            lin_buffer_json_format(out, ",'400':{'description':'What is wrong, in JSON','content':{'application/json':{}}}");
         lin_buffer_text(out, "}}}");
     }
     lin_buffer_text(out, "}}\n");

@@ -142,17 +142,14 @@ static const char *type_of(const char *format)
 static void put_words(lin_buffer *out, const lin_live_words *words, const lin_result *r, int first, int n, int inside)
 {
     lin_buffer text = {0};
-    lin_buffer_text(out, ",\"words\":[");
+    lin_buffer_json_format(out, ",'words':[");
     for (int i = first; i < first + n; i++) {
         const lin_item item = lin_result_item(r, i);
         lin_buffer_clear(&text);
         lin_result_item_text(&text, words, r, i);
-        lin_buffer_text(out, i > first ? ",{" : "{");
-        lin_buffer_member_text(out, "word", lin_text_of(&text));
-        lin_buffer_member_fixed(out, "start", item.start_s, 3);
-        lin_buffer_member_fixed(out, "end", item.end_s, 3);
-        if (inside) lin_buffer_text(out, ",\"t_dtw\":-1");
-        if (inside) lin_buffer_member_fixed(out, "probability", item.confidence, 4);
+        if (i > first) lin_buffer_char(out, ',');
+        lin_buffer_json_format(out, "{'word':%s,'start':%.3f,'end':%.3f", lin_text_of(&text), item.start_s, item.end_s);
+        if (inside) lin_buffer_json_format(out, ",'t_dtw':-1,'probability':%.4f", item.confidence);
         lin_buffer_char(out, '}');
     }
     lin_buffer_char(out, ']');
@@ -175,15 +172,11 @@ static lin_status put_segment(lin_buffer *out, const lin_live_words *words, cons
     }
     lin_status status = lin_live_put_readable(&text, words, &part, err);
     for (int i = first; i < first + n; i++) sum += log(fmax(lin_result_item(r, i).confidence, 1e-6));
-    lin_buffer_text(out, number ? ",{" : "{");
-    lin_buffer_member_integer(out, "id", number);
-    lin_buffer_member_integer(out, "seek", 0);
-    lin_buffer_member_fixed(out, "start", lin_result_item(r, first).start_s, 3);
-    lin_buffer_member_fixed(out, "end", lin_result_item(r, first + n - 1).end_s, 3);
-    lin_buffer_member_text(out, "text", lin_text_of(&text));
-    lin_buffer_text(out, ",\"tokens\":[],\"temperature\":0.0");
-    lin_buffer_member_fixed(out, "avg_logprob", sum / n, 4);
-    lin_buffer_text(out, ",\"compression_ratio\":1.0,\"no_speech_prob\":0.0");
+    if (number) lin_buffer_char(out, ',');
+    lin_buffer_json_format(out, "{'id':%d,'seek':0,'start':%.3f,'end':%.3f,'text':%s,'tokens':[],'temperature':0.0,"
+                                "'avg_logprob':%.4f,'compression_ratio':1.0,'no_speech_prob':0.0",
+                           number, lin_result_item(r, first).start_s, lin_result_item(r, first + n - 1).end_s, lin_text_of(&text),
+                           sum / n);
     lin_put_speaker(lin_result_speaker(r, first), out);
     if (how->items_inside) put_words(out, words, r, first, n, 1);
     lin_buffer_char(out, '}');
@@ -197,13 +190,11 @@ lin_status lin_openai_put_verbose(lin_buffer *out, const lin_live_words *words, 
 {
     const int n = lin_result_items(r);
     lin_status status = LIN_OK;
-    lin_buffer_text(out, "{\"task\":\"transcribe\"");
-    lin_buffer_member_text(out, "language", how->language);
-    lin_buffer_member_fixed(out, "duration", r->seconds, 3);
-    lin_buffer_member_text(out, "text", how->text);
+    lin_buffer_json_format(out, "{'task':'transcribe','language':%s,'duration':%.3f,'text':%s", how->language, r->seconds,
+                           how->text);
     if (how->items) put_words(out, words, r, 0, n, 0);
     if (how->segments) {
-        lin_buffer_text(out, ",\"segments\":[");
+        lin_buffer_json_format(out, ",'segments':[");
         for (int first = 0, number = 0, end; first < n && status == LIN_OK; first = end) {
             end = lin_result_segment_end(r, first);
             status = put_segment(out, words, r, number++, first, end - first, how, err);
@@ -238,10 +229,8 @@ static lin_status put_transcript(lin_serve *s, lin_job *job, const request *r, c
     job->answer_type = type_of(r->format);
     lin_status status = lin_live_put_readable(&text, &s->live.words, result, err);
     if (status == LIN_OK && plain) {
-        lin_buffer_char(out, '{');
         if (job->call->kind == LIN_CALL_INFERENCE) lin_buffer_char(&text, '\n'); // as whisper.cpp ends each segment
-        lin_buffer_member_text(out, "text", lin_text_of(&text));
-        lin_buffer_char(out, '}');
+        lin_buffer_json_format(out, "{'text':%s}", lin_text_of(&text));
     } else if (status == LIN_OK && verbose) {
         const lin_verbose how = {.language = lin_language_name(s->language), .text = lin_text_of(&text),
                                  .segments = r->segments, .items = r->words,
@@ -267,8 +256,7 @@ static void add_warning(lin_buffer *out, const char *warning)
     if (!*warning) return;
     while (out->n && out->data[out->n - 1] != '}') out->n--;
     if (out->n) out->n--;
-    lin_buffer_member_text(out, "warning", warning);
-    lin_buffer_text(out, "}\n");
+    lin_buffer_json_format(out, ",'warning':%s}\n", warning);
 }
 
 // What goes with answers that have no place for it: a header holds signs of ASCII, some hundred at most.
@@ -341,10 +329,8 @@ static int stops(void *context, double seconds, double duration)
 
 static void put_event(lin_work *w, const char *type, const char *key, const char *text, const char *warning)
 {
-    lin_buffer_text(&w->piece, "data: {");
-    lin_buffer_member_text(&w->piece, "type", type);
-    lin_buffer_member_text(&w->piece, key, text);
-    if (*warning) lin_buffer_member_text(&w->piece, "warning", warning);
+    lin_buffer_json_format(&w->piece, "data: {'type':%s,%s:%s", type, key, text);
+    if (*warning) lin_buffer_json_format(&w->piece, ",'warning':%s", warning);
     lin_buffer_text(&w->piece, "}\n\n");
 }
 
@@ -485,9 +471,7 @@ static void put_error(lin_work *w, lin_job *job, const char *message)
         lin_buffer_text(&w->piece, "\n\n");
         lin_job_put(job, &w->piece, NULL); // without it the answer has no transcript.text.done
     } else if (job->call->kind == LIN_CALL_INFERENCE) {
-        lin_buffer_char(&job->answer, '{');
-        lin_buffer_member_text(&job->answer, "error", message);
-        lin_buffer_char(&job->answer, '}');
+        lin_buffer_json_format(&job->answer, "{'error':%s}", message);
     } else {
         lin_openai_put_error(&job->answer, job->status, message);
     }

@@ -98,12 +98,8 @@ static void give_state(lin_client *c, const lin_engine_event *e)
     lin_outbox *o = &c->out;
     const size_t n = e->n_state + LIN_WEB_SEAL;
     lin_buffer about = {0}, sealed = {.data = lin_alloc(n + 1, 1), .n = n, .capacity = n + 1};
-    if (sealed.data && s->transport->seal(c->state_key, e->state, e->n_state, (unsigned char *)sealed.data, NULL) == LIN_OK) {
-        lin_buffer_text(&about, "{\"type\":\"state\"");
-        lin_buffer_member_fixed(&about, "seconds", e->time_s, 3);
-        lin_buffer_member_integer(&about, "bytes", (long long)n);
-        lin_buffer_char(&about, '}');
-    }
+    if (sealed.data && s->transport->seal(c->state_key, e->state, e->n_state, (unsigned char *)sealed.data, NULL) == LIN_OK)
+        lin_buffer_json_format(&about, "{'type':'state','seconds':%.3f,'bytes':%lld}", e->time_s, (long long)n);
     pthread_mutex_lock(&o->lock);
     if (about.n && o->n_queued < LIN_QUEUED_PARTIALS) { // a slow reader gets the next one
         lin_outbox_add(o, &about, LIN_NOTE_OTHER);

@@ -495,6 +495,9 @@ START_TEST(numbers)
     lin_buffer_pad(&out, 2, 4, 0);
     lin_buffer_pad(&out, 0, 2, 0);
     ck_assert_str_eq(out.data, "  ab  ");
+    lin_buffer_clear(&out);
+    lin_buffer_json_format(&out, "{'text':%s,'d':%d,'l':%lld,'x':[%.2f,%.0f],'100 %%':''}", "\"\n", -1, 1LL << 40, 2.5, 36.5);
+    ck_assert_str_eq(out.data, "{\"text\":\"\\\"\\u000a\",\"d\":-1,\"l\":1099511627776,\"x\":[2.50,37],\"100 %\":\"\"}");
     lin_buffer_free(&out);
 }
 END_TEST

@@ -1,20 +1,13 @@
 // The score as one JSON object.
-#include <string.h>
-
 #include "train/score/score_report.h"
 
 enum { MAX_CONFUSIONS = 30, MAX_MATRIX = 100 };
 
 static void json_counts(lin_buffer *out, const lin_score_counts *c)
 {
-    lin_buffer_member_integer(out, "utterances", c->utterances);
-    lin_buffer_member_integer(out, "wrong_utterances", c->wrong);
-    lin_buffer_member_integer(out, "tokens", c->n_ref);
-    lin_buffer_member_integer(out, "correct", c->correct);
-    lin_buffer_member_integer(out, "substitutions", c->sub);
-    lin_buffer_member_integer(out, "deletions", c->del);
-    lin_buffer_member_integer(out, "insertions", c->ins);
-    lin_buffer_member_fixed(out, "rate", lin_score_rate(c), 6);
+    lin_buffer_json_format(out, ",'utterances':%lld,'wrong_utterances':%lld,'tokens':%lld,'correct':%lld,'substitutions':%lld,"
+                                "'deletions':%lld,'insertions':%lld,'rate':%.6f",
+                           c->utterances, c->wrong, c->n_ref, c->correct, c->sub, c->del, c->ins, lin_score_rate(c));
 }
 
 // The next object of a list, on a line of its own.
@@ -23,13 +16,7 @@ static void json_next(lin_buffer *out, int i) { lin_buffer_text(out, i ? ",\n{" 
 // ,"key":[low,high]; nothing where there was only one thing to draw from
 static void json_interval(lin_buffer *out, const char *key, const lin_bootstrap_interval *v)
 {
-    if (v->units < 2) return;
-    lin_buffer_key(out, key);
-    lin_buffer_char(out, '[');
-    lin_buffer_fixed(out, v->low, 6);
-    lin_buffer_char(out, ',');
-    lin_buffer_fixed(out, v->high, 6);
-    lin_buffer_char(out, ']');
+    if (v->units >= 2) lin_buffer_json_format(out, ",%s:[%.6f,%.6f]", key, v->low, v->high);
 }
 
 static void json_speakers(const lin_score_report *r, lin_buffer *out)
@@ -39,7 +26,7 @@ static void json_speakers(const lin_score_report *r, lin_buffer *out)
     for (int i = 0; i < r->score->speakers.n; i++) {
         const char *name = lin_score_speaker(r->score, i, &c);
         json_next(out, i);
-        lin_buffer_member_text(out, "id", name);
+        lin_buffer_json_format(out, "'id':%s", name);
         json_counts(out, &c);
         if (r->intervals && r->intervals->by_speaker) json_interval(out, "interval", &r->intervals->by_speaker[i]);
         lin_buffer_char(out, '}');
@@ -54,12 +41,18 @@ static void json_utterances(const lin_score_report *r, lin_buffer *out)
     for (int u = 0; u < r->score->ref.n; u++) {
         const char *name = lin_score_utterance(r->score, u, &c);
         json_next(out, u);
-        lin_buffer_member_text(out, "id", name);
+        lin_buffer_json_format(out, "'id':%s", name);
         json_counts(out, &c);
-        lin_buffer_member_text(out, "speaker", lin_score_speaker(r->score, r->score->speaker_of[u], NULL));
-        lin_buffer_char(out, '}');
+        lin_buffer_json_format(out, ",'speaker':%s}", lin_score_speaker(r->score, r->score->speaker_of[u], NULL));
     }
     lin_buffer_char(out, ']');
+}
+
+// "key":"token", or null where there is none.
+static void json_token(lin_buffer *out, const char *key, const char *token)
+{
+    if (token) lin_buffer_json_format(out, "%s:%s", key, token);
+    else lin_buffer_json_format(out, "%s:null", key);
 }
 
 static void json_confusions(const lin_score_report *r, lin_buffer *out)
@@ -69,10 +62,10 @@ static void json_confusions(const lin_score_report *r, lin_buffer *out)
     lin_buffer_text(out, ",\n\"confusions\":[");
     for (int i = 0; i < n && i < max; i++) {
         json_next(out, i);
-        lin_buffer_member_text(out, "ref", lin_score_token_of(r->score, c[i].ref));
-        lin_buffer_member_text(out, "hyp", lin_score_token_of(r->score, c[i].hyp));
-        lin_buffer_member_integer(out, "count", c[i].count);
-        lin_buffer_char(out, '}');
+        json_token(out, "ref", lin_score_token_of(r->score, c[i].ref));
+        lin_buffer_char(out, ',');
+        json_token(out, "hyp", lin_score_token_of(r->score, c[i].hyp));
+        lin_buffer_json_format(out, ",'count':%lld}", c[i].count);
     }
     lin_buffer_char(out, ']');
 }
@@ -87,25 +80,15 @@ static lin_status json_matrix(const lin_score_report *r, lin_buffer *out, lin_er
         lin_score_token_counts c;
         const char *name = lin_score_token(r->score, m.tokens[i], &c);
         json_next(out, i);
-        lin_buffer_member_text(out, "token", name);
-        lin_buffer_member_integer(out, "tokens", c.n_ref);
-        lin_buffer_member_integer(out, "correct", c.correct);
-        lin_buffer_member_integer(out, "substitutions", c.sub);
-        lin_buffer_member_integer(out, "deletions", c.del);
-        lin_buffer_member_integer(out, "insertions", c.ins);
-        lin_buffer_member_integer(out, "in_place_of_others", c.put);
-        lin_buffer_char(out, '}');
+        lin_buffer_json_format(out, "'token':%s,'tokens':%lld,'correct':%lld,'substitutions':%lld,'deletions':%lld,"
+                                    "'insertions':%lld,'in_place_of_others':%lld}",
+                               name, c.n_ref, c.correct, c.sub, c.del, c.ins, c.put);
     }
     lin_buffer_text(out, "],\n\"matrix\":{\"tokens\":[");
     for (int i = 0; i < m.n; i++) {
-        const char *name = lin_score_token_of(r->score, m.tokens[i]);
-        if (i) lin_buffer_char(out, ',');
-        lin_buffer_json(out, name, strlen(name));
+        lin_buffer_json_format(out, i ? ",%s" : "%s", lin_score_token_of(r->score, m.tokens[i]));
     }
-    lin_buffer_char(out, ']');
-    lin_buffer_member_integer(out, "left_out", m.left_out);
-    lin_buffer_key(out, "counts");
-    lin_buffer_char(out, '[');
+    lin_buffer_json_format(out, "],'left_out':%d,'counts':[", m.left_out);
     for (int i = 0; i <= m.n; i++) {
         for (int j = 0; j <= m.n; j++) {
             lin_buffer_text(out, j ? "," : i ? ",\n[" : "\n[");
@@ -120,10 +103,8 @@ static lin_status json_matrix(const lin_score_report *r, lin_buffer *out, lin_er
 
 static void json_bootstrap(const lin_score_intervals *v, lin_buffer *out)
 {
-    lin_buffer_text(out, ",\n\"bootstrap\":{");
-    lin_buffer_member_integer(out, "resamples", v->resamples);
-    lin_buffer_member_integer(out, "seed", (long long)v->seed);
-    lin_buffer_member_fixed(out, "level", v->level, 6);
+    lin_buffer_json_format(out, ",\n'bootstrap':{'resamples':%d,'seed':%lld,'level':%.6f", v->resamples, (long long)v->seed,
+                           v->level);
     json_interval(out, "over_utterances", &v->utterances);
     json_interval(out, "over_speakers", &v->speakers);
     lin_buffer_char(out, '}');
@@ -132,10 +113,7 @@ static void json_bootstrap(const lin_score_intervals *v, lin_buffer *out)
 static void json_difference(lin_buffer *out, const char *key, const lin_difference *d)
 {
     if (d->interval.units < 2) return;
-    lin_buffer_key(out, key);
-    lin_buffer_char(out, '{');
-    lin_buffer_member_fixed(out, "improvement", d->improvement, 6);
-    lin_buffer_member_fixed(out, "equal", d->equal, 6);
+    lin_buffer_json_format(out, ",%s:{'improvement':%.6f,'equal':%.6f", key, d->improvement, d->equal);
     json_interval(out, "interval", &d->interval);
     lin_buffer_char(out, '}');
 }
@@ -143,22 +121,14 @@ static void json_difference(lin_buffer *out, const char *key, const lin_differen
 static void json_comparison(const lin_score_report *r, lin_buffer *out)
 {
     const lin_score_comparison *c = r->comparison;
-    lin_buffer_text(out, ",\n\"against\":{");
-    lin_buffer_member_text(out, "name", r->other_name);
+    lin_buffer_json_format(out, ",\n'against':{'name':%s", r->other_name);
     json_counts(out, &c->other);
-    lin_buffer_member_fixed(out, "difference", c->difference, 6);
-    lin_buffer_member_integer(out, "better_utterances", c->better);
-    lin_buffer_member_integer(out, "worse_utterances", c->worse);
+    lin_buffer_json_format(out, ",'difference':%.6f,'better_utterances':%lld,'worse_utterances':%lld", c->difference,
+                           c->better, c->worse);
     json_difference(out, "over_utterances", &c->utterances);
     json_difference(out, "over_speakers", &c->speakers);
-    lin_buffer_key(out, "matched_pairs");
-    lin_buffer_char(out, '{');
-    lin_buffer_member_integer(out, "segments", c->segments.segments);
-    lin_buffer_member_fixed(out, "mean", c->segments.mean, 6);
-    lin_buffer_member_fixed(out, "deviation", c->segments.deviation, 6);
-    lin_buffer_member_fixed(out, "z", c->segments.z, 6);
-    lin_buffer_member_fixed(out, "p", c->segments.p, 6);
-    lin_buffer_text(out, "}}");
+    lin_buffer_json_format(out, ",'matched_pairs':{'segments':%d,'mean':%.6f,'deviation':%.6f,'z':%.6f,'p':%.6f}}",
+                           c->segments.segments, c->segments.mean, c->segments.deviation, c->segments.z, c->segments.p);
 }
 
 lin_status lin_score_json(const lin_score_report *r, lin_buffer *out, lin_error *err)
@@ -166,23 +136,16 @@ lin_status lin_score_json(const lin_score_report *r, lin_buffer *out, lin_error 
     const lin_score *s = r->score;
     lin_score_counts total = s->total;
     const char *token;
-    lin_buffer_char(out, '{');
-    lin_buffer_member_text(out, "measure", r->measure);
+    lin_buffer_json_format(out, "{'measure':%s", r->measure);
     json_counts(out, &total);
-    lin_buffer_member_integer(out, "without_line", s->n_without_line);
+    lin_buffer_json_format(out, ",'without_line':%d", s->n_without_line);
     json_speakers(r, out);
     json_confusions(r, out);
     if (r->intervals) json_bootstrap(r->intervals, out);
     if (r->comparison) json_comparison(r, out);
     if (lin_score_deleted_by_map(s) || lin_score_unmapped(s, 0)) {
-        lin_buffer_text(out, ",\n\"map\":{");
-        lin_buffer_member_integer(out, "deleted", lin_score_deleted_by_map(s));
-        lin_buffer_key(out, "unmapped");
-        lin_buffer_char(out, '[');
-        for (int i = 0; (token = lin_score_unmapped(s, i)); i++) {
-            if (i) lin_buffer_char(out, ',');
-            lin_buffer_json(out, token, strlen(token));
-        }
+        lin_buffer_json_format(out, ",\n'map':{'deleted':%lld,'unmapped':[", lin_score_deleted_by_map(s));
+        for (int i = 0; (token = lin_score_unmapped(s, i)); i++) lin_buffer_json_format(out, i ? ",%s" : "%s", token);
         lin_buffer_text(out, "]}");
     }
     LIN_TRY(json_matrix(r, out, err));
