@@ -322,13 +322,13 @@ static void put_model(const lin_serve *s, lin_buffer *out)
 
 static void put_docs(const lin_serve *s, lin_buffer *out)
 {
-    lin_buffer streams = {0};
-    const lin_protocol *p;
-    lin_buffer_format(&streams, "/\t%s\n", lin_protocol_at(s->v->websocket)->about);
-    for (int i = 0; (p = lin_protocol_at(i)) != NULL; i++) lin_buffer_format(&streams, "%s\t%s\n", p->path, p->about);
-    lin_calls_put_page(out, LINNET_VERSION, lin_text_of(&streams));
-    if (streams.failed) out->failed = streams.failed;
-    lin_buffer_free(&streams);
+    const char *sockets[8][2] = {{"/", lin_protocol_at(s->v->websocket)->about}};
+    int n = 1;
+    for (const lin_protocol *p; n < 8 && (p = lin_protocol_at(n - 1)) != NULL; n++) {
+        sockets[n][0] = p->path;
+        sockets[n][1] = p->about;
+    }
+    lin_calls_put_page(out, LINNET_VERSION, sockets, n);
 }
 
 // Uploads and formats that need seeking are kept in such a file.

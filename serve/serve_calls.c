@@ -632,7 +632,7 @@ static void put_fields(lin_buffer *out, const lin_field *fields)
     lin_buffer_text(out, "</table>\n");
 }
 
-void lin_calls_put_page(lin_buffer *out, const char *version, const char *streams)
+void lin_calls_put_page(lin_buffer *out, const char *version, const char *(*sockets)[2], int n)
 {
     lin_buffer_text(
         out,
@@ -650,16 +650,9 @@ void lin_calls_put_page(lin_buffer *out, const char *version, const char *stream
         if (calls[i].fields) put_fields(out, calls[i].fields);
     }
     lin_buffer_text(out, "<h2>WebSockets</h2>\n<table><tr><th>address<th>protocol</tr>\n");
-    for (const char *at = streams; *at;) {
-        const size_t n_path = strcspn(at, "\t"), n = strcspn(at, "\n");
-        if (n_path < n) {
-            lin_buffer_text(out, "<tr><td><code>");
-            lin_buffer_html(out, at, n_path);
-            lin_buffer_text(out, "</code><td>");
-            lin_buffer_html(out, at + n_path + 1, n - n_path - 1);
-            lin_buffer_text(out, "</tr>\n");
-        }
-        at += n + (at[n] == '\n');
+    for (int i = 0; i < n; i++) {
+        put_html(out, "<tr><td><code>", sockets[i][0], "</code><td>");
+        put_html(out, "", sockets[i][1], "</tr>\n");
     }
     lin_buffer_text(out, "</table>\n</body>\n</html>\n");
 }

@@ -110,9 +110,9 @@ int lin_prompt_phrases(const char *text, size_t n, lin_buffer *phrases);
 
 /* {"error": {"message", "type", "param", "code"}} */
 void lin_openai_put_error(lin_buffer *out, int status, const char *message);
-/* OpenAPI 3.0, and a page for people. `streams` is what the page says of WebSockets: lines "path\tabout". */
+/* OpenAPI 3.0, and a page for people, which names the WebSockets: sockets [n][2], each a path and what it is. */
 void lin_calls_put_openapi(lin_buffer *out, const char *version);
-void lin_calls_put_page(lin_buffer *out, const char *version, const char *streams);
+void lin_calls_put_page(lin_buffer *out, const char *version, const char *(*sockets)[2], int n);
 
 /* ---- secrets --------------------------------------------------------------------------------------------------------------- */
 
