@@ -14,7 +14,6 @@
 #include "app/options.h"
 #include "base/child.h"
 #include "base/file.h"
-#include "base/memory.h"
 #include "frontend/audio.h"
 #include "frontend/processes.h"
 #include "frontend/source.h"
@@ -172,23 +171,6 @@ static int unknown_command(const char *name)
     return LIN_EXIT_USAGE;
 }
 
-// linnet FILE..., or - for standard input: what `linnet transcribe --words FILE...` does.
-static int transcribe_words(int n, char **words)
-{
-    static char option[] = "--words";
-    lin_error err = {0};
-    char **all = lin_calloc((size_t)n + 1, sizeof *all);
-    if (!all) {
-        lin_no_memory(&err, "the command line", (size_t)n);
-        return lin_give_up(&err);
-    }
-    all[0] = option;
-    memcpy(all + 1, words, (size_t)n * sizeof *words);
-    const int status = lin_run_command(&lin_command_transcribe, n + 1, all);
-    lin_free(all);
-    return status;
-}
-
 static int finish_output(int status)
 {
     lin_output out = {.file = stdout};
@@ -226,5 +208,9 @@ int main(int argc, char **argv)
     }
     if (command) return finish_output(lin_run_command(command, argc - 2, argv + 2));
     const int is_file = strcmp(name, "-") == 0 || strstr(name, "://") || (access(name, F_OK) == 0 && !lin_is_folder(name));
-    return is_file ? finish_output(transcribe_words(argc - 1, argv + 1)) : unknown_command(name);
+    if (!is_file) return unknown_command(name);
+    // linnet FILE..., or - for standard input, is linnet transcribe --words FILE...
+    static char words[] = "--words";
+    argv[0] = words;
+    return finish_output(lin_run_command(&lin_command_transcribe, argc, argv));
 }
