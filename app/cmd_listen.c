@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -151,9 +152,17 @@ static void stop_now(listening *l)
 
 /* ---- what is shown --------------------------------------------------------------------------------------------------------- */
 
+static void tell(listening *l, const char *fmt, ...) LIN_PRINTF(2, 3);
+
 // Above the live display, which must not be written into.
-static void tell(listening *l, const char *text)
+static void tell(listening *l, const char *fmt, ...)
 {
+    char text[sizeof(lin_error) + 64];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    lin_one_line(text); // a driver's name is not trusted
     if (l->terminal) lin_terminal_keep(l->terminal, "linnet: ", text);
     else lin_complain("%s", text);
 }
@@ -328,22 +337,15 @@ static void draw(listening *l)
 static lin_status tell_losses(listening *l, lin_error *err)
 {
     lin_microphone_report report;
-    char text[256];
     lin_microphone_report_now(l->capture, &report);
     const int64_t dropped = report.dropped - l->reported.dropped, overflows = report.overflows - l->reported.overflows;
     if ((dropped == 0 && overflows == 0) || lin_now() - l->reported_at < 1) return LIN_OK;
     l->reported = report;
     l->reported_at = lin_now();
-    if (dropped) {
-        snprintf(text, sizeof text, "%.3f s of sound were lost: this computer, or the program that reads the output, is too slow",
-                 (double)dropped / l->stats.rate_hz);
-        tell(l, text);
-    }
-    if (overflows) {
-        snprintf(text, sizeof text, "the sound system has lost sound %lld time%s", (long long)overflows,
-                 overflows == 1 ? "" : "s");
-        tell(l, text);
-    }
+    if (dropped)
+        tell(l, "%.3f s of sound were lost: this computer, or the program that reads the output, is too slow",
+             (double)dropped / l->stats.rate_hz);
+    if (overflows) tell(l, "the sound system has lost sound %lld time%s", (long long)overflows, overflows == 1 ? "" : "s");
     if (!l->v->json) return LIN_OK;
     lin_live_put_lost(&l->out, &report, l->stats.rate_hz);
     return write_out(l, err);
@@ -364,20 +366,14 @@ static lin_status watch_grammar(listening *l, lin_error *err)
 static lin_status read_phrases_again(listening *l, lin_error *err)
 {
     lin_error why = {0};
-    char text[sizeof why.message + 64];
     int n;
     const int grammar = l->v->decoding.grammar != NULL;
     if (!lin_watch_changed(&l->phrases, lin_now())) return LIN_OK;
     const int failed = lin_decoding_reread(&l->live.decoding, &n, &why) != LIN_OK;
     LIN_TRY(watch_grammar(l, err));
-    if (failed) {
-        snprintf(text, sizeof text, "%s; the previous %s", why.message, grammar ? "grammar remains" : "phrases remain");
-        tell(l, text);
-    } else if (!l->v->quiet) {
-        snprintf(text, sizeof text, grammar ? "a grammar of %d word%s in use from now on" : "%d phrase%s in use from now on", n,
-                 n == 1 ? "" : "s");
-        tell(l, text);
-    }
+    if (failed) tell(l, "%s; the previous %s", why.message, grammar ? "grammar remains" : "phrases remain");
+    else if (!l->v->quiet)
+        tell(l, grammar ? "a grammar of %d word%s in use from now on" : "%d phrase%s in use from now on", n, n == 1 ? "" : "s");
     if (!l->v->json) return LIN_OK;
     lin_live_put_context(&l->out, n, failed ? why.message : "");
     return write_out(l, err);
@@ -420,8 +416,8 @@ static void keep(listening *l, const float *samples, int n)
     lin_error err = {0};
     if (!l->recording || lin_recording_write(l->recording, samples, n, &err) == LIN_OK) return;
     // Listening is worth more than the recording: it goes on.
-    tell(l, err.message);
-    if (lin_recording_close(l->recording, &err) != LIN_OK) tell(l, err.message);
+    tell(l, "%s", err.message);
+    if (lin_recording_close(l->recording, &err) != LIN_OK) tell(l, "%s", err.message);
     l->recording = NULL;
     l->save_failed = 1;
 }
@@ -555,22 +551,18 @@ static lin_status open_all(listening *l, lin_error *err)
 static lin_status announce(listening *l, lin_error *err)
 {
     const int rate_hz = format_of(l)->rate_hz, channels = format_of(l)->channels;
-    char text[512];
+    const char *const source = l->v->from ? l->v->from : format_of(l)->device.name, *const quote = l->v->from ? "" : "\"";
     if (!l->v->quiet) {
         const int greedy = lin_decoding_kind(&l->v->decoding) == LIN_SEARCH_GREEDY;
-        snprintf(text, sizeof text, "listening to %s%.200s%s at %d Hz; a phoneme is %s about %.0f ms after its end%s",
-                 l->v->from ? "" : "\"", l->v->from ? l->v->from : format_of(l)->device.name, l->v->from ? "" : "\"", rate_hz,
-                 greedy ? "settled" : "shown", (l->stats.construction.total_s + l->live.recognizer.delay_s) * 1e3,
-                 greedy                   ? ""
-                 : l->v->decoding.rescore ? " and settled with its utterance"
-                 : l->v->decoding.words   ? ", a word is settled after about a second"
-                                          : " and settled after a second or two");
-        for (char *c = text; *c; c++) *c = (unsigned char)*c < 32 || *c == 127 ? '?' : *c; // a driver's name is not trusted
-        tell(l, text);
+        tell(l, "listening to %s%.200s%s at %d Hz; a phoneme is %s about %.0f ms after its end%s", quote, source, quote, rate_hz,
+             greedy ? "settled" : "shown", (l->stats.construction.total_s + l->live.recognizer.delay_s) * 1e3,
+             greedy                   ? ""
+             : l->v->decoding.rescore ? " and settled with its utterance"
+             : l->v->decoding.words   ? ", a word is settled after about a second"
+                                      : " and settled after a second or two");
     }
     if (!l->v->json) return LIN_OK;
     const char *model = l->live.recognizer.model->name;
-    const char *source = l->v->from ? l->v->from : format_of(l)->device.name;
     lin_live_put_begin(&l->out, &(lin_live_begin){source, model ? model : "", rate_hz, channels, l->stats.construction});
     return write_out(l, err);
 }
