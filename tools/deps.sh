@@ -72,15 +72,7 @@ esac
 packages=
 for group in "$@"; do
     case $group in
-    build) packages="$packages $build" ;;
-    check) packages="$packages $check" ;;
-    demo) packages="$packages $demo" ;;
-    fuzz) packages="$packages $fuzz" ;;
-    page) packages="$packages $page" ;;
-    arm64) packages="$packages $arm64" ;;
-    wasm) packages="$packages $wasm" ;;
-    package) packages="$packages $package" ;;
-    standin) packages="$packages $standin" ;;
+    build|check|demo|fuzz|page|arm64|wasm|package|standin) eval "packages=\"\$packages \$$group\"" ;;
     *) echo "deps.sh: unknown group $group" >&2; exit 2 ;;
     esac
 done
