@@ -139,8 +139,7 @@ void lin_live_models_close(lin_live_models *models);
 
 /* Of commands that turn words into phones. */
 #define LIN_DICTIONARY_ROW(owner, field)                                                                                         \
-    {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(owner, field), .value = "DICT",                   \
-     .expert = 1,                                                                                                                \
+    {.name = "lexicon", .letter = 'l', .type = LIN_OPTION_FILE, .at = offsetof(owner, field), .value = "DICT", .expert = 1,      \
      .help = "Pronunciations in CMUdict's format, with probabilities or without (docs/formats.md); if not given, "               \
              "$LINNET_LEXICON, else the lexicon of the program or of Debian's package pocketsphinx-en-us"}
 
@@ -169,8 +168,7 @@ void lin_live_models_close(lin_live_models *models);
              "without ids, and in a field of json. Other formats have plain words. --no-readable writes plain words "            \
              "everywhere"},                                                                                                      \
     {.name = "min-confidence", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.min_confidence), .text = "0", .min = 0,    \
-     .expert = 1,                                                                                                                \
-     .max = 1, .value = "P",                                                                                                     \
+     .expert = 1, .max = 1, .value = "P",                                                                                        \
      .help = "Write [...] in readable text for words whose confidence is below P. With --grammar, a sentence below P is not "    \
              "found, and P is 0.25 if not given"},                                                                               \
     LIN_DICTIONARY_ROW(owner, field.lexicon),                                                                                    \
@@ -227,8 +225,7 @@ void lin_live_models_close(lin_live_models *models);
     {.name = "tune", .expert = 1, .type = LIN_OPTION_SETTINGS,                                                                   \
      .help = "Values of the search and of the ends of utterances, for experts"},                                                 \
     {.name = "n-best", .letter = 'n', .type = LIN_OPTION_INT, .at = offsetof(owner, field.n_best), .text = "1", .min = 1,        \
-     .expert = 1,                                                                                                                \
-     .max = LIN_BEAM_MAX, .help = "Number of alternatives of each result, best first, in json"},                                 \
+     .expert = 1, .max = LIN_BEAM_MAX, .help = "Number of alternatives of each result, best first, in json"},                    \
     {.name = "rescore", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.rescore), .value = "MODEL",                         \
      .choices = "words", .expert = 1,                                                                                            \
      .help = "When an utterance ends, score its best hypotheses again with this network of tokens (docs/lm.md); words is the "   \
@@ -249,9 +246,8 @@ void lin_live_models_close(lin_live_models *models);
      .help = "Report this keyword, such as \"hey linnet\", wherever it is said, also without --words. JSON has the keywords; "   \
              "listen also writes a line for each. It is reported from this confidence on; if none is given, from one that "      \
              "depends on its number of phonemes. May be repeated"},                                                              \
-    {.name = "keywords", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.keywords_file), .value = "LIST",                 \
-     .expert = 1,                                                                                                                \
-     .help = "File of keywords, one per line"},                                                                                \
+    {.name = "keywords", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.keywords_file), .value = "LIST", .expert = 1,      \
+     .help = "File of keywords, one per line"},                                                                                  \
     {.name = "grammar", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.grammar), .value = "FILE",                          \
      .help = "The sentences that can be said, one per line or as JSGF, and no others (docs/commands.md); implies --words"},      \
     {.name = "context-bonus", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.context_bonus),            \
