@@ -1,4 +1,5 @@
-// cmd_info.c - linnet info: describes a model, a feature cache, a saved stream or an index, or lists devices.
+// cmd_info.c - linnet info: describes a model, a feature cache, a saved stream or an index, or lists the devices of networks; and
+// linnet devices, which lists the microphones.
 
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "frontend/microphone.h"
 #include "kernels/ops.h"
 #include "linnet/stream.h"
 #include "model/model.h"
@@ -22,7 +24,7 @@ typedef struct info_values {
     const char *language;
 } info_values;
 
-static const lin_option options[] = {
+static const lin_option info_options[] = {
     LIN_JSON_ROW(offsetof(info_values, json), "Write one JSON object"),
     LIN_LANGUAGE_ROW(info_values, language),
     {.name = "devices", .type = LIN_OPTION_FLAG, .at = offsetof(info_values, devices),
@@ -50,14 +52,19 @@ static void key(report *r, const char *json_name, const char *text_name)
     }
 }
 
+// Text from a file or a driver: control characters must not reach the terminal.
+static void put_safely(lin_buffer *out, const char *text)
+{
+    for (const char *c = text; *c; c++) lin_buffer_char(out, (unsigned char)*c < 32 || *c == 127 ? '?' : *c);
+}
+
 static void put_text(report *r, const char *json_name, const char *text_name, const char *value)
 {
     key(r, json_name, text_name);
     if (r->json) {
         lin_buffer_json(&r->out, value, strlen(value));
     } else {
-        // Text from a file: control characters must not reach the terminal.
-        for (const char *c = value; *c; c++) lin_buffer_char(&r->out, (unsigned char)*c < 32 || *c == 127 ? '?' : *c);
+        put_safely(&r->out, value);
         lin_buffer_char(&r->out, '\n');
     }
 }
@@ -89,13 +96,9 @@ static void put_features(report *r, const lin_features *f, int mel_bins)
         put_text(r, "", "features", text);
         return;
     }
-    put_integer(r, "mel_bins", "", mel_bins, "");
-    put_integer(r, "sample_hz", "", f->sample_hz, "");
-    put_number(r, "window_ms", "", f->window_ms, 3, "");
-    put_number(r, "hop_ms", "", f->hop_ms, 3, "");
-    put_number(r, "low_hz", "", f->low_hz, 3, "");
-    put_number(r, "high_hz", "", f->high_hz, 3, "");
-    put_number(r, "preemphasis", "", f->preemphasis, 4, "");
+    lin_buffer_json_format(&r->out, ", 'mel_bins': %d, 'sample_hz': %d, 'window_ms': %.3f, 'hop_ms': %.3f, 'low_hz': %.3f, "
+                                    "'high_hz': %.3f, 'preemphasis': %.4f",
+                           mel_bins, f->sample_hz, f->window_ms, f->hop_ms, f->low_hz, f->high_hz, f->preemphasis);
 }
 
 // Behind the blank: nothing in a set of English, "own" in one that does not say.
@@ -217,21 +220,16 @@ static void put_config(report *r, const lin_model *m)
     if (!lin_config_is_plain(c)) put_text(r, "variant", "", variant);
     put_integer(r, "layers", "", c->layers, "");
     if (lstm) put_integer(r, "width", "", c->width, "");
-    put_integer(r, "heads", "", c->heads, "");
-    put_integer(r, "head_width", "", c->head_width, "");
-    put_integer(r, "feedforward", "", c->feedforward, "");
-    put_text(r, "norm", "", c->norm == LIN_NORM_PRE ? "pre" : "post");
-    put_text(r, "positions", "", lin_position_names[c->positions]);
-    put_integer(r, "conv_kernel", "", c->conv_kernel, "");
-    put_integer(r, "conv_layers", "", c->conv_layers, "");
+    lin_buffer_json_format(&r->out, ", 'heads': %d, 'head_width': %d, 'feedforward': %d, 'norm': %s, 'positions': %s, "
+                                    "'conv_kernel': %d, 'conv_layers': %d",
+                           c->heads, c->head_width, c->feedforward, c->norm == LIN_NORM_PRE ? "pre" : "post",
+                           lin_position_names[c->positions], c->conv_kernel, c->conv_layers);
     if (c->condition_every) put_integer(r, "condition_every", "", c->condition_every, "");
     if (c->search) put_integer(r, "search", "", c->search, "");
     if (c->voice) put_integer(r, "voice", "", c->voice, "");
-    put_integer(r, "stack", "", c->stack, "");
-    put_integer(r, "ahead", "", c->ahead, "");
-    key(r, "causal", "");
-    lin_buffer_text(&r->out, c->causal ? "true" : "false");
-    put_integer(r, "outputs", "", c->outputs, "");
+    lin_buffer_json_format(&r->out, c->causal ? ", 'stack': %d, 'ahead': %d, 'causal': true, 'outputs': %d"
+                                              : ", 'stack': %d, 'ahead': %d, 'causal': false, 'outputs': %d",
+                           c->stack, c->ahead, c->outputs);
     if (c->tokens) put_integer(r, "tokens", "", c->tokens, "");
     if (c->mixture) put_integer(r, "mixture", "", c->mixture, "");
 }
@@ -332,16 +330,10 @@ static void put_device(report *r, int i, const lin_device *d)
         return;
     }
     lin_buffer_text(&r->out, i ? ", " : "");
-    report one = {.out = r->out, .json = 1};
     snprintf(text, sizeof text, "%d.%d", d->major, d->minor);
-    put_text(&one, "name", "", d->name);
-    put_text(&one, "capability", "", text);
-    put_integer(&one, "multiprocessors", "", d->multiprocessors, "");
-    put_integer(&one, "memory_bytes", "", (long long)d->memory_bytes, "");
-    put_integer(&one, "free_bytes", "", (long long)d->free_bytes, "");
-    put_text(&one, "why_not", "", d->why_not);
-    r->out = one.out;
-    lin_buffer_char(&r->out, '}');
+    lin_buffer_json_format(&r->out, "{'name': %s, 'capability': %s, 'multiprocessors': %d, 'memory_bytes': %lld, "
+                                    "'free_bytes': %lld, 'why_not': %s}", d->name, text, d->multiprocessors,
+                           (long long)d->memory_bytes, (long long)d->free_bytes, d->why_not);
 }
 
 static void report_devices(report *r)
@@ -379,10 +371,8 @@ static void put_state(report *r, const lin_state_about *a)
     put_number(r, "decoded_seconds", "decoded", (double)a->rows * a->row_seconds, 3, " s");
     put_text(r, "search", "by", lin_search_name((lin_search_kind)a->kind));
     if (r->json) {
-        put_integer(r, "samples", "", a->samples, "");
-        put_integer(r, "rate_hz", "", a->rate_hz, "");
-        put_integer(r, "channels", "", a->channels, "");
-        put_integer(r, "lanes", "", a->lanes, "");
+        lin_buffer_json_format(&r->out, ", 'samples': %lld, 'rate_hz': %d, 'channels': %d, 'lanes': %d", (long long)a->samples,
+                               a->rate_hz, a->channels, a->lanes);
         return;
     }
     const char *how = a->channel == LIN_CHANNEL_MIX ? "mixed" : "each on its own";
@@ -421,7 +411,7 @@ static lin_status report_file(report *r, const char *path, lin_error *err)
     return report_model(r, path, err);
 }
 
-static int run(lin_parsed *parsed)
+static int run_info(lin_parsed *parsed)
 {
     const info_values *v = parsed->values;
     char path[4096];
@@ -451,8 +441,85 @@ const lin_command lin_command_info = {
                    "devices that networks can run on.",
     .examples = "  linnet info\n  linnet info --json exp/best.safetensors\n  linnet info train.lfc\n"
                 "  linnet info --devices",
-    .options = options,
+    .options = info_options,
     .values_size = sizeof(info_values),
     .max_operands = 1,
-    .run = run,
+    .run = run_info,
+};
+
+/* ---- linnet devices -------------------------------------------------------------------------------------------------------- */
+
+typedef struct devices_values {
+    int json;
+} devices_values;
+
+static const lin_option devices_options[] = {
+    LIN_JSON_ROW(offsetof(devices_values, json), "Write one JSON object"),
+    {.type = LIN_OPTION_END},
+};
+
+static void put_microphones(lin_buffer *out, const lin_microphone_info *list, int n)
+{
+    size_t widest = 0;
+    for (int i = 0; i < n; i++) widest = strlen(list[i].name) > widest ? strlen(list[i].name) : widest;
+    for (int i = 0; i < n; i++) {
+        const lin_microphone_info *d = &list[i];
+        lin_buffer_format(out, "%s%-4d", d->is_default ? "* " : "  ", d->index);
+        size_t from = out->n;
+        put_safely(out, d->name);
+        lin_buffer_pad(out, from, widest + 2, 0);
+        lin_buffer_format(out, "%6d Hz  ", d->rate_hz);
+        from = out->n;
+        lin_buffer_format(out, "%d channel%s", d->channels, d->channels == 1 ? "" : "s");
+        lin_buffer_pad(out, from, 14, 0);
+        put_safely(out, d->system);
+        lin_buffer_char(out, '\n');
+    }
+}
+
+static void put_microphones_json(lin_buffer *out, const lin_microphone_info *list, int n, const char *why)
+{
+    lin_buffer_json_format(out, "{'devices': [");
+    for (int i = 0; i < n; i++) {
+        const lin_microphone_info *d = &list[i];
+        lin_buffer_json_format(out, i ? ", {'index': %d, 'name': %s, 'system': %s" : "{'index': %d, 'name': %s, 'system': %s",
+                               d->index, d->name, d->system);
+        lin_buffer_format(out, ", \"rate_hz\": %d, \"channels\": %d, \"default\": %s}", d->rate_hz, d->channels,
+                          d->is_default ? "true" : "false");
+    }
+    lin_buffer_json_format(out, "], 'why_none': %s}\n", why);
+}
+
+static int run_devices(lin_parsed *parsed)
+{
+    const devices_values *v = parsed->values;
+    lin_microphone_info *list;
+    lin_buffer out = {0};
+    lin_error err = {0}, unwritten = {0};
+    char why[sizeof err.message];
+    int n;
+    lin_status status = lin_microphone_list(&list, &n, why, sizeof why, &err);
+    if (status == LIN_OK && n == 0) status = lin_fail(&err, LIN_IO, "%s", why);
+    if (v->json) put_microphones_json(&out, list, n, err.message);
+    else put_microphones(&out, list, n);
+    const lin_status written = lin_buffer_write(&out, stdout, "standard output", &unwritten);
+    lin_buffer_free(&out);
+    lin_free(list);
+    if (status != LIN_OK) return lin_give_up(&err);
+    return written == LIN_OK ? LIN_EXIT_OK : lin_give_up(&unwritten);
+}
+
+const lin_command lin_command_devices = {
+    .name = "devices",
+    .operands = "",
+    .summary = "list the microphones",
+    .description =
+        "Lists the devices that can record, with the number and the name for linnet listen --microphone, the sample rate, the "
+        "maximum number of channels, and the sound system. The sources of PulseAudio or PipeWire follow, if one of them runs "
+        "and ALSA's plugin for it is installed. The default device is marked with *. If there is none, the exit status is 1 and "
+        "a message says what to do. For CPUs and GPUs see linnet info --devices.",
+    .examples = "  linnet devices\n  linnet devices --json",
+    .options = devices_options,
+    .values_size = sizeof(devices_values),
+    .run = run_devices,
 };
