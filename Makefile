@@ -299,7 +299,7 @@ $B/liblinnet_mpi.so: train/mpi/mpi.c base/memory.c base/status.c train/comm.h ba
 # ---- the network side of linnet serve ------------------------------------------------------------------------------------------
 
 # As the transport above.
-$B/liblinnet_web.so: serve/web/lws.c serve/web/tls.c serve/web/tls.h serve/http.c serve/http.h base/memory.c base/status.c \
+$B/liblinnet_web.so: serve/web/lws.c serve/web/tls.c serve/http.c serve/http.h base/memory.c base/status.c \
 		serve/web.h base/memory.h base/status.h linnet/linnet.h Makefile $B/link
 	@mkdir -p $(@D)
 	$(SAY) "  CC    $@"

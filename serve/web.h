@@ -121,6 +121,14 @@ typedef struct lin_web_transport {
                          lin_error *err);
 } lin_web_transport;
 
+/* Inside the library (serve/web/tls.c, over OpenSSL): the last three of the table, and what is wrong with the files of a
+ * certificate and its private key, in words: libwebsockets says only that it cannot use them. LIN_IO: a file that cannot be
+ * opened; LIN_FORMAT, LIN_MISMATCH, LIN_UNSUPPORTED: files that do not serve. */
+lin_status lin_seal_key(const void *secret, size_t n, unsigned char key[32], lin_error *err);
+lin_status lin_seal(const unsigned char key[32], const void *plain, size_t n, unsigned char *sealed, lin_error *err);
+lin_status lin_unseal(const unsigned char key[32], const unsigned char *sealed, size_t n, unsigned char *plain, lin_error *err);
+lin_status lin_tls_check(const char *certificate, const char *key, lin_error *err);
+
 /* What a library has to export: lin_web_interface() and lin_web_get(). */
 typedef int (*lin_web_interface_function)(void);
 typedef const lin_web_transport *(*lin_web_get_function)(void);

@@ -20,7 +20,6 @@
 #include "base/memory.h"
 #include "serve/http.h"
 #include "serve/web.h"
-#include "serve/web/tls.h"
 
 #define LISTENING "linnet-listening"
 #define HEADS "linnet-heads"

@@ -1,6 +1,5 @@
-// tls.c - what OpenSSL does for liblinnet_web.so: sealed states, certificates that are checked, heads of requests; see tls.h.
-
-#include "serve/web/tls.h"
+// tls.c - what OpenSSL does for liblinnet_web.so: sealed states, certificates that are checked, heads of requests; see
+// serve/web.h.
 
 #include <dlfcn.h>
 #include <errno.h>
