@@ -14,7 +14,7 @@
 # --publish writes the tables into README.md, RESULTS.md and docs/*.md, each between two marks that name it,
 #     <!-- measured: TABLE; default aeea443fa6057942, lm 38261902; 2026-11-28 -->
 #     <!-- end -->
-# and all of them into RESULTS.md beside this script. tests/app/test_numbers.sh compares the marks with the installed models.
+# tests/app/test_numbers.sh compares the marks with the installed models.
 # A model is scored on test_native once, by --test: test-scores.tsv keeps the scores by fingerprint.
 # DIR: see run.sh. --sounds: WAV files without speech, such as those that quiet.sh holds out. Run from the root of the source tree
 # after make. Needs python3, flite, ffmpeg and time; a stage whose programs are missing is named and left out. Two hours on two
@@ -540,51 +540,7 @@ published() {
     /<!-- end -->/ { skip = 0 }
     !skip' "$1"
 }
-# all_tables: the page beside this script
-all_tables() {
-  local table title
-  echo "# Every table that results.sh has measured"
-  echo
-  echo "    recipes/open/results.sh --corpus DIR --publish"
-  echo
-  echo "[RESULTS.md](../../RESULTS.md) and the pages of docs/ show most of them and explain them."
-  while read -r table title; do
-    [ -f "$run/tables/$table.mark" ] || continue
-    printf '\n## %s\n\n' "$title"
-    cat "$run/tables/$table.mark" "$run/tables/$table.md"
-    echo "<!-- end -->"
-  done << END
-models The models
-words Words
-phones Phonemes
-rescored The network of words
-live Live text
-confidence Confidence
-int8 Eight bits
-robust Other conditions
-silence Where nobody speaks
-unsure What a threshold of confidence loses
-long An hour as one stream
-day Hours as one stream
-times Times of results
-boundaries Boundaries
-boundaries-noise Boundaries in noise
-latency Latency
-goodness Goodness of pronunciation
-fit Texts that fit and texts that do not
-part Texts of a part of the sound
-adapt-names Names
-adapt-voice A voice
-sizes Sizes
-search Wider and narrower searches
-speed Files
-one-file One file
-streams Live streams
-server The server
-END
-}
 if [ -n "$publish" ]; then
-  all_tables > "$here/RESULTS.md"
   for page in README.md RESULTS.md docs/*.md; do
     published "$page" > "$run/page"
     cmp -s "$run/page" "$page" || { cat "$run/page" > "$page"; echo "$page: written"; }

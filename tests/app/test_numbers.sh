@@ -7,7 +7,7 @@
 # - In the text outside of tables, examples of output and code, each number with a decimal point and a % is in a cell of a marked
 #   table of these pages. Not checked: whole numbers and other units, because options have such values too.
 . tests/app/common.sh
-pages="README.md RESULTS.md recipes/open/RESULTS.md $(ls docs/*.md)"
+pages="README.md RESULTS.md $(ls docs/*.md)"
 
 # ---- the installed models --------------------------------------------------------------------------------------------------------
 
