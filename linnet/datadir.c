@@ -40,9 +40,9 @@ struct lin_datadir {
 typedef struct reader {
     lin_datadir *dir;
     const lin_datadir_options *options;
-    const lin_datadir_file *file;
-    size_t at;
-    int line;
+    const lin_datadir_file *file, *main; // main: the file that names what its lines are about
+    list *items;                         // of that file
+    lin_lines lines;
 } reader;
 
 typedef struct piece {
@@ -67,7 +67,7 @@ static lin_status refuse(const reader *r, lin_error *err, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(what, sizeof what, fmt, args);
     va_end(args);
-    return lin_fail(err, LIN_FORMAT, "%s:%d: %s", r->file->name, r->line, what);
+    return lin_fail(err, LIN_FORMAT, "%s:%d: %s", r->file->name, r->lines.number, what);
 }
 
 static lin_status check_bytes(const reader *r, piece line, lin_error *err)
@@ -86,24 +86,29 @@ static lin_status check_bytes(const reader *r, piece line, lin_error *err)
 static lin_status next_line(reader *r, piece *line, lin_error *err)
 {
     *line = (piece){0};
-    const size_t left = r->file->n_bytes - r->at;
-    if (left == 0) return LIN_OK;
-    if (r->line == INT_MAX) return refuse(r, err, "there are too many lines");
-    r->line++;
-    const char *begin = r->file->bytes + r->at, *end = memchr(begin, '\n', left < MAX_LINE + 1 ? left : MAX_LINE + 1);
-    if (!end && left > MAX_LINE)
-        return refuse(r, err, "the line is longer than %d bytes", (int)MAX_LINE);
-    *line = (piece){begin, end ? (size_t)(end - begin) : left};
-    r->at += line->n + (end != NULL);
-    if (line->n && begin[line->n - 1] == '\r') line->n--;
-    if (r->line == 1 && line->n >= 3 && memcmp(begin, "\xEF\xBB\xBF", 3) == 0) *line = (piece){begin + 3, line->n - 3};
+    if (r->lines.number == INT_MAX) return refuse(r, err, "there are too many lines");
+    if (!lin_lines_next(&r->lines)) return LIN_OK;
+    *line = (piece){r->lines.text, r->lines.n};
+    if (line->n > MAX_LINE) return refuse(r, err, "the line is longer than %d bytes", (int)MAX_LINE);
     LIN_TRY(check_bytes(r, *line, err));
     return trim(*line).n ? LIN_OK : refuse(r, err, "the line is empty; remove it");
+}
+
+static lin_status each_line(reader r, lin_status (*take)(const reader *r, piece line, lin_error *err), lin_error *err)
+{
+    piece line;
+    lin_lines_begin(&r.lines, r.file->bytes, r.file->n_bytes);
+    for (;;) {
+        LIN_TRY(next_line(&r, &line, err));
+        if (!line.at) return LIN_OK;
+        LIN_TRY(take(&r, line, err));
+    }
 }
 
 // "id rest"; the rest may be empty.
 static lin_status split(const reader *r, piece line, piece *id, piece *rest, lin_error *err)
 {
+    *id = *rest = (piece){0};
     if (lin_is_space(line.at[0])) return refuse(r, err, "the line begins with white space instead of a name");
     size_t n = 0;
     while (n < line.n && !lin_is_space(line.at[n])) n++;
@@ -159,16 +164,15 @@ static lin_status keep(const reader *r, char *text, size_t n, const char **to, l
 }
 
 // One more item, which no other has the name of. cut.path: NULL means that memory failed before.
-static lin_status add_item(list *to, const char *file, int line, piece id, lin_cut cut, lin_error *err)
+static lin_status add_item(const reader *r, list *to, piece id, lin_cut cut, lin_error *err)
 {
     int index;
     if (!cut.path) return no_memory(err, id.n);
     LIN_TRY(lin_symbols_add(&to->names, id.at, id.n, &index, err));
     if (index < to->count)
-        return lin_fail(err, LIN_FORMAT, "%s:%d: %.*s is repeated; it is already in line %d", file, line, (int)id.n, id.at,
-                        to->items[index].line);
+        return refuse(r, err, "%.*s is repeated; it is already in line %d", (int)id.n, id.at, to->items[index].line);
     LIN_TRY(lin_grow_int(&to->items, &to->room, to->count + 1, sizeof *to->items, "a list of recordings", err));
-    to->items[to->count++] = (lin_utterance){.cut = cut, .line = line};
+    to->items[to->count++] = (lin_utterance){.cut = cut, .line = r->lines.number};
     return LIN_OK;
 }
 
@@ -181,7 +185,7 @@ static lin_status add_utterance(const reader *r, piece id, lin_cut cut, lin_utte
     for (size_t i = 0; i < id.n; i++)
         if ((unsigned char)id.at[i] <= ' ' || id.at[i] == 127)
             return refuse(r, err, "the name '%.*s' has a blank", (int)id.n, id.at);
-    LIN_TRY(add_item(all, r->file->name, r->line, id, cut, err));
+    LIN_TRY(add_item(r, all, id, cut, err));
     *of = &all->items[all->count - 1];
     return LIN_OK;
 }
@@ -217,7 +221,7 @@ static lin_status find_cut(const reader *r, piece id, piece path, lin_cut *cut, 
     if (cut->is_command && !r->options->allow_commands)
         return lin_fail(err, LIN_UNSUPPORTED,
                         "%s:%d: the sound of %.*s comes from a command; --allow-commands runs such commands, or save its output "
-                        "to a file and give that path", r->file->name, r->line, (int)id.n, id.at);
+                        "to a file and give that path", r->file->name, r->lines.number, (int)id.n, id.at);
     if (cut->is_command) path = trim((piece){path.at, path.n - 1});
     if (path.n == 0) return refuse(r, err, "there is no command before '|'");
     return keep(r, cut->is_command ? copy(path) : join(r->options->audio_root, path), path.n, &cut->path, err);
@@ -225,25 +229,22 @@ static lin_status find_cut(const reader *r, piece id, piece path, lin_cut *cut, 
 
 /* ---- files ----------------------------------------------------------------------------------------------------------------- */
 
-static lin_status read_wav_scp(reader r, list *to, lin_error *err)
+static lin_status read_wav_scp(const reader *r, piece line, lin_error *err)
 {
-    piece line, id, path;
+    piece id, path;
     lin_cut cut;
-    for (;;) {
-        LIN_TRY(next_line(&r, &line, err));
-        if (!line.at) return LIN_OK;
-        LIN_TRY(split(&r, line, &id, &path, err));
-        LIN_TRY(find_cut(&r, id, path, &cut, err));
-        LIN_TRY(add_item(to, r.file->name, r.line, id, cut, err));
-    }
+    LIN_TRY(split(r, line, &id, &path, err));
+    LIN_TRY(find_cut(r, id, path, &cut, err));
+    return add_item(r, r->items, id, cut, err);
 }
 
 // Finds what a line names among the items of the file `main`.
-static lin_status find_item(const list *in, const reader *r, piece id, const lin_datadir_file *main, int *index, lin_error *err)
+static lin_status find_item(const reader *r, piece id, lin_utterance **item, lin_error *err)
 {
-    *index = lin_symbols_find(&in->names, id.at, id.n);
-    if (*index >= 0) return LIN_OK;
-    return refuse(r, err, "%.*s has no sound: it is not listed in %s", (int)id.n, id.at, main->name);
+    const int index = lin_symbols_find(&r->items->names, id.at, id.n);
+    *item = index >= 0 ? &r->items->items[index] : NULL;
+    if (index >= 0) return LIN_OK;
+    return refuse(r, err, "%.*s has no sound: it is not listed in %s", (int)id.n, id.at, r->main->name);
 }
 
 // The fields of a line; -1: more than there is room for.
@@ -271,104 +272,79 @@ static int whole_number(piece p)
 }
 
 // "utt1 call7 3.20 5.75"
-static lin_status read_segments(reader r, const lin_datadir_file *wav_scp, lin_error *err)
+static lin_status read_segments(const reader *r, piece line, lin_error *err)
 {
-    lin_datadir *dir = r.dir;
-    piece line, field[5];
-    for (;;) {
-        int index = 0;
-        double start = 0, end = 0;
-        LIN_TRY(next_line(&r, &line, err));
-        if (!line.at) return LIN_OK;
-        const int n = fields_of(line, field, 5);
-        if (n < 4 || !lin_text_number(field[2].at, field[2].n, &start) || !lin_text_number(field[3].at, field[3].n, &end))
-            return refuse(&r, err, "the line must be a name, a recording, and a start and end in seconds");
-        if (field[0].n > MAX_ID) return refuse(&r, err, "the name is longer than 255 bytes");
-        LIN_TRY(find_item(&dir->recordings, &r, field[1], wav_scp, &index, err));
-        lin_cut cut = dir->recordings.items[index].cut;
-        if (!(start >= 0 && start < 1e9) || !(end == -1 || (end > start && end < 1e9)))
-            return refuse(&r, err, "%.*s is from %g to %g s; must be 0 <= start < end", (int)field[0].n, field[0].at, start, end);
-        const int channel = n == 5 ? whole_number(field[4]) : 0;
-        if (channel < 0 || channel >= LIN_AUDIO_MAX_CHANNELS) return refuse(&r, err, "the channel must be a number from 0 to 63");
-        if (n == 5) cut.channel = channel + 1;
-        cut.part = (lin_part){start, end > 0 ? end : 0};
-        LIN_TRY(add_item(&dir->utterances, r.file->name, r.line, field[0], cut, err));
-    }
+    piece field[5];
+    lin_utterance *recording;
+    double start = 0, end = 0;
+    const int n = fields_of(line, field, 5);
+    if (n < 4 || !lin_text_number(field[2].at, field[2].n, &start) || !lin_text_number(field[3].at, field[3].n, &end))
+        return refuse(r, err, "the line must be a name, a recording, and a start and end in seconds");
+    if (field[0].n > MAX_ID) return refuse(r, err, "the name is longer than 255 bytes");
+    LIN_TRY(find_item(r, field[1], &recording, err));
+    lin_cut cut = recording->cut;
+    if (!(start >= 0 && start < 1e9) || !(end == -1 || (end > start && end < 1e9)))
+        return refuse(r, err, "%.*s is from %g to %g s; must be 0 <= start < end", (int)field[0].n, field[0].at, start, end);
+    const int channel = n == 5 ? whole_number(field[4]) : 0;
+    if (channel < 0 || channel >= LIN_AUDIO_MAX_CHANNELS) return refuse(r, err, "the channel must be a number from 0 to 63");
+    if (n == 5) cut.channel = channel + 1;
+    cut.part = (lin_part){start, end > 0 ? end : 0};
+    return add_item(r, &r->dir->utterances, field[0], cut, err);
 }
 
 // "call7 sw7 A"
-static lin_status read_channels(reader r, list *of, const lin_datadir_file *wav_scp, lin_error *err)
+static lin_status read_channels(const reader *r, piece line, lin_error *err)
 {
-    piece line, field[3];
-    for (;;) {
-        int index = 0;
-        LIN_TRY(next_line(&r, &line, err));
-        if (!line.at) return LIN_OK;
-        if (fields_of(line, field, 3) != 3) return refuse(&r, err, "the line must be a recording, a file and a channel");
-        const char side = lin_lower(field[2].at[0]);
-        const int channel = field[2].n == 1 && (side == 'a' || side == 'b') ? 1 + (side == 'b') : whole_number(field[2]);
-        if (channel < 1 || channel > LIN_AUDIO_MAX_CHANNELS) return refuse(&r, err, "the channel must be A, B or 1 to 64");
-        LIN_TRY(find_item(of, &r, field[0], wav_scp, &index, err));
-        of->items[index].cut.channel = channel;
-    }
+    piece field[3];
+    lin_utterance *recording;
+    if (fields_of(line, field, 3) != 3) return refuse(r, err, "the line must be a recording, a file and a channel");
+    const char side = lin_lower(field[2].at[0]);
+    const int channel = field[2].n == 1 && (side == 'a' || side == 'b') ? 1 + (side == 'b') : whole_number(field[2]);
+    if (channel < 1 || channel > LIN_AUDIO_MAX_CHANNELS) return refuse(r, err, "the channel must be A, B or 1 to 64");
+    LIN_TRY(find_item(r, field[0], &recording, err));
+    recording->cut.channel = channel;
+    return LIN_OK;
 }
 
-static lin_status read_texts(reader r, const lin_datadir_file *main, lin_error *err)
+static lin_status read_texts(const reader *r, piece line, lin_error *err)
 {
-    list *all = &r.dir->utterances;
-    piece line, id, words;
-    for (;;) {
-        int index = 0;
-        LIN_TRY(next_line(&r, &line, err));
-        if (!line.at) return LIN_OK;
-        LIN_TRY(split(&r, line, &id, &words, err));
-        LIN_TRY(find_item(all, &r, id, main, &index, err));
-        lin_utterance *u = &all->items[index];
-        if (u->text)
-            return refuse(&r, err, "%.*s already has a transcript", (int)id.n, id.at);
-        if (words.n == 0 && r.options->need_text)
-            return refuse(&r, err, "the transcript of %.*s is empty", (int)id.n, id.at);
-        LIN_TRY(set_text(&r, u, words, err));
-    }
+    piece id, words;
+    lin_utterance *u;
+    LIN_TRY(split(r, line, &id, &words, err));
+    LIN_TRY(find_item(r, id, &u, err));
+    if (u->text)
+        return refuse(r, err, "%.*s already has a transcript", (int)id.n, id.at);
+    if (words.n == 0 && r->options->need_text)
+        return refuse(r, err, "the transcript of %.*s is empty", (int)id.n, id.at);
+    return set_text(r, u, words, err);
 }
 
-static lin_status read_speakers(reader r, const lin_datadir_file *main, lin_error *err)
+static lin_status read_speakers(const reader *r, piece line, lin_error *err)
 {
-    list *all = &r.dir->utterances;
-    piece line, id, speaker;
-    for (;;) {
-        int index = 0;
-        LIN_TRY(next_line(&r, &line, err));
-        if (!line.at) return LIN_OK;
-        LIN_TRY(split(&r, line, &id, &speaker, err));
-        LIN_TRY(find_item(all, &r, id, main, &index, err));
-        lin_utterance *u = &all->items[index];
-        if (u->speaker)
-            return refuse(&r, err, "%.*s already has a speaker", (int)id.n, id.at);
-        if (speaker.n == 0 || speaker.n > MAX_ID || memchr(speaker.at, ' ', speaker.n) || memchr(speaker.at, '\t', speaker.n))
-            return refuse(&r, err, "the speaker of %.*s must be one name of 1 to %d bytes", (int)id.n, id.at, (int)MAX_ID);
-        LIN_TRY(keep(&r, copy(speaker), speaker.n, &u->speaker, err));
-    }
+    piece id, speaker;
+    lin_utterance *u;
+    LIN_TRY(split(r, line, &id, &speaker, err));
+    LIN_TRY(find_item(r, id, &u, err));
+    if (u->speaker)
+        return refuse(r, err, "%.*s already has a speaker", (int)id.n, id.at);
+    if (speaker.n == 0 || speaker.n > MAX_ID || memchr(speaker.at, ' ', speaker.n) || memchr(speaker.at, '\t', speaker.n))
+        return refuse(r, err, "the speaker of %.*s must be one name of 1 to %d bytes", (int)id.n, id.at, (int)MAX_ID);
+    return keep(r, copy(speaker), speaker.n, &u->speaker, err);
 }
 
-static lin_status read_list(reader r, lin_error *err)
+static lin_status read_list(const reader *r, piece line, lin_error *err)
 {
-    piece line;
     lin_cut cut;
-    for (;;) {
-        LIN_TRY(next_line(&r, &line, err));
-        if (!line.at) return LIN_OK;
-        const char *tab = memchr(line.at, '\t', line.n);
-        const size_t n = tab ? (size_t)(tab - line.at) : line.n;
-        const piece path = trim((piece){line.at, n}), words = tab ? trim((piece){tab, line.n - n}) : (piece){0};
-        if (r.options->need_text && words.n == 0)
-            return refuse(&r, err, "no transcript: the line must be a path, a tab and the transcript");
-        if (path.n == 0) return refuse(&r, err, "the path before the tab is empty");
-        lin_utterance *u;
-        LIN_TRY(find_cut(&r, path, path, &cut, err));
-        LIN_TRY(add_named(&r, path, -1, cut, &u, err));
-        if (tab) LIN_TRY(set_text(&r, u, words, err));
-    }
+    lin_utterance *u;
+    const char *tab = memchr(line.at, '\t', line.n);
+    const size_t n = tab ? (size_t)(tab - line.at) : line.n;
+    const piece path = trim((piece){line.at, n}), words = tab ? trim((piece){tab, line.n - n}) : (piece){0};
+    if (r->options->need_text && words.n == 0)
+        return refuse(r, err, "no transcript: the line must be a path, a tab and the transcript");
+    if (path.n == 0) return refuse(r, err, "the path before the tab is empty");
+    LIN_TRY(find_cut(r, path, path, &cut, err));
+    LIN_TRY(add_named(r, path, -1, cut, &u, err));
+    return tab ? set_text(r, u, words, err) : LIN_OK;
 }
 
 /* ---- values of an object --------------------------------------------------------------------------------------------------- */
@@ -479,10 +455,10 @@ static lin_status read_source(const reader *r, const cJSON *recording, lin_cut *
     cut->is_command = type && strcmp(type, "command") == 0;
     if (!cut->is_command && (!type || strcmp(type, "file") != 0))
         return lin_fail(err, LIN_UNSUPPORTED, "%s:%d: the source of the sound is no file, but of type %.40s", r->file->name,
-                        r->line, type ? type : "none");
+                        r->lines.number, type ? type : "none");
     if (cut->is_command && !r->options->allow_commands)
         return lin_fail(err, LIN_UNSUPPORTED, "%s:%d: the sound comes from a command; --allow-commands runs such commands",
-                        r->file->name, r->line);
+                        r->file->name, r->lines.number);
     if (!cut->is_command) return set_path(r, piece_of(name), cut, err);
     return keep(r, copy(piece_of(name)), strlen(name), &cut->path, err);
 }
@@ -540,7 +516,7 @@ static lin_status read_object(const reader *r, piece line, lin_error *err)
 {
     char name[512];
     cJSON *json;
-    snprintf(name, sizeof name, "%.400s:%d: the line", r->file->name, r->line);
+    snprintf(name, sizeof name, "%.400s:%d: the line", r->file->name, r->lines.number);
     LIN_TRY(lin_json_parse(line.at, line.n, name, 0, &json, err));
     lin_status status;
     if (!cJSON_IsObject(json)) status = refuse(r, err, "a line must hold one JSON object");
@@ -552,11 +528,9 @@ static lin_status read_object(const reader *r, piece line, lin_error *err)
 
 static lin_status read_objects(reader r, lin_error *err)
 {
-    lin_lines lines = {0};
-    lin_lines_begin(&lines, r.file->bytes, r.file->n_bytes);
-    while (lin_lines_next(&lines)) {
-        const piece line = trim((piece){lines.text, lines.n});
-        r.line = lines.number;
+    lin_lines_begin(&r.lines, r.file->bytes, r.file->n_bytes);
+    while (lin_lines_next(&r.lines)) {
+        const piece line = trim((piece){r.lines.text, r.lines.n});
         if (line.n > MAX_OBJECT) return refuse(&r, err, "a line of over 16 MB");
         if (line.n) LIN_TRY(read_object(&r, line, err));
     }
@@ -595,8 +569,9 @@ static void find_columns(const lin_lines *head, int columns[COLUMNS])
     }
 }
 
-static lin_status read_row(const reader *r, const lin_lines *line, const int columns[COLUMNS], lin_error *err)
+static lin_status read_row(const reader *r, const int columns[COLUMNS], lin_error *err)
 {
+    const lin_lines *line = &r->lines;
     const piece path = field_at(line, columns[COLUMN_PATH]), text = field_at(line, columns[COLUMN_TEXT]);
     const piece speaker = field_at(line, columns[COLUMN_SPEAKER]);
     lin_utterance *u;
@@ -614,15 +589,12 @@ static lin_status read_row(const reader *r, const lin_lines *line, const int col
 
 static lin_status read_table(reader r, lin_error *err)
 {
-    lin_lines lines = {0};
     int columns[COLUMNS];
-    lin_lines_begin(&lines, r.file->bytes, r.file->n_bytes);
-    if (!lin_lines_next(&lines)) return LIN_OK; // which lists nothing
-    find_columns(&lines, columns);
-    while (lin_lines_next(&lines)) {
-        r.line = lines.number;
-        if (lines.n) LIN_TRY(read_row(&r, &lines, columns, err));
-    }
+    lin_lines_begin(&r.lines, r.file->bytes, r.file->n_bytes);
+    if (!lin_lines_next(&r.lines)) return LIN_OK; // which lists nothing
+    find_columns(&r.lines, columns);
+    while (lin_lines_next(&r.lines))
+        if (r.lines.n) LIN_TRY(read_row(&r, columns, err));
     return LIN_OK;
 }
 
@@ -684,11 +656,16 @@ lin_status lin_datadir_parse(const lin_datadir_file files[LIN_DATADIR_FILES], co
     lin_datadir *dir = lin_calloc(1, sizeof *dir);
     if (!dir) return no_memory(err, sizeof *dir);
     list *recordings = segments->bytes ? &dir->recordings : &dir->utterances;
-    lin_status status = read_wav_scp((reader){dir, o, wav, 0, 0}, recordings, err);
-    if (status == LIN_OK && channels->bytes) status = read_channels((reader){dir, o, channels, 0, 0}, recordings, wav, err);
-    if (status == LIN_OK && segments->bytes) status = read_segments((reader){dir, o, segments, 0, 0}, wav, err);
-    if (status == LIN_OK && text->bytes) status = read_texts((reader){dir, o, text, 0, 0}, main, err);
-    if (status == LIN_OK && speakers->bytes) status = read_speakers((reader){dir, o, speakers, 0, 0}, main, err);
+    reader of = {.dir = dir, .options = o, .file = wav, .main = wav, .items = recordings};
+    lin_status status = each_line(of, read_wav_scp, err);
+    of.file = channels;
+    if (status == LIN_OK && channels->bytes) status = each_line(of, read_channels, err);
+    of.file = segments;
+    if (status == LIN_OK && segments->bytes) status = each_line(of, read_segments, err);
+    of = (reader){.dir = dir, .options = o, .file = text, .main = main, .items = &dir->utterances};
+    if (status == LIN_OK && text->bytes) status = each_line(of, read_texts, err);
+    of.file = speakers;
+    if (status == LIN_OK && speakers->bytes) status = each_line(of, read_speakers, err);
     if (status == LIN_OK) status = complete(dir, main, text, o->need_text, speakers, err);
     return finish(dir, status, out);
 }
@@ -698,7 +675,8 @@ lin_status lin_datadir_parse_list(const lin_datadir_file *file, const lin_datadi
     *out = NULL;
     reader r = {.dir = lin_calloc(1, sizeof *r.dir), .options = o, .file = file};
     if (!r.dir) return no_memory(err, sizeof *r.dir);
-    lin_status status = is_objects(file) ? read_objects(r, err) : is_table(file) ? read_table(r, err) : read_list(r, err);
+    lin_status status =
+        is_objects(file) ? read_objects(r, err) : is_table(file) ? read_table(r, err) : each_line(r, read_list, err);
     if (status == LIN_OK) status = complete(r.dir, file, file, o->need_text, NULL, err);
     return finish(r.dir, status, out);
 }
