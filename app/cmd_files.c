@@ -43,7 +43,6 @@ static lin_status pack(const lexicon_values *v, const char *lexicon, const lin_p
     values.lm = v->lm;
     values.no_lm = v->no_lm;
     values.all_words = v->all_words;
-    values.given = (v->lm ? 1u << LIN_GIVEN_LM : 0) | (v->no_lm ? 1u << LIN_GIVEN_NO_LM : 0);
     LIN_TRY(lin_decoding_open(&decoding, &values, phones, 0.01, 0, &warnings, err));
     lin_status status = lin_decoding_pack_lexicon(&decoding, v->output, err);
     if (status == LIN_OK && !v->quiet) {

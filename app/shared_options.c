@@ -68,35 +68,11 @@ void lin_live_models_close(lin_live_models *m)
 
 /* ---- decoding -------------------------------------------------------------------------------------------------------------- */
 
-static const char *const given_names[] = {
-    [LIN_GIVEN_BEAM] = "beam",
-    [LIN_GIVEN_SCORE] = "beam-score",
-    [LIN_GIVEN_LABELS] = "beam-labels",
-    [LIN_GIVEN_BLANK] = "skip-blank",
-    [LIN_GIVEN_BLANK_PENALTY] = "blank-penalty",
-    [LIN_GIVEN_SETTLE] = "settle",
-    [LIN_GIVEN_SHOW] = "show",
-    [LIN_GIVEN_LM] = "lm",
-    [LIN_GIVEN_NO_LM] = "no-lm",
-    [LIN_GIVEN_LM_WEIGHT] = "lm-weight",
-    [LIN_GIVEN_BONUS] = "bonus",
-    [LIN_GIVEN_LEXICON] = "lexicon",
-    [LIN_GIVEN_ADD_LEXICON] = "add-lexicon",
-    [LIN_GIVEN_G2P] = "g2p",
-    [LIN_GIVEN_READABLE] = "readable",
-    [LIN_GIVEN_MIN_CONFIDENCE] = "min-confidence",
-    [LIN_GIVEN_UNKNOWN] = "unknown",
-    [LIN_GIVEN_NO_UNKNOWN] = "no-unknown",
-    [LIN_GIVEN_ALL_WORDS] = "all-words",
-    [LIN_GIVEN_CONTEXT] = "context",
-    [LIN_GIVEN_PHRASE] = "phrase",
-    [LIN_GIVEN_CONTEXT_BONUS] = "context-bonus",
-    [LIN_GIVEN_RESCORE] = "rescore",
-    [LIN_GIVEN_RESCORE_N] = "rescore-n",
-    [LIN_GIVEN_RESCORE_WEIGHT] = "rescore-weight",
-    [LIN_GIVEN_COMBINE] = "combine",
-    [LIN_GIVEN_COMBINE_WEIGHT] = "combine-weight",
-};
+static int is_given(const lin_parsed *parsed, const char *name)
+{
+    const int row = lin_options_find(parsed->command, name);
+    return row >= 0 && parsed->from[row] != LIN_FROM_DEFAULT;
+}
 
 // 1 if an option needs a beam.
 static int needs_beam(const lin_decoding_values *v)
@@ -106,59 +82,63 @@ static int needs_beam(const lin_decoding_values *v)
     return lin_decoding_kind(&without) != LIN_SEARCH_GREEDY;
 }
 
-// Complains if an option of the list (ended by LIN_GIVEN_COUNT) was given.
-static int refuse_given(const lin_parsed *parsed, const lin_decoding_values *v, const lin_given *list, const char *is_for)
+// Complains if an option of the list (ended by NULL) was given.
+static int refuse_given(const lin_parsed *parsed, const char *const *list, const char *is_for)
 {
-    for (; *list != LIN_GIVEN_COUNT; list++) {
-        if (!lin_is_given(v, *list)) continue;
-        const char *under = parsed->command->options[lin_options_find(parsed->command, given_names[*list])].under;
-        return lin_misuse(parsed, "--%s%s%s needs %s", under ? under : "", under ? " " : "", given_names[*list], is_for);
+    for (; *list; list++) {
+        if (!is_given(parsed, *list)) continue;
+        const char *under = parsed->command->options[lin_options_find(parsed->command, *list)].under;
+        return lin_misuse(parsed, "--%s%s%s needs %s", under ? under : "", under ? " " : "", *list, is_for);
     }
     return LIN_EXIT_OK;
 }
 
 int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v, int phrases_come)
 {
-    v->given = 0;
-    for (int i = 0; i < LIN_GIVEN_COUNT; i++) {
-        const int row = lin_options_find(parsed->command, given_names[i]);
-        if (row >= 0 && parsed->from[row] != LIN_FROM_DEFAULT) v->given |= 1u << i;
-    }
-    const int words = lin_options_find(parsed->command, "words");
-    if (v->grammar && !v->words && words >= 0 && parsed->from[words] != LIN_FROM_DEFAULT)
+    static const struct {
+        const char *name;
+        size_t at;
+    } own[] = {
+#define ROW(name, field) {name, offsetof(lin_decoding_values, field)}
+        ROW("beam-score", beam_score), ROW("skip-blank", skip_blank), ROW("blank-penalty", blank_penalty), ROW("settle", settle),
+        ROW("show", show), ROW("lm-weight", lm_weight), ROW("bonus", bonus), ROW("unknown", unknown),
+        ROW("min-confidence", min_confidence)};
+#undef ROW
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (!is_given(parsed, own[i].name)) *(double *)(void *)((char *)v + own[i].at) = NAN;
+    if (!is_given(parsed, "beam-labels")) v->beam_labels = -1;
+    if (v->grammar && !v->words && is_given(parsed, "words"))
         return lin_misuse(parsed, "--grammar and --no-words exclude each other");
     if (v->grammar) v->words = 1;
     if (v->n_best > 1 && v->speakers) return lin_misuse(parsed, "--diarize and --n-best exclude each other");
-    const int phrases = phrases_come || lin_is_given(v, LIN_GIVEN_CONTEXT) || lin_is_given(v, LIN_GIVEN_PHRASE);
-    if (lin_is_given(v, LIN_GIVEN_BEAM) && v->beam == 0 && needs_beam(v))
+    const int phrases = phrases_come || v->context || v->phrases.count;
+    if (is_given(parsed, "beam") && v->beam == 0 && needs_beam(v))
         return lin_misuse(parsed, "--beam 0 excludes words, language models, phrases and alternatives; leave it out");
-    static const lin_given of_words[] = {LIN_GIVEN_UNKNOWN, LIN_GIVEN_NO_UNKNOWN, LIN_GIVEN_ALL_WORDS, LIN_GIVEN_NO_LM,
-                                         LIN_GIVEN_BLANK_PENALTY, LIN_GIVEN_SETTLE, LIN_GIVEN_SHOW, LIN_GIVEN_READABLE,
-                                         LIN_GIVEN_MIN_CONFIDENCE, LIN_GIVEN_COUNT},
-                           of_pronunciation[] = {LIN_GIVEN_LEXICON, LIN_GIVEN_ADD_LEXICON, LIN_GIVEN_G2P, LIN_GIVEN_COUNT},
-                           of_beams[] = {LIN_GIVEN_SCORE, LIN_GIVEN_LABELS, LIN_GIVEN_BLANK, LIN_GIVEN_BONUS, LIN_GIVEN_COUNT};
-    if (!v->readable) v->given &= ~(1u << LIN_GIVEN_READABLE); // --no-readable is true of phonemes
-    int wrong = v->words ? LIN_EXIT_OK : refuse_given(parsed, v, of_words, "--words");
+    static const char *const of_words[] = {"readable", "unknown", "no-unknown", "all-words", "no-lm", "blank-penalty", "settle",
+                                           "show", "min-confidence", NULL},
+                             *const of_pronunciation[] = {"lexicon", "add-lexicon", "g2p", NULL},
+                             *const of_beams[] = {"beam-score", "beam-labels", "skip-blank", "bonus", NULL};
+    // --no-readable is true of phonemes
+    int wrong = v->words ? LIN_EXIT_OK : refuse_given(parsed, of_words + !v->readable, "--words");
     if (wrong == LIN_EXIT_OK && lin_decoding_kind(v) == LIN_SEARCH_GREEDY) {
-        wrong = refuse_given(parsed, v, of_beams, "--beam or --words");
+        wrong = refuse_given(parsed, of_beams, "--beam or --words");
     }
     if (wrong != LIN_EXIT_OK) return wrong;
-    if (lin_is_given(v, LIN_GIVEN_UNKNOWN) && v->no_unknown)
+    if (is_given(parsed, "unknown") && v->no_unknown)
         return lin_misuse(parsed, "--tune unknown and --no-unknown exclude each other");
-    if (lin_is_given(v, LIN_GIVEN_LM) && v->no_lm) return lin_misuse(parsed, "--lm and --no-lm exclude each other");
+    if (v->lm && v->no_lm) return lin_misuse(parsed, "--lm and --no-lm exclude each other");
     if (!v->words && !phrases && !v->keywords.count && !v->keywords_file)
-        wrong = refuse_given(parsed, v, of_pronunciation, "--words, phrases or keywords");
+        wrong = refuse_given(parsed, of_pronunciation, "--words, phrases or keywords");
     if (wrong != LIN_EXIT_OK) return wrong;
-    if (lin_is_given(v, LIN_GIVEN_CONTEXT_BONUS) && !phrases)
+    if (is_given(parsed, "context-bonus") && !phrases)
         return lin_misuse(parsed, "--tune context-bonus needs --context or --phrase");
-    if (lin_is_given(v, LIN_GIVEN_LM_WEIGHT) && !lin_is_given(v, LIN_GIVEN_LM) && (!v->words || v->no_lm) && !v->rescore)
+    if (is_given(parsed, "lm-weight") && !v->lm && (!v->words || v->no_lm) && !v->rescore)
         return lin_misuse(parsed, "--tune lm-weight needs --lm");
-    static const lin_given of_rescoring[] = {LIN_GIVEN_RESCORE_WEIGHT, LIN_GIVEN_COUNT},
-                           of_combining[] = {LIN_GIVEN_COMBINE_WEIGHT, LIN_GIVEN_COUNT},
-                           of_both[] = {LIN_GIVEN_RESCORE_N, LIN_GIVEN_COUNT};
-    if (!v->rescore) wrong = refuse_given(parsed, v, of_rescoring, "--rescore");
-    if (wrong == LIN_EXIT_OK && !v->combine) wrong = refuse_given(parsed, v, of_combining, "--combine");
-    if (wrong == LIN_EXIT_OK && !v->rescore && !v->combine) wrong = refuse_given(parsed, v, of_both, "--rescore or --combine");
+    static const char *const of_rescoring[] = {"rescore-weight", NULL}, *const of_combining[] = {"combine-weight", NULL},
+                             *const of_both[] = {"rescore-n", NULL};
+    if (!v->rescore) wrong = refuse_given(parsed, of_rescoring, "--rescore");
+    if (wrong == LIN_EXIT_OK && !v->combine) wrong = refuse_given(parsed, of_combining, "--combine");
+    if (wrong == LIN_EXIT_OK && !v->rescore && !v->combine) wrong = refuse_given(parsed, of_both, "--rescore or --combine");
     if (wrong != LIN_EXIT_OK) return wrong;
     if (!v->words && v->beam > LIN_BEAM_MAX) return lin_misuse(parsed, "--beam must be at most %d without --words", LIN_BEAM_MAX);
     if (v->words && v->n_best > LIN_WORDS_NBEST_MAX)

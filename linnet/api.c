@@ -228,13 +228,6 @@ static lin_status check_decoder(const linnet_decoder_options *o, lin_error *err)
     return check_range("beam_score", o->beam_score, 0, 600, err);
 }
 
-static void give(lin_decoding_values *v, lin_given which, double value, double *to)
-{
-    if (isnan(value)) return;
-    *to = value;
-    v->given |= 1u << which;
-}
-
 static lin_status keep_name(linnet_decoder *d, const char *name, const char **kept, lin_error *err)
 {
     if (!name) return LIN_OK;
@@ -266,16 +259,15 @@ static lin_status values_of(const linnet_decoder_options *o, linnet_decoder *d, 
     v->no_unknown = o->no_unknown != 0;
     v->speakers = o->speakers;
     v->keywords = (lin_list){(const char **)o->keywords, o->n_keywords}; // only for opening
-    if (o->lm) v->given |= 1u << LIN_GIVEN_LM;
-    if (o->n_phrases) v->given |= 1u << LIN_GIVEN_PHRASE;
-    give(v, LIN_GIVEN_UNKNOWN, o->unknown, &v->unknown);
-    give(v, LIN_GIVEN_LM_WEIGHT, o->lm_weight, &v->lm_weight);
-    give(v, LIN_GIVEN_BONUS, o->bonus, &v->bonus);
-    give(v, LIN_GIVEN_SCORE, o->beam_score, &v->beam_score);
-    if (o->grammar) give(v, LIN_GIVEN_MIN_CONFIDENCE, o->grammar_confidence, &v->min_confidence);
-    if (v->words) give(v, LIN_GIVEN_BLANK_PENALTY, o->blank_penalty, &v->blank_penalty);
-    if (v->words) give(v, LIN_GIVEN_SETTLE, o->settle, &v->settle);
-    if (v->words) give(v, LIN_GIVEN_SHOW, o->show, &v->show);
+    v->phrases_come = o->n_phrases > 0;
+    v->unknown = o->unknown;
+    v->lm_weight = o->lm_weight;
+    v->bonus = o->bonus;
+    v->beam_score = o->beam_score;
+    v->min_confidence = o->grammar_confidence;
+    v->blank_penalty = o->blank_penalty;
+    v->settle = o->settle;
+    v->show = o->show;
     return LIN_OK;
 }
 

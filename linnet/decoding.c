@@ -74,14 +74,15 @@ static lin_status about(const char *what, lin_status status, lin_error *err)
 lin_decoding_values lin_decoding_default(void)
 {
     return (lin_decoding_values){
-        .n_best = 1, .context_bonus = 4, .rescore_n = LIN_RESCORE_N, .rescore_weight = LIN_RESCORE_WEIGHT,
-        .combine_weight = LIN_COMBINE_WEIGHT};
+        .beam_labels = -1, .n_best = 1, .beam_score = NAN, .skip_blank = NAN, .blank_penalty = NAN, .settle = NAN, .show = NAN,
+        .lm_weight = NAN, .bonus = NAN, .unknown = NAN, .min_confidence = NAN, .context_bonus = 4, .rescore_n = LIN_RESCORE_N,
+        .rescore_weight = LIN_RESCORE_WEIGHT, .combine_weight = LIN_COMBINE_WEIGHT};
 }
 
 lin_search_kind lin_decoding_kind(const lin_decoding_values *v)
 {
-    const int needs_beam = v->beam > 0 || v->n_best > 1 || v->rescore || v->combine || lin_is_given(v, LIN_GIVEN_LM) ||
-                           lin_is_given(v, LIN_GIVEN_CONTEXT) || lin_is_given(v, LIN_GIVEN_PHRASE);
+    const int needs_beam = v->beam > 0 || v->n_best > 1 || v->rescore || v->combine || v->lm || v->context || v->phrases.count ||
+                           v->phrases_come;
     return v->words ? LIN_SEARCH_WORDS : needs_beam ? LIN_SEARCH_BEAM : LIN_SEARCH_GREEDY;
 }
 
@@ -92,23 +93,25 @@ static int hypotheses(const lin_decoding_values *v, int whole)
     return rescores && v->rescore_n > v->n_best ? v->rescore_n : v->n_best;
 }
 
+static void take(double given, double *to) { *to = isnan(given) ? *to : given; }
+
 // The options that all searches have: given values replace the search's defaults.
 static void take_given(const lin_decoding_values *v, int whole, int *width, double *score, int *labels, double *blank,
                        double *lm_weight, double *bonus)
 {
     if (v->beam) *width = v->beam;
     if (hypotheses(v, whole) > *width) *width = hypotheses(v, whole);
-    if (lin_is_given(v, LIN_GIVEN_SCORE)) *score = v->beam_score;
-    if (lin_is_given(v, LIN_GIVEN_LABELS)) *labels = v->beam_labels;
-    if (lin_is_given(v, LIN_GIVEN_BLANK)) *blank = v->skip_blank;
-    if (lin_is_given(v, LIN_GIVEN_LM_WEIGHT)) *lm_weight = v->lm_weight;
-    if (lin_is_given(v, LIN_GIVEN_BONUS)) *bonus = v->bonus;
+    if (v->beam_labels >= 0) *labels = v->beam_labels;
+    take(v->beam_score, score);
+    take(v->skip_blank, blank);
+    take(v->lm_weight, lm_weight);
+    take(v->bonus, bonus);
 }
 
 static lin_beam_options beam_options(const lin_decoding_values *v)
 {
     lin_beam_options o = lin_beam_options_default();
-    if (lin_is_given(v, LIN_GIVEN_LM)) o.bonus = LIN_BEAM_LM_BONUS;
+    if (v->lm) o.bonus = LIN_BEAM_LM_BONUS;
     take_given(v, 1, &o.width, &o.score, &o.labels, &o.blank, &o.lm_weight, &o.bonus);
     if (hypotheses(v, 1) > 1) o.longest = 500; // they cover whole utterances
     return o;
@@ -125,10 +128,11 @@ lin_words_options lin_decoding_words_options(const lin_decoding_values *v, int w
         o.score = LIN_WHOLE_SCORE;
     }
     take_given(v, whole, &o.width, &o.score, &o.labels, &o.blank, &o.lm_weight, &o.bonus);
-    if (lin_is_given(v, LIN_GIVEN_BLANK_PENALTY)) o.blank_penalty = v->blank_penalty;
-    o.settle = lin_is_given(v, LIN_GIVEN_SETTLE) ? v->settle : LIN_SETTLE;
+    o.settle = LIN_SETTLE;
+    take(v->blank_penalty, &o.blank_penalty);
+    take(v->settle, &o.settle);
+    take(v->unknown, &o.unknown);
     memcpy(o.sure, sure, sizeof sure);
-    if (lin_is_given(v, LIN_GIVEN_UNKNOWN)) o.unknown = v->unknown;
     if (v->no_unknown) o.unknown = -INFINITY;
     o.n_best = hypotheses(v, whole);
     if (whole && o.n_best == 1) o.n_best = 2; // for the exact sums
@@ -526,10 +530,10 @@ static lin_status make_sentences(const parts *p, const lin_sentences *s, double 
                                  lin_error *err)
 {
     const lin_decoding_values *v = p->values;
-    const double least = lin_is_given(v, LIN_GIVEN_MIN_CONFIDENCE) ? v->min_confidence : LIN_GRAMMAR_CONFIDENCE;
+    const double least = isnan(v->min_confidence) ? LIN_GRAMMAR_CONFIDENCE : v->min_confidence;
     lin_words_options o = words_options(v, row_seconds, whole);
-    if (!lin_is_given(v, LIN_GIVEN_BONUS)) o.bonus = 0;
-    if (!lin_is_given(v, LIN_GIVEN_BLANK_PENALTY)) o.blank_penalty = 0;
+    if (isnan(v->bonus)) o.bonus = 0;
+    if (isnan(v->blank_penalty)) o.blank_penalty = 0;
     o.unknown = lin_grammar_has_unknown(s->grammar) ? 0 : -INFINITY;
     o.unknown_phone = log(fmax(least, 1e-3));
     return lin_words_create_grammar(s->tree, s->grammar, least, &o, words, err);
@@ -617,7 +621,7 @@ lin_status lin_decoding_open(lin_decoding *d, const lin_decoding_values *v, cons
         return lin_fail(err, LIN_INVALID,
                         "a grammar takes no phrases, language model, rescoring or combined model; best has the last two");
     d->n_best = v->n_best;
-    d->show = lin_is_given(v, LIN_GIVEN_SHOW) ? v->show : LIN_SHOW;
+    d->show = isnan(v->show) ? LIN_SHOW : v->show;
     if (kind == LIN_SEARCH_GREEDY) return open_keywords(d, v, phones, warnings, err);
     parts *p = d->parts = lin_calloc(1, sizeof *p);
     if (!p) return lin_no_memory(err, "a decoder", sizeof *p);

@@ -18,38 +18,6 @@
 #include "linnet/judges.h"
 #include "model/voice.h"
 
-/* Options of which it matters whether they were given: bits of lin_decoding_values.given. */
-typedef enum lin_given {
-    LIN_GIVEN_BEAM,
-    LIN_GIVEN_SCORE,
-    LIN_GIVEN_LABELS,
-    LIN_GIVEN_BLANK,
-    LIN_GIVEN_BLANK_PENALTY,
-    LIN_GIVEN_SETTLE,
-    LIN_GIVEN_SHOW,
-    LIN_GIVEN_LM,
-    LIN_GIVEN_NO_LM,
-    LIN_GIVEN_LM_WEIGHT,
-    LIN_GIVEN_BONUS,
-    LIN_GIVEN_LEXICON,
-    LIN_GIVEN_ADD_LEXICON,
-    LIN_GIVEN_G2P,
-    LIN_GIVEN_READABLE,
-    LIN_GIVEN_MIN_CONFIDENCE,
-    LIN_GIVEN_UNKNOWN,
-    LIN_GIVEN_NO_UNKNOWN,
-    LIN_GIVEN_ALL_WORDS,
-    LIN_GIVEN_CONTEXT,
-    LIN_GIVEN_PHRASE,
-    LIN_GIVEN_CONTEXT_BONUS,
-    LIN_GIVEN_RESCORE,
-    LIN_GIVEN_RESCORE_N,
-    LIN_GIVEN_RESCORE_WEIGHT,
-    LIN_GIVEN_COMBINE,
-    LIN_GIVEN_COMBINE_WEIGHT,
-    LIN_GIVEN_COUNT
-} lin_given;
-
 // Settles words earlier than 0 does, and changes none of dev_native and dev_nonnative (docs/live.md).
 #define LIN_SETTLE 7.0
 // By cost and convention, not fitted: no network yet is better than the installed n-gram model (bench/LOG.md).
@@ -68,6 +36,7 @@ typedef enum lin_given {
 // Takes back half as many words that were shown, 60 ms later (docs/live.md).
 #define LIN_SHOW 0.45
 
+/* NAN, and of beam_labels -1: not given, it has the default of the kind of search. */
 typedef struct lin_decoding_values {
     int beam, beam_labels, words, no_lm, no_unknown, all_words, n_best, rescore_n;
     int readable; /* words as readable text; the formats see to it, not the decoding, as to min_confidence: words of less are
@@ -78,15 +47,13 @@ typedef struct lin_decoding_values {
     const char *lm, *lexicon, *add_lexicon, *g2p, *context;
     const char *rescore; /* a network of tokens that scores the best hypotheses again (linnet/judges.h); NULL: none */
     lin_list phrases;
+    int phrases_come;          /* others will (lin_decoding_make_phrases): a search that can use them */
     lin_list keywords;         /* "hey linnet" or "hey linnet=0.3" (linnet/pronounce.h) */
     const char *keywords_file; /* a line for each; NULL: none */
     double after_keyword_s;    /* a stream is decoded only for so long after a keyword; 0: always */
     const char *grammar;       /* sentences, the only ones that are found (linnet/pronounce.h): words must be 1. NULL: none */
     int speakers; /* who speaks is told apart: how many they are, LIN_SPEAKERS_UNKNOWN, or 0: not */
-    unsigned given; /* a bit for each that is set (lin_given); the others have the default of the kind of search */
 } lin_decoding_values;
-
-static inline int lin_is_given(const lin_decoding_values *values, lin_given which) { return (values->given >> which) & 1; }
 
 /* Greedy; phrases have a bonus of 4. */
 lin_decoding_values lin_decoding_default(void);

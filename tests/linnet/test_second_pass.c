@@ -32,15 +32,25 @@ static void end(void)
 /* ---- searches -------------------------------------------------------------------------------------------------------------- */
 
 // Greedy; a beam with alternatives; words; the sound of the stream's model too.
-static const lin_decoding_values searches[] = {
-    {.n_best = 1},
-    {.beam = 8, .n_best = 3},
-    {.words = 1, .beam = 32, .n_best = 1},
-    {.words = 1, .beam = 32, .n_best = 2, .combine = "", .combine_weight = 0.5, .rescore_n = 8}};
-enum { SEARCHES = sizeof searches / sizeof *searches };
+enum { SEARCHES = 4 };
+static lin_decoding_values searches[SEARCHES];
+
+static void choose_searches(void)
+{
+    for (int i = 0; i < SEARCHES; i++) {
+        lin_decoding_values *v = &searches[i];
+        *v = lin_decoding_default();
+        v->words = i > 1;
+        v->beam = (const int[]){0, 8, 32, 32}[i];
+        v->n_best = (const int[]){1, 3, 1, 2}[i];
+        v->rescore_n = 8;
+        if (i == 3) v->combine = "";
+    }
+}
 
 static void open_search(lin_decoding *decoding, int i)
 {
+    choose_searches();
     OK(lin_decoding_open(decoding, &searches[i], recognizer.phones, recognizer.row_seconds, 0, NULL, &err));
     if (searches[i].combine) decoding->combined = &recognizer;
 }
@@ -186,7 +196,9 @@ static void same_as_file(const lin_result *got, const float *samples, int n, lin
 // own beside it, one that does not has no other.
 START_TEST(searches_of_whole_utterances)
 {
-    const lin_decoding_values unsaid = {.words = 1, .n_best = 1};
+    choose_searches();
+    lin_decoding_values unsaid = lin_decoding_default();
+    unsaid.words = 1;
     const lin_words_options narrow = lin_decoding_words_options(&unsaid, 0), wide = lin_decoding_words_options(&unsaid, 1),
                             said = lin_decoding_words_options(&searches[2], 1);
     ck_assert_int_lt(narrow.width, wide.width);

@@ -27,8 +27,11 @@ static lin_session *create(const lin_decoding *decoding, double *sum)
     return session;
 }
 
-static void forge(int dereverb, lin_decoding_values values)
+static void forge(int dereverb, int words, int beam)
 {
+    lin_decoding_values values = lin_decoding_default();
+    values.words = words;
+    values.beam = beam;
     recognizer.fbank.dereverb = dereverb;
     int refused = 0;
     lin_decoding decoding;
@@ -81,16 +84,16 @@ static void forge(int dereverb, lin_decoding_values values)
     lin_decoding_close(&decoding);
 }
 
-START_TEST(greedy) { forge(0, (lin_decoding_values){.n_best = 1}); }
+START_TEST(greedy) { forge(0, 0, 0); }
 END_TEST
 
-START_TEST(beam) { forge(0, (lin_decoding_values){.n_best = 1, .beam = 8}); }
+START_TEST(beam) { forge(0, 0, 8); }
 END_TEST
 
-START_TEST(words) { forge(0, (lin_decoding_values){.n_best = 1, .words = 1, .beam = 64}); }
+START_TEST(words) { forge(0, 1, 64); }
 END_TEST
 
-START_TEST(without_the_room) { forge(1, (lin_decoding_values){.n_best = 1}); }
+START_TEST(without_the_room) { forge(1, 0, 0); }
 END_TEST
 
 TEST_MAIN_ONCE(setup, teardown, "linnet/stream_forged", TEST(greedy), TEST(beam), TEST(words), TEST(without_the_room))

@@ -25,7 +25,7 @@ static void begin(void)
     path = test_path("voices.safetensors");
     OK(lin_model_save(m, path, LIN_F32, &err));
     lin_model_destroy(m);
-    const lin_decoding_values values = {.n_best = 1};
+    const lin_decoding_values values = lin_decoding_default();
     OK(lin_decoding_open(&decoding, &values, recognizer.phones, recognizer.row_seconds, 0, NULL, &err));
     OK(lin_voice_open(path, &decoding.voice, &err));
     decoding.speakers = LIN_SPEAKERS_UNKNOWN;

@@ -103,18 +103,20 @@ static void end(void)
 static void open_search(lin_decoding *decoding, lin_decoding_values given)
 {
     static lin_decoding_values v;
-    v = given;
-    const struct { lin_given which; int is; } fields[] = {
-        {LIN_GIVEN_BEAM, v.beam != 0}, {LIN_GIVEN_SCORE, v.beam_score != 0}, {LIN_GIVEN_LM, v.lm != NULL},
-        {LIN_GIVEN_LM_WEIGHT, v.lm_weight != 0}, {LIN_GIVEN_BONUS, v.bonus != 0}, {LIN_GIVEN_LEXICON, v.lexicon != NULL},
-        {LIN_GIVEN_NO_UNKNOWN, v.no_unknown}, {LIN_GIVEN_CONTEXT, v.context != NULL},
-    };
-    const lin_decoding_values defaults = lin_decoding_default();
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) v.given |= (unsigned)fields[i].is << fields[i].which;
-    if (!v.n_best) v.n_best = defaults.n_best;
+    v = lin_decoding_default();
+    v.words = given.words;
+    v.no_unknown = given.no_unknown;
+    v.beam = given.beam;
+    v.lexicon = given.lexicon;
+    v.lm = given.lm;
+    v.context = given.context;
+    v.rescore = given.rescore;
+    if (given.n_best) v.n_best = given.n_best;
+    if (given.beam_score > 0) v.beam_score = given.beam_score;
+    if (given.lm_weight > 0) v.lm_weight = given.lm_weight;
+    if (given.bonus > 0) v.bonus = given.bonus;
     v.rescore_n = 10;
     v.rescore_weight = 0.9;
-    v.context_bonus = defaults.context_bonus;
     OK(lin_decoding_open(decoding, &v, recognizer.phones, recognizer.row_seconds, 0, NULL, &err));
 }
 
