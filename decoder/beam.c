@@ -52,35 +52,45 @@ static uint64_t identity(const lin_beam *beam)
     return beam->lm ? lin_fnv(h, beam->words, (size_t)beam->V * sizeof *beam->words) : h;
 }
 
-// Offset of an array of n elements in a state; each array begins at a multiple of 8 bytes.
-static size_t place(lin_beam *beam, size_t n, size_t size)
+// Where an array of n elements begins; each begins at a multiple of 8 bytes.
+static void *place(unsigned char **at, size_t n, size_t size)
 {
-    size_t at = beam->bytes;
-    beam->bytes = at + (n * size + 7) / 8 * 8;
+    void *here = *at;
+    *at += (n * size + 7) / 8 * 8;
+    return here;
+}
+
+// The parts of a state; returns where it ends.
+static unsigned char *lay_out(const lin_beam *beam, void *state, lin_beam_view *v)
+{
+    const size_t width = (size_t)beam->options.width, V = (size_t)beam->V;
+    unsigned char *at = state;
+    v->state = place(&at, 1, sizeof *v->state);
+    v->hyps = place(&at, width, sizeof *v->hyps);
+    v->next = place(&at, width, sizeof *v->next);
+    v->nodes = place(&at, (size_t)beam->n_nodes, sizeof *v->nodes);
+    v->traces = place(&at, (size_t)beam->n_traces, sizeof *v->traces);
+    v->gains = place(&at, width * V, sizeof *v->gains);
+    v->candidates = place(&at, width, sizeof *v->candidates);
+    v->probabilities = place(&at, V, sizeof *v->probabilities);
+    v->merged = place(&at, width, sizeof *v->merged);
+    v->values = place(&at, V, sizeof *v->values);
+    v->labels = place(&at, V, sizeof *v->labels);
+    v->marks = place(&at, V, sizeof *v->marks);
+    v->closing = place(&at, width, sizeof *v->closing);
+    v->slots = place(&at, width, sizeof *v->slots);
     return at;
 }
 
 // In the worst case the best alignments of all endings share nothing: 2 * width paths, and those that a frame adds before old
 // ones are dropped.
-static void lay_out(lin_beam *beam)
+static void measure(lin_beam *beam)
 {
-    const size_t width = (size_t)beam->options.width, longest = (size_t)beam->options.longest, V = (size_t)beam->V;
-    beam->n_nodes = (int)(width * (longest + 2) + 1);
-    beam->n_traces = (int)(2 * width * (longest + 1) + width + 1);
-    beam->bytes = (sizeof(lin_beam_state) + 7) / 8 * 8;
-    beam->at_hyps = place(beam, width, sizeof(lin_beam_hyp));
-    beam->at_next = place(beam, width, sizeof(lin_beam_hyp));
-    beam->at_nodes = place(beam, (size_t)beam->n_nodes, sizeof(lin_beam_node));
-    beam->at_traces = place(beam, (size_t)beam->n_traces, sizeof(lin_beam_trace));
-    beam->at_gains = place(beam, width * V, sizeof(double));
-    beam->at_candidates = place(beam, width, sizeof(lin_beam_candidate));
-    beam->at_probabilities = place(beam, V, sizeof(double));
-    beam->at_merged = place(beam, width, sizeof(double));
-    beam->at_values = place(beam, V, sizeof(double));
-    beam->at_labels = place(beam, V, sizeof(int32_t));
-    beam->at_marks = place(beam, V, sizeof(int32_t));
-    beam->at_closing = place(beam, width, sizeof(int32_t));
-    beam->at_slots = place(beam, width, sizeof(int32_t));
+    const int width = beam->options.width, longest = beam->options.longest;
+    lin_beam_view unused; // laid out without memory, to learn its size
+    beam->n_nodes = width * (longest + 2) + 1;
+    beam->n_traces = 2 * width * (longest + 1) + width + 1;
+    beam->bytes = (size_t)(lay_out(beam, beam, &unused) - (unsigned char *)beam);
 }
 
 lin_status lin_beam_create(int V, const lin_ngram *lm, const int *labels, const lin_beam_options *options, lin_beam **beam,
@@ -111,7 +121,7 @@ lin_status lin_beam_create(int V, const lin_ngram *lm, const int *labels, const 
                             lin_ngram_words(lm));
         }
     }
-    lay_out(b);
+    measure(b);
     b->fingerprint = identity(b);
     *beam = b;
     return LIN_OK;
@@ -132,25 +142,9 @@ uint64_t lin_beam_fingerprint(const lin_beam *beam) { return beam->fingerprint; 
 
 lin_beam_view lin_beam_view_of(const lin_beam *beam, const lin_context *context, void *state)
 {
-    unsigned char *at = state;
-    return (lin_beam_view){
-        .beam = beam,
-        .context = context,
-        .state = state,
-        .hyps = (lin_beam_hyp *)(void *)(at + beam->at_hyps),
-        .next = (lin_beam_hyp *)(void *)(at + beam->at_next),
-        .nodes = (lin_beam_node *)(void *)(at + beam->at_nodes),
-        .traces = (lin_beam_trace *)(void *)(at + beam->at_traces),
-        .gains = (double *)(void *)(at + beam->at_gains),
-        .candidates = (lin_beam_candidate *)(void *)(at + beam->at_candidates),
-        .probabilities = (double *)(void *)(at + beam->at_probabilities),
-        .merged = (double *)(void *)(at + beam->at_merged),
-        .values = (double *)(void *)(at + beam->at_values),
-        .labels = (int32_t *)(void *)(at + beam->at_labels),
-        .marks = (int32_t *)(void *)(at + beam->at_marks),
-        .closing = (int32_t *)(void *)(at + beam->at_closing),
-        .slots = (int32_t *)(void *)(at + beam->at_slots),
-    };
+    lin_beam_view v = {.beam = beam, .context = context};
+    lay_out(beam, state, &v);
+    return v;
 }
 
 // Functions that only read use a view too; they do not change what it points to.

@@ -85,8 +85,7 @@ struct lin_beam {
     double cut;        /* endings below best * cut are dropped */
     double blank_logp; /* frames whose blank is at least this are skipped */
     int n_nodes, n_traces;
-    size_t bytes, at_hyps, at_next, at_nodes, at_traces, at_gains, at_candidates, at_probabilities, at_merged, at_values;
-    size_t at_labels, at_marks, at_closing, at_slots;
+    size_t bytes;
 };
 
 /* The parts of a state. */
