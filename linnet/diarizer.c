@@ -178,11 +178,12 @@ static void free_windows(windows *w)
     lin_free(w->weights);
 }
 
-static lin_status add_window(lin_diarizer *d, windows *w, double start_s, double end_s, lin_error *err)
+static lin_status add_window(const lin_diarizer *d, const lin_matrix *frames, windows *w, double start_s, double end_s,
+                             lin_error *err)
 {
-    const int size = d->speakers.size, D = d->frames.columns;
+    const int size = d->speakers.size;
     int from = (int)lround(start_s / d->hop_s), to = (int)lround(end_s / d->hop_s);
-    if (to > d->frames.rows) to = d->frames.rows;
+    if (to > frames->rows) to = frames->rows;
     if (to < 1) return LIN_OK;
     from = from < 0 ? 0 : from < to ? from : to - 1;
     LIN_TRY(lin_grow_int(&w->start_s, &w->starts_capacity, w->n + 1, sizeof *w->start_s, "speakers", err));
@@ -190,7 +191,7 @@ static lin_status add_window(lin_diarizer *d, windows *w, double start_s, double
     LIN_TRY(lin_grow_int(&w->weights, &w->weights_capacity, w->n + 1, sizeof *w->weights, "speakers", err));
     LIN_TRY(lin_grow_int(&w->vectors, &w->vectors_capacity, (int64_t)(w->n + 1) * size, sizeof *w->vectors, "speakers", err));
     float *vector = w->vectors + (size_t)w->n * (size_t)size;
-    LIN_TRY(lin_voice_vector(d->voice, d->frames.data + (size_t)from * (size_t)D, to - from, vector, err));
+    LIN_TRY(lin_voice_vector(d->voice, frames->data + (size_t)from * (size_t)frames->columns, to - from, vector, err));
     w->start_s[w->n] = start_s;
     w->end_s[w->n] = end_s;
     w->weights[w->n++] = end_s - start_s < SHORTEST_WINDOW_S ? 0 : (float)(end_s - start_s);
@@ -198,23 +199,25 @@ static lin_status add_window(lin_diarizer *d, windows *w, double start_s, double
 }
 
 // Windows of speech without a pause, equally far apart.
-static lin_status add_speech(lin_diarizer *d, windows *w, double start_s, double end_s, lin_error *err)
+static lin_status add_speech(const lin_diarizer *d, const lin_matrix *frames, windows *w, double start_s, double end_s,
+                             lin_error *err)
 {
     const double rest_s = end_s - start_s - WINDOW_S;
     const int steps = rest_s > 0 ? (int)ceil(rest_s / HOP_S) : 0;
     for (int i = 0; i <= steps; i++) {
         const double from_s = start_s + (steps ? rest_s * i / steps : 0);
-        LIN_TRY(add_window(d, w, from_s, steps ? from_s + WINDOW_S : end_s, err));
+        LIN_TRY(add_window(d, frames, w, from_s, steps ? from_s + WINDOW_S : end_s, err));
     }
     return LIN_OK;
 }
 
-static lin_status make_windows(lin_diarizer *d, const lin_result *r, double offset_s, windows *w, lin_error *err)
+static lin_status make_windows(const lin_diarizer *d, const lin_matrix *frames, const lin_result *r, double offset_s, windows *w,
+                               lin_error *err)
 {
     for (int first = 0, next, n = lin_result_items(r); first < n; first = next) {
         double end_s = end_of(r, first);
         for (next = first + 1; next < n && !is_pause(r, end_s, next); next++) end_s = fmax(end_s, end_of(r, next));
-        LIN_TRY(add_speech(d, w, start_of(r, first) - offset_s, end_s - offset_s, err));
+        LIN_TRY(add_speech(d, frames, w, start_of(r, first) - offset_s, end_s - offset_s, err));
     }
     return LIN_OK;
 }
@@ -268,11 +271,6 @@ static void find_path(const lin_result *r, int k, float *scores, int *back, int 
 
 /* ---- all of it ------------------------------------------------------------------------------------------------------------- */
 
-lin_status lin_diarizer_push(lin_diarizer *d, const float *frames, int n, int D, lin_error *err)
-{
-    return lin_matrix_append(&d->frames, frames, n, D, err);
-}
-
 // Groups of too little speech are noise, or two voices in a window; the heaviest one stays if there is no other.
 static void drop_short(lin_voice_groups *g, int known)
 {
@@ -308,11 +306,11 @@ static lin_status number_speakers(lin_diarizer *d, int known, lin_result *r, con
     return LIN_OK;
 }
 
-static lin_status mark(lin_diarizer *d, windows *w, lin_result *r, double offset_s, lin_error *err)
+static lin_status mark(lin_diarizer *d, const lin_matrix *frames, windows *w, lin_result *r, double offset_s, lin_error *err)
 {
     lin_voice_groups *g = &d->speakers;
     const int known = g->n, most = d->most > 0 ? d->most : LIN_SPEAKERS_MOST;
-    LIN_TRY(make_windows(d, r, offset_s, w, err));
+    LIN_TRY(make_windows(d, frames, r, offset_s, w, err));
     if (!w->n) return LIN_OK;
     float longest = 0;
     for (int i = 0; i < w->n; i++) longest = w->weights[i] > longest ? w->weights[i] : longest;
@@ -335,20 +333,19 @@ static lin_status mark(lin_diarizer *d, windows *w, lin_result *r, double offset
     return status;
 }
 
-lin_status lin_diarizer_mark(lin_diarizer *d, lin_result *r, double start_s, lin_error *err)
+lin_status lin_diarizer_mark(lin_diarizer *d, const lin_matrix *frames, lin_result *r, double start_s, lin_error *err)
 {
     windows w = {0};
     const int known = d->speakers.n;
     d->speakers.size = lin_voice_size(d->voice);
-    lin_status status = mark(d, &w, r, start_s, err);
+    lin_status status = mark(d, frames, &w, r, start_s, err);
     if (status != LIN_OK) d->speakers.n = known; // groups that were not joined yet are no speakers
     free_windows(&w);
-    d->frames.rows = 0;
     if (status == LIN_OK) status = lin_result_set_voices(r, d->speakers.sums, d->speakers.n, d->speakers.size, err);
     return status;
 }
 
-void lin_diarizer_forget(lin_diarizer *d) { d->frames.rows = d->speakers.n = 0; }
+void lin_diarizer_forget(lin_diarizer *d) { d->speakers.n = 0; }
 
 /* ---- saved streams --------------------------------------------------------------------------------------------------------- */
 
@@ -385,7 +382,6 @@ lin_status lin_diarizer_load(lin_diarizer *d, const float *from, size_t count, l
 
 void lin_diarizer_close(lin_diarizer *d)
 {
-    lin_matrix_free(&d->frames);
     lin_free(d->speakers.sums);
     lin_free(d->speakers.weights);
     *d = (lin_diarizer){0};

@@ -6,13 +6,12 @@
  * the cosines between their vectors. A path through the words then finds where the speaker changes, as a window may contain two.
  *
  *   lin_diarizer diarizer = {.voice = voice, .wanted = LIN_SPEAKERS_UNKNOWN, .hop_s = 0.01};
- *   lin_diarizer_push(&diarizer, frames, n, D, &err);          // of the sound, or of an utterance
- *   lin_diarizer_mark(&diarizer, &result, start_s, &err);      // at its end; times of the result less start_s are the frames'
+ *   lin_diarizer_mark(&diarizer, &frames, &result, start_s, &err);    // of the sound, or an utterance that has ended; times of
+ *                                                                     // the result less start_s are the frames'
  *   lin_diarizer_close(&diarizer);
  *
  * Speakers of earlier calls of lin_diarizer_mark are known in later ones: of a live stream each utterance is marked when it ends,
- * and keeps its speakers; then `wanted` is unknown, as not all may have spoken. lin_diarizer_forget begins another sound. Memory
- * grows with the pushed frames until they are marked.
+ * and keeps its speakers; then `wanted` is unknown, as not all may have spoken. lin_diarizer_forget begins another sound.
  * Threads: one at a time; the voice may be shared.
  */
 #ifndef LIN_LINNET_DIARIZER_H
@@ -46,14 +45,12 @@ typedef struct lin_diarizer {
     int wanted;   /* speakers: 1 to LIN_SPEAKERS_MOST, or LIN_SPEAKERS_UNKNOWN */
     int most;     /* of speakers who are not known in number; 0: LIN_SPEAKERS_MOST */
     double hop_s; /* from one frame to the next */
-    lin_matrix frames;
     lin_voice_groups speakers; /* that are known: number 1 is the first */
 } lin_diarizer;
 
-lin_status lin_diarizer_push(lin_diarizer *diarizer, const float *frames, int n, int D, lin_error *err);
-
-/* The phones of the result get their speakers, and the result the vectors of all speakers so far; the frames are dropped. */
-lin_status lin_diarizer_mark(lin_diarizer *diarizer, lin_result *result, double start_s, lin_error *err);
+/* The phones of the result get their speakers, and the result the vectors of all speakers so far. */
+lin_status lin_diarizer_mark(lin_diarizer *diarizer, const lin_matrix *frames, lin_result *result, double start_s,
+                             lin_error *err);
 
 void lin_diarizer_forget(lin_diarizer *diarizer);
 

@@ -22,6 +22,7 @@ typedef struct file_lane {
     int number;
     lin_session stream; // opened when the lane is first needed
     lin_diarizer who;   // where speakers are told apart
+    lin_matrix heard;   // its frames, for that
 } file_lane;
 
 struct lin_file_worker {
@@ -78,6 +79,7 @@ static void close_lane(file_lane *lane)
 {
     lin_session_close(&lane->stream);
     lin_diarizer_close(&lane->who);
+    lin_matrix_free(&lane->heard);
     *lane = (file_lane){.owner = NULL};
 }
 
@@ -155,6 +157,7 @@ static lin_status begin_lane(lin_file_worker *s, file_lane *lane, lin_error *err
         .context = lane, .settled = s->sink->settled ? settled_out : NULL, .rows = s->decodes ? NULL : rows_out};
     lin_session_begin(&lane->stream, whole);
     lin_diarizer_forget(&lane->who);
+    lane->heard.rows = 0;
     return LIN_OK;
 }
 
@@ -182,7 +185,7 @@ static lin_status hear_speakers(file_lane *lane, const float *frames, int n, lin
     lane->who.voice = d->voice;
     lane->who.wanted = d->speakers;
     lane->who.hop_s = r->fbank.hop_ms / 1000;
-    return lin_diarizer_push(&lane->who, frames, n, r->model->config.mel_bins, err);
+    return lin_matrix_append(&lane->heard, frames, n, r->model->config.mel_bins, err);
 }
 
 // What the decoders still hold.
@@ -191,7 +194,7 @@ static lin_status finish_results(lin_file_worker *s, lin_error *err)
     for (int l = 0; l < s->n_lanes && s->decodes; l++) {
         lin_status status = s->sound->leave_open ? LIN_OK : lin_utterances_finish(&s->lanes[l].stream.utterances, err);
         if (status == LIN_OK && s->lanes[l].who.voice)
-            status = lin_diarizer_mark(&s->lanes[l].who, &s->sound->results[l], 0, err);
+            status = lin_diarizer_mark(&s->lanes[l].who, &s->lanes[l].heard, &s->sound->results[l], 0, err);
         shift(s, &s->sound->results[l]);
         if (status != LIN_OK) return status;
     }

@@ -554,21 +554,13 @@ static lin_status decode_again(lin_utterances *u, lin_error *err)
     return status == LIN_STOPPED ? LIN_OK : status;
 }
 
-static void lend_frames(lin_utterances *u)
-{
-    const lin_matrix frames = u->frames;
-    u->frames = u->who.frames;
-    u->who.frames = frames;
-}
-
 // Who speaks in the utterance that has ended.
 static lin_status tell_speakers(lin_utterances *u, lin_error *err)
 {
     if (!tells_speakers(u) || u->lacks_frames || u->settled.n_phones == 0) return LIN_OK;
     if (u->sink.aside) u->sink.aside(u->sink.context, 1);
-    lend_frames(u);
-    const lin_status status = lin_diarizer_mark(&u->who, &u->settled, (double)u->first_row * row_seconds(u), err);
-    lend_frames(u);
+    const double start_s = (double)u->first_row * row_seconds(u);
+    const lin_status status = lin_diarizer_mark(&u->who, &u->frames, &u->settled, start_s, err);
     if (u->sink.aside) u->sink.aside(u->sink.context, 0);
     return status;
 }
