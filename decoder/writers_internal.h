@@ -7,9 +7,6 @@
 
 #include "decoder/writers.h"
 
-/* All tokens, with a blank between two. */
-void lin_put_tokens(const lin_tokens *tokens, lin_buffer *out);
-
 /* lin_token_spell as a string in `scratch`, which keeps a failure; lin_scratch_free passes it on to `out`. */
 const char *lin_token_text(const lin_tokens *tokens, int i, lin_buffer *scratch);
 void lin_scratch_free(lin_buffer *scratch, lin_buffer *out);

@@ -311,7 +311,8 @@ static void put_text(const lin_tokens *t, lin_buffer *out)
     }
 }
 
-void lin_put_tokens(const lin_tokens *t, lin_buffer *out)
+// All of them, with a blank between two.
+static void put_tokens(const lin_tokens *t, lin_buffer *out)
 {
     for (int i = 0; i < t->n; i++) {
         if (i) lin_buffer_char(out, ' ');
@@ -379,7 +380,7 @@ static lin_status write_text(const lin_result *r, const lin_writer_options *o, l
     if (o->with_id) { // Kaldi's format: plain words
         lin_buffer_text(out, r->id);
         if (t.n) lin_buffer_char(out, ' ');
-        lin_put_tokens(&t, out);
+        put_tokens(&t, out);
     } else {
         LIN_TRY(lin_tokens_make_readable(&t, o->paragraph_s, &readable, err));
         put_text(&t, out);
@@ -431,7 +432,7 @@ static lin_status write_trn(const lin_result *r, const lin_writer_options *o, li
     if (status == LIN_OK) status = check_id(r->id, "TRN", "()", err);
     if (status == LIN_OK) status = check_words(&t, "TRN", "(){}@*;\\", err); // alternatives, the null word, fragments, comments
     if (status != LIN_OK) return status;
-    lin_put_tokens(&t, out);
+    put_tokens(&t, out);
     lin_buffer_text(out, t.n ? " (" : "(");
     lin_buffer_text(out, r->id);
     lin_buffer_text(out, ")\n");
@@ -485,7 +486,7 @@ static void put_whole(const lin_tokens *t, lin_buffer *scratch, lin_buffer *out)
     const float goodness = lin_result_goodness(r, 0, r->n_phones);
     if (!t->n || !isfinite(goodness)) return;
     const lin_token whole = {lin_token_at(t, 0).start_s, lin_token_at(t, t->n - 1).end_s, NAN, goodness};
-    lin_put_tokens(t, scratch);
+    put_tokens(t, scratch);
     lin_buffer_char(scratch, '\0');
     put_line(r, ",utterance,", scratch->failed ? "" : scratch->data, whole, out);
 }
@@ -618,7 +619,7 @@ static lin_status write_nemo(const lin_result *r, const lin_writer_options *o, l
         return status;
     }
     if (!source->record) put_members(r, source, out);
-    lin_put_tokens(&t, &text);
+    put_tokens(&t, &text);
     lin_buffer_key(out, "pred_text");
     lin_buffer_json(out, text.data ? text.data : "", text.n);
     lin_buffer_text(out, "}\n");

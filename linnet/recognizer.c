@@ -108,7 +108,8 @@ lin_features lin_fbank_to_model(const lin_fbank_config *config)
     return f;
 }
 
-lin_status lin_matrix_reserve(lin_matrix *matrix, int rows, int columns, lin_error *err)
+// Room for that many rows; existing rows are kept.
+static lin_status reserve(lin_matrix *matrix, int rows, int columns, lin_error *err)
 {
     if (matrix->columns != columns) {
         lin_matrix_free(matrix);
@@ -127,7 +128,7 @@ lin_status lin_matrix_reserve(lin_matrix *matrix, int rows, int columns, lin_err
 lin_status lin_matrix_append(lin_matrix *matrix, const float *rows, int n, int columns, lin_error *err)
 {
     if (n > INT_MAX - matrix->rows) return lin_fail(err, LIN_UNSUPPORTED, "the sound is too long to be held in memory");
-    LIN_TRY(lin_matrix_reserve(matrix, matrix->rows + n, columns, err));
+    LIN_TRY(reserve(matrix, matrix->rows + n, columns, err));
     if (n) memcpy(matrix->data + (size_t)matrix->rows * (size_t)columns, rows, (size_t)n * (size_t)columns * sizeof *rows);
     matrix->rows += n;
     return LIN_OK;
@@ -197,7 +198,7 @@ static lin_status read_all(lin_source *source, const char *path, lin_matrix *fra
     if (lin_source_lanes(source) != 1) return lin_fail(err, LIN_INVALID, "%s: one channel at a time here, not each", path);
     for (int n = 1; n > 0; frames->rows += n) {
         if (frames->rows > INT_MAX - BLOCK) return lin_fail(err, LIN_UNSUPPORTED, "%s is too long to be held in memory", path);
-        LIN_TRY(lin_matrix_reserve(frames, frames->rows + BLOCK, D, err));
+        LIN_TRY(reserve(frames, frames->rows + BLOCK, D, err));
         LIN_TRY(lin_source_read(source, frames->data + (size_t)frames->rows * (size_t)D, BLOCK, &n, err));
     }
     return LIN_OK;
@@ -279,7 +280,7 @@ static lin_status change_hop(lin_second_network *s, const float **frames, int *n
     if (step == 1 || *n < 2) return LIN_OK;
     const int made = 1 + (int)((*n - 1) / step);
     s->frames.rows = 0;
-    LIN_TRY(lin_matrix_reserve(&s->frames, made, D, err));
+    LIN_TRY(reserve(&s->frames, made, D, err));
     for (int i = 0; i < made; i++) {
         const double at = i * step;
         const int from = at < *n - 2 ? (int)at : *n - 2;

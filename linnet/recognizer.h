@@ -82,8 +82,6 @@ typedef struct lin_matrix {
  * format (may be NULL) receives the source's, with its warning. */
 lin_status lin_cut_read(const lin_cut *cut, const lin_feature_options *options, lin_matrix *frames, lin_audio_format *format,
                         lin_error *err);
-/* Room for that many rows; existing rows are kept. */
-lin_status lin_matrix_reserve(lin_matrix *matrix, int rows, int columns, lin_error *err);
 /* Rows [n, columns]. LIN_UNSUPPORTED: more than INT_MAX in all. */
 lin_status lin_matrix_append(lin_matrix *matrix, const float *rows, int n, int columns, lin_error *err);
 void lin_matrix_free(lin_matrix *matrix);
