@@ -168,8 +168,6 @@ void lin_params_add_pair(lin_params *p, int pair[2], int n, int k, int layer, co
 
 lin_status lin_params_create(const lin_config *c, lin_params *p, lin_error *err)
 {
-    static const lin_param_layer none = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1},
-                                         {-1, -1}, -1,       {-1, -1}, {-1, -1}, -1};
     *p = (lin_params){.embedding = -1, .input = {-1, -1}, .norm = {-1, -1}, .condition = {-1, -1}, .voice = {-1, -1},
                         .output = {-1, -1}, .search = {-1, -1}};
     LIN_TRY(lin_config_check(c, err));
@@ -180,7 +178,7 @@ lin_status lin_params_create(const lin_config *c, lin_params *p, lin_error *err)
         lin_params_free(p);
         return lin_no_memory(err, "the table of parameters", n * sizeof *p->table);
     }
-    for (int l = 0; l < c->layers; l++) p->layers[l] = none;
+    memset(p->layers, 0xFF, (size_t)c->layers * sizeof *p->layers); // every index -1
     if (c->tokens) {
         p->embedding = lin_params_add(p, c->tokens, lin_config_width(c), 1, -1, "embedding.weight");
         p->table[p->embedding].parts = 0; // read row by row, not packed for products
