@@ -74,7 +74,7 @@ lin_status lin_aligner_create(const lin_recognizer *recognizer, const lin_spoken
     a->options.row_s = a->row_s;
     if (!options->rows_only) status = lin_file_worker_create(recognizer, options->n_threads, NULL, &a->session, err);
     if (status == LIN_OK && options->follow_sound) {
-        const double high_hz = f->high_hz > 0 ? f->high_hz : f->sample_hz / 2 + f->high_hz;
+        const double high_hz = f->high_hz > 0 ? f->high_hz : f->sample_hz / 2.0 + f->high_hz;
         const lin_boundaries_options o = {f->mel_bins, f->low_hz, high_hz, f->hop_ms / 1000, f->window_ms / 1000};
         status = lin_boundaries_create(recognizer->phones, &o, &a->boundaries, err);
     }

@@ -234,17 +234,3 @@ const lin_pcm_format *lin_input_format(const lin_input_values *values, lin_pcm_f
                                 .fallback = values->raw ? 0 : is_described ? 2 : 1};
     return storage;
 }
-
-lin_fbank_config lin_fbank_from_values(const lin_fbank_values *values)
-{
-    lin_fbank_config c = lin_fbank_default();
-    c.sample_hz = values->sample_hz;
-    c.mel_bins = values->mel_bins;
-    c.window_ms = values->window_ms;
-    c.hop_ms = values->hop_ms;
-    c.low_hz = values->low_hz;
-    c.high_hz = values->high_hz;
-    c.preemphasis = values->preemphasis;
-    c.dereverb = values->dereverb;
-    return c;
-}

@@ -347,12 +347,7 @@ const lin_pcm_format *lin_input_format(const lin_input_values *values, lin_pcm_f
 
 /* ---- the filterbank -------------------------------------------------------------------------------------------------------- */
 
-typedef struct lin_fbank_values {
-    int sample_hz, mel_bins;
-    double window_ms, hop_ms, low_hz, high_hz, preemphasis;
-    int dereverb;
-} lin_fbank_values;
-
+/* field: a lin_fbank_config. */
 #define LIN_FBANK_ROWS(owner, field)                                                                                             \
     {.type = LIN_OPTION_HEADING, .help = "Filterbank"},                                                                          \
     {.name = "fbank", .type = LIN_OPTION_SETTINGS, .help = "Values of the filterbank"},                                          \
@@ -373,7 +368,5 @@ typedef struct lin_fbank_values {
      .text = "0.97", .min = 0, .max = 1, .help = "Coefficient of the pre-emphasis"},                                             \
     {.name = "dereverb", .under = "fbank", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.dereverb),                       \
      .help = "Take the echo of a room out of the spectrum, as all commands do that recognise speech"}
-
-lin_fbank_config lin_fbank_from_values(const lin_fbank_values *values);
 
 #endif

@@ -32,7 +32,7 @@ lin_fbank_config lin_fbank_default(void)
 
 static double mel_of_hz(double hz) { return 1127.0 * log(1.0 + hz / 700.0); }
 
-static double upper_edge(const lin_fbank_config *c) { return c->high_hz > 0 ? c->high_hz : c->sample_hz / 2 + c->high_hz; }
+static double upper_edge(const lin_fbank_config *c) { return c->high_hz > 0 ? c->high_hz : c->sample_hz / 2.0 + c->high_hz; }
 
 int lin_mel_samples(const lin_fbank_config *c, double ms) { return (int)(c->sample_hz * 0.001 * ms); }
 
@@ -57,7 +57,7 @@ static int triangle_of(const lin_fbank_config *c, int fft, int b, int *first, fl
     int count = 0;
     *first = 0;
     for (int i = 0; i < fft / 2; i++) {
-        double mel = mel_of_hz(i * c->sample_hz / fft);
+        double mel = mel_of_hz((double)i * c->sample_hz / fft);
         if (mel <= left || mel >= right) continue;
         if (!count) *first = i;
         if (weights) weights[count] = (float)(mel <= centre ? (mel - left) / (centre - left) : (right - mel) / (right - centre));
@@ -76,8 +76,8 @@ double lin_mel_place(const lin_fbank_config *c, double hz) { return (mel_of_hz(h
 lin_status lin_fbank_check(const lin_fbank_config *c, lin_error *err)
 {
     // Written so that a NaN fails the check.
-    if (!(c->sample_hz >= 1000 && c->sample_hz <= 384000))
-        return lin_fail(err, LIN_INVALID, "filterbank: sample_hz is %g; must be 1000 to 384000", c->sample_hz);
+    if (c->sample_hz < 1000 || c->sample_hz > 384000)
+        return lin_fail(err, LIN_INVALID, "filterbank: sample_hz is %d; must be 1000 to 384000", c->sample_hz);
     if (c->mel_bins < 1 || c->mel_bins > MAX_BINS)
         return lin_fail(err, LIN_INVALID, "filterbank: mel_bins is %d; must be 1 to %d", c->mel_bins, MAX_BINS);
     if (!(c->window_ms > 0 && c->window_ms <= 1000))
@@ -86,14 +86,14 @@ lin_status lin_fbank_check(const lin_fbank_config *c, lin_error *err)
         return lin_fail(err, LIN_INVALID, "filterbank: hop_ms is %g; must be above 0 and at most 1000", c->hop_ms);
     int window = lin_mel_samples(c, c->window_ms);
     if (window < 2 || window > MAX_WINDOW)
-        return lin_fail(err, LIN_INVALID, "filterbank: a window of %g ms is %d samples at %g Hz; must be 2 to %d", c->window_ms,
+        return lin_fail(err, LIN_INVALID, "filterbank: a window of %g ms is %d samples at %d Hz; must be 2 to %d", c->window_ms,
                         window, c->sample_hz, MAX_WINDOW);
     if (lin_mel_samples(c, c->hop_ms) < 1)
-        return lin_fail(err, LIN_INVALID, "filterbank: a hop of %g ms is less than a sample at %g Hz", c->hop_ms, c->sample_hz);
+        return lin_fail(err, LIN_INVALID, "filterbank: a hop of %g ms is less than a sample at %d Hz", c->hop_ms, c->sample_hz);
     double high = upper_edge(c);
-    if (!(c->low_hz >= 0 && c->low_hz < high && high <= c->sample_hz / 2))
+    if (!(c->low_hz >= 0 && c->low_hz < high && high <= c->sample_hz / 2.0))
         return lin_fail(err, LIN_INVALID, "filterbank: low_hz %g and high_hz %g must be 0 <= low < high <= %g", c->low_hz,
-                        c->high_hz, c->sample_hz / 2);
+                        c->high_hz, c->sample_hz / 2.0);
     if (!(c->preemphasis >= 0 && c->preemphasis <= 1))
         return lin_fail(err, LIN_INVALID, "filterbank: preemphasis is %g; must be 0 to 1", c->preemphasis);
     if (!(c->level_db >= 0 && c->level_db <= 150) || (c->level_db > 0 && c->level_db < 1))

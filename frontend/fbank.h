@@ -26,7 +26,7 @@
 #include "kernels/ops.h"
 
 typedef struct lin_fbank_config {
-    double sample_hz;   /* 16000 */
+    int sample_hz;      /* 16000 */
     int mel_bins;       /* D, 40 */
     double window_ms;   /* 25 */
     double hop_ms;      /* 10 */

@@ -803,7 +803,7 @@ static void measure(lin_engine *e)
     e->width = e->on_sound ? 1 : c->mel_bins;
     e->window = lin_mel_samples(&r->fbank, r->fbank.window_ms);
     e->hop = lin_mel_samples(&r->fbank, r->fbank.hop_ms);
-    e->rate_hz = (int)lround(r->fbank.sample_hz);
+    e->rate_hz = r->fbank.sample_hz;
     e->longest = 2 * o->chunk_frames; // one that fell behind catches up
     const int most_window = c->stack - 1 + c->ahead + e->longest;
     e->most_rows = lin_config_frames_out(c, most_window);

@@ -483,7 +483,7 @@ static lin_status open_source(lin_file_worker *s, lin_source **source, int *live
         lin_source_leave_open(*source);
         const lin_status status = lin_source_keep_past(*source, err);
         if (status == LIN_UNSUPPORTED)
-            return lin_fail(err, status, "%s: %s; bring it to %g Hz first", name, err ? err->message : "",
+            return lin_fail(err, status, "%s: %s; bring it to %d Hz first", name, err ? err->message : "",
                             options.fbank.sample_hz);
         if (status != LIN_OK) return status;
     }

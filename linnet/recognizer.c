@@ -98,7 +98,7 @@ lin_fbank_config lin_fbank_from_model(const lin_features *features, int mel_bins
 lin_features lin_fbank_to_model(const lin_fbank_config *config)
 {
     lin_features f = lin_features_default();
-    f.sample_hz = (int)lround(config->sample_hz);
+    f.sample_hz = config->sample_hz;
     f.window_ms = config->window_ms;
     f.hop_ms = config->hop_ms;
     f.low_hz = config->low_hz;

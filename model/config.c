@@ -263,24 +263,31 @@ lin_status lin_features_check(const lin_features *f, lin_error *err)
     return LIN_OK;
 }
 
+const char *lin_features_value(const lin_features *f, int i, double *value)
+{
+    const struct {
+        const char *name;
+        double value;
+    } rows[] = {{"sample-hz", f->sample_hz}, {"window-ms", f->window_ms}, {"hop-ms", f->hop_ms},
+                {"low-hz", f->low_hz},       {"high-hz", f->high_hz},     {"preemphasis", f->preemphasis}};
+    if (i >= (int)(sizeof rows / sizeof *rows)) return NULL;
+    *value = rows[i].value;
+    return rows[i].name;
+}
+
 int lin_features_equal(const lin_features *a, const lin_features *b)
 {
-    return a->sample_hz == b->sample_hz && a->window_ms == b->window_ms && a->hop_ms == b->hop_ms && a->low_hz == b->low_hz &&
-           a->high_hz == b->high_hz && a->preemphasis == b->preemphasis;
+    char text[256];
+    return !*lin_features_difference(a, b, text, sizeof text);
 }
 
 const char *lin_features_difference(const lin_features *a, const lin_features *b, char *text, size_t size)
 {
-    const struct {
-        const char *name;
-        double a, b;
-    } rows[] = {{"sample-hz", a->sample_hz, b->sample_hz}, {"window-ms", a->window_ms, b->window_ms},
-                {"hop-ms", a->hop_ms, b->hop_ms},          {"low-hz", a->low_hz, b->low_hz},
-                {"high-hz", a->high_hz, b->high_hz},       {"preemphasis", a->preemphasis, b->preemphasis}};
+    const char *name;
+    double of_a, of_b;
     size_t n = 0;
     text[0] = 0;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows && n < size; i++)
-        if (rows[i].a != rows[i].b)
-            n += (size_t)snprintf(text + n, size - n, "%s%s %g, not %g", n ? "; " : "", rows[i].name, rows[i].a, rows[i].b);
+    for (int i = 0; (name = lin_features_value(a, i, &of_a)) && lin_features_value(b, i, &of_b) && n < size; i++)
+        if (of_a != of_b) n += (size_t)snprintf(text + n, size - n, "%s%s %g, not %g", n ? "; " : "", name, of_a, of_b);
     return text;
 }

@@ -260,6 +260,9 @@ lin_features lin_features_default(void);
 /* LIN_INVALID, with the name and range of the wrong parameter. */
 lin_status lin_features_check(const lin_features *features, lin_error *err);
 
+/* Name, as options have it, and value of parameter i, from 0, of all but level_db; NULL: there are no more. */
+const char *lin_features_value(const lin_features *features, int i, double *value);
+
 /* 1 if all parameters but level_db are equal: a cache can be used. */
 int lin_features_equal(const lin_features *a, const lin_features *b);
 /* Those of a that b has otherwise, as "hop-ms 9, not 10; ..."; written to text, "" if there are none. */

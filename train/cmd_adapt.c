@@ -454,9 +454,8 @@ static lin_status look_at_model(adaptation *a, lin_error *err)
     const adapt_values *v = a->v;
     lin_model *model;
     if (v->offline && v->model) return lin_fail(err, LIN_INVALID, "--offline and --model name two models; give one of them");
-    lin_status status = lin_find_model(v->offline ? "offline" : v->model, a->model, sizeof a->model, err);
-    if (status == LIN_OK) status = lin_model_open(a->model, 0, &model, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_find_model(v->offline ? "offline" : v->model, a->model, sizeof a->model, err));
+    LIN_TRY(lin_model_open(a->model, 0, &model, err));
     a->features = model->features;
     a->mel_bins = model->config.mel_bins;
     a->stack = model->config.stack;
@@ -466,7 +465,7 @@ static lin_status look_at_model(adaptation *a, lin_error *err)
     a->eight_bits = model->eight_bits;
     snprintf(a->name, sizeof a->name, "%.100s, adapted", *model->name ? model->name : "model");
     snprintf(a->license, sizeof a->license, "%.500s", model->license);
-    status = lin_model_check_sound(model, a->model, err);
+    lin_status status = lin_model_check_sound(model, a->model, err);
     if (status == LIN_OK) status = lin_phones_create(model->phones, &a->phones, err);
     if (status == LIN_OK) status = lin_find_lm(a->phones, v->lm, a->lm, sizeof a->lm, err);
     if (status == LIN_OK) lin_find_added(a->phones, v->lexicon, a->own_words, sizeof a->own_words);
@@ -492,8 +491,7 @@ static lin_status divide(adaptation *a, lin_error *err)
 {
     const adapt_values *v = a->v;
     const lin_holdout_options how = {v->part, MOST_HELD, (unsigned long long)v->seed};
-    const lin_status status = write_data(v->data, v->audio_root, &how, in_folder(a, "work"), &a->data, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(write_data(v->data, v->audio_root, &how, in_folder(a, "work"), &a->data, err));
     const lin_holdout *h = &a->data.holdout;
     if (a->data.left_out)
         lin_complain("%s: %d utterances are left out, whose text is not words: %s", v->data, a->data.left_out, a->data.why);
@@ -624,20 +622,16 @@ static void put_number(lin_buffer *out, double value)
 
 static void prepare(adaptation *a, const char *data, const char *root, const char *cache)
 {
-    const lin_features *f = &a->features;
     char fbank[256], stack[16];
+    const char *name;
+    double value;
     words w = {.n = 0};
     snprintf(stack, sizeof stack, "%d", a->stack);
     lin_buffer values = {0};
-    const struct {
-        const char *name;
-        double value;
-    } rows[] = {{"window-ms", f->window_ms}, {"hop-ms", f->hop_ms}, {"low-hz", f->low_hz}, {"high-hz", f->high_hz},
-                {"preemphasis", f->preemphasis}};
-    lin_buffer_format(&values, "dereverb,sample-hz=%d,mel-bins=%d", f->sample_hz, a->mel_bins);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        lin_buffer_format(&values, ",%s=", rows[i].name);
-        put_number(&values, rows[i].value);
+    lin_buffer_format(&values, "dereverb,mel-bins=%d", a->mel_bins);
+    for (int i = 0; (name = lin_features_value(&a->features, i, &value)); i++) {
+        lin_buffer_format(&values, ",%s=", name);
+        put_number(&values, value);
     }
     snprintf(fbank, sizeof fbank, "%s", values.data ? values.data : "");
     lin_buffer_free(&values);

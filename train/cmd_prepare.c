@@ -20,7 +20,7 @@ typedef struct prepare_values {
     int allow_commands;
     lin_numbers speed;
     int stack, no_speech, allow_oov, jobs, quiet;
-    lin_fbank_values fbank;
+    lin_fbank_config fbank;
     const char *language;
 } prepare_values;
 
@@ -108,9 +108,8 @@ static void work(void *context, int item, int slot_number, int thread)
     s->format = (lin_audio_format){0};
     s->frames.rows = 0;
     s->status = LIN_OK;
-    if (p->labels[item / speeds(p)].use) {
+    if (p->labels[item / speeds(p)].use)
         s->status = lin_cut_read(&u->cut, &how, &s->frames, &s->format, &s->error);
-    }
 }
 
 // Labels of every utterance. A transcript that cannot be pronounced is reported here and its utterance left out.
@@ -191,11 +190,8 @@ static lin_status check_files(preparation *p, lin_error *err)
 
 static void speed_name(char *out, size_t size, double speed, const char *name)
 {
-    if (speed > 1 - 1e-9 && speed < 1 + 1e-9) {
-        snprintf(out, size, "%s", name);
-    } else {
-        snprintf(out, size, "sp%g-%s", speed, name);
-    }
+    if (speed > 1 - 1e-9 && speed < 1 + 1e-9) snprintf(out, size, "%s", name);
+    else snprintf(out, size, "sp%g-%s", speed, name);
 }
 
 // Writes a finished item to the cache; LIN_OK also if it was reported and left out.
@@ -336,7 +332,7 @@ static int run(lin_parsed *parsed)
     // "dir/" and "dir" are the same set.
     snprintf(path, sizeof path, "%s", parsed->operands.items[0]);
     for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--) path[n - 1] = 0;
-    preparation p = {.v = v, .source = lin_base_name(path), .fbank = lin_fbank_from_values(&v->fbank)};
+    preparation p = {.v = v, .source = lin_base_name(path), .fbank = v->fbank};
     const lin_status status = prepare(&p, path, &err);
     if (status == LIN_OK && !v->quiet) summary(&p);
     for (int i = 0; i < p.n_slots && p.slots; i++) lin_matrix_free(&p.slots[i].frames);

@@ -106,6 +106,17 @@ run features --fbank mel-bins=23,hop-ms=20,high-hz=5500 "$tmp/x.wav" -o "$tmp/y.
 has "features with options" "$(head -c 128 "$tmp/y.npy" | tr -d '\000')" "'shape': (49, 23)"
 run features --model "$tmp/model.safetensors" "$tmp/x.wav" -o "$tmp/y.npy"
 ok "a model's filterbank" cmp "$tmp/x.npy" "$tmp/y.npy"
+"$SOUND" "$tmp/echo.wav" kind=music seconds=2 level=-20 # a tone goes on as an echo does
+echo "$tmp/echo.wav" > "$tmp/echo"
+for form in wet dry; do
+    [ $form = wet ] && room=no || room=yes
+    run features --fbank "dereverb=$room" "$tmp/echo.wav" -o "$tmp/$form.npy"
+    run prepare "$tmp/echo" --no-speech --fbank "dereverb=$room" -q -o "$tmp/$form.lfc"
+done
+ok "features without the room" test "$(cksum < "$tmp/dry.npy")" != "$(cksum < "$tmp/wet.npy")"
+ok "a cache without the room" test "$(cksum < "$tmp/dry.lfc")" != "$(cksum < "$tmp/wet.lfc")"
+run features --model "$tmp/model.safetensors" --fbank dereverb,mel-bins=23 "$tmp/echo.wav" -o "$tmp/y.npy"
+ok "a model's filterbank without the room" cmp "$tmp/dry.npy" "$tmp/y.npy"
 run features --model small "$tmp/x.wav" -o "$tmp/small.npy"
 has "that of an installed model" "$(head -c 128 "$tmp/small.npy" | tr -d '\000')" "'shape': (98, 40)"
 tail -c +45 "$tmp/x.wav" | "$LINNET" features - -o "$tmp/y.npy"

@@ -380,8 +380,7 @@ START_TEST(configurations_out_of_range)
         ck_assert_ptr_null(fbank);                                                                                               \
     } while (0)
     REFUSED(sample_hz, 0, "sample_hz");
-    REFUSED(sample_hz, (double)NAN, "sample_hz");
-    REFUSED(sample_hz, 1e9, "sample_hz");
+    REFUSED(sample_hz, 1000000000, "sample_hz");
     REFUSED(mel_bins, 0, "mel_bins");
     REFUSED(mel_bins, -3, "mel_bins");
     REFUSED(mel_bins, 400, "too many");

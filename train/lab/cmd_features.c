@@ -30,7 +30,7 @@ typedef struct features_values {
     const char *output, *model;
     double speed;
     lin_input_values input;
-    lin_fbank_values fbank;
+    lin_fbank_config fbank;
 } features_values;
 
 static const lin_option features_options[] = {
@@ -38,8 +38,8 @@ static const lin_option features_options[] = {
      .at = offsetof(features_values, output), .help = "The NumPy file to write: float32 [frames, bins]"},
     {.name = "model", .letter = 'm', .type = LIN_OPTION_FILE, .at = offsetof(features_values, model),
      .choices = "default|offline|small",
-     .help = "Take the filterbank of this model (a file, default, offline or small), before its normalisation, instead of the "
-             "options below"},
+     .help = "Take the filterbank of this model (a file, default, offline or small), before its normalisation, instead of "
+             "the values of --fbank but dereverb"},
     {.name = "speed", .type = LIN_OPTION_DOUBLE, .at = offsetof(features_values, speed), .text = "1", .min = 0.5, .max = 2,
      .help = "Factor for tempo and pitch"},
     LIN_FBANK_ROWS(features_values, fbank),
@@ -49,10 +49,9 @@ static const lin_option features_options[] = {
 
 static lin_status choose_fbank(const features_values *v, lin_fbank_config *config, lin_error *err)
 {
-    *config = lin_fbank_from_values(&v->fbank);
+    *config = v->fbank;
     if (v->model) {
         lin_model *model;
-        const int dereverb = config->dereverb;
         char path[4096];
         LIN_TRY(lin_find_model(v->model, path, sizeof path, err));
         lin_status status = lin_model_load(path, &model, err);
@@ -61,7 +60,7 @@ static lin_status choose_fbank(const features_values *v, lin_fbank_config *confi
         if (status == LIN_OK) *config = lin_fbank_from_model(&model->features, model->config.mel_bins);
         lin_model_destroy(model);
         if (status != LIN_OK) return status;
-        config->dereverb = dereverb;
+        config->dereverb = v->fbank.dereverb;
     }
     return lin_fbank_check(config, err);
 }
@@ -91,9 +90,8 @@ static lin_status features(const void *values, int channel, lin_part part, const
     lin_npy_writer *out = NULL;
     how.channel = channel;
     how.speed = v->speed;
-    lin_status status = choose_fbank(v, &how.fbank, err);
-    if (status != LIN_OK) return status;
-    status = lin_source_open(path, lin_input_format(&v->input, &raw), &how, &source, err);
+    LIN_TRY(choose_fbank(v, &how.fbank, err));
+    lin_status status = lin_source_open(path, lin_input_format(&v->input, &raw), &how, &source, err);
     if (status != LIN_OK) return status;
     if (lin_source_info(source)->notice[0]) lin_complain("%s", lin_source_info(source)->notice);
     if (v->input.start || v->input.end) status = lin_source_part(source, part.start_s, part.end_s, err);
@@ -174,10 +172,8 @@ static lin_status posteriors(const void *values, int channel, lin_part part, con
     lin_file_worker *session = NULL;
     lin_sound sound = {.path = path, .raw = lin_input_format(&v->input, &raw), .channel = channel, .part = part};
     lin_file_sink sink = {.context = &out, .rows = take_rows};
-    lin_status status = lin_open_recognizer(&recognizer, v->model.model, v->model.device, lin_model_precision(&v->model),
-                                            err);
-    if (status != LIN_OK) return status;
-    status = lin_file_worker_create(&recognizer, v->jobs, NULL, &session, err);
+    LIN_TRY(lin_open_recognizer(&recognizer, v->model.model, v->model.device, lin_model_precision(&v->model), err));
+    lin_status status = lin_file_worker_create(&recognizer, v->jobs, NULL, &session, err);
     if (status == LIN_OK && v->search) lin_file_worker_search(session);
     if (status == LIN_OK) status = lin_npy_create(v->output, recognizer.V, &out, err);
     if (status == LIN_OK) status = lin_file_worker_run(session, &sound, &sink, &report, err);
