@@ -26,25 +26,14 @@
 
 /* ---- the ring -------------------------------------------------------------------------------------------------------------- */
 
-// Some processors fetch lines in pairs, so the data of the two sides are two lines apart.
-enum { APART = 128 };
-
 /*
  * Indices increase without limit (2^64 frames are 12 million years at 48 kHz); an index modulo the capacity is a place. A side
- * publishes its own index with release after it has accessed the frames, and reads the other's with acquire before it does. The
- * last value seen of the other index is usually sufficient, so the cache line that both sides share is rarely read.
+ * publishes its own index after it has accessed the frames, and reads the other's before it does.
  */
 struct lin_ring {
     size_t capacity, width;
-    char apart_from_shape[APART];
-    _Atomic uint64_t written; // the producer's
-    uint64_t seen_taken;
-    _Atomic uint64_t dropped;
-    char apart[APART];
-    _Atomic uint64_t taken; // the consumer's
-    uint64_t seen_written;
-    char apart_from_frames[APART];
-    float frames[]; // [capacity, width]
+    _Atomic uint64_t written, dropped, taken; // the producer's two, and the consumer's
+    float frames[];                           // [capacity, width]
 };
 
 lin_status lin_ring_create(size_t frames, int width, lin_ring **out, lin_error *err)
@@ -66,62 +55,44 @@ lin_status lin_ring_create(size_t frames, int width, lin_ring **out, lin_error *
 
 size_t lin_ring_write(lin_ring *ring, const float *samples, size_t n)
 {
-    if (n == 0) return 0;
-    const uint64_t written = atomic_load_explicit(&ring->written, memory_order_relaxed);
-    size_t room = ring->capacity - (size_t)(written - ring->seen_taken);
-    if (room < n) {
-        ring->seen_taken = atomic_load_explicit(&ring->taken, memory_order_acquire);
-        room = ring->capacity - (size_t)(written - ring->seen_taken);
-    }
+    const uint64_t written = ring->written;
+    const size_t room = ring->capacity - (size_t)(written - ring->taken);
     assert(room <= ring->capacity); // the consumer is never ahead of the producer
     const size_t fits = n < room ? n : room, width = ring->width;
     const size_t place = (size_t)written & (ring->capacity - 1), to_end = ring->capacity - place;
     const size_t first = fits < to_end ? fits : to_end;
     memcpy(ring->frames + place * width, samples, first * width * sizeof *samples);
     memcpy(ring->frames, samples + first * width, (fits - first) * width * sizeof *samples);
-    atomic_store_explicit(&ring->written, written + fits, memory_order_release);
-    if (fits < n) atomic_fetch_add_explicit(&ring->dropped, n - fits, memory_order_relaxed);
+    ring->written = written + fits;
+    ring->dropped += n - fits;
     return fits;
-}
-
-// How many of n frames the consumer may read.
-static size_t available(lin_ring *ring, uint64_t taken, size_t n)
-{
-    size_t there = (size_t)(ring->seen_written - taken);
-    if (there < n) {
-        ring->seen_written = atomic_load_explicit(&ring->written, memory_order_acquire);
-        there = (size_t)(ring->seen_written - taken);
-    }
-    return n < there ? n : there;
 }
 
 size_t lin_ring_read(lin_ring *ring, float *samples, size_t n)
 {
-    if (n == 0) return 0;
-    const uint64_t taken = atomic_load_explicit(&ring->taken, memory_order_relaxed);
-    const size_t take = available(ring, taken, n), width = ring->width;
-    assert(take <= ring->capacity);
+    const uint64_t taken = ring->taken;
+    const size_t there = lin_ring_readable(ring), take = n < there ? n : there, width = ring->width;
     const size_t place = (size_t)taken & (ring->capacity - 1), to_end = ring->capacity - place;
     const size_t first = take < to_end ? take : to_end;
     memcpy(samples, ring->frames + place * width, first * width * sizeof *samples);
     memcpy(samples + first * width, ring->frames, (take - first) * width * sizeof *samples);
-    atomic_store_explicit(&ring->taken, taken + take, memory_order_release);
+    ring->taken = taken + take;
     return take;
 }
 
 size_t lin_ring_readable(const lin_ring *ring)
 {
     // In this order the difference is never negative; while both sides run, it may exceed the capacity.
-    const uint64_t taken = atomic_load_explicit(&ring->taken, memory_order_acquire);
-    const size_t there = (size_t)(atomic_load_explicit(&ring->written, memory_order_acquire) - taken);
+    const uint64_t taken = ring->taken;
+    const size_t there = (size_t)(ring->written - taken);
     return there < ring->capacity ? there : ring->capacity;
 }
 
-uint64_t lin_ring_written(const lin_ring *ring) { return atomic_load_explicit(&ring->written, memory_order_acquire); }
+uint64_t lin_ring_written(const lin_ring *ring) { return ring->written; }
 
-uint64_t lin_ring_taken(const lin_ring *ring) { return atomic_load_explicit(&ring->taken, memory_order_acquire); }
+uint64_t lin_ring_taken(const lin_ring *ring) { return ring->taken; }
 
-uint64_t lin_ring_dropped(const lin_ring *ring) { return atomic_load_explicit(&ring->dropped, memory_order_relaxed); }
+uint64_t lin_ring_dropped(const lin_ring *ring) { return ring->dropped; }
 
 /* ---- a microphone ---------------------------------------------------------------------------------------------------------- */
 
@@ -162,10 +133,6 @@ static int64_t frames_ns(const lin_microphone *mic, uint64_t frames)
 
 /* ---- the sound system's thread --------------------------------------------------------------------------------------------- */
 
-// sem_post is an atomic addition, and a system call if a thread waits: it takes no lock and may be called even in a signal
-// handler. It fails only if the counter is full, and then the reader wakes too.
-static void wake(lin_microphone *mic) { lin_event_post(&mic->event); }
-
 static void keep_mix(lin_microphone *mic, const float *sound, size_t n)
 {
     const int C = mic->format.opened;
@@ -184,8 +151,8 @@ static int on_sound(const void *sound, void *unused, unsigned long n, const PaSt
 {
     lin_microphone *mic = context;
     (void)unused;
-    if (atomic_load_explicit(&mic->finished, memory_order_acquire)) return paAbort; // this is another source's sound
-    if (flags & paInputOverflow) atomic_fetch_add_explicit(&mic->overflows, 1, memory_order_relaxed);
+    if (mic->finished) return paAbort; // this is another source's sound
+    if (flags & paInputOverflow) mic->overflows += 1;
     if (!sound || n == 0) return paContinue;
     const int64_t now = lin_now_ns();
     if (mic->format.opened > 1 && !mic->options.interleaved) {
@@ -199,10 +166,10 @@ static int on_sound(const void *sound, void *unused, unsigned long n, const PaSt
         const double delay = time->currentTime - time->inputBufferAdcTime - (double)n / mic->format.rate_hz;
         if (delay > 0 && delay < 2) begun = now - (int64_t)(delay * 1e9);
     }
-    atomic_store_explicit(&mic->origin_ns, begun - frames_ns(mic, lin_ring_written(mic->ring)), memory_order_relaxed);
-    atomic_fetch_add_explicit(&mic->captured, (int64_t)n, memory_order_relaxed);
-    atomic_store_explicit(&mic->last_ns, now, memory_order_release);
-    wake(mic);
+    mic->origin_ns = begun - frames_ns(mic, lin_ring_written(mic->ring));
+    mic->captured += (int64_t)n;
+    mic->last_ns = now;
+    lin_event_post(&mic->event); // takes no lock
     return paContinue;
 }
 
@@ -210,8 +177,8 @@ static int on_sound(const void *sound, void *unused, unsigned long n, const PaSt
 static void on_finished(void *context)
 {
     lin_microphone *mic = context;
-    atomic_store_explicit(&mic->finished, 1, memory_order_release);
-    wake(mic);
+    mic->finished = 1;
+    lin_event_post(&mic->event);
 }
 
 /* ---- listing --------------------------------------------------------------------------------------------------------------- */
@@ -339,14 +306,6 @@ static const char *names(const lin_microphone_info *list, int n, const char *par
     return text;
 }
 
-static const lin_microphone_info *default_device(const lin_microphone_info *list, int n)
-{
-    for (int i = 0; i < n; i++) {
-        if (list[i].is_default) return &list[i];
-    }
-    return &list[0]; // a host API without a default device
-}
-
 static lin_status choose(const lin_microphone_info *list, int n, const char *wanted, const lin_microphone_info **chosen,
                          lin_error *err)
 {
@@ -357,7 +316,9 @@ static lin_status choose(const lin_microphone_info *list, int n, const char *wan
         return lin_fail(err, LIN_IO, "%s", text);
     }
     if (!wanted) {
-        *chosen = default_device(list, n);
+        *chosen = &list[0]; // of a host API without a default device
+        for (int i = 0; i < n; i++)
+            if (list[i].is_default) *chosen = &list[i];
         return LIN_OK;
     }
     if (!*wanted)
@@ -374,15 +335,13 @@ static lin_status choose(const lin_microphone_info *list, int n, const char *wan
         *chosen = &list[i];
         matches++;
     }
-    if (is_index) {
+    if (is_index)
         return lin_fail(err, LIN_INVALID, "no microphone has the number %.20s; devices: %s", wanted,
                         names(list, n, NULL, text, sizeof text));
-    }
     if (matches == 1) return LIN_OK;
-    if (matches > 1) {
+    if (matches > 1)
         return lin_fail(err, LIN_INVALID, "several microphones have \"%.100s\" in their name; choose by number: %s", wanted,
                         names(list, n, wanted, text, sizeof text));
-    }
     return lin_fail(err, LIN_INVALID, "no microphone has \"%.100s\" in its name; devices: %s", wanted,
                     names(list, n, NULL, text, sizeof text));
 }
@@ -390,20 +349,6 @@ static lin_status choose(const lin_microphone_info *list, int n, const char *wan
 /* ---- opening --------------------------------------------------------------------------------------------------------------- */
 
 lin_microphone_options lin_microphone_options_default(void) { return (lin_microphone_options){.ring_s = 10, .stall_ms = 4000}; }
-
-static lin_status check_options(const lin_microphone_options *o, lin_error *err)
-{
-    if (o->rate_hz && (o->rate_hz < LIN_AUDIO_MIN_HZ || o->rate_hz > LIN_AUDIO_MAX_HZ)) {
-        return lin_fail(err, LIN_INVALID, "microphone: the rate is %d Hz; must be %d to %d", o->rate_hz, LIN_AUDIO_MIN_HZ,
-                        LIN_AUDIO_MAX_HZ);
-    }
-    if (o->channels < 0 || o->channels > LIN_AUDIO_MAX_CHANNELS)
-        return lin_fail(err, LIN_INVALID, "microphone: %d channels; must be 1 to %d", o->channels, LIN_AUDIO_MAX_CHANNELS);
-    if (!(o->ring_s > 0 && o->ring_s <= 600))
-        return lin_fail(err, LIN_INVALID, "microphone: a ring of %g s; must be above 0 and at most 600", o->ring_s);
-    if (o->stall_ms < 0) return lin_fail(err, LIN_INVALID, "microphone: stall_ms is %d; must be 0 or more", o->stall_ms);
-    return LIN_OK;
-}
 
 // The message for a failed opening or start.
 static lin_status refused(const lin_portaudio *pa, const lin_microphone *mic, PaError error, lin_error *err)
@@ -413,26 +358,22 @@ static lin_status refused(const lin_portaudio *pa, const lin_microphone *mic, Pa
     lin_portaudio_noise(noise, sizeof noise);
     const PaHostErrorInfo *host = error == paUnanticipatedHostError ? pa->host_error() : NULL;
     const char *reason = host && host->errorText && *host->errorText ? host->errorText : *noise ? noise : pa->error_text(error);
-    if (strstr(reason, "ermission denied") || strstr(noise, "ermission denied")) {
+    if (strstr(reason, "ermission denied") || strstr(noise, "ermission denied"))
         return lin_fail(err, LIN_IO,
                         "permission denied for the microphone \"%s\"; add yourself to the group audio (sudo usermod "
                         "-aG audio $USER, then log in again), or choose the device of a sound server",
                         device->name);
-    }
-    if (error == paDeviceUnavailable || strstr(reason, "resource busy") || strstr(noise, "resource busy")) {
+    if (error == paDeviceUnavailable || strstr(reason, "resource busy") || strstr(noise, "resource busy"))
         return lin_fail(err, LIN_IO,
                         "the microphone \"%s\" is busy: another program has it open, or it was just unplugged; close that "
                         "program, or choose a device that is shared (default, pulse)",
                         device->name);
-    }
-    if (error == paInvalidSampleRate) {
+    if (error == paInvalidSampleRate)
         return lin_fail(err, LIN_UNSUPPORTED, "the microphone \"%s\" cannot record at %d Hz; its own rate is %d", device->name,
                         mic->format.rate_hz, device->rate_hz);
-    }
-    if (error == paInvalidChannelCount) {
+    if (error == paInvalidChannelCount)
         return lin_fail(err, LIN_UNSUPPORTED, "the microphone \"%s\" cannot record %d channel%s; it has %d", device->name,
                         mic->format.opened, mic->format.opened == 1 ? "" : "s", device->channels);
-    }
     return lin_fail(err, LIN_IO, "cannot open the microphone \"%s\": %s%s%s", device->name, pa->error_text(error),
                     reason == pa->error_text(error) ? "" : ": ", reason == pa->error_text(error) ? "" : reason);
 }
@@ -484,7 +425,7 @@ static lin_status start(const lin_portaudio *pa, lin_microphone *mic, lin_error 
     LIN_TRY(lin_ring_create((size_t)ceil(mic->options.ring_s * mic->format.rate_hz), mic->format.channels, &mic->ring, err));
     pa->on_finished(mic->stream, on_finished);
     mic->stall_seen_ns = lin_now_ns();
-    atomic_store(&mic->last_ns, mic->stall_seen_ns);
+    mic->last_ns = mic->stall_seen_ns;
     const PaError error = pa->start_stream(mic->stream);
     return error == paNoError ? LIN_OK : refused(pa, mic, error, err);
 }
@@ -541,7 +482,7 @@ static lin_status work_open(const lin_portaudio *pa, void *context, lin_error *e
         status = *chosen->source ? start_source(pa, mic, err) : start(pa, mic, err);
     }
     if (status == LIN_OK) {
-        lin_portaudio_keep(pa);
+        pa->initialize(); // once more: until the stream is closed
     } else if (mic->stream) {
         pa->close_stream(mic->stream);
         mic->stream = NULL;
@@ -558,7 +499,7 @@ static void close_stream(const lin_portaudio *pa, lin_microphone *mic)
     pa->abort_stream(mic->stream);
     pa->close_stream(mic->stream);
     mic->stream = NULL;
-    lin_portaudio_release(pa);
+    pa->terminate();
 }
 
 // The opening succeeded after its time limit; close it again.
@@ -584,7 +525,6 @@ lin_status lin_microphone_open(const lin_microphone_options *options, lin_microp
 {
     int hangs = 0;
     *out = NULL;
-    LIN_TRY(options->path ? LIN_OK : check_options(options, err));
     lin_microphone *mic = lin_calloc(1, sizeof *mic);
     if (!mic) return lin_no_memory(err, "a microphone", sizeof *mic);
     lin_event_init(&mic->event);
@@ -612,21 +552,15 @@ const lin_microphone_format *lin_microphone_format_of(const lin_microphone *mic)
 
 static int64_t silent_ns(const lin_microphone *mic, int64_t now)
 {
-    const int64_t silent = now - atomic_load_explicit(&mic->last_ns, memory_order_acquire);
+    const int64_t silent = now - mic->last_ns;
     return silent > 0 ? silent : 0;
 }
 
 // If PortAudio does not report the end of a stream, a query shows it. 0 and errors both mean that no more sound will arrive.
 static int is_lost(const lin_microphone *mic, int64_t now)
 {
-    if (atomic_load_explicit(&mic->finished, memory_order_acquire)) return 1;
+    if (mic->finished) return 1;
     return silent_ns(mic, now) >= ASK_MS * (int64_t)1000000 && mic->pa->is_active(mic->stream) != 1;
-}
-
-static lin_status lost(const lin_microphone *mic, lin_error *err)
-{
-    return lin_fail(err, LIN_IO, "the microphone \"%s\" is lost: it was unplugged, or the sound server stopped",
-                    mic->format.device.name);
 }
 
 static lin_status stalled(lin_microphone *mic, int64_t now, lin_error *err)
@@ -642,7 +576,7 @@ static lin_status stalled(lin_microphone *mic, int64_t now, lin_error *err)
 static int64_t until_stalled(const lin_microphone *mic, int64_t now)
 {
     if (!mic->options.stall_ms) return INT64_MAX;
-    const int64_t last = atomic_load_explicit(&mic->last_ns, memory_order_acquire);
+    const int64_t last = mic->last_ns;
     return (last > mic->stall_seen_ns ? last : mic->stall_seen_ns) + mic->options.stall_ms * (int64_t)1000000 - now;
 }
 
@@ -689,8 +623,7 @@ static lin_status read_file(lin_microphone *mic, float *samples, int n, int time
 lin_status lin_microphone_read(lin_microphone *mic, float *samples, int n, int timeout_ms, int *n_got, lin_error *err)
 {
     *n_got = 0;
-    if (n < 0) return lin_fail(err, LIN_INVALID, "cannot read %d frames from a microphone", n);
-    if (n == 0 || mic->ended) return LIN_OK;
+    if (n <= 0 || mic->ended) return LIN_OK;
     if (mic->audio) return read_file(mic, samples, n, timeout_ms, n_got, err);
     int64_t now = lin_now_ns();
     const int64_t deadline = timeout_ms < 0 ? INT64_MAX : now + timeout_ms * (int64_t)1000000;
@@ -699,7 +632,9 @@ lin_status lin_microphone_read(lin_microphone *mic, float *samples, int n, int t
         const int ended = is_lost(mic, now);
         *n_got = (int)lin_ring_read(mic->ring, samples, (size_t)n);
         if (*n_got > 0) return LIN_OK;
-        if (ended) return lost(mic, err);
+        if (ended)
+            return lin_fail(err, LIN_IO, "the microphone \"%s\" is lost: it was unplugged, or the sound server stopped",
+                            mic->format.device.name);
         const int64_t left = deadline - now, stall = until_stalled(mic, now);
         if (stall <= 0) return stalled(mic, now, err);
         if (left <= 0 || !wait_event(mic, now, left < stall ? left : stall)) return LIN_OK;
@@ -713,7 +648,7 @@ double lin_microphone_age(const lin_microphone *mic)
     if (mic->audio) return fmax(0, lin_now() - (mic->begun + (double)mic->frames / mic->format.rate_hz));
     const uint64_t taken = lin_ring_taken(mic->ring);
     if (taken == 0) return 0;
-    const int64_t begun = atomic_load_explicit(&mic->origin_ns, memory_order_relaxed) + frames_ns(mic, taken);
+    const int64_t begun = mic->origin_ns + frames_ns(mic, taken);
     return fmax(0, 1e-9 * (double)(lin_now_ns() - begun));
 }
 
@@ -727,8 +662,8 @@ void lin_microphone_report_now(const lin_microphone *mic, lin_microphone_report 
     report->read = (int64_t)lin_ring_taken(mic->ring);
     report->waiting = (int64_t)lin_ring_readable(mic->ring);
     report->dropped = (int64_t)lin_ring_dropped(mic->ring);
-    report->captured = atomic_load_explicit(&mic->captured, memory_order_relaxed);
-    report->overflows = atomic_load_explicit(&mic->overflows, memory_order_relaxed);
+    report->captured = mic->captured;
+    report->overflows = mic->overflows;
 }
 
 /* ---- closing --------------------------------------------------------------------------------------------------------------- */

@@ -74,7 +74,7 @@ typedef struct lin_microphone lin_microphone;
 
 /*
  * Opens and starts. LIN_INVALID: no device of that name (the message lists the names), several of them, a device that cannot
- * record, options out of range. LIN_IO: no device at all, busy, not permitted, gone, or a sound system that does not respond
+ * record. LIN_IO: no device at all, busy, not permitted, gone, or a sound system that does not respond
  * within 15 s (signals do not end this wait). LIN_UNSUPPORTED: PortAudio is not installed, or the device does not support the
  * rate or the number of channels. For a path the errors of lin_audio_open. On failure *mic is NULL.
  */

@@ -176,11 +176,6 @@ static lin_status load(lin_error *err)
 
 void lin_portaudio_replace(const lin_portaudio *others) { replaced = others; }
 
-// PortAudio counts its initialisations: only the first searches for devices, only the last termination closes everything.
-void lin_portaudio_keep(const lin_portaudio *pa) { pa->initialize(); }
-
-void lin_portaudio_release(const lin_portaudio *pa) { pa->terminate(); }
-
 /* ---- the thread of the sound system ---------------------------------------------------------------------------------------- */
 
 static struct {
@@ -295,11 +290,10 @@ lin_status lin_portaudio_run(lin_portaudio_work work, void (*undo)(const lin_por
     pthread_mutex_lock(&sound.turn);
     pthread_mutex_lock(&sound.lock);
     lin_status status = sound.runs ? LIN_OK : start_thread(err);
-    if (status == LIN_OK && sound.state == LEFT) {
+    if (status == LIN_OK && sound.state == LEFT)
         status = lin_fail(err, LIN_IO,
                           "the sound system still does not respond; restart the sound server (PipeWire, "
                           "PulseAudio, JACK)");
-    }
     if (status == LIN_OK) {
         sound.work = work;
         sound.undo = undo;
@@ -384,12 +378,7 @@ static int load_pulse(pulse_functions *pa)
     void *library = dlopen(other ? other : "libpulse.so.0", RTLD_NOW | RTLD_LOCAL);
     if (!library) return 0;
     int all = 1;
-#define FIND(name, result, parameters)                                                                                           \
-    {                                                                                                                            \
-        void *at = dlsym(library, "pa_" #name);                                                                                  \
-        memcpy(&pa->name, &at, sizeof at);                                                                                       \
-        all &= at != NULL;                                                                                                       \
-    }
+#define FIND(name, result, parameters) all &= lin_system_symbol(library, "pa_" #name, &pa->name);
     PULSE_FUNCTIONS(FIND)
 #undef FIND
     return all;

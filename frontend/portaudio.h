@@ -53,15 +53,12 @@ typedef lin_status (*lin_portaudio_work)(const lin_portaudio *pa, void *context,
 /*
  * Runs a piece of work and waits for it. Any thread; requests run one at a time. LIN_UNSUPPORTED if PortAudio is not installed,
  * LIN_IO if it cannot be initialised. LIN_IO also if it does not respond within timeout_ms: *hangs = 1, the context then belongs
- * to undo, which runs on that thread if the work ever ends; PortAudio is initialised then only if the work kept it, and pa is
- * NULL if it never was. $LINNET_PORTAUDIO names another library than libportaudio.so.2.
+ * to undo, which runs on that thread if the work ever ends; pa is NULL if PortAudio was never initialised. PortAudio counts its
+ * initialisations: only the first searches for devices, only the last termination closes everything. So work that initialises it
+ * once more keeps it, until work or undo terminates it. $LINNET_PORTAUDIO names another library than libportaudio.so.2.
  */
 lin_status lin_portaudio_run(lin_portaudio_work work, void (*undo)(const lin_portaudio *pa, void *context, lin_status status),
                              void *context, int timeout_ms, int *hangs, lin_error *err);
-
-/* Within work: PortAudio stays initialised afterwards, until the same number of releases within work or undo. */
-void lin_portaudio_keep(const lin_portaudio *pa);
-void lin_portaudio_release(const lin_portaudio *pa);
 
 /* Within work: the line written to standard error since the work began that says most about a failure. "" if nothing was
  * written. */
