@@ -1,5 +1,5 @@
 /*
- * fbank.h - log-mel filterbanks, as Kaldi defines them, the loudness of their frames, and their mean and variance.
+ * fbank.h - log-mel filterbanks, as Kaldi defines them, and their mean and variance.
  *
  * Pipeline: frontend/{audio,resample} -> [this] -> normalisation -> the encoder.
  * Every hop, a window of samples (scaled to the range of 16-bit integers) is processed: its mean is removed; it is
@@ -96,28 +96,6 @@ void lin_fbank_destroy(lin_fbank *fbank);
  * there. Faster would amplify short recordings whose first sounds are quiet. Noise where nobody has spoken yet becomes at most
  * 6 dB louder.
  */
-
-/* ---- loudness -------------------------------------------------------------------------------------------------------------- */
-
-/*
- * The loudness of the sound of one row of log-probabilities, for decoder/endpoint. A row covers several frames, which may arrive
- * one by one: the sum starts at 0 and each frame is added in order, so any split gives the same bits.
- *
- *   double sum = 0;
- *   for (each frame of the row) sum = lin_loudness_frame(sum, frame, D);
- *   double db = lin_loudness_db(sum);
- *
- * Frames and samples give different scales: the rules compare a stream only with itself. Threads: any.
- */
-
-/* Adds the energies of a frame [D] of natural-log features. */
-double lin_loudness_frame(double sum, const float *frame, int D);
-
-/* Adds the mean square of samples [n], those between two frames. */
-double lin_loudness_sound(double sum, const float *samples, int n);
-
-/* 10 log10 of the sum; -120 for silence. */
-double lin_loudness_db(double sum);
 
 /* ---- what defines a filterbank --------------------------------------------------------------------------------------------- */
 

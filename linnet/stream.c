@@ -187,16 +187,22 @@ const float *lin_session_next(lin_session *s, int *n)
     return next;
 }
 
-// Loudness of the rows to come; not of a last row that lacks frames.
+// Loudness of the rows to come, in dB of the energies of their frames (natural logarithms), or of samples the mean squares
+// between two frames; not of a last row that lacks frames. The rules of endpoints compare a stream only with itself.
 static void measure(lin_session *s, int rows)
 {
     const int stack = s->r->model->config.stack, step = s->hop ? s->hop : 1;
     const int tail = s->hop ? lin_mel_samples(&s->r->fbank, s->r->fbank.window_ms) - s->hop : 0; // of a window, beyond its hop
     for (int i = 0; i < rows; i++) {
         double sum = 0;
-        for (int f = i * stack; f < (i + 1) * stack && (f + 1) * step <= s->n; f++)
-            sum = s->hop ? lin_loudness_sound(sum, unit(s, f * step), step) : lin_loudness_frame(sum, unit(s, f), s->width);
-        s->db[i] = (i + 1) * s->per_row + tail <= s->n ? lin_loudness_db(sum) : NAN;
+        for (int f = i * stack; f < (i + 1) * stack && (f + 1) * step <= s->n; f++) {
+            const float *x = unit(s, f * step);
+            double squares = 0;
+            for (int k = 0; k < step && s->hop; k++) squares += (double)x[k] * (double)x[k];
+            for (int d = 0; d < s->width && !s->hop; d++) sum += exp((double)x[d]);
+            sum += squares / step;
+        }
+        s->db[i] = (i + 1) * s->per_row + tail <= s->n ? 10 * log10(fmax(sum, 1e-12)) : NAN;
     }
 }
 
