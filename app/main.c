@@ -121,7 +121,7 @@ static _Noreturn void read_sound(const char *name)
     signal(SIGXCPU, take_too_long);
     lin_child_share_group();
     lin_audio_bound_gaps(LIN_AUDIO_STRANGERS_GAP_S);
-    lin_status status = lin_audio_open_fd(STDIN_FILENO, name, NULL, &audio, &err);
+    lin_status status = lin_audio_open_fd(STDIN_FILENO, 0, name, NULL, &audio, &err);
     if (status == LIN_OK) {
         const lin_audio_format *info = lin_audio_info(audio);
         report("frames %lld", (long long)info->frames);

@@ -483,8 +483,7 @@ static lin_status open_reader(lin_audio *a, const lin_pcm_format *raw, lin_error
     return lin_fail(err, LIN_INVALID, "%s has no sound track '%s' (--track), but one without a language", a->name, chosen_track);
 }
 
-static lin_status open_descriptor(int fd, int close_fd, const char *name, const lin_pcm_format *raw, lin_audio **out,
-                                  lin_error *err)
+lin_status lin_audio_open_fd(int fd, int close_fd, const char *name, const lin_pcm_format *raw, lin_audio **out, lin_error *err)
 {
     LIN_TRY(create(name, fd, close_fd, out, err));
     const lin_status status = open_reader(*out, raw, err);
@@ -494,29 +493,19 @@ static lin_status open_descriptor(int fd, int close_fd, const char *name, const 
     return status;
 }
 
-lin_status lin_audio_open_fd(int fd, const char *name, const lin_pcm_format *raw, lin_audio **out, lin_error *err)
-{
-    return open_descriptor(fd, 0, name, raw, out, err);
-}
-
-lin_status lin_audio_adopt_fd(int fd, const char *name, const lin_pcm_format *raw, lin_audio **out, lin_error *err)
-{
-    return open_descriptor(fd, 1, name, raw, out, err);
-}
-
 lin_status lin_audio_open(const char *path, const lin_pcm_format *raw, lin_audio **out, lin_error *err)
 {
     *out = NULL;
     if (strcmp(path, "-") == 0) {
         lin_pcm_format format = lin_pcm_default();
         format.fallback = 1;
-        return lin_audio_open_fd(STDIN_FILENO, "standard input", raw ? raw : &format, out, err);
+        return lin_audio_open_fd(STDIN_FILENO, 0, "standard input", raw ? raw : &format, out, err);
     }
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 && strstr(path, "://"))
         return lin_fail(err, LIN_IO, "cannot open %s: it is an address, not a file; download it first", path);
     if (fd < 0) return lin_fail(err, LIN_IO, "cannot open %s: %s", path, strerror(errno));
-    return lin_audio_adopt_fd(fd, path, raw, out, err);
+    return lin_audio_open_fd(fd, 1, path, raw, out, err);
 }
 
 lin_status lin_audio_open_memory(const char *name, const float *samples, int64_t n, int rate_hz, int channels, lin_audio **out,
@@ -534,28 +523,21 @@ lin_status lin_audio_open_memory(const char *name, const float *samples, int64_t
     return LIN_OK;
 }
 
-static lin_status read_memory(lin_audio *a, float *frames, int capacity, int *n)
+static void read_memory(const lin_audio *a, float *frames, int capacity, int *n)
 {
     const int64_t left = a->info.frames - a->position;
     const size_t channels = (size_t)a->info.channels;
     *n = left < capacity ? (int)left : capacity;
     if (*n > 0) memcpy(frames, a->memory + (size_t)a->position * channels, (size_t)*n * channels * sizeof *frames);
-    return LIN_OK;
-}
-
-static lin_status read_isolated(lin_audio *a, float *frames, int capacity, int *n, lin_error *err)
-{
-    lin_status status = lin_isolated_read(a->isolated, &a->info, frames, capacity, n, err);
-    a->end = status == LIN_OK && *n == 0;
-    return status;
 }
 
 static lin_status read_block(lin_audio *a, float *frames, int capacity, int *n, lin_error *err)
 {
-    LIN_TRY(a->memory                 ? read_memory(a, frames, capacity, n)
-            : a->isolated             ? read_isolated(a, frames, capacity, n, err)
-            : a->sndfile || a->ffmpeg ? lin_audio_read_file(a, frames, capacity, n, err)
-                                      : read_raw(a, frames, capacity, n, err));
+    if (a->memory) read_memory(a, frames, capacity, n);
+    else if (a->isolated) LIN_TRY(lin_isolated_read(a->isolated, &a->info, frames, capacity, n, err));
+    else if (a->sndfile || a->ffmpeg) LIN_TRY(lin_audio_read_file(a, frames, capacity, n, err));
+    else LIN_TRY(read_raw(a, frames, capacity, n, err));
+    if (a->isolated && *n == 0) a->end = 1;
     size_t channels = (size_t)a->info.channels, count = (size_t)*n * channels, bad = lin_audio_find_bad(frames, count);
     if (bad < count) {
         int64_t sample = a->position + (int64_t)(bad / channels);

@@ -80,10 +80,9 @@ lin_status lin_audio_open(const char *path, const lin_pcm_format *raw, lin_audio
 lin_status lin_audio_open_memory(const char *name, const float *samples, int64_t n, int rate_hz, int channels, lin_audio **audio,
                                  lin_error *err);
 
-/* Opens sound from a descriptor, which the caller still owns. `name` is for messages. */
-lin_status lin_audio_open_fd(int fd, const char *name, const lin_pcm_format *raw, lin_audio **audio, lin_error *err);
-/* Opens sound from a descriptor, which the audio closes, also on failure. */
-lin_status lin_audio_adopt_fd(int fd, const char *name, const lin_pcm_format *raw, lin_audio **audio, lin_error *err);
+/* Opens sound from a descriptor. close_fd 1: the audio closes it, also on failure. `name` is for messages. */
+lin_status lin_audio_open_fd(int fd, int close_fd, const char *name, const lin_pcm_format *raw, lin_audio **audio,
+                             lin_error *err);
 
 /* The sound that `sh -c command` writes to its standard output, all of which is stored first, in an unlinked file in $TMPDIR (or
  * /tmp). Only for commands that the user wrote and allowed. LIN_IO: it cannot be run, or its status is not 0; LIN_FORMAT: it

@@ -4,35 +4,12 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/memory.h"
 #include "frontend/audio_internal.h"
 
 static int64_t part_size(const lin_audio *a) { return a->part_end - a->part; }
 
 /* ---- libsndfile ------------------------------------------------------------------------------------------------------------ */
-
-// The header of an Ogg page gives its length: in a truncated file the last page is almost never whole (RFC 3533, 6).
-static lin_status ends_within_page(const lin_audio *a, int *within, lin_error *err)
-{
-    enum { LONGEST_PAGE = 27 + 255 + 255 * 255 };
-    *within = 0;
-    const int64_t from = part_size(a) > LONGEST_PAGE ? a->part_end - LONGEST_PAGE : a->part;
-    unsigned char *b = lin_alloc(LONGEST_PAGE, 1);
-    if (!b) return lin_no_memory(err, a->name, LONGEST_PAGE);
-    const size_t n = lin_sniff_read(&a->whole, b, (size_t)(a->part_end - from), from);
-    for (size_t at = n >= 4 ? n - 4 : 0; at > 0; at--) {
-        if (memcmp(b + at, "OggS", 4) != 0) continue;
-        const size_t segments = at + 27 <= n ? b[at + 26] : 0;
-        size_t end = at + 27 + segments;
-        for (size_t i = 0; i < segments && at + 27 + segments <= n; i++) end += b[at + 27 + i];
-        *within = end > n;
-        break;
-    }
-    lin_free(b);
-    return LIN_OK;
-}
 
 // sf_open_fd closes the descriptor when it fails, whatever its argument says, and sf_open guesses headerless formats from the
 // file's name. With these callbacks neither happens, and errors of the disk are reported.
@@ -124,7 +101,7 @@ static lin_status open_sndfile(lin_audio *a, lin_error *err)
     a->info.frames = a->n_patch == 4 ? info.frames : a->declared;
     LIN_TRY(lin_audio_check_format(a->name, info.samplerate, info.channels, err));
     if (info.frames == 0) return lin_fail(err, LIN_FORMAT, "%s contains no samples", a->name);
-    return major == SF_FORMAT_OGG ? ends_within_page(a, &a->is_cut, err) : LIN_OK;
+    return LIN_OK;
 }
 
 static lin_status read_sndfile(lin_audio *a, float *frames, int capacity, int *n, lin_error *err)
@@ -219,7 +196,8 @@ static void compare_lengths(lin_audio *a, int64_t total)
     if (a->samples.bytes > present) promised = seconds * (double)a->samples.bytes / (double)(present > 0 ? present : 1);
     if (a->samples.bytes > present || (a->declared > total + slack && !is_guess))
         lin_audio_warn(a, 1, "%s is truncated: it ends after %.3f s; its header gives %.3f s", a->name, seconds, promised);
-    else if (a->is_cut) lin_audio_warn(a, 1, "%s is truncated: it ends after %.3f s, within an Ogg page", a->name, seconds);
+    else if (a->sndfile && a->is_cut)
+        lin_audio_warn(a, 1, "%s is truncated: it ends after %.3f s, within an Ogg page", a->name, seconds);
     else if (a->declared >= 0 && total > a->declared + a->info.rate_hz / 10)
         lin_audio_warn(a, 0, "the header of %s gives %.3f s; all %.3f s of it are read", a->name, promised, seconds);
     // Bytes after the sound: how long would they be? A tenth of a second is none.
@@ -263,12 +241,13 @@ static int64_t after_tag(const lin_audio *a, int64_t at)
 // Finds the end of the part that begins here, and what is after it: another part (a->next), or bytes that are none (a->rest).
 static void begin_part(lin_audio *a, int64_t from)
 {
-    int has_gap;
+    int faults;
     a->part = from = after_tag(a, from);
     a->part_begin = a->position;
-    a->is_mpeg = a->is_cut = 0;
-    a->part_end = lin_sniff_end(&a->whole, from, &has_gap);
-    a->has_gap |= has_gap;
+    a->is_mpeg = 0;
+    a->part_end = lin_sniff_end(&a->whole, from, &faults);
+    a->is_cut = (faults & LIN_SNIFF_CUT) != 0;
+    a->has_gap |= (faults & LIN_SNIFF_GAP) != 0;
     a->samples = lin_sniff_find_samples(&a->whole, from);
     a->declared = a->samples.frames;
     a->next = a->part_end;

@@ -653,7 +653,7 @@ lin_status lin_audio_open_command(const char *command, const lin_pcm_format *raw
     if (status == LIN_OK && lseek(to, 0, SEEK_END) == 0)
         status = lin_fail(err, LIN_FORMAT, "the command %.300s wrote nothing", command);
     if (status == LIN_OK) lseek(to, 0, SEEK_SET);
-    if (status == LIN_OK) return lin_audio_adopt_fd(to, command, raw, audio, err);
+    if (status == LIN_OK) return lin_audio_open_fd(to, 1, command, raw, audio, err);
     close(to);
     return status;
 }

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/unicode.h"
+
 static const unsigned char *find(const unsigned char *b, size_t n, const char *magic, size_t length)
 {
     for (const unsigned char *at = b; n >= length; at++) {
@@ -106,28 +108,13 @@ static int two_frames(const unsigned char *b, size_t n, size_t (*frame)(const un
 
 /* ---- text ------------------------------------------------------------------------------------------------------------------ */
 
-// Bytes of the UTF-8 character that begins here: 0 if none does, n + 1 or more if it is cut off.
-static size_t utf8_length(const unsigned char *b, size_t n)
-{
-    const size_t length = b[0] < 0x80                   ? 1
-                          : b[0] >= 0xc2 && b[0] < 0xe0 ? 2
-                          : b[0] >= 0xe0 && b[0] < 0xf0 ? 3
-                          : b[0] >= 0xf0 && b[0] < 0xf5 ? 4
-                                                        : 0;
-    for (size_t i = 1; i < length && i < n; i++)
-        if ((b[i] & 0xc0) != 0x80) return 0;
-    return length;
-}
-
+// The last character may be cut off.
 static int is_text(const unsigned char *b, size_t n)
 {
-    for (size_t i = 0; i < n;) {
-        const size_t length = utf8_length(b + i, n - i);
-        const int control = b[i] == 0x7f || (b[i] < ' ' && b[i] != '\n' && b[i] != '\r' && b[i] != '\t' && b[i] != '\f');
-        if (!length || control) return 0;
-        i += length;
-    }
-    return n > 0;
+    size_t good = lin_utf8_prefix((const char *)b, n, "\n\r\t\f");
+    if (good < n && n - good < 4 && b[good] >= 0xc2)
+        for (good++; good < n && (b[good] & 0xc0) == 0x80;) good++;
+    return n > 0 && good == n;
 }
 
 static lin_sniffed found(const char **what, const char *name, lin_sniffed kind)
@@ -344,37 +331,43 @@ static int64_t search(file *f, int64_t at, const char *magic, const kind *k, con
 
 // A link begins with pages that are marked as the first of their streams (RFC 3533, 4). libsndfile reads only the first link, and
 // ffmpeg decodes other samples.
-static int64_t end_of_link(file *f, int64_t at, int *has_gap)
+static int64_t end_of_link(file *f, int64_t at, int *faults)
 {
     unsigned char b[27 + 255];
     uint64_t serial = 0, sequence = 0, time = 0;
-    int streams = 0, is_within = 0;
+    int streams = 0, is_within = 0, was_cut = 0;
     for (int64_t last = at;;) {
         const size_t n = lin_sniff_read(f, b, sizeof b, at);
-        if (n < 27 || memcmp(b, "OggS", 4) != 0) {
+        const int is_page = n >= 4 && memcmp(b, "OggS", 4) == 0;
+        if (n < 27 || !is_page) {
             // The page before may be cut off, and the next begin where it should have gone on.
             const int64_t found = search(f, last + 4, "OggS", NULL, NULL);
-            *has_gap |= found < f->size || (n >= 27 && lin_sniff_skip_tags(f, at) < f->size);
+            if (found < f->size || (n >= 27 && lin_sniff_skip_tags(f, at) < f->size)) *faults |= LIN_SNIFF_GAP;
+            if (is_page) *faults |= LIN_SNIFF_CUT;
             if (found == f->size) return f->size;
             at = last = found;
+            was_cut = 1;
             continue;
         }
         last = at;
         const int is_first = (b[5] & 2) != 0;
         const uint64_t id = number(b + 14, 4, 0), page = number(b + 18, 4, 0);
+        if (is_first && is_within && was_cut) *faults |= LIN_SNIFF_CUT;
         if (is_first && is_within) return at;
+        was_cut = 0;
         if (is_first) {
             streams++;
             serial = id;
         } else {
             is_within = 1;
             // What is kept of a radio station begins with its headers, whose time is 0, and goes on with later pages.
-            if (streams == 1 && id == serial && page != sequence + 1 && time) *has_gap = 1;
+            if (streams == 1 && id == serial && page != sequence + 1 && time) *faults |= LIN_SNIFF_GAP;
         }
         if (id == serial) sequence = page, time = number(b + 6, 8, 0);
-        size_t body = 0;
-        for (size_t i = 0; i < b[26] && 27 + i < n; i++) body += b[27 + i];
-        at = beyond(f, at, 27 + (uint64_t)b[26] + body);
+        uint64_t length = 27 + (uint64_t)b[26];
+        for (size_t i = 0; i < b[26] && 27 + i < n; i++) length += b[27 + i];
+        if (length > (uint64_t)(f->size - at)) *faults |= LIN_SNIFF_CUT; // as the last of a truncated file almost always
+        at = beyond(f, at, length);
     }
 }
 
@@ -468,13 +461,13 @@ static int64_t before_tags(file *f, int64_t from)
     return end;
 }
 
-int64_t lin_sniff_end(file *f, int64_t from, int *has_gap)
+int64_t lin_sniff_end(file *f, int64_t from, int *faults)
 {
     unsigned char b[24] = {0};
     const size_t n = lin_sniff_read(f, b, sizeof b, from);
-    *has_gap = 0;
+    *faults = 0;
     if (n < sizeof b) return f->size;
-    if (memcmp(b, "OggS", 4) == 0) return end_of_link(f, from, has_gap);
+    if (memcmp(b, "OggS", 4) == 0) return end_of_link(f, from, faults);
     const kind *k = find_kind(b, n);
     const int64_t end = k ? search(f, from + 1, k->magic, k, b) : end_of_mpeg(f, from);
     return end < f->size || (k && k->has_lengths) ? end : before_tags(f, from);

@@ -53,7 +53,7 @@ int lin_wav_find(const unsigned char *bytes, size_t n, lin_wav *wav);
  * than there are.
  *
  *   lin_sniff_file file = {fd, base, size};
- *   end = lin_sniff_end(&file, 0, &has_gap);
+ *   end = lin_sniff_end(&file, 0, &faults);
  *   next = lin_sniff_skip_tags(&file, end);     // == size: nothing but tags and padding is left
  *
  * Offsets count from `base`.
@@ -67,8 +67,9 @@ typedef struct lin_sniff_file {
 size_t lin_sniff_read(const lin_sniff_file *file, void *bytes, size_t n, int64_t offset);
 
 /* The end of the file that begins at `from`: where another of the same kind begins, or before the tags and the padding of one
- * that has no lengths. *has_gap: pages of Ogg are missing in it. */
-int64_t lin_sniff_end(const lin_sniff_file *file, int64_t from, int *has_gap);
+ * that has no lengths. *faults: of Ogg, pages are missing in it, or it ends within one (RFC 3533, 6). */
+enum { LIN_SNIFF_GAP = 1, LIN_SNIFF_CUT = 2 };
+int64_t lin_sniff_end(const lin_sniff_file *file, int64_t from, int *faults);
 
 /* The length of a tag (ID3v1, ID3v2, APE) or of the zeros with which these bytes begin, 0: they begin with none. */
 int64_t lin_sniff_tag(const unsigned char *bytes, size_t n);

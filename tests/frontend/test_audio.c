@@ -193,7 +193,7 @@ START_TEST(pipe_of_raw_samples)
     writer w = {fds[1], bytes, sizeof bytes};
     pthread_t thread;
     ck_assert_int_eq(pthread_create(&thread, NULL, write_slowly, &w), 0);
-    OK(lin_audio_open_fd(fds[0], "a pipe", &raw, &a, &err));
+    OK(lin_audio_open_fd(fds[0], 0, "a pipe", &raw, &a, &err));
     ck_assert_int_eq(lin_audio_is_live(a), 1);
     ck_assert_int_eq((int)lin_audio_info(a)->frames, -1);
     lin_audio_format info;
@@ -224,7 +224,7 @@ static int through_pipe(const void *bytes, size_t n, int fallback, float *x, int
     raw.fallback = fallback;
     signal(SIGPIPE, SIG_IGN);
     ck_assert_int_eq(pthread_create(&thread, NULL, write_slowly, &w), 0);
-    const lin_status status = lin_audio_open_fd(fds[0], "a pipe", &raw, &a, err);
+    const lin_status status = lin_audio_open_fd(fds[0], 0, "a pipe", &raw, &a, err);
     int got = status == LIN_OK ? read_all(a, x, capacity, info, err) : -1;
     close(fds[0]);
     pthread_join(thread, NULL);
@@ -265,7 +265,7 @@ START_TEST(wav_in_a_pipe_is_live)
     wav_header(b, 1, 16000, 1, 16, 0xffffffff);
     ck_assert_int_eq(pipe(fds), 0);
     ck_assert_int_eq(write(fds[1], b, 44 + 300), 344);
-    OK(lin_audio_open_fd(fds[0], "a pipe", NULL, &a, &err));
+    OK(lin_audio_open_fd(fds[0], 0, "a pipe", NULL, &a, &err));
     ck_assert_int_eq(lin_audio_is_live(a), 1);
     ck_assert_int_eq(lin_audio_wait_for(a), -1);
     OK(lin_audio_read(a, x, 1000, &n, &err));

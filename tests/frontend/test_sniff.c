@@ -178,10 +178,10 @@ static void store(void)
     file.fd = open(test_file("x", bytes, n_bytes), O_RDONLY | O_CLOEXEC);
 }
 
-static int64_t end_of(int64_t from, int *has_gap)
+static int64_t end_of(int64_t from, int *faults)
 {
     store();
-    return lin_sniff_end(&file, from, has_gap);
+    return lin_sniff_end(&file, from, faults);
 }
 
 // Another file that begins in the same way, whatever its length.
@@ -197,7 +197,7 @@ START_TEST(joined)
                   {"fLaC\0\0\0\42\20\0\20\0", 12},
                   {"\0\0\0\30ftypM4A \0\0\0\0", 16},
                   {"\x1a\x45\xdf\xa3\x9f\x42\x82\x84webm", 12}};
-    int has_gap;
+    int faults;
     for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
         clear();
         add(begins[i].bytes, begins[i].n);
@@ -205,15 +205,15 @@ START_TEST(joined)
         add(begins[i].bytes, 4); // by chance
         add_sound(100);
         const size_t next = n_bytes;
-        ck_assert_int_eq(end_of(0, &has_gap), (int64_t)next);
+        ck_assert_int_eq(end_of(0, &faults), (int64_t)next);
         add(begins[i].bytes, begins[i].n);
         add_sound(40);
-        ck_assert_msg(end_of(0, &has_gap) == (int64_t)next, "case %zu", i);
-        ck_assert_int_eq(end_of((int64_t)next, &has_gap), (int64_t)n_bytes);
+        ck_assert_msg(end_of(0, &faults) == (int64_t)next, "case %zu", i);
+        ck_assert_int_eq(end_of((int64_t)next, &faults), (int64_t)n_bytes);
     }
     clear();
     add_sound(1000); // not known
-    ck_assert_int_eq(end_of(0, &has_gap), 1000);
+    ck_assert_int_eq(end_of(0, &faults), 1000);
 }
 END_TEST
 
@@ -279,16 +279,16 @@ static void add_page(int kind, uint32_t serial, uint32_t number, unsigned char s
 
 START_TEST(ogg)
 {
-    int has_gap;
+    int faults;
     clear();
     for (uint32_t i = 0; i < 5; i++) add_page(i ? 0 : 2, 7, i, 100);
-    ck_assert_int_eq(end_of(0, &has_gap), 5 * 128);
-    ck_assert_int_eq(has_gap, 0);
+    ck_assert_int_eq(end_of(0, &faults), 5 * 128);
+    ck_assert_int_eq(faults, 0);
     add_page(2, 9, 0, 50);
     add_page(0, 9, 1, 50);
-    ck_assert_int_eq(end_of(0, &has_gap), 5 * 128);
-    ck_assert_int_eq(has_gap, 0);
-    ck_assert_int_eq(end_of(5 * 128, &has_gap), (int64_t)n_bytes);
+    ck_assert_int_eq(end_of(0, &faults), 5 * 128);
+    ck_assert_int_eq(faults, 0);
+    ck_assert_int_eq(end_of(5 * 128, &faults), (int64_t)n_bytes);
     clear(); // two streams at once
     add_page(2, 1, 0, 10);
     add_page(2, 2, 0, 10);
@@ -296,19 +296,19 @@ START_TEST(ogg)
     add_page(0, 2, 1, 10);
     const int64_t link = (int64_t)n_bytes;
     add_page(2, 3, 0, 10);
-    ck_assert_int_eq(end_of(0, &has_gap), link);
-    ck_assert_int_eq(has_gap, 0);
+    ck_assert_int_eq(end_of(0, &faults), link);
+    ck_assert_int_eq(faults, 0);
     clear(); // a page is missing
     add_page(2, 7, 0, 10);
     add_page(0, 7, 1, 10);
     add_page(0, 7, 3, 10);
-    end_of(0, &has_gap);
-    ck_assert_int_eq(has_gap, 1);
+    end_of(0, &faults);
+    ck_assert_int_eq(faults, LIN_SNIFF_GAP);
     clear(); // after the headers that is no loss
     add_page(2, 7, 0, 10);
     add_page(0, 7, 3, 10);
-    end_of(0, &has_gap);
-    ck_assert_int_eq(has_gap, 0);
+    end_of(0, &faults);
+    ck_assert_int_eq(faults, 0);
     clear(); // the first is cut off within a page, and another follows
     add_page(2, 7, 0, 10);
     add_page(0, 7, 1, 200);
@@ -316,28 +316,34 @@ START_TEST(ogg)
     const int64_t second = (int64_t)n_bytes;
     add_page(2, 8, 0, 10);
     add_page(0, 8, 1, 10);
-    ck_assert_int_eq(end_of(0, &has_gap), second);
-    ck_assert_int_eq(has_gap, 1);
+    ck_assert_int_eq(end_of(0, &faults), second);
+    ck_assert_int_eq(faults, LIN_SNIFF_GAP | LIN_SNIFF_CUT);
+    clear(); // nothing follows
+    add_page(2, 7, 0, 10);
+    add_page(0, 7, 1, 200);
+    n_bytes -= 100;
+    ck_assert_int_eq(end_of(0, &faults), (int64_t)n_bytes);
+    ck_assert_int_eq(faults, LIN_SNIFF_CUT);
     clear(); // junk
     add_page(2, 7, 0, 10);
     add_page(0, 7, 1, 10);
     add_sound(1000);
-    ck_assert_int_eq(end_of(0, &has_gap), (int64_t)n_bytes);
-    ck_assert_int_eq(has_gap, 1);
+    ck_assert_int_eq(end_of(0, &faults), (int64_t)n_bytes);
+    ck_assert_int_eq(faults, LIN_SNIFF_GAP);
 }
 END_TEST
 
 // What is no sound at the end of a file without lengths.
 START_TEST(tags_and_padding)
 {
-    int has_gap;
+    int faults;
     clear();
     add_sound(1000);
     add_text("TAG");
     add_sound(125);
     memset(bytes + n_bytes, 0, 5000);
     n_bytes += 5000;
-    ck_assert_int_eq(end_of(0, &has_gap), 1000);
+    ck_assert_int_eq(end_of(0, &faults), 1000);
     ck_assert_int_eq(lin_sniff_skip_tags(&file, 1000), (int64_t)n_bytes);
     add_sound(1);
     store();
@@ -353,7 +359,7 @@ START_TEST(tags_and_padding)
         add_number(i ? 0x80000000 : 0xa0000000, 4, 0);
         add_number(0, 8, 0);
     }
-    ck_assert_int_eq(end_of(0, &has_gap), 1000);
+    ck_assert_int_eq(end_of(0, &faults), 1000);
     ck_assert_int_eq(lin_sniff_skip_tags(&file, 1000), (int64_t)n_bytes);
 }
 END_TEST

@@ -232,7 +232,7 @@ START_TEST(live_pipe)
     pthread_t thread;
     static float frames[200 * D];
     ck_assert_int_eq(pthread_create(&thread, NULL, trickle, &fds[1]), 0);
-    OK(lin_audio_open_fd(fds[0], "a pipe", &raw, &a, &err));
+    OK(lin_audio_open_fd(fds[0], 0, "a pipe", &raw, &a, &err));
     OK(lin_source_from_audio(a, &o, &s, &err));
     ck_assert_double_lt(lin_source_duration(s), 0);
     while (lin_source_read(s, frames + done * D, 200 - done, &n, &why) == LIN_OK && n > 0) done += n, reads++;

@@ -42,8 +42,8 @@ void fuzz_audio(const uint8_t *data, size_t size)
     // Joined files: each ends behind its beginning and within the bytes, and so does what follows it.
     lin_sniff_file file = {.fd = fd, .size = (int64_t)size - 1};
     for (int64_t at = 0, next; at < file.size; at = next) {
-        int has_gap;
-        const int64_t end = lin_sniff_end(&file, at, &has_gap);
+        int faults;
+        const int64_t end = lin_sniff_end(&file, at, &faults);
         next = lin_sniff_skip_tags(&file, end);
         if (end <= at || end > file.size || next < end || next > file.size) abort();
         lin_sniff_is_chunk(&file, end);
