@@ -25,8 +25,6 @@ typedef struct reader {
     lin_textgrid *grid;
 } reader;
 
-static int is_space(char c) { return lin_is_space(c) || c == '\n'; }
-
 static lin_status bad(const reader *r, const char *what, lin_error *err)
 {
     return lin_fail(err, LIN_FORMAT, "%s:%d: %s", r->name, r->line, what);
@@ -53,7 +51,7 @@ static lin_status next_text(reader *r, lin_error *err)
 static lin_status next(reader *r, lin_error *err)
 {
     for (;;) {
-        for (; r->at < r->n && is_space(r->text[r->at]); r->at++) r->line += r->text[r->at] == '\n';
+        for (; r->at < r->n && lin_is_blank(r->text[r->at]); r->at++) r->line += r->text[r->at] == '\n';
         r->kind = TOKEN_END;
         if (r->at == r->n) return LIN_OK;
         const char c = r->text[r->at];
@@ -63,7 +61,7 @@ static lin_status next(reader *r, lin_error *err)
             continue;
         }
         const size_t from = r->at;
-        while (r->at < r->n && !is_space(r->text[r->at])) r->at++;
+        while (r->at < r->n && !lin_is_blank(r->text[r->at])) r->at++;
         const size_t n = r->at - from;
         if (c == '<' && n > 2 && r->text[r->at - 1] == '>') {
             r->kind = TOKEN_FLAG;

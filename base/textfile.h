@@ -59,7 +59,9 @@ int lin_text_number(const char *text, size_t n, double *value);
 
 /* ASCII only, in every locale. */
 static inline int lin_is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; } /* within a line */
+static inline int lin_is_blank(char c) { return lin_is_space(c) || c == '\n'; } /* within a text */
 static inline char lin_lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c; }
+static inline char lin_upper(char c) { return c >= 'a' && c <= 'z' ? (char)(c - 32) : c; }
 static inline int lin_is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 static inline int lin_is_digit(char c) { return c >= '0' && c <= '9'; }
 

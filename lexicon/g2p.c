@@ -101,12 +101,11 @@ static lin_status gather(lin_g2p_rules *r, const char *name, const lin_phones *p
         if (text[0] == '<') continue; // <s>, </s>, <unk>
         const int parsed = parse_pair(text, phones, &p);
         lin_quote(shown, text, strlen(text));
-        if (parsed == 0) {
+        if (parsed == 0)
             return lin_fail(err, LIN_MISMATCH,
                             "%s is not a set of letter-to-sound rules: '%s' is not a pair of a letter and its phones; "
                             "linnet g2p makes one",
                             name, shown);
-        }
         if (parsed < 0) return lin_fail(err, LIN_MISMATCH, "%s: the phone set lacks a phone of '%s'", name, shown);
         r->pairs[r->n_pairs++] = p;
     }
@@ -443,10 +442,9 @@ lin_status lin_g2p_create(const lin_phones *phones, const lin_dictionary *dictio
     *g2p = NULL;
     if (lin_phones_is_own(phones)) end = at;
     for (lin_field_next(&at, end, &name, &n); lin_field_next(&at, end, &name, &n);) {
-        if (label_of_name(phones, name, n) < 1) {
+        if (label_of_name(phones, name, n) < 1)
             return lin_fail(err, LIN_MISMATCH, "the phone set has no %.*s: unknown words cannot be pronounced with it", (int)n,
                             name);
-        }
     }
     lin_g2p *g = lin_calloc(1, sizeof *g);
     if (!g) return lin_no_memory(err, "grapheme to phoneme", sizeof *g);
@@ -576,14 +574,13 @@ static lin_status push_letters(pronouncing *p, const char *word, size_t n)
 static lin_status push_rules(pronouncing *p, const char *word, size_t n)
 {
     int n_labels;
-    if (!p->g2p->rules) {
+    if (!p->g2p->rules)
         return lin_fail(p->err, LIN_UNSUPPORTED,
                         "'%.*s' is not in the dictionary, and %s; add the word to the dictionary, or name rules with --g2p or "
                         "LINNET_G2P (linnet g2p makes them)",
                         (int)n, word,
                         lin_phones_is_own(p->g2p->phones) ? "there are no letter-to-sound rules for these phones"
                                                           : "no letter-to-sound rules are installed (words.g2p)");
-    }
     at_least(p, LIN_G2P_RULES);
     LIN_TRY(lin_g2p_rules_apply(p->g2p->rules, word, n, p->labels + p->n, p->capacity - p->n, &n_labels, p->err));
     p->n += n_labels;

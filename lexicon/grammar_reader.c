@@ -176,7 +176,7 @@ static int takes(const char **at, const char *end, const char *word)
 
 static const char *skip_blanks(const char *at, const char *end)
 {
-    while (at < end && (lin_is_space(*at) || *at == '\n')) at++;
+    while (at < end && lin_is_blank(*at)) at++;
     return at;
 }
 

@@ -370,9 +370,8 @@ static lin_status sort_level(builder *b, int k, lin_error *err)
     if (k < b->order) s->first = lin_calloc(n + 1, sizeof *s->first);
     int short_of = !from || !to || !places || !s->words || (k < b->order && !s->first);
     int in_order = !short_of;
-    for (size_t i = 1; i < n && in_order; i++) {
+    for (size_t i = 1; i < n && in_order; i++)
         in_order = compare_words(table->words + (i - 1) * width, table->words + i * width, k) <= 0;
-    }
     if (in_order) {
         for (size_t i = 0; i < n; i++) from[i] = (uint32_t)i;
     } else if (!short_of) {
@@ -408,9 +407,8 @@ static lin_status find_contexts(builder *b, int k, lin_error *err)
     for (size_t i = 0; i < s->count; i++) {
         const uint32_t *words = s->words + i * width;
         if (i && !compare_words(words - width, words, k)) return fault_at(b, k, i, 1, err);
-        while (j < contexts->count && compare_words(contexts->words + j * (width - 1), words, k - 1) < 0) {
+        while (j < contexts->count && compare_words(contexts->words + j * (width - 1), words, k - 1) < 0)
             contexts->first[++j] = (uint32_t)i;
-        }
         if (j == contexts->count || compare_words(contexts->words + j * (width - 1), words, k - 1))
             return fault_at(b, k, i, 0, err);
     }

@@ -66,28 +66,23 @@ static lin_status add_name(lin_phones *p, const char *name, size_t n_all, lin_er
     const char *tab = memchr(name, '\t', n_all);
     const size_t n = tab ? (size_t)(tab - name) : n_all, n_ipa = tab ? n_all - n - 1 : 0;
     if (!n) return lin_fail(err, LIN_INVALID, "phone set: name %d is empty; names are separated by single spaces", at);
-    if (n > LIN_PHONE_NAME_MAX || lin_text_find_control(name, n) < n) {
+    if (n > LIN_PHONE_NAME_MAX || lin_text_find_control(name, n) < n)
         return lin_fail(err, LIN_INVALID, "phone set: name %d, '%s', is too long or has control characters", at,
                         lin_quote(shown, name, n));
-    }
-    if (tab && (n_ipa < 1 || n_ipa > LIN_PHONE_IPA_MAX || lin_utf8_prefix(tab + 1, n_ipa, "") < n_ipa)) {
+    if (tab && (n_ipa < 1 || n_ipa > LIN_PHONE_IPA_MAX || lin_utf8_prefix(tab + 1, n_ipa, "") < n_ipa))
         return lin_fail(err, LIN_INVALID, "phone set: the IPA of name %d, '%s', is empty, too long, or no text", at,
                         lin_quote(shown, name, n));
-    }
-    if (tab && at == 0 && strcmp(own_set, tab + 1) != 0 && !lin_phones_is_language(tab + 1)) {
+    if (tab && at == 0 && strcmp(own_set, tab + 1) != 0 && !lin_phones_is_language(tab + 1))
         return lin_fail(err, LIN_INVALID, "phone set: '%s' behind %s; only '%s' or the code of a language may be there",
                         lin_quote(shown, tab + 1, n_ipa), LIN_PHONES_BLANK, own_set);
-    }
-    if (at == 0 && (n != strlen(LIN_PHONES_BLANK) || memcmp(name, LIN_PHONES_BLANK, n))) {
+    if (at == 0 && (n != strlen(LIN_PHONES_BLANK) || memcmp(name, LIN_PHONES_BLANK, n)))
         return lin_fail(err, LIN_INVALID, "phone set: the first name is '%s', it must be %s", lin_quote(shown, name, n),
                         LIN_PHONES_BLANK);
-    }
     if (at == MAX_PHONES) return lin_fail(err, LIN_INVALID, "phone set: there are more than %d names", MAX_PHONES);
     LIN_TRY(lin_symbols_add(&p->names, name, n, &index, err));
-    if (index != at) {
+    if (index != at)
         return lin_fail(err, LIN_INVALID, "phone set: '%s' appears twice, as names %d and %d", lin_quote(shown, name, n), index,
                         at);
-    }
     if (at == 0) p->is_own = tab != NULL, p->language = !tab ? "en" : strcmp(own_set, tab + 1) != 0 ? tab + 1 : "";
     else p->ipa[at] = tab ? tab + 1 : NULL;
     return LIN_OK;
@@ -130,9 +125,8 @@ static size_t longest_symbol(const char *text, size_t n, int *cmu)
     for (size_t i = 0; i < sizeof ipa_variants / sizeof *ipa_variants; i++) {
         const size_t k = strlen(ipa_variants[i].ipa);
         int stress;
-        if (k > longest && k <= n && !memcmp(text, ipa_variants[i].ipa, k)) {
+        if (k > longest && k <= n && !memcmp(text, ipa_variants[i].ipa, k))
             longest = k, *cmu = cmu_of_name(ipa_variants[i].name, strlen(ipa_variants[i].name), &stress);
-        }
     }
     return longest;
 }
@@ -516,9 +510,7 @@ int lin_phones_read(const lin_phones *phones, const char *text, size_t n, lin_ph
     if (capacity < 1) return 0;
     if (phones->is_own) return read_own(phones, text, n, out, capacity, stress);
     if (read_name(phones, text, n, out)) return 1;
-    for (size_t i = 0; n <= sizeof capitals && i < n; i++) {
-        capitals[i] = text[i] >= 'a' && text[i] <= 'z' ? (char)(text[i] - 32) : text[i];
-    }
+    for (size_t i = 0; n <= sizeof capitals && i < n; i++) capitals[i] = lin_upper(text[i]);
     if (n <= sizeof capitals && read_name(phones, capitals, n, out)) return 1;
     const int found = read_ipa(text, n, symbols, capacity < LIN_PHONES_READ_MAX ? capacity : LIN_PHONES_READ_MAX, stress);
     if (found > 1 && is_ascii(text, n)) return 0; // a word in letters

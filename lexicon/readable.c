@@ -303,9 +303,8 @@ static const char *title(lin_readable *r, int i, int mark)
 
 static void put_capital(lin_buffer *out, const char *word)
 {
-    const char c = *word;
-    if (!c) return;
-    lin_buffer_char(out, c >= 'a' && c <= 'z' ? (char)(c - 32) : c);
+    if (!*word) return;
+    lin_buffer_char(out, lin_upper(*word));
     lin_buffer_text(out, word + 1);
 }
 

@@ -45,7 +45,7 @@ static size_t folded(char out[LIN_WORD_MAX + 1], const char *word, size_t n, int
 {
     if (n > LIN_WORD_MAX) n = LIN_WORD_MAX;
     n = lin_unicode_lower_text(out, word, n);
-    for (size_t i = 0; upper && i < n; i++) out[i] = out[i] >= 'a' && out[i] <= 'z' ? (char)(out[i] - 32) : out[i];
+    for (size_t i = 0; upper && i < n; i++) out[i] = lin_upper(out[i]);
     out[n] = '\0';
     return n;
 }
@@ -65,10 +65,9 @@ static lin_status check_entry(const lin_tree_entry *e, int n_outputs, lin_error 
 {
     char shown[LIN_QUOTE];
     const size_t n = strlen(e->word);
-    if (!n || n > LIN_WORD_MAX || e->n_labels < 1 || e->n_labels > LIN_PRONUNCIATION_MAX) {
+    if (!n || n > LIN_WORD_MAX || e->n_labels < 1 || e->n_labels > LIN_PRONUNCIATION_MAX)
         return lin_fail(err, LIN_INVALID, "the word '%s' has %d phones and %zu bytes; both from 1 to %d",
                         lin_quote(shown, e->word, n), e->n_labels, n, LIN_WORD_MAX);
-    }
     for (int i = 0; i < e->n_labels; i++) {
         if (e->labels[i] >= 1 && e->labels[i] < n_outputs) continue;
         return lin_fail(err, LIN_INVALID, "the word '%s' has phone %d; there are 1 to %d", lin_quote(shown, e->word, n),
@@ -103,10 +102,9 @@ static lin_status take_entries(lin_tree *t, const lin_tree_entry *entries, int n
                      {0, lm_word < 0 && is_added ? ADDED : lm_word}};
         LIN_TRY(lin_symbols_add(&t->words, lower, length, &to->end.word, err));
     }
-    if (n && !t->n_ends) {
+    if (n && !t->n_ends)
         return lin_fail(err, LIN_MISMATCH, "none of the lexicon's words (for example '%s') is in the language model",
                         t->first_left_out);
-    }
     return LIN_OK;
 }
 
@@ -394,11 +392,10 @@ static int good_nodes(const lin_tree *t)
     const lin_tree_node *nodes = t->nodes;
     int good = nodes[0].child == 1 && nodes[0].end == 0 && nodes[1].end == 0 && nodes[t->n_nodes].child == (uint32_t)t->n_nodes &&
                nodes[t->n_nodes].end == (uint32_t)t->n_ends;
-    for (int i = 0; i < t->n_nodes; i++) {
+    for (int i = 0; i < t->n_nodes; i++)
         good &= nodes[i + 1].child >= nodes[i].child && nodes[i + 1].end >= nodes[i].end && nodes[i].child > (uint32_t)i &&
                 nodes[i].ahead <= 0 && nodes[i].ahead >= LOWEST_AHEAD &&
                 (i ? nodes[i].label >= 1 && nodes[i].label < t->n_outputs : nodes[i].label == 0);
-    }
     if (!good) return 0;
     for (int i = 0; i < t->n_nodes; i++) // the children of one node have different labels, in order
         for (uint32_t c = nodes[i].child + 1; c < nodes[i + 1].child; c++) good &= nodes[c].label > nodes[c - 1].label;

@@ -284,8 +284,8 @@ static match match_form(const lin_written *w, const char *pattern, const char *t
             to += k;
             p += 3;
         } else if (*p == ' ') {
-            if (to == n || !(lin_is_space(text[to]) || text[to] == '\n')) return m;
-            while (to < n && (lin_is_space(text[to]) || text[to] == '\n')) to++;
+            if (to == n || !lin_is_blank(text[to])) return m;
+            while (to < n && lin_is_blank(text[to])) to++;
             p++;
         } else {
             if (to == n || (text[to] != *p && lin_lower(text[to]) != *p)) return m;
@@ -528,7 +528,7 @@ static lin_status read_written(reader *r, const char *line, size_t n, lin_error 
     const unsigned char first = (unsigned char)f->pattern[0];
     if (first == '{') memset(&w->begins['0'], 1, 10);
     w->begins[first] = 1;
-    if (first >= 'a' && first <= 'z') w->begins[first - 32] = 1;
+    w->begins[(unsigned char)lin_upper(f->pattern[0])] = 1;
     return LIN_OK;
 }
 

@@ -458,7 +458,7 @@ static void put_token(lin_buffer *out, const char *text, size_t width, int is_wr
         return;
     }
     for (const char *c = text; *c; c++)
-        lin_buffer_char(out, is_wrong && capitals && *c >= 'a' && *c <= 'z' ? (char)(*c - 32) : *c);
+        lin_buffer_char(out, is_wrong && capitals ? lin_upper(*c) : *c);
     blanks(out, width - lin_utf8_count(text) + 1);
 }
 
