@@ -70,17 +70,6 @@ lin_align_options lin_align_options_default(void)
         .most_bytes = (size_t)1 << 30};
 }
 
-static lin_status check_options(const lin_align_options *o, lin_error *err)
-{
-    if (!(o->beam > 0)) return lin_fail(err, LIN_INVALID, "the beam of an alignment must be above 0, not %g", o->beam);
-    if (o->width < 2) return lin_fail(err, LIN_INVALID, "an alignment needs room for at least 2 states, not %d", o->width);
-    if (o->widenings < 0) return lin_fail(err, LIN_INVALID, "the beam cannot be widened %d times", o->widenings);
-    if (!(o->row_s > 0 && o->row_s < 1e6 && o->stretch_s > 0))
-        return lin_fail(err, LIN_INVALID, "rows %g s apart and stretches of %g s are out of range", o->row_s, o->stretch_s);
-    if (!(o->mismatch < 0)) return lin_fail(err, LIN_INVALID, "the mismatch must be below 0, not %g", o->mismatch);
-    return LIN_OK;
-}
-
 // The beam after this many widenings.
 static void set_beam(lin_align *a, int steps)
 {
@@ -121,7 +110,7 @@ lin_status lin_align_create(const lin_align_graph *graph, const lin_align_option
 {
     *align = NULL;
     if (graph->n_slots == 0) return lin_fail(err, LIN_INVALID, "there is no text to align: it has no words and no phones");
-    LIN_TRY(check_options(options, err));
+    assert(options->beam > 0 && options->width >= 2 && options->row_s > 0 && options->stretch_s > 0 && options->mismatch < 0);
     lin_align *a = lin_calloc(1, sizeof *a);
     if (!a) return lin_no_memory(err, "an alignment", sizeof *a);
     a->graph = graph;
@@ -181,16 +170,14 @@ static lin_status store(lin_align *a, const float *row, lin_error *err)
     const int block = (int)(a->T / BLOCK_ROWS);
     float most = -INFINITY;
     for (int v = 0; v < a->V; v++) {
-        if (isnan(row[v]) || row[v] == INFINITY) {
+        if (isnan(row[v]) || row[v] == INFINITY)
             return lin_fail(err, LIN_NUMERIC, "row %lld (%.2f s) holds %s", (long long)a->T, (double)a->T * a->options.row_s,
                             isnan(row[v]) ? "a NaN" : "infinity");
-        }
         if (row[v] > most) most = row[v];
     }
-    if (most == -INFINITY) {
+    if (most == -INFINITY)
         return lin_fail(err, LIN_NUMERIC, "row %lld (%.2f s) has no label with a probability above 0", (long long)a->T,
                         (double)a->T * a->options.row_s);
-    }
     if (block == a->n_blocks) {
         LIN_TRY(lin_grow_int(&a->blocks, &a->blocks_capacity, block + 1, sizeof *a->blocks, "an alignment", err));
         const size_t count = (size_t)BLOCK_ROWS * (size_t)a->V;
@@ -632,13 +619,12 @@ static lin_status find_end(lin_align *a, lin_error *err)
 {
     LIN_TRY(reach_end(a, err));
     const int end = best_end(a);
-    if (end < 0) {
+    if (end < 0)
         return lin_fail(
             err, LIN_MISMATCH,
             "text and sound do not match: no path through the text reaches its end, also not in the widest beam tried "
             "(%g, %d of %d states)",
             a->report.beam, a->report.width, a->graph->n_states);
-    }
     a->report.score = a->scores[end];
     a->report.exact = !a->dropped;
     return LIN_OK;
@@ -688,13 +674,12 @@ lin_status lin_align_finish(lin_align *a, lin_path *path, lin_align_report *repo
 {
     const int64_t least = lin_align_graph_least_rows(a->graph);
     const double row_s = a->options.row_s;
-    if (a->T < least) {
+    if (a->T < least)
         return lin_fail(
             err, LIN_MISMATCH,
             "the text is longer than the sound: its %lld phones need at least %.2f s (%lld rows), the sound has %.2f s "
             "(%lld rows)",
             (long long)a->graph->least_phones, (double)least * row_s, (long long)least, (double)a->T * row_s, (long long)a->T);
-    }
     LIN_TRY(find_end(a, err));
     lin_status status = LIN_OK;
     int32_t *states = trace(a, err);

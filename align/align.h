@@ -105,10 +105,9 @@ lin_status lin_align_graph_begin(lin_align_graph *graph, int V, lin_error *err);
 void lin_align_graph_free(lin_align_graph *graph);
 
 /*
- * One more slot: pronunciations[i] [lengths[i]], labels 1 .. V-1, any two different. is_word: it is one of the path's words.
- * Numbers of slots count all. LIN_INVALID for none, an empty one, a label out of range; LIN_UNSUPPORTED for over
- * LIN_ALIGN_PRONUNCIATIONS, a text of over 500 million states or of over a billion steps between them (many pronunciations of
- * many words); LIN_NO_MEMORY. On failure the graph is as before.
+ * One more slot: n pronunciations[i] [lengths[i]], labels 1 .. V-1, any two different, at most LIN_ALIGN_PRONUNCIATIONS. is_word:
+ * it is one of the path's words. Numbers of slots count all. LIN_UNSUPPORTED for a text of over 500 million states or of over a
+ * billion steps between them (many pronunciations of many words); LIN_NO_MEMORY. On failure the graph is as before.
  */
 lin_status lin_align_graph_add(lin_align_graph *graph, const int *const *pronunciations, const int *lengths, int n, int is_word,
                                lin_error *err);
@@ -164,7 +163,7 @@ typedef struct lin_align_report {
 
 typedef struct lin_align lin_align;
 
-/* Keeps a pointer to the graph, which must outlive it. LIN_INVALID for a graph without slots (an empty text) or bad options. */
+/* Keeps a pointer to the graph, which must outlive it. LIN_INVALID for a graph without slots (an empty text). */
 lin_status lin_align_create(const lin_align_graph *graph, const lin_align_options *options, lin_align **align, lin_error *err);
 void lin_align_destroy(lin_align *align); /* NULL is fine */
 

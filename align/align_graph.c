@@ -38,7 +38,7 @@ static void add_other(lin_align_graph *g)
 
 lin_status lin_align_graph_begin(lin_align_graph *g, int V, lin_error *err)
 {
-    if (V < 2) return lin_fail(err, LIN_INVALID, "an alignment needs at least one phone beside the blank, not %d outputs", V);
+    assert(V >= 2);
     LIN_TRY(lin_grow_int(&g->states, &g->states_capacity, 3, sizeof *g->states, "a text to align", err));
     LIN_TRY(lin_grow_int(&g->befores, &g->befores_capacity, 1, sizeof *g->befores, "a text to align", err));
     g->V = V;
@@ -74,32 +74,13 @@ static int64_t more_befores(const lin_align_graph *g, int64_t phones, int n)
     return 3 * phones + (int64_t)n * (g->n_ends + 3) + 1;
 }
 
-// any: the label V is allowed.
-static lin_status check(const lin_align_graph *g, const int *const *pronunciations, const int *lengths, int n, int any,
-                        lin_error *err)
+static lin_status check_size(const lin_align_graph *g, int64_t phones, int n, lin_error *err)
 {
-    int64_t phones = 0;
-    if (n < 1) return lin_fail(err, LIN_INVALID, "slot %d of the text has no pronunciation", g->n_slots);
-    if (n > LIN_ALIGN_PRONUNCIATIONS) {
-        return lin_fail(err, LIN_UNSUPPORTED, "slot %d of the text has %d pronunciations; %d are the most", g->n_slots, n,
-                        LIN_ALIGN_PRONUNCIATIONS);
-    }
-    for (int i = 0; i < n; i++) {
-        if (lengths[i] < 1) return lin_fail(err, LIN_INVALID, "pronunciation %d of slot %d is empty", i, g->n_slots);
-        phones += lengths[i];
-        for (int k = 0; k < lengths[i]; k++) {
-            if (pronunciations[i][k] < 1 || pronunciations[i][k] >= g->V + any) {
-                return lin_fail(err, LIN_INVALID, "label %d in slot %d of the text is none of 1 to %d", pronunciations[i][k],
-                                g->n_slots, g->V - 1);
-            }
-        }
-    }
     if (g->n_states + 2 * phones + 2 > MOST_STATES)
         return lin_fail(err, LIN_UNSUPPORTED, "the text has over %d states; align shorter pieces", MOST_STATES);
-    if (g->n_befores + more_befores(g, phones, n) > MOST_BEFORES) {
+    if (g->n_befores + more_befores(g, phones, n) > MOST_BEFORES)
         return lin_fail(err, LIN_UNSUPPORTED, "over %d steps between pronunciations: give each word fewer of them",
                         MOST_BEFORES);
-    }
     return LIN_OK;
 }
 
@@ -132,12 +113,16 @@ static int add_pronunciation(lin_align_graph *g, const int *labels, int n, int e
     return g->n_states - 1;
 }
 
-static lin_status add_slot(lin_align_graph *g, const int *const *pronunciations, const int *lengths, int n, int is_word, int any,
-                           lin_error *err)
+lin_status lin_align_graph_add(lin_align_graph *g, const int *const *pronunciations, const int *lengths, int n, int is_word,
+                               lin_error *err)
 {
-    LIN_TRY(check(g, pronunciations, lengths, n, any, err));
     int64_t phones = 0;
-    for (int i = 0; i < n; i++) phones += lengths[i];
+    assert(n >= 1 && n <= LIN_ALIGN_PRONUNCIATIONS);
+    for (int i = 0; i < n; i++) {
+        assert(lengths[i] >= 1);
+        phones += lengths[i];
+    }
+    LIN_TRY(check_size(g, phones, n, err));
     // 2 L - 1 states for L phones, the blank and the other speech after them, and the one that ends the lists.
     LIN_TRY(
         lin_grow_int(&g->states, &g->states_capacity, g->n_states + 2 * phones + 3, sizeof *g->states, "a text to align", err));
@@ -172,12 +157,6 @@ static lin_status add_slot(lin_align_graph *g, const int *const *pronunciations,
     return LIN_OK;
 }
 
-lin_status lin_align_graph_add(lin_align_graph *g, const int *const *pronunciations, const int *lengths, int n, int is_word,
-                               lin_error *err)
-{
-    return add_slot(g, pronunciations, lengths, n, is_word, 0, err);
-}
-
 void lin_align_graph_weigh(lin_align_graph *g, int which, double logp)
 {
     assert(g->n_slots > 0 && which >= 0 && which < g->slots[g->n_slots - 1].n && logp <= 0);
@@ -189,5 +168,5 @@ void lin_align_graph_weigh(lin_align_graph *g, int which, double logp)
 lin_status lin_align_graph_add_any(lin_align_graph *g, lin_error *err)
 {
     const int length = 1, *label = &g->V;
-    return add_slot(g, &label, &length, 1, 1, 1, err);
+    return lin_align_graph_add(g, &label, &length, 1, 1, err);
 }

@@ -41,8 +41,7 @@ typedef const float *(*lin_goodness_row)(const void *context, int64_t row);
 /*
  * Computes goodness [path->n_phones] of every phone of a path, whose phones are in order and do not overlap. T rows. A neighbour
  * more than `margin` rows away has no influence, and the rows are then those up to `margin` beside the phone: about 0.25 s, so
- * that speech in a long pause counts for no phone. LIN_INVALID for a label or row out of range or a margin below 0, LIN_NUMERIC
- * for a NaN.
+ * that speech in a long pause counts for no phone. LIN_NUMERIC for a NaN.
  */
 lin_status lin_goodness_measure(lin_goodness_row row, const void *context, int V, int64_t T, const lin_path *path, int margin,
                                 lin_goodness *goodness, lin_error *err);

@@ -167,28 +167,5 @@ START_TEST(long_runs_and_impossible_labels)
 }
 END_TEST
 
-START_TEST(paths_that_are_none)
-{
-    static const lin_path_phone bad[][2] = {
-        {{.label = 0, .start = 0, .end = 1}, {.label = 1, .start = 1, .end = 2}},
-        {{.label = V, .start = 0, .end = 1}, {.label = 1, .start = 1, .end = 2}},
-        {{.label = 1, .start = -1, .end = 1}, {.label = 1, .start = 1, .end = 2}},
-        {{.label = 1, .start = 0, .end = 0}, {.label = 1, .start = 1, .end = 2}},
-        {{.label = 1, .start = 0, .end = 3}, {.label = 1, .start = 2, .end = 4}},
-        {{.label = 1, .start = 0, .end = 3}, {.label = 1, .start = 4, .end = 11}},
-    };
-    lin_goodness goodness[2];
-    random_rows(logp, 10, V, 1, 3);
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        lin_path_phone phones[2] = {bad[i][0], bad[i][1]}; // whose rows are not read
-        const lin_path path = {.phones = phones, .n_phones = 2};
-        FAILS(lin_goodness_measure(NULL, logp, V, 10, &path, 3, goodness, &err), LIN_INVALID, "of the path");
-    }
-    const lin_path none = {.n_phones = 0};
-    FAILS(lin_goodness_measure(NULL, logp, V, 10, &none, -1, goodness, &err), LIN_INVALID, "0 rows or more, not -1");
-    OK(lin_goodness_measure(row_of, logp, V, 0, &none, 3, goodness, &err));
-}
-END_TEST
-
 TEST_MAIN("goodness", TEST(against_all_alignments_with_the_neighbours), TEST(what_was_said_otherwise_is_found),
-          TEST(long_runs_and_impossible_labels), TEST(paths_that_are_none))
+          TEST(long_runs_and_impossible_labels))
