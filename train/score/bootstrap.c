@@ -17,9 +17,8 @@ double lin_bootstrap_quotient(long long errors, long long tokens)
 static lin_status check(int n, const lin_bootstrap_options *o, lin_error *err)
 {
     if (n < 1) return lin_fail(err, LIN_INVALID, "there is nothing to draw from");
-    if (o->resamples < 1 || o->resamples > LIN_BOOTSTRAP_MAX) {
+    if (o->resamples < 1 || o->resamples > LIN_BOOTSTRAP_MAX)
         return lin_fail(err, LIN_INVALID, "resamples must be 1 to %d, not %d", LIN_BOOTSTRAP_MAX, o->resamples);
-    }
     if (!(o->level > 0 && o->level < 1))
         return lin_fail(err, LIN_INVALID, "the level must lie between 0 and 1, not %g", o->level);
     return LIN_OK;

@@ -143,10 +143,9 @@ static int has_punctuation(const char *word)
 // Marks that count as a part of their word are hardly meant.
 static void mention_punctuation(const lin_score *score, const char *measure)
 {
-    lin_score_token_counts c;
     for (int t = 0; t < score->tokens.n && strcmp(measure, "PER") != 0; t++) {
-        const char *word = lin_score_token(score, t, &c);
-        if (!c.n_ref || !has_punctuation(word)) continue;
+        const char *word = lin_score_token(score, t);
+        if (!score->by_token[t].n_ref || !has_punctuation(word)) continue;
         lin_complain("the reference has punctuation, which counts as a part of its words ('%.40s'); --normalize compares words "
                      "without it", word);
         return;

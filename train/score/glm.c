@@ -48,30 +48,26 @@ static lin_status read_rule(lin_glm *glm, lin_trn_reader *r, const lin_lines *li
     const char *at = line->text, *end = line->text + line->n, *comment = find(at, end, ";;"), *arrow;
     char id[16], shown[LIN_QUOTE];
     const size_t bad = lin_text_find_control(line->text, line->n);
-    if (bad < line->n) {
+    if (bad < line->n)
         return lin_fail(err, LIN_FORMAT, "%s:%d: control character 0x%02x at byte %zu of the line", r->name, line->number,
                         (unsigned char)line->text[bad], bad + 1);
-    }
     if (comment) end = comment;
     while (at < end && lin_is_space(*at)) at++;
     if (at == end || *at == '*') return LIN_OK;
-    if (!(arrow = find(at, end, "=>"))) {
+    if (!(arrow = find(at, end, "=>")))
         return lin_fail(err, LIN_FORMAT, "%s:%d: '%s': a rule is 'words => words'", r->name, line->number,
                         lin_quote(shown, at, (size_t)(end - at)));
-    }
     const char *source = trimmed(at, arrow), *to = arrow + 2, *context = find_context(to, end);
     if (source - at > 2 && *at == '[' && source[-1] == ']') at++, source--; // NIST's files have words in brackets
-    if (context < end && !is_blank_context(context, end)) {
+    if (context < end && !is_blank_context(context, end))
         return lin_fail(err, LIN_UNSUPPORTED, "%s:%d: the context '%s' is not supported, only '/ [ ] __ [ ]'", r->name,
                         line->number, lin_quote(shown, context, (size_t)(trimmed(context, end) - context)));
-    }
     snprintf(id, sizeof id, "%d", line->number);
     r->trn = &glm->from;
     lin_status status = lin_trn_add_utterance(r, id, strlen(id), line->number, err);
     if (status == LIN_OK) status = lin_trn_add_tokens(r, at, source, err);
-    if (status == LIN_OK && !glm->from.utterances[glm->from.n - 1].n) {
+    if (status == LIN_OK && !glm->from.utterances[glm->from.n - 1].n)
         return lin_fail(err, LIN_FORMAT, "%s:%d: there is no word before '=>'", r->name, line->number);
-    }
     r->trn = &glm->to;
     if (status == LIN_OK) status = lin_trn_add_utterance(r, id, strlen(id), line->number, err);
     return status != LIN_OK ? status : lin_trn_add_choices(r, to, context, line->number, err);

@@ -222,9 +222,8 @@ static lin_status gather_unmapped(lin_score *s, const lin_symbols *from, lin_err
 {
     int index;
     lin_status status = LIN_OK;
-    for (int i = 0; i < from->n && status == LIN_OK; i++) {
+    for (int i = 0; i < from->n && status == LIN_OK; i++)
         status = lin_symbols_add(&s->unmapped, lin_symbols_text(from, i), from->items[i].n, &index, err);
-    }
     return status;
 }
 
@@ -254,6 +253,7 @@ static lin_status score_all(lin_score *s, const lin_score_options *options, lin_
     if (status == LIN_OK) status = find_speakers(s, options->utt2spk_path, options->case_sensitive, err);
     if (status == LIN_OK) status = gather_unmapped(s, &s->ref.unmapped, err);
     if (status == LIN_OK) status = gather_unmapped(s, &s->hyp.unmapped, err);
+    s->n_deleted = s->ref.n_deleted + s->hyp.n_deleted;
     if (status != LIN_OK) return status;
     size_t most = longest(&s->ref) + longest(&s->hyp);
     lin_edit_step *steps = lin_alloc(most, sizeof *steps);
@@ -364,39 +364,8 @@ void lin_score_destroy(lin_score *s)
     lin_free(s);
 }
 
-const char *lin_score_speaker(const lin_score *s, int index, lin_score_counts *counts)
-{
-    if (counts) *counts = s->by_speaker[index];
-    return lin_symbols_text(&s->speakers, index);
-}
-
-const char *lin_score_utterance(const lin_score *s, int index, lin_score_counts *counts)
-{
-    if (counts) *counts = s->by_utterance[index];
-    return lin_symbols_text(&s->ref.ids, index);
-}
-
-long long lin_score_deleted_by_map(const lin_score *s) { return s->ref.n_deleted + s->hyp.n_deleted; }
-
-const char *lin_score_unmapped(const lin_score *s, int index)
-{
-    return index < s->unmapped.n ? lin_symbols_text(&s->unmapped, index) : NULL;
-}
-
 const lin_score_pair *lin_score_alignment(const lin_score *s, int utterance, int *n)
 {
     *n = (int)(s->first_pair[utterance + 1] - s->first_pair[utterance]);
     return s->pairs + s->first_pair[utterance];
-}
-
-const char *lin_score_token(const lin_score *s, int token, lin_score_token_counts *counts)
-{
-    if (counts) *counts = s->by_token[token];
-    return lin_symbols_text(&s->tokens, token);
-}
-
-const lin_score_confusion *lin_score_confusions(const lin_score *s, int *n)
-{
-    *n = (int)s->n_confusions;
-    return s->confusions;
 }

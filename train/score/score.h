@@ -67,7 +67,8 @@ typedef struct lin_score {
     lin_symbols tokens;
     lin_trn ref, hyp;
     lin_symbols speakers;
-    lin_symbols unmapped;                               /* of both sides */
+    lin_symbols unmapped;                               /* distinct tokens of both sides that the phone map does not have */
+    long long n_deleted;                                /* tokens of both sides that it deleted */
     lin_score_counts total;
     lin_score_counts *by_speaker;                       /* [speakers.n] */
     lin_score_counts *by_utterance;                     /* [ref.n] */
@@ -75,7 +76,7 @@ typedef struct lin_score {
     lin_score_pair *pairs;                              /* the alignments of all utterances */
     size_t n_pairs, *first_pair;                        /* [ref.n + 1] */
     lin_score_token_counts *by_token;                   /* [tokens.n] */
-    lin_score_confusion *confusions;                    /* sorted by falling count */
+    lin_score_confusion *confusions;                    /* kinds of errors, sorted by falling count */
     size_t n_confusions, n_folded, confusions_capacity; /* n_folded: of them without a double */
     int n_without_line;                                 /* utterances that a CTM hypothesis does not mention */
 } lin_score;
@@ -97,21 +98,18 @@ void lin_score_destroy(lin_score *score); /* NULL is fine */
 
 double lin_score_rate(const lin_score_counts *counts); /* 0.25 for 25 % */
 
-/* Names, owned by the score, and counts. counts may be NULL. */
-const char *lin_score_speaker(const lin_score *score, int index, lin_score_counts *counts);
-const char *lin_score_utterance(const lin_score *score, int index, lin_score_counts *counts);
-const char *lin_score_token(const lin_score *score, int token, lin_score_token_counts *counts);
+/* Names, owned by the score; NULL for token -1. */
+static inline const char *lin_score_speaker(const lin_score *s, int index) { return lin_symbols_text(&s->speakers, index); }
+static inline const char *lin_score_utterance(const lin_score *s, int index) { return lin_symbols_text(&s->ref.ids, index); }
+static inline const char *lin_score_token(const lin_score *s, int token)
+{
+    return token < 0 ? NULL : lin_symbols_text(&s->tokens, token);
+}
 
 /* 1: the utterance has alternatives or optional words: another hypothesis may choose other words of the reference. */
 int lin_score_has_choices(const lin_score *score, int utterance);
 
-/* Effects of a phone map on reference and hypothesis together: tokens deleted, and distinct tokens that are not in the map (text
- * of the index-th, or NULL after the last). */
-long long lin_score_deleted_by_map(const lin_score *score);
-const char *lin_score_unmapped(const lin_score *score, int index);
-
-/* The alignment of an utterance, from first to last; the kinds of errors in the order of their frequency. */
+/* The alignment of an utterance, from first to last. */
 const lin_score_pair *lin_score_alignment(const lin_score *score, int utterance, int *n);
-const lin_score_confusion *lin_score_confusions(const lin_score *score, int *n);
 
 #endif

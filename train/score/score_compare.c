@@ -15,21 +15,13 @@ static lin_bootstrap_unit unit_of(const lin_score_counts *c)
 
 static int utterance_units(const lin_score *s, lin_bootstrap_unit *units)
 {
-    lin_score_counts c;
-    for (int u = 0; u < s->ref.n; u++) {
-        lin_score_utterance(s, u, &c);
-        units[u] = unit_of(&c);
-    }
+    for (int u = 0; u < s->ref.n; u++) units[u] = unit_of(&s->by_utterance[u]);
     return s->ref.n;
 }
 
 static int speaker_units(const lin_score *s, lin_bootstrap_unit *units)
 {
-    lin_score_counts c;
-    for (int k = 0; k < s->speakers.n; k++) {
-        lin_score_speaker(s, k, &c);
-        units[k] = unit_of(&c);
-    }
+    for (int k = 0; k < s->speakers.n; k++) units[k] = unit_of(&s->by_speaker[k]);
     return s->speakers.n;
 }
 
@@ -50,9 +42,8 @@ static lin_status draw(const lin_score *s, const lin_bootstrap_options *o, lin_b
     int n = utterance_units(s, units);
     lin_status status = lin_bootstrap_rate(units, n, o, &v->utterances, err);
     if (status == LIN_OK) sort_by_speaker(s, units, sorted, begin);
-    for (int k = 0; k < n_speakers && status == LIN_OK; k++) {
+    for (int k = 0; k < n_speakers && status == LIN_OK; k++)
         status = lin_bootstrap_rate(sorted + begin[k], begin[k + 1] - begin[k], o, &v->by_speaker[k], err);
-    }
     if (status == LIN_OK) status = lin_bootstrap_rate(units, speaker_units(s, units), o, &v->speakers, err);
     return status;
 }
@@ -130,10 +121,7 @@ static void add_segments(const lin_score_pair *x, int n_x, const lin_score_pair 
 // An utterance with alternatives is one segment: its words may differ.
 static void add_whole(const lin_score *x, const lin_score *y, int u, sums *t)
 {
-    lin_score_counts a, b;
-    lin_score_utterance(x, u, &a);
-    lin_score_utterance(y, u, &b);
-    int errors_x = (int)(a.sub + a.del + a.ins), errors_y = (int)(b.sub + b.del + b.ins);
+    int errors_x = (int)unit_of(&x->by_utterance[u]).errors, errors_y = (int)unit_of(&y->by_utterance[u]).errors;
     close_segment(t, &errors_x, &errors_y);
 }
 
@@ -160,15 +148,15 @@ static int next_ref(const lin_score_pair *pairs, int n, int at)
 static lin_status same_reference(const lin_score *x, const lin_score *y, int u, lin_error *err)
 {
     int n_p, n_q, i = 0, j = 0;
-    const char *id = lin_score_utterance(x, u, NULL);
+    const char *id = lin_score_utterance(x, u);
     const lin_score_pair *p = lin_score_alignment(x, u, &n_p), *q = lin_score_alignment(y, u, &n_q);
-    int same = !strcmp(id, lin_score_utterance(y, u, NULL));
+    int same = !strcmp(id, lin_score_utterance(y, u));
     if (same && lin_score_has_choices(x, u)) return LIN_OK; // each has chosen its own words of the reference
     for (; same; i++, j++) {
         i = next_ref(p, n_p, i);
         j = next_ref(q, n_q, j);
         if (i == n_p || j == n_q) break;
-        same = !strcmp(lin_score_token(x, p[i].ref, NULL), lin_score_token(y, q[j].ref, NULL));
+        same = !strcmp(lin_score_token(x, p[i].ref), lin_score_token(y, q[j].ref));
     }
     char shown[LIN_QUOTE];
     if (same && i == n_p && j == n_q) return LIN_OK;
@@ -200,10 +188,9 @@ lin_status lin_score_compare(const lin_score *x, const lin_score *y, const lin_b
     sums t = {0};
     *c = (lin_score_comparison){.level = o->level, .other = y->total};
     c->difference = lin_score_rate(&total) - lin_score_rate(&c->other);
-    if (n != y->ref.n || x->speakers.n != y->speakers.n) {
+    if (n != y->ref.n || x->speakers.n != y->speakers.n)
         return lin_fail(err, LIN_MISMATCH, "the references of the two systems differ: %d and %d utterances of %d and %d speakers",
                         n, y->ref.n, x->speakers.n, y->speakers.n);
-    }
     for (int u = 0; u < n && status == LIN_OK; u++) {
         int n_p, n_q;
         LIN_TRY(same_reference(x, y, u, err));

@@ -35,7 +35,7 @@ static const char style[] =
     ".al .e i{color:var(--good)}.al .e b{color:var(--bad);font-weight:700}\n"
     "</style>\n";
 
-static const char *name_of(const lin_score *s, int token) { return token < 0 ? "–" : lin_score_token(s, token, NULL); }
+static const char *name_of(const lin_score *s, int token) { return token < 0 ? "–" : lin_score_token(s, token); }
 
 static void head(const lin_score_report *r, lin_buffer *out)
 {
@@ -95,10 +95,8 @@ static void speakers(const lin_score_report *r, lin_buffer *out)
 {
     const int n = r->score->speakers.n, shown = n < MAX_SPEAKERS ? n : MAX_SPEAKERS;
     double largest = 0;
-    lin_score_counts c;
     for (int i = 0; i < shown; i++) {
-        lin_score_speaker(r->score, i, &c);
-        double end = lin_score_rate(&c);
+        double end = lin_score_rate(&r->score->by_speaker[i]);
         if (r->intervals && r->intervals->by_speaker) end = fmax(end, r->intervals->by_speaker[i].high);
         if (end > largest) largest = end;
     }
@@ -108,10 +106,10 @@ static void speakers(const lin_score_report *r, lin_buffer *out)
         "%<th></tr>\n",
         r->measure);
     for (int i = 0; i < shown; i++) {
-        const char *name = lin_score_speaker(r->score, i, &c);
-        lin_score_put(out, "<tr><td>%h<td>%d<td>%d<td>%2<td>%2<td>%2<td>%2", name, c.utterances, c.n_ref,
-                      lin_score_percent(c.sub, c.n_ref), lin_score_percent(c.del, c.n_ref), lin_score_percent(c.ins, c.n_ref),
-                      100 * lin_score_rate(&c));
+        const lin_score_counts c = r->score->by_speaker[i];
+        lin_score_put(out, "<tr><td>%h<td>%d<td>%d<td>%2<td>%2<td>%2<td>%2", lin_score_speaker(r->score, i), c.utterances,
+                      c.n_ref, lin_score_percent(c.sub, c.n_ref), lin_score_percent(c.del, c.n_ref),
+                      lin_score_percent(c.ins, c.n_ref), 100 * lin_score_rate(&c));
         bar(out, lin_score_rate(&c), r->intervals && r->intervals->by_speaker ? &r->intervals->by_speaker[i] : NULL, largest);
         lin_score_put(out, "</tr>\n");
     }
@@ -125,10 +123,7 @@ static void speakers(const lin_score_report *r, lin_buffer *out)
 // Tokens of the row: what was said, or for the last row all insertions.
 static long long row_total(const lin_score *s, const lin_score_matrix *m, int row)
 {
-    lin_score_token_counts c;
-    if (row == m->n) return s->total.ins;
-    lin_score_token(s, m->tokens[row], &c);
-    return c.n_ref;
+    return row == m->n ? s->total.ins : s->by_token[m->tokens[row]].n_ref;
 }
 
 static void matrix_cell(const lin_score *s, const lin_score_matrix *m, int i, int j, long long total, lin_buffer *out)
@@ -188,8 +183,9 @@ static lin_status matrix(const lin_score_report *r, lin_buffer *out, lin_error *
 
 static void list_errors(const lin_score_report *r, const char *title, int ref, int hyp, lin_buffer *out)
 {
-    int n, shown = 0, max = r->confusions ? r->confusions : MAX_LIST;
-    const lin_score_confusion *c = lin_score_confusions(r->score, &n);
+    const int n = (int)r->score->n_confusions, max = r->confusions ? r->confusions : MAX_LIST;
+    const lin_score_confusion *c = r->score->confusions;
+    int shown = 0;
     lin_score_put(out, "<table><caption>%s</caption><tr>%s%s<th>count</tr>\n", title, ref ? "<th>said" : "",
                   hyp ? "<th>recognised" : "");
     for (int i = 0; i < n && shown < max; i++) {
@@ -210,10 +206,9 @@ static lin_status lists(const lin_score_report *r, lin_buffer *out, lin_error *e
     LIN_TRY(lin_score_confused_pairs(r->score, &p, &n, err));
     lin_score_put(out,
                   "<div class=\"lists\"><table><caption>most confused pairs</caption><tr><th>pair<th>both ways<th>→<th>←</tr>\n");
-    for (int i = 0; i < n && i < max; i++) {
+    for (int i = 0; i < n && i < max; i++)
         lin_score_put(out, "<tr><td>%h ↔ %h<td>%d<td>%d<td>%d</tr>\n", name_of(r->score, p[i].a), name_of(r->score, p[i].b),
                       p[i].a_as_b + p[i].b_as_a, p[i].a_as_b, p[i].b_as_a);
-    }
     lin_free(p);
     lin_score_put(out, "</table>\n");
     list_errors(r, "substitutions", 1, 1, out);
@@ -231,19 +226,18 @@ static lin_status worst(const lin_score_report *r, lin_buffer *out, lin_error *e
     LIN_TRY(lin_score_worst(r->score, MAX_WORST, &utterances, &n, err));
     lin_score_put(out, "<h2>Utterances with the most errors</h2>\n");
     for (int k = 0; k < n; k++) {
-        lin_score_counts c;
+        const lin_score_counts c = r->score->by_utterance[utterances[k]];
         int n_pairs;
-        const char *id = lin_score_utterance(r->score, utterances[k], &c);
         const lin_score_pair *p = lin_score_alignment(r->score, utterances[k], &n_pairs);
         lin_score_put(out,
                       "<details%s><summary>%h <span class=\"dim\">%2 % of %d: %d substitutions, %d deletions, %d "
                       "insertions</span></summary>"
                       "<div class=\"al\">",
-                      k < 3 ? " open" : "", id, 100 * lin_score_rate(&c), c.n_ref, c.sub, c.del, c.ins);
-        for (int i = 0; i < n_pairs && i < MAX_PAIRS; i++) {
+                      k < 3 ? " open" : "", lin_score_utterance(r->score, utterances[k]), 100 * lin_score_rate(&c), c.n_ref,
+                      c.sub, c.del, c.ins);
+        for (int i = 0; i < n_pairs && i < MAX_PAIRS; i++)
             lin_score_put(out, "<span%s><i>%h</i><b>%h</b></span>\n", p[i].is_right ? "" : " class=\"e\"",
                           name_of(r->score, p[i].ref), name_of(r->score, p[i].hyp));
-        }
         lin_score_put(out, "</div>");
         if (n_pairs > MAX_PAIRS) lin_score_put(out, "<p class=\"dim\">and %d more</p>", (long long)(n_pairs - MAX_PAIRS));
         lin_score_put(out, "</details>\n");

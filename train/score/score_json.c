@@ -21,13 +21,11 @@ static void json_interval(lin_buffer *out, const char *key, const lin_bootstrap_
 
 static void json_speakers(const lin_score_report *r, lin_buffer *out)
 {
-    lin_score_counts c;
     lin_buffer_text(out, ",\n\"speakers\":[");
     for (int i = 0; i < r->score->speakers.n; i++) {
-        const char *name = lin_score_speaker(r->score, i, &c);
         json_next(out, i);
-        lin_buffer_json_format(out, "'id':%s", name);
-        json_counts(out, &c);
+        lin_buffer_json_format(out, "'id':%s", lin_score_speaker(r->score, i));
+        json_counts(out, &r->score->by_speaker[i]);
         if (r->intervals && r->intervals->by_speaker) json_interval(out, "interval", &r->intervals->by_speaker[i]);
         lin_buffer_char(out, '}');
     }
@@ -36,14 +34,12 @@ static void json_speakers(const lin_score_report *r, lin_buffer *out)
 
 static void json_utterances(const lin_score_report *r, lin_buffer *out)
 {
-    lin_score_counts c;
     lin_buffer_text(out, ",\n\"utterances_by_id\":[");
     for (int u = 0; u < r->score->ref.n; u++) {
-        const char *name = lin_score_utterance(r->score, u, &c);
         json_next(out, u);
-        lin_buffer_json_format(out, "'id':%s", name);
-        json_counts(out, &c);
-        lin_buffer_json_format(out, ",'speaker':%s}", lin_score_speaker(r->score, r->score->speaker_of[u], NULL));
+        lin_buffer_json_format(out, "'id':%s", lin_score_utterance(r->score, u));
+        json_counts(out, &r->score->by_utterance[u]);
+        lin_buffer_json_format(out, ",'speaker':%s}", lin_score_speaker(r->score, r->score->speaker_of[u]));
     }
     lin_buffer_char(out, ']');
 }
@@ -57,14 +53,14 @@ static void json_token(lin_buffer *out, const char *key, const char *token)
 
 static void json_confusions(const lin_score_report *r, lin_buffer *out)
 {
-    int n, max = r->confusions ? r->confusions : MAX_CONFUSIONS;
-    const lin_score_confusion *c = lin_score_confusions(r->score, &n);
+    const int n = (int)r->score->n_confusions, max = r->confusions ? r->confusions : MAX_CONFUSIONS;
+    const lin_score_confusion *c = r->score->confusions;
     lin_buffer_text(out, ",\n\"confusions\":[");
     for (int i = 0; i < n && i < max; i++) {
         json_next(out, i);
-        json_token(out, "ref", lin_score_token_of(r->score, c[i].ref));
+        json_token(out, "ref", lin_score_token(r->score, c[i].ref));
         lin_buffer_char(out, ',');
-        json_token(out, "hyp", lin_score_token_of(r->score, c[i].hyp));
+        json_token(out, "hyp", lin_score_token(r->score, c[i].hyp));
         lin_buffer_json_format(out, ",'count':%lld}", c[i].count);
     }
     lin_buffer_char(out, ']');
@@ -77,16 +73,15 @@ static lin_status json_matrix(const lin_score_report *r, lin_buffer *out, lin_er
     LIN_TRY(lin_score_matrix_make(r->score, MAX_MATRIX, &m, err));
     lin_buffer_text(out, ",\n\"tokens_by_name\":[");
     for (int i = 0; i < m.n; i++) {
-        lin_score_token_counts c;
-        const char *name = lin_score_token(r->score, m.tokens[i], &c);
+        const lin_score_token_counts c = r->score->by_token[m.tokens[i]];
         json_next(out, i);
         lin_buffer_json_format(out, "'token':%s,'tokens':%lld,'correct':%lld,'substitutions':%lld,'deletions':%lld,"
                                     "'insertions':%lld,'in_place_of_others':%lld}",
-                               name, c.n_ref, c.correct, c.sub, c.del, c.ins, c.put);
+                               lin_symbols_text(&r->score->tokens, m.tokens[i]), c.n_ref, c.correct, c.sub, c.del, c.ins, c.put);
     }
     lin_buffer_text(out, "],\n\"matrix\":{\"tokens\":[");
     for (int i = 0; i < m.n; i++) {
-        lin_buffer_json_format(out, i ? ",%s" : "%s", lin_score_token_of(r->score, m.tokens[i]));
+        lin_buffer_json_format(out, i ? ",%s" : "%s", lin_symbols_text(&r->score->tokens, m.tokens[i]));
     }
     lin_buffer_json_format(out, "],'left_out':%d,'counts':[", m.left_out);
     for (int i = 0; i <= m.n; i++) {
@@ -134,18 +129,17 @@ static void json_comparison(const lin_score_report *r, lin_buffer *out)
 lin_status lin_score_json(const lin_score_report *r, lin_buffer *out, lin_error *err)
 {
     const lin_score *s = r->score;
-    lin_score_counts total = s->total;
-    const char *token;
     lin_buffer_json_format(out, "{'measure':%s", r->measure);
-    json_counts(out, &total);
+    json_counts(out, &s->total);
     lin_buffer_json_format(out, ",'without_line':%d", s->n_without_line);
     json_speakers(r, out);
     json_confusions(r, out);
     if (r->intervals) json_bootstrap(r->intervals, out);
     if (r->comparison) json_comparison(r, out);
-    if (lin_score_deleted_by_map(s) || lin_score_unmapped(s, 0)) {
-        lin_buffer_json_format(out, ",\n'map':{'deleted':%lld,'unmapped':[", lin_score_deleted_by_map(s));
-        for (int i = 0; (token = lin_score_unmapped(s, i)); i++) lin_buffer_json_format(out, i ? ",%s" : "%s", token);
+    if (s->n_deleted || s->unmapped.n) {
+        lin_buffer_json_format(out, ",\n'map':{'deleted':%lld,'unmapped':[", s->n_deleted);
+        for (int i = 0; i < s->unmapped.n; i++)
+            lin_buffer_json_format(out, i ? ",%s" : "%s", lin_symbols_text(&s->unmapped, i));
         lin_buffer_text(out, "]}");
     }
     LIN_TRY(json_matrix(r, out, err));

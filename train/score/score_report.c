@@ -75,8 +75,9 @@ static int by_sum(const void *x, const void *y)
 
 lin_status lin_score_confused_pairs(const lin_score *s, lin_confused_pair **pairs, int *n, lin_error *err)
 {
-    int n_confusions, found = 0, joined = 0;
-    const lin_score_confusion *c = lin_score_confusions(s, &n_confusions);
+    const int n_confusions = (int)s->n_confusions;
+    const lin_score_confusion *c = s->confusions;
+    int found = 0, joined = 0;
     lin_confused_pair *p = lin_alloc((size_t)n_confusions, sizeof *p);
     *pairs = p;
     *n = 0;
@@ -145,14 +146,9 @@ static int by_place(const void *x, const void *y)
 static void fill(const lin_score *s, const int *row_of, lin_score_matrix *m)
 {
     const size_t width = (size_t)m->n + 1;
-    int n_confusions;
-    const lin_score_confusion *c = lin_score_confusions(s, &n_confusions);
-    for (int i = 0; i < m->n; i++) {
-        lin_score_token_counts counts;
-        lin_score_token(s, m->tokens[i], &counts);
-        m->counts[(size_t)i * width + (size_t)i] = counts.correct;
-    }
-    for (int i = 0; i < n_confusions; i++) {
+    const lin_score_confusion *c = s->confusions;
+    for (int i = 0; i < m->n; i++) m->counts[(size_t)i * width + (size_t)i] = s->by_token[m->tokens[i]].correct;
+    for (size_t i = 0; i < s->n_confusions; i++) {
         int ref = c[i].ref < 0 ? m->n : row_of[c[i].ref], hyp = c[i].hyp < 0 ? m->n : row_of[c[i].hyp];
         if (ref >= 0 && hyp >= 0) m->counts[(size_t)ref * width + (size_t)hyp] = c[i].count;
     }
@@ -169,9 +165,8 @@ lin_status lin_score_matrix_make(const lin_score *s, int max, lin_score_matrix *
     int *row_of = lin_alloc((size_t)n, sizeof *row_of);
     if (m->tokens && m->counts && r && row_of) {
         for (int i = 0; i < n; i++) {
-            lin_score_token_counts c;
-            r[i] = (ranked){.text = lin_score_token(s, i, &c), .token = i};
-            r[i].errors = c.sub + c.del + c.ins + c.put;
+            const lin_score_token_counts *c = &s->by_token[i];
+            r[i] = (ranked){.text = lin_score_token(s, i), .token = i, .errors = c->sub + c->del + c->ins + c->put};
             row_of[i] = -1;
         }
         if (n) qsort(r, (size_t)n, sizeof *r, by_errors);
@@ -223,9 +218,8 @@ lin_status lin_score_worst(const lin_score *s, int max, int **utterances, int *n
         return lin_no_memory(err, "a report", (size_t)all * sizeof *b);
     }
     for (int u = 0; u < all; u++) {
-        lin_score_counts c;
-        lin_score_utterance(s, u, &c);
-        if (c.wrong) b[found++] = (bad){.utterance = u, .errors = c.sub + c.del + c.ins};
+        const lin_score_counts *c = &s->by_utterance[u];
+        if (c->wrong) b[found++] = (bad){.utterance = u, .errors = c->sub + c->del + c->ins};
     }
     if (found) qsort(b, (size_t)found, sizeof *b, by_badness);
     for (; *n < found && *n < max; ++*n) (*utterances)[*n] = b[*n].utterance;
@@ -289,9 +283,9 @@ static void list_row(lin_buffer *out, const lin_score *s, long long count, long 
     cell(out, (double)count, 0);
     cell(out, lin_score_percent(count, of), 2);
     lin_buffer_text(out, "  ");
-    if (a >= 0) lin_buffer_text(out, lin_score_token(s, a, NULL));
+    if (a >= 0) lin_buffer_text(out, lin_score_token(s, a));
     lin_buffer_text(out, between);
-    if (b >= 0) lin_buffer_text(out, lin_score_token(s, b, NULL));
+    if (b >= 0) lin_buffer_text(out, lin_score_token(s, b));
     lin_buffer_char(out, '\n');
 }
 
@@ -306,13 +300,12 @@ static void list_title(lin_buffer *out, const char *what, long long n, const cha
 // kind: 0 substitutions, 1 deletions, 2 insertions
 static void list_errors(const lin_score_report *r, int kind, const char *what, long long total, const char *of, lin_buffer *out)
 {
-    int n, shown = 0;
-    const lin_score_confusion *c = lin_score_confusions(r->score, &n);
+    const lin_score_confusion *c = r->score->confusions;
+    int shown = 0;
     list_title(out, what, total, of);
-    for (int i = 0; i < n && shown < r->confusions; i++) {
-        lin_score_token_counts t;
+    for (size_t i = 0; i < r->score->n_confusions && shown < r->confusions; i++) {
         if (kind != (c[i].ref < 0 ? 2 : c[i].hyp < 0 ? 1 : 0)) continue;
-        lin_score_token(r->score, kind == 2 ? c[i].hyp : c[i].ref, &t);
+        const lin_score_token_counts t = r->score->by_token[kind == 2 ? c[i].hyp : c[i].ref];
         list_row(out, r->score, c[i].count, kind == 2 ? t.correct + t.put + t.ins : t.n_ref, c[i].ref, kind ? "" : " -> ",
                  c[i].hyp);
         shown++;
@@ -327,10 +320,8 @@ static lin_status list_pairs(const lin_score_report *r, lin_buffer *out, lin_err
     LIN_TRY(lin_score_confused_pairs(r->score, &p, &n, err));
     list_title(out, "most confused pairs", n, "% both");
     for (int i = 0; i < n && i < r->confusions; i++) {
-        lin_score_token_counts a, b;
-        lin_score_token(r->score, p[i].a, &a);
-        lin_score_token(r->score, p[i].b, &b);
-        list_row(out, r->score, p[i].a_as_b + p[i].b_as_a, a.n_ref + b.n_ref, p[i].a, " <-> ", p[i].b);
+        const long long both = r->score->by_token[p[i].a].n_ref + r->score->by_token[p[i].b].n_ref;
+        list_row(out, r->score, p[i].a_as_b + p[i].b_as_a, both, p[i].a, " <-> ", p[i].b);
     }
     lin_buffer_char(out, '\n');
     lin_free(p);
@@ -350,18 +341,17 @@ static void notes(const lin_score_report *r, lin_buffer *out)
 {
     const lin_score *s = r->score;
     const lin_score_intervals *v = r->intervals;
-    const char *token;
     char shown[LIN_QUOTE];
     if (s->n_without_line)
         lin_score_put(out, "%d utterances have no line in the CTM hypothesis and count as deleted\n",
                       (long long)s->n_without_line);
-    if (lin_score_deleted_by_map(s)) lin_score_put(out, "%d tokens were deleted by the map\n", lin_score_deleted_by_map(s));
-    for (int i = 0; (token = lin_score_unmapped(s, i)); i++) {
+    if (s->n_deleted) lin_score_put(out, "%d tokens were deleted by the map\n", s->n_deleted);
+    for (int i = 0; i < s->unmapped.n; i++) {
         lin_buffer_text(out, i ? i == 20 ? ", ..." : ", " : "not in the map, scored as they are: ");
         if (i == 20) break;
-        lin_buffer_text(out, lin_quote(shown, token, strlen(token)));
+        lin_buffer_text(out, lin_quote(shown, lin_symbols_text(&s->unmapped, i), s->unmapped.items[i].n));
     }
-    if (lin_score_unmapped(s, 0)) lin_buffer_char(out, '\n');
+    if (s->unmapped.n) lin_buffer_char(out, '\n');
     if (v && v->utterances.units > 1) {
         lin_score_put_intervals(out, "[%2, %2] over %d %s", v->level, &v->utterances, &v->speakers);
         lin_score_put(out, " (bootstrap, %d resamples, seed %d)\n", (long long)v->resamples, (long long)v->seed);
@@ -388,25 +378,24 @@ static void compared(const lin_score_report *r, lin_buffer *out)
 lin_status lin_score_text(const lin_score_report *r, lin_buffer *out, lin_error *err)
 {
     const lin_score *s = r->score;
-    lin_score_counts c, total = s->total;
     char name[LIN_QUOTE];
     for (int u = 0; r->alignments && u < s->ref.n; u++) lin_score_align(r, u, out);
     if (r->utterances) {
         header(out, "utterance", r->measure);
-        for (int u = 0; u < s->ref.n; u++) row(out, lin_score_utterance(s, u, &c), &c);
+        for (int u = 0; u < s->ref.n; u++) row(out, lin_score_utterance(s, u), &s->by_utterance[u]);
         lin_buffer_char(out, '\n');
     }
     LIN_TRY(r->confusions > 0 ? lists(r, out, err) : LIN_OK);
     header(out, "speaker", r->measure);
     for (int i = 0; i < s->speakers.n; i++) {
-        const char *speaker = lin_score_speaker(s, i, &c);
-        row(out, lin_quote(name, speaker, strlen(speaker)), &c);
+        const char *speaker = lin_score_speaker(s, i);
+        row(out, lin_quote(name, speaker, strlen(speaker)), &s->by_speaker[i]);
     }
-    row(out, "all", &total);
+    row(out, "all", &s->total);
     lin_buffer_char(out, '\n');
     notes(r, out);
     if (r->comparison) compared(r, out);
-    errors_of(out, r->measure, &total); // the last line, which scripts read
+    errors_of(out, r->measure, &s->total); // the last line, which scripts read
     return lin_buffer_status(out, err);
 }
 
@@ -432,13 +421,13 @@ const char *lin_score_measure(const lin_score *score, const lin_phones *phones)
 {
     long long n = 0, n_phones = 0, n_sure = 0, n_long = 0;
     for (int i = 0; i < score->tokens.n; i++) {
-        lin_score_token_counts c;
-        const char *token = lin_score_token(score, i, &c);
+        const long long n_ref = score->by_token[i].n_ref;
+        const char *token = lin_score_token(score, i);
         const int phone = is_phone(phones, token);
-        n += c.n_ref;
-        n_phones += phone ? c.n_ref : 0;
-        n_sure += phone && (lin_phones_is_own(phones) || strlen(token) > 1) ? c.n_ref : 0; // "b" may be a letter
-        n_long += !phone && (int)lin_utf8_count(token) > 2 ? c.n_ref : 0;
+        n += n_ref;
+        n_phones += phone ? n_ref : 0;
+        n_sure += phone && (lin_phones_is_own(phones) || strlen(token) > 1) ? n_ref : 0; // "b" may be a letter
+        n_long += !phone && (int)lin_utf8_count(token) > 2 ? n_ref : 0;
     }
     if (n && n_sure && n_phones >= n - n / 10) return "PER";
     return n_long > n / 2 ? "WER" : "ER";
@@ -464,31 +453,28 @@ static void put_token(lin_buffer *out, const char *text, size_t width, int is_wr
 
 static size_t column(const lin_score *s, const lin_score_pair *p)
 {
-    const size_t ref = p->ref < 0 ? 0 : lin_utf8_count(lin_score_token_of(s, p->ref)),
-                 hyp = p->hyp < 0 ? 0 : lin_utf8_count(lin_score_token_of(s, p->hyp));
+    const size_t ref = p->ref < 0 ? 0 : lin_utf8_count(lin_score_token(s, p->ref)),
+                 hyp = p->hyp < 0 ? 0 : lin_utf8_count(lin_score_token(s, p->hyp));
     return ref > hyp ? ref : hyp;
 }
 
 void lin_score_align(const lin_score_report *r, int u, lin_buffer *out)
 {
     const lin_score *s = r->score;
-    lin_score_counts c;
+    const lin_score_counts c = s->by_utterance[u];
     int n;
-    const char *id = lin_score_utterance(s, u, &c);
     const lin_score_pair *p = lin_score_alignment(s, u, &n);
     const long long counts[] = {c.correct, c.sub, c.del, c.ins};
-    lin_buffer_format(out, "id: (%s)\nScores: (#C #S #D #I)", id);
-    for (int i = 0; i < 4; i++) {
-        lin_buffer_format(out, " %lld", (long long)counts[i]);
-    }
+    lin_buffer_format(out, "id: (%s)\nScores: (#C #S #D #I)", lin_score_utterance(s, u));
+    for (int i = 0; i < 4; i++) lin_buffer_format(out, " %lld", counts[i]);
     if (!n) { // sclite prints no empty lines
         lin_buffer_text(out, "\n\n");
         return;
     }
     lin_buffer_text(out, "\nREF:  ");
-    for (int i = 0; i < n; i++) put_token(out, lin_score_token_of(s, p[i].ref), column(s, &p[i]), !p[i].is_right, !r->keep_case);
+    for (int i = 0; i < n; i++) put_token(out, lin_score_token(s, p[i].ref), column(s, &p[i]), !p[i].is_right, !r->keep_case);
     lin_buffer_text(out, "\nHYP:  ");
-    for (int i = 0; i < n; i++) put_token(out, lin_score_token_of(s, p[i].hyp), column(s, &p[i]), !p[i].is_right, !r->keep_case);
+    for (int i = 0; i < n; i++) put_token(out, lin_score_token(s, p[i].hyp), column(s, &p[i]), !p[i].is_right, !r->keep_case);
     lin_buffer_text(out, "\nEval: ");
     for (int i = 0; i < n; i++) {
         lin_buffer_char(out, p[i].is_right ? ' ' : p[i].ref < 0 ? 'I' : p[i].hyp < 0 ? 'D' : 'S');

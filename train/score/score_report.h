@@ -55,12 +55,6 @@ static inline double lin_score_percent(long long part, long long whole)
     return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-/* NULL for -1. */
-static inline const char *lin_score_token_of(const lin_score *s, int token)
-{
-    return token < 0 ? NULL : lin_score_token(s, token, NULL);
-}
-
 /* %s text as it is, %h escaped for HTML, %d a long long, %0 .. %4 a double with so many digits; '%' before anything else stands
  * for itself. */
 void lin_score_put(lin_buffer *out, const char *form, ...);

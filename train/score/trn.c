@@ -89,10 +89,9 @@ lin_status lin_trn_add_utterance(lin_trn_reader *r, const char *id, size_t n, in
     char shown[LIN_QUOTE];
     LIN_TRY(lin_grow(&t->utterances, &t->utterances_capacity, (size_t)t->n + 1, sizeof *t->utterances, "transcripts", err));
     LIN_TRY(lin_trn_add_symbol(r, &t->ids, id, n, &index, err));
-    if (index < t->n) {
+    if (index < t->n)
         return lin_fail(err, LIN_FORMAT, "%s:%d: utterance '%s' is there twice, first in line %d", r->name, line,
                         lin_quote(shown, id, n), t->utterances[index].line);
-    }
     t->utterances[t->n++] = (lin_trn_utterance){.first = t->n_tokens, .n = 0, .line = line};
     return LIN_OK;
 }
@@ -176,14 +175,12 @@ static lin_status add_choice(lin_trn_reader *r, const char *text, size_t n, int 
 {
     const lin_trn_word w = lin_trn_read_word(text, n);
     char shown[LIN_QUOTE];
-    if (!r->options.normalize && (memchr(text, ';', n) || memchr(text, '\\', n))) {
+    if (!r->options.normalize && (memchr(text, ';', n) || memchr(text, '\\', n)))
         return lin_fail(err, LIN_UNSUPPORTED, "%s:%d: '%s': ; and \\ are not supported inside words", r->name, line,
                         lin_quote(shown, text, n));
-    }
-    if (memchr(text, '{', n) || memchr(text, '}', n)) {
+    if (memchr(text, '{', n) || memchr(text, '}', n))
         return lin_fail(err, LIN_FORMAT, "%s:%d: '%s': a brace begins or ends alternatives, as in { a / b }", r->name, line,
                         lin_quote(shown, text, n));
-    }
     if (w.is_null) return append(r, LIN_EDIT_NULL, err);
     r->is_optional = w.is_optional;
     lin_status status = add_token(r, w.text, w.n, err);
@@ -254,16 +251,14 @@ static lin_status read_trn_line(lin_trn_reader *r, const lin_lines *line, lin_er
 {
     const char *open = last_of(line->text, line->n, '('), *close = last_of(line->text, line->n, ')');
     char shown[LIN_QUOTE];
-    if (!open || !close || close < open + 2) {
+    if (!open || !close || close < open + 2)
         return lin_fail(err, LIN_FORMAT, "%s:%d: no utterance id in parentheses at the end of '%s'", r->name, line->number,
                         lin_quote(shown, line->text, line->n));
-    }
     const char *after = close + 1, *field;
     size_t n;
-    if (lin_field_next(&after, line->text + line->n, &field, &n)) {
+    if (lin_field_next(&after, line->text + line->n, &field, &n))
         return lin_fail(err, LIN_FORMAT, "%s:%d: there is text behind the utterance id: '%s'", r->name, line->number,
                         lin_quote(shown, field, n));
-    }
     lin_status status = lin_trn_add_utterance(r, open + 1, (size_t)(close - open - 1), line->number, err);
     return status != LIN_OK ? status : lin_trn_add_choices(r, line->text, open, line->number, err);
 }
@@ -307,9 +302,8 @@ static lin_trn_format guess_format(const char *name, const char *text, size_t n)
         int k = 0;
         double value;
         while (k < 7 && lin_field_next(&at, end, &f[k], &n_field[k])) k++;
-        if ((k == 5 || k == 6) && lin_text_number(f[2], n_field[2], &value) && lin_text_number(f[3], n_field[3], &value)) {
+        if ((k == 5 || k == 6) && lin_text_number(f[2], n_field[2], &value) && lin_text_number(f[3], n_field[3], &value))
             return LIN_TRN_CTM;
-        }
         if (k >= 6 && *f[5] == '<' && f[5][n_field[5] - 1] == '>' && lin_text_number(f[3], n_field[3], &value) &&
             lin_text_number(f[4], n_field[4], &value)) {
             return LIN_TRN_STM;
@@ -331,10 +325,9 @@ static lin_status read_lines(lin_trn_reader *r, const char *text, size_t n, lin_
     lin_lines_begin(&line, text, n);
     while (status == LIN_OK && lin_lines_next(&line)) {
         size_t bad = lin_text_find_control(line.text, line.n);
-        if (bad < line.n) {
+        if (bad < line.n)
             return lin_fail(err, LIN_FORMAT, "%s:%d: control character 0x%02x at byte %zu of the line", r->name, line.number,
                             (unsigned char)line.text[bad], bad + 1);
-        }
         if (is_skipped(&line, format)) continue;
         if (format == LIN_TRN_TRN) status = read_trn_line(r, &line, err);
         else if (format == LIN_TRN_STM) status = lin_trn_stm_line(r, &line, err);
@@ -357,9 +350,8 @@ lin_status lin_trn_parse(const char *text, size_t n, const char *name, const lin
     LIN_TRY(lin_unicode_clean(text, n, name, LIN_UNICODE_ANY, &own, &text, &n, err));
     if (trn->format == LIN_TRN_AUTO) trn->format = guess_format(name, text, n);
     lin_status status = read_lines(&r, text, n, err);
-    if (status == LIN_OK && !trn->n && !trn->n_segments && trn->format != LIN_TRN_CTM) {
+    if (status == LIN_OK && !trn->n && !trn->n_segments && trn->format != LIN_TRN_CTM)
         status = lin_fail(err, LIN_FORMAT, "%s: the file has no utterance", name);
-    }
     lin_free(own);
     lin_trn_reader_free(&r);
     lin_free(r.rows);
@@ -434,10 +426,9 @@ static lin_status add_rule(lin_phone_map *m, const char *name, int line, const c
     int before = m->from.n;
     lin_status status = lin_grow_int(&m->rules, &m->capacity, (int64_t)before + 1, sizeof *m->rules, "a phone map", err);
     if (status == LIN_OK) status = add_name(m, &m->from, from, n_from, &index, err);
-    if (status == LIN_OK && index < before) {
+    if (status == LIN_OK && index < before)
         return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' is mapped twice, first in line %d", name, line,
                         lin_quote(shown, from, n_from), m->rules[index].line);
-    }
     if (status == LIN_OK && to) status = add_name(m, &m->to, to, n_to, &target, err);
     if (status == LIN_OK) m->rules[index] = (rule){.to = target, .line = line};
     return status;
@@ -453,19 +444,17 @@ static lin_status read_map(lin_phone_map *m, const char *text, size_t n, const c
         const char *at = line.text, *end = line.text + line.n, *first, *field, *last = NULL;
         size_t n_first, n_field, n_last = 0, bad = lin_text_find_control(line.text, line.n);
         int count = 1;
-        if (bad < line.n) {
+        if (bad < line.n)
             return lin_fail(err, LIN_FORMAT, "%s:%d: control character 0x%02x at byte %zu of the line", name, line.number,
                             (unsigned char)line.text[bad], bad + 1);
-        }
         if (!lin_field_next(&at, end, &first, &n_first) || *first == '#') continue;
         for (; lin_field_next(&at, end, &field, &n_field); count++) {
             last = field;
             n_last = n_field;
         }
-        if (count > 1 && fields && count != fields) {
+        if (count > 1 && fields && count != fields)
             return lin_fail(err, LIN_FORMAT, "%s:%d: %d fields, where line %d has %d; a line is a phone and its replacement",
                             name, line.number, count, fields_line, fields);
-        }
         if (count > 1) {
             fields = count;
             fields_line = line.number;
@@ -630,10 +619,9 @@ static lin_status check_string(const cJSON *item, const char *what, int is_token
     const char *text = item->valuestring;
     size_t n = strlen(text);
     if (!n) return lin_fail(err, LIN_FORMAT, "%s:%d: \"%s\" is empty", at->name, at->line, what);
-    if (lin_text_find_control(text, n) < n || (is_token && strpbrk(text, " \t"))) {
+    if (lin_text_find_control(text, n) < n || (is_token && strpbrk(text, " \t")))
         return lin_fail(err, LIN_FORMAT, "%s:%d: \"%s\" holds a %scontrol character: '%s'", at->name, at->line, what,
                         is_token ? "blank or " : "", lin_quote(shown, text, n));
-    }
     return LIN_OK;
 }
 
@@ -710,10 +698,9 @@ static lin_status read_object(lin_trn_reader *r, const cJSON *object, const plac
     if (found && r->options.is_hypothesis) text = found, list = NULL;
     if (!id) id = path;
     if (!id) return lin_fail(err, LIN_FORMAT, "%s:%d: the object has no \"id\"", at->name, at->line);
-    if (list ? !cJSON_IsArray(list) : !cJSON_IsString(text)) {
+    if (list ? !cJSON_IsArray(list) : !cJSON_IsString(text))
         return lin_fail(err, LIN_FORMAT, "%s:%d: the object has neither a list \"%s\" nor a string \"text\"", at->name, at->line,
                         lists[unit]);
-    }
     lin_status status = check_string(id, id == path ? "audio_filepath" : "id", 0, at, err);
     if (status == LIN_OK) status = add_utterance(r, object, id, id == path, at, err);
     if (status != LIN_OK) return status;
@@ -735,10 +722,9 @@ static lin_status read_json_line(lin_trn_reader *r, const lin_lines *line, lin_e
 {
     const place at = {r->name, line->number};
     const size_t values = count_values(line->text, line->n);
-    if (values > MAX_VALUES) {
+    if (values > MAX_VALUES)
         return lin_fail(err, LIN_FORMAT, "%s:%d: a line of up to %zu values is too long; one object per line is wanted", at.name,
                         at.line, values);
-    }
     cJSON *tree;
     size_t end;
     lin_status status = lin_json_parse_value(line->text, line->n, &tree, &end);

@@ -145,11 +145,10 @@ lin_status lin_trn_ctm_line(lin_trn_reader *r, const lin_lines *line, lin_error 
     char shown[LIN_QUOTE];
     lin_ctm_row row = {.token = LIN_EDIT_NULL};
     while (f.k < 7 && lin_field_next(&at, end, &f.text[f.k], &f.n[f.k])) f.k++;
-    if (f.k < 5 || f.k > 6) {
+    if (f.k < 5 || f.k > 6)
         return lin_fail(err, LIN_FORMAT,
                         "%s:%d: a CTM line has 5 or 6 fields (utterance, channel, start, duration, token, confidence), here %d%s",
                         r->name, line->number, f.k, f.k == 7 ? " or more" : "");
-    }
     if (is_mark(&f, "<ALT_BEGIN>") || is_mark(&f, "<ALT>") || is_mark(&f, "<ALT_END>"))
         return read_mark(r, &f, line->number, err);
     if (!lin_text_number(f.text[2], f.n[2], &start) || !lin_text_number(f.text[3], f.n[3], &duration) || start < 0 ||
@@ -252,24 +251,21 @@ lin_status lin_trn_stm_line(lin_trn_reader *r, const lin_lines *line, lin_error 
     lin_trn *t = r->trn;
     lin_trn_segment s = {.utterance = -1};
     while (k < 5 && lin_field_next(&at, end, &f[k], &n[k])) k++;
-    if (k < 5) {
+    if (k < 5)
         return lin_fail(err, LIN_FORMAT,
                         "%s:%d: an STM line has a file, channel, speaker, start, end and a text, here are %d fields", r->name,
                         line->number, k);
-    }
     const int has_times = lin_text_number(f[3], n[3], &s.start_s) && lin_text_number(f[4], n[4], &s.end_s);
-    if (!has_times || s.start_s < 0 || s.end_s < s.start_s) {
+    if (!has_times || s.start_s < 0 || s.end_s < s.start_s)
         return lin_fail(err, LIN_FORMAT, "%s:%d: start and end must be numbers from 0 on, in this order: '%s'", r->name,
                         line->number, lin_quote(shown, f[3], (size_t)(f[4] + n[4] - f[3])));
-    }
     s.end_s = (double)(float)s.end_s; // sclite rounds so, which decides where a word has its middle at the end of a line
     const char *behind = at;
     if (lin_field_next(&behind, end, &label, &n_label) && *label == '<') at = behind;
     lin_status status = add_place(r, &t->places, f[0], n[0], f[1], n[1], &s.place, err);
-    if (status == LIN_OK) {
+    if (status == LIN_OK)
         status =
             lin_grow(&t->segments, &t->segments_capacity, (size_t)t->n_segments + 1, sizeof *t->segments, "transcripts", err);
-    }
     if (status != LIN_OK) return status;
     if (t->n_segments == INT_MAX / 16) return lin_fail(err, LIN_FORMAT, "%s:%d: too many lines", r->name, line->number);
     if (!holds(at, end, "IGNORE_TIME_SEGMENT_IN_SCORING") && !holds(at, end, "IGNORETIMESEGMENTINSCORING")) {
@@ -354,14 +350,12 @@ static lin_status cut_all(const lin_trn *stm, const char *stm_name, lin_trn *ctm
     for (int u = 0; u < ctm->n; u++) {
         const char *id = lin_symbols_text(&ctm->ids, u);
         const int place = find_place(stm, id, ctm->ids.items[u].n);
-        if (place < 0) {
+        if (place < 0)
             return lin_fail(err, LIN_MISMATCH, "%s:%d: %s has no line for this file and channel: '%s'", ctm_name,
                             ctm->utterances[u].line, stm_name, lin_quote(shown, id, ctm->ids.items[u].n));
-        }
-        if (words[place]) {
+        if (words[place])
             return lin_fail(err, LIN_MISMATCH, "%s:%d: the words of '%s' are there under two names", ctm_name,
                             ctm->utterances[u].line, lin_quote(shown, id, ctm->ids.items[u].n));
-        }
         words[place] = &ctm->utterances[u];
     }
     for (int i = 0; i < stm->n_segments; i++) entries[i] = (entry){&stm->segments[i], i};

@@ -20,14 +20,14 @@ SUPPORT int compare_with_sclite(const char *ref, const char *hyp, const char *co
     int n_utterances = 0, n_speakers = 0;
     while (fgets(line, sizeof line, file)) {
         long long want[4];
-        lin_score_counts c;
+        lin_score_counts c = {0};
         if (line[0] == '#') continue;
         const int is_speaker = !strncmp(line, "spk ", 4), kind = is_speaker || !strncmp(line, "utt ", 4) ? 4 : 0;
         ck_assert_int_eq(sscanf(line + kind, "%255s %lld %lld %lld %lld", id, &want[0], &want[1], &want[2], &want[3]), 5);
         int found = 0, n = is_speaker ? s->speakers.n : s->ref.n;
         for (int i = 0; i < n && !found; i++) {
-            const char *name = is_speaker ? lin_score_speaker(s, i, &c) : lin_score_utterance(s, i, &c);
-            found = !strcmp(name, id);
+            found = !strcmp(is_speaker ? lin_score_speaker(s, i) : lin_score_utterance(s, i), id);
+            c = is_speaker ? s->by_speaker[i] : s->by_utterance[i];
         }
         ck_assert_msg(found, "%s is not in the score", id);
         ck_assert_msg(c.correct == want[0] && c.sub == want[1] && c.del == want[2] && c.ins == want[3],
