@@ -8,7 +8,7 @@
 #include "train/learn/kneser_ney.h"
 #include "train/learn/ngram_mix.h"
 #include "train/learn/ngram_perplexity.h"
-#include "train/learn/ngram_prune.h"
+#include "train/learn/ngram_draft.h"
 
 // Every kind of query to an untrusted language model: results are in range.
 // honest: made from text, so that each of its words is found.

@@ -16,7 +16,6 @@
 #include "train/learn/ngram_draft.h"
 #include "train/learn/ngram_mix.h"
 #include "train/learn/ngram_perplexity.h"
-#include "train/learn/ngram_prune.h"
 #include "train/learn/ngram_sample.h"
 #include "lexicon/ngram.h"
 
@@ -102,9 +101,8 @@ static lin_status write_draft(const ngram_values *v, lin_ngram_draft *draft, lin
 static void append_counts(const lin_ngram_draft *draft, char *text, size_t size)
 {
     size_t used = 0;
-    for (int k = 1; k <= draft->order && used < size; k++) {
+    for (int k = 1; k <= draft->order && used < size; k++)
         used += (size_t)snprintf(text + used, size - used, "%s%zu %d-grams", k > 1 ? ", " : "", draft->level[k - 1].n, k);
-    }
 }
 
 /* ---- count ----------------------------------------------------------------------------------------------------------------- */
@@ -178,10 +176,9 @@ static int run_count(const lin_parsed *parsed, const char *const *paths, int n)
     char text[512] = "";
     append_counts(&draft, text, sizeof text);
     if (status == LIN_OK) status = write_draft(v, &draft, &err);
-    if (status == LIN_OK && !v->quiet) {
+    if (status == LIN_OK && !v->quiet)
         lin_complain("%llu sentences, %llu words (%llu as <unk>): %s; %.1f s", (unsigned long long)counts.n_lines,
                      (unsigned long long)counts.n_words, (unsigned long long)counts.n_unknown, text, lin_now() - begun);
-    }
     lin_ngram_draft_free(&draft);
     lin_ngram_counts_free(&counts);
     if (status == LIN_INVALID) return lin_misuse(parsed, "%s", err.message);
@@ -457,12 +454,10 @@ static int check_verb(const lin_parsed *parsed, const struct verb *verb)
     const int status = lin_verb_options(parsed, verb->name, verb->options);
     if (status != LIN_EXIT_OK) return status;
     if (n < verb->min_operands) return lin_misuse(parsed, "%s: the %sMODEL is missing", verb->name, n ? "second " : "");
-    if (verb->max_operands >= 0 && n > verb->max_operands) {
+    if (verb->max_operands >= 0 && n > verb->max_operands)
         return lin_misuse(parsed, "unexpected argument '%.200s'", parsed->operands.items[verb->max_operands + 1]);
-    }
-    if ((v->packed || verb->model == pack) && (!v->output || !strcmp(v->output, "-"))) {
+    if ((v->packed || verb->model == pack) && (!v->output || !strcmp(v->output, "-")))
         return lin_misuse(parsed, "a packed model needs --output FILE");
-    }
     if (verb->model == prune && !(v->entropy > 0)) return lin_misuse(parsed, "prune needs --entropy");
     return LIN_EXIT_OK;
 }

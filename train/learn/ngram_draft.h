@@ -1,8 +1,7 @@
 /*
  * ngram_draft.h - a back-off n-gram model under construction: n-grams order by order, in double precision.
  *
- * Pipeline: train/learn/kneser_ney (from text), or a finished model -> [this] -> train/learn/ngram_prune -> ARPA text,
- * or a finished model.
+ * Pipeline: train/learn/kneser_ney (from text), or a finished model -> [this] -> ARPA text, or a finished model.
  * lexicon/ngram holds finished models, which are small and fast; a draft is plain sorted arrays.
  *
  *   lin_ngram_draft_of(lm, &draft, &err);
@@ -44,8 +43,7 @@ typedef struct lin_ngram_draft {
     lin_symbols words;       /* unigram i is word i: level[0].n == words.n */
     lin_ngram_draft_level level[LIN_NGRAM_MAX_ORDER];
     int code_bits; /* of the finished model: each order above 1 has at most 2^code_bits distinct probabilities, and as many
-                      distinct
-                    * weights, 4 .. 16; 0: 16. Unigrams have 4 bits more */
+                    * distinct weights, 4 .. 16; 0: 16. Unigrams have 4 bits more */
 } lin_ngram_draft;
 
 /* Allocates arrays for n n-grams of an order (1: unigrams), not filled; with `context` also backoff. LIN_NO_MEMORY. */
@@ -72,5 +70,30 @@ lin_status lin_ngram_draft_of(const lin_ngram *lm, lin_ngram_draft *draft, lin_e
 lin_status lin_ngram_draft_finish(lin_ngram_draft *draft, const char *name, lin_ngram **lm, lin_error *err);
 
 void lin_ngram_draft_free(lin_ngram_draft *draft); /* the draft is empty again */
+
+/* Of two n-grams of n words, which comes first: below 0, 0 or above 0. */
+int lin_ngram_draft_compare(const uint32_t *a, const uint32_t *b, int n);
+
+/*
+ * Entropy pruning: a smaller model with nearly the same probabilities.
+ * Stolcke 1998, Entropy-based pruning of backoff language models: an n-gram (h, w) is removed if the model without it, with its
+ * probability from back-off, has a perplexity (on text like the model's own) that is relatively higher by less than `threshold`:
+ *
+ *   D = - P(h) ( P(w|h) (log P(w|h') + log a'(h) - log P(w|h)) + (log a'(h) - log a(h)) r(h) )
+ *   remove if e^D - 1 < threshold
+ *
+ * with r(h) = 1 - the sum of P(v|h) over the n-grams (h, v), a the back-off weight of h before, a' after, and P(h) by the model
+ * itself. An n-gram that is the context of a longer one that is kept is kept too. All are compared with the whole model; then the
+ * weights are computed again so that the sum of every context does not change.
+ *
+ * P(h) by a Kneser-Ney model is poor, because its unigrams count contexts and not words (Chelba et al. 2010, Study on interaction
+ * between entropy pruning and Kneser-Ney smoothing): for models made from text, small minimum counts in train/learn/ngram_count
+ * lose less.
+ *
+ * threshold: limit of the relative rise of the perplexity by one n-gram; 1e-9 .. 1e-5 are usual, 0 removes only n-grams without
+ * effect. Unigrams are kept; an order that loses all its n-grams is removed from the model. The draft is linked, before and
+ * afterwards. LIN_INVALID for a negative threshold or NaN; LIN_NO_MEMORY, and the draft is unchanged.
+ */
+lin_status lin_ngram_prune(lin_ngram_draft *draft, double threshold, lin_error *err);
 
 #endif

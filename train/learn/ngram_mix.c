@@ -30,13 +30,6 @@ typedef struct mixing {
     lin_ngram_draft *out;
 } mixing;
 
-static int compare(const uint32_t *a, const uint32_t *b, int n)
-{
-    for (int i = 0; i < n; i++)
-        if (a[i] != b[i]) return a[i] < b[i] ? -1 : 1;
-    return 0;
-}
-
 // Merges the words, which are in the order of their bytes in each model.
 static lin_status merge_words(mixing *m, lin_error *err)
 {
@@ -85,7 +78,7 @@ static size_t merge_level(const mixing *m, int order, uint32_t *fill)
         uint32_t words[2][LIN_NGRAM_MAX_ORDER];
         for (int s = 0; s < 2; s++)
             if (at[s] < end[s]) translate(&m->sides[s], order, at[s], words[s]);
-        const int which = at[0] == end[0] ? 1 : at[1] == end[1] ? -1 : compare(words[0], words[1], order);
+        const int which = at[0] == end[0] ? 1 : at[1] == end[1] ? -1 : lin_ngram_draft_compare(words[0], words[1], order);
         if (fill) memcpy(fill + n * width, words[which > 0], width * sizeof *fill);
         at[0] += which <= 0;
         at[1] += which >= 0;

@@ -1,5 +1,5 @@
-// train/learn/ngram_prune: against the divergences of tests/golden/ngram.py, sums over the vocabulary, failing allocations.
-#include "train/learn/ngram_prune.h"
+// Pruning of train/learn/ngram_draft: the divergences of tests/golden/ngram.py, sums over the vocabulary, failing allocations.
+#include "train/learn/ngram_draft.h"
 
 #include "tests/lexicon/ngram_support.h"
 
