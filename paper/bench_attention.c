@@ -129,8 +129,7 @@ static lin_status block(point *p, size_t elements, void *at, lin_error *err)
 {
     void *made = NULL;
     if (elements == 0) return LIN_OK;
-    const lin_status status = p->ops->memory_create(p->exec, 4 * elements, &made, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(p->ops->memory_create(p->exec, 4 * elements, &made, err));
     p->blocks[p->n_blocks++] = made;
     memcpy(at, &made, sizeof made);
     return LIN_OK;

@@ -67,8 +67,7 @@ static lin_config network_of(const lin_bench_values *v, const lin_bench_variant 
 static lin_status upload_new(runner *r, const void *from, size_t bytes, void *at, lin_error *err)
 {
     void *block;
-    const lin_status status = r->ops->memory_create(r->exec, bytes, &block, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(r->ops->memory_create(r->exec, bytes, &block, err));
     if (from) r->ops->upload(r->exec, block, from, bytes);
     memcpy(at, &block, sizeof block);
     return LIN_OK;

@@ -107,13 +107,12 @@ lin_status lin_acoustics_create(const lin_augment_options *options, const lin_fb
                                 lin_error *err)
 {
     *made = NULL;
-    lin_status status = lin_augment_check(options, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_augment_check(options, err));
     lin_acoustics_table *table = lin_calloc(1, sizeof *table);
     if (!table) return lin_no_memory(err, "the acoustics of training", sizeof *table);
     table->options = *options;
     table->config = *config;
-    status = lin_fbank_table_create(config, &table->mel, err);
+    lin_status status = lin_fbank_table_create(config, &table->mel, err);
     if (status != LIN_OK) {
         lin_free(table);
         return status;

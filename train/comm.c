@@ -200,8 +200,7 @@ lin_status lin_comm_start_sum(lin_comm *comm, lin_comm_sum *sum, int tag, float 
 {
     sum->phase = 0;
     if (!comm || comm->size < 2 || count == 0) return LIN_OK;
-    lin_status status = make_room(comm, sum, count, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(make_room(comm, sum, count, err));
     const size_t mine = part_count(comm, count, comm->rank);
     float *part = sum->parts;
     lin_comm_message *next = sum->messages;
@@ -214,7 +213,7 @@ lin_status lin_comm_start_sum(lin_comm *comm, lin_comm_sum *sum, int tag, float 
     sum->x = x;
     sum->count = count;
     sum->tag = tag;
-    status = start(comm, tag, sum->messages, (int)(next - sum->messages), &sum->transfer, err);
+    lin_status status = start(comm, tag, sum->messages, (int)(next - sum->messages), &sum->transfer, err);
     sum->phase = status == LIN_OK;
     return status;
 }
@@ -417,10 +416,9 @@ static lin_status open_mpi(int n, lin_comm **comm, lin_error *err)
         return lin_fail(err, LIN_UNSUPPORTED, "%s is not an MPI transport of linnet", path);
     if (interface() != LIN_MPI_INTERFACE)
         return lin_fail(err, LIN_UNSUPPORTED, "%s was built for another version of linnet: build both together", path);
-    lin_status status = open(comm, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(open(comm, err));
     if ((*comm)->size == n) return LIN_OK;
-    status = lin_fail(err, LIN_UNSUPPORTED,
+    lin_status status = lin_fail(err, LIN_UNSUPPORTED,
                       "the launcher started %d processes, but MPI connects %d: it is the launcher of another MPI library than "
                       "the one linnet was built with (%s)",
                       n, (*comm)->size, (*comm)->transport->name);
@@ -441,9 +439,8 @@ lin_status lin_comm_open(const char *version, lin_comm **comm, lin_error *err)
                             number_of("SLURM_STEP_NUM_TASKS"));
         return LIN_OK;
     }
-    lin_status status = open_mpi(n, comm, err);
-    if (status != LIN_OK) return status;
-    status = lin_comm_meet(*comm, version, err);
+    LIN_TRY(open_mpi(n, comm, err));
+    lin_status status = lin_comm_meet(*comm, version, err);
     if (status != LIN_OK) {
         lin_comm_close(*comm, 1);
         *comm = NULL;

@@ -123,9 +123,8 @@ static lin_status check_utterance(const lin_dataset_writer *w, const char *id, c
                                   const int *tokens, int T, const int *labels, int U, lin_error *err)
 {
     const int least = tokens ? -1 : 1;
-    lin_status status = check_name("an utterance", id, err);
-    if (status == LIN_OK) status = check_name("a speaker", speaker, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(check_name("an utterance", id, err));
+    LIN_TRY(check_name("a speaker", speaker, err));
     if (lin_symbols_find(&w->names, id, strlen(id)) >= 0) return lin_fail(err, LIN_INVALID, "%s is in the data set already", id);
     if (T < 1 || U < 0) return lin_fail(err, LIN_INVALID, "%s: %d frames and %d labels; must have at least 1 frame", id, T, U);
     for (int u = 0; u < U; u++)
@@ -218,8 +217,7 @@ static lin_status add(lin_dataset_writer *w, const char *id, const char *speaker
                       const int *labels, int U, lin_error *err)
 {
     if (w->failed) return lin_fail(err, LIN_INVALID, "%s: nothing can be added after a failure", w->path);
-    lin_status status = check_utterance(w, id, speaker, features, tokens, T, labels, U, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(check_utterance(w, id, speaker, features, tokens, T, labels, U, err));
     const size_t D = (size_t)w->D, frames = (size_t)T, size = label_size(w->V, w->tokens);
     w->failed = 1; // until everything succeeds
     w->codes.used = 0;
@@ -227,7 +225,7 @@ static lin_status add(lin_dataset_writer *w, const char *id, const char *speaker
         !reserve(&w->label_bytes, size * (size_t)U) || !reserve(&w->codes, frames * D) || !reserve_speaker(w))
         return lin_no_memory(err, "a data set", frames * D);
     int i, s, before = w->speakers.n;
-    status = lin_symbols_add(&w->speakers, speaker, strlen(speaker), &s, err);
+    lin_status status = lin_symbols_add(&w->speakers, speaker, strlen(speaker), &s, err);
     if (status == LIN_OK) status = lin_symbols_add(&w->names, id, strlen(id), &i, err);
     if (status != LIN_OK) return status;
     if (s == before) {
@@ -559,9 +557,8 @@ lin_status lin_dataset_open(const char *path, lin_dataset **set, lin_error *err)
 {
     *set = NULL;
     lin_file_map map;
-    lin_status status = lin_file_map_open(path, &map, err);
-    if (status != LIN_OK) return status;
-    status = lin_dataset_open_memory(map.bytes, map.size, path, set, err);
+    LIN_TRY(lin_file_map_open(path, &map, err));
+    lin_status status = lin_dataset_open_memory(map.bytes, map.size, path, set, err);
     if (status == LIN_OK) (*set)->map = map;
     else lin_file_map_close(&map);
     return status;

@@ -108,8 +108,7 @@ static lin_status look(lin_train_run *r, const lin_batches *plan, lin_train_prog
 {
     lin_tally tally;
     r->device.ops->download(r->device.exec, &tally, r->device.tally, sizeof tally);
-    lin_status status = r->device.ops->finish(r->device.exec, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(r->device.ops->finish(r->device.exec, err));
     r->counters.loss_sum = tally.loss;
     p->gradient_norm = tally.norm;
     if (tally.bad == LIN_BAD_NOTHING) return LIN_OK;
@@ -269,11 +268,8 @@ static int agree_to_stop(lin_train_run *r, int stop, lin_status *status, lin_err
     int most = *status != LIN_OK ? FAILED : stop ? STOP : 0;
     lin_error why = {0};
     const lin_status sent = lin_comm_max(r->parallel.comm, &most, &why);
-    if (sent != LIN_OK) {
-        *status = lin_fail_as(err, &why);
-    } else if (most == FAILED) {
-        *status = lin_comm_agree(r->parallel.comm, *status, err);
-    }
+    if (sent != LIN_OK) *status = lin_fail_as(err, &why);
+    else if (most == FAILED) *status = lin_comm_agree(r->parallel.comm, *status, err);
     return most != 0;
 }
 
@@ -332,8 +328,7 @@ static lin_status run_epoch(lin_train_run *r, lin_train_progress *p, double *sav
     lin_train_counters *c = &r->counters;
     lin_batches plan;
     int stopped = 0;
-    lin_status status = lin_train_plan(&r->data, (int)c->epoch, lin_train_ranks(&r->parallel), &plan, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_train_plan(&r->data, (int)c->epoch, lin_train_ranks(&r->parallel), &plan, err));
     if (!goes_on(r, &plan)) {
         note(r,
              "the checkpoint was saved within epoch %lld with other batches than these options give (--batch-frames?); that "
@@ -342,7 +337,7 @@ static lin_status run_epoch(lin_train_run *r, lin_train_progress *p, double *sav
         clear_sums(c);
     }
     begin_tally(r);
-    status = run_batches(r, &plan, p, saved, &stopped, err);
+    lin_status status = run_batches(r, &plan, p, saved, &stopped, err);
     if (status == LIN_OK && c->batch == plan.n_batches) {
         status = end_epoch(r, &plan, p, err);
         if (status == LIN_OK) status = save(r, err);
@@ -377,8 +372,7 @@ static lin_status check_warmup(lin_train_run *r, lin_error *err)
     const int each = lin_train_step_batches(r->options);
     lin_batches plan;
     if (o->warmup_steps == 0 || c->epoch >= o->epochs) return LIN_OK;
-    const lin_status status = lin_train_plan(&r->data, (int)c->epoch, lin_train_ranks(&r->parallel), &plan, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_train_plan(&r->data, (int)c->epoch, lin_train_ranks(&r->parallel), &plan, err));
     const long long steps = (long long)((plan.n_batches + each - 1) / each) * o->epochs;
     lin_batches_free(&plan);
     if (2LL * o->warmup_steps > steps)

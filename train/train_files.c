@@ -116,8 +116,7 @@ lin_status lin_train_save(const lin_train_options *o, const lin_model *model, co
                           const lin_train_counters *c, lin_error *err)
 {
     char path[4096], counters[512];
-    lin_status status = lin_train_path(o, "checkpoint.safetensors", path, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_train_path(o, "checkpoint.safetensors", path, err));
     format_counters(c, counters, sizeof counters);
     lin_tensor tensors[] = {
         {.name = "train.m", .dtype = LIN_F32, .n_dims = 1, .shape = {opt->n_elements}, .data = opt->m},

@@ -188,8 +188,7 @@ static lin_status place_trigrams(lin_train_device *v, const lin_train_options *o
 {
     const int V = model->config.outputs;
     float *block;
-    lin_status status = lin_trigrams_open(o->mmi_lm, model->phones, V, &block, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_trigrams_open(o->mmi_lm, model->phones, V, &block, err));
     v->ops->upload(v->exec, v->trigram_block, block, lin_trigrams_count(V) * sizeof *block);
     v->trigrams = lin_trigrams_at(v->trigram_block, V);
     lin_free(block);

@@ -404,10 +404,9 @@ static lin_status open_paper(lin_recognizer *r, const lin_model_values *v, lin_e
     const lin_config config = lin_config_default(40);
     const lin_features features = lin_features_default();
     const lin_ops *ops;
-    lin_status status = lin_backend_open(v->device, lin_model_precision(v), &ops, err);
-    if (status == LIN_OK) status = lin_model_create(&config, &features, NULL, 1, &r->model, err);
-    if (status == LIN_OK) status = lin_encoder_create(r->model, ops, &r->encoder, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_backend_open(v->device, lin_model_precision(v), &ops, err));
+    LIN_TRY(lin_model_create(&config, &features, NULL, 1, &r->model, err));
+    LIN_TRY(lin_encoder_create(r->model, ops, &r->encoder, err));
     r->fbank = lin_fbank_from_model(&features, config.mel_bins);
     r->streams = 1;
     r->row_seconds = config.stack * features.hop_ms / 1000;
