@@ -61,7 +61,6 @@ lin_aligner_options lin_aligner_options_default(void)
 lin_status lin_aligner_create(const lin_recognizer *recognizer, const lin_spoken_lexicon *lexicon,
                               const lin_aligner_options *options, lin_aligner **aligner, lin_error *err)
 {
-    const lin_fbank_config *f = &recognizer->fbank;
     lin_aligner *a = lin_calloc(1, sizeof *a);
     lin_status status = LIN_OK;
     *aligner = NULL;
@@ -73,11 +72,8 @@ lin_status lin_aligner_create(const lin_recognizer *recognizer, const lin_spoken
     a->options.beam = options->beam;
     a->options.row_s = a->row_s;
     if (!options->rows_only) status = lin_file_worker_create(recognizer, options->n_threads, NULL, &a->session, err);
-    if (status == LIN_OK && options->follow_sound) {
-        const double high_hz = f->high_hz > 0 ? f->high_hz : f->sample_hz / 2.0 + f->high_hz;
-        const lin_boundaries_options o = {f->mel_bins, f->low_hz, high_hz, f->hop_ms / 1000, f->window_ms / 1000};
-        status = lin_boundaries_create(recognizer->phones, &o, &a->boundaries, err);
-    }
+    if (status == LIN_OK && options->follow_sound)
+        status = lin_boundaries_create(recognizer->phones, &recognizer->fbank, &a->boundaries, err);
     if (status == LIN_OK) *aligner = a;
     else lin_aligner_destroy(a);
     return status;
@@ -153,18 +149,9 @@ static lin_status take_frames(void *context, int lane, const float *fbank, int n
 // Rows, and the frames of the same sound, from the caller.
 static lin_status read_arrays(lin_aligner *a, const lin_aligner_input *in, lin_error *err)
 {
-    enum { MOST = 4096 };
-    const int V = a->recognizer->V, D = a->recognizer->fbank.mel_bins;
-    for (size_t t = 0; t < in->n_rows; t += MOST) {
-        const int n = in->n_rows - t < MOST ? (int)(in->n_rows - t) : MOST;
-        LIN_TRY(lin_rows_check(in->rows + t * (size_t)V, n, V, (int64_t)t, err));
-        LIN_TRY(take_rows(a, 0, in->rows + t * (size_t)V, n, err));
-    }
-    for (size_t t = 0; t < in->n_frames && a->has_frames; t += MOST) {
-        const int n = in->n_frames - t < MOST ? (int)(in->n_frames - t) : MOST;
-        LIN_TRY(take_frames(a, 0, in->frames + t * (size_t)D, n, err));
-    }
-    return LIN_OK;
+    LIN_TRY(lin_rows_check(in->rows, (int64_t)in->n_rows, a->recognizer->V, 0, err));
+    LIN_TRY(take_rows(a, 0, in->rows, (int)in->n_rows, err));
+    return a->has_frames ? take_frames(a, 0, in->frames, (int)in->n_frames, err) : LIN_OK;
 }
 
 static lin_status read_sound(lin_aligner *a, const lin_aligner_input *in, lin_alignment *out, lin_error *err)
@@ -359,11 +346,8 @@ static lin_status look_again(lin_aligner *a, int64_t from, int64_t to, lin_error
     if (!a->has_frames) return LIN_OK;
     lin_boundaries_reset(a->boundaries);
     LIN_TRY(lin_grow_int(&a->segments, &a->segments_capacity, (int64_t)first + n, sizeof *a->segments, "segments", err));
-    for (size_t at = begin; at < last;) {
-        const size_t more = last - at < 4096 ? last - at : 4096;
-        LIN_TRY(lin_boundaries_push(a->boundaries, a->frames + at * (size_t)f->mel_bins, (int)more, err));
-        at += more;
-    }
+    if (begin < last)
+        LIN_TRY(lin_boundaries_push(a->boundaries, a->frames + begin * (size_t)f->mel_bins, (int)(last - begin), err));
     LIN_TRY(lin_boundaries_find(a->boundaries, &a->path, row_s, (double)(to - from) * row_s, a->segments + first, err));
     for (int i = first; i < first + n; i++) {
         a->segments[i].start_s += (double)from * row_s;
@@ -400,11 +384,8 @@ static lin_status align_rows(lin_aligner *a, int64_t first, int64_t from, int64_
 {
     lin_align_report report;
     LIN_TRY(lin_align_create(&a->spoken.graph, &a->options, &a->align, err));
-    for (int64_t t = from; t < to;) {
-        const int n = to - t < 4096 ? (int)(to - t) : 4096;
-        LIN_TRY(lin_align_push(a->align, a->rows + (size_t)t * (size_t)a->recognizer->V, n, err));
-        t += n;
-    }
+    if (from < to)
+        LIN_TRY(lin_align_push(a->align, a->rows + (size_t)from * (size_t)a->recognizer->V, (int)(to - from), err));
     LIN_TRY(lin_align_finish(a->align, &a->path, &report, err));
     LIN_TRY(find_stress(a, err));
     LIN_TRY(judge(a, a->whole.n_phones, err));
@@ -485,9 +466,8 @@ static lin_status begin_speaker(lin_alignment *out, const lin_aligner_input *in,
     lin_buffer id = {0};
     lin_buffer_text(&id, in->id);
     if (tier) lin_buffer_char(&id, '-');
-    for (const char *c = tier; c && *c; c++) {
+    for (const char *c = tier; c && *c; c++)
         lin_buffer_char(&id, (unsigned char)*c <= ' ' || *c == 127 || *c == '(' || *c == ')' || *c == '/' ? '_' : *c);
-    }
     lin_status status = lin_buffer_status(&id, err);
     if (status == LIN_OK) status = begin_result(out, id.data, tier ? tier : in->speaker, channel, result, err);
     lin_buffer_free(&id);

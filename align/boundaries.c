@@ -2,6 +2,7 @@
 
 #include "align/boundaries.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -71,8 +72,8 @@ typedef struct level {
 } level;
 
 struct lin_boundaries {
-    lin_boundaries_options o;
-    int V;
+    int bins, V;
+    double hop_s, window_s;
     int *phone_of;    // [V], of the table; PHONES: any other
     float *basis;     // [CEPSTRA, D]
     float *weight;    // [D], weight of a bin in the energy
@@ -96,28 +97,22 @@ struct lin_boundaries {
 
 /* ---- the model ------------------------------------------------------------------------------------------------------------- */
 
-lin_boundaries_options lin_boundaries_options_default(void) { return (lin_boundaries_options){BINS, 20, 5500, 0.01, 0.025}; }
-
-static double mel(double hz) { return 1127 * log1p(hz / 700); }
-
 // A cosine transform of the table's bins, each interpolated between the bins of the frames that are nearest on the mel scale.
-static void make_basis(lin_boundaries *b)
+static void make_basis(lin_boundaries *b, const lin_fbank_config *fbank)
 {
-    const lin_boundaries_options own = lin_boundaries_options_default(), o = b->o;
-    const double step = (mel(o.high_hz) - mel(o.low_hz)) / (o.bins + 1),
-                 own_step = (mel(own.high_hz) - mel(own.low_hz)) / (BINS + 1);
+    const lin_fbank_config own = {.sample_hz = 11025, .mel_bins = BINS, .low_hz = 20, .high_hz = 5500};
     for (int j = 0; j < BINS; j++) {
-        double at = (mel(own.low_hz) + (j + 1) * own_step - mel(o.low_hz)) / step - 1;
+        double at = lin_mel_place(fbank, lin_mel_centre_hz(&own, j));
         if (fabs(at - round(at)) < 1e-9) at = round(at);
-        at = fmin(fmax(at, 0), o.bins - 1);
-        const int lower = (int)at, upper = lower + 1 < o.bins ? lower + 1 : lower;
+        at = fmin(fmax(at, 0), b->bins - 1);
+        const int lower = (int)at, upper = lower + 1 < b->bins ? lower + 1 : lower;
         const double share = at - lower;
         b->weight[lower] += (float)((1 - share) / BINS);
         b->weight[upper] += (float)(share / BINS);
         for (int k = 0; k < CEPSTRA; k++) {
             const double cosine = sqrt(2.0 / BINS) * cos(M_PI * (k + 1) * (j + 0.5) / BINS);
-            b->basis[k * o.bins + lower] += (float)((1 - share) * cosine);
-            b->basis[k * o.bins + upper] += (float)(share * cosine);
+            b->basis[k * b->bins + lower] += (float)((1 - share) * cosine);
+            b->basis[k * b->bins + upper] += (float)(share * cosine);
         }
     }
 }
@@ -161,23 +156,13 @@ static void make_models(lin_boundaries *b)
     }
 }
 
-static lin_status check_options(const lin_boundaries_options *o, lin_error *err)
-{
-    if (o->bins < 1 || o->bins > 4096) return lin_fail(err, LIN_INVALID, "%d mel bins, must be 1 to 4096", o->bins);
-    if (!(o->low_hz >= 0 && o->high_hz > o->low_hz && o->high_hz < 1e6))
-        return lin_fail(err, LIN_INVALID, "a filterbank from %g to %g Hz", o->low_hz, o->high_hz);
-    if (!(o->hop_s >= 1e-4 && o->hop_s <= 1 && o->window_s >= 1e-4 && o->window_s <= 10))
-        return lin_fail(err, LIN_INVALID, "windows of %g s every %g s", o->window_s, o->hop_s);
-    return LIN_OK;
-}
-
-static lin_status make(lin_boundaries *b, const lin_phones *phones, lin_error *err)
+static lin_status make(lin_boundaries *b, const lin_phones *phones, const lin_fbank_config *fbank, lin_error *err)
 {
     lin_phones *own;
     b->V = lin_phones_count(phones);
     b->phone_of = lin_calloc((size_t)b->V, sizeof *b->phone_of);
-    b->basis = lin_calloc((size_t)b->o.bins * CEPSTRA, sizeof *b->basis);
-    b->weight = lin_calloc((size_t)b->o.bins, sizeof *b->weight);
+    b->basis = lin_calloc((size_t)b->bins * CEPSTRA, sizeof *b->basis);
+    b->weight = lin_calloc((size_t)b->bins, sizeof *b->weight);
     b->models = lin_calloc(SILENCE + SILENCES, sizeof *b->models);
     if (!b->phone_of || !b->basis || !b->weight || !b->models)
         return lin_no_memory(err, "boundaries", KINDS * sizeof(gaussian));
@@ -188,20 +173,21 @@ static lin_status make(lin_boundaries *b, const lin_phones *phones, lin_error *e
         b->phone_of[v] = found > 0 ? found - 1 : PHONES;
     }
     lin_phones_destroy(own);
-    make_basis(b);
+    make_basis(b, fbank);
     make_models(b);
     return LIN_OK;
 }
 
-lin_status lin_boundaries_create(const lin_phones *phones, const lin_boundaries_options *options, lin_boundaries **boundaries,
+lin_status lin_boundaries_create(const lin_phones *phones, const lin_fbank_config *fbank, lin_boundaries **boundaries,
                                  lin_error *err)
 {
     *boundaries = NULL;
-    LIN_TRY(check_options(options, err));
     lin_boundaries *b = lin_calloc(1, sizeof *b);
     if (!b) return lin_no_memory(err, "boundaries", sizeof *b);
-    b->o = *options;
-    const lin_status status = make(b, phones, err);
+    b->bins = fbank->mel_bins;
+    b->hop_s = fbank->hop_ms / 1000;
+    b->window_s = fbank->window_ms / 1000;
+    const lin_status status = make(b, phones, fbank, err);
     if (status == LIN_OK) *boundaries = b;
     else lin_boundaries_destroy(b);
     return status;
@@ -228,7 +214,7 @@ void lin_boundaries_reset(lin_boundaries *b) { b->T = 0; }
 
 lin_status lin_boundaries_push(lin_boundaries *b, const float *fbank, int n, lin_error *err)
 {
-    const int D = b->o.bins;
+    const int D = b->bins;
     for (int t = 0; t < n; t++) {
         for (int d = 0; d < D; d++) {
             if (!isfinite(fbank[(size_t)t * (size_t)D + (size_t)d]))
@@ -291,7 +277,7 @@ static void set_apart(lin_boundaries *b, const lin_path *path, double row_s)
 {
     int next = 0, other = 0;
     for (size_t t = 0; t < b->T; t++) {
-        const double at = (double)t * b->o.hop_s + b->o.window_s / 2;
+        const double at = (double)t * b->hop_s + b->window_s / 2;
         while (next < path->n_phones && center(path, next, row_s) <= at) next++;
         b->apart[t] = (next == path->n_phones || center(path, next, row_s) - at > QUIET_BEFORE) &&
                       (next == 0 || at - center(path, next - 1, row_s) > QUIET_BEHIND);
@@ -410,7 +396,7 @@ static double between(const lin_boundaries *b, int kind, const level *l, const f
 
 static int64_t frame_at(const lin_boundaries *b, double seconds)
 {
-    const double at = (seconds - b->o.window_s / 2) / b->o.hop_s;
+    const double at = (seconds - b->window_s / 2) / b->hop_s;
     return at < 0 ? 0 : at > (double)b->T ? (int64_t)b->T : (int64_t)lround(at);
 }
 
@@ -476,21 +462,8 @@ static lin_status make_states(lin_boundaries *b, const lin_path *path, double ro
 // The state before on a state's best path.
 enum { ITSELF, THE_LAST, PAST_SILENCE, SHORT, SHORT_PAST_SILENCE };
 
-static size_t origin(size_t s, uint8_t from)
-{
-    switch (from) {
-    case THE_LAST:
-        return s - 1;
-    case PAST_SILENCE:
-        return s - 1 - LIN_BOUNDARIES_SILENCE;
-    case SHORT:
-        return s - STATES;
-    case SHORT_PAST_SILENCE:
-        return s - STATES - LIN_BOUNDARIES_SILENCE;
-    default:
-        return s;
-    }
-}
+static const size_t steps_back[] = {[ITSELF] = 0, [THE_LAST] = 1, [PAST_SILENCE] = 1 + LIN_BOUNDARIES_SILENCE, [SHORT] = STATES,
+                                    [SHORT_PAST_SILENCE] = STATES + LIN_BOUNDARIES_SILENCE};
 
 // The best of the states from which s can be reached, with their scores of the last frame.
 static double enter(const lin_boundaries *b, size_t s, uint8_t *from)
@@ -549,30 +522,18 @@ static double time_of(const lin_boundaries *b, int64_t frame, double seconds)
 {
     if (frame <= 0) return 0;
     // Whole milliseconds, as in files: so start plus duration equals the start of the next segment.
-    const double at = floor((b->o.window_s / 2 + ((double)frame - 0.5) * b->o.hop_s) * 1000 + 1e-6) / 1000;
+    const double at = floor((b->window_s / 2 + ((double)frame - 0.5) * b->hop_s) * 1000 + 1e-6) / 1000;
     return frame >= (int64_t)b->T || at > seconds ? seconds : at;
 }
 
-static lin_status check_path(const lin_boundaries *b, const lin_path *path, double row_s, double seconds, lin_error *err)
+// Phones and words are in order, as those of every search.
+static int is_in_order(const lin_path *path)
 {
-    if (!(row_s > 0 && isfinite(row_s) && seconds >= 0 && isfinite(seconds)))
-        return lin_fail(err, LIN_INVALID, "rows of %g s in a sound of %g s", row_s, seconds);
-    for (int i = 0; i < path->n_phones; i++) {
-        const lin_path_phone *p = &path->phones[i];
-        if (p->label < 1 || p->label >= b->V) return lin_fail(err, LIN_INVALID, "phone %d has label %d of %d", i, p->label, b->V);
-        if (p->start < 0 || p->end <= p->start || (i && p->start < p[-1].start))
-            return lin_fail(err, LIN_INVALID, "phone %d has the rows %lld to %lld, which are not after those before", i,
-                            (long long)p->start, (long long)p->end);
-    }
-    for (int i = 0; i < path->n_words; i++) {
-        const lin_path_word *w = &path->words[i];
-        if (w->first_phone < 0 || w->n_phones < 0 || w->n_phones > path->n_phones - w->first_phone ||
-            (i && w->first_phone < w[-1].first_phone))
-            return lin_fail(err, LIN_INVALID, "word %d has %d phones from number %d on", i, w->n_phones, w->first_phone);
-    }
-    if ((size_t)path->n_phones > b->T)
-        return lin_fail(err, LIN_MISMATCH, "%d phones in %zu frames of sound", path->n_phones, b->T);
-    return LIN_OK;
+    for (int i = 1; i < path->n_phones; i++)
+        if (path->phones[i].start < path->phones[i - 1].start) return 0;
+    for (int i = 1; i < path->n_words; i++)
+        if (path->words[i].first_phone < path->words[i - 1].first_phone) return 0;
+    return 1;
 }
 
 // LIN_MISMATCH if there is no path; the segments are unchanged then.
@@ -598,7 +559,7 @@ static lin_status find(lin_boundaries *b, const lin_path *path, double row_s, do
         while (first > 1 && b->states[first - 1].to > (int64_t)t) first--;
         while (b->states[last - 1].from > (int64_t)t) last--;
         used -= last - first;
-        s = origin(s, b->came[used + s - first]);
+        s -= steps_back[b->came[used + s - first]];
     }
     return LIN_OK;
 }
@@ -606,7 +567,9 @@ static lin_status find(lin_boundaries *b, const lin_path *path, double row_s, do
 lin_status lin_boundaries_find(lin_boundaries *b, const lin_path *path, double row_s, double seconds, lin_segment *segments,
                                lin_error *err)
 {
-    LIN_TRY(check_path(b, path, row_s, seconds, err));
+    assert(row_s > 0 && seconds >= 0 && is_in_order(path));
+    if ((size_t)path->n_phones > b->T)
+        return lin_fail(err, LIN_MISMATCH, "%d phones in %zu frames of sound", path->n_phones, b->T);
     if (path->n_phones == 0) return LIN_OK;
     LIN_TRY(measure_levels(b, path, row_s, err));
     LIN_TRY(find(b, path, row_s, seconds, (window){BEFORE, BEHIND}, segments, err));

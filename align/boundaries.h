@@ -10,8 +10,7 @@
  * first from 250 ms before the rows of the phone before it to 60 ms after those of the next; then, when the mean lag of the rows
  * is known, within 40 ms around that lag.
  *
- *   lin_boundaries_options o = lin_boundaries_options_default();
- *   lin_boundaries_create(phones, &o, &boundaries, &err);
+ *   lin_boundaries_create(phones, &fbank, &boundaries, &err);
  *   while (frames arrive) lin_boundaries_push(boundaries, fbank, n, &err);
  *   lin_boundaries_find(boundaries, &path, row_s, seconds, segments, &err);      // segments [path.n_phones]
  *   lin_boundaries_reset(boundaries);                                            // the next sound
@@ -30,25 +29,17 @@
 #include "base/status.h"
 #include "decoder/result.h"
 #include "lexicon/phones.h"
+#include "linnet/recognizer.h"
 
 /* The shortest silence, frames. */
 enum { LIN_BOUNDARIES_SILENCE = 5 };
 
-/* The frames: natural logarithms of the energies under triangles on the mel scale, of samples in the range of 16 bits. */
-typedef struct lin_boundaries_options {
-    int bins;               /* D */
-    double low_hz, high_hz; /* edges of the first and last triangle */
-    double hop_s, window_s;
-} lin_boundaries_options;
-
-/* 40 bins from 20 to 5500 Hz, 25 ms every 10 ms, as in the table; others are interpolated. */
-lin_boundaries_options lin_boundaries_options_default(void);
-
 typedef struct lin_boundaries lin_boundaries;
 
-/* Phonemes of CMUdict, by name or IPA (lin_phones_similar), have statistics of their own; others have those of all together.
- * phones is not kept. LIN_INVALID for bad options. */
-lin_status lin_boundaries_create(const lin_phones *phones, const lin_boundaries_options *options, lin_boundaries **boundaries,
+/* For frames of a filterbank that lin_fbank_check accepts; where it differs from that of the table (40 bins from 20 to 5500 Hz,
+ * 25 ms every 10 ms), frames are interpolated. Phonemes of CMUdict, by name or IPA (lin_phones_similar), have statistics of
+ * their own; others have those of all together. phones is not kept. */
+lin_status lin_boundaries_create(const lin_phones *phones, const lin_fbank_config *fbank, lin_boundaries **boundaries,
                                  lin_error *err);
 void lin_boundaries_destroy(lin_boundaries *boundaries); /* NULL is fine */
 
@@ -60,8 +51,8 @@ lin_status lin_boundaries_push(lin_boundaries *boundaries, const float *fbank, i
 
 /*
  * Writes the segment of every phone of a path, whose rows are row_s seconds apart, to segments [path->n_phones]; seconds: length
- * of the whole sound. A path without phones is valid. LIN_INVALID for a label out of range, phones or words that are not in
- * order, a bad row_s; LIN_MISMATCH for more phones than frames; LIN_NO_MEMORY. Frames are kept: other paths may follow.
+ * of the whole sound. A path without phones is valid; labels are in range, phones and words in order. LIN_MISMATCH for more
+ * phones than frames; LIN_NO_MEMORY. Frames are kept: other paths may follow.
  */
 lin_status lin_boundaries_find(lin_boundaries *boundaries, const lin_path *path, double row_s, double seconds,
                                lin_segment *segments, lin_error *err);
