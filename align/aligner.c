@@ -23,7 +23,7 @@ typedef struct span {
 
 struct lin_aligner {
     const lin_recognizer *recognizer;
-    const lin_spoken_lexicon *lexicon;
+    const lin_wording *lexicon;
     lin_align_options options;
     double row_s, start_s, end_s; // of the present sound: the part of it that is aligned
     lin_file_worker *session;    // NULL: rows only
@@ -58,7 +58,7 @@ lin_aligner_options lin_aligner_options_default(void)
     return (lin_aligner_options){.beam = lin_align_options_default().beam, .follow_sound = 1, .n_threads = 1};
 }
 
-lin_status lin_aligner_create(const lin_recognizer *recognizer, const lin_spoken_lexicon *lexicon,
+lin_status lin_aligner_create(const lin_recognizer *recognizer, const lin_wording *lexicon,
                               const lin_aligner_options *options, lin_aligner **aligner, lin_error *err)
 {
     lin_aligner *a = lin_calloc(1, sizeof *a);

@@ -78,7 +78,7 @@ typedef struct lin_alignment {
 typedef struct lin_aligner lin_aligner;
 
 /* lexicon may be NULL if all texts are phones. Both must outlive the aligner. On failure *aligner is NULL. */
-lin_status lin_aligner_create(const lin_recognizer *recognizer, const lin_spoken_lexicon *lexicon,
+lin_status lin_aligner_create(const lin_recognizer *recognizer, const lin_wording *lexicon,
                               const lin_aligner_options *options, lin_aligner **aligner, lin_error *err);
 void lin_aligner_destroy(lin_aligner *aligner); /* NULL is fine */
 

@@ -9,9 +9,7 @@
 struct linnet_aligner {
     linnet_model *model;
     linnet_aligner_options options;
-    lin_spoken_lexicon lexicon;
-    char *g2p; // of the lexicon
-    int has_lexicon;
+    lin_wording lexicon; // without a dictionary: texts are phones
 };
 
 static const linnet_aligner_options defaults = {.beam = 600, .follow_sound = 1};
@@ -19,17 +17,6 @@ static const linnet_aligner_options defaults = {.beam = 600, .follow_sound = 1};
 void linnet_aligner_options_init(linnet_aligner_options *options, size_t size)
 {
     lin_api_init(options, size, &defaults, sizeof defaults);
-}
-
-static lin_status open_lexicon(linnet_aligner *a, const linnet_aligner_options *o, lin_error *err)
-{
-    a->g2p = o->g2p ? lin_strdup(o->g2p) : NULL;
-    if (o->g2p && !a->g2p) return lin_no_memory(err, "an aligner", strlen(o->g2p));
-    if (o->phonemes) return LIN_OK;
-    const lin_spoken_files files = {.lexicon = o->lexicon, .added = o->add_lexicon, .g2p = a->g2p};
-    LIN_TRY(lin_spoken_lexicon_open(&a->lexicon, &files, a->model->r.phones, &a->model->r.warnings, err));
-    a->has_lexicon = 1;
-    return LIN_OK;
 }
 
 linnet_status linnet_aligner_create(linnet_model *model, const linnet_aligner_options *options, linnet_aligner **aligner,
@@ -45,7 +32,10 @@ linnet_status linnet_aligner_create(linnet_model *model, const linnet_aligner_op
     a->model = lin_api_keep_model(model);
     a->options = o;
     a->options.lexicon = a->options.add_lexicon = a->options.g2p = NULL; // the caller's
-    const lin_status status = open_lexicon(a, &o, err);
+    const lin_wording_files files = {.dictionary = o.lexicon, .added = o.add_lexicon, .g2p = o.g2p};
+    lin_status status = LIN_OK;
+    if (!o.phonemes)
+        status = lin_wording_open_for(&a->lexicon, &files, model->r.phones, "words", "", &model->r.warnings, err);
     if (status == LIN_OK) *aligner = a;
     else linnet_aligner_destroy(a);
     return status;
@@ -54,9 +44,8 @@ linnet_status linnet_aligner_create(linnet_model *model, const linnet_aligner_op
 void linnet_aligner_destroy(linnet_aligner *a)
 {
     if (!a) return;
-    if (a->has_lexicon) lin_spoken_lexicon_close(&a->lexicon);
+    lin_wording_close(&a->lexicon);
     linnet_model_destroy(a->model);
-    lin_free(a->g2p);
     lin_free(a);
 }
 
@@ -105,7 +94,7 @@ linnet_status linnet_align(linnet_aligner *a, const linnet_sound *given, const c
     LIN_TRY(lin_api_sound(given, &o, &sound, err));
     const lin_aligner_options how = {.beam = a->options.beam, .follow_sound = a->options.follow_sound != 0,
                                      .n_threads = o.threads};
-    LIN_TRY(lin_aligner_create(&a->model->r, a->has_lexicon ? &a->lexicon : NULL, &how, &inner, err));
+    LIN_TRY(lin_aligner_create(&a->model->r, &a->lexicon, &how, &inner, err));
     const lin_aligner_input input = {.id = "sound", .sound = &sound, .text = text, .n_text = strlen(text),
                                      .kind = a->options.phonemes ? LIN_ALIGNER_PHONES : LIN_ALIGNER_WORDS};
     lin_status status = lin_aligner_align(inner, &input, &made, err);

@@ -84,7 +84,7 @@ typedef struct align_job {
     lin_corpus corpus; // what has no text beside it
     int beside;        // they do
     lin_speakers speakers;
-    lin_spoken_lexicon lexicon;
+    lin_wording lexicon;
     int channel;
     double row_s;
     lin_part part; // of --start and --end
@@ -320,10 +320,9 @@ static lin_status gather_data(align_job *job, lin_error *err)
 static lin_status gather_beside(align_job *job, const lin_list *operands, lin_error *err)
 {
     LIN_TRY(lin_corpus_gather(&job->corpus, &job->bulk.inputs, operands, job->v->results.output_dir, err));
-    if (!job->bulk.inputs.n && operands->count == 1 && !lin_is_folder(operands->items[0])) {
+    if (!job->bulk.inputs.n && operands->count == 1 && !lin_is_folder(operands->items[0]))
         return lin_fail(err, LIN_INVALID, "%s has no text: there is none beside it (the same name with .lab, .txt or .TextGrid), "
                                           "and no TEXTFILE, --text, --text-file or --phones is given", operands->items[0]);
-    }
     lin_corpus_report(&job->corpus);
     job->bulk.n_failed += job->corpus.without_text;
     if (job->bulk.inputs.n) return LIN_OK;
@@ -386,13 +385,15 @@ static lin_status align_all(align_job *job, lin_error *err)
     const values *v = job->v;
     // For a matrix only the phone names and the step length of the model are used.
     const char *model;
-    const lin_spoken_files files = {v->lexicon, v->add_lexicon, v->g2p, v->numbers};
+    const lin_wording_files files = {
+        .dictionary = v->lexicon, .added = v->add_lexicon, .g2p = v->g2p, .numbers = v->numbers};
     LIN_TRY(lin_model_named(&v->model, &model, err));
     LIN_TRY(lin_open_recognizer(&job->recognizer, model, v->posteriors ? "cpu" : v->model.device, lin_model_precision(&v->model),
                                 err));
     job->row_s = v->row_ms > 0 ? v->row_ms / 1000 : job->recognizer.row_seconds;
     if (!v->phones)
-        LIN_TRY(lin_spoken_lexicon_open(&job->lexicon, &files, job->recognizer.phones, &job->recognizer.warnings, err));
+        LIN_TRY(lin_wording_open_for(&job->lexicon, &files, job->recognizer.phones, "words", ", or give --phones",
+                                     &job->recognizer.warnings, err));
     if (v->stress && job->lexicon.dictionary && !lin_dictionary_has_stress(job->lexicon.dictionary))
         lin_complain("%s has no stress, which --stress needs; CMUdict as published has it (--lexicon cmudict.dict)",
                      job->lexicon.path);
@@ -428,7 +429,7 @@ static void release(align_job *job)
     lin_free(job->guess_counts);
     lin_pronunciations_free(&job->heard);
     lin_speakers_free(&job->speakers);
-    lin_spoken_lexicon_close(&job->lexicon);
+    lin_wording_close(&job->lexicon);
     lin_corpus_free(&job->corpus);
     lin_recognizer_close(&job->recognizer);
 }

@@ -6,43 +6,6 @@
 
 #include "base/memory.h"
 #include "base/textfile.h"
-#include "lexicon/transcript.h"
-#include "linnet/find.h"
-#include "linnet/wording.h"
-
-/* ---- the lexicon ----------------------------------------------------------------------------------------------------------- */
-
-static lin_status open_lexicon(lin_spoken_lexicon *l, const lin_spoken_files *f, const lin_warnings *warnings, lin_error *err)
-{
-    const lin_dictionary_options options = {.skip_bad = 1};
-    char own[4096];
-    LIN_TRY(lin_find_lexicon(l->phones, f->lexicon, l->path, sizeof l->path, err));
-    if (!*l->path)
-        return lin_fail(err, LIN_IO,
-                        "words need a lexicon, and none is installed for %s; name one with --lexicon FILE or LINNET_LEXICON, or "
-                        "give --phones",
-                        lin_phones_is_own(l->phones) ? "the phones of this model" : "English");
-    lin_find_added(l->phones, f->lexicon, own, sizeof own);
-    LIN_TRY(lin_lexicon_open(l->path, own, f->added, f->g2p, l->phones, &options, &l->dictionary, err));
-    lin_lexicon_tell_skipped(l->dictionary, warnings);
-    return lin_find_open_numbers(l->phones, f->numbers, l->dictionary, &l->written, err);
-}
-
-lin_status lin_spoken_lexicon_open(lin_spoken_lexicon *lexicon, const lin_spoken_files *files, const lin_phones *phones,
-                                   const lin_warnings *warnings, lin_error *err)
-{
-    *lexicon = (lin_spoken_lexicon){.phones = phones, .g2p = files->g2p};
-    const lin_status status = open_lexicon(lexicon, files, warnings, err);
-    if (status != LIN_OK) lin_spoken_lexicon_close(lexicon);
-    return status;
-}
-
-void lin_spoken_lexicon_close(lin_spoken_lexicon *lexicon)
-{
-    lin_dictionary_destroy(lexicon->dictionary);
-    lin_written_destroy(lexicon->written);
-    *lexicon = (lin_spoken_lexicon){0};
-}
 
 /* ---- a text ---------------------------------------------------------------------------------------------------------------- */
 
@@ -63,17 +26,9 @@ static lin_status keep_spelling(lin_spoken *s, const lin_spelling *word, lin_err
     LIN_TRY(lin_grow_int(&s->places, &s->capacity, (int64_t)s->n + 1, sizeof *s->places, "the words of a text", err));
     s->places[s->n++] = (lin_spoken_place){.begin = word->begin, .end = word->end, .spelling = s->spellings.n};
     // Formats that separate words by blanks cannot hold "$5 million".
-    for (size_t i = 0; i < n; i++) lin_buffer_char(&s->spellings, lin_is_space(text[i]) || text[i] == '\n' ? '_' : text[i]);
+    for (size_t i = 0; i < n; i++) lin_buffer_char(&s->spellings, lin_is_blank(text[i]) ? '_' : text[i]);
     lin_buffer_char(&s->spellings, '\0');
     return lin_buffer_status(&s->spellings, err);
-}
-
-static void drop_g2p(lin_spoken *s)
-{
-    lin_g2p_destroy(s->g2p);
-    lin_g2p_rules_destroy(s->rules);
-    s->g2p = NULL;
-    s->rules = NULL;
 }
 
 // Of the pronunciations of one more slot; stress [n] may be NULL: not known.
@@ -95,15 +50,6 @@ static int noise_of(const lin_phones *phones)
     return 0;
 }
 
-static lin_status open_g2p(lin_spoken *s, const lin_spoken_lexicon *lexicon, lin_error *err)
-{
-    if (s->g2p && s->g2p_of == lexicon) return LIN_OK;
-    drop_g2p(s);
-    s->g2p_of = lexicon;
-    LIN_TRY(lin_find_open_rules(lexicon->phones, lexicon->g2p, &s->rules, err));
-    return lin_g2p_create(lexicon->phones, lexicon->dictionary, s->rules, &s->g2p, err);
-}
-
 static lin_status tell_guess(lin_spoken *s, const lin_phones *phones, const char *word, size_t n_word, const int *labels, int n,
                              const char *how, lin_error *err)
 {
@@ -120,14 +66,13 @@ static int is_missing(lin_status status)
 }
 
 // The pronunciation of a word that the lexicon lacks; *n 0: there is none.
-static lin_status guess(lin_spoken *s, const lin_spoken_lexicon *lexicon, const char *word, size_t n_word,
+static lin_status guess(lin_spoken *s, const lin_wording *lexicon, const char *word, size_t n_word,
                         int labels[LIN_PRONUNCIATION_MAX], int *n, lin_error *err)
 {
     lin_g2p_how how = LIN_G2P_RULES;
     lin_error why = {0};
     *n = 0;
-    lin_status status = open_g2p(s, lexicon, &why);
-    if (status == LIN_OK) status = lin_g2p_pronounce(s->g2p, word, n_word, labels, LIN_PRONUNCIATION_MAX, n, &how, &why);
+    const lin_status status = lin_wording_pronounce(lexicon, word, n_word, labels, LIN_PRONUNCIATION_MAX, n, &how, &why);
     const int noise = status == LIN_UNSUPPORTED ? noise_of(lexicon->phones) : 0;
     if (status != LIN_OK && !is_missing(status)) return lin_fail_as(err, &why);
     if (status != LIN_OK) *n = 0;
@@ -140,7 +85,7 @@ static lin_status guess(lin_spoken *s, const lin_spoken_lexicon *lexicon, const 
     return tell_guess(s, lexicon->phones, word, n_word, labels, *n, *n ? lin_g2p_how_name(how) : "none", err);
 }
 
-static lin_status add_guess(lin_spoken *s, const lin_spoken_lexicon *lexicon, const lin_spelling *word, lin_error *err)
+static lin_status add_guess(lin_spoken *s, const lin_wording *lexicon, const lin_spelling *word, lin_error *err)
 {
     int labels[LIN_PRONUNCIATION_MAX], n;
     const int *one = labels;
@@ -150,7 +95,7 @@ static lin_status add_guess(lin_spoken *s, const lin_spoken_lexicon *lexicon, co
     return keep_stress(s, NULL, 1, err);
 }
 
-static lin_status add_word(lin_spoken *s, const lin_spoken_lexicon *lexicon, const lin_spelling *word, lin_error *err)
+static lin_status add_word(lin_spoken *s, const lin_wording *lexicon, const lin_spelling *word, lin_error *err)
 {
     const int *pronunciations[LIN_ALIGN_PRONUNCIATIONS];
     const signed char *stress[LIN_ALIGN_PRONUNCIATIONS];
@@ -204,7 +149,7 @@ static lin_status join(sequences *to, const int *a, int n, const int *b, int k, 
 }
 
 // Each of q with each pronunciation of the word behind it; none is left if that word has none.
-static lin_status extend(lin_spoken *s, const lin_spoken_lexicon *lexicon, sequences *q, const char *word, size_t n_word,
+static lin_status extend(lin_spoken *s, const lin_wording *lexicon, sequences *q, const char *word, size_t n_word,
                          lin_error *err)
 {
     sequences all = {.n = 0};
@@ -224,7 +169,7 @@ static lin_status extend(lin_spoken *s, const lin_spoken_lexicon *lexicon, seque
 }
 
 // All pronunciations of a reading.
-static lin_status read_aloud(lin_spoken *s, const lin_spoken_lexicon *lexicon, const char *reading, sequences *out,
+static lin_status read_aloud(lin_spoken *s, const lin_wording *lexicon, const char *reading, sequences *out,
                              lin_error *err)
 {
     lin_spelling word;
@@ -233,12 +178,12 @@ static lin_status read_aloud(lin_spoken *s, const lin_spoken_lexicon *lexicon, c
     lin_status status = join(&q, NULL, 0, NULL, 0, err);
     while (status == LIN_OK && (status = lin_reading_next(reading, &at, lexicon->dictionary, &word, err)) == LIN_OK && word.n)
         status = extend(s, lexicon, &q, word.word, word.n, err);
-    for (int i = 0; i < q.n && status == LIN_OK; i++) status = join(out, q.labels[i], q.lengths[i], NULL, 0, err);
+    for (int i = 0; i < q.n && q.lengths[i] && status == LIN_OK; i++) status = join(out, q.labels[i], q.lengths[i], NULL, 0, err);
     free_sequences(&q);
     return status;
 }
 
-static lin_status add_form(lin_spoken *s, const lin_spoken_lexicon *lexicon, const lin_readings *readings, lin_error *err)
+static lin_status add_form(lin_spoken *s, const lin_wording *lexicon, const lin_readings *readings, lin_error *err)
 {
     sequences *all = lin_calloc(1, sizeof *all);
     if (!all) return lin_no_memory(err, "a number", sizeof *all);
@@ -257,8 +202,6 @@ static lin_status add_form(lin_spoken *s, const lin_spoken_lexicon *lexicon, con
 
 /* ---- as it is written ------------------------------------------------------------------------------------------------------ */
 
-static int is_blank(char c) { return lin_is_space(c) || c == '\n'; }
-
 // What stands between two words: punctuation, blanks, marks. Up to the first blank it belongs to the word before, from the last
 // one on to the word behind; a dash between blanks to the word before.
 static void split_gap(const char *text, size_t from, size_t to, lin_buffer *before, lin_buffer *behind, lin_spoken_place *next)
@@ -269,7 +212,7 @@ static void split_gap(const char *text, size_t from, size_t to, lin_buffer *befo
         mark = lin_mark_length(text + at, to - at);
         if (mark) {
             blanks = 1; // [laughs] is not spoken text
-        } else if (is_blank(text[at])) {
+        } else if (lin_is_blank(text[at])) {
             if (behind->n && before) lin_buffer_char(before, ' '), lin_buffer_bytes(before, behind->data, behind->n);
             if (before) lin_buffer_clear(behind);
             else if (behind->n && behind->data[behind->n - 1] != ' ') lin_buffer_char(behind, ' '); // "- One"
@@ -297,7 +240,7 @@ static lin_status keep_written(lin_spoken *s, const char *text, size_t n, lin_er
         lin_spoken_place *p = &s->places[i], *next = i + 1 < s->n ? p + 1 : NULL;
         p->written = s->written.n;
         if (behind.n) lin_buffer_bytes(&s->written, behind.data, behind.n);
-        for (size_t at = p->begin; at < p->end; at++) lin_buffer_char(&s->written, is_blank(text[at]) ? ' ' : text[at]);
+        for (size_t at = p->begin; at < p->end; at++) lin_buffer_char(&s->written, lin_is_blank(text[at]) ? ' ' : text[at]);
         split_gap(text, p->end, next ? next->begin : n, &s->written, &behind, next);
         if (!next && behind.n) lin_buffer_char(&s->written, ' '), lin_buffer_bytes(&s->written, behind.data, behind.n);
         p->n = s->written.n - p->written;
@@ -316,7 +259,7 @@ lin_status lin_spoken_write(const lin_spoken *s, lin_result *result, int first, 
     return LIN_OK;
 }
 
-lin_status lin_spoken_words(lin_spoken *s, const lin_spoken_lexicon *lexicon, const char *text, size_t n, lin_error *err)
+lin_status lin_spoken_words(lin_spoken *s, const lin_wording *lexicon, const char *text, size_t n, lin_error *err)
 {
     lin_spelling word;
     lin_word_reader *w = &s->words;
@@ -392,6 +335,5 @@ void lin_spoken_free(lin_spoken *s)
     lin_buffer_free(&s->written);
     lin_free((void *)s->stresses);
     lin_free(s->first_stress);
-    drop_g2p(s);
     *s = (lin_spoken){0};
 }

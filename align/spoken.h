@@ -3,13 +3,13 @@
  *
  * Pipeline: text -> lexicon/transcript, lexicon/dictionary, lexicon/g2p -> [this] -> align/align.
  *
- *   lin_spoken_lexicon lexicon;
- *   lin_spoken_lexicon_open(&lexicon, &(lin_spoken_files){0}, phones, &warnings, &err);   // shared by all threads
+ *   lin_wording lexicon;
+ *   lin_wording_open_for(&lexicon, &(lin_wording_files){0}, phones, "words", "", &warnings, &err);   // shared by all threads
  *   lin_spoken spoken = {0};                                                  // one per thread, reused
  *   lin_spoken_words(&spoken, &lexicon, text, n, &err);                       // or lin_spoken_phones
  *   ... lin_align_create(&spoken.graph, ...), lin_result_add_path(..., lin_spoken_spell, &spoken, ...) ...
  *   lin_spoken_free(&spoken);
- *   lin_spoken_lexicon_close(&lexicon);
+ *   lin_wording_close(&lexicon);
  */
 #ifndef LIN_ALIGN_SPOKEN_H
 #define LIN_ALIGN_SPOKEN_H
@@ -19,32 +19,7 @@
 #include "align/align.h"
 #include "base/buffer.h"
 #include "decoder/result.h"
-#include "lexicon/dictionary.h"
-#include "lexicon/g2p.h"
-#include "lexicon/phones.h"
-#include "lexicon/transcript.h"
-#include "base/status.h"
-
-typedef struct lin_spoken_lexicon {
-    const lin_phones *phones;
-    lin_dictionary *dictionary;
-    lin_written *written; /* forms of numbers and signs; NULL: such texts are refused */
-    char path[4096];
-    const char *g2p; /* rules for words that it lacks; NULL: those of lin_find_rules; not owned */
-} lin_spoken_lexicon;
-
-/* Paths, each NULL: as it is installed. */
-typedef struct lin_spoken_files {
-    const char *lexicon; /* NULL: $LINNET_LEXICON, else the one installed with the program, which is for the phones of English */
-    const char *added;   /* words that extend it (linnet/wording.h); NULL: none */
-    const char *g2p;     /* rules for words that it lacks; NULL: those of lin_find_rules; must outlive the lexicon */
-    const char *numbers; /* forms of numbers, by the rule of lin_find_open_numbers */
-} lin_spoken_files;
-
-/* Bad lines are reported through warnings (may be NULL). LIN_IO if there is no lexicon. On failure everything is closed. */
-lin_status lin_spoken_lexicon_open(lin_spoken_lexicon *lexicon, const lin_spoken_files *files, const lin_phones *phones,
-                                   const lin_warnings *warnings, lin_error *err);
-void lin_spoken_lexicon_close(lin_spoken_lexicon *lexicon);
+#include "linnet/wording.h"
 
 /* Where a word of the text is, with the punctuation around it: see lin_spoken_write. */
 typedef struct lin_spoken_place {
@@ -69,9 +44,6 @@ typedef struct lin_spoken {
     int n_any;            /* words that are any sound */
     int marks;            /* such as [laughs], which are not words and were skipped */
     char first_mark[48];  /* the first of them, truncated to fit a message */
-    lin_g2p *g2p;         /* made for the first such word, with its rules; a g2p belongs to one thread */
-    lin_g2p_rules *rules;
-    const lin_spoken_lexicon *g2p_of;
 } lin_spoken;
 
 /*
@@ -81,7 +53,7 @@ typedef struct lin_spoken {
  * without any that has a pronunciation, and for phones that the set lacks; LIN_FORMAT as in lin_spelling_next. Silences of the
  * set are passed over.
  */
-lin_status lin_spoken_words(lin_spoken *spoken, const lin_spoken_lexicon *lexicon, const char *text, size_t n, lin_error *err);
+lin_status lin_spoken_words(lin_spoken *spoken, const lin_wording *lexicon, const char *text, size_t n, lin_error *err);
 lin_status lin_spoken_phones(lin_spoken *spoken, const lin_phones *phones, const char *text, size_t n, lin_error *err);
 
 /* A lin_result_speller, of slot `word`. */

@@ -80,21 +80,18 @@ static lin_status parse_line(const lin_lines *line, const char *name, const lin_
     out->n_word = 0;
     out->n_labels = 0;
     out->probability = 1;
-    if (line->n > LIN_DICTIONARY_LINE_MAX) {
+    if (line->n > LIN_DICTIONARY_LINE_MAX)
         return lin_fail(err, LIN_FORMAT, "%s:%d: the line has %zu bytes; at most %d are possible", name, line->number, line->n,
                         LIN_DICTIONARY_LINE_MAX);
-    }
-    if ((bad = lin_text_find_control(line->text, line->n)) < line->n) {
+    if ((bad = lin_text_find_control(line->text, line->n)) < line->n)
         return lin_fail(err, LIN_FORMAT, "%s:%d: control character 0x%02x at byte %zu of the line", name, line->number,
                         (unsigned char)line->text[bad], bad + 1);
-    }
     if (!lin_field_next(&at, end, &field, &n)) return LIN_OK;
     if (is_comment(field, n)) return LIN_OK;
     n = without_variant(field, n);
-    if (n > LIN_WORD_MAX) {
+    if (n > LIN_WORD_MAX)
         return lin_fail(err, LIN_FORMAT, "%s:%d: the word has %zu bytes; at most %d are possible",
                         name, line->number, n, LIN_WORD_MAX);
-    }
     const char *word = field;
     const size_t n_word = n, n_lower = lin_unicode_lower_text(out->word, word, n);
     int mark = 0, marked = 0, silences = 0, numbers = 0;
@@ -115,14 +112,12 @@ static lin_status parse_line(const lin_lines *line, const char *name, const lin_
             return lin_fail(err, LIN_FORMAT, "%s:%d: the probability of a pronunciation must be above 0 and at most 1, not %s",
                             name, line->number, lin_quote(shown, field, n));
         }
-        if (!found) {
+        if (!found)
             return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' is not a phone of this set; a line is one word and its phones",
                             name, line->number, lin_quote(shown, field, n));
-        }
-        if (out->n_labels + found > LIN_PRONUNCIATION_MAX) {
+        if (out->n_labels + found > LIN_PRONUNCIATION_MAX)
             return lin_fail(err, LIN_FORMAT, "%s:%d: the word has more than %d phones",
                             name, line->number, LIN_PRONUNCIATION_MAX);
-        }
         for (int i = 0; i < found; i++) {
             if (lin_phones_kind(phones, read[i].label) == LIN_PHONE_SILENCE) {
                 silences++;
@@ -138,9 +133,8 @@ static lin_status parse_line(const lin_lines *line, const char *name, const lin_
         if (out->stress[i] < 0 && lin_phones_is_vowel(phones, out->labels[i])) out->stress[i] = 0;
     }
     if (!out->n_labels && silences) return LIN_OK;
-    if (!out->n_labels) {
+    if (!out->n_labels)
         return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' has no phones", name, line->number, lin_quote(shown, word, n_word));
-    }
     out->n_word = n_lower;
     return LIN_OK;
 }
@@ -165,10 +159,9 @@ static lin_status add_entry(lin_dictionary *d, const entry *e, const char *name,
         p->logp = (float)fmin(log(exp((double)p->logp) + e->probability), 0);
         return LIN_OK;
     }
-    if (n == LIN_PRONUNCIATIONS_MAX) {
+    if (n == LIN_PRONUNCIATIONS_MAX)
         return lin_fail(err, LIN_FORMAT, "%s:%d: '%s' has more than %d pronunciations", name, line,
                         lin_quote(shown, e->word, e->n_word), LIN_PRONUNCIATIONS_MAX);
-    }
     *link = (int)d->n_items;
     d->has_probabilities |= e->probability < 1;
     d->items[d->n_items++] = (pronunciation){.offset = d->n_labels, .n = e->n_labels, .next = -1, .added = d->adds,
@@ -193,39 +186,35 @@ static lin_status reserve(lin_dictionary *d, size_t n, lin_error *err)
 }
 
 static lin_status read_lines(lin_dictionary *d, const char *text, size_t n, const char *name, const lin_phones *phones,
-                             const lin_dictionary_options *options, lin_error *err)
+                             lin_error *err)
 {
     lin_lines lines;
     entry e;
-    lin_status status = LIN_OK;
     lin_lines_begin(&lines, text, n);
-    while (status == LIN_OK && lin_lines_next(&lines)) {
+    while (lin_lines_next(&lines)) {
         lin_error bad;
-        status = parse_line(&lines, name, phones, &e, &bad);
+        lin_status status = parse_line(&lines, name, phones, &e, &bad);
         if (status == LIN_OK && e.n_word) status = add_entry(d, &e, name, lines.number, &bad);
-        if (status == LIN_FORMAT && options && options->skip_bad) {
-            if (!d->n_skipped++) d->first_skipped = bad;
-            status = LIN_OK;
-        }
-        if (status != LIN_OK) lin_fail(err, status, "%s", bad.message);
+        if (status == LIN_FORMAT && !d->n_skipped++) d->first_skipped = bad;
+        if (status != LIN_OK && status != LIN_FORMAT) return lin_fail_as(err, &bad);
     }
-    return status;
+    return LIN_OK;
 }
 
 lin_status lin_dictionary_add(lin_dictionary *d, const char *text, size_t n, const char *name, const lin_phones *phones,
-                              const lin_dictionary_options *options, lin_error *err)
+                              lin_error *err)
 {
     char *own;
     lin_status status = lin_unicode_clean(text, n, name, LIN_UNICODE_ANY, &own, &text, &n, err);
     d->adds = 1;
-    if (status == LIN_OK) status = read_lines(d, text, n, name, phones, options, err);
+    if (status == LIN_OK) status = read_lines(d, text, n, name, phones, err);
     d->adds = 0;
     lin_free(own);
     return status;
 }
 
 lin_status lin_dictionary_parse(const char *text, size_t n, const char *name, const lin_phones *phones,
-                                const lin_dictionary_options *options, lin_dictionary **dictionary, lin_error *err)
+                                lin_dictionary **dictionary, lin_error *err)
 {
     *dictionary = NULL;
     lin_dictionary *d = lin_calloc(1, sizeof *d);
@@ -234,11 +223,10 @@ lin_status lin_dictionary_parse(const char *text, size_t n, const char *name, co
     char *own;
     lin_status status = lin_unicode_clean(text, n, name, LIN_UNICODE_ANY, &own, &text, &n, err);
     if (status == LIN_OK) status = reserve(d, n, err);
-    if (status == LIN_OK) status = read_lines(d, text, n, name, phones, options, err);
-    if (status == LIN_OK && !d->words.n) {
+    if (status == LIN_OK) status = read_lines(d, text, n, name, phones, err);
+    if (status == LIN_OK && !d->words.n)
         status = lin_fail(err, LIN_FORMAT, "%s: the file has no word%s%s", name, d->n_skipped ? ", for example " : "",
                           d->first_skipped.message);
-    }
     lin_free(own);
     if (status != LIN_OK) {
         lin_dictionary_destroy(d);
@@ -254,8 +242,7 @@ lin_status lin_dictionary_parse(const char *text, size_t n, const char *name, co
 static int is_cmu_name(const lin_phones *cmu, const char *field, size_t n)
 {
     char capitals[LIN_PHONE_NAME_MAX];
-    for (size_t i = 0; i < n && i < sizeof capitals; i++)
-        capitals[i] = field[i] >= 'a' && field[i] <= 'z' ? (char)(field[i] - 32) : field[i];
+    for (size_t i = 0; i < n && i < sizeof capitals; i++) capitals[i] = lin_upper(field[i]);
     return n <= sizeof capitals && lin_phones_find_unstressed(cmu, capitals, n) > 0;
 }
 
@@ -345,14 +332,13 @@ lin_status lin_dictionary_phones(const char *text, size_t n, const char *name, l
     return status;
 }
 
-lin_status lin_dictionary_load(const char *path, const lin_phones *phones, const lin_dictionary_options *options,
-                               lin_dictionary **dictionary, lin_error *err)
+lin_status lin_dictionary_load(const char *path, const lin_phones *phones, lin_dictionary **dictionary, lin_error *err)
 {
     char *text;
     size_t n;
     *dictionary = NULL;
     LIN_TRY(lin_text_read(path, &text, &n, err));
-    lin_status status = lin_dictionary_parse(text, n, path, phones, options, dictionary, err);
+    lin_status status = lin_dictionary_parse(text, n, path, phones, dictionary, err);
     lin_free(text);
     return status;
 }

@@ -13,7 +13,7 @@
  * of a phone is no number. The probabilities of one word need not have the sum 1 (Kaldi divides them by the largest); a line
  * without one has 1, and pronunciations that are equal without stress have their sum, at most 1.
  *
- *   lin_dictionary_load("cmudict.dict", phones, NULL, &dictionary, &err);
+ *   lin_dictionary_load("cmudict.dict", phones, &dictionary, &err);
  *   n = lin_dictionary_find(dictionary, "Hello", 5, 0, &labels);   // labels[0..n-1] = HH AH L OW; 0: the word is not in it
  *   lin_dictionary_destroy(dictionary);
  *
@@ -32,19 +32,14 @@ enum { LIN_WORD_MAX = 255, LIN_PRONUNCIATION_MAX = 255, LIN_PRONUNCIATIONS_MAX =
 
 typedef struct lin_dictionary lin_dictionary;
 
-typedef struct lin_dictionary_options {
-    int skip_bad; /* leave bad lines out and count them; otherwise the first one is an error */
-} lin_dictionary_options;
-
 /*
- * Reads a dictionary from a file, or from n bytes (messages call it `name`). `options` may be NULL. `phones` is used only during
- * the call. LIN_FORMAT with name:line for a line without phones, with a phone outside the set, with control characters, or over
- * one of the limits above, and for a file without any word; LIN_IO, LIN_NO_MEMORY. On failure *dictionary is NULL.
+ * Reads a dictionary from a file, or from n bytes (messages call it `name`). `phones` is used only during the call. A bad line is
+ * left out and counted: one without phones, with a phone outside the set, with control characters, or over one of the limits
+ * above. LIN_FORMAT for a file without any word; LIN_IO, LIN_NO_MEMORY. On failure *dictionary is NULL.
  */
-lin_status lin_dictionary_load(const char *path, const lin_phones *phones, const lin_dictionary_options *options,
-                               lin_dictionary **dictionary, lin_error *err);
+lin_status lin_dictionary_load(const char *path, const lin_phones *phones, lin_dictionary **dictionary, lin_error *err);
 lin_status lin_dictionary_parse(const char *text, size_t n, const char *name, const lin_phones *phones,
-                                const lin_dictionary_options *options, lin_dictionary **dictionary, lin_error *err);
+                                lin_dictionary **dictionary, lin_error *err);
 void lin_dictionary_destroy(lin_dictionary *dictionary); /* NULL is fine */
 
 /*
@@ -52,7 +47,7 @@ void lin_dictionary_destroy(lin_dictionary *dictionary); /* NULL is fine */
  * Errors as above; after one the lines before it are in the dictionary. While no other thread uses it.
  */
 lin_status lin_dictionary_add(lin_dictionary *dictionary, const char *text, size_t n, const char *name, const lin_phones *phones,
-                              const lin_dictionary_options *options, lin_error *err);
+                              lin_error *err);
 int lin_dictionary_is_added(const lin_dictionary *dictionary, int index); /* 1: such a line has the word */
 
 /*
@@ -83,7 +78,7 @@ int lin_dictionary_has_probabilities(const lin_dictionary *dictionary); /* any p
 int lin_dictionary_count(const lin_dictionary *dictionary);
 const char *lin_dictionary_word(const lin_dictionary *dictionary, int index);
 
-/* Number of lines left out with skip_bad, and the error message of the first ("" if none). */
+/* Number of bad lines, which are left out, and the error message of the first ("" if none). */
 int lin_dictionary_skipped(const lin_dictionary *dictionary, const char **first);
 
 #endif

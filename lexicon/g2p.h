@@ -23,7 +23,7 @@
  *   lin_g2p_destroy(g2p);
  *   lin_g2p_rules_destroy(rules);
  *
- * Threads: one at a time per lin_g2p; rules are immutable once made, shared by all.
+ * Threads: both are immutable once made, shared by all.
  */
 #ifndef LIN_LEXICON_G2P_H
 #define LIN_LEXICON_G2P_H

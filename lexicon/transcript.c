@@ -3,6 +3,7 @@
 #include "lexicon/transcript.h"
 
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -32,6 +33,7 @@ struct lin_transcriber {
     int *pool;
     size_t n_pool, pool_capacity;
     long n_words, n_unknown, n_marks;
+    int allows_missing, n_missing; // words without a pronunciation, in the current line
     char first_mark[LIN_QUOTE];
 };
 
@@ -71,21 +73,27 @@ static lin_status append(lin_transcriber *t, const int *labels, const signed cha
     return LIN_OK;
 }
 
-static lin_status append_unknown(lin_transcriber *t, const lin_spelling *g, const int *labels, int n, lin_g2p_how how,
-                                 lin_error *err)
+// A word outside the dictionary, as it was found when it came first.
+static lin_status append_unknown(lin_transcriber *t, int index, lin_error *err)
 {
-    int index, before = t->unknown.n;
-    LIN_TRY(lin_grow(&t->items, &t->items_capacity, (size_t)before + 1, sizeof *t->items, "a transcript", err));
+    unknown_item *item = &t->items[index];
+    item->count++;
+    t->n_unknown++;
+    t->n_missing += !item->n_labels;
+    return append(t, t->pool + item->offset, NULL, item->n_labels, err);
+}
+
+static lin_status add_unknown(lin_transcriber *t, const lin_spelling *g, const int *labels, int n, lin_g2p_how how,
+                              lin_error *err)
+{
+    int index;
+    LIN_TRY(lin_grow(&t->items, &t->items_capacity, (size_t)t->unknown.n + 1, sizeof *t->items, "a transcript", err));
     LIN_TRY(lin_grow(&t->pool, &t->pool_capacity, t->n_pool + (size_t)n, sizeof *t->pool, "a transcript", err));
     LIN_TRY(lin_symbols_add(&t->unknown, g->word, g->n, &index, err));
-    if (t->unknown.n > before) {
-        t->items[index] = (unknown_item){.offset = t->n_pool, .n_labels = n, .how = how};
-        memcpy(t->pool + t->n_pool, labels, (size_t)n * sizeof *labels);
-        t->n_pool += (size_t)n;
-    }
-    t->items[index].count++;
-    t->n_unknown++;
-    return append(t, labels, NULL, n, err);
+    t->items[index] = (unknown_item){.offset = t->n_pool, .n_labels = n, .how = how};
+    if (n) memcpy(t->pool + t->n_pool, labels, (size_t)n * sizeof *labels);
+    t->n_pool += (size_t)n;
+    return append_unknown(t, index, err);
 }
 
 static lin_status append_word(lin_transcriber *t, const lin_spelling *g, lin_error *err)
@@ -93,32 +101,29 @@ static lin_status append_word(lin_transcriber *t, const lin_spelling *g, lin_err
     const int *known;
     int labels[LIN_PRONUNCIATION_MAX], n_labels;
     char shown[LIN_QUOTE];
-    lin_g2p_how how;
+    lin_g2p_how how = LIN_G2P_RULES;
+    lin_error why;
     t->n_words++;
     if ((n_labels = lin_dictionary_find(t->dictionary, g->word, g->n, 0, &known)) > 0)
         return append(t, known, lin_dictionary_stress(t->dictionary, known), n_labels, err);
-    if ((n_labels = lin_symbols_find(&t->unknown, g->word, g->n)) >= 0) {
-        unknown_item *item = &t->items[n_labels];
-        item->count++;
-        t->n_unknown++;
-        return append(t, t->pool + item->offset, NULL, item->n_labels, err);
-    }
-    if (!t->g2p) {
+    const int index = lin_symbols_find(&t->unknown, g->word, g->n);
+    if (index >= 0) return append_unknown(t, index, err);
+    if (!t->g2p)
         return lin_fail(err, LIN_INVALID, "'%s' at byte %zu is not in the dictionary", lin_quote(shown, g->word, g->n),
                         g->begin + 1);
-    }
-    LIN_TRY(lin_g2p_pronounce(t->g2p, g->word, g->n, labels, LIN_PRONUNCIATION_MAX, &n_labels, &how, err));
-    return how == LIN_G2P_DICTIONARY ? append(t, labels, NULL, n_labels, err) : append_unknown(t, g, labels, n_labels, how, err);
+    const lin_status status = lin_g2p_pronounce(t->g2p, g->word, g->n, labels, LIN_PRONUNCIATION_MAX, &n_labels, &how, &why);
+    if (status != LIN_OK && (status == LIN_NO_MEMORY || !t->allows_missing)) return lin_fail_as(err, &why);
+    if (status == LIN_OK && how == LIN_G2P_DICTIONARY) return append(t, labels, NULL, n_labels, err);
+    return add_unknown(t, g, labels, status == LIN_OK ? n_labels : 0, how, err);
 }
 
 // A character of n bytes, in lower case.
 static lin_status add_letter(lin_spelling *g, const char *c, size_t n, size_t at, lin_error *err)
 {
     char shown[LIN_QUOTE];
-    if (g->n + n > LIN_WORD_MAX) {
+    if (g->n + n > LIN_WORD_MAX)
         return lin_fail(err, LIN_INVALID, "the word '%s' at byte %zu is longer than %d bytes", lin_quote(shown, g->word, g->n),
                         g->begin + 1, LIN_WORD_MAX);
-    }
     if (!g->n) g->begin = at;
     g->n += lin_unicode_lower_text(g->word + g->n, c, n);
     return LIN_OK;
@@ -253,24 +258,6 @@ lin_status lin_reading_next(const char *reading, size_t *at, const lin_dictionar
     return LIN_OK;
 }
 
-lin_status lin_written_expand(const lin_written *written, const char *text, size_t n, lin_buffer *out, lin_error *err)
-{
-    lin_word_reader w = {.written = written, .text = text, .n = n};
-    lin_status status = LIN_OK;
-    while (w.at < n && status == LIN_OK) {
-        status = find_form(&w, err);
-        if (status != LIN_OK) break;
-        lin_buffer_bytes(out, text + w.at, w.next - w.at);
-        w.at = w.next == n ? n : w.end;
-        for (const char *c = w.next < n ? w.readings.items[0] : ""; *c; c++)
-            if (*c != '+') lin_buffer_char(out, *c);
-        // "5km" is two words
-        if (w.next < n && w.at < n && (lin_is_letter(text[w.at]) || lin_is_digit(text[w.at]))) lin_buffer_char(out, ' ');
-    }
-    lin_word_reader_free(&w);
-    return status == LIN_OK ? lin_buffer_status(out, err) : status;
-}
-
 lin_status lin_word_reader_next(lin_word_reader *w, lin_spelling *word, lin_error *err)
 {
     lin_status status = LIN_OK;
@@ -328,6 +315,10 @@ static lin_status append_reading(lin_transcriber *t, const char *reading, lin_er
     return LIN_OK;
 }
 
+void lin_transcriber_allow_missing(lin_transcriber *t) { t->allows_missing = 1; }
+
+int lin_transcriber_missing(const lin_transcriber *t) { return t->n_missing; }
+
 void lin_transcriber_read_written(lin_transcriber *t, const lin_written *written) { t->words.written = written; }
 
 static lin_status read_line(lin_transcriber *t, const char *text, size_t n, lin_error *err)
@@ -353,6 +344,7 @@ lin_status lin_transcriber_line(lin_transcriber *t, const char *text, size_t n, 
 {
     char *own;
     t->n_labels = 0;
+    t->n_missing = 0;
     *labels = NULL;
     *n_labels = 0;
     // lin_unicode_clean would read it; but a file that is cut at its line ends is cut within a character.
@@ -389,6 +381,30 @@ lin_unknown_word lin_transcriber_unknown(const lin_transcriber *t, int index)
                               .labels = t->pool + item->offset,
                               .n_labels = item->n_labels,
                               .how = item->how};
+}
+
+typedef struct rank {
+    long count;
+    int index;
+} rank;
+
+static int by_count(const void *a, const void *b)
+{
+    const rank *x = a, *y = b;
+    if (x->count != y->count) return x->count < y->count ? 1 : -1;
+    return (x->index > y->index) - (x->index < y->index);
+}
+
+lin_status lin_transcriber_order(const lin_transcriber *t, int **order, lin_error *err)
+{
+    const int n = t->unknown.n;
+    rank *ranks = lin_alloc((size_t)n, sizeof *ranks);
+    *order = ranks ? lin_alloc((size_t)n, sizeof **order) : NULL;
+    for (int i = 0; i < n && *order; i++) ranks[i] = (rank){t->items[i].count, i};
+    if (n && *order) qsort(ranks, (size_t)n, sizeof *ranks, by_count);
+    for (int i = 0; i < n && *order; i++) (*order)[i] = ranks[i].index;
+    lin_free(ranks);
+    return *order ? LIN_OK : lin_no_memory(err, "the list of unknown words", (size_t)n * sizeof *ranks);
 }
 
 /* ---- marks that are not words ---------------------------------------------------------------------------------------------- */

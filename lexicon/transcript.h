@@ -83,9 +83,6 @@ void lin_word_reader_free(lin_word_reader *words);
 lin_status lin_reading_next(const char *reading, size_t *at, const lin_dictionary *dictionary, lin_spelling *word,
                             lin_error *err);
 
-/* Appends a text to `out`, each form of `written` as its first reading, the parts of its words joined. LIN_NO_MEMORY. */
-lin_status lin_written_expand(const lin_written *written, const char *text, size_t n, lin_buffer *out, lin_error *err);
-
 /* Keeps the three pointers; they must outlive it. g2p may be NULL: then a word outside the dictionary is an error. */
 lin_status lin_transcriber_create(const lin_phones *phones, const lin_dictionary *dictionary, lin_g2p *g2p,
                                   lin_transcriber **transcriber, lin_error *err);
@@ -93,6 +90,10 @@ void lin_transcriber_destroy(lin_transcriber *transcriber); /* NULL is fine */
 
 /* From now on forms of `written`, which must outlive it, are read as their first reading; NULL: none. */
 void lin_transcriber_read_written(lin_transcriber *transcriber, const lin_written *written);
+
+/* From now on a word that cannot be pronounced is one without labels, not an error. How many the last line had. */
+void lin_transcriber_allow_missing(lin_transcriber *transcriber);
+int lin_transcriber_missing(const lin_transcriber *transcriber);
 
 /*
  * Labels of one utterance's text (n bytes). *labels is owned by the transcriber and valid until its next line; *n_labels may be
@@ -117,6 +118,9 @@ long lin_transcriber_marks(const lin_transcriber *transcriber, const char **firs
 /* The distinct unknown words in the order of their first appearance. */
 int lin_transcriber_unknown_count(const lin_transcriber *transcriber);
 lin_unknown_word lin_transcriber_unknown(const lin_transcriber *transcriber, int index);
+
+/* Their indices, the most frequent first, to be released with lin_free. LIN_NO_MEMORY. */
+lin_status lin_transcriber_order(const lin_transcriber *transcriber, int **order, lin_error *err);
 
 /* ---- marks that are not words ---------------------------------------------------------------------------------------------- */
 

@@ -144,8 +144,7 @@ lin_words_options lin_decoding_words_options(const lin_decoding_values *v, int w
 // Bad lines are reported and left out, as in linnet phonemize.
 static lin_status open_dictionary(parts *p, lin_error *err)
 {
-    const lin_dictionary_options options = {.skip_bad = 1};
-    lin_status status = lin_lexicon_open(p->lexicon, p->own_words, p->values->add_lexicon, p->values->g2p, p->phones, &options,
+    lin_status status = lin_lexicon_open(p->lexicon, p->own_words, p->values->add_lexicon, p->values->g2p, p->phones,
                                          &p->dictionary, err);
     if (status != LIN_OK) return about(p->values->add_lexicon ? p->values->add_lexicon : p->lexicon, status, err);
     if (lin_lexicon_tell_skipped(p->dictionary, p->again ? NULL : &p->warnings)) { // a packed form could not

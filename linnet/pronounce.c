@@ -7,46 +7,21 @@
 
 #include "base/memory.h"
 #include "base/textfile.h"
-#include "lexicon/g2p.h"
-#include "lexicon/transcript.h"
-#include "linnet/find.h"
 #include "linnet/wording.h"
 
 /* ---- single words ---------------------------------------------------------------------------------------------------------- */
 
-enum { LONGEST_PATH = 4096 };
-
 typedef struct pronouncer {
-    const lin_decoding_values *values;
-    const lin_phones *phones;
-    lin_dictionary *dictionary;
-    lin_g2p_rules *rules;
-    lin_g2p *g2p; // made for the first word that the lexicon lacks
+    lin_wording wording;
     int labels[LIN_PRONUNCIATION_MAX]; // of the last word by rule
 } pronouncer;
 
-// Finds and opens the lexicon of the options; `what` needs it.
+// Opens the lexicon of the options; `what` needs it.
 static lin_status open_pronouncer(pronouncer *p, const lin_decoding_values *v, const lin_phones *phones, const char *what,
                                   const lin_warnings *warnings, lin_error *err)
 {
-    const lin_dictionary_options options = {.skip_bad = 1};
-    char path[LONGEST_PATH], own[LONGEST_PATH];
-    *p = (pronouncer){.values = v, .phones = phones};
-    LIN_TRY(lin_find_lexicon(phones, v->lexicon, path, sizeof path, err));
-    if (!*path)
-        return lin_fail(err, LIN_IO, "%s need a lexicon, and none is installed for the phones of this model; name one with "
-                                     "--lexicon FILE or LINNET_LEXICON", what);
-    lin_find_added(phones, v->lexicon, own, sizeof own);
-    LIN_TRY(lin_lexicon_open(path, own, v->add_lexicon, v->g2p, phones, &options, &p->dictionary, err));
-    lin_lexicon_tell_skipped(p->dictionary, warnings);
-    return LIN_OK;
-}
-
-static void close_pronouncer(pronouncer *p)
-{
-    lin_g2p_destroy(p->g2p);
-    lin_g2p_rules_destroy(p->rules);
-    lin_dictionary_destroy(p->dictionary);
+    const lin_wording_files files = {.dictionary = v->lexicon, .added = v->add_lexicon, .g2p = v->g2p};
+    return lin_wording_open_for(&p->wording, &files, phones, what, "", warnings, err);
 }
 
 // Pronunciation number `which`, from 0 on, of a word in lower case; *n_labels 0: there are no more. Labels are valid until the
@@ -55,14 +30,10 @@ static lin_status find_pronunciation(pronouncer *p, const lin_spelling *word, in
                                      lin_error *err)
 {
     lin_g2p_how how;
-    *n_labels = lin_dictionary_find(p->dictionary, word->word, word->n, which, labels);
+    *n_labels = lin_dictionary_find(p->wording.dictionary, word->word, word->n, which, labels);
     if (*n_labels || which > 0) return LIN_OK;
-    if (!p->g2p) {
-        LIN_TRY(lin_find_open_rules(p->phones, p->values->g2p, &p->rules, err));
-        LIN_TRY(lin_g2p_create(p->phones, p->dictionary, p->rules, &p->g2p, err));
-    }
     *labels = p->labels;
-    return lin_g2p_pronounce(p->g2p, word->word, word->n, p->labels, LIN_PRONUNCIATION_MAX, n_labels, &how, err);
+    return lin_wording_pronounce(&p->wording, word->word, word->n, p->labels, LIN_PRONUNCIATION_MAX, n_labels, &how, err);
 }
 
 /* ---- keywords -------------------------------------------------------------------------------------------------------------- */
@@ -116,7 +87,7 @@ static lin_status pronounce(opening *o, const char *text, size_t n, ways *w, lin
     for (;; words++) {
         LIN_TRY(lin_spelling_next(text, n, &at, &word, err));
         if (!word.n) break;
-        lin_spelling_settle(&word, o->pronouncer.dictionary);
+        lin_spelling_settle(&word, o->pronouncer.wording.dictionary);
         LIN_TRY(add_ways(o, &word, w, err));
     }
     return words ? LIN_OK : lin_fail(err, LIN_INVALID, "it has no word");
@@ -197,7 +168,7 @@ lin_status lin_keywords_open(const lin_decoding_values *values, const lin_phones
         lin_free((int *)o.list[i].labels);
     }
     lin_free(o.list);
-    close_pronouncer(&o.pronouncer);
+    lin_wording_close(&o.pronouncer.wording);
     return status;
 }
 
@@ -216,7 +187,7 @@ static lin_status add_word(pronouncer *p, const char *text, entries *e, lin_erro
     const int *labels;
     int n;
     memcpy(word.word, text, word.n);
-    lin_spelling_settle(&word, p->dictionary);
+    lin_spelling_settle(&word, p->wording.dictionary);
     for (int which = 0;; which++) {
         const lin_status status = find_pronunciation(p, &word, which, &labels, &n, err);
         if (status != LIN_OK) return lin_fail_at(err, status, "the grammar's word '%.100s'", text);
@@ -236,7 +207,7 @@ static lin_status make_tree(const lin_grammar *g, pronouncer *p, lin_tree **tree
     for (int i = 0; i < lin_grammar_words(g) && status == LIN_OK; i++) status = add_word(p, lin_grammar_word(g, i), &e, err);
     const int *labels = e.labels;
     for (int i = 0; i < e.n; labels += e.items[i++].n_labels) e.items[i].labels = labels;
-    if (status == LIN_OK) status = lin_tree_create_list(e.items, e.n, lin_phones_count(p->phones), NULL, NULL, tree, err);
+    if (status == LIN_OK) status = lin_tree_create_list(e.items, e.n, lin_phones_count(p->wording.phones), NULL, NULL, tree, err);
     lin_free(e.items);
     lin_free(e.labels);
     return status;
@@ -250,7 +221,7 @@ static lin_status say(void *context, const char *text, size_t n, lin_error *err)
     const int *labels;
     int n_labels;
     memcpy(word.word, text, n);
-    lin_spelling_settle(&word, p->dictionary);
+    lin_spelling_settle(&word, p->wording.dictionary);
     const lin_status status = find_pronunciation(p, &word, 0, &labels, &n_labels, err);
     if (status == LIN_OK) return status;
     return lin_fail_at(err, status == LIN_UNSUPPORTED ? LIN_INVALID : status, "the word '%.*s'", (int)n, text);
@@ -260,12 +231,10 @@ static lin_status read_grammar(const char *given, int repeats, pronouncer *p, co
                                lin_grammar **grammar, lin_error *err)
 {
     lin_grammar_list list = {.say = say, .context = p};
-    lin_written *numbers;
-    LIN_TRY(lin_find_open_numbers(p->phones, NULL, p->dictionary, &numbers, err));
+    const lin_written *numbers = p->wording.written;
     const lin_status status = strchr(given, '\n') ? lin_grammar_parse(given, strlen(given), "the grammar", numbers,
                                                                       repeats ? &list : NULL, grammar, err)
                                   : lin_grammar_open(given, numbers, files, grammar, err);
-    lin_written_destroy(numbers);
     if (status == LIN_OK && list.left_out)
         lin_warn(warnings, "%d phrase%s left out of a list: %s%s", list.left_out, list.left_out == 1 ? " is" : "s are",
                  list.first.message, list.left_out == 1 ? "" : ", ...");
@@ -283,7 +252,7 @@ lin_status lin_grammar_tree_open(const char *given, int repeats, const lin_decod
     if (status == LIN_OK) status = read_grammar(given, repeats, &p, warnings, files, grammar, err);
     if (status == LIN_OK) status = make_tree(*grammar, &p, tree, err);
     if (status == LIN_OK) status = lin_grammar_bind(*grammar, *tree, err);
-    close_pronouncer(&p);
+    lin_wording_close(&p.wording);
     if (status == LIN_OK) return LIN_OK;
     lin_grammar_destroy(*grammar);
     lin_tree_destroy(*tree);

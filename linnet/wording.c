@@ -113,15 +113,14 @@ static lin_status complete(const lin_dictionary *dictionary, const char *text, s
 }
 
 lin_status lin_lexicon_extend(lin_dictionary *dictionary, const char *text, size_t n, const char *name,
-                              const lin_phones *phones, const lin_g2p_rules *rules, const lin_dictionary_options *options,
-                              lin_error *err)
+                              const lin_phones *phones, const lin_g2p_rules *rules, lin_error *err)
 {
     lin_buffer completed = {0};
     char *own;
     lin_status status = lin_unicode_clean(text, n, name, LIN_UNICODE_ANY, &own, &text, &n, err);
     if (status == LIN_OK) status = complete(dictionary, text, n, name, phones, rules, &completed, err);
     if (status == LIN_OK)
-        status = lin_dictionary_add(dictionary, completed.n ? completed.data : "", completed.n, name, phones, options, err);
+        status = lin_dictionary_add(dictionary, completed.n ? completed.data : "", completed.n, name, phones, err);
     lin_free(own);
     lin_buffer_free(&completed);
     return status;
@@ -129,7 +128,7 @@ lin_status lin_lexicon_extend(lin_dictionary *dictionary, const char *text, size
 
 // Nothing if path is NULL or "".
 static lin_status add_file(lin_dictionary *dictionary, const char *path, const char *g2p, const lin_phones *phones,
-                           const lin_dictionary_options *options, lin_error *err)
+                           lin_error *err)
 {
     char *text;
     size_t n;
@@ -138,18 +137,18 @@ static lin_status add_file(lin_dictionary *dictionary, const char *path, const c
     LIN_TRY(lin_text_read(path, &text, &n, err));
     lin_status status = lin_find_open_rules(phones, g2p, &rules, err);
     if (status == LIN_MISMATCH && !g2p) status = LIN_OK; // of other phones: only a word alone needs them
-    if (status == LIN_OK) status = lin_lexicon_extend(dictionary, text, n, path, phones, rules, options, err);
+    if (status == LIN_OK) status = lin_lexicon_extend(dictionary, text, n, path, phones, rules, err);
     lin_g2p_rules_destroy(rules);
     lin_free(text);
     return status;
 }
 
 lin_status lin_lexicon_open(const char *path, const char *own, const char *added, const char *g2p, const lin_phones *phones,
-                            const lin_dictionary_options *options, lin_dictionary **dictionary, lin_error *err)
+                            lin_dictionary **dictionary, lin_error *err)
 {
-    lin_status status = lin_dictionary_load(path, phones, options, dictionary, err);
-    if (status == LIN_OK) status = add_file(*dictionary, own, g2p, phones, options, err);
-    if (status == LIN_OK) status = add_file(*dictionary, added, g2p, phones, options, err);
+    lin_status status = lin_dictionary_load(path, phones, dictionary, err);
+    if (status == LIN_OK) status = add_file(*dictionary, own, g2p, phones, err);
+    if (status == LIN_OK) status = add_file(*dictionary, added, g2p, phones, err);
     if (status == LIN_OK) return LIN_OK;
     lin_dictionary_destroy(*dictionary);
     *dictionary = NULL;
@@ -224,18 +223,18 @@ lin_status lin_wording_chosen_phones(lin_phones **phones, lin_error *err)
 
 static lin_status read_dictionary(lin_wording *w, const lin_wording_files *files, lin_error *err)
 {
-    const lin_dictionary_options options = {.skip_bad = 1};
     char own[4096], *text;
     size_t n;
     lin_status status = LIN_OK;
     LIN_TRY(lin_text_read(w->path, &text, &n, err));
-    if (!w->phones) status = make_set(text, n, w->path, &w->phones, err);
-    if (status == LIN_OK) status = lin_dictionary_parse(text, n, w->path, w->phones, &options, &w->dictionary, err);
+    if (!w->phones) status = make_set(text, n, w->path, &w->own, err);
+    if (!w->phones) w->phones = w->own;
+    if (status == LIN_OK) status = lin_dictionary_parse(text, n, w->path, w->phones, &w->dictionary, err);
     lin_free(text);
     if (status != LIN_OK) return status;
     lin_find_added(w->phones, files->dictionary, own, sizeof own);
-    LIN_TRY(add_file(w->dictionary, own, files->g2p, w->phones, &options, err));
-    return add_file(w->dictionary, files->added, files->g2p, w->phones, &options, err);
+    LIN_TRY(add_file(w->dictionary, own, files->g2p, w->phones, err));
+    return add_file(w->dictionary, files->added, files->g2p, w->phones, err);
 }
 
 lin_status lin_wording_dictionary_phones(const char *path, lin_phones **phones, lin_error *err)
@@ -249,29 +248,66 @@ lin_status lin_wording_dictionary_phones(const char *path, lin_phones **phones, 
     return status;
 }
 
+static lin_status open_g2p(lin_wording *w, const lin_wording_files *files, lin_error *err)
+{
+    LIN_TRY(lin_find_open_rules(w->phones, files->g2p, &w->rules, err));
+    return lin_g2p_create(w->phones, w->dictionary, w->rules, &w->g2p, err);
+}
+
 static lin_status open_all(lin_wording *w, const lin_wording_files *files, lin_error *err)
 {
-    if (files->phones) LIN_TRY(lin_wording_phones(files->phones, &w->phones, err));
+    if (files->phones) LIN_TRY(lin_wording_phones(files->phones, &w->own, err));
+    w->phones = w->own;
     LIN_TRY(lin_find_lexicon(w->phones, files->dictionary, w->path, sizeof w->path, err));
     if (!*w->path)
         return lin_fail(err, LIN_IO, "no lexicon%s%s is installed; name one with --lexicon FILE or LINNET_LEXICON",
                         *lin_find_chosen() ? " of the language " : "", lin_find_chosen());
     LIN_TRY(read_dictionary(w, files, err));
-    LIN_TRY(lin_find_open_rules(w->phones, files->g2p, &w->rules, err));
-    LIN_TRY(lin_g2p_create(w->phones, w->dictionary, w->rules, &w->g2p, err));
+    LIN_TRY(open_g2p(w, files, err));
     LIN_TRY(lin_transcriber_create(w->phones, w->dictionary, w->g2p, &w->transcriber, err));
     LIN_TRY(lin_find_open_numbers(w->phones, files->numbers, w->dictionary, &w->written, err));
     lin_transcriber_read_written(w->transcriber, w->written);
     return LIN_OK;
 }
 
-lin_status lin_wording_open(lin_wording *wording, const lin_wording_files *files, const lin_warnings *warnings, lin_error *err)
+static lin_status open_for_model(lin_wording *w, const lin_wording_files *files, const char *what, const char *instead,
+                                 lin_error *err)
 {
-    memset(wording, 0, sizeof *wording);
-    const lin_status status = open_all(wording, files, err);
-    if (status == LIN_OK) lin_lexicon_tell_skipped(wording->dictionary, warnings);
-    else lin_wording_close(wording);
+    LIN_TRY(lin_find_lexicon(w->phones, files->dictionary, w->path, sizeof w->path, err));
+    if (!*w->path)
+        return lin_fail(err, LIN_IO, "%s need a lexicon, and none is installed for the phones of this model; name one with "
+                                     "--lexicon FILE or LINNET_LEXICON%s", what, instead);
+    LIN_TRY(read_dictionary(w, files, err));
+    const lin_status status = open_g2p(w, files, &w->lacks);
+    if (status != LIN_OK && status != LIN_MISMATCH) return lin_fail_as(err, &w->lacks);
+    return lin_find_open_numbers(w->phones, files->numbers, w->dictionary, &w->written, err);
+}
+
+static lin_status opened(lin_wording *w, lin_status status, const lin_warnings *warnings)
+{
+    if (status == LIN_OK) lin_lexicon_tell_skipped(w->dictionary, warnings);
+    else lin_wording_close(w);
     return status;
+}
+
+lin_status lin_wording_open(lin_wording *w, const lin_wording_files *files, const lin_warnings *warnings, lin_error *err)
+{
+    memset(w, 0, sizeof *w);
+    return opened(w, open_all(w, files, err), warnings);
+}
+
+lin_status lin_wording_open_for(lin_wording *w, const lin_wording_files *files, const lin_phones *phones, const char *what,
+                                const char *instead, const lin_warnings *warnings, lin_error *err)
+{
+    memset(w, 0, sizeof *w);
+    w->phones = phones;
+    return opened(w, open_for_model(w, files, what, instead, err), warnings);
+}
+
+lin_status lin_wording_pronounce(const lin_wording *w, const char *word, size_t n, int *labels, int capacity, int *n_labels,
+                                 lin_g2p_how *how, lin_error *err)
+{
+    return w->g2p ? lin_g2p_pronounce(w->g2p, word, n, labels, capacity, n_labels, how, err) : lin_fail_as(err, &w->lacks);
 }
 
 void lin_wording_close(lin_wording *wording)
@@ -281,38 +317,25 @@ void lin_wording_close(lin_wording *wording)
     lin_g2p_destroy(wording->g2p);
     lin_g2p_rules_destroy(wording->rules);
     lin_dictionary_destroy(wording->dictionary);
-    lin_phones_destroy(wording->phones);
+    lin_phones_destroy(wording->own);
     memset(wording, 0, sizeof *wording);
 }
 
 /* ---- words that the dictionary lacked -------------------------------------------------------------------------------------- */
 
-typedef struct oov_rank {
-    int index;
-    long count;
-} oov_rank;
-
-static int by_count(const void *a, const void *b)
-{
-    const oov_rank *x = a, *y = b;
-    if (x->count != y->count) return x->count < y->count ? 1 : -1;
-    return x->index < y->index ? -1 : x->index > y->index;
-}
-
 lin_status lin_wording_unknown(const lin_wording *wording, int most, const char *indent, lin_buffer *text, lin_error *err)
 {
     const int n = lin_transcriber_unknown_count(wording->transcriber);
-    oov_rank *ranks = lin_alloc((size_t)n, sizeof *ranks);
-    if (!ranks) return lin_no_memory(err, "the list of unknown words", (size_t)n * sizeof *ranks);
-    for (int i = 0; i < n; i++) ranks[i] = (oov_rank){i, lin_transcriber_unknown(wording->transcriber, i).count};
-    qsort(ranks, (size_t)n, sizeof *ranks, by_count);
+    int *order;
+    LIN_TRY(lin_transcriber_order(wording->transcriber, &order, err));
     for (int i = 0; i < n && i < most; i++) {
-        const lin_unknown_word w = lin_transcriber_unknown(wording->transcriber, ranks[i].index);
-        lin_buffer_format(text, "%s%s\t%ld\t%s\t", indent, w.word, w.count, lin_g2p_how_name(w.how));
+        const lin_unknown_word w = lin_transcriber_unknown(wording->transcriber, order[i]);
+        const char *how = w.n_labels ? lin_g2p_how_name(w.how) : "none";
+        lin_buffer_format(text, "%s%s\t%ld\t%s\t", indent, w.word, w.count, how);
         for (int p = 0; p < w.n_labels; p++)
             lin_buffer_format(text, "%s%s", p ? " " : "", lin_phones_name(wording->phones, w.labels[p]));
         lin_buffer_char(text, '\n');
     }
-    lin_free(ranks);
+    lin_free(order);
     return lin_buffer_status(text, err);
 }

@@ -11,14 +11,14 @@
  *   lin_wording_unknown(&w, INT_MAX, "", &text, &err);      // the words that the dictionary lacked
  *   lin_wording_close(&w);
  *
- *   lin_lexicon_open("en.dict", NULL, "names.txt", NULL, phones, &options, &dictionary, &err);   // the dictionary alone
+ *   lin_lexicon_open("en.dict", NULL, "names.txt", NULL, phones, &dictionary, &err);   // the dictionary alone
  *   lin_dictionary_destroy(dictionary);
  *
  * A file of added words has lines as in a lexicon, "word  W ER1 D", and lines of a word alone, whose pronunciation is found as
  * that of words outside the lexicon (lexicon/g2p.h). Such a word may have capitals and accents: it gets the form of words in a
  * text (lin_spelling_next), which has to be one word. A line that begins with "# " is a comment.
  *
- * Threads: one at a time.
+ * Threads: one at a time, but for what lin_wording_open_for opens.
  */
 #ifndef LIN_LINNET_WORDING_H
 #define LIN_LINNET_WORDING_H
@@ -37,12 +37,14 @@ typedef struct lin_wording_files {
 } lin_wording_files;
 
 typedef struct lin_wording {
-    char path[4096];     /* of the dictionary */
-    lin_phones *phones;
+    char path[4096]; /* of the dictionary */
+    const lin_phones *phones;
+    lin_phones *own; /* the same, if it is not a model's */
     lin_dictionary *dictionary;
     lin_g2p_rules *rules;
-    lin_g2p *g2p;
-    lin_transcriber *transcriber;
+    lin_g2p *g2p; /* NULL: there is none for the phones of a model */
+    lin_error lacks; /* why */
+    lin_transcriber *transcriber; /* NULL: for the phones of a model */
     lin_written *written; /* NULL: digits are refused */
 } lin_wording;
 
@@ -50,6 +52,16 @@ typedef struct lin_wording {
  * else as what opens the files. On failure everything is closed. */
 lin_status lin_wording_open(lin_wording *wording, const lin_wording_files *files, const lin_warnings *warnings, lin_error *err);
 void lin_wording_close(lin_wording *wording);
+
+/* For the phones of a model, which must outlive it; files->phones is not used. Then it is shared by threads. Letter-to-sound
+ * rules that these phones cannot use are no error before a word needs them. `what` needs a lexicon, says LIN_IO if there is none:
+ * "keywords"; instead: how to do without, ", or give --phones", or "". */
+lin_status lin_wording_open_for(lin_wording *wording, const lin_wording_files *files, const lin_phones *phones, const char *what,
+                                const char *instead, const lin_warnings *warnings, lin_error *err);
+
+/* As lin_g2p_pronounce; what it lacks where there is no g2p. */
+lin_status lin_wording_pronounce(const lin_wording *wording, const char *word, size_t n, int *labels, int capacity, int *n_labels,
+                                 lin_g2p_how *how, lin_error *err);
 
 /*
  * A set of phones by name: a file with a name on each line (lin_phones_load, a set of its own), or a model, FILE.safetensors or
@@ -81,14 +93,13 @@ lin_status lin_entries_read(const char *path, lin_entry_taker take, void *contex
  * the user; NULL or "": none. g2p: the letter-to-sound rules; NULL: those of lin_find_rules. Errors as lin_dictionary_load;
  * LIN_MISMATCH for a word alone if there are no rules for these phones. */
 lin_status lin_lexicon_open(const char *path, const char *own, const char *added, const char *g2p, const lin_phones *phones,
-                            const lin_dictionary_options *options, lin_dictionary **dictionary, lin_error *err);
+                            lin_dictionary **dictionary, lin_error *err);
 
 /* Adds the text of such a file, n bytes, to a lexicon that is open; messages call it `name`. rules: NULL for none. */
 lin_status lin_lexicon_extend(lin_dictionary *dictionary, const char *text, size_t n, const char *name,
-                              const lin_phones *phones, const lin_g2p_rules *rules, const lin_dictionary_options *options,
-                              lin_error *err);
+                              const lin_phones *phones, const lin_g2p_rules *rules, lin_error *err);
 
-/* Reports the lines that skip_bad left out; warnings may be NULL. Returns how many there are. */
+/* Reports the lines that were left out; warnings may be NULL. Returns how many there are. */
 int lin_lexicon_tell_skipped(const lin_dictionary *dictionary, const lin_warnings *warnings);
 
 #endif

@@ -708,7 +708,7 @@ static void close_all(lin_serve *s)
     lin_workers_stop(&s->workers);
     lin_workers_stop(&s->preparers);
     if (s->web) s->transport->close(s->web);
-    if (s->has_lexicon) lin_spoken_lexicon_close(&s->lexicon);
+    if (s->has_lexicon) lin_wording_close(&s->lexicon);
     lin_engine_destroy(s->engine);
     lin_live_models_close(&s->live);
     lin_page_close();

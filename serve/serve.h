@@ -313,7 +313,7 @@ struct lin_serve {
     /* uploads */
     lin_workers workers; /* its lock is also that of lin_job.done and lin_job.pieces, and of the lexicon */
     int n_jobs;          /* that are not answered; the server's thread */
-    lin_spoken_lexicon lexicon;
+    lin_wording lexicon;
     int has_lexicon;
 };
 

@@ -401,11 +401,13 @@ static lin_status transcribe(lin_work *w, lin_job *job, const request *r, lin_er
 
 static lin_status open_lexicon(lin_serve *s, lin_error *err)
 {
-    const lin_spoken_files files = {s->v->decoding.lexicon, s->v->decoding.add_lexicon, s->v->decoding.g2p, NULL};
+    const lin_wording_files files = {
+        .dictionary = s->v->decoding.lexicon, .added = s->v->decoding.add_lexicon, .g2p = s->v->decoding.g2p};
     lin_status status = LIN_OK;
     pthread_mutex_lock(&s->workers.lock);
     if (!s->has_lexicon)
-        status = lin_spoken_lexicon_open(&s->lexicon, &files, s->live.recognizer.phones, &s->live.recognizer.warnings, err);
+        status = lin_wording_open_for(&s->lexicon, &files, s->live.recognizer.phones, "words", "",
+                                      &s->live.recognizer.warnings, err);
     s->has_lexicon |= status == LIN_OK;
     pthread_mutex_unlock(&s->workers.lock);
     return status;

@@ -93,13 +93,6 @@ typedef struct utterance {
     int set, n_labels, needed, is_used; // used: it has sound, and a text that is pronounced
 } utterance;
 
-typedef struct unknown_word {
-    long count;
-    lin_g2p_how how;
-    int n_labels; // 0: no pronunciation
-    size_t at;    // of them
-} unknown_word;
-
 typedef struct corpus_set {
     const char *name;
     lin_datadir *dir;
@@ -118,7 +111,6 @@ typedef struct validation {
     int n;
     lin_wording wording;
     lin_recognizer recognizer;
-    lin_spoken_lexicon lexicon; // of what the wording has
     int has_model;
     lin_aligner **aligners; // [threads]
     lin_alignment *alignments;
@@ -126,12 +118,6 @@ typedef struct validation {
     measured *slots;
     lin_buffer lists[FINDINGS]; // of each: name, NUL, more, NUL; names of folders may have tabs
     int counts[FINDINGS];
-    long n_words, n_unknown;
-    lin_symbols unknown; // words
-    unknown_word *words;
-    size_t words_capacity;
-    int *labels;
-    size_t n_labels, labels_capacity;
     char *seen; // [V]
     lin_symbols speakers, sounds, rates;
     int *first_of; // of each speaker: its set; of each sound: its utterance
@@ -412,147 +398,60 @@ static lin_status load(validation *d, const lin_list *operands, lin_error *err)
 
 /* ---- texts ----------------------------------------------------------------------------------------------------------------- */
 
-static lin_status add_labels(validation *d, const int *labels, int n, lin_error *err)
-{
-    LIN_TRY(lin_grow(&d->labels, &d->labels_capacity, d->n_labels + (size_t)n, sizeof *d->labels, "labels", err));
-    if (n) memcpy(d->labels + d->n_labels, labels, (size_t)n * sizeof *labels);
-    d->n_labels += (size_t)n;
-    return LIN_OK;
-}
-
-// A word outside the lexicon: its phones, found once, to pronunciation; *n = 0 if there is none.
-static lin_status pronounce(validation *d, const lin_spelling *spelling, int pronunciation[LIN_PRONUNCIATION_MAX], int *n,
-                            lin_error *err)
-{
-    int index;
-    const int before = d->unknown.n;
-    LIN_TRY(lin_symbols_add(&d->unknown, spelling->word, spelling->n, &index, err));
-    LIN_TRY(lin_grow(&d->words, &d->words_capacity, (size_t)d->unknown.n, sizeof *d->words, "words", err));
-    unknown_word *w = &d->words[index];
-    if (d->unknown.n > before) {
-        lin_error why;
-        *w = (unknown_word){0};
-        const lin_status status = lin_g2p_pronounce(d->wording.g2p, spelling->word, spelling->n, pronunciation,
-                                                    LIN_PRONUNCIATION_MAX, &w->n_labels, &w->how, &why);
-        if (status == LIN_NO_MEMORY) return lin_fail_as(err, &why);
-        if (status != LIN_OK) w->n_labels = 0;
-        w->at = d->n_labels;
-        LIN_TRY(add_labels(d, pronunciation, w->n_labels, err));
-    } else if (w->n_labels) {
-        memcpy(pronunciation, d->labels + w->at, (size_t)w->n_labels * sizeof *pronunciation);
-    }
-    w->count += w->how != LIN_G2P_DICTIONARY || !w->n_labels;
-    d->n_unknown += w->how != LIN_G2P_DICTIONARY || !w->n_labels;
-    *n = w->n_labels;
-    return LIN_OK;
-}
-
-static lin_status read_words(validation *d, utterance *u, const char *text, size_t n, lin_error *err)
-{
-    size_t at = 0;
-    int *all = NULL, pronunciation[LIN_PRONUNCIATION_MAX];
-    size_t n_all = 0, capacity = 0;
-    lin_spelling spelling;
-    lin_error why;
-    int words = 0, is_whole = 1;
-    lin_status status = LIN_OK, read = LIN_OK;
-    if (n == 0) {
-        note(d, NO_TEXT, u->set, u->u->id, "%s", "");
-        return LIN_OK;
-    }
-    while (status == LIN_OK && (read = lin_spelling_next(text, n, &at, &spelling, &why)) == LIN_OK && spelling.n) {
-        const int *labels = pronunciation;
-        lin_spelling_settle(&spelling, d->wording.dictionary);
-        int m = lin_dictionary_find(d->wording.dictionary, spelling.word, spelling.n, 0, &labels);
-        words++;
-        if (m == 0) {
-            labels = pronunciation;
-            status = pronounce(d, &spelling, pronunciation, &m, err);
-            is_whole &= m > 0;
-        }
-        if (status == LIN_OK) status = lin_grow(&all, &capacity, n_all + (size_t)m, sizeof *all, "labels", err);
-        for (int i = 0; i < m && status == LIN_OK; i++) {
-            all[n_all++] = labels[i];
-            d->seen[labels[i]] = 1;
-        }
-    }
-    d->n_words += words;
-    if (status == LIN_OK && read != LIN_OK) note(d, BAD_TEXT, u->set, u->u->id, "%s", why.message);
-    else if (status == LIN_OK && words == 0) note(d, NO_TEXT, u->set, u->u->id, "no word in it");
-    u->is_used = status == LIN_OK && read == LIN_OK && words > 0 && is_whole;
-    u->n_labels = (int)n_all;
-    u->needed = n_all ? lin_ctc_frames_needed(all, (int)n_all) : 0;
-    lin_free(all);
-    return status;
-}
-
-// As it is said: numbers in words.
 static lin_status read_text(validation *d, utterance *u, lin_error *err)
 {
     const char *text = u->u->text ? u->u->text : "";
-    size_t n = strlen(text);
-    char *own;
-    lin_buffer said = {0};
-    lin_status status = lin_unicode_clean(text, n, NULL, LIN_UNICODE_ANY, &own, &text, &n, err);
-    if (status == LIN_OK && d->wording.written) status = lin_written_expand(d->wording.written, text, n, &said, err);
-    else if (status == LIN_OK) lin_buffer_bytes(&said, text, n);
-    if (status == LIN_OK) status = lin_buffer_status(&said, err);
-    if (status == LIN_OK) status = read_words(d, u, said.data ? said.data : "", said.n, err);
-    lin_buffer_free(&said);
-    lin_free(own);
-    return status;
-}
-
-/* ---- words outside the lexicon --------------------------------------------------------------------------------------------- */
-
-typedef struct rank {
-    long count;
-    int index;
-} rank;
-
-static int by_count(const void *a, const void *b)
-{
-    const rank *x = a, *y = b;
-    if (x->count != y->count) return x->count < y->count ? 1 : -1;
-    return (x->index > y->index) - (x->index < y->index);
+    lin_transcriber *t = d->wording.transcriber;
+    const long before = lin_transcriber_words(t);
+    const int *labels;
+    lin_error why;
+    if (!*text) {
+        note(d, NO_TEXT, u->set, u->u->id, "%s", "");
+        return LIN_OK;
+    }
+    const lin_status status = lin_transcriber_line(t, text, strlen(text), &labels, &u->n_labels, &why);
+    if (status == LIN_NO_MEMORY) return lin_fail_as(err, &why);
+    const int has_words = lin_transcriber_words(t) > before;
+    if (status != LIN_OK) note(d, BAD_TEXT, u->set, u->u->id, "%s", why.message);
+    else if (!has_words) note(d, NO_TEXT, u->set, u->u->id, "no word in it");
+    for (int i = 0; i < u->n_labels; i++) d->seen[labels[i]] = 1;
+    u->is_used = status == LIN_OK && has_words && !lin_transcriber_missing(t);
+    u->needed = u->n_labels ? lin_ctc_frames_needed(labels, u->n_labels) : 0;
+    return LIN_OK;
 }
 
 static lin_status note_words(validation *d, lin_error *err)
 {
     const lin_phones *phones = d->wording.phones;
+    const lin_transcriber *t = d->wording.transcriber;
+    const int n = lin_transcriber_unknown_count(t);
     lin_buffer line = {0}, oov = {0};
-    const int n = d->unknown.n;
-    rank *ranks = lin_alloc((size_t)n + 1, sizeof *ranks);
-    if (!ranks) return lin_no_memory(err, "words", (size_t)n * sizeof *ranks);
-    for (int i = 0; i < n; i++) ranks[i] = (rank){d->words[i].count, i};
-    qsort(ranks, (size_t)n, sizeof *ranks, by_count);
+    int *order;
+    LIN_TRY(lin_transcriber_order(t, &order, err));
     for (int r = 0; r < n; r++) {
-        const unknown_word *w = &d->words[ranks[r].index];
-        const char *spelled = lin_symbols_text(&d->unknown, ranks[r].index);
-        if (w->count == 0) continue; // in quotes, and in the lexicon
+        const lin_unknown_word w = lin_transcriber_unknown(t, order[r]);
         lin_buffer_clear(&line);
-        for (int i = 0; i < w->n_labels; i++)
-            lin_buffer_format(&line, "%s%s", i ? " " : "", lin_phones_name(phones, d->labels[w->at + (size_t)i]));
+        for (int i = 0; i < w.n_labels; i++)
+            lin_buffer_format(&line, "%s%s", i ? " " : "", lin_phones_name(phones, w.labels[i]));
         lin_buffer_char(&line, '\0');
-        const char *how = w->n_labels ? lin_g2p_how_name(w->how) : "none";
-        if (line.data) lin_buffer_format(&oov, "%s\t%ld\t%s\t%s\n", spelled, w->count, how, line.data);
-        if (!w->n_labels) note(d, NO_PHONES, -1, spelled, "%ld", w->count);
-        else note(d, WORDS, -1, spelled, "%ld %s (%s)", w->count, line.data ? line.data : "", how);
+        if (!w.n_labels) note(d, NO_PHONES, -1, w.word, "%ld", w.count);
+        else note(d, WORDS, -1, w.word, "%ld %s (%s)", w.count, line.data ? line.data : "", lin_g2p_how_name(w.how));
     }
-    if ((double)d->n_unknown > MOST_UNKNOWN * (double)d->n_words) {
+    lin_free(order);
+    if ((double)lin_transcriber_unknown_words(t) > MOST_UNKNOWN * (double)lin_transcriber_words(t)) {
         char share[64];
-        snprintf(share, sizeof share, "%.1f %% of the words", 100.0 * (double)d->n_unknown / (double)d->n_words);
+        snprintf(share, sizeof share, "%.1f %% of the words",
+                 100.0 * (double)lin_transcriber_unknown_words(t) / (double)lin_transcriber_words(t));
         note(d, FOREIGN, -1, share, "is %.900s a lexicon of this language?", d->wording.path);
     }
     for (int i = 1; i < lin_phones_count(phones); i++)
         if (!d->seen[i] && lin_phones_kind(phones, i) == LIN_PHONE_SOUND)
             note(d, UNSEEN, -1, lin_phones_name(phones, i), "%s", "");
     lin_status status = lin_buffer_status(&line, err);
-    if (status == LIN_OK) status = lin_buffer_status(&oov, err);
+    if (status == LIN_OK && d->v->oov) status = lin_wording_unknown(&d->wording, INT_MAX, "", &oov, err);
     if (status == LIN_OK && d->v->oov) status = lin_output_write(d->v->oov, 0, &oov, err);
     lin_buffer_free(&line);
     lin_buffer_free(&oov);
-    lin_free(ranks);
     return status;
 }
 
@@ -714,15 +613,13 @@ static lin_status make_aligners(validation *d, lin_error *err)
     LIN_TRY(lin_model_named(&d->v->model, &model, err));
     LIN_TRY(lin_open_recognizer(&d->recognizer, model, d->v->model.device, LIN_PRECISION_FP32, err));
     d->has_model = 1;
-    d->lexicon = (lin_spoken_lexicon){.phones = d->recognizer.phones, .dictionary = d->wording.dictionary, // of the same phones
-                                      .written = d->wording.written, .g2p = d->v->g2p};
     d->aligners = lin_calloc((size_t)d->n_threads, sizeof *d->aligners);
     d->alignments = lin_calloc((size_t)d->n_threads, sizeof *d->alignments);
     if (!d->aligners || !d->alignments) return lin_no_memory(err, "aligners", 0);
     lin_aligner_options o = lin_aligner_options_default();
     o.follow_sound = 0;
     for (int i = 0; i < d->n_threads; i++)
-        LIN_TRY(lin_aligner_create(&d->recognizer, &d->lexicon, &o, &d->aligners[i], err));
+        LIN_TRY(lin_aligner_create(&d->recognizer, &d->wording, &o, &d->aligners[i], err));
     return LIN_OK;
 }
 
@@ -797,8 +694,10 @@ static void put_text(const validation *d, lin_buffer *out)
     }
     for (int i = 0; i < d->rates.n; i++)
         lin_buffer_format(out, "%s%s: %ld", i ? ", " : "", lin_symbols_text(&d->rates, i), d->rate_counts[i]);
-    lin_buffer_format(out, "%s%ld of %ld words (%.2f %%) are not in %s; its phones: %d\n", d->rates.n ? "\n" : "", d->n_unknown,
-                      d->n_words, d->n_words ? 100.0 * (double)d->n_unknown / (double)d->n_words : 0.0, d->wording.path,
+    const long words = lin_transcriber_words(d->wording.transcriber);
+    const long unknown = lin_transcriber_unknown_words(d->wording.transcriber);
+    lin_buffer_format(out, "%s%ld of %ld words (%.2f %%) are not in %s; its phones: %d\n", d->rates.n ? "\n" : "", unknown,
+                      words, words ? 100.0 * (double)unknown / (double)words : 0.0, d->wording.path,
                       lin_phones_count(d->wording.phones) - 1);
     for (int k = 0; k < FINDINGS; k++) {
         const char *name, *more;
@@ -836,7 +735,8 @@ static void put_json(const validation *d, lin_buffer *out)
     lin_buffer_text(out, "], \"rates\": {");
     for (int i = 0; i < d->rates.n; i++)
         lin_buffer_format(out, "%s\"%s\": %ld", i ? ", " : "", lin_symbols_text(&d->rates, i), d->rate_counts[i]);
-    lin_buffer_format(out, "}, \"words\": %ld, \"unknown\": %ld", d->n_words, d->n_unknown);
+    lin_buffer_format(out, "}, \"words\": %ld, \"unknown\": %ld", lin_transcriber_words(d->wording.transcriber),
+                      lin_transcriber_unknown_words(d->wording.transcriber));
     for (int k = 0; k < FINDINGS; k++) {
         const char *name, *more;
         size_t at = 0;
@@ -876,12 +776,11 @@ static void release(validation *d)
         lin_free(d->sets[i].beside);
     }
     for (int k = 0; k < FINDINGS; k++) lin_buffer_free(&d->lists[k]);
-    lin_symbols_free(&d->unknown);
     lin_symbols_free(&d->speakers);
     lin_symbols_free(&d->sounds);
     lin_symbols_free(&d->rates);
-    void *blocks[] = {d->aligners, d->alignments, d->sets,     d->utterances, d->slots,      d->words,
-                      d->labels,   d->seen,       d->first_of, d->sound_of,   d->rate_counts};
+    void *blocks[] = {d->aligners, d->alignments, d->sets,     d->utterances, d->slots,
+                      d->seen,     d->first_of,   d->sound_of, d->rate_counts};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) lin_free(blocks[i]);
 }
 
@@ -893,6 +792,7 @@ static lin_status validate(validation *d, const lin_list *operands, lin_error *e
     const lin_wording_files files = {
         .dictionary = v->lexicon, .added = v->add_lexicon, .phones = phones, .g2p = v->g2p, .numbers = v->numbers};
     LIN_TRY(lin_wording_open(&d->wording, &files, &warnings, err));
+    lin_transcriber_allow_missing(d->wording.transcriber);
     LIN_TRY(load(d, operands, err));
     for (int i = 0; i < d->n; i++)
         if (!d->utterances[i].u->cut.is_command) LIN_TRY(lin_guard_reads(d->utterances[i].u->cut.path, err));

@@ -2,24 +2,27 @@
 #include "align/aligner.h"
 
 #include "base/memory.h"
+#include "linnet/find.h"
 #include "tests/lexicon/support.h"
 
 enum { HZ = 50 }; // rows a second, as the test sets row_s
 
 static lin_recognizer recognizer;
-static lin_spoken_lexicon lexicon;
+static lin_wording lexicon;
 
 static void setup(void)
 {
     const char *text = "hello HH AH L OW\nhello(2) HH EH L OW\nworld W ER L D\n";
     OK(lin_recognizer_open(&recognizer, "share/linnet/en/default.safetensors", "cpu", LIN_PRECISION_FP32, NULL, &err));
-    lexicon = (lin_spoken_lexicon){.phones = recognizer.phones};
-    OK(lin_dictionary_parse(text, strlen(text), "small", recognizer.phones, NULL, &lexicon.dictionary, &err));
+    lexicon = (lin_wording){.phones = recognizer.phones};
+    OK(lin_dictionary_parse(text, strlen(text), "small", recognizer.phones, &lexicon.dictionary, &err));
+    if (lin_find_open_rules(recognizer.phones, NULL, &lexicon.rules, &lexicon.lacks) == LIN_OK)
+        lin_g2p_create(recognizer.phones, lexicon.dictionary, lexicon.rules, &lexicon.g2p, &lexicon.lacks);
 }
 
 static void teardown(void)
 {
-    lin_spoken_lexicon_close(&lexicon);
+    lin_wording_close(&lexicon);
     lin_recognizer_close(&recognizer);
 }
 

@@ -1,21 +1,24 @@
 // align/spoken.c: texts to graphs with all pronunciations and their own spelling; words that nobody can pronounce; phones.
 #include "align/spoken.h"
 
+#include "linnet/find.h"
 #include "tests/lexicon/support.h"
 
 static lin_phones *phones;
-static lin_spoken_lexicon lexicon;
+static lin_wording lexicon;
 
 static void open_lexicon(const char *set, const char *text)
 {
     OK(lin_phones_create(set, &phones, &err));
-    lexicon = (lin_spoken_lexicon){.phones = phones};
-    OK(lin_dictionary_parse(text, strlen(text), "small", phones, NULL, &lexicon.dictionary, &err));
+    lexicon = (lin_wording){.phones = phones};
+    OK(lin_dictionary_parse(text, strlen(text), "small", phones, &lexicon.dictionary, &err));
+    if (lin_find_open_rules(phones, NULL, &lexicon.rules, &lexicon.lacks) == LIN_OK)
+        lin_g2p_create(phones, lexicon.dictionary, lexicon.rules, &lexicon.g2p, &lexicon.lacks);
 }
 
 static void close_lexicon(void)
 {
-    lin_spoken_lexicon_close(&lexicon);
+    lin_wording_close(&lexicon);
     lin_phones_destroy(phones);
 }
 

@@ -151,7 +151,7 @@ START_TEST(readers_of_text)
     lin_phones *phones;
     lin_dictionary *dictionary;
     OK(lin_phones_create(NULL, &phones, &err));
-    OK(lin_dictionary_load(path, phones, NULL, &dictionary, &err));
+    OK(lin_dictionary_load(path, phones, &dictionary, &err));
     ck_assert_int_gt(lin_dictionary_find(dictionary, "hello", 5, 0, NULL), 0);
     lin_dictionary_destroy(dictionary);
     FAIL_EVERY_ALLOCATION(lin_text_read(path, &text, &n, NULL), lin_free(text));

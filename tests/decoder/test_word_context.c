@@ -23,7 +23,7 @@ static void setup(void)
     o.bonus = 0;
     o.unknown = -INFINITY;
     OK(lin_phones_create(NULL, &phones, &err));
-    OK(lin_dictionary_parse(homophones, strlen(homophones), "small", phones, NULL, &dictionary, &err));
+    OK(lin_dictionary_parse(homophones, strlen(homophones), "small", phones, &dictionary, &err));
     OK(lin_g2p_create(phones, dictionary, NULL, &g2p, &err));
     OK(lin_tree_create(dictionary, phones, NULL, NULL, &tree, &err));
     OK(lin_words_create(tree, NULL, &o, &words, &err));

@@ -50,12 +50,11 @@ static void try_phones(const char *text, size_t size)
     lin_free(list);
 }
 
-static void try_dictionary(const char *text, size_t size, const lin_phones *phones, int skip_bad)
+static void try_dictionary(const char *text, size_t size, const lin_phones *phones)
 {
     lin_error err = {0};
     lin_dictionary *d;
-    lin_dictionary_options options = {.skip_bad = skip_bad};
-    lin_status status = lin_dictionary_parse(text, size, "fuzz.dict", phones, &options, &d, &err);
+    lin_status status = lin_dictionary_parse(text, size, "fuzz.dict", phones, &d, &err);
     check_status(status, &err);
     if (status != LIN_OK) return;
     for (int i = 0; i < lin_dictionary_count(d); i++) {
@@ -74,10 +73,9 @@ static void try_added(const char *text, size_t size, const lin_phones *phones, c
 {
     lin_error err = {0};
     lin_dictionary *d;
-    const lin_dictionary_options options = {.skip_bad = size & 1};
-    if (lin_dictionary_parse(some_words, sizeof some_words - 1, "words", phones, NULL, &d, &err)) abort();
+    if (lin_dictionary_parse(some_words, sizeof some_words - 1, "words", phones, &d, &err)) abort();
     const int before = lin_dictionary_count(d);
-    check_status(lin_lexicon_extend(d, text, size, "fuzz.txt", phones, rules, &options, &err), &err);
+    check_status(lin_lexicon_extend(d, text, size, "fuzz.txt", phones, rules, &err), &err);
     for (int i = 0; i < lin_dictionary_count(d); i++) {
         const char *word = lin_dictionary_word(d, i);
         if (!lin_dictionary_find(d, word, strlen(word), 0, NULL) || (i >= before && !lin_dictionary_is_added(d, i))) abort();
@@ -132,13 +130,12 @@ static void try_language(const char *text, size_t size)
     lin_ngram *lm = NULL;
     lin_g2p_rules *learnt = NULL;
     lin_g2p *g = NULL;
-    const lin_dictionary_options skip = {.skip_bad = 1};
     lin_g2p_learn_options o = lin_g2p_learn_options_default();
     o.iterations = 1;
     o.order = 2;
     lin_status status = lin_dictionary_phones(text, size, "fuzz.dict", &phones, &err);
     check_status(status, &err);
-    if (status == LIN_OK) status = lin_dictionary_parse(text, size, "fuzz.dict", phones, &skip, &d, &err);
+    if (status == LIN_OK) status = lin_dictionary_parse(text, size, "fuzz.dict", phones, &d, &err);
     check_status(status, &err);
     // Rules of a few phones only: tables of all pairs of 255 phones take longer than a run.
     const int learns = status == LIN_OK && lin_phones_count(phones) < 64;
@@ -162,7 +159,7 @@ void fuzz_lexicon(const uint8_t *data, size_t size)
     lin_error err = {0};
     if (!phones) { // only once: learning rules takes longer than a run
         if (lin_phones_create(NULL, &phones, &err)) abort();
-        if (lin_dictionary_parse(some_words, sizeof some_words - 1, "words", phones, NULL, &dictionary, &err)) abort();
+        if (lin_dictionary_parse(some_words, sizeof some_words - 1, "words", phones, &dictionary, &err)) abort();
         lin_g2p_learn_options o = lin_g2p_learn_options_default();
         lin_ngram *lm;
         if (lin_g2p_learn(dictionary, phones, &o, &lm, NULL, &err)) abort();
@@ -176,12 +173,11 @@ void fuzz_lexicon(const uint8_t *data, size_t size)
     case 0: try_phones(text, size - 1); break;
     case 1: try_transcript(text, size - 1, phones, dictionary, bare); break;
     case 2: try_transcript(text, size - 1, phones, dictionary, rules); break;
-    case 3: try_dictionary(text, size - 1, phones, 1); break;
     case 4: try_added(text, size - 1, phones, learnt); break;
     case 5: try_set_file(text, size - 1, 1); break;
     case 6: try_language(text, size - 1); break;
     case 7: try_set_file(text, size - 1, 0); break;
-    default: try_dictionary(text, size - 1, phones, 0); break;
+    default: try_dictionary(text, size - 1, phones); break;
     }
 }
 

@@ -14,9 +14,16 @@ static void teardown(void)
     ck_assert_uint_eq(lin_memory_live(), 0);
 }
 
+// A line that is left out counts as a failure here.
 static lin_status parse(const char *text, size_t n, lin_dictionary **d, lin_error *err)
 {
-    return lin_dictionary_parse(text, n, "x.dict", phones, NULL, d, err);
+    const char *first;
+    const lin_status status = lin_dictionary_parse(text, n, "x.dict", phones, d, err);
+    if (status != LIN_OK || !lin_dictionary_skipped(*d, &first)) return status;
+    lin_fail(err, LIN_FORMAT, "%s", first);
+    lin_dictionary_destroy(*d);
+    *d = NULL;
+    return LIN_FORMAT;
 }
 
 #define PARSE(text) parse(text, sizeof(text) - 1, &d, &err)
@@ -77,11 +84,11 @@ START_TEST(stress_is_kept_where_the_set_has_it)
     lin_dictionary *d;
     const int *labels;
     OK(lin_phones_create("<blank> HH AH0 L OW1", &stressed, &err));
-    OK(lin_dictionary_parse("hello HH AH0 L OW1\n", 19, "x", stressed, NULL, &d, &err));
+    OK(lin_dictionary_parse("hello HH AH0 L OW1\n", 19, "x", stressed, &d, &err));
     ck_assert_int_eq(lin_dictionary_find(d, "hello", 5, 0, &labels), 4);
     ck_assert_int_eq(labels[1], 2);
     lin_dictionary_destroy(d);
-    FAILS(lin_dictionary_parse("hello HH AH1 L OW1\n", 19, "x", stressed, NULL, &d, &err), LIN_FORMAT, "'AH1'");
+    FAILS(lin_dictionary_parse("hello HH AH1 L OW1\n", 19, "x", stressed, &d, &err), LIN_FORMAT, "'AH1'");
     lin_phones_destroy(stressed);
 }
 END_TEST
@@ -91,7 +98,7 @@ START_TEST(phones_in_the_ipa)
     lin_dictionary *d;
     const int *labels;
     static const char text[] = "hello HH AH0 L OW1\nhullo h ə l ˈoʊ\nhallo hʌloʊ\nhello(2) həˈloʊ\nchurch tʃ ɝ t͡ʃ\n";
-    OK(lin_dictionary_parse(text, strlen(text), "d", phones, NULL, &d, &err));
+    OK(lin_dictionary_parse(text, strlen(text), "d", phones, &d, &err));
     ck_assert_int_eq(lin_dictionary_count(d), 4);
     ck_assert_int_eq(lin_dictionary_find(d, "hello", 5, 0, &labels), 4);
     const int *first = labels;
@@ -109,7 +116,7 @@ START_TEST(phones_in_the_ipa)
     ck_assert_int_eq(lin_dictionary_find(d, "church", 6, 0, &labels), 3);
     ck_assert_int_eq(labels[0], labels[2]);
     lin_dictionary_destroy(d);
-    FAILS(lin_dictionary_parse("one two\n", 8, "d", phones, NULL, &d, &err), LIN_FORMAT, "'two' is not a phone");
+    FAILS(lin_dictionary_parse("one two\n", 8, "d", phones, &d, &err), LIN_FORMAT, "'two' is not a phone");
 }
 END_TEST
 
@@ -152,7 +159,7 @@ START_TEST(words_of_any_script)
     const int *labels;
     static const char text[] = "Öl ˈø l\nШУМ ʃ u m\nशब्द ʃ a b\n一 j i\n<eps> sil\nÖL(2) ø l ə\n";
     OK(lin_dictionary_phones(text, strlen(text), "d", &own, &err));
-    OK(lin_dictionary_parse(text, strlen(text), "d", own, NULL, &d, &err));
+    OK(lin_dictionary_parse(text, strlen(text), "d", own, &d, &err));
     ck_assert_int_eq(lin_dictionary_count(d), 4); // without the silence
     ck_assert_str_eq(lin_dictionary_word(d, 0), "öl");
     ck_assert_int_eq(lin_dictionary_find(d, "ÖL", 3, 0, &labels), 2);
@@ -163,7 +170,7 @@ START_TEST(words_of_any_script)
     ck_assert_int_eq(lin_dictionary_find(d, "शब्द", strlen("शब्द"), 0, &labels), 3);
     ck_assert_int_eq(lin_dictionary_find(d, "ol", 2, 0, &labels), 0);
     lin_dictionary_destroy(d);
-    FAILS(lin_dictionary_parse("x q\n", 4, "d", own, NULL, &d, &err), LIN_FORMAT, "d:1: 'q' is not a phone of this set; a line");
+    FAILS(lin_dictionary_parse("x q\n", 4, "d", own, &d, &err), LIN_FORMAT, "d:1: 'q' is not a phone of this set; a line");
     lin_phones_destroy(own);
 }
 END_TEST
@@ -190,7 +197,7 @@ START_TEST(probabilities)
     PROBABILITY("an", 2, 1); // there is none
     PROBABILITY("two", 0, 1);
     ck_assert_int_eq(lin_dictionary_has_probabilities(d), 1);
-    OK(lin_dictionary_add(d, "six 0.125 S IH K S\n", 19, "more", phones, NULL, &err));
+    OK(lin_dictionary_add(d, "six 0.125 S IH K S\n", 19, "more", phones, &err));
     PROBABILITY("six", 0, 0.125);
     lin_dictionary_destroy(d);
     OK(PARSE("one 1 W AH1 N\none W AH N\ntwo 1.0 T UW\n"));
@@ -206,7 +213,7 @@ START_TEST(probabilities)
     // A set with a phone of that name: it is the phone.
     lin_phones *numbers;
     OK(lin_phones_create(LIN_PHONES_BLANK "\town 1 a", &numbers, &err));
-    OK(lin_dictionary_parse("x 1 a\ny 0.5 1\n", 14, "d", numbers, NULL, &d, &err));
+    OK(lin_dictionary_parse("x 1 a\ny 0.5 1\n", 14, "d", numbers, &d, &err));
     ck_assert_int_eq(lin_dictionary_find(d, "x", 1, 0, NULL), 2);
     ck_assert_int_eq(lin_dictionary_find(d, "y", 1, 0, NULL), 1);
     PROBABILITY("y", 0, 0.5);
@@ -266,19 +273,18 @@ START_TEST(long_things)
 }
 END_TEST
 
-START_TEST(bad_lines_can_be_skipped)
+START_TEST(bad_lines_are_left_out)
 {
     static const char text[] = "a AH\nb\nc XX\nd D\n";
-    lin_dictionary_options skip = {.skip_bad = 1};
     lin_dictionary *d;
     const char *first;
-    OK(lin_dictionary_parse(text, sizeof text - 1, "x.dict", phones, &skip, &d, &err));
+    OK(lin_dictionary_parse(text, sizeof text - 1, "x.dict", phones, &d, &err));
     ck_assert_int_eq(lin_dictionary_count(d), 2);
     ck_assert_int_eq(lin_dictionary_skipped(d, &first), 2);
     ck_assert_str_eq(first, "x.dict:2: 'b' has no phones");
     ck_assert_str_eq(said(d, "d", 0), "D");
     lin_dictionary_destroy(d);
-    OK(lin_dictionary_parse(text, 5, "x.dict", phones, &skip, &d, &err));
+    OK(lin_dictionary_parse(text, 5, "x.dict", phones, &d, &err));
     ck_assert_int_eq(lin_dictionary_skipped(d, &first), 0);
     ck_assert_str_eq(first, "");
     lin_dictionary_destroy(d);
@@ -318,7 +324,7 @@ START_TEST(many_pronunciations)
         n += (size_t)sprintf(text + n, "a %s %s\n", lin_phones_name(phones, 1 + i / 39), lin_phones_name(phones, 1 + i % 39));
     }
     FAILS(parse(text, n, &d, &err), LIN_FORMAT, ":256: 'a' has more than 255 pronunciations");
-    OK(lin_dictionary_parse(text, n, "x.dict", phones, &(lin_dictionary_options){.skip_bad = 1}, &d, &err));
+    OK(lin_dictionary_parse(text, n, "x.dict", phones, &d, &err));
     ck_assert_int_eq(lin_dictionary_skipped(d, &first), LINES - LIN_PRONUNCIATIONS_MAX);
     ck_assert_ptr_nonnull(strstr(first, "x.dict:256:"));
     ck_assert_int_eq(lin_dictionary_find(d, "a", 1, LIN_PRONUNCIATIONS_MAX - 1, NULL), 2);
@@ -332,13 +338,13 @@ START_TEST(files)
 {
     lin_dictionary *d;
     const char *path = test_path("small.dict");
-    FAILS(lin_dictionary_load(path, phones, NULL, &d, &err), LIN_IO, "small.dict: No such file");
-    FAILS(lin_dictionary_load(test_path(""), phones, NULL, &d, &err), LIN_IO, "directory");
+    FAILS(lin_dictionary_load(path, phones, &d, &err), LIN_IO, "small.dict: No such file");
+    FAILS(lin_dictionary_load(test_path(""), phones, &d, &err), LIN_IO, "directory");
     test_write_file(path, small_dictionary, sizeof small_dictionary - 1);
-    OK(lin_dictionary_load(path, phones, NULL, &d, &err));
+    OK(lin_dictionary_load(path, phones, &d, &err));
     ck_assert_str_eq(said(d, "cat", 0), "K AE T");
     lin_dictionary_destroy(d);
-    FAIL_EVERY_ALLOCATION(lin_dictionary_load(path, phones, NULL, &d, NULL), lin_dictionary_destroy(d));
+    FAIL_EVERY_ALLOCATION(lin_dictionary_load(path, phones, &d, NULL), lin_dictionary_destroy(d));
 }
 END_TEST
 
@@ -356,5 +362,5 @@ END_TEST
 TEST_MAIN_WITH(setup, teardown, "dictionary", TEST(both_spellings), TEST(odd_but_good_lines),
                TEST(stress_is_kept_where_the_set_has_it), TEST(phones_in_the_ipa), TEST(the_set_of_a_dictionary),
                TEST(words_of_any_script), TEST(probabilities), TEST(bad_lines_are_named), TEST(long_things),
-               TEST(bad_lines_can_be_skipped), TEST(many_short_words), TEST(many_pronunciations), TEST(files),
+               TEST(bad_lines_are_left_out), TEST(many_short_words), TEST(many_pronunciations), TEST(files),
                TEST(out_of_memory_while_growing))

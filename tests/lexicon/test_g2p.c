@@ -13,7 +13,7 @@ static lin_dictionary *dictionary;
 static void setup(void)
 {
     OK(lin_phones_create(NULL, &phones, &err));
-    OK(lin_dictionary_parse(small_dictionary, sizeof small_dictionary - 1, "small", phones, NULL, &dictionary, &err));
+    OK(lin_dictionary_parse(small_dictionary, sizeof small_dictionary - 1, "small", phones, &dictionary, &err));
 }
 
 static void teardown(void)
@@ -238,7 +238,7 @@ START_TEST(bad_input)
     FAILS(lin_g2p_learn(dictionary, phones, &o, &lm, NULL, &err), LIN_INVALID, "order 1 to 9");
     o = lin_g2p_learn_options_default();
     lin_dictionary *signs;
-    OK(lin_dictionary_parse("'s Z\nb B IY EH S T\n", 19, "signs", phones, NULL, &signs, &err));
+    OK(lin_dictionary_parse("'s Z\nb B IY EH S T\n", 19, "signs", phones, &signs, &err));
     FAILS(lin_g2p_learn(signs, phones, &o, &lm, NULL, &err), LIN_INVALID, "no word of the letters a to z");
     lin_dictionary_destroy(signs);
     OK(lin_g2p_learn(dictionary, phones, &o, &lm, NULL, &err));

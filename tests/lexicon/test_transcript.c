@@ -15,7 +15,7 @@ static lin_g2p_rules *learnt; // from the dictionary
 static void setup(void)
 {
     OK(lin_phones_create(NULL, &phones, &err));
-    OK(lin_dictionary_parse(small_dictionary, sizeof small_dictionary - 1, "small", phones, NULL, &dictionary, &err));
+    OK(lin_dictionary_parse(small_dictionary, sizeof small_dictionary - 1, "small", phones, &dictionary, &err));
     lin_ngram *lm;
     const lin_g2p_learn_options o = lin_g2p_learn_options_default();
     OK(lin_g2p_learn(dictionary, phones, &o, &lm, NULL, &err));
@@ -235,7 +235,7 @@ START_TEST(spelled_letters)
     static const char with[] = "a AH\na. EY\na.'s EY Z\nb B IY\nb. B IY\nm. EH M\ncat K AE T\n'scat S K AE T\n";
     lin_dictionary *letters;
     lin_transcriber *t;
-    OK(lin_dictionary_parse(with, sizeof with - 1, "with", phones, NULL, &letters, &err));
+    OK(lin_dictionary_parse(with, sizeof with - 1, "with", phones, &letters, &err));
     lin_g2p *g;
     OK(lin_g2p_create(phones, letters, NULL, &g, &err));
     OK(lin_transcriber_create(phones, letters, g, &t, &err));
@@ -274,7 +274,7 @@ START_TEST(other_languages)
     lin_g2p_learn_options how = lin_g2p_learn_options_default();
     how.minimum = 1;
     OK(lin_dictionary_phones(text, strlen(text), "d", &own, &err));
-    OK(lin_dictionary_parse(text, strlen(text), "d", own, NULL, &d, &err));
+    OK(lin_dictionary_parse(text, strlen(text), "d", own, &d, &err));
     OK(lin_g2p_learn(d, own, &how, &lm, &report, &err));
     ck_assert_int_eq(report.words, 10);
     ck_assert_int_eq(report.left_out, 1); // <unk>

@@ -250,7 +250,7 @@ START_TEST(alternatives_of_what_was_settled)
     how.n_best = 3;
     how.lm_weight = 0.2;
     how.bonus = 2;
-    OK(lin_dictionary_load(dict, recognizer.phones, NULL, &dictionary, &err));
+    OK(lin_dictionary_load(dict, recognizer.phones, &dictionary, &err));
     OK(lin_ngram_open(arpa, &lm, &err));
     OK(lin_tree_create(dictionary, recognizer.phones, lm, NULL, &tree, &err));
     OK(lin_words_create(tree, lm, &how, &found, &err));

@@ -97,7 +97,7 @@ static int run(lin_parsed *parsed)
     if (status == LIN_OK) status = lin_guard_writes(v->output, &err);
     if (status == LIN_OK)
         status = v->phones ? lin_wording_phones(v->phones, &phones, &err) : lin_wording_dictionary_phones(path, &phones, &err);
-    if (status == LIN_OK) status = lin_dictionary_load(path, phones, &(lin_dictionary_options){.skip_bad = 1}, &dictionary, &err);
+    if (status == LIN_OK) status = lin_dictionary_load(path, phones, &dictionary, &err);
     if (status == LIN_OK) status = lin_g2p_learn(dictionary, phones, &how, &lm, &report, &err);
     if (status == LIN_OK) status = lin_ngram_write(lm, v->output, &err);
     if (status == LIN_OK && !v->quiet) {

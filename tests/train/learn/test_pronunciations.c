@@ -9,7 +9,7 @@ static lin_dictionary *dictionary;
 static void open_dictionary(const char *list, const char *text)
 {
     OK(lin_phones_create(list, &phones, &err));
-    OK(lin_dictionary_parse(text, strlen(text), "d", phones, NULL, &dictionary, &err));
+    OK(lin_dictionary_parse(text, strlen(text), "d", phones, &dictionary, &err));
 }
 
 static void close_dictionary(void)
@@ -51,7 +51,7 @@ START_TEST(by_hand)
                                "never\t1.0000\tN EH V ER\nnever\t1.0000\tN EH V\n");
     ck_assert_int_eq(heard.words, 12);
     lin_dictionary *again;
-    OK(lin_dictionary_parse(out.data, out.n, "again", phones, NULL, &again, &err));
+    OK(lin_dictionary_parse(out.data, out.n, "again", phones, &again, &err));
     ck_assert(fabs(exp(lin_dictionary_logp(again, "a", 1, 2)) - 0.125) < 1e-6);
     ck_assert(lin_dictionary_has_probabilities(again) && lin_dictionary_has_stress(again));
     lin_dictionary_destroy(again);
