@@ -295,7 +295,7 @@ static lin_status begin(builder *b, size_t n_words, int n, lin_error *err)
     b->phrases = lin_alloc((size_t)n, sizeof *b->phrases);
     b->bonuses = lin_alloc((size_t)n, sizeof *b->bonuses);
     b->labels = lin_alloc(n_words * LIN_PRONUNCIATION_MAX, sizeof *b->labels);
-    b->entries = lin_alloc(n_words, sizeof *b->entries);
+    b->entries = lin_calloc(n_words, sizeof *b->entries);
     if (b->tokens && b->lengths && b->phrases && b->bonuses && b->labels && b->entries) return LIN_OK;
     return lin_no_memory(err, "a context of phrases", n_words * LIN_PRONUNCIATION_MAX * sizeof *b->labels);
 }
@@ -319,7 +319,7 @@ static lin_status fill(lin_word_context *c, builder *b, const lin_word_phrase *p
     for (int i = 0; i < n; i++) LIN_TRY(add_phrase(b, &phrases[i], i, err));
     LIN_TRY(lin_context_create(b->phrases, b->lengths, b->bonuses, n, &c->phrases, err));
     for (int i = 0; i < b->lacking.n; i++) b->entries[i].word = lin_symbols_text(&b->lacking, i);
-    LIN_TRY(lin_tree_create_list(b->entries, b->lacking.n, b->tree->n_outputs, NULL, NULL, &c->extra, err));
+    LIN_TRY(lin_tree_create_list(b->entries, b->lacking.n, b->tree->n_outputs, NULL, 0, &c->extra, err));
     c->id = lin_context_id(c->phrases) ^ c->extra->fingerprint * 0x9E3779B97F4A7C15u;
     if (!c->id) c->id = 1;
     return LIN_OK;

@@ -77,29 +77,24 @@ static lin_status check_entry(const lin_tree_entry *e, int n_outputs, lin_error 
 }
 
 // Makes unsorted items of the entries that are kept.
-static lin_status take_entries(lin_tree *t, const lin_tree_entry *entries, int n, const lin_ngram *lm,
-                               const lin_tree_options *options, item *items, lin_error *err)
+static lin_status take_entries(lin_tree *t, const lin_tree_entry *entries, int n, const lin_ngram *lm, int all_words, item *items,
+                               lin_error *err)
 {
     char lower[LIN_WORD_MAX + 1];
     const char *previous = NULL;
-    const unsigned char *added = options ? options->added : NULL;
-    const float *logps = options ? options->logps : NULL;
-    const int all_words = options && options->all_words;
     int lm_word = LIN_NGRAM_UNKNOWN;
-    for (int i = 0; i < n; i++) {
-        LIN_TRY(check_entry(&entries[i], t->n_outputs, err));
-        const size_t length = folded(lower, entries[i].word, strlen(entries[i].word), 0);
-        const int again = previous && !strcmp(previous, entries[i].word);
+    for (const lin_tree_entry *e = entries; e < entries + n; e++) {
+        LIN_TRY(check_entry(e, t->n_outputs, err));
+        const size_t length = folded(lower, e->word, strlen(e->word), 0);
+        const int again = previous && !strcmp(previous, e->word);
         if (!again) lm_word = find_lm_word(lm, lower, length);
-        previous = entries[i].word;
-        const int is_added = added && added[i];
-        if (lm && lm_word < 0 && !all_words && !is_added) {
+        previous = e->word;
+        if (lm && lm_word < 0 && !all_words && !e->added) {
             if (!again && !t->n_left_out++) memcpy(t->first_left_out, lower, length + 1);
             continue;
         }
         item *to = &items[t->n_ends++];
-        *to = (item){entries[i].labels, entries[i].n_labels, logps ? logps[i] : 0,
-                     {0, lm_word < 0 && is_added ? ADDED : lm_word}};
+        *to = (item){e->labels, e->n_labels, e->logp, {0, lm_word < 0 && e->added ? ADDED : lm_word}};
         LIN_TRY(lin_symbols_add(&t->words, lower, length, &to->end.word, err));
     }
     if (n && !t->n_ends)
@@ -219,15 +214,14 @@ static uint64_t fingerprint(const lin_tree *t)
     return lin_fnv(h, t->words.text, t->words.text_used) ^ t->lm_fingerprint;
 }
 
-static lin_status fill(lin_tree *t, const lin_tree_entry *entries, int n, const lin_ngram *lm, const lin_tree_options *options,
-                       lin_error *err)
+static lin_status fill(lin_tree *t, const lin_tree_entry *entries, int n, const lin_ngram *lm, int all_words, lin_error *err)
 {
     size_t letters = 0;
     for (int i = 0; i < n; i++) letters += strlen(entries[i].word) + 1;
     item *items = lin_alloc((size_t)n, sizeof *items);
     if (!items) return lin_no_memory(err, "a lexicon's tree", (size_t)n * sizeof *items);
     lin_status status = lin_symbols_reserve(&t->words, n, letters, err);
-    if (status == LIN_OK) status = take_entries(t, entries, n, lm, options, items, err);
+    if (status == LIN_OK) status = take_entries(t, entries, n, lm, all_words, items, err);
     if (status == LIN_OK) status = make_nodes(t, items, err);
     lin_free(items);
     if (status != LIN_OK) return status;
@@ -237,8 +231,8 @@ static lin_status fill(lin_tree *t, const lin_tree_entry *entries, int n, const 
     return LIN_OK;
 }
 
-lin_status lin_tree_create_list(const lin_tree_entry *entries, int n, int n_outputs, const lin_ngram *lm,
-                                const lin_tree_options *options, lin_tree **tree, lin_error *err)
+lin_status lin_tree_create_list(const lin_tree_entry *entries, int n, int n_outputs, const lin_ngram *lm, int all_words,
+                                lin_tree **tree, lin_error *err)
 {
     *tree = NULL;
     if (n < 0 || n_outputs < 2) return lin_fail(err, LIN_INVALID, "a lexicon of %d entries over %d outputs", n, n_outputs);
@@ -246,18 +240,16 @@ lin_status lin_tree_create_list(const lin_tree_entry *entries, int n, int n_outp
     if (!t) return lin_no_memory(err, "a lexicon's tree", sizeof *t);
     t->n_outputs = n_outputs;
     t->lm_fingerprint = lm ? lin_ngram_fingerprint(lm) : 0;
-    lin_status status = fill(t, entries, n, lm, options, err);
+    lin_status status = fill(t, entries, n, lm, all_words, err);
     if (status != LIN_OK) lin_tree_destroy(t);
     else *tree = t;
     return status;
 }
 
-lin_status lin_tree_create(const lin_dictionary *dictionary, const lin_phones *phones, const lin_ngram *lm,
-                           const lin_tree_options *options, lin_tree **tree, lin_error *err)
+lin_status lin_tree_create(const lin_dictionary *dictionary, const lin_phones *phones, const lin_ngram *lm, int all_words,
+                           lin_tree **tree, lin_error *err)
 {
-    const int *labels;
     int n = 0, k = 0;
-    lin_tree_options o = options ? *options : (lin_tree_options){0};
     *tree = NULL;
     for (int i = 0; i < lin_dictionary_count(dictionary); i++) {
         const char *word = lin_dictionary_word(dictionary, i);
@@ -265,32 +257,19 @@ lin_status lin_tree_create(const lin_dictionary *dictionary, const lin_phones *p
         n += k;
         k = 0;
     }
-    const int with_logps = lin_dictionary_has_probabilities(dictionary);
     lin_tree_entry *entries = lin_alloc((size_t)n, sizeof *entries);
-    unsigned char *added = lin_alloc((size_t)n, 1);
-    float *logps = with_logps ? lin_alloc((size_t)n, sizeof *logps) : NULL;
-    if (!entries || !added || (with_logps && !logps)) {
-        lin_free(entries);
-        lin_free(added);
-        lin_free(logps);
-        return lin_no_memory(err, "a lexicon's tree", (size_t)n * sizeof *entries);
-    }
+    if (!entries) return lin_no_memory(err, "a lexicon's tree", (size_t)n * sizeof *entries);
     n = 0;
     for (int i = 0; i < lin_dictionary_count(dictionary); i++) {
         const char *word = lin_dictionary_word(dictionary, i);
-        int n_labels;
-        for (k = 0; (n_labels = lin_dictionary_find(dictionary, word, strlen(word), k, &labels)) > 0; k++) {
-            added[n] = (unsigned char)lin_dictionary_is_added(dictionary, i);
-            if (logps) logps[n] = (float)lin_dictionary_logp(dictionary, word, strlen(word), k);
-            entries[n++] = (lin_tree_entry){word, labels, n_labels};
+        lin_tree_entry e = {.word = word, .added = lin_dictionary_is_added(dictionary, i)};
+        for (k = 0; (e.n_labels = lin_dictionary_find(dictionary, word, strlen(word), k, &e.labels)) > 0; k++) {
+            e.logp = (float)lin_dictionary_logp(dictionary, word, strlen(word), k);
+            entries[n++] = e;
         }
     }
-    o.added = added;
-    o.logps = logps;
-    lin_status status = lin_tree_create_list(entries, n, lin_phones_count(phones), lm, &o, tree, err);
+    lin_status status = lin_tree_create_list(entries, n, lin_phones_count(phones), lm, all_words, tree, err);
     lin_free(entries);
-    lin_free(added);
-    lin_free(logps);
     return status;
 }
 

@@ -5,7 +5,7 @@
  * Every pronunciation of every word is a path from the root; a node lists the words that end there (homophones too) and the
  * best unigram at or below it, which a search uses as look-ahead before the word is complete.
  *
- *   lin_tree_create(dictionary, phones, lm, &options, &tree, &err);
+ *   lin_tree_create(dictionary, phones, lm, 0, &tree, &err);
  *   for (child = tree->nodes[node].child; child < tree->nodes[node + 1].child; child++) ... tree->nodes[child].label ...
  *   for (i = tree->nodes[node].end; i < tree->nodes[node + 1].end; i++) ... tree->ends[i].word ...
  *   lin_tree_destroy(tree);
@@ -31,14 +31,6 @@
 
 enum { LIN_TREE_ROOT = 0 };
 
-typedef struct lin_tree_options {
-    int all_words; /* include words outside the language model; otherwise they are left out and counted */
-    const unsigned char *added; /* [n] of the entries of lin_tree_create_list, 1: include its word all the same; NULL: none.
-                                   lin_tree_create takes those of lin_dictionary_add */
-    const float *logps; /* [n] of the same entries, natural logarithm of a pronunciation's probability, at most 0; NULL: all 0.
-                           lin_tree_create takes those of the dictionary */
-} lin_tree_options;
-
 typedef struct lin_tree_end {
     int word;    /* number in the tree, 0 .. words.n - 1 */
     int lm_word; /* in the language model; LIN_NGRAM_UNKNOWN: not in it */
@@ -63,7 +55,7 @@ typedef struct lin_tree {
     lin_symbols words;     /* spellings, in lower case */
     int n_nodes, n_ends;
     int n_outputs;  /* V of the phone set it was made with */
-    int n_left_out; /* words outside the language model, if all_words is 0 */
+    int n_left_out; /* words outside the language model */
     char first_left_out[LIN_WORD_MAX + 1]; /* "" if there is none */
     uint64_t lm_fingerprint;               /* of the language model it was made for, 0 without one */
     uint64_t fingerprint;                  /* of the whole tree with its spellings */
@@ -75,21 +67,24 @@ typedef struct lin_tree_entry {
     const char *word; /* NUL-terminated */
     const int *labels;
     int n_labels;
+    int added;  /* 1: the word is in the tree though the language model lacks it */
+    float logp; /* natural logarithm of the pronunciation's probability, at most 0 */
 } lin_tree_entry;
 
 /*
  * Every pronunciation of every word of the dictionary. lm may be NULL: all words, equally probable. The dictionary is not kept,
- * spellings are copied. The language model's spelling may be lower or upper case. LIN_MISMATCH if no word of the dictionary is in
- * the language model; LIN_NO_MEMORY. options may be NULL. (lexicon/dictionary already refuses words without phones and unknown
- * phones, with file and line.) On failure *tree is NULL.
+ * spellings are copied. The language model's spelling may be lower or upper case; words that it lacks are left out and counted,
+ * but with all_words, and those of lin_dictionary_add. LIN_MISMATCH if no word of the dictionary is in the language model;
+ * LIN_NO_MEMORY. (lexicon/dictionary already refuses words without phones and unknown phones, with file and line.) On failure
+ * *tree is NULL.
  */
-lin_status lin_tree_create(const lin_dictionary *dictionary, const lin_phones *phones, const lin_ngram *lm,
-                           const lin_tree_options *options, lin_tree **tree, lin_error *err);
+lin_status lin_tree_create(const lin_dictionary *dictionary, const lin_phones *phones, const lin_ngram *lm, int all_words,
+                           lin_tree **tree, lin_error *err);
 
 /* A tree of a list, over n_outputs outputs (2 at least). LIN_INVALID, naming the word, for one without letters or phones,
  * with more of them than LIN_WORD_MAX or LIN_PRONUNCIATION_MAX, or with a label outside 1 .. n_outputs - 1. n = 0 is fine. */
-lin_status lin_tree_create_list(const lin_tree_entry *entries, int n, int n_outputs, const lin_ngram *lm,
-                                const lin_tree_options *options, lin_tree **tree, lin_error *err);
+lin_status lin_tree_create_list(const lin_tree_entry *entries, int n, int n_outputs, const lin_ngram *lm, int all_words,
+                                lin_tree **tree, lin_error *err);
 void lin_tree_destroy(lin_tree *tree); /* NULL is fine */
 
 /*

@@ -185,12 +185,11 @@ static lin_status open_packed_tree(parts *p, lin_error *err)
 
 static lin_status open_tree(parts *p, lin_error *err)
 {
-    const lin_tree_options options = {.all_words = p->values->all_words};
     find_key(p);
     if (p->lexicon_key) LIN_TRY(open_packed_tree(p, err));
     if (p->tree) return LIN_OK;
     LIN_TRY(open_dictionary(p, err));
-    return lin_tree_create(p->dictionary, p->phones, p->lm, &options, &p->tree, err);
+    return lin_tree_create(p->dictionary, p->phones, p->lm, p->values->all_words, &p->tree, err);
 }
 
 lin_status lin_decoding_pack_lexicon(const lin_decoding *d, const char *path, lin_error *err)

@@ -207,7 +207,7 @@ static lin_status make_tree(const lin_grammar *g, pronouncer *p, lin_tree **tree
     for (int i = 0; i < lin_grammar_words(g) && status == LIN_OK; i++) status = add_word(p, lin_grammar_word(g, i), &e, err);
     const int *labels = e.labels;
     for (int i = 0; i < e.n; labels += e.items[i++].n_labels) e.items[i].labels = labels;
-    if (status == LIN_OK) status = lin_tree_create_list(e.items, e.n, lin_phones_count(p->wording.phones), NULL, NULL, tree, err);
+    if (status == LIN_OK) status = lin_tree_create_list(e.items, e.n, lin_phones_count(p->wording.phones), NULL, 0, tree, err);
     lin_free(e.items);
     lin_free(e.labels);
     return status;

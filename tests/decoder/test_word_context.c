@@ -25,7 +25,7 @@ static void setup(void)
     OK(lin_phones_create(NULL, &phones, &err));
     OK(lin_dictionary_parse(homophones, strlen(homophones), "small", phones, &dictionary, &err));
     OK(lin_g2p_create(phones, dictionary, NULL, &g2p, &err));
-    OK(lin_tree_create(dictionary, phones, NULL, NULL, &tree, &err));
+    OK(lin_tree_create(dictionary, phones, NULL, 0, &tree, &err));
     OK(lin_words_create(tree, NULL, &o, &words, &err));
     state = test_buffer(lin_words_bytes(words), 1);
     lin_words_reset(words, state, 0);

@@ -475,12 +475,12 @@ END_TEST
 START_TEST(test_different_futures)
 {
     static const int labels[][2] = {{2, 0}, {3, 0}, {2, 4}};
-    static const lin_tree_entry entries[] = {{"b", labels[0], 1}, {"c", labels[1], 1}, {"bd", labels[2], 2}};
+    static const lin_tree_entry entries[] = {{"b", labels[0], 1, 0, 0}, {"c", labels[1], 1, 0, 0}, {"bd", labels[2], 2, 0, 0}};
     lin_words_options o = plain();
     search s = {0};
     lin_path p = {0};
     float logp[4 * HAND_V];
-    OK(lin_tree_create_list(entries, 3, HAND_V, NULL, NULL, &s.tree, &err));
+    OK(lin_tree_create_list(entries, 3, HAND_V, NULL, 0, &s.tree, &err));
     for (int context = 0; context < 2; context++) {
         o.bonus = context ? 0 : 2;
         OK(lin_words_create(s.tree, NULL, &o, &s.words, &err));

@@ -124,9 +124,8 @@ typedef struct spoken {
 
 static void begin_grammar(spoken *s, const world *w, const char *text, const lin_words_options *o, double least)
 {
-    const lin_tree_options how = {.logps = w->pron_logp};
     OK(lin_grammar_parse(text, strlen(text), "grammar", NULL, NULL, &s->grammar, &err));
-    OK(lin_tree_create_list(w->entries, w->n_prons, w->V, NULL, &how, &s->tree, &err));
+    OK(lin_tree_create_list(w->entries, w->n_prons, w->V, NULL, 0, &s->tree, &err));
     OK(lin_grammar_bind(s->grammar, s->tree, &err));
     OK(lin_words_create_grammar(s->tree, s->grammar, least, o, &s->words, &err));
     s->state = test_buffer(lin_words_bytes(s->words), 1);
@@ -239,7 +238,7 @@ END_TEST
 static int hear_by(const char *grammar, const char *labels, double least, double *confidence)
 {
     static const int prons[][2] = {{1, 2}, {2, 1}, {3}};
-    static const lin_tree_entry entries[] = {{"ab", prons[0], 2}, {"ba", prons[1], 2}, {"c", prons[2], 1}};
+    static const lin_tree_entry entries[] = {{"ab", prons[0], 2, 0, 0}, {"ba", prons[1], 2, 0, 0}, {"c", prons[2], 1, 0, 0}};
     static float logp[100 * HAND_V];
     lin_words_options o = lin_words_options_default();
     o.bonus = o.blank_penalty = 0;
@@ -248,7 +247,7 @@ static int hear_by(const char *grammar, const char *labels, double least, double
     spoken s;
     lin_path path = {0};
     OK(lin_grammar_parse(grammar, strlen(grammar), "grammar", NULL, &(lin_grammar_list){0}, &s.grammar, &err));
-    OK(lin_tree_create_list(entries, 3, HAND_V, NULL, NULL, &s.tree, &err));
+    OK(lin_tree_create_list(entries, 3, HAND_V, NULL, 0, &s.tree, &err));
     OK(lin_grammar_bind(s.grammar, s.tree, &err));
     if (!lin_grammar_has_unknown(s.grammar)) o.unknown = -INFINITY;
     OK(lin_words_create_grammar(s.tree, s.grammar, least, &o, &s.words, &err));

@@ -139,7 +139,7 @@ END_TEST
 START_TEST(test_impossible_alternatives)
 {
     static const int labels[][2] = {{1, 0}, {1, 2}, {2, 1}};
-    static const lin_tree_entry entries[] = {{"ox", labels[0], 1}, {"ab", labels[1], 2}, {"bo", labels[2], 2}};
+    static const lin_tree_entry entries[] = {{"ox", labels[0], 1, 0, 0}, {"ab", labels[1], 2, 0, 0}, {"bo", labels[2], 2, 0, 0}};
     static const double rows[2][2][3] = {{{.5, .4, .1}, {.2, .7, .1}}, {{.1, .8, .1}, {.1, .8, .1}}};
     static const struct {
         const char *words;
@@ -154,7 +154,7 @@ START_TEST(test_impossible_alternatives)
     for (int r = 0; r < 2; r++) {
         search s = {0};
         float logp[6];
-        OK(lin_tree_create_list(entries, 3, 3, NULL, NULL, &s.tree, &err));
+        OK(lin_tree_create_list(entries, 3, 3, NULL, 0, &s.tree, &err));
         OK(lin_words_create(s.tree, NULL, &o, &s.words, &err));
         s.state = test_buffer(lin_words_bytes(s.words), 1);
         lin_words_reset(s.words, s.state, 0);

@@ -21,8 +21,7 @@ SUPPORT void begin(search *s, const world *w, const lin_words_options *o, int wi
 {
     *s = (search){0};
     if (with_lm) s->lm = world_lm(w);
-    const lin_tree_options how = {.all_words = 1, .logps = w->pron_logp};
-    OK(lin_tree_create_list(w->entries, w->n_prons, w->V, s->lm, &how, &s->tree, &err));
+    OK(lin_tree_create_list(w->entries, w->n_prons, w->V, s->lm, 1, &s->tree, &err));
     OK(lin_words_create(s->tree, s->lm, o, &s->words, &err));
     s->state = test_buffer(lin_words_bytes(s->words), 1);
     lin_words_reset(s->words, s->state, 0);
@@ -147,14 +146,15 @@ SUPPORT int say(float *logp, const char *labels)
 }
 
 static const int hand_labels[][3] = {{1, 2, 0}, {2, 3, 0}, {2, 2, 0}, {1, 2, 0}, {3, 0, 0}, {1, 2, 3}};
-static const lin_tree_entry hand_words[] = {{"ab", hand_labels[0], 2},   {"bc", hand_labels[1], 2}, {"bb", hand_labels[2], 2},
-                                            {"ab's", hand_labels[3], 2}, {"c", hand_labels[4], 1},  {"abc", hand_labels[5], 3}};
+static const lin_tree_entry hand_words[] = {
+    {"ab", hand_labels[0], 2, 0, 0},   {"bc", hand_labels[1], 2, 0, 0}, {"bb", hand_labels[2], 2, 0, 0},
+    {"ab's", hand_labels[3], 2, 0, 0}, {"c", hand_labels[4], 1, 0, 0},  {"abc", hand_labels[5], 3, 0, 0}};
 
 SUPPORT void by_hand(search *s, const lin_words_options *o, const char *arpa)
 {
     *s = (search){0};
     if (arpa) OK(lin_ngram_parse(arpa, strlen(arpa), "hand", &s->lm, &err));
-    OK(lin_tree_create_list(hand_words, 6, HAND_V, s->lm, &(lin_tree_options){.all_words = 1}, &s->tree, &err));
+    OK(lin_tree_create_list(hand_words, 6, HAND_V, s->lm, 1, &s->tree, &err));
     OK(lin_words_create(s->tree, s->lm, o, &s->words, &err));
     s->state = test_buffer(lin_words_bytes(s->words), 1);
     lin_words_reset(s->words, s->state, 100);

@@ -68,11 +68,11 @@ void draw_world(world *w, uint64_t seed)
                 !memcmp(w->labels[p], w->labels[p - 1], sizeof(int) * (size_t)w->n_labels[p])) {
                 w->n_prons--; // the same pronunciation again
             }
-            w->entries[p] = (lin_tree_entry){w->names[i], w->labels[p], w->n_labels[p]};
+            w->entries[p] = (lin_tree_entry){w->names[i], w->labels[p], w->n_labels[p], 0, 0};
         }
     }
     drawn of_prons = {seed + 1000003, 0};
-    for (int p = 0; p < w->n_prons && seed % 2; p++) w->pron_logp[p] = -(float)below(&of_prons, 97) / 32;
+    for (int p = 0; p < w->n_prons && seed % 2; p++) w->entries[p].logp = -(float)below(&of_prons, 97) / 32;
     draw_rows(w->logp, w->T, w->V, &d, 4);
     draw_lm(w, &d);
     w->n_phrases = below(&d, 4);
@@ -227,9 +227,9 @@ void enumerate(truth *t, sequence *s, int *labels, int n, int n_unknown)
         if (n + w->n_labels[p] > w->T) continue;
         memcpy(labels + n, w->labels[p], sizeof(int) * (size_t)w->n_labels[p]);
         s->words[s->n++] = w->word[p];
-        s->prons += (double)w->pron_logp[p];
+        s->prons += (double)w->entries[p].logp;
         enumerate(t, s, labels, n + w->n_labels[p], n_unknown);
-        s->prons -= (double)w->pron_logp[p];
+        s->prons -= (double)w->entries[p].logp;
         s->n--;
     }
     if (t->o->unknown == -INFINITY) return;

@@ -16,8 +16,7 @@ typedef struct world {
     int V, T, n_words, n_prons;
     char names[WORDS_MAX][8];
     int word[PRONUNCIATIONS_MAX], labels[PRONUNCIATIONS_MAX][T_MAX], n_labels[PRONUNCIATIONS_MAX];
-    lin_tree_entry entries[PRONUNCIATIONS_MAX];
-    float pron_logp[PRONUNCIATIONS_MAX]; // of the pronunciations; all 0 in half of the worlds
+    lin_tree_entry entries[PRONUNCIATIONS_MAX]; // with probabilities in half of the worlds
     float logp[T_MAX * V_MAX];
     // log10 with three digits; word n_words is </s>, n_words + 1 <unk> (if `unk`), n_words + 2 <s>
     int order, unk, lacks; // lacks: one word that is not in the model, or -1

@@ -310,8 +310,8 @@ void fuzz_grammar(const uint8_t *data, size_t size)
     lin_tree_entry *entries = lin_calloc((size_t)n, sizeof *entries);
     const int label = 1;
     lin_tree *tree;
-    for (int i = 0; i < n; i++) entries[i] = (lin_tree_entry){lin_grammar_word(g, i), &label, 1};
-    must(lin_tree_create_list(entries, n, 2, NULL, NULL, &tree, &err) == LIN_OK && lin_grammar_bind(g, tree, &err) == LIN_OK);
+    for (int i = 0; i < n; i++) entries[i] = (lin_tree_entry){lin_grammar_word(g, i), &label, 1, 0, 0};
+    must(lin_tree_create_list(entries, n, 2, NULL, 0, &tree, &err) == LIN_OK && lin_grammar_bind(g, tree, &err) == LIN_OK);
     for (uint32_t state = 0; state < lin_grammar_states(g) && state < 100; state++) {
         uint32_t next = lin_grammar_unknown(g, state);
         must(next == LIN_GRAMMAR_NONE || next < lin_grammar_states(g));

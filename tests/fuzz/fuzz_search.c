@@ -155,8 +155,8 @@ void fuzz_beam(const uint8_t *data, size_t size)
 enum { V = 4, ROWS = 64 };
 
 static const int labels[][3] = {{1, 2, 0}, {2, 3, 0}, {2, 2, 0}, {1, 2, 0}, {3, 0, 0}, {1, 2, 3}};
-static const lin_tree_entry entries[] = {{"ab", labels[0], 2}, {"bc", labels[1], 2}, {"bb", labels[2], 2},
-                                         {"ba", labels[3], 2}, {"c", labels[4], 1},  {"abc", labels[5], 3}};
+static const lin_tree_entry entries[] = {{"ab", labels[0], 2, 0, 0}, {"bc", labels[1], 2, 0, 0}, {"bb", labels[2], 2, 0, 0},
+                                         {"ba", labels[3], 2, 0, 0}, {"c", labels[4], 1, 0, 0},  {"abc", labels[5], 3, 0, 0}};
 static const char words_arpa[] =
     "\\data\\\nngram 1=7\nngram 2=3\n\n\\1-grams:\n-1.0 <s> -0.3\n-1.0 </s>\n-1.2 ab -0.2\n-1.0 ba -0.2\n"
     "-1.0 bc -0.1\n-1.5 bb 0\n-1.0 c 0\n\n\\2-grams:\n-0.1 ab bc\n-0.1 <s> ab\n-2.0 ba bc\n\n\\end\\\n";
@@ -207,7 +207,7 @@ void fuzz_words(const uint8_t *data, size_t size)
     o.longest = data[0] & 16 ? 2 : 50;
     o.rivals = data[0] & 32 ? 2 : 1;
     if (data[0] & 64 && lin_ngram_parse(words_arpa, sizeof words_arpa - 1, "fuzz", &lm, NULL) != LIN_OK) return;
-    if (lin_tree_create_list(entries, 6, V, lm, NULL, &tree, NULL) != LIN_OK) return;
+    if (lin_tree_create_list(entries, 6, V, lm, 0, &tree, NULL) != LIN_OK) return;
     if (lin_words_create(tree, lm, &o, &words, NULL) != LIN_OK) return;
     if (lin_word_context_create(tree, &(lin_word_phrase){"ab bc", 2}, 1, NULL, &context, NULL) != LIN_OK) return;
     const lin_word_context *in_use = data[0] & 128 ? context : NULL;

@@ -16,9 +16,9 @@ static lin_tree *tree_of(lin_grammar *g)
     for (int i = 0; i < n; i++) {
         labels[i][0] = 1 + i % 7;
         labels[i][1] = 1 + i / 7 % 7;
-        entries[i] = (lin_tree_entry){lin_grammar_word(g, i), labels[i], 2};
+        entries[i] = (lin_tree_entry){lin_grammar_word(g, i), labels[i], 2, 0, 0};
     }
-    OK(lin_tree_create_list(entries, n, 9, NULL, NULL, &tree, &err));
+    OK(lin_tree_create_list(entries, n, 9, NULL, 0, &tree, &err));
     OK(lin_grammar_bind(g, tree, &err));
     return tree;
 }

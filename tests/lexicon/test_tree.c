@@ -23,7 +23,7 @@ static void draw(lexicon *x, uint64_t seed)
         for (int k = 1 + (int)lin_random_below(seed, at++, 3); k-- > 0; x->n++) {
             const int n = 1 + (int)lin_random_below(seed, at++, LENGTH);
             for (int i = 0; i < n; i++) x->labels[x->n][i] = 1 + (int)lin_random_below(seed, at++, (uint32_t)x->V - 1);
-            x->entries[x->n] = (lin_tree_entry){x->names[w], x->labels[x->n], n};
+            x->entries[x->n] = (lin_tree_entry){x->names[w], x->labels[x->n], n, 0, 0};
         }
     }
 }
@@ -82,7 +82,7 @@ START_TEST(test_random)
         int labels[LENGTH + 2];
         lin_tree *t;
         draw(&x, seed);
-        OK(lin_tree_create_list(x.entries, x.n, x.V, NULL, NULL, &t, &err));
+        OK(lin_tree_create_list(x.entries, x.n, x.V, NULL, 0, &t, &err));
         ck_assert_int_eq(check_node(t, &x, LIN_TREE_ROOT, labels, 0), t->n_nodes);
         ck_assert_int_eq(t->words.n, x.n_words);
         ck_assert_int_eq(t->n_ends, x.n);
@@ -135,7 +135,7 @@ START_TEST(test_language_model)
 {
     lin_tree *t;
     for (int all = 0; all < 2; all++) {
-        OK(lin_tree_create(d, phones, lm, &(lin_tree_options){.all_words = all}, &t, &err));
+        OK(lin_tree_create(d, phones, lm, all, &t, &err));
         ck_assert_int_eq(t->words.n, all ? lin_dictionary_count(d) : 5);
         ck_assert_int_eq(t->n_left_out, all ? 0 : lin_dictionary_count(d) - 5);
         ck_assert_str_eq(t->first_left_out, all ? "" : "a");
@@ -165,7 +165,7 @@ START_TEST(test_language_model)
     lin_dictionary *more;
     OK(lin_dictionary_parse(small_dictionary, strlen(small_dictionary), "small", phones, &more, &err));
     OK(lin_dictionary_add(more, added, strlen(added), "added", phones, &err));
-    OK(lin_tree_create(more, phones, lm, NULL, &t, &err));
+    OK(lin_tree_create(more, phones, lm, 0, &t, &err));
     ck_assert_int_eq(t->words.n, 7);
     ck_assert_int_eq(t->n_left_out, lin_dictionary_count(more) - 7);
     ck_assert_int_ge(lin_tree_find(t, "zebra", 5), 0);
@@ -177,7 +177,7 @@ START_TEST(test_language_model)
     static const char with_unknown[] = "\\data\\\nngram 1=4\n\n\\1-grams:\n-1.0 </s>\n-2.0 hello\n-0.9 <unk>\n-3.0 plan\n"
                                        "\\end\\\n";
     OK(lin_ngram_parse(with_unknown, strlen(with_unknown), "open", &open, &err));
-    OK(lin_tree_create(more, phones, open, NULL, &t, &err));
+    OK(lin_tree_create(more, phones, open, 0, &t, &err));
     z = child_of(t, LIN_TREE_ROOT, lin_phones_find(phones, "Z", 1));
     ck_assert(t->nodes[z].ahead == lin_ngram_unigram(open, LIN_NGRAM_UNKNOWN));
     for (int i = 0; i < t->n_ends; i++)
@@ -190,11 +190,11 @@ START_TEST(test_language_model)
     lin_ngram_destroy(lm);
     const char other[] = "\\data\\\nngram 1=2\n\n\\1-grams:\n-1 <s>\n-1 </s>\n\n\\end\\\n";
     OK(lin_ngram_parse(other, strlen(other), "other", &lm, &err));
-    FAILS(lin_tree_create(d, phones, lm, NULL, &t, &err), LIN_MISMATCH, "'hello'");
+    FAILS(lin_tree_create(d, phones, lm, 0, &t, &err), LIN_MISMATCH, "'hello'");
     ck_assert_ptr_null(t);
-    OK(lin_tree_create(d, phones, lm, &(lin_tree_options){.all_words = 1}, &t, &err));
+    OK(lin_tree_create(d, phones, lm, 1, &t, &err));
     lin_tree_destroy(t);
-    FAIL_EVERY_ALLOCATION(lin_tree_create(d, phones, NULL, NULL, &t, NULL), lin_tree_destroy(t));
+    FAIL_EVERY_ALLOCATION(lin_tree_create(d, phones, NULL, 0, &t, NULL), lin_tree_destroy(t));
 }
 END_TEST
 
@@ -202,16 +202,16 @@ END_TEST
 START_TEST(test_fingerprint)
 {
     const int labels[] = {1, 2, 1};
-    const lin_tree_entry trees[][2] = {{{"cat", labels, 2}, {"do", labels, 3}},
-                                       {{"cut", labels, 2}, {"do", labels, 3}},
-                                       {{"cat", labels, 2}, {"do", labels + 1, 2}},
-                                       {{"ca", labels, 2}, {"tdo", labels, 3}},
-                                       {{"cat", labels, 1}, {"do", labels, 3}}};
+    const lin_tree_entry trees[][2] = {{{"cat", labels, 2, 0, 0}, {"do", labels, 3, 0, 0}},
+                                       {{"cut", labels, 2, 0, 0}, {"do", labels, 3, 0, 0}},
+                                       {{"cat", labels, 2, 0, 0}, {"do", labels + 1, 2, 0, 0}},
+                                       {{"ca", labels, 2, 0, 0}, {"tdo", labels, 3, 0, 0}},
+                                       {{"cat", labels, 1, 0, 0}, {"do", labels, 3, 0, 0}}};
     uint64_t seen[5];
     for (int i = 0; i < 5; i++) {
         lin_tree *t, *again;
-        OK(lin_tree_create_list(trees[i], 2, 3, NULL, NULL, &t, &err));
-        OK(lin_tree_create_list(trees[i], 2, 3, NULL, NULL, &again, &err));
+        OK(lin_tree_create_list(trees[i], 2, 3, NULL, 0, &t, &err));
+        OK(lin_tree_create_list(trees[i], 2, 3, NULL, 0, &again, &err));
         seen[i] = t->fingerprint;
         ck_assert_uint_eq(seen[i], again->fingerprint);
         for (int k = 0; k < i; k++) ck_assert_msg(seen[i] != seen[k], "trees %d and %d", i, k);
@@ -225,12 +225,12 @@ START_TEST(test_bad)
 {
     lin_tree *t;
     const int good[] = {1, 2}, bad[] = {1, 3};
-    FAILS(lin_tree_create_list(&(lin_tree_entry){"x", good, 0}, 1, 3, NULL, NULL, &t, &err), LIN_INVALID, "'x' has 0 phones");
-    FAILS(lin_tree_create_list(&(lin_tree_entry){"x", bad, 2}, 1, 3, NULL, NULL, &t, &err), LIN_INVALID, "'x' has phone 3");
-    FAILS(lin_tree_create_list(&(lin_tree_entry){"", good, 2}, 1, 3, NULL, NULL, &t, &err), LIN_INVALID, "0 bytes");
-    FAILS(lin_tree_create_list(NULL, 0, 1, NULL, NULL, &t, &err), LIN_INVALID, "1 outputs");
+    FAILS(lin_tree_create_list(&(lin_tree_entry){"x", good, 0, 0, 0}, 1, 3, NULL, 0, &t, &err), LIN_INVALID, "'x' has 0 phones");
+    FAILS(lin_tree_create_list(&(lin_tree_entry){"x", bad, 2, 0, 0}, 1, 3, NULL, 0, &t, &err), LIN_INVALID, "'x' has phone 3");
+    FAILS(lin_tree_create_list(&(lin_tree_entry){"", good, 2, 0, 0}, 1, 3, NULL, 0, &t, &err), LIN_INVALID, "0 bytes");
+    FAILS(lin_tree_create_list(NULL, 0, 1, NULL, 0, &t, &err), LIN_INVALID, "1 outputs");
     ck_assert_ptr_null(t);
-    OK(lin_tree_create_list(NULL, 0, 3, NULL, NULL, &t, &err));
+    OK(lin_tree_create_list(NULL, 0, 3, NULL, 0, &t, &err));
     ck_assert_int_eq(t->n_nodes, 1);
     ck_assert_int_eq(child_of(t, LIN_TREE_ROOT, 1), -1);
     lin_tree_destroy(t);
@@ -276,7 +276,7 @@ static unsigned char *read_packed(size_t *n)
 START_TEST(test_packed)
 {
     lin_tree *t, *again;
-    OK(lin_tree_create(d, phones, lm, NULL, &t, &err));
+    OK(lin_tree_create(d, phones, lm, 0, &t, &err));
     remove(packed);
     FAILS(lin_tree_open(packed, 7, lin_phones_count(phones), lm, &again, &err), LIN_IO, packed);
     OK(lin_tree_write(t, 7, packed, &err));
@@ -305,7 +305,7 @@ START_TEST(test_packed)
     }
     lin_free(bytes);
     lin_tree_destroy(t);
-    OK(lin_tree_create_list(NULL, 0, 3, NULL, NULL, &t, &err)); // empty: its table of words has no slot
+    OK(lin_tree_create_list(NULL, 0, 3, NULL, 0, &t, &err)); // empty: its table of words has no slot
     OK(lin_tree_write(t, 7, packed, &err));
     OK(lin_tree_open(packed, 7, 3, NULL, &again, &err));
     compare_trees(t, again);
@@ -334,7 +334,7 @@ START_TEST(test_forged)
     lin_tree *t, *again;
     int refused = 0;
     draw(&x, 3);
-    OK(lin_tree_create_list(x.entries, x.n, x.V, NULL, NULL, &t, &err));
+    OK(lin_tree_create_list(x.entries, x.n, x.V, NULL, 0, &t, &err));
     OK(lin_tree_write(t, 7, packed, &err));
     lin_tree_destroy(t);
     size_t n;
@@ -397,7 +397,7 @@ START_TEST(test_forged_numbers)
                    {offsetof(lin_tree_header, lm_fingerprint), 0}, {offsetof(lin_tree_header, n_left_out), 1},
                    {offsetof(lin_tree_header, fingerprint), 1}};
     lin_tree *t;
-    OK(lin_tree_create(d, phones, lm, NULL, &t, &err));
+    OK(lin_tree_create(d, phones, lm, 0, &t, &err));
     OK(lin_tree_write(t, 7, packed, &err));
     size_t n;
     const int V = lin_phones_count(phones);
@@ -451,12 +451,12 @@ START_TEST(test_probabilities)
     const int V = lin_phones_count(phones), ah = lin_phones_find(phones, "AH", 2), n = lin_phones_find(phones, "N", 1);
     lin_dictionary_destroy(d);
     OK(lin_dictionary_parse(plain, strlen(plain), "plain", phones, &d, &err));
-    OK(lin_tree_create(d, phones, NULL, NULL, &without, &err));
+    OK(lin_tree_create(d, phones, NULL, 0, &without, &err));
     ck_assert_ptr_null(without->logps);
     lin_dictionary_destroy(d);
     OK(lin_dictionary_parse(text, strlen(text), "small", phones, &d, &err));
-    OK(lin_tree_create(d, phones, NULL, NULL, &t, &err));
-    FAIL_EVERY_ALLOCATION(lin_tree_create(d, phones, NULL, NULL, &again, NULL), lin_tree_destroy(again));
+    OK(lin_tree_create(d, phones, NULL, 0, &t, &err));
+    FAIL_EVERY_ALLOCATION(lin_tree_create(d, phones, NULL, 0, &again, NULL), lin_tree_destroy(again));
     ck_assert(t->fingerprint != without->fingerprint);
     ck_assert_int_eq(t->n_ends, 3);
     const lin_tree_node *nodes = t->nodes;
@@ -500,9 +500,9 @@ START_TEST(test_large)
     for (int i = 0; i < N; i++) {
         snprintf(names[i], sizeof *names, "%d", i);
         for (int k = 0; k < L; k++) labels[i][k] = 1 + (int)(39 * pow(lin_random_uniform(5, (uint64_t)(i * L + k)), 2));
-        entries[i] = (lin_tree_entry){names[i], labels[i], 4 + i % 4};
+        entries[i] = (lin_tree_entry){names[i], labels[i], 4 + i % 4, 0, 0};
     }
-    OK(lin_tree_create_list(entries, N, 40, NULL, NULL, &t, &err));
+    OK(lin_tree_create_list(entries, N, 40, NULL, 0, &t, &err));
     ck_assert_int_eq(t->words.n, N);
     const size_t bytes = (size_t)t->n_nodes * sizeof *t->nodes + (size_t)t->n_ends * sizeof *t->ends + t->words.text_capacity +
                          (size_t)t->words.capacity * sizeof *t->words.items + t->words.n_slots * sizeof *t->words.slots;

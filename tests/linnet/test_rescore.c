@@ -25,8 +25,8 @@ static lin_tree *tree_of(const char *const *list, int n)
     static const int label = 1;
     lin_tree_entry entries[WORDS];
     lin_tree *made;
-    for (int i = 0; i < n; i++) entries[i] = (lin_tree_entry){list[i], &label, 1};
-    OK(lin_tree_create_list(entries, n, 3, NULL, NULL, &made, NULL));
+    for (int i = 0; i < n; i++) entries[i] = (lin_tree_entry){list[i], &label, 1, 0, 0};
+    OK(lin_tree_create_list(entries, n, 3, NULL, 0, &made, NULL));
     return made;
 }
 

@@ -252,7 +252,7 @@ START_TEST(alternatives_of_what_was_settled)
     how.bonus = 2;
     OK(lin_dictionary_load(dict, recognizer.phones, &dictionary, &err));
     OK(lin_ngram_open(arpa, &lm, &err));
-    OK(lin_tree_create(dictionary, recognizer.phones, lm, NULL, &tree, &err));
+    OK(lin_tree_create(dictionary, recognizer.phones, lm, 0, &tree, &err));
     OK(lin_words_create(tree, lm, &how, &found, &err));
     const lin_decoding by_hand = {.search = lin_search_words(found, V, 1), .row_seconds = recognizer.row_seconds, .n_best = 3};
     o.decoding = &by_hand;
