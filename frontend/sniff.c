@@ -26,46 +26,66 @@ static const unsigned char *find(const unsigned char *b, size_t n, const char *m
 /* ---- signatures ------------------------------------------------------------------------------------------------------------ */
 
 #define MAGIC(text) text, sizeof text - 1
+#define IFF LIN_SNIFF_UNKNOWN, ""
 
-static const struct {
-    int at;
+// Readers of kinds with `same` above 0 stop at the end of the first of several files: each begins with the same bytes up to `same`,
+// but for the four at `length`. Of those with lengths, bytes after the sound are no sound; in others tags and padding may be taken
+// for it.
+typedef struct kind {
+    int at; // of the magic. 8: the third word of an IFF file
     const char *magic;
     size_t n;
-    lin_sniffed kind;
+    lin_sniffed sniffed;
     const char *what;
-} signatures[] = {
-    {8, MAGIC("WAVE"), LIN_SNIFF_SNDFILE, "a WAV file"}, // with RIFF, RIFX, RF64 or BW64 before it: see below
-    {0, MAGIC("riff\x2e\x91\xcf\x11"), LIN_SNIFF_SNDFILE, "a Wave64 file"},
-    {8, MAGIC("AIFF"), LIN_SNIFF_SNDFILE, "an AIFF file"},
-    {8, MAGIC("AIFC"), LIN_SNIFF_SNDFILE, "an AIFF file"},
-    {8, MAGIC("8SVX"), LIN_SNIFF_SNDFILE, "an IFF file"},
-    {0, MAGIC("fLaC"), LIN_SNIFF_SNDFILE, "a FLAC file"},
-    {0, MAGIC("OggS"), LIN_SNIFF_SNDFILE, "an Ogg file"},
-    {0, MAGIC("ID3"), LIN_SNIFF_SNDFILE, "an MP3 file"},
-    {0, MAGIC(".snd"), LIN_SNIFF_SNDFILE, "an AU file"},
-    {0, MAGIC("dns."), LIN_SNIFF_SNDFILE, "an AU file"},
-    {0, MAGIC("caff\0\1"), LIN_SNIFF_SNDFILE, "a CAF file"},
-    {0, MAGIC("NIST_1A\n"), LIN_SNIFF_SNDFILE, "a NIST SPHERE file"},
-    {0, MAGIC("Creative Voice File\x1a"), LIN_SNIFF_SNDFILE, "a VOC file"},
-    {0, MAGIC("PVF1\n"), LIN_SNIFF_SNDFILE, "a PVF file"},
-    {4, MAGIC("ftyp"), LIN_SNIFF_MEDIA, "an MPEG-4 file (m4a, mp4, mov)"},
-    {4, MAGIC("moov"), LIN_SNIFF_MEDIA, "a QuickTime file"},
-    {0, MAGIC("\x1a\x45\xdf\xa3"), LIN_SNIFF_MEDIA, "a Matroska file (webm, mkv)"},
-    {0, MAGIC("\x30\x26\xb2\x75\x8e\x66\xcf\x11"), LIN_SNIFF_MEDIA, "a Windows Media file (wma, wmv)"},
-    {0, MAGIC("FLV\1"), LIN_SNIFF_MEDIA, "a Flash video"},
-    {8, MAGIC("AVI "), LIN_SNIFF_MEDIA, "an AVI file"},
-    {0, MAGIC("\0\0\1\xba"), LIN_SNIFF_MEDIA, "an MPEG video"},
-    {0, MAGIC("#!AMR"), LIN_SNIFF_MEDIA, "an AMR file"},
-    {0, MAGIC(".RMF\0\0\0"), LIN_SNIFF_MEDIA, "a RealMedia file"},
-    {0, MAGIC("MAC "), LIN_SNIFF_MEDIA, "a Monkey's Audio file"},
-    {0, MAGIC("wvpk"), LIN_SNIFF_MEDIA, "a WavPack file"},
-    {0, MAGIC("TTA1"), LIN_SNIFF_MEDIA, "a True Audio file"},
-    {0, MAGIC("ajkg"), LIN_SNIFF_MEDIA, "a shorten file"}, // without a SPHERE header
-};
+    int same, length, has_lengths;
+} kind;
 
-static int has(const unsigned char *b, size_t n, size_t at, const char *magic, size_t length)
+static const kind kinds[] = {
+    {0, MAGIC("RIFX"), IFF, 12, 4, 1},
+    {0, MAGIC("RIFF"), IFF, 12, 4, 1},
+    {0, MAGIC("RF64"), IFF, 12, 4, 1},
+    {0, MAGIC("BW64"), IFF, 12, 4, 1},
+    {0, MAGIC("FORM"), IFF, 12, 4, 1},
+    {0, MAGIC("riff\x2e\x91\xcf\x11"), LIN_SNIFF_SNDFILE, "a Wave64 file", 16, -1, 1},
+    {8, MAGIC("WAVE"), LIN_SNIFF_SNDFILE, "a WAV file", 0, -1, 0},
+    {8, MAGIC("AIFF"), LIN_SNIFF_SNDFILE, "an AIFF file", 0, -1, 0},
+    {8, MAGIC("AIFC"), LIN_SNIFF_SNDFILE, "an AIFF file", 0, -1, 0},
+    {8, MAGIC("8SVX"), LIN_SNIFF_SNDFILE, "an IFF file", 0, -1, 0},
+    {8, MAGIC("AVI "), LIN_SNIFF_MEDIA, "an AVI file", 0, -1, 0},
+    {0, MAGIC("caff\0\1"), LIN_SNIFF_SNDFILE, "a CAF file", 12, -1, 1},
+    {0, MAGIC(".snd"), LIN_SNIFF_SNDFILE, "an AU file", 24, 8, 1},
+    {0, MAGIC("dns."), LIN_SNIFF_SNDFILE, "an AU file", 0, -1, 0},
+    {0, MAGIC("NIST_1A\n"), LIN_SNIFF_SNDFILE, "a NIST SPHERE file", 16, -1, 1},
+    {0, MAGIC("Creative Voice File\x1a"), LIN_SNIFF_SNDFILE, "a VOC file", 20, -1, 1},
+    {0, MAGIC("fLaC"), LIN_SNIFF_SNDFILE, "a FLAC file", 8, -1, 0},
+    {0, MAGIC("OggS"), LIN_SNIFF_SNDFILE, "an Ogg file", 0, -1, 0},
+    {0, MAGIC("ID3"), LIN_SNIFF_SNDFILE, "an MP3 file", 0, -1, 0},
+    {0, MAGIC("PVF1\n"), LIN_SNIFF_SNDFILE, "a PVF file", 0, -1, 0},
+    {4, MAGIC("ftyp"), LIN_SNIFF_MEDIA, "an MPEG-4 file (m4a, mp4, mov)", 8, 0, 0},
+    {4, MAGIC("moov"), LIN_SNIFF_MEDIA, "a QuickTime file", 0, -1, 0},
+    {0, MAGIC("\x1a\x45\xdf\xa3"), LIN_SNIFF_MEDIA, "a Matroska file (webm, mkv)", 4, -1, 0},
+    {0, MAGIC("\x30\x26\xb2\x75\x8e\x66\xcf\x11"), LIN_SNIFF_MEDIA, "a Windows Media file (wma, wmv)", 16, -1, 0},
+    {0, MAGIC("FLV\1"), LIN_SNIFF_MEDIA, "a Flash video", 9, -1, 0},
+    {0, MAGIC("\0\0\1\xba"), LIN_SNIFF_MEDIA, "an MPEG video", 0, -1, 0},
+    {0, MAGIC("#!AMR"), LIN_SNIFF_MEDIA, "an AMR file", 6, -1, 0},
+    {0, MAGIC(".RMF\0\0\0"), LIN_SNIFF_MEDIA, "a RealMedia file", 0, -1, 0},
+    {0, MAGIC("MAC "), LIN_SNIFF_MEDIA, "a Monkey's Audio file", 0, -1, 0},
+    {0, MAGIC("wvpk"), LIN_SNIFF_MEDIA, "a WavPack file", 0, -1, 0},
+    {0, MAGIC("TTA1"), LIN_SNIFF_MEDIA, "a True Audio file", 12, -1, 0},
+    {0, MAGIC("ajkg"), LIN_SNIFF_MEDIA, "a shorten file", 0, -1, 0}, // without a SPHERE header
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+static int has(const unsigned char *b, size_t n, const kind *k)
 {
-    return n >= at + length && memcmp(b + at, magic, length) == 0;
+    return n >= (size_t)k->at + k->n && memcmp(b + k->at, k->magic, k->n) == 0;
+}
+
+static const kind *find_kind(const unsigned char *b, size_t n)
+{
+    for (const kind *k = kinds; k < kinds + KINDS; k++)
+        if (k->same && n >= (size_t)k->same && has(b, n, k)) return k;
+    return NULL;
 }
 
 /* ---- frames without a container -------------------------------------------------------------------------------------------- */
@@ -117,24 +137,21 @@ static int is_text(const unsigned char *b, size_t n)
     return n > 0 && good == n;
 }
 
-static lin_sniffed found(const char **what, const char *name, lin_sniffed kind)
+static lin_sniffed found(const char **what, const char *name, lin_sniffed sniffed)
 {
     *what = name;
-    return kind;
+    return sniffed;
 }
 
 lin_sniffed lin_sniff(const unsigned char *b, size_t n, const char **what)
 {
     *what = "";
     if (n > LIN_SNIFF_BYTES) n = LIN_SNIFF_BYTES;
-    for (size_t i = 0; i < sizeof signatures / sizeof signatures[0]; i++) {
-        if (!has(b, n, (size_t)signatures[i].at, signatures[i].magic, signatures[i].n)) continue;
-        // The third word of an IFF file is a signature only after one of these first words.
-        if (signatures[i].at == 8 && !has(b, n, 0, "RIFF", 4) && !has(b, n, 0, "RIFX", 4) && !has(b, n, 0, "RF64", 4) &&
-            !has(b, n, 0, "BW64", 4) && !has(b, n, 0, "FORM", 4))
-            continue;
-        if (signatures[i].magic[0] != 'N' || !find(b, n, "embedded-shorten", 16))
-            return found(what, signatures[i].what, signatures[i].kind);
+    const kind *first = find_kind(b, n);
+    const int is_iff = first && !*first->what;
+    for (const kind *k = kinds; k < kinds + KINDS; k++) {
+        if (!*k->what || (k->at == 8 && !is_iff) || !has(b, n, k)) continue;
+        if (k->magic[0] != 'N' || !find(b, n, "embedded-shorten", 16)) return found(what, k->what, k->sniffed);
         return found(what, "a NIST SPHERE file compressed with shorten", LIN_SNIFF_MEDIA); // which libsndfile refuses
     }
     if (two_frames(b, n, lin_sniff_mpeg_frame)) return found(what, "an MP3 file", LIN_SNIFF_SNDFILE);
@@ -256,42 +273,7 @@ static int64_t beyond(file *f, int64_t at, uint64_t length)
     return length < (uint64_t)(f->size - at) ? at + (int64_t)length : f->size;
 }
 
-/* ---- kinds ----------------------------------------------------------------------------------------------------------------- */
-
-// Kinds whose readers stop at the end of the first of several files: each begins with the same bytes up to `same`, but for the
-// four at `length`. Of those with lengths, bytes after the sound are no sound; in others tags and padding may be taken for it.
-typedef struct kind {
-    int at; // of the magic
-    const char *magic;
-    int same, length, has_lengths;
-} kind;
-
-static const kind kinds[] = {
-    {0, "RIFX", 12, 4, 1},
-    {0, "RIFF", 12, 4, 1},
-    {0, "RF64", 12, 4, 1},
-    {0, "BW64", 12, 4, 1},
-    {0, "FORM", 12, 4, 1},
-    {0, "riff\x2e\x91\xcf\x11", 16, -1, 1},
-    {0, "caff", 12, -1, 1},
-    {0, ".snd", 24, 8, 1},
-    {0, "NIST_1A\n", 16, -1, 1},
-    {0, "Creative Voice File\x1a", 20, -1, 1},
-    {0, "fLaC", 8, -1, 0},
-    {4, "ftyp", 8, 0, 0},
-    {0, "\x1a\x45\xdf\xa3", 4, -1, 0},                  // Matroska, WebM
-    {0, "\x30\x26\xb2\x75\x8e\x66\xcf\x11", 16, -1, 0}, // Windows Media
-    {0, "FLV\1", 9, -1, 0},
-    {0, "TTA1", 12, -1, 0},
-    {0, "#!AMR", 6, -1, 0},
-};
-
-static const kind *find_kind(const unsigned char *b, size_t n)
-{
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (n >= (size_t)kinds[i].same && memcmp(b + kinds[i].at, kinds[i].magic, strlen(kinds[i].magic)) == 0) return &kinds[i];
-    return NULL;
-}
+/* ---- searching ------------------------------------------------------------------------------------------------------------- */
 
 // Whether a file that begins with these n bytes, LOOK or those up to the end, is of the kind of another that begins like `a`.
 static int is_same(const kind *k, const unsigned char *a, const unsigned char *b, size_t n)
@@ -303,8 +285,6 @@ static int is_same(const kind *k, const unsigned char *a, const unsigned char *b
         if (a[i] != b[i] && (k->length < 0 || i < k->length || i >= k->length + 4)) return 0;
     return 1;
 }
-
-/* ---- searching ------------------------------------------------------------------------------------------------------------- */
 
 // The first place from `at` where `magic` stands, if `head` is not NULL as in a file of this kind that begins like it;
 // else the size.
