@@ -80,6 +80,11 @@ typedef struct lin_option {
 #define LIN_SEED_ROW(at_value, what)                                                                                             \
     {.name = "seed", .type = LIN_OPTION_INT, .at = at_value, .text = "1", .max = 2147483647, .help = what}
 
+/* A number, INT or DOUBLE, that the SETTINGS option `of` sets. otherwise: its text, NULL for none; unit: NULL by type. */
+#define LIN_SETTING_ROW(of, row, type_of, at_value, otherwise, least, most, unit, what)                                          \
+    {.name = row, .under = of, .type = LIN_OPTION_##type_of, .at = at_value, .text = otherwise, .min = least, .max = most,       \
+     .value = unit, .help = what}
+
 struct lin_parsed;
 
 typedef struct lin_command {

@@ -56,20 +56,17 @@ typedef struct lin_results_values {
     {.name = "ids", .expert = 1, .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.ids),                                      \
      .help = "Begin each line of text with the name of its file, even if there is only one file"},                               \
     {.name = "cues", .type = LIN_OPTION_SETTINGS, .help = "How subtitles (srt, vtt) are laid out"},                              \
-    {.name = "width", .under = "cues", .type = LIN_OPTION_INT, .at = offsetof(owner, field.cue_width), .text = "42",             \
-     .min = 10, .max = 200, .help = "Characters of a subtitle's longest line"},                                                  \
-    {.name = "rows", .under = "cues", .type = LIN_OPTION_INT, .at = offsetof(owner, field.cue_rows), .text = "2", .min = 1,      \
-     .max = 2, .help = "Most lines of a subtitle"},                                                                              \
-    {.name = "min", .under = "cues", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.cue_min_s), .text = "1",             \
-     .min = 0.1, .max = 10, .value = "S", .help = "Shortest time on the screen, unless the next subtitle comes before"},         \
-    {.name = "max", .under = "cues", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.cue_max_s), .text = "7",             \
-     .min = 1, .max = 60, .value = "S", .help = "Longest time on the screen"},                                                   \
-    {.name = "speed", .under = "cues", .type = LIN_OPTION_INT, .at = offsetof(owner, field.cue_speed), .text = "17",             \
-     .min = 5, .max = 100,                                                                                                       \
-     .help = "Characters that people read in a second. A subtitle stays so long if the speech allows it, and long text is "      \
-             "divided so that it does"},                                                                                         \
-    {.name = "gap", .under = "cues", .type = LIN_OPTION_INT, .at = offsetof(owner, field.cue_gap_ms), .text = "0", .min = 0,     \
-     .max = 1000, .value = "MS", .help = "Shortest time between two subtitles"},                                                 \
+    LIN_SETTING_ROW("cues", "width", INT, offsetof(owner, field.cue_width), "42", 10, 200, NULL,                                 \
+        "Characters of a subtitle's longest line"),                                                                              \
+    LIN_SETTING_ROW("cues", "rows", INT, offsetof(owner, field.cue_rows), "2", 1, 2, NULL, "Most lines of a subtitle"),          \
+    LIN_SETTING_ROW("cues", "min", DOUBLE, offsetof(owner, field.cue_min_s), "1", 0.1, 10, "S",                                  \
+        "Shortest time on the screen, unless the next subtitle comes before"),                                                   \
+    LIN_SETTING_ROW("cues", "max", DOUBLE, offsetof(owner, field.cue_max_s), "7", 1, 60, "S", "Longest time on the screen"),     \
+    LIN_SETTING_ROW("cues", "speed", INT, offsetof(owner, field.cue_speed), "17", 5, 100, NULL,                                  \
+        "Characters that people read in a second. A subtitle stays so long if the speech allows it, and long text is divided "   \
+        "so that it does"),                                                                                                      \
+    LIN_SETTING_ROW("cues", "gap", INT, offsetof(owner, field.cue_gap_ms), "0", 0, 1000, "MS",                                   \
+        "Shortest time between two subtitles"),                                                                                  \
     {.name = "word-times", .under = "cues", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.word_times),                    \
      .help = "vtt: mark the time of each word inside its subtitle"},                                                             \
     {.name = "ipa", .expert = 1, .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.ipa), .help = "Write phonemes in the IPA"}
@@ -82,9 +79,8 @@ typedef struct lin_results_values {
     {.name = "paragraphs", .under = "layout", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.paragraphs), .text = "yes",   \
      .help = "Put an empty line where nobody speaks for more than 2 s. Phonemes and plain words have paragraphs only if this "   \
              "is given"},                                                                                                        \
-    {.name = "columns", .under = "layout", .type = LIN_OPTION_INT, .at = offsetof(owner, field.columns), .text = "100",          \
-     .min = 0, .max = 100000,                                                                                                    \
-     .help = "Characters of the longest line; 0: any. Lines of phonemes and plain words are divided only if this is given"}
+    LIN_SETTING_ROW("layout", "columns", INT, offsetof(owner, field.columns), "100", 0, 100000, NULL,                            \
+        "Characters of the longest line; 0: any. Lines of phonemes and plain words are divided only if this is given")
 
 /* ---- turns ----------------------------------------------------------------------------------------------------------------- */
 

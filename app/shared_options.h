@@ -181,43 +181,36 @@ void lin_live_models_close(lin_live_models *models);
              "one of words"},                                                                                                    \
     {.name = "no-lm", .expert = 1, .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.no_lm),                                  \
      .help = "Words without a language model, even if one is installed"},                                                        \
-    {.name = "lm-weight", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.lm_weight), .min = 0,          \
-     .max = 100, .value = "W", .help = "Weight of the language model; if not given, 0.7, with --words 0.85"},                    \
-    {.name = "bonus", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.bonus), .min = -100, .max = 100,   \
-     .value = "X",                                                                                                               \
-     .help = "Bonus for every phoneme or word, natural logarithm: larger values make results longer; if not given, 0, with "     \
-             "--lm 2, with --words -1"},                                                                                         \
+    LIN_SETTING_ROW("tune", "lm-weight", DOUBLE, offsetof(owner, field.lm_weight), NULL, 0, 100, "W",                            \
+        "Weight of the language model; if not given, 0.7, with --words 0.85"),                                                   \
+    LIN_SETTING_ROW("tune", "bonus", DOUBLE, offsetof(owner, field.bonus), NULL, -100, 100, "X",                                 \
+        "Bonus for every phoneme or word, natural logarithm: larger values make results longer; if not given, 0, with --lm "     \
+        "2, with --words -1"),                                                                                                   \
     {.name = "beam", .letter = 'b', .type = LIN_OPTION_INT, .at = offsetof(owner, field.beam), .min = 0, .max = LIN_WORDS_MAX,   \
      .expert = 1,                                                                                                                \
      .help = "Number of hypotheses that the search keeps. 0 is greedy decoding, which takes the best label of each step; it is " \
              "fastest, and the default without words, language model, phrases and alternatives. With one of these the default "  \
              "is 16, with --words 512, or 1024 where utterances are heard whole (by a model that cannot stream, by a second "    \
              "pass)"},                                                                                                           \
-    {.name = "beam-score", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.beam_score), .min = 0,        \
-     .max = 600, .value = "X",                                                                                                   \
-     .help = "Drop hypotheses that are worse than the best by more than this, natural logarithm; 0 drops none. If not given, "   \
-             "12, with --words 13, or 14 where utterances are heard whole"},                                                     \
-    {.name = "beam-labels", .under = "tune", .type = LIN_OPTION_INT, .at = offsetof(owner, field.beam_labels), .min = 0,         \
-     .max = 65536,                                                                                                               \
-     .help = "Number of labels followed per step, the most probable ones; 0: all; if not given, 20, with --words 0"},            \
-    {.name = "skip-blank", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.skip_blank), .min = 0,        \
-     .max = 1, .value = "P",                                                                                                     \
-     .help = "Skip steps whose blank has at least this probability; 0: none; if not given, 0.999, with --words 0.9999"},         \
-    {.name = "blank-penalty", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.blank_penalty),            \
-     .min = -100, .max = 100, .value = "X",                                                                                      \
-     .help = "With --words, subtract this from the natural logarithm of each step's blank; a larger value finds more words. If " \
-             "not given, 1.5"},                                                                                                  \
-    {.name = "settle", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.settle), .min = 0, .max = 600,    \
-     .value = "X",                                                                                                               \
-     .help = "With --words, a word is settled when all hypotheses within this distance of the best one have it, natural "        \
-             "logarithm. The distance falls to 0 within 3 s after a word. 0 waits for all hypotheses, however long. If not "     \
-             "given, 7"},                                                                                                        \
-    {.name = "show", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.show), .min = 0, .max = 1,          \
-     .value = "P",                                                                                                               \
-     .help = "With --words, live text has phonemes in place of words that are not settled, from the first word whose "           \
-             "confidence is below this. 0 shows all words. If not given, 0.45"},                                                 \
-    {.name = "unknown", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.unknown), .min = -1000,          \
-     .max = 0, .value = "X", .help = "Penalty of a word outside the lexicon, natural logarithm, below 0; if not given, -6"},     \
+    LIN_SETTING_ROW("tune", "beam-score", DOUBLE, offsetof(owner, field.beam_score), NULL, 0, 600, "X",                          \
+        "Drop hypotheses that are worse than the best by more than this, natural logarithm; 0 drops none. If not given, 12, "    \
+        "with --words 13, or 14 where utterances are heard whole"),                                                              \
+    LIN_SETTING_ROW("tune", "beam-labels", INT, offsetof(owner, field.beam_labels), NULL, 0, 65536, NULL,                        \
+        "Number of labels followed per step, the most probable ones; 0: all; if not given, 20, with --words 0"),                 \
+    LIN_SETTING_ROW("tune", "skip-blank", DOUBLE, offsetof(owner, field.skip_blank), NULL, 0, 1, "P",                            \
+        "Skip steps whose blank has at least this probability; 0: none; if not given, 0.999, with --words 0.9999"),              \
+    LIN_SETTING_ROW("tune", "blank-penalty", DOUBLE, offsetof(owner, field.blank_penalty), NULL, -100, 100, "X",                 \
+        "With --words, subtract this from the natural logarithm of each step's blank; a larger value finds more words. If "      \
+        "not given, 1.5"),                                                                                                       \
+    LIN_SETTING_ROW("tune", "settle", DOUBLE, offsetof(owner, field.settle), NULL, 0, 600, "X",                                  \
+        "With --words, a word is settled when all hypotheses within this distance of the best one have it, natural "             \
+        "logarithm. The distance falls to 0 within 3 s after a word. 0 waits for all hypotheses, however long. If not given, "   \
+        "7"),                                                                                                                    \
+    LIN_SETTING_ROW("tune", "show", DOUBLE, offsetof(owner, field.show), NULL, 0, 1, "P",                                        \
+        "With --words, live text has phonemes in place of words that are not settled, from the first word whose confidence "     \
+        "is below this. 0 shows all words. If not given, 0.45"),                                                                 \
+    LIN_SETTING_ROW("tune", "unknown", DOUBLE, offsetof(owner, field.unknown), NULL, -1000, 0, "X",                              \
+        "Penalty of a word outside the lexicon, natural logarithm, below 0; if not given, -6"),                                  \
     {.name = "no-unknown", .expert = 1, .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.no_unknown),                        \
      .help = "Only words of the lexicon"},                                                                                       \
     {.name = "all-words", .under = "tune", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.all_words),                      \
@@ -230,14 +223,12 @@ void lin_live_models_close(lin_live_models *models);
      .choices = "words", .expert = 1,                                                                                            \
      .help = "When an utterance ends, score its best hypotheses again with this network of tokens (docs/lm.md); words is the "   \
              "installed one. Results are then settled only when their utterance ends"},                                          \
-    {.name = "rescore-n", .under = "tune", .type = LIN_OPTION_INT, .at = offsetof(owner, field.rescore_n), .text = "20",         \
-     .min = 2, .max = LIN_WORDS_NBEST_MAX, .help = "Number of hypotheses that --rescore and --combine compare"},                 \
-    {.name = "rescore-weight", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rescore_weight),          \
-     .text = "0.5", .min = 0, .max = 1, .value = "W",                                                                            \
-     .help = "Weight of the network of --rescore in the language model; --lm has the rest. 0 switches --rescore off"},           \
-    {.name = "combine-weight", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.combine_weight),          \
-     .text = "0.5", .min = 0, .max = 1, .value = "W",                                                                            \
-     .help = "Weight of the model of --combine in the score of the sound; --model has the rest. 0 switches --combine off"},      \
+    LIN_SETTING_ROW("tune", "rescore-n", INT, offsetof(owner, field.rescore_n), "20", 2, LIN_WORDS_NBEST_MAX, NULL,              \
+        "Number of hypotheses that --rescore and --combine compare"),                                                            \
+    LIN_SETTING_ROW("tune", "rescore-weight", DOUBLE, offsetof(owner, field.rescore_weight), "0.5", 0, 1, "W",                   \
+        "Weight of the network of --rescore in the language model; --lm has the rest. 0 switches --rescore off"),                \
+    LIN_SETTING_ROW("tune", "combine-weight", DOUBLE, offsetof(owner, field.combine_weight), "0.5", 0, 1, "W",                   \
+        "Weight of the model of --combine in the score of the sound; --model has the rest. 0 switches --combine off"),           \
     {.name = "context", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.context), .value = "LIST",                          \
      .help = "File of likely phrases, one per line, each optionally with its own bonus after a tab"},                            \
     {.name = "phrase", .type = LIN_OPTION_FILES, .at = offsetof(owner, field.phrases), .value = "TEXT",                          \
@@ -250,9 +241,8 @@ void lin_live_models_close(lin_live_models *models);
      .help = "File of keywords, one per line"},                                                                                  \
     {.name = "grammar", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.grammar), .value = "FILE",                          \
      .help = "The sentences that can be said, one per line or as JSGF, and no others (docs/commands.md); implies --words"},      \
-    {.name = "context-bonus", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.context_bonus),            \
-     .text = "4", .min = -1000, .max = 1000, .value = "X",                                                                       \
-     .help = "Bonus of a phrase without its own, natural logarithm; below 0: unlikely"}
+    LIN_SETTING_ROW("tune", "context-bonus", DOUBLE, offsetof(owner, field.context_bonus), "4", -1000, 1000, "X",                \
+        "Bonus of a phrase without its own, natural logarithm; below 0: unlikely")
 
 /* result: what the option makes of it, as a part of a sentence; rates: of errors. */
 #define LIN_DIARIZE_ROW(owner, field, result, rates)                                                                             \
@@ -284,15 +274,14 @@ static inline int lin_endpoint_resets(const lin_endpoint_values *values, const l
     {.type = LIN_OPTION_HEADING, .help = "Endpoints"},                                                                           \
     {.name = "silence-after", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rules.after_s), .text = "0.8",              \
      .max = 86400, .value = "S", .help = "Seconds of silence after speech that end an utterance; 0: never"},                     \
-    {.name = "silence-before", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rules.before_s),          \
-     .text = "5", .max = 86400, .value = "S", .help = "Seconds of silence that end an utterance without speech; 0: never"},      \
-    {.name = "longest", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rules.longest_s),                \
-     .text = "30", .max = 86400, .value = "S", .help = "Seconds after which an utterance ends in any case; 0: never"},           \
-    {.name = "blank", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rules.blank), .text = "0.8",       \
-     .max = 1, .value = "P", .help = "A step with at least this probability of blank is silence"},                               \
-    {.name = "loud", .under = "tune", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.rules.loud_db), .text = "20",       \
-     .max = 200, .value = "DB",                                                                                                  \
-     .help = "Silence that is this much louder than the quietest recent sound counts half; 0: loudness is ignored"},             \
+    LIN_SETTING_ROW("tune", "silence-before", DOUBLE, offsetof(owner, field.rules.before_s), "5", 0, 86400, "S",                 \
+        "Seconds of silence that end an utterance without speech; 0: never"),                                                    \
+    LIN_SETTING_ROW("tune", "longest", DOUBLE, offsetof(owner, field.rules.longest_s), "30", 0, 86400, "S",                      \
+        "Seconds after which an utterance ends in any case; 0: never"),                                                          \
+    LIN_SETTING_ROW("tune", "blank", DOUBLE, offsetof(owner, field.rules.blank), "0.8", 0, 1, "P",                               \
+        "A step with at least this probability of blank is silence"),                                                            \
+    LIN_SETTING_ROW("tune", "loud", DOUBLE, offsetof(owner, field.rules.loud_db), "20", 0, 200, "DB",                            \
+        "Silence that is this much louder than the quietest recent sound counts half; 0: loudness is ignored"),                  \
     {.name = "reset", .expert = 1, .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.reset), .text = "auto",                \
      .choices = "auto|endpoint|never", .help = reset_help}
 
@@ -351,21 +340,19 @@ const lin_pcm_format *lin_input_format(const lin_input_values *values, lin_pcm_f
 #define LIN_FBANK_ROWS(owner, field)                                                                                             \
     {.type = LIN_OPTION_HEADING, .help = "Filterbank"},                                                                          \
     {.name = "fbank", .type = LIN_OPTION_SETTINGS, .help = "Values of the filterbank"},                                          \
-        {.name = "sample-hz", .under = "fbank", .type = LIN_OPTION_INT, .at = offsetof(owner, field.sample_hz),                  \
-         .text = "16000", .min = 4000, .max = 192000, .value = "HZ", .help = "Sample rate that the sound is resampled to"},      \
-    {.name = "mel-bins", .under = "fbank", .type = LIN_OPTION_INT, .at = offsetof(owner, field.mel_bins), .text = "40",          \
-     .min = 1, .max = 512, .help = "Triangles on the mel scale"},                                                                \
-    {.name = "window-ms", .under = "fbank", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.window_ms), .text = "25",     \
-     .min = 1, .max = 1000, .value = "MS", .help = "Length of a window"},                                                        \
-    {.name = "hop-ms", .under = "fbank", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.hop_ms), .text = "10",           \
-     .min = 1, .max = 1000, .value = "MS", .help = "Distance between two windows"},                                              \
-    {.name = "low-hz", .under = "fbank", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.low_hz), .text = "20",           \
-     .min = 0, .max = 96000, .value = "HZ", .help = "Lower edge of the lowest triangle"},                                        \
-    {.name = "high-hz", .under = "fbank", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.high_hz), .text = "0",          \
-     .min = -96000, .max = 96000, .value = "HZ",                                                                                 \
-     .help = "Upper edge of the highest triangle; 0 or less is added to half the sample rate"},                                  \
-    {.name = "preemphasis", .under = "fbank", .type = LIN_OPTION_DOUBLE, .at = offsetof(owner, field.preemphasis),               \
-     .text = "0.97", .min = 0, .max = 1, .help = "Coefficient of the pre-emphasis"},                                             \
+    LIN_SETTING_ROW("fbank", "sample-hz", INT, offsetof(owner, field.sample_hz), "16000", 4000, 192000, "HZ",                    \
+        "Sample rate that the sound is resampled to"),                                                                           \
+    LIN_SETTING_ROW("fbank", "mel-bins", INT, offsetof(owner, field.mel_bins), "40", 1, 512, NULL,                               \
+        "Triangles on the mel scale"),                                                                                           \
+    LIN_SETTING_ROW("fbank", "window-ms", DOUBLE, offsetof(owner, field.window_ms), "25", 1, 1000, "MS", "Length of a window"),  \
+    LIN_SETTING_ROW("fbank", "hop-ms", DOUBLE, offsetof(owner, field.hop_ms), "10", 1, 1000, "MS",                               \
+        "Distance between two windows"),                                                                                         \
+    LIN_SETTING_ROW("fbank", "low-hz", DOUBLE, offsetof(owner, field.low_hz), "20", 0, 96000, "HZ",                              \
+        "Lower edge of the lowest triangle"),                                                                                    \
+    LIN_SETTING_ROW("fbank", "high-hz", DOUBLE, offsetof(owner, field.high_hz), "0", -96000, 96000, "HZ",                        \
+        "Upper edge of the highest triangle; 0 or less is added to half the sample rate"),                                       \
+    LIN_SETTING_ROW("fbank", "preemphasis", DOUBLE, offsetof(owner, field.preemphasis), "0.97", 0, 1, NULL,                      \
+        "Coefficient of the pre-emphasis"),                                                                                      \
     {.name = "dereverb", .under = "fbank", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.dereverb),                       \
      .help = "Take the echo of a room out of the spectrum, as all commands do that recognise speech"}
 

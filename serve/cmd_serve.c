@@ -11,8 +11,7 @@
 #include "serve/serve.h"
 
 #define LIMIT(row, field, otherwise, least, most, unit, what)                                                                    \
-    {.name = row, .under = "limits", .type = LIN_OPTION_INT, .at = offsetof(lin_serve_values, field), .text = otherwise,         \
-     .min = least, .max = most, .value = unit, .help = what}
+    LIN_SETTING_ROW("limits", row, INT, offsetof(lin_serve_values, field), otherwise, least, most, unit, what)
 
 static const lin_option options[] = {
     {.name = "listen", .type = LIN_OPTION_STRING, .at = offsetof(lin_serve_values, listen), .text = "127.0.0.1:8090",
