@@ -119,9 +119,9 @@ lin_status lin_acoustics_create(const lin_augment_options *options, const lin_fb
     }
     const lin_fbank_table *mel = &table->mel;
     const size_t lines = (size_t)mel->n_fft / 2 + 1;
-    table->line_hz = config->sample_hz / mel->n_fft;
+    table->line_hz = (double)config->sample_hz / mel->n_fft;
     table->hop_s = config->hop_ms / 1000;
-    table->upper_hz = config->high_hz > 0 ? config->high_hz : config->sample_hz / 2 + config->high_hz;
+    table->upper_hz = config->high_hz > 0 ? config->high_hz : config->sample_hz / 2.0 + config->high_hz;
     table->emphasis = lin_alloc(lines, sizeof *table->emphasis);
     table->hiss = lin_alloc((size_t)mel->D, sizeof *table->hiss);
     table->spread = lin_alloc((size_t)mel->D, sizeof *table->spread);

@@ -9,12 +9,17 @@ enum { D = 40, T = 400, KEYS = 400 };
 static lin_acoustics a;
 static float bins[LIN_ACOUSTICS_ROWS * D];
 
-static lin_acoustics_table *table_of(const lin_augment_options *o)
+static lin_acoustics_table *table_for(const lin_augment_options *o, const lin_fbank_config *config)
 {
     lin_acoustics_table *table;
-    const lin_fbank_config config = lin_fbank_default();
-    OK(lin_acoustics_create(o, &config, &table, &err));
+    OK(lin_acoustics_create(o, config, &table, &err));
     return table;
+}
+
+static lin_acoustics_table *table_of(const lin_augment_options *o)
+{
+    const lin_fbank_config config = lin_fbank_default();
+    return table_for(o, &config);
 }
 
 // Draws into memory that was poisoned before; checks that all of it is written and finite.
@@ -214,6 +219,28 @@ START_TEST(bands_have_edges)
 }
 END_TEST
 
+// Lines of the spectrum need not be whole Hz apart: here 1.95.
+START_TEST(bands_end_at_their_frequency)
+{
+    lin_fbank_config config = lin_fbank_default();
+    config.sample_hz = 4000;
+    config.window_ms = 500;
+    lin_acoustics_table *table = table_for(&(lin_augment_options){.band_part = 1}, &config);
+    int low = 0;
+    for (uint64_t key = 0; key < KEYS; key++) {
+        ck_assert(draw(table, T, 1, key));
+        if (bins[0] > 0.5f) continue;
+        for (int d = 0; d < D; d++) {
+            const double hz = lin_mel_centre_hz(&config, d);
+            ck_assert_msg(hz < 260 ? bins[d] <= 0.0011f : hz < 340 || bins[d] >= 0.999f, "%g at %g Hz", (double)bins[d], hz);
+        }
+        low++;
+    }
+    ck_assert_int_gt(low, 0);
+    lin_acoustics_destroy(table);
+}
+END_TEST
+
 START_TEST(gain_is_a_factor)
 {
     lin_acoustics_table *table = table_of(&(lin_augment_options){.gain_db = 10});
@@ -377,6 +404,6 @@ START_TEST(bad_options_and_no_memory)
 END_TEST
 
 TEST_MAIN("train/augment_acoustics", TEST(noise_is_noise_in_the_filterbank), TEST(noise_reaches_its_ratio),
-          TEST(babble_reaches_its_ratio), TEST(rooms_reverberate), TEST(bands_have_edges), TEST(gain_is_a_factor),
-          TEST(tilt_is_a_line), TEST(frequencies_are_scaled), TEST(parts_are_those_asked_for), TEST(a_function_of_the_key),
-          TEST(bad_options_and_no_memory))
+          TEST(babble_reaches_its_ratio), TEST(rooms_reverberate), TEST(bands_have_edges),
+          TEST(bands_end_at_their_frequency), TEST(gain_is_a_factor), TEST(tilt_is_a_line), TEST(frequencies_are_scaled),
+          TEST(parts_are_those_asked_for), TEST(a_function_of_the_key), TEST(bad_options_and_no_memory))
