@@ -128,13 +128,17 @@ static int two_frames(const unsigned char *b, size_t n, size_t (*frame)(const un
 
 /* ---- text ------------------------------------------------------------------------------------------------------------------ */
 
-// The last character may be cut off.
+// The last character may be cut off. U+0080 to U+009F are signs of Windows in texts that were converted badly.
 static int is_text(const unsigned char *b, size_t n)
 {
-    size_t good = lin_utf8_prefix((const char *)b, n, "\n\r\t\f");
-    if (good < n && n - good < 4 && b[good] >= 0xc2)
-        for (good++; good < n && (b[good] & 0xc0) == 0x80;) good++;
-    return n > 0 && good == n;
+    size_t at = 0;
+    for (size_t k; at < n; at += k) {
+        k = lin_utf8_decode((const char *)b + at, n - at, NULL);
+        if (!k || b[at] == 0x7f || (b[at] < ' ' && !memchr("\n\r\t\f", b[at], 4))) break;
+    }
+    if (at < n && n - at < 4 && b[at] >= 0xc2 && b[at] < 0xf5)
+        for (at++; at < n && (b[at] & 0xc0) == 0x80;) at++;
+    return n > 0 && at == n;
 }
 
 static lin_sniffed found(const char **what, const char *name, lin_sniffed sniffed)

@@ -32,7 +32,10 @@ START_TEST(signatures)
         {"#EXTM3U\nhttp://", 15, LIN_SNIFF_TEXT, "text"}, // a playlist could make another program open the files that it names
         {"it was a dark night\n", 20, LIN_SNIFF_TEXT, "text"},
         {"d\xc3\xa9j\xc3\xa0 v\xc3", 9, LIN_SNIFF_TEXT, "text"}, // cut within a character
+        {"it\xc2\x92s late", 10, LIN_SNIFF_TEXT, "text"},         // an apostrophe of Windows, converted badly
         {"d\xc3\xa9j\xc3(", 6, LIN_SNIFF_UNKNOWN, ""},           // no UTF-8
+        {"dark\xff", 5, LIN_SNIFF_UNKNOWN, ""},                   // nor the beginning of a character
+        {"dark\0", 5, LIN_SNIFF_UNKNOWN, ""},
         {"\0\0\0\0\0\0\0\0", 8, LIN_SNIFF_UNKNOWN, ""},
         {"", 0, LIN_SNIFF_UNKNOWN, ""},
     };
