@@ -91,10 +91,7 @@ START_TEST(bad_directories_are_refused)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         lin_datadir *dir;
-        lin_error why = {0};
-        const lin_status status = parse(cases[i].wav, cases[i].text, cases[i].spk, 1, &dir, &why);
-        ck_assert_msg(status == cases[i].status && strstr(why.message, cases[i].message), "case %zu: %s: %s", i,
-                      lin_status_name(status), why.message);
+        FAILS(parse(cases[i].wav, cases[i].text, cases[i].spk, 1, &dir, &err), cases[i].status, cases[i].message);
         ck_assert_ptr_null(dir);
     }
 }
@@ -103,7 +100,6 @@ END_TEST
 START_TEST(nul_bytes_and_long_lines_are_refused)
 {
     lin_datadir *dir;
-    lin_error why = {0};
     const lin_datadir_options o = {0};
     lin_datadir_file files[LIN_DATADIR_FILES] = {FILE_OF("wav.scp", "a a.wav\nb b\0.wav\n")};
     FAILS(lin_datadir_parse(files, &o, &dir, &err), LIN_FORMAT, "wav.scp:2: a NUL byte at column 4");
@@ -114,9 +110,8 @@ START_TEST(nul_bytes_and_long_lines_are_refused)
             line[1] = ' ';
             if (end) line[n] = '\n';
             files[0] = (lin_datadir_file){"wav.scp", line, n + (size_t)end};
-            const lin_status status = lin_datadir_parse(files, &o, &dir, &why);
-            ck_assert_int_eq(status, n > 65536 ? LIN_FORMAT : LIN_OK);
-            if (status != LIN_OK) ck_assert_ptr_nonnull(strstr(why.message, "wav.scp:1: the line is longer than 65536 bytes"));
+            if (n == 65536) OK(lin_datadir_parse(files, &o, &dir, &err));
+            else FAILS(lin_datadir_parse(files, &o, &dir, &err), LIN_FORMAT, "wav.scp:1: the line is longer than 65536 bytes");
             lin_datadir_destroy(dir);
         }
     }
@@ -130,7 +125,6 @@ END_TEST
 START_TEST(a_list_is_read)
 {
     lin_datadir *dir;
-    lin_error why = {0};
     const lin_datadir_file list = FILE_OF("list", "\xEF\xBB\xBFx/one.wav\tHELLO  THERE\n/abs/two (2).tar.gz\tYES\n.hidden\tNO\n");
     OK(lin_datadir_parse_list(&list, &(lin_datadir_options){"root/", 1, 0}, &dir, &err));
     const char *want[][3] = {{"x/one", "root/x/one.wav", "HELLO THERE"},
@@ -143,7 +137,6 @@ START_TEST(a_list_is_read)
         ck_assert_str_eq(u->speaker, want[i][0]);
         ck_assert_str_eq(u->cut.path, want[i][1]);
         ck_assert_str_eq(u->text, want[i][2]);
-        ck_assert_str_eq(u->id, want[i][0]);
     }
     lin_datadir_destroy(dir);
 
@@ -161,15 +154,17 @@ START_TEST(a_list_is_read)
 
     const struct {
         lin_datadir_file file;
+        lin_status status;
         const char *message;
-    } bad[] = {{FILE_OF("list", "a.wav\tA\nb.wav\n"), "list:2: no transcript: the line must be a path, a tab and the transcript"},
-               {FILE_OF("list", "a.wav\tA\na.wav\tB\n"), "list:2: a is repeated; it is already in line 1"},
-               {FILE_OF("list", "\tA\n"), "list:1: the path before the tab is empty"},
-               {FILE_OF("list", "sox x |\tA\n"), "list:1: the sound of sox x | comes from a command"},
-               {FILE_OF("list", ""), "list: it lists no recordings"}};
+    } bad[] = {{FILE_OF("list", "a.wav\tA\nb.wav\n"), LIN_FORMAT,
+                "list:2: no transcript: the line must be a path, a tab and the transcript"},
+               {FILE_OF("list", "a.wav\tA\na.wav\tB\n"), LIN_FORMAT, "list:2: a is repeated; it is already in line 1"},
+               {FILE_OF("list", "\tA\n"), LIN_FORMAT, "list:1: the path before the tab is empty"},
+               {FILE_OF("list", "sox x |\tA\n"), LIN_UNSUPPORTED, "list:1: the sound of sox x | comes from a command"},
+               {FILE_OF("list", ""), LIN_FORMAT, "list: it lists no recordings"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        ck_assert_int_ne(lin_datadir_parse_list(&bad[i].file, &(lin_datadir_options){.need_text = 1}, &dir, &why), LIN_OK);
-        ck_assert_msg(strstr(why.message, bad[i].message) != NULL, "%s", why.message);
+        const lin_datadir_options o = {.need_text = 1};
+        FAILS(lin_datadir_parse_list(&bad[i].file, &o, &dir, &err), bad[i].status, bad[i].message);
         ck_assert_ptr_null(dir);
     }
 }
@@ -234,15 +229,12 @@ START_TEST(bad_segments_are_refused)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         lin_datadir *dir;
-        lin_error why = {0};
         const char *const files[] = {"r r.wav\n", NULL, NULL, cases[i][0], cases[i][1]};
-        ck_assert_int_eq(parse_all(files, &(lin_datadir_options){0}, &dir, &why), LIN_FORMAT);
-        ck_assert_msg(strstr(why.message, cases[i][2]) != NULL, "case %zu: %s", i, why.message);
+        FAILS(parse_all(files, &(lin_datadir_options){0}, &dir, &err), LIN_FORMAT, cases[i][2]);
         ck_assert_ptr_null(dir);
     }
     lin_datadir *dir;
-    const char *const empty[] = {"r |\n"};
-    const char *const files[LIN_DATADIR_FILES] = {empty[0]};
+    const char *const files[LIN_DATADIR_FILES] = {"r |\n"};
     FAILS(parse_all(files, &(lin_datadir_options){.allow_commands = 1}, &dir, &err), LIN_FORMAT,
           "wav.scp:1: there is no command before '|'");
 }
