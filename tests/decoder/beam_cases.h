@@ -5,6 +5,7 @@
 #define LIN_TESTS_DECODER_BEAM_CASES_H
 
 #include "decoder/beam.h"
+#include "tests/decoder/paths.h"
 #include "tests/decoder/peaky_rows.h"
 
 enum { MAX_T = 400, MAX_LENGTH = 64 };
@@ -59,33 +60,5 @@ SUPPORT void push(search *s, const lin_context *context, const float *logp, int 
 }
 
 SUPPORT void check_state(const search *s) { OK(lin_beam_check(s->beam, s->state, lin_beam_bytes(s->beam), &err)); }
-
-SUPPORT void same_path(const lin_path *got, const lin_path *want)
-{
-    ck_assert_int_eq(got->n_phones, want->n_phones);
-    for (int i = 0; i < want->n_phones; i++) {
-        const lin_path_phone *g = &got->phones[i], *w = &want->phones[i];
-        ck_assert(g->label == w->label && g->start == w->start && g->end == w->end);
-        ck_assert(memcmp(&g->confidence, &w->confidence, sizeof g->confidence) == 0);
-    }
-    ck_assert(got->score == want->score && got->acoustic == want->acoustic && got->language == want->language);
-}
-
-// Graves 2006, eq. 5 to 8: the forward variables of a sequence of labels with blanks around each.
-SUPPORT double acoustic_of(const float *logp, int T, int V, const int *labels, int n)
-{
-    double alpha[33] = {1}, next[33];
-    for (int t = 0; t < T; t++) {
-        for (int s = 0; s <= 2 * n; s++) {
-            const int label = s % 2 ? labels[s / 2] : 0;
-            next[s] = alpha[s] + (s && t ? alpha[s - 1] : 0) + (s == 1 && !t ? 1 : 0);
-            if (t && s % 2 && s > 1 && label != labels[s / 2 - 1]) next[s] += alpha[s - 2];
-            if (!t && s > 1) next[s] = 0;
-            next[s] *= exp((double)logp[t * V + label]);
-        }
-        memcpy(alpha, next, sizeof next);
-    }
-    return log(alpha[2 * n] + (n ? alpha[2 * n - 1] : 0));
-}
 
 #endif

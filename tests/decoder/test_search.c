@@ -76,24 +76,6 @@ static void end_all(void)
 
 static void push(void *to, int from, int n) { OK(lin_search_push(s, to, phrases, rows + from * s->V, n, &got, &err)); }
 
-static void same(const lin_path *a, const lin_path *b)
-{
-    ck_assert_int_eq(a->n_phones, b->n_phones);
-    ck_assert_int_eq(a->n_words, b->n_words);
-    for (int i = 0; i < b->n_phones; i++) {
-        const lin_path_phone *x = &a->phones[i], *y = &b->phones[i];
-        test_require(x->label == y->label && x->start == y->start && x->end == y->end && x->confidence == y->confidence,
-                     "phone %d", i);
-    }
-    for (int i = 0; i < b->n_words; i++) {
-        const lin_path_word *x = &a->words[i], *y = &b->words[i];
-        test_require(x->word == y->word && x->first_phone == y->first_phone && x->n_phones == y->n_phones &&
-                         x->start == y->start && x->end == y->end && x->confidence == y->confidence,
-                     "word %d", i);
-    }
-    test_require(a->score == b->score && a->acoustic == b->acoustic && a->language == b->language, "scores");
-}
-
 static void same_hypotheses(void *a, void *b, int shift)
 {
     lin_path x = {0}, y = {0};
@@ -104,7 +86,7 @@ static void same_hypotheses(void *a, void *b, int shift)
         OK(lin_search_nbest(s, b, i, &y, &err));
         for (int k = 0; k < y.n_phones; k++) y.phones[k].start += shift, y.phones[k].end += shift;
         for (int k = 0; k < y.n_words; k++) y.words[k].start += shift, y.words[k].end += shift;
-        same(&x, &y);
+        same_path(&x, &y);
     }
     lin_path_free(&x);
     lin_path_free(&y);
@@ -147,11 +129,11 @@ START_TEST(any_split_and_any_copy_of_the_state_gives_the_same)
             lin_search_reset(s, other, 0, 0);
             lin_path_clear(&whole);
             OK(lin_search_push(s, other, phrases, rows, T, &whole, &err));
-            same(&got, &whole);
+            same_path(&got, &whole);
             same_hypotheses(state, other, 0);
             OK(lin_search_finish(s, state, phrases, &got, &err));
             OK(lin_search_finish(s, other, phrases, &whole, &err));
-            same(&got, &whole);
+            same_path(&got, &whole);
             if (_i == LIN_SEARCH_WORDS) check_shape(&whole, 0, T);
             for (int i = 1; i < whole.n_phones; i++) ck_assert(whole.phones[i].start >= whole.phones[i - 1].end);
             OK(lin_search_check(s, state, bytes, &err));
@@ -177,7 +159,7 @@ START_TEST(the_best_hypothesis_at_the_end_is_the_rest)
             got.words[got.n_words++].first_phone += before;
         }
         got.score = tail.score, got.acoustic = tail.acoustic, got.language = tail.language;
-        same(&got, &whole);
+        same_path(&got, &whole);
         FAILS(lin_search_nbest(s, state, n, &tail, &err), LIN_INVALID, "");
         FAILS(lin_search_nbest(s, state, -1, &tail, &err), LIN_INVALID, "");
         end_all();

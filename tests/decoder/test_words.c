@@ -60,24 +60,6 @@ static void all_at_once(const stream *x, search *s, lin_path *settled)
     OK(lin_words_push(s->words, s->state, s->context, x->logp, LONG_T, settled, &err));
 }
 
-static void check_same(const lin_path *a, const lin_path *b)
-{
-    ck_assert_int_eq(a->n_phones, b->n_phones);
-    ck_assert_int_eq(a->n_words, b->n_words);
-    ck_assert(a->score == b->score && a->acoustic == b->acoustic && a->language == b->language);
-    for (int i = 0; i < a->n_phones; i++) {
-        ck_assert_int_eq(a->phones[i].label, b->phones[i].label);
-        ck_assert_int_eq(a->phones[i].start, b->phones[i].start);
-        ck_assert_int_eq(a->phones[i].end, b->phones[i].end);
-        ck_assert(a->phones[i].confidence == b->phones[i].confidence);
-    }
-    for (int i = 0; i < a->n_words; i++) {
-        ck_assert_int_eq(a->words[i].word, b->words[i].word);
-        ck_assert_int_eq(a->words[i].first_phone, b->words[i].first_phone);
-        ck_assert(a->words[i].confidence == b->words[i].confidence);
-    }
-}
-
 static void check_same_nbest(const search *a, void *other)
 {
     lin_path x = {0}, y = {0};
@@ -86,7 +68,7 @@ static void check_same_nbest(const search *a, void *other)
     for (int i = 0; i < n; i++) {
         OK(lin_words_nbest(a->words, a->state, i, &x, &err));
         OK(lin_words_nbest(a->words, other, i, &y, &err));
-        check_same(&x, &y);
+        same_path(&x, &y);
     }
     lin_path_free(&x);
     lin_path_free(&y);
@@ -110,11 +92,11 @@ START_TEST(test_shortcuts)
         s.words->pairs.n = 0;
         s.words->thorough = !x.v.context; // a bonus of the context comes after the first comparison with the floor
         OK(lin_words_push(s.words, other, s.context, x.logp, LONG_T, &without, &err));
-        check_same(&with, &without);
+        same_path(&with, &without);
         check_same_nbest(&s, other);
         OK(lin_words_finish(s.words, s.state, s.context, &with, &err));
         OK(lin_words_finish(s.words, other, s.context, &without, &err));
-        check_same(&with, &without);
+        same_path(&with, &without);
         test_guards(other, "the other state");
         test_buffer_free(other);
         lin_path_free(&with);

@@ -175,24 +175,12 @@ START_TEST(test_impossible_alternatives)
 }
 END_TEST
 
-// log of the sum over the alignments of a path's phones with T rows, from the definition.
-static double path_log(const lin_path *p, const float *logp, int T, int V, float blank_penalty)
+static double path_log(const lin_path *p, const float *logp, int T, int V, double blank_penalty)
 {
-    const int S = 2 * p->n_phones + 1;
-    double *alpha = malloc(2 * sizeof(double) * (size_t)S), *before = alpha + S;
-    ck_assert_ptr_nonnull(alpha);
-    for (int t = 0; t < T; t++) {
-        memcpy(before, alpha, sizeof(double) * (size_t)S);
-        for (int s = 0; s < S; s++) {
-            const int label = s % 2 ? p->phones[s / 2].label : 0;
-            double sum = t ? before[s] : s < 2 ? 0 : -INFINITY;
-            if (t && s > 0) sum = add_logs(sum, before[s - 1]);
-            if (t && s > 1 && label && label != p->phones[s / 2 - 1].label) sum = add_logs(sum, before[s - 2]);
-            alpha[s] = sum + (double)(logp[t * V + label] - (label ? 0 : blank_penalty));
-        }
-    }
-    const double sum = S > 1 ? add_logs(alpha[S - 1], alpha[S - 2]) : alpha[0];
-    free(alpha);
+    int *labels = malloc(sizeof *labels * (size_t)(p->n_phones + 1));
+    for (int i = 0; i < p->n_phones; i++) labels[i] = p->phones[i].label;
+    const double sum = ctc_log(logp, T, V, labels, p->n_phones, blank_penalty);
+    free(labels);
     return sum;
 }
 
@@ -224,7 +212,7 @@ START_TEST(test_exact_scores)
             const int n = lin_words_hypotheses(s.words, s.state);
             for (int i = !finished; i < n; i++, listed++) { // before the end the best one has the score of the search
                 OK(lin_words_nbest(s.words, s.state, i, &p, &err));
-                const double exact = path_log(&p, logp, T, w.V, (float)v.o.blank_penalty);
+                const double exact = path_log(&p, logp, T, w.V, v.o.blank_penalty);
                 test_require(fabs(p.acoustic - exact) < 1e-6, "seed %d: hypothesis %d has %.9g, its phones %.9g", (int)seed, i,
                              p.acoustic, exact);
                 ck_assert(p.score <= last);

@@ -142,29 +142,6 @@ static double lm_log10(const world *w, int a, int b, int word)
     return back + (b >= 0 ? w->uni_back[b] * (w->order > 1) : 0) + w->uni[word];
 }
 
-double add_logs(double a, double b)
-{
-    return a == -INFINITY ? b : b == -INFINITY ? a : fmax(a, b) + log1p(exp(-fabs(a - b)));
-}
-
-// Graves et al. 2006, eq. 6-8.
-static double ctc_log(const world *w, const int *labels, int n, double penalty)
-{
-    double alpha[2 * T_MAX + 3], before[2 * T_MAX + 3];
-    const int S = 2 * n + 1;
-    for (int t = 0; t < w->T; t++) {
-        memcpy(before, alpha, sizeof before);
-        for (int s = 0; s < S; s++) {
-            const int label = s % 2 ? labels[s / 2] : 0;
-            double sum = t ? before[s] : s < 2 ? 0 : -INFINITY;
-            if (t && s > 0) sum = add_logs(sum, before[s - 1]);
-            if (t && s > 1 && label && label != labels[s / 2 - 1]) sum = add_logs(sum, before[s - 2]);
-            alpha[s] = sum + (double)w->logp[t * w->V + label] - (label ? 0 : penalty);
-        }
-    }
-    return n ? add_logs(alpha[S - 1], alpha[S - 2]) : alpha[0];
-}
-
 static double context_bonus(const world *w, const sequence *s)
 {
     double sum = 0;
@@ -218,7 +195,7 @@ void enumerate(truth *t, sequence *s, int *labels, int n, int n_unknown)
 {
     const world *w = t->w;
     sequence whole = *s;
-    whole.acoustic = ctc_log(w, labels, n, t->o->blank_penalty);
+    whole.acoustic = ctc_log(w->logp, w->T, w->V, labels, n, t->o->blank_penalty);
     whole.language = 0;
     if (whole.acoustic == -INFINITY) return; // longer ones do not fit either
     weigh_words(t, &whole, n_unknown);

@@ -7,7 +7,7 @@
 #define LIN_TESTS_DECODER_WORDS_TRUTH_H
 
 #include "decoder/words.h"
-#include "tests/lexicon/support.h"
+#include "tests/decoder/paths.h"
 
 enum { WORDS_MAX = 8, PRONUNCIATIONS_MAX = 12, T_MAX = 8, V_MAX = 5, FOUND_MAX = 60000 };
 
@@ -57,8 +57,6 @@ typedef struct truth {
     int with_lm, with_context, n;
     sequence *found;
 } truth;
-
-double add_logs(double a, double b);
 
 void enumerate(truth *t, sequence *s, int *labels, int n, int n_unknown);
 
