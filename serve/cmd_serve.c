@@ -38,7 +38,7 @@ static const lin_option options[] = {
     {.name = "tls-key", .type = LIN_OPTION_FILE, .at = offsetof(lin_serve_values, key), .value = "PEM",
      .help = "Private key of the certificate"},
     {.name = "tokens", .type = LIN_OPTION_FILE, .at = offsetof(lin_serve_values, tokens),
-     .help = "A file with a secret per line: every request needs one, as Authorization: Bearer SECRET, or as "
+     .help = "A file with a secret per line: every stream and upload needs one, as Authorization: Bearer SECRET, or as "
              "access_token=SECRET in its address. SIGHUP reads the file again"},
     {.name = "state-key", .type = LIN_OPTION_FILE, .at = offsetof(lin_serve_values, state_key),
      .help = "A file with a secret that several servers share, so that a stream that one of them saved can continue at another. "
