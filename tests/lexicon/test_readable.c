@@ -98,29 +98,38 @@ static lin_punctuation *model(void)
     return p;
 }
 
-// Words between blanks; taken after every `each` words.
-static const char *readable_of(const lin_punctuation *p, const char *text, int each, double gap_s)
+// n words as they begin, 0.3 s each; taken after every `each` words.
+static const char *readable_at(const lin_punctuation *p, const char *const *words, const double *starts, int n, int each,
+                               double paragraph_s)
 {
     static lin_buffer out;
-    char line[256];
     lin_readable r;
-    int n = 0;
     lin_readable_begin(&r, p);
+    if (paragraph_s > 0) r.paragraph_s = paragraph_s;
     lin_buffer_clear(&out);
     lin_buffer_text(&out, "");
-    snprintf(line, sizeof line, "%s", text);
-    for (char *w = strtok(line, " "); w; w = strtok(NULL, " "), n++) {
-        const int is_known = w[0] != '[' && w[0] != '*';
-        const double at = n * (0.3 + gap_s);
-        OK(lin_readable_push(&r, w[0] == '[' ? "" : w + (w[0] == '*'), at, at + 0.3, is_known, &err));
-        if (n % each) continue;
-        for (int i = 0; i < r.n; i++) lin_buffer_format(&out, "%s ", lin_readable_token_text(&r, i));
+    for (int i = 0; i <= n; i++) {
+        const char *w = i < n ? words[i] : "";
+        if (i < n) OK(lin_readable_push(&r, *w == '[' ? "" : w + (*w == '*'), starts[i], starts[i] + 0.3, !strchr("[*", *w), &err));
+        else OK(lin_readable_finish(&r, &err));
+        if (i < n && i % each) continue;
+        for (int k = 0; k < r.n; k++) lin_buffer_format(&out, "%s ", lin_readable_token_text(&r, k));
         lin_readable_clear(&r);
     }
-    OK(lin_readable_finish(&r, &err));
-    for (int i = 0; i < r.n; i++) lin_buffer_format(&out, "%s ", lin_readable_token_text(&r, i));
     lin_readable_free(&r);
     return out.data;
+}
+
+// Words between blanks, with pauses of gap_s.
+static const char *readable_of(const lin_punctuation *p, const char *text, int each, double gap_s)
+{
+    const char *words[64];
+    double starts[64];
+    char line[256];
+    int n = 0;
+    snprintf(line, sizeof line, "%s", text);
+    for (char *w = strtok(line, " "); w; w = strtok(NULL, " "), n++) words[n] = w, starts[n] = n * (0.3 + gap_s);
+    return readable_at(p, words, starts, n, each, 0);
 }
 
 static const char *const readable_table[][2] = {
@@ -187,18 +196,9 @@ START_TEST(short_sentences)
                                         "Dog cat pig cow hen, fox owl. ", "Dog cat pig cow hen fox, owl. "};
     lin_punctuation *p = model();
     for (int pause = 1; pause < 7; pause++) {
-        lin_readable r;
-        lin_buffer out = {0};
-        lin_readable_begin(&r, p);
-        for (int i = 0; i < 7; i++) {
-            const double at = i * 0.31 + (i >= pause);
-            OK(lin_readable_push(&r, words[i], at, at + 0.3, 1, &err));
-        }
-        OK(lin_readable_finish(&r, &err));
-        for (int i = 0; i < r.n; i++) lin_buffer_format(&out, "%s ", lin_readable_token_text(&r, i));
-        ck_assert_str_eq(out.data, texts[pause - 1]);
-        lin_readable_free(&r);
-        lin_buffer_free(&out);
+        double starts[7];
+        for (int i = 0; i < 7; i++) starts[i] = i * 0.31 + (i >= pause);
+        ck_assert_str_eq(readable_at(p, words, starts, 7, 1, 0), texts[pause - 1]);
     }
     lin_punctuation_destroy(p);
 }
@@ -210,23 +210,7 @@ START_TEST(pauses_end_texts)
     static const char *const words[] = {"he", "saw", "london", "he", "saw"};
     static const double starts[] = {5, 5.3, 5.6, 9, 9.3};
     lin_punctuation *p = model();
-    for (int each = 1; each < 6; each++) {
-        lin_readable r;
-        lin_buffer out = {0};
-        lin_readable_begin(&r, p);
-        r.paragraph_s = 2;
-        for (int i = 0; i < 5; i++) {
-            OK(lin_readable_push(&r, words[i], starts[i], starts[i] + 0.2, 1, &err));
-            if (i % each) continue;
-            for (int k = 0; k < r.n; k++) lin_buffer_format(&out, "%s ", lin_readable_token_text(&r, k));
-            lin_readable_clear(&r);
-        }
-        OK(lin_readable_finish(&r, &err));
-        for (int k = 0; k < r.n; k++) lin_buffer_format(&out, "%s ", lin_readable_token_text(&r, k));
-        ck_assert_str_eq(out.data, "He saw London. He saw. ");
-        lin_readable_free(&r);
-        lin_buffer_free(&out);
-    }
+    for (int each = 1; each < 6; each++) ck_assert_str_eq(readable_at(p, words, starts, 5, each, 2), "He saw London. He saw. ");
     lin_punctuation_destroy(p);
 }
 END_TEST
