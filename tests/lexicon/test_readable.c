@@ -207,10 +207,10 @@ END_TEST
 // A longer pause than paragraph_s ends the text before it, however the words come.
 START_TEST(pauses_end_texts)
 {
-    static const char *const words[] = {"he", "saw", "london", "he", "saw"};
-    static const double starts[] = {5, 5.3, 5.6, 9, 9.3};
+    static const char *const words[] = {"london", "he", "saw"};
+    static const double starts[] = {5, 9, 9.3};
     lin_punctuation *p = model();
-    for (int each = 1; each < 6; each++) ck_assert_str_eq(readable_at(p, words, starts, 5, each, 2), "He saw London. He saw. ");
+    for (int each = 1; each < 4; each++) ck_assert_str_eq(readable_at(p, words, starts, 3, each, 2), "London. He saw. ");
     lin_punctuation_destroy(p);
 }
 END_TEST
