@@ -183,9 +183,7 @@ int64_t lin_ms(double seconds)
 
 void lin_put_ms_as_seconds(lin_buffer *out, int64_t ms)
 {
-    char text[32];
-    snprintf(text, sizeof text, "%lld.%03d", (long long)(ms / 1000), (int)(ms % 1000));
-    lin_buffer_text(out, text);
+    lin_buffer_format(out, "%lld.%03d", (long long)(ms / 1000), (int)(ms % 1000));
 }
 
 /* ---- documents ------------------------------------------------------------------------------------------------------------- */
@@ -331,7 +329,7 @@ static void put_time(lin_buffer *out, double seconds)
 
 static void begin_table_row(const lin_tokens *t, double start_s, double end_s, lin_buffer *out)
 {
-    if (t->options->with_id) lin_buffer_text(out, t->result->id), lin_buffer_char(out, ' ');
+    if (t->options->with_id) lin_buffer_format(out, "%s ", t->result->id);
     put_time(out, start_s);
     lin_buffer_char(out, ' ');
     put_time(out, end_s);
@@ -378,8 +376,7 @@ static lin_status write_text(const lin_result *r, const lin_writer_options *o, l
     }
     lin_readable readable = {0};
     if (o->with_id) { // Kaldi's format: plain words
-        lin_buffer_text(out, r->id);
-        if (t.n) lin_buffer_char(out, ' ');
+        lin_buffer_format(out, "%s%s", r->id, t.n ? " " : "");
         put_tokens(&t, out);
     } else {
         LIN_TRY(lin_tokens_make_readable(&t, o->paragraph_s, &readable, err));
@@ -403,10 +400,7 @@ static lin_status write_ctm(const lin_result *r, const lin_writer_options *o, li
     if (status != LIN_OK) return status;
     for (int i = 0; i < t.n; i++) {
         const lin_token token = lin_token_at(&t, i);
-        lin_buffer_text(out, r->id);
-        lin_buffer_char(out, ' ');
-        lin_buffer_integer(out, r->channel);
-        lin_buffer_char(out, ' ');
+        lin_buffer_format(out, "%s %d ", r->id, r->channel);
         lin_buffer_fixed(out, token.start_s, 3);
         lin_buffer_char(out, ' ');
         lin_buffer_fixed(out, token.end_s - token.start_s, 3);
@@ -416,11 +410,7 @@ static lin_status write_ctm(const lin_result *r, const lin_writer_options *o, li
         lin_buffer_fixed(out, token.confidence, 4);
         lin_buffer_char(out, '\n');
     }
-    if (!t.n) {
-        lin_buffer_text(out, ";; ");
-        lin_buffer_text(out, r->id);
-        lin_buffer_text(out, t.words ? " has no words\n" : " has no phones\n");
-    }
+    if (!t.n) lin_buffer_format(out, ";; %s has no %s\n", r->id, t.words ? "words" : "phones");
     return lin_write_end(o, out, before, err);
 }
 
@@ -433,9 +423,7 @@ static lin_status write_trn(const lin_result *r, const lin_writer_options *o, li
     if (status == LIN_OK) status = check_words(&t, "TRN", "(){}@*;\\", err); // alternatives, the null word, fragments, comments
     if (status != LIN_OK) return status;
     put_tokens(&t, out);
-    lin_buffer_text(out, t.n ? " (" : "(");
-    lin_buffer_text(out, r->id);
-    lin_buffer_text(out, ")\n");
+    lin_buffer_format(out, "%s(%s)\n", t.n ? " " : "", r->id);
     return lin_write_end(o, out, before, err);
 }
 
@@ -457,9 +445,7 @@ static void put_field(lin_buffer *out, const char *text)
 static void put_line(const lin_result *r, const char *kind, const char *text, lin_token token, lin_buffer *out)
 {
     put_field(out, r->id);
-    lin_buffer_char(out, ',');
-    lin_buffer_integer(out, r->channel);
-    lin_buffer_char(out, ',');
+    lin_buffer_format(out, ",%d,", r->channel);
     put_field(out, r->speaker);
     lin_buffer_text(out, kind);
     put_field(out, text);

@@ -86,7 +86,7 @@ lin_status lin_serve_grammar(const lin_serve *s, const char *texts, int n, lin_p
 
 /* ---- threads for what takes long ------------------------------------------------------------------------------------------- */
 
-void lin_workers_init(lin_workers *w, int n, void *(*run)(void *serve))
+static void init_workers(lin_workers *w, int n, void *(*run)(void *serve))
 {
     *w = (lin_workers){.n = n, .run = run};
     w->last = &w->first;
@@ -122,7 +122,8 @@ lin_task *lin_workers_take(lin_workers *w)
     return task;
 }
 
-void lin_workers_stop(lin_workers *w)
+// When all tasks are done.
+static void stop_workers(lin_workers *w)
 {
     pthread_mutex_lock(&w->lock);
     w->stops = 1;
@@ -705,8 +706,8 @@ static void close_all(lin_serve *s)
     lin_serve_hurry = 1;
     while (s->clients) free_client(s->clients);
     s->closed = 1;
-    lin_workers_stop(&s->workers);
-    lin_workers_stop(&s->preparers);
+    stop_workers(&s->workers);
+    stop_workers(&s->preparers);
     if (s->web) s->transport->close(s->web);
     if (s->has_lexicon) lin_wording_close(&s->lexicon);
     lin_engine_destroy(s->engine);
@@ -745,8 +746,8 @@ lin_status lin_serve_run(lin_serve *s, lin_error *err)
     static char program[4096];
     if (lin_system_program(program, sizeof program)) lin_isolate_files(program);
     const int n = s->v->threads ? s->v->threads : lin_cores();
-    lin_workers_init(&s->workers, n, lin_files_work);
-    lin_workers_init(&s->preparers, n, lin_serve_stream_prepare);
+    init_workers(&s->workers, n, lin_files_work);
+    init_workers(&s->preparers, n, lin_serve_stream_prepare);
     lin_serve_stop = lin_serve_reload = lin_serve_hurry = 0;
     if (s->v->log_json) lin_complain_in_json();
     watch_signals();

@@ -67,11 +67,9 @@ typedef struct lin_workers {
     int n_threads, stops;
 } lin_workers;
 
-void lin_workers_init(lin_workers *workers, int n, void *(*run)(void *serve));
 /* LIN_NO_MEMORY: the threads cannot start. */
 lin_status lin_workers_give(lin_workers *workers, lin_task *task, lin_serve *serve, lin_error *err);
 lin_task *lin_workers_take(lin_workers *workers); /* waits for one; NULL: the thread ends */
-void lin_workers_stop(lin_workers *workers);      /* when all tasks are done */
 
 /* ---- messages of WebSockets ------------------------------------------------------------------------------------------------ */
 
