@@ -278,18 +278,12 @@ static void tell_notes(align_job *job, const lin_alignment *a)
     job->n_bad += a->n_bad;
 }
 
-static lin_status put(align_job *job, const lin_input *input, const lin_alignment *a, lin_error *err)
-{
-    const lin_result *list[LIN_TEXTGRID_TIERS];
-    for (int i = 0; i < a->n_results; i++) list[i] = &a->results[i];
-    return lin_results_put(&job->bulk.results, input, list, a->n_results, err);
-}
-
 static lin_status take(void *context, int item, int slot, lin_status status, lin_error *err)
 {
     align_job *job = context;
     const lin_alignment *a = lin_bulk_slot(&job->bulk, slot);
     const lin_input *input = &job->bulk.inputs.items[item];
+    const lin_result *list[LIN_TEXTGRID_TIERS];
     LIN_TRY(tell_guesses(job, &a->guesses, err));
     if (job->n_marks == 0) memcpy(job->first_mark, a->first_mark, sizeof job->first_mark);
     job->n_marks += a->marks;
@@ -297,7 +291,8 @@ static lin_status take(void *context, int item, int slot, lin_status status, lin
     tell_doubts(job, input, a);
     tell_notes(job, a);
     if (job->v->learn_lexicon) LIN_TRY(count_pronunciations(job, a, err));
-    LIN_TRY(put(job, input, a, err));
+    for (int i = 0; i < a->n_results; i++) list[i] = &a->results[i];
+    LIN_TRY(lin_results_put(&job->bulk.results, input, list, a->n_results, err));
     job->bulk.n_incomplete += a->incomplete;
     job->bulk.seconds += a->seconds;
     return LIN_OK;

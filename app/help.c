@@ -539,12 +539,6 @@ static void zsh_form(FILE *out, const lin_option *o, int is_letter)
     fputs("' \\\n", out);
 }
 
-static void zsh_option(FILE *out, const lin_option *o)
-{
-    if (o->letter) zsh_form(out, o, 1);
-    zsh_form(out, o, 0);
-}
-
 static void zsh(FILE *out, const lin_command *const *commands)
 {
     fputs("#compdef linnet\n_linnet() {\n    local -a commands\n    commands=(\n", out);
@@ -562,7 +556,8 @@ static void zsh(FILE *out, const lin_command *const *commands)
         if ((*c)->hidden) continue;
         fprintf(out, "        %s)\n            _arguments -s -S \\\n", (*c)->name);
         for (const lin_option *o = (*c)->options; o->type != LIN_OPTION_END; o++) {
-            if (is_in(o, ALL)) zsh_option(out, o);
+            if (is_in(o, ALL) && o->letter) zsh_form(out, o, 1);
+            if (is_in(o, ALL)) zsh_form(out, o, 0);
         }
         if ((*c)->brief) fputs("            '--help-all[help with the options for experts]' \\\n", out);
         fputs("            '--help[short help]' '*:file:_files'\n            ;;\n", out);

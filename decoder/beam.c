@@ -198,21 +198,16 @@ lin_status lin_beam_push(const lin_beam *beam, void *state, const lin_context *c
 
 int lin_beam_hypotheses(const lin_beam *beam, const void *state) { return look(beam, state).state->n_hyps; }
 
-static void set_scores(const lin_beam_view *v, const lin_beam_hyp *h, lin_path *path)
+// Appends the unsettled phones of a hypothesis to the path, which has space, and sets its scores.
+static void list_tail(const lin_beam_view *v, const lin_beam_hyp *h, lin_path *path)
 {
     const lin_beam_node *node = &v->nodes[h->node];
+    int open;
+    lin_beam_list(v, lin_beam_best_end(h, &open), path);
+    if (open) path->phones[path->n_phones++] = lin_beam_phone(node->label, h->sum, h->start, v->state->frame);
     path->score = log(lin_beam_acoustic(h)) + (double)v->state->scale * 0.69314718055994530942 + v->state->shift;
     path->acoustic = path->score - node->weight;
     path->language = node->language;
-}
-
-// Appends the unsettled phones of a hypothesis to the path, which has space.
-static void list_tail(const lin_beam_view *v, const lin_beam_hyp *h, lin_path *path)
-{
-    int open;
-    lin_beam_list(v, lin_beam_best_end(h, &open), path);
-    if (open) path->phones[path->n_phones++] = lin_beam_phone(v->nodes[h->node].label, h->sum, h->start, v->state->frame);
-    set_scores(v, h, path);
 }
 
 lin_status lin_beam_nbest(const lin_beam *beam, const void *state, int which, lin_path *tail, lin_error *err)

@@ -81,12 +81,6 @@ static lin_status show_utterance(linnet_utterance *seen, const lin_session_view 
     return LIN_OK;
 }
 
-static void free_views(linnet_session *s)
-{
-    for (int i = 0; i < s->n; i++) release_utterance(&s->seen[i]);
-    lin_free(s->seen);
-}
-
 static void drop_views(linnet_session *s)
 {
     s->n_ended = s->next = s->changed = 0;
@@ -202,7 +196,8 @@ void linnet_session_destroy(linnet_session *s)
 {
     if (!s) return;
     lin_session_close(&s->session);
-    free_views(s);
+    for (int i = 0; i < s->n; i++) release_utterance(&s->seen[i]);
+    lin_free(s->seen);
     drop_phrases(s->phrases);
     lin_free(s->block);
     linnet_decoder_destroy(s->decoder);

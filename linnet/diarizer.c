@@ -170,14 +170,6 @@ typedef struct windows {
     int n, starts_capacity, ends_capacity, vectors_capacity, weights_capacity;
 } windows;
 
-static void free_windows(windows *w)
-{
-    lin_free(w->start_s);
-    lin_free(w->end_s);
-    lin_free(w->vectors);
-    lin_free(w->weights);
-}
-
 static lin_status add_window(const lin_diarizer *d, const lin_matrix *frames, windows *w, double start_s, double end_s,
                              lin_error *err)
 {
@@ -340,7 +332,10 @@ lin_status lin_diarizer_mark(lin_diarizer *d, const lin_matrix *frames, lin_resu
     d->speakers.size = lin_voice_size(d->voice);
     lin_status status = mark(d, frames, &w, r, start_s, err);
     if (status != LIN_OK) d->speakers.n = known; // groups that were not joined yet are no speakers
-    free_windows(&w);
+    lin_free(w.start_s);
+    lin_free(w.end_s);
+    lin_free(w.vectors);
+    lin_free(w.weights);
     if (status == LIN_OK) status = lin_result_set_voices(r, d->speakers.sums, d->speakers.n, d->speakers.size, err);
     return status;
 }

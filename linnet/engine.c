@@ -548,13 +548,6 @@ static void go_aside(void *context, int begins)
     else pthread_cond_broadcast(&p->settled);
 }
 
-static lin_utterances_sink sink_of(lin_place *p)
-{
-    const int shows = p->shard->engine->options.views;
-    return (lin_utterances_sink){
-        .context = p, .show = shows ? take_view : NULL, .settled = shows ? NULL : take_settled, .aside = go_aside};
-}
-
 // What a tick gave for part i becomes results. *counted of its rows: those behind an endpoint that resets the network do not
 // count.
 static lin_status take_rows(lin_shard *s, lin_place *p, int i, const lin_tick_results *results, int *counted, lin_error *err)
@@ -890,7 +883,8 @@ static lin_status make_sessions(lin_engine *e, lin_error *err)
                                .saves = !e->on_sound};
     for (int i = 0; i < o->capacity; i++) {
         lin_place *p = &e->places[i];
-        const lin_utterances_sink sink = sink_of(p);
+        const lin_utterances_sink sink = {.context = p, .show = o->views ? take_view : NULL,
+                                          .settled = o->views ? NULL : take_settled, .aside = go_aside};
         how.network = p->shard->streams;
         how.slot = p->slot;
         how.beside = p->shard->fbank;
