@@ -173,7 +173,7 @@ install: all
 # Without building anything.
 install-files: install-library
 	install -d "$$TO/bin" "$$TO/share/linnet/web" "$$TO/share/man/man1" \
-		"$$TO/share/doc/linnet" "$$TO/share/bash-completion/completions" \
+		"$$TO/share/doc/linnet/docs" "$$TO/share/bash-completion/completions" \
 		"$$TO/share/zsh/site-functions" "$$TO/share/fish/vendor_completions.d"
 	install -m 755 $B/linnet "$$TO/bin/linnet"
 	[ -z '$(CUDA_BACKEND)' ] || install -D -m 755 $(CUDA_BACKEND) "$$TO/lib/linnet/liblinnet_cuda.so"
@@ -182,9 +182,9 @@ install-files: install-library
 	install -m 644 share/linnet/web/* "$$TO/share/linnet/web"
 	[ ! -f share/linnet/voices.safetensors ] || install -m 644 share/linnet/voices.safetensors "$$TO/share/linnet"
 	for l in $(LANGUAGES); do install -d "$$TO/share/linnet/$$l" && install -m 644 share/linnet/$$l/* "$$TO/share/linnet/$$l" || exit 1; done
-	install -m 644 LICENSE NOTICE README.md RESULTS.md CHANGELOG.md $(filter-out docs/README.md,$(wildcard docs/*.md)) docs/*.svg docs/*.png \
-		"$$TO/share/doc/linnet"
-	$B/linnet man --output-dir "$$TO/share/man/man1" --doc-dir '$(PREFIX)/share/doc/linnet'
+	install -m 644 LICENSE NOTICE README.md RESULTS.md CHANGELOG.md "$$TO/share/doc/linnet"
+	install -m 644 docs/*.md docs/*.svg docs/*.png "$$TO/share/doc/linnet/docs"
+	$B/linnet man --output-dir "$$TO/share/man/man1" --doc-dir '$(PREFIX)/share/doc/linnet/docs'
 	$B/linnet completion bash > "$$TO/share/bash-completion/completions/linnet"
 	$B/linnet completion zsh > "$$TO/share/zsh/site-functions/_linnet"
 	$B/linnet completion fish > "$$TO/share/fish/vendor_completions.d/linnet.fish"

@@ -43,8 +43,8 @@ const char *lin_doc_folder(void)
         char *slash = strrchr(program, '/');
         if (slash) *slash = 0;
     }
-    snprintf(file, sizeof file, "%s/share/doc/linnet/alignment.md", program);
-    if (is_known && access(file, F_OK) == 0) snprintf(folder, sizeof folder, "%s/share/doc/linnet", program);
+    snprintf(file, sizeof file, "%s/share/doc/linnet/docs/alignment.md", program);
+    if (is_known && access(file, F_OK) == 0) snprintf(folder, sizeof folder, "%s/share/doc/linnet/docs", program);
     else snprintf(folder, sizeof folder, "docs");
     return folder;
 }

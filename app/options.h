@@ -162,8 +162,8 @@ const lin_option *lin_options_under(const lin_command *command, const char *sett
 /* The name of a value in help texts: "FILE", "N", "text|json". */
 const char *lin_option_value_name(const lin_option *option);
 
-/* The folder of the documentation, which replaces "docs" in "docs/x.md" in all output: share/doc/linnet of an installed program,
- * "docs" in the source tree. */
+/* The folder of the documentation, which replaces "docs" in "docs/x.md" in all output: share/doc/linnet/docs of an installed
+ * program, "docs" in the source tree. */
 const char *lin_doc_folder(void);
 /* A text with `folder` in place of "docs" in every "docs/x"; released with lin_free, NULL if memory is short. */
 char *lin_help_with_docs(const char *text, const char *folder);

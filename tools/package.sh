@@ -23,7 +23,7 @@ say() { echo "  PACKAGE $*"; }
 
 files() {
     (cd share && find linnet -type f ! -name '*.tree') | sed 's,^,share/,'
-    (cd docs && ls -- *.md *.svg *.png) | sed '/^README.md$/d; s,^,share/doc/linnet/,'
+    (cd docs && ls -- *.md *.svg *.png) | sed 's,^,share/doc/linnet/docs/,'
     sed -n '/_man,/!s,^    &lin_command_\(.*\)\,$,share/man/man1/linnet-\1.1,p' app/commands.c
     for f in bin/linnet lib/liblinnet.so.1 lib/liblinnet.a include/linnet.h lib/pkgconfig/linnet.pc \
         lib/cmake/linnet/linnet-config.cmake share/man/man1/linnet.1 share/man/man3/linnet.3 share/doc/linnet/LICENSE \

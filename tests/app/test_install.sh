@@ -58,17 +58,21 @@ for f in share/linnet/en/default.safetensors share/linnet/en/words.dict.gz share
     lib/pkgconfig/linnet.pc lib/cmake/linnet/linnet-config.cmake lib/cmake/linnet/linnet-config-version.cmake share/doc/linnet/examples/file.c share/bash-completion/completions/linnet share/zsh/site-functions/_linnet; do
     ok "$f" test -s "$root/$f"
 done
-grep -ho 'docs/[a-z-]*\.md' app/*.c | sort -u | sed 's,^docs/,,' > "$tmp/named"
+grep -ho 'docs/[a-z-]*\.md' app/*.c | sort -u > "$tmp/named"
 ok "help names documentation" test -s "$tmp/named"
 while read -r f; do ok "$f is installed" test -s "$root/share/doc/linnet/$f"; done < "$tmp/named"
+for f in README.md docs/README.md docs/live.md; do # as they stand beside each other in the tree
+    grep -o '](\(\.\./\)\{0,1\}[A-Za-z/-]*\.md' "$root/share/doc/linnet/$f" | sed 's/^](//; /recipes\|bench\|CONTRIBUTING/d' > "$tmp/links"
+    while read -r link; do ok "$f: $link" test -s "$root/share/doc/linnet/$(dirname "$f")/$link"; done < "$tmp/links"
+done
 has "programs find the library in this prefix" "$(PKG_CONFIG_PATH="$root/lib/pkgconfig" pkg-config --libs linnet)" "-Wl,-rpath,/opt/x/lib"
 hasnt "CMake's files are complete" "$(cat "$root/lib/cmake/linnet/"*)" "@"
 cp "$LINNET" "$root/bin/linnet"
 for name in default small offline words; do
     has "$name, by its name" "$("$root/bin/linnet" info $name)" "licence:          CC BY-SA 4.0"
 done
-has "help of an installed program names it" "$("$root/bin/linnet" align --help)" "/opt/x/share/doc/linnet/alignment.md"
-has "and so does the manual page" "$(cat "$root/share/man/man1/linnet-align.1")" "See /opt/x/share/doc/linnet/alignment.md"
+has "help of an installed program names it" "$("$root/bin/linnet" align --help)" "/opt/x/share/doc/linnet/docs/alignment.md"
+has "and so does the manual page" "$(cat "$root/share/man/man1/linnet-align.1")" "See /opt/x/share/doc/linnet/docs/alignment.md"
 hasnt "without the folder it was staged in" "$(cat "$root/share/man/man1/"*)" "$tmp"
 build uninstall DESTDIR="$tmp/root" PREFIX=/opt/x
 is "make uninstall leaves nothing" "" "$(find "$root" -type f -o -type l)"
