@@ -26,6 +26,7 @@ typedef struct request {
     int segments, words, streams;
     lin_buffer likely; // phrases, each with its NUL: those of `phrases`, then those of the prompt
     int n_phrases, n_prompt; // n_prompt: keywords too
+    const char *hints; // the fields of n_prompt that were sent
 } request;
 
 // The lines of all fields `phrases`.
@@ -68,6 +69,12 @@ static lin_status check_language(const lin_job *job, const lin_form *form, lin_e
                     language, lin_language_name(language), asked);
 }
 
+static void ignore(lin_job *job, const char *fields)
+{
+    if (job->ignored.n) lin_buffer_text(&job->ignored, ", ");
+    lin_buffer_text(&job->ignored, fields);
+}
+
 static lin_status read_request(lin_job *job, const lin_form *form, request *r, lin_error *err)
 {
     const lin_form_part *prompt = lin_call_part(job->call, form, "prompt", 0), *part;
@@ -92,18 +99,19 @@ static lin_status read_request(lin_job *job, const lin_form *form, request *r, l
         return lin_fail(err, LIN_INVALID, "phrases must have at most %d lines and %d bytes", (int)LIN_MESSAGE_MOST_PHRASES,
                         (int)LIN_MESSAGE_BYTES);
     if (prompt) r->n_prompt = lin_prompt_phrases(prompt->data, prompt->n, &r->likely);
+    r->hints = !prompt ? "keywords" : lin_call_part(job->call, form, "keywords", 0) ? "prompt, keywords" : "prompt";
     for (int i = 0; (part = lin_call_part(job->call, form, "keywords", i)) != NULL; i++)
         r->n_prompt += lin_prompt_phrases(part->data, part->n, &r->likely);
     if (r->n_prompt > LIN_MESSAGE_MOST_PHRASES) {
         r->n_prompt = LIN_MESSAGE_MOST_PHRASES;
-        lin_buffer_text(&job->ignored, job->ignored.n ? ", keywords" : "keywords");
+        ignore(job, "keywords");
     }
     for (int i = 0; (part = lin_call_part(job->call, form, "timestamp_granularities", i)) != NULL; i++) {
         r->segments |= lin_form_is(part, "segment");
         r->words |= lin_form_is(part, "word");
     }
     if ((r->segments || r->words) && strcmp(r->format, "verbose_json") != 0)
-        lin_buffer_text(&job->ignored, job->ignored.n ? ", timestamp_granularities" : "timestamp_granularities");
+        ignore(job, "timestamp_granularities");
     if (!r->words || job->call->kind == LIN_CALL_INFERENCE) r->segments = 1;
     return lin_buffer_status(&r->likely, err);
 }
@@ -369,7 +377,7 @@ static lin_status transcribe(lin_work *w, lin_job *job, const request *r, lin_er
     lin_status status = LIN_OK;
     if (r->n_phrases + r->n_prompt)
         status = lin_serve_phrases(s, lin_text_of(&r->likely), r->n_phrases, r->n_prompt, &phrases, &used, &left_out, err);
-    if (left_out) lin_buffer_text(&job->ignored, job->ignored.n ? ", prompt, keywords" : "prompt, keywords");
+    if (left_out) ignore(job, r->hints);
     const int has_phrases = phrases.phones || phrases.words, differs = r->streams && (own.n_best > 1 || own.voice),
               is_own = has_phrases || differs;
     if (has_phrases) lin_phrases_use(&phrases, &own);
