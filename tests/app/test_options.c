@@ -49,26 +49,28 @@ static const lin_command command = {
 
 static values v;
 static lin_parsed p;
-static lin_error err;
 
 // Words separated by spaces.
-static lin_status parse(const char *line)
+static lin_status parse(const char *line, lin_error *err)
 {
     static char words[1024];
     char *argv[64];
     int argc = 0;
     snprintf(words, sizeof words, "%s", line);
     for (char *w = strtok(words, " "); w; w = strtok(NULL, " ")) argv[argc++] = w;
-    err = (lin_error){0};
     lin_options_free(&p);
-    ck_assert_int_eq(lin_options_begin(&command, &v, &p, &err), LIN_OK);
-    return lin_options_command_line(&p, argc, argv, &err);
+    lin_status status = lin_options_begin(&command, &v, &p, err);
+    if (status == LIN_OK) status = lin_options_command_line(&p, argc, argv, err);
+    if (status != LIN_OK) lin_options_free(&p);
+    return status;
 }
 
-static lin_status conf(const char *text)
+static lin_status conf(const char *text, lin_error *err)
 {
-    parse("");
-    return lin_options_conf(&p, text, strlen(text), "x.conf", &err);
+    lin_status status = parse("", err);
+    if (status == LIN_OK) status = lin_options_conf(&p, text, strlen(text), "x.conf", err);
+    if (status != LIN_OK) lin_options_free(&p);
+    return status;
 }
 
 static void teardown(void)
@@ -79,7 +81,7 @@ static void teardown(void)
 
 START_TEST(defaults)
 {
-    ck_assert_int_eq(parse(""), LIN_OK);
+    OK(parse("", &err));
     ck_assert_int_eq(v.flag, 0);
     ck_assert_int_eq(v.on, 1);
     ck_assert_int_eq(v.whole, 3);
@@ -92,9 +94,8 @@ END_TEST
 
 START_TEST(all_forms)
 {
-    ck_assert_int_eq(
-        parse("-f --no-on --whole=-7 a --choice three --number 1e-3 -tx -o y.npy --files p --files=q - --numbers 0.9,1,1.1"),
-        LIN_OK);
+    OK(parse("-f --no-on --whole=-7 a --choice three --number 1e-3 -tx -o y.npy --files p --files=q - --numbers 0.9,1,1.1",
+             &err));
     ck_assert_int_eq(v.flag, 1);
     ck_assert_int_eq(v.on, 0);
     ck_assert_int_eq(v.whole, -7);
@@ -108,11 +109,11 @@ START_TEST(all_forms)
     ck_assert_str_eq(p.operands.items[1], "-");
     ck_assert_int_eq(v.numbers.count, 3);
     ck_assert_double_eq(v.numbers.items[2], 1.1);
-    ck_assert_int_eq(lin_options_finish(&p, &err), LIN_OK);
-    ck_assert_int_eq(parse("-fn -w5 -- --flag"), LIN_OK);
+    OK(lin_options_finish(&p, &err));
+    OK(parse("-fn -w5 -- --flag", &err));
     ck_assert_int_eq(v.whole, 5);
     ck_assert_str_eq(p.operands.items[0], "--flag");
-    ck_assert_int_eq(parse("--on=off --flag=yes"), LIN_OK);
+    OK(parse("--on=off --flag=yes", &err));
     ck_assert(v.flag && !v.on);
 }
 END_TEST
@@ -149,32 +150,27 @@ static const struct {
 
 START_TEST(mistakes)
 {
-    ck_assert_int_eq(parse(wrong[_i].line), LIN_INVALID);
-    ck_assert_msg(strncmp(err.message, wrong[_i].message, strlen(wrong[_i].message)) == 0, "%s gave: %s", wrong[_i].line,
-                  err.message);
+    FAILS(parse(wrong[_i].line, &err), LIN_INVALID, wrong[_i].message);
 }
 END_TEST
 
 START_TEST(completeness)
 {
-    ck_assert_int_eq(parse("x"), LIN_OK);
-    ck_assert_int_eq(lin_options_finish(&p, &err), LIN_INVALID);
-    ck_assert_str_eq(err.message, "--a-file FILE is missing");
-    ck_assert_int_eq(parse("-o y"), LIN_OK);
-    ck_assert_int_eq(lin_options_finish(&p, &err), LIN_INVALID);
-    ck_assert_str_eq(err.message, "FILE is missing");
-    ck_assert_int_eq(parse("-o y 1 2 3"), LIN_OK);
-    ck_assert_int_eq(lin_options_finish(&p, &err), LIN_INVALID);
-    ck_assert_str_eq(err.message, "unexpected argument '3'");
-    ck_assert_int_eq(parse("--bogus --help"), LIN_OK);
+    OK(parse("x", &err));
+    FAILS(lin_options_finish(&p, &err), LIN_INVALID, "--a-file FILE is missing");
+    OK(parse("-o y", &err));
+    FAILS(lin_options_finish(&p, &err), LIN_INVALID, "FILE is missing");
+    OK(parse("-o y 1 2 3", &err));
+    FAILS(lin_options_finish(&p, &err), LIN_INVALID, "unexpected argument '3'");
+    OK(parse("--bogus --help", &err));
     ck_assert_int_eq(p.help, LIN_HELP_TEXT);
 }
 END_TEST
 
 START_TEST(conf_values)
 {
-    ck_assert_int_eq(conf("\xef\xbb\xbf# comment\n\nwhole = 17\r\n  a_file\t=\ta b#c # not this\ntext = \"x # \\\" \\\\\"  # c\n"
-                          "files = 1\nfiles = 2\nflag = yes\nnumbers = 0.9,1.1"), LIN_OK);
+    OK(conf("\xef\xbb\xbf# comment\n\nwhole = 17\r\n  a_file\t=\ta b#c # not this\ntext = \"x # \\\" \\\\\"  # c\n"
+            "files = 1\nfiles = 2\nflag = yes\nnumbers = 0.9,1.1", &err));
     ck_assert_int_eq(v.whole, 17);
     ck_assert_str_eq(v.file, "a b#c");
     ck_assert_str_eq(v.text, "x # \" \\");
@@ -187,8 +183,8 @@ END_TEST
 START_TEST(conf_and_command_line)
 {
     static const char text[] = "whole = 5\nfiles = a\nfiles = b\nnumber = 0.25\n";
-    ck_assert_int_eq(parse("--whole 7 --files z"), LIN_OK);
-    ck_assert_int_eq(lin_options_conf(&p, text, strlen(text), "x.conf", &err), LIN_OK);
+    OK(parse("--whole 7 --files z", &err));
+    OK(lin_options_conf(&p, text, strlen(text), "x.conf", &err));
     ck_assert_int_eq(v.whole, 7);
     ck_assert_int_eq(v.files.count, 1);
     ck_assert_str_eq(v.files.items[0], "z");
@@ -219,8 +215,7 @@ static const struct {
 
 START_TEST(conf_mistakes)
 {
-    ck_assert_int_eq(conf(wrong_conf[_i].text), wrong_conf[_i].status);
-    ck_assert_msg(strncmp(err.message, wrong_conf[_i].message, strlen(wrong_conf[_i].message)) == 0, "gave: %s", err.message);
+    FAILS(conf(wrong_conf[_i].text, &err), wrong_conf[_i].status, wrong_conf[_i].message);
 }
 END_TEST
 
@@ -229,28 +224,26 @@ START_TEST(conf_limits)
     static char long_line[20000];
     memset(long_line, 'a', sizeof long_line - 1);
     memcpy(long_line, "text = ", 7);
-    ck_assert_int_eq(conf(long_line), LIN_FORMAT);
-    ck_assert_ptr_nonnull(strstr(err.message, "x.conf:1: a line of more than"));
+    FAILS(conf(long_line, &err), LIN_FORMAT, "x.conf:1: a line of more than");
     long_line[5000] = 0;
-    ck_assert_int_eq(conf(long_line), LIN_FORMAT);
-    ck_assert_ptr_nonnull(strstr(err.message, "a value of more than"));
-    parse("");
-    ck_assert_int_eq(lin_options_conf_file(&p, "/nonexistent/x.conf", &err), LIN_IO);
-    ck_assert_str_eq(err.message, "cannot open /nonexistent/x.conf: No such file or directory");
-    ck_assert_int_eq(lin_options_conf_file(&p, "/", &err), LIN_IO);
-    ck_assert_int_eq(lin_options_conf(&p, "a\0b", 3, "x.conf", &err), LIN_FORMAT);
+    FAILS(conf(long_line, &err), LIN_FORMAT, "a value of more than");
+    OK(parse("", &err));
+    FAILS(lin_options_conf_file(&p, "/nonexistent/x.conf", &err), LIN_IO,
+          "cannot open /nonexistent/x.conf: No such file or directory");
+    FAILS(lin_options_conf_file(&p, "/", &err), LIN_IO, "");
+    FAILS(lin_options_conf(&p, "a\0b", 3, "x.conf", &err), LIN_FORMAT, "");
 }
 END_TEST
 
 START_TEST(text_reads_back)
 {
     char *text, *again;
-    ck_assert_int_eq(parse("-f -t a\"b\\# --number 0.1 --files x --files y -o z --numbers 0.7,0.9 --choice one"), LIN_OK);
-    ck_assert_int_eq(lin_options_text(&p, LIN_FROM_DEFAULT, &text, &err), LIN_OK);
-    ck_assert_int_eq(conf(text), LIN_OK);
+    OK(parse("-f -t a\"b\\# --number 0.1 --files x --files y -o z --numbers 0.7,0.9 --choice one", &err));
+    OK(lin_options_text(&p, LIN_FROM_DEFAULT, &text, &err));
+    OK(conf(text, &err));
     ck_assert_str_eq(v.text, "a\"b\\#");
     ck_assert_double_eq(v.number, 0.1);
-    ck_assert_int_eq(lin_options_text(&p, LIN_FROM_DEFAULT, &again, &err), LIN_OK);
+    OK(lin_options_text(&p, LIN_FROM_DEFAULT, &again, &err));
     ck_assert_str_eq(text, again);
     lin_free(text);
     lin_free(again);
@@ -261,6 +254,7 @@ static lin_status parsed_and_written(void)
 {
     char *argv[] = {"--files", "a", "--files", "b", "--files", "c", "-t", "x", "operand", "--numbers", "1,2"};
     static const char text[] = "files = q\na-file = z\n";
+    lin_error err;
     char *out = NULL;
     lin_parsed q;
     values w;
@@ -335,8 +329,7 @@ END_TEST
 START_TEST(completion_of_unknown_shell)
 {
     const lin_command *const commands[] = {&command, NULL};
-    ck_assert_int_eq(lin_completion(stdout, commands, "tcsh", &err), LIN_INVALID);
-    ck_assert_ptr_nonnull(strstr(err.message, "bash, zsh and fish"));
+    FAILS(lin_completion(stdout, commands, "tcsh", &err), LIN_INVALID, "bash, zsh and fish");
 }
 END_TEST
 
@@ -372,17 +365,16 @@ END_TEST
 // name=value,... of one option; a comma before a digit or a sign belongs to a list of numbers.
 START_TEST(settings)
 {
-    ck_assert_int_eq(parse("--set few=1,-2,3,deep,wide=5 x"), LIN_OK);
+    OK(parse("--set few=1,-2,3,deep,wide=5 x", &err));
     ck_assert(v.deep == 1 && v.wide == 5 && v.few.count == 3 && v.few.items[1] == -2);
-    ck_assert_int_eq(parse("--set=deep --set no-deep,wide=-1"), LIN_OK);
+    OK(parse("--set=deep --set no-deep,wide=-1", &err));
     ck_assert(v.deep == 0 && v.wide == -1);
-    ck_assert_int_eq(parse("--wide 2"), LIN_INVALID);
-    ck_assert_str_eq(err.message, "unknown option --wide; it is a value of --set");
-    ck_assert_int_eq(parse("--set help"), LIN_OK);
+    FAILS(parse("--wide 2", &err), LIN_INVALID, "unknown option --wide; it is a value of --set");
+    OK(parse("--set help", &err));
     ck_assert(p.help == LIN_HELP_SETTINGS && strcmp(p.settings, "set") == 0);
-    ck_assert_int_eq(conf("wide = 3\nset = deep,few=2\n"), LIN_OK);
+    OK(conf("wide = 3\nset = deep,few=2\n", &err));
     ck_assert(v.wide == 3 && v.deep == 1 && v.few.items[0] == 2);
-    ck_assert_int_eq(conf("set = wide=3\nset = deep\nfiles = a\nfiles = b\n"), LIN_OK); // these may be repeated
+    OK(conf("set = wide=3\nset = deep\nfiles = a\nfiles = b\n", &err)); // these may be repeated
     ck_assert(v.wide == 3 && v.deep == 1 && v.files.count == 2);
 }
 END_TEST

@@ -199,7 +199,6 @@ END_TEST
 START_TEST(rates_beyond_reason)
 {
     static const fake_device odd[] = {{"hi-res", 2, 0, 384000}, {"liar", 2, 0, 1e9}, {"many", 2000, 0, 48000}};
-    lin_error why = {0};
     lin_microphone *mic;
     for (int i = 0; i < 2; i++) {
         fake_devices(odd, 3, i);
@@ -211,8 +210,7 @@ START_TEST(rates_beyond_reason)
     lin_microphone_options options = lin_microphone_options_default();
     options.channels = 65;
     fake_devices(odd, 3, 2);
-    ck_assert_int_ne(lin_microphone_open(&options, &mic, &why), LIN_OK);
-    ck_assert_msg(strstr(why.message, "channels"), "%s", why.message);
+    FAILS(lin_microphone_open(&options, &mic, &err), LIN_UNSUPPORTED, "channels");
     ck_assert_int_eq(fake.opened, 0);
 }
 END_TEST
