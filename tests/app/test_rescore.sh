@@ -188,17 +188,7 @@ is "listen, whose utterances are passed one by one" \
 
 refused "a model of sound" 1 "$tmp/model.safetensors is not one of words: it has sound and no tokens" \
     decode -q $lm --rescore "$tmp/model.safetensors" "$tmp/th.npy"
-refused "no model at all" 1 "$tmp/text" decode -q $lm --rescore "$tmp/text" "$tmp/th.npy"
 refused "no such name" 1 "cannot open none" decode -q $lm --rescore none "$tmp/th.npy"
-refused "no such file" 1 "$tmp/none" decode -q $lm --rescore "$tmp/none" "$tmp/th.npy"
-head -c 3000 "$network" > "$tmp/cut.safetensors"
-refused "a model cut short" 1 "$tmp/cut.safetensors" decode -q $lm --rescore "$tmp/cut.safetensors" "$tmp/th.npy"
-cp "$network" "$tmp/flipped.safetensors"
-flip "$tmp/flipped.safetensors" $(($(wc -c < "$network") - 100)) 3
-refused "a damaged one" 1 "$tmp/flipped.safetensors" decode -q $lm --rescore "$tmp/flipped.safetensors" "$tmp/th.npy"
-printf 'ένα T UW\nδύο HH AH\na AH\n' > "$tmp/greek.dict"
-refused "words of another alphabet" 1 "2 of the 3 words of the lexicon have other characters, such as" \
-    decode -q --words --no-lm -l "$tmp/greek.dict" --rescore "$network" "$tmp/th.npy"
 refused "its options alone" 2 "--tune rescore-n needs --rescore" decode -q $lm --tune rescore-n=5 "$tmp/th.npy"
 refused "another one" 2 "--tune rescore-weight needs --rescore" decode -q $lm --tune rescore-weight=0.1 "$tmp/th.npy"
 refused "a weight above 1" 2 "rescore-weight" decode -q $lm --rescore "$network" --tune rescore-weight=1.1 "$tmp/th.npy"

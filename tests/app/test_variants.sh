@@ -120,7 +120,6 @@ refused "weights of another shape" 1 "has another shape than this network: layer
     train "$tmp/v/transformer.conf" $train --init "$tmp/model.safetensors" --layers 3
 refused "taps that are too few" 1 "8 taps do not reach" train "$tmp/v/transformer.conf" $train --init "$tmp/model.safetensors" \
     --direction bidirectional --ahead 2 --positions centred-conv --set conv-kernel=8,conv-layers=2
-refused "two models" 1 "--offline and --model name two models" transcribe --offline -m "$tmp/model.safetensors" "$wav"
 refused "a chunk of 0" 2 "lsh-chunk" train "$tmp/v/transformer.conf" $train --attention lsh --set lsh-chunk=0
 refused "too many features" 1 "head_width 60 gives 1891 features" \
     train "$tmp/v/transformer.conf" $train --set feature-map=poly2,head-width=60
