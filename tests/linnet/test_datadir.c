@@ -1,7 +1,8 @@
-// Lists of recordings: good ones, and every kind of bad one with its message.
+// Lists of recordings and manifests of other toolkits: good ones, and every kind of bad one with its message; Common Voice.
 #include "linnet/datadir.h"
 
 #include <sys/stat.h>
+#include <zlib.h>
 
 #include "base/memory.h"
 #include "tests/support.h"
@@ -23,22 +24,28 @@ static lin_status parse(const char *wav, const char *text, const char *spk, int 
     return parse_all(contents, &(lin_datadir_options){.audio_root = "root", .need_text = need_text}, dir, err);
 }
 
+static void check(const lin_utterance *u, const char *id, const char *path, const char *text, const char *speaker, double start_s,
+                  double end_s, int channel)
+{
+    ck_assert_str_eq(u->id, id);
+    ck_assert_str_eq(u->cut.path, path);
+    ck_assert_pstr_eq(u->text, text);
+    ck_assert_str_eq(u->speaker, speaker);
+    ck_assert_double_eq_tol(u->cut.part.start_s, start_s, 1e-9);
+    ck_assert_double_eq_tol(u->cut.part.end_s, end_s, 1e-9);
+    ck_assert_int_eq(u->cut.channel, channel);
+}
+
 START_TEST(a_directory_is_read)
 {
     lin_datadir *dir;
     OK(parse("b audio/b.wav\na\t/abs/a b.flac \nc c.ogg", "a  I'M\t HERE \nb HELLO\nc \xC3\x84H\n",
                         "b bob\na ann\nc bob\n", 1, &dir, &err));
     ck_assert_int_eq(lin_datadir_count(dir), 3);
-    const lin_utterance *b = lin_datadir_at(dir, 0), *a = lin_datadir_at(dir, 1), *c = lin_datadir_at(dir, 2);
-    ck_assert_str_eq(b->id, "b");
-    ck_assert_str_eq(b->cut.path, "root/audio/b.wav");
-    ck_assert_str_eq(b->text, "HELLO");
-    ck_assert_str_eq(b->speaker, "bob");
-    ck_assert_int_eq(b->line, 1);
-    ck_assert_str_eq(a->cut.path, "/abs/a b.flac");
-    ck_assert_str_eq(a->text, "I'M HERE");
-    ck_assert_str_eq(a->speaker, "ann");
-    ck_assert_str_eq(c->text, "\xC3\x84H");
+    check(lin_datadir_at(dir, 0), "b", "root/audio/b.wav", "HELLO", "bob", 0, 0, 0);
+    check(lin_datadir_at(dir, 1), "a", "/abs/a b.flac", "I'M HERE", "ann", 0, 0, 0);
+    check(lin_datadir_at(dir, 2), "c", "root/c.ogg", "\xC3\x84H", "bob", 0, 0, 0);
+    ck_assert_int_eq(lin_datadir_at(dir, 0)->line, 1);
     lin_datadir_destroy(dir);
 }
 END_TEST
@@ -127,17 +134,10 @@ START_TEST(a_list_is_read)
     lin_datadir *dir;
     const lin_datadir_file list = FILE_OF("list", "\xEF\xBB\xBFx/one.wav\tHELLO  THERE\n/abs/two (2).tar.gz\tYES\n.hidden\tNO\n");
     OK(lin_datadir_parse_list(&list, &(lin_datadir_options){"root/", 1, 0}, &dir, &err));
-    const char *want[][3] = {{"x/one", "root/x/one.wav", "HELLO THERE"},
-                             {"/abs/two__2_.tar", "/abs/two (2).tar.gz", "YES"},
-                             {".hidden", "root/.hidden", "NO"}};
     ck_assert_int_eq(lin_datadir_count(dir), 3);
-    for (int i = 0; i < 3; i++) {
-        const lin_utterance *u = lin_datadir_at(dir, i);
-        ck_assert_str_eq(u->id, want[i][0]);
-        ck_assert_str_eq(u->speaker, want[i][0]);
-        ck_assert_str_eq(u->cut.path, want[i][1]);
-        ck_assert_str_eq(u->text, want[i][2]);
-    }
+    check(lin_datadir_at(dir, 0), "x/one", "root/x/one.wav", "HELLO THERE", "x/one", 0, 0, 0);
+    check(lin_datadir_at(dir, 1), "/abs/two__2_.tar", "/abs/two (2).tar.gz", "YES", "/abs/two__2_.tar", 0, 0, 0);
+    check(lin_datadir_at(dir, 2), ".hidden", "root/.hidden", "NO", ".hidden", 0, 0, 0);
     lin_datadir_destroy(dir);
 
     const lin_datadir_file windows = FILE_OF("list", "a.wav\tone two\r\nb.wav\tB\r\n");
@@ -178,22 +178,10 @@ START_TEST(segments_and_channels_are_read)
                                  "b call7 3.20 5.75\na\tcall8 0 1e1\nc call7 6 -1 0\n", "call7 sw7 B\ncall8 sw8 1\n"};
     OK(parse_all(files, &o, &dir, &err));
     ck_assert_int_eq(lin_datadir_count(dir), 3);
-    const lin_utterance *b = lin_datadir_at(dir, 0), *a = lin_datadir_at(dir, 1), *c = lin_datadir_at(dir, 2);
-    ck_assert_str_eq(b->id, "b");
-    ck_assert_str_eq(b->cut.path, "root/c.sph");
-    ck_assert_str_eq(b->text, "B");
-    ck_assert_str_eq(b->speaker, "bob");
-    ck_assert_double_eq(b->cut.part.start_s, 3.2);
-    ck_assert_double_eq(b->cut.part.end_s, 5.75);
-    ck_assert_int_eq(b->cut.channel, 2);
-    ck_assert_int_eq(b->cut.is_command, 0);
-    ck_assert_str_eq(a->cut.path, "sph2pipe -f wav c8.sph");
-    ck_assert_int_eq(a->cut.is_command, 1);
-    ck_assert_double_eq(a->cut.part.end_s, 10);
-    ck_assert_int_eq(a->cut.channel, 1);
-    ck_assert_double_eq(c->cut.part.start_s, 6);
-    ck_assert_double_eq(c->cut.part.end_s, 0); // to the end
-    ck_assert_int_eq(c->cut.channel, 1);       // the segment's own
+    check(lin_datadir_at(dir, 0), "b", "root/c.sph", "B", "bob", 3.2, 5.75, 2);
+    check(lin_datadir_at(dir, 1), "a", "sph2pipe -f wav c8.sph", "A", "ann", 0, 10, 1);
+    check(lin_datadir_at(dir, 2), "c", "root/c.sph", NULL, "ann", 6, 0, 1); // to the end, in the segment's own channel
+    for (int i = 0; i < 3; i++) ck_assert_int_eq(lin_datadir_at(dir, i)->cut.is_command, i == 1);
     ck_assert_int_eq(lin_datadir_has_parts(dir), 1);
     lin_datadir_destroy(dir);
 
@@ -305,6 +293,195 @@ START_TEST(many_names_are_found)
 }
 END_TEST
 
+/* ---- manifests ------------------------------------------------------------------------------------------------------------- */
+
+static lin_status parse_manifest(const char *text, const lin_datadir_options *o, lin_datadir **dir, lin_error *err)
+{
+    const lin_datadir_file file = {"m", text, strlen(text)};
+    return lin_datadir_parse_list(&file, o, dir, err);
+}
+
+static const lin_datadir_options plain = {.audio_root = "root"};
+
+static lin_datadir *good(const char *text, const lin_datadir_options *o)
+{
+    lin_datadir *dir;
+    OK(parse_manifest(text, o, &dir, &err));
+    return dir;
+}
+
+START_TEST(json_lines_are_read)
+{
+    lin_datadir *dir =
+        good("\n{\"audio_filepath\": \"x/a b.wav\", \"text\": \" how\\n are\\tyou\\n\", \"duration\": 2.5, \"lang\": \"en\"} \r\n"
+             "{\"audio\": {\"path\": \"/abs/b.flac\"}, \"sentence\": \"B\", \"speaker\": \"bob\", \"duration\": null}\n"
+             "{\"file_name\":\"c.wav\",\"offset\":3.2004,\"duration\":2.5,\"transcription\":\"\",\"id\":\"utt-7\"}\n"
+             "{\"path\":\"c.wav\",\"offset\":12}",
+             &plain);
+    ck_assert_int_eq(lin_datadir_count(dir), 4);
+    check(lin_datadir_at(dir, 0), "x/a_b", "root/x/a b.wav", "how are you", "x/a_b", 0, 0, 0);
+    check(lin_datadir_at(dir, 1), "/abs/b", "/abs/b.flac", "B", "bob", 0, 0, 0);
+    check(lin_datadir_at(dir, 2), "utt-7", "root/c.wav", NULL, "utt-7", 3.2004, 5.7004, 0);
+    check(lin_datadir_at(dir, 3), "c-0012000", "root/c.wav", NULL, "c-0012000", 12, 0, 0);
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(lin_datadir_at(dir, i)->line, i + 2);
+        ck_assert_int_eq(lin_datadir_at(dir, i)->record[0], '{');
+    }
+    ck_assert_str_eq(lin_datadir_at(dir, 3)->record, "{\"path\":\"c.wav\",\"offset\":12}");
+    lin_datadir_destroy(dir);
+    dir = good("{\"wav\":\"a.wav\",\"text\":\"\\n how\\n\\tare you\\n\"}", &plain); // a text of several lines
+    ck_assert_str_eq(lin_datadir_at(dir, 0)->text, "how are you");
+    lin_datadir_destroy(dir);
+}
+END_TEST
+
+#define CUT(rest) "{\"id\":\"cut-1\",\"start\":10.5,\"duration\":4,\"channel\":1,\"type\":\"MonoCut\",\"recording\":" rest "}\n"
+#define RECORDING "{\"id\":\"r\",\"sources\":[{\"type\":\"file\",\"channels\":[0,1],\"source\":\"r.flac\"}]}"
+
+// Cuts as lhotse 1.x writes them.
+START_TEST(cuts_are_read)
+{
+    lin_datadir *dir = good(CUT(RECORDING ",\"supervisions\":[{\"id\":\"s\",\"recording_id\":\"r\",\"start\":0.0,\"duration\":4,"
+                                "\"channel\":1,\"text\":\"HOW ARE\",\"speaker\":\"ann\"}]"), &plain);
+    ck_assert_int_eq(lin_datadir_count(dir), 1);
+    check(lin_datadir_at(dir, 0), "cut-1", "root/r.flac", "HOW ARE", "ann", 10.5, 14.5, 2);
+    ck_assert_ptr_nonnull(lin_datadir_at(dir, 0)->record);
+    lin_datadir_destroy(dir);
+
+    dir = good(CUT(RECORDING ",\"supervisions\":[{\"id\":\"a\",\"start\":-1,\"duration\":2,\"text\":\"A\"},"
+                   "{\"id\":\"b\",\"start\":2.5,\"duration\":1,\"text\":\"B\",\"channel\":0,\"speaker\":\"ben\"}]"), &plain);
+    ck_assert_int_eq(lin_datadir_count(dir), 2);
+    check(lin_datadir_at(dir, 0), "a", "root/r.flac", "A", "a", 9.5, 11.5, 2);
+    check(lin_datadir_at(dir, 1), "b", "root/r.flac", "B", "ben", 13, 14, 1);
+    ck_assert_ptr_null(lin_datadir_at(dir, 1)->record); // several share the line
+    lin_datadir_destroy(dir);
+
+    // Before the begin of the recording there is nothing.
+    dir = good("{\"id\":\"c\",\"start\":0.5,\"duration\":4,\"recording\":" RECORDING
+               ",\"supervisions\":[{\"id\":\"a\",\"start\":-1,\"duration\":3},"
+               "{\"id\":\"b\",\"start\":-0.5,\"duration\":3},{\"id\":\"c\",\"start\":null,\"duration\":3}]}", &plain);
+    const double parts[][2] = {{0, 2.5}, {0, 3}, {0.5, 3.5}};
+    for (int i = 0; i < 3; i++) {
+        ck_assert_double_eq(lin_datadir_at(dir, i)->cut.part.start_s, parts[i][0]);
+        ck_assert_double_eq(lin_datadir_at(dir, i)->cut.part.end_s, parts[i][1]);
+    }
+    lin_datadir_destroy(dir);
+
+    const lin_datadir_options commands = {.allow_commands = 1};
+    dir = good(CUT("{\"sources\":[{\"type\":\"command\",\"source\":\"cat x.wav\"}]}"), &commands);
+    ck_assert_int_eq(lin_datadir_at(dir, 0)->cut.is_command, 1);
+    ck_assert_str_eq(lin_datadir_at(dir, 0)->cut.path, "cat x.wav");
+    ck_assert_ptr_null(lin_datadir_at(dir, 0)->text);
+    lin_datadir_destroy(dir);
+}
+END_TEST
+
+START_TEST(tables_are_read)
+{
+    lin_datadir *dir = good("client_id\tpath\tsentence\tup_votes\r\n0a1b\tcommon_voice_de_1.mp3\tWie geht\xE2\x80\x99s?\t2\r\n"
+                            "\tcommon_voice_de_2.mp3\tGut.\t\n\n", &plain);
+    ck_assert_int_eq(lin_datadir_count(dir), 2);
+    check(lin_datadir_at(dir, 0), "common_voice_de_1", "root/common_voice_de_1.mp3", "Wie geht\xE2\x80\x99s?", "0a1b", 0, 0, 0);
+    check(lin_datadir_at(dir, 1), "common_voice_de_2", "root/common_voice_de_2.mp3", "Gut.", "common_voice_de_2", 0, 0, 0);
+    ck_assert_ptr_null(lin_datadir_at(dir, 0)->record);
+    lin_datadir_destroy(dir);
+}
+END_TEST
+
+START_TEST(bad_manifests_are_refused)
+{
+    static const struct {
+        const char *text, *message;
+        lin_status status;
+    } cases[] = {
+        {"{\"text\":\"A\"}", "m:1: the object names no sound: it has no \"audio_filepath\"", LIN_FORMAT},
+        {"{\"audio_filepath\":\"a.wav\"}\n{\"audio_filepath\":\"a.wav\"}", "m:2: a is repeated; it is already in line 1",
+         LIN_FORMAT},
+        {"{\"audio_filepath\":\"a.wav\",\"offset\":-1}", "m:1: \"offset\" is no time in seconds", LIN_FORMAT},
+        {"{\"audio_filepath\":\"a.wav\",\"duration\":\"2\"}", "m:1: \"duration\" is no time in seconds", LIN_FORMAT},
+        {"{\"audio_filepath\":\"a.wav\",\"id\":\"a b\"}", "m:1: the name 'a b' has a blank", LIN_FORMAT},
+        {"{\"audio_filepath\":\"a.wav\",\"speaker\":\"a b\"}", "m:1: the speaker must be one name", LIN_FORMAT},
+        {"{\"audio_filepath\":\"a.wav\"", "m:1: the line is not JSON", LIN_FORMAT},
+        {"{\"audio_filepath\":\"a\\nb.wav\"}", "m:1: the object names no sound", LIN_FORMAT},
+        {"{\"audio_filepath\":\"a.wav\"} x", "m:1: the line has extra text after its end", LIN_FORMAT},
+        {"[{\"audio_filepath\":\"a.wav\"}]", "m:1: a line must hold one JSON object", LIN_FORMAT},
+        {"{\"audio_filepath\":\"a\\u001b.wav\"}", "m:1: the line contains control characters", LIN_FORMAT},
+        {"{\"id\":\"c\",\"tracks\":[]}", "m:1: the cut has no recording; only cuts of one can be read", LIN_FORMAT},
+        {CUT("{\"sources\":[]}"), "m:1: the cut's recording must have one source", LIN_FORMAT},
+        {CUT("{\"sources\":[{\"type\":\"url\",\"source\":\"http://x\"}]}"), "the source of the sound is no file, but of type url",
+         LIN_UNSUPPORTED},
+        {CUT("{\"sources\":[{\"type\":\"command\",\"source\":\"x\"}]}"), "--allow-commands runs such commands", LIN_UNSUPPORTED},
+        {"{\"id\":\"c\",\"channel\":[0,1],\"recording\":" RECORDING "}", "m:1: the cut must have one channel", LIN_FORMAT},
+        {"{\"channel\":0,\"recording\":" RECORDING "}", "m:1: a cut or supervision without \"id\"", LIN_FORMAT},
+        {CUT(RECORDING ",\"supervisions\":[{\"id\":\"a\",\"start\":1e9},{\"id\":\"b\"}]"), "m:1: \"start\" is no time in seconds",
+         LIN_FORMAT},
+        {CUT(RECORDING ",\"supervisions\":[{\"id\":\"a\",\"start\":\"1\"},{\"id\":\"b\"}]"),
+         "m:1: \"start\" is no time in seconds", LIN_FORMAT},
+        {CUT(RECORDING ",\"supervisions\":[{\"id\":\"a\",\"start\":-13,\"duration\":2},{\"id\":\"b\"}]"),
+         "m:1: a supervision ends before its recording begins", LIN_FORMAT},
+        {"path\tsentence\n\tA\n", "m:2: the column \"path\" is empty", LIN_FORMAT},
+        {"path\tsentence\na.mp3\t\xFF\n", "m:2: byte 0xFF at column 7 is not UTF-8 text", LIN_FORMAT},
+        {"path\tsentence\n", "m: it lists no recordings", LIN_FORMAT},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        lin_datadir *dir;
+        FAILS(parse_manifest(cases[i].text, &plain, &dir, &err), cases[i].status, cases[i].message);
+        ck_assert_ptr_null(dir);
+    }
+    lin_datadir *dir;
+    const lin_datadir_options need = {.need_text = 1};
+    FAILS(parse_manifest("{\"audio_filepath\":\"a.wav\"}", &need, &dir, &err), LIN_FORMAT, "m:1: a has no transcript");
+    FAILS(parse_manifest("path\tsentence\na.mp3\t\n", &need, &dir, &err), LIN_FORMAT, "m:2: the column \"sentence\" is empty");
+}
+END_TEST
+
+START_TEST(lists_are_told_apart)
+{
+    static const struct {
+        const char *text, *message; // message NULL: it lists n recordings
+        int n;
+    } cases[] = {{"\xEF\xBB\xBF\n {\"a\":1}", "m:2: the object names no sound", 0}, {"[\n {\"a\":1}]", "m:1: the line", 0},
+                 {"path\tsentence\nb\tB\n", NULL, 1},      {"a\tsentence\tpath\r\nx\ty\tz\n", NULL, 1},
+                 {"path\twhat was said\nb\tB\n", NULL, 2}, {"[take 1].wav\tA\n", NULL, 1},
+                 {"", "it lists no recordings", 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        lin_datadir *dir;
+        if (cases[i].message) {
+            FAILS(parse_manifest(cases[i].text, &plain, &dir, &err), LIN_FORMAT, cases[i].message);
+            continue;
+        }
+        dir = good(cases[i].text, &plain);
+        ck_assert_int_eq(lin_datadir_count(dir), cases[i].n);
+        lin_datadir_destroy(dir);
+    }
+}
+END_TEST
+
+START_TEST(files_are_loaded)
+{
+    static const char line[] = "{\"audio_filepath\":\"a.wav\",\"text\":\"A\"}\n", table[] = "path\tsentence\na.mp3\tA\n";
+    const lin_datadir_options o = {.need_text = 1};
+    lin_datadir *dir;
+    const char *path = test_path("m.jsonl.gz");
+    gzFile gz = gzopen(path, "wb");
+    ck_assert_int_eq(gzputs(gz, line), (int)strlen(line));
+    gzclose(gz);
+    OK(lin_datadir_load(path, &o, &dir, &err));
+    ck_assert_str_eq(lin_datadir_at(dir, 0)->cut.path, test_path("a.wav"));
+    lin_datadir_destroy(dir);
+
+    // Common Voice: the sound is in the folder clips beside the table, if there is one.
+    path = test_file("train.tsv", table, strlen(table));
+    for (int clips = 0; clips < 2; clips++) {
+        if (clips) ck_assert_int_eq(mkdir(test_path("clips"), 0777), 0);
+        OK(lin_datadir_load(path, &o, &dir, &err));
+        ck_assert_str_eq(lin_datadir_at(dir, 0)->cut.path, test_path(clips ? "clips/a.mp3" : "a.mp3"));
+        lin_datadir_destroy(dir);
+    }
+    FAIL_EVERY_ALLOCATION_OF(dir, lin_datadir_load(path, &o, &dir, NULL), lin_datadir_destroy(dir));
+}
+END_TEST
+
 START_TEST(a_failed_allocation_is_an_error)
 {
     lin_datadir *dir;
@@ -320,10 +497,14 @@ START_TEST(a_failed_allocation_is_an_error)
         const lin_datadir_options o = {.need_text = 1};
         FAIL_EVERY_ALLOCATION_OF(dir, lin_datadir_load(path, &o, &dir, NULL), lin_datadir_destroy(dir));
     }
+    static const char text[] = "{\"audio_filepath\":\"a.wav\",\"text\":\"A\",\"speaker\":\"s\"}\n" CUT(
+        RECORDING ",\"supervisions\":[{\"id\":\"s1\",\"text\":\"A\"},{\"id\":\"s2\",\"speaker\":\"c\"}]");
+    FAIL_EVERY_ALLOCATION_OF(dir, parse_manifest(text, &plain, &dir, NULL), lin_datadir_destroy(dir));
 }
 END_TEST
 
 TEST_MAIN("linnet/datadir", TEST(a_directory_is_read), TEST(text_and_speakers_may_be_missing), TEST(bad_directories_are_refused),
           TEST(nul_bytes_and_long_lines_are_refused), TEST(a_list_is_read), TEST(paths_are_relative_to_the_corpus),
           TEST(segments_and_channels_are_read), TEST(bad_segments_are_refused), TEST(many_names_are_found),
-          TEST(a_failed_allocation_is_an_error))
+          TEST(json_lines_are_read), TEST(cuts_are_read), TEST(tables_are_read), TEST(bad_manifests_are_refused),
+          TEST(lists_are_told_apart), TEST(files_are_loaded), TEST(a_failed_allocation_is_an_error))
