@@ -51,21 +51,12 @@ static void die(const char *what)
 
 static char *read_file(const char *path, size_t *n)
 {
-    FILE *f = fopen(path, "rb");
-    if (!f) die(path);
-    char *bytes = NULL;
-    for (size_t capacity = 0;;) {
-        if (*n == capacity) {
-            capacity = capacity ? 2 * capacity : 65536;
-            bytes = realloc(bytes, capacity + 1);
-            if (!bytes) die("memory");
-        }
-        const size_t got = fread(bytes + *n, 1, capacity - *n, f);
-        if (got == 0) break;
-        *n += got;
-    }
+    char *bytes, part[65536];
+    FILE *f = fopen(path, "rb"), *to = open_memstream(&bytes, n);
+    if (!f || !to) die(path);
+    for (size_t got; (got = fread(part, 1, sizeof part, f)) > 0;) fwrite(part, 1, got, to);
     fclose(f);
-    bytes[*n] = 0;
+    if (fclose(to) != 0) die("memory");
     return bytes;
 }
 
@@ -89,6 +80,14 @@ static int give(int fd, const void *bytes, size_t n)
         n -= (size_t)sent;
     }
     return 0;
+}
+
+static void give_file(int fd, const char *path)
+{
+    size_t n;
+    char *bytes = read_file(path, &n);
+    give(fd, bytes, n);
+    free(bytes);
 }
 
 /* ---- HTTP ------------------------------------------------------------------------------------------------------------------ */
@@ -379,16 +378,10 @@ int main(int argc, char **argv)
     if (!strcmp(what, "post")) return request(fd, &o, "POST");
     if (!strcmp(what, "options")) return request(fd, &o, "OPTIONS");
     if (!strcmp(what, "stream")) return stream(fd, &o);
-    size_t n = 0;
-    char *bytes = read_file(o.path, &n);
-    give(fd, bytes, n);
-    free(bytes);
+    give_file(fd, o.path);
     if (o.rest) {
         rest(o.pause);
-        n = 0;
-        bytes = read_file(o.rest, &n);
-        give(fd, bytes, n);
-        free(bytes);
+        give_file(fd, o.rest);
         return print_all(fd); // an answer is due
     }
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){.tv_sec = 1}, sizeof(struct timeval));
