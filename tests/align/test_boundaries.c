@@ -124,6 +124,15 @@ static int check_rules(const lin_path *path, int T)
     return silences;
 }
 
+// The segments of a path in T frames, which keep the rules; returns the number of silences between phones.
+static int place(const lin_path *path, const float *frames, int T)
+{
+    lin_boundaries_reset(b);
+    OK(lin_boundaries_push(b, frames, T, &err));
+    OK(lin_boundaries_find(b, path, ROW, seconds_of(T), segments, &err));
+    return check_rules(path, T);
+}
+
 // The largest error against the planted onsets, in frames.
 static double worst_error(int n)
 {
@@ -137,33 +146,26 @@ static double worst_error(int n)
 
 START_TEST(planted_onsets_are_found)
 {
-    begin();
     static const double late[] = {0, 0.05, 0.09, 0.13}, levels[] = {18, 12, 9};
     for (uint64_t seed = 0; seed < 48; seed++) {
         const int n = 2 + 2 * (int)lin_random_below(seed, 77, 20), pauses = (int)(seed % 3);
         const int T = utterance(n, 20, pauses, late[seed % 4], levels[seed / 4 % 3], seed * 1000);
         const lin_path path = {.phones = said, .n_phones = n, .words = words, .n_words = n / 2};
-        lin_boundaries_reset(b);
-        OK(lin_boundaries_push(b, sound, T, &err));
-        OK(lin_boundaries_find(b, &path, ROW, seconds_of(T), segments, &err));
-        const int silences = check_rules(&path, T);
+        const int silences = place(&path, sound, T);
         test_require(worst_error(n) < 1.01, "seed %d: an onset is off by %g frames", (int)seed, worst_error(n));
         ck_assert_int_eq(silences, pauses ? (n / 2 - 1) / pauses : 0);
         const double last = (segments[n - 1].end_s - 0.007) / HOP;
         test_require(fabs(last - onsets[n]) < 1.01, "seed %d: the end is at %g, not %d", (int)seed, last, onsets[n]);
     }
-    end();
 }
 END_TEST
 
 START_TEST(words_have_the_ends_of_their_phones)
 {
-    begin();
     const int n = 8, T = utterance(n, 20, 2, 0.09, 15, 5);
     const lin_path path = {.phones = said, .n_phones = n, .words = words, .n_words = n / 2};
     lin_result r = {0};
-    OK(lin_boundaries_push(b, sound, T, &err));
-    OK(lin_boundaries_find(b, &path, ROW, seconds_of(T), segments, &err));
+    place(&path, sound, T);
     OK(lin_result_begin(&r, "x", NULL, 1, &err));
     OK(lin_result_add_path(&r, &path, ROW, NULL, NULL, &err));
     lin_result_set_times(&r, segments);
@@ -173,18 +175,15 @@ START_TEST(words_have_the_ends_of_their_phones)
         ck_assert(r.words[i].end_s == segments[2 * i + 1].end_s);
     }
     lin_result_free(&r);
-    end();
 }
 END_TEST
 
 START_TEST(any_pieces_and_any_filterbank)
 {
-    begin();
     const int n = 20, T = utterance(n, 20, 3, 0.09, 15, 11);
     const lin_path path = {.phones = said, .n_phones = n, .words = words, .n_words = n / 2};
     static lin_segment again[N_MAX];
-    OK(lin_boundaries_push(b, sound, T, &err));
-    OK(lin_boundaries_find(b, &path, ROW, seconds_of(T), segments, &err));
+    place(&path, sound, T);
     OK(lin_boundaries_find(b, &path, ROW, seconds_of(T), again, &err)); // frames stay
     ck_assert(!memcmp(segments, again, (size_t)n * sizeof *segments));
     lin_boundaries_reset(b);
@@ -207,7 +206,6 @@ START_TEST(any_pieces_and_any_filterbank)
     OK(lin_boundaries_push(b, fine, T, &err));
     OK(lin_boundaries_find(b, &path, ROW, seconds_of(T), again, &err));
     for (int i = 0; i < n; i++) test_require(fabs(segments[i].start_s - again[i].start_s) < 1.01 * HOP, "phone %d", i);
-    end();
 }
 END_TEST
 
@@ -217,6 +215,7 @@ START_TEST(phones_that_the_table_lacks)
     const lin_fbank_config o = table_fbank();
     static const char names[] = "<blank> AA1 qq S IY0";
     OK(lin_phones_create(names, &stressed, &err));
+    lin_boundaries_destroy(b);
     OK(lin_boundaries_create(stressed, &o, &b, &err));
     int at = 20;
     plant(0, at, SILENT, 15, 1);
@@ -230,21 +229,17 @@ START_TEST(phones_that_the_table_lacks)
     }
     plant(at, at + 20, SILENT, 15, 1);
     const lin_path path = {.phones = said, .n_phones = 4};
-    OK(lin_boundaries_push(b, sound, at + 20, &err));
-    OK(lin_boundaries_find(b, &path, ROW, seconds_of(at + 20), segments, &err));
-    check_rules(&path, at + 20);
+    place(&path, sound, at + 20);
     for (int i = 0; i < 4; i++) { // the neighbours of the unknown one may lose frames to it, the others do not
         const double error = (segments[i].start_s - 0.007) / HOP - onsets[i];
         test_require(fabs(error) < (i == 0 ? 1.01 : 12), "phone %d is off by %g frames", i, error);
     }
-    lin_boundaries_destroy(b);
     lin_phones_destroy(stressed);
 }
 END_TEST
 
 START_TEST(loud_and_silent_stretches)
 {
-    begin();
     // 20 s of sound as loud as speech that is not in the text, between two words: part of no phone.
     int T = utterance(4, 20, 0, 0.09, 15, 3);
     const int before = onsets[4];
@@ -262,9 +257,7 @@ START_TEST(loud_and_silent_stretches)
     plant(T, T + 30, SILENT, 15, 1);
     T += 30;
     const lin_path path = {.phones = said, .n_phones = 8, .words = words, .n_words = 4};
-    OK(lin_boundaries_push(b, sound, T, &err));
-    OK(lin_boundaries_find(b, &path, ROW, seconds_of(T), segments, &err));
-    check_rules(&path, T);
+    place(&path, sound, T);
     for (int i = 0; i < 8; i++) {
         const double length = segments[i].end_s - segments[i].start_s;
         test_require(length < 0.8, "phone %d has %g s", i, length);
@@ -280,20 +273,15 @@ START_TEST(loud_and_silent_stretches)
                  segments[4].start_s / HOP, before + 2000);
     // Digital silence throughout: a result that keeps the rules.
     for (int i = 0; i < T_MAX * D; i++) sound[i] = -15.9424f;
-    lin_boundaries_reset(b);
-    OK(lin_boundaries_push(b, sound, 500, &err));
     const lin_path four = {.phones = said, .n_phones = 4, .words = words, .n_words = 2};
-    OK(lin_boundaries_find(b, &four, ROW, seconds_of(500), segments, &err));
-    check_rules(&four, 500);
+    place(&four, sound, 500);
     test_require(segments[3].end_s - segments[0].start_s < 1, "%g s of phones in silence",
                  segments[3].end_s - segments[0].start_s);
-    end();
 }
 END_TEST
 
 START_TEST(long_sound_and_its_changes_of_level)
 {
-    begin();
     // One recording of many utterances, every second one 10 dB fainter.
     int n = 0, at = 0;
     static float whole[T_MAX * D];
@@ -313,21 +301,17 @@ START_TEST(long_sound_and_its_changes_of_level)
     }
     for (int i = 0; i < n / 2; i++) all_words[i] = (lin_path_word){.word = i, .first_phone = 2 * i, .n_phones = 2};
     const lin_path path = {.phones = all, .n_phones = n, .words = all_words, .n_words = n / 2};
-    OK(lin_boundaries_push(b, whole, at, &err));
-    OK(lin_boundaries_find(b, &path, ROW, seconds_of(at), segments, &err));
-    check_rules(&path, at);
+    place(&path, whole, at);
     memcpy(onsets, known, sizeof onsets);
     int beside = 0;
     for (int i = 0; i < n; i++) beside += fabs((segments[i].start_s - 0.007) / HOP - onsets[i]) > 1.01;
     test_require(beside * 100 < n, "%d of %d onsets are off by more than a frame", beside, n);
-    end();
 }
 END_TEST
 
 // Constant sound: each phone is placed by its rows minus their lag, which is nearly the same for all.
 START_TEST(rows_decide_where_the_sound_does_not)
 {
-    begin();
     enum { N = 60, EVERY = 12 };
     const int T = N * EVERY + 60;
     plant(0, 20, SILENT, 15, 1);
@@ -339,9 +323,7 @@ START_TEST(rows_decide_where_the_sound_does_not)
         said[i] = (lin_path_phone){.label = i % 3 == 0 ? 1 : i % 3 == 1 ? 12 : 29, .start = row, .end = row + 1};
     }
     const lin_path path = {.phones = said, .n_phones = N};
-    OK(lin_boundaries_push(b, sound, T, &err));
-    OK(lin_boundaries_find(b, &path, ROW, seconds_of(T), segments, &err));
-    check_rules(&path, T);
+    place(&path, sound, T);
     for (int i = 0; i < N; i++) mean += ((double)said[i].start + 0.5) * ROW - (segments[i].start_s + segments[i].end_s) / 2;
     mean /= N;
     for (int i = 0; i < N; i++) {
@@ -349,13 +331,11 @@ START_TEST(rows_decide_where_the_sound_does_not)
         worst = fmax(worst, fabs(lag - mean));
     }
     test_require(worst < 0.13, "a phone is %g s from the place of its rows", worst);
-    end();
 }
 END_TEST
 
 START_TEST(little_sound)
 {
-    begin();
     const lin_path none = {0}, one = {.phones = said, .n_phones = 1};
     OK(lin_boundaries_find(b, &none, ROW, 0, NULL, &err));
     said[0] = (lin_path_phone){.label = 1, .start = 0, .end = 1};
@@ -373,13 +353,11 @@ START_TEST(little_sound)
         check_rules(&path, T);
         if (n == T) ck_assert(segments[0].start_s == 0 && segments[n - 1].end_s == seconds_of(T));
     }
-    end();
 }
 END_TEST
 
 START_TEST(what_is_refused)
 {
-    begin();
     plant(0, 100, row_of(1), 15, 1);
     OK(lin_boundaries_push(b, sound, 50, &err));
     sound[7 * D + 3] = NAN;
@@ -390,7 +368,6 @@ START_TEST(what_is_refused)
     said[1] = (lin_path_phone){.label = 2, .start = 2, .end = 3};
     const lin_path path = {.phones = said, .n_phones = 2};
     OK(lin_boundaries_find(b, &path, ROW, 1, segments, &err)); // and none of it did harm
-    end();
 }
 END_TEST
 
@@ -408,14 +385,12 @@ static lin_status all_of_it(void)
 
 START_TEST(memory_that_is_not_there)
 {
-    begin();
     utterance(4, 20, 0, 0.09, 15, 1);
     FAIL_EVERY_ALLOCATION(all_of_it(), (void)0);
-    end();
 }
 END_TEST
 
-TEST_MAIN("boundaries", TEST(planted_onsets_are_found), TEST(words_have_the_ends_of_their_phones),
-          TEST(any_pieces_and_any_filterbank), TEST(phones_that_the_table_lacks), TEST(loud_and_silent_stretches),
-          TEST(long_sound_and_its_changes_of_level), TEST(rows_decide_where_the_sound_does_not), TEST(little_sound),
-          TEST(what_is_refused), TEST(memory_that_is_not_there))
+TEST_MAIN_WITH(begin, end, "boundaries", TEST(planted_onsets_are_found), TEST(words_have_the_ends_of_their_phones),
+               TEST(any_pieces_and_any_filterbank), TEST(phones_that_the_table_lacks), TEST(loud_and_silent_stretches),
+               TEST(long_sound_and_its_changes_of_level), TEST(rows_decide_where_the_sound_does_not), TEST(little_sound),
+               TEST(what_is_refused), TEST(memory_that_is_not_there))
