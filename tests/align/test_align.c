@@ -345,7 +345,7 @@ static void drop(void)
 {
     lin_path_free(&path);
     lin_align_destroy(a);
-    lin_align_graph_free(graph);
+    if (graph) lin_align_graph_free(graph);
     a = NULL;
     graph = NULL;
 }
@@ -377,7 +377,6 @@ START_TEST(times_are_those_of_the_signal)
         ck_assert_msg(path.phones[i].start == start[i], "phone %d begins at %lld, not %lld", i, (long long)path.phones[i].start,
                       (long long)start[i]);
     }
-    drop();
 }
 END_TEST
 
@@ -412,7 +411,6 @@ START_TEST(any_split_gives_the_same_bits)
     }
     lin_path_free(&want);
     lin_path_free(&got);
-    drop();
 }
 END_TEST
 
@@ -438,7 +436,6 @@ START_TEST(phones_that_belong_to_no_word)
     ck_assert(fabs(path.score - log(.6 * .2 * .6 * .6 * .6)) < 1e-6);
     ck_assert_int_eq(lin_align_rows(a), 5);
     ck_assert_mem_eq(lin_align_row(a, 3), rows + 3 * K, K * sizeof *rows);
-    drop();
 }
 END_TEST
 
@@ -532,7 +529,6 @@ START_TEST(a_beam_that_loses_the_path_is_widened)
     if (status == LIN_OK) status = lin_align_finish(a, &path, &report, &why);
     ck_assert_int_eq(status, LIN_NO_MEMORY);
     ck_assert_msg(strstr(why.message, "align shorter pieces") != NULL, "%s", why.message);
-    drop();
 }
 END_TEST
 
@@ -638,7 +634,6 @@ START_TEST(speech_that_is_not_in_the_text)
     for (int i = moved = 0; i < n; i++) moved += path.phones[i].start != start[kept[i]];
     ck_assert_int_gt(moved, 10);
     ck_assert_int_eq(path.n_others, 0);
-    drop();
 }
 END_TEST
 
@@ -720,9 +715,9 @@ START_TEST(memory_that_is_short)
 }
 END_TEST
 
-TEST_MAIN("align", TEST(small_cases_against_the_full_matrix), TEST(large_cases_against_the_full_matrix),
-          TEST(times_are_those_of_the_signal), TEST(any_split_gives_the_same_bits), TEST(phones_that_belong_to_no_word),
-          TEST(a_word_of_any_sound), TEST(a_beam_that_loses_the_path_is_widened),
-          TEST(a_stretch_that_does_not_fit_is_tried_with_a_wider_beam), TEST(a_text_that_goes_on_behind_the_sound),
-          TEST(speech_that_is_not_in_the_text),
-          TEST(texts_and_rows_that_cannot_match), TEST(texts_that_are_too_large), TEST(memory_that_is_short))
+TEST_MAIN_WITH(NULL, drop, "align", TEST(small_cases_against_the_full_matrix), TEST(large_cases_against_the_full_matrix),
+               TEST(times_are_those_of_the_signal), TEST(any_split_gives_the_same_bits), TEST(phones_that_belong_to_no_word),
+               TEST(a_word_of_any_sound), TEST(a_beam_that_loses_the_path_is_widened),
+               TEST(a_stretch_that_does_not_fit_is_tried_with_a_wider_beam), TEST(a_text_that_goes_on_behind_the_sound),
+               TEST(speech_that_is_not_in_the_text), TEST(texts_and_rows_that_cannot_match), TEST(texts_that_are_too_large),
+               TEST(memory_that_is_short))

@@ -6,6 +6,7 @@
 
 static lin_phones *phones;
 static lin_wording lexicon;
+static lin_spoken s;
 
 static void open_lexicon(const char *set, const char *text)
 {
@@ -16,25 +17,22 @@ static void open_lexicon(const char *set, const char *text)
         lin_g2p_create(phones, lexicon.dictionary, lexicon.rules, &lexicon.g2p, &lexicon.lacks);
 }
 
-static void close_lexicon(void)
+static void close_all(void)
 {
+    lin_spoken_free(&s);
     lin_wording_close(&lexicon);
     lin_phones_destroy(phones);
 }
 
-static lin_status words(lin_spoken *s, const char *text, lin_error *err)
-{
-    return lin_spoken_words(s, &lexicon, text, strlen(text), err);
-}
+static lin_status words(const char *text, lin_error *err) { return lin_spoken_words(&s, &lexicon, text, strlen(text), err); }
 
 START_TEST(words_with_all_pronunciations_as_they_are_written)
 {
     open_lexicon(NULL, small_dictionary);
-    lin_spoken s = {0};
     for (int again = 0; again < 2; again++) {
         static const char *const spelled[] = {"Hello", "a", "WORLD"};
         static const int n[] = {2, 2, 1};
-        OK(words(&s, "\"Hello\" -- a\n WORLD! ", &err));
+        OK(words("\"Hello\" -- a\n WORLD! ", &err));
         ck_assert_int_eq(s.n, 3);
         ck_assert_int_eq(s.graph.n_slots, 3);
         for (int i = 0; i < 3; i++) {
@@ -48,14 +46,12 @@ START_TEST(words_with_all_pronunciations_as_they_are_written)
         ck_assert_uint_eq(s.guesses.n, 0);
     }
     // Derived from words that are there, and quoted ones, which are no guess.
-    OK(words(&s, "'hello' cats", &err));
+    OK(words("'hello' cats", &err));
     ck_assert_str_eq(s.guesses.data, "cats\tK AE T S (derived)\n");
     ck_assert_str_eq(lin_spoken_spell(&s, 0), "'hello'");
-    REFUSED(words(&s, "", &err), LIN_INVALID, "the text is empty");
-    REFUSED(words(&s, " -- ", &err), LIN_INVALID, "the text is empty");
-    REFUSED(words(&s, "a 3", &err), LIN_FORMAT, "'3' at byte 3");
-    lin_spoken_free(&s);
-    close_lexicon();
+    REFUSED(words("", &err), LIN_INVALID, "the text is empty");
+    REFUSED(words(" -- ", &err), LIN_INVALID, "the text is empty");
+    REFUSED(words("a 3", &err), LIN_FORMAT, "'3' at byte 3");
 }
 END_TEST
 
@@ -63,17 +59,14 @@ END_TEST
 START_TEST(words_that_nobody_can_pronounce_are_any_sound)
 {
     open_lexicon("<blank> a b c", "foo a b\nbar b c\n");
-    lin_spoken s = {0};
-    OK(words(&s, "foo Quux, bar baz", &err));
+    OK(words("foo Quux, bar baz", &err));
     ck_assert_int_eq(s.graph.n_slots, 4);
     ck_assert_str_eq(s.guesses.data, "quux\t(none)\nbaz\t(none)\n");
     ck_assert_str_eq(lin_spoken_spell(&s, 1), "Quux");
     ck_assert_int_eq(s.graph.states[s.graph.slots[1].first].label, s.graph.V);
     ck_assert_int_eq(s.graph.states[s.graph.slots[2].first].label, 2); // bar
-    OK(words(&s, "bar", &err));
+    OK(words("bar", &err));
     ck_assert_uint_eq(s.guesses.n, 0);
-    lin_spoken_free(&s);
-    close_lexicon();
 }
 END_TEST
 
@@ -88,8 +81,7 @@ START_TEST(numbers_have_all_their_readings)
                  "one W AH N\none HH W AH N\ntwo T UW\ntwenty T W EH N T IY\nand AE N D\nand AH N D\nmillion M IH L Y AH N\n"
                  "dollars D AA L ER Z\nein AY N\nthree TH R IY\n");
     OK(lin_written_parse(numbers, sizeof numbers - 1, "numbers", &lexicon.written, &err));
-    lin_spoken s = {0};
-    OK(words(&s, "21 & three, $2 million.", &err));
+    OK(words("21 & three, $2 million.", &err));
     static const char *const spelled[] = {"21", "&", "three", "$2_million"};
     static const int n[] = {2 + 2, 2, 1, 1}; // twenty one, two one
     ck_assert_int_eq(s.n, 4);
@@ -98,15 +90,13 @@ START_TEST(numbers_have_all_their_readings)
         ck_assert_int_eq(s.graph.slots[i].n, n[i]);
     }
     ck_assert_uint_eq(s.guesses.n, 0);
-    OK(words(&s, "x1", &err)); // parts of a word
+    OK(words("x1", &err)); // parts of a word
     ck_assert_int_eq(s.graph.slots[0].n, 2);
     const int first = s.graph.slots[0].first;
     ck_assert_str_eq(lin_phones_name(phones, s.graph.states[first].label), "AY");
     ck_assert_str_eq(lin_phones_name(phones, s.graph.states[first + 4].label), "W");
-    REFUSED(words(&s, "three %", &err), LIN_FORMAT, "'%' at byte 7");
-    REFUSED(words(&s, "three 4", &err), LIN_FORMAT, "'4' at byte 7"); // no rule has a reading
-    lin_spoken_free(&s);
-    close_lexicon();
+    REFUSED(words("three %", &err), LIN_FORMAT, "'%' at byte 7");
+    REFUSED(words("three 4", &err), LIN_FORMAT, "'4' at byte 7"); // no rule has a reading
 }
 END_TEST
 
@@ -120,8 +110,7 @@ START_TEST(words_as_they_are_written)
         int glued, line;
     } want[] = {{"- \"One,\"", 0, 2},      {"two --", 0, 0}, {"(one)", 0, 0},
                 {"two\xE2\x80\x94", 0, 1}, {"one...", 1, 0}, {"two !", 0, 2}};
-    lin_spoken s = {0};
-    OK(words(&s, text, &err));
+    OK(words(text, &err));
     ck_assert_int_eq(s.n, 6);
     for (int i = 0; i < 6; i++) {
         char got[64];
@@ -131,15 +120,12 @@ START_TEST(words_as_they_are_written)
         ck_assert_int_eq(s.places[i].line, want[i].line);
     }
     ck_assert_int_eq(s.marks, 1);
-    lin_spoken_free(&s);
-    close_lexicon();
 }
 END_TEST
 
 START_TEST(phones_in_any_case)
 {
     open_lexicon(NULL, small_dictionary);
-    lin_spoken s = {0};
     static const char text[] = " HH ah0\n\tL ow1 ";
     OK(lin_spoken_phones(&s, phones, text, strlen(text), &err));
     ck_assert_int_eq(s.graph.n_slots, 4);
@@ -151,15 +137,12 @@ START_TEST(phones_in_any_case)
     REFUSED(lin_spoken_phones(&s, phones, "<blank>", 7, &err), LIN_INVALID, "'<blank>' is not a phoneme");
     REFUSED(lin_spoken_phones(&s, phones, "\x1b[0m", 4, &err), LIN_INVALID, "'?[0m' is not a phoneme");
     REFUSED(lin_spoken_phones(&s, phones, " ", 1, &err), LIN_INVALID, "there are no phonemes");
-    lin_spoken_free(&s);
-    close_lexicon();
 }
 END_TEST
 
 static lin_status everything(void)
 {
-    lin_spoken s = {0};
-    lin_status status = words(&s, "hello cats and a world of 1 plays", NULL);
+    lin_status status = words("hello cats and a world of 1 plays", NULL);
     if (status == LIN_OK) status = lin_spoken_phones(&s, phones, "HH AH", 5, NULL);
     lin_spoken_free(&s);
     return status;
@@ -171,8 +154,7 @@ START_TEST(another_language)
     static const char dictionary[] = "Шум ʃ u m\nöl ø l\n<unk> spn\n<p> sil\n";
     unsetenv("LINNET_G2P");
     open_lexicon("<blank>\town l m sil\t(silence) spn\t(noise) u ø ʃ", dictionary);
-    lin_spoken s = {0};
-    OK(words(&s, "ШУМ! Жук, öl", &err));
+    OK(words("ШУМ! Жук, öl", &err));
     ck_assert_int_eq(s.n, 3);
     ck_assert_str_eq(lin_spoken_spell(&s, 1), "Жук");
     ck_assert_str_eq(s.guesses.data, "жук\tspn (no rules)\n");
@@ -180,13 +162,10 @@ START_TEST(another_language)
     OK(lin_spoken_phones(&s, phones, "ʃum sil l", strlen("ʃum sil l"), &err));
     ck_assert_int_eq(s.graph.n_slots, 4);
     REFUSED(lin_spoken_phones(&s, phones, "sh", 2, &err), LIN_INVALID, "'sh' is not a phoneme");
-    lin_spoken_free(&s);
-    close_lexicon();
+    close_all();
     open_lexicon("<blank>\town l m u ø ʃ", "Шум ʃ u m\n");
-    OK(words(&s, "шум жук", &err)); // without a noise any sound
+    OK(words("шум жук", &err)); // without a noise any sound
     ck_assert_str_eq(s.guesses.data, "жук\t(none)\n");
-    lin_spoken_free(&s);
-    close_lexicon();
 }
 END_TEST
 
@@ -195,10 +174,9 @@ START_TEST(memory_that_is_short)
     open_lexicon(NULL, "one W AH N\nhello HH AH L OW\ncat K AE T\nand AE N D\na AH\nworld W ER L D\nof AH V\nplay P L EY\n");
     OK(lin_written_parse(numbers, sizeof numbers - 1, "numbers", &lexicon.written, &err));
     FAIL_EVERY_ALLOCATION(everything(), (void)0);
-    close_lexicon();
 }
 END_TEST
 
-TEST_MAIN("spoken", TEST(words_with_all_pronunciations_as_they_are_written), TEST(words_that_nobody_can_pronounce_are_any_sound),
-          TEST(numbers_have_all_their_readings), TEST(words_as_they_are_written), TEST(phones_in_any_case),
-          TEST(another_language), TEST(memory_that_is_short))
+TEST_MAIN_WITH(NULL, close_all, "spoken", TEST(words_with_all_pronunciations_as_they_are_written),
+               TEST(words_that_nobody_can_pronounce_are_any_sound), TEST(numbers_have_all_their_readings),
+               TEST(words_as_they_are_written), TEST(phones_in_any_case), TEST(another_language), TEST(memory_that_is_short))

@@ -6,10 +6,12 @@
 #include "tests/linnet/engine_cases.h"
 
 static group together;
+static lin_recognizer r;
+
+static void leave(void) { end(&r); }
 
 START_TEST(as_if_alone)
 {
-    lin_recognizer r;
     begin(&r, &shapes[_i]);
     lin_engine_options o = lin_engine_default(N);
     o.chunk_frames = shapes[_i].chunk_frames;
@@ -19,7 +21,6 @@ START_TEST(as_if_alone)
     o.deliver = collect;
     run_group(&r, &o, &together);
     ck_assert_int_gt(judge_group(&together), 20 * N);
-    end(&r);
 }
 END_TEST
 
@@ -36,7 +37,6 @@ static int repeated(const notes *n)
 
 START_TEST(endpoints)
 {
-    lin_recognizer r;
     begin(&r, &shapes[_i / 2]);
     lin_engine_options o = lin_engine_default(N);
     o.chunk_frames = shapes[_i / 2].chunk_frames;
@@ -57,7 +57,6 @@ START_TEST(endpoints)
     ck_assert_int_gt(ends[LINNET_LONGEST], 3);
     if (o.reset_at_endpoint) ck_assert_int_gt(repeats, 0);
     else ck_assert_int_eq(repeats, 0);
-    end(&r);
 }
 END_TEST
 
@@ -79,7 +78,6 @@ static void hear(lin_engine *engine, lin_engine_id id, const voice *v, notes *go
 
 START_TEST(admission)
 {
-    lin_recognizer r;
     lin_engine *engine;
     lin_engine_stats stats;
     lin_engine_id ids[3], extra;
@@ -127,7 +125,6 @@ START_TEST(admission)
         ck_assert_int_eq(lin_engine_create(&r, &bad[i], &engine, &why), LIN_INVALID);
         ck_assert_ptr_null(engine);
     }
-    end(&r);
 }
 END_TEST
 
@@ -135,7 +132,6 @@ END_TEST
 START_TEST(dead)
 {
     static notes got, want, of_dead;
-    lin_recognizer r;
     lin_engine *engine;
     lin_engine_stats stats, later;
     lin_engine_id ids[2];
@@ -159,14 +155,12 @@ START_TEST(dead)
     ck_assert_int_eq(later.ticks, stats.ticks); // silence costs nothing
     lin_engine_destroy(engine);
     free(v.samples);
-    end(&r);
 }
 END_TEST
 
 START_TEST(overflow_and_nonsense)
 {
     static notes got, want;
-    lin_recognizer r;
     lin_engine *engine;
     lin_engine_stats stats;
     lin_engine_id id;
@@ -200,7 +194,6 @@ START_TEST(overflow_and_nonsense)
     lin_engine_destroy(engine);
     free(v.samples);
     free(much.samples);
-    end(&r);
 }
 END_TEST
 
@@ -208,7 +201,6 @@ END_TEST
 START_TEST(failure)
 {
     static notes got;
-    lin_recognizer r;
     lin_engine *engine;
     lin_engine_id id;
     begin(&r, &shapes[0]);
@@ -232,7 +224,6 @@ START_TEST(failure)
     }
     lin_engine_destroy(engine);
     free(v.samples);
-    end(&r);
 }
 END_TEST
 
@@ -252,7 +243,6 @@ static void note_slowly(void *context, const lin_engine_event *event)
 START_TEST(no_event_after_reset_or_close)
 {
     static notes want;
-    lin_recognizer r;
     lin_engine *engine;
     lin_engine_id id;
     begin(&r, &shapes[_i]);
@@ -290,7 +280,6 @@ START_TEST(no_event_after_reset_or_close)
     lin_engine_destroy(engine);
     free(v[0].samples);
     free(v[1].samples);
-    end(&r);
 }
 END_TEST
 
@@ -321,7 +310,6 @@ static void serve_itself(void *context, const lin_engine_event *event)
 
 START_TEST(from_within_a_callback)
 {
-    lin_recognizer r;
     lin_engine_id id;
     begin(&r, &shapes[0]);
     voice v = speak(3, RATE, 1, 0.5);
@@ -338,7 +326,6 @@ START_TEST(from_within_a_callback)
     ck_assert_int_eq(lin_engine_push(s.engine, id, v.samples, 1, NULL), LIN_INVALID);
     lin_engine_destroy(s.engine);
     free(v.samples);
-    end(&r);
 }
 END_TEST
 
@@ -353,7 +340,6 @@ static void close_itself(void *context, const lin_engine_event *event)
 // The tick that settles its first phones also has the loss of sound to tell: nobody is told.
 START_TEST(closed_by_its_first_event)
 {
-    lin_recognizer r;
     lin_engine_id id;
     begin(&r, &shapes[0]);
     voice v = speak(3, RATE, 1, 0.5), much = speak(4, RATE, 1, 3);
@@ -370,7 +356,6 @@ START_TEST(closed_by_its_first_event)
     lin_engine_destroy(s.engine); // when the tick is over
     free(v.samples);
     free(much.samples);
-    end(&r);
 }
 END_TEST
 
@@ -379,7 +364,6 @@ END_TEST
 START_TEST(nothing_is_allocated)
 {
     static notes got[3];
-    lin_recognizer r;
     lin_engine *engine;
     lin_engine_id ids[3];
     begin(&r, &shapes[1]);
@@ -405,13 +389,11 @@ START_TEST(nothing_is_allocated)
     ck_assert_uint_eq(lin_memory_count(), before);
     lin_engine_destroy(engine);
     free(v.samples);
-    end(&r);
 }
 END_TEST
 
 START_TEST(without_memory)
 {
-    lin_recognizer r;
     lin_engine *engine;
     lin_error why = {0};
     lin_engine_id id;
@@ -431,7 +413,6 @@ START_TEST(without_memory)
     ck_assert_uint_gt(k, 2);
     lin_engine_destroy(engine);
     ck_assert_uint_eq(lin_memory_live(), live);
-    end(&r);
 }
 END_TEST
 
@@ -500,7 +481,6 @@ static void *jostle(void *argument)
 
 START_TEST(load)
 {
-    lin_recognizer r;
     lin_engine_stats stats;
     lin_engine_id witness;
     pthread_t threads[CROWD_PRODUCERS];
@@ -543,12 +523,12 @@ START_TEST(load)
     lin_engine_destroy(crowd.engine);
     for (int i = 0; i < CROWD; i++) free(atomic_load(&crowd.members[i]));
     free(crowd.v.samples);
-    end(&r);
 }
 END_TEST
 
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-TEST_MAIN("linnet/engine", TESTS(as_if_alone, 0, SHAPES), TESTS(endpoints, 0, 2 * SHAPES), TEST(admission), TEST(dead),
-          TEST(overflow_and_nonsense), TEST(failure), TESTS(no_event_after_reset_or_close, 0, 2), TEST(from_within_a_callback),
-          TEST(closed_by_its_first_event), TEST(nothing_is_allocated), TEST(without_memory), TEST(load))
+TEST_MAIN_WITH(NULL, leave, "linnet/engine", TESTS(as_if_alone, 0, SHAPES), TESTS(endpoints, 0, 2 * SHAPES), TEST(admission),
+               TEST(dead), TEST(overflow_and_nonsense), TEST(failure), TESTS(no_event_after_reset_or_close, 0, 2),
+               TEST(from_within_a_callback), TEST(closed_by_its_first_event), TEST(nothing_is_allocated), TEST(without_memory),
+               TEST(load))
