@@ -5,30 +5,33 @@
 #include "tests/lexicon/support.h"
 
 static lin_phones *phones;
+static lin_dictionary *d;
 
 static void setup(void) { OK(lin_phones_create(NULL, &phones, &err)); }
 
 static void teardown(void)
 {
+    lin_dictionary_destroy(d);
+    d = NULL;
     lin_phones_destroy(phones);
     ck_assert_uint_eq(lin_memory_live(), 0);
 }
 
 // A line that is left out counts as a failure here.
-static lin_status parse(const char *text, size_t n, lin_dictionary **d, lin_error *err)
+static lin_status parse(const char *text, size_t n, lin_error *err)
 {
     const char *first;
-    const lin_status status = lin_dictionary_parse(text, n, "x.dict", phones, d, err);
-    if (status != LIN_OK || !lin_dictionary_skipped(*d, &first)) return status;
+    const lin_status status = lin_dictionary_parse(text, n, "x.dict", phones, &d, err);
+    if (status != LIN_OK || !lin_dictionary_skipped(d, &first)) return status;
     lin_fail(err, LIN_FORMAT, "%s", first);
-    lin_dictionary_destroy(*d);
-    *d = NULL;
+    lin_dictionary_destroy(d);
+    d = NULL;
     return LIN_FORMAT;
 }
 
-#define PARSE(text) parse(text, sizeof(text) - 1, &d, &err)
+#define PARSE(text) parse(text, sizeof(text) - 1, &err)
 
-static const char *said(const lin_dictionary *d, const char *word, int which)
+static const char *said(const char *word, int which)
 {
     const int *labels = NULL;
     int n = lin_dictionary_find(d, word, strlen(word), which, &labels);
@@ -37,51 +40,46 @@ static const char *said(const lin_dictionary *d, const char *word, int which)
 
 START_TEST(both_spellings)
 {
-    lin_dictionary *d;
     OK(PARSE(small_dictionary));
-    ck_assert_str_eq(said(d, "hello", 0), "HH AH L OW");
-    ck_assert_str_eq(said(d, "HELLO", 0), "HH AH L OW");
-    ck_assert_str_eq(said(d, "Hello", 1), "HH EH L OW");
-    ck_assert_str_eq(said(d, "hello", 2), "");
-    ck_assert_str_eq(said(d, "hello", -1), "");
-    ck_assert_str_eq(said(d, "world", 0), "W ER L D");
-    ck_assert_str_eq(said(d, "'tis", 0), "T IH Z");
-    ck_assert_str_eq(said(d, "a", 1), "EY");
-    ck_assert_str_eq(said(d, "hell", 0), "");
-    ck_assert_str_eq(said(d, "", 0), "");
+    ck_assert_str_eq(said("hello", 0), "HH AH L OW");
+    ck_assert_str_eq(said("HELLO", 0), "HH AH L OW");
+    ck_assert_str_eq(said("Hello", 1), "HH EH L OW");
+    ck_assert_str_eq(said("hello", 2), "");
+    ck_assert_str_eq(said("hello", -1), "");
+    ck_assert_str_eq(said("world", 0), "W ER L D");
+    ck_assert_str_eq(said("'tis", 0), "T IH Z");
+    ck_assert_str_eq(said("a", 1), "EY");
+    ck_assert_str_eq(said("hell", 0), "");
+    ck_assert_str_eq(said("", 0), "");
     ck_assert_int_eq(lin_dictionary_find(d, "hello", 5, 0, NULL), 4);
     ck_assert_str_eq(lin_dictionary_word(d, 1), "world");
     ck_assert_ptr_null(lin_dictionary_word(d, lin_dictionary_count(d)));
-    lin_dictionary_destroy(d);
     lin_dictionary_destroy(NULL);
 }
 END_TEST
 
 START_TEST(odd_but_good_lines)
 {
-    lin_dictionary *d;
     OK(PARSE("\xEF\xBB\xBFone W AH1 N # a comment\r\n\n  two\tT UW1  \n## note\n;;; note\none  W AH0 N\none HH W AH N\n"
              "#sharp SH AA R P\n)paren P\nx() EH K S\n(2) T UW\nx(2)y Y\nn(a) N\n\xC3\xA9t\xC3\xA9 EY T EY\nlast L AE S T"));
-    ck_assert_str_eq(said(d, "one", 0), "W AH N");
-    ck_assert_str_eq(said(d, "one", 1), "HH W AH N"); // the same pronunciation twice is kept once
-    ck_assert_str_eq(said(d, "one", 2), "");
-    ck_assert_str_eq(said(d, "two", 0), "T UW");
-    ck_assert_str_eq(said(d, "#sharp", 0), "SH AA R P");
-    ck_assert_str_eq(said(d, "x()", 0), "EH K S");
-    ck_assert_str_eq(said(d, "(2)", 0), "T UW");
-    ck_assert_str_eq(said(d, "x(2)y", 0), "Y");
-    ck_assert_str_eq(said(d, "n(a)", 0), "N");
-    ck_assert_str_eq(said(d, "\xC3\xA9t\xC3\xA9", 0), "EY T EY");
-    ck_assert_str_eq(said(d, "last", 0), "L AE S T");
+    ck_assert_str_eq(said("one", 0), "W AH N");
+    ck_assert_str_eq(said("one", 1), "HH W AH N"); // the same pronunciation twice is kept once
+    ck_assert_str_eq(said("one", 2), "");
+    ck_assert_str_eq(said("two", 0), "T UW");
+    ck_assert_str_eq(said("#sharp", 0), "SH AA R P");
+    ck_assert_str_eq(said("x()", 0), "EH K S");
+    ck_assert_str_eq(said("(2)", 0), "T UW");
+    ck_assert_str_eq(said("x(2)y", 0), "Y");
+    ck_assert_str_eq(said("n(a)", 0), "N");
+    ck_assert_str_eq(said("\xC3\xA9t\xC3\xA9", 0), "EY T EY");
+    ck_assert_str_eq(said("last", 0), "L AE S T");
     ck_assert_int_eq(lin_dictionary_count(d), 10);
-    lin_dictionary_destroy(d);
 }
 END_TEST
 
 START_TEST(stress_is_kept_where_the_set_has_it)
 {
     lin_phones *stressed;
-    lin_dictionary *d;
     const int *labels;
     OK(lin_phones_create("<blank> HH AH0 L OW1", &stressed, &err));
     OK(lin_dictionary_parse("hello HH AH0 L OW1\n", 19, "x", stressed, &d, &err));
@@ -95,7 +93,6 @@ END_TEST
 
 START_TEST(phones_in_the_ipa)
 {
-    lin_dictionary *d;
     const int *labels;
     static const char text[] = "hello HH AH0 L OW1\nhullo h ə l ˈoʊ\nhallo hʌloʊ\nhello(2) həˈloʊ\nchurch tʃ ɝ t͡ʃ\n";
     OK(lin_dictionary_parse(text, strlen(text), "d", phones, &d, &err));
@@ -155,7 +152,6 @@ END_TEST
 START_TEST(words_of_any_script)
 {
     lin_phones *own;
-    lin_dictionary *d;
     const int *labels;
     static const char text[] = "Öl ˈø l\nШУМ ʃ u m\nशब्द ʃ a b\n一 j i\n<eps> sil\nÖL(2) ø l ə\n";
     OK(lin_dictionary_phones(text, strlen(text), "d", &own, &err));
@@ -180,7 +176,6 @@ END_TEST
 
 START_TEST(probabilities)
 {
-    lin_dictionary *d;
     const int *labels;
     // The MFA's with those of silence; Kaldi's; without one; the same phones with another stress.
     OK(PARSE("the\t0.99\t0.15\t1.0\t0.97\tð ə\nthe 0.5 DH IY0\none 1 W AH1 N\nAN AE N\nan(2) 2e-1 AH0 N\nan .25 AH1 N\n"
@@ -217,14 +212,12 @@ START_TEST(probabilities)
     ck_assert_int_eq(lin_dictionary_find(d, "x", 1, 0, NULL), 2);
     ck_assert_int_eq(lin_dictionary_find(d, "y", 1, 0, NULL), 1);
     PROBABILITY("y", 0, 0.5);
-    lin_dictionary_destroy(d);
     lin_phones_destroy(numbers);
 }
 END_TEST
 
 START_TEST(bad_lines_are_named)
 {
-    lin_dictionary *d;
     FAILS(PARSE("a AH\nb\n"), LIN_FORMAT, "x.dict:2: 'b' has no phones");
     ck_assert_ptr_null(d);
     FAILS(PARSE("a AH\nb(2)\n"), LIN_FORMAT, "x.dict:2: 'b' has no phones");
@@ -244,31 +237,30 @@ END_TEST
 
 START_TEST(long_things)
 {
-    lin_dictionary *d;
     size_t n = 1 << 20;
     char *line = malloc(n);
     memset(line, 'a', n);
-    FAILS(parse(line, n, &d, &err), LIN_FORMAT, "x.dict:1: the line has 1048576 bytes");
+    FAILS(parse(line, n, &err), LIN_FORMAT, "x.dict:1: the line has 1048576 bytes");
     memcpy(line, "a AH\n", 5);
-    FAILS(parse(line, n, &d, &err), LIN_FORMAT, "x.dict:2: the line has");
+    FAILS(parse(line, n, &err), LIN_FORMAT, "x.dict:2: the line has");
     memset(line, ' ', n);
-    FAILS(parse(line, n, &d, &err), LIN_FORMAT, "the line has");
+    FAILS(parse(line, n, &err), LIN_FORMAT, "the line has");
     memset(line, '\n', n);
-    FAILS(parse(line, n, &d, &err), LIN_FORMAT, "no word");
+    FAILS(parse(line, n, &err), LIN_FORMAT, "no word");
     memset(line, 'b', 300);
     memcpy(line + 255, " B\n", 3);
-    OK(parse(line, 258, &d, &err));
+    OK(parse(line, 258, &err));
     ck_assert_int_eq(lin_dictionary_find(d, line, 255, 0, NULL), 1);
     ck_assert_int_eq(lin_dictionary_find(d, line, 300, 0, NULL), 0);
     lin_dictionary_destroy(d);
     memcpy(line + 255, "b B\n", 4);
-    FAILS(parse(line, 259, &d, &err), LIN_FORMAT, "the word has 256 bytes");
+    FAILS(parse(line, 259, &err), LIN_FORMAT, "the word has 256 bytes");
     memcpy(line, "x", 1);
     for (int i = 0; i < 256; i++) memcpy(line + 1 + 2 * i, " B", 2);
-    OK(parse(line, 1 + 2 * 255, &d, &err));
+    OK(parse(line, 1 + 2 * 255, &err));
     ck_assert_int_eq(lin_dictionary_find(d, "x", 1, 0, NULL), 255);
     lin_dictionary_destroy(d);
-    FAILS(parse(line, 1 + 2 * 256, &d, &err), LIN_FORMAT, "more than 255 phones");
+    FAILS(parse(line, 1 + 2 * 256, &err), LIN_FORMAT, "more than 255 phones");
     free(line);
 }
 END_TEST
@@ -276,38 +268,34 @@ END_TEST
 START_TEST(bad_lines_are_left_out)
 {
     static const char text[] = "a AH\nb\nc XX\nd D\n";
-    lin_dictionary *d;
     const char *first;
     OK(lin_dictionary_parse(text, sizeof text - 1, "x.dict", phones, &d, &err));
     ck_assert_int_eq(lin_dictionary_count(d), 2);
     ck_assert_int_eq(lin_dictionary_skipped(d, &first), 2);
     ck_assert_str_eq(first, "x.dict:2: 'b' has no phones");
-    ck_assert_str_eq(said(d, "d", 0), "D");
+    ck_assert_str_eq(said("d", 0), "D");
     lin_dictionary_destroy(d);
     OK(lin_dictionary_parse(text, 5, "x.dict", phones, &d, &err));
     ck_assert_int_eq(lin_dictionary_skipped(d, &first), 0);
     ck_assert_str_eq(first, "");
-    lin_dictionary_destroy(d);
 }
 END_TEST
 
 // More words than the initial size of the tables, each with two pronunciations.
 START_TEST(many_short_words)
 {
-    lin_dictionary *d;
     const int *labels;
     int count = 50000;
     char *text = malloc((size_t)count * 32), word[16];
     size_t n = 0;
     for (int i = 0; i < count; i++) n += (size_t)sprintf(text + n, "w%x B\nw%x K\n", i, i);
-    OK(parse(text, n, &d, &err));
+    OK(parse(text, n, &err));
     ck_assert_int_eq(lin_dictionary_count(d), count);
     for (int i = 0; i < count; i++) {
         size_t k = (size_t)sprintf(word, "W%X", i);
         ck_assert_int_eq(lin_dictionary_find(d, word, k, 1, &labels), 1);
         ck_assert_int_eq(labels[0], lin_phones_find(phones, "K", 1));
     }
-    lin_dictionary_destroy(d);
     free(text);
 }
 END_TEST
@@ -316,45 +304,41 @@ END_TEST
 START_TEST(many_pronunciations)
 {
     enum { LINES = 39 * 39 };
-    lin_dictionary *d;
     const char *first;
     char *text = malloc(LINES * 16);
     size_t n = 0;
     for (int i = 0; i < LINES; i++) {
         n += (size_t)sprintf(text + n, "a %s %s\n", lin_phones_name(phones, 1 + i / 39), lin_phones_name(phones, 1 + i % 39));
     }
-    FAILS(parse(text, n, &d, &err), LIN_FORMAT, ":256: 'a' has more than 255 pronunciations");
+    FAILS(parse(text, n, &err), LIN_FORMAT, ":256: 'a' has more than 255 pronunciations");
     OK(lin_dictionary_parse(text, n, "x.dict", phones, &d, &err));
     ck_assert_int_eq(lin_dictionary_skipped(d, &first), LINES - LIN_PRONUNCIATIONS_MAX);
     ck_assert_ptr_nonnull(strstr(first, "x.dict:256:"));
     ck_assert_int_eq(lin_dictionary_find(d, "a", 1, LIN_PRONUNCIATIONS_MAX - 1, NULL), 2);
     ck_assert_int_eq(lin_dictionary_find(d, "a", 1, LIN_PRONUNCIATIONS_MAX, NULL), 0);
-    lin_dictionary_destroy(d);
     free(text);
 }
 END_TEST
 
 START_TEST(files)
 {
-    lin_dictionary *d;
     const char *path = test_path("small.dict");
     FAILS(lin_dictionary_load(path, phones, &d, &err), LIN_IO, "small.dict: No such file");
     FAILS(lin_dictionary_load(test_path(""), phones, &d, &err), LIN_IO, "directory");
     test_write_file(path, small_dictionary, sizeof small_dictionary - 1);
     OK(lin_dictionary_load(path, phones, &d, &err));
-    ck_assert_str_eq(said(d, "cat", 0), "K AE T");
+    ck_assert_str_eq(said("cat", 0), "K AE T");
     lin_dictionary_destroy(d);
-    FAIL_EVERY_ALLOCATION(lin_dictionary_load(path, phones, &d, NULL), lin_dictionary_destroy(d));
+    FAIL_EVERY_ALLOCATION(lin_dictionary_load(path, phones, &d, NULL), (lin_dictionary_destroy(d), d = NULL));
 }
 END_TEST
 
 START_TEST(out_of_memory_while_growing)
 {
-    lin_dictionary *d;
     char *text = malloc(20000 * 8);
     size_t n = 0;
     for (int i = 0; i < 20000; i++) n += (size_t)sprintf(text + n, "%x B\n", i);
-    FAIL_EVERY_ALLOCATION(parse(text, n, &d, NULL), lin_dictionary_destroy(d));
+    FAIL_EVERY_ALLOCATION(parse(text, n, NULL), (lin_dictionary_destroy(d), d = NULL));
     free(text);
 }
 END_TEST
