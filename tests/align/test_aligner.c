@@ -9,6 +9,9 @@ enum { HZ = 50 }; // rows a second, as the test sets row_s
 
 static lin_recognizer recognizer;
 static lin_wording lexicon;
+static lin_aligner *aligner;
+static lin_alignment out;
+static float *rows;
 
 static void setup(void)
 {
@@ -22,22 +25,25 @@ static void setup(void)
 
 static void teardown(void)
 {
+    lin_free(rows);
+    lin_alignment_free(&out);
+    lin_aligner_destroy(aligner);
     lin_wording_close(&lexicon);
     lin_recognizer_close(&recognizer);
 }
 
 // Four rows for each name, blanks for "_": probability 0.9, the rest shared by the others. Returns the number of rows.
-static size_t make_rows(const char *names, float **rows)
+static size_t make_rows(const char *names)
 {
     const int V = recognizer.V;
     size_t n = 0;
-    *rows = lin_alloc((size_t)(200 * V), sizeof **rows);
+    rows = lin_alloc((size_t)(200 * V), sizeof *rows);
     for (const char *at = names; *at; at += *at == ' ') {
         const size_t length = strcspn(at, " ");
         const int label = *at == '_' ? 0 : lin_phones_find(recognizer.phones, at, length);
         ck_assert_int_ge(label, 0);
         for (int t = 0; t < 4; t++, n++) {
-            for (int v = 0; v < V; v++) (*rows)[n * (size_t)V + (size_t)v] = (float)log(v == label ? 0.9 : 0.1 / (V - 1));
+            for (int v = 0; v < V; v++) rows[n * (size_t)V + (size_t)v] = (float)log(v == label ? 0.9 : 0.1 / (V - 1));
         }
         at += length;
     }
@@ -45,20 +51,16 @@ static size_t make_rows(const char *names, float **rows)
     return n;
 }
 
-static lin_aligner *create_following(int follow_sound)
+static void create(int follow_sound)
 {
     lin_aligner_options o = lin_aligner_options_default();
-    lin_aligner *aligner;
     o.row_s = 1.0 / HZ;
     o.follow_sound = follow_sound;
     o.rows_only = 1;
     OK(lin_aligner_create(&recognizer, &lexicon, &o, &aligner, &err));
-    return aligner;
 }
 
-static lin_aligner *create(void) { return create_following(0); }
-
-static lin_aligner_input input_of(const char *text, lin_aligner_text kind, const float *rows, size_t n)
+static lin_aligner_input input_of(const char *text, lin_aligner_text kind, size_t n)
 {
     return (lin_aligner_input){.id = "u", .kind = kind, .text = text, .n_text = strlen(text), .rows = rows, .n_rows = n};
 }
@@ -67,11 +69,9 @@ static int phone(const char *name) { return lin_phones_find(recognizer.phones, n
 
 START_TEST(words_and_phones)
 {
-    float *rows;
-    const size_t n = make_rows("_ HH EH L OW _ W ER L D _", &rows);
-    lin_aligner *aligner = create();
-    lin_alignment out = {0};
-    lin_aligner_input in = input_of("\xEF\xBB\xBFHello, [laughs] world", LIN_ALIGNER_WORDS, rows, n);
+    const size_t n = make_rows("_ HH EH L OW _ W ER L D _");
+    create(0);
+    lin_aligner_input in = input_of("\xEF\xBB\xBFHello, [laughs] world", LIN_ALIGNER_WORDS, n);
     for (int again = 0; again < 2; again++) {
         OK(lin_aligner_align(aligner, &in, &out, &err));
         ck_assert_int_eq(out.n_results, 1);
@@ -92,20 +92,17 @@ START_TEST(words_and_phones)
         lin_alignment_doubt(&out, 1.0 / HZ, 0, doubt, sizeof doubt);
         ck_assert_str_eq(doubt, "");
     }
-    in = input_of("HH AH L OW W ER L D", LIN_ALIGNER_PHONES, rows, n);
+    in = input_of("HH AH L OW W ER L D", LIN_ALIGNER_PHONES, n);
     OK(lin_aligner_align(aligner, &in, &out, &err));
     ck_assert_int_eq(out.results[0].has_words, 0);
     ck_assert_int_eq(out.results[0].n_phones, 8);
     ck_assert_int_eq(out.results[0].phones[1].heard, phone("EH"));
     ck_assert_double_lt(out.results[0].phones[1].goodness, -3);
-    in = input_of("D D D D D D D D", LIN_ALIGNER_PHONES, rows, n);
+    in = input_of("D D D D D D D D", LIN_ALIGNER_PHONES, n);
     OK(lin_aligner_align(aligner, &in, &out, &err));
     char doubt[256];
     lin_alignment_doubt(&out, 1.0 / HZ, 0, doubt, sizeof doubt);
     ck_assert_msg(strstr(doubt, "match the sound") != NULL, "%s", doubt);
-    lin_alignment_free(&out);
-    lin_aligner_destroy(aligner);
-    lin_free(rows);
 }
 END_TEST
 
@@ -122,12 +119,10 @@ START_TEST(textgrid_of_an_aligner)
         "\"ooTextFile\"\n\"TextGrid\"\n0\n0.88\n<exists>\n1\n\"IntervalTier\" \"phones\" 0 0.88 8\n"
         "0 0.125 \"HH\"\n0.125 0.205 \"EH\"\n0.205 0.285 \"L\"\n0.285 0.47 \"OW\"\n"
         "0.47 0.53 \"W\"\n0.53 0.61 \"ER\"\n0.61 0.69 \"L\"\n0.69 0.88 \"D\"\n"};
-    float *rows;
-    const size_t n = make_rows("_ HH EH L OW _ W ER L D _", &rows);
-    lin_aligner *aligner = create();
-    lin_alignment out = {0};
+    const size_t n = make_rows("_ HH EH L OW _ W ER L D _");
+    create(0);
     for (int k = 0; k < 2; k++) {
-        lin_aligner_input in = input_of(grids[k], LIN_ALIGNER_TEXTGRID, rows, n);
+        lin_aligner_input in = input_of(grids[k], LIN_ALIGNER_TEXTGRID, n);
         OK(lin_aligner_align(aligner, &in, &out, &err));
         ck_assert_msg(out.n_bad == 0, "%s", out.notes.n ? out.notes.data : "");
         ck_assert_int_eq(out.n_results, 1);
@@ -138,9 +133,6 @@ START_TEST(textgrid_of_an_aligner)
         ck_assert_double_gt(r->phones[1].goodness, -0.5);
         for (int i = 1; i < r->n_phones; i++) ck_assert_double_ge(r->phones[i].start_s, r->phones[i - 1].end_s);
     }
-    lin_alignment_free(&out);
-    lin_aligner_destroy(aligner);
-    lin_free(rows);
 }
 END_TEST
 
@@ -153,15 +145,13 @@ END_TEST
 START_TEST(textgrid_of_a_late_network)
 {
     static const char *const grids[] = {TWO_WORDS("hello", "world"), TWO_WORDS("world", "hello")};
-    float *rows;
-    const size_t n = make_rows("_ _ _ HH EH L OW W ER L D _ _", &rows);
+    const size_t n = make_rows("_ _ _ HH EH L OW W ER L D _ _");
     float *frames = lin_calloc(2 * n * (size_t)recognizer.fbank.mel_bins, sizeof *frames);
-    lin_aligner *aligner = create_following(1);
-    lin_alignment out = {0};
+    create(1);
     const double late_s = recognizer.delay_s;
     recognizer.delay_s = 8.0 / HZ;
     for (int k = 0; k < 2; k++) {
-        lin_aligner_input in = input_of(grids[k], LIN_ALIGNER_TEXTGRID, rows, n);
+        lin_aligner_input in = input_of(grids[k], LIN_ALIGNER_TEXTGRID, n);
         in.frames = frames;
         in.n_frames = 2 * n;
         OK(lin_aligner_align(aligner, &in, &out, &err));
@@ -177,20 +167,15 @@ START_TEST(textgrid_of_a_late_network)
         }
     }
     recognizer.delay_s = late_s;
-    lin_alignment_free(&out);
-    lin_aligner_destroy(aligner);
     lin_free(frames);
-    lin_free(rows);
 }
 END_TEST
 
 START_TEST(textgrid)
 {
-    float *rows;
-    const size_t n = make_rows("_ HH EH L OW _ W ER L D _", &rows);
-    lin_aligner *aligner = create();
-    lin_alignment out = {0};
-    lin_aligner_input in = input_of(grid, LIN_ALIGNER_TEXTGRID, rows, n);
+    const size_t n = make_rows("_ HH EH L OW _ W ER L D _");
+    create(0);
+    lin_aligner_input in = input_of(grid, LIN_ALIGNER_TEXTGRID, n);
     in.text_name = "x.TextGrid";
     OK(lin_aligner_align(aligner, &in, &out, &err));
     ck_assert_int_eq(out.n_results, 2);
@@ -204,23 +189,18 @@ START_TEST(textgrid)
     in.text = "no TextGrid";
     in.n_text = strlen(in.text);
     REFUSED(lin_aligner_align(aligner, &in, &out, &err), LIN_FORMAT, "x.TextGrid");
-    lin_alignment_free(&out);
-    lin_aligner_destroy(aligner);
-    lin_free(rows);
 }
 END_TEST
 
 START_TEST(what_cannot_be_aligned)
 {
-    float *rows;
-    const size_t n = make_rows("_ HH EH L OW _", &rows);
-    lin_aligner *aligner = create();
-    lin_alignment out = {0};
+    const size_t n = make_rows("_ HH EH L OW _");
+    create(0);
     lin_sound sound = {.path = "none.wav"};
-    lin_aligner_input in = input_of("", LIN_ALIGNER_WORDS, rows, n);
+    lin_aligner_input in = input_of("", LIN_ALIGNER_WORDS, n);
     in.text_name = "x.txt";
     REFUSED(lin_aligner_align(aligner, &in, &out, &err), LIN_INVALID, "x.txt: ");
-    in = input_of("hello", LIN_ALIGNER_WORDS, rows, 3);
+    in = input_of("hello", LIN_ALIGNER_WORDS, 3);
     REFUSED(lin_aligner_align(aligner, &in, &out, &err), LIN_MISMATCH, "");
     in.n_rows = n;
     in.sound = &sound;
@@ -228,22 +208,17 @@ START_TEST(what_cannot_be_aligned)
     in.sound = NULL;
     rows[3] = NAN;
     REFUSED(lin_aligner_align(aligner, &in, &out, &err), LIN_NUMERIC, "");
-    lin_alignment_free(&out);
-    lin_aligner_destroy(aligner);
-    lin_free(rows);
 }
 END_TEST
 
 // Whichever allocation fails, it is told and nothing is lost; the next alignment is as good as ever.
 START_TEST(memory_runs_out)
 {
-    float *rows;
-    const size_t n = make_rows("_ HH EH L OW _ W ER L D _", &rows);
-    lin_aligner_input in = input_of(grid, LIN_ALIGNER_TEXTGRID, rows, n);
+    const size_t n = make_rows("_ HH EH L OW _ W ER L D _");
+    lin_aligner_input in = input_of(grid, LIN_ALIGNER_TEXTGRID, n);
     long failed = 0;
     for (unsigned long k = 1;; k++) {
-        lin_aligner *aligner = create();
-        lin_alignment out = {0};
+        create(0);
         lin_error why = {0};
         lin_memory_fail_at(k);
         const lin_status status = lin_aligner_align(aligner, &in, &out, &why);
@@ -252,12 +227,11 @@ START_TEST(memory_runs_out)
         if (status != LIN_OK) failed++;
         OK(lin_aligner_align(aligner, &in, &out, &err));
         ck_assert_int_eq(out.n_results, 2);
+        if (status == LIN_OK) break;
         lin_alignment_free(&out);
         lin_aligner_destroy(aligner);
-        if (status == LIN_OK) break;
     }
     ck_assert_int_gt(failed, 10);
-    lin_free(rows);
 }
 END_TEST
 
