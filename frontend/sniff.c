@@ -28,9 +28,9 @@ static const unsigned char *find(const unsigned char *b, size_t n, const char *m
 #define MAGIC(text) text, sizeof text - 1
 #define IFF LIN_SNIFF_UNKNOWN, ""
 
-// Readers of kinds with `same` above 0 stop at the end of the first of several files: each begins with the same bytes up to `same`,
-// but for the four at `length`. Of those with lengths, bytes after the sound are no sound; in others tags and padding may be taken
-// for it.
+// Readers of kinds with `same` above 0 stop at the end of the first of several files: each begins with the same bytes up to
+// `same`, but for the four at `length`. Of those with lengths, bytes after the sound are no sound; in others tags and padding may
+// be taken for it.
 typedef struct kind {
     int at; // of the magic. 8: the third word of an IFF file
     const char *magic;

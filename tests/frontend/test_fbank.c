@@ -36,8 +36,8 @@ static void compare_golden(const char *path, lin_fbank_config config, size_t cop
     ck_assert_int_eq(D, config.mel_bins);
     ck_assert_uint_eq((size_t)T, golden_T);
     for (int i = 0; i < T * D; i++)
-        test_require(fabs((double)frames[i] - (double)golden[i]) < (copies == 1 ? 1e-3 : 5e-3), "%s, frame %d: %g, golden %g", path,
-                     i / D, (double)frames[i], (double)golden[i]);
+        test_require(fabs((double)frames[i] - (double)golden[i]) < (copies == 1 ? 1e-3 : 5e-3), "%s, frame %d: %g, golden %g",
+                     path, i / D, (double)frames[i], (double)golden[i]);
     lin_free(frames);
     lin_free(x);
     lin_free(signal);

@@ -98,6 +98,12 @@ static lin_punctuation *model(void)
     return p;
 }
 
+static lin_punctuation *rules;
+
+static void setup(void) { rules = model(); }
+
+static void teardown(void) { lin_punctuation_destroy(rules); }
+
 // n words as they begin, 0.3 s each; taken after every `each` words.
 static const char *readable_at(const lin_punctuation *p, const char *const *words, const double *starts, int n, int each,
                                double paragraph_s)
@@ -109,8 +115,8 @@ static const char *readable_at(const lin_punctuation *p, const char *const *word
     lin_buffer_clear(&out);
     lin_buffer_text(&out, "");
     for (int i = 0; i <= n; i++) {
-        const char *w = i < n ? words[i] : "";
-        if (i < n) OK(lin_readable_push(&r, *w == '[' ? "" : w + (*w == '*'), starts[i], starts[i] + 0.3, !strchr("[*", *w), &err));
+        const char *w = i < n ? words[i] : "", *word = *w == '[' ? "" : w + (*w == '*');
+        if (i < n) OK(lin_readable_push(&r, word, starts[i], starts[i] + 0.3, !strchr("[*", *w), &err));
         else OK(lin_readable_finish(&r, &err));
         if (i < n && i % each) continue;
         for (int k = 0; k < r.n; k++) lin_buffer_format(&out, "%s ", lin_readable_token_text(&r, k));
@@ -149,20 +155,16 @@ static const char *const readable_table[][2] = {
 // Without rules numbers and titles stay words.
 START_TEST(no_rules)
 {
-    lin_punctuation *p = model();
-    lin_written_destroy(p->numbers);
-    p->numbers = NULL;
-    ck_assert_str_eq(readable_of(p, "i saw twenty three dogs", 1, 0.05), "I saw twenty three dogs. ");
-    lin_punctuation_destroy(p);
+    lin_written_destroy(rules->numbers);
+    rules->numbers = NULL;
+    ck_assert_str_eq(readable_of(rules, "i saw twenty three dogs", 1, 0.05), "I saw twenty three dogs. ");
 }
 END_TEST
 
 START_TEST(readable)
 {
-    lin_punctuation *p = model();
     for (int each = 1; each < 20; each += 3)
-        ck_assert_str_eq(readable_of(p, readable_table[_i][0], each, 0.1), readable_table[_i][1]);
-    lin_punctuation_destroy(p);
+        ck_assert_str_eq(readable_of(rules, readable_table[_i][0], each, 0.1), readable_table[_i][1]);
 }
 END_TEST
 
@@ -194,13 +196,11 @@ START_TEST(short_sentences)
     static const char *const texts[] = {"Dog, cat pig cow hen fox owl. ", "Dog cat, pig cow hen fox owl. ",
                                         "Dog cat pig. Cow hen fox owl. ", "Dog cat pig cow? Hen fox owl. ",
                                         "Dog cat pig cow hen, fox owl. ", "Dog cat pig cow hen fox, owl. "};
-    lin_punctuation *p = model();
     for (int pause = 1; pause < 7; pause++) {
         double starts[7];
         for (int i = 0; i < 7; i++) starts[i] = i * 0.31 + (i >= pause);
-        ck_assert_str_eq(readable_at(p, words, starts, 7, 1, 0), texts[pause - 1]);
+        ck_assert_str_eq(readable_at(rules, words, starts, 7, 1, 0), texts[pause - 1]);
     }
-    lin_punctuation_destroy(p);
 }
 END_TEST
 
@@ -209,60 +209,51 @@ START_TEST(pauses_end_texts)
 {
     static const char *const words[] = {"london", "he", "saw"};
     static const double starts[] = {5, 9, 9.3};
-    lin_punctuation *p = model();
-    for (int each = 1; each < 4; each++) ck_assert_str_eq(readable_at(p, words, starts, 3, each, 2), "London. He saw. ");
-    lin_punctuation_destroy(p);
+    for (int each = 1; each < 4; each++) ck_assert_str_eq(readable_at(rules, words, starts, 3, each, 2), "London. He saw. ");
 }
 END_TEST
 
 // A pause between the words of a number divides it; what stays as it is does not depend on how words come.
 START_TEST(numbers_in_pieces)
 {
-    lin_punctuation *p = model();
+    static const char said[] = "at five thirty he went one twenty five and two hundred and six dogs";
     char all[256];
-    snprintf(all, sizeof all, "%s",
-             readable_of(p, "at five thirty he went one twenty five and two hundred and six dogs", 100, 0.05));
+    snprintf(all, sizeof all, "%s", readable_of(rules, said, 100, 0.05));
     ck_assert_ptr_nonnull(strstr(all, "At 5:30 "));
     ck_assert_ptr_nonnull(strstr(all, "one twenty five"));
     ck_assert_ptr_nonnull(strstr(all, "206 dogs"));
-    for (int each = 1; each < 9; each++)
-        ck_assert_str_eq(readable_of(p, "at five thirty he went one twenty five and two hundred and six dogs", each, 0.05), all);
-    const char *apart = readable_of(p, "twenty three", 100, 0.5);
+    for (int each = 1; each < 9; each++) ck_assert_str_eq(readable_of(rules, said, each, 0.05), all);
+    const char *apart = readable_of(rules, "twenty three", 100, 0.5);
     ck_assert_ptr_nonnull(strstr(apart, "20"));
     ck_assert_ptr_null(strstr(apart, "23"));
-    lin_punctuation_destroy(p);
 }
 END_TEST
 
 START_TEST(same_bytes_and_back)
 {
-    lin_punctuation *a = model(), *b = model(), *c;
-    char path[] = "/tmp/linnet-punctuation-XXXXXX";
-    ck_assert_uint_eq(a->n, b->n);
-    ck_assert_mem_eq(a->slots, b->slots, a->n);
-    const int file = mkstemp(path);
-    ck_assert_int_ge(file, 0);
-    OK(lin_punctuation_write(a, path, &err));
-    OK(lin_punctuation_open(path, &c, &err));
-    ck_assert_mem_eq(a->slots, c->slots, a->n);
-    remove(path);
-    lin_punctuation_destroy(a);
-    lin_punctuation_destroy(b);
-    lin_punctuation_destroy(c);
+    lin_punctuation *again = model(), *read;
+    const char *path = test_path("punctuation");
+    ck_assert_uint_eq(rules->n, again->n);
+    ck_assert_mem_eq(rules->slots, again->slots, rules->n);
+    OK(lin_punctuation_write(again, path, &err));
+    OK(lin_punctuation_open(path, &read, &err));
+    ck_assert_mem_eq(rules->slots, read->slots, rules->n);
+    lin_punctuation_destroy(again);
+    lin_punctuation_destroy(read);
 }
 END_TEST
 
 // Each byte of the header, some of the others, and every length.
 START_TEST(damaged)
 {
-    lin_punctuation *p = model(), *q;
-    lin_punctuation_header h = p->header;
+    lin_punctuation *q;
+    lin_punctuation_header h = rules->header;
     lin_buffer file = {0};
     lin_error why = {0};
     h.checksum = 0;
-    h.checksum = lin_hash(p->slots, p->n, lin_hash(&h, sizeof h, 0));
+    h.checksum = lin_hash(rules->slots, rules->n, lin_hash(&h, sizeof h, 0));
     lin_buffer_bytes(&file, (const char *)&h, sizeof h);
-    lin_buffer_bytes(&file, (const char *)p->slots, p->n);
+    lin_buffer_bytes(&file, (const char *)rules->slots, rules->n);
     OK(lin_punctuation_parse(file.data, file.n, "good", &q, &err));
     lin_punctuation_destroy(q);
     for (size_t i = 0; i < file.n; i += i < sizeof h ? 1 : 97) {
@@ -275,7 +266,6 @@ START_TEST(damaged)
     for (size_t n = 0; n < file.n; n += n < 100 ? 1 : 331)
         ck_assert(lin_punctuation_parse(file.data, n, "short", &q, &why) == LIN_FORMAT);
     lin_buffer_free(&file);
-    lin_punctuation_destroy(p);
 }
 END_TEST
 
@@ -301,7 +291,7 @@ START_TEST(failing_allocations)
 }
 END_TEST
 
-TEST_MAIN("readable", TESTS(prose, 0, sizeof prose_table / sizeof *prose_table), TEST(paragraphs), TEST(no_rules),
-          TESTS(readable, 0, sizeof readable_table / sizeof *readable_table), TEST(names), TEST(short_sentences),
-          TEST(pauses_end_texts), TEST(numbers_in_pieces),
-          TEST(same_bytes_and_back), TEST(damaged), TEST(bad_options), TEST(failing_allocations))
+TEST_MAIN_ONCE(setup, teardown, "readable", TESTS(prose, 0, sizeof prose_table / sizeof *prose_table), TEST(paragraphs),
+               TEST(no_rules), TESTS(readable, 0, sizeof readable_table / sizeof *readable_table), TEST(names),
+               TEST(short_sentences), TEST(pauses_end_texts), TEST(numbers_in_pieces), TEST(same_bytes_and_back), TEST(damaged),
+               TEST(bad_options), TEST(failing_allocations))
