@@ -7,21 +7,28 @@
 #include "base/memory.h"
 #include "tests/support.h"
 
+static lin_datadir *dir;
+
+static void drop(void)
+{
+    lin_datadir_destroy(dir);
+    dir = NULL;
+}
+
 #define FILE_OF(name, text) ((lin_datadir_file){name, text, sizeof text - 1})
 
-static lin_status parse_all(const char *const contents[LIN_DATADIR_FILES], const lin_datadir_options *options, lin_datadir **dir,
-                            lin_error *err)
+static lin_status parse_all(const char *const contents[LIN_DATADIR_FILES], const lin_datadir_options *options, lin_error *err)
 {
     lin_datadir_file files[LIN_DATADIR_FILES];
     for (int i = 0; i < LIN_DATADIR_FILES; i++)
         files[i] = (lin_datadir_file){lin_datadir_names[i], contents[i], contents[i] ? strlen(contents[i]) : 0};
-    return lin_datadir_parse(files, options, dir, err);
+    return lin_datadir_parse(files, options, &dir, err);
 }
 
-static lin_status parse(const char *wav, const char *text, const char *spk, int need_text, lin_datadir **dir, lin_error *err)
+static lin_status parse(const char *wav, const char *text, const char *spk, int need_text, lin_error *err)
 {
     const char *const contents[LIN_DATADIR_FILES] = {wav, text, spk};
-    return parse_all(contents, &(lin_datadir_options){.audio_root = "root", .need_text = need_text}, dir, err);
+    return parse_all(contents, &(lin_datadir_options){.audio_root = "root", .need_text = need_text}, err);
 }
 
 static void check(const lin_utterance *u, const char *id, const char *path, const char *text, const char *speaker, double start_s,
@@ -38,29 +45,25 @@ static void check(const lin_utterance *u, const char *id, const char *path, cons
 
 START_TEST(a_directory_is_read)
 {
-    lin_datadir *dir;
     OK(parse("b audio/b.wav\na\t/abs/a b.flac \nc c.ogg", "a  I'M\t HERE \nb HELLO\nc \xC3\x84H\n",
-                        "b bob\na ann\nc bob\n", 1, &dir, &err));
+             "b bob\na ann\nc bob\n", 1, &err));
     ck_assert_int_eq(lin_datadir_count(dir), 3);
     check(lin_datadir_at(dir, 0), "b", "root/audio/b.wav", "HELLO", "bob", 0, 0, 0);
     check(lin_datadir_at(dir, 1), "a", "/abs/a b.flac", "I'M HERE", "ann", 0, 0, 0);
     check(lin_datadir_at(dir, 2), "c", "root/c.ogg", "\xC3\x84H", "bob", 0, 0, 0);
     ck_assert_int_eq(lin_datadir_at(dir, 0)->line, 1);
-    lin_datadir_destroy(dir);
 }
 END_TEST
 
 START_TEST(text_and_speakers_may_be_missing)
 {
-    lin_datadir *dir;
-    ck_assert_int_eq(parse("a a.wav\nb b.wav\n", NULL, NULL, 0, &dir, NULL), LIN_OK);
+    ck_assert_int_eq(parse("a a.wav\nb b.wav\n", NULL, NULL, 0, NULL), LIN_OK);
     ck_assert_ptr_null(lin_datadir_at(dir, 1)->text);
     ck_assert_str_eq(lin_datadir_at(dir, 1)->speaker, "b");
-    lin_datadir_destroy(dir);
-    ck_assert_int_eq(parse("a a.wav\nb b.wav\n", "b HI\n", NULL, 0, &dir, NULL), LIN_OK);
+    drop();
+    ck_assert_int_eq(parse("a a.wav\nb b.wav\n", "b HI\n", NULL, 0, NULL), LIN_OK);
     ck_assert_ptr_null(lin_datadir_at(dir, 0)->text);
     ck_assert_str_eq(lin_datadir_at(dir, 1)->text, "HI");
-    lin_datadir_destroy(dir);
 }
 END_TEST
 
@@ -97,8 +100,7 @@ START_TEST(bad_directories_are_refused)
         {"a a.wav\n", "a A\n", "", "wav.scp:1: a has no speaker in utt2spk", LIN_FORMAT},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        lin_datadir *dir;
-        FAILS(parse(cases[i].wav, cases[i].text, cases[i].spk, 1, &dir, &err), cases[i].status, cases[i].message);
+        FAILS(parse(cases[i].wav, cases[i].text, cases[i].spk, 1, &err), cases[i].status, cases[i].message);
         ck_assert_ptr_null(dir);
     }
 }
@@ -106,7 +108,6 @@ END_TEST
 
 START_TEST(nul_bytes_and_long_lines_are_refused)
 {
-    lin_datadir *dir;
     const lin_datadir_options o = {0};
     lin_datadir_file files[LIN_DATADIR_FILES] = {FILE_OF("wav.scp", "a a.wav\nb b\0.wav\n")};
     FAILS(lin_datadir_parse(files, &o, &dir, &err), LIN_FORMAT, "wav.scp:2: a NUL byte at column 4");
@@ -119,7 +120,7 @@ START_TEST(nul_bytes_and_long_lines_are_refused)
             files[0] = (lin_datadir_file){"wav.scp", line, n + (size_t)end};
             if (n == 65536) OK(lin_datadir_parse(files, &o, &dir, &err));
             else FAILS(lin_datadir_parse(files, &o, &dir, &err), LIN_FORMAT, "wav.scp:1: the line is longer than 65536 bytes");
-            lin_datadir_destroy(dir);
+            drop();
         }
     }
     memset(line, 'i', 256);
@@ -131,26 +132,25 @@ END_TEST
 
 START_TEST(a_list_is_read)
 {
-    lin_datadir *dir;
     const lin_datadir_file list = FILE_OF("list", "\xEF\xBB\xBFx/one.wav\tHELLO  THERE\n/abs/two (2).tar.gz\tYES\n.hidden\tNO\n");
     OK(lin_datadir_parse_list(&list, &(lin_datadir_options){"root/", 1, 0}, &dir, &err));
     ck_assert_int_eq(lin_datadir_count(dir), 3);
     check(lin_datadir_at(dir, 0), "x/one", "root/x/one.wav", "HELLO THERE", "x/one", 0, 0, 0);
     check(lin_datadir_at(dir, 1), "/abs/two__2_.tar", "/abs/two (2).tar.gz", "YES", "/abs/two__2_.tar", 0, 0, 0);
     check(lin_datadir_at(dir, 2), ".hidden", "root/.hidden", "NO", ".hidden", 0, 0, 0);
-    lin_datadir_destroy(dir);
+    drop();
 
     const lin_datadir_file windows = FILE_OF("list", "a.wav\tone two\r\nb.wav\tB\r\n");
     OK(lin_datadir_parse_list(&windows, &(lin_datadir_options){.need_text = 1}, &dir, &err));
     ck_assert_str_eq(lin_datadir_at(dir, 0)->text, "one two");
     ck_assert_str_eq(lin_datadir_at(dir, 1)->text, "B");
-    lin_datadir_destroy(dir);
+    drop();
 
     const lin_datadir_file plain = FILE_OF("list", "a.wav\nb.wav\t\n");
     OK(lin_datadir_parse_list(&plain, &(lin_datadir_options){0}, &dir, &err));
     ck_assert_str_eq(lin_datadir_at(dir, 0)->cut.path, "a.wav");
     ck_assert_ptr_null(lin_datadir_at(dir, 0)->text);
-    lin_datadir_destroy(dir);
+    drop();
 
     const struct {
         lin_datadir_file file;
@@ -172,26 +172,24 @@ END_TEST
 
 START_TEST(segments_and_channels_are_read)
 {
-    lin_datadir *dir;
     const lin_datadir_options o = {.audio_root = "root", .allow_commands = 1};
     const char *const files[] = {"call7 c.sph\ncall8 sph2pipe -f wav c8.sph | \n", "b B\na A\n", "a ann\nb bob\nc ann\n",
                                  "b call7 3.20 5.75\na\tcall8 0 1e1\nc call7 6 -1 0\n", "call7 sw7 B\ncall8 sw8 1\n"};
-    OK(parse_all(files, &o, &dir, &err));
+    OK(parse_all(files, &o, &err));
     ck_assert_int_eq(lin_datadir_count(dir), 3);
     check(lin_datadir_at(dir, 0), "b", "root/c.sph", "B", "bob", 3.2, 5.75, 2);
     check(lin_datadir_at(dir, 1), "a", "sph2pipe -f wav c8.sph", "A", "ann", 0, 10, 1);
     check(lin_datadir_at(dir, 2), "c", "root/c.sph", NULL, "ann", 6, 0, 1); // to the end, in the segment's own channel
     for (int i = 0; i < 3; i++) ck_assert_int_eq(lin_datadir_at(dir, i)->cut.is_command, i == 1);
     ck_assert_int_eq(lin_datadir_has_parts(dir), 1);
-    lin_datadir_destroy(dir);
+    drop();
 
     // Channels without segments: the names are those of utterances.
     const char *const whole[] = {"u u.wav\nv v.wav\n", NULL, NULL, NULL, "v v b\n"};
-    OK(parse_all(whole, &o, &dir, &err));
+    OK(parse_all(whole, &o, &err));
     ck_assert_int_eq(lin_datadir_at(dir, 0)->cut.channel, 0);
     ck_assert_int_eq(lin_datadir_at(dir, 1)->cut.channel, 2);
     ck_assert_int_eq(lin_datadir_has_parts(dir), 0);
-    lin_datadir_destroy(dir);
 }
 END_TEST
 
@@ -216,14 +214,12 @@ START_TEST(bad_segments_are_refused)
         {"a r 0 1\n", "q r A\n", "reco2file_and_channel:1: q has no sound: it is not listed in wav.scp"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        lin_datadir *dir;
         const char *const files[] = {"r r.wav\n", NULL, NULL, cases[i][0], cases[i][1]};
-        FAILS(parse_all(files, &(lin_datadir_options){0}, &dir, &err), LIN_FORMAT, cases[i][2]);
+        FAILS(parse_all(files, &(lin_datadir_options){0}, &err), LIN_FORMAT, cases[i][2]);
         ck_assert_ptr_null(dir);
     }
-    lin_datadir *dir;
     const char *const files[LIN_DATADIR_FILES] = {"r |\n"};
-    FAILS(parse_all(files, &(lin_datadir_options){.allow_commands = 1}, &dir, &err), LIN_FORMAT,
+    FAILS(parse_all(files, &(lin_datadir_options){.allow_commands = 1}, &err), LIN_FORMAT,
           "wav.scp:1: there is no command before '|'");
 }
 END_TEST
@@ -232,10 +228,9 @@ static void put(const char *name, const char *text) { test_file(name, text, strl
 
 static void check_audio(const char *path, const char *root, const char *want)
 {
-    lin_datadir *dir;
     OK(lin_datadir_load(path, &(lin_datadir_options){root, 1, 0}, &dir, &err));
     ck_assert_str_eq(lin_datadir_at(dir, 0)->cut.path, want);
-    lin_datadir_destroy(dir);
+    drop();
 }
 
 START_TEST(paths_are_relative_to_the_corpus)
@@ -262,14 +257,13 @@ START_TEST(paths_are_relative_to_the_corpus)
     check_audio("list", NULL, "a.wav");
     ck_assert_int_eq(chdir(back), 0);
 
-    lin_datadir *dir;
     const lin_datadir_options o = {.need_text = 1};
     put("set/segments", "a-1 a 0 1\n");
     put("set/text", "a-1 HELLO\n");
     OK(lin_datadir_load(set, &o, &dir, &err));
     ck_assert_str_eq(lin_datadir_at(dir, 0)->id, "a-1");
     ck_assert_int_eq(lin_datadir_has_parts(dir), 1);
-    lin_datadir_destroy(dir);
+    drop();
     FAILS(lin_datadir_load(test_path(""), &o, &dir, &err), LIN_IO, "wav.scp: No such file");
     FAILS(lin_datadir_load(test_path("none"), &o, &dir, &err), LIN_IO, "none: No such file");
 }
@@ -281,13 +275,11 @@ START_TEST(many_names_are_found)
     char *wav = malloc(N * 24), *text = malloc(N * 24), *at = wav, *of = text, id[16];
     for (int i = 0; i < N; i++) at += sprintf(at, "u%d x%d.wav\n", i * 7919 % N, i);
     for (int i = 0; i < N; i++) of += sprintf(of, "u%d u%d\n", i, i);
-    lin_datadir *dir;
-    ck_assert_int_eq(parse(wav, text, NULL, 1, &dir, NULL), LIN_OK);
+    ck_assert_int_eq(parse(wav, text, NULL, 1, NULL), LIN_OK);
     for (int i = 0; i < N; i++) {
         sprintf(id, "u%d", i * 7919 % N);
         ck_assert_str_eq(lin_datadir_at(dir, i)->text, id);
     }
-    lin_datadir_destroy(dir);
     free(text);
     free(wav);
 }
@@ -295,29 +287,27 @@ END_TEST
 
 /* ---- manifests ------------------------------------------------------------------------------------------------------------- */
 
-static lin_status parse_manifest(const char *text, const lin_datadir_options *o, lin_datadir **dir, lin_error *err)
+static lin_status parse_manifest(const char *text, const lin_datadir_options *o, lin_error *err)
 {
     const lin_datadir_file file = {"m", text, strlen(text)};
-    return lin_datadir_parse_list(&file, o, dir, err);
+    return lin_datadir_parse_list(&file, o, &dir, err);
 }
 
 static const lin_datadir_options plain = {.audio_root = "root"};
 
-static lin_datadir *good(const char *text, const lin_datadir_options *o)
+static void good(const char *text, const lin_datadir_options *o)
 {
-    lin_datadir *dir;
-    OK(parse_manifest(text, o, &dir, &err));
-    return dir;
+    drop();
+    OK(parse_manifest(text, o, &err));
 }
 
 START_TEST(json_lines_are_read)
 {
-    lin_datadir *dir =
-        good("\n{\"audio_filepath\": \"x/a b.wav\", \"text\": \" how\\n are\\tyou\\n\", \"duration\": 2.5, \"lang\": \"en\"} \r\n"
-             "{\"audio\": {\"path\": \"/abs/b.flac\"}, \"sentence\": \"B\", \"speaker\": \"bob\", \"duration\": null}\n"
-             "{\"file_name\":\"c.wav\",\"offset\":3.2004,\"duration\":2.5,\"transcription\":\"\",\"id\":\"utt-7\"}\n"
-             "{\"path\":\"c.wav\",\"offset\":12}",
-             &plain);
+    good("\n{\"audio_filepath\": \"x/a b.wav\", \"text\": \" how\\n are\\tyou\\n\", \"duration\": 2.5, \"lang\": \"en\"} \r\n"
+         "{\"audio\": {\"path\": \"/abs/b.flac\"}, \"sentence\": \"B\", \"speaker\": \"bob\", \"duration\": null}\n"
+         "{\"file_name\":\"c.wav\",\"offset\":3.2004,\"duration\":2.5,\"transcription\":\"\",\"id\":\"utt-7\"}\n"
+         "{\"path\":\"c.wav\",\"offset\":12}",
+         &plain);
     ck_assert_int_eq(lin_datadir_count(dir), 4);
     check(lin_datadir_at(dir, 0), "x/a_b", "root/x/a b.wav", "how are you", "x/a_b", 0, 0, 0);
     check(lin_datadir_at(dir, 1), "/abs/b", "/abs/b.flac", "B", "bob", 0, 0, 0);
@@ -328,10 +318,8 @@ START_TEST(json_lines_are_read)
         ck_assert_int_eq(lin_datadir_at(dir, i)->record[0], '{');
     }
     ck_assert_str_eq(lin_datadir_at(dir, 3)->record, "{\"path\":\"c.wav\",\"offset\":12}");
-    lin_datadir_destroy(dir);
-    dir = good("{\"wav\":\"a.wav\",\"text\":\"\\n how\\n\\tare you\\n\"}", &plain); // a text of several lines
+    good("{\"wav\":\"a.wav\",\"text\":\"\\n how\\n\\tare you\\n\"}", &plain); // a text of several lines
     ck_assert_str_eq(lin_datadir_at(dir, 0)->text, "how are you");
-    lin_datadir_destroy(dir);
 }
 END_TEST
 
@@ -341,50 +329,45 @@ END_TEST
 // Cuts as lhotse 1.x writes them.
 START_TEST(cuts_are_read)
 {
-    lin_datadir *dir = good(CUT(RECORDING ",\"supervisions\":[{\"id\":\"s\",\"recording_id\":\"r\",\"start\":0.0,\"duration\":4,"
-                                "\"channel\":1,\"text\":\"HOW ARE\",\"speaker\":\"ann\"}]"), &plain);
+    good(CUT(RECORDING ",\"supervisions\":[{\"id\":\"s\",\"recording_id\":\"r\",\"start\":0.0,\"duration\":4,"
+             "\"channel\":1,\"text\":\"HOW ARE\",\"speaker\":\"ann\"}]"), &plain);
     ck_assert_int_eq(lin_datadir_count(dir), 1);
     check(lin_datadir_at(dir, 0), "cut-1", "root/r.flac", "HOW ARE", "ann", 10.5, 14.5, 2);
     ck_assert_ptr_nonnull(lin_datadir_at(dir, 0)->record);
-    lin_datadir_destroy(dir);
 
-    dir = good(CUT(RECORDING ",\"supervisions\":[{\"id\":\"a\",\"start\":-1,\"duration\":2,\"text\":\"A\"},"
-                   "{\"id\":\"b\",\"start\":2.5,\"duration\":1,\"text\":\"B\",\"channel\":0,\"speaker\":\"ben\"}]"), &plain);
+    good(CUT(RECORDING ",\"supervisions\":[{\"id\":\"a\",\"start\":-1,\"duration\":2,\"text\":\"A\"},"
+             "{\"id\":\"b\",\"start\":2.5,\"duration\":1,\"text\":\"B\",\"channel\":0,\"speaker\":\"ben\"}]"), &plain);
     ck_assert_int_eq(lin_datadir_count(dir), 2);
     check(lin_datadir_at(dir, 0), "a", "root/r.flac", "A", "a", 9.5, 11.5, 2);
     check(lin_datadir_at(dir, 1), "b", "root/r.flac", "B", "ben", 13, 14, 1);
     ck_assert_ptr_null(lin_datadir_at(dir, 1)->record); // several share the line
-    lin_datadir_destroy(dir);
 
     // Before the begin of the recording there is nothing.
-    dir = good("{\"id\":\"c\",\"start\":0.5,\"duration\":4,\"recording\":" RECORDING
-               ",\"supervisions\":[{\"id\":\"a\",\"start\":-1,\"duration\":3},"
-               "{\"id\":\"b\",\"start\":-0.5,\"duration\":3},{\"id\":\"c\",\"start\":null,\"duration\":3}]}", &plain);
+    good("{\"id\":\"c\",\"start\":0.5,\"duration\":4,\"recording\":" RECORDING
+         ",\"supervisions\":[{\"id\":\"a\",\"start\":-1,\"duration\":3},"
+         "{\"id\":\"b\",\"start\":-0.5,\"duration\":3},{\"id\":\"c\",\"start\":null,\"duration\":3}]}", &plain);
     const double parts[][2] = {{0, 2.5}, {0, 3}, {0.5, 3.5}};
     for (int i = 0; i < 3; i++) {
         ck_assert_double_eq(lin_datadir_at(dir, i)->cut.part.start_s, parts[i][0]);
         ck_assert_double_eq(lin_datadir_at(dir, i)->cut.part.end_s, parts[i][1]);
     }
-    lin_datadir_destroy(dir);
 
     const lin_datadir_options commands = {.allow_commands = 1};
-    dir = good(CUT("{\"sources\":[{\"type\":\"command\",\"source\":\"cat x.wav\"}]}"), &commands);
+    good(CUT("{\"sources\":[{\"type\":\"command\",\"source\":\"cat x.wav\"}]}"), &commands);
     ck_assert_int_eq(lin_datadir_at(dir, 0)->cut.is_command, 1);
     ck_assert_str_eq(lin_datadir_at(dir, 0)->cut.path, "cat x.wav");
     ck_assert_ptr_null(lin_datadir_at(dir, 0)->text);
-    lin_datadir_destroy(dir);
 }
 END_TEST
 
 START_TEST(tables_are_read)
 {
-    lin_datadir *dir = good("client_id\tpath\tsentence\tup_votes\r\n0a1b\tcommon_voice_de_1.mp3\tWie geht\xE2\x80\x99s?\t2\r\n"
-                            "\tcommon_voice_de_2.mp3\tGut.\t\n\n", &plain);
+    good("client_id\tpath\tsentence\tup_votes\r\n0a1b\tcommon_voice_de_1.mp3\tWie geht\xE2\x80\x99s?\t2\r\n"
+         "\tcommon_voice_de_2.mp3\tGut.\t\n\n", &plain);
     ck_assert_int_eq(lin_datadir_count(dir), 2);
     check(lin_datadir_at(dir, 0), "common_voice_de_1", "root/common_voice_de_1.mp3", "Wie geht\xE2\x80\x99s?", "0a1b", 0, 0, 0);
     check(lin_datadir_at(dir, 1), "common_voice_de_2", "root/common_voice_de_2.mp3", "Gut.", "common_voice_de_2", 0, 0, 0);
     ck_assert_ptr_null(lin_datadir_at(dir, 0)->record);
-    lin_datadir_destroy(dir);
 }
 END_TEST
 
@@ -424,14 +407,12 @@ START_TEST(bad_manifests_are_refused)
         {"path\tsentence\n", "m: it lists no recordings", LIN_FORMAT},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        lin_datadir *dir;
-        FAILS(parse_manifest(cases[i].text, &plain, &dir, &err), cases[i].status, cases[i].message);
+        FAILS(parse_manifest(cases[i].text, &plain, &err), cases[i].status, cases[i].message);
         ck_assert_ptr_null(dir);
     }
-    lin_datadir *dir;
     const lin_datadir_options need = {.need_text = 1};
-    FAILS(parse_manifest("{\"audio_filepath\":\"a.wav\"}", &need, &dir, &err), LIN_FORMAT, "m:1: a has no transcript");
-    FAILS(parse_manifest("path\tsentence\na.mp3\t\n", &need, &dir, &err), LIN_FORMAT, "m:2: the column \"sentence\" is empty");
+    FAILS(parse_manifest("{\"audio_filepath\":\"a.wav\"}", &need, &err), LIN_FORMAT, "m:1: a has no transcript");
+    FAILS(parse_manifest("path\tsentence\na.mp3\t\n", &need, &err), LIN_FORMAT, "m:2: the column \"sentence\" is empty");
 }
 END_TEST
 
@@ -445,14 +426,12 @@ START_TEST(lists_are_told_apart)
                  {"path\twhat was said\nb\tB\n", NULL, 2}, {"[take 1].wav\tA\n", NULL, 1},
                  {"", "it lists no recordings", 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        lin_datadir *dir;
         if (cases[i].message) {
-            FAILS(parse_manifest(cases[i].text, &plain, &dir, &err), LIN_FORMAT, cases[i].message);
+            FAILS(parse_manifest(cases[i].text, &plain, &err), LIN_FORMAT, cases[i].message);
             continue;
         }
-        dir = good(cases[i].text, &plain);
+        good(cases[i].text, &plain);
         ck_assert_int_eq(lin_datadir_count(dir), cases[i].n);
-        lin_datadir_destroy(dir);
     }
 }
 END_TEST
@@ -461,14 +440,13 @@ START_TEST(files_are_loaded)
 {
     static const char line[] = "{\"audio_filepath\":\"a.wav\",\"text\":\"A\"}\n", table[] = "path\tsentence\na.mp3\tA\n";
     const lin_datadir_options o = {.need_text = 1};
-    lin_datadir *dir;
     const char *path = test_path("m.jsonl.gz");
     gzFile gz = gzopen(path, "wb");
     ck_assert_int_eq(gzputs(gz, line), (int)strlen(line));
     gzclose(gz);
     OK(lin_datadir_load(path, &o, &dir, &err));
     ck_assert_str_eq(lin_datadir_at(dir, 0)->cut.path, test_path("a.wav"));
-    lin_datadir_destroy(dir);
+    drop();
 
     // Common Voice: the sound is in the folder clips beside the table, if there is one.
     path = test_file("train.tsv", table, strlen(table));
@@ -476,35 +454,34 @@ START_TEST(files_are_loaded)
         if (clips) ck_assert_int_eq(mkdir(test_path("clips"), 0777), 0);
         OK(lin_datadir_load(path, &o, &dir, &err));
         ck_assert_str_eq(lin_datadir_at(dir, 0)->cut.path, test_path(clips ? "clips/a.mp3" : "a.mp3"));
-        lin_datadir_destroy(dir);
+        drop();
     }
-    FAIL_EVERY_ALLOCATION_OF(dir, lin_datadir_load(path, &o, &dir, NULL), lin_datadir_destroy(dir));
+    FAIL_EVERY_ALLOCATION_OF(dir, lin_datadir_load(path, &o, &dir, NULL), drop());
 }
 END_TEST
 
 START_TEST(a_failed_allocation_is_an_error)
 {
-    lin_datadir *dir;
-    FAIL_EVERY_ALLOCATION_OF(dir, parse("a a.wav\nb b.wav\n", "a A\nb B\n", "a s\nb t\n", 1, &dir, NULL),
-                             lin_datadir_destroy(dir));
+    FAIL_EVERY_ALLOCATION_OF(dir, parse("a a.wav\nb b.wav\n", "a A\nb B\n", "a s\nb t\n", 1, NULL), drop());
     const char *const files[] = {"r r.wav\n", "a A\n", "a s\n", "a r 0 1\n", "r r A\n"};
-    FAIL_EVERY_ALLOCATION_OF(dir, parse_all(files, &(lin_datadir_options){0}, &dir, NULL), lin_datadir_destroy(dir));
+    FAIL_EVERY_ALLOCATION_OF(dir, parse_all(files, &(lin_datadir_options){0}, NULL), drop());
     put("wav.scp", "a audio/a.wav\n");
     put("text", "a A\n");
     put("list", "x y.wav\tA\n");
     for (int list = 0; list < 2; list++) {
         const char *path = test_path(list ? "list" : ".");
         const lin_datadir_options o = {.need_text = 1};
-        FAIL_EVERY_ALLOCATION_OF(dir, lin_datadir_load(path, &o, &dir, NULL), lin_datadir_destroy(dir));
+        FAIL_EVERY_ALLOCATION_OF(dir, lin_datadir_load(path, &o, &dir, NULL), drop());
     }
     static const char text[] = "{\"audio_filepath\":\"a.wav\",\"text\":\"A\",\"speaker\":\"s\"}\n" CUT(
         RECORDING ",\"supervisions\":[{\"id\":\"s1\",\"text\":\"A\"},{\"id\":\"s2\",\"speaker\":\"c\"}]");
-    FAIL_EVERY_ALLOCATION_OF(dir, parse_manifest(text, &plain, &dir, NULL), lin_datadir_destroy(dir));
+    FAIL_EVERY_ALLOCATION_OF(dir, parse_manifest(text, &plain, NULL), drop());
 }
 END_TEST
 
-TEST_MAIN("linnet/datadir", TEST(a_directory_is_read), TEST(text_and_speakers_may_be_missing), TEST(bad_directories_are_refused),
-          TEST(nul_bytes_and_long_lines_are_refused), TEST(a_list_is_read), TEST(paths_are_relative_to_the_corpus),
-          TEST(segments_and_channels_are_read), TEST(bad_segments_are_refused), TEST(many_names_are_found),
-          TEST(json_lines_are_read), TEST(cuts_are_read), TEST(tables_are_read), TEST(bad_manifests_are_refused),
-          TEST(lists_are_told_apart), TEST(files_are_loaded), TEST(a_failed_allocation_is_an_error))
+TEST_MAIN_WITH(NULL, drop, "linnet/datadir", TEST(a_directory_is_read), TEST(text_and_speakers_may_be_missing),
+               TEST(bad_directories_are_refused), TEST(nul_bytes_and_long_lines_are_refused), TEST(a_list_is_read),
+               TEST(paths_are_relative_to_the_corpus), TEST(segments_and_channels_are_read), TEST(bad_segments_are_refused),
+               TEST(many_names_are_found), TEST(json_lines_are_read), TEST(cuts_are_read), TEST(tables_are_read),
+               TEST(bad_manifests_are_refused), TEST(lists_are_told_apart), TEST(files_are_loaded),
+               TEST(a_failed_allocation_is_an_error))
