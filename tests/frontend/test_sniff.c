@@ -7,8 +7,6 @@
 #include "base/hash.h"
 #include "tests/frontend/support.h"
 
-static lin_sniffed kind_of(const void *bytes, size_t n, const char **what) { return lin_sniff(bytes, n, what); }
-
 START_TEST(signatures)
 {
     static const struct {
@@ -41,7 +39,7 @@ START_TEST(signatures)
     };
     const char *what;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        ck_assert_msg(kind_of(cases[i].bytes, cases[i].n, &what) == cases[i].kind, "case %zu: %s", i, what);
+        ck_assert_msg(lin_sniff(cases[i].bytes, cases[i].n, &what) == cases[i].kind, "case %zu: %s", i, what);
         ck_assert_str_eq(what, cases[i].what);
     }
 }
@@ -53,22 +51,22 @@ START_TEST(frames_without_a_file)
     const char *what;
     // MPEG-1 layer III, 128 kb/s, 44.1 kHz: frames of 417 bytes. One alone is chance.
     memcpy(b, "\xff\xfb\x90\x64", 4);
-    ck_assert_int_eq(kind_of(b, sizeof b, &what), LIN_SNIFF_UNKNOWN);
+    ck_assert_int_eq(lin_sniff(b, sizeof b, &what), LIN_SNIFF_UNKNOWN);
     memcpy(b + 417, "\xff\xfb\x92\x64", 4);
-    ck_assert_int_eq(kind_of(b, sizeof b, &what), LIN_SNIFF_SNDFILE);
+    ck_assert_int_eq(lin_sniff(b, sizeof b, &what), LIN_SNIFF_SNDFILE);
     ck_assert_str_eq(what, "an MP3 file");
     memcpy(b + 417, "\xff\xfb\x96\x64", 4); // of another rate
-    ck_assert_int_eq(kind_of(b, sizeof b, &what), LIN_SNIFF_UNKNOWN);
+    ck_assert_int_eq(lin_sniff(b, sizeof b, &what), LIN_SNIFF_UNKNOWN);
     // ADTS: frames of 300 bytes.
     memset(b, 0, sizeof b);
     memcpy(b, "\xff\xf1\x50\x80\x25\x80\xfc", 7);
-    ck_assert_int_eq(kind_of(b, sizeof b, &what), LIN_SNIFF_UNKNOWN);
+    ck_assert_int_eq(lin_sniff(b, sizeof b, &what), LIN_SNIFF_UNKNOWN);
     memcpy(b + 300, "\xff\xf1\x50\x80\x25\x80\xfc", 7);
-    ck_assert_int_eq(kind_of(b, sizeof b, &what), LIN_SNIFF_MEDIA);
+    ck_assert_int_eq(lin_sniff(b, sizeof b, &what), LIN_SNIFF_MEDIA);
     ck_assert_str_eq(what, "an AAC file");
     memset(b, 0, sizeof b);
     for (int i = 0; i < 4; i++) b[188 * i] = 0x47;
-    ck_assert_int_eq(kind_of(b, sizeof b, &what), LIN_SNIFF_MEDIA);
+    ck_assert_int_eq(lin_sniff(b, sizeof b, &what), LIN_SNIFF_MEDIA);
 }
 END_TEST
 
@@ -83,7 +81,7 @@ START_TEST(samples_are_no_file)
         for (int i = 0; i < 1024; i++)
             x[i] = (int16_t)(noisy ? 0.1 * level * (2 * lin_random_uniform(k, (uint64_t)i + 2) - 1)
                                    : level * sin(TWO_PI * hz * i / 16000));
-        test_require(kind_of(x, sizeof x, &what) == LIN_SNIFF_UNKNOWN, "%llu is %s", (unsigned long long)k, what);
+        test_require(lin_sniff(x, sizeof x, &what) == LIN_SNIFF_UNKNOWN, "%llu is %s", (unsigned long long)k, what);
         test_require(!lin_sniff_is_noise((const unsigned char *)x, sizeof x), "%llu is noise", (unsigned long long)k);
     }
     for (int i = 0; i < 1024; i++) x[i] = (int16_t)lin_random_bits(5, (uint64_t)i);
@@ -280,59 +278,53 @@ static void add_page(int kind, uint32_t serial, uint32_t number, unsigned char s
     add_sound(size);
 }
 
+// Pages "kind serial number size" behind those before. Returns where the first of them begins.
+static int64_t add_pages(const char *pages)
+{
+    const int64_t at = (int64_t)n_bytes;
+    unsigned kind, serial, number, size;
+    for (int n; sscanf(pages, "%u %u %u %u,%n", &kind, &serial, &number, &size, &n) == 4; pages += n)
+        add_page((int)kind, serial, number, (unsigned char)size);
+    return at;
+}
+
+static void check_end(int64_t want, int want_faults)
+{
+    int faults;
+    ck_assert_int_eq(end_of(0, &faults), want);
+    ck_assert_int_eq(faults, want_faults);
+}
+
 START_TEST(ogg)
 {
     int faults;
     clear();
-    for (uint32_t i = 0; i < 5; i++) add_page(i ? 0 : 2, 7, i, 100);
-    ck_assert_int_eq(end_of(0, &faults), 5 * 128);
-    ck_assert_int_eq(faults, 0);
-    add_page(2, 9, 0, 50);
-    add_page(0, 9, 1, 50);
-    ck_assert_int_eq(end_of(0, &faults), 5 * 128);
-    ck_assert_int_eq(faults, 0);
+    add_pages("2 7 0 100, 0 7 1 100, 0 7 2 100, 0 7 3 100, 0 7 4 100,");
+    check_end(5 * 128, 0);
+    add_pages("2 9 0 50, 0 9 1 50,");
+    check_end(5 * 128, 0);
     ck_assert_int_eq(end_of(5 * 128, &faults), (int64_t)n_bytes);
     clear(); // two streams at once
-    add_page(2, 1, 0, 10);
-    add_page(2, 2, 0, 10);
-    add_page(0, 1, 1, 10);
-    add_page(0, 2, 1, 10);
-    const int64_t link = (int64_t)n_bytes;
-    add_page(2, 3, 0, 10);
-    ck_assert_int_eq(end_of(0, &faults), link);
-    ck_assert_int_eq(faults, 0);
+    add_pages("2 1 0 10, 2 2 0 10, 0 1 1 10, 0 2 1 10,");
+    check_end(add_pages("2 3 0 10,"), 0);
     clear(); // a page is missing
-    add_page(2, 7, 0, 10);
-    add_page(0, 7, 1, 10);
-    add_page(0, 7, 3, 10);
-    end_of(0, &faults);
-    ck_assert_int_eq(faults, LIN_SNIFF_GAP);
+    add_pages("2 7 0 10, 0 7 1 10, 0 7 3 10,");
+    check_end((int64_t)n_bytes, LIN_SNIFF_GAP);
     clear(); // after the headers that is no loss
-    add_page(2, 7, 0, 10);
-    add_page(0, 7, 3, 10);
-    end_of(0, &faults);
-    ck_assert_int_eq(faults, 0);
+    add_pages("2 7 0 10, 0 7 3 10,");
+    check_end((int64_t)n_bytes, 0);
     clear(); // the first is cut off within a page, and another follows
-    add_page(2, 7, 0, 10);
-    add_page(0, 7, 1, 200);
+    add_pages("2 7 0 10, 0 7 1 200,");
     n_bytes -= 100;
-    const int64_t second = (int64_t)n_bytes;
-    add_page(2, 8, 0, 10);
-    add_page(0, 8, 1, 10);
-    ck_assert_int_eq(end_of(0, &faults), second);
-    ck_assert_int_eq(faults, LIN_SNIFF_GAP | LIN_SNIFF_CUT);
+    check_end(add_pages("2 8 0 10, 0 8 1 10,"), LIN_SNIFF_GAP | LIN_SNIFF_CUT);
     clear(); // nothing follows
-    add_page(2, 7, 0, 10);
-    add_page(0, 7, 1, 200);
+    add_pages("2 7 0 10, 0 7 1 200,");
     n_bytes -= 100;
-    ck_assert_int_eq(end_of(0, &faults), (int64_t)n_bytes);
-    ck_assert_int_eq(faults, LIN_SNIFF_CUT);
+    check_end((int64_t)n_bytes, LIN_SNIFF_CUT);
     clear(); // junk
-    add_page(2, 7, 0, 10);
-    add_page(0, 7, 1, 10);
+    add_pages("2 7 0 10, 0 7 1 10,");
     add_sound(1000);
-    ck_assert_int_eq(end_of(0, &faults), (int64_t)n_bytes);
-    ck_assert_int_eq(faults, LIN_SNIFF_GAP);
+    check_end((int64_t)n_bytes, LIN_SNIFF_GAP);
 }
 END_TEST
 
