@@ -7,6 +7,8 @@
 #include "base/hash.h"
 #include "tests/frontend/support.h"
 
+static lin_sniffed kind_of(const void *bytes, size_t n, const char **what) { return lin_sniff(bytes, n, what); }
+
 START_TEST(signatures)
 {
     static const struct {
@@ -39,7 +41,7 @@ START_TEST(signatures)
     };
     const char *what;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        ck_assert_msg(lin_sniff(cases[i].bytes, cases[i].n, &what) == cases[i].kind, "case %zu: %s", i, what);
+        ck_assert_msg(kind_of(cases[i].bytes, cases[i].n, &what) == cases[i].kind, "case %zu: %s", i, what);
         ck_assert_str_eq(what, cases[i].what);
     }
 }
@@ -51,22 +53,22 @@ START_TEST(frames_without_a_file)
     const char *what;
     // MPEG-1 layer III, 128 kb/s, 44.1 kHz: frames of 417 bytes. One alone is chance.
     memcpy(b, "\xff\xfb\x90\x64", 4);
-    ck_assert_int_eq(lin_sniff(b, sizeof b, &what), LIN_SNIFF_UNKNOWN);
+    ck_assert_int_eq(kind_of(b, sizeof b, &what), LIN_SNIFF_UNKNOWN);
     memcpy(b + 417, "\xff\xfb\x92\x64", 4);
-    ck_assert_int_eq(lin_sniff(b, sizeof b, &what), LIN_SNIFF_SNDFILE);
+    ck_assert_int_eq(kind_of(b, sizeof b, &what), LIN_SNIFF_SNDFILE);
     ck_assert_str_eq(what, "an MP3 file");
     memcpy(b + 417, "\xff\xfb\x96\x64", 4); // of another rate
-    ck_assert_int_eq(lin_sniff(b, sizeof b, &what), LIN_SNIFF_UNKNOWN);
+    ck_assert_int_eq(kind_of(b, sizeof b, &what), LIN_SNIFF_UNKNOWN);
     // ADTS: frames of 300 bytes.
     memset(b, 0, sizeof b);
     memcpy(b, "\xff\xf1\x50\x80\x25\x80\xfc", 7);
-    ck_assert_int_eq(lin_sniff(b, sizeof b, &what), LIN_SNIFF_UNKNOWN);
+    ck_assert_int_eq(kind_of(b, sizeof b, &what), LIN_SNIFF_UNKNOWN);
     memcpy(b + 300, "\xff\xf1\x50\x80\x25\x80\xfc", 7);
-    ck_assert_int_eq(lin_sniff(b, sizeof b, &what), LIN_SNIFF_MEDIA);
+    ck_assert_int_eq(kind_of(b, sizeof b, &what), LIN_SNIFF_MEDIA);
     ck_assert_str_eq(what, "an AAC file");
     memset(b, 0, sizeof b);
     for (int i = 0; i < 4; i++) b[188 * i] = 0x47;
-    ck_assert_int_eq(lin_sniff(b, sizeof b, &what), LIN_SNIFF_MEDIA);
+    ck_assert_int_eq(kind_of(b, sizeof b, &what), LIN_SNIFF_MEDIA);
 }
 END_TEST
 
@@ -81,7 +83,7 @@ START_TEST(samples_are_no_file)
         for (int i = 0; i < 1024; i++)
             x[i] = (int16_t)(noisy ? 0.1 * level * (2 * lin_random_uniform(k, (uint64_t)i + 2) - 1)
                                    : level * sin(TWO_PI * hz * i / 16000));
-        test_require(lin_sniff(x, sizeof x, &what) == LIN_SNIFF_UNKNOWN, "%llu is %s", (unsigned long long)k, what);
+        test_require(kind_of(x, sizeof x, &what) == LIN_SNIFF_UNKNOWN, "%llu is %s", (unsigned long long)k, what);
         test_require(!lin_sniff_is_noise((const unsigned char *)x, sizeof x), "%llu is noise", (unsigned long long)k);
     }
     for (int i = 0; i < 1024; i++) x[i] = (int16_t)lin_random_bits(5, (uint64_t)i);
