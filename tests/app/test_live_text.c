@@ -6,15 +6,26 @@
 #include "app/inputs.h"
 #include "tests/lexicon/support.h"
 
-static void put(lin_buffer *out, const lin_live_words *words, const lin_session_view *view, const char *settled, const char *open,
-                const char *readable)
+static lin_buffer out;
+
+static const char *shown(const lin_live_words *words, const lin_result *result, int open)
 {
+    lin_buffer_clear(&out);
+    OK(lin_live_put_text(&out, words, result, open, &err));
+    return out.data;
+}
+
+static const char *put(const lin_live_words *words, const lin_session_view *view, const char *settled, const char *open,
+                       const char *readable)
+{
+    lin_buffer_clear(&out);
     lin_live_texts texts = {.has_readable = readable != NULL};
     lin_buffer_text(&texts.settled, settled);
     lin_buffer_text(&texts.open, open);
     if (readable) lin_buffer_text(&texts.readable, readable);
-    lin_live_put_json(out, words, view, &texts, 0.25);
+    lin_live_put_json(&out, words, view, &texts, 0.25);
     lin_live_texts_free(&texts);
+    return out.data;
 }
 
 START_TEST(as_text)
@@ -23,7 +34,6 @@ START_TEST(as_text)
     OK(lin_phones_create(NULL, &set, &err));
     const lin_live_words names = {.phones = set}, ipa = {.phones = set, .ipa = 1}, full = {.phones = set, .partial_phones = 1};
     lin_result settled = {0}, guess = {0};
-    lin_buffer out = {0};
     const int hh = lin_phones_find(set, "HH", 2), ah = lin_phones_find(set, "AH", 2);
     char text[] = "hello\0\"a\"";
     lin_result_phone phones[] = {{.label = hh, .confidence = 0.5f, .start_s = 1, .end_s = 1.03, .goodness = NAN},
@@ -45,19 +55,11 @@ START_TEST(as_text)
     lin_session_view v = {.utterance = 3, .revision = 4, .settled = &r, .provisional = &p, .incomplete = 1, .old_phones = 1,
                           .old_words = 1,
                        .start_s = 1, .end_s = 1.06, .processed_s = 1.09};
-    OK(lin_live_put_text(&out, &names, &r, 0, &err));
-    ck_assert_str_eq(out.data, "hello [ah]");
-    lin_buffer_clear(&out);
-    OK(lin_live_put_text(&out, &names, &p, 1, &err));
-    ck_assert_str_eq(out.data, "\"a\" [ah-]");
-    lin_buffer_clear(&out);
-    OK(lin_live_put_text(&out, &ipa, &p, 1, &err));
-    ck_assert_str_eq(out.data, "\"a\" [ʌ-]");
-    lin_buffer_clear(&out);
-    OK(lin_live_put_text(&out, &names, &guess, 0, &err));
-    ck_assert_str_eq(out.data, "");
-    put(&out, &names, &v, "S", "P", NULL);
-    ck_assert_str_eq(out.data,
+    ck_assert_str_eq(shown(&names, &r, 0), "hello [ah]");
+    ck_assert_str_eq(shown(&names, &p, 1), "\"a\" [ah-]");
+    ck_assert_str_eq(shown(&ipa, &p, 1), "\"a\" [ʌ-]");
+    ck_assert_str_eq(shown(&names, &guess, 0), "");
+    ck_assert_str_eq(put(&names, &v, "S", "P", NULL),
                      "{\"type\":\"partial\",\"utterance\":3,\"revision\":4,\"start\":1.000,\"end\":1.060,\"heard\":1.090,"
                      "\"latency_ms\":250,\"stable\":\"S\",\"unstable\":\"P\",\"new_words\":[{\"word\":\"\",\"known\":false,"
                      "\"start\":1.030,\"end\":1.060,\"confidence\":0.2500,\"first_phone\":1,\"phones\":[\"AH\"]}],"
@@ -65,17 +67,13 @@ START_TEST(as_text)
                      "\"confidence\":0.5000,\"first_phone\":2,\"phones\":[\"HH\"],\"complete\":true},{\"word\":\"\","
                      "\"known\":false,\"start\":1.030,\"end\":1.060,\"confidence\":0.2500,\"first_phone\":3,"
                      "\"phones\":[\"AH\"],\"complete\":false}]}\n");
-    lin_buffer_clear(&out);
-    put(&out, &full, &v, "S", "P", NULL);
-    ck_assert_ptr_nonnull(strstr(out.data,
+    ck_assert_ptr_nonnull(strstr(put(&full, &v, "S", "P", NULL),
                                  ",\"new_phones\":[{\"phone\":\"AH\",\"start\":1.030,\"end\":1.060,\"confidence\":0.2500}],"
                                  "\"partial_phones\":[{\"phone\":\"HH\",\"start\":1.000,"));
-    lin_buffer_clear(&out);
     v.end = LINNET_AFTER;
     r.n_phones = r.n_words = 1;
-    put(&out, &names, &v, "hello", "", "Hello.");
     ck_assert_str_eq(
-        out.data,
+        put(&names, &v, "hello", "", "Hello."),
         "{\"type\":\"final\",\"utterance\":3,\"revision\":4,\"start\":1.000,\"end\":1.060,\"heard\":1.090,"
         "\"latency_ms\":250,\"ended_by\":\"after\",\"text\":\"hello\",\"readable\":\"Hello.\",\"phones\":[{\"phone\":\"HH\","
         "\"start\":1.000,\"end\":1.030,\"confidence\":0.5000}],\"words\":[{\"word\":\"hello\",\"known\":true,"
@@ -85,9 +83,7 @@ START_TEST(as_text)
     alternatives[1].score = -1.5;
     r.alternatives = alternatives;
     r.n_alternatives = 2;
-    lin_buffer_clear(&out);
-    put(&out, &ipa, &v, "hello", "", NULL);
-    ck_assert_str_eq(strstr(out.data, ",\"alternatives\":"),
+    ck_assert_str_eq(strstr(put(&ipa, &v, "hello", "", NULL), ",\"alternatives\":"),
                      ",\"alternatives\":[{\"text\":\"\",\"phones\":[],\"words\":[],\"score\":0.0000,\"acoustic\":0.0000,"
                      "\"language\":0.0000},{\"text\":\"hello\",\"phones\":[{\"phone\":\"h\",\"start\":1.000,\"end\":1.030,"
                      "\"confidence\":0.5000}],\"words\":[{\"word\":\"hello\",\"known\":true,\"start\":1.000,\"end\":1.030,"
