@@ -14,6 +14,7 @@ enum { N_WRITERS = 11 };
 
 static lin_phones *phones;
 static lin_result result;
+static lin_buffer out;
 
 static void setup(void)
 {
@@ -27,6 +28,7 @@ static void setup(void)
 
 static void teardown(void)
 {
+    lin_buffer_free(&out);
     lin_result_free(&result);
     lin_phones_destroy(phones);
     ck_assert_uint_eq(lin_memory_live(), 0);
@@ -35,12 +37,12 @@ static void teardown(void)
 static const char *written(const char *writer, lin_writer_options options)
 {
     static char text[16384];
-    lin_buffer out = {0};
+    lin_buffer made = {0};
     options.phones = phones;
-    OK(lin_writer_find(writer)->write(&result, &options, &out, &err));
-    ck_assert_uint_lt(out.n, sizeof text);
-    memcpy(text, out.data, out.n + 1);
-    lin_buffer_free(&out);
+    OK(lin_writer_find(writer)->write(&result, &options, &made, &err));
+    ck_assert_uint_lt(made.n, sizeof text);
+    memcpy(text, made.data, made.n + 1);
+    lin_buffer_free(&made);
     return text;
 }
 
@@ -138,34 +140,32 @@ static void read_story(const char *name)
     story_read(&result, name, hostile ? HOSTILE_ID : name, hostile ? HOSTILE_SPEAKER : "anna", 2, 1, phones);
 }
 
-static void compare_golden(const char *file, const lin_buffer *out)
+static void compare_golden(const char *file)
 {
     char path[256], *want;
     size_t n;
     snprintf(path, sizeof path, "tests/golden/writers/%s", file);
     if (getenv("WRITE_GOLDEN")) {
-        test_write_file(path, out->data ? out->data : "", out->n);
+        test_write_file(path, out.data ? out.data : "", out.n);
         return;
     }
     OK(lin_text_read(path, &want, &n, &err));
     size_t at = 0;
-    while (at < n && at < out->n && want[at] == out->data[at]) at++;
-    ck_assert_msg(n == out->n && at == n, "%s differs from byte %zu on: '%.60s' instead of '%.60s'", path, at,
-                  out->data ? out->data + at : "", want + at);
+    while (at < n && at < out.n && want[at] == out.data[at]) at++;
+    ck_assert_msg(n == out.n && at == n, "%s differs from byte %zu on: '%.60s' instead of '%.60s'", path, at,
+                  out.data ? out.data + at : "", want + at);
     lin_free(want);
 }
 
 START_TEST(golden)
 {
     const struct golden *g = &goldens[_i];
-    lin_buffer out = {0};
     lin_writer_options options = g->options;
     options.phones = phones;
     read_story(g->story);
     OK(lin_writer_find(g->writer)->write(&result, &options, &out, &err));
-    compare_golden(g->file, &out);
+    compare_golden(g->file);
     ck_assert_str_eq(lin_writer_for_file(g->file)->name, g->writer);
-    lin_buffer_free(&out);
 }
 END_TEST
 
@@ -184,7 +184,6 @@ START_TEST(documents)
         const lin_writer *w = lin_writer_find(files[f][1]);
         lin_writer_document document = {.utterances = 77, .cues = 77, .end_ms = 77};
         lin_writer_options o = {.phones = phones, .document = &document};
-        lin_buffer out = {0};
         OK(lin_writer_begin(w, &o, &out, &err));
         ck_assert_int_eq(document.utterances + document.cues + (int)document.end_ms, 0);
         static const char *const stories[] = {"nothing", "hostile", "nothing", "story"};
@@ -194,7 +193,7 @@ START_TEST(documents)
             OK(w->write(&result, &o, &out, &err));
         }
         ck_assert_int_eq(document.utterances, 4);
-        compare_golden(files[f][0], &out);
+        compare_golden(files[f][0]);
         lin_buffer_free(&out);
     }
 }
@@ -204,7 +203,6 @@ START_TEST(what_a_document_cannot_hold)
 {
     lin_writer_document document = {0};
     lin_writer_options o = {.phones = phones, .document = &document};
-    lin_buffer out = {0};
     read_story("story");
     const lin_writer *srt = lin_writer_find("srt"), *grid = lin_writer_find("textgrid");
     OK(lin_writer_begin(srt, &o, &out, &err));
@@ -302,7 +300,6 @@ END_TEST
 
 START_TEST(words_that_do_not_fit)
 {
-    lin_buffer out = {0};
     lin_writer_options o = {.phones = phones, .unit = LIN_UNIT_WORDS};
     for (int i = 0; lin_writer_at(i); i++) { // `result` has phones only
         if (!strcmp(lin_writer_at(i)->name, "json")) {
@@ -340,7 +337,6 @@ START_TEST(words_that_do_not_fit)
     FAILS(lin_writer_find("ctm")->write(&result, &o, &out, &err), LIN_INVALID,
           "';;x' cannot be written in CTM: ;; begins a comment");
     ck_assert_uint_eq(out.n, 0);
-    lin_buffer_free(&out);
 }
 END_TEST
 
@@ -447,7 +443,6 @@ END_TEST
 START_TEST(what_a_format_cannot_hold)
 {
     lin_writer_options o = {.phones = phones}, ids = {.phones = phones, .with_id = 1};
-    lin_buffer out = {0};
     lin_buffer_text(&out, "before");
     static const char *const bad[] = {"a b", "a\tb", "a\nb", "a\x7f", ""};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -465,7 +460,6 @@ START_TEST(what_a_format_cannot_hold)
         for (int w = 0; lin_writer_at(w); w++) ck_assert_int_eq(lin_writer_at(w)->write(&result, &o, &out, NULL), LIN_INVALID);
     }
     ck_assert_str_eq(out.data, "before");
-    lin_buffer_free(&out);
 }
 END_TEST
 
@@ -484,12 +478,10 @@ START_TEST(numbers)
                  {1e300, 0, "9000000000000000"}, {-1e300, 1, "-9000000000000000.0"}};
     setlocale(LC_ALL, "de_DE.UTF-8"); // if it is installed, its decimal comma must not be written
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        lin_buffer out = {0};
         lin_buffer_fixed(&out, cases[i].value, cases[i].digits);
         ck_assert_str_eq(out.data, cases[i].text);
         lin_buffer_free(&out);
     }
-    lin_buffer out = {0};
     lin_buffer_text(&out, "ab");
     lin_buffer_pad(&out, 0, 4, 1);
     lin_buffer_pad(&out, 2, 4, 0);
@@ -498,13 +490,11 @@ START_TEST(numbers)
     lin_buffer_clear(&out);
     lin_buffer_json_format(&out, "{'text':%s,'d':%d,'l':%lld,'x':[%.2f,%.0f],'100 %%':''}", "\"\n", -1, 1LL << 40, 2.5, 36.5);
     ck_assert_str_eq(out.data, "{\"text\":\"\\\"\\u000a\",\"d\":-1,\"l\":1099511627776,\"x\":[2.50,37],\"100 %\":\"\"}");
-    lin_buffer_free(&out);
 }
 END_TEST
 
 START_TEST(files)
 {
-    lin_buffer out = {0};
     FILE *full = fopen("/dev/full", "w");
     lin_buffer_text(&out, "text");
     if (full) {
@@ -541,7 +531,6 @@ static lin_status write_behind(const lin_writer *w, const lin_result *r, size_t 
 {
     lin_writer_document document = {.utterances = 7};
     lin_writer_options o = {.phones = phones, .with_id = 1, .unit = LIN_UNIT_BOTH, .document = &document};
-    lin_buffer out = {0};
     for (int i = 0; i < 250; i++) lin_buffer_char(&out, '.');
     lin_status status = lin_buffer_status(&out, NULL);
     if (status == LIN_OK) {
@@ -700,12 +689,10 @@ START_TEST(utterances_of_textgrids)
     OK(lin_result_begin(&other, "other", "ben", 2, &err));
     other.has_words = 1;
     const lin_result *list[] = {&result, &other};
-    lin_buffer out = {0};
     const lin_writer_options o = {.phones = phones};
     OK(lin_write_speakers(lin_writer_find("textgrid"), list, 2, &o, &out, &err));
     ck_assert_ptr_nonnull(strstr(out.data, "\nsize = 5 \n"));
     ck_assert_ptr_nonnull(strstr(out.data, "name = \" - utterances\"")); // this one has no name
-    lin_buffer_free(&out);
     lin_result_free(&other);
 }
 END_TEST
@@ -735,13 +722,11 @@ START_TEST(manifests)
         ck_assert_str_eq(nemo(&cases[i].source), want);
     }
     ck_assert_ptr_nonnull(strstr(nemo(NULL), "{\"id\":\"story\",\"duration\":"));
-    lin_buffer out = {0};
     lin_error err = {0};
     const lin_writer_source bad = {.record = "{\"pred_text\":"};
     const lin_writer_options o = {.phones = phones, .source = &bad};
     ck_assert_int_eq(lin_writer_find("nemo")->write(&result, &o, &out, &err), LIN_FORMAT);
     ck_assert_uint_eq(out.n, 0);
-    lin_buffer_free(&out);
 }
 END_TEST
 
