@@ -23,13 +23,15 @@ extern linnet_error err;
         ck_assert_msg(done_ == LINNET_OK, "%s: %s: %s", #call, linnet_status_name(done_), err.message);          \
     } while (0)
 
-// The status, and a message of one line.
-#define require_fails(wanted, call)                                                                             \
+#define require_fails(wanted, call) require_says(wanted, "", call)
+// The status, and a message of one line with this text.
+#define require_says(wanted, text, call)                                                                        \
     do {                                                                                                        \
         const linnet_status done_ = (call);                                                                     \
         ck_assert_msg(done_ == (wanted), "%s: %s: %s", #call, linnet_status_name(done_), err.message);           \
         ck_assert_int_eq(err.status, (wanted));                                                                 \
         ck_assert_msg(err.message[0] && !strchr(err.message, '\n'), "the message is '%s'", err.message);         \
+        ck_assert_msg(strstr(err.message, text) != NULL, "'%s' is not in '%s'", text, err.message);              \
     } while (0)
 
 /* A checked fixture: model and sound; at the end nothing may be left in memory. */

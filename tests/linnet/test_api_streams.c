@@ -180,8 +180,7 @@ START_TEST(without_a_session_or_engine)
     size_t n = 1;
     linnet_stream stream;
     linnet_engine_stats stats = {.size = sizeof stats};
-    require_fails(LINNET_INVALID, linnet_session_push(NULL, sound, 1, &err));
-    ck_assert_str_eq(err.message, "there is no session");
+    require_says(LINNET_INVALID, "there is no session", linnet_session_push(NULL, sound, 1, &err));
     require_fails(LINNET_INVALID, linnet_session_push_int16(NULL, &samples, 1, &err));
     require_fails(LINNET_INVALID, linnet_session_end_utterance(NULL, &err));
     require_fails(LINNET_INVALID, linnet_session_finish(NULL, &err));
@@ -191,8 +190,7 @@ START_TEST(without_a_session_or_engine)
     require_fails(LINNET_INVALID, linnet_session_save(NULL, &bytes, &n, &err));
     require_fails(LINNET_INVALID, linnet_session_fork(NULL, &copy, &err));
     ck_assert(!bytes && !n && !copy && !linnet_session_next(NULL));
-    require_fails(LINNET_INVALID, linnet_engine_open(NULL, RATE, 1, NULL, &stream, &err));
-    ck_assert_str_eq(err.message, "there is no engine");
+    require_says(LINNET_INVALID, "there is no engine", linnet_engine_open(NULL, RATE, 1, NULL, &stream, &err));
     require_fails(LINNET_INVALID, linnet_engine_push(NULL, 1, sound, 1, &err));
     require_fails(LINNET_INVALID, linnet_engine_room(NULL, 1, &n, &err));
     require_fails(LINNET_INVALID, linnet_engine_finish(NULL, 1, &err));
