@@ -17,7 +17,7 @@ static const char arpa_text[] = "\\data\\\nngram 1=7\n\n\\1-grams:\n-99 <s>\n"
                                 "-1 </s>\n-1 ab\n-1 ba\n-1.2 bad\n-0.9 two\n-1.1 too\n\n\\end\\\n";
 static const char phones_text[] = "\\data\\\nngram 1=4\n\n\\1-grams:\n-99 <s>\n-1 </s>\n-1 AA\n-1 B\n\n\\end\\\n";
 
-static const char *dict, *arpa, *phones_arpa, *list;
+static const char *dict, *arpa, *phones_arpa, *list, *second;
 
 static lin_phones *phones;
 
@@ -51,13 +51,18 @@ static const lin_command command = {.name = "test", .operands = "", .options = r
 static lin_parsed parsed;
 static values given;
 
-// The options of one line.
+// The options of one line, in which %d, %a, %p, %l and %o are the files.
 static void parse(const char *line)
 {
-    static char text[1024];
-    char *argv[32];
+    static char text[4096];
+    const char *const paths[] = {['a'] = arpa, ['d'] = dict, ['l'] = list, ['o'] = second, ['p'] = phones_arpa};
+    char *argv[32], *end = text;
     int argc = 0;
-    snprintf(text, sizeof text, "%s", line);
+    text[0] = '\0';
+    for (const char *c = line; *c; c++) {
+        const char *file = *c == '%' ? paths[(int)*++c] : NULL;
+        end += file ? sprintf(end, "%s", file) : sprintf(end, "%c", *c);
+    }
     for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) argv[argc++] = word;
     OK(lin_options_begin(&command, &given, &parsed, &err));
     OK(lin_options_command_line(&parsed, argc, argv, &err));
@@ -125,15 +130,8 @@ START_TEST(searches_by_their_options)
                                         "--words --lexicon %d --lm %a --context %l --phrase zbd"};
     uint64_t ids[3];
     for (int i = 0; i < 3; i++) {
-        char line[1024] = "";
-        for (const char *c = lines[i]; *c; c++) {
-            const size_t n = strlen(line);
-            if (*c != '%') snprintf(line + n, sizeof line - n, "%c", *c);
-            else
-                snprintf(line + n, sizeof line - n, "%s", *++c == 'd' ? dict : *c == 'a' ? arpa : *c == 'p' ? phones_arpa : list);
-        }
         lin_decoding d;
-        open_line(&d, 0, line);
+        open_line(&d, 0, lines[i]);
         ck_assert_int_eq((int)d.search.kind, i);
         ck_assert(!d.context.phones == (i != 1) && !d.context.words == (i != 2));
         ids[i] = d.search.id;
@@ -150,17 +148,15 @@ END_TEST
 // Phrases of words that the lexicon has need no letter-to-sound rules, which are of English phones.
 START_TEST(phrases_of_other_phones)
 {
-    static const char *const lines[] = {"--beam 8 --phrase ab --lexicon %s", "--words --no-lm --phrase ab --lexicon %s",
-                                        "--beam 8 --phrase abc --lexicon %s", "--words --no-lm --phrase abc --lexicon %s"};
+    static const char *const lines[] = {"--beam 8 --phrase ab --lexicon %d", "--words --no-lm --phrase ab --lexicon %d",
+                                        "--beam 8 --phrase abc --lexicon %d", "--words --no-lm --phrase abc --lexicon %d"};
     test_write_file(dict, "ab X Y\nba Y X\n", 14);
     lin_phones_destroy(phones);
     OK(lin_phones_create("<blank> X Y", &phones, &err));
     for (int i = 0; i < 4; i++) {
-        char line[512];
         lin_decoding d;
         lin_error err = {0};
-        snprintf(line, sizeof line, lines[i], dict);
-        parse(line);
+        parse(lines[i]);
         const lin_status status = lin_decoding_open(&d, &given.decoding, phones, 0.03, 0, NULL, &err);
         ck_assert_msg((status == LIN_OK) == (i < 2), "%s", err.message);
         if (i >= 2) ck_assert_msg(strstr(err.message, "abc") && strstr(err.message, "not in the "), "%s", err.message);
@@ -173,16 +169,15 @@ END_TEST
 // Everything that a state depends on is in the id; phrases, which may change, are not.
 START_TEST(the_id_knows_options_lexicon_and_language_model)
 {
-    const char *other = test_file("other", "ab AA B\nba B AA\nbad B AA D\ntwo T UW\n", 36);
+    static const char *const lines[8] = {"--words --lexicon %d --lm %a", "--words --lexicon %d --lm %a --phrase bad",
+                                         "--words --lexicon %o --lm %a", "--words --lexicon %d --no-lm",
+                                         "--words --lexicon %d --lm %a --tune bonus=2", "--words --lexicon %d --lm %a --beam 77",
+                                         "--words --lexicon %d --lm %a --no-unknown", "--words --lexicon %d --lm %a --n-best 4"};
+    second = test_file("other", "ab AA B\nba B AA\nbad B AA D\ntwo T UW\n", 36);
     uint64_t ids[8];
     for (int i = 0; i < 8; i++) {
-        char line[1024];
         lin_decoding d;
-        static const char *const more[8] = {"",          "--phrase bad", "", "", "--tune bonus=2", "--beam 77", "--no-unknown",
-                                            "--n-best 4"};
-        snprintf(line, sizeof line, "--words --lexicon %s %s%s %s", i == 2 ? other : dict, i == 3 ? "--no-lm" : "--lm ",
-                 i == 3 ? "" : arpa, more[i]);
-        open_line(&d, 0, line);
+        open_line(&d, 0, lines[i]);
         ids[i] = d.search.id;
         close_line(&d);
     }
@@ -195,16 +190,14 @@ END_TEST
 
 START_TEST(the_id_knows_a_language_model_of_phones)
 {
-    char line[1024];
     uint64_t ids[3];
-    const char *other = test_file("other", phones_text, strlen(phones_text));
-    FILE *file = fopen(other, "r+b"); // another probability
+    second = test_file("other", phones_text, strlen(phones_text));
+    FILE *file = fopen(second, "r+b"); // another probability
     ck_assert(file && fseek(file, (long)(strstr(phones_text, "-1 B") - phones_text), SEEK_SET) == 0 && fputs("-2", file) >= 0);
     fclose(file);
     for (int i = 0; i < 3; i++) {
         lin_decoding d;
-        snprintf(line, sizeof line, "--lm %s", i == 1 ? other : phones_arpa);
-        open_line(&d, 0, line);
+        open_line(&d, 0, i == 1 ? "--lm %o" : "--lm %p");
         ids[i] = d.search.id;
         close_line(&d);
     }
@@ -231,17 +224,15 @@ static void decode_late(const lin_decoding *decoding, const float *logp, int T, 
 START_TEST(phones_within_the_emission_delay)
 {
     static float logp[400 * V];
-    static const char *const lines[] = {"", "--beam 8", "--n-best 2", "--words --lexicon %s --lm %s",
-                                        "--words --n-best 2 --lexicon %s --lm %s"};
+    static const char *const lines[] = {"", "--beam 8", "--n-best 2", "--words --lexicon %d --lm %a",
+                                        "--words --n-best 2 --lexicon %d --lm %a"};
     static const char *const scripts[] = {"bad...tu..ab..", ".bad...tu..ab..", "bbad...tu..ab.."};
     // Where b, a and d begin, and d ends.
     static const double want[3][4] = {{0, 0.03, 0.06, 0.09}, {0.03, 0.06, 0.09, 0.12}, {0, 0.04, 0.1, 0.16}};
     for (int i = 0; i < 15; i++) {
         const int kind = i / 3, T = script(scripts[i % 3], logp);
-        char line[1024];
         lin_decoding decoding;
-        snprintf(line, sizeof line, lines[kind], dict, arpa);
-        open_line(&decoding, i % 3 == 2 ? 0.08 : 0.125, line);
+        open_line(&decoding, i % 3 == 2 ? 0.08 : 0.125, lines[kind]);
         lin_result whole = {0}, steps = {0};
         decode_late(&decoding, logp, T, T, &whole);
         decode_late(&decoding, logp, T, decoding.n_best > 1 ? T : 1, &steps);
@@ -250,7 +241,7 @@ START_TEST(phones_within_the_emission_delay)
         for (int p = 0; p < 7; p++) {
             const lin_result_phone *got = &whole.phones[p];
             test_require(got->end_s > got->start_s + 0.01 && got->start_s >= (p ? got[-1].end_s : 0), "%s: phone %d at %g to %g",
-                         line, p, got->start_s, got->end_s);
+                         lines[kind], p, got->start_s, got->end_s);
             ck_assert(got->start_s == steps.phones[p].start_s && got->end_s == steps.phones[p].end_s);
             if (kind > 2 || p > 2) continue; // words end sooner
             ck_assert_double_eq_tol(got->start_s, want[i % 3][p], 1e-9);
@@ -272,13 +263,11 @@ START_TEST(alternatives_begin_with_the_result_and_hold_all_of_it)
 {
     static float logp[400 * V];
     const int T = script(".bad...tu....tu...ab..", logp);
-    char line[1024];
     for (int kind = 1; kind < 3; kind++) {
         lin_decoding decoding;
         lin_row_decoder d = {0};
         lin_result r = {0};
-        snprintf(line, sizeof line, "--n-best 3 --words --lexicon %s --lm %s", dict, arpa);
-        open_line(&decoding, 0, kind == 2 ? line : "--n-best 3");
+        open_line(&decoding, 0, kind == 2 ? "--n-best 3 --words --lexicon %d --lm %a" : "--n-best 3");
         OK(lin_row_decoder_create(&d, &decoding, &err));
         OK(lin_result_begin(&r, "x", NULL, 1, &err));
         OK(lin_row_decoder_push(&d, logp, T, &err));
@@ -304,7 +293,6 @@ START_TEST(nothing_is_allocated_while_results_flow)
 {
     static float logp[400 * V];
     const int T = script(".bad...tu....tu...ab..", logp);
-    char line[1024];
     static const char *const formats[] = {"text", "ctm"};
     for (int test = 0; test < 6; test++) {
         const int kind = test / 2;
@@ -313,8 +301,7 @@ START_TEST(nothing_is_allocated_while_results_flow)
         lin_result r = {0};
         lin_results out;
         const lin_results_values where = {.format = formats[test % 2], .output = "/dev/null"};
-        snprintf(line, sizeof line, "--words --lexicon %s --lm %s", dict, arpa);
-        open_line(&decoding, 0, kind == 2 ? line : kind ? "--beam 8" : "");
+        open_line(&decoding, 0, kind == 2 ? "--words --lexicon %d --lm %a" : kind ? "--beam 8" : "");
         ck_assert_int_eq(lin_results_check(&out, NULL, &where), 0);
         ck_assert_int_eq(lin_results_can_flow(&out), 1);
         OK(lin_results_open(&out, phones, 0, &err));
