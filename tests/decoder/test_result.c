@@ -16,9 +16,16 @@ static lin_path_word words[] = {
 static const lin_path path = {
     .phones = phones, .n_phones = 3, .words = words, .n_words = 2, .score = -3, .acoustic = -2, .language = -1};
 
+static lin_result r;
+
+static void drop(void)
+{
+    lin_result_free(&r);
+    ck_assert_uint_eq(lin_memory_live(), 0);
+}
+
 START_TEST(phones_and_words)
 {
-    lin_result r = {0};
     OK(lin_result_begin(&r, "u", "anna", 2, &err));
     ck_assert_str_eq(r.id, "u");
     ck_assert_str_eq(r.speaker, "anna");
@@ -53,9 +60,7 @@ START_TEST(phones_and_words)
     ck_assert(r.n_phones == 0 && r.n_words == 0 && !r.has_words && r.score == 0 && r.acoustic == 0 && r.language == 0);
     OK(lin_result_begin(&r, "v", NULL, 1, &err));
     ck_assert_str_eq(r.speaker, "");
-    lin_result_free(&r);
-    lin_result_free(&r);
-    ck_assert_uint_eq(lin_memory_live(), 0);
+    lin_result_free(&r); // and once more behind each test
 }
 END_TEST
 
@@ -63,7 +68,6 @@ END_TEST
 START_TEST(goodness)
 {
     static const float probabilities[] = {1, 0, 0.5f, 0.25f, 0.75f};
-    lin_result r = {0};
     OK(lin_result_begin(&r, "u", NULL, 1, &err));
     OK(lin_result_add_path(&r, &(lin_path){.phones = phones, .n_phones = 2}, 0.03, NULL, NULL, &err));
     OK(lin_result_add_path(&r, &path, 0.03, spell, spellings, &err));
@@ -75,14 +79,12 @@ START_TEST(goodness)
     ck_assert(lin_result_goodness(&r, 1, 1) == -INFINITY);
     r.phones[1].goodness = NAN; // was not measured
     ck_assert(lin_result_goodness(&r, 0, 2) == 0 && isnan(lin_result_goodness(&r, 1, 1)) && isnan(lin_result_goodness(&r, 0, 0)));
-    lin_result_free(&r);
 }
 END_TEST
 
 // A result without words differs from one whose word search found none.
 START_TEST(words_looked_for)
 {
-    lin_result r = {0};
     const lin_path nothing = {0};
     const lin_path no_words = {.phones = phones, .n_phones = 3};
     lin_path_word odd[] = {{.word = 2, .n_phones = 1}, {.word = 3, .n_phones = 1}, {.word = 0, .n_phones = 1}};
@@ -98,13 +100,11 @@ START_TEST(words_looked_for)
     lin_result_clear(&r);
     OK(lin_result_add_path(&r, &spelled_oddly, 0.01, NULL, NULL, &err));
     ck_assert(r.has_words && !r.words[2].known);
-    lin_result_free(&r);
 }
 END_TEST
 
 START_TEST(what_is_refused)
 {
-    lin_result r = {0};
     static const int wrong[][2] = {{-1, 1}, {0, -1}, {3, 1}, {0, 4}, {2, 0x7fffffff}, {-0x7fffffff - 1, 0}};
     OK(lin_result_add_path(&r, &(lin_path){.phones = phones, .n_phones = 3}, 0.01, NULL, NULL, &err));
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -115,23 +115,22 @@ START_TEST(what_is_refused)
     const lin_path endless = {.phones = phones, .n_phones = 0x7fffffff};
     FAILS(lin_result_add_path(&r, &endless, 0.01, NULL, NULL, &err), LIN_INVALID, "too many elements for a result");
     ck_assert(r.n_phones == 3 && r.n_words == 0 && !r.has_words);
-    lin_result_free(&r);
 }
 END_TEST
 
-static lin_status fill(lin_result *r, int alternatives)
+static lin_status fill(int alternatives)
 {
-    lin_status status = lin_result_begin(r, "an-id", "speaker", 1, NULL);
+    lin_status status = lin_result_begin(&r, "an-id", "speaker", 1, NULL);
     for (int i = 0; i < 100 && status == LIN_OK; i++) {
-        const lin_result before = *r;
-        status = lin_result_add_path(r, &path, 0.01, spell, spellings, NULL);
+        const lin_result before = r;
+        status = lin_result_add_path(&r, &path, 0.01, spell, spellings, NULL);
         if (status != LIN_OK) {
-            ck_assert(r->n_phones == before.n_phones && r->n_words == before.n_words && r->text_used == before.text_used);
-            ck_assert(r->has_words == before.has_words && r->score == before.score);
+            ck_assert(r.n_phones == before.n_phones && r.n_words == before.n_words && r.text_used == before.text_used);
+            ck_assert(r.has_words == before.has_words && r.score == before.score);
         }
     }
     for (int i = 0; i < alternatives && status == LIN_OK; i++) {
-        lin_result *other = lin_result_add_alternative(r);
+        lin_result *other = lin_result_add_alternative(&r);
         if (!other) return LIN_NO_MEMORY;
         ck_assert(other->n_phones == 0 && other->n_words == 0 && !other->has_words && other->n_alternatives == 0);
         for (int k = 0; k <= i && status == LIN_OK; k++) status = lin_result_add_path(other, &path, 0.02, spell, spellings, NULL);
@@ -141,8 +140,7 @@ static lin_status fill(lin_result *r, int alternatives)
 
 START_TEST(alternatives)
 {
-    lin_result r = {0};
-    ck_assert_int_eq(fill(&r, 80), LIN_OK);
+    ck_assert_int_eq(fill(80), LIN_OK);
     ck_assert_int_eq(r.n_alternatives, 80);
     for (int i = 0; i < 80; i++) {
         ck_assert_int_eq(r.alternatives[i].n_words, 2 * (i + 1));
@@ -151,7 +149,7 @@ START_TEST(alternatives)
     }
     // The next utterance reuses the memory: only its two names are allocated.
     const unsigned long live = lin_memory_live(), count = lin_memory_count();
-    ck_assert_int_eq(fill(&r, 80), LIN_OK);
+    ck_assert_int_eq(fill(80), LIN_OK);
     ck_assert_uint_eq(lin_memory_count() - count, 2);
     ck_assert_uint_eq(lin_memory_live(), live);
     ck_assert_int_eq(r.n_alternatives, 80);
@@ -159,15 +157,12 @@ START_TEST(alternatives)
     lin_result_clear(&r);
     ck_assert_int_eq(r.n_alternatives, 0);
     ck_assert_str_eq(r.id, "an-id");
-    lin_result_free(&r);
-    ck_assert_uint_eq(lin_memory_live(), 0);
 }
 END_TEST
 
 static lin_status everything(void)
 {
-    lin_result r = {0};
-    lin_status status = fill(&r, 3);
+    lin_status status = fill(3);
     if (status == LIN_OK) {
         status = lin_result_begin(&r, "another", NULL, 1, NULL);
         if (status != LIN_OK) ck_assert(!r.id && !r.speaker && r.n_phones == 0 && r.n_words == 0 && r.n_alternatives == 0);
@@ -179,5 +174,5 @@ static lin_status everything(void)
 START_TEST(out_of_memory) { FAIL_EVERY_ALLOCATION(everything(), (void)0); }
 END_TEST
 
-TEST_MAIN("result", TEST(phones_and_words), TEST(goodness), TEST(words_looked_for), TEST(what_is_refused), TEST(alternatives),
-          TEST(out_of_memory))
+TEST_MAIN_WITH(NULL, drop, "result", TEST(phones_and_words), TEST(goodness), TEST(words_looked_for), TEST(what_is_refused),
+               TEST(alternatives), TEST(out_of_memory))
