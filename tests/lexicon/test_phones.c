@@ -5,9 +5,16 @@
 #include "base/textfile.h"
 #include "tests/lexicon/support.h"
 
+static lin_phones *p;
+
+static void drop(void)
+{
+    lin_phones_destroy(p);
+    p = NULL;
+}
+
 START_TEST(default_set)
 {
-    lin_phones *p;
     OK(lin_phones_create(NULL, &p, &err));
     ck_assert_int_eq(lin_phones_count(p), LIN_PHONES_DEFAULT_COUNT);
     ck_assert_str_eq(lin_phones_name(p, 0), "<blank>");
@@ -32,7 +39,6 @@ START_TEST(default_set)
     ck_assert_str_eq(lin_phones_ipa(p, 30), "ʃ");
     ck_assert_str_eq(lin_phones_name(p, 30), "SH");
     ck_assert_str_eq(lin_phones_list(p), lin_phones_default);
-    lin_phones_destroy(p);
 }
 END_TEST
 
@@ -41,7 +47,6 @@ START_TEST(languages)
     static const char *const codes[] = {"de", "nds", "pt-BR", "zh-Hant-TW", "es-419"},
                             *const others[] = {"", "d", "own", "DE", "deut", "de-", "de--x", "de_AT", "d1", "../de",
                                                "de-abcdefghijklm"};
-    lin_phones *p;
     for (int i = 0; i < 5; i++) ck_assert_msg(lin_phones_is_language(codes[i]), "%s", codes[i]);
     for (int i = 0; i < 11; i++) ck_assert_msg(!lin_phones_is_language(others[i]), "%s", others[i]);
     OK(lin_phones_create("<blank>\tde a\tɐ b", &p, &err));
@@ -60,13 +65,11 @@ START_TEST(languages)
     ck_assert_str_eq(lin_phones_language(p), "en");
     OK(lin_phones_set_language(p, "de", &err)); // of English phones it is not
     ck_assert_str_eq(lin_phones_language(p), "en");
-    lin_phones_destroy(p);
 }
 END_TEST
 
 START_TEST(set_from_a_list)
 {
-    lin_phones *p;
     OK(lin_phones_create("<blank> AA0 AA1 sil", &p, &err));
     ck_assert_int_eq(lin_phones_count(p), 4);
     ck_assert_int_eq(lin_phones_find_unstressed(p, "AA1", 3), 2);
@@ -74,14 +77,12 @@ START_TEST(set_from_a_list)
     ck_assert_str_eq(lin_phones_ipa(p, 1), "ɑ");
     ck_assert_str_eq(lin_phones_ipa(p, 3), "sil");
     ck_assert_ptr_null(lin_phones_ipa(p, 4));
-    lin_phones_destroy(p);
     lin_phones_destroy(NULL);
 }
 END_TEST
 
 START_TEST(bad_sets)
 {
-    lin_phones *p;
     FAILS(lin_phones_create("", &p, &err), LIN_INVALID, "empty");
     ck_assert_ptr_null(p);
     FAILS(lin_phones_create("<blank>", &p, &err), LIN_INVALID, "no phone");
@@ -105,7 +106,7 @@ START_TEST(bad_sets)
 END_TEST
 
 // How a field is read, "AH0 L OW": names of the set, with stress where the field has it; "" if it is refused.
-static const char *read_as(const lin_phones *p, const char *text)
+static const char *read_as(const char *text)
 {
     static char out[512];
     lin_phone_read read[LIN_PHONES_READ_MAX];
@@ -123,11 +124,10 @@ static const char *read_as(const lin_phones *p, const char *text)
 // Printed symbols can be read back: every symbol, alone, in a row with others, with marks.
 START_TEST(ipa_is_read)
 {
-    lin_phones *p;
     OK(lin_phones_create(NULL, &p, &err));
     for (int i = 1; i < 40; i++) {
-        ck_assert_str_eq(read_as(p, lin_phones_ipa(p, i)), lin_phones_name(p, i));
-        ck_assert_str_eq(read_as(p, lin_phones_name(p, i)), lin_phones_name(p, i));
+        ck_assert_str_eq(read_as(lin_phones_ipa(p, i)), lin_phones_name(p, i));
+        ck_assert_str_eq(read_as(lin_phones_name(p, i)), lin_phones_name(p, i));
         ck_assert_str_eq(lin_phones_cmu(p, i), lin_phones_name(p, i));
     }
     static const char *const cases[][2] = {
@@ -141,11 +141,11 @@ START_TEST(ipa_is_read)
         {"\u1EBD", "EH"}, {"e\u0303", "EH"}, {"\u00E7", "HH"}, {"əʊ", "OW"}, {"e", "EH"}, {"ˈˌɑ", "AA2"},
         {"", ""}, {"hat", ""}, {"world", ""}, {"ˈ", ""}, {"qʌ", ""}, {"AH3", ""}, {"<blank>", ""}, {"ʌ<", ""}, {"\xCA", ""},
         {"̩", ""}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) ck_assert_str_eq(read_as(p, cases[i][0]), cases[i][1]);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) ck_assert_str_eq(read_as(cases[i][0]), cases[i][1]);
     char many[600] = "";
     for (int i = 0; i < 65; i++) strcat(many, "ʌ");
-    ck_assert_str_eq(read_as(p, many), "");
-    ck_assert_int_eq((int)strlen(read_as(p, many + 2)), 64 * 3 - 1);
+    ck_assert_str_eq(read_as(many), "");
+    ck_assert_int_eq((int)strlen(read_as(many + 2)), 64 * 3 - 1);
     lin_phone_read one[2];
     int mark = 0;
     ck_assert_int_eq(lin_phones_read(p, "hʌ", strlen("hʌ"), one, 1, &mark), 0);
@@ -155,35 +155,31 @@ START_TEST(ipa_is_read)
     ck_assert(one[0].stress == 1 && mark == 0);
     ck_assert(lin_phones_is_vowel(p, 1) && !lin_phones_is_vowel(p, 39) && !lin_phones_is_vowel(p, 0) &&
               !lin_phones_is_vowel(p, 40));
-    lin_phones_destroy(p);
 }
 END_TEST
 
 START_TEST(sets_in_the_ipa)
 {
-    lin_phones *p;
     OK(lin_phones_create("<blank> ɑ oʊ t͡ʃ xyz", &p, &err));
-    ck_assert_str_eq(read_as(p, "AA1"), "ɑ1");
-    ck_assert_str_eq(read_as(p, "ow"), "oʊ");
-    ck_assert_str_eq(read_as(p, "tʃɑ"), "t͡ʃ ɑ");
-    ck_assert_str_eq(read_as(p, "xyz"), "xyz");
-    ck_assert_str_eq(read_as(p, "B"), "");
+    ck_assert_str_eq(read_as("AA1"), "ɑ1");
+    ck_assert_str_eq(read_as("ow"), "oʊ");
+    ck_assert_str_eq(read_as("tʃɑ"), "t͡ʃ ɑ");
+    ck_assert_str_eq(read_as("xyz"), "xyz");
+    ck_assert_str_eq(read_as("B"), "");
     ck_assert_str_eq(lin_phones_cmu(p, 3), "CH");
     ck_assert_ptr_null(lin_phones_cmu(p, 4));
     ck_assert_ptr_null(lin_phones_cmu(p, 0));
     lin_phones_destroy(p);
     OK(lin_phones_create("<blank> AA0 AA1 B", &p, &err));
-    ck_assert_str_eq(read_as(p, "bˈɑ"), "B AA11"); // of the set's phone with stress, and the stress
-    ck_assert_str_eq(read_as(p, "ɑ"), "AA0");
-    ck_assert_str_eq(read_as(p, "AA1"), "AA1");
-    lin_phones_destroy(p);
+    ck_assert_str_eq(read_as("bˈɑ"), "B AA11"); // of the set's phone with stress, and the stress
+    ck_assert_str_eq(read_as("ɑ"), "AA0");
+    ck_assert_str_eq(read_as("AA1"), "AA1");
 }
 END_TEST
 
 // Names of a set of its own mean only themselves.
 START_TEST(sets_of_their_own)
 {
-    lin_phones *p;
     static const char list[] = "<blank>\town a\tɐ aː sch\tʃ S x tʰ oʊ sil\t(silence) spn\t(noise) 1 ø t h l";
     OK(lin_phones_create(list, &p, &err));
     ck_assert(lin_phones_is_own(p) && lin_phones_count(p) == 15);
@@ -194,7 +190,7 @@ START_TEST(sets_of_their_own)
         {"haːˈloʊ", "h aː l oʊ1"}, {"tʰaˌlø", "tʰ a l ø2"}, {"sil", "sil"}, {"h.a‿l", "h a l"},
         {"s", ""}, {"A", ""}, {"a1", ""}, {"AA", ""}, {"b", ""}, {"hal", ""}, {"ˈ", ""}, {"", ""}, {"'a", ""},
         {"<blank>", ""}, {"aːː", ""}, {"\xC3", ""}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) ck_assert_str_eq(read_as(p, cases[i][0]), cases[i][1]);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) ck_assert_str_eq(read_as(cases[i][0]), cases[i][1]);
     ck_assert_str_eq(lin_phones_ipa(p, 1), "ɐ");
     ck_assert_str_eq(lin_phones_ipa(p, 4), "S");
     ck_assert_str_eq(lin_phones_ipa(p, 8), "sil");
@@ -210,13 +206,11 @@ START_TEST(sets_of_their_own)
     ck_assert_ptr_null(lin_phones_similar(p, 5));
     ck_assert_ptr_null(lin_phones_similar(p, 8));
     ck_assert_ptr_null(lin_phones_similar(p, 0));
-    lin_phones_destroy(p);
 }
 END_TEST
 
 START_TEST(sets_in_files)
 {
-    lin_phones *p;
 #define PARSE(text, own) lin_phones_parse(text, strlen(text), "f", own, &p, &err)
     OK(PARSE("# comment\na ɐ\n\nsil silence\nspn noise # of a dog\nb # c\n#\nk 7\n", 1));
     ck_assert_str_eq(lin_phones_list(p), "<blank>\town a\tɐ sil\t(silence) spn\t(noise) b k");
@@ -252,9 +246,8 @@ END_TEST
 
 START_TEST(out_of_memory)
 {
-    lin_phones *p;
-    FAIL_EVERY_ALLOCATION(lin_phones_parse("a ɐ\nb\n", 7, "f", 1, &p, NULL), lin_phones_destroy(p));
-    FAIL_EVERY_ALLOCATION(lin_phones_create(NULL, &p, NULL), lin_phones_destroy(p));
+    FAIL_EVERY_ALLOCATION(lin_phones_parse("a ɐ\nb\n", 7, "f", 1, &p, NULL), drop());
+    FAIL_EVERY_ALLOCATION(lin_phones_create(NULL, &p, NULL), drop());
 }
 END_TEST
 
@@ -365,6 +358,6 @@ START_TEST(files)
 }
 END_TEST
 
-TEST_MAIN("phones", TEST(default_set), TEST(languages), TEST(set_from_a_list), TEST(bad_sets), TEST(ipa_is_read),
-          TEST(sets_in_the_ipa), TEST(sets_of_their_own), TEST(sets_in_files), TEST(out_of_memory), TEST(symbols_are_numbered),
-          TEST(symbols_survive_failures), TEST(numbers), TEST(lines_and_fields), TEST(files))
+TEST_MAIN_WITH(NULL, drop, "phones", TEST(default_set), TEST(languages), TEST(set_from_a_list), TEST(bad_sets), TEST(ipa_is_read),
+               TEST(sets_in_the_ipa), TEST(sets_of_their_own), TEST(sets_in_files), TEST(out_of_memory),
+               TEST(symbols_are_numbered), TEST(symbols_survive_failures), TEST(numbers), TEST(lines_and_fields), TEST(files))
