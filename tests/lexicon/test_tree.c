@@ -416,11 +416,14 @@ START_TEST(test_forged_numbers)
     ck_assert_int_eq(open_forged(bytes, n, V, NULL), LIN_FORMAT);   // no language model
     const size_t nodes = (sizeof(lin_tree_header) + 63) / 64 * 64;
     const size_t ends = nodes + (((size_t)t->n_nodes + 1) * sizeof(lin_tree_node) + 63) / 64 * 64;
+    const size_t words = ends + ((size_t)t->n_ends * sizeof(lin_tree_end) + 63) / 64 * 64;
+    const size_t slots = words + ((size_t)t->words.n * sizeof(lin_symbol) + 63) / 64 * 64;
+    const size_t last = t->nodes[LIN_TREE_ROOT + 1].child - 1; // of the root's children: any larger label would be in order
     const struct {
         size_t at;
         int32_t value;
     } wrong[] = {{ends + 4, lin_ngram_words(lm)}, {ends + 4, -2}, {ends, t->words.n},
-                 {nodes + 16 + 12, V}, {nodes + 16 + 12, 0}, {nodes + 16 + 8, 0x7fc00000}, {nodes + 16 + 8, 0x7f800000},
+                 {nodes + last * 16 + 12, V}, {nodes + 16 + 12, 0}, {nodes + 16 + 8, 0x7fc00000}, {nodes + 16 + 8, 0x7f800000},
                  {nodes + 16 + 8, -8388608}, {nodes + 16 + 4, 1}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         int32_t value;
@@ -429,6 +432,9 @@ START_TEST(test_forged_numbers)
         test_require(open_forged(bytes, n, V, lm) == LIN_FORMAT, "number %zu of the sections is used", i);
         memcpy(bytes + wrong[i].at, &value, 4);
     }
+    for (size_t i = 0; i < t->words.n_slots; i++) // a full table: no search for an unknown word would end
+        if (t->words.slots[i] < 0) memset(bytes + slots + 4 * i, 0, 4);
+    ck_assert_int_eq(open_forged(bytes, n, V, lm), LIN_FORMAT);
     lin_free(bytes);
     remove(packed);
     lin_tree_destroy(t);
