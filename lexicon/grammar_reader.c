@@ -290,9 +290,15 @@ static lin_status add_way(maker *m, part all, part way, lin_error *err)
     return add_arc(m, way.out, LIN_NFA_EMPTY, all.out, err);
 }
 
+// One more word behind `p`. Ways that begin in one state share their first words, as in a tree.
 static lin_status add_label(maker *m, part *p, int label, lin_error *err)
 {
     int next = 0;
+    for (int i = m->nfa->states[p->out]; i >= 0; i = m->nfa->arcs[i].next) {
+        if (m->nfa->arcs[i].label != label) continue;
+        p->out = m->nfa->arcs[i].to;
+        return LIN_OK;
+    }
     LIN_TRY(add_state(m, &next, err));
     LIN_TRY(add_arc(m, p->out, label, next, err));
     p->out = next;
@@ -320,16 +326,15 @@ static lin_status add_reading(maker *m, const char *reading, part *p, lin_error 
 
 static lin_status add_readings(maker *m, const lin_readings *readings, part *p, lin_error *err)
 {
-    part all = {0};
-    LIN_TRY(add_part(m, &all, err));
+    int out = 0;
+    LIN_TRY(add_state(m, &out, err));
     for (int i = 0; i < readings->n; i++) {
-        part way = {0};
-        LIN_TRY(add_state(m, &way.in, err));
-        way.out = way.in;
+        part way = *p;
         LIN_TRY(add_reading(m, readings->items[i], &way, err));
-        LIN_TRY(add_way(m, all, way, err));
+        LIN_TRY(add_arc(m, way.out, LIN_NFA_EMPTY, out, err));
     }
-    return follow(m, p, all, err);
+    p->out = out;
+    return LIN_OK;
 }
 
 // Text without signs of the grammar.
@@ -352,12 +357,10 @@ static lin_status add_numbers(maker *m, unsigned long from, unsigned long to, pa
     LIN_TRY(add_part(m, &all, err));
     for (unsigned long value = from; value <= to; value++) {
         char digits[32];
-        part way = {0};
+        part way = {all.in, all.in};
         const int n = snprintf(digits, sizeof digits, "%lu", value);
-        LIN_TRY(add_state(m, &way.in, err));
-        way.out = way.in;
         LIN_TRY(add_text(m, digits, (size_t)n, &way, err));
-        LIN_TRY(add_way(m, all, way, err));
+        LIN_TRY(add_arc(m, way.out, LIN_NFA_EMPTY, all.out, err));
     }
     return follow(m, p, all, err);
 }
