@@ -16,7 +16,7 @@
 #include "base/system.h"
 #include "frontend/audio_internal.h"
 
-#define LOUDEST 1.5f // of floats that are clipped a little, as resampled sound is
+#define LOUDEST 2.5f // of floats; lossy decoders and resampling exceed 1 where sound was clipped
 
 static const volatile sig_atomic_t *stop_flag;
 static _Thread_local double stop_time;

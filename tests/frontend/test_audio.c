@@ -79,7 +79,7 @@ static const struct {
 // A floating-point file is not clipped. What is far beyond full scale is told.
 START_TEST(loud_floats_stay)
 {
-    float x[3] = {-1.5f, 3, 100}, y[8];
+    float x[3] = {-2.5f, 3, 100}, y[8];
     const lin_pcm_format raw = {8000, 1, LIN_PCM_F32LE, 0};
     lin_audio_format info;
     lin_error why = {0};
@@ -94,7 +94,7 @@ START_TEST(loud_floats_stay)
                       info.warning);
         ck_assert_int_eq(info.incomplete, 0);
     }
-    x[1] = x[2] = 1.5f;
+    x[1] = x[2] = 2.5f;
     OK(lin_audio_open(test_file("loud.raw", x, sizeof x), &raw, &a, &err));
     read_all(a, y, 8, &info, &why);
     ck_assert_str_eq(info.warning, "");
