@@ -10,7 +10,8 @@
 #include "base/textfile.h"
 #include "lexicon/transcript.h"
 
-enum { NONE = -1, DEEPEST = 64, LONGEST_NAME = 64, LONGEST_PATH = 4096, MOST_NUMBERS = 10000 };
+enum { NONE = -1, DEEPEST = 64, LONGEST_NAME = 64, LONGEST_PATH = 4096 };
+enum { MOST_NUMBERS = 10000, MOST_IN_ALL = 4 * MOST_NUMBERS }; // of a range, and of all of them
 
 /* ---- the source ------------------------------------------------------------------------------------------------------------ */
 
@@ -46,6 +47,7 @@ typedef struct maker {
     lin_grammar_list *list; // NULL: a grammar
     lin_buffer *others;     // names of further files; may be NULL
     int depth;
+    unsigned long n_numbers; // of ranges
     int located; // the error has its file and line
 } maker;
 
@@ -353,16 +355,19 @@ static lin_status add_text(maker *m, const char *text, size_t n, part *p, lin_er
 
 static lin_status add_numbers(maker *m, unsigned long from, unsigned long to, part *p, lin_error *err)
 {
-    part all = {0};
-    LIN_TRY(add_part(m, &all, err));
+    int out = 0;
+    m->n_numbers += to - from + 1;
+    if (m->n_numbers > MOST_IN_ALL) return lin_nfa_too_large(err);
+    LIN_TRY(add_state(m, &out, err));
     for (unsigned long value = from; value <= to; value++) {
         char digits[32];
-        part way = {all.in, all.in};
+        part way = *p;
         const int n = snprintf(digits, sizeof digits, "%lu", value);
         LIN_TRY(add_text(m, digits, (size_t)n, &way, err));
-        LIN_TRY(add_arc(m, way.out, LIN_NFA_EMPTY, all.out, err));
+        LIN_TRY(add_arc(m, way.out, LIN_NFA_EMPTY, out, err));
     }
-    return follow(m, p, all, err);
+    p->out = out;
+    return LIN_OK;
 }
 
 // "A..B" behind $number.
