@@ -803,7 +803,7 @@ static void measure(lin_engine *e)
     e->queue_room = (int)ceil(o->queue_s * e->rate_hz) + e->longest * e->hop + e->window;
     e->queue_bytes = ((size_t)e->queue_room * sizeof(float) + 63) / 64 * 64;
     if (!o->threads) o->threads = lin_cores();
-    if (!o->shards) o->shards = lin_streams_take_sound(r->encoder) ? 1 : o->threads;
+    if (!o->shards) o->shards = e->on_sound ? 1 : o->threads; // filterbanks on the host take several threads
     if (o->threads != o->shards || o->shards > lin_cores()) o->pins = 0;
     e->n_shards = o->shards < o->capacity ? o->shards : o->capacity;
 }
@@ -812,7 +812,7 @@ static lin_status create_shard(lin_shard *s, int n_threads, lin_error *err)
 {
     const lin_engine *e = s->engine;
     const lin_engine_options *o = &e->options;
-    const int on_device = lin_streams_take_sound(e->recognizer->encoder), most = on_device ? DEVICE_BATCH : HOST_BATCH;
+    const int on_device = !e->recognizer->encoder->ops->on_host, most = on_device ? DEVICE_BATCH : HOST_BATCH;
     const int greedy = !o->decoding || (o->decoding->search.kind == LIN_SEARCH_GREEDY && !o->decoding->keywords);
     pthread_mutex_init(&s->lock, NULL);
     lin_condition_init(&s->wake);

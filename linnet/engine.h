@@ -3,9 +3,9 @@
  *
  * Pipeline: sound -> [this: linnet/stream, model/streams] -> events, views. Each stream has a place with memory of its own,
  * taken when the engine is created: a bounded queue of sound, a session, whose network is the engine's, and the network's state
- * (Katharopoulos et al. 2020, eq. 16-20: it never grows). The places are divided among shards, one thread each (a GPU: one
- * shard). A shard's thread takes what is ready of its streams, advances all of them in one tick (model/streams.h), delivers the
- * results and begins again: the more streams there are, the larger and cheaper the ticks become.
+ * (Katharopoulos et al. 2020, eq. 16-20: it never grows). The places are divided among shards, one thread each. A shard's
+ * thread takes what is ready of its streams, advances all of them in one tick (model/streams.h), delivers the results and begins
+ * again: the more streams there are, the larger and cheaper the ticks become.
  *
  *   lin_engine_options options = lin_engine_default(400);
  *   options.decoding = &decoding;                                       // else: greedy
@@ -68,7 +68,7 @@ typedef struct lin_engine_event {
 typedef struct lin_engine_options {
     int capacity;       /* streams at most */
     int threads;        /* of a CPU; 0: one per core */
-    int shards;         /* among which the threads are divided; 0: one for each thread, and one on a GPU */
+    int shards;         /* among which the threads are divided; 0: one for each thread, and one where a GPU makes the filterbanks */
     int pins;           /* a shard stays on a core of its own, where there are as many cores as shards of one thread */
     int chunk_frames;   /* 1 to 32: a stream moves on as soon as it has so many new frames ... */
     double max_wait_ms; /* ... or one that has waited so long for more */

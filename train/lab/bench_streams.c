@@ -336,7 +336,7 @@ static void describe(bench *b)
 {
     const lin_config *c = &b->recognizer->model->config;
     char text[512];
-    const int on_gpu = lin_streams_take_sound(b->recognizer->encoder), choice = b->values->model.precision;
+    const int on_gpu = !b->recognizer->encoder->ops->on_host, choice = b->values->model.precision;
     const char *automatic = on_gpu ? "tf32" : b->recognizer->model->eight_bits ? "int8" : "fp32";
     const char *precision = choice == LIN_MODEL_BF16   ? "bf16"
                             : choice == LIN_MODEL_INT8 ? "int8"
