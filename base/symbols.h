@@ -37,12 +37,12 @@ typedef struct lin_symbols {
 /* Reserves room for `n` strings of `bytes` bytes in total, so that adding them allocates nothing. */
 lin_status lin_symbols_reserve(lin_symbols *symbols, int n, size_t bytes, lin_error *err);
 
-/* Finds or adds n bytes (any except NUL). On failure the table is unchanged. */
+/* Finds or adds n bytes, which may be any. On failure the table is unchanged. */
 lin_status lin_symbols_add(lin_symbols *symbols, const char *text, size_t n, int *index, lin_error *err);
 
 int lin_symbols_find(const lin_symbols *symbols, const char *text, size_t n);
 
-/* NUL-terminated, valid until the next add. */
+/* With a NUL behind it, valid until the next add. */
 const char *lin_symbols_text(const lin_symbols *symbols, int index);
 
 /* Releases everything; the table is empty again. */

@@ -33,20 +33,11 @@ struct lin_grammar {
 
 /* ---- to a deterministic automaton ------------------------------------------------------------------------------------------ */
 
-// States of the first automaton that one of the second stands for: those that have words, or are the end.
-typedef struct subset {
-    size_t at; // in the pool
-    int n;
-} subset;
-
 typedef struct sets {
     const lin_nfa *nfa;
-    int32_t *pool;
-    size_t n_pool, pool_capacity;
-    subset *items;
-    int n, capacity;
-    int32_t *slots; // [n_slots] by hash; -1: free
-    size_t n_slots;
+    lin_symbols known; // a state of the second automaton: the states of the first that it stands for, as bytes
+    int32_t *set;      // [nfa->n_states] one of them: the n_set states that have words, or are the end
+    int n_set;
     uint32_t *seen; // [nfa->n_states] the search that has seen it
     uint32_t search;
     int64_t steps;
@@ -75,10 +66,10 @@ static int matters(const sets *x, int state)
     return 0;
 }
 
-// Appends to the pool what is reached from n states without a word.
-static lin_status reach(sets *x, const lin_nfa_arc *from, int n, subset *set, lin_error *err)
+// x->set: what is reached from n states without a word.
+static lin_status reach(sets *x, const lin_nfa_arc *from, int n, lin_error *err)
 {
-    *set = (subset){.at = x->n_pool};
+    x->n_set = 0;
     x->search++;
     for (int k = 0; k < n; k++) {
         int top = 0;
@@ -88,9 +79,7 @@ static lin_status reach(sets *x, const lin_nfa_arc *from, int n, subset *set, li
         while (top > 0) {
             const int state = x->stack[--top];
             if (matters(x, state)) {
-                LIN_TRY(lin_grow(&x->pool, &x->pool_capacity, x->n_pool + 1, sizeof *x->pool, "a grammar", err));
-                x->pool[x->n_pool++] = state;
-                set->n++;
+                x->set[x->n_set++] = state;
                 x->steps += STEPS_TO_SORT;
             }
             for (int i = x->nfa->states[state]; i >= 0; i = x->nfa->arcs[i].next, x->steps++) {
@@ -102,54 +91,26 @@ static lin_status reach(sets *x, const lin_nfa_arc *from, int n, subset *set, li
         }
     }
     if (x->steps > MOST_STEPS) return lin_nfa_too_large(err);
-    qsort(x->pool + set->at, (size_t)set->n, sizeof *x->pool, compare_states);
+    qsort(x->set, (size_t)x->n_set, sizeof *x->set, compare_states);
     return LIN_OK;
 }
 
-static lin_status widen(sets *x, lin_error *err)
+// The number of x->set.
+static lin_status number_of(sets *x, uint32_t *number, lin_error *err)
 {
-    const size_t n = x->n_slots ? 2 * x->n_slots : 1024;
-    int32_t *slots = lin_alloc(n, sizeof *slots);
-    if (!slots) return lin_no_memory(err, "a grammar", n * sizeof *slots);
-    memset(slots, 0xFF, n * sizeof *slots);
-    lin_free(x->slots);
-    x->slots = slots;
-    x->n_slots = n;
-    for (int i = 0; i < x->n; i++) {
-        size_t at = lin_hash(x->pool + x->items[i].at, (size_t)x->items[i].n * sizeof *x->pool, 0) & (n - 1);
-        while (slots[at] >= 0) at = (at + 1) & (n - 1);
-        slots[at] = i;
-    }
-    return LIN_OK;
+    int index;
+    LIN_TRY(lin_symbols_add(&x->known, (const char *)x->set, (size_t)x->n_set * sizeof *x->set, &index, err));
+    *number = (uint32_t)index;
+    const int fits = x->known.n <= LIN_GRAMMAR_STATES_MAX && x->known.text_used <= 64 * (size_t)LIN_GRAMMAR_STATES_MAX;
+    return fits ? LIN_OK : lin_nfa_too_large(err);
 }
 
-// The number of the set that was reached last, which leaves the pool if it is known.
-static lin_status number_of(sets *x, subset set, uint32_t *number, lin_error *err)
-{
-    const size_t bytes = (size_t)set.n * sizeof *x->pool;
-    if (2 * (size_t)x->n >= x->n_slots) LIN_TRY(widen(x, err));
-    size_t at = lin_hash(x->pool + set.at, bytes, 0) & (x->n_slots - 1);
-    for (; x->slots[at] >= 0; at = (at + 1) & (x->n_slots - 1)) {
-        const subset *known = &x->items[x->slots[at]];
-        if (known->n != set.n || memcmp(x->pool + known->at, x->pool + set.at, bytes) != 0) continue;
-        x->n_pool = set.at;
-        *number = (uint32_t)x->slots[at];
-        return LIN_OK;
-    }
-    if (x->n == LIN_GRAMMAR_STATES_MAX || x->n_pool > 16 * (size_t)LIN_GRAMMAR_STATES_MAX) return lin_nfa_too_large(err);
-    LIN_TRY(lin_grow_int(&x->items, &x->capacity, (int64_t)x->n + 1, sizeof *x->items, "a grammar", err));
-    x->items[x->n] = set;
-    x->slots[at] = x->n;
-    *number = (uint32_t)x->n++;
-    return LIN_OK;
-}
-
-// The moves by a word from a set, by word.
-static lin_status find_moves(sets *x, subset set, lin_error *err)
+// The moves by a word from x->set, by word.
+static lin_status find_moves(sets *x, lin_error *err)
 {
     x->n_moves = 0;
-    for (int k = 0; k < set.n; k++) {
-        for (int i = x->nfa->states[x->pool[set.at + (size_t)k]]; i >= 0; i = x->nfa->arcs[i].next) {
+    for (int k = 0; k < x->n_set; k++) {
+        for (int i = x->nfa->states[x->set[k]]; i >= 0; i = x->nfa->arcs[i].next) {
             if (x->nfa->arcs[i].label == LIN_NFA_EMPTY) continue;
             LIN_TRY(lin_grow_int(&x->moves, &x->moves_capacity, (int64_t)x->n_moves + 1, sizeof *x->moves, "a grammar", err));
             x->moves[x->n_moves++] = x->nfa->arcs[i];
@@ -170,19 +131,20 @@ static lin_status add_edges(sets *x, lin_grammar *g, room *r, lin_error *err)
     LIN_TRY(lin_grow(&g->first, &r->states, (size_t)state + 2, sizeof *g->first, "a grammar", err));
     LIN_TRY(lin_grow(&g->unknown, &r->unknown, (size_t)state + 1, sizeof *g->unknown, "a grammar", err));
     LIN_TRY(lin_grow(&g->ends, &r->ends, (size_t)state + 1, 1, "a grammar", err));
-    const subset set = x->items[state];
+    const lin_symbol *set = &x->known.items[state];
+    x->n_set = (int)(set->n / sizeof *x->set);
+    memcpy(x->set, x->known.text + set->offset, set->n);
     g->first[state] = g->n_edges;
     g->unknown[state] = LIN_GRAMMAR_NONE;
     g->ends[state] = 0;
-    for (int k = 0; k < set.n; k++) g->ends[state] |= x->pool[set.at + (size_t)k] == x->nfa->out;
-    LIN_TRY(find_moves(x, set, err));
+    for (int k = 0; k < x->n_set; k++) g->ends[state] |= x->set[k] == x->nfa->out;
+    LIN_TRY(find_moves(x, err));
     for (int i = 0, k; i < x->n_moves; i = k) {
-        subset to;
         uint32_t number;
         const int label = x->moves[i].label;
         for (k = i; k < x->n_moves && x->moves[k].label == label;) k++;
-        LIN_TRY(reach(x, x->moves + i, k - i, &to, err));
-        LIN_TRY(number_of(x, to, &number, err));
+        LIN_TRY(reach(x, x->moves + i, k - i, err));
+        LIN_TRY(number_of(x, &number, err));
         if (label == LIN_NFA_UNKNOWN) {
             g->unknown[state] = number;
             g->has_unknown = 1;
@@ -200,17 +162,17 @@ static lin_status determine(const lin_nfa *nfa, lin_grammar *g, lin_error *err)
     sets x = {.nfa = nfa};
     const lin_nfa_arc start = {.to = nfa->in};
     room r = {0};
-    subset first;
     uint32_t number;
+    x.set = lin_alloc((size_t)nfa->n_states, sizeof *x.set);
     x.seen = lin_calloc((size_t)nfa->n_states, sizeof *x.seen);
     x.stack = lin_alloc((size_t)nfa->n_states, sizeof *x.stack);
-    lin_status status = x.seen && x.stack ? LIN_OK : lin_no_memory(err, "a grammar", (size_t)nfa->n_states * sizeof *x.seen);
-    if (status == LIN_OK) status = reach(&x, &start, 1, &first, err);
-    if (status == LIN_OK) status = number_of(&x, first, &number, err);
-    while (status == LIN_OK && g->n_states < (uint32_t)x.n) status = add_edges(&x, g, &r, err);
-    lin_free(x.pool);
-    lin_free(x.items);
-    lin_free(x.slots);
+    lin_status status = LIN_OK;
+    if (!x.set || !x.seen || !x.stack) status = lin_no_memory(err, "a grammar", (size_t)nfa->n_states * sizeof *x.set);
+    if (status == LIN_OK) status = reach(&x, &start, 1, err);
+    if (status == LIN_OK) status = number_of(&x, &number, err);
+    while (status == LIN_OK && g->n_states < (uint32_t)x.known.n) status = add_edges(&x, g, &r, err);
+    lin_symbols_free(&x.known);
+    lin_free(x.set);
     lin_free(x.seen);
     lin_free(x.stack);
     lin_free(x.moves);
