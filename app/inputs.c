@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "app/common.h"
-#include "base/hash.h"
 #include "base/memory.h"
+#include "base/symbols.h"
 #include "base/textfile.h"
 
 enum { LONGEST_PATH = 4096, MOST_LEVELS = 64, NAMED = 20 }; // NAMED: files without a text that are named
@@ -572,36 +572,12 @@ lin_status lin_inputs_name_results(lin_inputs *in, const char *root, lin_error *
 
 /* ---- no output is an input ------------------------------------------------------------------------------------------------- */
 
-// Devices, pipes and missing files cannot be lost and are not in the set.
-typedef struct identity {
-    dev_t device;
-    ino_t number;
-    int used;
-} identity;
+// "device number" of each input. Devices, pipes and missing files cannot be lost and are not in the set.
+static lin_symbols known;
 
-// Open addressing; the capacity is a power of two and at most half of it is used.
-static identity *known;
-static size_t n_known, capacity;
-
-static identity *place(identity *table, size_t room, const struct stat *st)
+static size_t identify(const struct stat *st, char text[64])
 {
-    size_t at = (size_t)lin_mix64((uint64_t)st->st_ino ^ (uint64_t)st->st_dev << 40) & (room - 1);
-    while (table[at].used && (table[at].number != st->st_ino || table[at].device != st->st_dev)) at = (at + 1) & (room - 1);
-    return &table[at];
-}
-
-static lin_status grow(lin_error *err)
-{
-    const size_t room = capacity ? 2 * capacity : 64;
-    identity *table = lin_calloc(room, sizeof *table);
-    if (!table) return lin_no_memory(err, "the list of inputs", room * sizeof *table);
-    for (size_t i = 0; i < capacity; i++) {
-        if (known[i].used) *place(table, room, &(struct stat){.st_dev = known[i].device, .st_ino = known[i].number}) = known[i];
-    }
-    lin_free(known);
-    known = table;
-    capacity = room;
-    return LIN_OK;
+    return (size_t)snprintf(text, 64, "%llx %llx", (unsigned long long)st->st_dev, (unsigned long long)st->st_ino);
 }
 
 static int is_file(const char *path, struct stat *st)
@@ -612,7 +588,8 @@ static int is_file(const char *path, struct stat *st)
 lin_status lin_guard_reads(const char *path, lin_error *err)
 {
     struct stat st;
-    char part[PATH_MAX];
+    char part[PATH_MAX], text[64];
+    int index;
     if (!path || strcmp(path, "-") == 0 || stat(path, &st) != 0) return LIN_OK;
     for (int i = 0; S_ISDIR(st.st_mode) && i < LIN_DATADIR_FILES; i++) {
         struct stat list;
@@ -620,26 +597,21 @@ lin_status lin_guard_reads(const char *path, lin_error *err)
         if (is_file(part, &list)) LIN_TRY(lin_guard_reads(part, err));
     }
     if (!S_ISREG(st.st_mode)) return LIN_OK;
-    if (2 * (n_known + 1) > capacity) LIN_TRY(grow(err));
-    identity *entry = place(known, capacity, &st);
-    if (!entry->used) n_known++;
-    *entry = (identity){st.st_dev, st.st_ino, 1};
-    return LIN_OK;
+    const size_t n = identify(&st, text);
+    return lin_symbols_add(&known, text, n, &index, err);
 }
 
 lin_status lin_guard_writes(const char *path, lin_error *err)
 {
     struct stat st;
-    if (!capacity || !is_file(path, &st) || !place(known, capacity, &st)->used) return LIN_OK;
+    char text[64];
+    if (!is_file(path, &st)) return LIN_OK;
+    const size_t n = identify(&st, text);
+    if (lin_symbols_find(&known, text, n) < 0) return LIN_OK;
     return lin_fail(err, LIN_INVALID, "%s is an input and would be overwritten; name another output", path);
 }
 
-void lin_guard_free(void)
-{
-    lin_free(known);
-    known = NULL;
-    n_known = capacity = 0;
-}
+void lin_guard_free(void) { lin_symbols_free(&known); }
 
 /* ---- the options of a command ---------------------------------------------------------------------------------------------- */
 
