@@ -6,47 +6,33 @@
 #include <string.h>
 
 #include "base/memory.h"
-
-typedef struct speaker {
-    const char *name;
-    int at; // among the speakers of all sets
-} speaker;
-
-static int by_name(const void *a, const void *b)
-{
-    const speaker *x = a, *y = b;
-    const int order = strcmp(x->name, y->name);
-    return order ? order : (x->at > y->at) - (x->at < y->at);
-}
+#include "base/symbols.h"
 
 lin_status lin_voices_number(const lin_dataset *const *sets, int n_sets, int **out, int *count, lin_error *err)
 {
-    size_t total = 0;
+    size_t total = 0, n = 0;
     for (int s = 0; s < n_sets; s++) total += (size_t)sets[s]->n_speakers;
-    speaker *all = lin_alloc(total, sizeof *all);
-    int *voices = lin_alloc(total, sizeof *voices), n = 0;
+    lin_symbols names = {0};
+    lin_status status = LIN_OK;
+    int *voices = lin_alloc(total, sizeof *voices);
     *out = NULL;
     *count = 0;
-    if (!all || !voices) {
-        lin_free(all);
-        lin_free(voices);
-        return lin_no_memory(err, "the voices", total * sizeof *all);
-    }
+    if (!voices) return lin_no_memory(err, "the voices", total * sizeof *voices);
     for (int s = 0; s < n_sets; s++)
-        for (int i = 0; i < sets[s]->n_speakers; i++, n++) all[n] = (speaker){lin_dataset_speaker_name(sets[s], i), n};
-    qsort(all, total, sizeof *all, by_name);
-    // each points to the first of its name, which has its own number by the time the others are numbered
-    for (int i = 0, first = 0; i < n; i++) {
-        if (strcmp(all[i].name, all[first].name) != 0) first = i;
-        voices[all[i].at] = all[first].at;
+        for (int i = 0; i < sets[s]->n_speakers && status == LIN_OK; i++) {
+            const char *name = lin_dataset_speaker_name(sets[s], i);
+            status = lin_symbols_add(&names, name, strlen(name), &voices[n++], err);
+        }
+    *count = names.n;
+    lin_symbols_free(&names);
+    if (status == LIN_OK && *count < 2)
+        status = lin_fail(err, LIN_INVALID, "the sets have %d voice; to tell voices apart takes 2 and more", *count);
+    if (status == LIN_OK) {
+        *out = voices;
+        return LIN_OK;
     }
-    for (int i = 0; i < n; i++) voices[i] = voices[i] == i ? (*count)++ : voices[voices[i]];
-    lin_free(all);
-    *out = voices;
-    if (*count > 1) return LIN_OK;
     lin_free(voices);
-    *out = NULL;
-    return lin_fail(err, LIN_INVALID, "the sets have %d voice; to tell voices apart takes 2 and more", *count);
+    return status;
 }
 
 typedef struct pair {
