@@ -7,33 +7,13 @@ unset LINNET_LEXICON
 d=$tmp/data
 lex="-l $tmp/dict"
 
-# matrix FILE LABEL...: writes a matrix of 40 columns; in row i the i-th label has probability 0.9 (label x: the row holds a NaN).
-phone() { # the number of a phone in the default set
-    n=0
-    for p in '<blank>' AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH; do
-        [ "$p" = "$1" ] && echo $n && return
-        n=$((n + 1))
-    done
-}
+# matrix FILE PHONE...: row i has the i-th phone (-: the blank) at 0.9; nan: the row holds a NaN.
 matrix() {
     file=$1
     shift
-    shape=$(printf "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, 40), }" $#)
-    { printf '\223NUMPY\001\000\166\000%-117s\n' "$shape"
-      for label; do
-          row=
-          for v in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39; do
-              case $v in
-              "$label") row=$row'\101\307\327\275' ;;
-              *) row=$row'\255\352\276\300' ;;
-              esac
-          done
-          [ "$label" = x ] && row='\000\000\300\177'${row#????????????????}
-          printf "$row"
-      done; } > "$file"
+    for p; do echo "$p 1"; done | "$ROWS" "$file"
 }
-W=$(phone W) AH=$(phone AH) N=$(phone N) T=$(phone T) UW=$(phone UW)
-matrix "$tmp/m.npy" 0 0 $W 0 $AH $AH 0 $N 0 0 0 $T 0 0 $UW $UW 0 0
+matrix "$tmp/m.npy" - - W - AH AH - N - - - T - - UW UW - -
 
 # A matrix with known onsets: the times are exact to the row.
 exits "matrix" 0 run align --posteriors "$tmp/m.npy" --text "One, two!" $lex -f ctm --row-ms 100 -q
@@ -132,7 +112,7 @@ is "the sound chooses the pronunciation" "W AH N T UW (m)" "$out"
 printf 'one W AH N\ntwo T UW\nsecond W UW\nand AA\n' > "$tmp/numbers.dict"
 run align --posteriors "$tmp/m.npy" --text "(1) 2!" -l "$tmp/numbers.dict" -f ctm --row-ms 100 -q
 is "numbers as they are written, with their times" "m 1 0.200 0.600 1 0.9000|m 1 1.100 0.500 2 0.9000" "$(printf '%s' "$out" | tr '\n' '|')"
-matrix "$tmp/second.npy" 0 $W $AH $N 0 0 $W 0 $UW 0
+matrix "$tmp/second.npy" - W AH N - - W - UW -
 run align --posteriors "$tmp/second.npy" --text "1 2" -l "$tmp/numbers.dict" -f trn --unit phones -q
 is "the sound chooses the reading" "W AH N W UW (second)" "$out"
 refused "no rules for numbers" 1 "'1' at byte 1: no rule reads it; write numbers and symbols as the words that were said" \
@@ -212,12 +192,12 @@ is "a lexicon without stress" "W AH N T UW (m)" "$out"
 has "a lexicon without stress: reported" "$err" "has no stress, which --stress needs"
 
 # Bad matrices.
-matrix "$tmp/nan.npy" 0 $W $AH x $N 0 0
-refused "a NaN" 1 "nan.npy: row 3: column 0 is not a number" align --posteriors "$tmp/nan.npy" --text one $lex
+matrix "$tmp/nan.npy" - W AH nan N - -
+refused "a NaN" 1 "nan.npy: row 3: column 39 is not a number" align --posteriors "$tmp/nan.npy" --text one $lex
 "$LINNET" features "$d/u1.wav" -o "$tmp/f.npy" > /dev/null 2>&1
 refused "features instead of log-probabilities" 1 "f.npy" align --posteriors "$tmp/f.npy" --text one $lex
 refused "no matrix" 1 "u1.wav" align --posteriors "$d/u1.wav" --text one $lex
-matrix "$tmp/short.npy" 0 $W $AH $N
+matrix "$tmp/short.npy" - W AH N
 refused "a text longer than the sound" 1 "its 5 phones need at least 0.15 s (5 rows), the sound has 0.12 s (4 rows)" \
     align --posteriors "$tmp/short.npy" --text "one two" $lex
 
