@@ -68,7 +68,7 @@ typedef struct lin_engine_event {
 typedef struct lin_engine_options {
     int capacity;       /* streams at most */
     int threads;        /* of a CPU; 0: one per core */
-    int shards;         /* among which the threads are divided; 0: one for each thread, and one where a GPU makes the filterbanks */
+    int shards;         /* among which the threads are divided; 0: one for each thread, one where a GPU makes the filterbanks */
     int pins;           /* a shard stays on a core of its own, where there are as many cores as shards of one thread */
     int chunk_frames;   /* 1 to 32: a stream moves on as soon as it has so many new frames ... */
     double max_wait_ms; /* ... or one that has waited so long for more */

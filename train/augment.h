@@ -33,6 +33,7 @@
 
 enum { LIN_AUGMENT_MOST = 100 }; /* masks of a kind */
 
+/* The options of linnet train have the ranges. */
 typedef struct lin_augment_options {
     double gain_db;      /* the level changes by up to this, up or down, uniformly; 0: not at all */
     double tilt_db;      /* the highest bin changes by up to this against the lowest one, those between in proportion */
@@ -54,18 +55,13 @@ typedef struct lin_augment_options {
 
 typedef struct lin_acoustics_table lin_acoustics_table;
 
-/* LIN_INVALID, with the name of the field, for a probability or part outside 0 to 1, a gain or tilt outside 0 to 60 dB, a warp or
- * tempo outside 0 to 0.5, a ratio of signal to noise outside -30 to 100 dB or with low above high, more than LIN_AUGMENT_MOST
- * masks. */
-lin_status lin_augment_check(const lin_augment_options *options, lin_error *err);
-
 /* The speaking rate of the utterance with this key: 1.2 is a fifth faster. Exactly within 1 - tempo and 1 + tempo. */
 double lin_augment_rate(const lin_augment_options *options, uint64_t key);
 
 /* Whether the acoustics of any utterance are changed. */
 int lin_acoustics_any(const lin_augment_options *options);
 
-/* Errors of lin_augment_check and lin_fbank_check, or LIN_NO_MEMORY. */
+/* Errors of lin_fbank_check, or LIN_NO_MEMORY. */
 lin_status lin_acoustics_create(const lin_augment_options *options, const lin_fbank_config *config, lin_acoustics_table **table,
                                 lin_error *err);
 void lin_acoustics_destroy(lin_acoustics_table *table);

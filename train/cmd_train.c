@@ -209,9 +209,9 @@ static const lin_option options[] = {
             "Part replaced by noise alone, in which nothing is to be recognised"),
 
     {.type = LIN_OPTION_HEADING, .help = "Augmentation: masks (SpecAugment)"},
-    SET_ROW("freq-masks", INT, learning.augment.freq_masks, "0", 0, 100, "Frequency bands masked in each utterance"),
+    SET_ROW("freq-masks", INT, learning.augment.freq_masks, "0", 0, LIN_AUGMENT_MOST, "Frequency bands masked in each utterance"),
     SET_ROW("freq-width", INT, learning.augment.freq_width, "8", 0, 512, "Maximum bins of a band"),
-    SET_ROW("time-masks", INT, learning.augment.time_masks, "0", 0, 100, "Time segments masked in each utterance"),
+    SET_ROW("time-masks", INT, learning.augment.time_masks, "0", 0, LIN_AUGMENT_MOST, "Time segments masked in each utterance"),
     SET_ROW("time-width", INT, learning.augment.time_width, "30", 0, 100000, "Maximum frames of a segment"),
     SET_ROW("time-part", DOUBLE, learning.augment.time_part, "0.1", 0, 1, "Maximum part of the utterance that a segment covers"),
     {.type = LIN_OPTION_END},
@@ -685,7 +685,6 @@ static lin_status begin(lin_parsed *parsed, train_run *r, lin_error *err)
     LIN_TRY(complete(parsed, err));
     LIN_TRY(check_network(parsed, err));
     LIN_TRY(learning_of(v, r->comm, r->device, &r->learning, err));
-    LIN_TRY(lin_augment_check(&r->learning.augment, err));
     if (first) LIN_TRY(check_folder(v, err));
     if (r->learning.resume && v->init && !v->quiet && first)
         lin_complain("--init is ignored: --resume uses the weights of the checkpoint");

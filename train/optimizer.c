@@ -24,11 +24,6 @@ lin_status lin_optimizer_init(lin_optimizer *opt, const lin_ops *ops, lin_exec *
     const size_t n = (size_t)params->n_tensors, moments = (o->average > 0 ? 3 : 2) * params->n_elements * sizeof(float);
     const double one = 1;
     *opt = (lin_optimizer){.ops = ops, .exec = exec, .options = *o, .n_elements = params->n_elements};
-    if (!(o->beta1 >= 0 && o->beta1 < 1 && o->beta2 >= 0 && o->beta2 < 1 && o->eps >= 0 && o->weight_decay >= 0 &&
-          o->clip_norm >= 0 && o->average >= 0 && o->average < 1))
-        return lin_fail(
-            err, LIN_INVALID,
-            "optimiser: betas and the average must be at least 0 and below 1; eps, weight decay and clip norm at least 0");
     opt->offsets = lin_calloc(n + 1, sizeof *opt->offsets);
     opt->decay = lin_calloc(n, 1);
     if (!opt->offsets || !opt->decay) return lin_no_memory(err, "an optimiser", n * sizeof *opt->offsets);

@@ -43,6 +43,7 @@ typedef enum lin_schedule {
 
 enum { LIN_TRAIN_INNER = 8 };
 
+/* Ranges are those of the options of linnet train (train/cmd_train.c), which checks them. */
 typedef struct lin_train_options {
     const char *folder;
     const char *device;      /* a name for lin_backend_open; NULL: "auto" */

@@ -100,18 +100,6 @@ START_TEST(edges)
     }
     test_guards(tight, "augment");
     test_buffer_free(tight);
-    OK(lin_augment_check(&o, &err));
-    o.time_part = 1.1;
-    FAILS(lin_augment_check(&o, &err), LIN_INVALID, "time_part");
-    o.tempo = 0.6;
-    FAILS(lin_augment_check(&o, &err), LIN_INVALID, "tempo");
-    o.tempo = 0;
-    o.time_masks = -1;
-    FAILS(lin_augment_check(&o, &err), LIN_INVALID, "time_masks");
-    o.freq_width = -1;
-    FAILS(lin_augment_check(&o, &err), LIN_INVALID, "freq_width");
-    o.freq_masks = 1000;
-    FAILS(lin_augment_check(&o, &err), LIN_INVALID, "freq_masks");
 }
 END_TEST
 

@@ -375,29 +375,12 @@ static lin_status create_once(const lin_augment_options *o)
     return status;
 }
 
-START_TEST(bad_options_and_no_memory)
+START_TEST(no_memory)
 {
     lin_augment_options o = {.snr_low_db = 5, .snr_high_db = 30};
-    OK(lin_augment_check(&o, &err));
     ck_assert(!lin_acoustics_any(&o));
-    o.gain_db = -1;
-    FAILS(lin_augment_check(&o, &err), LIN_INVALID, "gain_db");
-    o.gain_db = 0;
-    o.warp = 0.6;
-    FAILS(lin_augment_check(&o, &err), LIN_INVALID, "warp");
     o.warp = 0.1;
     ck_assert(lin_acoustics_any(&o));
-    o.tilt_db = 61;
-    FAILS(lin_augment_check(&o, &err), LIN_INVALID, "tilt_db");
-    o.tilt_db = 1;
-    o.gain_db = 3;
-    ck_assert(lin_acoustics_any(&o));
-    o.snr_low_db = 31;
-    FAILS(lin_augment_check(&o, &err), LIN_INVALID, "snr_low_db");
-    o.silence_part = 1.1;
-    FAILS(lin_augment_check(&o, &err), LIN_INVALID, "silence_part");
-    o.noise_part = NAN;
-    FAILS(lin_augment_check(&o, &err), LIN_INVALID, "noise_part");
     o = (lin_augment_options){.gain_db = 1};
     FAIL_EVERY_ALLOCATION(create_once(&o), (void)0);
 }
@@ -406,4 +389,4 @@ END_TEST
 TEST_MAIN("train/augment_acoustics", TEST(noise_is_noise_in_the_filterbank), TEST(noise_reaches_its_ratio),
           TEST(babble_reaches_its_ratio), TEST(rooms_reverberate), TEST(bands_have_edges),
           TEST(bands_end_at_their_frequency), TEST(gain_is_a_factor), TEST(tilt_is_a_line), TEST(frequencies_are_scaled),
-          TEST(parts_are_those_asked_for), TEST(a_function_of_the_key), TEST(bad_options_and_no_memory))
+          TEST(parts_are_those_asked_for), TEST(a_function_of_the_key), TEST(no_memory))

@@ -304,9 +304,6 @@ START_TEST(smoothed_labels)
     }
     // 0.086 and 0.144 less; other instruction sets change the sixth digit.
     ck_assert_msg(sure[1] < sure[0] - 0.05 && sure[2] < sure[0] - 0.05, "%g without, %g and %g with", sure[0], sure[1], sure[2]);
-    lin_train_options o = quick_run("refused");
-    o.label_smoothing = 1;
-    FAILS(train(&o, &(watch){0}, NULL, &err), LIN_INVALID, "below 1");
 }
 END_TEST
 
@@ -376,7 +373,7 @@ START_TEST(mutual_information)
     lin_free(block);
     lin_train_options o = quick_run("refused");
     o.mmi = 0.5;
-    FAILS(train(&o, &(watch){0}, NULL, &err), LIN_INVALID, "mmi_lm");
+    FAILS(train(&o, &(watch){0}, NULL, &err), LIN_INVALID, "mmi-lm");
     o.mmi_lm = "/nowhere.lm";
     FAILS(train_network(quick_config(), &o, &(watch){0}, NULL, NULL, &err), LIN_IO, "");
     // Sequences that may begin (a) may hardly end, and the others hardly begin: the sum is lost in float.
