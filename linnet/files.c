@@ -49,8 +49,8 @@ struct lin_file_worker {
 
 lin_reset_options lin_reset_auto(const lin_recognizer *r, const lin_endpoint_options *rules)
 {
-    if (!r->streams) return (lin_reset_options){0};
-    return (lin_reset_options){.endpoints = 1, .rules = *rules, .resets = !r->forgets, .from_s = RESET_AFTER_S};
+    return (lin_reset_options){.endpoints = 1, .rules = *rules, .resets = r->streams && !r->forgets,
+                               .from_s = r->streams ? RESET_AFTER_S : INFINITY};
 }
 
 lin_status lin_file_worker_create(const lin_recognizer *recognizer, int n_threads, const lin_utterances_options *decode,
@@ -522,7 +522,7 @@ lin_status lin_file_worker_run(lin_file_worker *s, const lin_sound *sound, const
         return lin_fail(err, LIN_UNSUPPORTED, "this model needs whole utterances: it has no stream to save");
     if ((sound->from || sound->leave_open) && !s->decodes)
         return lin_fail(err, LIN_INVALID, "only where rows are decoded streams can be saved and resumed");
-    if (s->decode.ends.endpoints && !s->r->streams)
+    if (s->decode.ends.resets && !s->r->streams)
         return lin_fail(err, LIN_UNSUPPORTED, "this model needs whole utterances: it cannot be reset at endpoints");
     lin_status status = open_source(s, &source, &live, err);
     if (status != LIN_OK) {

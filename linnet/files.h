@@ -26,7 +26,8 @@
 #include "linnet/stream.h"
 
 /* Resets by default: at endpoints, from the first one after a minute of sound on; before, the past helps more than it harms.
- * Of a model that forgets only the search begins anew there. A model that needs whole utterances is never reset. */
+ * Of a model that forgets only the search begins anew there. A model that needs whole utterances is never reset;
+ * with a grammar its search begins anew at endpoints too. */
 lin_reset_options lin_reset_auto(const lin_recognizer *recognizer, const lin_endpoint_options *rules);
 
 /* One file to process. */

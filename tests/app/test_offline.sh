@@ -42,6 +42,7 @@ if [ -f $speech ]; then
     "$LINNET" transcribe -q --raw --offline --words --no-readable --combine default "$tmp/long.raw" > "$tmp/long"
     is "a long sound" 16 "$(grep -o "go forward ten met" "$tmp/long" | wc -l)"
     is "one thread" "$(cat "$tmp/long")" "$("$LINNET" transcribe -q --raw --offline --words --no-readable --combine default -j 1 "$tmp/long.raw")"
+    is "sentences of a grammar end at pauses" 16 "$("$LINNET" transcribe -q --raw --offline --grammar "$tmp/said" -f ctm "$tmp/long.raw" | grep -c meters)"
     has "a live stream's second pass" "$("$LINNET" listen -q --plain --words --no-paced --second-pass offline --combine default --from "$tmp/s.raw" --raw)" "forward 10 met"
 fi
 
