@@ -153,7 +153,7 @@ lin_status lin_find_language(const char *given, lin_error *err)
                         *list ? "one of these, or " : "");
     }
     if (n + 3 > sizeof chosen_language) return lin_fail(err, LIN_INVALID, "a path of over %d bytes", PATH_MAX - 3);
-    snprintf(chosen_language, sizeof chosen_language, "%s%s", is_installed(given) || is_path(given) ? "" : "./", given);
+    snprintf(chosen_language, sizeof chosen_language, "%s%s", is_installed(given) || *given == '/' ? "" : "./", given);
     for (size_t end = strlen(chosen_language); end > 1 && chosen_language[end - 1] == '/'; end--) chosen_language[end - 1] = 0;
     return LIN_OK;
 }
