@@ -129,10 +129,8 @@ static lin_matched_pairs judge(const sums *t)
 {
     lin_matched_pairs m = {.segments = t->n, .p = 1};
     if (t->n) m.mean = t->sum / t->n;
-    if (t->n < 2) return m;
-    double variance = (t->squares - t->sum * m.mean) / (t->n - 1);
-    if (!(variance > 0)) return m;
-    m.deviation = sqrt(variance);
+    if (t->n < 2 || t->squares == 0) return m;
+    m.deviation = sqrt((t->squares - t->sum * m.mean) / (t->n - 1));
     m.z = m.mean / (m.deviation / sqrt(t->n));
     m.p = erfc(fabs(m.z) / sqrt(2));
     return m;

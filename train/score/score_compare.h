@@ -38,7 +38,7 @@ void lin_score_intervals_free(lin_score_intervals *intervals); /* {0} is fine */
 typedef struct lin_matched_pairs {
     int segments;
     double mean, deviation; /* of errors of the first minus errors of the second; deviation over segments - 1 */
-    double z, p;            /* p: two-sided, from the normal distribution; 1 if the deviation is 0 */
+    double z, p;            /* z: infinite if all differences are equal, and not 0; p: two-sided, from the normal distribution */
 } lin_matched_pairs;
 
 typedef struct lin_score_comparison {

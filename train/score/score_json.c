@@ -1,4 +1,6 @@
 // The score as one JSON object.
+#include <math.h>
+
 #include "train/score/score_report.h"
 
 enum { MAX_CONFUSIONS = 30, MAX_MATRIX = 100 };
@@ -122,8 +124,10 @@ static void json_comparison(const lin_score_report *r, lin_buffer *out)
                            c->better, c->worse);
     json_difference(out, "over_utterances", &c->utterances);
     json_difference(out, "over_speakers", &c->speakers);
-    lin_buffer_json_format(out, ",'matched_pairs':{'segments':%d,'mean':%.6f,'deviation':%.6f,'z':%.6f,'p':%.6f}}",
-                           c->segments.segments, c->segments.mean, c->segments.deviation, c->segments.z, c->segments.p);
+    lin_buffer_json_format(out, ",'matched_pairs':{'segments':%d,'mean':%.6f,'deviation':%.6f", c->segments.segments,
+                           c->segments.mean, c->segments.deviation);
+    if (isfinite(c->segments.z)) lin_buffer_json_format(out, ",'z':%.6f", c->segments.z);
+    lin_buffer_json_format(out, ",'p':%.6f}}", c->segments.p);
 }
 
 lin_status lin_score_json(const lin_score_report *r, lin_buffer *out, lin_error *err)
