@@ -254,7 +254,7 @@ struct lin_source {
     int at, held, ended; // ended: the features are finished
     int open, last;      // open: they never end; last: frames of sound in `sound`
     int64_t given;       // frames
-    int64_t stop;        // frame of the sound at which the requested part ends; -1: the end of the sound
+    int64_t start, stop; // frames of the sound at which the requested part begins and ends; stop -1: the end of the sound
     double window_ms;
     lin_status (*watch)(void *context, const lin_source *source, lin_error *err); // NULL: nobody watches
     void *watcher;
@@ -332,7 +332,7 @@ static lin_status refill(lin_source *s, lin_error *err)
     LIN_TRY(lin_extractor_finish(s->features, s->frames, s->room, &s->held, err));
     if (s->given + s->held == 0 && !s->info.warning[0])
         snprintf(s->info.warning, sizeof s->info.warning, "%.3f s of sound are less than a window of %g ms: no features",
-                 lin_source_seconds(s), s->window_ms);
+                 lin_source_seconds(s) - (double)s->start / s->info.rate_hz, s->window_ms);
     return LIN_OK;
 }
 
@@ -415,7 +415,7 @@ lin_status lin_source_part(lin_source *s, double start_s, double end_s, lin_erro
     const double rate_hz = s->info.rate_hz, most = 0x1p53;
     if (!(start_s >= 0 && end_s > start_s && start_s * rate_hz < most))
         return lin_fail(err, LIN_INVALID, "a part from %g to %g s; must be 0 <= start < end", start_s, end_s);
-    const int64_t start = llround(start_s * rate_hz), begin = start - s->info.rate_hz;
+    const int64_t start = s->start = llround(start_s * rate_hz), begin = start - s->info.rate_hz;
     if (end_s * rate_hz < most) s->stop = llround(end_s * rate_hz);
     if (s->info.frames >= 0 && begin > s->info.frames) return ends_before(start_s, lin_source_duration(s), err);
     if (begin > 0) {

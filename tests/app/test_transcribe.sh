@@ -78,6 +78,7 @@ is "- in two pieces, cut within a sample" "$alone" "$(slow | "$LINNET" transcrib
 run transcribe -q "$tmp/f.wav" "$tmp/tiny.wav"
 has "sound shorter than a window: which" "$err" "$tmp/tiny.wav: 0.005 s of sound are less than a window"
 is "and an empty result" 0 "$status"
+warns "a part shorter than a window" ": 0.010 s of sound are less than a window" transcribe -q --start 0.5 --end 0.51 "$tmp/f.wav"
 "$SOUND" "$tmp/stereo.raw" seconds=0.5 channels=2 rate=8000 format=raw
 "$SOUND" "$tmp/stereo.wav" seconds=0.5 channels=2 rate=8000
 is "- with rate and channels" "$("$LINNET" transcribe -q "$tmp/stereo.wav")" "$("$LINNET" transcribe -q --rate 8000 --channels 2 - < "$tmp/stereo.raw")"
