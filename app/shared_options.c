@@ -110,6 +110,8 @@ int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v, int phr
     if (v->grammar && !v->words && is_given(parsed, "words"))
         return lin_misuse(parsed, "--grammar and --no-words exclude each other");
     if (v->grammar) v->words = 1;
+    if (v->grammar && (v->context || v->phrases.count || v->lm || v->rescore || v->combine))
+        return lin_misuse(parsed, "--grammar excludes --context, --phrase, --lm, --rescore, --combine and --best");
     if (v->n_best > 1 && v->speakers) return lin_misuse(parsed, "--diarize and --n-best exclude each other");
     const int phrases = phrases_come || v->context || v->phrases.count;
     if (is_given(parsed, "beam") && v->beam == 0 && needs_beam(v))

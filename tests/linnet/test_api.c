@@ -228,7 +228,9 @@ START_TEST(decoders)
     ck_assert_str_eq(linnet_decoder_kind(d), "words");
     ck_assert_int_eq(linnet_decoder_vocabulary(d), 3);
     linnet_decoder_destroy(d);
-    o.grammar = NULL;
+    o.rescore = "words";
+    require_says(LINNET_INVALID, "a grammar takes no", linnet_decoder_create(model, &o, &d, &err));
+    o.grammar = o.rescore = NULL;
     o.n_keywords = 1;
     const struct {
         const char *keyword, *message;
