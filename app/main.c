@@ -201,15 +201,15 @@ int main(int argc, char **argv)
     else if (is_help && command) lin_help_command(stdout, command, 0);
     else if (is_help) lin_help_program(stdout, lin_commands);
     if (is_version || is_man || is_help) return finish_output(LIN_EXIT_OK);
-    if (name[0] == '-' && name[1]) {
+    if (name[0] == '-' && name[1] && strcmp(name, "--") != 0) {
         lin_complain("unknown option %.60s; a command or a file comes first: linnet FILE %.60s", name, name);
         fputs("Try 'linnet --help'.\n", stderr);
         return LIN_EXIT_USAGE;
     }
     if (command) return finish_output(lin_run_command(command, argc - 2, argv + 2));
-    const int is_file = strcmp(name, "-") == 0 || strstr(name, "://") || (access(name, F_OK) == 0 && !lin_is_folder(name));
+    const int is_file = name[0] == '-' || strstr(name, "://") || (access(name, F_OK) == 0 && !lin_is_folder(name));
     if (!is_file) return unknown_command(name);
-    // linnet FILE..., or - for standard input, is linnet transcribe --words FILE...
+    // linnet FILE..., or - for standard input, or -- before names, is linnet transcribe --words FILE...
     static char words[] = "--words";
     argv[0] = words;
     return finish_output(lin_run_command(&lin_command_transcribe, argc, argv));

@@ -60,6 +60,7 @@ hasnt "no summary of nothing" "$err" "0 files"
 run "$tmp/one.wav" -q -f json
 is "linnet FILE is linnet transcribe --words FILE" "$("$LINNET" transcribe -q --words -f json "$tmp/one.wav")" "$out"
 is "linnet - is standard input" "$out" "$("$LINNET" - -q -f json < "$tmp/one.wav" 2> /dev/null | sed 's/"id":"stdin"/"id":"one"/')"
+gives "linnet -- FILE is linnet FILE" "$("$LINNET" "$tmp/one.wav" -q)" -- "$tmp/one.wav"
 refused "an option first" 2 "unknown option --best; a command or a file comes first: linnet FILE --best" --best "$tmp/one.wav"
 # --best is the options that it stands for.
 run transcribe -q -f json --words --best "$tmp/one.wav"
