@@ -328,7 +328,7 @@ static int check_streams(lin_parsed *parsed, transcribe_job *job)
     if (job->only_end && v->save_state) return lin_misuse(parsed, "--save-state needs a FILE");
     if ((v->input.start || v->input.end) && (v->save_state || v->load_state))
         return lin_misuse(parsed, "--start and --end exclude --save-state and --load-state");
-    if (lin_input_part(&v->input, &job->part, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
+    if (lin_input_part(parsed, &v->input, &job->part, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     return LIN_EXIT_OK;
 }
 

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "app/common.h"
 #include "linnet/find.h"
@@ -217,8 +218,17 @@ lin_status lin_input_channel(const lin_input_values *values, int *channel, lin_e
     return LIN_OK;
 }
 
-lin_status lin_input_part(const lin_input_values *values, lin_part *part, lin_error *err)
+static int is_described(const lin_input_values *v) { return v->rate_hz || v->channels || v->encoding != LIN_PCM_S16LE; }
+
+lin_status lin_input_part(const lin_parsed *parsed, const lin_input_values *values, lin_part *part, lin_error *err)
 {
+    struct stat st;
+    const int n = is_described(values) && !values->raw ? parsed->operands.count : 0;
+    int files = 0; // that --rate, --channels and --encoding do not describe
+    while (files < n && stat(parsed->operands.items[files], &st) == 0 && S_ISREG(st.st_mode)) files++;
+    if (n && files == n)
+        return lin_fail(err, LIN_INVALID, "--rate, --channels and --encoding have no effect on a file with a header; add --raw "
+                                          "if it has none");
     *part = (lin_part){0, INFINITY};
     if (values->track && !*values->track) return lin_fail(err, LIN_INVALID, "--track must be a number or a language");
     lin_audio_choose_track(values->track);
@@ -229,10 +239,9 @@ lin_status lin_input_part(const lin_input_values *values, lin_part *part, lin_er
 
 const lin_pcm_format *lin_input_format(const lin_input_values *values, lin_pcm_format *storage)
 {
-    const int is_described = values->rate_hz || values->channels || values->encoding != LIN_PCM_S16LE;
     *storage = (lin_pcm_format){.rate_hz = values->rate_hz ? values->rate_hz : 16000,
                                 .channels = values->channels ? values->channels : 1,
                                 .encoding = (lin_pcm_encoding)values->encoding,
-                                .fallback = values->raw ? 0 : is_described ? 2 : 1};
+                                .fallback = values->raw ? 0 : is_described(values) ? 2 : 1};
     return storage;
 }

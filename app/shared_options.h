@@ -328,8 +328,9 @@ typedef struct lin_input_values {
 /* The channel: LIN_CHANNEL_MIX, LIN_CHANNEL_EACH or 0, 1, ... LIN_INVALID for other words. */
 lin_status lin_input_channel(const lin_input_values *values, int *channel, lin_error *err);
 
-/* What of each file is read: the part, and for the whole process the track. LIN_INVALID for values that are none. */
-lin_status lin_input_part(const lin_input_values *values, lin_part *part, lin_error *err);
+/* What of each file is read: the part, and for the whole process the track. LIN_INVALID for values that are none,
+ * and for a description of headerless samples where all operands are files that are read by their headers. */
+lin_status lin_input_part(const lin_parsed *parsed, const lin_input_values *values, lin_part *part, lin_error *err);
 
 /* The description of headerless samples for lin_audio_open, stored in `storage`. */
 const lin_pcm_format *lin_input_format(const lin_input_values *values, lin_pcm_format *storage);

@@ -51,6 +51,9 @@ is "--raw: no word about it" "$phones:" "$(cat "$tmp/.out"):$(cat "$tmp/.err")"
 cat "$tmp/talk.raw" | "$LINNET" transcribe -q --rate 16000 - > "$tmp/.out" 2> "$tmp/.err"
 is "also if the rate is given" "$phones:" "$(cat "$tmp/.out"):$(cat "$tmp/.err")"
 is "a rate does not change what a file is" "$phones" "$("$LINNET" transcribe -q --rate 8000 - < "$w" 2> /dev/null)"
+for how in rate=8000 channels=2 encoding=mulaw; do
+    refused "--$how of a file with a header" 2 "have no effect on a file with a header; add --raw" transcribe --$how "$w"
+done
 
 # piped "what" "part of the message" < bytes: refused with that, status 1, from a pipe and as a file on standard input
 piped() {
