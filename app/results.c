@@ -107,22 +107,26 @@ static int given(const lin_parsed *parsed, const char *under, const char *name)
 // Refuses options that say how another format looks than those that are written.
 static int check_layout(const lin_results *r, const lin_parsed *parsed, const lin_results_values *v)
 {
-    static const struct {
+    const int both = r->how.unit == LIN_UNIT_BOTH;
+    const char *unit = !both ? "text ctm trn srt vtt textgrid csv audacity nemo "
+                       : lin_options_find(parsed->command, "layout") < 0 ? "text textgrid csv " // of align: a table
+                                                                         : "textgrid csv ";
+    const struct {
         const char *under, *option, *formats; // formats: each followed by a blank
     } uses[] = {
         {"layout", "paragraphs", "text "}, {"layout", "columns", "text "}, {"layout", "times", "text "},
         {"cues", "width", "srt vtt "},     {"cues", "rows", "srt vtt "},   {"cues", "min", "srt vtt "},
         {"cues", "max", "srt vtt "},       {"cues", "speed", "srt vtt "},  {"cues", "gap", "srt vtt "},
         {"cues", "script", "srt vtt "},    {"cues", "word-times", "vtt "}, {"", "min-confidence", "text json srt vtt "},
-        {"", "unit", "text ctm trn srt vtt textgrid csv audacity nemo "},
+        {"", "unit", unit},
     };
     for (size_t i = 0; i < sizeof uses / sizeof *uses; i++) {
         int used = !given(parsed, uses[i].under, uses[i].option);
         for (int w = 0; w < r->n_writers && !used; w++) used = lin_list_has(uses[i].formats, r->writers[w]->name);
         if (used) continue;
-        return lin_misuse(parsed, "--%s%s%s has no effect on %s; it is for %.*s", uses[i].under, *uses[i].under ? " " : "",
-                          uses[i].option, v->format ? v->format : r->writers[0]->name, (int)strlen(uses[i].formats) - 1,
-                          uses[i].formats);
+        const char *name = both && !strcmp(uses[i].option, "unit") ? "unit both" : uses[i].option;
+        return lin_misuse(parsed, "--%s%s%s has no effect on %s; it is for %.*s", uses[i].under, *uses[i].under ? " " : "", name,
+                          v->format ? v->format : r->writers[0]->name, (int)strlen(uses[i].formats) - 1, uses[i].formats);
     }
     return LIN_EXIT_OK;
 }

@@ -99,6 +99,7 @@ gives "plain text is a line" "he saw [z_uw_b] london he" decode -q $words --no-r
 refused "layout of another format" 2 "--layout times has no effect on srt; it is for text" decode $words --layout times -f srt "$tmp/long.npy"
 refused "cues of no subtitles" 2 "--cues word-times has no effect on srt; it is for vtt" decode $words --cues word-times -f srt "$tmp/long.npy"
 refused "a unit of json" 2 "--unit has no effect on json" decode $words --unit words -f json "$tmp/long.npy"
+refused "both units in a line" 2 "--unit both has no effect on ctm; it is for textgrid csv" decode $words --unit both -f ctm "$tmp/long.npy"
 run decode -q $words --layout times -f srt,text --output-dir "$tmp/two" "$tmp/long.npy"
 is "for one of two formats" "[00:00:00] He saw [...]." "$(head -n 1 "$tmp/two/long.txt")"
 refused "the layout of several files" 1 "a line for each; --layout needs --output-dir" decode $words --layout times "$tmp/long.npy" "$tmp/he.npy"
