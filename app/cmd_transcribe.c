@@ -106,14 +106,20 @@ static lin_status flow(void *context, int lane, lin_result *result, lin_error *e
     return lin_results_flow(&l->job->bulk.results, result, err);
 }
 
+static int count_names(const char *names)
+{
+    int n = names != NULL;
+    for (; names && *names; names++) n += *names == ',';
+    return n;
+}
+
 static lin_status begin_lanes(void *context, int lanes, lin_error *err)
 {
     const worker *l = context;
     lin_status status = LIN_OK;
     const char *names = l->job->v->decoding.speakers ? NULL : l->job->v->speakers; // of channels
-    int named = 1;
-    for (const char *c = names; c && *c; c++) named += *c == ',';
-    if (named > lanes && names && !l->input->cut.channel)
+    const int named = count_names(names);
+    if (named > lanes && !l->input->cut.channel)
         return lin_fail(err, LIN_INVALID, "--speakers has %d names, but the sound has %d channel%s; each name is for a channel",
                         named, lanes, lanes == 1 ? "" : "s");
     for (int i = 0; i < lanes && status == LIN_OK; i++) {
@@ -351,12 +357,14 @@ static int check(lin_parsed *parsed, transcribe_job *job)
     int wrong = lin_decoding_check(parsed, &v->decoding, 0);
     if (wrong == LIN_EXIT_OK) wrong = lin_results_check(&job->bulk.results, parsed, &v->results);
     if (wrong != LIN_EXIT_OK) return wrong;
-    const int diarizes = v->decoding.speakers != 0;
+    const int named = count_names(v->speakers), speakers = v->decoding.speakers, diarizes = speakers != 0;
     if (diarizes && job->channel == LIN_CHANNEL_EACH) return lin_misuse(parsed, "--diarize is for one channel, or the mix");
     if (diarizes && (v->save_state || v->load_state))
         return lin_misuse(parsed, "--diarize needs a whole FILE: not with --save-state or --load-state");
     if (v->speakers && job->channel != LIN_CHANNEL_EACH && !diarizes)
         return lin_misuse(parsed, "--speakers needs --channel each or --diarize");
+    if (speakers > 0 && named > speakers)
+        return lin_misuse(parsed, "--speakers has %d names, but --diarize=%d; each name is for a speaker", named, speakers);
     if (v->speakers && v->decoding.n_best > 1) return lin_misuse(parsed, "--speakers and --n-best exclude each other");
     job->bulk.results.by_turns = diarizes ? 1 : v->speakers ? 2 : 0;
     job->bulk.results.speakers = v->speakers || diarizes;

@@ -80,6 +80,7 @@ want="--diarize is for one channel" && refused --diarize --channel each "$tmp/ta
 want="not with --save-state" && refused --diarize --save-state "$tmp/s" "$tmp/talk.raw"
 want="--diarize and --n-best exclude each other" && refused --diarize --n-best 2 "$tmp/talk.raw"
 want="--speakers needs --channel each or --diarize" && refused --speakers Anna "$tmp/talk.raw"
+want="--speakers has 3 names, but --diarize=2; each name is for a speaker" && refused --diarize=2 --speakers A,B,C "$tmp/talk.raw"
 want="diarize" && refused --diarize=11 "$tmp/talk.raw"
 
 # A server gives streams what listen writes.
