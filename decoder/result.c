@@ -221,12 +221,12 @@ lin_status lin_result_append(lin_result *r, const lin_result *more, lin_error *e
 
 lin_status lin_result_append_part(lin_result *r, const lin_result *from, int first, int n, lin_error *err)
 {
-    assert(r != from && first >= 0 && n >= 0 && first <= lin_result_items(from) - n);
+    assert(r != from && first >= 0 && n > 0 && first <= lin_result_items(from) - n);
     int phone = first, phones = n;
     if (from->has_words) {
-        const lin_result_word *last = n ? &from->words[first + n - 1] : NULL;
-        phone = n ? from->words[first].first_phone : 0;
-        phones = n ? last->first_phone + last->n_phones - phone : 0;
+        const lin_result_word *last = &from->words[first + n - 1];
+        phone = from->words[first].first_phone;
+        phones = last->first_phone + last->n_phones - phone;
     }
     LIN_TRY(room(r, phones, from->has_words ? n : 0, from->text_used, err));
     if (phones) memcpy(r->phones + r->n_phones, from->phones + phone, (size_t)phones * sizeof *r->phones);
@@ -245,6 +245,14 @@ lin_status lin_result_append_part(lin_result *r, const lin_result *from, int fir
     r->n_phones += phones;
     r->has_words |= from->has_words;
     r->has_written = from->has_written;
+    // A keyword is in the part in which it begins; before an item it belongs to that item.
+    const double from_s = first ? lin_result_item(from, first - 1).end_s : -INFINITY;
+    const double until_s = first + n < lin_result_items(from) ? lin_result_item(from, first + n - 1).end_s : INFINITY;
+    for (int i = 0; i < from->n_keywords; i++) {
+        const lin_result_keyword *k = &from->keywords[i];
+        if (k->start_s < from_s || k->start_s >= until_s) continue;
+        LIN_TRY(lin_result_add_keyword(r, from->text + k->text, k->confidence, k->start_s, k->end_s, err));
+    }
     return LIN_OK;
 }
 

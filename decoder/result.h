@@ -185,8 +185,8 @@ void lin_result_shift(lin_result *result, double seconds);
  * nothing is appended. */
 lin_status lin_result_append(lin_result *result, const lin_result *more, lin_error *err);
 
-/* Appends n words of `more` from number `first` on with their phones, or, of a result without words, of so many phones; not its
- * scores. */
+/* Appends n > 0 words of `from` from number `first` on with their phones, or, of a result without words, so many phones; and the
+ * keywords that begin in them. Not its scores. */
 lin_status lin_result_append_part(lin_result *result, const lin_result *from, int first, int n, lin_error *err);
 
 /* Appends the phones, words and keywords that `from` has more than the result, which is a copy of its beginning; takes over

@@ -9,7 +9,7 @@ static const char *spell(const void *context, int word)
     return context;
 }
 
-// "0.5 0.7 hello 0.8 1.0 you": words with their times, two phones each.
+// "0.5 0.7 hello 0.8 1.0 you": words with their times, two phones each; all are keywords, which begin a little before.
 static void say(lin_result *r, const char *speaker, int channel, const char *text)
 {
     OK(lin_result_begin(r, "call", speaker, channel, &err));
@@ -24,6 +24,7 @@ static void say(lin_result *r, const char *speaker, int channel, const char *tex
         lin_path_word said = {.n_phones = 2, .confidence = 1, .start = a, .end = b};
         const lin_path path = {.phones = phones, .n_phones = 2, .words = &said, .n_words = 1};
         OK(lin_result_add_path(r, &path, 0.01, spell, word, &err));
+        OK(lin_result_add_keyword(r, word, 1, from - 0.01, to, &err));
     }
 }
 
@@ -78,6 +79,8 @@ START_TEST(turns_in_the_order_of_time)
         ck_assert_int_eq(r->channel, strcmp(r->speaker, "anna") ? 2 : 1);
         ck_assert_int_eq(r->n_phones, 2 * r->n_words);
         ck_assert_int_eq(r->words[r->n_words - 1].first_phone, r->n_phones - 2);
+        ck_assert_int_eq(r->n_keywords, r->n_words);
+        ck_assert_str_eq(r->text + r->keywords[0].text, lin_result_word_text(r, 0));
         ck_assert_double_eq(turn->start_s, r->words[0].start_s);
         ck_assert_double_eq(turn->end_s, r->words[r->n_words - 1].end_s);
         ck_assert(turn->until_s >= turn->end_s && r->seconds == 60);
