@@ -379,7 +379,9 @@ static int take_range(cursor *c, unsigned long *from, unsigned long *to)
     const size_t n = (size_t)(c->end - at) < sizeof text - 1 ? (size_t)(c->end - at) : sizeof text - 1;
     memcpy(text, at, n);
     text[n] = '\0';
-    if (sscanf(text, "%9lu..%9lu%n", from, to, &used) != 2 || strspn(text, "0123456789.") < (size_t)used) return 0; // "1..-5"
+    if (sscanf(text, "%9lu..%9lu%n", from, to, &used) != 2 || strspn(text, "0123456789.") < (size_t)used || // "1..-5"
+        strspn(text + used, "0123456789") > 0) // of ten digits
+        return 0;
     c->at = at + used;
     return 1;
 }
@@ -457,7 +459,7 @@ static lin_status parse_reference(maker *m, cursor *c, const char *name, size_t 
     }
     if (number == NONE && n == 6 && !memcmp(name, "number", 6)) {
         if (!take_range(c, &from, &to))
-            return lin_fail(err, LIN_FORMAT, "$number has no range behind it, such as $number 1..100");
+            return lin_fail(err, LIN_FORMAT, "$number has no range behind it of up to nine digits, such as $number 1..100");
         if (from > to || to - from >= MOST_NUMBERS)
             return lin_fail(err, LIN_FORMAT, "$number %lu..%lu: a range goes up, and has at most %d numbers", from, to,
                             MOST_NUMBERS);

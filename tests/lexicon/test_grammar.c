@@ -177,6 +177,7 @@ START_TEST(test_refused)
         {"to $number\n", LIN_FORMAT, "x:1: $number has no range"},
         {"to $number 5..1\n", LIN_FORMAT, "a range goes up"},
         {"to $number 1..-5\n", LIN_FORMAT, "no range behind it"},
+        {"to $number 1..1000000000\n", LIN_FORMAT, "no range behind it of up to nine digits"},
         {"to $number 1..20000\n", LIN_FORMAT, "at most 10000"},
         {"to $number 1..2\n", LIN_FORMAT, "no rules for the numbers"},
         {"to 5\n", LIN_FORMAT, "x:1"},
