@@ -216,6 +216,7 @@ refused "a state of another beam" 1 "s.bin: it was saved by another words search
     transcribe -q $frames $words -b 100 --tune bonus=3 "$tmp/s.raw"
 refused "alternatives of a piece" 2 "--n-best needs a whole FILE" transcribe -q $frames $words -n 3 "$tmp/s.raw"
 shows "info says by what" "by:               words" info "$tmp/s.bin"
+is "CTM of a piece without words" ";; stdin has no words" "$(head -c 200 /dev/zero | t $words -f ctm --raw --save-state "$tmp/none.bin" -)"
 t --words --no-readable --no-lm -l "$tmp/x.dict" --no-unknown --channel each --ids "$tmp/s.wav" > "$tmp/each"
 is "each channel" "s $(t --words --no-readable --no-lm -l "$tmp/x.dict" --no-unknown "$tmp/s.wav")" "$(cat "$tmp/each")"
 for how in "--words --no-lm -l $tmp/x.dict" "--words --no-readable --no-lm -l $tmp/x.dict" ""; do
