@@ -227,7 +227,7 @@ static lin_status parse_number(const lin_option *o, const char *label, const cha
     if (*end || isspace((unsigned char)buffer[0]) || isnan(v) || (whole && v != floor(v))) {
         return lin_fail(err, LIN_INVALID, "%s needs %s, not '%s'", label, kind, buffer);
     }
-    if (v < o->min || v > o->max) {
+    if ((v < o->min || v > o->max) && text != o->bare) { // which may be outside
         return lin_fail(err, LIN_INVALID, "%s must be between %.15g and %.15g, not %s", label, o->min, o->max, buffer);
     }
     *out = v;

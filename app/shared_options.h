@@ -246,8 +246,8 @@ void lin_live_models_close(lin_live_models *models);
 
 /* result: what the option makes of it, as a part of a sentence; rates: of errors. */
 #define LIN_DIARIZE_ROW(owner, field, result, rates)                                                                             \
-    {.name = "diarize", .type = LIN_OPTION_INT, .at = offsetof(owner, field.speakers), .min = LIN_SPEAKERS_UNKNOWN,              \
-     .max = LIN_SPEAKERS_MOST, .value = "N", .bare = "-1",                                                                       \
+    {.name = "diarize", .type = LIN_OPTION_INT, .at = offsetof(owner, field.speakers), .min = 1, .max = LIN_SPEAKERS_MOST,       \
+     .value = "N", .bare = "-1", /* LIN_SPEAKERS_UNKNOWN */                                                                      \
      .help = "Tell apart who speaks: " result " of the speakers S1, S2, ... N: how many they are, if that is known. " rates      \
              " (docs/speakers.md)"}
 

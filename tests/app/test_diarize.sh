@@ -81,7 +81,7 @@ want="not with --save-state" && refused --diarize --save-state "$tmp/s" "$tmp/ta
 want="--diarize and --n-best exclude each other" && refused --diarize --n-best 2 "$tmp/talk.raw"
 want="--speakers needs --channel each or --diarize" && refused --speakers Anna "$tmp/talk.raw"
 want="--speakers has 3 names, but --diarize=2; each name is for a speaker" && refused --diarize=2 --speakers A,B,C "$tmp/talk.raw"
-want="diarize" && refused --diarize=11 "$tmp/talk.raw"
+want="--diarize must be between 1 and 10" && refused --diarize=11 "$tmp/talk.raw"
 
 # A server gives streams what listen writes.
 built=$(dirname "$PROGRAM")
