@@ -87,7 +87,8 @@ static lin_status take_phrases(const cJSON *list, lin_message *m, lin_error *err
 {
     const int n = cJSON_GetArraySize(list);
     if (!cJSON_IsArray(list) || n > LIN_MESSAGE_MOST_PHRASES)
-        return lin_fail(err, LIN_INVALID, "phrases must be a list of at most %d texts", (int)LIN_MESSAGE_MOST_PHRASES);
+        return lin_fail(err, LIN_INVALID, "%s must be a list of at most %d texts", list ? list->string : "phrases",
+                        (int)LIN_MESSAGE_MOST_PHRASES);
     lin_message_free(m);
     const cJSON *item;
     cJSON_ArrayForEach(item, list)
