@@ -38,6 +38,7 @@ done
 is "in one stream" "hello HH AH L OW
 zoo Z UW" "$(d "$tmp/hello.npy" "$tmp/zoo.npy")"
 is "CSV has one header" 1 "$(d -f csv "$tmp/hello.npy" "$tmp/zoo.npy" | grep -c '^id,')"
+refused "standard input" 2 "a MATRIX must be a file, not standard input (-)" decode -
 refused "a sound" 2 "talk.wav is a sound; linnet transcribe reads sound" decode talk.wav
 refused "several formats in one stream" 2 "several formats (text,json) need --output-dir" decode -f text,json "$tmp/zoo.npy"
 refused "two recordings in one SRT" 1 "a file of srt holds one recording: use --output-dir" \

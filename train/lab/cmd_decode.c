@@ -136,6 +136,7 @@ static int run(lin_parsed *parsed)
     lin_error err = {0};
     job.bulk = (lin_bulk){.noun = "file", .jobs = v->jobs, .quiet = v->quiet, .context = &job, .work = work, .take = take};
     if (parsed->operands.count == 0) return lin_misuse(parsed, "no MATRIX is given");
+    if (strcmp(parsed->operands.items[0], "-") == 0) return lin_misuse(parsed, "a MATRIX must be a file, not standard input (-)");
     if (lin_corpus_is_sound(parsed->operands.items[0]))
         return lin_misuse(parsed, "%s is a sound; linnet transcribe reads sound, decode reads matrices of log-probabilities",
                           parsed->operands.items[0]);
