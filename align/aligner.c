@@ -404,6 +404,8 @@ static lin_status align_interval(lin_aligner *a, const lin_textgrid_interval *v,
     const int64_t first = (int64_t)fmin(fmax(floor((v->start_s - part_s) / a->row_s), 0), last);
     const int64_t from = (int64_t)fmin(fmax(floor((v->start_s - part_s + early_s) / a->row_s), (double)first), last);
     const int64_t to = (int64_t)fmax(fmin(ceil((v->end_s - part_s + late_s) / a->row_s), last), (double)from);
+    if (v->start_s >= part_s + out->seconds)
+        return lin_fail(err, LIN_INVALID, "it begins after the end of the sound, at %.3f s", part_s + out->seconds);
     LIN_TRY(parse(a, text, strlen(text), out, err));
     const lin_status status = align_rows(a, first, from, to, out, err);
     drop_align(a);

@@ -87,12 +87,13 @@ is "a TextGrid: utterances within their times" "    0.250     0.550  one|    1.1
 has "a TextGrid: marks are counted" "$err" "the mark [laughs] is not a word and was skipped"
 run align --posteriors "$tmp/m.npy" --text-file "$tmp/one.TextGrid" $lex --row-ms 100 -q -f json
 has "a TextGrid: goodness of phonemes" "$out" '"phone":"UW","start":1.400,"end":1.450,"confidence":0.9000,"goodness":-0.'
-grid 1 '"IntervalTier" "a" 0 1.8 3 0 1 "one" 1 1.1 "two" 1.1 9 "one ^"' > "$tmp/bad.TextGrid"
+grid 1 '"IntervalTier" "a" 0 1.8 4 0 1 "one" 1 1.1 "two" 1.1 9 "one ^" 9 10 "one"' > "$tmp/bad.TextGrid"
 run align --posteriors "$tmp/m.npy" --text-file "$tmp/bad.TextGrid" $lex --row-ms 100
 is "a TextGrid, utterances that cannot be: status" 1 "$status"
 is "a TextGrid, utterances that cannot be: the other is done" "    0.200     0.800  one" "$out"
 has "a TextGrid, utterances that cannot be: too short" "$err" "bad.TextGrid: 1.000 to 1.100 s: the text is longer than the sound"
 has "a TextGrid, utterances that cannot be: a digit" "$err" "bad.TextGrid: 1.100 to 9.000 s: '^' at byte 5"
+has "a TextGrid, utterances that cannot be: behind the sound" "$err" "9.000 to 10.000 s: it begins after the end of the sound, at 1.800 s"
 grid 2 '"IntervalTier" "anna b" 0 1.8 1 0 0.9 "one"' '"IntervalTier" "ben" 0 1.8 1 0.9 1.8 "two"' > "$tmp/two.TextGrid"
 run align --posteriors "$tmp/m.npy" --text-file "$tmp/two.TextGrid" $lex --row-ms 100 -q -f trn
 is "a TextGrid of two speakers" "one (m-anna_b)|two (m-ben)" "$(printf '%s' "$out" | tr '\n' '|')"
