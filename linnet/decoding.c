@@ -225,6 +225,7 @@ static lin_status add_line(void *context, const char *text, size_t n, int line, 
     size_t n_field, n_text = tab ? (size_t)(tab - text) : n;
     char quoted[LIN_QUOTE];
     if (n > LONGEST_PHRASE) return lin_fail(err, LIN_FORMAT, "a line of over %d bytes is not a phrase", LONGEST_PHRASE);
+    if (memchr(text, '\0', n)) return lin_fail(err, LIN_FORMAT, "a line with a NUL byte is not a phrase");
     if (tab && (!lin_field_next(&at, text + n, &field, &n_field) || !lin_text_number(field, n_field, &bonus) ||
                 !isfinite(bonus) || fabs(bonus) > LIN_CONTEXT_BONUS_MAX || lin_field_next(&at, text + n, &field, &n_field))) {
         return lin_fail(err, LIN_FORMAT, "'%s' after the tab is not a bonus such as 3.5",
