@@ -124,6 +124,9 @@ char *lin_text_copy(const char *text, size_t n)
 
 int lin_text_number(const char *text, size_t n, double *value)
 {
+    // Exact, so that quotients of mantissas below 2^53 are the nearest doubles.
+    static const double powers[] = {1,    1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     size_t i = 0, n_digits = 0;
     double mantissa = 0;
     int negative = 0, exponent = 0, exponent_sign = 1, written = 0;
@@ -144,8 +147,11 @@ int lin_text_number(const char *text, size_t n, double *value)
         if (i == first) return 0;
     }
     if (i != n) return 0;
-    *value = (negative ? -mantissa : mantissa) * pow(10.0, exponent + exponent_sign * written);
-    return isfinite(*value);
+    exponent += exponent_sign * written;
+    if (exponent < 0 && exponent >= -22) mantissa /= powers[-exponent];
+    else if (exponent) mantissa *= pow(10.0, exponent);
+    *value = negative ? -mantissa : mantissa;
+    return isfinite(mantissa);
 }
 
 /* ---- gzip ------------------------------------------------------------------------------------------------------------------ */

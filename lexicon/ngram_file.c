@@ -40,29 +40,6 @@ typedef struct reader {
 
 /* ---- numbers --------------------------------------------------------------------------------------------------------------- */
 
-// "-1.2345", the usual form: an integer below 2^53 and a power of ten below 10^23, whose quotient is the nearest double.
-static int read_number(const char *text, size_t n, double *value)
-{
-    static const double powers[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
-    size_t sign = n && text[0] == '-', decimals = 0;
-    uint64_t digits = 0;
-    int point = 0;
-    if (n - sign < 2 || n - sign > 16) return lin_text_number(text, n, value);
-    for (size_t i = sign; i < n; i++) {
-        if (text[i] == '.' && !point) {
-            point = 1;
-            decimals = n - i - 1;
-        } else if (lin_is_digit(text[i])) {
-            digits = digits * 10 + (uint64_t)(text[i] - '0');
-        } else {
-            return lin_text_number(text, n, value);
-        }
-    }
-    *value = (double)digits / powers[decimals];
-    if (sign) *value = -*value;
-    return 1;
-}
-
 static float to_natural(double log10_value)
 {
     return (float)((log10_value < log10_zero ? log10_zero : log10_value) * ln10) + 0.0f; // never -0
@@ -72,7 +49,7 @@ static lin_status read_logp(const reader *r, const char *text, size_t n, float *
 {
     char quote[LIN_QUOTE];
     double value;
-    if (!read_number(text, n, &value))
+    if (!lin_text_number(text, n, &value))
         return FAIL_HERE(r, "'%s' is not a number; a line begins with the logarithm to base 10 of a probability, -99 for 0",
                          lin_quote(quote, text, n));
     if (value > log10_tolerance) return FAIL_HERE(r, "'%s' is the logarithm of a probability over 1", lin_quote(quote, text, n));
@@ -84,7 +61,7 @@ static lin_status read_backoff(const reader *r, const char *text, size_t n, floa
 {
     char quote[LIN_QUOTE];
     double value;
-    if (!read_number(text, n, &value) || value > -log10_zero)
+    if (!lin_text_number(text, n, &value) || value > -log10_zero)
         return FAIL_HERE(r, "'%s' is not a back-off weight (a logarithm to base 10); is there a blank in a word?",
                          lin_quote(quote, text, n));
     *backoff = to_natural(value);
@@ -315,7 +292,7 @@ static void write_number(FILE *file, float natural)
         int n = snprintf(text, sizeof text, "%.*g", digits, (double)natural / ln10);
         char *comma = strchr(text, ',');
         if (comma) *comma = '.';
-        if (read_number(text, (size_t)n, &value) && to_natural(value) == natural) break;
+        if (lin_text_number(text, (size_t)n, &value) && to_natural(value) == natural) break;
     }
     fputs(text, file);
 }
