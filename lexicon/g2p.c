@@ -32,12 +32,13 @@ typedef struct pairs_of {
     int from, to;
 } pairs_of;
 
-// The best path to a state of the n-gram model after a letter.
+// The best path to a state of the n-gram model: the pronunciation of the first letters, or the spelling of the first phones.
 typedef struct hypothesis {
     lin_ngram_state state;
     float logp;
-    int pair;
-    int back; // the hypothesis of the letter before
+    int at;       // its last pair; of a spelling, its last node
+    int back;     // of a pronunciation: the hypothesis of the letter before
+    int n_silent; // of a spelling: letters without a sound at its end
 } hypothesis;
 
 // The label of a phone by its CMUdict name: without stress, or "AH0" if the set has only phones with stress; -1: there is none.
@@ -163,22 +164,17 @@ void lin_g2p_rules_destroy(lin_g2p_rules *rules)
     lin_free(rules);
 }
 
-// Keeps the best hypothesis of each state, and the BEAM best of all states. Of equal ones the first is kept.
-static void offer(hypothesis *beam, int *n, const hypothesis *h)
+// Where a hypothesis goes: one for each state and number of silent letters, the BEAM best of all; of equal ones the first is kept.
+// -1: nowhere.
+static int place_of(const hypothesis *beam, int *n, const hypothesis *h)
 {
     int worst = 0;
     for (int i = 0; i < *n; i++) {
-        if (beam[i].state == h->state) {
-            if (h->logp > beam[i].logp) beam[i] = *h;
-            return;
-        }
+        if (beam[i].state == h->state && beam[i].n_silent == h->n_silent) return h->logp > beam[i].logp ? i : -1;
         if (beam[i].logp < beam[worst].logp) worst = i;
     }
-    if (*n < BEAM) {
-        beam[(*n)++] = *h;
-    } else if (h->logp > beam[worst].logp) {
-        beam[worst] = *h;
-    }
+    if (*n < BEAM) return (*n)++;
+    return h->logp > beam[worst].logp ? worst : -1;
 }
 
 static int step(const lin_g2p_rules *r, pairs_of letter, const hypothesis *from, int n_from, hypothesis *to)
@@ -186,9 +182,10 @@ static int step(const lin_g2p_rules *r, pairs_of letter, const hypothesis *from,
     int n = 0;
     for (int i = 0; i < n_from; i++) {
         for (int k = letter.from; k < letter.to; k++) {
-            hypothesis h = {.pair = k, .back = i};
+            hypothesis h = {.at = k, .back = i};
             h.logp = from[i].logp + lin_ngram_score(r->lm, from[i].state, r->pairs[k].word, &h.state);
-            offer(to, &n, &h);
+            const int place = place_of(to, &n, &h);
+            if (place >= 0) to[place] = h;
         }
     }
     return n;
@@ -229,7 +226,7 @@ lin_status lin_g2p_rules_apply(const lin_g2p_rules *r, const char *word, size_t 
     hypothesis *beams = lin_alloc((n + 1) * BEAM, sizeof *beams); // [letters + 1, BEAM]
     if (!beams) return lin_no_memory(err, "letter-to-sound rules", (n + 1) * BEAM * sizeof *beams);
     int count = 1, best = 0, phones = 0;
-    beams[0] = (hypothesis){.state = lin_ngram_begin(r->lm), .pair = -1};
+    beams[0] = (hypothesis){.state = lin_ngram_begin(r->lm), .at = -1};
     for (size_t i = 0; i < n; i++) count = step(r, letters[i], beams + i * BEAM, count, beams + (i + 1) * BEAM);
     hypothesis *last = beams + n * BEAM;
     for (int i = 0; i < count; i++) {
@@ -238,13 +235,13 @@ lin_status lin_g2p_rules_apply(const lin_g2p_rules *r, const char *word, size_t 
     }
     // Traced back from the end; the phones are written from the end of their space.
     for (size_t i = n, at = (size_t)best; i > 0; at = (size_t)beams[i * BEAM + at].back, i--)
-        phones += r->pairs[beams[i * BEAM + at].pair].n;
+        phones += r->pairs[beams[i * BEAM + at].at].n;
     if (phones > capacity) {
         status = lin_fail(err, LIN_TOO_SMALL, "the word has a pronunciation of more than %d phones", capacity);
     } else {
         *n_labels = phones;
         for (size_t i = n, at = (size_t)best; i > 0; at = (size_t)beams[i * BEAM + at].back, i--) {
-            const pair *p = &r->pairs[beams[i * BEAM + at].pair];
+            const pair *p = &r->pairs[beams[i * BEAM + at].at];
             for (int k = p->n; k > 0; k--) labels[--phones] = p->labels[k - 1];
         }
     }
@@ -259,46 +256,28 @@ typedef struct node {
     int pair, back; // of the rules; the letter before, -1: none
 } node;
 
-typedef struct candidate {
-    lin_ngram_state state;
-    float logp;
-    int node, n_silent; // letters without a sound at its end
-} candidate;
-
 typedef struct speller {
     const lin_g2p_rules *rules;
-    candidate *beams; // [phones + 1, BEAM], by the phones that are spelled
-    int *counts;      // [phones + 1]
+    hypothesis *beams; // [phones + 1, BEAM], by the phones that are spelled
+    int *counts;       // [phones + 1]
     node *nodes;
     int n_nodes, capacity;
 } speller;
 
-// Where a candidate goes: one for each state and number of silent letters, the BEAM best of all. -1: nowhere.
-static int place_of(const candidate *beam, int *n, const candidate *c)
-{
-    int worst = 0;
-    for (int i = 0; i < *n; i++) {
-        if (beam[i].state == c->state && beam[i].n_silent == c->n_silent) return c->logp > beam[i].logp ? i : -1;
-        if (beam[i].logp < beam[worst].logp) worst = i;
-    }
-    if (*n < BEAM) return (*n)++;
-    return c->logp > beam[worst].logp ? worst : -1;
-}
-
-static lin_status offer_spelling(speller *s, int spelled, candidate c, int letter, int back, lin_error *err)
+static lin_status offer_spelling(speller *s, int spelled, hypothesis h, int letter, int back, lin_error *err)
 {
     LIN_TRY(lin_grow_int(&s->nodes, &s->capacity, (int64_t)s->n_nodes + 1, sizeof *s->nodes, "a spelling", err));
-    candidate *beam = s->beams + (size_t)spelled * BEAM;
-    const int at = place_of(beam, &s->counts[spelled], &c);
-    if (at < 0) return LIN_OK;
+    hypothesis *beam = s->beams + (size_t)spelled * BEAM;
+    const int place = place_of(beam, &s->counts[spelled], &h);
+    if (place < 0) return LIN_OK;
     s->nodes[s->n_nodes] = (node){letter, back};
-    c.node = s->n_nodes++;
-    beam[at] = c;
+    h.at = s->n_nodes++;
+    beam[place] = h;
     return LIN_OK;
 }
 
 // By every letter that has the next phones, or, silent, by every letter without a sound.
-static lin_status extend_spelling(speller *s, int spelled, const candidate *c, const int *labels, int n, int silent,
+static lin_status extend_spelling(speller *s, int spelled, const hypothesis *h, const int *labels, int n, int silent,
                                   lin_error *err)
 {
     const lin_g2p_rules *r = s->rules;
@@ -307,17 +286,17 @@ static lin_status extend_spelling(speller *s, int spelled, const candidate *c, c
         if ((p->n == 0) != silent || p->n > n - spelled) continue;
         if (p->n > 0 && p->labels[0] != labels[spelled]) continue;
         if (p->n > 1 && p->labels[1] != labels[spelled + 1]) continue;
-        candidate next = {.n_silent = silent ? c->n_silent + 1 : 0};
-        next.logp = c->logp + lin_ngram_score(r->lm, c->state, p->word, &next.state);
-        LIN_TRY(offer_spelling(s, spelled + p->n, next, k, c->node, err));
+        hypothesis next = {.n_silent = silent ? h->n_silent + 1 : 0};
+        next.logp = h->logp + lin_ngram_score(r->lm, h->state, p->word, &next.state);
+        LIN_TRY(offer_spelling(s, spelled + p->n, next, k, h->at, err));
     }
     return LIN_OK;
 }
 
-// The candidates at `spelled` phones that end in `n_silent` silent letters (-1: any number), each by one letter more.
+// The hypotheses at `spelled` phones that end in `n_silent` silent letters (-1: any number), each by one letter more.
 static lin_status extend_all(speller *s, int spelled, int n_silent, const int *labels, int n, lin_error *err)
 {
-    candidate now[BEAM]; // the beam itself changes
+    hypothesis now[BEAM]; // the beam itself changes
     const int count = s->counts[spelled];
     memcpy(now, s->beams + (size_t)spelled * BEAM, (size_t)count * sizeof *now);
     for (int k = 0; k < count; k++)
@@ -329,12 +308,12 @@ static lin_status extend_all(speller *s, int spelled, int n_silent, const int *l
 // The last node of the most probable spelling; -1: there is none.
 static int best_spelling(const speller *s, int n)
 {
-    const candidate *last = s->beams + (size_t)n * BEAM;
+    const hypothesis *last = s->beams + (size_t)n * BEAM;
     int best = -1;
     float most = 0;
     for (int k = 0; k < s->counts[n]; k++) {
         const float logp = last[k].logp + lin_ngram_end(s->rules->lm, last[k].state);
-        if (best < 0 || logp > most) best = last[k].node, most = logp;
+        if (best < 0 || logp > most) best = last[k].at, most = logp;
     }
     return best;
 }
@@ -344,7 +323,7 @@ static lin_status spell(speller *s, const int *labels, int n, char *word, size_t
     enum { SILENT = 2 };
     const lin_g2p_rules *r = s->rules;
     size_t length = 0;
-    LIN_TRY(offer_spelling(s, 0, (candidate){.state = lin_ngram_begin(r->lm)}, -1, -1, err));
+    LIN_TRY(offer_spelling(s, 0, (hypothesis){.state = lin_ngram_begin(r->lm)}, -1, -1, err));
     for (int i = 0; i <= n; i++) {
         for (int k = 0; k < SILENT; k++) LIN_TRY(extend_all(s, i, k, labels, n, err));
         if (i < n) LIN_TRY(extend_all(s, i, -1, labels, n, err));
