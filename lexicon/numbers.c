@@ -362,15 +362,13 @@ int lin_number_read(const lin_written *rules, const char *const *words, int n, c
 /* ---- the words of numbers -------------------------------------------------------------------------------------------------- */
 
 // Whether a word is made of pieces: "zwei", "und", "vierzig".
-static int is_made(const lin_written *w, const char *word, int is_whole, int *steps)
+static int is_made(const lin_written *w, const char *word, int *steps)
 {
     if (!*word) return 1;
     if (++*steps > MOST_STEPS / 10) return 0;
-    for (int i = 0; i < w->n_stems; i++) {
-        const lin_written_stem *p = &w->stems[i];
-        const size_t n = strlen(p->text);
-        if (strncmp(word, p->text, n) != 0 || (p->is_word && (!is_whole || word[n]))) continue;
-        if (is_made(w, word + n, 0, steps)) return 1;
+    for (int i = 0; i < w->stems.n; i++) {
+        const size_t n = w->stems.items[i].n;
+        if (strncmp(word, lin_symbols_text(&w->stems, i), n) == 0 && is_made(w, word + n, steps)) return 1;
     }
     return 0;
 }
@@ -378,7 +376,7 @@ static int is_made(const lin_written *w, const char *word, int is_whole, int *st
 int lin_number_word(const lin_written *rules, const char *word)
 {
     int steps = 0;
-    return rules && *word && is_made(rules, word, 1, &steps);
+    return rules && *word && (lin_symbols_find(&rules->words, word, strlen(word)) >= 0 || is_made(rules, word, &steps));
 }
 
 const char *lin_number_title(const lin_written *rules, const char *word)
@@ -390,33 +388,20 @@ const char *lin_number_title(const lin_written *rules, const char *word)
 
 /* ---- checks when rules are read -------------------------------------------------------------------------------------------- */
 
-static lin_status add_stem(lin_written *w, const char *text, size_t n, int is_word, lin_error *err)
-{
-    if (!n) return LIN_OK;
-    for (int i = 0; i < w->n_stems; i++) {
-        const lin_written_stem *p = &w->stems[i];
-        if (p->is_word == is_word && strlen(p->text) == n && memcmp(p->text, text, n) == 0) return LIN_OK;
-    }
-    LIN_TRY(lin_grow_int(&w->stems, &w->stems_capacity, (int64_t)w->n_stems + 1, sizeof *w->stems, "rules", err));
-    char *copy = lin_text_copy(text, n);
-    if (!copy) return lin_no_memory(err, "rules", n);
-    w->stems[w->n_stems++] = (lin_written_stem){copy, is_word};
-    return LIN_OK;
-}
-
 // The texts in the rules of a set, and of the sets that these name.
 static lin_status add_stems(lin_written *w, const lin_written_set *s, unsigned char *seen, lin_error *err)
 {
     if (seen[s - w->sets]) return LIN_OK;
     seen[s - w->sets] = 1;
     for (int i = s->first; i < s->first + s->n; i++) {
+        int index;
         lin_written_piece piece;
         const char *p = w->rules[i].patterns, *end = p + strlen(p);
         while (lin_written_next(w, &p, end, s, -1, &piece)) {
             if (piece.part && piece.set) LIN_TRY(add_stems(w, piece.set, seen, err));
             for (size_t at = 0, n; !piece.part && at < piece.n; at += n + 1) {
                 for (n = 0; at + n < piece.n && !strchr(" +|=", piece.text[at + n]);) n++;
-                LIN_TRY(add_stem(w, piece.text + at, n, 0, err));
+                if (n) LIN_TRY(lin_symbols_add(&w->stems, piece.text + at, n, &index, err));
             }
         }
     }
@@ -430,9 +415,10 @@ static const char *check_word(lin_written *w, const char *p, size_t n, int is_la
     if (*p == '(') return n > 2 && p[n - 1] == ')' && is_last ? NULL : "words in ( ) stand first or last";
     if (*p != '{') {
         if (memchr(p, '{', n) || memchr(p, '}', n)) return "there must be blanks around {...}";
+        int index;
         for (size_t k; n; p += k < n ? k + 1 : k, n -= k < n ? k + 1 : k) {
             for (k = 0; k < n && p[k] != '|';) k++;
-            if (*status == LIN_OK) *status = add_stem(w, p, k, 1, err);
+            if (k && *status == LIN_OK) *status = lin_symbols_add(&w->words, p, k, &index, err);
         }
         return NULL;
     }

@@ -633,11 +633,11 @@ void lin_written_destroy(lin_written *w)
 {
     if (!w) return;
     for (int i = 0; i < w->n_rules; i++) lin_free(w->rules[i].patterns);
-    for (int i = 0; i < w->n_stems; i++) lin_free(w->stems[i].text);
     free_forms(&w->forms);
     free_forms(&w->spoken);
     free_forms(&w->titles);
-    lin_free(w->stems);
+    lin_symbols_free(&w->words);
+    lin_symbols_free(&w->stems);
     lin_free(w->onward);
     lin_free(w->sets);
     lin_free(w->rules);

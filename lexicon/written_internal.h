@@ -3,6 +3,7 @@
 #ifndef LIN_LEXICON_WRITTEN_INTERNAL_H
 #define LIN_LEXICON_WRITTEN_INTERNAL_H
 
+#include "base/symbols.h"
 #include "lexicon/written.h"
 
 enum {
@@ -30,12 +31,6 @@ typedef struct lin_written_form {
     int line;
 } lin_written_form;
 
-/* Of the words of numbers: "twenty"; "zwei", "und", "vierzig", which words are made of. */
-typedef struct lin_written_stem {
-    char *text;
-    int is_word; /* it stands alone: a word of [spoken] */
-} lin_written_stem;
-
 typedef struct lin_written_forms {
     lin_written_form *items;
     int n, capacity;
@@ -47,8 +42,7 @@ struct lin_written {
     lin_written_rule *rules;
     int n_rules, rules_capacity;
     lin_written_forms forms, spoken, titles;
-    lin_written_stem *stems; /* of what [spoken] has */
-    int n_stems, stems_capacity;
+    lin_symbols words, stems; /* of numbers: words of [spoken]; what words are made of: "twenty"; "zwei", "und", "vierzig" */
     char *onward; /* words before which no number ends, separated by '|'; NULL: none */
     unsigned char begins[256]; /* bytes with which a form of [written] may begin */
     char group[8]; /* what divides thousands; "": nothing */
