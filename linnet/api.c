@@ -67,9 +67,12 @@ static lin_status describe(linnet_model *m, lin_error *err)
 {
     const lin_model *own = m->r.model;
     const int V = m->r.V;
-    m->ipa = lin_calloc((size_t)V, sizeof *m->ipa);
-    if (!m->ipa) return lin_no_memory(err, "a model", (size_t)V * sizeof *m->ipa);
-    for (int i = 0; i < V; i++) m->ipa[i] = lin_phones_ipa(m->r.phones, i);
+    m->ipa = lin_calloc(2 * (size_t)V, sizeof *m->ipa);
+    if (!m->ipa) return lin_no_memory(err, "a model", 2 * (size_t)V * sizeof *m->ipa);
+    for (int i = 0; i < V; i++) {
+        m->ipa[i] = lin_phones_ipa(m->r.phones, i);
+        m->ipa[V + i] = lin_symbols_text(&own->phone, i);
+    }
     m->info = (linnet_model_info){.name = own->name,
                                   .license = own->license,
                                   .provenance = own->provenance,
@@ -79,7 +82,7 @@ static lin_status describe(linnet_model *m, lin_error *err)
                                   .row_s = m->r.row_seconds,
                                   .delay_s = lin_session_construction(&m->r).total_s,
                                   .n_labels = V,
-                                  .phones = (const char *const *)own->phone,
+                                  .phones = m->ipa + V,
                                   .ipa = m->ipa,
                                   .streams = m->r.streams,
                                   .fingerprint = own->fingerprint,

@@ -27,7 +27,7 @@ struct linnet_model {
     lin_recognizer r;
     atomic_int owners; /* the caller, and every object that uses it */
     linnet_model_info info;
-    const char **ipa;
+    const char **ipa; /* [2, V]: the IPA, and the names */
     char device[32];             /* where it was opened, as the options named it */
     linnet_precision precision;  /* likewise */
     _Atomic(lin_punctuation *) punctuation; /* opened when it is first needed */

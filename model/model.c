@@ -24,62 +24,39 @@ static const char version[] = "3", scale_suffix[] = ".scale", mean_name[] = "fea
 
 /* ---- the names of the outputs ---------------------------------------------------------------------------------------------- */
 
-static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+static size_t name_length(const char *at) { return strcspn(at, " \t"); }
 
-static lin_status refuse_duplicate(char **names, size_t n, lin_error *err)
+// Adds the name at `at`, which has n bytes, tab and all, up to the next space.
+static lin_status add_name(const char *at, size_t n, lin_symbols *names, lin_error *err)
 {
-    char **sorted = lin_alloc(n, sizeof *sorted);
-    if (!sorted) return lin_no_memory(err, "the phones", n * sizeof *sorted);
-    memcpy(sorted, names, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, by_text);
-    lin_status status = LIN_OK;
-    for (size_t i = 1; i < n && status == LIN_OK; i++)
-        if (strcmp(sorted[i - 1], sorted[i]) == 0) status = lin_fail(err, LIN_INVALID, "phones: %s is repeated", sorted[i]);
-    lin_free(sorted);
-    return status;
+    const size_t name = name_length(at);
+    const int number = names->n + 1, has_tab = name < n;
+    int index;
+    if (has_tab && memchr(at + name + 1, '\t', n - name - 1))
+        return lin_fail(err, LIN_INVALID, "phones: name %d has two tabs", number);
+    if (name > LIN_PHONE_BYTES || n > name + 1 + LIN_PHONE_BYTES)
+        return lin_fail(err, LIN_INVALID, "phones: name %d is longer than %d bytes", number, (int)LIN_PHONE_BYTES);
+    if (!name || (has_tab && n == name + 1))
+        return lin_fail(err, LIN_INVALID, "phones: name %d is empty; single spaces separate names", number);
+    LIN_TRY(lin_symbols_add(names, at, name, &index, err));
+    return index + 1 == number ? LIN_OK : lin_fail(err, LIN_INVALID, "phones: %.*s is repeated", (int)name, at);
 }
 
-lin_status lin_phones_split(const char *phones, int *count, char ***names, lin_error *err)
+lin_status lin_phones_split(const char *phones, lin_symbols *names, lin_error *err)
 {
-    *names = NULL;
+    *names = (lin_symbols){0};
     const size_t length = strlen(phones), good = lin_utf8_prefix(phones, length, "\t");
     if (good < length) return lin_fail(err, LIN_INVALID, "phones: byte %zu is not UTF-8 text", good);
-    size_t n = 1, part = 0; // bytes of the name, or of what follows it
-    int behind = 0;         // after the tab
-    for (size_t i = 0; i <= length; i++) {
-        const int end = phones[i] == ' ' || phones[i] == '\0', tab = phones[i] == '\t';
-        if (tab && behind) return lin_fail(err, LIN_INVALID, "phones: name %zu has two tabs", n);
-        if (!end && !tab && ++part > LIN_PHONE_BYTES)
-            return lin_fail(err, LIN_INVALID, "phones: name %zu is longer than %d bytes", n, (int)LIN_PHONE_BYTES);
-        if ((end || tab) && part == 0)
-            return lin_fail(err, LIN_INVALID, "phones: name %zu is empty; single spaces separate names", n);
-        if (end || tab) part = 0;
-        behind = tab || (behind && !end);
-        n += phones[i] == ' ';
+    lin_status status = LIN_OK;
+    for (size_t at = 0, n; at <= length && status == LIN_OK; at += n + 1) {
+        n = strcspn(phones + at, " ");
+        status = add_name(phones + at, n, names, err);
     }
-    if (n < 2 || n > 65536)
-        return lin_fail(err, LIN_INVALID, "phones: %zu names; there must be 2 to 65536, the blank's first", n);
-    char **block = lin_alloc(1, n * sizeof *block + length + 1);
-    if (!block) return lin_no_memory(err, "the phones", length);
-    char *text = (char *)(block + n);
-    memcpy(text, phones, length + 1);
-    for (size_t i = 0; i < n; i++) {
-        block[i] = text;
-        char *next = text + strcspn(text, " ") + 1;
-        text[strcspn(text, " \t")] = '\0';
-        text = next;
-    }
-    lin_status status = refuse_duplicate(block, n, err);
-    if (status != LIN_OK) {
-        lin_free(block);
-        return status;
-    }
-    *count = (int)n;
-    *names = block;
-    return LIN_OK;
+    if (status == LIN_OK && (names->n < 2 || names->n > 65536))
+        status = lin_fail(err, LIN_INVALID, "phones: %d names; there must be 2 to 65536, the blank's first", names->n);
+    if (status != LIN_OK) lin_symbols_free(names);
+    return status;
 }
-
-static size_t name_length(const char *at) { return strcspn(at, " \t"); }
 
 // The first name of one text that the other lacks; NULL: none.
 static const char *only_in(const char *one, const char *other)
@@ -145,10 +122,9 @@ static lin_status fill(lin_model *m, const char *phones, int with_stored, lin_er
     if (!m->values || (with_stored && !m->stored) || !m->mean || !m->istd || !m->phones || !m->name || !m->license ||
         !m->provenance)
         return lin_no_memory(err, "a model", m->params.n_elements * sizeof *m->values);
-    int count;
-    LIN_TRY(lin_phones_split(m->phones, &count, &m->phone, err));
-    if (count != symbols)
-        return lin_fail(err, LIN_INVALID, "phones: %d names, but the network has %d outputs", count, symbols);
+    LIN_TRY(lin_phones_split(m->phones, &m->phone, err));
+    if (m->phone.n != symbols)
+        return lin_fail(err, LIN_INVALID, "phones: %d names, but the network has %d outputs", m->phone.n, symbols);
     for (size_t d = 0; d < D; d++) m->istd[d] = 1;
     return LIN_OK;
 }
@@ -172,8 +148,9 @@ void lin_model_destroy(lin_model *m)
 {
     if (!m) return;
     lin_params_free(&m->params);
+    lin_symbols_free(&m->phone);
     lin_file_map_close(&m->file);
-    void *blocks[] = {m->values, m->stored, m->mean, m->istd, m->phones, m->phone, m->name, m->license, m->provenance, m};
+    void *blocks[] = {m->values, m->stored, m->mean, m->istd, m->phones, m->name, m->license, m->provenance, m};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) lin_free(blocks[i]);
 }
 

@@ -30,6 +30,7 @@
 
 #include "base/file.h"
 #include "base/status.h"
+#include "base/symbols.h"
 #include "model/config.h"
 #include "model/safetensors.h"
 
@@ -40,11 +41,11 @@
 enum { LIN_PHONE_BYTES = 63 }; /* the longest name */
 
 /*
- * Splits the text into *count names: an array of pointers and the names themselves in one block, released with lin_free.
- * LIN_INVALID if there are fewer than 2 or more than 65,536 names; if a name is repeated, too long, or contains control
- * characters or bytes that are not UTF-8; or if the separators are not single spaces. LIN_NO_MEMORY. On failure *names is NULL.
+ * Splits the text into its names, released with lin_symbols_free. LIN_INVALID if there are fewer than 2 or more than 65,536 names;
+ * if a name is repeated, too long, or contains control characters or bytes that are not UTF-8; or if the separators are not single
+ * spaces. LIN_NO_MEMORY. On failure the table is empty.
  */
-lin_status lin_phones_split(const char *phones, int *count, char ***names, lin_error *err);
+lin_status lin_phones_split(const char *phones, lin_symbols *names, lin_error *err);
 
 /* How two such texts differ, for a message: "'ø' is only in the first". Writes to out and returns it. */
 const char *lin_phones_difference(const char *first, const char *second, char *out, size_t size);
@@ -63,7 +64,7 @@ typedef struct lin_model {
     int delay_ms;          /* emission delay, 0..1000: rows tell of phonemes so much after their sound, on average, so results
                               give times that much earlier; 0 if unknown. Not in the fingerprint: rows do not depend on it */
     char *phones;          /* the V names separated by single spaces, blank first */
-    char **phone;          /* [V], the same names one by one */
+    lin_symbols phone;     /* [V], the same names one by one */
     char *name;            /* "" if unknown, like the next two */
     char *license;
     char *provenance;      /* JSON text: how it was trained */

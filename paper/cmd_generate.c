@@ -155,7 +155,7 @@ static lin_status write_text(const work *w, lin_error *err)
     for (int i = 0; i < w->v->count; i++)
         for (int t = 0; t < w->length; t++) {
             const int token = w->tokens[(size_t)i * (size_t)w->length + (size_t)t];
-            if (token < symbols) lin_buffer_text(&out, w->model->phone[token]);
+            if (token < symbols) lin_buffer_text(&out, lin_symbols_text(&w->model->phone, token));
             else lin_buffer_format(&out, "<%d>", token);
             lin_buffer_text(&out, t + 1 < w->length ? " " : "\n");
         }

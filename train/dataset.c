@@ -66,12 +66,12 @@ static lin_status create(const char *path, int mel_bins, int tokens, const lin_f
     const size_t length = strlen(source);
     if (lin_utf8_prefix(source, length, "") < length)
         return lin_fail(err, LIN_INVALID, "%s: the name of its source is not UTF-8 text", path);
-    int V;
-    char **names;
-    lin_status status = lin_features_check(features, err);
-    if (status == LIN_OK) status = lin_phones_split(phones, &V, &names, err);
-    if (status != LIN_OK) return status;
-    lin_free(names);
+    lin_symbols names;
+    LIN_TRY(lin_features_check(features, err));
+    LIN_TRY(lin_phones_split(phones, &names, err));
+    const int V = names.n;
+    lin_symbols_free(&names);
+    lin_status status = LIN_OK;
     lin_dataset_writer *w = lin_calloc(1, sizeof *w);
     if (!w) return lin_no_memory(err, "a data set", sizeof *w);
     w->D = mel_bins;
@@ -421,11 +421,11 @@ static lin_status check_names(lin_dataset *set, lin_error *err)
         at += n + 1;
     }
     if (strings < 2) return damaged(set, "the names of its phones are missing", err);
-    int V;
-    char **phones;
+    lin_symbols phones;
     lin_error inner = {0};
-    lin_status status = lin_phones_split(set->names, &V, &phones, &inner);
-    lin_free(phones);
+    lin_status status = lin_phones_split(set->names, &phones, &inner);
+    const int V = phones.n;
+    lin_symbols_free(&phones);
     if (status == LIN_NO_MEMORY) return lin_fail_as(err, &inner);
     if (status != LIN_OK) return damaged(set, inner.message, err);
     set->phones = set->names;

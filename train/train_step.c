@@ -47,18 +47,18 @@ static float fill_trigrams(const lin_ngram *lm, const int *words, int V, float *
 lin_status lin_trigrams_open(const char *path, const char *phones, int V, float **block, lin_error *err)
 {
     lin_ngram *lm = NULL;
-    char **names = NULL;
-    int count, *words = NULL;
+    lin_symbols names;
+    int *words = NULL;
     *block = NULL;
     if (V > LIN_TRIGRAMS_OUTPUTS)
         return lin_fail(err, LIN_UNSUPPORTED, "mmi is for at most %d phones, and the network has %d", LIN_TRIGRAMS_OUTPUTS - 1,
                         V - 1);
-    lin_status status = lin_phones_split(phones, &count, &names, err);
+    lin_status status = lin_phones_split(phones, &names, err);
     if (status == LIN_OK) status = lin_ngram_open(path, &lm, err);
     if (status == LIN_OK && !(words = lin_calloc((size_t)V, sizeof *words))) status = lin_no_memory(err, "phones", sizeof *words);
     for (int v = 1; v < V && status == LIN_OK; v++)
-        if ((words[v] = lin_ngram_find(lm, names[v], strlen(names[v]))) < 0)
-            status = lin_fail(err, LIN_MISMATCH, "%s has no phone %s, which the network has", path, names[v]);
+        if ((words[v] = lin_ngram_find(lm, lin_symbols_text(&names, v), names.items[v].n)) < 0)
+            status = lin_fail(err, LIN_MISMATCH, "%s has no phone %s, which the network has", path, lin_symbols_text(&names, v));
     if (status == LIN_OK && !(*block = lin_calloc(lin_trigrams_count(V), sizeof **block)))
         status = lin_no_memory(err, "a trigram", lin_trigrams_count(V) * sizeof **block);
     // The sums of the sequences that only a zero excludes are lost in float.
@@ -69,7 +69,7 @@ lin_status lin_trigrams_open(const char *path, const char *phones, int V, float 
         *block = NULL;
     }
     lin_free(words);
-    lin_free(names);
+    lin_symbols_free(&names);
     lin_ngram_destroy(lm);
     return status;
 }
