@@ -133,7 +133,7 @@ static int check_layout(const lin_results *r, const lin_parsed *parsed, const li
 
 int lin_results_check(lin_results *r, const lin_parsed *parsed, const lin_results_values *v)
 {
-    *r = (lin_results){.values = v};
+    *r = (lin_results){.values = v, .part = {0, INFINITY}};
     r->how = (lin_writer_options){.ipa = v->ipa, .word_times = v->word_times, .paragraph_times = v->times};
     r->how.cues = (lin_cue_options){.width = v->cue_width,
                                     .rows = v->cue_rows,
@@ -370,9 +370,11 @@ lin_status lin_results_put(lin_results *r, const lin_input *input, const lin_res
 {
     lin_status status = LIN_OK;
     lin_writer_options how = r->how;
-    const lin_part *part = &input->cut.part;
-    const lin_writer_source source = {input->record, input->path, input->said, part->start_s,
-                                      part->end_s > 0 ? part->end_s - part->start_s : 0};
+    const int whole = r->part.start_s <= 0 && isinf(r->part.end_s); // of what the list describes
+    const lin_writer_source source = {.record = whole ? input->record : NULL,
+                                      .path = input->path,
+                                      .text = whole ? input->said : NULL,
+                                      .start_s = whole ? input->cut.part.start_s : r->part.start_s};
     how.source = &source;
     const int turns = r->by_turns && n >= r->by_turns;
     if (turns) status = lin_turns_make(&r->turns, input->id, list, n, err);

@@ -137,6 +137,7 @@ typedef struct lin_results {
     lin_writer_layout layout;     /* likewise */
     lin_turns turns; /* room for lin_results_put */
     int by_turns; /* so many results of an input, or more, are speakers, whose turns are put in the order of time; 0: not */
+    lin_part part; /* of --start and --end, in which case no input is a part */
     int speakers; /* 1: an input has a result per speaker, all in one TextGrid; 0: a result per channel */
     int is_laid_out; /* --layout was given */
     int told;    /* a piece has been written */
