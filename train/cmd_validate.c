@@ -592,6 +592,8 @@ static lin_status take(void *context, int item, int slot, lin_error *err)
     const double seconds = (double)m->frames / m->format.rate_hz;
     d->sets[u->set].seconds += seconds;
     if (m->format.incomplete) note(d, INCOMPLETE, u->set, u->u->id, "%s", m->format.warning);
+    const double missing = u->u->cut.part.end_s - u->u->cut.part.start_s - seconds;
+    if (missing > SHORTEST_S) note(d, INCOMPLETE, u->set, u->u->id, "its part ends %.3f s behind the end of the sound", missing);
     if (seconds < SHORTEST_S || m->peak < FAINTEST) {
         const double db = 20 * log10((double)m->peak);
         if (m->peak > 0) note(d, EMPTY, u->set, u->u->id, "%.3f s, peak %.1f dBFS", seconds, db);

@@ -24,6 +24,8 @@ shows "a word outside the lexicon" "1 of 2 words (50.00 %) are not in $tmp/dict"
 exits "--add-lexicon" 0 run validate yaks $lex --add-lexicon added -q
 has "one of it" "$out" "0 of 2 words (0.00 %) are not in $tmp/dict"
 refused "--add-lexicon: no such file" 1 "none.dict" validate yaks $lex --add-lexicon none.dict
+printf '{"audio_filepath": "sound.wav", "offset": 0.5, "duration": 9, "text": "one"}\n' > beyond
+shows "a part that ends behind its sound" "  sound-0000500  its part ends 8.000 s behind the end of the sound" validate beyond $lex -q
 
 # ---- one fault of every kind -----------------------------------------------------------------------------------------------------
 
