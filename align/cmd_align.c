@@ -304,7 +304,7 @@ static lin_status gather_data(align_job *job, lin_error *err)
 {
     const int is_folder = lin_is_folder(job->v->data.data);
     int texts = 0;
-    LIN_TRY(lin_inputs_add_data(&job->bulk.inputs, &job->v->data, &job->part, err));
+    LIN_TRY(lin_inputs_add_data(&job->bulk.inputs, &job->v->data, &job->part, job->channel, err));
     snprintf(job->data_text, sizeof job->data_text, "%s%s", job->v->data.data, is_folder ? "/text" : "");
     for (int i = 0; i < job->bulk.inputs.n; i++) texts += lin_datadir_at(job->bulk.inputs.dir, i)->text != NULL;
     if (texts) return LIN_OK;

@@ -119,7 +119,7 @@ static lin_status begin_lanes(void *context, int lanes, lin_error *err)
     lin_status status = LIN_OK;
     const char *names = l->job->v->decoding.speakers ? NULL : l->job->v->speakers; // of channels
     const int named = count_names(names);
-    if (named > lanes && !l->input->cut.channel)
+    if (named > lanes)
         return lin_fail(err, LIN_INVALID, "--speakers has %d names, but the sound has %d channel%s; each name is for a channel",
                         named, lanes, lanes == 1 ? "" : "s");
     for (int i = 0; i < lanes && status == LIN_OK; i++) {
@@ -249,7 +249,7 @@ static lin_status gather(transcribe_job *job, const lin_list *operands, lin_erro
     const lin_list itself = {(const char *[]){v->load_state}, 1};
     LIN_TRY(lin_inputs_add_paths(&job->bulk.inputs, job->only_end ? &itself : operands, err));
     if (v->files_from) LIN_TRY(lin_inputs_add_list(&job->bulk.inputs, v->files_from, err));
-    if (v->data.data) LIN_TRY(lin_inputs_add_data(&job->bulk.inputs, &v->data, &job->part, err));
+    if (v->data.data) LIN_TRY(lin_inputs_add_data(&job->bulk.inputs, &v->data, &job->part, job->channel, err));
     return LIN_OK;
 }
 

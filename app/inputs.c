@@ -82,7 +82,8 @@ lin_status lin_inputs_add_list(lin_inputs *inputs, const char *list_path, lin_er
     return status;
 }
 
-lin_status lin_inputs_add_data(lin_inputs *inputs, const lin_data_values *data, const lin_part *part, lin_error *err)
+lin_status lin_inputs_add_data(lin_inputs *inputs, const lin_data_values *data, const lin_part *part, int channel,
+                               lin_error *err)
 {
     const lin_datadir_options how = {.audio_root = data->audio_root, .allow_commands = data->allow_commands};
     LIN_TRY(lin_datadir_load(data->data, &how, &inputs->dir, err));
@@ -91,6 +92,8 @@ lin_status lin_inputs_add_data(lin_inputs *inputs, const lin_data_values *data, 
     inputs->first_of_data = inputs->n;
     for (int i = 0; i < lin_datadir_count(inputs->dir); i++) {
         const lin_utterance *u = lin_datadir_at(inputs->dir, i);
+        if (u->cut.channel && channel != LIN_CHANNEL_MIX)
+            return lin_fail(err, LIN_INVALID, "%s names the channel of %s: not with --channel", data->data, u->id);
         LIN_TRY(add(inputs, u->cut.path, u->id, u->speaker, err));
         lin_input *added = &inputs->items[inputs->n - 1];
         added->cut = u->cut, added->record = u->record, added->said = u->text;

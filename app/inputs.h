@@ -70,8 +70,9 @@ typedef struct lin_inputs {
 lin_status lin_inputs_add_paths(lin_inputs *inputs, const lin_list *paths, lin_error *err);
 /* One path per line; empty lines and lines that begin with '#' are skipped. "-": standard input. */
 lin_status lin_inputs_add_list(lin_inputs *inputs, const char *list_path, lin_error *err);
-/* The values of LIN_DATA_ROWS. LIN_INVALID if it has parts and --start or --end are given (part). */
-lin_status lin_inputs_add_data(lin_inputs *inputs, const lin_data_values *data, const lin_part *part, lin_error *err);
+/* The values of LIN_DATA_ROWS. LIN_INVALID if it has parts and --start or --end are given (part), or channels and --channel. */
+lin_status lin_inputs_add_data(lin_inputs *inputs, const lin_data_values *data, const lin_part *part, int channel,
+                               lin_error *err);
 /* Takes over a string of lin_alloc, which lives as long as the list. NULL: text was NULL, or memory is short. */
 char *lin_inputs_own(lin_inputs *inputs, char *text);
 void lin_inputs_free(lin_inputs *inputs);

@@ -68,6 +68,9 @@ run transcribe "$a/audio/two.wav" --channel each -f json -q
 is "the channels of a file are its utterances" "$(printf '%s\n' "$both" | head -n 2)" "$(printf '%s\n' "$out" | sed 's/.*"phones"/"phones"/')"
 run transcribe "$a/audio/long.wav" -f json -q
 is "a sound of one channel is that channel" "$(printf '%s\n' "$both" | tail -n 1)" "$(printf '%s\n' "$out" | sed 's/.*"phones"/"phones"/')"
+for c in 2 each; do
+    refused "--channel $c beside the channels of a list" 1 "a/set names the channel of l: not with --channel" transcribe --data "$a/set" --channel $c
+done
 
 # ---- commands ----------------------------------------------------------------------------------------------------------------
 
