@@ -462,16 +462,19 @@ static lin_status align_tier(lin_aligner *a, const lin_textgrid *grid, const lin
 }
 
 // A result for each speaker.
-static lin_status begin_speaker(lin_alignment *out, const lin_aligner_input *in, const char *tier, int channel,
-                                lin_result **result, lin_error *err)
+// Two tiers of one name have two ids.
+static lin_status begin_speaker(lin_alignment *out, const lin_aligner_input *in, const char *tier, lin_result **result,
+                                lin_error *err)
 {
     lin_buffer id = {0};
     lin_buffer_text(&id, in->id);
     if (tier) lin_buffer_char(&id, '-');
     for (const char *c = tier; c && *c; c++)
         lin_buffer_char(&id, (unsigned char)*c <= ' ' || *c == 127 || *c == '(' || *c == ')' || *c == '/' ? '_' : *c);
+    for (int i = 0; i < out->n_results && !id.failed; i++)
+        if (strcmp(out->results[i].id, id.data) == 0) lin_buffer_format(&id, "-%d", out->n_results + 1);
     lin_status status = lin_buffer_status(&id, err);
-    if (status == LIN_OK) status = begin_result(out, id.data, tier ? tier : in->speaker, channel, result, err);
+    if (status == LIN_OK) status = begin_result(out, id.data, tier ? tier : in->speaker, in->channel, result, err);
     lin_buffer_free(&id);
     return status;
 }
@@ -522,8 +525,7 @@ static lin_status align_tiers(lin_aligner *a, const lin_aligner_input *in, const
         lin_result *result;
         if (!tier->chosen) continue;
         a->is_phones = in->grid_of_phones || is_of_phones(lin_textgrid_text(grid, tier->name));
-        // Each speaker has a channel number.
-        LIN_TRY(begin_speaker(out, in, n > 1 ? name : NULL, n > 1 ? out->n_results + 1 : in->channel, &result, err));
+        LIN_TRY(begin_speaker(out, in, n > 1 ? name : NULL, &result, err));
         LIN_TRY(align_tier(a, grid, tier, path, out, result, err));
         LIN_TRY(finish(a, out, result, err));
         keep_within_spans(a, result);

@@ -358,7 +358,7 @@ static lin_status put_in_folder(lin_results *r, const lin_writer *writer, const 
         lin_buffer_clear(&r->text);
         status = lin_writer_begin(writer, &own, &r->text, err);
         if (status == LIN_OK) status = put_all(r, writer, &own, list + first, together, err);
-        if (status == LIN_OK) status = own_file(r, writer, name, n > together ? list[first]->channel : 0, err);
+        if (status == LIN_OK) status = own_file(r, writer, name, n > together ? first + 1 : 0, err);
     }
     lin_buffer_clear(&r->text);
     return status;

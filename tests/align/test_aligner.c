@@ -181,7 +181,7 @@ START_TEST(textgrid)
     ck_assert_int_eq(out.n_results, 2);
     ck_assert_str_eq(out.results[0].id, "u-anna");
     ck_assert_str_eq(out.results[1].speaker, "ben");
-    ck_assert_int_eq(out.results[1].channel, 2);
+    ck_assert_int_eq(out.results[1].channel, 1);
     ck_assert_int_eq(out.results[1].n_words, 1);
     ck_assert_double_eq_tol(out.results[1].words[0].start_s, 24.0 / HZ, 1e-9);
     ck_assert_int_eq(out.n_bad, 1); // two rows are too few for hello

@@ -97,6 +97,8 @@ has "a TextGrid, utterances that cannot be: behind the sound" "$err" "9.000 to 1
 grid 2 '"IntervalTier" "anna b" 0 1.8 1 0 0.9 "one"' '"IntervalTier" "ben" 0 1.8 1 0.9 1.8 "two"' > "$tmp/two.TextGrid"
 run align --posteriors "$tmp/m.npy" --text-file "$tmp/two.TextGrid" $lex --row-ms 100 -q -f trn
 is "a TextGrid of two speakers" "one (m-anna_b)|two (m-ben)" "$(printf '%s' "$out" | tr '\n' '|')"
+sed 's/"anna b"/"ben"/' "$tmp/two.TextGrid" > "$tmp/ben.TextGrid"
+gives "two tiers of one name" "$(printf 'one (m-ben)\ntwo (m-ben-2)')" align --posteriors "$tmp/m.npy" --text-file "$tmp/ben.TextGrid" $lex --row-ms 100 -q -f trn
 grid 0 > "$tmp/none.TextGrid"
 run align --posteriors "$tmp/m.npy" --text-file "$tmp/none.TextGrid" $lex
 has "a TextGrid without tiers" "$err" "none.TextGrid: no interval has a text"
