@@ -271,33 +271,6 @@ typedef struct wave {
     atomic_int done[LIN_WAVE_CHUNKS]; // layers that each chunk has completed
 } wave;
 
-// The buffers of a transformer's inference from this row on; other rows are those of other chunks.
-static void rows_from(const lin_activations *a, size_t row, lin_activations *part, lin_layer_values *v)
-{
-    const lin_config *c = &a->config;
-    const size_t C = (size_t)lin_config_width(c), F = (size_t)c->feedforward;
-    *part = *a;
-    *v = a->layers[0];
-    part->layers = v;
-    v->u = v->x0 += row * C;
-    if (v->posterior) v->posterior += row * (size_t)c->outputs;
-    v->x1 += row * C;
-    if (v->n1) v->n1 += row * C;
-    v->stats1 += row * 2;
-    v->qkv += row * 3 * C;
-    if (v->decay) v->decay += row * (size_t)c->heads;
-    v->y += row * C;
-    v->x2 += row * C;
-    if (v->n2) v->n2 += row * C;
-    v->stats2 += row * 2;
-    v->hidden += row * F;
-    part->stacked += row * (size_t)lin_config_input_width(c);
-    part->last += row * C;
-    part->last_stats += row * 2;
-    part->normed += row * C;
-    part->branch += row * C;
-}
-
 static void wave_piece(void *context, int chunk, int thread)
 {
     wave *v = context;
@@ -306,13 +279,16 @@ static void wave_piece(void *context, int chunk, int thread)
     // The last rows' window ends at the end of the utterance, so that stack_frames repeats its true last frame.
     const int from = first * c->stack, want = rows * c->stack + c->ahead, have = v->batch->in.rows - from;
     const int in[] = {0, have < want ? have : want}, out[] = {0, rows};
-    lin_activations part;
-    lin_layer_values values;
+    lin_layer_values values = v->a->layers[0];
+    lin_activations part = *v->a;
     lin_batch batch = *v->batch;
     batch.in = (lin_segments){.B = 1, .rows = in[1], .longest = in[1], .offsets = in};
     batch.out = (lin_segments){.B = 1, .rows = rows, .longest = rows, .offsets = out};
     batch.features += (size_t)from * (size_t)c->mel_bins;
-    rows_from(v->a, (size_t)first, &part, &values);
+    part.layers = &values;
+    part.first_row = first;
+    part.arena.used = 0;
+    lay_out(&part);
     forward(v->w, &part, v->execs[thread], &batch, v->logp + (size_t)first * (size_t)c->outputs,
             chunk ? &v->done[chunk - 1] : NULL, &v->done[chunk]);
 }

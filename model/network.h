@@ -240,6 +240,7 @@ struct lin_activations {
     const lin_real_ops *ops;
     lin_exec *exec; /* owns the memory */
     int max_rows, longest, for_training;
+    int first_row;            /* of a wave's chunk: its buffers begin with this row of those of all rows; else 0 */
     lin_layer_values *layers; /* L of them (training) or 2 */
     lin_real *stacked;        /* [rows, (s+R) D] */
     lin_real *last, *last_stats, *normed; /* input and output of the final norm [C] */
@@ -253,10 +254,11 @@ struct lin_activations {
     lin_arena arena;
 };
 
-/* For `lay_out`: [max_rows, width]. */
+/* For `lay_out`: [max_rows, width], from the first row on. */
 static inline lin_real *lin_rows_take(lin_activations *a, size_t width)
 {
-    return lin_arena_take(&a->arena, (size_t)a->max_rows * width, sizeof(lin_real));
+    lin_real *rows = lin_arena_take(&a->arena, (size_t)a->max_rows * width, sizeof *rows);
+    return rows + (size_t)a->first_row * width;
 }
 
 static inline const lin_real *lin_value(const lin_weights *w, int tensor) { return w->values + w->params->table[tensor].offset; }
