@@ -2,10 +2,10 @@
 
 #include "train/learn/ngram_draft.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/memory.h"
 #include "lexicon/ngram_file.h"
 
@@ -100,32 +100,8 @@ double lin_ngram_draft_logp(const lin_ngram_draft *draft, const uint32_t *words,
 
 /* ---- ARPA ------------------------------------------------------------------------------------------------------------------ */
 
-// Numbers are not written by fprintf: the decimal point must not depend on the locale, and this is several times as fast.
-typedef struct writer {
-    FILE *file;
-    size_t n;
-    char text[1 << 16];
-} writer;
-
-static void flush(writer *w)
-{
-    if (w->n) fwrite(w->text, 1, w->n, w->file); // ferror is checked at the end
-    w->n = 0;
-}
-
-static void put_text(writer *w, const char *text, size_t n)
-{
-    if (n > sizeof w->text - w->n) flush(w);
-    if (n > sizeof w->text) {
-        fwrite(text, 1, n, w->file);
-    } else {
-        memcpy(w->text + w->n, text, n);
-        w->n += n;
-    }
-}
-
-// Seven digits after the point, without trailing zeros.
-static void put_number(writer *w, double value)
+// Seven digits after the point, without trailing zeros; several times as fast as printf.
+static void put_number(lin_buffer *out, double value)
 {
     char text[40];
     int at = sizeof text, digits = 0;
@@ -137,47 +113,45 @@ static void put_number(writer *w, double value)
     do text[--at] = (char)('0' + left % 10);
     while (left /= 10);
     if (value < 0 && scaled) text[--at] = '-';
-    put_text(w, text + at, sizeof text - (size_t)at);
+    lin_buffer_bytes(out, text + at, sizeof text - (size_t)at);
 }
 
-static void put_level(writer *w, const lin_ngram_draft *draft, int order)
+static lin_status put_level(lin_buffer *out, const lin_ngram_draft *draft, int order, FILE *file, const char *name,
+                            lin_error *err)
 {
     const lin_ngram_draft_level *level = &draft->level[order - 1];
-    char text[64];
-    put_text(w, text, (size_t)snprintf(text, sizeof text, "\n\\%d-grams:\n", order));
+    lin_buffer_format(out, "\n\\%d-grams:\n", order);
     for (size_t i = 0; i < level->n; i++) {
-        put_number(w, level->logp[i]);
+        put_number(out, level->logp[i]);
         for (int k = 0; k < order; k++) {
             const lin_symbol *word = &draft->words.items[level->words[i * (size_t)order + (size_t)k]];
-            put_text(w, k ? " " : "\t", 1);
-            put_text(w, draft->words.text + word->offset, word->n);
+            lin_buffer_char(out, k ? ' ' : '\t');
+            lin_buffer_bytes(out, draft->words.text + word->offset, word->n);
         }
         // A weight of one may be left out, except for an n-gram that is a context.
         if (level->backoff && (level->backoff[i] != 0 || level->child[i + 1] > level->child[i])) {
-            put_text(w, "\t", 1);
-            put_number(w, level->backoff[i]);
+            lin_buffer_char(out, '\t');
+            put_number(out, level->backoff[i]);
         }
-        put_text(w, "\n", 1);
+        lin_buffer_char(out, '\n');
+        if (out->n < 1 << 16) continue;
+        LIN_TRY(lin_buffer_write(out, file, name, err));
+        lin_buffer_clear(out);
     }
+    return LIN_OK;
 }
 
 lin_status lin_ngram_draft_write_arpa(const lin_ngram_draft *draft, FILE *file, const char *name, lin_error *err)
 {
-    writer *w = lin_alloc(1, sizeof *w);
-    if (!w) return lin_no_memory(err, name, sizeof *w);
-    *w = (writer){.file = file};
-    char text[64];
-    errno = 0;
-    put_text(w, "\\data\\\n", 7);
-    for (int k = 1; k <= draft->order; k++)
-        put_text(w, text, (size_t)snprintf(text, sizeof text, "ngram %d=%zu\n", k, draft->level[k - 1].n));
-    for (int k = 1; k <= draft->order; k++) put_level(w, draft, k);
-    put_text(w, "\n\\end\\\n", 7);
-    flush(w);
-    int failed = fflush(file) != 0 || ferror(file), reason = errno;
-    lin_free(w);
-    return failed ? lin_fail(err, LIN_IO, "cannot write %s: %s", name, reason ? strerror(reason) : "an earlier write failed")
-                  : LIN_OK;
+    lin_buffer out = {0};
+    lin_status status = LIN_OK;
+    lin_buffer_text(&out, "\\data\\\n");
+    for (int k = 1; k <= draft->order; k++) lin_buffer_format(&out, "ngram %d=%zu\n", k, draft->level[k - 1].n);
+    for (int k = 1; k <= draft->order && status == LIN_OK; k++) status = put_level(&out, draft, k, file, name, err);
+    lin_buffer_text(&out, "\n\\end\\\n");
+    if (status == LIN_OK) status = lin_buffer_write(&out, file, name, err);
+    lin_buffer_free(&out);
+    return status;
 }
 
 void lin_ngram_draft_free(lin_ngram_draft *draft)
