@@ -157,19 +157,6 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-const char *lin_inputs_twice(const lin_inputs *inputs)
-{
-    const char **ids = lin_alloc((size_t)inputs->n, sizeof *ids), *twice = NULL;
-    if (!ids) return NULL;
-    for (int i = 0; i < inputs->n; i++) ids[i] = inputs->items[i].id;
-    qsort((void *)ids, (size_t)inputs->n, sizeof *ids, by_text);
-    for (int i = 1; i < inputs->n && !twice; i++) {
-        if (strcmp(ids[i - 1], ids[i]) == 0) twice = ids[i];
-    }
-    lin_free((void *)ids);
-    return twice;
-}
-
 /* ---- sounds with texts beside them ----------------------------------------------------------------------------------------- */
 
 static const char *const sound_ends[] = {"wav",  "flac", "mp3", "ogg", "oga",  "opus", "wave", "aiff", "aif",  "aifc", "au",
@@ -487,29 +474,21 @@ static size_t common_folder(char *const *paths, int n)
     return common;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    const lin_input *x = *(const lin_input *const *)a, *y = *(const lin_input *const *)b;
-    const int order = strcmp(x->name, y->name);
-    return order ? order : x < y ? -1 : x > y;
-}
-
 lin_status lin_inputs_check_names(const lin_inputs *in, lin_error *err)
 {
-    const lin_input **sorted = lin_alloc((size_t)in->n, sizeof *sorted);
-    if (!sorted) return lin_no_memory(err, "the names of results", (size_t)in->n * sizeof *sorted);
-    for (int i = 0; i < in->n; i++) sorted[i] = &in->items[i];
-    qsort((void *)sorted, (size_t)in->n, sizeof *sorted, by_name);
+    lin_symbols seen = {0};
     lin_status status = LIN_OK;
-    for (int i = 1; i < in->n && status == LIN_OK; i++) {
-        const lin_input *a = sorted[i - 1], *b = sorted[i];
-        if (strcmp(a->name, b->name) != 0) continue;
+    for (int i = 0, first; i < in->n && status == LIN_OK; i++) {
+        const lin_input *b = &in->items[i];
+        status = lin_symbols_add(&seen, b->name, strlen(b->name), &first, err);
+        if (status != LIN_OK || seen.n > i) continue;
+        const lin_input *a = &in->items[first];
         status = strcmp(a->path, b->path) == 0 && !lin_cut_is_part(&a->cut)
                      ? lin_fail(err, LIN_INVALID, "%s is given twice", a->path)
                      : lin_fail(err, LIN_INVALID, "%.300s and %.300s would have the same result %s; rename one of them, or use "
                                                   "an --output-dir for each", a->path, b->path, a->name);
     }
-    lin_free((void *)sorted);
+    lin_symbols_free(&seen);
     return status;
 }
 

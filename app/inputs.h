@@ -94,9 +94,6 @@ lin_status lin_inputs_measure(const lin_inputs *inputs, const lin_recognizer *re
 /* Blanks and parentheses, which TRN and CTM cannot hold, become '_'. */
 void lin_make_id(char *id);
 
-/* The first id that two inputs share, or NULL. */
-const char *lin_inputs_twice(const lin_inputs *inputs);
-
 /* ---- sounds with texts beside them ----------------------------------------------------------------------------------------- */
 
 /*

@@ -279,10 +279,6 @@ static lin_status name_results(const lin_results *r, lin_inputs *inputs, int lan
         return lin_fail(err, LIN_INVALID, "a file of %s holds one %s: use --output-dir%s", w->name,
                         inputs->n > 1 ? "recording" : "channel", inputs->n > 1 ? "" : ", or --speakers for one transcript");
     }
-    const char *twice = lin_inputs_twice(inputs);
-    if (twice && (strcmp(w->name, "trn") == 0 || strcmp(w->name, "ctm") == 0)) {
-        lin_complain("two files are called %s; scoring tools will not take their results", twice);
-    }
     return LIN_OK;
 }
 
@@ -324,9 +320,12 @@ static lin_status own_file(lin_results *r, const lin_writer *writer, const char 
 {
     char path[LONGEST_PATH];
     LIN_TRY(name_file(r, writer, name, channel, path, err));
-    if (channel) LIN_TRY(lin_guard_writes(path, err)); // of speakers found while aligning
+    if (lin_guard_writes(path, NULL) != LIN_OK) // what channels and speakers are found is not known before
+        return lin_fail(err, LIN_INVALID, "%s is an input or the result of another one; rename one of them, or use an "
+                                          "--output-dir for each", path);
     LIN_TRY(lin_make_folders_of(path, err));
-    if (!r->is_part) return lin_output_write(path, LIN_FILE_OF_MANY, &r->text, err);
+    if (!r->is_part) LIN_TRY(lin_output_write(path, LIN_FILE_OF_MANY, &r->text, err));
+    if (!r->is_part) return lin_guard_reads(path, err);
     lin_output out;
     LIN_TRY(lin_output_open(path, 0, &out, err));
     const lin_status status = lin_buffer_write(&r->text, out.file, path, err);
@@ -366,6 +365,18 @@ static lin_status put_in_folder(lin_results *r, const lin_writer *writer, const 
 
 /* ---- both ------------------------------------------------------------------------------------------------------------------ */
 
+// Reports once that scoring tools cannot tell two results apart.
+static lin_status note_id(lin_results *r, const char *id, lin_error *err)
+{
+    const int before = r->ids.n;
+    int index;
+    if (!lin_list_has("trn ctm ", r->writers[0]->name)) return LIN_OK;
+    LIN_TRY(lin_symbols_add(&r->ids, id, strlen(id), &index, err));
+    if (r->ids.n == before && !r->is_twice++)
+        lin_complain("two results are called %s; scoring tools will not take them", id);
+    return LIN_OK;
+}
+
 lin_status lin_results_put(lin_results *r, const lin_input *input, const lin_result *const *list, int n, lin_error *err)
 {
     lin_status status = LIN_OK;
@@ -387,6 +398,7 @@ lin_status lin_results_put(lin_results *r, const lin_input *input, const lin_res
         return status;
     }
     const lin_writer_document before = r->document;
+    for (int i = 0; i < (turns ? 1 : n) && status == LIN_OK; i++) status = note_id(r, turns ? input->id : list[i]->id, err);
     if (r->speakers && status == LIN_OK) status = put_all(r, r->writers[0], &how, list, n, err);
     for (int i = 0; i < n && status == LIN_OK && !r->speakers; i++) status = r->writers[0]->write(list[i], &how, &r->text, err);
     r->n_put += status == LIN_OK;
@@ -461,6 +473,7 @@ lin_status lin_results_close(lin_results *r, lin_status status, int n_failed, li
 void lin_results_free(lin_results *r)
 {
     lin_buffer_free(&r->text);
+    lin_symbols_free(&r->ids);
     lin_readable_free(&r->readable);
     lin_turns_free(&r->turns);
     lin_g2p_rules_destroy(r->speller);

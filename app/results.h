@@ -22,6 +22,7 @@
 
 #include "app/common.h"
 #include "app/inputs.h"
+#include "base/symbols.h"
 #include "decoder/result.h"
 #include "decoder/writers.h"
 #include "lexicon/readable.h"
@@ -136,6 +137,8 @@ typedef struct lin_results {
     lin_readable readable;        /* of the stream that flows */
     lin_writer_layout layout;     /* likewise */
     lin_turns turns; /* room for lin_results_put */
+    lin_symbols ids; /* of the one stream, where it is scored */
+    int is_twice;    /* one of them was there before */
     int by_turns; /* so many results of an input, or more, are speakers, whose turns are put in the order of time; 0: not */
     lin_part part; /* of --start and --end, in which case no input is a part */
     int speakers; /* 1: an input has a result per speaker, all in one TextGrid; 0: a result per channel */

@@ -363,6 +363,15 @@ has "--skip-done: the summary" "$err" "0 files, 1 failed, 1 skipped (done before
 "$SOUND" "$tmp/stereo.wav" seconds=2 channels=2 seed=4
 run transcribe -q --channel each -f srt,json --output-dir "$tmp/lanes" "$tmp/stereo.wav"
 is "channels: a file each" "stereo-1.srt|stereo-2.srt|stereo.jsonl|" "$(files "$tmp/lanes")"
+cp "$wav" "$tmp/stereo-2.wav"
+refused "a channel's file is that of another input" 1 "stereo-2.srt is an input or the result of another one; rename one of them" \
+    transcribe -q --channel each -f srt --output-dir "$tmp/both" "$tmp/stereo.wav" "$tmp/stereo-2.wav"
+is "which is not written over it" "$(cat "$tmp/lanes/stereo-2.srt")" "$(cat "$tmp/both/stereo-2.srt")"
+cp "$wav" "$tmp/stereo.labels.wav"
+refused "a format's file is that of another input" 1 "stereo.labels.txt is an input or the result of another one" \
+    transcribe -q -f text,audacity --output-dir "$tmp/both" "$tmp/stereo.wav" "$tmp/stereo.labels.wav"
+warns "one id twice in a stream" "two results are called stereo-2; scoring tools will not take them" \
+    transcribe -q --channel each -f trn "$tmp/stereo.wav" "$tmp/stereo-2.wav"
 run transcribe --skip-done --channel each -f srt,json --output-dir "$tmp/lanes" "$tmp/stereo.wav"
 has "--skip-done: channels" "$err" "1 skipped"
 run transcribe -f trn -o "$tmp/one.trn" "$wav" "$tmp/data/u2.wav"
