@@ -360,6 +360,10 @@ static const pronunciation *find(const lin_dictionary *d, const char *word, size
     if (n > LIN_WORD_MAX || which < 0) return NULL;
     n = lin_unicode_lower_text(lower, word, n);
     int index = lin_symbols_find(&d->words, lower, n);
+    if (index < 0 && n == 2 && lower[1] == '.') { // a spelled letter: of "a" the first pronunciation is the article
+        const pronunciation *second = find(d, lower, 1, which + 1);
+        return second || which ? second : find(d, lower, 1, 0);
+    }
     if (index < 0) return NULL;
     int at = d->first[index];
     while (at >= 0 && which-- > 0) at = d->items[at].next;

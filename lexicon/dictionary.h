@@ -62,6 +62,7 @@ lin_status lin_dictionary_phones(const char *text, size_t n, const char *name, l
 /*
  * Pronunciation number `which` (0: the first) of a word of n bytes, letters in either case. Returns its number of phones
  * and points *labels at them (indices into the phone set, owned by the dictionary); 0 if there is no such word or pronunciation.
+ * A spelled letter, "a.", that it lacks has the letter's pronunciations from the second on, or its only one.
  */
 int lin_dictionary_find(const lin_dictionary *dictionary, const char *word, size_t n, int which, const int **labels);
 

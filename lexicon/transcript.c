@@ -282,7 +282,7 @@ void lin_word_reader_free(lin_word_reader *w)
 }
 
 // A spelled letter, whose period is part of the word in CMUdict: "A." is EY, "a" is not; "B.'s". *at, after the period, moves to
-// its end. Other words, and letters that the dictionary has only without a period, are left as they are.
+// its end. Other words are left as they are.
 static void take_spelled(const lin_transcriber *t, const char *text, size_t n, lin_spelling *word, size_t *at)
 {
     const int *labels;

@@ -11,10 +11,9 @@
  *
  * Text is UTF-8 (base/unicode.h). Letters of any script in either case, apostrophes (also the curly ones) and hyphens make words;
  * an English word that the dictionary lacks is looked up without its accents ("café"); "&" between two letters belongs to their
- * word ("AT&T"); other punctuation separates words, but
- * the period of a spelled letter belongs to it where the dictionary has the letter so ("A." and "B.'s" in CMUdict). Digits and
- * signs are read by rules (lexicon/written.h), without these refused. Marks such as [laughs] are not words (lin_mark_length):
- * they are skipped and counted.
+ * word ("AT&T"); other punctuation separates words, but the period of a spelled letter belongs to it ("A.", and "B.'s" where the
+ * dictionary has it so). Digits and signs are read by rules (lexicon/written.h), without these refused. Marks such as [laughs]
+ * are not words (lin_mark_length): they are skipped and counted.
  *
  * Threads: one at a time per transcriber.
  */

@@ -30,7 +30,8 @@ refused "rules that do not exist" 1 "cannot open none.txt" phonemize --lexicon "
 printf '1: x\n' > "$tmp/rules"
 refused "bad rules" 1 "$tmp/rules:1: there is a rule before the first [section]" phonemize --lexicon "$tmp/dict" --numbers "$tmp/rules" one
 refused "two files" 2 "names a file: give one FILE, or words" phonemize --lexicon "$tmp/dict" "$w" "$w"
-is "the program's own lexicon and rules" "HH AH L OW Z AO R B L AH T" "$(echo hello zorblatt | "$LINNET" phonemize -q)"
+is "the program's own lexicon and rules" "HH AH L OW Z AO R B L AH T T EH N EY EH M Y UW EH S EY" \
+    "$(echo hello zorblatt 10 a.m. U.S.A. | "$LINNET" phonemize -q)"
 exits "g2p" 0 run g2p "$tmp/dict" -o "$tmp/own.g2p"
 has "g2p: summary" "$err" "4 words, 4 pronunciations"
 is "own rules" "T UW TH R IY" "$(echo twothree | LINNET_G2P=$tmp/own.g2p "$LINNET" phonemize -q --lexicon "$tmp/dict")"
