@@ -274,7 +274,8 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
     LIN_TRY(lin_model_named(&v->model, &model, err));
     LIN_TRY(lin_open_recognizer(&job->recognizer, model, v->model.device, lin_model_precision(&v->model), err));
     if (v->decoding.combine && job->recognizer.streams)
-        return lin_fail(err, LIN_INVALID, "--best and --combine are for utterances that are heard whole; use --offline, without --model");
+        return lin_fail(err, LIN_INVALID,
+                        "--best and --combine are for utterances that are heard whole; use --offline, without --model");
     if (v->decoding.combine)
         LIN_TRY(lin_open_recognizer(&job->combined, v->decoding.combine, v->model.device, lin_model_precision(&v->model), err));
     job->recognizer.fbank.dereverb = v->model.dereverb;
