@@ -206,8 +206,8 @@ static lin_status name_file(const lin_results *r, const lin_writer *writer, cons
     return lin_fail(err, LIN_INVALID, "the name of the result of %.200s is too long", name);
 }
 
-// No result may be an input: a sound, or a text beside it.
-static lin_status guard(const lin_results *r, const lin_inputs *inputs, int lanes, lin_error *err)
+// No result may be an input: a sound, or a text beside it. Those of channels and speakers: own_file.
+static lin_status guard(const lin_results *r, const lin_inputs *inputs, lin_error *err)
 {
     char path[LONGEST_PATH];
     for (int i = 0; i < inputs->n; i++) {
@@ -216,11 +216,8 @@ static lin_status guard(const lin_results *r, const lin_inputs *inputs, int lane
     if (r->values->output && strcmp(r->values->output, "-") != 0) LIN_TRY(lin_guard_writes(r->values->output, err));
     for (int i = 0; r->values->output_dir && i < inputs->n; i++) {
         for (int w = 0; w < r->n_writers; w++) {
-            const int last = lanes && r->writers[w]->holds != LIN_WRITER_MANY ? LIN_AUDIO_MAX_CHANNELS : 0;
-            for (int channel = 0; channel <= last; channel++) {
-                LIN_TRY(name_file(r, r->writers[w], inputs->items[i].name, channel, path, err));
-                LIN_TRY(lin_guard_writes(path, err));
-            }
+            LIN_TRY(name_file(r, r->writers[w], inputs->items[i].name, 0, path, err));
+            LIN_TRY(lin_guard_writes(path, err));
         }
     }
     return LIN_OK;
@@ -240,18 +237,40 @@ static int is_newer(const char *path, const lin_input *input)
     return 1;
 }
 
-static int is_done(const lin_results *r, const lin_input *input, int lanes)
+// 0: not known, such as of a command, a pipe or samples without a header.
+static int count_channels(const char *path)
+{
+    struct stat st;
+    lin_audio *audio;
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || lin_audio_open(path, NULL, &audio, NULL) != LIN_OK) return 0;
+    const int n = lin_audio_info(audio)->channels;
+    lin_audio_close(audio);
+    return n;
+}
+
+// Whether a result is done and no other input's; then, claimed, it is this one's.
+static int has(const lin_results *r, const lin_writer *writer, const lin_input *input, int channel, int claim)
 {
     char path[LONGEST_PATH];
+    if (name_file(r, writer, input->name, channel, path, NULL) != LIN_OK || !is_newer(path, input)) return 0;
+    return (claim ? lin_guard_reads : lin_guard_writes)(path, NULL) == LIN_OK;
+}
+
+static int is_done(const lin_results *r, const lin_input *input, int lanes)
+{
     if (strcmp(input->path, "-") == 0) return 0;
     if (!r->values->output_dir) return is_newer(r->values->output, input);
-    for (int w = 0; w < r->n_writers; w++) {
-        const int last = (lanes || r->speakers) && r->writers[w]->holds != LIN_WRITER_MANY;
-        int there = 0;
-        for (int channel = 0; channel <= last; channel++) {
-            there |= name_file(r, r->writers[w], input->name, channel, path, NULL) == LIN_OK && is_newer(path, input);
+    const int n = lanes ? count_channels(input->path) : 1, is_grid = input->text && lin_corpus_is_textgrid(input->text);
+    for (int claim = 0; claim < 2; claim++) {
+        for (int w = 0; w < r->n_writers; w++) {
+            const lin_writer *writer = r->writers[w];
+            const int first = n != 1 && writer->holds != LIN_WRITER_MANY;
+            if (first > n) return 0;
+            for (int channel = first; channel <= (first ? n : 0); channel++) {
+                // a TextGrid has one speaker or several
+                if (!has(r, writer, input, channel, claim) && !(is_grid && has(r, writer, input, 1, claim))) return 0;
+            }
         }
-        if (!there) return 0;
     }
     return 1;
 }
@@ -272,7 +291,7 @@ static lin_status name_results(const lin_results *r, lin_inputs *inputs, int lan
 {
     const lin_writer *w = r->writers[0];
     LIN_TRY(lin_inputs_name_results(inputs, r->values->input_root, err));
-    LIN_TRY(guard(r, inputs, lanes, err));
+    LIN_TRY(guard(r, inputs, err));
     if (r->values->skip_done) mark_done(r, inputs, lanes);
     if (r->values->output_dir) return lin_inputs_check_names(inputs, err);
     if (w->holds != LIN_WRITER_MANY && (inputs->n > 1 || lanes)) {
@@ -320,7 +339,7 @@ static lin_status own_file(lin_results *r, const lin_writer *writer, const char 
 {
     char path[LONGEST_PATH];
     LIN_TRY(name_file(r, writer, name, channel, path, err));
-    if (lin_guard_writes(path, NULL) != LIN_OK) // what channels and speakers are found is not known before
+    if (lin_guard_writes(path, NULL) != LIN_OK)
         return lin_fail(err, LIN_INVALID, "%s is an input or the result of another one; rename one of them, or use an "
                                           "--output-dir for each", path);
     LIN_TRY(lin_make_folders_of(path, err));

@@ -374,6 +374,13 @@ warns "one id twice in a stream" "two results are called stereo-2; scoring tools
     transcribe -q --channel each -f trn "$tmp/stereo.wav" "$tmp/stereo-2.wav"
 run transcribe --skip-done --channel each -f srt,json --output-dir "$tmp/lanes" "$tmp/stereo.wav"
 has "--skip-done: channels" "$err" "1 skipped"
+rm "$tmp/lanes/stereo-2.srt"
+warns "--skip-done: a channel that is missing" "1 file, " transcribe --skip-done --channel each -f srt --output-dir "$tmp/lanes" "$tmp/stereo.wav"
+run transcribe -q -f srt --output-dir "$tmp/mixed" "$tmp/stereo.wav" "$wav"
+warns "--skip-done: the result of the mix is none of channels" "1 file, 1 skipped" \
+    transcribe --skip-done --channel each -f srt --output-dir "$tmp/mixed" "$tmp/stereo.wav" "$wav"
+warns "--skip-done: the file of another input does not count" "1 failed, 1 skipped" \
+    transcribe --skip-done --channel each -f srt --output-dir "$tmp/both" "$tmp/stereo.wav" "$tmp/stereo-2.wav"
 run transcribe -f trn -o "$tmp/one.trn" "$wav" "$tmp/data/u2.wav"
 run transcribe --skip-done -f trn -o "$tmp/one.trn" "$wav" "$tmp/data/u2.wav"
 has "--skip-done with --output: nothing is done" "$err" "0 files, 2 skipped"
