@@ -25,7 +25,7 @@ mkdir -p "$kit/lib/linnet" "$kit/peers" "$kit/recipes/paper" "$kit/tests/golden"
 cp bench/gpu/run.sh tools/check-gpu.sh recipes/open/stream.conf LICENSE NOTICE "$kit/" || exit 1
 cp bench/GPU-TODO.md "$kit/README.md" || exit 1
 cp bench/peers/gpu_*.py bench/peers/torch_model.py bench/peers/timing.py tests/golden/network.py "$kit/peers/" || exit 1
-cp -r tests/golden/network tests/golden/training tests/golden/lstm "$kit/tests/golden/" || exit 1 # of the tests
+cp -r tests/golden/network tests/golden/training "$kit/tests/golden/" || exit 1 # of the tests
 mkdir -p "$kit/share/linnet/en" "$kit/speech" && cp share/linnet/en/default.safetensors share/linnet/en/phones.lm "$kit/share/linnet/en/" || exit 1
 speech=${DEMO_AUDIO:-/usr/share/pocketsphinx/test/data/librivox}
 [ ! -f "$speech/transcription" ] || cp "$speech"/*.wav "$kit/speech/" || exit 1

@@ -1,5 +1,5 @@
-// [variants] LSH attention of ref/ against the count of each pair in a full matrix, finite differences and PyTorch, and the
-// rotations. The backends: ops_cases_lsh.c.
+// [variants] LSH attention of ref/ against the count of each pair in a full matrix and finite differences, and the rotations.
+// Against PyTorch: tests/model/test_golden_f64.c; the backends: ops_cases_lsh.c.
 #include "paper/networks.h"
 #include "tests/kernels/kernel_support.h"
 #include "tests/kernels/ref/ref.h"
@@ -120,30 +120,6 @@ START_TEST(gradient)
 }
 END_TEST
 
-// tests/golden/lsh.py
-START_TEST(golden)
-{
-    static const int full[] = {0, 11, 12, 18}, causal[] = {0, 9, 13};
-    const lin_lsh lsh = _i ? (lin_lsh){3, 3, 4} : (lin_lsh){2, 2, 2};
-    lsh_case c = _i ? case_of(causal, 2, 1, 5, lsh, 1, 0) : case_of(full, 3, 2, 3, lsh, 0, 0);
-    const size_t n = 6 * c.n_y + c.n_R + c.n_lse + c.n_order;
-    double *all = test_buffer(n + 1, sizeof *all), *R = all + 2 * c.n_y, *dy = R + c.n_R, *y = dy + c.n_y, *lse = y + c.n_y,
-           *dqv = lse + c.n_lse, *order = dqv + 2 * c.n_y;
-    const char *path = _i ? "tests/golden/lsh/causal.f64" : "tests/golden/lsh/full.f64";
-    ck_assert_uint_eq(test_read_file(path, all, (n + 1) * sizeof *all), n * sizeof *all);
-    memcpy(c.qv, all, 2 * c.n_y * sizeof *c.qv);
-    memcpy(c.R, R, c.n_R * sizeof *c.R);
-    memcpy(c.dy, dy, c.n_y * sizeof *c.dy);
-    run(&c);
-    for (size_t i = 0; i < c.n_order; i++) ck_assert_int_eq(c.order[i], (int)order[i]);
-    test_close_f64("y", c.y, y, c.n_y, 1e-12);
-    test_close_f64("lse", c.lse, lse, c.n_lse, 1e-12);
-    test_close_f64("dqv", c.dqv, dqv, 2 * c.n_y, 1e-12);
-    TEST_FREE(all);
-    case_free(&c);
-}
-END_TEST
-
 // Equal projections: the first column counts, and frames of one bucket stay in the order of time.
 START_TEST(ties)
 {
@@ -223,5 +199,4 @@ START_TEST(rotations)
 }
 END_TEST
 
-TEST_MAIN_WITH(ref_begin, ref_end, "lsh", TEST(counts), TEST(gradient), TESTS(golden, 0, 2),
-               TEST(ties), TESTS(norms, 0, 2 * N_ISAS), TEST(rotations))
+TEST_MAIN_WITH(ref_begin, ref_end, "lsh", TEST(counts), TEST(gradient), TEST(ties), TESTS(norms, 0, 2 * N_ISAS), TEST(rotations))

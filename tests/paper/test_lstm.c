@@ -1,89 +1,6 @@
-// [variants] The LSTM of ref/ against torch.nn.LSTM (golden/lstm.py), and the CPU's activations over their whole range. The
-// backends: ops_cases_lstm.c.
+// [variants] The CPU's activations of an LSTM over their whole range. The LSTM of ref/: tests/model/test_golden_f64.c;
+// the backends: ops_cases_lstm.c.
 #include "tests/kernels/kernel_support.h"
-
-enum { MOST_B = 4 };
-
-static double *block(const char *name, const char *what, int rows, int width)
-{
-    const size_t n = (size_t)rows * (size_t)width;
-    char path[256];
-    snprintf(path, sizeof path, "tests/golden/lstm/%s/%s.f64", name, what);
-    FILE *file = fopen(path, "rb");
-    ck_assert_msg(file != NULL, "cannot open %s; tests run from the root of the source tree", path);
-    double *values = test_buffer(n, sizeof *values);
-    ck_assert_uint_eq(fread(values, sizeof *values, n, file), n);
-    ck_assert_int_eq(fgetc(file), EOF);
-    fclose(file);
-    return values;
-}
-
-static void compare(const char *name, const char *what, double *got, int rows, int width)
-{
-    double *want = block(name, what, rows, width);
-    for (int i = 0; i < rows * width; i++)
-        test_require(fabs(got[i] - want[i]) <= 1e-12 * fmax(1, fabs(want[i])), "%s: %s %d is %.12g, not %.12g", name, what, i,
-                     got[i], want[i]);
-    TEST_FREE(want, got);
-}
-
-static double *packed(const double *w, int n, int k, int copies, int transposed)
-{
-    const size_t size = transposed ? ref->weight_size(k, n) : ref->weight_size(n, k), pitch = (size + 15) / 16 * 16;
-    double *to = test_buffer((size_t)copies * pitch, sizeof *to);
-    for (int d = 0; d < copies; d++) {
-        const lin_packing item = {.from = (size_t)(d * n * k), .to = (size_t)d * pitch, .n = n, .k = k, .transposed = transposed};
-        ref->weights_pack(ref_exec, to, w, &item, 1);
-    }
-    return to;
-}
-
-static double *zeros(int rows, int width)
-{
-    const size_t n = (size_t)rows * (size_t)width;
-    double *x = test_buffer(n, sizeof *x);
-    memset(x, 0, n * sizeof *x);
-    return x;
-}
-
-// The whole layer: gates = x wᵀ + bias, the operation, and their gradients; without states, then with them.
-START_TEST(golden)
-{
-    const char *const name = _i ? "both" : "one";
-    char path[256];
-    int D, k, U, offsets[MOST_B + 1] = {0}, B = 0;
-    snprintf(path, sizeof path, "tests/golden/lstm/%s/sizes.txt", name);
-    FILE *file = fopen(path, "r");
-    ck_assert_msg(file != NULL, "cannot open %s", path);
-    ck_assert_int_eq(fscanf(file, "directions %d inputs %d units %d frames", &D, &k, &U), 3);
-    for (; B < MOST_B && fscanf(file, "%d", &offsets[B + 1]) == 1; B++) offsets[B + 1] += offsets[B];
-    fclose(file);
-    const lin_segments s = segments_at(offsets, B);
-    const int n = 4 * D * U, rows = s.rows, DU = D * U;
-    double *x = block(name, "x", rows, k), *w = block(name, "w", n, k), *bias = block(name, "bias", n, 1),
-           *R = block(name, "R", n, U), *dh = block(name, "dh", rows, DU), *states = block(name, "start", B, 2 * U);
-    double *R_packed = packed(R, 4 * U, U, D, 0), *R_dx = packed(R, 4 * U, U, D, 1), *w_packed = packed(w, n, k, 1, 0),
-           *w_dx = packed(w, n, k, 1, 1);
-    double *gates = zeros(rows, n), *h = zeros(rows, DU), *cells = zeros(rows, DU), *dgates = zeros(rows, n),
-           *dx = zeros(rows, k), *dw = zeros(n, k), *dbias = zeros(n, 1), *dR = zeros(n, U), *table[MOST_B];
-    for (int b = 0; b < B; b++) table[b] = states + b * 2 * U;
-    ref->linear_forward(ref_exec, gates, x, w_packed, bias, rows, n, k, LIN_LINEAR);
-    ref->lstm_forward(ref_exec, h, cells, gates, R_packed, &s, U, D, NULL, 0);
-    ref->lstm_backward(ref_exec, dgates, dR, dh, h, cells, gates, R_dx, &s, U, D);
-    ref->linear_backward_weight(ref_exec, dw, dbias, dgates, x, rows, n, k);
-    ref->linear_forward(ref_exec, dx, dgates, w_dx, NULL, rows, k, n, LIN_LINEAR);
-    test_poison(h, (size_t)(rows * DU) * sizeof *h);
-    ref->linear_forward(ref_exec, gates, x, w_packed, bias, rows, n, k, LIN_LINEAR);
-    ref->lstm_forward(ref_exec, h, cells, gates, R_packed, &s, U, D, table, 0);
-    compare(name, "h", h, rows, DU);
-    compare(name, "dx", dx, rows, k);
-    compare(name, "dw", dw, n, k);
-    compare(name, "dbias", dbias, n, 1);
-    compare(name, "dR", dR, n, U);
-    compare(name, D == 1 ? "end" : "start", states, B, 2 * U);
-    TEST_FREE(x, w, bias, R, dh, R_packed, R_dx, w_packed, w_dx, gates, cells, dgates);
-}
-END_TEST
 
 // Without recurrence: the gates of one unit over their whole range, tanh with a relative error near 0.
 START_TEST(activations)
@@ -122,4 +39,4 @@ START_TEST(activations)
 }
 END_TEST
 
-TEST_MAIN_WITH(ref_begin, ref_end, "lstm", TESTS(golden, 0, 2), TESTS(activations, 0, N_ISAS))
+TEST_MAIN_WITH(ref_begin, ref_end, "lstm", TESTS(activations, 0, N_ISAS))

@@ -1,8 +1,8 @@
-// [variants] Linear attention with other feature maps, of ref/: against the recurrence with features written here, finite
-// differences, and PyTorch; random features against softmax attention. The backends: ops_cases_mapped.c.
+// [variants] Linear attention with other feature maps, of ref/: against the recurrence with features written here, and
+// finite differences; random features against softmax attention. Against PyTorch: tests/model/test_golden_f64.c; the backends:
+// ops_cases_mapped.c.
 #include "paper/networks.h"
 #include "tests/kernels/kernel_support.h"
-#include "tests/paper/attention_golden.h"
 
 static lin_map poly2_of(int E) { return (lin_map){LIN_MAP_POLY2, E * (E + 3) / 2 + 1}; }
 
@@ -132,27 +132,6 @@ START_TEST(gradient)
 }
 END_TEST
 
-START_TEST(golden)
-{
-    enum { N = 42, D = 7 };
-    const char *const paths[] = {"tests/golden/mapped_poly2_full.npy", "tests/golden/mapped_poly2_causal.npy",
-                                 "tests/golden/mapped_random_full.npy", "tests/golden/mapped_random_causal.npy"};
-    const int offsets[] = {0, 5, N};
-    const lin_segments segments = segments_at(offsets, 2);
-    float *rows = golden_rows("tests/golden/mapped_omega.npy", HEADS * D, WIDTH);
-    double *omega = test_widened(rows, HEADS * D * WIDTH), y[N * C], dqkv[N * 3 * C];
-    for (int form = 0; form < 4; form++) {
-        const lin_map map = form / 2 ? (lin_map){LIN_MAP_RANDOM, D} : poly2_of(WIDTH);
-        const attention_golden g = attention_golden_read(paths[form], N, C);
-        ref->mapped_attention_forward(ref_exec, y, g.qkv, omega, &segments, &map, HEADS, WIDTH, form % 2, NULL, 0);
-        ref->mapped_attention_backward(ref_exec, dqkv, g.dy, g.qkv, omega, y, &segments, &map, HEADS, WIDTH, form % 2);
-        attention_golden_check(g, y, dqkv, N, C);
-    }
-    TEST_FREE(omega);
-    lin_free(rows);
-}
-END_TEST
-
 /* ---- random features are softmax attention in the mean --------------------------------------------------------------------- */
 
 // Root mean square difference from softmax attention over some draws of D features, for values of about 1.
@@ -186,5 +165,4 @@ START_TEST(random_features_approach_softmax)
 }
 END_TEST
 
-TEST_MAIN_WITH(ref_begin, ref_end, "mapped", TEST(ref_is_a_recurrence), TEST(gradient), TEST(golden),
-               TEST(random_features_approach_softmax))
+TEST_MAIN_WITH(ref_begin, ref_end, "mapped", TEST(ref_is_a_recurrence), TEST(gradient), TEST(random_features_approach_softmax))

@@ -1,6 +1,6 @@
-// [variants] Softmax attention of ref/: by hand, against finite differences and PyTorch. The backends: ops_cases_softmax.c.
+// [variants] Softmax attention of ref/: by hand, and against finite differences. Against PyTorch:
+// tests/model/test_golden_f64.c; the backends: ops_cases_softmax.c.
 #include "tests/kernels/kernel_support.h"
-#include "tests/paper/attention_golden.h"
 
 START_TEST(by_hand)
 {
@@ -64,20 +64,4 @@ START_TEST(gradient)
 }
 END_TEST
 
-START_TEST(golden)
-{
-    enum { H = 2, E = 3, C = H * E, T = 71 };
-    const int rows[] = {0, 5, T};
-    const lin_segments segments = segments_at(rows, 2);
-    const char *const paths[] = {"tests/golden/softmax_full.npy", "tests/golden/softmax_causal.npy"};
-    for (int causal = 0; causal < 2; causal++) {
-        const attention_golden g = attention_golden_read(paths[causal], T, C);
-        double y[T * C], dqkv[T * 3 * C], lse[T * H];
-        ref->softmax_forward(ref_exec, y, lse, g.qkv, &segments, H, E, causal, NULL, 0);
-        ref->softmax_backward(ref_exec, dqkv, g.dy, g.qkv, y, lse, &segments, H, E, causal);
-        attention_golden_check(g, y, dqkv, T, C);
-    }
-}
-END_TEST
-
-TEST_MAIN_WITH(ref_begin, ref_end, "softmax", TEST(by_hand), TEST(gradient), TEST(golden))
+TEST_MAIN_WITH(ref_begin, ref_end, "softmax", TEST(by_hand), TEST(gradient))
