@@ -1,7 +1,6 @@
 // Cases of ops_cases.h for LSH attention. A backend without the operations passes.
 #include "paper/networks.h"
 #include "tests/kernels/ops_cases_internal.h"
-#include "tests/kernels/ref/ref.h"
 
 typedef struct shape {
     lin_lsh lsh;

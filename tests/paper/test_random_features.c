@@ -1,7 +1,7 @@
 // [variants] Random features of paper/networks.h: orthogonal blocks, lengths and directions of Gaussian vectors, one draw
-// per seed and head.
+// per seed and head; attention with them approaches softmax attention.
 #include "paper/networks.h"
-#include "tests/support.h"
+#include "tests/kernels/kernel_support.h"
 
 static float *draw(int H, int D, int E, uint64_t seed)
 {
@@ -81,5 +81,37 @@ START_TEST(one_draw_per_seed_and_head)
 }
 END_TEST
 
-TEST_MAIN("random_features", TEST(orthogonal_blocks), TEST(rows_are_gaussian_in_length_and_direction),
-          TEST(one_draw_per_seed_and_head))
+// Root mean square difference from softmax attention over some draws of D features, for values of about 1.
+static double distance_from_softmax(int D)
+{
+    enum { T = 60, E = 8, DRAWS = 20 };
+    const int offsets[] = {0, T};
+    const lin_segments all = segments_at(offsets, 1);
+    const lin_map map = {LIN_MAP_RANDOM, D};
+    double *qkv = test_random_f64(T * 3 * E, 31, -1, 1), y[T * E], want[T * E], lse[T], sum = 0;
+    float *rows = test_buffer((size_t)(D * E), sizeof *rows);
+    ref->softmax_forward(ref_exec, want, lse, qkv, &all, 1, E, 1, NULL, 0);
+    for (uint64_t seed = 0; seed < DRAWS; seed++) {
+        lin_random_features(rows, 1, D, E, seed);
+        double *omega = test_widened(rows, (size_t)(D * E));
+        ref->mapped_attention_forward(ref_exec, y, qkv, omega, &all, &map, 1, E, 1, NULL, 0);
+        for (int i = 0; i < T * E; i++) sum += (y[i] - want[i]) * (y[i] - want[i]);
+        test_buffer_free(omega);
+    }
+    TEST_FREE(rows, qkv);
+    return sqrt(sum / (T * E * DRAWS));
+}
+
+// The error falls like 1 / sqrt(D): sixteen times the features, a quarter of the error.
+START_TEST(random_features_approach_softmax)
+{
+    const double few = distance_from_softmax(32), some = distance_from_softmax(512), many = distance_from_softmax(8192);
+    ck_assert_msg(few < 0.3 && few > 0.02, "32 features: %g", few);
+    ck_assert_msg(few / some > 2.8 && few / some < 5.6, "32 and 512 features: %g, %g", few, some);
+    ck_assert_msg(some / many > 2.8 && some / many < 5.6, "512 and 8,192 features: %g, %g", some, many);
+}
+END_TEST
+
+TEST_MAIN_WITH(ref_begin, ref_end, "random_features", TEST(orthogonal_blocks),
+               TEST(rows_are_gaussian_in_length_and_direction), TEST(one_draw_per_seed_and_head),
+               TEST(random_features_approach_softmax))

@@ -25,9 +25,4 @@ double *lin_ref_scratch(lin_exec *exec, size_t count);
 LIN_ALL_OPERATIONS(DECLARE)
 #undef DECLARE
 
-/* y and lse of the reference lsh_forward for a given order: backends in float, whose order may differ where two projections are
- * nearly equal, are compared with their own order. */
-void lin_ref_lsh_attend(lin_exec *exec, double *y, double *lse, const int *order, const double *qv, const lin_segments *segments,
-                        const lin_lsh *lsh, int H, int E, int causal);
-
 #endif

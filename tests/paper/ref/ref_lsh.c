@@ -126,8 +126,8 @@ static void add_value(const head *x, int i, int j, void *user)
     for (int m = 0; m < x->E; m++) y[(size_t)i * x->stride_y + (size_t)m] += p * x->v[(size_t)j * x->stride + (size_t)m];
 }
 
-void lin_ref_lsh_attend(lin_exec *exec, double *y, double *lse, const int *order, const double *qv, const lin_segments *segments,
-                        const lin_lsh *lsh, int H, int E, int causal)
+static void attend(lin_exec *exec, double *y, double *lse, const int *order, const double *qv, const lin_segments *segments,
+                   const lin_lsh *lsh, int H, int E, int causal)
 {
     for (int b = 0; b < segments->B; b++)
         for (int h = 0; h < H; h++) {
@@ -154,7 +154,7 @@ void lin_ref_lsh_forward(lin_exec *exec, double *y, double *lse, int *order, con
                             R + matrix * (size_t)E * (size_t)lsh->rotations);
             }
         }
-    lin_ref_lsh_attend(exec, y, lse, order, qv, segments, lsh, H, E, causal);
+    attend(exec, y, lse, order, qv, segments, lsh, H, E, causal);
 }
 
 /* ---- the gradient ---------------------------------------------------------------------------------------------------------- */
