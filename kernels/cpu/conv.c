@@ -201,16 +201,13 @@ void LIN_NAME(lin_conv_backward_rows)(float *dx, float *dw, float *db, const flo
 #ifdef LIN_ONCE
 /* ---- threads --------------------------------------------------------------------------------------------------------------- */
 
-enum {
-    STRETCH = 64,      // rows that stay in the second-level cache while the columns are processed
-    MAX_PARTIALS = 32, // blocks of the backward pass
-};
+enum { STRETCH = 64 }; // rows that stay in the second-level cache while the columns are processed
 
 typedef struct conv_job {
-    float *y, *partials;
+    float *y;
     const float *x, *w, *bias, *dy;
     const int *offsets;
-    int B, C, K, after, block;
+    int B, C, K, after;
     float *const *tails;
     size_t at;
 } conv_job;
@@ -249,8 +246,9 @@ void lin_cpu_conv_forward(lin_exec *exec, float *y, const float *x, const float 
 }
 
 // Rows first .. end-1 of the batch, utterance by utterance.
-static void backward_block(const conv_job *job, float *dw, float *db, int first, int end)
+static void backward_rows(const void *context, float *dw, float *db, int first, int end)
 {
+    const conv_job *job = context;
     for (int b = 0; b < job->B; b++) {
         int start = job->offsets[b], stop = job->offsets[b + 1] < end ? job->offsets[b + 1] : end,
             T = job->offsets[b + 1] - start;
@@ -262,40 +260,12 @@ static void backward_block(const conv_job *job, float *dw, float *db, int first,
     }
 }
 
-static void backward_piece(void *context, int piece, int thread)
-{
-    const conv_job *job = context;
-    (void)thread;
-    size_t C = (size_t)job->C, size = ((size_t)job->K + 1) * C;
-    float *sums = job->partials + size * (size_t)piece;
-    for (size_t i = 0; i < size; i++) sums[i] = 0;
-    int first = piece * job->block, rows = job->offsets[job->B];
-    backward_block(job, sums, sums + size - C, first, rows - first < job->block ? rows : first + job->block);
-}
-
 void lin_cpu_conv_backward(lin_exec *exec, float *dx, float *dw, float *db, const float *dy, const float *x, const float *w,
                            const lin_segments *segments, int C, int K, int after)
 {
     assert(lin_segments_hold(segments) && C > 0 && K >= 1 && after >= 0 && after < K);
     conv_job job = {
         .y = dx, .x = x, .w = w, .dy = dy, .offsets = segments->offsets, .B = segments->B, .C = C, .K = K, .after = after};
-    int rows = segments->rows;
-    // The partial sums [K+1, C] are in the scratch of thread 0, the caller; the work items use none of their own.
-    size_t size = ((size_t)K + 1) * (size_t)C, fit = LIN_SCRATCH_BYTES / (sizeof(float) * size);
-    if (fit < 1) {
-        backward_block(&job, dw, db, 0, rows);
-        return;
-    }
-    int partials = fit < MAX_PARTIALS ? (int)fit : MAX_PARTIALS;
-    job.partials = lin_scratch(exec, 0);
-    job.block = (rows + partials - 1) / partials;
-    if (job.block < STRETCH) job.block = STRETCH;
-    int pieces = (rows + job.block - 1) / job.block;
-    lin_pool_run(lin_threads_for(exec, rows, C, LIN_SMALL), pieces, backward_piece, &job);
-    for (int piece = 0; piece < pieces; piece++) {
-        const float *sums = job.partials + size * (size_t)piece;
-        for (size_t i = 0; i < size - (size_t)C; i++) dw[i] += sums[i];
-        for (int c = 0; c < C; c++) db[c] += sums[size - (size_t)C + (size_t)c];
-    }
+    lin_sum_rows(exec, backward_rows, &job, dw, (size_t)K * (size_t)C, db, (size_t)C, segments->rows, C, STRETCH);
 }
 #endif

@@ -175,6 +175,47 @@ static lin_status finish(lin_exec *exec, lin_error *err)
     return LIN_OK;
 }
 
+/* ---- sums over rows -------------------------------------------------------------------------------------------------------- */
+
+enum { MOST_BLOCKS = 32 };
+
+typedef struct sums_job {
+    lin_rows_added *add;
+    const void *job;
+    float *partials; // [blocks, n_a + n_b], in the scratch of thread 0, the caller; the work items use none of their own
+    size_t n_a, n_b;
+    int rows, block;
+} sums_job;
+
+static void sum_block(void *context, int piece, int thread)
+{
+    const sums_job *s = context;
+    (void)thread;
+    const int first = piece * s->block, rows = s->rows - first < s->block ? s->rows - first : s->block;
+    float *a = s->partials + (s->n_a + s->n_b) * (size_t)piece;
+    memset(a, 0, (s->n_a + s->n_b) * sizeof *a);
+    s->add(s->job, a, a + s->n_a, first, first + rows);
+}
+
+void lin_sum_rows(lin_exec *exec, lin_rows_added *add, const void *job, float *a, size_t n_a, float *b, size_t n_b, int rows,
+                  int width, int least)
+{
+    const size_t n = n_a + n_b, fit = LIN_SCRATCH_BYTES / (sizeof(float) * n);
+    if (fit < 1) {
+        add(job, a, b, 0, rows);
+        return;
+    }
+    const int most = fit < MOST_BLOCKS ? (int)fit : MOST_BLOCKS, block = (rows + most - 1) / most;
+    sums_job s = {add, job, lin_scratch(exec, 0), n_a, n_b, rows, block < least ? least : block};
+    const int blocks = (rows + s.block - 1) / s.block;
+    lin_pool_run(lin_threads_for(exec, rows, width, LIN_SMALL), blocks, sum_block, &s);
+    for (int k = 0; k < blocks; k++) {
+        const float *sums = s.partials + n * (size_t)k;
+        for (size_t i = 0; i < n_a; i++) a[i] += sums[i];
+        for (size_t i = 0; i < n_b; i++) b[i] += sums[n_a + i];
+    }
+}
+
 /* ---- the tables ------------------------------------------------------------------------------------------------------------ */
 
 #define ENTRY(name) .name = lin_cpu_##name,

@@ -147,4 +147,12 @@ lin_cpu_mask lin_cpu_mask_of(const lin_dropout *dropout);
  * calling thread. Fastest if `first`, and that of the mask, is a multiple of 32. */
 void lin_cpu_dropout_span(float *y, const float *base, const float *r, size_t first, size_t count, const lin_cpu_mask *mask);
 
+/* ---- shared by conv.c and norm.c ------------------------------------------------------------------------------------------- */
+
+/* Adds to a [n_a] and b [n_b] what `add` makes of all rows. Blocks of at least `least` rows have sums of their own, which are added
+ * in order: equal results for any number of threads. */
+typedef void lin_rows_added(const void *job, float *a, float *b, int first, int end);
+void lin_sum_rows(lin_exec *exec, lin_rows_added *add, const void *job, float *a, size_t n_a, float *b, size_t n_b, int rows,
+                  int width, int least);
+
 #endif

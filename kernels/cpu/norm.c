@@ -116,15 +116,13 @@ void LIN_NAME(lin_norm_backward)(float *dx, float *dgamma, float *dbeta, const f
 #ifdef LIN_ONCE
 /* ---- threads --------------------------------------------------------------------------------------------------------------- */
 
-enum {
-    BLOCK_ROWS = 64,    // rows of a work item, forward; backward, rows done at once, so that dropout finds them in the cache
-    MAX_PARTIALS = 32,  // blocks of the backward pass, each with its own sums
-};
+// Rows of a work item, forward; backward, rows done at once, so that dropout finds them in the cache.
+enum { BLOCK_ROWS = 64 };
 
 typedef struct norm_job {
-    float *y, *stats_out, *partials, *sum, *dropped;
+    float *y, *stats_out, *sum, *dropped;
     const float *x, *r, *gamma, *beta, *dy, *more, *residual, *stats;
-    int rows, C, block;
+    int rows, C;
     lin_cpu_mask mask;
 } norm_job;
 
@@ -166,8 +164,9 @@ void lin_cpu_add_dropout_norm_forward(lin_exec *exec, float *sum, float *y, floa
 }
 
 // Rows first .. end-1 of the backward pass; their sums are added to dgamma and dbeta.
-static void backward_rows(const norm_job *job, float *dgamma, float *dbeta, int first, int end)
+static void backward_rows(const void *context, float *dgamma, float *dbeta, int first, int end)
 {
+    const norm_job *job = context;
     for (int row = first; row < end; row += BLOCK_ROWS) {
         int rows = end - row < BLOCK_ROWS ? end - row : BLOCK_ROWS;
         size_t at = (size_t)row * (size_t)job->C, count = (size_t)rows * (size_t)job->C;
@@ -182,38 +181,6 @@ static void backward_rows(const norm_job *job, float *dgamma, float *dbeta, int 
     }
 }
 
-static void backward_piece(void *context, int piece, int thread)
-{
-    const norm_job *job = context;
-    (void)thread;
-    int first = piece * job->block, rows = job->rows - first < job->block ? job->rows - first : job->block;
-    size_t C = (size_t)job->C;
-    float *dgamma = job->partials + 2 * C * (size_t)piece, *dbeta = dgamma + C;
-    for (size_t c = 0; c < 2 * C; c++) dgamma[c] = 0;
-    backward_rows(job, dgamma, dbeta, first, first + rows);
-}
-
-static void run_backward(lin_exec *exec, norm_job *job, float *dgamma, float *dbeta)
-{
-    const int rows = job->rows, C = job->C;
-    // The partial sums are in the scratch of thread 0, the caller; the work items use none of their own.
-    int fit = (int)(LIN_SCRATCH_BYTES / (2 * sizeof(float) * (size_t)C)), partials = fit < MAX_PARTIALS ? fit : MAX_PARTIALS;
-    if (partials < 1) { // more than 131,072 columns
-        backward_rows(job, dgamma, dbeta, 0, rows);
-        return;
-    }
-    job->partials = lin_scratch(exec, 0);
-    job->block = (rows + partials - 1) / partials;
-    if (job->block < 16) job->block = 16;
-    int pieces = (rows + job->block - 1) / job->block;
-    lin_pool_run(lin_threads_for(exec, rows, C, LIN_SMALL), pieces, backward_piece, job);
-    for (int piece = 0; piece < pieces; piece++) {
-        const float *sums = job->partials + 2 * (size_t)C * (size_t)piece;
-        for (int c = 0; c < C; c++) dgamma[c] += sums[c];
-        for (int c = 0; c < C; c++) dbeta[c] += sums[C + c];
-    }
-}
-
 void lin_cpu_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, float *dgamma, float *dbeta, float *db,
                                  const float *dy, const float *more, const float *residual, const float *x, const float *stats,
                                  const float *gamma, int rows, int C, const lin_dropout *dropout)
@@ -223,7 +190,7 @@ void lin_cpu_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, floa
     norm_job job = {.y = dx, .dropped = dropped, .dy = dy, .more = more, .residual = residual, .x = x, .stats = stats,
                     .gamma = gamma, .rows = rows, .C = C};
     if (dropped) job.mask = lin_cpu_mask_of(dropout);
-    run_backward(exec, &job, dgamma, dbeta);
+    lin_sum_rows(exec, backward_rows, &job, dgamma, (size_t)C, dbeta, (size_t)C, rows, C, 16);
     const float *last = dropped ? dropped : dx;
     for (size_t row = 0; db && row < (size_t)rows; row++) // not used in training: see sums_in_norm
         for (size_t c = 0; c < (size_t)C; c++) db[c] += last[row * (size_t)C + c];
