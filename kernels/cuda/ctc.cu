@@ -132,26 +132,13 @@ static __device__ __forceinline__ pair exp_pair(float x)
 
 /* ---- shared by both forms of the paths ------------------------------------------------------------------------------------- */
 
-// The sum of v over the block, in all threads. shared: one int per warp, not otherwise used before the next barrier.
-static __device__ __forceinline__ int block_sum(int v, int *shared)
-{
-    for (int o = 16; o; o /= 2) v += __shfl_xor_sync(0xffffffffu, v, o);
-    if (blockDim.x == 32) return v;
-    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = v;
-    __syncthreads();
-    v = 0;
-    for (unsigned i = 0; i < blockDim.x / 32; i++) v += shared[i];
-    __syncthreads();
-    return v;
-}
-
 // Whether the labels fit into the frames: one frame each, and a blank between equal ones. The same in all threads.
 static __device__ __forceinline__ int has_path(const utterance &a, int *shared)
 {
     if (a.U > a.T) return 0; // the labels are not read
     int repeats = 0;
     for (int u = 1 + (int)threadIdx.x; u < a.U; u += (int)blockDim.x) repeats += a.labels[u] == a.labels[u - 1];
-    return a.U + block_sum(repeats, shared) <= a.T;
+    return a.U + lin_block_sum(repeats, shared, blockDim.x / 32) <= a.T;
 }
 
 // Sorts positions by their labels, so that the gradient of a label is a sum over neighbours, in a fixed order. The rank of a

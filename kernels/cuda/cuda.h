@@ -125,10 +125,11 @@ static inline int lin_cuda_aligned(const void *a, const void *b = NULL, const vo
 
 static inline unsigned lin_cuda_blocks(size_t count, size_t per_block) { return (unsigned)((count + per_block - 1) / per_block); }
 
-/* Sum and maximum over a warp, the same in all lanes; all 32 must take part. */
-static __device__ __forceinline__ float lin_warp_sum(float v)
+/* Sum over the LANES neighbours, and maximum over a warp, the same in all lanes; all 32 must take part. */
+template <int LANES = 32, typename T> static __device__ __forceinline__ T lin_warp_sum(T v)
 {
-    for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(0xffffffffu, v, o);
+#pragma unroll
+    for (int o = LANES / 2; o; o >>= 1) v += __shfl_xor_sync(0xffffffffu, v, o);
     return v;
 }
 
@@ -136,6 +137,18 @@ static __device__ __forceinline__ float lin_warp_max(float v)
 {
     for (int o = 16; o; o >>= 1) v = fmaxf(v, __shfl_xor_sync(0xffffffffu, v, o));
     return v;
+}
+
+/* Sum over a block of so many warps, the same in all threads, in a fixed order. shared: one for each warp. */
+template <typename T> static __device__ __forceinline__ T lin_block_sum(T v, T *shared, unsigned warps)
+{
+    T sum = 0;
+    v = lin_warp_sum(v);
+    __syncthreads();
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = v;
+    __syncthreads();
+    for (unsigned w = 0; w < warps; w++) sum += shared[w];
+    return sum;
 }
 
 /* Dropout: bits are LIN_RANDOM of hash.h, see lin_dropout. threshold = round(p 65536), scale = 1/(1-p). */

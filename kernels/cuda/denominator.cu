@@ -26,18 +26,6 @@ typedef struct denominator_job {
     size_t pitch;
 } denominator_job;
 
-// The same in all threads; the order of the sum is fixed. shared: [THREADS / 32].
-static __device__ __forceinline__ float block_sum(float v, float *shared)
-{
-    float sum = 0;
-    v = lin_warp_sum(v);
-    __syncthreads();
-    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = v;
-    __syncthreads();
-    for (int w = 0; w < THREADS / 32; w++) sum += shared[w];
-    return sum;
-}
-
 static __device__ __forceinline__ void read_frame(float *y, const float *logp, int V)
 {
     __syncthreads();
@@ -63,7 +51,7 @@ static __device__ float forward_frame(float *now, const float *before, const flo
         now[S + c * V + b] = label;
         sum += blank + label;
     }
-    return block_sum(sum, shared);
+    return lin_block_sum(sum, shared, THREADS / 32);
 }
 
 // beta of a frame from that of the next one, times `inverse`, and the next one's y.
@@ -83,7 +71,7 @@ static __device__ float backward_frame(float *now, const float *after, const flo
         now[S + i] = label;
         sum += blank + label;
     }
-    return block_sum(sum, shared);
+    return lin_block_sum(sum, shared, THREADS / 32);
 }
 
 // Adds the shares of a frame's outputs, less their probabilities. shares: [V] of labels, then [V] of the blank. False, in all
@@ -140,7 +128,7 @@ static __device__ bool sum_utterance(const denominator_job &job, float *shared)
         ends = fmaf(last[i] + last[S + i], job.q.end[i], ends);
         beta[0][i] = beta[0][S + i] = job.q.end[i];
     }
-    ends = block_sum(ends, shared) / sum;
+    ends = lin_block_sum(ends, shared, THREADS / 32) / sum;
     if (!(ends > 0)) return false;
     if (tid == 0) job.sums[b] = total + log((double)ends);
     const float factor = job.dlogits ? (float)(job.weight * *job.scale) : 0;

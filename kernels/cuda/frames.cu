@@ -375,7 +375,7 @@ static __device__ __forceinline__ void shape_window(float *wave, const float *x,
     const int lane = (int)(threadIdx.x % 32), n = table.window_samples;
     double sum = 0;
     for (int k = lane; k < n && k < left; k += 32) sum += (double)x[k];
-    for (int o = 16; o; o /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, o);
+    sum = lin_warp_sum(sum);
     const double a = (double)table.preemphasis, offset = (1 - a) * sum / n;
     for (int k = lane; k < table.n_fft; k += 32) {
         float shaped = 0;

@@ -16,14 +16,6 @@ enum {
 
 #define EPSILON 1e-5f
 
-// Over the LANES neighbours that share a row.
-template <int LANES> static __device__ __forceinline__ float sum_of(float v)
-{
-#pragma unroll
-    for (int o = LANES / 2; o; o >>= 1) v += __shfl_xor_sync(0xffffffffu, v, o);
-    return v;
-}
-
 static __device__ __forceinline__ float4 add4(float4 a, float4 b)
 {
     return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
@@ -94,14 +86,14 @@ static __global__ void __launch_bounds__(THREADS)
 #pragma unroll
     for (int i = 0; i < GROUPS; i++) total += total4(v[i]);
     const float C = (float)(4 * width);
-    const float mean = sum_of<LANES>(total) / C;
+    const float mean = lin_warp_sum<LANES>(total) / C;
     float squares = 0;
 #pragma unroll
     for (int i = 0; i < GROUPS; i++) {
         const float4 c = scaled4(v[i], mean, 1);
         if (lane + i * LANES < width) squares += total4(mul4(c, c));
     }
-    const float rstd = 1 / sqrtf(sum_of<LANES>(squares) / C + EPSILON);
+    const float rstd = 1 / sqrtf(lin_warp_sum<LANES>(squares) / C + EPSILON);
     if (!there) return;
 #pragma unroll
     for (int i = 0; i < GROUPS; i++) {
@@ -260,8 +252,8 @@ static __global__ void __launch_bounds__(THREADS)
             mean_g += total4(up[i]);
             mean_gh += total4(mul4(uh, weight));
         }
-        mean_g = sum_of<LANES>(mean_g) * part;
-        mean_gh = sum_of<LANES>(mean_gh) * part;
+        mean_g = lin_warp_sum<LANES>(mean_g) * part;
+        mean_gh = lin_warp_sum<LANES>(mean_gh) * part;
 #pragma unroll
         for (int i = 0; i < GROUPS; i++) {
             const int g = lane + i * LANES;

@@ -44,23 +44,6 @@ static tensor_list list_from(const lin_tensors *tensors, int first)
         else tensor = middle + 1;                                                                                                \
     }
 
-static __device__ __forceinline__ double warp_sum(double v)
-{
-    for (int o = 16; o; o /= 2) v += __shfl_xor_sync(0xffffffffu, v, o);
-    return v;
-}
-
-// The sum over a block of OPTIMIZER_THREADS, in thread 0. shared has one double per warp.
-static __device__ __forceinline__ double block_sum(double v, double *shared)
-{
-    v = warp_sum(v);
-    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = v;
-    __syncthreads();
-    if (threadIdx.x == 0)
-        for (int i = 1; i < OPTIMIZER_THREADS / 32; i++) v += shared[i];
-    return v;
-}
-
 // Number of elements before p reaches a 16-byte boundary.
 static __device__ __forceinline__ size_t unaligned(const float *p, size_t n)
 {
@@ -88,7 +71,7 @@ static __global__ void sum_spans(double *partials, const float *__restrict__ x, 
     }
     const size_t tail = head + 4 * fours + threadIdx.x;
     if (tail < n) sum += square(x[from + tail]);
-    sum = block_sum(sum, shared);
+    sum = lin_block_sum(sum, shared, OPTIMIZER_THREADS / 32);
     if (threadIdx.x == 0) partials[span] = sum;
 }
 
@@ -99,7 +82,7 @@ static __global__ void sum_tensors(double *norms, const double *partials, tensor
     if (tensor >= list.n) return; // the whole warp returns
     double sum = 0;
     for (int i = list.spans[tensor] + (int)(threadIdx.x % 32); i < list.spans[tensor + 1]; i += 32) sum += partials[i];
-    sum = warp_sum(sum);
+    sum = lin_warp_sum(sum);
     if (threadIdx.x % 32 == 0) norms[list.first + tensor] = sum;
 }
 
@@ -131,10 +114,7 @@ static __global__ void clip_tensors(double *scale, lin_tally *tally, const doubl
     }
     for (int o = 16; o; o /= 2) bad = min(bad, __shfl_xor_sync(0xffffffffu, bad, o));
     if (threadIdx.x % 32 == 0) firsts[threadIdx.x / 32] = bad;
-    sum = block_sum(sum, sums);
-    if (threadIdx.x == 0) sums[0] = sum;
-    __syncthreads();
-    const double total = sums[0];
+    const double total = lin_block_sum(sum, sums, OPTIMIZER_THREADS / 32);
     for (int i = 0; i < OPTIMIZER_THREADS / 32; i++) bad = min(bad, firsts[i]);
     if (bad < n) {
         if (threadIdx.x == 0) {

@@ -28,8 +28,7 @@ template <int LANES, int N> static __global__ void log_softmax_short(float *logp
 #pragma unroll
     for (int i = 0; i < N; i++)
         if (inside && lane + i * LANES < V) sum += expf(x[i] - top); // a NaN, which the maximum ignores, enters the sum here
-    for (int o = LANES / 2; o; o /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, o);
-    const float norm = logf(sum);
+    const float norm = logf(lin_warp_sum<LANES>(sum));
 #pragma unroll
     for (int i = 0; i < N; i++)
         if (inside && lane + i * LANES < V) logp[row * (size_t)V + (size_t)(lane + i * LANES)] = x[i] - top - norm;
