@@ -164,8 +164,8 @@ void lin_g2p_rules_destroy(lin_g2p_rules *rules)
     lin_free(rules);
 }
 
-// Where a hypothesis goes: one for each state and number of silent letters, the BEAM best of all; of equal ones the first is kept.
-// -1: nowhere.
+// Where a hypothesis goes: one for each state and number of silent letters, the BEAM best of all; of equal ones the first is
+// kept. -1: nowhere.
 static int place_of(const hypothesis *beam, int *n, const hypothesis *h)
 {
     int worst = 0;

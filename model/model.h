@@ -41,9 +41,9 @@
 enum { LIN_PHONE_BYTES = 63 }; /* the longest name */
 
 /*
- * Splits the text into its names, released with lin_symbols_free. LIN_INVALID if there are fewer than 2 or more than 65,536 names;
- * if a name is repeated, too long, or contains control characters or bytes that are not UTF-8; or if the separators are not single
- * spaces. LIN_NO_MEMORY. On failure the table is empty.
+ * Splits the text into its names, released with lin_symbols_free. LIN_INVALID if there are fewer than 2 or more than 65,536
+ * names; if a name is repeated, too long, or contains control characters or bytes that are not UTF-8; or if the separators are
+ * not single spaces. LIN_NO_MEMORY. On failure the table is empty.
  */
 lin_status lin_phones_split(const char *phones, lin_symbols *names, lin_error *err);
 
