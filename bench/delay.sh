@@ -15,19 +15,12 @@
 # Both are measured in seconds of sound that must have arrived; computing time is added to them. A step needs its own frames, the
 # look-ahead, and the end of the last window: this part is the model's structure. The rest is CTC: where the network puts a
 # phoneme.
-set -eu -o pipefail
-cd "$(dirname "$0")/.."
-text= sentences=100 voices="slt rms awb" work=exp/delay model=share/linnet/en/default.safetensors linnet=build/release/linnet
-usage() { sed -n '2,18s/^# \{0,1\}//p' "$0"; exit 2; }
-while [ $# -gt 1 ]; do
-    case $1 in
-    --text | --sentences | --voices | --work | --model | --linnet) declare "${1#--}=$2"; shift 2 ;;
-    *) usage ;;
-    esac
-done
-[ $# = 0 ] && [ -n "$text" ] || usage
+. "$(dirname "$0")/../recipes/common.sh"
+text= sentences=100 voices="slt rms awb" work=exp/delay model=share/linnet/en/default.safetensors
+flags=" " values=" text sentences voices work model linnet "
+options "$@"
+[ -n "$text" ] || die "which sentences? give --text FILE"
 export LINNET_MODEL=$model
-mkdir -p "$work"
 
 # The spoken phonemes: id, second at which it ends, phoneme.
 : > "$work/truth"
@@ -66,7 +59,7 @@ for k in 5 10 15 20; do
     for cut in "$need" $((need - 1)); do
         head -c $((2 * cut)) "$work/first.raw" > "$work/cut.raw"
         got=$("$linnet" transcribe -q --save-state "$work/state.bin" - < "$work/cut.raw" | wc -w)
-        [ "$got" = $((cut == need ? k : k - 1)) ] || { echo "delay.sh: phoneme $k is not settled when it should be" >&2; exit 1; }
+        [ "$got" = $((cut == need ? k : k - 1)) ] || die "phoneme $k is not settled when it should be"
         tried=$((tried + 1))
     done
 done

@@ -14,21 +14,14 @@
 #
 # DIR is a folder of Kaldi-style data directories (see recipes/open/run.sh); never use a test set. Needs
 # cmudict-en-us.dict (Debian: pocketsphinx-en-us). All files are written to the folder --work; existing ones are not made again.
-set -eu -o pipefail
-cd "$(dirname "$0")/.."
-corpus= set=dev_native hours=24 part=all work=exp/long model=share/linnet/en/default.safetensors linnet=build/release/linnet
+. "$(dirname "$0")/../recipes/common.sh"
+corpus= set=dev_native hours=24 part=all work=exp/long model=share/linnet/en/default.safetensors
 lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict
-usage() { sed -n '2,19s/^# \{0,1\}//p' "$0"; exit 2; }
-while [ $# -gt 1 ]; do
-    case $1 in
-    --corpus | --set | --hours | --part | --work | --model | --lexicon | --linnet) declare "${1#--}=$2"; shift 2 ;;
-    *) usage ;;
-    esac
-done
-[ $# = 0 ] && [ -n "$corpus" ] || usage
-case $set in test*) echo "long.sh: $set: use a development set, not a test set" >&2; exit 2 ;; esac
+flags=" " values=" corpus set hours part work model lexicon linnet "
+options "$@"
+[ -n "$corpus" ] || die "where is the corpus? give --corpus DIR"
+case $set in test*) die "$set: use a development set, not a test set" ;; esac
 export LINNET_MODEL=$model
-mkdir -p "$work"
 linnet=$(realpath "$linnet")
 transcribe=("$linnet" transcribe -q -j 1 -f ctm --reset never --encoding f32le -)
 listen=("$linnet" listen -q --json --raw --encoding f32le --no-paced --from -)

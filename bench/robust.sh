@@ -21,24 +21,16 @@
 # The table goes to standard output; --output FILE appends its rows to FILE instead, and leaves out the conditions that FILE has.
 #
 # Needs ffmpeg, with libmp3lame and libopus for those conditions. Noise and rooms come from fixed seeds.
-set -eu -o pipefail
-cd "$(dirname "$0")/.."
-data= audio_root= every=1 model=share/linnet/en/default.safetensors work=exp/robust linnet=build/release/linnet
+. "$(dirname "$0")/../recipes/common.sh"
+data= audio_root= every=1 model=share/linnet/en/default.safetensors work=exp/robust
 output= with=
 conditions="clean level:-30 level:-20 level:10 noise:20 noise:10 noise:5 noise:0 babble:10 room:0.3 room:0.6 phone mp3:16 opus:8 tempo:0.8 tempo:1.25"
-usage() { sed -n '2,26s/^# \{0,1\}//p' "$0"; exit 2; }
-while [ $# -gt 1 ]; do
-    case $1 in
-    --data | --every | --model | --work | --conditions | --with | --output | --linnet) declare "${1#--}=$2"; shift 2 ;;
-    --audio-root) audio_root=$2; shift 2 ;;
-    *) usage ;;
-    esac
-done
-[ $# = 0 ] && [ -n "$data" ] || usage
-command -v ffmpeg > /dev/null || { echo "robust.sh: ffmpeg is missing; apt-get install ffmpeg" >&2; exit 1; }
-for file in wav.scp text; do [ -f "$data/$file" ] || { echo "robust.sh: $data/$file does not exist" >&2; exit 1; }; done
+flags=" " values=" data audio-root every model work conditions with output linnet "
+options "$@"
+[ -n "$data" ] || die "which set? give --data DIR"
+command -v ffmpeg > /dev/null || die "ffmpeg is missing; apt-get install ffmpeg"
+for file in wav.scp text; do [ -f "$data/$file" ] || die "$data/$file does not exist"; done
 export LINNET_MODEL=$model LC_ALL=C
-mkdir -p "$work"
 work=$(cd "$work" && pwd)
 for file in wav.scp text; do awk -v n="$every" 'NR % n == (n > 1)' "$data/$file" > "$work/$file"; done
 "$linnet" phonemize --ids first --trn "$work/text" > "$work/phones.trn" 2> /dev/null
@@ -100,7 +92,7 @@ change() {
     phone) sound -i "$2" -af "highpass=300,lowpass=3400" -ar 8000 -c:a pcm_mulaw "$codec.wav" && sound -i "$codec.wav" $whole -c:a pcm_f32le "$3" ;;
     mp3:*) sound -i "$2" -c:a libmp3lame -b:a "${value}k" "$codec.mp3" && sound -i "$codec.mp3" $whole -c:a pcm_f32le "$3" ;;
     opus:*) sound -i "$2" -c:a libopus -b:a "${value}k" "$codec.opus" && sound -i "$codec.opus" $whole -c:a pcm_f32le "$3" ;;
-    *) echo "robust.sh: no condition is called $1" >&2; exit 1 ;;
+    *) die "no condition is called $1" ;;
     esac
 }
 rate() { # rate REF HYP FORMAT-OF-REF: per cent, and the interval

@@ -9,19 +9,12 @@
 # in several utterances, whose final texts are joined. DIR is a folder of Kaldi-style data directories (see recipes/open/run.sh);
 # never use a test set. Texts are written to the folder --work, and what is there is not made again. Prints lines with the options of
 # listen, the WER in per cent and its 95 % interval over utterances, between |.
-set -eu -o pipefail
-cd "$(dirname "$0")/.."
-corpus= set=dev_native every=1 second=offline work=exp/second linnet=build/release/linnet
-usage() { sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 2; }
-while [ $# -gt 1 ]; do
-    case $1 in
-    --corpus | --set | --every | --second | --work | --linnet) declare "${1#--}=$2"; shift 2 ;;
-    *) usage ;;
-    esac
-done
-[ $# = 0 ] && [ -n "$corpus" ] || usage
-case $set in test*) echo "second_pass.sh: $set: use a development set, not a test set" >&2; exit 2 ;; esac
-mkdir -p "$work"
+. "$(dirname "$0")/../recipes/common.sh"
+corpus= set=dev_native every=1 second=offline work=exp/second
+flags=" " values=" corpus set every second work linnet "
+options "$@"
+[ -n "$corpus" ] || die "where is the corpus? give --corpus DIR"
+case $set in test*) die "$set: use a development set, not a test set" ;; esac
 awk -v every="$every" 'NR % every == 0' "$corpus/$set/wav.scp" > "$work/wav.scp"
 awk 'NR == FNR { wanted[$1]; next } $1 in wanted { id = $1; $1 = ""; print tolower($0) " (" id ")" }' "$work/wav.scp" \
     "$corpus/$set/text" > "$work/ref.trn"

@@ -18,23 +18,15 @@
 #              program that reads the final lines of --json and drops the others
 #
 # Words outside the lexicon count as words. The generator is made by `make build/release/tests/app/sound`.
-set -eu -o pipefail
-cd "$(dirname "$0")/.."
-seconds=300 work=exp/silence model=share/linnet/en/default.safetensors linnet=build/release/linnet
+. "$(dirname "$0")/../recipes/common.sh"
+seconds=300 work=exp/silence model=share/linnet/en/default.safetensors
 sound=build/release/tests/app/sound
 kinds= sounds=
-usage() { sed -n '2,21s/^# \{0,1\}//p' "$0"; exit 2; }
-while [ $# -gt 1 ]; do
-    case $1 in
-    --seconds | --work | --model | --linnet | --sound | --kinds | --sounds) declare "${1#--}=$2"; shift 2 ;;
-    *) usage ;;
-    esac
-done
-[ $# = 0 ] || usage
-[ -n "$sounds" ] || [ -x "$sound" ] || { echo "silence.sh: $sound does not exist; run make $sound" >&2; exit 1; }
-[ -z "$sounds" ] || command -v soxi > /dev/null || { echo "silence.sh: soxi is missing; apt-get install sox" >&2; exit 1; }
+flags=" " values=" seconds work model sound kinds sounds linnet "
+options "$@"
+[ -n "$sounds" ] || [ -x "$sound" ] || die "$sound does not exist; run make $sound"
+[ -z "$sounds" ] || command -v soxi > /dev/null || die "soxi is missing; apt-get install sox"
 export LINNET_MODEL=$model
-mkdir -p "$work"
 
 speech=/usr/share/pocketsphinx/test/data/librivox
 [ -n "$kinds" ] || kinds="silence:0 white:-20 white:-40 white:-60 pink:-20 pink:-40 pink:-60 brown:-20 brown:-40 brown:-60

@@ -17,24 +17,12 @@
 # the whole process, its start and the reading of its models included; of the second pass's processes their time on 0.1 s of silence is
 # taken away. A run of less than a minute is done twice, and the faster one counts. Writes WORK/words-peers.tsv, words-peers.md, and
 # SET.svg for each set, WER against seconds of processor time for an hour of sound. Needs ffmpeg and time (/usr/bin/time).
-set -eu -o pipefail
-cd "$(dirname "$0")/.."
-data=() by_whisper=" " audio_root= every=1 sphinx_every=7 whisper= python=python3 hours=51 work=exp/words-peers linnet=build/release/linnet
-usage() { sed -n '2,19s/^# \{0,1\}//p' "$0"; exit 2; }
-die() { echo "words_peers.sh: $*" >&2; exit 1; }
-while [ $# -gt 1 ]; do
-    case $1 in
-    --data) data+=("$2") ;;
-    --by-whisper) data+=("$2") by_whisper+="$(basename "$2") " ;;
-    --audio-root | --every | --sphinx-every | --whisper | --python | --hours | --work | --linnet)
-        name=${1#--}
-        declare "${name//-/_}=$2" ;;
-    *) usage ;;
-    esac
-    shift 2
-done
-[ $# = 0 ] && [ ${#data[@]} -gt 0 ] || usage
-[ -x "$linnet" ] || die "$linnet does not exist; run make first, or give --linnet PROGRAM"
+. "$(dirname "$0")/../recipes/common.sh"
+data=() by_whisper=() audio_root= every=1 sphinx_every=7 whisper= python=python3 hours=51 work=exp/words-peers
+flags=" " lists=" data by-whisper " values=" audio-root every sphinx-every whisper python hours work linnet "
+options "$@"
+data+=("${by_whisper[@]}")
+[ ${#data[@]} -gt 0 ] || die "which sets? give --data DIR"
 for tool in ffmpeg /usr/bin/time; do command -v $tool > /dev/null || die "$tool is missing; apt-get install ${tool##*/}"; done
 for dir in "${data[@]}"; do
     case $(basename "$dir") in test*) die "$dir: use a development set, not a test set" ;; esac
@@ -46,7 +34,6 @@ command -v pocketsphinx_batch > /dev/null && [ -d $en/en-us ] || sphinx=
 if [ -z "$whisper" ]; then echo "words_peers.sh: Whisper is left out; give --whisper FOLDER" >&2
 elif ! "$python" -c 'import faster_whisper' 2> /dev/null; then die "$python has no faster-whisper; pip install it, or give --python PROGRAM"; fi
 export LC_ALL=C OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
-mkdir -p "$work"
 work=$(cd "$work" && pwd)
 table=$work/words-peers.tsv
 
@@ -121,7 +108,7 @@ for dir in "${data[@]}"; do
     timed bash -c "$live" "$linnet" "$sounds"
     used=$(awk "BEGIN { printf \"%.2f\", $used - $start }")
     row "$set" "linnet, streaming, second pass" "$second" "$hours" yes second.trn
-    if [ -n "$whisper" ] && [[ $by_whisper != *" $set "* ]]; then
+    if [ -n "$whisper" ] && [[ " ${by_whisper[*]##*/} " != *" $set "* ]]; then
         timed bash -c 'rm -f "$2/short.txt"; exec "$0" recipes/open/label.py --model "$1" --data "$2" --output "$2/short.txt"' \
             "$python" "$whisper" "$sounds"
         python3 bench/peers/spoken.py "$sounds/short.txt" > "$sounds/short.trn"
