@@ -149,8 +149,8 @@ void lin_cpu_dropout_span(float *y, const float *base, const float *r, size_t fi
 
 /* ---- shared by conv.c and norm.c ------------------------------------------------------------------------------------------- */
 
-/* Adds to a [n_a] and b [n_b] what `add` makes of all rows. Blocks of at least `least` rows have sums of their own, which are added
- * in order: equal results for any number of threads. */
+/* Adds to a [n_a] and b [n_b] what `add` makes of all rows. Blocks of at least `least` rows have sums of their own, which are
+ * added in order: equal results for any number of threads. */
 typedef void lin_rows_added(const void *job, float *a, float *b, int first, int end);
 void lin_sum_rows(lin_exec *exec, lin_rows_added *add, const void *job, float *a, size_t n_a, float *b, size_t n_b, int rows,
                   int width, int least);
