@@ -5,7 +5,7 @@
 # A CUDA context does not survive a fork, and a device fault lasts until its process ends. So each case runs in its own process
 # (Check forks before CUDA starts) with its own time limit: a case that hangs does not affect the others.
 #
-#   CASE_PATIENCE=0.25      factor for the cases' own limits of 120 and 240 s: 30 and 60 s
+#   CASE_PATIENCE=0.25      factor for the limit of a case, 300 s: 75 s
 #   PROGRAM_SECONDS=300     limit of a whole test program
 #   SANITIZER_SECONDS=120   limit of each sanitizer; reaching it without a finding is not a failure; 0: they do not run
 #   CASES=no                only the sanitizers

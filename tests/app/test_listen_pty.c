@@ -646,29 +646,15 @@ END_TEST
 
 int main(void)
 {
+    const test_entry tests[] = {TEST(grows_settles_and_stays), TEST(resized), TEST(small_screen), TESTS(ends_in_the_middle, 0, 3),
+                                TEST(killed_it_leaves_the_terminal_tidy), TEST(stopped_and_continued),
+                                TEST(enter_ends_an_utterance), TEST(the_status_line_fits), TEST(progress_fits),
+                                TEST(a_result_flows_on_the_terminal), TEST(output_elsewhere), TEST(words), TESTS(plain, 0, 2)};
     const int probe = posix_openpt(O_RDWR | O_NOCTTY);
     if (probe < 0 || !ptsname(probe)) { // a root file system without /dev/pts
         printf("skipped: there are no pseudo-terminals here\n");
         return 0;
     }
     close(probe);
-    Suite *suite = suite_create("app/listen in a terminal");
-    TCase *cases = tcase_create("terminal");
-    tcase_add_unchecked_fixture(cases, setup, NULL);
-    tcase_set_timeout(cases, 120);
-    tcase_add_test(cases, grows_settles_and_stays);
-    tcase_add_test(cases, resized);
-    tcase_add_test(cases, small_screen);
-    tcase_add_loop_test(cases, ends_in_the_middle, 0, 3);
-    tcase_add_test(cases, killed_it_leaves_the_terminal_tidy);
-    tcase_add_test(cases, stopped_and_continued);
-    tcase_add_test(cases, enter_ends_an_utterance);
-    tcase_add_test(cases, the_status_line_fits);
-    tcase_add_test(cases, progress_fits);
-    tcase_add_test(cases, a_result_flows_on_the_terminal);
-    tcase_add_test(cases, output_elsewhere);
-    tcase_add_test(cases, words);
-    tcase_add_loop_test(cases, plain, 0, 2);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
+    return test_all("app/listen in a terminal", setup, NULL, 1, tests, sizeof tests / sizeof *tests);
 }

@@ -199,17 +199,9 @@ static int do_task(const char *name)
 
 int main(int argc, char **argv)
 {
+    const test_entry tests[] = {TEST(descriptors_and_variables), TEST(programs_that_cannot_be_started), TEST(files),
+                                TEST(network_and_other_processes), TEST(nothing_is_left_out), TEST(memory_and_time),
+                                TEST(all_of_it_is_ended)};
     if (argc > 1) return do_task(argv[1]);
-    Suite *suite = suite_create("base/child");
-    TCase *cases = tcase_create("child");
-    tcase_add_checked_fixture(cases, setup, NULL);
-    tcase_add_test(cases, descriptors_and_variables);
-    tcase_add_test(cases, programs_that_cannot_be_started);
-    tcase_add_test(cases, files);
-    tcase_add_test(cases, network_and_other_processes);
-    tcase_add_test(cases, nothing_is_left_out);
-    tcase_add_test(cases, memory_and_time);
-    tcase_add_test(cases, all_of_it_is_ended);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
+    return test_all("base/child", setup, NULL, 0, tests, sizeof tests / sizeof *tests);
 }

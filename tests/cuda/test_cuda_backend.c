@@ -434,22 +434,12 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("cuda_backend");
-    TCase *order = tcase_create("order"), *faults = tcase_create("faults");
-    tcase_add_test(order, copies_beside);
-    tcase_add_test(order, graphs);
-    tcase_add_test(order, graph_ends_beside_a_recording);
-    tcase_add_test(order, limits_once);
-    tcase_add_test(order, another_thread);
-    tcase_add_test(order, same_bits);
-    suite_add_tcase(suite, order);
-    tcase_add_test(faults, too_much);
+    const test_entry tests[] = {
+        TEST(copies_beside), TEST(graphs), TEST(graph_ends_beside_a_recording), TEST(limits_once), TEST(another_thread),
+        TEST(same_bits), TEST(too_much),
 #ifndef LIN_ON_GPU
-    tcase_add_test(faults, opened_wrongly);
-    tcase_add_loop_test(faults, allocations_fail, 0, 4);
-    tcase_add_test(faults, memory_ends_in_a_graph);
-    tcase_add_test(faults, lost);
+        TEST(opened_wrongly), TESTS(allocations_fail, 0, 4), TEST(memory_ends_in_a_graph), TEST(lost),
 #endif
-    suite_add_tcase(suite, faults);
-    return test_run(suite);
+    };
+    return test_all("cuda_backend", NULL, NULL, 0, tests, sizeof tests / sizeof *tests);
 }

@@ -167,6 +167,7 @@ static float *trained(const char *name, const char *device, int stop_after, int 
 // The features as they are, or augmented, with utterances that continue others.
 START_TEST(training_follows_the_cpu_and_repeats_itself)
 {
+    training_set_up();
     augmented = _i;
     watch cpu = {0}, gpu = {0}, other = {0};
     float *want = trained("whole", "cpu", 0, 0, &cpu, LIN_OK), *got = trained("gpu", "cuda", 0, 0, &gpu, LIN_OK);
@@ -195,6 +196,7 @@ END_TEST
 // Sets of tokens: padding rows and sequences have no loss, and those without targets lie between others.
 START_TEST(tokens_train_as_on_the_cpu)
 {
+    training_set_up();
     static const char *const devices[] = {"cpu", "cuda"};
     watch w[2];
     float *values[2];
@@ -223,28 +225,9 @@ START_TEST(tokens_train_as_on_the_cpu)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("cuda/model");
-    TCase *network = tcase_create("network"), *streams = tcase_create("streams"), *training = tcase_create("training");
-    // First: after all others, which leave threads behind, the leak checker of a process of training stops itself.
-    tcase_set_timeout(training, 240);
-    tcase_add_checked_fixture(training, training_set_up, NULL);
-    tcase_add_loop_test(training, training_follows_the_cpu_and_repeats_itself, 0, 2);
-    tcase_add_loop_test(training, tokens_train_as_on_the_cpu, 0, 2);
-    suite_add_tcase(suite, training);
-    tcase_set_timeout(network, 120);
-    tcase_add_loop_test(network, small_case, 0, GOLDEN_CASES);
-    tcase_add_test(network, default_network);
-    tcase_add_loop_test(network, training_trace, 0, (int)(sizeof golden_models / sizeof *golden_models));
-    tcase_add_loop_test(network, rounded_operands, 0, 2);
-    tcase_add_loop_test(network, norms_write_operands, 0, 4);
-    suite_add_tcase(suite, network);
-    tcase_set_timeout(streams, 120);
-    tcase_add_loop_test(streams, company, 0, 2 * STREAMS_KINDS);
-    tcase_add_loop_test(streams, phones, 0, STREAMS_KINDS);
-    tcase_add_loop_test(streams, moved, 0, STREAMS_KINDS);
-    tcase_add_test(streams, a_stream_with_a_cache);
-    suite_add_tcase(suite, streams);
-    return test_run(suite);
-}
+// Training first: after all others, which leave threads behind, the leak checker of a process of training stops itself.
+TEST_MAIN("cuda/model", TESTS(training_follows_the_cpu_and_repeats_itself, 0, 2), TESTS(tokens_train_as_on_the_cpu, 0, 2),
+          TESTS(small_case, 0, GOLDEN_CASES), TEST(default_network),
+          TESTS(training_trace, 0, (int)(sizeof golden_models / sizeof *golden_models)), TESTS(rounded_operands, 0, 2),
+          TESTS(norms_write_operands, 0, 4), TESTS(company, 0, 2 * STREAMS_KINDS), TESTS(phones, 0, STREAMS_KINDS),
+          TESTS(moved, 0, STREAMS_KINDS), TEST(a_stream_with_a_cache))

@@ -89,17 +89,15 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("cuda_ops");
-    TCase *cases = tcase_create("precisions");
-    tcase_set_timeout(cases, 240);
-    tcase_add_loop_test(cases, test_fp32, 0, ops_case_count());
-    tcase_add_loop_test(cases, test_tf32, 0, TEST_ASAN ? 0 : N_PRODUCTS); // bf16 takes the same way
-    tcase_add_loop_test(cases, test_bf16, 0, N_PRODUCTS);
-    tcase_add_loop_test(cases, test_slices, 0, N_SLICED);
-    tcase_add_loop_test(cases, test_launches, 0, 2);
+    const test_entry tests[] = {
+        TESTS(test_fp32, 0, ops_case_count()),
+        TESTS(test_tf32, 0, TEST_ASAN ? 0 : N_PRODUCTS), // bf16 takes the same way
+        TESTS(test_bf16, 0, N_PRODUCTS),
+        TESTS(test_slices, 0, N_SLICED),
+        TESTS(test_launches, 0, 2),
 #ifndef LIN_ON_GPU
-    tcase_add_loop_test(cases, test_shared, 0, TEST_ASAN ? N_IN_SHARED - 2 : N_IN_SHARED);
+        TESTS(test_shared, 0, TEST_ASAN ? N_IN_SHARED - 2 : N_IN_SHARED),
 #endif
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
+    };
+    return test_all("cuda_ops", NULL, NULL, 0, tests, sizeof tests / sizeof *tests);
 }

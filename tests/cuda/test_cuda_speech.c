@@ -184,12 +184,4 @@ START_TEST(phonemes_of_tf32_are_those_of_fp32)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("cuda_speech");
-    TCase *cases = tcase_create("streams");
-    tcase_set_timeout(cases, 240);
-    tcase_add_test(cases, phonemes_of_tf32_are_those_of_fp32);
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+TEST_MAIN("cuda_speech", TEST(phonemes_of_tf32_are_those_of_fp32))

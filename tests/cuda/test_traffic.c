@@ -147,16 +147,11 @@ START_TEST(attention_block)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("cuda_traffic");
-    TCase *cases = tcase_create("counts");
 #if defined(__x86_64__) && defined(__linux__)
-    if (!TEST_ASAN) tcase_add_test(cases, traffic);
-    if (!TEST_ASAN) tcase_add_test(cases, slices);
-    if (!TEST_ASAN) tcase_add_test(cases, feedforward);
-    if (!TEST_ASAN) tcase_add_test(cases, attention_block);
+enum { COUNTED = !TEST_ASAN };
+#else
+enum { COUNTED = 0 };
 #endif
-    suite_add_tcase(suite, cases);
-    return test_run(suite);
-}
+
+TEST_MAIN("cuda_traffic", TESTS(traffic, 0, COUNTED), TESTS(slices, 0, COUNTED), TESTS(feedforward, 0, COUNTED),
+          TESTS(attention_block, 0, COUNTED))

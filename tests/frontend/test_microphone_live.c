@@ -129,16 +129,11 @@ static int start_virtual_mic(void)
 
 int main(void)
 {
-    Suite *suite = suite_create("frontend/microphone, live");
-    TCase *cases = tcase_create("live");
-    tcase_add_checked_fixture(cases, setup, teardown);
-    tcase_add_loop_test(cases, a_source_by_name, 0, 3);
     if (!start_virtual_mic()) {
         puts("100%: Checks: 0, Failures: 0, Errors: 0");
         return EXIT_SUCCESS;
     }
-    suite_add_tcase(suite, cases);
-    const int status = test_run(suite);
+    const int status = test_all("frontend/microphone, live", setup, teardown, 0, &(test_entry){a_source_by_name, 0, 3}, 1);
     if (shell("virtual_mic_stop") != 0) puts("the virtual microphone did not stop");
     return status;
 }

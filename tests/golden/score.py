@@ -9,7 +9,7 @@ score_real_{ref,hyp}.trn, score_real_counts.txt   with --real REF HYP: every n-t
     python3 tests/golden/score.py [--pairs N] [--seed S] [--out FOLDER] [--real REF HYP [--every N]]
 
 Alphabets from one token to 2,000, lengths 0 to 200, hypotheses that are edits of the reference or unrelated to it.
-More pairs than are stored here: score.py --pairs 20000 --out DIR; CK_RUN_CASE=sclite build/release/tests/train/score/test_score DIR
+More pairs than are stored here: score.py --pairs 20000 --out DIR; build/release/tests/train/score/test_score DIR
 """
 import argparse
 import os

@@ -1,6 +1,6 @@
 // train/score/edit.c, trn.c, score.c: against sclite's counts and a brute-force search; readers of three formats; hostile files.
 //
-//   test_score [FOLDER]     FOLDER (default tests/golden) holds what tests/golden/score.py makes
+//   test_score [FOLDER]     with a FOLDER that tests/golden/score.py made only its counts are compared
 #include "train/score/score.h"
 
 #include <cJSON.h>
@@ -408,28 +408,11 @@ END_TEST
 
 int main(int argc, char **argv)
 {
+    const test_entry tests[] = {TEST(counts_are_sclites), TEST(counts_of_real_output_are_sclites), TEST(edit_distance_is_least),
+                                TEST(long_sequences), TEST(alignment_in_blocks), TEST(three_formats), TEST(typography),
+                                TEST(normalized), TEST(bad_files), TEST(long_lines), TEST(speakers),
+                                TEST(utterances_must_be_the_same), TEST(reports), TEST(confusions_are_sorted),
+                                TEST(speakers_from_a_table), TEST(tokens_and_pairs), TEST(out_of_memory)};
     if (argc > 1) golden_folder = argv[1];
-    Suite *suite = suite_create("score");
-    TCase *tc = tcase_create("sclite"); // alone, for large sets: CK_RUN_CASE=sclite CK_DEFAULT_TIMEOUT=600
-    tcase_add_test(tc, counts_are_sclites);
-    tcase_add_test(tc, counts_of_real_output_are_sclites);
-    suite_add_tcase(suite, tc);
-    tc = tcase_create("score");
-    tcase_add_test(tc, edit_distance_is_least);
-    tcase_add_test(tc, long_sequences);
-    tcase_add_test(tc, alignment_in_blocks);
-    tcase_add_test(tc, three_formats);
-    tcase_add_test(tc, typography);
-    tcase_add_test(tc, normalized);
-    tcase_add_test(tc, bad_files);
-    tcase_add_test(tc, long_lines);
-    tcase_add_test(tc, speakers);
-    tcase_add_test(tc, utterances_must_be_the_same);
-    tcase_add_test(tc, reports);
-    tcase_add_test(tc, confusions_are_sorted);
-    tcase_add_test(tc, speakers_from_a_table);
-    tcase_add_test(tc, tokens_and_pairs);
-    tcase_add_test(tc, out_of_memory);
-    suite_add_tcase(suite, tc);
-    return test_run(suite);
+    return test_all("score", NULL, NULL, 0, tests, argc > 1 ? 2 : sizeof tests / sizeof *tests);
 }

@@ -182,17 +182,8 @@ END_TEST
 
 int main(int argc, char **argv)
 {
+    const test_entry tests[] = {TEST(counts_of_trn_are_sclites), TEST(counts_of_stm_are_sclites), TEST(plain_sequences),
+                                TEST(in_blocks), TEST(an_hour), TEST(too_many), TEST(names), TEST(out_of_memory)};
     if (argc > 1) golden_folder = argv[1];
-    Suite *suite = suite_create("score of choices");
-    TCase *tc = tcase_create("choices");
-    tcase_add_test(tc, counts_of_trn_are_sclites);
-    tcase_add_test(tc, counts_of_stm_are_sclites);
-    tcase_add_test(tc, plain_sequences);
-    tcase_add_test(tc, in_blocks);
-    tcase_add_test(tc, an_hour);
-    tcase_add_test(tc, too_many);
-    tcase_add_test(tc, names);
-    tcase_add_test(tc, out_of_memory);
-    suite_add_tcase(suite, tc);
-    return test_run(suite);
+    return test_all("score of choices", NULL, NULL, 0, tests, sizeof tests / sizeof *tests);
 }
