@@ -292,99 +292,58 @@ void ops_case_block_end(ops_context *c)
     if (!c->options->quick) ops_block_end_shape(c, 700, 192, 0.1);
 }
 
-/* Its gradient: the gradient of the residual is added, and that of the block's output passes through the same dropout. */
-static void ops_block_end_backward_shape(ops_context *c, int rows, int C, double rate)
+/* Its gradient: that of the residual is added or, with is_more, the norm's output has a second one, as in post-norm networks;
+ * that of the block's output passes through the same dropout. */
+static void ops_block_end_backward_shape(ops_context *c, int rows, int C, double rate, int is_more)
 {
     size_t n = (size_t)rows * (size_t)C, R = (size_t)rows, nc = (size_t)C;
-    pair x = ops_in(c, n, -2, 3), dy = ops_in(c, n, -1, 1), residual = ops_in(c, n, -1, 1), gamma = ops_in(c, nc, 0.5, 1.5);
-    pair beta = ops_in(c, nc, 0, 0), y = ops_out(c, n), stats = ops_inout(c, 2 * R, 0, 0);
-    pair dx = ops_out(c, n), dropped = ops_out(c, n), dgamma = ops_inout(c, nc, -1, 1), dbeta = ops_inout(c, nc, -1, 1);
-    pair bare = ops_out(c, n), want = ops_out(c, n), over_dy = ops_inout(c, n, 0, 0), over_residual = ops_inout(c, n, 0, 0);
-    pair dropped2 = ops_out(c, n), dgamma2 = ops_inout(c, nc, 0, 0), dbeta2 = ops_inout(c, nc, 0, 0),
-         db = ops_inout(c, nc, -1, 1);
-    const lin_dropout d = ops_dropout(c, rate);
-    const lin_ops *ops = c->ops;
-    ops_say(c, "layer_norm_backward with residual, rows %d C %d p %g", rows, C, rate);
-    ops->layer_norm_forward(c->exec, y.f, stats.f, x.f, gamma.f, beta.f, rows, C);
-    ops_done(c);
-    ops_widen(stats);
-    for (size_t i = 0; i < n; i++) over_dy.f[i] = dy.f[i];
-    for (size_t i = 0; i < n; i++) over_residual.f[i] = residual.f[i];
-    ops->layer_norm_backward(c->exec, dx.f, dropped.f, dgamma.f, dbeta.f, db.f, dy.f, NULL, residual.f, x.f, stats.f, gamma.f,
-                             rows, C, &d);
-    c->ref->layer_norm_backward(c->ref_exec, dx.d, dropped.d, dgamma.d, dbeta.d, db.d, dy.d, NULL, residual.d, x.d, stats.d,
-                                gamma.d, rows, C, &d);
-    double steepest = 1; // as in ops_norm_shape
-    for (size_t r = 0; r < R; r++) steepest = fmax(steepest, stats.d[2 * r + 1]);
-    ops_check_scaled(c, "dx", dx, 2e-6, steepest);
-    ops_check_scaled(c, "dropped", dropped, 2e-6, steepest);
-    ops_check_scaled(c, "dgamma", dgamma, 2e-6, steepest);
-    ops_check_scaled(c, "dbeta", dbeta, 2e-6, 1);
-    ops_check_scaled(c, "db", db, 2e-6, steepest);
-    // The operations that these are: the norm's gradient, a sum, a dropout.
-    ops->layer_norm_backward(c->exec, bare.f, NULL, dgamma2.f, dbeta2.f, NULL, dy.f, NULL, NULL, x.f, stats.f, gamma.f, rows, C,
-                             NULL);
-    ops_done(c);
-    for (size_t i = 0; i < n; i++) want.f[i] = residual.f[i] + bare.f[i];
-    ops_check_same(c, "dx, by its parts", dx.f, want.f, n, 2e-6 * steepest);
-    ops->dropout(c->exec, want.f, dx.f, n, &d);
-    ops_check_same(c, "dropped, by dropout", dropped.f, want.f, n, 2e-6);
-    ops->layer_norm_backward(c->exec, over_dy.f, dropped2.f, dgamma2.f, dbeta2.f, NULL, over_dy.f, NULL, residual.f, x.f, stats.f,
-                             gamma.f, rows, C, &d);
-    ops->layer_norm_backward(c->exec, over_residual.f, NULL, dgamma2.f, dbeta2.f, NULL, dy.f, NULL, over_residual.f, x.f, stats.f,
-                             gamma.f, rows, C, &d);
-    ops_check_same(c, "dx in place of dy", over_dy.f, dx.f, n, 2e-6);
-    ops_check_same(c, "dx in place of the residual", over_residual.f, dx.f, n, 2e-6);
-    ops_check_same(c, "dropped, dx in place of dy", dropped2.f, dropped.f, n, 2e-6);
-    ops_end(c);
-}
-
-/* The same where the norm's output has a second gradient, as in post-norm networks. */
-static void ops_norm_more_shape(ops_context *c, int rows, int C, double rate)
-{
-    size_t n = (size_t)rows * (size_t)C, R = (size_t)rows, nc = (size_t)C;
-    pair x = ops_in(c, n, -2, 3), dy = ops_in(c, n, -1, 1), more = ops_in(c, n, -1, 1), gamma = ops_in(c, nc, 0.5, 1.5);
+    pair x = ops_in(c, n, -2, 3), dy = ops_in(c, n, -1, 1), beside = ops_in(c, n, -1, 1), gamma = ops_in(c, nc, 0.5, 1.5);
     pair beta = ops_in(c, nc, 0, 0), y = ops_out(c, n), stats = ops_inout(c, 2 * R, 0, 0), both = ops_inout(c, n, 0, 0);
     pair dx = ops_out(c, n), dropped = ops_out(c, n), dgamma = ops_inout(c, nc, -1, 1), dbeta = ops_inout(c, nc, -1, 1);
-    pair over_dy = ops_inout(c, n, 0, 0), over_more = ops_inout(c, n, 0, 0), want = ops_out(c, n), dropped2 = ops_out(c, n);
+    pair over_dy = ops_inout(c, n, 0, 0), over_beside = ops_inout(c, n, 0, 0), want = ops_out(c, n), dropped2 = ops_out(c, n);
     pair dgamma2 = ops_inout(c, nc, 0, 0), dbeta2 = ops_inout(c, nc, 0, 0), db = ops_inout(c, nc, -1, 1);
     pair dgamma3 = ops_inout(c, nc, 0, 0), dbeta3 = ops_inout(c, nc, 0, 0);
+    const float *more = is_more ? beside.f : NULL, *residual = is_more ? NULL : beside.f;
     const lin_dropout d = ops_dropout(c, rate);
     const lin_ops *ops = c->ops;
-    ops_say(c, "layer_norm_backward with more, rows %d C %d p %g", rows, C, rate);
+    ops_say(c, "layer_norm_backward with %s, rows %d C %d p %g", is_more ? "more" : "residual", rows, C, rate);
     ops->layer_norm_forward(c->exec, y.f, stats.f, x.f, gamma.f, beta.f, rows, C);
     ops_done(c);
     ops_widen(stats);
     for (size_t i = 0; i < n; i++) {
         over_dy.f[i] = dy.f[i];
-        over_more.f[i] = more.f[i];
-        both.f[i] = dy.f[i] + more.f[i];
+        over_beside.f[i] = beside.f[i];
+        both.f[i] = is_more ? dy.f[i] + beside.f[i] : dy.f[i];
     }
-    ops->layer_norm_backward(c->exec, dx.f, dropped.f, dgamma.f, dbeta.f, db.f, dy.f, more.f, NULL, x.f, stats.f, gamma.f, rows,
+    ops->layer_norm_backward(c->exec, dx.f, dropped.f, dgamma.f, dbeta.f, db.f, dy.f, more, residual, x.f, stats.f, gamma.f, rows,
                              C, &d);
-    c->ref->layer_norm_backward(c->ref_exec, dx.d, dropped.d, dgamma.d, dbeta.d, db.d, dy.d, more.d, NULL, x.d, stats.d, gamma.d,
-                                rows, C, &d);
+    c->ref->layer_norm_backward(c->ref_exec, dx.d, dropped.d, dgamma.d, dbeta.d, db.d, dy.d, is_more ? beside.d : NULL,
+                                is_more ? NULL : beside.d, x.d, stats.d, gamma.d, rows, C, &d);
+    const double tolerance = is_more ? 4e-6 : 2e-6;
     double steepest = 1; // as in ops_norm_shape
     for (size_t r = 0; r < R; r++) steepest = fmax(steepest, stats.d[2 * r + 1]);
-    ops_check_scaled(c, "dx", dx, 4e-6, steepest);
-    ops_check_scaled(c, "dropped", dropped, 4e-6, steepest);
-    ops_check_scaled(c, "dgamma", dgamma, 4e-6, steepest);
-    ops_check_scaled(c, "dbeta", dbeta, 4e-6, 1);
-    ops_check_scaled(c, "db", db, 4e-6, steepest);
-    // The operations that these are: a sum, the norm's gradient.
-    ops->layer_norm_backward(c->exec, over_dy.f, dropped2.f, dgamma2.f, dbeta2.f, NULL, over_dy.f, more.f, NULL, x.f, stats.f,
-                             gamma.f, rows, C, &d);
+    ops_check_scaled(c, "dx", dx, tolerance, steepest);
+    ops_check_scaled(c, "dropped", dropped, tolerance, steepest);
+    ops_check_scaled(c, "dgamma", dgamma, tolerance, steepest);
+    ops_check_scaled(c, "dbeta", dbeta, tolerance, 1);
+    ops_check_scaled(c, "db", db, tolerance, steepest);
+    // The operations that these are: the norm's gradient, a sum behind or before it, a dropout.
     ops->layer_norm_backward(c->exec, want.f, NULL, dgamma3.f, dbeta3.f, NULL, both.f, NULL, NULL, x.f, stats.f, gamma.f, rows, C,
-                             &d);
+                             is_more ? &d : NULL);
     ops_done(c);
+    for (size_t i = 0; i < n && !is_more; i++) want.f[i] += beside.f[i];
     ops_check_same(c, "dx, by its parts", dx.f, want.f, n, 2e-6 * steepest);
+    ops->dropout(c->exec, want.f, dx.f, n, &d);
+    ops_check_same(c, "dropped, by dropout", dropped.f, want.f, n, 2e-6);
+    ops->layer_norm_backward(c->exec, over_dy.f, dropped2.f, dgamma2.f, dbeta2.f, NULL, over_dy.f, more, residual, x.f, stats.f,
+                             gamma.f, rows, C, &d);
     ops_check_same(c, "dx in place of dy", over_dy.f, dx.f, n, 2e-6);
     ops_check_same(c, "dropped, dx in place of dy", dropped2.f, dropped.f, n, 2e-6);
     ops_check_same(c, "dgamma, by its parts", dgamma2.f, dgamma3.f, nc, 2e-6 * steepest);
     ops_check_same(c, "dbeta, by its parts", dbeta2.f, dbeta3.f, nc, 2e-6);
-    ops->layer_norm_backward(c->exec, over_more.f, NULL, dgamma2.f, dbeta2.f, NULL, dy.f, over_more.f, NULL, x.f, stats.f,
-                             gamma.f, rows, C, &d);
-    ops_check_same(c, "dx in place of more", over_more.f, dx.f, n, 2e-6);
+    ops->layer_norm_backward(c->exec, over_beside.f, NULL, dgamma2.f, dbeta2.f, NULL, dy.f, is_more ? over_beside.f : NULL,
+                             is_more ? NULL : over_beside.f, x.f, stats.f, gamma.f, rows, C, &d);
+    ops_check_same(c, "dx in place of what is beside", over_beside.f, dx.f, n, 2e-6);
     ops_end(c);
 }
 
@@ -394,13 +353,13 @@ void ops_case_block_end_backward(ops_context *c)
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
         for (size_t r = 0; r < OPS_N_ROWS; r++)
             for (int p = 0; p < 3; p++)
-                if (!ops_thin(c, 13)) {
-                    ops_block_end_backward_shape(c, ops_rows[r], widths[w], ops_rates[p]);
-                    ops_norm_more_shape(c, ops_rows[r], widths[w], ops_rates[p]);
-                }
-    if (!c->options->quick) ops_block_end_backward_shape(c, 700, 192, 0.1);
-    if (!c->options->quick) ops_norm_more_shape(c, 700, 192, 0.1);
-    if (!c->options->quick) ops_block_end_backward_shape(c, 701, 35, 0.1); // blocks of rows that begin anywhere in a vector
+                if (!ops_thin(c, 13))
+                    for (int is_more = 0; is_more < 2; is_more++)
+                        ops_block_end_backward_shape(c, ops_rows[r], widths[w], ops_rates[p], is_more);
+    if (c->options->quick) return;
+    ops_block_end_backward_shape(c, 700, 192, 0.1, 0);
+    ops_block_end_backward_shape(c, 700, 192, 0.1, 1);
+    ops_block_end_backward_shape(c, 701, 35, 0.1, 0); // blocks of rows that begin anywhere in a vector
 }
 
 // An operand that a norm writes is the rounded matrix; all else are the bits of the operations that it stands for.
