@@ -57,25 +57,15 @@ static void lstm_shape(ops_context *c, const int *lengths, int B, int U, int D, 
     lstm_layer l;
     lstm_weights(c, &l, U, D);
     lstm_operands(c, &l, s.rows);
-    const size_t at = ops_state_at(c);
-    pair states[OPS_MAX_B];
-    float *f[OPS_MAX_B] = {0}, **tf = NULL;
-    double *d[OPS_MAX_B] = {0}, **td = NULL;
-    for (int b = 0; with_states && b < B; b++) {
-        states[b] = ops_inout(c, at + 2 * (size_t)U, -1, 1);
-        f[b] = b % 3 == 2 ? NULL : states[b].f;
-        d[b] = b % 3 == 2 ? NULL : states[b].d;
-    }
-    if (with_states) {
-        tf = ops_block(c, (size_t)B, sizeof *f, f);
-        td = ops_block(c, (size_t)B, sizeof *d, d);
-    }
-    c->ops->lstm_forward(c->exec, l.h.f, l.cells.f, l.gates.f, l.packed.f, &s, U, D, tf, at);
-    if (!c->options->digest_only) c->ref->lstm_forward(c->ref_exec, l.h.d, l.cells.d, l.gates.d, l.packed.d, &s, U, D, td, at);
+    ops_states states = {0};
+    if (with_states) states = ops_some_states(c, B, 2 * (size_t)U, -1, 1);
+    c->ops->lstm_forward(c->exec, l.h.f, l.cells.f, l.gates.f, l.packed.f, &s, U, D, states.f, states.at);
+    if (!c->options->digest_only)
+        c->ref->lstm_forward(c->ref_exec, l.h.d, l.cells.d, l.gates.d, l.packed.d, &s, U, D, states.d, states.at);
     ops_check_scaled(c, "h", l.h, 3e-6, 1);
     ops_check_scaled(c, "cells", l.cells, 3e-6, 1);
     ops_check_scaled(c, "gates", l.gates, 3e-6, 1);
-    for (int b = 0; with_states && b < B; b++) ops_check_scaled(c, "state", states[b], 3e-6, 1);
+    for (int b = 0; with_states && b < B; b++) ops_check_scaled(c, "state", states.of[b], 3e-6, 1);
     if (!with_states) {
         c->ops->lstm_backward(c->exec, l.dgates.f, l.dR.f, l.dh.f, l.h.f, l.cells.f, l.gates.f, l.packed_dx.f, &s, U, D);
         if (!c->options->digest_only) {
@@ -225,55 +215,13 @@ void ops_case_lstm_alone(ops_context *c)
             }
 }
 
-/* Some frames of each utterance per call, the states carried: the bits of one call. */
-static void lstm_split(ops_context *c, const ops_layout *layout, int U, int longest)
+/* x are gates, which the operation changes. */
+static void lstm_call(ops_context *c, const void *shape, float *y, const float *x, const lin_segments *segments,
+                      float *const *carry, size_t at)
 {
-    const lin_segments all = ops_segments(c, layout);
-    const size_t width = (size_t)U, at = ops_state_at(c);
-    int done[OPS_MAX_B] = {0}, left = all.rows;
-    lstm_layer l;
-    lstm_weights(c, &l, U, 1);
-    lstm_operands(c, &l, all.rows);
-    pair input = ops_out(c, 4 * l.n), gates = ops_out(c, 4 * l.n), h = ops_out(c, l.n), cells = ops_out(c, l.n);
-    float **whole = ops_block(c, OPS_MAX_B, sizeof *whole, NULL), **split = ops_block(c, OPS_MAX_B, sizeof *split, NULL);
-    for (int b = 0; b < layout->B; b++) {
-        whole[b] = ops_inout(c, at + 2 * width, 0, 0).f;
-        split[b] = ops_inout(c, at + 2 * width, 0, 0).f;
-    }
-    if (l.n) memcpy(input.f, l.gates.f, 4 * l.n * sizeof(float));
-    if (l.n) memcpy(gates.f, l.gates.f, 4 * l.n * sizeof(float));
-    c->ops->lstm_forward(c->exec, l.h.f, l.cells.f, l.gates.f, l.packed.f, &all, U, 1, whole, at);
-    c->ops->lstm_forward(c->exec, h.f, cells.f, gates.f, l.packed.f, &all, U, 1, NULL, 0);
-    ops_check_same(c, "h without states", h.f, l.h.f, l.n, 3e-6);
-    while (left > 0) {
-        int lengths[OPS_MAX_B] = {0};
-        for (int b = 0; b < layout->B; b++) {
-            lengths[b] = ops_pick(c, 0, longest);
-            if (lengths[b] > layout->lengths[b] - done[b]) lengths[b] = layout->lengths[b] - done[b];
-        }
-        const int first_block = c->n_blocks, first = c->n_buffers;
-        const lin_segments piece = ops_segments_of(c, lengths, layout->B);
-        const size_t n = (size_t)piece.rows * width;
-        pair g = ops_out(c, 4 * n), y = ops_out(c, n), x = ops_out(c, n);
-        for (int b = 0; b < layout->B; b++)
-            if (lengths[b])
-                memcpy(g.f + (size_t)piece.offsets[b] * 4 * width, input.f + (size_t)(all.offsets[b] + done[b]) * 4 * width,
-                       (size_t)lengths[b] * 4 * width * sizeof(float));
-        c->ops->lstm_forward(c->exec, y.f, x.f, g.f, l.packed.f, &piece, U, 1, split, at);
-        ops_done(c);
-        for (int b = 0; b < layout->B; b++) {
-            const size_t from = (size_t)piece.offsets[b] * width, to = (size_t)(all.offsets[b] + done[b]) * width;
-            ops_check_same(c, "a piece of h", y.f + from, l.h.f + to, (size_t)lengths[b] * width, 3e-6);
-            ops_check_same(c, "a piece of cells", x.f + from, l.cells.f + to, (size_t)lengths[b] * width, 3e-6);
-            ops_check_same(c, "a piece of gates", g.f + 4 * from, l.gates.f + 4 * to, 4 * (size_t)lengths[b] * width, 3e-6);
-            done[b] += lengths[b];
-        }
-        left -= piece.rows;
-        ops_end_buffers(c, first);
-        ops_end_blocks(c, first_block);
-    }
-    for (int b = 0; b < layout->B; b++) ops_check_same(c, "the state at the end", split[b], whole[b], at + 2 * width, 3e-6);
-    ops_end(c);
+    const lstm_layer *l = shape;
+    c->ops->copy(c->exec, l->gates.f, x, (size_t)segments->rows * 4 * (size_t)l->U * sizeof *x);
+    c->ops->lstm_forward(c->exec, y, l->cells.f, l->gates.f, l->packed.f, segments, l->U, 1, carry, at);
 }
 
 void ops_case_lstm_splits(ops_context *c)
@@ -285,7 +233,12 @@ void ops_case_lstm_splits(ops_context *c)
         for (int i = 0; i <= OPS_N_LAYOUTS; i++)
             for (int longest = 1; longest < 300; longest = longest * 5 + 1) {
                 if (ops_thin(c, 13) || (c->options->quick && (i == OPS_N_LAYOUTS || ops_too_large(c, &ops_layouts[i])))) continue;
+                const ops_layout *layout = i < OPS_N_LAYOUTS ? &ops_layouts[i] : &longer;
+                const size_t U = (size_t)widths[w];
+                lstm_layer l;
+                lstm_weights(c, &l, widths[w], 1);
+                lstm_operands(c, &l, ops_segments(c, layout).rows);
                 ops_say(c, "lstm in pieces up to %d, layout %d U %d", longest, i, widths[w]);
-                lstm_split(c, i < OPS_N_LAYOUTS ? &ops_layouts[i] : &longer, widths[w], longest);
+                ops_check_splits(c, lstm_call, &l, layout, 4 * U, U, 2 * U, longest, 3e-6);
             }
 }
