@@ -434,7 +434,7 @@ void emulated_run_grid(const emulated_grid &g)
     static uint64_t launches;
     long how = emulated_setting(EMULATION_ORDER);
     if (how < 1 || how > 3) how = 1 + (long)(launches % 3);
-    shuffle_key = lin_random_key((uint64_t)emulated_setting(EMULATION_SEED), launches++);
+    shuffle_key = lin_random_key(1, launches++);
     shuffle_count = 0;
 
     gridDim = g.grid;

@@ -46,7 +46,6 @@ const char *cublasLtGetStatusString(cublasStatus_t status)
     case CUBLAS_STATUS_INVALID_VALUE: return "CUBLAS_STATUS_INVALID_VALUE";
     case CUBLAS_STATUS_ARCH_MISMATCH: return "CUBLAS_STATUS_ARCH_MISMATCH";
     case CUBLAS_STATUS_EXECUTION_FAILED: return "CUBLAS_STATUS_EXECUTION_FAILED";
-    case CUBLAS_STATUS_INTERNAL_ERROR: return "CUBLAS_STATUS_INTERNAL_ERROR";
     case CUBLAS_STATUS_NOT_SUPPORTED: return "CUBLAS_STATUS_NOT_SUPPORTED";
     }
     return "an unknown status";
@@ -121,9 +120,7 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t l, cublas
                                                 size_t size)
 {
     switch (which) {
-    case CUBLASLT_MATRIX_LAYOUT_ROWS: return set(&l->rows, value, size);
     case CUBLASLT_MATRIX_LAYOUT_COLS: return set(&l->cols, value, size);
-    case CUBLASLT_MATRIX_LAYOUT_LD: return set(&l->ld, value, size);
     case CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT: return set(&l->batch, value, size);
     case CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET: return set(&l->apart, value, size);
     }

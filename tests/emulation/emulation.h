@@ -19,7 +19,6 @@ extern "C" {
 
 typedef enum emulation_setting {
     EMULATION_ORDER,           /* ORDER: 0 rotates from launch to launch (default), 1 ascending, 2 descending, 3 shuffled */
-    EMULATION_SEED,            /* SEED: of the shuffles */
     EMULATION_EAGER,           /* EAGER: 1: streams work at once, not only when they are waited for */
     EMULATION_DEVICES,         /* DEVICES: number of devices (default 1) */
     EMULATION_CAPABILITY,      /* CAPABILITY: 90 for 9.0 (default) */

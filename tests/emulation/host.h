@@ -29,11 +29,8 @@ typedef enum cudaError {
     cudaErrorNvlinkUncorrectable = 220,
     cudaErrorUnsupportedPtxVersion = 222,
     cudaErrorInvalidResourceHandle = 400,
-    cudaErrorNotReady = 600,
     cudaErrorIllegalAddress = 700,
-    cudaErrorLaunchOutOfResources = 701,
     cudaErrorLaunchTimeout = 702,
-    cudaErrorHardwareStackError = 714,
     cudaErrorCooperativeLaunchTooLarge = 720,
     cudaErrorIllegalInstruction = 715,
     cudaErrorMisalignedAddress = 716,
@@ -47,24 +44,13 @@ typedef enum cudaError {
     cudaErrorUnknown = 999
 } cudaError_t;
 
-typedef enum cudaMemcpyKind {
-    cudaMemcpyHostToHost,
-    cudaMemcpyHostToDevice,
-    cudaMemcpyDeviceToHost,
-    cudaMemcpyDeviceToDevice,
-    cudaMemcpyDefault
-} cudaMemcpyKind;
+typedef enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice } cudaMemcpyKind;
 
 typedef enum cudaDeviceAttr {
-    cudaDevAttrMaxThreadsPerBlock = 1,
-    cudaDevAttrMaxSharedMemoryPerBlock = 8,
     cudaDevAttrMultiProcessorCount = 16,
     cudaDevAttrComputeMode = 20,
-    cudaDevAttrL2CacheSize = 38,
-    cudaDevAttrMaxThreadsPerMultiProcessor = 39,
     cudaDevAttrComputeCapabilityMajor = 75,
     cudaDevAttrComputeCapabilityMinor = 76,
-    cudaDevAttrMaxSharedMemoryPerMultiprocessor = 81,
     cudaDevAttrCooperativeLaunch = 95,
     cudaDevAttrMaxSharedMemoryPerBlockOptin = 97,
     cudaDevAttrPageableMemoryAccessUsesHostPageTables = 100
@@ -80,11 +66,7 @@ typedef enum cudaSharedCarveout {
     cudaSharedmemCarveoutMaxShared = 100
 } cudaSharedCarveout;
 
-typedef enum cudaStreamCaptureMode {
-    cudaStreamCaptureModeGlobal,
-    cudaStreamCaptureModeThreadLocal,
-    cudaStreamCaptureModeRelaxed
-} cudaStreamCaptureMode;
+typedef enum cudaStreamCaptureMode { cudaStreamCaptureModeRelaxed = 2 } cudaStreamCaptureMode;
 
 enum {
     cudaStreamNonBlocking = 1,
@@ -95,8 +77,8 @@ enum {
 
 typedef struct cudaDeviceProp {
     char name[256];
-    size_t totalGlobalMem, sharedMemPerBlock, sharedMemPerBlockOptin, sharedMemPerMultiprocessor;
-    int major, minor, multiProcessorCount, warpSize, maxThreadsPerBlock, maxThreadsPerMultiProcessor, regsPerBlock, l2CacheSize;
+    size_t totalGlobalMem;
+    int major, minor, multiProcessorCount;
 } cudaDeviceProp;
 
 typedef struct CUstream_st *cudaStream_t;
@@ -154,15 +136,6 @@ template <typename T> static inline cudaError_t cudaMallocHost(T **block, size_t
 template <typename T> static inline cudaError_t cudaHostAlloc(T **block, size_t bytes, unsigned)
 {
     return emulated_host_alloc((void **)block, bytes);
-}
-static inline cudaError_t cudaEventCreate(cudaEvent_t *event, unsigned flags) { return cudaEventCreateWithFlags(event, flags); }
-static inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph)
-{
-    return cudaGraphInstantiate(exec, graph, 0);
-}
-static inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event)
-{
-    return cudaStreamWaitEvent(stream, event, 0);
 }
 
 /* ---- launches -------------------------------------------------------------------------------------------------------------- */

@@ -79,7 +79,6 @@ enum emulated_place { EMULATED_PAGEABLE, EMULATED_PINNED, EMULATED_DEVICE };
 emulated_place emulated_where(const void *at, size_t *left);
 /* Ends the process if a byte around a block was overwritten. */
 void emulated_check_guards(const char *after);
-size_t emulated_memory_used(void);
 unsigned long emulated_memory_live(void);
 /* While an object of this type exists, the device's memory is accessible. */
 struct emulated_window {
@@ -107,8 +106,6 @@ bool emulated_traffic_fault(void *address, void *context);
 cudaError_t emulated_queue(cudaStream_t stream, std::function<void()> work);
 /* Does all queued work of all streams. */
 void emulated_drain(void);
-/* Whether memory may be allocated during a capture. */
-bool emulated_may_allocate(void);
 void emulated_capture_invalidate(void);
 unsigned long emulated_objects(void);
 unsigned long emulated_products(void); /* cublaslt.cpp */

@@ -30,8 +30,6 @@ static std::map<uintptr_t, block> blocks;
 static unsigned long n_made;
 static size_t used;
 
-size_t emulated_memory_used(void) { return used; }
-
 // ---- the device's pages -----------------------------------------------------------------------------------------------------
 
 static int open_count;
@@ -248,10 +246,6 @@ cudaError_t emulated_malloc(void **user, size_t bytes)
     emulated_guard lock(emulated_lock);
     *user = NULL;
     if (emulated_alive() != cudaSuccess) return emulated_error(emulated_alive());
-    if (!emulated_may_allocate()) {
-        emulated_capture_invalidate();
-        return emulated_error(cudaErrorStreamCaptureUnsupported);
-    }
     if (bytes == 0) return cudaSuccess;
     const size_t most = (size_t)emulated_setting(EMULATION_MEMORY);
     if (emulated_allocation_fails() || bytes > most || used > most - bytes) return emulated_error(cudaErrorMemoryAllocation);

@@ -18,9 +18,8 @@ static const struct {
     const char *name;
     long usual;
 } table[EMULATION_SETTINGS] = {
-    {"ORDER", 0},           {"SEED", 1},       {"EAGER", 0},         {"DEVICES", 1},         {"CAPABILITY", 90},
-    {"MULTIPROCESSORS", 8}, {"DRIVER", 13000}, {"MEMORY", 8L << 30}, {"FAIL_ALLOCATION", 0}, {"LOSE_AFTER", 0},
-    {"REFUSE_PRODUCTS", 0}, {"SHARED", 227},
+    {"ORDER", 0},   {"EAGER", 0},         {"DEVICES", 1},         {"CAPABILITY", 90}, {"MULTIPROCESSORS", 8}, {"DRIVER", 13000},
+    {"MEMORY", 8L << 30}, {"FAIL_ALLOCATION", 0}, {"LOSE_AFTER", 0},  {"REFUSE_PRODUCTS", 0}, {"SHARED", 227},
 };
 
 static long settings[EMULATION_SETTINGS];
@@ -130,7 +129,6 @@ static const struct {
     {cudaErrorInvalidDevice, "invalid device ordinal"},
     {cudaErrorNoKernelImageForDevice, "no kernel image is available for execution on the device"},
     {cudaErrorInvalidResourceHandle, "invalid resource handle"},
-    {cudaErrorNotReady, "device not ready"},
     {cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing"},
     {cudaErrorStreamCaptureInvalidated, "operation failed due to a previous error during capture"},
     {cudaErrorStreamCaptureUnjoined, "capturing stream has unjoined work"},
@@ -182,15 +180,10 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr which, int device)
     const cudaError_t error = check_device(device);
     if (error != cudaSuccess) return error;
     switch (which) {
-    case cudaDevAttrMaxThreadsPerBlock: *value = EMULATED_MOST_THREADS; break;
-    case cudaDevAttrMaxSharedMemoryPerBlock: *value = EMULATED_SHARED; break;
     case cudaDevAttrMultiProcessorCount: *value = (int)emulated_setting(EMULATION_MULTIPROCESSORS); break;
-    case cudaDevAttrL2CacheSize: *value = 50 << 20; break;
-    case cudaDevAttrMaxThreadsPerMultiProcessor: *value = MOST_RESIDENT; break;
     case cudaDevAttrComputeCapabilityMajor: *value = (int)(emulated_setting(EMULATION_CAPABILITY) / 10); break;
     case cudaDevAttrComputeCapabilityMinor: *value = (int)(emulated_setting(EMULATION_CAPABILITY) % 10); break;
     case cudaDevAttrCooperativeLaunch: *value = 1; break;
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *value = most_shared() + 1024; break;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = most_shared(); break;
     case cudaDevAttrComputeMode: *value = 0; break;
     case cudaDevAttrPageableMemoryAccessUsesHostPageTables: *value = 0; break;
@@ -206,17 +199,9 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int device)
     *p = cudaDeviceProp();
     snprintf(p->name, sizeof p->name, "Emulated GPU %d", device);
     p->totalGlobalMem = (size_t)emulated_setting(EMULATION_MEMORY);
-    p->sharedMemPerBlock = EMULATED_SHARED;
-    p->sharedMemPerBlockOptin = (size_t)most_shared();
-    p->sharedMemPerMultiprocessor = (size_t)most_shared() + 1024;
     p->major = (int)(emulated_setting(EMULATION_CAPABILITY) / 10);
     p->minor = (int)(emulated_setting(EMULATION_CAPABILITY) % 10);
     p->multiProcessorCount = (int)emulated_setting(EMULATION_MULTIPROCESSORS);
-    p->warpSize = EMULATED_WARP;
-    p->maxThreadsPerBlock = EMULATED_MOST_THREADS;
-    p->maxThreadsPerMultiProcessor = MOST_RESIDENT;
-    p->regsPerBlock = 65536;
-    p->l2CacheSize = 50 << 20;
     return cudaSuccess;
 }
 

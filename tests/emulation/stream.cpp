@@ -33,7 +33,6 @@ struct CUstream_st {
     bool blocking;
     std::deque<operation> queue;
     CUgraph_st *graph; // being captured
-    cudaStreamCaptureMode mode;
     bool origin, invalid;
     uint64_t captured, joined;
 };
@@ -99,13 +98,6 @@ static bool capturing(void)
     for (cudaStream_t s : streams)
         if (s->graph) return true;
     return false;
-}
-
-bool emulated_may_allocate(void)
-{
-    for (cudaStream_t s : streams)
-        if (s->graph && s->mode != cudaStreamCaptureModeRelaxed) return false;
-    return true;
 }
 
 void emulated_capture_invalidate(void)
@@ -225,7 +217,6 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t event, unsigned)
     if (event->graph) {
         if (!s->graph) {
             s->graph = event->graph;
-            s->mode = event->stream->mode;
             s->origin = false;
             s->captured = s->joined = 0;
         } else if (s->graph != event->graph) {
@@ -241,14 +232,13 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t event, unsigned)
 
 // ---- graphs -----------------------------------------------------------------------------------------------------------------
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode mode)
+cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode)
 {
     emulated_guard lock(emulated_lock);
     if (emulated_alive() != cudaSuccess) return emulated_error(emulated_alive());
     if (!s || !streams.count(s) || s->graph) return emulated_error(cudaErrorStreamCaptureUnsupported);
     s->graph = new CUgraph_st();
     n_graphs++;
-    s->mode = mode;
     s->origin = true;
     s->invalid = false;
     s->captured = s->joined = 0;
@@ -346,12 +336,9 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
     emulated_place there, here;
     if (!to || !from || !inside(to, bytes, &there) || !inside(from, bytes, &here)) return emulated_error(cudaErrorInvalidValue);
     // Page-locked memory counts as either.
-    if (kind != cudaMemcpyDefault) {
-        const bool to_device = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
-        const bool from_device = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
-        if (there == (to_device ? EMULATED_PAGEABLE : EMULATED_DEVICE)) return emulated_error(cudaErrorInvalidValue);
-        if (here == (from_device ? EMULATED_PAGEABLE : EMULATED_DEVICE)) return emulated_error(cudaErrorInvalidValue);
-    }
+    if (there == (kind == cudaMemcpyDeviceToHost ? EMULATED_DEVICE : EMULATED_PAGEABLE) ||
+        here == (kind == cudaMemcpyHostToDevice ? EMULATED_DEVICE : EMULATED_PAGEABLE))
+        return emulated_error(cudaErrorInvalidValue);
     const bool captured = s && streams.count(s) && s->graph;
     const char *name = here == EMULATED_DEVICE ? there == EMULATED_DEVICE ? "copy" : "download" : "upload";
     const auto move = [=](const void *source) { memmove(to, source, bytes); };

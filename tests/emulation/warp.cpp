@@ -1,6 +1,8 @@
 // Collectives of a warp, the tensor cores' product, and asynchronous copies.
 #include "tests/emulation/internal.h"
 
+#include <limits.h>
+
 #include <vector>
 
 // ---- shuffles and votes -----------------------------------------------------------------------------------------------------
@@ -68,32 +70,21 @@ unsigned emulated_ballot(unsigned mask, int predicate, const char *what, const c
 }
 
 struct reduction {
-    int64_t value, result;
-    emulated_reduction how;
+    int value, result;
 };
 
-static void complete_reduction(void *const *arguments, unsigned lanes)
+static void complete_max(void *const *arguments, unsigned lanes)
 {
-    const reduction *first = (const reduction *)arguments[__builtin_ctz(lanes)];
-    int64_t sum = first->value;
-    for (unsigned left = lanes & (lanes - 1); left; left &= left - 1) {
-        const int64_t v = ((const reduction *)arguments[__builtin_ctz(left)])->value;
-        switch (first->how) {
-        case EMULATED_ADD: sum += v; break;
-        case EMULATED_MIN: sum = v < sum ? v : sum; break;
-        case EMULATED_MAX: sum = v > sum ? v : sum; break;
-        case EMULATED_AND: sum &= v; break;
-        case EMULATED_OR: sum |= v; break;
-        case EMULATED_XOR: sum ^= v; break;
-        }
-    }
-    for (unsigned left = lanes; left; left &= left - 1) ((reduction *)arguments[__builtin_ctz(left)])->result = sum;
+    int most = INT_MIN;
+    for (unsigned left = lanes; left; left &= left - 1)
+        most = max(most, ((const reduction *)arguments[__builtin_ctz(left)])->value);
+    for (unsigned left = lanes; left; left &= left - 1) ((reduction *)arguments[__builtin_ctz(left)])->result = most;
 }
 
-int64_t emulated_reduce(unsigned mask, int64_t value, emulated_reduction how, const char *file, int line)
+int emulated_reduce_max(unsigned mask, int value, const char *file, int line)
 {
-    reduction r = {value, 0, how};
-    emulated_collective(mask, &r, complete_reduction, "a reduction", file, line);
+    reduction r = {value, 0};
+    emulated_collective(mask, &r, complete_max, "a reduction", file, line);
     return r.result;
 }
 

@@ -17,7 +17,6 @@ typedef enum cublasStatus_t {
     CUBLAS_STATUS_INVALID_VALUE = 7,
     CUBLAS_STATUS_ARCH_MISMATCH = 8,
     CUBLAS_STATUS_EXECUTION_FAILED = 13,
-    CUBLAS_STATUS_INTERNAL_ERROR = 14,
     CUBLAS_STATUS_NOT_SUPPORTED = 15
 } cublasStatus_t;
 
@@ -41,9 +40,7 @@ typedef enum cublasLtMatmulDescAttributes_t {
 } cublasLtMatmulDescAttributes_t;
 
 typedef enum cublasLtMatrixLayoutAttribute_t {
-    CUBLASLT_MATRIX_LAYOUT_ROWS = 2,
     CUBLASLT_MATRIX_LAYOUT_COLS = 3,
-    CUBLASLT_MATRIX_LAYOUT_LD = 4,
     CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT = 5,
     CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET = 6
 } cublasLtMatrixLayoutAttribute_t;
@@ -59,9 +56,7 @@ typedef enum cublasLtMatmulPreferenceAttributes_t {
 
 typedef enum cublasLtReductionScheme_t {
     CUBLASLT_REDUCTION_SCHEME_NONE = 0,
-    CUBLASLT_REDUCTION_SCHEME_INPLACE = 1,
-    CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2,
-    CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE = 4
+    CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2
 } cublasLtReductionScheme_t;
 
 typedef struct cublasLtMatmulAlgo_t {

@@ -23,7 +23,6 @@
 #define __global__
 #define __device__
 #define __host__
-#define __constant__
 #define __grid_constant__
 #define __launch_bounds__(...)
 #define __forceinline__ inline __attribute__((always_inline))
@@ -43,13 +42,7 @@ constexpr int warpSize = 32;
 EMULATED_VECTORS(float, float, 8, 16)
 EMULATED_VECTORS(int, int, 8, 16)
 EMULATED_VECTORS(unsigned, uint, 8, 16)
-EMULATED_VECTORS(double, double, 16, 16)
-EMULATED_VECTORS(short, short, 4, 8)
-EMULATED_VECTORS(unsigned short, ushort, 4, 8)
-EMULATED_VECTORS(signed char, char, 2, 4)
 EMULATED_VECTORS(unsigned char, uchar, 2, 4)
-EMULATED_VECTORS(long long, longlong, 16, 16)
-EMULATED_VECTORS(unsigned long long, ulonglong, 16, 16)
 #undef EMULATED_VECTORS
 
 struct dim3 {
@@ -85,8 +78,8 @@ uint64_t emulated_shuffle(unsigned mask, uint64_t word, emulated_source source, 
 /* The lanes of mask whose predicate is true. */
 unsigned emulated_ballot(unsigned mask, int predicate, const char *what, const char *file, int line);
 
-enum emulated_reduction { EMULATED_ADD, EMULATED_MIN, EMULATED_MAX, EMULATED_AND, EMULATED_OR, EMULATED_XOR };
-int64_t emulated_reduce(unsigned mask, int64_t value, emulated_reduction how, const char *file, int line);
+/* The largest value of the lanes of mask. */
+int emulated_reduce_max(unsigned mask, int value, const char *file, int line);
 
 /* cuda.h: rounding to tf32, ties away from zero; the product of fragments; copies that are done only when they are waited for. */
 float emulated_tf32(float x);
@@ -150,36 +143,14 @@ static inline int __all_sync(unsigned mask, int p, EMULATED_HERE)
     return emulated_ballot(mask, p == 0, "__all_sync", file, line) == 0;
 }
 
-#define EMULATED_REDUCE(name, T, how) \
-    static inline T name(unsigned mask, T value, EMULATED_HERE) { return (T)emulated_reduce(mask, value, how, file, line); }
-EMULATED_REDUCE(__reduce_add_sync, int, EMULATED_ADD)
-EMULATED_REDUCE(__reduce_add_sync, unsigned, EMULATED_ADD)
-EMULATED_REDUCE(__reduce_min_sync, int, EMULATED_MIN)
-EMULATED_REDUCE(__reduce_min_sync, unsigned, EMULATED_MIN)
-EMULATED_REDUCE(__reduce_max_sync, int, EMULATED_MAX)
-EMULATED_REDUCE(__reduce_max_sync, unsigned, EMULATED_MAX)
-EMULATED_REDUCE(__reduce_and_sync, unsigned, EMULATED_AND)
-EMULATED_REDUCE(__reduce_or_sync, unsigned, EMULATED_OR)
-EMULATED_REDUCE(__reduce_xor_sync, unsigned, EMULATED_XOR)
-#undef EMULATED_REDUCE
+static inline int __reduce_max_sync(unsigned mask, int value, EMULATED_HERE)
+{
+    return emulated_reduce_max(mask, value, file, line);
+}
 
 /* ---- atomics: on integers only, because sums of floats would depend on the order ------------------------------------------- */
 
-#define EMULATED_ATOMICS(T)                                                                                                  \
-    static inline T emulated_set(T *at, T value)                                                                             \
-    {                                                                                                                        \
-        T old = *at;                                                                                                         \
-        *at = value;                                                                                                         \
-        return old;                                                                                                          \
-    }                                                                                                                        \
-    static inline T atomicAdd(T *at, T v) { return emulated_set(at, (T)((unsigned long long)*at + (unsigned long long)v)); } \
-    static inline T atomicMin(T *at, T v) { return emulated_set(at, v < *at ? v : *at); }                                    \
-    static inline T atomicMax(T *at, T v) { return emulated_set(at, v > *at ? v : *at); }
-EMULATED_ATOMICS(int)
-EMULATED_ATOMICS(unsigned)
-EMULATED_ATOMICS(unsigned long long)
-#undef EMULATED_ATOMICS
-
+static inline unsigned atomicAdd(unsigned *at, unsigned v) { return (*at += v) - v; }
 
 /* ---- a load that bypasses a cache ------------------------------------------------------------------------------------------ */
 
@@ -220,9 +191,7 @@ static inline double max(double a, double b) { return fmax(a, b); }
 /* The fast exponential loses the same precision as the device's: it goes through base 2 in single precision. glibc declares a
  * function of this name. */
 static inline float emulated_expf(float x) { return exp2f(x * 1.4426950408889634f); }
-static inline float emulated_rsqrtf(float x) { return 1.0f / sqrtf(x); }
 #define __expf(x) emulated_expf(x)
-#define rsqrtf(x) emulated_rsqrtf(x)
 static inline void sincospif(float x, float *s, float *c)
 {
     double a = 3.14159265358979323846 * fmod((double)x, 2.0);
