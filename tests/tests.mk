@@ -20,7 +20,7 @@ TEST_SRC := $(filter-out tests/cuda/%,$(TEST_SRC)) # ThreadSanitizer does not su
 endif
 SUPPORT_SRC := $(filter-out $(wildcard tests/*/test_*.c tests/train/*/test_*.c) $(if $(NO_PAPER),tests/paper/%) tests/app/% tests/recipes/% tests/emulation/% tests/fuzz/%,\
 	$(wildcard tests/*.c tests/*/*.c tests/*/ref/*.c))
-TEST_TOOLS := $(addprefix $B/tests/,app/sound app/language app/container app/rows app/tokens app/voices app/talk app/intruder app/crowd app/gpu_cases recipes/sphere recipes/pcm)
+TEST_TOOLS := $(addprefix $B/tests/,app/sound app/language app/container app/rows app/tokens app/voices app/talk app/intruder app/crowd app/gpu_cases recipes/sphere)
 
 # ---- groups --------------------------------------------------------------------------------------------------------------------
 

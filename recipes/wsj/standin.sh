@@ -12,7 +12,7 @@
 # TREE: shorten'd SPHERE files (.wv1), .dot, .ptx, .ndx, lists of speakers and language models of the training texts, in numbered discs, in one
 # tree (flat), or on discs in upper case, and a file STANDIN with the number of utterances of each set.
 # If run again after an interruption, sounds that are there are kept. Utterances whose sound or text cannot be used are named and left out.
-# --tools: the programs pcm and sphere of the tests; `make build/release/tests/recipes/pcm build/release/tests/recipes/sphere` makes them.
+# --tools: the folder of the program sphere of the tests; `make build/release/tests/recipes/sphere` makes it.
 . "$(dirname "$0")/../common.sh"
 
 data= train= dev= test= audio_root= output= layout=discs synthesize= text= jobs= tools=build/release/tests/recipes work=.
@@ -32,7 +32,7 @@ case $layout in discs|flat|upper) ;; *) die "--layout is discs, flat or upper, n
 [ -z "$synthesize" ] || is_count "$synthesize" --synthesize
 [ -z "$jobs" ] || is_count "$jobs" --jobs
 jobs=${jobs:-$(nproc)}
-for tool in pcm sphere; do [ -x "$tools/$tool" ] || die "$tools/$tool does not exist; run make $tools/$tool"; done
+[ -x "$tools/sphere" ] || die "$tools/sphere does not exist; run make $tools/sphere"
 tools=$(cd "$tools" && pwd)
 linnet=$(absolute "$linnet")
 [ -z "$text" ] || text=$(absolute "$text")
@@ -169,11 +169,9 @@ encode() { # a line of the plan
   id=${path##*/}
   [ ! -f "$to" ] || return 0
   local error status=0
-  error=$("$tools/pcm" "$sound" "$to.raw" 2>&1) || status=$?
-  if [ "$status" = 0 ]; then
-    error=$("$tools/sphere" "$to.raw" "$to.part" database=STANDIN speaker="${id:0:3}" utterance="$id" 2>&1) && mv "$to.part" "$to" || status=3
-  fi
-  rm -f "$to.raw" "$to.part"
+  error=$("$tools/sphere" "$sound" "$to.part" database=STANDIN speaker="${id:0:3}" utterance="$id" 2>&1) || status=$?
+  [ "$status" != 0 ] || mv "$to.part" "$to" || status=3
+  rm -f "$to.part"
   case $status in
     0) ;;
     1) printf '%s\t%s\n' "$path" "$error" >> failed ;; # this sound cannot be read

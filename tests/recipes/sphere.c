@@ -2,39 +2,45 @@
 //
 //   sphere IN OUT [KEY=VALUE]...
 //
-// IN: a WAV file of 16-bit samples, or headerless s16le. OUT has the same samples.
+// IN: any sound that linnet reads. OUT has its first channel at 16 kHz: 16-bit samples at this rate as they are, louder ones
+// clipped.
 //   coding=shorten|pcm             default shorten
 //   order=01|10                    bytes of a sample: 01 low byte first, 10 high byte first (default)
-//   rate=HZ channels=N             of headerless samples; default 16000, 1
 //   database= speaker= utterance=  database_id, speaker_id, utterance_id
 //   damage=count|cut:BYTES         a wrong count, or only the first BYTES bytes of the file
+// Exit status: 1 if IN cannot be read, 2 for wrong arguments, 3 if OUT cannot be written.
 //
 // Of shorten (T. Robinson, SHORTEN: simple lossless and near-lossless waveform compression, CUED/F-INFENG/TR.156, 1994) it uses
 // version 2 with the differences of order 0 to 3. Numbers are Rice codes: `high` zeros, a one, and n low bits.
 
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 256, HEADER = 1024, WRAP = 3 }; // WRAP: samples before a block that its differences need
+#include "frontend/audio.h"
+#include "frontend/resample.h"
+
+enum { UNREADABLE = 1, USAGE, UNWRITTEN }; // exit statuses
+enum { RATE_HZ = 16000, BLOCK = 256, HEADER = 1024, WRAP = 3 }; // WRAP: samples before a block that its differences need
 enum { QUIT = 4, BLOCKSIZE = 5, ZERO = 8 };    // functions; 0 to 3: the difference of this order
 
 static struct {
-    int rate_hz, channels, shorten, big_endian, add_count;
+    int shorten, big_endian, add_count;
     size_t cut;
     const char *database, *speaker, *utterance;
-} o = {.rate_hz = 16000, .channels = 1, .shorten = 1, .big_endian = 1};
+} o = {.shorten = 1, .big_endian = 1};
 
-static void fail(const char *what, const char *name)
+static void fail(int status, const char *what, const char *name)
 {
-    fprintf(stderr, "sphere: %s %s\n", what, name);
-    exit(1);
+    fprintf(stderr, "sphere: %s%s\n", what, name);
+    exit(status);
 }
 
 static void *must(void *p)
 {
-    if (!p) fail("no memory", "");
+    if (!p) fail(UNWRITTEN, "no memory", "");
     return p;
 }
 
@@ -125,10 +131,10 @@ static void put_block(const int32_t *x, int n)
 
 static void put_shorten(const int16_t *samples, int64_t n)
 {
-    int32_t(*x)[WRAP + BLOCK] = must(calloc((size_t)o.channels, sizeof *x));
+    int32_t x[WRAP + BLOCK] = {0};
     put_text("ajkg\2");
-    const size_t start = out.n;                                                             // from here on, bits come in words
-    const uint32_t header[] = {o.big_endian ? 3 : 5, (uint32_t)o.channels, BLOCK, 0, 0, 0}; // type; no LPC, no means, no bytes
+    const size_t start = out.n;                                             // from here on, bits come in words
+    const uint32_t header[] = {o.big_endian ? 3 : 5, 1, BLOCK, 0, 0, 0}; // type; one channel, no LPC, no means, no bytes
     for (int i = 0; i < 6; i++) put_ulong(header[i]);
     for (int64_t at = 0; at < n; at += BLOCK) {
         const int now = n - at < BLOCK ? (int)(n - at) : BLOCK;
@@ -136,16 +142,13 @@ static void put_shorten(const int16_t *samples, int64_t n)
             put_uvar(BLOCKSIZE, 2);
             put_ulong((uint32_t)now);
         }
-        for (int k = 0; k < o.channels; k++) {
-            for (int i = 0; i < now; i++) x[k][WRAP + i] = samples[(at + i) * o.channels + k];
-            put_block(x[k] + WRAP, now);
-            memmove(x[k], x[k] + now, WRAP * sizeof **x);
-        }
+        for (int i = 0; i < now; i++) x[WRAP + i] = samples[at + i];
+        put_block(x + WRAP, now);
+        memmove(x, x + now, WRAP * sizeof *x);
     }
     put_uvar(QUIT, 2);
     put_bits(0, out.free_bits);
     while ((out.n - start) % 4) put_bits(0, 8);
-    free(x);
 }
 
 /* ---- SPHERE ---------------------------------------------------------------------------------------------------------------- */
@@ -169,14 +172,14 @@ static void put_header(const int16_t *samples, int64_t n)
 {
     char line[64];
     unsigned checksum = 0;
-    for (int64_t i = 0; i < n * o.channels; i++) checksum += (unsigned)samples[i];
+    for (int64_t i = 0; i < n; i++) checksum += (unsigned)samples[i];
     snprintf(line, sizeof line, "NIST_1A\n%7d\n", HEADER);
     put_text(line);
     put_string("database_id", o.database);
     put_string("utterance_id", o.utterance);
     put_string("speaker_id", o.speaker);
-    put_number("channel_count", o.channels);
-    put_number("sample_rate", o.rate_hz);
+    put_number("channel_count", 1);
+    put_number("sample_rate", RATE_HZ);
     put_number("sample_count", n + o.add_count);
     put_number("sample_checksum", checksum & 0xffff);
     put_number("sample_n_bytes", 2);
@@ -189,46 +192,34 @@ static void put_header(const int16_t *samples, int64_t n)
 
 /* ---- the program ----------------------------------------------------------------------------------------------------------- */
 
-static unsigned char *load(const char *path, size_t *n)
+static int16_t *read_sound(const char *path, int64_t *n)
 {
-    FILE *f = fopen(path, "rb");
-    if (!f || fseek(f, 0, SEEK_END) != 0) fail("cannot read", path);
-    *n = (size_t)ftell(f);
-    unsigned char *bytes = must(malloc(*n + 1));
-    rewind(f);
-    if (fread(bytes, 1, *n, f) != *n) fail("cannot read", path);
-    fclose(f);
-    return bytes;
-}
-
-static unsigned little(const unsigned char *b, int n)
-{
-    unsigned value = 0;
-    while (n-- > 0) value = value << 8 | b[n];
-    return value;
-}
-
-// The samples of a WAV file: their offset and number of bytes. Leaves headerless samples as they are.
-static void find_wav(const char *path, const unsigned char *b, size_t size, size_t *begin, size_t *n)
-{
-    *begin = 0;
-    *n = size;
-    if (size < 12 || memcmp(b, "RIFF", 4) != 0 || memcmp(b + 8, "WAVE", 4) != 0) return;
-    for (size_t at = 12; at + 8 <= size;) {
-        const size_t length = little(b + at + 4, 4), rest = size - at - 8;
-        if (memcmp(b + at, "fmt ", 4) == 0 && rest >= 16) {
-            if (little(b + at + 22, 2) != 16) fail("not 16-bit samples:", path);
-            o.channels = (int)little(b + at + 10, 2);
-            o.rate_hz = (int)little(b + at + 12, 4);
-        } else if (memcmp(b + at, "data", 4) == 0) {
-            *begin = at + 8;
-            *n = length < rest ? length : rest;
-            return;
-        }
-        if (length > rest) break;
-        at += 8 + length + (length & 1);
+    lin_error err;
+    lin_audio *audio;
+    lin_resampler *resampler;
+    if (lin_audio_open(path, NULL, &audio, &err)) fail(UNREADABLE, err.message, "");
+    const int channels = lin_audio_info(audio)->channels;
+    if (lin_resampler_create(lin_audio_info(audio)->rate_hz, RATE_HZ, &resampler, &err)) fail(UNREADABLE, err.message, "");
+    float *in = must(malloc(sizeof *in * BLOCK * (size_t)channels)), *at_rate = NULL;
+    int16_t *samples = NULL;
+    *n = 0;
+    for (int got = 1, made; got;) {
+        if (lin_audio_read(audio, in, BLOCK, &got, &err)) fail(UNREADABLE, err.message, "");
+        for (int i = 0; i < got; i++) in[i] = in[i * channels];
+        const int room = lin_resampler_most_out(resampler, got);
+        at_rate = must(realloc(at_rate, sizeof *at_rate * (size_t)(room + 1)));
+        if (got ? lin_resampler_push(resampler, in, got, at_rate, room, &made, &err)
+                : lin_resampler_finish(resampler, at_rate, room, &made, &err))
+            fail(UNREADABLE, err.message, "");
+        samples = must(realloc(samples, (size_t)(*n + made + 1) * sizeof *samples));
+        for (int i = 0; i < made; i++)
+            samples[(*n)++] = (int16_t)fmin(fmax(rint((double)at_rate[i] * 32768), -32768), 32767);
     }
-    fail("no samples in", path);
+    free(in);
+    free(at_rate);
+    lin_resampler_destroy(resampler);
+    lin_audio_close(audio);
+    return samples;
 }
 
 static int set(const char *option)
@@ -237,18 +228,9 @@ static int set(const char *option)
     const size_t n = v ? (size_t)(++v - option) : 0;
     const struct {
         const char *name, **text;
-        int *number;
-    } known[] = {{"database=", &o.database, NULL},
-                 {"speaker=", &o.speaker, NULL},
-                 {"utterance=", &o.utterance, NULL},
-                 {"rate=", NULL, &o.rate_hz},
-                 {"channels=", NULL, &o.channels}};
-    for (size_t i = 0; v && i < sizeof known / sizeof *known; i++) {
-        if (strncmp(option, known[i].name, n) != 0) continue;
-        if (known[i].text) *known[i].text = v;
-        else *known[i].number = atoi(v);
-        return 1;
-    }
+    } known[] = {{"database=", &o.database}, {"speaker=", &o.speaker}, {"utterance=", &o.utterance}};
+    for (size_t i = 0; v && i < sizeof known / sizeof *known; i++)
+        if (strncmp(option, known[i].name, n) == 0) return *known[i].text = v, 1;
     if (strcmp(option, "order=01") == 0) return o.big_endian = 0, 1;
     if (strcmp(option, "coding=pcm") == 0) return o.shorten = 0, 1;
     if (strcmp(option, "damage=count") == 0) return o.add_count = 1;
@@ -258,31 +240,21 @@ static int set(const char *option)
 
 int main(int argc, char **argv)
 {
-    size_t size, begin, n_bytes;
-    if (argc < 3) fail("needs two names:", "sphere IN OUT [KEY=VALUE]...");
+    int64_t n;
+    if (argc < 3) fail(USAGE, "needs two names: sphere IN OUT [KEY=VALUE]...", "");
     for (int i = 3; i < argc; i++)
-        if (!set(argv[i])) fail("does not know the option", argv[i]);
-    unsigned char *b = load(argv[1], &size);
-    find_wav(argv[1], b, size, &begin, &n_bytes);
-    if (o.channels < 1) fail("no channels for", argv[2]);
-    const size_t n = n_bytes / 2;
-    int16_t *samples = must(malloc(n * sizeof *samples + 1));
-    for (size_t i = 0; i < n; i++) {
-        const int code = (int)little(b + begin + 2 * i, 2);
-        samples[i] = (int16_t)(code < 32768 ? code : code - 65536);
-    }
-    const int64_t frames = (int64_t)n / o.channels;
-    put_header(samples, frames);
-    if (o.shorten) put_shorten(samples, frames);
-    for (int64_t i = 0; !o.shorten && i < frames * o.channels; i++) {
+        if (!set(argv[i])) fail(USAGE, "does not know the option ", argv[i]);
+    int16_t *samples = read_sound(argv[1], &n);
+    put_header(samples, n);
+    if (o.shorten) put_shorten(samples, n);
+    for (int64_t i = 0; !o.shorten && i < n; i++) {
         const uint32_t value = (uint16_t)samples[i];
         put_bits(o.big_endian ? value : (value & 255) << 8 | value >> 8, 16);
     }
     if (o.cut && o.cut < out.n) out.n = o.cut;
     FILE *f = fopen(argv[2], "wb");
-    if (!f || fwrite(out.data, 1, out.n, f) != out.n || fclose(f) != 0) fail("cannot write", argv[2]);
+    if (!f || fwrite(out.data, 1, out.n, f) != out.n || fclose(f) != 0) fail(UNWRITTEN, "cannot write ", argv[2]);
     free(out.data);
     free(samples);
-    free(b);
     return 0;
 }

@@ -84,10 +84,9 @@ one_line "two speakers" "three are needed" --data "$tmp/two" --audio-root "$src"
 
 # Stopped in the middle: the next run goes on, and has the same tree as one that was not stopped.
 mkdir "$tmp/tools"
-cp "$tools/pcm" "$tmp/tools"
 cat > "$tmp/tools/sphere" <<END
 #!/bin/sh
-[ ! -f "$tmp/full" ] || { echo "sphere: cannot write \$2"; exit 1; }
+[ ! -f "$tmp/full" ] || { echo "sphere: cannot write \$2"; exit 3; }
 case \$2 in */502c0101.wv1.part) touch "$tmp/full" ;; esac
 exec "$tools/sphere" "\$@"
 END
