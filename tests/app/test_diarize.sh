@@ -30,7 +30,8 @@ has "live: voices of other features" "$(cat "$tmp/.err")" "have different featur
 
 for f in text json srt vtt csv audacity nemo rttm ctm trn textgrid; do
     t --diarize=2 --speakers "Anna B" -f $f > "$tmp/turns.$f"
-    is "$f: status: $(cat "$tmp/.err")" 0 $?
+    status=$?
+    is "$f: status: $(cat "$tmp/.err")" 0 $status
     case $f in
     ctm | trn) name=talk-Anna_B-0001 other=talk-S2-0002 ;;
     rttm) name=Anna_B other=' S2 ' ;;
@@ -57,7 +58,8 @@ is "a folder" "talk.jsonl talk.srt " "$(ls "$tmp/out" | tr '\n' ' ')"
 
 words_of() { sed 's/^S[0-9]: //' | tr '\n' ' '; }
 live --diarize > "$tmp/live.text"
-is "live: status: $(cat "$tmp/.err")" 0 $?
+status=$?
+is "live: status: $(cat "$tmp/.err")" 0 $status
 is "live: each line is somebody's" "" "$(grep -v '^S[0-9]: ' "$tmp/live.text")"
 is "live: the first speaker is S1" S1 "$(head -n 1 "$tmp/live.text" | cut -c 1-2)"
 is "live: nothing is lost" "$(live | words_of)" "$(words_of < "$tmp/live.text")"

@@ -38,7 +38,8 @@ all() {
     run transcribe -q -f json "$2"
     judge "$1: file" "$(seconds_of "$tmp/.out")" "$3" "$status" "$err"
     cat "$2" | "$LINNET" transcribe -q -f json - > "$tmp/.out" 2> "$tmp/.err"
-    judge "$1: pipe" "$(seconds_of "$tmp/.out")" "$3" $? "$(cat "$tmp/.err")"
+    status=$?
+    judge "$1: pipe" "$(seconds_of "$tmp/.out")" "$3" $status "$(cat "$tmp/.err")"
     [ "$server" ] || return 0
     "$TALK" "$port" post /v1/audio/transcriptions file=@"$2" response_format=full_json > "$tmp/.out" 2>&1
     warning=$(sed -n 's/.*"warning":"\([^"]*\)".*/\1/p; s/.*"message":"\([^"]*\)".*/\1/p' "$tmp/.out" | head -n 1)
@@ -88,7 +89,8 @@ if [ -f "$tmp/flac.two" ]; then
     run transcribe -q -f json "$tmp/joined"
     judge "wav and flac" "$(seconds_of "$tmp/.out")" 3 "$status" "$err"
     cat "$tmp/joined" | "$LINNET" transcribe -q -f json - > "$tmp/.out" 2> "$tmp/.err"
-    judge "wav and flac: pipe" "$(seconds_of "$tmp/.out")" less $? "$(cat "$tmp/.err")"
+    status=$?
+    judge "wav and flac: pipe" "$(seconds_of "$tmp/.out")" less $status "$(cat "$tmp/.err")"
 fi
 "$SOUND" "$tmp/fast.wav" rate=8000 seconds=1 seed=3
 cat "$tmp/two.wav" "$tmp/fast.wav" > "$tmp/joined"
