@@ -177,7 +177,7 @@ static int names_file(const char *operand)
 static lin_status join_words(const lin_list *operands, lin_buffer *text, lin_error *err)
 {
     for (int i = 0; i < operands->count; i++) {
-        if (operands->count > 1 && names_file(operands->items[i]))
+        if (operands->count > 1 && access(operands->items[i], F_OK) == 0)
             return lin_fail(err, LIN_INVALID, "%s names a file: give one FILE, or words", operands->items[i]);
         lin_buffer_format(text, "%s%s", i ? " " : "", operands->items[i]);
     }

@@ -30,6 +30,7 @@ refused "rules that do not exist" 1 "cannot open none.txt" phonemize --lexicon "
 printf '1: x\n' > "$tmp/rules"
 refused "bad rules" 1 "$tmp/rules:1: there is a rule before the first [section]" phonemize --lexicon "$tmp/dict" --numbers "$tmp/rules" one
 refused "two files" 2 "names a file: give one FILE, or words" phonemize --lexicon "$tmp/dict" "$w" "$w"
+gives "words with a slash and a point" "K AA S T S AH N D AO R T UW P OY N T F AY V" phonemize -q costs and/or 2.5
 is "the program's own lexicon and rules" "HH AH L OW Z AO R B L AH T T EH N EY EH M Y UW EH S EY" \
     "$(echo hello zorblatt 10 a.m. U.S.A. | "$LINNET" phonemize -q)"
 exits "g2p" 0 run g2p "$tmp/dict" -o "$tmp/own.g2p"
