@@ -34,7 +34,8 @@ static double mel_of_hz(double hz) { return 1127.0 * log(1.0 + hz / 700.0); }
 
 static double upper_edge(const lin_fbank_config *c) { return c->high_hz > 0 ? c->high_hz : c->sample_hz / 2.0 + c->high_hz; }
 
-int lin_mel_samples(const lin_fbank_config *c, double ms) { return (int)(c->sample_hz * 0.001 * ms); }
+// A whole number that rounding has made smaller counts as it was.
+int lin_mel_samples(const lin_fbank_config *c, double ms) { return (int)(c->sample_hz * 0.001 * ms + 1e-3); }
 
 // The size of the transform: a power of two that holds a window.
 static int transform_of(const lin_fbank_config *c)

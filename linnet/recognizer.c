@@ -100,7 +100,7 @@ lin_features lin_fbank_to_model(const lin_fbank_config *config)
     lin_features f = lin_features_default();
     f.sample_hz = config->sample_hz;
     f.window_ms = config->window_ms;
-    f.hop_ms = config->hop_ms;
+    f.hop_ms = lin_mel_samples(config, config->hop_ms) * 1000.0 / config->sample_hz; // whole samples: times do not drift
     f.low_hz = config->low_hz;
     f.high_hz = config->high_hz;
     f.preemphasis = config->preemphasis;

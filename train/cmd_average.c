@@ -1,5 +1,6 @@
 // cmd_average.c - linnet average: one model with the mean of the weights of several.
 
+#include <math.h>
 #include <string.h>
 
 #include "app/common.h"
@@ -31,8 +32,8 @@ static const lin_option options[] = {
     {.name = "hop-ms", .type = LIN_OPTION_DOUBLE, .at = offsetof(average_values, hop_ms), .text = "0", .min = 0, .max = 1000,
      .value = "MS",
      .help = "Time between two frames of the model's features. With a shorter time than in training, speech is slower for the "
-             "model, which helps with fast speakers (docs/models.md: 9.5 for the shipped offline model); 0: as in the first "
-             "model"},
+             "model, which helps with fast speakers (docs/models.md: 9.5 for the shipped offline model), in whole samples; 0: as "
+             "in the first model"},
     {.name = "blank-bias", .type = LIN_OPTION_DOUBLE, .at = offsetof(average_values, blank_bias), .text = "0",
      .min = -20, .max = 20,
      .help = "Add this to the output bias of the blank. Above 0, greedy decoding finds fewer phonemes; a model that was trained "
@@ -152,7 +153,10 @@ static lin_status average(averaging *a, lin_error *err)
     for (size_t i = 0; i < n; i++) m->values[i] = (float)(a->sums[i] / paths->count);
     if (v->delay_ms >= 0) m->delay_ms = v->delay_ms;
     if (v->level_db >= 0) m->features.level_db = v->level_db;
-    if (v->hop_ms > 0) m->features.hop_ms = v->hop_ms;
+    if (v->hop_ms > 0) { // whole samples, or times would drift
+        const double hz = m->features.sample_hz;
+        m->features.hop_ms = floor(v->hop_ms * hz / 1000 + 1e-3) * 1000 / hz;
+    }
     const lin_params *p = &m->params;
     if (v->blank_bias != 0 && m->config.voice)
         return lin_fail(err, LIN_INVALID, "a network of voices has no blank (--blank-bias)");

@@ -75,6 +75,9 @@ exits "--hop-ms" 0 run average "$(e 5)" -o "$tmp/hop.safetensors" --hop-ms 9.5
 shows "info names the hop" '"hop_ms": 9.5' info --json "$tmp/hop.safetensors"
 run average "$tmp/hop.safetensors" -o "$tmp/again.safetensors"
 shows "it stays" '"hop_ms": 9.5' info --json "$tmp/again.safetensors"
+run average "$(e 5)" -o "$tmp/whole.safetensors" --hop-ms 9.6
+shows "whole samples" '"hop_ms": 9.56' info --json "$tmp/whole.safetensors"
+refused "--hop-ms: less than a sample" 1 "hop_ms is 0" average "$(e 5)" -o "$tmp/x.safetensors" --hop-ms 0.001
 refused "--hop-ms: longer than the window" 1 "hop_ms is 40" average "$(e 5)" -o "$tmp/x.safetensors" --hop-ms 40
 
 # ---- the blank's bias ----------------------------------------------------------------------------------------------------------------
