@@ -22,7 +22,7 @@ enum { LIN_MESSAGE_BYTES = 1 << 16, LIN_MESSAGE_MOST_PHRASES = 1000 }; /* the la
 
 /* ---- forms of multipart/form-data (RFC 7578) ------------------------------------------------------------------------------- */
 
-enum { LIN_FORM_PARTS = 64 };
+enum { LIN_FORM_PARTS = LIN_MESSAGE_MOST_PHRASES + 64 }; /* a phrase a part, and all other fields */
 
 /* Points into the body. */
 typedef struct lin_form_part {

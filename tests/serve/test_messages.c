@@ -165,6 +165,13 @@ START_TEST(forms)
     ck_assert_int_eq(lin_form_parse("text/plain", body, sizeof body - 1, &form, &failure), LIN_FORMAT);
     ck_assert_int_eq(lin_form_parse("multipart/form-data", body, sizeof body - 1, &form, &failure), LIN_FORMAT);
     ck_assert_int_eq(lin_form_parse("multipart/form-data; boundary=", body, sizeof body - 1, &form, &failure), LIN_FORMAT);
+    lin_buffer many = {0};
+    for (int i = 0; i < LIN_MESSAGE_MOST_PHRASES; i++)
+        lin_buffer_text(&many, "--AaB03x\r\nContent-Disposition: form-data; name=\"phrases[]\"\r\n\r\na phrase\r\n");
+    lin_buffer_text(&many, body + strlen("preamble\r\n"));
+    ck_assert_int_eq(lin_form_parse(type, many.data, many.n, &form, &failure), LIN_OK);
+    ck_assert_int_eq(form.n, LIN_MESSAGE_MOST_PHRASES + 3);
+    lin_buffer_free(&many);
 }
 END_TEST
 
