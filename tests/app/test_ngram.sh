@@ -161,6 +161,8 @@ run ngram generate --count 200 --seed 6 "$a"
 shows "only words of the model" " 0 OOVs" ngram perplexity "$a" "$tmp/drawn"
 has "all of them possible" "$out" "0 zeroprobs"
 refused "no sentences" 2 "count" ngram generate --count 0 "$a"
+printf '\\data\\\nngram 1=2\n\n\\1-grams:\n-99\t<s>\n-1\t</s>\n\n\\end\\\n' > "$tmp/wordless.arpa"
+refused "empty sentences only" 1 "sentences in turn have no word" ngram generate --count 1 "$tmp/wordless.arpa"
 
 # ---- bad input -------------------------------------------------------------------------------------------------------------------
 

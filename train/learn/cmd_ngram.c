@@ -322,12 +322,13 @@ static double draw(void *context)
 // Lines of one sentence each; those without a word are not written.
 static lin_status write_sentences(const ngram_values *v, const lin_ngram_sampler *sampler, const lin_output *out, lin_error *err)
 {
-    enum { LONGEST = 1000 }; // words: a model may have no end of a sentence
+    enum { LONGEST = 1000, MOST_EMPTY = 100000 }; // words, sentences: a model may have no end of a sentence, or no word
     draws d = {.key = (uint64_t)v->seed};
     lin_buffer text = {0};
     lin_status status = LIN_OK;
-    for (int i = 0; i < v->count && status == LIN_OK;) {
-        i += lin_ngram_sampler_sentence(sampler, draw, &d, LONGEST, &text) > 0;
+    for (int i = 0, empty = 0; i < v->count && status == LIN_OK;) {
+        if (lin_ngram_sampler_sentence(sampler, draw, &d, LONGEST, &text)) i++, empty = 0;
+        else if (++empty == MOST_EMPTY) status = lin_fail(err, LIN_UNSUPPORTED, "%d sentences in turn have no word", empty);
         if (lin_interrupted) status = lin_fail(err, LIN_STOPPED, "interrupted after %d sentences", i);
         if (text.n < 65536 && i < v->count && status == LIN_OK) continue;
         if (status == LIN_OK) status = lin_buffer_status(&text, err);
