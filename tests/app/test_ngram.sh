@@ -85,6 +85,9 @@ json "it is JSON" ngram perplexity "$a" "$heldout" --sentences --json
 "$LINNET" ngram perplexity "$a" < "$heldout" > "$tmp/b"
 has "of standard input" "$(cat "$tmp/b")" "standard input: 12 sentences"
 shows "no <unk>: its logarithm is null" '"log10_with_unknown": null' ngram perplexity "$tmp/phones.arpa" "$heldout" --json
+printf '\\data\\\nngram 1=3\n\n\\1-grams:\n-99\t<s>\n-99\t</s>\n-0.01\ta\n\n\\end\\\n' > "$tmp/endless.arpa"
+printf 'a\n' > "$tmp/b"
+shows "an impossible end" "1 zeroprobs, logprob= -0.0100 ppl= 1.0233 ppl1= undefined" ngram perplexity "$tmp/endless.arpa" "$tmp/b"
 
 # ---- pack, arpa, info, prune -----------------------------------------------------------------------------------------------------
 

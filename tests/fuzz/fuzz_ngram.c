@@ -189,7 +189,7 @@ static void try_model(lin_ngram_counts *counts, double threshold, const char *te
     for (lin_lines_begin(&lines, text, n); lin_lines_next(&lines);) {
         check_status(lin_ngram_perplexity_line(lm, lines.text, lines.n, &sum, &err), &err);
     }
-    if (isnan(sum.logp) || sum.unknown + sum.impossible > sum.words) abort();
+    if (isnan(sum.logp) || sum.unknown + sum.impossible > sum.words + sum.ends) abort();
     lin_ngram_draft_free(&draft);
     lin_ngram_destroy(lm);
 }

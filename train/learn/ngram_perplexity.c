@@ -34,8 +34,10 @@ lin_status lin_ngram_perplexity_line(const lin_ngram *lm, const char *line, size
         }
     }
     if (lin_ngram_find(lm, "</s>", 4) >= 0) {
-        one.logp += (double)lin_ngram_end(lm, state);
+        const double logp = (double)lin_ngram_end(lm, state);
         one.ends = 1;
+        if (logp < impossible) one.impossible++;
+        else one.logp += logp;
     }
     lin_ngram_perplexity_add(sum, &one);
     return LIN_OK;
@@ -54,9 +56,10 @@ void lin_ngram_perplexity_add(lin_ngram_perplexity *sum, const lin_ngram_perplex
 
 double lin_ngram_perplexity_value(const lin_ngram_perplexity *sum, int with_end, int with_unknown)
 {
-    uint64_t events = sum->words - sum->impossible - (with_unknown ? 0 : sum->unknown) + (with_end ? sum->ends : 0);
+    // SRILM too takes impossible ends from the words of ppl1
+    int64_t events = (int64_t)(sum->words - sum->impossible - (with_unknown ? 0 : sum->unknown) + (with_end ? sum->ends : 0));
     double logp = sum->logp + (with_unknown ? sum->logp_unknown : 0);
-    return events ? exp(-logp / (double)events) : (double)NAN;
+    return events > 0 ? exp(-logp / (double)events) : (double)NAN;
 }
 
 /* ---- reports --------------------------------------------------------------------------------------------------------------- */

@@ -21,8 +21,8 @@
 #include "lexicon/ngram.h"
 
 typedef struct lin_ngram_perplexity {
-    uint64_t sentences, words, unknown, impossible; /* unknown and impossible ones are among the words */
-    uint64_t ends;       /* sentences whose </s> is in logp: all, or none if the model has no </s> */
+    uint64_t sentences, words, unknown, impossible; /* unknown and impossible: words; impossible also counts </s> */
+    uint64_t ends;       /* sentences with </s>: all, or none if the model has no </s> */
     double logp;         /* natural, of the other words and </s> */
     double logp_unknown; /* natural, of the unknown words; -INFINITY if there are some and the model has no <unk> */
 } lin_ngram_perplexity;
