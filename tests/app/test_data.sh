@@ -35,6 +35,8 @@ is "the program's own lexicon and rules" "HH AH L OW Z AO R B L AH T T EH N EY E
     "$(echo hello zorblatt 10 a.m. U.S.A. | "$LINNET" phonemize -q)"
 exits "g2p" 0 run g2p "$tmp/dict" -o "$tmp/own.g2p"
 has "g2p: summary" "$err" "4 words, 4 pronunciations"
+{ cat "$tmp/dict"; printf 'b\nd ZZ\n'; } > "$tmp/bad.dict"
+warns "g2p: bad lines" "'b' has no phones; 2 such lines left out" g2p "$tmp/bad.dict" -o "$tmp/bad.g2p"
 is "own rules" "T UW TH R IY" "$(echo twothree | LINNET_G2P=$tmp/own.g2p "$LINNET" phonemize -q --lexicon "$tmp/dict")"
 export LINNET_G2P="$PWD/share/linnet/en/phones.lm"
 refused "a model instead of a set of rules" 1 "not a set of letter-to-sound rules" phonemize -q --lexicon "$tmp/dict" "$w"

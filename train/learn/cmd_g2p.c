@@ -89,6 +89,7 @@ static int run(lin_parsed *parsed)
     how.minimum = v->minimum;
     how.hold_out = v->hold_out;
     if (v->hold_out == 1) return lin_misuse(parsed, "--held-out 1 leaves no word to learn from");
+    const lin_warnings warnings = lin_complaints(0);
     const double begun = lin_now();
     const char *given = parsed->operands.count ? parsed->operands.items[0] : NULL;
     lin_status status = lin_find_lexicon(NULL, given, path, sizeof path, &err);
@@ -98,6 +99,7 @@ static int run(lin_parsed *parsed)
     if (status == LIN_OK)
         status = v->phones ? lin_wording_phones(v->phones, &phones, &err) : lin_wording_dictionary_phones(path, &phones, &err);
     if (status == LIN_OK) status = lin_dictionary_load(path, phones, &dictionary, &err);
+    if (status == LIN_OK) lin_lexicon_tell_skipped(dictionary, &warnings);
     if (status == LIN_OK) status = lin_g2p_learn(dictionary, phones, &how, &lm, &report, &err);
     if (status == LIN_OK) status = lin_ngram_write(lm, v->output, &err);
     if (status == LIN_OK && !v->quiet) {
