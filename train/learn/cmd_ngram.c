@@ -9,7 +9,6 @@
 #include "base/memory.h"
 #include "base/hash.h"
 #include "base/textfile.h"
-#include "base/unicode.h"
 #include "train/learn/cmd_sentences.h"
 #include "train/learn/kneser_ney.h"
 #include "train/learn/ngram_count.h"
@@ -111,8 +110,7 @@ static lin_status read_vocabulary(lin_ngram_counter *counter, const ngram_values
 {
     char *text;
     size_t n;
-    LIN_TRY(lin_text_read(v->vocabulary, &text, &n, err));
-    if (v->text.lower) n = lin_unicode_lower_text(text, text, n);
+    LIN_TRY(lin_sentences_read(&v->text, v->vocabulary, &text, &n, err));
     lin_status status = lin_ngram_counter_vocabulary(counter, text, n, v->vocabulary, err);
     lin_free(text);
     return status;

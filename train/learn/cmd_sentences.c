@@ -34,6 +34,17 @@ static int drop_id(lin_sentence *line, int ids)
     return 1;
 }
 
+lin_status lin_sentences_read(const lin_sentences_values *v, const char *path, char **text, size_t *n, lin_error *err)
+{
+    char *own;
+    const char *clean;
+    LIN_TRY(lin_text_read(path, text, n, err));
+    const lin_status status = lin_unicode_clean(*text, *n, path, LIN_UNICODE_ANY, &own, &clean, n, err);
+    if (own || status != LIN_OK) lin_free(*text), *text = own;
+    if (status == LIN_OK && v->lower) *n = lin_unicode_lower_text(*text, *text, *n);
+    return status;
+}
+
 // Reads every line of a text. A bad line is reported and skipped; errors such as LIN_NO_MEMORY end the reading.
 static lin_status each_line(const lin_sentences_values *v, const char *path, lin_sentence_taker *take, void *context, int *failed,
                             lin_error *err)
@@ -42,9 +53,8 @@ static lin_status each_line(const lin_sentences_values *v, const char *path, lin
     const char *name = from_stdin ? "standard input" : path;
     char *text, where[512];
     size_t n;
-    lin_status status = lin_text_read(from_stdin ? "/dev/stdin" : path, &text, &n, err);
+    lin_status status = lin_sentences_read(v, from_stdin ? "/dev/stdin" : path, &text, &n, err);
     if (status != LIN_OK) return status;
-    if (v->lower) n = lin_unicode_lower_text(text, text, n);
     lin_lines lines = {0};
     lin_lines_begin(&lines, text, n);
     while (status == LIN_OK && lin_lines_next(&lines)) {

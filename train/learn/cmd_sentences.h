@@ -24,6 +24,9 @@ typedef struct lin_sentence {
 /* where: "file:line", for messages. LIN_FORMAT: this line is reported and left out. */
 typedef lin_status lin_sentence_taker(void *context, const char *where, lin_sentence line, lin_error *err);
 
+/* Reads one text, of one form (base/unicode.h); the caller frees it with lin_free. LIN_IO, LIN_FORMAT, LIN_NO_MEMORY. */
+lin_status lin_sentences_read(const lin_sentences_values *values, const char *path, char **text, size_t *n, lin_error *err);
+
 /* Reads n texts, or standard input if n is 0. *failed becomes 1 if a line was left out, or one of several files cannot be read;
  * both are reported. LIN_STOPPED if interrupted; LIN_IO, LIN_FORMAT of a single file; LIN_NO_MEMORY. */
 lin_status lin_sentences_each(const lin_sentences_values *values, const char *const *paths, int n, lin_sentence_taker *take,
