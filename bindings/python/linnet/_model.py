@@ -101,7 +101,7 @@ class Model:
         # For other processes, which may be in another folder; the name of an installed model is no path.
         found = os.path.abspath(path) if isinstance(path, (str, os.PathLike)) and os.path.exists(path) else path
         self._arguments = (found, device, precision, dereverb)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # reentrant: making one logs warnings, whose handler may use the model
         self._made: dict[Any, Any] = {}  # decoders and aligners by their options
         o = Options("model_options", device=device, precision=_PRECISIONS[precision], dereverb=dereverb)
         o.c.warning = lib.linnet_py_warning

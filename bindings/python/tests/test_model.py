@@ -1,5 +1,7 @@
+import logging
 import os
 import pickle
+import threading
 from pathlib import Path
 
 import linnet
@@ -126,6 +128,16 @@ def test_warnings_are_logged(model, tmp_path, caplog):
     lexicon.write_text("hello HH AH L OW\nthis line has no phones of the model\n")
     assert model.decoder(words=True, lm=False, lexicon=lexicon).vocabulary == 1
     assert [r.name for r in caplog.records] == ["linnet"] and os.fspath(lexicon) in caplog.text
+
+
+def test_a_handler_of_warnings_can_use_the_model(model, speech, tmp_path, monkeypatch):
+    (tmp_path / "words").write_text("hello HH AH L OW\nodd this line has no phones of the model\n")
+    texts, log = [], logging.getLogger("linnet")
+    monkeypatch.setattr(log, "handle", lambda _: texts.append(model.transcribe(speech[0], words=True).text))
+    call = threading.Thread(target=lambda: model.align(speech[0], "hello", add_lexicon=tmp_path / "words"), daemon=True)
+    call.start()
+    call.join(60)
+    assert texts and texts[0] and not call.is_alive()
 
 
 def test_added_words(model, tmp_path):
