@@ -56,7 +56,10 @@ def grammar_of(grammar: str | os.PathLike[str] | Iterable[str] | None) -> str | 
     """A file's name, or the lines of a grammar as the text of one."""
     if grammar is None or isinstance(grammar, (str, os.PathLike)):
         return os.fspath(grammar) if grammar else None
-    return "".join(f"{line}\n" for line in grammar)
+    lines = tuple(grammar)
+    if not all(isinstance(line, str) for line in lines):
+        raise TypeError('grammar is a file or a list of lines, such as ["turn on the light"]')
+    return "".join(f"{line}\n" for line in lines)
 
 
 class Decoder:
@@ -218,6 +221,8 @@ class Model:
         """
         if lm is True:
             raise ValueError("lm is a path, the name of an installed model, None or False")
+        if phrases and not isinstance(phrases, Mapping):
+            raise TypeError('phrases is a dictionary of texts and bonuses, such as {"hey linnet": 4}')
         given = {"words": words, "beam": beam, "n_best": n_best, "lexicon": lexicon and os.fspath(lexicon), "no_lm": lm is False,
                  "add_lexicon": add_lexicon and os.fspath(add_lexicon), "g2p": g2p and os.fspath(g2p),
                  "lm": os.fspath(lm) if lm else None, "all_words": all_words, "no_unknown": no_unknown, "unknown": unknown,
