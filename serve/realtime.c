@@ -170,10 +170,12 @@ static lin_status take_session(const cJSON *session, lin_message *m, lin_error *
 static lin_status realtime_parse(const char *text, size_t n, lin_message *m, lin_error *err)
 {
     cJSON *json = NULL;
+    m->event_id[0] = 0;
     if (n > LIN_REALTIME_BYTES) return lin_fail(err, LIN_INVALID, "the event has more than %d bytes", (int)LIN_REALTIME_BYTES);
     lin_status status = lin_json_parse(text, n, "the event", 0, &json, err);
     if (status != LIN_OK) return status;
-    const char *type = text_of(member(json, "type"));
+    const char *type = text_of(member(json, "type")), *id = text_of(member(json, "event_id"));
+    if (strlen(id) < sizeof m->event_id) strcpy(m->event_id, id);
     if (!strcmp(type, "session.update") || !strcmp(type, "transcription_session.update")) {
         m->kind = LIN_MESSAGE_CONFIG;
         status = take_session(member(json, "session"), m, err);
@@ -217,12 +219,15 @@ static void put_session(lin_buffer *out, const lin_client *c, const char *type)
     else lin_buffer_format(out, "{\"type\":\"server_vad\",\"prefix_padding_ms\":%.0f}}}}}", m->padding_s * 1000);
 }
 
-static void realtime_put_error(lin_buffer *out, const char *message)
+static void realtime_put_mistake(lin_buffer *out, const lin_message *m, const char *message)
 {
     put_event(out, "error");
-    lin_buffer_json_format(out, ",'error':{'type':'invalid_request_error','message':%s,'code':null,'param':null,"
-                                "'event_id':null}}", message);
+    lin_buffer_json_format(out, ",'error':{'type':'invalid_request_error','message':%s,'code':null,'param':null", message);
+    if (m && *m->event_id) lin_buffer_json_format(out, ",'event_id':%s}}", m->event_id);
+    else lin_buffer_text(out, ",\"event_id\":null}}");
 }
+
+static void realtime_put_error(lin_buffer *out, const char *message) { realtime_put_mistake(out, NULL, message); }
 
 static void realtime_greet(lin_client *c, lin_buffer *out)
 {
@@ -235,11 +240,13 @@ static void realtime_acknowledge(lin_client *c, const lin_message *m, lin_buffer
     const lin_message *now = &c->config; // m, before the first sound
     const int changes = m->format != now->format || m->rate_hz != now->rate_hz || m->manual != now->manual;
     if (m->kind == LIN_MESSAGE_CLEAR) c->out.discards = 1;
+    if (m->kind == LIN_MESSAGE_RESET && m != now) strcpy(c->config.event_id, m->event_id); // for the error of one without sound
     if (m->kind != LIN_MESSAGE_CONFIG) return;
     if (!c->serve->v->decoding.words) lin_message_free(&c->config); // a prompt is advice, which phonemes do not use
     if (!lin_language_is_among(m->languages, c->serve->language))
-        realtime_put_error(out, "the model has another language: leave language out");
-    else if (changes) realtime_put_error(out, "the format and turn_detection of a session cannot change after its first sound");
+        realtime_put_mistake(out, m, "the model has another language: leave language out");
+    else if (changes)
+        realtime_put_mistake(out, m, "the format and turn_detection of a session cannot change after its first sound");
     else put_session(out, c, "session.updated");
 }
 
@@ -356,7 +363,8 @@ static void realtime_put_end(lin_outbox *o, int drained)
         put_event(&out, "input_audio_buffer.cleared");
         end_event(o, &out, LIN_NOTE_OTHER);
     } else if (failed || (!o->any && !drained && !o->settling.text.n && o->seconds <= 0)) {
-        realtime_put_error(&out, failed ? o->failure.message : "the buffer that was committed has no sound");
+        realtime_put_mistake(&out, failed ? NULL : &o->client->config,
+                             failed ? o->failure.message : "the buffer that was committed has no sound");
         lin_outbox_add(o, &out, LIN_NOTE_OTHER);
     } else if (o->client->config.manual || (!o->any && !drained)) {
         complete(o, o->seconds);
@@ -373,10 +381,10 @@ const lin_protocol lin_protocol_realtime = {.path = "/v1/realtime",
                                             .most_text = LIN_REALTIME_BYTES,
                                             .phrases_advise = 1,
                                             .configs_later = 1,
-                                            .forgives = 1,
                                             .parse = realtime_parse,
                                             .greet = realtime_greet,
                                             .acknowledge = realtime_acknowledge,
                                             .show = realtime_show,
                                             .put_end = realtime_put_end,
-                                            .put_error = realtime_put_error};
+                                            .put_error = realtime_put_error,
+                                            .put_mistake = realtime_put_mistake};

@@ -107,6 +107,7 @@ typedef struct lin_message {
     double state_s; /* linnet: send the state every so many seconds; 0: never */
     int manual;     /* realtime: only the client ends utterances */
     char languages[1024]; /* realtime: the codes in the configuration, a blank behind each; "": none */
+    char event_id[513];   /* realtime: the message's; "": none, or one of more than 512 bytes */
     double padding_s;     /* realtime: an utterance's sound begins so long before its first phoneme */
     unsigned char *sound; /* [n_sound], realtime; to be released by lin_message_free */
     size_t n_sound;
@@ -136,7 +137,6 @@ typedef struct lin_protocol {
     lin_sample_format format; /* of binary messages, unless a config message has another one */
     int rate_hz;   /* of it, likewise; 0: --rate */
     int most_text; /* bytes of a text message */
-    int forgives;  /* 1: a message that cannot be read is answered by put_error, and the stream goes on */
     int phrases_exclude; /* 1: its phrases are a grammar: one or more of them, and nothing else */
     int phrases_advise; /* 1: a phrase that cannot be used is left out; 0: it ends the stream */
     int configs_later; /* 1: a config after the first sound is accepted, and has no effect; 0: it is an error */
@@ -148,6 +148,8 @@ typedef struct lin_protocol {
     void (*put_begin)(const lin_client *client, lin_buffer *out);
     void (*acknowledge)(lin_client *client, const lin_message *message, lin_buffer *out);
     void (*put_error)(lin_buffer *out, const char *message);
+    /* The answer to a message that cannot be read, after which the stream goes on; NULL: such a message ends it by put_error. */
+    void (*put_mistake)(lin_buffer *out, const lin_message *mistake, const char *message);
     /* A view becomes messages. 0: a provisional result was left out, its reader is slow. */
     int (*show)(lin_outbox *outbox, const lin_session_view *view);
     /* An answer to a binary message, where each has one; NULL: none has. */

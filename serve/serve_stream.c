@@ -565,9 +565,9 @@ static void take_text(lin_client *c, const char *text, size_t n)
     if (status == LIN_OK) {
         take_message(c, m);
         if (c->protocol->acknowledge && !c->in.ending) c->protocol->acknowledge(c, m, &out);
-    } else if (c->protocol->forgives) {
+    } else if (c->protocol->put_mistake) {
         c->serve->counts.bad++;
-        c->protocol->put_error(&out, err.message);
+        c->protocol->put_mistake(&out, m, err.message);
     } else {
         give_up(c, &c->serve->counts.bad, 1008, err.message);
     }

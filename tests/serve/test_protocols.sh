@@ -76,13 +76,16 @@ talk stream /v1/realtime config="$(session null '')" append raw="$tmp/twice.raw"
 is "realtime: without turns a commit makes the item" "$(printf '%s\n' "$readable" | paste -s -d ' ' -)" "$(transcripts "$(cat "$tmp/manual")")"
 is "realtime: what is cleared is forgotten" "$(printf '%s\n' "$readable" | head -n 1)" \
     "$(transcripts "$(talk stream /v1/realtime config="$(session null '')" append middle='{"type":"input_audio_buffer.clear"}' at="$(wc -c < "$tmp/speech.raw")" raw="$tmp/twice.raw" end="$commit" leave=transcription.completed)")"
-has "realtime: a commit of nothing" "$(talk stream /v1/realtime end="$commit" leave='"type":"error"')" '"message":"the buffer that was committed has no sound"'
+has "realtime: a commit of nothing" "$(talk stream /v1/realtime end='{"type":"input_audio_buffer.commit","event_id":"my-0"}' leave='"type":"error"')" \
+    '"message":"the buffer that was committed has no sound","code":null,"param":null,"event_id":"my-0"}}'
 has "realtime: another language" "$(talk stream /v1/realtime end="$(session null '"transcription":{"language":"de"},')" leave='"type":"error"')" '"message":"the model has another language'
 has "realtime: other languages" "$(talk stream /v1/realtime end="$(session null '"transcription":{"languages":["de","fr"]},')" leave='"type":"error"')" '"message":"the model has another language'
 has "realtime: one of several languages" "$(talk stream /v1/realtime end="$(session null '"transcription":{"languages":["de","en"]},')" leave='session.updated')" 'session.updated'
 has "realtime: turns that come after the first sound" "$(talk stream /v1/realtime config="$(session null '')" append middle="$(session '{"type":"server_vad"}' '')" at=64000 raw="$tmp/twice.raw" end="$commit" leave='"type":"error"')" 'cannot change after its first sound'
 for i in 1 2 3 4; do cat "$tmp/twice.raw"; done > "$tmp/half-a-minute.raw"
 has "realtime: half a minute of sound in one event" "$(talk stream /v1/realtime config="$(session null '')" append chunk=2000000 raw="$tmp/half-a-minute.raw" end="$commit" leave=transcription.completed)" 'transcription.completed'
+has "realtime: an error names the event" "$(talk stream /v1/realtime end='{"type":"nope","event_id":"my-\"1"}' leave='"type":"error"')" '"event_id":"my-\"1"}}'
+has "realtime: another language, and the event" "$(talk stream /v1/realtime end="$(session null '"transcription":{"language":"de"},' | sed 's/^{/{"event_id":"my-2",/')" leave='"type":"error"')" '"event_id":"my-2"}}'
 has "realtime: what is no event" "$(talk stream /v1/realtime end=hello leave='"type":"error"')" '"type":"invalid_request_error"'
 is "realtime: after mistakes it goes on" "$(printf '%s\n' "$readable" | paste -s -d ' ' -)" \
     "$(transcripts "$(talk stream /v1/realtime config="$(session null '"transcription":{"prompt":"Mr. Dashwood; GPT-4"},')" middle='{"type":"response.create"}' append raw="$tmp/twice.raw" end="$commit" leave=transcription.completed)")"
