@@ -79,7 +79,8 @@ static lin_status take_format(const cJSON *format, lin_message *m, lin_error *er
         m->format = formats[i].format;
         m->rate_hz = formats[i].rate_hz;
     }
-    return rate ? lin_message_int(rate, "rate", 4000, 192000, &m->rate_hz, err) : LIN_OK;
+    const int pcm = m->format == LIN_SAMPLES_S16;
+    return rate ? lin_message_int(rate, "rate", pcm ? 4000 : 8000, pcm ? 192000 : 8000, &m->rate_hz, err) : LIN_OK;
 }
 
 // Words that are likely, from a prompt and from keywords.
@@ -127,7 +128,9 @@ static lin_status check_types(const cJSON *session, const cJSON *format, const c
                   {member(turns, "prefix_padding_ms"), cJSON_Number, "prefix_padding_ms", "a number from 0 to 60000"},
                   {transcription, cJSON_Object, "transcription", "an object"},
                   {member(transcription, "language"), cJSON_String, "language", "a text"},
-                  {member(transcription, "languages"), cJSON_Array, "languages", "a list of texts"}};
+                  {member(transcription, "languages"), cJSON_Array, "languages", "a list of texts"},
+                  {member(transcription, "prompt"), cJSON_String, "prompt", "a text"},
+                  {member(transcription, "keywords"), cJSON_Array, "keywords", "a list of texts"}};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         if (values[i].item && !(values[i].item->type & (values[i].types | cJSON_NULL)))
             return lin_fail(err, LIN_INVALID, "%s must be %s", values[i].name, values[i].wanted);

@@ -39,7 +39,7 @@ static lin_status parse(lin_message *m, const char *text) { return lin_protocol_
 START_TEST(refused_updates)
 {
     static const char *const bad[] = {
-        INPUT("\"format\":{\"type\":\"audio/pcmu\",\"rate\":1}"),
+        INPUT("\"format\":{\"type\":\"audio/pcmu\",\"rate\":16000}"),
         INPUT("\"format\":{\"type\":\"audio/pcma\"},\"turn_detection\":{\"prefix_padding_ms\":-1}"),
         INPUT("\"format\":{\"type\":\"mp3\"},\"turn_detection\":{\"type\":\"server_vad\"}"),
         INPUT("\"format\":5"),
@@ -50,6 +50,8 @@ START_TEST(refused_updates)
         INPUT("\"transcription\":\"x\""),
         INPUT("\"transcription\":{\"language\":5}"),
         INPUT("\"transcription\":{\"languages\":\"en\"}"),
+        INPUT("\"transcription\":{\"prompt\":5}"),
+        INPUT("\"transcription\":{\"keywords\":\"x\"}"),
         "{\"type\":\"session.update\",\"session\":{\"audio\":[]}}",
         "{\"type\":\"session.update\",\"session\":{\"audio\":{\"input\":1}}}",
         "{\"type\":\"session.update\",\"session\":{\"turn_detection\":1}}"};
@@ -86,7 +88,7 @@ START_TEST(events)
         "\"server_vad\"}}}"));
     ck_assert(m.rate_hz == 24000 && !m.manual && m.n_phrases == 2);
     ck_assert_int_eq(m.format, LIN_SAMPLES_S16);
-    OK(parse(&m, "{\"type\":\"session.update\",\"session\":{\"audio\":{\"input\":{\"format\":{\"type\":\"audio/pcma\"}}}}}"));
+    OK(parse(&m, INPUT("\"format\":{\"type\":\"audio/pcma\",\"rate\":8000}")));
     ck_assert(m.format == LIN_SAMPLES_ALAW && m.rate_hz == 8000);
     static const char many[] = INPUT(
         "\"transcription\":{\"languages\":["
