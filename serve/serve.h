@@ -148,7 +148,8 @@ typedef struct lin_protocol {
     void (*put_begin)(const lin_client *client, lin_buffer *out);
     void (*acknowledge)(lin_client *client, const lin_message *message, lin_buffer *out);
     void (*put_error)(lin_buffer *out, const char *message);
-    /* The answer to a message that cannot be read, after which the stream goes on; NULL: such a message ends it by put_error. */
+    /* The answer to a message that cannot be read, after which the stream goes on: also to any binary one, which has no meaning
+     * (mistake is NULL). NULL: a message that cannot be read ends the stream by put_error. */
     void (*put_mistake)(lin_buffer *out, const lin_message *mistake, const char *message);
     /* A view becomes messages. 0: a provisional result was left out, its reader is slow. */
     int (*show)(lin_outbox *outbox, const lin_session_view *view);

@@ -503,6 +503,14 @@ static void take_sound(lin_client *c, const char *bytes, size_t n)
 
 static void take_binary(lin_client *c, const char *bytes, size_t n, int last)
 {
+    if (c->protocol->put_mistake) {
+        lin_buffer out = {0};
+        if (!last) return;
+        c->serve->counts.bad++;
+        c->protocol->put_mistake(&out, NULL, "this protocol has no binary messages: send sound as base64 in texts");
+        lin_outbox_add(&c->out, &out, LIN_NOTE_OTHER);
+        return;
+    }
     take_sound(c, bytes, n);
     const int resumes = last && awaits_state(c) && !c->in.ending;
     if (resumes && c->in.state.n == 0) give_up(c, NULL, 1008, "the state to resume is empty");

@@ -86,6 +86,7 @@ for i in 1 2 3 4; do cat "$tmp/twice.raw"; done > "$tmp/half-a-minute.raw"
 has "realtime: half a minute of sound in one event" "$(talk stream /v1/realtime config="$(session null '')" append chunk=2000000 raw="$tmp/half-a-minute.raw" end="$commit" leave=transcription.completed)" 'transcription.completed'
 has "realtime: an error names the event" "$(talk stream /v1/realtime end='{"type":"nope","event_id":"my-\"1"}' leave='"type":"error"')" '"event_id":"my-\"1"}}'
 has "realtime: another language, and the event" "$(talk stream /v1/realtime end="$(session null '"transcription":{"language":"de"},' | sed 's/^{/{"event_id":"my-2",/')" leave='"type":"error"')" '"event_id":"my-2"}}'
+has "realtime: binary messages" "$(talk stream /v1/realtime raw="$tmp/pause" leave='"type":"error"')" '"message":"this protocol has no binary messages'
 has "realtime: what is no event" "$(talk stream /v1/realtime end=hello leave='"type":"error"')" '"type":"invalid_request_error"'
 is "realtime: after mistakes it goes on" "$(printf '%s\n' "$readable" | paste -s -d ' ' -)" \
     "$(transcripts "$(talk stream /v1/realtime config="$(session null '"transcription":{"prompt":"Mr. Dashwood; GPT-4"},')" middle='{"type":"response.create"}' append raw="$tmp/twice.raw" end="$commit" leave=transcription.completed)")"
