@@ -10,6 +10,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/textfile.h"
+#include "base/unicode.h"
 #include "train/learn/punctuation_learn.h"
 #include "lexicon/readable.h"
 #include "linnet/find.h"
@@ -75,12 +76,14 @@ static lin_status write_line(lin_readable *r, const lin_lines *line, int ids, li
     return status;
 }
 
-static lin_status write_text(const readable_values *v, const char *text, size_t n, lin_error *err)
+static lin_status write_text(const readable_values *v, const char *path, const char *text, size_t n, lin_error *err)
 {
+    char *own;
     lin_punctuation *p;
     lin_readable r;
     lin_lines lines;
     lin_buffer out = {0};
+    LIN_TRY(lin_unicode_clean(text, n, path, LIN_UNICODE_ONLY, &own, &text, &n, err));
     lin_status status = open_model(v, &p, err);
     lin_readable_begin(&r, p);
     lin_lines_begin(&lines, text, n);
@@ -90,6 +93,7 @@ static lin_status write_text(const readable_values *v, const char *text, size_t 
     lin_buffer_free(&out);
     lin_readable_free(&r);
     lin_punctuation_destroy(p);
+    lin_free(own);
     return status;
 }
 
@@ -303,7 +307,7 @@ static int run(lin_parsed *parsed)
     if (status == LIN_OK && v->output && strcmp(v->output, "-") != 0) status = lin_guard_writes(v->output, &err);
     if (status == LIN_OK) status = lin_text_read(strcmp(path, "-") == 0 ? "/dev/stdin" : path, &text, &n, &err);
     if (status == LIN_OK)
-        status = learns ? learn(v, text, n, &err) : writes ? write_text(v, text, n, &err) : score(v, text, n, &err);
+        status = learns ? learn(v, text, n, &err) : writes ? write_text(v, path, text, n, &err) : score(v, text, n, &err);
     lin_free(text);
     return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
 }
