@@ -298,7 +298,7 @@ static lin_status prepare(const lin_engine *e, lin_place *p, const lin_engine_st
     LIN_TRY(lin_state_parse(o->state, o->n_state, "the state", &p->state, err));
     p->earlier = p->state.about.samples;
     p->saved_at = (double)p->earlier / o->rate_hz;
-    return LIN_OK;
+    return lin_session_check_state(s, &p->state.about, err);
 }
 
 // Frees what belongs to this stream alone; a front end at the model's rate stays for the next one.

@@ -110,12 +110,13 @@ typedef struct lin_engine_stream {
     int rate_hz, channels;
     void *user;
     double save_s;          /* LIN_ENGINE_SAVED comes about every so many seconds of sound; 0: never */
-    const void *state;      /* [n_state] bytes, copied: it goes on there, and fails if they are of something else; NULL: new */
+    const void *state;      /* [n_state] bytes, copied: it goes on there; NULL: new */
     size_t n_state;
 } lin_engine_stream;
 
 /* Opens a stream that is saved, or goes on from a state: may take a second where sound is resampled. LIN_UNSUPPORTED
- * without options.saves, and where the resampler has no state (frontend/resample.h); LIN_FORMAT for bytes that are no state. */
+ * without options.saves, and where the resampler has no state (frontend/resample.h); LIN_FORMAT for bytes that are no state;
+ * LIN_MISMATCH for the state of another model or of sound of another rate. */
 lin_status lin_engine_open_saved(lin_engine *engine, const lin_engine_stream *stream, lin_engine_id *id, lin_error *err);
 
 /*

@@ -640,7 +640,7 @@ lin_status lin_session_save(lin_session *s, lin_state *state, lin_error *err)
     return save(s, state, err);
 }
 
-static lin_status check_fit(const lin_session *s, const lin_state_about *about, lin_error *err)
+lin_status lin_session_check_state(const lin_session *s, const lin_state_about *about, lin_error *err)
 {
     LIN_TRY(lin_state_check_model(about, s->r, "the state", err));
     if (about->rate_hz != s->options.rate_hz || about->channel != s->options.channel || about->lanes != 1 ||
@@ -658,7 +658,7 @@ static lin_status load(lin_session *s, const lin_state *state, lin_error *err)
     const unsigned char *front = lin_state_front(state);
     const size_t n = (size_t)state->sizes.front, frame = (size_t)s->width * sizeof(float);
     front_counts counts = {-1, -1};
-    LIN_TRY(check_fit(s, about, err));
+    LIN_TRY(lin_session_check_state(s, about, err));
     if (n >= sizeof counts) memcpy(&counts, front, sizeof counts);
     if (counts.waiting < 0 || counts.given < 0 || counts.waiting > INT32_MAX / 2 ||
         (uint64_t)counts.waiting > (n - sizeof counts) / frame)

@@ -217,6 +217,8 @@ lin_status lin_session_reset(lin_session *session, lin_error *err);
  */
 lin_status lin_session_save(lin_session *session, lin_state *state, lin_error *err);
 lin_status lin_session_load(lin_session *session, const lin_state *state, lin_error *err);
+/* LIN_MISMATCH if the state is of another model or of sound of another form. */
+lin_status lin_session_check_state(const lin_session *session, const lin_state_about *about, lin_error *err);
 
 /* Opens a second session that goes on from the same point, with its own sink and network; it has all that was shown. Needs
  * options.saves. */

@@ -253,7 +253,7 @@ cp "$tmp/state" "$tmp/changed"
 flip "$tmp/changed" 5000 0
 has "a state that was changed" "$(talk stream /v1/stream config="$resume" resume="$tmp/changed")" "with another key, or was changed"
 has "bytes that are no state" "$(talk stream /v1/stream config="$resume" resume="$speech")" "these bytes are no state"
-has "a state of another rate" "$(talk stream /v1/stream config='{"type":"config","resume":true,"rate_hz":8000}' resume="$tmp/state" raw="$tmp/speech.raw" end='{"type":"end"}')" '"reason":"failed"'
+has "a state of another rate" "$(talk stream /v1/stream config='{"type":"config","resume":true,"rate_hz":8000}' resume="$tmp/state" raw="$tmp/speech.raw" end='{"type":"end"}')" 'closed 1008 the state is of other sound'
 has "which is counted" "$(talk get /metrics)" "linnet_resumed_total 2"
 stop "second"
 # Many at once, by the client of bench/serve.sh.
