@@ -424,12 +424,10 @@ static void progress(void *context, const lin_train_progress *p)
     if (w->v->quiet) return;
     fprintf(stderr, "epoch %d/%d  loss %.4f  ", p->epoch + 1, p->epochs, p->loss);
     if (w->tokens && p->dev_loss >= 0)
-        fprintf(stderr, "dev loss %.4f, %.4f bits%s  ", p->dev_loss, p->dev_loss / log(2),
-                p->dev_loss <= p->best_per ? " (best)" : "");
+        fprintf(stderr, "dev loss %.4f, %.4f bits%s  ", p->dev_loss, p->dev_loss / log(2), p->is_best ? " (best)" : "");
     else if (p->dev_per >= 0 && p->dev_loss >= 0) fprintf(stderr, "dev loss %.4f  ", p->dev_loss);
     if (!w->tokens && p->dev_per >= 0)
-        fprintf(stderr, "dev %s %.2f %%%s  ", w->rate, 100 * p->dev_per,
-                p->dev_per <= p->best_per ? " (best)" : "");
+        fprintf(stderr, "dev %s %.2f %%%s  ", w->rate, 100 * p->dev_per, p->is_best ? " (best)" : "");
     fprintf(stderr, "lr %.2g  %.0f %s/s", p->lr, p->frames_per_s, w->tokens ? "tokens" : "frames");
     if (!w->tokens) fprintf(stderr, " (%.0f x real time)", p->frames_per_s / 100);
     fprintf(stderr, "  %s left\n", left);

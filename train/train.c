@@ -231,7 +231,8 @@ static lin_status end_epoch(lin_train_run *r, const lin_batches *plan, lin_train
         LIN_TRY(lin_comm_agree(r->parallel.comm, fetch_model(r, 0, err), err));
         LIN_TRY(lin_parallel_compare(&r->parallel, r->model, c->epoch, err));
     }
-    if (c->best_per < 0 || judged(r, p) < c->best_per) {
+    p->is_best = c->best_per < 0 || judged(r, p) < c->best_per;
+    if (p->is_best) {
         c->best_per = judged(r, p);
         c->epochs_since_best = 0;
         LIN_TRY(save_model(r, "best.safetensors", err));

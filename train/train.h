@@ -110,6 +110,7 @@ typedef struct lin_train_progress {
     double dev_loss, dev_per;   /* per label, and 0..1; negative while unknown; of tokens: the share whose target is not the most
                                    probable one */
     double best_per;            /* negative while unknown; of tokens the best dev loss */
+    int is_best;                /* of a complete epoch: best.safetensors is its model */
     double lr, gradient_norm;
     double frames_per_s;        /* 10 ms frames trained per second, this epoch */
     double seconds, seconds_left; /* of the whole run */

@@ -51,6 +51,11 @@ refused "other bins" 1 "30 mel bins in the caches (the model: 40)" \
 run train $from --folder "$tmp/warm" --epochs 2 --set warmup-steps=50
 has "a long warm-up" "$err" "the learning rate rises for 50 steps (--set warmup-steps), more than half of the run, which has about 2 in 2 epochs"
 
+# epochs with an equal error rate: only the first was saved
+run train $from --folder "$tmp/equal" --epochs 3 --lr 1e-6
+is "one error rate" 1 "$(echo "$err" | sed -n 's/^epoch.*dev PER \([0-9.]* %\).*/\1/p' | uniq | wc -l | tr -d ' ')"
+is "of three epochs one is (best)" 1 "$(echo "$err" | grep -c '(best)')"
+
 # long utterances
 run train $from --folder "$tmp/short" --epochs 1 --set max-frames=10
 has "too long an utterance" "$err" " is left out: it is longer than --set max-frames allows"
