@@ -267,6 +267,7 @@ static lin_status set_value(lin_parsed *p, int row, const char *label, const cha
 // name=value,... A comma followed by a digit or a sign belongs to the numbers before it.
 static lin_status set_all(lin_parsed *p, const lin_option *settings, const char *text, int from, lin_error *err)
 {
+    char given[LIN_MAX_OPTIONS] = {0}; // by row
     for (;;) {
         char item[1024], label[160];
         size_t n = strcspn(text, ",");
@@ -292,6 +293,7 @@ static lin_status set_all(lin_parsed *p, const lin_option *settings, const char 
                             near ? ", perhaps " : "", near ? near : "", settings->name);
         }
         snprintf(label, sizeof label, "--%s %s", settings->name, o->name);
+        if (given[row]++) return lin_fail(err, LIN_INVALID, "%s is given twice", label);
         if (!value && o->type != LIN_OPTION_FLAG) {
             return lin_fail(err, LIN_INVALID, "%s needs a value: %s=%s", label, o->name, lin_option_value_name(o));
         }

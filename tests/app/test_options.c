@@ -125,6 +125,7 @@ static const struct {
     {"--set wid=3", "--set has no 'wid', perhaps wide; --set help lists its names"},
     {"--set whole=3", "--set has no 'whole': it is an option, --whole"},
     {"--set wide=3,", "--set has no ''"},
+    {"--set deep,wide=3,no-deep", "--set deep is given twice"},
     {"--set wide=10", "--set wide must be between -9 and 9, not 10"},
     {"--set deep=maybe", "--set deep needs yes or no, not 'maybe'"},
     {"--set", "--set needs a value (NAME=VALUE,...)"},
