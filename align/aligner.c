@@ -461,8 +461,7 @@ static lin_status align_tier(lin_aligner *a, const lin_textgrid *grid, const lin
     return LIN_OK;
 }
 
-// A result for each speaker.
-// Two tiers of one name have two ids.
+// A result for each speaker. Two tiers of one name have two ids.
 static lin_status begin_speaker(lin_alignment *out, const lin_aligner_input *in, const char *tier, lin_result **result,
                                 lin_error *err)
 {

@@ -552,9 +552,9 @@ lin_status lin_inputs_name_results(lin_inputs *in, const char *root, lin_error *
     return status;
 }
 
-/* ---- no output is an input ------------------------------------------------------------------------------------------------- */
+/* ---- no output is an input, or written twice ------------------------------------------------------------------------------- */
 
-// "device number" of each input. Devices, pipes and missing files cannot be lost and are not in the set.
+// "device number" of each input and result. Devices, pipes and missing files cannot be lost and are not in the set.
 static lin_symbols known;
 
 static size_t identify(const struct stat *st, char text[64])

@@ -143,12 +143,13 @@ lin_status lin_inputs_name_results(lin_inputs *inputs, const char *root, lin_err
 /* LIN_INVALID if two inputs have the same name: the message names both and a remedy. LIN_NO_MEMORY. */
 lin_status lin_inputs_check_names(const lin_inputs *inputs, lin_error *err);
 
-/* ---- no output is an input ------------------------------------------------------------------------------------------------- */
+/* ---- no output is an input, or written twice ------------------------------------------------------------------------------- */
 
 /*
  * The set of files that a command reads, by device and inode, so that symlinks and hard links are the same file. lin_run_command
  * compares the options and operands of every command before it runs; a command that finds more inputs (lists, data directories)
- * adds them. The set lives until lin_guard_free.
+ * adds them, and so it does with each result (app/results.c), which no other input may then have. The set lives until
+ * lin_guard_free.
  *
  *   lin_guard_reads("talk.flac", &err);
  *   lin_guard_writes("talk.srt", &err);       // LIN_INVALID: it is one of them

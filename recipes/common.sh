@@ -1,4 +1,4 @@
-# common.sh - sourced by the scripts of recipes/*/: options, messages, tables, the head of a page of results.
+# common.sh - sourced by the scripts of recipes/*/ and bench/: options, messages, tables, the head of a page of results.
 #
 #   flags=" quick causal " values=" work device threads linnet ... "    which options a script has; its defaults are variables
 #   options "$@"                                                        --quick sets quick=yes, --work DIR sets work=DIR
