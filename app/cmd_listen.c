@@ -647,6 +647,9 @@ static int check(lin_parsed *parsed, int *channel)
     if (v->from && strcmp(v->from, "-") == 0 && isatty(STDIN_FILENO))
         return lin_misuse(parsed, "standard input is a terminal: pipe sound into it");
     if (v->input.raw && !v->from) return lin_misuse(parsed, "--raw describes a file: --from is missing");
+    const char *dot = v->save ? strrchr(v->save, '.') : NULL;
+    if (dot && !strchr(dot, '/') && strcasecmp(dot, ".wav") != 0)
+        return lin_misuse(parsed, "--save %s: the sound is saved as WAV, name it .wav", v->save);
     return LIN_EXIT_OK;
 }
 

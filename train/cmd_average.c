@@ -172,7 +172,7 @@ static int run(lin_parsed *parsed)
 {
     averaging a = {.v = parsed->values, .paths = &parsed->operands};
     lin_error err = {0};
-    if (a.v->level_db > 0 && a.v->level_db < 1) return lin_misuse(parsed, "--level-db is 1 to 150, or 0");
+    if (a.v->level_db != -1 && a.v->level_db != 0 && a.v->level_db < 1) return lin_misuse(parsed, "--level-db is 1 to 150, or 0");
     const lin_status status = average(&a, &err);
     lin_free(a.sums);
     cJSON_Delete(a.provenance);

@@ -67,7 +67,9 @@ shows "it stays" '"level_db": 103' info --json "$tmp/again.safetensors"
 shows "0: none" '"level_db": 0' info --json "$tmp/none.safetensors"
 print_of() { "$LINNET" info --json "$1" | grep -o '"fingerprint": "[0-9a-f]*"'; }
 is "and the model of before" "$(print_of "$(e 5)")" "$(print_of "$tmp/none.safetensors")"
-refused "--level-db: out of range" 2 "--level-db" average "$(e 5)" -o "$tmp/x.safetensors" --level-db 0.5
+for db in 0.5 -0.5; do
+    refused "--level-db $db: out of range" 2 "--level-db" average "$(e 5)" -o "$tmp/x.safetensors" --level-db $db
+done
 
 # ---- the hop -------------------------------------------------------------------------------------------------------------------------
 

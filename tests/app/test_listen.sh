@@ -234,6 +234,7 @@ refused "--rate" 2 "--rate must be between 4000 and 192000, not 100" listen --ra
 refused "--blank" 2 "the probability of a blank is 0" listen --tune blank=0 --from "$speech"
 refused "no such file" 1 "cannot open $tmp/none.wav: No such file or directory" listen --from "$tmp/none.wav"
 refused "an operand" 2 "unexpected argument" listen "$speech"
+refused "--save as another format" 2 "x.flac: the sound is saved as WAV" listen -q --save "$tmp/x.flac" --from "$speech"
 refused "--save where it cannot be" 1 "cannot write $tmp/no/x.wav" listen -q --no-paced --save "$tmp/no/x.wav" --from "$speech"
 if [ -w /dev/full ]; then
     refused "--save on a full disk" 1 "cannot write /dev/full: No space left on device" listen -q --save /dev/full --from "$speech"

@@ -53,6 +53,8 @@ declines() { # WHAT MESSAGE ARGS...
 declines "other options under the same name" "base.1 was run with other options" --epochs 2
 exits "a seed that is none" 2 sweep --sweep-seeds 1.5
 has "a seed that is none" "$err" "1.5 is not a whole number"
+exits "a seed twice" 2 sweep --sweep-seeds 1,2,1
+has "a seed twice" "$err" "--sweep-seeds has 1 twice"
 exits "seeds without a sweep" 2 run train "$tmp/train.conf" --train "$tmp/set.lfc" --folder "$tmp/x" --sweep-seeds 1
 has "seeds without a sweep" "$err" "--sweep-seeds belongs to --sweep"
 cp "$tmp/table" "$tmp/good"
