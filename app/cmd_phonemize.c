@@ -1,14 +1,13 @@
 // cmd_phonemize.c - linnet phonemize: words to phones: references for scoring, labels for training.
 
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "app/common.h"
-#include "app/inputs.h"
 #include "app/shared_options.h"
+#include "base/memory.h"
 #include "base/textfile.h"
 #include "lexicon/transcript.h"
 #include "linnet/wording.h"
@@ -128,23 +127,21 @@ static int complain(const lin_error *err)
 }
 
 // A bad line is reported and left out, the others are done.
-static int all_lines(const phonemize_values *v, lin_wording *w, FILE *in, const char *name, FILE *out, long *done)
+static int all_lines(const phonemize_values *v, lin_wording *w, const char *text, size_t n, const char *name, FILE *out,
+                     long *done)
 {
-    lin_line_reader r = {.file = in, .name = name};
+    lin_lines lines;
     lin_error err = {0};
     int failed = 0;
-    lin_status status;
-    while ((status = lin_line_next(&r, &err)) == LIN_OK && r.text) {
-        const size_t mark = r.number == 1 ? lin_text_mark(r.text, r.n) : 0;
-        if (one_line(v, w, (span){r.text + mark, r.n - mark}, r.number, out, &err) == LIN_OK) {
+    lin_lines_begin(&lines, text, n);
+    while (!lin_interrupted && lin_lines_next(&lines)) {
+        if (one_line(v, w, (span){lines.text, lines.n}, lines.number, out, &err) == LIN_OK) {
             ++*done;
             continue;
         }
-        lin_complain("%s:%d: %s", name, r.number, err.message);
+        lin_complain("%s:%d: %s", name, lines.number, err.message);
         failed = 1;
     }
-    if (status != LIN_OK && status != LIN_STOPPED) failed = complain(&err);
-    lin_line_free(&r);
     return failed;
 }
 
@@ -206,15 +203,18 @@ static int run(lin_parsed *parsed)
         lin_buffer_free(&words);
         return lin_give_up(&err);
     }
-    FILE *in = from_stdin ? stdin : from_words ? fmemopen(words.data, words.n, "rb") : fopen(path, "rb");
     lin_output out;
+    char *text = NULL;
+    size_t n = words.n;
     long done = 0;
     int failed;
-    status = in ? lin_output_open(v->output, 0, &out, &err) : lin_fail(&err, LIN_IO, "cannot open %s: %s", path, strerror(errno));
+    if (!from_words) status = lin_text_read(from_stdin ? "/dev/stdin" : path, &text, &n, &err);
+    if (status == LIN_OK) status = lin_output_open(v->output, 0, &out, &err);
     if (status != LIN_OK) {
         failed = complain(&err);
     } else {
-        failed = all_lines(v, &w, in, from_stdin ? "standard input" : from_words ? "the words" : path, out.file, &done);
+        const char *name = from_stdin ? "standard input" : from_words ? "the words" : path;
+        failed = all_lines(v, &w, from_words ? words.data : text, n, name, out.file, &done);
         const lin_status how = lin_interrupted ? LIN_STOPPED : failed && !done ? LIN_IO : LIN_OK;
         if (lin_output_end(&out, how, &err) != how) failed = complain(&err);
         if ((v->oov || !v->quiet) && report_unknown(&w, v->oov, &err) != LIN_OK) failed = complain(&err);
@@ -222,7 +222,7 @@ static int run(lin_parsed *parsed)
     const char *first_mark = "";
     const long marks = lin_transcriber_marks(w.transcriber, &first_mark);
     if (!v->quiet) lin_complain_of_marks(marks, first_mark);
-    if (in && !from_stdin) fclose(in);
+    lin_free(text);
     lin_wording_close(&w);
     lin_buffer_free(&words);
     return lin_interrupted ? LIN_EXIT_INTERRUPTED : failed ? LIN_EXIT_FAILED : LIN_EXIT_OK;

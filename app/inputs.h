@@ -1,6 +1,6 @@
 /*
  * inputs.h - what a command reads: the list of its input files, from operands, a list file, a data directory, or folders with
- * texts beside the sounds; the names of their results; that no output is an input; lines; files that change.
+ * texts beside the sounds; the names of their results; that no output is an input; files that change.
  *
  *   lin_inputs_add_paths(&inputs, &parsed->operands, &err);
  *   lin_inputs_name_results(&inputs, NULL, &err);    // fills lin_input.name, e.g. "x/my talk"
@@ -14,7 +14,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "app/options.h"
 #include "base/buffer.h"
@@ -164,34 +163,6 @@ lin_status lin_guard_reads(const char *path, lin_error *err);
 lin_status lin_guard_writes(const char *path, lin_error *err);
 
 void lin_guard_free(void);
-
-/* ---- lines of a file or pipe ----------------------------------------------------------------------------------------------- */
-
-/*
- * Of any length, one after the other. Unlike getline, this distinguishes the end from an error and from a failed allocation.
- *
- *   lin_line_reader r = {.file = stdin, .name = "standard input"};
- *   while ((status = lin_line_next(&r, &err)) == LIN_OK && r.text) use(r.text, r.n, r.number);
- *   lin_line_free(&r);
- */
-
-enum { LIN_LINE_MOST = 64 << 20 }; /* bytes */
-
-typedef struct lin_line_reader {
-    FILE *file;       /* owned by the caller */
-    const char *name; /* for messages */
-    const char *text; /* the line without its LF or CR LF, followed by a NUL; may contain others; NULL at the end */
-    size_t n;
-    int number; /* from 1 */
-    char *room;
-    size_t capacity;
-} lin_line_reader;
-
-/* LIN_IO: reading failed; LIN_NO_MEMORY; LIN_FORMAT: over LIN_LINE_MOST bytes; LIN_STOPPED: a signal requested the end. With any
- * of them text is NULL, and the message names the line. */
-lin_status lin_line_next(lin_line_reader *reader, lin_error *err);
-
-void lin_line_free(lin_line_reader *reader);
 
 /* ---- files that change ----------------------------------------------------------------------------------------------------- */
 

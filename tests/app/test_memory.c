@@ -1,67 +1,10 @@
-// Commands that run out of memory: a line that cannot be stored is an error, not the end of the file; a report is complete or
-// fails.
+// A command that runs out of memory: its report is complete or fails.
 #include <cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
 
 #include "app/common.h"
-#include "app/inputs.h"
-#include "base/memory.h"
 #include "tests/support.h"
-
-START_TEST(lines_are_read)
-{
-    const char text[] = "one\r\n\ntwo\0half\nlast";
-    test_file("lines", text, sizeof text - 1);
-    lin_line_reader r = {.file = fopen(test_path("lines"), "rb"), .name = "lines"};
-    const struct {
-        const char *text;
-        size_t n;
-    } wanted[] = {{"one", 3}, {"", 0}, {"two\0half", 8}, {"last", 4}};
-    for (int i = 0; i < 4; i++) {
-        OK(lin_line_next(&r, &err));
-        ck_assert_int_eq(r.number, i + 1);
-        ck_assert_uint_eq(r.n, wanted[i].n);
-        ck_assert_int_eq(memcmp(r.text, wanted[i].text, r.n + 1), 0);
-    }
-    for (int i = 0; i < 2; i++) {
-        OK(lin_line_next(&r, &err));
-        ck_assert_ptr_null(r.text);
-    }
-    fclose(r.file);
-    // A read error is reported: a folder.
-    r.file = fopen("/", "rb");
-    FAILS(lin_line_next(&r, &err), LIN_IO, "cannot read lines: Is a directory");
-    ck_assert_ptr_null(r.text);
-    fclose(r.file);
-    lin_line_free(&r);
-}
-END_TEST
-
-START_TEST(a_line_without_memory_is_no_end)
-{
-    static char text[2000];
-    lin_error why = {0};
-    memset(text, 'a', sizeof text);
-    memcpy(text, "b\n", 2);
-    test_file("long", text, sizeof text);
-    for (unsigned long k = 1;; k++) {
-        lin_line_reader r = {.file = fopen(test_path("long"), "rb"), .name = "long"};
-        lin_memory_fail_at(k);
-        lin_status status = lin_line_next(&r, &why);
-        if (status == LIN_OK) status = lin_line_next(&r, &why);
-        lin_memory_fail_at(0);
-        const int ended = status == LIN_OK;
-        if (ended) ck_assert_uint_eq(r.n, sizeof text - 2);
-        else ck_assert_msg(status == LIN_NO_MEMORY && strstr(why.message, "long:") && !r.text, "%s", why.message);
-        fclose(r.file);
-        lin_line_free(&r);
-        if (!ended) continue;
-        ck_assert_uint_gt(k, 2);
-        break;
-    }
-}
-END_TEST
 
 static unsigned long allocations, failing_at;
 
@@ -123,5 +66,4 @@ START_TEST(info_is_whole_or_an_error)
 }
 END_TEST
 
-TEST_MAIN("app/memory", TEST(lines_are_read), TEST(a_line_without_memory_is_no_end),
-          TEST(info_is_whole_or_an_error))
+TEST_MAIN("app/memory", TEST(info_is_whole_or_an_error))
