@@ -152,11 +152,6 @@ lin_status lin_inputs_measure(const lin_inputs *inputs, const lin_recognizer *re
     return status;
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* ---- sounds with texts beside them ----------------------------------------------------------------------------------------- */
 
 static const char *const sound_ends[] = {"wav",  "flac", "mp3", "ogg", "oga",  "opus", "wave", "aiff", "aif",  "aifc", "au",
@@ -236,37 +231,15 @@ typedef struct walk {
     size_t n_root; // bytes of the operand, which are not part of the utterances' names
 } walk;
 
+// The entries of a folder, in order of their bytes.
 typedef struct names {
-    char **items;
-    int n, capacity;
+    struct dirent **items;
+    int n;
 } names;
 
-static void free_names(names *list)
-{
-    for (int i = 0; i < list->n; i++) lin_free(list->items[i]);
-    lin_free(list->items);
-    *list = (names){0};
-}
+static int is_shown(const struct dirent *entry) { return entry->d_name[0] != '.'; }
 
-static lin_status read_names(const char *folder, names *list, lin_error *err)
-{
-    DIR *dir = opendir(folder);
-    if (!dir) return lin_fail(err, LIN_IO, "cannot read the folder %s: %s", folder, strerror(errno));
-    lin_status status = LIN_OK;
-    const struct dirent *entry;
-    while (status == LIN_OK && (errno = 0, entry = readdir(dir))) {
-        if (entry->d_name[0] == '.') continue;
-        status = lin_grow_int(&list->items, &list->capacity, (int64_t)list->n + 1, sizeof *list->items, "a folder", err);
-        if (status != LIN_OK) break;
-        list->items[list->n] = lin_strdup(entry->d_name);
-        if (list->items[list->n]) list->n++;
-        else status = lin_no_memory(err, "a folder", strlen(entry->d_name));
-    }
-    if (status == LIN_OK && errno) status = lin_fail(err, LIN_IO, "cannot read the folder %s: %s", folder, strerror(errno));
-    closedir(dir);
-    if (status == LIN_OK && list->n) qsort((void *)list->items, (size_t)list->n, sizeof *list->items, by_text);
-    return status;
-}
+static int by_name(const struct dirent **a, const struct dirent **b) { return strcmp((*a)->d_name, (*b)->d_name); }
 
 // The name with this stem and the first possible of these endings, or NULL. Names are sorted, so those with the same stem are
 // adjacent.
@@ -277,13 +250,14 @@ static const char *beside(const names *list, const char *name, const char *const
     const char *found = NULL;
     while (low < high) {
         const int mid = low + (high - low) / 2;
-        const int order = strncmp(list->items[mid], name, n);
-        if (order < 0 || (order == 0 && (unsigned char)list->items[mid][n] < '.')) low = mid + 1;
+        const int order = strncmp(list->items[mid]->d_name, name, n);
+        if (order < 0 || (order == 0 && (unsigned char)list->items[mid]->d_name[n] < '.')) low = mid + 1;
         else high = mid;
     }
-    for (; low < list->n && !strncmp(list->items[low], name, n) && list->items[low][n] == '.'; low++) {
-        const int rank = stem(list->items[low]) == n ? lies_in(ends, list->items[low]) : -1;
-        if (rank >= 0 && (best < 0 || rank < best)) best = rank, found = list->items[low];
+    for (; low < list->n && !strncmp(list->items[low]->d_name, name, n) && list->items[low]->d_name[n] == '.'; low++) {
+        const char *other = list->items[low]->d_name;
+        const int rank = stem(other) == n ? lies_in(ends, other) : -1;
+        if (rank >= 0 && (best < 0 || rank < best)) best = rank, found = other;
     }
     return found;
 }
@@ -333,10 +307,14 @@ static lin_status walk_folder(const walk *w, const char *folder, const level *ab
     }
     if (here.depth == MOST_LEVELS)
         return lin_fail(err, LIN_INVALID, "%s: more than %d folders within each other", folder, MOST_LEVELS);
-    names list = {0};
-    lin_status status = read_names(folder, &list, err);
-    for (int i = 0; i < list.n && status == LIN_OK; i++) status = take_entry(w, folder, &list, list.items[i], &here, err);
-    free_names(&list);
+    names list;
+    list.n = scandir(folder, &list.items, is_shown, by_name);
+    if (list.n < 0) return lin_fail(err, LIN_IO, "cannot read the folder %s: %s", folder, strerror(errno));
+    lin_status status = LIN_OK;
+    for (int i = 0; i < list.n && status == LIN_OK; i++)
+        status = take_entry(w, folder, &list, list.items[i]->d_name, &here, err);
+    for (int i = 0; i < list.n; i++) free(list.items[i]);
+    free(list.items);
     return status;
 }
 
