@@ -728,11 +728,9 @@ static void put_json(const validation *d, lin_buffer *out)
 {
     lin_buffer_text(out, "{\"sets\": [");
     for (int i = 0; i < d->n_sets; i++) {
-        lin_buffer_text(out, i ? ", {\"name\": " : "{\"name\": ");
-        lin_buffer_json(out, d->sets[i].name, strlen(d->sets[i].name));
-        lin_buffer_format(out, ", \"utterances\": %d, \"seconds\": ", d->sets[i].n);
-        lin_buffer_fixed(out, d->sets[i].seconds, 3);
-        lin_buffer_format(out, ", \"speakers\": %d}", d->sets[i].speakers);
+        lin_buffer_text(out, i ? ", " : "");
+        lin_buffer_json_format(out, "{'name': %s, 'utterances': %d, 'seconds': %.3f, 'speakers': %d}", d->sets[i].name, d->sets[i].n,
+                               d->sets[i].seconds, d->sets[i].speakers);
     }
     lin_buffer_text(out, "], \"rates\": {");
     for (int i = 0; i < d->rates.n; i++)
@@ -744,11 +742,8 @@ static void put_json(const validation *d, lin_buffer *out)
         size_t at = 0;
         lin_buffer_format(out, ", \"%s\": [", kinds[k].key);
         for (int i = 0; (name = next_finding(&d->lists[k], &at, &more)); i++) {
-            lin_buffer_text(out, i ? ", {\"name\": " : "{\"name\": ");
-            lin_buffer_json(out, name, strlen(name));
-            lin_buffer_text(out, ", \"more\": ");
-            lin_buffer_json(out, more, strlen(more));
-            lin_buffer_char(out, '}');
+            lin_buffer_text(out, i ? ", " : "");
+            lin_buffer_json_format(out, "{'name': %s, 'more': %s}", name, more);
         }
         lin_buffer_char(out, ']');
     }

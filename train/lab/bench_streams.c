@@ -233,14 +233,6 @@ static lin_status try(const bench *b, int streams, trial *t, lin_error *err)
 
 /* ---- the report ------------------------------------------------------------------------------------------------------------ */
 
-static void member(lin_buffer *out, const char *name, double value, int digits)
-{
-    lin_buffer_text(out, ", \"");
-    lin_buffer_text(out, name);
-    lin_buffer_text(out, "\": ");
-    lin_buffer_fixed(out, value, digits);
-}
-
 static void cell(lin_buffer *out, double value, int digits, size_t width)
 {
     const size_t from = out->n;
@@ -267,30 +259,19 @@ static void report_json(bench *b, const trial *t)
 {
     const lin_engine_stats *s = &t->stats;
     lin_buffer *out = &b->out;
-    lin_buffer_text(out, b->n_trials ? ",\n  {\"streams\": " : "\"trials\": [\n  {\"streams\": ");
-    lin_buffer_integer(out, t->streams);
-    lin_buffer_text(out, t->held ? ", \"held\": true" : ", \"held\": false");
-    member(out, "seconds", s->seconds, 3);
-    member(out, "lag_p50_ms", s->lag_p50_ms, 3);
-    member(out, "lag_p95_ms", s->lag_p95_ms, 3);
-    member(out, "lag_p99_ms", s->lag_p99_ms, 3);
-    member(out, "lag_most_ms", s->lag_most_ms, 3);
-    member(out, "late_p99_ms", 1e3 * lin_lags_quantile(&t->late, 0.99), 3);
-    member(out, "late_most_ms", 1e3 * t->late.most_s, 3);
-    member(out, "ticks", (double)s->ticks, 0);
-    member(out, "chunks", (double)s->chunks, 0);
-    member(out, "rows", (double)s->rows, 0);
-    member(out, "phones", (double)t->phones, 0);
-    member(out, "sound_s", s->sound_s, 3);
-    member(out, "network_s", s->network_s, 3);
-    member(out, "results_s", s->results_s, 3);
-    member(out, "cores", t->cores, 3);
-    member(out, "gflops", rate_of(b, t), 1);
-    member(out, "lost_samples", (double)s->lost_samples, 0);
-    member(out, "bytes_each", (double)s->bytes_each, 0);
-    member(out, "resident_bytes_each", t->bytes, 0);
-    member(out, "resident_growth_bytes", t->grown, 0);
-    lin_buffer_char(out, '}');
+    lin_buffer_text(out, b->n_trials ? "," : "\"trials\": [");
+    lin_buffer_json_format(out, "\n  {'streams': %d, 'held': ", t->streams);
+    lin_buffer_text(out, t->held ? "true" : "false");
+    lin_buffer_json_format(out, ", 'seconds': %.3f, 'lag_p50_ms': %.3f, 'lag_p95_ms': %.3f, 'lag_p99_ms': %.3f, 'lag_most_ms': %.3f",
+                           s->seconds, s->lag_p50_ms, s->lag_p95_ms, s->lag_p99_ms, s->lag_most_ms);
+    lin_buffer_json_format(out, ", 'late_p99_ms': %.3f, 'late_most_ms': %.3f, 'ticks': %lld, 'chunks': %lld, 'rows': %lld",
+                           1e3 * lin_lags_quantile(&t->late, 0.99), 1e3 * t->late.most_s, (long long)s->ticks, (long long)s->chunks,
+                           (long long)s->rows);
+    lin_buffer_json_format(out, ", 'phones': %lld, 'sound_s': %.3f, 'network_s': %.3f, 'results_s': %.3f, 'cores': %.3f",
+                           (long long)t->phones, s->sound_s, s->network_s, s->results_s, t->cores);
+    lin_buffer_json_format(out, ", 'gflops': %.1f, 'lost_samples': %lld, 'bytes_each': %lld", rate_of(b, t),
+                           (long long)s->lost_samples, (long long)s->bytes_each);
+    lin_buffer_json_format(out, ", 'resident_bytes_each': %.0f, 'resident_growth_bytes': %.0f}", t->bytes, t->grown);
 }
 
 static void report_text(bench *b, const trial *t)
@@ -335,7 +316,6 @@ static lin_status report(bench *b, const trial *t, lin_error *err)
 static void describe(bench *b)
 {
     const lin_config *c = &b->recognizer->model->config;
-    char text[512];
     const int on_gpu = !b->recognizer->encoder->ops->on_host, choice = b->values->model.precision;
     const char *automatic = on_gpu ? "tf32" : b->recognizer->model->eight_bits ? "int8" : "fp32";
     const char *precision = choice == LIN_MODEL_BF16   ? "bf16"
@@ -343,34 +323,29 @@ static void describe(bench *b)
                             : choice == LIN_MODEL_AUTO ? automatic
                                                        : "fp32";
     const char *device = on_gpu ? "cuda" : lin_cpu_isa();
-    snprintf(text, sizeof text,
-             b->values->json
-                 ? "{\"device\": \"%s\", \"precision\": \"%s\", \"layers\": %d, \"width\": %d, \"row_ms\": %g, "
-                   "\"chunk_ms\": %d, \"state_bytes\": %zu, "
-                 : "%s, %s; %d layers of width %d, a row every %g ms; chunks of %d ms; %zu bytes of attention state\n",
-             device, precision, c->layers, lin_config_width(c), 1e3 * b->recognizer->row_seconds, CHUNK_MS,
-             lin_streams_attention_bytes(b->recognizer->encoder));
-    lin_buffer_text(&b->out, text);
+    lin_buffer_format(
+        &b->out,
+        b->values->json
+            ? "{\"device\": \"%s\", \"precision\": \"%s\", \"layers\": %d, \"width\": %d, \"row_ms\": %g, "
+              "\"chunk_ms\": %d, \"state_bytes\": %zu, "
+            : "%s, %s; %d layers of width %d, a row every %g ms; chunks of %d ms; %zu bytes of attention state\n",
+        device, precision, c->layers, lin_config_width(c), 1e3 * b->recognizer->row_seconds, CHUNK_MS,
+        lin_streams_attention_bytes(b->recognizer->encoder));
 }
 
 static void conclude(bench *b, const trial *best)
 {
     if (b->values->json) {
         lin_buffer_text(&b->out, "\n]");
-        if (!b->values->streams) member(&b->out, "most_streams", best->streams, 0);
+        if (!b->values->streams) lin_buffer_json_format(&b->out, ", 'most_streams': %d", best->streams);
         lin_buffer_text(&b->out, "}\n");
         return;
     }
-    char text[512];
-    if (!b->values->streams) {
-        snprintf(text, sizeof text, "%d streams at once, each within a chunk of the end of its sound\n", best->streams);
-        lin_buffer_text(&b->out, text);
-    }
-    if (!best->streams) return;
-    snprintf(text, sizeof text,
-             "a stream takes %zu bytes; resident, with its share of common memory: %.0f; growth of all: %.0f\n",
-             best->stats.bytes_each, best->bytes, best->grown);
-    lin_buffer_text(&b->out, text);
+    if (!b->values->streams)
+        lin_buffer_format(&b->out, "%d streams at once, each within a chunk of the end of its sound\n", best->streams);
+    if (best->streams)
+        lin_buffer_format(&b->out, "a stream takes %zu bytes; resident, with its share of common memory: %.0f; growth of all: %.0f\n",
+                          best->stats.bytes_each, best->bytes, best->grown);
 }
 
 /* ---- the command ----------------------------------------------------------------------------------------------------------- */

@@ -329,9 +329,7 @@ static void report(const lm_values *v, const char *name, const corpus *c, const 
     if (v->json) {
         lin_buffer_char(out, '{');
         lin_ngram_perplexity_json(&sum, out);
-        lin_buffer_format(out, ", \"pieces\": %lld, \"perplexity_of_pieces\": ", (long long)s->all);
-        lin_buffer_fixed(out, of_pieces, 6);
-        lin_buffer_text(out, "}\n");
+        lin_buffer_json_format(out, ", 'pieces': %lld, 'perplexity_of_pieces': %.6f}\n", (long long)s->all, of_pieces);
     } else {
         lin_ngram_perplexity_text(&sum, name, out);
         lin_buffer_format(out, "%lld pieces with ends, ppl= ", (long long)s->all);

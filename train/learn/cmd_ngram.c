@@ -235,8 +235,8 @@ static lin_status score_line(void *context, const char *where, lin_sentence line
     if (!s->v->sentences) return LIN_OK;
     lin_buffer *out = &s->sentences;
     if (s->v->json) {
-        lin_buffer_text(out, s->n++ ? ",\n  {\"at\": " : "\n  {\"at\": ");
-        lin_buffer_json(out, where, strlen(where));
+        lin_buffer_text(out, s->n++ ? "," : "");
+        lin_buffer_json_format(out, "\n  {'at': %s, ", where);
         lin_ngram_perplexity_json(&one, out);
         lin_buffer_char(out, '}');
     } else {
@@ -281,25 +281,21 @@ static int run_perplexity(const lin_parsed *parsed, const char *const *paths, in
 
 static lin_status info(const ngram_values *v, const char *path, lin_ngram **lm, lin_error *err)
 {
-    const int order = lin_ngram_order(*lm), json = v->json;
+    const int order = lin_ngram_order(*lm);
     const int has_unknown = lin_ngram_find(*lm, "<unk>", 5) >= 0 || lin_ngram_find(*lm, "<UNK>", 5) >= 0;
+    const unsigned long long hash = lin_ngram_fingerprint(*lm);
     lin_buffer out = {0};
-    char hash[24];
     (void)path;
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)lin_ngram_fingerprint(*lm));
-    lin_buffer_text(&out, json ? "{\"order\": " : "order:       ");
-    lin_buffer_integer(&out, order);
+    lin_buffer_format(&out, v->json ? "{\"order\": %d, \"ngrams\": [" : "order:       %d\n", order);
     for (int k = 1; k <= order; k++) {
-        lin_buffer_text(&out, !json ? "\n" : k > 1 ? ", " : ", \"ngrams\": [");
-        if (!json) lin_buffer_integer(&out, k);
-        if (!json) lin_buffer_text(&out, "-grams:     ");
-        lin_buffer_integer(&out, lin_ngram_count(*lm, k));
+        const long long n = lin_ngram_count(*lm, k);
+        if (v->json) lin_buffer_format(&out, "%s%lld", k > 1 ? ", " : "", n);
+        else lin_buffer_format(&out, "%d-grams:     %lld\n", k, n);
     }
-    lin_buffer_text(&out, json ? "], \"unknown\": " : "\n<unk>:       ");
-    lin_buffer_text(&out, json ? (has_unknown ? "true" : "false") : has_unknown ? "yes" : "no");
-    lin_buffer_text(&out, json ? ", \"fingerprint\": \"" : "\nfingerprint: ");
-    lin_buffer_text(&out, hash);
-    lin_buffer_text(&out, json ? "\"}\n" : "\n");
+    if (v->json)
+        lin_buffer_format(&out, "], \"unknown\": %s, \"fingerprint\": \"%016llx\"}\n", has_unknown ? "true" : "false", hash);
+    else
+        lin_buffer_format(&out, "<unk>:       %s\nfingerprint: %016llx\n", has_unknown ? "yes" : "no", hash);
     const lin_status status = lin_output_write(v->output, 0, &out, err);
     lin_buffer_free(&out);
     return status;

@@ -64,54 +64,26 @@ double lin_ngram_perplexity_value(const lin_ngram_perplexity *sum, int with_end,
 
 /* ---- reports --------------------------------------------------------------------------------------------------------------- */
 
-static void put_member(lin_buffer *out, const char *name)
-{
-    lin_buffer_text(out, out->n && out->data[out->n - 1] != '{' ? ", " : "");
-    lin_buffer_json(out, name, strlen(name));
-    lin_buffer_text(out, ": ");
-}
-
-static void put_count(lin_buffer *out, const char *name, uint64_t value)
-{
-    put_member(out, name);
-    lin_buffer_integer(out, (long long)value);
-}
-
-// A perplexity beyond what can be written, or of nothing, is null.
-static void put_real(lin_buffer *out, const char *name, double value)
-{
-    put_member(out, name);
-    if (isfinite(value) && fabs(value) < 1e15) {
-        lin_buffer_fixed(out, value, 6);
-    } else {
-        lin_buffer_text(out, "null");
-    }
-}
-
 static double base_10(double logp) { return logp / log(10); }
+
+// `none` stands for a number of nothing, or beyond what can be written.
+static void put_number(lin_buffer *out, const char *name, double value, int digits, const char *none)
+{
+    lin_buffer_text(out, name);
+    if (isfinite(value) && fabs(value) < 1e15) lin_buffer_fixed(out, value, digits);
+    else lin_buffer_text(out, none);
+}
 
 void lin_ngram_perplexity_json(const lin_ngram_perplexity *sum, lin_buffer *out)
 {
-    put_count(out, "sentences", sum->sentences);
-    put_count(out, "words", sum->words);
-    put_count(out, "unknown", sum->unknown);
-    put_count(out, "impossible", sum->impossible);
-    put_real(out, "log10", base_10(sum->logp));
-    put_real(out, "perplexity", lin_ngram_perplexity_value(sum, 1, 0));
-    put_real(out, "perplexity_of_words", lin_ngram_perplexity_value(sum, 0, 0));
-    put_real(out, "log10_with_unknown", base_10(sum->logp + sum->logp_unknown));
-    put_real(out, "perplexity_with_unknown", lin_ngram_perplexity_value(sum, 1, 1));
-    put_real(out, "perplexity_of_words_with_unknown", lin_ngram_perplexity_value(sum, 0, 1));
-}
-
-static void put_number(lin_buffer *out, const char *name, double value)
-{
-    lin_buffer_text(out, name);
-    if (isfinite(value) && fabs(value) < 1e15) {
-        lin_buffer_fixed(out, value, 4);
-    } else {
-        lin_buffer_text(out, "undefined");
-    }
+    lin_buffer_json_format(out, "'sentences': %lld, 'words': %lld, 'unknown': %lld, 'impossible': %lld", (long long)sum->sentences,
+                           (long long)sum->words, (long long)sum->unknown, (long long)sum->impossible);
+    put_number(out, ", \"log10\": ", base_10(sum->logp), 6, "null");
+    put_number(out, ", \"perplexity\": ", lin_ngram_perplexity_value(sum, 1, 0), 6, "null");
+    put_number(out, ", \"perplexity_of_words\": ", lin_ngram_perplexity_value(sum, 0, 0), 6, "null");
+    put_number(out, ", \"log10_with_unknown\": ", base_10(sum->logp + sum->logp_unknown), 6, "null");
+    put_number(out, ", \"perplexity_with_unknown\": ", lin_ngram_perplexity_value(sum, 1, 1), 6, "null");
+    put_number(out, ", \"perplexity_of_words_with_unknown\": ", lin_ngram_perplexity_value(sum, 0, 1), 6, "null");
 }
 
 // As SRILM's ngram -ppl writes it, for scripts that read that.
@@ -119,21 +91,21 @@ void lin_ngram_perplexity_text(const lin_ngram_perplexity *sum, const char *name
 {
     lin_buffer_format(out, "%s: %lld sentences, %lld words, %lld OOVs\n%lld", name, (long long)sum->sentences,
                       (long long)sum->words, (long long)sum->unknown, (long long)sum->impossible);
-    put_number(out, " zeroprobs, logprob= ", base_10(sum->logp));
-    put_number(out, " ppl= ", lin_ngram_perplexity_value(sum, 1, 0));
-    put_number(out, " ppl1= ", lin_ngram_perplexity_value(sum, 0, 0));
+    put_number(out, " zeroprobs, logprob= ", base_10(sum->logp), 4, "undefined");
+    put_number(out, " ppl= ", lin_ngram_perplexity_value(sum, 1, 0), 4, "undefined");
+    put_number(out, " ppl1= ", lin_ngram_perplexity_value(sum, 0, 0), 4, "undefined");
     lin_buffer_char(out, '\n');
     if (!sum->unknown || !isfinite(sum->logp_unknown)) return;
-    put_number(out, "OOVs as <unk>: logprob= ", base_10(sum->logp + sum->logp_unknown));
-    put_number(out, " ppl= ", lin_ngram_perplexity_value(sum, 1, 1));
-    put_number(out, " ppl1= ", lin_ngram_perplexity_value(sum, 0, 1));
+    put_number(out, "OOVs as <unk>: logprob= ", base_10(sum->logp + sum->logp_unknown), 4, "undefined");
+    put_number(out, " ppl= ", lin_ngram_perplexity_value(sum, 1, 1), 4, "undefined");
+    put_number(out, " ppl1= ", lin_ngram_perplexity_value(sum, 0, 1), 4, "undefined");
     lin_buffer_char(out, '\n');
 }
 
 void lin_ngram_perplexity_columns(const lin_ngram_perplexity *sum, lin_buffer *out)
 {
     lin_buffer_format(out, "\t%lld\t%lld", (long long)sum->words, (long long)sum->unknown);
-    put_number(out, "\t", base_10(sum->logp));
-    put_number(out, "\t", lin_ngram_perplexity_value(sum, 1, 0));
+    put_number(out, "\t", base_10(sum->logp), 4, "undefined");
+    put_number(out, "\t", lin_ngram_perplexity_value(sum, 1, 0), 4, "undefined");
     lin_buffer_char(out, '\n');
 }

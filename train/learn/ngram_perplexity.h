@@ -36,7 +36,7 @@ void lin_ngram_perplexity_add(lin_ngram_perplexity *sum, const lin_ngram_perplex
 /* exp(-logp / events). Events: words, and </s> where with_end; unknown words where with_unknown. NaN without any. */
 double lin_ngram_perplexity_value(const lin_ngram_perplexity *sum, int with_end, int with_unknown);
 
-/* Appends the sums as members of a JSON object, after its '{' or another member; logarithms to base 10, null where undefined. */
+/* Appends the sums as members of a JSON object, with no comma before them; logarithms to base 10, null where undefined. */
 void lin_ngram_perplexity_json(const lin_ngram_perplexity *sum, lin_buffer *out);
 
 /* Appends the lines that SRILM's ngram -ppl writes for the text `name`, for scripts that read them. */
