@@ -56,16 +56,6 @@ static int is_off(void)
     return wanted && strcmp(wanted, "off") == 0;
 }
 
-// -1 and errno if there is no descriptor.
-static int above_2(int fd)
-{
-    if (fd < 0 || fd > 2) return fd;
-    const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3), error = errno;
-    close(fd);
-    errno = error;
-    return copy;
-}
-
 #ifdef __linux__
 
 /* ---- Landlock: which files may be opened ----------------------------------------------------------------------------------- */
@@ -142,7 +132,7 @@ static int make_rules(const char *program, const char *also, int in, int *made)
     if (version < 1) return 0;
     const ruleset_attributes all = {files[version < 5 ? version - 1 : 4], version >= 4 ? 3 : 0, version >= 6 ? 3 : 0};
     const size_t size = version >= 6 ? sizeof all : version >= 4 ? offsetof(ruleset_attributes, scoped) : sizeof all.files;
-    const int rules = above_2((int)syscall(CREATE_RULESET, &all, size, 0));
+    const int rules = lin_system_above_2((int)syscall(CREATE_RULESET, &all, size, 0));
     if (rules < 0) return errno;
     fcntl(rules, F_SETFD, FD_CLOEXEC);
     for (size_t i = 0; i < sizeof system / sizeof *system; i++) allow(rules, system[i], READ_FILE | READ_DIR | EXECUTE);
@@ -596,15 +586,13 @@ int lin_child_start(const lin_child *child, pid_t *pid)
     int error = find(child->program, path, sizeof path);
     if (error) return error;
     if (lin_system_pipe(ends) != 0) return errno;
-    for (int i = 0; i < 2; i++) ends[i] = above_2(ends[i]);
     keep_variables(child->keep, text, sizeof text, environment);
     const int confined = !is_off(), has_also = child->also && find(child->also, also, sizeof also) == 0;
     start s = {.child = child, .path = path, .environment = environment, .rules = -1, .told = ends[1], .confined = confined};
-    if (ends[0] < 0 || ends[1] < 0) error = EMFILE;
-    if (!error && confined) error = make_rules(path, has_also ? also : NULL, child->in, &s.rules);
+    if (confined) error = make_rules(path, has_also ? also : NULL, child->in, &s.rules);
     if (!error) error = launch(&s, ends[0], pid);
-    else if (ends[1] >= 0) close(ends[1]);
-    if (ends[0] >= 0) close(ends[0]);
+    else close(ends[1]);
+    close(ends[0]);
     if (s.rules >= 0) close(s.rules);
     return error;
 }

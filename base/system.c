@@ -188,15 +188,32 @@ const char *lin_system_plugin(const char *variable, const char *name, char *path
     return access(path, F_OK) == 0 ? path : name;
 }
 
+int lin_system_above_2(int fd)
+{
+    if (fd < 0 || fd > 2) return fd;
+    const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3), error = errno;
+    close(fd);
+    errno = error;
+    return copy;
+}
+
 int lin_system_pipe(int ends[2])
 {
 #ifdef __linux__
-    return pipe2(ends, O_CLOEXEC);
+    if (pipe2(ends, O_CLOEXEC) != 0) return -1;
 #else
     if (pipe(ends) != 0) return -1;
     for (int i = 0; i < 2; i++) fcntl(ends[i], F_SETFD, FD_CLOEXEC);
-    return 0;
 #endif
+    for (int i = 0; i < 2; i++) ends[i] = lin_system_above_2(ends[i]);
+    if (ends[0] >= 0 && ends[1] >= 0) return 0;
+    const int error = errno;
+    for (int i = 0; i < 2; i++) {
+        if (ends[i] >= 0) close(ends[i]);
+        ends[i] = -1;
+    }
+    errno = error;
+    return -1;
 }
 
 /* ---- waiting --------------------------------------------------------------------------------------------------------------- */

@@ -76,7 +76,11 @@ const char *lin_system_plugin(const char *variable, const char *name, char *path
  * pointer to a function pointer. */
 int lin_system_symbol(void *library, const char *name, void *function);
 
-/* Two descriptors that a started program does not inherit. 0, or -1 with errno. */
+/* A descriptor of 3 or more in place of one below, which is closed: dup2 onto 0, 1 and 2 must not overwrite one that is still
+ * needed. -1 stays; -1 with errno if there is none. */
+int lin_system_above_2(int fd);
+
+/* Two such descriptors that a started program does not inherit. 0, or -1 with errno. */
 int lin_system_pipe(int ends[2]);
 
 /* ---- waiting --------------------------------------------------------------------------------------------------------------- */

@@ -37,23 +37,6 @@ enum { READER_CPU_S = 600 };                                              // of 
 
 /* ---- another process ------------------------------------------------------------------------------------------------------- */
 
-static int above_2(int fd)
-{
-    const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    close(fd);
-    return copy;
-}
-
-// The descriptors are at least 3: dup2 onto 0, 1 and 2 must not overwrite one that is still needed.
-static int make_pipe(int *ends)
-{
-    ends[0] = ends[1] = -1;
-    int fds[2];
-    if (lin_system_pipe(fds) != 0) return errno;
-    for (int i = 0; i < 2; i++) ends[i] = fds[i] > 2 ? fds[i] : above_2(fds[i]);
-    return ends[0] < 0 || ends[1] < 0 ? errno : 0;
-}
-
 static void close_end(int *fd)
 {
     if (*fd >= 0) close(*fd);
@@ -191,8 +174,8 @@ static lin_status read_header(lin_helper *h, lin_error *err)
 static lin_status start_child(lin_helper *h, const lin_child *child, int fd, lin_error *err)
 {
     int samples[2] = {-1, -1}, words[2] = {-1, -1};
-    int in = fcntl(fd, F_DUPFD_CLOEXEC, 3), reason = in < 0 ? errno : make_pipe(samples);
-    if (!reason) reason = make_pipe(words);
+    int in = fcntl(fd, F_DUPFD_CLOEXEC, 3), reason = in < 0 || lin_system_pipe(samples) != 0 ? errno : 0;
+    if (!reason && lin_system_pipe(words) != 0) reason = errno;
     if (!reason && fcntl(words[0], F_SETFL, O_NONBLOCK) != 0) reason = errno;
     lin_status status = LIN_OK;
     if (reason) {
