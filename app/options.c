@@ -3,14 +3,12 @@
 #include "app/options.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/file.h"
 #include "base/memory.h"
 #include "base/textfile.h"
 
@@ -221,7 +219,6 @@ static lin_status parse_number(const lin_option *o, const char *label, const cha
     memcpy(buffer, text, length);
     buffer[length] = 0;
     char *end;
-    errno = 0;
     double v = strtod(buffer, &end);
     end += end > buffer && !strcmp(end, "s") && !strcmp(unit, "S"); // "8s"
     if (*end || isspace((unsigned char)buffer[0]) || isnan(v) || (whole && v != floor(v))) {
@@ -596,24 +593,12 @@ lin_status lin_options_conf(lin_parsed *parsed, const char *text, size_t size, c
 
 lin_status lin_options_conf_file(lin_parsed *parsed, const char *path, lin_error *err)
 {
-    FILE *file;
-    LIN_TRY(lin_file_open_stream(path, &file, err));
-    char *text = lin_alloc(MAX_FILE + 1, 1);
-    if (!text) {
-        fclose(file);
-        return lin_no_memory(err, "a configuration file", MAX_FILE + 1);
-    }
-    errno = 0;
-    size_t size = fread(text, 1, MAX_FILE + 1, file);
-    lin_status status;
-    if (ferror(file)) {
-        status = lin_fail(err, LIN_IO, "cannot read %s: %s", path, strerror(errno));
-    } else if (size > MAX_FILE) {
-        status = lin_fail(err, LIN_FORMAT, "%s is larger than %d bytes; this is not a configuration file", path, MAX_FILE);
-    } else {
-        status = lin_options_conf(parsed, text, size, path, err);
-    }
-    fclose(file);
+    char *text;
+    size_t size;
+    LIN_TRY(lin_text_read(path, &text, &size, err));
+    const lin_status status =
+        size > MAX_FILE ? lin_fail(err, LIN_FORMAT, "%s is larger than %d bytes; this is not a configuration file", path, MAX_FILE)
+                        : lin_options_conf(parsed, text, size, path, err);
     lin_free(text);
     return status;
 }
