@@ -97,6 +97,14 @@ size_t lin_text_find_control(const char *text, size_t n)
     return n;
 }
 
+lin_status lin_lines_check(const lin_lines *lines, const char *name, lin_error *err)
+{
+    const size_t bad = lin_text_find_control(lines->text, lines->n);
+    if (bad == lines->n) return LIN_OK;
+    return lin_fail(err, LIN_FORMAT, "%s:%d: control character 0x%02x at byte %zu of the line", name, lines->number,
+                    (unsigned char)lines->text[bad], bad + 1);
+}
+
 const char *lin_quote(char out[LIN_QUOTE], const char *text, size_t n)
 {
     const size_t room = n < LIN_QUOTE ? n : LIN_QUOTE - 4;

@@ -46,6 +46,9 @@ int lin_field_next(const char **at, const char *end, const char **field, size_t 
 /* Index of the first control character (below 32 except tab, or 127) among n bytes, or n. */
 size_t lin_text_find_control(const char *text, size_t n);
 
+/* LIN_FORMAT, with the name of the file, where the current line holds a control character. */
+lin_status lin_lines_check(const lin_lines *lines, const char *name, lin_error *err);
+
 /* n bytes for use in a message: UTF-8 unchanged, control characters and other bytes as '?', truncated to fit with "..." at the
  * end. Returns out. */
 #define LIN_QUOTE 48

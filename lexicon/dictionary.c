@@ -76,16 +76,14 @@ static lin_status parse_line(const lin_lines *line, const char *name, const lin_
 {
     char shown[LIN_QUOTE];
     const char *at = line->text, *end = line->text + line->n, *field;
-    size_t n, bad;
+    size_t n;
     out->n_word = 0;
     out->n_labels = 0;
     out->probability = 1;
     if (line->n > LIN_DICTIONARY_LINE_MAX)
         return lin_fail(err, LIN_FORMAT, "%s:%d: the line has %zu bytes; at most %d are possible", name, line->number, line->n,
                         LIN_DICTIONARY_LINE_MAX);
-    if ((bad = lin_text_find_control(line->text, line->n)) < line->n)
-        return lin_fail(err, LIN_FORMAT, "%s:%d: control character 0x%02x at byte %zu of the line", name, line->number,
-                        (unsigned char)line->text[bad], bad + 1);
+    LIN_TRY(lin_lines_check(line, name, err));
     if (!lin_field_next(&at, end, &field, &n)) return LIN_OK;
     if (is_comment(field, n)) return LIN_OK;
     n = without_variant(field, n);

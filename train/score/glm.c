@@ -47,10 +47,7 @@ static lin_status read_rule(lin_glm *glm, lin_trn_reader *r, const lin_lines *li
 {
     const char *at = line->text, *end = line->text + line->n, *comment = find(at, end, ";;"), *arrow;
     char id[16], shown[LIN_QUOTE];
-    const size_t bad = lin_text_find_control(line->text, line->n);
-    if (bad < line->n)
-        return lin_fail(err, LIN_FORMAT, "%s:%d: control character 0x%02x at byte %zu of the line", r->name, line->number,
-                        (unsigned char)line->text[bad], bad + 1);
+    LIN_TRY(lin_lines_check(line, r->name, err));
     if (comment) end = comment;
     while (at < end && lin_is_space(*at)) at++;
     if (at == end || *at == '*') return LIN_OK;

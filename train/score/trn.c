@@ -60,8 +60,8 @@ lin_status lin_trn_add_symbol(lin_trn_reader *r, lin_symbols *symbols, const cha
     return status != LIN_OK ? status : lin_symbols_add(symbols, text, n, index, err);
 }
 
-// The number of a token, or -1 if the map deletes it.
-lin_status lin_trn_number(lin_trn_reader *r, const char *text, size_t n, int *index, lin_error *err)
+// The number of a token, folded and mapped, or -1 if the map deletes it.
+static lin_status number_of(lin_trn_reader *r, const char *text, size_t n, int *index, lin_error *err)
 {
     const char *end = text + n;
     lin_status status = make_plain(r, &text, &end, err);
@@ -107,36 +107,11 @@ static lin_status append(lin_trn_reader *r, int token, lin_error *err)
     return LIN_OK;
 }
 
-static lin_status append_spelled(lin_trn_reader *r, const char *text, size_t n, int most_readings, lin_error *err)
+// The tokens of a word or, with a normaliser, of a text.
+static lin_status append_text(lin_trn_reader *r, const char *text, size_t n, lin_error *err)
 {
-    lin_status status = lin_trn_spell(r, text, n, most_readings, err);
-    for (size_t i = 0; i < r->n_spelled && status == LIN_OK; i++) {
-        if (r->is_optional && r->spelled[i] >= 0) status = append(r, LIN_EDIT_OPTIONAL, err);
-        if (status == LIN_OK) status = append(r, r->spelled[i], err);
-    }
-    return status;
-}
-
-static lin_status add_one(lin_trn_reader *r, const char *token, size_t n, lin_error *err)
-{
-    int index;
-    lin_status status = lin_trn_number(r, token, n, &index, err);
-    if (status == LIN_OK && index >= 0 && r->is_optional) status = append(r, LIN_EDIT_OPTIONAL, err);
-    return status != LIN_OK || index < 0 ? status : append(r, index, err);
-}
-
-static lin_status add_token(lin_trn_reader *r, const char *token, size_t n, lin_error *err)
-{
-    const lin_phones *phones = r->options.phones;
-    lin_phone_read read[LIN_PHONES_READ_MAX];
-    int mark = 0;
-    if (r->options.normalize) return append_spelled(r, token, n, r->is_optional || r->depth ? 1 : LIN_READINGS_MOST, err);
-    const int found = phones ? lin_phones_read(phones, token, n, read, LIN_PHONES_READ_MAX, &mark) : 0;
-    lin_status status = found ? LIN_OK : add_one(r, token, n, err);
-    for (int i = 0; i < found && status == LIN_OK; i++) {
-        const char *name = lin_phones_name(phones, read[i].label);
-        status = add_one(r, name, strlen(name), err);
-    }
+    lin_status status = lin_trn_spell(r, text, n, err);
+    for (size_t i = 0; i < r->n_spelled && status == LIN_OK; i++) status = append(r, r->spelled[i], err);
     return status;
 }
 
@@ -144,9 +119,9 @@ lin_status lin_trn_add_tokens(lin_trn_reader *r, const char *at, const char *end
 {
     const char *token;
     size_t n;
-    if (r->options.normalize) return append_spelled(r, at, (size_t)(end - at), LIN_READINGS_MOST, err);
+    if (r->options.normalize) return append_text(r, at, (size_t)(end - at), err);
     lin_status status = make_plain(r, &at, &end, err);
-    while (status == LIN_OK && lin_field_next(&at, end, &token, &n)) status = add_token(r, token, n, err);
+    while (status == LIN_OK && lin_field_next(&at, end, &token, &n)) status = append_text(r, token, n, err);
     return status;
 }
 
@@ -166,7 +141,7 @@ lin_trn_word lin_trn_read_word(const char *text, size_t n)
     return w;
 }
 
-static lin_status bad_choice(const lin_trn_reader *r, int line, const char *what, lin_error *err)
+lin_status lin_trn_bad_line(const lin_trn_reader *r, int line, const char *what, lin_error *err)
 {
     return lin_fail(err, LIN_FORMAT, "%s:%d: %s", r->name, line, what);
 }
@@ -183,7 +158,7 @@ static lin_status add_choice(lin_trn_reader *r, const char *text, size_t n, int 
                         lin_quote(shown, text, n));
     if (w.is_null) return append(r, LIN_EDIT_NULL, err);
     r->is_optional = w.is_optional;
-    lin_status status = add_token(r, w.text, w.n, err);
+    lin_status status = append_text(r, w.text, w.n, err);
     r->is_optional = 0;
     return status;
 }
@@ -222,7 +197,7 @@ lin_status lin_trn_add_choices(lin_trn_reader *r, const char *at, const char *en
             continue;
         }
         if (depth && *at == '}') {
-            if (!open[depth--].has_words) return bad_choice(r, line, "there is nothing between the braces", err);
+            if (!open[depth--].has_words) return lin_trn_bad_line(r, line, "there is nothing between the braces", err);
             status = append(r, LIN_EDIT_CLOSE, err);
             at++;
             continue;
@@ -232,7 +207,7 @@ lin_status lin_trn_add_choices(lin_trn_reader *r, const char *at, const char *en
         open[depth].has_words = 1;
         if (status != LIN_OK) break;
         if (*at == '{') {
-            if (depth == LIN_EDIT_DEPTH) return bad_choice(r, line, "too many braces within braces", err);
+            if (depth == LIN_EDIT_DEPTH) return lin_trn_bad_line(r, line, "too many braces within braces", err);
             open[++depth].has_words = 0;
             open[depth].is_empty = 1;
             status = append(r, LIN_EDIT_OPEN, err);
@@ -244,7 +219,7 @@ lin_status lin_trn_add_choices(lin_trn_reader *r, const char *at, const char *en
         status = add_choice(r, from, (size_t)(at - from), line, err);
     }
     r->depth = 0;
-    return status == LIN_OK && depth ? bad_choice(r, line, "a closing brace is missing", err) : status;
+    return status == LIN_OK && depth ? lin_trn_bad_line(r, line, "a closing brace is missing", err) : status;
 }
 
 static lin_status read_trn_line(lin_trn_reader *r, const lin_lines *line, lin_error *err)
@@ -324,10 +299,7 @@ static lin_status read_lines(lin_trn_reader *r, const char *text, size_t n, lin_
     lin_status status = LIN_OK;
     lin_lines_begin(&line, text, n);
     while (status == LIN_OK && lin_lines_next(&line)) {
-        size_t bad = lin_text_find_control(line.text, line.n);
-        if (bad < line.n)
-            return lin_fail(err, LIN_FORMAT, "%s:%d: control character 0x%02x at byte %zu of the line", r->name, line.number,
-                            (unsigned char)line.text[bad], bad + 1);
+        LIN_TRY(lin_lines_check(&line, r->name, err));
         if (is_skipped(&line, format)) continue;
         if (format == LIN_TRN_TRN) status = read_trn_line(r, &line, err);
         else if (format == LIN_TRN_STM) status = lin_trn_stm_line(r, &line, err);
@@ -354,11 +326,6 @@ lin_status lin_trn_parse(const char *text, size_t n, const char *name, const lin
         status = lin_fail(err, LIN_FORMAT, "%s: the file has no utterance", name);
     lin_free(own);
     lin_trn_reader_free(&r);
-    lin_free(r.rows);
-    lin_free(r.channel_of);
-    lin_free(r.n_of_speaker);
-    lin_free(r.joined);
-    lin_symbols_free(&r.channels);
     if (status != LIN_OK) lin_trn_free(trn);
     return status;
 }
@@ -368,6 +335,11 @@ void lin_trn_reader_free(lin_trn_reader *r)
     lin_free(r->folded);
     lin_free(r->plain);
     lin_free(r->spelled);
+    lin_free(r->rows);
+    lin_free(r->channel_of);
+    lin_free(r->n_of_speaker);
+    lin_free(r->joined);
+    lin_symbols_free(&r->channels);
 }
 
 void lin_trn_free(lin_trn *trn)
@@ -442,11 +414,9 @@ static lin_status read_map(lin_phone_map *m, const char *text, size_t n, const c
     lin_lines_begin(&line, text, n);
     while (status == LIN_OK && lin_lines_next(&line)) {
         const char *at = line.text, *end = line.text + line.n, *first, *field, *last = NULL;
-        size_t n_first, n_field, n_last = 0, bad = lin_text_find_control(line.text, line.n);
+        size_t n_first, n_field, n_last = 0;
         int count = 1;
-        if (bad < line.n)
-            return lin_fail(err, LIN_FORMAT, "%s:%d: control character 0x%02x at byte %zu of the line", name, line.number,
-                            (unsigned char)line.text[bad], bad + 1);
+        LIN_TRY(lin_lines_check(&line, name, err));
         if (!lin_field_next(&at, end, &first, &n_first) || *first == '#') continue;
         for (; lin_field_next(&at, end, &field, &n_field); count++) {
             last = field;
@@ -511,16 +481,17 @@ lin_phone_fate lin_phone_map_apply(const lin_phone_map *m, const char **text, si
 
 static lin_status push(lin_trn_reader *r, int token, lin_error *err)
 {
-    lin_status status = lin_grow(&r->spelled, &r->spelled_capacity, r->n_spelled + 1, sizeof *r->spelled, "transcripts", err);
-    if (status == LIN_OK) r->spelled[r->n_spelled++] = token;
-    return status;
+    LIN_TRY(lin_grow(&r->spelled, &r->spelled_capacity, r->n_spelled + 2, sizeof *r->spelled, "transcripts", err));
+    if (r->is_optional && token >= 0) r->spelled[r->n_spelled++] = LIN_EDIT_OPTIONAL;
+    r->spelled[r->n_spelled++] = token;
+    return LIN_OK;
 }
 
 static lin_status push_token(lin_trn_reader *r, const char *text, size_t n, lin_error *err)
 {
     int token;
-    lin_status status = lin_trn_number(r, text, n, &token, err);
-    return status != LIN_OK || token < 0 ? status : push(r, token, err);
+    LIN_TRY(number_of(r, text, n, &token, err));
+    return token < 0 ? LIN_OK : push(r, token, err);
 }
 
 // The parts between hyphens, without quotation marks at their ends.
@@ -554,9 +525,9 @@ static lin_status push_reading(lin_trn_reader *r, const char *reading, lin_error
 }
 
 // What a number may be read as, as alternatives.
-static lin_status push_readings(lin_trn_reader *r, const lin_readings *readings, int most, lin_error *err)
+static lin_status push_readings(lin_trn_reader *r, const lin_readings *readings, lin_error *err)
 {
-    const int n = readings->n < most ? readings->n : most;
+    const int most = r->is_optional || r->depth ? 1 : LIN_READINGS_MOST, n = readings->n < most ? readings->n : most;
     lin_status status = n > 1 ? push(r, LIN_EDIT_OPEN, err) : LIN_OK;
     for (int i = 0; i < n && status == LIN_OK; i++) {
         if (i) status = push(r, LIN_EDIT_OR, err);
@@ -565,11 +536,10 @@ static lin_status push_readings(lin_trn_reader *r, const lin_readings *readings,
     return status == LIN_OK && n > 1 ? push(r, LIN_EDIT_CLOSE, err) : status;
 }
 
-lin_status lin_trn_spell(lin_trn_reader *r, const char *text, size_t n, int most_readings, lin_error *err)
+static lin_status push_text(lin_trn_reader *r, const char *text, size_t n, lin_error *err)
 {
     lin_word_reader words = {.written = r->options.written, .text = text, .n = n};
     lin_status status = LIN_OK;
-    r->n_spelled = 0;
     while (status == LIN_OK) {
         lin_spelling word;
         lin_error sign = {0};
@@ -591,13 +561,29 @@ lin_status lin_trn_spell(lin_trn_reader *r, const char *text, size_t n, int most
         } else if (word.n) {
             status = push_word(r, word.word, word.n, err);
         } else if (words.readings.n) {
-            status = push_readings(r, &words.readings, most_readings, err);
+            status = push_readings(r, &words.readings, err);
         } else {
             break;
         }
     }
     lin_word_reader_free(&words);
     return status;
+}
+
+lin_status lin_trn_spell(lin_trn_reader *r, const char *text, size_t n, lin_error *err)
+{
+    const lin_phones *phones = r->options.phones;
+    lin_phone_read read[LIN_PHONES_READ_MAX];
+    int mark = 0;
+    r->n_spelled = 0;
+    if (r->options.normalize) return push_text(r, text, n, err);
+    const int found = phones ? lin_phones_read(phones, text, n, read, LIN_PHONES_READ_MAX, &mark) : 0;
+    if (!found) return push_token(r, text, n, err);
+    for (int i = 0; i < found; i++) {
+        const char *name = lin_phones_name(phones, read[i].label);
+        LIN_TRY(push_token(r, name, strlen(name), err));
+    }
+    return LIN_OK;
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------------------ */
@@ -640,7 +626,7 @@ static lin_status add_unknown(lin_trn_reader *r, const cJSON *phones, const plac
     }
     lin_buffer_char(&spelling, ']');
     if (status == LIN_OK) status = lin_buffer_status(&spelling, err);
-    if (status == LIN_OK) status = add_token(r, spelling.data, spelling.n, err);
+    if (status == LIN_OK) status = append_text(r, spelling.data, spelling.n, err);
     lin_buffer_free(&spelling);
     return status;
 }
@@ -663,7 +649,7 @@ static lin_status read_list(lin_trn_reader *r, const cJSON *list, const char *ke
         const cJSON *token = cJSON_IsObject(item) ? cJSON_GetObjectItemCaseSensitive(item, key) : item;
         const cJSON *phones = unknown_phones(item, token);
         status = phones ? add_unknown(r, phones, at, err) : check_string(token, key, 1, at, err);
-        if (status == LIN_OK && !phones) status = add_token(r, token->valuestring, strlen(token->valuestring), err);
+        if (status == LIN_OK && !phones) status = append_text(r, token->valuestring, strlen(token->valuestring), err);
         if (status != LIN_OK) break;
     }
     return status;

@@ -25,7 +25,7 @@ typedef struct lin_trn_reader {
     size_t plain_capacity;
     int *spelled; // of lin_trn_spell
     size_t spelled_capacity, n_spelled;
-    int depth;    // of braces
+    int depth;    // of braces; within them, a number has one reading
     char *joined; // "file channel", "speaker-000"
     size_t joined_capacity;
     int is_optional; // the token that is being read
@@ -41,7 +41,6 @@ typedef struct lin_trn_reader {
     size_t channel_capacity;
 } lin_trn_reader;
 
-/* What reading tokens takes. */
 void lin_trn_reader_free(lin_trn_reader *reader);
 
 /* A new utterance, or LIN_FORMAT if its id came before. */
@@ -62,12 +61,12 @@ typedef struct lin_trn_word {
 
 lin_trn_word lin_trn_read_word(const char *text, size_t n);
 
-/* The number of a token, folded and mapped, or -1 if the map deletes it. */
-lin_status lin_trn_number(lin_trn_reader *reader, const char *token, size_t n, int *index, lin_error *err);
+/* What a word is scored as, to reader->spelled: tokens, folded and mapped, with the mark of edit.h before optional ones. With
+ * options.normalize, the words of a text, and marks around the readings of a number. */
+lin_status lin_trn_spell(lin_trn_reader *reader, const char *text, size_t n, lin_error *err);
 
-/* The words of a text by options.normalize, to reader->spelled: tokens, and marks around the first `most_readings` readings of a
- * number. */
-lin_status lin_trn_spell(lin_trn_reader *reader, const char *text, size_t n, int most_readings, lin_error *err);
+/* LIN_FORMAT: "name:line: what". */
+lin_status lin_trn_bad_line(const lin_trn_reader *reader, int line, const char *what, lin_error *err);
 
 /* The number of a string, folded. */
 lin_status lin_trn_add_symbol(lin_trn_reader *reader, lin_symbols *symbols, const char *text, size_t n, int *index,

@@ -37,11 +37,6 @@ typedef struct fields {
     int k;
 } fields;
 
-static lin_status bad_line(const lin_trn_reader *r, int line, const char *what, lin_error *err)
-{
-    return lin_fail(err, LIN_FORMAT, "%s:%d: %s", r->name, line, what);
-}
-
 static int is_mark(const fields *f, const char *mark)
 {
     return f->n[4] == strlen(mark) && !strncasecmp(f->text[4], mark, f->n[4]);
@@ -79,20 +74,7 @@ static lin_status add_row(lin_trn_reader *r, const lin_ctm_row *row, int line, l
     LIN_TRY(lin_grow(&r->rows, &r->rows_capacity, r->n_rows + 1, sizeof *r->rows, "transcripts", err));
     r->rows[r->n_rows] = *row;
     r->rows[r->n_rows].order = (int)r->n_rows;
-    return r->n_rows++ == INT_MAX / 16 ? bad_line(r, line, "too many lines", err) : LIN_OK;
-}
-
-// Unless the map deletes it.
-static lin_status add_token(lin_trn_reader *r, lin_ctm_row *row, const char *text, size_t n, int is_optional, int line,
-                            lin_error *err)
-{
-    int token;
-    lin_status status = lin_trn_number(r, text, n, &token, err);
-    if (status != LIN_OK || token < 0) return status;
-    row->token = LIN_EDIT_OPTIONAL;
-    if (is_optional) status = add_row(r, row, line, err);
-    row->token = token;
-    return status != LIN_OK ? status : add_row(r, row, line, err);
+    return r->n_rows++ == INT_MAX / 16 ? lin_trn_bad_line(r, line, "too many lines", err) : LIN_OK;
 }
 
 // Alternatives stay together: they have the start of the first word and the middle of the latest.
@@ -120,11 +102,11 @@ static lin_status read_mark(lin_trn_reader *r, const fields *f, int line, lin_er
     const int begins = is_mark(f, "<ALT_BEGIN>"), ends = is_mark(f, "<ALT_END>");
     int utterance;
     if (begins == (r->first_alternative > 0))
-        return bad_line(r, line, begins ? "<ALT_BEGIN> within alternatives" : "no <ALT_BEGIN> before this line", err);
+        return lin_trn_bad_line(r, line, begins ? "<ALT_BEGIN> within alternatives" : "no <ALT_BEGIN> before this line", err);
     lin_status status = find_utterance(r, f, line, &utterance, err);
     if (status != LIN_OK) return status;
     if (!begins && r->rows[r->n_rows - 1].utterance != utterance)
-        return bad_line(r, line, "alternatives of two utterances", err);
+        return lin_trn_bad_line(r, line, "alternatives of two utterances", err);
     lin_ctm_row row = {.utterance = utterance, .token = begins ? LIN_EDIT_OPEN : ends ? LIN_EDIT_CLOSE : LIN_EDIT_OR};
     if (!begins && !r->n_alternatives) {
         lin_ctm_row nothing = {.utterance = utterance, .token = LIN_EDIT_NULL, .start = r->start, .middle = r->start};
@@ -159,30 +141,18 @@ lin_status lin_trn_ctm_line(lin_trn_reader *r, const lin_lines *line, lin_error 
     lin_status status = find_utterance(r, &f, line->number, &row.utterance, err);
     if (status != LIN_OK) return status;
     if (r->first_alternative && r->rows[r->first_alternative - 1].utterance != row.utterance)
-        return bad_line(r, line->number, "alternatives of two utterances", err);
+        return lin_trn_bad_line(r, line->number, "alternatives of two utterances", err);
     const lin_trn_word word = lin_trn_read_word(f.text[4], f.n[4]);
     r->start = row.start = start;
     row.middle = round((start + duration / 2) * 1e6) / 1e6; // the sum of rounded numbers may be a little beside a round one
     r->n_alternatives++;
     if (word.is_null) return add_row(r, &row, line->number, err);
-    lin_phone_read read[LIN_PHONES_READ_MAX];
-    int mark = 0;
-    if (r->options.normalize) {
-        status = lin_trn_spell(r, word.text, word.n, word.is_optional || r->first_alternative ? 1 : LIN_READINGS_MOST, err);
-        for (size_t i = 0; i < r->n_spelled && status == LIN_OK; i++) {
-            row.token = LIN_EDIT_OPTIONAL;
-            if (word.is_optional && r->spelled[i] >= 0) status = add_row(r, &row, line->number, err);
-            row.token = r->spelled[i];
-            if (status == LIN_OK) status = add_row(r, &row, line->number, err);
-        }
-        return status;
-    }
-    const lin_phones *phones = r->options.phones;
-    const int found = phones ? lin_phones_read(phones, word.text, word.n, read, LIN_PHONES_READ_MAX, &mark) : 0;
-    if (!found) return add_token(r, &row, word.text, word.n, word.is_optional, line->number, err);
-    for (int i = 0; i < found && status == LIN_OK; i++) {
-        const char *name = lin_phones_name(phones, read[i].label);
-        status = add_token(r, &row, name, strlen(name), word.is_optional, line->number, err);
+    r->is_optional = word.is_optional;
+    r->depth = r->first_alternative > 0;
+    status = lin_trn_spell(r, word.text, word.n, err);
+    for (size_t i = 0; i < r->n_spelled && status == LIN_OK; i++) {
+        row.token = r->spelled[i];
+        status = add_row(r, &row, line->number, err);
     }
     return status;
 }
