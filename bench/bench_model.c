@@ -349,8 +349,8 @@ int main(int argc, char **argv)
     if (!ops) must(err.status);
     if (ops->precision != LIN_PRECISION_FP32 && !plain) rival = lin_ops_cpu();
     if (ops->precision != LIN_PRECISION_FP32) snprintf(precision_prefix, sizeof precision_prefix, "%s_", precision);
-    peak_1 = bench_peak_of(ops->precision, 1);
-    peak = n_threads > 1 ? bench_peak_of(ops->precision, n_threads) : peak_1;
+    peak_1 = bench_peak_in(ops->precision, 1, 20);
+    peak = n_threads > 1 ? bench_peak_in(ops->precision, n_threads, 20) : peak_1;
     if (!plain)
         printf("%s %s, threads: %d; %d utterances of %d frames, %d labels\n", lin_cpu_isa(), precision, n_threads, B, T,
                LABELS);

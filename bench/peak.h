@@ -48,7 +48,7 @@ static inline double bench_quantile(double *values, int n, double share)
 #define PEAK_UNROLL _Pragma("GCC unroll 16")
 #endif
 
-enum { PEAK_STEPS = 200000, PEAK_SUMS = 12, PEAK_SUMS_BF16 = 16, PEAK_RUNS = 40, PEAK_TRIALS = 20, PEAK_THREADS = 64 };
+enum { PEAK_STEPS = 200000, PEAK_SUMS = 12, PEAK_SUMS_BF16 = 16, PEAK_RUNS = 40, PEAK_THREADS = 64 };
 
 // 12 independent chains of multiply-adds: enough for two units with a latency of up to six; 16 of bf16's, which take longer. The
 // empty assembly keeps each sum in a register and prevents the compiler from solving the recurrence.
@@ -210,11 +210,6 @@ static inline double bench_peak_in(lin_precision precision, int threads, int tri
         if (total > best) best = total;
     }
     return best;
-}
-
-static inline double bench_peak_of(lin_precision precision, int threads)
-{
-    return bench_peak_in(precision, threads, PEAK_TRIALS);
 }
 
 /* The table of a --precision, or NULL with a message for the user. */
