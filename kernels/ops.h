@@ -474,8 +474,7 @@ typedef struct LIN_OPS {
     /* Causal attention with sums that forget (method of Sun et al. 2023, retentive networks; Yang et al. 2023, gated linear
      * attention): S_i = a_i S_{i-1} + φ(k_i) v_iᵀ and z_i = a_i z_{i-1} + φ(k_i), with a = sigmoid(g)^(1/16) for a gate g of each
      * row and head; gates below -80 count as -80. gates [rows, H]; or, with constant = 1, [H], the same for all rows. y, states
-     * and at as in attention_forward. CPU: with gates from 25 on a is 1, and the bits are those of attention_forward. CUDA: E at
-     * most 256. */
+     * and at as in attention_forward. CPU: with gates from 25 on a is 1, and the bits are those of attention_forward. */
     void (*decayed_attention_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *qkv, const LIN_REAL *gates, int constant,
                                       const lin_segments *segments, int H, int E, LIN_REAL *const *states, size_t at);
     /* dqkv and dgates [rows, H] (written); dgates may be NULL. No states. */

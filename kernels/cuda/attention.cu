@@ -403,8 +403,8 @@ int lin_attention_forward_narrow(lin_exec *exec, float *y, bf16 *narrow_y, const
 
 /* ---- any width ------------------------------------------------------------------------------------------------------------- */
 
-// Linear attention for head widths without tiles (E > 64, or a GPU with too little shared memory): row after row,
-// with the sums in global memory; correct for any E, but slow. A block processes one (utterance, head) after another; its threads
+// Linear attention, with decays or without, for head widths without tiles (E > 64, or a GPU with too little shared memory): row
+// after row, with the sums in global memory; correct for any E, but slow. A block processes one (utterance, head) after another; its threads
 // own columns of the matrices, so that these need no barriers, and rows of q, k, v pass through shared memory.
 
 enum { GENERAL_MOST = 256 }; // threads
@@ -436,6 +436,13 @@ static __device__ __forceinline__ float dot(const float *a, const float *b, int 
     return sum;
 }
 
+// a = sigmoid(gate)^(1/16) of row t; 1 without gates.
+static __device__ __forceinline__ float decay_of(const attention_job &job, const attention_place &p, int t)
+{
+    if (!job.gates) return 1;
+    return sqrtf(sqrtf(sqrtf(sqrtf(1 / (1 + expf(-gate_of(job, p.first + (size_t)t, p.h)))))));
+}
+
 // matrices: E x E floats per block.
 __global__ void __launch_bounds__(GENERAL_MOST) forward_general(attention_job job, unsigned heads, float *matrices, int causal)
 {
@@ -453,10 +460,11 @@ __global__ void __launch_bounds__(GENERAL_MOST) forward_general(attention_job jo
         }
         for (int sweep = causal; sweep < 2; sweep++)
             for (int t = 0; t < p.rows; t++) {
+                const float keep = decay_of(job, p, t);
                 for (int e = tid; e < E; e += step) {
                     q[e] = phi<1>(row_of(job, p, t, 0)[e]);
                     k[e] = phi<1>(row_of(job, p, t, 1)[e]);
-                    if (causal || sweep == 0) z[e] += k[e];
+                    if (causal || sweep == 0) z[e] = fmaf(z[e], keep, k[e]);
                 }
                 __syncthreads();
                 const float d = dot(q, z, E) + LIN_ATTENTION_EPS;
@@ -465,7 +473,7 @@ __global__ void __launch_bounds__(GENERAL_MOST) forward_general(attention_job jo
                     float sum = 0;
                     for (int e = 0; e < E; e++) {
                         float *s = &S[(size_t)e * wide + m];
-                        if (causal || sweep == 0) *s = fmaf(k[e], v, *s);
+                        if (causal || sweep == 0) *s = fmaf(k[e], v, *s * keep);
                         if (sweep == 1) sum = fmaf(q[e], *s, sum);
                     }
                     if (sweep == 1) job.out[out_at(job, p, t) + m] = sum / d;
@@ -496,13 +504,14 @@ __global__ void __launch_bounds__(GENERAL_MOST) backward_general(attention_job j
         }
         for (int sweep = causal; sweep < 2; sweep++)
             for (int t = 0; t < p.rows; t++) {
+                const float keep = decay_of(job, p, t);
                 for (int e = tid; e < E; e += step) {
                     q[e] = phi<1>(row_of(job, p, t, 0)[e]);
                     k[e] = phi<1>(row_of(job, p, t, 1)[e]);
                     v[e] = row_of(job, p, t, 2)[e];
                     g[e] = job.dy[out_at(job, p, t) + e];
                     y[e] = job.y[out_at(job, p, t) + e];
-                    if (causal || sweep == 0) z[e] += k[e];
+                    if (causal || sweep == 0) z[e] = fmaf(z[e], keep, k[e]);
                 }
                 __syncthreads();
                 const float inverse = 1 / (dot(q, z, E) + LIN_ATTENTION_EPS), c = -dot(g, y, E);
@@ -510,7 +519,7 @@ __global__ void __launch_bounds__(GENERAL_MOST) backward_general(attention_job j
                     float sum = c * z[e];
                     for (int m = 0; m < E; m++) {
                         float *s = &A[(size_t)m * wide + e];
-                        if (causal || sweep == 0) *s = fmaf(k[e], v[m], *s);
+                        if (causal || sweep == 0) *s = fmaf(k[e], v[m], *s * keep);
                         sum = fmaf(g[m], *s, sum);
                     }
                     if (sweep == 1) job.out[(size_t)(row_of(job, p, t, 0) - job.qkv) + e] = sum * inverse * phi_slope(q[e]);
@@ -529,12 +538,13 @@ __global__ void __launch_bounds__(GENERAL_MOST) backward_general(attention_job j
         for (int sweep = causal; sweep < 2; sweep++)
             for (int t = p.rows - 1; t >= 0; t--) {
                 const float *terms = job.terms + ((p.first + (size_t)t) * (size_t)job.H + (size_t)p.h) * 2;
+                const float keep = t + 1 < p.rows ? decay_of(job, p, t + 1) : 1;
                 for (int e = tid; e < E; e += step) {
                     q[e] = phi<1>(row_of(job, p, t, 0)[e]);
                     k[e] = phi<1>(row_of(job, p, t, 1)[e]);
                     v[e] = row_of(job, p, t, 2)[e];
                     g[e] = job.dy[out_at(job, p, t) + e] * terms[0];
-                    if (causal || sweep == 0) z[e] = fmaf(terms[1], q[e], z[e]);
+                    if (causal || sweep == 0) z[e] = fmaf(terms[1], q[e], z[e] * keep);
                 }
                 __syncthreads();
                 for (int i = tid; i < E; i += step) {
@@ -542,8 +552,8 @@ __global__ void __launch_bounds__(GENERAL_MOST) backward_general(attention_job j
                     for (int j = 0; j < E; j++) {
                         float *a = &A[(size_t)j * wide + i], *r = &R[(size_t)j * wide + i];
                         if (causal || sweep == 0) {
-                            *a = fmaf(q[i], g[j], *a);
-                            *r = fmaf(q[j], g[i], *r);
+                            *a = fmaf(q[i], g[j], *a * keep);
+                            *r = fmaf(q[j], g[i], *r * keep);
                         }
                         dk = fmaf(v[j], *a, dk);
                         dv = fmaf(k[j], *r, dv);
@@ -555,6 +565,25 @@ __global__ void __launch_bounds__(GENERAL_MOST) backward_general(attention_job j
                 }
                 __syncthreads();
             }
+    }
+}
+
+// A warp for each (utterance, head), after backward_general. d log a_i = -sum_{t>=i} (eps c_t + φ(k_t) . dφ(k_t)), and
+// φ dφ = dk max(φ, 1), because dk = dφ min(φ, 1).
+__global__ void __launch_bounds__(32) gates_general(attention_job job)
+{
+    const int lane = (int)threadIdx.x;
+    attention_place p;
+    double future = 0;
+    if (!place_of(&p, job, blockIdx.x)) return;
+    for (int t = p.rows - 1; t >= 0; t--) {
+        const size_t pair = (p.first + (size_t)t) * (size_t)job.H + (size_t)p.h;
+        const float *k = row_of(job, p, t, 1), *dk = job.out + (k - job.qkv);
+        float sum = 0;
+        for (int e = lane; e < job.E; e += 32) sum = fmaf(fmaxf(phi<1>(k[e]), 1.0f), dk[e], sum);
+        future -= (double)lin_warp_sum(sum) + 1e-6 * (double)job.terms[2 * pair + 1];
+        const float odds = expf(-gate_of(job, p.first + (size_t)t, p.h));
+        if (lane == 0) job.dgates[pair] = (float)((double)(odds / (1 + odds)) * future / 16);
     }
 }
 
@@ -585,6 +614,7 @@ void lin_attention_backward_general(lin_exec *exec, const attention_job &job, co
     float *matrices = (float *)lin_cuda_scratch(exec, (blocks * 2 * matrix + terms) * sizeof(float));
     if (!matrices) return;
     with_terms.terms = matrices + blocks * 2 * matrix;
-    LIN_LAUNCH(exec, backward_general, blocks, general_threads(job.E), 6 * row, with_terms,
-               (unsigned)segments->B * (unsigned)job.H, matrices, causal != 0);
+    const unsigned heads = (unsigned)segments->B * (unsigned)job.H;
+    LIN_LAUNCH(exec, backward_general, blocks, general_threads(job.E), 6 * row, with_terms, heads, matrices, causal != 0);
+    if (job.dgates) LIN_LAUNCH(exec, gates_general, heads, 32, 0, with_terms);
 }

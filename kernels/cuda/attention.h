@@ -58,14 +58,16 @@ template <int EP> struct sizes {
 // The arguments of all kernels.
 typedef struct attention_job {
     const float *qkv, *y, *dy; // [rows, 3, H, E], [rows, H, E] twice
+    const float *gates;        // of the decays, [rows, H], or, with constant = 1, [H]; NULL: nothing is forgotten
     float *out;                // y or dqkv; NULL: not written
     bf16 *narrow;              // the same as bf16, E even; NULL: not written
     const int *offsets;        // [B+1]
     float *sums;               // [slots, H, EP+1, EP]; NULL: each utterance is one stretch
+    float *dgates;             // [rows, H], or NULL
     float *terms;              // [rows, H, 2]: 1/d_i and c_i of the backward
     float *const *states;
     size_t at;
-    int H, E;
+    int H, E, constant;
     int stretch; // rows; INT_MAX: each utterance is one stretch
     int wide;    // E = EP, and all pointers are aligned to 16 bytes
 } attention_job;
@@ -103,6 +105,12 @@ template <int SPLIT> static __device__ __forceinline__ float phi(float x)
 
 // phi'(x) from phi(x): 1 above 0, exp(x) below.
 static __device__ __forceinline__ float phi_slope(float phi_x) { return fminf(phi_x, 1.0f); }
+
+static __device__ __forceinline__ float gate_of(const attention_job &job, size_t row, int h)
+{
+    const float gate = job.gates[(job.constant ? 0 : row * (size_t)job.H) + (size_t)h];
+    return gate < -80 ? -80 : gate;
+}
 
 // Over the four lanes that share a row of a fragment.
 static __device__ __forceinline__ float quad_sum(float x)
@@ -761,7 +769,7 @@ void lin_attention_sum(lin_exec *exec, const attention_job &job, const lin_atten
 // the sums over all rows are written; or (ORDER_TOTAL) the first stretch's slot receives the sums over all.
 void lin_attention_combine(lin_exec *exec, const attention_job &job, const lin_attention_plan &plan, attention_order order);
 
-// Any E.
+// Any E, with decays or without; causal = 1 with decays.
 void lin_attention_forward_general(lin_exec *exec, const attention_job &job, const lin_segments *segments, int causal);
 void lin_attention_backward_general(lin_exec *exec, const attention_job &job, const lin_segments *segments, int causal);
 

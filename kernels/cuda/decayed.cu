@@ -1,23 +1,7 @@
-// Linear attention that forgets (kernels/ops.h), in fp32.
+// Linear attention that forgets (kernels/ops.h), in fp32. Heads of more than 64: attention.cu.
 #include "kernels/cuda/attention.h"
 
-typedef struct decayed_job {
-    const float *qkv, *gates, *y, *dy;
-    float *terms; // [rows, H, 2]: 1 / den and g
-    float *out, *dgates;
-    const int *offsets;
-    float *const *states;
-    size_t at;
-    int H, E, constant;
-} decayed_job;
-
-static __device__ __forceinline__ float gate_of(const decayed_job &job, size_t row, int h)
-{
-    const float gate = job.gates[(job.constant ? 0 : row * (size_t)job.H) + (size_t)h];
-    return gate < -80 ? -80 : gate;
-}
-
-static __device__ __forceinline__ float *state_of(const decayed_job &job, int b, int h)
+static __device__ __forceinline__ float *state_of(const attention_job &job, int b, int h)
 {
     const size_t E = (size_t)job.E;
     return job.states && job.states[b] ? job.states[b] + job.at + (size_t)h * (E + 1) * E : NULL;
@@ -98,7 +82,7 @@ static __device__ __forceinline__ void fetch_rows(chunk_rows<EP> &x, const float
 
 // Logarithms of decays summed up to each row of a chunk, their exponentials, and those of what is left to the chunk's end; rows
 // from n on decay nothing. By warp 0.
-static __device__ __forceinline__ void sum_gates(float *sums, const decayed_job &job, size_t row, int h, int n)
+static __device__ __forceinline__ void sum_gates(float *sums, const attention_job &job, size_t row, int h, int n)
 {
     const int lane = (int)threadIdx.x;
     float sum = lane < n ? log1pf(expf(-gate_of(job, row + (size_t)lane, h))) * -0.0625f : 0;
@@ -177,7 +161,7 @@ template <int EP> static __device__ __forceinline__ void write_last(float *natur
 // A barrier must follow. turned_v may be NULL.
 template <int EP, typename Tiles>
 static __device__ __forceinline__ void load_chunk(Tiles *s, float *turned_v, const chunk_rows<EP> &x,
-                                                  const float (&M)[chunk<EP>::each], const decayed_job &job, size_t first, int h,
+                                                  const float (&M)[chunk<EP>::each], const attention_job &job, size_t first, int h,
                                                   int n, int mine, int c)
 {
     int top, e;
@@ -203,7 +187,7 @@ template <int EP> struct forward_tiles {
         S[EP * chunk<EP>::odd], sums[3 * ROWS], inverse[ROWS];
 };
 
-template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads, chunk<EP>::together) decayed_forward(decayed_job job)
+template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads, chunk<EP>::together) decayed_forward(attention_job job)
 {
     enum { columns = chunk<EP>::columns, each = chunk<EP>::each };
     LIN_SHARED(forward_tiles<EP>, s);
@@ -269,7 +253,7 @@ template <int EP> struct query_tiles {
 };
 
 // dφ(q), and the terms of all rows.
-template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads, chunk<EP>::together) decayed_queries(decayed_job job)
+template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads, chunk<EP>::together) decayed_queries(attention_job job)
 {
     enum { columns = chunk<EP>::columns, loads = chunk<EP>::loads, each = chunk<EP>::each, warps = chunk<EP>::warps };
     LIN_SHARED(query_tiles<EP>, s);
@@ -351,7 +335,7 @@ template <int EP> struct key_tiles {
 };
 
 // From the last chunk to the first. d log a_i = -sum_{t>=i} (eps g_t + φ(k_t) . dφ(k_t)).
-template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads) decayed_keys(decayed_job job)
+template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads) decayed_keys(attention_job job)
 {
     enum { columns = chunk<EP>::columns, loads = chunk<EP>::loads, each = chunk<EP>::each, warps = chunk<EP>::warps };
     LIN_SHARED(key_tiles<EP>, s);
@@ -462,7 +446,7 @@ template <int EP> __global__ void __launch_bounds__(chunk<EP>::threads) decayed_
 
 // A warp for each (utterance, head), whose S is in registers, read and written once: a lane has each eighth column, and of these
 // a quarter of the rows. phi(q), phi(k) and v go to all lanes through shared memory.
-template <int EP> __global__ void __launch_bounds__(STEP_WARPS * 32) decayed_step(decayed_job job, unsigned heads)
+template <int EP> __global__ void __launch_bounds__(STEP_WARPS * 32) decayed_step(attention_job job, unsigned heads)
 {
     enum { tall = EP / 4, wide = EP / 8, parts = (EP + 31) / 32 };
     LIN_SHARED(float, shared);
@@ -546,277 +530,56 @@ template <int EP> __global__ void __launch_bounds__(STEP_WARPS * 32) decayed_ste
         if (lane + 32 * i < E) state[E * E + lane + 32 * i] = z[i];
 }
 
-/* ---- launching ------------------------------------------------------------------------------------------------------------- */
+/* ---- the operation --------------------------------------------------------------------------------------------------------- */
 
-template <int EP> static int forward(lin_exec *exec, const decayed_job *job, unsigned heads, int longest)
+template <int EP> static void forward(lin_exec *exec, const attention_job &job, unsigned heads, int longest)
 {
     if (longest <= STEP_MOST) {
         const size_t bytes = STEP_WARPS * 3 * EP * sizeof(float);
-        LIN_LAUNCH(exec, decayed_step<EP>, lin_cuda_blocks(heads, STEP_WARPS), STEP_WARPS * 32, bytes, *job, heads);
-        return 1;
+        LIN_LAUNCH(exec, decayed_step<EP>, lin_cuda_blocks(heads, STEP_WARPS), STEP_WARPS * 32, bytes, job, heads);
+    } else if (LIN_ALLOW_SHARED(exec, decayed_forward<EP>, sizeof(forward_tiles<EP>))) {
+        LIN_LAUNCH(exec, decayed_forward<EP>, heads, chunk<EP>::threads, sizeof(forward_tiles<EP>), job);
     }
-    if (!LIN_ALLOW_SHARED(exec, decayed_forward<EP>, sizeof(forward_tiles<EP>))) return 1;
-    LIN_LAUNCH(exec, decayed_forward<EP>, heads, chunk<EP>::threads, sizeof(forward_tiles<EP>), *job);
-    return 1;
 }
 
-template <int EP> static int backward(lin_exec *exec, const decayed_job *job, unsigned heads)
+template <int EP> static void backward(lin_exec *exec, const attention_job &job, unsigned heads)
 {
-    if (sizeof(key_tiles<EP>) > exec->shared_most) return 0;
+    static_assert(sizeof(key_tiles<EP>) <= 99 << 10, "a block of 8.6 and 12.0 has 99 KiB of shared memory");
     if (!LIN_ALLOW_SHARED(exec, decayed_queries<EP>, sizeof(query_tiles<EP>)) ||
         !LIN_ALLOW_SHARED(exec, decayed_keys<EP>, sizeof(key_tiles<EP>)))
-        return 1;
-    LIN_LAUNCH(exec, decayed_queries<EP>, heads, chunk<EP>::threads, sizeof(query_tiles<EP>), *job);
-    LIN_LAUNCH(exec, decayed_keys<EP>, heads, chunk<EP>::threads, sizeof(key_tiles<EP>), *job);
-    return 1;
-}
-
-// This and the next return 0, and launch nothing, if the head is too wide or its tiles do not fit a block. backward needs
-// job->terms.
-static int chunks_forward(lin_exec *exec, const decayed_job *job, const lin_segments *segments)
-{
-    const unsigned heads = (unsigned)segments->B * (unsigned)job->H;
-    if (job->E > 64) return 0;
-    return job->E <= 32   ? forward<32>(exec, job, heads, segments->longest)
-           : job->E <= 40 ? forward<40>(exec, job, heads, segments->longest)
-                          : forward<64>(exec, job, heads, segments->longest);
-}
-
-static int chunks_backward(lin_exec *exec, const decayed_job *job, const lin_segments *segments)
-{
-    const unsigned heads = (unsigned)segments->B * (unsigned)job->H;
-    if (job->E > 64) return 0;
-    return job->E <= 32   ? backward<32>(exec, job, heads)
-           : job->E <= 40 ? backward<40>(exec, job, heads)
-                          : backward<64>(exec, job, heads);
-}
-
-/* ---- heads up to 256 wide -------------------------------------------------------------------------------------------------- */
-
-// Row after row. The sums of one (utterance, head) are divided by columns; a block has 32 of them, one for each lane, and its 8
-// warps divide the rows of the matrix, which stays in registers. Rows come in chunks through shared memory, and after each chunk
-// the warps' parts of its results are added, in order.
-//
-// All passes are one scan, M = a M + x wᵀ, then out = Mᵀ r, with the vectors x, w, r of each row, and G_i = dy_i / den_i,
-// g_i = -(dy_i . y_i) / den_i (kernels/cpu/attention.c):
-//   y         φ(k), v, φ(q)      divided by the denominator
-//   dφ(q)     v, φ(k), G         + z g
-//   dφ(k)     G, φ(q), v         + r; from the last row to the first, with the decay of the row after; r = a r + φ(q) g
-//   dv        φ(q), G, φ(k)      likewise
-// One warp for each (utterance, head) computes denominators first, with the sums z of keys; another one the gates' gradients at
-// the end.
-
-enum { COLUMNS = 32, WARPS = 8, CHUNK = 8, MOST_WIDTH = 256, MOST_EACH = MOST_WIDTH / 32, EACH = MOST_WIDTH / WARPS };
-
-typedef enum decayed_pass { PASS_Y, PASS_QUERIES, PASS_KEYS, PASS_VALUES } decayed_pass;
-
-// a = sigmoid(gate)^(1/16); 1 from a gate of about 17 on.
-static __device__ __forceinline__ float decay_of(const decayed_job &job, size_t row, int h)
-{
-    return sqrtf(sqrtf(sqrtf(sqrtf(1 / (1 + expf(-gate_of(job, row, h)))))));
-}
-
-// terms of all rows; in a backward pass (dy not NULL) both, else the first only. Lane l has the elements l, l + 32, ... of z.
-__global__ void __launch_bounds__(32) decayed_terms(decayed_job job)
-{
-    const int b = (int)blockIdx.x / job.H, h = (int)blockIdx.x % job.H, lane = (int)threadIdx.x, E = job.E;
-    const int first = job.offsets[b], rows = job.offsets[b + 1] - first;
-    float *state = job.dy ? NULL : state_of(job, b, h), *sums = state ? state + (size_t)E * (size_t)E : NULL, z[MOST_EACH];
-    if (rows <= 0) return;
-#pragma unroll
-    for (int i = 0; i < MOST_EACH; i++) z[i] = sums && lane + 32 * i < E ? sums[lane + 32 * i] : 0;
-    for (int t = 0; t < rows; t++) {
-        const size_t row = (size_t)(first + t), pair = row * (size_t)job.H + (size_t)h, width = (size_t)job.H * (size_t)E;
-        const float *q = job.qkv + row * 3 * width + (size_t)h * (size_t)E, *k = q + width, a = decay_of(job, row, h);
-        float den = 0, c = 0;
-#pragma unroll
-        for (int i = 0; i < MOST_EACH; i++) {
-            const int e = lane + 32 * i;
-            if (e >= E) break;
-            z[i] = fmaf(z[i], a, phi<1>(k[e]));
-            den = fmaf(phi<1>(q[e]), z[i], den);
-            if (job.dy) c = fmaf(-job.dy[pair * (size_t)E + (size_t)e], job.y[pair * (size_t)E + (size_t)e], c);
-        }
-        den = lin_warp_sum(den);
-        c = lin_warp_sum(c);
-        if (lane != 0) continue;
-        job.terms[2 * pair] = 1 / (den + LIN_ATTENTION_EPS);
-        job.terms[2 * pair + 1] = c * job.terms[2 * pair];
-    }
-#pragma unroll
-    for (int i = 0; i < MOST_EACH; i++)
-        if (sums && lane + 32 * i < E) sums[lane + 32 * i] = z[i];
-}
-
-// Shared memory: x and r [CHUNK, E], w [CHUNK, COLUMNS], the parts of the results [WARPS, CHUNK, COLUMNS], and of each row a, 1 /
-// den, g.
-typedef struct decayed_shared {
-    float *x, *r, *w, *parts, *decay, *inverse, *g;
-} decayed_shared;
-
-static __host__ __device__ __forceinline__ size_t decayed_floats(int E)
-{
-    return (size_t)(2 * CHUNK * E + CHUNK * COLUMNS + WARPS * CHUNK * COLUMNS + 3 * CHUNK);
-}
-
-static __device__ __forceinline__ decayed_shared decayed_divide(float *at, int E)
-{
-    float *const r = at + CHUNK * E, *const w = r + CHUNK * E, *const parts = w + CHUNK * COLUMNS;
-    float *const decay = parts + WARPS * CHUNK * COLUMNS;
-    return {at, r, w, parts, decay, decay + CHUNK, decay + 2 * CHUNK};
-}
-
-// Each warp loads a row of the chunk, whose n rows begin at row t of the utterance and go on in its direction.
-template <decayed_pass PASS>
-static __device__ __forceinline__ void load_chunk(const decayed_shared &s, const decayed_job &job, int first, int rows, int h,
-                                                  int t, int n, int column)
-{
-    const int f = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, E = job.E,
-              reverse = PASS == PASS_KEYS || PASS == PASS_VALUES;
-    if (f >= n) return;
-    const int at = reverse ? t - f : t + f;
-    const size_t row = (size_t)(first + at), width = (size_t)job.H * (size_t)E, pair = row * (size_t)job.H + (size_t)h;
-    const float *q = job.qkv + row * 3 * width + (size_t)h * (size_t)E, *k = q + width, *v = k + width;
-    const float *dy = PASS == PASS_Y ? NULL : job.dy + pair * (size_t)E, inverse = job.terms[2 * pair];
-    for (int e = lane; e < E; e += 32) {
-        s.x[f * E + e] = PASS == PASS_Y ? phi<1>(k[e]) : PASS == PASS_QUERIES ? v[e] : PASS == PASS_KEYS ? dy[e] * inverse
-            : phi<1>(q[e]);
-        s.r[f * E + e] = PASS == PASS_Y ? phi<1>(q[e]) : PASS == PASS_QUERIES ? dy[e] * inverse : PASS == PASS_KEYS ? v[e]
-            : phi<1>(k[e]);
-    }
-    const int c = column + lane;
-    s.w[f * COLUMNS + lane] = c >= E                 ? 0
-                              : PASS == PASS_Y       ? v[c]
-                              : PASS == PASS_QUERIES ? phi<1>(k[c])
-                              : PASS == PASS_KEYS    ? phi<1>(q[c])
-                                                     : dy[c] * inverse;
-    if (lane != 0) return;
-    s.decay[f] = !reverse ? decay_of(job, row, h) : at + 1 < rows ? decay_of(job, row + 1, h) : 1;
-    s.inverse[f] = inverse;
-    s.g[f] = PASS == PASS_Y ? 0 : job.terms[2 * pair + 1];
-}
-
-// The results of a chunk: row f by warp f.
-template <decayed_pass PASS>
-static __device__ __forceinline__ void store_chunk(const decayed_shared &s, const decayed_job &job, int first, int h, int t,
-                                                   int n, int column, float *extra)
-{
-    const int f = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, c = column + lane, E = job.E;
-    const int reverse = PASS == PASS_KEYS || PASS == PASS_VALUES;
-    float more = 0; // z or r at row f: every warp goes through all rows of the chunk
-    for (int i = 0; i < n && (PASS == PASS_QUERIES || PASS == PASS_KEYS); i++) {
-        *extra = fmaf(*extra, s.decay[i], PASS == PASS_KEYS ? s.w[i * COLUMNS + lane] * s.g[i] : s.w[i * COLUMNS + lane]);
-        if (i == f) more = PASS == PASS_KEYS ? *extra : *extra * s.g[i];
-    }
-    if (f >= n || c >= E) return;
-    float sum = more;
-    for (int p = 0; p < WARPS; p++) sum += s.parts[(p * CHUNK + f) * COLUMNS + lane];
-    const size_t row = (size_t)(first + (reverse ? t - f : t + f)), width = (size_t)job.H * (size_t)E;
-    const size_t wide = row * 3 * width + (size_t)h * (size_t)E + (size_t)c;
-    if (PASS == PASS_Y) job.out[row * width + (size_t)h * (size_t)E + (size_t)c] = sum * s.inverse[f];
-    if (PASS == PASS_QUERIES) job.out[wide] = sum * phi_slope(phi<1>(job.qkv[wide]));
-    if (PASS == PASS_KEYS) job.out[wide + width] = sum * phi_slope(phi<1>(job.qkv[wide + width]));
-    if (PASS == PASS_VALUES) job.out[wide + 2 * width] = sum;
-}
-
-// A thread has the elements (warp + 8 i, column) of the matrix, i < EACH.
-template <decayed_pass PASS> __global__ void __launch_bounds__(32 * WARPS) decayed_scan(decayed_job job)
-{
-    LIN_SHARED(float, shared);
-    const int b = (int)blockIdx.x / job.H, h = (int)blockIdx.x % job.H, column = (int)blockIdx.y * COLUMNS, E = job.E;
-    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, c = column + lane;
-    const int first = job.offsets[b], rows = job.offsets[b + 1] - first;
-    const decayed_shared s = decayed_divide(shared, E);
-    if (rows <= 0) return;
-    float *state = PASS == PASS_Y ? state_of(job, b, h) : NULL, M[EACH], extra = 0;
-#pragma unroll
-    for (int i = 0; i < EACH; i++) {
-        const int e = warp + WARPS * i;
-        M[i] = state && e < E && c < E ? state[(size_t)e * (size_t)E + (size_t)c] : 0;
-    }
-    for (int done = 0; done < rows; done += CHUNK) {
-        const int n = rows - done < CHUNK ? rows - done : CHUNK,
-                  t = PASS == PASS_KEYS || PASS == PASS_VALUES ? rows - 1 - done : done;
-        load_chunk<PASS>(s, job, first, rows, h, t, n, column);
-        __syncthreads();
-        for (int f = 0; f < n; f++) {
-            const float w = s.w[f * COLUMNS + lane], a = s.decay[f];
-            float sum = 0;
-#pragma unroll
-            for (int i = 0; i < EACH; i++) {
-                const int e = warp + WARPS * i;
-                if (e >= E) break;
-                M[i] = fmaf(s.x[f * E + e], w, M[i] * a);
-                sum = fmaf(s.r[f * E + e], M[i], sum);
-            }
-            s.parts[(warp * CHUNK + f) * COLUMNS + lane] = sum;
-        }
-        __syncthreads();
-        store_chunk<PASS>(s, job, first, h, t, n, column, &extra);
-        __syncthreads();
-    }
-#pragma unroll
-    for (int i = 0; i < EACH; i++) {
-        const int e = warp + WARPS * i;
-        if (state && e < E && c < E) state[(size_t)e * (size_t)E + (size_t)c] = M[i];
-    }
-}
-
-// d log a_i = -sum_{t>=i} (eps g_t + φ(k_t) . dφ(k_t)), and φ dφ = dk max(φ, 1), because dk = dφ min(φ, 1).
-__global__ void __launch_bounds__(32) decayed_gates(decayed_job job)
-{
-    const int b = (int)blockIdx.x / job.H, h = (int)blockIdx.x % job.H, lane = (int)threadIdx.x, E = job.E;
-    const int first = job.offsets[b], rows = job.offsets[b + 1] - first;
-    double future = 0;
-    for (int t = rows - 1; t >= 0; t--) {
-        const size_t row = (size_t)(first + t), width = (size_t)job.H * (size_t)E, pair = row * (size_t)job.H + (size_t)h;
-        const size_t k = row * 3 * width + width + (size_t)h * (size_t)E;
-        float sum = 0;
-        for (int e = lane; e < E; e += 32) sum = fmaf(fmaxf(phi<1>(job.qkv[k + (size_t)e]), 1.0f), job.out[k + (size_t)e], sum);
-        sum = lin_warp_sum(sum);
-        future -= (double)sum + 1e-6 * (double)job.terms[2 * pair + 1];
-        const float e = expf(-gate_of(job, row, h));
-        if (lane == 0) job.dgates[pair] = (float)((double)(e / (1 + e)) * future / 16);
-    }
-}
-
-template <decayed_pass PASS> static void launch_scan(lin_exec *exec, const decayed_job &job, int B)
-{
-    const dim3 grid((unsigned)B * (unsigned)job.H, (unsigned)((job.E + COLUMNS - 1) / COLUMNS));
-    const size_t bytes = decayed_floats(job.E) * sizeof(float);
-    LIN_LAUNCH(exec, decayed_scan<PASS>, grid, 32 * WARPS, bytes, job);
-}
-
-// The memory of terms. 0: no memory.
-static int take_terms(lin_exec *exec, decayed_job *job, const lin_segments *segments)
-{
-    job->terms = (float *)lin_cuda_scratch(exec, (size_t)segments->rows * (size_t)job->H * 2 * sizeof(float));
-    return job->terms != NULL;
+        return;
+    LIN_LAUNCH(exec, decayed_queries<EP>, heads, chunk<EP>::threads, sizeof(query_tiles<EP>), job);
+    LIN_LAUNCH(exec, decayed_keys<EP>, heads, chunk<EP>::threads, sizeof(key_tiles<EP>), job);
 }
 
 void lin_cuda_decayed_attention_forward(lin_exec *exec, float *y, const float *qkv, const float *gates, int constant,
                                         const lin_segments *segments, int H, int E, float *const *states, size_t at)
 {
-    decayed_job job = {.qkv = qkv, .gates = gates, .out = y, .offsets = segments->offsets, .states = states, .at = at, .H = H,
-                       .E = E, .constant = constant};
+    const attention_job job = {.qkv = qkv, .gates = gates, .out = y, .offsets = segments->offsets, .states = states, .at = at,
+                               .H = H, .E = E, .constant = constant};
+    const unsigned heads = (unsigned)segments->B * (unsigned)H;
     if (segments->B == 0 || segments->rows == 0) return;
-    if (chunks_forward(exec, &job, segments) || !take_terms(exec, &job, segments)) return;
-    LIN_LAUNCH(exec, decayed_terms, (unsigned)segments->B * (unsigned)H, 32, 0, job);
-    launch_scan<PASS_Y>(exec, job, segments->B);
+    if (E <= 32) forward<32>(exec, job, heads, segments->longest);
+    else if (E <= 40) forward<40>(exec, job, heads, segments->longest);
+    else if (E <= 64) forward<64>(exec, job, heads, segments->longest);
+    else lin_attention_forward_general(exec, job, segments, 1);
 }
 
 void lin_cuda_decayed_attention_backward(lin_exec *exec, float *dqkv, float *dgates, const float *dy, const float *qkv,
                                          const float *gates, int constant, const float *y, const lin_segments *segments, int H,
                                          int E)
 {
-    decayed_job job = {.qkv = qkv, .gates = gates, .y = y, .dy = dy, .out = dqkv, .dgates = dgates, .offsets = segments->offsets,
-                       .H = H, .E = E, .constant = constant};
-    if (segments->B == 0 || segments->rows == 0) return;
-    if (!take_terms(exec, &job, segments) || chunks_backward(exec, &job, segments)) return;
+    attention_job job = {.qkv = qkv, .y = y, .dy = dy, .gates = gates, .out = dqkv,
+                         .offsets = segments->offsets, .dgates = dgates, .H = H, .E = E, .constant = constant};
     const unsigned heads = (unsigned)segments->B * (unsigned)H;
-    LIN_LAUNCH(exec, decayed_terms, heads, 32, 0, job);
-    launch_scan<PASS_QUERIES>(exec, job, segments->B);
-    launch_scan<PASS_KEYS>(exec, job, segments->B);
-    launch_scan<PASS_VALUES>(exec, job, segments->B);
-    if (dgates) LIN_LAUNCH(exec, decayed_gates, heads, 32, 0, job);
+    if (segments->B == 0 || segments->rows == 0) return;
+    if (E > 64) {
+        lin_attention_backward_general(exec, job, segments, 1);
+        return;
+    }
+    job.terms = (float *)lin_cuda_scratch(exec, (size_t)segments->rows * (size_t)H * 2 * sizeof(float));
+    if (!job.terms) return;
+    if (E <= 32) backward<32>(exec, job, heads);
+    else if (E <= 40) backward<40>(exec, job, heads);
+    else backward<64>(exec, job, heads);
 }

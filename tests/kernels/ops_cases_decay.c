@@ -56,6 +56,7 @@ void ops_case_decayed_long(ops_context *c)
     const ops_layout one = {1, {333}}, several = {3, {128, 129, 63}}, stretches = {4, {1300, 0, 10, 700}};
     if (!c->ops->decayed_attention_forward) return;
     check_shape(c, &one, (shape){1, 32, 0, -1, 8}, -1, 1);
+    check_shape(c, &ops_layouts[4], (shape){2, 70, 0, -2, 8}, -1, 1);
     if (c->options->quick) return;
     check_shape(c, &stretches, (shape){1, 32, 0, 4, 8}, -1, 1);
     check_shape(c, &stretches, (shape){1, 8, 1, 5, 6}, -1, 1);
