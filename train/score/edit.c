@@ -338,7 +338,7 @@ static void fill(const network *r, const network *h, int first, int end, grid *g
 }
 
 // Follows the pairs from *from to the first row; the steps are appended last first. Returns their number.
-static int trace_back(const network *r, const network *h, const grid *g, meeting *from, lin_edit_choice *steps)
+static int trace_back(const network *r, const network *h, const grid *g, meeting *from, lin_edit_pair *steps)
 {
     int n = 0;
     meeting at = *from;
@@ -346,7 +346,7 @@ static int trace_back(const network *r, const network *h, const grid *g, meeting
         const word *x = &r->words[at.ref], *y = &h->words[at.hyp];
         const meeting *next = cell_at(g, at.ref, at.hyp);
         const int is_ins = at.ref == next->ref, is_del = !is_ins && at.hyp == next->hyp;
-        lin_edit_choice step = {is_ins ? NOTHING : x->token, is_del ? NOTHING : y->token, 0};
+        lin_edit_pair step = {is_ins ? NOTHING : x->token, is_del ? NOTHING : y->token, 0};
         if (is_ins) step.is_right = y->is_optional;
         else if (is_del) step.is_right = x->is_optional;
         else step.is_right = x->token == y->token;
@@ -423,12 +423,12 @@ static void fill_block(choice_blocks *b, int k, const network *r, const network 
         b->weights[(size_t)(k + 1) * (size_t)h->n + (size_t)j] = cell_at(&b->grid, end - 1, j)->weight;
 }
 
-lin_status lin_edit_choices(const int *ref, int n, const int *hyp, int m, lin_edit_choice *steps, int *n_steps, lin_error *err)
+lin_status lin_edit_choices(const int *ref, int n, const int *hyp, int m, lin_edit_pair *steps, int *n_steps, lin_error *err)
 {
     return lin_edit_choices_within(ref, n, hyp, m, MAX_PAIRS, steps, n_steps, err);
 }
 
-lin_status lin_edit_choices_within(const int *ref, int n, const int *hyp, int m, size_t max_pairs, lin_edit_choice *steps,
+lin_status lin_edit_choices_within(const int *ref, int n, const int *hyp, int m, size_t max_pairs, lin_edit_pair *steps,
                                    int *n_steps, lin_error *err)
 {
     network r = {0}, h = {0};
@@ -446,7 +446,7 @@ lin_status lin_edit_choices_within(const int *ref, int n, const int *hyp, int m,
         k += trace_back(&r, &h, &b.grid, &at, steps + k);
     }
     for (int i = 0, j = k - 1; i < j; i++, j--) {
-        const lin_edit_choice step = steps[i];
+        const lin_edit_pair step = steps[i];
         steps[i] = steps[j];
         steps[j] = step;
     }

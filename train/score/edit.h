@@ -74,19 +74,19 @@ enum {
 enum { LIN_EDIT_DEPTH = 16 };
 
 /* Tokens of both sides, -1 for nothing. is_right: they are equal, or an optional word has no partner. */
-typedef struct lin_edit_choice {
+typedef struct lin_edit_pair {
     int ref, hyp, is_right;
-} lin_edit_choice;
+} lin_edit_pair;
 
 /*
  * ref [n], hyp [m]: tokens and the marks above, well nested. steps [n + m] is the caller's; *n_steps of them are filled, without
  * null words. 12 bytes for each pair of words for the time of the call; beyond 2^24 pairs in blocks that end outside of
  * alternatives, with twice the operations. LIN_NO_MEMORY, LIN_INVALID for more than 2^26 pairs in a block or 2^33 operations.
  */
-lin_status lin_edit_choices(const int *ref, int n, const int *hyp, int m, lin_edit_choice *steps, int *n_steps, lin_error *err);
+lin_status lin_edit_choices(const int *ref, int n, const int *hyp, int m, lin_edit_pair *steps, int *n_steps, lin_error *err);
 
 /* lin_edit_choices with about max_pairs pairs in a block: for tests. */
-lin_status lin_edit_choices_within(const int *ref, int n, const int *hyp, int m, size_t max_pairs, lin_edit_choice *steps,
+lin_status lin_edit_choices_within(const int *ref, int n, const int *hyp, int m, size_t max_pairs, lin_edit_pair *steps,
                                    int *n_steps, lin_error *err);
 
 #endif

@@ -100,7 +100,7 @@ static void fold_confusions(lin_score *s)
     s->n_confusions = s->n_folded = n;
 }
 
-static void count_pair(lin_score *s, lin_score_counts *c, const lin_score_pair *p)
+static void count_pair(lin_score *s, lin_score_counts *c, const lin_edit_pair *p)
 {
     lin_score_token_counts *r = p->ref >= 0 ? &s->by_token[p->ref] : NULL, *h = p->hyp >= 0 ? &s->by_token[p->hyp] : NULL;
     if (p->is_right && !r) r = h; // an optional word of the hypothesis, which sclite counts as a word of the reference
@@ -130,32 +130,33 @@ static int has_choices(const int *tokens, int n)
     return 0;
 }
 
-// `steps` and `choices` have room for the tokens of both sides.
-static lin_status align(const int *ref, int n, const int *hyp, int m, lin_edit_step *steps, lin_edit_choice *choices,
-                        int *n_steps, lin_error *err)
+// `steps` and `pairs` have room for the tokens of both sides.
+static lin_status align(const int *ref, int n, const int *hyp, int m, lin_edit_step *steps, lin_edit_pair *pairs, int *n_pairs,
+                        lin_error *err)
 {
-    if (has_choices(ref, n) || has_choices(hyp, m)) return lin_edit_choices(ref, n, hyp, m, choices, n_steps, err);
-    lin_status status = lin_edit_align(ref, n, hyp, m, steps, n_steps, err);
-    for (int k = 0; k < *n_steps; k++) {
+    if (has_choices(ref, n) || has_choices(hyp, m)) return lin_edit_choices(ref, n, hyp, m, pairs, n_pairs, err);
+    lin_status status = lin_edit_align(ref, n, hyp, m, steps, n_pairs, err);
+    for (int k = 0; k < *n_pairs; k++) {
         const int a = steps[k].ref < 0 ? -1 : ref[steps[k].ref], b = steps[k].hyp < 0 ? -1 : hyp[steps[k].hyp];
-        choices[k] = (lin_edit_choice){a, b, a == b};
+        pairs[k] = (lin_edit_pair){a, b, a == b};
     }
     return status;
 }
 
-static lin_status score_utterance(lin_score *s, int u, lin_edit_step *steps, lin_edit_choice *choices, lin_error *err)
+static lin_status score_utterance(lin_score *s, int u, lin_edit_step *steps, lin_error *err)
 {
     static const lin_trn_utterance nothing = {0};
     const char *id = lin_symbols_text(&s->ref.ids, u);
-    int v = lin_symbols_find(&s->hyp.ids, id, s->ref.ids.items[u].n), n_steps;
+    int v = lin_symbols_find(&s->hyp.ids, id, s->ref.ids.items[u].n), n;
     const lin_trn_utterance *r = &s->ref.utterances[u], *h = v >= 0 ? &s->hyp.utterances[v] : &nothing;
     const int *ref = r->n ? s->ref.tokens + r->first : NULL, *hyp = h->n ? s->hyp.tokens + h->first : NULL;
     lin_score_counts *c = &s->by_utterance[u];
-    lin_status status = align(ref, r->n, hyp, h->n, steps, choices, &n_steps, err);
+    lin_edit_pair *pairs = s->pairs + s->n_pairs;
+    lin_status status = align(ref, r->n, hyp, h->n, steps, pairs, &n, err);
     *c = (lin_score_counts){.utterances = 1};
-    for (int k = 0; k < n_steps && status == LIN_OK; k++) {
-        const lin_score_pair *p = &s->pairs[s->n_pairs];
-        s->pairs[s->n_pairs++] = (lin_score_pair){choices[k].ref, choices[k].hyp, choices[k].is_right};
+    for (int k = 0; k < n && status == LIN_OK; k++) {
+        const lin_edit_pair *p = &pairs[k];
+        s->n_pairs++;
         count_pair(s, c, p);
         if (!p->is_right) status = note_error(s, p->ref, p->hyp, err);
     }
@@ -257,10 +258,9 @@ static lin_status score_all(lin_score *s, const lin_score_options *options, lin_
     if (status != LIN_OK) return status;
     size_t most = longest(&s->ref) + longest(&s->hyp);
     lin_edit_step *steps = lin_alloc(most, sizeof *steps);
-    lin_edit_choice *choices = lin_alloc(most, sizeof *choices);
-    if (!steps || !choices) status = lin_no_memory(err, "an alignment", most * (sizeof *steps + sizeof *choices));
+    if (!steps) status = lin_no_memory(err, "an alignment", most * sizeof *steps);
     for (int u = 0; u < s->ref.n && status == LIN_OK; u++) {
-        status = score_utterance(s, u, steps, choices, err);
+        status = score_utterance(s, u, steps, err);
         s->first_pair[u + 1] = s->n_pairs;
         add_counts(&s->by_speaker[s->speaker_of[u]], &s->by_utterance[u]);
         add_counts(&s->total, &s->by_utterance[u]);
@@ -270,7 +270,6 @@ static lin_status score_all(lin_score *s, const lin_score_options *options, lin_
     fold_confusions(s);
     if (s->n_confusions) qsort(s->confusions, s->n_confusions, sizeof *s->confusions, by_count);
     lin_free(steps);
-    lin_free(choices);
     return status;
 }
 
@@ -364,7 +363,7 @@ void lin_score_destroy(lin_score *s)
     lin_free(s);
 }
 
-const lin_score_pair *lin_score_alignment(const lin_score *s, int utterance, int *n)
+const lin_edit_pair *lin_score_alignment(const lin_score *s, int utterance, int *n)
 {
     *n = (int)(s->first_pair[utterance + 1] - s->first_pair[utterance]);
     return s->pairs + s->first_pair[utterance];

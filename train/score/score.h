@@ -24,6 +24,7 @@
 #include <stddef.h>
 
 #include "base/status.h"
+#include "train/score/edit.h"
 #include "train/score/trn.h"
 
 typedef struct lin_score_options {
@@ -42,12 +43,6 @@ typedef struct lin_score_counts {
     long long utterances, wrong; /* wrong: with at least one error */
     long long n_ref, correct, sub, del, ins;
 } lin_score_counts;
-
-/* A step of an alignment. Tokens are numbers, -1 for nothing. */
-typedef struct lin_score_pair {
-    int ref, hyp;
-    int is_right; /* equal, or an optional word and nothing */
-} lin_score_pair;
 
 /* The counts of a token. */
 typedef struct lin_score_token_counts {
@@ -73,7 +68,7 @@ typedef struct lin_score {
     lin_score_counts *by_speaker;                       /* [speakers.n] */
     lin_score_counts *by_utterance;                     /* [ref.n] */
     int *speaker_of;                                    /* [ref.n] */
-    lin_score_pair *pairs;                              /* the alignments of all utterances */
+    lin_edit_pair *pairs;                               /* the alignments of all utterances */
     size_t n_pairs, *first_pair;                        /* [ref.n + 1] */
     lin_score_token_counts *by_token;                   /* [tokens.n] */
     lin_score_confusion *confusions;                    /* kinds of errors, sorted by falling count */
@@ -110,6 +105,6 @@ static inline const char *lin_score_token(const lin_score *s, int token)
 int lin_score_has_choices(const lin_score *score, int utterance);
 
 /* The alignment of an utterance, from first to last. */
-const lin_score_pair *lin_score_alignment(const lin_score *score, int utterance, int *n);
+const lin_edit_pair *lin_score_alignment(const lin_score *score, int utterance, int *n);
 
 #endif

@@ -82,7 +82,7 @@ typedef struct sums {
 } sums;
 
 // Skips insertions and counts them in *errors; *at is then at a reference token or the end.
-static int pass_insertions(const lin_score_pair *pairs, int n, int *at, int *errors)
+static int pass_insertions(const lin_edit_pair *pairs, int n, int *at, int *errors)
 {
     const int begin = *at;
     for (; *at < n && pairs[*at].ref < 0; ++*at) *errors += !pairs[*at].is_right;
@@ -101,7 +101,7 @@ static void close_segment(sums *t, int *a, int *b)
 }
 
 // The same token may have another number in the other score: right is what was aligned with itself.
-static void add_segments(const lin_score_pair *x, int n_x, const lin_score_pair *y, int n_y, sums *t)
+static void add_segments(const lin_edit_pair *x, int n_x, const lin_edit_pair *y, int n_y, sums *t)
 {
     int i = 0, j = 0, errors_x = 0, errors_y = 0, right = 0; // consecutive tokens that both have right
     for (;;) {
@@ -137,7 +137,7 @@ static lin_matched_pairs judge(const sums *t)
 }
 
 // The next pair at or after `at` that has a reference token, or n.
-static int next_ref(const lin_score_pair *pairs, int n, int at)
+static int next_ref(const lin_edit_pair *pairs, int n, int at)
 {
     while (at < n && pairs[at].ref < 0) at++;
     return at;
@@ -147,7 +147,7 @@ static lin_status same_reference(const lin_score *x, const lin_score *y, int u, 
 {
     int n_p, n_q, i = 0, j = 0;
     const char *id = lin_score_utterance(x, u);
-    const lin_score_pair *p = lin_score_alignment(x, u, &n_p), *q = lin_score_alignment(y, u, &n_q);
+    const lin_edit_pair *p = lin_score_alignment(x, u, &n_p), *q = lin_score_alignment(y, u, &n_q);
     int same = !strcmp(id, lin_score_utterance(y, u));
     if (same && lin_score_has_choices(x, u)) return LIN_OK; // each has chosen its own words of the reference
     for (; same; i++, j++) {
@@ -192,7 +192,7 @@ lin_status lin_score_compare(const lin_score *x, const lin_score *y, const lin_b
     for (int u = 0; u < n && status == LIN_OK; u++) {
         int n_p, n_q;
         LIN_TRY(same_reference(x, y, u, err));
-        const lin_score_pair *p = lin_score_alignment(x, u, &n_p), *q = lin_score_alignment(y, u, &n_q);
+        const lin_edit_pair *p = lin_score_alignment(x, u, &n_p), *q = lin_score_alignment(y, u, &n_q);
         if (lin_score_has_choices(x, u)) add_whole(x, y, u, &t);
         else add_segments(p, n_p, q, n_q, &t);
     }

@@ -228,7 +228,7 @@ static lin_status worst(const lin_score_report *r, lin_buffer *out, lin_error *e
     for (int k = 0; k < n; k++) {
         const lin_score_counts c = r->score->by_utterance[utterances[k]];
         int n_pairs;
-        const lin_score_pair *p = lin_score_alignment(r->score, utterances[k], &n_pairs);
+        const lin_edit_pair *p = lin_score_alignment(r->score, utterances[k], &n_pairs);
         lin_score_put(out,
                       "<details%s><summary>%h <span class=\"dim\">%2 % of %d: %d substitutions, %d deletions, %d "
                       "insertions</span></summary>"

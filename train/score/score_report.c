@@ -453,7 +453,7 @@ static void put_token(lin_buffer *out, const char *text, size_t width, int is_wr
     blanks(out, width - lin_utf8_count(text) + 1);
 }
 
-static size_t column(const lin_score *s, const lin_score_pair *p)
+static size_t column(const lin_score *s, const lin_edit_pair *p)
 {
     const size_t ref = p->ref < 0 ? 0 : lin_utf8_count(lin_score_token(s, p->ref)),
                  hyp = p->hyp < 0 ? 0 : lin_utf8_count(lin_score_token(s, p->hyp));
@@ -465,7 +465,7 @@ void lin_score_align(const lin_score_report *r, int u, lin_buffer *out)
     const lin_score *s = r->score;
     const lin_score_counts c = s->by_utterance[u];
     int n;
-    const lin_score_pair *p = lin_score_alignment(s, u, &n);
+    const lin_edit_pair *p = lin_score_alignment(s, u, &n);
     const long long counts[] = {c.correct, c.sub, c.del, c.ins};
     lin_buffer_format(out, "id: (%s)\nScores: (#C #S #D #I)", lin_score_utterance(s, u));
     for (int i = 0; i < 4; i++) lin_buffer_format(out, " %lld", counts[i]);

@@ -371,7 +371,7 @@ START_TEST(tokens_and_pairs)
     lin_score_token_counts c;
     int n;
     OK(score("a b a c (u-1)\n(u-2)\nb (u-3)\n", "a x a (u-1)\na (u-2)\n(u-3)\n", "h", &s, &err));
-    const lin_score_pair *p = lin_score_alignment(s, 0, &n);
+    const lin_edit_pair *p = lin_score_alignment(s, 0, &n);
     ck_assert_int_eq(n, 4);
     ck_assert(p[0].ref == p[0].hyp && p[1].ref >= 0 && p[1].hyp >= 0 && p[1].ref != p[1].hyp && p[3].hyp == -1);
     p = lin_score_alignment(s, 1, &n);

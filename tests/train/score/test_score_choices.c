@@ -31,7 +31,7 @@ START_TEST(plain_sequences)
             hyp[i] = (int)lin_random_below(seed, (uint64_t)i + 200, 3);
         }
         lin_edit_step steps[2 * MOST];
-        lin_edit_choice choices[2 * MOST];
+        lin_edit_pair choices[2 * MOST];
         OK(lin_edit_align(ref, n, hyp, m, steps, &n_steps, &err));
         OK(lin_edit_choices(ref, n, hyp, m, choices, &n_choices, &err));
         ck_assert_int_eq(n_steps, n_choices);
@@ -73,7 +73,7 @@ START_TEST(in_blocks)
 {
     enum { MOST = 4000 };
     static int ref[MOST], hyp[MOST];
-    static lin_edit_choice want[2 * MOST], got[2 * MOST];
+    static lin_edit_pair want[2 * MOST], got[2 * MOST];
     int n_want, n_got;
     for (uint64_t seed = 0; seed < 300; seed++) {
         const int n = random_sequence(seed, (int)lin_random_below(seed, 1, 40), 0, ref);
@@ -94,7 +94,7 @@ START_TEST(an_hour)
 {
     enum { WORDS = TEST_ASAN ? 4200 : 8200 }; // over 2^24 pairs, and over 2^26
     int *ref = malloc((WORDS + 5) * sizeof *ref), *hyp = malloc(WORDS * sizeof *hyp), n;
-    lin_edit_choice *steps = malloc(2 * (WORDS + 5) * sizeof *steps);
+    lin_edit_pair *steps = malloc(2 * (WORDS + 5) * sizeof *steps);
     const int choice[] = {LIN_EDIT_OPEN, 1, LIN_EDIT_OR, 2, 3, LIN_EDIT_CLOSE};
     memcpy(ref, choice, sizeof choice);
     for (int i = 0; i < WORDS; i++) hyp[i] = i == 0 ? 1 : i % 7;
@@ -114,7 +114,7 @@ START_TEST(too_many)
 {
     enum { N = 20000 };
     int *long_one = malloc(N * sizeof *long_one), n;
-    lin_edit_choice *steps = malloc(2 * N * sizeof *steps);
+    lin_edit_pair *steps = malloc(2 * N * sizeof *steps);
     for (int i = 0; i < N; i++) long_one[i] = i % 2 ? 1 : LIN_EDIT_OR;
     long_one[0] = LIN_EDIT_OPEN;
     long_one[N - 1] = LIN_EDIT_CLOSE;

@@ -244,7 +244,7 @@ static void check_matrix(const lin_score *s, const lin_score_matrix *m)
             long long count = 0;
             for (int u = 0; u < s->ref.n; u++) {
                 int n;
-                const lin_score_pair *p = lin_score_alignment(s, u, &n);
+                const lin_edit_pair *p = lin_score_alignment(s, u, &n);
                 for (int k = 0; k < n; k++) count += p[k].ref == ref && p[k].hyp == hyp;
             }
             test_require(m->counts[i * (m->n + 1) + j] == count, "cell %d %d", i, j);
