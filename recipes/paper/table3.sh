@@ -169,6 +169,16 @@ best_rate() {
   echo "$lr"
 }
 
+# chosen: "ROW RATE SEED FOLDER" of each run at the best rate of its row
+chosen() {
+  local row rate seed
+  for row in ${rows//,/ }; do
+    rate=$(best_rate "$row")
+    [ -n "$rate" ] || continue
+    for seed in $(seq "$seeds"); do echo "$row $rate $seed $work/train/$row/lr-$rate-seed-$seed"; done
+  done
+}
+
 if wanted 2; then
   data_options || die "$work/features/$set.lfc does not exist; run stage 1"
   untrained=
@@ -192,20 +202,16 @@ fi
 speakers_of() { speakers=(); [ ! -f "$corpus/$1/utt2spk" ] || speakers=(--utt2spk "$corpus/$1/utt2spk"); }
 
 if wanted 3; then
-  for row in ${rows//,/ }; do
-    rate=$(best_rate "$row")
-    for seed in $(seq "$seeds"); do
-      folder=$work/train/$row/lr-$rate-seed-$seed
-      [ -n "$rate" ] && [ -f "$folder/done" ] || continue
-      for set in $decoded; do
-        [ -s "$folder/$set.score" ] && continue
-        "$linnet" transcribe -q --data "$corpus/$set" --audio-root "$audio_root" --model "$folder/best.safetensors" --jobs "$threads" \
-          --format trn --device "$device" --output "$folder/$set.trn"
-        speakers_of "$set"
-        "$linnet" score "${speakers[@]}" "$work/text/$set.trn" "$folder/$set.trn" > "$folder/.score" && mv "$folder/.score" "$folder/$set.score"
-      done
+  while read -r row rate seed folder <&3; do
+    [ -f "$folder/done" ] || continue
+    for set in $decoded; do
+      [ -s "$folder/$set.score" ] && continue
+      "$linnet" transcribe -q --data "$corpus/$set" --audio-root "$audio_root" --model "$folder/best.safetensors" --jobs "$threads" \
+        --format trn --device "$device" --output "$folder/$set.trn"
+      speakers_of "$set"
+      "$linnet" score "${speakers[@]}" "$work/text/$set.trn" "$folder/$set.trn" > "$folder/.score" && mv "$folder/.score" "$folder/$set.score"
     done
-  done
+  done 3< <(chosen)
 fi
 
 # ---- 3: words ----------------------------------------------------------------------------------------------------------------------
@@ -224,23 +230,20 @@ words_of() {
 }
 
 if wanted 3 && [ -n "$words" ]; then
-  for row in ${rows//,/ }; do
-    rate=$(best_rate "$row")
-    for seed in $(seq "$seeds"); do
-      folder=$work/train/$row/lr-$rate-seed-$seed best=
-      [ -n "$rate" ] && [ -f "$folder/done" ] || continue
-      for weight in ${words_weights//,/ }; do
-        words_of "$dev" "$weight" "$folder"
-        wer=$(rate_of "$folder/$dev.words-$weight.score")
-        if [ -z "$best" ] || LC_ALL=C awk -v a="$wer" -v b="$best" 'BEGIN { exit !(a < b) }'; then best=$wer best_weight=$weight; fi
-      done
-      for set in $decoded; do
-        words_of "$set" "$best_weight" "$folder"
-        cp "$folder/$set.words-$best_weight.score" "$folder/$set.words"
-      done
-      echo "$best_weight" > "$folder/words.weight"
+  while read -r row rate seed folder <&3; do
+    [ -f "$folder/done" ] || continue
+    best=
+    for weight in ${words_weights//,/ }; do
+      words_of "$dev" "$weight" "$folder"
+      wer=$(rate_of "$folder/$dev.words-$weight.score")
+      if [ -z "$best" ] || LC_ALL=C awk -v a="$wer" -v b="$best" 'BEGIN { exit !(a < b) }'; then best=$wer best_weight=$weight; fi
     done
-  done
+    for set in $decoded; do
+      words_of "$set" "$best_weight" "$folder"
+      cp "$folder/$set.words-$best_weight.score" "$folder/$set.words"
+    done
+    echo "$best_weight" > "$folder/words.weight"
+  done 3< <(chosen)
 fi
 
 # ---- 4: results ------------------------------------------------------------------------------------------------------------------
@@ -250,23 +253,19 @@ fi
 runs() {
   local row rate seed folder
   printf 'row\tseed\tlr\tdev_per\tdev_low\tdev_high\ttest_per\ttest_low\ttest_high\tepoch_s\tbest_epoch\tepochs\tparameters\n'
-  for row in ${rows//,/ }; do
-    rate=$(best_rate "$row")
-    for seed in $(seq "$seeds"); do
-      folder=$work/train/$row/lr-$rate-seed-$seed
-      [ -n "$rate" ] && [ -f "$folder/done" ] || continue
-      printf '%s\t%s\t%s' "$row" "$seed" "$rate"
-      for set in "$dev" "$first_test"; do
-        # 95 % interval [20.00, 33.33] over 2 utterances, ...   PER 20.00 %: ...
-        LC_ALL=C awk '/% interval \[/ { low = $4; high = $5; gsub(/[][,]/, "", low); gsub(/[][,]/, "", high) } $1 == "PER" { per = $2 }
-          END { printf "\t%s\t%s\t%s", per == "" ? "-" : per, low == "" ? "-" : low, high == "" ? "-" : high }' "$folder/$set.score" 2> /dev/null ||
-          printf '\t-\t-\t-'
-      done
-      LC_ALL=C awk -F'\t' 'FNR > 1 { print $9 - last; last = $9 }' "$folder/log.tsv" | LC_ALL=C sort -g |
-        LC_ALL=C awk '{ v[NR] = $1 } END { printf "\t%.2f", NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
-      printf '\t%s\t%s' "$(lowest "$folder" | cut -d' ' -f2)" "$(tail -n 1 "$folder/log.tsv" | cut -f1)"
-      printf '\t%s\n' "$("$linnet" info --json "$folder/best.safetensors" | sed -n 's/.*"parameters": *\([0-9]*\).*/\1/p' | head -n 1)"
+  chosen | while read -r row rate seed folder; do
+    [ -f "$folder/done" ] || continue
+    printf '%s\t%s\t%s' "$row" "$seed" "$rate"
+    for set in "$dev" "$first_test"; do
+      # 95 % interval [20.00, 33.33] over 2 utterances, ...   PER 20.00 %: ...
+      LC_ALL=C awk '/% interval \[/ { low = $4; high = $5; gsub(/[][,]/, "", low); gsub(/[][,]/, "", high) } $1 == "PER" { per = $2 }
+        END { printf "\t%s\t%s\t%s", per == "" ? "-" : per, low == "" ? "-" : low, high == "" ? "-" : high }' "$folder/$set.score" 2> /dev/null ||
+        printf '\t-\t-\t-'
     done
+    LC_ALL=C awk -F'\t' 'FNR > 1 { print $9 - last; last = $9 }' "$folder/log.tsv" | LC_ALL=C sort -g |
+      LC_ALL=C awk '{ v[NR] = $1 } END { printf "\t%.2f", NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
+    printf '\t%s\t%s' "$(lowest "$folder" | cut -d' ' -f2)" "$(tail -n 1 "$folder/log.tsv" | cut -f1)"
+    printf '\t%s\n' "$("$linnet" info --json "$folder/best.safetensors" | sed -n 's/.*"parameters": *\([0-9]*\).*/\1/p' | head -n 1)"
   done
 }
 
@@ -274,15 +273,10 @@ runs() {
 curves() {
   local row rate seed folder
   printf 'row\tseed\tepoch\tdev_per\tseconds\n'
-  for row in ${rows//,/ }; do
-    rate=$(best_rate "$row")
-    for seed in $(seq "$seeds"); do
-      folder=$work/train/$row/lr-$rate-seed-$seed
-      [ -n "$rate" ] && [ -f "$folder/log.tsv" ] &&
-        LC_ALL=C awk -F'\t' -v row="$row" -v seed="$seed" "$percent"' $5 >= 0 { print row "\t" seed "\t" $1 "\t" $5 "\t" $9 }' "$folder/log.tsv"
-    done
+  chosen | while read -r row rate seed folder; do
+    [ ! -f "$folder/log.tsv" ] ||
+      LC_ALL=C awk -F'\t' -v row="$row" -v seed="$seed" "$percent"' $5 >= 0 { print row "\t" seed "\t" $1 "\t" $5 "\t" $9 }' "$folder/log.tsv"
   done
-  return 0
 }
 
 # The rows of the table: mean over seeds with its 95 % interval (Student's t), the interval over utterances of seed 1.
@@ -347,17 +341,13 @@ every_set() {
   local row rate seed folder set
   echo "| row | seed | set | utterances | ${2} % | 95 % interval |$([ "$1" = score ] || echo " weight |")"
   echo "|---|---|---|---|---|---|$([ "$1" = score ] || echo "---|")"
-  for row in ${rows//,/ }; do
-    rate=$(best_rate "$row")
-    for seed in $(seq "$seeds"); do
-      folder=$work/train/$row/lr-$rate-seed-$seed
-      for set in $decoded; do
-        [ -s "$folder/$set.$1" ] || continue
-        LC_ALL=C awk -v row="$row" -v seed="$seed" -v set="$set" -v weight="$([ "$1" = score ] || echo " $(cat "$folder/words.weight") |")" '
-          /% interval \[/ { low = $4; high = $5; gsub(/[][,]/, "", low); gsub(/[][,]/, "", high) }
-          END { printf "| %s | %s | %s | %s | %s | %s to %s |%s\n", row, seed, set, $(NF - 1), $2, low == "" ? "-" : low, high == "" ? "-" : high, weight }' \
-          "$folder/$set.$1"
-      done
+  chosen | while read -r row rate seed folder; do
+    for set in $decoded; do
+      [ -s "$folder/$set.$1" ] || continue
+      LC_ALL=C awk -v row="$row" -v seed="$seed" -v set="$set" -v weight="$([ "$1" = score ] || echo " $(cat "$folder/words.weight") |")" '
+        /% interval \[/ { low = $4; high = $5; gsub(/[][,]/, "", low); gsub(/[][,]/, "", high) }
+        END { printf "| %s | %s | %s | %s | %s | %s to %s |%s\n", row, seed, set, $(NF - 1), $2, low == "" ? "-" : low, high == "" ? "-" : high, weight }' \
+        "$folder/$set.$1"
     done
   done
 }
