@@ -2,13 +2,20 @@
  * ngram_file.h - the bytes of an n-gram model, in memory and in its file: for lexicon/ngram.c and ngram_file.c, and the code that
  * estimates and prunes models.
  *
- * A model is one block of bytes, which is also its file (docs/formats.md): a header, the words in order of their bytes, and for
- * every order k = 1..N the k-grams in lexicographic order of their words, as in the tries of Whittaker & Raj 2001 and Heafield
- * 2011:
+ * A model is one block of bytes, which is also its file: a header, the words in order of their bytes, and for every order
+ * k = 1..N the k-grams in lexicographic order of their words, as in the tries of Whittaker & Raj 2001 and Heafield 2011:
  *
- *   grams   [count]  word | code of its log-probability            (the word of a unigram is its index and is not stored)
- *   rank    [count]  one bit for each gram that is an inner node, and the number of inner nodes before each 64
- *   inner   [inner]  first child | code of its back-off weight | link: the state of its longest proper suffix that is one
+ *   header  [256]    LIN_NGRAM_AT_* below; of an order u32 count, u32 inner, u32 bits of logp's codes, u32 of back-off's
+ *   words            u32 offset[W], then each word with a NUL; a word's number is its position, also that of its unigram
+ *   logp             float[2^bits], the natural log-probabilities that codes stand for, ascending
+ *   grams   [count]  word (bits for W - 1; none for unigrams) | code of its log-probability
+ *   rank    [count]  k < N: for each 64 grams u32 inner nodes before, u64 a bit for each that is an inner node
+ *   backoff          k < N: float[2^bits], back-off weights
+ *   inner   [inner+1] k < N: first child (bits for the count of k + 1) | code of its back-off weight | link: the state of its
+ *                    longest proper suffix that is one (bits for the states of lower orders). The last only ends the children
+ *
+ * Numbers are little-endian, bit fields begin at the lowest bit, and sections at multiples of 64 bytes, with zeros between;
+ * 8 bytes of padding follow grams and inner.
  *
  * An inner node is a gram that is used as a context: it has longer grams below it or a back-off weight. Only these have states,
  * numbered through all orders from 1; state 0 is the empty context. So states are minimal by construction (Heafield 2011, section
