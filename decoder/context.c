@@ -29,11 +29,7 @@ struct lin_context {
     uint64_t id;
 };
 
-typedef struct phrase {
-    const int *tokens;
-    int n;
-    double bonus;
-} phrase;
+typedef lin_context_phrase phrase;
 
 // The phrases [lo, hi) of the sorted list begin with the node's tokens; best and worst are their shares along the suffixes.
 typedef struct span {
@@ -58,21 +54,21 @@ static int same_tokens(const phrase *a, const phrase *b)
     return a->n == b->n && memcmp(a->tokens, b->tokens, (size_t)a->n * sizeof *a->tokens) == 0;
 }
 
-static lin_status check(const int *const *phrases, const int *lengths, const double *bonuses, int n, int *total, lin_error *err)
+static lin_status check(const phrase *phrases, int n, int *total, lin_error *err)
 {
     *total = 0;
     if (n < 0) return lin_fail(err, LIN_INVALID, "a context of %d phrases", n);
     for (int i = 0; i < n; i++) {
-        if (lengths[i] < 1) return lin_fail(err, LIN_INVALID, "phrase %d of the context is empty", i + 1);
-        if (!(fabs(bonuses[i]) <= LIN_CONTEXT_BONUS_MAX)) {
+        const phrase *p = &phrases[i];
+        if (p->n < 1) return lin_fail(err, LIN_INVALID, "phrase %d of the context is empty", i + 1);
+        if (!(fabs(p->bonus) <= LIN_CONTEXT_BONUS_MAX)) {
             return lin_fail(err, LIN_INVALID, "phrase %d of the context: a bonus of %g; it must lie within %g and %g", i + 1,
-                            bonuses[i], -LIN_CONTEXT_BONUS_MAX, LIN_CONTEXT_BONUS_MAX);
+                            p->bonus, -LIN_CONTEXT_BONUS_MAX, LIN_CONTEXT_BONUS_MAX);
         }
-        for (int k = 0; k < lengths[i]; k++) {
-            if (phrases[i][k] < 0) return lin_fail(err, LIN_INVALID, "phrase %d of the context: token %d", i + 1, phrases[i][k]);
-        }
-        if (lengths[i] > INT_MAX / 4 - *total) return lin_fail(err, LIN_INVALID, "a context of more than %d tokens", INT_MAX / 4);
-        *total += lengths[i];
+        for (int k = 0; k < p->n; k++)
+            if (p->tokens[k] < 0) return lin_fail(err, LIN_INVALID, "phrase %d of the context: token %d", i + 1, p->tokens[k]);
+        if (p->n > INT_MAX / 4 - *total) return lin_fail(err, LIN_INVALID, "a context of more than %d tokens", INT_MAX / 4);
+        *total += p->n;
     }
     return LIN_OK;
 }
@@ -159,12 +155,11 @@ static void grow(lin_context *c, span *spans, const phrase *sorted, int n)
     }
 }
 
-lin_status lin_context_create(const int *const *phrases, const int *lengths, const double *bonuses, int n, lin_context **context,
-                              lin_error *err)
+lin_status lin_context_create(const phrase *phrases, int n, lin_context **context, lin_error *err)
 {
     int total, kept = 0;
     *context = NULL;
-    LIN_TRY(check(phrases, lengths, bonuses, n, &total, err));
+    LIN_TRY(check(phrases, n, &total, err));
     lin_status status = LIN_OK;
     size_t most = (size_t)total + 1;
     lin_context *c = lin_calloc(1, sizeof *c);
@@ -172,7 +167,7 @@ lin_status lin_context_create(const int *const *phrases, const int *lengths, con
     phrase *sorted = lin_alloc((size_t)n, sizeof *sorted);
     span *spans = lin_alloc(most, sizeof *spans);
     if (c && c->nodes && sorted && spans) {
-        for (int i = 0; i < n; i++) sorted[i] = (phrase){.tokens = phrases[i], .n = lengths[i], .bonus = bonuses[i] + 0.0};
+        for (int i = 0; i < n; i++) sorted[i] = (phrase){phrases[i].tokens, phrases[i].n, phrases[i].bonus + 0.0}; // -0 is 0
         if (n) qsort(sorted, (size_t)n, sizeof *sorted, by_tokens);
         for (int i = 0; i < n; i++)
             if (!kept || !same_tokens(&sorted[kept - 1], &sorted[i])) sorted[kept++] = sorted[i];
@@ -223,9 +218,8 @@ typedef struct builder {
     const lin_tree *tree;
     lin_g2p *g2p;
     lin_symbols lacking;
-    int *tokens, *lengths;
-    const int **phrases;
-    double *bonuses;
+    int *tokens;
+    phrase *phrases;
     int *labels; // LIN_PRONUNCIATION_MAX for each lacking word
     lin_tree_entry *entries;
     int n_tokens;
@@ -268,12 +262,12 @@ static lin_status add_phrase(builder *b, const lin_word_phrase *of, int index, l
 {
     const char *at = of->text, *end = at + strlen(at), *field;
     size_t n;
-    b->phrases[index] = b->tokens + b->n_tokens;
-    b->bonuses[index] = of->bonus;
+    phrase *p = &b->phrases[index];
+    *p = (phrase){.tokens = b->tokens + b->n_tokens, .bonus = of->bonus};
     while (lin_field_next(&at, end, &field, &n)) {
         LIN_TRY(number(b, field, n, &b->tokens[b->n_tokens], err));
         b->n_tokens++;
-        b->lengths[index]++;
+        p->n++;
     }
     return LIN_OK;
 }
@@ -291,12 +285,10 @@ static size_t count_words(const lin_word_phrase *phrases, int n)
 static lin_status begin(builder *b, size_t n_words, int n, lin_error *err)
 {
     b->tokens = lin_alloc(n_words, sizeof *b->tokens);
-    b->lengths = lin_calloc((size_t)n, sizeof *b->lengths);
     b->phrases = lin_alloc((size_t)n, sizeof *b->phrases);
-    b->bonuses = lin_alloc((size_t)n, sizeof *b->bonuses);
     b->labels = lin_alloc(n_words * LIN_PRONUNCIATION_MAX, sizeof *b->labels);
     b->entries = lin_calloc(n_words, sizeof *b->entries);
-    if (b->tokens && b->lengths && b->phrases && b->bonuses && b->labels && b->entries) return LIN_OK;
+    if (b->tokens && b->phrases && b->labels && b->entries) return LIN_OK;
     return lin_no_memory(err, "a context of phrases", n_words * LIN_PRONUNCIATION_MAX * sizeof *b->labels);
 }
 
@@ -304,9 +296,7 @@ static void end(builder *b)
 {
     lin_symbols_free(&b->lacking);
     lin_free(b->tokens);
-    lin_free(b->lengths);
-    lin_free((void *)b->phrases);
-    lin_free(b->bonuses);
+    lin_free(b->phrases);
     lin_free(b->labels);
     lin_free(b->entries);
 }
@@ -317,7 +307,7 @@ static lin_status fill(lin_word_context *c, builder *b, const lin_word_phrase *p
     if (n_words > INT_MAX / 1024) return lin_fail(err, LIN_INVALID, "a context of %zu words", n_words);
     LIN_TRY(begin(b, n_words, n, err));
     for (int i = 0; i < n; i++) LIN_TRY(add_phrase(b, &phrases[i], i, err));
-    LIN_TRY(lin_context_create(b->phrases, b->lengths, b->bonuses, n, &c->phrases, err));
+    LIN_TRY(lin_context_create(b->phrases, n, &c->phrases, err));
     for (int i = 0; i < b->lacking.n; i++) b->entries[i].word = lin_symbols_text(&b->lacking, i);
     LIN_TRY(lin_tree_create_list(b->entries, b->lacking.n, b->tree->n_outputs, NULL, 0, &c->extra, err));
     c->id = lin_context_id(c->phrases) ^ c->extra->fingerprint * 0x9E3779B97F4A7C15u;

@@ -8,7 +8,7 @@
  * early, and in the end only complete phrases count: at any time the sum is that of the complete phrases plus the pending bonus
  * of the automaton's state.
  *
- *   lin_context_create(phrases, lengths, bonuses, n, &context, &err);
+ *   lin_context_create(phrases, n, &context, &err);
  *   state = 0;
  *   bonus = lin_context_next(context, &state, token);
  *   bonus = lin_context_finish(context, &state);              // takes back the pending bonus of an unfinished phrase
@@ -34,15 +34,19 @@
 
 typedef struct lin_context lin_context;
 
+typedef struct lin_context_phrase {
+    const int *tokens; /* from 0 on */
+    int n;
+    double bonus; /* natural logarithm, for the whole phrase; if it is negative, each token subtracts its share */
+} lin_context_phrase;
+
 /*
- * phrases[i] [lengths[i]]: tokens from 0 on. bonuses[i]: natural logarithm, for the whole phrase; a negative value makes a phrase
- * less likely, and each token then subtracts its share. If a phrase is given twice, the larger bonus counts. The arguments are
- * not kept; n = 0 is valid. LIN_INVALID, naming the phrase counted from 1, for an empty one, a token below 0, a bonus that is NaN
- * or beyond LIN_CONTEXT_BONUS_MAX either way; LIN_NO_MEMORY. On failure *context is NULL.
+ * If a phrase is given twice, the larger bonus counts. The arguments are not kept; n = 0 is valid. LIN_INVALID, naming the phrase
+ * counted from 1, for an empty one, a token below 0, a bonus that is NaN or beyond LIN_CONTEXT_BONUS_MAX either way;
+ * LIN_NO_MEMORY. On failure *context is NULL.
  */
 #define LIN_CONTEXT_BONUS_MAX 100.0
-lin_status lin_context_create(const int *const *phrases, const int *lengths, const double *bonuses, int n, lin_context **context,
-                              lin_error *err);
+lin_status lin_context_create(const lin_context_phrase *phrases, int n, lin_context **context, lin_error *err);
 void lin_context_destroy(lin_context *context); /* NULL is fine */
 
 /* Moves *state (0: nothing matched) by one token and returns the bonus, natural logarithm, negative if one is taken back. A

@@ -256,31 +256,27 @@ static lin_status make_phones_context(parts *p, lin_error *err)
 {
     lin_transcriber *transcriber = NULL;
     const int n = p->n_phrases;
-    int **labels = lin_calloc((size_t)n, sizeof *labels), *lengths = lin_calloc((size_t)n, sizeof *lengths);
-    double *bonuses = lin_calloc((size_t)n, sizeof *bonuses);
-    lin_status status = labels && lengths && bonuses ? LIN_OK : lin_no_memory(err, "phrases", (size_t)n * sizeof *labels);
+    lin_context_phrase *list = lin_calloc((size_t)n, sizeof *list);
+    lin_status status = list ? LIN_OK : lin_no_memory(err, "phrases", (size_t)n * sizeof *list);
     if (status == LIN_OK) status = lin_transcriber_create(p->phones, p->dictionary, p->g2p, &transcriber, err);
     for (int i = 0; i < n && status == LIN_OK; i++) {
         const char *text = p->phrases[i].text;
         const int *found;
-        status = lin_transcriber_line(transcriber, text, strlen(text), &found, &lengths[i], err);
-        if (status == LIN_OK && lengths[i] == 0) status = lin_fail(err, LIN_INVALID, "it has no word");
+        int length;
+        status = lin_transcriber_line(transcriber, text, strlen(text), &found, &length, err);
+        if (status == LIN_OK && length == 0) status = lin_fail(err, LIN_INVALID, "it has no word");
         if (status != LIN_OK) {
             status = about_phrase(p, &p->phrases[i], status, err);
             break;
         }
-        labels[i] = lin_alloc((size_t)lengths[i], sizeof **labels);
-        if (labels[i]) memcpy(labels[i], found, (size_t)lengths[i] * sizeof **labels);
-        else status = lin_no_memory(err, "a phrase", (size_t)lengths[i] * sizeof **labels);
-        bonuses[i] = p->phrases[i].bonus;
+        int *labels = lin_alloc((size_t)length, sizeof *labels);
+        if (labels) memcpy(labels, found, (size_t)length * sizeof *labels);
+        else status = lin_no_memory(err, "a phrase", (size_t)length * sizeof *labels);
+        list[i] = (lin_context_phrase){labels, length, p->phrases[i].bonus};
     }
-    if (status == LIN_OK) {
-        status = lin_context_create((const int *const *)labels, lengths, bonuses, n, &p->made.phones, err);
-    }
-    for (int i = 0; i < n && labels; i++) lin_free(labels[i]);
-    lin_free((void *)labels);
-    lin_free(lengths);
-    lin_free(bonuses);
+    if (status == LIN_OK) status = lin_context_create(list, n, &p->made.phones, err);
+    for (int i = 0; i < n && list; i++) lin_free((void *)list[i].tokens);
+    lin_free(list);
     lin_transcriber_destroy(transcriber);
     return status;
 }

@@ -141,12 +141,11 @@ static void exhaust(uint64_t seed, int V, int T, const lin_ngram *lm, const lin_
 START_TEST(an_exhaustive_beam_gives_the_sum_over_all_paths)
 {
     const int a[] = {1, 2}, b[] = {2, 1, 2}, c[] = {3};
-    const int *phrases[] = {a, b, c}, lengths[] = {2, 3, 1};
-    const double bonuses[] = {1.5, 2, -0.5};
+    const lin_context_phrase phrases[] = {{a, 2, 1.5}, {b, 3, 2}, {c, 1, -0.5}};
     lin_ngram *lm;
     lin_context *context;
     OK(lin_ngram_parse(arpa, sizeof arpa - 1, "small.arpa", &lm, &err));
-    OK(lin_context_create(phrases, lengths, bonuses, 3, &context, &err));
+    OK(lin_context_create(phrases, 3, &context, &err));
     for (uint64_t seed = 0; seed < (TEST_ASAN ? 24 : 96); seed++) { // 24: each V with each T
         int V = 2 + (int)(seed / 8 % 3), T = 1 + (int)(seed % 8);
         if (V == 4 && T > 6) T -= 4; // more than 1,024 prefixes
@@ -331,12 +330,11 @@ static void against_plain(uint64_t seed, const lin_ngram *lm, const lin_context 
 START_TEST(a_plain_search_finds_the_same)
 {
     const int a[] = {1, 2}, b[] = {2, 1, 2}, c[] = {4};
-    const int *phrases[] = {a, b, c}, lengths[] = {2, 3, 1};
-    const double bonuses[] = {1.5, 2, -0.5};
+    const lin_context_phrase phrases[] = {{a, 2, 1.5}, {b, 3, 2}, {c, 1, -0.5}};
     lin_ngram *lm;
     lin_context *context;
     OK(lin_ngram_parse(arpa, sizeof arpa - 1, "small.arpa", &lm, &err));
-    OK(lin_context_create(phrases, lengths, bonuses, 3, &context, &err));
+    OK(lin_context_create(phrases, 3, &context, &err));
     for (uint64_t seed = 0; seed < 160; seed++) against_plain(seed, seed / 2 % 2 ? lm : NULL, seed / 4 % 2 ? context : NULL);
     lin_context_destroy(context);
     lin_ngram_destroy(lm);

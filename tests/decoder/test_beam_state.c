@@ -25,12 +25,11 @@ START_TEST(phrases_may_change_between_pushes)
 {
     enum { V = 3, T = 7 };
     const int a[] = {1, 2, 1}, b[] = {2, 2}, d[] = {2, 1};
-    const int *first_phrases[] = {a, b}, *second_phrases[] = {d, a}, lengths[] = {3, 2}, other[] = {2, 3};
-    const double bonuses[] = {3, 1}, others[] = {2, 1.5};
+    const lin_context_phrase first_phrases[] = {{a, 3, 3}, {b, 2, 1}}, second_phrases[] = {{d, 2, 2}, {a, 3, 1.5}};
     lin_context *contexts[3] = {NULL};
     float logp[T * V];
-    OK(lin_context_create(first_phrases, lengths, bonuses, 2, &contexts[1], &err));
-    OK(lin_context_create(second_phrases, other, others, 2, &contexts[2], &err));
+    OK(lin_context_create(first_phrases, 2, &contexts[1], &err));
+    OK(lin_context_create(second_phrases, 2, &contexts[2], &err));
     for (uint64_t seed = 0; seed < 54; seed++) {
         const lin_context *first = contexts[seed % 3], *second = contexts[seed / 3 % 3];
         const int before = 1 + (int)(seed / 9);
@@ -65,15 +64,12 @@ END_TEST
 // again at once.
 START_TEST(nothing_stays_of_old_phrases)
 {
-    const int a[] = {1};
-    const int b[] = {1, 2};
-    const int *one[] = {a}, *two[] = {b}, single[] = {1}, both[] = {2};
-    const double five[] = {5}, ten[] = {10};
+    const int labels[] = {1, 2};
     const float rows[] = {-0.01f, -9, -5, -3, -0.1f, -3}, open[] = {-1, -3, -2, -0.05f, -9, -9};
     lin_context *whole, *begun;
     lin_beam_options o = wide(1);
-    OK(lin_context_create(one, single, five, 1, &whole, &err));
-    OK(lin_context_create(two, both, ten, 1, &begun, &err));
+    OK(lin_context_create(&(lin_context_phrase){labels, 1, 5}, 1, &whole, &err));
+    OK(lin_context_create(&(lin_context_phrase){labels, 2, 10}, 1, &begun, &err));
     search s = begin(3, NULL, NULL, o, 0);
     push(&s, whole, rows, 1);
     push(&s, NULL, rows + 3, 1);

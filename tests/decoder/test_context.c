@@ -7,21 +7,20 @@
 enum { MAX_PHRASES = 12, MAX_LENGTH = 6, MAX_TEXT = 60 };
 
 typedef struct phrases {
-    int n, tokens[MAX_PHRASES][MAX_LENGTH], lengths[MAX_PHRASES];
-    const int *at[MAX_PHRASES];
-    double bonuses[MAX_PHRASES];
+    int n, tokens[MAX_PHRASES][MAX_LENGTH];
+    lin_context_phrase list[MAX_PHRASES];
 } phrases;
 
 static void draw(phrases *p, uint64_t seed)
 {
     p->n = (int)lin_random_below(seed, 0, MAX_PHRASES + 1);
     for (int i = 0; i < p->n; i++) {
-        p->lengths[i] = 1 + (int)lin_random_below(seed, (uint64_t)i * 10 + 1, MAX_LENGTH);
-        for (int k = 0; k < p->lengths[i]; k++) {
+        const int n = 1 + (int)lin_random_below(seed, (uint64_t)i * 10 + 1, MAX_LENGTH);
+        for (int k = 0; k < n; k++) {
             p->tokens[i][k] = (int)lin_random_below(seed, (uint64_t)i * 10 + 2 + (uint64_t)k, 3) * (seed % 2 ? 1 : 1000000);
         }
-        p->at[i] = p->tokens[i];
-        p->bonuses[i] = ((double)lin_random_below(seed, (uint64_t)i * 10 + 9, 200) - (seed % 3 ? 0 : 100)) / 8.0;
+        const double bonus = ((double)lin_random_below(seed, (uint64_t)i * 10 + 9, 200) - (seed % 3 ? 0 : 100)) / 8.0;
+        p->list[i] = (lin_context_phrase){p->tokens[i], n, bonus};
     }
 }
 
@@ -30,9 +29,11 @@ static int matches(const int *a, const int *b, int n) { return memcmp(a, b, (siz
 // True if an equal phrase has a larger bonus, or the same bonus and an earlier place: only one of them counts.
 static int counted(const phrases *p, int i)
 {
+    const lin_context_phrase *own = &p->list[i];
     for (int k = 0; k < p->n; k++) {
-        if (k == i || p->lengths[k] != p->lengths[i] || !matches(p->tokens[k], p->tokens[i], p->lengths[i])) continue;
-        if (p->bonuses[k] > p->bonuses[i] || (p->bonuses[k] == p->bonuses[i] && k < i)) return 0;
+        const lin_context_phrase *other = &p->list[k];
+        if (k == i || other->n != own->n || !matches(other->tokens, own->tokens, own->n)) continue;
+        if (other->bonus > own->bonus || (other->bonus == own->bonus && k < i)) return 0;
     }
     return 1;
 }
@@ -42,9 +43,9 @@ static double complete(const phrases *p, const int *text, int n)
 {
     double sum = 0;
     for (int i = 0; i < p->n; i++) {
-        for (int at = 0; counted(p, i) && at + p->lengths[i] <= n; at++) {
-            if (matches(text + at, p->tokens[i], p->lengths[i])) sum += p->bonuses[i];
-        }
+        const lin_context_phrase *own = &p->list[i];
+        for (int at = 0; counted(p, i) && at + own->n <= n; at++)
+            if (matches(text + at, own->tokens, own->n)) sum += own->bonus;
     }
     return sum;
 }
@@ -53,10 +54,11 @@ static double pending(const phrases *p, const int *text, int n)
 {
     double best = 0, worst = 0;
     for (int i = 0; i < p->n; i++) {
-        for (int k = 1; counted(p, i) && k < p->lengths[i] && k <= n; k++) {
-            if (!matches(text + n - k, p->tokens[i], k)) continue;
-            best = fmax(best, p->bonuses[i] * k / p->lengths[i]);
-            worst = fmin(worst, p->bonuses[i] * k / p->lengths[i]);
+        const lin_context_phrase *own = &p->list[i];
+        for (int k = 1; counted(p, i) && k < own->n && k <= n; k++) {
+            if (!matches(text + n - k, own->tokens, k)) continue;
+            best = fmax(best, own->bonus * k / own->n);
+            worst = fmin(worst, own->bonus * k / own->n);
         }
     }
     return best + worst;
@@ -70,7 +72,7 @@ START_TEST(every_occurrence_counts)
         lin_context *c;
         double sum = 0;
         draw(&p, seed);
-        OK(lin_context_create(p.at, p.lengths, p.bonuses, p.n, &c, &err));
+        OK(lin_context_create(p.list, p.n, &c, &err));
         unsigned long allocations = lin_memory_count();
         for (int t = 0; t < MAX_TEXT; t++) {
             text[t] = (int)lin_random_below(seed, 1000 + (uint64_t)t, 4) * (seed % 2 ? 1 : 1000000);
@@ -93,12 +95,12 @@ END_TEST
 START_TEST(taken_back_to_the_bit)
 {
     const int a[] = {1, 2, 3, 4, 5, 6, 7}, b[] = {1, 2, 9};
-    const int *at[] = {a, b}, lengths[] = {7, 3}, text[] = {1, 2, 3, 8, 1, 1, 2, 3, 4, 5, 6, 8};
-    const double bonuses[] = {3.3, 0.7};
+    const int text[] = {1, 2, 3, 8, 1, 1, 2, 3, 4, 5, 6, 8};
+    const lin_context_phrase both[] = {{a, 7, 3.3}, {b, 3, 0.7}};
     lin_context *c;
     double sum = 0;
     int state = 0;
-    OK(lin_context_create(at, lengths, bonuses, 2, &c, &err));
+    OK(lin_context_create(both, 2, &c, &err));
     for (int i = 0; i < 12000; i++) sum += (double)lin_context_next(c, &state, text[i % 12]);
     ck_assert(sum == 0);
     for (int i = 0; i < 3; i++) sum += (double)lin_context_next(c, &state, b[i]);
@@ -114,10 +116,8 @@ END_TEST
 START_TEST(states_from_elsewhere_are_harmless)
 {
     const int a[] = {1, 2};
-    const int *at[] = {a}, lengths[] = {2};
-    const double bonuses[] = {4};
     lin_context *c;
-    OK(lin_context_create(at, lengths, bonuses, 1, &c, &err));
+    OK(lin_context_create(&(lin_context_phrase){a, 2, 4}, 1, &c, &err));
     const int wild[] = {-1, 3, 1 << 30, INT32_MIN, INT32_MAX};
     for (size_t i = 0; i < sizeof wild / sizeof *wild; i++) {
         int state = wild[i];
@@ -133,13 +133,10 @@ END_TEST
 START_TEST(identity)
 {
     const int a[] = {1, 2}, b[] = {1, 3};
-    const int *ab[] = {a, b}, *ba[] = {b, a}, lengths[] = {2, 2};
-    const double four[] = {4, 5}, swapped[] = {5, 4};
+    const lin_context_phrase lists[][2] = {{{a, 2, 4}, {b, 2, 5}}, {{b, 2, 5}, {a, 2, 4}}, {{a, 2, 5}, {b, 2, 4}}};
     lin_context *c[4];
-    OK(lin_context_create(NULL, NULL, NULL, 0, &c[0], &err));
-    OK(lin_context_create(ab, lengths, four, 2, &c[1], &err));
-    OK(lin_context_create(ba, lengths, swapped, 2, &c[2], &err));
-    OK(lin_context_create(ab, lengths, swapped, 2, &c[3], &err));
+    OK(lin_context_create(NULL, 0, &c[0], &err));
+    for (int i = 0; i < 3; i++) OK(lin_context_create(lists[i], 2, &c[i + 1], &err));
     ck_assert(lin_context_id(c[1]) == lin_context_id(c[2]));
     ck_assert(lin_context_id(c[0]) != 0 && lin_context_id(c[0]) != lin_context_id(c[1]));
     ck_assert(lin_context_id(c[1]) != lin_context_id(c[3]));
@@ -153,16 +150,15 @@ END_TEST
 START_TEST(bad_phrases)
 {
     const int a[] = {1, -2}, b[] = {1, 3};
-    const int *at[] = {b, a}, two[] = {2, 2}, none[] = {2, 0};
-    const double fine[] = {4, 5}, nan[] = {4, (double)NAN}, huge[] = {1, -1e3};
+    const lin_context_phrase fine = {b, 2, 4}, bad[] = {{a, 2, 5}, {b, 0, 5}, {b, 2, (double)NAN}, {b, 2, -1e3}};
+    const char *why[] = {"phrase 2 of the context: token -2", "phrase 2 of the context is empty",
+                         "phrase 2 of the context: a bonus of nan", "a bonus of -1000"};
     lin_context *c;
-    FAILS(lin_context_create(at, two, fine, 2, &c, &err), LIN_INVALID, "phrase 2 of the context: token -2");
-    FAILS(lin_context_create(at, none, fine, 2, &c, &err), LIN_INVALID, "phrase 2 of the context is empty");
-    FAILS(lin_context_create(at, two, nan, 2, &c, &err), LIN_INVALID, "phrase 2 of the context: a bonus of nan");
-    FAILS(lin_context_create(at, two, huge, 2, &c, &err), LIN_INVALID, "a bonus of -1000");
-    FAILS(lin_context_create(at, two, fine, -1, &c, &err), LIN_INVALID, "-1 phrases");
+    for (int i = 0; i < 4; i++)
+        FAILS(lin_context_create((const lin_context_phrase[]){fine, bad[i]}, 2, &c, &err), LIN_INVALID, why[i]);
+    FAILS(lin_context_create(&fine, -1, &c, &err), LIN_INVALID, "-1 phrases");
     ck_assert(c == NULL);
-    FAIL_EVERY_ALLOCATION(lin_context_create(at, two, fine, 1, &c, NULL), lin_context_destroy(c));
+    FAIL_EVERY_ALLOCATION(lin_context_create(&fine, 1, &c, NULL), lin_context_destroy(c));
 }
 END_TEST
 

@@ -33,7 +33,6 @@ static lin_path whole, got, tail;
 static void begin_all(int kind, uint64_t seed)
 {
     static const int phrase[] = {1, 2};
-    static const int *const those[] = {phrase};
     const int V = 5 + (int)(seed % 30);
     lin_beam_options b = lin_beam_options_default();
     variant v;
@@ -43,7 +42,7 @@ static void begin_all(int kind, uint64_t seed)
     b.width = seed % 3 ? 12 : 3;
     if (seed % 2) OK(lin_ngram_parse(phones_arpa, sizeof phones_arpa - 1, "phones", &f.lm, &err));
     OK(lin_beam_create(V, f.lm, labels, &b, &f.beam, &err));
-    OK(lin_context_create(those, (const int[]){2}, (const double[]){2}, 1, &f.phrases, &err));
+    OK(lin_context_create(&(lin_context_phrase){phrase, 2, 2}, 1, &f.phrases, &err));
     v = draw_stream(&f.w, f.logp[LIN_SEARCH_WORDS], T, seed);
     begin(&f.words, &f.w, &v.o, v.lm, v.context);
     f.context = (lin_search_context){seed % 5 ? NULL : f.phrases, f.words.context};

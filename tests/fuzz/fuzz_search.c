@@ -120,9 +120,7 @@ static void try_search(const lin_beam *beam, int V, feed f, const lin_context *c
 void fuzz_beam(const uint8_t *data, size_t size)
 {
     static const int words[MOST_V] = {-1, 2, 3, 4, -1, 2, 3, 4, 2}, one[] = {1, 2}, two[] = {2, 2, 3}, three[] = {1};
-    static const int *const phrases[] = {one, two, three};
-    static const int lengths[] = {2, 3, 1};
-    static const double bonuses[] = {3, -2, 100};
+    static const lin_context_phrase phrases[] = {{one, 2, 3}, {two, 3, -2}, {three, 1, 100}};
     if (size < HEADER) return;
     const int V = 1 + data[0] % MOST_V, flags = data[6];
     const lin_beam_options options = {.width = 1 + data[1] % 12,
@@ -136,8 +134,8 @@ void fuzz_beam(const uint8_t *data, size_t size)
     lin_context *context[2];
     lin_beam *beam;
     if (flags & 1) must(lin_ngram_parse(phones_arpa, sizeof phones_arpa - 1, "small.phones_arpa", &lm, NULL) == LIN_OK);
-    must(lin_context_create(phrases, lengths, bonuses, 2, &context[0], NULL) == LIN_OK);
-    must(lin_context_create(phrases + 1, lengths + 1, bonuses + 1, 2, &context[1], NULL) == LIN_OK);
+    must(lin_context_create(phrases, 2, &context[0], NULL) == LIN_OK);
+    must(lin_context_create(phrases + 1, 2, &context[1], NULL) == LIN_OK);
     must(lin_beam_create(V, lm, words, &options, &beam, NULL) == LIN_OK);
     const lin_context *const contexts[] = {NULL, context[0], context[1]};
     try_search(beam, V, (feed){data + HEADER, data + size}, contexts);
