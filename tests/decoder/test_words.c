@@ -13,30 +13,27 @@ START_TEST(test_truth)
         variant v;
         truth t;
         search s;
-        lin_path none = {0}, found = {0};
         draw_case(seed, &w, &v, &t);
         begin(&s, &w, &v.o, v.lm, v.context);
-        OK(lin_words_push(s.words, s.state, s.context, w.logp, w.T, &none, &err));
-        OK(lin_words_finish(s.words, s.state, s.context, NULL, &err));
-        const int n = lin_words_hypotheses(s.words, s.state);
+        feed(&s, w.logp, w.T);
+        ck_assert_int_eq(s.settled.n_words, 0);
+        finish(&s);
+        const int n = count_hypotheses(&s);
         test_require(n == (t.n < 20 ? t.n : 20), "seed %d: %d hypotheses of %d", (int)seed, n, t.n);
         for (int i = 0; i < n; i++) {
-            OK(lin_words_nbest(s.words, s.state, i, &found, &err));
-            const int which = truth_of(&t, &found);
+            const lin_path *found = read_nbest(&s, i);
+            const int which = truth_of(&t, found);
             test_require(which >= 0, "seed %d: hypothesis %d does not exist", (int)seed, i);
             const sequence *is = &t.found[which];
-            test_require(fabs(found.score - t.found[i].score) < 1e-5, "seed %d: hypothesis %d has score %.9g, not %.9g",
-                         (int)seed, i, found.score, t.found[i].score);
-            test_require(fabs(found.score - is->score) < 1e-5 && fabs(found.acoustic - is->acoustic) < 1e-5 &&
-                             fabs(found.language - is->language) < 1e-5,
-                         "seed %d: hypothesis %d has scores %.9g %.9g %.9g, its words %.9g %.9g %.9g", (int)seed, i, found.score,
-                         found.acoustic, found.language, is->score, is->acoustic, is->language);
-            check_shape(&found, 0, w.T);
+            test_require(fabs(found->score - t.found[i].score) < 1e-5, "seed %d: hypothesis %d has score %.9g, not %.9g",
+                         (int)seed, i, found->score, t.found[i].score);
+            test_require(fabs(found->score - is->score) < 1e-5 && fabs(found->acoustic - is->acoustic) < 1e-5 &&
+                             fabs(found->language - is->language) < 1e-5,
+                         "seed %d: hypothesis %d has scores %.9g %.9g %.9g, its words %.9g %.9g %.9g", (int)seed, i, found->score,
+                         found->acoustic, found->language, is->score, is->acoustic, is->language);
+            check_shape(found, 0, w.T);
         }
-        FAILS(lin_words_nbest(s.words, s.state, n, &found, &err), LIN_INVALID, "does not exist");
-        ck_assert_int_eq(none.n_words, 0);
-        lin_path_free(&none);
-        lin_path_free(&found);
+        FAILS(lin_words_nbest(s.words, s.state, n, &s.found, &err), LIN_INVALID, "does not exist");
         end(&s);
     }
 }
@@ -54,24 +51,22 @@ typedef struct stream {
 
 static void begin_stream(stream *x, uint64_t seed) { x->v = draw_stream(&x->w, x->logp, LONG_T, seed); }
 
-static void all_at_once(const stream *x, search *s, lin_path *settled)
+static void all_at_once(const stream *x, search *s)
 {
     begin(s, &x->w, &x->v.o, x->v.lm, x->v.context);
-    OK(lin_words_push(s->words, s->state, s->context, x->logp, LONG_T, settled, &err));
+    feed(s, x->logp, LONG_T);
 }
 
-static void check_same_nbest(const search *a, void *other)
+static void check_same_nbest(search *a, void *other)
 {
-    lin_path x = {0}, y = {0};
-    const int n = lin_words_hypotheses(a->words, a->state);
+    lin_path of_other = {0};
+    const int n = count_hypotheses(a);
     ck_assert_int_eq(n, lin_words_hypotheses(a->words, other));
     for (int i = 0; i < n; i++) {
-        OK(lin_words_nbest(a->words, a->state, i, &x, &err));
-        OK(lin_words_nbest(a->words, other, i, &y, &err));
-        same_path(&x, &y);
+        OK(lin_words_nbest(a->words, other, i, &of_other, &err));
+        same_path(read_nbest(a, i), &of_other);
     }
-    lin_path_free(&x);
-    lin_path_free(&y);
+    lin_path_free(&of_other);
 }
 
 // Moves that are left out early, and words that are scored without a search in the language model, change no bit.
@@ -82,24 +77,23 @@ START_TEST(test_shortcuts)
     for (uint64_t seed = 0; seed < (uint64_t)seeds; seed++) {
         static stream x;
         search s;
-        lin_path with = {0}, without = {0};
+        lin_path without = {0};
         begin_stream(&x, seed);
         x.v.o.score = seed % 8 ? (double)(1 + seed % 6) : 0;
-        all_at_once(&x, &s, &with);
+        all_at_once(&x, &s);
         filtered += s.words->pairs.n > 0;
         void *other = test_buffer(lin_words_bytes(s.words), 1);
         lin_words_reset(s.words, other, 0);
         s.words->pairs.n = 0;
         s.words->thorough = !x.v.context; // a bonus of the context comes after the first comparison with the floor
         OK(lin_words_push(s.words, other, s.context, x.logp, LONG_T, &without, &err));
-        same_path(&with, &without);
+        same_path(&s.settled, &without);
         check_same_nbest(&s, other);
-        OK(lin_words_finish(s.words, s.state, s.context, &with, &err));
+        finish(&s);
         OK(lin_words_finish(s.words, other, s.context, &without, &err));
-        same_path(&with, &without);
+        same_path(&s.settled, &without);
         test_guards(other, "the other state");
         test_buffer_free(other);
-        lin_path_free(&with);
         lin_path_free(&without);
         end(&s);
     }
@@ -113,29 +107,26 @@ START_TEST(test_settled_is_best)
     int early = 0, others = 0;
     for (uint64_t seed = 0; seed < 40; seed++) {
         static stream x;
-        search s;
-        lin_path settled = {0}, whole = {0}, tail = {0};
+        search s[2]; // that settles early, and that does not
         begin_stream(&x, seed);
         x.v.o.longest = LIN_WORDS_LONGEST_MAX;
         x.v.o.settle = 0;
-        for (int n_best = 1; n_best <= 2; n_best++) {
-            x.v.o.n_best = n_best;
-            lin_path *to = n_best == 1 ? &settled : &whole;
-            all_at_once(&x, &s, to);
-            if (n_best == 1) early += to->n_words;
-            else ck_assert_int_eq(to->n_words, 0);
-            OK(lin_words_nbest(s.words, s.state, 0, &tail, &err));
-            OK(lin_words_finish(s.words, s.state, s.context, to, &err));
-            end(&s);
+        for (int i = 0; i < 2; i++) {
+            x.v.o.n_best = 1 + i;
+            all_at_once(&x, &s[i]);
+            if (i == 0) early += s[i].settled.n_words;
+            else ck_assert_int_eq(s[i].settled.n_words, 0);
+            (void)read_nbest(&s[i], 0);
+            finish(&s[i]);
         }
-        int same = settled.n_words == whole.n_words;
-        for (int i = 0; i < whole.n_words && same; i++) same = settled.words[i].word == whole.words[i].word;
+        const lin_path *settled = &s[0].settled, *whole = &s[1].settled;
+        int same = settled->n_words == whole->n_words;
+        for (int i = 0; i < whole->n_words && same; i++) same = settled->words[i].word == whole->words[i].word;
         // With alternatives, exact scores decide at the end.
-        ck_assert(settled.score < whole.score + 1e-9 && (same || settled.score < whole.score));
+        ck_assert(settled->score < whole->score + 1e-9 && (same || settled->score < whole->score));
         others += !same;
-        lin_path_free(&settled);
-        lin_path_free(&whole);
-        lin_path_free(&tail);
+        end(&s[0]);
+        end(&s[1]);
     }
     ck_assert_int_gt(early, 500);
     ck_assert_int_lt(others, 30); // of 40, in rows at random with beams that are far too narrow
@@ -210,11 +201,10 @@ START_TEST(test_states_that_lie)
 {
     static stream x;
     search s;
-    lin_path path = {0};
     begin_stream(&x, 1);
     x.v.o.n_best = 1;
     begin(&s, &x.w, &x.v.o, 1, 0);
-    OK(lin_words_push(s.words, s.state, NULL, x.logp, 60, &path, &err));
+    feed(&s, x.logp, 60);
     const size_t n = lin_words_bytes(s.words);
     void *copy = test_buffer(n, 1);
     const lin_words_view to = lin_words_view_of(s.words, copy);
@@ -240,25 +230,23 @@ START_TEST(test_states_that_lie)
     to.h->magic++;
     FAILS(lin_words_check(s.words, copy, n, &err), LIN_FORMAT, "the bytes are not the state of a word search");
     test_buffer_free(copy);
-    lin_path_free(&path);
     end(&s);
 }
 END_TEST
 
 /* ---- by hand --------------------------------------------------------------------------------------------------------------- */
 
-static const char *hear(search *s, const char *labels, const lin_word_context *context, lin_path *path)
+static const char *hear(search *s, const char *labels)
 {
     static char text[400];
     float logp[100 * HAND_V];
-    const int T = say(logp, labels);
-    lin_path_clear(path);
+    lin_path_clear(&s->settled);
     lin_words_reset(s->words, s->state, 100);
-    OK(lin_words_push(s->words, s->state, context, logp, T, path, &err));
-    OK(lin_words_finish(s->words, s->state, context, path, &err));
+    feed(s, logp, say(logp, labels));
+    finish(s);
     text[0] = '\0';
-    for (int i = 0; i < path->n_words; i++) {
-        const char *word = lin_words_text(s->words, context, path->words[i].word);
+    for (int i = 0; i < s->settled.n_words; i++) {
+        const char *word = lin_words_text(s->words, NULL, s->settled.words[i].word);
         strcat(text, i ? " " : "");
         strcat(text, word ? word : "?");
     }
@@ -269,29 +257,28 @@ START_TEST(test_times)
 {
     const lin_words_options o = plain();
     search s;
-    lin_path p = {0};
+    const lin_path *p = &s.settled;
     by_hand(&s, &o, NULL);
-    ck_assert_str_eq(hear(&s, "0011200220330", NULL, &p), "ab bc");
-    ck_assert_int_eq(p.words[0].start, 102);
-    ck_assert_int_eq(p.words[0].end, 105);
-    ck_assert_int_eq(p.words[1].start, 107);
-    ck_assert_int_eq(p.words[1].end, 112);
-    ck_assert_int_eq(p.phones[0].label, 1);
-    ck_assert_int_eq(p.phones[0].end, 104);
-    ck_assert_int_eq(p.phones[1].start, 104);
-    ck_assert_int_eq(p.phones[3].start, 110);
-    ck_assert_float_eq_tol(p.phones[3].confidence, 0.9f, 1e-6f);
-    ck_assert(p.words[0].confidence > 0.2f && p.words[0].confidence < 0.46f); // "ab's" sounds alike
-    ck_assert(p.words[1].confidence > 0.7f && p.words[1].confidence <= 0.91f);
+    ck_assert_str_eq(hear(&s, "0011200220330"), "ab bc");
+    ck_assert_int_eq(p->words[0].start, 102);
+    ck_assert_int_eq(p->words[0].end, 105);
+    ck_assert_int_eq(p->words[1].start, 107);
+    ck_assert_int_eq(p->words[1].end, 112);
+    ck_assert_int_eq(p->phones[0].label, 1);
+    ck_assert_int_eq(p->phones[0].end, 104);
+    ck_assert_int_eq(p->phones[1].start, 104);
+    ck_assert_int_eq(p->phones[3].start, 110);
+    ck_assert_float_eq_tol(p->phones[3].confidence, 0.9f, 1e-6f);
+    ck_assert(p->words[0].confidence > 0.2f && p->words[0].confidence < 0.46f); // "ab's" sounds alike
+    ck_assert(p->words[1].confidence > 0.7f && p->words[1].confidence <= 0.91f);
     // Labels repeat with a blank between them, within words and across them.
-    ck_assert_str_eq(hear(&s, "2022", NULL, &p), "bb");
-    ck_assert_str_eq(hear(&s, "1202023", NULL, &p), "ab bb c");
-    ck_assert_str_eq(hear(&s, "12023", NULL, &p), "ab bc");
-    ck_assert_str_eq(hear(&s, "123", NULL, &p), "abc");
-    ck_assert_str_eq(hear(&s, "303303", NULL, &p), "c c c");
-    ck_assert_str_eq(hear(&s, "0000", NULL, &p), "");
-    ck_assert_int_eq(p.n_phones, 0);
-    lin_path_free(&p);
+    ck_assert_str_eq(hear(&s, "2022"), "bb");
+    ck_assert_str_eq(hear(&s, "1202023"), "ab bb c");
+    ck_assert_str_eq(hear(&s, "12023"), "ab bc");
+    ck_assert_str_eq(hear(&s, "123"), "abc");
+    ck_assert_str_eq(hear(&s, "303303"), "c c c");
+    ck_assert_str_eq(hear(&s, "0000"), "");
+    ck_assert_int_eq(p->n_phones, 0);
     end(&s);
 }
 END_TEST
@@ -307,11 +294,10 @@ START_TEST(test_gaps)
     static const char *const torn[] = {"100002", "11000022", "100000000002"};
     lin_words_options o = plain();
     search s;
-    lin_path p = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         o.gap = cases[i].gap;
         by_hand(&s, &o, NULL);
-        const char *heard = hear(&s, cases[i].labels, NULL, &p);
+        const char *heard = hear(&s, cases[i].labels);
         ck_assert_msg(strcmp(heard, cases[i].words) == 0, "%s: %s", cases[i].labels, heard);
         end(&s);
     }
@@ -319,7 +305,7 @@ START_TEST(test_gaps)
     for (o.gap = 3; o.gap >= 0; o.gap -= 3) {
         by_hand(&s, &o, NULL);
         for (size_t i = 0; i < sizeof torn / sizeof *torn; i++) {
-            const char *heard = hear(&s, torn[i], NULL, &p);
+            const char *heard = hear(&s, torn[i]);
             ck_assert_msg(strcmp(heard, o.gap ? "? ?" : "ab") == 0, "%s, gap %d: %s", torn[i], o.gap, heard);
         }
         end(&s);
@@ -329,10 +315,9 @@ START_TEST(test_gaps)
     o.width = 1;
     o.unknown = -INFINITY;
     by_hand(&s, &o, NULL);
-    ck_assert_str_eq(hear(&s, "2000000000000002", NULL, &p), "bb");
-    ck_assert_int_eq(p.words[0].end, 116);
+    ck_assert_str_eq(hear(&s, "2000000000000002"), "bb");
+    ck_assert_int_eq(s.settled.words[0].end, 116);
     end(&s);
-    lin_path_free(&p);
 }
 END_TEST
 
@@ -351,7 +336,6 @@ START_TEST(test_waiting)
     lin_words_options o = plain();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         search s;
-        lin_path p = {0};
         float logp[20 * HAND_V];
         o.settle = cases[i].settle;
         o.wait = cases[i].wait;
@@ -359,14 +343,13 @@ START_TEST(test_waiting)
         const int T = say(logp, "1200000000000");
         int rows = 0;
         for (int t = 0; t < T; t++) {
-            OK(lin_words_push(s.words, s.state, NULL, logp + t * HAND_V, 1, &p, &err));
-            if (p.n_words && !rows) rows = t + 1;
+            feed(&s, logp + t * HAND_V, 1);
+            if (s.settled.n_words && !rows) rows = t + 1;
         }
         ck_assert_msg(rows == cases[i].rows, "settle %g, wait %d: after %d rows", o.settle, o.wait, rows);
-        OK(lin_words_finish(s.words, s.state, NULL, &p, &err));
-        ck_assert_int_eq(p.n_words, 1);
-        ck_assert_str_eq(lin_words_text(s.words, NULL, p.words[0].word), "ab");
-        lin_path_free(&p);
+        finish(&s);
+        ck_assert_int_eq(s.settled.n_words, 1);
+        ck_assert_str_eq(lin_words_text(s.words, NULL, s.settled.words[0].word), "ab");
         end(&s);
     }
 }
@@ -378,28 +361,27 @@ START_TEST(test_sure)
     int n = 0;
     for (uint64_t seed = 0; seed < 20; seed++) {
         static stream x;
-        lin_path p[2] = {{0}, {0}};
+        search s[2];
         begin_stream(&x, seed);
         for (int i = 0; i < 2; i++) {
-            search s;
             if (i) memcpy(x.v.o.sure, (double[3]){-0.3, 0.6, 0.7}, sizeof x.v.o.sure);
-            all_at_once(&x, &s, &p[i]);
-            OK(lin_words_finish(s.words, s.state, s.context, &p[i], &err));
-            end(&s);
+            all_at_once(&x, &s[i]);
+            finish(&s[i]);
         }
-        ck_assert_int_eq(p[0].n_words, p[1].n_words);
-        for (int i = 0; i < p[0].n_words; i++, n++) {
-            const lin_path_word *a = &p[0].words[i], *b = &p[1].words[i];
+        const lin_path *plain_path = &s[0].settled, *sure = &s[1].settled;
+        ck_assert_int_eq(plain_path->n_words, sure->n_words);
+        for (int i = 0; i < plain_path->n_words; i++, n++) {
+            const lin_path_word *a = &plain_path->words[i], *b = &sure->words[i];
             double mean = 0;
             for (int k = 0; k < a->n_phones; k++)
-                mean += log((double)p[0].phones[a->first_phone + k].confidence) / a->n_phones;
+                mean += log((double)plain_path->phones[a->first_phone + k].confidence) / a->n_phones;
             const double share = fmin(fmax((double)a->confidence / exp(mean), 1e-4), 1 - 1e-4);
             const double odds = exp(-0.3 + 0.6 * mean) * pow(share / (1 - share), 0.7);
             ck_assert_int_eq(a->word, b->word);
             ck_assert_double_eq_tol((double)b->confidence, odds / (1 + odds), 1e-3);
         }
-        lin_path_free(&p[0]);
-        lin_path_free(&p[1]);
+        end(&s[0]);
+        end(&s[1]);
     }
     ck_assert_int_gt(n, 200);
 }
@@ -410,24 +392,23 @@ START_TEST(test_unknown_words)
     lin_words_options o = plain();
     o.unknown = -4;
     search s;
-    lin_path p = {0};
+    const lin_path *p = &s.settled;
     by_hand(&s, &o, NULL);
-    ck_assert_str_eq(hear(&s, "11200440033004400112", NULL, &p), "ab ? ab");
-    ck_assert_int_eq(p.words[1].word, LIN_WORD_UNKNOWN);
-    ck_assert_int_eq(p.words[1].n_phones, 3);
-    ck_assert_int_eq(p.phones[p.words[1].first_phone].label, 4);
-    ck_assert_int_eq(p.phones[p.words[1].first_phone + 1].label, 3);
-    ck_assert_int_eq(p.words[1].start, 105);
-    ck_assert_int_eq(p.words[1].end, 115);
+    ck_assert_str_eq(hear(&s, "11200440033004400112"), "ab ? ab");
+    ck_assert_int_eq(p->words[1].word, LIN_WORD_UNKNOWN);
+    ck_assert_int_eq(p->words[1].n_phones, 3);
+    ck_assert_int_eq(p->phones[p->words[1].first_phone].label, 4);
+    ck_assert_int_eq(p->phones[p->words[1].first_phone + 1].label, 3);
+    ck_assert_int_eq(p->words[1].start, 105);
+    ck_assert_int_eq(p->words[1].end, 115);
     ck_assert_ptr_null(lin_words_text(s.words, NULL, LIN_WORD_UNKNOWN));
     // Without words outside the lexicon, a search with no complete word at the end returns an error.
     end(&s);
     o.unknown = -INFINITY;
     o.width = 1;
     by_hand(&s, &o, NULL);
-    ck_assert_str_eq(hear(&s, "1111", NULL, &p), "?");
-    ck_assert_int_eq(p.phones[0].label, 1);
-    lin_path_free(&p);
+    ck_assert_str_eq(hear(&s, "1111"), "?");
+    ck_assert_int_eq(p->phones[0].label, 1);
     end(&s);
 }
 END_TEST
@@ -437,18 +418,16 @@ START_TEST(test_homophones)
     lin_words_options o = plain();
     o.n_best = 4;
     search s;
-    lin_path p = {0};
     by_hand(&s, &o, hand_arpa);
-    ck_assert_str_eq(hear(&s, "11202330", NULL, &p), "ab bc");
+    ck_assert_str_eq(hear(&s, "11202330"), "ab bc");
     int found = 0;
-    ck_assert_int_eq(lin_words_hypotheses(s.words, s.state), 4);
+    ck_assert_int_eq(count_hypotheses(&s), 4);
     for (int i = 1; i < 4; i++) {
-        OK(lin_words_nbest(s.words, s.state, i, &p, &err));
-        found += p.n_words == 2 && !strcmp(lin_words_text(s.words, NULL, p.words[0].word), "ab's") &&
-                 !strcmp(lin_words_text(s.words, NULL, p.words[1].word), "bc");
+        const lin_path *p = read_nbest(&s, i);
+        found += p->n_words == 2 && !strcmp(lin_words_text(s.words, NULL, p->words[0].word), "ab's") &&
+                 !strcmp(lin_words_text(s.words, NULL, p->words[1].word), "bc");
     }
     ck_assert_int_eq(found, 1);
-    lin_path_free(&p);
     end(&s);
 }
 END_TEST
@@ -459,34 +438,22 @@ START_TEST(test_different_futures)
     static const int labels[][2] = {{2, 0}, {3, 0}, {2, 4}};
     static const lin_tree_entry entries[] = {{"b", labels[0], 1, 0, 0}, {"c", labels[1], 1, 0, 0}, {"bd", labels[2], 2, 0, 0}};
     lin_words_options o = plain();
-    search s = {0};
-    lin_path p = {0};
     float logp[4 * HAND_V];
-    OK(lin_tree_create_list(entries, 3, HAND_V, NULL, 0, &s.tree, &err));
     for (int context = 0; context < 2; context++) {
+        search s = {0};
         o.bonus = context ? 0 : 2;
-        OK(lin_words_create(s.tree, NULL, &o, &s.words, &err));
-        s.state = test_buffer(lin_words_bytes(s.words), 1);
-        lin_words_reset(s.words, s.state, 0);
-        OK(lin_word_context_create(s.tree, &(lin_word_phrase){"c c", 4}, 1, NULL, &s.context, &err));
+        begin_with(&s, entries, 3, HAND_V, &o, 0, 0);
+        if (context) OK(lin_word_context_create(s.tree, &(lin_word_phrase){"c c", 4}, 1, NULL, &s.context, &err));
         const int T = say(logp, context ? "2024" : "224");
         logp[2] = logf(context ? 0.6f : 0.5f); // b rather than c, but that needs a blank before bd
         logp[3] = logf(context ? 0.3f : 0.45f);
-        OK(lin_words_push(s.words, s.state, context ? s.context : NULL, logp, T, &p, &err));
-        OK(lin_words_finish(s.words, s.state, context ? s.context : NULL, &p, &err));
-        ck_assert_int_eq(p.n_words, 2);
-        ck_assert_int_eq(p.words[0].word, context ? 0 : 1);
-        ck_assert_int_eq(p.words[1].word, 2);
-        lin_path_clear(&p);
-        lin_word_context_destroy(s.context);
-        s.context = NULL;
-        lin_words_destroy(s.words);
-        test_buffer_free(s.state);
-        s.words = NULL;
-        s.state = NULL;
+        feed(&s, logp, T);
+        finish(&s);
+        ck_assert_int_eq(s.settled.n_words, 2);
+        ck_assert_int_eq(s.settled.words[0].word, context ? 0 : 1);
+        ck_assert_int_eq(s.settled.words[1].word, 2);
+        end(&s);
     }
-    lin_path_free(&p);
-    end(&s);
 }
 END_TEST
 

@@ -1,7 +1,6 @@
 // decoder/words.c with a grammar: against brute force over the sentences of random grammars.
 #include <math.h>
 
-#include "lexicon/grammar.h"
 #include "tests/decoder/words_case.h"
 
 /* ---- random grammars, and the sentences that they mean by definition ------------------------------------------------------- */
@@ -115,30 +114,11 @@ static void draw_grammar(const world *w, drawn *d, char *text, language *l)
 
 /* ---- the search ------------------------------------------------------------------------------------------------------------ */
 
-typedef struct spoken {
-    lin_grammar *grammar;
-    lin_tree *tree;
-    lin_words *words;
-    void *state;
-} spoken;
-
-static void begin_grammar(spoken *s, const world *w, const char *text, const lin_words_options *o, double least)
+static void begin_grammar(search *s, const world *w, const char *text, const lin_words_options *o, double least)
 {
+    *s = (search){0};
     OK(lin_grammar_parse(text, strlen(text), "grammar", NULL, NULL, &s->grammar, &err));
-    OK(lin_tree_create_list(w->entries, w->n_prons, w->V, NULL, 0, &s->tree, &err));
-    OK(lin_grammar_bind(s->grammar, s->tree, &err));
-    OK(lin_words_create_grammar(s->tree, s->grammar, least, o, &s->words, &err));
-    s->state = test_buffer(lin_words_bytes(s->words), 1);
-    lin_words_reset(s->words, s->state, 0);
-}
-
-static void end_grammar(spoken *s)
-{
-    test_guards(s->state, "a state of words");
-    test_buffer_free(s->state);
-    lin_words_destroy(s->words);
-    lin_tree_destroy(s->tree);
-    lin_grammar_destroy(s->grammar);
+    begin_with(s, w->entries, w->n_prons, w->V, o, least, 0);
 }
 
 static void draw(uint64_t seed, world *w, lin_words_options *o, truth *t, char *text, language *l)
@@ -167,31 +147,27 @@ START_TEST(test_sentences)
     lin_words_options o;
     truth t;
     for (uint64_t seed = (uint64_t)_i * 30; seed < (uint64_t)_i * 30 + 30; seed++) {
-        spoken s;
-        lin_path none = {0}, found = {0};
+        search s;
         draw(seed, &w, &o, &t, text, &l);
         begin_grammar(&s, &w, text, &o, 0);
-        OK(lin_words_push(s.words, s.state, NULL, w.logp, w.T, &none, &err));
-        OK(lin_words_finish(s.words, s.state, NULL, NULL, &err));
-        const int n = lin_words_hypotheses(s.words, s.state);
-        OK(lin_words_nbest(s.words, s.state, 0, &found, &err));
+        feed(&s, w.logp, w.T);
+        ck_assert_int_eq(s.settled.n_words, 0);
+        finish(&s);
+        const int n = count_hypotheses(&s);
+        const lin_path *found = read_nbest(&s, 0);
         if (!t.n || !all[0].n) {
-            test_require(found.n_words == 0, "seed %d: %d words are no sentence", (int)seed, found.n_words);
+            test_require(found->n_words == 0, "seed %d: %d words are no sentence", (int)seed, found->n_words);
         } else {
             test_require(n == (t.n < 20 ? t.n : 20), "seed %d: %d hypotheses of %d\n%s", (int)seed, n, t.n, text);
             for (int i = 0; i < n; i++) {
-                OK(lin_words_nbest(s.words, s.state, i, &found, &err));
-                const int which = truth_of(&t, &found);
+                const int which = truth_of(&t, read_nbest(&s, i));
                 test_require(which >= 0, "seed %d: hypothesis %d is no sentence", (int)seed, i);
-                test_require(fabs(found.score - all[i].score) < 1e-5 && fabs(found.acoustic - all[which].acoustic) < 1e-5,
-                             "seed %d: hypothesis %d has score %.9g, not %.9g", (int)seed, i, found.score, all[i].score);
-                check_shape(&found, 0, w.T);
+                test_require(fabs(found->score - all[i].score) < 1e-5 && fabs(found->acoustic - all[which].acoustic) < 1e-5,
+                             "seed %d: hypothesis %d has score %.9g, not %.9g", (int)seed, i, found->score, all[i].score);
+                check_shape(found, 0, w.T);
             }
         }
-        ck_assert_int_eq(none.n_words, 0);
-        lin_path_free(&none);
-        lin_path_free(&found);
-        end_grammar(&s);
+        end(&s);
     }
 }
 END_TEST
@@ -205,29 +181,25 @@ START_TEST(test_splits)
     lin_words_options o;
     truth t;
     for (uint64_t seed = 500; seed < 560; seed++) {
-        spoken s;
-        lin_path one = {0}, other = {0};
+        search s[2];
         draw(seed, &w, &o, &t, text, &l);
         o.n_best = 1 + (int)(seed % 2);
-        begin_grammar(&s, &w, text, &o, 0.05);
-        OK(lin_words_push(s.words, s.state, NULL, w.logp, w.T, &one, &err));
-        OK(lin_words_finish(s.words, s.state, NULL, &one, &err));
-        lin_words_reset(s.words, s.state, 0);
+        for (int i = 0; i < 2; i++) begin_grammar(&s[i], &w, text, &o, 0.05);
+        feed(&s[0], w.logp, w.T);
         for (int i = 0; i < w.T; i++) {
-            OK(lin_words_push(s.words, s.state, NULL, w.logp + i * w.V, 1, &other, &err));
-            OK(lin_words_check(s.words, s.state, lin_words_bytes(s.words), &err));
-            ck_assert_int_eq(other.n_words, 0);
+            feed(&s[1], w.logp + i * w.V, 1);
+            check_state(&s[1]);
+            ck_assert_int_eq(s[1].settled.n_words, 0);
         }
-        OK(lin_words_finish(s.words, s.state, NULL, &other, &err));
-        OK(lin_words_check(s.words, s.state, lin_words_bytes(s.words), &err));
-        ck_assert_int_eq(one.n_words, other.n_words);
-        for (int i = 0; i < one.n_words; i++) {
-            ck_assert_int_eq(one.words[i].word, other.words[i].word);
-            ck_assert(!memcmp(&one.words[i].confidence, &other.words[i].confidence, sizeof one.words[i].confidence));
+        for (int i = 0; i < 2; i++) finish(&s[i]);
+        check_state(&s[1]);
+        const lin_path *one = &s[0].settled, *other = &s[1].settled;
+        ck_assert_int_eq(one->n_words, other->n_words);
+        for (int i = 0; i < one->n_words; i++) {
+            ck_assert_int_eq(one->words[i].word, other->words[i].word);
+            ck_assert(!memcmp(&one->words[i].confidence, &other->words[i].confidence, sizeof one->words[i].confidence));
         }
-        lin_path_free(&one);
-        lin_path_free(&other);
-        end_grammar(&s);
+        for (int i = 0; i < 2; i++) end(&s[i]);
     }
 }
 END_TEST
@@ -241,25 +213,19 @@ static int hear_by(const char *grammar, const char *labels, double least, double
     static const lin_tree_entry entries[] = {{"ab", prons[0], 2, 0, 0}, {"ba", prons[1], 2, 0, 0}, {"c", prons[2], 1, 0, 0}};
     static float logp[100 * HAND_V];
     lin_words_options o = lin_words_options_default();
+    search s = {0};
     o.bonus = o.blank_penalty = 0;
-    o.unknown = 0;
     o.unknown_phone = log(0.3);
-    spoken s;
-    lin_path path = {0};
     OK(lin_grammar_parse(grammar, strlen(grammar), "grammar", NULL, &(lin_grammar_list){0}, &s.grammar, &err));
-    OK(lin_tree_create_list(entries, 3, HAND_V, NULL, 0, &s.tree, &err));
-    OK(lin_grammar_bind(s.grammar, s.tree, &err));
-    if (!lin_grammar_has_unknown(s.grammar)) o.unknown = -INFINITY;
-    OK(lin_words_create_grammar(s.tree, s.grammar, least, &o, &s.words, &err));
-    s.state = test_buffer(lin_words_bytes(s.words), 1);
-    lin_words_reset(s.words, s.state, 0);
-    OK(lin_words_push(s.words, s.state, NULL, logp, say(logp, labels), &path, &err));
-    OK(lin_words_finish(s.words, s.state, NULL, &path, &err));
+    o.unknown = lin_grammar_has_unknown(s.grammar) ? 0 : -INFINITY;
+    begin_with(&s, entries, 3, HAND_V, &o, least, 0);
+    feed(&s, logp, say(logp, labels));
+    finish(&s);
+    const lin_path *path = &s.settled;
     int code = 0;
-    for (int i = 0; i < path.n_words; i++) code = 10 * code + (path.words[i].word < 0 ? 9 : path.words[i].word + 1);
-    *confidence = path.n_words ? (double)path.words[0].confidence : 0;
-    lin_path_free(&path);
-    end_grammar(&s);
+    for (int i = 0; i < path->n_words; i++) code = 10 * code + (path->words[i].word < 0 ? 9 : path->words[i].word + 1);
+    *confidence = path->n_words ? (double)path->words[0].confidence : 0;
+    end(&s);
     return code;
 }
 
@@ -291,7 +257,7 @@ START_TEST(test_another_grammar)
     static char text[TEXT_MOST];
     lin_words_options o;
     truth t;
-    spoken a, b;
+    search a, b;
     lin_path path = {0};
     draw(7, &w, &o, &t, text, &l);
     begin_grammar(&a, &w, text, &o, 0);
@@ -306,8 +272,8 @@ START_TEST(test_another_grammar)
     ck_assert_int_eq(path.words[0].start >= w.T, 1);
     FAILS(lin_words_check(a.words, a.state, lin_words_bytes(a.words), &err), LIN_MISMATCH, "another lexicon");
     lin_path_free(&path);
-    end_grammar(&a);
-    end_grammar(&b);
+    end(&a);
+    end(&b);
 }
 END_TEST
 

@@ -55,41 +55,38 @@ START_TEST(test_recombination)
         variant v;
         truth t;
         search s;
-        lin_path none = {0}, found = {0};
         double shares[T_MAX];
         draw_case(seed, &w, &v, &t);
         v.o.rivals = 1;
         v.o.n_best = 10;
         begin(&s, &w, &v.o, v.lm, v.context);
-        OK(lin_words_push(s.words, s.state, s.context, w.logp, w.T, &none, &err));
-        OK(lin_words_check(s.words, s.state, lin_words_bytes(s.words), &err));
-        for (int i = 0; i < lin_words_hypotheses(s.words, s.state); i++) OK(lin_words_nbest(s.words, s.state, i, &found, &err));
-        OK(lin_words_check(s.words, s.state, lin_words_bytes(s.words), &err));
-        OK(lin_words_finish(s.words, s.state, s.context, NULL, &err));
+        feed(&s, w.logp, w.T);
+        check_state(&s);
+        for (int i = 0; i < count_hypotheses(&s); i++) (void)read_nbest(&s, i);
+        check_state(&s);
+        finish(&s);
         double last = INFINITY;
-        for (int i = 0; i < lin_words_hypotheses(s.words, s.state); i++) {
-            OK(lin_words_nbest(s.words, s.state, i, &found, &err));
-            const int which = truth_of(&t, &found);
+        for (int i = 0; i < count_hypotheses(&s); i++) {
+            const lin_path *found = read_nbest(&s, i);
+            const int which = truth_of(&t, found);
             test_require(which >= 0, "seed %d: hypothesis %d does not exist", (int)seed, i);
             const sequence *is = &t.found[which];
-            check_shape(&found, 0, w.T);
-            ck_assert(found.score <= last);
-            last = found.score;
-            test_require(found.score < is->score + 1e-5, "seed %d: hypothesis %d has score %.9g, its words %.9g", (int)seed, i,
-                         found.score, is->score);
+            check_shape(found, 0, w.T);
+            ck_assert(found->score <= last);
+            last = found->score;
+            test_require(found->score < is->score + 1e-5, "seed %d: hypothesis %d has score %.9g, its words %.9g", (int)seed, i,
+                         found->score, is->score);
             listed++;
-            exact += found.score > is->score - 1e-5; // another pronunciation may be better
+            exact += found->score > is->score - 1e-5; // another pronunciation may be better
             right += i == 0 && is->score > t.found[0].score - 1e-5;
             among += i < 5 && is->score > t.found[t.n < 5 ? t.n - 1 : 4].score - 1e-5;
             if (i == 0) true_shares(&t, is, shares);
             double more = 0; // the sum only: which of two equal words is kept is not defined
-            for (int k = 0; i == 0 && k < is->n; k++, n_shares++) more += share_of(&found, k) - shares[k];
+            for (int k = 0; i == 0 && k < is->n; k++, n_shares++) more += share_of(found, k) - shares[k];
             off += fabs(more);
         }
         cases++;
         wanted += t.n < 5 ? t.n : 5;
-        lin_path_free(&none);
-        lin_path_free(&found);
         end(&s);
     }
     test_require(exact >= listed * 99 / 100, "%d of %d scores are exact", exact, listed);
@@ -107,29 +104,28 @@ START_TEST(test_confidence_beside_unknown)
     for (uint64_t seed = 2000; seed < 2000 + (uint64_t)seeds; seed++) {
         static world w;
         variant v;
-        lin_path paths[2] = {{0}, {0}};
+        search s[2];
         draw_world(&w, seed);
         v = draw_variant(seed);
         v.o.rivals = 1;
         v.o.n_best = 1;
         for (int i = 0; i < 2; i++) {
-            search s;
             v.o.unknown = i ? -15 : -INFINITY;
             v.o.unknown_phone = 0;
-            begin(&s, &w, &v.o, 0, 0);
-            OK(lin_words_push(s.words, s.state, s.context, w.logp, w.T, &paths[i], &err));
-            OK(lin_words_finish(s.words, s.state, s.context, &paths[i], &err));
-            end(&s);
+            begin(&s[i], &w, &v.o, 0, 0);
+            feed(&s[i], w.logp, w.T);
+            finish(&s[i]);
         }
+        const lin_path *a = &s[0].settled, *b = &s[1].settled;
         // If a search ends without a complete word, the two differ.
-        for (int k = 0; paths[0].n_words == paths[1].n_words && k < paths[0].n_words; k++, n++) {
-            if (paths[0].words[k].word != paths[1].words[k].word) break;
-            test_require(fabsf(paths[0].words[k].confidence - paths[1].words[k].confidence) < 0.02f,
+        for (int k = 0; a->n_words == b->n_words && k < a->n_words; k++, n++) {
+            if (a->words[k].word != b->words[k].word) break;
+            test_require(fabsf(a->words[k].confidence - b->words[k].confidence) < 0.02f,
                          "seed %d: word %d has confidence %.3f, with unknown words %.3f", (int)seed, k,
-                         (double)paths[0].words[k].confidence, (double)paths[1].words[k].confidence);
+                         (double)a->words[k].confidence, (double)b->words[k].confidence);
         }
-        lin_path_free(&paths[0]);
-        lin_path_free(&paths[1]);
+        end(&s[0]);
+        end(&s[1]);
     }
     ck_assert_int_gt(n, seeds * 2 / 3);
 }
@@ -150,28 +146,23 @@ START_TEST(test_impossible_alternatives)
     o.blank_penalty = 0;
     o.unknown = -INFINITY;
     o.n_best = 10;
-    lin_path p = {0};
     for (int r = 0; r < 2; r++) {
         search s = {0};
         float logp[6];
-        OK(lin_tree_create_list(entries, 3, 3, NULL, 0, &s.tree, &err));
-        OK(lin_words_create(s.tree, NULL, &o, &s.words, &err));
-        s.state = test_buffer(lin_words_bytes(s.words), 1);
-        lin_words_reset(s.words, s.state, 0);
+        begin_with(&s, entries, 3, 3, &o, 0, 0);
         for (int i = 0; i < 6; i++) logp[i] = (float)log(rows[r][i / 3][i % 3]);
-        OK(lin_words_push(s.words, s.state, NULL, logp, 2, &p, &err));
-        OK(lin_words_finish(s.words, s.state, NULL, NULL, &err));
-        ck_assert_int_eq(lin_words_hypotheses(s.words, s.state), 4);
+        feed(&s, logp, 2);
+        finish(&s);
+        ck_assert_int_eq(count_hypotheses(&s), 4);
         for (int i = 0; i < 4; i++) {
             char text[20] = "";
-            OK(lin_words_nbest(s.words, s.state, i, &p, &err));
-            for (int k = 0; k < p.n_words; k++) strcat(strcat(text, lin_words_text(s.words, NULL, p.words[k].word)), " ");
+            const lin_path *p = read_nbest(&s, i);
+            for (int k = 0; k < p->n_words; k++) strcat(strcat(text, lin_words_text(s.words, NULL, p->words[k].word)), " ");
             ck_assert_str_eq(text, is[r][i].words);
-            ck_assert_double_eq_tol(exp(p.score), is[r][i].p, 1e-6);
+            ck_assert_double_eq_tol(exp(p->score), is[r][i].p, 1e-6);
         }
         end(&s);
     }
-    lin_path_free(&p);
 }
 END_TEST
 
@@ -194,7 +185,6 @@ START_TEST(test_exact_scores)
         static world w;
         static float logp[ROWS * V_MAX];
         search s;
-        lin_path p = {0};
         drawn d = {seed, 5000000};
         const int T = seed % 10 ? 60 : ROWS;
         draw_world(&w, seed);
@@ -204,22 +194,21 @@ START_TEST(test_exact_scores)
         v.o.rivals = 1;
         draw_rows(logp, T, w.V, &d, 8);
         begin(&s, &w, &v.o, v.lm, v.context);
-        OK(lin_words_push(s.words, s.state, s.context, logp, T, &p, &err));
-        ck_assert_int_eq(p.n_words, 0);
+        feed(&s, logp, T);
+        ck_assert_int_eq(s.settled.n_words, 0);
         for (int finished = 0; finished < 2; finished++) {
             double last = INFINITY;
-            if (finished) OK(lin_words_finish(s.words, s.state, s.context, NULL, &err));
-            const int n = lin_words_hypotheses(s.words, s.state);
+            if (finished) finish(&s);
+            const int n = count_hypotheses(&s);
             for (int i = !finished; i < n; i++, listed++) { // before the end the best one has the score of the search
-                OK(lin_words_nbest(s.words, s.state, i, &p, &err));
-                const double exact = path_log(&p, logp, T, w.V, v.o.blank_penalty);
-                test_require(fabs(p.acoustic - exact) < 1e-6, "seed %d: hypothesis %d has %.9g, its phones %.9g", (int)seed, i,
-                             p.acoustic, exact);
-                ck_assert(p.score <= last);
-                last = p.score;
+                const lin_path *p = read_nbest(&s, i);
+                const double exact = path_log(p, logp, T, w.V, v.o.blank_penalty);
+                test_require(fabs(p->acoustic - exact) < 1e-6, "seed %d: hypothesis %d has %.9g, its phones %.9g", (int)seed, i,
+                             p->acoustic, exact);
+                ck_assert(p->score <= last);
+                last = p->score;
             }
         }
-        lin_path_free(&p);
         end(&s);
     }
     ck_assert_int_gt(listed, 1000);
@@ -236,7 +225,6 @@ START_TEST(test_more_rows_than_kept)
     for (int half = 0; half < 2; half++) {
         lin_words_options o = plain();
         search s;
-        lin_path p = {0};
         o.n_best = 4;
         o.unknown = half ? -INFINITY : -10;
         o.score = half ? 5 : 14; // 5: no complete word survives
@@ -249,27 +237,23 @@ START_TEST(test_more_rows_than_kept)
         for (int i = 0; i < T; i++) { // nearly certain rows, or a phone in the silence would score better
             for (int v = 0; v < HAND_V; v++) logp[i * HAND_V + v] = logf(logp[i * HAND_V + v] > -1 ? 0.9999f : 0.000025f);
         }
-        OK(lin_words_push(s.words, s.state, NULL, logp, T, &p, &err));
-        OK(lin_words_check(s.words, s.state, lin_words_bytes(s.words), &err));
-        OK(lin_words_finish(s.words, s.state, NULL, NULL, &err));
+        feed(&s, logp, T);
+        check_state(&s);
+        const int n_words = s.settled.n_words, n_phones = s.settled.n_phones;
+        finish(&s);
         const lin_words_view parts = lin_words_view_of(s.words, s.state);
         ck_assert_int_eq(parts.h->rows_lost, half);
-        ck_assert_int_eq(p.n_words, !half);
-        lin_path whole = {0};
-        for (int i = 0; i < lin_words_hypotheses(s.words, s.state); i++) {
-            lin_path tail = {0};
-            OK(lin_words_nbest(s.words, s.state, i, &tail, &err));
-            lin_path_clear(&whole);
-            OK(lin_path_reserve(&whole, p.n_phones + tail.n_phones, 1, &err));
-            for (int k = 0; k < p.n_phones; k++) whole.phones[whole.n_phones++] = p.phones[k];
-            for (int k = 0; k < tail.n_phones; k++) whole.phones[whole.n_phones++] = tail.phones[k];
-            const double exact = path_log(&whole, logp, T, HAND_V, 0);
-            test_require(tail.acoustic < exact + 1e-6 && (i || tail.acoustic > exact - 0.01), "hypothesis %d: %.9g, exact %.9g",
-                         i, tail.acoustic, exact);
-            lin_path_free(&tail);
+        ck_assert_int_eq(n_words, !half);
+        for (int i = 0; i < count_hypotheses(&s); i++) {
+            const lin_path *tail = read_nbest(&s, i);
+            lin_path *whole = &s.settled;
+            whole->n_phones = n_phones;
+            OK(lin_path_reserve(whole, tail->n_phones, 1, &err));
+            for (int k = 0; k < tail->n_phones; k++) whole->phones[whole->n_phones++] = tail->phones[k];
+            const double exact = path_log(whole, logp, T, HAND_V, 0);
+            test_require(tail->acoustic < exact + 1e-6 && (i || tail->acoustic > exact - 0.01), "hypothesis %d: %.9g, exact %.9g",
+                         i, tail->acoustic, exact);
         }
-        lin_path_free(&whole);
-        lin_path_free(&p);
         end(&s);
     }
 }

@@ -5,26 +5,38 @@
 #define LIN_TESTS_DECODER_WORDS_CASE_H
 
 #include "decoder/words_internal.h"
+#include "lexicon/grammar.h"
 #include "tests/decoder/words_truth.h"
 
 static sequence *all; // space for the sequences that brute force finds
 
 typedef struct search {
     lin_ngram *lm;
+    lin_grammar *grammar;
     lin_tree *tree;
     lin_words *words;
     lin_word_context *context;
     void *state;
+    lin_path settled, found; // by pushes and by the end; the hypothesis that was read last
 } search;
+
+// Over these words, with the language model or the grammar that the search has; least: of the grammar.
+SUPPORT void begin_with(search *s, const lin_tree_entry *entries, int n, int V, const lin_words_options *o, double least,
+                        int first_frame)
+{
+    OK(lin_tree_create_list(entries, n, V, s->lm, 1, &s->tree, &err));
+    if (s->grammar) OK(lin_grammar_bind(s->grammar, s->tree, &err));
+    OK(s->grammar ? lin_words_create_grammar(s->tree, s->grammar, least, o, &s->words, &err)
+                  : lin_words_create(s->tree, s->lm, o, &s->words, &err));
+    s->state = test_buffer(lin_words_bytes(s->words), 1);
+    lin_words_reset(s->words, s->state, first_frame);
+}
 
 SUPPORT void begin(search *s, const world *w, const lin_words_options *o, int with_lm, int with_context)
 {
     *s = (search){0};
     if (with_lm) s->lm = world_lm(w);
-    OK(lin_tree_create_list(w->entries, w->n_prons, w->V, s->lm, 1, &s->tree, &err));
-    OK(lin_words_create(s->tree, s->lm, o, &s->words, &err));
-    s->state = test_buffer(lin_words_bytes(s->words), 1);
-    lin_words_reset(s->words, s->state, 0);
+    begin_with(s, w->entries, w->n_prons, w->V, o, 0, 0);
     if (!with_context) return;
     lin_word_phrase phrases[4];
     char texts[4][40];
@@ -43,11 +55,31 @@ SUPPORT void end(search *s)
 {
     if (s->state) test_guards(s->state, "a state of words");
     test_buffer_free(s->state);
+    lin_path_free(&s->settled);
+    lin_path_free(&s->found);
     lin_word_context_destroy(s->context);
     lin_words_destroy(s->words);
     lin_tree_destroy(s->tree);
+    lin_grammar_destroy(s->grammar);
     lin_ngram_destroy(s->lm);
 }
+
+SUPPORT void feed(search *s, const float *logp, int T)
+{
+    OK(lin_words_push(s->words, s->state, s->context, logp, T, &s->settled, &err));
+}
+
+SUPPORT void finish(search *s) { OK(lin_words_finish(s->words, s->state, s->context, &s->settled, &err)); }
+
+SUPPORT const lin_path *read_nbest(search *s, int i)
+{
+    OK(lin_words_nbest(s->words, s->state, i, &s->found, &err));
+    return &s->found;
+}
+
+SUPPORT void check_state(const search *s) { OK(lin_words_check(s->words, s->state, lin_words_bytes(s->words), &err)); }
+
+SUPPORT int count_hypotheses(const search *s) { return lin_words_hypotheses(s->words, s->state); }
 
 SUPPORT lin_words_options exhaustive(void)
 {
@@ -154,10 +186,7 @@ SUPPORT void by_hand(search *s, const lin_words_options *o, const char *arpa)
 {
     *s = (search){0};
     if (arpa) OK(lin_ngram_parse(arpa, strlen(arpa), "hand", &s->lm, &err));
-    OK(lin_tree_create_list(hand_words, 6, HAND_V, s->lm, 1, &s->tree, &err));
-    OK(lin_words_create(s->tree, s->lm, o, &s->words, &err));
-    s->state = test_buffer(lin_words_bytes(s->words), 1);
-    lin_words_reset(s->words, s->state, 100);
+    begin_with(s, hand_words, 6, HAND_V, o, 0, 100);
 }
 
 SUPPORT lin_words_options plain(void)
