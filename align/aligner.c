@@ -307,22 +307,6 @@ static void shift_path(lin_path *path, int64_t rows)
     for (int i = 0; i < path->n_words; i++) path->words[i].start += rows, path->words[i].end += rows;
 }
 
-// Appends the path of an utterance that begins at a row.
-static lin_status append_path(lin_aligner *a, int64_t row, lin_error *err)
-{
-    lin_path *from = &a->path, *to = &a->whole;
-    LIN_TRY(lin_path_reserve(to, from->n_phones, from->n_words, err));
-    shift_path(from, row);
-    for (int i = 0; i < from->n_phones; i++) to->phones[to->n_phones + i] = from->phones[i];
-    for (int i = 0; i < from->n_words; i++) {
-        to->words[to->n_words + i] = from->words[i];
-        to->words[to->n_words + i].first_phone += to->n_phones;
-    }
-    to->n_phones += from->n_phones;
-    to->n_words += from->n_words;
-    return LIN_OK;
-}
-
 // [laughs] alone is not an utterance.
 static int has_words(const char *text, lin_alignment *out)
 {
@@ -412,7 +396,8 @@ static lin_status align_interval(lin_aligner *a, const lin_textgrid_interval *v,
     if (status != LIN_OK) return status;
     LIN_TRY(lin_grow_int(&a->spans, &a->spans_capacity, (int64_t)a->n_spans + 1, sizeof *a->spans, "utterances", err));
     a->spans[a->n_spans++] = (span){v->start_s, v->end_s, a->whole.n_phones, a->whole.n_words};
-    LIN_TRY(append_path(a, first, err));
+    shift_path(&a->path, first);
+    LIN_TRY(lin_path_append(&a->whole, &a->path, err));
     return add_path(a, result, err);
 }
 

@@ -28,6 +28,23 @@ void lin_path_clear(lin_path *p)
     p->score = p->acoustic = p->language = 0;
 }
 
+lin_status lin_path_append(lin_path *p, const lin_path *more, lin_error *err)
+{
+    LIN_TRY(lin_path_reserve(p, more->n_phones, more->n_words, err));
+    LIN_TRY(lin_path_reserve_keywords(p, more->n_keywords, err));
+    for (int i = 0; i < more->n_words; i++) {
+        p->words[p->n_words] = more->words[i];
+        p->words[p->n_words++].first_phone += p->n_phones;
+    }
+    for (int i = 0; i < more->n_phones; i++) p->phones[p->n_phones++] = more->phones[i];
+    for (int i = 0; i < more->n_keywords; i++) p->keywords[p->n_keywords++] = more->keywords[i];
+    p->incomplete = more->incomplete;
+    p->score += more->score;
+    p->acoustic += more->acoustic;
+    p->language += more->language;
+    return LIN_OK;
+}
+
 void lin_path_free(lin_path *p)
 {
     lin_free(p->phones);

@@ -82,6 +82,9 @@ typedef struct lin_path {
 lin_status lin_path_reserve(lin_path *path, int more_phones, int more_words, lin_error *err);
 lin_status lin_path_reserve_keywords(lin_path *path, int64_t more, lin_error *err);
 void lin_path_clear(lin_path *path); /* keeps the memory */
+
+/* Appends phones, words and keywords, and adds the scores. LIN_NO_MEMORY: nothing is appended. */
+lin_status lin_path_append(lin_path *path, const lin_path *more, lin_error *err);
 void lin_path_free(lin_path *path);
 
 /* ---- a result -------------------------------------------------------------------------------------------------------------- */

@@ -680,31 +680,14 @@ lin_status lin_utterances_go_on(lin_utterances *u, int64_t row, int early, const
     return LIN_OK;
 }
 
-static lin_status copy_path(lin_path *to, const lin_path *from, lin_error *err)
-{
-    lin_path_clear(to);
-    LIN_TRY(lin_path_reserve(to, from->n_phones, from->n_words, err));
-    LIN_TRY(lin_path_reserve_keywords(to, from->n_keywords, err));
-    if (from->n_phones) memcpy(to->phones, from->phones, (size_t)from->n_phones * sizeof *to->phones);
-    if (from->n_words) memcpy(to->words, from->words, (size_t)from->n_words * sizeof *to->words);
-    if (from->n_keywords) memcpy(to->keywords, from->keywords, (size_t)from->n_keywords * sizeof *to->keywords);
-    to->n_phones = from->n_phones;
-    to->n_words = from->n_words;
-    to->n_keywords = from->n_keywords;
-    to->incomplete = from->incomplete;
-    to->score = from->score;
-    to->acoustic = from->acoustic;
-    to->language = from->language;
-    return LIN_OK;
-}
-
 lin_status lin_utterances_copy(lin_utterances *u, const lin_utterances *from, lin_error *err)
 {
     memcpy(u->decoder.state, from->decoder.state, lin_search_bytes(&from->decoder.decoding->search));
     u->at = from->at;
     lin_result_clear(&u->settled);
     lin_result_clear(&u->provisional);
-    LIN_TRY(copy_path(&u->decoder.path, &from->decoder.path, err));
+    lin_path_clear(&u->decoder.path);
+    LIN_TRY(lin_path_append(&u->decoder.path, &from->decoder.path, err));
     LIN_TRY(lin_result_follow(&u->settled, &from->settled, err));
     return lin_result_follow(&u->provisional, &from->provisional, err);
 }

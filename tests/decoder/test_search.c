@@ -149,14 +149,9 @@ START_TEST(the_best_hypothesis_at_the_end_is_the_rest)
         all_at_once();
         push(state, 0, T);
         OK(lin_search_finish(s, state, phrases, NULL, &err));
-        const int n = lin_search_hypotheses(s, state), before = got.n_phones;
+        const int n = lin_search_hypotheses(s, state);
         OK(lin_search_nbest(s, state, 0, &tail, &err));
-        OK(lin_path_reserve(&got, tail.n_phones, tail.n_words, &err));
-        for (int i = 0; i < tail.n_phones; i++) got.phones[got.n_phones++] = tail.phones[i];
-        for (int i = 0; i < tail.n_words; i++) {
-            got.words[got.n_words] = tail.words[i];
-            got.words[got.n_words++].first_phone += before;
-        }
+        OK(lin_path_append(&got, &tail, &err));
         got.score = tail.score, got.acoustic = tail.acoustic, got.language = tail.language;
         same_path(&got, &whole);
         FAILS(lin_search_nbest(s, state, n, &tail, &err), LIN_INVALID, "");
