@@ -17,7 +17,7 @@ static lin_status put_line(lin_buffer *out, const lin_live_words *words, const l
                            const lin_result *result, lin_error *err)
 {
     const lin_writer_options o = lin_live_writer_options(words, readable);
-    return lin_writer_find("text")->write(result, &o, out, err);
+    return lin_write(lin_writer_find("text"), result, &o, out, err);
 }
 
 lin_status lin_live_put_readable(lin_buffer *out, const lin_live_words *words, const lin_result *result, lin_error *err)

@@ -45,7 +45,7 @@ typedef struct lin_live_stats {
 } lin_live_stats;
 
 /* "P P P", or words where they are looked for, as linnet transcribe writes them; one outside the lexicon "[hh_ah]", and an
- * incomplete last one "[hh_ah-]". Errors of lin_write_function. */
+ * incomplete last one "[hh_ah-]". Errors of lin_write. */
 lin_status lin_live_put_text(lin_buffer *out, const lin_live_words *words, const lin_result *result, int incomplete,
                              lin_error *err);
 
@@ -66,7 +66,7 @@ typedef struct lin_live_texts {
     lin_result whole;
 } lin_live_texts;
 
-/* growing_too: readable text of growing views too. Errors of lin_write_function. */
+/* growing_too: readable text of growing views too. Errors of lin_write. */
 lin_status lin_live_spell(lin_live_texts *texts, const lin_live_words *words, const lin_session_view *view, int growing_too,
                           lin_error *err);
 void lin_live_texts_free(lin_live_texts *texts);
@@ -114,7 +114,7 @@ typedef struct lin_settling {
 
 /* An empty text; memory is used again. */
 void lin_settling_begin(lin_settling *settling, const lin_live_words *words);
-/* Errors of lin_write_function. */
+/* Errors of lin_write. */
 lin_status lin_settling_add(lin_settling *settling, const lin_live_words *words, const lin_result *more, int is_end,
                             lin_error *err);
 /* Drops the text behind its first n bytes, where an utterance began that is now another one (a second pass). */

@@ -419,7 +419,8 @@ lin_status lin_results_put(lin_results *r, const lin_input *input, const lin_res
     const lin_writer_document before = r->document;
     for (int i = 0; i < (turns ? 1 : n) && status == LIN_OK; i++) status = note_id(r, turns ? input->id : list[i]->id, err);
     if (r->speakers && status == LIN_OK) status = put_all(r, r->writers[0], &how, list, n, err);
-    for (int i = 0; i < n && status == LIN_OK && !r->speakers; i++) status = r->writers[0]->write(list[i], &how, &r->text, err);
+    for (int i = 0; i < n && status == LIN_OK && !r->speakers; i++)
+        status = lin_write(r->writers[0], list[i], &how, &r->text, err);
     r->n_put += status == LIN_OK;
     if (status == LIN_OK) return send(r, err);
     r->document = before;
@@ -457,7 +458,7 @@ lin_status lin_results_flow(lin_results *r, const lin_result *more, lin_error *e
     if (more->n_phones == 0 && more->n_words == 0) return LIN_OK;
     lin_writer_options how = r->how;
     how.layout = &r->layout;
-    LIN_TRY(r->writers[0]->write(more, &how, &r->text, err));
+    LIN_TRY(lin_write(r->writers[0], more, &how, &r->text, err));
     if (is_text(r)) r->text.n--; // the line continues
     r->told = 1;
     return send(r, err);
@@ -467,7 +468,7 @@ lin_status lin_results_flow_end(lin_results *r, const lin_result *rest, lin_erro
 {
     const int readable = r->how.readable && is_text(r);
     lin_status status = readable ? put_readable(r, rest, 1, err) : lin_results_flow(r, rest, err);
-    if (status == LIN_OK && !r->told && !is_text(r)) status = r->writers[0]->write(rest, &r->how, &r->text, err);
+    if (status == LIN_OK && !r->told && !is_text(r)) status = lin_write(r->writers[0], rest, &r->how, &r->text, err);
     if (is_text(r)) lin_buffer_char(&r->text, '\n');
     return status == LIN_OK ? send(r, err) : status;
 }
@@ -606,7 +607,7 @@ lin_status lin_turns_write(const lin_turns *turns, const lin_writer *writer, con
         own.source = &source;
         own.with_speaker = 1;
         own.until_s = turn->until_s < turn->result.seconds ? turn->until_s : 0;
-        LIN_TRY(writer->write(&turn->result, &own, out, err));
+        LIN_TRY(lin_write(writer, &turn->result, &own, out, err));
     }
     return LIN_OK;
 }

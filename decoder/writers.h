@@ -16,7 +16,7 @@
  * One utterance in a file of its own:
  *
  *   lin_writer_options options = {.phones = phones};
- *   lin_writer_find("vtt")->write(&result, &options, &buffer, &err);
+ *   lin_write(lin_writer_find("vtt"), &result, &options, &buffer, &err);
  *   lin_buffer_write(&buffer, stdout, "standard output", &err);
  *
  * Several utterances in one file: a document holds what they share: whether the header was written, the number of the next
@@ -26,7 +26,7 @@
  *   options.document = &document;
  *   lin_writer_begin(writer, &options, &buffer, &err);        // the header, also of a file that gets no utterance; then,
  *                                                             // in order:
- *   writer->write(&result, &options, &buffer, &err);          // ... for each result
+ *   lin_write(writer, &result, &options, &buffer, &err);      // ... for each result
  *
  * Nothing is written after the last one. Times have three digits. Without words, or if phones are requested, "word" below is a
  * phone. A word outside the lexicon is one token made of its phones, "[hh_ah_l_ow]", in IPA "[hʌloʊ]"; json says "known": false;
@@ -102,18 +102,9 @@ typedef struct lin_writer_options {
     double paragraph_s;            /* the same: an empty line where a pause is longer; 0: none */
     int paragraph_times;           /* the same: [hours:minutes:seconds] of its begin before each paragraph and turn */
     lin_writer_layout *layout;     /* of such text; NULL: each call writes a whole text */
-    lin_writer_document *document; /* NULL: each call of write makes a whole file */
+    lin_writer_document *document; /* NULL: each call of lin_write makes a whole file */
     const lin_writer_source *source; /* of the result; may be NULL */
 } lin_writer_options;
-
-/*
- * Appends one utterance to `out`. LIN_INVALID for a label outside the phone set, a word of phones that are not there, or an id or
- * a word that the format cannot hold (CTM, TRN, text with ids: blanks or control characters; TRN: sclite's own signs as well), or
- * an utterance that begins before the last subtitle of its document ends; LIN_NO_MEMORY. On failure `out` and the document are as
- * before.
- */
-typedef lin_status (*lin_write_function)(const lin_result *result, const lin_writer_options *options, lin_buffer *out,
-                                         lin_error *err);
 
 /* How many utterances one file may hold. */
 typedef enum lin_writer_holds {
@@ -122,21 +113,31 @@ typedef enum lin_writer_holds {
     LIN_WRITER_ONE       /* one; a document that has one takes no other: LIN_INVALID */
 } lin_writer_holds;
 
+struct lin_tokens;
+
 typedef struct lin_writer {
     const char *name;
     const char *extension, *also; /* that its files have; another that is understood, or NULL */
     lin_writer_holds holds;
     const char *header; /* what a file begins with, or NULL */
-    lin_write_function write;
+    lin_status (*write)(const struct lin_tokens *tokens, lin_buffer *out, lin_error *err); /* internal */
 } lin_writer;
 
 /* Appends what a file of this format begins with, and empties the document. LIN_NO_MEMORY: `out` is as before. */
 lin_status lin_writer_begin(const lin_writer *writer, const lin_writer_options *options, lin_buffer *out, lin_error *err);
 
 /*
+ * Appends one utterance to `out`. LIN_INVALID for a label outside the phone set, a word of phones that are not there, or an id or
+ * a word that the format cannot hold (CTM, TRN, text with ids: blanks or control characters; TRN: sclite's own signs as well), or
+ * an utterance that begins before the last subtitle of its document ends; LIN_NO_MEMORY. On failure `out` and the document are as
+ * before.
+ */
+lin_status lin_write(const lin_writer *writer, const lin_result *result, const lin_writer_options *options, lin_buffer *out,
+                     lin_error *err);
+
+/*
  * Several speakers of one recording, a result each, in one file: one behind the other where a file holds many utterances, as
- * tiers "anna - words", "anna - phones" in a textgrid. lin_writer_holds_speakers: whether the format can. As lin_write_function
- * fails; of several results in a file that holds one, LIN_INVALID.
+ * tiers "anna - words", "anna - phones" in a textgrid. lin_writer_holds_speakers: whether the format can. Fails as lin_write.
  */
 int lin_writer_holds_speakers(const lin_writer *writer);
 lin_status lin_write_speakers(const lin_writer *writer, const lin_result *const *list, int n, const lin_writer_options *options,
@@ -173,7 +174,7 @@ typedef struct lin_token {
     float confidence, goodness; /* NAN where they were not measured */
 } lin_token;
 
-/* LIN_INVALID for a result that the options do not fit; see lin_write_function. */
+/* LIN_INVALID for a result that the options do not fit; see lin_write. */
 lin_status lin_tokens_of(lin_tokens *tokens, const lin_result *result, const lin_writer_options *options, lin_error *err);
 
 /* The phones or the words of a result that was checked. */

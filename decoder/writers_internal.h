@@ -1,6 +1,5 @@
 /*
- * writers_internal.h - shared by the writers: names as text, and undoing a failed call, `return lin_write_end(options, out,
- * before, err);`.
+ * writers_internal.h - shared by the writers: names as text.
  */
 #ifndef LIN_DECODER_WRITERS_INTERNAL_H
 #define LIN_DECODER_WRITERS_INTERNAL_H
@@ -28,19 +27,11 @@ void lin_put_ms_as_seconds(lin_buffer *out, int64_t ms);
 /* The header where the call makes a whole file. */
 void lin_put_header(const lin_writer_options *options, const char *header, lin_buffer *out);
 
-/* An utterance was appended after byte `before`: counts it, or removes all of it if memory failed. */
-lin_status lin_write_end(const lin_writer_options *options, lin_buffer *out, size_t before, lin_error *err);
-
-/* Removes everything after byte `before`. */
-void lin_take_back(lin_buffer *out, size_t before);
-
 extern const char lin_vtt_header[];
 
-lin_status lin_write_json(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err);
-lin_status lin_write_srt(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err);
-lin_status lin_write_vtt(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err);
-lin_status lin_write_textgrid(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err);
-lin_status lin_write_textgrid_speakers(const lin_result *const *list, int n, const lin_writer_options *o, lin_buffer *out,
-                                       lin_error *err);
+lin_status lin_write_json(const lin_tokens *t, lin_buffer *out, lin_error *err);
+lin_status lin_write_srt(const lin_tokens *t, lin_buffer *out, lin_error *err);
+lin_status lin_write_vtt(const lin_tokens *t, lin_buffer *out, lin_error *err);
+lin_status lin_write_textgrid(const lin_result *const *list, int n, const lin_writer_options *o, lin_buffer *out, lin_error *err);
 
 #endif

@@ -151,27 +151,18 @@ static lin_status put_for_people(const lin_result *r, const lin_writer_options *
     return LIN_OK;
 }
 
-lin_status lin_write_json(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
+lin_status lin_write_json(const lin_tokens *t, lin_buffer *out, lin_error *err)
 {
-    const size_t before = out->n;
-    const lin_writer_options all = {.phones = o->phones, .ipa = o->ipa}; // whatever unit the other formats have
+    const lin_result *r = t->result;
+    const lin_writer_options *o = t->options;
     lin_buffer words = {0};
-    lin_tokens t;
-    lin_status status = lin_tokens_of(&t, r, &all, err);
-    if (status != LIN_OK) return status;
+    lin_status status = LIN_OK;
     lin_buffer_json_format(out, "{'id':%s,'channel':%d", r->id, r->channel);
     if (*r->speaker) lin_buffer_json_format(out, ",'speaker':%s", r->speaker);
     lin_buffer_json_format(out, ",'seconds':%.3f", r->seconds);
     put_goodness(lin_result_goodness(r, 0, r->n_phones), out);
     put_found(r, o, &words, out);
-    if (r->has_words) {
-        status = put_for_people(r, o, &words, out, err);
-        if (status != LIN_OK) {
-            lin_scratch_free(&words, out);
-            lin_take_back(out, before);
-            return status;
-        }
-    }
+    if (r->has_words) status = put_for_people(r, o, &words, out, err);
     lin_put_keywords(r, 0, "keywords", out);
     lin_put_voices(r, out);
     for (int i = 0; i < r->n_spans && r->has_others; i++) {
@@ -190,5 +181,5 @@ lin_status lin_write_json(const lin_result *r, const lin_writer_options *o, lin_
     }
     lin_buffer_text(out, "}\n");
     lin_scratch_free(&words, out);
-    return lin_write_end(o, out, before, err);
+    return status;
 }

@@ -302,17 +302,16 @@ static void put_cue(const cutter *c, const cue *q, int number, const char *speak
     lin_buffer_text(out, "\n\n");
 }
 
-static lin_status write_subtitles(const lin_result *r, const lin_writer_options *o, int vtt, lin_buffer *out, lin_error *err)
+static lin_status write_subtitles(const lin_tokens *of, int vtt, lin_buffer *out, lin_error *err)
 {
-    const size_t before = out->n;
-    const lin_writer_document old = o->document ? *o->document : (lin_writer_document){0};
-    lin_writer_document new = old;
+    const lin_result *r = of->result;
+    const lin_writer_options *o = of->options;
+    lin_writer_document none = {0}, *document = o->document ? o->document : &none;
     cutter c = {.how = usual(&o->cues)};
-    lin_tokens t;
+    lin_tokens t = *of;
     lin_readable readable = {0};
-    lin_status status = lin_tokens_of(&t, r, o, err);
-    if (status == LIN_OK) status = lin_tokens_make_readable(&t, 0, &readable, err);
-    if (status != LIN_OK) return status;
+    lin_status status = LIN_OK;
+    LIN_TRY(lin_tokens_make_readable(&t, 0, &readable, err));
     c.most = c.how.rows * (c.how.width + 1) - 1;
     if (vtt) lin_put_header(o, lin_vtt_header, out);
     const char *speaker = o->with_speaker && *r->speaker ? r->speaker : NULL;
@@ -320,8 +319,7 @@ static lin_status write_subtitles(const lin_result *r, const lin_writer_options 
     lin_readable_free(&readable);
     if (c.texts.failed) {
         out->failed = c.texts.failed;
-    } else if (c.n && c.parts[0].from_ms < old.end_ms && !o->with_speaker) {
-        lin_take_back(out, before);
+    } else if (c.n && c.parts[0].from_ms < document->end_ms && !o->with_speaker) {
         status = lin_fail(err, LIN_INVALID,
                           "%s begins before the last subtitle ends: recordings need a file each, use --output-dir", r->id);
     } else if (c.n) {
@@ -329,29 +327,18 @@ static lin_status write_subtitles(const lin_result *r, const lin_writer_options 
         for (int i = 0; i < c.n; i = c.parts[i].cut) {
             const double until_s = o->with_speaker && o->until_s > 0 && o->until_s < r->seconds ? o->until_s : r->seconds;
             const cue q = cue_at(&c, i, lin_ms(until_s));
-            put_cue(&c, &q, ++new.cues, speaker, o, vtt, out);
-            new.end_ms = q.to_ms;
+            put_cue(&c, &q, ++document->cues, speaker, o, vtt, out);
+            document->end_ms = q.to_ms;
         }
     }
     lin_free(c.parts);
     lin_buffer_free(&c.texts);
-    if (status == LIN_OK) status = lin_write_end(o, out, before, err);
-    if (status == LIN_OK && o->document) {
-        o->document->cues = new.cues;
-        o->document->end_ms = new.end_ms;
-    }
     return status;
 }
 
-lin_status lin_write_srt(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
-{
-    return write_subtitles(r, o, 0, out, err);
-}
+lin_status lin_write_srt(const lin_tokens *t, lin_buffer *out, lin_error *err) { return write_subtitles(t, 0, out, err); }
 
-lin_status lin_write_vtt(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
-{
-    return write_subtitles(r, o, 1, out, err);
-}
+lin_status lin_write_vtt(const lin_tokens *t, lin_buffer *out, lin_error *err) { return write_subtitles(t, 1, out, err); }
 
 /* ---- Praat ----------------------------------------------------------------------------------------------------------------- */
 
@@ -484,10 +471,8 @@ static int tiers_of(const lin_tokens *t, lin_tokens tiers[2], int64_t *end_ms)
     return n;
 }
 
-lin_status lin_write_textgrid_speakers(const lin_result *const *list, int n, const lin_writer_options *o, lin_buffer *out,
-                                       lin_error *err)
+lin_status lin_write_textgrid(const lin_result *const *list, int n, const lin_writer_options *o, lin_buffer *out, lin_error *err)
 {
-    const size_t before = out->n;
     lin_tokens t, tiers[2];
     int64_t end_ms = 0;
     int n_tiers = 0, number = 1;
@@ -519,10 +504,5 @@ lin_status lin_write_textgrid_speakers(const lin_result *const *list, int n, con
         if (spans && !first) put_spans(list[i], speaker, number++, end_ms, out);
     }
     lin_scratch_free(&scratch, out);
-    return lin_write_end(o, out, before, err);
-}
-
-lin_status lin_write_textgrid(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
-{
-    return lin_write_textgrid_speakers(&r, 1, o, out, err);
+    return LIN_OK;
 }

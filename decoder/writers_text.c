@@ -188,27 +188,16 @@ void lin_put_ms_as_seconds(lin_buffer *out, int64_t ms)
 
 /* ---- documents ------------------------------------------------------------------------------------------------------------- */
 
-void lin_take_back(lin_buffer *out, size_t before)
-{
-    out->n = before;
-    out->failed = 0;
-    if (out->data) out->data[before] = '\0';
-}
-
 void lin_put_header(const lin_writer_options *o, const char *header, lin_buffer *out)
 {
     if (!o->document) lin_buffer_text(out, header);
 }
 
-lin_status lin_write_end(const lin_writer_options *o, lin_buffer *out, size_t before, lin_error *err)
+static void take_back(lin_buffer *out, size_t before)
 {
-    lin_status status = lin_buffer_status(out, err);
-    if (status != LIN_OK) {
-        lin_take_back(out, before);
-    } else if (o->document) {
-        o->document->utterances++;
-    }
-    return status;
+    out->n = before;
+    out->failed = 0;
+    if (out->data) out->data[before] = '\0';
 }
 
 lin_status lin_writer_begin(const lin_writer *writer, const lin_writer_options *o, lin_buffer *out, lin_error *err)
@@ -218,7 +207,7 @@ lin_status lin_writer_begin(const lin_writer *writer, const lin_writer_options *
     *o->document = (lin_writer_document){0};
     if (writer->header) lin_buffer_text(out, writer->header);
     lin_status status = lin_buffer_status(out, err);
-    if (status != LIN_OK) lin_take_back(out, before);
+    if (status != LIN_OK) take_back(out, before);
     return status;
 }
 
@@ -363,68 +352,60 @@ static void put_table(const lin_tokens *t, lin_buffer *out)
     }
 }
 
-static lin_status write_text(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
+static lin_status write_text(const lin_tokens *t, lin_buffer *out, lin_error *err)
 {
-    const size_t before = out->n;
-    lin_tokens t;
-    LIN_TRY(lin_tokens_of(&t, r, o, err));
+    const lin_result *r = t->result;
+    const lin_writer_options *o = t->options;
     if (o->with_id) LIN_TRY(check_id(r->id, "text with ids", "", err));
-    LIN_TRY(check_words(&t, "text", "", err));
+    LIN_TRY(check_words(t, "text", "", err));
     if (o->times) {
-        put_table(&t, out);
-        return lin_write_end(o, out, before, err);
+        put_table(t, out);
+        return LIN_OK;
     }
+    lin_tokens shown = *t;
     lin_readable readable = {0};
     if (o->with_id) { // Kaldi's format: plain words
-        lin_buffer_format(out, "%s%s", r->id, t.n ? " " : "");
-        put_tokens(&t, out);
+        lin_buffer_format(out, "%s%s", r->id, t->n ? " " : "");
+        put_tokens(t, out);
     } else {
-        LIN_TRY(lin_tokens_make_readable(&t, o->paragraph_s, &readable, err));
-        put_text(&t, out);
+        LIN_TRY(lin_tokens_make_readable(&shown, o->paragraph_s, &readable, err));
+        put_text(&shown, out);
         lin_readable_free(&readable);
     }
     lin_buffer_char(out, '\n');
-    return lin_write_end(o, out, before, err);
+    return LIN_OK;
 }
 
-static lin_status write_ctm(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
+static lin_status write_ctm(const lin_tokens *t, lin_buffer *out, lin_error *err)
 {
-    const size_t before = out->n;
-    lin_tokens t;
-    lin_status status = lin_tokens_of(&t, r, o, err);
-    if (status == LIN_OK) status = check_id(r->id, "CTM", "", err);
-    if (status == LIN_OK && !strncmp(r->id, ";;", 2)) {
-        status = lin_fail(err, LIN_INVALID, "the utterance id '%s' cannot be written in CTM: ;; begins a comment", r->id);
-    }
-    if (status == LIN_OK) status = check_words(&t, "CTM", "", err);
-    if (status != LIN_OK) return status;
-    for (int i = 0; i < t.n; i++) {
-        const lin_token token = lin_token_at(&t, i);
+    const lin_result *r = t->result;
+    LIN_TRY(check_id(r->id, "CTM", "", err));
+    if (!strncmp(r->id, ";;", 2))
+        return lin_fail(err, LIN_INVALID, "the utterance id '%s' cannot be written in CTM: ;; begins a comment", r->id);
+    LIN_TRY(check_words(t, "CTM", "", err));
+    for (int i = 0; i < t->n; i++) {
+        const lin_token token = lin_token_at(t, i);
         lin_buffer_format(out, "%s %d ", r->id, r->channel);
         lin_buffer_fixed(out, token.start_s, 3);
         lin_buffer_char(out, ' ');
         lin_buffer_fixed(out, token.end_s - token.start_s, 3);
         lin_buffer_char(out, ' ');
-        lin_token_spell(&t, i, out);
+        lin_token_spell(t, i, out);
         lin_buffer_char(out, ' ');
         lin_buffer_fixed(out, token.confidence, 4);
         lin_buffer_char(out, '\n');
     }
-    if (!t.n) lin_buffer_format(out, ";; %s has no %s\n", r->id, t.words ? "words" : "phones");
-    return lin_write_end(o, out, before, err);
+    if (!t->n) lin_buffer_format(out, ";; %s has no %s\n", r->id, t->words ? "words" : "phones");
+    return LIN_OK;
 }
 
-static lin_status write_trn(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
+static lin_status write_trn(const lin_tokens *t, lin_buffer *out, lin_error *err)
 {
-    const size_t before = out->n;
-    lin_tokens t;
-    lin_status status = lin_tokens_of(&t, r, o, err);
-    if (status == LIN_OK) status = check_id(r->id, "TRN", "()", err);
-    if (status == LIN_OK) status = check_words(&t, "TRN", "(){}@*;\\", err); // alternatives, the null word, fragments, comments
-    if (status != LIN_OK) return status;
-    put_tokens(&t, out);
-    lin_buffer_format(out, "%s(%s)\n", t.n ? " " : "", r->id);
-    return lin_write_end(o, out, before, err);
+    LIN_TRY(check_id(t->result->id, "TRN", "()", err));
+    LIN_TRY(check_words(t, "TRN", "(){}@*;\\", err)); // alternatives, the null word, fragments, comments
+    put_tokens(t, out);
+    lin_buffer_format(out, "%s(%s)\n", t->n ? " " : "", t->result->id);
+    return LIN_OK;
 }
 
 /* ---- CSV ------------------------------------------------------------------------------------------------------------------- */
@@ -477,72 +458,67 @@ static void put_whole(const lin_tokens *t, lin_buffer *scratch, lin_buffer *out)
     put_line(r, ",utterance,", scratch->failed ? "" : scratch->data, whole, out);
 }
 
-static lin_status write_csv(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
+static lin_status write_csv(const lin_tokens *t, lin_buffer *out, lin_error *err)
 {
-    const size_t before = out->n;
-    lin_tokens t;
-    LIN_TRY(lin_tokens_of(&t, r, o, err));
-    lin_put_header(o, csv_header, out);
-    const lin_tokens phones = lin_tokens_only(r, o, 0);
-    const int both = t.words && o->unit == LIN_UNIT_BOTH;
+    lin_put_header(t->options, csv_header, out);
+    const lin_tokens phones = lin_tokens_only(t->result, t->options, 0);
+    const int both = t->words && t->options->unit == LIN_UNIT_BOTH;
     lin_buffer scratch = {0};
     int phone = 0;
-    if (both) put_whole(&t, &scratch, out);
-    for (int i = 0; i < t.n; i++) {
-        const lin_result_word *w = both ? &r->words[i] : NULL;
+    if (both) put_whole(t, &scratch, out);
+    for (int i = 0; i < t->n; i++) {
+        const lin_result_word *w = both ? &t->result->words[i] : NULL;
         for (; both && phone < w->first_phone; phone++) put_row(&phones, phone, &scratch, out); // of no word
-        put_row(&t, i, &scratch, out);
+        put_row(t, i, &scratch, out);
         for (; both && phone < w->first_phone + w->n_phones; phone++) put_row(&phones, phone, &scratch, out);
     }
     for (; both && phone < phones.n; phone++) put_row(&phones, phone, &scratch, out);
     lin_scratch_free(&scratch, out);
-    return lin_write_end(o, out, before, err);
+    (void)err;
+    return LIN_OK;
 }
 
 /* ---- Audacity -------------------------------------------------------------------------------------------------------------- */
 
-static lin_status write_audacity(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
+static lin_status write_audacity(const lin_tokens *t, lin_buffer *out, lin_error *err)
 {
-    const size_t before = out->n;
-    lin_tokens t;
-    LIN_TRY(lin_tokens_of(&t, r, o, err));
+    const char *speaker = t->options->with_speaker ? t->result->speaker : "";
     lin_buffer scratch = {0};
-    for (int i = 0; i < t.n; i++) {
-        const lin_token token = lin_token_at(&t, i);
+    for (int i = 0; i < t->n; i++) {
+        const lin_token token = lin_token_at(t, i);
         const int64_t from = lin_ms(token.start_s), to = lin_ms(token.end_s);
         lin_put_ms_as_seconds(out, from);
         lin_buffer_char(out, '\t');
         lin_put_ms_as_seconds(out, to > from ? to : from);
         lin_buffer_char(out, '\t');
-        if (o->with_speaker && *r->speaker) lin_put_clean(out, r->speaker, "", 0), lin_buffer_text(out, ": ");
-        lin_put_clean(out, lin_token_text(&t, i, &scratch), "", 0);
+        if (*speaker) lin_put_clean(out, speaker, "", 0), lin_buffer_text(out, ": ");
+        lin_put_clean(out, lin_token_text(t, i, &scratch), "", 0);
         lin_buffer_char(out, '\n');
     }
     lin_scratch_free(&scratch, out);
-    return lin_write_end(o, out, before, err);
+    (void)err;
+    return LIN_OK;
 }
 
 /* ---- NIST RTTM ------------------------------------------------------------------------------------------------------------- */
 
 // Speech of one speaker between pauses. Its fields have no blanks, so those of names become underscores.
-static lin_status write_rttm(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
+static lin_status write_rttm(const lin_tokens *t, lin_buffer *out, lin_error *err)
 {
-    const size_t before = out->n;
+    const lin_result *r = t->result;
     double until_s = 0; // of the speech before
-    lin_tokens t;
-    LIN_TRY(lin_tokens_of(&t, r, o, err));
-    t = lin_tokens_only(r, o, r->has_words);
+    const lin_tokens items = lin_tokens_only(r, t->options, r->has_words);
     LIN_TRY(check_id(r->id, "RTTM", "", err));
-    for (int first = 0, next; first < t.n; first = next) {
+    for (int first = 0, next; first < items.n; first = next) {
         const int number = lin_result_speaker(r, first);
-        double start_s = fmax(until_s, lin_token_at(&t, first).start_s - LIN_SPEECH_BEFORE_S);
-        double end_s = lin_token_at(&t, first).end_s;
-        for (next = first + 1; next < t.n && lin_result_speaker(r, next) == number; next++) {
-            if (lin_token_at(&t, next).start_s - end_s >= LIN_SPEECH_PAUSE_S) break;
-            end_s = fmax(end_s, lin_token_at(&t, next).end_s);
+        double start_s = fmax(until_s, lin_token_at(&items, first).start_s - LIN_SPEECH_BEFORE_S);
+        double end_s = lin_token_at(&items, first).end_s;
+        for (next = first + 1; next < items.n && lin_result_speaker(r, next) == number; next++) {
+            if (lin_token_at(&items, next).start_s - end_s >= LIN_SPEECH_PAUSE_S) break;
+            end_s = fmax(end_s, lin_token_at(&items, next).end_s);
         }
         end_s += LIN_SPEECH_BEHIND_S;
-        if (next < t.n) end_s = fmax(start_s, fmin(end_s, lin_token_at(&t, next).start_s));
+        if (next < items.n) end_s = fmax(start_s, fmin(end_s, lin_token_at(&items, next).start_s));
         until_s = end_s;
         lin_buffer_text(out, "SPEAKER ");
         lin_put_clean(out, r->id, "", 0);
@@ -557,7 +533,7 @@ static lin_status write_rttm(const lin_result *r, const lin_writer_options *o, l
         for (size_t i = name; i < out->n && !out->failed; i++) out->data[i] = out->data[i] == ' ' ? '_' : out->data[i];
         lin_buffer_text(out, " <NA> <NA>\n");
     }
-    return lin_write_end(o, out, before, err);
+    return LIN_OK;
 }
 
 /* ---- lines of a manifest, as NVIDIA NeMo writes and scores them ------------------------------------------------------------ */
@@ -592,25 +568,18 @@ static void put_members(const lin_result *r, const lin_writer_source *s, lin_buf
     if (*r->speaker) lin_buffer_json_format(out, ",'speaker':%s", r->speaker);
 }
 
-static lin_status write_nemo(const lin_result *r, const lin_writer_options *o, lin_buffer *out, lin_error *err)
+static lin_status write_nemo(const lin_tokens *t, lin_buffer *out, lin_error *err)
 {
-    const lin_writer_source none = {0}, *source = o->source ? o->source : &none;
-    const size_t before = out->n;
+    const lin_writer_source none = {0}, *source = t->options->source ? t->options->source : &none;
     lin_buffer text = {0};
-    lin_tokens t;
-    lin_status status = lin_tokens_of(&t, r, o, err);
-    if (status == LIN_OK && source->record) status = put_record(source->record, out, err);
-    if (status != LIN_OK) {
-        lin_take_back(out, before);
-        return status;
-    }
-    if (!source->record) put_members(r, source, out);
-    put_tokens(&t, &text);
+    if (source->record) LIN_TRY(put_record(source->record, out, err));
+    else put_members(t->result, source, out);
+    put_tokens(t, &text);
     lin_buffer_key(out, "pred_text");
     lin_buffer_json(out, text.data ? text.data : "", text.n);
     lin_buffer_text(out, "}\n");
     lin_scratch_free(&text, out);
-    return lin_write_end(o, out, before, err);
+    return LIN_OK;
 }
 
 /* ---- the table ------------------------------------------------------------------------------------------------------------- */
@@ -622,7 +591,7 @@ static const lin_writer writers[] = {
     {"trn", "trn", NULL, LIN_WRITER_MANY, NULL, write_trn},
     {"srt", "srt", NULL, LIN_WRITER_TIMELINE, NULL, lin_write_srt},
     {"vtt", "vtt", NULL, LIN_WRITER_TIMELINE, lin_vtt_header, lin_write_vtt},
-    {"textgrid", "TextGrid", NULL, LIN_WRITER_ONE, NULL, lin_write_textgrid},
+    {"textgrid", "TextGrid", NULL, LIN_WRITER_ONE, NULL, NULL},
     {"csv", "csv", NULL, LIN_WRITER_MANY, csv_header, write_csv},
     {"audacity", "labels.txt", "labels", LIN_WRITER_TIMELINE, NULL, write_audacity},
     {"nemo", "manifest.jsonl", "nemo", LIN_WRITER_MANY, NULL, write_nemo},
@@ -630,15 +599,42 @@ static const lin_writer writers[] = {
 };
 enum { N_WRITERS = sizeof writers / sizeof *writers };
 
-int lin_writer_holds_speakers(const lin_writer *w) { return w->holds == LIN_WRITER_MANY || w->write == lin_write_textgrid; }
+int lin_writer_holds_speakers(const lin_writer *w) { return w->holds != LIN_WRITER_TIMELINE; }
+
+static lin_status write_all(const lin_writer *w, const lin_result *const *list, int n, const lin_writer_options *o,
+                            lin_buffer *out, lin_error *err)
+{
+    lin_writer_options own = *o;
+    if (w->write == lin_write_json) own.unit = LIN_UNIT_AUTO; // it has both, whatever unit other formats have
+    if (w->holds == LIN_WRITER_ONE) return lin_write_textgrid(list, n, o, out, err);
+    for (int i = 0; i < n; i++) {
+        lin_tokens t;
+        LIN_TRY(lin_tokens_of(&t, list[i], &own, err));
+        LIN_TRY(w->write(&t, out, err));
+    }
+    return LIN_OK;
+}
 
 lin_status lin_write_speakers(const lin_writer *w, const lin_result *const *list, int n, const lin_writer_options *o,
                               lin_buffer *out, lin_error *err)
 {
-    lin_status status = LIN_OK;
-    if (w->write == lin_write_textgrid) return lin_write_textgrid_speakers(list, n, o, out, err);
-    for (int i = 0; i < n && status == LIN_OK; i++) status = w->write(list[i], o, out, err);
+    const size_t before = out->n;
+    lin_writer_document none = {0}, *document = o->document ? o->document : &none;
+    const lin_writer_document old = *document;
+    lin_status status = write_all(w, list, n, o, out, err);
+    if (status == LIN_OK) status = lin_buffer_status(out, err);
+    if (status != LIN_OK) {
+        take_back(out, before);
+        *document = old;
+    } else {
+        document->utterances += n;
+    }
     return status;
+}
+
+lin_status lin_write(const lin_writer *w, const lin_result *result, const lin_writer_options *o, lin_buffer *out, lin_error *err)
+{
+    return lin_write_speakers(w, &result, 1, o, out, err);
 }
 
 const lin_writer *lin_writer_find(const char *name)

@@ -579,7 +579,7 @@ static lin_status make_readable(linnet_result *r, const lin_punctuation *punctua
 {
     const lin_writer_options options = {
         .phones = r->model->r.phones, .readable = punctuation, .speller = speller_of(r->model)};
-    lin_status status = lin_writer_find("text")->write(&r->result, &options, &r->readable, err);
+    lin_status status = lin_write(lin_writer_find("text"), &r->result, &options, &r->readable, err);
     if (status == LIN_OK) r->readable.data[--r->readable.n] = '\0'; // without the end of its line
     return status;
 }
@@ -659,7 +659,7 @@ linnet_status linnet_result_format(const linnet_result *result, const char *form
     named.id = (char *)(uintptr_t)(o.id ? o.id : "sound");
     named.speaker = (char *)(uintptr_t)(o.speaker ? o.speaker : "");
     named.channel = o.channel;
-    lin_status status = writer->write(&named, &options, &out, err);
+    lin_status status = lin_write(writer, &named, &options, &out, err);
     if (status == LIN_OK) lin_buffer_text(&out, ""); // for its NUL, where nothing was written
     if (status == LIN_OK) status = lin_buffer_status(&out, err);
     if (status != LIN_OK) {

@@ -252,7 +252,7 @@ static lin_status put_transcript(lin_serve *s, lin_job *job, const request *r, c
         o.document = &document;
         status = lin_writer_begin(writer, &o, out, err);
         if (status == LIN_OK && !full && result->n_voices) status = put_turns(writer, result, &o, out, err);
-        else if (status == LIN_OK) status = writer->write(result, &o, out, err);
+        else if (status == LIN_OK) status = lin_write(writer, result, &o, out, err);
     }
     lin_buffer_free(&text);
     return status == LIN_OK ? lin_buffer_status(out, err) : status;

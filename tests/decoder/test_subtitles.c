@@ -36,7 +36,7 @@ static char *write_result(const char *format, int word_times)
     static char text[200000];
     lin_buffer out = {0};
     const lin_writer_options o = {.phones = phones, .word_times = word_times};
-    OK(lin_writer_find(format)->write(&result, &o, &out, &err));
+    OK(lin_write(lin_writer_find(format), &result, &o, &out, &err));
     ck_assert_uint_lt(out.n, sizeof text);
     memcpy(text, out.data ? out.data : "", out.n + 1);
     if (!out.n) text[0] = '\0';

@@ -39,7 +39,7 @@ static const char *written(const char *writer, lin_writer_options options)
     static char text[16384];
     lin_buffer made = {0};
     options.phones = phones;
-    OK(lin_writer_find(writer)->write(&result, &options, &made, &err));
+    OK(lin_write(lin_writer_find(writer), &result, &options, &made, &err));
     ck_assert_uint_lt(made.n, sizeof text);
     memcpy(text, made.data, made.n + 1);
     lin_buffer_free(&made);
@@ -163,7 +163,7 @@ START_TEST(golden)
     lin_writer_options options = g->options;
     options.phones = phones;
     read_story(g->story);
-    OK(lin_writer_find(g->writer)->write(&result, &options, &out, &err));
+    OK(lin_write(lin_writer_find(g->writer), &result, &options, &out, &err));
     compare_golden(g->file);
     ck_assert_str_eq(lin_writer_for_file(g->file)->name, g->writer);
 }
@@ -190,7 +190,7 @@ START_TEST(documents)
         for (int i = 0; i < 4; i++) {
             read_story(stories[i]);
             if (i == 3) shift(30);
-            OK(w->write(&result, &o, &out, &err));
+            OK(lin_write(w, &result, &o, &out, &err));
         }
         ck_assert_int_eq(document.utterances, 4);
         compare_golden(files[f][0]);
@@ -206,16 +206,16 @@ START_TEST(what_a_document_cannot_hold)
     read_story("story");
     const lin_writer *srt = lin_writer_find("srt"), *grid = lin_writer_find("textgrid");
     OK(lin_writer_begin(srt, &o, &out, &err));
-    OK(srt->write(&result, &o, &out, &err));
+    OK(lin_write(srt, &result, &o, &out, &err));
     const size_t n = out.n;
     const lin_writer_document before = document;
     ck_assert_int_gt(before.cues, 3);
-    FAILS(srt->write(&result, &o, &out, &err), LIN_INVALID, "story begins before the last subtitle ends");
+    FAILS(lin_write(srt, &result, &o, &out, &err), LIN_INVALID, "story begins before the last subtitle ends");
     ck_assert(out.n == n && document.cues == before.cues && document.end_ms == before.end_ms && document.utterances == 1);
     lin_buffer_clear(&out);
     OK(lin_writer_begin(grid, &o, &out, &err));
-    OK(grid->write(&result, &o, &out, &err));
-    FAILS(grid->write(&result, &o, &out, &err), LIN_INVALID, "a TextGrid holds one utterance; use --output-dir for story");
+    OK(lin_write(grid, &result, &o, &out, &err));
+    FAILS(lin_write(grid, &result, &o, &out, &err), LIN_INVALID, "a TextGrid holds one utterance; use --output-dir for story");
     lin_buffer_free(&out);
     for (int i = 0; lin_writer_at(i); i++) { // without a document, write() begins with the header
         lin_writer_document nothing = {0};
@@ -225,7 +225,7 @@ START_TEST(what_a_document_cannot_hold)
         const size_t header = out.n;
         OK(lin_writer_begin(lin_writer_at(i), &o, &out, &err));
         ck_assert_uint_eq(out.n, header);
-        OK(lin_writer_at(i)->write(&result, &o, &out, &err));
+        OK(lin_write(lin_writer_at(i), &result, &o, &out, &err));
         ck_assert_msg(!header || !memcmp(out.data, out.data + header, header), "%s", lin_writer_at(i)->name);
         lin_buffer_free(&out);
     }
@@ -303,19 +303,19 @@ START_TEST(words_that_do_not_fit)
     lin_writer_options o = {.phones = phones, .unit = LIN_UNIT_WORDS};
     for (int i = 0; lin_writer_at(i); i++) { // `result` has phones only
         if (!strcmp(lin_writer_at(i)->name, "json")) {
-            OK(lin_writer_at(i)->write(&result, &o, &out, &err)); // has both, whatever the others are asked for
+            OK(lin_write(lin_writer_at(i), &result, &o, &out, &err)); // has both, whatever the others are asked for
             lin_buffer_clear(&out);
             continue;
         }
-        FAILS(lin_writer_at(i)->write(&result, &o, &out, &err), LIN_INVALID, "utt-1 has no words to write");
+        FAILS(lin_write(lin_writer_at(i), &result, &o, &out, &err), LIN_INVALID, "utt-1 has no words to write");
     }
     static const char *const bad[] = {"a b", "a\tb", "a\x01", "(a)", "{", "@", "uh*", "a;b", "a\\b"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         three_words(bad[i]);
-        FAILS(lin_writer_find("trn")->write(&result, &o, &out, &err), LIN_INVALID, "word 2 of u, '");
+        FAILS(lin_write(lin_writer_find("trn"), &result, &o, &out, &err), LIN_INVALID, "word 2 of u, '");
         const lin_status want = i < 3 ? LIN_INVALID : LIN_OK;
-        ck_assert_int_eq(lin_writer_find("ctm")->write(&result, &o, &out, NULL), want);
-        ck_assert_int_eq(lin_writer_find("text")->write(&result, &o, &out, NULL), want);
+        ck_assert_int_eq(lin_write(lin_writer_find("ctm"), &result, &o, &out, NULL), want);
+        ck_assert_int_eq(lin_write(lin_writer_find("text"), &result, &o, &out, NULL), want);
     }
     lin_buffer_clear(&out);
     three_words("world");
@@ -324,17 +324,17 @@ START_TEST(words_that_do_not_fit)
         result.words[1].first_phone = wrong[i][0];
         result.words[1].n_phones = wrong[i][1];
         for (int w = 0; lin_writer_at(w); w++) {
-            FAILS(lin_writer_at(w)->write(&result, &o, &out, &err), LIN_INVALID, "word 1 of u has phones that are not there");
+            FAILS(lin_write(lin_writer_at(w), &result, &o, &out, &err), LIN_INVALID, "word 1 of u has phones that are not there");
         }
     }
     three_words("world");
     lin_result *other = lin_result_add_alternative(&result);
     static lin_path_phone p = {.label = 40};
     OK(lin_result_add_path(other, &(lin_path){.phones = &p, .n_phones = 1}, 0.01, NULL, NULL, &err));
-    FAILS(lin_writer_find("json")->write(&result, &o, &out, &err), LIN_INVALID, "phone 0 of an alternative has label 40");
+    FAILS(lin_write(lin_writer_find("json"), &result, &o, &out, &err), LIN_INVALID, "phone 0 of an alternative has label 40");
     OK(lin_result_begin(&result, ";;x", NULL, 1, &err));
     o.unit = LIN_UNIT_AUTO;
-    FAILS(lin_writer_find("ctm")->write(&result, &o, &out, &err), LIN_INVALID,
+    FAILS(lin_write(lin_writer_find("ctm"), &result, &o, &out, &err), LIN_INVALID,
           "';;x' cannot be written in CTM: ;; begins a comment");
     ck_assert_uint_eq(out.n, 0);
 }
@@ -447,17 +447,17 @@ START_TEST(what_a_format_cannot_hold)
     static const char *const bad[] = {"a b", "a\tb", "a\nb", "a\x7f", ""};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         OK(lin_result_begin(&result, bad[i], NULL, 1, &err));
-        ck_assert_int_eq(lin_writer_find("ctm")->write(&result, &o, &out, NULL), LIN_INVALID);
-        ck_assert_int_eq(lin_writer_find("trn")->write(&result, &o, &out, NULL), LIN_INVALID);
-        ck_assert_int_eq(lin_writer_find("text")->write(&result, &ids, &out, NULL), LIN_INVALID);
+        ck_assert_int_eq(lin_write(lin_writer_find("ctm"), &result, &o, &out, NULL), LIN_INVALID);
+        ck_assert_int_eq(lin_write(lin_writer_find("trn"), &result, &o, &out, NULL), LIN_INVALID);
+        ck_assert_int_eq(lin_write(lin_writer_find("text"), &result, &ids, &out, NULL), LIN_INVALID);
     }
     OK(lin_result_begin(&result, "a(b)", NULL, 1, &err));
-    FAILS(lin_writer_find("trn")->write(&result, &o, &out, &err), LIN_INVALID, "'a(b)' cannot be written in TRN: byte 2");
+    FAILS(lin_write(lin_writer_find("trn"), &result, &o, &out, &err), LIN_INVALID, "'a(b)' cannot be written in TRN: byte 2");
     static lin_path_phone wrong[] = {{.label = 40}, {.label = 0}, {.label = -1}};
     for (int i = 0; i < 3; i++) {
         OK(lin_result_begin(&result, "u", NULL, 1, &err));
         OK(lin_result_add_path(&result, &(lin_path){.phones = &wrong[i], .n_phones = 1}, 0.01, NULL, NULL, &err));
-        for (int w = 0; lin_writer_at(w); w++) ck_assert_int_eq(lin_writer_at(w)->write(&result, &o, &out, NULL), LIN_INVALID);
+        for (int w = 0; lin_writer_at(w); w++) FAILS(lin_write(lin_writer_at(w), &result, &o, &out, &err), LIN_INVALID, "label");
     }
     ck_assert_str_eq(out.data, "before");
 }
@@ -539,7 +539,7 @@ static lin_status write_behind(const lin_writer *w, const lin_result *r, size_t 
     }
     if (status == LIN_OK) {
         const size_t before = out.n;
-        status = w->write(r, &o, &out, NULL);
+        status = lin_write(w, r, &o, &out, NULL);
         if (status != LIN_OK) ck_assert(out.n == before && !out.failed && strlen(out.data) == before);
         ck_assert_int_eq(document.utterances, status ? 0 : 1);
         if (status != LIN_OK) ck_assert(document.cues == 0 && document.end_ms == 0);
@@ -693,6 +693,10 @@ START_TEST(utterances_of_textgrids)
     OK(lin_write_speakers(lin_writer_find("textgrid"), list, 2, &o, &out, &err));
     ck_assert_ptr_nonnull(strstr(out.data, "\nsize = 5 \n"));
     ck_assert_ptr_nonnull(strstr(out.data, "name = \" - utterances\"")); // this one has no name
+    const size_t before = out.n;
+    OK(lin_result_add_path(&other, &(lin_path){.phones = &(lin_path_phone){0}, .n_phones = 1}, 0.01, NULL, NULL, &err));
+    FAILS(lin_write_speakers(lin_writer_find("csv"), list, 2, &o, &out, &err), LIN_INVALID, "label 0");
+    ck_assert_uint_eq(out.n, before); // nor is the first written
     lin_result_free(&other);
 }
 END_TEST
@@ -725,7 +729,7 @@ START_TEST(manifests)
     lin_error err = {0};
     const lin_writer_source bad = {.record = "{\"pred_text\":"};
     const lin_writer_options o = {.phones = phones, .source = &bad};
-    ck_assert_int_eq(lin_writer_find("nemo")->write(&result, &o, &out, &err), LIN_FORMAT);
+    ck_assert_int_eq(lin_write(lin_writer_find("nemo"), &result, &o, &out, &err), LIN_FORMAT);
     ck_assert_uint_eq(out.n, 0);
 }
 END_TEST

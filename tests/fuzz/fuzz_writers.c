@@ -176,7 +176,7 @@ static void check(const lin_writer *w, const lin_result *r, lin_writer_options o
     lin_writer_document document = {0};
     o.document = &document;
     lin_status status = lin_writer_begin(w, &o, &out, &err);
-    if (status == LIN_OK) status = w->write(r, &o, &out, &err);
+    if (status == LIN_OK) status = lin_write(w, r, &o, &out, &err);
     if (status != LIN_OK) {
         must(status == LIN_INVALID && err.message[0] && document.utterances == 0);
         must(out.n == (w->header ? strlen(w->header) : 0));
@@ -196,7 +196,7 @@ static void check(const lin_writer *w, const lin_result *r, lin_writer_options o
         }
         lin_buffer whole = {0}; // the same result as a file of its own
         o.document = NULL;
-        must(w->write(r, &o, &whole, &err) == LIN_OK && whole.n == out.n && (!out.n || !memcmp(whole.data, out.data, out.n)));
+        must(lin_write(w, r, &o, &whole, &err) == LIN_OK && whole.n == out.n && (!out.n || !memcmp(whole.data, out.data, out.n)));
         lin_buffer_free(&whole);
     }
     lin_buffer_free(&out);
