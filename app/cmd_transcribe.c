@@ -124,7 +124,7 @@ static lin_status begin_lanes(void *context, int lanes, lin_error *err)
                         named, lanes, lanes == 1 ? "" : "s");
     for (int i = 0; i < lanes && status == LIN_OK; i++) {
         char id[512], lane[16] = "", name[128];
-        const int channel = l->job->channel >= 0 ? l->job->channel + 1 : i + 1;
+        const int one = l->input->cut.channel, channel = one ? one : l->job->channel >= 0 ? l->job->channel + 1 : i + 1;
         // Two lanes of one file are two utterances wherever a name must be unique.
         if (lanes > 1) snprintf(lane, sizeof lane, "-%d", channel);
         snprintf(id, sizeof id, "%.400s%s", l->input->id, lane);

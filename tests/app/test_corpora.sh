@@ -64,6 +64,7 @@ printf 'l two A\nr two B\nm long B\n' > "$a/set/reco2file_and_channel"
 rm "$a/set/text"
 exits "channels" 0 run transcribe --data "$a/set" -f json -q
 both=$(printf '%s\n' "$out" | sed 's/.*"phones"/"phones"/')
+is "their numbers in results" '"channel":1|"channel":2|"channel":2' "$(printf '%s\n' "$out" | grep -o '"channel":[0-9]*' | paste -s -d '|')"
 run transcribe "$a/audio/two.wav" --channel each -f json -q
 is "the channels of a file are its utterances" "$(printf '%s\n' "$both" | head -n 2)" "$(printf '%s\n' "$out" | sed 's/.*"phones"/"phones"/')"
 run transcribe "$a/audio/long.wav" -f json -q
