@@ -596,9 +596,9 @@ lin_status lin_options_conf_file(lin_parsed *parsed, const char *path, lin_error
     char *text;
     size_t size;
     LIN_TRY(lin_text_read(path, &text, &size, err));
-    const lin_status status =
-        size > MAX_FILE ? lin_fail(err, LIN_FORMAT, "%s is larger than %d bytes; this is not a configuration file", path, MAX_FILE)
-                        : lin_options_conf(parsed, text, size, path, err);
+    lin_status status;
+    if (size <= MAX_FILE) status = lin_options_conf(parsed, text, size, path, err);
+    else status = lin_fail(err, LIN_FORMAT, "%s is larger than %d bytes; this is not a configuration file", path, MAX_FILE);
     lin_free(text);
     return status;
 }
