@@ -19,7 +19,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "base/status.h"
 
@@ -49,9 +48,6 @@ void lin_ngram_destroy(lin_ngram *lm); /* NULL is fine */
 
 /* Writes the packed form, to a temporary name that is renamed at the end. */
 lin_status lin_ngram_write(const lin_ngram *lm, const char *path, lin_error *err);
-
-/* Writes ARPA text, sorted by words, with the fewest digits that read back as the same model. LIN_IO if writing fails. */
-lin_status lin_ngram_write_arpa(const lin_ngram *lm, FILE *file, const char *name, lin_error *err);
 
 int lin_ngram_order(const lin_ngram *lm);
 int64_t lin_ngram_count(const lin_ngram *lm, int order); /* n-grams of this order */

@@ -1,4 +1,4 @@
-// ngram_file.c - ARPA text read and written, and the packed file; see ngram_file.h.
+// ngram_file.c - ARPA text that is read, and the packed file; see ngram_file.h.
 
 #include "lexicon/ngram_file.h"
 
@@ -272,77 +272,6 @@ lin_status lin_ngram_parse(const char *text, size_t n, const char *name, lin_ngr
     lin_status status = read_all(&r, lm, err);
     lin_ngram_tables_free(&r.tables);
     return status;
-}
-
-/* ---- writing --------------------------------------------------------------------------------------------------------------- */
-
-typedef struct writer {
-    const lin_ngram *lm;
-    FILE *file;
-    int order; // of the n-grams being written
-    uint32_t words[LIN_NGRAM_MAX_ORDER];
-} writer;
-
-// With the fewest digits that read back as the same float; the decimal comma of some locales becomes a point.
-static void write_number(FILE *file, float natural)
-{
-    char text[40];
-    for (int digits = 6; digits <= 17; digits++) {
-        double value;
-        int n = snprintf(text, sizeof text, "%.*g", digits, (double)natural / ln10);
-        char *comma = strchr(text, ',');
-        if (comma) *comma = '.';
-        if (lin_text_number(text, (size_t)n, &value) && to_natural(value) == natural) break;
-    }
-    fputs(text, file);
-}
-
-static void write_gram(const writer *w, uint32_t place)
-{
-    const lin_ngram *lm = w->lm;
-    int k = w->order;
-    lin_ngram_state state;
-    write_number(w->file, lin_ngram_gram_logp(lm, k, place));
-    for (int i = 0; i < k; i++) {
-        putc(i ? ' ' : '\t', w->file);
-        fputs(lin_ngram_word(lm, (int)w->words[i]), w->file);
-    }
-    if (k < lm->order && lin_ngram_is_inner(lm, k, place, &state)) {
-        putc('\t', w->file);
-        write_number(w->file, lin_ngram_backoff(lm, k, state));
-    }
-    putc('\n', w->file);
-}
-
-// The grams of the order below a context of `length` words.
-static void write_below(writer *w, int length, lin_ngram_state context)
-{
-    const lin_ngram *lm = w->lm;
-    uint32_t first = 0, end = lm->n_words;
-    if (length) lin_ngram_children(lm, length, context, &first, &end);
-    for (uint32_t place = first; place < end; place++) {
-        lin_ngram_state state;
-        w->words[length] = lin_ngram_gram_word(lm, length + 1, place);
-        if (length + 1 == w->order) {
-            write_gram(w, place);
-        } else if (lin_ngram_is_inner(lm, length + 1, place, &state)) {
-            write_below(w, length + 1, state);
-        }
-    }
-}
-
-lin_status lin_ngram_write_arpa(const lin_ngram *lm, FILE *file, const char *name, lin_error *err)
-{
-    writer w = {.lm = lm, .file = file};
-    fputs("\\data\\\n", file);
-    for (int k = 1; k <= lm->order; k++) fprintf(file, "ngram %d=%u\n", k, (unsigned)lm->levels[k].count);
-    for (w.order = 1; w.order <= lm->order; w.order++) {
-        fprintf(file, "\n\\%d-grams:\n", w.order);
-        write_below(&w, 0, 0);
-    }
-    fputs("\n\\end\\\n", file);
-    if (fflush(file) || ferror(file)) return lin_fail(err, LIN_IO, "cannot write %s", name);
-    return LIN_OK;
 }
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "models are mapped from little-endian files");

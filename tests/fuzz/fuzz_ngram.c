@@ -43,12 +43,14 @@ static void try_text(const char *text, size_t n)
     char *written = NULL;
     size_t n_written;
     FILE *file = open_memstream(&written, &n_written);
-    if (!file || lin_ngram_write_arpa(lm, file, "memory", &err) || fclose(file)) abort();
+    lin_ngram_draft draft;
+    if (!file || lin_ngram_draft_of(lm, &draft, &err)) abort();
+    if (lin_ngram_draft_write_arpa(&draft, 1, file, "memory", &err) || fclose(file)) abort();
+    lin_ngram_draft_free(&draft);
     if (lin_ngram_parse(written, n_written, "again", &again, &err)) abort();
     if (lin_ngram_fingerprint(again) != lin_ngram_fingerprint(lm)) abort();
     free(written);
     // Mixed with itself: every number is finite, and it is a model again.
-    lin_ngram_draft draft;
     if (lin_ngram_mix(lm, lm, 0.5, &draft, &err)) abort();
     for (int k = 0; k < draft.order; k++) {
         for (size_t i = 0; i < draft.level[k].n; i++) {
@@ -91,7 +93,11 @@ static void try_block(const void *bytes, size_t n)
     }
     ngram_ask(lm, 0);
     FILE *null = fopen("/dev/null", "w");
-    if (!null || lin_ngram_write_arpa(lm, null, "null", &err) || fclose(null)) abort();
+    lin_ngram_draft draft;
+    if (!null) abort();
+    if (lin_ngram_draft_of(lm, &draft, &err) == LIN_OK && lin_ngram_draft_write_arpa(&draft, 1, null, "null", &err)) abort();
+    lin_ngram_draft_free(&draft);
+    fclose(null);
     lin_ngram_destroy(lm);
 }
 

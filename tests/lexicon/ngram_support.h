@@ -43,17 +43,23 @@ SUPPORT lin_status try_model(const lin_ngram_count_options *how, const char *voc
     return status;
 }
 
-// ARPA text, released with lin_free.
-SUPPORT char *arpa_of(const lin_ngram_draft *draft)
+// ARPA text, released with free. exactly: as lin_ngram_draft_write_arpa.
+SUPPORT char *arpa_of(const lin_ngram_draft *draft, int exactly)
 {
-    FILE *file = tmpfile();
-    ck_assert(file != NULL);
-    OK(lin_ngram_draft_write_arpa(draft, file, "x.arpa", &err));
-    long n = ftell(file);
-    char *text = lin_calloc((size_t)n + 1, 1);
-    rewind(file);
-    ck_assert(fread(text, 1, (size_t)n, file) == (size_t)n);
+    char *text = NULL;
+    size_t n;
+    FILE *file = open_memstream(&text, &n);
+    OK(lin_ngram_draft_write_arpa(draft, exactly, file, "x.arpa", &err));
     fclose(file);
+    return text;
+}
+
+SUPPORT char *arpa_of_model(const lin_ngram *lm)
+{
+    lin_ngram_draft draft;
+    OK(lin_ngram_draft_of(lm, &draft, &err));
+    char *text = arpa_of(&draft, 1);
+    lin_ngram_draft_free(&draft);
     return text;
 }
 

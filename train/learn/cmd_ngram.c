@@ -80,9 +80,16 @@ static const lin_option options[] = {
 
 /* ---- writing a model ------------------------------------------------------------------------------------------------------- */
 
-static lin_status write_draft(const ngram_values *v, lin_ngram_draft *draft, lin_error *err)
+static lin_status write_arpa(const ngram_values *v, const lin_ngram_draft *draft, int exactly, lin_error *err)
 {
     lin_output out;
+    LIN_TRY(lin_output_open(v->output, 0, &out, err));
+    const char *name = out.path ? out.path : "standard output";
+    return lin_output_end(&out, lin_ngram_draft_write_arpa(draft, exactly, out.file, name, err), err);
+}
+
+static lin_status write_draft(const ngram_values *v, lin_ngram_draft *draft, lin_error *err)
+{
     if (v->packed) {
         lin_ngram *lm;
         draft->code_bits = v->bits;
@@ -91,9 +98,7 @@ static lin_status write_draft(const ngram_values *v, lin_ngram_draft *draft, lin
         lin_ngram_destroy(lm);
         return status;
     }
-    LIN_TRY(lin_output_open(v->output, 0, &out, err));
-    lin_status status = lin_ngram_draft_write_arpa(draft, out.file, out.path ? out.path : "standard output", err);
-    return lin_output_end(&out, status, err);
+    return write_arpa(v, draft, 0, err);
 }
 
 // "1-grams 40, 2-grams 1200, ..." of what will be written.
@@ -210,10 +215,12 @@ static lin_status pack(const ngram_values *v, const char *path, lin_ngram **lm, 
 
 static lin_status arpa(const ngram_values *v, const char *path, lin_ngram **lm, lin_error *err)
 {
-    lin_output out;
+    lin_ngram_draft draft;
     (void)path;
-    LIN_TRY(lin_output_open(v->output, 0, &out, err));
-    return lin_output_end(&out, lin_ngram_write_arpa(*lm, out.file, out.path ? out.path : "standard output", err), err);
+    LIN_TRY(lin_ngram_draft_of(*lm, &draft, err));
+    const lin_status status = write_arpa(v, &draft, 1, err);
+    lin_ngram_draft_free(&draft);
+    return status;
 }
 
 /* ---- perplexity, info ------------------------------------------------------------------------------------------------------ */

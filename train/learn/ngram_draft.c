@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "base/textfile.h"
 #include "lexicon/ngram_file.h"
 
 static const double LN10 = 2.302585092994045684;
@@ -116,13 +117,28 @@ static void put_number(lin_buffer *out, double value)
     lin_buffer_bytes(out, text + at, sizeof text - (size_t)at);
 }
 
-static lin_status put_level(lin_buffer *out, const lin_ngram_draft *draft, int order, FILE *file, const char *name,
+// With the fewest digits that read back as the same float; the decimal comma of some locales becomes a point.
+static void put_exactly(lin_buffer *out, double value)
+{
+    char text[40];
+    for (int digits = 6; digits <= 17; digits++) {
+        double again;
+        const int n = snprintf(text, sizeof text, "%.*g", digits, value);
+        char *comma = strchr(text, ',');
+        if (comma) *comma = '.';
+        if (lin_text_number(text, (size_t)n, &again) && (float)(again * LN10) == (float)(value * LN10)) break;
+    }
+    lin_buffer_text(out, text);
+}
+
+static lin_status put_level(lin_buffer *out, const lin_ngram_draft *draft, int exactly, int order, FILE *file, const char *name,
                             lin_error *err)
 {
     const lin_ngram_draft_level *level = &draft->level[order - 1];
+    void (*const put)(lin_buffer *, double) = exactly ? put_exactly : put_number;
     lin_buffer_format(out, "\n\\%d-grams:\n", order);
     for (size_t i = 0; i < level->n; i++) {
-        put_number(out, level->logp[i]);
+        put(out, level->logp[i]);
         for (int k = 0; k < order; k++) {
             const lin_symbol *word = &draft->words.items[level->words[i * (size_t)order + (size_t)k]];
             lin_buffer_char(out, k ? ' ' : '\t');
@@ -131,7 +147,7 @@ static lin_status put_level(lin_buffer *out, const lin_ngram_draft *draft, int o
         // A weight of one may be left out, except for an n-gram that is a context.
         if (level->backoff && (level->backoff[i] != 0 || level->child[i + 1] > level->child[i])) {
             lin_buffer_char(out, '\t');
-            put_number(out, level->backoff[i]);
+            put(out, level->backoff[i]);
         }
         lin_buffer_char(out, '\n');
         if (out->n < 1 << 16) continue;
@@ -141,13 +157,13 @@ static lin_status put_level(lin_buffer *out, const lin_ngram_draft *draft, int o
     return LIN_OK;
 }
 
-lin_status lin_ngram_draft_write_arpa(const lin_ngram_draft *draft, FILE *file, const char *name, lin_error *err)
+lin_status lin_ngram_draft_write_arpa(const lin_ngram_draft *draft, int exactly, FILE *file, const char *name, lin_error *err)
 {
     lin_buffer out = {0};
     lin_status status = LIN_OK;
     lin_buffer_text(&out, "\\data\\\n");
     for (int k = 1; k <= draft->order; k++) lin_buffer_format(&out, "ngram %d=%zu\n", k, draft->level[k - 1].n);
-    for (int k = 1; k <= draft->order && status == LIN_OK; k++) status = put_level(&out, draft, k, file, name, err);
+    for (int k = 1; k <= draft->order && status == LIN_OK; k++) status = put_level(&out, draft, exactly, k, file, name, err);
     lin_buffer_text(&out, "\n\\end\\\n");
     if (status == LIN_OK) status = lin_buffer_write(&out, file, name, err);
     lin_buffer_free(&out);

@@ -6,7 +6,7 @@
  *
  *   lin_ngram_draft_of(lm, &draft, &err);
  *   logp = lin_ngram_draft_logp(&draft, words, 3);          // P(words[2] | words[0], words[1]), backing off
- *   lin_ngram_draft_write_arpa(&draft, file, "phones.arpa", &err);
+ *   lin_ngram_draft_write_arpa(&draft, 0, file, "phones.arpa", &err);
  *   lin_ngram_draft_finish(&draft, "phones.arpa", &lm, &err);
  *
  * The n-grams of an order are sorted by their word numbers, the first word first. A valid model contains the context
@@ -60,8 +60,9 @@ ptrdiff_t lin_ngram_draft_find(const lin_ngram_draft *draft, const uint32_t *wor
  * Needs the links. */
 double lin_ngram_draft_logp(const lin_ngram_draft *draft, const uint32_t *words, int n);
 
-/* Writes ARPA text, seven digits after the point. Messages call the file `name`. LIN_IO if writing fails; LIN_NO_MEMORY. */
-lin_status lin_ngram_draft_write_arpa(const lin_ngram_draft *draft, FILE *file, const char *name, lin_error *err);
+/* Writes ARPA text, seven digits after the point; exactly: the fewest digits that read back as the same finished model. Messages
+ * call the file `name`. LIN_IO if writing fails; LIN_NO_MEMORY. */
+lin_status lin_ngram_draft_write_arpa(const lin_ngram_draft *draft, int exactly, FILE *file, const char *name, lin_error *err);
 
 /* The n-grams of a finished model, linked. LIN_FORMAT if a packed file is damaged; LIN_NO_MEMORY. On failure it is empty. */
 lin_status lin_ngram_draft_of(const lin_ngram *lm, lin_ngram_draft *draft, lin_error *err);
