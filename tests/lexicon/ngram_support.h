@@ -34,7 +34,7 @@ SUPPORT lin_status try_count(const lin_ngram_count_options *how, const char *voc
 }
 
 SUPPORT lin_status try_model(const lin_ngram_count_options *how, const char *vocabulary, const char *text, int most,
-                             lin_ngram_draft *draft, lin_kneser_ney_notes *notes, lin_error *err)
+                             lin_ngram_draft *draft, lin_kneser_ney_note *notes, lin_error *err)
 {
     lin_ngram_counts counts = {0};
     lin_status status = try_count(how, vocabulary, text, most, &counts, err);

@@ -7,7 +7,6 @@
 #include "app/common.h"
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "base/hash.h"
 #include "base/textfile.h"
 #include "train/learn/cmd_sentences.h"
 #include "train/learn/kneser_ney.h"
@@ -146,10 +145,10 @@ static lin_status count_texts(const ngram_values *v, const char *const *paths, i
     return status;
 }
 
-static void tell_notes(const ngram_values *v, const lin_ngram_draft *draft, const lin_kneser_ney_notes *notes)
+static void tell_notes(const ngram_values *v, const lin_ngram_draft *draft, const lin_kneser_ney_note *notes)
 {
     for (int k = 1; k <= draft->order; k++) {
-        const lin_kneser_ney_note *note = &notes->order[k - 1];
+        const lin_kneser_ney_note *note = &notes[k - 1];
         if (!note->fallback) continue;
         const unsigned long long n[4] = {note->counts[0], note->counts[1], note->counts[2], note->counts[3]};
         lin_complain("note: %llu, %llu, %llu and %llu %d-grams with counts 1, 2, 3 and 4 give no discounts; %g, %g, %g "
@@ -165,17 +164,15 @@ static int run_count(const lin_parsed *parsed, const char *const *paths, int n)
     const ngram_values *v = parsed->values;
     lin_ngram_counts counts = {0};
     lin_ngram_draft draft = {0};
-    lin_kneser_ney_options how = lin_kneser_ney_options_default();
-    lin_kneser_ney_notes notes = {0};
+    lin_kneser_ney_note notes[LIN_NGRAM_MAX_ORDER];
     lin_error err = {0};
     int failed = 0;
     double begun = lin_now();
     if (v->discounts.count != 3) return lin_misuse(parsed, "--set discounts takes three numbers");
-    for (int i = 0; i < 3; i++) how.fallback[i] = v->discounts.items[i];
     lin_status status = count_texts(v, paths, n, &counts, &failed, &err);
-    if (status == LIN_OK) status = lin_kneser_ney(&counts, &how, &draft, &notes, &err);
+    if (status == LIN_OK) status = lin_kneser_ney(&counts, v->discounts.items, &draft, notes, &err);
     if (status == LIN_OK && v->entropy > 0) status = lin_ngram_prune(&draft, v->entropy, &err);
-    if (status == LIN_OK && !v->quiet) tell_notes(v, &draft, &notes);
+    if (status == LIN_OK && !v->quiet) tell_notes(v, &draft, notes);
     char text[512] = "";
     append_counts(&draft, text, sizeof text);
     if (status == LIN_OK) status = write_draft(v, &draft, &err);
@@ -310,25 +307,15 @@ static lin_status info(const ngram_values *v, const char *path, lin_ngram **lm, 
 
 /* ---- generate -------------------------------------------------------------------------------------------------------------- */
 
-typedef struct draws {
-    uint64_t key, counter;
-} draws;
-
-static double draw(void *context)
-{
-    draws *d = context;
-    return lin_random_uniform(d->key, d->counter++);
-}
-
 // Lines of one sentence each; those without a word are not written.
 static lin_status write_sentences(const ngram_values *v, const lin_ngram_sampler *sampler, const lin_output *out, lin_error *err)
 {
     enum { LONGEST = 1000, MOST_EMPTY = 100000 }; // words, sentences: a model may have no end of a sentence, or no word
-    draws d = {.key = (uint64_t)v->seed};
+    lin_ngram_draws draws = {.key = (uint64_t)v->seed};
     lin_buffer text = {0};
     lin_status status = LIN_OK;
     for (int i = 0, empty = 0; i < v->count && status == LIN_OK;) {
-        if (lin_ngram_sampler_sentence(sampler, draw, &d, LONGEST, &text)) i++, empty = 0;
+        if (lin_ngram_sampler_sentence(sampler, &draws, LONGEST, &text)) i++, empty = 0;
         else if (++empty == MOST_EMPTY) status = lin_fail(err, LIN_UNSUPPORTED, "%d sentences in turn have no word", empty);
         if (lin_interrupted) status = lin_fail(err, LIN_STOPPED, "interrupted after %d sentences", i);
         if (text.n < 65536 && i < v->count && status == LIN_OK) continue;

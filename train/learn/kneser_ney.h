@@ -17,9 +17,9 @@
  * discounting (section 2.6 there). Such a model loses less by entropy pruning: its shorter n-grams have the frequencies of the
  * text, on which the pruning relies, and which replace a longer n-gram that is removed (Chelba et al. 2010).
  *
- *   lin_kneser_ney_notes notes;
- *   lin_kneser_ney(&counts, NULL, &draft, &notes, &err);
- *   for (k = 1; k <= draft.order; k++) if (notes.order[k - 1].fallback) ... report it ...
+ *   lin_kneser_ney_note notes[LIN_NGRAM_MAX_ORDER];
+ *   lin_kneser_ney(&counts, NULL, &draft, notes, &err);
+ *   for (k = 1; k <= draft.order; k++) if (notes[k - 1].fallback) ... report it ...
  *
  * Threads: no shared state.
  */
@@ -30,29 +30,21 @@
 #include "train/learn/ngram_count.h"
 #include "train/learn/ngram_draft.h"
 
-typedef struct lin_kneser_ney_options {
-    double fallback[3]; /* D(1), D(2), D(3 and more) of an order whose counts of counts do not give them; D(i) in 0 .. i, not 0 */
-} lin_kneser_ney_options;
-
 typedef struct lin_kneser_ney_note {
     uint64_t counts[4];  /* n1 .. n4 */
     double discounts[3]; /* as used */
-    int fallback;        /* the discounts are the options', because n1, n2 or n3 is 0 or a discount is not in 0 .. its count */
+    int fallback;        /* the discounts are the caller's, because n1, n2 or n3 is 0 or a discount is not in 0 .. its count */
 } lin_kneser_ney_note;
-
-typedef struct lin_kneser_ney_notes {
-    lin_kneser_ney_note order[LIN_NGRAM_MAX_ORDER];
-} lin_kneser_ney_notes;
-
-/* 0.5, 1, 1.5, as KenLM's lmplz --discount_fallback. */
-lin_kneser_ney_options lin_kneser_ney_options_default(void);
 
 /*
  * The order is lower than that of the counts if everything above is too rare. The draft takes the words from `counts` and keeps
- * their numbers; the rest of `counts` is unchanged. The draft is linked (lin_ngram_draft_link). notes may be NULL.
+ * their numbers; the rest of `counts` is unchanged. The draft is linked (lin_ngram_draft_link).
+ *   fallback  [3]: D(1), D(2), D(3 and more) of an order whose counts of counts do not give them; D(i) in 0 .. i, not 0. NULL: 0.5,
+ *             1, 1.5, as KenLM's lmplz --discount_fallback
+ *   notes     [LIN_NGRAM_MAX_ORDER], from unigrams on; may be NULL
  * LIN_INVALID for a fallback out of range; LIN_NO_MEMORY. On failure the draft is empty.
  */
-lin_status lin_kneser_ney(lin_ngram_counts *counts, const lin_kneser_ney_options *options, lin_ngram_draft *draft,
-                          lin_kneser_ney_notes *notes, lin_error *err);
+lin_status lin_kneser_ney(lin_ngram_counts *counts, const double *fallback, lin_ngram_draft *draft,
+                          lin_kneser_ney_note *notes, lin_error *err);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "base/hash.h"
 #include "base/memory.h"
 #include "lexicon/ngram_file.h"
 
@@ -61,10 +62,10 @@ static uint32_t at_sum(const double *sums, uint32_t first, uint32_t end, double 
     return low;
 }
 
-static uint32_t draw_word(const lin_ngram_sampler *s, lin_ngram_uniform uniform, void *context, lin_ngram_state state, int *tries)
+static uint32_t draw_word(const lin_ngram_sampler *s, lin_ngram_draws *draws, lin_ngram_state state, int *tries)
 {
     const lin_ngram *lm = s->lm;
-    const double x = uniform(context);
+    const double x = lin_random_uniform(draws->key, draws->counter++);
     if (!state) return at_sum(s->sums[1], 0, lm->levels[1].count, x * s->sums[1][lm->levels[1].count]);
     const int k = lin_ngram_state_level(lm, state);
     const double *sums = s->sums[k + 1];
@@ -76,28 +77,27 @@ static uint32_t draw_word(const lin_ngram_sampler *s, lin_ngram_uniform uniform,
     // Of the shorter context only words that this one does not have: others are rejected.
     const lin_ngram_state shorter = lin_ngram_link(lm, k, state);
     do {
-        word = draw_word(s, uniform, context, shorter, tries);
+        word = draw_word(s, draws, shorter, tries);
     } while (lin_ngram_child(lm, k, state, word, &place) && ++*tries < TRIES);
     return word;
 }
 
-int lin_ngram_sampler_draw(const lin_ngram_sampler *s, lin_ngram_uniform uniform, void *context, lin_ngram_state *state,
-                           int *word)
+int lin_ngram_sampler_draw(const lin_ngram_sampler *s, lin_ngram_draws *draws, lin_ngram_state *state, int *word)
 {
     int tries = 0;
     if (*state >= s->lm->n_states) *state = 0;
     do {
-        *word = (int)draw_word(s, uniform, context, *state, &tries);
+        *word = (int)draw_word(s, draws, *state, &tries);
     } while ((*word == s->lm->unknown || *word == s->begin) && ++tries < TRIES);
     lin_ngram_score(s->lm, *state, *word, state);
     return *word == s->lm->end_word;
 }
 
-int lin_ngram_sampler_sentence(const lin_ngram_sampler *s, lin_ngram_uniform uniform, void *context, int most, lin_buffer *text)
+int lin_ngram_sampler_sentence(const lin_ngram_sampler *s, lin_ngram_draws *draws, int most, lin_buffer *text)
 {
     lin_ngram_state state = lin_ngram_begin(s->lm);
     int word, n = 0;
-    while (n < most && !lin_ngram_sampler_draw(s, uniform, context, &state, &word)) {
+    while (n < most && !lin_ngram_sampler_draw(s, draws, &state, &word)) {
         if (n++) lin_buffer_char(text, ' ');
         lin_buffer_text(text, lin_ngram_word(s->lm, word));
     }

@@ -13,7 +13,7 @@ static lin_ngram_count_options order_of(int order) { return (lin_ngram_count_opt
 typedef struct golden {
     char *text, *heldout;
     lin_ngram_draft draft;
-    lin_kneser_ney_notes notes;
+    lin_kneser_ney_note notes[LIN_NGRAM_MAX_ORDER];
     int models, closed;
     long checked;
 } golden;
@@ -31,7 +31,7 @@ static void begin_model(golden *g, const char *line)
         if (*at == ',') at++;
     }
     lin_ngram_draft_free(&g->draft);
-    OK(try_model(&how, strcmp(vocabulary, "-") ? vocabulary : NULL, g->text, 1000, &g->draft, &g->notes, &err));
+    OK(try_model(&how, strcmp(vocabulary, "-") ? vocabulary : NULL, g->text, 1000, &g->draft, g->notes, &err));
     ck_assert_int_eq(g->draft.order, how.order);
     check_sums(&g->draft, 1e-9);
     g->models++;
@@ -45,7 +45,7 @@ static void check_order(const golden *g, const char *line)
     double d[3];
     ck_assert_int_eq(sscanf(line, "order %d %lu %lf %lf %lf", &k, &entries, &d[0], &d[1], &d[2]), 5);
     ck_assert_uint_eq(g->draft.level[k - 1].n, entries);
-    for (int i = 0; i < 3; i++) test_require(fabs(g->notes.order[k - 1].discounts[i] - d[i]) < 1e-9, "order %d: D%d", k, i + 1);
+    for (int i = 0; i < 3; i++) test_require(fabs(g->notes[k - 1].discounts[i] - d[i]) < 1e-9, "order %d: D%d", k, i + 1);
 }
 
 static void check_probability(golden *g, const char *line, size_t n)
@@ -198,17 +198,17 @@ END_TEST
 START_TEST(orders_that_do_not_exist)
 {
     lin_ngram_draft d;
-    lin_kneser_ney_notes notes;
+    lin_kneser_ney_note notes[LIN_NGRAM_MAX_ORDER];
     lin_ngram_count_options how = order_of(9);
-    OK(try_model(&how, NULL, "a\nb\n", 9, &d, &notes, &err));
+    OK(try_model(&how, NULL, "a\nb\n", 9, &d, notes, &err));
     ck_assert_int_eq(d.order, 3); // <s> a </s>
-    ck_assert_int_eq(notes.order[0].fallback, 1);
+    ck_assert_int_eq(notes[0].fallback, 1);
     check_sums(&d, 1e-12);
     lin_ngram_draft_free(&d);
     how = order_of(4);
     how.minimum[0] = 1;
     how.minimum[1] = how.minimum[2] = how.minimum[3] = 3;
-    OK(try_model(&how, NULL, "a b\na c\na d\na b\n", 9, &d, &notes, &err));
+    OK(try_model(&how, NULL, "a b\na c\na d\na b\n", 9, &d, notes, &err));
     ck_assert_int_eq(d.order, 2);
     ck_assert_uint_eq(d.level[1].n, 1); // <s> a
     check_sums(&d, 1e-12);
@@ -304,11 +304,11 @@ START_TEST(bad_options)
     lin_ngram_draft d;
     how = order_of(2);
     OK(try_count(&how, NULL, "a\n", 9, &c, &err));
-    lin_kneser_ney_options bad = {{0.5, 2.5, 1}};
-    lin_status status = lin_kneser_ney(&c, &bad, &d, NULL, NULL);
+    double bad[] = {0.5, 2.5, 1};
+    lin_status status = lin_kneser_ney(&c, bad, &d, NULL, NULL);
     ck_assert_int_eq(status, LIN_INVALID);
-    bad.fallback[1] = NAN;
-    ck_assert_int_eq(lin_kneser_ney(&c, &bad, &d, NULL, NULL), LIN_INVALID);
+    bad[1] = NAN;
+    ck_assert_int_eq(lin_kneser_ney(&c, bad, &d, NULL, NULL), LIN_INVALID);
     ck_assert_int_eq(d.words.n, 0);
     lin_ngram_counts_free(&c);
 }

@@ -3,16 +3,9 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/hash.h"
 #include "train/learn/ngram_sample.h"
 #include "lexicon/ngram.h"
 #include "tests/support.h"
-
-static double uniform(void *context)
-{
-    uint64_t *counter = context;
-    return lin_random_uniform(11, (*counter)++);
-}
 
 // P(. | a) = 0.5 a, 0.3 b by bigrams; the remaining 0.2 backs off to the words without a bigram: c and </s>, 1 to 3, weight
 // 0.2 / 0.4.
@@ -32,7 +25,7 @@ START_TEST(test_frequencies)
     const double after_a[] = {0.5 / 0.95, 0.3 / 0.95, 0.05 / 0.95, 0.1 / 0.95, 0, 0};
     const double after_b[] = {0.3 / 0.9, 0.3 / 0.9, 0.1 / 0.9, 0.2 / 0.9, 0, 0};
     enum { N = 200000 };
-    uint64_t counter = 0;
+    lin_ngram_draws draws = {.key = 11};
     for (int of = 0; of < 2; of++) {
         lin_ngram_state from, state;
         int count[6] = {0};
@@ -40,7 +33,7 @@ START_TEST(test_frequencies)
         for (int i = 0; i < N; i++) {
             int word;
             state = from;
-            const int ends = lin_ngram_sampler_draw(sampler, uniform, &counter, &state, &word);
+            const int ends = lin_ngram_sampler_draw(sampler, &draws, &state, &word);
             lin_ngram_state expected;
             lin_ngram_score(lm, from, word, &expected);
             ck_assert_uint_eq(state, expected);
@@ -64,11 +57,11 @@ START_TEST(test_sentences_begin_and_end)
     lin_ngram_sampler *sampler;
     OK(lin_ngram_parse(model, strlen(model), "test.arpa", &lm, &err));
     OK(lin_ngram_sampler_create(lm, &sampler, &err));
-    uint64_t counter = 0;
+    lin_ngram_draws draws = {.key = 11};
     for (int i = 0; i < 1000; i++) {
         lin_ngram_state state = lin_ngram_begin(lm);
         int word, n = 0;
-        while (!lin_ngram_sampler_draw(sampler, uniform, &counter, &state, &word)) {
+        while (!lin_ngram_sampler_draw(sampler, &draws, &state, &word)) {
             if (!n++) ck_assert_str_eq(lin_ngram_word(lm, word), "a"); // log P(a | <s>) = 0
             ck_assert_int_lt(n, 10000);
         }
@@ -103,13 +96,13 @@ START_TEST(test_probabilities_that_do_not_add_up)
     at += sprintf(at, "\n\\end\\\n");
     OK(lin_ngram_parse(text, (size_t)(at - text), "test.arpa", &lm, &err));
     OK(lin_ngram_sampler_create(lm, &sampler, &err));
-    uint64_t counter = 0;
+    lin_ngram_draws draws = {.key = 11};
     lin_ngram_state state = LIN_NGRAM_EMPTY;
     for (int i = 0; i < 20; i++) {
         int word;
-        if (lin_ngram_sampler_draw(sampler, uniform, &counter, &state, &word)) state = LIN_NGRAM_EMPTY;
+        if (lin_ngram_sampler_draw(sampler, &draws, &state, &word)) state = LIN_NGRAM_EMPTY;
     }
-    ck_assert_uint_lt(counter, 20 * 10000 * ORDER);
+    ck_assert_uint_lt(draws.counter, 20 * 10000 * ORDER);
     lin_ngram_sampler_destroy(sampler);
     lin_ngram_destroy(lm);
     free(text);
