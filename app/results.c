@@ -401,10 +401,12 @@ lin_status lin_results_put(lin_results *r, const lin_input *input, const lin_res
     lin_status status = LIN_OK;
     lin_writer_options how = r->how;
     const int whole = r->part.start_s <= 0 && isinf(r->part.end_s); // of what the list describes
+    const lin_part part = whole ? input->cut.part : r->part;
     const lin_writer_source source = {.record = whole ? input->record : NULL,
                                       .path = input->path,
                                       .text = whole ? input->said : NULL,
-                                      .start_s = whole ? input->cut.part.start_s : r->part.start_s};
+                                      .start_s = part.start_s,
+                                      .duration_s = !whole || lin_cut_is_part(&input->cut) ? list[0]->seconds - part.start_s : 0};
     how.source = &source;
     const int turns = r->by_turns && n >= r->by_turns;
     if (turns) status = lin_turns_make(&r->turns, input->id, list, n, err);

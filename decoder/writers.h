@@ -70,7 +70,7 @@ typedef struct lin_writer_layout {
 typedef struct lin_writer_source {
     const char *record;        /* a JSON object: its line in a manifest */
     const char *path, *text;   /* without a record: the sound and its text */
-    double start_s, duration_s; /* duration_s 0: the result's */
+    double start_s, duration_s; /* duration_s 0: up to the end of the sound */
 } lin_writer_source;
 
 /* How subtitles are laid out; 0: the usual (decoder/writers_subtitles.c). */

@@ -562,7 +562,8 @@ static void put_members(const lin_result *r, const lin_writer_source *s, lin_buf
     const double seconds = s->duration_s > 0 ? s->duration_s : r->seconds - s->start_s;
     lin_buffer_json_format(out, "{'id':%s", r->id);
     if (s->path) lin_buffer_json_format(out, ",'audio_filepath':%s", s->path);
-    if (s->start_s > 0) lin_buffer_json_format(out, ",'offset':%.3f", s->start_s);
+    // A duration without an offset is read as that of the file, so a part from 0 on has both.
+    if (s->start_s > 0 || s->duration_s > 0) lin_buffer_json_format(out, ",'offset':%.3f", s->start_s);
     lin_buffer_json_format(out, ",'duration':%.3f", seconds);
     if (s->text) lin_buffer_json_format(out, ",'text':%s", s->text);
     if (*r->speaker) lin_buffer_json_format(out, ",'speaker':%s", r->speaker);

@@ -144,11 +144,14 @@ run transcribe "$m/wavs/x.wav" -f nemo -q
 has "nemo of a file" "$out" '{"id":"x","audio_filepath":"'"$m"'/wavs/x.wav","duration":1.000,"pred_text":"'
 nemo() { "$LINNET" "$@" -f nemo -q 2> /dev/null | sed 's/.*"offset/"offset/; s/,"pred_text.*//' | paste -s -d '|'; }
 is "nemo of a part of a file" '"offset":0.400,"duration":0.300' "$(nemo transcribe "$m/wavs/x.wav" --start 0.4 --end 0.7)"
+is "nemo of the beginning of a file" '"offset":0.000,"duration":0.300' "$(nemo transcribe "$m/wavs/x.wav" --end 0.3)"
 is "nemo of a part, aligned" '"offset":0.400,"duration":0.600' "$(nemo align $lex "$m/wavs/x.wav" --text one --start 0.4)"
 is "nemo of parts of a manifest's sounds" '"offset":0.400,"duration":0.600,"speaker":"wavs/x"|"offset":0.400,"duration":1.600,"speaker":"s"' \
     "$(nemo transcribe --data "$m/m.jsonl" --start 0.4)"
 mkdir "$m/late"
 echo "x $m/wavs/x.wav" > "$m/late/wav.scp"
+echo "y x 0 0.7" > "$m/late/segments"
+is "nemo of a segment from the beginning" '"offset":0.000,"duration":0.700,"speaker":"y"' "$(nemo transcribe --data "$m/late")"
 echo "y x 0.4 99" > "$m/late/segments"
 is "nemo of a segment beyond its sound" '"offset":0.400,"duration":0.600,"speaker":"y"' "$(nemo transcribe --data "$m/late")"
 finish
