@@ -3,14 +3,13 @@
 #include "train/generate.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/hash.h"
 #include "base/memory.h"
 #include "model/encoder.h"
 
 /* Rows of a pass over given tokens, of all sequences. */
-enum { PROMPT_ROWS = 4096, BLOCKS = 7 };
+enum { PROMPT_ROWS = 4096 };
 
 struct lin_generator {
     const lin_encoder *encoder;
@@ -20,7 +19,7 @@ struct lin_generator {
     int n, length, keeps; // keeps: a state for each sequence
     int rows_each;        // the most rows of a sequence in a pass
     int at;               // tokens that the states have read
-    // in the backend's memory
+    void *block; // in the backend's memory, with all of these:
     float *features, *logp, *states, *cache;
     float **state;
     lin_cache *caches;
@@ -31,21 +30,20 @@ struct lin_generator {
     lin_cache *host_caches;
 };
 
-// What is in the backend's memory: the places of the pointers, and the sizes.
-static void list_blocks(lin_generator *g, void *at[BLOCKS], size_t bytes[BLOCKS])
+// Sets the pointers into a block of the backend's memory; returns its size in bytes.
+static size_t lay_out(lin_generator *g, void *block)
 {
     const lin_config *c = &g->encoder->model->config;
-    const size_t n = (size_t)g->n, rows = n * (size_t)g->rows_each, cache = lin_config_cache_count(c);
-    void *const places[BLOCKS] = {&g->features, &g->logp, &g->offsets, &g->states, &g->state, &g->cache, &g->caches};
-    const size_t sizes[BLOCKS] = {rows * (size_t)c->mel_bins * sizeof(float),
-                                  rows * (size_t)c->outputs * sizeof(float),
-                                  (n + 1) * sizeof(int),
-                                  g->keeps ? n * g->encoder->state_count * sizeof(float) : 0,
-                                  g->keeps ? n * sizeof(float *) : 0,
-                                  g->keeps ? n * (size_t)g->length * cache * sizeof(float) : 0,
-                                  g->keeps && cache ? n * sizeof(lin_cache) : 0};
-    memcpy(at, places, sizeof places);
-    memcpy(bytes, sizes, sizeof sizes);
+    const size_t n = (size_t)g->n, kept = g->keeps ? n : 0, rows = n * (size_t)g->rows_each, cache = lin_config_cache_count(c);
+    lin_arena arena = {.base = block, .size = SIZE_MAX / 2};
+    g->features = lin_arena_take(&arena, rows * (size_t)c->mel_bins, sizeof *g->features);
+    g->logp = lin_arena_take(&arena, rows * (size_t)c->outputs, sizeof *g->logp);
+    g->offsets = lin_arena_take(&arena, n + 1, sizeof *g->offsets);
+    g->states = lin_arena_take(&arena, kept * g->encoder->state_count, sizeof *g->states);
+    g->state = lin_arena_take(&arena, kept, sizeof *g->state);
+    g->cache = lin_arena_take(&arena, kept * (size_t)g->length * cache, sizeof *g->cache);
+    g->caches = cache ? lin_arena_take(&arena, kept, sizeof *g->caches) : NULL;
+    return arena.used;
 }
 
 // The addresses of the states and of the keys and values.
@@ -70,14 +68,10 @@ static lin_status make_room(lin_generator *g, lin_error *err)
     const lin_encoder *e = g->encoder;
     const lin_config *c = &e->model->config;
     const size_t n = (size_t)g->n, rows = n * (size_t)g->rows_each;
-    void *at[BLOCKS];
-    size_t bytes[BLOCKS];
     if (rows > INT32_MAX / 4) return lin_no_memory(err, "sequences", rows * (size_t)c->outputs * sizeof(float));
-    list_blocks(g, at, bytes);
-    lin_status status = lin_activations_create(e->ops, g->exec, c, (int)rows, g->rows_each, 0, &g->activations, err);
-    for (int i = 0; i < BLOCKS && status == LIN_OK; i++)
-        if (bytes[i]) status = e->ops->memory_create(g->exec, bytes[i], at[i], err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_activations_create(e->ops, g->exec, c, (int)rows, g->rows_each, 0, &g->activations, err));
+    LIN_TRY(e->ops->memory_create(g->exec, lay_out(g, g), &g->block, err)); // laid out without memory, to learn its size
+    lay_out(g, g->block);
     g->host_offsets = lin_calloc(n + 1, sizeof *g->host_offsets);
     g->host_caches = lin_calloc(n, sizeof *g->host_caches);
     g->host_features = lin_calloc(rows, (size_t)c->mel_bins * sizeof(float));
@@ -111,18 +105,13 @@ lin_status lin_generator_create(const lin_encoder *e, const lin_generate_options
 
 void lin_generator_destroy(lin_generator *g)
 {
-    void *at[BLOCKS];
-    size_t bytes[BLOCKS];
     if (!g) return;
     const lin_ops *ops = g->encoder->ops;
     lin_activations_destroy(g->activations);
-    list_blocks(g, at, bytes);
-    for (int i = 0; i < BLOCKS && g->exec; i++) {
-        void *block;
-        memcpy(&block, at[i], sizeof block);
-        ops->memory_destroy(g->exec, block);
+    if (g->exec) {
+        ops->memory_destroy(g->exec, g->block);
+        ops->exec_destroy(g->exec);
     }
-    if (g->exec) ops->exec_destroy(g->exec);
     if (!ops->on_host) lin_free(g->host_logp);
     lin_free(g->host_features);
     lin_free(g->host_offsets);
