@@ -324,7 +324,7 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "--plain") == 0) {
             plain = 1;
         } else if (strcmp(argv[i], "--cpu-time") == 0) {
-            bench_clock = CLOCK_THREAD_CPUTIME_ID;
+            bench_cpu_time = 1;
         } else if (strcmp(argv[i], "--quick") == 0) {
             quick = 1;
         } else if (strcmp(argv[i], "--training") == 0) {
@@ -341,7 +341,7 @@ int main(int argc, char **argv)
             return 2;
         }
     }
-    if (bench_clock != CLOCK_MONOTONIC) n_threads = 1;
+    if (bench_cpu_time) n_threads = 1;
     if (n_threads < 1 || n_threads > PEAK_THREADS) n_threads = 2;
     if (n_repeats < 1 || n_repeats > MAX_REPEATS) n_repeats = 5;
     if (quick) n_repeats = 1;

@@ -10,23 +10,18 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
+#include "base/system.h"
 #include "kernels/ops.h"
 
-/* CLOCK_THREAD_CPUTIME_ID (--cpu-time) measures one thread on a machine with other load: effects on the caches remain, but the
- * time for which the thread did not run is excluded. */
-static clockid_t bench_clock = CLOCK_MONOTONIC;
+/* --cpu-time: measures one thread on a machine with other load: effects on the caches remain, but the time for which the thread
+ * did not run is excluded. */
+static int bench_cpu_time;
 
-static inline double bench_now(void)
-{
-    struct timespec t;
-    clock_gettime(bench_clock, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+static inline double bench_now(void) { return bench_cpu_time ? lin_now_cpu() : lin_now(); }
 
 static inline int bench_by_value(const void *a, const void *b)
 {

@@ -22,7 +22,7 @@ enum { L = 9, H = 6, E = 32, C = H * E, F = 768, D = 40, V = 40, LONGEST = 2400,
 typedef struct gpu_bench {
     const char *device, *precision_name;
     lin_precision precision;
-    double seconds, deadline; /* of this process; deadline by gpu_now */
+    double seconds, deadline; /* of this process; deadline by lin_now */
     int quick;                /* tiny sizes, one trial */
     int causal, batch_frames, rows;
     int pass_streams;         /* of a pass of streams, 0: as model/streams.h has it */
@@ -48,7 +48,6 @@ int *gpu_integers(gpu_bench *b, const int *values, size_t count);
 /* MiB allocated on the device since gpu_open, computed from the driver's free memory; negative if unknown. */
 double gpu_memory_mib(const gpu_bench *b);
 
-double gpu_now(void);
 int gpu_late(const gpu_bench *b);
 
 /* Seconds of one call: median of five batches of calls, each of at least 20 ms, after two warm-up calls. Negative: a call takes

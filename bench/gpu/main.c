@@ -15,8 +15,6 @@ void gpu_must(lin_status status, const lin_error *err)
     exit(1);
 }
 
-double gpu_now(void) { return bench_now(); }
-
 int gpu_late(const gpu_bench *b) { return bench_now() > b->deadline; }
 
 /* ---- backend and memory ---------------------------------------------------------------------------------------------------- */

@@ -4,44 +4,18 @@
  * network, or of that of the model --file, without its running level. --pass-streams: instead --rows streams, in passes of that
  * many.
  */
-#include <math.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/memory.h"
 #include "bench/gpu/gpu.h"
 #include "bench/peak.h"
+#include "frontend/fbank.h"
+#include "linnet/recognizer.h"
 #include "model/model.h"
 #include "model/streams.h"
 
-enum { WINDOW = 400, HOP = 160, FFT = 512, BINS = FFT / 2 + 1, MOST_TICKS = 400 };
-
-typedef struct fbank_arrays {
-    float window[WINDOW], mel[D * BINS];
-    int from[D], to[D];
-} fbank_arrays;
-
-static double mel_of(double hz) { return 1127 * log(1 + hz / 700); }
-
-// As in frontend/fbank.h: povey window, triangles equally spaced on the mel scale from 20 Hz to half of 16 kHz.
-static lin_fbank_table make_table(fbank_arrays *a)
-{
-    for (int i = 0; i < WINDOW; i++) a->window[i] = (float)pow(0.5 - 0.5 * cos(2 * acos(-1) * i / (WINDOW - 1)), 0.85);
-    const double low = mel_of(20), step = (mel_of(8000) - low) / (D + 1);
-    for (int d = 0; d < D; d++) {
-        a->from[d] = BINS;
-        for (int k = 0; k < BINS; k++) {
-            const double at = (mel_of(16000.0 * k / FFT) - low) / step - d, height = at <= 1 ? at : 2 - at;
-            a->mel[d * BINS + k] = height > 0 ? (float)height : 0;
-            if (height > 0) {
-                if (k < a->from[d]) a->from[d] = k;
-                a->to[d] = k + 1;
-            }
-        }
-    }
-    return (lin_fbank_table){.window_samples = WINDOW, .hop_samples = HOP, .n_fft = FFT, .D = D, .preemphasis = 0.97f,
-                             .floor = 1.1920929e-7f, .window = a->window, .mel = a->mel, .mel_from = a->from, .mel_to = a->to};
-}
+enum { MOST_TICKS = 400 };
 
 typedef struct trial {
     double p50, p99; // seconds
@@ -60,7 +34,7 @@ static int enough_memory(const gpu_bench *b, double bytes)
 static int try_streams(const gpu_bench *b, const lin_encoder *encoder, const lin_fbank_table *table, int n, int chunk,
                        double seconds, trial *t)
 {
-    const int sound = b->ops->fbank != NULL, each = sound ? chunk * HOP : chunk;
+    const int sound = b->ops->fbank != NULL, each = sound ? chunk * table->hop_samples : chunk;
     const size_t width = sound ? 1 : D;
     lin_error err = {0};
     lin_streams *streams;
@@ -144,13 +118,14 @@ static void find_limit(const gpu_bench *b, const lin_encoder *encoder, const lin
 void gpu_part_streams(gpu_bench *b)
 {
     static const int chunks[] = {4, 1, 8, 16};
-    static fbank_arrays arrays;
-    const lin_fbank_table table = make_table(&arrays);
+    lin_fbank_table table;
     lin_error err = {0};
     lin_model *model;
     lin_encoder *encoder;
     lin_config config = lin_config_default(V);
     const lin_features features = lin_features_default();
+    const lin_fbank_config fbank = lin_fbank_from_model(&features, D);
+    gpu_must(lin_fbank_table_create(&fbank, &table, &err), &err);
     if (b->file) {
         gpu_must(lin_model_load(b->file, &model, &err), &err);
         config = model->config;
@@ -167,4 +142,5 @@ void gpu_part_streams(gpu_bench *b)
     }
     lin_encoder_destroy(encoder);
     lin_model_destroy(model);
+    lin_fbank_table_free(&table);
 }

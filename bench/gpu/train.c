@@ -8,6 +8,7 @@
 #include "bench/gpu/gpu.h"
 #include "base/memory.h"
 #include "base/hash.h"
+#include "base/system.h"
 #include "train/batches.h"
 #include "train/dataset.h"
 #include "train/train.h"
@@ -130,7 +131,7 @@ static void on_progress(void *context, const lin_train_progress *p)
 {
     watch *w = context;
     if (p->batch < p->n_batches || w->epochs == EPOCHS) return;
-    w->ends[w->epochs] = gpu_now();
+    w->ends[w->epochs] = lin_now();
     w->said[w->epochs++] = p->frames_per_s;
     const size_t now = free_bytes(w->b);
     if (now < w->free_least) w->free_least = now;
@@ -213,7 +214,7 @@ void gpu_part_epoch(gpu_bench *b)
     options.checkpoint_s = 1e9;
     options.schedule = LIN_SCHEDULE_CONSTANT;
     const lin_dataset *const sets[] = {set};
-    w.begin = gpu_now();
+    w.begin = lin_now();
     const lin_status status = lin_train(&options, model, sets, 1, NULL, 0, &hooks, &err);
     remove_run(folder);
     if (w.epochs) {
