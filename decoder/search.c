@@ -96,15 +96,11 @@ void lin_search_reset(const lin_search *s, void *state, int64_t first_frame, int
 static lin_status push(const lin_search *s, void *state, const lin_search_context *context, const float *logp, int n_frames,
                        lin_path *settled, lin_error *err)
 {
-    int got;
     if (s->kind == LIN_SEARCH_BEAM)
         return lin_beam_push(s->of, state, context ? context->phones : NULL, logp, n_frames, settled, err);
     if (s->kind == LIN_SEARCH_WORDS)
         return lin_words_push(s->of, state, context ? context->words : NULL, logp, n_frames, settled, err);
-    LIN_TRY(lin_path_reserve(settled, n_frames, 0, err));
-    LIN_TRY(lin_greedy_push(state, logp, n_frames, settled->phones + settled->n_phones, n_frames, &got, err));
-    settled->n_phones += got;
-    return LIN_OK;
+    return lin_greedy_push(state, logp, n_frames, settled, err);
 }
 
 // Asleep: looks for keywords only, up to the row with which one is found; *n: how many rows that are.
@@ -181,15 +177,10 @@ lin_status lin_search_nbest(const lin_search *s, void *state, int which, lin_pat
 lin_status lin_search_finish(const lin_search *s, void *state, const lin_search_context *context, lin_path *settled,
                              lin_error *err)
 {
-    int got;
     if (is_asleep(s, state)) return LIN_OK;
     if (s->kind == LIN_SEARCH_BEAM) return lin_beam_finish(s->of, state, settled, err);
     if (s->kind == LIN_SEARCH_WORDS) return lin_words_finish(s->of, state, context ? context->words : NULL, settled, err);
-    if (!settled) return LIN_OK; // the open run is kept for nbest
-    LIN_TRY(lin_path_reserve(settled, 1, 0, err));
-    lin_greedy_finish(state, settled->phones + settled->n_phones, &got);
-    settled->n_phones += got;
-    return LIN_OK;
+    return settled ? lin_greedy_finish(state, settled, err) : LIN_OK; // NULL: the open run is kept for nbest
 }
 
 lin_status lin_search_finish_keywords(const lin_search *s, void *state, lin_path *settled, lin_error *err)
@@ -245,13 +236,13 @@ static int holds(const lin_greedy *g)
     return g->n_outputs >= 1 && g->label >= -1 && g->label < g->n_outputs && g->start <= g->frame;
 }
 
-int lin_greedy_pending(const lin_greedy *g, lin_greedy_phone *phone)
+int lin_greedy_pending(const lin_greedy *g, lin_path_phone *phone)
 {
     if (g->label <= 0 || g->emitted) return 0;
     assert(g->start < g->frame); // a run has a frame at least
     double mean = g->sum_logp / (double)(g->frame - g->start);
     float confidence = (float)exp(mean < 0 ? mean : 0);
-    *phone = (lin_greedy_phone){.label = g->label, .confidence = confidence, .start = g->start, .end = g->frame};
+    *phone = (lin_path_phone){.label = g->label, .confidence = confidence, .start = g->start, .end = g->frame};
     return 1;
 }
 
@@ -266,16 +257,12 @@ static int best_of(const float *row, int n)
     return ordered && isfinite(row[best]) ? best : -1;
 }
 
-lin_status lin_greedy_push(lin_greedy *greedy, const float *logp, int n_frames, lin_greedy_phone *phones, int capacity,
-                           int *n_phones, lin_error *err)
+lin_status lin_greedy_push(lin_greedy *greedy, const float *logp, int n_frames, lin_path *settled, lin_error *err)
 {
     lin_greedy g = *greedy;
-    int n = 0;
-    *n_phones = 0;
+    int n = settled->n_phones;
     if (n_frames < 0 || g.n_outputs < 1) return lin_fail(err, LIN_INVALID, "greedy decoding of %d frames", n_frames);
-    if (capacity < n_frames) {
-        return lin_fail(err, LIN_TOO_SMALL, "room for %d phones, but %d frames may give as many phones", capacity, n_frames);
-    }
+    LIN_TRY(lin_path_reserve(settled, n_frames, 0, err));
     assert(holds(&g));
     for (int t = 0; t < n_frames; t++) {
         const float *row = logp + (int64_t)t * g.n_outputs;
@@ -284,7 +271,7 @@ lin_status lin_greedy_push(lin_greedy *greedy, const float *logp, int n_frames, 
             return lin_fail(err, LIN_NUMERIC, "frame %lld: the log-probabilities are not numbers", (long long)g.frame);
         }
         if (label != g.label) {
-            n += lin_greedy_pending(&g, &phones[n]);
+            n += lin_greedy_pending(&g, &settled->phones[n]);
             g.label = label;
             g.emitted = 0;
             g.start = g.frame;
@@ -294,12 +281,15 @@ lin_status lin_greedy_push(lin_greedy *greedy, const float *logp, int n_frames, 
         g.frame++;
     }
     *greedy = g;
-    *n_phones = n;
+    settled->n_phones = n;
     return LIN_OK;
 }
 
-void lin_greedy_finish(lin_greedy *g, lin_greedy_phone *phone, int *n_phones)
+lin_status lin_greedy_finish(lin_greedy *g, lin_path *settled, lin_error *err)
 {
-    *n_phones = lin_greedy_pending(g, phone);
-    if (*n_phones) g->emitted = 1;
+    LIN_TRY(lin_path_reserve(settled, 1, 0, err));
+    if (!lin_greedy_pending(g, &settled->phones[settled->n_phones])) return LIN_OK;
+    settled->n_phones++;
+    g->emitted = 1;
+    return LIN_OK;
 }

@@ -100,13 +100,11 @@ lin_status lin_search_check(const lin_search *search, const void *state, size_t 
  * Graves et al. 2006, section 3.2, best path decoding: the best label of every frame, runs of one label merged, blanks dropped.
  *
  *   lin_greedy_reset(&greedy, V, 0, 0);
- *   while (rows arrive) lin_greedy_push(&greedy, logp, n, phones, n, &n_phones, &err);
- *   lin_greedy_finish(&greedy, &last, &n_last);                     // the run still open at the end
+ *   while (rows arrive) lin_greedy_push(&greedy, logp, n, &settled, &err);
+ *   lin_greedy_finish(&greedy, &settled, &err);                     // the run still open at the end
  *
- * A phone is given out with the frame after its run. The state is a small flat struct without pointers. Nothing is allocated.
+ * A phone is given out with the frame after its run. The state is a small flat struct without pointers.
  */
-typedef lin_path_phone lin_greedy_phone;
-
 typedef struct lin_greedy {
     int32_t n_outputs; /* V */
     int32_t label;     /* of the last run; 0 for blanks, -1 before the first frame */
@@ -129,18 +127,16 @@ void lin_greedy_reset(lin_greedy *greedy, int n_outputs, int64_t first_frame, in
 
 /*
  * Processes logp [n_frames, V], natural-log probabilities (if they are not normalised, the confidences have no meaning), and
- * writes the phones whose runs have ended: at most one per frame. LIN_TOO_SMALL if capacity < n_frames; LIN_NUMERIC, naming the
- * frame, if a row holds a NaN or its largest value is infinite. On failure nothing changes. Of equal values the one with the
- * lowest index wins.
+ * appends the phones whose runs have ended: at most one per frame. LIN_NUMERIC, naming the frame, if a row holds a NaN or its
+ * largest value is infinite; LIN_NO_MEMORY. On failure nothing changes. Of equal values the one with the lowest index wins.
  */
-lin_status lin_greedy_push(lin_greedy *greedy, const float *logp, int n_frames, lin_greedy_phone *phones, int capacity,
-                           int *n_phones, lin_error *err);
+lin_status lin_greedy_push(lin_greedy *greedy, const float *logp, int n_frames, lin_path *settled, lin_error *err);
 
-/* Ends the segment: gives out the open run, if it is a phone (*n_phones 0 or 1). Push again only after a reset. */
-void lin_greedy_finish(lin_greedy *greedy, lin_greedy_phone *phone, int *n_phones);
+/* Ends the segment: gives out the open run, if it is a phone. Push again only after a reset. LIN_NO_MEMORY. */
+lin_status lin_greedy_finish(lin_greedy *greedy, lin_path *settled, lin_error *err);
 
 /* The open run so far, without ending it, for provisional results:
  * 1 and *phone if it is a phone that was not given out before. */
-int lin_greedy_pending(const lin_greedy *greedy, lin_greedy_phone *phone);
+int lin_greedy_pending(const lin_greedy *greedy, lin_path_phone *phone);
 
 #endif

@@ -2,7 +2,7 @@
 #include "decoder/search.h"
 
 #include "train/score/edit.h"
-#include "tests/lexicon/support.h"
+#include "tests/decoder/paths.h"
 
 enum { V = 6, MAX_T = 120 };
 
@@ -20,9 +20,10 @@ static void fill(float *logp, int T, uint64_t seed)
 }
 
 // First the best label of every frame, then the runs: written from the definition, no code shared with the decoder.
-static int plain(const float *logp, int T, int64_t first, lin_greedy_phone *out)
+static void plain(const float *logp, int T, int64_t first, lin_path *out)
 {
-    int best[MAX_T], n = 0;
+    int best[MAX_T];
+    out->n_phones = 0;
     for (int t = 0; t < T; t++) {
         best[t] = 0;
         for (int v = V - 1; v >= 0; v--)
@@ -33,54 +34,42 @@ static int plain(const float *logp, int T, int64_t first, lin_greedy_phone *out)
         double sum = 0;
         for (; end < T && best[end] == best[t]; end++) sum += (double)logp[end * V + best[t]];
         if (best[t]) {
-            out[n++] = (lin_greedy_phone){
+            out->phones[out->n_phones++] = (lin_path_phone){
                 .label = best[t], .confidence = (float)exp(sum / (end - t)), .start = first + t, .end = first + end};
         }
         t = end;
-    }
-    return n;
-}
-
-static void same(const lin_greedy_phone *got, int n_got, const lin_greedy_phone *want, int n_want)
-{
-    ck_assert_int_eq(n_got, n_want);
-    for (int i = 0; i < n_want; i++) {
-        ck_assert_int_eq(got[i].label, want[i].label);
-        ck_assert_int_eq(got[i].start, want[i].start);
-        ck_assert_int_eq(got[i].end, want[i].end);
-        ck_assert_msg(memcmp(&got[i].confidence, &want[i].confidence, sizeof(float)) == 0, "%g, %g", (double)got[i].confidence,
-                      (double)want[i].confidence);
     }
 }
 
 START_TEST(any_split_gives_the_batch_result)
 {
     float logp[MAX_T * V];
-    lin_greedy_phone want[MAX_T + 1], got[MAX_T + 1];
+    lin_path want = {0}, got = {0};
+    OK(lin_path_reserve(&want, MAX_T, 0, &err));
+    OK(lin_path_reserve(&got, MAX_T + 1, 0, &err));
     unsigned long allocations = lin_memory_count();
     for (uint64_t seed = 0; seed < 2000; seed++) {
-        int T = (int)lin_random_below(seed, 1 << 20, MAX_T + 1), n = 0, k, t = 0;
+        int T = (int)lin_random_below(seed, 1 << 20, MAX_T + 1), t = 0;
         int64_t first = seed % 3 ? 0 : 86400LL * 100 * 1000; // a thousand days of frames
         fill(logp, T, seed);
-        int n_want = plain(logp, T, first, want);
+        plain(logp, T, first, &want);
+        lin_path_clear(&got);
         lin_greedy g;
         lin_greedy_reset(&g, V, first, 0);
         for (uint64_t i = 0; t < T; i++) {
             int most = seed % 4 == 0 ? T : 5, step = (int)lin_random_below(seed, (1 << 21) + i, (uint32_t)most + 1);
             if (step > T - t) step = T - t;
-            OK(lin_greedy_push(&g, logp + t * V, step, got + n, step, &k, &err));
-            n += k;
+            OK(lin_greedy_push(&g, logp + t * V, step, &got, &err));
             t += step;
             lin_greedy fork = g; // a copy continues independently
             g = fork;
         }
-        lin_greedy_finish(&g, got + n, &k);
-        n += k;
-        same(got, n, want, n_want);
-        lin_greedy_finish(&g, got, &k);
-        ck_assert_int_eq(k, 0);
+        for (int twice = 0; twice < 2; twice++) OK(lin_greedy_finish(&g, &got, &err));
+        same_path(&got, &want);
     }
     ck_assert_uint_eq(lin_memory_count(), allocations);
+    lin_path_free(&want);
+    lin_path_free(&got);
 }
 END_TEST
 
@@ -96,27 +85,24 @@ static const char *decode(lin_greedy *g, const char *labels, int end)
 {
     static char text[64];
     float logp[32 * V];
-    lin_greedy_phone phones[33];
-    int n, k;
+    lin_path path = {0};
     rows(logp, labels);
-    OK(lin_greedy_push(g, logp, (int)strlen(labels), phones, 32, &n, &err));
-    if (end) {
-        lin_greedy_finish(g, phones + n, &k);
-        n += k;
-    }
+    OK(lin_greedy_push(g, logp, (int)strlen(labels), &path, &err));
+    if (end) OK(lin_greedy_finish(g, &path, &err));
     text[0] = '\0';
-    for (int i = 0; i < n; i++) {
-        const lin_greedy_phone *p = &phones[i];
+    for (int i = 0; i < path.n_phones; i++) {
+        const lin_path_phone *p = &path.phones[i];
         sprintf(text + strlen(text), "%s%d:%lld-%lld", i ? " " : "", p->label, (long long)p->start, (long long)p->end);
-        ck_assert(fabs((double)phones[i].confidence - 0.5) < 1e-6);
+        ck_assert(fabs((double)p->confidence - 0.5) < 1e-6);
     }
+    lin_path_free(&path);
     return text;
 }
 
 START_TEST(runs_and_blanks)
 {
     lin_greedy g;
-    lin_greedy_phone p;
+    lin_path_phone p;
     lin_greedy_reset(&g, V, 0, 0);
     ck_assert_str_eq(decode(&g, "0011", 0), "");
     ck_assert(lin_greedy_pending(&g, &p) && p.label == 1 && p.start == 2 && p.end == 4);
@@ -159,21 +145,20 @@ END_TEST
 START_TEST(confidence_is_a_probability)
 {
     lin_greedy g;
-    lin_greedy_phone phones[4];
-    int n;
+    lin_path path = {0};
     float logp[3 * 2] = {-1.5f, -0.25f, -1.5f, -0.75f, 0.0f, -9.0f}, above[4] = {-1.0f, 0.5f, 0.0f, -1.0f};
     lin_greedy_reset(&g, 2, 0, 0);
-    OK(lin_greedy_push(&g, logp, 3, phones, 4, &n, &err));
-    ck_assert_int_eq(n, 1);
-    ck_assert(fabs((double)phones[0].confidence - exp(-0.5)) < 1e-7);
+    OK(lin_greedy_push(&g, logp, 3, &path, &err));
+    ck_assert_int_eq(path.n_phones, 1);
+    ck_assert(fabs((double)path.phones[0].confidence - exp(-0.5)) < 1e-7);
     lin_greedy_reset(&g, 2, 0, 0);
-    OK(lin_greedy_push(&g, above, 2, phones, 4, &n, &err));
-    ck_assert(n == 1 && phones[0].confidence == 1.0f);
-    FAILS(lin_greedy_push(&g, above, 2, phones, 1, &n, &err), LIN_TOO_SMALL, "room for 1");
+    OK(lin_greedy_push(&g, above, 2, &path, &err));
+    ck_assert(path.n_phones == 2 && path.phones[1].confidence == 1.0f);
+    lin_path_free(&path);
 }
 END_TEST
 
-// Errors of an utterance, also where it is longer than one piece of rows and than the room on the stack.
+// Errors of an utterance, also of a long one.
 START_TEST(errors_of_an_utterance)
 {
     enum { MANY = 5000 };

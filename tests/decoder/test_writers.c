@@ -237,13 +237,13 @@ END_TEST
 // "hello", a word outside the lexicon, "world", over phones of 10 ms.
 static void three_words(const char *last)
 {
-    static lin_greedy_phone p[6];
+    static lin_path_phone p[6];
     static lin_path_word w[] = {
         {.word = 0, .first_phone = 0, .n_phones = 2, .confidence = 0.5f, .start = 0, .end = 2},
         {.word = LIN_WORD_UNKNOWN, .first_phone = 2, .n_phones = 3, .confidence = 0.25f, .start = 2, .end = 5},
         {.word = 1, .first_phone = 5, .n_phones = 1, .confidence = 1, .start = 5, .end = 6}};
     static const int labels[] = {16, 29, 16, 3, 8, 1};
-    for (int i = 0; i < 6; i++) p[i] = (lin_greedy_phone){.label = labels[i], .confidence = 1, .start = i, .end = i + 1};
+    for (int i = 0; i < 6; i++) p[i] = (lin_path_phone){.label = labels[i], .confidence = 1, .start = i, .end = i + 1};
     const lin_path path = {
         .phones = p, .n_phones = 6, .words = w, .n_words = 3, .score = -12.5, .acoustic = -10.25, .language = -4.5};
     const story_words words = {{"hello", last}, 2};
@@ -264,7 +264,7 @@ START_TEST(words)
                                             "u 1 0.050 0.010 world 1.0000\n");
     result.n_phones = 6;
     lin_result *other = lin_result_add_alternative(&result);
-    static lin_greedy_phone p = {.label = 1, .confidence = 0.5f, .start = 3, .end = 5};
+    static lin_path_phone p = {.label = 1, .confidence = 0.5f, .start = 3, .end = 5};
     const lin_path path = {.phones = &p, .n_phones = 1, .score = -13, .acoustic = -13};
     OK(lin_result_add_path(other, &path, 0.01, story_spell, NULL, &err));
     result.phones[1].goodness = -0.12345f;

@@ -464,7 +464,7 @@ void ops_case_rows_of_nobody(ops_context *c)
 
 /* ---- greedy decoding ------------------------------------------------------------------------------------------------------- */
 
-static void ops_check_phone(ops_context *c, int b, const lin_phone *got, const lin_greedy_phone *want)
+static void ops_check_phone(ops_context *c, int b, const lin_phone *got, const lin_path_phone *want)
 {
     test_require(got->label == want->label && got->start == want->start && got->end == want->end,
                  "%s: a phone of stream %d is %d in %lld..%lld, expected %d in %lld..%lld", c->what, b, got->label,
@@ -534,19 +534,18 @@ static void ops_greedy_shape(ops_context *c, int B, int V, int longest, int brok
         ops_digest_bytes(c, counts, (size_t)B * sizeof *counts);
         ops_digest_bytes(c, runs, sizeof before);
         for (int b = 0; b < B; b++) {
-            lin_greedy_phone want[64];
-            int n = 0;
-            lin_status status =
-                now[b] < 0 ? LIN_OK
-                           : lin_greedy_push(&streams[b], logp.f + segments.offsets[b] * V, lengths[b], want, 64, &n, NULL);
+            lin_path want = {0};
+            const float *own = logp.f + segments.offsets[b] * V;
+            lin_status status = now[b] < 0 ? LIN_OK : lin_greedy_push(&streams[b], own, lengths[b], &want, NULL);
             ck_assert_msg((status != LIN_OK) == (now[b] >= 0 && fails[b]), "%s: a status of stream %d is wrong", c->what, b);
-            if (status != LIN_OK) n = -1;
+            const int n = status == LIN_OK ? want.n_phones : -1;
             test_require(counts[b] == n, "%s: %d phones of stream %d, expected %d", c->what, counts[b], b, n);
             test_require(counts_ref[b] == n, "%s: ref/ says %d phones of stream %d, expected %d", c->what, counts_ref[b], b, n);
             for (int i = 0; i < n; i++) {
-                ops_check_phone(c, b, &phones[segments.offsets[b] + i], &want[i]);
-                ops_check_phone(c, b, &phones_ref[segments.offsets[b] + i], &want[i]);
+                ops_check_phone(c, b, &phones[segments.offsets[b] + i], &want.phones[i]);
+                ops_check_phone(c, b, &phones_ref[segments.offsets[b] + i], &want.phones[i]);
             }
+            lin_path_free(&want);
             const lin_run *got = &runs[slots[b]];
             test_require(got->label == streams[b].label && got->emitted == streams[b].emitted && got->start == streams[b].start &&
                              got->frame == streams[b].frame && fabs(got->sum_logp - streams[b].sum_logp) <= 1e-9,

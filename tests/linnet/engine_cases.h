@@ -162,10 +162,12 @@ static inline void note(notes *to, const lin_engine_event *event)
         add_note(to, (noted){.kind = event->kind, .end_s = event->time_s, .status = event->status});
 }
 
-static inline void note_phone(const lin_recognizer *r, notes *to, const lin_greedy_phone *p)
+static inline void note_path(const lin_recognizer *r, notes *to, lin_path *path)
 {
-    add_note(to, (noted){.kind = PHONE, .label = p->label, .confidence = p->confidence,
-                         .start_s = (double)p->start * r->row_seconds, .end_s = (double)p->end * r->row_seconds});
+    for (const lin_path_phone *p = path->phones; p < path->phones + path->n_phones; p++)
+        add_note(to, (noted){.kind = PHONE, .label = p->label, .confidence = p->confidence,
+                             .start_s = (double)p->start * r->row_seconds, .end_s = (double)p->end * r->row_seconds});
+    lin_path_clear(path);
 }
 
 // Offline: all features at once, then one stream, greedy decoding and endpoints, and after an endpoint with a reset a new stream.
@@ -183,27 +185,27 @@ static inline void alone(const lin_recognizer *r, const lin_engine_options *o, c
     n += rest;
     lin_streams *stream = one_stream(judge, 1, 0);
     lin_greedy greedy;
-    lin_greedy_phone phone;
+    lin_path path = {0};
     lin_endpoint endpoint;
     lin_endpoint_reset(&endpoint, &o->endpoint, r->row_seconds);
     const int stack = r->model->config.stack;
     int64_t row = 0;
     for (int first = 0, again = 1; again;) {
-        int n_phones, i = 0;
+        int i = 0;
         ok(lin_streams_reset(stream, 0, err));
         const int rows = one_stream_feed(stream, D, V, frames + first * D, n > first ? n - first : 0, 1, logp);
         lin_greedy_reset(&greedy, V, row, 0);
         for (again = 0; i < rows && !again; i++, row++) {
-            ok(lin_greedy_push(&greedy, logp + i * V, 1, &phone, 1, &n_phones, err));
-            if (n_phones) note_phone(r, want, &phone);
+            ok(lin_greedy_push(&greedy, logp + i * V, 1, &path, err));
+            note_path(r, want, &path);
             if (!o->endpoints) continue;
             double sum = 0;
             for (int k = 0; k < stack * D && first + (i + 1) * stack <= n; k++)
                 sum += exp((double)frames[(first + i * stack) * D + k]);
             const lin_endpoint_rule rule = lin_endpoint_push(&endpoint, logp + i * V, sum > 0 ? 10 * log10(sum) : NAN);
             if (!rule) continue;
-            lin_greedy_finish(&greedy, &phone, &n_phones);
-            if (n_phones) note_phone(r, want, &phone);
+            ok(lin_greedy_finish(&greedy, &path, err));
+            note_path(r, want, &path);
             if (want->n && want->events[want->n - 1].kind == PHONE)
                 add_note(want, (noted){.kind = UTTERANCE_END, .end = LINNET_BEFORE + (int)(rule - LIN_ENDPOINT_BEFORE),
                                        .end_s = (double)(row + 1) * r->row_seconds});
@@ -212,10 +214,11 @@ static inline void alone(const lin_recognizer *r, const lin_engine_options *o, c
         }
         first += i * stack;
         if (again) continue;
-        lin_greedy_finish(&greedy, &phone, &n_phones);
-        if (n_phones) note_phone(r, want, &phone);
+        ok(lin_greedy_finish(&greedy, &path, err));
+        note_path(r, want, &path);
     }
     add_note(want, (noted){.kind = END, .end_s = (double)v->n / v->rate});
+    lin_path_free(&path);
     lin_streams_destroy(stream);
     lin_extractor_destroy(extractor);
     free(frames);

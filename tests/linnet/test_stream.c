@@ -11,24 +11,22 @@ static int decode(int from, int until, lin_result_phone *phones)
 {
     const int stack = recognizer.model->config.stack, T = until - from, rows = (T + stack - 1) / stack;
     float *logp = lin_alloc((size_t)(rows * recognizer.V), sizeof *logp);
-    lin_greedy_phone *found = lin_alloc((size_t)rows + 1, sizeof *found);
     lin_greedy greedy;
+    lin_path found = {0};
     lin_result result = {0};
-    int n_phones, last;
     lin_streams *stream = one_stream(recognizer.encoder, 1, 0);
     const int n = one_stream_feed(stream, D, recognizer.V, features + (size_t)(from * D), T, 1, logp);
     lin_greedy_reset(&greedy, recognizer.V, from / stack, 0);
-    OK(lin_greedy_push(&greedy, logp, n, found, rows, &n_phones, &err));
-    lin_greedy_finish(&greedy, found + n_phones, &last);
-    OK(lin_result_add_path(&result, &(lin_path){.phones = found, .n_phones = n_phones + last}, recognizer.row_seconds,
-                                   NULL, NULL, &err));
+    OK(lin_greedy_push(&greedy, logp, n, &found, &err));
+    OK(lin_greedy_finish(&greedy, &found, &err));
+    OK(lin_result_add_path(&result, &found, recognizer.row_seconds, NULL, NULL, &err));
     ck_assert_int_lt(result.n_phones, MOST);
     if (result.n_phones) memcpy(phones, result.phones, (size_t)result.n_phones * sizeof *phones);
     const int count = result.n_phones;
     lin_result_free(&result);
     lin_streams_destroy(stream);
     lin_free(logp);
-    lin_free(found);
+    lin_path_free(&found);
     return count;
 }
 

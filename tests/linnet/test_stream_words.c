@@ -19,13 +19,13 @@ static int n_rows, V;
 /* ---- a lexicon of what is said --------------------------------------------------------------------------------------------- */
 
 // The names of the phones first .. first+n-1 that greedy decoding finds.
-static void put_phones(FILE *f, const lin_greedy_phone *phones, int n)
+static void put_phones(FILE *f, const lin_path_phone *phones, int n)
 {
     for (int i = 0; i < n; i++) fprintf(f, " %s", lin_phones_name(recognizer.phones, phones[i].label));
 }
 
 // Words of two phones each, waa, wba, ...; each has a homophone, zaa, zba, ..., that the language model likes less.
-static void write_lexicon(const lin_greedy_phone *phones, int n)
+static void write_lexicon(const lin_path_phone *phones, int n)
 {
     FILE *d = fopen(dict, "w"), *a = fopen(arpa, "w");
     const int words = n / 2;
@@ -67,7 +67,7 @@ static void write_lexicon(const lin_greedy_phone *phones, int n)
 static void begin(void)
 {
     lin_greedy greedy;
-    int found, last;
+    lin_path said = {0};
     setup();
     V = recognizer.V;
     const int rows = n_features / recognizer.model->config.stack + 2;
@@ -75,20 +75,19 @@ static void begin(void)
     lin_streams *stream = one_stream(recognizer.encoder, 1, 1);
     n_rows = one_stream_feed(stream, recognizer.fbank.mel_bins, V, features, n_features, 1, logp);
     lin_streams_destroy(stream);
-    lin_greedy_phone *phones = lin_alloc((size_t)n_rows + 1, sizeof *phones);
     lin_greedy_reset(&greedy, V, 0, 0);
-    OK(lin_greedy_push(&greedy, logp, n_rows, phones, n_rows, &found, &err));
-    lin_greedy_finish(&greedy, phones + found, &last);
+    OK(lin_greedy_push(&greedy, logp, n_rows, &said, &err));
+    OK(lin_greedy_finish(&greedy, &said, &err));
     snprintf(dict, sizeof dict, "%s", test_path("dict"));
     snprintf(arpa, sizeof arpa, "%s", test_path("arpa"));
     snprintf(phones_arpa, sizeof phones_arpa, "%s", test_path("phones.arpa"));
     snprintf(list, sizeof list, "%s", test_path("list"));
     snprintf(never_dict, sizeof never_dict, "%s", test_path("never.dict"));
     snprintf(never_arpa, sizeof never_arpa, "%s", test_path("never.arpa"));
-    write_lexicon(phones, found + last);
+    write_lexicon(said.phones, said.n_phones);
     snprintf(network, sizeof network, "%s", test_path("network"));
     write_word_network(network, lin_pieces_characters, LIN_PIECES_FIRST);
-    lin_free(phones);
+    lin_path_free(&said);
 }
 
 static void end(void)

@@ -122,20 +122,23 @@ void streams_case_phones(const lin_ops *ops, streams_kind kind)
     int all = 0;
     for (int i = 0; i < STREAMS_N; i++) {
         lin_greedy greedy;
-        lin_greedy_phone want[STREAMS_FRAMES + 1];
-        int n = 0, last = 0, pending;
+        lin_path want = {0};
+        int pending;
         lin_greedy_reset(&greedy, STREAMS_V, 0, 0);
-        OK(lin_greedy_push(&greedy, w.want[i], w.rows[i], want, STREAMS_FRAMES, &n, &err));
-        lin_greedy_finish(&greedy, want + n, &last);
+        OK(lin_greedy_push(&greedy, w.want[i], w.rows[i], &want, &err));
+        const int n = want.n_phones;
+        OK(lin_greedy_finish(&greedy, &want, &err));
         OK(lin_streams_pending(streams, speakers[i].slot, &speakers[i].phones[speakers[i].n_phones], &pending, &err));
-        ck_assert_int_eq(pending, last);
+        ck_assert_int_eq(pending, want.n_phones - n);
         ck_assert_int_eq(speakers[i].n_phones, n);
-        for (int p = 0; p < n + last; p++) {
+        for (int p = 0; p < want.n_phones; p++) {
             const lin_phone *got = &speakers[i].phones[p];
-            ck_assert_msg(got->label == want[p].label && got->start == want[p].start && got->end == want[p].end &&
-                              fabsf(got->confidence - want[p].confidence) < 1e-4f,
+            const lin_path_phone *wanted = &want.phones[p];
+            ck_assert_msg(got->label == wanted->label && got->start == wanted->start && got->end == wanted->end &&
+                              fabsf(got->confidence - wanted->confidence) < 1e-4f,
                           "phone %d of speaker %d", p, i);
         }
+        lin_path_free(&want);
         all += n;
     }
     ck_assert_int_gt(all, 2 * STREAMS_N); // not blanks only

@@ -157,22 +157,17 @@ lin_status lin_edit_align_within(const int *ref, int n, const int *hyp, int m, s
 
 int lin_edit_greedy(const float *logp, int T, int V, const int *labels, int U)
 {
-    enum { PIECE = 256, MOST = 4096 };
-    int few[MOST], n = 0, got, *hyp = T <= MOST ? few : lin_alloc((size_t)T, sizeof *hyp);
-    if (!hyp) return U;
     lin_greedy greedy;
-    lin_greedy_phone phones[PIECE];
-    lin_greedy_reset(&greedy, V, 0, 0);
-    for (int t = 0; t < T; t += PIECE) {
-        const int rows = T - t < PIECE ? T - t : PIECE;
-        const lin_status status = lin_greedy_push(&greedy, logp + (size_t)t * (size_t)V, rows, phones, PIECE, &got, NULL);
-        for (int i = 0; status == LIN_OK && i < got; i++) hyp[n++] = phones[i].label; // at most one for each row
-    }
-    lin_greedy_finish(&greedy, phones, &got);
-    if (got && n < T) hyp[n++] = phones[0].label;
+    lin_path said = {0};
     lin_edit_counts counts;
-    const lin_status status = lin_edit_distance(labels, U, hyp, n, &counts, NULL);
-    if (hyp != few) lin_free(hyp);
+    int *hyp = lin_alloc((size_t)T + 1, sizeof *hyp); // at most one for each row
+    lin_greedy_reset(&greedy, V, 0, 0);
+    lin_status status = hyp ? lin_greedy_push(&greedy, logp, T, &said, NULL) : LIN_NO_MEMORY;
+    if (status == LIN_OK) status = lin_greedy_finish(&greedy, &said, NULL);
+    for (int i = 0; i < said.n_phones && hyp; i++) hyp[i] = said.phones[i].label;
+    if (status == LIN_OK) status = lin_edit_distance(labels, U, hyp, said.n_phones, &counts, NULL);
+    lin_path_free(&said);
+    lin_free(hyp);
     return status == LIN_OK ? counts.sub + counts.del + counts.ins : U;
 }
 
