@@ -406,211 +406,161 @@ void lin_man_program(FILE *out, const lin_command *const *commands, const char *
 
 /* ---- completion ------------------------------------------------------------------------------------------------------------ */
 
-// Several between commas: what --help shows as NAME[,NAME]...
-static int is_list(const lin_option *o) { return o->choices && o->value && strstr(o->value, "[,") != NULL; }
+// The word to complete: `kept` bytes of it stay before each candidate.
+typedef struct partial {
+    const char *word;
+    int kept;
+} partial;
 
-static void put_choices(FILE *out, const char *choices)
+// A candidate of n bytes, with what it is, if it begins like the word.
+static void offer(FILE *out, const partial *p, const char *text, size_t n, const char *about)
 {
-    for (; *choices; choices++) fputc(*choices == '|' ? ' ' : *choices, out);
+    const char *like = p->word + p->kept;
+    if (strlen(like) <= n && strncmp(text, like, strlen(like)) == 0)
+        fprintf(out, "%.*s%.*s\t%s\n", p->kept, p->word, (int)n, text, about);
 }
 
-// Text between single quotes; extra: characters that get a backslash in front (zsh's [ ] :).
-static void put_quoted(FILE *out, const char *text, const char *extra)
+static void offer_commands(FILE *out, const partial *p, const lin_command *const *commands)
 {
-    for (; *text; text++) {
-        if (*text == '\'') fputs("'\\''", out);
-        else fprintf(out, strchr(extra, *text) ? "\\%c" : "%c", *text);
+    for (; *commands; commands++)
+        if (!(*commands)->hidden) offer(out, p, (*commands)->name, strlen((*commands)->name), (*commands)->summary);
+    offer(out, p, "help", 4, "describe a command");
+}
+
+// Whether a name of n bytes is in a list [n_list] whose names each end with a comma.
+static int is_listed(const char *list, size_t n_list, const char *name, size_t n)
+{
+    for (size_t at = 0; at < n_list; at += strcspn(list + at, ",") + 1)
+        if (strcspn(list + at, ",") == n && memcmp(list + at, name, n) == 0) return 1;
+    return 0;
+}
+
+// Of several values between commas (--help shows NAME[,NAME]...) the last is completed by those that are not there yet.
+static void offer_values(FILE *out, partial p, const lin_option *o)
+{
+    const char *list = p.word + p.kept, *comma = o->value && strstr(o->value, "[,") ? strrchr(list, ',') : NULL;
+    const size_t n_list = comma ? (size_t)(comma - list) + 1 : 0;
+    p.kept += (int)n_list;
+    for (const char *c = o->choices; c && *c; c += strcspn(c, "|"), c += *c == '|')
+        if (!is_listed(list, n_list, c, strcspn(c, "|"))) offer(out, &p, c, strcspn(c, "|"), "");
+    if (o->type == LIN_OPTION_FILE || o->type == LIN_OPTION_FILES) fputs(":files\n", out);
+    if (o->type == LIN_OPTION_FOLDER) fputs(":folders\n", out);
+}
+
+// The option that "--name", "--name=..." or "-n" gives a value to, or NULL.
+static const lin_option *with_value(const lin_command *command, const char *word)
+{
+    const int is_long = strncmp(word, "--", 2) == 0;
+    for (const lin_option *o = command->options; *word == '-' && o->type != LIN_OPTION_END; o++) {
+        if (!is_in(o, ALL) || o->type == LIN_OPTION_FLAG) continue;
+        const size_t n = strlen(o->name);
+        const int is_named = is_long && strncmp(word + 2, o->name, n) == 0 && (word[2 + n] == '=' || !word[2 + n]);
+        if (is_named || (!is_long && word[1] == o->letter && !word[2])) return o;
     }
+    return NULL;
 }
 
-static void put_command_names(FILE *out, const lin_command *const *commands)
+static void offer_options(FILE *out, const partial *p, const lin_command *command)
 {
-    for (; *commands; commands++) {
-        if (!(*commands)->hidden) fprintf(out, "%s ", (*commands)->name);
+    partial name = {p->word, 2};
+    if (strncmp(p->word, "--", 2) != 0) name = (partial){"--", 2};
+    offer(out, &name, "help", 4, "short help");
+    if (command->brief) offer(out, &name, "help-all", 8, "help with the options for experts");
+    for (const lin_option *o = command->options; o->type != LIN_OPTION_END; o++)
+        if (is_in(o, ALL)) offer(out, &name, o->name, strlen(o->name), o->help);
+}
+
+void lin_complete(FILE *out, const lin_command *const *commands, const char *const *words, int n)
+{
+    partial p = {words[n - 1], 0};
+    const char *equals = strncmp(p.word, "--", 2) == 0 ? strchr(p.word, '=') : NULL, *before = n > 1 ? words[n - 2] : "";
+    const lin_command *command = NULL;
+    for (const lin_command *const *c = commands; *c; c++)
+        if (strcmp((*c)->name, words[0]) == 0 || (!command && strcmp((*c)->name, "transcribe") == 0)) command = *c; // linnet FILE
+    if (n == 1 || strcmp(words[0], "help") == 0) {
+        offer_commands(out, &p, commands);
+        if (n > 1) return;
+        offer(out, &p, "--help", 6, "list the commands");
+        offer(out, &p, "--version", 9, "print the version");
     }
-    fputs("help", out);
+    // bash takes --format=json apart at "=", unless COMP_WORDBREAKS lacks it
+    if (n > 1 && strcmp(p.word, "=") == 0) p.word = "";
+    else if (n > 2 && strcmp(before, "=") == 0) before = words[n - 3];
+    else if (equals) before = p.word, p.kept = (int)(equals + 1 - p.word);
+    const lin_option *option = n > 1 ? with_value(command, before) : NULL;
+    if (option) offer_values(out, p, option);
+    else if (n > 1 && *p.word == '-') offer_options(out, &p, command);
+    else fputs(":files\n", out);
 }
 
-static void bash(FILE *out, const lin_command *const *commands)
+// Each asks the program, which prints candidates, with what they are behind a tab; or :files, or :folders.
+static const struct {
+    const char *shell, *text;
+} scripts[] = {
+    {"bash", "# bash completion for linnet\n"
+             "_linnet()\n{\n"
+             "    local word about cur=${COMP_WORDS[COMP_CWORD]} before=\n"
+             "    case $cur in\n"
+             "    =) cur= ;;\n"
+             "    --*=*) before=${cur%%=*}= ;;\n"
+             "    esac\n"
+             "    COMPREPLY=()\n"
+             "    while IFS=$'\\t' read -r word about; do\n"
+             "        case $word in\n"
+             "        :files) COMPREPLY+=($(compgen -P \"$before\" -f -- \"${cur#\"$before\"}\")) ;;\n"
+             "        :folders) COMPREPLY+=($(compgen -P \"$before\" -d -- \"${cur#\"$before\"}\")) ;;\n"
+             "        *) COMPREPLY+=(\"$word\") ;;\n"
+             "        esac\n"
+             "    done < <(\"${COMP_WORDS[0]}\" completion words -- \"${COMP_WORDS[@]:1:COMP_CWORD}\" 2> /dev/null)\n"
+             "}\n"
+             "complete -o filenames -F _linnet linnet\n"},
+    {"zsh", "#compdef linnet\n"
+            "_linnet() {\n"
+            "    local word about files\n"
+            "    local -a list\n"
+            "    \"${words[1]}\" completion words -- \"${(@Q)words[2,CURRENT-1]}\" \"${(Q)PREFIX}\" 2> /dev/null |\n"
+            "        while IFS=$'\\t' read -r word about; do\n"
+            "            case $word in\n"
+            "            (:*) files=$word ;;\n"
+            "            (*) list+=(\"$word${about:+:$about}\") ;;\n"
+            "            esac\n"
+            "        done\n"
+            "    (( $#list )) && _describe -V linnet list\n"
+            "    [[ -z $files ]] || compset -P '--*=' || :\n"
+            "    case $files in\n"
+            "    (:files) _files ;;\n"
+            "    (:folders) _files -/ ;;\n"
+            "    esac\n"
+            "}\n"
+            "_linnet \"$@\"\n"},
+    {"fish", "# fish completion for linnet\n"
+             "function __linnet_complete\n"
+             "    set -l words (commandline -opc)\n"
+             "    set -l word (commandline -ct)\n"
+             "    set -l before (string match -r -- '^--[^=]*=' $word)\n"
+             "    set -l name (string replace -- \"$before\" '' $word)\n"
+             "    for line in (command $words[1] completion words -- $words[2..-1] $word 2> /dev/null)\n"
+             "        switch $line\n"
+             "            case :files\n"
+             "                string replace -r -- '^' \"$before\" (__fish_complete_path $name)\n"
+             "            case :folders\n"
+             "                string replace -r -- '^' \"$before\" (__fish_complete_directories $name)\n"
+             "            case '*'\n"
+             "                echo $line\n"
+             "        end\n"
+             "    end\n"
+             "end\n"
+             "complete -c linnet -f -k -a '(__linnet_complete)'\n"},
+};
+
+lin_status lin_completion(FILE *out, const char *shell, lin_error *err)
 {
-    // bash takes --format=json apart at "=", unless COMP_WORDBREAKS lacks it.
-    fputs("# bash completion for linnet\n"
-          "_linnet_one_of()\n{\n"
-          "    COMPREPLY=($(compgen -P \"$before\" -W \"$1\" -- \"$cur\"))\n}\n"
-          "_linnet_some_of()\n{\n"
-          "    local done= left= word\n"
-          "    case $cur in *,*) done=${cur%,*}, ;; esac\n"
-          "    for word in $1; do\n"
-          "        case ,$done in *,$word,*) ;; *) left=\"$left $word\" ;; esac\n"
-          "    done\n"
-          "    COMPREPLY=($(compgen -P \"$before$done\" -W \"$left\" -- \"${cur#\"$done\"}\"))\n}\n"
-          "_linnet()\n{\n"
-          "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} options= before=\n"
-          "    COMPREPLY=()\n"
-          "    case $cur in\n"
-          "    =) cur= ;;\n"
-          "    --*=*) prev=${cur%%=*} before=$prev= cur=${cur#*=} ;;\n"
-          "    *) [ \"$prev\" != = ] || [ \"$COMP_CWORD\" -lt 3 ] || prev=${COMP_WORDS[COMP_CWORD-2]} ;;\n"
-          "    esac\n"
-          "    local command=${COMP_WORDS[1]} commands='", out);
-    put_command_names(out, commands);
-    fputs("'\n"
-          "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
-          "        COMPREPLY=($(compgen -W \"$commands --help --version\" -- \"$cur\") $(compgen -f -- \"$cur\"))\n"
-          "        return\n    fi\n"
-          "    case \" $commands \" in *\" $command \"*) ;; *) command=transcribe ;; esac\n" // linnet FILE...
-          "    case $command in\n", out);
-    fputs("    help) COMPREPLY=($(compgen -W '", out);
-    put_command_names(out, commands);
-    fputs("' -- \"$cur\")); return ;;\n", out);
-    for (; *commands; commands++) {
-        if ((*commands)->hidden) continue;
-        fprintf(out, "    %s)\n        case $prev in\n", (*commands)->name);
-        for (const lin_option *o = (*commands)->options; o->type != LIN_OPTION_END; o++) {
-            if (!is_in(o, ALL) || o->type == LIN_OPTION_FLAG) continue;
-            fprintf(out, "        --%s", o->name);
-            if (o->letter) fprintf(out, "|-%c", o->letter);
-            if (o->choices) {
-                fprintf(out, ") _linnet_%s_of '", is_list(o) ? "some" : "one");
-                put_choices(out, o->choices);
-                fputs("'", out);
-                if (o->type == LIN_OPTION_FILE) fputs("; COMPREPLY+=($(compgen -P \"$before\" -f -- \"$cur\"))", out);
-                fputs("; return ;;\n", out);
-            } else if (o->type == LIN_OPTION_FOLDER) {
-                fputs(") COMPREPLY=($(compgen -P \"$before\" -d -- \"$cur\")); return ;;\n", out);
-            } else if (o->type == LIN_OPTION_FILE || o->type == LIN_OPTION_FILES) {
-                fputs(") COMPREPLY=($(compgen -P \"$before\" -f -- \"$cur\")); return ;;\n", out);
-            } else {
-                fputs(") return ;;\n", out);
-            }
-        }
-        fprintf(out, "        *) ;;\n        esac\n        options='--help%s", (*commands)->brief ? " --help-all" : "");
-        for (const lin_option *o = (*commands)->options; o->type != LIN_OPTION_END; o++) {
-            if (is_in(o, ALL)) fprintf(out, " --%s", o->name);
-        }
-        fputs("' ;;\n", out);
+    for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
+        if (strcmp(scripts[i].shell, shell) != 0) continue;
+        fputs(scripts[i].text, out);
+        return LIN_OK;
     }
-    fputs("    esac\n"
-          "    case $cur in\n"
-          "    -*) COMPREPLY=($(compgen -W \"$options\" -- \"$cur\")) ;;\n"
-          "    *) COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n"
-          "    esac\n}\ncomplete -o filenames -F _linnet linnet\n", out);
-}
-
-static void zsh_action(FILE *out, const lin_option *o)
-{
-    if (is_list(o)) {
-        fputs("_values -s , ", out);
-        put_quoted(out, o->name, ":\\");
-        fputc(' ', out);
-        put_choices(out, o->choices);
-    } else if (o->choices && o->type == LIN_OPTION_FILE) {
-        fputs("_alternative \"names\\:name\\:(", out);
-        put_choices(out, o->choices);
-        fputs(")\" \"files\\:file\\:_files\"", out);
-    } else if (o->choices) {
-        fputc('(', out);
-        put_choices(out, o->choices);
-        fputc(')', out);
-    } else if (o->type == LIN_OPTION_FILE || o->type == LIN_OPTION_FILES) {
-        fputs("_files", out);
-    } else if (o->type == LIN_OPTION_FOLDER) {
-        fputs("_files -/", out);
-    }
-}
-
-// Each form of an option excludes the other, unless it may be repeated.
-static void zsh_form(FILE *out, const lin_option *o, int is_letter)
-{
-    const int has_value = o->type != LIN_OPTION_FLAG;
-    fputs("            '", out);
-    if (o->type == LIN_OPTION_FILES) fputc('*', out);
-    if (o->type != LIN_OPTION_FILES && o->letter) fprintf(out, "(-%c --%s)", o->letter, o->name);
-    if (is_letter) fprintf(out, "-%c%s[", o->letter, has_value ? "+" : "");
-    if (!is_letter) fprintf(out, "--%s%s[", o->name, has_value ? "=" : "");
-    put_quoted(out, o->help, "[]:\\");
-    fputc(']', out);
-    if (has_value) {
-        fputc(':', out);
-        put_quoted(out, o->choices ? o->name : lin_option_value_name(o), ":\\");
-        fputc(':', out);
-        zsh_action(out, o);
-    }
-    fputs("' \\\n", out);
-}
-
-static void zsh(FILE *out, const lin_command *const *commands)
-{
-    fputs("#compdef linnet\n_linnet() {\n    local -a commands\n    commands=(\n", out);
-    for (const lin_command *const *c = commands; *c; c++) {
-        if ((*c)->hidden) continue;
-        fprintf(out, "        '%s:", (*c)->name);
-        put_quoted(out, (*c)->summary, ":\\");
-        fputs("'\n", out);
-    }
-    fputs("    )\n    if (( CURRENT == 2 )); then\n        _describe command commands\n        _files\n        return\n    fi\n"
-          "    local command=${words[2]}\n"
-          "    (( ${commands[(I)$command:*]} )) || [[ $command == help ]] || command=transcribe\n" // linnet FILE...
-          "    shift words\n    (( CURRENT-- ))\n    case $command in\n", out);
-    for (const lin_command *const *c = commands; *c; c++) {
-        if ((*c)->hidden) continue;
-        fprintf(out, "        %s)\n            _arguments -s -S \\\n", (*c)->name);
-        for (const lin_option *o = (*c)->options; o->type != LIN_OPTION_END; o++) {
-            if (is_in(o, ALL) && o->letter) zsh_form(out, o, 1);
-            if (is_in(o, ALL)) zsh_form(out, o, 0);
-        }
-        if ((*c)->brief) fputs("            '--help-all[help with the options for experts]' \\\n", out);
-        fputs("            '--help[short help]' '*:file:_files'\n            ;;\n", out);
-    }
-    fputs("        help) _describe command commands ;;\n    esac\n}\n_linnet \"$@\"\n", out);
-}
-
-static void put_description(FILE *out, const char *text)
-{
-    fputs(" -d '", out);
-    for (; *text; text++) fprintf(out, *text == '\'' || *text == '\\' ? "\\%c" : "%c", *text);
-    fputs("'\n", out);
-}
-
-static void fish(FILE *out, const lin_command *const *commands)
-{
-    fputs("# fish completion for linnet\n", out);
-    for (const lin_command *const *c = commands; *c; c++) {
-        if ((*c)->hidden) continue;
-        fprintf(out, "complete -c linnet -n __fish_use_subcommand -a %s", (*c)->name);
-        put_description(out, (*c)->summary);
-        if ((*c)->brief) fprintf(out, "complete -c linnet -n '__fish_seen_subcommand_from %s' -l help-all\n", (*c)->name);
-        for (const lin_option *o = (*c)->options; o->type != LIN_OPTION_END; o++) {
-            if (!is_in(o, ALL)) continue;
-            fprintf(out, "complete -c linnet -n '__fish_seen_subcommand_from %s' -l %s", (*c)->name, o->name);
-            if (o->letter) fprintf(out, " -s %c", o->letter);
-            if (is_list(o)) {
-                fputs(" -x -a '(__fish_complete_list , \"string split , ", out);
-                for (const char *s = o->choices; *s; s++) fputc(*s == '|' ? ',' : *s, out);
-                fputs("\")'", out);
-            } else if (o->choices) {
-                fprintf(out, " %s -a '", o->type == LIN_OPTION_FILE ? "-r -F" : "-x");
-                put_choices(out, o->choices);
-                fputc('\'', out);
-            } else if (o->type == LIN_OPTION_FOLDER) {
-                fputs(" -x -a '(__fish_complete_directories)'", out);
-            } else if (o->type == LIN_OPTION_FILE || o->type == LIN_OPTION_FILES) {
-                fputs(" -r", out);
-            } else if (o->type != LIN_OPTION_FLAG) {
-                fputs(" -x", out);
-            }
-            put_description(out, o->help);
-        }
-    }
-}
-
-lin_status lin_completion(FILE *out, const lin_command *const *commands, const char *shell, lin_error *err)
-{
-    if (strcmp(shell, "bash") == 0) bash(out, commands);
-    else if (strcmp(shell, "zsh") == 0) zsh(out, commands);
-    else if (strcmp(shell, "fish") == 0) fish(out, commands);
-    else return lin_fail(err, LIN_INVALID, "there is no completion for '%.40s', only for bash, zsh and fish", shell);
-    return LIN_OK;
+    return lin_fail(err, LIN_INVALID, "there is no completion for '%.40s', only for bash, zsh and fish", shell);
 }
 
 /* ---- commands -------------------------------------------------------------------------------------------------------------- */
@@ -678,9 +628,11 @@ static const lin_option no_options[] = {{.type = LIN_OPTION_END}};
 
 static int run_completion(lin_parsed *parsed)
 {
+    const lin_list *o = &parsed->operands;
     lin_error err = {0};
-    if (lin_completion(stdout, lin_commands, parsed->operands.items[0], &err) != LIN_OK)
-        return lin_misuse(parsed, "%s", err.message);
+    if (o->count > 1 && strcmp(o->items[0], "words") == 0) lin_complete(stdout, lin_commands, o->items + 1, o->count - 1);
+    else if (o->count > 1) return lin_misuse(parsed, "unexpected argument '%.200s'", o->items[1]);
+    else if (lin_completion(stdout, o->items[0], &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     return LIN_EXIT_OK;
 }
 
@@ -688,9 +640,10 @@ const lin_command lin_command_completion = {
     .name = "completion",
     .operands = "bash|zsh|fish",
     .summary = "print a script that lets a shell complete commands and options",
+    .description = "Prints the script. With 'words -- WORD...' it prints what the last word may become: the script asks so.",
     .examples = "  linnet completion bash > ~/.local/share/bash-completion/completions/linnet",
     .options = no_options,
     .min_operands = 1,
-    .max_operands = 1,
+    .max_operands = -1,
     .run = run_completion,
 };

@@ -176,6 +176,8 @@ void lin_help_program(FILE *out, const lin_command *const *commands);
 void lin_man_program(FILE *out, const lin_command *const *commands, const char *docs);
 void lin_man_command(FILE *out, const lin_command *command, const char *docs);
 /* shell: "bash", "zsh" or "fish"; LIN_INVALID for another. */
-lin_status lin_completion(FILE *out, const lin_command *const *commands, const char *shell, lin_error *err);
+lin_status lin_completion(FILE *out, const char *shell, lin_error *err);
+/* What the last of the words behind "linnet" may become: a line each, with what it is behind a tab; ":files", ":folders". */
+void lin_complete(FILE *out, const lin_command *const *commands, const char *const *words, int n);
 
 #endif

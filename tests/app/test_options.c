@@ -329,8 +329,7 @@ END_TEST
 
 START_TEST(completion_of_unknown_shell)
 {
-    const lin_command *const commands[] = {&command, NULL};
-    FAILS(lin_completion(stdout, commands, "tcsh", &err), LIN_INVALID, "bash, zsh and fish");
+    FAILS(lin_completion(stdout, "tcsh", &err), LIN_INVALID, "bash, zsh and fish");
 }
 END_TEST
 

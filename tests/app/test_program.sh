@@ -113,21 +113,25 @@ refused "man into no folder" 1 "$tmp/none/linnet.1" man --output-dir "$tmp/none"
 shows "--help=man" ".TH LINNET\\-TRANSCRIBE 1" transcribe --help=man
 for shell in bash zsh fish; do
     exits "completion $shell" 0 run completion $shell
-    has "completion $shell names options" "$out" files-from
+    has "completion $shell asks the program" "$out" "completion words -- "
     printf '%s\n' "$out" > "$tmp/completion.$shell"
     if command -v $shell > /dev/null; then ok "$shell parses its completion" $shell -n "$tmp/completion.$shell"; fi
 done
+refused "completion of two shells" 2 "unexpected argument 'zsh'" completion bash zsh
+asking=$(dirname "$LINNET"):$PATH # the scripts call linnet
 if command -v bash > /dev/null; then
     # completes WANT WORD...: the words as bash splits them; the last is completed
     completes() {
         want=$1
         shift
-        is "bash completes $*" "$want" "$(bash -c '. "$1"; shift; COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); _linnet; echo "${COMPREPLY[*]}"' \
+        is "bash completes $*" "$want" "$(PATH=$asking bash -c '. "$1"; shift; COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); _linnet; echo "${COMPREPLY[*]}"' \
             - "$tmp/completion.bash" "$@")"
     }
     completes json linnet transcribe --format j
     completes json linnet transcribe -f j
     completes transcribe linnet transc
+    completes --version linnet --v
+    completes listen linnet help lis
     completes "$tmp/completion.bash" linnet "$tmp/completion.b"
     completes --format linnet "$tmp/one.wav" --form
     completes small linnet transcribe --model sm
@@ -145,9 +149,9 @@ if command -v bash > /dev/null; then
 fi
 if command -v fish > /dev/null; then
     is "fish completes a list" srt,json \
-        "$(HOME=$tmp fish -c 'source $argv[1]; complete -C "linnet transcribe --format srt,j"' "$tmp/completion.fish" 2> /dev/null | cut -f1)"
+        "$(PATH=$asking HOME=$tmp fish -c 'source $argv[1]; complete -C "linnet transcribe --format srt,j"' "$tmp/completion.fish" 2> /dev/null | cut -f1)"
     is "fish completes after =" --format=json \
-        "$(HOME=$tmp fish -c 'source $argv[1]; complete -C "linnet transcribe --format=j"' "$tmp/completion.fish" 2> /dev/null | cut -f1)"
+        "$(PATH=$asking HOME=$tmp fish -c 'source $argv[1]; complete -C "linnet transcribe --format=j"' "$tmp/completion.fish" 2> /dev/null | cut -f1)"
 fi
 
 # Configuration files: file and line of each mistake.
