@@ -73,7 +73,6 @@ int lin_run_command(const lin_command *command, int n, char **words)
     lin_status status = read_options(command, values, &parsed, n, words, &err);
     if (status == LIN_NO_MEMORY || status == LIN_IO) exit_status = lin_give_up(&err);
     else if (status != LIN_OK) exit_status = lin_misuse(&parsed, "%s", err.message);
-    else if (parsed.help == LIN_HELP_MAN) lin_man_command(stdout, command, lin_doc_folder());
     else if (parsed.help == LIN_HELP_SETTINGS) lin_help_settings(stdout, command, parsed.settings);
     else if (parsed.help) lin_help_command(stdout, command, parsed.help == LIN_HELP_ALL);
     else if (choose_language(&parsed, &err) != LIN_OK) exit_status = lin_misuse(&parsed, "--language: %s", err.message);

@@ -380,7 +380,7 @@ void lin_man_command(FILE *out, const lin_command *command, const char *docs)
     put(out, ".SH SEE ALSO\n.BR linnet (1)\n.PP\nMore documentation is in ", doc_folder, ".\n");
 }
 
-void lin_man_program(FILE *out, const lin_command *const *commands, const char *docs)
+static void man_program(FILE *out, const char *docs)
 {
     doc_folder = docs;
     fputs(".TH LINNET 1 \"\" \"linnet " LINNET_VERSION "\" \"User Commands\"\n"
@@ -395,10 +395,10 @@ void lin_man_program(FILE *out, const lin_command *const *commands, const char *
                                                     "aligns texts with sound, trains models and scores results.\n"
                                                     ".SH COMMANDS\n"
                                                     "Each has its own manual page, and \\fB\\-\\-help\\fR.\n", out);
-    for (; *commands; commands++) {
-        if ((*commands)->hidden) continue;
-        put(out, ".TP\n.BR linnet\\-", (*commands)->name, " (1)");
-        put(out, "\n", (*commands)->summary, "\n");
+    for (const lin_command *const *c = lin_commands; *c; c++) {
+        if ((*c)->hidden) continue;
+        put(out, ".TP\n.BR linnet\\-", (*c)->name, " (1)");
+        put(out, "\n", (*c)->summary, "\n");
     }
     put_end(out);
     put(out, ".SH SEE ALSO\nMore documentation is in ", doc_folder, ".\n");
@@ -588,7 +588,7 @@ static int write_page(const man_values *v, const lin_command *command, const cha
     if (n < 0 || (size_t)n >= sizeof path) lin_fail(&err, LIN_INVALID, "the name %.200s... is too long", v->output_dir);
     if (err.status != LIN_OK || lin_output_open(path, 0, &out, &err) != LIN_OK) return lin_give_up(&err);
     if (command) lin_man_command(out.file, command, docs);
-    else lin_man_program(out.file, lin_commands, docs);
+    else man_program(out.file, docs);
     return lin_output_close(&out, &err) == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
 }
 
@@ -603,7 +603,7 @@ static int run_man(lin_parsed *parsed)
     if (parsed->operands.count && !command) return lin_misuse(parsed, "there is no command '%.60s'", parsed->operands.items[0]);
     if (v->output_dir && command) return lin_misuse(parsed, "--output-dir is for the pages of all commands");
     if (!v->output_dir && command) lin_man_command(stdout, command, docs);
-    if (!v->output_dir && !command) lin_man_program(stdout, lin_commands, docs);
+    if (!v->output_dir && !command) man_program(stdout, docs);
     int status = v->output_dir ? write_page(v, NULL, docs) : LIN_EXIT_OK;
     for (int i = 0; v->output_dir && lin_commands[i] && status == LIN_EXIT_OK; i++) {
         if (!lin_commands[i]->hidden) status = write_page(v, lin_commands[i], docs);

@@ -192,15 +192,13 @@ int main(int argc, char **argv)
         return LIN_EXIT_USAGE;
     }
     const int is_version = strcmp(name, "--version") == 0 || strcmp(name, "version") == 0;
-    const int is_man = strcmp(name, "--help=man") == 0;
     const int is_help = strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0;
     const lin_command *command = find_command(is_help && argc > 2 ? argv[2] : name);
     if (is_help && argc > 2 && !command) return unknown_command(argv[2]);
     if (is_version) puts("linnet " LINNET_VERSION);
-    else if (is_man) lin_man_program(stdout, lin_commands, lin_doc_folder());
     else if (is_help && command) lin_help_command(stdout, command, 0);
     else if (is_help) lin_help_program(stdout, lin_commands);
-    if (is_version || is_man || is_help) return finish_output(LIN_EXIT_OK);
+    if (is_version || is_help) return finish_output(LIN_EXIT_OK);
     if (name[0] == '-' && name[1] && strcmp(name, "--") != 0) {
         lin_complain("unknown option %.60s; a command or a file comes first: linnet FILE %.60s", name, name);
         fputs("Try 'linnet --help'.\n", stderr);

@@ -483,7 +483,6 @@ lin_status lin_options_command_line(lin_parsed *parsed, int argc, char **argv, l
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) parsed->help = LIN_HELP_TEXT;
         if (strcmp(argv[i], "--help-all") == 0) parsed->help = LIN_HELP_ALL;
-        if (strcmp(argv[i], "--help=man") == 0) parsed->help = LIN_HELP_MAN;
         const int row = strncmp(argv[i], "--", 2) || i + 1 == argc || strcmp(argv[i + 1], "help") ? -1
                                                                            : lin_options_find(parsed->command, argv[i] + 2);
         if (row < 0 || parsed->command->options[row].type != LIN_OPTION_SETTINGS) continue;

@@ -121,7 +121,7 @@ typedef struct lin_parsed {
     int n_owned, owned_capacity;
 } lin_parsed;
 
-enum { LIN_HELP_NONE, LIN_HELP_TEXT, LIN_HELP_ALL, LIN_HELP_MAN, LIN_HELP_SETTINGS };
+enum { LIN_HELP_NONE, LIN_HELP_TEXT, LIN_HELP_ALL, LIN_HELP_SETTINGS };
 
 /* Sets every value to its default. values points to command->values_size bytes. lin_options_free is allowed after a failure. */
 lin_status lin_options_begin(const lin_command *command, void *values, lin_parsed *parsed, lin_error *err);
@@ -172,8 +172,7 @@ char *lin_help_with_docs(const char *text, const char *folder);
 void lin_help_command(FILE *out, const lin_command *command, int all);
 void lin_help_settings(FILE *out, const lin_command *command, const char *settings);
 void lin_help_program(FILE *out, const lin_command *const *commands);
-/* The manual page of the program, which names the commands, or of one command, in roff (man macros); docs as above. */
-void lin_man_program(FILE *out, const lin_command *const *commands, const char *docs);
+/* The manual page of a command, in roff (man macros); docs: the folder of the documentation. */
 void lin_man_command(FILE *out, const lin_command *command, const char *docs);
 /* shell: "bash", "zsh" or "fish"; LIN_INVALID for another. */
 lin_status lin_completion(FILE *out, const char *shell, lin_error *err);

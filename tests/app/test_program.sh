@@ -110,7 +110,6 @@ has "man: the page of the program" "$out" ".TH LINNET 1"
 shows "man of a command" ".TH LINNET\\-TRANSCRIBE 1" man transcribe
 refused "man of no command" 2 "there is no command 'xyzzy'" man xyzzy
 refused "man into no folder" 1 "$tmp/none/linnet.1" man --output-dir "$tmp/none"
-shows "--help=man" ".TH LINNET\\-TRANSCRIBE 1" transcribe --help=man
 for shell in bash zsh fish; do
     exits "completion $shell" 0 run completion $shell
     has "completion $shell asks the program" "$out" "completion words -- "
