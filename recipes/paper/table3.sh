@@ -149,12 +149,9 @@ train_one() {
   touch "$folder/done"
 }
 
-# Beginning of an awk program over a log.tsv: its epochs, with the PER in field 5 in per cent, which is a part of 1 in those of linnet 0.2.
-percent='FNR == 1 { factor = $5 == "dev_per" ? 100 : 1 } FNR == 1 || $1 < 1 { next } $5 > 0 { $5 *= factor }'
-
 # lowest FOLDER: the lowest dev error rate of a run in per cent and its epoch, "12.34 17"; nothing if there is none
 lowest() {
-  LC_ALL=C awk -F'\t' "$percent"' $5 >= 0 && (!n++ || $5 < low) { low = $5; at = $1 } END { if (n) print low, at }' "$1/log.tsv" 2> /dev/null || true
+  LC_ALL=C awk -F'\t' 'FNR > 1 && $1 >= 1 && $5 >= 0 && (!n++ || $5 < low) { low = $5; at = $1 } END { if (n) print low, at }' "$1/log.tsv" 2> /dev/null || true
 }
 
 # best_rate ROW: the rate of the grid with the lowest dev error rate of seed 1
@@ -275,7 +272,7 @@ curves() {
   printf 'row\tseed\tepoch\tdev_per\tseconds\n'
   chosen | while read -r row rate seed folder; do
     [ ! -f "$folder/log.tsv" ] ||
-      LC_ALL=C awk -F'\t' -v row="$row" -v seed="$seed" "$percent"' $5 >= 0 { print row "\t" seed "\t" $1 "\t" $5 "\t" $9 }' "$folder/log.tsv"
+      LC_ALL=C awk -F'\t' -v row="$row" -v seed="$seed" 'FNR > 1 && $1 >= 1 && $5 >= 0 { print row "\t" seed "\t" $1 "\t" $5 "\t" $9 }' "$folder/log.tsv"
   done
 }
 
