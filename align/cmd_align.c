@@ -70,6 +70,7 @@ static const lin_option options[] = {
     LIN_QUIET_ROW(offsetof(values, quiet), "Print no progress, no summary and no list of words outside the lexicon"),
     LIN_MODEL_ROWS(values, model),
     LIN_OFFLINE_ROW(values, model),
+    LIN_CHANNEL_ROWS(values, input),
     LIN_INPUT_ROWS(values, input),
     {.type = LIN_OPTION_END},
 };

@@ -53,9 +53,7 @@ static const lin_option options[] = {
                       "When the network is reset: at every endpoint, never, or (auto) at every endpoint if the model does not "
                       "forget by itself. The joined lines equal the output of linnet transcribe with endpoint or never; with "
                       "never only for greedy decoding, because a search starts anew with each utterance"),
-    {.type = LIN_OPTION_HEADING, .help = "Sound"},
-    {.name = "channel", .letter = 'c', .type = LIN_OPTION_STRING, .at = offsetof(listen_values, input.channel), .text = "mix",
-     .value = "mix|N", .help = "Channel to process: mix, the mean of all, or N, the N-th, counted from 1"},
+    LIN_CHANNEL_ROWS(listen_values, input),
     {.name = "buffer", .expert = 1, .type = LIN_OPTION_DOUBLE, .at = offsetof(listen_values, buffer_s), .text = "10",
      .min = 0.05, .max = 600, .value = "S",
      .help = "Seconds of sound to keep while the computer is busy; sound beyond them is dropped and counted"},

@@ -42,6 +42,7 @@ static const lin_option options[] = {
     LIN_ENDPOINT_ROWS(transcribe_values, endpoints,
                       "When the network and the search are reset: at every endpoint, never, or (auto) from the first endpoint "
                       "after a minute of sound on; then auto resets the network only if its model does not forget by itself"),
+    LIN_CHANNELS_ROWS(transcribe_values, input),
     LIN_INPUT_ROWS(transcribe_values, input),
     LIN_DIARIZE_ROW(transcribe_values, decoding, "the result is one transcript, the turns",
                     "In dialogues joined from readings 1 to 2 % of the speech is wrong, of learners 12 %, where a tenth overlaps "

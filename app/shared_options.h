@@ -302,12 +302,19 @@ typedef struct lin_input_values {
     {.name = "encoding", .expert = 1, .type = LIN_OPTION_CHOICE, .at = offsetof(owner, field.encoding), .text = "s16le",         \
      .choices = "s16le|s24le|s32le|f32le|u8|mulaw|alaw", .help = "Samples of headerless PCM"}
 
-/* Which part of a sound. */
-#define LIN_PART_ROWS(owner, field)                                                                                              \
+/* Which channels of a sound, as first rows: any or all, or one. */
+#define LIN_CHANNELS_ROWS(owner, field)                                                                                          \
     {.type = LIN_OPTION_HEADING, .help = "Sound"},                                                                               \
     {.name = "channel", .letter = 'c', .type = LIN_OPTION_STRING, .at = offsetof(owner, field.channel), .text = "mix",           \
      .value = "mix|each|N",                                                                                                      \
-     .help = "Channels to process: mix, the mean of all; each, all of them separately; or N, the N-th, counted from 1"},         \
+     .help = "Channels to process: mix, the mean of all; each, all of them separately; or N, the N-th, counted from 1"}
+#define LIN_CHANNEL_ROWS(owner, field)                                                                                           \
+    {.type = LIN_OPTION_HEADING, .help = "Sound"},                                                                               \
+    {.name = "channel", .letter = 'c', .type = LIN_OPTION_STRING, .at = offsetof(owner, field.channel), .text = "mix",           \
+     .value = "mix|N", .help = "Channel to process: mix, the mean of all, or N, the N-th, counted from 1"}
+
+/* Which part of a sound. */
+#define LIN_PART_ROWS(owner, field)                                                                                              \
     {.name = "start", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.start), .value = "TIME",                            \
      .help = "Start of the part to process (90, 1:30, 1:23:40.5, 250ms); times in results remain those of the file"},            \
     {.name = "end", .type = LIN_OPTION_STRING, .at = offsetof(owner, field.end), .value = "TIME",                                \

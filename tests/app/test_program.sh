@@ -47,6 +47,7 @@ for hint in "transcribe --json:did you mean --format json?" "transcribe --srt:di
     refused "hint: ${hint%%:*}" 2 "${hint#*:}" ${hint%%:*} x
 done
 hasnt "no hint to an option that the command lacks" "$err" "; "
+for c in align features posteriors listen; do hasnt "$c takes one channel, and its help says so" "$("$LINNET" $c --help-all)" "mix|each"; done
 hasnt "help names no option that the command lacks" "$("$LINNET" transcribe --help-all; "$LINNET" decode --help-all)" "--second-pass"
 # Every option that a hint names exists, in a command that has what the hint needs.
 sed -n 's/^ *{"[a-z0-9-]*", \("[a-z-]*"\|NULL\), "--\([a-z-]*\).*/\2/p' app/options.c | sort -u > "$tmp/hinted"

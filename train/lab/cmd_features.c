@@ -43,6 +43,7 @@ static const lin_option features_options[] = {
     {.name = "speed", .type = LIN_OPTION_DOUBLE, .at = offsetof(features_values, speed), .text = "1", .min = 0.5, .max = 2,
      .help = "Factor for tempo and pitch"},
     LIN_FBANK_ROWS(features_values, fbank),
+    LIN_CHANNEL_ROWS(features_values, input),
     LIN_PART_ROWS(features_values, input),
     {.type = LIN_OPTION_END},
 };
@@ -152,6 +153,7 @@ static const lin_option posteriors_options[] = {
      .help = "Write the second output of the network, if it has one; linnet transcribe uses it for words and for phonemes with a "
              "language model"},
     LIN_MODEL_ROWS(posteriors_values, model),
+    LIN_CHANNEL_ROWS(posteriors_values, input),
     LIN_PART_ROWS(posteriors_values, input),
     {.type = LIN_OPTION_END},
 };
