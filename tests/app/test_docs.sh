@@ -1,6 +1,6 @@
-# [slow native] Runs every command line of README.md and docs/*.md in a folder that holds the files they name, and compares what it
-# writes with what the page shows below it. Commands that cannot run here, and outputs that differ here, are listed with the reason;
-# a reason that no line has is an error.
+# [slow native] Runs every command line of README.md, docs/*.md and recipes/paper/README.md in a folder that holds the files they name,
+# and compares what it writes with what the page shows below it. Commands that cannot run here, and outputs that differ here, are
+# listed with the reason; a reason that no line has is an error.
 . tests/app/common.sh
 # Not under a sanitizer: this test trains the paper's network, which takes minutes there, and other tests run the same commands.
 [ "${CONFIG:-release}" = release ] || finish
@@ -17,7 +17,7 @@ left_out() { # prints why a line does not run; nothing if it runs
     *' --diarize'*) [ -f "$top/share/linnet/voices.safetensors" ] || echo "$no_voices" ;;
     'cc '*) echo 'needs an installed library; test_installed.sh has one' ;;
     'mpirun '*|'srun '*) echo 'needs MPI or Slurm; test_mpi.sh has MPI' ;;
-    'bench/'*|'recipes/open/'*) echo 'measures for hours, with the corpus' ;;
+    'bench/'*|'recipes/open/'*|'recipes/paper/'*) echo 'measures for hours, with the corpus' ;;
     'recipes/language/prompts.sh '*) echo 'fetches packages' ;;
     'recipes/language/run.sh '*) echo 'trains for minutes; test_language.sh runs it' ;;
     'printf '*' > small.conf') echo 'a network whose training takes minutes; small.conf here is smaller' ;;
@@ -159,7 +159,7 @@ run_line() {
     is "${page##*/}: $line: the output is that of the page" "" "$(other ../shown ../said)"
 }
 tab=$(printf '\t')
-for page in "$top"/README.md "$top"/docs/*.md; do
+for page in "$top"/README.md "$top"/docs/*.md "$top"/recipes/paper/README.md; do
     lines "$page" > ../lines
     line=
     : > ../shown
