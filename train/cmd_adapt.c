@@ -229,13 +229,10 @@ static lin_status find_kept(const lin_datadir *kept, const lin_datadir *held, co
     return status;
 }
 
-// Refuses a data directory with an utterance of the same name as one in folder/heldout: it is probably the same.
-static lin_status check_kept(const char *path, const char *folder, lin_error *err)
+// Refuses a data directory with an utterance of the same name as one that is held out: it is probably the same.
+static lin_status check_kept(const char *path, const char *heldout, lin_error *err)
 {
-    char heldout[PATH_MAX];
     lin_datadir *kept = NULL, *held = NULL;
-    if (snprintf(heldout, sizeof heldout, "%s/heldout", folder) >= (int)sizeof heldout)
-        return lin_fail(err, LIN_INVALID, "the name of the folder %.200s... is too long", folder);
     const lin_datadir_options how = {.need_text = 1};
     lin_status status = lin_datadir_load(path, &how, &kept, err);
     if (status == LIN_OK) status = lin_datadir_load(heldout, &how, &held, err);
@@ -362,14 +359,12 @@ typedef struct adaptation {
     int exit_status; // of the command that failed; 0 while all is well
     lin_error err;   // of adapt's own failures
     lin_phones *phones;                                     // of the model
+    lin_model *given;                                       // of the file `model`
     char model[LONGEST_PATH], lm[LONGEST_PATH];             // to begin with
     char own_words[LONGEST_PATH];                           // that extend the lexicon to begin with
     char best[LONGEST_PATH];                                // of training
     char words[LONGEST_PATH], mixed[LONGEST_PATH];          // made here, in the folder
-    lin_features features;
-    int mel_bins, stack, causal, search, half, eight_bits;
-    char name[128], license[512];
-    char threads[16];
+    char name[128], threads[16];
     divided data;
     long new_words;
 } adaptation;
@@ -452,25 +447,15 @@ static void run(adaptation *a, const lin_command *command, words *w, int best_ef
 static lin_status look_at_model(adaptation *a, lin_error *err)
 {
     const adapt_values *v = a->v;
-    lin_model *model;
     if (v->offline && v->model) return lin_fail(err, LIN_INVALID, "--offline and --model name two models; give one of them");
     LIN_TRY(lin_find_model(v->offline ? "offline" : v->model, a->model, sizeof a->model, err));
-    LIN_TRY(lin_model_open(a->model, 0, &model, err));
-    a->features = model->features;
-    a->mel_bins = model->config.mel_bins;
-    a->stack = model->config.stack;
-    a->causal = model->config.causal;
-    a->search = model->config.search;
-    a->half = model->stored != NULL;
-    a->eight_bits = model->eight_bits;
-    snprintf(a->name, sizeof a->name, "%.100s, adapted", *model->name ? model->name : "model");
-    snprintf(a->license, sizeof a->license, "%.500s", model->license);
-    lin_status status = lin_model_check_sound(model, a->model, err);
-    if (status == LIN_OK) status = lin_phones_create(model->phones, &a->phones, err);
-    if (status == LIN_OK) status = lin_find_lm(a->phones, v->lm, a->lm, sizeof a->lm, err);
-    if (status == LIN_OK) lin_find_added(a->phones, v->lexicon, a->own_words, sizeof a->own_words);
-    lin_model_destroy(model);
-    return status;
+    LIN_TRY(lin_model_open(a->model, 0, &a->given, err));
+    snprintf(a->name, sizeof a->name, "%.100s, adapted", *a->given->name ? a->given->name : "model");
+    LIN_TRY(lin_model_check_sound(a->given, a->model, err));
+    LIN_TRY(lin_phones_create(a->given->phones, &a->phones, err));
+    LIN_TRY(lin_find_lm(a->phones, v->lm, a->lm, sizeof a->lm, err));
+    lin_find_added(a->phones, v->lexicon, a->own_words, sizeof a->own_words);
+    return LIN_OK;
 }
 
 // A folder that has results is not written over: training may have taken hours.
@@ -611,34 +596,24 @@ static void make_reference(adaptation *a)
 
 /* ---- training -------------------------------------------------------------------------------------------------------------- */
 
-// A number as it would be typed.
-static void put_number(lin_buffer *out, double value)
-{
-    lin_buffer_fixed(out, value, 9);
-    while (out->n && out->data[out->n - 1] == '0') out->n--;
-    if (out->n && out->data[out->n - 1] == '.') out->n--;
-    lin_buffer_text(out, ""); // ends it
-}
-
 static void prepare(adaptation *a, const char *data, const char *root, const char *cache)
 {
-    char fbank[256], stack[16];
+    const lin_config *c = &a->given->config;
+    char stack[16];
     const char *name;
     double value;
     words w = {.n = 0};
-    snprintf(stack, sizeof stack, "%d", a->stack);
-    lin_buffer values = {0};
-    lin_buffer_format(&values, "dereverb,mel-bins=%d", a->mel_bins);
-    for (int i = 0; (name = lin_features_value(&a->features, i, &value)); i++) {
-        lin_buffer_format(&values, ",%s=", name);
-        put_number(&values, value);
-    }
-    snprintf(fbank, sizeof fbank, "%s", values.data ? values.data : "");
-    lin_buffer_free(&values);
-    say(&w, data, "-q", "--fbank", fbank, "--stack", stack, "--jobs", a->threads, "--allow-oov", "-o", cache, (char *)NULL);
+    lin_buffer fbank = {0};
+    snprintf(stack, sizeof stack, "%d", c->stack);
+    lin_buffer_format(&fbank, "dereverb,mel-bins=%d", c->mel_bins);
+    for (int i = 0; (name = lin_features_value(&a->given->features, i, &value)); i++)
+        lin_buffer_format(&fbank, ",%s=%.9g", name, value);
+    failed(a, lin_buffer_status(&fbank, &a->err));
+    say(&w, data, "-q", "--fbank", fbank.data, "--stack", stack, "--jobs", a->threads, "--allow-oov", "-o", cache, (char *)NULL);
     say_if(&w, "--audio-root", root);
     say_lexicon(a, &w, a->words);
     run(a, &lin_command_prepare, &w, 1);
+    lin_buffer_free(&fbank);
     if (is_well(a) && access(cache, F_OK) != 0) a->exit_status = LIN_EXIT_FAILED; // it has said why
 }
 
@@ -650,32 +625,27 @@ static void train(adaptation *a)
     static const char *const phones_lm[] = {"phones.lm", NULL};
     char lr[32], epochs[16], seed[16], settings[400], lm[LONGEST_PATH], compared[LONGEST_PATH + 32];
     words w = {.n = 0};
-    lin_buffer number = {0};
-    put_number(&number, v->lr);
-    snprintf(lr, sizeof lr, "%s", number.data ? number.data : "0");
-    lin_buffer_clear(&number);
-    lin_buffer_text(&number, "optimizer=adam,beta2=0.98,clip=global,warmup-steps=10,patience=1,max-frames=3600,freq-masks=2,"
-                             "freq-width=7,time-masks=2,time-width=25,time-part=0.05,min-lr=");
-    put_number(&number, v->lr * 0.3);
-    snprintf(settings, sizeof settings, "%s", number.data ? number.data : "");
-    lin_buffer_free(&number);
+    snprintf(lr, sizeof lr, "%.9g", v->lr);
+    snprintf(settings, sizeof settings,
+             "optimizer=adam,beta2=0.98,clip=global,warmup-steps=10,patience=1,max-frames=3600,freq-masks=2,freq-width=7,"
+             "time-masks=2,time-width=25,time-part=0.05,min-lr=%.9g", v->lr * 0.3);
     snprintf(epochs, sizeof epochs, "%d", v->epochs);
     snprintf(seed, sizeof seed, "%d", v->seed);
     say(&w, "--init", a->model, "--train", in_folder(a, "work/train.lfc"), "--dev", in_folder(a, "work/heldout.lfc"), "--folder",
         in_folder(a, "work/run"), "--lr", lr, "--epochs", epochs, "--schedule", "plateau", "--batch-frames", "8000", "--seed",
         seed, "--threads", a->threads, "--device", v->device, "--name", a->name, "--set", settings, (char *)NULL);
     if (v->keep_data) say(&w, "--train", in_folder(a, "work/keep.lfc"), (char *)NULL);
-    if (a->search && lin_find_named(a->phones, NULL, NULL, phones_lm, lm, sizeof lm, NULL) == LIN_OK && *lm) {
+    if (a->given->config.search && lin_find_named(a->phones, NULL, NULL, phones_lm, lm, sizeof lm, NULL) == LIN_OK && *lm) {
         snprintf(compared, sizeof compared, "mmi=0.9,mmi-lm=%s", lm); // as in the training of the installed models
         say(&w, "--set", compared, (char *)NULL);
     }
-    if (a->causal) say(&w, "--join-part", "0.5", (char *)NULL); // streams go on over pauses
-    if (a->half) say(&w, "--half", (char *)NULL);
-    if (*a->license) say(&w, "--license", a->license, (char *)NULL);
+    if (a->given->config.causal) say(&w, "--join-part", "0.5", (char *)NULL); // streams go on over pauses
+    if (a->given->stored) say(&w, "--half", (char *)NULL);
+    if (*a->given->license) say(&w, "--license", a->given->license, (char *)NULL);
     if (v->quiet) say(&w, "-q", (char *)NULL);
     run(a, &lin_command_train, &w, 0);
     snprintf(a->best, sizeof a->best, "%s", in_folder(a, "work/run/best.safetensors"));
-    if (!a->eight_bits) return;
+    if (!a->given->eight_bits) return;
     char rounded[LONGEST_PATH];
     snprintf(rounded, sizeof rounded, "%s", in_folder(a, "work/run/eight-bits.safetensors"));
     w.n = 0;
@@ -811,11 +781,11 @@ static int run_adapt(lin_parsed *parsed)
     lin_status status = look_at_model(a, &a->err);
     if (status == LIN_OK) status = open_folder(a, &a->err);
     if (status == LIN_OK) status = divide(a, &a->err);
-    if (status == LIN_OK && a->v->keep_data) status = check_kept(a->v->keep_data, in_folder(a, "work"), &a->err);
+    if (status == LIN_OK && a->v->keep_data) status = check_kept(a->v->keep_data, in_folder(a, "work/heldout"), &a->err);
     failed(a, status);
     mix_lm(a);
     extend_lexicon(a);
-    if (a->v->lr > 0) {
+    if (a->v->lr > 0 && is_well(a)) {
         prepare(a, in_folder(a, "work/train"), "/", in_folder(a, "work/train.lfc"));
         prepare(a, in_folder(a, "work/heldout"), "/", in_folder(a, "work/heldout.lfc"));
         if (a->v->keep_data) prepare(a, a->v->keep_data, NULL, in_folder(a, "work/keep.lfc"));
@@ -824,6 +794,7 @@ static int run_adapt(lin_parsed *parsed)
     choose(a);
     const int exit_status = a->exit_status;
     lin_phones_destroy(a->phones);
+    lin_model_destroy(a->given);
     lin_free(a);
     return exit_status;
 }

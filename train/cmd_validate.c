@@ -729,8 +729,8 @@ static void put_json(const validation *d, lin_buffer *out)
     lin_buffer_text(out, "{\"sets\": [");
     for (int i = 0; i < d->n_sets; i++) {
         lin_buffer_text(out, i ? ", " : "");
-        lin_buffer_json_format(out, "{'name': %s, 'utterances': %d, 'seconds': %.3f, 'speakers': %d}", d->sets[i].name, d->sets[i].n,
-                               d->sets[i].seconds, d->sets[i].speakers);
+        lin_buffer_json_format(out, "{'name': %s, 'utterances': %d, 'seconds': %.3f, 'speakers': %d}", d->sets[i].name,
+                               d->sets[i].n, d->sets[i].seconds, d->sets[i].speakers);
     }
     lin_buffer_text(out, "], \"rates\": {");
     for (int i = 0; i < d->rates.n; i++)
