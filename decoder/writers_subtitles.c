@@ -219,19 +219,20 @@ static void cut(cutter *c)
     }
 }
 
-// The cue that begins at part `first`. It stays until it is read, the next one comes, or the sound ends.
-static cue cue_at(const cutter *c, int first, int64_t sound_ms)
+// The cue that begins at part `first`. It stays until it is read, or the next one comes; the last one at most until free_ms.
+static cue cue_at(const cutter *c, int first, int64_t free_ms)
 {
     const int end = c->parts[first].cut;
     cue q = {.first = first, .n = end - first, .from_ms = c->parts[first].from_ms, .to_ms = c->parts[end - 1].to_ms};
     int chars = c->parts[first].chars;
     for (int i = first + 1; i < end; i++) chars += added_chars(c, i);
     q.second = second_line(c, first, q.n, chars);
-    const int64_t free_ms = end < c->n ? c->parts[end].from_ms - c->how.gap_ms : sound_ms;
+    if (end < c->n) free_ms = c->parts[end].from_ms - c->how.gap_ms;
     int64_t stays = q.from_ms + wanted_ms(c, chars);
     if (stays > free_ms) stays = free_ms;
     if (q.to_ms < stays) q.to_ms = stays;
-    if (end < c->n && q.to_ms > free_ms) q.to_ms = free_ms > q.from_ms ? free_ms : q.from_ms + 1;
+    // Speakers who speak at once have subtitles at once: the last cue of a turn may be too short for the gap.
+    if (q.to_ms > free_ms && (end < c->n || free_ms > q.from_ms)) q.to_ms = free_ms > q.from_ms ? free_ms : q.from_ms + 1;
     if (q.to_ms > q.from_ms + c->how.longest_ms) q.to_ms = q.from_ms + c->how.longest_ms;
     return q;
 }
@@ -324,9 +325,10 @@ static lin_status write_subtitles(const lin_tokens *of, int vtt, lin_buffer *out
                           "%s begins before the last subtitle ends: recordings need a file each, use --output-dir", r->id);
     } else if (c.n) {
         cut(&c);
+        const int is_followed = o->with_speaker && o->until_s > 0 && o->until_s < r->seconds; // by another turn
+        const int64_t free_ms = is_followed ? lin_ms(o->until_s) - c.how.gap_ms : lin_ms(r->seconds);
         for (int i = 0; i < c.n; i = c.parts[i].cut) {
-            const double until_s = o->with_speaker && o->until_s > 0 && o->until_s < r->seconds ? o->until_s : r->seconds;
-            const cue q = cue_at(&c, i, lin_ms(until_s));
+            const cue q = cue_at(&c, i, free_ms);
             put_cue(&c, &q, ++document->cues, speaker, o, vtt, out);
             document->end_ms = q.to_ms;
         }
