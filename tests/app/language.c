@@ -10,6 +10,7 @@
 // utterance. The last of the 25 words, with which every third utterance ends, is not in the lexicon.
 
 #include <math.h>
+#include <sndfile.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,11 +98,6 @@ static void say(const phone *p, double pitch, double tract, float *out, int n, i
     }
 }
 
-static void put(FILE *f, uint32_t value, int bytes)
-{
-    for (int i = 0; i < bytes; i++) fputc((int)(value >> (8 * i) & 255u), f);
-}
-
 static FILE *create(const char *folder, const char *name)
 {
     char path[4096];
@@ -114,19 +110,13 @@ static FILE *create(const char *folder, const char *name)
 
 static void write_sound(const char *folder, const char *name, const float *x, int n)
 {
-    FILE *f = create(folder, name);
-    fwrite("RIFF", 1, 4, f);
-    put(f, 36 + 2 * (uint32_t)n, 4);
-    fwrite("WAVEfmt ", 1, 8, f);
-    put(f, 16, 4);
-    put(f, 1 | 1 << 16, 4);
-    put(f, RATE, 4);
-    put(f, 2 * RATE, 4);
-    put(f, 2 | 16 << 16, 4);
-    fwrite("data", 1, 4, f);
-    put(f, 2 * (uint32_t)n, 4);
-    for (int i = 0; i < n; i++) put(f, (uint32_t)(int)lrint(fmin(fmax((double)x[i], -1), 1) * 32767) & 0xFFFFu, 2);
-    fclose(f);
+    static short samples[RATE * MOST_SECONDS];
+    char path[4096];
+    SF_INFO info = {.samplerate = RATE, .channels = 1, .format = SF_FORMAT_WAV | SF_FORMAT_PCM_16};
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    for (int i = 0; i < n; i++) samples[i] = (short)lrint(fmin(fmax((double)x[i], -1), 1) * 32767);
+    SNDFILE *f = sf_open(path, SFM_WRITE, &info);
+    if (!f || sf_write_short(f, samples, n) != n || sf_close(f)) exit(1);
 }
 
 // The word in letters; the capitals of А to Я are 32 before the small letters, which is all that the first one may be.
@@ -136,7 +126,7 @@ static void spell(FILE *f, int word, int capital)
         const unsigned char *c = (const unsigned char *)phones[words[word][i]].letter;
         unsigned code = (c[0] & 31u) << 6 | (c[1] & 63u);
         if (i == 0 && capital && code >= 0x430 && code < 0x450) code -= 32;
-        put(f, (0xC0 | code >> 6) | (0x80 | (code & 63u)) << 8, 2);
+        fprintf(f, "%c%c", (int)(0xC0 | code >> 6), (int)(0x80 | (code & 63u)));
     }
 }
 

@@ -24,6 +24,7 @@
 #include <string.h>
 
 #define TURN 6.283185307179586
+enum { BLOCK = 1024 }; // frames
 
 typedef struct sound {
     unsigned rate, channels, seed;
@@ -32,31 +33,9 @@ typedef struct sound {
     unsigned voices;
 } sound;
 
-static void put(FILE *f, uint32_t value, int bytes)
-{
-    for (int i = 0; i < bytes; i++) fputc((int)(value >> (8 * i) & 255u), f);
-}
-
 static void put_big(FILE *f, uint32_t value)
 {
     for (int i = 3; i >= 0; i--) fputc((int)(value >> (8 * i) & 255u), f);
-}
-
-static void header(FILE *f, const sound *s, uint32_t frames)
-{
-    uint32_t width = strcmp(s->format, "f32") == 0 ? 4 : 2, bytes = frames * s->channels * width;
-    fwrite("RIFF", 1, 4, f);
-    put(f, 36 + bytes, 4);
-    fwrite("WAVEfmt ", 1, 8, f);
-    put(f, 16, 4);
-    put(f, width == 4 ? 3 : 1, 2); // IEEE float, or PCM
-    put(f, s->channels, 2);
-    put(f, s->rate, 4);
-    put(f, s->rate * s->channels * width, 4);
-    put(f, s->channels * width, 2);
-    put(f, 8 * width, 2);
-    fwrite("data", 1, 4, f);
-    put(f, bytes, 4);
 }
 
 static double noise(uint64_t *state)
@@ -300,45 +279,38 @@ int main(int argc, char **argv)
         if (strncmp(argv[i], "from=", 5) == 0) s.from = value;
         if (strncmp(argv[i], "voices=", 7) == 0) s.voices = (unsigned)atoi(value);
     }
-    FILE *f = argc > 1 ? fopen(argv[1], "wb") : NULL;
-    if (!f) return 1;
-    uint32_t frames = (uint32_t)(s.seconds * s.rate);
+    const uint32_t frames = (uint32_t)(s.seconds * s.rate);
     double *made = background(&s, frames);
-    if (!made && strcmp(s.kind, "vowels") != 0) return 2;
-    const int is_au = strcmp(s.format, "au") == 0, is_opus = strcmp(s.format, "opus") == 0;
-    SF_INFO info = {.samplerate = (int)s.rate, .channels = (int)s.channels, .format = SF_FORMAT_OGG | SF_FORMAT_OPUS};
-    SNDFILE *opus = is_opus ? sf_open(argv[1], SFM_WRITE, &info) : NULL;
-    if (is_opus && !opus) return 2;
-    if (is_au) {
-        const uint32_t words[7] = {0x2e736e64, 28, 0xffffffff, 6, s.rate, s.channels, 0};
-        for (int i = 0; i < 7; i++) put_big(f, words[i]);
-    } else if (strcmp(s.format, "raw") != 0 && !is_opus) {
-        header(f, &s, frames);
-    }
+    if (argc < 2 || (!made && strcmp(s.kind, "vowels") != 0)) return 2;
+    const int is_au = strcmp(s.format, "au") == 0;
+    SF_INFO info = {.samplerate = (int)s.rate, .channels = (int)s.channels, .format = SF_FORMAT_WAV | SF_FORMAT_PCM_16};
+    if (strcmp(s.format, "f32") == 0) info.format = SF_FORMAT_WAV | SF_FORMAT_FLOAT;
+    if (strcmp(s.format, "raw") == 0) info.format = SF_FORMAT_RAW | SF_FORMAT_PCM_16 | SF_ENDIAN_LITTLE;
+    if (strcmp(s.format, "opus") == 0) info.format = SF_FORMAT_OGG | SF_FORMAT_OPUS;
+    FILE *au = is_au ? fopen(argv[1], "wb") : NULL;
+    SNDFILE *f = is_au ? NULL : sf_open(argv[1], SFM_WRITE, &info);
+    double *frame = calloc(BLOCK, s.channels * sizeof *frame);
+    if ((!au && !f) || !frame) return 1;
+    if (f) sf_command(f, SFC_SET_ADD_PEAK_CHUNK, NULL, SF_FALSE); // it would have a date
+    const uint32_t words[7] = {0x2e736e64, 28, 0xffffffff, 6, s.rate, s.channels, 0};
+    for (int i = 0; au && i < 7; i++) put_big(au, words[i]);
     uint64_t state = s.seed;
     for (uint32_t t = 0; t < frames; t++) {
         for (unsigned c = 0; c < s.channels; c++) {
             double x = made ? made[t] : vowels(&s, t, c, &state);
             x = x > 0.99 ? 0.99 : x < -0.99 ? -0.99 : x;
-            if (strcmp(s.format, "f32") == 0) {
-                float v = (float)x;
-                if (*s.bad && t == frames / 2 && c == 0) v = strcmp(s.bad, "nan") == 0 ? NAN : INFINITY;
-                uint32_t bits;
-                memcpy(&bits, &v, 4);
-                put(f, bits, 4);
-            } else if (is_opus) {
-                sf_write_double(opus, &x, 1);
-            } else if (is_au) {
-                float v = (float)lrint(x * 32767) / 32768; // the samples of format=s16
-                uint32_t bits;
-                memcpy(&bits, &v, 4);
-                put_big(f, bits);
-            } else {
-                put(f, (uint32_t)(int32_t)lrint(x * 32767), 2);
-            }
+            if (*s.bad && t == frames / 2 && c == 0) x = strcmp(s.bad, "nan") == 0 ? NAN : INFINITY;
+            frame[t % BLOCK * s.channels + c] = x;
+            if (!au) continue;
+            const float v = (float)lrint(x * 32767) / 32768; // the samples of format=s16
+            uint32_t bits;
+            memcpy(&bits, &v, 4);
+            put_big(au, bits);
         }
+        const sf_count_t n = t % BLOCK + 1;
+        if (f && (n == BLOCK || t + 1 == frames) && sf_writef_double(f, frame, n) != n) return 1;
     }
+    free(frame);
     free(made);
-    if (opus) sf_close(opus);
-    return fclose(f) != 0;
+    return au ? fclose(au) != 0 : sf_close(f) != 0;
 }

@@ -82,7 +82,7 @@ warns "a part shorter than a window" ": 0.010 s of sound are less than a window"
 "$SOUND" "$tmp/stereo.raw" seconds=0.5 channels=2 rate=8000 format=raw
 "$SOUND" "$tmp/stereo.wav" seconds=0.5 channels=2 rate=8000
 is "- with rate and channels" "$("$LINNET" transcribe -q "$tmp/stereo.wav")" "$("$LINNET" transcribe -q --rate 8000 --channels 2 - < "$tmp/stereo.raw")"
-tail -c +45 "$tmp/f.wav" > "$tmp/f.raw"
+tail -c 48000 "$tmp/f.wav" > "$tmp/f.raw"
 is "- in float" "$("$LINNET" transcribe -q "$tmp/f.wav")" "$("$LINNET" transcribe -q --encoding f32le - < "$tmp/f.raw")"
 # Phones are written while sound still arrives.
 mkfifo "$tmp/slow.raw"
