@@ -6,17 +6,16 @@
 REF.text is Kaldi text; HYP.jsonl comes from `linnet transcribe --words --no-readable -f json`. Words are aligned with sclite's
 costs. Of each pair: the share of words that are right, the normalised cross entropy of the confidences (NIST: 1 - H(confidences) /
 H(share); 0 is what the share alone gives, 1 is perfect), the area under the curve of right and wrong words, and how many are right
-among those of a confidence. --fit: the same for a logistic function of the mean logarithm of a word's phones and of the confidence,
-fitted to all pairs but the speaker in question (the part of an utterance's name before the first '-'; of more than ten speakers a
-tenth at a time), and the three numbers of `sure` for one fitted to all. --table: one table of all pairs instead, as markdown; the name
-of a pair is the folder of its text.
+among those of a confidence. --fit: the same with other numbers for `sure`, fitted to all pairs but the speaker in question (the part
+of an utterance's name before the first '-'; of more than ten speakers a tenth at a time), and those fitted to all. --table: one
+table of all pairs instead, as markdown; the name of a pair is the folder of its text.
 """
 import json
 import math
 import os
 import sys
 
-SURE = (-0.036, 0.49, 0.408)  # linnet/decoding.c
+SURE = (-0.564, 0.346, 0.585)  # linnet/decoding.c
 LEAST = 1e-4
 
 
@@ -50,7 +49,7 @@ def right_words(ref, hyp):
 
 
 def read(text, results):
-    """A list of (speaker, right, confidence, mean logarithm of the phones)."""
+    """A list of (speaker, right, confidence, geometric mean of the phones' confidences)."""
     with open(text, encoding="utf-8") as lines:
         refs = {line.split()[0]: line.lower().split()[1:] for line in lines if line.strip()}
     words = []
@@ -63,7 +62,7 @@ def read(text, results):
                 first = word["first_phone"]
                 phones = result["phones"][first:first + len(word["phones"])]
                 mean = sum(math.log(max(phone["confidence"], LEAST)) for phone in phones) / len(phones)
-                words.append((result["id"].split("-")[0], is_right, word["confidence"], mean))
+                words.append((result["id"].split("-")[0], is_right, word["confidence"], math.exp(mean)))
     return words
 
 
@@ -97,13 +96,19 @@ def table(sets):
     print("| normalised cross entropy |" + "".join(f" {nce([w[1] for w in words], [w[2] for w in words]):.3f} | - |" for _, words in sets))
 
 
+def measures(confidence, mean):
+    """What `sure` weighs: 1, the logit of the word's share, and that times the mean of its phones."""
+    share = (logit(confidence) - SURE[0]) / (SURE[1] + SURE[2] * mean)
+    return 1.0, share, share * mean
+
+
 def fit(words):
-    """b of sigmoid(b0 + b1 mean + b2 logit(confidence)), by Newton's method."""
-    b = [0.0, 0.0, 1.0]
+    """`sure`, by Newton's method."""
+    b = list(SURE)
     for _ in range(30):
         gradient, hessian = [0.0] * 3, [[1e-9 * (i == j) for j in range(3)] for i in range(3)]
         for _, right, confidence, mean in words:
-            x = (1.0, mean, logit(confidence))
+            x = measures(confidence, mean)
             p = sigmoid(sum(u * v for u, v in zip(b, x)))
             for i in range(3):
                 gradient[i] += (right - p) * x[i]
@@ -141,10 +146,9 @@ def main():
     everything = [w for _, words in sets for w in words]
     fits = {f: fit([w for w in everything if fold[w[0]] != f]) for f in set(fold.values())}
     for name, words in sets:
-        p = [sigmoid(b[0] + b[1] * w[3] + b[2] * logit(w[2])) for w in words for b in (fits[fold[w[0]]],)]
+        p = [sigmoid(sum(u * v for u, v in zip(fits[fold[w[0]]], measures(w[2], w[3])))) for w in words]
         report(name + ", fitted to the other speakers", [w[1] for w in words], p)
-    b = fit(everything)
-    print("sure = {%.4g, %.4g, %.4g}" % (b[0] + b[2] * SURE[0], b[1] + b[2] * SURE[1], b[2] * SURE[2]))
+    print("sure = {%.4g, %.4g, %.4g}" % tuple(fit(everything)))
 
 
 main()

@@ -76,10 +76,13 @@ void lin_words_shares(const lin_words *w, const lin_words_view *s, const lin_wor
 static float sure(const lin_words *w, const lin_words_view *s, double phones, double share)
 {
     if (w->grammar && s->h->finished) return fmaxf((float)(s->h->sentence * share), FLT_MIN);
-    static const double LEAST = 1e-4; // of a share and of its rest
-    const double *a = w->o.sure, bounded = fmin(fmax(share, LEAST), 1 - LEAST);
-    double p = exp(phones) * share;
-    if (fabs(a[0]) + fabs(a[1]) + fabs(a[2]) > 0) p = 1 / (1 + exp(-a[0] - a[1] * phones - a[2] * log(bounded / (1 - bounded))));
+    const double *a = w->o.sure, mean = exp(phones);
+    double p = mean * share;
+    if (fabs(a[0]) + fabs(a[1]) + fabs(a[2]) > 0) {
+        // Nearer to 0 or 1 a share says only how few hypotheses the beam has kept.
+        const double logit = fmin(fmax(log(share / (1 - share)), -5), 5);
+        p = 1 / (1 + exp(-a[0] - (a[1] + a[2] * mean) * logit));
+    }
     return fmaxf((float)p, FLT_MIN);
 }
 

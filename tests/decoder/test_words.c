@@ -375,8 +375,8 @@ START_TEST(test_sure)
             double mean = 0;
             for (int k = 0; k < a->n_phones; k++)
                 mean += log((double)plain_path->phones[a->first_phone + k].confidence) / a->n_phones;
-            const double share = fmin(fmax((double)a->confidence / exp(mean), 1e-4), 1 - 1e-4);
-            const double odds = exp(-0.3 + 0.6 * mean) * pow(share / (1 - share), 0.7);
+            const double share = fmin((double)a->confidence / exp(mean), 1);
+            const double odds = exp(-0.3 + (0.6 + 0.7 * exp(mean)) * fmin(fmax(log(share / (1 - share)), -5), 5));
             ck_assert_int_eq(a->word, b->word);
             ck_assert_double_eq_tol((double)b->confidence, odds / (1 + odds), 1e-3);
         }
