@@ -24,7 +24,6 @@
 #include <string.h>
 
 #define TURN 6.283185307179586
-enum { BLOCK = 1024 }; // frames
 
 typedef struct sound {
     unsigned rate, channels, seed;
@@ -33,10 +32,12 @@ typedef struct sound {
     unsigned voices;
 } sound;
 
-static void put_big(FILE *f, uint32_t value)
-{
-    for (int i = 3; i >= 0; i--) fputc((int)(value >> (8 * i) & 255u), f);
-}
+static const struct {
+    const char *name;
+    int format;
+} formats[] = {{"s16", SF_FORMAT_WAV | SF_FORMAT_PCM_16}, {"f32", SF_FORMAT_WAV | SF_FORMAT_FLOAT},
+               {"raw", SF_FORMAT_RAW | SF_FORMAT_PCM_16 | SF_ENDIAN_LITTLE}, {"au", SF_FORMAT_AU | SF_FORMAT_FLOAT},
+               {"opus", SF_FORMAT_OGG | SF_FORMAT_OPUS}};
 
 static double noise(uint64_t *state)
 {
@@ -279,38 +280,27 @@ int main(int argc, char **argv)
         if (strncmp(argv[i], "from=", 5) == 0) s.from = value;
         if (strncmp(argv[i], "voices=", 7) == 0) s.voices = (unsigned)atoi(value);
     }
-    const uint32_t frames = (uint32_t)(s.seconds * s.rate);
-    double *made = background(&s, frames);
-    if (argc < 2 || (!made && strcmp(s.kind, "vowels") != 0)) return 2;
+    SF_INFO info = {.samplerate = (int)s.rate, .channels = (int)s.channels};
+    for (size_t k = 0; k < sizeof formats / sizeof *formats; k++)
+        if (strcmp(s.format, formats[k].name) == 0) info.format = formats[k].format;
+    const size_t frames = (size_t)(s.seconds * s.rate);
+    double *made = background(&s, frames), *x = calloc(frames * s.channels + 1, sizeof *x), *to = x;
+    SNDFILE *f = argc > 1 ? sf_open(argv[1], SFM_WRITE, &info) : NULL;
+    if (!f || !x || (!made && strcmp(s.kind, "vowels") != 0)) return 2;
+    sf_command(f, SFC_SET_ADD_PEAK_CHUNK, NULL, SF_FALSE); // it has the time of day
     const int is_au = strcmp(s.format, "au") == 0;
-    SF_INFO info = {.samplerate = (int)s.rate, .channels = (int)s.channels, .format = SF_FORMAT_WAV | SF_FORMAT_PCM_16};
-    if (strcmp(s.format, "f32") == 0) info.format = SF_FORMAT_WAV | SF_FORMAT_FLOAT;
-    if (strcmp(s.format, "raw") == 0) info.format = SF_FORMAT_RAW | SF_FORMAT_PCM_16 | SF_ENDIAN_LITTLE;
-    if (strcmp(s.format, "opus") == 0) info.format = SF_FORMAT_OGG | SF_FORMAT_OPUS;
-    FILE *au = is_au ? fopen(argv[1], "wb") : NULL;
-    SNDFILE *f = is_au ? NULL : sf_open(argv[1], SFM_WRITE, &info);
-    double *frame = calloc(BLOCK, s.channels * sizeof *frame);
-    if ((!au && !f) || !frame) return 1;
-    if (f) sf_command(f, SFC_SET_ADD_PEAK_CHUNK, NULL, SF_FALSE); // it would have a date
-    const uint32_t words[7] = {0x2e736e64, 28, 0xffffffff, 6, s.rate, s.channels, 0};
-    for (int i = 0; au && i < 7; i++) put_big(au, words[i]);
     uint64_t state = s.seed;
-    for (uint32_t t = 0; t < frames; t++) {
-        for (unsigned c = 0; c < s.channels; c++) {
-            double x = made ? made[t] : vowels(&s, t, c, &state);
-            x = x > 0.99 ? 0.99 : x < -0.99 ? -0.99 : x;
-            if (*s.bad && t == frames / 2 && c == 0) x = strcmp(s.bad, "nan") == 0 ? NAN : INFINITY;
-            frame[t % BLOCK * s.channels + c] = x;
-            if (!au) continue;
-            const float v = (float)lrint(x * 32767) / 32768; // the samples of format=s16
-            uint32_t bits;
-            memcpy(&bits, &v, 4);
-            put_big(au, bits);
+    for (size_t t = 0; t < frames; t++) {
+        for (unsigned c = 0; c < s.channels; c++, to++) {
+            *to = fmax(-0.99, fmin(0.99, made ? made[t] : vowels(&s, (uint32_t)t, c, &state)));
+            if (is_au) *to = (double)lrint(*to * 32767) / 32768; // the samples of format=s16
         }
-        const sf_count_t n = t % BLOCK + 1;
-        if (f && (n == BLOCK || t + 1 == frames) && sf_writef_double(f, frame, n) != n) return 1;
     }
-    free(frame);
+    if (*s.bad) x[frames / 2 * s.channels] = strcmp(s.bad, "nan") == 0 ? (double)NAN : (double)INFINITY;
+    int failed = sf_writef_double(f, x, (sf_count_t)frames) != (sf_count_t)frames || sf_close(f) != 0;
+    FILE *header = is_au ? fopen(argv[1], "r+b") : NULL;
+    if (is_au) failed |= !header || fseek(header, 8, SEEK_SET) || fwrite("\377\377\377\377", 1, 4, header) != 4 || fclose(header);
     free(made);
-    return au ? fclose(au) != 0 : sf_close(f) != 0;
+    free(x);
+    return failed;
 }
