@@ -1,4 +1,5 @@
-# serving.sh - what the tests of linnet serve share; sourced after common.sh. Ends the test where there is no server to test.
+# serving.sh - what the tests of linnet serve share; sourced after common.sh. Where there is no server to test, it ends the test, or
+# leaves $has_server empty if the test has set $serverless.
 #
 #   start NAME OPTIONS...     a server on any free port: $port, $server, $log
 #   talk ARGS...              a client of it (talk.c)
@@ -10,7 +11,9 @@
 
 TALK=$(dirname "$LINNET")/tests/app/talk
 CROWD=$(dirname "$LINNET")/tests/app/crowd
-if [ ! -f "$(dirname "$LINNET")/liblinnet_web.so" ]; then
+has_server=1
+[ -f "$(dirname "$LINNET")/liblinnet_web.so" ] || has_server=
+if [ -z "$has_server$serverless" ]; then
     echo "skipped: linnet was built without libwebsockets (Debian: libwebsockets-dev)"
     finish
 fi

@@ -2,25 +2,17 @@
 # {shorter, longer, joined, unknown length} x {file, pipe, upload}: all of the sound is read, or the status is 1 and a warning says
 # what is missing.
 . tests/app/common.sh
+serverless=1
+. tests/app/serving.sh
 CONFIG=${CONFIG:-release}
 
 use_model
 CONTAINER=$(dirname "$LINNET")/tests/app/container
-TALK=$(dirname "$LINNET")/tests/app/talk
-server=
-trap 'kill -9 $server 2> /dev/null; chmod -R u+w "$tmp" 2>/dev/null; rm -rf "$tmp"' EXIT
 "$SOUND" "$tmp/two.wav" seconds=2 seed=7
 "$SOUND" "$tmp/one.wav" seconds=1 seed=8
 ! command -v ffmpeg > /dev/null || unset LINNET_FFMPEG
 
-if [ -f "$(dirname "$LINNET")/liblinnet_web.so" ]; then
-    "$LINNET" serve --listen 127.0.0.1:0 --no-words > "$tmp/log" 2>&1 &
-    server=$!
-    serves() { grep -q http:// "$tmp/log" || runs_no_more $server; }
-    await serves
-    port=$(sed -n 's,.*http://127.0.0.1:\([0-9]*\)/.*,\1,p' "$tmp/log")
-    ok "the server starts" test -n "$port"
-fi
+[ -z "$has_server" ] || start lengths --no-words
 
 seconds_of() { sed -n 's/.*"seconds":\([0-9.]*\).*/\1/p' "$1" | head -n 1; }
 near() { awk "BEGIN { d = ${1:-0} - ($2); exit !(d < 0.25 && d > -0.12) }"; }
@@ -40,8 +32,8 @@ all() {
     cat "$2" | "$LINNET" transcribe -q -f json - > "$tmp/.out" 2> "$tmp/.err"
     status=$?
     judge "$1: pipe" "$(seconds_of "$tmp/.out")" "$3" $status "$(cat "$tmp/.err")"
-    [ "$server" ] || return 0
-    "$TALK" "$port" post /v1/audio/transcriptions file=@"$2" response_format=full_json > "$tmp/.out" 2>&1
+    [ "$has_server" ] || return 0
+    talk post /v1/audio/transcriptions file=@"$2" response_format=full_json > "$tmp/.out"
     warning=$(sed -n 's/.*"warning":"\([^"]*\)".*/\1/p; s/.*"message":"\([^"]*\)".*/\1/p' "$tmp/.out" | head -n 1)
     case $warning in *"all "*" of it are read"|"") status=0 ;; *) status=1 ;; esac
     judge "$1: upload" "$(seconds_of "$tmp/.out")" "$3" $status "$warning"
@@ -203,8 +195,8 @@ for gap in 3 60; do
     ffmpeg -v error -y -i "$tmp/two.wav" -af "asetpts='if(gt(T,1),PTS+$gap/TB,PTS)'" -c:a libopus -f webm "$tmp/gap.webm" 2> "$tmp/.log" || continue
     run transcribe -q -f json "$tmp/gap.webm"
     judge "a gap of $gap s: file" "$(seconds_of "$tmp/.out")" $((gap + 2)) "$status" "$err"
-    [ "$server" ] || continue
-    "$TALK" "$port" post /v1/audio/transcriptions file=@"$tmp/gap.webm" response_format=full_json > "$tmp/.out" 2>&1
+    [ "$has_server" ] || continue
+    talk post /v1/audio/transcriptions file=@"$tmp/gap.webm" response_format=full_json > "$tmp/.out"
     judge "a gap of $gap s: upload" "$(seconds_of "$tmp/.out")" $((gap == 3 ? 5 : 2)) 0 ""
 done
 # Times count from the begin of the picture, as a player shows them.
@@ -235,9 +227,5 @@ for track in 1 deu DEU; do
 done
 run transcribe -q --track 3 "$tmp/tracks.mka"
 is "--track 3: status and message" "1:linnet: $tmp/tracks.mka: it has no sound track '3' (--track), but 1 deu, 2 eng (default)" "$status:$err"
-if [ "$server" ]; then
-    kill "$server"
-    wait "$server"
-    is "the server ends well" 0 $?
-fi
+[ -z "$has_server" ] || stop "the server"
 finish

@@ -1,28 +1,12 @@
 # Files from strangers that name other files: no transcript of those comes back, by a file, a pipe or an upload; and what the
 # server's decoders may do. Needs ffmpeg; uploads need libwebsockets.
 . tests/app/common.sh
+serverless=1
+. tests/app/serving.sh
 
 use_model
 cd "$tmp" || exit 1
-TALK=$(dirname "$LINNET")/tests/app/talk
-servers=
-trap 'kill -9 $servers 2> /dev/null; chmod -R u+w "$tmp" 2>/dev/null; rm -rf "$tmp"' EXIT
-
-start() {
-    : > log
-    "$LINNET" serve --listen 127.0.0.1:0 --no-words "$@" > log 2>&1 &
-    server=$!
-    servers="$servers $server"
-    serves() { grep -q http:// log || runs_no_more $server; }
-    await serves
-    port=$(sed -n 's,.*http://127.0.0.1:\([0-9]*\)/.*,\1,p' log)
-    [ -z "$port" ] || return 0
-    fail "the server starts" "$(cat log)"
-    finish
-}
-upload() { "$TALK" "$port" post /v1/audio/transcriptions file=@"$1" 2>&1; }
-has_server=
-[ ! -f "$(dirname "$LINNET")/liblinnet_web.so" ] || has_server=1
+upload() { talk post /v1/audio/transcriptions file=@"$1"; }
 
 # ---- temporary files, and the process that decodes
 
@@ -30,7 +14,7 @@ has_server=
 phones=$("$LINNET" transcribe -q talk.wav)
 if [ "$has_server" ]; then
     mkdir spool
-    TMPDIR=$tmp/spool start
+    TMPDIR=$tmp/spool start spool --no-words
     has "an upload" "$(upload talk.wav)" "\"text\":\"$phones\""
     # A pipe in place of ffmpeg's sound: the upload waits while its recording is there.
     printf '#!/bin/sh\nsleep 1000\n' > waits
@@ -38,7 +22,7 @@ if [ "$has_server" ]; then
     printf '\000\000\000\030ftypM4A \000\000\000\000M4A mp42\001\002\003' > talk.m4a
     kill -9 $server
     wait $server 2> /dev/null
-    LINNET_FFMPEG=$tmp/waits TMPDIR=$tmp/spool start
+    LINNET_FFMPEG=$tmp/waits TMPDIR=$tmp/spool start spool --no-words
     upload talk.m4a > answer &
     uploader=$!
     reader() { child=$(pgrep -P $server); }
@@ -48,35 +32,35 @@ if [ "$has_server" ]; then
     wait $uploader
     is "killed: no recording is left" "" "$(ls -A spool)"
     ok "killed: nothing reads it any more" await runs_no_more "$child"
-    TMPDIR=$tmp/nowhere start
+    TMPDIR=$tmp/nowhere start nowhere --no-words
     has "no folder for uploads: memory" "$(upload talk.wav)" "\"text\":\"$phones\""
-    has "no folder for uploads: ready" "$("$TALK" "$port" get /readyz 2>&1)" "HTTP/1.1 200"
+    has "no folder for uploads: ready" "$(talk get /readyz)" "HTTP/1.1 200"
     kill -9 $server
     # No byte can be kept. The log is a pipe, because files get none.
-    : > log
+    log=$tmp/full.log
+    : > "$log"
     mkfifo messages
-    cat messages > log &
+    cat messages > "$log" &
     (trap '' XFSZ; ulimit -f 0; exec "$LINNET" serve --listen 127.0.0.1:0 --no-words > messages 2>&1) &
     server=$!
     servers="$servers $server"
-    await serves
-    port=$(sed -n 's,.*http://127.0.0.1:\([0-9]*\)/.*,\1,p' log)
+    await listens_or_ended
     answer=$(upload talk.wav)
     has "no room for uploads: status" "$answer" "HTTP/1.1 507"
     has "no room for uploads: why" "$answer" "the sound cannot be kept: File too large"
-    answer=$("$TALK" "$port" get /readyz 2>&1)
+    answer=$(talk get /readyz)
     has "no room for uploads: not ready" "$answer" "HTTP/1.1 503"
     has "no room for uploads: not ready: why" "$answer" "no room for uploads: set TMPDIR to another folder"
     kill -9 $server
     # A decoder that crashes or takes too much ends alone. 100 uploads leave nothing behind.
     printf '#!/bin/sh\nkill -KILL $PPID\nsleep 1000\n' > crashes
     chmod 755 crashes
-    LINNET_SANDBOX=off LINNET_FFMPEG=$tmp/crashes start
+    LINNET_SANDBOX=off LINNET_FFMPEG=$tmp/crashes start crashes --no-words
     answer=$(upload talk.m4a)
     has "a decoder that crashes: status" "$answer" "HTTP/1.1 400"
     has "a decoder that crashes: the message" "$answer" "the process that reads it ended with signal 9"
     has "a decoder that crashes: the server goes on" "$(upload talk.wav)" "\"text\":\"$phones\""
-    has "no sandbox: the server says so" "$(cat log)" "uploads are decoded without: Landlock seccomp"
+    has "no sandbox: the server says so" "$(cat "$log")" "uploads are decoded without: Landlock seccomp"
     kill -9 $server
 
     # ---- a decoder that was taken over
@@ -91,8 +75,8 @@ if [ "$has_server" ]; then
     intruders() { ls -l /proc/[0-9]*/exe 2> /dev/null | grep -c "$tmp/taken/intruder"; }
     are() { [ "$(intruders)" = "$1" ]; }
     export LINNET_FFMPEG=$tmp/taken/intruder
-    start
-    missing=$(sed -n 's/.*uploads are decoded without:\(.*\); see.*/\1/p' log)
+    start taken --no-words
+    missing=$(sed -n 's/.*uploads are decoded without:\(.*\); see.*/\1/p' "$log")
     upload talk.m4a > answer
     run transcribe talk.m4a
     case $missing in
@@ -223,7 +207,7 @@ export LINNET_SANDBOX=off
 attacked "without the sandbox"
 unset LINNET_SANDBOX
 if [ "$has_server" ]; then
-    TMPDIR=$tmp/spool start
+    TMPDIR=$tmp/spool start spool --no-words
     for file in *.plain *.control *.id3 *.junk; do
         answer=$(upload "$file")
         has "uploaded: $file: refused" "$answer" "HTTP/1.1 400"
@@ -234,9 +218,6 @@ if [ "$has_server" ]; then
         has "uploaded: $file" "$(upload "$file")" '"text":"'
     done
     is "nothing is left of the uploads" "" "$(ls -A spool)"
-    kill "$server"
-    wait "$server"
-    is "the server ends well" 0 $?
-    hasnt "no sanitizer report" "$(cat log)" "Sanitizer"
+    stop "the server"
 fi
 finish
