@@ -1,4 +1,4 @@
-// UTF-8, white space and growing text, each against an independent computation.
+// UTF-8, lines and fields, and growing text, each against an independent computation.
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/textfile.h"
@@ -50,17 +50,26 @@ START_TEST(the_first_bad_byte)
 }
 END_TEST
 
-START_TEST(fields_between_white_space)
+START_TEST(lines_and_fields)
 {
-    for (int c = -128; c < 128; c++) ck_assert_int_eq(lin_is_space((char)c), c == ' ' || c == '\t' || c == '\r');
-    const char *line = " \tone two\tthree \r", *at = line, *end = line + strlen(line), *field;
+    static const char text[] = "\xEF\xBB\xBF \tone two\tthree \r\n\nfour", *const want[] = {"one", "two", "three"};
+    lin_lines l;
+    const char *field;
     size_t n;
-    static const char *const want[] = {"one", "two", "three"};
+    for (int c = -128; c < 128; c++) ck_assert_int_eq(lin_is_space((char)c), c == ' ' || c == '\t' || c == '\r');
+    lin_lines_begin(&l, text, sizeof text - 1);
+    ck_assert(lin_lines_next(&l) && l.n == 16 && l.offset == 3);
+    const char *at = l.text, *end = l.text + l.n;
     for (int i = 0; i < 3; i++) {
         ck_assert_int_eq(lin_field_next(&at, end, &field, &n), 1);
         ck_assert(n == strlen(want[i]) && !memcmp(field, want[i], n));
     }
     ck_assert_int_eq(lin_field_next(&at, end, &field, &n), 0);
+    ck_assert(lin_lines_next(&l) && l.n == 0);
+    ck_assert(lin_lines_next(&l) && l.n == 4 && l.number == 3);
+    ck_assert(!lin_lines_next(&l));
+    lin_lines_begin(&l, NULL, 0);
+    ck_assert(!lin_lines_next(&l));
 }
 END_TEST
 
@@ -87,4 +96,4 @@ START_TEST(text_grows)
 END_TEST
 
 TEST_MAIN("base/text", TEST(every_character_there_and_back), TEST(nothing_else_is_well_formed), TEST(the_first_bad_byte),
-          TEST(fields_between_white_space), TEST(text_grows))
+          TEST(lines_and_fields), TEST(text_grows))

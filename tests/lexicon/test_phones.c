@@ -318,47 +318,6 @@ START_TEST(numbers)
 }
 END_TEST
 
-START_TEST(lines_and_fields)
-{
-    static const char text[] = "\xEF\xBB\xBFone  two\r\n\n three";
-    lin_lines l;
-    const char *at, *field;
-    size_t n;
-    lin_lines_begin(&l, text, sizeof text - 1);
-    ck_assert(lin_lines_next(&l));
-    ck_assert_uint_eq(l.n, 8);
-    ck_assert_uint_eq(l.offset, 3);
-    at = l.text;
-    ck_assert(lin_field_next(&at, l.text + l.n, &field, &n) && n == 3 && !memcmp(field, "one", 3));
-    ck_assert(lin_field_next(&at, l.text + l.n, &field, &n) && n == 3 && !memcmp(field, "two", 3));
-    ck_assert(!lin_field_next(&at, l.text + l.n, &field, &n));
-    ck_assert(lin_lines_next(&l) && l.n == 0);
-    ck_assert(lin_lines_next(&l) && l.n == 6 && l.number == 3);
-    ck_assert(!lin_lines_next(&l));
-    lin_lines_begin(&l, NULL, 0);
-    ck_assert(!lin_lines_next(&l));
-}
-END_TEST
-
-START_TEST(files)
-{
-    char *text;
-    size_t n;
-    FAILS(lin_text_read(test_path(""), &text, &n, &err), LIN_IO, "directory");
-    const char *path = test_path("x");
-    FAILS(lin_text_read(path, &text, &n, &err), LIN_IO, "No such file");
-    test_write_file(path, "", 0);
-    OK(lin_text_read(path, &text, &n, &err));
-    ck_assert(n == 0 && text[0] == '\0');
-    lin_free(text);
-    test_write_file(path, "abc", 3);
-    OK(lin_text_read(path, &text, &n, &err));
-    ck_assert(n == 3 && !strcmp(text, "abc"));
-    lin_free(text);
-    FAIL_EVERY_ALLOCATION(lin_text_read(path, &text, &n, NULL), lin_free(text));
-}
-END_TEST
-
 TEST_MAIN_WITH(NULL, drop, "phones", TEST(default_set), TEST(languages), TEST(set_from_a_list), TEST(bad_sets), TEST(ipa_is_read),
                TEST(sets_in_the_ipa), TEST(sets_of_their_own), TEST(sets_in_files), TEST(out_of_memory),
-               TEST(symbols_are_numbered), TEST(symbols_survive_failures), TEST(numbers), TEST(lines_and_fields), TEST(files))
+               TEST(symbols_are_numbered), TEST(symbols_survive_failures), TEST(numbers))
