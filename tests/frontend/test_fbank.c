@@ -159,7 +159,6 @@ START_TEST(level_and_room_are_saved_and_loaded)
     enum { N = 20000, D = 40 };
     static float x[N], frames[130 * D];
     static unsigned char state[200000], forged[200000];
-    lin_error why = {0};
     lin_fbank_config config = lin_fbank_default();
     lin_fbank *a, *b, *plain;
     int T, got, more;
@@ -183,7 +182,7 @@ START_TEST(level_and_room_are_saved_and_loaded)
         OK(lin_fbank_push(b, x + cuts[c], N - cuts[c], frames + got * D, 130 - got, &more, &err));
         ck_assert_int_eq(got + more, T);
         ck_assert_int_eq(memcmp(frames, want, (size_t)T * D * sizeof *want), 0);
-        ck_assert_int_eq(lin_fbank_load(plain, state, n, &why), LIN_FORMAT);
+        FAILS(lin_fbank_load(plain, state, n, &err), LIN_FORMAT, "");
         const float wrong[] = {NAN, 1e9F, -1};
         const size_t level = n - added;
         for (int f = 0; f < 4 && cuts[c] >= 400; f++)
@@ -191,18 +190,18 @@ START_TEST(level_and_room_are_saved_and_loaded)
                 memcpy(forged, state, n);
                 memcpy(forged + level + (size_t)f * sizeof(float), &wrong[w], sizeof(float));
                 if (f < 2 && w == 2) continue; // a level of -1 dB is one
-                ck_assert_int_eq(lin_fbank_load(b, forged, n, &why), LIN_FORMAT);
+                FAILS(lin_fbank_load(b, forged, n, &err), LIN_FORMAT, "");
             }
         const int32_t counts[] = {-1, 18};
         for (int w = 0; w < 8; w++) { // lines, the newest frame; frames and blocks until a solution
             memcpy(forged, state, n);
             memcpy(forged + level + (size_t)(4 + w / 2) * sizeof(float), &counts[w % 2], sizeof *counts);
-            ck_assert_int_eq(lin_fbank_load(b, forged, n, &why), LIN_FORMAT);
+            FAILS(lin_fbank_load(b, forged, n, &err), LIN_FORMAT, "");
         }
         for (int f = 0; f < 9; f++) { // the loudest frame, the number of them, the room; which frames are loud
             memcpy(forged, state, n);
             memcpy(forged + level + (size_t)(4 + 4 + f) * sizeof(float), &wrong[f % 3 == 1 ? 2 : 0], sizeof(float));
-            ck_assert_int_eq(lin_fbank_load(b, forged, n, &why), LIN_FORMAT);
+            FAILS(lin_fbank_load(b, forged, n, &err), LIN_FORMAT, "");
         }
         memcpy(forged, state, n);
         memcpy(forged + n - sizeof(float), wrong, sizeof(float));

@@ -336,85 +336,76 @@ void ops_case_attention_block(ops_context *c)
 
 /* ---- log-softmax and CTC --------------------------------------------------------------------------------------------------- */
 
-void ops_case_log_softmax(ops_context *c)
+/* Matrices x of logits in -range..range. */
+static void ops_each_matrix(ops_context *c, void (*check)(ops_context *c, pair x, int rows, int V, int range))
 {
     const int widths[] = {1, 2, 7, 16, 40, 41, 64, 100}, ranges[] = {1, 20, 1000};
     for (int w = 0; w < 8; w++)
         for (size_t r = 0; r < OPS_N_ROWS; r++)
             for (int s = 0; s < 3; s++) {
-                int rows = ops_rows[r], V = widths[w];
-                size_t n = (size_t)(rows * V);
                 if (ops_thin(c, 7)) continue;
-                pair x = ops_in(c, n, -ranges[s], ranges[s]), y = ops_out(c, n), alias = ops_inout(c, n, 0, 0);
-                ops_say(c, "log_softmax rows %d V %d in -%d..%d", rows, V, ranges[s], ranges[s]);
-                c->ops->log_softmax(c->exec, y.f, x.f, rows, V);
-                c->ref->log_softmax(c->ref_exec, y.d, x.d, rows, V);
-                ops_check(c, "logp", y, 1e-6);
-                if (V == 1) // the only possible value is 0
-                    for (size_t i = 0; i < n; i++) ck_assert_msg(y.f[i] == 0, "%s: row %zu is %g", c->what, i, (double)y.f[i]);
-                memcpy(alias.f, x.f, n * sizeof *x.f);
-                c->ops->log_softmax(c->exec, alias.f, alias.f, rows, V);
-                ops_check_same(c, "in place", alias.f, y.f, n, 1e-6);
-                float *one = ops_block(c, (size_t)V, sizeof *one, NULL);
-                for (int i = 0; i < rows; i += 5) {
-                    c->ops->log_softmax(c->exec, one, x.f + i * V, 1, V);
-                    ops_check_same(c, "a row alone", one, y.f + i * V, (size_t)V, 1e-6);
-                }
+                check(c, ops_in(c, (size_t)(ops_rows[r] * widths[w]), -ranges[s], ranges[s]), ops_rows[r], widths[w], ranges[s]);
                 ops_end(c);
             }
 }
 
-void ops_case_softmax_rows(ops_context *c)
+static void ops_log_softmax_matrix(ops_context *c, pair x, int rows, int V, int range)
 {
-    const int widths[] = {1, 2, 7, 16, 40, 41, 64, 100}, ranges[] = {1, 20, 1000};
-    for (int w = 0; w < 8; w++)
-        for (size_t r = 0; r < OPS_N_ROWS; r++)
-            for (int s = 0; s < 3; s++) {
-                int rows = ops_rows[r], V = widths[w];
-                size_t n = (size_t)(rows * V);
-                if (ops_thin(c, 7)) continue;
-                pair x = ops_in(c, n, -ranges[s], ranges[s]), dp = ops_in(c, n, -1, 1), p = ops_out(c, n), dx = ops_out(c, n),
-                     alias = ops_inout(c, n, 0, 0);
-                ops_say(c, "softmax_rows rows %d V %d in -%d..%d", rows, V, ranges[s], ranges[s]);
-                c->ops->softmax_rows(c->exec, p.f, x.f, rows, V);
-                c->ref->softmax_rows(c->ref_exec, p.d, x.d, rows, V);
-                ops_check_scaled(c, "p", p, 1e-6, 1);
-                c->ops->softmax_rows_backward(c->exec, dx.f, dp.f, p.f, rows, V);
-                c->ref->softmax_rows_backward(c->ref_exec, dx.d, dp.d, p.d, rows, V);
-                ops_check_scaled(c, "dlogits", dx, 2e-6, 1);
-                memcpy(alias.f, dp.f, n * sizeof *dp.f);
-                c->ops->softmax_rows_backward(c->exec, alias.f, alias.f, p.f, rows, V);
-                ops_check_same(c, "in place", alias.f, dx.f, n, 1e-6);
-                float *one = ops_block(c, (size_t)V, sizeof *one, NULL);
-                for (int i = 0; i < rows; i += 5) {
-                    c->ops->softmax_rows(c->exec, one, x.f + i * V, 1, V);
-                    ops_check_same(c, "a row alone", one, p.f + i * V, (size_t)V, 1e-6);
-                }
-                ops_end(c);
-            }
+    pair y = ops_out(c, x.n), alias = ops_inout(c, x.n, 0, 0);
+    ops_say(c, "log_softmax rows %d V %d in -%d..%d", rows, V, range, range);
+    c->ops->log_softmax(c->exec, y.f, x.f, rows, V);
+    c->ref->log_softmax(c->ref_exec, y.d, x.d, rows, V);
+    ops_check(c, "logp", y, 1e-6);
+    if (V == 1) // the only possible value is 0
+        for (size_t i = 0; i < x.n; i++) ck_assert_msg(y.f[i] == 0, "%s: row %zu is %g", c->what, i, (double)y.f[i]);
+    memcpy(alias.f, x.f, x.n * sizeof *x.f);
+    c->ops->log_softmax(c->exec, alias.f, alias.f, rows, V);
+    ops_check_same(c, "in place", alias.f, y.f, x.n, 1e-6);
+    float *one = ops_block(c, (size_t)V, sizeof *one, NULL);
+    for (int i = 0; i < rows; i += 5) {
+        c->ops->log_softmax(c->exec, one, x.f + i * V, 1, V);
+        ops_check_same(c, "a row alone", one, y.f + i * V, (size_t)V, 1e-6);
+    }
 }
 
-void ops_case_label_smoothing(ops_context *c)
+void ops_case_log_softmax(ops_context *c) { ops_each_matrix(c, ops_log_softmax_matrix); }
+
+static void ops_softmax_rows_matrix(ops_context *c, pair x, int rows, int V, int range)
 {
-    const int widths[] = {1, 2, 7, 16, 40, 41, 64, 100}, ranges[] = {1, 20, 1000};
-    const double parts[] = {0.05, 0.5, 0};
-    for (int w = 0; w < 8; w++)
-        for (size_t r = 0; r < OPS_N_ROWS; r++)
-            for (int s = 0; s < 3; s++) {
-                int rows = ops_rows[r], V = widths[w];
-                size_t n = (size_t)(rows * V);
-                if (ops_thin(c, 7)) continue;
-                const double want = 0.25, *scale = ops_block(c, 1, sizeof want, &want);
-                pair x = ops_in(c, n, -ranges[s], ranges[s]), logp = ops_out(c, n), d = ops_inout(c, n, -1, 1);
-                ops_say(c, "label_smoothing rows %d V %d in -%d..%d part %g", rows, V, ranges[s], ranges[s], parts[s]);
-                c->ops->log_softmax(c->exec, logp.f, x.f, rows, V);
-                c->ref->log_softmax(c->ref_exec, logp.d, x.d, rows, V);
-                c->ops->label_smoothing(c->exec, d.f, logp.f, rows, V, parts[s], scale);
-                c->ref->label_smoothing(c->ref_exec, d.d, logp.d, rows, V, parts[s], &want);
-                ops_check_scaled(c, "dlogits", d, 2e-6, 1);
-                ops_end(c);
-            }
+    pair dp = ops_in(c, x.n, -1, 1), p = ops_out(c, x.n), dx = ops_out(c, x.n), alias = ops_inout(c, x.n, 0, 0);
+    ops_say(c, "softmax_rows rows %d V %d in -%d..%d", rows, V, range, range);
+    c->ops->softmax_rows(c->exec, p.f, x.f, rows, V);
+    c->ref->softmax_rows(c->ref_exec, p.d, x.d, rows, V);
+    ops_check_scaled(c, "p", p, 1e-6, 1);
+    c->ops->softmax_rows_backward(c->exec, dx.f, dp.f, p.f, rows, V);
+    c->ref->softmax_rows_backward(c->ref_exec, dx.d, dp.d, p.d, rows, V);
+    ops_check_scaled(c, "dlogits", dx, 2e-6, 1);
+    memcpy(alias.f, dp.f, x.n * sizeof *dp.f);
+    c->ops->softmax_rows_backward(c->exec, alias.f, alias.f, p.f, rows, V);
+    ops_check_same(c, "in place", alias.f, dx.f, x.n, 1e-6);
+    float *one = ops_block(c, (size_t)V, sizeof *one, NULL);
+    for (int i = 0; i < rows; i += 5) {
+        c->ops->softmax_rows(c->exec, one, x.f + i * V, 1, V);
+        ops_check_same(c, "a row alone", one, p.f + i * V, (size_t)V, 1e-6);
+    }
 }
+
+void ops_case_softmax_rows(ops_context *c) { ops_each_matrix(c, ops_softmax_rows_matrix); }
+
+static void ops_label_smoothing_matrix(ops_context *c, pair x, int rows, int V, int range)
+{
+    const double part = range == 1 ? 0.05 : range == 20 ? 0.5 : 0;
+    const double want = 0.25, *scale = ops_block(c, 1, sizeof want, &want);
+    pair logp = ops_out(c, x.n), d = ops_inout(c, x.n, -1, 1);
+    ops_say(c, "label_smoothing rows %d V %d in -%d..%d part %g", rows, V, range, range, part);
+    c->ops->log_softmax(c->exec, logp.f, x.f, rows, V);
+    c->ref->log_softmax(c->ref_exec, logp.d, x.d, rows, V);
+    c->ops->label_smoothing(c->exec, d.f, logp.f, rows, V, part, scale);
+    c->ref->label_smoothing(c->ref_exec, d.d, logp.d, rows, V, part, &want);
+    ops_check_scaled(c, "dlogits", d, 2e-6, 1);
+}
+
+void ops_case_label_smoothing(ops_context *c) { ops_each_matrix(c, ops_label_smoothing_matrix); }
 
 enum { OPS_MAX_LABELS = 1024 };
 

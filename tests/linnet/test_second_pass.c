@@ -342,7 +342,6 @@ START_TEST(forked_and_saved)
 {
     lin_decoding decoding;
     heard whole = {0}, half = {0}, copy = {0}, loaded = {0}, plain = {0};
-    lin_error why = {0};
     lin_session *fork, *other;
     lin_state state = {0}, read = {0};
     const int middle = PART_SAMPLES + 12000;
@@ -368,7 +367,7 @@ START_TEST(forked_and_saved)
     for (int i = 0; i < loaded.ends; i++) same_result(&loaded.finals[i], &whole.finals[i + 1]);
     // Frames of other rows than the utterance's.
     lin_state_lane_of(&read, 0)->first_row = 1;
-    ck_assert_int_eq(lin_session_load(other, &read, &why), LIN_FORMAT);
+    FAILS(lin_session_load(other, &read, &err), LIN_FORMAT, "");
     // A session without a second pass does not use them; its states have none, and the utterance in progress gets no second pass.
     drop(&plain);
     o.second = NULL;
@@ -423,14 +422,13 @@ START_TEST(streams_of_an_engine)
     lin_decoding decoding;
     heard want = {0}, got[STREAMS] = {0}, dropped = {0};
     lin_engine *engine;
-    lin_error why = {0};
     open_search(&decoding, _i);
     lin_session_options o = options_with(&decoding);
     o.ends.resets = 0;
     listen_to(&o, SAMPLES, &want);
     lin_engine_options how = engine_options(&o);
     how.views = 0;
-    ck_assert_int_eq(lin_engine_create(&recognizer, &how, &engine, &why), LIN_INVALID);
+    FAILS(lin_engine_create(&recognizer, &how, &engine, &err), LIN_INVALID, "");
     how.views = 1;
     listen_together(&how, got, &dropped);
     for (int i = 0; i < STREAMS; i++) {

@@ -213,7 +213,6 @@ static void all_have_a_length(const heard *h)
 START_TEST(saved_and_loaded)
 {
     static heard before, after;
-    lin_error why = {0};
     lin_state state = {0}, read = {0};
     lin_session *session, *next;
     const char *path = test_path("state");
@@ -255,13 +254,13 @@ START_TEST(saved_and_loaded)
     others[2].ends.rules.after_s = 0.5;
     for (int i = 0; i < 3; i++) {
         next = create(&others[i], &b);
-        ck_assert_int_eq(lin_session_load(next, &read, &why), LIN_MISMATCH);
+        FAILS(lin_session_load(next, &read, &err), LIN_MISMATCH, "");
         OK(lin_session_push(next, sound, 1000, &err));
         session_destroy(next);
     }
     o.saves = 0;
     session = create(&o, &b);
-    ck_assert_int_eq(lin_session_save(session, &state, &why), LIN_INVALID);
+    FAILS(lin_session_save(session, &state, &err), LIN_INVALID, "");
     session_destroy(session);
     lin_state_free(&state);
     lin_state_free(&read);
@@ -272,7 +271,6 @@ END_TEST
 START_TEST(forked)
 {
     static heard fork;
-    lin_error why = {0};
     lin_session *session, *copy;
     float *sound = stereo_sound();
     const lin_session_options o = of_sound(44100, 2);
@@ -281,7 +279,7 @@ START_TEST(forked)
     push(session, sound, 2, 0, SAMPLES, 3);
     OK(lin_session_finish(session, &err));
     all_have_a_length(&a);
-    ck_assert_int_eq(session_fork(session, &(lin_utterances_sink){.context = &fork, .show = hear}, &copy, &why), LIN_INVALID);
+    FAILS(session_fork(session, &(lin_utterances_sink){.context = &fork, .show = hear}, &copy, &err), LIN_INVALID, "");
     ck_assert_ptr_null(copy);
     session_destroy(session);
     for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i += CUT_STEP) {
@@ -305,26 +303,25 @@ END_TEST
 
 START_TEST(sound_that_is_none)
 {
-    lin_error why = {0};
     static float sound[3000];
     lin_session *session;
     lin_session_options o = of_sound(RATE, 2);
     session = create(&o, &b);
     sound[2999] = NAN;
-    ck_assert_int_eq(lin_session_push(session, sound, 1500, &why), LIN_NUMERIC); // more than a block of the front end
+    FAILS(lin_session_push(session, sound, 1500, &err), LIN_NUMERIC, ""); // more than a block of the front end
     ck_assert_double_eq(lin_session_seconds(session), 0);
-    ck_assert_int_eq(lin_session_push(session, sound + 2000, 500, &why), LIN_NUMERIC);
+    FAILS(lin_session_push(session, sound + 2000, 500, &err), LIN_NUMERIC, "");
     ck_assert_double_eq(lin_session_seconds(session), 0);
-    ck_assert_int_eq(lin_session_push(session, sound, -1, &why), LIN_INVALID);
+    FAILS(lin_session_push(session, sound, -1, &err), LIN_INVALID, "");
     OK(lin_session_push(session, sound, 1000, &err));
     session_destroy(session);
     const lin_utterances_sink sink = {.context = &b, .show = hear};
     o.channel = 2;
-    ck_assert_int_eq(session_create(&o, &sink, &session, &why), LIN_INVALID);
+    FAILS(session_create(&o, &sink, &session, &err), LIN_INVALID, "");
     o.channel = LIN_CHANNEL_EACH;
-    ck_assert_int_eq(session_create(&o, &sink, &session, &why), LIN_INVALID);
+    FAILS(session_create(&o, &sink, &session, &err), LIN_INVALID, "");
     o = of_sound(10, 1);
-    ck_assert_int_eq(session_create(&o, &sink, &session, &why), LIN_UNSUPPORTED);
+    FAILS(session_create(&o, &sink, &session, &err), LIN_UNSUPPORTED, "");
     ck_assert_ptr_null(session);
 }
 END_TEST
