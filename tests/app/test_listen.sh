@@ -41,8 +41,7 @@ run listen -q --no-paced --reset never --raw --from "$tmp/twice.raw"
 is "no resets: together what transcribe says" "$("$LINNET" transcribe -q --raw "$tmp/twice.raw")" "$(echo "$out" | xargs)"
 run listen -q --no-paced --silence-after 0 --tune longest=0 --raw --from "$tmp/twice.raw"
 is "no endpoints: one line" "$("$LINNET" transcribe -q --raw "$tmp/twice.raw")" "$out"
-run listen -q --no-paced --ipa --from "$speech"
-is "--ipa" "$("$LINNET" transcribe -q --ipa "$speech")" "$out"
+gives "--ipa" "$("$LINNET" transcribe -q --ipa "$speech")" listen -q --no-paced --ipa --from "$speech"
 partials() { "$LINNET" listen -q --no-paced --json "$@" --raw --from "$tmp/twice.raw" | grep '"partial"' | sed 's/"latency_ms":[0-9-]*//'; }
 is "a second pass: until then as without it" "$(partials)" "$(partials --second-pass offline)"
 exits "a second pass: no such model" 1 run listen -q --second-pass "$tmp/none" --from "$speech"
@@ -252,8 +251,7 @@ is "a reader that goes away" 2 "$(wc -l < "$tmp/.out" | tr -d ' ')"
 run listen -q --no-paced --save "$tmp/two-heard.wav" --from "$tmp/two.wav"
 for file in two two-heard; do "$LINNET" posteriors -o "$tmp/$file.npy" "$tmp/$file.wav" 2> "$tmp/.err" || fail "posteriors" "$(cat "$tmp/.err")"; done
 ok "--save keeps rate, channels and bits" cmp "$tmp/two.npy" "$tmp/two-heard.npy"
-run listen -q --no-paced --channel 2 --from "$tmp/two.wav"
-is "--channel" "$("$LINNET" transcribe -q --channel 2 "$tmp/two.wav")" "$out"
+gives "--channel" "$("$LINNET" transcribe -q --channel 2 "$tmp/two.wav")" listen -q --no-paced --channel 2 --from "$tmp/two.wav"
 }
 [ "${CONFIG:-release}" != release ] || files_and_mistakes
 

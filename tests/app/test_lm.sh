@@ -77,8 +77,7 @@ exits "sample" 0 run lm sample "$model" -n 20 --seed 3 --longest 40
 is "so many lines" 20 "$(echo "$out" | wc -l | tr -d ' ')"
 first=$out
 gives "the same seed gives the same sentences" "$first" lm sample "$model" -n 20 --seed 3 --longest 40 -t 1
-run lm sample "$model" -n 7 --seed 3 --longest 40
-is "any number of them" "$(echo "$first" | head -n 7)" "$out"
+gives "any number of them" "$(echo "$first" | head -n 7)" lm sample "$model" -n 7 --seed 3 --longest 40
 run lm sample "$model" -n 20 --seed 4 --longest 40
 [ "$out" != "$first" ] && pass || fail "another seed gives others" "$out"
 run lm sample "$model" -n 5 --prompt "the dog sees" -o "$tmp/sample.txt"

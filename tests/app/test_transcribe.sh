@@ -13,8 +13,7 @@ one=$out
 is "nine lines" 9 "$(printf '%s\n' "$one" | wc -l | tr -d ' ')"
 is "in order" "s1 s2 s3 s4 s5 s6 s7 s8 s9" "$(printf '%s\n' "$one" | cut -d' ' -f1 | xargs)"
 for j in 2 3 16 0; do
-    run transcribe -j $j -q "$d"/s?.wav
-    is "$j threads: the same" "$one" "$out"
+    gives "$j threads: the same" "$one" transcribe -j $j -q "$d"/s?.wav
 done
 warns "a summary with the real-time factor" "2 files, 1.8 s of sound" transcribe "$d/s1.wav" "$d/s2.wav"
 has "a summary with the real-time factor" "$err" "real-time factor"
