@@ -39,8 +39,8 @@ typedef struct lin_kneser_ney_note {
 /*
  * The order is lower than that of the counts if everything above is too rare. The draft takes the words from `counts` and keeps
  * their numbers; the rest of `counts` is unchanged. The draft is linked (lin_ngram_draft_link).
- *   fallback  [3]: D(1), D(2), D(3 and more) of an order whose counts of counts do not give them; D(i) in 0 .. i, not 0. NULL: 0.5,
- *             1, 1.5, as KenLM's lmplz --discount_fallback
+ *   fallback  [3]: D(1), D(2), D(3 and more) of an order whose counts of counts do not give them; D(i) in 0 .. i, not 0. NULL:
+ *             0.5, 1, 1.5, as KenLM's lmplz --discount_fallback
  *   notes     [LIN_NGRAM_MAX_ORDER], from unigrams on; may be NULL
  * LIN_INVALID for a fallback out of range; LIN_NO_MEMORY. On failure the draft is empty.
  */

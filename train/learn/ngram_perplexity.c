@@ -76,8 +76,8 @@ static void put_number(lin_buffer *out, const char *name, double value, int digi
 
 void lin_ngram_perplexity_json(const lin_ngram_perplexity *sum, lin_buffer *out)
 {
-    lin_buffer_json_format(out, "'sentences': %lld, 'words': %lld, 'unknown': %lld, 'impossible': %lld", (long long)sum->sentences,
-                           (long long)sum->words, (long long)sum->unknown, (long long)sum->impossible);
+    lin_buffer_json_format(out, "'sentences': %lld, 'words': %lld, 'unknown': %lld, 'impossible': %lld",
+                           (long long)sum->sentences, (long long)sum->words, (long long)sum->unknown, (long long)sum->impossible);
     put_number(out, ", \"log10\": ", base_10(sum->logp), 6, "null");
     put_number(out, ", \"perplexity\": ", lin_ngram_perplexity_value(sum, 1, 0), 6, "null");
     put_number(out, ", \"perplexity_of_words\": ", lin_ngram_perplexity_value(sum, 0, 0), 6, "null");
