@@ -291,22 +291,6 @@ lin_status lin_source_from_audio(lin_audio *audio, const lin_feature_options *o,
     return LIN_OK;
 }
 
-lin_status lin_source_open(const char *path, const lin_pcm_format *raw, const lin_feature_options *o, lin_source **out,
-                           lin_error *err)
-{
-    *out = NULL;
-    lin_audio *audio;
-    LIN_TRY(lin_audio_open(path, raw, &audio, err));
-    // The message about a missing channel includes the file name.
-    if (o->channel >= lin_audio_info(audio)->channels) {
-        int channels = lin_audio_info(audio)->channels;
-        lin_audio_close(audio);
-        return lin_fail(err, LIN_INVALID, "%s has %d channel%s; channel %d is requested", path, channels,
-                        channels == 1 ? "" : "s", o->channel + 1);
-    }
-    return lin_source_from_audio(audio, o, out, err);
-}
-
 int lin_source_lanes(const lin_source *s) { return s->features->n_lanes; }
 
 int lin_source_bins(const lin_source *s) { return s->features->bins; }

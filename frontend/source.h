@@ -6,7 +6,8 @@
  * lin_source reads an audio file through it.
  *
  *   lin_feature_options options = lin_feature_options_default();
- *   lin_source_open("x.flac", NULL, &options, &source, &err);
+ *   lin_audio_open("x.flac", NULL, &audio, &err);
+ *   lin_source_from_audio(audio, &options, &source, &err);
  *   frames = room for lin_source_lanes(source) * capacity * D floats;
  *   while ((status = lin_source_read(source, frames, capacity, &n, &err)) == LIN_OK && n > 0) ...;
  *   lin_source_close(source);
@@ -82,13 +83,8 @@ void lin_extractor_destroy(lin_extractor *features);
 
 typedef struct lin_source lin_source;
 
-/* path and raw as for lin_audio_open, and its errors; LIN_INVALID if the file lacks the chosen channel.
- * On failure *source is NULL.
- */
-lin_status lin_source_open(const char *path, const lin_pcm_format *raw, const lin_feature_options *options, lin_source **source,
-                           lin_error *err);
-
-/* Opens a source of an open audio, which the source then owns and closes, even if this fails. */
+/* The source owns the audio and closes it, even if this fails: LIN_INVALID if the sound lacks the chosen channel. On failure
+ * *source is NULL. */
 lin_status lin_source_from_audio(lin_audio *audio, const lin_feature_options *options, lin_source **source, lin_error *err);
 
 int lin_source_lanes(const lin_source *source);

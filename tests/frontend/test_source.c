@@ -16,13 +16,22 @@ static const char *write_wav(const char *name, int rate, int channels, const flo
     return write_sound(name, SF_FORMAT_WAV | SF_FORMAT_FLOAT, rate, channels, x, n);
 }
 
+static lin_status open_source(const char *path, const lin_pcm_format *raw, const lin_feature_options *o, lin_source **s,
+                              lin_error *why)
+{
+    lin_audio *audio;
+    *s = NULL;
+    LIN_TRY(lin_audio_open(path, raw, &audio, why));
+    return lin_source_from_audio(audio, o, s, why);
+}
+
 // All frames of a file, [lanes, T, D] without gaps, read `most` at a time at most; the caller frees them.
 static float *read_file(const char *path, const lin_pcm_format *raw, const lin_feature_options *o, int most, int *T, int *lanes,
                         char *warning)
 {
     lin_error why = {0};
     lin_source *s;
-    OK(lin_source_open(path, raw, o, &s, &err));
+    OK(open_source(path, raw, o, &s, &err));
     int L = lin_source_lanes(s), capacity = 4000, n, failed = 0;
     ck_assert_int_eq(lin_source_bins(s), D);
     float *all = lin_calloc((size_t)(L * capacity) * D, sizeof(float)),
@@ -168,10 +177,10 @@ START_TEST(channels)
     lin_free(lanes);
     chosen.channel = 8;
     lin_source *s;
-    FAILS(lin_source_open(path, NULL, &chosen, &s, &err), LIN_INVALID, "has 8 channels; channel 9 is requested");
+    FAILS(open_source(path, NULL, &chosen, &s, &err), LIN_INVALID, "channel 9 (from 1) is requested, but the sound has 8");
     ck_assert_ptr_null(s);
     chosen.channel = -3;
-    FAILS(lin_source_open(path, NULL, &chosen, &s, &err), LIN_INVALID, "channel");
+    FAILS(open_source(path, NULL, &chosen, &s, &err), LIN_INVALID, "channel");
 }
 END_TEST
 
@@ -264,7 +273,7 @@ START_TEST(short_and_bad_sound)
     int n;
     float *frames = lin_alloc(200 * D, sizeof(float));
     x[1500] = NAN;
-    OK(lin_source_open(write_wav("nan.wav", 16000, 1, x, 2000), NULL, &o, &s, &err));
+    OK(open_source(write_wav("nan.wav", 16000, 1, x, 2000), NULL, &o, &s, &err));
     FAILS(lin_source_read(s, frames, 0, &n, &err), LIN_INVALID, "room for 0");
     FAILS(lin_source_read(s, frames, 200, &n, &err), LIN_NUMERIC, "sample 1500");
     ck_assert_int_eq(n, 0);
@@ -296,8 +305,8 @@ START_TEST(every_allocation_may_fail)
     lin_feature_options o = lin_feature_options_default();
     o.channel = LIN_CHANNEL_EACH;
     lin_source *s;
-    FAIL_EVERY_ALLOCATION_OF(s, lin_source_open(path, NULL, &o, &s, NULL), lin_source_close(s));
-    OK(lin_source_open(path, NULL, &o, &s, &err));
+    FAIL_EVERY_ALLOCATION_OF(s, open_source(path, NULL, &o, &s, NULL), lin_source_close(s));
+    OK(open_source(path, NULL, &o, &s, &err));
     const unsigned long before = lin_memory_count();
     for (int n = 1; n > 0;) OK(lin_source_read(s, frames, 100, &n, &err));
     ck_assert_uint_eq(lin_memory_count(), before);

@@ -50,8 +50,10 @@ void fuzz_audio(const uint8_t *data, size_t size)
         lin_sniff_find_samples(&file, at);
     }
     lin_error err;
+    lin_audio *audio;
     lin_source *source;
-    if (lin_source_open(path, (data[0] & 7) == 7 ? NULL : &raw, &options, &source, &err) != LIN_OK) return;
+    if (lin_audio_open(path, (data[0] & 7) == 7 ? NULL : &raw, &audio, &err) != LIN_OK) return;
+    if (lin_source_from_audio(audio, &options, &source, &err) != LIN_OK) return;
     int n = 0, capacity = 4 * 64 / lin_source_lanes(source);
     for (int reads = 0; reads < 200; reads++)
         if (lin_source_read(source, frames, capacity, &n, &err) != LIN_OK || n == 0) break;

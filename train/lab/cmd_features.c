@@ -87,13 +87,15 @@ static lin_status features(const void *values, int channel, lin_part part, const
     const features_values *v = values;
     lin_feature_options how = lin_feature_options_default();
     lin_pcm_format raw;
+    lin_audio *audio;
     lin_source *source;
     lin_npy_writer *out = NULL;
     how.channel = channel;
     how.speed = v->speed;
     LIN_TRY(choose_fbank(v, &how.fbank, err));
-    lin_status status = lin_source_open(path, lin_input_format(&v->input, &raw), &how, &source, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_audio_open(path, lin_input_format(&v->input, &raw), &audio, err));
+    lin_status status = lin_source_from_audio(audio, &how, &source, err);
+    if (status != LIN_OK) return lin_fail_at(err, status, "%s", path);
     if (lin_source_info(source)->notice[0]) lin_complain("%s", lin_source_info(source)->notice);
     if (v->input.start || v->input.end) status = lin_source_part(source, part.start_s, part.end_s, err);
     if (status == LIN_OK) status = lin_npy_create(v->output, lin_source_bins(source), &out, err);
