@@ -49,6 +49,14 @@ lin_status lin_fail_as(lin_error *err, const lin_error *why)
     return why->status;
 }
 
+lin_status lin_check_ranges(const lin_range *ranges, size_t n, const char *of, lin_error *err)
+{
+    for (const lin_range *r = ranges; r < ranges + n; r++)
+        if (!(r->value >= r->least && r->value <= r->most))
+            return lin_fail(err, LIN_INVALID, "%s%s is %.10g; must be %.10g to %.10g", of, r->name, r->value, r->least, r->most);
+    return LIN_OK;
+}
+
 void lin_warn(const lin_warnings *warnings, const char *fmt, ...)
 {
     char text[1024];

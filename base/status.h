@@ -54,6 +54,15 @@ lin_status lin_fail_at(lin_error *err, lin_status status, const char *fmt, ...) 
 /* Copies why to err (may be NULL) and returns its status: for an error that was first collected separately. */
 lin_status lin_fail_as(lin_error *err, const lin_error *why);
 
+typedef struct lin_range {
+    const char *name;
+    double value, least, most;
+} lin_range;
+
+/* LIN_INVALID, naming the first of n values that is outside its range, or NaN: "beam search: width is 0; must be 1 to 1024", where
+ * `of` is "beam search: ". */
+lin_status lin_check_ranges(const lin_range *ranges, size_t n, const char *of, lin_error *err);
+
 /* Control characters in text, but for tabs, become '?': what the name or the contents of a file bring into a message does not
  * divide it into lines, and no terminal obeys it. Every message of the functions above is such a line. */
 void lin_one_line(char *text);

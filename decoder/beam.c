@@ -20,11 +20,7 @@ lin_beam_options lin_beam_options_default(void)
 
 static lin_status check_options(const lin_beam_options *o, int V, lin_error *err)
 {
-    static const char form[] = "beam search: %s is %g; it must lie within %g and %g";
-    const struct {
-        const char *name;
-        double value, least, most;
-    } fields[] = {
+    const lin_range ranges[] = {
         {"outputs", V, 1, 1 << 20},
         {"width", o->width, 1, LIN_BEAM_MAX},
         {"score", o->score, 0, 1e6},
@@ -34,11 +30,7 @@ static lin_status check_options(const lin_beam_options *o, int V, lin_error *err
         {"bonus", o->bonus, -100, 100},
         {"longest", o->longest, 1, 100000},
     };
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        if (fields[i].value >= fields[i].least && fields[i].value <= fields[i].most) continue;
-        return lin_fail(err, LIN_INVALID, form, fields[i].name, fields[i].value, fields[i].least, fields[i].most);
-    }
-    return LIN_OK;
+    return lin_check_ranges(ranges, sizeof ranges / sizeof *ranges, "beam search: ", err);
 }
 
 static uint64_t identity(const lin_beam *beam)

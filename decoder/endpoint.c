@@ -14,18 +14,14 @@ lin_endpoint_options lin_endpoint_default(void)
 
 lin_status lin_endpoint_check(const lin_endpoint_options *o, lin_error *err)
 {
-    // Written so that a NaN fails.
-    if (!(o->before_s >= 0 && o->before_s <= 86400))
-        return lin_fail(err, LIN_INVALID, "endpoints: the silence before speech is %g s, must be 0 to 86400", o->before_s);
-    if (!(o->after_s >= 0 && o->after_s <= 86400))
-        return lin_fail(err, LIN_INVALID, "endpoints: the silence after speech is %g s, must be 0 to 86400", o->after_s);
-    if (!(o->longest_s >= 0 && o->longest_s <= 86400))
-        return lin_fail(err, LIN_INVALID, "endpoints: the longest utterance is %g s, must be 0 to 86400", o->longest_s);
-    if (!(o->blank > 0 && o->blank <= 1))
-        return lin_fail(err, LIN_INVALID, "endpoints: the probability of a blank is %g, must be above 0 and at most 1", o->blank);
-    if (!(o->loud_db >= 0 && o->loud_db <= 200))
-        return lin_fail(err, LIN_INVALID, "endpoints: the loudness above the quietest is %g dB, must be 0 to 200", o->loud_db);
-    return LIN_OK;
+    const lin_range ranges[] = {
+        {"the silence before speech, in seconds,", o->before_s, 0, 86400},
+        {"the silence after speech, in seconds,", o->after_s, 0, 86400},
+        {"the longest utterance, in seconds,", o->longest_s, 0, 86400},
+        {"the probability of a blank", o->blank, 1e-9, 1},
+        {"the loudness above the quietest, in dB,", o->loud_db, 0, 200},
+    };
+    return lin_check_ranges(ranges, sizeof ranges / sizeof *ranges, "endpoints: ", err);
 }
 
 void lin_endpoint_begin_utterance(lin_endpoint *e) { e->silent_s = e->spoken_s = e->length_s = 0; }

@@ -32,10 +32,7 @@ lin_words_options lin_words_options_default(void)
 
 static lin_status check_options(const lin_words_options *o, lin_error *err)
 {
-    const struct {
-        const char *name;
-        double value, least, most;
-    } fields[] = {
+    const lin_range ranges[] = {
         {"width", o->width, 1, LIN_WORDS_MAX},
         {"score", o->score, 0, 1e6},
         {"labels", o->labels, 0, INT_MAX},
@@ -55,12 +52,7 @@ static lin_status check_options(const lin_words_options *o, lin_error *err)
         {"n_best", o->n_best, 1, LIN_WORDS_NBEST_MAX},
         {"longest", o->longest, 1, LIN_WORDS_LONGEST_MAX},
     };
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        if (fields[i].value >= fields[i].least && fields[i].value <= fields[i].most) continue;
-        return lin_fail(err, LIN_INVALID, "word search: %s is %.10g; it must lie between %.10g and %.10g", fields[i].name,
-                        fields[i].value, fields[i].least, fields[i].most);
-    }
-    return LIN_OK;
+    return lin_check_ranges(ranges, sizeof ranges / sizeof *ranges, "word search: ", err);
 }
 
 /* ---- creation -------------------------------------------------------------------------------------------------------------- */

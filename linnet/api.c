@@ -194,41 +194,34 @@ void linnet_decoder_options_init(linnet_decoder_options *options, size_t size)
     lin_api_init(options, size, &decoder_defaults, sizeof decoder_defaults);
 }
 
-static lin_status check_range(const char *name, double value, double least, double most, lin_error *err)
-{
-    if (isnan(value) || (value >= least && value <= most)) return LIN_OK;
-    return lin_fail(err, LIN_INVALID, "%s is %g; must be %g to %g", name, value, least, most);
-}
+// A value, or one that fits: NaN is one that is not given.
+static double or_fit(double value, double fit) { return isnan(value) ? fit : value; }
 
 static lin_status check_decoder(const linnet_decoder_options *o, lin_error *err)
 {
-    const int words = o->words || o->grammar, widest = words ? LIN_WORDS_MAX : LIN_BEAM_MAX;
-    const int most_best = words ? LIN_WORDS_NBEST_MAX : LIN_BEAM_MAX;
-    if (o->beam < 0 || o->beam > widest) return lin_fail(err, LIN_INVALID, "beam is %d; must be 0 to %d", o->beam, widest);
-    if (o->n_best < 1 || o->n_best > most_best)
-        return lin_fail(err, LIN_INVALID, "n_best is %d; must be 1 to %d", o->n_best, most_best);
-    if (o->n_keywords < 0 || (o->n_keywords && !o->keywords))
-        return lin_fail(err, LIN_INVALID, "n_keywords is %d", o->n_keywords);
+    const int words = o->words || o->grammar;
+    const lin_range ranges[] = {
+        {"beam", o->beam, 0, words ? LIN_WORDS_MAX : LIN_BEAM_MAX},
+        {"n_best", o->n_best, 1, words ? LIN_WORDS_NBEST_MAX : LIN_BEAM_MAX},
+        {"n_keywords", o->n_keywords, 0, o->keywords ? INT_MAX : 0},
+        {"n_phrases", o->n_phrases, 0, o->phrases ? INT_MAX : 0},
+        {"speakers", o->speakers, LIN_SPEAKERS_UNKNOWN, LIN_SPEAKERS_MOST},
+        {"rescore_n", o->rescore_n, 2, LIN_WORDS_NBEST_MAX},
+        {"rescore_weight", o->rescore_weight, 0, 1},
+        {"combine_weight", o->combine_weight, 0, 1},
+        {"unknown", or_fit(o->unknown, 0), -1000, 0},
+        {"lm_weight", or_fit(o->lm_weight, 0), 0, 100},
+        {"bonus", or_fit(o->bonus, 0), -100, 100},
+        {"blank_penalty", or_fit(o->blank_penalty, 0), -100, 100},
+        {"settle", or_fit(o->settle, 0), 0, 600},
+        {"show", or_fit(o->show, 0), 0, 1},
+        {"grammar_confidence", or_fit(o->grammar_confidence, 0), 0, 1},
+        {"beam_score", or_fit(o->beam_score, 0), 0, 600},
+    };
+    LIN_TRY(lin_check_ranges(ranges, sizeof ranges / sizeof *ranges, "", err));
     for (int i = 0; i < o->n_keywords; i++)
         if (!o->keywords[i]) return lin_fail(err, LIN_INVALID, "keyword %d has no text", i);
-    if (o->speakers < LIN_SPEAKERS_UNKNOWN || o->speakers > LIN_SPEAKERS_MOST)
-        return lin_fail(err, LIN_INVALID, "speakers is %d: -1 to %d", o->speakers, (int)LIN_SPEAKERS_MOST);
-    if (o->n_phrases < 0 || (o->n_phrases && !o->phrases)) return lin_fail(err, LIN_INVALID, "n_phrases is %d", o->n_phrases);
-    if (o->no_lm && o->lm) return lin_fail(err, LIN_INVALID, "no_lm is set, and lm names %s", o->lm);
-    if (o->rescore_n < 2 || o->rescore_n > LIN_WORDS_NBEST_MAX)
-        return lin_fail(err, LIN_INVALID, "rescore_n is %d; must be 2 to %d", o->rescore_n, LIN_WORDS_NBEST_MAX);
-    if (!(o->rescore_weight >= 0 && o->rescore_weight <= 1))
-        return lin_fail(err, LIN_INVALID, "rescore_weight is %g; must be 0 to 1", o->rescore_weight);
-    if (!(o->combine_weight >= 0 && o->combine_weight <= 1))
-        return lin_fail(err, LIN_INVALID, "combine_weight is %g; must be 0 to 1", o->combine_weight);
-    LIN_TRY(check_range("unknown", o->unknown, -1000, 0, err));
-    LIN_TRY(check_range("lm_weight", o->lm_weight, 0, 100, err));
-    LIN_TRY(check_range("bonus", o->bonus, -100, 100, err));
-    LIN_TRY(check_range("blank_penalty", o->blank_penalty, -100, 100, err));
-    LIN_TRY(check_range("settle", o->settle, 0, 600, err));
-    LIN_TRY(check_range("show", o->show, 0, 1, err));
-    LIN_TRY(check_range("grammar_confidence", o->grammar_confidence, 0, 1, err));
-    return check_range("beam_score", o->beam_score, 0, 600, err);
+    return o->no_lm && o->lm ? lin_fail(err, LIN_INVALID, "no_lm is set, and lm names %s", o->lm) : LIN_OK;
 }
 
 static lin_status keep_name(linnet_decoder *d, const char *name, const char **kept, lin_error *err)

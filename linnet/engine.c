@@ -770,17 +770,15 @@ void lin_engine_stats_reset(lin_engine *e)
 
 static lin_status check_options(const lin_engine_options *o, lin_error *err)
 {
-    if (o->capacity < 1 || o->capacity > MOST_CAPACITY)
-        return lin_fail(err, LIN_INVALID, "an engine of %d streams; 1 to %d are possible", o->capacity, (int)MOST_CAPACITY);
-    if (o->threads < 0 || o->threads > MOST_SHARDS || o->shards < 0 || o->shards > MOST_SHARDS)
-        return lin_fail(err, LIN_INVALID, "an engine of %d threads in %d shards; 0 to %d are possible", o->threads, o->shards,
-                        (int)MOST_SHARDS);
-    if (o->chunk_frames < 1 || o->chunk_frames > MOST_CHUNK)
-        return lin_fail(err, LIN_INVALID, "chunks of %d frames; 1 to %d are possible", o->chunk_frames, (int)MOST_CHUNK);
-    if (!(o->max_wait_ms >= 0 && o->max_wait_ms <= 60000))
-        return lin_fail(err, LIN_INVALID, "waiting %g ms for more sound; 0 to 60000 are possible", o->max_wait_ms);
-    if (!(o->queue_s >= 0.5 && o->queue_s <= 60))
-        return lin_fail(err, LIN_INVALID, "a queue of %g s of sound; 0.5 to 60 are possible", o->queue_s);
+    const lin_range ranges[] = {
+        {"the number of streams", o->capacity, 1, MOST_CAPACITY},
+        {"the number of threads", o->threads, 0, MOST_SHARDS},
+        {"the number of shards", o->shards, 0, MOST_SHARDS},
+        {"the number of frames of a chunk", o->chunk_frames, 1, MOST_CHUNK},
+        {"the wait for more sound, in ms,", o->max_wait_ms, 0, 60000},
+        {"the queue of sound, in seconds,", o->queue_s, 0.5, 60},
+    };
+    LIN_TRY(lin_check_ranges(ranges, sizeof ranges / sizeof *ranges, "an engine: ", err));
     if (o->second && !o->views) return lin_fail(err, LIN_INVALID, "a second pass needs views: it replaces what was settled");
     return o->endpoints ? lin_endpoint_check(&o->endpoint, err) : LIN_OK;
 }

@@ -202,7 +202,7 @@ START_TEST(bad_options)
         const char *text;
     } cases[] = {
         {{.width = 0, .longest = 5}, "width is 0"},
-        {{.width = LIN_BEAM_MAX + 1, .longest = 5}, "width is 1025; it must lie within 1 and 1024"},
+        {{.width = LIN_BEAM_MAX + 1, .longest = 5}, "width is 1025; must be 1 to 1024"},
         {{.width = 1, .longest = 0}, "longest is 0"},
         {{.width = 1, .longest = 5, .score = -1}, "score is -1"},
         {{.width = 1, .longest = 5, .score = (double)NAN}, "score is nan"},
