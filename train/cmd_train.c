@@ -307,10 +307,7 @@ static lin_status complete(lin_parsed *parsed, lin_error *err)
     adopt(parsed, "decay-all", v->learning.optimizer.kind == LIN_RADAM);
     snprintf(path, sizeof path, "%s/checkpoint.safetensors", v->learning.folder);
     if (v->learning.resume && lin_model_load(path, &from, &(lin_error){0}) != LIN_OK) from = NULL;
-    if (!from && v->init) {
-        const lin_status status = lin_model_load(v->init, &from, err);
-        if (status != LIN_OK) return status;
-    }
+    if (!from && v->init) LIN_TRY(lin_model_load(v->init, &from, err));
     if (!from) return LIN_OK;
     adopt(parsed, "network", (int)from->config.network);
     // another kind has other options; it is refused when its weights are to be copied
@@ -464,10 +461,7 @@ static lin_status open_sets(const lin_list *paths, sets *s, lin_error *err)
 {
     s->items = lin_calloc((size_t)paths->count, sizeof *s->items);
     if (!s->items) return lin_no_memory(err, "the list of caches", (size_t)paths->count * sizeof *s->items);
-    for (; s->n < paths->count; s->n++) {
-        const lin_status status = lin_dataset_open(paths->items[s->n], &s->items[s->n], err);
-        if (status != LIN_OK) return status;
-    }
+    for (; s->n < paths->count; s->n++) LIN_TRY(lin_dataset_open(paths->items[s->n], &s->items[s->n], err));
     return LIN_OK;
 }
 

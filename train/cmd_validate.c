@@ -120,12 +120,8 @@ typedef struct validation {
     int counts[FINDINGS];
     char *seen; // [V]
     lin_symbols speakers, sounds, rates;
-    int *first_of; // of each speaker: its set; of each sound: its utterance
-    size_t speakers_capacity;
-    int *sound_of;
-    size_t sounds_capacity;
-    long *rate_counts;
-    size_t rates_capacity;
+    int *first_of, *sound_of; // [n]: of each speaker, of each sound, the first utterance
+    long *rate_counts;        // [n]
     lin_progress progress;
 } validation;
 
@@ -387,7 +383,11 @@ static lin_status load(validation *d, const lin_list *operands, lin_error *err)
         d->n += d->sets[i].n;
     }
     d->utterances = lin_calloc((size_t)d->n, sizeof *d->utterances);
-    if (!d->utterances) return lin_no_memory(err, "a corpus", (size_t)d->n * sizeof *d->utterances);
+    d->first_of = lin_calloc((size_t)d->n, sizeof *d->first_of);
+    d->sound_of = lin_calloc((size_t)d->n, sizeof *d->sound_of);
+    d->rate_counts = lin_calloc((size_t)d->n, sizeof *d->rate_counts);
+    if (!d->utterances || !d->first_of || !d->sound_of || !d->rate_counts)
+        return lin_no_memory(err, "a corpus", (size_t)d->n * sizeof *d->utterances);
     for (int i = 0, at = 0; i < d->n_sets; i++)
         for (int k = 0; k < d->sets[i].n; k++) {
             const corpus_set *set = &d->sets[i];
@@ -539,12 +539,9 @@ static lin_status note_rate(validation *d, const measured *m, lin_error *err)
 {
     char text[48];
     int index;
-    const int before = d->rates.n;
     const int n = snprintf(text, sizeof text, "%d Hz, %d channel%s", m->format.rate_hz, m->format.channels,
                            m->format.channels == 1 ? "" : "s");
     LIN_TRY(lin_symbols_add(&d->rates, text, (size_t)n, &index, err));
-    LIN_TRY(lin_grow(&d->rate_counts, &d->rates_capacity, (size_t)d->rates.n, sizeof *d->rate_counts, "rates", err));
-    if (d->rates.n > before) d->rate_counts[index] = 0;
     d->rate_counts[index]++;
     return LIN_OK;
 }
@@ -556,7 +553,6 @@ static lin_status note_same(validation *d, int item, const measured *m, lin_erro
     const int before = d->sounds.n, n = snprintf(text, sizeof text, "%016llx", (unsigned long long)m->hash);
     const utterance *u = &d->utterances[item];
     LIN_TRY(lin_symbols_add(&d->sounds, text, (size_t)n, &index, err));
-    LIN_TRY(lin_grow(&d->sound_of, &d->sounds_capacity, (size_t)d->sounds.n, sizeof *d->sound_of, "sounds", err));
     if (d->sounds.n > before) {
         d->sound_of[index] = item;
         return LIN_OK;
@@ -657,8 +653,6 @@ static lin_status compare_speakers(validation *d, lin_error *err)
         status = lin_symbols_add(&by_set, of_set, (size_t)n_of_set, &index, err);
         d->sets[u->set].speakers += by_set.n > before_set;
         if (status == LIN_OK) status = lin_symbols_add(&d->speakers, lower, n, &index, err);
-        if (status == LIN_OK)
-            status = lin_grow(&d->first_of, &d->speakers_capacity, (size_t)d->speakers.n, sizeof *d->first_of, "speakers", err);
         if (status != LIN_OK) break;
         if (d->speakers.n > before) {
             d->first_of[index] = i;

@@ -58,8 +58,7 @@ static lin_status choose(const lin_datadir *dir, const lin_holdout_options *o, u
     const int n = lin_datadir_count(dir);
     for (int i = 0; i < n; i++) {
         const char *speaker = lin_datadir_at(dir, i)->speaker;
-        const lin_status status = lin_symbols_add(names, speaker, strlen(speaker), &speaker_of[i], err);
-        if (status != LIN_OK) return status;
+        LIN_TRY(lin_symbols_add(names, speaker, strlen(speaker), &speaker_of[i], err));
         counts[speaker_of[i]]++;
     }
     out->speakers = names->n;

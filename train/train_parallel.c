@@ -38,10 +38,7 @@ lin_status lin_parallel_create(lin_train_parallel *p, lin_exec *exec, const lin_
     if (!p->comm) return LIN_OK;
     p->exec = exec;
     p->n_gradients = m->params.n_elements;
-    if (!p->ops->on_host) {
-        const lin_status status = p->ops->staging_create(exec, p->n_gradients * sizeof *p->host, (void **)&p->host, err);
-        if (status != LIN_OK) return status;
-    }
+    if (!p->ops->on_host) LIN_TRY(p->ops->staging_create(exec, p->n_gradients * sizeof *p->host, (void **)&p->host, err));
     p->buckets = lin_calloc((size_t)layers + 1, sizeof *p->buckets);
     if (!p->buckets) return lin_no_memory(err, "the sums of gradients", ((size_t)layers + 1) * sizeof *p->buckets);
     size_t end = m->params.n_elements;
