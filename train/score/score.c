@@ -164,6 +164,8 @@ static lin_status score_utterance(lin_score *s, int u, lin_edit_step *steps, lin
     return status;
 }
 
+const char *lin_score_token(const lin_score *s, int token) { return token < 0 ? NULL : lin_symbols_text(&s->tokens, token); }
+
 int lin_score_has_choices(const lin_score *s, int u)
 {
     const lin_trn_utterance *r = &s->ref.utterances[u];

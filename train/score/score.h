@@ -96,10 +96,7 @@ double lin_score_rate(const lin_score_counts *counts); /* 0.25 for 25 % */
 /* Names, owned by the score; NULL for token -1. */
 static inline const char *lin_score_speaker(const lin_score *s, int index) { return lin_symbols_text(&s->speakers, index); }
 static inline const char *lin_score_utterance(const lin_score *s, int index) { return lin_symbols_text(&s->ref.ids, index); }
-static inline const char *lin_score_token(const lin_score *s, int token)
-{
-    return token < 0 ? NULL : lin_symbols_text(&s->tokens, token);
-}
+const char *lin_score_token(const lin_score *score, int token);
 
 /* 1: the utterance has alternatives or optional words: another hypothesis may choose other words of the reference. */
 int lin_score_has_choices(const lin_score *score, int utterance);

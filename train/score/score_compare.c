@@ -13,16 +13,10 @@ static lin_bootstrap_unit unit_of(const lin_score_counts *c)
     return (lin_bootstrap_unit){.errors = c->sub + c->del + c->ins, .tokens = c->n_ref};
 }
 
-static int utterance_units(const lin_score *s, lin_bootstrap_unit *units)
+static int units_of(const lin_score_counts *counts, int n, lin_bootstrap_unit *units)
 {
-    for (int u = 0; u < s->ref.n; u++) units[u] = unit_of(&s->by_utterance[u]);
-    return s->ref.n;
-}
-
-static int speaker_units(const lin_score *s, lin_bootstrap_unit *units)
-{
-    for (int k = 0; k < s->speakers.n; k++) units[k] = unit_of(&s->by_speaker[k]);
-    return s->speakers.n;
+    for (int i = 0; i < n; i++) units[i] = unit_of(&counts[i]);
+    return n;
 }
 
 // The utterances of each speaker in a row: those of speaker k are sorted[begin[k] .. begin[k + 1]).
@@ -39,12 +33,12 @@ static lin_status draw(const lin_score *s, const lin_bootstrap_options *o, lin_b
                        int *begin, lin_score_intervals *v, lin_error *err)
 {
     const int n_speakers = v->by_speaker ? s->speakers.n : 0;
-    int n = utterance_units(s, units);
+    int n = units_of(s->by_utterance, s->ref.n, units);
     lin_status status = lin_bootstrap_rate(units, n, o, &v->utterances, err);
     if (status == LIN_OK) sort_by_speaker(s, units, sorted, begin);
     for (int k = 0; k < n_speakers && status == LIN_OK; k++)
         status = lin_bootstrap_rate(sorted + begin[k], begin[k + 1] - begin[k], o, &v->by_speaker[k], err);
-    if (status == LIN_OK) status = lin_bootstrap_rate(units, speaker_units(s, units), o, &v->speakers, err);
+    if (status == LIN_OK) status = lin_bootstrap_rate(units, units_of(s->by_speaker, s->speakers.n, units), o, &v->speakers, err);
     return status;
 }
 
@@ -165,15 +159,15 @@ static lin_status same_reference(const lin_score *x, const lin_score *y, int u, 
 static lin_status draw_both(const lin_score *x, const lin_score *y, const lin_bootstrap_options *o, lin_bootstrap_unit *a,
                             lin_bootstrap_unit *b, lin_score_comparison *c, lin_error *err)
 {
-    int n = utterance_units(x, a);
-    utterance_units(y, b);
+    int n = units_of(x->by_utterance, x->ref.n, a);
+    units_of(y->by_utterance, y->ref.n, b);
     for (int u = 0; u < n; u++) {
         c->better += a[u].errors < b[u].errors;
         c->worse += a[u].errors > b[u].errors;
     }
     LIN_TRY(lin_bootstrap_difference(a, b, n, o, &c->utterances, err));
-    n = speaker_units(x, a);
-    speaker_units(y, b);
+    n = units_of(x->by_speaker, x->speakers.n, a);
+    units_of(y->by_speaker, y->speakers.n, b);
     return lin_bootstrap_difference(a, b, n, o, &c->speakers, err);
 }
 

@@ -220,10 +220,10 @@ static lin_status lists(const lin_score_report *r, lin_buffer *out, lin_error *e
 
 /* ---- the worst utterances -------------------------------------------------------------------------------------------------- */
 
-static lin_status worst(const lin_score_report *r, lin_buffer *out, lin_error *err)
+static void worst(const lin_score_report *r, lin_buffer *out)
 {
-    int *utterances, n;
-    LIN_TRY(lin_score_worst(r->score, MAX_WORST, &utterances, &n, err));
+    int utterances[MAX_WORST];
+    const int n = lin_score_worst(r->score, utterances, MAX_WORST);
     lin_score_put(out, "<h2>Utterances with the most errors</h2>\n");
     for (int k = 0; k < n; k++) {
         const lin_score_counts c = r->score->by_utterance[utterances[k]];
@@ -243,8 +243,6 @@ static lin_status worst(const lin_score_report *r, lin_buffer *out, lin_error *e
         lin_score_put(out, "</details>\n");
     }
     if (!n) lin_score_put(out, "<p>There are no errors.</p>\n");
-    lin_free(utterances);
-    return LIN_OK;
 }
 
 lin_status lin_score_html(const lin_score_report *r, lin_buffer *out, lin_error *err)
@@ -252,9 +250,9 @@ lin_status lin_score_html(const lin_score_report *r, lin_buffer *out, lin_error 
     head(r, out);
     if (r->comparison) compared(r, out);
     speakers(r, out);
-    lin_status status = matrix(r, out, err);
-    if (status == LIN_OK) status = lists(r, out, err);
-    if (status == LIN_OK) status = worst(r, out, err);
+    LIN_TRY(matrix(r, out, err));
+    LIN_TRY(lists(r, out, err));
+    worst(r, out);
     lin_score_put(out, "</main></body></html>\n");
-    return status != LIN_OK ? status : lin_buffer_status(out, err);
+    return lin_buffer_status(out, err);
 }

@@ -46,13 +46,6 @@ static void json_utterances(const lin_score_report *r, lin_buffer *out)
     lin_buffer_char(out, ']');
 }
 
-// "key":"token", or null where there is none.
-static void json_token(lin_buffer *out, const char *key, const char *token)
-{
-    if (token) lin_buffer_json_format(out, "%s:%s", key, token);
-    else lin_buffer_json_format(out, "%s:null", key);
-}
-
 static void json_confusions(const lin_score_report *r, lin_buffer *out)
 {
     const int n = (int)r->score->n_confusions, max = r->confusions ? r->confusions : MAX_CONFUSIONS;
@@ -60,10 +53,8 @@ static void json_confusions(const lin_score_report *r, lin_buffer *out)
     lin_buffer_text(out, ",\n\"confusions\":[");
     for (int i = 0; i < n && i < max; i++) {
         json_next(out, i);
-        json_token(out, "ref", lin_score_token(r->score, c[i].ref));
-        lin_buffer_char(out, ',');
-        json_token(out, "hyp", lin_score_token(r->score, c[i].hyp));
-        lin_buffer_json_format(out, ",'count':%lld}", c[i].count);
+        lin_buffer_json_format(out, "'ref':%s,'hyp':%s,'count':%lld}", lin_score_token(r->score, c[i].ref),
+                               lin_score_token(r->score, c[i].hyp), c[i].count);
     }
     lin_buffer_char(out, ']');
 }

@@ -192,39 +192,25 @@ void lin_score_matrix_free(lin_score_matrix *m)
 
 /* ---- the worst utterances -------------------------------------------------------------------------------------------------- */
 
-typedef struct bad {
-    int utterance;
-    long long errors;
-} bad;
-
-static int by_badness(const void *x, const void *y)
+static long long errors_in(const lin_score *s, int u)
 {
-    const bad *p = x, *q = y;
-    if (p->errors != q->errors) return p->errors > q->errors ? -1 : 1;
-    return p->utterance < q->utterance ? -1 : p->utterance > q->utterance;
+    const lin_score_counts *c = &s->by_utterance[u];
+    return c->sub + c->del + c->ins;
 }
 
-lin_status lin_score_worst(const lin_score *s, int max, int **utterances, int *n, lin_error *err)
+int lin_score_worst(const lin_score *s, int *utterances, int most)
 {
-    const int all = s->ref.n;
-    int found = 0;
-    bad *b = lin_alloc((size_t)all, sizeof *b);
-    *n = 0;
-    *utterances = lin_alloc((size_t)max, sizeof **utterances);
-    if (!b || !*utterances) {
-        lin_free(b);
-        lin_free(*utterances);
-        *utterances = NULL;
-        return lin_no_memory(err, "a report", (size_t)all * sizeof *b);
+    int n = 0;
+    for (int u = 0; u < s->ref.n; u++) {
+        const long long errors = errors_in(s, u);
+        int at = n;
+        for (; at > 0 && errors_in(s, utterances[at - 1]) < errors; at--)
+            if (at < most) utterances[at] = utterances[at - 1];
+        if (!errors || at == most) continue;
+        utterances[at] = u;
+        if (n < most) n++;
     }
-    for (int u = 0; u < all; u++) {
-        const lin_score_counts *c = &s->by_utterance[u];
-        if (c->wrong) b[found++] = (bad){.utterance = u, .errors = c->sub + c->del + c->ins};
-    }
-    if (found) qsort(b, (size_t)found, sizeof *b, by_badness);
-    for (; *n < found && *n < max; ++*n) (*utterances)[*n] = b[*n].utterance;
-    lin_free(b);
-    return LIN_OK;
+    return n;
 }
 
 enum { NAME_WIDTH = 24, COLUMN = 9 };

@@ -85,7 +85,7 @@ typedef struct lin_score_matrix {
 lin_status lin_score_matrix_make(const lin_score *score, int max, lin_score_matrix *matrix, lin_error *err);
 void lin_score_matrix_free(lin_score_matrix *matrix);
 
-/* Utterances in falling number of errors, at most `max`. Released with lin_free. */
-lin_status lin_score_worst(const lin_score *score, int max, int **utterances, int *n, lin_error *err);
+/* Fills utterances [most] with those that have the most errors, in falling number of them; returns how many have any. */
+int lin_score_worst(const lin_score *score, int *utterances, int most);
 
 #endif
