@@ -59,8 +59,8 @@ typedef struct lin_range {
     double value, least, most;
 } lin_range;
 
-/* LIN_INVALID, naming the first of n values that is outside its range, or NaN: "beam search: width is 0; must be 1 to 1024", where
- * `of` is "beam search: ". */
+/* LIN_INVALID, naming the first of n values that is outside its range, or NaN: "beam search: width is 0; must be 1 to 1024",
+ * where `of` is "beam search: ". */
 lin_status lin_check_ranges(const lin_range *ranges, size_t n, const char *of, lin_error *err);
 
 /* Control characters in text, but for tabs, become '?': what the name or the contents of a file bring into a message does not
