@@ -4,9 +4,6 @@
 #ifndef LIN_TESTS_LINNET_FINALS_H
 #define LIN_TESTS_LINNET_FINALS_H
 
-#include <pthread.h>
-
-#include "linnet/engine.h"
 #include "tests/linnet/stream_sound.h"
 
 enum { MOST_ENDS = 16, STREAMS = 3 };
@@ -38,6 +35,40 @@ static lin_status hear(void *context, const lin_session_view *v, lin_error *err)
         status = lin_result_append(lin_result_add_alternative(&h->finals[i]), &r->alternatives[a], err);
     h->finals[i].score = r->score;
     return status;
+}
+
+static void same_result(const lin_result *got, const lin_result *want)
+{
+    ck_assert_int_eq(got->n_phones, want->n_phones);
+    ck_assert_int_eq(got->n_words, want->n_words);
+    ck_assert_int_eq(got->n_alternatives, want->n_alternatives);
+    ck_assert(got->score == want->score);
+    for (int i = 0; i < got->n_phones; i++) {
+        const lin_result_phone *a = &got->phones[i], *b = &want->phones[i];
+        ck_assert_msg(a->label == b->label && a->start_s == b->start_s && a->end_s == b->end_s && a->confidence == b->confidence,
+                      "phone %d is %d at %.3f-%.3f, wanted %d at %.3f-%.3f", i, a->label, a->start_s, a->end_s, b->label,
+                      b->start_s, b->end_s);
+        ck_assert_int_eq(a->speaker, b->speaker);
+    }
+    for (int i = 0; i < got->n_words; i++) {
+        const lin_result_word *a = &got->words[i], *b = &want->words[i];
+        ck_assert_str_eq(lin_result_word_text(got, i), lin_result_word_text(want, i));
+        ck_assert(a->start_s == b->start_s && a->end_s == b->end_s && a->confidence == b->confidence);
+    }
+    for (int i = 0; i < got->n_alternatives; i++) ck_assert_int_eq(got->alternatives[i].n_phones, want->alternatives[i].n_phones);
+    ck_assert_int_eq(got->n_voices, want->n_voices);
+    if (got->n_voices) ck_assert_mem_eq(got->voices, want->voices, (size_t)(got->n_voices * got->voice_size) * sizeof(float));
+}
+
+// The utterances of `got` are those of `want` from number `first` on.
+static void same(const heard *got, const heard *want, int first)
+{
+    ck_assert_int_eq(got->ends, want->ends - first);
+    for (int i = 0; i < got->ends; i++) {
+        ck_assert_int_eq(got->rows[i], want->rows[i + first]);
+        ck_assert_int_eq(got->replaced[i], want->replaced[i + first]);
+        same_result(&got->finals[i], &want->finals[i + first]);
+    }
 }
 
 static void drop(heard *h)
@@ -73,33 +104,21 @@ static void listen_to(const lin_session_options *o, int most, heard *h)
 
 /* ---- engines --------------------------------------------------------------------------------------------------------------- */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t over = PTHREAD_COND_INITIALIZER;
-static int n_over;
+static atomic_int n_over;
 
 static void deliver(void *context, const lin_engine_event *event)
 {
     (void)context;
     ck_assert_int_ne(event->kind, LIN_ENGINE_FAILED);
     if (event->kind == LIN_ENGINE_VIEW) OK(hear(event->user, event->view, &err));
-    pthread_mutex_lock(&lock);
     n_over += event->kind == LIN_ENGINE_FINISHED;
-    pthread_cond_signal(&over);
-    pthread_mutex_unlock(&lock);
 }
 
-// Streams that are sessions with these options; there is room for one more than STREAMS.
-static lin_engine_options engine_options(const lin_session_options *o)
+// There is room for one more than STREAMS.
+static lin_engine_options options_of_engine(const lin_session_options *o)
 {
-    lin_engine_options e = lin_engine_default(STREAMS + 1);
+    lin_engine_options e = engine_options(o, STREAMS + 1, deliver);
     e.threads = 2; // two streams share one
-    e.queue_s = 10;
-    e.endpoints = e.views = 1;
-    e.endpoint = o->ends.rules;
-    e.reset_at_endpoint = o->ends.resets;
-    e.decoding = o->decoding;
-    e.second = o->second;
-    e.deliver = deliver;
     return e;
 }
 
@@ -119,9 +138,7 @@ static void listen_together(const lin_engine_options *how, heard got[STREAMS], h
     }
     lin_engine_close(engine, other);
     for (int i = 0; i < STREAMS; i++) OK(lin_engine_finish(engine, id[i], &err));
-    pthread_mutex_lock(&lock);
-    while (n_over < STREAMS) pthread_cond_wait(&over, &lock);
-    pthread_mutex_unlock(&lock);
+    wait_for(&n_over, STREAMS);
     lin_engine_destroy(engine);
 }
 

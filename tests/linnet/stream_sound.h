@@ -4,8 +4,12 @@
 #ifndef LIN_TESTS_LINNET_STREAM_SOUND_H
 #define LIN_TESTS_LINNET_STREAM_SOUND_H
 
+#include <stdatomic.h>
+#include <time.h>
+
 #include "base/memory.h"
 #include "frontend/source.h"
+#include "linnet/engine.h"
 #include "linnet/stream.h"
 #include "tests/support.h"
 
@@ -129,6 +133,35 @@ static inline void feed_frames(lin_session *session, int from, int to, int most,
         if (n > to - at) n = to - at;
         OK(push_frames(session, at, n, &err));
     }
+}
+
+/* ---- engines --------------------------------------------------------------------------------------------------------------- */
+
+// Streams of an engine that are sessions with these options.
+static inline lin_engine_options engine_options(const lin_session_options *o, int capacity,
+                                                void (*deliver)(void *context, const lin_engine_event *event))
+{
+    lin_engine_options e = lin_engine_default(capacity);
+    e.queue_s = 10;
+    e.endpoints = e.views = 1;
+    e.endpoint = o->ends.rules;
+    e.reset_at_endpoint = o->ends.resets;
+    e.decoding = o->decoding;
+    e.second = o->second;
+    e.deliver = deliver;
+    return e;
+}
+
+static inline void push_part(lin_engine *engine, lin_engine_id id, const float *of, int from, int to)
+{
+    for (int at = from; at < to; at += 1000)
+        OK(lin_engine_push(engine, id, of + at, to - at < 1000 ? to - at : 1000, &err));
+}
+
+// Waits for what the engine's threads do: Check's time limit ends it if that never comes.
+static inline void wait_for(const atomic_int *count, int at_least)
+{
+    while (*count < at_least) nanosleep(&(struct timespec){0, 1000000}, NULL);
 }
 
 #endif

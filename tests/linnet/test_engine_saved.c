@@ -1,9 +1,6 @@
 // Streams of an engine that are saved, loaded, and whose utterances end on request: each gives what a session gives.
 #include "linnet/engine.h"
 
-#include <stdatomic.h>
-#include <time.h>
-
 #include "linnet/stream.h"
 #include "tests/linnet/heard.h"
 
@@ -75,24 +72,14 @@ static lin_session *make_session(int rate, int resets, heard *h)
 static lin_engine *make_engine(int resets)
 {
     lin_engine *e;
-    lin_engine_options o = lin_engine_default(4);
+    lin_session_options like = lin_session_options_default();
+    like.ends.resets = resets;
+    lin_engine_options o = engine_options(&like, 4, on_event);
     o.queue_s = 40;
-    o.endpoints = o.views = o.saves = 1;
+    o.saves = 1;
     o.threads = o.shards = 2;
-    o.reset_at_endpoint = resets;
-    o.deliver = on_event;
     OK(lin_engine_create(&recognizer, &o, &e, &err));
     return e;
-}
-
-static void wait_for(const owner *h)
-{
-    while (!h->over) nanosleep(&(struct timespec){0, 1000000}, NULL); // Check's time limit ends it if that never comes
-}
-
-static void push(lin_engine *e, lin_engine_id id, int from, int to)
-{
-    for (int at = from; at < to; at += 700) OK(lin_engine_push(e, id, sound + at, to - at < 700 ? to - at : 700, &err));
 }
 
 // In the middle of speech, of a rest, and where nothing has been pushed since.
@@ -110,12 +97,12 @@ START_TEST(utterances_end_on_request)
     for (int i = 0; i < 5; i++) {
         OK(lin_session_push(s, sound + cuts[i], cuts[i + 1] - cuts[i], &err));
         OK(i < 4 ? lin_session_end_utterance(s, &err) : lin_session_finish(s, &err));
-        push(e, id, cuts[i], cuts[i + 1]);
+        push_part(e, id, sound, cuts[i], cuts[i + 1]);
         while (i < 4 && lin_engine_end_utterance(e, id, &why) != LIN_OK) ck_assert_int_eq(why.status, LIN_TOO_SMALL);
     }
     OK(lin_engine_finish(e, id, &err));
     ck_assert_int_eq(lin_engine_end_utterance(e, id, &why), LIN_INVALID);
-    wait_for(&got);
+    wait_for(&got.over, 1);
     same_as_shown(&got.h, &want);
     int asked = 0;
     for (int i = 0; i < want.ends; i++) asked += want.why[i] == LINNET_ASKED;
@@ -136,15 +123,15 @@ START_TEST(ends_without_sound_between)
     owner *const all[] = {&first, &beside, &second}; // the first and the last have the same thread
     for (int i = 0; i < 3; i++) OK(lin_engine_open(e, RATE, 1, all[i], &ids[i], &err));
     OK(lin_engine_finish(e, ids[0], &err));
-    while (!first.is_held) nanosleep(&(struct timespec){0, 1000000}, NULL);
-    push(e, ids[2], 0, 9000);
+    wait_for(&first.is_held, 1);
+    push_part(e, ids[2], sound, 0, 9000);
     for (int i = 0; i < 3; i++) OK(lin_engine_end_utterance(e, ids[2], &err));
-    push(e, ids[2], 9000, 9700);
+    push_part(e, ids[2], sound, 9000, 9700);
     ck_assert_int_eq(lin_engine_end_utterance(e, ids[2], &why), LIN_TOO_SMALL);
     first.holds = 0;
     while (lin_engine_end_utterance(e, ids[2], &why) != LIN_OK) ck_assert_int_eq(why.status, LIN_TOO_SMALL);
     OK(lin_engine_finish(e, ids[2], &err));
-    wait_for(&second);
+    wait_for(&second.over, 1);
     lin_engine_destroy(e);
 }
 END_TEST
@@ -168,9 +155,9 @@ static void go_on(lin_engine *e, int rate, const void *state, size_t n, double s
     memset(&again, 0, sizeof again);
     const lin_engine_stream about = {.rate_hz = rate, .channels = 1, .user = &again, .state = state, .n_state = n};
     OK(lin_engine_open_saved(e, &about, &id, &err));
-    push(e, id, from, SAMPLES);
+    push_part(e, id, sound, from, SAMPLES);
     OK(lin_engine_finish(e, id, &err));
-    wait_for(&again);
+    wait_for(&again.over, 1);
     ck_assert_str_eq(again.failure, "");
     ck_assert_double_eq_tol(again.end_s, (double)SAMPLES / rate, 1e-9);
     same_as_shown(&again.h, &rest);
@@ -197,9 +184,9 @@ START_TEST(saved_and_loaded)
     const double every = SAMPLES / (6.0 * rate);
     const lin_engine_stream about = {.rate_hz = rate, .channels = 1, .user = &got, .save_s = every};
     OK(lin_engine_open_saved(e, &about, &id, &err));
-    push(e, id, 0, SAMPLES);
+    push_part(e, id, sound, 0, SAMPLES);
     OK(lin_engine_finish(e, id, &err));
-    wait_for(&got);
+    wait_for(&got.over, 1);
     same_as_shown(&got.h, &whole);
     ck_assert_int_ge(got.n_states, 4);
     for (int i = 0; i < got.n_states; i++) {

@@ -37,22 +37,6 @@ static void end(void)
     teardown();
 }
 
-// Utterance `first` of h and those behind it are those of `want`; they begin in `got` with number 0.
-static void same(const heard *got, const heard *want, int first)
-{
-    ck_assert_int_eq(got->ends, want->ends - first);
-    for (int i = 0; i < got->ends; i++) {
-        const lin_result *a = &got->finals[i], *b = &want->finals[i + first];
-        ck_assert_int_eq(a->n_phones, b->n_phones);
-        for (int k = 0; k < a->n_phones; k++) {
-            ck_assert_int_eq(a->phones[k].label, b->phones[k].label);
-            ck_assert_int_eq(a->phones[k].speaker, b->phones[k].speaker);
-        }
-        ck_assert_int_eq(a->n_voices, b->n_voices);
-        ck_assert_mem_eq(a->voices, b->voices, (size_t)(a->n_voices * SIZE) * sizeof *a->voices);
-    }
-}
-
 static lin_session_options options_with(const lin_decoding *how)
 {
     lin_session_options o = options_of_sound();
@@ -154,7 +138,7 @@ START_TEST(streams_of_an_engine)
     heard want = {0}, got[STREAMS] = {0}, closed = {0};
     const lin_session_options o = options_with(&decoding);
     listen_to(&o, SAMPLES, &want);
-    const lin_engine_options how = engine_options(&o);
+    const lin_engine_options how = options_of_engine(&o);
     listen_together(&how, got, &closed);
     for (int i = 0; i < STREAMS; i++) same(&got[i], &want, 0), drop(&got[i]);
     drop(&want);

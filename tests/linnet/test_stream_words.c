@@ -1,8 +1,6 @@
 // The growing result of beams and words: any split of the sound, what is settled stays, endpoints end the search, guesses and
 // incomplete words, alternatives, phrases that change on the way, nothing allocated.
 #include <pthread.h>
-#include <stdatomic.h>
-#include <time.h>
 
 #include "linnet/engine.h"
 #include "linnet/stream.h"
@@ -530,12 +528,6 @@ static void *push_streams(void *context)
 static heard three[3];
 static atomic_int n_finished, n_settled; // words of the third of three
 
-// Waits for what the engine's threads do: Check's time limit ends it if that never comes.
-static void wait_for(const atomic_int *count, int at_least)
-{
-    while (*count < at_least) nanosleep(&(struct timespec){0, 1000000}, NULL);
-}
-
 static void on_event(void *context, const lin_engine_event *event)
 {
     (void)context;
@@ -551,16 +543,9 @@ static void run_engine(const lin_session_options *o, int chunk_frames, heard *re
     lin_engine_id ids[STREAMS];
     pthread_t threads[PUSHERS];
     pusher pushers[PUSHERS];
-    lin_engine_options e = lin_engine_default(STREAMS);
+    lin_engine_options e = engine_options(o, STREAMS, on_event);
     e.threads = e.shards = 2;
     e.chunk_frames = chunk_frames;
-    e.queue_s = 10;
-    e.endpoints = 1;
-    e.endpoint = o->ends.rules;
-    e.reset_at_endpoint = o->ends.resets;
-    e.decoding = o->decoding;
-    e.views = 1;
-    e.deliver = on_event;
     n_finished = 0;
     OK(lin_engine_create(&recognizer, &e, &engine, &err));
     for (int i = 0; i < STREAMS; i++) OK(lin_engine_open(engine, RATE, 1, &results[i], &ids[i], &err));
@@ -608,12 +593,6 @@ START_TEST(many_streams_are_sessions)
 }
 END_TEST
 
-static void push_part(lin_engine *engine, lin_engine_id id, int from, int to)
-{
-    for (int at = from; at < to; at += 1000)
-        OK(lin_engine_push(engine, id, whole_sound + at, to - at < 1000 ? to - at : 1000, &err));
-}
-
 // Streams of one engine with phrases of their own: one without, one from its beginning on, one from the middle of its sound on.
 START_TEST(phrases_of_one_stream)
 {
@@ -638,13 +617,8 @@ START_TEST(phrases_of_one_stream)
     ck_assert_int_gt(n, 3);
     lin_decoding own = search;
     own.context = (lin_search_context){.phones = made.phones, .words = made.words};
-    lin_engine_options e = lin_engine_default(3);
-    e.queue_s = 10;
-    e.endpoints = e.reset_at_endpoint = 1;
-    e.endpoint = o.ends.rules;
-    e.decoding = &search;
-    e.views = 1;
-    e.deliver = on_event;
+    lin_engine_options e = engine_options(&o, 3, on_event);
+    e.reset_at_endpoint = 1;
     n_finished = n_settled = 0;
     memset(three, 0, sizeof three);
     OK(lin_engine_create(&recognizer, &e, &engine, &err));
@@ -652,12 +626,12 @@ START_TEST(phrases_of_one_stream)
     OK(lin_engine_set_phrases(engine, ids[0], &empty, &err));
     OK(lin_engine_set_phrases(engine, ids[0], NULL, &err));
     OK(lin_engine_set_phrases(engine, ids[1], &made, &err));
-    for (int i = 0; i < 3; i++) push_part(engine, ids[i], 0, SAMPLES / 2);
+    for (int i = 0; i < 3; i++) push_part(engine, ids[i], whole_sound, 0, SAMPLES / 2);
     wait_for(&n_settled, 3); // half of the sound has more
     const int settled = n_settled;
     const lin_status changed = lin_engine_set_phrases(engine, ids[2], &made, &why);
     ck_assert_int_eq(changed, _i ? LIN_UNSUPPORTED : LIN_OK);
-    for (int i = 0; i < 3; i++) push_part(engine, ids[i], SAMPLES / 2, SAMPLES);
+    for (int i = 0; i < 3; i++) push_part(engine, ids[i], whole_sound, SAMPLES / 2, SAMPLES);
     for (int i = 0; i < 3; i++) OK(lin_engine_finish(engine, ids[i], &err));
     wait_for(&n_finished, 3);
     for (int i = 0; i < 2; i++) {
@@ -682,7 +656,7 @@ START_TEST(phrases_of_one_stream)
     lin_engine_close(engine, ids[1]);
     memset(&three[1], 0, sizeof three[1]);
     OK(lin_engine_open(engine, RATE, 1, &three[1], &ids[1], &err));
-    push_part(engine, ids[1], 0, SAMPLES);
+    push_part(engine, ids[1], whole_sound, 0, SAMPLES);
     OK(lin_engine_finish(engine, ids[1], &err));
     wait_for(&n_finished, 4);
     ck_assert_int_eq(begins_with(&three[1], 0, three[1].n_words, 'z'), 0);
