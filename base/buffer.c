@@ -27,7 +27,7 @@ static int make_room(lin_buffer *b, size_t n)
     return !b->failed;
 }
 
-void lin_buffer_bytes(lin_buffer *b, const char *bytes, size_t n)
+void lin_buffer_bytes(lin_buffer *b, const void *bytes, size_t n)
 {
     if (!make_room(b, n)) return;
     if (n) memcpy(b->data + b->n, bytes, n);

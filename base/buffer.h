@@ -25,7 +25,7 @@ typedef struct lin_buffer {
     size_t failed; /* bytes of the failed allocation, 0 if none failed */
 } lin_buffer;
 
-void lin_buffer_bytes(lin_buffer *buffer, const char *bytes, size_t n);
+void lin_buffer_bytes(lin_buffer *buffer, const void *bytes, size_t n);
 void lin_buffer_text(lin_buffer *buffer, const char *text);
 void lin_buffer_char(lin_buffer *buffer, char c);
 /* As printf. For numbers that are not whole use lin_buffer_fixed: the point of %f depends on the locale. */

@@ -7,24 +7,19 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/number.h"
 #include "base/symbols.h"
 #include "base/unicode.h"
 
-enum { ENTRY = sizeof(lin_dataset_entry), HEADER = sizeof(lin_dataset_header) };
+enum { ENTRY = sizeof(lin_dataset_entry), HEADER = sizeof(lin_dataset_header), MOST_BINS = 512 };
 
 static size_t label_size(int V, int tokens) { return V + (tokens > 0) <= 256 ? 1 : 2; }
 static size_t speaker_size(int D) { return 16 + 16 * (size_t)D; }
 
 /* ---- writing --------------------------------------------------------------------------------------------------------------- */
-
-// A growing part of the tail.
-typedef struct part {
-    unsigned char *at;
-    size_t used, room;
-} part;
 
 struct lin_dataset_writer {
     lin_file_writer *file;
@@ -34,11 +29,12 @@ struct lin_dataset_writer {
     uint64_t frames, labels, body_hash;
     lin_symbols names;        // of utterances
     lin_symbols speakers;
-    part index, steps, label_bytes, codes; // codes: of the present utterance
+    lin_buffer index, steps, label_bytes; // parts of the tail
+    unsigned char *codes;     // of the present utterance
     double *totals;           // [2 D]: sum, sum of squares of all frames
     double *speaker_totals;   // [n_speakers, 2 D]
     uint64_t *speaker_frames; // [n_speakers]
-    size_t room_totals, room_frames;
+    size_t room_codes, room_totals, room_frames;
     int failed;
 };
 
@@ -46,15 +42,11 @@ static void destroy(lin_dataset_writer *w)
 {
     lin_symbols_free(&w->names);
     lin_symbols_free(&w->speakers);
-    void *blocks[] = {w->path,           w->phones, w->source, w->index.at,        w->steps.at,       w->label_bytes.at,
-                      w->codes.at, w->totals, w->speaker_totals, w->speaker_frames, w};
+    lin_buffer_free(&w->index);
+    lin_buffer_free(&w->steps);
+    lin_buffer_free(&w->label_bytes);
+    void *blocks[] = {w->path, w->phones, w->source, w->codes, w->totals, w->speaker_totals, w->speaker_frames, w};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) lin_free(blocks[i]);
-}
-
-// Reserves room for n more bytes.
-static int reserve(part *b, size_t n)
-{
-    return lin_grow(&b->at, &b->room, b->used + n, 1, "a data set", NULL) == LIN_OK;
 }
 
 static lin_status create(const char *path, int mel_bins, int tokens, const lin_features *features, const char *phones,
@@ -62,7 +54,8 @@ static lin_status create(const char *path, int mel_bins, int tokens, const lin_f
 {
     static const lin_dataset_header header; // written by finish
     *writer = NULL;
-    if (mel_bins < 1 || mel_bins > 512) return lin_fail(err, LIN_INVALID, "%s: %d mel bins; must be 1 to 512", path, mel_bins);
+    if (mel_bins < 1 || mel_bins > MOST_BINS)
+        return lin_fail(err, LIN_INVALID, "%s: %d mel bins; must be 1 to %d", path, mel_bins, (int)MOST_BINS);
     const size_t length = strlen(source);
     if (lin_utf8_prefix(source, length, "") < length)
         return lin_fail(err, LIN_INVALID, "%s: the name of its source is not UTF-8 text", path);
@@ -142,11 +135,18 @@ static lin_status check_utterance(const lin_dataset_writer *w, const char *id, c
     return LIN_OK;
 }
 
-static int reserve_speaker(lin_dataset_writer *w)
+// The number of a speaker, who has room for the sums.
+static lin_status find_speaker(lin_dataset_writer *w, const char *name, int *s, lin_error *err)
 {
-    const size_t n = (size_t)w->speakers.n + 1, row = 2 * (size_t)w->D * sizeof *w->speaker_totals;
-    return lin_grow(&w->speaker_totals, &w->room_totals, n, row, "speakers", NULL) == LIN_OK &&
-           lin_grow(&w->speaker_frames, &w->room_frames, n, sizeof *w->speaker_frames, "speakers", NULL) == LIN_OK;
+    const int before = w->speakers.n;
+    const size_t n = (size_t)before + 1, row = 2 * (size_t)w->D * sizeof *w->speaker_totals;
+    LIN_TRY(lin_grow(&w->speaker_totals, &w->room_totals, n, row, "speakers", err));
+    LIN_TRY(lin_grow(&w->speaker_frames, &w->room_frames, n, sizeof *w->speaker_frames, "speakers", err));
+    LIN_TRY(lin_symbols_add(&w->speakers, name, strlen(name), s, err));
+    if (*s < before) return LIN_OK;
+    memset(w->speaker_totals + (size_t)*s * 2 * (size_t)w->D, 0, row);
+    w->speaker_frames[*s] = 0;
+    return LIN_OK;
 }
 
 // The largest half <= x and the smallest half >= x: the codes 0..255 then cover the whole range.
@@ -220,33 +220,26 @@ static lin_status add(lin_dataset_writer *w, const char *id, const char *speaker
     LIN_TRY(check_utterance(w, id, speaker, features, tokens, T, labels, U, err));
     const size_t D = (size_t)w->D, frames = (size_t)T, size = label_size(w->V, w->tokens);
     w->failed = 1; // until everything succeeds
-    w->codes.used = 0;
-    if (w->count == INT_MAX / 4 || !reserve(&w->index, ENTRY) || !reserve(&w->steps, 4 * D) ||
-        !reserve(&w->label_bytes, size * (size_t)U) || !reserve(&w->codes, frames * D) || !reserve_speaker(w))
-        return lin_no_memory(err, "a data set", frames * D);
-    int i, s, before = w->speakers.n;
-    lin_status status = lin_symbols_add(&w->speakers, speaker, strlen(speaker), &s, err);
-    if (status == LIN_OK) status = lin_symbols_add(&w->names, id, strlen(id), &i, err);
-    if (status != LIN_OK) return status;
-    if (s == before) {
-        memset(w->speaker_totals + (size_t)s * 2 * D, 0, 2 * D * sizeof *w->speaker_totals);
-        w->speaker_frames[s] = 0;
-    }
-    unsigned char *steps = w->steps.at + w->steps.used;
-    if (tokens) put_tokens(tokens, frames, D, w->codes.at, steps);
+    if (w->count == INT_MAX / 4) return lin_no_memory(err, "a data set", frames * D);
+    int i, s;
+    unsigned char steps[4 * MOST_BINS];
+    LIN_TRY(find_speaker(w, speaker, &s, err));
+    LIN_TRY(lin_symbols_add(&w->names, id, strlen(id), &i, err));
+    LIN_TRY(lin_grow(&w->codes, &w->room_codes, frames * D, 1, "a data set", err));
+    if (tokens) put_tokens(tokens, frames, D, w->codes, steps);
     for (size_t d = 0; d < D && !tokens; d++)
-        quantise(features + d, frames, D, w->codes.at + d, steps + 2 * d, steps + 2 * (D + d));
-    status = lin_file_write(w->file, w->codes.at, frames * D, err);
-    if (status != LIN_OK) return status;
-    w->body_hash = lin_hash(w->codes.at, frames * D, w->body_hash);
+        quantise(features + d, frames, D, w->codes + d, steps + 2 * d, steps + 2 * (D + d));
+    LIN_TRY(lin_file_write(w->file, w->codes, frames * D, err));
+    w->body_hash = lin_hash(w->codes, frames * D, w->body_hash);
     if (!tokens) sum_up(w, s, features, frames);
-    for (int u = 0; u < U; u++)
-        for (size_t b = 0; b < size; b++)
-            w->label_bytes.at[w->label_bytes.used++] = (unsigned char)((labels[u] + (tokens != NULL)) >> (8 * b));
     const lin_dataset_entry entry = {(uint32_t)T, (uint32_t)U, (uint32_t)s, 0};
-    memcpy(w->index.at + w->index.used, &entry, ENTRY);
-    w->index.used += ENTRY;
-    w->steps.used += 4 * D;
+    lin_buffer_bytes(&w->index, &entry, ENTRY);
+    lin_buffer_bytes(&w->steps, steps, 4 * D);
+    for (int u = 0; u < U; u++)
+        for (size_t b = 0; b < size; b++) lin_buffer_char(&w->label_bytes, (char)((labels[u] + (tokens != NULL)) >> (8 * b)));
+    LIN_TRY(lin_buffer_status(&w->index, err));
+    LIN_TRY(lin_buffer_status(&w->steps, err));
+    LIN_TRY(lin_buffer_status(&w->label_bytes, err));
     w->speaker_frames[s] += frames;
     w->frames += frames;
     w->labels += (uint64_t)U;
@@ -267,66 +260,56 @@ lin_status lin_dataset_add_tokens(lin_dataset_writer *w, const char *id, const i
     return add(w, id, "-", NULL, tokens, T, targets, T, err);
 }
 
-static unsigned char *put(unsigned char *to, const void *from, size_t n)
-{
-    if (n) memcpy(to, from, n);
-    return to + n;
-}
-
 // The whole tail in one block, so that its hash does not depend on the order of writes.
-static unsigned char *make_tail(lin_dataset_writer *w, size_t *size)
+static void put_tail(lin_dataset_writer *w, lin_buffer *out)
 {
     const size_t D = (size_t)w->D, n_speakers = (size_t)w->speakers.n, phones = strlen(w->phones) + 1,
                  source = strlen(w->source) + 1, texts = phones + source, sums = 2 * D * sizeof *w->totals;
-    *size = 8 + w->index.used + w->steps.used + w->label_bytes.used + sums + n_speakers * speaker_size(w->D) + texts +
-            w->names.text_used + w->speakers.text_used;
-    unsigned char *block = lin_alloc(*size, 1), *at = block;
-    if (!block) return NULL;
     for (int i = 0; i < w->count; i++) {
         const uint32_t name = (uint32_t)(texts + w->names.items[i].offset);
-        memcpy(w->index.at + (size_t)i * ENTRY + offsetof(lin_dataset_entry, name), &name, sizeof name);
+        memcpy(w->index.data + (size_t)i * ENTRY + offsetof(lin_dataset_entry, name), &name, sizeof name);
     }
-    at = put(at, &w->body_hash, 8);
-    at = put(at, w->index.at, w->index.used);
-    at = put(at, w->steps.at, w->steps.used);
-    at = put(at, w->label_bytes.at, w->label_bytes.used);
-    at = put(at, w->totals, sums);
+    lin_buffer_bytes(out, &w->body_hash, 8);
+    lin_buffer_bytes(out, w->index.data, w->index.n);
+    lin_buffer_bytes(out, w->steps.data, w->steps.n);
+    lin_buffer_bytes(out, w->label_bytes.data, w->label_bytes.n);
+    lin_buffer_bytes(out, w->totals, sums);
     for (size_t s = 0; s < n_speakers; s++) {
         const uint64_t about[] = {texts + w->names.text_used + w->speakers.items[s].offset, w->speaker_frames[s]};
-        at = put(at, about, sizeof about);
-        at = put(at, w->speaker_totals + s * 2 * D, sums);
+        lin_buffer_bytes(out, about, sizeof about);
+        lin_buffer_bytes(out, w->speaker_totals + s * 2 * D, sums);
     }
-    at = put(at, w->phones, phones);
-    at = put(at, w->source, source);
-    at = put(at, w->names.text, w->names.text_used);
-    put(at, w->speakers.text, w->speakers.text_used);
-    return block;
+    lin_buffer_bytes(out, w->phones, phones);
+    lin_buffer_bytes(out, w->source, source);
+    lin_buffer_bytes(out, w->names.text, w->names.text_used);
+    lin_buffer_bytes(out, w->speakers.text, w->speakers.text_used);
 }
 
 lin_status lin_dataset_finish(lin_dataset_writer *w, lin_error *err)
 {
     const lin_features *f = &w->features;
     lin_status status = LIN_OK;
-    unsigned char *block = NULL;
-    size_t size = 0;
+    lin_buffer tail = {0};
     if (w->failed) {
         status = lin_fail(err, LIN_INVALID, "%s: not written, because adding to it failed", w->path);
     } else if (w->names.text_used + w->speakers.text_used > UINT32_MAX / 2) {
         status = lin_fail(err, LIN_INVALID, "%s: the names of its utterances exceed 2 GB", w->path);
-    } else if (!(block = make_tail(w, &size))) {
-        status = lin_no_memory(err, "the index of a data set", size);
     } else {
+        put_tail(w, &tail);
+        status = lin_buffer_status(&tail, err);
+    }
+    if (status == LIN_OK) {
         lin_dataset_header h = {LIN_DATASET_MAGIC, LIN_DATASET_VERSION, (uint32_t)w->D, (uint32_t)w->V, (uint32_t)f->sample_hz,
                                 f->window_ms, f->hop_ms, f->low_hz, f->high_hz, f->preemphasis,
                                 (uint64_t)w->count, w->frames, w->labels, (uint32_t)w->speakers.n, (uint32_t)w->tokens,
-                                HEADER + w->frames * (uint64_t)w->D, size, lin_hash(block, size, 0), 0};
+                                HEADER + w->frames * (uint64_t)w->D, tail.n, lin_hash(tail.data, tail.n, 0), 0};
         h.header_hash = lin_hash(&h, offsetof(lin_dataset_header, header_hash), 0);
-        status = lin_file_write(w->file, block, size, err);
+        status = lin_file_write(w->file, tail.data, tail.n, err);
         if (status == LIN_OK) status = lin_file_patch(w->file, 0, &h, sizeof h, err);
     }
     if (status == LIN_OK) status = lin_file_commit(w->file, err);
     else lin_file_abort(w->file);
-    lin_free(block);
+    lin_buffer_free(&tail);
     destroy(w);
     return status;
 }
@@ -355,7 +338,7 @@ static lin_status read_header(lin_dataset *set, const unsigned char *bytes, size
                         (unsigned)h->version, (int)LIN_DATASET_VERSION);
     if (lin_hash(bytes, offsetof(lin_dataset_header, header_hash), 0) != h->header_hash)
         return damaged(set, "the checksum of its header is wrong", err);
-    if (h->D < 1 || h->D > 512 || h->V < 2 || h->V > 65536)
+    if (h->D < 1 || h->D > MOST_BINS || h->V < 2 || h->V > 65536)
         return damaged(set, "the numbers of mel bins and phones are out of range", err);
     if (h->tokens > 65536 || (h->tokens && (h->D != (h->tokens > 256 ? 2 : 1) || h->V > 65535)))
         return damaged(set, "its number of tokens is out of range", err);
@@ -597,7 +580,7 @@ void lin_dataset_features(const lin_dataset *set, int i, float *out)
 {
     const size_t D = (size_t)set->D;
     const unsigned char *codes = set->utterances[i].codes;
-    float steps[2 * 512];
+    float steps[2 * MOST_BINS];
     lin_dataset_steps(set, i, steps);
     for (int t = 0; t < set->utterances[i].frames; t++, codes += D, out += D)
         for (size_t d = 0; d < D; d++) out[d] = steps[d] + steps[D + d] * (float)codes[d];
