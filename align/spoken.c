@@ -168,35 +168,38 @@ static lin_status extend(lin_spoken *s, const lin_wording *lexicon, sequences *q
     return status;
 }
 
-// All pronunciations of a reading.
+// All pronunciations of a reading; one without a phone if it has no word.
 static lin_status read_aloud(lin_spoken *s, const lin_wording *lexicon, const char *reading, sequences *out,
                              lin_error *err)
 {
     lin_spelling word;
     size_t at = 0;
-    sequences q = {.n = 0};
-    lin_status status = join(&q, NULL, 0, NULL, 0, err);
+    lin_status status = join(out, NULL, 0, NULL, 0, err);
     while (status == LIN_OK && (status = lin_reading_next(reading, &at, lexicon->dictionary, &word, err)) == LIN_OK && word.n)
-        status = extend(s, lexicon, &q, word.word, word.n, err);
-    for (int i = 0; i < q.n && q.lengths[i] && status == LIN_OK; i++) status = join(out, q.labels[i], q.lengths[i], NULL, 0, err);
-    free_sequences(&q);
+        status = extend(s, lexicon, out, word.word, word.n, err);
     return status;
 }
 
 static lin_status add_form(lin_spoken *s, const lin_wording *lexicon, const lin_readings *readings, lin_error *err)
 {
-    sequences *all = lin_calloc(1, sizeof *all);
-    if (!all) return lin_no_memory(err, "a number", sizeof *all);
+    const int n_of = readings->n;
+    sequences *of = lin_calloc((size_t)n_of + 1, sizeof *of), *all = of + n_of; // of each reading, and of the number
+    if (!of) return lin_no_memory(err, "a number", (size_t)(n_of + 1) * sizeof *of);
     lin_status status = LIN_OK;
-    for (int i = 0; i < readings->n && status == LIN_OK; i++) status = read_aloud(s, lexicon, readings->items[i], all, err);
+    for (int i = 0; i < n_of && status == LIN_OK; i++) status = read_aloud(s, lexicon, readings->items[i], &of[i], err);
+    // In turn one of each: a reading of many words, five hundred and fifty five, has more than there is room for.
+    for (int k = 0; k < LIN_ALIGN_PRONUNCIATIONS; k++) {
+        for (int i = 0; i < n_of && status == LIN_OK; i++)
+            if (k < of[i].n && of[i].lengths[k]) status = join(all, of[i].labels[k], of[i].lengths[k], NULL, 0, err);
+    }
     const int n = all->n ? all->n : 1;
     s->n_any += !all->n;
     if (status == LIN_OK && all->n)
         status = lin_align_graph_add(&s->graph, (const int *const *)all->labels, all->lengths, all->n, 1, err);
     else if (status == LIN_OK) status = lin_align_graph_add_any(&s->graph, err);
     if (status == LIN_OK) status = keep_stress(s, NULL, n, err);
-    free_sequences(all);
-    lin_free(all);
+    for (int i = 0; i <= n_of; i++) free_sequences(&of[i]);
+    lin_free(of);
     return status;
 }
 

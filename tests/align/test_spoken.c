@@ -100,6 +100,18 @@ START_TEST(numbers_have_all_their_readings)
 }
 END_TEST
 
+// A reading of many words, with more pronunciations than there is room for, leaves room for the next.
+START_TEST(a_long_reading_leaves_room)
+{
+    static const char rules[] = "[a]\n1: twenty twenty twenty twenty twenty twenty | one\n[written]\n{N} = {1:a}\n";
+    open_lexicon(NULL, "one W AH N\ntwenty T W EH N T IY\ntwenty T W EH N IY\ntwenty T W AH N IY\n");
+    OK(lin_written_parse(rules, sizeof rules - 1, "rules", &lexicon.written, &err));
+    OK(words("1", &err));
+    ck_assert_int_eq(s.graph.slots[0].n, LIN_ALIGN_PRONUNCIATIONS);
+    ck_assert_int_eq(lin_align_graph_least_rows(&s.graph), 3);
+}
+END_TEST
+
 // Words with the punctuation that the text has, and what is between them.
 START_TEST(words_as_they_are_written)
 {
@@ -179,4 +191,4 @@ END_TEST
 
 TEST_MAIN_WITH(NULL, close_all, "spoken", TEST(words_with_all_pronunciations_as_they_are_written),
                TEST(words_that_nobody_can_pronounce_are_any_sound), TEST(numbers_have_all_their_readings),
-               TEST(words_as_they_are_written), TEST(phones_in_any_case), TEST(another_language), TEST(memory_that_is_short))
+               TEST(a_long_reading_leaves_room), TEST(words_as_they_are_written), TEST(phones_in_any_case), TEST(another_language), TEST(memory_that_is_short))
