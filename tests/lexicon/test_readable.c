@@ -80,8 +80,7 @@ static lin_buffer book(void)
     return text;
 }
 
-static const lin_punctuation_learn_options small = {
-    .mark_slots = 2000, .capital_slots = 1000, .bits = 16, .passes = 3, .rate = 0.2};
+static const lin_punctuation_learn_options small = {.mark_slots = 2000, .capital_slots = 1000, .bits = 16};
 
 static lin_punctuation *model(void)
 {

@@ -277,7 +277,9 @@ void lin_prose_free(lin_prose *p)
     *p = (lin_prose){0};
 }
 
-enum { MARK_BITS = 3, CAPITAL = 4, UNSURE = 8, CLASSES = LIN_MARKS, LEAST = 4 };
+enum { MARK_BITS = 3, CAPITAL = 4, UNSURE = 8, CLASSES = LIN_MARKS, LEAST = 4, PASSES = 4 };
+
+static const float rate = 0.1F; // of learning
 
 // The text as numbers: of each word its id, mark, capital, and whether that says nothing.
 typedef struct books {
@@ -313,7 +315,7 @@ typedef struct learner {
 
 lin_punctuation_learn_options lin_punctuation_learn_options_default(void)
 {
-    return (lin_punctuation_learn_options){.mark_slots = 300000, .capital_slots = 131072, .bits = 25, .passes = 4, .rate = 0.1};
+    return (lin_punctuation_learn_options){.mark_slots = 300000, .capital_slots = 131072, .bits = 25};
 }
 
 /* ---- the text -------------------------------------------------------------------------------------------------------------- */
@@ -351,7 +353,7 @@ static lin_status read_books(books *b, const char *text, size_t n, lin_error *er
     return status;
 }
 
-typedef void (*visit)(learner *l, table *t, const sample *s);
+typedef void (*visit)(table *t, const sample *s);
 
 // All decisions of a paragraph.
 static void visit_paragraph(learner *l, size_t paragraph, visit see)
@@ -369,20 +371,19 @@ static void visit_paragraph(learner *l, size_t paragraph, visit see)
         mark = b->flags[i] & MARK_BITS;
         if (inside && !(b->flags[i] & UNSURE)) {
             lin_punctuation_capital_keys(gap.before[1], capital, gap.before[0], gap.after[0], bits, capitals);
-            see(l, &l->capitals, &(sample){capitals, LIN_PUNCTUATION_CAPITAL_FEATURES, (b->flags[i] & CAPITAL) != 0});
+            see(&l->capitals, &(sample){capitals, LIN_PUNCTUATION_CAPITAL_FEATURES, (b->flags[i] & CAPITAL) != 0});
         }
         capital = inside && (b->flags[i] & CAPITAL);
         if (i + 1 == to && mark <= LIN_MARK_COMMA) break; // the paragraph ends in the middle of a sentence
         lin_punctuation_mark_keys(&gap, bits, marks);
-        see(l, &l->marks, &(sample){marks, LIN_PUNCTUATION_MARK_FEATURES, mark});
+        see(&l->marks, &(sample){marks, LIN_PUNCTUATION_MARK_FEATURES, mark});
     }
 }
 
 /* ---- counts and the choice of keys ----------------------------------------------------------------------------------------- */
 
-static void count(learner *l, table *t, const sample *s)
+static void count(table *t, const sample *s)
 {
-    (void)l;
     t->total[s->label]++;
     for (int i = 0; i < s->n; i++) {
         uint32_t *c = &t->counts[(size_t)s->keys[i] * (size_t)t->classes + (size_t)s->label];
@@ -413,13 +414,13 @@ static void choose(table *t, unsigned bits)
 
 /* ---- weights --------------------------------------------------------------------------------------------------------------- */
 
-static void step(float *w, float *squares, float gradient, float rate)
+static void step(float *w, float *squares, float gradient)
 {
     *squares += gradient * gradient;
     *w -= rate * gradient / (sqrtf(*squares) + 1e-6F);
 }
 
-static void learn(learner *l, table *t, const sample *s)
+static void learn(table *t, const sample *s)
 {
     uint32_t slots[LIN_PUNCTUATION_MARK_FEATURES];
     float score[CLASSES] = {0}, sum = 0, most = 0;
@@ -436,11 +437,11 @@ static void learn(learner *l, table *t, const sample *s)
     }
     for (int c = 0; c <= others; c++) sum += score[c] = expf(score[c] - most);
     for (int c = 0; c < others; c++) {
-        const float gradient = score[c + 1] / sum - (s->label == c + 1), rate = (float)l->how.rate;
-        step(&t->bias[c], &t->bias_squares[c], gradient, rate);
+        const float gradient = score[c + 1] / sum - (s->label == c + 1);
+        step(&t->bias[c], &t->bias_squares[c], gradient);
         for (int i = 0; i < n; i++) {
             const size_t at = slots[i] * (size_t)others + (size_t)c;
-            step(&t->w[at], &t->squares[at], gradient, rate);
+            step(&t->w[at], &t->squares[at], gradient);
         }
     }
 }
@@ -533,8 +534,7 @@ static void close_table(table *t)
 
 static lin_status check(const lin_punctuation_learn_options *o, lin_error *err)
 {
-    const int good =
-        o->bits >= 8 && o->bits <= LIN_PUNCTUATION_MAX_BITS && o->mark_slots > 0 && o->capital_slots > 0 && o->passes > 0;
+    const int good = o->bits >= 8 && o->bits <= LIN_PUNCTUATION_MAX_BITS && o->mark_slots > 0 && o->capital_slots > 0;
     const int64_t keys = good ? (int64_t)1 << o->bits : 0;
     if (good && keys <= (int64_t)o->mark_slots * 256 && keys <= (int64_t)o->capital_slots * 256) return LIN_OK;
     return lin_fail(err, LIN_INVALID, "%d and %d slots do not fit keys of %d bits", o->mark_slots, o->capital_slots, o->bits);
@@ -553,7 +553,7 @@ lin_status lin_punctuation_learn(const char *text, size_t n, const lin_punctuati
         for (size_t i = 0; i < l.text.n_paragraphs; i++) visit_paragraph(&l, i, count);
         choose(&l.marks, (unsigned)o->bits);
         choose(&l.capitals, (unsigned)o->bits);
-        for (int k = 0; k < o->passes; k++) pass(&l, learn);
+        for (int k = 0; k < PASSES; k++) pass(&l, learn);
         status = build(&l, p, err);
     }
     if (status == LIN_OK && report) {

@@ -24,8 +24,6 @@
 typedef struct lin_punctuation_learn_options {
     int mark_slots, capital_slots; /* of the file: 4 bytes each, 2 bytes each */
     int bits;                      /* of a key: 2^bits are at most 256 times the slots */
-    int passes;
-    double rate;
 } lin_punctuation_learn_options;
 
 /* 300,000 and 131,072 slots: 1.46 MB. */
