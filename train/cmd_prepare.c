@@ -258,11 +258,10 @@ static lin_status run_threads(preparation *p, lin_error *err)
 static lin_status write_cache(preparation *p, lin_error *err)
 {
     const lin_features features = lin_fbank_to_model(&p->fbank);
-    lin_status status = lin_dataset_create(p->v->output, p->fbank.mel_bins, &features, lin_phones_list(p->wording.phones),
-                                           p->source, &p->writer, err);
-    if (status != LIN_OK) return status;
+    LIN_TRY(lin_dataset_create(p->v->output, p->fbank.mel_bins, &features, lin_phones_list(p->wording.phones), p->source,
+                               &p->writer, err));
     lin_progress_begin(&p->progress, p->v->quiet);
-    status = run_threads(p, err);
+    lin_status status = run_threads(p, err);
     if (status == LIN_OK && p->counts.added == 0)
         status = lin_fail(err, LIN_INVALID, "%s: no utterance is left; no cache was written", p->source);
     if (status == LIN_OK) status = lin_dataset_finish(p->writer, err);

@@ -226,7 +226,8 @@ static lin_status run_with(const sweep *s, const lin_sweep_line *of, int seed, i
     int same;
     run_folder(s, of, seed, folder);
     snprintf(path, sizeof path, "%s/checkpoint.safetensors", folder);
-    LIN_TRY(run_options(s, of, seed, folder, access(path, F_OK) == 0, values, p, err));
+    LIN_TRY(run_options(s, of, seed, folder, run && access(path, F_OK) == 0, values, p, err));
+    if (!run) return LIN_OK;
     LIN_TRY(same_options(folder, p, &same, err));
     if (!same)
         return lin_fail(err, LIN_INVALID, "%s was run with other options, which are in its train.conf; choose another name, or "
@@ -244,7 +245,7 @@ static lin_status run_with(const sweep *s, const lin_sweep_line *of, int seed, i
     return results(s, 0, err);
 }
 
-// exit_status: that of `run`, LIN_EXIT_OK if there was nothing to do.
+// exit_status: that of `run`, LIN_EXIT_OK if there was nothing to do. Without `run` the options are only read.
 static lin_status one(const sweep *s, const lin_sweep_line *of, int seed, int (*run)(lin_parsed *), int *exit_status,
                       lin_error *err)
 {
@@ -253,21 +254,6 @@ static lin_status one(const sweep *s, const lin_sweep_line *of, int seed, int (*
     lin_parsed p = {0};
     const lin_status status = run_with(s, of, seed, run, exit_status, values, &p, err);
     lin_options_free(&p);
-    lin_free(values);
-    return status;
-}
-
-// Whether the options of every line can be read.
-static lin_status check_lines(const sweep *s, lin_error *err)
-{
-    void *values = lin_calloc(1, s->all->command->values_size + 1);
-    if (!values) return lin_no_memory(err, "options", s->all->command->values_size);
-    lin_status status = LIN_OK;
-    for (int i = 0; i < s->n && status == LIN_OK; i++) {
-        lin_parsed p = {0};
-        status = run_options(s, &s->lines[i], 0, s->folder, 0, values, &p, err);
-        lin_options_free(&p);
-    }
     lin_free(values);
     return status;
 }
@@ -290,7 +276,7 @@ int lin_train_sweep(const lin_parsed *all, const char *table, const lin_numbers 
     lin_status status = lin_options_text(all, LIN_FROM_FILE, &s.text, &err);
     if (status == LIN_OK) status = lin_text_read(table, &s.words, &n, &err);
     if (status == LIN_OK) status = lin_sweep_parse(table, s.words, n, &s.lines, &s.n, &err);
-    if (status == LIN_OK) status = check_lines(&s, &err);
+    for (int i = 0; i < s.n && status == LIN_OK; i++) status = one(&s, &s.lines[i], 0, NULL, NULL, &err);
     if (status == LIN_OK) status = lin_make_folders(folder, strlen(folder), &err);
     for (int i = 0; i < s.n && status == LIN_OK; i++)
         for (int k = 0; k < s.seeds->count && status == LIN_OK && exit_status == LIN_EXIT_OK; k++)
