@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Errors of linnet's boundaries against known onsets, in ms: speech by flite, which reports when each phone begins.
 
-    bench/boundaries.py build/release/linnet corpus/dev_native [--texts 60] [--snr DB] [--pocketsphinx] [--keep FOLDER]
-                        [--transcribe]
+    bench/boundaries.py build/release/linnet corpus/dev_native [--texts 60] [--snr DB] [--pocketsphinx] [--transcribe]
 
 Every text is spoken by one of flite's voices (Debian's flite: kal16 is made of diphones, the others are statistical), at three
 tempi; --snr adds noise that falls by about 3 dB per octave. linnet aligns the phones that flite spoke, once with each --times.
@@ -246,8 +245,6 @@ def main():
     parser.add_argument("linnet")
     parser.add_argument("set", help="a Kaldi-style data directory, whose texts are used")
     parser.add_argument("--texts", type=int, default=60)
-    parser.add_argument("--keep", help="a folder for the sounds and their true times")
-    parser.add_argument("--times", default="path,sound")
     parser.add_argument("--snr", type=float)
     parser.add_argument("--pocketsphinx", action="store_true")
     parser.add_argument("--transcribe", action="store_true")
@@ -256,13 +253,8 @@ def main():
         texts = [line.rstrip("\n").split(" ", 1)[1].lower() for line in lines]
     random.Random(1).shuffle(texts)
     with tempfile.TemporaryDirectory() as folder:
-        if options.keep:
-            os.makedirs(options.keep, exist_ok=True)
-            folder = options.keep
         truth = make(folder, texts[:options.texts], options.snr)
-        with open(os.path.join(folder, "truth.json"), "w") as out:
-            json.dump(truth, out)
-        for times in options.times.split(","):
+        for times in ("path", "sound"):
             compare(f"align --times {times}", truth,
                     recognise(options.linnet, folder, "align", "-l", os.path.join(folder, "lexicon"), "--times", times))
         if options.transcribe:
