@@ -191,4 +191,5 @@ END_TEST
 
 TEST_MAIN_WITH(NULL, close_all, "spoken", TEST(words_with_all_pronunciations_as_they_are_written),
                TEST(words_that_nobody_can_pronounce_are_any_sound), TEST(numbers_have_all_their_readings),
-               TEST(a_long_reading_leaves_room), TEST(words_as_they_are_written), TEST(phones_in_any_case), TEST(another_language), TEST(memory_that_is_short))
+               TEST(a_long_reading_leaves_room), TEST(words_as_they_are_written), TEST(phones_in_any_case),
+               TEST(another_language), TEST(memory_that_is_short))
