@@ -363,14 +363,23 @@ static lin_status expand_reading(expansion *x, const char *p, const char *end, c
 static lin_status expand_form(const lin_written *w, const form *f, const match *m, lin_readings *out, lin_error *err)
 {
     expansion x = {.written = w, .err = err};
+    lin_readings *ways = NULL; // of each alternative
+    int n = 0, capacity = 0;
     lin_status status = LIN_OK;
     const char *next = f->readings, *end;
     for (const char *p; status == LIN_OK && (p = lin_written_alternative(&next, &end)) != NULL;) {
-        lin_readings one = {0};
-        status = expand_reading(&x, p, end, m, &one);
-        if (status == LIN_OK) status = add_all(out, &one, err);
-        lin_readings_free(&one);
+        status = lin_grow_int(&ways, &capacity, (int64_t)n + 1, sizeof *ways, "readings", err);
+        if (status != LIN_OK) break;
+        ways[n] = (lin_readings){0};
+        status = expand_reading(&x, p, end, m, &ways[n++]);
     }
+    // In turn one of each: the many readings of "{1:cardinal} to {2:cardinal}" leave room for those digit by digit.
+    for (int k = 0; k < LIN_READINGS_MOST; k++) {
+        for (int i = 0; i < n && status == LIN_OK; i++)
+            if (k < ways[i].n) status = add(out, "", ways[i].items[k], strlen(ways[i].items[k]), err);
+    }
+    for (int i = 0; i < n; i++) lin_readings_free(&ways[i]);
+    lin_free(ways);
     tidy(out);
     return status;
 }

@@ -92,6 +92,7 @@ static const struct {
     {"en", "MP3s 5km AT&T 1,2,3 x=2", "MP three s five kilometers AT&T one two three x equals two", ""},
     {"en", "1234567890123456789",
      "one two three four five six seven eight nine zero one two three four five six seven eight nine", ""},
+    {"en", "555-1212", "five hundred and fifty five to one thousand two hundred and twelve", "five five five one two one two"},
     {"en", "no. 5 No. he said", "number five No he said", ""},
     {"de", "Am 3. Mai 1984 um 10:30 Uhr kostete es 2,50 \xE2\x82\xAC.",
      "Am dritte Mai neunzehnhundertvierundachtzig um zehn uhr drei\xC3\x9Fig "
