@@ -93,6 +93,10 @@ static const struct {
     {"en", "1234567890123456789",
      "one two three four five six seven eight nine zero one two three four five six seven eight nine", ""},
     {"en", "555-1212", "five hundred and fifty five to one thousand two hundred and twelve", "five five five one two one two"},
+    {"en", "\xC2\xA3" "2.5 million \xE2\x82\xAC" "3.5 billion $1.2M \xC2\xA3" "2.5bn 10:15",
+     "two point five million pounds three point five billion euros one point two million dollars two point five billion pounds "
+     "ten fifteen",
+     "a quarter past ten"},
     {"en", "no. 5 No. he said", "number five No he said", ""},
     {"de", "Am 3. Mai 1984 um 10:30 Uhr kostete es 2,50 \xE2\x82\xAC.",
      "Am dritte Mai neunzehnhundertvierundachtzig um zehn uhr drei\xC3\x9Fig "
