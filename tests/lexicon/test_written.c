@@ -102,6 +102,10 @@ static const struct {
      "Am dritte Mai neunzehnhundertvierundachtzig um zehn uhr drei\xC3\x9Fig "
      "kostete es zwei euro und f\xC3\xBCnfzig cent",
      "dritten"},
+    {"de", "0190-12345, 2,5 Mio., 3,5 Mrd. \xE2\x82\xAC, -5 \xC2\xB0" "C",
+     "einhundertneunzig bis zw\xC3\xB6lftausenddreihundertf\xC3\xBCnfundvierzig zwei komma f\xC3\xBCnf millionen "
+     "drei komma f\xC3\xBCnf milliarden euro minus f\xC3\xBCnf grad celsius",
+     "null eins neun null eins zwei drei vier f\xC3\xBCnf"},
     {"de", "z. B. 21 % von 1.000", "zum beispiel einundzwanzig prozent von eintausend", "tausend"},
     {"es", "El 21 de 1.984, a las 9:15, el 50 %",
      "El veintiuno de mil novecientos ochenta y cuatro a las nueve quince el cincuenta por "
