@@ -75,6 +75,9 @@ exits() { exits_what=$1 exits_want=$2; shift 2; "$@"; is "$exits_what: status" "
 # declines "what" "part of the message" ARGS...: `recipe ARGS...`, a function of the test, exits with 1 and says so
 declines() { what=$1 part=$2; shift 2; exits "$what" 1 recipe "$@"; has "$what" "$err" "$part"; }
 
+# one_line ...: the same, in one line
+one_line() { declines "$@"; is "$1: one line" 1 "$(wc -l < "$tmp/.err" | tr -d ' ')"; }
+
 # flip FILE BYTE BIT
 flip() {
     byte=$(od -An -tu1 -j "$2" -N 1 "$1" | tr -d ' ')
@@ -129,6 +132,11 @@ use_model() {
     make_model || { fail "a small model"; finish; }
     export LINNET_MODEL="$tmp/model.safetensors"
 }
+
+# train ARGS...: trains on the cache of make_model. loss FOLDER: that of a run's last epoch. weights FILE: their fingerprint.
+train() { "$LINNET" train "$tmp/train.conf" --train "$tmp/set.lfc" --dev "$tmp/set.lfc" -q --schedule constant "$@"; }
+loss() { tail -n 1 "$1/log.tsv" | cut -f 3; }
+weights() { "$LINNET" info --json "$1" | sed -n 's/.*"fingerprint": "\([0-9a-f]*\)".*/\1/p'; }
 
 # part FILE FROM TO: samples FROM .. TO-1 of headerless sound of $frame bytes each (16 bits, one channel)
 frame=2

@@ -49,13 +49,10 @@ LINNET_EMULATION_MEMORY=
 
 # ---- training ---------------------------------------------------------------------------------------------------------------------
 
-train() { "$LINNET" train "$tmp/train.conf" --train "$tmp/set.lfc" --dev "$tmp/set.lfc" -q --schedule constant --device cuda "$@"; }
-weights() { "$LINNET" info --json "$1" | sed 's/.*"fingerprint": "\([0-9a-f]*\)".*/\1/'; }
-loss() { tail -n 1 "$1/log.tsv" | cut -f 3; }
 near() { awk -v a="$1" -v b="$2" -v t="$3" 'BEGIN { d = a - b; if (d < 0) d = -d; exit !(a != "" && b != "" && d <= t * b) }'; }
 train --folder "$tmp/cpu" --epochs 3 --device cpu 2> "$tmp/.log" || fail "train on the CPU" "$(cat "$tmp/.log")"
 for precision in fp32 tf32 bf16; do
-    train --folder "$tmp/$precision" --epochs 3 --precision $precision 2> "$tmp/.log" ||
+    train --device cuda --folder "$tmp/$precision" --epochs 3 --precision $precision 2> "$tmp/.log" ||
         fail "train in $precision" "$(cat "$tmp/.log")"
 done
 ok "the loss in fp32 is the CPU's" near "$(loss "$tmp/fp32")" "$(loss "$tmp/cpu")" 0.0002
@@ -73,19 +70,19 @@ ok "mmi: the loss is the CPU's" near "$(loss "$tmp/mmi-cuda")" "$(loss "$tmp/mmi
 
 # If the GPU is lost, only the steps since the last checkpoint are lost.
 export LINNET_EMULATION_LOSE_AFTER=300
-train --folder "$tmp/lost" --epochs 3 --precision fp32 2> "$tmp/.log"
+train --device cuda --folder "$tmp/lost" --epochs 3 --precision fp32 2> "$tmp/.log"
 is "training on a GPU that is lost: exit status" 1 $?
 LINNET_EMULATION_LOSE_AFTER=
 has "and why" "$(cat "$tmp/.log")" "GPU 0"
 ok "a checkpoint is there" test -s "$tmp/lost/checkpoint.safetensors"
 # LeakSanitizer misreads the thread-local memory of libraries that dlopen has loaded ("Tracer caught signal 11").
 export LSAN_OPTIONS=use_tls=0
-train --folder "$tmp/lost" --epochs 3 --precision fp32 --resume 2> "$tmp/.log" || fail "resume" "$(cat "$tmp/.log")"
+train --device cuda --folder "$tmp/lost" --epochs 3 --precision fp32 --resume 2> "$tmp/.log" || fail "resume" "$(cat "$tmp/.log")"
 unset LSAN_OPTIONS
 is "resumed, the weights are those of an undisturbed run" "$(weights "$tmp/fp32/checkpoint.safetensors")" \
     "$(weights "$tmp/lost/checkpoint.safetensors")"
 export LINNET_EMULATION_MEMORY=200000
-train --folder "$tmp/small" 2> "$tmp/.log"
+train --device cuda --folder "$tmp/small" 2> "$tmp/.log"
 is "training without memory: exit status" 1 $?
 has "and what to do" "$(cat "$tmp/.log")" "smaller batches"
 finish

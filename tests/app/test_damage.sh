@@ -5,7 +5,6 @@ make_model || { fail "a small model"; finish; }
 sed -i 's/^layers = 2/layers = 1/; s/^conv-layers = 2/conv-layers = 1/' "$tmp/train.conf"
 "$LINNET" transcribe -q -m "$tmp/model.safetensors" --save-state "$tmp/stream.state" "$tmp/data/u1.wav" > "$tmp/text"
 printf 'one two three\ntwo three four\n' | "$LINNET" ngram count -q -o "$tmp/words.lm" --packed
-train() { "$LINNET" train "$tmp/train.conf" --train "$tmp/set.lfc" --dev "$tmp/set.lfc" --schedule constant -q "$@"; }
 
 # ---- every kind of file: what is said, and what to do. That any flipped bit is found is tested in C. -------------------------------
 

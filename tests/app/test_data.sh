@@ -159,9 +159,7 @@ refused "words do not matter without speech" 1 "none of its 4 sound files exists
 
 # ---- a run in its folder -----------------------------------------------------------------------------------------------------------
 
-train() { "$LINNET" train "$tmp/train.conf" --train "$tmp/set.lfc" --dev "$tmp/set.lfc" -q --schedule constant "$@"; }
 train --folder "$tmp/a" --epochs 1 2> "$tmp/.log" || fail "train" "$(cat "$tmp/.log")"
-weights() { "$LINNET" info --json "$1" | sed 's/.*"fingerprint": "\([0-9a-f]*\)".*/\1/'; }
 # A new run does not start in a folder that holds a run.
 before=$(weights "$tmp/a/checkpoint.safetensors")$(cat "$tmp/a/train.conf")
 refused "a folder that holds a run" 1 "$tmp/a already contains a run; resume it with --resume, or name another --folder" \

@@ -375,10 +375,8 @@ START_TEST(resized)
     static char bytes[48000 + 28800];
     ck_assert_int_eq(mkfifo(fifo, 0600), 0);
     const int pipe = open(fifo, O_RDWR);
-    FILE *f = fopen(once, "rb");
-    ck_assert(pipe >= 0 && f);
-    ck_assert_uint_eq(fread(bytes, 1, sizeof bytes, f), sizeof bytes);
-    fclose(f);
+    ck_assert_int_ge(pipe, 0);
+    ck_assert_uint_eq(test_read_file(once, bytes, sizeof bytes), sizeof bytes);
     ck_assert_int_eq(write(pipe, bytes, 32000), 32000); // a second
     start(&s, 24, 100, "xterm", NULL, from_pipe);
     wait_for(&s, "[0:00.");
@@ -577,9 +575,7 @@ START_TEST(output_elsewhere)
     wait_for(&s, "[0:00.");
     wait_for(&s, "Ctrl-C");
     ended_with(&s, 0); // the end of the file is reached
-    FILE *f = fopen(path, "r");
-    got[fread(got, 1, sizeof got - 1, f)] = 0;
-    fclose(f);
+    got[test_read_file(path, got, sizeof got - 1)] = 0;
     ck_assert_str_eq(got, want);
     ck_assert(shows(&s, "1 utterance,"));
 }

@@ -6,7 +6,6 @@
 emulated=$(dirname "$LINNET")/emulated
 run train "$tmp/train.conf" --train "$tmp/set.lfc" --dev "$tmp/set.lfc" -o "$tmp/one"
 near() { awk -v a="$1" -v b="$2" 'BEGIN { d = a - b; if (d < 0) d = -d; exit !(a != "" && b > 0 && d <= 1e-3 * b) }'; }
-loss() { tail -n 1 "$1/log.tsv" | cut -f 3; }
 export LINNET_CUDA_LIBRARY="$emulated/liblinnet_cuda.so" LINNET_CUDA_DRIVER="$emulated/libcuda.so.1" LINNET_EMULATION_DEVICES=2
 exits "one GPU" 0 with 1 -o "$tmp/gpu-one" -q --device cuda
 for n in 2 3; do

@@ -18,7 +18,6 @@ is "its line is epoch 0" "epoch 0 1" "$(cut -f1 "$tmp/tuned/log.tsv" | tr '\n' '
 is "in per cent" "dev_per_percent" "$(head -n 1 "$tmp/tuned/log.tsv" | cut -f5)"
 is "with the error rate that is printed" "$(printf '%s\n' "$err" | sed -n 's/.*before training.*PER \(.*\) %/\1/p')" \
     "$(awk -F'\t' '$1 == "0" { printf "%.2f", $5 }' "$tmp/tuned/log.tsv")"
-weights() { "$LINNET" info --json "$1" | sed -n 's/.*"fingerprint": "\([0-9a-f]*\)".*/\1/p'; }
 is "best.safetensors is of an epoch of the run" "$(weights "$tmp/tuned/checkpoint.safetensors")" "$(weights "$tmp/tuned/best.safetensors")"
 
 # resumed, with and without --init, and from a checkpoint alone

@@ -28,11 +28,8 @@ static const char *text_of(const char *file)
     static char text[4][256];
     static int turn;
     turn = (turn + 1) % 4;
-    FILE *f = fopen(file, "rb");
-    if (!f) return "(none)";
-    const size_t n = fread(text[turn], 1, sizeof text[turn] - 1, f);
-    text[turn][n] = 0;
-    fclose(f);
+    if (access(file, R_OK) != 0) return "(none)";
+    text[turn][test_read_file(file, text[turn], sizeof text[turn] - 1)] = 0;
     return text[turn];
 }
 

@@ -1,8 +1,6 @@
 // Grammars: which sentences they accept, what is refused and where the message says so, other files, large ones, failing memory.
 #include "lexicon/grammar.h"
 
-#include <sys/stat.h>
-
 #include "tests/lexicon/support.h"
 
 // A tree of a grammar's words, each with a phone for its number and the last one again, so that words share beginnings.
@@ -264,29 +262,19 @@ END_TEST
 
 /* ---- files ----------------------------------------------------------------------------------------------------------------- */
 
-static void write_file(const char *path, const char *text)
-{
-    FILE *f = fopen(path, "w");
-    ck_assert_ptr_nonnull(f);
-    fputs(text, f);
-    fclose(f);
-}
+static const char *write_file(const char *name, const char *text) { return test_file(name, text, strlen(text)); }
 
 START_TEST(test_files)
 {
-    char folder[] = "/tmp/grammar-XXXXXX", path[64], other[64];
     lin_buffer files = {0};
     lin_grammar *g;
     lin_buffer_bytes(&files, "", 1); // FAILS must find no other memory afterwards than before
     lin_buffer_clear(&files);
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/home.txt", folder);
-    snprintf(other, sizeof other, "%s/contacts.txt", folder);
-    write_file(path, "call $contacts\nwrite to $contacts\n");
+    const char *path = write_file("home.txt", "call $contacts\nwrite to $contacts\n"), *other = test_path("contacts.txt");
     FAILS(lin_grammar_open(path, NULL, &files, &g, &err), LIN_FORMAT, "$contacts is not defined");
     ck_assert_str_eq(files.data, other); // which may be written later
     lin_buffer_clear(&files);
-    write_file(other, "# people\nanna [smith]\n$title = doctor | mister\n$title jones\n");
+    write_file("contacts.txt", "# people\nanna [smith]\n$title = doctor | mister\n$title jones\n");
     OK(lin_grammar_open(path, NULL, &files, &g, &err));
     ck_assert_str_eq(files.data, other);
     ck_assert_uint_eq(files.n, strlen(other) + 1);
@@ -295,21 +283,18 @@ START_TEST(test_files)
     ck_assert(!accepts(g, tree, "call jones") && !accepts(g, tree, "anna"));
     lin_tree_destroy(tree);
     lin_grammar_destroy(g);
-    write_file(other, "anna (\n");
+    write_file("contacts.txt", "anna (\n");
     FAILS(lin_grammar_open(path, NULL, &files, &g, &err), LIN_FORMAT, "contacts.txt:1: there is nothing to say here");
     FAILS(lin_grammar_open("/nowhere/x", NULL, NULL, &g, &err), LIN_IO, "/nowhere/x");
-    write_file(other, "# nobody\n");
+    write_file("contacts.txt", "# nobody\n");
     FAILS(lin_grammar_open(path, NULL, &files, &g, &err), LIN_FORMAT, "contacts.txt has no phrase");
-    write_file(other, "#JSGF V1.0;\npublic <who> = anna | bob;\n");
+    write_file("contacts.txt", "#JSGF V1.0;\npublic <who> = anna | bob;\n");
     OK(lin_grammar_open(path, NULL, &files, &g, &err));
     tree = tree_of(g);
     ck_assert(accepts(g, tree, "call anna") && accepts(g, tree, "write to bob") && !accepts(g, tree, "anna"));
     lin_tree_destroy(tree);
     lin_grammar_destroy(g);
     lin_buffer_free(&files);
-    ck_assert_int_eq(remove(path), 0);
-    remove(other);
-    remove(folder);
 }
 END_TEST
 

@@ -5,7 +5,6 @@
 [ "${CONFIG:-release}" = release ] || finish
 
 recipe() { script "paper/$@"; }
-one_line() { declines "$@"; is "$1: one line" 1 "$(wc -l < "$tmp/.err" | tr -d ' ')"; }
 
 for f in recipes/paper/*.sh; do
     n=$(basename "$f" .sh)

@@ -70,7 +70,6 @@ has "every convention of transcripts is used" "$(cat "$tmp/data discs/report.txt
 
 # ---- interruptions and bad input -------------------------------------------------------------------------------------------------
 
-one_line() { declines "$@"; is "$1: one line" 1 "$(wc -l < "$tmp/.err" | tr -d ' ')"; }
 one_line "the tree is there" "exists" --data "$src" --output "$tmp/discs"
 one_line "no speech" "from which speech" --output "$tmp/x"
 one_line "no output" "--output TREE" --data "$src"
