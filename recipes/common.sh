@@ -41,11 +41,19 @@ needs_ffmpeg() {
 
 wanted() { [ "$stage" -le "$1" ] && [ "$stop_stage" -ge "$1" ]; }
 
-# One run at a time in a folder, by a lock that ends with the last process of the run. A run that was killed leaves none.
-lock_work() {
+# hold FILE MESSAGE: dies with the message while another run holds the file, by a lock that ends with the last process of the run. A run
+# that was killed leaves none.
+hold() {
   command -v flock > /dev/null || return 0
-  exec {lock_fd}> "$work/lock" || die "cannot write in $work"
-  flock -n "$lock_fd" || die "another run works in $work; wait for it to end, or give another --work"
+  exec {lock_fd}> "$1" || die "cannot write $1"
+  flock -n "$lock_fd" || die "$2"
+}
+lock_work() { hold "$work/lock" "another run works in $work; wait for it to end, or give another --work"; }
+# only_run PATH: holds PATH.lock, which the end removes
+only_run() {
+  hold "$1.lock" "another run is writing $1; wait for it to end"
+  locked=$1.lock
+  trap 'rm -f "$locked"' EXIT
 }
 
 # ---- feature caches --------------------------------------------------------------------------------------------------------------
@@ -161,19 +169,6 @@ check_set() {
 
 # 1..9 and whole: is_count VALUE OPTION
 is_count() { [[ $1 =~ ^[1-9][0-9]*$ ]] || die "$2 is a number from 1 up, not '$1'"; }
-
-# only_run PATH: stops if another run of a script is writing PATH; else holds PATH.lock until this one ends. A run that was killed leaves its
-# lock behind: it counts only while its process is there.
-only_run() {
-  local other
-  if ! (set -C; echo $$ > "$1.lock") 2> /dev/null; then
-    other=$(cat "$1.lock" 2> /dev/null || true)
-    if [ -n "$other" ] && kill -0 "$other" 2> /dev/null; then die "another run (process $other) is writing $1; wait for it to end"; fi
-    { echo $$ > "$1.lock"; } 2> /dev/null || die "cannot write $1.lock"
-  fi
-  locked=$1.lock
-  trap 'rm -f "$locked"' EXIT
-}
 
 commit() {
   local id

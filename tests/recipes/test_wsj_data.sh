@@ -259,15 +259,16 @@ ok "which is kept" rmdir "$tmp/e.new"
 rm -rf "$tmp/d"
 mkdir -p "$tmp/d.new/work"
 touch "$tmp/d.new/.asked" "$tmp/d.new/work/rest"
-echo 999999999 > "$tmp/d.lock"
+touch "$tmp/d.lock"
 exits "after an interruption" 0 with
 is "after an interruption: the words" "$(sed -n 's/^train_si84 //p' "$tmp/want")" "$(cat "$tmp/d/train_si84/text")"
 ok "after an interruption: nothing is left" test ! -e "$tmp/d.new" -a ! -e "$tmp/d.lock"
 rm -rf "$tmp/d"
-echo $$ > "$tmp/d.lock"
+exec 9> "$tmp/d.lock"
+flock 9
 exits "two runs" 1 with
-has "two runs" "$err" "another run (process $$) is writing"
-rm "$tmp/d.lock"
+has "two runs" "$err" "another run is writing $tmp/d;"
+exec 9>&-
 
 # ---- language models -------------------------------------------------------------------------------------------------------------
 

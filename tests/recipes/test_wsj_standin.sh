@@ -111,8 +111,10 @@ has "a full disk: not with other options" "$err" "of an interrupted run with oth
 split "$tools"
 is "continued: status" 0 "$status"
 ok "continued: the same as with --data, whole" diff -r "$tmp/discs" "$tmp/again"
-echo $$ > "$tmp/busy.lock"
+exec 9> "$tmp/busy.lock"
+flock 9
 one_line "two runs" "another run" --data "$src" --output "$tmp/busy"
+exec 9>&-
 
 # A sound that cannot be read and a text that is none: left out, named, the rest is whole.
 mkdir "$tmp/bad"
