@@ -1,14 +1,13 @@
 #!/bin/sh
-# What each way of adapting gains: names by phrases, by added words and by a mixed language model; a voice and an accent by training.
+# What each way of adapting gains: names by phrases, by added words and by a mixed language model; a voice by training.
 #
-#     bench/adapt.sh --corpus DIR [--work DIR] [names] [voice] [accent]
+#     bench/adapt.sh --corpus DIR [--work DIR] [names] [voice]
 #
 # names   200 surnames, 149 of which neither lexicon nor language model has (bench/adapt/names.txt), each in a sentence of a front
 #         desk (test.txt), said by flite's voices; for false ones also dev_native, where nobody says such a name. The language model
 #         is mixed with 480 sentences of the same place (text.txt), weighted on 120 others (dev.txt)
 # voice   flite's awb, a Scot, reads 163 sentences of train_native; a quarter of them is held out. The second time 118 utterances of
 #         train_cv are kept. dev_native says what the models lost
-# accent  train_nonnative: Mandarin speakers, whom the shipped model was trained on; dev_nonnative has others
 #
 # Needs flite (Debian). Rates are those of linnet score. --threads N: of training and of transcription. A voice that WORK has is kept.
 set -eu
@@ -21,13 +20,13 @@ while [ $# -gt 0 ]; do
     --corpus) corpus=$2; shift ;;
     --work) work=$2; shift ;;
     --threads) threads=$2; shift ;;
-    names|voice|accent) parts="$parts $1" ;;
+    names|voice) parts="$parts $1" ;;
     *) sed -n '2,/^set/p' "$0" | sed '$d; s/^# \{0,1\}//'; exit 2 ;;
     esac
     shift
 done
 [ -d "$corpus/dev_native" ] || { echo "adapt.sh: --corpus DIR names the folder with dev_native" >&2; exit 2; }
-[ -n "$parts" ] || parts='names voice accent'
+[ -n "$parts" ] || parts='names voice'
 mkdir -p "$work"
 
 # say VOICE TEXT ID FOLDER: one utterance more of a data directory.
@@ -127,19 +126,4 @@ voice() {
     rates_of adapted "$d/adapted/results.txt" 2 "$d/adapted/default.safetensors"
     rates_of 'adapted with `--keep-data`' "$d/kept/results.txt" 2 "$d/kept/default.safetensors"
 }
-accent() {
-    rm -rf "$work/accent"
-    "$linnet" adapt --data "$corpus/train_nonnative" --audio-root "$corpus" --epochs 2 --threads "$threads" -o "$work/accent"
-    trn "$corpus/dev_nonnative" > "$work/words.trn"
-    "$linnet" phonemize -q --ids last --trn "$work/words.trn" -o "$work/phones.trn"
-    echo '| model | PER % of dev_nonnative | WER % |'
-    echo '|---|---|---|'
-    for model in "$top/share/linnet/en/default.safetensors" "$work/accent/default.safetensors"; do
-        "$linnet" transcribe -q --jobs "$threads" --data "$corpus/dev_nonnative" --audio-root "$corpus" -f trn --model "$model" \
-            -o "$work/phones-said.trn"
-        words "$corpus/dev_nonnative" "$corpus" "$work/words-said.trn" --model "$model"
-        echo "| ${model#"$work/"} | $(rate "$work/phones.trn" "$work/phones-said.trn") | $(rate "$work/words.trn" "$work/words-said.trn") |"
-    done
-}
-
 for part in $parts; do "$part"; done

@@ -1,14 +1,12 @@
 #!/usr/bin/env bash
 # long.sh - long streams: one stream of a day, and the phoneme error rate against the time since the last reset.
 #
-#   bench/long.sh --corpus DIR [--set dev_native] [--hours 24] [--part all|drift|file|day] [--work exp/long] [--model FILE]
+#   bench/long.sh --corpus DIR [--set dev_native] [--hours 24] [--part all|drift|day] [--work exp/long] [--model FILE]
 #                 [--lexicon FILE] [--linnet build/release/linnet]
 #
 # drift: the utterances of the set end to end, twice, as one stream; per ten minutes the error rate of the files alone (a reset at
 #        every true boundary), with resets at the endpoints that linnet finds, and without any reset. The second half repeats the
 #        utterances of the first, so that only its past differs. Once speaker after speaker, and once shuffled.
-# file:  the utterances of the set shuffled, as one sound: phoneme and word error rates of linnet transcribe with each --reset, of
-#        linnet listen --reset endpoint, and of the files alone.
 # day:   the same sound repeated through one process for --hours of sound, without resets and with resets at endpoints: after each
 #        round its resident memory, its processor time per frame, its phonemes, and their error rate.
 #
@@ -116,39 +114,6 @@ drift() {
         "linnet transcribe $same"
 }
 
-# ---- one file ----------------------------------------------------------------------------------------------------------------------
-
-# rate REF HYP: errors in per cent of tokens
-rate() { per "$1" "$2" | awk '{ e += $2; n += $3 } END { printf "%.2f", 100 * e / n }'; }
-
-# file ENDS: the sound in the order of ENDS, with one utterance as reference
-file() {
-    while read -r _ _ from n; do
-        dd if="$work/all.f32" bs=64K iflag=skip_bytes,count_bytes skip=$((4 * from)) count=$((4 * n)) status=none
-    done < "$1" > "$work/once.f32"
-    in_order() { awk -v text="$1" 'BEGIN { while ((getline line < text) > 0) { k = index(line " ", " ")
-        said[substr(line, 1, k - 1)] = substr(line, k + 1) } } { printf "%s ", said[$1] } END { print "(a-1)" }' "$2"; }
-    one() { tr '\n' ' ' | sed 's/ *$/ (a-1)\n/'; }
-    in_order "$work/ref" "$1" > "$work/ref.phones"
-    in_order "$corpus/$set/text" "$1" > "$work/ref.words"
-    "$linnet" transcribe -q --words --data "$corpus/$set" --audio-root "$corpus" -f text -o "$work/alone.text"
-    in_order "$work/alone" "$1" > "$work/alone.phones"
-    in_order "$work/alone.text" "$1" > "$work/alone.words"
-    for what in phones words; do
-        words=
-        [ $what = phones ] || words="--words --no-readable"
-        for reset in never auto endpoint; do
-            "$linnet" transcribe -q $words --reset $reset --encoding f32le - < "$work/once.f32" | one > "$work/$reset.$what"
-        done
-        "$linnet" listen -q --plain $words --reset endpoint --raw --encoding f32le --no-paced --from - < "$work/once.f32" |
-            sed 's/^\[[^]]*\] *//' | one > "$work/listen.$what"
-    done
-    echo "== $set shuffled, $(($(stat -c %s "$work/once.f32") / 64000)) s as one sound: PER %, WER %"
-    for how in alone never auto endpoint listen; do
-        echo "$how  $(rate "$work/ref.phones" "$work/$how.phones")  $(rate "$work/ref.words" "$work/$how.words")"
-    done
-}
-
 # ---- a day -----------------------------------------------------------------------------------------------------------------------
 
 # day NAME COMMAND...: the sound on its standard input, round after round
@@ -204,10 +169,6 @@ case $part in all | drift)
     drift "$work/ends" "speaker after speaker"
     shuf --random-source=<(yes) "$work/ends" | layout > "$work/shuffled"
     drift "$work/shuffled" "shuffled" ;;
-esac
-case $part in all | file)
-    shuf --random-source=<(yes) "$work/ends" | layout > "$work/shuffled"
-    file "$work/shuffled" ;;
 esac
 case $part in all | day)
     day never.ctm "${transcribe[@]}"
