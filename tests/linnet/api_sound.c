@@ -37,8 +37,7 @@ void api_teardown(void)
 
 linnet_sound in_memory(void)
 {
-    linnet_sound s;
-    linnet_sound_init(&s, sizeof s);
+    DEFAULTS(linnet_sound, s);
     s.samples = sound;
     s.n_samples = N;
     return s;
@@ -46,9 +45,8 @@ linnet_sound in_memory(void)
 
 linnet_decoder *make_decoder(int words, int beam, int n_best)
 {
-    linnet_decoder_options o;
     linnet_decoder *d;
-    linnet_decoder_options_init(&o, sizeof o);
+    DEFAULTS(linnet_decoder_options, o);
     o.words = words;
     o.beam = beam;
     o.n_best = n_best;

@@ -34,6 +34,11 @@ extern linnet_error err;
         ck_assert_msg(strstr(err.message, text) != NULL, "'%s' is not in '%s'", text, err.message);              \
     } while (0)
 
+/* Options with their defaults. */
+#define DEFAULTS(type, name) \
+    type name;               \
+    type##_init(&name, sizeof name)
+
 /* A checked fixture: model and sound; at the end nothing may be left in memory. */
 void api_setup(void);
 void api_teardown(void);

@@ -74,7 +74,6 @@ START_TEST(a_folder_comes_before_the_installed_files)
     static const char lexicon[] = "hello HH AH L OW\n";
     linnet_model *m;
     linnet_decoder *d;
-    linnet_decoder_options o;
     ck_assert_int_eq(mkdir(test_path("en"), 0777), 0);
     test_file("en/added.dict", lexicon, sizeof lexicon - 1);
     const char *path = test_file("en/default.safetensors", "no model", 8);
@@ -82,7 +81,7 @@ START_TEST(a_folder_comes_before_the_installed_files)
     require_says(LINNET_FORMAT, path, linnet_model_load(NULL, NULL, &m, &err));
     remove(path); // what the folder lacks is looked for in the other places
     require_ok(linnet_model_load(NULL, NULL, &m, &err));
-    linnet_decoder_options_init(&o, sizeof o);
+    DEFAULTS(linnet_decoder_options, o);
     o.words = o.no_lm = 1;
     o.lexicon = "added.dict";
     require_ok(linnet_decoder_create(m, &o, &d, &err));
@@ -143,13 +142,12 @@ END_TEST
 // The file of the model, and its bytes in memory, in products of eight bits: the same results.
 START_TEST(eight_bits)
 {
-    linnet_model_options o;
     linnet_model *m[2];
     linnet_result *r[2];
     const linnet_sound s = in_memory();
     size_t n;
     char *bytes = read_model(&n);
-    linnet_model_options_init(&o, sizeof o);
+    DEFAULTS(linnet_model_options, o);
     o.precision = LINNET_INT8;
     require_ok(linnet_model_load(MODEL, &o, &m[0], &err));
     require_ok(linnet_model_load_memory(bytes, n, &o, &m[1], &err));
@@ -172,18 +170,16 @@ static void count_warning(void *context, const char *text)
 
 START_TEST(warnings_go_to_the_callback)
 {
-    linnet_model_options o;
-    linnet_decoder_options d;
     linnet_model *m;
     linnet_decoder *decoder;
     int warnings = 0;
     static const char lexicon[] = "hello HH AH L OW\nthis line has no phones of the model\n";
     const char *path = test_file("lexicon", lexicon, sizeof lexicon - 1);
-    linnet_model_options_init(&o, sizeof o);
+    DEFAULTS(linnet_model_options, o);
     o.warning = count_warning;
     o.warning_context = &warnings;
     require_ok(linnet_model_load(MODEL, &o, &m, &err));
-    linnet_decoder_options_init(&d, sizeof d);
+    DEFAULTS(linnet_decoder_options, d);
     d.words = d.no_lm = 1;
     d.lexicon = path;
     require_ok(linnet_decoder_create(m, &d, &decoder, &err));
@@ -206,8 +202,7 @@ START_TEST(decoders)
     ck_assert_str_eq(linnet_decoder_kind(d), "beam");
     linnet_decoder_destroy(d);
     linnet_decoder_destroy(NULL);
-    linnet_decoder_options o;
-    linnet_decoder_options_init(&o, sizeof o);
+    DEFAULTS(linnet_decoder_options, o);
     const linnet_phrase phrases[] = {{"hello world", 4}, {"...", 4}};
     o.phrases = phrases;
     o.n_phrases = 1;
@@ -317,8 +312,7 @@ START_TEST(results)
         linnet_free(text);
     }
     ck_assert_ptr_null(linnet_format_name(-1));
-    linnet_format_options o;
-    linnet_format_options_init(&o, sizeof o);
+    DEFAULTS(linnet_format_options, o);
     o.id = "me";
     o.with_id = o.ipa = 1;
     require_ok(linnet_result_format(copy, "text", &o, &text, NULL, &err));
@@ -384,10 +378,9 @@ static linnet_result *decode_with(const linnet_decoder_options *o)
 // With a weight of 0 nothing changes; else another alternative may be the best. What a second pass does: test_rescore.c.
 START_TEST(a_second_pass)
 {
-    linnet_decoder_options o;
     const char *network = test_path("network");
     write_word_network(network, lin_pieces_characters, LIN_PIECES_FIRST);
-    linnet_decoder_options_init(&o, sizeof o);
+    DEFAULTS(linnet_decoder_options, o);
     o.words = 1;
     o.beam = 32;
     o.n_best = 8;
@@ -410,14 +403,13 @@ END_TEST
 START_TEST(words_outside_the_lexicon)
 {
     const linnet_sound s = in_memory();
-    linnet_decoder_options o;
     linnet_decoder *d;
     linnet_result *r;
     char *text;
     size_t n;
     int unknown = 0;
     const char *lexicon = test_file("small.dict", "ZEBRA  Z IY1 B R AH0\n", 21);
-    linnet_decoder_options_init(&o, sizeof o);
+    DEFAULTS(linnet_decoder_options, o);
     o.words = 1;
     o.lexicon = lexicon;
     o.no_lm = 1;
@@ -441,9 +433,8 @@ START_TEST(words_outside_the_lexicon)
     linnet_decoder_destroy(d);
     o.g2p = "missing.g2p"; // for zebras
     require_says(LINNET_IO, "missing.g2p", linnet_decoder_create(model, &o, &d, &err));
-    linnet_aligner_options a;
     linnet_aligner *aligner;
-    linnet_aligner_options_init(&a, sizeof a);
+    DEFAULTS(linnet_aligner_options, a);
     a.lexicon = lexicon;
     a.add_lexicon = added;
     a.g2p = "missing.g2p";
@@ -537,20 +528,14 @@ START_TEST(bad_sounds)
     require_fails(LINNET_INVALID, linnet_decode(model, NULL, NULL, &r, &err));
     s.rate_hz = 100;
     require_fails(LINNET_UNSUPPORTED, linnet_decode(model, &s, NULL, &r, &err));
-    s = in_memory();
-    s.channel = 1;
-    require_fails(LINNET_INVALID, linnet_decode(model, &s, NULL, &r, &err));
-    s.channel = -2;
-    require_fails(LINNET_INVALID, linnet_decode(model, &s, NULL, &r, &err));
-    s = in_memory();
-    s.start_s = s.end_s = 1;
-    require_fails(LINNET_INVALID, linnet_decode(model, &s, NULL, &r, &err));
-    s = in_memory();
-    s.start_s = 2 * SECONDS;
-    require_fails(LINNET_INVALID, linnet_decode(model, &s, NULL, &r, &err));
-    s = in_memory();
-    s.n_samples = (size_t)-1;
-    require_fails(LINNET_INVALID, linnet_decode(model, &s, NULL, &r, &err));
+    linnet_sound bad[5];
+    for (int i = 0; i < 5; i++) bad[i] = in_memory();
+    bad[0].channel = 1;
+    bad[1].channel = -2;
+    bad[2].start_s = bad[2].end_s = 1;
+    bad[3].start_s = 2 * SECONDS;
+    bad[4].n_samples = (size_t)-1;
+    for (int i = 0; i < 5; i++) require_fails(LINNET_INVALID, linnet_decode(model, &bad[i], NULL, &r, &err));
     sound[100] = NAN;
     s = in_memory();
     require_fails(LINNET_NUMERIC, linnet_decode(model, &s, NULL, &r, &err));
@@ -604,11 +589,10 @@ END_TEST
 
 START_TEST(alignment)
 {
-    linnet_aligner_options o;
     linnet_aligner *a, *phones;
     linnet_result *r;
     linnet_sound s = in_memory();
-    linnet_aligner_options_init(&o, sizeof o);
+    DEFAULTS(linnet_aligner_options, o);
     o.lexicon = LEXICON;
     require_ok(linnet_aligner_create(model, &o, &a, &err));
     require_ok(linnet_align(a, &s, "oh yeah", &r, &err));
@@ -685,7 +669,6 @@ START_TEST(speakers)
 {
     lin_model *like, *voices;
     linnet_decoder *d;
-    linnet_decoder_options o;
     linnet_result *r, *copy;
     const linnet_sound s = in_memory();
     lin_config c = lin_config_default(3);
@@ -700,7 +683,7 @@ START_TEST(speakers)
     lin_model_destroy(voices);
     lin_model_destroy(like);
     require_ok(linnet_set_data_folder(test_path(""), &err));
-    linnet_decoder_options_init(&o, sizeof o);
+    DEFAULTS(linnet_decoder_options, o);
     o.speakers = 11;
     require_fails(LINNET_INVALID, linnet_decoder_create(model, &o, &d, &err));
     o.speakers = 2;

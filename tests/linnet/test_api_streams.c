@@ -39,9 +39,8 @@ static void drain(linnet_session *s, transcript *t)
 
 static linnet_session *make_session_with(linnet_decoder *d, int can_save, int resets)
 {
-    linnet_session_options o;
     linnet_session *s;
-    linnet_session_options_init(&o, sizeof o);
+    DEFAULTS(linnet_session_options, o);
     ck_assert_int_eq(o.reset_at_endpoints, -1);
     o.decoder = d;
     o.can_save = can_save;
@@ -112,9 +111,8 @@ END_TEST
 static linnet_decoder *make_spotter(void)
 {
     const char *const keywords[] = {"a=0.001", "oh say=0.001", "never heard"};
-    linnet_decoder_options o;
     linnet_decoder *d;
-    linnet_decoder_options_init(&o, sizeof o);
+    DEFAULTS(linnet_decoder_options, o);
     o.lexicon = LEXICON;
     o.keywords = keywords;
     o.n_keywords = 3;
@@ -138,9 +136,8 @@ END_TEST
 
 START_TEST(session_options)
 {
-    linnet_session_options o;
     linnet_session *s;
-    linnet_session_options_init(&o, sizeof o);
+    DEFAULTS(linnet_session_options, o);
     o.rate_hz = 100;
     require_fails(LINNET_UNSUPPORTED, linnet_session_create(model, &o, &s, &err));
     linnet_session_options_init(&o, sizeof o);
@@ -259,8 +256,6 @@ static linnet_model *load_offline(void)
 // What the second model hears in the whole sound is the final form, live and of a fork; it does not begin with what had settled.
 START_TEST(second_pass)
 {
-    linnet_session_options o;
-    linnet_engine_options many;
     linnet_model *offline = load_offline();
     linnet_session *s, *copy;
     linnet_engine *engine;
@@ -269,7 +264,7 @@ START_TEST(second_pass)
     transcript live = {0}, second = {0}, forked = {0};
     const linnet_sound all = in_memory();
     require_ok(linnet_decode(offline, &all, NULL, &whole, &err));
-    linnet_session_options_init(&o, sizeof o);
+    DEFAULTS(linnet_session_options, o);
     o.endpoints = 0;
     o.can_save = 1;
     require_ok(linnet_session_create(model, &o, &s, &err));
@@ -279,7 +274,7 @@ START_TEST(second_pass)
     require_ok(linnet_session_create(model, &o, &s, &err));
     require_ok(linnet_session_push(s, sound, N / 2, &err));
     require_ok(linnet_session_fork(s, &copy, &err));
-    linnet_engine_options_init(&many, sizeof many);
+    DEFAULTS(linnet_engine_options, many);
     many.endpoints = 0;
     many.streams = 1;
     many.queue_s = SECONDS + 1;
@@ -310,7 +305,6 @@ END_TEST
 START_TEST(fewest_errors)
 {
     linnet_decoder_options how;
-    linnet_session_options o;
     linnet_model *first, *offline;
     linnet_decoder *d;
     linnet_session *s;
@@ -320,7 +314,7 @@ START_TEST(fewest_errors)
     const linnet_sound all = in_memory();
     require_ok(linnet_model_load("default", NULL, &first, &err));
     require_ok(linnet_model_load("offline", NULL, &offline, &err));
-    linnet_session_options_init(&o, sizeof o);
+    DEFAULTS(linnet_session_options, o);
     o.endpoints = 0;
     for (int i = 0; i < 3; i++) { // plain, best, what it stands for
         linnet_decoder_options_init(&how, sizeof how);
@@ -412,8 +406,7 @@ enum { STREAMS = 6 };
 
 static linnet_engine_options engine_options(int streams)
 {
-    linnet_engine_options o;
-    linnet_engine_options_init(&o, sizeof o);
+    DEFAULTS(linnet_engine_options, o);
     o.streams = streams;
     o.queue_s = 10;
     o.silence_after_s = 0.4;
@@ -519,7 +512,6 @@ END_TEST
 // Sessions and engines that leave the room in: equal, saved without it, and not loaded by others.
 START_TEST(with_the_room)
 {
-    linnet_model_options m;
     linnet_engine_options o = engine_options(1);
     linnet_model *plain = model;
     linnet_session *heard = make_session(NULL, 1), *s;
@@ -529,7 +521,7 @@ START_TEST(with_the_room)
     transcript start = {0}, rest = {0}, live = {0};
     void *bytes, *more;
     size_t n, n_more;
-    linnet_model_options_init(&m, sizeof m);
+    DEFAULTS(linnet_model_options, m);
     m.dereverb = 0;
     require_ok(linnet_model_load(MODEL, &m, &model, &err));
     const transcript whole = of_session(NULL);
@@ -728,11 +720,10 @@ static linnet_status whole_path(linnet_decoder *d)
 
 static linnet_status session_path(linnet_decoder *d)
 {
-    linnet_session_options o;
     linnet_session *s = NULL, *copy = NULL;
     void *bytes = NULL;
     size_t n;
-    linnet_session_options_init(&o, sizeof o);
+    DEFAULTS(linnet_session_options, o);
     o.decoder = d;
     o.can_save = 1;
     o.silence_after_s = 0.4;
