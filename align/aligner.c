@@ -434,10 +434,8 @@ static lin_status align_tier(lin_aligner *a, const lin_textgrid *grid, const lin
         if (done == LIN_OK) continue;
         out->n_bad++;
         lin_buffer_format(&out->notes, "%s: ", name);
-        lin_buffer_fixed(&out->notes, v->start_s, 3);
-        lin_buffer_text(&out->notes, " to ");
-        lin_buffer_fixed(&out->notes, v->end_s, 3);
-        lin_buffer_format(&out->notes, " s: %s\n", why.message);
+        lin_buffer_json_format(&out->notes, "%.3f to %.3f s: ", v->start_s, v->end_s);
+        lin_buffer_format(&out->notes, "%s\n", why.message);
     }
     result->has_words = !a->is_phones;
     const lin_path one = a->path; // the rest is done with the path of all

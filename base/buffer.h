@@ -41,7 +41,7 @@ void lin_buffer_json(lin_buffer *buffer, const char *text, size_t n);
 
 /*
  * JSON by a format, whose ' is written as ". %s is a string with its quotes, or null; %d and %lld are whole numbers; %.3f is as
- * lin_buffer_fixed writes it. There is nothing else.
+ * lin_buffer_fixed writes it. There is nothing else. Numbers of other texts too, whatever the locale: "%.3f to %.3f s".
  *
  *   lin_buffer_json_format(&out, "{'word':%s,'start':%.3f}", word, start_s);
  */

@@ -386,14 +386,9 @@ static lin_status write_ctm(const lin_tokens *t, lin_buffer *out, lin_error *err
     for (int i = 0; i < t->n; i++) {
         const lin_token token = lin_token_at(t, i);
         lin_buffer_format(out, "%s %d ", r->id, r->channel);
-        lin_buffer_fixed(out, token.start_s, 3);
-        lin_buffer_char(out, ' ');
-        lin_buffer_fixed(out, token.end_s - token.start_s, 3);
-        lin_buffer_char(out, ' ');
+        lin_buffer_json_format(out, "%.3f %.3f ", token.start_s, token.end_s - token.start_s);
         lin_token_spell(t, i, out);
-        lin_buffer_char(out, ' ');
-        lin_buffer_fixed(out, token.confidence, 4);
-        lin_buffer_char(out, '\n');
+        lin_buffer_json_format(out, " %.4f\n", (double)token.confidence);
     }
     if (!t->n) lin_buffer_format(out, ";; %s has no %s\n", r->id, t->words ? "words" : "phones");
     return LIN_OK;
@@ -430,11 +425,7 @@ static void put_line(const lin_result *r, const char *kind, const char *text, li
     put_field(out, r->speaker);
     lin_buffer_text(out, kind);
     put_field(out, text);
-    lin_buffer_char(out, ',');
-    lin_buffer_fixed(out, token.start_s, 3);
-    lin_buffer_char(out, ',');
-    lin_buffer_fixed(out, token.end_s, 3);
-    lin_buffer_char(out, ',');
+    lin_buffer_json_format(out, ",%.3f,%.3f,", token.start_s, token.end_s);
     if (isfinite(token.confidence)) lin_buffer_fixed(out, token.confidence, 4);
     lin_buffer_char(out, ',');
     if (isfinite(token.goodness)) lin_buffer_fixed(out, token.goodness, 4);
@@ -522,11 +513,7 @@ static lin_status write_rttm(const lin_tokens *t, lin_buffer *out, lin_error *er
         until_s = end_s;
         lin_buffer_text(out, "SPEAKER ");
         lin_put_clean(out, r->id, "", 0);
-        lin_buffer_format(out, " %d ", r->channel);
-        lin_buffer_fixed(out, start_s, 3);
-        lin_buffer_char(out, ' ');
-        lin_buffer_fixed(out, end_s - start_s, 3);
-        lin_buffer_text(out, " <NA> <NA> ");
+        lin_buffer_json_format(out, " %d %.3f %.3f <NA> <NA> ", r->channel, start_s, end_s - start_s);
         const size_t name = out->n;
         if (*r->speaker || !number) lin_put_clean(out, *r->speaker ? r->speaker : "unknown", "", 0);
         else lin_buffer_format(out, "S%d", number);

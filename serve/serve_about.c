@@ -17,10 +17,7 @@ static void put_text(lin_buffer *out, const lin_serve_entry *e)
 {
     lin_buffer_format(out, "%s from %s at %s: %d %s, ", e->stream ? "stream" : "upload", e->address, e->path, e->status,
                       e->cause);
-    lin_buffer_fixed(out, e->sound_s, 1);
-    lin_buffer_text(out, " s of sound in ");
-    lin_buffer_fixed(out, e->seconds, 1);
-    lin_buffer_text(out, " s");
+    lin_buffer_json_format(out, "%.1f s of sound in %.1f s", e->sound_s, e->seconds);
 }
 
 void lin_serve_log(lin_serve *s, const lin_serve_entry *e)
@@ -93,8 +90,7 @@ void lin_serve_put_metrics(lin_serve *s, lin_buffer *out)
     const char *const quantiles[] = {"0.5", "0.95", "0.99"};
     for (int i = 0; i < 3; i++) {
         lin_buffer_format(out, "linnet_lag_seconds{quantile=\"%s\"} ", quantiles[i]);
-        lin_buffer_fixed(out, lags[i] * 1e-3, 4);
-        lin_buffer_char(out, '\n');
+        lin_buffer_json_format(out, "%.4f\n", lags[i] * 1e-3);
     }
     put_metric(out, "lost_samples_total", "counter", "Samples that did not fit a queue.", (double)(s->lost + e.lost_samples), 0);
     static const char *const refused[] = {"streams", "address", "lag", "token", "origin", "host", "files", "size"};
