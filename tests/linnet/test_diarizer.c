@@ -122,29 +122,14 @@ END_TEST
 
 /* ---- speakers -------------------------------------------------------------------------------------------------------------- */
 
-static const char *path;
 static lin_voice *voice;
 
 static void enter(void)
 {
-    lin_config c = sized_config(2, 2, 8, 24, BINS, 3);
-    c.voice = SIZE;
-    c.causal = 0;
-    c.stack = 3;
-    c.ahead = 1;
-    lin_model *m = model_of(&c, NULL, 5);
-    for (int i = 0; i < BINS; i++) m->mean[i] = 0, m->istd[i] = 1;
-    lin_model_seal(m);
-    path = test_path("voices.safetensors");
-    ck_assert(lin_model_save(m, path, LIN_F32, &err) == LIN_OK);
-    lin_model_destroy(m);
-    ck_assert(lin_voice_open(path, &voice, &err) == LIN_OK);
+    ck_assert(lin_voice_open(save_voices(SIZE, BINS, 1), &voice, &err) == LIN_OK);
 }
 
-static void leave(void)
-{
-    lin_voice_destroy(voice);
-}
+static void leave(void) { lin_voice_destroy(voice); }
 
 // Frames of a sound: each letter is a second of a voice, whose spectrum it draws, with a little noise; a blank is a pause. In
 // each second of speech there are nine phones.

@@ -8,26 +8,14 @@
 
 enum { SIZE = 16, MIDDLE = PART_SAMPLES + 2000 }; // MIDDLE: in the second utterance, before its first phone has settled
 
-static const char *path;
 static lin_decoding decoding; // greedy, with a network of voices
 
 static void begin(void)
 {
     setup();
-    lin_config c = sized_config(2, 2, 8, 24, D, 3);
-    c.voice = SIZE;
-    c.causal = 0;
-    c.stack = 3;
-    c.ahead = 1;
-    lin_model *m = model_of(&c, NULL, 5);
-    for (int i = 0; i < D; i++) m->mean[i] = 0, m->istd[i] = 0.1F;
-    lin_model_seal(m);
-    path = test_path("voices.safetensors");
-    OK(lin_model_save(m, path, LIN_F32, &err));
-    lin_model_destroy(m);
     const lin_decoding_values values = lin_decoding_default();
     OK(lin_decoding_open(&decoding, &values, recognizer.phones, recognizer.row_seconds, 0, NULL, &err));
-    OK(lin_voice_open(path, &decoding.voice, &err));
+    OK(lin_voice_open(save_voices(SIZE, D, 0.1F), &decoding.voice, &err));
     decoding.speakers = LIN_SPEAKERS_UNKNOWN;
 }
 

@@ -77,4 +77,21 @@ static inline void rows_of(const lin_model *m, const lin_ops *ops, int threads, 
     lin_encoder_destroy(encoder);
 }
 
+/* The path of a network of voices of `size` numbers for so many bins, each multiplied by `scale`. */
+static inline const char *save_voices(int size, int bins, float scale)
+{
+    const char *path = test_path("voices.safetensors");
+    lin_config c = sized_config(2, 2, 8, 24, bins, 3);
+    c.voice = size;
+    c.causal = 0;
+    c.stack = 3;
+    c.ahead = 1;
+    lin_model *m = model_of(&c, NULL, 5);
+    for (int i = 0; i < bins; i++) m->mean[i] = 0, m->istd[i] = scale;
+    lin_model_seal(m);
+    ck_assert_int_eq(lin_model_save(m, path, LIN_F32, NULL), LIN_OK);
+    lin_model_destroy(m);
+    return path;
+}
+
 #endif
