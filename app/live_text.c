@@ -114,8 +114,7 @@ static void put_alternatives(lin_buffer *out, const lin_live_words *words, const
         lin_buffer_json_format(out, ",'score':%.4f,'acoustic':%.4f,'language':%.4f}", r->score, r->acoustic, r->language);
     }
     lin_buffer_char(out, ']');
-    if (text.failed) out->failed = text.failed;
-    lin_buffer_free(&text);
+    lin_scratch_free(&text, out);
 }
 
 void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_session_view *view, const lin_live_texts *texts,

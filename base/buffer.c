@@ -214,3 +214,9 @@ void lin_buffer_free(lin_buffer *b)
     lin_free(b->data);
     *b = (lin_buffer){0};
 }
+
+void lin_scratch_free(lin_buffer *scratch, lin_buffer *out)
+{
+    if (scratch->failed) out->failed = scratch->failed;
+    lin_buffer_free(scratch);
+}

@@ -68,6 +68,7 @@ lin_status lin_buffer_write(const lin_buffer *buffer, FILE *file, const char *na
 
 void lin_buffer_clear(lin_buffer *buffer); /* keeps the memory */
 void lin_buffer_free(lin_buffer *buffer);
+void lin_scratch_free(lin_buffer *scratch, lin_buffer *out); /* `out` has what was in it, and gets its failure */
 
 /* A list of strings that it does not own: operands, phrases, columns. */
 typedef struct lin_list {

@@ -6,9 +6,8 @@
 
 #include "decoder/writers.h"
 
-/* lin_token_spell as a string in `scratch`, which keeps a failure; lin_scratch_free passes it on to `out`. */
+/* lin_token_spell as a string in `scratch`, which keeps a failure. */
 const char *lin_token_text(const lin_tokens *tokens, int i, lin_buffer *scratch);
-void lin_scratch_free(lin_buffer *scratch, lin_buffer *out);
 
 const char *lin_phone_text(const lin_writer_options *options, int label);
 

@@ -153,12 +153,6 @@ const char *lin_token_text(const lin_tokens *t, int i, lin_buffer *scratch)
     return scratch->data && !scratch->failed ? scratch->data : "";
 }
 
-void lin_scratch_free(lin_buffer *scratch, lin_buffer *out)
-{
-    if (scratch->failed) out->failed = scratch->failed;
-    lin_buffer_free(scratch);
-}
-
 /* ---- text and numbers ------------------------------------------------------------------------------------------------------ */
 
 void lin_put_clean(lin_buffer *out, const char *text, const char *keep, char quote)

@@ -198,8 +198,7 @@ void lin_vosk_put_items(lin_buffer *out, const lin_live_words *words, const lin_
         lin_buffer_json_format(out, "{'conf':%.6f,'end':%.3f,'start':%.3f,'word':%s}", item.confidence, item.end_s, item.start_s,
                                lin_text_of(&text));
     }
-    if (text.failed) out->failed = text.failed;
-    lin_buffer_free(&text);
+    lin_scratch_free(&text, out);
 }
 
 static double mean_confidence(const lin_result *r)
@@ -227,8 +226,7 @@ void lin_vosk_put_alternatives(lin_buffer *out, const lin_live_words *words, con
         lin_buffer_json_format(out, ",'text':%s}", lin_text_of(&text));
     }
     lin_buffer_text(out, "]}");
-    if (text.failed) out->failed = text.failed;
-    lin_buffer_free(&text);
+    lin_scratch_free(&text, out);
 }
 
 static int vosk_show(lin_outbox *o, const lin_session_view *view)
@@ -356,8 +354,7 @@ static void put_list(lin_buffer *out, const char *key, const lin_live_words *wor
         }
     }
     lin_buffer_char(out, ']');
-    if (text.failed) out->failed = text.failed;
-    lin_buffer_free(&text);
+    lin_scratch_free(&text, out);
 }
 
 static int sherpa_show(lin_outbox *o, const lin_session_view *view)

@@ -161,8 +161,7 @@ static void put_words(lin_buffer *out, const lin_live_words *words, const lin_re
         lin_buffer_char(out, '}');
     }
     lin_buffer_char(out, ']');
-    if (text.failed) out->failed = text.failed;
-    lin_buffer_free(&text);
+    lin_scratch_free(&text, out);
 }
 
 static lin_status put_segment(lin_buffer *out, const lin_live_words *words, const lin_result *r, int number, int first, int n,
@@ -188,8 +187,7 @@ static lin_status put_segment(lin_buffer *out, const lin_live_words *words, cons
     lin_put_speaker(lin_result_speaker(r, first), out);
     if (how->items_inside) put_words(out, words, r, first, n, 1);
     lin_buffer_char(out, '}');
-    if (text.failed) out->failed = text.failed;
-    lin_buffer_free(&text);
+    lin_scratch_free(&text, out);
     return status;
 }
 

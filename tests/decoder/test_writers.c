@@ -169,13 +169,6 @@ START_TEST(golden)
 }
 END_TEST
 
-static void shift(double seconds)
-{
-    for (int i = 0; i < result.n_phones; i++) result.phones[i].start_s += seconds, result.phones[i].end_s += seconds;
-    for (int i = 0; i < result.n_words; i++) result.words[i].start_s += seconds, result.words[i].end_s += seconds;
-    result.seconds += seconds;
-}
-
 // One header, subtitles numbered through, and each utterance as in a file of its own.
 START_TEST(documents)
 {
@@ -189,7 +182,7 @@ START_TEST(documents)
         static const char *const stories[] = {"nothing", "hostile", "nothing", "story"};
         for (int i = 0; i < 4; i++) {
             read_story(stories[i]);
-            if (i == 3) shift(30);
+            if (i == 3) lin_result_shift(&result, 30), result.seconds += 30;
             OK(lin_write(w, &result, &o, &out, &err));
         }
         ck_assert_int_eq(document.utterances, 4);
