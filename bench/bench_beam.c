@@ -2,10 +2,9 @@
  * bench_beam.c - microseconds of processor time per row in decoder/beam with the default options at several widths, and the
  * share of real time, best of five.
  *
- *   build/release/bench/bench_beam [ROWS.npy|- [LM.arpa|- [rows per second, default 100]]]
+ *   build/release/bench/bench_beam
  *
- * ROWS: the output of linnet posteriors; "-" or none: 3,000 synthetic rows of 40 outputs, blanks and peaks. LM: over phones,
- * whose words correspond to the outputs in order; "-" or none: a synthetic 3-gram. The first lines are without a model.
+ * 3,000 synthetic rows of 40 outputs, blanks and peaks, 100 a second; without a model, and with a synthetic 3-gram.
  */
 #include <math.h>
 #include <stdio.h>
@@ -14,11 +13,10 @@
 
 #include "base/system.h"
 #include "base/memory.h"
-#include "train/lab/npy.h"
 #include "base/hash.h"
 #include "decoder/beam.h"
 
-enum { MADE_V = 40, MADE_T = 3000, REPEATS = 5 };
+enum { V = 40, T = 3000, ROWS_A_SECOND = 100, REPEATS = 5 };
 
 static void give_up(const lin_error *err)
 {
@@ -29,28 +27,28 @@ static void give_up(const lin_error *err)
 // Runs of blanks and of labels, each row uncertain between two outputs to a random degree, the rest from e^-6 down to e^-14.
 static float *make_rows(void)
 {
-    float *rows = lin_alloc((size_t)MADE_T * MADE_V, sizeof *rows);
+    float *rows = lin_alloc((size_t)T * V, sizeof *rows);
     int label = 0, left = 0;
-    for (int t = 0; rows && t < MADE_T; t++) {
+    for (int t = 0; rows && t < T; t++) {
         uint64_t at = (uint64_t)t * 64;
-        double x[MADE_V], sum = 0;
+        double x[V], sum = 0;
         if (!left--) {
-            label = label ? 0 : 1 + (int)lin_random_below(1, at, MADE_V - 1);
+            label = label ? 0 : 1 + (int)lin_random_below(1, at, V - 1);
             left = (int)lin_random_below(1, at + 1, label ? 3 : 6);
         }
-        int rival = (int)lin_random_below(1, at + 2, MADE_V);
-        for (int k = 0; k < MADE_V; k++) {
+        int rival = (int)lin_random_below(1, at + 2, V);
+        for (int k = 0; k < V; k++) {
             x[k] = k == label ? 0 : -6 - 8 * lin_random_uniform(1, at + 8 + (uint64_t)k);
             if (k == rival && k != label) x[k] = -8 * lin_random_uniform(1, at + 3);
             sum += exp(x[k]);
         }
-        for (int k = 0; k < MADE_V; k++) rows[t * MADE_V + k] = (float)(x[k] - log(sum));
+        for (int k = 0; k < V; k++) rows[t * V + k] = (float)(x[k] - log(sum));
     }
     return rows;
 }
 
 // All unigrams, and for each label a third of the bigrams and a tenth of the trigrams that begin with it.
-static lin_ngram *make_model(int V)
+static lin_ngram *make_model(void)
 {
     static char text[8 << 20];
     lin_ngram *lm;
@@ -82,18 +80,13 @@ static lin_ngram *make_model(int V)
     return lm;
 }
 
-// The model's words without <s>, </s> and <unk>.
-static int *map_labels(const lin_ngram *lm, int V)
+static void map_labels(const lin_ngram *lm, int labels[V])
 {
-    int *labels = lin_alloc((size_t)V, sizeof *labels), k = 1;
-    if (!labels) exit(1);
-    for (int word = 0; word < lin_ngram_words(lm) && k < V; word++)
-        if (lin_ngram_word(lm, word)[0] != '<') labels[k++] = word;
-    while (k < V) labels[k++] = LIN_NGRAM_UNKNOWN;
-    return labels;
+    char word[16];
+    for (int k = 1; k < V; k++) labels[k] = lin_ngram_find(lm, word, (size_t)snprintf(word, sizeof word, "p%d", k));
 }
 
-static void measure(const float *rows, int T, int V, const lin_ngram *lm, const int *labels, int width, double rate)
+static void measure(const float *rows, const lin_ngram *lm, const int *labels, int width)
 {
     lin_beam_options options = lin_beam_options_default();
     lin_error err = {0};
@@ -111,47 +104,29 @@ static void measure(const float *rows, int T, int V, const lin_ngram *lm, const 
         double start = lin_now_cpu();
         for (int t = 0; t < T; t += 4) { // as a live stream
             const int n = T - t < 4 ? T - t : 4;
-            if (lin_beam_push(beam, state, NULL, rows + (size_t)t * (size_t)V, n, &settled, &err)) give_up(&err);
+            if (lin_beam_push(beam, state, NULL, rows + (size_t)t * V, n, &settled, &err)) give_up(&err);
         }
         if (lin_beam_finish(beam, state, &settled, &err)) give_up(&err);
         best = fmin(best, lin_now_cpu() - start);
     }
     printf("beam\twidth %d\t%s\t%.2f us/row\t%.3f %% of real time\t%zu bytes\t(%d phones, score %.3f)\n", width,
-           lm ? "with a model" : "no model", 1e6 * best / T, 100 * best / T * rate, lin_beam_bytes(beam), settled.n_phones,
+           lm ? "with a model" : "no model", 1e6 * best / T, 100 * best / T * ROWS_A_SECOND, lin_beam_bytes(beam), settled.n_phones,
            settled.score);
     lin_path_free(&settled);
     lin_free(state);
     lin_beam_destroy(beam);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
     static const int widths[] = {1, 4, 16, 64};
-    lin_error err = {0};
-    float *rows = NULL;
-    size_t T = MADE_T;
-    int V = MADE_V;
-    lin_ngram *lm = NULL;
-    double rate = argc > 3 ? atof(argv[3]) : 100;
-    if (argc > 4 || !(rate > 0)) {
-        fprintf(stderr, "usage: bench_beam [ROWS.npy|- [LM.arpa|- [rows per second]]]\n");
-        return 2;
-    }
-    if (argc > 1 && strcmp(argv[1], "-") != 0) {
-        if (lin_npy_read(argv[1], &rows, &T, &V, &err)) give_up(&err);
-    } else {
-        rows = make_rows();
-    }
-    if (!rows || T < 1 || T > 10000000) return 1;
-    if (argc > 2 && strcmp(argv[2], "-") != 0) {
-        if (lin_ngram_open(argv[2], &lm, &err)) give_up(&err);
-    } else {
-        lm = make_model(V < 64 ? V : 64);
-    }
-    int *labels = map_labels(lm, V);
-    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) measure(rows, (int)T, V, NULL, NULL, widths[i], rate);
-    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) measure(rows, (int)T, V, lm, labels, widths[i], rate);
-    lin_free(labels);
+    float *rows = make_rows();
+    if (!rows) return 1;
+    lin_ngram *lm = make_model();
+    int labels[V];
+    map_labels(lm, labels);
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) measure(rows, NULL, NULL, widths[i]);
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) measure(rows, lm, labels, widths[i]);
     lin_free(rows);
     lin_ngram_destroy(lm);
     return 0;

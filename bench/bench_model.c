@@ -2,7 +2,7 @@
  * bench_model.c - speed of the paper's network (9 layers, 6 heads, width 192, feed-forward 768, every frame): many utterances, a
  * training step, and one live stream; as shares of the peak measured in the same run.
  *
- *   bench_model [--threads N] [--repeats N] [--plain] [--quick] [--precision fp32|bf16|int8] [--cpu-time] [--training]
+ *   bench_model [--threads N] [--repeats N] [--plain] [--precision fp32|bf16|int8] [--cpu-time] [--training]
  *
  * --precision bf16 or int8 alternates with fp32; shares are of the peak of its instruction; nothing is trained in int8.
  * --training: the training steps only. --cpu-time: one thread, in processor time, for a machine with other load. --plain prints
@@ -292,41 +292,39 @@ static lin_status feed(lin_streams *stream, const float *frames, int n, lin_tick
 }
 
 // From features to log-probabilities, like the peers.
-static void bench_stream(const lin_ops *table, const char *prefix, int chunks)
+static void bench_stream(const lin_ops *table, const char *prefix)
 {
+    enum { CHUNKS = 500 };
     lin_model *model = make_model(1, 0);
     lin_encoder *encoder;
     lin_streams *stream;
     must(lin_encoder_create(model, table, &encoder, &err));
     const lin_streams_options one = {.capacity = 1, .exact = 1, .threads = 1};
     must(lin_streams_create(encoder, &one, &stream, &err));
-    float *features = make_features(chunks * CHUNK_FRAMES);
-    double *time = must_have(lin_calloc((size_t)chunks, sizeof *time));
+    float *features = make_features(CHUNKS * CHUNK_FRAMES);
+    double time[CHUNKS];
     lin_tick_results rows;
-    for (int i = 0; i < chunks; i++) {
+    for (int i = 0; i < CHUNKS; i++) {
         const double start = bench_now();
         must(feed(stream, features + (size_t)i * CHUNK_FRAMES * D, CHUNK_FRAMES, &rows));
         time[i] = bench_now() - start;
     }
-    say_chunks(prefix, time, chunks);
+    say_chunks(prefix, time, CHUNKS);
     lin_streams_destroy(stream);
     lin_encoder_destroy(encoder);
     lin_model_destroy(model);
     lin_free(features);
-    lin_free(time);
 }
 
 int main(int argc, char **argv)
 {
     const char *precision = "fp32";
-    int quick = 0, training_only = 0;
+    int training_only = 0;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--plain") == 0) {
             plain = 1;
         } else if (strcmp(argv[i], "--cpu-time") == 0) {
             bench_cpu_time = 1;
-        } else if (strcmp(argv[i], "--quick") == 0) {
-            quick = 1;
         } else if (strcmp(argv[i], "--training") == 0) {
             training_only = 1;
         } else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc) {
@@ -336,7 +334,7 @@ int main(int argc, char **argv)
         } else if (strcmp(argv[i], "--precision") == 0 && i + 1 < argc) {
             precision = argv[++i];
         } else {
-            fprintf(stderr, "usage: bench_model [--threads N] [--repeats N] [--plain] [--quick] [--precision fp32|bf16|int8] "
+            fprintf(stderr, "usage: bench_model [--threads N] [--repeats N] [--plain] [--precision fp32|bf16|int8] "
                             "[--cpu-time] [--training]\n");
             return 2;
         }
@@ -344,7 +342,6 @@ int main(int argc, char **argv)
     if (bench_cpu_time) n_threads = 1;
     if (n_threads < 1 || n_threads > PEAK_THREADS) n_threads = 2;
     if (n_repeats < 1 || n_repeats > MAX_REPEATS) n_repeats = 5;
-    if (quick) n_repeats = 1;
     ops = bench_cpu(precision, &err);
     if (!ops) must(err.status);
     if (ops->precision != LIN_PRECISION_FP32 && !plain) rival = lin_ops_cpu();
@@ -365,7 +362,7 @@ int main(int argc, char **argv)
         bench_training(0, 0.1, "train_bidirectional_ms");
     }
     if (training_only) return 0;
-    bench_stream(ops, "", quick ? 50 : 500);
-    if (rival) bench_stream(rival, "fp32_", quick ? 50 : 500);
+    bench_stream(ops, "");
+    if (rival) bench_stream(rival, "fp32_");
     return 0;
 }
