@@ -367,7 +367,7 @@ static void put_state(report *r, const lin_state_about *a)
 {
     char text[128];
     put_fingerprint(r, "model", a->model);
-    put_number(r, "seconds", "sound", (double)a->samples / a->rate_hz, 3, " s");
+    put_number(r, "seconds", "heard", (double)a->samples / a->rate_hz, 3, " s");
     put_number(r, "decoded_seconds", "decoded", (double)a->rows * a->row_seconds, 3, " s");
     put_text(r, "search", "by", lin_search_name((lin_search_kind)a->kind));
     if (r->json) {

@@ -685,8 +685,8 @@ static void put_text(const validation *d, lin_buffer *out)
 {
     for (int i = 0; i < d->n_sets; i++) {
         put_line(out, d->sets[i].name);
-        lin_buffer_format(out, ": %d utterances, %.1f s, %d speaker%s\n", d->sets[i].n, d->sets[i].seconds,
-                          d->sets[i].speakers, d->sets[i].speakers == 1 ? "" : "s");
+        lin_buffer_format(out, ": %d utterance%s, %.1f s, %d speaker%s\n", d->sets[i].n, d->sets[i].n == 1 ? "" : "s",
+                          d->sets[i].seconds, d->sets[i].speakers, d->sets[i].speakers == 1 ? "" : "s");
     }
     for (int i = 0; i < d->rates.n; i++)
         lin_buffer_format(out, "%s%s: %ld", i ? ", " : "", lin_symbols_text(&d->rates, i), d->rate_counts[i]);
