@@ -64,7 +64,7 @@ static const lin_option options[] = {
              "steps of the network where the path enters a phoneme, as always with --posteriors"},
     LIN_LANGUAGE_ROW(values, language),
     LIN_RESULTS_ROWS(values, results),
-    {.name = "script", .under = "cues", .type = LIN_OPTION_FLAG, .at = offsetof(values, results.cue_script),
+    {.name = "script", .under = "cues", .type = LIN_OPTION_FLAG, .at = offsetof(values, results.cues.script),
      .help = "Each line of the text begins a subtitle"},
     LIN_JOBS_ROW(offsetof(values, jobs)),
     LIN_QUIET_ROW(offsetof(values, quiet), "Print no progress, no summary and no list of words outside the lexicon"),

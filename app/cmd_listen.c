@@ -560,8 +560,7 @@ static lin_status announce(listening *l, lin_error *err)
                                       : " and settled after a second or two");
     }
     if (!l->v->json) return LIN_OK;
-    const char *model = l->live.recognizer.model->name;
-    lin_live_put_begin(&l->out, &(lin_live_begin){source, model ? model : "", rate_hz, channels, l->stats.construction});
+    lin_live_put_begin(&l->out, source, &l->live.recognizer, rate_hz, channels);
     return write_out(l, err);
 }
 

@@ -158,11 +158,12 @@ static void put_delay(lin_buffer *out, const lin_session_delay *d)
                            d->ahead_s * 1e3, d->window_s * 1e3, d->total_s * 1e3);
 }
 
-void lin_live_put_begin(lin_buffer *out, const lin_live_begin *begin)
+void lin_live_put_begin(lin_buffer *out, const char *source, const lin_recognizer *r, int rate_hz, int channels)
 {
-    lin_buffer_json_format(out, "{'type':'begin','source':%s,'rate_hz':%d,'channels':%d,'model':%s", begin->source,
-                           begin->rate_hz, begin->channels, begin->model);
-    put_delay(out, &begin->construction);
+    const lin_session_delay construction = lin_session_construction(r);
+    lin_buffer_json_format(out, "{'type':'begin','source':%s,'rate_hz':%d,'channels':%d,'model':%s", source, rate_hz, channels,
+                           r->model->name ? r->model->name : "");
+    put_delay(out, &construction);
     lin_buffer_text(out, "}\n");
 }
 

@@ -76,13 +76,7 @@ void lin_live_texts_free(lin_live_texts *texts);
 void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_session_view *view, const lin_live_texts *texts,
                        double latency_s);
 
-typedef struct lin_live_begin {
-    const char *source, *model;
-    int rate_hz, channels;
-    lin_session_delay construction;
-} lin_live_begin;
-
-void lin_live_put_begin(lin_buffer *out, const lin_live_begin *begin);
+void lin_live_put_begin(lin_buffer *out, const char *source, const lin_recognizer *r, int rate_hz, int channels);
 /* The phrases were read again; or were not, and why: a message. */
 void lin_live_put_context(lin_buffer *out, int n_phrases, const char *message);
 void lin_live_put_lost(lin_buffer *out, const lin_microphone_report *report, int rate_hz);

@@ -134,14 +134,9 @@ static int check_layout(const lin_results *r, const lin_parsed *parsed, const li
 int lin_results_check(lin_results *r, const lin_parsed *parsed, const lin_results_values *v)
 {
     *r = (lin_results){.values = v, .part = {0, INFINITY}};
-    r->how = (lin_writer_options){.ipa = v->ipa, .word_times = v->word_times, .paragraph_times = v->times};
-    r->how.cues = (lin_cue_options){.width = v->cue_width,
-                                    .rows = v->cue_rows,
-                                    .shortest_ms = (int)(v->cue_min_s * 1000),
-                                    .longest_ms = (int)(v->cue_max_s * 1000),
-                                    .speed = v->cue_speed,
-                                    .gap_ms = v->cue_gap_ms,
-                                    .script = v->cue_script};
+    r->how = (lin_writer_options){.ipa = v->ipa, .word_times = v->word_times, .paragraph_times = v->times, .cues = v->cues};
+    r->how.cues.shortest_ms = (int)(v->cue_min_s * 1000);
+    r->how.cues.longest_ms = (int)(v->cue_max_s * 1000);
     if (v->cue_min_s > v->cue_max_s)
         return lin_misuse(parsed, "--cues min=%g must not be above max=%g", v->cue_min_s, v->cue_max_s);
     // Text for programs is one line, unless an option divides it; text for people: lin_results_make_readable.

@@ -31,7 +31,7 @@ typedef struct lin_results_values {
     const char *format, *output, *output_dir, *input_root;
     int unit, ids, ipa, skip_done, word_times, times, paragraphs, columns;
     double cue_min_s, cue_max_s;
-    int cue_width, cue_rows, cue_speed, cue_gap_ms, cue_script;
+    lin_cue_options cues; /* without those times */
 } lin_results_values;
 
 #define LIN_RESULTS_ROWS(owner, field)                                                                                           \
@@ -57,16 +57,16 @@ typedef struct lin_results_values {
     {.name = "ids", .expert = 1, .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.ids),                                      \
      .help = "Begin each line of text with the name of its file, even if there is only one file"},                               \
     {.name = "cues", .type = LIN_OPTION_SETTINGS, .help = "How subtitles (srt, vtt) are laid out"},                              \
-    LIN_SETTING_ROW("cues", "width", INT, offsetof(owner, field.cue_width), "42", 10, 200, NULL,                                 \
+    LIN_SETTING_ROW("cues", "width", INT, offsetof(owner, field.cues.width), "42", 10, 200, NULL,                                \
         "Characters of a subtitle's longest line"),                                                                              \
-    LIN_SETTING_ROW("cues", "rows", INT, offsetof(owner, field.cue_rows), "2", 1, 2, NULL, "Most lines of a subtitle"),          \
+    LIN_SETTING_ROW("cues", "rows", INT, offsetof(owner, field.cues.rows), "2", 1, 2, NULL, "Most lines of a subtitle"),         \
     LIN_SETTING_ROW("cues", "min", DOUBLE, offsetof(owner, field.cue_min_s), "1", 0.1, 10, "S",                                  \
         "Shortest time on the screen, unless the next subtitle comes before"),                                                   \
     LIN_SETTING_ROW("cues", "max", DOUBLE, offsetof(owner, field.cue_max_s), "7", 1, 60, "S", "Longest time on the screen"),     \
-    LIN_SETTING_ROW("cues", "speed", INT, offsetof(owner, field.cue_speed), "17", 5, 100, NULL,                                  \
+    LIN_SETTING_ROW("cues", "speed", INT, offsetof(owner, field.cues.speed), "17", 5, 100, NULL,                                 \
         "Characters that people read in a second. A subtitle stays so long if the speech allows it, and long text is divided "   \
         "so that it does"),                                                                                                      \
-    LIN_SETTING_ROW("cues", "gap", INT, offsetof(owner, field.cue_gap_ms), "0", 0, 1000, "MS",                                   \
+    LIN_SETTING_ROW("cues", "gap", INT, offsetof(owner, field.cues.gap_ms), "0", 0, 1000, "MS",                                  \
         "Shortest time between two subtitles"),                                                                                  \
     {.name = "word-times", .under = "cues", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.word_times),                    \
      .help = "vtt: mark the time of each word inside its subtitle"},                                                             \

@@ -472,9 +472,7 @@ static lin_status linnet_parse(const char *text, size_t n, lin_message *m, lin_e
 
 static void linnet_put_begin(const lin_client *c, lin_buffer *out)
 {
-    const lin_recognizer *r = &c->serve->live.recognizer;
-    lin_live_put_begin(out, &(lin_live_begin){"stream", r->model->name ? r->model->name : "", c->config.rate_hz,
-                                              c->config.channels, lin_session_construction(r)});
+    lin_live_put_begin(out, "stream", &c->serve->live.recognizer, c->config.rate_hz, c->config.channels);
     if (out->n) out->n--; // its line end
 }
 
