@@ -209,19 +209,16 @@ endif
 # Records of the compiler flags and of the sources in the archives: rewritten only when they change, so that other flags or an added
 # or removed source rebuild what depends on them.
 $B/flags: FORCE
-	@mkdir -p $(@D)
 	@tools/record.sh $@ '$(CC) $(CPPFLAGS) $(CFLAGS) $(PKG_CFLAGS) $(foreach i,$(ISA_SETS),$i: $(ISA_$i)) $(DEFAULT_PREFIX) \
 		$(CFLAGS_tests) $(CXX) $(CXXFLAGS) $(OPUS)'
 
 # The place of installation, compiled into two objects: another PREFIX compiles only these and links.
 $B/prefix: FORCE
-	@mkdir -p $(@D)
 	@tools/record.sh $@ '$(PREFIX)'
 
 $O/linnet/find.o $O/base/system.o: $B/prefix
 
 $B/link: FORCE
-	@mkdir -p $(@D)
 	@tools/record.sh $@ '$(CC) $(CFLAGS) $(LDFLAGS) $(LDLIBS) $(APP_LIBS) $(WEB_LIBS) $(CHECK_LIBS) $(LIB_OBJ) $(APP_SRC) $(SUPPORT_SRC) \
 		$(EMULATED_OBJ)'
 

@@ -21,28 +21,23 @@ $B/gpu_limits: bench/gpu_limits.c $(CUDA_DIR)/flags
 
 # The programs of the kit, which find their libraries in ../lib, also those that these need (no --enable-new-dtags).
 KIT := build/kit/linnet-gpu-kit
-KIT_LDFLAGS := $(filter-out -Wl$(comma)-rpath$(comma)%,$(LDFLAGS)) -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../lib'
 KIT_TESTS := $(GPU_TEST_SRC:tests/cuda/%.c=$(KIT)/tests/%)
+$(KIT)/bin/linnet $(KIT)/bin/bench_gpu $(KIT_TESTS): private LDFLAGS := -s $(filter-out -Wl$(comma)-rpath$(comma)%,$(LDFLAGS)) \
+	-Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../lib'
 
 $(KIT)/bin/linnet: $(APP_OBJ) $B/liblinnet.a
 $(KIT)/bin/bench_gpu: $(GPU_BENCH_OBJ) $B/liblinnet.a
 $(KIT)/bin/linnet $(KIT)/bin/bench_gpu:
-	@mkdir -p $(@D)
-	$(SAY) "  LINK  $@"
-	$(Q)$(CC) $(CFLAGS) $(KIT_LDFLAGS) $^ $(LDLIBS) $(APP_LIBS) -s -o $@
+	$(call link,$(CC) $(CFLAGS),$(APP_LIBS))
 
 $(KIT)/tests/%: build/gpu/tests/cuda/%.o build/gpu/libsupport.a $B/liblinnet.a
-	@mkdir -p $(@D)
-	$(SAY) "  LINK  $@"
-	$(Q)$(CC) $(CFLAGS) $(KIT_LDFLAGS) $^ $(CHECK_LIBS) $(LDLIBS) -s -o $@
+	$(call link,$(CC) $(CFLAGS),$(CHECK_LIBS))
 
 $(KIT)/lib/linnet/liblinnet_cuda.so: $(CUDA_SO)
-	@mkdir -p $(@D)
-	@cp -f $< $@
+	@install -D $< $@
 
 $(KIT)/bin/gpu_limits: $B/gpu_limits
-	@mkdir -p $(@D)
-	@cp -f $< $@
+	@install -D $< $@
 
 kit-files: $(KIT)/bin/linnet $(KIT)/bin/bench_gpu $(KIT_TESTS) $(if $(NVCC),$(KIT)/lib/linnet/liblinnet_cuda.so $(KIT)/bin/gpu_limits)
 	@CUBLASLT='$(if $(NVCC),$(CUDA_LIB))' CACHES='$(CACHES)' KIT_MB='$(KIT_MB)' ARCHS='$(CUDA_ARCHS)' tools/gpu-kit.sh $(KIT)

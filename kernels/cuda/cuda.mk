@@ -47,7 +47,6 @@ cuda-compiles: $(CUDA_SO)
 		[ -z "$$names" ] || { echo "$< exports $$names"; exit 1; }
 
 $(CUDA_DIR)/flags: FORCE
-	@mkdir -p $(@D)
 	@tools/record.sh $@ '$(NVCC) $(CUDA_VERSION) $(CPPFLAGS) $(NVCCFLAGS) $(CUDA_SRC)'
 
 $(CUDA_DIR)/%.o: %.cu $(CUDA_DIR)/flags
@@ -64,12 +63,10 @@ $(CUDA_SO): $(CUDA_OBJ)
 		-Xlinker -rpath,'$$ORIGIN',-rpath,$(CUDA_LIB),--exclude-libs,ALL -o $@
 
 $B/liblinnet_cuda.so: $(CUDA_SO)
-	@mkdir -p $(@D)
-	@cp -f $< $@
+	@install -D $< $@
 
 # The driver that the messages of the program ask for.
 $B/cuda-version: FORCE
-	@mkdir -p $(@D)
 	@tools/record.sh $@ '$(CUDA_VERSION)'
 $O/kernels/backend.o: $B/cuda-version
 $O/kernels/backend.o: ISA := $(if $(CUDA_VERSION),-DLIN_CUDA_VERSION=$(CUDA_VERSION))
