@@ -246,15 +246,13 @@ int lin_greedy_pending(const lin_greedy *g, lin_path_phone *phone)
     return 1;
 }
 
-// Index of the largest of n values, the first of equal ones; -1 if one is NaN or the largest is infinite.
+// Index of the largest of n values, the first of equal ones.
 static int best_of(const float *row, int n)
 {
-    int best = 0, ordered = row[0] == row[0];
-    for (int i = 1; i < n; i++) {
-        ordered &= row[i] == row[i];
+    int best = 0;
+    for (int i = 1; i < n; i++)
         if (row[i] > row[best]) best = i;
-    }
-    return ordered && isfinite(row[best]) ? best : -1;
+    return best;
 }
 
 lin_status lin_greedy_push(lin_greedy *greedy, const float *logp, int n_frames, lin_path *settled, lin_error *err)
@@ -262,14 +260,12 @@ lin_status lin_greedy_push(lin_greedy *greedy, const float *logp, int n_frames, 
     lin_greedy g = *greedy;
     int n = settled->n_phones;
     if (n_frames < 0 || g.n_outputs < 1) return lin_fail(err, LIN_INVALID, "greedy decoding of %d frames", n_frames);
+    LIN_TRY(lin_rows_check_numbers(logp, n_frames, g.n_outputs, g.frame, err));
     LIN_TRY(lin_path_reserve(settled, n_frames, 0, err));
     assert(holds(&g));
     for (int t = 0; t < n_frames; t++) {
         const float *row = logp + (int64_t)t * g.n_outputs;
-        int label = best_of(row, g.n_outputs);
-        if (label < 0) {
-            return lin_fail(err, LIN_NUMERIC, "frame %lld: the log-probabilities are not numbers", (long long)g.frame);
-        }
+        const int label = best_of(row, g.n_outputs);
         if (label != g.label) {
             n += lin_greedy_pending(&g, &settled->phones[n]);
             g.label = label;
