@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "decoder/rows.h"
 
 enum { BLOCK_ROWS = 2048, BLOCK_BYTES = 1 << 14, WIDEN = 4 };
 
@@ -296,25 +297,18 @@ static void drop(lin_align *a, int s)
     a->scores[s] = -INFINITY;
 }
 
-static double best_label(const float *row, int V)
-{
-    float most = row[0];
-    for (int v = 1; v < V; v++) most = row[v] > most ? row[v] : most;
-    return (double)most;
-}
-
 // Of a row of speech that is not in the text: as a blank, or as any phone at a cost.
 static float other_speech(const lin_align *a, int64_t t)
 {
     const float *row = lin_align_row(a, t);
-    return fmaxf(row[0], (float)(best_label(row, a->V) + LIN_ALIGN_OTHER));
+    return fmaxf(row[0], (float)((double)lin_row_most(row, a->V) + LIN_ALIGN_OTHER));
 }
 
 // Row number a->done, which is stored.
 static lin_status pass_row(lin_align *a, lin_error *err)
 {
     const float *row = a->now;
-    const double greedy = best_label(lin_align_row(a, a->done), a->V);
+    const double greedy = (double)lin_row_most(lin_align_row(a, a->done), a->V);
     memcpy(a->now, lin_align_row(a, a->done), (size_t)a->V * sizeof *a->now);
     a->now[a->V] = (float)(greedy + LIN_ALIGN_ANY);
     a->now[a->V + 1] = a->others ? other_speech(a, a->done) : -INFINITY;
@@ -501,7 +495,7 @@ static void find_worst(lin_align *a, const int32_t *path)
             const int label = a->graph->states[path[at]].label;
             const double behind = label == a->V  ? LIN_ALIGN_ANY
                                   : label > a->V ? 0
-                                                 : (double)row[label] - best_label(row, a->V);
+                                                 : (double)row[label] - (double)lin_row_most(row, a->V);
             sum += at == t ? behind : -behind;
         }
         if (t >= stretch - 1 && sum < worst) {
@@ -665,7 +659,7 @@ static double behind_best(const lin_align *a, const int32_t *states)
     for (int64_t t = 0; t < a->T; t++) {
         if (a->graph->states[states[t]].label <= a->V) continue;
         if (t == 0 || states[t] != states[t - 1]) behind -= (double)a->graph->states[states[t]].logp;
-        behind += best_label(lin_align_row(a, t), a->V) - (double)other_speech(a, t);
+        behind += (double)lin_row_most(lin_align_row(a, t), a->V) - (double)other_speech(a, t);
     }
     return behind;
 }

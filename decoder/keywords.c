@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
+#include "decoder/rows.h"
 
 // No frame costs more: a phone that the network missed altogether is one bad phone, not the end of the keyword.
 #define WORST (-8.0f)
@@ -221,8 +222,7 @@ void lin_keywords_push(const lin_keywords *k, void *state, const float *logp, in
     peak *p = peaks(state);
     for (int t = 0; t < n_frames; t++, h->frame++) {
         const float *row = logp + (int64_t)t * k->V;
-        float best = row[0];
-        for (int i = 1; i < k->V; i++) best = fmaxf(best, row[i]);
+        const float best = lin_row_most(row, k->V);
         for (int i = 0; i < k->n_chains; i++) {
             const chain *c = &k->chains[i];
             cell *paths = cells(k, state) + c->first;

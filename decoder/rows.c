@@ -70,10 +70,9 @@ void lin_sums_begin(lin_sums *q, double blank, double label)
 
 double lin_sums_scaled(const float *row, int V, double *p)
 {
-    float most = row[0];
-    for (int v = 1; v < V; v++) most = row[v] > most ? row[v] : most;
-    for (int v = 0; v < V; v++) p[v] = exp((double)row[v] - (double)most);
-    return (double)most;
+    const double most = (double)lin_row_most(row, V);
+    for (int v = 0; v < V; v++) p[v] = exp((double)row[v] - most);
+    return most;
 }
 
 static double of_label(const lin_sums *q, int i, const double *p)

@@ -27,6 +27,14 @@ lin_status lin_rows_check(const float *logp, int64_t n_rows, int V, int64_t firs
  */
 lin_status lin_rows_check_numbers(const float *logp, int64_t n_rows, int V, int64_t first_frame, lin_error *err);
 
+/* The largest number of a row. */
+static inline float lin_row_most(const float *row, int V)
+{
+    float most = row[0];
+    for (int v = 1; v < V; v++) most = row[v] > most ? row[v] : most;
+    return most;
+}
+
 /* The k-th largest, 1 <= k <= n, of x [n], whose order changes: the threshold of a beam. None of them may be NaN. Hoare's
  * selection, linear time on average. */
 static inline double lin_select_largest(double *x, int n, int k)

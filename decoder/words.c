@@ -416,13 +416,6 @@ static void change_context(const lin_words *w, lin_words_view *s, const lin_word
     }
 }
 
-static float largest(const float *row, int V)
-{
-    float most = row[0];
-    for (int v = 1; v < V; v++) most = row[v] > most ? row[v] : most;
-    return most;
-}
-
 // Reserves memory for all that may be settled, so that nothing fails half way.
 static lin_status reserve(const lin_words_view *s, int n_frames, lin_path *settled, lin_error *err)
 {
@@ -455,7 +448,7 @@ lin_status lin_words_push(const lin_words *w, void *state, const lin_word_contex
         const lin_words_moved moved = lin_words_row(w, &s, row);
         lin_words_keep_row(w, &s, row, moved == LIN_WORDS_IMPOSSIBLE);
         s.h->frame++;
-        if (w->grammar && moved != LIN_WORDS_IMPOSSIBLE) s.h->loop += (double)largest(row, w->V);
+        if (w->grammar && moved != LIN_WORDS_IMPOSSIBLE) s.h->loop += (double)lin_row_most(row, w->V);
         if (moved != LIN_WORDS_STAYED) settle(w, &s, settled);
     }
     release_table(w, s.scores);
