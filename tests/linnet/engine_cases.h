@@ -15,12 +15,6 @@
 
 enum { D = 8, V = 5, MOST_EVENTS = 4000, RATE = 16000 };
 
-#define ok(call)                                                               \
-    do {                                                                       \
-        lin_error ok_err = {0}, *err = &ok_err;                                \
-        test_require((call) == LIN_OK, "%s: %s", #call, ok_err.message);       \
-    } while (0)
-
 /* ---- a model, sound, and what comes of it without an engine ---------------------------------------------------------------- */
 
 /* The judge is on the CPU. Where the engine is elsewhere, confidences may differ by so much. */
@@ -60,8 +54,8 @@ static inline void normalize(lin_model *m, const lin_fbank_config *config)
     float frames[FRAMES * D];
     int n;
     voice v = speak(1, RATE, 1, 1);
-    ok(lin_fbank_create(config, &fbank, err));
-    ok(lin_fbank_push(fbank, v.samples, v.n, frames, FRAMES, &n, err));
+    OK(lin_fbank_create(config, &fbank, &err));
+    OK(lin_fbank_push(fbank, v.samples, v.n, frames, FRAMES, &n, &err));
     for (int d = 0; d < D; d++) {
         double sum = 0, squares = 0;
         for (int t = 0; t < n; t++) sum += (double)frames[t * D + d];
@@ -91,7 +85,7 @@ static inline void begin_on(lin_recognizer *r, const shape *s, const lin_ops *op
     }
     const lin_features features = lin_features_default();
     memset(r, 0, sizeof *r);
-    ok(lin_model_create(&c, &features, NULL, 5, &r->model, err));
+    OK(lin_model_create(&c, &features, NULL, 5, &r->model, &err));
     test_fill_f32(r->model->values, r->model->params.n_elements, 6, -0.4, 0.4);
     for (int i = 0; i < r->model->params.n_tensors; i++) { // so that labels change from row to row
         const lin_param *t = &r->model->params.table[i];
@@ -102,8 +96,8 @@ static inline void begin_on(lin_recognizer *r, const shape *s, const lin_ops *op
     r->fbank = lin_fbank_from_model(&features, D);
     normalize(r->model, &r->fbank);
     lin_model_seal(r->model);
-    ok(lin_encoder_create(r->model, ops, &r->encoder, err));
-    ok(lin_encoder_create(r->model, lin_ops_cpu(), &judge, err));
+    OK(lin_encoder_create(r->model, ops, &r->encoder, &err));
+    OK(lin_encoder_create(r->model, lin_ops_cpu(), &judge, &err));
     slack = ops->on_host ? 0 : 1e-3;
     r->streams = 1;
     r->row_seconds = c.stack * features.hop_ms / 1000;
@@ -177,11 +171,11 @@ static inline void alone(const lin_recognizer *r, const lin_engine_options *o, c
     lin_extractor *extractor;
     options.fbank = r->fbank;
     memset(want, 0, sizeof *want);
-    ok(lin_extractor_create(v->rate, v->channels, &options, &extractor, err));
+    OK(lin_extractor_create(v->rate, v->channels, &options, &extractor, &err));
     int capacity = lin_extractor_most_out(extractor, v->n) + 400, n, rest;
     float *frames = malloc((size_t)(capacity * D) * sizeof *frames), *logp = malloc((size_t)(capacity * V) * sizeof *logp);
-    ok(lin_extractor_push(extractor, v->samples, v->n, frames, capacity, &n, err));
-    ok(lin_extractor_finish(extractor, frames + n * D, capacity - n, &rest, err));
+    OK(lin_extractor_push(extractor, v->samples, v->n, frames, capacity, &n, &err));
+    OK(lin_extractor_finish(extractor, frames + n * D, capacity - n, &rest, &err));
     n += rest;
     lin_streams *stream = one_stream(judge, 1, 0);
     lin_greedy greedy;
@@ -192,11 +186,11 @@ static inline void alone(const lin_recognizer *r, const lin_engine_options *o, c
     int64_t row = 0;
     for (int first = 0, again = 1; again;) {
         int i = 0;
-        ok(lin_streams_reset(stream, 0, err));
+        OK(lin_streams_reset(stream, 0, &err));
         const int rows = one_stream_feed(stream, D, V, frames + first * D, n > first ? n - first : 0, 1, logp);
         lin_greedy_reset(&greedy, V, row, 0);
         for (again = 0; i < rows && !again; i++, row++) {
-            ok(lin_greedy_push(&greedy, logp + i * V, 1, &path, err));
+            OK(lin_greedy_push(&greedy, logp + i * V, 1, &path, &err));
             note_path(r, want, &path);
             if (!o->endpoints) continue;
             double sum = 0;
@@ -204,7 +198,7 @@ static inline void alone(const lin_recognizer *r, const lin_engine_options *o, c
                 sum += exp((double)frames[(first + i * stack) * D + k]);
             const lin_endpoint_rule rule = lin_endpoint_push(&endpoint, logp + i * V, sum > 0 ? 10 * log10(sum) : NAN);
             if (!rule) continue;
-            ok(lin_greedy_finish(&greedy, &path, err));
+            OK(lin_greedy_finish(&greedy, &path, &err));
             note_path(r, want, &path);
             if (want->n && want->events[want->n - 1].kind == PHONE)
                 add_note(want, (noted){.kind = UTTERANCE_END, .end = LINNET_BEFORE + (int)(rule - LIN_ENDPOINT_BEFORE),
@@ -214,7 +208,7 @@ static inline void alone(const lin_recognizer *r, const lin_engine_options *o, c
         }
         first += i * stack;
         if (again) continue;
-        ok(lin_greedy_finish(&greedy, &path, err));
+        OK(lin_greedy_finish(&greedy, &path, &err));
         note_path(r, want, &path);
     }
     add_note(want, (noted){.kind = END, .end_s = (double)v->n / v->rate});
@@ -296,7 +290,7 @@ static inline void *produce(void *argument)
         push_all(c->engine, c->ids[i], v, at[i], n);
         at[i] += n;
         if (at[i] == v->n) {
-            ok(lin_engine_finish(c->engine, c->ids[i], err));
+            OK(lin_engine_finish(c->engine, c->ids[i], &err));
             at[i]++;
             left--;
         }
@@ -313,12 +307,12 @@ static inline void run_group(lin_recognizer *r, lin_engine_options *o, group *c)
     memset(c, 0, sizeof *c);
     o->context = c;
     o->views = o->endpoints;
-    ok(lin_engine_create(r, o, &c->engine, err));
+    OK(lin_engine_create(r, o, &c->engine, &err));
     for (int i = 0; i < N; i++) {
         const double seconds = i == 5 ? 0.01 : i == 11 ? 0 : seconds_each - 0.1 * i;
         c->voices[i] = speak(100 + (uint64_t)i, rates[i % 6], channels[i % 6], seconds);
         alone(r, o, &c->voices[i], &c->want[i]);
-        ok(lin_engine_open(c->engine, rates[i % 6], channels[i % 6], &c->got[i], &c->ids[i], err));
+        OK(lin_engine_open(c->engine, rates[i % 6], channels[i % 6], &c->got[i], &c->ids[i], &err));
     }
     for (int i = 0; i < PRODUCERS; i++) {
         producers[i] = (producer){c, i};

@@ -72,7 +72,7 @@ static void note_for(void *context, const lin_engine_event *event)
 static void hear(lin_engine *engine, lin_engine_id id, const voice *v, notes *got)
 {
     for (int at = 0; at < v->n; at += 640) push_all(engine, id, v, at, v->n - at < 640 ? v->n - at : 640);
-    ok(lin_engine_finish(engine, id, err));
+    OK(lin_engine_finish(engine, id, &err));
     wait_for_end(got);
 }
 
@@ -84,8 +84,8 @@ START_TEST(admission)
     begin(&r, &shapes[0]);
     lin_engine_options o = lin_engine_default(3);
     o.shards = 2;
-    ok(lin_engine_create(&r, &o, &engine, err));
-    for (int i = 0; i < 3; i++) ok(lin_engine_open(engine, RATE, 1, NULL, &ids[i], err));
+    OK(lin_engine_create(&r, &o, &engine, &err));
+    for (int i = 0; i < 3; i++) OK(lin_engine_open(engine, RATE, 1, NULL, &ids[i], &err));
     FAILS(lin_engine_open(engine, RATE, 1, NULL, &extra, &err), LIN_TOO_SMALL, "all 3 streams are taken");
     FAILS(lin_engine_open(engine, 100, 1, NULL, &extra, &err), LIN_UNSUPPORTED, "");
     lin_engine_stats_get(engine, &stats);
@@ -93,7 +93,7 @@ START_TEST(admission)
     ck_assert_int_eq(stats.refused, 1);
     lin_engine_close(engine, ids[1]);
     lin_engine_close(engine, ids[1]);
-    ok(lin_engine_open(engine, RATE, 1, NULL, &extra, err));
+    OK(lin_engine_open(engine, RATE, 1, NULL, &extra, &err));
     const float silence[160] = {0};
     ck_assert(extra != ids[1] && extra != 0); // the same place, another stream
     FAILS(lin_engine_push(engine, ids[1], silence, 160, &err), LIN_INVALID, "no open stream");
@@ -101,12 +101,12 @@ START_TEST(admission)
     FAILS(lin_engine_reset(engine, ids[1], &err), LIN_INVALID, "");
     FAILS(lin_engine_push(engine, 12345678, silence, 160, &err), LIN_INVALID, "");
     FAILS(lin_engine_push(engine, extra, silence, -1, &err), LIN_INVALID, "");
-    ok(lin_engine_push(engine, extra, silence, 0, err));
-    ok(lin_engine_push(engine, extra, silence, 160, err));
+    OK(lin_engine_push(engine, extra, silence, 0, &err));
+    OK(lin_engine_push(engine, extra, silence, 160, &err));
     const lin_engine_id stale = extra;
     lin_engine_close(engine, stale);
     FAILS(lin_engine_open(engine, 44100, 65, NULL, &extra, &err), LIN_UNSUPPORTED, "");
-    ok(lin_engine_open(engine, 44100, 2, NULL, &extra, err)); // closed by destroy
+    OK(lin_engine_open(engine, 44100, 2, NULL, &extra, &err)); // closed by destroy
     lin_engine_destroy(engine);
 
     lin_engine_options bad[6];
@@ -137,12 +137,12 @@ START_TEST(dead)
     o.deliver = note_for;
     o.shards = 1;
     o.max_wait_ms = 20;
-    ok(lin_engine_create(&r, &o, &engine, err));
+    OK(lin_engine_create(&r, &o, &engine, &err));
     voice v = speak(9, RATE, 1, 3);
     alone(&r, &o, &v, &want);
-    ok(lin_engine_open(engine, RATE, 1, &of_dead, &ids[0], err));
-    ok(lin_engine_open(engine, RATE, 1, &got, &ids[1], err));
-    ok(lin_engine_push(engine, ids[0], v.samples, 400 + 160, err)); // two frames of a chunk of four, and then nothing for ever
+    OK(lin_engine_open(engine, RATE, 1, &of_dead, &ids[0], &err));
+    OK(lin_engine_open(engine, RATE, 1, &got, &ids[1], &err));
+    OK(lin_engine_push(engine, ids[0], v.samples, 400 + 160, &err)); // two frames of a chunk of four, and then nothing for ever
     hear(engine, ids[1], &v, &got);
     compare("beside a dead one", &got, &want);
     for (lin_engine_stats_get(engine, &stats); stats.rows < 298 + 2; lin_engine_stats_get(engine, &stats)) pause_ms(5);
@@ -165,8 +165,8 @@ START_TEST(overflow_and_nonsense)
     lin_engine_options o = lin_engine_default(1);
     o.queue_s = 0.5;
     o.deliver = note_for;
-    ok(lin_engine_create(&r, &o, &engine, err));
-    ok(lin_engine_open(engine, RATE, 1, &got, &id, err));
+    OK(lin_engine_create(&r, &o, &engine, &err));
+    OK(lin_engine_open(engine, RATE, 1, &got, &id, &err));
     voice v = speak(3, RATE, 1, 0.4), much = speak(4, RATE, 1, 3);
     alone(&r, &o, &v, &want);
     push_all(engine, id, &v, 0, 3000);
@@ -174,7 +174,7 @@ START_TEST(overflow_and_nonsense)
     much.samples[77] = NAN;
     FAILS(lin_engine_push(engine, id, much.samples, 100, &err), LIN_NUMERIC, "sample 77 of channel 1");
     push_all(engine, id, &v, 3000, v.n - 3000);
-    ok(lin_engine_finish(engine, id, err));
+    OK(lin_engine_finish(engine, id, &err));
     FAILS(lin_engine_finish(engine, id, &err), LIN_INVALID, "");
     FAILS(lin_engine_push(engine, id, v.samples, 1, &err), LIN_INVALID, "");
     wait_for_end(&got);
@@ -200,11 +200,11 @@ START_TEST(failure)
     begin(&r, &shapes[0]);
     lin_encoder_destroy(r.encoder);
     r.model->values[r.model->params.table[r.model->params.output[1]].offset] = NAN;
-    ok(lin_encoder_create(r.model, lin_ops_cpu(), &r.encoder, err));
+    OK(lin_encoder_create(r.model, lin_ops_cpu(), &r.encoder, &err));
     lin_engine_options o = lin_engine_default(1);
     o.deliver = note_for;
-    ok(lin_engine_create(&r, &o, &engine, err));
-    ok(lin_engine_open(engine, RATE, 1, &got, &id, err));
+    OK(lin_engine_create(&r, &o, &engine, &err));
+    OK(lin_engine_open(engine, RATE, 1, &got, &id, &err));
     voice v = speak(3, RATE, 1, 0.2);
     for (int life = 0; life < 2; life++) {
         memset(&got, 0, sizeof got);
@@ -214,7 +214,7 @@ START_TEST(failure)
         ck_assert_int_eq(got.events[0].status, LIN_NUMERIC);
         ck_assert_int_eq(lin_engine_push(engine, id, v.samples, 10, NULL), LIN_INVALID);
         ck_assert_int_eq(lin_engine_finish(engine, id, NULL), LIN_INVALID);
-        ok(lin_engine_reset(engine, id, err));
+        OK(lin_engine_reset(engine, id, &err));
     }
     lin_engine_destroy(engine);
     free(v.samples);
@@ -243,25 +243,25 @@ START_TEST(no_event_after_reset_or_close)
     lin_engine_options o = lin_engine_default(2);
     o.deliver = note_slowly;
     o.shards = 1;
-    ok(lin_engine_create(&r, &o, &engine, err));
+    OK(lin_engine_create(&r, &o, &engine, &err));
     voice v[2] = {speak(3, RATE, 1, 1), speak(4, 8000, 1, 1)};
     for (int turn = 0; turn < 40; turn++) {
         const voice *now = &v[turn % 2];
         notes *got = calloc(1, sizeof *got);
         alone(&r, &o, now, &want);
-        ok(lin_engine_open(engine, now->rate, now->channels, got, &id, err));
+        OK(lin_engine_open(engine, now->rate, now->channels, got, &id, &err));
         for (uint64_t life = 0; life < 3; life++) {
             const int n = (int)lin_random_below(8, 3 * (uint64_t)turn + life, (uint32_t)now->n);
             for (int at = 0; at + 300 < n; at += 300) push_all(engine, id, now, at, 300);
-            if (life == 1) ok(lin_engine_finish(engine, id, err));
+            if (life == 1) OK(lin_engine_finish(engine, id, &err));
             if (turn % 3) usleep((useconds_t)lin_random_below(9, (uint64_t)turn, 3000));
-            ok(lin_engine_reset(engine, id, err));
+            OK(lin_engine_reset(engine, id, &err));
             ck_assert_int_eq(atomic_load(&inside), 0);
             memset(got, 0, sizeof *got);
         }
         if (turn % 4 == 0) {
             for (int at = 0; at < now->n; at += 400) push_all(engine, id, now, at, 400);
-            ok(lin_engine_finish(engine, id, err));
+            OK(lin_engine_finish(engine, id, &err));
             while (!got->ends) pause_ms(1);
             compare("after resets", got, &want);
         } else {
@@ -297,9 +297,9 @@ static void serve_itself(void *context, const lin_engine_event *event)
         return;
     }
     atomic_store(&s->calls, 1001);
-    ok(lin_engine_reset(s->engine, id, err));
-    ok(lin_engine_push(s->engine, id, s->v->samples, s->v->n, err));
-    ok(lin_engine_finish(s->engine, id, err));
+    OK(lin_engine_reset(s->engine, id, &err));
+    OK(lin_engine_push(s->engine, id, s->v->samples, s->v->n, &err));
+    OK(lin_engine_finish(s->engine, id, &err));
 }
 
 START_TEST(from_within_a_callback)
@@ -311,10 +311,10 @@ START_TEST(from_within_a_callback)
     lin_engine_options o = lin_engine_default(1);
     o.deliver = serve_itself;
     o.context = &s;
-    ok(lin_engine_create(&r, &o, &s.engine, err));
-    ok(lin_engine_open(s.engine, RATE, 1, NULL, &id, err));
+    OK(lin_engine_create(&r, &o, &s.engine, &err));
+    OK(lin_engine_open(s.engine, RATE, 1, NULL, &id, &err));
     push_all(s.engine, id, &v, 0, v.n);
-    ok(lin_engine_finish(s.engine, id, err));
+    OK(lin_engine_finish(s.engine, id, &err));
     while (!atomic_load(&s.closed)) pause_ms(1);
     ck_assert_int_gt(atomic_load(&s.calls), 1001);
     ck_assert_int_eq(lin_engine_push(s.engine, id, v.samples, 1, NULL), LIN_INVALID);
@@ -342,10 +342,10 @@ START_TEST(closed_by_its_first_event)
     o.deliver = close_itself;
     o.context = &s;
     o.chunk_frames = 32;
-    ok(lin_engine_create(&r, &o, &s.engine, err));
-    ok(lin_engine_open(s.engine, RATE, 1, NULL, &id, err));
+    OK(lin_engine_create(&r, &o, &s.engine, &err));
+    OK(lin_engine_open(s.engine, RATE, 1, NULL, &id, &err));
     ck_assert_int_eq(lin_engine_push(s.engine, id, much.samples, much.n, NULL), LIN_TOO_SMALL);
-    ok(lin_engine_push(s.engine, id, v.samples, v.n, err));
+    OK(lin_engine_push(s.engine, id, v.samples, v.n, &err));
     while (!atomic_load(&s.closed)) pause_ms(1);
     lin_engine_destroy(s.engine); // when the tick is over
     free(v.samples);
@@ -366,14 +366,14 @@ START_TEST(nothing_is_allocated)
     o.endpoint.longest_s = 0.3;
     o.deliver = note_for;
     o.shards = o.threads = 2;
-    ok(lin_engine_create(&r, &o, &engine, err));
+    OK(lin_engine_create(&r, &o, &engine, &err));
     voice v = speak(3, RATE, 2, 1);
     const unsigned long before = lin_memory_count();
     for (int turn = 0; turn < 3; turn++) {
         memset(got, 0, sizeof got);
-        for (int i = 0; i < 3; i++) ok(lin_engine_open(engine, RATE, 2, &got[i], &ids[i], err));
+        for (int i = 0; i < 3; i++) OK(lin_engine_open(engine, RATE, 2, &got[i], &ids[i], &err));
         for (int i = 0; i < 3; i++) push_all(engine, ids[i], &v, 0, 5000);
-        ok(lin_engine_reset(engine, ids[turn], err));
+        OK(lin_engine_reset(engine, ids[turn], &err));
         for (int i = 0; i < 3; i++) {
             hear(engine, ids[i], &v, &got[i]);
             ck_assert_int_gt(got[i].n, 5);
@@ -487,10 +487,10 @@ START_TEST(load)
     o.shards = o.threads = 2;
     o.endpoints = o.reset_at_endpoint = 1;
     o.endpoint = (lin_endpoint_options){.before_s = 0.3, .after_s = 0.06, .longest_s = 0.45, .blank = 0.02, .loud_db = 20};
-    ok(lin_engine_create(&r, &o, &crowd.engine, err));
+    OK(lin_engine_create(&r, &o, &crowd.engine, &err));
     crowd.v = speak(3, RATE, 1, 1);
     alone(&r, &o, &crowd.v, &crowd.want);
-    ok(lin_engine_open(crowd.engine, RATE, 1, &crowd.got, &witness, err));
+    OK(lin_engine_open(crowd.engine, RATE, 1, &crowd.got, &witness, &err));
     for (int i = 0; i < CROWD; i++) reopen(i, 0);
     for (int i = 0; i < CROWD_PRODUCERS; i++)
         ck_assert_int_eq(pthread_create(&threads[i], NULL, jostle, (void *)(uintptr_t)i), 0);
@@ -498,9 +498,9 @@ START_TEST(load)
     int lives = 0;
     do { // in the midst of it one stream that is left in peace hears what it hears alone
         for (int at = 0; at < crowd.v.n; at += 640) push_all(crowd.engine, witness, &crowd.v, at, 640);
-        ok(lin_engine_finish(crowd.engine, witness, err));
+        OK(lin_engine_finish(crowd.engine, witness, &err));
         while (!crowd.got.ends) pause_ms(1);
-        ok(lin_engine_reset(crowd.engine, witness, err));
+        OK(lin_engine_reset(crowd.engine, witness, &err));
         compare("amid the crowd", &crowd.got, &crowd.want);
         lives++;
         memset(&crowd.got, 0, sizeof crowd.got);
