@@ -138,6 +138,12 @@ train() { "$LINNET" train "$tmp/train.conf" --train "$tmp/set.lfc" --dev "$tmp/s
 loss() { tail -n 1 "$1/log.tsv" | cut -f 3; }
 weights() { "$LINNET" info --json "$1" | sed -n 's/.*"fingerprint": "\([0-9a-f]*\)".*/\1/p'; }
 
+# use_emulated_gpu: the folder of the emulated backend, $emulated; without one the test ends
+use_emulated_gpu() {
+    emulated=$(dirname "$LINNET")/emulated
+    [ -f "$emulated/liblinnet_cuda.so" ] || { echo "skipped: no emulated backend in this configuration"; finish; }
+}
+
 # part FILE FROM TO: samples FROM .. TO-1 of headerless sound of $frame bytes each (16 bits, one channel)
 frame=2
 part() { tail -c +$(($2 * frame + 1)) "$1" | head -c $((($3 - $2) * frame)); }

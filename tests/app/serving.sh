@@ -7,7 +7,8 @@
 #   metric_is NAME VALUE, metric_over NAME VALUE   what await can wait for
 #   stop NAME                 ends the last server with SIGTERM
 #   texts FILE                the final texts of a stream in linnet's protocol
-#   $real, $speech            a recorded sentence, which may not exist, and it or sounds of its length
+#   $real, $speech            a recorded sentence, which may not exist, and it or sounds of its length: speech.wav, speech.raw,
+#                             and twice.raw, with a pause between
 
 TALK=$(dirname "$LINNET")/tests/app/talk
 CROWD=$(dirname "$LINNET")/tests/app/crowd
@@ -20,6 +21,9 @@ fi
 real=/usr/share/pocketsphinx/test/data/librivox/sense_and_sensibility_01_austen_64kb-0880.wav
 speech=$tmp/speech.wav
 if [ -f "$real" ]; then cp "$real" "$speech"; else "$SOUND" "$speech" seconds=3 seed=2; fi
+tail -c +45 "$speech" > "$tmp/speech.raw"
+head -c 38400 /dev/zero > "$tmp/pause"
+cat "$tmp/speech.raw" "$tmp/pause" "$tmp/speech.raw" > "$tmp/twice.raw"
 servers=
 trap 'kill -9 $servers 2> /dev/null; chmod -R u+w "$tmp" 2>/dev/null; rm -rf "$tmp"' EXIT
 

@@ -1,12 +1,7 @@
 # [cuda] tools/check-gpu.sh with the fake driver, with programs that fail, crash and hang, and with a fake compute-sanitizer.
 . tests/app/common.sh
 
-emulated=$(dirname "$LINNET")/emulated
-if [ ! -f "$emulated/liblinnet_cuda.so" ]; then
-    echo "skipped: no emulated backend in this configuration"
-    echo "0 passed, 0 failed"
-    exit 0
-fi
+use_emulated_gpu
 script=$PWD/tools/check-gpu.sh
 programs=build/gpu/tests/cuda
 mkdir -p "$tmp/bin" "$tmp/tree/build/release" "$tmp/tree/$programs"

@@ -1,12 +1,7 @@
 # [cuda] The program on the emulated GPU: devices found, the same phonemes and losses as on the CPU, and every kind of failure.
 . tests/app/common.sh
 
-emulated=$(dirname "$LINNET")/emulated
-if [ ! -f "$emulated/liblinnet_cuda.so" ]; then
-    echo "skipped: no emulated backend in this configuration"
-    echo "0 passed, 0 failed"
-    exit 0
-fi
+use_emulated_gpu
 make_model || { fail "make a model"; finish; }
 export LINNET_CUDA_LIBRARY="$emulated/liblinnet_cuda.so" LINNET_CUDA_DRIVER="$emulated/libcuda.so.1"
 

@@ -4,9 +4,6 @@
 
 . tests/app/serving.sh
 
-tail -c +45 "$speech" > "$tmp/speech.raw"
-head -c 38400 /dev/zero > "$tmp/pause"
-cat "$tmp/speech.raw" "$tmp/pause" "$tmp/speech.raw" > "$tmp/twice.raw"
 named=
 
 # A client that answers no pings, as one whose answers wait behind its sound, is there as long as it sends. Without that it would be

@@ -3,9 +3,6 @@
 . tests/app/common.sh
 . tests/app/serving.sh
 
-tail -c +45 "$speech" > "$tmp/speech.raw"
-head -c 38400 /dev/zero > "$tmp/pause"
-cat "$tmp/speech.raw" "$tmp/pause" "$tmp/speech.raw" > "$tmp/twice.raw"
 # The same as floats of 32 bits: the sign, the power of two, and the digits of each sample.
 od -An -v -td2 -w2 "$tmp/twice.raw" | awk '{
     v = $1 + 0; s = v < 0 ? 128 : 0; if (v < 0) v = -v; e = 0; m = 0

@@ -7,7 +7,6 @@ printf 'secret token 0001\n' > "$tmp/tokens"
 token='access_token=secret%20token%200001'
 bearer='header=Authorization: Bearer secret token 0001'
 end='{"type":"end"}'
-tail -c +45 "$speech" > "$tmp/speech.raw"
 call=/v1/audio/transcriptions
 
 # ---- whom a proxy asks for
