@@ -131,16 +131,24 @@ size_t test_read_file(const char *path, void *bytes, size_t most);
         ck_assert_msg(status_ == LIN_OK, "%s: %s", lin_status_name(status_), err.message);                                       \
     } while (0)
 
-/* The call fails with this status; its message contains this text, is one line and has no full stop; no block is left. */
-#define FAILS(call, want, text)                                                                                                  \
+/* The call fails with this status; its message contains these texts, is one line and has no full stop; no block is left. */
+#define FAILS(call, want, ...)                                                                                                   \
     do {                                                                                                                         \
         lin_error err = {0};                                                                                                     \
         unsigned long live_ = lin_memory_live();                                                                                 \
         lin_status status_ = (call);                                                                                             \
         ck_assert_msg(status_ == (want), "%s instead of %s: %s", lin_status_name(status_), lin_status_name(want), err.message);  \
-        ck_assert_msg(strstr(err.message, text) != NULL, "'%s' is not in '%s'", text, err.message);                              \
+        HAS(err.message, __VA_ARGS__);                                                                                           \
         ck_assert_msg(!strpbrk(err.message, "\n\r\x1b") && err.message[strlen(err.message) - 1] != '.', "'%s'", err.message);    \
         ck_assert_uint_le(lin_memory_live(), live_);                                                                             \
+    } while (0)
+
+/* The text contains each of these: HAS(json, "\"id\"", "\"text\""). */
+#define HAS(text, ...)                                                                                                           \
+    do {                                                                                                                         \
+        const char *const parts_[] = {__VA_ARGS__}, *const text_ = (text);                                                       \
+        for (size_t i_ = 0; i_ < sizeof parts_ / sizeof *parts_; i_++)                                                           \
+            ck_assert_msg(strstr(text_, parts_[i_]) != NULL, "'%s' is not in '%s'", parts_[i_], text_);                          \
     } while (0)
 
 /* ---- failing allocations --------------------------------------------------------------------------------------------------- */

@@ -120,7 +120,7 @@ START_TEST(help_tells_the_defaults)
     says("show", LIN_SHOW, LIN_SHOW);
     char text[64];
     snprintf(text, sizeof text, "with --lm %g, with --words %g", LIN_BEAM_LM_BONUS, w.bonus);
-    ck_assert_ptr_nonnull(strstr(rows[lin_options_find(&command, "bonus")].help, text));
+    HAS(rows[lin_options_find(&command, "bonus")].help, text);
 }
 END_TEST
 

@@ -607,7 +607,7 @@ START_TEST(words)
     char *const arguments[] = {"linnet", "listen", "--words", "--no-readable", "--tune", "lm-weight=0.3,bonus=2", "--lexicon",
                                dict, "--lm", arpa, "--silence-after", "0.4", "--raw", "--from", once, NULL};
     snprintf(want, sizeof want, "%s", lines_with(options, once));
-    ck_assert_ptr_nonnull(strstr(want, "waaa waab"));
+    HAS(want, "waaa waab");
     *strchr(want, '\n') = 0;
     start(&s, 12, 80, "xterm", NULL, arguments);
     wait_for(&s, "[0:00.");
@@ -616,9 +616,9 @@ START_TEST(words)
     ck_assert_int_eq(is_final, 1);
     ck_assert_str_eq(got, want);
     ck_assert(shows(&s, " words"));
-    ck_assert_msg(strstr(s.screen.faint, "-]") != NULL, "%s", s.screen.faint);
+    HAS(s.screen.faint, "-]");
     ck_assert_ptr_null(strstr(s.screen.bright, "-]"));
-    ck_assert_ptr_nonnull(strstr(s.screen.bright, "waaa"));
+    HAS(s.screen.bright, "waaa");
 }
 END_TEST
 

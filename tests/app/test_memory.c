@@ -51,7 +51,7 @@ START_TEST(info_is_whole_or_an_error)
     cJSON_InitHooks(&hooks);
     allocations = failing_at = 0;
     ck_assert_int_eq(info(0, whole, sizeof whole), LIN_EXIT_OK);
-    ck_assert_msg(strstr(whole, "fingerprint"), "%s", whole);
+    HAS(whole, "fingerprint");
     const unsigned long all = allocations;
     // The provenance is read and printed last.
     for (unsigned long k = all > 40 ? all - 40 : 1; k <= all; k++) {

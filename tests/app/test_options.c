@@ -294,10 +294,7 @@ START_TEST(help_names_every_option)
         snprintf(name, sizeof name, o->under ? " %s" : "--%s", o->name);
         ck_assert_msg(strstr(text, name) != NULL, "--help lacks %s", name);
     }
-    ck_assert_ptr_nonnull(strstr(text, "(default 3)"));
-    ck_assert_ptr_nonnull(strstr(text, "(required)"));
-    ck_assert_ptr_nonnull(strstr(text, "one|two|three"));
-    ck_assert_ptr_nonnull(strstr(text, "--no-on turns it off"));
+    HAS(text, "(default 3)", "(required)", "one|two|three", "--no-on turns it off");
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
         ck_assert_msg(strlen(line) <= 110, "too wide: %s", line);
 }
@@ -320,9 +317,7 @@ END_TEST
 START_TEST(man_is_safe)
 {
     char *text = printed(print_man);
-    ck_assert_ptr_nonnull(strstr(text, ".TH LINNET\\-TRY 1"));
-    ck_assert_ptr_nonnull(strstr(text, "\\&.second"));
-    ck_assert_ptr_nonnull(strstr(text, "\\fB\\-\\-a\\-file\\fR"));
+    HAS(text, ".TH LINNET\\-TRY 1", "\\&.second", "\\fB\\-\\-a\\-file\\fR");
     ck_assert_ptr_null(strstr(text, "\n.second"));
 }
 END_TEST

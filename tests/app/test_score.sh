@@ -13,28 +13,23 @@ cat > hyp.jsonl << 'END'
 END
 printf '{"id": "s1-1", "text": "one two"}\n{"id": "s2-1", "text": "three"}\n' > words.jsonl
 last() { printf '%s\n' "$out" | tail -n 1; }
+# scores "what" PART ARGS...: the last line of linnet score ARGS... contains PART
+scores() { scores_what=$1 scores_part=$2; shift 2; run score "$@"; has "$scores_what" "$(last)" "$scores_part"; }
 
 # ---- phones or words ----------------------------------------------------------------------------------------------------------------
 
 printf 'the cat sat on a mat (s1-1)\nhe said so (s1-2)\n' > said.trn
 printf 'the cat sat on the mat (s1-1)\nhe said so (s1-2)\n' > heard.trn
-run score said.trn heard.trn
-has "words are recognised by their tokens" "$(last)" "WER 11.11 %: 1 substitutions"
-run score --unit phones said.trn heard.trn
-has "--unit phones" "$(last)" "PER 11.11 %"
-run score --name TER said.trn heard.trn
-has "--name" "$(last)" "TER 11.11 %"
+scores "words are recognised by their tokens" "WER 11.11 %: 1 substitutions" said.trn heard.trn
+scores "--unit phones" "PER 11.11 %" --unit phones said.trn heard.trn
+scores "--name" "TER 11.11 %" --name TER said.trn heard.trn
 printf 'a b c d e f (s1-1)\n' > letters.trn
-run score letters.trn letters.trn
-has "single letters may be words or phones" "$(last)" "ER 0.00 %"
+scores "single letters may be words or phones" "ER 0.00 %" letters.trn letters.trn
 printf 'h ə l oʊ (s1-1)\nt͡ʃ ɪ n (s1-2)\n' > ipa.trn
-run score ipa.trn ipa.trn
-has "phones of the IPA" "$(last)" "PER 0.00 %"
+scores "phones of the IPA" "PER 0.00 %" ipa.trn ipa.trn
 printf 'h# dcl d ix (s1-1)\n' > timit.trn
-run score timit.trn timit.trn
-has "phones of TIMIT" "$(last)" "PER 0.00 %"
-run score --unit words words.jsonl hyp.jsonl
-has "words of JSON" "$(last)" "WER 33.33 %"
+scores "phones of TIMIT" "PER 0.00 %" timit.trn timit.trn
+scores "words of JSON" "WER 33.33 %" --unit words words.jsonl hyp.jsonl
 
 # ---- formats -----------------------------------------------------------------------------------------------------------------------
 
@@ -55,8 +50,7 @@ refused "three formats" 2 "--format is REF or REF,HYP" score --format kaldi,ctm,
 refused "another format" 1 "" score --format stm ref.txt unnamed
 run score --unit words words.jsonl hyp.jsonl
 is "words of JSON lines" 'WER 33.33 %: 1 substitutions, 0 deletions, 0 insertions in 3 tokens of 2 utterances' "$(last)"
-run score --case ref.txt hyp.trn
-has "--case" "$(last)" "PER 100.00 %: 8 substitutions"
+scores "--case" "PER 100.00 %: 8 substitutions" --case ref.txt hyp.trn
 
 # ---- output ------------------------------------------------------------------------------------------------------------------------
 
@@ -114,10 +108,8 @@ refused "resamples are needed" 2 "--against needs resamples" score --bootstrap 0
 
 printf "it's any colour (s1-1)\nhe said so (s1-2)\n" > british.trn
 printf "it is any color (s1-1)\nhe said so uh (s1-2)\n" > american.trn
-run score --bootstrap 0 british.trn american.trn
-has "no map" "$(last)" "WER 66.67 %: 2 substitutions, 0 deletions, 2 insertions in 6 tokens"
-run score --unit words --bootstrap 0 --glm "$maps/words.glm" british.trn american.trn
-has "the English map" "$(last)" "WER 0.00 %"
+scores "no map" "WER 66.67 %: 2 substitutions, 0 deletions, 2 insertions in 6 tokens" --bootstrap 0 british.trn american.trn
+scores "the English map" "WER 0.00 %" --unit words --bootstrap 0 --glm "$maps/words.glm" british.trn american.trn
 printf 'so => thus\nso\n' > bad.glm
 refused "a map with a bad line" 1 "bad.glm:2: 'so': a rule is 'words => words'" score --glm bad.glm british.trn american.trn
 refused "no such map" 1 "none.glm" score --glm none.glm british.trn american.trn
@@ -126,35 +118,29 @@ refused "no such map" 1 "none.glm" score --glm none.glm british.trn american.trn
 
 printf 's1-1 don’t go\302\240to well‑known it’s colour\n' > typographic.txt
 printf "s1-1 don't go to well-known it is color\n" > typewriter.txt
-run score --bootstrap 0 --unit words --glm "$maps/words.glm" typographic.txt typewriter.txt
-has "typographic apostrophes, hyphens and blanks" "$(last)" "WER 0.00 %"
+scores "typographic apostrophes, hyphens and blanks" "WER 0.00 %" --bootstrap 0 --unit words --glm "$maps/words.glm" typographic.txt typewriter.txt
 hasnt "no punctuation" "$err" "normalize"
 printf 's1-1 “Well-known,” said Mr. Smith; it’s colour ’cause 105 are 20%% at 10 a.m.\n' > punctuated.txt
 printf 's1-1 well known said mister smith it is color because one hundred five are twenty per cent at ten a m\n' > bare.txt
 run score --bootstrap 0 --unit words punctuated.txt bare.txt
 has "punctuation is mentioned" "$err" "linnet: the reference has punctuation, which counts as a part of its words ('smith;')"
-run score --bootstrap 0 --normalize --glm "$maps/words.glm" punctuated.txt bare.txt
-has "--normalize, with a map" "$(last)" "WER 0.00 %: 0 substitutions, 0 deletions, 0 insertions in 20 tokens"
+scores "--normalize, with a map" "WER 0.00 %: 0 substitutions, 0 deletions, 0 insertions in 20 tokens" --bootstrap 0 --normalize --glm "$maps/words.glm" punctuated.txt bare.txt
 is "and without a word about it" "" "$err"
-run score --bootstrap 0 --normalize --glm "$maps/words.glm" bare.txt punctuated.txt
-has "on both sides" "$(last)" "WER 0.00 %: 0 substitutions, 0 deletions, 0 insertions in 20 tokens"
+scores "on both sides" "WER 0.00 %: 0 substitutions, 0 deletions, 0 insertions in 20 tokens" --bootstrap 0 --normalize --glm "$maps/words.glm" bare.txt punctuated.txt
 printf 's1-1 Es sind 21 Häuser.\n' > de.txt
 printf 's1-1 es sind einundzwanzig häuser\n' > einundzwanzig.txt
-run score --bootstrap 0 --normalize --language de de.txt einundzwanzig.txt
-has "numbers of the language" "$(last)" "WER 0.00 %"
+scores "numbers of the language" "WER 0.00 %" --bootstrap 0 --normalize --language de de.txt einundzwanzig.txt
 refused "phones have no punctuation" 2 "--normalize compares words" score --normalize --ipa ref.trn hyp.trn
 
 # ---- maps and speakers -------------------------------------------------------------------------------------------------------------
 
 printf 'iy ah\nn\n' > small.map
-run score --map small.map ref.trn hyp.trn
-has "a map" "$(last)" "PER 14.29 %: 0 substitutions, 0 deletions, 1 insertions in 7 tokens"
+scores "a map" "PER 14.29 %: 0 substitutions, 0 deletions, 1 insertions in 7 tokens" --map small.map ref.trn hyp.trn
 has "tokens that were deleted" "$out" "1 tokens were deleted by the map"
 has "tokens outside the map" "$out" "not in the map, scored as they are: w, t, uw, th, r"
 printf 'h# q ax zh h# (fcjf0_sa1)\n' > timit.ref
 printf 'pau ah sh epi (fcjf0_sa1)\n' > timit.hyp
-run score --map "$maps/timit-61-39.map" timit.ref timit.hyp
-has "TIMIT's 61 phones as 39" "$(last)" "PER 0.00 %"
+scores "TIMIT's 61 phones as 39" "PER 0.00 %" --map "$maps/timit-61-39.map" timit.ref timit.hyp
 has "one utterance has no interval" "$out" "fcjf0"
 hasnt "one utterance has no interval" "$out" "interval"
 printf 's1-1 tom\ns2-1 tom\n' > utt2spk

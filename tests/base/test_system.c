@@ -72,7 +72,7 @@ START_TEST(own_path)
 {
     char path[PATH_MAX], two[2] = "x";
     ck_assert_int_eq(lin_system_program(path, sizeof path), 1);
-    ck_assert_ptr_nonnull(strstr(path, "/tests/base/test_system"));
+    HAS(path, "/tests/base/test_system");
     ck_assert_int_eq(path[0], '/');
     ck_assert_int_eq(lin_system_program(two, sizeof two), 0);
     ck_assert_str_eq(two, "");

@@ -178,7 +178,7 @@ START_TEST(pipe_of_raw_samples)
     ck_assert_int_eq(fcntl(fds[0], F_GETFD) >= 0, 1); // the caller still owns it
     close(fds[0]);
     ck_assert_int_eq(n, N);
-    ck_assert_msg(strstr(info.warning, "4 bytes that are not a whole frame of 6") != NULL, "%s", info.warning);
+    HAS(info.warning, "4 bytes that are not a whole frame of 6");
     OK(lin_audio_open(test_file("x.raw", bytes, sizeof bytes), &raw, &a, &err));
     ck_assert_int_eq(read_all(a, from_file, N, NULL, &why), N);
     ck_assert_int_eq(memcmp(from_pipe, from_file, sizeof from_pipe), 0);
@@ -290,7 +290,7 @@ START_TEST(pipes_of_other_things)
         memcpy(b + 2 * i, &v, 2);
     }
     ck_assert_int_eq(through_pipe(b, sizeof b, 1, x, 6000, &is, &why), 3000);
-    ck_assert_msg(strstr(is.notice, "headerless s16le at 16000 Hz, 1 channel") != NULL, "%s", is.notice);
+    HAS(is.notice, "headerless s16le at 16000 Hz, 1 channel");
     ck_assert_int_eq(through_pipe(b, sizeof b, 2, x, 6000, &is, &why), 3000);
     ck_assert_str_eq(is.notice, "");
     const struct {
@@ -305,7 +305,7 @@ START_TEST(pipes_of_other_things)
     }
     for (size_t i = 0; i < sizeof b; i++) b[i] = (unsigned char)lin_random_bits(9, i);
     ck_assert_int_eq(through_pipe(b, sizeof b, 1, x, 6000, &is, &why), -1);
-    ck_assert_msg(strstr(why.message, "it would be noise") != NULL, "%s", why.message);
+    HAS(why.message, "it would be noise");
     ck_assert_int_eq(through_pipe(b, sizeof b, 2, x, 6000, &is, &why), 3000);
     // Sound of another kind that needs a program that is not installed.
     ck_assert_int_eq(through_pipe("\0\0\0\30ftypM4A \0\0\0\0", 16, 1, x, 6000, &is, &why), -1);
@@ -554,7 +554,7 @@ START_TEST(standard_input)
     ck_assert_int_eq(n, 100);
     ck_assert_float_eq(x[7], 2100.0f / 32768);
     ck_assert_int_eq(info.rate_hz, 16000);
-    ck_assert_msg(strstr(info.notice, "the format of standard input is not recognised") != NULL, "%s", info.notice);
+    HAS(info.notice, "the format of standard input is not recognised");
     // The format of a file is found from its bytes.
     unsigned char b[200] = {0};
     wav_header(b, 1, 16000, 1, 16, 156);
@@ -568,7 +568,7 @@ START_TEST(standard_input)
     lseek(wav, 0, SEEK_SET);
     OK(lin_audio_open("-", &raw, &a, &err));
     ck_assert_int_eq(read_all(a, x, 200, &info, &why), 100);
-    ck_assert_msg(strstr(info.warning, "standard input begins like a WAV file") != NULL, "%s", info.warning);
+    HAS(info.warning, "standard input begins like a WAV file");
     // Reading begins at the descriptor's offset.
     char junk[300] = "junk";
     memcpy(junk + 100, b, 200);

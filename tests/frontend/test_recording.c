@@ -106,7 +106,7 @@ START_TEST(what_cannot_be_written)
     lin_status status = lin_recording_create("/dev/full", 16000, 1, &r, &why);
     for (int i = 0; i < 10 && status == LIN_OK; i++) status = lin_recording_write(r, x, 100000, &why);
     ck_assert_int_eq(status, LIN_IO);
-    ck_assert_ptr_nonnull(strstr(why.message, "cannot write /dev/full"));
+    HAS(why.message, "cannot write /dev/full");
     lin_recording_close(r, NULL);
 }
 END_TEST

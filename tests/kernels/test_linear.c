@@ -116,18 +116,15 @@ END_TEST
 
 START_TEST(instruction_sets_by_name)
 {
-    lin_error err = {0};
-    ck_assert_int_eq(lin_cpu_select("portable", &err), LIN_OK);
+    OK(lin_cpu_select("portable", &err));
     ck_assert_str_eq(lin_cpu_isa(), "portable");
-    ck_assert_int_eq(lin_cpu_select("sse9", &err), LIN_INVALID);
-    ck_assert_str_eq(err.message, "unknown instruction set \"sse9\"; use avx512, avx2 or portable");
+    FAILS(lin_cpu_select("sse9", &err), LIN_INVALID, "unknown instruction set \"sse9\"; use avx512, avx2 or portable");
     ck_assert_str_eq(lin_cpu_isa(), "portable"); // unchanged
-    ck_assert_int_eq(lin_cpu_select(NULL, &err), LIN_OK);
+    OK(lin_cpu_select(NULL, &err));
     setenv("LINNET_ISA", "sse9", 1);
     lin_exec *exec;
-    ck_assert_int_eq(lin_ops_cpu()->exec_create(lin_ops_cpu(), 1, &exec, &err), LIN_INVALID);
-    ck_assert_str_eq(err.message,
-                     "environment variable LINNET_ISA: unknown instruction set \"sse9\"; use avx512, avx2 or portable");
+    FAILS(lin_ops_cpu()->exec_create(lin_ops_cpu(), 1, &exec, &err), LIN_INVALID,
+          "environment variable LINNET_ISA: unknown instruction set \"sse9\"; use avx512, avx2 or portable");
     unsetenv("LINNET_ISA");
 }
 END_TEST

@@ -351,7 +351,7 @@ START_TEST(words_and_alternatives)
         ck_assert(*w->text && w->n_phones > 0 && w->first_phone + w->n_phones <= linnet_result_phones(r));
         ck_assert_double_eq(w->start_s, linnet_result_phone(r, w->first_phone)->start_s);
         ck_assert_int_eq(w->known, *w->text != '[');
-        ck_assert_ptr_nonnull(strstr(linnet_result_text(r), w->text));
+        HAS(linnet_result_text(r), w->text);
     }
     const linnet_result *best = linnet_result_alternative(r, 0), *next = linnet_result_alternative(r, 1);
     ck_assert_int_eq(linnet_result_words(best), linnet_result_words(r));
@@ -543,7 +543,7 @@ START_TEST(bad_sounds)
     s.n_samples = 10; // less than a window
     require_ok(linnet_decode(model, &s, NULL, &r, &err));
     ck_assert_int_eq(linnet_result_phones(r), 0);
-    ck_assert_ptr_nonnull(strstr(linnet_result_describe(r)->warning, "window"));
+    HAS(linnet_result_describe(r)->warning, "window");
     linnet_result_destroy(r);
 }
 END_TEST
@@ -557,14 +557,13 @@ START_TEST(model_of_whole_utterances)
     linnet_session *session;
     linnet_engine *engine;
     linnet_result *r;
-    lin_error why;
     float *rows;
     size_t n;
     config.causal = 0;
     config.layers = 1;
-    ck_assert_int_eq(lin_model_create(&config, &features, lin_phones_default, 1, &made, &why), LIN_OK);
+    ck_assert_int_eq(lin_model_create(&config, &features, lin_phones_default, 1, &made, NULL), LIN_OK);
     const char *path = test_path("m.safetensors");
-    ck_assert_int_eq(lin_model_save(made, path, LIN_F32, &why), LIN_OK);
+    ck_assert_int_eq(lin_model_save(made, path, LIN_F32, NULL), LIN_OK);
     lin_model_destroy(made);
     require_ok(linnet_model_load(path, NULL, &m, &err));
     ck_assert_int_eq(linnet_model_describe(m)->streams, 0);

@@ -124,7 +124,7 @@ START_TEST(what_is_refused)
     lin_error err = {0};
     make(&f, &config, 1);
     ck_assert_int_eq(lin_token_scorer_run(f.scorer, tokens, offsets, 2, logp, &err), LIN_INVALID);
-    ck_assert_msg(strstr(err.message, "token 0 of sequence 1 is 30") != NULL, "%s", err.message);
+    HAS(err.message, "token 0 of sequence 1 is 30");
     ck_assert_int_eq(lin_token_scorer_run(f.scorer, tokens, empty, 1, logp, &err), LIN_INVALID);
     drop(&f);
     config.tokens = 0;

@@ -89,10 +89,10 @@ START_TEST(what_is_refused)
     const unsigned char *labels;
     int count;
     ck_assert_int_eq(lin_image_labels_parse(idx_labels, sizeof idx_labels - 1, "x", &labels, &count, &err), LIN_FORMAT);
-    ck_assert(strstr(err.message, "promises 3 labels, but 2 bytes follow") != NULL);
+    HAS(err.message, "promises 3 labels, but 2 bytes follow");
     ck_assert_int_eq(lin_image_labels_parse(idx_labels, 7, "x", &labels, &count, &err), LIN_FORMAT);
     ck_assert_int_eq(lin_image_labels_parse(idx, sizeof idx, "x", &labels, &count, &err), LIN_FORMAT);
-    ck_assert(strstr(err.message, "is not an IDX file of labels") != NULL);
+    HAS(err.message, "is not an IDX file of labels");
 }
 END_TEST
 

@@ -167,8 +167,7 @@ START_TEST(descriptions)
     lin_buffer_clear(&out);
     const char *sockets[2][2] = {{"/x", "one <protocol>"}, {"/y", "another"}};
     lin_calls_put_page(&out, "1.2.3", sockets, 2);
-    ck_assert_ptr_nonnull(strstr(out.data, "<code>/x</code><td>one &lt;protocol&gt;</tr>"));
-    ck_assert_ptr_nonnull(strstr(out.data, "<code>/y</code><td>another</tr>"));
+    HAS(out.data, "<code>/x</code><td>one &lt;protocol&gt;</tr>", "<code>/y</code><td>another</tr>");
     lin_buffer_free(&out);
 }
 END_TEST

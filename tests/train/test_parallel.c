@@ -159,7 +159,7 @@ START_TEST(the_same_number_gives_the_same_bits)
     again.options.folder = run_folder("stopped");
     again.watches[0].stop_after = 7;
     run_team(&again, 3, LIN_STOPPED);
-    ck_assert_msg(strstr(again.errors[2].message, "stopped after step 8"), "%s", again.errors[2].message);
+    HAS(again.errors[2].message, "stopped after step 8");
     clear(&again);
     again.options.resume = 1;
     run_team(&again, 3, LIN_OK);
@@ -204,7 +204,7 @@ START_TEST(what_differs_is_refused)
     m.other_seed = 0;
     m.other_gain_db = 1;
     run_team(&m, 3, LIN_MISMATCH);
-    ck_assert_msg(strstr(m.errors[0].message, "other training options"), "%s", m.errors[0].message);
+    HAS(m.errors[0].message, "other training options");
     clear(&m);
     m.other_gain_db = 0;
     m.other_rank = 1;
@@ -216,7 +216,7 @@ START_TEST(what_differs_is_refused)
     m.other_rank = -1;
     m.options.resume = 1;
     run_team(&m, 3, LIN_IO);
-    ck_assert_msg(strstr(m.errors[2].message, "checkpoint.safetensors"), "%s", m.errors[2].message);
+    HAS(m.errors[2].message, "checkpoint.safetensors");
     clear(&m);
     // a loss that is not finite is found by all, and its utterance named
     m.options.resume = 0;
@@ -229,7 +229,7 @@ START_TEST(what_differs_is_refused)
     m.spoils = 1;
     m.other_rank = 2;
     run_team(&m, 3, LIN_NUMERIC);
-    ck_assert_msg(strstr(m.errors[0].message, "after epoch 1 the weights of process 2"), "%s", m.errors[0].message);
+    HAS(m.errors[0].message, "after epoch 1 the weights of process 2");
     clear(&m);
 }
 END_TEST

@@ -61,9 +61,9 @@ START_TEST(places)
     const lin_plot_style style = {.color = "red"};
     const lin_plot_point points[] = {{10, 1, 0, 2}, {100, NAN, 0, 0}, {-3, 1, 1, 1}, {1, 1e9, 1e9, 1e9}};
     lin_plot_curve(&out, &p, points, 4, &style);
-    ck_assert_ptr_nonnull(strstr(out.data, "<circle cx=\"200.0\" cy=\"90.0\""));
+    HAS(out.data, "<circle cx=\"200.0\" cy=\"90.0\"");
     ck_assert_int_eq(count(out.data, "<circle"), 1); // a value that is missing, one that has no logarithm, one outside
-    ck_assert_ptr_nonnull(strstr(out.data, "M197.0 70.0h6m-3 0V110.0"));
+    HAS(out.data, "M197.0 70.0h6m-3 0V110.0");
     lin_buffer_free(&out);
 }
 END_TEST
@@ -80,11 +80,8 @@ START_TEST(a_chart)
                              .n_series = 2};
     lin_buffer out = {0};
     lin_chart_svg(&chart, &out);
-    static const char *const parts[] = {">A &amp; B</text>",   ">note</text>", ">N (frames)</text>", ">ms</text>",
-                                        ">a &lt;b&gt;</text>", ">512</text>",  ">1,024</text>",      ">65,536</text>",
-                                        ">100</text>",         "</svg>\n"};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        ck_assert_msg(strstr(out.data, parts[i]) != NULL, "no %s", parts[i]);
+    HAS(out.data, ">A &amp; B</text>", ">note</text>", ">N (frames)</text>", ">ms</text>", ">a &lt;b&gt;</text>", ">512</text>",
+        ">1,024</text>", ">65,536</text>", ">100</text>", "</svg>\n");
     ck_assert_int_eq(count(out.data, "<polyline"), 2);
     ck_assert_int_eq(count(out.data, "<circle"), 4); // three points and the key
     lin_buffer_free(&out);
