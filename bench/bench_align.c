@@ -1,7 +1,7 @@
 /*
  * bench_align.c - aligns an hour of speech with its text: seconds, and the peak in megabytes.
  *
- *   build/release/bench/bench_align [hours, default 1]
+ *   build/release/bench/bench_align
  *
  * The rows are synthetic: 10 phones per second, each a row of 0.6 with blanks of 0.95 between, in noise; words of 1 to 6 phones,
  * every third with two pronunciations. Once with the spoken text; once with a text that has an extra minute in the middle that
@@ -9,7 +9,6 @@
  */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,7 +19,7 @@
 #include "base/memory.h"
 #include "base/system.h"
 
-enum { V = 40, BLOCK = 512, PHONES_A_SECOND = 10 };
+enum { V = 40, BLOCK = 512, PHONES_A_SECOND = 10, SECONDS = 3600 };
 
 static double peak_mb(void)
 {
@@ -73,10 +72,10 @@ static int fail(const lin_error *err)
 }
 
 // One alignment in a separate process, so that its memory peak is measured alone.
-static int one(double hours, int row_ms, double missing_s)
+static int one(int row_ms, int missing_s)
 {
     const int rows_a_phone = 1000 / PHONES_A_SECOND / row_ms > 1 ? 1000 / PHONES_A_SECOND / row_ms : 1;
-    const long n_phones = (long)(hours * 3600 * PHONES_A_SECOND), missing = (long)(missing_s * PHONES_A_SECOND);
+    const long n_phones = SECONDS * PHONES_A_SECOND, missing = missing_s * PHONES_A_SECOND;
     lin_error err = {0};
     lin_align *align;
     lin_align_options o = lin_align_options_default();
@@ -106,9 +105,9 @@ static int one(double hours, int row_ms, double missing_s)
     const int margin = (int)ceil(0.25 / o.row_s);
     if (!goodness || lin_goodness_measure(align_row, align, V, T, &path, margin, goodness, &err) != LIN_OK) return fail(&err);
     const double judged = lin_now();
-    printf("align\t%.1f h\t%d ms\t%ld rows\t%d words\t%d phones\t%s\tpush %.2f s\tfinish %.2f s\tgoodness %.2f s\twidened %d\t"
+    printf("align\t%d ms\t%ld rows\t%d words\t%d phones\t%s\tpush %.2f s\tfinish %.2f s\tgoodness %.2f s\twidened %d\t"
            "paths %.1f MB\tpeak %.0f MB\n",
-           hours, row_ms, T, n_words, path.n_phones, missing ? "a minute not said" : "all said", pushing, finished - begun,
+           row_ms, T, n_words, path.n_phones, missing ? "a minute not said" : "all said", pushing, finished - begun,
            judged - finished, report.widened, (double)report.bytes / 1e6, peak_mb());
     fflush(stdout);
     lin_free(goodness);
@@ -118,18 +117,13 @@ static int one(double hours, int row_ms, double missing_s)
     return 0;
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    const double hours = argc > 1 ? atof(argv[1]) : 1;
-    if (!(hours >= 0.1 && hours <= 24)) {
-        fprintf(stderr, "bench_align: 0.1 to 24 hours\n");
-        return 2;
-    }
     int failed = 0;
     for (int i = 0; i < 4; i++) {
         const pid_t child = fork();
         int status = 1;
-        if (child == 0) _exit(one(hours, i % 2 ? 10 : 30, i / 2 ? 60 : 0));
+        if (child == 0) _exit(one(i % 2 ? 10 : 30, i / 2 ? 60 : 0));
         if (child < 0 || waitpid(child, &status, 0) != child || status != 0) failed = 1;
     }
     return failed;

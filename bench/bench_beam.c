@@ -83,7 +83,10 @@ static lin_ngram *make_model(void)
 static void map_labels(const lin_ngram *lm, int labels[V])
 {
     char word[16];
-    for (int k = 1; k < V; k++) labels[k] = lin_ngram_find(lm, word, (size_t)snprintf(word, sizeof word, "p%d", k));
+    for (int k = 1; k < V; k++) {
+        const int n = snprintf(word, sizeof word, "p%d", k);
+        labels[k] = lin_ngram_find(lm, word, (size_t)n);
+    }
 }
 
 static void measure(const float *rows, const lin_ngram *lm, const int *labels, int width)
@@ -110,8 +113,8 @@ static void measure(const float *rows, const lin_ngram *lm, const int *labels, i
         best = fmin(best, lin_now_cpu() - start);
     }
     printf("beam\twidth %d\t%s\t%.2f us/row\t%.3f %% of real time\t%zu bytes\t(%d phones, score %.3f)\n", width,
-           lm ? "with a model" : "no model", 1e6 * best / T, 100 * best / T * ROWS_A_SECOND, lin_beam_bytes(beam), settled.n_phones,
-           settled.score);
+           lm ? "with a model" : "no model", 1e6 * best / T, 100 * best / T * ROWS_A_SECOND, lin_beam_bytes(beam),
+           settled.n_phones, settled.score);
     lin_path_free(&settled);
     lin_free(state);
     lin_beam_destroy(beam);
