@@ -70,7 +70,7 @@ static const struct {
      "five dollars and twenty five cents",
      "five twenty five"},
     {"en", "1066 1805 1900 2005 2024", "ten sixty six eighteen oh five nineteen hundred two thousand and five twenty twenty four",
-     ""},
+     "two thousand twenty four"},
     {"en", "on May 3 and the 21st", "on May three and the twenty first", "the third"},
     {"en", "at 10:30 p.m., 9:05, 7:00 and 5pm", "at ten thirty p m nine oh five seven and five p m", "seven o'clock"},
     {"en", "Dr. Smith & Mr. Jones, i.e. us", "doctor Smith and mister Jones that is us", "drive"},
