@@ -75,6 +75,8 @@ unsigned lin_unicode_lower(unsigned code)
     return code == 0x130 || (code < 0x800 && small >= 0x800) ? code : small;
 }
 
+unsigned lin_unicode_title(unsigned code) { return (unsigned)utf8proc_totitle((utf8proc_int32_t)code); }
+
 size_t lin_unicode_lower_text(char *out, const char *text, size_t n)
 {
     size_t used = 0;

@@ -63,6 +63,9 @@ int lin_unicode_is_punctuation(unsigned code);
  * UTF-8 stay. */
 unsigned lin_unicode_lower(unsigned code);
 
+/* The form of a letter at the beginning of a word with a capital; others as they are. */
+unsigned lin_unicode_title(unsigned code);
+
 /* Writes text [n] in small letters to out [n], which may be the text itself; returns its bytes, at most n. Bytes that are not
  * UTF-8 are copied. */
 size_t lin_unicode_lower_text(char *out, const char *text, size_t n);

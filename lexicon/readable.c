@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/textfile.h"
+#include "base/unicode.h"
 
 _Static_assert(sizeof(lin_punctuation_header) == 56, "the header has no holes");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "models are read from little-endian files");
@@ -303,9 +304,11 @@ static const char *title(lin_readable *r, int i, int mark)
 
 static void put_capital(lin_buffer *out, const char *word)
 {
-    if (!*word) return;
-    lin_buffer_char(out, lin_upper(*word));
-    lin_buffer_text(out, word + 1);
+    char first[4];
+    unsigned code = 0;
+    const size_t n = lin_utf8_decode(word, strlen(word), &code);
+    if (n) lin_buffer_bytes(out, first, lin_utf8_encode(lin_unicode_title(code), first));
+    lin_buffer_text(out, word + n);
 }
 
 // Words first .. first + n-1 as one token; digits: what they are written as, or NULL for one word.
@@ -325,7 +328,8 @@ static lin_status put_token(lin_readable *r, int first, int n, const char *digit
     if (full) lin_buffer_text(&r->text, full);
     else if (!digits && (capital || !inside)) put_capital(&r->text, word);
     else lin_buffer_text(&r->text, word);
-    lin_buffer_text(&r->text, marks[mark]);
+    // The point of a German ordinal ends a sentence too: "am 20."
+    if (mark != LIN_MARK_STOP || r->text.data[r->text.n - 1] != '.') lin_buffer_text(&r->text, marks[mark]);
     lin_buffer_char(&r->text, '\0');
     r->mark = mark;
     r->capital = capital && inside;

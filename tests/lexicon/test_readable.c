@@ -148,6 +148,7 @@ static const char *const readable_table[][2] = {
     {"*zorblat saw", "Zorblat saw. "},
     {"[sh_er] [m_er] he saw [d_ao_g] [z] the dog", "[...] he saw [...] the dog. "},
     {"he went to mister london and saw mister", "He went to Mr. London, and saw mister. "},
+    {"\xC3\xA9l saw", "\xC3\x89l saw. "},
     {"", ""},
 };
 
@@ -157,6 +158,15 @@ START_TEST(no_rules)
     lin_written_destroy(rules->numbers);
     rules->numbers = NULL;
     ck_assert_str_eq(readable_of(rules, "i saw twenty three dogs", 1, 0.05), "I saw twenty three dogs. ");
+}
+END_TEST
+
+// What is written with a point at its end gets no second one.
+START_TEST(points)
+{
+    lin_written_destroy(rules->numbers);
+    OK(lin_written_load("share/linnet/de/numbers.txt", &rules->numbers, &err));
+    ck_assert_str_eq(readable_of(rules, "am zwanzigsten", 1, 0.05), "Am 20. ");
 }
 END_TEST
 
@@ -287,6 +297,6 @@ START_TEST(failing_allocations)
 END_TEST
 
 TEST_MAIN_ONCE(setup, teardown, "readable", TESTS(prose, 0, sizeof prose_table / sizeof *prose_table), TEST(paragraphs),
-               TEST(no_rules), TESTS(readable, 0, sizeof readable_table / sizeof *readable_table), TEST(names),
+               TEST(no_rules), TEST(points), TESTS(readable, 0, sizeof readable_table / sizeof *readable_table), TEST(names),
                TEST(short_sentences), TEST(pauses_end_texts), TEST(numbers_in_pieces), TEST(same_bytes_and_back), TEST(damaged),
                TEST(bad_options), TEST(failing_allocations))
