@@ -52,14 +52,6 @@ static void say(const char *name, double value, const char *unit, const char *no
     fflush(stdout);
 }
 
-// Multiplications and additions of one frame forward: matrices, then per head phi(k) v', phi(q)' S, z and the denominator.
-static double flop_per_frame(const lin_config *c)
-{
-    const double C = lin_config_width(c), F = c->feedforward, E = c->head_width;
-    return 2 * (lin_config_input_width(c) * C + c->layers * (4 * C * C + 2 * C * F) + C * c->outputs) +
-           c->layers * c->heads * (4 * E * E + 3 * E);
-}
-
 // Runs of `flop` each that took time[0 .. n-1], which are sorted here: frames per second, or, if frames is 0, milliseconds. The
 // best relative to the best of the peak, because other load only makes a run slower; and the median. --plain: one line per run.
 static void say_runs(const char *name, double frames, double flop, double *time, int n)
@@ -152,7 +144,7 @@ static void bench_forward(int causal, const char *name)
         rival_time[r] = rival_seconds;
         ratio[r] = rival_seconds / seconds;
     }
-    say_runs(name, B * T, flop_per_frame(&model->config) * B * T, time, n_repeats);
+    say_runs(name, B * T, lin_config_flop(&model->config) * B * T, time, n_repeats);
     if (rival) {
         char other_name[64];
         snprintf(other_name, sizeof other_name, "fp32_%s", name);
@@ -259,7 +251,7 @@ static void bench_training(int causal, double dropout, const char *name)
         rival_time[r] = rival_seconds;
         ratio[r] = rival_seconds / seconds;
     }
-    say_runs(name, 0, 3 * flop_per_frame(c) * B * T, time, n_repeats);
+    say_runs(name, 0, 3 * lin_config_flop(c) * B * T, time, n_repeats);
     if (rival) {
         const double best = bench_quantile(rival_time, n_repeats, 0);
         char text[64];

@@ -127,6 +127,16 @@ int lin_config_is_plain(const lin_config *c)
            !c->decay;
 }
 
+double lin_config_flop(const lin_config *c)
+{
+    const double C = lin_config_width(c), F = c->feedforward, E = c->head_width;
+    if (c->network == LIN_NETWORK_LSTM)
+        return 2 * (4 * C * (lin_config_input_width(c) + (c->layers - 1) * C + c->layers * c->width) + C * c->outputs);
+    // the matrices, then per head phi(k) v', phi(q)' S, z and the denominator
+    return 2 * (lin_config_input_width(c) * C + c->layers * (4 * C * C + 2 * C * F) + C * c->outputs) +
+           c->layers * c->heads * (4 * E * E + 3 * E) + c->conv_layers * 2.0 * c->conv_kernel * C;
+}
+
 int lin_config_same_shape(const lin_config *a, const lin_config *b) { return memcmp(a, b, LIN_CONFIG_SHAPE) == 0; }
 
 void lin_config_variant(const lin_config *c, char *text, size_t size)

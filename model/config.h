@@ -149,6 +149,9 @@ static inline int lin_config_input_width(const lin_config *c)
     return c->tokens ? lin_config_width(c) : (c->stack + c->ahead) * c->mel_bins;
 }
 
+/* Multiplications and additions of one row forward. */
+double lin_config_flop(const lin_config *c);
+
 /* The values that a row can have: outputs, or those of a mixture. */
 static inline int lin_config_symbols(const lin_config *c) { return c->mixture ? LIN_LEVELS : c->outputs; }
 

@@ -240,19 +240,9 @@ static void cell(lin_buffer *out, double value, int digits, size_t width)
     lin_buffer_pad(out, from, width, 1);
 }
 
-// Multiplications and additions of one row.
-static double flop(const lin_config *c)
-{
-    const double C = lin_config_width(c), F = c->feedforward, E = c->head_width;
-    if (c->network == LIN_NETWORK_LSTM)
-        return 2 * (4 * C * (lin_config_input_width(c) + (c->layers - 1) * C + c->layers * c->width) + C * c->outputs);
-    return 2 * (lin_config_input_width(c) * C + c->layers * (4 * C * C + 2 * C * F) + C * c->outputs) +
-           c->layers * c->heads * (4 * E * E + 3 * E) + c->conv_layers * 2.0 * c->conv_kernel * C;
-}
-
 static double rate_of(const bench *b, const trial *t)
 {
-    return (double)t->stats.rows / t->stats.seconds * flop(&b->recognizer->model->config) * 1e-9;
+    return (double)t->stats.rows / t->stats.seconds * lin_config_flop(&b->recognizer->model->config) * 1e-9;
 }
 
 static void report_json(bench *b, const trial *t)

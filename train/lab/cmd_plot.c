@@ -206,7 +206,7 @@ static void settle(curve *c)
 static lin_chart_axis axis_of(const char *label, int scale, const lin_numbers *range)
 {
     lin_chart_axis a = {.label = label, .log = scale == SCALE_LINEAR ? 0 : scale == SCALE_LOG ? 10 : 2};
-    if (range->count == 2) a.has_from = a.has_to = 1, a.from = range->items[0], a.to = range->items[1];
+    if (range->count == 2) a.has_range = 1, a.from = range->items[0], a.to = range->items[1];
     return a;
 }
 
