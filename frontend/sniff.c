@@ -189,9 +189,12 @@ static int is_unknown(uint32_t length)
     return length >= 0xffffff00 || (length >= 0x7f000000 && length <= 0x80000100);
 }
 
-static uint32_t u16(const unsigned char *b) { return (uint32_t)b[1] << 8 | b[0]; }
-
-static uint32_t u32(const unsigned char *b) { return u16(b + 2) << 16 | u16(b); }
+static uint64_t number(const unsigned char *b, int n, int big)
+{
+    uint64_t x = 0;
+    for (int i = 0; i < n; i++) x = x << 8 | b[big ? i : n - 1 - i];
+    return x;
+}
 
 static int plain_samples(const unsigned char *format, size_t n, lin_pcm_format *pcm)
 {
@@ -200,10 +203,10 @@ static int plain_samples(const unsigned char *format, size_t n, lin_pcm_format *
         lin_pcm_encoding encoding;
     } known[] = {{1, 8, LIN_PCM_U8},     {1, 16, LIN_PCM_S16LE}, {1, 24, LIN_PCM_S24LE}, {1, 32, LIN_PCM_S32LE},
                  {3, 32, LIN_PCM_F32LE}, {6, 8, LIN_PCM_ALAW},   {7, 8, LIN_PCM_MULAW}};
-    uint32_t tag = u16(format), bits = u16(format + 14);
-    const uint32_t channels = u16(format + 2), rate = u32(format + 4), block = u16(format + 12);
-    if (tag == 0xfffe && n >= 26) tag = u16(format + 24); // WAVE_FORMAT_EXTENSIBLE: the first word of a GUID
-    if (block != channels * bits / 8 || rate > INT32_MAX) return 0;
+    uint64_t tag = number(format, 2, 0);
+    const uint64_t channels = number(format + 2, 2, 0), rate = number(format + 4, 4, 0), bits = number(format + 14, 2, 0);
+    if (tag == 0xfffe && n >= 26) tag = number(format + 24, 2, 0); // WAVE_FORMAT_EXTENSIBLE: the first word of a GUID
+    if (number(format + 12, 2, 0) != channels * bits / 8 || rate > INT32_MAX) return 0;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (known[i].tag != tag || known[i].bits != bits) continue;
         *pcm = (lin_pcm_format){.rate_hz = (int)rate, .channels = (int)channels, .encoding = known[i].encoding};
@@ -221,7 +224,7 @@ int lin_wav_find(const unsigned char *b, size_t n, lin_wav *wav)
     uint64_t in_ds64 = 0;
     for (size_t at = 12;;) {
         if (n < at + 8) return 0;
-        const uint32_t length = u32(b + at + 4);
+        const uint32_t length = (uint32_t)number(b + at + 4, 4, 0);
         if (memcmp(b + at, "data", 4) == 0) {
             wav->at = at + 8;
             wav->bytes = length > 0 && !is_unknown(length) ? (int64_t)length : -1;
@@ -231,7 +234,7 @@ int lin_wav_find(const unsigned char *b, size_t n, lin_wav *wav)
         if (memcmp(b + at, "ds64", 4) == 0) { // EBU Tech 3306: the sizes of RIFF and of data
             if (length < 16) return -1;
             if (n < at + 24) return 0;
-            in_ds64 = (uint64_t)u32(b + at + 20) << 32 | u32(b + at + 16);
+            in_ds64 = number(b + at + 16, 8, 0);
         }
         if (memcmp(b + at, "fmt ", 4) == 0) {
             if (length < 16) return -1;
@@ -262,13 +265,6 @@ size_t lin_sniff_read(file *f, void *bytes, size_t n, int64_t offset)
         done += (size_t)got;
     }
     return done;
-}
-
-static uint64_t number(const unsigned char *b, int n, int big)
-{
-    uint64_t x = 0;
-    for (int i = 0; i < n; i++) x = x << 8 | b[big ? i : n - 1 - i];
-    return x;
 }
 
 // `at` plus a length from a header, which may be anything; at most the size.
