@@ -20,7 +20,7 @@
 
 static const volatile sig_atomic_t *stop_flag;
 static _Thread_local double stop_time;
-static int longest_gap;
+static int longest_gap = 30 * 3600;
 static const char *chosen_track;
 
 void lin_audio_stop_on(const volatile sig_atomic_t *flag) { stop_flag = flag; }

@@ -121,7 +121,7 @@ void lin_audio_stop_at(double time);
 int lin_audio_is_stopped(void);
 
 /* For the whole process, before any audio is opened: longer gaps in the timestamps of a container are left out; otherwise they
- * are filled with silence, up to 30 hours, for which a file of a few bytes is enough. 0: as usual. */
+ * are filled with silence, up to 30 hours, for which a file of a few bytes is enough. */
 void lin_audio_bound_gaps(int seconds);
 int lin_audio_longest_gap(void);
 enum { LIN_AUDIO_STRANGERS_GAP_S = 30 }; /* for files of others */

@@ -25,7 +25,7 @@
 #include "base/system.h"
 
 enum { MAX_CHANNELS = 1024, MAX_HEADER = 1 << 14, PATIENCE_MS = 10000 };  // of any process
-enum { LINE = LIN_FFMPEG_LINE, CPU_S = 3600, LONGEST_GAP_S = 30 * 3600 }; // of ffmpeg
+enum { LINE = LIN_FFMPEG_LINE, CPU_S = 3600 };                            // of ffmpeg
 enum { READER_CPU_S = 600 };                                              // of a process that reads a file
 #define MEMORY_BYTES (INT64_C(1) << 30)
 
@@ -357,8 +357,6 @@ static const char filters[] =
     "if(lt(ld(2),ld(1)-0.1/TB)+gt(ld(2),ld(1)+%d/TB),st(0,ld(0)+ld(1)-ld(2));st(2,ld(1)));"
     "st(1,ld(2)+NB_SAMPLES/(SR*TB));ld(2)',aresample=async=1";
 
-static int longest_gap(void) { return lin_audio_longest_gap() ? lin_audio_longest_gap() : LONGEST_GAP_S; }
-
 // The input is the open file, named by its descriptor, so that no name can be an option or a protocol; "pipe:0" would not allow
 // seeking. The container of the samples is AU: a header with rate and channels, then all samples.
 // AAC without a container (ADTS) has no times. The demuxer counts them by the first rate, which is wrong once the rate changes;
@@ -366,7 +364,7 @@ static int longest_gap(void) { return lin_audio_longest_gap() ? lin_audio_longes
 static lin_status start(lin_ffmpeg *f, int fd, const char *input, const char *name, lin_error *err)
 {
     char shifted[sizeof filters + 32], track[32];
-    snprintf(shifted, sizeof shifted, filters, longest_gap());
+    snprintf(shifted, sizeof shifted, filters, lin_audio_longest_gap());
     snprintf(track, sizeof track, "0:a:%d", f->track - 1);
     const char *const argv[] = {
         "ffmpeg", "-hide_banner", "-nostdin", "-nostats", "-loglevel", "level+verbose",
@@ -437,7 +435,7 @@ lin_status lin_ffmpeg_open(int fd, int64_t from, int64_t end, const char *name, 
         return status;
     }
     // A shorter time than a millisecond is one that a container rounded.
-    if (fabs(f->begin_s) >= 0.001) f->lead = llround(fmin(f->begin_s, longest_gap()) * f->helper.rate_hz);
+    if (fabs(f->begin_s) >= 0.001) f->lead = llround(fmin(f->begin_s, lin_audio_longest_gap()) * f->helper.rate_hz);
     *out = f;
     return LIN_OK;
 }
