@@ -498,11 +498,11 @@ linnet_status linnet_engine_create(linnet_model *model, const linnet_engine_opti
     how.threads = o.threads;
     how.queue_s = o.queue_s;
     how.exact = o.exact != 0;
-    how.endpoints = o.endpoints != 0;
-    how.endpoint.before_s = o.silence_before_s;
-    how.endpoint.after_s = o.silence_after_s;
-    how.endpoint.longest_s = o.longest_s;
-    how.reset_at_endpoint = o.reset_at_endpoints < 0 ? !model->r.forgets : o.reset_at_endpoints;
+    how.ends.endpoints = o.endpoints != 0;
+    how.ends.rules.before_s = o.silence_before_s;
+    how.ends.rules.after_s = o.silence_after_s;
+    how.ends.rules.longest_s = o.longest_s;
+    how.ends.resets = o.reset_at_endpoints < 0 ? !model->r.forgets : o.reset_at_endpoints;
     how.decoding = &e->decoding;
     how.views = 1;
     how.second = e->second ? &e->second->r : NULL;

@@ -142,7 +142,7 @@ lin_engine_options lin_engine_default(int capacity)
                                 .chunk_frames = 4,
                                 .max_wait_ms = 100,
                                 .queue_s = 1,
-                                .endpoint = lin_endpoint_default()};
+                                .ends = {.rules = lin_endpoint_default()}};
 }
 
 /* ---- sound of a place ------------------------------------------------------------------------------------------------------ */
@@ -432,7 +432,7 @@ lin_status lin_engine_end_utterance(lin_engine *e, lin_engine_id id, lin_error *
     lin_place *p = find(e, id, err);
     if (!p) return LIN_INVALID;
     lin_status status = check_takes(p, err);
-    if (status == LIN_OK && e->on_sound && !e->options.endpoints)
+    if (status == LIN_OK && e->on_sound && !e->options.ends.endpoints)
         status = lin_fail(err, LIN_UNSUPPORTED, "this engine's streams are one utterance each");
     const int is_new = p->last_end_at != p->written; // else nothing has come since the end before, and it changes nothing
     if (status == LIN_OK && is_new && p->end_at >= 0)
@@ -780,7 +780,7 @@ static lin_status check_options(const lin_engine_options *o, lin_error *err)
     };
     LIN_TRY(lin_check_ranges(ranges, sizeof ranges / sizeof *ranges, "an engine: ", err));
     if (o->second && !o->views) return lin_fail(err, LIN_INVALID, "a second pass needs views: it replaces what was settled");
-    return o->endpoints ? lin_endpoint_check(&o->endpoint, err) : LIN_OK;
+    return o->ends.endpoints ? lin_endpoint_check(&o->ends.rules, err) : LIN_OK;
 }
 
 // What follows from the model and the options.
@@ -822,7 +822,7 @@ static lin_status create_shard(lin_shard *s, int n_threads, lin_error *err)
                                          .batch = most,
                                          .longest = e->longest,
                                          .fbank = e->on_sound ? &e->table : NULL,
-                                         .decodes = e->on_sound && !o->endpoints && !o->views && greedy,
+                                         .decodes = e->on_sound && !o->ends.endpoints && !o->views && greedy,
                                          .search = o->decoding && o->decoding->language,
                                          .exact = o->exact,
                                          .threads = n_threads};
@@ -876,7 +876,7 @@ static lin_status make_sessions(lin_engine *e, lin_error *err)
     lin_session_options how = {.rate_hz = e->rate_hz,
                                .channels = 1,
                                .channel = LIN_CHANNEL_MIX,
-                               .ends = {.endpoints = o->endpoints, .resets = o->reset_at_endpoint, .rules = o->endpoint},
+                               .ends = o->ends,
                                .decoding = o->decoding,
                                .saves = !e->on_sound};
     for (int i = 0; i < o->capacity; i++) {

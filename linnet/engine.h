@@ -30,7 +30,6 @@
 
 #include <stdint.h>
 
-#include "decoder/endpoint.h"
 #include "linnet/linnet.h"
 #include "linnet/recognizer.h"
 #include "linnet/utterances.h"
@@ -74,9 +73,7 @@ typedef struct lin_engine_options {
     double max_wait_ms; /* ... or one that has waited so long for more */
     int exact;          /* on a GPU, products in the recogniser's precision; 0: those of an fp32 recogniser are tf32 */
     double queue_s;     /* of sound that a stream's queue holds, 0.5 to 60 */
-    int endpoints;      /* look for them */
-    lin_endpoint_options endpoint;
-    int reset_at_endpoint; /* the network forgets the past behind each; else it is carried on */
+    lin_reset_options ends; /* of utterances */
     const lin_decoding *decoding; /* how rows become phones or words; must outlive the engine, its context too. NULL: greedy */
     int views;          /* each change of an utterance is shown, after every tick */
     /* Of a second pass over each utterance that has ended (linnet/utterances.h), by the thread of its shard, whose other streams

@@ -635,9 +635,9 @@ static lin_status open_recognition(lin_serve *s, lin_error *err)
     lin_engine_options how = lin_engine_default(v->max_streams);
     how.threads = v->threads;
     how.queue_s = QUEUE_S;
-    how.endpoints = how.views = how.saves = 1;
-    how.reset_at_endpoint = lin_endpoint_resets(&v->endpoints, &s->live.recognizer);
-    how.endpoint = v->endpoints.rules;
+    how.ends.endpoints = how.views = how.saves = 1;
+    how.ends.resets = lin_endpoint_resets(&v->endpoints, &s->live.recognizer);
+    how.ends.rules = v->endpoints.rules;
     how.decoding = &s->live.decoding;
     how.second = v->second_pass ? &s->live.second : NULL;
     how.deliver = lin_serve_stream_event;

@@ -17,9 +17,9 @@ START_TEST(as_if_alone)
     o.chunk_frames = shapes[_i].chunk_frames;
     o.max_wait_ms = 3;
     o.deliver = collect;
-    o.endpoints = _i > 1;
-    o.reset_at_endpoint = _i > 2;
-    o.endpoint = (lin_endpoint_options){.before_s = 0.3, .after_s = 0.06, .longest_s = 0.45, .blank = 0.02};
+    o.ends.endpoints = _i > 1;
+    o.ends.resets = _i > 2;
+    o.ends.rules = (lin_endpoint_options){.before_s = 0.3, .after_s = 0.06, .longest_s = 0.45, .blank = 0.02};
     seconds_each = 1.3;
     run_group(&r, &o, &together);
     ck_assert_int_gt(judge_group(&together), 5 * N);

@@ -181,7 +181,7 @@ static inline void alone(const lin_recognizer *r, const lin_engine_options *o, c
     lin_greedy greedy;
     lin_path path = {0};
     lin_endpoint endpoint;
-    lin_endpoint_reset(&endpoint, &o->endpoint, r->row_seconds);
+    lin_endpoint_reset(&endpoint, &o->ends.rules, r->row_seconds);
     const int stack = r->model->config.stack;
     int64_t row = 0;
     for (int first = 0, again = 1; again;) {
@@ -192,7 +192,7 @@ static inline void alone(const lin_recognizer *r, const lin_engine_options *o, c
         for (again = 0; i < rows && !again; i++, row++) {
             OK(lin_greedy_push(&greedy, logp + i * V, 1, &path, &err));
             note_path(r, want, &path);
-            if (!o->endpoints) continue;
+            if (!o->ends.endpoints) continue;
             double sum = 0;
             for (int k = 0; k < stack * D && first + (i + 1) * stack <= n; k++)
                 sum += exp((double)frames[(first + i * stack) * D + k]);
@@ -203,7 +203,7 @@ static inline void alone(const lin_recognizer *r, const lin_engine_options *o, c
             if (want->n && want->events[want->n - 1].kind == PHONE)
                 add_note(want, (noted){.kind = UTTERANCE_END, .end = LINNET_BEFORE + (int)(rule - LIN_ENDPOINT_BEFORE),
                                        .end_s = (double)(row + 1) * r->row_seconds});
-            again = o->reset_at_endpoint;
+            again = o->ends.resets;
             lin_greedy_reset(&greedy, V, row + 1, 1);
         }
         first += i * stack;
@@ -306,7 +306,7 @@ static inline void run_group(lin_recognizer *r, lin_engine_options *o, group *c)
     producer producers[PRODUCERS];
     memset(c, 0, sizeof *c);
     o->context = c;
-    o->views = o->endpoints;
+    o->views = o->ends.endpoints;
     OK(lin_engine_create(r, o, &c->engine, &err));
     for (int i = 0; i < N; i++) {
         const double seconds = i == 5 ? 0.01 : i == 11 ? 0 : seconds_each - 0.1 * i;

@@ -143,9 +143,8 @@ static inline lin_engine_options engine_options(const lin_session_options *o, in
 {
     lin_engine_options e = lin_engine_default(capacity);
     e.queue_s = 10;
-    e.endpoints = e.views = 1;
-    e.endpoint = o->ends.rules;
-    e.reset_at_endpoint = o->ends.resets;
+    e.ends = o->ends;
+    e.views = 1;
     e.decoding = o->decoding;
     e.second = o->second;
     e.deliver = deliver;

@@ -43,9 +43,9 @@ START_TEST(endpoints)
     o.shards = o.threads = 2;
     o.deliver = collect;
     o.queue_s = 0.5; // which is full most of the time
-    o.endpoints = 1;
-    o.reset_at_endpoint = _i % 2;
-    o.endpoint = (lin_endpoint_options){.before_s = 0.3, .after_s = 0.06, .longest_s = 0.45, .blank = 0.02, .loud_db = 20};
+    o.ends.endpoints = 1;
+    o.ends.resets = _i % 2;
+    o.ends.rules = (lin_endpoint_options){.before_s = 0.3, .after_s = 0.06, .longest_s = 0.45, .blank = 0.02, .loud_db = 20};
     run_group(&r, &o, &together);
     int ends[LINNET_FINISHED] = {0}, repeats = 0;
     for (int i = 0; i < N; i++) {
@@ -55,7 +55,7 @@ START_TEST(endpoints)
     judge_group(&together);
     ck_assert_int_gt(ends[LINNET_AFTER], 3);
     ck_assert_int_gt(ends[LINNET_LONGEST], 3);
-    if (o.reset_at_endpoint) ck_assert_int_gt(repeats, 0);
+    if (o.ends.resets) ck_assert_int_gt(repeats, 0);
     else ck_assert_int_eq(repeats, 0);
 }
 END_TEST
@@ -116,8 +116,8 @@ START_TEST(admission)
     bad[2].queue_s = 0.4;
     bad[3].max_wait_ms = NAN;
     bad[4].shards = -1;
-    bad[5].endpoints = 1;
-    bad[5].endpoint.blank = 2;
+    bad[5].ends.endpoints = 1;
+    bad[5].ends.rules.blank = 2;
     for (int i = 0; i < 6; i++) {
         FAILS(lin_engine_create(&r, &bad[i], &engine, &err), LIN_INVALID, "");
         ck_assert_ptr_null(engine);
@@ -362,8 +362,8 @@ START_TEST(nothing_is_allocated)
     lin_engine_id ids[3];
     begin(&r, &shapes[1]);
     lin_engine_options o = lin_engine_default(3);
-    o.endpoints = o.reset_at_endpoint = 1;
-    o.endpoint.longest_s = 0.3;
+    o.ends.endpoints = o.ends.resets = 1;
+    o.ends.rules.longest_s = 0.3;
     o.deliver = note_for;
     o.shards = o.threads = 2;
     OK(lin_engine_create(&r, &o, &engine, &err));
@@ -485,8 +485,8 @@ START_TEST(load)
     o.deliver = crowd_deliver;
     o.views = 1;
     o.shards = o.threads = 2;
-    o.endpoints = o.reset_at_endpoint = 1;
-    o.endpoint = (lin_endpoint_options){.before_s = 0.3, .after_s = 0.06, .longest_s = 0.45, .blank = 0.02, .loud_db = 20};
+    o.ends.endpoints = o.ends.resets = 1;
+    o.ends.rules = (lin_endpoint_options){.before_s = 0.3, .after_s = 0.06, .longest_s = 0.45, .blank = 0.02, .loud_db = 20};
     OK(lin_engine_create(&r, &o, &crowd.engine, &err));
     crowd.v = speak(3, RATE, 1, 1);
     alone(&r, &o, &crowd.v, &crowd.want);

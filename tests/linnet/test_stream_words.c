@@ -618,7 +618,7 @@ START_TEST(phrases_of_one_stream)
     lin_decoding own = search;
     own.context = (lin_search_context){.phones = made.phones, .words = made.words};
     lin_engine_options e = engine_options(&o, 3, on_event);
-    e.reset_at_endpoint = 1;
+    e.ends.resets = 1;
     n_finished = n_settled = 0;
     memset(three, 0, sizeof three);
     OK(lin_engine_create(&recognizer, &e, &engine, &err));
