@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -182,11 +183,12 @@ START_TEST(what_is_no_file_is_not_read)
         ck_assert_int_eq(lin_file_map_open(paths[i], &map, &why), LIN_IO);
         HAS(why.message, what[i]);
     }
-    static const char *const texts[] = {"longer", "text", ""}; // behind the second there may be bytes of the first
-    for (int i = 0; i < 4; i++) {
-        if (i < 3) test_write_file(path, texts[i], strlen(texts[i]));
-        OK(lin_text_read(i < 3 ? path : "/dev/null", &text, &n, &err));
-        ck_assert(n == strlen(text) && !strcmp(text, i < 3 ? texts[i] : ""));
+    static const char *const texts[] = {"", "text"};
+    mallopt(M_PERTURB, 'x'); // or the byte behind a text may be 0 by chance
+    for (int i = 0; i < 3; i++) {
+        if (i < 2) test_write_file(path, texts[i], strlen(texts[i]));
+        OK(lin_text_read(i < 2 ? path : "/dev/null", &text, &n, &err));
+        ck_assert(n == strlen(text) && !strcmp(text, texts[i % 2]));
         lin_free(text);
     }
     ck_assert_int_eq(lin_file_open_stream("/dev/fd/0", &file, NULL), LIN_OK);
