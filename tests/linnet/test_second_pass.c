@@ -434,7 +434,7 @@ START_TEST(models_that_do_not_fit)
 }
 END_TEST
 
-TEST_MAIN_WITH(begin, end, "a second pass", TESTS(each_utterance_is_that_of_the_second_model, 0, SEARCHES),
+TEST_MAIN_ONCE(begin, end, "a second pass", TESTS(each_utterance_is_that_of_the_second_model, 0, SEARCHES),
                TESTS(skipped, 0, SEARCHES), TEST(searches_of_whole_utterances), TESTS(the_same_as_a_file, 0, SEARCHES),
                TESTS(another_hop, 0, 2), TEST(a_long_utterance),
                TESTS(any_split_gives_the_same, 0, SEARCHES), TEST(forked_and_saved), TEST(ends_that_are_asked_for),
