@@ -24,14 +24,10 @@ static lin_phones *phones;
 static void files(void)
 {
     OK(lin_phones_create(NULL, &phones, &err));
-    dict = test_path("dict");
-    arpa = test_path("arpa");
-    phones_arpa = test_path("phones.arpa");
-    list = test_path("list");
-    test_write_file(dict, dict_text, strlen(dict_text));
-    test_write_file(arpa, arpa_text, strlen(arpa_text));
-    test_write_file(phones_arpa, phones_text, strlen(phones_text));
-    test_write_file(list, "bad\nab ba\t2.5\n", 14);
+    dict = test_file("dict", dict_text, strlen(dict_text));
+    arpa = test_file("arpa", arpa_text, strlen(arpa_text));
+    phones_arpa = test_file("phones.arpa", phones_text, strlen(phones_text));
+    list = test_file("list", "bad\nab ba\t2.5\n", 14);
 }
 
 static void no_files(void)

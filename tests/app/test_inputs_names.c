@@ -69,10 +69,8 @@ END_TEST
 
 START_TEST(names_of_a_list)
 {
-    const char *list = test_path("list");
-    const char *text = "x/a.wav\ny/a.wav\n../../etc/b.wav\n";
-    test_write_file(list, text, strlen(text));
-    const lin_data_values data = {.data = list};
+    static const char text[] = "x/a.wav\ny/a.wav\n../../etc/b.wav\n";
+    const lin_data_values data = {.data = test_file("list", text, strlen(text))};
     OK(lin_inputs_add_data(&inputs, &data, &(lin_part){0, INFINITY}, LIN_CHANNEL_MIX, &err));
     OK(lin_inputs_name_results(&inputs, NULL, &err) == LIN_OK && lin_inputs_check_names(&inputs, &err));
     ck_assert_int_eq(inputs.n, 3);

@@ -15,10 +15,8 @@ static const char *secret, *given;
 
 static void setup(void)
 {
-    secret = test_path("secret");
-    given = test_path("given");
-    test_write_file(secret, "hidden\n", 7);
-    test_write_file(given, "given\n", 6);
+    secret = test_file("secret", "hidden\n", 7);
+    given = test_file("given", "given\n", 6);
     unsetenv("LINNET_SANDBOX");
 }
 

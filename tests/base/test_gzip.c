@@ -145,9 +145,8 @@ START_TEST(readers_of_text)
 {
     char *text;
     size_t n;
-    const char *path = test_path("cmu.dict.gz");
     unsigned char *packed = pack(small_dictionary, sizeof small_dictionary - 1, 6, &n);
-    test_write_file(path, packed, n);
+    const char *path = test_file("cmu.dict.gz", packed, n);
     lin_phones *phones;
     lin_dictionary *dictionary;
     OK(lin_phones_create(NULL, &phones, &err));
