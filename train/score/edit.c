@@ -106,31 +106,37 @@ static lin_status make_blocks(blocks *b, int n, int m, size_t max_moves, lin_err
 }
 
 // Traces back the moves of the rows from `first` on, from (*i, *j) until it leaves them; the steps are appended last first.
-static int follow(const unsigned char *moves, int first, int m, int *i, int *j, lin_edit_step *steps)
+static int follow(const unsigned char *moves, int first, int m, const int *ref, const int *hyp, int *i, int *j,
+                  lin_edit_pair *steps)
 {
     int k = 0;
     while (*i > first || (first == 0 && *j > 0)) {
         int move = *i == 0 ? FROM_LEFT : *j == 0 ? FROM_ABOVE : moves[(size_t)(*i - 1 - first) * (size_t)m + (size_t)(*j - 1)];
         if (move != FROM_LEFT) --*i;
         if (move != FROM_ABOVE) --*j;
-        steps[k++] = (lin_edit_step){.ref = move == FROM_LEFT ? -1 : *i, .hyp = move == FROM_ABOVE ? -1 : *j};
+        const int a = move == FROM_LEFT ? -1 : ref[*i], b = move == FROM_ABOVE ? -1 : hyp[*j];
+        steps[k++] = (lin_edit_pair){a, b, a == b};
     }
     return k;
 }
 
-lin_status lin_edit_align(const int *ref, int n, const int *hyp, int m, lin_edit_step *steps, int *n_steps, lin_error *err)
+static void reverse(lin_edit_pair *steps, int n)
 {
-    return lin_edit_align_within(ref, n, hyp, m, MAX_MOVES, steps, n_steps, err);
+    for (int i = 0, j = n - 1; i < j; i++, j--) {
+        const lin_edit_pair step = steps[i];
+        steps[i] = steps[j];
+        steps[j] = step;
+    }
 }
 
-lin_status lin_edit_align_within(const int *ref, int n, const int *hyp, int m, size_t max_moves, lin_edit_step *steps,
-                                 int *n_steps, lin_error *err)
+lin_status lin_edit_align(const int *ref, int n, const int *hyp, int m, size_t max_moves, lin_edit_pair *steps, int *n_steps,
+                          lin_error *err)
 {
     blocks b;
     *n_steps = 0;
     LIN_TRY(check_lengths(n, m, err));
     if ((long long)n * m > 1LL << 36) return lin_fail(err, LIN_INVALID, "%d and %d tokens are too many to align", n, m);
-    LIN_TRY(make_blocks(&b, n, m, max_moves, err));
+    LIN_TRY(make_blocks(&b, n, m, max_moves ? max_moves : MAX_MOVES, err));
     const size_t width = (size_t)m + 1;
     first_row(b.row, m);
     for (int k = 0; k < b.n; k++) {
@@ -142,13 +148,9 @@ lin_status lin_edit_align_within(const int *ref, int n, const int *hyp, int m, s
         int first = block * b.rows;
         cell *row = b.before + (size_t)block * width;
         if (n) run(ref + first, i - first, hyp, j, row, b.moves); // columns to the right of the path are not needed
-        k += follow(b.moves, first, j, &i, &j, steps + k);
+        k += follow(b.moves, first, j, ref, hyp, &i, &j, steps + k);
     }
-    for (int x = 0, y = k - 1; x < y; x++, y--) {
-        lin_edit_step step = steps[x];
-        steps[x] = steps[y];
-        steps[y] = step;
-    }
+    reverse(steps, k);
     assert(i == 0 && j == 0 && k <= n + m); // the path is whole
     free_blocks(&b);
     *n_steps = k;
@@ -418,13 +420,8 @@ static void fill_block(choice_blocks *b, int k, const network *r, const network 
         b->weights[(size_t)(k + 1) * (size_t)h->n + (size_t)j] = cell_at(&b->grid, end - 1, j)->weight;
 }
 
-lin_status lin_edit_choices(const int *ref, int n, const int *hyp, int m, lin_edit_pair *steps, int *n_steps, lin_error *err)
-{
-    return lin_edit_choices_within(ref, n, hyp, m, MAX_PAIRS, steps, n_steps, err);
-}
-
-lin_status lin_edit_choices_within(const int *ref, int n, const int *hyp, int m, size_t max_pairs, lin_edit_pair *steps,
-                                   int *n_steps, lin_error *err)
+lin_status lin_edit_choices(const int *ref, int n, const int *hyp, int m, size_t max_pairs, lin_edit_pair *steps, int *n_steps,
+                            lin_error *err)
 {
     network r = {0}, h = {0};
     choice_blocks b = {0};
@@ -432,7 +429,7 @@ lin_status lin_edit_choices_within(const int *ref, int n, const int *hyp, int m,
     *n_steps = 0;
     lin_status status = make_network(&r, ref, n, err);
     if (status == LIN_OK) status = make_network(&h, hyp, m, err);
-    if (status == LIN_OK) status = make_choice_blocks(&b, &r, &h, max_pairs, err);
+    if (status == LIN_OK) status = make_choice_blocks(&b, &r, &h, max_pairs ? max_pairs : MAX_PAIRS, err);
     for (int i = 0; i < b.n && status == LIN_OK; i++) fill_block(&b, i, &r, &h);
     meeting at = {0};
     if (status == LIN_OK) at = best_before(&b.grid, &r, &r.ends, 0, &h, &h.ends, 0);
@@ -440,11 +437,7 @@ lin_status lin_edit_choices_within(const int *ref, int n, const int *hyp, int m,
         if (i + 1 < b.n) fill_block(&b, i, &r, &h);
         k += trace_back(&r, &h, &b.grid, &at, steps + k);
     }
-    for (int i = 0, j = k - 1; i < j; i++, j--) {
-        const lin_edit_pair step = steps[i];
-        steps[i] = steps[j];
-        steps[j] = step;
-    }
+    reverse(steps, k);
     *n_steps = k;
     free_choice_blocks(&b);
     free_network(&r);

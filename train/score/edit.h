@@ -28,22 +28,20 @@ typedef struct lin_edit_counts {
  */
 lin_status lin_edit_distance(const int *ref, int n, const int *hyp, int m, lin_edit_counts *counts, lin_error *err);
 
+/* A step of an alignment: tokens of both sides, -1 for nothing. is_right: they are equal, or an optional word has no partner. */
+typedef struct lin_edit_pair {
+    int ref, hyp, is_right;
+} lin_edit_pair;
+
 /*
- * The alignment itself: pairs of indices into ref and hyp from first to last, -1 where one side has nothing.
- *   steps  [n + m], the caller's; *n_steps of them are filled
+ * The alignment itself, from first to last.
+ *   max_moves  0: as below. Tests reach several blocks with short sequences by fewer bytes than these 64 MiB, or one row
+ *   steps      [n + m], the caller's; *n_steps of them are filled
  * n * m operations, and n * m bytes for the time of the call; beyond 64 MiB of them, twice the operations and far less memory
  * (100,000 tokens on either side: 180 MiB, half a minute). LIN_INVALID if n * m is over 2^36.
  */
-typedef struct lin_edit_step {
-    int ref, hyp;
-} lin_edit_step;
-
-lin_status lin_edit_align(const int *ref, int n, const int *hyp, int m, lin_edit_step *steps, int *n_steps, lin_error *err);
-
-/* lin_edit_align with at most max_moves bytes instead of those 64 MiB, or one row where that is more: tests reach several blocks
- * with short sequences. */
-lin_status lin_edit_align_within(const int *ref, int n, const int *hyp, int m, size_t max_moves, lin_edit_step *steps,
-                                 int *n_steps, lin_error *err);
+lin_status lin_edit_align(const int *ref, int n, const int *hyp, int m, size_t max_moves, lin_edit_pair *steps, int *n_steps,
+                          lin_error *err);
 
 /* Substitutions, deletions and insertions of the phones of logp [T, V] against labels [U], for the error rate while training.
  * Rows that are not finite give no phones; U where memory is short. */
@@ -60,7 +58,7 @@ int lin_edit_greedy(const float *logp, int T, int V, const int *labels, int U);
  * faster and gives the same steps.
  *
  *   // OPEN a OR b c CLOSE d        { a / b c } d
- *   lin_edit_choices(ref, n, hyp, m, steps, &n_steps, &err);
+ *   lin_edit_choices(ref, n, hyp, m, 0, steps, &n_steps, &err);
  */
 
 /* What else than a token (0 and more) an element of a sequence can be. OPEN, OR and CLOSE are nested at most this deep. */
@@ -73,20 +71,13 @@ enum {
 };
 enum { LIN_EDIT_DEPTH = 16 };
 
-/* Tokens of both sides, -1 for nothing. is_right: they are equal, or an optional word has no partner. */
-typedef struct lin_edit_pair {
-    int ref, hyp, is_right;
-} lin_edit_pair;
-
 /*
  * ref [n], hyp [m]: tokens and the marks above, well nested. steps [n + m] is the caller's; *n_steps of them are filled, without
  * null words. 12 bytes for each pair of words for the time of the call; beyond 2^24 pairs in blocks that end outside of
  * alternatives, with twice the operations. LIN_NO_MEMORY, LIN_INVALID for more than 2^26 pairs in a block or 2^33 operations.
+ * max_pairs: about so many in a block, for tests; 0: 2^24.
  */
-lin_status lin_edit_choices(const int *ref, int n, const int *hyp, int m, lin_edit_pair *steps, int *n_steps, lin_error *err);
-
-/* lin_edit_choices with about max_pairs pairs in a block: for tests. */
-lin_status lin_edit_choices_within(const int *ref, int n, const int *hyp, int m, size_t max_pairs, lin_edit_pair *steps,
-                                   int *n_steps, lin_error *err);
+lin_status lin_edit_choices(const int *ref, int n, const int *hyp, int m, size_t max_pairs, lin_edit_pair *steps, int *n_steps,
+                            lin_error *err);
 
 #endif

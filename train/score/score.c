@@ -130,20 +130,7 @@ static int has_choices(const int *tokens, int n)
     return 0;
 }
 
-// `steps` and `pairs` have room for the tokens of both sides.
-static lin_status align(const int *ref, int n, const int *hyp, int m, lin_edit_step *steps, lin_edit_pair *pairs, int *n_pairs,
-                        lin_error *err)
-{
-    if (has_choices(ref, n) || has_choices(hyp, m)) return lin_edit_choices(ref, n, hyp, m, pairs, n_pairs, err);
-    lin_status status = lin_edit_align(ref, n, hyp, m, steps, n_pairs, err);
-    for (int k = 0; k < *n_pairs; k++) {
-        const int a = steps[k].ref < 0 ? -1 : ref[steps[k].ref], b = steps[k].hyp < 0 ? -1 : hyp[steps[k].hyp];
-        pairs[k] = (lin_edit_pair){a, b, a == b};
-    }
-    return status;
-}
-
-static lin_status score_utterance(lin_score *s, int u, lin_edit_step *steps, lin_error *err)
+static lin_status score_utterance(lin_score *s, int u, lin_error *err)
 {
     static const lin_trn_utterance nothing = {0};
     const char *id = lin_symbols_text(&s->ref.ids, u);
@@ -152,7 +139,8 @@ static lin_status score_utterance(lin_score *s, int u, lin_edit_step *steps, lin
     const int *ref = r->n ? s->ref.tokens + r->first : NULL, *hyp = h->n ? s->hyp.tokens + h->first : NULL;
     lin_score_counts *c = &s->by_utterance[u];
     lin_edit_pair *pairs = s->pairs + s->n_pairs;
-    lin_status status = align(ref, r->n, hyp, h->n, steps, pairs, &n, err);
+    const int choices = has_choices(ref, r->n) || has_choices(hyp, h->n);
+    lin_status status = (choices ? lin_edit_choices : lin_edit_align)(ref, r->n, hyp, h->n, 0, pairs, &n, err);
     *c = (lin_score_counts){.utterances = 1};
     for (int k = 0; k < n && status == LIN_OK; k++) {
         const lin_edit_pair *p = &pairs[k];
@@ -243,13 +231,6 @@ static lin_status make_tables(lin_score *s, lin_error *err)
     return lin_no_memory(err, "a score", 2 * n * sizeof *s->by_speaker + (s->ref.n_tokens + s->hyp.n_tokens) * sizeof *s->pairs);
 }
 
-static size_t longest(const lin_trn *t)
-{
-    int n = 0;
-    for (int u = 0; u < t->n; u++) n = t->utterances[u].n > n ? t->utterances[u].n : n;
-    return (size_t)n;
-}
-
 static lin_status score_all(lin_score *s, const lin_score_options *options, lin_error *err)
 {
     lin_status status = make_tables(s, err);
@@ -258,11 +239,8 @@ static lin_status score_all(lin_score *s, const lin_score_options *options, lin_
     if (status == LIN_OK) status = gather_unmapped(s, &s->hyp.unmapped, err);
     s->n_deleted = s->ref.n_deleted + s->hyp.n_deleted;
     if (status != LIN_OK) return status;
-    size_t most = longest(&s->ref) + longest(&s->hyp);
-    lin_edit_step *steps = lin_alloc(most, sizeof *steps);
-    if (!steps) status = lin_no_memory(err, "an alignment", most * sizeof *steps);
     for (int u = 0; u < s->ref.n && status == LIN_OK; u++) {
-        status = score_utterance(s, u, steps, err);
+        status = score_utterance(s, u, err);
         s->first_pair[u + 1] = s->n_pairs;
         add_counts(&s->by_speaker[s->speaker_of[u]], &s->by_utterance[u]);
         add_counts(&s->total, &s->by_utterance[u]);
@@ -271,7 +249,6 @@ static lin_status score_all(lin_score *s, const lin_score_options *options, lin_
     }
     fold_confusions(s);
     if (s->n_confusions) qsort(s->confusions, s->n_confusions, sizeof *s->confusions, by_count);
-    lin_free(steps);
     return status;
 }
 

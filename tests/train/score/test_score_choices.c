@@ -30,15 +30,14 @@ START_TEST(plain_sequences)
             ref[i] = (int)lin_random_below(seed, (uint64_t)i + 100, 3);
             hyp[i] = (int)lin_random_below(seed, (uint64_t)i + 200, 3);
         }
-        lin_edit_step steps[2 * MOST];
-        lin_edit_pair choices[2 * MOST];
-        OK(lin_edit_align(ref, n, hyp, m, steps, &n_steps, &err));
-        OK(lin_edit_choices(ref, n, hyp, m, choices, &n_choices, &err));
+        lin_edit_pair steps[2 * MOST], choices[2 * MOST];
+        OK(lin_edit_align(ref, n, hyp, m, 0, steps, &n_steps, &err));
+        OK(lin_edit_choices(ref, n, hyp, m, 0, choices, &n_choices, &err));
         ck_assert_int_eq(n_steps, n_choices);
         for (int k = 0; k < n_steps; k++) {
-            ck_assert_int_eq(choices[k].ref, steps[k].ref < 0 ? -1 : ref[steps[k].ref]);
-            ck_assert_int_eq(choices[k].hyp, steps[k].hyp < 0 ? -1 : hyp[steps[k].hyp]);
-            ck_assert_int_eq(choices[k].is_right, choices[k].ref == choices[k].hyp);
+            ck_assert_int_eq(choices[k].ref, steps[k].ref);
+            ck_assert_int_eq(choices[k].hyp, steps[k].hyp);
+            ck_assert(choices[k].is_right == steps[k].is_right && steps[k].is_right == (steps[k].ref == steps[k].hyp));
         }
     }
 }
@@ -79,13 +78,13 @@ START_TEST(in_blocks)
         const int n = random_sequence(seed, (int)lin_random_below(seed, 1, 40), 0, ref);
         const int m = random_sequence(seed + 1, (int)lin_random_below(seed, 2, 40), 0, hyp);
         test_require(n <= MOST && m <= MOST, "%d and %d", n, m);
-        OK(lin_edit_choices(ref, n, hyp, m, want, &n_want, &err));
+        OK(lin_edit_choices(ref, n, hyp, m, 0, want, &n_want, &err));
         for (size_t pairs = 1; pairs < 4000; pairs = 3 * pairs + 1) {
-            OK(lin_edit_choices_within(ref, n, hyp, m, pairs, got, &n_got, &err));
+            OK(lin_edit_choices(ref, n, hyp, m, pairs, got, &n_got, &err));
             test_require(n_want == n_got && !memcmp(want, got, (size_t)n_want * sizeof *want), "%d and %d in %zu", n, m, pairs);
         }
     }
-    FAIL_EVERY_ALLOCATION(lin_edit_choices_within(ref, 3, ref, 3, 1, got, &n_got, NULL), (void)0);
+    FAIL_EVERY_ALLOCATION(lin_edit_choices(ref, 3, ref, 3, 1, got, &n_got, NULL), (void)0);
 }
 END_TEST
 
@@ -99,7 +98,7 @@ START_TEST(an_hour)
     memcpy(ref, choice, sizeof choice);
     for (int i = 0; i < WORDS; i++) hyp[i] = i == 0 ? 1 : i % 7;
     for (int i = 1; i < WORDS; i++) ref[5 + i] = i % 1000 ? hyp[i] : 9;
-    OK(lin_edit_choices(ref, WORDS + 5, hyp, WORDS, steps, &n, &err));
+    OK(lin_edit_choices(ref, WORDS + 5, hyp, WORDS, 0, steps, &n, &err));
     int wrong = 0;
     for (int k = 0; k < n; k++) wrong += !steps[k].is_right;
     ck_assert_int_eq(n, WORDS);
@@ -118,13 +117,13 @@ START_TEST(too_many)
     for (int i = 0; i < N; i++) long_one[i] = i % 2 ? 1 : LIN_EDIT_OR;
     long_one[0] = LIN_EDIT_OPEN;
     long_one[N - 1] = LIN_EDIT_CLOSE;
-    FAILS(lin_edit_choices(long_one, N, long_one, N, steps, &n, &err), LIN_INVALID, "9999 and 9999 words");
+    FAILS(lin_edit_choices(long_one, N, long_one, N, 0, steps, &n, &err), LIN_INVALID, "9999 and 9999 words");
     for (int i = 0; i < 3; i++) long_one[i] = 1;
-    FAIL_EVERY_ALLOCATION(lin_edit_choices(long_one, 3, long_one, 2, steps, &n, NULL), (void)0);
+    FAIL_EVERY_ALLOCATION(lin_edit_choices(long_one, 3, long_one, 2, 0, steps, &n, NULL), (void)0);
     const int nested[] = {LIN_EDIT_OPEN, 0, LIN_EDIT_OR, LIN_EDIT_OPEN, 1, LIN_EDIT_OR, 2, LIN_EDIT_CLOSE, LIN_EDIT_CLOSE, 3};
     const int two[] = {2, 3};
-    FAIL_EVERY_ALLOCATION(lin_edit_choices(nested, 10, two, 2, steps, &n, NULL), (void)0);
-    OK(lin_edit_choices(nested, 10, two, 2, steps, &n, &err));
+    FAIL_EVERY_ALLOCATION(lin_edit_choices(nested, 10, two, 2, 0, steps, &n, NULL), (void)0);
+    OK(lin_edit_choices(nested, 10, two, 2, 0, steps, &n, &err));
     ck_assert(n == 2 && steps[0].is_right && steps[1].is_right);
     free(long_one);
     free(steps);
