@@ -3,12 +3,14 @@
 #include "base/textfile.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include "base/file.h"
@@ -37,12 +39,24 @@ static lin_status read_open_file(FILE *file, const char *path, char **text, size
     return LIN_OK;
 }
 
+// Standard input, from where it has been read to: its name would begin a file again, and does not open a socket.
+static lin_status open_text(const char *path, FILE **file, lin_error *err)
+{
+    if (strcmp(path, "/dev/stdin") != 0) return lin_file_open_stream(path, file, err);
+    const int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+    *file = fd < 0 ? NULL : fdopen(fd, "rb");
+    if (*file) return LIN_OK;
+    const int reason = errno;
+    if (fd >= 0) close(fd);
+    return lin_fail(err, LIN_IO, "cannot open %s: %s", path, strerror(reason));
+}
+
 lin_status lin_text_read(const char *path, char **text, size_t *n, lin_error *err)
 {
     FILE *file;
     *text = NULL;
     *n = 0;
-    LIN_TRY(lin_file_open_stream(path, &file, err));
+    LIN_TRY(open_text(path, &file, err));
     lin_status status = read_open_file(file, path, text, n, err);
     char *read = *text;
     fclose(file);

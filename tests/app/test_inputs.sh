@@ -14,6 +14,9 @@ is "a WAV file in a pipe" "$phones" "$(cat "$w" | "$LINNET" transcribe -q -)"
 is "a WAV file as standard input" "$phones" "$("$LINNET" transcribe -q - < "$w")"
 is "/dev/stdin, a pipe" "$phones" "$(cat "$w" | "$LINNET" transcribe -q /dev/stdin)"
 is "/dev/stdin, a file" "$phones" "$("$LINNET" transcribe -q /dev/stdin < "$w")"
+printf 'one\ntwo\n' > "$tmp/lines"
+is "the rest of a text that another program has begun to read" "T UW" \
+    "$({ read -r first; "$LINNET" phonemize -q -l "$tmp/dict"; } < "$tmp/lines")"
 mkfifo "$tmp/pipe"
 cat "$w" > "$tmp/pipe" &
 is "a named pipe" "$phones" "$("$LINNET" transcribe -q "$tmp/pipe")"
