@@ -159,7 +159,7 @@ START_TEST(normalized)
         {"It cost $5 million (20%) [laughs] 2nd (u)", "x.trn", "it cost five million dollars ? twenty ? percent second"},
         {"{ 5 km / Mr. } (U.S.) dogs' (u)", "x.trn", "{ five km / mister } ? u ? s dogs"},
         {"u 2nd $5 million ^,x [hh_ah] “…” 1.05\n", "x.txt",
-         "second five million dollars ^,x [hh_ah] { one point zero five / one point oh five / one point five / point zero five "
+         "second five million dollars ^,x [hh_ah] { one point zero five / one point five / point zero five / one point oh five "
          "/ point oh five }"},
         {"u 1 0 1 Mr.\nu 1 1 1 2nd\nu 1 2 1 …\n", "x.ctm", "mister second"},
         {"u 1 * * <ALT_BEGIN>\nu 1 0 1 20\nu 1 * * <ALT>\nu 1 0 1 A-B\nu 1 * * <ALT_END>\n", "x.ctm", "{ twenty / a b }"},
