@@ -65,8 +65,7 @@ shows "info names the level" '"level_db": 103' info --json "$tmp/level.safetenso
 shows "it stays" '"level_db": 103' info --json "$tmp/again.safetensors"
 "$LINNET" average "$tmp/level.safetensors" --level-db 0 -o "$tmp/none.safetensors"
 shows "0: none" '"level_db": 0' info --json "$tmp/none.safetensors"
-print_of() { "$LINNET" info --json "$1" | grep -o '"fingerprint": "[0-9a-f]*"'; }
-is "and the model of before" "$(print_of "$(e 5)")" "$(print_of "$tmp/none.safetensors")"
+is "and the model of before" "$(weights "$(e 5)")" "$(weights "$tmp/none.safetensors")"
 for db in 0.5 -0.5; do
     refused "--level-db $db: out of range" 2 "--level-db" average "$(e 5)" -o "$tmp/x.safetensors" --level-db $db
 done

@@ -49,8 +49,6 @@ refused "no output" 2 "learn needs --output" readable learn "$tmp/book.txt"
 refused "times without ids" 2 "--ctm needs score and --ids" readable score --ctm "$tmp/timed.ctm" "$tmp/book.txt"
 refused "no sentences" 1 "no paragraph of sentences" readable learn "$tmp/words.txt" -o "$tmp/none"
 refused "no model" 1 "is not a punctuation model" readable write --model "$tmp/book.txt" "$tmp/words.txt"
-head -c 1000 "$tmp/small.punctuation" > "$tmp/cut.punctuation"
-refused "half a model" 1 "the file is cut or damaged" readable write --model "$tmp/cut.punctuation" "$tmp/words.txt"
 refused "the text itself as output" 2 "" readable learn --slots 3000 "$tmp/book.txt" -o "$tmp/book.txt"
 
 # ---- recognised words ----
