@@ -213,7 +213,7 @@ def run(a, folder, known):
             for n in group:
                 write_rttm(folder / f"{n}.hyp.rttm", n, listen(a, folder / f"{n}.wav", option))
             continue
-        command = [a.linnet, "transcribe", "-q", f"-j{a.jobs}", option, *a.more, "-f", "rttm",
+        command = [a.linnet, "transcribe", "-q", option, *a.more, "-f", "rttm",
                    "--output-dir", out, *(folder / f"{n}.wav" for n in group)]
         subprocess.run(command, check=True)
         for n in group:
@@ -236,14 +236,12 @@ def main():
     p.add_argument("--work", type=pathlib.Path, default=pathlib.Path("exp/diarize"))
     p.add_argument("--linnet", default="build/release/linnet")
     p.add_argument("--check")
-    p.add_argument("--jobs", type=int, default=1)
-    p.add_argument("--no-overlap", action="store_true")
     p.add_argument("--live", action="store_true")
     p.add_argument("more", nargs="*")
     a = p.parse_args()
     a.work.mkdir(parents=True, exist_ok=True)
     print("set | speakers | error % without collar (missed, false, other) | with 0.25 s | speakers too many: dialogues")
-    for name, overlaps in itertools.product(a.sets.split(","), (0, 1)[:2 - a.no_overlap]):
+    for name, overlaps in itertools.product(a.sets.split(","), (0, 1)):
         folder = make_all(a, name, overlaps, a.work)
         for known in (0, 1):
             counts, wrong = run(a, folder, known)

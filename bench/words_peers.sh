@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # words_peers.sh - word error rate, processor time and memory of linnet beside Whisper base and pocketsphinx, on the same files.
 #
-#   bench/words_peers.sh --data DIR [--data DIR ...] [--by-whisper DIR ...] [--audio-root DIR] [--every 1] [--sphinx-every 7]
+#   bench/words_peers.sh --data DIR [--data DIR ...] [--audio-root DIR] [--every 1] [--sphinx-every 7]
 #                        [--whisper FOLDER] [--python python3] [--hours 51] [--work exp/words-peers] [--linnet build/release/linnet]
 #
 # Each DIR is a data directory (wav.scp, text); never use a test set. The paths of wav.scp are absolute or begin at --audio-root, which is
@@ -10,18 +10,16 @@
 # process for each utterance); Whisper with --whisper, a model as CTranslate2 has it, by faster-whisper in eight bits, which --python must
 # have; Debian's pocketsphinx (packages pocketsphinx, pocketsphinx-en-us) where it is installed. What is missing is named and left out.
 # --every N: each Nth utterance; pocketsphinx hears each Nth of these by --sphinx-every, and the table has the rates of the others on them
-# too. The text of a directory given by --by-whisper is Whisper's own, so that it cannot be judged there. --hours: of speech that the
-# model of linnet was trained on.
+# too. --hours: of speech that the model of linnet was trained on.
 #
 # WER by linnet score --glm words.glm, with 95 % intervals over utterances. Processor time (user and system) and peak memory are those of
 # the whole process, its start and the reading of its models included; of the second pass's processes their time on 0.1 s of silence is
 # taken away. A run of less than a minute is done twice, and the faster one counts. Writes WORK/words-peers.tsv, words-peers.md, and
 # SET.svg for each set, WER against seconds of processor time for an hour of sound. Needs ffmpeg and time (/usr/bin/time).
 . "$(dirname "$0")/../recipes/common.sh"
-data=() by_whisper=() audio_root= every=1 sphinx_every=7 whisper= python=python3 hours=51 work=exp/words-peers
-flags=" " lists=" data by-whisper " values=" audio-root every sphinx-every whisper python hours work linnet "
+data=() audio_root= every=1 sphinx_every=7 whisper= python=python3 hours=51 work=exp/words-peers
+flags=" " lists=" data " values=" audio-root every sphinx-every whisper python hours work linnet "
 options "$@"
-data+=("${by_whisper[@]}")
 [ ${#data[@]} -gt 0 ] || die "which sets? give --data DIR"
 for tool in ffmpeg /usr/bin/time; do command -v $tool > /dev/null || die "$tool is missing; apt-get install ${tool##*/}"; done
 for dir in "${data[@]}"; do
@@ -108,7 +106,7 @@ for dir in "${data[@]}"; do
     timed bash -c "$live" "$linnet" "$sounds"
     used=$(awk "BEGIN { printf \"%.2f\", $used - $start }")
     row "$set" "linnet, streaming, second pass" "$second" "$hours" yes second.trn
-    if [ -n "$whisper" ] && [[ " ${by_whisper[*]##*/} " != *" $set "* ]]; then
+    if [ -n "$whisper" ]; then
         timed bash -c 'rm -f "$2/short.txt"; exec "$0" recipes/open/label.py --model "$1" --data "$2" --output "$2/short.txt"' \
             "$python" "$whisper" "$sounds"
         python3 bench/peers/spoken.py "$sounds/short.txt" > "$sounds/short.trn"

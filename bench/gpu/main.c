@@ -6,6 +6,7 @@
 
 #include "bench/gpu/gpu.h"
 #include "bench/peak.h"
+#include "base/buffer.h"
 #include "base/hash.h"
 
 void gpu_must(lin_status status, const lin_error *err)
@@ -117,12 +118,10 @@ double gpu_clock(gpu_bench *b, void (*run)(void *context), void *context)
 
 static void quoted(const char *text)
 {
-    putchar('"');
-    for (const char *c = text; *c; c++) {
-        if (*c == '"' || *c == '\\') putchar('\\');
-        putchar((unsigned char)*c < 32 ? ' ' : *c);
-    }
-    putchar('"');
+    lin_buffer out = {0};
+    lin_buffer_json(&out, text, strlen(text));
+    if (out.data) fputs(out.data, stdout);
+    lin_buffer_free(&out);
 }
 
 void gpu_line(const char *part, const char *who)
