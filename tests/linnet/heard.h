@@ -150,6 +150,15 @@ SUPPORT void listen_to(const lin_session_options *o, int most, uint64_t seed, he
     session_destroy(session);
 }
 
+// A session of its own for samples from number `from` on.
+SUPPORT void listen_from(const lin_session_options *o, int from, heard *h)
+{
+    lin_session *session = create(o, h);
+    OK(lin_session_push(session, whole_sound + from, SAMPLES - from, &err));
+    OK(lin_session_finish(session, &err));
+    session_destroy(session);
+}
+
 SUPPORT void same(const heard *a, const heard *b)
 {
     ck_assert_int_eq(a->n_phones, b->n_phones);

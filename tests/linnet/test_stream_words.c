@@ -570,14 +570,9 @@ START_TEST(many_streams_are_sessions)
     write_list("12");
     open_search(&search, kinds[_i]);
     o.decoding = &search;
-    o.rate_hz = RATE;
-    o.channels = 1;
     o.ends.resets = _i != 1;
     for (int i = 0; i < STREAMS; i++) {
-        lin_session *session = create(&o, &alone[i]);
-        OK(lin_session_push(session, whole_sound + begin_of(i), SAMPLES - begin_of(i), &err));
-        OK(lin_session_finish(session, &err));
-        session_destroy(session);
+        listen_from(&o, begin_of(i), &alone[i]);
         ck_assert_int_ge(alone[i].ends, 2);
     }
     for (int chunk = 1; chunk <= LARGEST_CHUNK; chunk += 3) {
@@ -607,8 +602,6 @@ START_TEST(phrases_of_one_stream)
     int n = 0;
     open_search(&search, kinds[_i]);
     o.decoding = &search;
-    o.rate_hz = RATE;
-    o.channels = 1;
     for (; n < 26; n++) {
         snprintf(texts[n], sizeof texts[n], "z%ca", 'a' + n);
         phrases[n] = (linnet_phrase){texts[n], 20};
@@ -635,12 +628,8 @@ START_TEST(phrases_of_one_stream)
     for (int i = 0; i < 3; i++) OK(lin_engine_finish(engine, ids[i], &err));
     wait_for(&n_finished, 3);
     for (int i = 0; i < 2; i++) {
-        memset(&a, 0, sizeof a);
         o.decoding = i ? &own : &search;
-        lin_session *session = create(&o, &a);
-        OK(lin_session_push(session, whole_sound, SAMPLES, &err));
-        OK(lin_session_finish(session, &err));
-        session_destroy(session);
+        listen_from(&o, 0, &a);
         drop_empty(&a);
         drop_empty(&three[i]);
         same(&three[i], &a);
