@@ -516,8 +516,7 @@ static lin_status open_session(listening *l, lin_error *err)
     o.rate_hz = rate_hz;
     o.channels = channels;
     o.channel = l->channel;
-    o.ends.resets = lin_endpoint_resets(&v->endpoints, &l->live.recognizer);
-    o.ends.rules = v->endpoints.rules;
+    o.ends = lin_endpoint_ends(&v->endpoints, &l->live.recognizer);
     o.decoding = &l->live.decoding;
     o.second = v->second_pass ? &l->live.second : NULL;
     const lin_utterances_sink sink = {.context = l, .show = show};

@@ -265,9 +265,10 @@ typedef struct lin_endpoint_values {
 enum { LIN_RESET_AUTO, LIN_RESET_ENDPOINT, LIN_RESET_NEVER };
 
 /* Whether endpoints of a live stream reset the network. */
-static inline int lin_endpoint_resets(const lin_endpoint_values *values, const lin_recognizer *recognizer)
+static inline lin_reset_options lin_endpoint_ends(const lin_endpoint_values *values, const lin_recognizer *recognizer)
 {
-    return values->reset == LIN_RESET_AUTO ? !recognizer->forgets : values->reset == LIN_RESET_ENDPOINT;
+    const int resets = values->reset == LIN_RESET_AUTO ? !recognizer->forgets : values->reset == LIN_RESET_ENDPOINT;
+    return (lin_reset_options){.endpoints = 1, .rules = values->rules, .resets = resets};
 }
 
 #define LIN_ENDPOINT_ROWS(owner, field, reset_help)                                                                              \

@@ -635,9 +635,8 @@ static lin_status open_recognition(lin_serve *s, lin_error *err)
     lin_engine_options how = lin_engine_default(v->max_streams);
     how.threads = v->threads;
     how.queue_s = QUEUE_S;
-    how.ends.endpoints = how.views = how.saves = 1;
-    how.ends.resets = lin_endpoint_resets(&v->endpoints, &s->live.recognizer);
-    how.ends.rules = v->endpoints.rules;
+    how.views = how.saves = 1;
+    how.ends = lin_endpoint_ends(&v->endpoints, &s->live.recognizer);
     how.decoding = &s->live.decoding;
     how.second = v->second_pass ? &s->live.second : NULL;
     how.deliver = lin_serve_stream_event;
