@@ -64,10 +64,7 @@ uint64_t lin_context_id(const lin_context *context);
 
 /* ---- phrases of words ------------------------------------------------------------------------------------------------------ */
 
-typedef struct lin_word_phrase {
-    const char *text; /* words separated by spaces */
-    double bonus;     /* for the whole phrase, natural logarithm */
-} lin_word_phrase;
+typedef linnet_phrase lin_word_phrase; /* its words separated by spaces, the bonus for the whole */
 
 /* Its parts are for decoder/words. Words outside the lexicon get a pronunciation from the g2p; their numbers follow those of the
  * lexicon. */
