@@ -212,19 +212,25 @@ static lin_status set_text(const reader *r, lin_utterance *u, piece words, lin_e
     return keep(r, copy_words(words), words.n, &u->text, err);
 }
 
+// A file's path, or a command; `of`: whose sound it is.
+static lin_status set_source(const reader *r, piece of, piece path, lin_cut *cut, lin_error *err)
+{
+    if (cut->is_command && !r->options->allow_commands)
+        return lin_fail(err, LIN_UNSUPPORTED,
+                        "%s:%d: the sound of %.*s comes from a command; --allow-commands runs such commands, or save its output "
+                        "to a file and give that path", r->file->name, r->lines.number, (int)of.n, of.at);
+    return keep(r, cut->is_command ? copy(path) : join(r->options->audio_root, path), path.n, &cut->path, err);
+}
+
 // The sound at a path, or of a command, which ends in '|'.
 static lin_status find_cut(const reader *r, piece id, piece path, lin_cut *cut, lin_error *err)
 {
     *cut = (lin_cut){0};
     if (path.n == 0) return refuse(r, err, "the path of the sound file is missing");
     cut->is_command = path.at[path.n - 1] == '|';
-    if (cut->is_command && !r->options->allow_commands)
-        return lin_fail(err, LIN_UNSUPPORTED,
-                        "%s:%d: the sound of %.*s comes from a command; --allow-commands runs such commands, or save its output "
-                        "to a file and give that path", r->file->name, r->lines.number, (int)id.n, id.at);
     if (cut->is_command) path = trim((piece){path.at, path.n - 1});
     if (path.n == 0) return refuse(r, err, "there is no command before '|'");
-    return keep(r, cut->is_command ? copy(path) : join(r->options->audio_root, path), path.n, &cut->path, err);
+    return set_source(r, id, path, cut, err);
 }
 
 /* ---- files ----------------------------------------------------------------------------------------------------------------- */
@@ -319,6 +325,15 @@ static lin_status read_texts(const reader *r, piece line, lin_error *err)
     return set_text(r, u, words, err);
 }
 
+// A name without blanks and of a length that results can hold; at NULL: none.
+static lin_status take_speaker(const reader *r, lin_utterance *u, piece name, lin_error *err)
+{
+    if (!name.at) return LIN_OK;
+    if (name.n == 0 || name.n > MAX_ID || memchr(name.at, ' ', name.n) || memchr(name.at, '\t', name.n))
+        return refuse(r, err, "the speaker must be one name of 1 to %d bytes", (int)MAX_ID);
+    return keep(r, copy(name), name.n, &u->speaker, err);
+}
+
 static lin_status read_speakers(const reader *r, piece line, lin_error *err)
 {
     piece id, speaker;
@@ -327,9 +342,7 @@ static lin_status read_speakers(const reader *r, piece line, lin_error *err)
     LIN_TRY(find_item(r, id, &u, err));
     if (u->speaker)
         return refuse(r, err, "%.*s already has a speaker", (int)id.n, id.at);
-    if (speaker.n == 0 || speaker.n > MAX_ID || memchr(speaker.at, ' ', speaker.n) || memchr(speaker.at, '\t', speaker.n))
-        return refuse(r, err, "the speaker of %.*s must be one name of 1 to %d bytes", (int)id.n, id.at, (int)MAX_ID);
-    return keep(r, copy(speaker), speaker.n, &u->speaker, err);
+    return take_speaker(r, u, speaker, err);
 }
 
 static lin_status read_list(const reader *r, piece line, lin_error *err)
@@ -393,20 +406,6 @@ static lin_status take_text(const reader *r, lin_utterance *u, const cJSON *obje
     return !*u->text && r->options->need_text ? refuse(r, err, "the transcript is empty") : LIN_OK;
 }
 
-// A name without blanks and of a length that results can hold; at NULL: none.
-static lin_status take_speaker(const reader *r, lin_utterance *u, piece name, lin_error *err)
-{
-    if (!name.at) return LIN_OK;
-    if (name.n == 0 || name.n > MAX_ID || memchr(name.at, ' ', name.n))
-        return refuse(r, err, "the speaker must be one name of 1 to %d bytes", (int)MAX_ID);
-    return keep(r, copy(name), name.n, &u->speaker, err);
-}
-
-static lin_status set_path(const reader *r, piece path, lin_cut *cut, lin_error *err)
-{
-    return keep(r, join(r->options->audio_root, path), path.n, &cut->path, err);
-}
-
 /* ---- NeMo and its kind ----------------------------------------------------------------------------------------------------- */
 
 static const char *const path_keys[] = {"audio_filepath", "audio_path", "audio_file", "file_name", "path", "wav", "audio", NULL};
@@ -422,7 +421,7 @@ static lin_status read_entry(const reader *r, const cJSON *object, piece line, l
     if (!path) return refuse(r, err, "the object names no sound: it has no \"audio_filepath\", nor \"audio\" or \"path\"");
     LIN_TRY(time_of(r, object, "offset", &offset, err));
     LIN_TRY(time_of(r, object, "duration", &duration, err));
-    LIN_TRY(set_path(r, piece_of(path), &cut, err));
+    LIN_TRY(set_source(r, piece_of(path), piece_of(path), &cut, err));
     // Without an offset the duration is that of the file, often rounded.
     if (offset >= 0) cut.part = (lin_part){offset, duration > 0 ? offset + duration : 0};
     const int64_t from_ms = offset >= 0 ? llround(offset * 1000) : -1;
@@ -456,11 +455,7 @@ static lin_status read_source(const reader *r, const cJSON *recording, lin_cut *
     if (!cut->is_command && (!type || strcmp(type, "file") != 0))
         return lin_fail(err, LIN_UNSUPPORTED, "%s:%d: the source of the sound is no file, but of type %.40s", r->file->name,
                         r->lines.number, type ? type : "none");
-    if (cut->is_command && !r->options->allow_commands)
-        return lin_fail(err, LIN_UNSUPPORTED, "%s:%d: the sound comes from a command; --allow-commands runs such commands",
-                        r->file->name, r->lines.number);
-    if (!cut->is_command) return set_path(r, piece_of(name), cut, err);
-    return keep(r, copy(piece_of(name)), strlen(name), &cut->path, err);
+    return set_source(r, piece_of(name), piece_of(name), cut, err);
 }
 
 // From `start` on; duration 0: to the end.
@@ -581,7 +576,7 @@ static lin_status read_row(const reader *r, const int columns[COLUMNS], lin_erro
     if (path.n == 0) return refuse(r, err, "the column \"path\" is empty");
     if (text.n == 0 && r->options->need_text) return refuse(r, err, "the column \"sentence\" is empty");
     lin_cut cut = {0};
-    LIN_TRY(set_path(r, path, &cut, err));
+    LIN_TRY(set_source(r, path, path, &cut, err));
     LIN_TRY(add_named(r, path, -1, cut, &u, err));
     if (text.n) LIN_TRY(set_text(r, u, trim(text), err));
     return speaker.n ? take_speaker(r, u, speaker, err) : LIN_OK;

@@ -95,8 +95,8 @@ START_TEST(bad_directories_are_refused)
         {"a a.wav\n", "a \xE2\x82", NULL, "is not UTF-8 text", LIN_FORMAT},
         {"a a.wav\n", "a A\n", "b bob\n", "utt2spk:1: b has no sound", LIN_FORMAT},
         {"a a.wav\n", "a A\n", "a bob\na ann\n", "utt2spk:2: a already has a speaker", LIN_FORMAT},
-        {"a a.wav\n", "a A\n", "a\n", "utt2spk:1: the speaker of a must be one name", LIN_FORMAT},
-        {"a a.wav\n", "a A\n", "a bob by\n", "utt2spk:1: the speaker of a must be one name", LIN_FORMAT},
+        {"a a.wav\n", "a A\n", "a\n", "utt2spk:1: the speaker must be one name", LIN_FORMAT},
+        {"a a.wav\n", "a A\n", "a bob by\n", "utt2spk:1: the speaker must be one name", LIN_FORMAT},
         {"a a.wav\n", "a A\n", "", "wav.scp:1: a has no speaker in utt2spk", LIN_FORMAT},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -393,7 +393,7 @@ START_TEST(bad_manifests_are_refused)
         {CUT("{\"sources\":[]}"), "m:1: the cut's recording must have one source", LIN_FORMAT},
         {CUT("{\"sources\":[{\"type\":\"url\",\"source\":\"http://x\"}]}"), "the source of the sound is no file, but of type url",
          LIN_UNSUPPORTED},
-        {CUT("{\"sources\":[{\"type\":\"command\",\"source\":\"x\"}]}"), "--allow-commands runs such commands", LIN_UNSUPPORTED},
+        {CUT("{\"sources\":[{\"type\":\"command\",\"source\":\"x\"}]}"), "the sound of x comes from a command", LIN_UNSUPPORTED},
         {"{\"id\":\"c\",\"channel\":[0,1],\"recording\":" RECORDING "}", "m:1: the cut must have one channel", LIN_FORMAT},
         {"{\"channel\":0,\"recording\":" RECORDING "}", "m:1: a cut or supervision without \"id\"", LIN_FORMAT},
         {CUT(RECORDING ",\"supervisions\":[{\"id\":\"a\",\"start\":1e9},{\"id\":\"b\"}]"), "m:1: \"start\" is no time in seconds",
