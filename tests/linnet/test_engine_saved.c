@@ -58,21 +58,16 @@ static void same_as_shown(heard *got, heard *want)
 
 static lin_session *make_session(int rate, int resets, heard *h)
 {
-    lin_session *s;
-    lin_session_options o = lin_session_options_default();
-    memset(h, 0, sizeof *h);
+    lin_session_options o = options_of_sound();
     o.rate_hz = rate;
-    o.channels = 1;
     o.ends.resets = resets;
-    o.saves = 1;
-    OK(session_create(&o, &(lin_utterances_sink){.context = h, .show = hear}, &s, &err));
-    return s;
+    return create(&o, h);
 }
 
 static lin_engine *make_engine(int resets)
 {
     lin_engine *e;
-    lin_session_options like = lin_session_options_default();
+    lin_session_options like = options_of_sound();
     like.ends.resets = resets;
     lin_engine_options o = engine_options(&like, 4, on_event);
     o.queue_s = 40;

@@ -174,10 +174,9 @@ END_TEST
 
 static lin_session_options of_sound(int rate_hz, int channels)
 {
-    lin_session_options o = lin_session_options_default();
+    lin_session_options o = options_of_sound();
     o.rate_hz = rate_hz;
     o.channels = channels;
-    o.saves = 1;
     return o;
 }
 
