@@ -130,14 +130,6 @@ static const struct hint {
     {"verbose", "quiet", "messages are shown unless --quiet is given"},
     {"silent", "quiet", "--quiet"},
     {"version", NULL, "linnet --version prints it"},
-    {"phones-file", "phones", "--phones"},
-    {"row-seconds", "row-ms", "--row-ms"},
-    {"ref-format|hyp-format", "format", "--format REF,HYP"},
-    {"hold-out", "held-out", "--held-out"},
-    {"lines", "count", "--count"},
-    {"find", "streams", "--streams 0"},
-    {"x-label", "x", "--x COLUMN:LABEL"},
-    {"y-label", "y", "--y COLUMN:LABEL"},
     {UNEXPECTED, "from", "--from FILE hears a file as a microphone; linnet transcribe FILE is faster"},
 };
 
