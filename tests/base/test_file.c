@@ -394,7 +394,7 @@ START_TEST(a_limit_of_sizes_leaves_the_old_file)
             limit.rlim_cur = all;
             setrlimit(RLIMIT_FSIZE, &limit);
             ck_assert_int_eq(status, LIN_IO);
-            ck_assert_msg(strstr(why.message, "File too large; ") && strstr(why.message, path), "%s", why.message);
+            HAS(why.message, "File too large; ", path);
             ck_assert_str_eq(text_of(path), "old");
             ck_assert_int_eq(entries(), 1);
         }

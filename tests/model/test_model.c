@@ -720,7 +720,7 @@ START_TEST(a_full_disk_leaves_the_old_file)
         limit.rlim_cur = all;
         setrlimit(RLIMIT_FSIZE, &limit);
         ck_assert_int_eq(status, LIN_IO);
-        ck_assert_msg(strstr(err.message, "cannot write") && strstr(err.message, path), "%s", err.message);
+        HAS(err.message, "cannot write", path);
         ck_assert_int_ne(access(temporary, F_OK), 0);
         file after = read_file(path);
         ck_assert(after.n == before.n && memcmp(after.bytes, before.bytes, before.n) == 0);

@@ -166,8 +166,7 @@ static void meet_other_versions(lin_comm *comm, void *context)
     lin_free(comm->peers);
     comm->peers = NULL;
     ck_assert_int_eq(lin_comm_meet(comm, comm->rank == 2 ? "0.3" : "0.2", &err), LIN_MISMATCH);
-    ck_assert_msg(strstr(err.message, "process 2") && strstr(err.message, "is version 0.3") && strstr(err.message, "is 0.2"),
-                  "%s", err.message);
+    HAS(err.message, "process 2", "is version 0.3", "is 0.2");
     ck_assert_int_eq(comm->agreed, 1);
 }
 

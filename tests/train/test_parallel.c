@@ -198,8 +198,7 @@ START_TEST(what_differs_is_refused)
     m.other_rank = 2;
     m.other_seed = 9;
     run_team(&m, 3, LIN_MISMATCH);
-    ck_assert_msg(strstr(m.errors[0].message, "process 2, on ") && strstr(m.errors[0].message, "other training options"), "%s",
-                  m.errors[0].message);
+    HAS(m.errors[0].message, "process 2, on ", "other training options");
     clear(&m);
     m.other_seed = 0;
     m.other_gain_db = 1;
@@ -209,8 +208,7 @@ START_TEST(what_differs_is_refused)
     m.other_gain_db = 0;
     m.other_rank = 1;
     run_team(&m, 3, LIN_MISMATCH);
-    ck_assert_msg(strstr(m.errors[0].message, "process 1, on ") && strstr(m.errors[0].message, "other training data"), "%s",
-                  m.errors[0].message);
+    HAS(m.errors[0].message, "process 1, on ", "other training data");
     clear(&m);
     // an error that only rank 0 can have
     m.other_rank = -1;
@@ -222,7 +220,7 @@ START_TEST(what_differs_is_refused)
     m.options.resume = 0;
     m.nan = 1;
     run_team(&m, 3, LIN_NUMERIC);
-    ck_assert_msg(strstr(m.errors[1].message, "spk") && strstr(m.errors[1].message, "step 0"), "%s", m.errors[1].message);
+    HAS(m.errors[1].message, "spk", "step 0");
     clear(&m);
     // weights that are not those of rank 0
     m.nan = 0;

@@ -238,8 +238,7 @@ START_TEST(resumed_with_other_options)
     write_set(train_path, UTTERANCES + 5, 0, 100, 1);
     w = (watch){0};
     OK(train(&o, &w, NULL, &err));
-    ck_assert_msg(strstr(w.note, "(40 of ") && strstr(w.note, ", now 45 of ") && strstr(w.note, "epoch 7 starts again"), "%s",
-                  w.note);
+    HAS(w.note, "(40 of ", ", now 45 of ", "epoch 7 starts again");
     ck_assert_int_eq((int)w.last.step, before + w.last.n_batches);
     o.epochs = 8;
     o.new_data = 0; // from then on the new data are those of the run
@@ -305,7 +304,7 @@ START_TEST(one_trainer_a_folder)
     ck_assert(read(pipes[0], pid, 1) == 1);
     ck_assert_int_eq(lin_train_lock(run, &second, &why), LIN_IO);
     snprintf(pid, sizeof pid, "process %ld on ", (long)child);
-    ck_assert_msg(strstr(why.message, pid) != NULL && strstr(why.message, run) != NULL, "%s", why.message);
+    HAS(why.message, pid, run);
     kill(child, SIGKILL);
     ck_assert(waitpid(child, NULL, 0) == child);
     // the lock ended with its holder
@@ -469,8 +468,7 @@ START_TEST(absurd_checkpoints_are_refused)
         const lin_status status = lin_train_load(&o, model, &optimizer, &counters, &why);
         ck_assert_msg(status == (message ? LIN_FORMAT : LIN_OK), "case %zu: %s", i, why.message);
         if (message)
-            ck_assert_msg(strstr(why.message, message) && strstr(why.message, path) && strstr(why.message, "use an older copy"),
-                          "%s", why.message);
+            HAS(why.message, message, path, "use an older copy");
         else ck_assert(counters.epoch == 3 && counters.batch == 2 && counters.lr_factor == 0.5 && counters.dev == 6);
     }
     free(m);
@@ -579,7 +577,7 @@ START_TEST(from_a_model)
     ck_assert_str_eq(w.note, "");
     ck_assert_int_eq(delay_of(o.folder, "checkpoint"), 98);
     OK(lin_text_read(path, &text, &n, &err));
-    ck_assert_msg(strstr(text, "\n2\t") && strstr(text, "\n3\t"), "%s", text);
+    HAS(text, "\n2\t", "\n3\t");
     lin_free(text);
 }
 END_TEST
