@@ -7,13 +7,9 @@ g=$tmp/good.wav
 "$SOUND" "$g"
 phones=$("$LINNET" transcribe -q -m "$m" "$g")
 
-# To print every message: SHOW=1 sh tests/app/test_bad_input.sh
-show() { [ -z "$SHOW" ] || echo "$err"; }
-
 # bad_sound "what" FILE "part of the message": refused alone, and skipped beside a good file.
 bad_sound() {
     refused "$1" 1 "$3" transcribe -q -m "$m" "$2"
-    show
     has "$1: the message names the file" "$err" "$(basename "$2")"
     exits "$1: beside a good file" 1 run transcribe -q -m "$m" --ids "$2" "$g"
     is "$1: the good file is done" "good $phones" "$out"
@@ -62,7 +58,7 @@ refused "a cache as a model" 1 "set.lfc" transcribe -q -m "$tmp/set.lfc" "$g"
 
 # ---- lexicon and transcripts -----------------------------------------------------------------------------------------------------
 
-lexicon() { refused "$1" 1 "bad.dict" phonemize --lexicon "$tmp/bad.dict" "$tmp/words"; show; }
+lexicon() { refused "$1" 1 "bad.dict" phonemize --lexicon "$tmp/bad.dict" "$tmp/words"; }
 echo "one two" > "$tmp/words"
 : > "$tmp/bad.dict"
 lexicon "an empty lexicon"
