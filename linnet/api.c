@@ -695,9 +695,16 @@ lin_status lin_api_sound(const linnet_sound *given, linnet_sound *taken, lin_sou
     return LIN_OK;
 }
 
+// What is made of a sound: for a decoder, only its progress.
+typedef struct array_job {
+    const linnet_sound *sound;
+    float *rows; // [n, columns]
+    size_t n, capacity, columns; // capacity: floats
+} array_job;
+
 static int show_progress(void *context, double seconds, double duration)
 {
-    const linnet_sound *sound = context;
+    const linnet_sound *sound = ((const array_job *)context)->sound;
     return sound->progress && sound->progress(sound->context, seconds, duration);
 }
 
@@ -706,7 +713,7 @@ static lin_status run_decoder(const linnet_model *model, const lin_sound *sound,
                               lin_file_report *report, lin_error *err)
 {
     lin_file_worker *worker;
-    const lin_file_sink sink = {.context = o, .progress = show_progress};
+    const lin_file_sink sink = {.context = &(array_job){.sound = o}, .progress = show_progress};
     const lin_endpoint_options rules = lin_endpoint_default();
     const lin_utterances_options how = {.decoding = decoding, .ends = lin_reset_auto(&model->r, &rules)};
     lin_status status = lin_file_worker_create(&model->r, o->threads, &how, &worker, err);
@@ -752,12 +759,6 @@ linnet_status linnet_decode_file(linnet_model *model, const char *path, linnet_d
 
 /* ---- arrays ---------------------------------------------------------------------------------------------------------------- */
 
-typedef struct array_job {
-    const linnet_sound *sound;
-    float *rows; // [n, columns]
-    size_t n, capacity, columns; // capacity: floats
-} array_job;
-
 static lin_status keep_rows(void *context, int lane, const float *logp, int n, lin_error *err)
 {
     array_job *job = context;
@@ -769,17 +770,11 @@ static lin_status keep_rows(void *context, int lane, const float *logp, int n, l
     return LIN_OK;
 }
 
-static int array_progress(void *context, double seconds, double duration)
-{
-    const array_job *job = context;
-    return job->sound->progress && job->sound->progress(job->sound->context, seconds, duration);
-}
-
 static lin_status run_network(const linnet_model *model, const lin_sound *sound, array_job *job, lin_error *err)
 {
     lin_file_worker *worker;
     lin_file_report report;
-    const lin_file_sink sink = {.context = job, .rows = keep_rows, .progress = array_progress};
+    const lin_file_sink sink = {.context = job, .rows = keep_rows, .progress = show_progress};
     job->columns = (size_t)model->r.V;
     lin_status status = lin_file_worker_create(&model->r, job->sound->threads, NULL, &worker, err);
     if (status == LIN_OK && job->sound->search) lin_file_worker_search(worker);
@@ -797,7 +792,7 @@ static lin_status read_frames(lin_source *source, lin_part part, array_job *job,
         LIN_TRY(lin_grow(&job->rows, &job->capacity, (job->n + BLOCK) * job->columns, sizeof *job->rows, "features", err));
         LIN_TRY(lin_source_read(source, job->rows + job->n * job->columns, BLOCK, &n, err));
         job->n += (size_t)n;
-        if (array_progress(job, lin_source_seconds(source), lin_source_duration(source)))
+        if (show_progress(job, lin_source_seconds(source), lin_source_duration(source)))
             return lin_fail(err, LIN_STOPPED, "the progress callback asked to stop");
     }
     return LIN_OK;
