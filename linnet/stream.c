@@ -559,6 +559,7 @@ lin_status lin_session_save_lane(lin_session *s, lin_state *state, int i, lin_er
     lin_state_lane *lane = lin_state_lane_of(state, i);
     lane->first_row = lin_utterances_has_frames(u) ? u->first_row : -1;
     lane->early = u->decoder.early;
+    lane->found = lin_utterances_found(u);
     if (state->sizes.frames) memcpy(lin_state_frames(state, i), u->frames.data, (size_t)state->sizes.frames);
     lin_diarizer_save(&u->who, lin_state_speakers(state, i));
     memcpy(lin_state_decoder(state, i), u->decoder.state, (size_t)state->sizes.decoder);
@@ -595,8 +596,8 @@ lin_status lin_session_load_lane(lin_session *s, const lin_state *state, int i, 
     if (s->utterances.who.voice)
         LIN_TRY(lin_diarizer_load(&s->utterances.who, lin_state_speakers(state, i),
                                   (size_t)state->sizes.speakers / sizeof(float), err));
-    return lin_utterances_go_on(&s->utterances, state->about.rows, lane->early != 0, &endpoint, lin_state_frames(state, i),
-                                (size_t)state->sizes.frames, lane->first_row, err);
+    return lin_utterances_go_on(&s->utterances, state->about.rows, lane->early != 0, lane->found != 0, &endpoint,
+                                lin_state_frames(state, i), (size_t)state->sizes.frames, lane->first_row, err);
 }
 
 // A state says from when on endpoints reset the network: never, if they do not.

@@ -85,7 +85,8 @@ typedef struct lin_state_sizes {
 /* A lane's endpoint, and where its utterance began. Written as it is. */
 typedef struct lin_state_lane {
     lin_endpoint endpoint;
-    int64_t early;     /* lin_row_decoder.early */
+    int32_t early;     /* lin_row_decoder.early */
+    int32_t found;     /* lin_utterances_found */
     int64_t first_row; /* of `frames`; -1: they are not known */
 } lin_state_lane;
 

@@ -540,12 +540,13 @@ static lin_status keep_frames(lin_utterances *u, int n, lin_error *err)
     return LIN_OK;
 }
 
+int lin_utterances_found(const lin_utterances *u) { return u->settled.n_phones > 0 || u->at.revision > 0 || u->at.found; }
+
 // The result of an utterance that has ended becomes that of the second pass. Where the first one has found nothing there is
 // nothing to improve: silence costs no second pass.
 static lin_status decode_again(lin_utterances *u, lin_error *err)
 {
-    const int empty = u->settled.n_phones == 0 && u->at.revision == 0;
-    if (!u->options.second || !u->sink.show || u->lacks_frames || empty) return LIN_OK;
+    if (!u->options.second || !u->sink.show || u->lacks_frames || !lin_utterances_found(u)) return LIN_OK;
     if (u->sink.aside) u->sink.aside(u->sink.context, 1);
     const lin_status status = run_second_pass(u->options.second, u->decoder.decoding, u->frames.data, u->frames.rows,
                                               u->first_row, &u->settled, err);
@@ -661,8 +662,8 @@ int lin_utterances_may_reset(const lin_utterances *u, int rows)
 
 int lin_utterances_has_frames(const lin_utterances *u) { return keeps_frames(u) && !u->lacks_frames; }
 
-lin_status lin_utterances_go_on(lin_utterances *u, int64_t row, int early, const lin_endpoint *endpoint, const float *frames,
-                                size_t bytes, int64_t first, lin_error *err)
+lin_status lin_utterances_go_on(lin_utterances *u, int64_t row, int early, int found, const lin_endpoint *endpoint,
+                                const float *frames, size_t bytes, int64_t first, lin_error *err)
 {
     const size_t frame = (size_t)u->frames.columns * sizeof *frames;
     const int64_t n = (int64_t)(bytes / frame);
@@ -670,6 +671,7 @@ lin_status lin_utterances_go_on(lin_utterances *u, int64_t row, int early, const
     u->at.endpoint = *endpoint;
     u->decoder.early = early;
     begin_utterance(u);
+    u->at.found = found;
     u->lacks_frames = row > 0;
     if (first == -1 || !keeps_frames(u)) return LIN_OK;
     if (bytes % frame || first < 0 || first > row || n > INT_MAX || n != (row - first) * u->per_row)

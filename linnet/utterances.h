@@ -155,6 +155,7 @@ typedef struct lin_utterances_position {
     lin_endpoint endpoint;
     int64_t row; /* the next, since the beginning */
     int utterance, revision;
+    int found;                     /* lin_utterances_found before the stream was saved and loaded */
     int incomplete;                /* the last provisional word */
     int decoded;                   /* rows since `provisional` was made */
     int shown_phones, shown_words, shown_keywords; /* settled ones in the last view */
@@ -235,16 +236,19 @@ lin_status lin_utterances_finish(lin_utterances *u, lin_error *err);
 /* 1 if one of the next `rows` rows may be an endpoint that resets the network. */
 int lin_utterances_may_reset(const lin_utterances *u, int rows);
 
+/* 1 if the utterance so far has a phone, or had a provisional one. */
+int lin_utterances_found(const lin_utterances *u);
+
 /* For a second pass and to tell speakers apart: 1 if u->frames are those of the utterance. */
 int lin_utterances_has_frames(const lin_utterances *u);
 
 /*
- * Continues a saved stream at a row, when the search's state (decoder.state) has been loaded. early: decoder.early. frames
- * [bytes]: those of the utterance, of the rows from `first` on; first -1: they are not known, and an utterance that had begun has
- * neither a second pass nor speakers. LIN_FORMAT for frames of other rows; LIN_NO_MEMORY.
+ * Continues a saved stream at a row, when the search's state (decoder.state) has been loaded. early: decoder.early; found:
+ * lin_utterances_found. frames [bytes]: those of the utterance, of the rows from `first` on; first -1: they are not known, and an
+ * utterance that had begun has neither a second pass nor speakers. LIN_FORMAT for frames of other rows; LIN_NO_MEMORY.
  */
-lin_status lin_utterances_go_on(lin_utterances *u, int64_t row, int early, const lin_endpoint *endpoint, const float *frames,
-                                size_t bytes, int64_t first, lin_error *err);
+lin_status lin_utterances_go_on(lin_utterances *u, int64_t row, int early, int found, const lin_endpoint *endpoint,
+                                const float *frames, size_t bytes, int64_t first, lin_error *err);
 
 /* Everything of another one with the same options, what was shown too, but for the frames. LIN_NO_MEMORY. Not for whole
  * sounds. */

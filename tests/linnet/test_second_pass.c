@@ -358,6 +358,34 @@ START_TEST(forked_and_saved)
 }
 END_TEST
 
+// Wherever a stream is saved, in the silence behind an utterance that is settled too.
+START_TEST(saved_anywhere)
+{
+    lin_decoding decoding;
+    heard whole = {0};
+    open_search(&decoding, 0);
+    const lin_session_options o = options_with(&decoding);
+    listen_to(&o, SAMPLES, &whole);
+    for (int at = 4000; at < SAMPLES; at += 4000) {
+        heard before = {0}, after = {0};
+        lin_state state = {0};
+        lin_session *session = create(&o, &before), *other = create(&o, &after);
+        feed(session, 0, at, 999);
+        OK(lin_session_save(session, &state, &err));
+        OK(lin_session_load(other, &state, &err));
+        feed(other, at, SAMPLES, 999);
+        same(&after, &whole, before.ends);
+        session_destroy(session);
+        session_destroy(other);
+        lin_state_free(&state);
+        drop(&before);
+        drop(&after);
+    }
+    drop(&whole);
+    lin_decoding_close(&decoding);
+}
+END_TEST
+
 START_TEST(ends_that_are_asked_for)
 {
     heard h = {0};
@@ -437,5 +465,6 @@ END_TEST
 TEST_MAIN_ONCE(begin, end, "a second pass", TESTS(each_utterance_is_that_of_the_second_model, 0, SEARCHES),
                TESTS(skipped, 0, SEARCHES), TEST(searches_of_whole_utterances), TESTS(the_same_as_a_file, 0, SEARCHES),
                TESTS(another_hop, 0, 2), TEST(a_long_utterance),
-               TESTS(any_split_gives_the_same, 0, SEARCHES), TEST(forked_and_saved), TEST(ends_that_are_asked_for),
+               TESTS(any_split_gives_the_same, 0, SEARCHES), TEST(forked_and_saved),
+               TEST(saved_anywhere), TEST(ends_that_are_asked_for),
                TESTS(streams_of_an_engine, 0, SEARCHES), TEST(models_that_do_not_fit))
