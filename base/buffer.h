@@ -40,8 +40,9 @@ void lin_buffer_fixed(lin_buffer *buffer, double value, int digits);
 void lin_buffer_json(lin_buffer *buffer, const char *text, size_t n);
 
 /*
- * JSON by a format, whose ' is written as ". %s is a string with its quotes, or null; %d and %lld are whole numbers; %.3f is as
- * lin_buffer_fixed writes it. There is nothing else. Numbers of other texts too, whatever the locale: "%.3f to %.3f s".
+ * JSON by a format in which ' stands for ". %s is a quoted string, or null for NULL; %d and %lld are whole numbers; %.3f is
+ * written by lin_buffer_fixed. There are no other conversions. Also for other text whose numbers must not depend on the locale:
+ * "%.3f to %.3f s".
  *
  *   lin_buffer_json_format(&out, "{'word':%s,'start':%.3f}", word, start_s);
  */
@@ -68,7 +69,7 @@ lin_status lin_buffer_write(const lin_buffer *buffer, FILE *file, const char *na
 
 void lin_buffer_clear(lin_buffer *buffer); /* keeps the memory */
 void lin_buffer_free(lin_buffer *buffer);
-void lin_scratch_free(lin_buffer *scratch, lin_buffer *out); /* `out` has what was in it, and gets its failure */
+void lin_scratch_free(lin_buffer *scratch, lin_buffer *out); /* after its text went to `out`, which takes over its failure */
 
 /* A list of strings that it does not own: operands, phrases, columns. */
 typedef struct lin_list {

@@ -42,7 +42,7 @@
 #define SANITIZED 0
 #endif
 
-// MOST_TASKS: processes and threads; today's ffmpeg has some ten threads.
+// MOST_TASKS: processes and threads; ffmpeg has about ten threads.
 enum { MOST_FILES = 64, MOST_TASKS = 64, MOST_VARIABLES = 16, VARIABLE = 4096, STACK = 1 << 18 };
 #define MOST_STACK (INT64_C(8) << 20) // of each; RLIMIT_DATA does not count it
 
@@ -90,7 +90,7 @@ static void allow(int rules, const char *path, uint64_t rights)
     if (fd >= 0) close(fd);
 }
 
-// Programs that are not the system's bring their libraries along: PREFIX/bin/ffmpeg those in PREFIX/lib.
+// A program outside the system's folders has libraries of its own: PREFIX/bin/ffmpeg those in PREFIX/lib.
 static void allow_program(int rules, const char *program)
 {
     char path[PATH_MAX + 8];
@@ -119,7 +119,7 @@ static void allow_list(int rules, const char *list)
     }
 }
 
-// *made: a descriptor of the rules; -1 if the kernel has none. Returns 0, or an errno.
+// *made: a descriptor of the rules; -1 if the kernel has no Landlock. Returns 0, or an errno.
 static int make_rules(const char *program, const char *also, int in, int *made)
 {
     static const char *const system[] = {"/bin",           "/lib",      "/lib32",     "/lib64",    "/usr/bin",
@@ -153,8 +153,8 @@ static int make_rules(const char *program, const char *also, int in, int *made)
 
 /*
  * What dynamic loaders, C libraries (glibc, musl), shells, ffmpeg, libsndfile and sanitizers call to read a file that is open, to
- * compute with threads, to write to pipes, and to start programs. What is missing fails: with ENOSYS from number 424 on, where
- * the numbers of all machines are the same, so that C libraries fall back to older calls as on an older kernel (clone3,
+ * compute with threads, to write to pipes, and to start programs. Calls that are not listed fail: with ENOSYS from number 424 on,
+ * where the numbers of all machines are the same, so that C libraries fall back to older calls as on an older kernel (clone3,
  * openat2); else with EPERM. So a call that a kernel adds later is refused.
  */
 enum { FIRST_YOUNG = 424 };
@@ -172,7 +172,7 @@ typedef struct allowed_call {
 #define ANY(name) {SYS_##name, ALWAYS, 0, 0, 0}
 #define ONE(name, argument, value) {SYS_##name, ALWAYS, argument, ~0u, value}
 
-// What opens files for writing is Landlock's, but its first versions do not see that O_TRUNC changes a file.
+// Landlock refuses to open files for writing, but its first versions overlook that O_TRUNC changes a file.
 #define OPENS(name, flags)                                                                                                       \
     {SYS_##name, WITHOUT_LANDLOCK, flags, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY},                                              \
         {SYS_##name, BEFORE_TRUNCATE, flags, O_TRUNC, 0}, {SYS_##name, BEFORE_TRUNCATE, flags, O_ACCMODE, O_WRONLY},             \
@@ -207,13 +207,13 @@ static const allowed_call allowed_calls[] = {
 #ifdef SYS_rseq
     ANY(rseq),
 #endif
-    // signals; those to other processes are Landlock's and the namespace's
+    // signals; Landlock and the namespace refuse those to other processes
     ANY(rt_sigaction), ANY(rt_sigprocmask), ANY(rt_sigreturn), ANY(rt_sigpending), ANY(rt_sigsuspend), ANY(rt_sigtimedwait),
     ANY(sigaltstack), ANY(kill), ANY(tkill), ANY(tgkill),
     // time
     ANY(nanosleep), ANY(clock_nanosleep), ANY(clock_gettime), ANY(clock_getres), ANY(gettimeofday), ANY(times), ANY(getitimer),
     ANY(setitimer),
-    // what it is, and where
+    // information about itself and the machine
     ANY(getpid), ANY(getppid), ANY(gettid), ANY(getpgid), ANY(getsid), ANY(getuid), ANY(geteuid), ANY(getgid), ANY(getegid),
     ANY(getgroups), ANY(getresuid), ANY(getresgid), ANY(capget), ANY(getpriority), ANY(getrusage), ANY(sysinfo), ANY(uname),
     ANY(getrandom), ONE(personality, 0, 0xffffffff),
@@ -259,8 +259,8 @@ static int holds(int when, int version)
     return when == ALWAYS || when == (version < 1 ? WITHOUT_LANDLOCK : version < 3 ? BEFORE_TRUNCATE : SINCE_TRUNCATE);
 }
 
-// The 32-bit calls of x86-64 have another architecture, and end the child; those of x32 have numbers from 0x40000000 on, and fail
-// as all that are not in the table. 0, or an errno; 0 where the kernel has no filters.
+// On x86-64, 32-bit calls have another architecture and end the child; those of x32 have numbers from 0x40000000 on and fail like
+// all that are not in the table. 0, or an errno; 0 where the kernel has no filters.
 static int refuse_calls(int version)
 {
     const unsigned number = (unsigned)offsetof(struct seccomp_data, nr);
@@ -295,7 +295,7 @@ static int has_filters(void) { return 0; }
 static int refuse_calls(int version) { return 0 * version; }
 #endif
 
-// In the child. 0, or an errno: what the kernel has is not left out.
+// In the child. 0, or an errno: a protection that the kernel has is never skipped.
 static int enter_sandbox(int rules)
 {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return errno;
@@ -305,7 +305,7 @@ static int enter_sandbox(int rules)
 
 /* ---- another user, and how many processes it may have ---------------------------------------------------------------------- */
 
-// The kernel counts processes by user, and those of root not at all. systemd gives these numbers to services of the moment.
+// The kernel limits processes by user, and root not at all. systemd uses these numbers for services with DynamicUser.
 enum { FIRST_USER = 61184, USERS = 4096 };
 
 static unsigned some_user(void)
@@ -315,8 +315,8 @@ static unsigned some_user(void)
 }
 
 /*
- * In the child of root: another user, which owns no file. Of root's rights it keeps that of reading files, which Landlock bounds.
- * Raw calls: those of the C library change all threads of the parent, whose memory this is. 0, or an errno.
+ * In the child of root: becomes a user that owns no file. Of root's capabilities it keeps that of reading files, which Landlock
+ * limits. Raw calls, because the C library's would change all threads of the parent, whose memory it shares. 0, or an errno.
  */
 static int leave_root(unsigned user)
 {
@@ -336,8 +336,8 @@ static int leave_root(unsigned user)
     return 0;
 }
 
-// RLIMIT_NPROC counts what else the user runs, but in a user namespace of its own since Linux 5.14. Elsewhere all that runs on
-// this machine is a bound of that.
+// RLIMIT_NPROC counts all processes of the user; since Linux 5.14, in a user namespace of its own, only those in it. Elsewhere
+// the number of all tasks of the machine is an upper bound.
 static int most_tasks(int is_counted_apart)
 {
     struct utsname name;
@@ -354,10 +354,10 @@ static int most_tasks(int is_counted_apart)
 
 /* ---- a namespace of processes: all of them end with the first one ---------------------------------------------------------- */
 
-// Root needs none of users; in a container it may get none at all.
+// Root needs no user namespace; in a container it may get no namespace at all.
 static int namespaces(void) { return geteuid() == 0 ? CLONE_NEWPID : CLONE_NEWUSER | CLONE_NEWPID; }
 
-// vfork's way: a server with gigabytes of memory would copy its page tables, and fault at each write after that.
+// Shares memory as vfork does: fork would copy the page tables of a server's gigabytes, and each later write would fault.
 static pid_t split(int (*function)(void *), void *context, unsigned char *stack, int spaces)
 {
     const int shared = SANITIZED ? 0 : CLONE_VM | CLONE_VFORK;
@@ -430,7 +430,7 @@ static void close_others(int told, int rules)
         if (fd != told && fd != rules) close(fd);
 }
 
-// The limit of memory is left out where a sanitizer's shadow would count. 0, or an errno.
+// No limit of memory with a sanitizer, whose shadow memory would count. 0, or an errno.
 static int confine(const start *s)
 {
     LIMIT(RLIMIT_CORE, 0, 0);
@@ -438,7 +438,7 @@ static int confine(const start *s)
     LIMIT(RLIMIT_NOFILE, MOST_FILES, 0);
     LIMIT(RLIMIT_STACK, MOST_STACK, 0);
     if (s->child->memory_bytes && !SANITIZED) LIMIT(RLIMIT_DATA, s->child->memory_bytes, 0);
-    if (s->child->cpu_s) LIMIT(RLIMIT_CPU, s->child->cpu_s, 2); // SIGXCPU, and SIGKILL for who ignores it
+    if (s->child->cpu_s) LIMIT(RLIMIT_CPU, s->child->cpu_s, 2); // SIGXCPU, then SIGKILL if it is ignored
     if (s->tasks) LIMIT(RLIMIT_NPROC, s->tasks, 0);
 #ifdef __linux__
     const int error = s->user ? leave_root(s->user) : 0;
@@ -498,7 +498,7 @@ static pid_t divide(start *s)
         if (pid < 0 && has_users) s->tasks = most_tasks(0);
     }
     if (pid < 0 && stack) pid = split(begin, s, stack, 0);
-    // With another user the child has changed this for the memory that it shared.
+    // The child's change of user cleared this flag of the memory that they shared.
     if (s->user && !SANITIZED) prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
     lin_free(stack);
     return pid;

@@ -71,8 +71,8 @@ static int folder_of(const char *path, char folder[PATH_MAX])
 }
 
 /*
- * In a sticky folder that everyone may write to (/tmp) a link that someone else made is not followed, as Linux's
- * protected_symlinks has it: the kernel does not see that a link is read and followed here.
+ * Another user's link in a sticky folder that everyone may write to (/tmp) is not followed: the rule of Linux's
+ * protected_symlinks, which the kernel cannot apply because links are read and followed here.
  */
 static int is_planted(const char *folder, const struct stat *link)
 {

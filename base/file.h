@@ -68,8 +68,8 @@ lin_status lin_file_keep(lin_file_writer *writer, char *name, size_t capacity, l
 /* Writes a whole small file at once, atomically: configurations, curves. */
 lin_status lin_file_write_all(const char *path, const void *bytes, size_t n_bytes, lin_error *err);
 
-/* A file without a name, to be written and read, in *folder: $TMPDIR or /tmp, or "memory" where that cannot be written to. It
- * goes with its descriptor, also if the process is killed. -1 with the folder's errno. */
+/* An unnamed file to write and read, in *folder: $TMPDIR or /tmp, or "memory" if that cannot be written to. It is deleted when
+ * its descriptor is closed, also if the process is killed. -1 with the folder's errno. */
 int lin_file_open_unnamed(const char **folder);
 
 /* ---- reading --------------------------------------------------------------------------------------------------------------- */
@@ -77,8 +77,8 @@ int lin_file_open_unnamed(const char **folder);
 /* The last part of a path. */
 const char *lin_base_name(const char *path);
 
-/* Opens what is read as a file, and refuses what would block or never end: a directory, a named pipe, a socket, a device. What
- * the process was given is read as it is: /dev/stdin, /dev/fd/N (a shell's `<(...)`), and /dev/null. LIN_IO. */
+/* Opens a file for reading; LIN_IO for what would block or never end: a directory, a named pipe, a socket, a device. Descriptors
+ * that the process was given, /dev/stdin and /dev/fd/N (a shell's `<(...)`), and /dev/null may be anything. */
 lin_status lin_file_open_input(const char *path, int *fd, lin_error *err);
 lin_status lin_file_open_stream(const char *path, FILE **file, lin_error *err);
 

@@ -139,7 +139,7 @@ static inline uint64_t lin_fnv(uint64_t h, const void *bytes, size_t n)
     return h;
 }
 
-/* Of two words, for keys that are built up: the order counts. Saved states hold its values. */
+/* Hash of two words, whose order counts, for keys that are extended word by word. Saved states contain its values. */
 static inline uint64_t lin_hash_pair(uint64_t a, uint64_t b)
 {
     uint64_t z = (a ^ (b + 0x9E3779B97F4A7C15u)) * 0xBF58476D1CE4E5B9u;

@@ -25,7 +25,7 @@ static int must_fail(void)
 }
 
 // Large blocks are weights and the states of many streams, all of which are read repeatedly: with pages of 4 KB a large part of
-// that time is address translation. Of a sparse block a touch would take 2 MB where the system gives huge pages to all.
+// that time is address translation. Sparse blocks are excluded from huge pages, because each touch would take 2 MB.
 static void choose_pages(unsigned char *block, size_t bytes, int sparse)
 {
 #ifdef MADV_HUGEPAGE

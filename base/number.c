@@ -17,7 +17,7 @@
 __attribute__((target("avx,f16c"))) static size_t widen_eights(const unsigned char *from, size_t count, float *to)
 {
     size_t i = 0;
-    if (!__builtin_cpu_supports("avx2")) return 0; // those have f16c, whose name clang 14 does not know
+    if (!__builtin_cpu_supports("avx2")) return 0; // all of these have f16c, which clang 14 cannot ask for
     for (; i + 8 <= count; i += 8)
         _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(from + 2 * i))));
     return i;
@@ -70,7 +70,7 @@ static int is_not_finite(const unsigned char *bytes)
 size_t lin_half_find_not_finite(const void *from, size_t count)
 {
     const unsigned char *bytes = from;
-    const size_t step = 1024; // none in most blocks: looked at together, as vectors
+    const size_t step = 1024; // most blocks have none: tested as a whole, vectorised
     size_t i = 0;
     for (int bad = 0; i < count && !bad; i += bad ? 0 : step) {
         const size_t n = count - i < step ? count - i : step;

@@ -14,8 +14,8 @@
 
 #include "linnet/linnet.h"
 
-/* One status and one error, inside and outside: those of linnet.h, where each is explained. Inside the library LIN_TOO_SMALL also
- * says that nothing was changed, and LIN_STOPPED that finished work is saved. */
+/* The statuses and the error of linnet.h, which explains them. Inside the library LIN_TOO_SMALL also says that nothing was
+ * changed, and LIN_STOPPED that finished work is saved. */
 typedef linnet_status lin_status;
 typedef linnet_error lin_error;
 
@@ -63,8 +63,8 @@ typedef struct lin_range {
  * where `of` is "beam search: ". */
 lin_status lin_check_ranges(const lin_range *ranges, size_t n, const char *of, lin_error *err);
 
-/* Control characters in text, but for tabs, become '?': what the name or the contents of a file bring into a message does not
- * divide it into lines, and no terminal obeys it. Every message of the functions above is such a line. */
+/* Replaces control characters other than tabs by '?', so that the name or contents of a file can neither break a message into
+ * lines nor control a terminal. The functions above do this to every message. */
 void lin_one_line(char *text);
 
 /* How the library reports what is not an error: through a callback, because it never prints. */

@@ -34,13 +34,13 @@ typedef struct lin_lags {
     double most_s;
 } lin_lags;
 
-/* Negative ones count as none. */
+/* A negative delay counts as 0. */
 void lin_lags_add(lin_lags *lags, double seconds);
 
 /* Adds others to these. */
 void lin_lags_merge(lin_lags *lags, const lin_lags *others);
 
-/* The delay that the share q of all do not exceed, at most 2 % too large; 0 where there is none. */
+/* The q-quantile, 0 <= q <= 1, at most 2 % too large; 0 without delays. */
 double lin_lags_quantile(const lin_lags *lags, double q);
 
 /* ---- cores that this process may use: its affinity mask, as taskset, cgroups and job schedulers set it --------------------- */
@@ -76,11 +76,11 @@ const char *lin_system_plugin(const char *variable, const char *name, char *path
  * pointer to a function pointer. */
 int lin_system_symbol(void *library, const char *name, void *function);
 
-/* A descriptor of 3 or more in place of one below, which is closed: dup2 onto 0, 1 and 2 must not overwrite one that is still
- * needed. -1 stays; -1 with errno if there is none. */
+/* Moves a descriptor below 3 to a free number from 3 on, so that dup2 onto 0, 1 and 2 cannot overwrite it; others are returned
+ * unchanged, -1 too. -1 with errno on failure. */
 int lin_system_above_2(int fd);
 
-/* Two such descriptors that a started program does not inherit. 0, or -1 with errno. */
+/* A pipe whose ends are 3 or more and close on exec. 0, or -1 with errno. */
 int lin_system_pipe(int ends[2]);
 
 /* ---- waiting --------------------------------------------------------------------------------------------------------------- */

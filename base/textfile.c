@@ -39,7 +39,7 @@ static lin_status read_open_file(FILE *file, const char *path, char **text, size
     return LIN_OK;
 }
 
-// Standard input, from where it has been read to: its name would begin a file again, and does not open a socket.
+// /dev/stdin from its present position: opening it by name would start a file again, and fail for a socket.
 static lin_status open_text(const char *path, FILE **file, lin_error *err)
 {
     if (strcmp(path, "/dev/stdin") != 0) return lin_file_open_stream(path, file, err);

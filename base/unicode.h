@@ -59,18 +59,18 @@ lin_status lin_unicode_clean(const char *text, size_t n, const char *name, lin_u
 int lin_unicode_is_letter(unsigned code);
 int lin_unicode_is_punctuation(unsigned code);
 
-/* The small letter of a capital one, of any script; others as they are. U+0130 and the few whose small letter has more bytes in
- * UTF-8 stay. */
+/* The small letter of a capital one, of any script; other characters unchanged, also U+0130 and the few whose small letter has
+ * more bytes in UTF-8. */
 unsigned lin_unicode_lower(unsigned code);
 
-/* The form of a letter at the beginning of a word with a capital; others as they are. */
+/* The form of a letter at the beginning of a capitalised word (title case); other characters unchanged. */
 unsigned lin_unicode_title(unsigned code);
 
 /* Writes text [n] in small letters to out [n], which may be the text itself; returns its bytes, at most n. Bytes that are not
  * UTF-8 are copied. */
 size_t lin_unicode_lower_text(char *out, const char *text, size_t n);
 
-/* The letter of a Latin, Greek or Cyrillic letter with a mark (U+00E9: "e"), and the mark (U+0301); 0 if it has none. */
+/* The base of a Latin, Greek or Cyrillic letter with a mark (U+00E9: "e"), and the mark (U+0301); 0 if it has no mark. */
 unsigned lin_unicode_split(unsigned code, unsigned *mark);
 
 #endif
