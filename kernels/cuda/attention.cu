@@ -404,8 +404,8 @@ int lin_attention_forward_narrow(lin_exec *exec, float *y, bf16 *narrow_y, const
 /* ---- any width ------------------------------------------------------------------------------------------------------------- */
 
 // Linear attention, with decays or without, for head widths without tiles (E > 64, or a GPU with too little shared memory): row
-// after row, with the sums in global memory; correct for any E, but slow. A block processes one (utterance, head) after another; its threads
-// own columns of the matrices, so that these need no barriers, and rows of q, k, v pass through shared memory.
+// after row, with the sums in global memory; correct for any E, but slow. A block processes one (utterance, head) after another;
+// its threads own columns of the matrices, so that these need no barriers, and rows of q, k, v pass through shared memory.
 
 enum { GENERAL_MOST = 256 }; // threads
 

@@ -161,8 +161,8 @@ template <int EP> static __device__ __forceinline__ void write_last(float *natur
 // A barrier must follow. turned_v may be NULL.
 template <int EP, typename Tiles>
 static __device__ __forceinline__ void load_chunk(Tiles *s, float *turned_v, const chunk_rows<EP> &x,
-                                                  const float (&M)[chunk<EP>::each], const attention_job &job, size_t first, int h,
-                                                  int n, int mine, int c)
+                                                  const float (&M)[chunk<EP>::each], const attention_job &job, size_t first,
+                                                  int h, int n, int mine, int c)
 {
     int top, e;
     const int any = element<EP>(top, e);
