@@ -267,7 +267,7 @@ const char *lin_device_why_none(int *runtime, int *driver);
 
 /* The value that lin_cuda_interface of the library must return: it shows that both were built with the same table of operations.
  * The first number is raised when an argument of an operation changes its form. */
-enum { LIN_CUDA_INTERFACE = 2 << 16 | (int)sizeof(lin_ops) };
+enum { LIN_CUDA_INTERFACE = 3 << 16 | (int)sizeof(lin_ops) };
 
 /* ---- the names in the table ------------------------------------------------------------------------------------------------ */
 
@@ -299,8 +299,7 @@ enum { LIN_CUDA_INTERFACE = 2 << 16 | (int)sizeof(lin_ops) };
 
 /* Those that only CUDA has. */
 #define LIN_BLOCK_OPERATIONS(X)                                                                                                  \
-    X(feedforward_forward) X(feedforward_backward) X(attention_block_forward) X(attention_block_backward)                       \
-    X(block_norm_forward) X(block_norm_backward)
+    X(feedforward_forward) X(feedforward_backward) X(attention_block_forward) X(attention_block_backward)
 
 #define LIN_ALL_OPERATIONS(X)                                                                                                    \
     LIN_OPERATIONS(X) LIN_RIVAL_OPERATIONS(X) LIN_MAPPED_OPERATIONS(X) LIN_BLOCK_OPERATIONS(X) X(expect_states) X(fbank)
@@ -315,6 +314,7 @@ typedef struct LIN_OPS {
     int device;       /* the number of the GPU */
     int sums_in_norm; /* the gradient of a bias before a norm costs less in layer_norm_backward than in linear_backward_weight. On
                          a CPU it does not: there the latter sums dy while it copies it */
+    int writes_operands; /* norms write the operands of the block beside them: see layer_norm_backward */
     int packs_halves; /* weights_pack takes weights in half precision */
     lin_precision precision; /* of what exec_create makes. Weights are packed alike for fp32 and tf32: a copy of the table may
                                 have the other */
@@ -384,17 +384,22 @@ typedef struct LIN_OPS {
     void (*layer_norm_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *stats, const LIN_REAL *x, const LIN_REAL *gamma,
                                const LIN_REAL *beta, int rows, int C);
     /* The end of a block and the next norm: sum = x + dropout(r), then y and stats as layer_norm_forward(sum). sum may alias x,
-     * or be y, where it is not needed. */
-    void (*add_dropout_norm_forward)(lin_exec *exec, LIN_REAL *sum, LIN_REAL *y, LIN_REAL *stats, const LIN_REAL *x,
-                                     const LIN_REAL *r, const LIN_REAL *gamma, const LIN_REAL *beta, int rows, int C,
-                                     const lin_dropout *dropout);
+     * or be y, where it is not needed. operand: NULL, or what receives y for the block that comes next, see below. */
+    void (*add_dropout_norm_forward)(lin_exec *exec, void *operand, LIN_REAL *sum, LIN_REAL *y, LIN_REAL *stats,
+                                     const LIN_REAL *x, const LIN_REAL *r, const LIN_REAL *gamma, const LIN_REAL *beta, int rows,
+                                     int C, const lin_dropout *dropout);
     /* dx = residual + the norm's gradient (written), dgamma [C] +=, dbeta [C] +=; dy + more is the gradient of the norm's output.
      * dropped (may be NULL) = dropout(dx): the gradient of the previous block. A second way around the norm begins either after
      * it (more) or before it (residual): at least one of them is NULL. dx may alias dy, more or residual. db [C] (may be NULL) +=
-     * column sums of dropped, or of dx if there is none: the gradient of the bias at the end of the previous block. */
-    void (*layer_norm_backward)(lin_exec *exec, LIN_REAL *dx, LIN_REAL *dropped, LIN_REAL *dgamma, LIN_REAL *dbeta, LIN_REAL *db,
-                                const LIN_REAL *dy, const LIN_REAL *more, const LIN_REAL *residual, const LIN_REAL *x,
-                                const LIN_REAL *stats, const LIN_REAL *gamma, int rows, int C, const lin_dropout *dropout);
+     * column sums of dropped, or of dx if there is none: the gradient of the bias at the end of the previous block.
+     * operand (NULL but where writes_operands is 1): the norm before or behind a block of products, feedforward_forward and
+     * those below, writes what these read, in place of a conversion: the front of hidden or operands is y of
+     * add_dropout_norm_forward, the front of d_hidden or d_qkv is dropped, which itself is then scratch (without dropout: dx).
+     * operand and the block's matrices are aligned to 16 bytes, C and F are multiples of 8, C <= F, E of 2. */
+    void (*layer_norm_backward)(lin_exec *exec, void *operand, LIN_REAL *dx, LIN_REAL *dropped, LIN_REAL *dgamma,
+                                LIN_REAL *dbeta, LIN_REAL *db, const LIN_REAL *dy, const LIN_REAL *more,
+                                const LIN_REAL *residual, const LIN_REAL *x, const LIN_REAL *stats, const LIN_REAL *gamma,
+                                int rows, int C, const lin_dropout *dropout);
     /* y = dropout(x); its backward pass is the same operation. y may alias x. */
     void (*dropout)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, size_t count, const lin_dropout *dropout);
     /* y = x + dropout(r). y may alias x. */
@@ -405,28 +410,17 @@ typedef struct LIN_OPS {
     void (*relu_backward)(lin_exec *exec, LIN_REAL *dx, const LIN_REAL *dy, const LIN_REAL *y, size_t count, double scale);
     /* The feed-forward block in training: y = h w2ᵀ + b2 with h = dropout(relu(x w1ᵀ + b1)) [rows, F], x and y [rows, C], w1 [F,
      * C] and w2 [C, F] packed. hidden [rows, F] receives what the backward pass needs, in the backend's own format (CUDA in bf16:
-     * the operands as bf16, then h). x is NULL where block_norm_forward has written it. NULL on backends for which it would be
-     * the operations above (ref, CPU): there the network calls these. */
+     * the operands as bf16, then h). x is NULL where a norm has written it. NULL on backends for which it would be the
+     * operations above (ref, CPU): there the network calls these. */
     void (*feedforward_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *hidden, const LIN_REAL *x, const LIN_REAL *w1,
                                 const LIN_REAL *b1, const LIN_REAL *w2, const LIN_REAL *b2, int rows, int C, int F,
                                 const lin_dropout *dropout);
     /* dx (written), dw1 [F, C], db1 [F], dw2 [C, F], db2 [C] +=, with the weights packed transposed. d_hidden [rows, F] is
      * scratch. hidden and d_hidden are 16-byte aligned, or both are not; dy then too. dy and db2 are NULL where
-     * block_norm_backward has written dy and added its sums. */
+     * a norm has written dy and added its sums. */
     void (*feedforward_backward)(lin_exec *exec, LIN_REAL *dx, LIN_REAL *dw1, LIN_REAL *db1, LIN_REAL *dw2, LIN_REAL *db2,
                                  const LIN_REAL *dy, const LIN_REAL *x, const LIN_REAL *hidden, LIN_REAL *d_hidden,
                                  const LIN_REAL *w1, const LIN_REAL *w2, int rows, int C, int F, const lin_dropout *dropout);
-    /* The norm before or behind such a block writes what the block's products read, in place of a conversion: operand, the front
-     * of hidden or operands, is y of add_dropout_norm_forward; or the front of d_hidden or d_qkv, dropped of layer_norm_backward,
-     * which itself is then scratch (NULL without dropout: operand is dx). Only in bf16, with operand and the block's matrices
-     * aligned to 16 bytes, C and F multiples of 8, C <= F, E of 2. NULL on the same backends. */
-    void (*block_norm_forward)(lin_exec *exec, LIN_REAL *operand, LIN_REAL *sum, LIN_REAL *y, LIN_REAL *stats, const LIN_REAL *x,
-                               const LIN_REAL *r, const LIN_REAL *gamma, const LIN_REAL *beta, int rows, int C,
-                               const lin_dropout *dropout);
-    void (*block_norm_backward)(lin_exec *exec, LIN_REAL *operand, LIN_REAL *dx, LIN_REAL *dropped, LIN_REAL *dgamma,
-                                LIN_REAL *dbeta, LIN_REAL *db, const LIN_REAL *dy, const LIN_REAL *more, const LIN_REAL *residual,
-                                const LIN_REAL *x, const LIN_REAL *stats, const LIN_REAL *gamma, int rows, int C,
-                                const lin_dropout *dropout);
     /* y [out rows, (stack+ahead) D]: row t of an utterance holds its input frames t stack .. t stack + stack+ahead-1, each
      * (x - mean) istd. Frames after the utterance's last repeat the last. mean, istd [D]; x [in rows, D]. */
     void (*stack_frames)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const LIN_REAL *mean, const LIN_REAL *istd,
@@ -485,13 +479,13 @@ typedef struct LIN_OPS {
     /* The attention block in training: out = y woutᵀ + bout with y = attention_forward(qkv), qkv = x wqkvᵀ + bqkv; x, y and out
      * [rows, C], C = H E, wqkv [3C, C] and wout [C, C] packed. qkv [rows, 3C], y and operands [rows, C] receive what the backward
      * pass needs, operands in the backend's own format (CUDA in bf16: x and y as bf16; NULL in other precisions). x is NULL where
-     * block_norm_forward has written it. NULL on backends for which it would be the operations above (ref, CPU): there the
+     * a norm has written it. NULL on backends for which it would be the operations above (ref, CPU): there the
      * network calls these. */
     void (*attention_block_forward)(lin_exec *exec, LIN_REAL *out, LIN_REAL *qkv, LIN_REAL *y, LIN_REAL *operands,
                                     const LIN_REAL *x, const LIN_REAL *wqkv, const LIN_REAL *bqkv, const LIN_REAL *wout,
                                     const LIN_REAL *bout, const lin_segments *segments, int H, int E, int causal);
     /* dx (written), dwqkv, dbqkv, dwout += from dy, with the weights packed transposed; the gradient of bout is that of
-     * layer_norm_backward (sums_in_norm). d_qkv [rows, 3C] is scratch. dy is NULL where block_norm_backward has written it.
+     * layer_norm_backward (sums_in_norm). d_qkv [rows, 3C] is scratch. dy is NULL where a norm has written it.
      * operands and d_qkv are 16-byte aligned, or both are not. */
     void (*attention_block_backward)(lin_exec *exec, LIN_REAL *dx, LIN_REAL *dwqkv, LIN_REAL *dbqkv, LIN_REAL *dwout,
                                      const LIN_REAL *dy, const LIN_REAL *x, const LIN_REAL *qkv, const LIN_REAL *y,

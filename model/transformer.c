@@ -76,12 +76,11 @@ static int is_one_block(const lin_weights *w, const lin_activations *a, const li
     return a->for_training && !batch->states && lin_has_attention_block(w->ops, &w->config);
 }
 
-// Whether norms write the operands of the feed-forward blocks beside them (block_norm_forward).
+// Whether norms write the operands of the feed-forward blocks beside them.
 static int norms_write_operands(const lin_activations *a)
 {
     const int C = lin_config_width(&a->config), F = a->config.feedforward;
-    return a->for_training && a->ops->block_norm_forward && a->ops->precision == LIN_PRECISION_BF16 && C % 8 == 0 &&
-           F % 8 == 0 && C <= F;
+    return a->for_training && a->ops->writes_operands && C % 8 == 0 && F % 8 == 0 && C <= F;
 }
 
 // The same for the blocks of attention.
@@ -242,12 +241,9 @@ static void add_norm(const lin_weights *w, lin_activations *a, lin_exec *exec, l
                      const lin_real *x, const int pair[2], int rows, lin_dropout dropout, lin_real *operand)
 {
     const lin_real *gamma = lin_value(w, pair[0]), *beta = lin_value(w, pair[1]);
-    const int C = lin_config_width(&w->config);
     if (w->config.norm == LIN_NORM_POST && !a->for_training) sum = normed;
-    if (operand)
-        w->ops->block_norm_forward(exec, operand, sum, normed, stats, x, a->branch, gamma, beta, rows, C, &dropout);
-    else
-        w->ops->add_dropout_norm_forward(exec, sum, normed, stats, x, a->branch, gamma, beta, rows, C, &dropout);
+    w->ops->add_dropout_norm_forward(exec, operand, sum, normed, stats, x, a->branch, gamma, beta, rows,
+                                     lin_config_width(&w->config), &dropout);
 }
 
 // branch = w2 dropout(relu(w1 x + b1)) + b2; v->hidden is kept for the backward pass.
@@ -380,13 +376,8 @@ static void norm_backward(const lin_weights *w, lin_activations *a, lin_exec *ex
     const lin_real *gamma = lin_value(w, pair[0]);
     lin_real *dropped = dropout.p > 0 ? a->d_y : NULL, *dgamma = lin_gradient(w, gradients, pair[0]),
              *dbeta = lin_gradient(w, gradients, pair[1]);
-    const int C = lin_config_width(&w->config);
-    if (operand)
-        w->ops->block_norm_backward(exec, operand, a->d_x, dropped, dgamma, dbeta, db, dy, a->d_more, residual, x, stats, gamma,
-                                    rows, C, &dropout);
-    else
-        w->ops->layer_norm_backward(exec, a->d_x, dropped, dgamma, dbeta, db, dy, a->d_more, residual, x, stats, gamma, rows, C,
-                                    &dropout);
+    w->ops->layer_norm_backward(exec, operand, a->d_x, dropped, dgamma, dbeta, db, dy, a->d_more, residual, x, stats, gamma, rows,
+                                lin_config_width(&w->config), &dropout);
     a->d_more = NULL;
 }
 

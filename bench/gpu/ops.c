@@ -122,7 +122,7 @@ static void run(void *context)
     case ATTENTION: ops->attention_forward(exec, s->x[1], s->qkv, &j->segments, H, E, causal, NULL, 0); break;
     case OUT: linear(j, s->x[1], s->x[0], C, C, LIN_LINEAR); break;
     case ADD_NORM:
-        ops->add_dropout_norm_forward(exec, s->x[2], s->x[3], s->stats, s->x[0], s->x[1], j->ones, j->values, rows, C,
+        ops->add_dropout_norm_forward(exec, NULL, s->x[2], s->x[3], s->stats, s->x[0], s->x[1], j->ones, j->values, rows, C,
                                       &j->dropout);
         break;
     case FF1: linear(j, s->f[0], s->x[0], F, C, LIN_RELU); break;
@@ -137,8 +137,8 @@ static void run(void *context)
     case D_OUTPUT: linear(j, s->x[0], s->v[0], C, V, LIN_LINEAR); break;
     case W_OUTPUT: weight(j, s->v[0], s->x[0], V, C); break;
     case D_NORM:
-        ops->layer_norm_backward(exec, s->x[2], s->x[3], dgamma, dbeta, NULL, s->x[0], s->x[4], NULL, s->x[1], s->stats, j->ones,
-                                 rows, C, &j->dropout);
+        ops->layer_norm_backward(exec, NULL, s->x[2], s->x[3], dgamma, dbeta, NULL, s->x[0], s->x[4], NULL, s->x[1], s->stats,
+                                 j->ones, rows, C, &j->dropout);
         break;
     case D_FF2: linear(j, s->f[0], s->x[0], F, C, LIN_LINEAR); break;
     case W_FF2: weight(j, s->x[0], s->f[0], C, F); break;

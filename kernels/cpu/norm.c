@@ -155,9 +155,12 @@ void lin_cpu_layer_norm_forward(lin_exec *exec, float *y, float *stats, const fl
     run_forward(exec, &job);
 }
 
-void lin_cpu_add_dropout_norm_forward(lin_exec *exec, float *sum, float *y, float *stats, const float *x, const float *r,
-                                      const float *gamma, const float *beta, int rows, int C, const lin_dropout *dropout)
+void lin_cpu_add_dropout_norm_forward(lin_exec *exec, void *operand, float *sum, float *y, float *stats, const float *x,
+                                      const float *r, const float *gamma, const float *beta, int rows, int C,
+                                      const lin_dropout *dropout)
 {
+    assert(!operand);
+    (void)operand;
     norm_job job = {.y = y, .stats_out = stats, .sum = sum, .x = x, .r = r, .gamma = gamma, .beta = beta, .rows = rows, .C = C};
     job.mask = lin_cpu_mask_of(dropout);
     run_forward(exec, &job);
@@ -181,11 +184,12 @@ static void backward_rows(const void *context, float *dgamma, float *dbeta, int 
     }
 }
 
-void lin_cpu_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, float *dgamma, float *dbeta, float *db,
+void lin_cpu_layer_norm_backward(lin_exec *exec, void *operand, float *dx, float *dropped, float *dgamma, float *dbeta, float *db,
                                  const float *dy, const float *more, const float *residual, const float *x, const float *stats,
                                  const float *gamma, int rows, int C, const lin_dropout *dropout)
 {
-    assert(rows >= 0 && C > 0);
+    assert(rows >= 0 && C > 0 && !operand);
+    (void)operand;
     assert(!more || !residual); // there is one second way around the norm
     norm_job job = {.y = dx, .dropped = dropped, .dy = dy, .more = more, .residual = residual, .x = x, .stats = stats,
                     .gamma = gamma, .rows = rows, .C = C};

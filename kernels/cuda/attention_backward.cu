@@ -360,7 +360,7 @@ int lin_attention_backward_narrow(lin_exec *exec, bf16 *dqkv, const float *dy, c
 //
 //   operands  bf16: x [rows, C], y [rows, C]
 //   d_qkv     fp32: dqkv [rows, 3C]   bf16: dy [rows, C], dqkv [rows, 3C]
-// A norm may have written x or dy (block_norm_forward, block_norm_backward).
+// A norm may have written x or dy (`operand` of ops.h).
 
 static int is_narrow(const lin_exec *exec, const void *operands, int C, int E)
 {

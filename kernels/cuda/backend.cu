@@ -520,6 +520,7 @@ static void fill_tables(void)
             fill(&tables[d][p]);
             tables[d][p].device = d;
             tables[d][p].precision = (lin_precision)p;
+            tables[d][p].writes_operands = p == LIN_PRECISION_BF16;
         }
 }
 

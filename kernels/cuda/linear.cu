@@ -670,7 +670,7 @@ void lin_cuda_narrow_backward_weight(lin_exec *exec, float *dw, float *db, const
 //
 //   hidden    fp32: h [rows, F]    bf16: x [rows, C], h [rows, F]
 //   d_hidden  fp32: dh [rows, F]   bf16: dy [rows, C], dh [rows, F]
-// A norm may have written x or dy (block_norm_forward, block_norm_backward).
+// A norm may have written x or dy (`operand` of ops.h).
 
 enum { EACH = 8 }; // columns of a thread
 

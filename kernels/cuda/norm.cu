@@ -186,17 +186,11 @@ void lin_cuda_layer_norm_forward(lin_exec *exec, float *y, float *stats, const f
     forward(exec, NULL, NULL, y, stats, x, NULL, gamma, beta, rows, C, lin_cuda_mask_of(NULL));
 }
 
-void lin_cuda_add_dropout_norm_forward(lin_exec *exec, float *sum, float *y, float *stats, const float *x, const float *r,
-                                       const float *gamma, const float *beta, int rows, int C, const lin_dropout *dropout)
+void lin_cuda_add_dropout_norm_forward(lin_exec *exec, void *operand, float *sum, float *y, float *stats, const float *x,
+                                       const float *r, const float *gamma, const float *beta, int rows, int C,
+                                       const lin_dropout *dropout)
 {
-    forward(exec, NULL, sum, y, stats, x, r, gamma, beta, rows, C, lin_cuda_mask_of(dropout));
-}
-
-void lin_cuda_block_norm_forward(lin_exec *exec, float *operand, float *sum, float *y, float *stats, const float *x,
-                                 const float *r, const float *gamma, const float *beta, int rows, int C,
-                                 const lin_dropout *dropout)
-{
-    forward(exec, reinterpret_cast<bf16 *>(operand), sum, y, stats, x, r, gamma, beta, rows, C, lin_cuda_mask_of(dropout));
+    forward(exec, (bf16 *)operand, sum, y, stats, x, r, gamma, beta, rows, C, lin_cuda_mask_of(dropout));
 }
 
 /* ---- backward, rows in registers ------------------------------------------------------------------------------------------- */
@@ -340,11 +334,13 @@ static __global__ void __launch_bounds__(THREADS)
         else GRADIENT_SUMS(LANES, GROUPS, 2);                                                                                    \
     } while (0)
 
-static void backward(lin_exec *exec, bf16 *operand, float *dx, float *dropped, float *dgamma, float *dbeta, float *db,
-                     const float *dy, const float *more, const float *residual, const float *x, const float *stats,
-                     const float *gamma, int rows, int C, lin_cuda_mask mask)
+void lin_cuda_layer_norm_backward(lin_exec *exec, void *narrow, float *dx, float *dropped, float *dgamma, float *dbeta, float *db,
+                                  const float *dy, const float *more, const float *residual, const float *x, const float *stats,
+                                  const float *gamma, int rows, int C, const lin_dropout *dropout)
 {
+    bf16 *const operand = (bf16 *)narrow;
     const float *beside = more ? more : residual;
+    const lin_cuda_mask mask = lin_cuda_mask_of(dropout);
     if (rows == 0 || C == 0) return;
     if (C % 4 != 0 || C > 1024 || !lin_cuda_aligned(dx, dropped, dy, beside, x) || !lin_cuda_aligned(gamma)) {
         const lin_cuda_sums s = lin_cuda_sums_begin(exec, rows, C, 1, 2);
@@ -363,19 +359,4 @@ static void backward(lin_exec *exec, bf16 *operand, float *dx, float *dropped, f
     if (!partial) return;
     BY_WIDTH(C, GRADIENT_ROWS);
     lin_cuda_fold(exec, partial, parts, {dgamma, C}, {dbeta, C}, {db, db ? C : 0});
-}
-
-void lin_cuda_layer_norm_backward(lin_exec *exec, float *dx, float *dropped, float *dgamma, float *dbeta, float *db,
-                                  const float *dy, const float *more, const float *residual, const float *x, const float *stats,
-                                  const float *gamma, int rows, int C, const lin_dropout *dropout)
-{
-    backward(exec, NULL, dx, dropped, dgamma, dbeta, db, dy, more, residual, x, stats, gamma, rows, C, lin_cuda_mask_of(dropout));
-}
-
-void lin_cuda_block_norm_backward(lin_exec *exec, float *operand, float *dx, float *dropped, float *dgamma, float *dbeta,
-                                  float *db, const float *dy, const float *more, const float *residual, const float *x,
-                                  const float *stats, const float *gamma, int rows, int C, const lin_dropout *dropout)
-{
-    backward(exec, reinterpret_cast<bf16 *>(operand), dx, dropped, dgamma, dbeta, db, dy, more, residual, x, stats, gamma, rows,
-             C, lin_cuda_mask_of(dropout));
 }

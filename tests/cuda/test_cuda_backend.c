@@ -68,8 +68,8 @@ static void work(bench *b)
     ops->linear_forward(b->exec, b->y, b->x, b->packed, b->bias, ROWS, F, C, LIN_RELU);
     ops->layer_norm_forward(b->exec, b->z, b->stats, b->y, b->gamma, b->beta, ROWS, F);
     ops->linear_forward(b->exec, b->dx, b->z, b->back, NULL, ROWS, C, F, LIN_LINEAR);
-    ops->layer_norm_backward(b->exec, b->dx, NULL, b->dgamma, b->beta, NULL, b->dx, NULL, NULL, b->x, b->stats, b->gamma, ROWS, C,
-                             NULL);
+    ops->layer_norm_backward(b->exec, NULL, b->dx, NULL, b->dgamma, b->beta, NULL, b->dx, NULL, NULL, b->x, b->stats, b->gamma,
+                             ROWS, C, NULL);
     ops->linear_backward_weight(b->exec, b->dw, b->bias, b->z, b->dx, ROWS, F, C);
 }
 
@@ -149,8 +149,8 @@ START_TEST(graphs)
     ck_assert_uint_ne(want, other);
     float *wide; // more scratch than any before
     OK(b.ops->memory_create(b.exec, 3 * 4096 * sizeof(float), (void **)&wide, &err));
-    b.ops->layer_norm_backward(b.exec, wide, NULL, wide + 4096, wide + 8192, NULL, wide, NULL, NULL, wide, wide, wide, 1, 4096,
-                               NULL);
+    b.ops->layer_norm_backward(b.exec, NULL, wide, NULL, wide + 4096, wide + 8192, NULL, wide, NULL, NULL, wide, wide, wide, 1,
+                               4096, NULL);
     for (int i = 0; i < 3; i++) {
         fill(&b, i == 1 ? 8 : 7);
         b.ops->graph_launch(b.exec, empty);

@@ -54,7 +54,7 @@ START_TEST(norms_write_operands)
     golden_load(&g);
     g.config.dropout = 0.1;
     lin_ops converts = *test_device(LIN_PRECISION_BF16);
-    converts.block_norm_forward = NULL;
+    converts.writes_operands = 0;
     const lin_ops *ops[] = {test_device(LIN_PRECISION_BF16), &converts};
     float *logp[2], *gradient[2];
     unsigned long launches[2];

@@ -197,12 +197,12 @@ static void ops_norm_shape(ops_context *c, int rows, int C, double lo, double hi
     ops_say(c, "layer_norm rows %d C %d in %g..%g", rows, C, lo, hi);
     c->ops->layer_norm_forward(c->exec, y.f, stats.f, x.f, gamma.f, beta.f, rows, C);
     c->ops->layer_norm_forward(c->exec, plain.f, NULL, x.f, gamma.f, beta.f, rows, C);
-    c->ops->layer_norm_backward(c->exec, dx.f, NULL, dgamma.f, dbeta.f, db.f, dy.f, NULL, NULL, x.f, stats.f, gamma.f, rows, C,
-                                NULL);
+    c->ops->layer_norm_backward(c->exec, NULL, dx.f, NULL, dgamma.f, dbeta.f, db.f, dy.f, NULL, NULL, x.f, stats.f, gamma.f, rows,
+                                C, NULL);
     if (!c->options->digest_only) {
         c->ref->layer_norm_forward(c->ref_exec, y.d, stats.d, x.d, gamma.d, beta.d, rows, C);
-        c->ref->layer_norm_backward(c->ref_exec, dx.d, NULL, dgamma.d, dbeta.d, db.d, dy.d, NULL, NULL, x.d, stats.d, gamma.d,
-                                    rows, C, NULL);
+        c->ref->layer_norm_backward(c->ref_exec, NULL, dx.d, NULL, dgamma.d, dbeta.d, db.d, dy.d, NULL, NULL, x.d, stats.d,
+                                    gamma.d, rows, C, NULL);
     }
     ops_check_same(c, "y without stats", plain.f, y.f, n, tolerance);
     ops_check(c, "y", y, tolerance);
@@ -216,8 +216,8 @@ static void ops_norm_shape(ops_context *c, int rows, int C, double lo, double hi
     // dx may alias dy; the gradients of gamma and beta are added once more.
     pair alias = ops_inout(c, n, 0, 0), dgamma2 = ops_inout(c, nc, 0, 0), dbeta2 = ops_inout(c, nc, 0, 0);
     for (size_t i = 0; i < n; i++) alias.f[i] = dy.f[i];
-    c->ops->layer_norm_backward(c->exec, alias.f, NULL, dgamma2.f, dbeta2.f, NULL, alias.f, NULL, NULL, x.f, stats.f, gamma.f,
-                                rows, C, NULL);
+    c->ops->layer_norm_backward(c->exec, NULL, alias.f, NULL, dgamma2.f, dbeta2.f, NULL, alias.f, NULL, NULL, x.f, stats.f,
+                                gamma.f, rows, C, NULL);
     ops_check_same(c, "dx in place of dy", alias.f, dx.f, n, tolerance);
     ops_end(c);
 }
@@ -264,12 +264,12 @@ static void ops_block_end_shape(ops_context *c, int rows, int C, double rate)
     const double tolerance = C == 2 ? 1e-4 : 2e-6;
     ops_say(c, "add_dropout_norm_forward rows %d C %d p %g", rows, C, rate);
     for (size_t i = 0; i < n; i++) in_place.f[i] = x.f[i];
-    c->ops->add_dropout_norm_forward(c->exec, sum.f, y.f, stats.f, x.f, r.f, gamma.f, beta.f, rows, C, &d);
-    c->ops->add_dropout_norm_forward(c->exec, in_place.f, again.f, NULL, in_place.f, r.f, gamma.f, beta.f, rows, C, &d);
-    c->ops->add_dropout_norm_forward(c->exec, alone.f, alone.f, NULL, x.f, r.f, gamma.f, beta.f, rows, C, &d);
+    c->ops->add_dropout_norm_forward(c->exec, NULL, sum.f, y.f, stats.f, x.f, r.f, gamma.f, beta.f, rows, C, &d);
+    c->ops->add_dropout_norm_forward(c->exec, NULL, in_place.f, again.f, NULL, in_place.f, r.f, gamma.f, beta.f, rows, C, &d);
+    c->ops->add_dropout_norm_forward(c->exec, NULL, alone.f, alone.f, NULL, x.f, r.f, gamma.f, beta.f, rows, C, &d);
     c->ops->add_dropout(c->exec, chain.f, x.f, r.f, n, &d);
     c->ops->layer_norm_forward(c->exec, chain_y.f, chain_stats.f, chain.f, gamma.f, beta.f, rows, C);
-    c->ref->add_dropout_norm_forward(c->ref_exec, sum.d, y.d, stats.d, x.d, r.d, gamma.d, beta.d, rows, C, &d);
+    c->ref->add_dropout_norm_forward(c->ref_exec, NULL, sum.d, y.d, stats.d, x.d, r.d, gamma.d, beta.d, rows, C, &d);
     ops_check(c, "sum", sum, 1e-6);
     ops_check(c, "y", y, tolerance);
     ops_check(c, "stats", stats, tolerance);
@@ -315,9 +315,9 @@ static void ops_block_end_backward_shape(ops_context *c, int rows, int C, double
         over_beside.f[i] = beside.f[i];
         both.f[i] = is_more ? dy.f[i] + beside.f[i] : dy.f[i];
     }
-    ops->layer_norm_backward(c->exec, dx.f, dropped.f, dgamma.f, dbeta.f, db.f, dy.f, more, residual, x.f, stats.f, gamma.f, rows,
-                             C, &d);
-    c->ref->layer_norm_backward(c->ref_exec, dx.d, dropped.d, dgamma.d, dbeta.d, db.d, dy.d, is_more ? beside.d : NULL,
+    ops->layer_norm_backward(c->exec, NULL, dx.f, dropped.f, dgamma.f, dbeta.f, db.f, dy.f, more, residual, x.f, stats.f, gamma.f,
+                             rows, C, &d);
+    c->ref->layer_norm_backward(c->ref_exec, NULL, dx.d, dropped.d, dgamma.d, dbeta.d, db.d, dy.d, is_more ? beside.d : NULL,
                                 is_more ? NULL : beside.d, x.d, stats.d, gamma.d, rows, C, &d);
     const double tolerance = is_more ? 4e-6 : 2e-6;
     double steepest = 1; // as in ops_norm_shape
@@ -328,20 +328,20 @@ static void ops_block_end_backward_shape(ops_context *c, int rows, int C, double
     ops_check_scaled(c, "dbeta", dbeta, tolerance, 1);
     ops_check_scaled(c, "db", db, tolerance, steepest);
     // The operations that these are: the norm's gradient, a sum behind or before it, a dropout.
-    ops->layer_norm_backward(c->exec, want.f, NULL, dgamma3.f, dbeta3.f, NULL, both.f, NULL, NULL, x.f, stats.f, gamma.f, rows, C,
-                             is_more ? &d : NULL);
+    ops->layer_norm_backward(c->exec, NULL, want.f, NULL, dgamma3.f, dbeta3.f, NULL, both.f, NULL, NULL, x.f, stats.f, gamma.f,
+                             rows, C, is_more ? &d : NULL);
     ops_done(c);
     for (size_t i = 0; i < n && !is_more; i++) want.f[i] += beside.f[i];
     ops_check_same(c, "dx, by its parts", dx.f, want.f, n, 2e-6 * steepest);
     ops->dropout(c->exec, want.f, dx.f, n, &d);
     ops_check_same(c, "dropped, by dropout", dropped.f, want.f, n, 2e-6);
-    ops->layer_norm_backward(c->exec, over_dy.f, dropped2.f, dgamma2.f, dbeta2.f, NULL, over_dy.f, more, residual, x.f, stats.f,
-                             gamma.f, rows, C, &d);
+    ops->layer_norm_backward(c->exec, NULL, over_dy.f, dropped2.f, dgamma2.f, dbeta2.f, NULL, over_dy.f, more, residual, x.f,
+                             stats.f, gamma.f, rows, C, &d);
     ops_check_same(c, "dx in place of dy", over_dy.f, dx.f, n, 2e-6);
     ops_check_same(c, "dropped, dx in place of dy", dropped2.f, dropped.f, n, 2e-6);
     ops_check_same(c, "dgamma, by its parts", dgamma2.f, dgamma3.f, nc, 2e-6 * steepest);
     ops_check_same(c, "dbeta, by its parts", dbeta2.f, dbeta3.f, nc, 2e-6);
-    ops->layer_norm_backward(c->exec, over_beside.f, NULL, dgamma2.f, dbeta2.f, NULL, dy.f, is_more ? over_beside.f : NULL,
+    ops->layer_norm_backward(c->exec, NULL, over_beside.f, NULL, dgamma2.f, dbeta2.f, NULL, dy.f, is_more ? over_beside.f : NULL,
                              is_more ? NULL : over_beside.f, x.f, stats.f, gamma.f, rows, C, &d);
     ops_check_same(c, "dx in place of what is beside", over_beside.f, dx.f, n, 2e-6);
     ops_end(c);
@@ -384,18 +384,18 @@ static void ops_block_norm_shape(ops_context *c, int rows, int C, double rate)
     const lin_dropout d = ops_dropout(c, rate);
     const lin_ops *ops = c->ops;
     const int is_more = ops_pick(c, 0, 1);
-    ops_say(c, "block_norm_forward and backward, rows %d C %d p %g", rows, C, rate);
+    ops_say(c, "norms that write operands, rows %d C %d p %g", rows, C, rate);
     for (int i = 0; i < 2; i++) {
         sum[i] = ops_out(c, n), y[i] = ops_out(c, n), stats[i] = ops_out(c, 2 * R), dx[i] = ops_out(c, n);
         dropped[i] = ops_inout(c, n, 0, 0);
         for (int k = 0; k < 3; k++) sums[i][k] = ops_inout(c, nc, 1, 1);
     }
     const float *more = is_more ? beside.f : NULL, *residual = is_more ? NULL : beside.f;
-    ops->add_dropout_norm_forward(c->exec, sum[0].f, y[0].f, stats[0].f, x.f, r.f, gamma.f, beta.f, rows, C, &d);
-    ops->layer_norm_backward(c->exec, dx[0].f, rate > 0 ? dropped[0].f : NULL, sums[0][0].f, sums[0][1].f, sums[0][2].f, dy.f,
-                             more, residual, sum[0].f, stats[0].f, gamma.f, rows, C, &d);
-    ops->block_norm_forward(c->exec, (float *)forward, sum[1].f, y[1].f, stats[1].f, x.f, r.f, gamma.f, beta.f, rows, C, &d);
-    ops->block_norm_backward(c->exec, (float *)backward, dx[1].f, rate > 0 ? dropped[1].f : NULL, sums[1][0].f, sums[1][1].f,
+    ops->add_dropout_norm_forward(c->exec, NULL, sum[0].f, y[0].f, stats[0].f, x.f, r.f, gamma.f, beta.f, rows, C, &d);
+    ops->layer_norm_backward(c->exec, NULL, dx[0].f, rate > 0 ? dropped[0].f : NULL, sums[0][0].f, sums[0][1].f, sums[0][2].f,
+                             dy.f, more, residual, sum[0].f, stats[0].f, gamma.f, rows, C, &d);
+    ops->add_dropout_norm_forward(c->exec, forward, sum[1].f, y[1].f, stats[1].f, x.f, r.f, gamma.f, beta.f, rows, C, &d);
+    ops->layer_norm_backward(c->exec, backward, dx[1].f, rate > 0 ? dropped[1].f : NULL, sums[1][0].f, sums[1][1].f,
                              sums[1][2].f, dy.f, more, residual, sum[0].f, stats[0].f, gamma.f, rows, C, &d);
     ops_check_same(c, "sum", sum[1].f, sum[0].f, n, 0);
     ops_check_same(c, "y", y[1].f, y[0].f, n, 0);
@@ -410,7 +410,7 @@ static void ops_block_norm_shape(ops_context *c, int rows, int C, double rate)
 void ops_case_block_norm(ops_context *c)
 {
     static const int widths[] = {8, 72, 192, 200, 384, 1024, 1032};
-    if (!c->ops->block_norm_forward) return;
+    if (!c->ops->writes_operands) return;
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
         for (size_t r = 0; r < OPS_N_ROWS; r++)
             for (int p = 0; p < 2; p++)

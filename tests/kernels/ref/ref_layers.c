@@ -99,20 +99,22 @@ void lin_ref_add_dropout(lin_exec *exec, double *y, const double *x, const doubl
     for (size_t i = 0; i < count; i++) y[i] = x[i] + kept(r[i], i, dropout);
 }
 
-void lin_ref_add_dropout_norm_forward(lin_exec *exec, double *sum, double *y, double *stats, const double *x, const double *r,
-                                      const double *gamma, const double *beta, int rows, int C, const lin_dropout *dropout)
+void lin_ref_add_dropout_norm_forward(lin_exec *exec, void *operand, double *sum, double *y, double *stats, const double *x,
+                                      const double *r, const double *gamma, const double *beta, int rows, int C,
+                                      const lin_dropout *dropout)
 {
+    (void)operand;
     lin_ref_add_dropout(exec, sum, x, r, (size_t)rows * (size_t)C, dropout);
     lin_ref_layer_norm_forward(exec, y, stats, sum, gamma, beta, rows, C);
 }
 
-void lin_ref_layer_norm_backward(lin_exec *exec, double *dx, double *dropped, double *dgamma, double *dbeta, double *db,
-                                 const double *dy, const double *more, const double *residual, const double *x,
+void lin_ref_layer_norm_backward(lin_exec *exec, void *operand, double *dx, double *dropped, double *dgamma, double *dbeta,
+                                 double *db, const double *dy, const double *more, const double *residual, const double *x,
                                  const double *stats, const double *gamma, int rows, int C, const lin_dropout *dropout)
 {
     if (more) { // the sum lies in dx, which may also be dy or more
         for (size_t i = 0; i < (size_t)rows * (size_t)C; i++) dx[i] = dy[i] + more[i];
-        lin_ref_layer_norm_backward(exec, dx, dropped, dgamma, dbeta, db, dx, NULL, residual, x, stats, gamma, rows, C,
+        lin_ref_layer_norm_backward(exec, operand, dx, dropped, dgamma, dbeta, db, dx, NULL, residual, x, stats, gamma, rows, C,
                                     dropout);
         return;
     }
