@@ -298,11 +298,11 @@ enum { LIN_CUDA_INTERFACE = 3 << 16 | (int)sizeof(lin_ops) };
 #endif
 
 /* Those that only CUDA has. */
-#define LIN_BLOCK_OPERATIONS(X)                                                                                                  \
-    X(feedforward_forward) X(feedforward_backward) X(attention_block_forward) X(attention_block_backward)
+#define LIN_BLOCK_OPERATIONS(X) X(feedforward_forward) X(feedforward_backward)
 
 #define LIN_ALL_OPERATIONS(X)                                                                                                    \
-    LIN_OPERATIONS(X) LIN_RIVAL_OPERATIONS(X) LIN_MAPPED_OPERATIONS(X) LIN_BLOCK_OPERATIONS(X) X(expect_states) X(fbank)
+    LIN_OPERATIONS(X) LIN_RIVAL_OPERATIONS(X) LIN_MAPPED_OPERATIONS(X) LIN_BLOCK_OPERATIONS(X) X(attention_block_forward)        \
+    X(attention_block_backward) X(expect_states) X(fbank)
 
 #elif defined(LIN_REAL)
 
@@ -477,16 +477,15 @@ typedef struct LIN_OPS {
                                        int H, int E);
 
     /* The attention block in training: out = y woutᵀ + bout with y = attention_forward(qkv), qkv = x wqkvᵀ + bqkv; x, y and out
-     * [rows, C], C = H E, wqkv [3C, C] and wout [C, C] packed. qkv [rows, 3C], y and operands [rows, C] receive what the backward
-     * pass needs, operands in the backend's own format (CUDA in bf16: x and y as bf16; NULL in other precisions). x is NULL where
-     * a norm has written it. NULL on backends for which it would be the operations above (ref, CPU): there the
-     * network calls these. */
+     * [rows, C], C = H E a multiple of 8, E of 2, wqkv [3C, C] and wout [C, C] packed. qkv [rows, 3C], y and operands [rows, C]
+     * receive what the backward pass needs; operands, which is aligned to 16 bytes: x and y as bf16. x is NULL where a norm has
+     * written it. NULL where it would be the operations above (ref, CPU, CUDA but in bf16): there the network calls these. */
     void (*attention_block_forward)(lin_exec *exec, LIN_REAL *out, LIN_REAL *qkv, LIN_REAL *y, LIN_REAL *operands,
                                     const LIN_REAL *x, const LIN_REAL *wqkv, const LIN_REAL *bqkv, const LIN_REAL *wout,
                                     const LIN_REAL *bout, const lin_segments *segments, int H, int E, int causal);
     /* dx (written), dwqkv, dbqkv, dwout += from dy, with the weights packed transposed; the gradient of bout is that of
      * layer_norm_backward (sums_in_norm). d_qkv [rows, 3C] is scratch. dy is NULL where a norm has written it.
-     * operands and d_qkv are 16-byte aligned, or both are not. */
+     * d_qkv is aligned to 16 bytes. */
     void (*attention_block_backward)(lin_exec *exec, LIN_REAL *dx, LIN_REAL *dwqkv, LIN_REAL *dbqkv, LIN_REAL *dwout,
                                      const LIN_REAL *dy, const LIN_REAL *x, const LIN_REAL *qkv, const LIN_REAL *y,
                                      const LIN_REAL *operands, LIN_REAL *d_qkv, const LIN_REAL *wqkv, const LIN_REAL *wout,
@@ -500,7 +499,7 @@ typedef struct LIN_OPS {
      * caches (NULL, or [B]; causal only; supplement C.1): keys and values of the utterance's earlier frames; those of its rows
      * are appended at caches[b].n, for which there must be room; n itself is the caller's to advance after the last layer. Like
      * states, caches is in the backend's memory: n is read when the operation runs, so one graph serves all steps. Any split of
-     * the rows into calls gives the same result (CPU: the same bits). CUDA: E at most 256. */
+     * the rows into calls gives the same result (CPU: the same bits). */
     void (*softmax_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *lse, const LIN_REAL *qkv, const lin_segments *segments, int H,
                             int E, int causal, const lin_cache *caches, int layer);
     /* dqkv (written) from dy, qkv and the forward's y and lse. No caches. */

@@ -293,12 +293,6 @@ void lin_voice_forward(const lin_weights *w, lin_activations *a, lin_exec *exec,
 void lin_voice_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch,
                         const lin_real *d_cosines, const lin_real *x, lin_real *dx, lin_real *gradients);
 
-/* Whether the backend has this network's attention blocks as one operation, in training. */
-static inline int lin_has_attention_block(const lin_real_ops *ops, const lin_config *c)
-{
-    return ops->attention_block_forward && lin_config_is_plain(c);
-}
-
 /* Elements of a state before this layer's part. */
 size_t lin_state_offset(const lin_config *config, int layer);
 

@@ -71,9 +71,15 @@ const lin_attention *lin_attention_of(const lin_config *c)
     return kinds[c->feature_map ? MAPPED : c->decay ? DECAYED : (int)c->attention];
 }
 
+// Whether the backend has this network's attention blocks as one operation, in training.
+static int has_block(const lin_real_ops *ops, const lin_config *c)
+{
+    return ops->attention_block_forward && lin_config_is_plain(c) && lin_config_width(c) % 8 == 0 && c->head_width % 2 == 0;
+}
+
 static int is_one_block(const lin_weights *w, const lin_activations *a, const lin_batch *batch)
 {
-    return a->for_training && !batch->states && lin_has_attention_block(w->ops, &w->config);
+    return a->for_training && !batch->states && has_block(w->ops, &w->config);
 }
 
 // Whether norms write the operands of the feed-forward blocks beside them.
@@ -86,7 +92,7 @@ static int norms_write_operands(const lin_activations *a)
 // The same for the blocks of attention.
 static int norms_write_for_attention(const lin_weights *w, const lin_activations *a, const lin_batch *batch)
 {
-    return norms_write_operands(a) && is_one_block(w, a, batch) && w->config.head_width % 2 == 0;
+    return norms_write_operands(a) && is_one_block(w, a, batch);
 }
 
 // Tells the backend that layer l is the next to use its part of the states.
@@ -194,7 +200,6 @@ static void transformer_lay_out(lin_activations *a)
     const size_t C = (size_t)lin_config_width(c), F = (size_t)c->feedforward, V = (size_t)c->outputs,
                  parts = (size_t)attention->parts;
     const int sums = a->for_training || c->norm == LIN_NORM_PRE; // of blocks, before their norm
-    const int narrow = a->ops->precision == LIN_PRECISION_BF16 && lin_has_attention_block(a->ops, c);
     for (int l = 0; l < (a->for_training ? c->layers : 1); l++) {
         lin_layer_values *v = &a->layers[l];
         v->x0 = lin_rows_take(a, C);
@@ -206,7 +211,7 @@ static void transformer_lay_out(lin_activations *a)
         v->qkv = lin_rows_take(a, parts * C);
         v->decay = c->decay == LIN_DECAY_GATED ? lin_rows_take(a, (size_t)c->heads) : NULL;
         v->y = lin_rows_take(a, C);
-        v->operands = a->for_training && narrow ? lin_rows_take(a, C) : NULL;
+        v->operands = a->for_training && has_block(a->ops, c) ? lin_rows_take(a, C) : NULL;
         if (attention->lay_out) attention->lay_out(a, v);
         v->x2 = lin_rows_take(a, C);
         v->n2 = sums ? lin_rows_take(a, C) : NULL;

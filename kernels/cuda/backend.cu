@@ -520,7 +520,10 @@ static void fill_tables(void)
             fill(&tables[d][p]);
             tables[d][p].device = d;
             tables[d][p].precision = (lin_precision)p;
-            tables[d][p].writes_operands = p == LIN_PRECISION_BF16;
+            if (p != LIN_PRECISION_BF16) continue;
+            tables[d][p].writes_operands = 1;
+            tables[d][p].attention_block_forward = lin_cuda_attention_block_forward;
+            tables[d][p].attention_block_backward = lin_cuda_attention_block_backward;
         }
 }
 

@@ -292,16 +292,15 @@ static void ops_attention_block_shape(ops_context *c, const ops_layout *layout, 
     pair qkv = ops_out(c, 3 * n), y = ops_out(c, n), operands = ops_out(c, n), d_qkv = ops_out(c, 3 * n);
     pair dwqkv = ops_inout(c, 3 * nw, -1, 1), dbqkv = ops_inout(c, 3 * nc, -1, 1), dwout = ops_inout(c, nw, -1, 1);
     pair p1 = ops_packed(c, 3 * C, C), p2 = ops_packed(c, C, C), t1 = ops_packed(c, C, 3 * C), t2 = ops_packed(c, C, C);
-    const int narrow = ops->precision == LIN_PRECISION_BF16;
     ops_say(c, "attention block, B %d rows %d H %d E %d causal %d", layout->B, rows, H, E, causal);
     ops_pack(c, p1, wqkv, 3 * C, C, 0);
     ops_pack(c, p2, wout, C, C, 0);
     ops_pack(c, t1, wqkv, 3 * C, C, 1);
     ops_pack(c, t2, wout, C, C, 1);
-    ops->attention_block_forward(c->exec, out.f, qkv.f, y.f, narrow ? operands.f : NULL, x.f, p1.f, bqkv.f, p2.f, bout.f,
-                                 &segments, H, E, causal);
-    ops->attention_block_backward(c->exec, dx.f, dwqkv.f, dbqkv.f, dwout.f, dy.f, x.f, qkv.f, y.f, narrow ? operands.f : NULL,
-                                  d_qkv.f, t1.f, t2.f, &segments, H, E, causal);
+    ops->attention_block_forward(c->exec, out.f, qkv.f, y.f, operands.f, x.f, p1.f, bqkv.f, p2.f, bout.f, &segments, H,
+                                 E, causal);
+    ops->attention_block_backward(c->exec, dx.f, dwqkv.f, dbqkv.f, dwout.f, dy.f, x.f, qkv.f, y.f, operands.f, d_qkv.f, t1.f,
+                                  t2.f, &segments, H, E, causal);
     ref->linear_forward(c->ref_exec, qkv.d, x.d, p1.d, bqkv.d, rows, 3 * C, C, LIN_LINEAR);
     ref->attention_forward(c->ref_exec, y.d, qkv.d, &segments, H, E, causal, NULL, 0);
     ref->linear_forward(c->ref_exec, out.d, y.d, p2.d, bout.d, rows, C, C, LIN_LINEAR);
@@ -318,13 +317,13 @@ static void ops_attention_block_shape(ops_context *c, const ops_layout *layout, 
     ops_end(c);
 }
 
-// Heads with tiles, one and two wide; some that have none, and some whose rows are not whole vectors.
+// Heads with tiles, one and two wide, and some that have none.
 void ops_case_attention_block(ops_context *c)
 {
-    static const ops_heads heads[] = {{2, 32}, {1, 64}, {2, 12}, {1, 72}, {8, 3}, {3, 5}};
+    static const ops_heads heads[] = {{2, 32}, {1, 64}, {2, 12}, {1, 72}};
     const int layouts[] = {0, 4, 6, 8};
     const ops_layout stretches = {2, {1300, 10}}; // several blocks for an utterance
-    if (!c->ops->attention_block_forward) return; // the network calls the operations it consists of
+    if (!c->ops->attention_block_forward || !c->options->aligned) return; // the network calls the operations it consists of
     for (int causal = 0; causal < 2; causal++) {
         for (size_t h = 0; h < sizeof heads / sizeof *heads; h++)
             for (int l = 0; l < 4; l++)
