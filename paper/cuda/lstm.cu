@@ -201,31 +201,14 @@ static inline dim3 lstm_grid(const lstm_layer &l)
     return dim3((unsigned)lstm_blocks(l.U), (unsigned)(l.directions * l.groups));
 }
 
-// All steps of a pass: one launch if the kernel holds its weights (`together`) and all blocks are resident at the same time, else
-// a launch for each step. `shared_bytes` of a block; `longest` utterance.
-template <typename Job>
-static inline void lstm_run(lin_exec *exec, void (*lstm_steps)(Job), Job &job, int together, size_t shared_bytes, int longest)
-{
-    const int resident = lstm_groups(exec, job.layer, (const void *)lstm_steps, shared_bytes);
-    job.layer.groups = resident > 0 ? resident : lstm_tiles(job.layer.B);
-    job.step = 0;
-    if (together && resident > 0 && longest > 2) {
-        lin_cuda_check(exec, cudaMemsetAsync(job.arrived, 0, lstm_counters(job.layer) * sizeof *job.arrived, exec->stream),
-                       "clearing counters");
-        LIN_LAUNCH_TOGETHER(exec, lstm_steps, lstm_grid(job.layer), THREADS, shared_bytes, job);
-        return;
-    }
-    job.arrived = NULL;
-    for (; job.step < longest; job.step++) LIN_LAUNCH(exec, lstm_steps, lstm_grid(job.layer), THREADS, shared_bytes, job);
-}
-
 /* ---- forward --------------------------------------------------------------------------------------------------------------- */
 
 // Hochreiter & Schmidhuber 1997.
 
-enum { PART = BATCH * UNITS + 8 }; // floats between the gates' sums of a warp: lanes of a pair read other banks
-
 typedef struct forward_job {
+    // TILES: products of a unit; WIDER: of the inner dimension, in units; PART: floats between the sums of two products, so that
+    // lanes of a pair read other banks
+    enum { TILES = 4, WIDER = 1, PART = BATCH * UNITS + 8 };
     lstm_layer layer;
     float *h, *cells, *gates;
     float *const *states;
@@ -252,7 +235,7 @@ static __device__ __forceinline__ const float *before(const forward_job &job, co
 }
 
 // The sums of all warps, and from them the cells of the tile: lane pairs compute a unit, each lane two of its gates.
-static __device__ __forceinline__ void forward_cells(const forward_job &job, const lstm_place &p, const float *parts, int tile,
+static __device__ __forceinline__ void find_cells(const forward_job &job, const lstm_place &p, const float *parts, int tile,
                                                      int step)
 {
     const lstm_layer &l = job.layer;
@@ -279,7 +262,7 @@ static __device__ __forceinline__ void forward_cells(const forward_job &job, con
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         float sum = 0;
-        for (int w = 0; w < WARPS; w++) sum += parts[(w * 4 + 2 * half + i) * PART + m * UNITS + j];
+        for (int w = 0; w < WARPS; w++) sum += parts[(w * 4 + 2 * half + i) * forward_job::PART + m * UNITS + j];
         z[i] += sum;
     }
     const float first = half ? tanhf(z[0]) : sigmoid(z[0]), second = sigmoid(z[1]);
@@ -290,44 +273,6 @@ static __device__ __forceinline__ void forward_cells(const forward_job &job, con
     c = half ? fmaf(other_second, c, other_first * first) : fmaf(second, c, first * other_first);
     if (half) job.h[row] = second * tanhf(c);
     else job.cells[row] = c;
-}
-
-template <int STEPS, int NARROW, int SPLIT>
-static __device__ __forceinline__ void forward_tile(const forward_job &job, const lstm_place &p,
-                                                    const float (&w)[STEPS ? STEPS : 1][4][2], float *parts, int tile, int step)
-{
-    const int g = p.lane >> 2, t = p.lane & 3;
-    int wide = job.layer.wide;
-    const float *upper = before(job, p, tile * BATCH + g, step, &wide),
-                *lower = before(job, p, tile * BATCH + g + 8, step, &wide);
-    float acc[4][4] = {};
-    lstm_multiply<STEPS, 4, NARROW, SPLIT>(acc, w, job.layer, p, upper, lower, wide);
-#pragma unroll
-    for (int q = 0; q < 4; q++) {
-        float *to = parts + (p.warp * 4 + q) * PART + g * UNITS + 2 * t;
-        *reinterpret_cast<float2 *>(to) = make_float2(acc[q][0], acc[q][1]);
-        *reinterpret_cast<float2 *>(to + 8 * UNITS) = make_float2(acc[q][2], acc[q][3]);
-    }
-    __syncthreads();
-    forward_cells(job, p, parts, tile, step);
-}
-
-template <int STEPS, int NARROW, int SPLIT> static __global__ void __launch_bounds__(THREADS) forward_steps(forward_job job)
-{
-    LIN_SHARED(float, parts); // [2, WARPS, 4, PART]
-    const lstm_place p = lstm_find(job.layer);
-    float w[STEPS ? STEPS : 1][4][2];
-    lstm_load<STEPS, 4, NARROW, SPLIT>(w, job.layer, p);
-    const int end = job.arrived ? lstm_longest(job.layer, p) : job.step + 1;
-    int buffer = 0;
-    for (int step = job.step; step < end; step++) {
-        if (step > job.step) lstm_meet(job.arrived + blockIdx.y, (unsigned)(step - job.step) * gridDim.x);
-        for (int tile = p.group; tile * BATCH < job.layer.B; tile += job.layer.groups) {
-            if (!lstm_any(job.layer, tile, step, p.lane)) continue;
-            forward_tile<STEPS, NARROW, SPLIT>(job, p, w, parts + buffer * WARPS * 4 * PART, tile, step);
-            buffer ^= 1; // one barrier per tile is enough
-        }
-    }
 }
 
 // The states after the last rows: [2, U], h and c. Separate, because other blocks read the old h until the first step ends.
@@ -341,47 +286,15 @@ static __global__ void __launch_bounds__(THREADS) save_states(forward_job job)
     state[job.at + (size_t)i] = i < U ? job.h[last + (size_t)i] : job.cells[last + (size_t)(i - U)];
 }
 
-template <int STEPS, int NARROW, int SPLIT> static void run(lin_exec *exec, forward_job &job, int longest)
-{
-    lstm_run(exec, forward_steps<STEPS, NARROW, SPLIT>, job, STEPS > 0, 2 * WARPS * 4 * PART * sizeof(float), longest);
-}
-
-template <int NARROW, int SPLIT> static void run_width(lin_exec *exec, forward_job &job, int longest)
-{
-    const int steps = job.layer.steps;
-    if (steps <= 2) run<2, NARROW, SPLIT>(exec, job, longest);
-    else if (steps <= 5) run<5, NARROW, SPLIT>(exec, job, longest);
-    else if (steps <= 8) run<8, NARROW, SPLIT>(exec, job, longest);
-    else run<0, NARROW, SPLIT>(exec, job, longest);
-}
-
-void lin_cuda_lstm_forward(lin_exec *exec, float *h, float *cells, float *gates, const float *packed,
-                           const lin_segments *segments, int U, int directions, float *const *states, size_t at)
-{
-    if (segments->B == 0 || segments->rows == 0 || U == 0 || directions == 0) return;
-    forward_job job = {.layer = lstm_layer_of(exec, packed, 4 * U, U, segments, U, directions), .h = h, .cells = cells,
-                       .gates = gates, .states = directions == 1 ? states : NULL, .at = at};
-    job.layer.wide = U % 2 == 0 && (uintptr_t)h % 8 == 0;
-    job.arrived = (unsigned *)lin_cuda_scratch(exec, lstm_counters(job.layer) * sizeof *job.arrived);
-    if (!job.arrived) return;
-    if (exec->precision == LIN_PRECISION_BF16) run_width<1, 0>(exec, job, segments->longest);
-    else if (exec->precision == LIN_PRECISION_TF32) run_width<0, 0>(exec, job, segments->longest);
-    else run_width<0, 1>(exec, job, segments->longest);
-    if (job.states)
-        LIN_LAUNCH(exec, save_states, dim3((unsigned)segments->B, lin_cuda_blocks(2 * (size_t)U, THREADS)), THREADS, 0, job);
-}
-
 /* ---- backward -------------------------------------------------------------------------------------------------------------- */
 
 // Steps run against the order of the forward pass. The gradient of R is one product over all rows
 // at the end, with the h before each row.
 
-enum {
-    GATE_PART = BATCH * UNITS + 4, // floats between the sums of warps: lanes of a pair read other banks
-    MOST_ROWS = 4096,         // of an utterance that `shift` processes at a time
-};
+enum { MOST_ROWS = 4096 }; // of an utterance that `shift` processes at a time
 
 typedef struct backward_job {
+    enum { TILES = 1, WIDER = 4, PART = BATCH * UNITS + 4 };
     lstm_layer layer;
     const float *dh, *cells, *gates;
     float *dgates;
@@ -391,7 +304,7 @@ typedef struct backward_job {
 } backward_job;
 
 // The gradient of the gates of the row processed before; NULL: zeros, or no such row.
-static __device__ __forceinline__ const float *before(const backward_job &job, const lstm_place &p, int b, int step)
+static __device__ __forceinline__ const float *before(const backward_job &job, const lstm_place &p, int b, int step, int *)
 {
     const lstm_span s = lstm_rows_of(job.layer, b);
     if (step == 0 || step >= s.length) return NULL;
@@ -399,7 +312,7 @@ static __device__ __forceinline__ const float *before(const backward_job &job, c
 }
 
 // The sums of all warps, and from them the gradients of the tile: lane pairs compute a unit, each lane two of its gates.
-static __device__ __forceinline__ void backward_cells(const backward_job &job, const lstm_place &p, const float *parts, int tile,
+static __device__ __forceinline__ void find_cells(const backward_job &job, const lstm_place &p, const float *parts, int tile,
                                                       int step)
 {
     const lstm_layer &l = job.layer;
@@ -430,7 +343,7 @@ static __device__ __forceinline__ void backward_cells(const backward_job &job, c
     }
     float sum = 0;
 #pragma unroll
-    for (int w = 0; w < WARPS / 2; w++) sum += parts[(half * WARPS / 2 + w) * GATE_PART + m * UNITS + j];
+    for (int w = 0; w < WARPS / 2; w++) sum += parts[(half * WARPS / 2 + w) * backward_job::PART + m * UNITS + j];
     dh += sum + __shfl_xor_sync(0xffffffffu, sum, 1);
     const float other_first = __shfl_xor_sync(0xffffffffu, first, 1), other_second = __shfl_xor_sync(0xffffffffu, second, 1);
     if (!mine) return;
@@ -443,39 +356,6 @@ static __device__ __forceinline__ void backward_cells(const backward_job &job, c
         job.dgates[gate] = dc * other_first * first * (1 - first);
         job.dgates[gate + U] = dc * c_before * second * (1 - second);
         job.carried[carry] = dc * second;
-    }
-}
-
-template <int STEPS, int NARROW, int SPLIT>
-static __device__ __forceinline__ void backward_tile(const backward_job &job, const lstm_place &p,
-                                                     const float (&w)[STEPS ? STEPS : 1][1][2], float *parts, int tile, int step)
-{
-    const int g = p.lane >> 2, t = p.lane & 3;
-    const float *upper = before(job, p, tile * BATCH + g, step), *lower = before(job, p, tile * BATCH + g + 8, step);
-    float acc[1][4] = {};
-    if (step > 0) lstm_multiply<STEPS, 1, NARROW, SPLIT>(acc, w, job.layer, p, upper, lower, job.layer.wide);
-    float *to = parts + p.warp * GATE_PART + g * UNITS + 2 * t;
-    *reinterpret_cast<float2 *>(to) = make_float2(acc[0][0], acc[0][1]);
-    *reinterpret_cast<float2 *>(to + 8 * UNITS) = make_float2(acc[0][2], acc[0][3]);
-    __syncthreads();
-    backward_cells(job, p, parts, tile, step);
-}
-
-template <int STEPS, int NARROW, int SPLIT> static __global__ void __launch_bounds__(THREADS) backward_steps(backward_job job)
-{
-    LIN_SHARED(float, parts); // [2, WARPS, GATE_PART]
-    const lstm_place p = lstm_find(job.layer);
-    float w[STEPS ? STEPS : 1][1][2];
-    lstm_load<STEPS, 1, NARROW, SPLIT>(w, job.layer, p);
-    const int end = job.arrived ? lstm_longest(job.layer, p) : job.step + 1;
-    int buffer = 0;
-    for (int step = job.step; step < end; step++) {
-        if (step > job.step) lstm_meet(job.arrived + blockIdx.y, (unsigned)(step - job.step) * gridDim.x);
-        for (int tile = p.group; tile * BATCH < job.layer.B; tile += job.layer.groups) {
-            if (!lstm_any(job.layer, tile, step, p.lane)) continue;
-            backward_tile<STEPS, NARROW, SPLIT>(job, p, w, parts + buffer * WARPS * GATE_PART, tile, step);
-            buffer ^= 1; // one barrier per tile is enough
-        }
     }
 }
 
@@ -497,18 +377,97 @@ static __global__ void __launch_bounds__(THREADS)
     }
 }
 
-template <int STEPS, int NARROW, int SPLIT> static void run(lin_exec *exec, backward_job &job, int longest)
+/* ---- both passes ----------------------------------------------------------------------------------------------------------- */
+
+// A step of a tile of 16 utterances: the warps' parts of the product meet in `parts`, from which the threads compute the cells.
+template <int STEPS, int NARROW, int SPLIT, typename Job>
+static __device__ __forceinline__ void process_tile(const Job &job, const lstm_place &p,
+                                                    const float (&w)[STEPS ? STEPS : 1][Job::TILES][2], float *parts, int tile,
+                                                    int step)
 {
-    lstm_run(exec, backward_steps<STEPS, NARROW, SPLIT>, job, STEPS > 0, 2 * WARPS * GATE_PART * sizeof(float), longest);
+    const int g = p.lane >> 2, t = p.lane & 3;
+    int wide = job.layer.wide;
+    const float *upper = before(job, p, tile * BATCH + g, step, &wide),
+                *lower = before(job, p, tile * BATCH + g + 8, step, &wide);
+    float acc[Job::TILES][4] = {};
+    lstm_multiply<STEPS, Job::TILES, NARROW, SPLIT>(acc, w, job.layer, p, upper, lower, wide);
+#pragma unroll
+    for (int q = 0; q < Job::TILES; q++) {
+        float *to = parts + (p.warp * Job::TILES + q) * Job::PART + g * UNITS + 2 * t;
+        *reinterpret_cast<float2 *>(to) = make_float2(acc[q][0], acc[q][1]);
+        *reinterpret_cast<float2 *>(to + 8 * UNITS) = make_float2(acc[q][2], acc[q][3]);
+    }
+    __syncthreads();
+    find_cells(job, p, parts, tile, step);
 }
 
-template <int NARROW, int SPLIT> static void run_width(lin_exec *exec, backward_job &job, int longest)
+template <int STEPS, int NARROW, int SPLIT, typename Job> static __global__ void __launch_bounds__(THREADS) lstm_steps(Job job)
+{
+    LIN_SHARED(float, parts); // [2, WARPS, TILES, PART]
+    const lstm_place p = lstm_find(job.layer);
+    float w[STEPS ? STEPS : 1][Job::TILES][2];
+    lstm_load<STEPS, Job::TILES, NARROW, SPLIT>(w, job.layer, p);
+    const int end = job.arrived ? lstm_longest(job.layer, p) : job.step + 1;
+    int buffer = 0;
+    for (int step = job.step; step < end; step++) {
+        if (step > job.step) lstm_meet(job.arrived + blockIdx.y, (unsigned)(step - job.step) * gridDim.x);
+        for (int tile = p.group; tile * BATCH < job.layer.B; tile += job.layer.groups) {
+            if (!lstm_any(job.layer, tile, step, p.lane)) continue;
+            process_tile<STEPS, NARROW, SPLIT>(job, p, w, parts + buffer * WARPS * Job::TILES * Job::PART, tile, step);
+            buffer ^= 1; // one barrier per tile is enough
+        }
+    }
+}
+
+// All steps of a pass: one launch if the kernel holds its weights (STEPS > 0) and all blocks are resident at the same time, else
+// a launch for each step.
+template <int STEPS, int NARROW, int SPLIT, typename Job> static void run(lin_exec *exec, Job &job, int longest)
+{
+    const size_t shared_bytes = 2 * WARPS * Job::TILES * Job::PART * sizeof(float);
+    void (*const kernel)(Job) = lstm_steps<STEPS, NARROW, SPLIT, Job>;
+    const int resident = lstm_groups(exec, job.layer, (const void *)kernel, shared_bytes);
+    job.layer.groups = resident > 0 ? resident : lstm_tiles(job.layer.B);
+    job.step = 0;
+    if (STEPS > 0 && resident > 0 && longest > 2) {
+        lin_cuda_check(exec, cudaMemsetAsync(job.arrived, 0, lstm_counters(job.layer) * sizeof *job.arrived, exec->stream),
+                       "clearing counters");
+        LIN_LAUNCH_TOGETHER(exec, kernel, lstm_grid(job.layer), THREADS, shared_bytes, job);
+        return;
+    }
+    job.arrived = NULL;
+    for (; job.step < longest; job.step++) LIN_LAUNCH(exec, kernel, lstm_grid(job.layer), THREADS, shared_bytes, job);
+}
+
+template <int NARROW, int SPLIT, typename Job> static void run_width(lin_exec *exec, Job &job, int longest)
 {
     const int steps = job.layer.steps;
-    if (steps <= 8) run<8, NARROW, SPLIT>(exec, job, longest);
-    else if (steps <= 20) run<20, NARROW, SPLIT>(exec, job, longest);
-    else if (steps <= 32) run<32, NARROW, SPLIT>(exec, job, longest);
+    if (steps <= 2 * Job::WIDER) run<2 * Job::WIDER, NARROW, SPLIT>(exec, job, longest);
+    else if (steps <= 5 * Job::WIDER) run<5 * Job::WIDER, NARROW, SPLIT>(exec, job, longest);
+    else if (steps <= 8 * Job::WIDER) run<8 * Job::WIDER, NARROW, SPLIT>(exec, job, longest);
     else run<0, NARROW, SPLIT>(exec, job, longest);
+}
+
+template <typename Job> static void run_precision(lin_exec *exec, Job &job, int longest)
+{
+    if (exec->precision == LIN_PRECISION_BF16) run_width<1, 0>(exec, job, longest);
+    else if (exec->precision == LIN_PRECISION_TF32) run_width<0, 0>(exec, job, longest);
+    else run_width<0, 1>(exec, job, longest);
+}
+
+/* ---- the operations -------------------------------------------------------------------------------------------------------- */
+
+void lin_cuda_lstm_forward(lin_exec *exec, float *h, float *cells, float *gates, const float *packed,
+                           const lin_segments *segments, int U, int directions, float *const *states, size_t at)
+{
+    if (segments->B == 0 || segments->rows == 0 || U == 0 || directions == 0) return;
+    forward_job job = {.layer = lstm_layer_of(exec, packed, 4 * U, U, segments, U, directions), .h = h, .cells = cells,
+                       .gates = gates, .states = directions == 1 ? states : NULL, .at = at};
+    job.layer.wide = U % 2 == 0 && (uintptr_t)h % 8 == 0;
+    job.arrived = (unsigned *)lin_cuda_scratch(exec, lstm_counters(job.layer) * sizeof *job.arrived);
+    if (!job.arrived) return;
+    run_precision(exec, job, segments->longest);
+    if (job.states)
+        LIN_LAUNCH(exec, save_states, dim3((unsigned)segments->B, lin_cuda_blocks(2 * (size_t)U, THREADS)), THREADS, 0, job);
 }
 
 static void weight_gradient(lin_exec *exec, float *dR, const float *h, const backward_job &job, const lin_segments *segments,
@@ -537,8 +496,6 @@ void lin_cuda_lstm_backward(lin_exec *exec, float *dgates, float *dR, const floa
     job.layer.wide = (uintptr_t)dgates % 8 == 0;
     job.carried = scratch;
     job.arrived = reinterpret_cast<unsigned *>(scratch + carried + shifted + dense);
-    if (exec->precision == LIN_PRECISION_BF16) run_width<1, 0>(exec, job, segments->longest);
-    else if (exec->precision == LIN_PRECISION_TF32) run_width<0, 0>(exec, job, segments->longest);
-    else run_width<0, 1>(exec, job, segments->longest);
+    run_precision(exec, job, segments->longest);
     weight_gradient(exec, dR, h, job, segments, scratch + carried, dense ? scratch + carried + shifted : NULL);
 }
