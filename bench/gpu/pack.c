@@ -9,7 +9,6 @@
 
 #include "bench/gpu/gpu.h"
 #include "base/memory.h"
-#include "base/hash.h"
 #include "train/dataset.h"
 
 #define STEP 0.5
@@ -201,7 +200,6 @@ typedef struct utterance {
     int T, U, *labels;
 } utterance;
 
-// With --rows SEED each utterance has another speed, 0.85 to 0.95 or 1.05 to 1.15: frames occur twice or not at all.
 void gpu_part_unpack(gpu_bench *b)
 {
     lin_error err = {0};
@@ -219,7 +217,7 @@ void gpu_part_unpack(gpu_bench *b)
     get_text(f, source);
     utterance *u = n > 0 ? lin_calloc((size_t)n, sizeof *u) : NULL;
     int16_t *x = lin_alloc(frames * D, sizeof *x);
-    float *row = lin_alloc((frames * 2 + 1) * D, sizeof *row);
+    float *row = lin_alloc(frames * D, sizeof *row);
     if (!u || !x || !row) gpu_must(lin_no_memory(&err, "features", frames * D * sizeof *row), &err);
     for (int i = 0; i < n; i++) {
         get_text(f, id);
@@ -237,15 +235,10 @@ void gpu_part_unpack(gpu_bench *b)
     gpu_must(lin_dataset_create(b->file, D, &features, phones, source, &writer, &err), &err);
     size_t first = 0;
     for (int i = 0; i < n; i++) {
-        const double r = lin_random_uniform((uint64_t)b->rows, (uint64_t)i) - 0.5;
-        const double speed = !b->rows ? 1 : r < 0 ? 0.95 + 0.2 * r : 1.05 + 0.2 * r;
-        const int T = u[i].T / speed < 1 ? 1 : (int)(u[i].T / speed);
-        for (int t = 0; t < T; t++) {
-            const size_t from = (size_t)(t * speed) < (size_t)u[i].T ? (size_t)(t * speed) : (size_t)u[i].T - 1;
-            for (int d = 0; d < D; d++) row[t * D + d] = (float)(x[(first + from) * D + (size_t)d] * STEP);
-        }
-        gpu_must(lin_dataset_add(writer, u[i].id, u[i].speaker, row, T, u[i].labels, u[i].U, &err), &err);
-        first += (size_t)u[i].T;
+        const int count = u[i].T * D;
+        for (int j = 0; j < count; j++) row[j] = (float)(x[first + (size_t)j] * STEP);
+        gpu_must(lin_dataset_add(writer, u[i].id, u[i].speaker, row, u[i].T, u[i].labels, u[i].U, &err), &err);
+        first += (size_t)count;
         free(u[i].id);
         free(u[i].speaker);
         lin_free(u[i].labels);
