@@ -7,33 +7,32 @@
  */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "app/common.h"
 #include "base/memory.h"
 #include "base/hash.h"
 #include "train/lab/cmd_bench.h"
+#include "model/encoder.h"
 #include "paper/networks.h"
 
-enum { MOST_RUNS = 25, LEAST_RUNS = 3, BUFFERS = 10 };
+enum { MOST_RUNS = 25, LEAST_RUNS = 3 };
 
 static const double budget_s = 0.6; // of the repetitions of one point
 
-// One variant at one length.
+// One variant at one length. The buffers are those of a layer in training, in one block.
 typedef struct point {
     const lin_ops *ops;
     lin_exec *exec;
-    lin_bench_variant variant;
-    int H, E, causal, N, B;
-    int *offsets;
-    lin_segments segments;
-    lin_lsh lsh;
-    lin_map map;
-    float *x, *y, *dy, *dx, *lse, *scores, *fixed; // fixed: rotations or omega
-    int *order, *device_offsets;
-    void *blocks[BUFFERS];
-    int n_blocks;
+    const lin_bench_variant *variant;
+    lin_config config;
+    int N, B;
+    int *offsets, *device_offsets;
+    lin_activations buffers;
+    lin_layer_values values;
+    float *dy, *d_qkv;
+    size_t bytes; // of what attention reads or writes and grows with the sequences
+    lin_batch batch;
+    lin_attend attend;
 } point;
 
 typedef struct result {
@@ -42,97 +41,30 @@ typedef struct result {
     char why[160];                      // "" or why it was left out
 } result;
 
-/* ---- operations ------------------------------------------------------------------------------------------------------------ */
-
-static int has_operation(const point *p)
-{
-    const lin_ops *ops = p->ops;
-    switch (p->variant.kind) {
-    case LIN_BENCH_LINEAR: return ops->attention_forward != NULL;
-    case LIN_BENCH_SOFTMAX: return ops->softmax_forward && ops->softmax_backward;
-    case LIN_BENCH_NAIVE: return ops->softmax_naive_forward && ops->softmax_naive_backward;
-    case LIN_BENCH_LSH: return ops->lsh_forward && ops->lsh_backward;
-    case LIN_BENCH_POLY2:
-    case LIN_BENCH_RANDOM: return ops->mapped_attention_forward && ops->mapped_attention_backward;
-    default: return 0;
-    }
-}
-
-static void forward(point *p)
-{
-    const lin_ops *ops = p->ops;
-    const lin_segments *s = &p->segments;
-    switch (p->variant.kind) {
-    case LIN_BENCH_LINEAR: ops->attention_forward(p->exec, p->y, p->x, s, p->H, p->E, p->causal, NULL, 0); break;
-    case LIN_BENCH_SOFTMAX: ops->softmax_forward(p->exec, p->y, p->lse, p->x, s, p->H, p->E, p->causal, NULL, 0); break;
-    case LIN_BENCH_NAIVE: ops->softmax_naive_forward(p->exec, p->y, p->scores, p->x, s, p->H, p->E, p->causal); break;
-    case LIN_BENCH_LSH:
-        ops->lsh_forward(p->exec, p->y, p->lse, p->order, p->x, p->fixed, s, &p->lsh, p->H, p->E, p->causal);
-        break;
-    default: ops->mapped_attention_forward(p->exec, p->y, p->x, p->fixed, s, &p->map, p->H, p->E, p->causal, NULL, 0); break;
-    }
-}
-
-static void backward(point *p)
-{
-    const lin_ops *ops = p->ops;
-    const lin_segments *s = &p->segments;
-    switch (p->variant.kind) {
-    case LIN_BENCH_LINEAR: ops->attention_backward(p->exec, p->dx, p->dy, p->x, p->y, s, p->H, p->E, p->causal); break;
-    case LIN_BENCH_SOFTMAX: ops->softmax_backward(p->exec, p->dx, p->dy, p->x, p->y, p->lse, s, p->H, p->E, p->causal); break;
-    case LIN_BENCH_NAIVE:
-        ops->softmax_naive_backward(p->exec, p->dx, p->scores, p->dy, p->x, p->y, s, p->H, p->E, p->causal);
-        break;
-    case LIN_BENCH_LSH:
-        ops->lsh_backward(p->exec, p->dx, p->dy, p->x, p->y, p->lse, p->order, s, &p->lsh, p->H, p->E, p->causal);
-        break;
-    default:
-        ops->mapped_attention_backward(p->exec, p->dx, p->dy, p->x, p->fixed, p->y, s, &p->map, p->H, p->E, p->causal);
-        break;
-    }
-}
-
 /* ---- buffers --------------------------------------------------------------------------------------------------------------- */
 
-// What attention keeps or writes, in elements of 4 bytes, by buffer; and what it reads that does not grow with the sequence.
-typedef struct sizes {
-    size_t x, y, lse, scores, order, fixed;
-} sizes;
+static size_t qkv_width(const lin_config *c) { return (size_t)lin_attention_of(c)->parts * (size_t)lin_config_width(c); }
 
-static sizes sizes_of(point *p)
+// Called twice, as in model/network.c: once to learn the size.
+static void lay_out(point *p)
 {
-    const size_t rows = (size_t)p->B * (size_t)p->N, H = (size_t)p->H, E = (size_t)p->E, C = H * E;
-    sizes s = {.x = 3 * rows * C, .y = rows * C};
-    if (p->variant.kind == LIN_BENCH_SOFTMAX || p->variant.kind == LIN_BENCH_LSH) s.lse = rows * H;
-    if (p->variant.kind == LIN_BENCH_NAIVE) s.scores = lin_softmax_scores(p->offsets, p->B, p->H);
-    lin_config config = lin_config_default(2);
-    config.heads = p->H;
-    config.head_width = p->E;
-    lin_bench_apply(&p->variant, &config);
-    p->lsh = lin_config_lsh(&config);
-    p->map = lin_config_map(&config);
-    if (p->variant.kind == LIN_BENCH_LSH) {
-        s.x = 2 * rows * C;
-        s.order = (size_t)p->lsh.rounds * H * rows;
-        s.fixed = (size_t)p->lsh.rounds * C * (size_t)p->lsh.rotations;
-    }
-    if (p->variant.kind == LIN_BENCH_RANDOM) s.fixed = C * (size_t)p->map.D;
-    return s;
+    lin_activations *a = &p->buffers;
+    const size_t C = (size_t)lin_config_width(&p->config), wide = qkv_width(&p->config);
+    p->values.qkv = lin_rows_take(a, wide);
+    p->d_qkv = lin_rows_take(a, wide);
+    p->values.y = lin_rows_take(a, C);
+    p->dy = lin_rows_take(a, C);
+    if (lin_attention_of(&p->config)->lay_out) lin_attention_of(&p->config)->lay_out(a, &p->values);
+    p->bytes = a->arena.used;
+    p->device_offsets = lin_arena_take(&a->arena, (size_t)p->B + 1, sizeof *p->device_offsets);
 }
 
-static size_t bytes_of(const sizes *s)
+static void measure_buffers(point *p)
 {
-    return sizeof(float) * (2 * s->x + 2 * s->y + s->lse + s->scores + s->fixed) + sizeof(int) * s->order;
-}
-
-static lin_status block(point *p, size_t elements, void *at, lin_error *err)
-{
-    void *made = NULL;
-    if (elements == 0) return LIN_OK;
-    LIN_TRY(p->ops->memory_create(p->exec, 4 * elements, &made, err));
-    p->blocks[p->n_blocks++] = made;
-    memcpy(at, &made, sizeof made);
-    return LIN_OK;
+    p->buffers = (lin_activations){
+        .config = p->config, .ops = p->ops, .exec = p->exec, .max_rows = p->B * p->N, .longest = p->N, .for_training = 1};
+    p->buffers.arena = (lin_arena){.base = (unsigned char *)p, .size = SIZE_MAX / 2};
+    lay_out(p);
 }
 
 // Standard normal numbers, a piece at a time.
@@ -142,32 +74,24 @@ static void fill(point *p, float *to, size_t n, uint64_t key)
     static float piece[PIECE];
     for (size_t from = 0; from < n; from += PIECE) {
         const size_t m = n - from < PIECE ? n - from : PIECE;
-        for (size_t i = 0; i < m; i += 2) {
-            const double r = sqrt(-2 * log(1 - lin_random_uniform(key, from + i))),
-                         a = 6.283185307179586 * lin_random_uniform(key, from + i + 1);
-            piece[i] = (float)(r * cos(a));
-            if (i + 1 < m) piece[i + 1] = (float)(r * sin(a));
-        }
+        lin_lsh_rotations(piece, 1, 1, 1, (int)m, lin_random_key(key, from));
         p->ops->upload(p->exec, to + from, piece, m * sizeof(float));
     }
 }
 
-static lin_status make_buffers(point *p, const sizes *s, lin_error *err)
+static lin_status make_buffers(point *p, lin_error *err)
 {
-    LIN_TRY(block(p, s->x, &p->x, err));
-    LIN_TRY(block(p, s->x, &p->dx, err));
-    LIN_TRY(block(p, s->y, &p->y, err));
-    LIN_TRY(block(p, s->y, &p->dy, err));
-    LIN_TRY(block(p, s->lse, &p->lse, err));
-    LIN_TRY(block(p, s->scores, &p->scores, err));
-    LIN_TRY(block(p, s->order, &p->order, err));
-    LIN_TRY(block(p, s->fixed, &p->fixed, err));
-    LIN_TRY(block(p, (size_t)p->B + 1, &p->device_offsets, err));
-    fill(p, p->x, s->x, 1);
-    fill(p, p->dy, s->y, 2);
-    if (s->fixed) fill(p, p->fixed, s->fixed, 3);
+    const lin_config *c = &p->config;
+    const size_t rows = (size_t)p->B * (size_t)p->N;
+    p->buffers.arena = (lin_arena){.size = p->buffers.arena.used};
+    LIN_TRY(p->ops->memory_create(p->exec, p->buffers.arena.size, (void **)&p->buffers.arena.base, err));
+    lay_out(p);
+    fill(p, p->values.qkv, rows * qkv_width(c), 1);
+    fill(p, p->dy, rows * (size_t)lin_config_width(c), 2);
     p->ops->upload(p->exec, p->device_offsets, p->offsets, ((size_t)p->B + 1) * sizeof(int));
-    p->segments = (lin_segments){.B = p->B, .rows = p->B * p->N, .longest = p->N, .offsets = p->device_offsets};
+    p->batch.out = (lin_segments){.B = p->B, .rows = p->B * p->N, .longest = p->N, .offsets = p->device_offsets};
+    p->attend.dy = p->dy;
+    p->attend.d_qkv = p->d_qkv;
     return p->ops->finish(p->exec, err);
 }
 
@@ -176,10 +100,10 @@ static lin_status make_buffers(point *p, const sizes *s, lin_error *err)
 static lin_status timed(point *p, double *forward_s, double *all_s, lin_error *err)
 {
     const double begun = lin_now();
-    forward(p);
+    lin_attention_of(&p->config)->forward(&p->attend);
     lin_status status = p->ops->finish(p->exec, err);
     *forward_s = lin_now() - begun;
-    backward(p);
+    lin_attention_of(&p->config)->backward(&p->attend);
     if (status == LIN_OK) status = p->ops->finish(p->exec, err);
     *all_s = lin_now() - begun;
     return status;
@@ -206,21 +130,21 @@ static lin_status repeat(point *p, double limit_s, result *r, lin_error *err)
 
 static lin_status measure(point *p, const lin_bench_values *v, result *r, lin_error *err)
 {
-    const sizes s = sizes_of(p);
-    r->bytes = (double)bytes_of(&s) / p->B;
-    if ((double)bytes_of(&s) > 1e9 * v->limit_gb) {
-        snprintf(r->why, sizeof r->why, "needs %.3g GB", 1e-9 * (double)bytes_of(&s));
+    measure_buffers(p);
+    r->bytes = (double)p->bytes / p->B;
+    if ((double)p->bytes > 1e9 * v->limit_gb) {
+        snprintf(r->why, sizeof r->why, "needs %.3g GB", 1e-9 * (double)p->bytes);
         return LIN_OK;
     }
     if (p->ops->on_host) lin_bench_peak_reset();
     const double before = p->ops->on_host ? lin_bench_resident() : lin_bench_free_bytes(p->ops);
-    lin_status status = make_buffers(p, &s, err);
+    lin_status status = make_buffers(p, err);
     if (status == LIN_OK) status = repeat(p, v->limit_s, r, err);
     r->grown = (p->ops->on_host ? lin_bench_peak() - before : before - lin_bench_free_bytes(p->ops)) / p->B;
     r->median_s /= p->B;
     r->best_s /= p->B;
     r->forward_s /= p->B;
-    while (p->n_blocks > 0) p->ops->memory_destroy(p->exec, p->blocks[--p->n_blocks]);
+    p->ops->memory_destroy(p->exec, p->buffers.arena.base);
     return status;
 }
 
@@ -228,7 +152,7 @@ static lin_status measure(point *p, const lin_bench_values *v, result *r, lin_er
 
 static void write_row(lin_buffer *out, const point *p, const result *r)
 {
-    lin_buffer_format(out, "%s\t%d\t%d\t", p->variant.name, p->N, p->B);
+    lin_buffer_format(out, "%s\t%d\t%d\t", p->variant->name, p->N, p->B);
     if (r->median_s > 0)
         lin_buffer_format(out, "%.6g\t%.6g\t%.6g\t", 1e3 * r->median_s, 1e3 * r->best_s, 1e3 * r->forward_s);
     else lin_buffer_text(out, "-\t-\t-\t");
@@ -246,7 +170,20 @@ typedef struct sweep {
     lin_buffer out;
     lin_progress progress;
     int rows;
+    lin_encoder *encoder; // of the variant: its constants; NULL: the backend lacks its operations
 } sweep;
+
+// A network of one layer.
+static lin_config network_of(const lin_bench_values *v, const lin_bench_variant *variant)
+{
+    lin_config c = lin_config_default(2);
+    c.layers = 1;
+    c.heads = v->heads ? v->heads : 8;
+    c.head_width = v->head_width;
+    c.causal = v->causal;
+    lin_bench_apply(variant, &c);
+    return c;
+}
 
 // Softmax does four times the work at twice the length, all others twice.
 static double expected_s(const lin_bench_variant *variant, int N, int previous_N, double previous_s)
@@ -260,14 +197,17 @@ static lin_status one(sweep *w, const lin_bench_variant *variant, int N, int pre
                       lin_error *err)
 {
     const lin_bench_values *v = w->v;
-    point p = {.ops = w->ops, .exec = w->exec, .variant = *variant, .H = v->heads ? v->heads : 8, .E = v->head_width,
-               .causal = v->causal, .N = N, .B = w->rows > N ? w->rows / N : 1};
+    point p = {.ops = w->ops, .exec = w->exec, .variant = variant, .config = network_of(v, variant), .N = N,
+               .B = w->rows > N ? w->rows / N : 1};
+    p.attend = (lin_attend){.ops = w->ops, .exec = w->exec, .batch = &p.batch, .v = &p.values, .H = p.config.heads,
+                            .E = p.config.head_width, .causal = v->causal};
     lin_status status = LIN_OK;
     p.offsets = lin_alloc((size_t)p.B + 1, sizeof *p.offsets);
     if (!p.offsets) return lin_no_memory(err, "offsets", (size_t)p.B * sizeof(int));
     for (int b = 0; b <= p.B; b++) p.offsets[b] = b * N;
     const double expected = p.B * expected_s(variant, N, previous_N, previous_s);
-    if (!has_operation(&p)) snprintf(r->why, sizeof r->why, "no operation of the %s backend", w->ops->name);
+    if (w->encoder) p.attend.w = w->encoder->weights;
+    if (!w->encoder) snprintf(r->why, sizeof r->why, "no operation of the %s backend", w->ops->name);
     else if (expected > v->limit_s)
         snprintf(r->why, sizeof r->why, "about %.2g s, more than the limit of %g s", expected, v->limit_s);
     else {
@@ -277,6 +217,29 @@ static lin_status one(sweep *w, const lin_bench_variant *variant, int N, int pre
     if (status == LIN_OK) write_row(&w->out, &p, r);
     if (status == LIN_OK && r->why[0]) lin_complain("%s at %d frames is left out: %s", variant->name, N, r->why);
     lin_free(p.offsets);
+    return status;
+}
+
+// All lengths of a variant.
+static lin_status one_variant(sweep *w, const lin_bench_variant *variant, const double *lengths, int n, lin_error *err)
+{
+    const lin_config config = network_of(w->v, variant);
+    const lin_features features = lin_features_default();
+    lin_model *model = NULL;
+    double previous_s = 0;
+    int previous_N = 0;
+    lin_status status = lin_model_create(&config, &features, NULL, 1, &model, err);
+    if (status == LIN_OK) status = lin_encoder_create(model, w->ops, &w->encoder, err);
+    if (status == LIN_UNSUPPORTED) status = LIN_OK;
+    for (int j = 0; j < n && status == LIN_OK; j++) {
+        result r = {0};
+        status = one(w, variant, (int)lengths[j], previous_N, previous_s, &r, err);
+        if (lin_interrupted && status == LIN_OK) status = lin_fail(err, LIN_STOPPED, "interrupted");
+        if (r.best_s > 0) previous_s = r.best_s, previous_N = (int)lengths[j];
+    }
+    lin_encoder_destroy(w->encoder);
+    lin_model_destroy(model);
+    w->encoder = NULL;
     return status;
 }
 
@@ -291,16 +254,7 @@ static lin_status all(sweep *w, const lin_bench_variant *variants, int n_variant
     lin_buffer_format(&w->out, "# attention, %s, %d heads of %d, %d frames in all\n",
                       v->causal ? "causal" : "bidirectional", v->heads ? v->heads : 8, v->head_width, w->rows);
     lin_buffer_text(&w->out, "variant\tframes\tsequences\tms\tbest_ms\tforward_ms\tbytes\tresident_bytes\tleft_out\n");
-    for (int i = 0; i < n_variants && status == LIN_OK; i++) {
-        double previous_s = 0;
-        int previous_N = 0;
-        for (int j = 0; j < n && status == LIN_OK; j++) {
-            result r = {0};
-            status = one(w, &variants[i], (int)lengths[j], previous_N, previous_s, &r, err);
-            if (lin_interrupted && status == LIN_OK) status = lin_fail(err, LIN_STOPPED, "interrupted");
-            if (r.best_s > 0) previous_s = r.best_s, previous_N = (int)lengths[j];
-        }
-    }
+    for (int i = 0; i < n_variants && status == LIN_OK; i++) status = one_variant(w, &variants[i], lengths, n, err);
     return status;
 }
 
@@ -316,9 +270,7 @@ int lin_bench_attention(const lin_parsed *parsed)
     if (status != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     for (int i = 0; i < n; i++) {
         if (variants[i].kind == LIN_BENCH_LSTM) return lin_misuse(parsed, "lstm has no attention");
-        lin_config c = lin_config_default(2);
-        c.head_width = v.head_width;
-        lin_bench_apply(&variants[i], &c);
+        const lin_config c = network_of(&v, &variants[i]);
         if (lin_config_check(&c, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     }
     status = lin_backend_open(v.model.device, lin_model_precision(&v.model), &w.ops, &err);
