@@ -160,9 +160,7 @@ static lin_status write_text(const work *w, lin_error *err)
             lin_buffer_text(&out, t + 1 < w->length ? " " : "\n");
         }
     lin_status status = lin_buffer_status(&out, err);
-    if (status == LIN_OK && w->v->output) status = lin_file_write_all(w->v->output, out.data, out.n, err);
-    else if (status == LIN_OK && fwrite(out.data, 1, out.n, stdout) != out.n)
-        status = lin_fail(err, LIN_IO, "cannot write to standard output");
+    if (status == LIN_OK) status = lin_output_write(w->v->output, 0, &out, err);
     lin_buffer_free(&out);
     return status;
 }
