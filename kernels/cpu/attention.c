@@ -17,8 +17,7 @@
  * with zeros to Ep, a multiple of LIN_WIDTH. The sums of a frame run in the same order wherever the frame is in its chunk, and S
  * is float in registers and in memory, so splitting the rows into calls changes no bit.
  *
- * Scratch: the three matrices have at most HEAD_PANEL floats each. If E is large they hold P < Ep columns, and the scans run for
- * one panel of columns after another. E up to 2048 fits.
+ * Scratch holds the three matrices of a head of up to MOST_WIDTH.
  */
 #include <assert.h>
 
@@ -52,10 +51,13 @@ LIN_DISPATCH_DECLARE(void, lin_attention_head_backward,
 #define HALF (ROWS / 2)
 _Static_assert(LIN_WIDTH % HALF == 0 && SUMS <= HALF, "a padded head is a whole number of row blocks");
 
-enum { HEAD_PANEL = 32768, HEAD_CHUNK = 16 }; // 16 frames of all arrays of a head of 64 stay in a first-level cache of 32 KB
+enum { HEAD_CHUNK = 16 }; // 16 frames of all arrays of a head of 64 stay in a first-level cache of 32 KB
+enum { MOST_WIDTH = 256 }; // as in lin_config_check
+_Static_assert((3 * MOST_WIDTH + 6 * 4 + 2) * MOST_WIDTH + 4 * HEAD_CHUNK + LIN_WIDTH <= LIN_SCRATCH_BYTES / sizeof(float),
+               "the widest head fits the scratch");
 
 /* The data of one (utterance, head). All vectors of a chunk are [frames, Ep]; matrices are [rows, P], where rows is E, rounded up
- * to whole blocks. later: NULL, or the state that is prefetched. */
+ * to whole blocks, and P is Ep, or E in a state. later: NULL, or the state that is prefetched. */
 typedef struct one_head {
     int T, E, Ep, rows, P, chunk;
     size_t stride; // floats from one frame of qkv to the next
@@ -146,11 +148,12 @@ LIN_INLINE void scan_block(const one_head *h, const int R, const int V, int lane
 
 // The blocks of R rows from `row` on; returns the number of the next block.
 LIN_INLINE int scan_rows(const one_head *h, const int R, int row, float *S, const float *a, const float *b,
-                         const float *q, float *out, int n, int columns, int update, int read, int forget,
-                         const ahead * next, int number)
+                         const float *q, float *out, int n, int update, int read, int forget, const ahead * next,
+                         int number)
 {
     const size_t at = (size_t)row * (size_t)h->P;
     const float *later = h->later ? h->later + at : NULL;
+    const int columns = h->P;
     int c = 0;
     for (; c + VECS * LIN_WIDTH <= columns; c += VECS * LIN_WIDTH)
         scan_block
@@ -167,41 +170,38 @@ LIN_INLINE int scan_rows(const one_head *h, const int R, int row, float *S, cons
     return number;
 }
 
-/* For n frames: S *= decay if `forget`, S += a bᵀ if `update`, then out += qᵀ S if `read`. b and out begin at a column of S; S is
- * [rows, P]. */
-LIN_INLINE void scan(const one_head *h, float *S, const float *a, const float *b, const float *q, float *out,
-                     int n, int columns, int update, int read, int forget, const ahead * next)
+/* For n frames: S *= decay if `forget`, S += a bᵀ if `update`, then out += qᵀ S if `read`. S is [rows, P]. */
+LIN_INLINE void scan(const one_head *h, float *S, const float *a, const float *b, const float *q, float *out, int n,
+                     int update, int read, int forget, const ahead * next)
 {
     int number = 0, row = 0; // of the block
     for (; row + ROWS <= h->rows; row += ROWS)
-        number = scan_rows(h, ROWS, row, S, a, b, q, out, n, columns, update, read, forget, next, number);
-    if (row < h->rows) scan_rows(h, HALF, row, S, a, b, q, out, n, columns, update, read, forget, next, number);
+        number = scan_rows(h, ROWS, row, S, a, b, q, out, n, update, read, forget, next, number);
+    if (row < h->rows) scan_rows(h, HALF, row, S, a, b, q, out, n, update, read, forget, next, number);
 }
 
 static __attribute__((noinline)) void scan_both(const one_head *h, float *S, const float *a, const float *b,
-                                                const float *q, float *out, int n, int columns,
-                                                const ahead * next)
+                                                const float *q, float *out, int n, const ahead * next)
 {
-    scan(h, S, a, b, q, out, n, columns, 1, 1, 0, next);
+    scan(h, S, a, b, q, out, n, 1, 1, 0, next);
 }
 
 static __attribute__((noinline)) void scan_decayed(const one_head *h, float *S, const float *a, const float *b,
-                                                   const float *q, float *out, int n, int columns,
-                                                   const ahead * next)
+                                                   const float *q, float *out, int n, const ahead * next)
 {
-    scan(h, S, a, b, q, out, n, columns, 1, 1, 1, next);
+    scan(h, S, a, b, q, out, n, 1, 1, 1, next);
 }
 
-static __attribute__((noinline)) void scan_update(const one_head *h, float *S, const float *a, const float *b,
-                                                  int n, int columns, const ahead * next)
+static __attribute__((noinline)) void scan_update(const one_head *h, float *S, const float *a, const float *b, int n,
+                                                  const ahead * next)
 {
-    scan(h, S, a, b, a, NULL, n, columns, 1, 0, 0, next);
+    scan(h, S, a, b, a, NULL, n, 1, 0, 0, next);
 }
 
 static __attribute__((noinline)) void scan_read(const one_head *h, float *S, const float *q, float *out, int n,
-                                                int columns, const ahead * next)
+                                                const ahead * next)
 {
-    scan(h, S, q, q, q, out, n, columns, 0, 1, 0, next);
+    scan(h, S, q, q, q, out, n, 0, 1, 0, next);
 }
 
 // φ of the lanes from e; 0 past the end of the head, because φ(0) is 1 and would count.
@@ -288,10 +288,10 @@ LIN_INLINE void take_gradient(const one_head *h, int t, int f, float inverse)
     h->g[f] = -vsum(sum) * inverse;
 }
 
-// to[p .. p+columns) of one frame = from * (phi ? φ' : 1); φ' = min(φ, 1), since φ is e^x for x <= 0 and above 1 elsewhere.
-LIN_INLINE void put_gradient(float *to, const float *from, const float *phi, int p, int columns, int E)
+// One frame of to = from * (phi ? φ' : 1); φ' = min(φ, 1), since φ is e^x for x <= 0 and above 1 elsewhere.
+LIN_INLINE void put_gradient(float *to, const float *from, const float *phi, int E)
 {
-    for (int e = p; e < p + columns && e < E; e += LIN_WIDTH) {
+    for (int e = 0; e < E; e += LIN_WIDTH) {
         vf value = vload(from + e);
         vput_lanes(to, phi ? value * vmin(vset(1.0f), vload(phi + e)) : value, e, E);
     }
@@ -304,11 +304,8 @@ static void lay_out(one_head *h, int T, int E, float *scratch)
     h->E = E;
     h->Ep = vround(E);
     h->rows = (E + HALF - 1) / HALF * HALF;
-    h->P = HEAD_PANEL / h->Ep / LIN_WIDTH * LIN_WIDTH;
-    if (h->P > h->Ep) h->P = h->Ep;
-    if (h->P < LIN_WIDTH) h->P = LIN_WIDTH;
-    h->chunk = h->Ep <= 64 ? HEAD_CHUNK : h->Ep <= 256 ? 1024 / h->Ep : 4;
-    if (h->chunk > T) h->chunk = T;
+    h->P = h->Ep;
+    h->chunk = least(least(HEAD_CHUNK, 1024 / h->Ep), T);
     size_t vectors = (size_t)h->chunk * (size_t)h->Ep, matrix = (size_t)h->P * (size_t)h->rows;
     float **parts[] = {&h->fq, &h->fk, &h->cv, &h->G, &h->o1, &h->o2};
     for (int i = 0; i < 6; i++, scratch += vectors) *parts[i] = scratch;
@@ -322,14 +319,13 @@ static void lay_out(one_head *h, int T, int E, float *scratch)
     h->slope = h->decay + HEAD_CHUNK + LIN_WIDTH; // one place more than a chunk
 }
 
-// S [rows, columns from p on] and z from a state [E+1, E], or zeros. S of a state that is a whole number of blocks is used in
-// place.
-static void read_state(one_head *h, float *state, int p, int columns)
+// S and z from a state [E+1, E], or zeros. S of a state that is a whole number of blocks is used in place.
+static void read_state(one_head *h, float *state)
 {
     const size_t E = (size_t)h->E;
     vclear(h->z, (size_t)h->Ep);
     if (state) memcpy(h->z, state + E * E, E * sizeof(float));
-    if (state && h->P == h->Ep && h->rows == h->E) {
+    if (state && h->rows == h->E) {
         h->S = state;
         h->P = h->E;
         for (size_t e = 0; h->later && e < E; e += 16) __builtin_prefetch(h->later + E * E + e, 1);
@@ -337,23 +333,21 @@ static void read_state(one_head *h, float *state, int p, int columns)
     }
     h->later = NULL;
     vclear(h->S, (size_t)h->rows * (size_t)h->P);
-    const int n = least(columns, h->E - p);
-    for (size_t e = 0; state && e < E; e++) memcpy(h->S + e * (size_t)h->P, state + e * E + p, (size_t)n * sizeof(float));
+    for (size_t e = 0; state && e < E; e++) memcpy(h->S + e * (size_t)h->P, state + e * E, E * sizeof(float));
 }
 
 LIN_INLINE void scan_causal(const one_head *h, float *S, const float *a, const float *b, const float *q,
-                            float *out, int n, int columns, const ahead * next)
+                            float *out, int n, const ahead * next)
 {
-    if (h->gates) scan_decayed(h, S, a, b, q, out, n, columns, next);
-    else scan_both(h, S, a, b, q, out, n, columns, next);
+    if (h->gates) scan_decayed(h, S, a, b, q, out, n, next);
+    else scan_both(h, S, a, b, q, out, n, next);
 }
 
-static void write_state(const one_head *h, float *state, int p, int columns)
+static void write_state(const one_head *h, float *state)
 {
     const size_t E = (size_t)h->E;
-    const int n = least(columns, h->E - p);
-    for (size_t e = 0; h->S != state && e < E; e++) memcpy(state + e * E + p, h->S + e * (size_t)h->P, (size_t)n * sizeof(float));
-    if (p + columns >= h->E) memcpy(state + E * E, h->z, E * sizeof(float)); // last panel: all have read z
+    for (size_t e = 0; h->S != state && e < E; e++) memcpy(state + e * E, h->S + e * (size_t)h->P, E * sizeof(float));
+    memcpy(state + E * E, h->z, E * sizeof(float));
 }
 
 void LIN_NAME(lin_attention_head_forward)(float *y, const float *qkv, const float *gates, size_t gate_step, int T, int H, int E,
@@ -363,42 +357,38 @@ void LIN_NAME(lin_attention_head_forward)(float *y, const float *qkv, const floa
     one_head h = {.stride = 3 * C, .out_stride = C, .gates = gates, .gate_step = gate_step, .q = qkv, .k = qkv + C,
                   .v = qkv + 2 * C, .later = later};
     lay_out(&h, T, E, scratch);
-    for (int p = 0; p < E; p += h.P) {
-        read_state(&h, state, p, least(h.P, h.Ep - p));
-        const int columns = least(h.P, (h.P == E ? E : h.Ep) - p);
-        for (int t = 0; !causal && t < T; t += h.chunk) {
-            int n = least(h.chunk, T - t);
-            const ahead next = keys_ahead(&h, t + n, 1);
-            for (int f = 0; f < n; f++) take_key(&h, t + f, f, h.z, 1.0f);
-            scan_update(&h, h.S, h.fk, h.cv + p, n, columns, &next);
-        }
-        for (int t = 0; t < T; t += h.chunk) {
-            int n = least(h.chunk, T - t);
-            if (gates) take_decays(&h, t, 1, n);
-            ahead next = inputs_ahead(&h, t + n, 1);
-            fetch(&next, y, h.out_stride, t, 1); // to write
-            for (int f = 0; f < n; f++) {
-                if (causal) take_key(&h, t + f, f, h.z, kept(&h, f));
-                h.inverse[f] = 1.0f / take_query(&h, t + f, f);
-            }
-            vclear(h.o1, (size_t)n * (size_t)h.Ep);
-            if (causal) scan_causal(&h, h.S, h.fk, h.cv + p, h.fq, h.o1 + p, n, columns, &next);
-            else scan_read(&h, h.S, h.fq, h.o1 + p, n, columns, &next);
-            h.later = NULL;
-            for (int f = 0; f < n; f++) {
-                float *out = y + (size_t)(t + f) * h.out_stride;
-                const float *sums = h.o1 + (size_t)f * (size_t)h.Ep;
-                for (int e = p; e < p + columns && e < E; e += LIN_WIDTH)
-                    vput_lanes(out, vload(sums + e) * h.inverse[f], e, E);
-            }
-        }
-        if (state) write_state(&h, state, p, columns);
+    read_state(&h, state);
+    for (int t = 0; !causal && t < T; t += h.chunk) {
+        int n = least(h.chunk, T - t);
+        const ahead next = keys_ahead(&h, t + n, 1);
+        for (int f = 0; f < n; f++) take_key(&h, t + f, f, h.z, 1.0f);
+        scan_update(&h, h.S, h.fk, h.cv, n, &next);
     }
+    for (int t = 0; t < T; t += h.chunk) {
+        int n = least(h.chunk, T - t);
+        if (gates) take_decays(&h, t, 1, n);
+        ahead next = inputs_ahead(&h, t + n, 1);
+        fetch(&next, y, h.out_stride, t, 1); // to write
+        for (int f = 0; f < n; f++) {
+            if (causal) take_key(&h, t + f, f, h.z, kept(&h, f));
+            h.inverse[f] = 1.0f / take_query(&h, t + f, f);
+        }
+        vclear(h.o1, (size_t)n * (size_t)h.Ep);
+        if (causal) scan_causal(&h, h.S, h.fk, h.cv, h.fq, h.o1, n, &next);
+        else scan_read(&h, h.S, h.fq, h.o1, n, &next);
+        h.later = NULL;
+        for (int f = 0; f < n; f++) {
+            float *out = y + (size_t)(t + f) * h.out_stride;
+            const float *sums = h.o1 + (size_t)f * (size_t)h.Ep;
+            for (int e = 0; e < E; e += LIN_WIDTH) vput_lanes(out, vload(sums + e) * h.inverse[f], e, E);
+        }
+    }
+    if (state) write_state(&h, state);
 }
 
 // Frames t .. t+n-1, in order, of the forward scan: dq from Sᵀ and z. In the causal form the chunk's own keys are added to S and
 // z.
-static void query_gradient(one_head *h, int t, int n, int p, int columns, int causal)
+static void query_gradient(one_head *h, int t, int n, int causal)
 {
     if (h->gates) take_decays(h, t, 1, n);
     ahead next = inputs_ahead(h, t + n, 1);
@@ -413,35 +403,33 @@ static void query_gradient(one_head *h, int t, int n, int p, int columns, int ca
         float *start = h->o1 + (size_t)f * (size_t)h->Ep;
         for (int e = 0; e < h->Ep; e += LIN_WIDTH) vstore(start + e, vload(h->z + e) * h->g[f]);
     }
-    if (causal) scan_causal(h, h->S, h->cv, h->fk + p, h->G, h->o1 + p, n, columns, &next);
-    else scan_read(h, h->S, h->G, h->o1 + p, n, columns, &next);
+    if (causal) scan_causal(h, h->S, h->cv, h->fk, h->G, h->o1, n, &next);
+    else scan_read(h, h->S, h->G, h->o1, n, &next);
     for (int f = 0; f < n; f++) {
         size_t at = (size_t)f * (size_t)h->Ep;
-        put_gradient(h->dq + (size_t)(t + f) * h->stride, h->o1 + at, h->fq + at, p, columns, h->E);
+        put_gradient(h->dq + (size_t)(t + f) * h->stride, h->o1 + at, h->fq + at, h->E);
     }
 }
 
 // dk and dv of frames whose sums are in o1 and o2.
-static void put_key_gradients(one_head *h, int t, int step, int n, int p, int columns)
+static void put_key_gradients(one_head *h, int t, int step, int n)
 {
     for (int f = 0; f < n; f++, t += step) {
         size_t at = (size_t)f * (size_t)h->Ep;
-        put_gradient(h->dk + (size_t)t * h->stride, h->o1 + at, h->fk + at, p, columns, h->E);
-        put_gradient(h->dv + (size_t)t * h->stride, h->o2 + at, NULL, p, columns, h->E);
+        put_gradient(h->dk + (size_t)t * h->stride, h->o1 + at, h->fk + at, h->E);
+        put_gradient(h->dv + (size_t)t * h->stride, h->o2 + at, NULL, h->E);
     }
 }
 
-// dgates of frames t, t-1, ..., t-n+1, whose dφ(k) are in o1; each panel of columns adds its part, the last panel is the first to
-// come.
-static void put_gate_gradients(one_head *h, int t, int n, int p, int columns)
+// dgates of frames t, t-1, ..., t-n+1, whose dφ(k) are in o1.
+static void put_gate_gradients(one_head *h, int t, int n)
 {
     for (int f = 0; f < n; f++, t--) {
         const float *key = h->fk + (size_t)f * (size_t)h->Ep, *gradient = h->o1 + (size_t)f * (size_t)h->Ep;
-        float *to = h->dgates + (size_t)t * h->heads;
         vf sum = {0};
-        for (int e = p; e < p + columns; e += LIN_WIDTH) sum = vfma(vload(key + e), vload(gradient + e), sum);
-        h->future -= (double)vsum(sum) + (p == 0 ? 1e-6 * (double)h->g[f] : 0);
-        *to = (p + columns < h->E ? *to : 0) + (float)((double)h->slope[f + 1] * h->future);
+        for (int e = 0; e < h->Ep; e += LIN_WIDTH) sum = vfma(vload(key + e), vload(gradient + e), sum);
+        h->future -= (double)vsum(sum) + 1e-6 * (double)h->g[f];
+        h->dgates[(size_t)t * h->heads] = (float)((double)h->slope[f + 1] * h->future);
     }
 }
 
@@ -450,12 +438,12 @@ LIN_INLINE void add_scaled(float *r, const float *x, float factor, int n)
     for (int e = 0; e < n; e += LIN_WIDTH) vstore(r + e, vfma(vload(x + e), vset(factor), vload(r + e)));
 }
 
-static void causal_backward(one_head *h, int p, int columns)
+static void causal_backward(one_head *h)
 {
     int T = h->T;
     for (int t = 0; t < T; t += h->chunk) {
         int n = least(h->chunk, T - t);
-        query_gradient(h, t, n, p, columns, 1);
+        query_gradient(h, t, n, 1);
         // 1/den and g are stored where dk and dv go until the reverse scan, which reads a chunk's values before it writes its
         // gradients.
         for (int f = 0; f < n; f++) {
@@ -487,28 +475,28 @@ static void causal_backward(one_head *h, int p, int columns)
             }
         }
         vclear(h->o2, (size_t)n * (size_t)h->Ep);
-        scan_causal(h, h->Rt, h->G, h->fq + p, h->cv, h->o1 + p, n, columns, &next);
-        scan_causal(h, h->R, h->fq, h->G + p, h->fk, h->o2 + p, n, columns, NULL);
-        if (h->dgates) put_gate_gradients(h, t, n, p, columns);
-        put_key_gradients(h, t, -1, n, p, columns);
+        scan_causal(h, h->Rt, h->G, h->fq, h->cv, h->o1, n, &next);
+        scan_causal(h, h->R, h->fq, h->G, h->fk, h->o2, n, NULL);
+        if (h->dgates) put_gate_gradients(h, t, n);
+        put_key_gradients(h, t, -1, n);
     }
 }
 
-static void full_backward(one_head *h, int p, int columns)
+static void full_backward(one_head *h)
 {
     int T = h->T;
     for (int t = 0; t < T; t += h->chunk) {
         int n = least(h->chunk, T - t);
         const ahead next = keys_ahead(h, t + n, 1);
         for (int f = 0; f < n; f++) take_key(h, t + f, f, h->z, 1.0f);
-        scan_update(h, h->S, h->cv, h->fk + p, n, columns, &next);
+        scan_update(h, h->S, h->cv, h->fk, n, &next);
     }
     for (int t = 0; t < T; t += h->chunk) {
         int n = least(h->chunk, T - t);
-        query_gradient(h, t, n, p, columns, 0);
+        query_gradient(h, t, n, 0);
         for (int f = 0; f < n; f++) add_scaled(h->r, h->fq + (size_t)f * (size_t)h->Ep, h->g[f], h->Ep);
-        scan_update(h, h->Rt, h->G, h->fq + p, n, columns, NULL);
-        scan_update(h, h->R, h->fq, h->G + p, n, columns, NULL);
+        scan_update(h, h->Rt, h->G, h->fq, n, NULL);
+        scan_update(h, h->R, h->fq, h->G, n, NULL);
     }
     for (int t = 0; t < T; t += h->chunk) {
         int n = least(h->chunk, T - t);
@@ -520,9 +508,9 @@ static void full_backward(one_head *h, int p, int columns)
             memcpy(h->o1 + (size_t)f * (size_t)h->Ep, h->r, (size_t)h->Ep * sizeof(float));
         }
         vclear(h->o2, (size_t)n * (size_t)h->Ep);
-        scan_read(h, h->Rt, h->cv, h->o1 + p, n, columns, &next);
-        scan_read(h, h->R, h->fk, h->o2 + p, n, columns, NULL);
-        put_key_gradients(h, t, 1, n, p, columns);
+        scan_read(h, h->Rt, h->cv, h->o1, n, &next);
+        scan_read(h, h->R, h->fk, h->o2, n, NULL);
+        put_key_gradients(h, t, 1, n);
     }
 }
 
@@ -533,14 +521,10 @@ void LIN_NAME(lin_attention_head_backward)(float *dqkv, float *dgates, const flo
     one_head h = {.stride = 3 * C, .out_stride = C, .y = y, .dy = dy, .gates = gates, .dgates = dgates, .gate_step = gate_step,
                   .heads = (size_t)H, .q = qkv, .k = qkv + C, .v = qkv + 2 * C, .dq = dqkv, .dk = dqkv + C, .dv = dqkv + 2 * C};
     lay_out(&h, T, E, scratch);
-    // From the last panel to the first: only the first overwrites the values stored in element 0 of dk and dv.
-    for (int p = (E - 1) / h.P * h.P; p >= 0; p -= h.P) {
-        vclear(h.S, 3 * (size_t)h.rows * (size_t)h.P);
-        vclear(h.z, 2 * (size_t)h.Ep);
-        h.future = 0;
-        if (causal) causal_backward(&h, p, least(h.P, h.Ep - p));
-        else full_backward(&h, p, least(h.P, h.Ep - p));
-    }
+    vclear(h.S, 3 * (size_t)h.rows * (size_t)h.P);
+    vclear(h.z, 2 * (size_t)h.Ep);
+    if (causal) causal_backward(&h);
+    else full_backward(&h);
 }
 
 #ifdef LIN_ONCE
@@ -622,7 +606,7 @@ static void forward_piece(void *context, int piece, int thread)
 
 static void run(lin_exec *exec, const lin_segments *segments, lin_pool_work piece, attention_job *job)
 {
-    assert(lin_segments_hold(segments) && job->H > 0 && job->E > 0);
+    assert(lin_segments_hold(segments) && job->H > 0 && job->E > 0 && job->E <= MOST_WIDTH);
     assert(!job->states || job->causal); // sums over all frames of an utterance cannot be continued
     job->exec = exec;
     job->offsets = segments->offsets;

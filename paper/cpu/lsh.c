@@ -205,15 +205,12 @@ static size_t lsh_shared_size(int n, int Ep)
     return 2 * (size_t)n * lanes + (size_t)n * (size_t)Ep + 2 * lanes;
 }
 
-/* Chooses the size of the tiles and divides the scratch: at least two slots, which E up to 4096 allows. */
+/* Chooses the size of the tiles and divides the scratch: at least two slots, for which E up to 256 leaves room. */
 static void lsh_lay_out(tiles *t, const lin_lsh_head *h, int backward)
 {
     const size_t room = LIN_SCRATCH_BYTES / sizeof(float);
-    int most = LSH_TILE;
     *t = (tiles){.head = h, .Ep = vround(h->E), .backward = backward, .chunk = least(h->lsh.chunk, h->T)};
-    while (most > 1 && lsh_shared_size(most, t->Ep) + 2 * lsh_slot_size(most, t->Ep, backward) > room)
-        most /= 2;
-    t->per_chunk = (t->chunk + most - 1) / most;
+    t->per_chunk = (t->chunk + LSH_TILE - 1) / LSH_TILE;
     t->tile = (t->chunk + t->per_chunk - 1) / t->per_chunk;
     t->per_chunk = (t->chunk + t->tile - 1) / t->tile;
     t->lanes = vround(t->tile);

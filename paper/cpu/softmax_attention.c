@@ -9,9 +9,8 @@
  * tiles begin at multiples of LIN_SOFTMAX_TILE from the utterance's first frame, cached frames included, and every sum runs in
  * the order of the keys.
  *
- * At most four queries, as of a live stream, have a path of their own with the keys in the lanes and the same sums. E is at most
- * 1024 (scratch). A key that a query does not see has the weight 0, so a value that is not finite may reach up to 63 frames
- * before its own.
+ * At most four queries, as of a live stream, have a path of their own with the keys in the lanes and the same sums. A key that
+ * a query does not see has the weight 0, so a value that is not finite may reach up to 63 frames before its own.
  *
  * Scores are in units of ln 2: queries are multiplied by log2(e) / sqrt(E), and exponentials are powers of two.
  *
@@ -53,8 +52,7 @@ LIN_DISPATCH_DECLARE(void, lin_softmax_naive_head_backward, (const lin_softmax_h
 enum {
     TILE = LIN_SOFTMAX_TILE,
     BLOCK_QUERIES = BLOCK_VECTORS * LIN_WIDTH,
-    MOST_BLOCKS = LIN_SOFTMAX_CHUNK / BLOCK_QUERIES, // that meet a tile of keys while it is in the cache
-    WIDEST = 256,                                    // wider heads: one block, so that the scratch suffices up to E = 1024
+    MOST_BLOCKS = LIN_SOFTMAX_CHUNK / BLOCK_QUERIES, // that meet a tile of keys while it is in the cache; E up to 256 fits
     FEW = 4
 };
 _Static_assert(LIN_SOFTMAX_CHUNK % BLOCK_QUERIES == 0, "the blocks of queries of a work item are those of the utterance");
@@ -301,10 +299,8 @@ static void forward_few(const lin_softmax_head *x, int i, int n, float *scratch)
 
 void LIN_NAME(lin_softmax_rows_forward)(const lin_softmax_head *head, int first, int end, float *scratch)
 {
-    const int most = head->E <= WIDEST ? LIN_SOFTMAX_CHUNK : BLOCK_QUERIES;
     const int few = (end - first) % BLOCK_QUERIES <= FEW ? (end - first) % BLOCK_QUERIES : 0; // behind the last whole block
-    for (int i = first; i < end - few; i += most)
-        forward_blocks(head, i, least(end - few, i + most), scratch);
+    forward_blocks(head, first, end - few, scratch);
     if (few) forward_few(head, end - few, few, scratch);
 }
 
@@ -407,7 +403,7 @@ static void backward_blocks(const lin_softmax_head *x, lin_softmax_part part, in
 void LIN_NAME(lin_softmax_part_backward)(const lin_softmax_head *head, lin_softmax_part part, int first, int end, float *scratch)
 {
     const lin_softmax_head *x = head;
-    const int E = x->E, keys = part == LIN_SOFTMAX_KEYS, most = E <= WIDEST ? LIN_SOFTMAX_CHUNK : BLOCK_QUERIES;
+    const int E = x->E, keys = part == LIN_SOFTMAX_KEYS;
     const int first_key = keys ? first : 0, end_key = keys ? end : x->T;
     for (int j = first_key; part != LIN_SOFTMAX_QUERIES && j < end_key; j++)
         for (int e = 0; e < E; e += LIN_WIDTH) {
@@ -415,8 +411,8 @@ void LIN_NAME(lin_softmax_part_backward)(const lin_softmax_head *head, lin_softm
             vput_lanes(x->dv + (size_t)j * x->stride_k, (vf){0}, e, E);
         }
     const int first_query = keys && !x->causal ? 0 : first, end_query = keys ? x->T : end;
-    for (int i = first_query; i < end_query; i += most)
-        backward_blocks(x, part, i, least(end_query, i + most), first_key, end_key, scratch);
+    for (int i = first_query; i < end_query; i += LIN_SOFTMAX_CHUNK)
+        backward_blocks(x, part, i, least(end_query, i + LIN_SOFTMAX_CHUNK), first_key, end_key, scratch);
 }
 
 enum { PANEL = 8 * LIN_WIDTH, DEPTH = 128, ROWS_AT_ONCE = 256 };

@@ -50,7 +50,7 @@ void ops_case_decayed(ops_context *c)
                         check_shape(c, &ops_layouts[l], (shape){heads[w], widths[w], constant, gates[g][0], gates[g][1]}, -2, 2);
 }
 
-/* Many chunks, and a head so wide that its matrix is computed in panels. */
+/* Many chunks, and heads without tiles on a GPU. */
 void ops_case_decayed_long(ops_context *c)
 {
     const ops_layout one = {1, {333}}, several = {3, {128, 129, 63}}, stretches = {4, {1300, 0, 10, 700}};
