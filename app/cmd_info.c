@@ -101,7 +101,7 @@ static void put_features(report *r, const lin_features *f, int mel_bins)
                            mel_bins, f->sample_hz, f->window_ms, f->hop_ms, f->low_hz, f->high_hz, f->preemphasis);
 }
 
-// Behind the blank: nothing in a set of English, "own" in one that does not say.
+// The code after the tab of the list's first name: none means English, "own" an unknown language.
 static void put_language(report *r, const char *list)
 {
     const char *mark = list + strcspn(list, "\t ");
@@ -114,14 +114,14 @@ static void put_language(report *r, const char *list)
     if (!r->json) lin_buffer_char(&r->out, '\n');
 }
 
-// The names of a list, or, in JSON, what it has behind a tab after each name: its IPA, "" where there is none.
+// The names of a list, or, for JSON, the IPA after the tab of each name, "" if it has none.
 static void put_names(report *r, const char *name, const char *list, int of_ipa)
 {
     key(r, name, name);
     if (r->json) lin_buffer_char(&r->out, '[');
     for (int i = 0; *list; i++) {
         const size_t n = strcspn(list, " "), n_name = strcspn(list, "\t ");
-        const int has_ipa = i && n_name < n; // behind the blank is the kind of the set
+        const int has_ipa = i && n_name < n; // the first name, the blank, has the language instead
         const char *ipa = has_ipa ? list + n_name + 1 : "";
         const size_t n_ipa = has_ipa ? n - n_name - 1 : 0;
         if (i) lin_buffer_text(&r->out, r->json ? ", " : " ");
@@ -234,7 +234,7 @@ static void put_config(report *r, const lin_model *m)
     if (c->mixture) put_integer(r, "mixture", "", c->mixture, "");
 }
 
-// Of a network of tokens too, which no recognizer takes.
+// Loads the model itself, not a recognizer: a network of tokens has none.
 static lin_status report_model(report *r, const char *path, lin_error *err)
 {
     lin_model *m;

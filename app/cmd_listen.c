@@ -47,8 +47,8 @@ static const lin_option options[] = {
      .max = 86400, .value = "S",
      .help = "Write words or phonemes only for this many seconds after a keyword, and to the end of the utterance"},
     LIN_DIARIZE_ROW(listen_values, decoding, "each utterance that ends is written as the turns",
-                    "In dialogues joined from readings 1 to 4 % of the speech is wrong, of learners 14 %, where a tenth overlaps "
-                    "10 to 20 %"),
+                    "In dialogues made from read speech, the speaker is wrong for 1 to 4 % of the speech, 14 % with learners, "
+                    "and 10 to 20 % if a tenth overlaps"),
     LIN_ENDPOINT_ROWS(listen_values, endpoints,
                       "When the network is reset: at every endpoint, never, or (auto) at every endpoint if the model does not "
                       "forget by itself. The joined lines equal the output of linnet transcribe with endpoint or never; with "
@@ -88,7 +88,7 @@ typedef struct listening {
     lin_session session;
     lin_result turn;
     lin_microphone *capture;
-    lin_recording *recording; // NULL where nothing is saved, or no longer
+    lin_recording *recording; // NULL: not saving, or no longer
     lin_terminal *terminal;   // NULL: no display
     int display;              // its descriptor, -1: none
     int lines;                // results go to standard output as lines
@@ -108,7 +108,7 @@ static volatile sig_atomic_t stop_asked;
 
 /* ---- signals --------------------------------------------------------------------------------------------------------------- */
 
-// The first signal ends the program in order. The second kills it, as does one that makes a core: the cursor is shown before.
+// The first signal requests an orderly end. The second, or one that dumps core, kills; the terminal is restored first.
 static void on_end(int number)
 {
     if (lin_interrupted || number == SIGQUIT) {
@@ -179,9 +179,9 @@ static double since(const listening *l, double at) { return lin_now() - (l->capt
 
 static void measure(listening *l, const lin_session_view *view)
 {
-    // What comes out because the sound has ended, or a key was pressed, has not waited as long as it would have.
+    // At the end of the sound or after a key, results come sooner than usual: they do not count.
     const int natural = !l->finishing && (view->end == LINNET_GROWS || view->end == LINNET_AFTER);
-    const int settles = natural && !view->replaced; // one by one, not all again
+    const int settles = natural && !view->replaced; // a second pass settles everything again, at once
     if (natural && view->revision == 1) lin_lags_add(&l->stats.first, since(l, view->start_s));
     l->stats.phones += view->settled->n_phones - view->old_phones;
     l->stats.words += view->settled->n_words - view->old_words;
@@ -194,7 +194,7 @@ static void measure(listening *l, const lin_session_view *view)
     l->stats.utterances++;
 }
 
-// A line for each keyword that is new; a second pass changes what `final` has of them.
+// A line for each new keyword; a second pass may change those of the final view.
 static void put_keywords(listening *l, const lin_session_view *view)
 {
     for (int i = view->old_keywords; i < view->settled->n_keywords; i++) {
@@ -271,7 +271,7 @@ static lin_status show(void *context, const lin_session_view *view, lin_error *e
     return LIN_OK;
 }
 
-// Keeps what was put behind byte `from` of the status as a whole, or not at all where the row has no room left for it.
+// Keeps the text appended to the status since byte `from` if the row has room for it, else removes it.
 static void fit_part(listening *l, size_t from, int *room)
 {
     lin_buffer *s = &l->status;
@@ -284,7 +284,7 @@ static void fit_part(listening *l, size_t from, int *room)
     s->data[from] = 0;
 }
 
-// The same of a text with a number in it, or without if digits is below 0.
+// Appends a part with a number in it, none if digits is below 0, and fits it.
 static void put_part(listening *l, const char *before, double value, int digits, const char *behind, int *room)
 {
     const size_t from = l->status.n;
@@ -294,7 +294,7 @@ static void put_part(listening *l, const char *before, double value, int digits,
     fit_part(l, from, room);
 }
 
-// What was lost and what is wrong comes before what is nice to know.
+// Losses and problems come first: the rest is cut where the row ends.
 static void put_status(listening *l)
 {
     const double db = l->peak > 0 ? 20 * log10(l->peak) : -99;
@@ -349,7 +349,7 @@ static lin_status tell_losses(listening *l, lin_error *err)
     return write_out(l, err);
 }
 
-// The files of the grammar, once it has been read; those that it needs may have changed.
+// Watches the files of the grammar that was just read: the set of files it includes may have changed.
 static lin_status watch_grammar(listening *l, lin_error *err)
 {
     const lin_buffer *files = lin_decoding_grammar_files(&l->live.decoding);
@@ -360,7 +360,7 @@ static lin_status watch_grammar(listening *l, lin_error *err)
     return LIN_OK;
 }
 
-// Phrases, or a grammar, that were written anew count from here on; what cannot be read leaves the old ones.
+// Phrases or a grammar that changed apply from here on; if the new file cannot be read, the old ones stay.
 static lin_status read_phrases_again(listening *l, lin_error *err)
 {
     lin_error why = {0};
@@ -379,7 +379,7 @@ static lin_status read_phrases_again(listening *l, lin_error *err)
 
 /* ---- sound ----------------------------------------------------------------------------------------------------------------- */
 
-// A driver that gives what is no number is broken, but its other samples may not be.
+// A broken driver may deliver NaN or infinity among good samples.
 static void mend(listening *l, float *samples, size_t n)
 {
     for (;;) {
@@ -399,7 +399,7 @@ static double level(const float *samples, size_t n)
     return (double)peak;
 }
 
-// A device that was just opened gives zeros until it runs, which are no sound: the sound begins with the first other sample.
+// A device that was just opened delivers zeros until it runs: the sound begins with the first sample that is not 0.
 static int leading_zeros(listening *l, const float *samples, int n, int channels)
 {
     int i = 0;
@@ -413,7 +413,7 @@ static void keep(listening *l, const float *samples, int n)
 {
     lin_error err = {0};
     if (!l->recording || lin_recording_write(l->recording, samples, n, &err) == LIN_OK) return;
-    // Listening is worth more than the recording: it goes on.
+    // Recognition goes on without the recording.
     tell(l, "%s", err.message);
     if (lin_recording_close(l->recording, &err) != LIN_OK) tell(l, "%s", err.message);
     l->recording = NULL;
@@ -442,7 +442,7 @@ static lin_status take(listening *l, float *samples, int n, lin_error *err)
     return status;
 }
 
-// What the resampler and the look-ahead held back, and the last utterance.
+// Flushes the resampler and the look-ahead, and ends the last utterance.
 static lin_status finish(listening *l, lin_error *err)
 {
     l->finishing = 1;
@@ -467,7 +467,7 @@ static lin_status listen(listening *l, lin_error *err)
         if (stop_asked && l->terminal) stop_now(l);
         const lin_status got = lin_microphone_read(l->capture, l->samples, l->block, 50, &n, err);
         if (n > 0) LIN_TRY(take(l, l->samples, n, err));
-        // While the whole program was stopped, so was the microphone.
+        // A program that was suspended and resumed has not read its microphone: that is no failure.
         const int excused = l->resumed && got != LIN_OK;
         if (n > 0 || excused) l->resumed = 0;
         if (!excused) LIN_TRY(got);
@@ -476,7 +476,7 @@ static lin_status listen(listening *l, lin_error *err)
         LIN_TRY(read_phrases_again(l, err));
         draw(l);
     }
-    // What had come before the signal.
+    // Sound captured before the signal.
     lin_microphone_report report;
     lin_microphone_report_now(l->capture, &report);
     for (int64_t left = report.waiting; left > 0; left -= n) {
@@ -531,14 +531,14 @@ static lin_status open_session(listening *l, lin_error *err)
 static lin_status open_all(listening *l, lin_error *err)
 {
     const listen_values *v = l->v;
-    // Before it is read: what is written meanwhile is read again. Alternatives need one list from beginning to end.
+    // Watch before reading: a write in between is then seen. Alternatives need one list from beginning to end.
     const char *likely = v->decoding.grammar ? v->decoding.grammar : v->decoding.context;
     if (likely && v->decoding.n_best == 1) LIN_TRY(lin_watch_add(&l->phrases, likely, err));
     LIN_TRY(lin_live_models_open(&l->live, &v->model, v->second_pass, &v->decoding, v->ipa, v->quiet, err));
     LIN_TRY(watch_grammar(l, err));
     l->stats.has_words = v->decoding.words;
     l->stats.construction = lin_session_construction(&l->live.recognizer);
-    // The microphone last: then nothing of its sound has to wait.
+    // Open the microphone last: no sound waits while models are loaded.
     LIN_TRY(open_capture(l, err));
     LIN_TRY(open_session(l, err));
     return l->display >= 0 ? lin_terminal_open(l->display, &l->terminal, err) : LIN_OK;
@@ -563,7 +563,7 @@ static lin_status announce(listening *l, lin_error *err)
     return write_out(l, err);
 }
 
-// The end of everything, however it came about; status and err say how.
+// Finishes and reports, whether the sound ended or something failed (status, err).
 static int conclude(listening *l, lin_status status, lin_error *err)
 {
     lin_error late = {0};
@@ -617,7 +617,7 @@ static void release(listening *l)
     lin_free(l);
 }
 
-// What the table cannot say about how options go together. LIN_EXIT_OK if all is well.
+// Combinations of options that the table cannot check. LIN_EXIT_OK on success.
 static int check(lin_parsed *parsed, int *channel)
 {
     listen_values *v = parsed->values;
@@ -630,7 +630,7 @@ static int check(lin_parsed *parsed, int *channel)
     const int wrong = lin_decoding_check(parsed, &v->decoding, 0);
     if (wrong != LIN_EXIT_OK) return wrong;
     if (v->decoding.combine && !v->second_pass)
-        return lin_misuse(parsed, "--combine is for utterances that are heard whole: add --second-pass offline");
+        return lin_misuse(parsed, "--combine needs whole utterances: add --second-pass offline");
     if (v->decoding.after_keyword_s > 0 && !v->decoding.keywords.count && !v->decoding.keywords_file)
         return lin_misuse(parsed, "--after-keyword needs --keyword or --keywords");
     if (v->decoding.after_keyword_s > 0 && v->second_pass)
@@ -663,7 +663,7 @@ static int run(lin_parsed *parsed)
     }
     l->v = v;
     l->channel = channel;
-    // The display is where the results go, if that is a terminal; else on standard error.
+    // The display is on standard output if that is a terminal, else on standard error.
     const int on_output = !v->json && lin_terminal_can(STDOUT_FILENO);
     const int on_error = !v->quiet && !isatty(STDOUT_FILENO) && lin_terminal_can(STDERR_FILENO);
     l->display = v->plain ? -1 : on_output ? STDOUT_FILENO : on_error ? STDERR_FILENO : -1;

@@ -45,8 +45,8 @@ static const lin_option options[] = {
     LIN_CHANNELS_ROWS(transcribe_values, input),
     LIN_INPUT_ROWS(transcribe_values, input),
     LIN_DIARIZE_ROW(transcribe_values, decoding, "the result is one transcript, the turns",
-                    "In dialogues joined from readings 1 to 2 % of the speech is wrong, of learners 12 %, where a tenth overlaps "
-                    "9 to 20 %"),
+                    "In dialogues made from read speech, the speaker is wrong for 1 to 2 % of the speech, 12 % with learners, "
+                    "and 9 to 20 % if a tenth overlaps"),
     {.name = "speakers", .type = LIN_OPTION_STRING, .at = offsetof(transcribe_values, speakers), .value = "NAME,NAME...",
      .help = "Names of the speakers. With --channel each: the first is on channel 1; the result is one transcript, the turns of "
              "all speakers in the order of time. With --diarize: in the order in which they are first heard"},
@@ -90,8 +90,8 @@ struct transcribe_job {
     lin_speakers speakers; // none unless the model is normalised by speaker
     int channel;
     lin_reset_options ends;
-    int flows; // what is settled is written at once, and not kept: a stream may run for days
-    int shows_flow; // on the terminal itself: no progress in between
+    int flows; // settled results are written at once and not kept: a stream may run for days
+    int shows_flow; // to the terminal itself: no progress line in between
     lin_state from;      // of --load-state; empty: a new stream
     int only_end;        // of that stream: no sound is given
     lin_part part;       // of --start and --end
@@ -276,7 +276,7 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
     LIN_TRY(lin_open_recognizer(&job->recognizer, model, v->model.device, lin_model_precision(&v->model), err));
     if (v->decoding.combine && job->recognizer.streams)
         return lin_fail(err, LIN_INVALID,
-                        "--best and --combine are for utterances that are heard whole; use --offline, without --model");
+                        "--best and --combine need whole utterances; use --offline, without --model");
     if (v->decoding.combine)
         LIN_TRY(lin_open_recognizer(&job->combined, v->decoding.combine, v->model.device, lin_model_precision(&v->model), err));
     job->recognizer.fbank.dereverb = v->model.dereverb;
@@ -293,7 +293,7 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
         LIN_TRY(lin_results_make_readable(&job->bulk.results, job->recognizer.phones, v->decoding.min_confidence, err));
     const int many = job->bulk.inputs.n > 1 || v->data.data;
     LIN_TRY(lin_results_open(&job->bulk.results, job->recognizer.phones, many, err));
-    // Results of a single input need not wait for others: they are written as they are settled, for whoever reads them meanwhile.
+    // Results of a single input need not wait for others: they are written as they settle.
     const int to_file = v->results.output && strcmp(v->results.output, "-") != 0;
     const int live = job->bulk.inputs.n == 1 && strcmp(job->bulk.inputs.items[0].path, "-") == 0;
     job->flows = job->bulk.inputs.n == 1 && (live || !to_file) && job->channel != LIN_CHANNEL_EACH && v->decoding.n_best == 1 &&
@@ -323,7 +323,7 @@ static void release(transcribe_job *job)
     lin_recognizer_close(&job->combined);
 }
 
-// The same for options about saved streams.
+// Options about saved streams.
 static int check_streams(lin_parsed *parsed, transcribe_job *job)
 {
     const transcribe_values *v = parsed->values;
@@ -341,7 +341,7 @@ static int check_streams(lin_parsed *parsed, transcribe_job *job)
     return LIN_EXIT_OK;
 }
 
-// What the table cannot say about how options go together. LIN_EXIT_OK if all is well.
+// Combinations of options that the table cannot check. LIN_EXIT_OK on success.
 static int check(lin_parsed *parsed, transcribe_job *job)
 {
     transcribe_values *v = parsed->values;

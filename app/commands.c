@@ -51,7 +51,7 @@ static lin_status read_options(const lin_command *command, void *values, lin_par
     return lin_options_finish(parsed, err);
 }
 
-// For all that is looked for from now on, in commands that this one runs too.
+// Selects --language for all later searches for files, also in commands that this one runs.
 static lin_status choose_language(const lin_parsed *parsed, lin_error *err)
 {
     const int row = parsed->command->options ? lin_options_find(parsed->command, "language") : -1;

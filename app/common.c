@@ -145,7 +145,7 @@ lin_status lin_make_folders(const char *path, size_t n, lin_error *err)
     for (char *slash = strchr(part + (n > 0), '/');; slash = strchr(slash + 1, '/')) {
         if (slash) *slash = 0;
         struct stat st;
-        // an existing folder may be in one that is not writable: check first
+        // check first: mkdir in a folder that is not writable fails even if the new one exists
         if (*part && stat(part, &st) != 0 && mkdir(part, 0777) != 0 && errno != EEXIST)
             return lin_fail(err, LIN_IO, "cannot create the folder %.*s: %s", (int)n, path, strerror(errno));
         if (!slash) break;

@@ -28,11 +28,11 @@ extern const lin_command lin_command_transcribe, lin_command_train, lin_command_
 /* In paper/. */
 extern const lin_command lin_command_generate, lin_command_paper;
 
-/* All, ended by NULL; in the order of --help. */
+/* All commands in the order of --help; ends with NULL. */
 extern const lin_command *const lin_commands[];
 
-/* Runs one: options, checks, work; main does, and a command that is made of others (train/cmd_adapt.c). Its exit status; what is
- * wrong is on standard error. words[0] is the first word after the command's name. One thread. */
+/* Parses the command's words, checks them and runs it: for main, and for a command that runs others (train/cmd_adapt.c). Reports
+ * errors and returns the exit status. words[0] is the first word after the command's name. One thread. */
 int lin_run_command(const lin_command *command, int n, char **words);
 
 /* ---- messages -------------------------------------------------------------------------------------------------------------- */
@@ -45,13 +45,13 @@ extern volatile sig_atomic_t lin_interrupted;
 
 /* "linnet: <message>\n" on standard error, after erasing the progress line. Thread-safe. */
 void lin_complain(const char *fmt, ...) LIN_PRINTF(1, 2);
-/* From now on each of them is a JSON object, a line, with its "time" and "message". */
+/* From now on each message is a line of JSON: {"time", "message"}. */
 void lin_complain_in_json(void);
-/* Such an object with members of its own: begins with the time; writes it. The buffer is freed. */
+/* Such a line with other members: begin starts the object with its time, end closes it, writes it and frees the buffer. */
 void lin_complaint_begin(lin_buffer *out);
 void lin_complaint_end(lin_buffer *out);
 
-/* Warnings of the library by lin_complain; quiet: no advice. */
+/* Passes the library's warnings to lin_complain; quiet: without advice. */
 lin_warnings lin_complaints(int quiet);
 
 /* Prints the error with the name of the file before it, unless the message begins with it. */
@@ -63,14 +63,14 @@ void lin_complain_of_marks(long n, const char *first);
 /* Complains and returns LIN_EXIT_FAILED, LIN_EXIT_INTERRUPTED for LIN_STOPPED: `return lin_give_up(&err);` */
 int lin_give_up(const lin_error *err);
 
-/* Complains, points at --help, and returns LIN_EXIT_USAGE: for errors that only the command itself can find in its options. */
+/* Complains, points at --help, and returns LIN_EXIT_USAGE: for errors in options that the table cannot detect. */
 int lin_misuse(const lin_parsed *parsed, const char *fmt, ...) LIN_PRINTF(2, 3);
 
 /* Whether a word is in a list in which each is followed by a blank. */
 int lin_list_has(const char *list, const char *word);
 
-/* lin_misuse for an option that was given and does not apply to this verb: names has those that do, each followed by a blank.
- * --quiet applies to all. */
+/* lin_misuse for a given option that does not apply to this verb. names: the options that apply, each followed by a blank;
+ * --quiet always does. */
 int lin_verb_options(const lin_parsed *parsed, const char *verb, const char *names);
 
 /* Makes the folder that the first n bytes of path name, and those above it that are missing. LIN_IO; LIN_INVALID where it is too
@@ -112,8 +112,8 @@ typedef struct lin_progress {
 } lin_progress;
 
 void lin_progress_begin(lin_progress *progress, int quiet);
-/* Redraws if it is time, with "42 %, 1:23 left, " before the text: fraction of the work is done, 0..1, since lin_progress_begin;
- * below 0: it is not known, and nothing is before it. Thread-safe. */
+/* Redraws if it is time, with "42 %, 1:23 left, " before the text. fraction: of the work done since lin_progress_begin, 0..1;
+ * below 0 if unknown: no such prefix. Thread-safe. */
 void lin_progress_of(lin_progress *progress, double fraction, const char *fmt, ...) LIN_PRINTF(3, 4);
 /* Removes the line. */
 void lin_progress_end(lin_progress *progress);

@@ -110,7 +110,7 @@ static void print_heading(FILE *out, const char *title)
     lin_free(own);
 }
 
-// What an option is, and its default; released with lin_free.
+// The help of an option and its default; released with lin_free.
 static char *about(const lin_option *o)
 {
     lin_buffer b = {0};
@@ -122,7 +122,7 @@ static char *about(const lin_option *o)
     return b.data;
 }
 
-// The same of SETTINGS: their names too.
+// The same for SETTINGS, with the names that they set.
 static char *about_settings(const lin_command *command, const lin_option *o)
 {
     lin_buffer b = {0};
@@ -151,7 +151,7 @@ static void print_option(FILE *out, const lin_command *command, const lin_option
 
 enum { PLAIN = 1, EXPERT = 2, ALL = PLAIN | EXPERT };
 
-// Which options a text has: PLAIN, EXPERT or ALL.
+// Whether the option belongs to a text with PLAIN, EXPERT or ALL options.
 static int is_in(const lin_option *o, int which)
 {
     return o->type != LIN_OPTION_HEADING && !o->under && (which & (o->expert ? EXPERT : PLAIN));
@@ -233,7 +233,7 @@ void lin_help_program(FILE *out, const lin_command *const *commands)
 
 /* ---- the manual page, in roff with the man macros -------------------------------------------------------------------------- */
 
-static const char *doc_folder; // of the page that is being written, by one thread
+static const char *doc_folder; // of the page being written; one thread
 
 // Text with roff's special characters escaped: backslash, dash (else a hyphen), and . or ' at the start of a line; characters
 // beyond ASCII by their number.
@@ -255,7 +255,7 @@ static void put_plain(FILE *out, const char *text, int at_start)
     }
 }
 
-// Such a text between two that are roff.
+// The same, between two pieces of roff.
 static void put(FILE *out, const char *before, const char *text, const char *behind)
 {
     char *own = lin_help_with_docs(text, doc_folder);
@@ -412,7 +412,7 @@ typedef struct partial {
     int kept;
 } partial;
 
-// A candidate of n bytes, with what it is, if it begins like the word.
+// Prints a candidate of n bytes and its description if it begins with the word.
 static void offer(FILE *out, const partial *p, const char *text, size_t n, const char *about)
 {
     const char *like = p->word + p->kept;
@@ -435,7 +435,7 @@ static int is_listed(const char *list, size_t n_list, const char *name, size_t n
     return 0;
 }
 
-// Of several values between commas (--help shows NAME[,NAME]...) the last is completed by those that are not there yet.
+// In a list (--help shows NAME[,NAME]...) the last value is completed by those that are not in the list yet.
 static void offer_values(FILE *out, partial p, const lin_option *o)
 {
     const char *list = p.word + p.kept, *comma = o->value && strstr(o->value, "[,") ? strrchr(list, ',') : NULL;
@@ -483,7 +483,7 @@ void lin_complete(FILE *out, const lin_command *const *commands, const char *con
         offer(out, &p, "--help", 6, "list the commands");
         offer(out, &p, "--version", 9, "print the version");
     }
-    // bash takes --format=json apart at "=", unless COMP_WORDBREAKS lacks it
+    // bash splits --format=json at "=", unless COMP_WORDBREAKS lacks it
     if (n > 1 && strcmp(p.word, "=") == 0) p.word = "";
     else if (n > 2 && strcmp(before, "=") == 0) before = words[n - 3];
     else if (equals) before = p.word, p.kept = (int)(equals + 1 - p.word);
@@ -493,7 +493,7 @@ void lin_complete(FILE *out, const lin_command *const *commands, const char *con
     else fputs(":files\n", out);
 }
 
-// Each asks the program, which prints candidates, with what they are behind a tab; or :files, or :folders.
+// Each script asks the program, which prints candidates, with descriptions after a tab, or :files, or :folders.
 static const struct {
     const char *shell, *text;
 } scripts[] = {
@@ -640,7 +640,7 @@ const lin_command lin_command_completion = {
     .name = "completion",
     .operands = "bash|zsh|fish",
     .summary = "print a script that lets a shell complete commands and options",
-    .description = "Prints the script. With 'words -- WORD...' it prints what the last word may become: the script asks so.",
+    .description = "Prints the script. With 'words -- WORD...' it prints completions of the last word; the script calls it so.",
     .examples = "  linnet completion bash > ~/.local/share/bash-completion/completions/linnet",
     .options = no_options,
     .min_operands = 1,

@@ -1,4 +1,4 @@
-// inputs.c - what a command reads, and that it does not write over it; see inputs.h.
+// inputs.c - what a command reads, and that it overwrites none of it; see inputs.h.
 
 #include "app/inputs.h"
 
@@ -18,7 +18,7 @@
 #include "base/symbols.h"
 #include "base/textfile.h"
 
-enum { LONGEST_PATH = 4096, MOST_LEVELS = 64, NAMED = 20 }; // NAMED: files without a text that are named
+enum { LONGEST_PATH = 4096, MOST_LEVELS = 64, NAMED = 20 }; // NAMED: most files without a text to list
 
 static lin_status add(lin_inputs *in, const char *path, const char *id, const char *speaker, lin_error *err)
 {
@@ -219,7 +219,7 @@ static lin_status add_beside(lin_inputs *in, const char *sound, const char *text
 
 typedef struct level {
     const struct level *above;
-    dev_t device; // of this folder, to see where a link leads back to
+    dev_t device; // of this folder, to detect links to a folder above
     ino_t inode;
     int depth;
 } level;
@@ -241,8 +241,7 @@ static int is_shown(const struct dirent *entry) { return entry->d_name[0] != '.'
 
 static int by_name(const struct dirent **a, const struct dirent **b) { return strcmp((*a)->d_name, (*b)->d_name); }
 
-// The name with this stem and the first possible of these endings, or NULL. Names are sorted, so those with the same stem are
-// adjacent.
+// The name with this stem and the first of these endings that exists, or NULL. Names are sorted: equal stems are adjacent.
 static const char *beside(const names *list, const char *name, const char *const *ends)
 {
     const size_t n = stem(name);
@@ -318,7 +317,7 @@ static lin_status walk_folder(const walk *w, const char *folder, const level *ab
     return status;
 }
 
-// A file beside this one with another ending (as usually written, in lower or upper case): its path in `found`.
+// Finds the file beside this one with another ending (as listed, in lower or in upper case): its path in `found`.
 static int look_beside(const char *path, const char *const *ends, char found[LONGEST_PATH])
 {
     const size_t n = place_stem(path);
@@ -391,7 +390,7 @@ void lin_corpus_free(lin_corpus *c)
 
 /* ---- names of results ------------------------------------------------------------------------------------------------------ */
 
-// "/a/./b//../c" becomes "/a/c": empty parts and "." vanish, ".." takes its folder with it. In place; the path begins with '/'.
+// "/a/./b//../c" becomes "/a/c": drops empty parts and ".", and each ".." with its folder. In place; the path begins with '/'.
 static void simplify(char *path)
 {
     char *to = path;
@@ -521,7 +520,7 @@ static lin_status name_all(lin_inputs *in, const char *here, const char *root, c
 lin_status lin_inputs_name_results(lin_inputs *in, const char *root, lin_error *err)
 {
     char here[PATH_MAX];
-    if (!getcwd(here, sizeof here)) here[0] = 0; // relative paths still differ
+    if (!getcwd(here, sizeof here)) here[0] = 0; // relative paths still differ from each other
     char **full = lin_calloc((size_t)in->n, sizeof *full);
     if (!full) return lin_no_memory(err, "the names of results", (size_t)in->n * sizeof *full);
     lin_status status = name_all(in, here, root, full, err);
@@ -532,7 +531,7 @@ lin_status lin_inputs_name_results(lin_inputs *in, const char *root, lin_error *
 
 /* ---- no output is an input, or written twice ------------------------------------------------------------------------------- */
 
-// "device number" of each input and result. Devices, pipes and missing files cannot be lost and are not in the set.
+// "device inode" of each input and result. Devices, pipes and missing files cannot be overwritten and are not in the set.
 static lin_symbols known;
 
 static size_t identify(const struct stat *st, char text[64])

@@ -46,7 +46,7 @@ typedef struct lin_data_values {
 
 typedef struct lin_input {
     const char *path;
-    lin_cut cut;       /* the same path, and what of it: a part, a channel; whether it is a command */
+    lin_cut cut;       /* the same path, and its part and channel; whether it is a command */
     const char *id;      /* of the utterance: from the data directory, else the file's name without folder and extension */
     const char *speaker; /* "" if unknown */
     const char *name;    /* of its results below --output-dir, without extension: "x/my talk"; NULL until they are named */
@@ -62,7 +62,7 @@ typedef struct lin_inputs {
     char **owned;
     int n_owned, owned_capacity;
     lin_datadir *dir;
-    int first_of_data, end_of_data; /* the items that are its utterances */
+    int first_of_data, end_of_data; /* the items that are utterances of dir */
 } lin_inputs;
 
 /* Each adds to the list; it must be zeroed before. All is released by lin_inputs_free, also after a failure. */
@@ -72,18 +72,18 @@ lin_status lin_inputs_add_list(lin_inputs *inputs, const char *list_path, lin_er
 /* The values of LIN_DATA_ROWS. LIN_INVALID if it has parts and --start or --end are given (part), or channels and --channel. */
 lin_status lin_inputs_add_data(lin_inputs *inputs, const lin_data_values *data, const lin_part *part, int channel,
                                lin_error *err);
-/* Takes over a string of lin_alloc, which lives as long as the list. NULL: text was NULL, or memory is short. */
+/* Takes ownership of a string from lin_alloc until the list is freed. NULL: text was NULL, or memory is short. */
 char *lin_inputs_own(lin_inputs *inputs, char *text);
 void lin_inputs_free(lin_inputs *inputs);
 
-/* What a session reads of an input. channel and part: of the options, for inputs that have none of their own. */
+/* The sound of an input, for a session. channel and part: of the options, for inputs that have none of their own. */
 lin_sound lin_input_sound(const lin_input *input, const lin_pcm_format *raw, int channel, lin_part part);
-/* Complains about it: with its path, of a part with its id. */
+/* Complains about an input by its path, or by its id if it is a part. */
 void lin_complain_of_input(const lin_input *input, const char *message);
 
 /* Whether there are inputs, and all of them are done. */
 int lin_inputs_all_done(const lin_inputs *inputs);
-/* For summaries: ", 2 failed, 1 incomplete, 7 skipped (done before)", or less. */
+/* For summaries: ", 2 failed, 1 incomplete, 7 skipped (done before)", without those that are 0. */
 const char *lin_inputs_note(const lin_inputs *inputs, int n_failed, int n_incomplete, char *text, size_t capacity);
 
 /* lin_speakers_measure over all inputs; the names stay those of the inputs. */
@@ -102,7 +102,7 @@ void lin_make_id(char *id);
  *   corpus/anna/one.wav   corpus/anna/one.lab
  *   corpus/ben/two.flac   corpus/ben/two.TextGrid
  */
-typedef struct lin_corpus { /* what lacks the other; zeroed before */
+typedef struct lin_corpus { /* sounds without a text and texts without a sound; zeroed before */
     int without_text, without_sound;
     lin_buffer no_text, no_sound; /* paths, each with its NUL */
 } lin_corpus;
@@ -122,7 +122,7 @@ void lin_corpus_report(const lin_corpus *corpus);
 
 void lin_corpus_free(lin_corpus *corpus);
 
-/* By the end of the name, whatever its case: is this a sound, or a text (.lab, .txt, .TextGrid)? */
+/* By the extension, in any case: is this a sound, or a text (.lab, .txt, .TextGrid)? */
 int lin_corpus_is_sound(const char *path);
 int lin_corpus_is_text(const char *path);
 int lin_corpus_is_textgrid(const char *path);
@@ -146,16 +146,16 @@ lin_status lin_inputs_check_names(const lin_inputs *inputs, lin_error *err);
 
 /*
  * The set of files that a command reads, by device and inode, so that symlinks and hard links are the same file. lin_run_command
- * compares the options and operands of every command before it runs; a command that finds more inputs (lists, data directories)
- * adds them, and so it does with each result (app/results.c), which no other input may then have. The set lives until
+ * compares the options and operands of every command before it runs. A command that finds more inputs (lists, data directories)
+ * adds them, and each result that it writes (app/results.c), so that no other input overwrites it. The set lives until
  * lin_guard_free.
  *
  *   lin_guard_reads("talk.flac", &err);
  *   lin_guard_writes("talk.srt", &err);       // LIN_INVALID: it is one of them
  */
 
-/* Compares every option marked with `writes` with every file that is named by other options, by operands, or by default (model,
- * lexicon, letter-to-sound rules, language model), and with each other. LIN_INVALID: a message with the file and what to do. */
+/* Compares the options marked `writes` with each other and with all files named by other options, by operands, or by default
+ * (model, lexicon, letter-to-sound rules, language model). LIN_INVALID: a message with the file and what to do. */
 lin_status lin_guard_command(const lin_parsed *parsed, lin_error *err);
 
 /* A file, or the lists in a data directory. NULL and "-" are allowed. LIN_NO_MEMORY. */
@@ -167,7 +167,7 @@ void lin_guard_free(void);
 /* ---- files that change ----------------------------------------------------------------------------------------------------- */
 
 /*
- * Whether one of some files has been written since it was read, for a program that polls.
+ * Whether any of a set of files has been written since it was read, for a program that polls.
  *
  *   lin_watch watch = {0};
  *   lin_watch_add(&watch, "phrases", &err);                      // before it is read for the first time

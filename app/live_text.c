@@ -31,7 +31,7 @@ lin_status lin_live_put_text(lin_buffer *out, const lin_live_words *words, const
                              lin_error *err)
 {
     LIN_TRY(put_line(out, words, NULL, result, err));
-    // A line, whose end goes; an incomplete word stands as one outside the lexicon does, in brackets.
+    // Removes the line end. An incomplete word is in brackets, like one outside the lexicon.
     const int open = incomplete && out->n > 1 && out->data[out->n - 2] == ']';
     out->n -= open ? 2 : 1;
     out->data[out->n] = 0;
@@ -60,8 +60,7 @@ void lin_live_put_head(lin_buffer *out, const lin_session_view *view)
     lin_buffer_text(out, "]  ");
 }
 
-// What is settled and what is provisional as one readable text. The mark behind the last word is not known yet: it would come and
-// go with every word.
+// Settled and provisional words as one readable text, without a mark after the last word: it would come and go with every word.
 static lin_status put_growing(lin_live_texts *t, const lin_live_words *words, const lin_session_view *view, lin_error *err)
 {
     LIN_TRY(lin_result_begin(&t->whole, "", NULL, 1, err));
@@ -106,7 +105,7 @@ static void put_alternatives(lin_buffer *out, const lin_live_words *words, const
     for (int i = 0; i < result->n_alternatives; i++) {
         const lin_result *r = &result->alternatives[i];
         lin_buffer_clear(&text);
-        if (lin_live_put_text(&text, words, r, 0, NULL) != LIN_OK) text.failed = 1; // memory, or the result had been refused
+        if (lin_live_put_text(&text, words, r, 0, NULL) != LIN_OK) text.failed = 1; // no memory, or lin_write refused it
         if (text.failed) break;
         lin_buffer_json_format(out, i ? ",{'text':%s" : "{'text':%s", text.data);
         lin_put_phones(r, 0, "phones", &o, 1, out);

@@ -17,9 +17,9 @@
 typedef struct lin_live_words {
     const lin_phones *phones;
     int ipa;
-    const lin_punctuation *readable; /* of the final form of words; NULL: they stay plain */
-    const lin_g2p_rules *speller;    /* of words outside the lexicon in it; NULL: "[...]" */
-    double least;                    /* words of less confidence are "[...]" in it */
+    const lin_punctuation *readable; /* makes final words readable text; NULL: they stay plain */
+    const lin_g2p_rules *speller;    /* spells words outside the lexicon in readable text; NULL: "[...]" */
+    double least;                    /* words of less confidence are "[...]" in readable text */
     int partial_phones; /* JSON of a growing utterance has new_phones and partial_phones too */
 } lin_live_words;
 
@@ -29,7 +29,7 @@ lin_writer_options lin_live_writer_options(const lin_live_words *words, const li
 /* The text of a buffer to which nothing may have been appended. */
 static inline const char *lin_text_of(const lin_buffer *buffer) { return buffer->data ? buffer->data : ""; }
 
-/* What happened in all. */
+/* Totals of a session. */
 typedef struct lin_live_stats {
     double seconds; /* of sound, silence before the first sample left out */
     double busy_s;  /* spent on it */
@@ -55,13 +55,13 @@ lin_status lin_live_put_readable(lin_buffer *out, const lin_live_words *words, c
 /* "0:01.2", "1:02:03.4" */
 void lin_live_put_time(lin_buffer *out, double seconds);
 
-/* "[0:01.2 - 0:03.4]  ", the second time left out while it is not known. */
+/* "[0:01.2 - 0:03.4]  ", without the second time while it is unknown. */
 void lin_live_put_head(lin_buffer *out, const lin_session_view *view);
 
-/* The texts of a view, in room that is used again; zeroed before the first. */
+/* The texts of a view; zeroed before the first, memory is reused. */
 typedef struct lin_live_texts {
     lin_buffer settled, open; /* what lin_live_put_text makes of the view's results */
-    lin_buffer readable;      /* of one that has ended what lin_live_put_readable makes, of a growing one its text so far */
+    lin_buffer readable;      /* of a final view: by lin_live_put_readable; of a growing one: its text so far */
     int has_readable;
     lin_result whole;
 } lin_live_texts;
@@ -77,7 +77,7 @@ void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_s
                        double latency_s);
 
 void lin_live_put_begin(lin_buffer *out, const char *source, const lin_recognizer *r, int rate_hz, int channels);
-/* The phrases were read again; or were not, and why: a message. */
+/* The phrases were read again; message: why they could not be, or "". */
 void lin_live_put_context(lin_buffer *out, int n_phrases, const char *message);
 void lin_live_put_lost(lin_buffer *out, const lin_microphone_report *report, int rate_hz);
 /* reason: "interrupted", "ended" or "failed", and then a message, else "". */
@@ -91,11 +91,11 @@ void lin_live_put_stats(lin_buffer *out, const lin_live_stats *stats);
 /* ---- text that only grows -------------------------------------------------------------------------------------------------- */
 
 /*
- * Of results as they settle, with capitals and marks where words are readable. linnet serve sends what is new of it.
+ * The text of results as they settle, with capitals and marks if words are readable. linnet serve sends what was added.
  *
  *   lin_settling s = {0};
  *   lin_settling_begin(&s, &words);
- *   lin_settling_add(&s, &words, &more, 0, &err);        // as often as there is more: s.text has grown
+ *   lin_settling_add(&s, &words, &more, 0, &err);        // for each new result: s.text has grown
  *   lin_settling_add(&s, &words, &rest, 1, &err);        // the text ends: all of it is there
  *   lin_settling_free(&s);
  *
@@ -111,7 +111,7 @@ void lin_settling_begin(lin_settling *settling, const lin_live_words *words);
 /* Errors of lin_write. */
 lin_status lin_settling_add(lin_settling *settling, const lin_live_words *words, const lin_result *more, int is_end,
                             lin_error *err);
-/* Drops the text behind its first n bytes, where an utterance began that is now another one (a second pass). */
+/* Cuts the text to its first n bytes, where an utterance began that a second pass now replaces. */
 void lin_settling_back(lin_settling *settling, const lin_live_words *words, size_t n);
 void lin_settling_free(lin_settling *settling);
 

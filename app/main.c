@@ -1,4 +1,4 @@
-// main.c - the program: finds the command, runs it. Or, started by itself, reads a file for another process
+// main.c - the program: finds a command and runs it, or, as a child of another linnet, decodes a file for it
 // (frontend/processes.h).
 
 #include <errno.h>
@@ -66,10 +66,10 @@ static void watch_signals(void)
 
 /* ---- a process that reads a file for another one --------------------------------------------------------------------------- */
 
-// As many frames at once as frontend/source.c reads: behind damage, libsndfile goes on with FLAC in short reads only.
+// Reads as many frames at once as frontend/source.c: after damage in FLAC, libsndfile continues only in short reads.
 enum { SAMPLES = 1 << 14, FRAMES = LIN_SOURCE_BLOCK };
 
-// Without the checks at exit: a sanitizer's search for lost memory needs calls that the sandbox refuses.
+// No exit handlers: a sanitizer's leak check needs system calls that the sandbox refuses.
 static _Noreturn void end(int status) { _exit(status); }
 
 static void send(int fd, const void *bytes, size_t n)
@@ -101,7 +101,7 @@ static void report_warning(const lin_audio_format *info)
     if (info->warning[0]) report("%s %s", info->incomplete ? "missing" : "warning", info->warning);
 }
 
-// The first process of a namespace gets only the signals that it handles.
+// SIGXCPU needs a handler: the first process of a PID namespace gets only signals that it handles.
 static void take_too_long(int number)
 {
     static const char line[] = LIN_ISOLATE_TOO_LONG "\n";

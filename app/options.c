@@ -73,8 +73,8 @@ const char *lin_nearest_option(const lin_command *command, const char *name)
 
 #define UNEXPECTED "an argument" // no option can have this name
 
-// What users of other programs try, and names that linnet had. needs: the option that a command must have for the hint to hold,
-// NULL: any command. A hint that begins with a dash is an option, any other a sentence. The first one that holds is given.
+// Names from other programs and former names of linnet's options. needs: the option that a command must have for the hint to
+// apply, NULL: none. A hint that begins with a dash is an option, any other a sentence. The first that applies is given.
 static const struct hint {
     const char *names, *needs, *text;
 } hints[] = {
@@ -165,7 +165,7 @@ static lin_status own(lin_parsed *p, void *block, lin_error *err)
     return LIN_OK;
 }
 
-// Grows a list whose block is in p->owned: the old block stays there until the end, lists are short.
+// Grows a list whose block is in p->owned; the old block is freed with p, because lists are short.
 static lin_status append(lin_parsed *p, lin_list *list, const char *item, lin_error *err)
 {
     size_t bytes = ((size_t)list->count + 1) * sizeof(char *);
@@ -216,7 +216,7 @@ static lin_status parse_number(const lin_option *o, const char *label, const cha
     if (*end || isspace((unsigned char)buffer[0]) || isnan(v) || (whole && v != floor(v))) {
         return lin_fail(err, LIN_INVALID, "%s needs %s, not '%s'", label, kind, buffer);
     }
-    if ((v < o->min || v > o->max) && text != o->bare) { // which may be outside
+    if ((v < o->min || v > o->max) && text != o->bare) { // bare may be outside the range
         return lin_fail(err, LIN_INVALID, "%s must be between %.15g and %.15g, not %s", label, o->min, o->max, buffer);
     }
     *out = v;
@@ -335,7 +335,7 @@ static lin_status set_value(lin_parsed *p, int row, const char *label, const cha
         char *copy = lin_strdup(text);
         if (!copy) return lin_no_memory(err, "options", strlen(text) + 1);
         LIN_TRY(own(p, copy, err));
-        // The command line replaces the list of the file, and the file that of the defaults.
+        // A list from the command line replaces the file's, and the file's replaces the default.
         if (o->type == LIN_OPTION_FILES && p->from[row] < from) *(lin_list *)value = (lin_list){NULL, 0};
         if (o->type == LIN_OPTION_FILES) LIN_TRY(append(p, value, copy, err));
         else *(const char **)value = copy;

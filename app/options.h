@@ -61,7 +61,7 @@ typedef struct lin_option {
     const char *value;   /* the value's name in --help: "HZ"; NULL: by type */
     const char *help;    /* one or two sentences, no full stop at the end */
     const char *updates; /* of a FILE that is written: the option whose file it may be, read before; or NULL */
-    const char *bare;    /* INT: the value of --name alone; another follows only by --name=N. NULL: it needs one */
+    const char *bare;    /* INT: the value of --name alone; another one only as --name=N. NULL: a value is required */
     const char *under;   /* the SETTINGS option that sets this row, "tune"; NULL: an option of its own. In configuration files
                           * both are names of their own */
 } lin_option;
@@ -115,8 +115,8 @@ typedef struct lin_parsed {
     int help;             /* 0, or LIN_HELP_TEXT, ...: it was given, nothing else was checked */
     const char *settings; /* LIN_HELP_SETTINGS: of this option */
     unsigned char from[LIN_MAX_OPTIONS]; /* by row of the table */
-    int line;                            /* of the configuration file that is read, from 1 */
-    int lines[LIN_MAX_OPTIONS];          /* by row: where that file has it; 0: it has not */
+    int line;                            /* of the configuration file being read, from 1 */
+    int lines[LIN_MAX_OPTIONS];          /* by row: its line in that file; 0: none */
     void **owned;
     int n_owned, owned_capacity;
 } lin_parsed;
@@ -131,14 +131,14 @@ lin_status lin_options_begin(const lin_command *command, void *values, lin_parse
 lin_status lin_options_command_line(lin_parsed *parsed, int argc, char **argv, lin_error *err);
 
 /* Reads a configuration from memory (any bytes); `name` is used in messages: "train.conf:7: ...". LIN_FORMAT for a line that is
- * not `name = value`, LIN_INVALID for a bad name or value, or a name that is given twice, but for that of a list. */
+ * not `name = value`, LIN_INVALID for a bad name or value, or a name given twice, unless it is that of a list. */
 lin_status lin_options_conf(lin_parsed *parsed, const char *text, size_t size, const char *name, lin_error *err);
 lin_status lin_options_conf_file(lin_parsed *parsed, const char *path, lin_error *err);
 
-/* One option by its name, which there is, as the command line sets it. */
+/* Sets one option as the command line does; an option of this name must exist. */
 lin_status lin_options_set(lin_parsed *parsed, const char *name, const char *text, lin_error *err);
 
-/* Required options and the number of operands. */
+/* Checks required options and the number of operands. */
 lin_status lin_options_finish(lin_parsed *parsed, lin_error *err);
 
 /* The values with at least this source as a configuration file that reads back to the same values; LIN_FROM_DEFAULT: all. The
@@ -168,7 +168,7 @@ const char *lin_doc_folder(void);
 /* A text with `folder` in place of "docs" in every "docs/x"; released with lin_free, NULL if memory is short. */
 char *lin_help_with_docs(const char *text, const char *folder);
 
-/* all: with the options of experts, last; else they are counted. */
+/* all: with the options of experts, last; else only their number. */
 void lin_help_command(FILE *out, const lin_command *command, int all);
 void lin_help_settings(FILE *out, const lin_command *command, const char *settings);
 void lin_help_program(FILE *out, const lin_command *const *commands);
@@ -176,7 +176,8 @@ void lin_help_program(FILE *out, const lin_command *const *commands);
 void lin_man_command(FILE *out, const lin_command *command, const char *docs);
 /* shell: "bash", "zsh" or "fish"; LIN_INVALID for another. */
 lin_status lin_completion(FILE *out, const char *shell, lin_error *err);
-/* What the last of the words behind "linnet" may become: a line each, with what it is behind a tab; ":files", ":folders". */
+/* Prints the completions of the last of the words after "linnet": one per line, its description after a tab; or ":files",
+* ":folders". */
 void lin_complete(FILE *out, const lin_command *const *commands, const char *const *words, int n);
 
 #endif

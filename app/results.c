@@ -104,7 +104,7 @@ static int given(const lin_parsed *parsed, const char *under, const char *name)
     return row >= 0 && strcmp(has ? has : "", under) == 0 && parsed->from[row] != LIN_FROM_DEFAULT;
 }
 
-// Refuses options that say how another format looks than those that are written.
+// Refuses layout options of formats that are not written.
 static int check_layout(const lin_results *r, const lin_parsed *parsed, const lin_results_values *v)
 {
     const int both = r->how.unit == LIN_UNIT_BOTH;
@@ -190,7 +190,7 @@ lin_status lin_results_make_readable(lin_results *r, const lin_phones *phones, d
     return LIN_OK;
 }
 
-// channel: of one lane of several; 0: of all
+// channel: of one lane; 0: of all lanes
 static lin_status name_file(const lin_results *r, const lin_writer *writer, const char *name, int channel,
                             char path[LONGEST_PATH], lin_error *err)
 {
@@ -232,7 +232,7 @@ static int is_newer(const char *path, const lin_input *input)
     return 1;
 }
 
-// 0: not known, such as of a command, a pipe or samples without a header.
+// 0: unknown, for a command, a pipe or headerless samples.
 static int count_channels(const char *path)
 {
     struct stat st;
@@ -243,7 +243,7 @@ static int count_channels(const char *path)
     return n;
 }
 
-// Whether a result is done and no other input's; then, claimed, it is this one's.
+// Whether a result is done and not claimed by another input; claim: claims it for this one.
 static int has(const lin_results *r, const lin_writer *writer, const lin_input *input, int channel, int claim)
 {
     char path[LONGEST_PATH];
@@ -387,7 +387,7 @@ static lin_status note_id(lin_results *r, const char *id, lin_error *err)
     if (!lin_list_has("trn ctm ", r->writers[0]->name)) return LIN_OK;
     LIN_TRY(lin_symbols_add(&r->ids, id, strlen(id), &index, err));
     if (r->ids.n == before && !r->is_twice++)
-        lin_complain("two results are called %s; scoring tools will not take them", id);
+        lin_complain("two results are called %s; scoring tools will reject them", id);
     return LIN_OK;
 }
 
@@ -395,7 +395,7 @@ lin_status lin_results_put(lin_results *r, const lin_input *input, const lin_res
 {
     lin_status status = LIN_OK;
     lin_writer_options how = r->how;
-    const int whole = r->part.start_s <= 0 && isinf(r->part.end_s); // of what the list describes
+    const int whole = r->part.start_s <= 0 && isinf(r->part.end_s); // no --start, no --end
     const lin_part part = whole ? input->cut.part : r->part;
     const lin_writer_source source = {.record = whole ? input->record : NULL,
                                       .path = input->path,
@@ -431,7 +431,7 @@ int lin_results_can_flow(const lin_results *r)
     return can && !r->values->output_dir;
 }
 
-// Readable text comes a few words later than plain words: what is certain is written.
+// Readable text lags plain words by a few words: only what is certain is written.
 static lin_status put_readable(lin_results *r, const lin_result *more, int is_end, lin_error *err)
 {
     lin_status status = LIN_OK;
@@ -597,7 +597,7 @@ lin_status lin_turns_write(const lin_turns *turns, const lin_writer *writer, con
         const lin_turn *turn = &turns->items[i];
         lin_writer_options own = *how;
         lin_writer_source source = how->source ? *how->source : (lin_writer_source){0};
-        source.record = NULL; // of which one utterance is one line
+        source.record = NULL; // a manifest's line is a whole utterance
         source.text = NULL;
         source.start_s = turn->start_s;
         source.duration_s = turn->end_s - turn->start_s;
@@ -657,7 +657,7 @@ lin_status lin_bulk_begin(lin_bulk *b, int lanes, lin_error *err)
     return name_results(&b->results, &b->inputs, lanes, err);
 }
 
-// More inputs than threads: a thread for each input. Fewer: several threads share the work inside an input.
+// At least as many inputs as threads: each thread takes whole inputs. Fewer: several threads share the work inside an input.
 lin_status lin_bulk_threads(lin_bulk *b, size_t slot_bytes, size_t thread_bytes, lin_error *err)
 {
     const int cores = lin_ordered_threads(b->jobs, 1024), n = lin_ordered_threads(b->jobs, b->inputs.n);
@@ -723,7 +723,7 @@ lin_status lin_bulk_run(lin_bulk *b, lin_error *err)
 int lin_bulk_end(const lin_bulk *b, lin_status status, const lin_error *err)
 {
     const double wall = lin_now() - b->progress.begun;
-    char note[128], speed[64] = ""; // none if all was skipped
+    char note[128], speed[64] = ""; // empty if all were skipped
     if (status != LIN_OK) return lin_give_up(err);
     lin_inputs_note(&b->inputs, b->n_failed, b->n_incomplete, note, sizeof note);
     if (b->seconds > 0 && wall > 0)

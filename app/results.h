@@ -31,7 +31,7 @@ typedef struct lin_results_values {
     const char *format, *output, *output_dir, *input_root;
     int unit, ids, ipa, skip_done, word_times, times, paragraphs, columns;
     double cue_min_s, cue_max_s;
-    lin_cue_options cues; /* without those times */
+    lin_cue_options cues; /* but for cue_min_s and cue_max_s */
 } lin_results_values;
 
 #define LIN_RESULTS_ROWS(owner, field)                                                                                           \
@@ -86,8 +86,8 @@ typedef struct lin_results_values {
 /* ---- turns ----------------------------------------------------------------------------------------------------------------- */
 
 /*
- * What several speakers say, each on a channel, as one transcript: their turns in the order of time. A turn goes on over pauses
- * of up to 2 s in which no one else speaks; where speakers interrupt each other, at pauses of 0.5 s.
+ * What several speakers say, each on a channel, as one transcript: their turns in the order of time. A turn continues over pauses
+ * of up to 2 s in which nobody else speaks; where speakers interrupt each other, it ends at a pause of 0.5 s.
  *
  *   lin_turns turns = {0};                                       // reused
  *   lin_turns_make(&turns, results, n, &err);
@@ -113,7 +113,7 @@ void lin_turns_free(lin_turns *turns);
 lin_status lin_turns_write(const lin_turns *turns, const lin_writer *writer, const lin_result *const *list, int n,
                            const lin_writer_options *how, lin_buffer *out, lin_error *err);
 
-/* The name at this place, from 1, of a list between commas; behind its end, and without a list (NULL), `other` and the number. */
+/* The name with this number, from 1, in a comma-separated list; if there is none (or no list, NULL): `other` and the number. */
 const char *lin_speaker_name(const char *names, int number, const char *other, char *name, size_t capacity);
 
 /* What each speaker says that --diarize found in `all`, under the name in the list or as S1, S2, ...: replaces the first *n of
@@ -138,8 +138,8 @@ typedef struct lin_results {
     lin_writer_layout layout;     /* likewise */
     lin_turns turns; /* room for lin_results_put */
     lin_symbols ids; /* of the one stream, where it is scored */
-    int is_twice;    /* one of them was there before */
-    int by_turns; /* so many results of an input, or more, are speakers, whose turns are put in the order of time; 0: not */
+    int is_twice;    /* an id came twice */
+    int by_turns; /* an input with at least so many results has speakers, written as turns in the order of time; 0: none has */
     lin_part part; /* of --start and --end, in which case no input is a part */
     int speakers; /* 1: an input has a result per speaker, all in one TextGrid; 0: a result per channel */
     int is_laid_out; /* --layout was given */
@@ -151,7 +151,7 @@ typedef struct lin_results {
 /* Selects the formats and checks the options: an exit status, LIN_EXIT_OK on success. */
 int lin_results_check(lin_results *results, const lin_parsed *parsed, const lin_results_values *values);
 
-/* After it, for commands that search: checks that the formats can hold what the options request. */
+/* Next, for commands that search: checks that the formats can hold what the options request. */
 int lin_results_check_search(const lin_results *results, const lin_parsed *parsed, const lin_decoding_values *values);
 
 /* Before lin_results_open, for commands that recognise words: these become readable text in the formats for people, if the model
@@ -170,8 +170,8 @@ lin_status lin_results_put(lin_results *results, const lin_input *input, const l
 /* 1 if pieces can be written as they are settled: one stream of text without ids, CTM, CSV or labels. */
 int lin_results_can_flow(const lin_results *results);
 
-/* Writes at once what was settled since the last call. Text and CTM allocate nothing beyond what an earlier call needed,
- * but for the spelling of words outside the lexicon in readable text. */
+/* Writes at once what was settled since the last call. Text and CTM allocate no more than an earlier call did, except to spell
+ * words outside the lexicon in readable text. */
 lin_status lin_results_flow(lin_results *results, const lin_result *more, lin_error *err);
 
 /* After the last piece; `rest` is that piece, which names the utterance if there was no other. */
@@ -220,11 +220,11 @@ struct lin_bulk {
     int jobs, quiet;
     int own_progress; /* 1: `take` and `work` show the progress */
     void *context;
-    /* An input into a slot, on one of the threads. Not LIN_OK: it has failed. */
+    /* Processes an input into a slot, on one of the threads. Not LIN_OK: the input has failed. */
     lin_status (*work)(void *context, int item, int slot, int thread, lin_error *err);
-    /* Afterwards, in the order of the inputs, on the caller's thread: with LIN_OK it writes the slot's results; LIN_INVALID then
-     * means that they cannot be written, which is reported and counted, and any other failure ends it all. With the status of
-     * a work that failed or was interrupted what it returns is ignored. It adds to seconds and n_incomplete. */
+    /* Then called in the order of the inputs, on the caller's thread, with the status of `work`. LIN_OK: it writes the slot's
+     * results; if it returns LIN_INVALID they cannot be written, which is reported and counted; any other failure ends the run.
+     * After failed or interrupted work its return value is ignored. It adds to seconds and n_incomplete. */
     lin_status (*take)(void *context, int item, int slot, lin_status status, lin_error *err);
     lin_inputs inputs;
     lin_results results;
@@ -232,22 +232,22 @@ struct lin_bulk {
     int n_done, n_failed, n_incomplete;
     double seconds; /* of sound, done so far */
     int n_threads, n_slots;
-    int cores_each; /* that a thread may use inside: more than 1 where there are fewer inputs than cores */
+    int cores_each; /* cores for the work inside a thread: more than 1 if there are fewer inputs than cores */
     /* ---- its own ----------------------------------------------------------------------------------------------------------- */
     lin_bulk_outcome *outcomes; /* [n_slots] */
     char *slots, *threads;
     size_t slot_bytes, thread_bytes;
 };
 
-/* Names the results and, with --skip-done, marks those that are done; the clock begins. */
+/* Names the results and, with --skip-done, marks those that are done; starts the clock. */
 lin_status lin_bulk_begin(lin_bulk *bulk, int lanes, lin_error *err);
 
-/* Room for what each slot and each thread keeps, zeroed. */
+/* Allocates the memory of each slot and each thread, zeroed. */
 lin_status lin_bulk_threads(lin_bulk *bulk, size_t slot_bytes, size_t thread_bytes, lin_error *err);
 void *lin_bulk_slot(const lin_bulk *bulk, int slot);
 void *lin_bulk_thread(const lin_bulk *bulk, int thread);
 
-/* Does all inputs that are not done, after lin_results_open; closes the results. LIN_STOPPED after an interrupt. */
+/* After lin_results_open: processes all inputs that are not done, and closes the results. LIN_STOPPED after an interrupt. */
 lin_status lin_bulk_run(lin_bulk *bulk, lin_error *err);
 
 /* Complains about `status`, or writes the summary. The exit status of the command. */

@@ -121,7 +121,7 @@ int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v, int phr
                                            "show", "min-confidence", NULL},
                              *const of_pronunciation[] = {"lexicon", "add-lexicon", "g2p", NULL},
                              *const of_beams[] = {"beam-score", "beam-labels", "skip-blank", "bonus", NULL};
-    // --no-readable is true of phonemes
+    // --no-readable holds for phonemes anyway: it is no error
     int wrong = v->words ? LIN_EXIT_OK : refuse_given(parsed, of_words + !v->readable, "--words");
     if (wrong == LIN_EXIT_OK && lin_decoding_kind(v) == LIN_SEARCH_GREEDY) {
         wrong = refuse_given(parsed, of_beams, "--beam or --words");
@@ -224,7 +224,7 @@ lin_status lin_input_part(const lin_parsed *parsed, const lin_input_values *valu
 {
     struct stat st;
     const int n = is_described(values) && !values->raw ? parsed->operands.count : 0;
-    int files = 0; // that --rate, --channels and --encoding do not describe
+    int files = 0; // regular files, which --rate, --channels and --encoding do not describe
     while (files < n && stat(parsed->operands.items[files], &st) == 0 && S_ISREG(st.st_mode)) files++;
     if (n && files == n)
         return lin_fail(err, LIN_INVALID, "--rate, --channels and --encoding have no effect on a file with a header; add --raw "

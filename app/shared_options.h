@@ -80,12 +80,12 @@ static inline lin_precision lin_model_precision(const lin_model_values *values)
      .help = "Decode each finished utterance again with this model, such as offline, the installed model that reads whole "      \
              "utterances. The final result has fewer errors and comes a little later"}
 
-/* Of commands that hear whole utterances, in the values of decoding. */
+/* Of commands that can decode whole utterances, in the values of decoding. */
 #define LIN_COMBINE_ROW(owner, field)                                                                                            \
     {.name = "combine", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.combine), .value = "MODEL",                         \
      .choices = "default|offline|small", .expert = 1,                                                                            \
-     .help = "This model, such as default, scores the sound of the best hypotheses too: a twentieth fewer word errors. It is "   \
-             "for utterances that are heard whole, by a model that cannot stream or by a second pass"}
+     .help = "This model, such as default, scores the sound of the best hypotheses too: a twentieth fewer word errors. It "      \
+             "needs whole utterances, which a model that cannot stream or a second pass decodes"}
 
 /* as: the options that it stands for. */
 #define LIN_BEST_ROW(at_value, as)                                                                                               \
@@ -93,8 +93,8 @@ static inline lin_precision lin_model_precision(const lin_model_values *values)
      .help = "Fewest errors: a quarter fewer word errors, for about twice the processor time. Final results come at the end of " \
              "an utterance. Stands for " as ", and with --words for --rescore words"}
 
-/* Fills in what --best stands for, if it was given, and what was not given: the model of whole utterances, or of live streams the
- * second pass (second_pass not NULL). */
+/* If --best was given, sets the options that it stands for and that were not given: the model, or with live streams (second_pass
+ * not NULL) the second pass. */
 void lin_choose_best(lin_model_values *model, lin_decoding_values *decoding, const char **second_pass);
 
 /* What --model and --offline name. LIN_INVALID if both are given. */
@@ -104,7 +104,7 @@ lin_status lin_model_named(const lin_model_values *values, const char **name, li
 lin_status lin_open_recognizer(lin_recognizer *recognizer, const char *model, const char *device, lin_precision precision,
                                lin_error *err);
 
-/* What live streams are recognised by, and how their results are written; zeroed before. */
+/* What live streams are recognised with, and how their results are written; zeroed before. */
 typedef struct lin_live_models {
     lin_recognizer recognizer, second, combined; /* second, combined: of --second-pass and --combine */
     lin_decoding decoding;
@@ -120,7 +120,7 @@ void lin_live_models_close(lin_live_models *models);
 
 /* ---- pronunciations -------------------------------------------------------------------------------------------------------- */
 
-/* Of commands that read what is installed of a language; lin_run_command chooses it. */
+/* Of commands that read the installed files of a language; lin_run_command chooses it. */
 #define LIN_LANGUAGE_ROW(owner, field)                                                                                           \
     {.name = "language", .type = LIN_OPTION_STRING, .at = offsetof(owner, field), .value = "CODE",                               \
      .help = "The language whose files are used where no other file is named: its code, such as en, or a folder of such files "  \
@@ -146,7 +146,7 @@ void lin_live_models_close(lin_live_models *models);
 /* more: the rest of its help, " ..." or "". */
 #define LIN_ADD_LEXICON_ROW(owner, field, more)                                                                                  \
     {.name = "add-lexicon", .type = LIN_OPTION_FILE, .at = offsetof(owner, field), .value = "WORDS",                             \
-     .help = "Words that extend the lexicon, in its format; a word alone in its line gets the pronunciation that rules find" more}
+     .help = "Words that extend the lexicon, in its format; a word alone on its line is pronounced by the rules" more}
 
 #define LIN_NUMBERS_ROW(owner, field)                                                                                            \
     {.name = "numbers", .type = LIN_OPTION_STRING, .at = offsetof(owner, field), .value = "RULES",                               \
@@ -173,7 +173,7 @@ void lin_live_models_close(lin_live_models *models);
              "found, and P is 0.25 if not given"},                                                                               \
     LIN_DICTIONARY_ROW(owner, field.lexicon),                                                                                    \
     LIN_ADD_LEXICON_ROW(owner, field.add_lexicon,                                                                                \
-                        ". They can be recognised though the language model lacks them, as its <unk>"),                          \
+                        ". The language model scores those that it lacks as its <unk>"),                                         \
     LIN_G2P_ROW(owner, field.g2p),                                                                                               \
     {.name = "lm", .expert = 1, .type = LIN_OPTION_FILE, .at = offsetof(owner, field.lm),                                        \
      .help = "Language model, of phonemes or with --words of words: ARPA, plain or gzip, or packed by linnet ngram; a file, "    \
@@ -190,11 +190,10 @@ void lin_live_models_close(lin_live_models *models);
      .expert = 1,                                                                                                                \
      .help = "Number of hypotheses that the search keeps. 0 is greedy decoding, which takes the best label of each step; it is " \
              "fastest, and the default without words, language model, phrases and alternatives. With one of these the default "  \
-             "is 16, with --words 512, or 1024 where utterances are heard whole (by a model that cannot stream, by a second "    \
-             "pass)"},                                                                                                           \
+             "is 16, with --words 512, or 1024 for whole utterances (a model that cannot stream, a second pass)"},               \
     LIN_SETTING_ROW("tune", "beam-score", DOUBLE, offsetof(owner, field.beam_score), NULL, 0, 600, "X",                          \
         "Drop hypotheses that are worse than the best by more than this, natural logarithm; 0 drops none. If not given, 12, "    \
-        "with --words 13, or 14 where utterances are heard whole"),                                                              \
+        "with --words 13, or 14 for whole utterances"),                                                                          \
     LIN_SETTING_ROW("tune", "beam-labels", INT, offsetof(owner, field.beam_labels), NULL, 0, 65536, NULL,                        \
         "Number of labels followed per step, the most probable ones; 0: all; if not given, 20, with --words 0"),                 \
     LIN_SETTING_ROW("tune", "skip-blank", DOUBLE, offsetof(owner, field.skip_blank), NULL, 0, 1, "P",                            \
@@ -216,7 +215,7 @@ void lin_live_models_close(lin_live_models *models);
     {.name = "all-words", .under = "tune", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.all_words),                      \
      .help = "Add the words of the lexicon that the language model lacks; it treats them as <unk>"},                             \
     {.name = "tune", .expert = 1, .type = LIN_OPTION_SETTINGS,                                                                   \
-     .help = "Values of the search and of the ends of utterances, for experts"},                                                 \
+     .help = "Parameters of the search and of the ends of utterances, for experts"},                                             \
     {.name = "n-best", .letter = 'n', .type = LIN_OPTION_INT, .at = offsetof(owner, field.n_best), .text = "1", .min = 1,        \
      .expert = 1, .max = LIN_BEAM_MAX, .help = "Number of alternatives of each result, best first, in json"},                    \
     {.name = "rescore", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.rescore), .value = "MODEL",                         \
@@ -244,15 +243,15 @@ void lin_live_models_close(lin_live_models *models);
     LIN_SETTING_ROW("tune", "context-bonus", DOUBLE, offsetof(owner, field.context_bonus), "4", -1000, 1000, "X",                \
         "Bonus of a phrase without its own, natural logarithm; below 0: unlikely")
 
-/* result: what the option makes of it, as a part of a sentence; rates: of errors. */
+/* result: what the command writes, as part of a sentence; rates: a sentence on errors. */
 #define LIN_DIARIZE_ROW(owner, field, result, rates)                                                                             \
     {.name = "diarize", .type = LIN_OPTION_INT, .at = offsetof(owner, field.speakers), .min = 1, .max = LIN_SPEAKERS_MOST,       \
      .value = "N", .bare = "-1", /* LIN_SPEAKERS_UNKNOWN */                                                                      \
      .help = "Tell apart who speaks: " result " of the speakers S1, S2, ... N: how many they are, if that is known. " rates      \
              " (docs/speakers.md)"}
 
-/* Checks combinations that the table cannot check: an exit status, LIN_EXIT_OK on success. phrases_come: there can be phrases
- * without --context and --phrase, those of clients. */
+/* Checks combinations that the table cannot check: an exit status, LIN_EXIT_OK on success. phrases_come: clients may send
+ * phrases, so their options are allowed without --context and --phrase. */
 int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *values, int phrases_come);
 
 /* ---- the ends of utterances ------------------------------------------------------------------------------------------------ */
@@ -336,8 +335,8 @@ typedef struct lin_input_values {
 /* The channel: LIN_CHANNEL_MIX, LIN_CHANNEL_EACH or 0, 1, ... LIN_INVALID for other words. */
 lin_status lin_input_channel(const lin_input_values *values, int *channel, lin_error *err);
 
-/* What of each file is read: the part, and for the whole process the track. LIN_INVALID for values that are none,
- * and for a description of headerless samples where all operands are files that are read by their headers. */
+/* The part of each file to read; sets the track for the whole process. LIN_INVALID for bad values, and for a description of
+ * headerless samples if every operand is a regular file, whose header describes it. */
 lin_status lin_input_part(const lin_parsed *parsed, const lin_input_values *values, lin_part *part, lin_error *err);
 
 /* The description of headerless samples for lin_audio_open, stored in `storage`. */
@@ -348,11 +347,11 @@ const lin_pcm_format *lin_input_format(const lin_input_values *values, lin_pcm_f
 /* field: a lin_fbank_config. */
 #define LIN_FBANK_ROWS(owner, field)                                                                                             \
     {.type = LIN_OPTION_HEADING, .help = "Filterbank"},                                                                          \
-    {.name = "fbank", .type = LIN_OPTION_SETTINGS, .help = "Values of the filterbank"},                                          \
+    {.name = "fbank", .type = LIN_OPTION_SETTINGS, .help = "Parameters of the filterbank"},                                      \
     LIN_SETTING_ROW("fbank", "sample-hz", INT, offsetof(owner, field.sample_hz), "16000", 4000, 192000, "HZ",                    \
         "Sample rate that the sound is resampled to"),                                                                           \
     LIN_SETTING_ROW("fbank", "mel-bins", INT, offsetof(owner, field.mel_bins), "40", 1, 512, NULL,                               \
-        "Triangles on the mel scale"),                                                                                           \
+        "Number of mel bands"),                                                                                                  \
     LIN_SETTING_ROW("fbank", "window-ms", DOUBLE, offsetof(owner, field.window_ms), "25", 1, 1000, "MS", "Length of a window"),  \
     LIN_SETTING_ROW("fbank", "hop-ms", DOUBLE, offsetof(owner, field.hop_ms), "10", 1, 1000, "MS",                               \
         "Distance between two windows"),                                                                                         \

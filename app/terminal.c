@@ -39,7 +39,7 @@ static void write_all(int fd, const char *text, size_t n)
             if (poll(&out, 1, 1000) > 0) continue;
         }
         if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return; // the terminal is gone: results do not depend on it
+        if (written <= 0) return; // the terminal is gone; the results go on
         text += written;
         n -= (size_t)written;
     }
@@ -228,7 +228,7 @@ static void put_words(layout *l, const char *text, const char *style)
         if (l->out && l->row >= l->skip) {
             if (!styled) lin_buffer_text(l->out, style);
             styled = 1;
-            // A word longer than a row is cut: the rows are counted by us, not by the terminal.
+            // A word longer than a row becomes '~': if the terminal wrapped it, our count of rows would be wrong.
             if (columns > l->width - l->indent) lin_buffer_char(l->out, '~');
             else lin_buffer_bytes(l->out, word, n);
         }

@@ -61,7 +61,7 @@ void lin_terminal_rescue(void);
 
 /* Columns of a UTF-8 text: 0 for combining marks, 1 for everything else. */
 int lin_text_columns(const char *text, size_t n);
-/* The bytes of at most `columns` columns of a text, which may hold whole colours ("ESC[...m"). */
+/* The number of bytes in the first `columns` columns of a text; colour sequences ("ESC[...m") take no column and stay whole. */
 size_t lin_text_cut(const char *text, int columns);
 
 #endif

@@ -79,7 +79,7 @@ static const lin_option options[] = {
     {.type = LIN_OPTION_END},
 };
 
-// What could never be equal to the header of a browser, or to the address of a connection, would have no effect.
+// Refuses values that no browser's header or connection's address can equal: they would have no effect.
 static int check_names(const lin_parsed *parsed, const lin_serve_values *v)
 {
     unsigned char bytes[sizeof(struct in6_addr)];
@@ -87,7 +87,7 @@ static int check_names(const lin_parsed *parsed, const lin_serve_values *v)
     for (int i = 0; i < v->origins.count; i++) {
         const char *origin = v->origins.items[i], *rest = strstr(origin, "://");
         if ((rest && rest[3] && !strpbrk(rest + 3, "/?# ")) || !strcmp(origin, "*") || !strcmp(origin, "null")) continue;
-        return lin_misuse(parsed, "--origin must be as https://example.org, without a path, or *, not '%s'", origin);
+        return lin_misuse(parsed, "--origin must be like https://example.org, without a path, or *, not '%s'", origin);
     }
     for (int i = 0; i < v->proxies.count; i++) {
         const char *proxy = v->proxies.items[i];
@@ -106,7 +106,7 @@ static int run(lin_parsed *parsed)
     lin_choose_best(&v->model, &v->decoding, &v->second_pass);
     if (lin_endpoint_check(&v->endpoints.rules, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     if (v->decoding.combine && !v->second_pass)
-        return lin_misuse(parsed, "--combine is for utterances that are heard whole: add --second-pass offline");
+        return lin_misuse(parsed, "--combine needs whole utterances: add --second-pass offline");
     if (!v->certificate != !v->key) return lin_misuse(parsed, "--tls-cert and --tls-key belong together");
     int wrong = check_names(parsed, v);
     if (wrong == LIN_EXIT_OK) wrong = lin_decoding_check(parsed, &v->decoding, 1);

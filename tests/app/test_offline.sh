@@ -46,7 +46,7 @@ if [ -f $speech ]; then
     has "a live stream's second pass" "$("$LINNET" listen -q --plain --words --no-paced --second-pass offline --combine default --from "$tmp/s.raw" --raw)" "forward 10 met"
 fi
 
-refused "a stream has no whole utterances" 1 "--best and --combine are for utterances that are heard whole; use --offline, without --model" \
+refused "a stream has no whole utterances" 1 "--best and --combine need whole utterances; use --offline, without --model" \
     transcribe -q --best -m small "$tmp/x.wav"
 refused "listen: likewise" 2 "add --second-pass offline" listen -q --combine default --from "$tmp/x.wav"
 refused "a weight of nothing" 2 "combine-weight needs --combine" transcribe -q --offline --tune combine-weight=0.3 "$tmp/x.wav"

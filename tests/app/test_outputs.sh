@@ -371,7 +371,7 @@ is "which is not written over it" "$(cat "$tmp/lanes/stereo-2.srt")" "$(cat "$tm
 cp "$wav" "$tmp/stereo.labels.wav"
 refused "a format's file is that of another input" 1 "stereo.labels.txt is an input or the result of another one" \
     transcribe -q -f text,audacity --output-dir "$tmp/both" "$tmp/stereo.wav" "$tmp/stereo.labels.wav"
-warns "one id twice in a stream" "two results are called stereo-2; scoring tools will not take them" \
+warns "one id twice in a stream" "two results are called stereo-2; scoring tools will reject them" \
     transcribe -q --channel each -f trn "$tmp/stereo.wav" "$tmp/stereo-2.wav"
 run transcribe --skip-done --channel each -f srt,json --output-dir "$tmp/lanes" "$tmp/stereo.wav"
 has "--skip-done: channels" "$err" "1 skipped"

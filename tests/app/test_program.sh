@@ -69,7 +69,7 @@ is "--best of files" "$("$LINNET" transcribe -q -f json --words --offline --comb
 hasnt "--best is not the default" "$out" "$("$LINNET" transcribe -q -f json --words "$tmp/one.wav" | cut -c1-200)"
 run transcribe -q -f json --best "$tmp/one.wav"
 is "--best of phonemes" "$("$LINNET" transcribe -q -f json --offline --combine default "$tmp/one.wav")" "$out"
-refused "--best with a streaming model" 1 "--best and --combine are for utterances that are heard whole" transcribe --best --model default "$tmp/one.wav"
+refused "--best with a streaming model" 1 "--best and --combine need whole utterances" transcribe --best --model default "$tmp/one.wav"
 warns "listen --best: when words settle" "and settled with its utterance" listen --from "$tmp/one.wav" --no-paced --words --best
 is "--best of live sound" \
     "$("$LINNET" listen -q --from "$tmp/one.wav" --no-paced --words --second-pass offline --combine default --rescore words)" "$out"
