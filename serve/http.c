@@ -1,4 +1,4 @@
-// http.c - what is read of HTTP itself: the head of a request, and a body in chunks; see http.h.
+// http.c - heads of requests and chunked bodies; see http.h.
 
 #include "serve/http.h"
 
@@ -82,7 +82,7 @@ size_t lin_head_length(const char *bytes, size_t n)
     return 0;
 }
 
-// The value of a digit of 16; -1: it is none.
+// The value of a hexadecimal digit; -1: it is none.
 static int hex(char c)
 {
     if (c >= '0' && c <= '9') return c - '0';
@@ -106,7 +106,7 @@ static const char *find_fault(text target)
     return parameters > MOST_PARAMETERS ? "the address has too many parameters" : NULL;
 }
 
-// Splits an address in absolute form. 0: it is in another one.
+// Splits an address in absolute form. 0: it has another form.
 static int take_authority(text *target, text *authority)
 {
     const size_t n_scheme = target->n > 7 && strncasecmp(target->at, "http://", 7) == 0     ? 7
@@ -148,7 +148,7 @@ static int read_first_line(text line, passed *p, text *authority, const char **w
 
 int lin_head_read(const char *head, size_t n, char *out, size_t *n_out, const char **why)
 {
-    // Of the same spelling as in libwebsockets' table, where there is one.
+    // Spelled as in libwebsockets' table, if it has them.
     static const char *const read[] = {"origin", "authorization", "content-type", "content-length", "transfer-encoding", "expect",
                                        "connection", "sec-websocket-key", "sec-websocket-version", "sec-websocket-protocol",
                                        "x-forwarded-for", "forwarded", NULL};
@@ -196,11 +196,11 @@ size_t lin_head_refusal(int status, const char *why, char *answer)
 
 /* ---- a body in chunks ------------------------------------------------------------------------------------------------------ */
 
-enum { MOST_DIGITS = 12, MOST_EXTRA = 4096 }; // a size of 256 TB; what nobody reads
+enum { MOST_DIGITS = 12, MOST_EXTRA = 4096 }; // sizes below 256 TB; bytes of extensions and fields
 
 static lin_chunked_state expect(char c, char wanted, lin_chunked_state then) { return c == wanted ? then : LIN_CHUNKED_BAD; }
 
-// One byte that is not the body's.
+// Takes one byte outside the body's data.
 static lin_chunked_state step(lin_chunked *k, char c)
 {
     const int digit = hex(c);

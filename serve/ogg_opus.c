@@ -124,7 +124,7 @@ static lin_status read_sound(lin_ogg_opus *o, const ogg_packet *packet, float *s
 {
     const int per = OPUS_HZ / o->rate_hz; // granules of a sample
     int made = opus_decode_float(o->decoder, packet->packet, (opus_int32)packet->bytes, samples, LIN_OGG_OPUS_MOST, 0);
-    // Made-up packets, amplified by the head's gain of up to 128 dB, give any numbers.
+    // A forged packet, amplified by the header's gain of up to 128 dB, can decode to any numbers.
     const int wrong = made > 0 && lin_audio_find_bad(samples, (size_t)made) < (size_t)made;
     if (packet->bytes == 0 || made < 0 || wrong || packet->granulepos > INT64_MAX / 2)
         return lin_fail(err, LIN_FORMAT, "a packet of Opus is damaged");

@@ -2,11 +2,11 @@
  * ogg_opus.h - Opus in Ogg as it arrives (RFC 7845, RFC 3533): bytes in any pieces in, samples of one channel out.
  *
  * Pipeline: messages of a stream -> [this, over libogg and libopus] -> serve/serve_stream.c.
- * libsndfile reads such files, but not while they grow. Chained streams follow each other; several at once are refused, and so is
- * anything damaged: what carries the bytes loses none.
+ * libsndfile reads such files, but not while they grow. Chained streams are decoded one after the other; multiplexed ones are
+ * refused, and so are damaged ones, because the transport loses no bytes.
  *
  *   lin_ogg_opus_create(16000, &opus, &err);                     // LIN_UNSUPPORTED: built without libopus
- *   lin_ogg_opus_push(opus, bytes, n, &err);                     // as they come, then until it gives none:
+ *   lin_ogg_opus_push(opus, bytes, n, &err);                     // bytes as they arrive; then repeat until n is 0:
  *   lin_ogg_opus_take(opus, samples, &n, &err);                  // samples of one packet
  *   lin_ogg_opus_destroy(opus);
  *
@@ -37,12 +37,12 @@ void lin_ogg_opus_destroy(lin_ogg_opus *opus); /* NULL is allowed */
 /* LIN_NO_MEMORY. */
 lin_status lin_ogg_opus_push(lin_ogg_opus *opus, const void *bytes, size_t n, lin_error *err);
 
-/* samples [LIN_OGG_OPUS_MOST] receives the *n of the next packet, 0 if more bytes are needed. The codec's delay at the beginning
- * and what the end trims are left out; all are sound (lin_audio_find_bad). LIN_FORMAT: this is no Opus in Ogg, or damaged;
- * LIN_UNSUPPORTED: more than two channels. */
+/* samples [LIN_OGG_OPUS_MOST] receives the *n samples of the next packet; 0: more bytes are needed. Leaves out the codec's delay
+ * (pre-skip) and the samples that the last page trims; none is NaN, infinite or absurdly loud (lin_audio_find_bad). LIN_FORMAT:
+ * not Opus in Ogg, or damaged; LIN_UNSUPPORTED: more than two channels. */
 lin_status lin_ogg_opus_take(lin_ogg_opus *opus, float *samples, int *n, lin_error *err);
 
-/* 0: no headers were complete by now; what ends here was no sound. */
+/* 1 once the headers of a stream were complete. */
 int lin_ogg_opus_has_begun(const lin_ogg_opus *opus);
 
 #endif

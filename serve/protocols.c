@@ -1,5 +1,5 @@
-// protocols.c - the protocols of WebSockets, each with what its messages say and what a view of the stream becomes; see serve.h.
-// OpenAI's realtime protocol is in serve/realtime.c.
+// protocols.c - the protocols of WebSockets: how each parses messages and writes views of the stream; see serve.h. OpenAI's
+// realtime protocol is in serve/realtime.c.
 
 #include <limits.h>
 #include <math.h>
@@ -119,8 +119,7 @@ void lin_result_item_text(lin_buffer *text, const lin_live_words *words, const l
     lin_token_spell(&tokens, i, text);
 }
 
-// The text of what is settled, and of what is provisional without a last word of which only the first phones are known: that is
-// no word for other servers' clients.
+// The settled and provisional text, without a last word that is incomplete: clients of other servers expect whole words.
 static lin_status put_growing(lin_buffer *out, const lin_live_words *words, const lin_session_view *view)
 {
     LIN_TRY(lin_live_put_text(out, words, view->settled, 0, NULL));
@@ -135,10 +134,10 @@ static lin_status put_growing(lin_buffer *out, const lin_live_words *words, cons
 
 /* ---- vosk-server's --------------------------------------------------------------------------------------------------------- */
 
-// Each binary message has one answer: what is provisional, or an utterance that has ended since. The end, and a reset, have one
-// with all that was not said yet.
+// Each binary message has one answer: the provisional text, or an utterance that has ended since. The end and a reset have one
+// with all utterances that were not sent yet.
 
-// A number, or a text of one, as Python's float() and int() take both.
+// A number, or a string of one: Vosk's float() and int() in Python take both.
 static lin_status take_number_or_text(const cJSON *item, const char *name, int least, int most, int *value, lin_error *err)
 {
     char *end = NULL;
@@ -156,12 +155,12 @@ static lin_status take_vosk_config(const cJSON *config, lin_message *m, lin_erro
         const char *key = item->string;
         if (cJSON_IsNull(item)) continue;
         if (!strcmp(key, "sample_rate")) LIN_TRY(take_number_or_text(item, key, 4000, 192000, &m->rate_hz, err));
-        if (!strcmp(key, "words") && cJSON_IsString(item)) // as Python's bool(): any text but an empty one is true
+        if (!strcmp(key, "words") && cJSON_IsString(item)) // as Python's bool(): any string but an empty one is true
             m->words = *item->valuestring != 0;
         else if (!strcmp(key, "words")) LIN_TRY(take_flag(item, key, &m->words, err));
         if (!strcmp(key, "max_alternatives")) // any number: there are no more than --n-best
             LIN_TRY(take_number_or_text(item, key, 0, INT_MAX, &m->alternatives, err));
-        if (!strcmp(key, "phrase_list")) LIN_TRY(take_phrases(item, m, err)); // "[unk]" is Vosk's word for all others
+        if (!strcmp(key, "phrase_list")) LIN_TRY(take_phrases(item, m, err)); // "[unk]" stands for all other words
     }
     return LIN_OK;
 }
@@ -248,7 +247,7 @@ static int vosk_show(lin_outbox *o, const lin_session_view *view)
     return 1;
 }
 
-// The first n utterances that have ended and were not sent as one result; empty ones too.
+// Writes the first n utterances, even empty ones, that ended and were not sent yet, as one result.
 static void put_said(lin_outbox *o, int n)
 {
     lin_buffer text = {0}, items = {0}, out = {0};
@@ -320,9 +319,9 @@ static const lin_protocol vosk = {.path = "/vosk",
 
 /* ---- sherpa-onnx's --------------------------------------------------------------------------------------------------------- */
 
-// The protocol of sherpa-onnx's online WebSocket server. A client sends samples of 32-bit floats, then the text Done (any other
-// means nothing); it gets a JSON object whenever an utterance has changed, and in the end the text Done!. A token is a word with
-// the blank before it, or a phoneme; times count from start_time on.
+// The protocol of sherpa-onnx's online WebSocket server. A client sends samples as 32-bit floats, then the text Done (any other
+// text is ignored); it gets a JSON object whenever an utterance has changed, and at the end the text Done!. A token is a word
+// with the blank before it, or a phoneme; times are relative to start_time.
 
 static lin_status sherpa_parse(const char *text, size_t n, lin_message *m, lin_error *err)
 {
@@ -331,7 +330,7 @@ static lin_status sherpa_parse(const char *text, size_t n, lin_message *m, lin_e
     return LIN_OK;
 }
 
-// One of the lists, of the items of both results; a last word that goes on is left out.
+// One of the lists, over the items of both results, without a last word that is incomplete.
 static void put_list(lin_buffer *out, const char *key, const lin_live_words *words, const lin_session_view *view, int times)
 {
     const lin_result *const parts[] = {view->settled, view->provisional};
@@ -376,7 +375,7 @@ static int sherpa_show(lin_outbox *o, const lin_session_view *view)
     return 1;
 }
 
-// There is no message for failures: its clients show any text.
+// The protocol has no error message: send the text, which its clients show.
 static void sherpa_put_error(lin_buffer *out, const char *message)
 {
     lin_buffer_json_format(out, "{'text':'','error':%s}", message);
@@ -487,7 +486,7 @@ static int linnet_show(lin_outbox *o, const lin_session_view *view)
     lin_session_view now = *view;
     if (o->utterance != view->utterance) o->sent_phones = o->sent_words = o->sent_keywords = 0;
     o->utterance = view->utterance;
-    now.old_phones = o->sent_phones; // a message that was not sent is made up for by the next one
+    now.old_phones = o->sent_phones; // includes what a message that was left out would have said
     now.old_words = o->sent_words;
     now.old_keywords = o->sent_keywords;
     if (lin_live_spell(&texts, words, &now, o->client->config.readable, NULL) != LIN_OK) out.failed = 1;

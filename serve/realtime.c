@@ -1,9 +1,9 @@
 // realtime.c - transcription sessions of OpenAI's realtime protocol; see serve.h. Its events are JSON texts, in which sound is
 // base64.
 //
-// With turn detection, which is on unless a session has none, an item is an utterance, and the pauses that end one are the
-// server's. Without it an item is what came before a commit, whatever the pauses. A commit and a clear end the engine's stream:
-// all that was sent before has then been decoded, and the next sound begins a new one.
+// With turn detection, the default, an item is an utterance, and the server's --silence-after ends it. Without it, an item is all
+// sound before a commit, whatever its pauses. A commit or a clear finishes the engine's stream, so that all earlier sound is
+// decoded, and the next sound opens a new one.
 
 #include <math.h>
 #include <stdatomic.h>
@@ -83,7 +83,7 @@ static lin_status take_format(const cJSON *format, lin_message *m, lin_error *er
     return rate ? lin_message_int(rate, "rate", pcm ? 4000 : 8000, pcm ? 192000 : 8000, &m->rate_hz, err) : LIN_OK;
 }
 
-// Words that are likely, from a prompt and from keywords.
+// Likely phrases, from a prompt and from keywords.
 static lin_status take_likely(const cJSON *transcription, lin_message *m, lin_error *err)
 {
     const cJSON *keyword, *keywords = member(transcription, "keywords");
@@ -111,7 +111,7 @@ static lin_status take_turns(const cJSON *turns, lin_message *m, lin_error *err)
     return LIN_OK;
 }
 
-// Of the wrong type a value would be as if it were not there, and the client would wait for what does not come. null: not there.
+// Refuses values of the wrong type: ignored, they would leave the client waiting. null counts as absent.
 static lin_status check_types(const cJSON *session, const cJSON *format, const cJSON *transcription, const cJSON *turns,
                               lin_error *err)
 {
@@ -138,8 +138,8 @@ static lin_status check_types(const cJSON *session, const cJSON *format, const c
     return LIN_OK;
 }
 
-// As it is now, and as it was in earlier versions of the protocol, without audio.input. On failure nothing
-// changes: an error is sent, and the session goes on.
+// Reads the present form and that of earlier versions of the protocol, without audio.input. On failure nothing changes: an error
+// is sent, and the session continues.
 static lin_status take_session(const cJSON *session, lin_message *m, lin_error *err)
 {
     const cJSON *input = member(member(session, "audio"), "input"), *format = member(input, "format"),
@@ -168,8 +168,8 @@ static lin_status take_session(const cJSON *session, lin_message *m, lin_error *
     return LIN_OK;
 }
 
-// session.update (also transcription_session.update): its format, language, languages, prompt, keywords, turn_detection and of
-// that prefix_padding_ms; all else is ignored. input_audio_buffer.append, .commit and .clear.
+// session.update or transcription_session.update, of which format, language, languages, prompt, keywords, turn_detection and its
+// prefix_padding_ms are used; and input_audio_buffer.append, .commit and .clear.
 static lin_status realtime_parse(const char *text, size_t n, lin_message *m, lin_error *err)
 {
     cJSON *json = NULL;
@@ -243,9 +243,9 @@ static void realtime_acknowledge(lin_client *c, const lin_message *m, lin_buffer
     const lin_message *now = &c->config; // m, before the first sound
     const int changes = m->format != now->format || m->rate_hz != now->rate_hz || m->manual != now->manual;
     if (m->kind == LIN_MESSAGE_CLEAR) c->out.discards = 1;
-    if (m->kind == LIN_MESSAGE_RESET && m != now) strcpy(c->config.event_id, m->event_id); // for the error of one without sound
+    if (m->kind == LIN_MESSAGE_RESET && m != now) strcpy(c->config.event_id, m->event_id); // for the error of an empty commit
     if (m->kind != LIN_MESSAGE_CONFIG) return;
-    if (!c->serve->v->decoding.words) lin_message_free(&c->config); // a prompt is advice, which phonemes do not use
+    if (!c->serve->v->decoding.words) lin_message_free(&c->config); // phonemes use no prompt, which is only advice
     if (!lin_language_is_among(m->languages, c->serve->language))
         realtime_put_mistake(out, m, "the model has another language: leave language out");
     else if (changes)
@@ -277,7 +277,7 @@ static void put_delta(lin_outbox *o, size_t from)
     end_event(o, &out, LIN_NOTE_OTHER);
 }
 
-// The sound of an item has ended, and its text is whole.
+// Completes an item: its sound has ended, and its text is final.
 static void complete(lin_outbox *o, double seconds)
 {
     const int item = ++o->n_items;
@@ -304,13 +304,13 @@ static void complete(lin_outbox *o, double seconds)
     lin_settling_begin(&o->settling, &o->client->serve->live.words);
 }
 
-// The part of what has settled that was not sent yet.
+// The settled part that was not sent yet.
 static lin_result new_part(lin_outbox *o, const lin_session_view *view)
 {
     lin_result part = *view->settled;
     const int words = o->sent_words < part.n_words ? o->sent_words : part.n_words,
               phones = part.has_words ? 0 : o->sent_phones < part.n_phones ? o->sent_phones : part.n_phones;
-    part.words = part.words ? part.words + words : NULL; // the same phones, seen through a window
+    part.words = part.words ? part.words + words : NULL; // points into the view's words; the phones are the same
     part.n_words -= words;
     part.phones = part.phones ? part.phones + phones : NULL;
     part.n_phones -= phones;
@@ -335,13 +335,13 @@ static int realtime_show(lin_outbox *o, const lin_session_view *view)
     if (o->utterance != view->utterance) {
         o->sent_words = o->sent_phones = 0;
         o->begun_at = o->settling.text.n;
-        // Where its first phoneme is by now, which may still move: the padding covers that. No sound is of two items.
+        // The first phoneme may still move a little, within the padding. Items do not overlap.
         const double start_s = fmax(view->start_s - o->client->config.padding_s, o->item_end_s);
         if (!manual && !o->discards) put_speech(o, "input_audio_buffer.speech_started", "audio_start_ms", start_s);
     }
     o->utterance = is_final ? -1 : view->utterance;
     if (o->discards) return 1;
-    if (view->replaced) { // the whole item has it; what was sent of it stays sent
+    if (view->replaced) { // the completed item has the new text; deltas that were sent stay
         lin_settling_back(&o->settling, words, o->begun_at);
         o->sent_words = o->sent_phones = 0;
     }

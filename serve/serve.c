@@ -1,4 +1,4 @@
-// serve.c - the server of linnet serve: routes, limits, what is measured, and its life from opening to draining; see serve.h.
+// serve.c - the server of linnet serve: routes, limits, statistics, and its life from opening to draining; see serve.h.
 
 #include <ctype.h>
 #include <dlfcn.h>
@@ -37,8 +37,8 @@ void lin_serve_touch(lin_client *c)
 
 void lin_serve_wait(lin_client *c) { c->waiting = c->serve->waiting = 1; }
 
-// Those of words in plain letters, which the letter-to-sound rules of English can always read, to the front; their number. To
-// try each phrase by itself would open the lexicon for each.
+// Moves phrases of plain letters, which the English letter-to-sound rules can always read, to the front; returns their number.
+// Trying each phrase by itself would open the lexicon for each.
 static int choose_plain(linnet_phrase *list, int n)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", others[] = "' -";
@@ -65,7 +65,7 @@ lin_status lin_serve_phrases(const lin_serve *s, const char *texts, int n_needed
     if (!list) return lin_no_memory(err, "phrases", (size_t)n * sizeof *list);
     for (int i = 0; i < n; i++, texts += strlen(texts) + 1) list[i] = (linnet_phrase){texts, s->v->decoding.context_bonus};
     lin_status status = lin_decoding_make_phrases(decoding, list, n, made, err);
-    while (*used > n_needed && is_unusable(status)) { // without those that may not be said, then without all
+    while (*used > n_needed && is_unusable(status)) { // try only phrases of plain letters, then none of the advised ones
         *used = n_needed + (*left_out ? 0 : choose_plain(list + n_needed, n_advised));
         *left_out = 1;
         status = lin_decoding_make_phrases(decoding, list, *used, made, err);
@@ -184,7 +184,7 @@ static int refuse(lin_serve *s, lin_web_peer *peer, atomic_llong *count, int sta
 
 static int is_allowed_origin(const lin_serve *s, const lin_web_request *r)
 {
-    const int port = s->transport->port(s->web); // with another than these, a browser names it
+    const int port = s->transport->port(s->web); // browsers leave only the default ports out of a header
     return lin_origin_allowed(r->origin, r->host, port != 80 && port != 443, s->v->origins.items, s->v->origins.count);
 }
 
@@ -245,7 +245,7 @@ static void free_client(lin_client *c)
     }
 }
 
-// With tokens a state belongs to the token of the stream that it is of.
+// With tokens, a state is sealed for the token of the stream that it was saved from.
 static lin_status make_state_key(lin_client *c, const lin_web_request *r)
 {
     const lin_serve *s = c->serve;
@@ -341,7 +341,7 @@ static int can_keep_files(void)
     return works;
 }
 
-// What a call without a form says.
+// Writes the answer of a call without a form.
 static int put_answer(lin_serve *s, lin_call_kind kind, lin_buffer *out)
 {
     const int ready = !s->draining && !is_full(s) && !is_late(s);
@@ -367,7 +367,7 @@ static int put_answer(lin_serve *s, lin_call_kind kind, lin_buffer *out)
     }
 }
 
-// A page of this server, which may load what is its own only.
+// Sends a page of this server, which may load nothing from elsewhere.
 static void put_page(lin_serve *s, lin_web_peer *peer, const char *type, const char *body, size_t n)
 {
     static const lin_web_header policy = {"content-security-policy",
@@ -388,7 +388,7 @@ static void get(lin_serve *s, lin_web_peer *peer, const lin_call *call)
     lin_buffer_free(&out);
 }
 
-// What a browser asks before a page of another server may make a call (CORS). Its own headers are named, the others are a sign.
+// Answers a CORS preflight. Authorization is named, because "*" does not include it.
 static void answer_options(lin_serve *s, lin_web_peer *peer)
 {
     static const lin_web_header may[] = {{"access-control-allow-methods", "GET, POST, OPTIONS"},
@@ -397,7 +397,7 @@ static void answer_options(lin_serve *s, lin_web_peer *peer)
     lin_serve_reply(s, peer, &(lin_web_reply){.status = 204, .headers = may, .n_headers = sizeof may / sizeof *may}, 0);
 }
 
-// A request that is no WebSocket.
+// A request that is not a WebSocket.
 static lin_client *open_request(lin_serve *s, lin_web_peer *peer, const lin_web_request *r)
 {
     int is_known;
@@ -585,7 +585,7 @@ static void on_hangup(int number)
     lin_serve_reload = 1;
 }
 
-// None of them interrupts the work on uploads, as other commands' do. One that came before counts.
+// Unlike in other commands, signals do not interrupt the work (on uploads). One that came before this call still counts.
 static void watch_signals(void)
 {
     struct sigaction action;
@@ -610,7 +610,7 @@ static lin_status read_address(const char *text, char *host, size_t capacity, in
     const int bracket = n > 1 && text[0] == '[' && text[n - 1] == ']';
     snprintf(host, capacity, "%.*s", (int)(bracket ? n - 2 : n), text + bracket);
     if (!colon) snprintf(host, capacity, "127.0.0.1");
-    // Without a host the server would listen on all addresses: that is only for "*".
+    // An empty host would mean all addresses, for which "*" must be given.
     if (!isdigit((unsigned char)*digits) || *end || number > 65535 || n >= capacity || !*host)
         return lin_fail(err, LIN_INVALID, "--listen must be HOST:PORT or PORT (*:PORT for all addresses), not %s", text);
     *port = (int)number;
@@ -628,7 +628,7 @@ static lin_status open_recognition(lin_serve *s, lin_error *err)
     if (found && stat(path, &file) == 0) s->created = (long long)file.st_mtime;
     s->language = lin_phones_language(s->live.recognizer.phones);
     if (!*s->language) s->language = *lin_find_chosen() ? lin_find_chosen() : "und"; // the model does not say
-    s->live.recognizer.stop = &lin_serve_hurry; // until then uploads are finished after a signal
+    s->live.recognizer.stop = &lin_serve_hurry; // after a signal, uploads are finished until the time to drain is over
     s->live.second.skip = &lin_serve_hurry;
     if (!s->live.recognizer.streams)
         return lin_fail(err, LIN_UNSUPPORTED, "linnet serve needs a model that streams; this one needs whole utterances");
@@ -697,7 +697,7 @@ static lin_status open_web(lin_serve *s, lin_error *err)
 static int is_done(const lin_serve *s)
 {
     if (lin_serve_stop > 1) return 1;
-    return s->draining && (s->n_clients == 0 || lin_now() > s->drain_until + CLOSE_S); // what was said last is on its way
+    return s->draining && (s->n_clients == 0 || lin_now() > s->drain_until + CLOSE_S); // CLOSE_S: to send the last messages
 }
 
 static void close_all(lin_serve *s)
@@ -715,7 +715,7 @@ static void close_all(lin_serve *s)
     lin_free(s->tokens);
 }
 
-// The bytes of the file are the secret, whatever they are.
+// The bytes of the file are the secret, line ends included.
 static lin_status make_common_key(lin_serve *s, lin_error *err)
 {
     char *text = NULL;
@@ -741,7 +741,7 @@ static void tell_protection(void)
 
 lin_status lin_serve_run(lin_serve *s, lin_error *err)
 {
-    // A process of its own decodes uploads with this program. It is found now, because a newer one may take its place later.
+    // Uploads are decoded by another process of this program. Find its file now: a newer version may replace it later.
     static char program[4096];
     if (lin_system_program(program, sizeof program)) lin_isolate_files(program);
     const int n = s->v->threads ? s->v->threads : lin_cores();

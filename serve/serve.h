@@ -12,10 +12,10 @@
  *   lin_outbox  What waits to be sent, and what is being prepared. Any thread, under its lock.
  *   lin_job     An upload: the server's thread until its body is complete, then a worker, then the server's thread.
  *
- * All handlers of the network run on one thread, the server's. For a WebSocket it holds the outbox' lock while it looks at the
- * client; it calls the engine meanwhile, which has a lock for each of its streams, but nothing there that waits for a callback.
- * The engine's threads and the workers hold no lock when they take the outbox'. They leave what they have there or in the job,
- * and wake the server's thread (lin_serve_touch).
+ * All handlers of the network run on one thread, the server's. It holds the outbox' lock while it handles a WebSocket's client,
+ * also during calls of the engine, which take the lock of a stream; so it never calls one that waits for a callback. The engine's
+ * threads and the workers hold no other lock when they take the outbox'. They leave their results in the outbox or the job and
+ * wake the server's thread (lin_serve_touch).
  */
 #ifndef LIN_SERVE_SERVE_H
 #define LIN_SERVE_SERVE_H
@@ -59,7 +59,7 @@ typedef struct lin_task {
 /* A queue of tasks and the threads that take them, which start with the first task. */
 typedef struct lin_workers {
     int n;                  /* threads; set before */
-    void *(*run)(void *serve); /* of each: until lin_workers_take gives none */
+    void *(*run)(void *serve); /* the thread: runs until lin_workers_take returns NULL */
     pthread_mutex_t lock;
     pthread_cond_t work;
     lin_task *first, **last;
@@ -82,7 +82,7 @@ typedef enum lin_message_kind {
     LIN_MESSAGE_END_UTTERANCE, /* linnet's */
     LIN_MESSAGE_PHRASES,      /* linnet's: others from now on */
     LIN_MESSAGE_SOUND,        /* realtime: a piece of sound in a text */
-    LIN_MESSAGE_CLEAR         /* realtime: as a reset; the text so far is dropped */
+    LIN_MESSAGE_CLEAR         /* realtime: like a reset, but the text so far is dropped */
 } lin_message_kind;
 
 typedef enum lin_sample_format {
@@ -101,14 +101,14 @@ typedef struct lin_message {
     lin_sample_format format;
     int words;    /* Vosk: the list of words too */
     int alternatives;
-    int partials; /* linnet: what still changes, too */
+    int partials; /* linnet: provisional results too */
     int readable; /* linnet: provisional results as readable text too */
     int resume;   /* linnet: the first binary message is a saved state */
-    double state_s; /* linnet: send the state every so many seconds; 0: never */
+    double state_s; /* linnet: seconds between two states that are sent; 0: none are */
     int manual;     /* realtime: only the client ends utterances */
     char languages[1024]; /* realtime: the codes in the configuration, a blank behind each; "": none */
     char event_id[513];   /* realtime: the message's; "": none, or one of more than 512 bytes */
-    double padding_s;     /* realtime: an utterance's sound begins so long before its first phoneme */
+    double padding_s;     /* realtime: seconds of sound before an utterance's first phoneme that count as part of it */
     unsigned char *sound; /* [n_sound], realtime; to be released by lin_message_free */
     size_t n_sound;
     lin_buffer phrases; /* n_phrases of them, each with its NUL; likewise */
@@ -148,12 +148,12 @@ typedef struct lin_protocol {
     void (*put_begin)(const lin_client *client, lin_buffer *out);
     void (*acknowledge)(lin_client *client, const lin_message *message, lin_buffer *out);
     void (*put_error)(lin_buffer *out, const char *message);
-    /* The answer to a message that cannot be read, after which the stream goes on: also to any binary one, which has no meaning
-     * (mistake is NULL). NULL: a message that cannot be read ends the stream by put_error. */
+    /* Answers a message that cannot be parsed, or a binary one (mistake is NULL) if they have no meaning; the stream continues.
+     * NULL: a bad message ends the stream by put_error. */
     void (*put_mistake)(lin_buffer *out, const lin_message *mistake, const char *message);
-    /* A view becomes messages. 0: a provisional result was left out, its reader is slow. */
+    /* Turns a view into messages. 0: a provisional result was left out for a slow reader. */
     int (*show)(lin_outbox *outbox, const lin_session_view *view);
-    /* An answer to a binary message, where each has one; NULL: none has. */
+    /* Answers a binary message; NULL: they have no answers. */
     void (*answer)(lin_outbox *outbox);
     /* The last message of a stream that ends. drained: because the server stops. */
     void (*put_end)(lin_outbox *outbox, int drained);
@@ -169,10 +169,11 @@ const lin_protocol *lin_protocol_at(int number);
 /* The protocol at an address; root: the number of the one at /. NULL: there is none. */
 const lin_protocol *lin_protocol_find(const char *path, int root);
 
-/* bytes [n / 4 * 3]; their number, or -1: it is no base64 (RFC 4648). Blanks and missing padding are mistakes. */
+/* Decodes to bytes [n / 4 * 3]; returns their number, or -1 if it is not base64 (RFC 4648). Blanks and missing padding are
+* errors. */
 long lin_base64_decode(const char *text, size_t n, unsigned char *bytes);
 
-/* Values of JSON messages: LIN_INVALID, and a message with the name, for what is no number from least to most. */
+/* Reads a number of a JSON message: LIN_INVALID, with the name in the message, unless it is a number from least to most. */
 lin_status lin_message_number(const cJSON *item, const char *name, double least, double most, int whole, double *value,
                               lin_error *err);
 lin_status lin_message_int(const cJSON *item, const char *name, int least, int most, int *value, lin_error *err);
@@ -195,48 +196,48 @@ typedef struct lin_inbox {
     lin_ogg_opus *opus; /* of format ogg_opus */
     float *held;        /* [n_held] samples that do not fit the engine's queue, from at_held on */
     size_t n_held, at_held, held_capacity;
-    size_t end_at;      /* the utterance ends behind held sample end_at - 1; 0: where the rules say so */
+    size_t end_at;      /* the client ends the utterance after held sample end_at - 1; 0: it does not */
     int paused, resets, pushed;
-    int finishing;      /* 1: no more comes; 2: lin_engine_finish was called; 3: the server stops */
+    int finishing;      /* 1: the sound has ended; 2: lin_engine_finish was called; 3: the server stops */
     int ending;         /* the last message is in the outbox */
-    int is_held_back;   /* its sound waits until its results are read */
-    int is_slow;        /* its last message says that it reads too slowly */
+    int is_held_back;   /* its sound waits until it has read results */
+    int is_slow;        /* it was sent the message that it reads too slowly */
     double ending_at;
 } lin_inbox;
 
-#define LIN_QUEUED_KEPT (1 << 18) /* bytes of final results that wait for a reader; beyond them no sound is taken */
-#define LIN_QUEUED_PARTIALS 65536 /* beyond them it gets no provisional results */
-#define LIN_MOST_SAID (16 << 20) /* where messages are answered: bytes of utterances that wait for the end of theirs */
+#define LIN_QUEUED_KEPT (1 << 18) /* with more bytes of final results in a client's queue, no sound is taken from it */
+#define LIN_QUEUED_PARTIALS 65536 /* with more bytes of messages in its queue, it gets no provisional results */
+#define LIN_MOST_SAID (16 << 20) /* Vosk: bytes of ended utterances that wait for an answer to carry them */
 
-/* What becomes of a message whose reader is slow: provisional results and states are left out, all others wait. */
+/* For a slow reader, provisional results and states are left out; all other messages wait. */
 typedef enum lin_note_kind { LIN_NOTE_PARTIAL, LIN_NOTE_STATE, LIN_NOTE_OTHER, LIN_NOTE_FINAL } lin_note_kind;
 
 struct lin_outbox {
     lin_client *client;
-    pthread_mutex_t lock; /* of all here */
+    pthread_mutex_t lock; /* of all members */
 
-    /* messages, each behind a head of its own (serve/serve_stream.c) */
-    lin_buffer waiting, sending; /* sending: from `sent` on, before those that wait; only the server's thread changes it */
+    /* messages, each after a head of its own (serve/serve_stream.c) */
+    lin_buffer waiting, sending; /* sending: from byte `sent` on, sent before `waiting`; only the server's thread changes it */
     size_t sent;
     size_t n_queued;  /* bytes of them */
     size_t n_kept;    /* of those that are neither provisional nor states */
     const char *lost; /* why a final result could not be kept; NULL: all are */
-    int closed;       /* the message why it ends is there: nothing comes behind that */
+    int closed;       /* the last message, why the stream ends, is queued: none may follow */
 
     /* the stream in the engine */
     lin_engine_id id; /* 0: not there yet */
     int ready;        /* it takes sound */
-    int busy;         /* a thread opens it or looks its phrases up, or will */
+    int busy;         /* one of the preparers opens it or looks up its phrases, or is about to */
     int finishes;     /* the sound has ended: the busy thread calls lin_engine_finish when it is done */
     int left;         /* the client is gone: the busy thread frees it */
-    lin_buffer state; /* that it goes on from, until it is open; the busy thread's */
+    lin_buffer state; /* saved state that it resumes from, until it is open; the busy thread's */
     int wants;        /* other phrases: */
     lin_buffer wanted; /* n_wanted of them, each with its NUL */
     int n_wanted;
     lin_phrases phrases; /* n_phrases of them, that it has; the busy thread's */
     int n_phrases;
 
-    /* what has come of it */
+    /* results */
     int growing, ended, n_final; /* an utterance is there; all is decoded, or failed; utterances that have ended */
     lin_error failure;           /* why it ended; LIN_OK: it did not fail */
     double seconds;              /* of sound, at the end */
@@ -252,8 +253,8 @@ struct lin_outbox {
     lin_settling settling; /* the text of an item */
     size_t begun_at;       /* where that of the utterance begins in it */
     unsigned long long session; /* its number */
-    int n_items, any, discards; /* items that were sent; one was since the last commit; results are dropped */
-    double before_s, item_end_s; /* seconds of sound before the last commit; behind it, before the next item */
+    int n_items, any, discards; /* items sent; whether one was sent since the last commit; results are dropped */
+    double before_s, item_end_s; /* seconds of sound before the last commit; and from it to the end of the last item */
 };
 
 struct lin_client {
@@ -296,14 +297,14 @@ struct lin_serve {
     long long created;    /* when its file was written, in seconds since 1970; 0: not known */
     lin_engine *engine;
     lin_workers preparers; /* of streams that take long to open, and of phrases */
-    char host[256], own_name[256]; /* that it listens on; of this machine */
-    char *tokens; /* [n_tokens] the file; NULL: everybody may */
+    char host[256], own_name[256]; /* the name that it listens on; that of this machine */
+    char *tokens; /* [n_tokens] the file's content; NULL: no token is needed */
     size_t n_tokens;
     unsigned char state_key[32];
     lin_client *clients;
-    const lin_web_request *asked; /* that is being opened; a refusal of it is logged */
+    const lin_web_request *asked; /* the request being opened; a refusal of it is logged */
     int n_clients, n_streams;
-    atomic_int touched; /* a client is */
+    atomic_int touched; /* a client is touched */
     int waiting;        /* likewise */
     int draining, closed; /* closed: there are no clients, and the network is being closed */
     double drain_until, second_at, stats_at;
@@ -318,9 +319,9 @@ struct lin_serve {
     int has_lexicon;
 };
 
-/* The client has something new: the server's thread will look at it. Any thread. */
+/* The client has something new for the server's thread, which this wakes. Any thread. */
 void lin_serve_touch(lin_client *client);
-/* The client is looked at again in some milliseconds. The server's thread. */
+/* The server's thread handles the client again in some milliseconds. The server's thread. */
 void lin_serve_wait(lin_client *client);
 
 /* Answers an HTTP request with a JSON error in OpenAI's form, and counts nothing. */
@@ -328,8 +329,8 @@ void lin_serve_refuse(lin_serve *serve, lin_web_peer *peer, int status, int retr
 /* With headers of its own, of which retry_s is one if it is not 0. */
 void lin_serve_reply(lin_serve *serve, lin_web_peer *peer, lin_web_reply *reply, int retry_s);
 
-/* Phrases [n_needed + n_advised], each with its NUL. Advised ones that cannot be used are left out, *left_out is 1 then; with
- * needed ones that cannot be used nothing is made. *used: how many are. */
+/* Phrases [n_needed + n_advised], each with its NUL. Advised ones that cannot be used are left out, and *left_out is 1; if a
+ * needed one cannot be used, it fails. *used: how many are used. */
 lin_status lin_serve_phrases(const lin_serve *serve, const char *texts, int n_needed, int n_advised, lin_phrases *made, int *used,
                              int *left_out, lin_error *err);
 
@@ -337,7 +338,7 @@ lin_status lin_serve_phrases(const lin_serve *serve, const char *texts, int n_ne
 lin_status lin_serve_grammar(const lin_serve *serve, const char *texts, int n, lin_phrases *made, lin_error *err);
 
 extern volatile int lin_serve_stop; /* set by signals: 1: drain; 2: at once */
-extern volatile sig_atomic_t lin_serve_hurry; /* the time to drain is over: what takes long is left out */
+extern volatile sig_atomic_t lin_serve_hurry; /* the time to drain is over: long work is dropped */
 extern volatile int lin_serve_reload; /* set by SIGHUP: the tokens are read again */
 /* Opens everything, serves until it is stopped, closes everything. */
 lin_status lin_serve_run(lin_serve *serve, lin_error *err);
@@ -346,13 +347,13 @@ lin_status lin_serve_run(lin_serve *serve, lin_error *err);
 
 void lin_serve_stream_begin(lin_client *client);
 void lin_serve_stream_data(lin_client *client, const char *bytes, size_t n, int binary, int last);
-/* Looks at a stream whose sound or results have gone on. */
+/* Continues a stream that has new sound or results. */
 void lin_serve_stream_go_on(lin_client *client);
 /* The next message; 0: none waits. As lin_web_handlers.next. */
 int lin_serve_stream_next(lin_client *client, lin_web_message *message);
 /* No more sound is taken: the utterance ends, its result is sent, and the connection is closed. */
 void lin_serve_stream_drain(lin_client *client, int now);
-/* Once a second. 1: it must be dropped: nothing came for too long, or it has not read the message that it reads too slowly. */
+/* Once a second. 1: it must be dropped: it was silent for too long, or has not even read that it reads too slowly. */
 int lin_serve_stream_is_dead(lin_client *client, double now);
 /* The client is gone, and its memory is freed: now, or by the thread that is busy with it. */
 void lin_serve_stream_leave(lin_client *client);
@@ -360,7 +361,7 @@ void lin_serve_stream_leave(lin_client *client);
 void lin_serve_stream_event(void *context, const lin_engine_event *event); /* of lin_engine_options */
 void *lin_serve_stream_prepare(void *serve);                              /* of lin_serve.preparers */
 
-/* Puts the text as a message, and frees it. One that must not be left out and does not fit the memory ends the stream. */
+/* Queues the text as a message, and frees it. If memory is short, a message that must not be left out ends the stream. */
 void lin_outbox_add(lin_outbox *outbox, lin_buffer *out, lin_note_kind kind);
 
 /* ---- serve/serve_files.c: uploads ------------------------------------------------------------------------------------------ */
@@ -376,23 +377,23 @@ typedef struct lin_job {
     lin_buffer body;
     int is_chunked, too_large;
     lin_chunked chunks;
-    double body_until; /* it must be complete */
-    int sound;       /* a file without a name; -1: none */
-    char path[32];   /* by which it can be opened again */
+    double body_until; /* when it must be complete */
+    int sound;       /* descriptor of an unnamed file; -1: none */
+    char path[32];   /* by which it can be reopened */
     /* the answer */
     int status, done;
     char cause[128]; /* of a status other than 200 */
     const char *answer_type;
     lin_buffer answer, ignored, warning; /* ignored: fields without effect; warning: sound that is missing or damaged */
     double seconds;
-    double until; /* it may be worked on */
+    double until; /* when the work must be done */
     /* an answer that is sent as it comes: pieces wait, `sending` is given to the network */
     lin_buffer pieces, sending;
     int n_pieces, begun;
 } lin_job;
 
-/* The worker has more of an answer that is sent as it comes. Empties the buffer. LIN_NO_MEMORY: the piece is missing, and the
- * answer must not go on without it; those before are kept. */
+/* Queues a piece of an answer that is sent as it is made, and empties the buffer. LIN_NO_MEMORY: the piece is missing, and the
+ * answer must end; earlier pieces are kept. */
 lin_status lin_job_put(lin_job *job, lin_buffer *piece, lin_error *err);
 
 /* The form of OpenAI's transcriptions with times: "verbose_json". text: of the whole; segments, items: which lists
@@ -409,9 +410,9 @@ lin_status lin_openai_put_verbose(lin_buffer *out, const lin_live_words *words, 
 lin_job *lin_files_begin(lin_client *client, const lin_web_request *request, const lin_call *call);
 void lin_files_data(lin_client *client, const char *bytes, size_t n);
 void lin_files_complete(lin_client *client);
-void lin_files_expect(lin_client *client, double now); /* once a second: a body that does not come in time is given up */
-void lin_files_drain(lin_client *client); /* the time to drain is over: a body that still comes is given up */
-void lin_files_go_on(lin_client *client); /* answers if the job is done, or has begun an answer that goes on */
+void lin_files_expect(lin_client *client, double now); /* once a second: refuses a body that does not come in time */
+void lin_files_drain(lin_client *client); /* the time to drain is over: refuses a body that is still arriving */
+void lin_files_go_on(lin_client *client); /* answers if the job is done, or has begun an answer sent in pieces */
 int lin_files_next(lin_client *client, lin_web_message *message); /* more of such an answer; as lin_web_handlers.next */
 void lin_files_leave(lin_client *client); /* the client is gone */
 void *lin_files_work(void *serve);        /* of lin_serve.workers */
@@ -419,7 +420,7 @@ void *lin_files_work(void *serve);        /* of lin_serve.workers */
 /* ---- serve/serve_about.c: what the server reports of itself ---------------------------------------------------------------- */
 
 typedef struct lin_serve_entry {
-    int stream, status; /* stream: else an upload; status: of HTTP, or with which a WebSocket was closed (RFC 6455, 7.4) */
+    int stream, status; /* stream: 0 for an upload; status: of HTTP, or the WebSocket's close code (RFC 6455, 7.4) */
     const char *address, *path, *cause;
     double sound_s, seconds; /* of sound; that it took */
 } lin_serve_entry;

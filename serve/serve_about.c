@@ -1,4 +1,4 @@
-// serve_about.c - what linnet serve reports of itself: the log, /metrics, and the files of the page for browsers; see serve.h.
+// serve_about.c - the log of linnet serve, /metrics, and the files of the page for browsers; see serve.h.
 
 #include <string.h>
 
@@ -11,8 +11,8 @@
 
 /* ---- the log --------------------------------------------------------------------------------------------------------------- */
 
-// One line for each stream and upload, when it has ended or was refused. Addresses that were asked for are without their queries,
-// in which tokens may be.
+// One line for each stream and upload, when it has ended or was refused. Addresses are logged without their queries, which may
+// hold tokens.
 static void put_text(lin_buffer *out, const lin_serve_entry *e)
 {
     lin_buffer_format(out, "%s from %s at %s: %d %s, ", e->stream ? "stream" : "upload", e->address, e->path, e->status,
@@ -135,7 +135,7 @@ void lin_page_close(void)
 const char *lin_page_find(const char *path, const char **type, size_t *n)
 {
     for (int i = 0; i < FILES; i++) {
-        if (*path != '/' || strcmp(path + 1, i ? names[i] : "") != 0) continue; // the first one is at /
+        if (*path != '/' || strcmp(path + 1, i ? names[i] : "") != 0) continue; // names[0] is at /
         *type = strstr(names[i], ".html") ? "text/html; charset=utf-8"
                 : strstr(names[i], ".css") ? "text/css; charset=utf-8"
                                            : "text/javascript; charset=utf-8";

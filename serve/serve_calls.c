@@ -12,7 +12,7 @@
 
 /* ---- forms ----------------------------------------------------------------------------------------------------------------- */
 
-// Bytes from `at` on that are among `set`.
+// The number of bytes from `at` on that are in `set`.
 static size_t span_of(const char *at, const char *end, const char *set)
 {
     const char *begin = at;
@@ -20,7 +20,7 @@ static size_t span_of(const char *at, const char *end, const char *set)
     return (size_t)(at - begin);
 }
 
-// The value of a parameter such as ; name="x" of a header [n], without its quotes; its length in *n_value. NULL: it has none.
+// The value of a parameter such as ; name="x" in a header [n], without quotes; its length in *n_value. NULL: not there.
 static const char *parameter(const char *header, size_t n, const char *name, size_t *n_value)
 {
     const char *at = memchr(header, ';', n), *const end = header + n;
@@ -42,7 +42,7 @@ static const char *parameter(const char *header, size_t n, const char *name, siz
     return NULL;
 }
 
-// The headers of a part, up to the empty line; where its data begin, NULL: it breaks off.
+// Reads the headers of a part up to the empty line; returns where its data begin, NULL if it breaks off.
 static const char *read_headers(const char *at, const char *end, lin_form_part *part)
 {
     static const char disposition[] = "content-disposition:";
@@ -216,7 +216,7 @@ void lin_call_value(const lin_call *call, const lin_form *form, const char *fiel
     else if (f->otherwise) snprintf(text, capacity, "%s", f->otherwise);
 }
 
-// One of the texts between blanks, in any case of its letters if `any_case`.
+// Whether the part is one of the texts between blanks; any_case: in upper or lower case.
 static int is_one_of(const lin_form_part *part, const char *list, int any_case)
 {
     for (const char *at = list; *at;) {
@@ -262,7 +262,7 @@ static lin_status check_value(const lin_field *f, const lin_form_part *part, lin
     }
 }
 
-// What a header may hold of a name from outside.
+// Appends a client's name without the characters that a header cannot hold.
 static void put_name(lin_buffer *out, const lin_form_part *part)
 {
     if (out->n > IGNORED_BYTES) return;
@@ -316,8 +316,8 @@ int lin_language_is_among(const char *asked, const char *language)
     return among;
 }
 
-// The next sign of a prompt as a small letter [bytes of UTF-8 at `letter`], or as one of ASCII that means the same: '.' of a mark
-// between phrases, ' ', '\'', '0' of what is in no word.
+// The next character of a prompt: a letter in lower case, as UTF-8 in `letter`, or its class: '.' a mark between phrases, ' ',
+// '\'', '0' a character that is in no word.
 static char next_sign(const char *text, size_t n, size_t *at, char letter[4], size_t *n_letter)
 {
     unsigned code = 0;
@@ -369,7 +369,7 @@ int lin_prompt_phrases(const char *text, size_t n, lin_buffer *phrases)
 
 /* ---- secrets --------------------------------------------------------------------------------------------------------------- */
 
-// Without a branch on the bytes.
+// Without branches on the bytes, so that the time does not depend on them.
 static unsigned differs(const char *a, size_t n_a, const char *b, size_t n_b)
 {
     volatile unsigned difference = n_a != n_b;
@@ -377,7 +377,7 @@ static unsigned differs(const char *a, size_t n_a, const char *b, size_t n_b)
     return difference;
 }
 
-// The next line with a token, without the blanks around it; 0: no more.
+// Moves to the next line with a token, and trims its blanks; 0: no more.
 static int next_token(lin_lines *lines)
 {
     while (lin_lines_next(lines)) {
@@ -444,7 +444,7 @@ static size_t host_name(const char *host, const char **name)
 
 static int is_name(const char *name, size_t n, const char *wanted)
 {
-    while (n && name[n - 1] == '.') n--; // of the root
+    while (n && name[n - 1] == '.') n--; // the DNS root
     return strlen(wanted) == n && strncasecmp(name, wanted, n) == 0;
 }
 
@@ -452,7 +452,7 @@ int lin_host_allowed(const char *host, const char *listens, const char *const *l
 {
     const char *name;
     const size_t n_name = host_name(host, &name);
-    if (!*host || *host == '[') return 1; // no browser's, or an address
+    if (!*host || *host == '[') return 1; // not sent by a browser, or an IPv6 address
     if (strspn(name, "0123456789.") >= n_name && n_name) return 1;
     if (is_name(name, n_name, "localhost") || is_name(name, n_name, listens)) return 1;
     for (int i = 0; i < n; i++) {
@@ -475,7 +475,7 @@ int lin_origin_allowed(const char *origin, const char *host, int portless, const
     return 0;
 }
 
-// The address at the end of a list [n], without quotes, brackets and port; *n is what is before it.
+// Takes the last address of a list [n], without quotes, brackets and port; *n becomes the length of the rest.
 static void take_last(const char *list, size_t *n, int is_forwarded, char *out, size_t capacity)
 {
     size_t from = *n, end = *n;
@@ -497,7 +497,7 @@ static void take_last(const char *list, size_t *n, int is_forwarded, char *out, 
     snprintf(out, capacity, "%.*s", (int)length, list + from);
 }
 
-// An IPv4 address that comes as IPv6, ::ffff:192.0.2.7, without what stands before it.
+// An IPv4-mapped address, ::ffff:192.0.2.7, without its prefix.
 static const char *unmapped(const char *address)
 {
     static const char mapped[] = "::ffff:";

@@ -1,7 +1,7 @@
 // serve_files.c - uploads to linnet serve: their bodies, the queue of the workers, and their answers; see serve.h.
 //
-// A body is kept in memory until it is complete (bounded by its length, or as it comes), then a worker writes the sound into a
-// file without a name, because the readers of sound need one, and a process of its own (frontend/processes.h) decodes it.
+// A body is kept in memory until it is complete; its size is bounded by its stated length, or as it arrives. Then a worker writes
+// the sound to an unnamed file, because audio libraries need a file, and a child process (frontend/processes.h) decodes it.
 
 #include <errno.h>
 #include <math.h>
@@ -26,7 +26,7 @@ typedef struct request {
     int segments, words, streams;
     lin_buffer likely; // phrases, each with its NUL: those of `phrases`, then those of the prompt
     int n_phrases, n_prompt; // n_prompt: keywords too
-    const char *hints; // the fields of n_prompt that were sent
+    const char *hints; // the fields that the n_prompt came from
 } request;
 
 // The lines of all fields `phrases`.
@@ -126,7 +126,7 @@ static lin_status write_sound(lin_job *job, const lin_form_part *file, lin_error
         if (n > 0) at += (size_t)n;
         else if (n == 0 || errno != EINTR) error = n == 0 ? ENOSPC : errno;
     }
-    // By this name it can be opened again, on Linux at its beginning.
+    // The name to reopen it; on Linux this begins at its start.
 #ifdef __APPLE__
     lseek(job->sound, 0, SEEK_SET);
     snprintf(job->path, sizeof job->path, "/dev/fd/%d", job->sound);
@@ -167,7 +167,7 @@ static void put_words(lin_buffer *out, const lin_live_words *words, const lin_re
 static lin_status put_segment(lin_buffer *out, const lin_live_words *words, const lin_result *r, int number, int first, int n,
                               const lin_verbose *how, lin_error *err)
 {
-    lin_result part = *r; // the same words and phones, seen through a window
+    lin_result part = *r; // points into the words and phones of r
     lin_buffer text = {0};
     double sum = 0;
     if (r->has_words) {
@@ -256,7 +256,7 @@ static lin_status put_transcript(lin_serve *s, lin_job *job, const request *r, c
     return status == LIN_OK ? lin_buffer_status(out, err) : status;
 }
 
-// A member more in a JSON object.
+// Adds a member to a JSON object.
 static void add_warning(lin_buffer *out, const char *warning)
 {
     if (!*warning) return;
@@ -265,7 +265,7 @@ static void add_warning(lin_buffer *out, const char *warning)
     lin_buffer_json_format(out, ",'warning':%s}\n", warning);
 }
 
-// What goes with answers that have no place for it: a header holds signs of ASCII, some hundred at most.
+// For answers without a place for a warning, it goes into a header: some hundred ASCII characters at most.
 static void keep_warning(lin_job *job, const char *warning)
 {
     enum { MOST = 400 };
@@ -290,7 +290,7 @@ static lin_status put_alignment(lin_serve *s, lin_job *job, const request *r, co
     return status == LIN_OK ? lin_buffer_status(out, err) : status;
 }
 
-// Names of the machine's files do not belong into an answer.
+// Answers must not show the names of the server's files.
 static void hide_path(char *message, const char *path)
 {
     static const char name[] = "the file";
@@ -326,7 +326,7 @@ static lin_status begin_result(void *context, int lanes, lin_error *err)
 static int stops(void *context, double seconds, double duration)
 {
     const lin_work *w = context;
-    (void)duration; // what a container says, and need not hold
+    (void)duration; // from the container, which may be wrong
     w->job->seconds = seconds;
     return atomic_load(&w->job->gone) || lin_serve_hurry || seconds > w->serve->v->max_sound_s || lin_now() > w->job->until;
 }
@@ -340,7 +340,7 @@ static void put_event(lin_work *w, const char *type, const char *key, const char
     lin_buffer_text(&w->piece, "}\n\n");
 }
 
-// What has settled meanwhile; at the end all of it.
+// Sends newly settled text; at the end the whole text.
 static lin_status send_text(lin_work *w, const lin_result *more, int is_end, const char *warning, lin_error *err)
 {
     const size_t before = w->settling.text.n;
@@ -379,7 +379,7 @@ static lin_status transcribe(lin_work *w, lin_job *job, const request *r, lin_er
     const int has_phrases = phrases.phones || phrases.words, differs = r->streams && (own.n_best > 1 || own.voice),
               is_own = has_phrases || differs;
     if (has_phrases) lin_phrases_use(&phrases, &own);
-    if (r->streams) own.n_best = 1, own.voice = NULL; // text that is sent as it settles has neither alternatives nor speakers
+    if (r->streams) own.n_best = 1, own.voice = NULL; // streamed text has neither alternatives nor speakers
     if (status == LIN_OK && is_own) status = open_session(s, &own, &session, err);
     else if (status == LIN_OK && !w->session) status = open_session(s, &s->live.decoding, &w->session, err);
     lin_file_report report = {0};
@@ -455,7 +455,7 @@ static int http_status(lin_status status)
     }
 }
 
-// One of the limits of an upload's work, where it was stopped by them.
+// Says which limit stopped the work on an upload.
 static lin_status explain_stop(const lin_serve_values *v, lin_job *job, lin_error *err)
 {
     const int too_long = job->seconds > v->max_sound_s, too_slow = lin_now() > job->until;
@@ -477,7 +477,7 @@ static void put_error(lin_work *w, lin_job *job, const char *message)
         lin_buffer_text(&w->piece, "event: error\ndata: ");
         lin_openai_put_error(&w->piece, job->status, message);
         lin_buffer_text(&w->piece, "\n\n");
-        lin_job_put(job, &w->piece, NULL); // without it the answer has no transcript.text.done
+        lin_job_put(job, &w->piece, NULL); // on failure the answer lacks transcript.text.done
     } else if (job->call->kind == LIN_CALL_INFERENCE) {
         lin_buffer_json_format(&job->answer, "{'error':%s}", message);
     } else {
@@ -543,7 +543,7 @@ lin_status lin_job_put(lin_job *job, lin_buffer *piece, lin_error *err)
     if (status == LIN_OK) {
         lin_buffer_bytes(&job->pieces, lin_text_of(piece), piece->n);
         status = lin_buffer_status(&job->pieces, err);
-        job->pieces.failed = 0; // what is there goes out; the worker ends the answer
+        job->pieces.failed = 0; // send what is there; the worker ends the answer
     }
     job->n_pieces += status == LIN_OK;
     if (!atomic_load(&job->gone)) lin_serve_touch(job->client);
@@ -574,7 +574,7 @@ void *lin_files_work(void *serve)
         count(&s->counts, job);
         pthread_mutex_lock(&s->workers.lock);
         job->done = 1;
-        // The client cannot be freed before it has left, which takes this lock; a job that it left is the worker's.
+        // A client is freed only after lin_files_leave, which takes this lock; a job whose client is gone belongs to the worker.
         const int gone = atomic_load(&job->gone);
         if (!gone) lin_serve_touch(job->client);
         pthread_mutex_unlock(&s->workers.lock);
@@ -627,7 +627,7 @@ lin_job *lin_files_begin(lin_client *c, const lin_web_request *r, const lin_call
     return job;
 }
 
-// A job that no worker has seen ends with a refusal.
+// Refuses a job that no worker has taken yet.
 static void give_up(lin_client *c, atomic_llong *count, int status, const char *message)
 {
     lin_job *job = c->job;
@@ -652,7 +652,7 @@ static void keep(lin_job *job, const char *bytes, size_t n)
     else job->too_large = 1;
 }
 
-// Whoever sends chunks may take as long for each byte as if the length had been known.
+// A chunked body gets as much time per byte as one of known length.
 static void keep_chunks(lin_client *c, const char *bytes, size_t n)
 {
     lin_job *job = c->job;
@@ -679,7 +679,7 @@ void lin_files_data(lin_client *c, const char *bytes, size_t n)
     else keep(job, bytes, n);
 }
 
-// In chunks it is complete for the network where that does not take more of it.
+// For a chunked body this means that the network takes no more of it: it is too large.
 void lin_files_complete(lin_client *c)
 {
     char message[96];

@@ -1,14 +1,13 @@
-// serve_stream.c - a WebSocket of linnet serve: what a client sends, the stream in the engine, and when the client is answered,
-// in any of the protocols; see serve.h.
+// serve_stream.c - a WebSocket of linnet serve, in any protocol: a client's messages, its stream in the engine, and its answers;
+// see serve.h.
 //
 // Vosk's protocol has one answer for each binary message (lin_protocol.answer). It is sent when nearly all sound before it
-// has been decoded, so that a client that waits for it is slowed down to the speed of the decoder, and loses nothing. A client
-// that does not wait is slowed down by the network: it is not read while its queue of sound is full.
+// has been decoded, so that a client that waits for answers is throttled to the decoder's speed. A client that does not wait is
+// throttled by TCP: its socket is not read while its queue of sound is full.
 //
-// A client that reads its results slowly gets no provisional ones at first. Final results are never left out: where they wait,
-// its sound waits too, so that no more of them come than the 2 s of sound give that are taken in already. If one of them has
-// waited for max-unread seconds, the stream ends: a message with the reason is queued behind the results that wait, and the
-// client has as long again to read them.
+// A client that reads its results slowly first loses provisional ones. Final results are never left out: while they wait, its
+// sound waits too, so that only the 2 s of sound already taken can add more. If one has waited for max-unread seconds, the stream
+// ends: a message with the reason is queued after the waiting results, and the client has as long again to read them.
 
 #include <string.h>
 
@@ -19,7 +18,7 @@
 
 /* ---- messages to a client -------------------------------------------------------------------------------------------------- */
 
-// Before the bytes of each message.
+// The head before the bytes of each message.
 typedef struct note {
     size_t n;
     lin_note_kind kind;
@@ -49,7 +48,7 @@ void lin_outbox_add(lin_outbox *o, lin_buffer *out, lin_note_kind kind)
     lin_buffer_free(out);
 }
 
-// The message that has waited longest; 0: none waits.
+// Finds the message that has waited longest; 0: none waits.
 static int first_note(const lin_outbox *o, note *first, const char **data)
 {
     const int is_sending = o->sent < o->sending.n;
@@ -61,7 +60,7 @@ static int first_note(const lin_outbox *o, note *first, const char **data)
     return 1;
 }
 
-// The same, taken out; its bytes stay where they are until the next call.
+// Takes that message out; its bytes stay valid until the next call.
 static int take_note(lin_outbox *o, note *first, const char **data)
 {
     if (o->sent == o->sending.n) {
@@ -91,7 +90,7 @@ int lin_serve_stream_next(lin_client *c, lin_web_message *m)
 
 /* ---- on the threads that decode -------------------------------------------------------------------------------------------- */
 
-// The stream as bytes, for its client to keep: a text message that says what the binary one behind it is.
+// Sends the saved stream for the client to keep: a text message that describes the binary one after it.
 static void give_state(lin_client *c, const lin_engine_event *e)
 {
     lin_serve *s = c->serve;
@@ -140,8 +139,8 @@ void lin_serve_stream_event(void *context, const lin_engine_event *e)
 
 /* ---- what takes long ------------------------------------------------------------------------------------------------------- */
 
-// A stream that is saved, goes on from a state or has phrases takes a tenth of a second or more to open, and so do other phrases
-// of one that is open. Threads of their own (lin_serve.preparers) do that. Until then no sound is taken.
+// Opening a stream that is saved, resumed or has phrases takes a tenth of a second or more, and so does a change of phrases.
+// Threads of their own (lin_serve.preparers) do it; until they are done, no sound is taken.
 
 static lin_status open_in_engine(lin_client *c, lin_engine_id *id, lin_error *err)
 {
@@ -151,7 +150,7 @@ static lin_status open_in_engine(lin_client *c, lin_engine_id *id, lin_error *er
     return lin_engine_open_saved(c->serve->engine, &how, id, err);
 }
 
-// Locked.
+// Call with the lock held.
 static lin_status give_to_preparers(lin_client *c, lin_error *err)
 {
     if (c->out.busy) return LIN_OK;
@@ -159,7 +158,7 @@ static lin_status give_to_preparers(lin_client *c, lin_error *err)
     return lin_workers_give(&c->serve->preparers, &c->task, c->serve, err);
 }
 
-// n = 0: those of the server. On failure it keeps those that it has.
+// n = 0: the phrases of the server. On failure the stream keeps its phrases.
 static lin_status use_phrases(lin_client *c, lin_engine_id id, const lin_buffer *wanted, int n, lin_error *err)
 {
     lin_serve *s = c->serve;
@@ -242,13 +241,13 @@ void *lin_serve_stream_prepare(void *serve)
 
 /* ---- the end --------------------------------------------------------------------------------------------------------------- */
 
-// From here on all is the server's thread's, which holds the lock of the outbox.
+// The functions below run on the server's thread, which holds the lock of the outbox.
 
-#define ANSWER_S 0.45 // an answer is due when less sound than this waits, look-ahead among it
+#define ANSWER_S 0.45 // an answer is sent when less sound than this waits, look-ahead included
 #define MOST_STATE (64 << 20)
-#define CLOSE_S 2 // after the time to drain, for what waits
+#define CLOSE_S 2 // extra time after draining, for messages that wait
 
-// No more is taken in. Sound that comes is thrown away, so that a client which sends all before it reads gets to reading.
+// Ends the stream. Further sound is read and discarded, so that a client that sends everything before it reads is not blocked.
 static void end(lin_client *c, int code, const char *reason)
 {
     c->in.ending = 1;
@@ -274,7 +273,7 @@ static void give_up(lin_client *c, atomic_llong *count, int code, const char *me
     end(c, code, message);
 }
 
-// Sends a reader that is too slow a last message. 1: it has not read that either.
+// Sends a last message to a reader that is too slow. 1: it has not read that either.
 static int is_stuck(lin_client *c, double now)
 {
     lin_serve *s = c->serve;
@@ -339,7 +338,7 @@ void lin_serve_stream_begin(lin_client *c)
     if (!c->protocol->greet) return;
     c->protocol->greet(c, &out);
     lin_outbox_add(&c->out, &out, LIN_NOTE_OTHER);
-    lin_serve_touch(c); // it is sent when the connection is there
+    lin_serve_touch(c); // sent when the connection is set up
 }
 
 // The state that a client sent back, as it was saved.
@@ -368,7 +367,7 @@ static lin_status open_opus(lin_client *c, lin_error *err)
     return lin_ogg_opus_create(c->config.rate_hz, &c->in.opus, err);
 }
 
-// What this server cannot do is refused before the first sound comes.
+// Requests that this server cannot fulfil are refused before the first sound.
 static lin_status take_config(lin_client *c, lin_error *err)
 {
     const lin_message *m = &c->config;
@@ -419,7 +418,7 @@ static int open_stream(lin_client *c)
     return 1;
 }
 
-// The next packet's samples, where none are held: bytes wait instead of them, because a few can hold minutes.
+// Decodes the next packet only when no samples are held: compressed bytes wait, because a few of them can hold minutes.
 static void decode_packet(lin_client *c)
 {
     lin_error err = {0};
@@ -437,13 +436,13 @@ static int push_held(lin_client *c)
     lin_outbox *o = &c->out;
     lin_engine *engine = c->serve->engine;
     const size_t channels = (size_t)c->config.channels;
-    if (in->finishing >= 2) return in->n_held == 0; // what comes behind a reset waits for its end
+    if (in->finishing >= 2) return in->n_held == 0; // sound after a reset waits until the reset is done
     if (!o->ready) return 0;
     for (;;) {
         int room;
         double waiting_s;
         lin_error err = {0};
-        // Utterances that are not an answer to anything yet do not count: their reader cannot have them before it sends more.
+        // Utterances that no message is waiting for do not count: the client gets them only when it sends more.
         if (o->n_kept + (o->owed ? o->said.n : 0) > LIN_QUEUED_KEPT) return 0;
         if (in->end_at && in->end_at - 1 - in->at_held < channels) {
             if (lin_engine_end_utterance(engine, o->id, NULL) == LIN_TOO_SMALL) return 0; // the one before comes first
@@ -460,7 +459,7 @@ static int push_held(lin_client *c)
         o->sound_at = lin_now();
         const lin_status status = o->ended ? LIN_INVALID : lin_engine_push(engine, o->id, in->held + in->at_held, (int)n, &err);
         if (status != LIN_OK) {
-            // LIN_INVALID: the stream has failed meanwhile; the message why is on its way.
+            // LIN_INVALID: the stream has failed meanwhile, and its error message is on the way.
             if (status != LIN_INVALID) give_up(c, NULL, 1011, err.message);
             in->at_held = in->n_held = in->end_at = 0;
             return 1;
@@ -519,7 +518,7 @@ static void take_binary(lin_client *c, const char *bytes, size_t n, int last)
     if (last) c->in.pushed = 1;
 }
 
-// Other phrases of a stream. Before the first sound they are the config's.
+// New phrases of a stream. Before the first sound they replace the config's.
 static void take_phrases(lin_client *c, lin_message *m)
 {
     lin_error err = {0};
@@ -545,7 +544,7 @@ static void take_message(lin_client *c, lin_message *m)
         else if (is_open && !c->protocol->configs_later) give_up(c, NULL, 1008, "a config comes before the first sound");
         return;
     case LIN_MESSAGE_END_UTTERANCE:
-        if (is_open) c->in.end_at = c->in.n_held + 1; // behind the sound that came before
+        if (is_open) c->in.end_at = c->in.n_held + 1; // after the sound received so far
         return;
     default:
         if (awaits_state(c)) {
@@ -553,7 +552,7 @@ static void take_message(lin_client *c, lin_message *m)
             return;
         }
         c->in.finishing = 1;
-        c->in.rest.n = 0; // of a sample that is not complete: the next sound is another one
+        c->in.rest.n = 0; // drop an incomplete sample: the next sound is a new stream
         c->in.resets = m->kind == LIN_MESSAGE_RESET || m->kind == LIN_MESSAGE_CLEAR;
     }
 }
@@ -563,8 +562,8 @@ static void take_text(lin_client *c, const char *text, size_t n)
     lin_outbox *o = &c->out;
     lin_error err = {0};
     lin_buffer out = {0};
-    lin_message later = c->config, *m = c->in.is_open ? &later : &c->config; // others read that of a stream
-    later.sound = NULL; // without the memory that it owns
+    lin_message later = c->config, *m = c->in.is_open ? &later : &c->config; // other threads read an open stream's config
+    later.sound = NULL; // still owned by the config
     later.n_sound = 0;
     later.phrases = (lin_buffer){0};
     later.n_phrases = 0;
@@ -584,7 +583,7 @@ static void take_text(lin_client *c, const char *text, size_t n)
     lin_message_free(&later);
 }
 
-// A message that comes in one piece is read where it is.
+// A message that comes in one piece is parsed in place.
 static void take_piece_of_text(lin_client *c, const char *bytes, size_t n, int last)
 {
     lin_buffer *text = &c->in.text;
@@ -618,7 +617,7 @@ void lin_serve_stream_data(lin_client *c, const char *bytes, size_t n, int binar
 
 /* ---- going on -------------------------------------------------------------------------------------------------------------- */
 
-// After the last result of a reset the next sound is another one.
+// After the last result of a reset, the next sound begins a new stream.
 static void begin_again(lin_client *c)
 {
     lin_error err = {0};
@@ -649,7 +648,7 @@ static void conclude(lin_client *c)
     end(c, refused ? 1008 : failed ? 1011 : drained ? 1001 : 1000, failed ? o->failure.message : "");
 }
 
-// Behind phrases that are being looked up, which are to be answered.
+// Finishes the stream, after pending phrases have been looked up and answered.
 static void finish(lin_client *c)
 {
     lin_outbox *o = &c->out;
@@ -680,11 +679,11 @@ static void go_on(lin_client *c)
         if (in->ending) return;
         lin_engine_room(s->engine, o->id, &room, &waiting_s, NULL);
     }
-    const int reads = done && !(in->finishing && in->resets); // what comes behind a reset waits for its end
+    const int reads = done && !(in->finishing && in->resets); // messages after a reset wait until it is done
     if (reads != !in->paused) {
         in->paused = !reads;
         s->transport->pause(c->peer, in->paused);
-        if (reads) lin_serve_wait(c); // what was received before it paused may come without an event
+        if (reads) lin_serve_wait(c); // bytes received before the pause may be delivered without an event
     }
     if (waiting_s < ANSWER_S) // not done: too many utterances wait to be sent
         for (; o->owed > 0 && !is_full(o) && (done || o->said.n); o->owed--) c->protocol->answer(o);

@@ -2,8 +2,7 @@
  * web.h - the network side of linnet serve: HTTP and WebSocket connections with TLS, over a library that is opened at run time.
  *
  * Pipeline: a browser or program -> [this: serve/web/lws.c over libwebsockets, in liblinnet_web.so] -> serve/serve.c.
- * The program itself links no network library, so that all other commands start as fast as before, and what serves requests can
- * be tested without a network.
+ * The program itself links no network library, so that other commands start fast, and requests can be tested without a network.
  *
  *   lin_web_options o = {.host = "127.0.0.1", .port = 8090};
  *   const lin_web_transport *transport = lin_web_get();          // by dlsym: LIN_UNSUPPORTED without libwebsockets
@@ -14,8 +13,8 @@
  * A peer is one request or one WebSocket. All handlers run on the thread of run(), one at a time. Threads: run's, for all
  * functions but wake.
  *
- * Connections that have not asked for anything are bounded: a new one takes the place of the oldest. Where no more files can be
- * opened, connections wait to be accepted until one is closed.
+ * The number of connections without a request is bounded: a new one replaces the oldest. When no more files can be opened, new
+ * connections are accepted only after one is closed.
  */
 #ifndef LIN_SERVE_WEB_H
 #define LIN_SERVE_WEB_H
@@ -34,7 +33,7 @@ enum {
 typedef struct lin_web lin_web;
 typedef struct lin_web_peer lin_web_peer;
 
-/* What was asked for. Texts are "" where they were not sent, and valid during the call. */
+/* A request. Texts are "" if they were not sent, and valid during the call. */
 typedef struct lin_web_request {
     int websocket;
     const char *method; /* "GET", "POST", ... */
@@ -58,7 +57,7 @@ typedef struct lin_web_reply {
     int n_headers;
     const char *body;
     size_t n;
-    int goes_on; /* the rest of the body comes by `next`, until `end`; its length is not sent */
+    int goes_on; /* the rest of the body comes from `next` until `end` is called; its length is not sent */
 } lin_web_reply;
 
 /* A message to a WebSocket, valid until the handler is called again for this peer. */
@@ -70,13 +69,13 @@ typedef struct lin_web_message {
 
 typedef struct lin_web_handlers {
     void *context;
-    /* A new peer: what is returned is given to the others as `user`. NULL: it has been answered by reply, and nothing follows. */
+    /* A new peer: the returned pointer is the others' `user`. NULL: the peer was answered by reply, and no handler follows. */
     void *(*open)(void *context, lin_web_peer *peer, const lin_web_request *request);
     /* A piece of the body, or of a WebSocket's message; last: it ends here. */
     void (*data)(void *context, void *user, const char *bytes, size_t n, int binary, int last);
-    /* The body of an HTTP request is complete (also where it is empty). Not of one in chunks: its end is in the data. */
+    /* The body of an HTTP request, maybe empty, is complete. Not called for chunked bodies, whose data contain their end. */
     void (*complete)(void *context, void *user);
-    /* The next message to a WebSocket, or the next piece of an answer that goes on: 0, nothing waits. */
+    /* The next message to a WebSocket, or the next piece of an answer that goes on. 0: none waits. */
     int (*next)(void *context, void *user, lin_web_message *message);
     /* The peer is gone and must not be used again. */
     void (*gone)(void *context, void *user);
@@ -88,23 +87,23 @@ typedef struct lin_web_handlers {
 typedef struct lin_web_options {
     const char *host; /* an address or a name; NULL: all */
     int port;         /* 0: any free one */
-    int socket;       /* listens already, and is taken over (host and port do not count); 0: none */
+    int socket;       /* a listening socket to take over; host and port are then ignored; 0: none */
     const char *certificate, *key; /* PEM files; NULL: no TLS */
-    int ping_s;       /* a WebSocket that has been silent for so long is asked whether it is there, and has as long to answer */
-    int peers;        /* that may be there at once, for as many files as may be open (raised up to the hard limit) */
+    int ping_s;       /* a WebSocket that was silent for so long gets a ping, and has as long to answer */
+    int peers;        /* most peers at once; raises the limit of open files for them, up to the hard limit */
 } lin_web_options;
 
 typedef struct lin_web_transport {
     lin_status (*open)(const lin_web_options *options, const lin_web_handlers *handlers, lin_web **web, lin_error *err);
-    int (*port)(const lin_web *web); /* on which it listens; 0: a socket that has none */
+    int (*port)(const lin_web *web); /* the port that it listens on; 0: the socket has none */
     void (*run)(lin_web *web); /* returns after some work, a signal, or a wake */
     void (*wake)(lin_web *web); /* any thread, before close */
-    void (*close)(lin_web *web); /* every peer that is left is told to be gone */
+    void (*close)(lin_web *web); /* calls `gone` for every peer that is left */
     /* LIN_NO_MEMORY: the peer is dropped. */
     lin_status (*reply)(lin_web_peer *peer, const lin_web_reply *reply);
     void (*want)(lin_web_peer *peer);            /* `next` has something */
     void (*pause)(lin_web_peer *peer, int paused); /* no data until it is resumed */
-    /* A WebSocket, after the messages that wait (RFC 6455, 7.4), or an answer that goes on, after its pieces. */
+    /* Closes a WebSocket after the messages that wait (RFC 6455, 7.4), or an answer that goes on after its pieces. */
     void (*end)(lin_web_peer *peer, int code, const char *reason);
     void (*drop)(lin_web_peer *peer);            /* at once */
     void (*expect)(lin_web_peer *peer, int seconds); /* the body of a request may pause for so long; 0: no more of it comes */
@@ -121,9 +120,9 @@ typedef struct lin_web_transport {
                          lin_error *err);
 } lin_web_transport;
 
-/* Inside the library (serve/web/tls.c, over OpenSSL): the last three of the table, and what is wrong with the files of a
- * certificate and its private key, in words: libwebsockets says only that it cannot use them. LIN_IO: a file that cannot be
- * opened; LIN_FORMAT, LIN_MISMATCH, LIN_UNSUPPORTED: files that do not serve. */
+/* Inside the library (serve/web/tls.c, over OpenSSL): the last three of the table, and a check of the files of a certificate and
+ * its private key that says what is wrong: libwebsockets says only that it cannot use them. LIN_IO: a file cannot be opened;
+ * LIN_FORMAT, LIN_MISMATCH, LIN_UNSUPPORTED: the files cannot be used. */
 lin_status lin_seal_key(const void *secret, size_t n, unsigned char key[32], lin_error *err);
 lin_status lin_seal(const unsigned char key[32], const void *plain, size_t n, unsigned char *sealed, lin_error *err);
 lin_status lin_unseal(const unsigned char key[32], const unsigned char *sealed, size_t n, unsigned char *plain, lin_error *err);

@@ -1,8 +1,8 @@
 // lws.c - serve/web.h over libwebsockets (4.1 or later): liblinnet_web.so.
 //
-// One context with one virtual host, one protocol and one service thread. libwebsockets parses HTTP, frames and TLS; what
-// requests mean is decided by the handlers. HTTP connections are closed after each answer. If the body still comes then, it is
-// read and discarded for a while first: what is not read when a connection is closed takes the answer with it (RFC 9112, 9.6).
+// One context with one virtual host, one protocol and one service thread. libwebsockets parses HTTP, frames and TLS; the handlers
+// decide what requests mean. HTTP connections are closed after each answer. A body that is still arriving is first read and
+// discarded for a while: closing with unread bytes resets the connection, and the answer is lost (RFC 9112, 9.6).
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@
 enum { PIECE = 16384, HEAD = 4096, TEXT = 4096, UNREAD = 1 << 17, PATIENCE_S = 30 };
 enum { MOST_SILENT = 512, KEPT_FILES = 128, ACCEPTED_AT_ONCE = 32, RETRY_US = 1000000 };
 enum { LINGER_US = 30000000, LINGER_BYTES = 1 << 30 };
-enum { SUBPROTOCOLS = 127 }; // libwebsockets closes the connection without an answer where the header is longer
+enum { SUBPROTOCOLS = 127 }; // if the header is longer, libwebsockets closes the connection without an answer
 
 struct lin_web_peer {
     lin_web *web;
@@ -37,19 +37,19 @@ struct lin_web_peer {
     unsigned char *reply; // [LWS_PRE + head + n]
     size_t head, n, at;
     int answered, closing, code, goes_on, head_only; // head_only: to HEAD
-    int has_body; // more of the request's may come
-    lws_usec_t linger_until; // it is answered, and what comes is discarded; 0: not yet
+    int has_body; // more of the request's body may come
+    lws_usec_t linger_until; // answered, and discarding input until then; 0: not yet
     size_t discarded;
-    lws_usec_t alive_at; // libwebsockets was told last
+    lws_usec_t alive_at; // when libwebsockets was last told that it is alive
     char reason[100];
-    char origin[256]; // that may read answers; "": none is named
+    char origin[256]; // the origin that may read answers; "": none
 };
 
 // The head of a request as it comes, where there is no TLS (there: serve/web/tls.c).
 typedef struct head {
     char *bytes; // [LIN_HEAD_MOST]
     size_t n, discarded;
-    lws_usec_t linger_until; // it was refused, and what comes is discarded; 0: not yet
+    lws_usec_t linger_until; // refused, and discarding input until then; 0: not yet
 } head;
 
 // A connection that has not asked for anything yet.
@@ -65,9 +65,9 @@ struct lin_web {
     lws_sorted_usec_list_t timer;
     atomic_int woken;
     int port, closing;
-    // The socket that listens is ours. libwebsockets only watches it: one of its own it would ask for connections again and again
-    // while no more files can be opened.
-    int socket, waits, is_full; // waits: it is not watched until a connection is closed, or retry_at; is_full: which was logged
+    // We own the listening socket, and libwebsockets only polls it: with its own socket it would spin on accept while no more
+    // files can be opened.
+    int socket, waits, is_full; // waits: not polled until a connection is closed, or retry_at; is_full: this was logged
     lws_usec_t retry_at;
     struct lws *listening;
     int n_connections, most_connections, n_silent, most_silent, has_tls;
@@ -103,7 +103,7 @@ static int copy(struct lws *wsi, enum lws_token_indexes token, char *text, int c
     return n == 0 || (n < capacity && lws_hdr_copy(wsi, text, capacity, token) >= 0);
 }
 
-// libwebsockets keeps the parts of a query between the signs & one by one, and lws_hdr_copy would put commas between them.
+// libwebsockets stores the parts of a query between '&' separately, and lws_hdr_copy would join them with commas.
 static int copy_query(struct lws *wsi, char *text, int capacity)
 {
     int at = 0;
@@ -144,7 +144,7 @@ static int read_request(struct lws *wsi, texts *t, lin_web_request *request)
     t->forwarded[0] = 0;
     if (lws_hdr_custom_length(wsi, "forwarded:", 10) > 0)
         fits = lws_hdr_custom_copy(wsi, t->forwarded, sizeof t->forwarded, "forwarded:", 10) >= 0 && fits;
-    // libwebsockets reads what it can of it, and whatever is behind that.
+    // libwebsockets accepts a number followed by anything; only digits count here.
     const int is_number = strspn(length, "0123456789") == strlen(length);
     if (*length) request->length = is_number ? strtoll(length, NULL, 10) : LIN_WEB_BAD_LENGTH;
     lws_get_peer_simple(wsi, t->address, sizeof t->address);
@@ -168,7 +168,7 @@ static lin_status reply(lin_web_peer *p, const lin_web_reply *r)
     char length[32];
     snprintf(length, sizeof length, "%zu", r->n);
     int bad = p->answered || lws_add_http_header_status(p->wsi, (unsigned)r->status, &at, end) != 0;
-    // libwebsockets answers a handshake as one of HTTP/1.0, which clients of WebSockets do not read.
+    // libwebsockets refuses a handshake with HTTP/1.0, which WebSocket clients do not accept.
     if (!bad && p->websocket && at - begin > 8 && memcmp(begin, "HTTP/1.0", 8) == 0) begin[7] = '1';
     if (r->type) bad = bad || add(p->wsi, "content-type", r->type, &at, end) != 0;
     if (!r->goes_on && r->status != 204) bad = bad || add(p->wsi, "content-length", length, &at, end) != 0;
@@ -212,7 +212,7 @@ static int take_piece(lin_web_peer *p)
 
 static void enter_silent(lin_web *w, struct lws *wsi);
 
-// The answer is sent; not 0: the connection ends.
+// After the answer is sent. Not 0: the connection ends.
 static int linger(lin_web_peer *p)
 {
     if (!p->has_body) return -1;
@@ -243,7 +243,7 @@ static int write_reply(lin_web_peer *p)
     const enum lws_write_protocol how = p->at < p->head ? LWS_WRITE_HTTP_HEADERS
                                         : is_final      ? LWS_WRITE_HTTP_FINAL
                                                         : LWS_WRITE_HTTP;
-    unsigned char saved[LWS_PRE], *const from = p->reply + p->at; // libwebsockets may write before what is sent
+    unsigned char saved[LWS_PRE], *const from = p->reply + p->at; // libwebsockets may overwrite LWS_PRE bytes before the data
     memcpy(saved, from, LWS_PRE);
     const int written = n ? lws_write(p->wsi, from + LWS_PRE, n, how) : 0;
     memcpy(from, saved, LWS_PRE);
@@ -255,8 +255,8 @@ static int write_reply(lin_web_peer *p)
     return 0;
 }
 
-// Who sends or reads is there: an answer to a ping may wait behind a minute of sound that this server has not read. To
-// libwebsockets only that answer counts.
+// A peer that sends or reads is alive: its answer to a ping may wait behind a minute of sound that we have not read yet.
+// libwebsockets counts only that answer.
 static void note_alive(lin_web_peer *p)
 {
     const lws_usec_t now = lws_now_usecs();
@@ -282,7 +282,7 @@ static int write_message(lin_web_peer *p)
         w->message_capacity = m.n;
     }
     if (m.n) memcpy(w->message + LWS_PRE, m.data, m.n);
-    note_alive(p); // it has read what was sent before, for this is called when all of that is on its way
+    note_alive(p); // we are called when the socket can be written, so the peer has read earlier messages
     if (lws_write(p->wsi, w->message + LWS_PRE, m.n, m.binary ? LWS_WRITE_BINARY : LWS_WRITE_TEXT) < (int)m.n) return -1;
     lws_callback_on_writable(p->wsi);
     return 0;
@@ -303,7 +303,7 @@ static void leave_silent(lin_web *w, struct lws *wsi)
     lin_free(c);
 }
 
-// Who asks for something does so at once. Half requests stay, until there are too many.
+// Lists a connection without a complete request; if there are too many, the oldest is dropped.
 static void enter_silent(lin_web *w, struct lws *wsi)
 {
     silent *c = lin_calloc(1, sizeof *c);
@@ -330,7 +330,7 @@ static void watch(lin_web *w, int on)
     lws_rx_flow_control(w->listening, on);
 }
 
-// No more connections can be accepted now: those who wait go on waiting.
+// No more connections can be accepted now: new ones wait in the backlog.
 static void stop_accepting(lin_web *w, const char *why)
 {
     watch(w, 0);
@@ -351,8 +351,8 @@ static void closed(lin_web *w)
 
 /* ---- events ---------------------------------------------------------------------------------------------------------------- */
 
-// Of the subprotocols that a WebSocket's client names libwebsockets selects the first that it knows. Where it knows none, or the
-// header is too long, it would close the connection without an answer: -1, and the client is told why.
+// libwebsockets selects the first subprotocol in the client's list that it knows. If it knows none, or the header is too long, it
+// would close the connection without an answer: here -1, and the client is told why.
 static int check_subprotocols(const lin_web *w, struct lws *wsi)
 {
     char list[SUBPROTOCOLS], answer[LWS_PRE + LIN_HEAD_ANSWER];
@@ -387,7 +387,7 @@ static int open_peer(lin_web *w, lin_web_peer *p, struct lws *wsi, int websocket
         p->known = p->user != NULL;
     }
     if (!websocket && !p->known) return p->answered ? 0 : -1;
-    // Linux would keep 4 MB for a reader that is slow: results that are out of date by then, and cannot be left out any more.
+    // Linux would buffer up to 4 MB for a slow reader: stale provisional results that could no longer be left out.
     if (websocket && p->known) setsockopt(lws_get_socket_fd(wsi), SOL_SOCKET, SO_SNDBUF, &(int){UNREAD}, sizeof(int));
     if (!p->known && p->answered) {
         lws_write(wsi, p->reply + LWS_PRE, p->head, LWS_WRITE_HTTP_HEADERS);
@@ -421,7 +421,7 @@ static void on_timer(lws_sorted_usec_list_t *timer);
 static void take_turn(lin_web *w)
 {
     atomic_store(&w->woken, 0);
-    // Other files may have been closed.
+    // Other files may have been closed meanwhile: try again.
     if (w->waits && w->n_connections < w->most_connections && lws_now_usecs() > w->retry_at) watch(w, 1);
     const int ms = w->handlers.turn(w->handlers.context);
     lws_sul_schedule(w->context, 0, &w->timer, on_timer, (lws_usec_t)ms * 1000);
@@ -477,7 +477,7 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *ses
     case LWS_CALLBACK_CLOSED:
     case LWS_CALLBACK_HTTP_DROP_PROTOCOL:
     case LWS_CALLBACK_WS_SERVER_DROP_PROTOCOL:
-        // An upgrade drops the HTTP side of the same connection first.
+        // An upgrade to a WebSocket first drops the HTTP side of the same connection.
         if (p && p->web && (reason != LWS_CALLBACK_HTTP_DROP_PROTOCOL || !p->websocket)) close_peer(p);
         return 0;
     default: return 0; // among them signs of TLS and of connections that have not asked for anything yet
@@ -491,14 +491,14 @@ static int refuse_head(head *h, int fd, int status, const char *why)
 {
     char answer[LIN_HEAD_ANSWER];
     const size_t n = lin_head_refusal(status, why, answer);
-    if (send(fd, answer, n, MSG_NOSIGNAL) < (ssize_t)n) return -1; // which a new connection has room for
+    if (send(fd, answer, n, MSG_NOSIGNAL) < (ssize_t)n) return -1; // a new connection's send buffer has room for it
     shutdown(fd, SHUT_WR);
     h->linger_until = lws_now_usecs() + LINGER_US;
     return 0;
 }
 
-// Leaves the last byte of the head in the socket, which is libwebsockets' then: where a request is complete in the bytes that it
-// is given with a socket, libwebsockets takes them for the body too. Not 0: the connection ends here.
+// Hands the socket to libwebsockets with the last byte of the head still unread: if the bytes passed along with the socket
+// complete the request, libwebsockets takes them for the body too. Not 0: the connection ends here.
 static int read_head(lin_web *w, head *h, int fd)
 {
     char passed[LIN_HEAD_PASSED], *const to = h->bytes + h->n;
@@ -521,7 +521,7 @@ static int read_head(lin_web *w, head *h, int fd)
     return -1;
 }
 
-// A connection is a file to libwebsockets until the head of its request is there.
+// Until the head of its request is complete, a connection is a raw file to libwebsockets.
 static int on_head(struct lws *wsi, enum lws_callback_reasons reason, void *session, void *in, size_t n)
 {
     lin_web *w = lws_get_vhost(wsi) ? lws_vhost_user(lws_get_vhost(wsi)) : NULL;
@@ -547,12 +547,12 @@ static int on_head(struct lws *wsi, enum lws_callback_reasons reason, void *sess
 static void adopt(lin_web *w, int fd)
 {
     const lws_sock_file_fd_type file = {.filefd = fd};
-    if (w->has_tls) lws_adopt_socket_vhost(w->vhost, fd); // which closes it if that fails
+    if (w->has_tls) lws_adopt_socket_vhost(w->vhost, fd); // closes fd on failure
     else lws_adopt_descriptor_vhost(w->vhost, LWS_ADOPT_RAW_FILE_DESC, file, HEADS, NULL);
 }
 
-// The socket that listens is a file to libwebsockets, which gets the connections one by one. A WebSocket's client can name this
-// protocol too: it is not for clients.
+// The listening socket is a raw file to libwebsockets; we accept connections one by one. A WebSocket client could name this
+// protocol: it is refused.
 static int on_listening(struct lws *wsi, enum lws_callback_reasons reason, void *session, void *in, size_t n)
 {
     lin_web *w = lws_get_vhost(wsi) ? lws_vhost_user(lws_get_vhost(wsi)) : NULL;
@@ -625,7 +625,7 @@ static int take_over(lin_web *w, int socket)
     return w->listening != NULL;
 }
 
-// What libwebsockets says is about its own functions, and whoever can connect can cause it.
+// Drops libwebsockets' own log: it is about its functions, and any client could flood it.
 static void be_silent(int level, const char *line) { (void)level, (void)line; }
 
 /* ---- the table ------------------------------------------------------------------------------------------------------------- */
@@ -641,7 +641,7 @@ static void close_web(lin_web *w)
     lin_free(w);
 }
 
-// How many connections there may be, so that the rest of the program can open files.
+// The number of connections that leaves enough files for the rest of the program.
 static int allow_files(int peers)
 {
     struct rlimit limit;
@@ -668,7 +668,7 @@ static lin_status open_web(const lin_web_options *o, const lin_web_handlers *han
     w->protocols[0] = (struct lws_protocols){
         .name = "linnet", .callback = on_event, .per_session_data_size = sizeof(lin_web_peer), .rx_buffer_size = PIECE};
     w->protocols[1] = w->protocols[0];
-    w->protocols[1].name = "realtime"; // OpenAI's clients in browsers name it
+    w->protocols[1].name = "realtime"; // named by OpenAI's browser clients
     w->protocols[2] = (struct lws_protocols){.name = LISTENING, .callback = on_listening};
     w->protocols[3] = (struct lws_protocols){.name = HEADS, .callback = on_head, .per_session_data_size = sizeof(head)};
     w->has_tls = o->certificate != NULL;

@@ -1,5 +1,4 @@
-// tls.c - what OpenSSL does for liblinnet_web.so: sealed states, certificates that are checked, heads of requests; see
-// serve/web.h.
+// tls.c - OpenSSL in liblinnet_web.so: sealed states, checks of certificates, heads of requests over TLS; see serve/web.h.
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -69,7 +68,7 @@ lin_status lin_unseal(const unsigned char key[32], const unsigned char *sealed, 
 
 /* ---- certificates ---------------------------------------------------------------------------------------------------------- */
 
-// Nobody is there to type one.
+// Refuses passphrases: nobody could type one.
 static int no_passphrase(char *text, int capacity, int writes, void *context)
 {
     (void)text, (void)capacity, (void)writes;
@@ -108,9 +107,9 @@ lin_status lin_tls_check(const char *certificate, const char *key, lin_error *er
 
 /* ---- heads of requests ----------------------------------------------------------------------------------------------------- */
 
-// libwebsockets reads what has been decrypted with SSL_read, in one place, and lets no function of a program see it first. This
-// library defines SSL_read before OpenSSL does, so that the dynamic linker gives libwebsockets this one. Where a system's linker
-// does not (macOS), heads go to libwebsockets as they came.
+// libwebsockets gets decrypted bytes from SSL_read and offers no hook before its parser. So this library defines SSL_read, and
+// the dynamic linker binds libwebsockets to it instead of OpenSSL's. Where the linker does not (macOS), heads reach
+// libwebsockets unfiltered.
 typedef struct head {
     int done;
     size_t n;
