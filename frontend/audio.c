@@ -48,7 +48,7 @@ void lin_audio_warn(lin_audio *a, int is_missing, const char *fmt, ...)
     va_end(args);
 }
 
-// The first sample whose magnitude is above a limit, or that is no number; n: none.
+// The first sample whose magnitude is above a limit, or that is NaN; n: none.
 static size_t find_above(const float *samples, size_t n, float largest)
 {
     // Compared as integers, magnitudes of floats keep their order, and infinities and NaNs follow all numbers.
@@ -205,7 +205,7 @@ static lin_status open_wav(lin_audio *a, int *is, lin_error *err)
     if (a->live) {
         a->info.frames = wav.bytes < 0 ? -1 : wav.bytes / a->frame_bytes;
     } else {
-        // Where other bytes than chunks follow, the length is known only after they were read.
+        // If bytes other than chunks follow, the length is known only when they have been read.
         const int64_t present = a->whole.size - (int64_t)wav.at,
                       bytes = wav.bytes < 0 || wav.bytes > present ? present : wav.bytes;
         a->info.frames = lin_sniff_is_chunk(&a->whole, (int64_t)wav.at + bytes + (bytes & 1)) ? bytes / a->frame_bytes : -1;
@@ -229,7 +229,7 @@ static lin_status join(lin_audio *a, int64_t position, lin_error *err)
     }
     if (found != 1 || wav.pcm.rate_hz != a->info.rate_hz || wav.pcm.channels != a->info.channels) {
         lin_audio_warn(a, 1,
-                       "%s consists of several WAV files; the one that begins after %.3f s is not read: its format is another",
+                       "%s consists of several WAV files; the one that begins after %.3f s is not read: its format differs",
                        a->name, (double)position / a->info.rate_hz);
         return LIN_OK;
     }
@@ -247,14 +247,14 @@ static int is_chunk(const lin_audio *a)
     return a->live ? b[7] == 0 : lin_sniff_is_chunk(&a->whole, here(a)); // in a pipe of at most 16 MB
 }
 
-// A tag or zeros, which are no samples unless samples follow them at once: the bytes to skip, 0: none.
+// The bytes of a tag or of zeros, to be skipped unless samples follow at once; 0: none.
 static int64_t padding(const unsigned char *b, int n)
 {
     const int64_t tag = lin_sniff_tag(b, (size_t)n);
     return b[0] || tag >= n || (tag + 12 <= n && (is_wav(b + tag) || lin_sniff_tag(b + tag, (size_t)(n - tag)))) ? tag : 0;
 }
 
-// A file of another format that begins here, which only a regular file can go on with.
+// 1: a file of another format begins here; only in a regular file can it be read too.
 static int other_begins(lin_audio *a)
 {
     const char *what;
@@ -270,7 +270,7 @@ static lin_status after_wav(lin_audio *a, int64_t position, lin_error *err)
     int is_padded = 0, is_second = 0;
     LIN_TRY(skip(a, &a->left, err));
     if (a->left > 0) return LIN_OK; // it is truncated
-    // A tenth of a second of it is looked at.
+    // A tenth of a second of what follows is examined.
     const int tenth = a->info.rate_hz / 10 * a->frame_bytes, most = tenth < LIN_AUDIO_RAW_BYTES ? tenth : LIN_AUDIO_RAW_BYTES;
     for (int64_t some = a->padding;;) {
         LIN_TRY(skip(a, &some, err));
@@ -290,11 +290,11 @@ static lin_status after_wav(lin_audio *a, int64_t position, lin_error *err)
         if (some == 0) break;
         is_padded = 1;
     }
-    // More samples than the header gives, unless it is little or noise: then they are something else.
+    // Samples beyond those of the header, unless they are few or look like noise: then they are something else.
     if (other_begins(a) || a->held < most) return LIN_OK;
     const size_t look_at = a->held < LIN_SNIFF_BYTES ? (size_t)a->held : LIN_SNIFF_BYTES;
     if (is_padded || is_second || (a->encoding == LIN_PCM_S16LE && lin_sniff_is_noise(a->bytes + a->at, look_at))) {
-        lin_audio_warn(a, 1, "%s goes on after its sound of %.3f s: bytes more than its header gives are not read", a->name,
+        lin_audio_warn(a, 1, "%s continues after its sound of %.3f s: bytes beyond its header's length are not read", a->name,
                        (double)position / a->info.rate_hz);
         return LIN_OK;
     }
@@ -480,7 +480,7 @@ static lin_status open_reader(lin_audio *a, const lin_pcm_format *raw, lin_error
     else if (!a->live && lin_isolate_is_on()) LIN_TRY(lin_isolated_open(a->fd, a->name, &a->info, &a->isolated, err));
     else LIN_TRY(open_by_bytes(a, a->live || !a->close_fd ? raw : NULL, err));
     if (!chosen_track || a->ffmpeg || strcmp(chosen_track, "1") == 0) return LIN_OK;
-    return lin_fail(err, LIN_INVALID, "%s has no sound track '%s' (--track), but one without a language", a->name, chosen_track);
+    return lin_fail(err, LIN_INVALID, "%s has no sound track '%s' (--track), only one without a language", a->name, chosen_track);
 }
 
 lin_status lin_audio_open_fd(int fd, int close_fd, const char *name, const lin_pcm_format *raw, lin_audio **out, lin_error *err)
@@ -545,7 +545,7 @@ static lin_status read_block(lin_audio *a, float *frames, int capacity, int *n, 
         return lin_fail(err, LIN_NUMERIC, "%s: sample %lld (%.3f s) of channel %zu is %g, which is not sound", a->name,
                         (long long)sample, (double)sample / a->info.rate_hz, bad % channels + 1, (double)frames[bad]);
     }
-    // Most often these are 16-bit integers that were only converted.
+    // Most often these are 16-bit integers that were converted without scaling.
     const size_t loud = a->is_loud || a->memory ? count : find_above(frames, count, LOUDEST);
     if (loud < count) {
         a->is_loud = 1;

@@ -5,8 +5,8 @@
  * here, as they arrive. libsndfile reads other files (FLAC, Ogg Vorbis, Opus, MP3, AIFF, SPHERE and more), and the program ffmpeg
  * those that it does not support (frontend/processes.h). The first bytes decide (frontend/sniff.h). Pipes whose reader must seek
  * are first stored in an unlinked file in $TMPDIR (or /tmp) of at most LIN_AUDIO_SPOOL_BYTES. Memory does not grow with the
- * sound. What is read is compared with what the container holds; several files that were joined are read one after the other.
- * After lin_isolate_files a process of its own reads the files.
+ * sound. The length that is read is checked against the container; several files that were joined are read one after the other.
+ * After lin_isolate_files another process reads the files.
  *
  *   lin_audio_open("x.flac", NULL, &audio, &err);
  *   while (lin_audio_read(audio, frames, capacity, &n, &err) == LIN_OK && n > 0) ...;
@@ -120,15 +120,15 @@ void lin_audio_stop_on(const volatile sig_atomic_t *flag);
 void lin_audio_stop_at(double time);
 int lin_audio_is_stopped(void);
 
-/* For the whole process, before any audio is opened: longer gaps in the timestamps of a container are left out; otherwise they
- * are filled with silence, up to 30 hours, for which a file of a few bytes is enough. */
+/* For the whole process, before any audio is opened: gaps in the timestamps of a container that are longer than this are left
+ * out. By default all gaps up to 30 hours are filled with silence, which a file of a few bytes can demand. */
 void lin_audio_bound_gaps(int seconds);
 int lin_audio_longest_gap(void);
-enum { LIN_AUDIO_STRANGERS_GAP_S = 30 }; /* for files of others */
+enum { LIN_AUDIO_STRANGERS_GAP_S = 30 }; /* for untrusted files */
 
-/* For the whole process, before any audio is opened: of files with several sound tracks the one with this number, from 1, or of
- * this language, as the container names it; it stays the caller's. NULL: the default one (frontend/processes.h). Opening a file
- * that has no such track fails with LIN_INVALID. */
+/* For the whole process, before any audio is opened: chooses the sound track to read, by its number, from 1, or by its language
+ * as the container names it; the string stays the caller's. NULL: the default one (frontend/processes.h). Opening a file that has
+ * no such track fails with LIN_INVALID. */
 void lin_audio_choose_track(const char *track);
 const char *lin_audio_track(void);
 
@@ -141,7 +141,7 @@ void lin_audio_close(lin_audio *audio);
 /* The index of the first of n samples that is NaN, infinite or beyond LIN_AUDIO_LARGEST; n if there is none. */
 size_t lin_audio_find_bad(const float *samples, size_t n);
 
-/* LIN_NUMERIC, naming the first, if one of the samples [n, channels] is such. */
+/* LIN_NUMERIC, naming the first, if samples [n, channels] contain such a value. */
 lin_status lin_audio_check_samples(const float *samples, int n, int channels, lin_error *err);
 
 /* Checks the rate and channels of a format: LIN_UNSUPPORTED, with one sentence, if outside the limits above. */

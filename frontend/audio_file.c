@@ -26,7 +26,7 @@ static sf_count_t io_seek(sf_count_t offset, int whence, void *user)
     return a->offset;
 }
 
-// The part ends where it does, and bytes of its header may be replaced.
+// Reads up to the end of the part; bytes of its header may be replaced (patch_header).
 static sf_count_t io_read(void *bytes, sf_count_t count, void *user)
 {
     lin_audio *a = user;
@@ -48,8 +48,8 @@ static sf_count_t io_write(const void *bytes, sf_count_t count, void *user)
     return 0;
 }
 
-// What libsndfile gets to see in the headers of FLAC and AU is that their length is not known: then it reads to the end, also
-// where the header gives too little. The header's own length is compared in the end.
+// Shows libsndfile headers of FLAC and AU without a length, so that it reads to the end even if the header gives too little. The
+// length in the header is compared at the end.
 static void patch_header(lin_audio *a)
 {
     unsigned char b[26];
@@ -162,7 +162,7 @@ static lin_status read_ffmpeg(lin_audio *a, float *frames, int capacity, int *n,
 // libsndfile first, then ffmpeg.
 static lin_status open_part(lin_audio *a, lin_sniffed kind, const char *what, lin_error *err)
 {
-    lin_error why = {0}, reason = {0}; // of the failures of ffmpeg and of libsndfile
+    lin_error why = {0}, reason = {0}; // why ffmpeg failed, and why libsndfile did
     if (kind != LIN_SNIFF_MEDIA) {
         lin_status status = open_sndfile(a, &reason);
         if (status == LIN_OK) return status;
@@ -185,7 +185,7 @@ static lin_status open_part(lin_audio *a, lin_sniffed kind, const char *what, li
     return status == LIN_OK ? LIN_OK : lin_fail_as(err, &why);
 }
 
-// At its end: what its header gives, and what is there. Lengths of lossy formats are not exact.
+// At the end of a part: compares its length with that of its header. Lengths of lossy formats are not exact.
 static void compare_lengths(lin_audio *a, int64_t total)
 {
     const double rate_hz = a->info.rate_hz, seconds = (double)total / rate_hz;
@@ -200,11 +200,11 @@ static void compare_lengths(lin_audio *a, int64_t total)
         lin_audio_warn(a, 1, "%s is truncated: it ends after %.3f s, within an Ogg page", a->name, seconds);
     else if (a->declared >= 0 && total > a->declared + a->info.rate_hz / 10)
         lin_audio_warn(a, 0, "the header of %s gives %.3f s; all %.3f s of it are read", a->name, promised, seconds);
-    // Bytes after the sound: how long would they be? A tenth of a second is none.
+    // Bytes after the sound count if they would last over a tenth of a second.
     if (a->sndfile && a->offset >= part_size(a)) a->rest = 0; // read all the same
     if (a->rest > 0 && seconds * (double)a->rest / (double)(a->samples.bytes + 1) > 0.1)
-        lin_audio_warn(a, 1, "%s goes on after its sound of %.3f s: %lld bytes more than its header gives are not read", a->name,
-                       (double)(a->part_begin + total) / rate_hz, (long long)a->rest);
+        lin_audio_warn(a, 1, "%s continues after its sound of %.3f s: %lld bytes beyond its header's length are not read",
+                       a->name, (double)(a->part_begin + total) / rate_hz, (long long)a->rest);
     if (a->has_gap) lin_audio_warn(a, 1, "%s is damaged: pages of Ogg are missing or damaged in it", a->name);
 }
 
@@ -227,7 +227,7 @@ static int is_sound_file(const lin_audio *a, int64_t at)
     return kind == LIN_SNIFF_SNDFILE || kind == LIN_SNIFF_MEDIA;
 }
 
-// Where the file after a tag begins: with the tag before it libsndfile leaves out the end of a WAV file, and finds FLAC twice.
+// Where the file after a tag begins: given the tag too, libsndfile drops the end of a WAV file, and finds FLAC twice.
 static int64_t after_tag(const lin_audio *a, int64_t at)
 {
     unsigned char b[LIN_SNIFF_BYTES];
@@ -238,7 +238,8 @@ static int64_t after_tag(const lin_audio *a, int64_t at)
     return n > 4 && lin_sniff(b, n, &what) == LIN_SNIFF_SNDFILE && !lin_sniff_mpeg_frame(b) ? next : at;
 }
 
-// Finds the end of the part that begins here, and what is after it: another part (a->next), or bytes that are none (a->rest).
+// Finds the end of the part that begins here, and what is after it: another part (a->next), or bytes that are not sound
+// (a->rest).
 static void begin_part(lin_audio *a, int64_t from)
 {
     int faults;

@@ -50,7 +50,7 @@ struct lin_audio {
     int is_mpeg, is_cut;       // is_cut: it ends within a page of Ogg
 };
 
-/* Keeps the first warning, and before others the first one about sound that is missing. */
+/* Keeps the first warning, but the first one about missing sound replaces any other. */
 void lin_audio_warn(lin_audio *audio, int is_missing, const char *fmt, ...) LIN_PRINTF(3, 4);
 
 /* Opens a regular file, of which `kind` is known, from an offset on. */

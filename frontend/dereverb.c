@@ -1,4 +1,4 @@
-// dereverb.c - weighted prediction error, where there is a room; see dereverb.h.
+// dereverb.c - weighted prediction error; see dereverb.h.
 
 #include "frontend/dereverb.h"
 
@@ -13,8 +13,8 @@ enum {
     HELD = BLOCK + DELAY + TAPS,   // frames: X(t) to the last of x(t - BLOCK)
     PAIRS = TAPS * (TAPS + 1) / 2, // of R, which is Hermitian: its lower triangle
     FIRST = 60,                    // loud frames before the first solution
-    SURE = 200,                    // loud frames without a room after which few are learned
-    SELDOM = 8,                    // blocks from one solution to the next, where no room is heard
+    SURE = 200,                    // loud frames without reverberation after which few are learned
+    SELDOM = 8,                    // blocks from one solution to the next while there is no reverberation
     LANES = 4                      // lines computed together
 };
 
@@ -42,10 +42,10 @@ typedef struct filter {
     lanes R[PAIRS], p[TAPS], g[TAPS];
 } filter;
 
-// Behind it the last frames, lanes [HELD][bands]: they alone are touched in every frame.
+// The last frames follow it, lanes [HELD][bands]: only they are touched in every frame.
 struct lin_dereverb {
     int32_t lines, newest;        // newest: the place of X(t) among the last frames, then X(t - 1), ...
-    int32_t frames, blocks;       // until the next block is looked at, is solved
+    int32_t frames, blocks;       // frames until the end of this block; blocks until the next solution
     float loudest, learned, room; // learned: loud frames, which fade as R does
     float loud[1 + BLOCK];        // 1 or 0, newest first
     filter filters[];             // [bands]
@@ -157,7 +157,7 @@ static float solve(filter *f)
             z.re -= l.re * g[k].re - l.im * g[k].im;
             z.im -= l.re * g[k].im + l.im * g[k].re;
         }
-        // What is left of a diagonal is not below 0 but for rounding.
+        // Only rounding can make the rest of a diagonal negative.
         for (int l = 0; l < LANES; l++) inverse[i][l] = 1 / sqrtf((diagonal[l] > 0 ? diagonal[l] : 0) + ridge[l]);
         g[i] = scaled(z, inverse[i]);
     }
@@ -191,7 +191,7 @@ static void learn_block(lin_dereverb *s)
     const float part = (explained / (float)s->lines - CHANCE) / s->learned;
     s->room = fminf(fmaxf((part - NO_ROOM) / (ROOM - NO_ROOM), 0), 1);
     s->blocks = s->room > 0 ? 1 : SELDOM;
-    if (part > TONES) { // speech behind them would be heard through what predicts them
+    if (part > TONES) { // a filter that predicts tones would distort speech after them
         s->learned = s->room = 0;
         memset(s->filters, 0, (size_t)bands_of(s->lines) * sizeof *s->filters);
     }

@@ -1,11 +1,11 @@
 /*
  * dereverb.h - takes the late reverberation of a room out of spectra, frame by frame: weighted prediction error (Nakatani et al.
- * 2010, "Speech Dereverberation Based on Variance-Normalized Delayed Linear Prediction"), in the recursive form, where there is a
- * room.
+ * 2010, "Speech Dereverberation Based on Variance-Normalized Delayed Linear Prediction"), in the recursive form, active only
+ * where reverberation is found.
  *
  * Pipeline: the transform of frontend/fbank -> [this] -> its mel triangles.
- * In each line of the spectrum, what the frames 30 to 120 ms ago (for a hop of 10 ms) predict of a frame X(t) is taken to be the
- * room's, and the rest Y(t) the speaker's:
+ * In each line of the spectrum, the part of a frame X(t) that the frames 30 to 120 ms before (for a hop of 10 ms) predict is
+ * taken for reverberation, and the rest Y(t) for the speaker:
  *
  *   x(t) = X(t - 3), ..., X(t - 12)                     Y(t) = X(t) - c g^H x(t)
  *   for each frame u that is loud, and a = 0.9995:
@@ -13,12 +13,12 @@
  *     v = mean of |X(u - 1)|^2, |X(u)|^2, |X(u + 1)|^2, at least 3 % of the mean of |x(u)|^2
  *   after every five frames, from N = 60 on:  g = (R + 0.2 tr(R) / 10 I)^-1 p
  *     c from 0 to 1 while the mean of p^H g over the lines, without the 7 that ten frames predict by chance, is 3 to 5 % of N
- *     where it is above 60 %, the sound is tones, such as those of a telephone: R, p, N and c begin anew
+ *     where it is above 60 %, the sound is tones, such as those of a telephone: R, p, N and c are reset
  *
- * A frame is loud if its energy is above -30 dB of the loudest so far, which fades by 0.5 dB a second. The voice itself is
- * predicted less than 3 %, so sound without a room stays as it is, to the bit. While c is 0, it is looked at after every eighth
- * block of five frames, and from N = 200 on only these blocks are learned. Causal: any split of the frames gives the same bits.
- * Threads: a state belongs to one thread at a time.
+ * A frame is loud if its energy is above -30 dB of the loudest so far, which fades by 0.5 dB a second. Of a voice itself less
+ * than 3 % is predicted, so sound without reverberation is unchanged, to the bit. While c is 0, it is updated after every eighth
+ * block of five frames only, and from N = 200 on R and p learn from these blocks only. Causal: any split of the frames gives the
+ * same bits. Threads: a state belongs to one thread at a time.
  */
 #ifndef LIN_FRONTEND_DEREVERB_H
 #define LIN_FRONTEND_DEREVERB_H

@@ -34,7 +34,7 @@ static double mel_of_hz(double hz) { return 1127.0 * log(1.0 + hz / 700.0); }
 
 static double upper_edge(const lin_fbank_config *c) { return c->high_hz > 0 ? c->high_hz : c->sample_hz / 2.0 + c->high_hz; }
 
-// A whole number that rounding has made smaller counts as it was.
+// 1e-3: a whole number that rounding has made smaller still counts as that number.
 int lin_mel_samples(const lin_fbank_config *c, double ms) { return (int)(c->sample_hz * 0.001 * ms + 1e-3); }
 
 // The size of the transform: a power of two that holds a window.
@@ -344,7 +344,7 @@ void lin_fbank_save(const lin_fbank *f, void *bytes)
     if (f->room) memcpy(to + level_bytes(f), f->room, room_bytes(f));
 }
 
-// Whether a running level can be this one.
+// Whether these numbers can be a running level.
 static int is_level(const float level[4], double level_db)
 {
     for (int i = 0; i < 4; i++)
@@ -364,9 +364,9 @@ lin_status lin_fbank_load(lin_fbank *f, const void *bytes, size_t n_bytes, lin_e
     const unsigned char *room = (const unsigned char *)bytes + n_bytes - room_bytes(f);
     memcpy(level, room - level_bytes(f), level_bytes(f));
     if (level[3] != 0 && !is_level(level, f->level_db))
-        return lin_fail(err, LIN_FORMAT, "the state of a filterbank has a level that no sound gives");
+        return lin_fail(err, LIN_FORMAT, "the state of a filterbank has an impossible level");
     if (f->room && !lin_dereverb_is_state(room, f->lines))
-        return lin_fail(err, LIN_FORMAT, "the state of a filterbank has a room that no sound gives");
+        return lin_fail(err, LIN_FORMAT, "the state of a filterbank has impossible reverberation");
     f->held = counts[0];
     f->skip = counts[1];
     f->level = level[3] != 0 ? (running_level){level[0], level[1], level[2], 1} : (running_level){0};

@@ -34,7 +34,7 @@ typedef struct lin_fbank_config {
     double high_hz;     /* upper edge of the last triangle; 0 or less is counted from half the sample rate */
     double preemphasis; /* 0.97 */
     double level_db;    /* the level to which speech is brought (below), 1 to 150; 0: sound stays as loud as it is */
-    int dereverb;       /* 1: the room is taken out of the spectrum before its power (dereverb.h) */
+    int dereverb;       /* 1: reverberation is removed from the spectrum (dereverb.h) */
 } lin_fbank_config;
 
 typedef struct lin_fbank lin_fbank;
@@ -49,8 +49,8 @@ lin_status lin_fbank_check(const lin_fbank_config *config, lin_error *err);
 /* The caller destroys *fbank. On failure *fbank is NULL. */
 lin_status lin_fbank_create(const lin_fbank_config *config, lin_fbank **fbank, lin_error *err);
 
-/* Another of the same configuration that computes in the first one's memory, which is ten times its own: one for each of many
- * streams. The first one must outlive it, and both belong to the same thread. */
+/* Another filterbank of the same configuration, for many streams: it shares the first one's working memory, which is ten times
+ * its own. The first one must outlive it, and both belong to the same thread. */
 lin_status lin_fbank_create_beside(const lin_fbank *first, lin_fbank **fbank, lin_error *err);
 
 /*
@@ -83,8 +83,8 @@ void lin_fbank_destroy(lin_fbank *fbank);
  * floor, are multiplied by a gain that brings the running level of speech to level_db, in dB of the sum of a frame's energies.
  * Causal: a frame's gain depends on this frame and those before it, so any split gives the same bits.
  *
- * With L the level of a frame, at least 75 dB below level_db, S that of speech, at first 10 dB below level_db, and F the lowest
- * level of late, at first L:
+ * With L the level of a frame, at least 75 dB below level_db, S that of speech, at first 10 dB below level_db, and F the recent
+ * lowest level, at first L:
  *
  *   F = min(L, F + 0.02 dB)
  *   if L > F + 15 dB, the frame is one of speech:  S += (L - S) / 20               where L > S
@@ -102,7 +102,7 @@ void lin_fbank_destroy(lin_fbank *fbank);
 /* Number of samples in `ms` milliseconds. */
 int lin_mel_samples(const lin_fbank_config *config, double ms);
 
-/* The frequency of the centre of bin b, and the place among the bins, b + a part, whose centre is at a frequency. */
+/* The frequency of the centre of bin b, and the inverse: the bin, with a fraction, whose centre is at a frequency. */
 double lin_mel_centre_hz(const lin_fbank_config *config, int b);
 double lin_mel_place(const lin_fbank_config *config, double hz);
 
@@ -114,7 +114,7 @@ void lin_fbank_table_free(lin_fbank_table *table);
 /* ---- mean and variance ----------------------------------------------------------------------------------------------------- */
 
 /*
- * Global statistics of the training set are stored in the model; for those of a speaker the caller uses one accumulator each.
+ * Statistics of the training set are stored in the model; for those of speakers the caller has an accumulator for each.
  *
  *   lin_moments_create(D, &acc, &err);
  *   while (...) lin_moments_add(acc, frames, T);

@@ -1,4 +1,4 @@
-// microphone.c - devices, opening, reading, stalls and disappearance; files in their place; recordings; see microphone.h.
+// microphone.c - devices, opening, reading, stalls and disappearance; files in place of devices; recordings; see microphone.h.
 
 #include "frontend/microphone.h"
 

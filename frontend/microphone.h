@@ -1,10 +1,10 @@
 /*
- * microphone.h - live sound from PortAudio, or from a file or pipe that is taken for a microphone; recordings of it.
+ * microphone.h - live sound from PortAudio, or from a file or pipe in place of a microphone; recordings of it.
  *
  * Pipeline: [this] -> frontend/source (lin_extractor: channels, resampling, filterbanks).
  * A device is opened at its own rate. PortAudio's callback, on a thread of the sound system, only copies into a ring: it
  * allocates nothing, locks nothing, and does not wait. Another thread reads the ring. Dropped samples are counted and reported.
- * A file is read at the pace of speech, so that latencies mean what they mean with a microphone; a pipe as it comes.
+ * A file is read in real time, so that latencies are those of a microphone; a pipe as its sound arrives.
  *
  *   lin_microphone_options options = lin_microphone_options_default();
  *   options.device = "USB";                                       // or "3", or NULL for the system's default
@@ -36,7 +36,7 @@
 /* ---- listing devices ------------------------------------------------------------------------------------------------------- */
 
 typedef struct lin_microphone_info {
-    int index;        /* PortAudio's index, or a number behind those; it may change when the program is restarted */
+    int index;        /* PortAudio's index, or a number above those; it may change when the program is restarted */
     char name[300];   /* "USB Audio: - (hw:1,0)"; of a source what it is and its name: "Built-in Audio (alsa_input.pci)" */
     char system[32];  /* PortAudio's host API, "ALSA", "JACK Audio Connection Kit"; of a source "PulseAudio" or "PipeWire" */
     char source[160]; /* a source of that server, recorded through ALSA's device for it; "": PortAudio's device */
@@ -56,8 +56,8 @@ lin_status lin_microphone_list(lin_microphone_info **list, int *n, char *why, si
 /* ---- opening a device ------------------------------------------------------------------------------------------------------ */
 
 typedef struct lin_microphone_options {
-    const char *device; /* NULL: the default. All digits: an index. Else a name, the name of a source, or a unique part, in any
-                           case of letters */
+    const char *device; /* NULL: the default. All digits: an index. Else a name, the name of a source, or a unique part of one, in
+                           upper or lower case */
     int rate_hz;        /* 0: the device's own rate. Other rates only if the device or its driver supports them */
     int channels;       /* number of channels to open; 0: two, or one if the device has one */
     int interleaved;    /* 0: read the mean of the channels, as lin_extractor mixes; 1: all of them, [n, channels] */
@@ -65,7 +65,7 @@ typedef struct lin_microphone_options {
     int stall_ms;       /* a device that delivers nothing for this long is stalled; 0: never. 4000 */
     const char *path;   /* instead of a device: a sound file, or "-": standard input, with all its channels */
     const lin_pcm_format *raw; /* of headerless sound, as for lin_audio_open */
-    int unpaced;               /* a file too: as fast as it can be read */
+    int unpaced;               /* 1: read a file as fast as possible, not in real time */
 } lin_microphone_options;
 
 lin_microphone_options lin_microphone_options_default(void);

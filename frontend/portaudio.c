@@ -69,7 +69,7 @@ static void catch_end(void)
     before = -1;
 }
 
-// How much a line helps a user without a microphone: PortAudio's own lines are places in its source; most machines have no JACK.
+// How much a line helps a user without a microphone: PortAudio's own lines name places in its source; most machines have no JACK.
 static int informative(const char *line)
 {
     if (strstr(line, "Permission denied") || strstr(line, "resource busy")) return 3;

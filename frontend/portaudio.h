@@ -77,7 +77,7 @@ void lin_portaudio_replace(const lin_portaudio *functions);
  *   lin_pulse_list(&list, &n, n, through, 2000, &err);
  *   setenv("PULSE_SOURCE", list[i].source, 1); ... open ALSA's device "pulse"
  *
- * libpulse is loaded with dlopen: it is there where ALSA's plugin for PulseAudio is. $LINNET_PULSE names another library than
+ * libpulse is loaded with dlopen; ALSA's plugin for PulseAudio needs it too. $LINNET_PULSE names another library than
  * libpulse.so.0; empty: none. Lists one thread at a time.
  */
 
@@ -85,9 +85,9 @@ void lin_portaudio_replace(const lin_portaudio *functions);
  * library, no server, or one that does not answer within timeout_ms is not an error: nothing is appended. LIN_NO_MEMORY. */
 lin_status lin_pulse_list(lin_microphone_info **list, int *n, int index, int through, int timeout_ms, lin_error *err);
 
-/* A server moves what records a source that disappears to another source, without a word: this tells. gone(user) is called once,
- * on a thread of its own. NULL if there is no memory, no library or no thread. start and stop on the same thread (which may have
- * descriptors of its own); stop accepts NULL. */
+/* When a source disappears, the server silently moves its recordings to another source. This detects it: gone(user) is called
+ * once, on a thread of its own. NULL if there is no memory, no library or no thread. start and stop on the same thread (which may
+ * have descriptors of its own); stop accepts NULL. */
 typedef struct lin_pulse_watch lin_pulse_watch;
 lin_pulse_watch *lin_pulse_watch_start(const char *source, void (*gone)(void *user), void *user);
 void lin_pulse_watch_stop(lin_pulse_watch *watch);

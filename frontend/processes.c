@@ -24,7 +24,7 @@
 #include "base/memory.h"
 #include "base/system.h"
 
-enum { MAX_CHANNELS = 1024, MAX_HEADER = 1 << 14, PATIENCE_MS = 10000 };  // of any process
+enum { MAX_CHANNELS = 1024, MAX_HEADER = 1 << 14, PATIENCE_MS = 10000 };  // of all processes
 enum { LINE = LIN_FFMPEG_LINE, CPU_S = 3600 };                            // of ffmpeg
 enum { READER_CPU_S = 600 };                                              // of a process that reads a file
 #define MEMORY_BYTES (INT64_C(1) << 30)
@@ -82,8 +82,8 @@ static int has_ended(lin_helper *h)
     return h->pid == 0;
 }
 
-// Reads more bytes after those that are held; none at the end of the samples. The end is also when it has ended and no more come:
-// a process that it left may keep the pipe open.
+// Reads more bytes after those that are held; none at the end of the samples. That is also when the process has ended and no more
+// come: a process that it started may still hold the pipe open.
 static lin_status fill(lin_helper *h, lin_error *err)
 {
     memmove(h->bytes, h->bytes + h->at, (size_t)h->held);
@@ -234,7 +234,7 @@ static lin_status read_helper(lin_helper *h, float *frames, int capacity, int *n
     return done == capacity || h->pid == 0 ? LIN_OK : wait_for_end(h, err);
 }
 
-// One that was opened, or is zero.
+// h: opened, or zeroed.
 static void close_helper(lin_helper *h)
 {
     if (!h->name) return;
@@ -257,9 +257,9 @@ static const char *ffmpeg_program(void)
 }
 
 /*
- * Containers of sound and of video. What is missing here makes ffmpeg open other files or addresses (dash, hls, concat, sdp,
- * rtsp, imf, image2, applehttp), draws sound from text or pictures, or recognises itself by a file's name only. ffmpeg checks the
- * list after it has detected a format and before that reads the file, wherever the signature stands.
+ * Containers of sound and of video. Those left out make ffmpeg open other files or addresses (dash, hls, concat, sdp,
+ * rtsp, imf, image2, applehttp), draw sound from text or pictures, or are recognised by a file's name only. ffmpeg checks the
+ * list when it has detected a format, before that format reads the file, wherever the signature is.
  */
 static const char containers[] =
     "3gp,aac,ac3,aiff,amr,ape,asf,au,avi,caf,dsf,dts,dtshd,dv,eac3,flac,flv,g722,gsm,gxf,iff,ivf,loas,matroska,mlp,mov,mp3,mpc,"
@@ -289,8 +289,8 @@ static void take_track(lin_ffmpeg *f, const char *line)
         f->chosen = f->n_tracks;
 }
 
-// Where the sound begins: the time of the first frame, which is printed by the filters, and of MPEG streams what ffmpeg takes off
-// this time because the tracks that begin before are not decoded.
+// Where the sound begins: the time of the first frame, which is printed by the filters, and for MPEG streams what ffmpeg
+// subtracts from it because the tracks that begin earlier are not decoded.
 static void take_begin(lin_ffmpeg *f, const char *line)
 {
     const char *info = strstr(line, "[info] "), *by = strstr(line, " by ");
@@ -329,7 +329,7 @@ static void take_line(void *context, const char *line)
     }
 }
 
-// The error, or "". Errors after which it continued are damage too: samples are missing there.
+// Sets f->trouble. Errors after which ffmpeg continued count too, because samples are missing there.
 static void judge(lin_ffmpeg *f)
 {
     const int rate_hz = f->helper.rate_hz, status = f->helper.status;
@@ -346,11 +346,11 @@ static void judge(lin_ffmpeg *f)
 }
 
 /*
- * Gaps in the times become silence (aresample). Times that go back, of a recorder that was started again, would make it drop all
- * sound until they are as late as before; and a gap of days costs nothing in a file. So from there on the times are shifted.
- * Register 0: by how much, 1: the end of the frame before, 2: the time of this one. %d: the longest gap, in seconds. Where the
- * sound begins is printed (see take_begin), so that the silence before it comes once: where the rate or the channels change,
- * ffmpeg makes the filters anew.
+ * Gaps in the times become silence (aresample). If times go back, because a recorder was restarted, it would drop all sound until
+ * they have caught up; and a file can claim a gap of days. So from such a place on the times are shifted. Register 0: by how
+ * much, 1: the end of the frame before, 2: the time of this one. %d: the longest gap, in seconds. Where the sound begins is
+ * printed (see take_begin), so that the silence before it is added once: where the rate or the channels change, ffmpeg makes the
+ * filters anew.
  */
 static const char filters[] =
     "asetpts='if(eq(N,0)*not(isnan(PTS)),print(PTS*TB,32);st(1,PTS));st(2,if(isnan(PTS),ld(1),PTS+ld(0)));"
@@ -383,7 +383,7 @@ static lin_status refused(const lin_ffmpeg *f, lin_error *err)
     if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
         return lin_fail(err, LIN_UNSUPPORTED, "cannot run ffmpeg: %s", f->trouble);
     if (strstr(f->trouble, "not on whitelist"))
-        return lin_fail(err, LIN_FORMAT, "its format is not among those of sound and video that may be used");
+        return lin_fail(err, LIN_FORMAT, "its format is not one of the sound and video formats that are allowed");
     if (strstr(f->trouble, "matches no streams")) return lin_fail(err, LIN_FORMAT, "it contains no sound");
     return lin_fail(err, LIN_FORMAT, "%s", f->trouble[0] ? f->trouble : "it gave no sound");
 }
@@ -393,13 +393,13 @@ static lin_status no_track(const lin_ffmpeg *f, lin_error *err)
     return lin_fail(err, LIN_INVALID, "it has no sound track '%s' (--track), but %s", lin_audio_track(), f->tracks);
 }
 
-// What the file has is known only while it is read: another track, or another way, needs another start.
+// What the file contains is known only while it is read: choosing another track or option needs another start.
 static lin_status start_right(lin_ffmpeg *f, int fd, const char *input, const char *name, lin_error *err)
 {
     lin_status status = start(f, fd, input, name, err);
     if (status != LIN_OK && status != LIN_FORMAT) return status;
     if (lin_audio_track() && !f->chosen && f->n_tracks) return no_track(f, err);
-    // G.722 has no header: only the name of a file that is nothing else says what it is.
+    // G.722 has no header: a file that is nothing else is recognised by its name.
     const char *ending = strrchr(name, '.');
     const int is_g722 = status == LIN_FORMAT && !f->n_tracks && ending && strcasecmp(ending, ".g722") == 0;
     const int track = f->chosen ? f->chosen : 1;
@@ -434,7 +434,7 @@ lin_status lin_ffmpeg_open(int fd, int64_t from, int64_t end, const char *name, 
         lin_ffmpeg_close(f);
         return status;
     }
-    // A shorter time than a millisecond is one that a container rounded.
+    // Less than a millisecond is a container's rounding.
     if (fabs(f->begin_s) >= 0.001) f->lead = llround(fmin(f->begin_s, lin_audio_longest_gap()) * f->helper.rate_hz);
     *out = f;
     return LIN_OK;
@@ -471,9 +471,9 @@ void lin_ffmpeg_close(lin_ffmpeg *f)
 
 struct lin_isolated {
     lin_helper helper;
-    lin_audio_format *info; // of the call that is working
+    lin_audio_format *info; // of the current call
     int64_t given;          // frames
-    int too_long;           // it used its processor time
+    int too_long;           // it used up its processor time
     lin_error failed;       // LIN_OK: nothing
 };
 
@@ -553,7 +553,7 @@ lin_status lin_isolated_open(int fd, const char *name, lin_audio_format *info, l
     return LIN_OK;
 }
 
-// After the last frame the error, if there is one; else the warning is complete.
+// After the last frame: returns the error, if there is one; else completes the warning.
 lin_status lin_isolated_read(lin_isolated *s, lin_audio_format *info, float *frames, int capacity, int *n, lin_error *err)
 {
     char end[128];
@@ -601,7 +601,7 @@ static int start_shell(const char *command, int to, pid_t *pid)
 #endif
 }
 
-// Until it has ended; a command that nobody waits for any longer is ended.
+// Waits for the end of the command; ends it if the waiting is stopped.
 static lin_status wait_for_shell(pid_t pid, const char *name, lin_error *err)
 {
     int result = 0;

@@ -1,6 +1,6 @@
 /*
  * processes.h - sound from another process: what libsndfile does not support (m4a, mp4, webm, mkv, aac, wma, video), decoded by
- * the program ffmpeg, and files that this program reads in a process of its own.
+ * the program ffmpeg, and files that this program reads in another process of its own.
  *
  * Pipeline: an open file -> [a child process] -> frontend/audio. The file is the standard input of the child, never a name;
  * base/child.h says what the child may do. Its standard output is an AU file of 32-bit floats, its standard error lines of text.
@@ -8,8 +8,8 @@
  *
  * The program is $LINNET_FFMPEG, or "ffmpeg" on the PATH; LINNET_FFMPEG="" disables it. It is started without a shell. It may use
  * containers of sound and video only, none that name other files. Gaps in the container's timestamps are filled with silence, the
- * one before the sound too, so that times are those of the container; where they go back, the sound goes on. Of several sound
- * tracks lin_audio_choose_track names one; otherwise the default one is read, or else the first.
+ * one before the sound too, so that times are those of the container; where they go back, the sound continues without a gap. Of
+ * several sound tracks lin_audio_choose_track names one; otherwise the default one is read, or else the first.
  *
  *   lin_ffmpeg_open(fd, 0, -1, "talk.m4a", &ffmpeg, &err);
  *   while (lin_ffmpeg_read(ffmpeg, frames, capacity, &n, &err) == LIN_OK && n > 0) ...;
@@ -57,7 +57,7 @@ void lin_helper_put(unsigned char *bytes, const float *samples, int n);
 enum { LIN_FFMPEG_LINE = 256 };
 
 typedef struct lin_ffmpeg {
-    lin_helper helper;                 /* its rate_hz and channels are those of the track, at its begin */
+    lin_helper helper;                 /* its rate_hz and channels are those at the beginning of the track */
     int track, n_tracks;               /* the track that is read, from 1 */
     char tracks[LIN_FFMPEG_LINE];      /* all of them, "1 deu, 2 eng (default)" */
     double seconds;                    /* according to the container; -1 if it gives none */
@@ -91,14 +91,14 @@ void lin_ffmpeg_close(lin_ffmpeg *ffmpeg);
 /* ---- files read by a process of this program ------------------------------------------------------------------------------- */
 
 /*
- * What a damaged file does to the decoders (memory that is lost, a crash) ends with the process that reads it, and base/child.h
- * says what it may do. The child is this program, started as `linnet read-sound NAME` with the file as its standard input
- * (app/main.c). It sends samples as ffmpeg does, and lines, first of all that about the length:
+ * If a damaged file makes a decoder leak memory or crash, only the process that reads it is affected; base/child.h says what it
+ * may do. The child is this program, started as `linnet read-sound NAME` with the file as its standard input (app/main.c). It
+ * sends samples as ffmpeg does, and lines, the length first:
  *
  *   frames 32000                               the length according to the header, -1: it gives none
  *   notice ...   warning ...   missing ...     as in lin_audio_format; missing: a warning, and it is incomplete
  *   fail 5 talk.m4a cannot be read             a lin_status and the message
- *   too long                                   it used its processor time
+ *   too long                                   it used up its processor time
  */
 #define LIN_ISOLATE_COMMAND "read-sound"
 #define LIN_ISOLATE_TOO_LONG "too long"

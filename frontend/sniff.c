@@ -28,9 +28,9 @@ static const unsigned char *find(const unsigned char *b, size_t n, const char *m
 #define MAGIC(text) text, sizeof text - 1
 #define IFF LIN_SNIFF_UNKNOWN, ""
 
-// Readers of kinds with `same` above 0 stop at the end of the first of several files: each begins with the same bytes up to
-// `same`, but for the four at `length`. Of those with lengths, bytes after the sound are no sound; in others tags and padding may
-// be taken for it.
+// same: if above 0, readers of this kind stop at the end of the first of several joined files; all begin with the same bytes up
+// to `same`, except for the four at `length`. has_lengths: the sound has a length in the file, so that tags and padding after it
+// are not taken for sound.
 typedef struct kind {
     int at; // of the magic. 8: the third word of an IFF file
     const char *magic;
@@ -128,7 +128,7 @@ static int two_frames(const unsigned char *b, size_t n, size_t (*frame)(const un
 
 /* ---- text ------------------------------------------------------------------------------------------------------------------ */
 
-// The last character may be cut off. U+0080 to U+009F are signs of Windows in texts that were converted badly.
+// The last character may be cut off. U+0080 to U+009F occur in Windows texts that were badly converted.
 static int is_text(const unsigned char *b, size_t n)
 {
     size_t at = 0;
@@ -340,13 +340,13 @@ static int64_t end_of_link(file *f, int64_t at, int *faults)
             serial = id;
         } else {
             is_within = 1;
-            // What is kept of a radio station begins with its headers, whose time is 0, and goes on with later pages.
+            // A recording of a radio stream begins with the headers, whose time is 0, and goes on with later pages.
             if (streams == 1 && id == serial && page != sequence + 1 && time) *faults |= LIN_SNIFF_GAP;
         }
         if (id == serial) sequence = page, time = number(b + 6, 8, 0);
         uint64_t length = 27 + (uint64_t)b[26];
         for (size_t i = 0; i < b[26] && 27 + i < n; i++) length += b[27 + i];
-        if (length > (uint64_t)(f->size - at)) *faults |= LIN_SNIFF_CUT; // as the last of a truncated file almost always
+        if (length > (uint64_t)(f->size - at)) *faults |= LIN_SNIFF_CUT; // almost always so at the end of a truncated file
         at = beyond(f, at, length);
     }
 }

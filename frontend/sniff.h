@@ -49,8 +49,8 @@ int lin_wav_find(const unsigned char *bytes, size_t n, lin_wav *wav);
 
 /*
  * Recordings that were joined (`cat a.opus b.opus`, a browser's recorder that was started again) are several whole files, one
- * after another, and most readers stop after the first without a word; headers of recordings that were cut off give more samples
- * than there are.
+ * after another, and most readers silently stop after the first; headers of recordings that were cut off give more samples than
+ * there are.
  *
  *   lin_sniff_file file = {fd, base, size};
  *   end = lin_sniff_end(&file, 0, &faults);
@@ -71,7 +71,7 @@ size_t lin_sniff_read(const lin_sniff_file *file, void *bytes, size_t n, int64_t
 enum { LIN_SNIFF_GAP = 1, LIN_SNIFF_CUT = 2 };
 int64_t lin_sniff_end(const lin_sniff_file *file, int64_t from, int *faults);
 
-/* The length of a tag (ID3v1, ID3v2, APE) or of the zeros with which these bytes begin, 0: they begin with none. */
+/* The length of the tag (ID3v1, ID3v2, APE) or of the zeros at the beginning of these bytes; 0: none. */
 int64_t lin_sniff_tag(const unsigned char *bytes, size_t n);
 
 /* Skips tags, those of Lyrics3 too, and zeros: the first offset from `at` with something else. */

@@ -250,7 +250,7 @@ struct lin_source {
     lin_audio_format info;
     float *sound;        // [BLOCK, channels]
     int room;            // frames
-    float *frames;       // [lanes, room, D], computed and not yet read: at .. held-1
+    float *frames;       // [lanes, room, D]; computed and not yet read are at .. held-1
     int at, held, ended; // ended: the features are finished
     int open, last;      // open: they never end; last: frames of sound in `sound`
     int64_t given;       // frames
@@ -276,7 +276,7 @@ lin_status lin_source_from_audio(lin_audio *audio, const lin_feature_options *o,
     if (o->or_only && o->channel > 0 && s->info.channels == 1) own.channel = 0;
     lin_status status = lin_extractor_create(s->info.rate_hz, s->info.channels, &own, &s->features, err);
     if (status == LIN_OK) {
-        // Those of a block, and of what the resampler holds: less than a second.
+        // Frames of a block, and of what the resampler holds: less than a second.
         s->room = lin_fbank_frames_out(s->features->lanes[0].fbank, s->features->room + (int)o->fbank.sample_hz);
         size_t lanes = (size_t)s->features->n_lanes, floats = lanes * (size_t)(s->room + 1) * (size_t)s->features->bins;
         s->sound = lin_alloc((size_t)BLOCK * (size_t)s->info.channels, sizeof(float));
@@ -304,7 +304,7 @@ static lin_status refill(lin_source *s, lin_error *err)
     const int64_t left = s->stop < 0 ? BLOCK : s->stop - lin_audio_position(s->audio);
     if (left > 0) status = lin_audio_read(s->audio, s->sound, left < BLOCK ? (int)left : BLOCK, &n, err);
     s->info = *lin_audio_info(s->audio);
-    // Sound that is missing after the part gives no warning.
+    // No warning about sound that is missing after the requested part.
     if (left <= 0 && s->info.incomplete) s->info.warning[0] = 0, s->info.incomplete = 0;
     if (status != LIN_OK) return status;
     s->at = s->held = 0;
@@ -391,7 +391,7 @@ lin_status lin_source_load(lin_source *s, const void *bytes, size_t n_bytes, lin
 
 static lin_status ends_before(double start_s, double seconds, lin_error *err)
 {
-    return lin_fail(err, LIN_INVALID, "the sound ends after %.3f s, before its part from %.3f s", seconds, start_s);
+    return lin_fail(err, LIN_INVALID, "the sound ends after %.3f s, before the part from %.3f s", seconds, start_s);
 }
 
 lin_status lin_source_part(lin_source *s, double start_s, double end_s, lin_error *err)

@@ -31,7 +31,7 @@ enum {
 typedef struct lin_feature_options {
     lin_fbank_config fbank; /* its sample_hz is the rate after resampling */
     int channel;            /* LIN_CHANNEL_MIX, LIN_CHANNEL_EACH, or 0, 1, ...: one channel */
-    int or_only;            /* 1: of a sound with a single channel that one, whatever channel is chosen */
+    int or_only;            /* 1: if the sound has a single channel, that one, whatever channel is chosen */
     double speed;           /* factor of tempo and pitch (0.5 to 2): speed perturbation (Ko et al. 2015), done by resampling; 1 */
     int sound;              /* 1: no filterbank: a "frame" is a resampled sample, D is 1; it cannot be saved */
     const lin_fbank *beside; /* of lin_fbank_create_beside; NULL: a filterbank of its own */
@@ -117,7 +117,8 @@ lin_status lin_source_load(lin_source *source, const void *bytes, size_t n_bytes
  */
 lin_status lin_source_part(lin_source *source, double start_s, double end_s, lin_error *err);
 
-/* Calls watch for each piece of sound that gives frames, which lin_source_last then returns. It ends the read with its status. */
+/* Calls watch for each piece of sound that gives frames, which lin_source_last then returns. A status other than LIN_OK ends the
+ * read. */
 void lin_source_watch(lin_source *source, lin_status (*watch)(void *context, const lin_source *source, lin_error *err),
                       void *context);
 

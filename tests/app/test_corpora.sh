@@ -52,7 +52,7 @@ shows "validate reads numbers" '"words": 3, "unknown": 0' validate "$b/set" $lex
 printf 'x long 0.5 1.5\nz long 7 8\n' > "$a/set/segments"
 printf 'x one\nz two three\n' > "$a/set/text"
 exits "a segment behind the end" 1 run transcribe --data "$a/set" -f text -q
-has "a segment behind the end: its name and its place" "$err" "linnet: z: $a/audio/long.wav: the sound ends after 5.000 s, before its part from 7.000 s"
+has "a segment behind the end: its name and its place" "$err" "linnet: z: $a/audio/long.wav: the sound ends after 5.000 s, before the part from 7.000 s"
 is "the other is done" "x" "$(printf '%s\n' "$out" | cut -d' ' -f1)"
 
 # ---- channels ----------------------------------------------------------------------------------------------------------------

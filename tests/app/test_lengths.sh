@@ -114,7 +114,7 @@ all "a second chunk without samples" "$tmp/second.wav" 2
 # Bytes that are noise are not read as samples.
 { cat "$tmp/two.wav"; printf '\000\001'; head -c 40000 /dev/urandom; } > "$tmp/noise.wav"
 exits "noise after the samples" 1 run transcribe -q "$tmp/noise.wav"
-has "noise after the samples" "$err" "goes on after its sound of 2.000 s: bytes more than its header gives are not read"
+has "noise after the samples" "$err" "continues after its sound of 2.000 s: bytes beyond its header's length are not read"
 # A joined file is read through for a part of it.
 cat "$tmp/two.wav" "$tmp/one.wav" > "$tmp/joined"
 "$LINNET" features --start 2 --end 3 "$tmp/joined" -o "$tmp/a.npy" && "$LINNET" features "$tmp/one.wav" -o "$tmp/b.npy"
@@ -132,7 +132,7 @@ if truncate -s 4600M "$tmp/huge.wav" 2> /dev/null; then
 fi
 
 run transcribe -q --track 2 "$tmp/two.wav"
-is "no second track: status and message" "1:linnet: $tmp/two.wav has no sound track '2' (--track), but one without a language" "$status:$err"
+is "no second track: status and message" "1:linnet: $tmp/two.wav has no sound track '2' (--track), only one without a language" "$status:$err"
 exits "an empty --track" 2 run transcribe --track "" "$tmp/two.wav"
 if ! command -v ffmpeg > /dev/null; then
     echo "skipped: formats that ffmpeg reads (no ffmpeg)"

@@ -205,7 +205,7 @@ START_TEST(level_and_room_are_saved_and_loaded)
         }
         memcpy(forged, state, n);
         memcpy(forged + n - sizeof(float), wrong, sizeof(float));
-        FAILS(lin_fbank_load(b, forged, n, &err), LIN_FORMAT, "a room that no sound gives");
+        FAILS(lin_fbank_load(b, forged, n, &err), LIN_FORMAT, "impossible reverberation");
     }
     lin_fbank_destroy(a);
     lin_fbank_destroy(b);
