@@ -463,7 +463,12 @@ static const lin_option *with_value(const lin_command *command, const char *word
 static void offer_options(FILE *out, const partial *p, const lin_command *command)
 {
     partial name = {p->word, 2};
-    if (strncmp(p->word, "--", 2) != 0) name = (partial){"--", 2};
+    if (p->word[1] != '-') name = (partial){"--", 2};
+    if (p->word[1] && p->word[1] != '-') { // -f stays what it is
+        for (const lin_option *o = command->options; o->type != LIN_OPTION_END; o++)
+            if (is_in(o, ALL) && o->letter == p->word[1]) offer(out, p, (char[]){'-', o->letter}, 2, o->help);
+        return;
+    }
     offer(out, &name, "help", 4, "short help");
     if (command->brief) offer(out, &name, "help-all", 8, "help with the options for experts");
     for (const lin_option *o = command->options; o->type != LIN_OPTION_END; o++)

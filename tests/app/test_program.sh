@@ -146,6 +146,8 @@ if command -v bash > /dev/null; then
     completes "$tmp/completion.bash" linnet transcribe --model = "$tmp/completion.b"
     completes "" linnet transcribe --unit words,
     completes "--output --output-dir" linnet align --out
+    completes -f linnet transcribe -f
+    completes "" linnet transcribe -fj
 fi
 if command -v fish > /dev/null; then
     is "fish completes a list" srt,json \
