@@ -232,9 +232,10 @@ static lin_status read_grammar(const char *given, int repeats, pronouncer *p, co
 {
     lin_grammar_list list = {.say = say, .context = p};
     const lin_written *numbers = p->wording.written;
-    const lin_status status = strchr(given, '\n') ? lin_grammar_parse(given, strlen(given), "the grammar", numbers,
-                                                                      repeats ? &list : NULL, grammar, err)
-                                  : lin_grammar_open(given, numbers, files, grammar, err);
+    const int is_text = !*given || strchr(given, '\n');
+    const lin_status status = is_text ? lin_grammar_parse(given, strlen(given), "the grammar", numbers, repeats ? &list : NULL,
+                                                          grammar, err)
+                                      : lin_grammar_open(given, numbers, files, grammar, err);
     if (status == LIN_OK && list.left_out)
         lin_warn(warnings, "%d phrase%s left out of a list: %s%s", list.left_out, list.left_out == 1 ? " is" : "s are",
                  list.first.message, list.left_out == 1 ? "" : ", ...");

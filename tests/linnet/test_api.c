@@ -215,6 +215,8 @@ START_TEST(decoders)
     o.n_phrases = 0;
     o.grammar = "hello (world\n";
     require_says(LINNET_FORMAT, "the grammar:1: a ')' is missing", linnet_decoder_create(model, &o, &d, &err));
+    o.grammar = "";
+    require_says(LINNET_FORMAT, "the grammar has no phrase", linnet_decoder_create(model, &o, &d, &err));
     o.grammar = "hello (world | cat)\n";
     o.grammar_confidence = 2;
     require_fails(LINNET_INVALID, linnet_decoder_create(model, &o, &d, &err));
@@ -608,6 +610,7 @@ START_TEST(alignment)
     linnet_result_destroy(r);
     require_fails(LINNET_INVALID, linnet_align(a, &s, "...", &r, &err));
     require_fails(LINNET_INVALID, linnet_align(a, &s, NULL, &r, &err));
+    require_fails(LINNET_FORMAT, linnet_align(a, &s, "C#", &r, &err));
     s.n_samples = RATE / 10;
     require_fails(LINNET_MISMATCH, linnet_align(a, &s, "this text is longer than the sound", &r, &err));
     ck_assert_ptr_null(r);

@@ -54,8 +54,10 @@ def texts_of(keywords: Iterable[str] | None) -> tuple[str, ...] | None:
 
 def grammar_of(grammar: str | os.PathLike[str] | Iterable[str] | None) -> str | None:
     """A file's name, or the lines of a grammar as the text of one."""
-    if grammar is None or isinstance(grammar, (str, os.PathLike)):
-        return os.fspath(grammar) if grammar else None
+    if grammar is None:
+        return None
+    if isinstance(grammar, (str, os.PathLike)):
+        return os.fspath(grammar)
     lines = tuple(grammar)
     if not all(isinstance(line, str) for line in lines):
         raise TypeError('grammar is a file or a list of lines, such as ["turn on the light"]')

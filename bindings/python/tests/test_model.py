@@ -104,6 +104,9 @@ def test_grammar(model, speech, tmp_path):
     assert model.transcribe(speech[0], decoder=model.decoder(grammar=["nothing else"])).text == ""
     with pytest.raises(linnet.FormatError, match="is missing"):
         model.decoder(grammar=["(a"])
+    for empty in ("", []):
+        with pytest.raises(linnet.FormatError, match="the grammar has no phrase"):
+            model.decoder(grammar=empty)
     for wrong in ({"grammar": b"turn on"}, {"grammar": [b"turn on"]}, {"phrases": ["turn on"]}):
         with pytest.raises(TypeError, match="such as"):
             model.decoder(**wrong)
