@@ -661,7 +661,7 @@ LINNET_API void linnet_aligner_destroy(linnet_aligner *aligner);
  *   text  UTF-8 with a NUL at its end
  * Numbers, signs and abbreviations are read in all usual ways of the language, and the sound chooses. $LINNET_NUMBERS names
  * other rules; without rules they are refused.
- * LINNET_INVALID: no words, or signs that no rule reads; LINNET_MISMATCH: the text is too long for the sound.
+ * LINNET_INVALID: no words; LINNET_FORMAT: signs that no rule reads; LINNET_MISMATCH: the text is too long for the sound.
  */
 LINNET_API linnet_status linnet_align(linnet_aligner *aligner, const linnet_sound *sound, const char *text,
                                       linnet_result **result, linnet_error *err);
