@@ -1,4 +1,5 @@
-// cmd_lm.c - linnet lm: language models of words, networks of tokens: sets to train them, their perplexity, their sentences.
+// cmd_lm.c - linnet lm: networks of tokens as language models of words: makes training sets, measures perplexity, and draws
+// sentences.
 
 #include <math.h>
 #include <stdio.h>
@@ -72,7 +73,7 @@ typedef struct corpus {
     size_t counts_capacity;
     int *at; // numbers of words; -1 ends a sentence
     size_t n, capacity;
-    int *pieces; // those of word w begin at begin[w] and end before begin[w + 1]
+    int *pieces; // of word w: from begin[w] up to begin[w + 1]
     size_t *begin;
     uint64_t n_sentences, n_words;
 } corpus;
@@ -142,7 +143,7 @@ static lin_status encode_words(corpus *c, const lin_pieces *pieces, lin_error *e
 
 typedef lin_status sequence_taker(void *context, const int *tokens, const int *targets, int T, lin_error *err);
 
-// Sentences as tokens <s> a b and targets a b <s>: each alone, or one after the other in sequences of at most `longest`.
+// Calls `take` with sentences as tokens <s> a b and targets a b <s>: one each, or joined into sequences of at most `longest`.
 static lin_status each_sequence(const corpus *c, int longest, sequence_taker *take, void *context, lin_error *err)
 {
     int *tokens = NULL, *targets = NULL, before = 0, T = 0;
@@ -261,7 +262,7 @@ static int run_prepare(const lin_parsed *parsed, const char *const *paths, int n
 
 /* ---- score ----------------------------------------------------------------------------------------------------------------- */
 
-// Sequences are scored together, so many rows at once.
+// Rows of sequences that are scored together.
 enum { ROWS = 2048 };
 
 typedef struct scoring {
@@ -371,7 +372,7 @@ static int interrupted(void *context, int done)
     return lin_interrupted != 0;
 }
 
-// <s> and the pieces of --prompt. at: room for the longest sentence and a word.
+// Writes <s> and the pieces of --prompt to `at`, which has room for the longest sentence and a word.
 static lin_status read_prompt(const lm_values *v, const lin_pieces *pieces, int *at, int *n, lin_error *err)
 {
     const char *next = v->prompt ? v->prompt : "", *end = next + strlen(next), *word;
@@ -394,11 +395,11 @@ static int end_of(const int *tokens, int from, int until)
     return from;
 }
 
-// Sentences first .. first+n-1, until each has ended. tokens [n, longest] begin with the prompt.
+// Draws sentences first .. first+n-1, until each has ended. tokens [n, longest] begin with the prompt.
 static lin_status draw(const lm_values *v, const lin_word_network *m, int *tokens, int first, int n, int given, lin_buffer *out,
                        lin_error *err)
 {
-    enum { STEP = 16 }; // tokens between two looks
+    enum { STEP = 16 }; // tokens between two checks for ended sentences
     const lin_generate_options o = {.seed = (uint64_t)v->seed, .first = (uint64_t)first, .temperature = v->temperature,
                                     .threads = v->threads, .stop = interrupted};
     const size_t longest = (size_t)v->longest;

@@ -100,7 +100,7 @@ static lin_status write_draft(const ngram_values *v, lin_ngram_draft *draft, lin
     return write_arpa(v, draft, 0, err);
 }
 
-// "1-grams 40, 2-grams 1200, ..." of what will be written.
+// "1-grams 40, 2-grams 1200, ...", as they will be written.
 static void append_counts(const lin_ngram_draft *draft, char *text, size_t size)
 {
     size_t used = 0;
@@ -307,10 +307,10 @@ static lin_status info(const ngram_values *v, const char *path, lin_ngram **lm, 
 
 /* ---- generate -------------------------------------------------------------------------------------------------------------- */
 
-// Lines of one sentence each; those without a word are not written.
+// Writes one sentence per line, without those that have no word.
 static lin_status write_sentences(const ngram_values *v, const lin_ngram_sampler *sampler, const lin_output *out, lin_error *err)
 {
-    enum { LONGEST = 1000, MOST_EMPTY = 100000 }; // words, sentences: a model may have no end of a sentence, or no word
+    enum { LONGEST = 1000, MOST_EMPTY = 100000 }; // words, sentences in turn: a model may never end a sentence, or have no word
     lin_ngram_draws draws = {.key = (uint64_t)v->seed};
     lin_buffer text = {0};
     lin_status status = LIN_OK;
@@ -347,7 +347,7 @@ static lin_status fit_line(void *context, const char *where, lin_sentence line, 
     return lin_ngram_fit_line(context, line.text, line.n, err);
 }
 
-// The weight of the first model that suits the text.
+// The weight of the first model that fits the text best.
 static lin_status fit_weight(const ngram_values *v, const char *const *paths, lin_ngram *const *lms, double *weight, int *failed,
                              lin_error *err)
 {
@@ -373,7 +373,7 @@ static lin_status fit_weight(const ngram_values *v, const char *const *paths, li
     return status;
 }
 
-// "0.7,0.3" or "7,3"; NaN: neither that nor "auto". auto: -1.
+// The first share of "0.7,0.3" or "7,3"; "auto": -1; anything else: NaN.
 static double read_weights(const char *text)
 {
     const char *comma = strchr(text, ',');
@@ -394,7 +394,7 @@ static int run_mix(const lin_parsed *parsed, const char *const *paths, int n)
     lin_error err = {0};
     int failed = 0;
     const double begun = lin_now();
-    (void)n; // two: the table of verbs
+    (void)n; // always 2, by the table of verbs
     if (isnan(weight))
         return lin_misuse(parsed, "--weights is auto or two numbers of 0 or more (0.7,0.3), not '%.60s'", v->weights);
     if (weight < 0 && !v->dev)

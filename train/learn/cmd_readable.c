@@ -1,4 +1,4 @@
-// cmd_readable.c - linnet readable: plain words as readable text, the model for it, and how good it is.
+// cmd_readable.c - linnet readable: writes plain words as readable text, learns the model for that, and scores it.
 
 #include <math.h>
 #include <stdio.h>
@@ -176,7 +176,7 @@ static int read_ctm_line(const lin_lines *line, ctm_word *w)
     return lin_field_next(&at, end, &w->word, &w->n_word);
 }
 
-// Moves the CTM to the next line of an utterance, from where it is or from its beginning on.
+// Moves the CTM to the first line of an utterance, searching from its position, then from its beginning.
 static int find_utterance(scoring *s, const char *id, size_t n, ctm_word *w)
 {
     for (int twice = 0; twice < 2; twice++) {
@@ -187,7 +187,7 @@ static int find_utterance(scoring *s, const char *id, size_t n, ctm_word *w)
     return 0;
 }
 
-// The words of the text with the times of the CTM, which has the same words.
+// Pushes the words of the text with their times from the CTM, which must have the same words.
 static lin_status push_timed(scoring *s, const char *id, size_t n, lin_error *err)
 {
     ctm_word w = {0};

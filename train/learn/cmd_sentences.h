@@ -1,4 +1,4 @@
-/* cmd_sentences.h - texts of one sentence a line, as linnet ngram and linnet lm read them, and the options of that. */
+/* cmd_sentences.h - reads texts of one sentence per line, for linnet ngram and linnet lm, and has the options for them. */
 #ifndef LIN_LEARN_CMD_SENTENCES_H
 #define LIN_LEARN_CMD_SENTENCES_H
 

@@ -35,7 +35,7 @@ typedef struct learner {
 // One pronunciation of one word.
 typedef struct example {
     unsigned codes[LONGEST]; // of its characters
-    int letters[LONGEST];    // their places among the letters, from the second pass over the dictionary on
+    int letters[LONGEST];    // their indices among the letters, from the second pass over the dictionary on
     const int *labels;
     int n, m;
 } example;
@@ -99,7 +99,7 @@ static int can_align(const learner *l, const example *e)
     return e->m <= LONGEST && e->m <= 2 * e->n;
 }
 
-// Every pronunciation of every word to learn from.
+// Calls `take` for every pronunciation of every word to learn from.
 static lin_status each_example(learner *l, example_taker *take, void *context, lin_error *err)
 {
     lin_status status = LIN_OK;
@@ -141,7 +141,7 @@ static lin_status note_letters(learner *l, const example *e, void *context, lin_
     return LIN_OK;
 }
 
-// Phones 0 .. j - 1 are aligned with letters 0 .. i - 1; cells from which the other end cannot be reached are left out.
+// The range of j for which letters 0 .. i - 1 can have j phones, and the other letters the rest.
 static void bounds(const example *e, int i, int *low, int *high)
 {
     const int behind = e->m - 2 * (e->n - i);

@@ -25,7 +25,7 @@ typedef struct lin_g2p_learn_options {
     int order;      /* pairs in the longest n-grams, 1 .. LIN_NGRAM_MAX_ORDER */
     int iterations; /* of the alignment, at least 1 */
     int minimum;    /* n-grams of three or more pairs with a smaller count are left out; at least 1 */
-    int hold_out;   /* words whose index is 0 modulo this are kept out of training, for tests; 0: all words are used */
+    int hold_out;   /* words whose index is a multiple of this are held out, for tests; 0: all words are used */
 } lin_g2p_learn_options;
 
 /* Order 5, 10 iterations, minimum 2, nothing held out: 2 MB for CMUdict. */
@@ -33,9 +33,9 @@ lin_g2p_learn_options lin_g2p_learn_options_default(void);
 
 typedef struct lin_g2p_learn_report {
     int words, pronunciations; /* learnt from */
-    int left_out;              /* pronunciations that cannot be aligned: other characters than letters, more than two phones a
+    int left_out;              /* pronunciations that cannot be aligned: characters that are not letters, more than two phones per
                                   letter, noises */
-    int letters;               /* different ones */
+    int letters;               /* different letters */
     int pairs;
     double bits;               /* mean of -log2 P(phones | letters) of a pronunciation in the last iteration */
 } lin_g2p_learn_report;

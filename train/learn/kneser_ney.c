@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 
-// Chen & Goodman 1998, eq. 26. From the counts of all n-grams, also of those that are too rare for the model.
+// Chen & Goodman 1998, eq. 26, from the counts of all n-grams, including those too rare for the model.
 static void find_discounts(const lin_ngram_counted *level, const double *fallback, lin_kneser_ney_note *note)
 {
     *note = (lin_kneser_ney_note){0};
@@ -29,8 +29,8 @@ static double discount(const lin_kneser_ney_note *note, uint32_t count)
     return count ? note->discounts[count < 3 ? count - 1 : 2] : 0;
 }
 
-// The probability that discounting takes from the n-grams first .. end - 1, which are all those of one context: the interpolation
-// weight g(h). *total: a(h .).
+// The interpolation weight g(h): the probability that discounting takes from n-grams first .. end - 1, all those of one context.
+// *total: a(h .).
 static double given_up(const lin_ngram_counted *level, const lin_kneser_ney_note *note, size_t first, size_t end, double *total)
 {
     double sum = 0;
@@ -48,8 +48,7 @@ static double discounted(const lin_ngram_counted *level, const lin_kneser_ney_no
     return level->kept[i] ? (level->count[i] - discount(note, level->count[i])) / total : 0;
 }
 
-// Probabilities of all words, also of vocabulary words that are not in the text. <s> is not an event; its probability is set to
-// 0.
+// Probabilities of all words, including vocabulary words that are not in the text. <s> is not an event: its probability is 0.
 static void unigrams(const lin_ngram_counts *counts, const lin_kneser_ney_note *note, double *p)
 {
     const lin_ngram_counted *level = &counts->level[0];

@@ -33,7 +33,7 @@
 typedef struct lin_kneser_ney_note {
     uint64_t counts[4];  /* n1 .. n4 */
     double discounts[3]; /* as used */
-    int fallback;        /* the discounts are the caller's, because n1, n2 or n3 is 0 or a discount is not in 0 .. its count */
+    int fallback;        /* 1: the caller's discounts, because n1, n2 or n3 is 0 or a discount is not in 0 .. its count */
 } lin_kneser_ney_note;
 
 /*

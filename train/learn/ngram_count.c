@@ -11,7 +11,7 @@
 
 struct lin_ngram_counter {
     lin_ngram_count_options options;
-    lin_symbols words; // in the order of their first appearance; <s>, </s> and, if there is one, <unk> first
+    lin_symbols words; // in order of first appearance, after <s>, </s> and, if there is one, <unk>
     int unknown, closed;
     uint32_t *text; // the sentences in a row, each <s> ... </s>
     size_t n, capacity;
@@ -125,7 +125,7 @@ lin_status lin_ngram_counter_vocabulary(lin_ngram_counter *c, const char *text, 
         status = lin_ngram_counter_word(c, word, n_word, err);
         if (status != LIN_OK) lin_fail_at(err, status, "%s:%d", name, lines.number);
     }
-    // Counted as if none had been named, every word of the text would be known.
+    // An empty vocabulary would count as none: every word of the text would be known.
     if (status == LIN_OK && !c->closed) return lin_fail(err, LIN_FORMAT, "%s: the vocabulary has no word", name);
     return status;
 }
@@ -161,7 +161,7 @@ lin_status lin_ngram_counter_line(lin_ngram_counter *c, const char *line, size_t
     lin_status status = lin_ngram_check_line(line, n, err);
     if (status == LIN_OK) status = grow_text(c, c->n + n / 2 + 3 + LIN_NGRAM_MAX_ORDER, err); // no line adds more words than this
     if (status != LIN_OK) return status;
-    if (!c->n) { // so that there is something to see before the first sentence
+    if (!c->n) { // padding, so that looking back from the first sentence stays inside the text
         while (c->n < (size_t)c->options.order) c->text[c->n++] = BEGIN;
         old = c->n;
     }
@@ -173,7 +173,7 @@ lin_status lin_ngram_counter_line(lin_ngram_counter *c, const char *line, size_t
         unknown += index == c->unknown;
     }
     if (status != LIN_OK) {
-        c->n = old; // words that only it had stay in the list, and are dropped at the end
+        c->n = old; // new words of the line stay in the list until they are dropped at the end
         return status;
     }
     c->text[c->n++] = END;
@@ -193,7 +193,7 @@ static int by_spelling(const void *a, const void *b) { return strcmp(((const spe
 
 enum { NOWHERE = -1 };
 
-// Words that are used often enough, or stand in a closed vocabulary, in the order of their bytes.
+// Lists the words that are frequent enough, or in a closed vocabulary, in the order of their bytes.
 static size_t choose_words(const lin_ngram_counter *c, const uint64_t *uses, spelled *list)
 {
     uint32_t minimum = c->options.minimum[0] > 1 ? c->options.minimum[0] : 1;
@@ -206,7 +206,7 @@ static size_t choose_words(const lin_ngram_counter *c, const uint64_t *uses, spe
     return n;
 }
 
-// The text in the chosen words' numbers; the others are <unk>, or stood only in lines that were left out.
+// Rewrites the text with the chosen words' numbers; other words become <unk>, or occur only in lines that were left out.
 static lin_status change_numbers(lin_ngram_counter *c, const uint64_t *uses, const spelled *list, size_t n, int32_t *number,
                                  lin_ngram_counts *counts, lin_error *err)
 {
@@ -252,7 +252,7 @@ static lin_status renumber(lin_ngram_counter *c, lin_ngram_counts *counts, lin_e
 typedef struct counting {
     const uint32_t *text;
     uint32_t *at, *spare; // positions that end an n-gram: all but those of <s>
-    uint8_t *shared;      // words that position i of the sorted list has in common with the one before, `order` at most
+    uint8_t *shared;      // number of words that position i of the sorted list shares with the one before, `order` at most
     uint32_t *bins;       // [n_words + 1]
     size_t n, n_words;
     int order;
@@ -279,8 +279,7 @@ static void swap(uint32_t **a, uint32_t **b)
     *b = other;
 }
 
-// Words that the text at a and b has in common, looking back, `order` at most. What stands before <s> does no harm: no n-gram
-// reaches there.
+// Number of equal words at a and b, looking back, `order` at most. It may look beyond <s>: no n-gram does.
 static int in_common(const counting *c, uint32_t a, uint32_t b)
 {
     int n = 0;
@@ -288,7 +287,7 @@ static int in_common(const counting *c, uint32_t a, uint32_t b)
     return n;
 }
 
-// Words up to the position in its sentence, <s> among them, `order` at most.
+// Number of words of the sentence up to the position, <s> included, `order` at most.
 static int depth(const counting *c, uint32_t at)
 {
     int n = 1;
@@ -357,8 +356,8 @@ static void free_level(lin_ngram_counted *level)
     *level = (lin_ngram_counted){0};
 }
 
-// The pass leaves them sorted by their last words. *rank: the new index of each n-gram of the order below (NULL: unchanged); on
-// return that of this order.
+// Sorts the n-grams by their first words; the pass leaves them sorted by their last. *rank: the new index of each n-gram of the
+// order below (NULL: unchanged); on return, of this order.
 static lin_status arrange(const counting *c, lin_ngram_counted *level, int order, uint32_t **rank, lin_error *err)
 {
     size_t n = level->n;

@@ -31,12 +31,12 @@ enum { LIN_NGRAM_LINE_MAX = 1 << 20 }; /* bytes of a line: a longer one is not a
 
 typedef struct lin_ngram_count_options {
     int order;   /* 1 .. LIN_NGRAM_MAX_ORDER */
-    int unknown; /* the model has <unk>: words outside the vocabulary, and those under minimum[0], count as it */
-    /* n-grams of order k with a count below minimum[k - 1] are left out of the model, not of the sums that smoothing needs. 0 and
-     * 1 keep all. From order 3 on no minimum may be below that of the order before; minimum[0] is independent, because rare words
+    int unknown; /* the model has <unk>: words outside the vocabulary or rarer than minimum[0] count as <unk> */
+    /* n-grams of order k with a count below minimum[k - 1] are left out of the model, but not of the sums for smoothing. 0 and 1
+     * keep all. From order 3 on, no minimum may be below that of the order before; minimum[0] is independent, because rare words
      * become <unk> in the text. */
     uint32_t minimum[LIN_NGRAM_MAX_ORDER];
-    int occurrences; /* counts are occurrences in every order, instead of distinct words before it in the lower ones */
+    int occurrences; /* 1: counts are occurrences in all orders; 0: in lower orders, numbers of distinct words before them */
 } lin_ngram_count_options;
 
 /* N-grams of one order, sorted by word numbers, the first word first. */
@@ -52,15 +52,15 @@ typedef struct lin_ngram_counted {
 typedef struct lin_ngram_counts {
     int order;               /* at most the length of the longest sentence with <s> and </s> */
     int unknown, begin, end; /* numbers of <unk> (-1: none), <s>, </s> */
-    lin_symbols words;       /* sorted by their bytes; unigram i is word i, also if it is not in the text (count 0) */
+    lin_symbols words;       /* sorted by their bytes; unigram i is word i, even if it is not in the text (count 0) */
     lin_ngram_counted level[LIN_NGRAM_MAX_ORDER];
     uint64_t n_lines, n_words, n_unknown; /* sentences, words without <s> and </s>, words that count as <unk> */
 } lin_ngram_counts;
 
 typedef struct lin_ngram_counter lin_ngram_counter;
 
-/* LIN_FORMAT for a line that is not a sentence: control characters, over LIN_NGRAM_LINE_MAX bytes, a word over LIN_WORD_MAX, and
- * <s> or </s>, which mark its ends and cannot be in it. */
+/* LIN_FORMAT for a line that is not a sentence: it has control characters, over LIN_NGRAM_LINE_MAX bytes, a word over
+ * LIN_WORD_MAX, or <s> or </s>, which mark its ends. */
 lin_status lin_ngram_check_line(const char *line, size_t n, lin_error *err);
 
 /* LIN_INVALID for an order or minimum out of range, and for minimum[0] over 1 without `unknown`. */
@@ -78,8 +78,8 @@ lin_status lin_ngram_counter_word(lin_ngram_counter *counter, const char *word, 
 lin_status lin_ngram_counter_vocabulary(lin_ngram_counter *counter, const char *text, size_t n, const char *name, lin_error *err);
 
 /*
- * Counts one sentence, n bytes without an end of line; one without words is <s> </s>. LIN_FORMAT, and the whole line is left out,
- * if lin_ngram_check_line fails, and, if there is no <unk>, for <unk> or a word outside the vocabulary.
+ * Counts one sentence, n bytes without a line end; one without words is <s> </s>. LIN_FORMAT, and the whole line is left out, if
+ * lin_ngram_check_line fails, or, if there is no <unk>, for <unk> or a word outside the vocabulary.
  */
 lin_status lin_ngram_counter_line(lin_ngram_counter *counter, const char *line, size_t n, lin_error *err);
 

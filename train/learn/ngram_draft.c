@@ -191,7 +191,7 @@ static lin_status copy_words(const lin_ngram *lm, lin_symbols *words, lin_error 
     return status;
 }
 
-// The n-grams of the order above order k of `lower`; the words of the context are known, the children's own words are read.
+// Reads the n-grams of the order above `lower`, which has order k: the words of a context are known, only the last word is read.
 static lin_status copy_children(const lin_ngram *lm, int k, const lin_ngram_draft_level *lower, lin_ngram_draft_level *level,
                                 lin_error *err)
 {
@@ -281,11 +281,11 @@ lin_status lin_ngram_draft_finish(lin_ngram_draft *draft, const char *name, lin_
 // A value below this is the rounding error of 1 - 1, not a probability.
 static const double nothing = 1e-9;
 
-// Additional values for each n-gram of an order.
+// Values for pruning, of each n-gram of an order.
 typedef struct judged {
     uint8_t *kept;
     double *logp_whole; // log10 P of all its words, used as a context
-    double *left;       // as a context: the probability that its n-grams leave to back-off
+    double *left;       // as a context: the probability left for back-off
 } judged;
 
 typedef struct pruning {
@@ -343,8 +343,8 @@ static int has_children(const pruning *p, int order, size_t i)
     return memchr(p->level[order].kept + child[i], 1, child[i + 1] - child[i]) != NULL;
 }
 
-// Stolcke 1998, section 3. q = P(w | h'). left and other: the probability that the n-grams of the context leave of P(. | h) and
-// of P(. | h').
+// The rise of the perplexity (Stolcke 1998, section 3). q = P(w | h'). left and other: 1 minus the sums of P(. | h) and of
+// P(. | h') over the n-grams of the context.
 static double rise(double whole, double logp, double q, double left, double other)
 {
     double prob = pow(10, logp), weight = log((left + prob) / (other + q));
@@ -353,7 +353,7 @@ static double rise(double whole, double logp, double q, double left, double othe
     return expm1(-pow(10, whole) * sum);
 }
 
-// All n-grams of one context, first .. end - 1 of this order. q has space for them.
+// Decides on all n-grams of one context, first .. end - 1 of this order. q: room for a number for each.
 static void judge_context(pruning *p, int order, size_t context, size_t first, size_t end, double *q)
 {
     const lin_ngram_draft *d = p->draft;
@@ -383,7 +383,7 @@ static lin_status judge(pruning *p, lin_error *err)
     }
     double *q = lin_alloc(most, sizeof *q);
     if (!q) return lin_no_memory(err, "pruning", most * sizeof *q);
-    // The longest order first: it is then known whether an n-gram is a context.
+    // Longest order first: whether an n-gram is the context of one that is kept is then known.
     for (int k = p->draft->order; k >= 2; k--) {
         const lin_ngram_draft_level *lower = &p->draft->level[k - 2];
         for (size_t h = 0; h < lower->n; h++) {
@@ -410,7 +410,7 @@ static void compact(pruning *p, int order)
     level->n = n;
 }
 
-// Weights of the contexts of this order; those of shorter ones are done.
+// Computes the back-off weights of this order; shorter contexts are done.
 static void weigh(pruning *p, int order)
 {
     lin_ngram_draft_level *level = &p->draft->level[order - 1];

@@ -10,14 +10,14 @@
 #include "base/textfile.h"
 #include "train/learn/ngram_count.h"
 
-// A model of other tools, or a packed one, sums to 1 only up to its rounding: less than this is not a probability.
+// A model of another tool, or a packed one, sums to 1 only up to rounding: a smaller rest is not a probability.
 static const double nothing = 1e-6;
 
 /* ---- the draft of both ----------------------------------------------------------------------------------------------------- */
 
 enum { ABSENT = -1 };
 
-// One of the two models. `number` and `own` translate words: the numbers in the mix grow with its own, as both are sorted.
+// One of the two models. `number` and `own` translate word numbers, which have the same order in both, because both are sorted.
 typedef struct side {
     lin_ngram_draft draft;
     double weight;
@@ -61,14 +61,14 @@ static int find_word(const lin_ngram_draft *draft, const char *word)
     return lin_symbols_find(&draft->words, word, strlen(word));
 }
 
-// The n-gram of this order at place i of a side, as words of the mix.
+// N-gram i of this order of a side, as words of the mix.
 static void translate(const side *it, int order, size_t i, uint32_t *words)
 {
     const uint32_t *from = it->draft.level[order - 1].words + i * (size_t)order;
     for (int k = 0; k < order; k++) words[k] = it->number[from[k]];
 }
 
-// Merges the n-grams of an order, without their numbers; fill NULL: counts them.
+// Merges the n-grams of an order, without probabilities; fill NULL: only counts them.
 static size_t merge_level(const mixing *m, int order, uint32_t *fill)
 {
     const size_t width = (size_t)order;
@@ -101,7 +101,7 @@ static double probability_of(const side *it, const uint32_t *words, int n)
     return logp > LIN_NGRAM_NEVER ? pow(10, logp) : 0;
 }
 
-// The weight of a context of n words, as a factor; 1 where the model does not have the context.
+// The back-off weight of a context of n words, as a factor; 1 if the model lacks the context.
 static double weight_of(const side *it, const uint32_t *words, int n)
 {
     uint32_t own[LIN_NGRAM_MAX_ORDER];
@@ -127,7 +127,7 @@ static void set_probabilities(mixing *m, int order)
     }
 }
 
-// Weights of the contexts of this order, by what their n-grams leave; those of shorter ones are done.
+// Computes the back-off weights of this order from the probability that its n-grams leave; shorter contexts are done.
 static void set_weights(mixing *m, int order)
 {
     const lin_ngram_draft *out = m->out;

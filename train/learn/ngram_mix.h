@@ -1,5 +1,5 @@
 /*
- * ngram_mix.h - two back-off n-gram models as one: linear interpolation, and the weights that suit a text.
+ * ngram_mix.h - linear interpolation of two back-off n-gram models, and the weights that fit a text best.
  *
  * Pipeline: two finished models, a text -> [this] -> train/learn/ngram_draft -> ARPA text, or a packed model.
  * P(w | h) = weight Pa(w | h) + (1 - weight) Pb(w | h) for every n-gram (h, w) that either model has, each model backing off as
@@ -31,11 +31,11 @@
  */
 lin_status lin_ngram_mix(const lin_ngram *a, const lin_ngram *b, double weight, lin_ngram_draft *draft, lin_error *err);
 
-/* What both models say of a text. All of it is read only; lin_ngram_fit_line writes it. */
+/* Probabilities of a text by both models. Read only for callers; lin_ngram_fit_line writes it. */
 typedef struct lin_ngram_fit {
     const lin_ngram *a, *b;
     uint64_t sentences, words; /* words: without unknown */
-    uint64_t unknown;          /* words that neither model has: they have no part in the weights */
+    uint64_t unknown;          /* words that neither model has: they do not affect the weights */
     uint64_t only_a, only_b;   /* words that the other model lacks: probability 0 there */
     double *p;                 /* [n, 2] probabilities of each known word and, if both models have it, </s> */
     size_t n, capacity;        /* of p, in numbers */
@@ -45,10 +45,10 @@ typedef struct lin_ngram_fit {
  * LIN_NO_MEMORY. */
 lin_status lin_ngram_fit_line(lin_ngram_fit *fit, const char *line, size_t n, lin_error *err);
 
-/* The weight of a with which the sum of both predicts the text best, by expectation maximisation from 0.5. 0.5 without events. */
+/* The weight of a for which the mixture predicts the text best, by expectation maximisation from 0.5. 0.5 without events. */
 double lin_ngram_fit_weight(const lin_ngram_fit *fit);
 
-/* The perplexity of the sum of both, over the words that both have and </s>: weight 1 or 0 is one of them alone. NaN without. */
+/* The perplexity of the mixture, over words that both have and </s>; weight 1 or 0: of one model alone. NaN without events. */
 double lin_ngram_fit_perplexity(const lin_ngram_fit *fit, double weight);
 
 void lin_ngram_fit_free(lin_ngram_fit *fit); /* the models stay */

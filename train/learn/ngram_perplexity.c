@@ -56,7 +56,7 @@ void lin_ngram_perplexity_add(lin_ngram_perplexity *sum, const lin_ngram_perplex
 
 double lin_ngram_perplexity_value(const lin_ngram_perplexity *sum, int with_end, int with_unknown)
 {
-    // SRILM too takes impossible ends from the words of ppl1
+    // as SRILM does, impossible ends are subtracted from the words of ppl1
     int64_t events = (int64_t)(sum->words - sum->impossible - (with_unknown ? 0 : sum->unknown) + (with_end ? sum->ends : 0));
     double logp = sum->logp + (with_unknown ? sum->logp_unknown : 0);
     return events > 0 ? exp(-logp / (double)events) : (double)NAN;
@@ -66,7 +66,7 @@ double lin_ngram_perplexity_value(const lin_ngram_perplexity *sum, int with_end,
 
 static double base_10(double logp) { return logp / log(10); }
 
-// `none` stands for a number of nothing, or beyond what can be written.
+// `none` is written for a value that is too large or not a number.
 static void put_number(lin_buffer *out, const char *name, double value, int digits, const char *none)
 {
     lin_buffer_text(out, name);

@@ -33,7 +33,7 @@ lin_status lin_ngram_perplexity_line(const lin_ngram *lm, const char *line, size
 
 void lin_ngram_perplexity_add(lin_ngram_perplexity *sum, const lin_ngram_perplexity *other);
 
-/* exp(-logp / events). Events: words, and </s> where with_end; unknown words where with_unknown. NaN without any. */
+/* exp(-logp / events). Events: words, with_end: and </s>, with_unknown: and unknown words. NaN without any. */
 double lin_ngram_perplexity_value(const lin_ngram_perplexity *sum, int with_end, int with_unknown);
 
 /* Appends the sums as members of a JSON object, with no comma before them; logarithms to base 10, null where undefined. */

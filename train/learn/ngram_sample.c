@@ -8,8 +8,8 @@
 #include "base/memory.h"
 #include "lexicon/ngram_file.h"
 
-// Draws that may be rejected for one word, over all contexts, before one is accepted in any case: for a model whose probabilities
-// do not sum to 1.
+// Most rejected draws for one word, over all contexts; then one is accepted in any case, for models whose probabilities do not
+// sum to 1.
 enum { TRIES = 10000 };
 
 struct lin_ngram_sampler {
@@ -74,7 +74,7 @@ static uint32_t draw_word(const lin_ngram_sampler *s, lin_ngram_draws *draws, li
     if (first < end && x < sums[end] - sums[first]) {
         return lin_ngram_gram_word(lm, k + 1, at_sum(sums, first, end, sums[first] + x));
     }
-    // Of the shorter context only words that this one does not have: others are rejected.
+    // From the shorter context, draw only words that this one lacks: reject others.
     const lin_ngram_state shorter = lin_ngram_link(lm, k, state);
     do {
         word = draw_word(s, draws, shorter, tries);

@@ -35,7 +35,7 @@ static lin_status spell(learner *l, lin_error *err)
     return status;
 }
 
-// Adds (or, for what a merge changes, takes) the pairs of a word.
+// Adds the pairs of a word to the counts; take: subtracts them, before a merge changes the word.
 static void count_pairs(learner *l, size_t word, int take)
 {
     const int *at = l->at + l->begin[word];
@@ -55,7 +55,7 @@ static int has_pair(const learner *l, size_t word, int left, int right)
     return 0;
 }
 
-// The most frequent pair becomes a piece; 0 in *more if none occurs twice.
+// Makes the most frequent pair a piece; *more = 0 if no pair occurs twice.
 static lin_status learn_one(learner *l, int *more, lin_error *err)
 {
     const size_t known = (size_t)l->pieces->names.n;

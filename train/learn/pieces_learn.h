@@ -1,5 +1,5 @@
 /*
- * pieces_learn.h - which pieces a list has: byte pair encoding of words with their counts (Sennrich et al. 2016).
+ * pieces_learn.h - learns a list of pieces: byte pair encoding of words with their counts (Sennrich et al. 2016).
  *
  * All words are spelled; then, again and again, the two neighbours that occur together most often become one piece, and all words
  * are merged as lexicon/pieces.h does. Of equally frequent pairs the one whose pieces come first in the list wins. The order of

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/unicode.h"
 
-// A word with its phones as one string: the phones as numbers, then the word.
+// The key of a word with its phones: the phones as numbers, then the word.
 static lin_status key_of(const char *word, size_t n, const int *labels, int n_labels, lin_buffer *key, lin_error *err)
 {
     char lower[LIN_WORD_MAX];

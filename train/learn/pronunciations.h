@@ -1,10 +1,10 @@
 /*
- * pronunciations.h - probabilities of the pronunciations of words, learnt from those that an alignment chose.
+ * pronunciations.h - probabilities of pronunciations, learnt from those that alignments chose.
  *
  * Pipeline: align/aligner (words and their phones) -> [this] -> lexicon/dictionary, which reads what it writes.
  * As Kaldi (utils/dict_dir_add_pronprobs.sh): P(pronunciation | word) = (count + 1) / sum over the word's pronunciations of
- * (count + 1), divided by the largest of the word. So the most frequent pronunciation costs nothing, however many a word has, and
- * those of a word that was never heard all have 1.
+ * (count + 1), divided by the word's largest. So the most frequent pronunciation has 1, however many a word has, and all
+ * pronunciations of a word that was never heard have 1.
  *
  *   lin_pronunciations heard = {0};
  *   lin_pronunciations_count(&heard, "either", 6, labels, n_labels, &err);         // for each word of each alignment
@@ -28,7 +28,7 @@ typedef struct lin_pronunciations {
     long words; /* of lin_pronunciations_write: counted occurrences of words of the dictionary that have several pronunciations */
 } lin_pronunciations;
 
-/* One occurrence of a word of n bytes, letters in either case. Words outside the dictionary, numbers too, may be counted: they
+/* Counts one occurrence of a word of n bytes, in any case. Words outside the dictionary, such as numbers, may be counted: they
  * are not written. LIN_NO_MEMORY. */
 lin_status lin_pronunciations_count(lin_pronunciations *heard, const char *word, size_t n, const int *labels, int n_labels,
                                     lin_error *err);

@@ -1,4 +1,4 @@
-// punctuation_learn.c - books as words with their marks, and what is learnt of them; see punctuation_learn.h.
+// punctuation_learn.c - reads books as words with their marks, and learns a model from them; see punctuation_learn.h.
 
 #include "train/learn/punctuation_learn.h"
 
@@ -68,12 +68,12 @@ int lin_prose_is_running(const char *text, size_t n)
 
 /* ---- words ----------------------------------------------------------------------------------------------------------------- */
 
-// What a byte sequence is for the reader: a letter, an apostrophe, a mark, a quotation mark, ...
+// The class of a character: a letter, an apostrophe, a mark, a quotation mark, ...
 typedef enum kind { BLANK, LETTER, DIGIT, APOSTROPHE, QUOTE, DASH, HYPHEN, MARK, IGNORED } kind;
 
 typedef struct sign {
     kind kind;
-    char letter; // in small
+    char letter; // in lower case
     int capital, mark;
     size_t n; // bytes
 } sign;
@@ -117,10 +117,10 @@ static sign sign_at(const char *text, size_t n)
     if (code == 0x201C || code == 0x201D) return (sign){.kind = QUOTE, .n = k};
     if (code == 0x2013 || code == 0x2014) return (sign){.kind = DASH, .n = k};
     if (code == 0x2026) return (sign){.kind = BLANK, .n = k};
-    return (sign){.kind = code < 0x300 || code > 0x36F ? BLANK : IGNORED, .n = k}; // accents of their own are ignored
+    return (sign){.kind = code < 0x300 || code > 0x36F ? BLANK : IGNORED, .n = k}; // combining accents are ignored
 }
 
-// Short forms: what they stand for, or NULL where only their period says nothing.
+// Abbreviations and their expansions; NULL: no expansion, but its period ends no sentence.
 static const struct {
     const char *shorter, *full;
 } titles[] = {{"mr", "mister"}, {"mrs", "missus"}, {"dr", "doctor"},  {"st", "saint"}, {"ms", NULL},   {"messrs", NULL},
@@ -129,7 +129,7 @@ static const struct {
 
 typedef struct reader {
     lin_prose *prose;
-    size_t word;  // where the present word begins in the text
+    size_t word;  // where the current word begins in the text
     int in_word, capital, digits, quoted;
     int failed;
 } reader;
@@ -181,7 +181,7 @@ static int is_short_form(const char *word)
     return 0;
 }
 
-// Of several marks behind a word the strongest stays.
+// Of several marks after a word, the strongest counts.
 static void put_mark(reader *r, int mark)
 {
     end_word(r);
@@ -191,7 +191,7 @@ static void put_mark(reader *r, int mark)
     r->quoted = 0;
 }
 
-// Marks that mean nothing: within numbers, of short forms, of an ellipsis. Returns its bytes.
+// Reads a mark, which does not count within numbers, after abbreviations or in an ellipsis. Returns its bytes.
 static size_t read_mark(reader *r, const char *text, size_t at, size_t n)
 {
     const sign s = sign_at(text + at, n - at);
@@ -279,9 +279,9 @@ void lin_prose_free(lin_prose *p)
 
 enum { MARK_BITS = 3, CAPITAL = 4, UNSURE = 8, CLASSES = LIN_MARKS, LEAST = 4, PASSES = 4 };
 
-static const float rate = 0.1F; // of learning
+static const float rate = 0.1F; // learning rate
 
-// The text as numbers: of each word its id, mark, capital, and whether that says nothing.
+// The text as numbers: of each word its id, mark and capital, and whether the capital is without meaning.
 typedef struct books {
     uint64_t *ids;
     unsigned char *flags;
@@ -290,7 +290,7 @@ typedef struct books {
     size_t n_paragraphs, starts_capacity;
 } books;
 
-// One decision: n keys, and what is right.
+// One decision: n keys, and the right class.
 typedef struct sample {
     const uint32_t *keys;
     int n, label;
@@ -355,7 +355,7 @@ static lin_status read_books(books *b, const char *text, size_t n, lin_error *er
 
 typedef void (*visit)(table *t, const sample *s);
 
-// All decisions of a paragraph.
+// Calls `see` for all decisions of a paragraph.
 static void visit_paragraph(learner *l, size_t paragraph, visit see)
 {
     const books *b = &l->text;
@@ -456,7 +456,7 @@ static size_t common_divisor(size_t a, size_t b)
     return a;
 }
 
-// Every paragraph once, the next one far from the last.
+// Visits every paragraph once, each far from the one before.
 static void pass(learner *l, visit see)
 {
     const size_t n = l->text.n_paragraphs;
@@ -472,7 +472,7 @@ static float quantise(const table *t, unsigned char *out)
     const size_t others = (size_t)t->classes - 1, n = t->slots * others;
     float most = 1e-3F;
     for (size_t i = 0; i < n; i++) most = fmaxf(most, fabsf(t->w[i]));
-    const float scale = fminf(most, 6) / 127; // a few larger weights are cut
+    const float scale = fminf(most, 6) / 127; // clips the few weights above 6
     for (size_t slot = 0; slot < t->slots; slot++) {
         unsigned char *to = out + slot * (others + 1);
         to[0] = t->check[slot];

@@ -7,10 +7,10 @@
  *   lin_punctuation_learn(text, n, &how, &p, &report, &err);
  *   lin_punctuation_write(p, "words.punctuation", &err);
  *
- * First every key of a feature is counted with what stands there; of the keys that share a slot, the one with the largest gain
- * (its count times the divergence of what stands there from the average) gets it. Then the weights of these keys are learnt by
- * passes of AdaGrad (Duchi et al. 2011) over the paragraphs, in an order that mixes the books. The marks before a gap are those
- * of the text. Threads: one; the same text gives the same model.
+ * First, every feature's key is counted with the classes (marks, capitals) that it occurs with. Of the keys that share a slot,
+ * the one with the largest gain gets it: its count times the divergence of its classes from the average. Then the weights of
+ * these keys are learnt by passes of AdaGrad (Duchi et al. 2011) over the paragraphs, in an order that mixes the books. Features
+ * see the text's own marks before a gap. Threads: one; the same text gives the same model.
  */
 #ifndef LIN_LEARN_PUNCTUATION_LEARN_H
 #define LIN_LEARN_PUNCTUATION_LEARN_H
