@@ -30,7 +30,7 @@ static int by_value(const void *x, const void *y)
     return a < b ? -1 : a > b;
 }
 
-// Between the two nearest of the sorted values, as numpy.quantile does by default.
+// Interpolates between the two nearest sorted values, as numpy.quantile does by default.
 static double quantile(const double *sorted, int n, double p)
 {
     assert(n >= 1 && p >= 0 && p <= 1);
@@ -70,14 +70,14 @@ static sums draw_plainly(const lin_bootstrap_unit *a, const lin_bootstrap_unit *
 }
 
 /* ---- grouped: units with the same counts are drawn together ---------------------------------------------------------------- */
-// The number of each of G kinds of units among n draws is multinomial: G binomial draws, each from the rest of those before.
+// The numbers of G kinds of units among n draws are multinomial: G binomial draws, each from the draws that are left.
 
 typedef struct group {
     lin_bootstrap_unit a, b;
     int n;
 } group;
 
-enum { GROUPED_LEAST = 1000, GROUPED_COST = 8 }; // units; number of plain draws in the time of a binomial draw
+enum { GROUPED_LEAST = 1000, GROUPED_COST = 8 }; // units; time of a binomial draw, in plain draws
 
 static int by_counts(const void *x, const void *y)
 {
@@ -94,8 +94,7 @@ static int by_number(const void *x, const void *y)
     return p->n != q->n ? (p->n > q->n ? -1 : 1) : by_counts(x, y);
 }
 
-// Groups the units, the largest group first, so that few draws are left for the next ones. NULL: too many groups, or too few
-// units.
+// Groups the units, the largest group first, so that few draws are left for the others. NULL: too many groups, or too few units.
 static lin_status make_groups(const lin_bootstrap_unit *a, const lin_bootstrap_unit *b, int n, group **groups, int *n_groups,
                               lin_error *err)
 {

@@ -4,9 +4,9 @@
  * Bisani and Ney 2004, "Bootstrap estimates for confidence intervals in ASR performance evaluation": of n units (utterances, or
  * speakers with all their utterances) n are drawn with replacement and their rate is computed; this is done B times. The interval
  * is between the (1 - level) / 2 and (1 + level) / 2 quantiles of the B rates. For two systems the same units are drawn. With
- * 1,000 or more units and at most an eighth as many kinds of units, units of one kind (the same counts) are drawn together: the
- * number of each kind is multinomial, drawn exactly by one binomial draw per kind (Hormann 1993). The distribution is the same,
- * the random numbers differ.
+ * 1,000 or more units and at most an eighth as many kinds (units with the same counts), units of a kind are drawn together: their
+ * numbers are multinomial, and are drawn exactly by one binomial draw per kind (Hormann 1993). The distribution is the same; the
+ * random numbers differ.
  *
  *   lin_bootstrap_options how = {.resamples = 1000, .seed = 1, .level = 0.95, .random = lin_random_below};
  *   lin_bootstrap_rate(units, n, &how, &interval, &err);

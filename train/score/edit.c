@@ -1,4 +1,4 @@
-// edit.c - the least number of errors, and an alignment that has it; see edit.h.
+// edit.c - alignments with the fewest errors; see edit.h.
 
 #include "train/score/edit.h"
 
@@ -68,15 +68,15 @@ lin_status lin_edit_distance(const int *ref, int n, const int *hyp, int m, lin_e
     counts->del = (gaps + n - m) / 2;
     counts->ins = gaps - counts->del;
     counts->correct = n - counts->sub - counts->del;
-    // Every label of the reference is in one of three, and every label of the hypothesis.
+    // A label of the reference is correct, substituted or deleted; a label of the hypothesis correct, substituted or inserted.
     assert((gaps + n - m) % 2 == 0 && counts->del >= 0 && counts->ins >= 0 && counts->correct >= 0);
     assert(counts->correct + counts->sub + counts->ins == m);
     if (row != small) lin_free(row);
     return LIN_OK;
 }
 
-// Memory of an alignment: the moves of one block of rows at a time, and the row of costs before each block, so that the blocks
-// can be processed backwards.
+// Memory of an alignment: the moves of one block of rows, and the row of costs before each block, so that blocks can be processed
+// backwards.
 typedef struct blocks {
     int rows, n;          // rows of a block, number of blocks
     cell *before;         // [n][m + 1]
@@ -183,7 +183,7 @@ typedef struct range {
     int n;
 } range;
 
-// Word 0 is the start: before everything, and nothing is compared with it.
+// Word 0 is the start: it precedes everything and is compared with nothing.
 typedef struct word {
     int token, is_optional; // token: LIN_EDIT_NULL for a null word
     range before;           // the words that it may follow, in the order of the text
@@ -228,7 +228,7 @@ static lin_status extend_pool(network *w, const int *items, int n, lin_error *er
     return LIN_OK;
 }
 
-// The new word is then the only one that the next may follow.
+// Adds a word; the next word may then follow only this one.
 static lin_status add_word(network *w, int token, int is_optional, range *last, lin_error *err)
 {
     LIN_TRY(lin_grow(&w->words, &w->words_capacity, (size_t)w->n + 1, sizeof *w->words, "an alignment", err));
@@ -239,7 +239,7 @@ static lin_status add_word(network *w, int token, int is_optional, range *last, 
     return LIN_OK;
 }
 
-// Marks become lists of predecessors: at CLOSE the next word may follow the last word of each alternative.
+// Turns marks into lists of predecessors: after CLOSE the next word may follow the last word of each alternative.
 static lin_status make_network(network *w, const int *sequence, int n, lin_error *err)
 {
     struct {
@@ -306,7 +306,7 @@ static meeting best_before(const grid *g, const network *r, const range *of_ref,
     return best;
 }
 
-// Rows first..end - 1. Of equal weights: first a match or substitution, then an insertion, then a deletion.
+// Fills rows first..end - 1. Ties: first a match or substitution, then an insertion, then a deletion.
 static void fill(const network *r, const network *h, int first, int end, grid *g)
 {
     if (first == 0) *cell_at(g, 0, 0) = (meeting){0, -1, -1};
@@ -354,8 +354,8 @@ static int trace_back(const network *r, const network *h, const grid *g, meeting
     return n;
 }
 
-// Blocks of `rows` rows or more: the rows that begin them, and r->n. No word behind a row that begins a block follows one before
-// it. Returns the number of blocks.
+// Divides into blocks of `rows` rows or more. first: the rows that begin them, and r->n; no word after such a row has a
+// predecessor before it. Returns the number of blocks.
 static int divide(const network *r, int rows, int *first)
 {
     int n = 1, least = r->n;
@@ -363,7 +363,7 @@ static int divide(const network *r, int rows, int *first)
         if (r->pool[r->ends.first + (size_t)i] < least) least = r->pool[r->ends.first + (size_t)i];
     for (int a = r->n - 1; a > 0; a--) {
         const word *w = &r->words[a];
-        first[a] = least >= a; // whether it may
+        first[a] = least >= a; // whether a block may begin here
         for (int i = 0; i < w->before.n; i++)
             if (r->pool[w->before.first + (size_t)i] < least) least = r->pool[w->before.first + (size_t)i];
     }
@@ -374,8 +374,8 @@ static int divide(const network *r, int rows, int *first)
     return n;
 }
 
-// The memory of an alignment in blocks, which is computed twice if there are several: the weights of the first row of each are
-// kept. A row that begins a block is also the last of the one before.
+// Memory of an alignment in blocks. If there are several, all are computed twice, and the weights of each first row are kept. A
+// row that begins a block is also the last of the one before.
 typedef struct choice_blocks {
     int n, *first;  // [n + 1]
     float *weights; // [n, width]

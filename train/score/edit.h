@@ -1,10 +1,10 @@
 /*
  * edit.h - counts the errors between a reference and a hypothesis as NIST's sclite does.
  *
- * Levenshtein alignment with weights 4 for a substitution, 3 for a deletion and 3 for an insertion. If several alignments have
- * the same weight, the choice decides the number of substitutions (three of them weigh as much as two deletions and two
- * insertions); it is made at every cell from the start: a match or substitution if nothing weighs less, else a deletion if it
- * weighs less than an insertion, else an insertion. tests/golden/score.py compares this with sclite.
+ * Levenshtein alignment with weights 4 for a substitution, 3 for a deletion and 3 for an insertion. Ties decide the number of
+ * substitutions, because three of them weigh as much as two deletions and two insertions. They are broken at every cell from the
+ * start: a match or substitution if nothing weighs less, else a deletion if it weighs less than an insertion, else an insertion.
+ * tests/golden/score.py compares this with sclite.
  *
  *   lin_edit_distance(ref, n, hyp, m, &counts, &err);
  *   error_rate = (counts.sub + counts.del + counts.ins) / n;
@@ -35,16 +35,16 @@ typedef struct lin_edit_pair {
 
 /*
  * The alignment itself, from first to last.
- *   max_moves  0: as below. Tests reach several blocks with short sequences by fewer bytes than these 64 MiB, or one row
+ *   max_moves  bytes of a block, 0: 64 MiB; tests give fewer, so that short sequences take several blocks
  *   steps      [n + m], the caller's; *n_steps of them are filled
- * n * m operations, and n * m bytes for the time of the call; beyond 64 MiB of them, twice the operations and far less memory
- * (100,000 tokens on either side: 180 MiB, half a minute). LIN_INVALID if n * m is over 2^36.
+ * Takes n * m operations and n * m bytes during the call; beyond 64 MiB, twice the operations and far less memory (100,000 tokens
+ * on either side: 180 MiB, half a minute). LIN_INVALID if n * m is over 2^36.
  */
 lin_status lin_edit_align(const int *ref, int n, const int *hyp, int m, size_t max_moves, lin_edit_pair *steps, int *n_steps,
                           lin_error *err);
 
-/* Substitutions, deletions and insertions of the phones of logp [T, V] against labels [U], for the error rate while training.
- * Rows that are not finite give no phones; U where memory is short. */
+/* The number of errors of the greedy phones of logp [T, V] against labels [U], for the error rate in training. Rows that are not
+ * finite give no phones. Returns U if memory is short. */
 int lin_edit_greedy(const float *logp, int T, int V, const int *labels, int U);
 
 /* ---- sequences with alternatives and optional words ------------------------------------------------------------------------ */
@@ -52,8 +52,8 @@ int lin_edit_greedy(const float *logp, int T, int V, const int *labels, int U);
 /*
  * "{ a / b c / @ }", "(uh)", <ALT_BEGIN> in a CTM. Either side is a network of words. Dynamic programming over pairs of words
  * finds the path through both with the least weight: 4 for a substitution, 3 for a deletion or an insertion as above, 2 where the
- * word is optional, 0.001 for a null word (@). Which of several paths with the same weight is chosen decides the counts, so sums
- * are floats that are added in sclite's order, and of equal ones the first counts, in the order of the text.
+ * word is optional, 0.001 for a null word (@). Ties decide the counts, so sums are floats added in sclite's order, and of equal
+ * ones the first in the order of the text is chosen.
  * tests/golden/score_choices.py compares this with sclite -D. A sequence without choices is aligned by lin_edit_align, which is
  * faster and gives the same steps.
  *
@@ -61,7 +61,7 @@ int lin_edit_greedy(const float *logp, int T, int V, const int *labels, int U);
  *   lin_edit_choices(ref, n, hyp, m, 0, steps, &n_steps, &err);
  */
 
-/* What else than a token (0 and more) an element of a sequence can be. OPEN, OR and CLOSE are nested at most this deep. */
+/* Elements of a sequence that are not tokens (0 and more). OPEN, OR and CLOSE are nested at most this deep. */
 enum {
     LIN_EDIT_OPEN = -2,
     LIN_EDIT_OR = -3,
@@ -73,9 +73,9 @@ enum { LIN_EDIT_DEPTH = 16 };
 
 /*
  * ref [n], hyp [m]: tokens and the marks above, well nested. steps [n + m] is the caller's; *n_steps of them are filled, without
- * null words. 12 bytes for each pair of words for the time of the call; beyond 2^24 pairs in blocks that end outside of
+ * null words. Takes 12 bytes per pair of words during the call; beyond 2^24 pairs it works in blocks that end outside of
  * alternatives, with twice the operations. LIN_NO_MEMORY, LIN_INVALID for more than 2^26 pairs in a block or 2^33 operations.
- * max_pairs: about so many in a block, for tests; 0: 2^24.
+ * max_pairs: approximate pairs of a block, for tests; 0: 2^24.
  */
 lin_status lin_edit_choices(const int *ref, int n, const int *hyp, int m, size_t max_pairs, lin_edit_pair *steps, int *n_steps,
                             lin_error *err);

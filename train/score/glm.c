@@ -23,7 +23,7 @@ static const char *find(const char *at, const char *end, const char *two)
     return NULL;
 }
 
-// The end of what a rule writes: the "/" before its context, outside of braces.
+// The end of a rule's replacement: the "/" before its context, outside of braces.
 static const char *find_context(const char *at, const char *end)
 {
     int depth = 0;
@@ -38,7 +38,7 @@ static int is_blank_context(const char *at, const char *end)
 {
     const char *expected = "/[]__[]";
     for (; at < end; at++) {
-        if (!lin_is_space(*at) && *at != *expected++) return 0; // a NUL is none of the line's bytes
+        if (!lin_is_space(*at) && *at != *expected++) return 0; // the line has no NUL, so the end of `expected` never matches
     }
     return !*expected;
 }
@@ -106,7 +106,7 @@ lin_status lin_glm_parse(const char *text, size_t n, const char *name, const lin
     return status;
 }
 
-// The first rule whose words are at tokens[0 ... n - 1], as rfilter1 chooses it, or -1.
+// The first rule that matches tokens[0 ... n - 1], as rfilter1 chooses it, or -1.
 static int find_rule(const lin_glm *glm, const int *tokens, int n)
 {
     for (int i = *tokens >= 0 && *tokens < glm->n ? glm->first[*tokens] : -1; i >= 0; i = glm->next[i]) {

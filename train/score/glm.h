@@ -8,9 +8,9 @@
  *   uh => (uh)                           an optional word
  *   %breath =>                           nothing
  *
- * The rules are applied to the words of reference and hypothesis alike, from left to right, at each word the first of the file
- * that fits, as NIST's rfilter1 does behind csrfilt.sh, which puts a blank before each line; what a rule made is not read again.
- * Words within alternatives of the transcript and optional words stay as they are.
+ * The rules are applied to the words of reference and hypothesis alike, from left to right. At each word the first rule of the
+ * file that matches is applied, and its result is not matched again, as NIST's rfilter1 does under csrfilt.sh, which puts a blank
+ * before each line. Optional words and words within alternatives of the transcript stay as they are.
  *
  *   lin_glm_parse(text, n, "english.glm", &options, &tokens, &glm, &err);    // tokens: those of the transcripts
  *   lin_glm_apply(&glm, &ref, &err);
@@ -26,7 +26,7 @@
 typedef struct lin_glm {
     lin_trn from, to;  /* utterance i is the words of rule i */
     int *first, *next; /* [n] the first rule that begins with each token, [from.n] the next one that does so; -1: none */
-    int n;             /* tokens that the rules know */
+    int n;             /* tokens that the rules have */
 } lin_glm;
 
 /*

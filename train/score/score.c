@@ -26,7 +26,7 @@ static void add_counts(lin_score_counts *to, const lin_score_counts *c)
     to->ins += c->ins;
 }
 
-// Ids that only one side has: their number, and the first few, appended to `list`.
+// Counts the ids that only one side has, and appends the first few to `list`.
 static int missing(const lin_trn *from, const lin_trn *in, char *list, size_t capacity)
 {
     int n = 0;
@@ -245,14 +245,14 @@ static lin_status score_all(lin_score *s, const lin_score_options *options, lin_
         add_counts(&s->by_speaker[s->speaker_of[u]], &s->by_utterance[u]);
         add_counts(&s->total, &s->by_utterance[u]);
         if (s->n_confusions > 2 * s->n_folded + 100000)
-            fold_confusions(s); // limits the list for files of any length
+            fold_confusions(s); // bounds the list for files of any length
     }
     fold_confusions(s);
     if (s->n_confusions) qsort(s->confusions, s->n_confusions, sizeof *s->confusions, by_count);
     return status;
 }
 
-// What an STM needs to be compared with the hypothesis.
+// Prepares an STM for the comparison with the hypothesis.
 static lin_status match_stm(lin_score *s, const char *ref_name, const char *hyp_name, lin_error *err)
 {
     if (s->ref.format != LIN_TRN_STM || s->hyp.format == LIN_TRN_STM) return LIN_OK;

@@ -47,7 +47,7 @@ typedef struct lin_score_counts {
 /* The counts of a token. */
 typedef struct lin_score_token_counts {
     long long n_ref, correct, sub, del; /* n_ref = correct + sub + del */
-    long long ins, put;                 /* times it was inserted, and put in place of another */
+    long long ins, put;                 /* times it was inserted, and substituted for another */
 } lin_score_token_counts;
 
 /* A kind of error. ref -1 for an insertion, hyp -1 for a deletion. */
@@ -56,8 +56,8 @@ typedef struct lin_score_confusion {
     long long count;
 } lin_score_confusion;
 
-/* Its users change nothing. Speakers are in the order of their first utterance in the reference, utterances in that of the
- * reference, tokens in that of their first appearance. Names are in lower case unless case_sensitive. */
+/* Read only. Speakers are in the order of their first utterance in the reference, utterances in that of the reference, tokens in
+ * that of their first appearance. Names are in lower case unless case_sensitive. */
 typedef struct lin_score {
     lin_symbols tokens;
     lin_trn ref, hyp;
@@ -72,7 +72,7 @@ typedef struct lin_score {
     size_t n_pairs, *first_pair;                        /* [ref.n + 1] */
     lin_score_token_counts *by_token;                   /* [tokens.n] */
     lin_score_confusion *confusions;                    /* kinds of errors, sorted by falling count */
-    size_t n_confusions, n_folded, confusions_capacity; /* n_folded: of them without a double */
+    size_t n_confusions, n_folded, confusions_capacity; /* n_folded: the first so many are distinct */
     int n_without_line;                                 /* utterances that a CTM hypothesis does not mention */
 } lin_score;
 
@@ -98,7 +98,7 @@ static inline const char *lin_score_speaker(const lin_score *s, int index) { ret
 static inline const char *lin_score_utterance(const lin_score *s, int index) { return lin_symbols_text(&s->ref.ids, index); }
 const char *lin_score_token(const lin_score *score, int token);
 
-/* 1: the utterance has alternatives or optional words: another hypothesis may choose other words of the reference. */
+/* 1 if the utterance has alternatives or optional words, so that the words of the reference depend on the hypothesis. */
 int lin_score_has_choices(const lin_score *score, int utterance);
 
 /* The alignment of an utterance, from first to last. */

@@ -94,7 +94,7 @@ static void close_segment(sums *t, int *a, int *b)
     *a = *b = 0;
 }
 
-// The same token may have another number in the other score: right is what was aligned with itself.
+// The same token may have different numbers in the two scores, so a token is right if it is aligned with itself.
 static void add_segments(const lin_edit_pair *x, int n_x, const lin_edit_pair *y, int n_y, sums *t)
 {
     int i = 0, j = 0, errors_x = 0, errors_y = 0, right = 0; // consecutive tokens that both have right
@@ -143,7 +143,7 @@ static lin_status same_reference(const lin_score *x, const lin_score *y, int u, 
     const char *id = lin_score_utterance(x, u);
     const lin_edit_pair *p = lin_score_alignment(x, u, &n_p), *q = lin_score_alignment(y, u, &n_q);
     int same = !strcmp(id, lin_score_utterance(y, u));
-    if (same && lin_score_has_choices(x, u)) return LIN_OK; // each has chosen its own words of the reference
+    if (same && lin_score_has_choices(x, u)) return LIN_OK; // the systems may have chosen different words of the reference
     for (; same; i++, j++) {
         i = next_ref(p, n_p, i);
         j = next_ref(q, n_q, j);

@@ -16,7 +16,7 @@
 #include "train/score/bootstrap.h"
 #include "train/score/score.h"
 
-/* Intervals of the total by drawing utterances and by drawing speakers, and, if asked for, of each speaker by drawing that one's
+/* Intervals of the total, by drawing utterances and by drawing speakers; on request also of each speaker, by drawing its
  * utterances. */
 typedef struct lin_score_intervals {
     int resamples;

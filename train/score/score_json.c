@@ -12,10 +12,10 @@ static void json_counts(lin_buffer *out, const lin_score_counts *c)
                            c->utterances, c->wrong, c->n_ref, c->correct, c->sub, c->del, c->ins, lin_score_rate(c));
 }
 
-// The next object of a list, on a line of its own.
+// Begins the next object of a list, on a line of its own.
 static void json_next(lin_buffer *out, int i) { lin_buffer_text(out, i ? ",\n{" : "\n{"); }
 
-// ,"key":[low,high]; nothing where there was only one thing to draw from
+// ,"key":[low,high]; nothing if there was only one unit to draw from
 static void json_interval(lin_buffer *out, const char *key, const lin_bootstrap_interval *v)
 {
     if (v->units >= 2) lin_buffer_json_format(out, ",%s:[%.6f,%.6f]", key, v->low, v->high);
@@ -59,7 +59,7 @@ static void json_confusions(const lin_score_report *r, lin_buffer *out)
     lin_buffer_char(out, ']');
 }
 
-// What became of each token of the matrix, and the matrix.
+// Counts of each token of the matrix, and the matrix.
 static lin_status json_matrix(const lin_score_report *r, lin_buffer *out, lin_error *err)
 {
     lin_score_matrix m;

@@ -263,7 +263,7 @@ static void header(lin_buffer *out, const char *first, const char *what)
     lin_buffer_char(out, '\n');
 }
 
-// One row of a list of errors: how often, how often per hundred of a token, and which.
+// One row of a list of errors: the count, the count per hundred of the token, and the tokens.
 static void list_row(lin_buffer *out, const lin_score *s, long long count, long long of, int a, const char *between, int b)
 {
     cell(out, (double)count, 0);
@@ -389,7 +389,7 @@ lin_status lin_score_text(const lin_score_report *r, lin_buffer *out, lin_error 
 
 /* ---- what an error rate is called, by the tokens of the reference ---------------------------------------------------------- */
 
-// Of TIMIT and of other toolkits, besides what lin_phones_read knows.
+// Phones of TIMIT and of other toolkits, besides those that lin_phones_read knows.
 static const char *const others[] = {"bcl", "dcl", "gcl", "kcl", "pcl", "tcl",  "vcl", "cl", "epi", "pau",
                                      "h#",  "q",   "ax",  "ix",  "axr", "ax-h", "ux",  "nx", "dx",  "eng",
                                      "em",  "en",  "el",  "hv",  "sil", "spn",  "nsn", "sp"};

@@ -42,9 +42,9 @@ lin_status lin_score_html(const lin_score_report *report, lin_buffer *out, lin_e
 void lin_score_align(const lin_score_report *report, int utterance, lin_buffer *out);
 
 /*
- * What the rate of a score is called, by the reference's tokens as they were counted: "PER" where nine of ten are phones
- * (CMUdict's names, the IPA, TIMIT's; at least one that is no single letter), "WER" where more than half are something else of
- * three letters and more, "ER" (error rate) otherwise: what they are is not known.
+ * The name of the rate, by the reference's tokens as they were counted: "PER" if nine of ten are phones (CMUdict's names, the
+ * IPA, TIMIT's; at least one with more than one letter), "WER" if more than half are other tokens of three or more letters, else
+ * "ER" (error rate).
  */
 const char *lin_score_measure(const lin_score *score, const lin_phones *phones);
 
@@ -66,7 +66,7 @@ void lin_score_put_level(lin_buffer *out, double level);
 void lin_score_put_intervals(lin_buffer *out, const char *form, double level, const lin_bootstrap_interval *utterances,
                              const lin_bootstrap_interval *speakers);
 
-/* Two tokens taken for each other, in the order of how often both ways together. Released with lin_free. */
+/* Two tokens that were confused, sorted by falling count of both directions together. Released with lin_free. */
 typedef struct lin_confused_pair {
     int a, b; /* a was recognised as b more often than b as a, or as often */
     long long a_as_b, b_as_a;
@@ -85,7 +85,7 @@ typedef struct lin_score_matrix {
 lin_status lin_score_matrix_make(const lin_score *score, int max, lin_score_matrix *matrix, lin_error *err);
 void lin_score_matrix_free(lin_score_matrix *matrix);
 
-/* Fills utterances [most] with those that have the most errors, in falling number of them; returns how many have any. */
+/* Fills utterances [most] with those that have the most errors, worst first; returns how many have any. */
 int lin_score_worst(const lin_score *score, int *utterances, int most);
 
 #endif

@@ -1,4 +1,4 @@
-// trn.c - TRN, Kaldi text and JSON, and what all formats share; CTM and STM are in trn_times.c; see trn.h.
+// trn.c - reads TRN, Kaldi text and JSON; CTM and STM are in trn_times.c; see trn.h.
 
 #include "train/score/trn_reader.h"
 
@@ -13,7 +13,7 @@
 #include "base/unicode.h"
 #include "lexicon/transcript.h"
 
-// The ASCII character of typography that begins at this byte, or 0. *n: its bytes.
+// The ASCII equivalent of a typographic character at this byte, or 0. *n: its bytes.
 static char plain_of(const char *at, const char *end, size_t *n)
 {
     unsigned code = 0;
@@ -24,7 +24,7 @@ static char plain_of(const char *at, const char *end, size_t *n)
     return code == 0xA0 || code == 0x2007 || code == 0x202F ? ' ' : 0;
 }
 
-// [*at, *end) of words becomes a copy with ' and - and blanks where it has them of typography. Names of phones stay.
+// Replaces [*at, *end), if it has typographic apostrophes, hyphens and blanks, by a copy with those of ASCII. Phones stay.
 static lin_status make_plain(lin_trn_reader *r, const char **at, const char **end, lin_error *err)
 {
     size_t n;
@@ -44,7 +44,7 @@ static lin_status make_plain(lin_trn_reader *r, const char **at, const char **en
     return LIN_OK;
 }
 
-// *text becomes what is compared: lower case unless case matters.
+// Folds *text for comparison: to lower case unless case matters.
 static lin_status fold(lin_trn_reader *r, const char **text, size_t *n, lin_error *err)
 {
     if (r->options.case_sensitive) return LIN_OK;
@@ -107,7 +107,7 @@ static lin_status append(lin_trn_reader *r, int token, lin_error *err)
     return LIN_OK;
 }
 
-// The tokens of a word or, with a normaliser, of a text.
+// Appends the token of a word, or with normalize the tokens of a text.
 static lin_status append_text(lin_trn_reader *r, const char *text, size_t n, lin_error *err)
 {
     lin_status status = lin_trn_spell(r, text, n, err);
@@ -163,7 +163,7 @@ static lin_status add_choice(lin_trn_reader *r, const char *text, size_t n, int 
     return status;
 }
 
-// Where the first word begins that may be a choice.
+// The start of the first word that may be a choice.
 static const char *find_choice(const char *at, const char *end)
 {
     const char *from = at;
@@ -287,7 +287,7 @@ static lin_trn_format guess_format(const char *name, const char *text, size_t n)
         if (*f[0] == '{' && end[-1] == '}') return LIN_TRN_JSON;
         return end[-1] == ')' && memchr(line.text, '(', line.n) ? LIN_TRN_TRN : LIN_TRN_KALDI;
     }
-    return LIN_TRN_TRN; // nothing but comments, which Kaldi text does not have
+    return LIN_TRN_TRN; // only comments, which Kaldi text does not have
 }
 
 static lin_status read_json_line(lin_trn_reader *r, const lin_lines *line, lin_error *err);
@@ -494,7 +494,7 @@ static lin_status push_token(lin_trn_reader *r, const char *text, size_t n, lin_
     return token < 0 ? LIN_OK : push(r, token, err);
 }
 
-// The parts between hyphens, without quotation marks at their ends.
+// Pushes the parts between hyphens, without quotation marks at their ends.
 static lin_status push_word(lin_trn_reader *r, const char *text, size_t n, lin_error *err)
 {
     lin_status status = LIN_OK;
@@ -524,7 +524,7 @@ static lin_status push_reading(lin_trn_reader *r, const char *reading, lin_error
     return status == LIN_OK && r->n_spelled == before ? push(r, LIN_EDIT_NULL, err) : status;
 }
 
-// What a number may be read as, as alternatives.
+// Pushes the readings of a number as alternatives.
 static lin_status push_readings(lin_trn_reader *r, const lin_readings *readings, lin_error *err)
 {
     const int most = r->is_optional || r->depth ? 1 : LIN_READINGS_MOST, n = readings->n < most ? readings->n : most;
@@ -588,8 +588,8 @@ lin_status lin_trn_spell(lin_trn_reader *r, const char *text, size_t n, lin_erro
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------------------ */
 
-// A value costs cJSON 64 bytes and more, and a comma can make one: this keeps a hostile line below a gigabyte. An hour of speech
-// has a million of them with five alternatives.
+// cJSON takes 64 bytes or more per value, and one comma can make a value: this keeps a hostile line below a gigabyte. An hour of
+// speech with five alternatives has a million values.
 enum { MAX_VALUES = 6000000 };
 
 typedef struct place {
@@ -611,7 +611,7 @@ static lin_status check_string(const cJSON *item, const char *what, int is_token
     return LIN_OK;
 }
 
-// A word that the lexicon lacks, as the other formats of decoder/writers spell it: its phones, small, in brackets.
+// Adds a word outside the lexicon as the other formats of decoder/writers spell it: its phones, in lower case, in brackets.
 static lin_status add_unknown(lin_trn_reader *r, const cJSON *phones, const place *at, lin_error *err)
 {
     const cJSON *phone;
@@ -655,7 +655,7 @@ static lin_status read_list(lin_trn_reader *r, const cJSON *list, const char *ke
     return status;
 }
 
-// With the offset in milliseconds behind a path of which only a part is meant.
+// Adds an utterance; if only a part of a path is meant, its id has the offset in milliseconds after the path.
 static lin_status add_utterance(lin_trn_reader *r, const cJSON *object, const cJSON *id, int is_path, const place *at,
                                 lin_error *err)
 {
@@ -696,7 +696,7 @@ static lin_status read_object(lin_trn_reader *r, const cJSON *object, const plac
     return lin_trn_add_tokens(r, text->valuestring, text->valuestring + n, err);
 }
 
-// Values of a line at most: one behind each sign that can be followed by one.
+// An upper bound of the values of a line: one after each character that a value can follow.
 static size_t count_values(const char *text, size_t n)
 {
     size_t values = 0;

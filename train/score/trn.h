@@ -51,7 +51,7 @@
 typedef struct lin_phone_map lin_phone_map;
 
 typedef enum lin_phone_fate {
-    LIN_PHONE_UNKNOWN, /* it is not in the map; text and n are unchanged */
+    LIN_PHONE_UNKNOWN, /* not in the map; text and n are unchanged */
     LIN_PHONE_MAPPED,  /* text and n are the new name, owned by the map */
     LIN_PHONE_DELETED
 } lin_phone_fate;
@@ -79,19 +79,19 @@ typedef enum lin_trn_format {
     LIN_TRN_STM
 } lin_trn_format;
 
-/* What is taken of a JSON object that holds both; its "text" stands for either. */
+/* The tokens to take from a JSON object that has both; its "text" can be either. */
 typedef enum lin_trn_unit { LIN_TRN_PHONES, LIN_TRN_WORDS } lin_trn_unit;
 
 typedef struct lin_trn_options {
     lin_trn_format format;
     int case_sensitive;
     lin_trn_unit unit;
-    int is_hypothesis;        /* JSON: "pred_text" is the text, where it is there */
+    int is_hypothesis;        /* JSON: "pred_text", if present, is the text */
     int by_channel;           /* CTM: each channel of a file is an utterance, "file channel", and its words keep their times */
     const lin_phones *phones; /* not NULL: tokens that it reads (lin_phones_read) are its names, without stress; before the map */
     const lin_phone_map *map; /* applied to every token, NULL for none; made with the same case_sensitive */
     int normalize;            /* words as lexicon/transcript reads them: without punctuation, parted at hyphens, in lower case */
-    const lin_written *written; /* then how numbers and signs are said: their readings are alternatives; NULL: they stay */
+    const lin_written *written; /* with normalize: readings of numbers and signs, which become alternatives; NULL: they stay */
 } lin_trn_options;
 
 typedef struct lin_trn_utterance {
@@ -145,10 +145,10 @@ size_t lin_trn_speaker(const char *id, size_t n);
 /*
  *   file channel speaker start end [<labels>] P P P          ";;" begins a comment, also those that define labels and categories
  *
- * Each line is an utterance of its speaker, named as sclite names it, "speaker-000", "speaker-001", ...; a line whose text holds
- * IGNORE_TIME_SEGMENT_IN_SCORING is none: its time is not scored. The words of a CTM belong to the lines of the same file and
- * channel by their middles, as in sclite: a line gets all words up to its end that no line before it got, the last line also all
- * after it. Channel A is channel 1, B is 2.
+ * Each line is an utterance of its speaker, named as in sclite, "speaker-000", "speaker-001", ...; the time of a line whose text
+ * contains IGNORE_TIME_SEGMENT_IN_SCORING is not scored. The words of a CTM are assigned to the lines of the same file and
+ * channel by their middles, as in sclite: a line gets all words up to its end that no earlier line got, and the last line also
+ * all after it. Channel A is channel 1, B is 2.
  *
  *   lin_trn_parse(text, n, "ref.stm", NULL, &tokens, &stm, &err);
  *   lin_trn_options o = {.by_channel = 1};
@@ -161,9 +161,8 @@ size_t lin_trn_speaker(const char *id, size_t n);
 lin_status lin_stm_cut(const lin_trn *stm, const char *stm_name, lin_trn *ctm, const char *ctm_name, lin_error *err);
 
 /*
- * Renames the utterances of an STM so that a hypothesis without times can be scored: to the name of the file, or "file-channel"
- * or "file_channel", if the hypothesis has only such names and no two lines have the same.
- * If nothing fits they keep sclite's names.
+ * Renames the utterances of an STM so that a hypothesis without times can be scored: to the name of the file, "file-channel" or
+ * "file_channel", if the hypothesis has only such names and no two lines have the same. Otherwise they keep sclite's names.
  */
 lin_status lin_stm_rename(lin_trn *stm, const lin_trn *hyp, lin_error *err);
 

@@ -1,4 +1,4 @@
-// trn_times.c - the formats with times: NIST CTM, a token per line, and STM, a line of speech; see trn.h.
+// trn_times.c - reads the formats with times: NIST CTM, a token per line, and STM, an utterance per line; see trn.h.
 
 #include "train/score/trn_reader.h"
 
@@ -77,7 +77,7 @@ static lin_status add_row(lin_trn_reader *r, const lin_ctm_row *row, int line, l
     return r->n_rows++ == INT_MAX / 16 ? lin_trn_bad_line(r, line, "too many lines", err) : LIN_OK;
 }
 
-// Alternatives stay together: they have the start of the first word and the middle of the latest.
+// Alternatives stay together when sorted: all get the start of the first word and the middle of the latest.
 static void close_alternatives(lin_trn_reader *r)
 {
     lin_ctm_row *first = &r->rows[r->first_alternative - 1], *end = r->rows + r->n_rows;
@@ -144,7 +144,7 @@ lin_status lin_trn_ctm_line(lin_trn_reader *r, const lin_lines *line, lin_error 
         return lin_trn_bad_line(r, line->number, "alternatives of two utterances", err);
     const lin_trn_word word = lin_trn_read_word(f.text[4], f.n[4]);
     r->start = row.start = start;
-    row.middle = round((start + duration / 2) * 1e6) / 1e6; // the sum of rounded numbers may be a little beside a round one
+    row.middle = round((start + duration / 2) * 1e6) / 1e6; // removes the rounding error of the sum
     r->n_alternatives++;
     if (word.is_null) return add_row(r, &row, line->number, err);
     r->is_optional = word.is_optional;
@@ -229,7 +229,7 @@ lin_status lin_trn_stm_line(lin_trn_reader *r, const lin_lines *line, lin_error 
     if (!has_times || s.start_s < 0 || s.end_s < s.start_s)
         return lin_fail(err, LIN_FORMAT, "%s:%d: start and end must be numbers from 0 on, in this order: '%s'", r->name,
                         line->number, lin_quote(shown, f[3], (size_t)(f[4] + n[4] - f[3])));
-    s.end_s = (double)(float)s.end_s; // sclite rounds so, which decides where a word has its middle at the end of a line
+    s.end_s = (double)(float)s.end_s; // sclite rounds so, which matters if a word's middle is at the end of a line
     const char *behind = at;
     if (lin_field_next(&behind, end, &label, &n_label) && *label == '<') at = behind;
     lin_status status = add_place(r, &t->places, f[0], n[0], f[1], n[1], &s.place, err);
@@ -291,7 +291,7 @@ static void cut_place(const entry *entries, int n, const lin_trn *ctm, const lin
     }
 }
 
-// Puts the utterances that a place of the CTM has in the order of the STM.
+// Puts the utterances of all places of the CTM in the order of the STM.
 static lin_status take(const lin_trn *stm, lin_trn *ctm, const lin_trn_utterance *cut, lin_error *err)
 {
     lin_symbols ids = {0};
