@@ -21,9 +21,9 @@
 #include "linnet/engine.h"
 #include "model/streams.h"
 
-enum { MOST_PRODUCERS = 8, STREAMS_OF_A_PRODUCER = 4000, CHUNK_MS = 40 }; // CHUNK_MS: in which the sound of a stream arrives
+enum { MOST_PRODUCERS = 8, STREAMS_OF_A_PRODUCER = 4000, CHUNK_MS = 40 }; // CHUNK_MS: a stream's sound arrives in such chunks
 
-/* Sound that all streams say, each from another point on, again and again. */
+/* The sound of all streams: each loops over it from its own starting point. */
 typedef struct speech {
     float *samples; /* [frames, channels] */
     int frames, channels, rate_hz;
@@ -32,10 +32,10 @@ typedef struct speech {
 typedef struct trial {
     int streams, held;
     lin_engine_stats stats;
-    lin_lags late; /* of the producers: the machine, not the engine, was busy */
-    double cores;  /* processor time over time */
-    double bytes;  /* resident, of one stream, shared memory divided among all */
-    double grown;  /* resident, of all, during the trial */
+    lin_lags late; /* delays of the producers: the machine, not the engine, was busy */
+    double cores;  /* processor time divided by time */
+    double bytes;  /* resident memory of one stream, with its share of common memory */
+    double grown;  /* growth of resident memory during the trial */
     long long phones;
 } trial;
 
@@ -51,7 +51,7 @@ typedef struct bench {
 
 /* ---- sound ----------------------------------------------------------------------------------------------------------------- */
 
-// Ten seconds of noise that swells four times a second, as speech does.
+// Makes ten seconds of noise that swells four times a second, as speech does.
 static lin_status make_noise(speech *s, int rate_hz, lin_error *err)
 {
     *s = (speech){.frames = 10 * rate_hz, .channels = 1, .rate_hz = rate_hz};
@@ -94,8 +94,8 @@ typedef struct producer {
     int first, n, all; /* its streams, and how many there are */
     double begun, ends, counts_from;
     lin_lags late;
-    int counts;         // the first one: it begins the counting, since the main thread may wait for a processor that the engine
-                        // fills
+    int counts;         // 1: the first producer, which starts the measurement: the main thread might not get a processor while
+                        // the engine uses all
     double busy, bytes; // when it began: processor time, resident memory
 } producer;
 
@@ -105,7 +105,7 @@ static void sleep_until(double when)
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
 }
 
-// Speakers do not wait for the machine that hears them: where the program runs with a real-time priority, theirs is above it.
+// Producers must not wait for the engine: if the program has a real-time priority, they get a higher one.
 static void hurry(void)
 {
     struct sched_param priority;
@@ -134,7 +134,7 @@ static double processor_seconds(void)
     return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
-// Round after round each of its streams says a chunk, at its own moment of the round.
+// In each round, each of its streams sends a chunk at its own time within the round.
 static void *produce(void *context)
 {
     producer *p = context;
@@ -153,7 +153,7 @@ static void *produce(void *context)
                 p->bytes = resident();
                 lin_engine_stats_reset(p->engine);
             }
-            if (due > now) { // once a millisecond at most, as sound comes from a network: the delay counts as lateness
+            if (due > now) { // wakes at most once a millisecond, as for sound from a network; the delay counts as lateness
                 sleep_until(p->begun + 1e-3 * ceil(1e3 * (due - p->begun)));
                 now = lin_now();
             }
@@ -167,7 +167,7 @@ static void *produce(void *context)
 static void on_event(void *context, const lin_engine_event *event)
 {
     (void)context;
-    long long *phones = event->user; // of this stream: its events never come at once
+    long long *phones = event->user; // no lock: events of a stream are never concurrent
     if (event->kind == LIN_ENGINE_SETTLED) *phones += event->settled->n_phones;
 }
 
@@ -226,7 +226,7 @@ static lin_status try(const bench *b, int streams, trial *t, lin_error *err)
     lin_free(ids);
     lin_free(phones);
     if (status == LIN_OK && lin_interrupted) status = lin_fail(err, LIN_STOPPED, "interrupted");
-    // A producer that comes late makes its results late too.
+    // A late producer makes its results late too.
     t->held = t->stats.lost_samples == 0 && t->stats.lag_p99_ms + 1e3 * lin_lags_quantile(&t->late, 0.99) <= CHUNK_MS;
     return status;
 }
@@ -349,7 +349,7 @@ static lin_status trial_of(bench *b, int streams, trial *t, lin_error *err)
     return status == LIN_OK ? report(b, t, err) : status;
 }
 
-// Doubling, then halving what lies between the most that held and the fewest that did not.
+// Finds the most streams that hold: doubles their number, then bisects.
 static lin_status find(bench *b, trial *best, lin_error *err)
 {
     static trial t;

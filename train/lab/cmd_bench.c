@@ -12,7 +12,7 @@ static const lin_option options[] = {
     LIN_MODEL_ROWS(lin_bench_values, model),
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = AT(output),
      .help = "File for the table (cells separated by tabs, for linnet plot); if not given, standard output"},
-    {.name = "set", .type = LIN_OPTION_SETTINGS, .help = "Values of an experiment"},
+    {.name = "set", .type = LIN_OPTION_SETTINGS, .help = "Parameters of an experiment"},
     {.name = "quick", .type = LIN_OPTION_FLAG, .at = AT(quick),
      .help = "Run a small form of the experiment, which takes seconds"},
 

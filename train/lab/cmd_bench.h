@@ -52,7 +52,7 @@ void lin_bench_apply(const lin_bench_variant *variant, lin_config *config);
 
 /* Bytes of memory that are free: of the machine, or of the backend's GPU; 0 if unknown. */
 double lin_bench_free_bytes(const lin_ops *ops);
-/* Resident bytes now. After lin_bench_peak_reset, the most that were resident at once since. */
+/* Resident bytes now; and the peak since lin_bench_peak_reset. */
 double lin_bench_resident(void);
 void lin_bench_peak_reset(void);
 double lin_bench_peak(void);

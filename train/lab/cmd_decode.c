@@ -62,7 +62,7 @@ static lin_status check_matrix(const decode_job *job, const float *rows, size_t 
 
 static lin_status decode_file(decode_job *job, const lin_input *input, lin_row_decoder *d, lin_result *result, lin_error *err)
 {
-    enum { PIECE = 4096 }; // rows between two looks at the interrupt flag
+    enum { PIECE = 4096 }; // rows between two checks of the interrupt flag
     float *rows;
     size_t T = 0;
     int V;

@@ -52,7 +52,7 @@ typedef struct curve {
     size_t n, capacity;
 } curve;
 
-// What --x or --y says.
+// The value of --x or --y.
 typedef struct axis {
     char column[64];
     double factor;
@@ -73,7 +73,7 @@ typedef struct cell {
     size_t n;
 } cell;
 
-// The cells of a line, separated by single tabs. Returns how many there are, at most MOST_COLUMNS.
+// Splits a line at single tabs. Returns the number of cells, at most MOST_COLUMNS.
 static int split(const lin_lines *line, cell *cells)
 {
     const char *at = line->text, *end = at + line->n;

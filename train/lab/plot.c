@@ -85,14 +85,14 @@ static double share_of(const lin_plot_axis *a, double v)
     return a->log ? log(v / a->from) / log(a->to / a->from) : (v - a->from) / (a->to - a->from);
 }
 
-// Bounded, so that no coordinate of a drawing overflows.
+// Clamped, so that no coordinate of a drawing overflows.
 static double bounded(double share) { return share < -10 ? -10 : share > 10 ? 10 : share; }
 
 double lin_plot_x(const lin_plot_panel *p, double x) { return p->x + p->w * bounded(share_of(&p->across, x)); }
 
 double lin_plot_y(const lin_plot_panel *p, double y) { return p->y + p->h * (1 - bounded(share_of(&p->up, y))); }
 
-// The values of the ticks in order; those with a number are `major`. Returns how many there are.
+// The values of the ticks in order; major ones get a number. Returns their number.
 static int ticks_of(const lin_plot_axis *a, double values[MOST_TICKS], int major[MOST_TICKS])
 {
     static const int within[] = {1, 2, 5};
@@ -214,7 +214,7 @@ static void put_bar(lin_buffer *out, const lin_plot_panel *p, const lin_plot_poi
 
 void lin_plot_curve(lin_buffer *out, const lin_plot_panel *p, const lin_plot_point *points, int n, const lin_plot_style *s)
 {
-    // A viewport of its own cuts off what is outside.
+    // A nested viewport clips the curve.
     lin_buffer_format(out, "<svg x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" viewBox=\"%.1f %.1f %.1f %.1f\">", p->x - 6,
                       p->y - 6, p->w + 12, p->h + 12, p->x - 6, p->y - 6, p->w + 12, p->h + 12);
     lin_buffer_format(out, "<polyline fill=\"none\" stroke-width=\"1.8\" stroke=\"%s\"", s->color);
@@ -293,7 +293,7 @@ static double legend_width(const lin_chart *chart)
     return 52 + 6.6 * (double)(most < MOST_NAME ? most : MOST_NAME);
 }
 
-// A name of the legend, cut to the width of the legend between two characters.
+// A name of the legend, cut at a character to the legend's width.
 static void put_name(lin_buffer *out, double x, double y, const char *name, const lin_plot_style *style)
 {
     char text[4 * MOST_NAME + 4];

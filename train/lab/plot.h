@@ -62,7 +62,7 @@ void lin_plot_fit(lin_plot_axis *axis, int ticks);
 double lin_plot_x(const lin_plot_panel *panel, double x);
 double lin_plot_y(const lin_plot_panel *panel, double y);
 
-/* The line, ticks and, with `numbers`, their values and the label below. */
+/* The line and ticks; numbers 1: also their values, and the label below. */
 void lin_plot_axis_x(lin_buffer *out, const lin_plot_panel *panel, int numbers, const char *label);
 /* Values and label beside the panel; grid lines with LIN_PLOT_LEFT. */
 void lin_plot_axis_y(lin_buffer *out, const lin_plot_panel *panel, lin_plot_side side, const char *color, const char *label);
