@@ -14,8 +14,8 @@
 #define PI 3.14159265358979323846
 
 enum {
-    LOBE_LINES = 4, // a sine reaches so many lines of the spectrum to either side
-    LOBE_STEPS = 16 // places of its frequency between two lines
+    LOBE_LINES = 4, // a sine spreads to so many lines of the spectrum on either side
+    LOBE_STEPS = 16 // positions of its frequency between two lines
 };
 
 struct lin_acoustics_table {
@@ -33,7 +33,7 @@ struct lin_acoustics_table {
 
 double lin_augment_rate(const lin_augment_options *o, uint64_t key)
 {
-    return 1 + o->tempo * (2 * lin_random_uniform(key, 0) - 1); // each rounding is monotonic: never outside the two ends
+    return 1 + o->tempo * (2 * lin_random_uniform(key, 0) - 1); // every rounding is monotonic, so the ends are never exceeded
 }
 
 int lin_acoustics_any(const lin_augment_options *o)
@@ -44,7 +44,7 @@ int lin_acoustics_any(const lin_augment_options *o)
 
 /* ---- the filterbank -------------------------------------------------------------------------------------------------------- */
 
-// |sum of w(n)^power exp(i 2 pi n lines / n_fft)|^2 over that of lines = 0: what the window makes of a distance in the spectrum.
+// |sum of w(n)^power exp(i 2 pi n lines / n_fft)|^2, divided by its value at lines = 0: how far the window spreads a line.
 static double window_at(const lin_fbank_table *mel, double lines, int power)
 {
     double re = 0, im = 0, all = 0;
@@ -58,9 +58,9 @@ static double window_at(const lin_fbank_table *mel, double lines, int power)
     return (re * re + im * im) / (all * all);
 }
 
-// For white noise, bin d is a sum of the powers of lines that are exponentially distributed, and correlated over the width of the
-// window's transform: k = 2 mean^2 / variance. A weighted sum is not as often very small as a chi-square variable of the same
-// variance: one degree more gives the deviation of the logarithm.
+// For white noise, bin d is a weighted sum of the powers of lines, which are exponentially distributed and correlated over the
+// width of the window's transform. It is modelled as chi-square with k = 2 mean^2 / variance degrees of freedom; one more makes
+// the deviation of the logarithm right, because the sum is less often very small than a chi-square variable.
 static void find_statistics(lin_acoustics_table *table)
 {
     const lin_fbank_table *mel = &table->mel;
@@ -127,7 +127,7 @@ void lin_acoustics_destroy(lin_acoustics_table *table)
 
 /* ---- random numbers -------------------------------------------------------------------------------------------------------- */
 
-// Purposes of the random numbers of an utterance. Each has its own, so that one option does not change what another one draws.
+// Streams of random numbers of an utterance, one per purpose, so that an option does not change what another one draws.
 enum { OF_SILENCE, OF_GAIN, OF_ROOM, OF_NOISE, OF_BABBLE, OF_BAND, OF_LEVEL, OF_FRAMES, OF_TILT, OF_WARP };
 
 typedef struct draws {
@@ -192,7 +192,7 @@ static void add_note(const lin_acoustics_table *table, float *shape, double hz, 
         add_sine(table, shape, h * hz, pow(h, -slope) * between(r, 0.2, 1));
 }
 
-// A sound with lines over coloured noise, `db` below it.
+// Adds coloured noise under a sound with lines, `db` below it.
 static void add_bed(const lin_acoustics_table *table, float *shape, float *scratch, double slope, double db)
 {
     const int D = table->mel.D;
@@ -268,7 +268,7 @@ static void make_noise(const lin_acoustics_table *table, int T, draws *r, lin_ac
 
 /* ---- an utterance ---------------------------------------------------------------------------------------------------------- */
 
-// Late energy below the direct one by a random ratio; together they have the power of the utterance.
+// Draws a room: its late energy is a random ratio below the direct sound's; both together have the power of the utterance.
 static void make_room(const lin_acoustics_table *table, draws *r, lin_acoustics *a)
 {
     const double seconds = between(r, 0.1, 1);
@@ -277,7 +277,7 @@ static void make_room(const lin_acoustics_table *table, draws *r, lin_acoustics 
     a->speech /= 1 + a->room;
 }
 
-// The share of each bin that a channel lets pass; what it adds is the noise of its samples.
+// The share of each bin that passes a channel, to which it adds the rounding noise of its samples.
 static void limit_band(const lin_acoustics_table *table, draws *r, float *bins)
 {
     static const double edges_hz[] = {3400, 4000, 5500, 7000};
@@ -304,14 +304,14 @@ static void tilt(double db, float *pass, int D)
     for (int d = 0; d < D && D > 1; d++) pass[d] *= (float)power_of_db(db * (d / (D - 1.0) - 0.5));
 }
 
-// Where bins are read if the frequencies of the speech are scaled by a factor; 1: where they are.
+// Where each bin is read from if the frequencies of the speech are scaled by a factor; 1: in place.
 static void scale_frequencies(const lin_acoustics_table *table, double factor, float *warp)
 {
     const int D = table->mel.D;
     const double high = table->upper_hz, knee = 0.8 * high / fmax(factor, 1);
     for (int d = 0; d < D; d++) {
         const double hz = lin_mel_centre_hz(&table->config, d), at = hz / factor;
-        // the inverse of: f factor below the knee, from there in a line to the highest frequency
+        // inverse of the map: f * factor below the knee, linear from there to the highest frequency
         const double from = at <= knee ? at : knee + (hz - knee * factor) * (high - knee) / (high - knee * factor);
         warp[d] = (float)fmin(fmax(lin_mel_place(&table->config, from), 0), D - 1);
     }

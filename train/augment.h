@@ -1,28 +1,27 @@
 /*
- * augment.h - draws how training hears an utterance: its speaking rate, its acoustics (level, tilt, size of the speaker, room,
- * noise, voices behind, a limited band), and the parts of it that are masked.
+ * augment.h - draws the augmentation of an utterance: its speaking rate, its acoustics (level, tilt, vocal tract, room, noise,
+ * background voices, limited band), and its masks.
  *
  * Pipeline: [this] -> train/train_data -> the operation gather, which applies them (kernels/acoustics.h has the equations).
- * Pure functions of the options, the length and power of the utterance, and the key: the trainer calls them with a key for (seed,
- * epoch, utterance) and gets the same after a resume, on any number of threads and on any device.
+ * Pure functions of the options, the length and power of the utterance, and the key. The trainer's key is that of (seed, epoch,
+ * utterance), so draws are the same after a resume, with any number of threads and on any device.
  *
  *   lin_acoustics_table *table;
  *   lin_acoustics_create(&options, &fbank_config, &table, &err);
- *   if (lin_acoustics_draw(table, T, power, key, &a, bins)) hear it in a; else as it was recorded
+ *   if (lin_acoustics_draw(table, T, power, key, &a, bins)) apply a; else leave it as recorded
  *   lin_acoustics_destroy(table);
  *
- * Frames are interpolated in time for another speaking rate (tempo; speed perturbation without its change of frequencies, Ko et
- * al. 2015): pitch and formants stay.
+ * Another speaking rate (tempo) interpolates frames in time: speed perturbation (Ko et al. 2015), but pitch and formants stay.
  *
  * Speakers differ in the length of their vocal tract, which scales the frequencies of all formants (vocal tract length
- * perturbation, Jaitly and Hinton 2013): bins below four fifths of the highest frequency are heard at `factor` times theirs,
- * those above on the straight line from there to the highest one.
+ * perturbation, Jaitly and Hinton 2013): frequencies below four fifths of the highest one are multiplied by `factor`; those above
+ * are mapped linearly, so that the highest one stays.
  *
  * Noise is one of: a power law between white and brown, the long-term spectrum of speech, mains hum at 50 or 60 Hz with
- * harmonics, chords that change and fade, bursts that fade. Its level moves; in each bin its power varies from frame to frame as
- * that of noise does in this filterbank (neighbouring frames are independent, which those of real noise nearly are).
+ * harmonics, chords that change and fade, bursts that fade. Its level drifts; in each bin its power varies from frame to frame as
+ * that of noise does in this filterbank (frames are independent, which those of real noise nearly are).
  *
- * Masks are SpecAugment (Park et al. 2019, section 2): bands of bins and stretches of frames. There is no time warping, which the
+ * Masks are SpecAugment (Park et al. 2019, section 2): bands of bins and stretches of frames, without time warping, which the
  * paper found least useful.
  */
 #ifndef LIN_TRAIN_AUGMENT_H
@@ -35,11 +34,11 @@ enum { LIN_AUGMENT_MOST = 100 }; /* masks of a kind */
 
 /* The options of linnet train have the ranges. */
 typedef struct lin_augment_options {
-    double gain_db;      /* the level changes by up to this, up or down, uniformly; 0: not at all */
-    double tilt_db;      /* the highest bin changes by up to this against the lowest one, those between in proportion */
+    double gain_db;      /* the level changes by up to this, up or down, uniformly; 0: none */
+    double tilt_db;      /* the highest bin changes by up to this relative to the lowest one, those between in proportion */
     double warp;         /* frequencies are scaled by a factor that is uniform in 1 - warp to 1 + warp */
     double tempo;        /* the speaking rate is scaled by a factor that is uniform in 1 - tempo to 1 + tempo */
-    double noise_part;   /* probability of noise in an utterance; of the others below likewise */
+    double noise_part;   /* probability of noise in an utterance; likewise for the parts below */
     double babble_part;  /* of other voices: three to six utterances of the training set at once */
     double snr_low_db;   /* of noise and of voices, uniform between the two */
     double snr_high_db;
@@ -67,9 +66,9 @@ lin_status lin_acoustics_create(const lin_augment_options *options, const lin_fb
 void lin_acoustics_destroy(lin_acoustics_table *table);
 
 /*
- * Draws the acoustics of an utterance of T >= 1 frames with the mean power `power` (the sum over the bins). Returns 0 if it is
- * heard as it was recorded; else *a is complete but for a->bins and the utterances of its voices, whose scale is the mean power
- * that each shall have, and bins [LIN_ACOUSTICS_ROWS, D] are what a->bins shall point to.
+ * Draws the acoustics of an utterance of T >= 1 frames with the mean power `power` (the sum over the bins). Returns 0 if it stays
+ * as recorded. Otherwise fills bins [LIN_ACOUSTICS_ROWS, D] and *a, in which the caller sets a->bins (to them) and the utterances
+ * of the background voices, whose `scale` is the mean power that each must get.
  */
 int lin_acoustics_draw(const lin_acoustics_table *table, int T, float power, uint64_t key, lin_acoustics *a, float *bins);
 

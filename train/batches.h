@@ -2,7 +2,7 @@
  * batches.h - the plan of an epoch: its batches of utterances, and their order.
  *
  * Utterances are shuffled, divided into buckets of about 32 batches, sorted by length within the bucket and packed by total
- * frames; the batches are shuffled. With a number of utterances for a batch they are packed as they were shuffled, of any length.
+ * frames; the batches are shuffled. If max_items is given, utterances are packed in shuffled order, without sorting.
  * The plan is a function of (frames, max_frames, max_items, seed, epoch) alone, so to resume, a run saves only the epoch and the
  * number of the next batch.
  *

@@ -1,5 +1,5 @@
-// cmd_adapt.c - linnet adapt: an installed model, its language model and its lexicon, fitted to a user's speech and texts. It is
-// made of other commands, which it names as it runs them, and keeps only what is better on utterances that it held out.
+// cmd_adapt.c - linnet adapt: fits a model, its language model and its lexicon to a user's speech and texts. It runs other
+// commands, which it prints, and keeps only what improves the results on held-out utterances.
 
 #include <limits.h>
 #include <stdarg.h>
@@ -78,7 +78,7 @@ typedef struct divided {
     char why[512];
 } divided;
 
-// The words of a text in small letters, single blanks between them; *words: how many.
+// Appends the words of a text in lower case, separated by single blanks; *words: their number.
 static lin_status spell(const char *text, size_t n, lin_buffer *out, long *words, lin_error *err)
 {
     lin_spelling word = {0};
@@ -94,7 +94,7 @@ static lin_status spell(const char *text, size_t n, lin_buffer *out, long *words
 
 typedef struct set {
     const char *name;
-    lin_buffer text, scp, speakers, segments; // segments: written if some are parts of a sound, or have a channel
+    lin_buffer text, scp, speakers, segments; // segments: written if an utterance is a part of a sound or has a channel
     int has_parts;
 } set;
 
@@ -193,8 +193,8 @@ static lin_status write_parts(const lin_datadir *dir, const unsigned char *held,
     return status;
 }
 
-// Divides a data directory into folder/train and folder/heldout, Kaldi-style, with whole paths of sounds and texts as words in
-// small letters; and writes the texts of heldout to folder/heldout.txt and folder/heldout.trn.
+// Divides a data directory into folder/train and folder/heldout, Kaldi-style, with absolute paths of sounds, and texts as words
+// in lower case; writes the texts of heldout to folder/heldout.txt and folder/heldout.trn too.
 static lin_status write_data(const char *path, const char *audio_root, const lin_holdout_options *how, const char *folder,
                                 divided *data, lin_error *err)
 {
@@ -229,7 +229,7 @@ static lin_status find_kept(const lin_datadir *kept, const lin_datadir *held, co
     return status;
 }
 
-// Refuses a data directory with an utterance of the same name as one that is held out: it is probably the same.
+// Refuses a data directory that has an utterance with the name of a held-out one: it is probably the same.
 static lin_status check_kept(const char *path, const char *heldout, lin_error *err)
 {
     lin_datadir *kept = NULL, *held = NULL;
@@ -242,7 +242,7 @@ static lin_status check_kept(const char *path, const char *heldout, lin_error *e
     return status;
 }
 
-// A text, one sentence a line, as words in small letters, for linnet ngram count; lines that cannot be read so are left out and
+// Writes a text, one sentence per line, as words in lower case for linnet ngram count; lines that are not words are left out and
 // counted.
 static lin_status write_text(const char *path, const char *to, long *left_out, lin_error *err)
 {
@@ -360,16 +360,16 @@ typedef struct adaptation {
     lin_error err;   // of adapt's own failures
     lin_phones *phones;                                     // of the model
     lin_model *given;                                       // of the file `model`
-    char model[LONGEST_PATH], lm[LONGEST_PATH];             // to begin with
-    char own_words[LONGEST_PATH];                           // that extend the lexicon to begin with
-    char best[LONGEST_PATH];                                // of training
-    char words[LONGEST_PATH], mixed[LONGEST_PATH];          // made here, in the folder
+    char model[LONGEST_PATH], lm[LONGEST_PATH];             // the originals
+    char own_words[LONGEST_PATH];                           // words that extend the original lexicon
+    char best[LONGEST_PATH];                                // the trained model
+    char words[LONGEST_PATH], mixed[LONGEST_PATH];          // new words and language model, in the folder
     char name[128], threads[16];
     divided data;
     long new_words;
 } adaptation;
 
-// A recogniser as it is measured: files, NULL for none of it.
+// A version of the recogniser to measure: its files, NULL: none.
 typedef struct version {
     const char *what, *model, *lm, *words;
     double per, wer; // in per cent; below 0: not measured
@@ -394,7 +394,7 @@ static const char *in_folder(const adaptation *a, const char *name)
     return path;
 }
 
-// The words of a command, a NULL at the end; pairs of option and value whose value is NULL are left out by the caller.
+// The words of a command, ending with NULL; the caller leaves out options without a value.
 typedef struct words {
     char *items[MOST_WORDS];
     int n;
@@ -413,7 +413,7 @@ static void say_if(words *w, const char *option, const char *value)
     if (value) say(w, option, value, (char *)NULL);
 }
 
-// The pronunciation of words: lexicon, added words, rules, and the phones of the model.
+// Adds the options for pronunciations: lexicon, added words, rules, and the phones of the model.
 static void say_lexicon(const adaptation *a, words *w, const char *added)
 {
     static const char ending[] = ".safetensors";
@@ -425,7 +425,7 @@ static void say_lexicon(const adaptation *a, words *w, const char *added)
     say_if(w, "--phones", n > k && !strcmp(a->model + n - k, ending) ? a->model : NULL);
 }
 
-// Runs a command unless one has failed. best_effort: status 1, for inputs that are left out, is no failure.
+// Runs a command unless an earlier one has failed. best_effort: status 1, for inputs that are left out, is no failure.
 static void run(adaptation *a, const lin_command *command, words *w, int best_effort)
 {
     lin_buffer line = {0};
@@ -458,7 +458,7 @@ static lin_status look_at_model(adaptation *a, lin_error *err)
     return LIN_OK;
 }
 
-// A folder that has results is not written over: training may have taken hours.
+// Refuses a folder that has results: their training may have taken hours.
 static lin_status open_folder(const adaptation *a, lin_error *err)
 {
     static const char *const made[] = {"default.safetensors", "results.txt", "work"};
@@ -493,7 +493,7 @@ static lin_status divide(adaptation *a, lin_error *err)
 
 /* ---- words and language model ---------------------------------------------------------------------------------------------- */
 
-// The words of the text that the lexicon lacks, with what the rules make of them, so that they can be corrected.
+// Writes the words of the text that the lexicon lacks, with the rules' pronunciations, so that users can correct them.
 static void find_new_words(adaptation *a)
 {
     const adapt_values *v = a->v;
@@ -584,7 +584,7 @@ static void measure_phones(adaptation *a, version *of)
     of->per = rate_of(a, in_folder(a, "work/heldout.phones.trn"), to);
 }
 
-// The phones of the held-out texts, by the extended lexicon.
+// Writes the phones of the held-out texts, by the extended lexicon.
 static void make_reference(adaptation *a)
 {
     words w = {.n = 0};
@@ -614,11 +614,12 @@ static void prepare(adaptation *a, const char *data, const char *root, const cha
     say_lexicon(a, &w, a->words);
     run(a, &lin_command_prepare, &w, 1);
     lin_buffer_free(&fbank);
-    if (is_well(a) && access(cache, F_OK) != 0) a->exit_status = LIN_EXIT_FAILED; // it has said why
+    if (is_well(a) && access(cache, F_OK) != 0) a->exit_status = LIN_EXIT_FAILED; // prepare has reported why
 }
 
-// Small steps, a short warm-up, masks as in the training of the installed models. The rate is halved when an epoch is not better
-// on the held-out part, and below min-lr, after the second time, training ends. A model in eight bits stays one.
+// Trains in small steps with a short warm-up, and masks as in the training of the installed models. The rate is halved when an
+// epoch is no better on the held-out part; the second time it falls below min-lr, and training ends. A model in eight bits stays
+// one.
 static void train(adaptation *a)
 {
     const adapt_values *v = a->v;
@@ -639,7 +640,7 @@ static void train(adaptation *a)
         snprintf(compared, sizeof compared, "mmi=0.9,mmi-lm=%s", lm); // as in the training of the installed models
         say(&w, "--set", compared, (char *)NULL);
     }
-    if (a->given->config.causal) say(&w, "--join-part", "0.5", (char *)NULL); // streams go on over pauses
+    if (a->given->config.causal) say(&w, "--join-part", "0.5", (char *)NULL); // streams continue over pauses
     if (a->given->stored) say(&w, "--half", (char *)NULL);
     if (*a->given->license) say(&w, "--license", a->given->license, (char *)NULL);
     if (v->quiet) say(&w, "-q", (char *)NULL);
@@ -708,7 +709,7 @@ static void keep(adaptation *a, const char *from, const char *name)
     if (*from && is_well(a)) failed(a, copy_file(from, in_folder(a, name), &a->err));
 }
 
-// The folder becomes one of a language: all that was used is in it.
+// Makes the folder one of a language: it gets all files that were used.
 static void fill_folder(adaptation *a, const version *kept)
 {
     static const char *const rules[] = {"words.g2p", NULL}, *const marks[] = {"words.punctuation", NULL};
@@ -731,7 +732,7 @@ static void fill_folder(adaptation *a, const version *kept)
     if (lin_find_phones(path, sizeof path)) keep(a, path, "phones.txt");
 }
 
-// What is better is kept, one part after the other: the language model, then the network.
+// Keeps what is better, one part after the other: the language model, then the network.
 static void choose(adaptation *a)
 {
     version before = {.what = "before", .model = a->model, .lm = a->v->lm, .per = -1}, after = before, next;
@@ -748,7 +749,7 @@ static void choose(adaptation *a)
         if (next.wer <= before.wer) {
             after = next;
         } else if (next.words) {
-            // The words that were asked for stay, with the language model that was.
+            // Keep the requested words, with the original language model.
             after.what = "words";
             after.words = next.words;
             measure_words(a, &after);

@@ -45,7 +45,7 @@ static const lin_option options[] = {
     {.type = LIN_OPTION_END},
 };
 
-// What must be equal for a mean of the weights to mean anything; NULL if all is.
+// The name of a difference that makes a mean of the weights meaningless; NULL: none.
 static const char *difference(const lin_model *a, const lin_model *b)
 {
     const size_t D = (size_t)a->config.mel_bins * sizeof *a->mean;
@@ -57,7 +57,7 @@ static const char *difference(const lin_model *a, const lin_model *b)
     return NULL;
 }
 
-// An emission delay of 0 is an unknown one.
+// Takes over the emission delay of a later model if the first one's is unknown (0).
 static void join_delays(const char *path, const lin_model *model, lin_model *first)
 {
     if (!first->delay_ms) first->delay_ms = model->delay_ms;
@@ -122,8 +122,8 @@ static lin_status label(averaging *a, lin_error *err)
     return status;
 }
 
-// The rows of the training voices are vectors of people, which a network that is given away does not need. In their place are
-// directions that nobody has chosen, from which training can go on.
+// The rows of the output are voice vectors of real people, which a published network does not need: replaces them with unit
+// vectors along the axes, from which training can continue.
 static void forget_voices(lin_model *m)
 {
     const lin_param *rows = &m->params.table[m->params.output[0]];

@@ -1,4 +1,4 @@
-// cmd_prepare.c - linnet prepare: a data directory becomes a feature cache with labels, by several threads, in order.
+// cmd_prepare.c - linnet prepare: makes a feature cache with labels from a data directory, on several threads, in order.
 
 #include <limits.h>
 #include <stdio.h>
@@ -52,7 +52,7 @@ static const lin_option options[] = {
     {.type = LIN_OPTION_END},
 };
 
-/* A dictionary that lacks more of the words than this is most often one of another language. */
+/* A dictionary that lacks a larger share of the words is probably of another language. */
 static const double MOST_UNKNOWN = 0.2;
 
 // Labels of one utterance, made before any sound is read.
@@ -144,7 +144,7 @@ static lin_status label_all(preparation *p, lin_error *err)
     return LIN_OK;
 }
 
-// With too many unknown words the dictionary is hardly one of this language.
+// Refuses a dictionary that lacks too many words: it is probably of another language.
 static lin_status check_words(const preparation *p, lin_error *err)
 {
     const lin_transcriber *t = p->wording.transcriber;
@@ -165,7 +165,7 @@ static lin_status check_words(const preparation *p, lin_error *err)
     return status;
 }
 
-// Files that do not exist are reported together: most often all are missing, because the folder of their paths is another one.
+// Reports missing files together: usually all are missing, because their paths are relative to another folder.
 static lin_status check_files(preparation *p, lin_error *err)
 {
     const int n = lin_datadir_count(p->dir);

@@ -20,14 +20,14 @@
 
 /* ---- options --------------------------------------------------------------------------------------------------------------- */
 
-// Rows of the table point into the structs of the library wherever an option is one of their fields.
+// Options that are fields of the library's structs point directly into these.
 typedef struct train_values {
     lin_list train, dev;
     const char *init, *name, *license, *sweep;
     int quiet, seed;
     lin_numbers sweep_seeds, decay_half_life_s, inter_ctc_layers;
     double checkpoint_minutes, patience_minutes;
-    lin_config network; // the usual values in fields that this network does not have
+    lin_config network; // fields that this kind of network lacks have their defaults
     lin_train_options learning;
 } train_values;
 
@@ -235,7 +235,7 @@ static int field_of(const lin_config *c, const lin_option *o)
     return value;
 }
 
-// The kind of network that an option belongs to and that this one is not; NULL if it has the option.
+// The kind of network that an option belongs to, if this one lacks it; else NULL.
 static const char *lacks(const lin_config *c, const lin_option *o)
 {
     const int transformer = c->network == LIN_NETWORK_TRANSFORMER, lsh = transformer && c->attention == LIN_ATTENTION_LSH,
@@ -266,7 +266,7 @@ static lin_status check_network(lin_parsed *parsed, lin_error *err)
     for (const lin_option *o = options; o->type != LIN_OPTION_END && status == LIN_OK; o++) {
         const char *kind = of_network(o) ? lacks(&v->network, o) : NULL;
         if (kind && field_of(&v->network, o) != field_of(&defaults.network, o))
-            status = lin_fail(err, LIN_INVALID, "%s belongs to %s, which this network has not; leave it out", o->name, kind);
+            status = lin_fail(err, LIN_INVALID, "%s belongs to %s, which this network lacks; leave it out", o->name, kind);
     }
     lin_options_free(&unset);
     if (v->network.network == LIN_NETWORK_LSTM && parsed->from[lin_options_find(parsed->command, "layers")] == LIN_FROM_DEFAULT)
@@ -310,12 +310,12 @@ static lin_status complete(lin_parsed *parsed, lin_error *err)
     if (!from && v->init) LIN_TRY(lin_model_load(v->init, &from, err));
     if (!from) return LIN_OK;
     adopt(parsed, "network", (int)from->config.network);
-    // another kind has other options; it is refused when its weights are to be copied
+    // a network of another kind has other options; it is refused when its weights are copied
     const int same = v->network.network == from->config.network;
     if (same) adopt(parsed, "direction", from->config.causal);
     for (const lin_option *o = options; o->type != LIN_OPTION_END && same; o++) {
         if (!of_network(o) || (field_of(&from->config, o) == 0 && o->min > 0)) continue; // it belongs to another variant
-        // nothing is forgotten in both directions
+        // a bidirectional network has no decay
         if (o->at == offsetof(train_values, network.decay) && !v->network.causal) continue;
         adopt(parsed, o->name, field_of(&from->config, o));
     }
@@ -343,7 +343,7 @@ static char *differences(const lin_config *own, const lin_config *models)
         lin_buffer_text(&out, " (the model: ");
         put_value(&out, o, field_of(models, o));
         lin_buffer_text(&out, ")");
-        if (own->network != models->network) break; // its other options are others
+        if (own->network != models->network) break; // networks of different kinds have different options
     }
     if (own->mel_bins != models->mel_bins)
         lin_buffer_format(&out, "%s%d mel bins in the caches (the model: %d)", out.n ? ", " : "", own->mel_bins,
@@ -355,7 +355,7 @@ static char *differences(const lin_config *own, const lin_config *models)
     return out.data;
 }
 
-// The layers with losses of their own: those given, else those with conditions.
+// The layers with intermediate losses: those given, else those with conditions.
 static lin_status find_inner_layers(const train_values *v, lin_train_options *o, lin_error *err)
 {
     const lin_numbers *layers = &v->inter_ctc_layers;
@@ -630,7 +630,7 @@ static lin_status join(const train_values *v, lin_comm **comm, lin_error *err)
     return status;
 }
 
-// The options of this process: of several each has its share of the cores, or its own GPU, whose name is then in `device`.
+// The options of this process. Of several, each gets its share of the cores, or its own GPU, whose name is written to `device`.
 static lin_status learning_of(const train_values *v, lin_comm *comm, char device[32], lin_train_options *o, lin_error *err)
 {
     *o = v->learning;
@@ -705,7 +705,7 @@ static int run_one(lin_parsed *parsed)
                            (const lin_dataset *const *)r.dev.items, r.dev.n, &hooks, &err);
         lin_progress_end(&w.progress);
     }
-    const int known = r.comm && (r.comm->agreed || r.comm->lost); // to all: then one says it
+    const int known = r.comm && (r.comm->agreed || r.comm->lost); // all processes have the error: one prints it
     int exit_status = status == LIN_STOPPED ? LIN_EXIT_INTERRUPTED : status == LIN_OK ? LIN_EXIT_OK : LIN_EXIT_FAILED;
     if (status != LIN_OK && (!known || lin_comm_speaks(r.comm))) exit_status = lin_give_up(&err);
     lin_train_unlock(r.lock);

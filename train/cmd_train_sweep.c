@@ -100,7 +100,7 @@ static lin_status run_options(const sweep *s, const lin_sweep_line *of, int seed
     return s->complete(p, err);
 }
 
-// Whether a run's folder has the same options, that to resume it apart; 1 if it has none.
+// Whether a run's folder has the same options, apart from --resume; 1 if it has none.
 static lin_status same_options(const char *folder, const lin_parsed *p, int *same, lin_error *err)
 {
     char path[4200], *now, *then;
@@ -245,7 +245,7 @@ static lin_status run_with(const sweep *s, const lin_sweep_line *of, int seed, i
     return results(s, 0, err);
 }
 
-// exit_status: that of `run`, LIN_EXIT_OK if there was nothing to do. Without `run` the options are only read.
+// Does one run. exit_status: that of `run`, LIN_EXIT_OK if there was nothing to do. run NULL: only checks the options.
 static lin_status one(const sweep *s, const lin_sweep_line *of, int seed, int (*run)(lin_parsed *), int *exit_status,
                       lin_error *err)
 {

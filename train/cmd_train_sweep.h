@@ -9,7 +9,7 @@
  *
  * The run of a name and a seed is the folder FOLDER/NAME.SEED, with a file `finished` when it is. FOLDER/results.tsv has a line
  * for each finished run in the order of the table: name, seed, epochs, best dev PER in per cent, its epoch, dev and training loss
- * there, seconds, options. A sweep that was stopped goes on where it was: finished runs stay, the one in between is resumed.
+ * there, seconds, options. A stopped sweep continues where it was: finished runs stay, the interrupted one is resumed.
  */
 #ifndef LIN_TRAIN_CMD_TRAIN_SWEEP_H
 #define LIN_TRAIN_CMD_TRAIN_SWEEP_H
@@ -29,10 +29,10 @@ typedef struct lin_sweep_line {
  * releases *lines [*count] with lin_free in any case. */
 lin_status lin_sweep_parse(const char *file, char *text, size_t n, lin_sweep_line **lines, int *count, lin_error *err);
 
-/* Runs `run`, which returns the program's exit status, for each line of the file `table` and each seed, with the options of `all`
- * where the line says nothing; all->values has the folder of the sweep and no table. seeds may be empty: the seed of `all`. The
- * results are also printed. Returns the program's exit status, with what is wrong on standard error: nothing runs if a line of
- * the table is wrong; after a run that failed the sweep ends. `complete` fills in what follows from the options of a run. */
+/* Calls `run`, which returns the program's exit status, for each line of the file `table` and each seed, with the options of the
+ * line and, where it has none, of `all`; all->values has the folder of the sweep and no table. No seeds: the seed of `all`. Also
+ * prints the results. Reports errors and returns the program's exit status: nothing runs if a line of the table is wrong, and a
+ * run that fails ends the sweep. `complete` sets options of a run that follow from others. */
 int lin_train_sweep(const lin_parsed *all, const char *table, const lin_numbers *seeds, const char *folder,
                     lin_status (*complete)(lin_parsed *parsed, lin_error *err), int (*run)(lin_parsed *parsed));
 

@@ -1,4 +1,4 @@
-// cmd_validate.c - linnet validate: what is wrong with the sounds, texts and words of a corpus, before anything is trained on it.
+// cmd_validate.c - linnet validate: checks the sounds, texts and words of a corpus before training on it.
 
 #include <limits.h>
 #include <math.h>
@@ -23,12 +23,12 @@
 #include "linnet/wording.h"
 #include "train/batches.h"
 
-#define MOST_UNKNOWN 0.2 // share of the words; more is hardly the lexicon of this language, as in linnet prepare
+#define MOST_UNKNOWN 0.2 // share of the words; with more, the lexicon is probably of another language, as in linnet prepare
 #define SHORTEST_S 0.1     // of a sound that is not empty
 #define FAINTEST 0.001F    // peak of a sound that is not silent: -60 dBFS
 #define CLIP_LEVEL 0.98F   // samples at least this large
-#define CLIP_RUN 3         // in runs of at least so many
-#define CLIP_SHARE 0.001   // that are this share of a sound make it clipped
+#define CLIP_RUN 3         // fewest of them in a row that count
+#define CLIP_SHARE 0.001   // a sound with this share of such samples is clipped
 #define FASTEST 25.0       // phones in a second; fast speech has 20
 
 typedef struct validate_values {
@@ -70,7 +70,7 @@ static const lin_option options[] = {
 
 /* ---- what may be found ----------------------------------------------------------------------------------------------------- */
 
-// What may be found.
+// Kinds of findings.
 typedef enum finding {
     NO_TEXT, NO_SOUND, REPEATED, UNREADABLE, INCOMPLETE, EMPTY, CLIPPED, BAD_TEXT, NO_PHONES, FOREIGN, TOO_SHORT, SAME_SOUND,
     SPEAKERS, NO_FIT, WORDS, UNSEEN, FINDINGS
@@ -85,12 +85,12 @@ typedef struct measured {
     double clipped; // share of the samples
     float peak;
     uint64_t hash;
-    char doubt[256]; // by the model
+    char doubt[256]; // the model's
 } measured;
 
 typedef struct utterance {
     const lin_utterance *u;
-    int set, n_labels, needed, is_used; // used: it has sound, and a text that is pronounced
+    int set, n_labels, needed, is_used; // is_used: it has sound, and a text with a pronunciation
 } utterance;
 
 typedef struct corpus_set {
@@ -181,8 +181,8 @@ static void put_line(lin_buffer *out, const char *text)
 
 /* ---- lists that do not fit together ---------------------------------------------------------------------------------------- */
 
-// The names that the lines of a file begin with; those that are repeated are noted. Their lines are left out of `kept`, and those
-// that `known` lacks, if it is given.
+// Collects the first words of a file's lines, and notes repeated ones. Lines that repeat a name, or whose name `known` (if given)
+// lacks, are left out of `kept`.
 static lin_status survey(validation *d, int of_set, const char *text, size_t n, const lin_symbols *known, lin_symbols *names,
                          lin_buffer *kept, finding missing, lin_error *err)
 {
@@ -325,8 +325,8 @@ static lin_status load_beside(validation *d, int index, const char *path, lin_er
     return status;
 }
 
-// A folder whose wav.scp, text and utt2spk do not agree is read as far as they do; one with segments must agree. One without any
-// of them has texts beside its sounds.
+// If wav.scp, text and utt2spk of a folder disagree, only the utterances in all of them are read; with segments they must agree.
+// A folder with none of these files has texts beside its sounds.
 static lin_status load_folder(validation *d, int index, const char *path, lin_error *err)
 {
     enum { N = 3 }; // of lin_datadir_names, in their order
@@ -457,7 +457,7 @@ static lin_status note_words(validation *d, lin_error *err)
 
 /* ---- sounds ---------------------------------------------------------------------------------------------------------------- */
 
-// At the beginning of the part, by a seek or by reading all before it. What is left of the part, in frames.
+// Moves to the beginning of the part, by seeking or by reading all before it. Returns the length of the part, in frames.
 static int64_t begin_part(lin_audio *audio, const lin_cut *cut, float *x, int capacity, measured *m)
 {
     const lin_audio_format *f = lin_audio_info(audio);
@@ -563,7 +563,7 @@ static lin_status note_same(validation *d, int item, const measured *m, lin_erro
     return LIN_OK;
 }
 
-// What a model puts out for so many seconds: the given one, or one to be trained.
+// Output steps for so many seconds, of the given model or of one to be trained.
 static double steps_of(const validation *d, double seconds)
 {
     const lin_model *model = d->has_model ? d->recognizer.model : NULL;

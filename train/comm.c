@@ -1,5 +1,4 @@
-// comm.c - what several processes do together, on a transport that moves bytes between two; whether mpirun or srun started this
-// one with others, and dlopen of the MPI transport; see comm.h.
+// comm.c - collective operations over a transport, detection of mpirun and srun, and dlopen of the MPI transport; see comm.h.
 
 #include "train/comm.h"
 
@@ -21,17 +20,17 @@
 
 enum {
     TAG_CONTROL = LIN_COMM_TAGS, // everything that waits; sums have their own tag and the one above it
-    BUSY_TESTS = 200,            // then a wait sleeps between tests, because another process may need the core
+    BUSY_TESTS = 200,            // after so many, a wait sleeps between tests, because another process may need the core
     PAUSE_NS = 50000,
-    OTHERS_GRACE_S = 10,         // of ranks that have nothing to save, when asked to stop
+    OTHERS_GRACE_S = 10,         // time to stop for ranks that have nothing to save
 };
-static const double LOOK_EVERY_S = 0.02; // for processes that have ended
+static const double LOOK_EVERY_S = 0.02; // between two checks for processes that have ended
 
 /* ---- waiting --------------------------------------------------------------------------------------------------------------- */
 
 static lin_status lost(lin_error *err) { return lin_fail(err, LIN_IO, "the other processes of this run cannot be reached"); }
 
-// A process of this machine that does not exist any more; NULL if all do.
+// A process of this machine that has ended; NULL: none.
 static const lin_peer *ended(const lin_comm *comm)
 {
     for (int r = 0; comm->peers && r < comm->size; r++) {
@@ -43,8 +42,7 @@ static const lin_peer *ended(const lin_comm *comm)
     return NULL;
 }
 
-// LIN_OK while it is worth waiting. began: when the wait began;
-// asked: when this process was first seen to be asked to stop, or 0.
+// LIN_OK: keep waiting. began: when the wait began; asked: when this process was first seen to be asked to stop, or 0.
 static lin_status check_peers(const lin_comm *comm, double now, double began, double *asked, lin_error *err)
 {
     const lin_peer *gone = ended(comm);
@@ -100,7 +98,7 @@ static lin_status exchange(lin_comm *comm, const lin_comm_message *messages, int
     return status == LIN_OK ? wait_for(comm, transfer, err) : status;
 }
 
-// What is received from another process and what is sent to it; returns where the next messages belong.
+// Adds a message from another process and one to it; returns the place for the next messages.
 static lin_comm_message *add_pair(lin_comm_message *to, int peer, void *in, size_t in_bytes, void *out, size_t out_bytes)
 {
     *to++ = (lin_comm_message){.peer = peer, .receives = 1, .data = in, .bytes = in_bytes};
@@ -218,7 +216,7 @@ lin_status lin_comm_start_sum(lin_comm *comm, lin_comm_sum *sum, int tag, float 
     return status;
 }
 
-// The own part: the terms of ranks 0, 1, 2, ... in this order.
+// Adds up our own part: the terms of ranks 0, 1, 2, ... in this order.
 static void add_parts(const lin_comm *comm, const lin_comm_sum *sum)
 {
     enum { BLOCK = 512 };
@@ -293,7 +291,7 @@ void lin_comm_sum_free(lin_comm_sum *sum)
 
 /* ---- who is there ---------------------------------------------------------------------------------------------------------- */
 
-// Processes with the same value see each other's numbers: the boot of the machine, and the name space of its processes.
+// A hash of the machine's boot id and the PID namespace: processes with the same value see each other's process ids.
 static uint64_t machine_of(const char *host)
 {
     char text[256];
@@ -387,8 +385,8 @@ static int number_of(const char *name)
     return text ? atoi(text) : 0;
 }
 
-// Processes that were started together; 1 if this one was started alone. How each launcher tells it to an MPI program: Open MPI's
-// mpirun; MPICH's and Intel's mpirun, and srun --mpi=pmi2; srun --mpi=pmix.
+// The number of processes that were started together; 1: alone. The launchers set these variables: Open MPI's mpirun; MPICH's and
+// Intel's mpirun, and srun --mpi=pmi2; srun --mpi=pmix.
 static int started_together(void)
 {
     const int n = number_of("OMPI_COMM_WORLD_SIZE"), pmi = number_of("PMI_SIZE");
@@ -403,7 +401,7 @@ static lin_status open_mpi(int n, lin_comm **comm, lin_error *err)
     lin_status (*open)(lin_comm **, lin_error *);
     const char *path = lin_system_plugin("LINNET_MPI_LIBRARY", library_name, found, sizeof found), *slash = strchr(path, '/');
     const int there = slash && access(path, F_OK) == 0;
-    // Global: some MPI libraries load parts of themselves that look for the others' names.
+    // RTLD_GLOBAL: some MPI libraries load plugins that need their symbols.
     void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     if (!library) {
         const char *why = dlerror();

@@ -135,7 +135,7 @@ static lin_status check_utterance(const lin_dataset_writer *w, const char *id, c
     return LIN_OK;
 }
 
-// The number of a speaker, who has room for the sums.
+// Finds or adds a speaker, with room for its sums; *s: its number.
 static lin_status find_speaker(lin_dataset_writer *w, const char *name, int *s, lin_error *err)
 {
     const int before = w->speakers.n;
@@ -359,7 +359,7 @@ static lin_status read_header(lin_dataset *set, const unsigned char *bytes, size
     return LIN_OK;
 }
 
-// Computes the position of every part from the counts alone: the file must have exactly the length that follows from them.
+// Computes the position of every part from the counts alone: they determine the exact length of the file.
 static lin_status read_layout(lin_dataset *set, const unsigned char *bytes, size_t n, const lin_dataset_header *h,
                               const unsigned char **index, lin_error *err)
 {
@@ -388,7 +388,7 @@ static lin_status read_layout(lin_dataset *set, const unsigned char *bytes, size
     return LIN_OK;
 }
 
-// A name begins directly after the NUL of another, and is not empty.
+// A name follows the NUL of another directly, and is not empty.
 static int is_name(const lin_dataset *set, uint32_t at)
 {
     return at > 0 && at < set->n_names && set->names[at - 1] == '\0' && set->names[at] != '\0';

@@ -85,7 +85,7 @@ void lin_dataset_abort(lin_dataset_writer *writer);
 typedef struct lin_dataset_utterance {
     const char *id;
     int frames;                 /* T >= 1 */
-    int speaker;                /* its index */
+    int speaker;                /* index */
     int n_labels;
     const int *labels;          /* [n_labels]; of tokens [T], -1 for none */
     const unsigned char *codes; /* [T, D], in the body */
@@ -97,7 +97,7 @@ typedef struct lin_dataset {
     const char *source, *phones; /* phones: names separated by spaces, blank first */
     lin_features features;
     int D, V;
-    int tokens; /* different ones; 0: it holds features */
+    int tokens; /* number of different tokens; 0: it holds features */
     int count;  /* utterances */
     int n_speakers;
     int64_t total_frames, total_labels;

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "model/encoder.h"
 
-/* Rows of a pass over given tokens, of all sequences. */
+/* Rows of a pass over given tokens, all sequences together. */
 enum { PROMPT_ROWS = 4096 };
 
 struct lin_generator {
@@ -46,7 +46,7 @@ static size_t lay_out(lin_generator *g, void *block)
     return arena.used;
 }
 
-// The addresses of the states and of the keys and values.
+// Sets the pointers to the states and to the keys and values.
 static lin_status point(lin_generator *g, lin_error *err)
 {
     const lin_encoder *e = g->encoder;
@@ -121,7 +121,7 @@ void lin_generator_destroy(lin_generator *g)
 
 /* ---- a pass ---------------------------------------------------------------------------------------------------------------- */
 
-// Rows from .. from+rows-1 of each sequence.
+// Runs the network on rows from .. from+rows-1 of each sequence.
 static lin_status pass(lin_generator *g, const int *tokens, int from, int rows, lin_error *err)
 {
     const lin_encoder *e = g->encoder;
@@ -152,7 +152,7 @@ static lin_status pass(lin_generator *g, const int *tokens, int from, int rows, 
     return ops->finish(g->exec, err);
 }
 
-// All sequences from their beginning.
+// Resets the states of all sequences.
 static void begin(lin_generator *g)
 {
     g->at = 0;
@@ -163,7 +163,7 @@ static void begin(lin_generator *g)
 
 /* ---- drawing --------------------------------------------------------------------------------------------------------------- */
 
-// The place of u, 0..1, among the probabilities in proportion to e^(x / temperature).
+// Draws from the distribution proportional to e^(x / temperature), with u uniform in 0..1.
 static int draw(const float *x, int count, double temperature, double u)
 {
     int best = 0;
@@ -174,10 +174,10 @@ static int draw(const float *x, int count, double temperature, double u)
     for (int v = 0; v < count; v++) all += exp(((double)x[v] - (double)x[best]) / temperature);
     for (int v = 0; v < count; v++)
         if ((sum += exp(((double)x[v] - (double)x[best]) / temperature)) > u * all) return v;
-    return best; // u is 1 but for rounding
+    return best; // rounding: u is above the sum
 }
 
-// Of a mixture: one of its logistics, and a value from that.
+// Draws one of a mixture's logistics, and a value from it.
 static int draw_value(const float *x, int M, double temperature, double u, double w)
 {
     const int m = draw(x, M, temperature, u);

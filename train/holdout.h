@@ -2,7 +2,7 @@
  * holdout.h - which utterances of a data directory are held out, to measure a model on speech that it was not trained on.
  *
  * Pipeline: linnet/datadir -> [this] -> train/cmd_adapt.
- * Whole speakers where possible: a model that has heard a speaker does better on the others of that speaker than on strangers.
+ * It holds out whole speakers where possible, because a model does better on speakers that it was trained on.
  *
  *   unsigned char *held = lin_calloc(lin_datadir_count(dir), 1);
  *   lin_holdout_choose(dir, &options, held, &holdout, &err);
@@ -24,14 +24,14 @@ typedef struct lin_holdout_options {
 
 typedef struct lin_holdout {
     int n, speakers;         /* of the directory */
-    int held, held_speakers; /* held_speakers 0: utterances were chosen, and their speakers have others that are not held out */
+    int held, held_speakers; /* held_speakers 0: single utterances are held out, and their speakers stay in the training data */
 } lin_holdout;
 
 /*
- * held [lin_datadir_count(dir)], all 0: becomes 1 for those that are held out, at least one, never all. Speakers are taken in an
- * order that depends on their names and the seed, until `part` of the utterances is held out; one who would make it more than a
- * third, or more than `most`, is passed over. With fewer than three speakers, or where each has too many utterances, single
- * utterances are taken. The same names give the same choice, in any order. LIN_INVALID for options out of range or fewer than two
+ * held [lin_datadir_count(dir)], all 0: becomes 1 for held-out utterances, at least one, never all. Speakers are taken in an
+ * order that depends on their names and the seed, until `part` of the utterances is held out; a speaker with whom it would be
+ * more than a third, or more than `most`, is skipped. With fewer than three speakers, or if each has too many utterances, single
+ * utterances are taken. The order of the directory does not matter. LIN_INVALID for options out of range or fewer than two
  * utterances; LIN_NO_MEMORY.
  */
 lin_status lin_holdout_choose(const lin_datadir *dir, const lin_holdout_options *options, unsigned char *held,

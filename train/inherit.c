@@ -7,7 +7,7 @@
 
 /* ---- weights --------------------------------------------------------------------------------------------------------------- */
 
-// Heads of `old` elements in heads of `now`: where element i of all of them comes to lie.
+// Heads of width `old` inside heads of width `now`: maps element i of all heads.
 typedef struct heads {
     int old, now;
 } heads;
@@ -16,8 +16,8 @@ static size_t place(heads h, int i) { return (size_t)(i / h.old * h.now + i % h.
 
 static const heads as_they_are = {1, 1};
 
-// A tensor into a larger one, from row `first` on. What only `to` has becomes 0, but whole rows that keep their values: units
-// that begin with outputs of 0 change nothing, and their inputs differ.
+// Copies a tensor into a larger one, from row `first` on. New columns become 0; new rows keep their random values: they are the
+// inputs of units whose outputs are 0, and must differ from each other.
 static void copy_tensor(float *to, const lin_param *is, const float *from, const lin_param *was, int first, heads rows,
                         heads columns, int keeps_rows)
 {
@@ -31,8 +31,8 @@ static void copy_tensor(float *to, const lin_param *is, const float *from, const
     }
 }
 
-// The network in front of a norm of more channels, of which the new ones are 0: the deviation is smaller by the root of the share
-// of the old ones (their mean, which is near 0, is neglected), and the weights make up for it.
+// With additional channels that are 0, a norm's deviation is smaller by the root of the old channels' share (their mean, near 0,
+// is neglected): scales the norm's weights accordingly.
 static void widen_norm(lin_model *to, const int norm[2], heads h)
 {
     const int C = lin_config_width(&to->config), old = to->config.heads * h.old;
@@ -40,7 +40,7 @@ static void widen_norm(lin_model *to, const int norm[2], heads h)
     for (int c = 0; c < C; c++) weight[c] = (float)((c < old ? (double)weight[c] : 1) * sqrt((double)old / C));
 }
 
-// New elements of keys begin near 0 (φ is e^-6), so that old queries and keys meet as before.
+// New elements of keys begin near 0 (φ is e^-6), so that products of queries and keys stay nearly as they were.
 static void quiet_keys(lin_model *to, const int qkv[2], heads h)
 {
     const int C = lin_config_width(&to->config);
@@ -63,7 +63,7 @@ static void widen(lin_model *to, heads h)
     widen_norm(to, to->params.norm, h);
 }
 
-// Whether the heads may be wider than those of a network with the same function: what reads its channels are norms.
+// Whether heads can be widened without changing the function: only norms may read the channels.
 static int can_widen(const lin_config *c)
 {
     return c->network == LIN_NETWORK_TRANSFORMER && c->norm == LIN_NORM_PRE && c->attention == LIN_ATTENTION_LINEAR &&

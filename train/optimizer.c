@@ -92,11 +92,11 @@ void lin_optimizer_step(lin_optimizer *opt, lin_exec *exec, float *values, const
 
 lin_adam_step lin_optimizer_average_scalars(const lin_optimizer_options *o, long long t)
 {
-    // a float, so that in float, too, the two shares add up to 1
+    // rounded to float, so that the two shares add up to 1 in float too
     return (lin_adam_step){.beta1 = (float)fmin(o->average, (double)t / (9 + (double)t)), .beta2 = 1, .v_scale = 1};
 }
 
-// An average is the first moment of the weights themselves: Adam with a rate of 0, whose other outputs (gradients, v) stay as
+// The average is the first moment of the weights themselves: a step of Adam with a rate of 0, which leaves gradients and v as
 // they are.
 void lin_optimizer_average(lin_optimizer *opt, lin_exec *exec, const float *values, float *gradients,
                            const lin_adam_step *scalars, const lin_tally *tally)

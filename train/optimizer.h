@@ -62,9 +62,8 @@ void lin_optimizer_step(lin_optimizer *optimizer, lin_exec *exec, float *values,
 /* The scalars of step t = 1, 2, ... */
 lin_adam_step lin_optimizer_scalars(const lin_optimizer_options *options, long long t, double lr);
 
-/* average = d average + (1 - d) values, with d = min(options.average, t / (9 + t)) at step t, so that the random weights of the
- * beginning fade soon. All pointers in the backend's memory, scalars of lin_optimizer_average_scalars; gradients are not
- * changed. */
+/* average = d average + (1 - d) values, with d = min(options.average, t / (9 + t)) at step t, so that the initial weights fade
+ * soon. All pointers in the backend's memory, scalars of lin_optimizer_average_scalars; gradients are not changed. */
 void lin_optimizer_average(lin_optimizer *optimizer, lin_exec *exec, const float *values, float *gradients,
                            const lin_adam_step *scalars, const lin_tally *tally);
 lin_adam_step lin_optimizer_average_scalars(const lin_optimizer_options *options, long long t);

@@ -11,7 +11,7 @@
 #include "model/model.h"
 #include "train/train_internal.h"
 
-/* How often, within an epoch, the host reads the totals of a GPU; those of a CPU after every step. */
+/* Seconds between two readings of a GPU's totals within an epoch; a CPU's are read after every step. */
 static const double LOOK_EVERY_S = 0.5;
 
 /* With more labels than about this, CTC on a CPU needs a block of memory of its own (kernels/cpu/ctc.c). */
@@ -63,7 +63,7 @@ static double learning_rate(const lin_train_run *r, const lin_batches *plan)
     return lr;
 }
 
-// Whether the step was taken: not if the other processes are lost.
+// Returns 0 if the step was not taken because the other processes are lost.
 static int train_batch(lin_train_run *r, const lin_batches *plan, lin_train_progress *p)
 {
     const lin_train_counters before = r->counters;
@@ -82,14 +82,14 @@ static int train_batch(lin_train_run *r, const lin_batches *plan, lin_train_prog
     return 1;
 }
 
-// The tally starts from the counters: at an epoch's first step, or when a run is resumed.
+// Sets the tally to the counters, at an epoch's first step or when a run is resumed.
 static void begin_tally(lin_train_run *r)
 {
     const lin_tally tally = {.loss = r->counters.loss_sum, .steps = r->counters.step};
     r->device.ops->upload(r->device.exec, r->device.tally, &tally, sizeof tally);
 }
 
-// The utterance of a loss, or the first of the step of a gradient.
+// The utterance whose loss is at fault; for a gradient, the first utterance of its step.
 static const lin_train_item *item_at_fault(const lin_train_run *r, const lin_batches *plan, const lin_tally *tally)
 {
     const int batches = lin_train_step_batches(r->options);
@@ -156,8 +156,8 @@ static void fill_progress(const lin_train_run *r, const lin_batches *plan, lin_t
     p->seconds_left = done > 0 ? c->run_seconds / done * (p->epochs - done) : 0;
 }
 
-// Whether a resumed epoch has completed the first batches of this plan: its frames and labels add up to the same counts, but for
-// labels of utterances that were replaced by noise.
+// Whether a resumed epoch has completed the first batches of this plan: frames must add up to the saved count, and labels at
+// least to theirs, which lacks those of utterances replaced by noise.
 static int goes_on(const lin_train_run *r, const lin_batches *plan)
 {
     const lin_train_counters *c = &r->counters;
@@ -179,14 +179,14 @@ static void clear_sums(lin_train_counters *c)
 
 static int wants_stop(const lin_train_run *r) { return r->hooks->stop && r->hooks->stop(r->hooks->context); }
 
-// Epochs without progress before the rate is halved. Before a CTC network recognises anything its outputs are blanks, and its
-// error rate says nothing: that phase may take five times as long.
+// Epochs without progress before the rate is halved. Until a CTC network recognises anything, all its outputs are blanks and its
+// error rate is meaningless: this phase may take five times as long.
 static int patience_of(const lin_train_run *r, double dev_per)
 {
     return dev_per >= 0.95 && !r->model->config.tokens ? 5 * r->options->patience : r->options->patience;
 }
 
-// By what epochs are compared: the dev PER; for tokens, or without it, a loss.
+// The value that epochs are compared by: the dev PER; for tokens, or without it, a loss.
 static double judged(const lin_train_run *r, const lin_train_progress *p)
 {
     return p->dev_per >= 0 && !r->model->config.tokens ? p->dev_per : p->dev_loss >= 0 ? p->dev_loss : p->loss;
@@ -260,8 +260,7 @@ static lin_status save(lin_train_run *r, lin_error *err)
     return lin_train_save(r->options, r->model, &r->optimizer, &r->counters, err);
 }
 
-// After a step. Whether the run is to stop, here or on another process; *status becomes that of all. Without others, what it is
-// told.
+// After a step: whether the run is to stop on any process; *status becomes that of all. With one process: `stop`.
 static int agree_to_stop(lin_train_run *r, int stop, lin_status *status, lin_error *err)
 {
     enum { STOP = 1, FAILED = 2 };
@@ -274,7 +273,7 @@ static int agree_to_stop(lin_train_run *r, int stop, lin_status *status, lin_err
     return most != 0;
 }
 
-// After a failure, at any place between two steps: if the others are lost, rank 0 still has the state after the last step.
+// After a failure anywhere between two steps: if the other processes are lost, rank 0 can save the state after the last step.
 static lin_status save_what_is_left(lin_train_run *r, lin_status status, lin_error *err)
 {
     lin_error failed = {0}, own = {0};
@@ -290,7 +289,7 @@ static lin_status save_what_is_left(lin_train_run *r, lin_status status, lin_err
                     r->counters.step);
 }
 
-// The batches of an epoch that are left. *stopped: the run is to end.
+// Runs the remaining batches of an epoch. *stopped: the run is to end.
 static lin_status run_batches(lin_train_run *r, const lin_batches *plan, lin_train_progress *p, double *saved, int *stopped,
                               lin_error *err)
 {
@@ -298,7 +297,7 @@ static lin_status run_batches(lin_train_run *r, const lin_batches *plan, lin_tra
     lin_status status = LIN_OK;
     double looked = lin_now();
     *stopped = 0;
-    // with others, a failure of this process alone is first told to them
+    // with several processes, a failure of this one must first reach the others (agree_to_stop)
     while ((status == LIN_OK || r->parallel.comm) && !*stopped && c->batch < plan->n_batches) {
         const double begin = lin_now();
         if (!train_batch(r, plan, p)) return lin_fail_as(err, &r->parallel.err);
@@ -319,7 +318,7 @@ static lin_status run_batches(lin_train_run *r, const lin_batches *plan, lin_tra
             *saved = end;
         }
     }
-    // the others were lost after a step that was taken, whose totals have not been read
+    // the others were lost after a step whose totals have not been read yet
     if (r->parallel.comm && r->parallel.comm->lost) look(r, plan, p, NULL);
     return lin_comm_agree(r->parallel.comm, status, err);
 }
@@ -352,7 +351,7 @@ static lin_status run_epoch(lin_train_run *r, lin_train_progress *p, double *sav
     return status;
 }
 
-// The model before the first step: a line of epoch 0. It is no candidate for best.safetensors, which is of this run.
+// Measures the initial model for the line of epoch 0. It never becomes best.safetensors, which is a model of this run.
 static lin_status measure_first(lin_train_run *r, lin_train_progress *p, lin_error *err)
 {
     lin_status status = lin_train_evaluate(r, p, err);
@@ -365,7 +364,7 @@ static lin_status measure_first(lin_train_run *r, lin_train_progress *p, lin_err
     return lin_comm_agree(r->parallel.comm, status, err);
 }
 
-// A rate that still rises in the second half of the run is hardly meant.
+// Warns if the rate still rises in the second half of the run, which is probably a mistake.
 static lin_status check_warmup(lin_train_run *r, lin_error *err)
 {
     const lin_train_options *o = r->options;
@@ -459,7 +458,7 @@ static lin_status check_network(const lin_train_options *o, const lin_config *c,
     return LIN_OK;
 }
 
-// Those of a new run.
+// The counters of a new run.
 static lin_train_counters counters_of(const lin_train_run *r)
 {
     const lin_train_list *list = &r->data.train;
@@ -491,7 +490,7 @@ static lin_status check_filterbanks(const lin_train_run *r, lin_error *err)
     return LIN_OK;
 }
 
-// How the training data are others than those of the counters; "" if they are the same.
+// How the training data differ from those of the counters; "" if they are the same.
 static const char *data_difference(const lin_train_run *r, const lin_train_counters *c, char *text, size_t size)
 {
     const lin_train_counters now = counters_of(r);
@@ -544,7 +543,7 @@ static lin_status load(lin_train_run *r, lin_error *err)
     return LIN_OK;
 }
 
-// The model before the first step: of one process, or of all.
+// Prepares the model for the first step, on one process or on all.
 static lin_status begin(lin_train_run *r, lin_error *err)
 {
     const lin_train_options *o = r->options;
@@ -569,7 +568,7 @@ static lin_status begin(lin_train_run *r, lin_error *err)
     return LIN_OK;
 }
 
-// What needs no other process.
+// The set-up that needs no other process.
 static lin_status set_up_alone(lin_train_run *r, lin_error *err)
 {
     const lin_train_options *o = r->options;

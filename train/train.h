@@ -19,12 +19,12 @@
  * and reports this. The caller holds lin_train_lock, so that no two runs mix their files.
  * Several processes (options.comm; train/comm.h) train one model: each computes the gradient of its part of every batch, the
  * gradients are added in the order of the ranks while the backward pass computes those of the layers below, and all take the same
- * step. So a run follows one process with the same batch_frames up to the rounding of these sums, gives the same bits for the
- * same number of processes, and can be resumed on another number. Rank 0 alone reads the checkpoint, writes files and calls the
- * hooks that report; the development set is divided among all. If another process ends, lin_train fails with the reason, after
- * rank 0 has saved the state after the last complete step (on a GPU the last checkpoint remains).
+ * step. So a run equals one of a single process with the same batch_frames, up to the rounding of these sums; it gives the same
+ * bits for the same number of processes, and can be resumed on another number. Only rank 0 reads the checkpoint, writes files and
+ * calls the hooks that report; the development set is divided among all. If another process ends, lin_train fails with the reason
+ * after rank 0 has saved the state after the last complete step (on a GPU the last checkpoint stays).
  * Speaking rates, masks and acoustics (train/augment.h) are drawn for each utterance in each epoch and applied on the fly, on any
- * device. With speaking rates an utterance has another number of frames in each pass over the data.
+ * device. With speaking rates, an utterance's number of frames varies from pass to pass.
  */
 #ifndef LIN_TRAIN_TRAIN_H
 #define LIN_TRAIN_TRAIN_H
@@ -49,13 +49,13 @@ typedef struct lin_train_options {
     const char *device;      /* a name for lin_backend_open; NULL: "auto" */
     lin_precision precision; /* of the matrix products; see lin_backend_open */
     int resume;              /* continue from folder/checkpoint.safetensors; LIN_IO if there is none */
-    int new_data;            /* a resumed run may have other sets than before: the epoch that it was in starts again */
+    int new_data;            /* a resumed run may have other sets than before: the current epoch starts again */
     int epochs;
-    int epoch_parts;         /* epochs in which the data are seen once; 0: 1 */
+    int epoch_parts;         /* number of epochs for one pass over the data; 0: 1 */
     int batch_frames;        /* the most frames (10 ms each) of a batch */
     int batch_sequences;     /* the most utterances of a batch, which are then of any length; 0: batches of similar length */
     int accumulate;          /* batches of each step, whose gradients are added as if they were one batch; 0: 1 */
-    int max_frames;          /* longer utterances are left out (the paper's longest: 2,400), and none is slowed to more */
+    int max_frames;          /* longer utterances are left out (the paper's longest: 2,400); tempo makes none longer than this */
     double lr;
     int warmup_steps;        /* lr rises linearly over so many steps */
     int drop_step;           /* after so many steps the rate is a tenth (the paper's copy task: 3,000); 0: never */
@@ -63,40 +63,40 @@ typedef struct lin_train_options {
     int patience;            /* epochs, for the plateau schedule; five times as many while the dev PER is 95 % or more */
     double min_lr;           /* the plateau schedule ends the run below this */
     lin_optimizer_options optimizer;
-    lin_augment_options augment; /* all 0: the utterances are heard as they are */
+    lin_augment_options augment; /* all 0: none */
     unsigned long long seed;
     int threads;             /* 0: one per core */
-    lin_comm *comm;          /* NULL: this process alone; else each process of it calls lin_train with the same options, data and
+    lin_comm *comm;          /* NULL: this process alone; else all its processes call lin_train with the same options, data and
                                 model */
     double checkpoint_s;     /* seconds between checkpoints within an epoch */
     int half;                /* best.safetensors in half precision */
-    int inner_layers[LIN_TRAIN_INNER]; /* CTC losses of the outputs of the first so many layers (Lee & Watanabe 2021); not of an
-                                          LSTM */
+    int inner_layers[LIN_TRAIN_INNER]; /* numbers of layers after which an intermediate CTC loss is added (Lee & Watanabe 2021);
+                                          not of an LSTM */
     int n_inner;
-    double inner_weight; /* the share of the mean of these losses in the loss; the last layer's has the rest */
-    double label_smoothing; /* the share of KL(p || uniform), summed over the frames, in each CTC loss (Kim et al. 2018), 0 <= x <
-                               1 */
+    double inner_weight; /* weight of the mean of these losses; the last layer's loss has the rest */
+    double label_smoothing; /* weight of KL(p || uniform), summed over the frames, in each CTC loss (Kim et al. 2018), 0 <= x <
+    1 */
         /*
          * Maximum mutual information (Povey et al. 2016): to CTC's loss is added mmi times ln of the sum over all label
-         * sequences l of p(l | frames) q(l), q the trigram of the model of phones mmi_lm. With 1 the loss is that of the labels
-         * against all others, as a search with a language model compares them; 0: CTC alone.
+         * sequences l of p(l | frames) q(l), q being the trigrams of the phone model mmi_lm. With 1 the labels compete with all
+         * other sequences, as in a search with a language model; 0: CTC alone.
          */
     double mmi;
     const char *mmi_lm; /* NULL: needed only with mmi */
     double layer_drop; /* in each step each layer is left out with this probability (Fan et al. 2020); not of an LSTM */
         /*
-         * With this probability an utterance continues the sequence of the one before it in its batch: the network goes on with
-         * the state that it has, as a stream does, and the gradient goes back through it. Half of the batches are in the order of
-         * the sets, where utterances of one speaker follow each other; in the others strangers do. Losses, masks and acoustics
-         * stay those of each utterance; up to stack - 1 frames at its end are left out. Causal networks only; 0: none.
+         * With this probability an utterance continues the sequence of the one before it in its batch: the network keeps its
+         * state, as in a stream, and the gradient passes through it. Half of the batches are in the order of the sets, where
+         * utterances of one speaker follow each other; in the others speakers change. Losses, masks and acoustics remain per
+         * utterance; up to stack - 1 frames at its end are left out. Causal networks only; 0: none.
          */
     double join_part;
-    int keep;         /* the models of so many last epochs stay in the folder, as epoch-N.safetensors */
+    int keep;         /* number of last epochs whose models stay in the folder, as epoch-N.safetensors */
     int speaker_norm; /* features are normalised by each speaker's mean and deviation; the model then needs whole utterances */
     int measures_first; /* 1: the model is measured on the development set before the first step, for the log. Not when
                            resuming */
-    int keeps_norm;   /* 1: the model's own normalisation stays, which its weights belong to; 0: that of the data. Ignored when
-                         resuming and with speaker_norm */
+    int keeps_norm;   /* 1: keep the model's normalisation, which its weights were trained with; 0: compute it from the data.
+                         Ignored when resuming and with speaker_norm */
 } lin_train_options;
 
 /* The paper's options where it gives them (RAdam, 1e-4, halved on a plateau), 40 epochs. */
@@ -107,8 +107,8 @@ typedef struct lin_train_progress {
     int batch, n_batches;       /* of this epoch; batch == n_batches: the epoch is over and the dev values are new */
     long long step;
     double loss;                /* nats per label, of this epoch so far */
-    double dev_loss, dev_per;   /* per label, and 0..1; negative while unknown; of tokens: the share whose target is not the most
-                                   probable one */
+    double dev_loss, dev_per;   /* loss per label; PER 0..1, or of tokens the share whose target is not the most probable one;
+                                   both negative while unknown */
     double best_per;            /* negative while unknown; of tokens the best dev loss */
     int is_best;                /* of a complete epoch: best.safetensors is its model */
     double lr, gradient_norm;
@@ -120,7 +120,7 @@ typedef struct lin_train_progress {
 typedef struct lin_train_hooks {
     void *context;
     void (*progress)(void *context, const lin_train_progress *progress);
-        /* A notice for the user that does not end the run, as one sentence. */
+        /* A notice for the user, as one sentence; the run continues. */
     void (*note)(void *context, const char *text);
         /* An utterance that cannot be used in training, and why. */
     void (*left_out)(void *context, const char *set, const char *id, const char *why);
@@ -137,8 +137,8 @@ lin_status lin_train_lock(const char *folder, int *lock, lin_error *err);
 void lin_train_unlock(int lock);
 
 /*
- * Trains model (its weights are the start, its normalisation is computed from the sets unless the run resumes; its emission delay
- * stays, or is that of the checkpoint). On return the model holds the last weights; the best ones are in folder/best.safetensors.
+ * Trains model, starting with its weights. Its normalisation is computed from the sets, unless the run resumes; its emission
+ * delay stays, or is that of the checkpoint. On return it holds the last weights; the best ones are in folder/best.safetensors.
  * A loss or gradient that is not finite ends the run with LIN_NUMERIC, naming the utterance or the batch, and keeps the last
  * checkpoint. Resuming: LIN_MISMATCH if the checkpoint is of another network, seed or data, LIN_FORMAT if it is damaged. With
  * another development set the best model is determined again, and a note reports it.

@@ -1,5 +1,5 @@
-// train_data.c - the utterances of a run: where they are, their order in an epoch, the part of each process, and what is drawn
-// for each of them. See train.h.
+// train_data.c - the utterances of a run: where they are, their order in an epoch, the part of each process, and their random
+// augmentation. See train.h.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +25,7 @@ static const char *why_not(const lin_train_data *d, const lin_train_item *it, in
     return lin_ctc_frames_needed(it->labels, it->n_labels) > it->rows ? "CTC has no path: too few frames for its phonemes" : NULL;
 }
 
-// Pieces of an utterance, `size` frames each: for a network of voices each is an item of its own. In training each begins
-// anywhere.
+// Number of pieces of `size` frames that an utterance gives: a network of voices has an item for each.
 static int pieces_of(const lin_train_data *d, int frames, int size)
 {
     return d->model->config.voice && frames > size ? frames / size : 1;
@@ -79,7 +78,7 @@ static lin_status collect(lin_train_data *d, lin_train_list *list, const lin_tra
             const lin_dataset_utterance *u = &set->utterances[i];
             lin_train_item it = {.set = set, .index = i, .frames = u->frames, .labels = u->labels, .n_labels = u->n_labels};
             for (int k = 0; k < it.n_labels; k++) it.counted += it.labels[k] >= 0;
-            // an utterance that another may follow ends with a whole row
+            // another utterance may continue this one: it must end with a whole row
             if (for_training && d->options->join_part > 0) it.frames -= it.frames % c->stack;
             it.recorded = it.frames;
             it.rows = lin_config_frames_out(c, it.frames);
@@ -273,11 +272,11 @@ int lin_train_frames_at(const lin_train_data *d, const lin_train_item *it, doubl
     if (frames > most) frames = most;
     if (d->options->join_part > 0) frames -= frames % stack;
     const int needed = lin_ctc_frames_needed(it->labels, it->n_labels), rows = needed > 1 ? needed : 1;
-    const int least = rows * stack < it->recorded ? rows * stack : it->recorded; // at rate 1 there is a path
+    const int least = rows * stack < it->recorded ? rows * stack : it->recorded; // CTC has a path at rate 1
     return frames > least ? (int)frames : least;
 }
 
-// Those of a pass over the data, which may have several epochs: its batches are of these lengths.
+// Draws the speaking rates of a pass over the data, maybe several epochs, and so the lengths for its batches.
 static void draw_rates(lin_train_data *d, int pass)
 {
     const lin_augment_options *augment = &d->options->augment;
@@ -290,7 +289,7 @@ static void draw_rates(lin_train_data *d, int pass)
     }
 }
 
-// Pieces of other lengths, from other places, in each pass.
+// Draws lengths and positions of the pieces for a pass.
 static void draw_pieces(lin_train_data *d, uint64_t key)
 {
     for (int i = 0; i < d->train.n; i++) {
@@ -304,7 +303,7 @@ static void draw_pieces(lin_train_data *d, uint64_t key)
     }
 }
 
-// The plan of a pass of a network of voices: of each voice at most LIN_VOICE_PIECES pieces, others in each pass.
+// The plan of a pass of a network of voices: at most LIN_VOICE_PIECES pieces of each voice, drawn anew in each pass.
 static lin_status plan_pieces(lin_train_data *d, int pass, lin_batches *plan, lin_error *err)
 {
     const lin_train_options *o = d->options;
@@ -366,8 +365,8 @@ lin_status lin_train_plan(lin_train_data *d, int epoch, int ranks, lin_batches *
     return LIN_OK;
 }
 
-// An utterance belongs to the part in which its middle lies when the batch's frames are cut into equal parts, and one that
-// continues a sequence to that of the sequence.
+// The batch's frames are cut into equal parts: an utterance belongs to the part that contains its middle, or if it continues a
+// sequence, to the part of the sequence.
 lin_train_part lin_train_cut(const lin_train_data *d, const int *picked, int n, int rank, int ranks)
 {
     const int *frames = d->train.frames;

@@ -28,7 +28,7 @@ static const char remedy[] = "use an older copy of it, or start a new run from b
 
 /* ---- the folder's lock ----------------------------------------------------------------------------------------------------- */
 
-// "1234 on host": the holder of the lock, in its own words; "" if it cannot be read.
+// "1234 on host": the holder of the lock, as it wrote itself down; "" if that cannot be read.
 static void read_holder(int fd, char text[128])
 {
     const ssize_t n = pread(fd, text, 127, 0);
@@ -79,7 +79,7 @@ static void format_counters(const lin_train_counters *c, char *text, size_t size
              c->frames);
 }
 
-// Refuses values that no run can have counted.
+// Refuses values that no run can reach.
 int lin_train_parse_counters(const char *text, lin_train_counters *c)
 {
     const long long most = 1LL << 53;
@@ -249,7 +249,7 @@ static void put_head(lin_buffer *out, const char *title, const point *best, size
     lin_buffer_format(out, "<text x=\"%d\" y=\"28\" font-size=\"16\">Training of ", LEFT);
     lin_buffer_html(out, title, strlen(title));
     lin_buffer_text(out, "</text>\n");
-    if (n == 0) return; // epochs, without epoch 0
+    if (n == 0) return; // only epoch 0, or nothing
     snprintf(value, sizeof value, names[column], best->values[column]);
     lin_buffer_format(out, "<text x=\"%d\" y=\"48\" fill=\"#555\">%zu epoch%s; best %s, epoch %.0f</text>\n", LEFT, n,
                       n == 1 ? "" : "s", value, best->epoch);

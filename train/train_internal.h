@@ -1,5 +1,5 @@
 /*
- * train_internal.h - the parts of a training run. Each gets what it needs, and knows nothing of those below it in this table:
+ * train_internal.h - the parts of a training run. Each uses only those above it in this table:
  *
  *   lin_train_data      train_data.c      the utterances, their order in an epoch, what is drawn for each of them
  *   lin_train_parallel  train_parallel.c  the other processes of the run, and the sum of the gradients
@@ -17,11 +17,11 @@
 #include "train/batches.h"
 #include "train/train.h"
 
-/* Purposes of the random numbers of a run. */
+/* Streams of random numbers of a run, one per purpose. */
 enum { LIN_TRAIN_KEY_DROPOUT = 1, LIN_TRAIN_KEY_MASKS, LIN_TRAIN_KEY_LAYER_DROP, LIN_TRAIN_KEY_ACOUSTICS, LIN_TRAIN_KEY_JOIN,
        LIN_TRAIN_KEY_ORDER, LIN_TRAIN_KEY_TEMPO, LIN_TRAIN_KEY_PIECES };
 
-/* The counters that a run needs, beside weights and moments, to resume exactly. Saved as doubles and integers in text. */
+/* The counters that a run needs, besides weights and moments, to resume exactly. Saved as doubles and integers in text. */
 typedef struct lin_train_counters {
     long long epoch, batch, step;
     double lr_factor;           /* of the plateau schedule */
@@ -43,10 +43,10 @@ typedef struct lin_train_item {
     const lin_dataset *set;
     int index; // in its set
     int first;        // of a network of voices: the frame where its piece of the utterance begins, in the epoch of the last plan
-    int recorded;     // frames in the cache that are used
-    int frames, rows; // as it is heard; in training, with another speaking rate, in the epoch of the last plan
+    int recorded;     // number of frames in the cache that are used
+    int frames, rows; // after augmentation; in training, at the speaking rate of the last plan's epoch
     const int *labels;
-    int n_labels, counted; // counted: labels that the loss is of: all, but for tokens without a target
+    int n_labels, counted; // counted: labels in the loss: all but tokens without a target
     lin_gather gather; // where its bytes are in the backend's memory; no masks
 } lin_train_item;
 
@@ -66,12 +66,12 @@ typedef struct lin_train_data {
     const lin_train_options *options;
     const lin_model *model;
     lin_train_list train, dev;
-    lin_acoustics_table *acoustics; // NULL: utterances are heard as they were recorded
+    lin_acoustics_table *acoustics; // NULL: utterances stay as recorded
     int epoch;                      // of the last plan; what is drawn depends on it
-    uint64_t lengths, content, dev_content; // of the sets as they are; those in the counters are of the checkpoint
+    uint64_t lengths, content, dev_content; // hashes of the present sets; those in the counters are the checkpoint's
 } lin_train_data;
 
-/* Gradients that are complete, and summed over the processes, at once: those of some layers. */
+/* The gradients of some layers, which are complete at the same time and are summed over the processes together. */
 typedef struct lin_train_bucket {
     size_t from, to; // elements
     int layer;       // the lowest; -1: the input, complete at the end of the backward pass
@@ -130,11 +130,11 @@ typedef struct lin_train_device {
     lin_activations *activations;
     lin_graphs graphs;
     lin_train_sizes most;
-    int parts; // of a step: one for each of its batches on each process; 0: a step is one batch of one process
+    int parts; // of a step: number of batches times number of processes; 0: a step is one batch of one process
     // in the backend's memory
     float *values, *gradients, *features, *zeros, *ones, *logp, *dlogits;
     float *trigram_block;
-    double *losses, *inner_losses; // inner_losses: only because ctc writes them
+    double *losses, *inner_losses; // inner_losses: not used, but ctc writes them
     lin_tally *tally;
     lin_train_block block;
     lin_trigrams trigrams; // of mmi
@@ -168,7 +168,7 @@ static inline int lin_train_step_batches(const lin_train_options *o) { return o-
 /* Finds all usable utterances of the lists' sets; in training, those without a CTC path are reported and left out. options, model
  * and the sets are set before. */
 lin_status lin_train_data_open(lin_train_data *data, const lin_train_hooks *hooks, lin_error *err);
-/* Copies their bytes and normalisation, which the model has by now, to the backend's memory. */
+/* Copies the utterances' bytes, and the normalisation, which the model must have by then, to the backend's memory. */
 lin_status lin_train_data_place(lin_train_data *data, const lin_ops *ops, lin_exec *exec, lin_pool *pool, lin_error *err);
 void lin_train_data_free(lin_train_data *data, const lin_ops *ops, lin_exec *exec);
 
@@ -185,11 +185,11 @@ typedef struct lin_train_part {
 } lin_train_part;
 lin_train_part lin_train_cut(const lin_train_data *data, const int *picked, int n, int rank, int ranks);
 
-/* Of an utterance of the training list, in this epoch: whether it continues the sequence of the one before it in its batch (the
- * first of a part never does); the number of its labels that count, none if it is replaced by noise. */
+/* For an utterance of the training list, in this epoch: whether it continues the sequence of the one before it in its batch (the
+ * first of a part never does); the number of its labels that count, 0 if it is replaced by noise. */
 int lin_train_continues(const lin_train_data *data, int item);
 int lin_train_labels(const lin_train_data *data, int item);
-/* Draws its masks, whose number is returned; and its acoustics but for the pointer to their bins, 0: as it was recorded. */
+/* Draws its masks, and returns their number; and its acoustics, except the pointer to their bins, 0: as recorded. */
 int lin_train_draw_masks(const lin_train_data *data, int item, lin_mask *masks);
 int lin_train_draw_acoustics(const lin_train_data *data, int item, lin_acoustics *acoustics, float *bins);
 
@@ -207,9 +207,9 @@ lin_status lin_parallel_share(lin_train_parallel *parallel, const lin_train_opti
                               lin_optimizer *optimizer, lin_train_counters *counters, lin_error *err);
 /* After an epoch: LIN_NUMERIC if the processes' weights, on the host, are not the same bits. */
 lin_status lin_parallel_compare(lin_train_parallel *parallel, const lin_model *model, long long epoch, lin_error *err);
-/* Within a step: `layer` (a lin_batch.layer_done; context: parallel) during the backward pass, then end, which fills the losses
- * of all parts, `own` bytes of each process, and returns whether the gradients are those of the whole batch; status says why
- * not. */
+/* Within a step: `layer` (a lin_batch.layer_done; context: parallel) during the backward pass, then `end`, which fills in the
+ * losses of all parts, `own` bytes of each process, and returns 1 if the gradients are those of the whole batch; if not, status
+ * says why. */
 void lin_parallel_layer(void *context, int layer);
 int lin_parallel_end(lin_train_parallel *parallel, double *losses, size_t own);
 
@@ -228,12 +228,12 @@ lin_status lin_train_device_create(lin_train_device *device, const lin_train_dat
                                    const lin_optimizer *optimizer, lin_error *err);
 void lin_train_device_free(lin_train_device *device, const lin_train_data *data);
 
-/* Starts one step on batches from .. to-1 of the plan, of each of which this process computes its part; does not wait for it. Not
- * taken if run->parallel.status says so. */
+/* Starts one step on batches from .. to-1 of the plan, computing this process's part of each, and does not wait for it. If
+ * run->parallel.status is not LIN_OK afterwards, the step was not taken. */
 void lin_train_step(lin_train_run *run, const lin_batches *plan, int from, int to, double lr);
 
-/* Measures the development set, if there is one, for the progress: dev_loss and dev_per, the same on all processes. With the
- * averaged weights, if there are any. */
+/* Measures the development set, if there is one, with the averaged weights, if there are any: sets dev_loss and dev_per, the same
+ * on all processes. */
 lin_status lin_train_evaluate(lin_train_run *run, lin_train_progress *progress, lin_error *err);
 
 /* ---- train_files.c --------------------------------------------------------------------------------------------------------- */

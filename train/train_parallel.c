@@ -8,11 +8,11 @@
 #include "base/memory.h"
 #include "train/train_internal.h"
 
-enum { BUCKET = 65536 }; // the fewest elements of a bucket but the last: 256 KB, more than the latency of a network costs
+enum { BUCKET = 65536 }; // fewest elements of a bucket but the last: 256 KB, so that transfer time outweighs network latency
 
 /* ---- buckets --------------------------------------------------------------------------------------------------------------- */
 
-// Where the gradients of a layer begin; those of the layers above follow them.
+// Offset of a layer's gradients; those of the layers above follow.
 static size_t begin_of(const lin_model *m, int layer)
 {
     const lin_param_layer *p = &m->params.layers[layer];
@@ -20,8 +20,8 @@ static size_t begin_of(const lin_model *m, int layer)
     return m->params.table[first].offset;
 }
 
-// The layer with which the first bucket is complete, which has the last norm and the output: these get gradients from inner
-// losses and conditions too.
+// The layer after which the first bucket is complete. It contains the last norm and the output, which also get gradients from
+// inner losses and conditions.
 static int complete(const lin_train_options *o, const lin_config *c, int layer)
 {
     const int every = c->condition_every;
@@ -64,7 +64,7 @@ void lin_parallel_destroy(lin_train_parallel *p)
 
 /* ---- one step -------------------------------------------------------------------------------------------------------------- */
 
-// Starts the sums of the buckets that are complete down to this layer, and moves those that run. Those of a GPU begin at the end.
+// Starts the sums of all buckets complete down to this layer, and advances those that run. With a GPU all start at the end.
 void lin_parallel_layer(void *context, int layer)
 {
     lin_train_parallel *p = context;
@@ -105,7 +105,7 @@ int lin_parallel_end(lin_train_parallel *p, double *losses, size_t own)
 
 enum { CHECKS = 4 };
 
-// What must be equal on all processes.
+// Values that must be equal on all processes.
 typedef struct lin_train_same {
     uint64_t hashes[CHECKS];
     char arithmetic[128];

@@ -14,7 +14,7 @@
 
 /* ---- the trigram of mmi ---------------------------------------------------------------------------------------------------- */
 
-// The row of labels that may follow a and b in this state of the model. Returns the least of its probabilities.
+// Fills the row of probabilities of all labels after a and b, in this state of the model. Returns the smallest.
 static float fill_row(const lin_ngram *lm, lin_ngram_state state, const int *words, int V, int a, int b, float *block)
 {
     const size_t n = (size_t)V, S = n * n, row = (size_t)b * n + (size_t)a;
@@ -61,7 +61,7 @@ lin_status lin_trigrams_open(const char *path, const char *phones, int V, float 
             status = lin_fail(err, LIN_MISMATCH, "%s has no phone %s, which the network has", path, lin_symbols_text(&names, v));
     if (status == LIN_OK && !(*block = lin_calloc(lin_trigrams_count(V), sizeof **block)))
         status = lin_no_memory(err, "a trigram", lin_trigrams_count(V) * sizeof **block);
-    // The sums of the sequences that only a zero excludes are lost in float.
+    // Smaller probabilities would underflow in float.
     if (status == LIN_OK && fill_trigrams(lm, words, V, *block) < FLT_MIN) {
         status = lin_fail(err, LIN_UNSUPPORTED, "%s: a phone or the end has probability 0 after two others, and mmi needs "
                           "probabilities above 1e-38; make a smoothed model (linnet ngram count)", path);
@@ -117,7 +117,7 @@ static lin_train_sizes find_bounds(const lin_train_data *d, int ranks, int on_ho
             if (frames > longest) longest = frames;
         }
     const int longest_rows = lin_config_frames_out(c, longest);
-    // of several parts, none has more than its share and half of the utterance at either end
+    // with several parts, each has at most its share plus half of an utterance at either end
     const int whole = o->batch_frames, cut = ranks > 1 && o->join_part <= 0 && whole / ranks < whole - longest;
     const int share = cut ? whole / ranks + longest : whole;
     if (share > longest) longest = share;
@@ -140,7 +140,7 @@ static lin_train_sizes find_bounds(const lin_train_data *d, int ranks, int on_ho
     s.rows = longest / c->stack + s.items;
     s.longest_rows = o->join_part > 0 ? s.rows : longest_rows;
     if (on_host) return s;
-    // a few tens of shapes in all: batches are nearly full, and the longer the utterances the fewer
+    // gives a few tens of shapes in all, because batches are nearly full
     s.row_quantum = round_up(s.rows / 32 + 1, 64);
     s.longest_quantum = round_up(s.longest_rows / 4 + 1, 64);
     s.item_quantum = round_up(s.items / 8 + 1, 8);
@@ -152,10 +152,10 @@ static lin_train_sizes find_bounds(const lin_train_data *d, int ranks, int on_ho
     return s;
 }
 
-// Of a row; those of a network of voices are of an utterance, which has more rows than one, and its vector takes their place.
+// Logits per row. A network of voices has V cosines per utterance, which has several rows; its vector may need more room.
 static size_t logits_of(const lin_config *c) { return (size_t)(c->voice > c->outputs ? c->voice : c->outputs); }
 
-// What is in the backend's memory: the place of the pointer to it. On a CPU the last two are the host's.
+// A buffer in the backend's memory, by the address of its pointer. On a CPU the last two are the host's.
 typedef struct buffer {
     void *at;
     size_t bytes;
@@ -276,7 +276,7 @@ static void pad(const lin_train_device *v, const lin_config *c, lin_train_block 
     *shape = s;
 }
 
-// What is drawn for the b-th utterance of a batch; *n_masks counts those of the batch.
+// Draws acoustics and masks of the b-th utterance of a batch; *n_masks counts the batch's masks.
 static void draw(const lin_train_device *v, const lin_train_data *d, lin_train_block *host, int b, int item, int *n_masks)
 {
     lin_gather *to = &host->items[b];
@@ -300,7 +300,7 @@ static lin_train_shape assemble(const lin_train_device *v, const lin_train_data 
     for (int b = 0; b < n; b++) {
         const lin_train_item *it = &list->items[picked[b]];
         const int silent = for_training && !d->model->config.tokens && !lin_train_labels(d, picked[b]);
-        const int n_labels = silent ? 0 : it->n_labels; // each token has one, also where none counts
+        const int n_labels = silent ? 0 : it->n_labels; // every token has one, even without a target
         if (b == 0 || !for_training || !lin_train_continues(d, picked[b])) s.sequences++;
         host->in_offsets[b + 1] = host->in_offsets[b] + it->frames;
         host->offsets[b + 1] = host->offsets[b] + it->rows;
@@ -323,7 +323,7 @@ static lin_train_shape assemble(const lin_train_device *v, const lin_train_data 
     return s;
 }
 
-// A block on the host that no operation in progress reads; *number is its own.
+// A block on the host that no operation in progress reads; *number: its number.
 static lin_train_block block_to_fill(lin_train_device *v, const lin_train_data *d, int *number)
 {
     lin_train_block host;
@@ -341,7 +341,7 @@ static void send(lin_train_device *v, int i)
     v->ops->fence(v->exec, i);
 }
 
-// Reads the features of a batch. *rows: the utterances, which have labels and a loss of their own. Returns what the network sees:
+// Gathers the features of a batch. *rows: the rows of each utterance, for its labels and loss. Returns the network's input:
 // sequences of one or more utterances.
 static lin_batch gather(lin_train_device *v, const lin_train_shape *s, int mel_bins, lin_segments *rows)
 {
@@ -411,7 +411,7 @@ static void compute(void *context)
     } else {
         compute_loss(v, losses, v->dlogits, &rows, c, o->label_smoothing, v->block.scale);
     }
-    float *compared = v->dlogits; // of the output that mmi is of
+    float *compared = v->dlogits; // of the output that is trained with mmi
     if (c->search) {
         batch.d_search = compared += (size_t)(1 + o->n_inner) * (size_t)v->most.rows * (size_t)c->outputs;
         lin_network_search(v->weights, v->activations, v->exec, &batch, v->logp);
@@ -445,8 +445,8 @@ static void compute(void *context)
     lin_weights_pack(v->weights, v->exec);
 }
 
-// Where the utterances of all parts are, for the tally: each part has most.items places, and the places without an utterance have
-// one label in no frame, so that they do not count. Returns the number of rows.
+// Offsets of the utterances of all parts, for the tally. Each part has most.items entries; an unused entry has no frame and one
+// label, so it does not count. Returns the number of rows.
 static int place_parts(const lin_train_run *r, lin_train_block *host, const lin_batches *plan, int from, int to)
 {
     const lin_train_data *d = &r->data;
@@ -490,8 +490,8 @@ static uint64_t draw_skipped(const lin_train_run *r)
     return skipped;
 }
 
-// The processes' batches have different shapes, and a graph of one would meet operations outside of graphs of another. With
-// layers left out, there would be too many graphs.
+// No graphs with several processes, whose batches have different shapes: one would replay a graph while another runs operations
+// directly. None with layer drop either: there would be too many.
 static void launch(lin_train_run *r, asked *a)
 {
     const int key[LIN_GRAPH_KEY] = {a->shape.B, a->shape.rows, a->shape.longest_joined, a->shape.longest,
@@ -516,7 +516,7 @@ void lin_train_step(lin_train_run *r, const lin_batches *plan, int from, int to,
         r->counters.frame_sum += it->frames;
     }
     r->counters.label_sum += labels;
-    // per frame, so that batches of long and of short utterances weigh the same; of tokens per target, of voices per piece
+    // mean over frames, so that batches of long and of short utterances weigh the same; over targets of tokens, pieces of voices
     const double each = 1.0 / (r->model->config.tokens || r->model->config.voice ? (double)(labels ? labels : 1) : rows);
     r->parallel.n_started = 0;
     r->parallel.status = LIN_OK;
@@ -539,7 +539,7 @@ void lin_train_step(lin_train_run *r, const lin_batches *plan, int from, int to,
 
 /* ---- measuring ------------------------------------------------------------------------------------------------------------- */
 
-// What one process measured of an utterance of the development list; loss -1: none.
+// The measurement of an utterance of the development list; loss -1: not measured here.
 typedef struct measured {
     double loss;
     long long wrong;
@@ -551,7 +551,7 @@ typedef struct measuring {
     measured *of;
 } measuring;
 
-// Tokens whose target is not the most probable one; 0 for densities.
+// Number of tokens whose target is not the most probable one; 0 for mixtures.
 static long long wrong_tokens(const float *logp, const lin_train_item *it, const lin_config *c)
 {
     long long wrong = 0;
@@ -576,7 +576,7 @@ static void count_wrong(void *context, int b, int thread)
                    c->tokens ? wrong_tokens(logp, it, c) : lin_edit_greedy(logp, it->rows, c->outputs, it->labels, it->n_labels)};
 }
 
-// The network's output of utterances of the development list, in v->logp.
+// Computes the network's output for utterances of the development list, in v->logp.
 static lin_train_block forward_batch(lin_train_run *r, const int *picked, int n, lin_segments *rows)
 {
     lin_train_device *v = &r->device;
@@ -606,7 +606,7 @@ static lin_status measure_batch(lin_train_run *r, const int *picked, int n, meas
     return status;
 }
 
-// Fills all [ranks, dev.n]: each process the utterances of its batches, then all from all.
+// Fills all [ranks, dev.n]: each process measures the utterances of its batches, then all exchange theirs.
 static lin_status measure(lin_train_run *r, const lin_batches *plan, measured *all, lin_error *err)
 {
     const int ranks = lin_train_ranks(&r->parallel), rank = lin_train_rank(&r->parallel), n = r->data.dev.n;

@@ -46,7 +46,7 @@ static int by_cosine(const void *a, const void *b)
     return (x->cosine > y->cosine) - (x->cosine < y->cosine);
 }
 
-// Above pairs[i] are accepted: the pairs of one voice up to there are missed, those of two behind it are false alarms.
+// With a threshold after pairs[i], pairs of one voice up to i are misses, and pairs of two voices after i are false alarms.
 static double crossing(const pair *pairs, size_t n, size_t n_same)
 {
     const double same = (double)n_same, others = (double)(n - n_same);

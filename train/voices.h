@@ -1,5 +1,5 @@
 /*
- * voices.h - which voices there are in the sets of a network of voices, and how well it tells others apart.
+ * voices.h - numbers the voices in the sets of a network of voices, and measures how well the network tells voices apart.
  *
  * Pipeline: train/dataset -> [this] -> train/train_data, train/train_step. A speaker's name is a voice, whatever the set.
  */
@@ -21,9 +21,9 @@ enum { LIN_VOICE_PIECES = 8 };
 lin_status lin_voices_number(const lin_dataset *const *sets, int n_sets, int **voices, int *count, lin_error *err);
 
 /*
- * The equal error rate, 0..1: of all pairs of vectors [n, D] of length 1 with equal groups, those with equal voices are to have a
- * cosine above a threshold and the others one below, and the threshold is where both err equally often. -1 if there are no pairs
- * of either kind. LIN_NO_MEMORY.
+ * The equal error rate, 0..1, of deciding by a threshold on the cosine whether two vectors [n, D] of length 1 are of one voice,
+ * over all pairs with equal groups: the error rate at the threshold where misses and false alarms are equally frequent. -1 if
+ * there are no pairs of either kind. LIN_NO_MEMORY.
  */
 lin_status lin_voices_equal_error(const float *vectors, const int *voices, const int *groups, int n, int D, double *rate,
                                   lin_error *err);

@@ -41,7 +41,7 @@ static lin_status start(lin_comm *comm, int tag, const lin_comm_message *message
     if (!t) return lin_no_memory(err, "MPI messages", pieces * sizeof *t->requests);
     t->n = 0;
     int code = MPI_SUCCESS;
-    for (int sends = 0; sends < 2; sends++) // receives first, so that arriving data has its place
+    for (int sends = 0; sends < 2; sends++) // post receives first, so that arriving data has a place
         for (int i = 0; i < n; i++) {
             const lin_comm_message *m = &messages[i];
             for (size_t at = 0; m->receives != sends && at < m->bytes && code == MPI_SUCCESS; at += MOST_BYTES) {
