@@ -6,12 +6,12 @@
  * file; those that are equal without stress are kept once. Stress digits are dropped unless the phone set has the stressed name;
  * the digits, or marks of the IPA, are stored beside the labels (lin_dictionary_stress). Phones may be in the IPA, one by one or
  * several without blanks between them (phones.h). Words are in the form of base/unicode.h, of any script, in small letters.
- * Silences of the set are passed over, and words that have only silence.
+ * Silences of the set are skipped, and so are words that have only silence.
  *
  * Kaldi's lexiconp.txt and dictionaries of the Montreal Forced Aligner: the first number between word and phones is the
- * probability of the pronunciation, above 0 and at most 1; numbers behind it, their probabilities of silence, are skipped. A name
- * of a phone is no number. The probabilities of one word need not have the sum 1 (Kaldi divides them by the largest); a line
- * without one has 1, and pronunciations that are equal without stress have their sum, at most 1.
+ * probability of the pronunciation, above 0 and at most 1; numbers behind it, their probabilities of silence, are skipped. A
+ * number that is the name of a phone is a phone. The probabilities of a word need not sum to 1 (Kaldi divides them by the
+ * largest). A line without a probability has 1; pronunciations that are equal without stress get the sum of theirs, at most 1.
  *
  *   lin_dictionary_load("cmudict.dict", phones, &dictionary, &err);
  *   n = lin_dictionary_find(dictionary, "Hello", 5, 0, &labels);   // labels[0..n-1] = HH AH L OW; 0: the word is not in it
@@ -43,12 +43,12 @@ lin_status lin_dictionary_parse(const char *text, size_t n, const char *name, co
 void lin_dictionary_destroy(lin_dictionary *dictionary); /* NULL is fine */
 
 /*
- * Adds the words of n bytes in the same format, behind the pronunciations that the words have. A text without any word is fine.
- * Errors as above; after one the lines before it are in the dictionary. While no other thread uses it.
+ * Adds the pronunciations in n bytes of the same format, after those that their words have. A text without any word is fine.
+ * Errors as above; after one the lines before it are in the dictionary. No other thread may use it meanwhile.
  */
 lin_status lin_dictionary_add(lin_dictionary *dictionary, const char *text, size_t n, const char *name, const lin_phones *phones,
                               lin_error *err);
-int lin_dictionary_is_added(const lin_dictionary *dictionary, int index); /* 1: such a line has the word */
+int lin_dictionary_is_added(const lin_dictionary *dictionary, int index); /* 1: the word got a pronunciation in this way */
 
 /*
  * The phone set of a dictionary: the default one if at least half of its words have only CMUdict's names, in either case, with or
@@ -62,7 +62,7 @@ lin_status lin_dictionary_phones(const char *text, size_t n, const char *name, l
 /*
  * Pronunciation number `which` (0: the first) of a word of n bytes, letters in either case. Returns its number of phones
  * and points *labels at them (indices into the phone set, owned by the dictionary); 0 if there is no such word or pronunciation.
- * A spelled letter, "a.", that it lacks has the letter's pronunciations from the second on, or its only one.
+ * A spelled letter, "a.", that is not in it has the letter's pronunciations from the second on, or its only one.
  */
 int lin_dictionary_find(const lin_dictionary *dictionary, const char *word, size_t n, int which, const int **labels);
 

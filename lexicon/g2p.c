@@ -385,8 +385,8 @@ const char *lin_g2p_how_name(lin_g2p_how how)
 
 /* ---- English spelling ------------------------------------------------------------------------------------------------------ */
 
-// Of share/linnet/en/spelling.txt, which describes the fields; in the library by the Makefile, because a program may bring no
-// more than a model and a lexicon.
+// A line of share/linnet/en/spelling.txt, which describes the fields. The Makefile compiles them in, because a program may have
+// only a model and a lexicon.
 typedef struct line {
     const char *kind, *text, *by, *phones;
 } line;
@@ -563,7 +563,7 @@ static lin_status push_rules(pronouncing *p, const char *word, size_t n)
     at_least(p, LIN_G2P_RULES);
     LIN_TRY(lin_g2p_rules_apply(p->g2p->rules, word, n, p->labels + p->n, p->capacity - p->n, &n_labels, p->err));
     p->n += n_labels;
-    // English letters have names, where all of them are silent.
+    // An English word whose letters are all silent is spelled.
     return n_labels || lin_phones_is_own(p->g2p->phones) ? LIN_OK : push_letters(p, word, n);
 }
 

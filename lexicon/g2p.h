@@ -5,8 +5,8 @@
  * and endings ("rescuings" from "rescuing") of words the dictionary has; letter names for abbreviations without a vowel ("pbx");
  * and letter-to-sound rules. Without rules all steps except the last one work.
  *
- * That is English. For a set of phones of its own (lexicon/phones.h) only the pieces around hyphens, and rules for each that the
- * dictionary lacks, in letters of any script.
+ * That is English. With a phone set of its own (lexicon/phones.h) only hyphens divide a word, and rules pronounce the pieces that
+ * the dictionary lacks, in letters of any script.
  *
  * Names of letters, endings and spellings are those of share/linnet/en/spelling.txt. Each ending gave fewer wrong phones than the
  * rules alone when one word at a time was left out of CMUdict.

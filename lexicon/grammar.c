@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/textfile.h"
 
-// Of the search for what is reached without a word: about a second.
+// Limits the search for states that are reached without a word to about a second.
 enum { MOST_STEPS = 1 << 28, STEPS_TO_SORT = 2 };
 
 // Of the deterministic automaton. Once it is bound, label is the rank of a pronunciation of the tree.
@@ -181,7 +181,7 @@ static lin_status determine(const lin_nfa *nfa, lin_grammar *g, lin_error *err)
 
 /* ---- all of it ------------------------------------------------------------------------------------------------------------- */
 
-// Takes the text over. path: NULL if other files are not read.
+// Takes ownership of the text. path: NULL if other files are not read.
 static lin_status make_from(const char *name, const char *path, char *text, size_t n, const lin_written *numbers,
                             lin_grammar_list *list, lin_buffer *files, lin_grammar **grammar, lin_error *err)
 {

@@ -41,10 +41,10 @@ typedef struct lin_grammar lin_grammar;
 enum { LIN_GRAMMAR_START = 0, LIN_GRAMMAR_STATES_MAX = 1 << 20 };
 #define LIN_GRAMMAR_NONE UINT32_MAX
 
-/* numbers: rules by which numbers and signs are read; NULL: those are refused. LIN_FORMAT with name:line; LIN_UNSUPPORTED for a
- * form of JSGF that is not read, and for a grammar that has over LIN_GRAMMAR_STATES_MAX states or takes over a second;
- * LIN_IO; LIN_NO_MEMORY. On failure *grammar is NULL. files: NULL, or gets the names of the other files that the grammar needs,
- * each with its NUL; on failure those up to the one that is missing or wrong. */
+/* numbers: rules by which numbers and signs are read; NULL: numbers and signs are refused. LIN_FORMAT with name:line;
+ * LIN_UNSUPPORTED for a form of JSGF that is not supported, and for a grammar that has over LIN_GRAMMAR_STATES_MAX states or
+ * takes over a second; LIN_IO; LIN_NO_MEMORY. On failure *grammar is NULL. files: NULL, or gets the names of the other files that
+ * the grammar needs, each with its NUL; on failure those up to the one that is missing or wrong. */
 lin_status lin_grammar_open(const char *path, const lin_written *numbers, lin_buffer *files, lin_grammar **grammar,
                             lin_error *err);
 
@@ -57,22 +57,23 @@ typedef struct lin_grammar_list {
     lin_error first; /* why the first of them was */
 } lin_grammar_list;
 
-/* From memory; other files are not read. list: NULL for a grammar. Without any phrase that remains it fails as the first one. */
+/* From memory; other files are not read. list: NULL for a grammar. If no phrase remains, it fails as the first one did. */
 lin_status lin_grammar_parse(const char *text, size_t n, const char *name, const lin_written *numbers, lin_grammar_list *list,
                              lin_grammar **grammar, lin_error *err);
 void lin_grammar_destroy(lin_grammar *grammar); /* NULL is fine */
 
-/* The words, NUL-terminated, in lower case, owned by the grammar; each once. [unk] is none. */
+/* The words, NUL-terminated, in lower case, owned by the grammar; each once, without [unk]. */
 int lin_grammar_words(const lin_grammar *grammar);
 const char *lin_grammar_word(const lin_grammar *grammar, int word);
 
 /* Prepares what follows for a tree that has all words. LIN_MISMATCH, naming the word, if it lacks one; LIN_NO_MEMORY. */
 lin_status lin_grammar_bind(lin_grammar *grammar, const lin_tree *tree, lin_error *err);
 
-uint32_t lin_grammar_states(const lin_grammar *grammar); /* all states are below */
+uint32_t lin_grammar_states(const lin_grammar *grammar); /* states are below this number */
 uint64_t lin_grammar_fingerprint(const lin_grammar *grammar);
 
-/* The state after a pronunciation (the number of an end in the tree); after [unk]. LIN_GRAMMAR_NONE: no sentence goes on so. */
+/* The state after a pronunciation (the number of an end in the tree); after [unk]. LIN_GRAMMAR_NONE: no sentence continues in
+ * this way. */
 uint32_t lin_grammar_step(const lin_grammar *grammar, uint32_t state, uint32_t end);
 uint32_t lin_grammar_unknown(const lin_grammar *grammar, uint32_t state);
 int lin_grammar_has_unknown(const lin_grammar *grammar);

@@ -22,8 +22,8 @@ typedef struct lin_nfa {
     int in, out; /* the states in which sentences begin and end */
 } lin_nfa;
 
-/* Fills an empty automaton, and takes the text over. path: of the file, beside which others are read; NULL: no others are.
- * list: as in lin_grammar_parse; files: as in lin_grammar_open. The caller frees states, arcs and words, on failure too. */
+/* Fills an empty automaton, and takes ownership of the text. path: of the file, beside which others are read; NULL: no others
+ * are. list: as in lin_grammar_parse; files: as in lin_grammar_open. The caller frees states, arcs and words, on failure too. */
 lin_status lin_nfa_read(lin_nfa *nfa, const char *name, const char *path, char *text, size_t n, const lin_written *numbers,
                         lin_grammar_list *list, lin_buffer *files, lin_error *err);
 

@@ -69,7 +69,7 @@ static int lines_between(const char *from, const char *to)
     return n;
 }
 
-// The message with its place before it, once.
+// Puts file and line before the message, once.
 static lin_status locate(maker *m, int number, int line, lin_status status, lin_error *err)
 {
     if (m->located++) return status;
@@ -229,7 +229,7 @@ static lin_status read_jsgf(maker *m, int number, int to_rule, char *text, size_
     return LIN_OK;
 }
 
-// A rule whose alternatives are the phrases of a file. Takes the text over.
+// A rule whose alternatives are the phrases of a file. Takes ownership of the text.
 static lin_status add_file(maker *m, const char *rule_name, size_t n_name, const char *path, char *text, size_t n, lin_error *err)
 {
     const int to_rule = m->n_rules;
@@ -388,7 +388,7 @@ static int take_range(cursor *c, unsigned long *from, unsigned long *to)
 
 static lin_status parse_choices(maker *m, cursor *c, char close, part *p, lin_error *err);
 
-// Leaves a phrase of a list out: 0 if that is no way out of the error. What it has added so far is reached from nowhere.
+// Leaves out a phrase of a list; 0 if the error does not permit that. What the phrase has added so far stays, unreachable.
 static int leave_out(maker *m, int number, const lin_error *why)
 {
     if (!m->list || number > 0 || (why->status != LIN_FORMAT && why->status != LIN_INVALID)) return 0;
@@ -459,9 +459,9 @@ static lin_status parse_reference(maker *m, cursor *c, const char *name, size_t 
     }
     if (number == NONE && n == 6 && !memcmp(name, "number", 6)) {
         if (!take_range(c, &from, &to))
-            return lin_fail(err, LIN_FORMAT, "$number has no range behind it of up to nine digits, such as $number 1..100");
+            return lin_fail(err, LIN_FORMAT, "$number needs a range of at most nine digits behind it, such as $number 1..100");
         if (from > to || to - from >= MOST_NUMBERS)
-            return lin_fail(err, LIN_FORMAT, "$number %lu..%lu: a range goes up, and has at most %d numbers", from, to,
+            return lin_fail(err, LIN_FORMAT, "$number %lu..%lu: a range must go up, and have at most %d numbers", from, to,
                             MOST_NUMBERS);
         if (!m->numbers) return lin_fail(err, LIN_FORMAT, "there are no rules for the numbers of this language: write the words");
         return add_numbers(m, from, to, p, err);
@@ -535,7 +535,7 @@ static lin_status parse_sequence(maker *m, cursor *c, part *p, lin_error *err)
         LIN_TRY(parse_item(m, c, p, err));
         items++;
     }
-    return items ? LIN_OK : lin_fail(err, LIN_FORMAT, "there is nothing to say here");
+    return items ? LIN_OK : lin_fail(err, LIN_FORMAT, "there are no words here");
 }
 
 // Alternatives up to `close`, '\0' for the end.

@@ -125,7 +125,7 @@ static lin_status read_announcement(reader *r, lin_error *err)
                                               "cannot read", r->name, r->lines.number, LIN_NGRAM_MAX_ORDER);
     uint64_t left = (uint64_t)(r->lines.end - r->lines.text), shortest = 2 * order + 2; // "0 a b\n"
     if (count > left / shortest + 1 || count > LIN_NGRAM_MAX_COUNT)
-        return FAIL_HERE(r, "%llu %llu-grams are announced, but the rest of the file can hold only %llu; is it cut?",
+        return FAIL_HERE(r, "%llu %llu-grams are announced, but the rest of the file can hold only %llu; is it truncated?",
                          (unsigned long long)count, (unsigned long long)order, (unsigned long long)(left / shortest));
     r->tables.order = (int)order;
     r->announced[order] = count;
@@ -139,7 +139,7 @@ static lin_status read_head(reader *r, lin_error *err)
             return lin_fail(err, LIN_FORMAT, "%s: no line '\\data\\': neither an ARPA language model nor a packed one", r->name);
     } while (!line_is(&r->lines, "\\data\\"));
     for (;;) {
-        if (!next_line(r)) return FAIL_HERE(r, "the file ends after %d counts; it is cut", r->tables.order);
+        if (!next_line(r)) return FAIL_HERE(r, "the file ends after %d counts; it is truncated", r->tables.order);
         if (r->lines.text[0] == '\\') break;
         LIN_TRY(read_announcement(r, err));
     }
@@ -222,7 +222,7 @@ static lin_status read_section(reader *r, int k, lin_error *err)
     r->begins[k] = r->lines;
     for (;;) {
         if (!next_line(r))
-            return FAIL_HERE(r, "the file ends after %u of %llu %d-grams and without \\end\\; it is cut", (unsigned)table->count,
+            return FAIL_HERE(r, "the file ends after %u of %llu %d-grams and without \\end\\; it is truncated", (unsigned)table->count,
                              (unsigned long long)r->announced[k], k);
         if (r->lines.text[0] == '\\') break;
         if (table->count == r->announced[k])
@@ -377,7 +377,7 @@ static lin_status read_header(lin_ngram *lm, const char *name, lin_error *err)
     const size_t required = lm->size;
     lm->size = size;
     if (required == size && word_of(bytes + LIN_NGRAM_AT_SIZE) == size) return LIN_OK;
-    return lin_fail(err, LIN_FORMAT, "%s: %zu bytes long, but its header requires %zu; the file is cut or damaged, make it again",
+    return lin_fail(err, LIN_FORMAT, "%s: %zu bytes, but its header gives %zu; the file is truncated or damaged, make it again",
                     name, size, required);
 }
 
@@ -397,7 +397,7 @@ static lin_status attach(lin_ngram *lm, const char *name, lin_error *err)
     LIN_TRY(read_header(lm, name, err));
     if (hash_of(lm->bytes + LIN_NGRAM_HEADER, lm->size - LIN_NGRAM_HEADER) != word_of(lm->bytes + LIN_NGRAM_AT_DATA_HASH))
         return damaged(name, "its checksum is wrong", err);
-    if (lm->bytes[lm->text_at + lm->text_bytes - 1]) return damaged(name, "its last word has no end", err);
+    if (lm->bytes[lm->text_at + lm->text_bytes - 1]) return damaged(name, "its last word does not end", err);
     for (int k = 1; k <= lm->order; k++) {
         const lin_ngram_level *level = &lm->levels[k];
         if (!good_numbers(lm->bytes + level->logp_at, level->logp_bits, 0) ||

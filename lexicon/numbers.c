@@ -10,7 +10,7 @@
 enum {
     LONGEST = 1024,     // bytes of the words that are looked at
     MOST_FOUND = 12,    // readings of the words at one place
-    MOST_STEPS = 50000, // of one call: rules that go in circles end
+    MOST_STEPS = 50000, // of one call, so that circular rules end
     MOST_RUN = 40,      // digits in a row
     KNOWN = 64          // results that are kept
 };
@@ -127,7 +127,7 @@ static void invert_rules(spoken *x, const lin_written_set *s, size_t at, uint64_
     }
 }
 
-// What a set says at a place, found once for all rules and lines that ask: the place in a table, of which each has one entry.
+// A cache of the results of `invert`, which many rules and lines ask for; a table with one entry for each hash.
 struct known {
     const lin_written_set *set;
     size_t at;
@@ -423,7 +423,7 @@ static const char *check_word(lin_written *w, const char *p, size_t n, int is_la
         return NULL;
     }
     if (p[n - 1] != '}' || n < 3 || memchr(p + 1, '{', n - 1) || memchr(p, '}', n - 1)) return "'}' must end a '{'";
-    if (++*slots > LIN_WRITTEN_SLOTS) return "what is said has up to four {...}";
+    if (++*slots > LIN_WRITTEN_SLOTS) return "what is said may have at most four {...}";
     if (memchr(p, '|', n)) return check_word(w, p + 1, n - 2, 0, slots, seen, status, err);
     size_t k = 0;
     while (lin_written_is_name(p[1 + k])) k++;
@@ -431,7 +431,7 @@ static const char *check_word(lin_written *w, const char *p, size_t n, int is_la
     if (!s) return "there is no section of this name";
     const size_t rest = n - 2 - k; // "", "*", "*3"
     if (rest > 2 || (rest && p[1 + k] != '*') || (rest == 2 && !(p[2 + k] >= '1' && p[2 + k] <= '9')))
-        return "what is said has {set}, {set*} for digits, {set*3} for at least so many, and {one|another} word";
+        return "what is said may have {set}, {set*} for digits, {set*3} for at least three digits, and {one|another} for words";
     if (*status == LIN_OK) *status = add_stems(w, s, seen, err);
     return NULL;
 }
@@ -443,7 +443,7 @@ static const char *check_written(const lin_written *w, const char *p, int slots)
         if (*p != '{') continue;
         const char *close = strchr(p, '}');
         if (!close || p[1] < '1' || p[1] >= '1' + slots || (p[2] != ':' && p + 2 != close))
-            return "what is written refers to {1}, {1:#,} or {1:set}, the first of what is said";
+            return "what is written may refer to {1}, {1:#,} or {1:set}, where 1 is the first {...} of what is said";
         const size_t n = p[2] == ':' ? (size_t)(close - p) - 3 : 0;
         const int is_digits = (n == 1 || n == 2) && !memcmp(p + 3, "#,", n);
         if (p[2] == ':' && !is_digits && !lin_written_find(w, p + 3, n)) return "there is no section of this name";

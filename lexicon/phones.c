@@ -12,8 +12,8 @@
 
 enum { MAX_PHONES = 65536 };
 
-// The phones of English, of which a set that does not say more is one: from share/linnet/en/phones.txt by the Makefile, in the
-// library, because a model may be all that a program brings.
+// The phones of English, the language of a set that names none. The Makefile compiles share/linnet/en/phones.txt in, because a
+// program may have only a model.
 #define ENGLISH "lexicon/english_phones.inc"
 #define OTHER(symbol, name)
 #define PHONE(name, ipa) " " name
@@ -70,10 +70,10 @@ static lin_status add_name(lin_phones *p, const char *name, size_t n_all, lin_er
         return lin_fail(err, LIN_INVALID, "phone set: name %d, '%s', is too long or has control characters", at,
                         lin_quote(shown, name, n));
     if (tab && (n_ipa < 1 || n_ipa > LIN_PHONE_IPA_MAX || lin_utf8_prefix(tab + 1, n_ipa, "") < n_ipa))
-        return lin_fail(err, LIN_INVALID, "phone set: the IPA of name %d, '%s', is empty, too long, or no text", at,
+        return lin_fail(err, LIN_INVALID, "phone set: the IPA of name %d, '%s', is empty, too long, or not text", at,
                         lin_quote(shown, name, n));
     if (tab && at == 0 && strcmp(own_set, tab + 1) != 0 && !lin_phones_is_language(tab + 1))
-        return lin_fail(err, LIN_INVALID, "phone set: '%s' behind %s; only '%s' or the code of a language may be there",
+        return lin_fail(err, LIN_INVALID, "phone set: '%s' after %s; only '%s' or the code of a language may be there",
                         lin_quote(shown, tab + 1, n_ipa), LIN_PHONES_BLANK, own_set);
     if (at == 0 && (n != strlen(LIN_PHONES_BLANK) || memcmp(name, LIN_PHONES_BLANK, n)))
         return lin_fail(err, LIN_INVALID, "phone set: the first name is '%s', it must be %s", lin_quote(shown, name, n),
@@ -169,7 +169,7 @@ static int is_vowel_symbol(const char *ipa)
 
 static int is_vowel(int cmu) { return cmu >= 0 && is_vowel_symbol(ipa_table[cmu].ipa); }
 
-// Of these alone a syllabic one is a vowel and the consonant: ɹ̩ is a vowel, and written so.
+// Only these, if syllabic, are read as a vowel and the consonant: ɹ̩ is a vowel itself.
 static int can_be_syllabic(int cmu) { return strchr("lmn", *ipa_table[cmu].ipa) || !strcmp(ipa_table[cmu].ipa, "ŋ"); }
 
 // A sequence of symbols. 0 if one is unknown or there are too many.

@@ -11,7 +11,7 @@
  *
  *   "<blank>\tde a\tɐ sch\tʃ sil\t(silence) spn\t(noise)"
  *
- * A silence is read in dictionaries and passed over: CTC's blank is what a model puts out there. A noise is a phone like others.
+ * A silence in a dictionary is skipped, because a model outputs CTC's blank there. A noise is a phone like others.
  *
  *   lin_phones_create(NULL, &phones, &err);                 // the default; or the list from a model's metadata
  *   lin_phones_find(phones, "AA", 2);                       // 1
@@ -30,7 +30,7 @@
 #define LIN_PHONES_BLANK "<blank>"
 enum { LIN_PHONES_DEFAULT_COUNT = 40, LIN_PHONE_NAME_MAX = 31, LIN_PHONE_IPA_MAX = 63, LIN_PHONES_READ_MAX = 64 };
 enum { LIN_LANGUAGE_MAX = 15 };   /* bytes of the code of a language */
-enum { LIN_PHONES_OWN_MAX = 255 }; /* phones of a set of its own, for practical reasons: more are words or syllables */
+enum { LIN_PHONES_OWN_MAX = 255 }; /* phones of a set of its own: more are words or syllables */
 
 typedef struct lin_phones lin_phones;
 
@@ -46,7 +46,7 @@ typedef enum lin_phone_kind { LIN_PHONE_SOUND, LIN_PHONE_SILENCE, LIN_PHONE_NOIS
 lin_status lin_phones_create(const char *list, lin_phones **phones, lin_error *err);
 /*
  * Creates a set from a file. The first word of every line is a name; the second may be its IPA, or "silence" or "noise". A number
- * there, as in Kaldi's phones.txt, is passed over. Lines without a word, and those that begin with "# ", are skipped. LIN_IO too;
+ * there, as in Kaldi's phones.txt, is ignored. Lines without a word, and those that begin with "# ", are skipped. LIN_IO too;
  * messages name the file.
  *   own  0: the blank must be the first; 1: it need not be in the file, and the set is one of its own, unless it has the names of
  *        all of CMUdict's phones. LIN_INVALID for over LIN_PHONES_OWN_MAX phones then
@@ -68,10 +68,10 @@ const char *lin_phones_language(const lin_phones *phones);
 /* Whether this can be such a code: two or three small letters, and parts behind hyphens, as in "de" and "pt-BR"; not "own". */
 int lin_phones_is_language(const char *code);
 
-/* The set is now one of this language, if it is one of its own; before others use it. LIN_INVALID: it is no code. */
+/* Sets the language of a set of its own, before others use the set. LIN_INVALID: it is no code. */
 lin_status lin_phones_set_language(lin_phones *phones, const char *code, lin_error *err);
 
-/* Whether it is a set of its own, and what a phone of it is. */
+/* Whether it is a set of its own, and the kind of one of its phones. */
 int lin_phones_is_own(const lin_phones *phones);
 lin_phone_kind lin_phones_kind(const lin_phones *phones, int index);
 

@@ -13,16 +13,16 @@ static lin_status read_names(lin_symbols *names, const char *text, lin_error *er
 {
     const size_t first = strlen(lin_pieces_characters);
     if (strncmp(text, lin_pieces_characters, first) || (text[first] && text[first] != ' '))
-        return lin_fail(err, LIN_MISMATCH, "the symbols are no pieces of words: they do not begin with <s>, _, ' and a to z");
+        return lin_fail(err, LIN_MISMATCH, "the symbols are not pieces of words: they do not begin with <s>, _, ' and a to z");
     while (*text) {
         const size_t n = strcspn(text, " ");
         const int before = names->n;
         int index;
         const size_t letters = before ? strspn(text, "_'abcdefghijklmnopqrstuvwxyz") : n;
         if (letters != n || !n || n > LIN_PIECE_BYTES)
-            return lin_fail(err, LIN_MISMATCH, "symbol %d, '%.*s', is no piece of a word", before, (int)(n < 60 ? n : 60), text);
+            return lin_fail(err, LIN_MISMATCH, "symbol %d, '%.*s', is not a piece", before, (int)(n < 60 ? n : 60), text);
         LIN_TRY(lin_symbols_add(names, text, n, &index, err));
-        if (index != before) return lin_fail(err, LIN_MISMATCH, "the piece '%.*s' is there twice", (int)n, text);
+        if (index != before) return lin_fail(err, LIN_MISMATCH, "the piece '%.*s' appears twice", (int)n, text);
         if (names->n > LIN_PIECES_MOST) return lin_fail(err, LIN_MISMATCH, "more than %d pieces", LIN_PIECES_MOST);
         text += n;
         if (*text == ' ') text++;

@@ -2,9 +2,9 @@
  * pieces.h - words as sequences of a few hundred to a few thousand pieces, for language models of words.
  *
  * The pieces are those of byte pair encoding (Sennrich et al. 2016). Piece 0 is <s>, which begins and ends a sentence; then come
- * "_", which begins each word, and the 27 characters of words, a-z and the apostrophe; then what was merged, the most frequent
- * first. A word is spelled "_word" and the pair that makes the first piece of the list is merged, again and again. So the list,
- * separated by spaces, is all there is: it is the symbols of a set of tokens and the phones of its model.
+ * "_", which begins each word, and the 27 characters of words, a-z and the apostrophe; then the merged pieces, the most frequent
+ * first. A word is spelled "_word", and the pair that makes the first piece of the list is merged, again and again. So the list,
+ * separated by spaces, defines everything; it is stored as the symbols of a set of tokens and as the phones of its model.
  *
  *   lin_pieces_create("<s> _ ' a b ... z th _th ...", &pieces, &err);
  *   lin_pieces_encode(pieces, "the", 3, out, capacity, &n, &err);

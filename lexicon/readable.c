@@ -142,7 +142,7 @@ static lin_status check_header(const lin_punctuation_header *h, size_t n, const 
     for (int m = 0; m < LIN_MARKS - 1; m++) good = good && good_number(h->mark_bias[m]);
     if (!good) return lin_fail(err, LIN_FORMAT, "%s: a number of its header is out of range; the file is damaged", name);
     if (n - sizeof *h != lin_punctuation_bytes(h))
-        return lin_fail(err, LIN_FORMAT, "%s: %zu bytes long, but its header requires %zu; the file is cut or damaged", name, n,
+        return lin_fail(err, LIN_FORMAT, "%s: %zu bytes, but its header gives %zu; the file is truncated or damaged", name, n,
                         sizeof *h + lin_punctuation_bytes(h));
     return LIN_OK;
 }
@@ -210,7 +210,7 @@ void lin_punctuation_destroy(lin_punctuation *p)
 enum { AHEAD = 3, LONGEST_NUMBER = 32 };
 
 static const char nothing[] = "[...]"; // a word without a spelling
-static const double apart_s = 0.3; // between the words of a number there is no longer pause
+static const double apart_s = 0.3; // the longest pause between the words of a number
 
 struct lin_readable_pending {
     size_t text; // in the spellings
@@ -219,8 +219,8 @@ struct lin_readable_pending {
     int known;
 };
 
-// Logarithm of how much likelier a pause is before each mark than before none: comma, full stop and question mark. Counted in
-// 13,128 words of books that were read aloud (docs/readable.md).
+// ln P(pause | mark) / P(pause | no mark): comma, full stop and question mark. Counted in 13,128 words of books that were read
+// aloud (docs/readable.md).
 static const double pause_least_s[LIN_PAUSES] = {-INFINITY, -INFINITY, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.9};
 static const float pause_scores[LIN_PAUSES][LIN_MARKS] = {
     {0, 0, 0, 0},          {0, -1.6F, -4.6F, -4.6F}, {0, 0.5F, -1.6F, -1.6F}, {0, 1.5F, -0.5F, -0.5F},
@@ -230,11 +230,12 @@ static const float pause_scores[LIN_PAUSES][LIN_MARKS] = {
 
 static const double silence_s = 2;
 
-// For every mark where the pause is not known: it makes up for the weights, which ask for certainty. Of 0.6 to 1.4 the best on
-// books for tuning. A known pause needs none.
+// Added to each mark where the pause is not known, because the weights alone give too few marks. The best of 0.6 to 1.4 on books
+// for tuning.
 static const float mark_bonus = 0.8F;
 
-// A word that had a capital with such a score is a name, and gets so much more from then on; best on books for tuning.
+// A word that had a capital with a score above sure_name is a name: from then on its score is higher by name_bonus. Best on books
+// for tuning.
 static const float sure_name = 1, name_bonus = 1.5F;
 
 int lin_readable_pause(double seconds)

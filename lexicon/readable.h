@@ -139,7 +139,7 @@ lin_status lin_readable_push(lin_readable *readable, const char *word, double st
 /* Ends the text: the last word gets a full stop or a question mark. The next word begins a new text. */
 lin_status lin_readable_finish(lin_readable *readable, lin_error *err);
 
-/* Forgets the tokens, not what waits. */
+/* Drops the tokens, not the words that wait. */
 void lin_readable_clear(lin_readable *readable);
 
 const char *lin_readable_token_text(const lin_readable *readable, int i);

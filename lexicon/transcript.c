@@ -73,7 +73,7 @@ static lin_status append(lin_transcriber *t, const int *labels, const signed cha
     return LIN_OK;
 }
 
-// A word outside the dictionary, as it was found when it came first.
+// A word outside the dictionary, with the pronunciation from its first occurrence.
 static lin_status append_unknown(lin_transcriber *t, int index, lin_error *err)
 {
     unknown_item *item = &t->items[index];
@@ -224,7 +224,7 @@ void lin_spelling_settle(lin_spelling *spelling, const lin_dictionary *dictionar
     spelling->n = n;
 }
 
-// The next form from words->at on. Marks may hold anything, and hold none.
+// The next form from words->at on. Forms inside marks such as [laughs] do not count.
 static lin_status find_form(lin_word_reader *w, lin_error *err)
 {
     lin_status status = LIN_OK;
@@ -347,7 +347,7 @@ lin_status lin_transcriber_line(lin_transcriber *t, const char *text, size_t n, 
     t->n_missing = 0;
     *labels = NULL;
     *n_labels = 0;
-    // lin_unicode_clean would read it; but a file that is cut at its line ends is cut within a character.
+    // lin_unicode_clean could read it, but a file that was split at its line ends is split within characters.
     if (n >= 2 && (!memcmp(text, "\xFF\xFE", 2) || !memcmp(text, "\xFE\xFF", 2)))
         return lin_fail(err, LIN_FORMAT, "the text is UTF-16; convert it, for example with iconv -f UTF-16 -t UTF-8");
     lin_status status = lin_unicode_clean(text, n, NULL, LIN_UNICODE_ANY, &own, &text, &n, err);

@@ -12,8 +12,8 @@
  * Text is UTF-8 (base/unicode.h). Letters of any script in either case, apostrophes (also the curly ones) and hyphens make words;
  * an English word that the dictionary lacks is looked up without its accents ("café"); "&" between two letters belongs to their
  * word ("AT&T"); other punctuation separates words, but the period of a spelled letter belongs to it ("A.", and "B.'s" where the
- * dictionary has it so). Digits and signs are read by rules (lexicon/written.h), without these refused. Marks such as [laughs]
- * are not words (lin_mark_length): they are skipped and counted.
+ * dictionary has it so). Digits and signs are read by rules (lexicon/written.h); without rules they are refused. Marks such as
+ * [laughs] are not words (lin_mark_length): they are skipped and counted.
  *
  * Threads: one at a time per transcriber.
  */
@@ -52,19 +52,20 @@ typedef struct lin_spelling {
 /* The next word of a text from byte *at on; *at moves to its end. LIN_FORMAT, LIN_INVALID as for lin_transcriber_line. */
 lin_status lin_spelling_next(const char *text, size_t n, size_t *at, lin_spelling *spelling, lin_error *err);
 
-/* The word as the dictionary has it: one of English that lacks it loses its accents. Elsewhere they make other words. */
+/* Makes it the word that the dictionary has: an English word that it lacks loses its accents. In other languages accents make
+ * other words. */
 void lin_spelling_settle(lin_spelling *spelling, const lin_dictionary *dictionary);
 
 /* Writes the word without accents to out; its bytes. 0: it has no accents. */
 size_t lin_spelling_plain(const lin_spelling *spelling, char out[LIN_WORD_MAX]);
 /*
- * The spelling with the parts that are written otherwise than they are said (lexicon/written.h): numbers, signs, abbreviations.
+ * Reads the words of a text, and what is not said as it is spelled (lexicon/written.h): numbers, signs, abbreviations.
  *
  *   lin_word_reader words = {.written = written, .text = text, .n = n};     // written NULL: digits and signs are refused
  *   while ((status = lin_word_reader_next(&words, &word, &err)) == LIN_OK && (word.n || words.readings.n)) ...;
  *   lin_word_reader_free(&words);
  *
- * Of such a form word.n is 0, word.begin and word.end are its place, and words.readings has what may be said.
+ * For such a form word.n is 0, word.begin and word.end are its place, and words.readings are what may be said.
  */
 typedef struct lin_word_reader {
     const lin_written *written;
@@ -90,7 +91,7 @@ void lin_transcriber_destroy(lin_transcriber *transcriber); /* NULL is fine */
 /* From now on forms of `written`, which must outlive it, are read as their first reading; NULL: none. */
 void lin_transcriber_read_written(lin_transcriber *transcriber, const lin_written *written);
 
-/* From now on a word that cannot be pronounced is one without labels, not an error. How many the last line had. */
+/* From now on a word that cannot be pronounced has no labels, and is no error. missing: how many the last line had. */
 void lin_transcriber_allow_missing(lin_transcriber *transcriber);
 int lin_transcriber_missing(const lin_transcriber *transcriber);
 

@@ -171,9 +171,9 @@ static lin_status make_nodes(lin_tree *t, item *items, lin_error *err)
     return LIN_OK;
 }
 
-// Best unigram at or below each node; children have higher numbers. A word outside the language model counts as its rarest: they
-// may be most of the lexicon, and would all be followed. One that was added counts as <unk>, as which it is scored at its end:
-// otherwise it would be dropped on the way there.
+// Best unigram at or below each node; children have higher numbers. A word outside the language model counts as its rarest: such
+// words may be most of the lexicon, and a search would follow them all. An added word counts as <unk>, as which it is scored at
+// its end: otherwise it would be pruned before.
 static void look_ahead(lin_tree *t, const lin_ngram *lm)
 {
     float rarest = 0;
@@ -408,8 +408,8 @@ static int good_words(const lin_tree *t, int lm_words)
     return good && (empty > 0 || s->n_slots == 0); // a search in the table ends at an empty slot
 }
 
-// 0: not a tree that this program can use with so many outputs and this language model. Whoever changes a number can compute the
-// checksum: every number is checked against what it is used with.
+// 0: not a tree that this program can use with so many outputs and this language model. A forged file can have the right
+// checksum, so every number is checked against what it is used with.
 static int attach(lin_tree *t, const lin_tree_header *h, int n_outputs, const lin_ngram *lm)
 {
     size_t sizes[SECTIONS], at[SECTIONS + 1];

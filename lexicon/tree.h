@@ -45,7 +45,7 @@ typedef struct lin_tree_node {
     int32_t label; /* 0 for the root */
 } lin_tree_node;
 
-/* Its users read the arrays, and change nothing. */
+/* Users only read the arrays. */
 typedef struct lin_tree {
     lin_tree_node *nodes; /* [n_nodes + 1], from LIN_TREE_ROOT on */
     lin_tree_end *ends;   /* [n_ends], one for each pronunciation */
@@ -67,16 +67,16 @@ typedef struct lin_tree_entry {
     const char *word; /* NUL-terminated */
     const int *labels;
     int n_labels;
-    int added;  /* 1: the word is in the tree though the language model lacks it */
+    int added;  /* 1: the word is in the tree even if the language model lacks it */
     float logp; /* natural logarithm of the pronunciation's probability, at most 0 */
 } lin_tree_entry;
 
 /*
  * Every pronunciation of every word of the dictionary. lm may be NULL: all words, equally probable. The dictionary is not kept,
  * spellings are copied. The language model's spelling may be lower or upper case; words that it lacks are left out and counted,
- * but with all_words, and those of lin_dictionary_add. LIN_MISMATCH if no word of the dictionary is in the language model;
- * LIN_NO_MEMORY. (lexicon/dictionary already refuses words without phones and unknown phones, with file and line.) On failure
- * *tree is NULL.
+ * except with all_words, and except words of lin_dictionary_add. LIN_MISMATCH if no word of the dictionary is in the language
+ * model; LIN_NO_MEMORY. (lexicon/dictionary already refuses words without phones and unknown phones, with file and line.) On
+ * failure *tree is NULL.
  */
 lin_status lin_tree_create(const lin_dictionary *dictionary, const lin_phones *phones, const lin_ngram *lm, int all_words,
                            lin_tree **tree, lin_error *err);
@@ -88,7 +88,7 @@ lin_status lin_tree_create_list(const lin_tree_entry *entries, int n, int n_outp
 void lin_tree_destroy(lin_tree *tree); /* NULL is fine */
 
 /*
- * A packed tree: a copy of the arrays, little-endian, that is mapped when it is opened. It is no source: it can be made again at
+ * A packed tree: a copy of the arrays, little-endian, that is mapped when it is opened. It is a cache, and can be made again at
  * any time. `key` is a number that the caller computes from all that the tree was made of (lexicon, language model, phones,
  * options). Opening gives LIN_IO if there is no such file, LIN_MISMATCH for one with another key or of another version,
  * LIN_FORMAT for a damaged one, and for one that is not over n_outputs outputs and the words of lm (NULL: without one): in each

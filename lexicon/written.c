@@ -11,7 +11,7 @@
 
 enum {
     LONGEST = 1024,    // bytes of a reading
-    MOST_STEPS = 600,  // of a match: rules that go in circles end
+    MOST_STEPS = 600,  // of a match, so that circular rules end
     MOST_RULES = 4096
 };
 #define LARGEST LIN_WRITTEN_LARGEST
@@ -37,7 +37,7 @@ void lin_readings_free(lin_readings *r)
 
 static lin_status no_memory(lin_error *err) { return lin_no_memory(err, "readings of a number", 0); }
 
-// Adds a joined with b [n]; what is there already, is one too many or too long, is left out.
+// Adds a followed by b [n], unless it is there already, one too many, or too long.
 static lin_status add(lin_readings *r, const char *a, const char *b, size_t n, lin_error *err)
 {
     const size_t k = strlen(a);
@@ -373,7 +373,7 @@ static lin_status expand_form(const lin_written *w, const form *f, const match *
         ways[n] = (lin_readings){0};
         status = expand_reading(&x, p, end, m, &ways[n++]);
     }
-    // In turn one of each: the many readings of "{1:cardinal} to {2:cardinal}" leave room for those digit by digit.
+    // One of each in turn, so that the many readings of "{1:cardinal} to {2:cardinal}" leave room for those digit by digit.
     for (int k = 0; k < LIN_READINGS_MOST; k++) {
         for (int i = 0; i < n && status == LIN_OK; i++)
             if (k < ways[i].n) status = add(out, "", ways[i].items[k], strlen(ways[i].items[k]), err);
@@ -391,7 +391,7 @@ lin_status lin_written_match(const lin_written *w, const char *text, size_t n, s
     lin_readings_clear(readings);
     if (at >= n || !w->begins[(unsigned char)text[at]]) return LIN_OK;
     if (at > 0 && lin_is_digit(text[at]) && lin_is_digit(text[at - 1])) return LIN_OK; // in a number
-    size_t shorter = SIZE_MAX; // than this: where the longest has no reading. Of two as long the later in the file counts
+    size_t shorter = SIZE_MAX; // than this, once a longer match had no reading. Of equally long ones the later in the file counts
     for (;;) {
         const form *best = NULL;
         match found = {0};
@@ -431,7 +431,7 @@ static lin_status begin_section(reader *r, const char *line, size_t n, lin_error
     if (n < 3 || k > LIN_WRITTEN_NAME)
         return refuse(r, err, "a section must be [name] of at most 31 letters");
     for (size_t i = 0; i < k; i++)
-        if (!lin_written_is_name(name[i])) return refuse(r, err, "the name of a section has small letters and '-' only");
+        if (!lin_written_is_name(name[i])) return refuse(r, err, "the name of a section must have small letters and '-' only");
     const struct {
         const char *name;
         lin_written_forms *forms;
@@ -444,7 +444,7 @@ static lin_status begin_section(reader *r, const char *line, size_t n, lin_error
         r->forms = sections[i].forms;
         return LIN_OK;
     }
-    if (lin_written_find(w, name, k)) return refuse(r, err, "a section of this name is there already");
+    if (lin_written_find(w, name, k)) return refuse(r, err, "a section of this name already exists");
     LIN_TRY(lin_grow_int(&w->sets, &w->sets_capacity, (int64_t)w->n_sets + 1, sizeof *w->sets, "rules", err));
     set *s = &w->sets[w->n_sets++];
     *s = (set){.first = w->n_rules};
@@ -531,9 +531,9 @@ static lin_status read_written(reader *r, const char *line, size_t n, lin_error 
     LIN_TRY(read_form(r, line, n, err));
     const form *f = &w->forms.items[w->forms.n - 1];
     const int slots = count_slots(f->pattern);
-    if (slots < 0) return refuse(r, err, "what is written has up to four of {N}, {D}, {Y}, {H} and {M}");
+    if (slots < 0) return refuse(r, err, "what is written may have at most four of {N}, {D}, {Y}, {H} and {M}");
     if (!is_reading(f->readings, slots))
-        return refuse(r, err, "a reading refers to {1:set} or {1*set}, the first of what is written");
+        return refuse(r, err, "a reading may refer to {1:set} or {1*set}, where 1 is the first {...} of what is written");
     const unsigned char first = (unsigned char)f->pattern[0];
     if (first == '{') memset(&w->begins['0'], 1, 10);
     w->begins[first] = 1;

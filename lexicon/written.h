@@ -29,8 +29,8 @@
  *   ${N}.{D} = {1:cardinal} point {2*digit} dollars        {1:set} the first of them by a set, {2*set} the second digit by digit
  *   Mr. = mister
  *
- * and one of what is said and written as digits, a line each. The sets are used backwards there: all numbers that a set says with
- * the words that come. The first line that fits counts, with as many words as it can have:
+ * and one of what is said and written as digits, a line each. There the sets are used backwards: {number} matches the words of
+ * any number of the set. The first line that fits counts, with as many words as it can have:
  *
  *   [spoken]
  *   {number} dollar|dollars and {cents} cent|cents = ${1:#,}.{2:two}
@@ -63,8 +63,8 @@ lin_status lin_written_parse(const char *text, size_t n, const char *name, lin_w
 void lin_written_destroy(lin_written *written); /* NULL is fine */
 
 /*
- * What begins at byte `at` of text [n] and is not read as it is spelled: *end is the byte behind it, 0 if there is nothing.
- * Replaces the readings. A match neither begins nor ends in the middle of a word or number. LIN_NO_MEMORY.
+ * The form that begins at byte `at` of text [n]: *end is the byte behind it, 0 if there is none. Replaces the readings. A match
+ * neither begins nor ends in the middle of a word or number. LIN_NO_MEMORY.
  */
 lin_status lin_written_match(const lin_written *written, const char *text, size_t n, size_t at, size_t *end,
                              lin_readings *readings, lin_error *err);
@@ -81,8 +81,8 @@ int lin_number_word(const lin_written *rules, const char *word);
 /*
  * Reads the number that begins at the first of n words. `before` is the word before it, or "". Appends its digits to `out` and
  * returns the number of words that they stand for; 0 and nothing appended if there is none, or if it stays as it is. Looks at
- * words behind the number, at most one behind the last lin_number_word. `keep` gets how many words belong together as they are
- * where 0 is returned, at least 1: "five thirty" is not to be read from its second word on.
+ * words behind the number, at most one behind the last lin_number_word. Where it returns 0, `keep` is the number of words that
+ * stay as they are, at least 1: "five thirty" must not be read from its second word on.
  */
 int lin_number_read(const lin_written *rules, const char *const *words, int n, const char *before, lin_buffer *out, int *keep);
 

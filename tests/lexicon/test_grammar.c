@@ -166,16 +166,16 @@ START_TEST(test_refused)
         {"hello\nturn (on\n", LIN_FORMAT, "x:2: a ')' is missing"},
         {"turn on]\n", LIN_FORMAT, "x:1: there is a ']' too many"},
         {"(a]\n", LIN_FORMAT, "x:1: there is a ']' too many"},
-        {"a | | b\n", LIN_FORMAT, "x:1: there is nothing to say here"},
-        {"a ()\n", LIN_FORMAT, "x:1: there is nothing"},
+        {"a | | b\n", LIN_FORMAT, "x:1: there are no words here"},
+        {"a ()\n", LIN_FORMAT, "x:1: there are no words"},
         {"$größe = klein\nso $größe\nin $straße\n", LIN_FORMAT, "x:3: $straße is not defined"},
         {"call $who\n", LIN_FORMAT, "x:1: $who is not defined: write a line that begins with $who ="},
         {"a $a\n\n$a = b $b\n$b = c $a\n", LIN_FORMAT, "x:4: 'a' contains itself"},
         {"$a = b\n$a = c\nd\n", LIN_FORMAT, "x:2: 'a' is defined twice"},
         {"to $number\n", LIN_FORMAT, "x:1: $number has no range"},
-        {"to $number 5..1\n", LIN_FORMAT, "a range goes up"},
-        {"to $number 1..-5\n", LIN_FORMAT, "no range behind it"},
-        {"to $number 1..1000000000\n", LIN_FORMAT, "no range behind it of up to nine digits"},
+        {"to $number 5..1\n", LIN_FORMAT, "a range must go up"},
+        {"to $number 1..-5\n", LIN_FORMAT, "needs a range"},
+        {"to $number 1..1000000000\n", LIN_FORMAT, "needs a range of at most nine digits behind it"},
         {"to $number 1..20000\n", LIN_FORMAT, "at most 10000"},
         {"to $number 1..2\n", LIN_FORMAT, "no rules for the numbers"},
         {"to 5\n", LIN_FORMAT, "x:1"},
@@ -284,7 +284,7 @@ START_TEST(test_files)
     lin_tree_destroy(tree);
     lin_grammar_destroy(g);
     write_file("contacts.txt", "anna (\n");
-    FAILS(lin_grammar_open(path, NULL, &files, &g, &err), LIN_FORMAT, "contacts.txt:1: there is nothing to say here");
+    FAILS(lin_grammar_open(path, NULL, &files, &g, &err), LIN_FORMAT, "contacts.txt:1: there are no words here");
     FAILS(lin_grammar_open("/nowhere/x", NULL, NULL, &g, &err), LIN_IO, "/nowhere/x");
     write_file("contacts.txt", "# nobody\n");
     FAILS(lin_grammar_open(path, NULL, &files, &g, &err), LIN_FORMAT, "contacts.txt has no phrase");

@@ -57,7 +57,7 @@ static const struct {
     {"\\2-grams:", "\\end\\", "x.arpa:8: '\\end\\', but '\\2-grams:' was expected"},
     {"\\end\\", "\\3-grams:", "x.arpa:10: '\\3-grams:', but '\\end\\' was expected"},
     {"\\end\\", "\\ende\\", "x.arpa:10: '\\ende\\', but '\\end\\' was expected"},
-    {"\n\\end\\\n", "\n", "x.arpa:9: the file ends after 1 of 1 2-grams and without \\end\\; it is cut"},
+    {"\n\\end\\\n", "\n", "x.arpa:9: the file ends after 1 of 1 2-grams and without \\end\\; it is truncated"},
     {"-2 b\n\\2-grams:\n-0.25 a b\n\\end\\\n", "-2 b\n-", "x.arpa:8: there are more 1-grams"},
     {"-1 a -0.5", "nan a -0.5", "x.arpa:6: 'nan' is not a number"},
     {"-1 a -0.5", "-inf a -0.5",
@@ -393,13 +393,13 @@ START_TEST(cut_and_flipped)
     }
     ck_assert_uint_eq(lin_memory_live(), live);
     FAILS(lin_ngram_unpack("", 0, "x.lm", &other, &err), LIN_FORMAT, "x.lm: not a packed language model");
-    FAILS(lin_ngram_unpack(bytes, lm->size - 1, "x.lm", &other, &err), LIN_FORMAT, "the file is cut or damaged");
+    FAILS(lin_ngram_unpack(bytes, lm->size - 1, "x.lm", &other, &err), LIN_FORMAT, "the file is truncated or damaged");
     bytes[LIN_NGRAM_AT_LEVELS]++;
     FAILS(lin_ngram_unpack(bytes, lm->size, "x.lm", &other, &err), LIN_FORMAT, "x.lm: the checksum of its header is wrong");
     bytes[LIN_NGRAM_AT_LEVELS]--;
     bytes[lm->text_at + lm->text_bytes - 1] = 'x';
     lin_ngram_put_checksums(bytes, lm->size);
-    FAILS(lin_ngram_unpack(bytes, lm->size, "x.lm", &other, &err), LIN_FORMAT, "x.lm: its last word has no end");
+    FAILS(lin_ngram_unpack(bytes, lm->size, "x.lm", &other, &err), LIN_FORMAT, "x.lm: its last word does not end");
     memcpy(bytes, lm->bytes, lm->size);
     bytes[lm->text_at] ^= 1;
     FAILS(lin_ngram_unpack(bytes, lm->size, "x.lm", &other, &err), LIN_FORMAT, "x.lm: its checksum is wrong");

@@ -92,9 +92,9 @@ START_TEST(bad_sets)
     FAILS(lin_phones_create(" <blank> AA", &p, &err), LIN_INVALID, "name 0 is empty");
     FAILS(lin_phones_create("<blank> AA B AA", &p, &err), LIN_INVALID, "'AA' appears twice, as names 1 and 3");
     FAILS(lin_phones_create("<blank> A\t", &p, &err), LIN_INVALID, "the IPA of name 1, 'A', is empty");
-    FAILS(lin_phones_create("<blank> A\ta\tb", &p, &err), LIN_INVALID, "the IPA of name 1, 'A', is empty, too long, or no text");
+    FAILS(lin_phones_create("<blank> A\ta\tb", &p, &err), LIN_INVALID, "the IPA of name 1, 'A', is empty, too long, or not text");
     FAILS(lin_phones_create("<blank> \ta", &p, &err), LIN_INVALID, "name 1 is empty");
-    FAILS(lin_phones_create("<blank>\ta A", &p, &err), LIN_INVALID, "'a' behind <blank>; only 'own'");
+    FAILS(lin_phones_create("<blank>\ta A", &p, &err), LIN_INVALID, "'a' after <blank>; only 'own'");
     FAILS(lin_phones_create("<blank> A\x01", &p, &err), LIN_INVALID, "'A?'");
     FAILS(lin_phones_create("<blank> AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", &p, &err), LIN_INVALID, "too long");
     char *many = malloc(70000 * 8);

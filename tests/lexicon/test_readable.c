@@ -269,7 +269,7 @@ START_TEST(damaged)
         file.data[i] = (char)(file.data[i] ^ 4);
     }
     for (size_t n = 0; n < file.n; n += n < 100 ? 1 : 331)
-        FAILS(lin_punctuation_parse(file.data, n, "short", &q, &err), LIN_FORMAT, n < sizeof h ? "" : "is cut or damaged");
+        FAILS(lin_punctuation_parse(file.data, n, "short", &q, &err), LIN_FORMAT, n < sizeof h ? "" : "is truncated or damaged");
     lin_buffer_free(&file);
 }
 END_TEST

@@ -337,7 +337,7 @@ START_TEST(what_is_refused)
     write_word_network(other, "<blank> a b", 0);
     FAILS(lin_rescorer_open(other, 1, 1, lm, tree, NULL, &r, &err), LIN_MISMATCH, "it has sound and no tokens");
     write_word_network(other, "a b c", 3);
-    FAILS(lin_rescorer_open(other, 1, 1, lm, tree, NULL, &r, &err), LIN_MISMATCH, "the symbols are no pieces of words");
+    FAILS(lin_rescorer_open(other, 1, 1, lm, tree, NULL, &r, &err), LIN_MISMATCH, "the symbols are not pieces of words");
     test_write_file(other, arpa, strlen(arpa));
     FAILS(lin_rescorer_open(other, 1, 1, lm, tree, NULL, &r, &err), LIN_FORMAT, other);
     ck_assert_ptr_null(r);
