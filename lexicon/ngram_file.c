@@ -222,8 +222,8 @@ static lin_status read_section(reader *r, int k, lin_error *err)
     r->begins[k] = r->lines;
     for (;;) {
         if (!next_line(r))
-            return FAIL_HERE(r, "the file ends after %u of %llu %d-grams and without \\end\\; it is truncated", (unsigned)table->count,
-                             (unsigned long long)r->announced[k], k);
+            return FAIL_HERE(r, "the file ends after %u of %llu %d-grams and without \\end\\; it is truncated",
+                             (unsigned)table->count, (unsigned long long)r->announced[k], k);
         if (r->lines.text[0] == '\\') break;
         if (table->count == r->announced[k])
             return FAIL_HERE(r, "there are more %d-grams than the %llu that were announced",

@@ -172,7 +172,7 @@ START_TEST(test_refused)
         {"call $who\n", LIN_FORMAT, "x:1: $who is not defined: write a line that begins with $who ="},
         {"a $a\n\n$a = b $b\n$b = c $a\n", LIN_FORMAT, "x:4: 'a' contains itself"},
         {"$a = b\n$a = c\nd\n", LIN_FORMAT, "x:2: 'a' is defined twice"},
-        {"to $number\n", LIN_FORMAT, "x:1: $number has no range"},
+        {"to $number\n", LIN_FORMAT, "x:1: $number needs a range"},
         {"to $number 5..1\n", LIN_FORMAT, "a range must go up"},
         {"to $number 1..-5\n", LIN_FORMAT, "needs a range"},
         {"to $number 1..1000000000\n", LIN_FORMAT, "needs a range of at most nine digits behind it"},
