@@ -225,7 +225,7 @@ lin_status lin_beam_finish(const lin_beam *beam, void *state, lin_path *settled,
     for (int i = 0; beam->lm && i < v.state->n_hyps; i++) {
         lin_beam_hyp *h = &v.hyps[i];
         lin_beam_node *node = &v.nodes[h->node];
-        if (node->depth == 0) continue; // without phones it is no sentence: silence would become one
+        if (node->depth == 0) continue; // the empty prefix is not scored as a sentence, or silence would become phones
         const double logp = fmax((double)lin_ngram_end(beam->lm, node->lm), -LIN_BEAM_WEIGHT_MAX);
         const double weight = fmax(beam->options.lm_weight * logp, -LIN_BEAM_WEIGHT_MAX), gain = exp(weight);
         h->blank *= gain;
@@ -273,7 +273,7 @@ static int nodes_are_sound(const lin_beam_view *v)
             if (node->parent < 0 || node->parent >= n || v->nodes[node->parent].parent == LIN_BEAM_FREE) return 0;
             if (node->depth - 1 != v->nodes[node->parent].depth || node->label == LIN_BEAM_ROOT_LABEL) return 0;
             if (node->depth - v->nodes[s->node_root].depth > v->beam->options.longest) return 0;
-            if (node->hyp < 0 && node->first < 0) return 0; // would never be freed
+            if (node->hyp < 0 && node->first < 0) return 0; // it would never be freed
         }
     }
     for (int i = 0; i < n; i++) {

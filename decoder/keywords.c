@@ -10,13 +10,13 @@
 #include "base/memory.h"
 #include "decoder/rows.h"
 
-// No frame costs more: a phone that the network missed altogether is one bad phone, not the end of the keyword.
+// The most that a frame costs: a phone that the network missed altogether is one bad phone, not the end of the keyword.
 #define WORST (-8.0f)
 
 // One pronunciation: phones with a blank between two, in cells from number `first` on.
 typedef struct chain {
     int keyword, first, n;
-    float least; // of a whole path that reaches the threshold: no frame makes a path better
+    float least; // the lowest score of a path that reaches the threshold; scores never rise
     float phones;
 } chain;
 
@@ -75,7 +75,7 @@ static lin_status check(const lin_keyword *it, int V, lin_error *err)
     return LIN_OK;
 }
 
-// By default that of the shortest pronunciation: about one false alarm in an hour of read speech (bench/keywords.py).
+// The default is by the shortest pronunciation: about one false alarm in an hour of read speech (bench/keywords.py).
 static double threshold(const lin_keyword *it)
 {
     int least = LIN_KEYWORD_PHONES_MAX;
@@ -190,7 +190,7 @@ static void step(const lin_keywords *k, const chain *c, cell *paths, const float
     }
 }
 
-// 1 if a path that overlaps a keyword's peak may still beat it: no frame makes a path better.
+// 1 if a path that overlaps a keyword's peak may still beat it; scores of paths never rise.
 static int may_rise(const lin_keywords *k, const cell *all, int number, const peak *p)
 {
     for (int i = k->first[number]; i < k->first[number + 1]; i++) {
@@ -210,7 +210,7 @@ static void give(int number, peak *p, int64_t first_frame, lin_path *found)
     *p = (peak){.last = p->end};
 }
 
-// A keyword takes a frame for each of its phones; one may wait to be given, and the next may have begun before these frames.
+// A keyword takes a frame for each of its phones; one may wait to be reported, and the next may have begun before these frames.
 lin_status lin_keywords_reserve(const lin_keywords *k, int n_frames, lin_path *found, lin_error *err)
 {
     return lin_path_reserve_keywords(found, (int64_t)k->n * (n_frames / k->shortest + 2), err);

@@ -53,8 +53,8 @@ typedef struct lin_path_word {
     int64_t start, end;        /* of its first phone, of its last */
 } lin_path_word;
 
-/* Phones are found near their middle: speech lasts from so long before the first one to so long behind the last one, and goes on
- * where the next one comes within a pause. Of aligned text in training sets (bench/diarize.py). */
+/* Phones are found near their middle: speech begins this long before its first phone and ends this long behind its last one; it
+ * continues if the next phone comes within LIN_SPEECH_PAUSE_S. Measured on aligned training sets (bench/diarize.py). */
 #define LIN_SPEECH_BEFORE_S 0.03
 #define LIN_SPEECH_BEHIND_S 0.10
 #define LIN_SPEECH_PAUSE_S 0.5
@@ -171,7 +171,7 @@ typedef const char *(*lin_result_speller)(const void *context, int word);
 lin_status lin_result_add_path(lin_result *result, const lin_path *path, double seconds_per_frame, lin_result_speller spell,
                                const void *context, lin_error *err);
 
-/* How the text has word i, n bytes. LIN_NO_MEMORY: it is not known, and no other either. */
+/* Sets the form of word i in the text, n bytes. LIN_NO_MEMORY: then no word has one. */
 lin_status lin_result_write_word(lin_result *result, int i, const char *written, size_t n, int glued, int line, lin_error *err);
 
 /* Adds a part of the sound. */
@@ -192,8 +192,8 @@ lin_status lin_result_append(lin_result *result, const lin_result *more, lin_err
  * keywords that begin in them. Not its scores. */
 lin_status lin_result_append_part(lin_result *result, const lin_result *from, int first, int n, lin_error *err);
 
-/* Appends the phones, words and keywords that `from` has more than the result, which is a copy of its beginning; takes over
- * seconds and scores. LIN_NO_MEMORY; LIN_INVALID if it has fewer. */
+/* Appends the rest of the phones, words and keywords of `from`, of whose beginning the result is a copy; takes over seconds and
+ * scores. LIN_NO_MEMORY; LIN_INVALID if `from` has fewer. */
 lin_status lin_result_follow(lin_result *result, const lin_result *from, lin_error *err);
 
 /* Replaces the voices by vectors [n, size], which get the length 1. LIN_NO_MEMORY. */

@@ -92,7 +92,7 @@ void lin_sums_begin(lin_sums *sums, double blank, double label);
 /* p [V]: the row's probabilities divided by the largest one. Returns the natural logarithm of that. */
 double lin_sums_scaled(const float *row, int V, double *p);
 
-/* A row of which p are the scaled probabilities and `most` is the logarithm, `left` rows before the last one. */
+/* Adds a row: its scaled probabilities p and their logarithm `most` (lin_sums_scaled); `left` rows follow it. */
 void lin_sums_row(lin_sums *sums, const double *p, double most, int64_t left);
 
 /* After all rows: natural logarithms of the sums that end in blank after the last phone, and in it. */

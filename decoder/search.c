@@ -48,8 +48,8 @@ static size_t keywords_at(const lin_search *s) { return (search_bytes(s) + 7) / 
 
 static void *of_keywords(const lin_search *s, void *state) { return (char *)state + keywords_at(s); }
 
-// With `after`: whether all is decoded now. Asleep, the last rows are kept: a keyword is certain only after its end, and what
-// follows it is decoded from there on.
+// With `after`: whether the search runs now. While it is asleep, the last rows are kept, because a keyword is certain only some
+// rows after its end, where decoding begins.
 enum { KEPT = 32 };
 typedef struct waking {
     int64_t since, frame, until; // first of the segment; the next; decoding goes on until this one

@@ -41,7 +41,7 @@ typedef struct lin_search {
     int V;           /* columns of the rows */
     const void *of;  /* the lin_beam or lin_words; NULL for greedy */
     const lin_keywords *keywords; /* looked for beside it; NULL: none */
-    int after;       /* frames of decoding behind each; 0: all are decoded */
+    int after;       /* frames decoded after a keyword; 0: all are decoded */
     uint64_t id;     /* identifies what it was made from: states with the same id can be exchanged; 0 for greedy */
 } lin_search;
 
@@ -49,9 +49,9 @@ lin_search lin_search_greedy(int V);
 lin_search lin_search_beam(const lin_beam *beam, int V, uint64_t id);
 lin_search lin_search_words(const lin_words *words, int V, uint64_t id);
 
-/* The same, with keywords (NULL: none), which must outlive it: settled paths have those that were found. after: without a keyword
- * only keywords are looked for; behind one, for so many frames and to the end of the segment that is then in progress, all else
- * too. 0: it always is. */
+/* The same search with keywords (NULL: none), which must outlive it; settled paths contain those that were found. after: the
+ * search itself runs only behind a keyword, for this many frames and to the end of the segment that is then in progress;
+ * elsewhere only keywords are looked for. 0: it always runs. */
 lin_search lin_search_for_keywords(lin_search search, const lin_keywords *keywords, int after);
 
 /* "greedy", "beam", "words" */

@@ -336,15 +336,15 @@ static void make_room(const lin_words *w, lin_words_view *s, lin_path *settled)
     }
 }
 
-// Whether the last phone of the first word goes on: its end is not known.
+// Whether the last phone of the first word goes on, so that its end is not known.
 static int is_sounding(const lin_words_view *s, const lin_words_hyp *t)
 {
     const lin_words_ending *end = lin_words_better_ending(t);
     return end == &t->endings[LIN_LABEL_ENDING] && end->trace >= 0 && s->traces[end->trace].history == t->first;
 }
 
-// Whether all hypotheses that matter begin with the best one's first word: those that are worse by more than `settle`,
-// which falls to 0 as the word waits, do not.
+// Whether all hypotheses that matter begin with the best one's first word. Those that are worse by more than `settle`, which
+// falls to 0 as the word waits, do not matter.
 static int is_agreed(const lin_words *w, const lin_words_view *s)
 {
     const lin_words_hyp *best = &s->hyps[lin_words_best(s)];
@@ -466,8 +466,8 @@ static void sort(lin_words_view *s)
     }
 }
 
-// A sequence without words is no sentence: it has no score of the language model, whose sentences all have words, so that every
-// silence would become a word.
+// A sequence without words is not scored as a sentence: all sentences of the language model have words, so every silence would
+// become a word.
 static void end_token(const lin_words *w, const lin_words_header *h, const lin_word_context *context, lin_words_hyp *t)
 {
     const int has_words = h->settled || t->n_words;
@@ -482,7 +482,7 @@ static void end_token(const lin_words *w, const lin_words_header *h, const lin_w
 }
 
 // Whether the best hypothesis is confident enough for a sentence of the grammar: its best path against that of a loop over all
-// phones, in nats per phone, as of keywords (decoder/keywords.h).
+// phones, in nats per phone, as for keywords (decoder/keywords.h).
 static int is_sure(const lin_words *w, lin_words_view *s)
 {
     const lin_words_hyp *t = &s->hyps[0];

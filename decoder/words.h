@@ -20,7 +20,7 @@
  * pronunciations' probabilities) + bonus * words + costs of unknown words + bonuses of the context; the formula is in
  * docs/decoding.md. acoustic is the sum over the alignments that were
  * followed, at most the exact sum over all alignments of the path's phones: the beam and recombination drop alignments. With
- * n_best above 1 it is the exact sum, for which rows are stored. Confidence of a word, unless `sure` makes it another: the
+ * n_best above 1 it is the exact sum, for which rows are stored. Confidence of a word, unless `sure` changes it: the
  * geometric mean of its phones' confidences (decoder/result.h), times the probability of the word at its place when it is given
  * out: its share of the hypotheses and alternatives that begin with the words given out before. A hypothesis contains the word
  * if it has the same word at an overlapping time.
@@ -29,7 +29,7 @@
  * split of the same rows into pushes gives the same result bit for bit. The state is one flat block without pointers: copy it
  * to fork a stream, write it to save one. Its size grows with the width: lin_words_bytes (827 KB at the default width, 2.1 MB
  * with n_best above 1 and 40 outputs). push, nbest and finish allocate only memory of the caller's path.
- * A state may go on with another search of the same outputs and options, whose grammar is another: its segment begins again.
+ * A state may continue with another search of the same outputs and options but another grammar: its segment begins again.
  * Threads: a lin_words is immutable and shared; one thread at a time per state.
  */
 #ifndef LIN_DECODER_WORDS_H
@@ -50,10 +50,10 @@ typedef struct lin_words_options {
     double score;        /* those worse than the best by more than this (natural logarithm) are dropped; 0: none */
     int labels;          /* only this many most probable labels of a frame are followed; 0: all */
     double blank;        /* in frames whose blank probability is at least this, hypotheses only stay where they are; 0: none */
-    double blank_penalty; /* subtracted from the natural logarithm of each frame's blank: networks trained by CTC put out more of
-                             it than leaves room for the phones of a word, of which some are then missing. Times and
-                             confidences are those of the network's own best alignment */
-    int gap;             /* a word ends, or is none, if it has no phone for more frames than this; 0: any number */
+    double blank_penalty; /* subtracted from the natural logarithm of each frame's blank: networks trained by CTC give it so much
+                             probability that phones of words are lost. Times and confidences are those of the network's own
+                             best alignment */
+    int gap;             /* hypotheses inside a word without a phone for more frames than this are dropped; 0: none */
     double lm_weight;    /* on the natural logarithms of the language model and of the pronunciations' probabilities */
     double bonus;        /* for every word, natural logarithm */
     double unknown;      /* for a word outside the lexicon, natural logarithm, at most 0; -INFINITY: no such words. The language
@@ -84,7 +84,7 @@ typedef struct lin_words lin_words;
  * of range, LIN_MISMATCH for a tree that was not made for this language model. */
 lin_status lin_words_create(const lin_tree *tree, const lin_ngram *lm, const lin_words_options *options, lin_words **words,
                             lin_error *err);
-/* For the sentences of a grammar, which is bound to the tree and must outlive it: the best one that is complete, or nothing.
+/* For the sentences of a grammar, which is bound to the tree and must outlive it: finds the best complete one, or nothing.
  * least: the confidence (see above) that it must have. No words are settled before finish, unless `longest` requires it, and all
  * words have that confidence times their share. Takes no context. */
 lin_status lin_words_create_grammar(const lin_tree *tree, const lin_grammar *grammar, double least,

@@ -479,8 +479,7 @@ static int has_gap(const lin_words *w, const lin_words_view *s, const lin_words_
     return s->h->frame + 1 - (s->traces[end->trace].start + end->frames) > w->o.gap;
 }
 
-// Hypotheses with a gap stay no longer, unless there are no others:
-// in silence a fragment would wait for ever for the rest of its word.
+// Drops hypotheses with a gap, unless there are no others: in silence a fragment would wait for ever for the rest of its word.
 static void drop_gaps(const lin_words *w, lin_words_view *s)
 {
     int n = 0;

@@ -66,7 +66,7 @@ typedef struct lin_writer_layout {
     double end_s;          /* of the last token */
 } lin_writer_layout;
 
-/* What a result is of, for the format nemo. NULL and 0: not known. */
+/* The sound and text that a result is of, for the format nemo. NULL and 0: not known. */
 typedef struct lin_writer_source {
     const char *record;        /* a JSON object: its line in a manifest */
     const char *path, *text;   /* without a record: the sound and its text */
@@ -93,14 +93,14 @@ typedef struct lin_writer_options {
     int stress;               /* phones with their stress where it is known: AH0, AH1; in IPA ˈ or ˌ before the vowel */
     lin_writer_unit unit;
     int word_times;                /* vtt: the time of each word inside a subtitle, for karaoke-like display */
-    const lin_punctuation *readable; /* text without ids and times, srt, vtt: words as readable text; json: with a field of it;
+    const lin_punctuation *readable; /* text without ids and times, srt, vtt: words as readable text; json: also a field with it;
                                         NULL: plain words */
     const lin_g2p_rules *speller;  /* readable text: spells words outside the lexicon; NULL: they are "[...]" */
     double least;                  /* readable text: a word of less confidence is "[...]"; 0: none is */
     lin_cue_options cues;          /* srt, vtt */
     int columns;                   /* text without ids and times: longest line, in characters; 0: any */
     double paragraph_s;            /* the same: an empty line where a pause is longer; 0: none */
-    int paragraph_times;           /* the same: [hours:minutes:seconds] of its begin before each paragraph and turn */
+    int paragraph_times;           /* the same: [hours:minutes:seconds] of its beginning before each paragraph and turn */
     lin_writer_layout *layout;     /* of such text; NULL: each call writes a whole text */
     lin_writer_document *document; /* NULL: each call of lin_write makes a whole file */
     const lin_writer_source *source; /* of the result; may be NULL */
@@ -136,8 +136,8 @@ lin_status lin_write(const lin_writer *writer, const lin_result *result, const l
                      lin_error *err);
 
 /*
- * Several speakers of one recording, a result each, in one file: one behind the other where a file holds many utterances, as
- * tiers "anna - words", "anna - phones" in a textgrid. lin_writer_holds_speakers: whether the format can. Fails as lin_write.
+ * Several speakers of one recording, a result each, in one file: one after the other where a file holds many utterances, as tiers
+ * "anna - words", "anna - phones" in a textgrid. lin_writer_holds_speakers: whether the format can. Fails as lin_write.
  */
 int lin_writer_holds_speakers(const lin_writer *writer);
 lin_status lin_write_speakers(const lin_writer *writer, const lin_result *const *list, int n, const lin_writer_options *options,
@@ -194,15 +194,15 @@ lin_token lin_token_at(const lin_tokens *tokens, int i);
 /* Name of a phone, spelling of a word, or the mark of one outside the lexicon: its bytes as they are. */
 void lin_token_spell(const lin_tokens *tokens, int i, lin_buffer *out);
 
-/* A token of text without ids and times: what divides it from the one before, and of a paragraph its time; the caller appends it.
- * Then the end of its line, if it made that too long; from: what the first has returned. */
+/* Around a token of text without ids and times, which the caller appends: begin writes what divides it from the one before, and
+ * the time of a paragraph; end breaks the line before it if that is too long. from: what begin returned. */
 size_t lin_begin_text_token(const lin_writer_options *options, const lin_writer_layout *layout, double start_s, lin_buffer *out);
 void lin_end_text_token(const lin_writer_options *options, lin_writer_layout *layout, size_t from, double end_s, lin_buffer *out);
 
 /* Who speaks, as a member "speaker" of a JSON object; none for number 0. */
 void lin_put_speaker(int number, lin_buffer *out);
 
-/* Of words that may still change. */
+/* Words that may still change. */
 typedef struct lin_growing_words {
     int first_phone; /* the number of their first phone in the utterance */
     int incomplete;  /* the last word is */

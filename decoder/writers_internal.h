@@ -15,15 +15,15 @@ const char *lin_phone_text(const lin_writer_options *options, int label);
 enum { LIN_PHONE_TEXT = 64 };
 const char *lin_stressed_text(const lin_writer_options *options, const lin_result_phone *phone, char text[LIN_PHONE_TEXT]);
 
-/* UTF-8 for formats that are text for everybody: bytes that are not UTF-8, and control characters other than those in `keep`,
- * become U+FFFD; a `quote` (0: none) is doubled. */
+/* Text as UTF-8: bytes that are not UTF-8, and control characters other than those in `keep`, become U+FFFD; a `quote` (0: none)
+ * is doubled. */
 void lin_put_clean(lin_buffer *out, const char *text, const char *keep, char quote);
 
 /* Milliseconds, at least 0; 0 for a NaN. */
 int64_t lin_ms(double seconds);
 void lin_put_ms_as_seconds(lin_buffer *out, int64_t ms);
 
-/* The header where the call makes a whole file. */
+/* Writes the header if the call makes a whole file. */
 void lin_put_header(const lin_writer_options *options, const char *header, lin_buffer *out);
 
 extern const char lin_vtt_header[];

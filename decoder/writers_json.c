@@ -96,7 +96,7 @@ static void put_tokens(const char *key, const lin_tokens *t, int first, int end,
     lin_buffer_json_format(out, ",%s:%s", key, words->data ? words->data : "");
 }
 
-// Of a turn the result itself has the name.
+// A turn has its speaker's name in the result itself.
 static int names_speakers(const lin_result *r) { return r->n_voices && !*r->speaker; }
 
 static void put_found(const lin_result *r, const lin_writer_options *o, lin_buffer *words, lin_buffer *out)

@@ -1,10 +1,10 @@
 // writers_subtitles.c - SubRip and WebVTT: tokens grouped into cues by the usual rules for subtitles; and Praat TextGrids.
 //
-// A cue has at most two lines of 42 characters and lasts at most 7 s; it does not reach over a pause of half a second. Where what
-// is said between two pauses does not fit one cue, it is cut where the cues are even, long enough and end at the longest pauses,
-// and where the text is known as it is written at the ends of its sentences and lines: the cheapest of all ways to cut, found
-// from left to right. A cue stays for a second and for as long as reading takes, unless the next one comes. lin_cue_options has
-// other numbers for all of that.
+// A cue has at most two lines of 42 characters and lasts at most 7 s; it does not reach over a pause of half a second. Speech
+// between two pauses that does not fit one cue is cut so that the cues are even, long enough and end at the longest pauses, and,
+// if its written text is known, at the ends of sentences and lines: dynamic programming finds the cheapest way to cut. A cue
+// stays for at least a second and for as long as reading takes, unless the next one comes. lin_cue_options can change all of
+// these numbers.
 
 #include <math.h>
 #include <string.h>
@@ -100,7 +100,7 @@ static int ends_with_stop(const char *text, size_t n)
     return 0;
 }
 
-// A token, its time shared among its parts by their length, each a millisecond at least. Where it ends.
+// Adds a token, its time shared among its parts by their length, each a millisecond at least. Returns where it ends.
 static int64_t add_token(cutter *c, const char *text, int64_t from_ms, int64_t to_ms, const lin_result_word *word)
 {
     const size_t n = strlen(text);
@@ -172,7 +172,7 @@ static int64_t wanted_ms(const cutter *c, int chars)
     return reading < c->how.shortest_ms ? c->how.shortest_ms : reading > c->how.longest_ms ? c->how.longest_ms : reading;
 }
 
-// Of a cue of parts first .. end-1: one for being a cue, more where it is not full or has to leave too soon, less where a pause
+// The cost of a cue of parts first .. end-1: 1 for each cue, more if it is not full or has to leave too soon, less if a pause
 // follows.
 static double cue_cost(const cutter *c, int first, int end, int chars)
 {
@@ -287,7 +287,7 @@ static void put_cue(const cutter *c, const cue *q, int number, const char *speak
         } else if (i > q->first && !p->glued) {
             lin_buffer_char(out, ' ');
         }
-        // Behind the cue's own time and going forward, as WebVTT requires.
+        // WebVTT requires times after the cue's own, in ascending order.
         if (vtt && o->word_times && !p->glued && p->from_ms > at_ms) {
             lin_buffer_char(out, '<');
             put_time(out, p->from_ms, '.');
@@ -357,7 +357,7 @@ typedef struct interval {
     int token; // -1: empty
 } interval;
 
-// A token as it fits behind `at_ms`.
+// The interval of a token, moved behind `at_ms` if it begins earlier.
 static interval place(const lin_tokens *tokens, int i, int64_t at_ms)
 {
     const lin_token token = lin_token_at(tokens, i);

@@ -327,8 +327,8 @@ static void put_table_row(const lin_tokens *t, int i, const char *indent, lin_bu
     lin_buffer_char(out, '\n');
 }
 
-// Start, end and phone or word; of both units the phones behind their word, two columns farther right. Among them what is not in
-// the text.
+// Start, end and phone or word; of both units the phones behind their word, two columns farther right. Speech that is not in the
+// text is among them.
 static void put_table(const lin_tokens *t, lin_buffer *out)
 {
     const int both = t->words && t->options->unit == LIN_UNIT_BOTH;
