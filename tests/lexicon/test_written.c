@@ -98,6 +98,8 @@ static const struct {
      "ten fifteen",
      "a quarter past ten"},
     {"en", "no. 5 No. he said", "number five No he said", ""},
+    {"en", "10:05 pm", "ten oh five p m", "ten oh five pm"},
+    {"de", "1 Million und 1 Mio.", "eine million und eine million", ""},
     {"de", "Am 3. Mai 1984 um 10:30 Uhr kostete es 2,50 \xE2\x82\xAC.",
      "Am dritte Mai neunzehnhundertvierundachtzig um zehn uhr drei\xC3\x9Fig "
      "kostete es zwei euro und f\xC3\xBCnfzig cent",
