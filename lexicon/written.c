@@ -271,6 +271,13 @@ static size_t slot_at(const lin_written *w, char kind, const char *text, size_t 
 
 static int is_word_byte(char c) { return lin_is_letter(c) || lin_is_digit(c) || (unsigned char)c >= 0xC3; }
 
+// Bytes of a text that a sign of a form fits, 0 if it does not: '-' also fits the dash of "10–20" and the minus of "−5".
+static size_t sign_at(char sign, const char *text, size_t n)
+{
+    if (n > 0 && (text[0] == sign || lin_lower(text[0]) == sign)) return 1;
+    return sign == '-' && n > 2 && (memcmp(text, "\xE2\x80\x93", 3) == 0 || memcmp(text, "\xE2\x88\x92", 3) == 0) ? 3 : 0;
+}
+
 // Whether a form fits at a byte. A blank of the pattern is any run of blanks; letters fit in both cases if they are small.
 static match match_form(const lin_written *w, const char *pattern, const char *text, size_t n, size_t at)
 {
@@ -288,8 +295,10 @@ static match match_form(const lin_written *w, const char *pattern, const char *t
             while (to < n && lin_is_blank(text[to])) to++;
             p++;
         } else {
-            if (to == n || (text[to] != *p && lin_lower(text[to]) != *p)) return m;
-            to++, p++;
+            const size_t k = sign_at(*p, text + to, n - to);
+            if (!k) return m;
+            to += k;
+            p++;
         }
     }
     m.end = to;
@@ -538,6 +547,7 @@ static lin_status read_written(reader *r, const char *line, size_t n, lin_error 
     if (first == '{') memset(&w->begins['0'], 1, 10);
     w->begins[first] = 1;
     w->begins[(unsigned char)lin_upper(f->pattern[0])] = 1;
+    if (first == '-') w->begins[0xE2] = 1; // of a dash
     return LIN_OK;
 }
 

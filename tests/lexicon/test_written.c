@@ -98,6 +98,7 @@ static const struct {
      "ten fifteen",
      "a quarter past ten"},
     {"en", "no. 5 No. he said", "number five No he said", ""},
+    {"en", "10\xE2\x80\x93" "20 \xE2\x88\x92" "5 20 \xC2\xB0" "C", "ten to twenty minus five twenty degrees celsius", ""},
     {"en", "10:05 pm", "ten oh five p m", "ten oh five pm"},
     {"de", "1 Million und 1 Mio.", "eine million und eine million", ""},
     {"de", "Am 3. Mai 1984 um 10:30 Uhr kostete es 2,50 \xE2\x82\xAC.",
