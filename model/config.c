@@ -40,7 +40,7 @@ const char *const lin_feature_map_names[] = {"elu", "poly2", "random", NULL};
 const char *const lin_position_names[] = {"none", "sinusoid", "conv", "centred-conv", NULL};
 const char *const lin_decay_names[] = {"none", "fixed", "gated", NULL};
 
-// A field of a variant is 0 in all others: `of` says whose it is.
+// A field of a variant is 0 in all others; `of` names the variant.
 typedef struct range {
     const char *name;
     int value, low, high;

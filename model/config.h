@@ -22,10 +22,10 @@
  *   output  LN, mean and deviation of each channel over time, linear -> vector of `voice` elements, length 1;
  *           in training its cosines with V rows, one for each voice
  *
- * The variants that the paper compares, and who can stream:
- *   linear         attention of eq. 4-12, elu + 1 or another feature map; a stream of constant size if causal. Causal with
- *                  elu + 1 it may forget: its sums are multiplied at each step by a decay, one constant a head (fixed) or from
- *                  the input (gated)
+ * The variants that the paper compares, and which of them can stream:
+ *   linear         attention of eq. 4-12, elu + 1 or another feature map; a stream of constant size if causal. If causal with
+ *                  elu + 1, its sums may decay: at each step they are multiplied by a factor, constant per head (fixed) or
+ *                  computed from the input (gated)
  *   softmax        Vaswani et al. 2017, in tiles; if causal, a stream that keeps all keys and values (supplement C.1)
  *   softmax-naive  the same function and parameters, with the T x T scores in memory, as the paper timed it; does not stream
  *   lsh            Reformer (Kitaev et al. 2020): shared queries and keys; does not stream
@@ -52,7 +52,7 @@ typedef enum lin_attention_kind {
 
 typedef enum lin_decay_kind { LIN_DECAY_NONE, LIN_DECAY_FIXED, LIN_DECAY_GATED } lin_decay_kind;
 
-/* What a program built with PAPER=0 says of what it lacks. */
+/* The message of a program built with PAPER=0 for what it lacks. */
 #define LIN_WITHOUT_PAPER "this program was built without the paper's comparison (PAPER=0)"
 
 enum { LIN_MOST_FEATURES = 1024, LIN_LEVELS = 256 };
@@ -70,13 +70,13 @@ typedef struct lin_config {
     int conv_kernel; /* K, 1..63 taps, of a convolution; of a centred one K/2 (rounded down) read later frames */
     int conv_layers; /* layers 0..conv_layers-1 begin with a convolution; 1..L for LIN_POSITIONS_CONV, else 0 */
     lin_norm norm;
-    int condition_every; /* 0..L-1: the network's own prediction is added to its sum after so many layers, and again; 0: never */
+    int condition_every; /* 0..L-1: the network's own prediction is added to its sum after every so many layers; 0: never */
     int causal;      /* 1: streams; 0: bidirectional, whole utterances only */
     int search;      /* 1: a second output, which searches with a language model read (docs/training.md, maximum mutual
                         information); 0: they read the only one */
     int voice;       /* 0; of a network of voices: the elements of its vector, 1..1024 */
-    int tokens;      /* 0: features; else the rows of the embedding table, 1..65536: the number of a token is the sum of the D
-                        values of its frame, stack is 1 and ahead 0 */
+    int tokens;      /* 0: features; else the rows of the embedding table, 1..65536: a token's number is the sum of the D values
+                        of its frame, stack is 1 and ahead 0 */
     int mixture;     /* M, of a network of tokens: outputs = 3 M, the logits, means and log scales of M logistics; 0:
                         log-softmax */
     /* The variant; all 0: linear attention with elu + 1. Fields of other variants are 0, for an LSTM also heads, head_width and
@@ -89,10 +89,10 @@ typedef struct lin_config {
     int lsh_chunk;            /* of lsh: 1..1024; 32 in the paper */
     lin_decay_kind decay;     /* of causal linear attention with elu + 1 */
     int width;                /* of an LSTM: units in each direction, 1..1024; 320 in the paper */
-    double dropout;           /* [0, 1), in training; it is no part of the shape */
+    double dropout;           /* [0, 1), in training; not part of the shape */
 } lin_config;
 
-/* The shape is all before: whole numbers without gaps. Its bytes. */
+/* Bytes of the shape: all fields before dropout, which are ints without gaps. */
 enum { LIN_CONFIG_SHAPE = offsetof(lin_config, width) + sizeof(int) };
 _Static_assert(LIN_CONFIG_SHAPE == 26 * sizeof(int) && sizeof(lin_positions) == sizeof(int) &&
                    sizeof(lin_attention_kind) == sizeof(int),
@@ -122,16 +122,16 @@ int lin_config_is_plain(const lin_config *config);
 /* NULL if the network can stream, else why not: the rest of a sentence that begins with "this model". */
 const char *lin_config_why_not_stream(const lin_config *config);
 
-/* Directions of time in which the network reads. */
+/* Number of directions of time in which the network reads. */
 static inline int lin_config_directions(const lin_config *c) { return c->causal ? 1 : 2; }
 
-/* Whether the input of this layer, 0..L, has the network's own prediction of the output of the layers before it. */
+/* Whether the network's prediction from the layers before is added to the input of this layer, 0..L. */
 static inline int lin_config_conditions(const lin_config *c, int layer)
 {
     return c->condition_every > 0 && layer > 0 && layer < c->layers && layer % c->condition_every == 0;
 }
 
-/* The taps of the convolutions that read later frames. */
+/* The number of taps of the convolutions that read later frames. */
 static inline int lin_config_conv_after(const lin_config *c)
 {
     return c->positions == LIN_POSITIONS_CENTRED_CONV ? c->conv_kernel / 2 : 0;
@@ -143,7 +143,7 @@ static inline int lin_config_width(const lin_config *c)
     return c->network == LIN_NETWORK_LSTM ? lin_config_directions(c) * c->width : c->heads * c->head_width;
 }
 
-/* Of what the first layer, or the linear layer before it, reads. */
+/* Width of the rows that the first layer, or the linear layer before it, reads. */
 static inline int lin_config_input_width(const lin_config *c)
 {
     return c->tokens ? lin_config_width(c) : (c->stack + c->ahead) * c->mel_bins;
@@ -152,7 +152,7 @@ static inline int lin_config_input_width(const lin_config *c)
 /* Multiplications and additions of one row forward. */
 double lin_config_flop(const lin_config *c);
 
-/* The values that a row can have: outputs, or those of a mixture. */
+/* The number of values that a row can predict: outputs, or those of a mixture. */
 static inline int lin_config_symbols(const lin_config *c) { return c->mixture ? LIN_LEVELS : c->outputs; }
 
 /* Output frames of an utterance of n_frames: ceil(n_frames / stack). */
@@ -172,15 +172,14 @@ typedef struct lin_param {
     int is_fixed;       /* set once and never trained: its gradient is 0 and no weight decay applies */
     int heads;          /* of what `draw` makes */
     void (*draw)(float *values, int heads, int D, int E, uint64_t seed); /* NULL, or makes its values [heads, D, E] */
-    int is_gate;        /* of decays: see lin_params_init_decay */
+    int is_gate;        /* gates of decays: see lin_params_init_decay */
     int is_zero;        /* initialised to 0 */
-    int parts;          /* matrices of linear layers below each other in it, which the backend packs; 0 for all other tensors */
-    int eight_bits;     /* a matrix whose products are of eight bits where the precision is: those of the blocks of a transformer,
-                           nearly all of its work. The others stay in fp32 */
+    int parts;          /* number of matrices of linear layers stacked in it, which the backend packs; 0 for all other tensors */
+    int eight_bits;     /* 1: a matrix that eight-bit precision applies to: those of the blocks of a transformer, nearly all of
+                           its work. The others stay in fp32 */
 } lin_param;
 
-/* Where the elements of a tensor are if not among the floats of its model: as its file has them, of any alignment. All NULL: they
- * are among the floats. */
+/* Where the elements of a tensor are in the model's file, of any alignment. All NULL: they are among the model's floats. */
 typedef struct lin_stored {
     const void *half;           /* in half precision */
     const void *whole, *scales; /* as whole numbers of eight bits, with the scale of each row (base/number.h) */
@@ -236,8 +235,8 @@ void lin_params_free(lin_params *params);
  * half a second to a minute at 10 ms. Same seed, same values. */
 void lin_params_init(const lin_params *params, float *values, unsigned long long seed);
 
-/* The gates of decays: weights 0, and biases with which the sums of the heads of each layer halve in `low` to `high` steps, in
- * equal ratios from head to head; one head: in their geometric mean. */
+/* Initialises the gates of decays: weights 0, and biases with which the sums of the heads of each layer halve in `low` to `high`
+ * steps, in equal ratios from head to head; a single head: in their geometric mean. */
 void lin_params_init_decay(const lin_params *params, float *values, double low, double high);
 
 /* ---- feature parameters ---------------------------------------------------------------------------------------------------- */
@@ -263,12 +262,12 @@ lin_features lin_features_default(void);
 /* LIN_INVALID, with the name and range of the wrong parameter. */
 lin_status lin_features_check(const lin_features *features, lin_error *err);
 
-/* Name, as options have it, and value of parameter i, from 0, of all but level_db; NULL: there are no more. */
+/* Name, as in options, and value of parameter i = 0, 1, ..., without level_db; NULL: no more. */
 const char *lin_features_value(const lin_features *features, int i, double *value);
 
 /* 1 if all parameters but level_db are equal: a cache can be used. */
 int lin_features_equal(const lin_features *a, const lin_features *b);
-/* Those of a that b has otherwise, as "hop-ms 9, not 10; ..."; written to text, "" if there are none. */
+/* The parameters of a that differ in b, as "hop-ms 9, not 10; ...", written to text; "" if none do. */
 const char *lin_features_difference(const lin_features *a, const lin_features *b, char *text, size_t size);
 
 #endif

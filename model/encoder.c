@@ -45,7 +45,7 @@ lin_status lin_encoder_create(const lin_model *model, const lin_ops *ops, lin_en
     e->ops = ops;
     e->state_count = lin_config_state_count(&model->config);
     e->pass_rows = !ops->on_host ? DEVICE_ROWS : ops->precision >= LIN_PRECISION_BF16 ? HOST_ROWS_NARROW : LIN_HOST_ROWS;
-    // Packing takes memory of the weights' size, which the system clears: threads share that. They only sleep afterwards.
+    // Packing needs fresh memory of the weights' size; several threads share the time to clear it, and sleep afterwards.
     lin_status status = ops->exec_create(ops, ops->on_host ? lin_cores_up_to(PACKING_THREADS) : 1, &e->exec, err);
     if (status == LIN_OK) status = place_model(e, err);
     if (status == LIN_OK)
@@ -227,8 +227,8 @@ static lin_status run_long(lin_worker *w, const float *features, int n_frames, f
     e->ops->zero(w->exec, w->state, e->state_count * sizeof *w->state);
     for (int row = 0; row < n_rows && status == LIN_OK; row += step) {
         const int rows = row + step < n_rows ? step : n_rows - row, from = row * c->stack;
-        // unless it is the last pass, its window ends before the utterance: stack_frames must not repeat a frame that is
-        // not the last
+        // give each pass its whole window, with the look-ahead: stack_frames repeats the last frame it gets, which must be the
+        // utterance's last
         const int want = rows * c->stack + c->ahead, have = n_frames - from < want ? n_frames - from : want;
         status = lin_worker_pass(w, features + (size_t)from * (size_t)c->mel_bins, (const int[]){0, have}, (const int[]){0, rows},
                                  1, w->states, logp + (size_t)row * (size_t)c->outputs, err);

@@ -31,8 +31,8 @@ typedef struct lin_encoder {
     int pass_rows;
 } lin_encoder;
 
-/* Several threads that process the layers one after the other in a wave, for one utterance of a causal network; an exec for each
- * of them. */
+/* Several threads that process one utterance of a causal network as a wave through the layers (lin_network_forward_wave), each
+ * with its own exec. */
 typedef struct lin_wave {
     lin_pool *pool;   /* NULL: one thread, or a network that has no wave */
     lin_exec **execs; /* [lin_pool_threads(pool)] */
@@ -48,7 +48,7 @@ typedef struct lin_worker {
     int *offsets;   /* [2, LIN_WORKER_UTTERANCES + 1] */
     lin_wave wave;
     /* 1: the log-probabilities are those of the network's second output, if it has one (lin_config.search), for searches with a
-     * language model; 0, as in the beginning: of the first. The owner sets it. */
+     * language model; 0, the default: of the first. Set by the owner. */
     int search;
 } lin_worker;
 
@@ -79,7 +79,7 @@ lin_status lin_worker_pass(lin_worker *worker, const float *features, const int 
 /* The fewest rows of a chunk of a wave: with fewer, loading the weights costs too much beside the arithmetic. */
 enum { LIN_WAVE_ROWS = 24 };
 
-/* wave must be zeroed before; it stays empty where there is no wave. On failure lin_wave_destroy is allowed. */
+/* wave must be zeroed before; it stays empty if the network has no wave. On failure lin_wave_destroy is allowed. */
 lin_status lin_wave_create(const lin_encoder *encoder, int n_threads, lin_wave *wave, lin_error *err);
 void lin_wave_destroy(lin_wave *wave, const lin_encoder *encoder);
 /* Rows of a chunk: several chunks per thread, so that threads are idle only briefly at the start and the end, but none too small.

@@ -84,7 +84,7 @@ const char *lin_phones_difference(const char *first, const char *second, char *o
 
 /* ---- the model ------------------------------------------------------------------------------------------------------------- */
 
-// "<blank> 1 2 ... V-1", or another first one
+// "<blank> 1 2 ... V-1", or with another first name
 static char *numbered_phones(const char *first, int V)
 {
     const size_t size = 8 + (size_t)V * 6;
@@ -94,8 +94,8 @@ static char *numbered_phones(const char *first, int V)
     return text;
 }
 
-// The table of parameters, with which a file can be checked before anything large is allocated. *model is made in any case but
-// LIN_NO_MEMORY.
+// Creates a model with its table of parameters, so that a file can be checked before anything large is allocated. *model is made
+// in any case but LIN_NO_MEMORY.
 static lin_status begin(const lin_config *config, const lin_features *features, lin_model **model, lin_error *err)
 {
     lin_model *m = *model = lin_calloc(1, sizeof *m);
@@ -106,7 +106,7 @@ static lin_status begin(const lin_config *config, const lin_features *features, 
     return lin_features_check(&m->features, err);
 }
 
-// with_stored: most tensors will be in `stored`. The weights are uninitialised.
+// Allocates the rest; the weights are not initialised. with_stored: most tensors will be in `stored`.
 static lin_status fill(lin_model *m, const char *phones, int with_stored, lin_error *err)
 {
     const size_t D = (size_t)m->config.mel_bins;
@@ -186,7 +186,7 @@ lin_status lin_model_label(lin_model *m, const char *name, const char *license, 
     return good ? LIN_OK : lin_no_memory(err, "the labels of a model", strlen(provenance ? provenance : ""));
 }
 
-// values: the weights, which may be others than the model's.
+// The fingerprint of the model with these weights in place of its own.
 static uint64_t fingerprint_with(const lin_model *m, const float *values)
 {
     const lin_config *c = &m->config;
@@ -223,8 +223,7 @@ void lin_model_seal(lin_model *m) { m->fingerprint = fingerprint_with(m, m->valu
 
 /* ---- the metadata of a file ------------------------------------------------------------------------------------------------ */
 
-// The key "variant" is there only if it differs from the paper's network, those of `optional`, decay and level_db only where
-// there is one.
+// The key "variant" is written only if it differs from the paper's network; those of `optional`, decay and level_db only if set.
 static const char *const norm_names[] = {"post", "pre", NULL}, *const normalizations[] = {"global", "speaker"};
 
 #define AT(field) offsetof(lin_config, field)
@@ -283,7 +282,7 @@ enum {
     N_VARIANT = sizeof variant_fields / sizeof *variant_fields,
     N_FEATURES = sizeof feature_fields / sizeof *feature_fields,
     N_OPTIONAL = sizeof optional / sizeof *optional,
-    N_TEXTS = 15 + N_OPTIONAL // at most, without those of a checkpoint
+    N_TEXTS = 15 + N_OPTIONAL // at most, not counting those of a checkpoint
 };
 
 static lin_status need_text(const lin_safetensors *st, const char *key, const char *file, const char **value, lin_error *err)
@@ -293,7 +292,7 @@ static lin_status need_text(const lin_safetensors *st, const char *key, const ch
     return lin_fail(err, LIN_FORMAT, "%s: the metadata have no %s; this is not a linnet model, or an incomplete one", file, key);
 }
 
-// Fields of a struct from a JSON text; one that is missing leaves them as they are unless it is needed.
+// Reads fields of a struct from a JSON text; if the text is missing they keep their values, unless it is needed.
 static lin_status read_fields(const lin_safetensors *st, const char *file, const char *key, int is_needed,
                               const lin_json_field *fields, int n, void *to, lin_error *err)
 {
@@ -305,7 +304,7 @@ static lin_status read_fields(const lin_safetensors *st, const char *file, const
     return lin_json_read(text, name, fields, n, to, err);
 }
 
-// A text that is one of the names; *value stays as it is if there is none.
+// Reads a text that must be one of the names; if it is missing, *value stays.
 static lin_status read_name(const lin_safetensors *st, const char *file, const char *key, const char *const *names, int n,
                             const char *supported, int *value, lin_error *err)
 {
@@ -320,7 +319,7 @@ static lin_status read_name(const lin_safetensors *st, const char *file, const c
                     supported);
 }
 
-// A number that only some files have: *value stays as it is if there is none.
+// Reads a number that only some files have; if it is missing, *value stays.
 static lin_status read_number(const lin_safetensors *st, const char *file, const char *key, int most, int *value, lin_error *err)
 {
     const char *text = lin_safetensors_text(st, key);
@@ -376,7 +375,7 @@ static const char *shape_text(char text[96], int n_dims, const size_t *shape)
     return text;
 }
 
-// types: of which the tensor may be, with LIN_F32 as the first.
+// types: those that the tensor may have, LIN_F32 first.
 static lin_status check_tensor(const lin_safetensors *st, const char *name, int n, int k, const lin_dtype types[3],
                                const char *file, lin_error *err)
 {
@@ -402,7 +401,7 @@ static const char *name_scale(scale_name name, const lin_param *p)
     return name;
 }
 
-// The tensor of a parameter in whole numbers of eight bits, or NULL: it is missing, or of another type.
+// The tensor of a parameter in whole numbers of eight bits; NULL if it is missing or of another type.
 static const lin_tensor *find_whole(const lin_safetensors *st, const lin_param *p)
 {
     const lin_tensor *t = p->eight_bits ? lin_safetensors_find(st, p->name) : NULL;
@@ -421,7 +420,7 @@ static int is_part(const lin_safetensors *st, const lin_params *params, const ch
     return 0;
 }
 
-// Every tensor is present with the right shape and type, and there are no others except the trainer's.
+// Checks that every tensor is present with the right shape and type, and that there are no others except the trainer's.
 static lin_status check_tensors(const lin_safetensors *st, const lin_params *params, int D, const char *file, lin_error *err)
 {
     static const lin_dtype floats[] = {LIN_F32, LIN_F32, LIN_F32}, rounded[] = {LIN_F32, LIN_F16, LIN_F16},
@@ -460,7 +459,7 @@ static size_t find_not_finite(const float *x, size_t count)
     return i;
 }
 
-// The first value of a tensor that cannot be used, or its first row of eight bits; `wrong` NULL: there is none.
+// The first value of a tensor, or row in eight bits, that cannot be used; `wrong` NULL: none.
 typedef struct fault {
     const char *wrong;
     size_t at;
@@ -487,7 +486,7 @@ static fault check_halves(const lin_tensor *t)
     return not_finite(x, bad);
 }
 
-// Whole numbers of eight bits, row by row; `to` is NULL if they stay where they are.
+// Checks and converts whole numbers of eight bits, row by row; to NULL: only checks.
 static fault copy_whole(const lin_tensor *t, const void *scales, float *to)
 {
     const size_t n = t->shape[0], k = t->shape[1];
@@ -509,7 +508,7 @@ static lin_status check_fault(const fault *f, const char *tensor, const char *fi
     return lin_fail(err, LIN_NUMERIC, "%s: tensor %s holds %s at element %zu", file, tensor, f->wrong, f->at);
 }
 
-// Tensors as floats; the weights of a large model on all cores, most of whose time is the system's, which clears the memory.
+// Converts tensors to floats, those of a large model on several cores: most of the time the system clears fresh memory.
 typedef struct copy_job {
     const lin_safetensors *st;
     const lin_model *model;
@@ -540,7 +539,7 @@ static void copy_piece(void *context, int piece, int thread)
 
 static lin_status copy_weights(const lin_safetensors *st, int keep_whole, lin_model *m, const char *file, lin_error *err)
 {
-    enum { ALONE = 1 << 20, MOST_THREADS = 4 }; // fewer weights are done before another thread has begun
+    enum { ALONE = 1 << 20, MOST_THREADS = 4 }; // below ALONE weights, one thread is done before another has started
     const int n = m->params.n_tensors, threads = lin_cores_up_to(MOST_THREADS);
     lin_pool *pool = NULL;
     copy_job job = {st, m, keep_whole, lin_calloc((size_t)n, sizeof *job.faults)};
@@ -565,7 +564,7 @@ static lin_status copy_normalisation(const lin_safetensors *st, lin_model *m, co
     return LIN_OK;
 }
 
-// The checksum shows that it is that of these contents.
+// Reads the fingerprint instead of computing it: the checksum protects it.
 static lin_status read_fingerprint(const lin_safetensors *st, lin_model *m, const char *file, lin_error *err)
 {
     const char *text;
@@ -580,7 +579,7 @@ static lin_status read_fingerprint(const lin_safetensors *st, lin_model *m, cons
 // What stays in the file, which the model keeps: nothing, matrices in half precision, or those in eight bits as well.
 typedef enum stays { STAYS_NOTHING, STAYS_HALF, STAYS_WHOLE } stays;
 
-// After a failure *model may have been made.
+// *model may be set even on failure.
 static lin_status load_parts(const lin_safetensors *st, const char *file, stays what, lin_model **model, lin_error *err)
 {
     lin_config config = {0};
@@ -617,7 +616,7 @@ static const char *remedy(const lin_safetensors *st)
     return damaged_model;
 }
 
-// NULL, or what to do about a checksum that is wrong. Files of other formats and versions have none.
+// NULL, or advice on a wrong checksum. Files of other formats and versions have none.
 static const char *damage(const lin_safetensors *st)
 {
     char text[17];
@@ -627,7 +626,7 @@ static const char *damage(const lin_safetensors *st)
     return claimed && strcmp(text, claimed) == 0 ? NULL : remedy(st);
 }
 
-// The checksum is checked last, so that an error is named as precisely as possible, followed by the damage that caused it.
+// The checksum is checked last, so that an error is reported as precisely as possible, and then the damage that caused it.
 static lin_status load(const lin_safetensors *st, const char *file, stays what, lin_model **model, lin_error *err)
 {
     lin_error why = {0};
@@ -754,8 +753,7 @@ static lin_status check_values(const lin_model *m, const char *path, lin_dtype d
     return LIN_OK;
 }
 
-// What is written: tensors and texts, the arrays that some of them are in, and the weights as they will be loaded, of which the
-// fingerprint is.
+// What is written: tensors and texts, arrays for some of them, and the weights as they will be loaded, for the fingerprint.
 typedef struct written {
     lin_tensor *tensors;
     lin_text *texts;

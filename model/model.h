@@ -36,8 +36,8 @@
 
 /* ---- the names of the outputs ---------------------------------------------------------------------------------------------- */
 
-/* One text: names separated by single spaces, blank first. A tab and more about it may follow a name (lexicon/phones.h), which
- * models keep and do not read. */
+/* Phones are one text: names separated by single spaces, blank first. A tab and more about the phone may follow a name
+ * (lexicon/phones.h); models keep it and do not read it. */
 enum { LIN_PHONE_BYTES = 63 }; /* the longest name */
 
 /*
@@ -57,12 +57,12 @@ typedef struct lin_model {
     lin_features features;
     lin_params params;
     float *values;         /* [params.n_elements], 64-byte aligned; without the tensors in stored */
-    lin_stored *stored;    /* NULL but after lin_model_open: [params.n_tensors], the tensors that stay in `file` */
+    lin_stored *stored;    /* after lin_model_open [params.n_tensors], the tensors that stay in `file`; else NULL */
     lin_file_map file;
     float *mean, *istd;    /* [D], of the features: the network's input is (x - mean) istd */
     int speaker_norm;      /* 1: before that, features are normalised with the speaker's own mean and deviation; cannot stream */
-    int delay_ms;          /* emission delay, 0..1000: rows tell of phonemes so much after their sound, on average, so results
-                              give times that much earlier; 0 if unknown. Not in the fingerprint: rows do not depend on it */
+    int delay_ms;          /* emission delay, 0..1000: how much later than their sound rows show phonemes, on average; results
+                              subtract it from times. 0 if unknown. Not in the fingerprint: rows do not depend on it */
     char *phones;          /* the V names separated by single spaces, blank first */
     lin_symbols phone;     /* [V], the same names one by one */
     char *name;            /* "" if unknown, like the next two */
@@ -83,8 +83,7 @@ lin_status lin_model_create(const lin_config *config, const lin_features *featur
 /* Accepts NULL. */
 void lin_model_destroy(lin_model *model);
 
-/* LIN_UNSUPPORTED for a network of tokens, which takes no sound, or of voices: recognition has no use for it. `name`: the
- * file's. */
+/* LIN_UNSUPPORTED for a network that cannot recognise speech: of tokens, which takes no sound, or of voices. name: the file's. */
 lin_status lin_model_check_sound(const lin_model *model, const char *name, lin_error *err);
 
 /* Replaces the texts that are not NULL (the model keeps copies); provenance must be JSON or "". On failure nothing changes. */
@@ -102,9 +101,9 @@ void lin_model_seal(lin_model *model);
 lin_status lin_model_load(const char *path, lin_model **model, lin_error *err);
 
 /*
- * Loads a model for an encoder alone, whose backend packs halves (kernels/ops.h): matrices in half precision stay in the file,
+ * Loads a model only for an encoder whose backend packs halves (kernels/ops.h): matrices in half precision stay in the file,
  * which the model keeps mapped, and are in model->stored instead of model->values; with keep_whole, for products of eight bits,
- * those in eight bits too. Takes two thirds of the time, and no memory for the floats. Not to be saved, copied or trained.
+ * those in eight bits too. Takes two thirds of the time, and no memory for the floats. It must not be saved, copied or trained.
  */
 lin_status lin_model_open(const char *path, int keep_whole, lin_model **model, lin_error *err);
 
@@ -112,7 +111,7 @@ lin_status lin_model_open(const char *path, int keep_whole, lin_model **model, l
 lin_status lin_model_load_memory(const void *bytes, size_t n_bytes, const char *name, lin_model **model, lin_error *err);
 
 /* dtype LIN_F32, LIN_F16 (rounded to nearest even; a weight above 65,504 is refused with LIN_NUMERIC, as is NaN or infinity) or
- * LIN_I8: matrices with eight_bits in eight bits, the other tensors without a loss, in half precision where that is possible. So
+ * LIN_I8: matrices with eight_bits in eight bits, the other tensors without loss, in half precision where that is exact. So
  * products of eight bits give the same bits as with the model that was saved. LIN_UNSUPPORTED if no matrix has eight_bits. */
 lin_status lin_model_save(const lin_model *model, const char *path, lin_dtype dtype, lin_error *err);
 

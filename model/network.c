@@ -19,7 +19,7 @@ const lin_network *lin_network_of(const lin_config *c)
 
 static size_t tail_count(const lin_config *c) { return (size_t)(c->conv_kernel - 1) * (size_t)lin_config_width(c); }
 
-// A causal network with sinusoids counts its rows behind the layers' states.
+// A causal network with sinusoids has its number of rows after the layers' states.
 size_t lin_config_state_count(const lin_config *c)
 {
     return lin_state_offset(c, c->layers) + (c->causal && c->positions == LIN_POSITIONS_SINUSOID);
@@ -38,7 +38,7 @@ size_t lin_state_offset(const lin_config *c, int layer)
 
 /* ---- weights --------------------------------------------------------------------------------------------------------------- */
 
-// The same rows of what is stored of a tensor.
+// The item that packs rows of a tensor, from where its elements are stored.
 static lin_packing packing_of(const lin_param *t, int row, int n, int transposed, const lin_stored *stored, size_t to)
 {
     const size_t at = (size_t)row * (size_t)t->k;
@@ -51,7 +51,7 @@ static lin_packing packing_of(const lin_param *t, int row, int n, int transposed
     return item;
 }
 
-// Computes the places from `total` on of the matrices that a table packs, and lists them; returns where they end.
+// Lists the matrices that a table packs and assigns them places from `total` on; returns their end.
 static size_t plan_packing(lin_weights *w, const lin_real_ops *ops, const lin_stored *stored, size_t total, int *count)
 {
     const lin_params *params = w->params;
@@ -240,7 +240,7 @@ void lin_network_forward(const lin_weights *w, lin_activations *a, lin_exec *exe
     forward(w, a, exec, batch, logp, NULL, NULL);
 }
 
-// The norm goes through a->branch, which is free between the passes: the backward pass computes it again.
+// The norm's output is in a->branch, which is free between the passes: the backward pass computes it again.
 void lin_network_inner(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int layer,
                        lin_real *logp)
 {

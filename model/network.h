@@ -45,16 +45,16 @@ typedef struct lin_inner {
  *   caches       NULL, or B caches (softmax attention) with the keys and values of earlier rows: those of the batch's rows are
  *                appended, and the caller advances n; lin_config_cache_count elements a row
  *   dropout_key  not NULL: training, with dropout masks drawn from this key
- *   is_part      1: dropout_key[1] is the number of rows before this batch in the whole one of which it is a part; the masks are
- *                those of the whole
+ *   is_part      1: this is a part of a larger batch, with dropout_key[1] rows before it there; the masks are those of the larger
+ *                batch
  *   skipped      bit l: layer l is left out in this pass of a transformer in training: its output is its input (layer drop;
  *                Fan et al. 2020)
  *   inner        n_inner losses of inner layers, whose gradients the backward pass of a transformer adds; see lin_network_inner
  *   search       1: the log-probabilities are those of the second output, of a network that has one (lin_config.search)
  *   d_search     [rows, V], NULL: none; the gradient of the loss of the second output's logits, which the backward pass adds
- *   layer_done   may be NULL: called in the backward pass with the number of a layer, from the last to 0, once the gradients of
- *                this layer and of all above it are complete; those of the last norm, the output and the condition only after
- *                the lowest layer with an inner loss or a condition
+ *   layer_done   may be NULL: called in the backward pass with the number of each layer, from the last to 0, once the gradients
+ *                of this layer and of all above it are complete; those of the last norm, the output and the condition are
+ *                complete only after the lowest layer with an inner loss or a condition
  */
 typedef struct lin_batch {
     lin_segments in, out;
@@ -78,10 +78,10 @@ size_t lin_config_state_count(const lin_config *config);
 /* Elements that each row adds to the cache of a network with softmax attention; 0 for all others. */
 size_t lin_config_cache_count(const lin_config *config);
 
-/* LIN_UNSUPPORTED if the backend lacks operations that the variant needs. The caller keeps values [params->n_elements], which
- * must outlive the weights (norms, biases and convolutions are read from it). stored: NULL, or where the elements of
- * each tensor are instead (lin_model_open), for a backend that packs them, not for training; they too must outlive the weights. A
- * backend of eight bits does not train: LIN_UNSUPPORTED. */
+/* LIN_UNSUPPORTED if the backend lacks operations that the variant needs, and for training with a backend of eight bits. The
+ * caller keeps values [params->n_elements], which must outlive the weights (norms, biases and convolutions are read from it).
+ * stored: NULL, or where the elements of each tensor are instead (lin_model_open), for a backend that packs them, not for
+ * training; they too must outlive the weights. */
 lin_status lin_weights_create(const lin_real_ops *ops, lin_exec *exec, const lin_config *config, const lin_params *params,
                               const lin_real *values, const lin_stored *stored, int for_training, lin_weights **weights,
                               lin_error *err);
@@ -137,9 +137,9 @@ void lin_network_backward(const lin_weights *weights, lin_activations *activatio
  *   lin_network_of(config)->forward(...)     all layers: of a transformer (transformer.c), or of an LSTM
  *   lin_attention_of(config)->forward(...)   in a layer of a transformer: from its projection qkv to its output y
  *
- * The recogniser has linear attention, with or without decays (transformer.c). Its rivals are there for the paper's comparison:
- * paper/networks.c. A program that was built with PAPER=0 has no entries for them, and lin_config_check refuses their
- * configurations; so every configuration that was checked has its entries.
+ * The recogniser has linear attention, with or without decays (transformer.c). Its rivals in the paper's comparison are in
+ * paper/networks.c. A program built with PAPER=0 has no entries for them, and lin_config_check refuses their configurations; so
+ * every configuration that was checked has its entries.
  */
 typedef struct lin_layer_values lin_layer_values;
 
@@ -211,8 +211,8 @@ struct lin_weights {
     lin_real *packed;                         /* all matrices, packed for the forward pass and, for training, transposed */
     size_t *forward_offset, *backward_offset; /* of tensor i in packed; vectors have none */
     lin_packing *packing;
-    int n_packing, n_exact; /* to pack, and behind them those that ops->exact packs */
-    lin_real *constants; /* of the kind of attention: see its `prepare` */
+    int n_packing, n_exact; /* matrices to pack, and after them those that ops->exact packs */
+    lin_real *constants; /* made by the attention's `prepare` */
 };
 
 /* One layer's intermediate values, all [rows, ...]. Training keeps them per layer, inference reuses one set. */
@@ -246,10 +246,11 @@ struct lin_activations {
     lin_real *last, *last_stats, *normed; /* input and output of the final norm [C] */
     lin_real *branch;         /* forward: a block's output before it is added; backward: a gradient within a block [C] */
     lin_real *d_x, *d_y;      /* the gradient of the sum, and the same after dropout, for the previous block [C] */
-    const lin_real *d_more;   /* NULL, or a->branch: to be added to d_x by what reads it next */
+    const lin_real *d_more;   /* NULL, or a->branch: the next reader of d_x must add it */
     lin_real *d_qkv, *d_decay, *d_hidden, *d_posterior;
-    /* Of a network of voices, a row an utterance: mean and deviation [2C]; in training also the vectors [voice], their lengths
-     * before they were divided by them, and gradients: of the three, and of the cosines [V] by the lengths of their rows. */
+    /* Of a network of voices, a row per utterance: mean and deviation [2C]; in training also the vectors [voice], their lengths
+     * before normalisation, and gradients: of pooled values, of vectors, and of the cosines [V] divided by the lengths of their
+     * rows of weights. */
     lin_real *pooled, *vectors, *lengths, *d_pooled, *d_vectors, *d_cosines;
     lin_arena arena;
 };
@@ -293,7 +294,7 @@ void lin_voice_forward(const lin_weights *w, lin_activations *a, lin_exec *exec,
 void lin_voice_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch,
                         const lin_real *d_cosines, const lin_real *x, lin_real *dx, lin_real *gradients);
 
-/* Elements of a state before this layer's part. */
+/* Offset of this layer's part in a state, in elements. */
 size_t lin_state_offset(const lin_config *config, int layer);
 
 /* A mask for one of the places in a layer where values are dropped. */

@@ -19,7 +19,7 @@ static double length_of(const lin_real *x, int n)
     return sqrt(sum);
 }
 
-// d -= the part along x, whose length is given: the gradient of a function of the direction of x has none.
+// Removes from d its component along x, whose length is given: a function of the direction of x has no gradient along x.
 static void make_orthogonal(lin_real *d, const lin_real *x, int n, double length)
 {
     double along = 0;
@@ -97,7 +97,7 @@ void lin_voice_backward(const lin_weights *w, lin_activations *a, lin_exec *exec
         }
     }
     w->ops->linear_backward_weight(exec, d_output, NULL, a->d_cosines, a->vectors, B, V, D);
-    for (int v = 0; v < V; v++) // the sum of earlier batches of the step has no such part any more
+    for (int v = 0; v < V; v++) // gradients of earlier batches of the step already have none along W_v
         make_orthogonal(d_output + offset_of(v, D), values + offset_of(v, D), D, length_of(values + offset_of(v, D), D));
     w->ops->linear_forward(exec, a->d_vectors, a->d_cosines, w->packed + w->backward_offset[output], NULL, B, D, V, LIN_LINEAR);
     for (int b = 0; b < B; b++) {

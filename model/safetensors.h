@@ -19,7 +19,7 @@
 
 typedef enum lin_dtype { LIN_U8, LIN_F16, LIN_F32, LIN_F64, LIN_I64, LIN_I8 } lin_dtype;
 
-/* "F32" and so on; bytes of one element. */
+/* "F32", ...; and the bytes of one element. */
 const char *lin_dtype_name(lin_dtype dtype);
 size_t lin_dtype_size(lin_dtype dtype);
 

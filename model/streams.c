@@ -13,7 +13,7 @@ enum {
     DEFAULT_FRAMES = 576,
     MOST_FRAMES = 1024,
     FIRST_CACHE_ROWS = 256,
-    BLOCK_READ = 0, // fences
+    BLOCK_READ = 0, // numbers of fences
     INPUT_READ = 1
 };
 
@@ -22,7 +22,7 @@ typedef struct slot_state {
     int samples; // waiting for a whole window
     lin_stream_image at;
     lin_cache cache; // of softmax attention: the keys and values of earlier rows, in the backend's memory
-    long long tick; // of its last tick
+    long long tick; // number of its last tick
 } slot_state;
 
 /* The upload of one pass: [B+1] offsets of each kind, [B] numbers. */
@@ -41,7 +41,7 @@ typedef struct pass_shape {
 
 struct lin_streams {
     const lin_encoder *encoder;
-    lin_ops table; // the encoder's, but for the precision
+    lin_ops table; // the encoder's, with another precision
     const lin_ops *ops; // &table
     lin_exec *exec;
     int capacity, batch, longest, decodes, search;
@@ -139,7 +139,7 @@ static void copy_rows(const lin_streams *s, void (*copy)(lin_exec *exec, void *t
         copy(s->exec, to + l * to_rows * row, from + l * from_rows * row, n * row * sizeof *to);
 }
 
-// Room for so many rows in a cache: at least doubled, so that growing costs little in the long run.
+// Makes room for so many rows in a cache; it grows at least twofold, so that growing costs little in the long run.
 static lin_status reserve_cache(lin_streams *s, lin_cache *cache, int rows, lin_error *err)
 {
     if (!s->cache_count || rows <= cache->capacity) return LIN_OK;
@@ -237,7 +237,7 @@ int lin_streams_threads(const lin_streams *s) { return lin_pool_threads(s->wave.
 // The most frames that can wait between ticks: one fewer than make an output.
 static int most_waiting(const lin_config *c) { return c->stack + c->ahead - 1; }
 
-// Those of an image: the network's state, then the frames that wait.
+// Floats of an image: the network's state, then the waiting frames.
 static size_t image_floats(const lin_encoder *e)
 {
     return e->state_count + (size_t)most_waiting(&e->model->config) * (size_t)e->model->config.mel_bins;
@@ -351,7 +351,7 @@ static void carry_frames(const asked *a, const float *frames)
                   device->frames_keep, s->encoder->model->config.mel_bins);
 }
 
-// The only operation that reads s->input, into which the next pass's input is then copied while this pass computes.
+// The only operation that reads s->input: after it, the next pass's input is copied there while this pass computes.
 static void take_in(const asked *a)
 {
     lin_streams *s = a->s;
@@ -366,7 +366,7 @@ static void take_in(const asked *a)
                   device->samples_keep, 1);
 }
 
-// Everything between that and the download; recorded if the backend has graphs.
+// Everything between take_in and the download; recorded if the backend has graphs.
 static void compute(void *context)
 {
     const asked *a = context;
@@ -419,7 +419,7 @@ static lin_status check_tick(lin_streams *s, const lin_tick *tick, lin_error *er
     return LIN_OK;
 }
 
-// Makes entry i of the tick number b of the pass: its input, its output, and what waits afterwards.
+// Makes entry i of the tick entry b of the pass: its input, its output, and what waits afterwards.
 static void plan_one(lin_streams *s, const lin_tick *tick, int i, pass_block *host, int b)
 {
     const lin_config *c = &s->encoder->model->config;
@@ -452,7 +452,7 @@ static void plan_one(lin_streams *s, const lin_tick *tick, int i, pass_block *ho
 
 static int round_up(int n, int quantum) { return (n + quantum - 1) / quantum * quantum; }
 
-// The sizes of a pass of n streams. On a GPU there are few different ones: B is filled up with empty utterances, the rest are
+// The sizes of a pass of n streams. On a GPU, so that few shapes occur, B is filled up with empty utterances, and the others are
 // bounds.
 static pass_shape shape_of(const lin_streams *s, pass_block *host, int n)
 {
@@ -490,7 +490,7 @@ static void run_pass(lin_streams *s, const lin_tick *tick, int first, int n, con
     const lin_config *c = &s->encoder->model->config;
     const size_t width = s->sound ? 1 : (size_t)c->mel_bins;
     pass_block host;
-    ops->wait(s->exec, BLOCK_READ); // the previous pass's
+    ops->wait(s->exec, BLOCK_READ); // until the previous pass has read the block
     lay_out(s, s->host_bytes, &host);
     host.input[0] = host.sound[0] = host.fresh[0] = host.window[0] = host.rows[0] = 0;
     for (int b = 0; b < n; b++) {

@@ -1,4 +1,4 @@
-// token_scorer.c - log-probabilities of sequences of tokens, common beginnings once; see token_scorer.h.
+// token_scorer.c - log-probabilities of sequences of tokens, common prefixes once; see token_scorer.h.
 
 #include "model/token_scorer.h"
 
@@ -10,9 +10,9 @@
 #include "model/encoder.h"
 
 /*
- * The sequences are sorted, so that those with a common beginning are neighbours. A branch is a range of them that have the same
- * rows from `from` on: it is run from its state as far as they agree, and then divided into one branch for each different next
- * token. The branches of a level, each with a state of its own, make the passes of a batch.
+ * The sequences are sorted, so that those with a common prefix are neighbours. A branch is a range of them that agree up to row
+ * `from` at least: it is run from its state as far as they agree, and then divided into a branch for each different next token.
+ * The branches of a level, each with a state of its own, run together in passes.
  *
  *   <s> a b c <s>        a branch <s> a, then two: b, which is divided into c and d, and e
  *   <s> a b d <s>
@@ -86,7 +86,7 @@ static int compare(const void *a, const void *b)
 // Every token but the last makes a row.
 static int rows_of(const sequence *q) { return q->n - 1; }
 
-// Up to which row the sequences of a branch agree: those between two sorted ones agree as far as these two.
+// The row up to which the sequences of a branch agree. They are sorted, so it suffices to compare the first and the last.
 static int agree(const lin_token_scorer *s, int low, int high, int from)
 {
     const sequence *x = &s->sorted[low], *y = &s->sorted[high - 1];
@@ -143,7 +143,7 @@ static void add_up(lin_token_scorer *s, const branch *b, int at)
             s->sums[i] += (double)s->logp[(size_t)(at + t - b->from) * V + (size_t)s->sorted[i].tokens[t + 1]];
 }
 
-// Branches [n] of together at most as many rows as the worker has room for.
+// Runs branches [n], which together have at most as many rows as the worker has room for.
 static lin_status pass(lin_token_scorer *s, const branch *b, int n, lin_error *err)
 {
     int offsets[LIN_WORKER_UTTERANCES + 1] = {0};
@@ -160,7 +160,7 @@ static lin_status pass(lin_token_scorer *s, const branch *b, int n, lin_error *e
     return LIN_OK;
 }
 
-// The branches that a branch is divided into where it ends; those of its sequences that end there are complete.
+// Divides a branch at its end into branches; sequences that end there are complete.
 static int divide(lin_token_scorer *s, const branch *b, branch *to)
 {
     const size_t floats = s->encoder->state_count;
@@ -168,7 +168,7 @@ static int divide(lin_token_scorer *s, const branch *b, branch *to)
     while (low < b->high && rows_of(&s->sorted[low]) == b->to) low++;
     for (int high; low < b->high; low = high) {
         for (high = low + 1; high < b->high && s->sorted[high].tokens[b->to] == s->sorted[low].tokens[b->to]; high++) continue;
-        if (low != b->low) // the first may take over the state
+        if (low != b->low) // the first branch takes over the state
             memcpy(s->states + (size_t)low * floats, s->states + (size_t)b->low * floats, floats * sizeof *s->states);
         to[n++] = (branch){low, high, b->to, agree(s, low, high, b->to)};
     }
@@ -187,7 +187,7 @@ static lin_status run_tree(lin_token_scorer *s, int n, lin_error *err)
         for (int i = 0, k, rows; i < branches; i = k) {
             for (k = i, rows = 0; k < branches && k - i < LIN_WORKER_UTTERANCES && rows < most; k++) {
                 branch *b = &level[k];
-                if (b->to - b->from > most - rows) b->to = b->from + most - rows; // goes on in the next level
+                if (b->to - b->from > most - rows) b->to = b->from + most - rows; // continues in the next level
                 rows += b->to - b->from;
             }
             LIN_TRY(pass(s, level + i, k - i, err));
@@ -201,7 +201,7 @@ static lin_status run_tree(lin_token_scorer *s, int n, lin_error *err)
     return LIN_OK;
 }
 
-// Each sequence on its own, several of them together.
+// Runs each sequence whole, several of them in a pass.
 static lin_status run_whole(lin_token_scorer *s, int n, lin_error *err)
 {
     for (int i = 0, k; i < n; i = k) {

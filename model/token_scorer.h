@@ -5,10 +5,10 @@
  *   lin_token_scorer_run(scorer, tokens, offsets, n, logp, &err);      // log P(all tokens after the first | the first)
  *   lin_token_scorer_destroy(scorer);
  *
- * The state of linear attention (Katharopoulos et al. 2020, eq. 16-20) and of an LSTM has a constant size: rows that several
- * sequences have in common are computed once, and where the sequences part the state is copied, so that the cost is that of the
- * tree of their beginnings. A network without such a state computes each sequence whole. The bits are those of lin_encoder_run
- * on each sequence alone, for any company and any number of threads.
+ * The state of linear attention (Katharopoulos et al. 2020, eq. 16-20) and of an LSTM has a constant size. So common prefixes are
+ * computed once, and the state is copied where sequences branch: the cost is that of the prefix tree. A network without such a
+ * state computes each sequence whole. The bits are those of lin_encoder_run on each sequence alone, with any other sequences and
+ * any number of threads.
  * Memory: a state for each sequence. Threads: one at a time. The encoder, of a backend on the host, must outlive the scorer.
  */
 #ifndef LIN_MODEL_TOKEN_SCORER_H

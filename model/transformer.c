@@ -43,7 +43,7 @@ static void decayed_forward(const lin_attend *t)
                                       t->batch->states, t->at);
 }
 
-// Also d_decay, if the gates are made of the input.
+// Also writes d_decay, if the gates are computed from the input.
 static void decayed_backward(const lin_attend *t)
 {
     t->ops->decayed_attention_backward(t->exec, t->d_qkv, t->d_decay, t->dy, t->v->qkv, gates_of(t), !t->v->decay, t->v->y,
@@ -82,7 +82,7 @@ static int is_one_block(const lin_weights *w, const lin_activations *a, const li
     return a->for_training && !batch->states && has_block(w->ops, &w->config);
 }
 
-// Whether norms write the operands of the feed-forward blocks beside them.
+// Whether norms write the operands of adjacent feed-forward blocks (`operand` of kernels/ops.h).
 static int norms_write_operands(const lin_activations *a)
 {
     const int C = lin_config_width(&a->config), F = a->config.feedforward;
@@ -276,7 +276,7 @@ static int norm_is_done_before(const lin_config *c, int layer)
 
 static int is_skipped(const lin_batch *batch, int layer) { return batch->skipped >> layer & 1; }
 
-// The same of the operand of a layer's attention, in both orders of norm.
+// The same for the operand of a layer's attention, in both orders of norm.
 static int operand_is_done_before(const lin_weights *w, const lin_activations *a, const lin_batch *batch, int layer)
 {
     const lin_config *c = &w->config;
@@ -353,7 +353,7 @@ static const lin_real *transformer_forward(const lin_weights *w, lin_activations
     expect(w, exec, batch, 0);
     if (c->tokens) lin_layer_embed(w, exec, a->layers[0].x0, batch);
     else lin_layer_linear(w, exec, a->layers[0].x0, a->stacked, w->params->input, rows, LIN_LINEAR);
-    if (before && c->positions == LIN_POSITIONS_SINUSOID) lin_pool_wait(before, 1); // the previous rows are counted
+    if (before && c->positions == LIN_POSITIONS_SINUSOID) lin_pool_wait(before, 1); // the previous chunk has counted its rows
     if (c->positions == LIN_POSITIONS_SINUSOID)
         w->ops->add_sinusoid(exec, a->layers[0].x0, &batch->out, lin_config_width(c), c->causal ? batch->states : NULL,
                              lin_state_offset(c, c->layers));
@@ -373,7 +373,7 @@ static const lin_real *transformer_forward(const lin_weights *w, lin_activations
 /* ---- backward -------------------------------------------------------------------------------------------------------------- */
 
 // a->d_x = residual + the norm's gradient of dy + a->d_more; with dropout, a->d_y = dropout(a->d_x), for the previous block. db:
-// the gradient of that block's last bias, or NULL. operand: NULL, or where the block's goes, then in place of a->d_y.
+// the gradient of that block's last bias, or NULL. operand: NULL, or where the block's operand goes in place of a->d_y.
 static void norm_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, lin_real *gradients, const lin_real *dy,
                           const lin_real *residual, const lin_real *x, const lin_real *stats, const int pair[2], int rows,
                           lin_dropout dropout, lin_real *db, lin_real *operand)
@@ -406,7 +406,7 @@ static void feedforward_backward(const lin_weights *w, lin_activations *a, lin_e
     lin_layer_linear_backward(w, exec, a->branch, gradients, a->d_hidden, x, p->ff1, rows);
 }
 
-// Adds a->d_more to a->d_x, where no norm comes next, which would add it as it reads.
+// Adds a->d_more to a->d_x if the next reader is not a norm, which would add it itself.
 static void add_more(const lin_weights *w, lin_activations *a, lin_exec *exec, int rows)
 {
     const lin_dropout none = {.p = 0};

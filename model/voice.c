@@ -1,4 +1,4 @@
-// voice.c - a network of voices, opened to be used; see voice.h. Its last layers: model/pooling.c.
+// voice.c - loads a network of voices and computes vectors; see voice.h. Its last layers are in model/pooling.c.
 
 #include "model/voice.h"
 
