@@ -1,13 +1,13 @@
 /*
- * acoustics.h - the acoustics in which training hears an utterance: speaking rate, gain, another voice, a room, noise, voices
- * behind, a limited band.
+ * acoustics.h - the augmentation of an utterance in training: speaking rate, gain, vocal tract, room, noise, background voices,
+ * limited band.
  *
  * Pipeline: train/augment draws them -> the operation gather applies them, before normalisation.
- * Speaking rate: T frames are heard of F that were recorded. Frame t is at t (F - 1) / (T - 1) of them, on the straight line
- * between the two nearest, so that the first and the last one stay. That is x(t) below; it needs no acoustics.
- * Everything works on the powers of the mel bins, the exponentials of the features. A bin of power p that meets Gaussian sound of
- * mean power n has |X + N|^2 = p + n g + 2 sqrt(p n) alpha (Deng, Droppo and Acero 2004, eq. 8): noise, the late sound of a room
- * and voices, which are Gaussian enough. For frame t and bin d of an utterance with the features x(t):
+ * Speaking rate: F recorded frames become T. Frame t is interpolated linearly at position t (F - 1) / (T - 1) of the recording,
+ * so the first and the last frame stay. That is x(t) below; it needs no acoustics.
+ * Everything works on the powers of the mel bins, the exponentials of the features. A bin of power p plus Gaussian sound of mean
+ * power n has |X + N|^2 = p + n g + 2 sqrt(p n) alpha (Deng, Droppo and Acero 2004, eq. 8); noise, the late sound of a room and
+ * voices are taken as Gaussian. For frame t and bin d of an utterance with the features x(t):
  *
  *   p(t) = exp((1 - f) x(t)[i] + f x(t)[i + 1]),  i + f = warp[d]                          the speech at another frequency
  *   late(t) = decay late(t-1) + (1 - decay) p(t-1),  late(0) = 0                           the energy that the room returns
@@ -18,7 +18,7 @@
  * g(t, d) has mean 1 and the distribution of a bin's power in a periodogram of noise: chi-square with the bin's degrees of
  * freedom k, over k, in the form of Wilson and Hilferty (1931): (1 - s^2 + s z)^3 with s = spread[d] = sqrt(2 / (9 k)), z normal.
  * alpha(t, d) is normal with variance 1 / k, of other random bits.
- * level(t) follows straight lines between random values, `hold` frames apart; each of these stretches has one of the shapes.
+ * level(t) is interpolated linearly between random values, `hold` frames apart; each of these stretches has one of the shapes.
  */
 #ifndef LIN_KERNELS_ACOUSTICS_H
 #define LIN_KERNELS_ACOUSTICS_H
@@ -35,9 +35,9 @@ enum {
 };
 
 #define LIN_ACOUSTICS_FLOOR 1.1920928955078125e-07f /* the power of digital silence, as in frontend/fbank.c */
-#define LIN_ACOUSTICS_MOST 80.0f                    /* larger features are taken as this one: their exponential is finite */
+#define LIN_ACOUSTICS_MOST 80.0f                    /* features are clamped to this: their exponential is finite */
 
-/* Another utterance, heard from its frame `first` on, and again from its start. */
+/* Another utterance as background, looped from its frame `first` on. */
 typedef struct lin_acoustics_voice {
     const unsigned char *codes; /* [frames, D], as in lin_gather */
     const float *steps;         /* [2, D] */
@@ -57,7 +57,7 @@ struct lin_acoustics {
     lin_acoustics_voice voices[LIN_ACOUSTICS_VOICES];
 };
 
-/* The recorded frame at or before frame t of T that are heard of an utterance, and the share of the one after it; 0: not read. */
+/* The recorded frame at or before position t of T output frames, and the share of the next one; share 0: that is not read. */
 LIN_RANDOM int lin_gather_between(const lin_gather *item, int t, int T, float *share)
 {
     *share = 0;
@@ -67,7 +67,7 @@ LIN_RANDOM int lin_gather_between(const lin_gather *item, int t, int T, float *s
     return (int)(at / steps);
 }
 
-/* The bins between which bin d of the speech is heard, and the share f of the second: warp[d] = *low + f. */
+/* The bins that bin d of the speech is interpolated between, and the share f of the second: warp[d] = *low + f. */
 LIN_RANDOM float lin_acoustics_between(const lin_acoustics *a, int d, int D, int *low, int *high)
 {
     const float at = a->bins[3 * D + d];
@@ -97,7 +97,7 @@ LIN_RANDOM float lin_acoustics_root(const lin_acoustics *a, float spread, uint64
     return root > 0.05f ? root : 0.05f;
 }
 
-/* What a bin has of speech of power s, of Gaussian sound of mean power n, and of voices; g is root^3. */
+/* The power of a bin with speech of power s, Gaussian sound of mean power n, and voices; g is root^3. */
 LIN_RANDOM float lin_acoustics_meet(const lin_acoustics *a, float spread, uint64_t index, float s, float n, float voices, float g)
 {
     const float other = n + voices, least = 0.01f * (s + other);
@@ -106,7 +106,7 @@ LIN_RANDOM float lin_acoustics_meet(const lin_acoustics *a, float spread, uint64
     return y > least ? y : least;
 }
 
-/* The frame of a voice that is heard in frame t. */
+/* The frame of a voice for frame t. */
 LIN_RANDOM int lin_acoustics_voice_frame(const lin_acoustics_voice *v, int t)
 {
     return (int)(((unsigned)v->first + (unsigned)t) % (unsigned)v->frames);

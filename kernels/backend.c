@@ -110,7 +110,7 @@ static int open_library(void)
     const int there = strchr(path, '/') && access(path, F_OK) == 0;
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
-        // The file exists but does not open: a library that it needs is missing.
+        // The file exists but cannot be loaded: a library that it needs is missing.
         return refuse("cannot open %s: %s; %s", LIBRARY, reason(),
                       there ? "put the folder of the CUDA toolkit's libraries into LD_LIBRARY_PATH"
                             : "build it with make where nvcc is installed");

@@ -2,9 +2,9 @@
  * ops.h - the list of operations that the encoder, its backward pass, CTC and the optimisers need.
  *
  * One operation, one signature, several implementations: cpu/ (float, SIMD, threads), cuda/ (float), and for the tests
- * tests/kernels/ref/ (double, obviously right). A backend is a table of functions. The table is the second half of this file,
- * which includes itself twice, for float and for double, so that the same source of the network (model/) also compiles in double
- * against the reference for finite differences.
+ * tests/kernels/ref/ (double, written for clarity). A backend is a table of functions. The table is the second half of this file,
+ * which includes itself twice, for float and for double, so that the network (model/) also compiles in double against the
+ * reference, for finite differences.
  *
  *   lin_exec *exec;
  *   ops->exec_create(ops, n_threads, &exec, &err);
@@ -36,13 +36,13 @@
 /* What a backend needs while it runs: threads and scratch (CPU), a stream and handles (CUDA). One user at a time. */
 typedef struct lin_exec lin_exec;
 
-typedef enum lin_activation { LIN_LINEAR, LIN_RELU /* max(0, v); of a NaN: NaN or 0, as the library of a GPU has it */ }
+typedef enum lin_activation { LIN_LINEAR, LIN_RELU /* max(0, v); a NaN gives NaN or 0, depending on the GPU's library */ }
                                                       lin_activation;
 
 enum { LIN_FENCES = 8 };
 
-/* A trigram of labels 1..V-1 for `denominator`; 0 as a label before: none yet. `again` is apart because CTC needs a blank between
- * two equal labels. */
+/* A trigram model of labels 1..V-1 for `denominator`; label 0 in a context: none yet. `again` is separate because CTC needs a
+ * blank between two equal labels. */
 typedef struct lin_trigrams {
     const float *next;  /* [b, a, c]: P(c | a b), c after b after a; 0 where c = b or 0 */
     const float *back;  /* [b, c, a]: the same */
@@ -120,15 +120,15 @@ typedef enum lin_bad { LIN_BAD_NOTHING, LIN_BAD_LOSS, LIN_BAD_GRADIENT } lin_bad
 
 typedef struct lin_acoustics lin_acoustics; /* kernels/acoustics.h */
 
-/* An utterance read from a feature cache (train/dataset.h): x = (minimum + step * code - mean) * istd. With another number of
- * frames in the cache than of x, it is heard at another speaking rate (kernels/acoustics.h). */
+/* An utterance read from a feature cache (train/dataset.h): x = (minimum + step * code - mean) * istd. If the cache and x have
+ * different numbers of frames, its speaking rate changes (kernels/acoustics.h). */
 typedef struct lin_gather {
     const unsigned char *codes; /* [frames, D]; NULL: zeros */
     const float *steps;         /* [2, D]: minimum, step */
     const float *mean, *istd;   /* [D] */
     int first_mask, n_masks;    /* among the masks of the call */
-    const lin_acoustics *acoustics; /* NULL: as it was recorded */
-    int frames;                     /* of codes; 0: as many as are heard */
+    const lin_acoustics *acoustics; /* NULL: as recorded */
+    int frames;                     /* of codes; 0: as many as x has */
 } lin_gather;
 
 /* Frames t0 .. t1-1 of bins d0 .. d1-1 become 0 (SpecAugment; Park et al. 2019). */
@@ -190,7 +190,7 @@ typedef enum lin_precision {
     LIN_PRECISION_TF32, /* operands rounded to tf32 (10 bits of mantissa), sums in fp32; ignored by the CPU */
     LIN_PRECISION_BF16, /* operands of the linear layers rounded to bf16, sums in fp32 */
     LIN_PRECISION_INT8, /* operands of the widest linear layers rounded to eight bits, exact sums; the CPU's only */
-    LIN_PRECISION_AUTO  /* that of the model's file, see lin_recognizer_open; without a model fp32 */
+    LIN_PRECISION_AUTO  /* by the model's file, see lin_recognizer_open; without a model fp32 */
 } lin_precision;
 
 /* Elements of the probabilities of softmax_naive_forward; offsets on the host. */
@@ -229,8 +229,8 @@ lin_status lin_ops_cpu_bf16(const lin_ops **ops, lin_error *err);
 /* As lin_ops_cpu, but with weights packed in eight bits and the rows of linear_forward rounded to eight bits, sums in 32 bits: a
  * quarter of the memory (half without a byte product: AVX-512 without VNNI, AVX2, arm64 without the dot product), and the same
  * bits of linear_forward on every processor. kernels/cpu/linear_int8.h has the arithmetic. For inference: weights are not packed
- * transposed. k is at most 65,536. `exact` of the table is lin_ops_cpu, for layers that eight bits do not suit; all other
- * operations, linear_backward_weight too, are those of lin_ops_cpu. */
+ * transposed. k is at most 65,536. `exact` of the table is lin_ops_cpu, for layers that must not be rounded to eight bits; all
+ * other operations, linear_backward_weight too, are those of lin_ops_cpu. */
 const lin_ops *lin_ops_cpu_int8(void);
 
 /* Forces the instruction set of lin_ops_cpu: "avx512", "avx2", "portable", or NULL for the best one. LIN_UNSUPPORTED if this
@@ -265,8 +265,8 @@ int lin_device_get(int i, lin_device *device);
 /* Why there is no GPU, as one sentence; "" if there is one. runtime and driver: versions as CUDA writes them, 0 if unknown. */
 const char *lin_device_why_none(int *runtime, int *driver);
 
-/* The value that lin_cuda_interface of the library must return: it shows that both were built with the same table of operations.
- * The first number is raised when an argument of an operation changes its form. */
+/* The value that lin_cuda_interface of the library must return, to show that both were built with the same table of operations.
+ * Raise the first number when an argument of an operation changes its form. */
 enum { LIN_CUDA_INTERFACE = 3 << 16 | (int)sizeof(lin_ops) };
 
 /* ---- the names in the table ------------------------------------------------------------------------------------------------ */
@@ -285,7 +285,7 @@ enum { LIN_CUDA_INTERFACE = 3 << 16 | (int)sizeof(lin_ops) };
     X(decayed_attention_backward) X(log_softmax) X(softmax_rows) X(softmax_rows_backward) X(ctc) X(label_smoothing)              \
     X(denominator) X(cross_entropy) X(tally_losses) X(sum_squares) X(clip) X(adam) X(gather) X(carry) X(greedy)
 
-/* Those of the rivals, which paper/ implements. */
+/* Operations of the paper's other networks, implemented in paper/. */
 #ifdef LIN_NO_PAPER
 #define LIN_RIVAL_OPERATIONS(X)
 #define LIN_MAPPED_OPERATIONS(X)
@@ -312,14 +312,14 @@ typedef struct LIN_OPS {
     const char *name; /* "ref", "cpu", "cuda" */
     int on_host;      /* the backend works in host memory: existing data need not be uploaded */
     int device;       /* the number of the GPU */
-    int sums_in_norm; /* the gradient of a bias before a norm costs less in layer_norm_backward than in linear_backward_weight. On
-                         a CPU it does not: there the latter sums dy while it copies it */
+    int sums_in_norm; /* 1: the gradient of a bias before a norm is cheaper in layer_norm_backward than in linear_backward_weight.
+                         0 on a CPU, where the latter sums dy while it copies it */
     int writes_operands; /* norms write the operands of the block beside them: see layer_norm_backward */
     int packs_halves; /* weights_pack takes weights in half precision */
-    lin_precision precision; /* of what exec_create makes. Weights are packed alike for fp32 and tf32: a copy of the table may
+    lin_precision precision; /* of the execs that exec_create makes. fp32 and tf32 pack weights alike, so a copy of the table may
                                 have the other */
-    const struct LIN_OPS *exact; /* NULL, or the table with products of fp32, for layers that `precision` does not suit; an exec
-                                    of this table serves both */
+    const struct LIN_OPS *exact; /* NULL, or a table with products in fp32 for layers that must not use `precision`; execs of this
+                                    table serve both */
 
     /* n_threads: 0 for one thread per core. */
     lin_status (*exec_create)(const struct LIN_OPS *ops, int n_threads, lin_exec **exec, lin_error *err);
@@ -336,9 +336,8 @@ typedef struct LIN_OPS {
     void (*staging_destroy)(lin_exec *exec, void *block);
     /* Host to backend. The caller may change `from` at once; within a staging block, only after waiting for a later fence. */
     void (*upload)(lin_exec *exec, void *to, const void *from, size_t bytes);
-    /* Upload beside the operations in progress: it begins after fence i, before which `to` must have been used for the last
-     * time, and later operations wait for it. `from` may be changed after waiting for a later fence.
-     * Not while a graph is recorded. */
+    /* Upload in parallel to the operations in progress: it begins after fence i, before which the last use of `to` must be, and
+     * later operations wait for it. `from` may be changed after waiting for a later fence. Not while a graph is recorded. */
     void (*upload_beside)(lin_exec *exec, void *to, const void *from, size_t bytes, int i);
     /* Backend to host: waits for all earlier operations. */
     void (*download)(lin_exec *exec, void *to, const void *from, size_t bytes);
@@ -384,17 +383,17 @@ typedef struct LIN_OPS {
     void (*layer_norm_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *stats, const LIN_REAL *x, const LIN_REAL *gamma,
                                const LIN_REAL *beta, int rows, int C);
     /* The end of a block and the next norm: sum = x + dropout(r), then y and stats as layer_norm_forward(sum). sum may alias x,
-     * or be y, where it is not needed. operand: NULL, or what receives y for the block that comes next, see below. */
+     * or be y if it is not needed. operand: NULL, or receives y as the operand of the next block, see below. */
     void (*add_dropout_norm_forward)(lin_exec *exec, void *operand, LIN_REAL *sum, LIN_REAL *y, LIN_REAL *stats,
                                      const LIN_REAL *x, const LIN_REAL *r, const LIN_REAL *gamma, const LIN_REAL *beta, int rows,
                                      int C, const lin_dropout *dropout);
     /* dx = residual + the norm's gradient (written), dgamma [C] +=, dbeta [C] +=; dy + more is the gradient of the norm's output.
-     * dropped (may be NULL) = dropout(dx): the gradient of the previous block. A second way around the norm begins either after
-     * it (more) or before it (residual): at least one of them is NULL. dx may alias dy, more or residual. db [C] (may be NULL) +=
+     * dropped (may be NULL) = dropout(dx): the gradient of the previous block. The residual path joins either after the norm
+     * (more) or before it (residual): at least one of them is NULL. dx may alias dy, more or residual. db [C] (may be NULL) +=
      * column sums of dropped, or of dx if there is none: the gradient of the bias at the end of the previous block.
-     * operand (NULL but where writes_operands is 1): the norm before or behind a block of products, feedforward_forward and
-     * those below, writes what these read, in place of a conversion: the front of hidden or operands is y of
-     * add_dropout_norm_forward, the front of d_hidden or d_qkv is dropped, which itself is then scratch (without dropout: dx).
+     * operand (NULL unless writes_operands is 1): the norm before or after a block of products (feedforward_forward and those
+     * below) writes the block's operand directly, which saves a conversion: the front of hidden or operands is y of
+     * add_dropout_norm_forward; the front of d_hidden or d_qkv is dropped, which itself is then scratch (without dropout: dx).
      * operand and the block's matrices are aligned to 16 bytes, C and F are multiples of 8, C <= F, E of 2. */
     void (*layer_norm_backward)(lin_exec *exec, void *operand, LIN_REAL *dx, LIN_REAL *dropped, LIN_REAL *dgamma,
                                 LIN_REAL *dbeta, LIN_REAL *db, const LIN_REAL *dy, const LIN_REAL *more,
@@ -410,14 +409,14 @@ typedef struct LIN_OPS {
     void (*relu_backward)(lin_exec *exec, LIN_REAL *dx, const LIN_REAL *dy, const LIN_REAL *y, size_t count, double scale);
     /* The feed-forward block in training: y = h w2ᵀ + b2 with h = dropout(relu(x w1ᵀ + b1)) [rows, F], x and y [rows, C], w1 [F,
      * C] and w2 [C, F] packed. hidden [rows, F] receives what the backward pass needs, in the backend's own format (CUDA in bf16:
-     * the operands as bf16, then h). x is NULL where a norm has written it. NULL on backends for which it would be the
-     * operations above (ref, CPU): there the network calls these. */
+     * the operands as bf16, then h). x is NULL if a norm has written it. The function is NULL on backends without a fused form
+     * (ref, CPU): there the network calls the operations above. */
     void (*feedforward_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *hidden, const LIN_REAL *x, const LIN_REAL *w1,
                                 const LIN_REAL *b1, const LIN_REAL *w2, const LIN_REAL *b2, int rows, int C, int F,
                                 const lin_dropout *dropout);
     /* dx (written), dw1 [F, C], db1 [F], dw2 [C, F], db2 [C] +=, with the weights packed transposed. d_hidden [rows, F] is
-     * scratch. hidden and d_hidden are 16-byte aligned, or both are not; dy then too. dy and db2 are NULL where
-     * a norm has written dy and added its sums. */
+     * scratch. hidden and d_hidden are both 16-byte aligned, and then dy too, or both not. dy and db2 are NULL if a norm has
+     * written dy and added its sums. */
     void (*feedforward_backward)(lin_exec *exec, LIN_REAL *dx, LIN_REAL *dw1, LIN_REAL *db1, LIN_REAL *dw2, LIN_REAL *db2,
                                  const LIN_REAL *dy, const LIN_REAL *x, const LIN_REAL *hidden, LIN_REAL *d_hidden,
                                  const LIN_REAL *w1, const LIN_REAL *w2, int rows, int C, int F, const lin_dropout *dropout);
@@ -426,12 +425,12 @@ typedef struct LIN_OPS {
     void (*stack_frames)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const LIN_REAL *mean, const LIN_REAL *istd,
                          const lin_segments *in, const lin_segments *out, int D, int stack, int ahead);
     /* x += sinusoidal positions (Vaswani et al. 2017): for i < C/2, x[t,2i] += sin(a), x[t,2i+1] += cos(a), a = t / 10000^(2i/C),
-     * t counted from the start of each utterance; from the number of rows before it in states[b][at], where states and states[b]
-     * are not NULL, to which its rows are then added. Any split of the rows into calls gives the same result (CPU: the same
-     * bits), up to 2^24 rows: there the count stays. */
+     * t counted from the start of each utterance or, if states and states[b] are not NULL, from the number of earlier rows in
+     * states[b][at], to which its rows are then added. Any split of the rows into calls gives the same result (CPU: the same
+     * bits), up to 2^24 rows, where the count stops. */
     void (*add_sinusoid)(lin_exec *exec, LIN_REAL *x, const lin_segments *segments, int C, LIN_REAL *const *states, size_t at);
     /* y [rows, C]: rows of table [n, C]. The number of a row's token is the sum of its D values in x [rows, D], to the nearest
-     * integer, 0..n-1 (others are taken as the nearest of these). */
+     * integer and clamped to 0..n-1. */
     void (*embed_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *x, const LIN_REAL *table, int rows, int D, int n, int C);
     /* dtable [n, C] += the rows of dy, each at its token, in their order. */
     void (*embed_backward)(lin_exec *exec, LIN_REAL *dtable, const LIN_REAL *dy, const LIN_REAL *x, int rows, int D, int n,
@@ -458,14 +457,14 @@ typedef struct LIN_OPS {
      * the same bits). */
     void (*attention_forward)(lin_exec *exec, LIN_REAL *y, const LIN_REAL *qkv, const lin_segments *segments, int H, int E,
                               int causal, LIN_REAL *const *states, size_t at);
-    /* A hint, or NULL where it is of no use: the next operations with states use `count` elements at states[b] + at of B
-     * utterances. It holds until the next one; states is read until then. B = 0: none. */
+    /* A hint to prefetch; NULL if the backend has no use for it: the next operations with states use `count` elements at
+     * states[b] + at of B utterances. Valid, and states is read, until the next hint. B = 0: none. */
     void (*expect_states)(lin_exec *exec, LIN_REAL *const *states, int B, size_t at, size_t count);
     /* dqkv (written) from dy, qkv and the forward's y. No states. Causal: eq. 13-15 and Algorithm 1. */
     void (*attention_backward)(lin_exec *exec, LIN_REAL *dqkv, const LIN_REAL *dy, const LIN_REAL *qkv, const LIN_REAL *y,
                                const lin_segments *segments, int H, int E, int causal);
 
-    /* Causal attention with sums that forget (method of Sun et al. 2023, retentive networks; Yang et al. 2023, gated linear
+    /* Causal attention with decaying sums (method of Sun et al. 2023, retentive networks; Yang et al. 2023, gated linear
      * attention): S_i = a_i S_{i-1} + φ(k_i) v_iᵀ and z_i = a_i z_{i-1} + φ(k_i), with a = sigmoid(g)^(1/16) for a gate g of each
      * row and head; gates below -80 count as -80. gates [rows, H]; or, with constant = 1, [H], the same for all rows. y, states
      * and at as in attention_forward. CPU: with gates from 25 on a is 1, and the bits are those of attention_forward. */
@@ -478,14 +477,15 @@ typedef struct LIN_OPS {
 
     /* The attention block in training: out = y woutᵀ + bout with y = attention_forward(qkv), qkv = x wqkvᵀ + bqkv; x, y and out
      * [rows, C], C = H E a multiple of 8, E of 2, wqkv [3C, C] and wout [C, C] packed. qkv [rows, 3C], y and operands [rows, C]
-     * receive what the backward pass needs; operands, which is aligned to 16 bytes: x and y as bf16. x is NULL where a norm has
-     * written it. NULL where it would be the operations above (ref, CPU, CUDA but in bf16): there the network calls these. */
+     * receive what the backward pass needs; operands, aligned to 16 bytes: x and y as bf16. x is NULL if a norm has written it.
+     * The function is NULL on backends without a fused form (ref, CPU, CUDA except in bf16): there the network calls the
+     * operations above. */
     void (*attention_block_forward)(lin_exec *exec, LIN_REAL *out, LIN_REAL *qkv, LIN_REAL *y, LIN_REAL *operands,
                                     const LIN_REAL *x, const LIN_REAL *wqkv, const LIN_REAL *bqkv, const LIN_REAL *wout,
                                     const LIN_REAL *bout, const lin_segments *segments, int H, int E, int causal);
     /* dx (written), dwqkv, dbqkv, dwout += from dy, with the weights packed transposed; the gradient of bout is that of
-     * layer_norm_backward (sums_in_norm). d_qkv [rows, 3C] is scratch. dy is NULL where a norm has written it.
-     * d_qkv is aligned to 16 bytes. */
+     * layer_norm_backward (sums_in_norm). d_qkv [rows, 3C], aligned to 16 bytes, is scratch. dy is NULL if a norm has written
+     * it. */
     void (*attention_block_backward)(lin_exec *exec, LIN_REAL *dx, LIN_REAL *dwqkv, LIN_REAL *dbqkv, LIN_REAL *dwout,
                                      const LIN_REAL *dy, const LIN_REAL *x, const LIN_REAL *qkv, const LIN_REAL *y,
                                      const LIN_REAL *operands, LIN_REAL *d_qkv, const LIN_REAL *wqkv, const LIN_REAL *wout,
@@ -497,7 +497,7 @@ typedef struct LIN_OPS {
      * all frames of the utterance. In tiles with a running maximum and sum (Milakov & Gimelshein 2018, Dao et al. 2022): nothing
      * of size T x T is kept. lse [rows, H] receives ln sum_j exp(q_i k_j / sqrt(E)), for the backward pass; may be NULL.
      * caches (NULL, or [B]; causal only; supplement C.1): keys and values of the utterance's earlier frames; those of its rows
-     * are appended at caches[b].n, for which there must be room; n itself is the caller's to advance after the last layer. Like
+     * are appended at caches[b].n, where there must be room; the caller advances n after the last layer. Like
      * states, caches is in the backend's memory: n is read when the operation runs, so one graph serves all steps. Any split of
      * the rows into calls gives the same result (CPU: the same bits). */
     void (*softmax_forward)(lin_exec *exec, LIN_REAL *y, LIN_REAL *lse, const LIN_REAL *qkv, const lin_segments *segments, int H,
@@ -580,14 +580,15 @@ typedef struct LIN_OPS {
     void (*label_smoothing)(lin_exec *exec, LIN_REAL *dlogits, const LIN_REAL *logp, int rows, int V, double part,
                             const double *scale);
     /* The denominator of maximum mutual information (Povey et al. 2016; with CTC's labels Xiang and Ou 2019): sums[b] receives ln
-     * of the sum over all label sequences l of p(l | frames) q(l), with q of the trigrams; and dlogits += weight *scale d sums[b]
-     * / d logits, unless it is NULL. 0, and nothing added, for an utterance without labels or with more labels than frames. A
-     * backend in float loses beginnings of sequences that are 1e-38 times as probable as all others. Where a frame's sum is not
-     * positive and finite, or there is no memory, sums[b], the utterance's gradient and loss[b] (not NULL: ctc's) become NaN. */
+     * of the sum over all label sequences l of p(l | frames) q(l), q being the trigram model; and dlogits += weight *scale
+     * d sums[b] / d logits, unless it is NULL. sums[b] is 0, and nothing is added, for an utterance without labels or with more
+     * labels than frames. In float, prefixes that are 1e-38 times as probable as all others are lost. If a frame's sum is not
+     * positive and finite, or there is no memory, sums[b], the utterance's gradient and loss[b] (ctc's, unless NULL) become
+     * NaN. */
     void (*denominator)(lin_exec *exec, double *sums, double *loss, LIN_REAL *dlogits, const LIN_REAL *logp,
                         const lin_segments *segments, const int *label_offsets, const lin_trigrams *trigrams, int V,
                         double weight, const double *scale);
-    /* Cross entropy of every frame with a target of its own. targets [rows]: 0..V-1, or -1 for a frame that does not count.
+    /* Cross entropy with a target per frame. targets [rows]: 0..V-1, or -1 for a frame that does not count.
      * loss[b] receives -sum logp[t, targets[t]] over the frames of utterance b, summed in order in double. dlogits [rows, V]
      * (written) = *scale * d loss / d logits = *scale * (e^logp - onehot(target)), 0 in frames that do not count; NULL for the
      * loss alone. It may alias logp. */
@@ -618,7 +619,7 @@ typedef struct LIN_OPS {
 
     /* ---- data and streams -------------------------------------------------------------------------------------------------- */
 
-    /* x [rows, D]: the frames of items [B], at the speaking rate and in the acoustics of each (kernels/acoustics.h), normalised,
+    /* x [rows, D]: the frames of items [B], each at its speaking rate and with its acoustics (kernels/acoustics.h), normalised,
      * with the masked parts 0. */
     void (*gather)(lin_exec *exec, LIN_REAL *x, const lin_gather *items, const lin_mask *masks, const lin_segments *segments,
                    int D);

@@ -9,8 +9,8 @@
  *   dv_i    = R_iᵀ φ(k_i)                                  reverse scan of R:   (φ(q), G, φ(k))
  * so no pass needs a sum across the lanes of a vector except for den and dy.y.
  *
- * With decays a_i the sums forget: S_i = a_i S_{i-1} + φ(k_i) v_iᵀ, and R_i = a_{i+1} R_{i+1} + φ(q_i) G_iᵀ; z and r likewise.
- * The gradient of log a needs nothing but the terms at hand (Yang et al. 2023, appendix C):
+ * With decays a_i: S_i = a_i S_{i-1} + φ(k_i) v_iᵀ, and R_i = a_{i+1} R_{i+1} + φ(q_i) G_iᵀ; z and r likewise. The gradient of
+ * log a needs only terms that are computed anyway (Yang et al. 2023, appendix C):
  *   d log a_i = sum_{t>=i} φ(q_t).dφ(q_t) - φ(k_t).dφ(k_t),  where φ(q_t).dφ(q_t) = num.G + (den - eps) g = -eps g
  *
  * A block of S stays in registers over all frames of a chunk. Chunks are gathered into scratch with E padded
@@ -65,7 +65,7 @@ typedef struct one_head {
     float *dq, *dk, *dv;
     size_t out_stride;
     float *fq, *fk, *cv, *G, *o1, *o2, *S, *R, *Rt, *z, *r, *inverse, *g;
-    const float *gates;   // NULL: nothing is forgotten
+    const float *gates;   // NULL: no decay
     float *dgates;        // may be NULL
     size_t gate_step;     // floats from one frame of gates to the next; 0: the same for all
     size_t heads;         // floats from one frame of dgates to the next
@@ -75,8 +75,8 @@ typedef struct one_head {
 
 LIN_INLINE vf phi(vf x) { return vblend(vgt(x, (vf){0}), x + 1.0f, vexp(x)); }
 
-/* What a scan prefetches beside its sums: a head's part of some matrices, of one frame for each frame that it scans. These parts
- * are too far apart in memory for the hardware prefetcher. */
+/* What a scan prefetches while it sums: for each frame that it scans, a head's part of a later frame of some matrices. These
+ * parts are too far apart in memory for the hardware prefetcher. */
 typedef struct ahead {
     int count, lines;     // matrices; cache lines of a head's part of a frame
     const float *from[6]; // the first frame's part
@@ -90,9 +90,9 @@ LIN_INLINE void fetch(ahead * next, const float *x, size_t stride, int t, int di
     next->step[next->count++] = (ptrdiff_t)stride * direction;
 }
 
-// R rows and V vectors of columns: S, b and out begin at the columns, a and q at the rows. R and V are literals at every call. Of
-// the last vector of a row of S only `lanes` floats are its own. Block `number` of a scan fetches the lines from FETCHED number
-// on, and, if not NULL, what is to be scanned after this S.
+// R rows and V vectors of columns: S, b and out begin at the columns, a and q at the rows. R and V are literals at every call.
+// Only `lanes` floats of the last vector of a row of S belong to it. Block `number` of a scan prefetches the lines from
+// FETCHED * number on and, if not NULL, the state that is scanned after this S.
 LIN_INLINE void scan_block(const one_head *h, const int R, const int V, int lanes, float *S, const float *a,
                            const float *b, const float *q, float *out, int n, int update, int read, int forget,
                            const ahead * next, int number, const float *later)
@@ -102,7 +102,7 @@ LIN_INLINE void scan_block(const one_head *h, const int R, const int V, int lane
     LIN_UNROLL
     for (int i = 0; i < FETCHED; i++) {
         const int k = number * FETCHED + i;
-        const int some = next && k < next->count * next->lines; // if not: what is in the cache
+        const int some = next && k < next->count * next->lines; // else prefetch a line that is in the cache already
         line[i] = some ? (uintptr_t)(next->from[k / next->lines] + k % next->lines * 16) : (uintptr_t)S;
         line_step[i] = some ? (uintptr_t)next->step[k / next->lines] * sizeof(float) : 0;
     }
@@ -213,8 +213,8 @@ LIN_INLINE vf phi_lanes(const float *p, int e, int E)
     return vload(padded);
 }
 
-// Keys and values, or all inputs, of the frames from t on in this direction; nothing if there is no frame t. The last ones may be
-// those of another utterance, which costs little.
+// Prefetches keys and values, or all inputs, of the frames from t on in this direction, if there is a frame t. The last ones may
+// belong to another utterance, which costs little.
 LIN_INLINE ahead keys_ahead(const one_head *h, int t, int direction)
 {
     ahead next = {.lines = (h->E + 15) / 16};
@@ -459,7 +459,7 @@ static void causal_backward(one_head *h)
             fetch(&next, h->dk, h->stride, t - n, -1); // to read 1/den and g, and to write
             fetch(&next, h->dv, h->stride, t - n, -1);
         }
-        if (h->gates) take_decays(h, t + 1, -1, n + 1); // R forgets by the decay of the frame after
+        if (h->gates) take_decays(h, t + 1, -1, n + 1); // R decays by the a of the frame after
         for (int f = 0; f < n; f++) {                             // place f holds frame t - f: reversed in time
             size_t at = (size_t)f * (size_t)h->Ep, frame = (size_t)(t - f) * h->stride;
             float inverse = h->dk[frame], g = h->dv[frame], keep = kept(h, f);
@@ -533,7 +533,7 @@ void LIN_NAME(lin_attention_head_backward)(float *dqkv, float *dgates, const flo
 enum {
     SMALL = 2048, // below this many values, starting a second thread costs more time than it saves
     AHEAD = 2,    // work items
-    FEW = 64      // rows of an utterance that are found in the caches, where the operation before has left them
+    FEW = 64      // up to so many rows of an utterance are still in the caches from the operation before
 };
 
 typedef struct attention_job {
@@ -560,22 +560,22 @@ static const float *gates_of(const attention_job *job, size_t row, size_t head, 
     return job->gates ? job->gates + row * *step + head : NULL;
 }
 
-// The state of a later work item, to be prefetched: the states of many streams are in memory, not in caches. NULL: none; with
-// several threads another one may run that work item.
+// The state of a later work item, to be prefetched: the states of many streams are in memory, not in caches. NULL: none, or there
+// are several threads, of which another one may run that work item.
 static const float *later_state(const attention_job *job, int piece)
 {
     return !job->exec->pool && piece + AHEAD < job->B * job->H ? state_of(job, piece + AHEAD) : NULL;
 }
 
-// Reads rows first .. end-1 of a matrix of so many columns, to have them in a cache: reads in order are what the hardware's
-// prefetcher follows, and prefetches are not.
+// Loads rows first .. end-1 of a matrix into the cache by reading them in order: the hardware prefetcher follows reads, but not
+// prefetch instructions.
 static void read_rows(const float *x, size_t first, size_t end, size_t columns)
 {
     for (size_t i = first * columns; i < end * columns; i += 16) (void)*(const volatile float *)(x + i);
 }
 
-// Reads a part of the next utterance's rows; the work items of all heads read all of them. A head alone reads only a part of each
-// row, and memory gives that at half the rate of whole rows.
+// Reads a part of the next utterance's rows; the work items of all heads together read all of them. Whole rows are read twice as
+// fast as the parts of rows that a head needs.
 static void read_next(const attention_job *job, int piece)
 {
     const int b = piece / job->H + 1;

@@ -29,7 +29,7 @@ LIN_INLINE void fetch_column_to_write(const float *p, int first, int rows, int T
     for (int t = first + rows; t < first + 2 * rows && t < T; t++) __builtin_prefetch(p + (size_t)t * stride, 1);
 }
 
-/* n <= LIN_WIDTH columns of row t of an utterance of T, some taps of which lie outside of it; tail may be NULL. */
+/* n <= LIN_WIDTH columns of row t of an utterance of T, some of whose taps are outside of it; tail may be NULL. */
 LIN_INLINE void conv_edge_row(float *y, const float *x, const float *w, vf bias, const float *tail, int t, int T, int C,
                               int K, int after, int n)
 {
@@ -201,7 +201,7 @@ void LIN_NAME(lin_conv_backward_rows)(float *dx, float *dw, float *db, const flo
 #ifdef LIN_ONCE
 /* ---- threads --------------------------------------------------------------------------------------------------------------- */
 
-enum { STRETCH = 64 }; // rows that stay in the second-level cache while the columns are processed
+enum { STRETCH = 64 }; // so many rows stay in the second-level cache while the columns are processed
 
 typedef struct conv_job {
     float *y;
@@ -238,7 +238,7 @@ void lin_cpu_conv_forward(lin_exec *exec, float *y, const float *x, const float 
                           const lin_segments *segments, int C, int K, int after, float *const *tails, size_t at)
 {
     assert(lin_segments_hold(segments) && C > 0 && K >= 1 && after >= 0 && after < K);
-    assert(!tails || after == 0); // a tail has earlier frames; later ones are not there yet
+    assert(!tails || after == 0); // a stream has no later frames yet
     conv_job job = {.y = y, .x = x, .w = w, .bias = bias, .offsets = segments->offsets, .C = C, .K = K, .after = after};
     job.tails = tails;
     job.at = at;

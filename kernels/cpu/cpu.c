@@ -24,7 +24,7 @@ lin_isa lin_cpu_best_level(void)
 #if defined(__x86_64__)
     __builtin_cpu_init();
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return LIN_ISA_PORTABLE;
-    // The extensions that -march=x86-64-v4 lets the compiler use beyond AVX2 and FMA.
+    // The extensions that the compiler may use with -march=x86-64-v4, besides AVX2 and FMA.
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("bmi2")) {
         return LIN_ISA_AVX512;
@@ -56,7 +56,7 @@ lin_isa lin_cpu_level(void)
 {
     int now = atomic_load_explicit(&level, memory_order_relaxed);
     if (now >= 0) return (lin_isa)now;
-    lin_isa first; // with a bad LINNET_ISA the best one is used here, and exec_create reports the error
+    lin_isa first; // if LINNET_ISA is bad, the best one; exec_create reports the error
     parse_level(getenv("LINNET_ISA"), &first, NULL);
     atomic_store(&level, (int)first);
     return first;
@@ -152,7 +152,7 @@ static void copy(lin_exec *exec, void *to, const void *from, size_t bytes)
 
 static void upload_beside(lin_exec *exec, void *to, const void *from, size_t bytes, int i)
 {
-    (void)i; // all earlier operations have ended
+    (void)i; // every operation is complete when it returns
     copy(exec, to, from, bytes);
 }
 

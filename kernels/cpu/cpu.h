@@ -32,8 +32,8 @@
 /* Scratch of each thread, 64-byte aligned, not zeroed. A work item owns it while it runs; nothing in it is kept for the next. */
 enum { LIN_SCRATCH_BYTES = 1 << 20 };
 
-/* States that an operation to come will read, which products prefetch beside their sums: `count` floats at states[b] + at, of
- * which `done` are on their way, and those of the utterances after b. */
+/* States that a later operation will read and that products prefetch meanwhile: `count` floats at states[b] + at, `done` of which
+ * were prefetched, and those of the utterances after b. */
 typedef struct lin_expected {
     float *const *states;
     int B, b;
@@ -62,7 +62,7 @@ static inline lin_pool *lin_threads_for(const lin_exec *exec, int rows, int widt
     return (size_t)rows * (size_t)width < least ? NULL : exec->pool;
 }
 
-/* What holds of the rows of a batch (kernels/ops.h): the first begins at 0, the last ends within `rows`. */
+/* Invariants of the rows of a batch (kernels/ops.h): the first utterance begins at 0, the last ends within `rows`. */
 static inline int lin_segments_hold(const lin_segments *s)
 {
     return s->B >= 0 && s->rows >= 0 && s->offsets && s->offsets[0] == 0 && s->offsets[s->B] <= s->rows;
@@ -108,7 +108,7 @@ lin_isa lin_cpu_best_level(void);
 LIN_ALL_OPERATIONS(DECLARE)
 #undef DECLARE
 
-/* Those of other precisions, which replace the ones of the same name. In eight bits on every processor (linear_int8.c). */
+/* Operations of other precisions, which replace those of the same name. Eight bits, on every processor (linear_int8.c): */
 #define LIN_INT8_OPERATIONS(X) X(weight_size) X(weights_pack) X(linear_forward)
 
 /* In bf16 for processors with AVX512-BF16 or arm64's BF16. linear_bf16.c: rows of at most 2^19 elements. The sum over k runs over
@@ -139,7 +139,7 @@ typedef struct lin_cpu_mask {
     uint32_t threshold;
     float scale;
     uint64_t key;
-    size_t first; /* element 0 counts as this one */
+    size_t first; /* index of element 0 in the whole matrix */
 } lin_cpu_mask;
 lin_cpu_mask lin_cpu_mask_of(const lin_dropout *dropout);
 
@@ -149,8 +149,8 @@ void lin_cpu_dropout_span(float *y, const float *base, const float *r, size_t fi
 
 /* ---- shared by conv.c and norm.c ------------------------------------------------------------------------------------------- */
 
-/* Adds to a [n_a] and b [n_b] what `add` makes of all rows. Blocks of at least `least` rows have sums of their own, which are
- * added in order: equal results for any number of threads. */
+/* Calls `add` for all rows, which adds to sums a [n_a] and b [n_b]. Blocks of at least `least` rows have sums of their own, which
+ * are added in order: equal results for any number of threads. */
 typedef void lin_rows_added(const void *job, float *a, float *b, int first, int end);
 void lin_sum_rows(lin_exec *exec, lin_rows_added *add, const void *job, float *a, size_t n_a, float *b, size_t n_b, int rows,
                   int width, int least);

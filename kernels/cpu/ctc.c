@@ -213,8 +213,8 @@ static void beta_step(ctc_job *job, ctc_row alpha, int t)
     for (int v = 0; v < job->V; v++) row[v] *= job->scale;
 }
 
-// Divides a stretch of n frames for which `room` rows are too few: returns the number of checkpoints, *length the frames between
-// them. Takes the fewest checkpoints that leave room for each part; if no number does, half of the rows, and parts are divided
+// Divides a stretch of n frames for which `room` rows are too few: returns the number of checkpoints; *length: the frames between
+// two. Takes the fewest checkpoints that leave room for each part; if no number does, half of the rows, and the parts are divided
 // again.
 static int checkpoints(int n, int room, int *length)
 {
@@ -426,7 +426,7 @@ double LIN_NAME(lin_denominator_utterance)(float *dlogits, const float *logp, in
         for (int v = 1; v < V; v++)
             sums[v] = dot(alpha + S + (size_t)v * (size_t)V, b + S + (size_t)v * (size_t)V, V);
         for (int v = 0; v < V; v++) whole += sums[v];
-        if (!(whole >= FLT_MIN)) return NAN; // too small for float: shares have lost bits, or are missing
+        if (!(whole >= FLT_MIN)) return NAN; // subnormal: the shares have lost bits
         for (int v = 0; v < V; v++) out[v] += scale * (sums[v] / whole - y[v]);
         if (t && backward_frame(beta[(T - t) & 1], b, y, q, V, sums) == 0) return NAN;
     }
@@ -556,7 +556,7 @@ static void denominator_piece(void *context, int b, int thread)
     lin_free(rows);
     if (!isnan(job->sums[b])) return;
     for (size_t i = 0; i < (size_t)T * V && gradient; i++) gradient[i] = NAN;
-    if (job->loss) job->loss[b] = NAN; // which ends a training
+    if (job->loss) job->loss[b] = NAN; // ends the training
 }
 
 void lin_cpu_denominator(lin_exec *exec, double *sums, double *loss, float *dlogits, const float *logp,

@@ -31,7 +31,7 @@ void LIN_NAME(lin_relu_backward_span)(float *dx, const float *dy, const float *y
     if (rest) vstore_n(dx + i, vblend(vgt(vload_n(y + i, rest), zero), vload_n(dy + i, rest) * factor, zero), rest);
 }
 
-// lin_mix64 in each lane of n vectors. Two at once, step by step: one alone waits for each of its steps.
+// lin_mix64 in each lane of n vectors, interleaved: with one vector alone, each step would wait for the one before.
 LIN_INLINE void mix64(const int n, vu64 *z)
 {
     for (int i = 0; i < n; i++) z[i] = (z[i] ^ (z[i] >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -39,7 +39,7 @@ LIN_INLINE void mix64(const int n, vu64 *z)
     for (int i = 0; i < n; i++) z[i] ^= z[i] >> 31;
 }
 
-// Random bits of n vectors of counters from *state on, which moves on.
+// Random bits of n vectors of counters from *state on, which advances.
 LIN_INLINE void random_bits(const int n, vu64 *bits, vu64 *state, vu64 key)
 {
     for (int i = 0; i < n; i++, *state += 0x9E3779B97F4A7C15u * (uint64_t)(LIN_WIDTH / 2)) bits[i] = *state;

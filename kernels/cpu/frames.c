@@ -41,7 +41,7 @@ enum {
     COLUMNS = 64,  // bins whose late energy is kept on the stack; columns of an embedding that a thread adds
     PAIRS = 64,    // column pairs of one tile of sinusoids
     TURNS = 64,    // rows after which sine and cosine are computed directly again
-    MOST_ROWS = 1 << 24 // as many a float counts
+    MOST_ROWS = 1 << 24 // floats count exactly up to this
 };
 
 typedef struct frames_job {
@@ -82,7 +82,7 @@ typedef struct sinusoid_job {
 } sinusoid_job;
 
 // One utterance. The angles grow by a constant from row to row, so sine and cosine are rotated (in double). Every TURNS rows,
-// counted from the start of the utterance, they are computed directly again; rows that earlier calls had are passed over.
+// counted from the start of the utterance, they are computed directly again; rows of earlier calls are skipped.
 static void sinusoid_piece(void *context, int b, int thread)
 {
     const sinusoid_job *job = context;
@@ -140,7 +140,7 @@ static size_t token_of(const float *x, int D, int n)
 
 void lin_cpu_embed_forward(lin_exec *exec, float *y, const float *x, const float *table, int rows, int D, int n, int C)
 {
-    (void)exec; // copies: one thread has the memory's whole speed
+    (void)exec; // only copies: one thread uses the full memory bandwidth
     for (int r = 0; r < rows; r++, x += D, y += C) memcpy(y, table + token_of(x, D, n) * (size_t)C, (size_t)C * sizeof *y);
 }
 
@@ -177,7 +177,7 @@ static float power_of(const unsigned char *codes, const float *steps, int d, int
     return expf(feature < LIN_ACOUSTICS_MOST ? feature : LIN_ACOUSTICS_MOST);
 }
 
-// A frame that is heard: `share` of the way from one that was recorded to the next. Features are linear in their codes.
+// A frame between two recorded ones, `share` of the way to the next. Features are linear in their codes.
 typedef struct uttered {
     const unsigned char *codes, *next; // [D]
     float share;
@@ -197,7 +197,7 @@ static float code_of(const uttered *u, int d)
     return code + u->share * ((float)u->next[d] - code);
 }
 
-// The power of bin d of the speech, which is heard at warp[d].
+// The power of bin d of the warped speech, read at warp[d].
 static float spoken(const lin_acoustics *a, const uttered *u, const float *steps, int d, int D)
 {
     int low, high;
@@ -216,7 +216,7 @@ static void add_voices(float *y, const lin_acoustics *a, int t, int first, int n
     }
 }
 
-// The normalised features of an utterance x [T, D] in its acoustics.
+// The normalised features x [T, D] of an utterance with its acoustics.
 static void hear(float *x, const lin_gather *item, int T, int D)
 {
     const lin_acoustics *a = item->acoustics;
@@ -253,7 +253,7 @@ static void hear(float *x, const lin_gather *item, int T, int D)
     }
 }
 
-// The same as it was recorded, at its own speed or another.
+// The same without acoustics, at the recorded speed or another.
 static void read_frames(float *x, const lin_gather *item, int T, int D)
 {
     const float *smallest = item->steps, *step = item->steps + D, *mean = item->mean, *istd = item->istd;

@@ -13,7 +13,7 @@
 #include "kernels/cpu/linear_body.h"
 
 #if LIN_WIDTH == 8
-// 8 rows of w [.., k] from column t on become 8 rows of the panel.
+// Transposes 8 x 8 elements of w [.., k] into 8 rows of the panel.
 static inline void transpose_8x8(float *to, size_t width, const float *w, size_t k)
 {
     vf a[8], b[8];
@@ -22,7 +22,7 @@ static inline void transpose_8x8(float *to, size_t width, const float *w, size_t
         b[i] = _mm256_unpacklo_ps(a[i], a[i + 1]);
         b[i + 1] = _mm256_unpackhi_ps(a[i], a[i + 1]);
     }
-    for (int i = 0; i < 8; i += 4) { // fours
+    for (int i = 0; i < 8; i += 4) { // quads
         a[i] = _mm256_shuffle_ps(b[i], b[i + 2], 0x44);
         a[i + 1] = _mm256_shuffle_ps(b[i], b[i + 2], 0xEE);
         a[i + 2] = _mm256_shuffle_ps(b[i + 1], b[i + 3], 0x44);
@@ -41,7 +41,7 @@ void lin_pack_rows_avx2(float *to, const float *w, int rows, int k, int width)
     for (; c + 8 <= rows; c += 8)
         for (int t = 0; t < whole; t += 8)
             transpose_8x8(to + (size_t)t * (size_t)width + c, (size_t)width, w + (size_t)c * (size_t)k + t, (size_t)k);
-    for (int t = 0; t < k; t++) // what is left
+    for (int t = 0; t < k; t++) // the rest
         for (int i = t < whole ? c : 0; i < rows; i++)
             to[(size_t)t * (size_t)width + (size_t)i] = w[(size_t)i * (size_t)k + (size_t)t];
 }
@@ -94,7 +94,7 @@ static void pack_panel_transposed(float *packed, const float *w, int n, int k, i
     }
 }
 
-// The rows of the panel, widened.
+// The panel's rows of w, widened from half precision into `rows`.
 static const float *widen_rows(const lin_packing *item, int c0, int panel, float *rows)
 {
     const int width = lin_panel_width(item->n, c0, panel), used = item->n - c0 < width ? item->n - c0 : width;

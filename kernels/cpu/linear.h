@@ -78,17 +78,17 @@ LIN_DISPATCH_DECLARE(void, lin_linear_rows,
                      (float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,
                       lin_activation act, lin_expected *expected));
 
-/* The table's linear_forward on the threads of exec. round: how rows of x become rows of so many words in the scratch of a
- * thread, which has room for at least one; NULL: they are multiplied as they are, and words is k. */
+/* The table's linear_forward on the threads of exec. round: converts rows of x to rows of `words` words in a thread's scratch,
+ * which must have room for at least one; NULL: x is multiplied as it is, and words is k. */
 typedef void lin_row_rounding(float *words, const float *x, int rows, int k);
 typedef void lin_row_product(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,
                              lin_activation act, lin_expected *expected);
 void lin_linear_forward(lin_exec *exec, float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,
                         lin_activation act, int words, lin_row_rounding *round, lin_row_product *product);
 
-/* y [rows, n] = x [rows, k] wᵀ on the calling thread, the same bits; `backwards`: a few rows pass over the weights from the last
- * column to the first. If weights that do not fit into a cache are read again and again, every other time backwards, then those
- * in the cache are read first, and do not have to be replaced. */
+/* y [rows, n] = x [rows, k] wᵀ on the calling thread, the same bits; backwards: a few rows read the weights from the last column
+ * to the first. If weights larger than a cache are read repeatedly, reversing the direction each time reads the cached ones
+ * first, before they are evicted. */
 LIN_DISPATCH_DECLARE(void, lin_linear_turned,
                      (float *y, const float *x, const float *packed, int rows, int n, int k, int backwards));
 
@@ -110,8 +110,8 @@ LIN_DISPATCH_DECLARE(void, lin_linear_tile,
 void lin_linear_weight_gradient(lin_exec *exec, float *dw, float *db, const float *dy, const float *x, int rows, int n, int k,
                                 lin_tile_product *product);
 
-/* How to divide `copies` matrices dw [n, k] into tiles, so that the busiest of the threads has the least to do. An element of dw
- * is computed the same way in every tile, so the division does not change it. */
+/* How `copies` matrices dw [n, k] are divided into tiles, so that the busiest thread has the least to do. An element of dw is
+ * computed the same way in every tile, so the division does not change its bits. */
 typedef struct lin_tiling {
     int n_parts, k_parts, tile_n, tile_k;
 } lin_tiling;
@@ -133,7 +133,7 @@ lin_tile lin_tiling_tile(const lin_tiling *tiling, int piece, int n, int k);
 #define LIN_BF16(function) function##_avx512bf16
 #endif
 
-/* Words of a row of k elements. */
+/* Number of words of a row of k elements. */
 static inline int lin_bf16_words(int k) { return k / 2 + k % 2; }
 
 /* words [rows, lin_bf16_words(k)] = x [rows, k], rounded. */

@@ -12,11 +12,11 @@
  *   vec_factor                     vset, or a macro: what vec_fma takes as its a
  *   PANEL                          columns of a whole panel of packed weights: 48, or 24 (linear.h)
  *   MAIN_ROWS                      the most rows of a register block
- *   VECS_AT_ONCE                   {0, for 1 row, for 2, ... for MAIN_ROWS}: the most vectors of a panel per block of so many
+ *   VECS_AT_ONCE                   {0, for 1 row, for 2, ... for MAIN_ROWS}: the most vectors of a panel in a block of that many
  *                                  rows
- *   PANELS_AT_ONCE                 {0, for 1 row, ... for MAIN_ROWS - 1}: whole panels per block when only so many rows, or half
- *                                  as many, are left: few rows have too few independent sums in one panel to hide an adder's
- *                                  latency
+ *   PANELS_AT_ONCE                 {0, for 1 row, ... for MAIN_ROWS - 1}: whole panels per block when only that many rows, or
+ *                                  half as many, are left: few rows have too few independent sums in one panel to hide the
+ *                                  latency of additions
  *   FEW_AHEAD                      0, or how many floats ahead weights are prefetched that only 2 to MAIN_ROWS rows use
  *   OWN_TILES                      1 if dw has register blocks of its own, which copy x as they read it, else 0; 1 needs
  *                                  3 LANES = PANEL
@@ -57,7 +57,7 @@ typedef struct operands {
     int steps, once;
 } operands;
 
-// Where the sums go: columns 0 .. columns-1 of y; the panel's other columns are not stored.
+// The destination of the sums: columns 0 .. columns-1 of y; the panel's other columns are not stored.
 typedef struct result {
     float *y;
     size_t ldy;
@@ -496,7 +496,7 @@ LIN_INLINE void dw_steps(const int V, const int copying, const int steps, vf sum
     }
 }
 
-// MAIN_ROWS rows of V vectors of dw += a tile of dy [steps, MAIN_ROWS] times b [steps, ldb].
+// dw of MAIN_ROWS rows and V vectors += a tile of dy [steps, MAIN_ROWS] times b [steps, ldb].
 LIN_INLINE NO_MEMSET void dw_block(const int V, const int copying, float *dw, size_t ldw, const float *a, const float *b,
                                    size_t ldb, float *copy, int steps, const float *ahead, size_t ahead_step)
 {
@@ -557,8 +557,7 @@ static __attribute__((noinline)) NO_MEMSET void dw_panel_3(const result *to, con
 }
 #endif
 
-// The tiles of one panel of x; *from and *to advance to the rows that are left over.
-// x is read in place, or where it was copied to.
+// The tiles of one panel of x, which is read in place or from its copy; *from and *to advance to the rows that are left over.
 static void tiles_run(operands *from, result *to, float *copy, int tiles, lines *next)
 {
 #if OWN_TILES

@@ -1,5 +1,5 @@
-// linear_int8.c - the matrix product of eight-bit operands: packing weights, rows of x on their grids, the product by the best
-// kernel; see linear_int8.h.
+// linear_int8.c - the matrix product of eight-bit operands: packs weights, rounds rows of x to their grids, multiplies by the
+// best kernel; see linear_int8.h.
 //
 // Compiled with -ffp-contract=off: a fused multiply-add would give other bits than a processor without one.
 #include <assert.h>
@@ -85,8 +85,8 @@ static inline vf vec_scaled(vf sum, const float *b, size_t b_step, const float *
 
 /* ---- rows on their grids --------------------------------------------------------------------------------------------------- */
 
-// Floats in the order of whole numbers, and back: negative ones have their other bits inverted. Infinities and NaNs are outside
-// of all finite values.
+// Maps the bits of a float to an int with the same order, and back: inverts all other bits of negative ones. Infinities and NaNs
+// are beyond all finite values.
 static inline int32_t in_order(int32_t bits) { return bits ^ (bits >> 31 & 0x7FFFFFFF); }
 
 static inline float float_of(int32_t bits)
@@ -103,7 +103,7 @@ static inline int32_t bits_of(float x)
     return bits;
 }
 
-// A sum with it has the nearest whole number, ties to even, in its low bits.
+// x + rounder has the nearest whole number of x, ties to even, in its low bits.
 static const float rounder = 0x1.8p23F;
 
 typedef struct grid {
@@ -182,7 +182,7 @@ static _Atomic(const lin_int8_kernel *) forced;
 void lin_int8_force(const lin_int8_kernel *kernel) { atomic_store(&forced, kernel); }
 
 #if defined(__x86_64__)
-// Asked once: in a virtual machine the instruction takes microseconds. __builtin_cpu_supports does not know the name everywhere.
+// Queried once: cpuid takes microseconds in a virtual machine. Not every compiler's __builtin_cpu_supports knows the name.
 static int has_avxvnni(void)
 {
     static atomic_int known = -1;
@@ -238,7 +238,7 @@ typedef struct pack_job {
     const lin_packing *items;
 } pack_job;
 
-// Row `row` of the item as whole numbers, in `q` if they have to be made; `wide` has room for k floats.
+// Row `row` of the item as whole numbers; if they must be computed, in `q`. wide: room for k floats.
 static const signed char *row_of(const pack_job *job, const lin_packing *item, int row, signed char *q, float *wide, float *scale)
 {
     const size_t k = (size_t)item->k, at = (size_t)row * k;
@@ -251,7 +251,7 @@ static const signed char *row_of(const pack_job *job, const lin_packing *item, i
     return q;
 }
 
-// Elements q [n] of a row, the others of the word 0; the processors are little-endian.
+// A word of elements q [n] of a row, the others 0; all supported processors are little-endian.
 static uint32_t word_of(const signed char *q, int n, int per_word)
 {
     uint32_t word = 0;

@@ -37,8 +37,8 @@
 #define PANEL LIN_PANEL_AVX2
 #define MAIN_ROWS 4
 #define VECS_AT_ONCE {0, 3, 3, 3, 3}
-// 4 KB ahead: a live chunk of a few rows reads its weights from the third-level cache or memory. Reaches into the next panel, and
-// the next matrix. One row gains nothing.
+// 4 KB ahead: a live chunk of a few rows reads its weights from the third-level cache or memory. This reaches into the next
+// panel, and the next matrix. A single row gains nothing.
 #define FEW_AHEAD 1024
 #define OWN_TILES 1
 #define PANELS_AT_ONCE {0, 4, 2, 1}

@@ -190,7 +190,7 @@ void lin_cpu_layer_norm_backward(lin_exec *exec, void *operand, float *dx, float
 {
     assert(rows >= 0 && C > 0 && !operand);
     (void)operand;
-    assert(!more || !residual); // there is one second way around the norm
+    assert(!more || !residual); // there is one residual path
     norm_job job = {.y = dx, .dropped = dropped, .dy = dy, .more = more, .residual = residual, .x = x, .stats = stats,
                     .gamma = gamma, .rows = rows, .C = C};
     if (dropped) job.mask = lin_cpu_mask_of(dropout);

@@ -217,7 +217,7 @@ LIN_INLINE vf vexp(vf x)
 // The LIN_WIDTH lanes from e of a vector of E floats; 0 past its end.
 LIN_INLINE vf vlanes(const float *p, int e, int E) { return E - e >= LIN_WIDTH ? vload(p + e) : vload_n(p + e, E - e); }
 
-// The same where e may be past the end too.
+// The same, but e may be past the end.
 LIN_INLINE vf vpadded(const float *p, int e, int E) { return e < E ? vlanes(p, e, E) : (vf){0}; }
 
 LIN_INLINE void vput_lanes(float *p, vf v, int e, int E)

@@ -357,7 +357,7 @@ template <int EP> static size_t group_bytes(int causal)
     return sizeof(float) * (causal ? with_mask : without);
 }
 
-// 0 if narrow is wanted and there are no tiles.
+// Returns 0 if narrow is requested and there are no tiles.
 static int forward(lin_exec *exec, float *y, bf16 *narrow, const float *qkv, const lin_segments *segments, int H, int E,
                    int causal, float *const *states, size_t at)
 {

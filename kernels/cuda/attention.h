@@ -58,7 +58,7 @@ template <int EP> struct sizes {
 // The arguments of all kernels.
 typedef struct attention_job {
     const float *qkv, *y, *dy; // [rows, 3, H, E], [rows, H, E] twice
-    const float *gates;        // of the decays, [rows, H], or, with constant = 1, [H]; NULL: nothing is forgotten
+    const float *gates;        // of the decays, [rows, H], or, with constant = 1, [H]; NULL: no decays
     float *out;                // y or dqkv; NULL: not written
     bf16 *narrow;              // the same as bf16, E even; NULL: not written
     const int *offsets;        // [B+1]
@@ -112,7 +112,7 @@ static __device__ __forceinline__ float gate_of(const attention_job &job, size_t
     return gate < -80 ? -80 : gate;
 }
 
-// Over the four lanes that share a row of a fragment.
+// Sum over the four lanes that share a row of a fragment.
 static __device__ __forceinline__ float quad_sum(float x)
 {
     x += __shfl_xor_sync(0xffffffffu, x, 1);
@@ -152,7 +152,7 @@ static __device__ __forceinline__ void copy_terms(float *scale, const float *fro
     else scale[who] = 0;
 }
 
-// phi of rows 0..n-1 and columns 0..E-1, by the threads of a group. Elsewhere zeros stay zeros: phi(0) is 1 and would count.
+// phi of rows 0..n-1 and columns 0..E-1, by the threads of a group. The padding stays 0, because phi(0) is 1 and would count.
 template <int EP, int SPLIT> static __device__ __forceinline__ void tile_phi(float *tile, int n, int E, int who)
 {
     enum { step = GROUP / (EP / 4) }; // rows
@@ -208,8 +208,8 @@ template <int EP> static __device__ __forceinline__ void load_own(float (&x)[EP 
     }
 }
 
-// The same straight from memory, rows 0..n-1; zeros beyond n and E. For kernels without a causal mask: their warps do not wait
-// for each other in the loop over rows, so some compute while others load, and shared memory is what limits them.
+// The same directly from memory, rows 0..n-1; zeros beyond n and E. For kernels without a causal mask: their warps do not wait
+// for each other in the loop over rows, so some compute while others load, and shared memory is their limit.
 template <int EP>
 static __device__ __forceinline__ void fetch_own(float (&x)[EP / 8][4], const float *rows, size_t stride, int n, int E, int wide,
                                                  int lane)
@@ -252,14 +252,14 @@ template <int EP, int SPLIT> static __device__ __forceinline__ void split_late(f
     }
 }
 
-// Which of eight rows of the other operand column c of a result stands for: 0, 2, 1, 3, 6, 4, 7, 5.
+// The row of the other operand, of eight, that column c of a result belongs to: 0, 2, 1, 3, 6, 4, 7, 5.
 static __host__ __device__ __forceinline__ constexpr int result_row(int c)
 {
     return ((c >> 1) | (c >> 1 & 2) << 1) ^ (c & 1) << 1;
 }
 
-// Whether the 32 banks are each read once: by the 16 lanes of each half of a warp in multiply_rows, which reads 8 bytes a lane,
-// and by all lanes in load_rows, which reads 4.
+// Whether each of the 32 banks is read once: by the 16 lanes of each half of a warp in multiply_rows, which reads 8 bytes per
+// lane, and by all lanes in load_rows, which reads 4.
 template <int EP> constexpr bool no_conflicts()
 {
     unsigned halves[2] = {}, loads[2] = {};
@@ -434,7 +434,7 @@ static __device__ __forceinline__ void store_narrow(bf16 *to, size_t stride, con
     }
 }
 
-// Writes them where the job wants them, from element `at` on.
+// Writes result rows as the job requests, from element `at` on.
 template <int EP>
 static __device__ __forceinline__ void store_result(const attention_job &job, size_t at, size_t stride,
                                                     const float (&x)[EP / 8][4], float upper, float lower, int n, int lane)
@@ -516,7 +516,7 @@ template <int EP> struct running_sums {
     float x[sizes<EP>::own_fours][4];
 };
 
-// The place of these in shared memory: the first, and the distance to the next.
+// Where this thread's elements are in shared memory: the first, and the distance to the next.
 template <int EP> static __device__ __forceinline__ float *own_place(float *sums)
 {
     return sums + (int)threadIdx.x / (EP / 4) * sizes<EP>::sum_stride + (int)threadIdx.x % (EP / 4) * 4;
@@ -532,7 +532,7 @@ template <int EP> static __device__ __forceinline__ int owned(int k)
 
 static __device__ __forceinline__ float4 four(const float (&x)[4]) { return make_float4(x[0], x[1], x[2], x[3]); }
 
-// Of the running sums the k-th four of this thread as all warps read it: S as operands, rounded here once, z as it is.
+// The k-th four of this thread's running sums as all warps read it: S as operands, rounded here once, z unchanged.
 template <int EP, int SPLIT> static __device__ __forceinline__ float4 four_to_read(const running_sums<EP> &r, int k)
 {
     float4 x = four(r.x[k]);

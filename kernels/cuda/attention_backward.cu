@@ -309,14 +309,14 @@ static void run_backward_of(lin_exec *exec, const attention_job &job, const lin_
     else run_backward<EP, SPLIT, 0>(exec, job, plan);
 }
 
-// Of the kernel that needs more.
+// Shared memory of a group, of the kernel that needs more.
 template <int EP> static size_t group_bytes(int causal)
 {
     const size_t with_mask = query_sizes<EP, 1>::group_floats, without = key_sizes<EP, 0>::group_floats;
     return sizeof(float) * (causal ? with_mask : without);
 }
 
-// dqkv or narrow is NULL. 0 if narrow is wanted and there are no tiles.
+// dqkv or narrow is NULL. Returns 0 if narrow is requested and there are no tiles.
 static int backward(lin_exec *exec, float *dqkv, bf16 *narrow, const float *dy, const float *qkv, const float *y,
                     const lin_segments *segments, int H, int E, int causal)
 {
@@ -354,9 +354,9 @@ int lin_attention_backward_narrow(lin_exec *exec, bf16 *dqkv, const float *dy, c
 
 /* ---- the attention block in training --------------------------------------------------------------------------------------- */
 
-// The products around linear attention, and attention itself. The operands of the products are written as bf16 where they arise,
-// once, and are the operands of the gradients of the weights too; the gradient of q, k and v, three times as wide as the rest, is
-// in memory as bf16 only.
+// The products around linear attention, and attention itself. Operands of the products are written as bf16 once, where they are
+// computed, and used for the gradients of the weights too; the gradient of q, k and v, three times as wide as the rest, is stored
+// as bf16 only.
 //
 //   operands  x [rows, C], y [rows, C]      d_qkv  dy [rows, C], dqkv [rows, 3C]
 // A norm may have written x or dy (`operand` of ops.h).

@@ -240,7 +240,7 @@ int lin_cuda_allow_shared(lin_exec *exec, const void *kernel, size_t bytes, cons
     if (bytes > exec->shared_most) return lin_cuda_check(exec, cudaErrorInvalidValue, what);
     for (int i = 0; i < exec->n_allowed; i++)
         if (exec->allowed[i] == kernel) return 1;
-    // Of the memory that it divides with the first-level cache a multiprocessor should give blocks all: they read rows once.
+    // A multiprocessor should give all its memory to blocks and none to the first-level cache: they read rows once.
     if (!lin_cuda_check(exec, cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)exec->shared_most),
                         what) ||
         !lin_cuda_check(exec, cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
@@ -405,7 +405,7 @@ static void zero(lin_exec *exec, void *block, size_t bytes)
     lin_cuda_check(exec, cudaMemsetAsync(block, 0, bytes, exec->stream), "clearing memory");
 }
 
-// A fence set while a graph is recorded would be part of the graph and could not be waited for: it keeps its old position.
+// A fence set while a graph is recorded would become part of the graph and could not be waited for: leave it as it is.
 static void fence(lin_exec *exec, int i)
 {
     if (exec->capturing || !lin_cuda_ready(exec)) return;
@@ -471,7 +471,7 @@ static void graph_destroy(lin_graph *graph)
 {
     if (!graph) return;
     cudaSetDevice(graph->device);
-    cudaStreamSynchronize(graph->stream); // it may be running. Not the device: another exec may be recording
+    cudaStreamSynchronize(graph->stream); // the graph may be running; not cudaDeviceSynchronize: another exec may be recording
     cudaGraphExecDestroy(graph->replay);
     cudaGetLastError();
     lin_free(graph);

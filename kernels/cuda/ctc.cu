@@ -462,7 +462,7 @@ static __global__ void __launch_bounds__(LONG_THREADS) ctc_paths_long(ctc_job jo
 
 /* ---- the gradient ---------------------------------------------------------------------------------------------------------- */
 
-// The share of the paths that are in a state.
+// The share of the paths that pass through a state.
 static __device__ __forceinline__ float share(int2 alpha, int2 beta, path_total total)
 {
     return __int_as_float(alpha.x) * __int_as_float(beta.x) * total.inverse * power(alpha.y + beta.y - total.exponent);

@@ -54,8 +54,8 @@ struct lin_exec {
     char what[96];        /* the operation in progress at that time */
 };
 
-/* At least `bytes` of scratch, 256-byte aligned, not zeroed, valid until the calling operation returns. NULL if there is no
- * memory: the error is recorded in exec, and the operation must return. */
+/* At least `bytes` of scratch, 256-byte aligned, not zeroed, valid until the calling operation returns. NULL if memory is short:
+ * the error is recorded in exec, and the operation must return. */
 void *lin_cuda_scratch(lin_exec *exec, size_t bytes);
 
 /* Utterances beyond so many bytes of scratch are processed in several launches: LINNET_CUDA_SCRATCH, or 1 GiB. */
@@ -172,7 +172,7 @@ static inline lin_cuda_mask lin_cuda_mask_of(const lin_dropout *d)
     return m;
 }
 
-/* Dropout as the operations that have it draw it: the mask's key, and the number that element 0 has in the whole matrix. */
+/* What operations with dropout need to draw it: the mask's key, and the index of element 0 in the whole matrix. */
 typedef struct lin_cuda_draw {
     uint64_t key, first;
 } lin_cuda_draw;
@@ -256,7 +256,7 @@ __device__ __forceinline__ void lin_mma_tf32(float (&c)[4], const float (&a)[4],
                    "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
 }
 
-/* The compiler knows nothing about x from here on: what follows from it is computed here, not before a loop. */
+/* Hides the value of x from the compiler, so that what depends on it is computed here and not hoisted out of a loop. */
 __device__ __forceinline__ void lin_opaque(float &x) { asm volatile("" : "+f"(x)); }
 
 /* Global to shared memory without passing through registers: 16 or 4 bytes, both addresses aligned to as many. The calling thread
@@ -426,7 +426,7 @@ typedef struct lin_cuda_sums {
 /* The first stage of n_sums sums for each of n columns, by threads that have `columns` neighbouring ones. */
 lin_cuda_sums lin_cuda_sums_begin(lin_exec *exec, int rows, int n, int columns, int n_sums);
 
-/* Where n neighbouring sums are added. */
+/* n neighbouring totals to which sums are added. */
 typedef struct lin_cuda_total {
     float *to;
     int n;

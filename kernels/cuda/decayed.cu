@@ -1,4 +1,4 @@
-// Linear attention that forgets (kernels/ops.h), in fp32. Heads of more than 64: attention.cu.
+// Linear attention with decays (kernels/ops.h), in fp32. Heads wider than 64: attention.cu.
 #include "kernels/cuda/attention.h"
 
 static __device__ __forceinline__ float *state_of(const attention_job &job, int b, int h)
@@ -9,17 +9,16 @@ static __device__ __forceinline__ float *state_of(const attention_job &job, int 
 
 /* ---- heads up to 64 wide --------------------------------------------------------------------------------------------------- */
 
-// Row after row where there are few, else in chunks of 32 rows (Yang et
-// al. 2024, Gated Linear Attention Transformers, section 4; here a head and row have one decay). One block for each (utterance,
-// head) goes through its chunks; the sums of earlier rows stay in registers, and what passes within a chunk are products of small
-// matrices, in fp32.
+// A few rows are processed one by one, more in chunks of 32 (Yang et al. 2024, Gated Linear Attention Transformers, section 4;
+// here a head and row have one decay). One block per (utterance, head) goes through its chunks; the sums of earlier rows stay in
+// registers, and within a chunk all is products of small matrices, in fp32.
 //
 // With L_i the sum of log a of the chunk's rows up to i, v' = (v, 1) and G' = (dy / den, g), g = -(dy . y) / den:
 //   y'_i  = sum_{j<=i} P_ij v'_j + e^L_i S'ᵀ φ(q_i)             P_ij = e^(L_i - L_j) φ(q_i) . φ(k_j); y = y' / den, den its last
 //   dφ(q_i) = sum_{j<=i} W_ij φ(k_j) + e^L_i S' G'_i            W_ij = e^(L_i - L_j) G'_i . v'_j
 //   dv_j  = sum_{i>=j} P_ij G_i + e^(L_n - L_j) Rᵀ φ(k_j)
 //   dφ(k_j) = sum_{i>=j} W_ij φ(q_i) + e^(L_n - L_j) R' v'_j
-// S' = sum φ(k) v'ᵀ over the rows before the chunk, R' = sum φ(q) G'ᵀ over those after it, both as the decays leave them.
+// S' = sum φ(k) v'ᵀ over the rows before the chunk, R' = sum φ(q) G'ᵀ over those after it, both with the decays applied.
 // All exponents are at most 0.
 //
 // Products are out[4 rows][column] += sum over k of A[k][4 rows] B[k][column], by each thread: A is a tile whose columns are the
@@ -66,7 +65,7 @@ static __device__ __forceinline__ void fetch(float (&x)[chunk<EP>::loads], const
     for (int i = 0; i < chunk<EP>::loads; i++) x[i] = any && row + 8 * i < n ? from[8 * i * stride] : 0;
 }
 
-// What a thread loads of the rows of q, k and v.
+// A thread's elements of the rows of q, k and v.
 template <int EP> struct chunk_rows {
     float q[chunk<EP>::loads], k[chunk<EP>::loads], v[chunk<EP>::loads];
 };
@@ -80,8 +79,8 @@ static __device__ __forceinline__ void fetch_rows(chunk_rows<EP> &x, const float
     fetch<EP>(x.v, from + 2 * width, 3 * width, n, E);
 }
 
-// Logarithms of decays summed up to each row of a chunk, their exponentials, and those of what is left to the chunk's end; rows
-// from n on decay nothing. By warp 0.
+// Logarithms of decays summed up to each row of a chunk, their exponentials, and those of the sums from each row to the chunk's
+// end; rows from n on have no decay. By warp 0.
 static __device__ __forceinline__ void sum_gates(float *sums, const attention_job &job, size_t row, int h, int n)
 {
     const int lane = (int)threadIdx.x;

@@ -74,8 +74,8 @@ static __device__ float backward_frame(float *now, const float *after, const flo
     return lin_block_sum(sum, shared, THREADS / 32);
 }
 
-// Adds the shares of a frame's outputs, less their probabilities. shares: [V] of labels, then [V] of the blank. False, in all
-// threads, and nothing is added, if their sum is too small for float: shares have lost bits, or are missing.
+// Adds the shares of a frame's outputs, minus their probabilities. shares: [V] of labels, then [V] of the blank. Returns false in
+// all threads, and adds nothing, if their sum is subnormal: the shares have lost bits.
 static __device__ bool add_shares(float *out, const float *alpha, const float *beta, const float *y, int V, float factor,
                                   float *shares)
 {
@@ -101,7 +101,7 @@ static __device__ bool add_shares(float *out, const float *alpha, const float *b
     return true;
 }
 
-// False, in all threads, if a frame's sum is not positive and finite.
+// Returns false in all threads if a frame's sum is not positive and finite.
 static __device__ bool sum_utterance(const denominator_job &job, float *shared)
 {
     const int b = job.first + (int)blockIdx.x, V = job.V, S = V * V, tid = (int)threadIdx.x;
@@ -151,7 +151,7 @@ static __global__ void __launch_bounds__(THREADS) sum_sequences(denominator_job 
     LIN_SHARED(float, shared);
     const int b = job.first + (int)blockIdx.x, row = job.offsets[b], end = job.offsets[b + 1];
     if (sum_utterance(job, shared)) return;
-    __syncthreads(); // other threads may still add
+    __syncthreads(); // other threads may still be adding
     for (size_t i = (size_t)row * (size_t)job.V + threadIdx.x; job.dlogits && i < (size_t)end * (size_t)job.V; i += THREADS)
         job.dlogits[i] = NAN;
     if (threadIdx.x == 0) job.sums[b] = (double)NAN;

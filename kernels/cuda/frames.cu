@@ -12,7 +12,7 @@ enum {
     MANY_ROWS = 8192, // from here on tiles are whole; with fewer rows, more blocks are faster
     FEW_ROWS = 4,
     TURNS = 32,          // rows after which sine and cosine are computed directly again
-    WARP_CARRIES = 1024, // elements of an utterance that a warp copies, and that a block does
+    WARP_CARRIES = 1024, // most elements of an utterance that a warp copies, and that a block copies
     BLOCK_CARRIES = 65536,
 };
 
@@ -106,7 +106,7 @@ static __global__ void add_sinusoid(float *x, const int *offsets, int B, int row
 static __global__ void count_rows(float *const *states, size_t at, const int *offsets, int B)
 {
     const int b = (int)(blockIdx.x * blockDim.x + threadIdx.x);
-    const float most = 16777216; // as many a float counts
+    const float most = 16777216; // floats count exactly up to this
     if (b < B && states[b]) states[b][at] = fminf(states[b][at] + (float)(offsets[b + 1] - offsets[b]), most);
 }
 
@@ -136,7 +136,7 @@ static __global__ void embed(float *y, const float *x, const float *table, size_
     if (i < count) y[i] = table[(size_t)token_of(x + row * (size_t)D, D, n) * (size_t)C + (i - row * (size_t)C)];
 }
 
-// A block per token and tile of columns: its rows are added in their order, so that the sum is the same each time.
+// A block per token and tile of columns adds the token's rows in order, so that the sum is the same each time.
 static __global__ void embed_gradient(float *dtable, const float *dy, const float *x, int rows, int D, int n, int C)
 {
     const int token = (int)blockIdx.x, c = (int)(blockIdx.y * blockDim.x + threadIdx.x);
@@ -175,7 +175,7 @@ static __device__ __forceinline__ float decoded(const lin_gather *item, float co
     return (item->steps[d] + item->steps[D + d] * code - item->mean[d]) * item->istd[d];
 }
 
-// The code `share` of the way from one frame to the next, D codes later. Features are linear in their codes.
+// The code interpolated at `share` between a frame and the next, D codes later. Features are linear in their codes.
 static __device__ __forceinline__ float code_between(const unsigned char *code, float share, int D)
 {
     const float from = (float)*code;
@@ -329,7 +329,7 @@ void lin_cuda_carry(lin_exec *exec, float *y, const lin_segments *out, const flo
     } else if (most <= BLOCK_CARRIES) {
         LIN_LAUNCH(exec, (carry_utterances<FRAMES_THREADS, 3>), (unsigned)B, FRAMES_THREADS, 0, y, out->offsets, x, in->offsets,
                    tails, at, have, keep, B, width);
-    } else { // blocks share long ones, and blocks cannot synchronise
+    } else { // several blocks copy a long utterance, and blocks cannot synchronise: two launches
         const size_t parts = (most + 16383) / 16384;
         const dim3 grid((unsigned)B, (unsigned)(parts < 1024 ? parts : 1024));
         LIN_LAUNCH(exec, (carry_utterances<FRAMES_THREADS, 1>), grid, FRAMES_THREADS, 0, y, out->offsets, x, in->offsets, tails,
@@ -471,7 +471,7 @@ static __global__ void __launch_bounds__(32 * MOST_WARPS) fbank_frames(fbank_job
             for (int i = job.table.mel_from[d]; i < to; i++) energy += mel[i] * power[i];
             job.y[(size_t)row * (size_t)job.table.D + (size_t)d] = logf(energy > job.table.floor ? energy : job.table.floor);
         }
-        __syncwarp(); // the buffers are written again
+        __syncwarp(); // before the buffers are written again
     }
 }
 

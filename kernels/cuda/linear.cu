@@ -601,7 +601,7 @@ static __global__ void __launch_bounds__(THREADS)
     dw[i] += sum;
 }
 
-// 0 if the product is not one for slices.
+// Returns 0 if the product is not suited for slices.
 template <typename T>
 static int multiply_slices(lin_exec *exec, float *dw, const T *dy, const T *x, const lt_product *whole)
 {
@@ -664,9 +664,9 @@ void lin_cuda_narrow_backward_weight(lin_exec *exec, float *dw, float *db, const
 
 /* ---- the feed-forward block ------------------------------------------------------------------------------------------------ */
 
-// The feed-forward block in training. What lies between its two products is four times as wide as the rest of the network, so it
-// is kept and moved as bf16 in bf16 precision, together with the operands that the backward pass reads again; and its dropout,
-// its gradient and the sums for the gradient of the bias are one pass each.
+// The feed-forward block in training. Its hidden values are four times as wide as the rest of the network, so in bf16 precision
+// they are stored as bf16, together with the operands that the backward pass reads again; dropout, its gradient and the sums for
+// the gradient of the bias are one pass each.
 //
 //   hidden    fp32: h [rows, F]    bf16: x [rows, C], h [rows, F]
 //   d_hidden  fp32: dh [rows, F]   bf16: dy [rows, C], dh [rows, F]

@@ -209,7 +209,7 @@ static __device__ __forceinline__ void store(float *y, float4 v, size_t group, s
     if (i + 3 < s.count) y[i + 3] = v.w;
 }
 
-// y = x + dropout(r), or y = dropout(r) where x is NULL. y may be x or r, so nothing here is __restrict__.
+// y = x + dropout(r), or y = dropout(r) if x is NULL. y may be x or r, so nothing here is __restrict__.
 static __global__ void __launch_bounds__(THREADS) drop(float *y, const float *x, const float *r, span s, lin_cuda_mask mask)
 {
     const size_t group = (size_t)blockIdx.x * THREADS + threadIdx.x;
