@@ -2,8 +2,8 @@
  * bench_attention.c - linnet bench attention: time and memory of attention, forward and backward, against the length of the
  * sequence, for every variant (Katharopoulos et al. 2020, section 4.1.2 and figure 1).
  *
- * As in the paper the number of sequences is scaled inversely with their length, and time and memory are those of one sequence.
- * Only attention is measured: queries, keys and values are there, and their gradients are left.
+ * As in the paper, the number of sequences is scaled inversely with their length, and time and memory are those of one sequence.
+ * Only attention is measured: from queries, keys and values to the output, and back to their gradients.
  */
 #include <math.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 
 enum { MOST_RUNS = 25, LEAST_RUNS = 3 };
 
-static const double budget_s = 0.6; // of the repetitions of one point
+static const double budget_s = 0.6; // time for the repetitions of one point
 
 // One variant at one length. The buffers are those of a layer in training, in one block.
 typedef struct point {
@@ -38,7 +38,7 @@ typedef struct point {
 typedef struct result {
     double median_s, best_s, forward_s; // of one sequence
     double bytes, grown;                // of one sequence
-    char why[160];                      // "" or why it was left out
+    char why[160];                      // why it was left out, or ""
 } result;
 
 /* ---- buffers --------------------------------------------------------------------------------------------------------------- */
@@ -109,7 +109,7 @@ static lin_status timed(point *p, double *forward_s, double *all_s, lin_error *e
     return status;
 }
 
-// Once to warm up, then until the budget is used.
+// Runs once to warm up, then until the budget is used.
 static lin_status repeat(point *p, double limit_s, result *r, lin_error *err)
 {
     double all[MOST_RUNS], part, spent = 0;

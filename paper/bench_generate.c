@@ -3,11 +3,11 @@
  * supplement C, which needs no training.
  *
  * The networks are the paper's with random weights: 8 layers for 784 values (MNIST), 16 for 3,072 (CIFAR-10), 8 heads of 32, a
- * feed-forward width of 4 C, sinusoids, a mixture of 10 logistics. Each network generates with the state that it has (`state`:
- * linear, lstm; softmax keeps keys and values, supplement C.1) and with everything computed again for each value (`again`:
- * softmax and lsh as tables 1 and 2 have them). One image alone, and as many together as --set batch says or fit.
- * A value costs the more, the more there are before it, so it is timed in the middle of PIECES equal parts of the image, a few
- * values each, and the sum over the parts is the time of the image. The ratio is to softmax computed again, of as many images.
+ * feed-forward width of 4 C, sinusoids, a mixture of 10 logistics. Each network generates with its state (`state`: linear, lstm;
+ * softmax keeps keys and values, supplement C.1) and recomputing everything for each value (`again`: softmax and lsh as in tables
+ * 1 and 2). Once for a single image, and once for --set batch images together, or as many as fit.
+ * A value costs more the more values precede it, so a few values are timed in the middle of each of PIECES equal parts of the
+ * image, and the sum over the parts is the time of the image. The ratio is to softmax with `again` for as many images.
  */
 #include <stdio.h>
 #include <string.h>
@@ -55,7 +55,7 @@ static lin_status measure(const image_task *t, const lin_encoder *encoder, int n
     *s = 0;
     for (int p = 0; p < t->pieces && status == LIN_OK; p++) {
         const int timed = again ? 1 : TIMED, at = (2 * p + 1) * t->length / (2 * t->pieces) - timed / 2 - 1;
-        status = lin_generator_run(g, tokens, at, at + 1, err); // what was before
+        status = lin_generator_run(g, tokens, at, at + 1, err); // reads the tokens before
         const double begun = lin_now();
         if (status == LIN_OK) status = lin_generator_run(g, tokens, at + 1, at + 1 + timed, err);
         *s += (lin_now() - begun) / timed / n * t->length / t->pieces;
@@ -66,7 +66,7 @@ static lin_status measure(const image_task *t, const lin_encoder *encoder, int n
     return status;
 }
 
-// Images that the memory holds, of those that make sense.
+// Number of images that fit the memory, within reason.
 static int batch_of(const image_task *t, const lin_config *c, int again)
 {
     const lin_bench_values *v = t->v;
@@ -79,7 +79,7 @@ static int batch_of(const image_task *t, const lin_config *c, int again)
     return gb / each < 1 ? 1 : gb / each < most ? (int)(gb / each) : most;
 }
 
-// The rows of one network; softmax[i]: seconds of softmax computed again, of one image and of many.
+// The rows of one network. softmax: seconds of softmax with `again`, for one image and for many.
 static lin_status measure_network(const image_task *t, const lin_bench_variant *variant, double softmax[2], lin_buffer *out,
                                   lin_error *err)
 {

@@ -5,9 +5,9 @@
  * The networks are those of the paper's section 4.3 with random weights, causal: 9 layers, 6 heads of 32 (linear, softmax), or
  * 3 layers of 320 units (lstm). Only the network is measured, not features and decoding. A linear or LSTM stream costs the same
  * at any time. A softmax stream keeps the keys and values of all earlier rows; here they are random numbers instead of the
- * result of hours of sound, which changes no operation. On a CPU, a cache that does not fit, of more than 100 MB a layer, is
- * the same memory for all layers: each layer still reads all of it from memory, since processor caches are smaller, and ten
- * hours fit into a ninth.
+ * result of hours of sound, which changes no operation. On a CPU, if the caches do not fit and have more than 100 MB per layer,
+ * all layers share the memory of one: each layer still reads all of it from memory, since processor caches are smaller, and ten
+ * hours take a ninth of the memory.
  */
 #ifdef __linux__
 #include <sys/mman.h>
@@ -36,7 +36,7 @@ typedef struct runner {
     lin_model *model;
     lin_weights *weights;
     lin_activations *activations;
-    int B, rows; // streams, rows of a chunk of one
+    int B, rows; // number of streams; rows of a chunk of each
     float *values, *features, *states, *logp;
     int *offsets, *in_offsets;
     float **state;          // [B], in the backend's memory
@@ -113,7 +113,7 @@ static void end(runner *r)
 
 /* ---- caches of softmax attention ------------------------------------------------------------------------------------------- */
 
-// Random numbers in [-1, 1): a piece, again and again.
+// Fills with random numbers in [-1, 1), repeating a piece.
 static void fill(runner *r, float *to, size_t n)
 {
     static float piece[PIECE];
@@ -123,7 +123,7 @@ static void fill(runner *r, float *to, size_t n)
         r->ops->upload(r->exec, to + from, piece, (n - from < PIECE ? n - from : PIECE) * sizeof(float));
 }
 
-// All layers in the same memory. NULL where the system cannot.
+// Maps all layers to the same memory. NULL if the system cannot.
 static float *map_layers(runner *r, size_t layer_bytes, int layers)
 {
 #ifdef __linux__
@@ -162,7 +162,7 @@ static void free_caches(runner *r)
     r->mapped = NULL;
 }
 
-// Caches with n rows of earlier sound.
+// Makes caches with n rows of earlier sound.
 static lin_status make_caches(runner *r, int n, double limit, cost *c, lin_error *err)
 {
     const int layers = r->model->config.layers, capacity = (n + r->rows + ALIGN_ROWS - 1) / ALIGN_ROWS * ALIGN_ROWS;
@@ -240,7 +240,7 @@ static lin_status measure(runner *r, double elapsed_s, double limit, cost *c, li
 static void write_row(lin_buffer *out, const runner *r, const lin_bench_variant *variant, double elapsed_s, const cost *c)
 {
     const double chunk_s = 0.01 * r->rows * r->v->stack;
-    // On one thread, processor time: it does not count what else the machine does.
+    // On one thread, take processor time, which excludes other load.
     const double computing_s = r->ops->on_host && r->v->threads <= 1 ? c->cpu_s : c->median_s;
     lin_buffer_format(out, "%s\t%g\t%d\t%g\t", variant->name, elapsed_s, r->B, 1e3 * chunk_s);
     if (c->median_s > 0)

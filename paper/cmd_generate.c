@@ -44,7 +44,7 @@ static const lin_option options[] = {
 };
 #undef AT
 
-// What is generated: the options, and what follows from them.
+// The options, and values derived from them.
 typedef struct work {
     const generate_values *v;
     lin_model *model;
@@ -73,7 +73,7 @@ static lin_status read_image(work *w, lin_error *err)
     return LIN_OK;
 }
 
-// The tokens of sequence i of the set: those of its rows, and the last target, which no row has as its input.
+// The tokens of sequence i of the set: those of its rows, and the target of the last row.
 static lin_status read_sequence(const work *w, int i, int *to, lin_error *err)
 {
     const int T = w->data->utterances[i].frames, D = w->data->D, *targets = w->data->utterances[i].labels;
@@ -165,7 +165,7 @@ static lin_status write_text(const work *w, lin_error *err)
     return status;
 }
 
-// One image at column x, row y of the picture. Values from `known` on are grey.
+// Pastes an image at column x, row y of the picture. Values from `known` on are grey.
 static void paste(const work *w, unsigned char *pixels, size_t stride, size_t x, size_t y, const int *image, int known)
 {
     const size_t row = (size_t)(w->width * w->channels);

@@ -1,4 +1,5 @@
-// cmd_paper.c - linnet paper: data sets of tokens for the paper's experiments and the Long Range Arena, from files or made.
+// cmd_paper.c - linnet paper: makes data sets of tokens for the paper's experiments and the Long Range Arena, from files or at
+// random.
 
 #include <limits.h>
 #include <stdio.h>
@@ -51,7 +52,7 @@ static const lin_option options[] = {
 
 /* ---- the set that is written ----------------------------------------------------------------------------------------------- */
 
-// A command at work: what it writes, and one sequence.
+// State of the command: the output, and one sequence.
 typedef struct work {
     const paper_values *v;
     const char *const *files;
@@ -92,7 +93,7 @@ static lin_status add(work *w, int T, lin_error *err)
     return lin_dataset_add_tokens(w->writer, id, w->tokens, w->targets, T, err);
 }
 
-// The target of the last of T rows; the others have none.
+// Gives the last of T rows its class as target, and the others none.
 static void classify(work *w, int T, int class)
 {
     for (int t = 0; t < T; t++) w->targets[t] = -1;
@@ -116,7 +117,7 @@ static lin_status add_images(work *w, const lin_images *m, const unsigned char *
     return LIN_OK;
 }
 
-// The bytes of a file of images, of which --range may take a part. *seen: images before it; the first file's size is that of all.
+// Adds the images of a file, or the part of them in --range. *seen: images before it. All files must have the first one's size.
 static lin_status add_file(work *w, const char *path, const char *bytes, size_t n, const unsigned char *labels, int n_labels,
                            int *seen, lin_images *shape, lin_error *err)
 {
@@ -186,7 +187,7 @@ static lin_status run_images(work *w, lin_error *err)
 
 /* ---- text ------------------------------------------------------------------------------------------------------------------ */
 
-// The class of a line CLASS<TAB>text and its text. NULL: it has another form.
+// Splits a line CLASS<TAB>text: its class and its text. NULL: it has another form.
 static const char *text_of(const lin_lines *l, int *class)
 {
     int value = 0;
@@ -196,7 +197,7 @@ static const char *text_of(const lin_lines *l, int *class)
     return i > 0 && i + 1 < l->n && l->text[i] == '\t' && value < 1000 ? l->text + i + 1 : NULL;
 }
 
-// The lines of all files; w->writer NULL: looks only for the number of classes and for the longest line.
+// Adds the lines of all files; w->writer NULL: only finds the number of classes and the longest line.
 static lin_status all_lines(work *w, int *classes, int *longest, lin_error *err)
 {
     const int most = w->v->most ? w->v->most : 4000;

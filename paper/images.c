@@ -23,7 +23,7 @@ static lin_status parse_idx(const unsigned char *p, size_t n, const char *name, 
         return lin_fail(err, LIN_FORMAT, "%s: %zu images of %zu x %zu; an IDX file here has at least one, of 1 x 1 to %d x %d",
                         name, count, rows, columns, LIN_IMAGES_SIDE, LIN_IMAGES_SIDE);
     if ((n - 16) / (rows * columns) != count || (n - 16) % (rows * columns) != 0)
-        return lin_fail(err, LIN_FORMAT, "%s: its header promises %zu images of %zu x %zu, but %zu bytes follow; load it again",
+        return lin_fail(err, LIN_FORMAT, "%s: its header gives %zu images of %zu x %zu, but %zu bytes follow; download it again",
                         name, count, rows, columns, n - 16);
     *images = (lin_images){.count = (int)count, .rows = (int)rows, .columns = (int)columns, .colours = 1, .bytes = p + 16};
     return LIN_OK;
@@ -60,7 +60,7 @@ lin_status lin_image_labels_parse(const void *bytes, size_t n, const char *name,
         return lin_fail(err, LIN_FORMAT, "%s is not an IDX file of labels: these begin with the bytes 0 0 8 1 and their number",
                         name);
     if (big_endian(p + 4) != n - 8 || n - 8 > INT_MAX)
-        return lin_fail(err, LIN_FORMAT, "%s: its header promises %zu labels, but %zu bytes follow; load it again", name,
+        return lin_fail(err, LIN_FORMAT, "%s: its header gives %zu labels, but %zu bytes follow; download it again", name,
                         big_endian(p + 4), n - 8);
     *labels = p + 8;
     *count = (int)(n - 8);

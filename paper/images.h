@@ -1,6 +1,6 @@
 /*
- * images.h - the files of the paper's images: IDX (MNIST) and CIFAR-10's binary batches, as sequences of values; and PNG files,
- * which are written.
+ * images.h - reads the files of the paper's images, IDX (MNIST) and CIFAR-10's binary batches, as sequences of values; and writes
+ * PNG files.
  *
  *   lin_text_read("t10k-images-idx3-ubyte.gz", &text, &n, &err);              base/textfile.h also expands gzip
  *   lin_images_parse(text, n, "t10k-images-idx3-ubyte.gz", &images, &err);
@@ -31,7 +31,7 @@ lin_status lin_images_parse(const void *bytes, size_t n, const char *name, lin_i
 lin_status lin_image_labels_parse(const void *bytes, size_t n, const char *name, const unsigned char **labels, int *count,
                                   lin_error *err);
 
-/* Values of an image: pixel by pixel, row by row, of a coloured one R G B, or with grey != 0 its luma (ITU-R BT.601). */
+/* Values of an image: pixel by pixel, row by row, R G B if it is coloured, or with grey != 0 its luma (ITU-R BT.601). */
 int lin_images_length(const lin_images *images, int grey);
 void lin_images_values(const lin_images *images, int i, int grey, int *values);
 

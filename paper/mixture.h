@@ -8,8 +8,8 @@
  *
  *   ln(σ(a) - σ(b)) = ln σ(a) + ln σ(-b) + ln(1 - e^(b - a))
  *
- * which has no cancellation for any s, so there is no second formula for small differences; where s overflows, 1 - e^(b - a) is
- * b - a. In double on every backend: the rows are few beside the network.
+ * which has no cancellation for any s, so small differences need no second formula; if s overflows, 1 - e^(b - a) is b - a. In
+ * double on every backend: compared with the network this costs little.
  */
 #ifndef LIN_PAPER_MIXTURE_H
 #define LIN_PAPER_MIXTURE_H
@@ -28,10 +28,10 @@ LIN_MIXTURE double lin_softplus(double x) { return x > 0 ? x + log1p(exp(-x)) : 
 
 LIN_MIXTURE double lin_sigmoid(double x) { return x > 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x)); }
 
-/* ln p of a value under one logistic; and its derivatives by the mean and the log scale, where these are not NULL. */
+/* ln p of a value under one logistic; and its derivatives by the mean and the log scale, unless these are NULL. */
 LIN_MIXTURE double lin_logistic(double mean, double log_scale, int value, double *by_mean, double *by_scale)
 {
-    const double lowest = -7, s = log_scale < lowest ? lowest : log_scale; /* NaN stays: the trainer looks for it in the loss */
+    const double lowest = -7, s = log_scale < lowest ? lowest : log_scale; /* NaN stays: the trainer checks the loss for it */
     const double inverse = exp(-s), x = value / 127.5 - 1 - mean, a = inverse * (x + 1.0 / 255), b = inverse * (x - 1.0 / 255),
                  d = 2 * inverse / 255;
     const int above = value > 0, below = value < 255; /* whether the value has a bound on that side */

@@ -1,5 +1,5 @@
-// networks.c - what the paper compares with linear attention, as entries of the tables of model/network.h: other kinds of
-// attention, and a stack of LSTM layers.
+// networks.c - the networks that the paper compares with linear attention, as entries of the tables of model/network.h: other
+// kinds of attention, and a stack of LSTM layers.
 
 #include "paper/networks.h"
 
@@ -22,7 +22,7 @@ static double dot(const float *a, const float *b, int n)
     return sum;
 }
 
-// row -= its part along the n rows before it, which are orthonormal.
+// Removes from a row its components along the n rows before it, which are orthonormal.
 static void project_out(float *row, int n, int E)
 {
     for (int i = 1; i <= n; i++) {
@@ -39,7 +39,7 @@ static double normalise(float *row, int E)
     return length;
 }
 
-// A uniform direction orthogonal to the n rows before it. Gaussians that (almost) lie in the space of these are drawn again.
+// Draws a uniform direction orthogonal to the n rows before it. Gaussians (almost) in the span of these are drawn again.
 static void draw_direction(float *row, int n, int E, uint64_t key)
 {
     for (uint64_t attempt = 0;; attempt++) {
@@ -47,7 +47,7 @@ static void draw_direction(float *row, int n, int E, uint64_t key)
         if (normalise(row, E) == 0) continue;
         project_out(row, n, E);
         if (normalise(row, E) < 1e-4) continue;
-        project_out(row, n, E); // again: the first time left rounding errors, which dividing by a small length made larger
+        project_out(row, n, E); // again: division by a small length amplified the rounding errors of the first time
         normalise(row, E);
         return;
     }
@@ -262,7 +262,7 @@ static void lstm_lay_out(lin_activations *a)
     a->d_hidden = lin_rows_take(a, 4 * C);
 }
 
-// Dropout is between layers: not after the last.
+// Whether dropout follows this layer: not after the last.
 static int drops(const lin_weights *w, const lin_batch *batch, int layer)
 {
     return layer + 1 < w->config.layers && lin_dropout_of(w, batch, layer, LIN_SITE_HIDDEN).p > 0;

@@ -1,6 +1,6 @@
 /*
- * networks.h - the sizes and the random constants of the kinds of attention that the paper compares, which networks.c adds to the
- * tables of model/network.h, with an LSTM.
+ * networks.h - sizes and random constants of the other kinds of attention that the paper compares. networks.c adds these and an
+ * LSTM to the tables of model/network.h.
  *
  *   const lin_lsh lsh = lin_config_lsh(config);                                          // Reformer; Kitaev et al. 2020
  *   lin_lsh_rotations(R, lsh.rounds, H, E, lsh.rotations, lin_random_key(seed, layer));
@@ -10,8 +10,8 @@
  *   lin_random_features(omega, H, map.D, E, seed);
  *   ops->mapped_attention_forward(exec, y, qkv, omega, &segments, &map, H, E, causal, NULL, 0);
  *
- * The rotations R are no parameter: nothing trains them, and a model file need not hold them. The frequencies omega are a tensor
- * of the model file that is not trained: a model trained with one draw does not work with another. For rows omega_d of
+ * The rotations R are not a parameter: they are not trained, and model files do not hold them. The frequencies omega are not
+ * trained either, but a tensor of the model file: a model trained with one draw does not work with another. For rows omega_d of
  * independent Gaussians, the mean of φ(q) φ(k) is exp(q k / sqrt(E)), the numerator of softmax attention. Rows that are
  * orthogonal in blocks of E have the same mean and less variance (Choromanski et al. 2021, section 2.4 and theorem 2).
  */
@@ -29,9 +29,9 @@ lin_lsh lin_config_lsh(const lin_config *config);
 /* The feature map with its number of features D; for elu, D = E. */
 lin_map lin_config_map(const lin_config *config);
 
-/* omega [H, D, E]. In each head, rows 0..E-1, E..2E-1, ... are orthogonal to each other, their directions uniform; the length of
- * each row is that of a Gaussian vector, drawn on its own (chi with E degrees of freedom). Head h depends on (seed, h) alone, and
- * the first D rows are the same for any D. Allocates nothing. */
+/* omega [H, D, E]. In each head, rows 0..E-1, E..2E-1, ... are orthogonal to each other, with uniform directions; the length of
+ * each row is drawn independently, as that of a Gaussian vector (chi with E degrees of freedom). Head h depends on (seed, h)
+ * alone, and the first rows are the same for any D. Allocates nothing. */
 void lin_random_features(float *omega, int H, int D, int E, uint64_t seed);
 
 /* R [rounds, H, E, rotations] in host memory: independent Gaussians of mean 0 and variance 1 (Box & Muller 1958). Element i

@@ -38,7 +38,7 @@ typedef struct listing {
 
 static int draw(listing *l, int n) { return (int)lin_random_below(l->key, l->drawn++, (uint32_t)n); }
 
-// One more token; counted, but not written, where there is no room.
+// Adds a token; if there is no room it is only counted.
 static void put(listing *l, int token)
 {
     if (l->n < l->how->most) l->tokens[l->n] = token;
@@ -58,7 +58,7 @@ static int value_of(int operator, int *values, int n)
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-// Draws a list or a digit; what goes beyond the bounds is cut short, since it is drawn again. Its value.
+// Draws a list or a digit and returns its value; beyond the bounds it is cut short, because it will be drawn again.
 static int expression(listing *l, int depth)
 {
     int values[MOST_ARGUMENTS];
@@ -97,7 +97,7 @@ lin_status lin_listops_make(const lin_listops *how, uint64_t key, int *tokens, i
 enum { SIDE = LIN_PATHFINDER_SIDE, LONGEST = 28, EDGE = 2, APART = 4, APART_SHORT = 2, SHORT = 7, TRIES_OF_PATH = 100,
        TRIES_OF_SHORT = 60 };
 
-static const double turn = 0.35, spread = 2.6; // radians a step, at most; pixels between a path and its own earlier part
+static const double turn = 0.35, spread = 2.6; // most radians per step; pixels between a path and its own earlier part
 
 typedef struct drawing {
     uint64_t key, drawn;
@@ -117,7 +117,7 @@ static double uniform(drawing *d, double from, double to)
 
 static int pixel_of(double x, double y) { return (int)lround(y) * SIDE + (int)lround(x); }
 
-// 0 if it leaves the picture, or comes near another path or itself.
+// Returns 0 if the path leaves the picture, or comes near another path or itself.
 static int try_path(drawing *d, path *p, int steps)
 {
     double angle = uniform(d, 0, 6.283185307179586), bend = 0;
@@ -137,7 +137,8 @@ static int try_path(drawing *d, path *p, int steps)
     }
 }
 
-// Three pixels, then one left out. Others keep away so far that pixels of two paths are three apart, with the dots of both.
+// Draws dashes of three pixels with gaps of one. Pixels around it are marked as taken, so that two paths, with their dots, are at
+// least three pixels apart.
 static void draw_path(drawing *d, const path *p)
 {
     const int apart = p->n == SHORT ? APART_SHORT : APART;
@@ -174,7 +175,7 @@ int lin_pathfinder_make(int length, int distractors, uint64_t key, int *pixels)
     const int connected = (int)lin_random_below(key, 0, 2);
     path paths[2], other;
     drawing d = {.key = key, .drawn = 1, .pixels = pixels};
-    do { // the second long path may find no room beside the first
+    do { // the second long path may find no room next to the first
         memset(d.taken, 0, sizeof d.taken);
         memset(pixels, 0, LIN_PATHFINDER_PIXELS * sizeof *pixels);
     } while (!place(&d, &paths[0], length, TRIES_OF_PATH) || !place(&d, &paths[1], length, TRIES_OF_PATH));

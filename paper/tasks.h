@@ -1,6 +1,6 @@
 /*
- * tasks.h - sequences of the tasks that are made, not read: the paper's copy task, and ListOps and Pathfinder of the Long Range
- * Arena (Tay et al. 2021). Each sequence is a function of its key alone.
+ * tasks.h - generates sequences of synthetic tasks: the paper's copy task, and ListOps and Pathfinder of the Long Range Arena
+ * (Tay et al. 2021). Each sequence is a function of its key alone.
  *
  * Tokens and targets are those of train/dataset.h: the target of a row is the symbol to predict there, -1 for none. A
  * classification has one target, that of its last row: a causal network has seen the whole sequence there, and a bidirectional
@@ -30,7 +30,7 @@ int lin_copy_make(int length, int symbols, uint64_t key, int *tokens, int *targe
 /*
  * Nangia & Bowman 2018: nested lists in prefix notation, [MAX 4 3 [MIN 2 3 ] 1 0 ], with the value 4. MIN, MAX, MED (the median,
  * of an even number the mean of the two in the middle, rounded down) and SM (the sum modulo 10) of digits and lists. A list is
- * drawn with probability 1/4, else a digit; the outermost is always a list; that is the original's distribution, of which those
+ * drawn with probability 1/4, else a digit; the outermost is always a list. This is the original's distribution; expressions
  * outside the bounds are drawn again.
  */
 enum { LIN_LISTOPS_MIN = 10, LIN_LISTOPS_MAX, LIN_LISTOPS_MED, LIN_LISTOPS_SM, LIN_LISTOPS_END, LIN_LISTOPS_ASK,
@@ -39,27 +39,28 @@ enum { LIN_LISTOPS_MIN = 10, LIN_LISTOPS_MAX, LIN_LISTOPS_MED, LIN_LISTOPS_SM, L
 typedef struct lin_listops {
     int least, most; /* tokens of the expression, without ASK; the arena: 500 and 2,000 */
     int depth;       /* levels of the tree, with that of the digits, 2 or more: 10 */
-    int arguments;   /* the most of a list, 2 or more: 10 */
+    int arguments;   /* most arguments of a list, 2 or more: 10 */
 } lin_listops;
 
-/* tokens [most + 1]. *T: their number, with ASK; *value: 0..9. LIN_INVALID: the bounds are hardly ever met. */
+/* tokens [most + 1]. *T: their number, with ASK; *value: 0..9. LIN_INVALID: expressions within the bounds are too rare. */
 lin_status lin_listops_make(const lin_listops *how, uint64_t key, int *tokens, int *T, int *value, lin_error *err);
 
 /* ---- Pathfinder ------------------------------------------------------------------------------------------------------------ */
 
 /*
- * Linsley et al. 2018, at the 32 x 32 pixels of the arena: dashed paths, two dots, and the question whether one path connects
- * them. Two long paths and up to `distractors` short ones lie apart from each other. The dots are at both ends of one long path
- * (class 1), or at one end of each (class 0).
+ * Linsley et al. 2018, at the arena's 32 x 32 pixels: dashed paths and two dots; the class tells whether one path connects them.
+ * Two long paths and up to `distractors` short ones are apart from each other. The dots are at both ends of one long path (class
+ * 1), or at one end of each (class 0).
  *
- * The original draws 14 paddles a path into 300 x 300 pixels, with contrasts and paddle shapes of its own, and the arena scales
- * these down; this draws at the final size, in dashes of three pixels. Paths are bent at random by at most 20 degrees a pixel
- * and never come near each other or themselves, so that pixels at most two apart belong to one path. Accuracies are to be
- * compared with each other, not with those of the arena.
+ * The original draws 14 paddles per path into 300 x 300 pixels, with contrasts and paddle shapes of its own, and the arena scales
+ * these down; here paths are drawn at the final size, in dashes of three pixels. Paths bend at random by at most 20 degrees per
+ * pixel and never come near each other or themselves, so that pixels at most two apart belong to one path. So accuracies can be
+ * compared with each other, but not with the arena's.
  */
 enum { LIN_PATHFINDER_SIDE = 32, LIN_PATHFINDER_PIXELS = LIN_PATHFINDER_SIDE * LIN_PATHFINDER_SIDE };
 
-/* pixels [LIN_PATHFINDER_PIXELS], 0 the ground, 255 dots, paths between. length: steps of a long path, 8 to 28. The class. */
+/* pixels [LIN_PATHFINDER_PIXELS]: 0 background, 255 dots, paths between. length: steps of a long path, 8 to 28. Returns the
+* class. */
 int lin_pathfinder_make(int length, int distractors, uint64_t key, int *pixels);
 
 #endif

@@ -554,7 +554,7 @@ typedef struct lsh_job {
     int H, E, causal;
 } lsh_job;
 
-// What forward and backward share.
+// Set-up shared by forward and backward.
 static lin_lsh_head head_of(const lsh_job *job, int piece, int thread)
 {
     const int *offsets = job->segments->offsets, b = piece / job->H;

@@ -6,8 +6,8 @@
 // direction 1; backwards it is the other way round. The product adds the terms of a row in the same order whatever the number of
 // rows (linear.h): so neither the groups nor a split of the frames into calls change a bit.
 //
-// `ahead` is the distance in memory, in elements of h, to the frame that is computed next: its values are prefetched, because it
-// belongs to another utterance, which the hardware does not foresee.
+// `ahead` is the distance in memory, in elements of h, to the frame that is computed next: it belongs to another utterance, which
+// the hardware prefetcher cannot predict, so its values are prefetched.
 #include <string.h>
 
 #include "kernels/cpu/linear.h"

@@ -541,7 +541,7 @@ static void mapped_take_gradients(const mapped *h, int t, int step, int n)
     mapped_take(h, h->G, h->dy, h->out_stride, t, step, n, h->inverse);
 }
 
-// What is added to the matrix: Sᵀ += v φ(k)ᵀ, Rᵀ += G φ(q)ᵀ, R += φ(q) Gᵀ.
+// Loads the vectors whose products are added to the matrix: Sᵀ += v φ(k)ᵀ, Rᵀ += G φ(q)ᵀ, R += φ(q) Gᵀ.
 static void mapped_load_update(const mapped *h, int pass, int t, int step, int n)
 {
     if (pass == PASS_DQ) {
@@ -553,7 +553,7 @@ static void mapped_load_update(const mapped *h, int pass, int t, int step, int n
     mapped_take_gradients(h, t, step, n);
 }
 
-// What reads the matrix, and where its results begin. `both`: the frames have just been loaded for the update too.
+// Loads the vectors that read the matrix, and the start of their results. both: the same frames were just loaded for the update.
 static void mapped_load_read(const mapped *h, int pass, int t, int step, int n, int both)
 {
     if (pass == PASS_DQ) {

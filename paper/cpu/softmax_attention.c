@@ -259,8 +259,7 @@ LIN_INLINE void few_powers(float *p, int first, int n, int seen, float *top, flo
             vstore(p + r * TILE + j, power_of_two(vload(p + r * TILE + j) - most[r]));
 }
 
-// Prefetches the tile of keys or values from frame j on: those of a stream are in memory, too far apart for the hardware's
-// prefetcher.
+// Prefetches the tile of keys or values from frame j on: a stream's are in memory, too far apart for the hardware prefetcher.
 LIN_INLINE void call_tile(const float *x, size_t stride, int j, int end, int E)
 {
     for (int f = j; f < j + TILE && f < end; f++)
@@ -644,7 +643,7 @@ void lin_cpu_softmax_backward(lin_exec *exec, float *dqkv, const float *dy, cons
 {
     softmax_job job = {.exec = exec, .dqkv = dqkv, .qkv = qkv, .dy = dy, .y_in = y, .lse = lse, .offsets = segments->offsets,
                        .H = H, .E = E, .causal = causal};
-    // Queries and keys apart take 7 products in place of 5: only where there are too few heads for the threads.
+    // Separate passes over queries and keys take 7 products instead of 5: only if there are too few heads for the threads.
     lin_pool *pool = pool_for(exec, &job, segments->B);
     job.chunks = pool && segments->B * H < exec->n_threads && segments->longest > 0 ? 2 * chunks_in(segments->longest) : 1;
     lin_pool_run(pool, segments->B * H * job.chunks, backward_piece, &job);

@@ -1,6 +1,5 @@
 /*
- * softmax_products.h - what softmax attention consists of, once per instruction set: small matrix products, transposes, powers of
- * two.
+ * softmax_products.h - parts of softmax attention, once per instruction set: small matrix products, transposes, powers of two.
  *
  * All products are one kernel: out [rows, columns] = sum over x of a[r, x] b[x, columns], where a is in memory in any place, its
  * elements broadcast, and b is packed, a whole number of vectors wide. Each sum runs in the order of x, one (fused) multiply-add

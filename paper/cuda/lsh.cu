@@ -50,7 +50,7 @@ static __device__ __forceinline__ int lsh_end(const lsh_job &job, int p, int T)
     return end < T ? (int)end : T;
 }
 
-// The end of the positions of which p is a key, whose beginning is p / chunk * chunk.
+// The end of the positions whose queries see p as a key; they begin at p / chunk * chunk.
 static __device__ __forceinline__ int lsh_seen_end(const lsh_job &job, int p, int T)
 {
     const long long end = ((long long)p / job.chunk + 2) * job.chunk;
@@ -75,7 +75,7 @@ static __device__ __forceinline__ float lsh_probability(const lsh_job &job, floa
     return expf(score - lse);
 }
 
-// Adds a round to what the earlier ones gave: y = y old + o fresh.
+// Merges a round into the result of earlier ones: y = y old + o fresh.
 static __device__ __forceinline__ float lsh_merge(float lse, float round, float *old, float *fresh)
 {
     *fresh = 1 / (1 + expf(lse - round));
@@ -85,7 +85,7 @@ static __device__ __forceinline__ float lsh_merge(float lse, float round, float 
 
 /* ---- sorting --------------------------------------------------------------------------------------------------------------- */
 
-// LSH attention: buckets, and the frames of each utterance, head and round sorted by them; see lsh.h.
+// LSH attention: buckets, and the frames of each utterance, head and round sorted by them.
 
 enum { WARPS = 8, THREADS = 32 * WARPS, WINDOW = 1024, FRAMES = 32 /* of a block of `hash` */ };
 
@@ -104,7 +104,7 @@ static __device__ __forceinline__ int columns_of(const sort_job &job, int T)
     return most < job.lsh.rotations ? (int)most : job.lsh.rotations;
 }
 
-// The largest of two values, on a tie that of the lower bucket.
+// The larger of two values, on a tie that of the lower bucket.
 static __device__ __forceinline__ void choose(float &best, int &bucket, float value, int other)
 {
     if (value > best || (value == best && other < bucket)) best = value, bucket = other;
@@ -193,8 +193,8 @@ static __device__ __forceinline__ int sum_counts(int *counts, int *sums, int beg
     return begun;
 }
 
-// Stable: the warps own stretches of the frames, and the places of a bucket are given out by warp, then by frame. Buckets are
-// counted a window at a time, which bounds the shared memory.
+// A stable sort: the warps own stretches of the frames, and the places of a bucket are assigned by warp, then by frame. Buckets
+// are counted a window at a time, which bounds the shared memory.
 static __global__ void __launch_bounds__(THREADS) sort(sort_job job)
 {
     LIN_SHARED(int, counts); // [WINDOW, WARPS], then sums [WARPS]
@@ -388,7 +388,7 @@ template <int EP> struct lsh_tile {
     int own[TILE];    // of the block's own positions
 };
 
-// The two rows of a warp's 16 that a lane holds a part of: g and g + 8.
+// The two of a warp's 16 rows that a lane holds a part of: g and g + 8.
 typedef struct lsh_rows {
     int frame[2];            // -1: none
     int from[2], end[2];     // the positions that they meet
@@ -422,7 +422,7 @@ static __device__ __forceinline__ void lsh_frames(int *frames, const lsh_place &
     if (who < TILE) frames[who] = from + who < end ? p.order[from + who] : -1;
 }
 
-// What the passes need of them, by the threads that read the frames.
+// Loads the terms of these frames, by the threads that read them.
 template <int EP>
 static __device__ __forceinline__ void lsh_numbers(lsh_tile<EP> *tile, const lsh_job &job, const lsh_place &p, int with_lse,
                                                    int who)

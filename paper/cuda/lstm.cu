@@ -24,7 +24,7 @@ typedef struct lstm_layer {
     int wide; // rows of the left operand are aligned to 8 bytes
 } lstm_layer;
 
-// What a block computes, and the thread in it.
+// The part that a block computes, and the thread's place in it.
 typedef struct lstm_place {
     int unit, direction, group, warp, lane;
 } lstm_place;
@@ -138,7 +138,7 @@ static __device__ __forceinline__ void lstm_multiply(float (&acc)[TILES][4], con
 {
     const int k = p.warp * l.steps * 8 + 2 * (p.lane & 3), unit = p.unit + (p.lane >> 2);
     if constexpr (STEPS > 0) {
-        enum { ONCE = STEPS > 10 ? STEPS / 4 : STEPS }; // so many loads in flight, as there are registers for
+        enum { ONCE = STEPS > 10 ? STEPS / 4 : STEPS }; // loads in flight, as many as registers allow
 #pragma unroll
         for (int from = 0; from < STEPS; from += ONCE) {
             float a[ONCE][4];

@@ -227,9 +227,9 @@ static __device__ __forceinline__ void store_own(const running_rows<EP, M> &r, c
     }
 }
 
-// A tile of values that some rows may not see: 0 times NaN or infinity is NaN, so values that are not finite become 0. Returns
-// the first row of the tile with one, TILE if there is none; poison_rows then makes the sums of the rows that see it NaN.
-// A barrier.
+// For a tile of values that some rows may not see: 0 times NaN or infinity is NaN, so values that are not finite become 0.
+// Returns the first row of the tile with one, TILE if there is none; poison_rows then makes the sums of rows that see it NaN.
+// Contains a barrier.
 template <int EP> static __device__ __forceinline__ int clean_values(float *tile, int who)
 {
     enum { step = GROUP / (EP / 4) }; // rows
