@@ -41,15 +41,15 @@ needs_ffmpeg() {
 
 wanted() { [ "$stage" -le "$1" ] && [ "$stop_stage" -ge "$1" ]; }
 
-# hold FILE MESSAGE: dies with the message while another run holds the file, by a lock that ends with the last process of the run. A run
-# that was killed leaves none.
+# hold FILE MESSAGE: locks the file, or dies with the message if another run holds the lock. The lock ends with the last process of the
+# run, so a run that was killed leaves none.
 hold() {
   command -v flock > /dev/null || return 0
   exec {lock_fd}> "$1" || die "cannot write $1"
   flock -n "$lock_fd" || die "$2"
 }
 lock_work() { hold "$work/lock" "another run works in $work; wait for it to end, or give another --work"; }
-# only_run PATH: holds PATH.lock, which the end removes
+# only_run PATH: holds PATH.lock, and removes it at the end
 only_run() {
   hold "$1.lock" "another run is writing $1; wait for it to end"
   locked=$1.lock
@@ -99,7 +99,7 @@ cut_set() {
 }
 
 # prepare_set DIR FEATURES SET SHARDS ARGS...: the features of a data directory, by linnet prepare ARGS, as SET.lfc; or in shards as
-# SET.001.lfc, ... and their number in SET.shards, so that an interruption costs one of them. What is there is kept.
+# SET.001.lfc, ... and their number in SET.shards, so that an interruption loses only one of them. Existing files are kept.
 prepare_set() {
   local dir=$1 features=$2 set=$3 shards=$4 made n k name fd
   shift 4
@@ -124,7 +124,7 @@ prepare_set() {
   exec {fd}>&-
 }
 
-# options_made ARGS...: options of linnet prepare as they are compared: the dictionary by what it holds, no folders
+# options_made ARGS...: options of linnet prepare, for comparison: the dictionary by its content, without folders
 options_made() {
   while [ $# -gt 0 ]; do
     case $1 in
@@ -183,7 +183,7 @@ section() { printf '\n## %s\n\n' "$1"; }
 # columns "| NAME | NAME |": the first two lines of a table
 columns() { printf '%s\n%s\n' "$1" "$(sed 's/[^|]\{1,\}/---/g' <<< "$1")"; }
 
-# head_of_results TITLE: what every page of results begins with
+# head_of_results TITLE: the beginning of every page of results
 head_of_results() {
   local cpu
   cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo 2> /dev/null | head -n 1)
@@ -201,7 +201,7 @@ head_of_results() {
 }
 
 # pivot TABLE ROW COLUMN VALUE FACTOR FORMAT: a markdown table of a column of a table, one row for each ROW, one column for each COLUMN.
-# Of several values in a cell, the mean. Comment lines begin with #.
+# A cell with several values gets their mean. Comment lines begin with #.
 pivot() {
   LC_ALL=C awk -F'\t' -v row="$2" -v column="$3" -v value="$4" -v factor="$5" -v format="$6" '
     /^#/ || !NF { next }

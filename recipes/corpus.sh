@@ -1,9 +1,9 @@
-# corpus.sh - what the recipes of corpora share, from data directories to the page of results; sourced after common.sh.
+# corpus.sh - stages shared by the recipes of corpora, from data directories to the page of results; sourced after common.sh.
 #
 #   corpus_values=...                    the values of options that corpus_options understands
 #   corpus_options                       checks them and sets `epochs`, `decoded` and `table`
-#   plan HOURS; room; lock_work          what a run needs, and whether it is there
-#   corpus_stages                        stages 2 to 5, those that are wanted: dictionary, features, training, scores
+#   plan HOURS; room; lock_work          what a run needs, and whether it is available
+#   corpus_stages                        the requested ones of stages 2 to 5: dictionary, features, training, scores
 #   stage 6: corpus_words LM   7: corpus_results TITLE NOTE
 #
 # Variables of the recipe: data (folder of data directories), work, train, dev, test (sets separated by commas), rows (of
@@ -34,7 +34,7 @@ run() {
 }
 say() { at="$*"; echo "== $* ($(date +%T))"; }
 
-# A command that failed inside a stage has said why; this says where, and what to do.
+# A command that failed inside a stage has printed the reason; this prints where it was and what to do.
 stopped() {
   local status=$?
   [ "$status" = 0 ] || [ "$status" = 130 ] || [ -z "$at" ] || [ -n "$died" ] ||
@@ -45,7 +45,7 @@ trap stopped EXIT
 
 # ---- what a run needs ------------------------------------------------------------------------------------------------------------
 
-# Of the full networks on a CPU, batches of 16,000 frames, utterances of 830 frames on average, one step per frame: frames per second of
+# The full networks on a CPU, batches of 16,000 frames, utterances of 830 frames on average, one step per frame: frames per second of
 # processor time of training with evaluation, on an AMD EPYC (Zen 5); GB of memory; MB of files of a run. wsj/README.md has the command.
 measured() {
   case $1 in
@@ -88,7 +88,7 @@ room() {
   have_gb=$(awk '/^MemAvailable:/ { printf "%d", $2 / 1048576 }' /proc/meminfo 2> /dev/null)
   echo "Disk: $need_mb MB needed in $work, $have_mb MB free. Memory: $need_gb GB needed on a CPU, ${have_gb:-unknown} GB free."
   [ -z "$dry_run$force$quick" ] || return 0
-  # what is there already is not needed again
+  # files that exist already need no more space
   [ ! -d "$work" ] || need_mb=$((need_mb - $(du -sm "$work" | cut -f1)))
   [ "$have_mb" -ge "$need_mb" ] || die "$work has $have_mb MB of free disk; the run needs $need_mb MB more. Use another --work, or --force"
   case $device in cuda*) return 0 ;; esac
@@ -106,7 +106,7 @@ need_data() {
 
 phones39="AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH"
 
-# CMUdict: given, of an earlier run, the environment's, that of a package, or the one installed with the program (72,000 words)
+# CMUdict: from --lexicon, an earlier run, the environment, a package, or the installation of the program (72,000 words)
 find_lexicon() {
   local f
   for f in "${LINNET_LEXICON:-}" /usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict /usr/share/cmudict/cmudict.dict \
@@ -207,7 +207,7 @@ words_lexicon() {
   mv "$words/lexicon.new" "$words/lexicon.dict"
 }
 
-# corpus_words LM: word error rates with a language model, ARPA
+# corpus_words LM: word error rates with an ARPA language model
 corpus_words() {
   local lm=$1 words
   words=(bash "${table[@]}" --stage 3 --stop-stage 3 --words "$work/words/words.lm" --words-lexicon "$work/words/lexicon.dict" --words-weights "$words_weights")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Transcribes a pile of sound files in parts: on this machine, on several, or as an array of Slurm jobs. If run again, it goes on.
+# Transcribes many sound files in parts: on this machine, on several, or as an array of Slurm jobs. Run it again to continue.
 #
 #   recipes/batch/run.sh --input DIR|--list FILE --output DIR [--parts 16] [--jobs 1] [--threads 0] [--hosts HOST,...] [-- OPTIONS]
 #   recipes/batch/run.sh --input DIR|--list FILE --output DIR [--parts 16] --part K [--threads 0] [-- OPTIONS]         one part
@@ -7,12 +7,12 @@
 #                        [--linnet PROGRAM]
 #
 # DIR is searched for sound files (wav, flac, ogg, opus, mp3, sph, wv1, ...); FILE names one on each line. OPTIONS are those of linnet
-# transcribe (--model, --words, --format json, ...). The results lie in DIR as `linnet transcribe --output-dir DIR` with all files puts them.
+# transcribe (--model, --words, --format json, ...). The results are those of one `linnet transcribe --output-dir DIR` with all files.
 # The files are cut into --parts of about the same number of bytes; --jobs of them run at a time on each machine, each with --threads
 # (0: all cores). --hosts: with GNU parallel on these machines by ssh (":" is this one), which need the same folders and program at
 # the same places. recipes/batch/slurm.sh is an example for sbatch.
-# DIR/.batch has the parts, their messages (logs/K) and statuses (done/K). Of a part that runs again, only files without a result that is
-# newer than the sound are done: linnet transcribe --skip-done. A file that fails is reported, and the others are done.
+# DIR/.batch has the parts, their messages (logs/K) and statuses (done/K). A part that runs again skips files whose result is newer than
+# the sound (linnet transcribe --skip-done). A file that fails is reported, and the others are transcribed.
 extra=()
 for ((i = 1; i <= $#; i++)); do
   if [ "${!i}" = -- ]; then extra=("${@:i+1}"); set -- "${@:1:i-1}"; break; fi
@@ -42,7 +42,7 @@ sizes() {
   fi
 }
 
-# cut: .batch/{root,parts/K}. The same files give the same parts, so several machines may do it at once: the first one counts.
+# cut: makes .batch/{root,parts/K}. The same files give the same parts, so several machines may do it at once: the first one wins.
 cut_parts() {
   local k
   [ -n "$input$list" ] || die "which files? give --input DIR or --list FILE"
@@ -80,7 +80,7 @@ cut_parts() {
     print >> (out "/" k); close(out "/" k) }'
   find "$new/parts" -type f | wc -l > "$new/n"
   rm -f "$new/list" "$new/absent" "$new/twice"
-  # The same files and parts as before: what is done remains.
+  # The same files and parts as before: keep what is done.
   if [ -d "$batch" ]; then
     if cmp -s "$new/sizes" "$batch/sizes" && cmp -s "$new/n" "$batch/n"; then return; fi
     if [ -n "$part" ]; then

@@ -1,10 +1,10 @@
 #!/bin/bash
-# An array of Slurm jobs, one for each part of a pile of sound files. Change what is marked, then
+# An array of Slurm jobs, one for each part of a large set of sound files. Adapt the marked lines, then
 #
 #   sbatch recipes/batch/slurm.sh                                       # from the root of the source tree
 #   recipes/batch/run.sh --output /shared/results --report              # what is done, what failed
 #
-# sbatch again does what is left. A job that ran out of time goes on after the last file that it finished.
+# Run sbatch again to do the rest. A job that ran out of time continues after the last file that it finished.
 #SBATCH --job-name=linnet
 #SBATCH --array=1-100
 #SBATCH --cpus-per-task=8

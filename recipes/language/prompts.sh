@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Real recorded speech to try another language on: the prompts of Asterisk, a telephone exchange, in Debian (packages
-# asterisk-core-sounds-LANGUAGE, CC BY-SA 3.0, one speaker for each language, 15 to 30 minutes), and a pronouncing dictionary of
-# their words by espeak-ng. Needs apt-get, dpkg-deb, ffmpeg and espeak-ng.
+# Recorded speech for trying another language: the prompts of Asterisk, a telephone exchange, from Debian (packages
+# asterisk-core-sounds-LANGUAGE, CC BY-SA 3.0, one speaker per language, 15 to 30 minutes), and a pronouncing dictionary of their
+# words by espeak-ng. Needs apt-get, dpkg-deb, ffmpeg and espeak-ng.
 #
 #   recipes/language/prompts.sh --language ru --out ru
 #
@@ -18,7 +18,7 @@ mkdir -p "$out/wav" "$out/packages" "$out/train" "$out/dev"
 (cd "$out/packages" && apt-get -q download "asterisk-core-sounds-$language" "asterisk-core-sounds-$language-g722" &&
   for package in *.deb; do dpkg-deb -x "$package" .; done)
 sounds=$(echo "$out"/packages/usr/share/asterisk/sounds/"$language"*)
-# Lines "name: text"; texts with digits, Latin letters among others, or remarks in brackets are left out.
+# Lines "name: text"; texts with digits, Latin letters in another script, or remarks in brackets are left out.
 foreign='[0-9\[]'; [ "$language" != ru ] || foreign='[0-9\[A-Za-z]'
 zcat "$out/packages/usr/share/doc/asterisk-core-sounds-$language/core-sounds-$language.txt.gz" | tr -d '\r' |
   awk -v foreign="$foreign" '/^;/ || !/: / { next } { id = $1; sub(/:$/, "", id); text = $0; sub(/^[^:]*: */, "", text)

@@ -10,13 +10,13 @@
 #   --lexicon DICT        a word and its phones, with blanks between them, on each line; the phone set comes from it
 #   --data DIR            DIR/train and DIR/dev, and DIR/test if there is one: wav.scp, text, and utt2spk if speakers are known
 #   --common-voice DIR    instead: train.tsv, dev.tsv and test.tsv of Common Voice, with the sounds in DIR/clips
-#   --audio-root DIR      that the paths in wav.scp are relative to (the folder of --data)
-#   --phones FILE         the phone set, where it is not that of the lexicon
-#   --numbers RULES       how digits in texts are read: de, es, en, a file; none: they are named as wrong. If not given, by the rules
-#                         that are installed for the language, if any are
+#   --audio-root DIR      folder that the paths in wav.scp are relative to (the folder of --data)
+#   --phones FILE         the phone set, if it is not that of the lexicon
+#   --numbers RULES       how digits in texts are read: de, es, en, a file; none: they are reported as errors. If not given, the
+#                         rules installed for the language, if any
 #   --conf FILE           network and training (recipes/language/small.conf)
 #   --speed N,N,...       speeds at which the training speech is used (0.9,1,1.1)
-#   --go-on               train although linnet validate finds something wrong
+#   --go-on               train even if linnet validate finds errors
 #   --stage N, --stop-stage N   1 data, 2 rules and validation, 3 features, 4 training, 5 alignment, 6 words and error rates
 #   --device cpu|cuda, --threads N, --linnet PROGRAM
 here=$(dirname "$0")
@@ -86,7 +86,7 @@ if wanted 4; then
 fi
 
 if wanted 5; then
-  # Texts that the model does not find in their sounds are worth a look before the next training.
+  # Check texts that the model does not find in their sounds before the next training.
   "$linnet" validate "$data/train" "${of[@]}" -m default "${numbers_of[@]}" --device "$device" -o "$work/train.fit" || true
   for set in "${sets[@]}"; do
     "$linnet" align --data "$data/$set" "${of[@]}" "${numbers_of[@]}" --device "$device" -f textgrid --output-dir "$work/aligned/$set" -q ||
@@ -95,9 +95,9 @@ if wanted 5; then
 fi
 
 if wanted 6; then
-  # Without punctuation. A character outside ASCII is no member of a set of characters in every locale.
+  # Removes punctuation. In some locales, bracket expressions cannot hold characters outside ASCII.
   plain='s/[.,;:!?"()]/ /g; s/«/ /g; s/»/ /g; s/„/ /g; s/“/ /g; s/”/ /g; s/…/ /g; s/ - / /g; s/ – / /g; s/ — / /g'
-  # Words of the texts that the lexicon lacks are recognised too, as the rules pronounce them.
+  # Words of the texts that the lexicon lacks are recognised too, with the rules' pronunciations.
   [ ! -s "$work/train.oov" ] || cut -f1,4 "$work/train.oov" > "$folder/added.dict"
   cut -d' ' -f2- "$data/train/text" | sed "$plain" |
     "$linnet" ngram count --order 3 --lower -q - -o "$folder/words.lm"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Data directories from LibriSpeech as its archives extract.
+# Makes data directories from LibriSpeech's extracted archives.
 #
 #   recipes/librispeech/data.sh --corpus DIR --output DATA --sets SET,... [--allow-missing] [--stand-in]
 #
 # DIR holds the sets (dev-clean/1272/128104/1272-128104-0000.flac and 1272-128104.trans.txt beside them), or a folder LibriSpeech that does.
 # Writes DATA/SET/{wav.scp,text,utt2spk}, with the readers as speakers. A set appears when it is complete; one that is there is kept.
-# A sound without a transcript, the reverse, an utterance that is there twice, and another number of utterances than the corpus has stop it,
-# with their names. --allow-missing: goes on with what is there. --stand-in: another corpus in the same layout; any number will do.
+# It stops, with the names, at sounds without transcripts, transcripts without sounds, repeated utterances, or a number of utterances
+# that is not the corpus's. --allow-missing: continues with what is there. --stand-in: another corpus in the same layout, of any size.
 . "$(dirname "$0")/../common.sh"
 
 corpus= output= sets= allow_missing= stand_in= work=.

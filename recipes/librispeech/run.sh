@@ -16,7 +16,7 @@
 # --stand-in: another corpus in the same layout.
 # Before anything starts, disk and memory are compared with what is needed; --force starts anyway. --dry-run: prints this, the expected
 # times and the commands, and does nothing.
-# If run again, what is done is skipped, and what was interrupted goes on. One run at a time works in a folder.
+# If run again, finished work is skipped and interrupted work continues. One run at a time works in a folder.
 . "$(dirname "$0")/../common.sh"
 . "$(dirname "$0")/../corpus.sh"
 

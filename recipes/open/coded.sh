@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# A data directory of utterances as they come out of codecs at low rates and of a telephone, to train on (bench/robust.sh tests that).
+# Makes a data directory of utterances coded at low bit rates or for telephones, to train on (bench/robust.sh tests such sound).
 #
 #   recipes/open/coded.sh --data DIR [--data DIR ...] [--audio-root DIR] [--every 3] [--codecs "mp3:16 mp3:24 opus:8 opus:12 phone"] --output DIR
 #
 # Each Nth utterance of each --data goes through one of the codecs in turn (kbit/s; phone: 300 to 3,400 Hz, 8 kHz, mu-law). Relative paths in
-# wav.scp are below --audio-root. OUTPUT/audio has the coded sounds, which linnet decodes; those that are there are kept. Needs ffmpeg with
+# wav.scp are below --audio-root. OUTPUT/audio has the coded sounds, which linnet decodes; existing ones are kept. Needs ffmpeg with
 # libmp3lame and libopus. Utterances are called coded-NAME.
 . "$(dirname "$0")/../common.sh"
 

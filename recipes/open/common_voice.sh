@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# A data directory from lists of Common Voice (https://commonvoice.mozilla.org, English, CC0) and their clips.
+# Makes a data directory from lists of Common Voice (https://commonvoice.mozilla.org, English, CC0) and their clips.
 #
 #   recipes/open/common_voice.sh --list FILE [--list FILE ...] --output DIR [--except recipes/open/common-voice.except]
 #
 # FILE is a list of the first release (cv-valid-dev.csv, its clips in cv-valid-dev/ beside it) or of a later one (validated.tsv, its clips
 # in clips/ beside it). Writes DIR/{wav.scp,text,utt2spk}; the clips stay where they are.
-# Left out: the utterances whose names --except has, one a line; clips that are not there, or not 1 to 20 seconds long by their size;
+# Left out: the utterances whose names --except has, one per line; clips that are missing, or not 1 to 20 seconds long by their size;
 # sentences with digits or letters other than A to Z, or with words in capitals, which may be read as letters; sentences with more than
 # half as many votes against as for.
-# The names in common-voice.except: phonemes that differ by more than half from what the offline model of that time heard.
+# common-voice.except names utterances more than half of whose phonemes differ from those that the offline model of that time recognised.
 . "$(dirname "$0")/../common.sh"
 
 list=() output= except=$(dirname "$0")/common-voice.except work=.

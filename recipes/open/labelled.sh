@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# A data directory of the utterances that a teacher has labelled with confidence.
+# Makes a data directory of the utterances that a teacher model has labelled with confidence.
 #
 #   recipes/open/labelled.sh --data DIR --labels FILE --output DIR [--above -0.3] [--except recipes/open/common-voice.held-out]
 #
 # --labels: lines of the utterance's name, seconds, the mean log-probability of a token, the probability that nobody speaks, and the text as
 # written, separated by tabs. Kept are those of --data with more than --above, 2 to 30 words, 5 to 25 characters a second, and without
 # digits, letters other than A to Z, or words in capitals, which may be read as letters.
-# Left out are those whose names --except has, one a line: the word model was judged on them. Writes DIR/{wav.scp,text,utt2spk}.
+# Left out are those whose names --except has, one per line: the word model was evaluated on them. Writes DIR/{wav.scp,text,utt2spk}.
 . "$(dirname "$0")/../common.sh"
 
 data= labels= output= above=-0.3 except=$(dirname "$0")/common-voice.held-out work=.

@@ -3,14 +3,14 @@
 #
 #   recipes/open/neural_lm.sh --output DIR --corpus DIR --text FILE [--pieces 1000] [--conf recipes/open/neural_lm.conf] [--epochs N]
 #                             [--precision fp32|bf16] [--threads 1] [--device cpu] [--linnet PROGRAM]
-#   recipes/open/neural_lm.sh --output DIR           # again: goes on from the last checkpoint, to the bit
+#   recipes/open/neural_lm.sh --output DIR           # again: continues from the last checkpoint, with the same bits
 #   recipes/open/neural_lm.sh --output DIR --stop    # ends it, with a checkpoint
 #   recipes/open/neural_lm.sh --output DIR --score   # perplexity of the best model so far, of dev_native
 #
-# FILE is the text of lm.sh: one sentence per line, books of which dev and test sets are readings left out (README.md beside this
-# script). The transcripts of the training sets are in it five times, as in lm.sh; dev_native measures, test_* is not used.
+# FILE is the text of lm.sh: one sentence per line, without the books that dev and test sets are read from (README.md beside this
+# script). The transcripts of the training sets are added five times, as in lm.sh; dev_native measures, test_* is not used.
 #   OUTPUT/train.lfc, dev.lfc, dev.txt    the sets, and the text of dev_native for linnet ngram perplexity
-#   OUTPUT/log, pid                       what the process says; which it is
+#   OUTPUT/log, pid                       messages and id of the process
 #   OUTPUT/train/                         the run (docs/training.md)
 # --precision: bf16 if the processor has it. Of 66.9 million words, 1,000 pieces make 115 million tokens (500: 132, 2,000: 99, 4,000: 88 of
 # the books alone). A core with AVX512-BF16 trains on about 3,700 tokens a second of its time (2,300 in fp32), so an epoch is 9 hours of it.
@@ -26,7 +26,7 @@ mkdir -p "$output"
 work=$(cd "$output" && pwd) program=$output/program
 best=$work/train/best.safetensors
 
-# The process of the pid file, unless it has ended and another one has its number.
+# The process of the pid file, unless it has ended and its id was reused.
 running() { [ -f "$work/pid" ] && ps -p "$(cat "$work/pid")" -o args= 2> /dev/null | grep -qF "$work/"; }
 
 if [ -n "$stop" ]; then

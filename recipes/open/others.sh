@@ -3,9 +3,9 @@
 #
 #   recipes/open/others.sh [--speechocean DIR] [--vctk DIR] [--speaker p239] --corpus DIR --output DIR
 #
-# --speechocean: the folder with train/ and WAVE/: OUTPUT/train_speechocean, what train_nonnative and the speakers of dev_nonnative of
-# --corpus leave of its training half. --vctk: the folder with txt/ and wav48/: OUTPUT/train_vctk, the sentences of --speaker without
-# abbreviations. The sound stays where it is.
+# --speechocean: the folder with train/ and WAVE/. OUTPUT/train_speechocean gets its training half without train_nonnative and without
+# the speakers of dev_nonnative of --corpus. --vctk: the folder with txt/ and wav48/. OUTPUT/train_vctk gets the sentences of --speaker
+# without abbreviations. The sound stays where it is.
 . "$(dirname "$0")/../common.sh"
 
 speechocean= vctk= speaker=p239 corpus= output= work=.
@@ -25,7 +25,7 @@ directory() {
 
 if [ -n "$speechocean" ]; then
   for file in "$speechocean"/train/{text,utt2spk,wav.scp} "$corpus"/{train,dev}_nonnative/utt2spk; do [ -f "$file" ] || die "$file does not exist"; done
-  # the corpus calls utterance 000050003 of speaker 0005 so0005-000050003
+  # utterance 000050003 of speaker 0005 is so0005-000050003 in the corpus
   awk -v OFS='\t' -v root="$(cd "$speechocean" && pwd)" '
     FILENAME ~ /train_nonnative\/utt2spk$/ { used[$1] = 1; next }
     FILENAME ~ /dev_nonnative\/utt2spk$/ { held[$2] = 1; next }

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Sounds in which nobody speaks, from Debian packages: music, effects and drums to train on, other music and typing to test with.
+# Makes sounds without speech from Debian packages: music, effects and drums to train on, other music and typing to test with.
 #
 #   recipes/open/quiet.sh [--work exp/quiet] [--stage N] [--stop-stage N]
 #
 # Stages: 1 packages   2 sounds to train on: WORK/list and WORK/train/*.wav   3 sounds held out: WORK/held-out/*.wav
 # Needs apt-get and sox (apt-get install sox libsox-fmt-all), and downloads 900 MB. Nothing is installed: the packages, mostly of
-# games, are unpacked below WORK. Nothing in them is used for training and for tests alike. The cuts, levels and pauses come
-# from a seed: the same packages make the same sounds (sox's dither does not repeat and is off).
+# games, are unpacked below WORK. No sound is used both for training and for tests. Cuts, levels and pauses come from a seed: the
+# same packages make the same sounds (sox's dither is not repeatable, so it is off).
 here=$(dirname "$0")
 . "$here/../common.sh"
 

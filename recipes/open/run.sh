@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The shipped models, from sound to score, on the open corpus: one training of each, from random weights.
+# Trains the shipped models on the open corpus, from sound to scores: one training of each, from random weights.
 #
 #   recipes/open/run.sh --corpus DIR [--librispeech DIR] [--common-voice FILE ...] [--more DATA ...] [--quiet exp/quiet] [--lexicon FILE]
 #                       [--work exp/open] [--models stream,offline] [--conf-folder recipes/open] [--epochs N] [--precision fp32|tf32|bf16]
@@ -10,10 +10,10 @@
 # --corpus: Kaldi-style data directories (train_native, ..., dev_native, test_native) whose wav.scp paths are relative to DIR.
 # --librispeech: the folder that LibriSpeech's train-clean-5 extracts to (recipes/librispeech/README.md). --common-voice: lists that
 # common_voice.sh takes. --more: other speech (README.md says which), data directories with absolute paths in wav.scp. --quiet: what
-# quiet.sh made. What is not given is left out.
+# quiet.sh made. Speech that is not given is left out.
 # --models: stream.conf and offline.conf of --conf-folder, or one of them. --epochs: fewer than they say, for a machine without a GPU.
 # Needs cmudict-en-us.dict (Debian: pocketsphinx-en-us). Run from the root of the source tree.
-# If run again, training continues where it stopped, to the bit. The stage train needs no corpus, only WORK/features/*.lfc: on a GPU machine
+# If run again, training continues where it stopped, with the same bits. The stage train needs only WORK/features/*.lfc: on a GPU machine
 #   make && recipes/open/run.sh --work exp/open --stage train --device cuda --precision bf16
 here=$(dirname "$0")
 . "$here/../common.sh"
@@ -47,7 +47,7 @@ prepare() { # prepare DATA ROOT CACHE OPTIONS...
 }
 prepare_speech() { prepare "$1" "$2" "$3" --lexicon "$lexicon" --oov "$work/text/$3.oov"; } # prepare_speech DATA ROOT CACHE
 
-# WORK/features/SET.lfc; what is there is kept
+# WORK/features/SET.lfc; existing files are kept
 open_features() {
   local set file from=()
   mkdir -p "$work"/{features,text}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A network of voices, from all speech whose speakers are named.
+# Trains a network of voices on all speech with known speakers.
 #
 #   recipes/open/voice.sh --corpus DIR [--more DATA ...] [--work exp/voice] [--stage N] [--stop-stage N] [--threads N] [--conf FILE]
 #
@@ -7,7 +7,7 @@
 # client ids; text is not needed. Equal names of speakers are one voice; no voice of the sets dev_* and test_* may be among them.
 # Stages: 1 features (WORK/*.lfc)   2 training on the CPU (WORK/run)   3 equal error rates on voices that are held out (bench/voices.py
 # needs numpy)
-# A training that was stopped goes on when stage 2 is run again.
+# Run stage 2 again to continue a training that was stopped.
 here=$(dirname "$0")
 . "$here/../common.sh"
 
@@ -17,7 +17,7 @@ options "$@"
 [ -f "$corpus/dev_native/wav.scp" ] || die "$corpus/dev_native/wav.scp does not exist; give --corpus DIR"
 for data in ${more[@]+"${more[@]}"}; do [ -f "$data/utt2spk" ] || die "$data/utt2spk does not exist: it names the speakers"; done
 
-# Those of train_stories are few readers under many names.
+# train_stories is left out: its many names are few readers.
 sets="train_native train_pseudo train_cv train_nonnative train_read train_games"
 caches=()
 for set in $sets; do caches+=(--train "$work/$set.lfc"); done

@@ -16,7 +16,7 @@
 # and choose nothing.
 # Before anything starts, disk and memory are compared with what is needed; --force starts anyway. --dry-run: prints this, the expected
 # times and the commands, and does nothing.
-# If run again, what is done is skipped, and what was interrupted goes on. One run at a time works in a folder.
+# If run again, finished work is skipped and interrupted work continues. One run at a time works in a folder.
 # --launch: what runs linnet train, such as "mpirun -np 4". --augment: SpecAugment. --quick: tiny networks and 1 epoch, to test the recipe.
 # recipes/wsj/README.md says more.
 . "$(dirname "$0")/../common.sh"
@@ -67,7 +67,7 @@ fi
 corpus_stages # 2 to 5
 is_stand_in() { [ -n "$stand_in" ] || grep -qs "STAND-IN" "$data/report.txt"; }
 
-# With another number of words than the published error rates have, the transcripts are not read as others read them.
+# If the number of words differs from that of published error rates, the transcripts are read differently.
 check_words() {
   local n
   [ -z "$dry_run" ] && [ -f "$data/$1/text" ] && ! is_stand_in || return 0

@@ -11,7 +11,7 @@
 # (tools/deps.sh standin), from FILE, one a line, or drawn from the word model of linnet.
 # TREE: shorten'd SPHERE files (.wv1), .dot, .ptx, .ndx, lists of speakers and language models of the training texts, in numbered discs, in one
 # tree (flat), or on discs in upper case, and a file STANDIN with the number of utterances of each set.
-# If run again after an interruption, sounds that are there are kept. Utterances whose sound or text cannot be used are named and left out.
+# If run again after an interruption, existing sounds are kept. Utterances whose sound or text cannot be used are reported and left out.
 # --tools: the folder of the program sphere of the tests; `make build/release/tests/recipes/sphere` makes it.
 . "$(dirname "$0")/../common.sh"
 
