@@ -1,5 +1,5 @@
 #!/bin/sh
-# What each way of adapting gains: names by phrases, by added words and by a mixed language model; a voice by training.
+# Measures the gain of each way of adapting: names by phrases, by added words and by a mixed language model; a voice by training.
 #
 #     bench/adapt.sh --corpus DIR [--work DIR] [names] [voice]
 #
@@ -29,7 +29,7 @@ done
 [ -n "$parts" ] || parts='names voice'
 mkdir -p "$work"
 
-# say VOICE TEXT ID FOLDER: one utterance more of a data directory.
+# say VOICE TEXT ID FOLDER: adds an utterance to a data directory.
 say() {
     mkdir -p "$4/wav"
     [ -s "$4/wav/$3.wav" ] || flite -voice "$1" -t "$2" -o "$4/wav/$3.wav"

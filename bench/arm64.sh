@@ -4,8 +4,8 @@
 #
 #   bench/arm64.sh [--model FILE] [SOUND]
 #
-# `linnet transcribe` with one thread, of SOUND (10 s of synthetic sound if not given) and of its first half: what the second half adds
-# is that of sound, without the start of the program. Debian; `make arm64` builds the program.
+# `linnet transcribe` with one thread, of SOUND (10 s of synthetic sound if not given) and of its first half: the difference excludes the
+# start of the program. Debian; `make arm64` builds the program.
 set -eu -o pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 model=$root/share/linnet/en/default.safetensors

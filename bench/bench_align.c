@@ -5,7 +5,7 @@
  *
  * The rows are synthetic: 10 phones per second, each a row of 0.6 with blanks of 0.95 between, in noise; words of 1 to 6 phones,
  * every third with two pronunciations. Once with the spoken text; once with a text that has an extra minute in the middle that
- * was not spoken, so that the beam must be widened; each for rows of 30 and of 10 ms.
+ * was not spoken, so that the beam must widen; each with rows of 30 and of 10 ms.
  */
 #include <math.h>
 #include <stdio.h>

@@ -4,10 +4,10 @@
  *
  *   bench_model [--threads N] [--repeats N] [--plain] [--precision fp32|bf16|int8] [--cpu-time] [--training]
  *
- * --precision bf16 or int8 alternates with fp32; shares are of the peak of its instruction; nothing is trained in int8.
+ * --precision bf16 or int8 alternates with fp32; shares are of the peak of that precision's instruction; int8 has no training.
  * --training: the training steps only. --cpu-time: one thread, in processor time, for a machine with other load. --plain prints
- * lines `linnet NAME VALUE`, one for each run (in these precisions without fp32, as int8_NAME), for bench/peers.sh, which gives
- * the same work to PyTorch and ONNX Runtime. Weights and features are random.
+ * a line `linnet NAME VALUE` for each run (with bf16 and int8 as int8_NAME, without fp32), for bench/peers.sh, which gives the
+ * same work to PyTorch and ONNX Runtime. Weights and features are random.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -48,7 +48,7 @@ gpu-kit:
 	+@$(MAKE) --no-print-directory $(JOBS) kit-files
 	@tools/gpu-kit.sh $(KIT) build/linnet-gpu-kit.tar.xz
 
-# With the emulated backend and the pretended driver; the kit's own backend only where nvcc has built it.
+# With the emulated backend and a fake driver; the kit's own backend only if nvcc has built it.
 check-kit: export CUDA_ARCHS := $(CUDA_ARCHS)
 check-kit:
 	+@$(MAKE) --no-print-directory $(JOBS) NVCC= kit-files $(EMULATED)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# gpu_bytes.sh - bytes, operations and launches of the GPU backend, counted without a GPU, and the time that they take at least.
+# gpu_bytes.sh - counts bytes, operations and launches of the GPU backend without a GPU, and estimates their least time.
 #
 #   bench/gpu_bytes.sh [--kernels] [--precision fp32,tf32,bf16] [--part train,streams] [--model FILE]
 #
@@ -65,7 +65,7 @@ table() {
         function more(a, b) { return a > b ? a : b }
         function bytes_of(i) { return at(i, 2) + at(i, 3) }
         function up(x) { return x > int(x) ? int(x) + 1 : int(x) }
-        # How much longer than the mean of all multiprocessors the one with the most blocks works.
+        # How much longer the multiprocessor with the most blocks works than the mean of all.
         function uneven(blocks, multiprocessors) { return blocks > 0 ? up(blocks / multiprocessors - 1e-9) * multiprocessors / blocks : 1 }
         # The products of a launch of cublasLt as tiles of 128 x 128: those beyond the matrix too.
         function product(i, multiprocessors,    tiles) {

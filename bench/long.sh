@@ -11,7 +11,7 @@
 #        round its resident memory, its processor time per frame, its phonemes, and their error rate.
 #
 # DIR is a folder of Kaldi-style data directories (see recipes/open/run.sh); never use a test set. Needs
-# cmudict-en-us.dict (Debian: pocketsphinx-en-us). All files are written to the folder --work; existing ones are not made again.
+# cmudict-en-us.dict (Debian: pocketsphinx-en-us). All files are written to the folder --work; existing ones are kept.
 . "$(dirname "$0")/../recipes/common.sh"
 corpus= set=dev_native hours=24 part=all work=exp/long model=share/linnet/en/default.safetensors
 lexicon=/usr/share/pocketsphinx/model/en-us/cmudict-en-us.dict
@@ -132,7 +132,7 @@ day() {
     begun=$(date +%s)
     for round in $(seq "$rounds"); do
         cat "$work/all.f32" >&3
-        # The process lags by the content of the pipe, 64 KB, and by the block it is working on.
+        # The process lags by the content of the pipe, 64 KB, and by its current block.
         now=$(sed 's/.*) //' "/proc/$pid/stat" | awk '{ print $12 + $13 }')
         rss=$(awk '/^VmRSS/ { print $2 }' "/proc/$pid/status")
         echo "$round $rss $(((now - used) * 1000000 / hertz)) $samples" >> "$work/day.$name.tsv"

@@ -183,9 +183,9 @@ static inline void peak_pin(pthread_t thread, int i)
     }
 }
 
-/* GFLOP/s of 1 to PEAK_THREADS threads at once: the best of `trials`, about 10 ms each, because other load makes a trial too low,
- * and nothing makes it too high. The precision of lin_ops_cpu_bf16 only if it is supported. Eight-bit products: of AVX512-VNNI,
- * or of AVX2's products of sixteen bits; elsewhere of fp32. */
+/* GFLOP/s of 1 to PEAK_THREADS threads at once: the best of `trials`, about 10 ms each, because other load can only make a trial
+ * lower. bf16 only if lin_ops_cpu_bf16 is supported. Eight-bit products: of AVX512-VNNI, or of AVX2's products of sixteen bits;
+ * elsewhere of fp32. */
 static inline double bench_peak_in(lin_precision precision, int threads, int trials)
 {
     double best = 0;

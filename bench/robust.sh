@@ -5,10 +5,10 @@
 #   bench/robust.sh --data DIR [--audio-root DIR] [--every 1] [--model FILE] [--work exp/robust] [--conditions "clean noise:10 ..."]
 #                   [--with "--dereverb ..."] [--output FILE] [--linnet build/release/linnet]
 #
-# DIR is a data directory (wav.scp, text). --every N: each Nth utterance. Each condition makes the sounds anew, as float samples that nothing
-# clips, and recognises them with the defaults of `linnet transcribe` and of `--words`. PER is against `linnet phonemize --ids first` of the
-# text. --model offline is the installed model of whole utterances. --with: more options of `linnet transcribe`. Conditions, with the
-# numbers that may be chosen:
+# DIR is a data directory (wav.scp, text). --every N: each Nth utterance. Each condition processes the sounds into float samples, without
+# clipping, and recognises them with the defaults of `linnet transcribe` and of `--words`. PER is against `linnet phonemize --ids first`
+# of the text. --model offline is the installed model of whole utterances. --with: more options of `linnet transcribe`. Conditions, with
+# the numbers that may be chosen:
 #
 #   clean           as it is                               level:DB        that much louder
 #   noise:DB        pink noise, DB below the speech        babble:DB       six other utterances at once, DB below the speech, both of
@@ -48,7 +48,7 @@ mix() {
     sound -i "$1" -ss "$at" -i "$2" -filter_complex "[1]volume=${gain}dB[n];[0][n]amix=inputs=2:duration=first:normalize=0" \
         -c:a pcm_f32le "$4"
 }
-# what a condition needs before its first utterance
+# prepares a condition before its first utterance
 begin() {
     case $1 in
     noise:*)

@@ -7,7 +7,7 @@
 #
 # Each utterance of the set (or every --every-th) is a stream of its own, as fast as it is computed: where it has pauses it ends
 # in several utterances, whose final texts are joined. DIR is a folder of Kaldi-style data directories (see recipes/open/run.sh);
-# never use a test set. Texts are written to the folder --work, and what is there is not made again. Prints lines with the options of
+# never use a test set. Texts are written to the folder --work, and existing ones are kept. Prints lines with the options of
 # listen, the WER in per cent and its 95 % interval over utterances, between |.
 . "$(dirname "$0")/../recipes/common.sh"
 corpus= set=dev_native every=1 second=offline work=exp/second

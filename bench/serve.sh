@@ -1,9 +1,9 @@
 #!/bin/sh
 # bench/serve.sh [STREAMS] [SECONDS] [SERVE OPTIONS...]: linnet serve under load: so many clients at once send speech as fast as it is
-# spoken, over the loopback interface, all from one process (tests/app/crowd.c). Prints how late they sent, the latency that they were
-# told (from the end of a result's sound until it was sent), the lag of the engine (from the arrival of a row's sound until its
-# results, of the last 10 s), what was lost, and the memory and processor time of the server; of runs over a minute also each minute's.
-# IDLE=200: so many connections more are open and silent; HOSTILE=0: so many more misbehave; FIRST: the first message of each stream.
+# spoken, over the loopback interface, all from one process (tests/app/crowd.c). Prints how late they sent, the reported latency (from
+# the end of a result's sound until it was sent), the lag of the engine (from the arrival of a row's sound until its results, over the
+# last 10 s), lost samples, and the memory and processor time of the server; of runs over a minute also each minute's.
+# IDLE=200: number of additional silent connections; HOSTILE=0: of misbehaving ones; FIRST: the first message of each stream.
 set -eu
 cd "$(dirname "$0")/.."
 B=${B:-build/release}

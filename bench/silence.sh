@@ -4,11 +4,11 @@
 #   bench/silence.sh [--seconds 300] [--work exp/silence] [--model FILE] [--linnet build/release/linnet]
 #                    [--sound build/release/tests/app/sound] [--kinds "white:-40 keys:-60" | --sounds FOLDER]
 #
-# The sounds come from tests/app/sound.c, each from a seed; its first lines say what they are. `level` is the root mean square of
+# The sounds come from tests/app/sound.c, each from a seed; its first lines describe them. `level` is the root mean square of
 # the whole sound in dBFS. Babble is many voices made of five sentences by one reader (Debian: pocketsphinx-testdata), each voice
 # with its own speed and pitch; without that package it is left out. Its words are speech that nobody can follow, not silence.
 # --sounds: the WAV files of a folder instead, such as the music and the typing that recipes/open/quiet.sh makes (Debian: sox).
-# All is done with the options' defaults:
+# All commands run with default options:
 #
 #   phonemes   linnet transcribe
 #   words      linnet transcribe --words, one result for the whole sound (a search goes on until an endpoint after a minute)

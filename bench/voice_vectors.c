@@ -1,7 +1,7 @@
 // voice_vectors.c - the vectors of the pieces of a feature cache, for bench/voices.py:
 //
-//   voice_vectors MODEL CACHE FRAMES    for each piece of FRAMES frames, one behind the other in each utterance, a line:
-//                                       utterance, speaker, first frame, vector; on standard error the time for a second of sound
+//   voice_vectors MODEL CACHE FRAMES    for each piece of FRAMES frames, consecutive in each utterance, a line: utterance,
+//                                       speaker, first frame, vector; on standard error the time for a second of sound
 #include <stdio.h>
 #include <stdlib.h>
 

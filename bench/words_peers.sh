@@ -13,8 +13,8 @@
 # too. --hours: of speech that the model of linnet was trained on.
 #
 # WER by linnet score --glm words.glm, with 95 % intervals over utterances. Processor time (user and system) and peak memory are those of
-# the whole process, its start and the reading of its models included; of the second pass's processes their time on 0.1 s of silence is
-# taken away. A run of less than a minute is done twice, and the faster one counts. Writes WORK/words-peers.tsv, words-peers.md, and
+# the whole process, including its start and the reading of its models; from the second pass's processes, their time for 0.1 s of silence
+# is subtracted. A run of less than a minute is done twice, and the faster one counts. Writes WORK/words-peers.tsv, words-peers.md, and
 # SET.svg for each set, WER against seconds of processor time for an hour of sound. Needs ffmpeg and time (/usr/bin/time).
 . "$(dirname "$0")/../recipes/common.sh"
 data=() audio_root= every=1 sphinx_every=7 whisper= python=python3 hours=51 work=exp/words-peers

@@ -1,5 +1,5 @@
 #!/bin/sh
-# arm64.sh - what make check-arm64 needs, on Debian.
+# arm64.sh - prepares make check-arm64 on Debian.
 #
 #   arm64.sh root DIR              unpacks the libraries for arm64 into DIR, without touching the system's packages; once
 #   arm64.sh wrap DIR PROGRAM...   writes scripts DIR/run/PROGRAM that run DIR/PROGRAM in qemu-aarch64 with DIR-root

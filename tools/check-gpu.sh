@@ -1,6 +1,6 @@
 #!/bin/sh
 # check-gpu.sh TEST...: runs the backend's tests on the GPU, and the operations once more under compute-sanitizer's memcheck and
-# racecheck, where that is installed, with small shapes. One line a case, as it ends; the last lines are the summaries.
+# racecheck, if it is installed, with small shapes. Prints a line for each case as it ends, then the summaries.
 #
 # A CUDA context does not survive a fork, and a device fault lasts until its process ends. So each case runs in its own process
 # (Check forks before CUDA starts) with its own time limit: a case that hangs does not affect the others.
@@ -20,7 +20,7 @@ for test; do [ "$(basename "$test")" != test_cuda_ops ] || operations=$test; don
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 : > "$work/results"
-# Until the last copy of descriptor 9 is closed, also if this script is killed.
+# Runs until the last copy of descriptor 9 is closed, even if this script is killed.
 holder=${BENCH_GPU:-build/release/bench_gpu}
 if [ -x "$holder" ] && mkfifo "$work/held"; then
     "$holder" hold < "$work/held" > /dev/null 2>&1 &
@@ -42,7 +42,7 @@ cases() {
             name="$(basename "$1") ${message%%:*}$detail"
             case $line in
             ok*)
-                # the programs pass over cases that were not asked for
+                # the programs skip cases that were not requested
                 [ -z "${LINNET_TEST_CASE:-}" ] || [ -n "$detail" ] || continue
                 printf 'ok      %-60s %8s\n' "$name" "$(seconds $begin)"
                 echo passed >> "$work/results" ;;

@@ -1,6 +1,6 @@
 #!/bin/sh
 # deps.sh [--dry-run] GROUP...: installs the packages of these groups that are missing: build, check, demo, fuzz, page (make
-# check-page), arm64 (make check-arm64), wasm (make wasm), package (make package), standin (of recipes/wsj). Says what it does.
+# check-page), arm64 (make check-arm64), wasm (make wasm), package (make package), standin (of recipes/wsj). Prints what it does.
 # Knows the package names of Debian, Ubuntu, Fedora, Arch and Homebrew. Elsewhere it only checks that the libraries are there.
 # --dry-run: prints the command and installs nothing.
 dry=no
@@ -21,7 +21,7 @@ if [ -z "$system" ]; then
 fi
 as_root=
 [ "$(id -u)" = 0 ] || as_root=sudo
-# The compiler may have another name (clang-14) or come from elsewhere: it only has to run.
+# The compiler may have another name (clang-14) or source: it only has to run.
 runs() {
     case $1 in
     gcc-c++) command -v g++ > /dev/null 2>&1 ;;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# gpu-kit.sh FOLDER [ARCHIVE]: completes the folder of the GPU kit, in which make has put programs, tests and backend, or packs it.
+# gpu-kit.sh FOLDER [ARCHIVE]: completes the folder of the GPU kit, to which make has copied programs, tests and backend, or packs it.
 #
 # Adds the scripts, the recipes, the Python peers, the libraries that the programs need (all but libc's and the driver's) and, from
 # CACHES, feature caches: cut so that the archive has at most KIT_MB (55) MB. Checks that no file needs a symbol of a glibc newer than
@@ -51,7 +51,7 @@ for file in "$kit"/bin/* "$kit"/tests/test_*; do
         case $library in *"/$kit/lib/"*|"$kit"/*|*/../lib/*) ;; *) cp -L "$library" "$kit/lib/" || exit 1 ;; esac
     done
 done
-# The backend looks beside itself.
+# The backend searches its own folder.
 if [ -f "$kit/lib/linnet/liblinnet_cuda.so" ]; then
     for library in $(needed "$kit/lib/linnet/liblinnet_cuda.so"); do cp -L "$library" "$kit/lib/linnet/" 2> /dev/null; done
 fi
@@ -69,19 +69,19 @@ rm -rf "$kit/caches"
 if [ -n "${CACHES:-}" ]; then
     [ -d "$CACHES" ] || die "CACHES=$CACHES is no folder"
     mkdir -p "$kit/caches" || exit 1
-    # What is left for caches, which do not compress; the rest compresses a little better in the archive than here.
+    # The space left for caches, which do not compress; the rest compresses a little better in the archive than here.
     left=$((most - $(tar -C "$kit" -c . | xz -1 | wc -c) / 1048576 - 1))
     for name in dev_native train_native train_read train_games train_pseudo train_nonnative; do
         cache=$CACHES/$name.lfc
         [ -f "$cache" ] || continue
         [ $left -ge 2 ] || { echo "gpu-kit.sh: no room for $name" >&2; continue; }
         size=$(megabytes "$cache") share=$left
-        # no more than a sixth for the set that only measures
+        # at most a sixth for the dev set
         [ "$name" != dev_native ] || share=$((left / 6))
         if [ "$size" -le "$share" ]; then
             cp -L "$cache" "$kit/caches/" || exit 1
         else
-            # an hour has 14.4 MB
+            # 14.4 MB per hour
             "$kit/bin/bench_gpu" cut --source "$cache" --file "$kit/caches/$name.lfc" --hours "$(awk -v mb="$share" 'BEGIN { print mb / 14.8 }')" || exit 1
             size=$(megabytes "$kit/caches/$name.lfc")
             echo "gpu-kit.sh: $name cut to $size MB" >&2

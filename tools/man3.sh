@@ -1,6 +1,6 @@
 #!/bin/sh
 # man3.sh HEADER VERSION: the manual page linnet(3) from the comments of linnet.h, in roff. A paragraph of the header is a comment and
-# the declarations behind it.
+# the declarations after it.
 cat <<END
 .TH LINNET 3 "" "linnet $2" "Library"
 .SH NAME

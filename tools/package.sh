@@ -52,7 +52,7 @@ ARCH=$(uname -m) MULTIARCH=$(gcc -print-multiarch)
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)} || die "this is no clone: set SOURCE_DATE_EPOCH"
 export SOURCE_DATE_EPOCH
 
-# installed FOLDER [MAKE ARGUMENTS]: builds, and installs into FOLDER, without what only debugging needs
+# installed FOLDER [MAKE ARGUMENTS]: builds, and installs into FOLDER, without debugging information
 installed() {
     to=$1
     shift

@@ -1,6 +1,6 @@
 #!/bin/sh
-# wasm.sh DIR: what make wasm needs beside emscripten, on Debian: the sources of the libraries, from Debian with its patches, in
-# DIR/src, and in DIR/include their headers and those of libraries that are compiled for and not linked. Once.
+# wasm.sh DIR: fetches what make wasm needs besides emscripten, on Debian, once: the sources of the libraries, from Debian with its
+# patches, in DIR/src, and in DIR/include their headers and those of libraries that are used only to compile.
 set -eu
 dir=$1
 [ ! -f "$dir/complete" ] || exit 0
