@@ -74,8 +74,8 @@ START_TEST(what_is_refused)
                  {0, 0, 3, "neither an IDX file"},          {0, 0, 15, "has a header of 16 bytes, and this has 15"},
                  {7, 0, sizeof idx, "0 images"},            {4, 255, sizeof idx, "4278190082 images"},
                  {11, 0, sizeof idx, "2 images of 0 x 3"},  {14, 2, sizeof idx, "of 2 x 515"},
-                 {7, 3, sizeof idx, "promises 3 images of 2 x 3, but 12 bytes follow"},
-                 {7, 1, sizeof idx, "promises 1 images"},   {0, 0, sizeof idx - 1, "but 11 bytes follow"}};
+                 {7, 3, sizeof idx, "gives 3 images of 2 x 3, but 12 bytes follow"},
+                 {7, 1, sizeof idx, "gives 1 images"},   {0, 0, sizeof idx - 1, "but 11 bytes follow"}};
     lin_images m;
     lin_error err = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -89,7 +89,7 @@ START_TEST(what_is_refused)
     const unsigned char *labels;
     int count;
     ck_assert_int_eq(lin_image_labels_parse(idx_labels, sizeof idx_labels - 1, "x", &labels, &count, &err), LIN_FORMAT);
-    HAS(err.message, "promises 3 labels, but 2 bytes follow");
+    HAS(err.message, "gives 3 labels, but 2 bytes follow");
     ck_assert_int_eq(lin_image_labels_parse(idx_labels, 7, "x", &labels, &count, &err), LIN_FORMAT);
     ck_assert_int_eq(lin_image_labels_parse(idx, sizeof idx, "x", &labels, &count, &err), LIN_FORMAT);
     HAS(err.message, "is not an IDX file of labels");
