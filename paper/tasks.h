@@ -60,7 +60,7 @@ lin_status lin_listops_make(const lin_listops *how, uint64_t key, int *tokens, i
 enum { LIN_PATHFINDER_SIDE = 32, LIN_PATHFINDER_PIXELS = LIN_PATHFINDER_SIDE * LIN_PATHFINDER_SIDE };
 
 /* pixels [LIN_PATHFINDER_PIXELS]: 0 background, 255 dots, paths between. length: steps of a long path, 8 to 28. Returns the
-* class. */
+ * class. */
 int lin_pathfinder_make(int length, int distractors, uint64_t key, int *pixels);
 
 #endif

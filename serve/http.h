@@ -28,7 +28,7 @@ enum { LIN_HEAD_MOST = 16384, LIN_HEAD_PASSED = 8000, LIN_HEAD_ANSWER = 512 };
 /* The length of a head with its empty line; 0: it is not complete. */
 size_t lin_head_length(const char *bytes, size_t n);
 /* Writes the head [n] as the parser gets it, n_out bytes, to out [LIN_HEAD_PASSED], and returns 0; or returns the status of a
-* refusal, and why. */
+ * refusal, and why. */
 int lin_head_read(const char *head, size_t n, char *out, size_t *n_out, const char **why);
 /* Writes a whole answer to answer [LIN_HEAD_ANSWER] and returns its length. */
 size_t lin_head_refusal(int status, const char *why, char *answer);

@@ -170,7 +170,7 @@ const lin_protocol *lin_protocol_at(int number);
 const lin_protocol *lin_protocol_find(const char *path, int root);
 
 /* Decodes to bytes [n / 4 * 3]; returns their number, or -1 if it is not base64 (RFC 4648). Blanks and missing padding are
-* errors. */
+ * errors. */
 long lin_base64_decode(const char *text, size_t n, unsigned char *bytes);
 
 /* Reads a number of a JSON message: LIN_INVALID, with the name in the message, unless it is a number from least to most. */

@@ -325,8 +325,8 @@ static lin_status load_beside(validation *d, int index, const char *path, lin_er
     return status;
 }
 
-// If wav.scp, text and utt2spk of a folder disagree, only the utterances in all of them are read; with segments they must agree.
-// A folder with none of these files has texts beside its sounds.
+// If wav.scp, text and utt2spk of a folder disagree, lines with names that are repeated or not in wav.scp are left out; with
+// segments they must agree. A folder with none of these files has texts beside its sounds.
 static lin_status load_folder(validation *d, int index, const char *path, lin_error *err)
 {
     enum { N = 3 }; // of lin_datadir_names, in their order

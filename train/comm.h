@@ -13,9 +13,9 @@
  *   lin_comm_close(comm, failed);
  *
  * Every process must call the same functions in the same order with the same sizes. Only lin_comm_advance and the waits inside of
- * the other functions move data. A wait ends with LIN_IO, and comm->lost is 1 from then on, if another process of this machine
- * has ended, the transport fails, nothing arrives for comm->patience_s, or comm->interrupted asks to stop (after
- * LIN_COMM_GRACE_S on rank 0, later on the others). After that every call fails at once.
+ * the other functions move data. A wait fails if another process of this machine has ended, the transport fails, or nothing
+ * arrives for comm->patience_s (LIN_IO), or if comm->interrupted asks to stop (LIN_STOPPED, after LIN_COMM_GRACE_S on rank 0,
+ * later on the others). comm->lost is 1 from then on, and every call fails at once.
  * Threads: one at a time, always the one that opened it.
  */
 #ifndef LIN_TRAIN_COMM_H

@@ -426,7 +426,7 @@ double LIN_NAME(lin_denominator_utterance)(float *dlogits, const float *logp, in
         for (int v = 1; v < V; v++)
             sums[v] = dot(alpha + S + (size_t)v * (size_t)V, b + S + (size_t)v * (size_t)V, V);
         for (int v = 0; v < V; v++) whole += sums[v];
-        if (!(whole >= FLT_MIN)) return NAN; // subnormal: the shares have lost bits
+        if (!(whole >= FLT_MIN)) return NAN; // subnormal or 0: shares have lost bits or are missing
         for (int v = 0; v < V; v++) out[v] += scale * (sums[v] / whole - y[v]);
         if (t && backward_frame(beta[(T - t) & 1], b, y, q, V, sums) == 0) return NAN;
     }

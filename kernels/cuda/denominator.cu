@@ -75,7 +75,7 @@ static __device__ float backward_frame(float *now, const float *after, const flo
 }
 
 // Adds the shares of a frame's outputs, minus their probabilities. shares: [V] of labels, then [V] of the blank. Returns false in
-// all threads, and adds nothing, if their sum is subnormal: the shares have lost bits.
+// all threads, and adds nothing, if their sum is subnormal or 0: shares have lost bits or are missing.
 static __device__ bool add_shares(float *out, const float *alpha, const float *beta, const float *y, int V, float factor,
                                   float *shares)
 {
