@@ -34,6 +34,7 @@ static lin_status read_open_file(FILE *file, const char *path, char **text, size
             return lin_fail(err, LIN_FORMAT, "%s is too large for a text file: over %zu bytes", path, LIN_TEXT_MAX_BYTES);
         need = capacity + 1;
     } while (*n == capacity - 1);
+    if (ferror(file) && errno == EINTR) return lin_fail(err, LIN_STOPPED, "interrupted while %s is read", path);
     if (ferror(file)) return lin_fail(err, LIN_IO, "cannot read %s: %s", path, strerror(errno));
     (*text)[*n] = '\0';
     return LIN_OK;

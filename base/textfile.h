@@ -22,8 +22,8 @@
 #define LIN_TEXT_MAX_BYTES ((size_t)1 << 30)
 
 /* Reads a whole file, and expands it if it is gzip'd. *text is NUL-terminated after its n bytes and released with lin_free.
- * /dev/stdin is read from its present position. LIN_IO; LIN_FORMAT for a file that is too large, or truncated or damaged
- * gzip; LIN_NO_MEMORY. On failure *text is NULL. */
+ * /dev/stdin is read from its present position. LIN_IO; LIN_STOPPED if a signal interrupts it; LIN_FORMAT for a file that is too
+ * large, or truncated or damaged gzip; LIN_NO_MEMORY. On failure *text is NULL. */
 lin_status lin_text_read(const char *path, char **text, size_t *n, lin_error *err);
 
 /* Bytes of the UTF-8 byte order mark at the start of text [n]: 3 or 0. */

@@ -17,6 +17,21 @@ is "/dev/stdin, a file" "$phones" "$("$LINNET" transcribe -q /dev/stdin < "$w")"
 printf 'one\ntwo\n' > "$tmp/lines"
 is "the rest of a text that another program has begun to read" "T UW" \
     "$({ read -r first; "$LINNET" phonemize -q -l "$tmp/dict"; } < "$tmp/lines")"
+# A signal while a text is awaited. Before the process is the program, it is a copy of this shell.
+mkfifo "$tmp/open"
+exec 3<> "$tmp/open"
+"$LINNET" ngram count - < "$tmp/open" > /dev/null 2> "$tmp/.err" 3>&- &
+pid=$!
+waits() {
+    ! cmp -s /proc/$pid/comm /proc/$$/comm && [ "$(ls -l /proc/$pid/fd | grep -c "$tmp/open")" = 2 ] &&
+        grep -q '^State:.S' /proc/$pid/status
+}
+await waits
+kill $pid
+wait $pid
+is "a text that is interrupted: status" 130 $?
+has "a text that is interrupted" "$(cat "$tmp/.err")" "linnet: interrupted while /dev/stdin is read"
+exec 3>&-
 mkfifo "$tmp/pipe"
 cat "$w" > "$tmp/pipe" &
 is "a named pipe" "$phones" "$("$LINNET" transcribe -q "$tmp/pipe")"
