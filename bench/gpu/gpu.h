@@ -60,7 +60,7 @@ void gpu_text(const char *name, const char *value);
 void gpu_number(const char *name, double value);
 void gpu_line_end(void);
 
-/* Lengths like WSJ's: a gamma distribution of shape 6 around the mean of 780 frames, clipped to 100..2,400. Of utterance i. */
+/* The frames of utterance i, with lengths like WSJ's: a gamma distribution of shape 6 and mean 780, clipped to 100..2,400. */
 int gpu_utterance_frames(uint64_t seed, int i);
 
 /* The parts. */
@@ -72,7 +72,7 @@ void gpu_part_streams(gpu_bench *b);
 void gpu_part_cache(gpu_bench *b); /* writes b->hours of synthetic features to b->file */
 void gpu_part_cut(gpu_bench *b);   /* writes b->hours of b->source to b->file */
 void gpu_part_pack(gpu_bench *b);  /* writes the cache b->source to b->file, in a third of its bytes */
-void gpu_part_unpack(gpu_bench *b); /* and back, rounded */
+void gpu_part_unpack(gpu_bench *b); /* the reverse; values stay rounded */
 void gpu_part_plan(gpu_bench *b);  /* prints the batches of an epoch for the PyTorch side */
 void gpu_part_epoch(gpu_bench *b); /* trains on b->file */
 int gpu_part_table(const char *folder);

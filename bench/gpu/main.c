@@ -157,7 +157,7 @@ int gpu_utterance_frames(uint64_t seed, int i)
     return frames < SHORTEST ? SHORTEST : frames > LONGEST ? LONGEST : frames;
 }
 
-// A device that no process uses is initialised anew by the next one, in 1 to 2 s: this one uses it until its input ends.
+// Initialising a device that no process uses takes 1 to 2 s: this part keeps it in use until its input ends.
 static void gpu_part_hold(gpu_bench *b)
 {
     gpu_open(b);

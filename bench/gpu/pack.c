@@ -1,4 +1,4 @@
-// Caches that travel: about 5 MB an hour instead of 14.4, for a machine that is lent by the minute. Features are rounded to half
+// Compressed caches: about 5 MB per hour instead of 14.4, for machines rented by the minute. Features are rounded to half
 // a unit of the natural logarithm, far less than they differ from frame to frame; each is predicted from the one before in time
 // and from those one bin lower, and the differences are range-coded (Martin 1979; without carries, as Subbotin's), bin after
 // bin, with the counts of each bin. For the program that packed, on a machine of the same kind: numbers are in its byte order.

@@ -8,7 +8,7 @@
 # --reduced, for CPUs: sequences of at most 32, 32 a step, 1e-4 after 1,500 of 2,000 steps. --quick: 20 steps, to test the recipe.
 # --length, --batch, --steps, --drop-step: other sizes, also of the reduced form.
 # Writes WORK/SEED.lfc, the sequences, each for one step; WORK/VARIANT-SEED, the training runs; copy.tsv, loss.svg and RESULTS.md. A run that
-# was interrupted goes on, and what is there already is not computed again.
+# was interrupted continues, and existing results are not computed again.
 . "$(dirname "$0")/../common.sh"
 
 work=exp/paper/copy variants=softmax,lsh-1,lsh-4,linear seeds=1 steps= length= batch= drop_step= precision=tf32 reduced=

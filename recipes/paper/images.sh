@@ -13,7 +13,7 @@
 # --quick: small images that are made here, to test the recipe. Images per second need no training: they have the paper's sizes in every
 # form but --quick.
 # Writes WORK/sets, WORK/DATA-VARIANT, the training runs, bits.tsv, epochs-DATA.svg, time-DATA.svg, samples-DATA.png, completions-DATA.png,
-# generate.tsv and RESULTS.md. A run that was interrupted goes on, and what is there already is not computed again.
+# generate.tsv and RESULTS.md. A run that was interrupted continues, and existing results are not computed again.
 . "$(dirname "$0")/../common.sh"
 
 work=exp/paper/images mnist= mnist_test= split= cifar= variants=softmax,lsh-1,lsh-4,linear epochs= lr= batch= seed=1 precision=tf32 reduced=

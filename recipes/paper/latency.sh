@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What a live stream costs as it grows older: linear attention, softmax attention that keeps keys and values, LSTM (the counterpart of
+# The cost of a live stream as it gets longer: linear attention, softmax attention that keeps keys and values, LSTM (the counterpart of
 # supplement tables 4 and 5 of Katharopoulos et al. 2020).
 #
 #   recipes/paper/latency.sh [--work exp/paper/latency] [--variants linear,softmax,lstm] [--at 1,10,60,600,3600,36000] [--stack 1]

@@ -12,7 +12,7 @@
 # Full: 4 layers, 4 heads of 64, feed-forward 1024, 96,000 lists and 160,000 images, 32 sequences a step, for a GPU. --reduced, for two
 # cores: 2 layers, 2 heads of 32, feed-forward 128, 2,000 sequences of 500 to 1,000 tokens, and 3,000 images. --quick: some seconds.
 # Speed and memory also of softmax-naive, which stores all scores as the arena's Transformer does.
-# Writes WORK/sets, WORK/TASK-VARIANT, the training runs, accuracy.tsv, speed.tsv and RESULTS.md. What is there is not computed again.
+# Writes WORK/sets, WORK/TASK-VARIANT, the training runs, accuracy.tsv, speed.tsv and RESULTS.md. Existing results are not computed again.
 . "$(dirname "$0")/../common.sh"
 
 work=exp/paper/lra tasks=listops,pathfinder,speed variants=softmax,lsh-4,linear,random-128,bilstm text= retrieval= cifar= epochs= lr=1e-3 seed=1
@@ -139,7 +139,7 @@ fi
 
 # ---- results ---------------------------------------------------------------------------------------------------------------------
 
-# The arena's own numbers for the systems that are here, as the talk shows them.
+# The arena's own numbers for these systems, as the talk shows them.
 arena_accuracy='| *arena: Transformer* | 36.37 | 71.40 | 64.27 | 57.46 | 42.44 |
 | *arena: Reformer* | 37.27 | 68.50 | 56.10 | 53.40 | 38.07 |
 | *arena: Linear Trans.* | 16.13 | 75.30 | 65.90 | 53.09 | 42.34 |

@@ -17,13 +17,13 @@
 # The same for all: data, features (40 mel bins, normalised by speaker), stacking, batches, and the stopping rule: the learning rate is
 # halved after --patience epochs without a lower error rate on the dev set; training ends when it is below a twentieth of its start,
 # or after --epochs. Each row is trained with seed 1 at every rate of the grid; the other seeds take the rate with the lowest dev
-# error rate. --schedule cosine, where the time is short: the rate falls to 0 over --epochs, as many for every row.
+# error rate. --schedule cosine, if time is short: the rate falls to 0 over --epochs, the same number for every row.
 # --positions: of the transformers that see whole utterances. With sinusoids, the default, they need far more updates than a few hours of
-# speech give them before they learn more than single frames; with convolutions of 9 frames (conv), as all networks that stream have, they do not.
+# speech give before they learn more than single frames; with convolutions of 9 frames (conv), as in all networks that stream, they do not.
 # --reduced, for CPUs: 3 frames stacked, at most 40 epochs, batches of 4,000 frames instead of 16,000. --quick: tiny networks, 1 epoch,
 # 1 seed and the first 60 utterances of each set, to test the recipe in about two minutes.
-# If run again, what is done is skipped and a run that was interrupted resumes. Test sets are decoded once per model and choose nothing.
-# --shards: features are prepared in so many parts, and an interruption costs one of them. --normalize-forwards: of the networks that
+# If run again, finished work is skipped and an interrupted run resumes. Test sets are decoded once per model and choose nothing.
+# --shards: features are prepared in so many parts, and an interruption loses only one of them. --normalize-forwards: of the networks that
 # read forwards. --launch: what runs linnet train, such as "mpirun -np 4". --words: also word error rates; the weight of the language
 # model is the best one for the dev set. --title, --note: of the page of results. --augment: SpecAugment for all rows, which the paper
 # does not mention; for corpora so small that networks learn them by heart. --precision: of the matrix products of training.
@@ -55,7 +55,7 @@ all_sets="${train//,/ } $dev ${test//,/ }" decoded="$dev ${test//,/ }" first_tes
 
 # ---- rows ------------------------------------------------------------------------------------------------------------------------
 
-# Sinusoids know no longest utterance, so networks that read forwards have convolutions of 9 frames.
+# Networks that read forwards have convolutions of 9 frames, which work for any length of sound, unlike sinusoids.
 whole=(--direction bidirectional --positions sinusoid)
 [ "$positions" = sinusoid ] || whole=(--direction bidirectional --positions centred-conv --set conv-kernel=9,conv-layers=9)
 forwards=(--direction causal --positions conv --set conv-kernel=9,conv-layers=9)
@@ -111,7 +111,7 @@ if wanted 1; then
     prepare_set "$corpus/$set" "$work/features" "$set" "$n" --audio-root "$audio_root" ${lexicon:+--lexicon "$lexicon"} --fbank high-hz="$high_hz" \
       --stack "$stack"
   done
-  # Without an utterance of a set that is decoded, nothing can be scored.
+  # A decoded set without any utterance cannot be scored.
   for set in ${train//,/ }; do check_set "$work/features" "$set" 0.01; done
   for set in $decoded; do
     check_set "$work/features" "$set" 0

@@ -9,10 +9,10 @@
 # Writes DATA/SET/{wav.scp,text,utt2spk} for train_si84, train_si284, test_dev93, test_dev93_5k, test_eval92, test_eval92_5k,
 # test_eval93, test_eval93_5k, dev_dt_20 and dev_dt_05; DATA/lm/{bg,tgpr,tg}_{5k,20k}.arpa.gz; DATA/report.txt. DATA appears when it is complete.
 #
-# The numbers of utterances are those of the corpus: any other number stops, and names the files. --allow-missing goes on with what is
-# there. A tree that recipes/wsj/standin.sh built has its own numbers, in a file STANDIN; --stand-in: no numbers are expected.
+# The numbers of utterances must be those of the corpus; otherwise it stops and names the files. --allow-missing continues with what is
+# there. A tree that recipes/wsj/standin.sh built has its own numbers, in a file STANDIN; --stand-in: any number is accepted.
 # --sets: only these. --no-lm: no language models. --noise WORD: noises such as [loud_breath] are written as WORD; default: left out.
-# --dry-run: says what would be done and what is missing; writes nothing.
+# --dry-run: prints what would be done and what is missing; writes nothing.
 . "$(dirname "$0")/../common.sh"
 
 wsj0= wsj1= output= work=. noise= sets= no_lm= allow_missing= stand_in= dry_run=

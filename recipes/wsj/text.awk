@@ -3,8 +3,8 @@
 #   LC_ALL=C awk -v report=FILE -f text.awk TRANSCRIPTS > TEXT          lines "utterance transcript" to lines "utterance WORDS"
 #
 # -v noise=WORD writes WORD for each noise, such as [loud_breath]; the default writes nothing. The number of tokens is that of Kaldi's
-# recipe with WORD <NOISE>. FILE gets one line "COUNT<tab>WHAT" for
-# each thing that was met, and "odd<tab>utterance<tab>token" for each token of other characters than those of a word.
+# recipe with WORD <NOISE>. FILE gets a line "COUNT<tab>WHAT" for each kind of token, and "odd<tab>utterance<tab>token" for each token
+# with characters that are not in words.
 #
 # Each token, in this order:
 #   1. upper case; backslashes, which escape characters of a word, are removed: "mid\-size" is MID-SIZE; "`" is "'"
