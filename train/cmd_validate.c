@@ -818,7 +818,7 @@ const lin_command lin_command_validate = {
     .description =
         "Reads data directories or lists as linnet prepare does, or folders of sounds with texts beside them as linnet align "
         "does, and reports: sound without text and text without sound; sound that cannot be read, is incomplete, empty, silent "
-        "or clipped, and one sound under two names; rates; texts that are no words; words outside the lexicon with their "
+        "or clipped, and one sound under two names; rates; texts that are not words; words outside the lexicon with their "
         "counts, and phones that no text has; sound that is too short for its text; speakers in several of the sets, or spelled "
         "in two ways. With --model every text is aligned with its sound, and texts that do not fit are named.\n\n"
         "The exit status is 1 if something is wrong. Words that rules pronounce and phones that no text has do not change it.",

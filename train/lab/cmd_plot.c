@@ -24,7 +24,7 @@ static const lin_option options[] = {
     {.name = "x", .type = LIN_OPTION_STRING, .at = AT(x), .value = "COLUMN[*X][:LABEL]",
      .help = "The column of x by its name, times a number for another unit, and the label of the axis, the name if not given "
              "(seconds*0.01667:minutes). Without --x a bar for each text of --by, the mean of its y"},
-    {.name = "y", .type = LIN_OPTION_STRING, .required = 1, .at = AT(y), .value = "COLUMN[*X][:LABEL]", .help = "Likewise of y"},
+    {.name = "y", .type = LIN_OPTION_STRING, .required = 1, .at = AT(y), .value = "COLUMN[*X][:LABEL]", .help = "Likewise for y"},
     {.name = "by", .type = LIN_OPTION_STRING, .at = AT(by), .value = "COLUMN",
      .help = "One curve for each text of this column, in order of first appearance; rows of a curve with equal x become their "
              "mean, with a bar from the lowest to the highest"},

@@ -33,7 +33,7 @@ typedef struct lm_values {
 #define AT(field) offsetof(lm_values, field)
 static const lin_option options[] = {
     {.name = "output", .letter = 'o', .type = LIN_OPTION_FILE, .writes = 1, .at = AT(output),
-     .help = "Output file: of prepare the set, which must be given; of others text, if not given to standard output"},
+     .help = "Output file. prepare: the set, required. Others: text, to standard output if not given"},
     {.name = "longest", .type = LIN_OPTION_INT, .at = AT(longest), .text = "256", .min = 8, .max = 65536,
      .help = "prepare, score --joined: most pieces of a sequence, which has sentences one after the other; a longer sentence is "
              "divided. sample: most pieces of a sentence"},

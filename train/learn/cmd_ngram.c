@@ -36,7 +36,7 @@ static const lin_option options[] = {
      .max = 16,
      .help = "With --packed: bits of a probability or weight, for single words 4 more. 8 makes the file about a quarter smaller "
              "and rounds each of them"},
-    {.name = "set", .type = LIN_OPTION_SETTINGS, .help = "Values for experts"},
+    {.name = "set", .type = LIN_OPTION_SETTINGS, .help = "Parameters for experts"},
     LIN_JSON_ROW(offsetof(ngram_values, json), "perplexity and info: write one JSON object"),
     LIN_QUIET_ROW(offsetof(ngram_values, quiet), "Print no summary and no messages on standard error"),
     {.type = LIN_OPTION_HEADING, .help = "Text (count, perplexity, mix)"},
