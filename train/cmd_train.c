@@ -129,7 +129,7 @@ static const lin_option options[] = {
     SET_ROW("inter-ctc-weight", DOUBLE, learning.inner_weight, "0.3", 0, 0.99,
             "Weight of the mean of these losses in the whole loss"),
     SET_ROW("label-smoothing", DOUBLE, learning.label_smoothing, "0", 0, 0.99,
-            "Weight of the divergence of each frame's prediction from a uniform one in the loss (0.05)"),
+            "Share of the divergence of each frame's prediction from a uniform one in the loss (0.05)"),
     SET_ROW("search", INT, network.search, "0", 0, 1,
             "1: a second output for searches with a language model, trained with mmi; the first output has CTC alone"),
     SET_ROW("voice", INT, network.voice, "0", 0, 1024,

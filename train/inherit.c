@@ -16,8 +16,8 @@ static size_t place(heads h, int i) { return (size_t)(i / h.old * h.now + i % h.
 
 static const heads as_they_are = {1, 1};
 
-// Copies a tensor into a larger one, from row `first` on. New columns become 0; new rows keep their random values: they are the
-// inputs of units whose outputs are 0, and must differ from each other.
+// Copies a tensor into a larger one, from row `first` on. New columns become 0, and so do new rows, unless keeps_rows: these are
+// the inputs of units whose outputs are 0, and keep their random values, which must differ.
 static void copy_tensor(float *to, const lin_param *is, const float *from, const lin_param *was, int first, heads rows,
                         heads columns, int keeps_rows)
 {

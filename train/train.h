@@ -74,7 +74,7 @@ typedef struct lin_train_options {
                                           not of an LSTM */
     int n_inner;
     double inner_weight; /* weight of the mean of these losses; the last layer's loss has the rest */
-    double label_smoothing; /* weight of KL(p || uniform), summed over the frames, in each CTC loss (Kim et al. 2018), 0 <= x <
+    double label_smoothing; /* share of KL(p || uniform), summed over the frames, in each CTC loss (Kim et al. 2018), 0 <= x <
                                1 */
         /*
          * Maximum mutual information (Povey et al. 2016): to CTC's loss is added mmi times ln of the sum over all label
