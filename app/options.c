@@ -428,6 +428,7 @@ static lin_status long_option(lin_parsed *p, char **argv, int left, int *used, l
         if (!off) row = -1;
     }
     snprintf(label, sizeof label, "--%s", name);
+    if (equals && strncmp(word, "help=", 5) == 0) return lin_fail(err, LIN_INVALID, "--help takes no value");
     if (row < 0) return unknown(p->command, label, name, err);
     const lin_option *o = &p->command->options[row];
     if (o->under) return lin_fail(err, LIN_INVALID, "unknown option --%s; it is a value of --%s", name, o->under);

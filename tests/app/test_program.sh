@@ -30,6 +30,7 @@ is "in two lines" 2 "$(echo "$err" | wc -l)"
 refused "a folder is no file" 2 "is a folder; name the files in it" "$tmp"
 refused "an address is no file" 1 "cannot open http://a.b/c.wav: it is an address, not a file; download it first" http://a.b/c.wav
 refused "unknown option" 2 "unknown option --verbose" --verbose
+refused "--help with a value" 2 "transcribe: --help takes no value" transcribe --help=man
 refused "the nearest option" 2 "unknown option --word; did you mean --words?" transcribe --word x.wav
 refused "the nearest setting" 2 "unknown option --word-time; did you mean --cues word-times?" transcribe --word-time x.wav
 refused "a setting of another option" 2 "--layout has no 'word-times'; it is a value of --cues" transcribe --layout word-times x.wav
