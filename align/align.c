@@ -297,7 +297,7 @@ static void drop(lin_align *a, int s)
     a->scores[s] = -INFINITY;
 }
 
-// Of a row of speech that is not in the text: as a blank, or as any phone at a cost.
+// The score of a row of speech that is not in the text: as a blank, or as any phone at a cost.
 static float other_speech(const lin_align *a, int64_t t)
 {
     const float *row = lin_align_row(a, t);
@@ -313,7 +313,7 @@ static lin_status pass_row(lin_align *a, lin_error *err)
     a->now[a->V] = (float)(greedy + LIN_ALIGN_ANY);
     a->now[a->V + 1] = a->others ? other_speech(a, a->done) : -INFINITY;
     a->greedy += greedy;
-    if (a->done && a->lo == a->hi) return keep(a, INFINITY, err); // no path any longer
+    if (a->done && a->lo == a->hi) return keep(a, INFINITY, err); // no path is left
     const double most = a->done ? advance(a, row) : begin(a, row), least = most - a->beam;
     // Unreachable states are not dropped by any beam.
     while (a->lo < a->hi && !(a->scores[a->lo] >= least && a->scores[a->lo] > -INFINITY)) drop(a, a->lo++);
@@ -368,7 +368,7 @@ static void roll_back(lin_align *a, int64_t row)
     a->total = c->total;
 }
 
-// True if even the best state has lost as much in the last stretch as that of a wrong text.
+// 1 if even the best state has lost as much in the last stretch as with a wrong text.
 static int is_lost(const lin_align *a)
 {
     if (a->done < a->stretch || !a->dropped) return 0;
@@ -464,7 +464,7 @@ static lin_status rerun(lin_align *a, int steps, int64_t from, lin_error *err)
     return LIN_OK;
 }
 
-// If the end of the text is not reached, or the path is wrong there: again from farther back with a wider beam, several times.
+// If the end of the text is not reached, or the path is wrong there: repeats the pass from farther back with wider beams.
 static lin_status reach_end(lin_align *a, lin_error *err)
 {
     int64_t back = 2 * a->stretch, from = a->T;
@@ -616,7 +616,7 @@ static lin_status find_end(lin_align *a, lin_error *err)
     if (end < 0)
         return lin_fail(
             err, LIN_MISMATCH,
-            "text and sound do not match: no path through the text reaches its end, also not in the widest beam tried "
+            "text and sound do not match: no path through the text reaches its end, even in the widest beam tried "
             "(%g, %d of %d states)",
             a->report.beam, a->report.width, a->graph->n_states);
     a->report.score = a->scores[end];
@@ -624,7 +624,7 @@ static lin_status find_end(lin_align *a, lin_error *err)
     return LIN_OK;
 }
 
-// A second pass, which may find speech that is not in the text. The path of the first stays where that is the better one.
+// A second pass, which may find speech that is not in the text. The path of the first pass stays if it is better.
 static lin_status find_others(lin_align *a, int32_t **states, lin_error *err)
 {
     const lin_align_report plain = a->report;

@@ -24,8 +24,9 @@
  *
  * With `others`, a second pass allows speech that is not in the text, where the score of its path is better: such a row costs
  * as much as its best label and LIN_ALIGN_OTHER more, or as a blank, and each stretch LIN_ALIGN_OTHER_OUTSIDE or
- * LIN_ALIGN_OTHER_BETWEEN. A phone loop would score so with one weight for all phones (the fillers of keyword spotting, Rose &
- * Paul 1990). The first pass decides where nothing is gained: a text that matches has the same path with and without it.
+ * LIN_ALIGN_OTHER_BETWEEN. A phone loop with one weight for all phones would score the same (the fillers of keyword spotting,
+ * Rose & Paul 1990). If that gains nothing, the path of the first pass stays: a text that matches has the same path with and
+ * without `others`.
  *
  * A word without a pronunciation (lin_align_graph_add_any) takes the rows that its neighbours leave: each costs as much as its
  * best label and LIN_ALIGN_ANY more. Its phones in the path are the best labels there.
@@ -111,7 +112,7 @@ void lin_align_graph_free(lin_align_graph *graph);
  */
 lin_status lin_align_graph_add(lin_align_graph *graph, const int *const *pronunciations, const int *lengths, int n, int is_word,
                                lin_error *err);
-/* Sets the natural logarithm of the probability, at most 0, of pronunciation `which` of the last slot, which has so many. */
+/* Sets the natural logarithm of the probability, at most 0, of pronunciation `which` of the last slot. */
 void lin_align_graph_weigh(lin_align_graph *graph, int which, double logp);
 
 /* A word whose pronunciation is not known: a slot that any sound of at least a row fits, at a cost for each row. On failure the
@@ -142,10 +143,10 @@ lin_align_options lin_align_options_default(void);
  * 3 of 497 texts of other utterances (docs/alignment.md). */
 #define LIN_ALIGN_FIT (-4.0)
 
-/* Of a row that belongs to no pronunciation: less than a wrong text loses, more than a right one. */
+/* The cost of a row of a word without a pronunciation: less than a wrong text loses, more than a right one. */
 #define LIN_ALIGN_ANY (-0.5)
 
-/* Of a row in which a phone was said that is not in the text: less than a blank loses there, more than a phone of the text. */
+/* The cost of a row with a phone that is not in the text: less than a blank loses there, more than a phone of the text. */
 #define LIN_ALIGN_OTHER (-2.0)
 
 typedef struct lin_align_report {

@@ -104,7 +104,7 @@ static void count_marks(lin_alignment *out, int n, const char *first, size_t n_f
     out->marks += n;
 }
 
-// The text of an utterance becomes the spoken one; its marks and guesses are noted.
+// Prepares the text of an utterance in a->spoken; notes its marks and guesses.
 static lin_status parse(lin_aligner *a, const char *text, size_t n, lin_alignment *out, lin_error *err)
 {
     const size_t mark = lin_text_mark(text, n);
@@ -187,7 +187,7 @@ static lin_status judge(lin_aligner *a, int first, lin_error *err)
                                 a->goodness + first, err);
 }
 
-// Each phone from where its sound begins to where it ends.
+// Gives each phone the times at which its sound begins and ends.
 static lin_status follow_sound(lin_aligner *a, lin_result *result, lin_error *err)
 {
     if (!a->has_frames) return LIN_OK;
@@ -199,7 +199,7 @@ static lin_status follow_sound(lin_aligner *a, lin_result *result, lin_error *er
     return LIN_OK;
 }
 
-// Call while the aligner still has the pronunciations that were used.
+// Must be called while the aligner still has the pronunciations that were used.
 static lin_status find_stress(lin_aligner *a, lin_error *err)
 {
     const lin_align_graph *graph = &a->spoken.graph;
@@ -256,7 +256,7 @@ static lin_status finish(lin_aligner *a, const lin_alignment *out, lin_result *r
     }
     LIN_TRY(follow_sound(a, result, err));
     if (!a->keeps_rows) LIN_TRY(add_others(a, result, err));
-    // Up to here times count from the start of the part.
+    // Until now times counted from the start of the part.
     lin_result_shift(result, a->start_s);
     result->seconds += a->start_s;
     return LIN_OK;
@@ -342,8 +342,8 @@ static lin_status look_again(lin_aligner *a, int64_t from, int64_t to, lin_error
 
 enum { FEW_PHONES = 10 };
 
-// Keeps the worst report. How well a text fits is known of utterances; of single words, as in the TextGrid of an aligner, some
-// always fit badly: they are judged together.
+// Keeps the worst report. The limit of the fit is for utterances. Single words, as in the TextGrid of an aligner, are judged
+// together, because some always fit badly.
 static void take_report(lin_aligner *a, const lin_align_report *report, int n_phones, lin_alignment *out)
 {
     if (n_phones < FEW_PHONES) {
@@ -480,7 +480,7 @@ static void name_speaker(char *name, size_t capacity, const char *tier)
     snprintf(name, capacity, "%.*s", n > capacity ? (int)capacity : (int)n, tier);
 }
 
-// The utterances themselves, those too that could not be aligned; not where each of them is a word or phone of another aligner.
+// Adds the utterances themselves, also those that could not be aligned, unless each is a word or phone of another aligner.
 static lin_status keep_utterances(const lin_aligner *a, const lin_textgrid *grid, const lin_tier *tier, lin_result *result,
                                   lin_error *err)
 {
@@ -552,7 +552,7 @@ lin_status lin_aligner_align(lin_aligner *a, const lin_aligner_input *in, lin_al
     a->is_phones = in->kind == LIN_ALIGNER_PHONES || (in->kind == LIN_ALIGNER_TEXTGRID && in->grid_of_phones);
     a->options.others = in->kind != LIN_ALIGNER_TEXTGRID; // whose utterances have times
     lin_alignment_clear(out);
-    // Of a TextGrid in another encoding only the labels that are not ASCII are refused.
+    // In a TextGrid of another encoding only labels that are not ASCII are refused.
     const lin_unicode_rule rule = in->kind == LIN_ALIGNER_TEXTGRID ? LIN_UNICODE_ANY : LIN_UNICODE_ONLY;
     lin_status status = lin_unicode_clean(in->text, in->n_text, in->text_name, rule, &own, &input.text, &input.n_text, err);
     if (status != LIN_OK) return status;
@@ -569,7 +569,7 @@ static void tell_others(const lin_result *result, char *text, size_t capacity)
     for (int i = 0; i < result->n_spans && i < TOLD; i++)
         used += snprintf(text + used, capacity - (size_t)used, "%s %.1f to %.1f s", i ? "," : "", result->spans[i].start_s,
                          result->spans[i].end_s);
-    if (result->n_spans > TOLD) snprintf(text + used, capacity - (size_t)used, " and %d times more", result->n_spans - TOLD);
+    if (result->n_spans > TOLD) snprintf(text + used, capacity - (size_t)used, " and %d more", result->n_spans - TOLD);
 }
 
 void lin_alignment_doubt(const lin_alignment *out, double row_s, double start_s, char *text, size_t capacity)

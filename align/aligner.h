@@ -68,7 +68,7 @@ typedef struct lin_alignment {
     double seconds;            /* of sound */
     char warning[256];         /* what was wrong with the sound but did not prevent its use */
     int incomplete;            /* some of the sound is missing: `warning` names it */
-    lin_buffer guesses;        /* words outside the lexicon and their pronunciation: lines of lin_spoken.guesses */
+    lin_buffer guesses;        /* words outside the lexicon with their pronunciations: lines of lin_spoken.guesses */
     int marks;                 /* such as [laughs], which are not words and were skipped */
     char first_mark[LIN_QUOTE];
     lin_buffer notes;          /* utterances of a TextGrid that could not be aligned and why, a line each */

@@ -62,7 +62,7 @@ static void warn_of_guesses(const linnet_aligner *a, const lin_alignment *made)
     }
 }
 
-// What the alignment holds becomes the caller's.
+// Moves the result of the alignment to the caller.
 static lin_status hand_over(const linnet_aligner *a, lin_alignment *made, double start_s, linnet_result **result, lin_error *err)
 {
     linnet_result *r;

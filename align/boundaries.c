@@ -383,7 +383,8 @@ static double likelihood(const gaussian *g, const float *x)
     return g->constant - 0.5 * (double)sum;
 }
 
-// The most probable of this sound's own model of silence, those of the table, and in other speech that of any phone's middle.
+// The score of a frame between phones: the best of this sound's own silence, the table's silences, and, in other speech, the
+// middle of any phone.
 static double between(const lin_boundaries *b, int kind, const level *l, const float *x)
 {
     double best = l->has_rest ? likelihood(&l->rest, x) : -INFINITY;
@@ -459,7 +460,7 @@ static lin_status make_states(lin_boundaries *b, const lin_path *path, double ro
     return lin_grow(&b->scores, &b->scores_capacity, b->n_states, sizeof *b->scores, "states of phones", err);
 }
 
-// The state before on a state's best path.
+// Where a state's best path comes from.
 enum { ITSELF, THE_LAST, PAST_SILENCE, SHORT, SHORT_PAST_SILENCE };
 
 static const size_t steps_back[] = {[ITSELF] = 0, [THE_LAST] = 1, [PAST_SILENCE] = 1 + LIN_BOUNDARIES_SILENCE, [SHORT] = STATES,

@@ -83,7 +83,7 @@ typedef struct align_job {
     lin_recognizer recognizer;
     lin_bulk bulk;   // an aligner for each thread, an alignment in each slot
     lin_corpus corpus; // what has no text beside it
-    int beside;        // they do
+    int beside;        // 1: the texts are beside the sounds
     lin_speakers speakers;
     lin_wording lexicon;
     int channel;

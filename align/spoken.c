@@ -31,7 +31,7 @@ static lin_status keep_spelling(lin_spoken *s, const lin_spelling *word, lin_err
     return lin_buffer_status(&s->spellings, err);
 }
 
-// Of the pronunciations of one more slot; stress [n] may be NULL: not known.
+// Keeps the stress of the pronunciations of one more slot; stress [n] may be NULL: not known.
 static lin_status keep_stress(lin_spoken *s, const signed char *const *stress, int n, lin_error *err)
 {
     const int64_t need = (int64_t)s->n_stresses + n;
@@ -59,7 +59,7 @@ static lin_status tell_guess(lin_spoken *s, const lin_phones *phones, const char
     return lin_buffer_status(&s->guesses, err);
 }
 
-// Whether a word only lacks a pronunciation; other failures end it all.
+// Whether a word only lacks a pronunciation; other failures end the call.
 static int is_missing(lin_status status)
 {
     return status == LIN_UNSUPPORTED || status == LIN_MISMATCH || status == LIN_INVALID || status == LIN_TOO_SMALL;
@@ -130,7 +130,7 @@ static void free_sequences(sequences *q)
     q->n = 0;
 }
 
-// A sequence, and phones behind it. Of equal ones the first stays.
+// Appends phones to a sequence. Of equal results the first stays.
 static lin_status join(sequences *to, const int *a, int n, const int *b, int k, lin_error *err)
 {
     if (to->n == LIN_ALIGN_PRONUNCIATIONS || n + k > LONGEST) return LIN_OK;
@@ -148,7 +148,7 @@ static lin_status join(sequences *to, const int *a, int n, const int *b, int k, 
     return LIN_OK;
 }
 
-// Each of q with each pronunciation of the word behind it; none is left if that word has none.
+// Extends each of q by each pronunciation of a word; none is left if the word has none.
 static lin_status extend(lin_spoken *s, const lin_wording *lexicon, sequences *q, const char *word, size_t n_word,
                          lin_error *err)
 {
@@ -187,7 +187,7 @@ static lin_status add_form(lin_spoken *s, const lin_wording *lexicon, const lin_
     if (!of) return lin_no_memory(err, "a number", (size_t)(n_of + 1) * sizeof *of);
     lin_status status = LIN_OK;
     for (int i = 0; i < n_of && status == LIN_OK; i++) status = read_aloud(s, lexicon, readings->items[i], &of[i], err);
-    // In turn one of each: a reading of many words, five hundred and fifty five, has more than there is room for.
+    // One of each in turn: a reading of many words, five hundred and fifty five, has more than there is room for.
     for (int k = 0; k < LIN_ALIGN_PRONUNCIATIONS; k++) {
         for (int i = 0; i < n_of && status == LIN_OK; i++)
             if (k < of[i].n && of[i].lengths[k]) status = join(all, of[i].labels[k], of[i].lengths[k], NULL, 0, err);

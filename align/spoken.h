@@ -32,7 +32,7 @@ typedef struct lin_spoken_place {
 typedef struct lin_spoken {
     lin_align_graph graph;
     lin_word_reader words;      /* of the present text */
-    lin_buffer spellings; /* of each slot, as the text has it but for '_' in place of blanks, each with its NUL */
+    lin_buffer spellings; /* of each slot, as the text has it, with '_' in place of blanks, each with its NUL */
     lin_spoken_place *places; /* [slots] */
     int n, capacity;
     lin_buffer written;   /* the words with the punctuation that the text has */
@@ -41,7 +41,7 @@ typedef struct lin_spoken {
     int n_stresses, stresses_capacity;
     int *first_stress;            /* [slots] of its first pronunciation among them */
     int n_slots, slots_capacity;
-    int n_any;            /* words that are any sound */
+    int n_any;            /* words without a pronunciation, which fit any sound */
     int marks;            /* such as [laughs], which are not words and were skipped */
     char first_mark[48];  /* the first of them, truncated to fit a message */
 } lin_spoken;
@@ -51,7 +51,7 @@ typedef struct lin_spoken {
  * the set has one, else any sound (lin_align_graph_add_any): the text around it is aligned. A number has all its readings, each
  * with the pronunciations of its words, as far as they fit into LIN_ALIGN_PRONUNCIATIONS. LIN_INVALID for a text without words or
  * without any that has a pronunciation, and for phones that the set lacks; LIN_FORMAT as in lin_spelling_next. Silences of the
- * set are passed over.
+ * set are skipped.
  */
 lin_status lin_spoken_words(lin_spoken *spoken, const lin_wording *lexicon, const char *text, size_t n, lin_error *err);
 lin_status lin_spoken_phones(lin_spoken *spoken, const lin_phones *phones, const char *text, size_t n, lin_error *err);
@@ -59,7 +59,7 @@ lin_status lin_spoken_phones(lin_spoken *spoken, const lin_phones *phones, const
 /* A lin_result_speller, of slot `word`. */
 const char *lin_spoken_spell(const void *spoken, int word);
 
-/* Adds to a result, whose words from number `first` on are those of the path, how the text has them. */
+/* Adds the written forms of the text to a result whose words from number `first` on are those of the path. */
 lin_status lin_spoken_write(const lin_spoken *spoken, lin_result *result, int first, const lin_path *path, lin_error *err);
 
 /* Stress of the phones of a pronunciation of a slot, -1 where it is not known, or NULL. */

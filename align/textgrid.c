@@ -78,7 +78,7 @@ static lin_status next(reader *r, lin_error *err)
 
 static lin_status is_missing(const reader *r, const char *what, lin_error *err)
 {
-    const char *why = r->kind == TOKEN_END ? ": the file is cut" : "";
+    const char *why = r->kind == TOKEN_END ? ": the file is truncated" : "";
     return lin_fail(err, LIN_FORMAT, "%s:%d: %s is missing%s", r->name, r->line, what, why);
 }
 
@@ -183,7 +183,7 @@ static lin_status read_grid(reader *r, lin_error *err)
     if (r->kind != TOKEN_TEXT || !text_is(r, "ooTextFile"))
         return bad(r, "this is not a TextGrid: it does not begin with \"ooTextFile\"", err);
     LIN_TRY(want_text(r, "the kind of object", err));
-    if (!text_is(r, "TextGrid")) return bad(r, "this file of Praat is of another kind than TextGrid", err);
+    if (!text_is(r, "TextGrid")) return bad(r, "this is a file of Praat, but not a TextGrid", err);
     LIN_TRY(want_number(r, "the start", &start, err));
     LIN_TRY(want_number(r, "the end", &end, err));
     LIN_TRY(next(r, err));

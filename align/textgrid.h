@@ -45,7 +45,7 @@ typedef struct lin_textgrid {
     size_t text_used, text_capacity;
 } lin_textgrid;
 
-/* On failure *grid is empty. LIN_FORMAT with name:line for another kind of file, a cut file, times that are not
+/* On failure *grid is empty. LIN_FORMAT with name:line for another kind of file, a truncated file, times that are not
  * numbers, decrease or overlap, or more than LIN_TEXTGRID_TIERS tiers; LIN_NO_MEMORY. */
 lin_status lin_textgrid_parse(const char *bytes, size_t n, const char *name, lin_textgrid *grid, lin_error *err);
 

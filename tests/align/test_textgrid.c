@@ -93,8 +93,8 @@ START_TEST(what_is_no_textgrid)
     lin_textgrid g;
     FAILS(PARSE(""), LIN_FORMAT, "x.TextGrid:1: this is not a TextGrid");
     FAILS(PARSE("one two three\n"), LIN_FORMAT, "this is not a TextGrid");
-    FAILS(PARSE("\"ooTextFile\" \"Pitch 1\" 0 1"), LIN_FORMAT, "of another kind");
-    FAILS(PARSE("\"ooTextFile\"\n\"TextGrid\"\n0\n"), LIN_FORMAT, "the end is missing: the file is cut");
+    FAILS(PARSE("\"ooTextFile\" \"Pitch 1\" 0 1"), LIN_FORMAT, "not a TextGrid");
+    FAILS(PARSE("\"ooTextFile\"\n\"TextGrid\"\n0\n"), LIN_FORMAT, "the end is missing: the file is truncated");
     FAILS(PARSE("\"ooTextFile\" \"TextGrid\" 0 1 2"), LIN_FORMAT, "<exists>");
     FAILS(PARSE("\"ooTextFile\" \"TextGrid\" 0 1 <exists> 1e9"), LIN_FORMAT, "a bad count");
     FAILS(PARSE("\"ooTextFile\" \"TextGrid\" 0 1 <exists> 1.5"), LIN_FORMAT, "a bad count");
