@@ -194,7 +194,7 @@ void linnet_decoder_options_init(linnet_decoder_options *options, size_t size)
     lin_api_init(options, size, &decoder_defaults, sizeof decoder_defaults);
 }
 
-// A value, or one that fits: NaN is one that is not given.
+// `fit` for a value that is not given, NaN.
 static double or_fit(double value, double fit) { return isnan(value) ? fit : value; }
 
 static lin_status check_decoder(const linnet_decoder_options *o, lin_error *err)
@@ -267,7 +267,7 @@ static lin_status values_of(const linnet_decoder_options *o, linnet_decoder *d, 
     return LIN_OK;
 }
 
-// What `best` stands for, where the caller has not chosen.
+// Sets what `best` stands for, except what the caller has chosen.
 static lin_status choose_best(linnet_decoder *d, linnet_decoder_options *o, lin_error *err)
 {
     linnet_model *m = d->model;

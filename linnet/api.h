@@ -16,11 +16,11 @@
 #include "linnet/files.h"
 #include "linnet/utterances.h"
 
-/* The defaults into a caller's struct of `size` bytes; what it has more than `defaults` is zeroed. */
+/* Writes `defaults` [full] to a caller's struct of `size` bytes; what follows them is zeroed. */
 void lin_api_init(void *options, size_t size, const void *defaults, size_t full);
 
-/* A caller's options over the defaults that `options` [full] holds. given NULL: nothing. LIN_INVALID: not initialised;
- * LIN_UNSUPPORTED: set are fields that this version does not have. */
+/* Puts a caller's options over the defaults in `options` [full]. given NULL: the defaults stay. LIN_INVALID: not initialised;
+ * LIN_UNSUPPORTED: fields are set that this version does not have. */
 lin_status lin_api_take(void *options, size_t full, const void *given, const char *name, lin_error *err);
 
 struct linnet_model {
@@ -34,7 +34,7 @@ struct linnet_model {
     _Atomic(lin_g2p_rules *) speller;       /* likewise */
 };
 
-linnet_model *lin_api_keep_model(linnet_model *model); /* one owner more; linnet_model_destroy is one less */
+linnet_model *lin_api_keep_model(linnet_model *model); /* adds an owner; linnet_model_destroy removes one */
 
 linnet_decoder *lin_api_keep_decoder(linnet_decoder *decoder);
 /* The model of a second pass: the one that is given, else the decoder's (options.best); kept. NULL: none. */
@@ -44,7 +44,7 @@ linnet_model *lin_api_second_pass(linnet_model *given, const linnet_decoder *dec
  * the decoder must be kept. LIN_MISMATCH for a decoder of another model. */
 lin_status lin_api_decoding(const linnet_model *model, const linnet_decoder *decoder, lin_decoding *decoding, lin_error *err);
 
-/* A caller's sound with its defaults, and what it is for linnet/files. LIN_INVALID. */
+/* A caller's sound: with the defaults (*taken), and as linnet/files needs it (*sound). LIN_INVALID. */
 lin_status lin_api_sound(const linnet_sound *given, linnet_sound *taken, lin_sound *sound, lin_error *err);
 
 struct linnet_result {
@@ -72,7 +72,7 @@ lin_status lin_api_result_create(linnet_model *model, linnet_result **result, li
  * `whole`, the alternatives. LIN_NO_MEMORY: what callers see is empty. */
 lin_status lin_api_result_update(linnet_result *result, int whole, lin_error *err);
 
-/* What `from` has more than the result, which is a copy of its beginning or empty; then lin_api_result_update. */
+/* Appends the rest of `from`, of whose beginning the result is a copy, or empty; then lin_api_result_update. */
 lin_status lin_api_result_follow(linnet_result *result, const lin_result *from, int whole, lin_error *err);
 
 /* Empties it; its memory is used again. */

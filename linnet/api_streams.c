@@ -87,7 +87,7 @@ static void drop_views(linnet_session *s)
     if (s->n) clear_utterance(&s->seen[0]);
 }
 
-// seen[n_ended] is there.
+// Makes room for seen[n_ended].
 static lin_status make_view(linnet_session *s, lin_error *err)
 {
     if (s->n_ended < s->n) return LIN_OK;
@@ -109,7 +109,7 @@ static lin_status show(void *context, const lin_session_view *view, lin_error *e
     return LIN_OK;
 }
 
-// Those that the caller has seen go behind the others.
+// Moves views that the caller has seen behind the others.
 static void recycle(linnet_session *s)
 {
     for (int i = 0; s->next && i + s->next < s->n; i++) {
@@ -404,14 +404,14 @@ static void append_item(linnet_engine *e, item *it)
 
 static item **latest_of(const linnet_engine *e, linnet_stream id) { return &e->latest[(uint32_t)id]; }
 
-// It is no longer overwritten.
+// From now on the item is not overwritten.
 static void settle_item(const linnet_engine *e, const item *it)
 {
     item **latest = latest_of(e, it->event.stream);
     if (*latest == it) *latest = NULL;
 }
 
-// Of a stream that is closed or reset.
+// Drops the events of a stream that is closed or reset.
 static void drop_items(linnet_engine *e, linnet_stream id)
 {
     pthread_mutex_lock(&e->lock);

@@ -163,7 +163,7 @@ static lin_status keep(const reader *r, char *text, size_t n, const char **to, l
     return LIN_OK;
 }
 
-// One more item, which no other has the name of. cut.path: NULL means that memory failed before.
+// Adds an item; its name must be new. cut.path NULL: an allocation has failed before.
 static lin_status add_item(const reader *r, list *to, piece id, lin_cut cut, lin_error *err)
 {
     int index;
@@ -381,7 +381,7 @@ static lin_status time_from(double least, const reader *r, const cJSON *object, 
     const cJSON *item = get(object, key);
     if (!item || cJSON_IsNull(item)) return LIN_OK;
     if (!cJSON_IsNumber(item) || !(item->valuedouble >= least && item->valuedouble < 1e9))
-        return refuse(r, err, "\"%s\" is no time in seconds", key);
+        return refuse(r, err, "\"%s\" is not a time in seconds", key);
     *value = item->valuedouble;
     return LIN_OK;
 }
@@ -453,7 +453,7 @@ static lin_status read_source(const reader *r, const cJSON *recording, lin_cut *
     if (!name || source->next) return refuse(r, err, "the cut's recording must have one source");
     cut->is_command = type && strcmp(type, "command") == 0;
     if (!cut->is_command && (!type || strcmp(type, "file") != 0))
-        return lin_fail(err, LIN_UNSUPPORTED, "%s:%d: the source of the sound is no file, but of type %.40s", r->file->name,
+        return lin_fail(err, LIN_UNSUPPORTED, "%s:%d: the source of the sound is not a file, but of type %.40s", r->file->name,
                         r->lines.number, type ? type : "none");
     return set_source(r, piece_of(name), piece_of(name), cut, err);
 }
@@ -475,7 +475,7 @@ static lin_status read_cut(const reader *r, const cJSON *object, piece line, lin
     lin_cut cut = {.channel = channel_of(get(object, "channel"))};
     lin_utterance *u;
     if (!cJSON_IsObject(get(object, "recording")))
-        return refuse(r, err, "the cut has no recording; only cuts of one can be read");
+        return refuse(r, err, "the cut has no recording; only cuts of one recording can be read");
     if (cut.channel < 0) return refuse(r, err, "the cut must have one channel");
     LIN_TRY(read_source(r, get(object, "recording"), &cut, err));
     LIN_TRY(time_of(r, object, "start", &start, err));

@@ -28,7 +28,7 @@
  *
  * The order is that of segments, else of wav.scp, or of the list. Errors name file and line: a repeated name, an utterance
  * without sound or (if required) without transcript, control characters, NUL bytes, text that is not UTF-8, lines over 65,536
- * bytes; what is not JSON, a time that is none, a cut of several recordings or without one. A command is an error unless the
+ * bytes; what is not JSON, an invalid time, a cut of several recordings or without one. A command is an error unless the
  * options allow them.
  */
 #ifndef LIN_LINNET_DATADIR_H

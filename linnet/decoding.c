@@ -63,7 +63,7 @@ struct lin_decoding_parts {
 
 typedef struct lin_decoding_parts parts;
 
-// The message with its subject before it.
+// Puts the subject before the message, unless it is in it.
 static lin_status about(const char *what, lin_status status, lin_error *err)
 {
     return !err || strstr(err->message, what) ? status : lin_fail_at(err, status, "%s", what);
@@ -147,7 +147,7 @@ static lin_status open_dictionary(parts *p, lin_error *err)
     lin_status status = lin_lexicon_open(p->lexicon, p->own_words, p->values->add_lexicon, p->values->g2p, p->phones,
                                          &p->dictionary, err);
     if (status != LIN_OK) return about(p->values->add_lexicon ? p->values->add_lexicon : p->lexicon, status, err);
-    if (lin_lexicon_tell_skipped(p->dictionary, p->again ? NULL : &p->warnings)) { // a packed form could not
+    if (lin_lexicon_tell_skipped(p->dictionary, p->again ? NULL : &p->warnings)) { // a packed form could not report them
         p->lexicon_key = 0;
         p->unpackable = "it has lines that are left out";
     }
@@ -243,7 +243,7 @@ static lin_status read_phrases(parts *p, const char *path, lin_error *err)
     return LIN_OK;
 }
 
-// The message with the phrase and its place before it.
+// Puts the phrase and its place before the message.
 static lin_status about_phrase(const parts *p, const phrase *about, lin_status status, lin_error *err)
 {
     char quoted[LIN_QUOTE];
@@ -519,8 +519,8 @@ static void close_sentences(lin_sentences *s)
     lin_free(s);
 }
 
-// All sentences are equally probable, and of any number of words. A phone of [unk] costs what one of a sentence of the least
-// confidence does.
+// All sentences are equally probable, whatever their length. A phone of [unk] costs as much as one in a sentence of the least
+// confidence.
 static lin_status make_sentences(const parts *p, const lin_sentences *s, double row_seconds, int whole, lin_words **words,
                                  lin_error *err)
 {
@@ -588,8 +588,8 @@ static lin_status open_voice(lin_decoding *d, const lin_decoding_values *v, lin_
     d->speakers = v->speakers;
     if (!v->speakers) return LIN_OK;
     if (!lin_find_file("voices.safetensors", path, sizeof path))
-        return lin_fail(err, LIN_IO, "speakers are told apart by the file voices.safetensors, which is not installed: it belongs "
-                                     "into the folder share/linnet");
+        return lin_fail(err, LIN_IO, "telling speakers apart needs voices.safetensors, which is not installed: it belongs into "
+                                     "the folder share/linnet");
     return lin_voice_open(path, &d->voice, err);
 }
 
@@ -614,7 +614,7 @@ lin_status lin_decoding_open(lin_decoding *d, const lin_decoding_values *v, cons
     *d = lin_decoding_greedy(V, row_seconds, delay_s);
     if (v->grammar && (v->context || v->phrases.count || v->lm || v->rescore || v->combine))
         return lin_fail(err, LIN_INVALID,
-                        "a grammar takes no phrases, language model, rescoring or combined model; best has the last two");
+                        "a grammar takes no phrases, language model, rescoring or combined model; best uses the last two");
     d->n_best = v->n_best;
     d->show = isnan(v->show) ? LIN_SHOW : v->show;
     if (kind == LIN_SEARCH_GREEDY) return open_keywords(d, v, phones, warnings, err);
@@ -641,7 +641,7 @@ lin_status lin_decoding_open(lin_decoding *d, const lin_decoding_values *v, cons
     return open_keywords(d, v, phones, warnings, err);
 }
 
-// Voices differ more than those of a hop of 9.5 ms and of 10 ms.
+// A hop of 9.5 ms instead of 10 ms changes a voice less than speakers differ.
 static int hears_frames_of(const lin_voice *voice, const lin_model *model)
 {
     lin_features features = *lin_voice_features(voice);
@@ -655,8 +655,8 @@ lin_status lin_decoding_open_for(const lin_recognizer *r, const lin_decoding_val
     LIN_TRY(lin_decoding_open(d, values, r->phones, r->row_seconds, r->delay_s, warnings, err));
     if (d->voice && !hears_frames_of(d->voice, r->model)) {
         lin_decoding_close(d);
-        return lin_fail(err, LIN_MISMATCH, "this model and voices.safetensors have different features; but for the hop they must "
-                                           "be the same (linnet info MODEL)");
+        return lin_fail(err, LIN_MISMATCH, "this model and voices.safetensors have different features; except for the hop they "
+                                           "must be the same (linnet info MODEL)");
     }
     if (!r->streams) d->search = d->whole;
     return LIN_OK;

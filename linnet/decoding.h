@@ -30,29 +30,29 @@
 #define LIN_WHOLE_WIDTH 1024
 #define LIN_WHOLE_SCORE 14
 
-// Of a sentence of a grammar: of speech that is none of its sentences few are taken for one (docs/commands.md).
+// Of a sentence of a grammar: little other speech is taken for one (docs/commands.md).
 #define LIN_GRAMMAR_CONFIDENCE 0.25
 
-// Takes back half as many words that were shown, 60 ms later (docs/live.md).
+// Halves the words that are shown and taken back; words are shown 60 ms later (docs/live.md).
 #define LIN_SHOW 0.45
 
-/* NAN, and of beam_labels -1: not given, it has the default of the kind of search. */
+/* NAN, or -1 for beam_labels: not given, so the default of the kind of search. */
 typedef struct lin_decoding_values {
     int beam, beam_labels, words, no_lm, no_unknown, all_words, n_best, rescore_n;
-    int readable; /* words as readable text; the formats see to it, not the decoding, as to min_confidence: words of less are
-                     "[...]" in it */
+    int readable; /* words as readable text, in which words below min_confidence are "[...]"; both are for the formats, not the
+                     decoding */
     double beam_score, skip_blank, blank_penalty, settle, show, lm_weight, bonus, unknown, context_bonus, min_confidence;
     double rescore_weight, combine_weight;
     const char *combine; /* a model of sound, for whole utterances: the caller opens it (lin_decoding.combined). NULL: none */
     const char *lm, *lexicon, *add_lexicon, *g2p, *context;
     const char *rescore; /* a network of tokens that scores the best hypotheses again (linnet/judges.h); NULL: none */
     lin_list phrases;
-    int phrases_come;          /* others will (lin_decoding_make_phrases): a search that can use them */
+    int phrases_come;          /* phrases will be given later (lin_decoding_make_phrases): the search must be able to use them */
     lin_list keywords;         /* "hey linnet" or "hey linnet=0.3" (linnet/pronounce.h) */
     const char *keywords_file; /* a line for each; NULL: none */
     double after_keyword_s;    /* a stream is decoded only for so long after a keyword; 0: always */
-    const char *grammar;       /* sentences, the only ones that are found (linnet/pronounce.h): words must be 1. NULL: none */
-    int speakers; /* who speaks is told apart: how many they are, LIN_SPEAKERS_UNKNOWN, or 0: not */
+    const char *grammar;       /* the only sentences that are found (linnet/pronounce.h): words must be 1. NULL: none */
+    int speakers; /* to tell apart: their number, LIN_SPEAKERS_UNKNOWN, or 0: not at all */
 } lin_decoding_values;
 
 /* Greedy; phrases have a bonus of 4. */
@@ -66,16 +66,16 @@ typedef struct lin_decoding {
     lin_search whole;  /* of utterances that are heard whole and settle at their end. Over words it is wider, and the best
                           sequence is that of the largest exact sum; else it is `search` */
     lin_search_context context; /* of the phrases; may be replaced while streams run, and must live as long as it is used */
-    const lin_recognizer *combined; /* whose sound counts too in the choice among hypotheses of utterances that are heard whole
+    const lin_recognizer *combined; /* a second network that also scores the hypotheses of utterances that are heard whole
                                        (linnet/judges.h); the caller sets it. NULL: none */
     double combine_weight, blank_penalty;  /* of `combined`, 0 to 1; each blank counts e^-X */
     double row_seconds, delay_s; /* row i is at i row_seconds; its sound delay_s before, but not before 0. A first phone that
                                     would end there is early: times up to 2 delay_s are then halved, so that phones have a
                                     length */
     int n_best;
-    double show; /* provisional words from the first one of less confidence on are shown by their phones */
+    double show; /* provisional words from the first one below this confidence on are shown by their phones */
     lin_rescorer *rescorer; /* of `rescore`; NULL: none */
-    lin_voice *voice;       /* who speaks is told apart by it (linnet/diarizer.h); owned. NULL: not */
+    lin_voice *voice;       /* tells speakers apart (linnet/diarizer.h); owned. NULL: they are not */
     int speakers;           /* lin_diarizer.wanted of whole sounds, .most of streams */
     int language;           /* it compares sequences with a language model: its rows are those of lin_worker.search */
     int after;              /* of the stream's search: lin_search_for_keywords */

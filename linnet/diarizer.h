@@ -32,9 +32,9 @@ typedef struct lin_voice_groups {
 } lin_voice_groups;
 
 /*
- * Adds vectors [n, size] of length 1 with their weights, those of weight 0 not, and joins the two groups with the largest average
- * of cosines, again and again: down to `wanted` groups or, if it is 0, as long as that average is at least `least`. The first
- * `fixed` groups are never joined with each other, and stay the first ones. LIN_NO_MEMORY.
+ * Adds vectors [n, size] of length 1 with their weights, except those of weight 0, and joins the two groups with the largest
+ * average of cosines, again and again: down to `wanted` groups or, if it is 0, as long as that average is at least `least`. The
+ * first `fixed` groups are never joined with each other, and stay the first ones. LIN_NO_MEMORY.
  */
 lin_status lin_voice_groups_add(lin_voice_groups *groups, const float *vectors, const float *weights, int n, int fixed,
                                 int wanted, double least, lin_error *err);
@@ -54,8 +54,8 @@ lin_status lin_diarizer_mark(lin_diarizer *diarizer, const lin_matrix *frames, l
 
 void lin_diarizer_forget(lin_diarizer *diarizer);
 
-/* For saved streams: the known speakers as floats [lin_diarizer_count], and back. LIN_FORMAT for floats that are no speakers, and
- * LIN_NO_MEMORY: then none is known. */
+/* For saved streams: the known speakers as floats [lin_diarizer_count], and back. LIN_FORMAT for floats that are not speakers,
+ * and LIN_NO_MEMORY: then none is known. */
 size_t lin_diarizer_count(const lin_diarizer *diarizer);
 void lin_diarizer_save(const lin_diarizer *diarizer, float *to);
 lin_status lin_diarizer_load(lin_diarizer *diarizer, const float *from, size_t count, lin_error *err);

@@ -17,8 +17,8 @@ enum { MOST_CAPACITY = 1 << 20, MOST_SHARDS = 1024, MOST_CHUNK = 32 };
 // Streams of a tick: enough for the weights, which are read once a tick, to cost little; few enough for a tick to be short.
 enum { HOST_BATCH = 128, DEVICE_BATCH = 16384, ENOUGH_ROWS = 128 };
 
-// A shard waits so long for more streams before a small tick, but no longer than its last tick took: not where there is little to
-// do.
+// A shard waits this long for more streams before a small tick, but no longer than its last tick took, so hardly where there is
+// little to do.
 static const double GATHER_S = 5e-3;
 
 // When samples came: those before `end` (and behind the mark before) were there at `time`.
@@ -50,15 +50,15 @@ typedef struct lin_place {
     float *queue, *own_queue; // [room]; own_queue: NULL, or that of a rate for which the engine's memory is too small
     int room;
     int64_t taken, written; // those between wait
-    int64_t lost, lost_reported, lost_at; // lost_at: the first that no event has counted lay behind `written`
-    int64_t end_at; // the utterance ends behind so many; -1: where the rules say so
+    int64_t lost, lost_reported, lost_at; // lost_at: `written` at the first loss that no event has reported
+    int64_t end_at; // the utterance ends behind this many samples; -1: where the rules say so
     int64_t last_end_at; // the last end_at; -1: none
     int ending, ended, failed;
     double ended_at; // when finish was called
     arrival marks[ARRIVALS];
     int first_mark, n_marks;
 
-    // the shard's thread alone uses the session, but between its ticks: with the lock, and not delivering
+    // the session is used by the shard's thread; by others between ticks, with the lock, while nothing is delivered
     lin_session session;
     lin_decoding decoding; // the options' with phrases of its own, where it has them
     int anew;              // it begins with a new stream, or one that goes on from this state
@@ -100,7 +100,7 @@ typedef struct lin_shard {
     lin_streams *streams;
     lin_fbank *fbank;
     int batch, enough; // streams of a tick at most; so many are worth one
-    double rests;      // until then
+    double rests;      // until this time
     lin_second_pass *second; // NULL: none
     lin_state saving;
     lin_place **taken; // [batch], as the next three
@@ -108,7 +108,7 @@ typedef struct lin_shard {
     int *slots, *counts;
     unsigned char *last;
     double *times;            // [most_rows]: when the sound of each row was there
-    unsigned long life; // of the stream whose results are delivered; once its place has another one, nothing more of it is
+    unsigned long life; // of the stream whose results are delivered; delivery stops once its place has another one
 } lin_shard;
 
 struct lin_engine {
@@ -494,7 +494,7 @@ static int take(lin_shard *s)
 
 /* ---- results out ----------------------------------------------------------------------------------------------------------- */
 
-// When the sound of a row was there. given: units that the session has got. Marks of older sound are dropped.
+// When the sound of a row had come. given: units that the session was given. Marks of older sound are dropped.
 static double row_time(const lin_engine *e, lin_place *p, int64_t row, int64_t given)
 {
     const lin_config *c = &e->recognizer->model->config;
@@ -548,8 +548,7 @@ static void go_aside(void *context, int begins)
     else pthread_cond_broadcast(&p->settled);
 }
 
-// What a tick gave for part i becomes results. *counted of its rows: those behind an endpoint that resets the network do not
-// count.
+// Makes results of what a tick gave for part i. *counted: its rows, without those behind an endpoint that resets the network.
 static lin_status take_rows(lin_shard *s, lin_place *p, int i, const lin_tick_results *results, int *counted, lin_error *err)
 {
     lin_session *session = &p->session;
@@ -666,7 +665,7 @@ static lin_status hear(lin_place *p, lin_error *err)
     return ends ? lin_session_hear_end(&p->session, err) : LIN_OK;
 }
 
-// What a stream, locked, brings to the tick: *n units to `to`. 0: nothing, now that it is looked at.
+// Copies the *n units that a locked stream brings to the tick to `to`. 0: it brings none after all.
 static int bring(lin_shard *s, lin_place *p, entry *part, int *n, unsigned char *last, float *to)
 {
     lin_error err = {0};
@@ -713,7 +712,7 @@ static void *run(void *argument)
     lin_error err = {0};
     lin_tick_results results;
     own_thread = 1;
-    // Two shards that meet on one core wait for each other longer than the machine takes to part them.
+    // Otherwise two shards may share a core for some time before the system moves one of them.
     if (e->options.pins) lin_core_pin((int)(s - e->shards));
     for (;;) {
         int n = take(s);

@@ -42,7 +42,7 @@ typedef uint64_t lin_engine_id;
 typedef enum lin_engine_kind {
     LIN_ENGINE_VIEW = LINNET_UTTERANCE, /* `view`: of an utterance that has changed or ended */
     LIN_ENGINE_LOST = LINNET_LOST,      /* at time_s `lost` samples of every channel did not fit the queue; times go on as if they
-                                           had not been */
+                                           did not exist */
     LIN_ENGINE_FINISHED = LINNET_ENDED, /* everything before lin_engine_finish is decoded: time_s of sound */
     LIN_ENGINE_FAILED = LINNET_FAILED,  /* `status` and `message`: nothing more is decoded before a reset */
     LIN_ENGINE_SETTLED,                 /* `settled`: more phones are certain; only without options.views */
@@ -76,9 +76,9 @@ typedef struct lin_engine_options {
     lin_reset_options ends; /* of utterances */
     const lin_decoding *decoding; /* how rows become phones or words; must outlive the engine, its context too. NULL: greedy */
     int views;          /* each change of an utterance is shown, after every tick */
-    /* Of a second pass over each utterance that has ended (linnet/utterances.h), by the thread of its shard, whose other streams
-     * wait meanwhile; the stream takes sound. Needs views. On a GPU, frames are then made on the host, as they are for a decoding
-     * that tells speakers apart, which is done as a second pass is. NULL: none. */
+    /* The model of a second pass over each utterance that has ended (linnet/utterances.h). The thread of its shard runs it: other
+     * streams of the shard wait meanwhile, this one takes sound. Needs views. On a GPU, frames are then made on the host, as they
+     * are for a decoding that tells speakers apart, which is done as a second pass is. NULL: none. */
     const lin_recognizer *second;
     int saves;          /* streams can be saved and loaded: on a GPU, frames are then made on the host */
     /* Events of a stream in order, on one of the engine's threads, no lock held: it may call anything here but destroy. It delays
@@ -107,7 +107,7 @@ typedef struct lin_engine_stream {
     int rate_hz, channels;
     void *user;
     double save_s;          /* LIN_ENGINE_SAVED comes about every so many seconds of sound; 0: never */
-    const void *state;      /* [n_state] bytes, copied: it goes on there; NULL: new */
+    const void *state;      /* [n_state] bytes, copied: the stream continues from there; NULL: new */
     size_t n_state;
 } lin_engine_stream;
 
@@ -125,8 +125,8 @@ lin_status lin_engine_open_saved(lin_engine *engine, const lin_engine_stream *st
 lin_status lin_engine_set_phrases(lin_engine *engine, lin_engine_id id, const lin_phrases *phrases, lin_error *err);
 
 /* Samples [n, channels] in -1..1, copied. Never waits for the network. LIN_TOO_SMALL if they do not all fit the queue: none is
- * taken, n is added to what the stream lost. LIN_NUMERIC, and none is taken, if one is no sound. LIN_INVALID for a stream that is
- * not open, or finished, or failed. */
+ * taken, n is added to what the stream lost. LIN_NUMERIC, and none is taken, if one is not sound. LIN_INVALID for a stream that
+ * is not open, or finished, or failed. */
 lin_status lin_engine_push(lin_engine *engine, lin_engine_id id, const float *samples, int n, lin_error *err);
 
 /* How many samples of every channel fit the queue now, and how many seconds of sound are queued and not decoded yet, look-ahead

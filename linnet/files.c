@@ -131,7 +131,7 @@ static lin_status open_lane(lin_file_worker *s, file_lane *lane, lin_error *err)
     return status;
 }
 
-// The network of as many streams as lanes were ever needed at once.
+// Makes the network, of as many streams as lanes were ever needed at once.
 static lin_status reserve_network(lin_file_worker *s, lin_error *err)
 {
     const int language = s->decode.decoding ? s->decode.decoding->language : s->search;
@@ -201,7 +201,7 @@ static lin_status finish_results(lin_file_worker *s, lin_error *err)
     return LIN_OK;
 }
 
-// A sound of its own begins behind the samples of the stream that it goes on with.
+// The sound of a resumed stream begins behind the samples that the stream has had.
 static double seconds_done(const lin_source *source, const lin_sound *sound)
 {
     const double before = sound->from ? (double)sound->from->about.samples / lin_source_info(source)->rate_hz : 0;
@@ -254,7 +254,7 @@ static lin_status does_not_fit(const lin_sound *sound, const char *have, const c
     return lin_fail(err, LIN_MISMATCH, "%s continues with %s; %s has %s", sound->from_name, need, sound->path, have);
 }
 
-// Of another model, rate or channel nothing can go on.
+// A stream cannot go on with another model, rate or channel.
 static lin_status check_fit(const lin_file_worker *s, const lin_source *source, lin_error *err)
 {
     const lin_sound *sound = s->sound;
@@ -521,7 +521,7 @@ lin_status lin_file_worker_run(lin_file_worker *s, const lin_sound *sound, const
     if ((sound->from || sound->leave_open) && !s->r->streams)
         return lin_fail(err, LIN_UNSUPPORTED, "this model needs whole utterances: it has no stream to save");
     if ((sound->from || sound->leave_open) && !s->decodes)
-        return lin_fail(err, LIN_INVALID, "only where rows are decoded streams can be saved and resumed");
+        return lin_fail(err, LIN_INVALID, "streams can be saved and resumed only where rows are decoded");
     if (s->decode.ends.resets && !s->r->streams)
         return lin_fail(err, LIN_UNSUPPORTED, "this model needs whole utterances: it cannot be reset at endpoints");
     lin_status status = open_source(s, &source, &live, err);

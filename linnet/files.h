@@ -26,7 +26,7 @@
 #include "linnet/stream.h"
 
 /* Resets by default: at endpoints, from the first one after a minute of sound on; before, the past helps more than it harms.
- * Of a model that forgets only the search begins anew there. A model that needs whole utterances is never reset;
+ * With a model that forgets, only the search begins anew there. A model that needs whole utterances is never reset;
  * with a grammar its search begins anew at endpoints too. */
 lin_reset_options lin_reset_auto(const lin_recognizer *recognizer, const lin_endpoint_options *rules);
 
@@ -86,12 +86,12 @@ typedef struct lin_file_worker lin_file_worker;
  * NULL. */
 lin_status lin_file_worker_create(const lin_recognizer *recognizer, int n_threads, const lin_utterances_options *decode,
                                   lin_file_worker **worker, lin_error *err);
-/* Where rows are not decoded: they are those of lin_worker.search. */
+/* Makes rows that are not decoded those of lin_worker.search. */
 void lin_file_worker_search(lin_file_worker *worker);
 void lin_file_worker_destroy(lin_file_worker *worker);
 
-/* Warns how a pipe is read that is no sound file. LIN_STOPPED after an interrupt: a file ends there; of live sound what has come
- * until then is finished and LIN_OK. */
+/* Warns how a pipe that is not a sound file is read. After an interrupt a file ends with LIN_STOPPED; live sound is finished as
+ * far as it has come, with LIN_OK. */
 lin_status lin_file_worker_run(lin_file_worker *worker, const lin_sound *sound, const lin_file_sink *sink,
                                lin_file_report *report, lin_error *err);
 

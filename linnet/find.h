@@ -5,10 +5,9 @@
  * of the source tree); in the same way beside the shared library, if one is used; the installation prefix; ./share/linnet. In
  * each of them the files of a language are in a folder of its code, as docs/languages.md lists them.
  *
- * Which language: that of lin_find_language, else that of the phones (lin_phones_language): nothing is found for those of which
- * it is not known. phones may be NULL: English. What lin_find_language chose as a folder may lack files, other than models, that
- * are installed for the phones.
- * Threads: any, while the environment does not change.
+ * Which language: that of lin_find_language, else that of the phones (lin_phones_language): nothing is found for phones of an
+ * unknown language. phones may be NULL: English. A folder that lin_find_language chose may lack files: those, except models, are
+ * then the installed ones for the phones. Threads: any, while the environment does not change.
  */
 #ifndef LIN_LINNET_FIND_H
 #define LIN_LINNET_FIND_H
@@ -25,14 +24,14 @@
 int lin_is_folder(const char *path); /* 1: it is there and a folder, perhaps by a link */
 
 /* A folder in which installed files are looked for before all other places, for the whole process; it is copied. NULL: none
- * again. LIN_INVALID: its path is too long. While no other function of this header runs. */
+ * again. LIN_INVALID: its path is too long. No other function of this header may run meanwhile. */
 lin_status lin_find_in(const char *folder, lin_error *err);
 
 /* A file of the folder share/linnet, by its name there ("web/page.js"), in these places. 0 and an empty path: there is none. */
 int lin_find_file(const char *name, char *path, size_t capacity);
 
 /* Chooses the language of this process: the code of an installed one, or a folder with the files of one; it is copied. NULL: none
- * again. LIN_INVALID, with the installed ones, if it is neither. While no other function of this header runs. */
+ * again. LIN_INVALID, with the installed ones, if it is neither. No other function of this header may run meanwhile. */
 lin_status lin_find_language(const char *given, lin_error *err);
 
 /* The code of the chosen language, which a folder has as its name; "" if none is chosen, or the folder's name is no code. */

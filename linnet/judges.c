@@ -18,9 +18,9 @@ lin_status lin_word_network_pieces(const char *path, int tokens, const char *nam
 {
     lin_error why = {0};
     *pieces = NULL;
-    if (!tokens) return lin_fail(err, LIN_MISMATCH, "%s is not one of words: it has sound and no tokens", path);
+    if (!tokens) return lin_fail(err, LIN_MISMATCH, "%s is not a network of words: it is a model of sound", path);
     const lin_status status = lin_pieces_create(names, pieces, &why);
-    return status == LIN_OK ? status : lin_fail(err, status, "%s is not one of words: %s", path, why.message);
+    return status == LIN_OK ? status : lin_fail(err, status, "%s is not a network of words: %s", path, why.message);
 }
 
 lin_status lin_word_network_open(const char *path, const char *device, lin_precision precision, lin_word_network *m,
@@ -76,8 +76,8 @@ static lin_status check_lexicon(const char *path, const lin_tree *tree, lin_erro
         if (lin_pieces_check(word, strlen(word), NULL) != LIN_OK && !others++) first = word;
     }
     if (2 * others <= words) return LIN_OK;
-    return lin_fail(err, LIN_MISMATCH, "%s is of other words: it spells with a-z and the apostrophe, and %d of the %d words of "
-                                       "the lexicon have other characters, such as %s", path, others, words, first);
+    return lin_fail(err, LIN_MISMATCH, "%s does not fit the lexicon: it spells with a-z and the apostrophe, and %d of the %d "
+                                       "words of the lexicon have other characters, such as %s", path, others, words, first);
 }
 
 // Each phone is one piece, a word of small letters: "_aa".
@@ -97,8 +97,8 @@ static lin_status find_phones(lin_rescorer *r, const char *path, const lin_phone
         if (r->labels[i] < 0 && !missing++) first = name;
     }
     if (!missing) return LIN_OK;
-    return lin_fail(err, LIN_MISMATCH, "%s is no model of these phonemes: it has no piece for %d of the %d, such as %s; if it is "
-                                       "one of words, add --words", path, missing, V - 1, first);
+    return lin_fail(err, LIN_MISMATCH, "%s is not a model of these phonemes: it has no piece for %d of the %d, such as %s; if it "
+                                       "is one of words, add --words", path, missing, V - 1, first);
 }
 
 lin_status lin_rescorer_open(const char *path, double weight, double lm_weight, const lin_ngram *lm, const lin_tree *tree,
@@ -310,7 +310,7 @@ lin_status lin_combiner_push(lin_combiner *c, const float *frames, int n, lin_er
     return c ? lin_second_network_run(c->network, frames, n, keep_rows, c, err) : LIN_OK;
 }
 
-// Natural logarithm of the sum over all alignments of the labels; NAN of rows that are no numbers.
+// Natural logarithm of the sum over all alignments of the labels; NAN if rows are not numbers.
 static double sum_of(lin_combiner *c, int n)
 {
     lin_sums q = {.labels = c->labels, .sums = c->sums, .n = n};

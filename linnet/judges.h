@@ -13,7 +13,7 @@
  * not be at the same times: whole utterances are compared.
  * network: ln of the product of the probabilities of each piece of a word, or each phone, after all before it in the utterance,
  * which begins with <s>, as in linnet lm score. A word that the network cannot spell (one outside the lexicon, or with other
- * characters than a-z and the apostrophe) is passed over by it and counts as the n-gram model's <unk>; a hypothesis of no other
+ * characters than a-z and the apostrophe) is skipped by it and counts as the n-gram model's <unk>; a hypothesis of no other
  * words, or of no phones, keeps its scores.
  *
  *   lin_rescorer_open(path, weight, lm_weight, lm, tree, phones, &rescorer, &err);            // shared by all streams
@@ -42,7 +42,7 @@ typedef struct lin_word_network {
 } lin_word_network;
 
 /* device, precision: as lin_recognizer_open. LIN_IO, LIN_FORMAT; LIN_MISMATCH, naming the file, for a model of sound, one whose
- * symbols are no pieces of words, and one that does not predict each piece from those before it. On failure all is closed. */
+ * symbols are not pieces of words, and one that does not predict each piece from those before it. On failure all is closed. */
 lin_status lin_word_network_open(const char *path, const char *device, lin_precision precision, lin_word_network *network,
                                  lin_error *err);
 void lin_word_network_close(lin_word_network *network);
@@ -57,7 +57,7 @@ typedef struct lin_rescorer lin_rescorer;
  *   weight     0..1, of the network against the n-gram model; lm_weight: of both against the sound
  *   lm         the n-gram model; NULL: there was none. Not kept
  *   tree       the lexicon: LIN_MISMATCH if the network can spell less than half of its words. NULL: of phones
- *   phones     those of hypotheses without words: LIN_MISMATCH if one, in small letters, is no piece of the network
+ *   phones     those of hypotheses without words: LIN_MISMATCH if one, in small letters, is not a piece of the network
  */
 lin_status lin_rescorer_open(const char *path, double weight, double lm_weight, const lin_ngram *lm, const lin_tree *tree,
                              const lin_phones *phones, lin_rescorer **rescorer, lin_error *err);
@@ -65,8 +65,8 @@ void lin_rescorer_close(lin_rescorer *rescorer); /* NULL is fine */
 
 typedef struct lin_combiner lin_combiner;
 
-/* As lin_second_network_create; blank_penalty is taken from the natural logarithm of each row's blank. second NULL, or a weight
- * of 0: *combiner is NULL. */
+/* As lin_second_network_create; blank_penalty is subtracted from the natural logarithm of each row's blank. second NULL, or a
+ * weight of 0: *combiner is NULL. */
 lin_status lin_combiner_create(const lin_recognizer *first, const lin_recognizer *second, double weight, double blank_penalty,
                                int language, int n_threads, lin_combiner **combiner, lin_error *err);
 void lin_combiner_destroy(lin_combiner *combiner); /* NULL is fine */
@@ -95,7 +95,7 @@ typedef struct lin_judged {
 
 /*
  * All hypotheses: list [n], the best first, equal ones in their order. rescorer, combiner: NULL for none. A hypothesis that the
- * second network excludes, such as one of more phones than rows, comes after all others; no rows, or rows that are no numbers,
+ * second network excludes, such as one of more phones than rows, comes after all others; no rows, or rows that are not numbers,
  * change nothing. LIN_NO_MEMORY, and what `read` returns.
  */
 lin_status lin_judge(lin_rescorer *rescorer, lin_combiner *combiner, const lin_hypotheses *hypotheses, lin_judged *list,

@@ -49,7 +49,7 @@ typedef struct lin_leakage_found {
     int from;  /* the channel, counted from 0, that most of them are leakage of */
 } lin_leakage_found;
 
-/* Finds leakage in results [n], one for each channel: found [n]. drops: it is left out; a result without any stays as it is. */
+/* Finds leakage in results [n], one for each channel: found [n]. drops 1: it is removed; a result without any stays as it is. */
 lin_status lin_leakage_find(const lin_leakage *leakage, lin_result *results, int n, int drops, lin_leakage_found *found,
                             lin_error *err);
 

@@ -234,14 +234,14 @@ static lin_status check_same_frames(const lin_recognizer *first, const lin_recog
     lin_features features = b->features;
     features.hop_ms = a->features.hop_ms;
     if (a->speaker_norm || b->speaker_norm)
-        return lin_fail(err, LIN_UNSUPPORTED, "the %s model is normalised by speaker, whose frames fit no other one; use another "
-                                              "model", b->speaker_norm ? "second" : "first");
+        return lin_fail(err, LIN_UNSUPPORTED, "the %s model is normalised by speaker, so its frames fit no other model; use "
+                                              "another model", b->speaker_norm ? "second" : "first");
     if (a->config.mel_bins != b->config.mel_bins || !lin_features_equal(&a->features, &features)) differs = "features";
     else if (a->features.level_db != b->features.level_db) differs = "levels of speech";
     else if (a->config.stack != b->config.stack) differs = "steps";
     else if (strcmp(a->phones, b->phones) != 0) differs = "phones";
     if (!differs) return LIN_OK;
-    return lin_fail(err, LIN_MISMATCH, "the model and the second one have different %s; features but the hop, level, step and "
+    return lin_fail(err, LIN_MISMATCH, "the model and the second one have different %s; features except the hop, level, step and "
                                        "phones must be the same (linnet info MODEL)", differs);
 }
 

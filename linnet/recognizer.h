@@ -32,9 +32,9 @@ typedef struct lin_recognizer {
     double delay_s;        /* the model's emission delay */
     int V;
     lin_warnings warnings;
-    /* Looked at now and then where files are processed: not 0, and they end with LIN_STOPPED. NULL after opening; may be set. */
+    /* Checked while files are processed: if not 0, they end with LIN_STOPPED. NULL after opening; may be set. */
     const volatile sig_atomic_t *stop;
-    /* Looked at by second passes with this model: not 0, and the results of the first pass stay. As `stop`. */
+    /* Checked by second passes with this model: if not 0, the results of the first pass stay. As `stop`. */
     const volatile sig_atomic_t *skip;
 } lin_recognizer;
 

@@ -188,13 +188,13 @@ typedef struct lin_session {
  */
 lin_status lin_session_open(lin_session *session, const lin_recognizer *recognizer, const lin_session_options *options,
                             const lin_utterances_sink *sink, lin_error *err);
-/* Zeros are allowed. */
+/* A zeroed session is allowed. */
 void lin_session_close(lin_session *session);
 
-/* Memory of one, as far as it is known before there are results, but for the struct and the network. */
+/* Bytes of memory of a session before there are results, without the struct and the network. */
 size_t lin_session_bytes(const lin_session *session);
 
-/* samples [n, channels] in -1..1, n from 0 on. LIN_NUMERIC, and nothing is taken, if one is no sound (frontend/audio.h);
+/* samples [n, channels] in -1..1, n from 0 on. LIN_NUMERIC, and nothing is taken, if one is not sound (frontend/audio.h);
  * LIN_INVALID after lin_session_finish. */
 lin_status lin_session_push(lin_session *session, const float *samples, int n, lin_error *err);
 
@@ -225,8 +225,7 @@ lin_status lin_session_check_state(const lin_session *session, const lin_state_a
  * options.saves. */
 lin_status lin_session_fork(lin_session *session, const lin_utterances_sink *sink, lin_session *copy, lin_error *err);
 
-/* Another copy of its decoding from now on, with the same search; it must outlive the session. A fork has that of its
- * original. */
+/* Replaces its decoding by another copy with the same search, which must outlive the session. A fork has its original's. */
 void lin_session_decode_by(lin_session *session, const lin_decoding *decoding);
 
 /* Seconds of sound taken in since the beginning; a push that is refused does not change it. The decoded part is in the views. */
@@ -265,21 +264,21 @@ lin_status lin_session_load_lane(lin_session *session, const lin_state *state, i
 
 /* ---- a network that is moved on by its owner: engines ---------------------------------------------------------------------- */
 
-/* Another front end, for sound at this rate. On failure there is none, and nothing can be heard. */
+/* Makes another front end, for sound at this rate. On failure there is none, and the session takes no sound. */
 lin_status lin_session_tune(lin_session *session, int rate_hz, int saves, lin_error *err);
 
-/* Of sound [n, channels] *taken samples become units, which the network has not been given: no more than `most`. */
+/* Makes units of the first *taken samples of sound [n, channels], until `most` units wait for the network. */
 lin_status lin_session_hear(lin_session *session, const float *samples, int n, int *taken, lin_error *err);
 
-/* The sound has ended: the rest of the front end. Nothing happens, to be tried again later, while there is no room for it. */
+/* The sound has ended: makes units of the rest in the front end. Does nothing while there is no room for them: call it again. */
 lin_status lin_session_hear_end(lin_session *session, lin_error *err);
 
 /* Up to `most` units that the network is given next: they count as given. Valid until the session is used again. */
 const float *lin_session_next(lin_session *session, int *n);
 static inline int lin_session_unfed(const lin_session *session) { return session->n - session->fed; }
 
-/* Rows that came out, to the utterances: `taken` of them count, those before an endpoint that resets the network. What lies
- * behind it has then not been given. */
+/* Pushes rows of the network to the utterances. *taken of them count, those up to an endpoint that resets the network; the units
+ * behind it count as not given. */
 lin_status lin_session_take(lin_session *session, const float *logp, int rows, int *taken, lin_error *err);
 
 /* Phones [n] that a device decoded greedily from `rows` more rows. */

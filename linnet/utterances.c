@@ -287,7 +287,7 @@ void lin_utterances_begin(lin_utterances *u, lin_result *whole)
 
 /* ---- views ----------------------------------------------------------------------------------------------------------------- */
 
-// Tells one provisional path from another by what of it is shown: times and confidences do not count.
+// A hash of what is shown of a provisional path; times and confidences do not count.
 static uint64_t hash_of(const lin_path *tail)
 {
     uint64_t hash = 0; // of nothing
@@ -300,7 +300,7 @@ static uint64_t hash_of(const lin_path *tail)
     return lin_hash(&tail->incomplete, sizeof tail->incomplete, hash);
 }
 
-// Words that may well change are shown by their phones: the first one of less confidence and all after it as one that goes on.
+// Words that may well change are shown by their phones: from the first one below `show` on, all as one unfinished word.
 static void hold_back(lin_path *tail, double show)
 {
     for (int i = 0; i < tail->n_words; i++) {
@@ -337,7 +337,7 @@ static void drop_provisional(lin_utterances *u)
     u->at.decoded = 0;
 }
 
-// Tells the sink how the utterance stands, if there is anything in it.
+// Shows the utterance to the sink, if there is anything in it.
 static lin_status show(lin_utterances *u, linnet_end end, lin_error *err)
 {
     const lin_result *r = &u->settled, *p = &u->provisional;
@@ -349,7 +349,7 @@ static lin_status show(lin_utterances *u, linnet_end end, lin_error *err)
         hash == u->at.shown_provisional)
         return LIN_OK;
     if (p->n_phones == 0 && r->n_phones == 0 && r->n_keywords == 0 && u->at.revision == 0) return LIN_OK;
-    // Where no phone is left, the utterance is where it last was.
+    // Without a phone the utterance keeps its last start.
     const lin_result *front = r->n_phones ? r : p, *back = p->n_phones ? p : r;
     if (front->n_phones) u->at.shown_start_s = front->phones[0].start_s;
     const lin_session_view v = {.utterance = u->at.utterance + 1,
@@ -511,7 +511,7 @@ static lin_status add_new_part(lin_utterances *u, lin_error *err)
     return status;
 }
 
-// What is settled by now.
+// Moves what has settled from the decoder to the result.
 static lin_status take_settled(lin_utterances *u, lin_error *err)
 {
     if (u->decoder.decoding->n_best > 1) return u->whole || !u->sink.show ? LIN_OK : add_new_part(u, err);
@@ -529,7 +529,7 @@ static int tells_speakers(const lin_utterances *u) { return u->who.voice && u->s
 
 static int keeps_frames(const lin_utterances *u) { return u->options.second || tells_speakers(u); }
 
-// Those of n more rows; of the last row of a sound some are missing.
+// Keeps the frames of n more rows; the last row of a sound may lack some.
 static lin_status keep_frames(lin_utterances *u, int n, lin_error *err)
 {
     const int more = n * u->per_row < u->n_next ? n * u->per_row : u->n_next;
@@ -542,8 +542,8 @@ static lin_status keep_frames(lin_utterances *u, int n, lin_error *err)
 
 int lin_utterances_found(const lin_utterances *u) { return u->settled.n_phones > 0 || u->at.revision > 0 || u->at.found; }
 
-// The result of an utterance that has ended becomes that of the second pass. Where the first one has found nothing there is
-// nothing to improve: silence costs no second pass.
+// Replaces the result of an utterance that has ended by that of the second pass. If the first pass has found nothing, the second
+// does not run: silence costs nothing.
 static lin_status decode_again(lin_utterances *u, lin_error *err)
 {
     if (!u->options.second || !u->sink.show || u->lacks_frames || !lin_utterances_found(u)) return LIN_OK;
@@ -591,7 +591,7 @@ static lin_status end_utterance(lin_utterances *u, linnet_end end, lin_error *er
 
 /* ---- rows ------------------------------------------------------------------------------------------------------------------ */
 
-// Of n rows those up to an endpoint, which *rule tells: how many.
+// The number of rows, of n, up to an endpoint, whose rule is *rule.
 static int up_to_endpoint(lin_utterances *u, const float *logp, int n, const double *db, lin_endpoint_rule *rule)
 {
     const int V = u->decoder.decoding->search.V;

@@ -82,7 +82,7 @@ lin_status lin_row_decoder_finish(lin_row_decoder *decoder, lin_result *result, 
 
 /* ---- utterances ------------------------------------------------------------------------------------------------------------ */
 
-/* An utterance as it stands. Valid during the call that is given it. */
+/* The present state of an utterance. Valid during the call that it is passed to. */
 typedef struct lin_session_view {
     int utterance;                 /* 1, 2, ...: those with something to show */
     int revision;                  /* 1, 2, ... of this utterance; the final one is the last */
@@ -101,7 +101,7 @@ typedef struct lin_session_view {
 typedef struct lin_reset_options {
     int endpoints;              /* 0: one utterance without end; nothing below counts */
     lin_endpoint_options rules;
-    int resets;                 /* 1: the network is reset at endpoints; 0: it is not, and a phone that one cuts stays one */
+    int resets;                 /* 1: the network is reset at endpoints; 0: it is not, and a phone cut by one stays one */
     double from_s;              /* endpoints before this time are ignored */
 } lin_reset_options;
 
@@ -137,8 +137,8 @@ typedef struct lin_utterances_sink {
     /* After every push: what has settled since the last call, maybe nothing; the result is cleared afterwards. Not with
      * alternatives, nor together with show. */
     lin_status (*settled)(void *context, lin_result *result, lin_error *err);
-    /* Before a second pass or who speaks is found (begins = 1) and behind it (0): what locks the stream may let it go meanwhile,
-     * but not use it. */
+    /* Before a second pass or the search for speakers (begins = 1) and after it (0): whoever locks the stream may unlock it
+     * meanwhile, but not use it. */
     void (*aside)(void *context, int begins);
     /* Rows [n, V] as they come, which are then not decoded: nothing else is called. */
     lin_status (*rows)(void *context, const float *logp, int n, lin_error *err);
@@ -150,7 +150,7 @@ typedef struct lin_joined_choice {
     int before, alternative;
 } lin_joined_choice;
 
-/* What a fork takes over as it is. */
+/* What a fork copies. */
 typedef struct lin_utterances_position {
     lin_endpoint endpoint;
     int64_t row; /* the next, since the beginning */
@@ -196,13 +196,14 @@ typedef struct lin_utterances {
  * none. */
 lin_status lin_utterances_open(lin_utterances *u, const lin_recognizer *recognizer, const lin_utterances_options *options,
                                const lin_utterances_sink *sink, lin_error *err);
-/* Of zeros is allowed. */
+/* A zeroed one is allowed. */
 void lin_utterances_close(lin_utterances *u);
 
-/* Room, so that nothing is allocated while at most so many rows are pushed at once and a sink takes what is settled (greedy). */
+/* Reserves memory, so that nothing is allocated while at most this many rows are pushed at once and a sink takes what is settled
+ * (greedy). */
 lin_status lin_utterances_reserve(lin_utterances *u, int rows, lin_error *err);
 
-/* Memory of one, as far as it is known before there are results, but for the struct. */
+/* Bytes of memory of one before there are results, without the struct. */
 size_t lin_utterances_bytes(const lin_utterances *u);
 
 /* A new sound. whole: the caller's result, to which all utterances are appended, scores added, alternatives combined; it must
@@ -250,7 +251,7 @@ int lin_utterances_has_frames(const lin_utterances *u);
 lin_status lin_utterances_go_on(lin_utterances *u, int64_t row, int early, int found, const lin_endpoint *endpoint,
                                 const float *frames, size_t bytes, int64_t first, lin_error *err);
 
-/* Everything of another one with the same options, what was shown too, but for the frames. LIN_NO_MEMORY. Not for whole
+/* Copies everything of another one with the same options, also what was shown, except the frames. LIN_NO_MEMORY. Not for whole
  * sounds. */
 lin_status lin_utterances_copy(lin_utterances *u, const lin_utterances *from, lin_error *err);
 

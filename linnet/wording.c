@@ -165,7 +165,7 @@ int lin_lexicon_tell_skipped(const lin_dictionary *dictionary, const lin_warning
 
 /* ---- phone sets ------------------------------------------------------------------------------------------------------------ */
 
-// What a set does not say itself: it is one of the language that was chosen.
+// A set that names no language is one of the language that was chosen.
 static lin_status of_chosen(lin_status status, lin_phones **phones, lin_error *err)
 {
     const char *code = lin_find_chosen();

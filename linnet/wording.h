@@ -18,7 +18,7 @@
  * that of words outside the lexicon (lexicon/g2p.h). Such a word may have capitals and accents: it gets the form of words in a
  * text (lin_spelling_next), which has to be one word. A line that begins with "# " is a comment.
  *
- * Threads: one at a time, but for what lin_wording_open_for opens.
+ * Threads: one at a time, except for what lin_wording_open_for opens.
  */
 #ifndef LIN_LINNET_WORDING_H
 #define LIN_LINNET_WORDING_H
@@ -54,12 +54,12 @@ lin_status lin_wording_open(lin_wording *wording, const lin_wording_files *files
 void lin_wording_close(lin_wording *wording);
 
 /* For the phones of a model, which must outlive it; files->phones is not used. Then it is shared by threads. Letter-to-sound
- * rules that these phones cannot use are no error before a word needs them. `what` needs a lexicon, says LIN_IO if there is none:
- * "keywords"; instead: how to do without, ", or give --phones", or "". */
+ * rules that these phones cannot use are no error before a word needs them. For the message if there is no lexicon (LIN_IO): what
+ * needs it, "keywords"; instead: how to do without, ", or give --phones", or "". */
 lin_status lin_wording_open_for(lin_wording *wording, const lin_wording_files *files, const lin_phones *phones, const char *what,
                                 const char *instead, const lin_warnings *warnings, lin_error *err);
 
-/* As lin_g2p_pronounce; what it lacks where there is no g2p. */
+/* As lin_g2p_pronounce; without a g2p it fails with `lacks`. */
 lin_status lin_wording_pronounce(const lin_wording *wording, const char *word, size_t n, int *labels, int capacity, int *n_labels,
                                  lin_g2p_how *how, lin_error *err);
 
@@ -83,8 +83,8 @@ lin_status lin_wording_unknown(const lin_wording *wording, int most, const char 
 
 typedef lin_status (*lin_entry_taker)(void *context, const char *text, size_t n, int line, lin_error *err);
 
-/* Gives each line to `take` but blank ones and those that begin with #. Errors of `take` get the path and the line before them;
- * others as of lin_text_read. */
+/* Gives each line to `take`, except blank ones and those that begin with #. Errors of `take` get the path and the line before
+ * them; others as of lin_text_read. */
 lin_status lin_entries_read(const char *path, lin_entry_taker take, void *context, lin_error *err);
 
 /* ---- a dictionary with added words ----------------------------------------------------------------------------------------- */

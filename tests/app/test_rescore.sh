@@ -148,7 +148,7 @@ ok "the score of the formula" awk -v a="$(scores_of "$tmp/a")" -v b="$(scores_of
     if (split(a, x) != 3 || split(b, y) != 3) exit 1
     want = 0.6 * x[3] + 0.4 * l * log(10); d = y[3] - want; e = y[1] - x[1] - 0.7 * (want - x[3])
     exit !(x[2] == y[2] && d * d < 1e-6 && e * e < 1e-6) }'
-refused "a network of words" 1 "$network is no model of these phonemes: it has no piece for" decode -q --rescore "$network" "$tmp/th.npy"
+refused "a network of words" 1 "$network is not a model of these phonemes: it has no piece for" decode -q --rescore "$network" "$tmp/th.npy"
 
 # ---- sound: pipes, states, a stream ----------------------------------------------------------------------------------------------
 
@@ -186,7 +186,7 @@ is "listen, whose utterances are passed one by one" \
 
 # ---- what is refused -------------------------------------------------------------------------------------------------------------
 
-refused "a model of sound" 1 "$tmp/model.safetensors is not one of words: it has sound and no tokens" \
+refused "a model of sound" 1 "$tmp/model.safetensors is not a network of words: it is a model of sound" \
     decode -q $lm --rescore "$tmp/model.safetensors" "$tmp/th.npy"
 refused "no such name" 1 "cannot open none" decode -q $lm --rescore none "$tmp/th.npy"
 refused "its options alone" 2 "--tune rescore-n needs --rescore" decode -q $lm --tune rescore-n=5 "$tmp/th.npy"

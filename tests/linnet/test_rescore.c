@@ -335,7 +335,7 @@ START_TEST(what_is_refused)
     lin_tree_destroy(of_greek);
     FAILS(lin_rescorer_open(none, 1, 1, lm, tree, NULL, &r, &err), LIN_IO, none);
     write_word_network(other, "<blank> a b", 0);
-    FAILS(lin_rescorer_open(other, 1, 1, lm, tree, NULL, &r, &err), LIN_MISMATCH, "it has sound and no tokens");
+    FAILS(lin_rescorer_open(other, 1, 1, lm, tree, NULL, &r, &err), LIN_MISMATCH, "it is a model of sound");
     write_word_network(other, "a b c", 3);
     FAILS(lin_rescorer_open(other, 1, 1, lm, tree, NULL, &r, &err), LIN_MISMATCH, "the symbols are not pieces of words");
     test_write_file(other, arpa, strlen(arpa));
