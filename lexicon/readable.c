@@ -280,8 +280,6 @@ static int choose_mark(lin_readable *r, int next)
     return best;
 }
 
-static int is_i(const char *word) { return word[0] == 'i' && (word[1] == '\0' || word[1] == '\''); }
-
 static int begins(const lin_readable *r) { return r->mark == LIN_MARK_STOP || r->mark == LIN_MARK_QUESTION; }
 
 // A name that was capitalised once stays so, unless what is around it says otherwise.
@@ -290,7 +288,6 @@ static int is_capital(lin_readable *r, int i, uint64_t before, int capital)
     const uint64_t after = i + 1 < r->n_words ? r->words[i + 1].id : 0, word = r->words[i].id;
     uint64_t *name = &r->names[word % LIN_READABLE_NAMES];
     if (!r->words[i].known) return 0;
-    if (is_i(spelling(r, i))) return 1;
     const float score = score_capital(r->model, before, capital, word, after);
     if (score > sure_name && !begins(r)) *name = word;
     return score + (*name == word ? name_bonus : 0) > 0;

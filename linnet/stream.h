@@ -60,7 +60,7 @@
  *   lin_state_read("s.bin", &state, &err);
  *   lin_state_free(&state);
  */
-enum { LIN_STATE_VERSION = 7 };
+enum { LIN_STATE_VERSION = 8 };
 
 /* The model, sound and search of a state. Written as it is: no gaps. */
 typedef struct lin_state_about {
