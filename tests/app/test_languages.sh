@@ -96,6 +96,7 @@ is "its rules" "t a m iː k o" "$(cd qaa && echo тамико | "$LINNET" phonem
 printf 'a\ne\niː\nk\nm\nn\no\nr\ns\nt\nu\nx\nz\nø\nʃ\n' > qaa/phones.txt
 "$LINNET" prepare dev --audio-root dev --language qaa --stack 3 -q -o more.lfc
 is "its phones" "phones:           <blank> a e iː k m n o r s t u x z ø ʃ" "$("$LINNET" info more.lfc | grep '^phones')"
+refused "readable: no model of English for it" 1 "no punctuation model is installed" readable write --language qaa dev/text
 rm qaa/phones.txt
 gives "align" "нука төха (s1-502)" align dev/s1-502.wav --text "нука төха" --language qaa -f trn -q
 mkdir bare && cp train/lexicon.dict bare/words.dict # no model: the phones are those of the dictionary

@@ -13,7 +13,7 @@
 #include "base/unicode.h"
 #include "train/learn/punctuation_learn.h"
 #include "lexicon/readable.h"
-#include "linnet/find.h"
+#include "linnet/wording.h"
 
 typedef struct readable_values {
     const char *output, *model, *ctm;
@@ -38,15 +38,24 @@ static const lin_option options[] = {
     {.type = LIN_OPTION_END},
 };
 
-static lin_status open_model(const readable_values *v, lin_punctuation **p, lin_error *err)
+static lin_status open_for(const lin_phones *phones, const char *given, lin_punctuation **p, lin_error *err)
 {
     char path[4096];
-    *p = NULL;
-    LIN_TRY(lin_find_punctuation(NULL, v->model, path, sizeof path, err));
+    LIN_TRY(lin_find_punctuation(phones, given, path, sizeof path, err));
     if (!*path)
         return lin_fail(err, LIN_IO, "no punctuation model is installed; name one with --model or LINNET_PUNCTUATION");
     LIN_TRY(lin_punctuation_open(path, p, err));
-    return lin_find_open_numbers(NULL, NULL, NULL, &(*p)->numbers, err);
+    return lin_find_open_numbers(phones, NULL, NULL, &(*p)->numbers, err);
+}
+
+static lin_status open_model(const readable_values *v, lin_punctuation **p, lin_error *err)
+{
+    lin_phones *phones;
+    *p = NULL;
+    LIN_TRY(lin_wording_chosen_phones(&phones, err));
+    const lin_status status = open_for(phones, v->model, p, err);
+    lin_phones_destroy(phones);
+    return status;
 }
 
 /* ---- write ----------------------------------------------------------------------------------------------------------------- */
