@@ -231,21 +231,34 @@ void lin_resampler_destroy(lin_resampler *r)
 
 /* ---- the period ------------------------------------------------------------------------------------------------------------ */
 
-// More than libsoxr holds at any time; also room beyond the output that is asked for.
-static int64_t slack(double out_hz) { return (int64_t)out_hz + 256; }
+typedef struct trial {
+    double in_hz, out_hz;
+    int block;
+    float *in, *out; // in [block], out [room]
+    size_t room;
+} trial;
 
-// Output [n and slack] of a resampler that gets noise from sample `from` on; the noise depends only on the sample index.
-static lin_status resample_noise(double in_hz, double out_hz, int64_t from, float *out, int64_t n, lin_error *err)
+// Output [n] of a resampler that gets noise from sample `from` on; the noise depends only on the sample index.
+static lin_status resample_noise(const trial *t, int64_t from, float *out, int64_t n, lin_error *err)
 {
-    float in[MIN_BLOCK];
-    lin_resampler *r;
-    LIN_TRY(lin_resampler_create(in_hz, out_hz, &r, err));
-    lin_status status = LIN_OK;
-    for (int made; status == LIN_OK && n > 0; n -= made, out += made) {
-        for (int i = 0; i < MIN_BLOCK; i++) in[i] = (float)((double)(lin_mix64((uint64_t)from++) >> 40) * 0x1p-24 - 0.5);
-        status = lin_resampler_push(r, in, MIN_BLOCK, out, (int)(n + slack(out_hz)), &made, err);
+    soxr_t soxr;
+    lin_status status = make_soxr(t->in_hz, t->out_hz, &soxr, err);
+    int64_t done = 0;
+    size_t used, made;
+    while (status == LIN_OK && done < n) {
+        for (int i = 0; i < t->block; i++) t->in[i] = (float)((double)(lin_mix64((uint64_t)(from + i)) >> 40) * 0x1p-24 - 0.5);
+        from += t->block;
+        for (size_t fed = 0; done < n;) {
+            soxr_error_t error = soxr_process(soxr, t->in + fed, (size_t)t->block - fed, &used, t->out, t->room, &made);
+            if (error) status = lin_fail(err, LIN_NO_MEMORY, "cannot resample from %g to %g Hz: %s", t->in_hz, t->out_hz, error);
+            if (error || (!made && !used)) break;
+            fed += used;
+            if ((int64_t)made > n - done) made = (size_t)(n - done);
+            memcpy(out + done, t->out, made * sizeof *out);
+            done += (int64_t)made;
+        }
     }
-    lin_resampler_destroy(r);
+    if (soxr) soxr_delete(soxr);
     return status;
 }
 
@@ -270,18 +283,23 @@ lin_status lin_resampler_find_period(double in_hz, double out_hz, int64_t *perio
     const int64_t divisor = common_divisor(in, out), unit_in = in / divisor, unit_out = out / divisor;
     const int64_t most = LIN_RESAMPLER_LONGEST_S * divisor; // units
     const int64_t settle = settling(in_hz, out_hz) * out / in + 1, n_all = most * unit_out + settle + ALL;
-    float *all = lin_alloc((size_t)(n_all + slack(out_hz)), sizeof *all);
-    float *again = lin_alloc((size_t)(settle + ALL + slack(out_hz)), sizeof *again);
+    trial t = {.in_hz = in_hz, .out_hz = out_hz, .block = block_of(in_hz)};
+    t.room = (size_t)((double)t.block * out_hz / in_hz) + 64;
+    t.in = lin_alloc((size_t)t.block, sizeof *t.in);
+    t.out = lin_alloc(t.room, sizeof *t.out);
+    float *all = lin_alloc((size_t)n_all, sizeof *all), *again = lin_alloc((size_t)settle + ALL, sizeof *again);
     lin_status status = LIN_OK;
-    if (!all || !again) status = lin_no_memory(err, "a resampler", (size_t)n_all * sizeof *all);
-    if (status == LIN_OK) status = resample_noise(in_hz, out_hz, 0, all, n_all, err);
+    if (!t.in || !t.out || !all || !again) status = lin_no_memory(err, "a resampler", (size_t)n_all * sizeof *all);
+    if (status == LIN_OK) status = resample_noise(&t, 0, all, n_all, err);
     for (int64_t k = 1; status == LIN_OK && k <= most && !*period; k++) {
         const float *there = all + k * unit_out + settle;
-        status = resample_noise(in_hz, out_hz, k * unit_in, again, settle + FIRST, err);
+        status = resample_noise(&t, k * unit_in, again, settle + FIRST, err);
         if (status != LIN_OK || memcmp(again + settle, there, FIRST * sizeof *there) != 0) continue;
-        status = resample_noise(in_hz, out_hz, k * unit_in, again, settle + ALL, err);
+        status = resample_noise(&t, k * unit_in, again, settle + ALL, err);
         if (status == LIN_OK && memcmp(again + settle, there, ALL * sizeof *there) == 0) *period = k * unit_in;
     }
+    lin_free(t.in);
+    lin_free(t.out);
     lin_free(all);
     lin_free(again);
     if (status != LIN_OK || *period) return status;
