@@ -327,7 +327,7 @@ static lin_status put_token(lin_readable *r, int first, int n, const char *digit
     else if (!digits && (capital || !inside)) put_capital(&r->text, word);
     else lin_buffer_text(&r->text, word);
     // The point of a German ordinal ends a sentence too: "am 20."
-    if (mark != LIN_MARK_STOP || r->text.data[r->text.n - 1] != '.') lin_buffer_text(&r->text, marks[mark]);
+    if (mark != LIN_MARK_STOP || !r->text.n || r->text.data[r->text.n - 1] != '.') lin_buffer_text(&r->text, marks[mark]);
     lin_buffer_char(&r->text, '\0');
     r->mark = mark;
     r->capital = capital && inside;

@@ -289,10 +289,22 @@ static lin_status whole_way(lin_punctuation **p)
     return lin_punctuation_learn("He went home and slept. She saw it.", 35, &small, p, NULL, NULL);
 }
 
+// Its first token ends the sentence, before there is a text.
+static lin_status one_sentence(lin_readable *r)
+{
+    lin_readable_begin(r, rules);
+    lin_status status = lin_readable_push(r, "slept", 0, 0.3, 1, NULL);
+    if (status == LIN_OK) status = lin_readable_finish(r, NULL);
+    if (status != LIN_OK) lin_readable_free(r);
+    return status;
+}
+
 START_TEST(failing_allocations)
 {
     lin_punctuation *p;
     FAIL_EVERY_ALLOCATION(whole_way(&p), lin_punctuation_destroy(p));
+    lin_readable r;
+    FAIL_EVERY_ALLOCATION(one_sentence(&r), lin_readable_free(&r));
 }
 END_TEST
 
