@@ -8,11 +8,13 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/memory.h"
+#include "base/textfile.h"
 
 enum {
     HEADER_BYTES = 128, // of the files written here
-    MAX_DIMENSIONS = 2
+    MAX_HEADER = 65535  // of those read: the most that version 1 can have
 };
 
 static const unsigned char magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
@@ -107,77 +109,49 @@ lin_status lin_npy_keep(lin_npy_writer *w, char *name, size_t capacity, lin_erro
 
 /* ---- reading --------------------------------------------------------------------------------------------------------------- */
 
-// The header is a Python dictionary literal of three entries. `at` never passes `end`.
-typedef struct cursor {
-    const unsigned char *at, *end;
-} cursor;
-
-static void skip_space(cursor *c)
+// Makes JSON of a Python dictionary of strings, truth values and tuples, byte by byte, so that places in it stay the same.
+static void make_json(char *text, size_t n)
 {
-    while (c->at < c->end && (*c->at == ' ' || *c->at == '\n' || *c->at == '\t')) c->at++;
-}
-
-static int take_char(cursor *c, char wanted)
-{
-    skip_space(c);
-    if (c->at == c->end || *c->at != (unsigned char)wanted) return 0;
-    c->at++;
-    return 1;
-}
-
-// A quoted string without escapes into text (truncated without an error: then it matches nothing). Returns 0 if there is none.
-static int take_string(cursor *c, char *text, size_t size)
-{
-    skip_space(c);
-    if (c->at == c->end || (*c->at != '\'' && *c->at != '"')) return 0;
-    unsigned char quote = *c->at++;
-    size_t n = 0;
-    for (; c->at < c->end && *c->at != quote; c->at++)
-        if (n + 1 < size) text[n++] = (char)*c->at;
-    text[n] = 0;
-    if (c->at == c->end) return 0;
-    c->at++;
-    return 1;
-}
-
-static int take_word(cursor *c, const char *word)
-{
-    size_t n = strlen(word);
-    skip_space(c);
-    if ((size_t)(c->end - c->at) < n || memcmp(c->at, word, n) != 0) return 0;
-    c->at += n;
-    return 1;
-}
-
-static int take_number(cursor *c, size_t *value)
-{
-    skip_space(c);
-    const unsigned char *start = c->at;
-    size_t v = 0;
-    for (; c->at < c->end && *c->at >= '0' && *c->at <= '9'; c->at++) {
-        size_t digit = (size_t)(*c->at - '0');
-        if (v > (SIZE_MAX - digit) / 10) return 0;
-        v = v * 10 + digit;
+    char *comma = NULL; // if nothing but blanks is behind it
+    for (char *c = text; c < text + n; c++) {
+        if (*c == '\'') *c = '"';
+        else if (*c == '(') *c = '[';
+        else if (*c == ')') *c = ']';
+        else if (*c == 'T' || *c == 'F') *c = lin_lower(*c);
+        if (comma && (*c == ']' || *c == '}')) *comma = ' ';
+        if (!lin_is_blank(*c)) comma = *c == ',' ? c : NULL;
     }
-    *value = v;
-    return c->at > start;
 }
 
-// (), (5,), (5, 6): sizes into shape, their number into *rank; more than MAX_DIMENSIONS are counted but not stored.
-static int take_shape(cursor *c, size_t *shape, int *rank)
+// n_data: bytes behind the header.
+static lin_status read_header(const char *name, const cJSON *header, size_t place, size_t n_data, size_t *T, int *D,
+                              lin_error *err)
 {
-    *rank = 0;
-    if (!take_char(c, '(')) return 0;
-    while (!take_char(c, ')')) {
-        size_t size;
-        if (!take_number(c, &size)) return 0;
-        if (*rank < MAX_DIMENSIONS) shape[*rank] = size;
-        if (*rank < 100) ++*rank;
-        if (take_char(c, ',')) continue;
-        if (!take_char(c, ')')) return 0;
-        break;
+    const cJSON *descr = cJSON_GetObjectItemCaseSensitive(header, "descr"),
+                *fortran = cJSON_GetObjectItemCaseSensitive(header, "fortran_order"),
+                *shape = cJSON_GetObjectItemCaseSensitive(header, "shape");
+    size_t size[2] = {0, 1};
+    const int rank = cJSON_GetArraySize(shape);
+    if (cJSON_IsArray(descr)) return lin_fail(err, LIN_UNSUPPORTED, "%s: a structured type; must be 32-bit floats", name);
+    int good = cJSON_GetArraySize(header) == 3 && cJSON_IsString(descr) && cJSON_IsBool(fortran) && cJSON_IsArray(shape);
+    for (int i = 0; i < rank && i < 2 && good; i++) good = lin_json_size(cJSON_GetArrayItem(shape, i), &size[i]);
+    if (!good) return lin_fail(err, LIN_FORMAT, "%s: its .npy header is damaged near byte %zu", name, place);
+    if (strcmp(descr->valuestring, "<f4") != 0) {
+        for (char *c = descr->valuestring; *c; c++)
+            if (*c < ' ' || *c > '~') *c = '?';
+        return lin_fail(err, LIN_UNSUPPORTED, "%s has numbers of type '%.15s'; must be 32-bit floats: x.astype('<f4')", name,
+                        descr->valuestring);
     }
-    return 1;
+    if (cJSON_IsTrue(fortran))
+        return lin_fail(err, LIN_UNSUPPORTED, "%s is in Fortran order; must be C order: numpy.ascontiguousarray(x)", name);
+    if (rank < 1 || rank > 2) return lin_fail(err, LIN_UNSUPPORTED, "%s has %d dimensions; must be 1 or 2", name, rank);
+    if (size[1] < 1 || size[1] > INT_MAX) return lin_fail(err, LIN_FORMAT, "%s: a matrix of %zu columns", name, size[1]);
+    if (size[0] > n_data / sizeof(float) / size[1])
+        return lin_fail(err, LIN_FORMAT, "%s is truncated: its header gives %zu x %zu numbers; the file has %zu", name, size[0],
+                        size[1], n_data / sizeof(float));
+    *T = size[0];
+    *D = (int)size[1];
+    return LIN_OK;
 }
 
 lin_status lin_npy_parse(const char *name, const unsigned char *bytes, size_t n_bytes, size_t *offset, size_t *T, int *D,
@@ -195,49 +169,21 @@ lin_status lin_npy_parse(const char *name, const unsigned char *bytes, size_t n_
     }
     if (length > n_bytes - start)
         return lin_fail(err, LIN_FORMAT, "%s: its .npy header of %zu bytes is longer than the file", name, length);
-    cursor c = {bytes + start, bytes + start + length};
-    char descr[16] = "", key[32];
-    size_t shape[MAX_DIMENSIONS] = {0};
-    int rank = -1, fortran = -1, ok = take_char(&c, '{');
-    while (ok && !take_char(&c, '}')) {
-        ok = take_string(&c, key, sizeof key) && take_char(&c, ':');
-        if (!ok) break;
-        if (strcmp(key, "descr") == 0) {
-            skip_space(&c);
-            if (c.at < c.end && *c.at == '[')
-                return lin_fail(err, LIN_UNSUPPORTED, "%s: a structured type; must be 32-bit floats", name);
-            ok = take_string(&c, descr, sizeof descr);
-        } else if (strcmp(key, "fortran_order") == 0) {
-            fortran = take_word(&c, "True") ? 1 : take_word(&c, "False") ? 0 : -1;
-            ok = fortran >= 0;
-        } else if (strcmp(key, "shape") == 0) {
-            ok = take_shape(&c, shape, &rank);
-        } else {
-            ok = 0;
-        }
-        if (ok && take_char(&c, ',')) continue;
-        ok = ok && take_char(&c, '}');
-        break;
-    }
-    if (!ok || !descr[0] || fortran < 0 || rank < 0)
-        return lin_fail(err, LIN_FORMAT, "%s: its .npy header is damaged near byte %zu", name, (size_t)(c.at - bytes));
-    for (char *p = descr; *p; p++)
-        if (*p < ' ' || *p > '~') *p = '?';
-    if (strcmp(descr, "<f4") != 0)
-        return lin_fail(err, LIN_UNSUPPORTED, "%s has numbers of type '%s'; must be 32-bit floats: x.astype('<f4')", name, descr);
-    if (fortran)
-        return lin_fail(err, LIN_UNSUPPORTED, "%s is in Fortran order; must be C order: numpy.ascontiguousarray(x)", name);
-    if (rank < 1 || rank > 2) return lin_fail(err, LIN_UNSUPPORTED, "%s has %d dimensions; must be 1 or 2", name, rank);
-    size_t columns = rank == 2 ? shape[1] : 1;
-    if (columns < 1 || columns > INT_MAX) return lin_fail(err, LIN_FORMAT, "%s: a matrix of %zu columns", name, columns);
-    size_t held = (n_bytes - start - length) / sizeof(float);
-    if (shape[0] > held / columns)
-        return lin_fail(err, LIN_FORMAT, "%s is truncated: its header gives %zu x %zu numbers; the file has %zu", name,
-                        shape[0], columns, held);
+    if (length > MAX_HEADER)
+        return lin_fail(err, LIN_UNSUPPORTED, "%s: an .npy header of %zu bytes, as of a structured type; must be 32-bit floats",
+                        name, length);
+    char *text = lin_text_copy((const char *)bytes + start, length);
+    if (!text) return lin_no_memory(err, name, length);
+    cJSON *header;
+    size_t end;
+    make_json(text, length);
+    lin_status status = lin_json_parse_value(text, length, &header, &end);
+    if (status == LIN_NO_MEMORY) lin_no_memory(err, name, length);
+    else status = read_header(name, header, start + end, n_bytes - start - length, T, D, err);
     *offset = start + length;
-    *T = shape[0];
-    *D = (int)columns;
-    return LIN_OK;
+    cJSON_Delete(header);
+    lin_free(text);
+    return status;
 }
 
 static lin_status read_map(const lin_file_map *map, const char *path, float **rows, size_t *T, int *D, lin_error *err)

@@ -142,7 +142,7 @@ START_TEST(headers)
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 3), }", LIN_FORMAT, "gives 3 x 3"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 0), }", LIN_FORMAT, "0 columns"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 4294967296), }", LIN_FORMAT, "columns"},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4), }", LIN_FORMAT, "truncated"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1125899906842624, 4), }", LIN_FORMAT, "truncated"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999999, 1), }", LIN_FORMAT, "damaged"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (-1, 1), }", LIN_FORMAT, "damaged"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (1 1), }", LIN_FORMAT, "damaged"},
