@@ -18,7 +18,7 @@ struct lin_exec {
     size_t scratch_count;
 };
 
-/* `count` doubles that are valid until the next call, or NULL if memory is short. */
+/* `count` doubles that are valid until the next call. A test without memory ends. */
 double *lin_ref_scratch(lin_exec *exec, size_t count);
 
 #define DECLARE(name) __typeof__(*((lin_ops_f64 *)0)->name) lin_ref_##name;

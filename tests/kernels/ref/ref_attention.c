@@ -37,7 +37,7 @@ typedef struct head {
 // The gate of a row.
 static size_t gate_at(const operands *o, int row, int h) { return (o->constant ? 0 : (size_t)row * (size_t)o->H) + (size_t)h; }
 
-// Head h of rows first .. end-1 of qkv [rows, 3, H, E]. fq is NULL if memory is short.
+// Head h of rows first .. end-1 of qkv [rows, 3, H, E].
 static head head_of(lin_exec *exec, const operands *o, int first, int end, int h)
 {
     const size_t E = (size_t)o->E, width = (size_t)o->H * E, T = (size_t)(end - first), n = T * E;
@@ -46,7 +46,6 @@ static head head_of(lin_exec *exec, const operands *o, int first, int end, int h
     x.k = x.q + width;
     x.v = x.k + width;
     x.fq = lin_ref_scratch(exec, 2 * n + 2 * T + 1);
-    if (!x.fq) return x;
     x.fk = x.fq + n;
     x.sums = x.fk + n;
     x.dla = o->gates ? x.sums + T + 1 : NULL;
@@ -108,11 +107,7 @@ static void forward(lin_exec *exec, double *y, operands o, const lin_segments *s
             double *state = o.causal && states && states[b] ? states[b] + at + (size_t)h * (size_t)((o.E + 1) * o.E) : NULL;
             double *out = y + ((size_t)offsets[b] * (size_t)o.H + (size_t)h) * (size_t)o.E;
             const head x = head_of(exec, &o, offsets[b], offsets[b + 1], h);
-            if (x.fq) {
-                forward_head(out, &x, state);
-                continue;
-            }
-            for (int i = 0; i < x.T * x.E; i++) out[(size_t)(i / x.E) * x.stride_y + (size_t)(i % x.E)] = NAN;
+            forward_head(out, &x, state);
         }
 }
 
@@ -173,12 +168,11 @@ static void backward(lin_exec *exec, double *dqkv, double *dgates, const double 
             const size_t row = ((size_t)offsets[b] * (size_t)o.H + (size_t)h) * (size_t)o.E;
             for (int t = 0; t < x.T; t++)
                 for (int part = 0; part < 3; part++)
-                    for (int e = 0; e < x.E; e++)
-                        dq[(size_t)t * x.stride + (size_t)part * x.stride_y + (size_t)e] = x.fq ? 0 : NAN;
-            if (x.fq) backward_head(dq, dy + row, y + row, &x);
+                    for (int e = 0; e < x.E; e++) dq[(size_t)t * x.stride + (size_t)part * x.stride_y + (size_t)e] = 0;
+            backward_head(dq, dy + row, y + row, &x);
             for (int t = 0; dgates && t < x.T; t++)
                 dgates[(size_t)(offsets[b] + t) * (size_t)o.H + (size_t)h] =
-                    x.fq ? x.dla[t] * log_decay_derivative(o.gates[gate_at(&o, offsets[b] + t, h)]) : NAN;
+                    x.dla[t] * log_decay_derivative(o.gates[gate_at(&o, offsets[b] + t, h)]);
         }
 }
 

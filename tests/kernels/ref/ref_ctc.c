@@ -122,20 +122,16 @@ static double ctc_one(lin_exec *exec, double *dlogits, const double *logp, int T
     int S = 2 * U + 1;
     if (T == 0) return U == 0 ? 0 : -1;
     size_t cells = (size_t)T * (size_t)S;
-    double *alpha = lin_ref_scratch(exec, 2 * cells), *beta = alpha ? alpha + cells : NULL;
-    double total = NAN; // out of memory: the NaN stops the caller
-    if (alpha) {
-        forward(alpha, logp, T, V, labels, S);
-        const double *last = alpha + (size_t)(T - 1) * (size_t)S;
-        total = S > 1 ? log_add(last[S - 1], last[S - 2]) : last[0];
-        if (dlogits) backward(beta, logp, T, V, labels, S);
-    }
+    double *alpha = lin_ref_scratch(exec, 2 * cells), *beta = alpha + cells;
+    forward(alpha, logp, T, V, labels, S);
+    const double *last = alpha + (size_t)(T - 1) * (size_t)S, total = S > 1 ? log_add(last[S - 1], last[S - 2]) : last[0];
+    if (dlogits) backward(beta, logp, T, V, labels, S);
     for (int t = 0; dlogits && t < T; t++) {
         double *row = dlogits + (size_t)t * (size_t)V;
         // d(-ln p)/d logit_v = y_v minus the share of the paths that are at v in frame t (eq. 15-16).
         for (int v = 0; v < V; v++) row[v] = total == -INFINITY ? 0 : scale * exp(logp[(size_t)t * (size_t)V + (size_t)v]);
         for (int s = 0; s < S && total != -INFINITY; s++)
-            row[symbol(labels, s)] -= alpha ? scale * exp(alpha[t * S + s] + beta[t * S + s] - total) : NAN;
+            row[symbol(labels, s)] -= scale * exp(alpha[t * S + s] + beta[t * S + s] - total);
     }
     return total == -INFINITY ? -1 : 0 - total;
 }
@@ -224,7 +220,7 @@ void lin_ref_denominator(lin_exec *exec, double *sums, double *loss, double *dlo
         const size_t first = (size_t)segments->offsets[b] * n;
         sums[b] = 0;
         if (U == 0 || U > T) continue;
-        sums[b] = states ? sum_sequences(logp + first, T, trigrams, V, -1, 0, states) : NAN;
+        sums[b] = sum_sequences(logp + first, T, trigrams, V, -1, 0, states);
         if (!isfinite(sums[b])) {
             sums[b] = NAN;
             for (size_t i = first; i < first + (size_t)T * n && dlogits; i++) dlogits[i] = NAN;

@@ -126,8 +126,7 @@ void lin_ref_fbank(lin_exec *exec, double *y, const lin_segments *out, const dou
         for (int t = 0; t < out->offsets[b + 1] - out->offsets[b]; t++) {
             double *frame = y + (size_t)(out->offsets[b] + t) * (size_t)table->D;
             const double *sound = x + in->offsets[b] + (ptrdiff_t)t * table->hop_samples;
-            if (shaped) fbank_frame(frame, sound, shaped, shaped + table->window_samples, table);
-            for (int d = 0; !shaped && d < table->D; d++) frame[d] = NAN;
+            fbank_frame(frame, sound, shaped, shaped + table->window_samples, table);
         }
 }
 

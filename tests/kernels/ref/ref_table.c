@@ -1,5 +1,7 @@
 // ref_table.c - the execution context and the table of operations of ref/; see ref.h.
 
+#include <stdlib.h>
+
 #include "base/memory.h"
 #include "tests/kernels/ref/ref.h"
 #include "tests/kernels/ref/reference.h"
@@ -9,7 +11,8 @@ double *lin_ref_scratch(lin_exec *exec, size_t count)
     if (count > exec->scratch_count || !exec->scratch) {
         lin_free(exec->scratch);
         exec->scratch = lin_alloc(count, sizeof(double));
-        exec->scratch_count = exec->scratch ? count : 0;
+        exec->scratch_count = count;
+        if (!exec->scratch) abort();
     }
     return exec->scratch;
 }

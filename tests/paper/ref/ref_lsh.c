@@ -27,7 +27,7 @@ static double norm_of(const double *q, int E)
     return fmax(sqrt(sum), LEAST_NORM);
 }
 
-// Head h of rows first .. end-1 of qv [rows, 2, H, E]. norm is NULL if memory is short.
+// Head h of rows first .. end-1 of qv [rows, 2, H, E].
 static head head_of(lin_exec *exec, const double *qv, const int *order, const lin_segments *segments, int b, const lin_lsh *lsh,
                     int h, int H, int E, int causal)
 {
@@ -40,9 +40,9 @@ static head head_of(lin_exec *exec, const double *qv, const int *order, const li
     x.v = x.q + width;
     x.order = order + (size_t)h * (size_t)segments->rows + first;
     x.norm = lin_ref_scratch(exec, 3 * (size_t)x.T);
-    x.top = x.norm ? x.norm + x.T : NULL;
-    x.sum = x.norm ? x.top + x.T : NULL;
-    for (int t = 0; x.norm && t < x.T; t++) x.norm[t] = norm_of(x.q + (size_t)t * x.stride, E);
+    x.top = x.norm + x.T;
+    x.sum = x.top + x.T;
+    for (int t = 0; t < x.T; t++) x.norm[t] = norm_of(x.q + (size_t)t * x.stride, E);
     return x;
 }
 
@@ -134,8 +134,7 @@ static void attend(lin_exec *exec, double *y, double *lse, const int *order, con
             const size_t row = (size_t)segments->offsets[b] * (size_t)H + (size_t)h;
             head x = head_of(exec, qv, order, segments, b, lsh, h, H, E, causal);
             double *out = y + row * (size_t)E;
-            for (int i = 0; i < x.T * E; i++) out[(size_t)(i / E) * x.stride_y + (size_t)(i % E)] = x.norm ? 0 : NAN;
-            if (!x.norm) continue;
+            for (int i = 0; i < x.T * E; i++) out[(size_t)(i / E) * x.stride_y + (size_t)(i % E)] = 0;
             find_sums(&x);
             visit_pairs(&x, add_value, out);
             for (int t = 0; t < x.T; t++) lse[row + (size_t)t * (size_t)H] = x.top[t] + log(x.sum[t]);
@@ -148,7 +147,7 @@ void lin_ref_lsh_forward(lin_exec *exec, double *y, double *lse, int *order, con
     for (int b = 0; b < segments->B; b++)
         for (int h = 0; h < H; h++) {
             head x = head_of(exec, qv, order, segments, b, lsh, h, H, E, causal);
-            for (int round = 0; x.norm && round < lsh->rounds; round++) {
+            for (int round = 0; round < lsh->rounds; round++) {
                 const size_t matrix = (size_t)round * (size_t)H + (size_t)h;
                 sort_frames(order + matrix * (size_t)segments->rows + segments->offsets[b], &x,
                             R + matrix * (size_t)E * (size_t)lsh->rotations);
@@ -194,9 +193,8 @@ void lin_ref_lsh_backward(lin_exec *exec, double *dqv, const double *dy, const d
             gradient g = {.dq = dqv + (x.q - qv), .dv = dqv + (x.v - qv), .dy = dy + row, .y = y + row};
             for (int i = 0; i < x.T * E; i++) {
                 size_t at = (size_t)(i / E) * x.stride + (size_t)(i % E);
-                g.dq[at] = g.dv[at] = x.norm ? 0 : NAN;
+                g.dq[at] = g.dv[at] = 0;
             }
-            if (!x.norm) continue;
             find_sums(&x);
             visit_pairs(&x, add_gradient, &g);
         }

@@ -93,8 +93,7 @@ void lin_ref_lstm_backward(lin_exec *exec, double *dgates, double *dR, const dou
 {
     const size_t width = (size_t)U;
     double *dc = lin_ref_scratch(exec, 2 * width);
-    for (size_t i = 0; !dc && i < (size_t)segments->rows * (size_t)directions * 4 * width; i++) dgates[i] = NAN;
-    for (int b = 0; dc && b < segments->B; b++)
+    for (int b = 0; b < segments->B; b++)
         for (int d = 0; d < directions; d++) {
             const pass p = pass_of(segments, b, d, directions, U);
             double *up = dc + width, *dw = dR + (size_t)d * 4 * width * width;

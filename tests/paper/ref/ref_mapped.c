@@ -41,7 +41,7 @@ static void features(double *phi, const double *x, const head *h)
     phi[d] = 1;
 }
 
-// Head number `number` of rows first .. end-1 of qkv [rows, 3, H, E]. fq is NULL if memory is short.
+// Head number `number` of rows first .. end-1 of qkv [rows, 3, H, E].
 static head head_of(lin_exec *exec, const double *qkv, const double *omega, const lin_map *map, int first, int end, int number,
                     int H, int E)
 {
@@ -52,7 +52,6 @@ static head head_of(lin_exec *exec, const double *qkv, const double *omega, cons
     h.v = h.k + width;
     h.omega = omega ? omega + (size_t)number * D * (size_t)E : NULL;
     h.fq = lin_ref_scratch(exec, 4 * n);
-    if (!h.fq) return h;
     h.fk = h.fq + n;
     h.gq = h.fk + n;
     h.gk = h.gq + n;
@@ -114,11 +113,7 @@ void lin_ref_mapped_attention_forward(lin_exec *exec, double *y, const double *q
             double *state = causal && states && states[b] ? states[b] + at + (size_t)number * state_size : NULL;
             double *out = y + ((size_t)offsets[b] * (size_t)H + (size_t)number) * (size_t)E;
             head h = head_of(exec, qkv, omega, map, offsets[b], offsets[b + 1], number, H, E);
-            if (h.fq) {
-                forward_head(out, &h, causal, state);
-                continue;
-            }
-            for (int i = 0; i < h.T * E; i++) out[(size_t)(i / E) * h.stride_y + (size_t)(i % E)] = NAN;
+            forward_head(out, &h, causal, state);
         }
 }
 
@@ -178,7 +173,7 @@ void lin_ref_mapped_attention_backward(lin_exec *exec, double *dqkv, const doubl
             size_t row = ((size_t)offsets[b] * (size_t)H + (size_t)number) * (size_t)E;
             for (int t = 0; t < h.T; t++)
                 for (int part = 0; part < 3; part++)
-                    for (int e = 0; e < E; e++) dq[(size_t)t * h.stride + (size_t)part * h.stride_y + (size_t)e] = h.fq ? 0 : NAN;
-            if (h.fq) backward_head(dq, dy + row, y + row, &h, causal);
+                    for (int e = 0; e < E; e++) dq[(size_t)t * h.stride + (size_t)part * h.stride_y + (size_t)e] = 0;
+            backward_head(dq, dy + row, y + row, &h, causal);
         }
 }

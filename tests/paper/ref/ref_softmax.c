@@ -67,10 +67,9 @@ void lin_ref_softmax_forward(lin_exec *exec, double *y, double *lse, const doubl
             const head x = head_of(qkv, offsets[b], offsets[b + 1], h, H, E, causal);
             for (int i = 0; i < x.T; i++) {
                 size_t at = (size_t)(offsets[b] + i) * (size_t)H + (size_t)h;
-                double sum = p ? probabilities(p, &x, i) : NAN;
+                const double sum = probabilities(p, &x, i);
                 if (lse) lse[at] = sum;
-                if (p) weigh(y + at * (size_t)E, p, &x, i);
-                for (int e = 0; !p && e < E; e++) y[at * (size_t)E + (size_t)e] = NAN;
+                weigh(y + at * (size_t)E, p, &x, i);
             }
         }
     }
@@ -101,8 +100,8 @@ void lin_ref_softmax_backward(lin_exec *exec, double *dqkv, const double *dy, co
     const int *offsets = segments->offsets;
     size_t C = (size_t)H * (size_t)E;
     double *p = lin_ref_scratch(exec, (size_t)segments->rows + 1);
-    for (size_t i = 0; i < (size_t)segments->rows * 3 * C; i++) dqkv[i] = p ? 0 : NAN;
-    for (int b = 0; p && b < segments->B; b++)
+    for (size_t i = 0; i < (size_t)segments->rows * 3 * C; i++) dqkv[i] = 0;
+    for (int b = 0; b < segments->B; b++)
         for (int h = 0; h < H; h++) {
             const head x = head_of(qkv, offsets[b], offsets[b + 1], h, H, E, causal);
             for (int i = 0; i < x.T; i++) {
