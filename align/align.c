@@ -35,7 +35,6 @@ struct lin_align {
     double *scores;         // [states], -INFINITY outside lo .. hi-1
     float *now;             // [V + 2]: the row that is being computed, and what any sound and other speech score there
     unsigned char *choices; // [states], of the row that is being computed
-    int *chosen;            // [slots]
     double word_sum;        // of the word that is written last: log-probabilities, and rows
     int64_t word_rows;
     float **blocks;         // of BLOCK_ROWS rows
@@ -122,8 +121,7 @@ lin_status lin_align_create(const lin_align_graph *graph, const lin_align_option
     a->scores = lin_alloc(n, sizeof *a->scores);
     a->now = lin_alloc((size_t)a->V + 2, sizeof *a->now);
     a->choices = lin_alloc(n, 1);
-    a->chosen = lin_calloc((size_t)graph->n_slots, sizeof *a->chosen);
-    if (!a->scores || !a->now || !a->choices || !a->chosen) {
+    if (!a->scores || !a->now || !a->choices) {
         lin_align_destroy(a);
         return lin_no_memory(err, "an alignment", n * (sizeof *a->scores + 1));
     }
@@ -149,11 +147,8 @@ void lin_align_destroy(lin_align *a)
     lin_free(a->scores);
     lin_free(a->now);
     lin_free(a->choices);
-    lin_free(a->chosen);
     lin_free(a);
 }
-
-int lin_align_chosen(const lin_align *a, int slot) { return a->chosen[slot]; }
 
 int64_t lin_align_rows(const lin_align *a) { return a->T; }
 
@@ -541,9 +536,9 @@ static void put_phone(lin_align *a, lin_path *path, const lin_align_state *state
     const int slot = state->slot;
     double sum = 0;
     for (int64_t r = t; r < end; r++) sum += (double)lin_align_row(a, r)[label];
-    a->chosen[slot] = state->which;
     path->phones[path->n_phones++] =
-        (lin_path_phone){.label = label, .confidence = (float)exp(sum / (double)(end - t)), .start = t, .end = end};
+        (lin_path_phone){.label = label, .stress = state->stress, .confidence = (float)exp(sum / (double)(end - t)),
+                         .start = t, .end = end};
     if (!a->graph->slots[slot].is_word) return;
     if (!path->n_words || path->words[path->n_words - 1].word != slot) {
         path->words[path->n_words++] = (lin_path_word){.word = slot, .first_phone = path->n_phones - 1, .start = t};

@@ -9,7 +9,7 @@
  *   lin_align_create(&graph, &o, &align, &err);
  *   while (rows arrive) lin_align_push(align, logp, n, &err);
  *   lin_align_finish(align, &path, &report, &err);
- *   ... path.phones, path.words, lin_align_chosen(align, slot), lin_align_row(align, t) ...
+ *   ... path.phones, path.words, lin_align_row(align, t) ...
  *   lin_align_destroy(align);
  *
  * The beam: the states of a row are numbers lo .. hi-1. States at both ends that are worse than the best of the row by `beam` are
@@ -48,12 +48,12 @@
 /*
  * A sequence of slots, each with one or several pronunciations (Graves et al. 2006, section 4.1): a blank may be between any two
  * phones, before the first and after the last, and must be between two equal ones. The pronunciations of a slot are parallel
- * paths between the blank before it and the blank after it, each with a probability (1, if lin_align_graph_weigh does not say
- * otherwise). Before the first slot, before every word and after the last slot a state stands for speech that is not in the text.
+ * paths between the blank before it and the blank after it, each with a probability. Before the first slot, before every word and
+ * after the last slot a state stands for speech that is not in the text.
  *
  *   lin_align_graph graph = {0};
  *   lin_align_graph_begin(&graph, V, &err);
- *   lin_align_graph_add(&graph, pronunciations, lengths, n, 1, &err);    // a word: slot 0, 1, ...; 0: not one, as single phones
+ *   lin_align_graph_add(&graph, pronunciations, n, 1, &err);    // a word: slot 0, 1, ...; 0: not one, as single phones
  *   ... lin_align_create(&graph, ...) ...
  *   lin_align_graph_free(&graph);
  *
@@ -69,10 +69,17 @@
 /* Largest number of pronunciations of a slot: a state's choice among its predecessors must fit a byte. */
 enum { LIN_ALIGN_PRONUNCIATIONS = 250 };
 
+typedef struct lin_align_pronunciation {
+    const int *labels;         /* [n], 1 .. V-1 */
+    int n;
+    const signed char *stress; /* [n], CMUdict's digit of each phone, -1 where it is not known; NULL: it is for none */
+    double logp;               /* natural logarithm of its probability, at most 0 */
+} lin_align_pronunciation;
+
 typedef struct lin_align_state {
     int32_t label;   /* 0: blank; V: any (lin_align_graph_add_any); V + 1: speech that is not in the text */
     int32_t slot;    /* of a phone; -1 for the blanks and the other speech between slots */
-    int32_t which;   /* of the slot's pronunciations */
+    int32_t stress;  /* of a phone, as in lin_path_phone */
     int32_t before;  /* its first predecessor in `befores`, up to the next state's first; the state itself is one too */
     int32_t reach;   /* 1 + the largest successor of any state up to this one */
     float logp;      /* natural logarithm, added where a path enters a pronunciation or other speech; else 0 */
@@ -106,14 +113,12 @@ lin_status lin_align_graph_begin(lin_align_graph *graph, int V, lin_error *err);
 void lin_align_graph_free(lin_align_graph *graph);
 
 /*
- * One more slot: n pronunciations[i] [lengths[i]], labels 1 .. V-1, any two different, at most LIN_ALIGN_PRONUNCIATIONS. is_word:
- * it is one of the path's words. Numbers of slots count all. LIN_UNSUPPORTED for a text of over 500 million states or of over a
- * billion steps between them (many pronunciations of many words); LIN_NO_MEMORY. On failure the graph is as before.
+ * One more slot: n pronunciations, any two different, at most LIN_ALIGN_PRONUNCIATIONS. is_word: it is one of the path's words.
+ * Numbers of slots count all. LIN_UNSUPPORTED for a text of over 500 million states or of over a billion steps between them (many
+ * pronunciations of many words); LIN_NO_MEMORY. On failure the graph is as before.
  */
-lin_status lin_align_graph_add(lin_align_graph *graph, const int *const *pronunciations, const int *lengths, int n, int is_word,
+lin_status lin_align_graph_add(lin_align_graph *graph, const lin_align_pronunciation *pronunciations, int n, int is_word,
                                lin_error *err);
-/* Sets the natural logarithm of the probability, at most 0, of pronunciation `which` of the last slot. */
-void lin_align_graph_weigh(lin_align_graph *graph, int which, double logp);
 
 /* A word whose pronunciation is not known: a slot that any sound of at least a row fits, at a cost for each row. On failure the
  * graph is as before. */
@@ -178,15 +183,12 @@ void lin_align_reset(lin_align *align);
 lin_status lin_align_push(lin_align *align, const float *logp, int n_frames, lin_error *err);
 
 /*
- * Ends the sound and replaces *path: by the phones in order, with the frames of their runs and the geometric mean of their
- * probabilities as confidence; and by the words, whose number is that of their slot, with the geometric mean over the frames of
+ * Ends the sound and replaces *path: by the phones in order, with the stress of the pronunciation that was chosen, the frames of
+ * their runs and the geometric mean of their probabilities as confidence; and by the words, whose number is that of their slot, with the geometric mean over the frames of
  * their phones' runs. report may be NULL. LIN_MISMATCH if text and sound cannot match: fewer rows than the text needs, or no
  * state that ends the text is reached, even with the widest beam. Push again only after a reset.
  */
 lin_status lin_align_finish(lin_align *align, lin_path *path, lin_align_report *report, lin_error *err);
-
-/* After finish: the chosen pronunciation of a slot. */
-int lin_align_chosen(const lin_align *align, int slot);
 
 /* The number of rows processed, and one of them [V]. */
 int64_t lin_align_rows(const lin_align *align);

@@ -17,20 +17,20 @@ static void add_before(lin_align_graph *g, int before)
 }
 
 // A state without predecessors; add_before adds them. The memory is reserved.
-static int add_state(lin_align_graph *g, int label, int slot, int which)
+static int add_state(lin_align_graph *g, int label, int slot)
 {
     assert(g->n_states + 1 < g->states_capacity && label >= 0 && label <= g->V + 1);
     const int s = g->n_states++;
     const int last = g->n_befores - g->states[s - 1].before;
     if (last > g->most_befores) g->most_befores = last;
-    g->states[s] = (lin_align_state){.label = label, .slot = slot, .which = which, .before = g->n_befores, .reach = s + 1};
+    g->states[s] = (lin_align_state){.label = label, .slot = slot, .before = g->n_befores, .reach = s + 1};
     return s;
 }
 
 // Speech that is not in the text, after the blank that was added last.
 static void add_other(lin_align_graph *g)
 {
-    const int s = add_state(g, g->V + 1, -1, 0);
+    const int s = add_state(g, g->V + 1, -1);
     g->states[s].logp = (float)LIN_ALIGN_OTHER_OUTSIDE;
     add_before(g, s - 1);
     g->states[g->n_states].before = g->n_befores;
@@ -85,11 +85,14 @@ static lin_status check_size(const lin_align_graph *g, int64_t phones, int n, li
 }
 
 // One pronunciation, with the blanks between its phones. Returns its last state.
-static int add_pronunciation(lin_align_graph *g, const int *labels, int n, int entry, int slot, int which, int64_t *least)
+static int add_pronunciation(lin_align_graph *g, const lin_align_pronunciation *p, int entry, int slot, int64_t *least)
 {
-    for (int k = 0; k < n; k++) {
-        const int s = add_state(g, labels[k], slot, which);
+    const int *labels = p->labels;
+    for (int k = 0; k < p->n; k++) {
+        const int s = add_state(g, labels[k], slot);
+        if (p->stress) g->states[s].stress = p->stress[k] + 1;
         if (k == 0) {
+            g->states[s].logp = (float)p->logp;
             // From the blank, or directly from a different last phone of the slot before.
             add_before(g, entry);
             if (!slot || g->slots[slot].is_word) add_before(g, entry + 1);
@@ -105,22 +108,22 @@ static int add_pronunciation(lin_align_graph *g, const int *labels, int n, int e
             if (!equal) add_before(g, s - 2);
             *least += 1 + equal;
         }
-        if (k < n - 1) {
-            add_state(g, 0, slot, which);
+        if (k < p->n - 1) {
+            add_state(g, 0, slot);
             add_before(g, s);
         }
     }
     return g->n_states - 1;
 }
 
-lin_status lin_align_graph_add(lin_align_graph *g, const int *const *pronunciations, const int *lengths, int n, int is_word,
+lin_status lin_align_graph_add(lin_align_graph *g, const lin_align_pronunciation *pronunciations, int n, int is_word,
                                lin_error *err)
 {
     int64_t phones = 0;
     assert(n >= 1 && n <= LIN_ALIGN_PRONUNCIATIONS);
     for (int i = 0; i < n; i++) {
-        assert(lengths[i] >= 1);
-        phones += lengths[i];
+        assert(pronunciations[i].n >= 1 && pronunciations[i].logp <= 0);
+        phones += pronunciations[i].n;
     }
     LIN_TRY(check_size(g, phones, n, err));
     // 2 L - 1 states for L phones, the blank and the other speech after them, and the one that ends the lists.
@@ -132,18 +135,18 @@ lin_status lin_align_graph_add(lin_align_graph *g, const int *const *pronunciati
 
     const int slot = g->n_slots, entry = g->n_states - 2;
     const int again = slot ? g->slots[slot - 1].first : 0; // states whose reach may grow
-    int shortest = lengths[0];
+    int shortest = pronunciations[0].n;
     int32_t ends[LIN_ALIGN_PRONUNCIATIONS];
     int64_t least[LIN_ALIGN_PRONUNCIATIONS];
     if (slot) g->states[entry + 1].logp = (float)LIN_ALIGN_OTHER_BETWEEN;
     g->slots[g->n_slots++] = (lin_align_slot){.first = g->n_states, .n = n, .is_word = is_word};
     for (int i = 0; i < n; i++) {
         if (!slot) g->starts[i] = g->n_states;
-        ends[i] = add_pronunciation(g, pronunciations[i], lengths[i], entry, slot, i, &least[i]);
-        if (lengths[i] < shortest) shortest = lengths[i];
+        ends[i] = add_pronunciation(g, &pronunciations[i], entry, slot, &least[i]);
+        if (pronunciations[i].n < shortest) shortest = pronunciations[i].n;
     }
     if (!slot) g->n_starts = n;
-    add_state(g, 0, -1, 0);
+    add_state(g, 0, -1);
     for (int i = 0; i < n; i++) add_before(g, ends[i]);
     add_other(g);
     if (n > g->most_befores) g->most_befores = n;
@@ -157,16 +160,7 @@ lin_status lin_align_graph_add(lin_align_graph *g, const int *const *pronunciati
     return LIN_OK;
 }
 
-void lin_align_graph_weigh(lin_align_graph *g, int which, double logp)
-{
-    assert(g->n_slots > 0 && which >= 0 && which < g->slots[g->n_slots - 1].n && logp <= 0);
-    int s = g->slots[g->n_slots - 1].first; // the pronunciations follow each other
-    while (g->states[s].which < which) s++;
-    g->states[s].logp = (float)logp;
-}
-
 lin_status lin_align_graph_add_any(lin_align_graph *g, lin_error *err)
 {
-    const int length = 1, *label = &g->V;
-    return lin_align_graph_add(g, &label, &length, 1, 1, err);
+    return lin_align_graph_add(g, &(lin_align_pronunciation){.labels = &g->V, .n = 1}, 1, 1, err);
 }

@@ -38,8 +38,6 @@ struct lin_aligner {
     size_t n_rows, rows_capacity; // capacity: of floats
     float *frames;                // [n_frames, D], with them
     size_t n_frames, frames_capacity;
-    signed char *stress;          // of the path's phones
-    int stress_capacity;
     lin_path whole;               // of all utterances of a tier
     span *spans;
     int n_spans, spans_capacity;
@@ -88,7 +86,6 @@ void lin_aligner_destroy(lin_aligner *a)
     lin_path_free(&a->whole);
     lin_boundaries_destroy(a->boundaries);
     lin_free(a->goodness);
-    lin_free(a->stress);
     lin_free(a->rows);
     lin_free(a->frames);
     lin_free(a->spans);
@@ -199,27 +196,12 @@ static lin_status follow_sound(lin_aligner *a, lin_result *result, lin_error *er
     return LIN_OK;
 }
 
-// Must be called while the aligner still has the pronunciations that were used.
-static lin_status find_stress(lin_aligner *a, lin_error *err)
-{
-    const lin_align_graph *graph = &a->spoken.graph;
-    LIN_TRY(lin_grow_int(&a->stress, &a->stress_capacity, a->path.n_phones, 1, "stress", err));
-    for (int slot = 0, p = 0, w = 0; slot < graph->n_slots; slot++) {
-        const signed char *stress = lin_spoken_stress(&a->spoken, slot, lin_align_chosen(a->align, slot));
-        const int n = graph->slots[slot].is_word ? a->path.words[w++].n_phones : 1;
-        for (int i = 0; i < n && p < a->path.n_phones; i++) a->stress[p++] = stress ? stress[i] : -1;
-    }
-    return LIN_OK;
-}
-
 static lin_status add_path(lin_aligner *a, lin_result *result, lin_error *err)
 {
     const lin_result_speller spell = a->is_phones ? NULL : lin_spoken_spell;
-    const int first = result->n_phones, first_word = result->n_words;
+    const int first_word = result->n_words;
     LIN_TRY(lin_result_add_path(result, &a->path, a->row_s, spell, &a->spoken, err));
-    if (!a->is_phones) LIN_TRY(lin_spoken_write(&a->spoken, result, first_word, &a->path, err));
-    for (int i = 0; i < a->path.n_phones; i++) result->phones[first + i].stress = a->stress[i] + 1;
-    return LIN_OK;
+    return a->is_phones ? LIN_OK : lin_spoken_write(&a->spoken, result, first_word, &a->path, err);
 }
 
 // Speech that is not in the text. Phones of the path say how much later than the sound its rows are.
@@ -283,7 +265,6 @@ static lin_status align_text(lin_aligner *a, const lin_aligner_input *in, lin_al
     LIN_TRY(read_sound(a, in, out, err));
     LIN_TRY(lin_align_finish(a->align, &a->path, &out->report, err));
     LIN_TRY(begin_result(out, in->id, in->speaker, in->channel, &result, err));
-    LIN_TRY(find_stress(a, err));
     LIN_TRY(judge(a, 0, err));
     LIN_TRY(add_path(a, result, err));
     return finish(a, out, result, err);
@@ -371,7 +352,6 @@ static lin_status align_rows(lin_aligner *a, int64_t first, int64_t from, int64_
     if (from < to)
         LIN_TRY(lin_align_push(a->align, a->rows + (size_t)from * (size_t)a->recognizer->V, (int)(to - from), err));
     LIN_TRY(lin_align_finish(a->align, &a->path, &report, err));
-    LIN_TRY(find_stress(a, err));
     LIN_TRY(judge(a, a->whole.n_phones, err));
     take_report(a, &report, a->path.n_phones, out);
     shift_path(&a->path, from - first);

@@ -13,7 +13,6 @@ static lin_status begin(lin_spoken *s, const lin_phones *phones, lin_error *err)
 {
     s->n = 0;
     s->marks = s->n_any = 0;
-    s->n_stresses = s->n_slots = 0;
     lin_buffer_clear(&s->spellings);
     lin_buffer_clear(&s->guesses);
     return lin_align_graph_begin(&s->graph, lin_phones_count(phones), err);
@@ -29,17 +28,6 @@ static lin_status keep_spelling(lin_spoken *s, const lin_spelling *word, lin_err
     for (size_t i = 0; i < n; i++) lin_buffer_char(&s->spellings, lin_is_blank(text[i]) ? '_' : text[i]);
     lin_buffer_char(&s->spellings, '\0');
     return lin_buffer_status(&s->spellings, err);
-}
-
-// Keeps the stress of the pronunciations of one more slot; stress [n] may be NULL: not known.
-static lin_status keep_stress(lin_spoken *s, const signed char *const *stress, int n, lin_error *err)
-{
-    const int64_t need = (int64_t)s->n_stresses + n;
-    LIN_TRY(lin_grow_int(&s->first_stress, &s->slots_capacity, (int64_t)s->n_slots + 1, sizeof *s->first_stress, "a text", err));
-    LIN_TRY(lin_grow_int((void *)&s->stresses, &s->stresses_capacity, need, sizeof *s->stresses, "a text", err));
-    s->first_stress[s->n_slots++] = s->n_stresses;
-    for (int i = 0; i < n; i++) s->stresses[s->n_stresses++] = stress ? stress[i] : NULL;
-    return LIN_OK;
 }
 
 // The first noise of a set; 0: it has none.
@@ -88,37 +76,33 @@ static lin_status guess(lin_spoken *s, const lin_wording *lexicon, const char *w
 static lin_status add_guess(lin_spoken *s, const lin_wording *lexicon, const lin_spelling *word, lin_error *err)
 {
     int labels[LIN_PRONUNCIATION_MAX], n;
-    const int *one = labels;
     LIN_TRY(guess(s, lexicon, word->word, word->n, labels, &n, err));
     s->n_any += !n;
-    LIN_TRY(n ? lin_align_graph_add(&s->graph, &one, &n, 1, 1, err) : lin_align_graph_add_any(&s->graph, err));
-    return keep_stress(s, NULL, 1, err);
+    if (!n) return lin_align_graph_add_any(&s->graph, err);
+    return lin_align_graph_add(&s->graph, &(lin_align_pronunciation){.labels = labels, .n = n}, 1, 1, err);
 }
 
 static lin_status add_word(lin_spoken *s, const lin_wording *lexicon, const lin_spelling *word, lin_error *err)
 {
-    const int *pronunciations[LIN_ALIGN_PRONUNCIATIONS];
-    const signed char *stress[LIN_ALIGN_PRONUNCIATIONS];
-    int lengths[LIN_ALIGN_PRONUNCIATIONS], n = 0;
-    while (n < LIN_ALIGN_PRONUNCIATIONS) {
-        lengths[n] = lin_dictionary_find(lexicon->dictionary, word->word, word->n, n, &pronunciations[n]);
-        if (lengths[n] == 0) break;
-        stress[n] = lin_dictionary_stress(lexicon->dictionary, pronunciations[n]);
-        n++;
+    lin_align_pronunciation list[LIN_ALIGN_PRONUNCIATIONS];
+    const lin_dictionary *d = lexicon->dictionary;
+    int n = 0;
+    for (; n < LIN_ALIGN_PRONUNCIATIONS; n++) {
+        lin_align_pronunciation *p = &list[n];
+        *p = (lin_align_pronunciation){0};
+        p->n = lin_dictionary_find(d, word->word, word->n, n, &p->labels);
+        if (p->n == 0) break;
+        p->stress = lin_dictionary_stress(d, p->labels);
+        if (lin_dictionary_has_probabilities(d)) p->logp = lin_dictionary_logp(d, word->word, word->n, n);
     }
-    if (n == 0) return add_guess(s, lexicon, word, err);
-    LIN_TRY(lin_align_graph_add(&s->graph, pronunciations, lengths, n, 1, err));
-    for (int i = 0; i < n && lin_dictionary_has_probabilities(lexicon->dictionary); i++)
-        lin_align_graph_weigh(&s->graph, i, lin_dictionary_logp(lexicon->dictionary, word->word, word->n, i));
-    return keep_stress(s, stress, n, err);
+    return n ? lin_align_graph_add(&s->graph, list, n, 1, err) : add_guess(s, lexicon, word, err);
 }
 
 /* ---- what is written otherwise than it is said ----------------------------------------------------------------------------- */
 
 // Sequences of phones that are being made of the words of a reading; each NULL where a word has no pronunciation.
 typedef struct sequences {
-    int *labels[LIN_ALIGN_PRONUNCIATIONS];
-    int lengths[LIN_ALIGN_PRONUNCIATIONS];
+    lin_align_pronunciation items[LIN_ALIGN_PRONUNCIATIONS]; // their labels are owned
     int n;
 } sequences;
 
@@ -126,7 +110,7 @@ enum { EACH = 3, LONGEST = 4096 }; // pronunciations of a word that count in a n
 
 static void free_sequences(sequences *q)
 {
-    for (int i = 0; i < q->n; i++) lin_free(q->labels[i]);
+    for (int i = 0; i < q->n; i++) lin_free((void *)q->items[i].labels);
     q->n = 0;
 }
 
@@ -139,12 +123,11 @@ static lin_status join(sequences *to, const int *a, int n, const int *b, int k, 
     if (n) memcpy(all, a, (size_t)n * sizeof *all);
     if (k) memcpy(all + n, b, (size_t)k * sizeof *all);
     for (int i = 0; i < to->n; i++) {
-        if (to->lengths[i] != n + k || memcmp(to->labels[i], all, (size_t)(n + k) * sizeof *all) != 0) continue;
+        if (to->items[i].n != n + k || memcmp(to->items[i].labels, all, (size_t)(n + k) * sizeof *all) != 0) continue;
         lin_free(all);
         return LIN_OK;
     }
-    to->labels[to->n] = all;
-    to->lengths[to->n++] = n + k;
+    to->items[to->n++] = (lin_align_pronunciation){.labels = all, .n = n + k};
     return LIN_OK;
 }
 
@@ -159,10 +142,12 @@ static lin_status extend(lin_spoken *s, const lin_wording *lexicon, sequences *q
     for (int k = 0; k < EACH && status == LIN_OK; k++) {
         const int length = lin_dictionary_find(lexicon->dictionary, word, n_word, k, &labels);
         if (!length) break;
-        for (int i = 0; i < q->n && status == LIN_OK; i++) status = join(&all, q->labels[i], q->lengths[i], labels, length, err);
+        for (int i = 0; i < q->n && status == LIN_OK; i++)
+            status = join(&all, q->items[i].labels, q->items[i].n, labels, length, err);
     }
     if (status == LIN_OK && !all.n) status = guess(s, lexicon, word, n_word, own, &n, err);
-    for (int i = 0; n && i < q->n && status == LIN_OK; i++) status = join(&all, q->labels[i], q->lengths[i], own, n, err);
+    for (int i = 0; n && i < q->n && status == LIN_OK; i++)
+        status = join(&all, q->items[i].labels, q->items[i].n, own, n, err);
     free_sequences(q);
     *q = all;
     return status;
@@ -190,14 +175,11 @@ static lin_status add_form(lin_spoken *s, const lin_wording *lexicon, const lin_
     // One of each in turn: a reading of many words, five hundred and fifty five, has more than there is room for.
     for (int k = 0; k < LIN_ALIGN_PRONUNCIATIONS; k++) {
         for (int i = 0; i < n_of && status == LIN_OK; i++)
-            if (k < of[i].n && of[i].lengths[k]) status = join(all, of[i].labels[k], of[i].lengths[k], NULL, 0, err);
+            if (k < of[i].n && of[i].items[k].n) status = join(all, of[i].items[k].labels, of[i].items[k].n, NULL, 0, err);
     }
-    const int n = all->n ? all->n : 1;
     s->n_any += !all->n;
-    if (status == LIN_OK && all->n)
-        status = lin_align_graph_add(&s->graph, (const int *const *)all->labels, all->lengths, all->n, 1, err);
-    else if (status == LIN_OK) status = lin_align_graph_add_any(&s->graph, err);
-    if (status == LIN_OK) status = keep_stress(s, NULL, n, err);
+    if (status == LIN_OK)
+        status = all->n ? lin_align_graph_add(&s->graph, all->items, all->n, 1, err) : lin_align_graph_add_any(&s->graph, err);
     for (int i = 0; i <= n_of; i++) free_sequences(&of[i]);
     lin_free(of);
     return status;
@@ -290,7 +272,6 @@ lin_status lin_spoken_words(lin_spoken *s, const lin_wording *lexicon, const cha
 
 lin_status lin_spoken_phones(lin_spoken *s, const lin_phones *phones, const char *text, size_t n, lin_error *err)
 {
-    static const signed char digits[] = {-1, 0, 1, 2};
     lin_lines lines = {0};
     char shown[LIN_QUOTE];
     int mark = 0;
@@ -301,14 +282,15 @@ lin_status lin_spoken_phones(lin_spoken *s, const lin_phones *phones, const char
         size_t n_field;
         while (lin_field_next(&at, lines.text + lines.n, &field, &n_field)) {
             lin_phone_read read[LIN_PHONES_READ_MAX];
-            const int found = lin_phones_read(phones, field, n_field, read, LIN_PHONES_READ_MAX, &mark), one = 1;
+            const int found = lin_phones_read(phones, field, n_field, read, LIN_PHONES_READ_MAX, &mark);
             if (!found)
                 return lin_fail(err, LIN_INVALID, "'%s' is not a phoneme of the model; linnet info lists them",
                                 lin_quote(shown, field, n_field));
             for (int i = 0; i < found; i++) {
                 if (lin_phones_kind(phones, read[i].label) == LIN_PHONE_SILENCE) continue;
-                LIN_TRY(lin_align_graph_add(&s->graph, &(const int *){&read[i].label}, &one, 1, 0, err));
-                LIN_TRY(keep_stress(s, &(const signed char *){&digits[read[i].stress + 1]}, 1, err));
+                const signed char stress = (signed char)read[i].stress;
+                LIN_TRY(lin_align_graph_add(
+                    &s->graph, &(lin_align_pronunciation){.labels = &read[i].label, .n = 1, .stress = &stress}, 1, 0, err));
             }
         }
     }
@@ -321,13 +303,6 @@ const char *lin_spoken_spell(const void *spoken, int word)
     return word >= 0 && word < s->n ? s->spellings.data + s->places[word].spelling : NULL;
 }
 
-const signed char *lin_spoken_stress(const lin_spoken *s, int slot, int pronunciation)
-{
-    if (slot < 0 || slot >= s->n_slots || pronunciation < 0) return NULL;
-    const int at = s->first_stress[slot] + pronunciation;
-    return at < s->n_stresses ? s->stresses[at] : NULL;
-}
-
 void lin_spoken_free(lin_spoken *s)
 {
     lin_align_graph_free(&s->graph);
@@ -336,7 +311,5 @@ void lin_spoken_free(lin_spoken *s)
     lin_buffer_free(&s->guesses);
     lin_free(s->places);
     lin_buffer_free(&s->written);
-    lin_free((void *)s->stresses);
-    lin_free(s->first_stress);
     *s = (lin_spoken){0};
 }

@@ -37,10 +37,6 @@ typedef struct lin_spoken {
     int n, capacity;
     lin_buffer written;   /* the words with the punctuation that the text has */
     lin_buffer guesses;   /* words outside the lexicon and their pronunciation: "xyzzy\tZ IH Z IY (rules)\n"; "\t(none)\n" */
-    const signed char **stresses; /* of every pronunciation of every slot: of its phones, as lexicon/dictionary has it; or NULL */
-    int n_stresses, stresses_capacity;
-    int *first_stress;            /* [slots] of its first pronunciation among them */
-    int n_slots, slots_capacity;
     int n_any;            /* words without a pronunciation, which fit any sound */
     int marks;            /* such as [laughs], which are not words and were skipped */
     char first_mark[48];  /* the first of them, truncated to fit a message */
@@ -61,9 +57,6 @@ const char *lin_spoken_spell(const void *spoken, int word);
 
 /* Adds the written forms of the text to a result whose words from number `first` on are those of the path. */
 lin_status lin_spoken_write(const lin_spoken *spoken, lin_result *result, int first, const lin_path *path, lin_error *err);
-
-/* Stress of the phones of a pronunciation of a slot, -1 where it is not known, or NULL. */
-const signed char *lin_spoken_stress(const lin_spoken *spoken, int slot, int pronunciation);
 
 void lin_spoken_free(lin_spoken *spoken);
 

@@ -38,14 +38,14 @@ static lin_align_graph *make_text(long n_phones, int *n_words, lin_error *err)
     if (lin_align_graph_begin(graph, V, err) != LIN_OK) return NULL;
     *n_words = 0;
     for (long phone = 0; phone < n_phones; (*n_words)++) {
-        int labels[2][6], lengths[2], n = 1 + (int)lin_random_below(2, (uint64_t)*n_words, 6);
+        int labels[2][6], n = 1 + (int)lin_random_below(2, (uint64_t)*n_words, 6);
         if (n > n_phones - phone) n = (int)(n_phones - phone);
         for (int i = 0; i < n; i++) labels[0][i] = labels[1][i] = label_of(phone + i);
         labels[1][n - 1] = 1 + labels[0][n - 1] % (V - 1);
-        lengths[0] = lengths[1] = n;
-        const int *pronunciations[2] = {labels[1], labels[0]}; // the last one is spoken
+        // The last one is spoken.
+        const lin_align_pronunciation list[] = {{.labels = labels[1], .n = n}, {.labels = labels[0], .n = n}};
         const int both = *n_words % 3 == 0;
-        if (lin_align_graph_add(graph, pronunciations + !both, lengths, 1 + both, 1, err) != LIN_OK) return NULL;
+        if (lin_align_graph_add(graph, list + !both, 1 + both, 1, err) != LIN_OK) return NULL;
         phone += n;
     }
     return graph;

@@ -126,6 +126,7 @@ lin_status lin_result_add_path(lin_result *r, const lin_path *path, double secon
         const lin_path_phone *p = &path->phones[i];
         r->phones[r->n_phones++] = (lin_result_phone){
             .label = p->label,
+            .stress = p->stress,
             .confidence = p->confidence,
             .start_s = (double)p->start * seconds_per_frame,
             .end_s = (double)p->end * seconds_per_frame,

@@ -28,6 +28,7 @@
 
 typedef struct lin_path_phone {
     int label;          /* 1 .. V-1 */
+    int stress;         /* of a known pronunciation: 1 + CMUdict's digit; 0: not known */
     float confidence;   /* exp of the mean log-probability of the label over the frames of its run, in (0, 1] */
     int64_t start, end; /* first frame of the run, and the frame after its last */
 } lin_path_phone;

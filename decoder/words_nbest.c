@@ -97,7 +97,7 @@ static void add_word(const lin_words *w, const lin_words_view *s, const lin_word
         const lin_words_step *p = &of->phones[first - k];
         const lin_words_trace *r = &s->traces[p->trace];
         const float confidence = fminf(fmaxf((float)exp(p->logp / p->frames), FLT_MIN), 1);
-        phones[k] = (lin_path_phone){r->label, confidence, r->start, r->start + p->frames};
+        phones[k] = (lin_path_phone){.label = r->label, .confidence = confidence, .start = r->start, .end = r->start + p->frames};
         if (phones[k].end > limit) phones[k].end = limit;
         if (phones[k].start >= phones[k].end) phones[k].start = phones[k].end - 1;
         sum += log((double)confidence);

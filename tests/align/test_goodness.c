@@ -90,7 +90,7 @@ static void judge(const char *said, const char *text, lin_goodness *goodness, li
     OK(lin_align_graph_begin(graph, V, &err));
     for (const char *c = text; *c; c++) {
         const int label = *c - '0';
-        OK(lin_align_graph_add(graph, &(const int *){&label}, &(int){1}, 1, 0, &err));
+        OK(lin_align_graph_add(graph, &(lin_align_pronunciation){.labels = &label, .n = 1}, 1, 0, &err));
     }
     OK(lin_align_create(graph, &o, &a, &err));
     OK(lin_align_push(a, logp, T, &err));
