@@ -147,7 +147,8 @@ lin_status lin_glm_apply(const lin_glm *glm, lin_trn *trn, lin_error *err)
     for (int u = 0; u < trn->n; u++) {
         lin_trn_utterance *it = &trn->utterances[u];
         const size_t made = it->n ? rewrite(glm, trn->tokens + it->first, it->n, tokens + n) : 0;
-        *it = (lin_trn_utterance){.first = n, .n = (int)made, .line = it->line};
+        it->first = n;
+        it->n = (int)made;
         n += made;
     }
     lin_free(trn->tokens);

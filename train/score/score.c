@@ -196,9 +196,10 @@ static lin_status find_speakers(lin_score *s, const char *path, int case_sensiti
             int token = table.tokens[table.utterances[v].first];
             name = lin_symbols_text(&names, token);
             n = names.items[token].n;
-        } else if (s->ref.speaker_of) {
-            name = lin_symbols_text(&s->ref.speakers, s->ref.speaker_of[u]);
-            n = s->ref.speakers.items[s->ref.speaker_of[u]].n;
+        } else if (s->ref.format == LIN_TRN_STM) {
+            const int speaker = s->ref.utterances[u].group;
+            name = lin_symbols_text(&s->ref.speakers, speaker);
+            n = s->ref.speakers.items[speaker].n;
         } else {
             n = lin_trn_speaker(id, n);
         }

@@ -32,16 +32,15 @@ static lin_status make_plain(lin_trn_reader *r, const char **at, const char **en
     if (r->options.phones || r->options.map) return LIN_OK;
     while (from < *end && !plain_of(from, *end, &n)) from++;
     if (from == *end) return LIN_OK;
-    LIN_TRY(lin_grow(&r->plain, &r->plain_capacity, (size_t)(*end - *at), 1, "transcripts", err));
-    char *out = r->plain;
+    lin_buffer_clear(&r->plain);
     for (from = *at; from < *end;) {
         const char c = plain_of(from, *end, &n);
-        *out++ = c ? c : *from;
+        lin_buffer_char(&r->plain, c ? c : *from);
         from += c ? n : 1;
     }
-    *at = r->plain;
-    *end = out;
-    return LIN_OK;
+    *at = r->plain.data;
+    *end = r->plain.data + r->plain.n;
+    return lin_buffer_status(&r->plain, err);
 }
 
 // Folds *text for comparison: to lower case unless case matters.
@@ -333,12 +332,11 @@ lin_status lin_trn_parse(const char *text, size_t n, const char *name, const lin
 void lin_trn_reader_free(lin_trn_reader *r)
 {
     lin_free(r->folded);
-    lin_free(r->plain);
+    lin_buffer_free(&r->plain);
     lin_free(r->spelled);
     lin_free(r->rows);
-    lin_free(r->channel_of);
     lin_free(r->n_of_speaker);
-    lin_free(r->joined);
+    lin_buffer_free(&r->joined);
     lin_symbols_free(&r->channels);
 }
 
@@ -351,7 +349,6 @@ void lin_trn_free(lin_trn *trn)
     lin_free(trn->middles);
     lin_symbols_free(&trn->places);
     lin_symbols_free(&trn->speakers);
-    lin_free(trn->speaker_of);
     lin_free(trn->segments);
     *trn = (lin_trn){.format = LIN_TRN_AUTO};
 }

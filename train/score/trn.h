@@ -98,6 +98,7 @@ typedef struct lin_trn_utterance {
     size_t first; /* of its tokens */
     int n;
     int line; /* where it was found, from 1 */
+    int group; /* STM: its speaker, string of lin_trn.speakers; CTM: its channel, while it is read */
 } lin_trn_utterance;
 
 /* A line of an STM. */
@@ -118,10 +119,9 @@ typedef struct lin_trn {
     double *middles;      /* CTM by_channel: of each token, in seconds; of alternatives the latest; else NULL */
     lin_symbols places;   /* STM: "file channel"; a channel that is a letter is its number in the alphabet */
     lin_symbols speakers; /* STM: of the file */
-    int *speaker_of;      /* STM: of each utterance; else NULL */
     lin_trn_segment *segments; /* STM: [n_segments], in the order of the file */
     int n_segments;
-    size_t speaker_of_capacity, segments_capacity;
+    size_t segments_capacity;
     lin_symbols unmapped; /* the distinct tokens that are not in the map; they are not changed */
     long long n_deleted;  /* tokens that the map deleted */
 } lin_trn;

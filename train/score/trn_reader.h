@@ -4,6 +4,7 @@
 #ifndef LIN_SCORE_TRN_READER_H
 #define LIN_SCORE_TRN_READER_H
 
+#include "base/buffer.h"
 #include "base/textfile.h"
 #include "train/score/edit.h"
 #include "train/score/trn.h"
@@ -21,13 +22,11 @@ typedef struct lin_trn_reader {
     lin_trn *trn;
     char *folded; // an id or token in lower case
     size_t folded_capacity;
-    char *plain; // a text with typewriter's apostrophes, hyphens and blanks
-    size_t plain_capacity;
+    lin_buffer plain; // a text with typewriter's apostrophes, hyphens and blanks
     int *spelled; // of lin_trn_spell
     size_t spelled_capacity, n_spelled;
     int depth;    // of braces; within them, a number has one reading
-    char *joined; // "file channel", "speaker-000"
-    size_t joined_capacity;
+    lin_buffer joined; // "file channel", "speaker-000"
     int is_optional; // the token that is being read
     lin_ctm_row *rows;
     size_t n_rows, rows_capacity;
@@ -36,9 +35,7 @@ typedef struct lin_trn_reader {
     int n_alternatives;       // words since the last <ALT_BEGIN> or <ALT>
     int *n_of_speaker;        // utterances of each speaker of an STM
     size_t n_of_speaker_capacity;
-    lin_symbols channels;
-    int *channel_of; // of each CTM utterance
-    size_t channel_capacity;
+    lin_symbols channels; // of a CTM
 } lin_trn_reader;
 
 void lin_trn_reader_free(lin_trn_reader *reader);

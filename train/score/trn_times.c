@@ -16,17 +16,14 @@
 static lin_status add_place(lin_trn_reader *r, lin_symbols *places, const char *file, size_t n, const char *channel,
                             size_t n_channel, int *index, lin_error *err)
 {
-    char number[8];
-    const char letter = n_channel == 1 ? lin_lower(*channel) : 0;
-    if (letter >= 'a' && letter <= 'z') {
-        n_channel = (size_t)snprintf(number, sizeof number, "%d", letter - 'a' + 1);
-        channel = number;
-    }
-    LIN_TRY(lin_grow(&r->joined, &r->joined_capacity, n + 1 + n_channel, 1, "transcripts", err));
-    memcpy(r->joined, file, n);
-    r->joined[n] = ' ';
-    memcpy(r->joined + n + 1, channel, n_channel);
-    return lin_trn_add_symbol(r, places, r->joined, n + 1 + n_channel, index, err);
+    lin_buffer *joined = &r->joined;
+    lin_buffer_clear(joined);
+    lin_buffer_bytes(joined, file, n);
+    lin_buffer_char(joined, ' ');
+    if (n_channel == 1 && lin_is_letter(*channel)) lin_buffer_integer(joined, lin_lower(*channel) - 'a' + 1);
+    else lin_buffer_bytes(joined, channel, n_channel);
+    LIN_TRY(lin_buffer_status(joined, err));
+    return lin_trn_add_symbol(r, places, joined->data, joined->n, index, err);
 }
 
 /* ---- CTM ------------------------------------------------------------------------------------------------------------------- */
@@ -57,14 +54,9 @@ static lin_status find_utterance(lin_trn_reader *r, const fields *f, int line, i
     }
     if (status == LIN_OK)
         status = lin_grow(&t->utterances, &t->utterances_capacity, (size_t)t->ids.n, sizeof *t->utterances, "transcripts", err);
-    if (status == LIN_OK)
-        status = lin_grow(&r->channel_of, &r->channel_capacity, (size_t)t->ids.n, sizeof *r->channel_of, "transcripts", err);
     if (status != LIN_OK) return status;
-    if (*utterance == t->n) {
-        t->utterances[t->n++] = (lin_trn_utterance){.line = line};
-        r->channel_of[*utterance] = channel;
-    }
-    if (r->channel_of[*utterance] == channel) return LIN_OK;
+    if (*utterance == t->n) t->utterances[t->n++] = (lin_trn_utterance){.line = line, .group = channel};
+    if (t->utterances[*utterance].group == channel) return LIN_OK;
     return lin_fail(err, LIN_FORMAT, "%s:%d: utterance '%s' has two channels; give each channel an id of its own", r->name, line,
                     lin_quote(shown, f->text[0], f->n[0]));
 }
@@ -193,13 +185,14 @@ static lin_status add_utterance(lin_trn_reader *r, const char *speaker, size_t n
     LIN_TRY(lin_trn_add_symbol(r, &t->speakers, speaker, n, &index, err));
     LIN_TRY(lin_grow(&r->n_of_speaker, &r->n_of_speaker_capacity, (size_t)t->speakers.n, sizeof *r->n_of_speaker, "transcripts",
                      err));
-    LIN_TRY(lin_grow(&t->speaker_of, &t->speaker_of_capacity, (size_t)t->n + 1, sizeof *t->speaker_of, "transcripts", err));
-    LIN_TRY(lin_grow(&r->joined, &r->joined_capacity, n + 16, 1, "transcripts", err));
     if (index == before) r->n_of_speaker[index] = 0;
-    memcpy(r->joined, speaker, n);
-    const int k = snprintf(r->joined + n, 16, "-%03d", r->n_of_speaker[index]++);
-    t->speaker_of[t->n] = index;
-    return lin_trn_add_utterance(r, r->joined, n + (size_t)k, line, err);
+    lin_buffer_clear(&r->joined);
+    lin_buffer_bytes(&r->joined, speaker, n);
+    lin_buffer_format(&r->joined, "-%03d", r->n_of_speaker[index]++);
+    LIN_TRY(lin_buffer_status(&r->joined, err));
+    LIN_TRY(lin_trn_add_utterance(r, r->joined.data, r->joined.n, line, err));
+    t->utterances[t->n - 1].group = index;
+    return LIN_OK;
 }
 
 static int holds(const char *at, const char *end, const char *mark)

@@ -125,4 +125,20 @@ START_TEST(the_installed_map)
 }
 END_TEST
 
-TEST_MAIN("glm", TEST(rules_replace_words), TEST(refused), TEST(failing_memory), TEST(the_installed_map))
+// The speakers of an STM stay those of its lines.
+START_TEST(speakers_of_an_stm)
+{
+    static const char ref[] = "talk 1 ann 0 1 any colour\ntalk 1 bob 1 2 grey\n", hyp[] = "talk 1 0.2 0.2 any\n";
+    const lin_score_options options = {
+        .ref_format = LIN_TRN_STM, .hyp_format = LIN_TRN_CTM, .glm_path = "share/linnet/en/words.glm"};
+    lin_score *score;
+    OK(lin_score_texts(ref, strlen(ref), "r", hyp, strlen(hyp), "h", &options, &score, &err));
+    ck_assert_int_eq(score->speakers.n, 2);
+    ck_assert_str_eq(lin_score_speaker(score, 0), "ann");
+    ck_assert_str_eq(lin_score_speaker(score, 1), "bob");
+    lin_score_destroy(score);
+}
+END_TEST
+
+TEST_MAIN("glm", TEST(rules_replace_words), TEST(refused), TEST(failing_memory), TEST(the_installed_map),
+          TEST(speakers_of_an_stm))
