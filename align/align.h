@@ -184,9 +184,10 @@ lin_status lin_align_push(lin_align *align, const float *logp, int n_frames, lin
 
 /*
  * Ends the sound and replaces *path: by the phones in order, with the stress of the pronunciation that was chosen, the frames of
- * their runs and the geometric mean of their probabilities as confidence; and by the words, whose number is that of their slot, with the geometric mean over the frames of
- * their phones' runs. report may be NULL. LIN_MISMATCH if text and sound cannot match: fewer rows than the text needs, or no
- * state that ends the text is reached, even with the widest beam. Push again only after a reset.
+ * their runs and the geometric mean of their probabilities as confidence; and by the words, whose number is that of their slot,
+ * with the geometric mean over the frames of their phones' runs. report may be NULL. LIN_MISMATCH if text and sound cannot match:
+ * fewer rows than the text needs, or no state that ends the text is reached, even with the widest beam. Push again only after a
+ * reset.
  */
 lin_status lin_align_finish(lin_align *align, lin_path *path, lin_align_report *report, lin_error *err);
 

@@ -637,8 +637,8 @@ lin_status lin_utterances_add(lin_utterances *u, const lin_phone *phones, int n,
     lin_path *path = &u->decoder.path;
     LIN_TRY(lin_path_reserve(path, n, 0, err));
     for (int i = 0; i < n; i++)
-        path->phones[path->n_phones++] =
-            (lin_path_phone){.label = phones[i].label, .confidence = phones[i].confidence, .start = phones[i].start, .end = phones[i].end};
+        path->phones[path->n_phones++] = (lin_path_phone){
+            .label = phones[i].label, .confidence = phones[i].confidence, .start = phones[i].start, .end = phones[i].end};
     u->at.row += rows;
     return take_settled(u, err);
 }
