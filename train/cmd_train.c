@@ -297,17 +297,18 @@ static void adopt(lin_parsed *parsed, const char *name, int value)
 }
 
 // Fills in options that were not given. Weight decay is that of the optimiser's published code. The network is that of the model
-// that the run begins with: the checkpoint's if it is resumed, else that of --init. A checkpoint that cannot be read is not
-// reported here: lin_train does it.
-static lin_status complete(lin_parsed *parsed, lin_error *err)
+// that the run begins with, which the caller releases: the checkpoint's if it is resumed, else that of --init; *begins: NULL if
+// there is none. A checkpoint that cannot be read is not reported here: lin_train does it.
+static lin_status complete(lin_parsed *parsed, lin_model **begins, lin_error *err)
 {
     const train_values *v = parsed->values;
     char path[4096];
-    lin_model *from = NULL;
+    *begins = NULL;
     adopt(parsed, "decay-all", v->learning.optimizer.kind == LIN_RADAM);
     snprintf(path, sizeof path, "%s/checkpoint.safetensors", v->learning.folder);
-    if (v->learning.resume && lin_model_load(path, &from, &(lin_error){0}) != LIN_OK) from = NULL;
-    if (!from && v->init) LIN_TRY(lin_model_load(v->init, &from, err));
+    if (v->learning.resume && lin_model_load(path, begins, &(lin_error){0}) != LIN_OK) *begins = NULL;
+    if (!*begins && v->init) LIN_TRY(lin_model_load(v->init, begins, err));
+    const lin_model *from = *begins;
     if (!from) return LIN_OK;
     adopt(parsed, "network", (int)from->config.network);
     // a network of another kind has other options; it is refused when its weights are copied
@@ -320,7 +321,6 @@ static lin_status complete(lin_parsed *parsed, lin_error *err)
         adopt(parsed, o->name, field_of(&from->config, o));
     }
     adopt(parsed, "normalize", from->speaker_norm);
-    lin_model_destroy(from);
     return LIN_OK;
 }
 
@@ -457,6 +457,16 @@ typedef struct sets {
     int n;
 } sets;
 
+typedef struct train_run {
+    lin_comm *comm;
+    sets train, dev;
+    lin_model *from; // what the run begins with: the checkpoint, or the model of --init; NULL: neither
+    lin_model *model;
+    lin_train_options learning;
+    int lock;
+    char device[32];
+} train_run;
+
 static lin_status open_sets(const lin_list *paths, sets *s, lin_error *err)
 {
     s->items = lin_calloc((size_t)paths->count, sizeof *s->items);
@@ -473,9 +483,10 @@ static void close_sets(sets *s)
 
 // The provenance of the model as JSON for its file: the caches, those of the model that it began with, and every option that
 // differs from its default.
-static lin_status label(lin_model *model, const lin_parsed *parsed, const sets *train, lin_error *err)
+static lin_status label(train_run *r, const lin_parsed *parsed, lin_error *err)
 {
     const train_values *v = parsed->values;
+    const sets *train = &r->train;
     cJSON *root = cJSON_CreateObject(), *data = cJSON_AddArrayToObject(root, "trained_on");
     int good = data != NULL;
     for (int i = 0; i < train->n; i++) {
@@ -503,11 +514,11 @@ static lin_status label(lin_model *model, const lin_parsed *parsed, const sets *
             lin_buffer_free(&word);
         }
     }
-    good = good && lin_inherit_provenance(root, model->provenance);
+    good = good && lin_inherit_provenance(root, r->from ? r->from->provenance : "");
     char *json = good ? cJSON_PrintUnformatted(root) : NULL;
     cJSON_Delete(root);
     if (!json) return lin_no_memory(err, "the model's provenance", 1);
-    const lin_status status = lin_model_label(model, v->name, v->license, json, err);
+    const lin_status status = lin_model_label(r->model, v->name, v->license, json, err);
     cJSON_free(json);
     return status;
 }
@@ -523,62 +534,49 @@ static lin_status init_decay(const train_values *v, lin_model *model, lin_error 
     return LIN_OK;
 }
 
-// The provenance of the run so far. A checkpoint that cannot be read is not reported here: lin_train does it.
-static lin_status resume_provenance(const train_values *v, lin_model *model, lin_error *err)
+// Copies what --init gives: the weights, with notes on what differs, the emission delay and the normalisation.
+static lin_status take_over(train_run *r, const train_values *v, lin_error *err)
 {
-    char path[4096];
-    lin_model *from;
-    snprintf(path, sizeof path, "%s/checkpoint.safetensors", v->learning.folder);
-    if (lin_model_load(path, &from, &(lin_error){0}) != LIN_OK) return LIN_OK;
-    const lin_status status = lin_model_label(model, NULL, NULL, from->provenance, err);
-    lin_model_destroy(from);
-    return status;
+    const lin_model *from = r->from;
+    lin_model *model = r->model;
+    lin_error why;
+    const int tells = !v->quiet && lin_comm_first(r->comm);
+    const size_t D = (size_t)model->config.mel_bins * sizeof *from->mean;
+    char *differ = differences(&model->config, &from->config);
+    const lin_status status = lin_inherit_weights(model, from, &why);
+    if (status != LIN_OK)
+        lin_fail(err, status, "--init %s cannot be used: %s%s%s", v->init, why.message, differ ? ": " : "", differ ? differ : "");
+    else if (differ && tells)
+        lin_complain("this network differs from that of %s: %s; what that model lacks begins with its initial values", v->init,
+                     differ);
+    lin_free(differ);
+    LIN_TRY(status);
+    if (!lin_features_equal(&from->features, &model->features) && tells)
+        lin_complain("%s has another filterbank than %s: prepare the caches with the model's (linnet info names it)", v->init,
+                     r->train.items[0]->path);
+    model->delay_ms = from->delay_ms;
+    model->features.level_db = from->features.level_db;
+    r->learning.keeps_norm = !from->speaker_norm;
+    if (from->speaker_norm) return LIN_OK;
+    memcpy(model->mean, from->mean, D);
+    memcpy(model->istd, from->istd, D);
+    return LIN_OK;
 }
 
-// keeps_norm: whether the model has a normalisation already, that of --init.
-static lin_status make_model(const lin_parsed *parsed, const sets *train, int first_process, lin_model **model, int *keeps_norm,
-                             lin_error *err)
+static lin_status make_model(train_run *r, const train_values *v, lin_error *err)
 {
-    const train_values *v = parsed->values;
-    const lin_dataset *first = train->items[0];
+    const lin_dataset *first = r->train.items[0];
     int *numbers = NULL, voices = 0;
     if (v->network.voice)
-        LIN_TRY(lin_voices_number((const lin_dataset *const *)train->items, train->n, &numbers, &voices, err));
+        LIN_TRY(lin_voices_number((const lin_dataset *const *)r->train.items, r->train.n, &numbers, &voices, err));
     lin_free(numbers);
     const lin_config config = network_of(v, first, voices);
     if (v->network.mixture && (!config.tokens || first->V != LIN_LEVELS))
         return lin_fail(err, LIN_INVALID, "a mixture predicts tokens of %d values, and %s has others; leave out mixture",
                         LIN_LEVELS, first->path);
-    lin_status status = lin_model_create(&config, &first->features, config.voice ? NULL : first->phones, (uint64_t)v->seed,
-                                         model, err);
-    if (status == LIN_OK && config.decay) status = init_decay(v, *model, err);
-    if (status == LIN_OK && v->learning.resume) return resume_provenance(v, *model, err);
-    if (status != LIN_OK || !v->init) return status;
-    lin_model *from;
-    status = lin_model_load(v->init, &from, err);
-    if (status != LIN_OK) return status;
-    lin_error why;
-    char *differ = differences(&config, &from->config);
-    status = lin_inherit_weights(*model, from, &why);
-    if (status != LIN_OK)
-        lin_fail(err, status, "--init %s cannot be used: %s%s%s", v->init, why.message, differ ? ": " : "", differ ? differ : "");
-    else if (differ && !v->quiet && first_process)
-        lin_complain("this network differs from that of %s: %s; what that model lacks begins with its initial values", v->init,
-                     differ);
-    lin_free(differ);
-    if (status == LIN_OK && !lin_features_equal(&from->features, &(*model)->features) && !v->quiet && first_process)
-        lin_complain("%s has another filterbank than %s: prepare the caches with the model's (linnet info names it)", v->init,
-                     first->path);
-    (*model)->delay_ms = from->delay_ms;
-    (*model)->features.level_db = from->features.level_db;
-    *keeps_norm = status == LIN_OK && !from->speaker_norm;
-    if (*keeps_norm) {
-        memcpy((*model)->mean, from->mean, (size_t)config.mel_bins * sizeof *from->mean);
-        memcpy((*model)->istd, from->istd, (size_t)config.mel_bins * sizeof *from->istd);
-    }
-    if (status == LIN_OK) status = lin_model_label(*model, NULL, NULL, from->provenance, err);
-    lin_model_destroy(from);
-    return status;
+    LIN_TRY(lin_model_create(&config, &first->features, config.voice ? NULL : first->phones, (uint64_t)v->seed, &r->model, err));
+    if (config.decay) LIN_TRY(init_decay(v, r->model, err));
+    return r->from && !v->learning.resume ? take_over(r, v, err) : LIN_OK;
 }
 
 // Refuses a folder that already contains a run: its checkpoint may be days of work.
@@ -661,20 +659,11 @@ static lin_status open_folder(const lin_parsed *parsed, int *lock, lin_error *er
     return keep_options(parsed, err);
 }
 
-typedef struct train_run {
-    lin_comm *comm;
-    sets train, dev;
-    lin_model *model;
-    lin_train_options learning;
-    int lock;
-    char device[32];
-} train_run;
-
 static lin_status begin(lin_parsed *parsed, train_run *r, lin_error *err)
 {
     const train_values *v = parsed->values;
     const int first = lin_comm_first(r->comm);
-    LIN_TRY(complete(parsed, err));
+    LIN_TRY(complete(parsed, &r->from, err));
     LIN_TRY(check_network(parsed, err));
     LIN_TRY(learning_of(v, r->comm, r->device, &r->learning, err));
     if (first) LIN_TRY(check_folder(v, err));
@@ -682,8 +671,8 @@ static lin_status begin(lin_parsed *parsed, train_run *r, lin_error *err)
         lin_complain("--init is ignored: --resume uses the weights of the checkpoint");
     LIN_TRY(open_sets(&v->train, &r->train, err));
     LIN_TRY(open_sets(&v->dev, &r->dev, err));
-    LIN_TRY(make_model(parsed, &r->train, first, &r->model, &r->learning.keeps_norm, err));
-    LIN_TRY(label(r->model, parsed, &r->train, err));
+    LIN_TRY(make_model(r, v, err));
+    LIN_TRY(label(r, parsed, err));
     return first ? open_folder(parsed, &r->lock, err) : LIN_OK;
 }
 
@@ -695,6 +684,7 @@ static int run_one(lin_parsed *parsed)
     train_run r = {.lock = -1};
     lin_status status = join(v, &r.comm, &err);
     if (status == LIN_OK) status = begin(parsed, &r, &err);
+    lin_model_destroy(r.from);
     status = lin_comm_agree(r.comm, status, &err);
     if (status == LIN_OK) {
         const lin_train_hooks hooks = {&w, progress, note, left_out, stop};

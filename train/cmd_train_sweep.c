@@ -11,7 +11,6 @@
 #include "app/inputs.h"
 #include "base/memory.h"
 #include "base/textfile.h"
-#include "model/model.h"
 
 typedef struct sweep {
     const lin_parsed *all;
@@ -19,7 +18,7 @@ typedef struct sweep {
     const lin_numbers *seeds; // of each line
     char *text;               // the options of `all` that were given, as a configuration file
     char *words;              // the table, cut into words
-    lin_status (*complete)(lin_parsed *parsed, lin_error *err);
+    lin_train_complete *complete;
     lin_sweep_line *lines;
     int n;
 } sweep;
@@ -97,7 +96,10 @@ static lin_status run_options(const sweep *s, const lin_sweep_line *of, int seed
     LIN_TRY(lin_options_set(p, "resume", resume ? "yes" : "no", err));
     LIN_TRY(lin_options_set(p, "seed", number, err));
     LIN_TRY(lin_options_conf(p, s->text, strlen(s->text), s->table, err));
-    return s->complete(p, err);
+    lin_model *begins;
+    const lin_status status = s->complete(p, &begins, err);
+    lin_model_destroy(begins);
+    return status;
 }
 
 // Whether a run's folder has the same options, apart from --resume; 1 if it has none.
@@ -259,7 +261,7 @@ static lin_status one(const sweep *s, const lin_sweep_line *of, int seed, int (*
 }
 
 int lin_train_sweep(const lin_parsed *all, const char *table, const lin_numbers *seeds, const char *folder,
-                    lin_status (*complete)(lin_parsed *parsed, lin_error *err), int (*run)(lin_parsed *parsed))
+                    lin_train_complete *complete, int (*run)(lin_parsed *parsed))
 {
     lin_error err = {0};
     double seed = whole_value(all, "seed");

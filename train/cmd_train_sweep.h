@@ -15,6 +15,7 @@
 #define LIN_TRAIN_CMD_TRAIN_SWEEP_H
 
 #include "app/options.h"
+#include "model/model.h"
 
 /* A line of the table: its words, of which the first is the name and the others are options,
  * as a command line that ends with NULL. */
@@ -29,11 +30,14 @@ typedef struct lin_sweep_line {
  * releases *lines [*count] with lin_free in any case. */
 lin_status lin_sweep_parse(const char *file, char *text, size_t n, lin_sweep_line **lines, int *count, lin_error *err);
 
+/* Sets options of a run that follow from others. *begins: the model that it begins with, released by the caller; NULL: none. */
+typedef lin_status lin_train_complete(lin_parsed *parsed, lin_model **begins, lin_error *err);
+
 /* Calls `run`, which returns the program's exit status, for each line of the file `table` and each seed, with the options of the
  * line and, where it has none, of `all`; all->values has the folder of the sweep and no table. No seeds: the seed of `all`. Also
  * prints the results. Reports errors and returns the program's exit status: nothing runs if a line of the table is wrong, and a
- * run that fails ends the sweep. `complete` sets options of a run that follow from others. */
+ * run that fails ends the sweep. */
 int lin_train_sweep(const lin_parsed *all, const char *table, const lin_numbers *seeds, const char *folder,
-                    lin_status (*complete)(lin_parsed *parsed, lin_error *err), int (*run)(lin_parsed *parsed));
+                    lin_train_complete *complete, int (*run)(lin_parsed *parsed));
 
 #endif
