@@ -141,12 +141,12 @@ static void try_score(const char *ref, size_t n_ref, const char *hyp, size_t n_h
 
 static void try_map(const char *rules, size_t n_rules, const char *text, size_t n, const lin_score_options *how)
 {
-    const lin_trn_options options = {
-        .format = LIN_TRN_TRN, .case_sensitive = how->case_sensitive, .normalize = how->normalize};
+    lin_trn_options options = how->read;
     lin_error err = {0};
     lin_symbols tokens = {0};
     lin_trn trn = {0};
     lin_glm glm;
+    options.format = LIN_TRN_TRN;
     lin_status status = lin_trn_parse(text, n, "x", &options, &tokens, &trn, &err);
     check_status(status, &err);
     if (status == LIN_OK) check_status(status = lin_glm_parse(rules, n_rules, "map", &options, &tokens, &glm, &err), &err);
@@ -167,10 +167,10 @@ static void try_map(const char *rules, size_t n_rules, const char *text, size_t 
 void fuzz_trn(const uint8_t *data, size_t size)
 {
     if (!size) return;
-    lin_score_options options = {.ref_format = (lin_trn_format)(data[0] & 3),
-                                 .hyp_format = (lin_trn_format)(data[0] >> 2 & 3),
-                                 .case_sensitive = data[0] >> 4 & 1,
-                                 .normalize = data[0] >> 6 & 1};
+    lin_score_options options = {.read = {.format = (lin_trn_format)(data[0] & 3),
+                                          .case_sensitive = data[0] >> 4 & 1,
+                                          .normalize = data[0] >> 6 & 1},
+                                 .hyp_format = (lin_trn_format)(data[0] >> 2 & 3)};
     const char *text = (const char *)data + 1, *cut = memchr(text, 0x1E, size - 1);
     if (cut && data[0] & 0x20) {
         try_map(text, (size_t)(cut - text), cut + 1, (size_t)((const char *)data + size - (cut + 1)), &options);
@@ -180,7 +180,7 @@ void fuzz_trn(const uint8_t *data, size_t size)
     } else { // against itself: no errors
         lin_error err = {0};
         lin_score *score;
-        options.hyp_format = options.ref_format;
+        options.hyp_format = options.read.format;
         lin_status status = lin_score_texts(text, size - 1, "x", text, size - 1, "x", &options, &score, &err);
         check_status(status, &err);
         if (status == LIN_OK) {

@@ -70,8 +70,6 @@ static const lin_option options[] = {
 };
 
 enum { UNIT_AUTO, UNIT_PHONES, UNIT_WORDS };
-static const lin_trn_format formats[] = {LIN_TRN_AUTO, LIN_TRN_TRN, LIN_TRN_KALDI, LIN_TRN_CTM, LIN_TRN_JSON,
-                                         LIN_TRN_STM};
 
 static lin_status write_reports(const score_values *v, const lin_score_report *report, lin_error *err)
 {
@@ -155,14 +153,14 @@ static void mention_punctuation(const lin_score *score, const char *measure)
 // REF[,HYP] of --format; 0: it is none.
 static int read_formats(const char *text, lin_score_options *how)
 {
-    static const char *const names[] = {"auto", "trn", "kaldi", "ctm", "json", "stm"};
-    lin_trn_format *to[] = {&how->ref_format, &how->hyp_format};
+    static const char *const names[] = {"auto", "trn", "kaldi", "ctm", "json", "stm"}; // in the order of lin_trn_format
+    lin_trn_format *to[] = {&how->read.format, &how->hyp_format};
     for (size_t i = 0; i < 2 && *text; i++) {
         const size_t n = strcspn(text, ",");
         size_t f = 0;
         while (f < 6 && (strlen(names[f]) != n || memcmp(names[f], text, n) != 0)) f++;
         if (f == 6) return 0;
-        *to[i] = formats[f];
+        *to[i] = (lin_trn_format)f;
         text += n + (text[n] == ',' && i == 0);
     }
     return !*text;
@@ -173,9 +171,9 @@ static int run(lin_parsed *parsed)
     const score_values *v = parsed->values;
     const lin_list *files = &parsed->operands;
     lin_score_options how = {
-        .case_sensitive = v->case_sensitive,
-        .normalize = v->normalize,
-        .unit = v->unit == UNIT_WORDS || v->normalize ? LIN_TRN_WORDS : LIN_TRN_PHONES,
+        .read = {.case_sensitive = v->case_sensitive,
+                 .normalize = v->normalize,
+                 .unit = v->unit == UNIT_WORDS || v->normalize ? LIN_TRN_WORDS : LIN_TRN_PHONES},
         .utt2spk_path = v->utt2spk,
         .glm_path = v->glm,
     };
@@ -198,16 +196,16 @@ static int run(lin_parsed *parsed)
     if (status == LIN_OK) status = find_map(v, phones, &map_name, map_path, sizeof map_path, &err);
     if (status == LIN_OK) status = find_map(v, phones, &how.glm_path, glm_path, sizeof glm_path, &err);
     if (status == LIN_OK && map_name) status = lin_phone_map_load(map_name, v->case_sensitive, &map, &err);
-    if (status == LIN_OK && lin_phones_is_own(phones) && v->unit != UNIT_WORDS) how.case_sensitive = 1;
+    if (status == LIN_OK && lin_phones_is_own(phones) && v->unit != UNIT_WORDS) how.read.case_sensitive = 1;
     if (status == LIN_OK && v->normalize) status = lin_find_open_numbers(phones, NULL, NULL, &written, &err);
-    how.map = map;
-    how.written = written;
-    how.phones = v->ipa ? phones : NULL;
+    how.read.map = map;
+    how.read.written = written;
+    how.read.phones = v->ipa ? phones : NULL;
     if (status == LIN_OK) status = lin_score_files(files->items[0], files->items[1], &how, &score, &err);
     if (status == LIN_OK && v->against) status = lin_score_files(files->items[0], v->against, &how, &other, &err);
     if (!measure && (v->unit != UNIT_AUTO || v->normalize)) measure = v->unit == UNIT_PHONES ? "PER" : "WER";
     if (!measure && status == LIN_OK) measure = lin_score_measure(score, phones);
-    if (status == LIN_OK) status = report_on(v, files, measure, score, other, how.case_sensitive, &err);
+    if (status == LIN_OK) status = report_on(v, files, measure, score, other, how.read.case_sensitive, &err);
     if (status == LIN_OK && !v->normalize) mention_punctuation(score, measure);
     lin_score_destroy(score);
     lin_score_destroy(other);

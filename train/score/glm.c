@@ -15,14 +15,6 @@ static const char *trimmed(const char *at, const char *end)
     return end;
 }
 
-static const char *find(const char *at, const char *end, const char *two)
-{
-    for (; at + 1 < end; at++) {
-        if (!memcmp(at, two, 2)) return at;
-    }
-    return NULL;
-}
-
 // The end of a rule's replacement: the "/" before its context, outside of braces.
 static const char *find_context(const char *at, const char *end)
 {
@@ -45,13 +37,13 @@ static int is_blank_context(const char *at, const char *end)
 
 static lin_status read_rule(lin_glm *glm, lin_trn_reader *r, const lin_lines *line, lin_error *err)
 {
-    const char *at = line->text, *end = line->text + line->n, *comment = find(at, end, ";;"), *arrow;
+    const char *at = line->text, *end = line->text + line->n, *comment = memmem(at, line->n, ";;", 2), *arrow;
     char id[16], shown[LIN_QUOTE];
     LIN_TRY(lin_lines_check(line, r->name, err));
     if (comment) end = comment;
     while (at < end && lin_is_space(*at)) at++;
     if (at == end || *at == '*') return LIN_OK;
-    if (!(arrow = find(at, end, "=>")))
+    if (!(arrow = memmem(at, (size_t)(end - at), "=>", 2)))
         return lin_fail(err, LIN_FORMAT, "%s:%d: '%s': a rule is 'words => words'", r->name, line->number,
                         lin_quote(shown, at, (size_t)(end - at)));
     const char *source = trimmed(at, arrow), *to = arrow + 2, *context = find_context(to, end);
@@ -116,10 +108,10 @@ static int find_rule(const lin_glm *glm, const int *tokens, int n)
     return -1;
 }
 
-// Writes the words of one utterance to `out`, if it is there, and returns their number.
-static size_t rewrite(const lin_glm *glm, const int *tokens, int n, int *out)
+// Appends the words of one utterance.
+static lin_status rewrite(const lin_glm *glm, const int *tokens, int n, int **out, size_t *written, size_t *capacity,
+                          lin_error *err)
 {
-    size_t written = 0;
     int depth = 0;
     for (int k = 0; k < n;) {
         const int token = tokens[k], is_plain = !depth && !(k && tokens[k - 1] == LIN_EDIT_OPTIONAL);
@@ -127,34 +119,32 @@ static size_t rewrite(const lin_glm *glm, const int *tokens, int n, int *out)
         const lin_trn_utterance *to = rule >= 0 ? &glm->to.utterances[rule] : &(lin_trn_utterance){.n = 1};
         const int *words = rule >= 0 ? glm->to.tokens + to->first : &token;
         depth += (token == LIN_EDIT_OPEN) - (token == LIN_EDIT_CLOSE);
-        if (out && to->n) memcpy(out + written, words, (size_t)to->n * sizeof *out);
-        written += (size_t)to->n;
+        LIN_TRY(lin_grow(out, capacity, *written + (size_t)to->n, sizeof **out, "transcripts", err));
+        if (to->n) memcpy(*out + *written, words, (size_t)to->n * sizeof **out);
+        *written += (size_t)to->n;
         k += rule >= 0 ? glm->from.utterances[rule].n : 1;
     }
-    return written;
+    return LIN_OK;
 }
 
 lin_status lin_glm_apply(const lin_glm *glm, lin_trn *trn, lin_error *err)
 {
-    size_t n = 0;
-    for (int u = 0; u < trn->n; u++) {
-        const lin_trn_utterance *it = &trn->utterances[u];
-        if (it->n) n += rewrite(glm, trn->tokens + it->first, it->n, NULL);
-    }
-    int *tokens = lin_alloc(n, sizeof *tokens);
-    if (!tokens) return lin_no_memory(err, "transcripts", n * sizeof *tokens);
-    n = 0;
-    for (int u = 0; u < trn->n; u++) {
+    int *tokens = NULL;
+    size_t n = 0, capacity = 0;
+    lin_status status = LIN_OK;
+    for (int u = 0; u < trn->n && status == LIN_OK; u++) {
         lin_trn_utterance *it = &trn->utterances[u];
-        const size_t made = it->n ? rewrite(glm, trn->tokens + it->first, it->n, tokens + n) : 0;
-        it->first = n;
-        it->n = (int)made;
-        n += made;
+        const size_t first = n;
+        if (it->n) status = rewrite(glm, trn->tokens + it->first, it->n, &tokens, &n, &capacity, err);
+        it->first = first;
+        it->n = (int)(n - first);
     }
     lin_free(trn->tokens);
     trn->tokens = tokens;
-    trn->n_tokens = trn->tokens_capacity = n;
-    return LIN_OK;
+    trn->n_tokens = n;
+    trn->tokens_capacity = capacity;
+    if (status != LIN_OK) lin_trn_free(trn);
+    return status;
 }
 
 void lin_glm_free(lin_glm *glm)

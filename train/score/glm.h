@@ -38,7 +38,7 @@ typedef struct lin_glm {
 lin_status lin_glm_parse(const char *text, size_t n, const char *name, const lin_trn_options *options, lin_symbols *tokens,
                          lin_glm *glm, lin_error *err);
 
-/* Applies the rules to every utterance. trn->middles must not be used after it. */
+/* Applies the rules to every utterance. trn->middles must not be used after it. LIN_NO_MEMORY; trn is then empty. */
 lin_status lin_glm_apply(const lin_glm *glm, lin_trn *trn, lin_error *err);
 
 void lin_glm_free(lin_glm *glm);

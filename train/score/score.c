@@ -235,7 +235,7 @@ static lin_status make_tables(lin_score *s, lin_error *err)
 static lin_status score_all(lin_score *s, const lin_score_options *options, lin_error *err)
 {
     lin_status status = make_tables(s, err);
-    if (status == LIN_OK) status = find_speakers(s, options->utt2spk_path, options->case_sensitive, err);
+    if (status == LIN_OK) status = find_speakers(s, options->utt2spk_path, options->read.case_sensitive, err);
     if (status == LIN_OK) status = gather_unmapped(s, &s->ref.unmapped, err);
     if (status == LIN_OK) status = gather_unmapped(s, &s->hyp.unmapped, err);
     s->n_deleted = s->ref.n_deleted + s->hyp.n_deleted;
@@ -267,7 +267,8 @@ static lin_status apply_glm(lin_score *s, const lin_score_options *o, lin_error 
     char *text;
     size_t n;
     lin_glm glm = {0};
-    const lin_trn_options how = {.case_sensitive = o->case_sensitive, .normalize = o->normalize}; // numbers stay: none is left
+    // numbers stay: none is left
+    const lin_trn_options how = {.case_sensitive = o->read.case_sensitive, .normalize = o->read.normalize};
     if (!o->glm_path) return LIN_OK;
     lin_status status = lin_text_read(o->glm_path, &text, &n, err);
     if (status == LIN_OK) status = lin_glm_parse(text, n, o->glm_path, &how, &s->tokens, &glm, err);
@@ -283,13 +284,7 @@ lin_status lin_score_texts(const char *ref, size_t n_ref, const char *ref_name, 
 {
     static const lin_score_options defaults = {0};
     const lin_score_options *o = options ? options : &defaults;
-    lin_trn_options how = {.format = o->ref_format,
-                           .case_sensitive = o->case_sensitive,
-                           .unit = o->unit,
-                           .phones = o->phones,
-                           .map = o->map,
-                           .normalize = o->normalize,
-                           .written = o->written};
+    lin_trn_options how = o->read;
     *score = NULL;
     lin_score *s = lin_calloc(1, sizeof *s);
     if (!s) return lin_no_memory(err, "a score", sizeof *s);

@@ -28,13 +28,8 @@
 #include "train/score/trn.h"
 
 typedef struct lin_score_options {
-    lin_trn_format ref_format, hyp_format;
-    int case_sensitive;
-    lin_trn_unit unit;
-    const lin_phones *phones; /* NULL: tokens are used unchanged; else see lin_trn_options */
-    const lin_phone_map *map; /* NULL: none; made with the same case_sensitive */
-    int normalize;            /* see lin_trn_options, and written; without phones and map */
-    const lin_written *written;
+    lin_trn_options read;     /* of the reference, and of the hypothesis but for its format; normalize: without phones and map */
+    lin_trn_format hyp_format;
     const char *glm_path;     /* words that count as the same, train/score/glm.h; NULL: none */
     const char *utt2spk_path; /* Kaldi's utt2spk, one speaker for every utterance of the reference; NULL: from the ids */
 } lin_score_options;

@@ -108,7 +108,7 @@ START_TEST(the_installed_map)
 {
     static const char one[] = "he's got any colour it is can't be to-day grey centre (a)\nthe dog's bone (b)\n",
                       two[] = "he has got any color it's cannot be to-day gray center (a)\nthe dog is bone (b)\n";
-    const lin_score_options options = {.ref_format = LIN_TRN_TRN,
+    const lin_score_options options = {.read.format = LIN_TRN_TRN,
                                        .hyp_format = LIN_TRN_TRN,
                                        .glm_path = "share/linnet/en/words.glm"};
     for (int turn = 0; turn < 2; turn++) {
@@ -130,7 +130,7 @@ START_TEST(speakers_of_an_stm)
 {
     static const char ref[] = "talk 1 ann 0 1 any colour\ntalk 1 bob 1 2 grey\n", hyp[] = "talk 1 0.2 0.2 any\n";
     const lin_score_options options = {
-        .ref_format = LIN_TRN_STM, .hyp_format = LIN_TRN_CTM, .glm_path = "share/linnet/en/words.glm"};
+        .read.format = LIN_TRN_STM, .hyp_format = LIN_TRN_CTM, .glm_path = "share/linnet/en/words.glm"};
     lin_score *score;
     OK(lin_score_texts(ref, strlen(ref), "r", hyp, strlen(hyp), "h", &options, &score, &err));
     ck_assert_int_eq(score->speakers.n, 2);

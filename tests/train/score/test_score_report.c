@@ -51,7 +51,7 @@ END_TEST
 
 START_TEST(alignments_of_other_scripts)
 {
-    lin_score_options o = {.case_sensitive = 1};
+    lin_score_options o = {.read.case_sensitive = 1};
     lin_score *s = score("u-1 été x Ab\n", "u-1 ete ab\n", &o);
     lin_score_report r = {.score = s, .measure = "WER"};
     lin_buffer out = {0};
@@ -117,7 +117,7 @@ START_TEST(notes)
     lin_phone_map *map;
     static const char rules[] = "a b\nq\n";
     OK(lin_phone_map_parse(rules, sizeof rules - 1, "m", 0, &map, &err));
-    lin_score_options o = {.map = map, .hyp_format = LIN_TRN_CTM};
+    lin_score_options o = {.read.map = map, .hyp_format = LIN_TRN_CTM};
     lin_score *s = score("u-1 a q z\nu-2 a\n", "u-1 1 0 1 b\nu-1 1 1 1 y\nu-1 1 2 1 z\n", &o);
     lin_score_report r = {.score = s, .measure = "PER"};
     lin_buffer out = {0};
@@ -130,7 +130,7 @@ START_TEST(notes)
     lin_buffer_free(&out);
     lin_score_destroy(s);
     static const char ref[] = "u-1 x y", hyp[] = "u-1 y z";
-    FAIL_EVERY_ALLOCATION(lin_score_texts(ref, sizeof ref - 1, "r", hyp, sizeof hyp - 1, "h", &(lin_score_options){.map = map},
+    FAIL_EVERY_ALLOCATION(lin_score_texts(ref, sizeof ref - 1, "r", hyp, sizeof hyp - 1, "h", &(lin_score_options){.read.map = map},
                                           &s, NULL),
                           lin_score_destroy(s));
     lin_phone_map_destroy(map);
@@ -144,7 +144,7 @@ START_TEST(many_tokens_that_are_not_in_the_map)
     enum { MANY = 400000, TOGETHER = 100 };
     lin_phone_map *map;
     OK(lin_phone_map_parse("a b\n", 4, "m", 0, &map, &err));
-    lin_score_options o = {.map = map};
+    lin_score_options o = {.read.map = map};
     lin_buffer ref = {0}, hyp = {0};
     char text[64];
     for (int i = 0; i < MANY; i++) {
