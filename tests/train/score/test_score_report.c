@@ -130,8 +130,8 @@ START_TEST(notes)
     lin_buffer_free(&out);
     lin_score_destroy(s);
     static const char ref[] = "u-1 x y", hyp[] = "u-1 y z";
-    FAIL_EVERY_ALLOCATION(lin_score_texts(ref, sizeof ref - 1, "r", hyp, sizeof hyp - 1, "h", &(lin_score_options){.read.map = map},
-                                          &s, NULL),
+    const lin_score_options mapped = {.read.map = map};
+    FAIL_EVERY_ALLOCATION(lin_score_texts(ref, sizeof ref - 1, "r", hyp, sizeof hyp - 1, "h", &mapped, &s, NULL),
                           lin_score_destroy(s));
     lin_phone_map_destroy(map);
 }
