@@ -125,7 +125,7 @@ static lin_status write_file(const char *folder, const char *set_name, const cha
 {
     char path[PATH_MAX];
     LIN_TRY(lin_buffer_status(buffer, err));
-    if (snprintf(path, sizeof path, "%s/%s%s%s", folder, set_name, *set_name ? "/" : "", name) >= (int)sizeof path)
+    if (snprintf(path, sizeof path, "%s/%s/%s", folder, set_name, name) >= (int)sizeof path)
         return lin_fail(err, LIN_INVALID, "the name of the folder %.200s... is too long", folder);
     return lin_file_write_all(path, buffer->n ? buffer->data : "", buffer->n, err);
 }
@@ -149,11 +149,12 @@ static void free_set(set *s)
     lin_buffer_free(&s->segments);
 }
 
-static lin_status write_parts(const lin_datadir *dir, const unsigned char *held, const char *folder, divided *data,
-                              lin_error *err)
+// Writes folder/train and folder/heldout, Kaldi-style, with absolute paths of sounds, and texts as words in lower case.
+// Utterances whose text is not words are in neither, and not held out.
+static lin_status write_parts(const lin_datadir *dir, unsigned char *held, const char *folder, divided *data, lin_error *err)
 {
     set sets[2] = {{.name = "train"}, {.name = "heldout"}};
-    lin_buffer words = {0}, text = {0}, trn = {0};
+    lin_buffer words = {0};
     lin_status status = LIN_OK;
     int counts[2] = {0, 0};
     for (int i = 0; i < lin_datadir_count(dir) && status == LIN_OK; i++) {
@@ -167,57 +168,35 @@ static lin_status write_parts(const lin_datadir *dir, const unsigned char *held,
             if (!data->left_out++)
                 snprintf(data->why, sizeof data->why, "%.200s: %.290s", u->id, n || status ? why.message : "its text is empty");
             status = LIN_OK;
+            held[i] = 0;
             continue;
         }
         put_utterance(&sets[held[i]], u, &words);
         counts[held[i]]++;
-        if (!held[i]) continue;
-        data->held_words += n;
-        lin_buffer_bytes(&text, words.data, words.n);
-        lin_buffer_char(&text, '\n');
-        lin_buffer_bytes(&trn, words.data, words.n);
-        lin_buffer_format(&trn, " (%s)\n", u->id);
+        if (held[i]) data->held_words += n;
     }
-    if (status == LIN_NO_MEMORY) lin_no_memory(err, "the texts", text.n);
+    if (status == LIN_NO_MEMORY) lin_no_memory(err, "the texts", words.n);
     if (status == LIN_OK && (!counts[0] || !counts[1]))
         status = lin_fail(err, LIN_INVALID,
                           "%d utterances have a text of words, too few to train on some and to hold out others%s%s",
                           counts[0] + counts[1], *data->why ? "; left out, for example, " : "", data->why);
     for (int s = 0; s < 2 && status == LIN_OK; s++) status = write_set(folder, &sets[s], err);
-    if (status == LIN_OK) status = write_file(folder, "", "heldout.txt", &text, err);
-    if (status == LIN_OK) status = write_file(folder, "", "heldout.trn", &trn, err);
     for (int s = 0; s < 2; s++) free_set(&sets[s]);
     lin_buffer_free(&words);
-    lin_buffer_free(&text);
-    lin_buffer_free(&trn);
     return status;
 }
 
-// Divides a data directory into folder/train and folder/heldout, Kaldi-style, with absolute paths of sounds, and texts as words
-// in lower case; writes the texts of heldout to folder/heldout.txt and folder/heldout.trn too.
-static lin_status write_data(const char *path, const char *audio_root, const lin_holdout_options *how, const char *folder,
-                                divided *data, lin_error *err)
+// Refuses a data directory that has an utterance with the name of a held-out one: it is probably the same.
+static lin_status check_kept(const char *path, const lin_datadir *dir, const unsigned char *held, lin_error *err)
 {
-    lin_datadir *dir;
-    *data = (divided){.left_out = 0};
-    LIN_TRY(lin_datadir_load(path, &(lin_datadir_options){.audio_root = audio_root, .need_text = 1}, &dir, err));
-    unsigned char *held = lin_calloc((size_t)lin_datadir_count(dir) + 1, 1);
-    lin_status status = held ? lin_holdout_choose(dir, how, held, &data->holdout, err) : lin_no_memory(err, path, 1);
-    if (status == LIN_OK) status = write_parts(dir, held, folder, data, err);
-    if (status == LIN_INVALID) lin_fail_at(err, status, "%s", path);
-    lin_free(held);
-    lin_datadir_destroy(dir);
-    return status;
-}
-
-static lin_status find_kept(const lin_datadir *kept, const lin_datadir *held, const char *path, lin_error *err)
-{
+    lin_datadir *kept;
     lin_symbols names = {0};
-    lin_status status = LIN_OK;
     int index;
-    for (int i = 0; i < lin_datadir_count(held) && status == LIN_OK; i++) {
-        const char *id = lin_datadir_at(held, i)->id;
-        status = lin_symbols_add(&names, id, strlen(id), &index, err);
+    LIN_TRY(lin_datadir_load(path, &(lin_datadir_options){.need_text = 1}, &kept, err));
+    lin_status status = LIN_OK;
+    for (int i = 0; i < lin_datadir_count(dir) && status == LIN_OK; i++) {
+        const char *id = lin_datadir_at(dir, i)->id;
+        if (held[i]) status = lin_symbols_add(&names, id, strlen(id), &index, err);
     }
     for (int i = 0; i < lin_datadir_count(kept) && status == LIN_OK; i++) {
         const char *id = lin_datadir_at(kept, i)->id;
@@ -226,19 +205,7 @@ static lin_status find_kept(const lin_datadir *kept, const lin_datadir *held, co
                               "%s: %.200s is held out of --data, so it cannot be trained on; leave out what both have", path, id);
     }
     lin_symbols_free(&names);
-    return status;
-}
-
-// Refuses a data directory that has an utterance with the name of a held-out one: it is probably the same.
-static lin_status check_kept(const char *path, const char *heldout, lin_error *err)
-{
-    lin_datadir *kept = NULL, *held = NULL;
-    const lin_datadir_options how = {.need_text = 1};
-    lin_status status = lin_datadir_load(path, &how, &kept, err);
-    if (status == LIN_OK) status = lin_datadir_load(heldout, &how, &held, err);
-    if (status == LIN_OK) status = find_kept(kept, held, path, err);
     lin_datadir_destroy(kept);
-    lin_datadir_destroy(held);
     return status;
 }
 
@@ -472,14 +439,11 @@ static lin_status open_folder(const adaptation *a, lin_error *err)
     return lin_make_folders(work, strlen(work), err);
 }
 
-static lin_status divide(adaptation *a, lin_error *err)
+static void tell_divided(const adaptation *a)
 {
-    const adapt_values *v = a->v;
-    const lin_holdout_options how = {v->part, MOST_HELD, (unsigned long long)v->seed};
-    LIN_TRY(write_data(v->data, v->audio_root, &how, in_folder(a, "work"), &a->data, err));
     const lin_holdout *h = &a->data.holdout;
     if (a->data.left_out)
-        lin_complain("%s: %d utterances are left out, whose text is not words: %s", v->data, a->data.left_out, a->data.why);
+        lin_complain("%s: %d utterances are left out, whose text is not words: %s", a->v->data, a->data.left_out, a->data.why);
     if (h->held_speakers)
         lin_complain("held out: %d of %d utterances, %d of %d speakers, %ld words", h->held, h->n, h->held_speakers, h->speakers,
                      a->data.held_words);
@@ -488,7 +452,24 @@ static lin_status divide(adaptation *a, lin_error *err)
                      "may be smaller", h->held, h->n, a->data.held_words);
     if (a->data.held_words < 300)
         lin_complain("note: on %ld words, differences of a few per cent are chance", a->data.held_words);
-    return LIN_OK;
+}
+
+// Divides the data into two data directories, work/train and work/heldout.
+static lin_status divide(adaptation *a, lin_error *err)
+{
+    const adapt_values *v = a->v;
+    const lin_holdout_options how = {v->part, MOST_HELD, (unsigned long long)v->seed};
+    lin_datadir *dir;
+    LIN_TRY(lin_datadir_load(v->data, &(lin_datadir_options){.audio_root = v->audio_root, .need_text = 1}, &dir, err));
+    unsigned char *held = lin_calloc((size_t)lin_datadir_count(dir) + 1, 1);
+    lin_status status = held ? lin_holdout_choose(dir, &how, held, &a->data.holdout, err) : lin_no_memory(err, v->data, 1);
+    if (status == LIN_OK) status = write_parts(dir, held, in_folder(a, "work"), &a->data, err);
+    if (status == LIN_INVALID) lin_fail_at(err, status, "%s", v->data);
+    if (status == LIN_OK) tell_divided(a);
+    if (status == LIN_OK && v->keep_data) status = check_kept(v->keep_data, dir, held, err);
+    lin_free(held);
+    lin_datadir_destroy(dir);
+    return status;
 }
 
 /* ---- words and language model ---------------------------------------------------------------------------------------------- */
@@ -534,61 +515,43 @@ static void mix_lm(adaptation *a)
         run(a, &lin_command_ngram, &pack, 0);
         return;
     }
-    say(&mix, "mix", a->lm, in_folder(a, "work/text.arpa"), "--text", in_folder(a, "work/heldout.txt"), "--packed", "-o",
-        a->mixed, (char *)NULL);
+    say(&mix, "mix", a->lm, in_folder(a, "work/text.arpa"), "--text", in_folder(a, "work/heldout/text"), "--ids", "first",
+        "--packed", "-o", a->mixed, (char *)NULL);
     if (v->quiet) say(&mix, "-q", (char *)NULL);
     run(a, &lin_command_ngram, &mix, 0);
 }
 
 /* ---- measuring ------------------------------------------------------------------------------------------------------------- */
 
-static double rate_of(adaptation *a, const char *reference, const char *result)
+// The error rate of words or phones on what is held out, in per cent.
+static double measure(adaptation *a, const version *of, int of_words)
 {
-    lin_score *score;
-    if (!is_well(a)) return -1;
-    failed(a, lin_score_files(reference, result, NULL, &score, &a->err));
-    if (!is_well(a)) return -1;
-    const lin_score_counts total = score->total;
-    const double rate = lin_score_rate(&total);
-    lin_score_destroy(score);
-    return 100 * rate;
-}
-
-static void transcribe(adaptation *a, const version *of, int to_words, const char *to)
-{
+    char to[LONGEST_PATH];
     words w = {.n = 0};
+    lin_score *score;
+    snprintf(to, sizeof to, "%s/work/%s-%s.trn", a->v->folder, of_words ? "words" : "phones", of->what);
     say(&w, "-q", "--model", of->model, "--device", a->v->device, "--data", in_folder(a, "work/heldout"), "--audio-root", "/",
         "-f", "trn", "-o", to, "--jobs", a->threads, (char *)NULL);
     say_if(&w, "--language", a->v->language);
-    if (to_words) say(&w, "--words", "--no-readable", (char *)NULL);
-    if (to_words) say_if(&w, "--lexicon", a->v->lexicon);
-    if (to_words) say_if(&w, "--g2p", a->v->g2p);
-    if (to_words) say_if(&w, "--lm", of->lm);
-    if (to_words) say_if(&w, "--add-lexicon", of->words);
+    if (of_words) say(&w, "--words", "--no-readable", (char *)NULL);
+    if (of_words) say_if(&w, "--lexicon", a->v->lexicon);
+    if (of_words) say_if(&w, "--g2p", a->v->g2p);
+    if (of_words) say_if(&w, "--lm", of->lm);
+    if (of_words) say_if(&w, "--add-lexicon", of->words);
     run(a, &lin_command_transcribe, &w, 0);
-}
-
-static void measure_words(adaptation *a, version *of)
-{
-    char to[LONGEST_PATH];
-    snprintf(to, sizeof to, "%s/work/words-%s.trn", a->v->folder, of->what);
-    transcribe(a, of, 1, to);
-    of->wer = rate_of(a, in_folder(a, "work/heldout.trn"), to);
-}
-
-static void measure_phones(adaptation *a, version *of)
-{
-    char to[LONGEST_PATH];
-    snprintf(to, sizeof to, "%s/work/phones-%s.trn", a->v->folder, of->what);
-    transcribe(a, of, 0, to);
-    of->per = rate_of(a, in_folder(a, "work/heldout.phones.trn"), to);
+    const char *reference = in_folder(a, of_words ? "work/heldout/text" : "work/heldout.phones.trn");
+    if (is_well(a)) failed(a, lin_score_files(reference, to, NULL, &score, &a->err));
+    if (!is_well(a)) return -1;
+    const double rate = lin_score_rate(&score->total);
+    lin_score_destroy(score);
+    return 100 * rate;
 }
 
 // Writes the phones of the held-out texts, by the extended lexicon.
 static void make_reference(adaptation *a)
 {
     words w = {.n = 0};
-    say(&w, in_folder(a, "work/heldout.trn"), "-q", "--ids", "last", "--trn", "-o", in_folder(a, "work/heldout.phones.trn"),
+    say(&w, in_folder(a, "work/heldout/text"), "-q", "--ids", "first", "--trn", "-o", in_folder(a, "work/heldout.phones.trn"),
         (char *)NULL);
     say_lexicon(a, &w, a->words);
     run(a, &lin_command_phonemize, &w, 0);
@@ -645,14 +608,12 @@ static void train(adaptation *a)
     if (*a->given->license) say(&w, "--license", a->given->license, (char *)NULL);
     if (v->quiet) say(&w, "-q", (char *)NULL);
     run(a, &lin_command_train, &w, 0);
-    snprintf(a->best, sizeof a->best, "%s", in_folder(a, "work/run/best.safetensors"));
+    const char *best = in_folder(a, "work/run/best.safetensors"), *rounded = in_folder(a, "work/run/eight-bits.safetensors");
+    snprintf(a->best, sizeof a->best, "%s", a->given->eight_bits ? rounded : best);
     if (!a->given->eight_bits) return;
-    char rounded[LONGEST_PATH];
-    snprintf(rounded, sizeof rounded, "%s", in_folder(a, "work/run/eight-bits.safetensors"));
     w.n = 0;
-    say(&w, a->best, "--output", rounded, (char *)NULL);
+    say(&w, best, "--output", rounded, (char *)NULL);
     run(a, &lin_command_quantise, &w, 0);
-    memcpy(a->best, rounded, sizeof rounded);
 }
 
 /* ---- what is kept ---------------------------------------------------------------------------------------------------------- */
@@ -737,22 +698,22 @@ static void choose(adaptation *a)
 {
     version before = {.what = "before", .model = a->model, .lm = a->v->lm, .per = -1}, after = before, next;
     make_reference(a);
-    measure_phones(a, &before);
-    measure_words(a, &before);
+    before.per = measure(a, &before, 0);
+    before.wer = measure(a, &before, 1);
     after = before;
     if (*a->words || *a->mixed) {
         next = before;
         next.what = "lm";
         next.words = *a->words ? a->words : NULL;
         next.lm = *a->mixed ? a->mixed : a->v->lm;
-        measure_words(a, &next);
+        next.wer = measure(a, &next, 1);
         if (next.wer <= before.wer) {
             after = next;
         } else if (next.words) {
             // Keep the requested words, with the original language model.
             after.what = "words";
             after.words = next.words;
-            measure_words(a, &after);
+            after.wer = measure(a, &after, 1);
         }
         if (*a->mixed && after.lm != a->mixed && is_well(a)) remove(a->mixed);
     }
@@ -760,8 +721,8 @@ static void choose(adaptation *a)
         next = after;
         next.what = "after";
         next.model = a->best;
-        measure_phones(a, &next);
-        measure_words(a, &next);
+        next.per = measure(a, &next, 0);
+        next.wer = measure(a, &next, 1);
         if (next.per < after.per && next.wer <= after.wer) after = next;
     }
     if (!is_well(a)) return;
@@ -771,33 +732,25 @@ static void choose(adaptation *a)
 
 static int run_adapt(lin_parsed *parsed)
 {
-    adaptation *a = lin_calloc(1, sizeof *a);
-    lin_error err = {0};
-    if (!a) {
-        lin_no_memory(&err, "an adaptation", sizeof *a);
-        return lin_give_up(&err);
+    const adapt_values *v = parsed->values;
+    adaptation a = {.v = v};
+    snprintf(a.threads, sizeof a.threads, "%d", v->threads);
+    lin_status status = look_at_model(&a, &a.err);
+    if (status == LIN_OK) status = open_folder(&a, &a.err);
+    if (status == LIN_OK) status = divide(&a, &a.err);
+    failed(&a, status);
+    mix_lm(&a);
+    extend_lexicon(&a);
+    if (v->lr > 0 && is_well(&a)) {
+        prepare(&a, in_folder(&a, "work/train"), "/", in_folder(&a, "work/train.lfc"));
+        prepare(&a, in_folder(&a, "work/heldout"), "/", in_folder(&a, "work/heldout.lfc"));
+        if (v->keep_data) prepare(&a, v->keep_data, NULL, in_folder(&a, "work/keep.lfc"));
+        train(&a);
     }
-    a->v = parsed->values;
-    snprintf(a->threads, sizeof a->threads, "%d", a->v->threads);
-    lin_status status = look_at_model(a, &a->err);
-    if (status == LIN_OK) status = open_folder(a, &a->err);
-    if (status == LIN_OK) status = divide(a, &a->err);
-    if (status == LIN_OK && a->v->keep_data) status = check_kept(a->v->keep_data, in_folder(a, "work/heldout"), &a->err);
-    failed(a, status);
-    mix_lm(a);
-    extend_lexicon(a);
-    if (a->v->lr > 0 && is_well(a)) {
-        prepare(a, in_folder(a, "work/train"), "/", in_folder(a, "work/train.lfc"));
-        prepare(a, in_folder(a, "work/heldout"), "/", in_folder(a, "work/heldout.lfc"));
-        if (a->v->keep_data) prepare(a, a->v->keep_data, NULL, in_folder(a, "work/keep.lfc"));
-        train(a);
-    }
-    choose(a);
-    const int exit_status = a->exit_status;
-    lin_phones_destroy(a->phones);
-    lin_model_destroy(a->given);
-    lin_free(a);
-    return exit_status;
+    choose(&a);
+    lin_phones_destroy(a.phones);
+    lin_model_destroy(a.given);
+    return a.exit_status;
 }
 
 const lin_command lin_command_adapt = {

@@ -104,7 +104,7 @@ ok "it is copied" cmp "$tmp/model.safetensors" "$only/default.safetensors"
 ok "so is the language model" cmp "$tmp/small.lm" "$only/words.lm"
 is "the folder is quoted in the command that uses it" "$("$LINNET" transcribe --words --language "$only" "$data/ann-1.wav")" \
     "$(eval "$(sed -n 's/^linnet \(.*\) FILE$/"$LINNET" \1 "$data\/ann-1.wav"/p' "$only/results.txt")")"
-is "and in those that were run" "$only/work/heldout.trn" \
+is "and in those that were run" "$only/work/heldout/text" \
     "$(eval "set -- $(echo "$err" | sed -n 's/^\$ linnet phonemize //p' | head -n 1)"; echo "$1")"
 mkdir "$tmp/cuts"
 cp "$data/wav.scp" "$data/utt2spk" "$data/text" "$tmp/cuts"
@@ -128,6 +128,8 @@ refused "data that are not there" 1 "nowhere" adapt --data "$tmp/nowhere" -o "$t
 refused "two models" 1 "name two models" adapt --offline -m "$tmp/model.safetensors" --data "$data" -o "$tmp/x2"
 refused "the same data to keep" 1 "is held out of --data, so it cannot be trained on" \
     adapt --data "$data" --audio-root "$data" --keep-data "$data" -o "$tmp/x5"
+a --lr 0 --keep-data "$to/work/train" -o "$tmp/x6"
+is "what is not held out may be kept: status" 0 "$status"
 mkdir "$tmp/numbers"
 sed 's/ .*/ 4 5/' "$data/text" > "$tmp/numbers/text"
 cp "$data/wav.scp" "$data/utt2spk" "$tmp/numbers"
