@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "align/aligner.h"
 #include "align/textgrid.h"
@@ -120,7 +120,7 @@ typedef struct validation {
     int counts[FINDINGS];
     char *seen; // [V]
     lin_symbols speakers, sounds, rates;
-    int *first_of, *sound_of; // [n]: of each speaker, of each sound, the first utterance
+    int *first_of, *sound_of; // [n]: of each speaker (TOLD: it was reported), of each sound, the first utterance
     long *rate_counts;        // [n]
     lin_progress progress;
 } validation;
@@ -181,46 +181,38 @@ static void put_line(lin_buffer *out, const char *text)
 
 /* ---- lists that do not fit together ---------------------------------------------------------------------------------------- */
 
-// Collects the first words of a file's lines, and notes repeated ones. Lines that repeat a name, or whose name `known` (if given)
-// lacks, are left out of `kept`.
-static lin_status survey(validation *d, int of_set, const char *text, size_t n, const lin_symbols *known, lin_symbols *names,
-                         lin_buffer *kept, finding missing, lin_error *err)
+enum { N_PARTS = LIN_DATADIR_SPEAKERS + 1 };
+
+// One of wav.scp, text and utt2spk, by its number among lin_datadir_names.
+typedef struct listing {
+    char path[4096], *text; // text: NULL if there is no such file
+    size_t n;
+    lin_symbols names; // the first words of its lines
+    lin_buffer kept;   // its lines without those that are left out
+} listing;
+
+// Collects the names, and notes repeated ones. Lines that repeat a name, or whose name `known` (if given) lacks, are left out.
+static lin_status survey(validation *d, int of_set, listing *p, const lin_symbols *known, int notes, lin_error *err)
 {
     lin_lines lines;
     lin_status status = LIN_OK;
-    lin_lines_begin(&lines, text, n);
+    lin_lines_begin(&lines, p->text, p->n);
     while (status == LIN_OK && lin_lines_next(&lines)) {
         const char *at = lines.text, *name;
         size_t n_name;
         int index;
         if (!lin_field_next(&at, lines.text + lines.n, &name, &n_name)) continue;
-        const int before = names->n;
-        status = lin_symbols_add(names, name, n_name, &index, err);
+        const int before = p->names.n;
+        status = lin_symbols_add(&p->names, name, n_name, &index, err);
         if (status != LIN_OK) break;
-        if (names->n == before) {
-            if (missing != FINDINGS)
-                note(d, REPEATED, of_set, lin_symbols_text(names, index), "line %d", lines.number);
-            continue;
-        }
-        if (known && lin_symbols_find(known, name, n_name) < 0) {
-            if (missing != FINDINGS)
-                note(d, missing, of_set, lin_symbols_text(names, index), "line %d", lines.number);
-            continue;
-        }
-        lin_buffer_bytes(kept, lines.text, lines.n);
-        lin_buffer_char(kept, '\n');
+        const int repeated = p->names.n == before, missing = known && lin_symbols_find(known, name, n_name) < 0;
+        if ((repeated || missing) && notes)
+            note(d, repeated ? REPEATED : NO_SOUND, of_set, lin_symbols_text(&p->names, index), "line %d", lines.number);
+        if (repeated || missing) continue;
+        lin_buffer_bytes(&p->kept, lines.text, lines.n);
+        lin_buffer_char(&p->kept, '\n');
     }
-    return status == LIN_OK ? lin_buffer_status(kept, err) : status;
-}
-
-static lin_status read_part(const char *folder, const char *name, char *path, size_t size, char **text, size_t *n,
-                            lin_error *err)
-{
-    struct stat st;
-    snprintf(path, size, "%s/%s", folder, name);
-    *text = NULL;
-    *n = 0;
-    return stat(path, &st) == 0 ? lin_text_read(path, text, n, err) : LIN_OK;
+    return status == LIN_OK ? lin_buffer_status(&p->kept, err) : status;
 }
 
 static lin_status load_list(validation *d, int index, const char *path, lin_error *err)
@@ -325,48 +317,50 @@ static lin_status load_beside(validation *d, int index, const char *path, lin_er
     return status;
 }
 
+// The folder of parts that disagree, without the lines that are left out.
+static lin_status load_kept(validation *d, int index, const char *path, const listing *parts, lin_error *err)
+{
+    char root[4096];
+    lin_datadir_file files[LIN_DATADIR_FILES] = {{0}};
+    for (int i = 0; i < N_PARTS; i++) {
+        const lin_buffer *kept = &parts[i].kept;
+        files[i] = (lin_datadir_file){parts[i].path, parts[i].text && !kept->data ? "" : kept->data, kept->n};
+    }
+    snprintf(root, sizeof root, "%s/..", path);
+    const lin_datadir_options how = {.audio_root = d->v->audio_root ? d->v->audio_root : root,
+                                     .allow_commands = d->v->allow_commands};
+    return lin_datadir_parse(files, &how, &d->sets[index].dir, err);
+}
+
 // If wav.scp, text and utt2spk of a folder disagree, lines with names that are repeated or not in wav.scp are left out; with
 // segments they must agree. A folder with none of these files has texts beside its sounds.
 static lin_status load_folder(validation *d, int index, const char *path, lin_error *err)
 {
-    enum { N = 3 }; // of lin_datadir_names, in their order
-    char paths[N][4096], root[4096], *texts[N] = {NULL};
-    size_t sizes[N] = {0};
-    lin_symbols names[N] = {{0}};
-    lin_buffer kept[N] = {{0}};
+    listing parts[N_PARTS] = {{.text = NULL}};
+    char segments[4096];
     lin_status status = LIN_OK;
     const int before = d->counts[NO_SOUND] + d->counts[REPEATED];
-    struct stat st;
-    snprintf(root, sizeof root, "%s/segments", path);
-    if (stat(root, &st) == 0) return load_list(d, index, path, err);
-    for (int i = 0; i < N && status == LIN_OK; i++)
-        status = read_part(path, lin_datadir_names[i], paths[i], sizeof paths[i], &texts[i], &sizes[i], err);
-    if (status == LIN_OK && !texts[0] && !texts[1] && !texts[2]) {
-        status = load_beside(d, index, path, err);
-    } else if (status == LIN_OK && !texts[0]) {
-        status = load_list(d, index, path, err); // it says what is missing
-    } else if (status == LIN_OK) {
-        status = survey(d, index, texts[0], sizes[0], NULL, &names[0], &kept[0], NO_SOUND, err);
-        if (status == LIN_OK && texts[1])
-            status = survey(d, index, texts[1], sizes[1], &names[0], &names[1], &kept[1], NO_SOUND, err);
-        if (status == LIN_OK && texts[2])
-            status = survey(d, index, texts[2], sizes[2], &names[0], &names[2], &kept[2], FINDINGS, err);
-        if (status == LIN_OK && d->counts[NO_SOUND] + d->counts[REPEATED] == before) {
-            status = load_list(d, index, path, err);
-        } else if (status == LIN_OK) {
-            lin_datadir_file files[LIN_DATADIR_FILES] = {{0}};
-            for (int i = 0; i < N; i++)
-                files[i] = (lin_datadir_file){paths[i], texts[i] ? (kept[i].data ? kept[i].data : "") : NULL, kept[i].n};
-            snprintf(root, sizeof root, "%s/..", path);
-            const lin_datadir_options how = {.audio_root = d->v->audio_root ? d->v->audio_root : root,
-                                             .allow_commands = d->v->allow_commands};
-            status = lin_datadir_parse(files, &how, &d->sets[index].dir, err);
-        }
+    snprintf(segments, sizeof segments, "%s/segments", path);
+    if (access(segments, F_OK) == 0) return load_list(d, index, path, err);
+    for (int i = 0; i < N_PARTS && status == LIN_OK; i++) {
+        listing *p = &parts[i];
+        snprintf(p->path, sizeof p->path, "%s/%s", path, lin_datadir_names[i]);
+        if (access(p->path, F_OK) == 0) status = lin_text_read(p->path, &p->text, &p->n, err);
     }
-    for (int i = 0; i < N; i++) {
-        lin_symbols_free(&names[i]);
-        lin_buffer_free(&kept[i]);
-        lin_free(texts[i]);
+    const int has_sounds = parts[LIN_DATADIR_WAV].text != NULL;
+    for (int i = 0; i < N_PARTS && status == LIN_OK && has_sounds; i++)
+        if (parts[i].text)
+            status = survey(d, index, &parts[i], i == LIN_DATADIR_WAV ? NULL : &parts[LIN_DATADIR_WAV].names,
+                            i != LIN_DATADIR_SPEAKERS, err);
+    if (status == LIN_OK && !has_sounds && !parts[LIN_DATADIR_TEXT].text && !parts[LIN_DATADIR_SPEAKERS].text)
+        status = load_beside(d, index, path, err);
+    else if (status == LIN_OK && d->counts[NO_SOUND] + d->counts[REPEATED] == before)
+        status = load_list(d, index, path, err); // without wav.scp it says so
+    else if (status == LIN_OK) status = load_kept(d, index, path, parts, err);
+    for (int i = 0; i < N_PARTS; i++) {
+        lin_symbols_free(&parts[i].names);
+        lin_buffer_free(&parts[i].kept);
+        lin_free(parts[i].text);
     }
     return status;
 }
@@ -486,10 +480,9 @@ static void measure(const lin_cut *cut, measured *m)
                                   : lin_audio_open(cut->path, NULL, &audio, &m->error);
     const int64_t most = m->status == LIN_OK ? begin_part(audio, cut, x, FRAMES, m) : 0;
     while (m->status == LIN_OK && n > 0 && m->frames < most) {
-        m->format = *lin_audio_info(audio);
         m->status = lin_audio_read(audio, x, most - m->frames < FRAMES ? (int)(most - m->frames) : FRAMES, &n, &m->error);
         if (m->status != LIN_OK) break;
-        const int channels = m->format.channels, only = cut->channel && channels > 1 ? cut->channel - 1 : -1;
+        const int channels = lin_audio_info(audio)->channels, only = cut->channel && channels > 1 ? cut->channel - 1 : -1;
         if (only >= channels) {
             m->status = lin_fail(&m->error, LIN_INVALID, "it has no channel %d", cut->channel);
             break;
@@ -587,6 +580,7 @@ static lin_status take(void *context, int item, int slot, lin_error *err)
     }
     const double seconds = (double)m->frames / m->format.rate_hz;
     d->sets[u->set].seconds += seconds;
+    LIN_TRY(note_rate(d, m, err));
     if (m->format.incomplete) note(d, INCOMPLETE, u->set, u->u->id, "%s", m->format.warning);
     const double missing = u->u->cut.part.end_s - u->u->cut.part.start_s - seconds;
     if (missing > SHORTEST_S) note(d, INCOMPLETE, u->set, u->u->id, "its part ends %.3f s behind the end of the sound", missing);
@@ -594,14 +588,13 @@ static lin_status take(void *context, int item, int slot, lin_error *err)
         const double db = 20 * log10((double)m->peak);
         if (m->peak > 0) note(d, EMPTY, u->set, u->u->id, "%.3f s, peak %.1f dBFS", seconds, db);
         else note(d, EMPTY, u->set, u->u->id, "%.3f s of zeros", seconds);
-        return note_rate(d, m, err);
+        return LIN_OK;
     }
     if (m->clipped >= CLIP_SHARE)
         note(d, CLIPPED, u->set, u->u->id, "%.2f %% of its samples", 100 * m->clipped);
     if (u->is_used && (steps_of(d, seconds) < u->needed || u->n_labels > FASTEST * seconds))
         note(d, TOO_SHORT, u->set, u->u->id, "%d phones in %.2f s", u->n_labels, seconds);
     else if (m->doubt[0]) note(d, NO_FIT, u->set, u->u->id, "%s", m->doubt);
-    LIN_TRY(note_rate(d, m, err));
     return note_same(d, item, m, err);
 }
 
@@ -635,12 +628,13 @@ static lin_status listen_to_all(validation *d, lin_error *err)
 
 /* ---- speakers -------------------------------------------------------------------------------------------------------------- */
 
+enum { TOLD = -1 };
+
 // Speakers of several sets, and those whose names differ only in case.
 static lin_status compare_speakers(validation *d, lin_error *err)
 {
-    char *told = lin_calloc((size_t)d->n, 1);
     lin_symbols by_set = {0}; // "SET NAME", to count those of each set
-    lin_status status = told ? LIN_OK : lin_no_memory(err, "speakers", (size_t)d->n);
+    lin_status status = LIN_OK;
     for (int i = 0; i < d->n && status == LIN_OK; i++) {
         const utterance *u = &d->utterances[i];
         const char *name = u->u->speaker;
@@ -654,21 +648,17 @@ static lin_status compare_speakers(validation *d, lin_error *err)
         d->sets[u->set].speakers += by_set.n > before_set;
         if (status == LIN_OK) status = lin_symbols_add(&d->speakers, lower, n, &index, err);
         if (status != LIN_OK) break;
-        if (d->speakers.n > before) {
-            d->first_of[index] = i;
-            continue;
-        }
+        if (d->speakers.n > before) d->first_of[index] = i;
+        if (d->speakers.n > before || d->first_of[index] == TOLD) continue;
         const utterance *first = &d->utterances[d->first_of[index]];
-        if (told[index]) continue;
         const char *other = first->u->speaker;
         if (first->set != u->set)
             note(d, SPEAKERS, -1, name, "in %s and %s", d->sets[first->set].name, d->sets[u->set].name);
         else if (strcmp(other, name) != 0) note(d, SPEAKERS, u->set, name, "also spelled %s", other);
         else continue;
-        told[index] = 1;
+        d->first_of[index] = TOLD;
     }
     lin_symbols_free(&by_set);
-    lin_free(told);
     return status;
 }
 
