@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "decoder/rows.h"
 
-enum { BLOCK_ROWS = 2048, BLOCK_BYTES = 1 << 14, WIDEN = 4 };
+enum { BLOCK_BYTES = 1 << 14, WIDEN = 4 };
 
 // A processed row.
 typedef struct kept_row {
@@ -17,18 +17,26 @@ typedef struct kept_row {
     double behind;             // score of the best labels minus that of the best state, over all rows up to this one
 } kept_row;
 
-// A point from which the pass can be resumed.
-typedef struct checkpoint {
-    int64_t done;
-    int lo, hi, at, used;
+// Where the pass is.
+typedef struct position {
+    int64_t done;   // rows
+    double greedy;  // sum of the score of the best label of each row
+    int lo, hi;     // states alive; lo = hi: none
+    int block, used; // the block of choices being filled, and its used bytes
     size_t total;
-    double greedy;
+} position;
+
+// A point from which it can be resumed.
+typedef struct checkpoint {
+    position at;
     double *scores; // [hi - lo]
 } checkpoint;
 
-struct lin_align {
+typedef struct trellis {
     const lin_align_graph *graph;
     lin_align_options options;
+    const float *rows; // [T, V]
+    int64_t T;
     int V, bits;
     int others;             // this pass may find speech that is not in the text
     int64_t stretch;        // rows of a stretch
@@ -37,22 +45,15 @@ struct lin_align {
     unsigned char *choices; // [states], of the row that is being computed
     double word_sum;        // of the word that is written last: log-probabilities, and rows
     int64_t word_rows;
-    float **blocks;         // of BLOCK_ROWS rows
-    int n_blocks, blocks_capacity;
-    int64_t T;
     // The pass over the rows, with the current beam.
     double beam;
     int width;
-    int64_t done;  // rows
-    double greedy; // sum of the score of the best label of each row
-    int lo, hi;    // states alive; lo = hi: none
-    int dropped;   // a state was dropped at some row
-    kept_row *kept;
-    size_t kept_capacity;
+    position at;
+    int dropped;    // a state was dropped at some row
+    kept_row *kept; // [T]
     unsigned char **bytes; // blocks of choices
     size_t *sizes;
-    int n_bytes, bytes_capacity, at, used; // the block being filled, and its used bytes
-    size_t total;
+    int n_bytes, bytes_capacity;
     int full; // most_bytes are used up
     // Checks and widening of the beam.
     checkpoint *checkpoints;
@@ -61,7 +62,7 @@ struct lin_align {
     int given_up;  // in the current stretch
     int64_t until; // row of the last widening
     lin_align_report report;
-};
+} trellis;
 
 lin_align_options lin_align_options_default(void)
 {
@@ -71,7 +72,7 @@ lin_align_options lin_align_options_default(void)
 }
 
 // The beam after this many widenings.
-static void set_beam(lin_align *a, int steps)
+static void set_beam(trellis *a, int steps)
 {
     const int most = a->graph->n_states > 2 ? a->graph->n_states : 2;
     a->steps = steps;
@@ -86,59 +87,28 @@ static void set_beam(lin_align *a, int steps)
     if (a->width > a->report.width) a->report.width = a->width;
 }
 
-static void drop_checkpoints(lin_align *a, int n)
+static void drop_checkpoints(trellis *a, int n)
 {
     while (a->n_checkpoints > n) lin_free(a->checkpoints[--a->n_checkpoints].scores);
 }
 
-void lin_align_reset(lin_align *a)
+static lin_status make(trellis *a, lin_error *err)
 {
-    for (int s = a->lo; s < a->hi; s++) a->scores[s] = -INFINITY;
-    drop_checkpoints(a, 0);
-    a->T = a->done = 0;
-    a->greedy = 0;
-    a->lo = a->hi = 0;
-    a->dropped = a->full = a->given_up = a->others = 0;
-    a->at = a->used = 0;
-    a->total = 0;
-    a->until = -1;
-    a->report = (lin_align_report){0};
-    set_beam(a, 0);
-}
-
-lin_status lin_align_create(const lin_align_graph *graph, const lin_align_options *options, lin_align **align, lin_error *err)
-{
-    *align = NULL;
-    if (graph->n_slots == 0) return lin_fail(err, LIN_INVALID, "there is no text to align: it has no words and no phones");
-    assert(options->beam > 0 && options->width >= 2 && options->row_s > 0 && options->stretch_s > 0 && options->mismatch < 0);
-    lin_align *a = lin_calloc(1, sizeof *a);
-    if (!a) return lin_no_memory(err, "an alignment", sizeof *a);
-    a->graph = graph;
-    a->options = *options;
-    a->V = graph->V;
-    a->bits = graph->most_befores < 4 ? 2 : graph->most_befores < 16 ? 4 : 8;
-    const size_t n = (size_t)graph->n_states;
+    const size_t n = (size_t)a->graph->n_states;
     a->scores = lin_alloc(n, sizeof *a->scores);
     a->now = lin_alloc((size_t)a->V + 2, sizeof *a->now);
     a->choices = lin_alloc(n, 1);
-    if (!a->scores || !a->now || !a->choices) {
-        lin_align_destroy(a);
-        return lin_no_memory(err, "an alignment", n * (sizeof *a->scores + 1));
-    }
+    a->kept = lin_alloc((size_t)a->T, sizeof *a->kept);
+    if (!a->scores || !a->now || !a->choices || !a->kept)
+        return lin_no_memory(err, "an alignment", n * (sizeof *a->scores + 1) + (size_t)a->T * sizeof *a->kept);
     for (size_t s = 0; s < n; s++) a->scores[s] = -INFINITY;
-    const double rows = options->stretch_s / options->row_s;
-    a->stretch = rows < 1 ? 1 : rows < 1e9 ? (int64_t)rows : 1000000000;
-    lin_align_reset(a);
-    *align = a;
+    set_beam(a, 0);
     return LIN_OK;
 }
 
-void lin_align_destroy(lin_align *a)
+static void release(trellis *a)
 {
-    if (!a) return;
-    for (int i = 0; i < a->n_blocks; i++) lin_free(a->blocks[i]);
     for (int i = 0; i < a->n_bytes; i++) lin_free(a->bytes[i]);
-    lin_free(a->blocks);
     lin_free(a->bytes);
     lin_free(a->sizes);
     lin_free(a->kept);
@@ -147,107 +117,71 @@ void lin_align_destroy(lin_align *a)
     lin_free(a->scores);
     lin_free(a->now);
     lin_free(a->choices);
-    lin_free(a);
 }
 
-int64_t lin_align_rows(const lin_align *a) { return a->T; }
-
-const float *lin_align_row(const lin_align *a, int64_t row)
-{
-    assert(row >= 0 && row < a->T);
-    return a->blocks[row / BLOCK_ROWS] + (size_t)(row % BLOCK_ROWS) * (size_t)a->V;
-}
-
-/* ---- rows ------------------------------------------------------------------------------------------------------------------ */
-
-// Keeps a row.
-static lin_status store(lin_align *a, const float *row, lin_error *err)
-{
-    const int block = (int)(a->T / BLOCK_ROWS);
-    float most = -INFINITY;
-    for (int v = 0; v < a->V; v++) {
-        if (isnan(row[v]) || row[v] == INFINITY)
-            return lin_fail(err, LIN_NUMERIC, "row %lld (%.2f s) holds %s", (long long)a->T, (double)a->T * a->options.row_s,
-                            isnan(row[v]) ? "a NaN" : "infinity");
-        if (row[v] > most) most = row[v];
-    }
-    if (most == -INFINITY)
-        return lin_fail(err, LIN_NUMERIC, "row %lld (%.2f s) has no label with a probability above 0", (long long)a->T,
-                        (double)a->T * a->options.row_s);
-    if (block == a->n_blocks) {
-        LIN_TRY(lin_grow_int(&a->blocks, &a->blocks_capacity, block + 1, sizeof *a->blocks, "an alignment", err));
-        const size_t count = (size_t)BLOCK_ROWS * (size_t)a->V;
-        a->blocks[block] = lin_alloc(count, sizeof(float));
-        if (!a->blocks[block]) return lin_no_memory(err, "rows to align", count * sizeof(float));
-        a->n_blocks++;
-    }
-    memcpy(a->blocks[block] + (size_t)(a->T % BLOCK_ROWS) * (size_t)a->V, row, (size_t)a->V * sizeof *row);
-    a->T++;
-    return LIN_OK;
-}
+static const float *row_of(const trellis *a, int64_t row) { return a->rows + (size_t)row * (size_t)a->V; }
 
 /* ---- the pass -------------------------------------------------------------------------------------------------------------- */
 
 // Reserves memory for the choices of one row, within one block.
-static lin_status reserve(lin_align *a, size_t bytes, unsigned char **room, lin_error *err)
+static lin_status reserve(trellis *a, size_t bytes, unsigned char **room, lin_error *err)
 {
-    if (a->n_bytes && (size_t)a->used + bytes > a->sizes[a->at]) {
-        a->at++;
-        a->used = 0;
+    if (a->n_bytes && (size_t)a->at.used + bytes > a->sizes[a->at.block]) {
+        a->at.block++;
+        a->at.used = 0;
     }
-    while (a->at < a->n_bytes && bytes > a->sizes[a->at]) a->at++; // blocks of a narrower pass
-    if (a->total + bytes > a->options.most_bytes) {
+    while (a->at.block < a->n_bytes && bytes > a->sizes[a->at.block]) a->at.block++; // blocks of a narrower pass
+    if (a->at.total + bytes > a->options.most_bytes) {
         a->full = 1;
         return lin_fail(
             err, LIN_NO_MEMORY,
             "the paths of %d states at row %lld are too many for %zu MB: align shorter pieces, or with a narrower beam",
-            a->hi - a->lo, (long long)a->done, a->options.most_bytes >> 20);
+            a->at.hi - a->at.lo, (long long)a->at.done, a->options.most_bytes >> 20);
     }
-    if (a->at == a->n_bytes) {
+    if (a->at.block == a->n_bytes) {
         int capacity = a->bytes_capacity;
         LIN_TRY(lin_grow_int(&a->bytes, &capacity, a->n_bytes + 1, sizeof *a->bytes, "an alignment", err));
         LIN_TRY(lin_grow_int(&a->sizes, &a->bytes_capacity, a->n_bytes + 1, sizeof *a->sizes, "an alignment", err));
         const size_t size = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
-        a->bytes[a->at] = lin_alloc(size, 1);
-        if (!a->bytes[a->at]) return lin_no_memory(err, "the paths of an alignment", size);
+        a->bytes[a->at.block] = lin_alloc(size, 1);
+        if (!a->bytes[a->at.block]) return lin_no_memory(err, "the paths of an alignment", size);
         a->sizes[a->n_bytes++] = size;
-        a->used = 0;
+        a->at.used = 0;
     }
-    *room = a->bytes[a->at] + a->used;
+    *room = a->bytes[a->at.block] + a->at.used;
     return LIN_OK;
 }
 
-static lin_status keep(lin_align *a, double behind, lin_error *err)
+static lin_status keep(trellis *a, double behind, lin_error *err)
 {
-    LIN_TRY(lin_grow(&a->kept, &a->kept_capacity, (size_t)a->done + 1, sizeof *a->kept, "the rows of an alignment", err));
-    const int per_byte = 8 / a->bits, n = a->hi - a->lo;
+    const int per_byte = 8 / a->bits, n = a->at.hi - a->at.lo;
     const size_t bytes = ((size_t)n + (size_t)per_byte - 1) / (size_t)per_byte;
     unsigned char *room = NULL;
     LIN_TRY(reserve(a, bytes, &room, err));
-    const unsigned char *from = a->choices + a->lo;
+    const unsigned char *from = a->choices + a->at.lo;
     for (size_t i = 0; i < bytes; i++) {
         unsigned packed = 0;
         for (int k = 0; k < per_byte && (int)i * per_byte + k < n; k++)
             packed |= (unsigned)from[(int)i * per_byte + k] << k * a->bits;
         room[i] = (unsigned char)packed;
     }
-    a->kept[a->done++] = (kept_row){.lo = a->lo, .block = a->at, .offset = a->used, .behind = behind};
-    a->used += (int)bytes;
-    a->total += bytes;
-    if (a->total > a->report.bytes) a->report.bytes = a->total;
+    a->kept[a->at.done++] = (kept_row){.lo = a->at.lo, .block = a->at.block, .offset = a->at.used, .behind = behind};
+    a->at.used += (int)bytes;
+    a->at.total += bytes;
+    if (a->at.total > a->report.bytes) a->report.bytes = a->at.total;
     return LIN_OK;
 }
 
 // Predecessors of a state have smaller numbers, so the states are updated in place from the last one down.
-static double advance(lin_align *a, const float *row)
+static double advance(trellis *a, const float *row)
 {
-    assert(a->lo >= 0 && a->lo < a->hi && a->hi <= a->graph->n_states); // a path is alive
+    assert(a->at.lo >= 0 && a->at.lo < a->at.hi && a->at.hi <= a->graph->n_states); // a path is alive
     const lin_align_graph *g = a->graph;
     const lin_align_state *states = g->states;
-    const int hi = states[a->hi - 1].reach;
-    assert(hi >= a->hi && hi <= g->n_states); // states are reached from smaller ones
+    const int hi = states[a->at.hi - 1].reach;
+    assert(hi >= a->at.hi && hi <= g->n_states); // states are reached from smaller ones
     double most = -INFINITY;
-    for (int s = hi - 1; s >= a->lo; s--) {
+    for (int s = hi - 1; s >= a->at.lo; s--) {
         double best = a->scores[s];
         int choice = 0;
         const int first = states[s].before, n = states[s + 1].before - first;
@@ -264,115 +198,102 @@ static double advance(lin_align *a, const float *row)
         a->choices[s] = (unsigned char)choice;
         if (best > most) most = best;
     }
-    a->hi = hi;
+    a->at.hi = hi;
     return most;
 }
 
-static double begin(lin_align *a, const float *row)
+static double begin(trellis *a, const float *row)
 {
-    assert(a->done == 0 && a->lo == a->hi);
+    assert(a->at.done == 0 && a->at.lo == a->at.hi);
     const lin_align_graph *g = a->graph;
     double most = (double)row[0];
-    a->lo = 0;
-    a->hi = 1;
+    a->at.lo = 0;
+    a->at.hi = 1;
     a->scores[0] = most;
     a->choices[0] = 0;
     for (int i = -1; i < g->n_starts; i++) {
         const int s = i < 0 ? 1 : g->starts[i]; // 1: other speech
-        for (; a->hi <= s; a->hi++) a->choices[a->hi] = 0;
+        for (; a->at.hi <= s; a->at.hi++) a->choices[a->at.hi] = 0;
         a->scores[s] = (double)row[g->states[s].label] + (double)g->states[s].logp;
         if (a->scores[s] > most) most = a->scores[s];
     }
     return most;
 }
 
-static void drop(lin_align *a, int s)
+static void drop(trellis *a, int s)
 {
     a->dropped |= a->scores[s] > -INFINITY;
     a->scores[s] = -INFINITY;
 }
 
 // The score of a row of speech that is not in the text: as a blank, or as any phone at a cost.
-static float other_speech(const lin_align *a, int64_t t)
+static float other_speech(const trellis *a, int64_t t)
 {
-    const float *row = lin_align_row(a, t);
+    const float *row = row_of(a, t);
     return fmaxf(row[0], (float)((double)lin_row_most(row, a->V) + LIN_ALIGN_OTHER));
 }
 
-// Row number a->done, which is stored.
-static lin_status pass_row(lin_align *a, lin_error *err)
+// Row number a->at.done.
+static lin_status pass_row(trellis *a, lin_error *err)
 {
     const float *row = a->now;
-    const double greedy = (double)lin_row_most(lin_align_row(a, a->done), a->V);
-    memcpy(a->now, lin_align_row(a, a->done), (size_t)a->V * sizeof *a->now);
+    const double greedy = (double)lin_row_most(row_of(a, a->at.done), a->V);
+    memcpy(a->now, row_of(a, a->at.done), (size_t)a->V * sizeof *a->now);
     a->now[a->V] = (float)(greedy + LIN_ALIGN_ANY);
-    a->now[a->V + 1] = a->others ? other_speech(a, a->done) : -INFINITY;
-    a->greedy += greedy;
-    if (a->done && a->lo == a->hi) return keep(a, INFINITY, err); // no path is left
-    const double most = a->done ? advance(a, row) : begin(a, row), least = most - a->beam;
+    a->now[a->V + 1] = a->others ? other_speech(a, a->at.done) : -INFINITY;
+    a->at.greedy += greedy;
+    if (a->at.done && a->at.lo == a->at.hi) return keep(a, INFINITY, err); // no path is left
+    const double most = a->at.done ? advance(a, row) : begin(a, row), least = most - a->beam;
     // Unreachable states are not dropped by any beam.
-    while (a->lo < a->hi && !(a->scores[a->lo] >= least && a->scores[a->lo] > -INFINITY)) drop(a, a->lo++);
-    while (a->lo < a->hi && !(a->scores[a->hi - 1] >= least && a->scores[a->hi - 1] > -INFINITY)) drop(a, --a->hi);
-    while (a->hi - a->lo > a->width) {
-        if (a->scores[a->lo] < a->scores[a->hi - 1]) {
-            drop(a, a->lo++);
+    while (a->at.lo < a->at.hi && !(a->scores[a->at.lo] >= least && a->scores[a->at.lo] > -INFINITY)) drop(a, a->at.lo++);
+    while (a->at.lo < a->at.hi && !(a->scores[a->at.hi - 1] >= least && a->scores[a->at.hi - 1] > -INFINITY)) drop(a, --a->at.hi);
+    while (a->at.hi - a->at.lo > a->width) {
+        if (a->scores[a->at.lo] < a->scores[a->at.hi - 1]) {
+            drop(a, a->at.lo++);
         } else {
-            drop(a, --a->hi);
+            drop(a, --a->at.hi);
         }
     }
-    return keep(a, a->greedy - most, err);
+    return keep(a, a->at.greedy - most, err);
 }
 
 /* ---- widening of the beam -------------------------------------------------------------------------------------------------- */
 
-static lin_status add_checkpoint(lin_align *a, lin_error *err)
+static lin_status add_checkpoint(trellis *a, lin_error *err)
 {
     LIN_TRY(lin_grow_int(&a->checkpoints, &a->checkpoints_capacity, a->n_checkpoints + 1, sizeof *a->checkpoints,
                          "an alignment", err));
-    const int n = a->hi - a->lo;
-    double *scores = lin_alloc((size_t)n, sizeof *scores);
-    if (!scores) return lin_no_memory(err, "an alignment", (size_t)n * sizeof *scores);
-    memcpy(scores, a->scores + a->lo, (size_t)n * sizeof *scores);
-    a->checkpoints[a->n_checkpoints++] = (checkpoint){.done = a->done,
-                                                      .lo = a->lo,
-                                                      .hi = a->hi,
-                                                      .at = a->at,
-                                                      .used = a->used,
-                                                      .total = a->total,
-                                                      .greedy = a->greedy,
-                                                      .scores = scores};
+    const size_t n = (size_t)(a->at.hi - a->at.lo);
+    double *scores = lin_alloc(n, sizeof *scores);
+    if (!scores) return lin_no_memory(err, "an alignment", n * sizeof *scores);
+    memcpy(scores, a->scores + a->at.lo, n * sizeof *scores);
+    a->checkpoints[a->n_checkpoints++] = (checkpoint){a->at, scores};
     return LIN_OK;
 }
 
 // To the last checkpoint at this row or before it; to the beginning if there is none.
-static void roll_back(lin_align *a, int64_t row)
+static void roll_back(trellis *a, int64_t row)
 {
     int n = a->n_checkpoints;
-    while (n > 0 && a->checkpoints[n - 1].done > row) n--;
+    while (n > 0 && a->checkpoints[n - 1].at.done > row) n--;
     drop_checkpoints(a, n);
-    for (int s = a->lo; s < a->hi; s++) a->scores[s] = -INFINITY;
-    const checkpoint none = {0}, *c = n ? &a->checkpoints[n - 1] : &none;
-    assert(c->done <= a->done && c->lo <= c->hi && c->total <= a->total); // backwards only
-    if (n) memcpy(a->scores + c->lo, c->scores, (size_t)(c->hi - c->lo) * sizeof *c->scores);
-    a->done = c->done;
-    a->greedy = c->greedy;
-    a->lo = c->lo;
-    a->hi = c->hi;
-    a->at = c->at;
-    a->used = c->used;
-    a->total = c->total;
+    for (int s = a->at.lo; s < a->at.hi; s++) a->scores[s] = -INFINITY;
+    assert(n == 0 || (a->checkpoints[n - 1].at.done <= a->at.done && a->checkpoints[n - 1].at.total <= a->at.total)); // backwards
+    a->at = n ? a->checkpoints[n - 1].at : (position){0};
+    if (n) memcpy(a->scores + a->at.lo, a->checkpoints[n - 1].scores, (size_t)(a->at.hi - a->at.lo) * sizeof *a->scores);
 }
 
 // 1 if even the best state has lost as much in the last stretch as with a wrong text.
-static int is_lost(const lin_align *a)
+static int is_lost(const trellis *a)
 {
-    if (a->done < a->stretch || !a->dropped) return 0;
-    const double before = a->done > a->stretch ? a->kept[a->done - a->stretch - 1].behind : 0, now = a->kept[a->done - 1].behind;
+    if (a->at.done < a->stretch || !a->dropped) return 0;
+    const kept_row *last = &a->kept[a->at.done - 1];
+    const double before = a->at.done > a->stretch ? last[-a->stretch].behind : 0, now = last->behind;
     return now == INFINITY || before - now < a->options.mismatch * (double)a->stretch * a->options.row_s;
 }
 
 // Rows within which a path that fits overtakes a wrong best path, from any place in the beam.
-static double patience(const lin_align *a)
+static double patience(const trellis *a)
 {
     const double rows = a->beam / (-a->options.mismatch * a->options.row_s);
     return rows > (double)a->stretch ? rows : (double)a->stretch;
@@ -380,32 +301,32 @@ static double patience(const lin_align *a)
 
 // After each row. A wider beam resumes where the path still fitted, and gets time: the right path may be in the beam long before
 // it is the best.
-static lin_status watch(lin_align *a, lin_error *err)
+static lin_status watch(trellis *a, lin_error *err)
 {
-    if (a->done <= a->until) return LIN_OK;
+    if (a->at.done <= a->until) return LIN_OK;
     const int lost = is_lost(a);
     if (!lost) {
         if (a->steps) set_beam(a, 0);
         a->given_up = 0;
-        return a->done % (a->stretch / 2 + 1) == 0 ? add_checkpoint(a, err) : LIN_OK;
+        return a->at.done % (a->stretch / 2 + 1) == 0 ? add_checkpoint(a, err) : LIN_OK;
     }
-    if (a->given_up || (a->steps && (double)(a->done - a->until) < patience(a))) return LIN_OK;
-    a->until = a->done;
+    if (a->given_up || (a->steps && (double)(a->at.done - a->until) < patience(a))) return LIN_OK;
+    a->until = a->at.done;
     if (a->steps == a->options.widenings) {
         a->given_up = 1;
         set_beam(a, 0);
         return LIN_OK;
     }
     set_beam(a, a->steps + 1);
-    roll_back(a, a->done - 2 * a->stretch);
+    roll_back(a, a->at.done - 2 * a->stretch);
     return LIN_OK;
 }
 
 // A beam that does not fit into memory is abandoned.
-static lin_status pass_rows(lin_align *a, lin_error *err)
+static lin_status pass_rows(trellis *a, lin_error *err)
 {
     lin_status status = LIN_OK;
-    while (a->done < a->T && status == LIN_OK) {
+    while (a->at.done < a->T && status == LIN_OK) {
         status = pass_row(a, err);
         if (status == LIN_OK) status = watch(a, err);
         if (status != LIN_OK && a->full && a->steps) {
@@ -419,28 +340,19 @@ static lin_status pass_rows(lin_align *a, lin_error *err)
     return status;
 }
 
-lin_status lin_align_push(lin_align *a, const float *logp, int n_frames, lin_error *err)
-{
-    for (int t = 0; t < n_frames; t++) {
-        LIN_TRY(store(a, logp + (size_t)t * (size_t)a->V, err));
-        LIN_TRY(pass_rows(a, err));
-    }
-    return LIN_OK;
-}
-
 /* ---- the way back ---------------------------------------------------------------------------------------------------------- */
 
-static int choice_at(const lin_align *a, int64_t t, int s)
+static int choice_at(const trellis *a, int64_t t, int s)
 {
     const kept_row *row = &a->kept[t];
-    assert(t >= 0 && t < a->done && s >= row->lo);
+    assert(t >= 0 && t < a->at.done && s >= row->lo);
     const int i = s - row->lo, per_byte = 8 / a->bits;
     const unsigned char packed = a->bytes[row->block][row->offset + i / per_byte];
     return packed >> i % per_byte * a->bits & ((1 << a->bits) - 1);
 }
 
 // The best state that ends the text, or -1.
-static int best_end(const lin_align *a)
+static int best_end(const trellis *a)
 {
     const lin_align_graph *g = a->graph;
     int best = g->n_states - 2; // the last blank; behind it is other speech
@@ -451,16 +363,16 @@ static int best_end(const lin_align *a)
     return a->scores[best] > -INFINITY ? best : -1;
 }
 
-static lin_status rerun(lin_align *a, int steps, int64_t from, lin_error *err)
+static lin_status rerun(trellis *a, int steps, int64_t from, lin_error *err)
 {
     roll_back(a, from);
     set_beam(a, steps);
-    while (a->done < a->T) LIN_TRY(pass_row(a, err));
+    while (a->at.done < a->T) LIN_TRY(pass_row(a, err));
     return LIN_OK;
 }
 
 // If the end of the text is not reached, or the path is wrong there: repeats the pass from farther back with wider beams.
-static lin_status reach_end(lin_align *a, lin_error *err)
+static lin_status reach_end(trellis *a, lin_error *err)
 {
     int64_t back = 2 * a->stretch, from = a->T;
     for (int steps = a->steps + 1; steps <= a->options.widenings && a->dropped; steps++) {
@@ -479,14 +391,14 @@ static lin_status reach_end(lin_align *a, lin_error *err)
 }
 
 // Score of the path minus that of the best labels, per second, in its worst stretch.
-static void find_worst(lin_align *a, const int32_t *path)
+static void find_worst(trellis *a, const int32_t *path)
 {
     const int64_t stretch = a->stretch < a->T ? a->stretch : a->T;
     double sum = 0, worst = INFINITY;
     for (int64_t t = 0; t < a->T; t++) {
         // The row that enters the stretch, and the one that leaves it.
         for (int64_t at = t; at >= 0 && at >= t - stretch; at -= stretch) {
-            const float *row = lin_align_row(a, at);
+            const float *row = row_of(a, at);
             const int label = a->graph->states[path[at]].label;
             const double behind = label == a->V  ? LIN_ALIGN_ANY
                                   : label > a->V ? 0
@@ -502,7 +414,7 @@ static void find_worst(lin_align *a, const int32_t *path)
 }
 
 // The states of the best path [T], or NULL.
-static int32_t *trace(const lin_align *a, lin_error *err)
+static int32_t *trace(const trellis *a, lin_error *err)
 {
     const lin_align_graph *g = a->graph;
     int s = best_end(a);
@@ -522,20 +434,20 @@ static int32_t *trace(const lin_align *a, lin_error *err)
 /* ---- the result ------------------------------------------------------------------------------------------------------------ */
 
 // The best label of a row from `from` on.
-static int best_at(const lin_align *a, int64_t t, int from)
+static int best_at(const trellis *a, int64_t t, int from)
 {
-    const float *row = lin_align_row(a, t);
+    const float *row = row_of(a, t);
     int best = from;
     for (int v = from + 1; v < a->V; v++) best = row[v] > row[best] ? v : best;
     return best;
 }
 
 // One more phone of a slot, which `label` has had since row t.
-static void put_phone(lin_align *a, lin_path *path, const lin_align_state *state, int label, int64_t t, int64_t end)
+static void put_phone(trellis *a, lin_path *path, const lin_align_state *state, int label, int64_t t, int64_t end)
 {
     const int slot = state->slot;
     double sum = 0;
-    for (int64_t r = t; r < end; r++) sum += (double)lin_align_row(a, r)[label];
+    for (int64_t r = t; r < end; r++) sum += (double)row_of(a, r)[label];
     path->phones[path->n_phones++] =
         (lin_path_phone){.label = label, .stress = state->stress, .confidence = (float)exp(sum / (double)(end - t)),
                          .start = t, .end = end};
@@ -554,12 +466,12 @@ static void put_phone(lin_align *a, lin_path *path, const lin_align_state *state
 }
 
 // What was heard where no pronunciation is known: the runs of the best labels, at least the most probable phone.
-static void put_any(lin_align *a, lin_path *path, const lin_align_state *state, int64_t t, int64_t end)
+static void put_any(trellis *a, lin_path *path, const lin_align_state *state, int64_t t, int64_t end)
 {
     int64_t at = t, likely = t;
     const int before = path->n_phones;
     for (int64_t r = t; r < end; r++) {
-        if (lin_align_row(a, r)[best_at(a, r, 1)] > lin_align_row(a, likely)[best_at(a, likely, 1)]) likely = r;
+        if (row_of(a, r)[best_at(a, r, 1)] > row_of(a, likely)[best_at(a, likely, 1)]) likely = r;
     }
     while (at < end) {
         const int label = best_at(a, at, 0);
@@ -572,14 +484,14 @@ static void put_any(lin_align *a, lin_path *path, const lin_align_state *state, 
 }
 
 // Speech that is not in the text, without the blanks around it.
-static void put_other(const lin_align *a, lin_path *path, int64_t t, int64_t end)
+static void put_other(const trellis *a, lin_path *path, int64_t t, int64_t end)
 {
     while (t + 1 < end && best_at(a, t, 0) == 0) t++;
     while (end > t + 1 && best_at(a, end - 1, 0) == 0) end--;
     path->others[path->n_others++] = (lin_path_other){t, end};
 }
 
-static lin_status write_path(lin_align *a, const int32_t *states, lin_path *path, lin_error *err)
+static lin_status write_path(trellis *a, const int32_t *states, lin_path *path, lin_error *err)
 {
     const lin_align_graph *g = a->graph;
     int n_phones = 0, n_others = 0;
@@ -604,7 +516,7 @@ static lin_status write_path(lin_align *a, const int32_t *states, lin_path *path
 }
 
 // The best end of the text after all rows.
-static lin_status find_end(lin_align *a, lin_error *err)
+static lin_status find_end(trellis *a, lin_error *err)
 {
     LIN_TRY(reach_end(a, err));
     const int end = best_end(a);
@@ -620,12 +532,12 @@ static lin_status find_end(lin_align *a, lin_error *err)
 }
 
 // A second pass, which may find speech that is not in the text. The path of the first pass stays if it is better.
-static lin_status find_others(lin_align *a, int32_t **states, lin_error *err)
+static lin_status find_others(trellis *a, int32_t **states, lin_error *err)
 {
     const lin_align_report plain = a->report;
-    const double greedy = a->greedy;
+    const double greedy = a->at.greedy;
     lin_error none;
-    if (plain.score - a->greedy > LIN_ALIGN_OTHER_OUTSIDE) return LIN_OK;
+    if (plain.score - a->at.greedy > LIN_ALIGN_OTHER_OUTSIDE) return LIN_OK;
     roll_back(a, 0);
     a->others = 1;
     a->dropped = a->given_up = 0;
@@ -637,7 +549,7 @@ static lin_status find_others(lin_align *a, int32_t **states, lin_error *err)
     if (status == LIN_NO_MEMORY && !a->full) return lin_fail_as(err, &none);
     if (status != LIN_OK || a->report.score <= plain.score) {
         a->report = plain;
-        a->greedy = greedy;
+        a->at.greedy = greedy;
         return LIN_OK;
     }
     int32_t *better = trace(a, err);
@@ -648,27 +560,21 @@ static lin_status find_others(lin_align *a, int32_t **states, lin_error *err)
 }
 
 // How much the score of the path is below that of the best labels, without other speech.
-static double behind_best(const lin_align *a, const int32_t *states)
+static double behind_best(const trellis *a, const int32_t *states)
 {
-    double behind = a->report.score - a->greedy;
+    double behind = a->report.score - a->at.greedy;
     for (int64_t t = 0; t < a->T; t++) {
         if (a->graph->states[states[t]].label <= a->V) continue;
         if (t == 0 || states[t] != states[t - 1]) behind -= (double)a->graph->states[states[t]].logp;
-        behind += (double)lin_row_most(lin_align_row(a, t), a->V) - (double)other_speech(a, t);
+        behind += (double)lin_row_most(row_of(a, t), a->V) - (double)other_speech(a, t);
     }
     return behind;
 }
 
-lin_status lin_align_finish(lin_align *a, lin_path *path, lin_align_report *report, lin_error *err)
+static lin_status align(trellis *a, lin_path *path, lin_error *err)
 {
-    const int64_t least = lin_align_graph_least_rows(a->graph);
-    const double row_s = a->options.row_s;
-    if (a->T < least)
-        return lin_fail(
-            err, LIN_MISMATCH,
-            "the text is longer than the sound: its %lld phones need at least %.2f s (%lld rows), the sound has %.2f s "
-            "(%lld rows)",
-            (long long)a->graph->least_phones, (double)least * row_s, (long long)least, (double)a->T * row_s, (long long)a->T);
+    LIN_TRY(make(a, err));
+    LIN_TRY(pass_rows(a, err));
     LIN_TRY(find_end(a, err));
     lin_status status = LIN_OK;
     int32_t *states = trace(a, err);
@@ -678,8 +584,35 @@ lin_status lin_align_finish(lin_align *a, lin_path *path, lin_align_report *repo
     if (status == LIN_OK) {
         find_worst(a, states);
         a->report.fit = behind_best(a, states) / path->n_phones;
-        if (report) *report = a->report;
     }
     lin_free(states);
+    return status;
+}
+
+lin_status lin_align_text(const lin_align_graph *graph, const lin_align_options *options, const float *logp, int64_t T,
+                          lin_path *path, lin_align_report *report, lin_error *err)
+{
+    const int64_t least = lin_align_graph_least_rows(graph);
+    const double row_s = options->row_s, stretch = options->stretch_s / row_s;
+    assert(options->beam > 0 && options->width >= 2 && row_s > 0 && options->stretch_s > 0 && options->mismatch < 0);
+    if (graph->n_slots == 0) return lin_fail(err, LIN_INVALID, "there is no text to align: it has no words and no phones");
+    LIN_TRY(lin_rows_check_numbers(logp, T, graph->V, 0, err));
+    if (T < least)
+        return lin_fail(
+            err, LIN_MISMATCH,
+            "the text is longer than the sound: its %lld phones need at least %.2f s (%lld rows), the sound has %.2f s "
+            "(%lld rows)",
+            (long long)graph->least_phones, (double)least * row_s, (long long)least, (double)T * row_s, (long long)T);
+    trellis a = {.graph = graph,
+                 .options = *options,
+                 .rows = logp,
+                 .T = T,
+                 .V = graph->V,
+                 .bits = graph->most_befores < 4 ? 2 : graph->most_befores < 16 ? 4 : 8,
+                 .stretch = stretch < 1 ? 1 : stretch < 1e9 ? (int64_t)stretch : 1000000000,
+                 .until = -1};
+    const lin_status status = align(&a, path, err);
+    if (status == LIN_OK) *report = a.report;
+    release(&a);
     return status;
 }

@@ -6,11 +6,8 @@
  * Viterbi's algorithm over the states of Graves et al. 2006, section 4.1. Of several pronunciations of a word the best is chosen.
  *
  *   lin_align_options o = lin_align_options_default();
- *   lin_align_create(&graph, &o, &align, &err);
- *   while (rows arrive) lin_align_push(align, logp, n, &err);
- *   lin_align_finish(align, &path, &report, &err);
- *   ... path.phones, path.words, lin_align_row(align, t) ...
- *   lin_align_destroy(align);
+ *   lin_align_text(&graph, &o, logp, T, &path, &report, &err);
+ *   ... path.phones, path.words ...
  *
  * The beam: the states of a row are numbers lo .. hi-1. States at both ends that are worse than the best of the row by `beam` are
  * dropped; so are the worse of both ends beyond `width` states. For each row and state that is kept, 2 bits store the predecessor
@@ -31,8 +28,7 @@
  * A word without a pronunciation (lin_align_graph_add_any) takes the rows that its neighbours leave: each costs as much as its
  * best label and LIN_ALIGN_ANY more. Its phones in the path are the best labels there.
  *
- * Any split of the same rows into pushes gives the same path and scores to the bit. Memory grows by blocks of many rows.
- * Threads: a graph is shared, an aligner belongs to one thread at a time.
+ * Threads: no shared state; a graph may be shared.
  */
 #ifndef LIN_ALIGN_ALIGN_H
 #define LIN_ALIGN_ALIGN_H
@@ -54,10 +50,10 @@
  *   lin_align_graph graph = {0};
  *   lin_align_graph_begin(&graph, V, &err);
  *   lin_align_graph_add(&graph, pronunciations, n, 1, &err);    // a word: slot 0, 1, ...; 0: not one, as single phones
- *   ... lin_align_create(&graph, ...) ...
+ *   ... lin_align_text(&graph, ...) ...
  *   lin_align_graph_free(&graph);
  *
- * Every predecessor of a state has a smaller number, so an aligner can update the states in place, from the last one down.
+ * Every predecessor of a state has a smaller number, so the states can be updated in place, from the last one down.
  * Constant once the last slot is added.
  */
 
@@ -167,32 +163,15 @@ typedef struct lin_align_report {
     size_t bytes;       /* largest memory of the paths of the states */
 } lin_align_report;
 
-typedef struct lin_align lin_align;
-
-/* Keeps a pointer to the graph, which must outlive it. LIN_INVALID for a graph without slots (an empty text). */
-lin_status lin_align_create(const lin_align_graph *graph, const lin_align_options *options, lin_align **align, lin_error *err);
-void lin_align_destroy(lin_align *align); /* NULL is fine */
-
-/* Drops all rows and keeps the memory, for another sound with the same text. */
-void lin_align_reset(lin_align *align);
-
 /*
- * Processes logp [n_frames, V], natural logarithms, which are copied. LIN_NUMERIC, naming the frame, for a NaN, infinity or a row
- * without a finite value; LIN_NO_MEMORY, also if most_bytes is reached. After a failure only reset and destroy may be called.
+ * Aligns the text with logp [T, V], natural logarithms, and replaces *path: by the phones in order, with the stress of the
+ * pronunciation that was chosen, the frames of their runs and the geometric mean of their probabilities as confidence; and by the
+ * words, whose number is that of their slot, with the geometric mean over the frames of their phones' runs. LIN_INVALID for a
+ * graph without slots (an empty text). LIN_NUMERIC, naming the frame, for a NaN, or a row whose largest value is infinite.
+ * LIN_MISMATCH if text and sound cannot match: fewer rows than the text needs, or no state that ends the text is reached, even
+ * with the widest beam. LIN_NO_MEMORY, also if most_bytes is reached.
  */
-lin_status lin_align_push(lin_align *align, const float *logp, int n_frames, lin_error *err);
-
-/*
- * Ends the sound and replaces *path: by the phones in order, with the stress of the pronunciation that was chosen, the frames of
- * their runs and the geometric mean of their probabilities as confidence; and by the words, whose number is that of their slot,
- * with the geometric mean over the frames of their phones' runs. report may be NULL. LIN_MISMATCH if text and sound cannot match:
- * fewer rows than the text needs, or no state that ends the text is reached, even with the widest beam. Push again only after a
- * reset.
- */
-lin_status lin_align_finish(lin_align *align, lin_path *path, lin_align_report *report, lin_error *err);
-
-/* The number of rows processed, and one of them [V]. */
-int64_t lin_align_rows(const lin_align *align);
-const float *lin_align_row(const lin_align *align, int64_t row);
+lin_status lin_align_text(const lin_align_graph *graph, const lin_align_options *options, const float *logp, int64_t T,
+                          lin_path *path, lin_align_report *report, lin_error *err);
 
 #endif

@@ -29,14 +29,13 @@ struct lin_aligner {
     lin_file_worker *session;    // NULL: rows only
     int is_phones;                // the present text is
     lin_spoken spoken;
-    lin_align *align;             // of the present utterance
-    lin_path path;
+    lin_path path;                // of the present utterance
     lin_goodness *goodness;
     int goodness_capacity;
-    int keeps_rows;               // of a TextGrid, whose utterances are aligned each within its own
-    float *rows;                  // [n_rows, V]
+    float *rows;                  // [n_rows, V] of the present sound
     size_t n_rows, rows_capacity; // capacity: of floats
-    float *frames;                // [n_frames, D], with them
+    int keeps_frames;             // of a TextGrid, whose utterances are aligned each within its own
+    float *frames;                // [n_frames, D]
     size_t n_frames, frames_capacity;
     lin_path whole;               // of all utterances of a tier
     span *spans;
@@ -113,17 +112,10 @@ static lin_status parse(lin_aligner *a, const char *text, size_t n, lin_alignmen
     return status;
 }
 
-static void drop_align(lin_aligner *a)
-{
-    lin_align_destroy(a->align);
-    a->align = NULL;
-}
-
 static lin_status take_rows(void *context, int lane, const float *logp, int n, lin_error *err)
 {
     (void)lane;
     lin_aligner *a = context;
-    if (!a->keeps_rows) return lin_align_push(a->align, logp, n, err);
     const size_t V = (size_t)a->recognizer->V, used = a->n_rows * V, more = (size_t)n * V;
     LIN_TRY(lin_grow(&a->rows, &a->rows_capacity, used + more, sizeof *a->rows, "rows of a sound", err));
     memcpy(a->rows + used, logp, more * sizeof *logp);
@@ -135,7 +127,7 @@ static lin_status take_frames(void *context, int lane, const float *fbank, int n
 {
     (void)lane;
     lin_aligner *a = context;
-    if (!a->keeps_rows) return lin_boundaries_push(a->boundaries, fbank, n, err);
+    if (!a->keeps_frames) return lin_boundaries_push(a->boundaries, fbank, n, err);
     const size_t D = (size_t)a->recognizer->fbank.mel_bins, used = a->n_frames * D, more = (size_t)n * D;
     LIN_TRY(lin_grow(&a->frames, &a->frames_capacity, used + more, sizeof *a->frames, "frames of a sound", err));
     memcpy(a->frames + used, fbank, more * sizeof *fbank);
@@ -158,6 +150,7 @@ static lin_status read_sound(lin_aligner *a, const lin_aligner_input *in, lin_al
     a->end_s = in->sound ? in->sound->part.end_s : 0;
     a->has_frames = a->boundaries && (in->sound || in->frames);
     if (a->has_frames) lin_boundaries_reset(a->boundaries);
+    a->n_rows = 0;
     if (!in->sound) {
         out->seconds = (double)in->n_rows * a->row_s;
         return read_arrays(a, in, err);
@@ -171,24 +164,25 @@ static lin_status read_sound(lin_aligner *a, const lin_aligner_input *in, lin_al
     return status;
 }
 
-static const float *row_of(const void *context, int64_t row) { return lin_align_row(context, row); }
-
-// Only the rows of the utterance count: in a TextGrid the last row of one may be the first row of the next.
-static lin_status judge(lin_aligner *a, int first, lin_error *err)
+// The path of the text in rows from .. to - 1, and the goodness of its phones, from number `first` on. Only these rows count: in
+// a TextGrid the last row of one utterance may be the first row of the next.
+static lin_status align_rows(lin_aligner *a, int64_t from, int64_t to, int first, lin_align_report *report, lin_error *err)
 {
+    const int V = a->recognizer->V;
+    const float *rows = a->rows + (size_t)from * (size_t)V;
     // A phone may be up to a quarter of a second away from its place in the path. row_s is not limited.
     const int margin = (int)fmin(ceil(0.25 / a->row_s), 1e6);
+    LIN_TRY(lin_align_text(&a->spoken.graph, &a->options, rows, to - from, &a->path, report, err));
     LIN_TRY(lin_grow_int(&a->goodness, &a->goodness_capacity, (int64_t)first + a->path.n_phones, sizeof *a->goodness,
                          "goodness of phones", err));
-    return lin_goodness_measure(row_of, a->align, a->recognizer->V, lin_align_rows(a->align), &a->path, margin,
-                                a->goodness + first, err);
+    return lin_goodness_measure(rows, V, to - from, &a->path, margin, a->goodness + first, err);
 }
 
 // Gives each phone the times at which its sound begins and ends.
 static lin_status follow_sound(lin_aligner *a, lin_result *result, lin_error *err)
 {
     if (!a->has_frames) return LIN_OK;
-    if (!a->keeps_rows) { // else already done for each utterance
+    if (!a->keeps_frames) { // else already done for each utterance
         LIN_TRY(lin_grow_int(&a->segments, &a->segments_capacity, a->path.n_phones, sizeof *a->segments, "segments", err));
         LIN_TRY(lin_boundaries_find(a->boundaries, &a->path, a->row_s, result->seconds, a->segments, err));
     }
@@ -237,7 +231,7 @@ static lin_status finish(lin_aligner *a, const lin_alignment *out, lin_result *r
         result->phones[i].heard = heard == result->phones[i].label ? 0 : heard ? heard : LIN_RESULT_NOTHING;
     }
     LIN_TRY(follow_sound(a, result, err));
-    if (!a->keeps_rows) LIN_TRY(add_others(a, result, err));
+    if (!a->keeps_frames) LIN_TRY(add_others(a, result, err));
     // Until now times counted from the start of the part.
     lin_result_shift(result, a->start_s);
     result->seconds += a->start_s;
@@ -261,11 +255,9 @@ static lin_status begin_result(lin_alignment *out, const char *id, const char *s
 static lin_status align_text(lin_aligner *a, const lin_aligner_input *in, lin_alignment *out, lin_error *err)
 {
     lin_result *result;
-    LIN_TRY(lin_align_create(&a->spoken.graph, &a->options, &a->align, err));
     LIN_TRY(read_sound(a, in, out, err));
-    LIN_TRY(lin_align_finish(a->align, &a->path, &out->report, err));
+    LIN_TRY(align_rows(a, 0, (int64_t)a->n_rows, 0, &out->report, err));
     LIN_TRY(begin_result(out, in->id, in->speaker, in->channel, &result, err));
-    LIN_TRY(judge(a, 0, err));
     LIN_TRY(add_path(a, result, err));
     return finish(a, out, result, err);
 }
@@ -276,7 +268,6 @@ static lin_status parse_and_align(lin_aligner *a, const lin_aligner_input *in, l
     // An error in a text names the text's file, not the sound's.
     if (status != LIN_OK) return in->text_name ? lin_fail_at(err, status, "%.300s", in->text_name) : status;
     status = align_text(a, in, out, err);
-    drop_align(a);
     return status == LIN_OK ? lin_buffer_status(&out->guesses, err) : status;
 }
 
@@ -345,14 +336,10 @@ static void report_few(lin_aligner *a, lin_alignment *out)
 }
 
 // The rows from .. to - 1, of an utterance that begins at row `first`.
-static lin_status align_rows(lin_aligner *a, int64_t first, int64_t from, int64_t to, lin_alignment *out, lin_error *err)
+static lin_status align_part(lin_aligner *a, int64_t first, int64_t from, int64_t to, lin_alignment *out, lin_error *err)
 {
     lin_align_report report;
-    LIN_TRY(lin_align_create(&a->spoken.graph, &a->options, &a->align, err));
-    if (from < to)
-        LIN_TRY(lin_align_push(a->align, a->rows + (size_t)from * (size_t)a->recognizer->V, (int)(to - from), err));
-    LIN_TRY(lin_align_finish(a->align, &a->path, &report, err));
-    LIN_TRY(judge(a, a->whole.n_phones, err));
+    LIN_TRY(align_rows(a, from, to, a->whole.n_phones, &report, err));
     take_report(a, &report, a->path.n_phones, out);
     shift_path(&a->path, from - first);
     return look_again(a, first, to, err);
@@ -371,9 +358,7 @@ static lin_status align_interval(lin_aligner *a, const lin_textgrid_interval *v,
     if (v->start_s >= part_s + out->seconds)
         return lin_fail(err, LIN_INVALID, "it begins after the end of the sound, at %.3f s", part_s + out->seconds);
     LIN_TRY(parse(a, text, strlen(text), out, err));
-    const lin_status status = align_rows(a, first, from, to, out, err);
-    drop_align(a);
-    if (status != LIN_OK) return status;
+    LIN_TRY(align_part(a, first, from, to, out, err));
     LIN_TRY(lin_grow_int(&a->spans, &a->spans_capacity, (int64_t)a->n_spans + 1, sizeof *a->spans, "utterances", err));
     a->spans[a->n_spans++] = (span){v->start_s, v->end_s, a->whole.n_phones, a->whole.n_words};
     shift_path(&a->path, first);
@@ -503,12 +488,12 @@ static lin_status align_grid(lin_aligner *a, const lin_aligner_input *in, lin_al
     const char *name = in->text_name ? in->text_name : "a TextGrid";
     lin_textgrid grid;
     LIN_TRY(lin_textgrid_parse(in->text, in->n_text, name, &grid, err));
-    a->keeps_rows = 1;
-    a->n_rows = a->n_frames = 0;
+    a->keeps_frames = 1;
+    a->n_frames = 0;
     a->n_judged = a->few_phones = 0;
     a->few_fit = 0;
     const lin_status status = align_tiers(a, in, name, &grid, out, err);
-    a->keeps_rows = 0;
+    a->keeps_frames = 0;
     lin_textgrid_free(&grid);
     return status;
 }

@@ -8,8 +8,8 @@
 
 // The rows of a phone and its neighbours.
 typedef struct region {
-    lin_goodness_row row;
-    const void *context;
+    const float *logp; // [to, V]
+    int V;
     int64_t from, to;
     int before, after; // the neighbours, which begin at `from` and end at `to`; 0: none is near enough
 } region;
@@ -20,7 +20,7 @@ static double log_of_phone(const region *r, int q)
     // Probabilities of the rows so far by the last state: the neighbour before, a blank, the phone, a blank, the neighbour after.
     double left = 0, blank = 0, within = 0, blank_behind = 0, right = 0, offset = 0;
     for (int64_t t = r->from; t < r->to; t++) {
-        const float *row = r->row(r->context, t);
+        const float *row = r->logp + (size_t)t * (size_t)r->V;
         const double l_blank = (double)row[0], l_phone = (double)row[q];
         const double l_left = (double)row[r->before], l_right = (double)row[r->after];
         const double most = fmax(fmax(l_blank, l_phone), fmax(l_left, l_right));
@@ -73,8 +73,9 @@ static void add(log_sum *all, double logp)
     }
 }
 
-static lin_goodness judge(const region *r, int V, int label)
+static lin_goodness judge(const region *r, int label)
 {
+    const int V = r->V;
     assert(r->from >= 0 && r->from < r->to && label > 0 && label < V && r->before < V && r->after < V);
     double most = -INFINITY, own = -INFINITY;
     log_sum all = {.most = -INFINITY};
@@ -94,8 +95,8 @@ static lin_goodness judge(const region *r, int V, int label)
     return g;
 }
 
-lin_status lin_goodness_measure(lin_goodness_row row, const void *context, int V, int64_t T, const lin_path *path, int margin,
-                                lin_goodness *goodness, lin_error *err)
+lin_status lin_goodness_measure(const float *logp, int V, int64_t T, const lin_path *path, int margin, lin_goodness *goodness,
+                                lin_error *err)
 {
     assert(margin >= 0);
     for (int i = 0; i < path->n_phones; i++) {
@@ -104,13 +105,13 @@ lin_status lin_goodness_measure(lin_goodness_row row, const void *context, int V
         assert(p->start >= begin && p->end > p->start && p->end <= end);
         // A near neighbour may lose some of its rows; one that is not near has no influence.
         const int left = last && p->start - begin <= margin, right = next && end - p->end <= margin;
-        const region r = {.row = row,
-                          .context = context,
+        const region r = {.logp = logp,
+                          .V = V,
                           .from = left ? last->start : p->start - begin > margin ? p->start - margin : begin,
                           .to = right ? next->end : end - p->end > margin ? p->end + margin : end,
                           .before = left ? last->label : 0,
                           .after = right ? next->label : 0};
-        goodness[i] = judge(&r, V, p->label);
+        goodness[i] = judge(&r, p->label);
         if (isnan(goodness[i].score))
             return lin_fail(err, LIN_NUMERIC, "the rows %lld to %lld have a NaN", (long long)r.from, (long long)r.to - 1);
     }

@@ -17,7 +17,7 @@
  * a probability of one half. -3: 1 to 20, something else was said (`heard` is the most probable). Substitutions and deletions
  * lower it; insertions do not. The goodness of a word and of a whole result is lin_result_goodness (decoder/result.h).
  *
- *   lin_goodness_measure(align_row, align, V, T, &path, 8, goodness, &err);
+ *   lin_goodness_measure(logp, V, T, &path, 8, goodness, &err);
  *   ... goodness[i].score of path.phones[i], goodness[i].heard instead ...
  *
  * Threads: no shared state; nothing is allocated.
@@ -35,15 +35,12 @@ typedef struct lin_goodness {
     int heard;   /* the label that explains the rows best, 0: nothing was said */
 } lin_goodness;
 
-/* Returns row number `row` [V] of natural logarithms. */
-typedef const float *(*lin_goodness_row)(const void *context, int64_t row);
-
 /*
- * Computes goodness [path->n_phones] of every phone of a path, whose phones are in order and do not overlap. T rows. A neighbour
- * more than `margin` rows away has no influence, and the rows are then those up to `margin` beside the phone: about 0.25 s, so
- * that speech in a long pause counts for no phone. LIN_NUMERIC for a NaN.
+ * Computes goodness [path->n_phones] of every phone of a path, whose phones are in order and do not overlap. logp [T, V]: natural
+ * logarithms. A neighbour more than `margin` rows away has no influence, and the rows are then those up to `margin` beside the
+ * phone: about 0.25 s, so that speech in a long pause counts for no phone. LIN_NUMERIC for a NaN.
  */
-lin_status lin_goodness_measure(lin_goodness_row row, const void *context, int V, int64_t T, const lin_path *path, int margin,
-                                lin_goodness *goodness, lin_error *err);
+lin_status lin_goodness_measure(const float *logp, int V, int64_t T, const lin_path *path, int margin, lin_goodness *goodness,
+                                lin_error *err);
 
 #endif

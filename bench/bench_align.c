@@ -19,7 +19,7 @@
 #include "base/memory.h"
 #include "base/system.h"
 
-enum { V = 40, BLOCK = 512, PHONES_A_SECOND = 10, SECONDS = 3600 };
+enum { V = 40, PHONES_A_SECOND = 10, SECONDS = 3600 };
 
 static double peak_mb(void)
 {
@@ -63,8 +63,6 @@ static void make_row(float *row, long t, int rows_a_phone, long phone)
     for (int v = 0; v < V; v++) row[v] = (float)log(p[v] / sum);
 }
 
-static const float *align_row(const void *align, int64_t row) { return lin_align_row(align, row); }
-
 static int fail(const lin_error *err)
 {
     fprintf(stderr, "bench_align: %s\n", err->message);
@@ -77,42 +75,36 @@ static int one(int row_ms, int missing_s)
     const int rows_a_phone = 1000 / PHONES_A_SECOND / row_ms > 1 ? 1000 / PHONES_A_SECOND / row_ms : 1;
     const long n_phones = SECONDS * PHONES_A_SECOND, missing = missing_s * PHONES_A_SECOND;
     lin_error err = {0};
-    lin_align *align;
     lin_align_options o = lin_align_options_default();
     o.row_s = row_ms / 1000.0;
     int n_words;
     lin_align_graph *graph = make_text(n_phones, &n_words, &err);
-    if (!graph || lin_align_create(graph, &o, &align, &err) != LIN_OK) return fail(&err);
-    static float rows[BLOCK * V];
-    double pushing = 0;
+    if (!graph) return fail(&err);
+    const long most = n_phones * rows_a_phone;
+    float *rows = lin_alloc((size_t)(most * V), sizeof *rows);
+    if (!rows) return fail(&err);
     long T = 0;
-    for (long phone = 0; phone < n_phones;) {
-        int n = 0;
-        for (; n < BLOCK && phone < n_phones; n++, T++) {
-            make_row(rows + n * V, T, rows_a_phone, phone);
-            if (T % rows_a_phone == rows_a_phone - 1) phone += phone == n_phones / 2 ? 1 + missing : 1;
-        }
-        const double begun = lin_now();
-        if (lin_align_push(align, rows, n, &err) != LIN_OK) return fail(&err);
-        pushing += lin_now() - begun;
+    for (long phone = 0; phone < n_phones; T++) {
+        make_row(rows + T * V, T, rows_a_phone, phone);
+        if (T % rows_a_phone == rows_a_phone - 1) phone += phone == n_phones / 2 ? 1 + missing : 1;
     }
     lin_path path = {0};
     lin_align_report report;
     const double begun = lin_now();
-    if (lin_align_finish(align, &path, &report, &err) != LIN_OK) return fail(&err);
+    if (lin_align_text(graph, &o, rows, T, &path, &report, &err) != LIN_OK) return fail(&err);
     const double finished = lin_now();
     lin_goodness *goodness = lin_alloc((size_t)path.n_phones, sizeof *goodness);
     const int margin = (int)ceil(0.25 / o.row_s);
-    if (!goodness || lin_goodness_measure(align_row, align, V, T, &path, margin, goodness, &err) != LIN_OK) return fail(&err);
+    if (!goodness || lin_goodness_measure(rows, V, T, &path, margin, goodness, &err) != LIN_OK) return fail(&err);
     const double judged = lin_now();
-    printf("align\t%d ms\t%ld rows\t%d words\t%d phones\t%s\tpush %.2f s\tfinish %.2f s\tgoodness %.2f s\twidened %d\t"
+    printf("align\t%d ms\t%ld rows\t%d words\t%d phones\t%s\talign %.2f s\tgoodness %.2f s\twidened %d\t"
            "paths %.1f MB\tpeak %.0f MB\n",
-           row_ms, T, n_words, path.n_phones, missing ? "a minute not said" : "all said", pushing, finished - begun,
+           row_ms, T, n_words, path.n_phones, missing ? "a minute not said" : "all said", finished - begun,
            judged - finished, report.widened, (double)report.bytes / 1e6, peak_mb());
     fflush(stdout);
     lin_free(goodness);
     lin_path_free(&path);
-    lin_align_destroy(align);
+    lin_free(rows);
     lin_align_graph_free(graph);
     return 0;
 }

@@ -1,5 +1,4 @@
-// align/align.c: against a full matrix written in the simplest way, for any split of the rows; beams, texts that do not fit,
-// hostile rows, memory limits.
+// align/align.c: against a full matrix written in the simplest way; beams, texts that do not fit, hostile rows, memory limits.
 #include "align/align.h"
 
 #include "tests/decoder/paths.h"
@@ -39,16 +38,13 @@ static void random_probabilities(uint64_t seed)
 }
 
 static lin_align_graph graph;
-static lin_align *a;
 static lin_path path;
 static lin_align_report report;
 
 static void drop(void)
 {
     lin_path_free(&path);
-    lin_align_destroy(a);
     lin_align_graph_free(&graph);
-    a = NULL;
 }
 
 static lin_status add_text(int V, lin_error *err)
@@ -96,14 +92,7 @@ static lin_align_options all(void)
 
 static lin_status try_align(const lin_align_options *o, const float *rows, int T, lin_error *err)
 {
-    lin_align_destroy(a);
-    lin_status status = lin_align_create(&graph, o, &a, err);
-    if (status == LIN_OK) status = lin_align_push(a, rows, T, err);
-    if (status == LIN_OK) status = lin_align_finish(a, &path, &report, err);
-    if (status == LIN_OK) return status;
-    lin_align_destroy(a);
-    a = NULL;
-    return status;
+    return lin_align_text(&graph, o, rows, T, &path, &report, err);
 }
 
 // The pronunciation of a word that the path has; of equal ones the most probable.
@@ -356,35 +345,6 @@ START_TEST(times_are_those_of_the_signal)
 }
 END_TEST
 
-START_TEST(any_split_gives_the_same_bits)
-{
-    random_text(200, 3, LONGEST, V, 7);
-    const int T = said(logp, T_MAX, V, 0, 200, start, 8);
-    OK(add_text(V, &err));
-    lin_align_options o = lin_align_options_default();
-    o.beam = 30;
-    lin_path got = {0};
-    OK(try_align(&o, logp, T, &err));
-    const double fit = report.fit;
-    for (uint64_t seed = 0; seed < 5; seed++) {
-        lin_align_reset(a);
-        const unsigned long before = lin_memory_count();
-        for (int t = 0, i = 0; t < T; i++) {
-            int n = (int)lin_random_below(seed, (uint64_t)i, seed ? 100 : 2);
-            if (n > T - t) n = T - t;
-            OK(lin_align_push(a, logp + t * V, n, &err));
-            t += n;
-        }
-        // The memory that reset kept is enough, except for the trace-back that is stored every ten seconds.
-        ck_assert_uint_le(lin_memory_count(), before + (unsigned long)T / 300);
-        OK(lin_align_finish(a, &got, &report, &err));
-        same_path(&got, &path);
-        ck_assert_mem_eq(&report.fit, &fit, sizeof fit);
-    }
-    lin_path_free(&got);
-}
-END_TEST
-
 START_TEST(phones_that_belong_to_no_word)
 {
     enum { K = 5 };
@@ -405,8 +365,6 @@ START_TEST(phones_that_belong_to_no_word)
         ck_assert_int_eq(path.phones[i].end, ends[i]);
     }
     ck_assert(fabs(path.score - log(.6 * .2 * .6 * .6 * .6)) < 1e-6);
-    ck_assert_int_eq(lin_align_rows(a), 5);
-    ck_assert_mem_eq(lin_align_row(a, 3), rows + 3 * K, K * sizeof *rows);
 }
 END_TEST
 
@@ -475,17 +433,6 @@ START_TEST(a_beam_that_loses_the_path_is_widened)
     ck_assert_msg(report.bytes < 750000, "%zu bytes", report.bytes); // a narrow beam again behind that place
     check_path(logp, T, V, want);
     check_report(&o, logp, T, V);
-    // The same bits in any split, widened or not.
-    lin_align_reset(a);
-    for (int t = 0; t < T; t += 37) OK(lin_align_push(a, logp + t * V, T - t < 37 ? T - t : 37, &err));
-    lin_align_report again;
-    lin_path same = {0};
-    OK(lin_align_finish(a, &same, &again, &err));
-    ck_assert_mem_eq(&again.score, &report.score, sizeof report.score);
-    ck_assert_mem_eq(same.phones, path.phones, (size_t)path.n_phones * sizeof *path.phones);
-    ck_assert(again.fit == report.fit && again.widened == report.widened);
-    ck_assert(again.beam == report.beam && again.bytes == report.bytes);
-    lin_path_free(&same);
     // A memory limit ends the widening earlier and is reported.
     o.most_bytes = 20000;
     FAILS(try_align(&o, logp, T, &err), LIN_NO_MEMORY, "align shorter pieces");
@@ -603,44 +550,31 @@ START_TEST(texts_and_rows_that_cannot_match)
     float rows[8 * K];
     lin_align_options o = lin_align_options_default();
     add_phones("", K);
-    FAILS(lin_align_create(&graph, &o, &a, &err), LIN_INVALID, "no text to align");
+    FAILS(try_align(&o, rows, 0, &err), LIN_INVALID, "no text to align");
     lin_align_graph_free(&graph);
     add_phones("1223", K);
     for (int i = 0; i < 8 * K; i++) rows[i] = (float)log(1.0 / K);
     o.row_s = 0.5;
-    OK(lin_align_create(&graph, &o, &a, &err));
-    FAILS(lin_align_finish(a, &path, NULL, &err), LIN_MISMATCH,
-          "its 4 phones need at least 2.50 s (5 rows), the sound has 0.00 s");
-    OK(lin_align_push(a, rows, 4, &err));
-    FAILS(lin_align_finish(a, &path, NULL, &err), LIN_MISMATCH, "the sound has 2.00 s (4 rows)");
-    lin_align_reset(a);
-    OK(lin_align_push(a, rows, 5, &err)); // just enough
-    OK(lin_align_finish(a, &path, NULL, &err));
-    ck_assert_int_eq(path.n_phones, 4);
-    lin_align_reset(a);
-    OK(lin_align_push(a, rows, 8, &err));
-    OK(lin_align_finish(a, &path, NULL, &err));
+    FAILS(try_align(&o, rows, 0, &err), LIN_MISMATCH, "its 4 phones need at least 2.50 s (5 rows), the sound has 0.00 s");
+    FAILS(try_align(&o, rows, 4, &err), LIN_MISMATCH, "the sound has 2.00 s (4 rows)");
+    for (int T = 5; T <= 8; T += 3) { // 5: just enough
+        OK(try_align(&o, rows, T, &err));
+        ck_assert_int_eq(path.n_phones, 4);
+    }
     // A phone that is impossible everywhere.
     for (int t = 0; t < 8; t++) rows[t * K + 3] = -INFINITY;
-    lin_align_reset(a);
-    OK(lin_align_push(a, rows, 8, &err));
-    FAILS(lin_align_finish(a, &path, NULL, &err), LIN_MISMATCH, "text and sound do not match");
+    FAILS(try_align(&o, rows, 8, &err), LIN_MISMATCH, "text and sound do not match");
     // One row that is impossible for every phone of the text.
     for (int v = 0; v < K; v++) rows[3 * K + v] = v == 4 ? 0 : -INFINITY;
-    lin_align_reset(a);
-    OK(lin_align_push(a, rows, 8, &err));
-    FAILS(lin_align_finish(a, &path, NULL, &err), LIN_MISMATCH, "text and sound do not match");
+    FAILS(try_align(&o, rows, 8, &err), LIN_MISMATCH, "text and sound do not match");
     static const float bad[] = {NAN, INFINITY};
     for (int b = 0; b < 2; b++) {
-        lin_align_reset(a);
         rows[2 * K + 3] = bad[b];
-        FAILS(lin_align_push(a, rows, 8, &err), LIN_NUMERIC, "row 2 (1.00 s)");
+        FAILS(try_align(&o, rows, 8, &err), LIN_NUMERIC, "frame 2");
     }
     for (int v = 0; v < K; v++) rows[2 * K + v] = -INFINITY;
-    lin_align_reset(a);
-    FAILS(lin_align_push(a, rows, 8, &err), LIN_NUMERIC, "row 2 (1.00 s)");
+    FAILS(try_align(&o, rows, 8, &err), LIN_NUMERIC, "frame 2");
     drop();
-    lin_align_destroy(NULL);
 }
 END_TEST
 
@@ -675,7 +609,7 @@ START_TEST(memory_that_is_short)
 END_TEST
 
 TEST_MAIN_WITH(NULL, drop, "align", TEST(small_cases_against_the_full_matrix), TEST(large_cases_against_the_full_matrix),
-               TEST(times_are_those_of_the_signal), TEST(any_split_gives_the_same_bits), TEST(phones_that_belong_to_no_word),
+               TEST(times_are_those_of_the_signal), TEST(phones_that_belong_to_no_word),
                TEST(a_word_of_any_sound), TEST(a_beam_that_loses_the_path_is_widened),
                TEST(a_stretch_that_does_not_fit_is_tried_with_a_wider_beam), TEST(a_text_that_goes_on_behind_the_sound),
                TEST(speech_that_is_not_in_the_text), TEST(texts_and_rows_that_cannot_match), TEST(texts_that_are_too_large),

@@ -8,8 +8,6 @@ enum { V = 6, T_MAX = 4000 };
 
 static float logp[T_MAX * V];
 
-static const float *row_of(const void *context, int64_t row) { return (const float *)context + row * V; }
-
 // The sum over all alignments of the rest of `want` with the rows from t on, after a row of `last`; `ends`: the last is no blank.
 static double walk(int64_t t, int64_t to, const int *want, int n, int last, int ends)
 {
@@ -51,7 +49,7 @@ START_TEST(against_all_alignments_with_the_neighbours)
         const int T = (int)t, margin = (int)lin_random_below(seed, 930, 5);
         random_rows(logp, T, V, seed, 5);
         const lin_path path = {.phones = phones, .n_phones = 3};
-        OK(lin_goodness_measure(row_of, logp, V, T, &path, margin, goodness, &err));
+        OK(lin_goodness_measure(logp, V, T, &path, margin, goodness, &err));
         for (int i = 0; i < 3; i++) {
             const lin_path_phone *p = &phones[i];
             const int64_t begin = i ? p[-1].end : 0, end = i < 2 ? p[1].start : T;
@@ -85,20 +83,17 @@ static void judge(const char *said, const char *text, lin_goodness *goodness, li
     }
     static lin_align_graph one;
     lin_align_graph *graph = &one;
-    lin_align *a;
+    lin_align_report report;
     const lin_align_options o = lin_align_options_default();
     OK(lin_align_graph_begin(graph, V, &err));
     for (const char *c = text; *c; c++) {
         const int label = *c - '0';
         OK(lin_align_graph_add(graph, &(lin_align_pronunciation){.labels = &label, .n = 1}, 1, 0, &err));
     }
-    OK(lin_align_create(graph, &o, &a, &err));
-    OK(lin_align_push(a, logp, T, &err));
-    OK(lin_align_finish(a, path, NULL, &err));
+    OK(lin_align_text(graph, &o, logp, T, path, &report, &err));
     const unsigned long allocations = lin_memory_count();
-    OK(lin_goodness_measure(row_of, logp, V, T, path, 8, goodness, &err));
+    OK(lin_goodness_measure(logp, V, T, path, 8, goodness, &err));
     ck_assert_uint_eq(lin_memory_count(), allocations);
-    lin_align_destroy(a);
     lin_align_graph_free(graph);
 }
 
@@ -139,19 +134,19 @@ START_TEST(long_runs_and_impossible_labels)
     lin_path_phone phone = {.label = 2, .start = 10, .end = T_MAX - 10};
     const lin_path path = {.phones = &phone, .n_phones = 1};
     for (int i = 0; i < T_MAX * V; i++) logp[i] = (i / V) % 2 ? -30 : -20;
-    OK(lin_goodness_measure(row_of, logp, V, T_MAX, &path, 3, goodness, &err));
+    OK(lin_goodness_measure(logp, V, T_MAX, &path, 3, goodness, &err));
     ck_assert_msg(fabs((double)goodness[0].score - log(1.0 / (V - 1))) < 1e-3, "%g", (double)goodness[0].score);
     for (int t = 0; t < T_MAX; t++) logp[t * V + (t % 2 ? 0 : 2)] = -1; // blank and the phone alternate
-    OK(lin_goodness_measure(row_of, logp, V, T_MAX, &path, 3, goodness, &err));
+    OK(lin_goodness_measure(logp, V, T_MAX, &path, 3, goodness, &err));
     ck_assert(isfinite(goodness[0].score) && goodness[0].score <= 0);
     // Labels with a probability of 0.
     for (int t = 0; t < T_MAX; t++) {
         for (int v = 0; v < V; v++) logp[t * V + v] = v == 2 ? 0 : -INFINITY;
     }
-    OK(lin_goodness_measure(row_of, logp, V, T_MAX, &path, 3, goodness, &err));
+    OK(lin_goodness_measure(logp, V, T_MAX, &path, 3, goodness, &err));
     ck_assert(goodness[0].score == 0 && goodness[0].heard == 2);
     for (int t = 0; t < T_MAX; t++) logp[t * V + 2] = -INFINITY, logp[t * V + 4] = 0;
-    OK(lin_goodness_measure(row_of, logp, V, T_MAX, &path, 3, goodness, &err));
+    OK(lin_goodness_measure(logp, V, T_MAX, &path, 3, goodness, &err));
     ck_assert(goodness[0].score == -INFINITY && goodness[0].heard == 4);
     // Rows that clearly are the next neighbour: the others could be there, with almost no probability.
     lin_path_phone three[3];
@@ -159,11 +154,11 @@ START_TEST(long_runs_and_impossible_labels)
     const lin_path narrow = {.phones = three, .n_phones = 3};
     lin_goodness each[3];
     for (int i = 0; i < 3 * V; i++) logp[i] = i % V == 3 ? 0 : -700;
-    OK(lin_goodness_measure(row_of, logp, V, 3, &narrow, 8, each, &err));
+    OK(lin_goodness_measure(logp, V, 3, &narrow, 8, each, &err));
     ck_assert_msg(fabs((double)each[1].score + 700) < 1e-3 && each[1].heard == 0, "%g", (double)each[1].score);
     random_rows(logp, T_MAX, V, 1, 3);
     logp[100 * V + 3] = NAN;
-    FAILS(lin_goodness_measure(row_of, logp, V, T_MAX, &path, 3, goodness, &err), LIN_NUMERIC, "rows 7 to 3992");
+    FAILS(lin_goodness_measure(logp, V, T_MAX, &path, 3, goodness, &err), LIN_NUMERIC, "rows 7 to 3992");
 }
 END_TEST
 
