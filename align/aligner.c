@@ -34,9 +34,6 @@ struct lin_aligner {
     int goodness_capacity;
     float *rows;                  // [n_rows, V] of the present sound
     size_t n_rows, rows_capacity; // capacity: of floats
-    int keeps_frames;             // of a TextGrid, whose utterances are aligned each within its own
-    float *frames;                // [n_frames, D]
-    size_t n_frames, frames_capacity;
     lin_path whole;               // of all utterances of a tier
     span *spans;
     int n_spans, spans_capacity;
@@ -86,7 +83,6 @@ void lin_aligner_destroy(lin_aligner *a)
     lin_boundaries_destroy(a->boundaries);
     lin_free(a->goodness);
     lin_free(a->rows);
-    lin_free(a->frames);
     lin_free(a->spans);
     lin_free(a->segments);
     lin_free(a);
@@ -126,13 +122,8 @@ static lin_status take_rows(void *context, int lane, const float *logp, int n, l
 static lin_status take_frames(void *context, int lane, const float *fbank, int n, lin_error *err)
 {
     (void)lane;
-    lin_aligner *a = context;
-    if (!a->keeps_frames) return lin_boundaries_push(a->boundaries, fbank, n, err);
-    const size_t D = (size_t)a->recognizer->fbank.mel_bins, used = a->n_frames * D, more = (size_t)n * D;
-    LIN_TRY(lin_grow(&a->frames, &a->frames_capacity, used + more, sizeof *a->frames, "frames of a sound", err));
-    memcpy(a->frames + used, fbank, more * sizeof *fbank);
-    a->n_frames += (size_t)n;
-    return LIN_OK;
+    const lin_aligner *a = context;
+    return lin_boundaries_push(a->boundaries, fbank, n, err);
 }
 
 // Rows, and the frames of the same sound, from the caller.
@@ -178,15 +169,24 @@ static lin_status align_rows(lin_aligner *a, int64_t from, int64_t to, int first
     return lin_goodness_measure(rows, V, to - from, &a->path, margin, a->goodness + first, err);
 }
 
-// Gives each phone the times at which its sound begins and ends.
-static lin_status follow_sound(lin_aligner *a, lin_result *result, lin_error *err)
+static size_t frame_of(const lin_aligner *a, int64_t row)
 {
+    return (size_t)round((double)row * a->row_s / (a->recognizer->fbank.hop_ms / 1000));
+}
+
+// Finds when the sound of each phone of the path begins and ends, as segments from number `first` on. The rows of the path count
+// from row `from`; its sound has so many seconds from there on, and ends before frame `end`.
+static lin_status follow_sound(lin_aligner *a, int64_t from, size_t end, double seconds, int first, lin_error *err)
+{
+    const int n = a->path.n_phones;
     if (!a->has_frames) return LIN_OK;
-    if (!a->keeps_frames) { // else already done for each utterance
-        LIN_TRY(lin_grow_int(&a->segments, &a->segments_capacity, a->path.n_phones, sizeof *a->segments, "segments", err));
-        LIN_TRY(lin_boundaries_find(a->boundaries, &a->path, a->row_s, result->seconds, a->segments, err));
+    LIN_TRY(lin_grow_int(&a->segments, &a->segments_capacity, (int64_t)first + n, sizeof *a->segments, "segments", err));
+    lin_segment *segments = a->segments + first;
+    LIN_TRY(lin_boundaries_find(a->boundaries, frame_of(a, from), end, &a->path, a->row_s, seconds, segments, err));
+    for (int i = 0; i < n; i++) {
+        segments[i].start_s += (double)from * a->row_s;
+        segments[i].end_s += (double)from * a->row_s;
     }
-    lin_result_set_times(result, a->segments);
     return LIN_OK;
 }
 
@@ -230,8 +230,8 @@ static lin_status finish(lin_aligner *a, const lin_alignment *out, lin_result *r
         result->phones[i].goodness = a->goodness[i].score;
         result->phones[i].heard = heard == result->phones[i].label ? 0 : heard ? heard : LIN_RESULT_NOTHING;
     }
-    LIN_TRY(follow_sound(a, result, err));
-    if (!a->keeps_frames) LIN_TRY(add_others(a, result, err));
+    if (a->has_frames) lin_result_set_times(result, a->segments);
+    LIN_TRY(add_others(a, result, err));
     // Until now times counted from the start of the part.
     lin_result_shift(result, a->start_s);
     result->seconds += a->start_s;
@@ -255,20 +255,16 @@ static lin_status begin_result(lin_alignment *out, const char *id, const char *s
 static lin_status align_text(lin_aligner *a, const lin_aligner_input *in, lin_alignment *out, lin_error *err)
 {
     lin_result *result;
-    LIN_TRY(read_sound(a, in, out, err));
-    LIN_TRY(align_rows(a, 0, (int64_t)a->n_rows, 0, &out->report, err));
-    LIN_TRY(begin_result(out, in->id, in->speaker, in->channel, &result, err));
-    LIN_TRY(add_path(a, result, err));
-    return finish(a, out, result, err);
-}
-
-static lin_status parse_and_align(lin_aligner *a, const lin_aligner_input *in, lin_alignment *out, lin_error *err)
-{
-    lin_status status = parse(a, in->text, in->n_text, out, err);
+    const lin_status status = parse(a, in->text, in->n_text, out, err);
     // An error in a text names the text's file, not the sound's.
     if (status != LIN_OK) return in->text_name ? lin_fail_at(err, status, "%.300s", in->text_name) : status;
-    status = align_text(a, in, out, err);
-    return status == LIN_OK ? lin_buffer_status(&out->guesses, err) : status;
+    LIN_TRY(read_sound(a, in, out, err));
+    LIN_TRY(align_rows(a, 0, (int64_t)a->n_rows, 0, &out->report, err));
+    LIN_TRY(follow_sound(a, 0, SIZE_MAX, out->seconds, 0, err));
+    LIN_TRY(begin_result(out, in->id, in->speaker, in->channel, &result, err));
+    LIN_TRY(add_path(a, result, err));
+    LIN_TRY(finish(a, out, result, err));
+    return lin_buffer_status(&out->guesses, err);
 }
 
 /* ---- the utterances of a TextGrid ------------------------------------------------------------------------------------------ */
@@ -288,28 +284,6 @@ static int has_words(const char *text, lin_alignment *out)
     if (lin_spelling_next(text, strlen(text), &at, &word, &err) != LIN_OK || word.n) return 1;
     count_marks(out, word.marks, text + word.mark, word.n_mark);
     return 0;
-}
-
-// The boundaries of an utterance, from its own sound only, so that speech around it is not taken for a part of it. Call before
-// its path is appended; rows and segments count from its first row.
-static lin_status look_again(lin_aligner *a, int64_t from, int64_t to, lin_error *err)
-{
-    const lin_fbank_config *f = &a->recognizer->fbank;
-    const double row_s = a->row_s, hop_s = f->hop_ms / 1000;
-    const int first = a->whole.n_phones, n = a->path.n_phones;
-    const size_t last = (size_t)fmin(round((double)to * row_s / hop_s), (double)a->n_frames);
-    const size_t begin = (size_t)fmin(round((double)from * row_s / hop_s), (double)last);
-    if (!a->has_frames) return LIN_OK;
-    lin_boundaries_reset(a->boundaries);
-    LIN_TRY(lin_grow_int(&a->segments, &a->segments_capacity, (int64_t)first + n, sizeof *a->segments, "segments", err));
-    if (begin < last)
-        LIN_TRY(lin_boundaries_push(a->boundaries, a->frames + begin * (size_t)f->mel_bins, (int)(last - begin), err));
-    LIN_TRY(lin_boundaries_find(a->boundaries, &a->path, row_s, (double)(to - from) * row_s, a->segments + first, err));
-    for (int i = first; i < first + n; i++) {
-        a->segments[i].start_s += (double)from * row_s;
-        a->segments[i].end_s += (double)from * row_s;
-    }
-    return LIN_OK;
 }
 
 enum { FEW_PHONES = 10 };
@@ -335,16 +309,6 @@ static void report_few(lin_aligner *a, lin_alignment *out)
     if (!a->n_judged || a->few.fit < out->report.fit) out->report = a->few;
 }
 
-// The rows from .. to - 1, of an utterance that begins at row `first`.
-static lin_status align_part(lin_aligner *a, int64_t first, int64_t from, int64_t to, lin_alignment *out, lin_error *err)
-{
-    lin_align_report report;
-    LIN_TRY(align_rows(a, from, to, a->whole.n_phones, &report, err));
-    take_report(a, &report, a->path.n_phones, out);
-    shift_path(&a->path, from - first);
-    return look_again(a, first, to, err);
-}
-
 static lin_status align_interval(lin_aligner *a, const lin_textgrid_interval *v, const char *text, lin_alignment *out,
                                  lin_result *result, lin_error *err)
 {
@@ -355,10 +319,15 @@ static lin_status align_interval(lin_aligner *a, const lin_textgrid_interval *v,
     const int64_t first = (int64_t)fmin(fmax(floor((v->start_s - part_s) / a->row_s), 0), last);
     const int64_t from = (int64_t)fmin(fmax(floor((v->start_s - part_s + early_s) / a->row_s), (double)first), last);
     const int64_t to = (int64_t)fmax(fmin(ceil((v->end_s - part_s + late_s) / a->row_s), last), (double)from);
+    lin_align_report report;
     if (v->start_s >= part_s + out->seconds)
         return lin_fail(err, LIN_INVALID, "it begins after the end of the sound, at %.3f s", part_s + out->seconds);
     LIN_TRY(parse(a, text, strlen(text), out, err));
-    LIN_TRY(align_part(a, first, from, to, out, err));
+    LIN_TRY(align_rows(a, from, to, a->whole.n_phones, &report, err));
+    take_report(a, &report, a->path.n_phones, out);
+    // The boundaries are found in the sound of the utterance only: speech around it is not taken for a part of it.
+    shift_path(&a->path, from - first);
+    LIN_TRY(follow_sound(a, first, frame_of(a, to), (double)(to - first) * a->row_s, a->whole.n_phones, err));
     LIN_TRY(lin_grow_int(&a->spans, &a->spans_capacity, (int64_t)a->n_spans + 1, sizeof *a->spans, "utterances", err));
     a->spans[a->n_spans++] = (span){v->start_s, v->end_s, a->whole.n_phones, a->whole.n_words};
     shift_path(&a->path, first);
@@ -488,12 +457,9 @@ static lin_status align_grid(lin_aligner *a, const lin_aligner_input *in, lin_al
     const char *name = in->text_name ? in->text_name : "a TextGrid";
     lin_textgrid grid;
     LIN_TRY(lin_textgrid_parse(in->text, in->n_text, name, &grid, err));
-    a->keeps_frames = 1;
-    a->n_frames = 0;
     a->n_judged = a->few_phones = 0;
     a->few_fit = 0;
     const lin_status status = align_tiers(a, in, name, &grid, out, err);
-    a->keeps_frames = 0;
     lin_textgrid_free(&grid);
     return status;
 }
@@ -521,7 +487,7 @@ lin_status lin_aligner_align(lin_aligner *a, const lin_aligner_input *in, lin_al
     const lin_unicode_rule rule = in->kind == LIN_ALIGNER_TEXTGRID ? LIN_UNICODE_ANY : LIN_UNICODE_ONLY;
     lin_status status = lin_unicode_clean(in->text, in->n_text, in->text_name, rule, &own, &input.text, &input.n_text, err);
     if (status != LIN_OK) return status;
-    status = (in->kind == LIN_ALIGNER_TEXTGRID ? align_grid : parse_and_align)(a, &input, out, err);
+    status = (in->kind == LIN_ALIGNER_TEXTGRID ? align_grid : align_text)(a, &input, out, err);
     lin_free(own);
     return status;
 }

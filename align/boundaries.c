@@ -78,8 +78,10 @@ struct lin_boundaries {
     float *basis;     // [CEPSTRA, D]
     float *weight;    // [D], weight of a bin in the energy
     gaussian *models; // [SILENCE + SILENCES]
-    float *frames;    // [T, STATIC], not normalised
-    size_t T, frames_capacity;
+    float *frames;    // [n, STATIC], not normalised
+    size_t n, frames_capacity;
+    const float *part; // [T, STATIC] of them, those that the path is of
+    size_t T;
     level *levels;
     size_t levels_capacity;
     int32_t *counts; // [blocks + 1, LEVELS], the last of all blocks
@@ -210,7 +212,7 @@ void lin_boundaries_destroy(lin_boundaries *b)
     lin_free(b);
 }
 
-void lin_boundaries_reset(lin_boundaries *b) { b->T = 0; }
+void lin_boundaries_reset(lin_boundaries *b) { b->n = 0; }
 
 lin_status lin_boundaries_push(lin_boundaries *b, const float *fbank, int n, lin_error *err)
 {
@@ -218,14 +220,14 @@ lin_status lin_boundaries_push(lin_boundaries *b, const float *fbank, int n, lin
     for (int t = 0; t < n; t++) {
         for (int d = 0; d < D; d++) {
             if (!isfinite(fbank[(size_t)t * (size_t)D + (size_t)d]))
-                return lin_fail(err, LIN_NUMERIC, "frame %lld: bin %d is not a number", (long long)b->T + t, d);
+                return lin_fail(err, LIN_NUMERIC, "frame %lld: bin %d is not a number", (long long)b->n + t, d);
         }
     }
-    LIN_TRY(lin_grow(&b->frames, &b->frames_capacity, (b->T + (size_t)(n > 0 ? n : 0)) * STATIC, sizeof *b->frames,
+    LIN_TRY(lin_grow(&b->frames, &b->frames_capacity, (b->n + (size_t)(n > 0 ? n : 0)) * STATIC, sizeof *b->frames,
                      "frames of sound", err));
     for (int t = 0; t < n; t++) {
         const float *in = fbank + (size_t)t * (size_t)D;
-        float *out = b->frames + b->T++ * STATIC;
+        float *out = b->frames + b->n++ * STATIC;
         double energy = 0;
         for (int k = 0; k < CEPSTRA; k++) {
             float sum = 0;
@@ -242,7 +244,7 @@ lin_status lin_boundaries_push(lin_boundaries *b, const float *fbank, int n, lin
 
 static int level_of(const lin_boundaries *b, size_t t)
 {
-    const double at = ((double)b->frames[t * STATIC + CEPSTRA] - LOWEST) * 10;
+    const double at = ((double)b->part[t * STATIC + CEPSTRA] - LOWEST) * 10;
     return at < 0 ? 0 : at > LEVELS - 1 ? LEVELS - 1 : (int)at;
 }
 
@@ -291,7 +293,7 @@ static void measure_rest(const lin_boundaries *b, size_t from, size_t to, double
 {
     double sums[STATIC] = {0}, squares[STATIC] = {0}, count = 0;
     for (size_t t = from; t < to; t++) {
-        const float *x = b->frames + t * STATIC;
+        const float *x = b->part + t * STATIC;
         const double energy = (double)relative(x[CEPSTRA], l->energy);
         if (!(b->apart[t] || (double)x[CEPSTRA] <= faint) || energy > LOUDEST) continue;
         count++;
@@ -342,7 +344,7 @@ static lin_status measure_levels(lin_boundaries *b, const lin_path *path, double
         double sums[CEPSTRA] = {0}, count = 0;
         const size_t from = first * BLOCK, to = (first + n) * BLOCK < b->T ? (first + n) * BLOCK : b->T;
         for (size_t t = from; t < to; t++) {
-            const float *x = b->frames + t * STATIC;
+            const float *x = b->part + t * STATIC;
             if ((double)x[CEPSTRA] < energy - HEARD) continue;
             count++;
             for (int c = 0; c < CEPSTRA; c++) sums[c] += (double)x[c];
@@ -358,14 +360,14 @@ static lin_status measure_levels(lin_boundaries *b, const lin_path *path, double
 static void observe(const lin_boundaries *b, size_t t, float *x)
 {
     const level *l = &b->levels[t / BLOCK];
-    const float *here = b->frames + t * STATIC;
+    const float *here = b->part + t * STATIC;
     for (int c = 0; c < CEPSTRA; c++) x[c] = here[c] - l->mean[c];
     x[CEPSTRA] = relative(here[CEPSTRA], l->energy);
     for (int c = 0; c < STATIC; c++) x[STATIC + c] = 0;
     float squares = 0;
     for (size_t k = 1; k <= SLOPE; k++) {
-        const float *after = b->frames + (t + k < b->T ? t + k : b->T - 1) * STATIC;
-        const float *before = b->frames + (t > k ? t - k : 0) * STATIC;
+        const float *after = b->part + (t + k < b->T ? t + k : b->T - 1) * STATIC;
+        const float *before = b->part + (t > k ? t - k : 0) * STATIC;
         for (int c = 0; c < CEPSTRA; c++) x[STATIC + c] += (float)k * (after[c] - before[c]);
         x[STATIC + CEPSTRA] += (float)k * (relative(after[CEPSTRA], l->energy) - relative(before[CEPSTRA], l->energy));
         squares += (float)(2 * k * k);
@@ -565,10 +567,13 @@ static lin_status find(lin_boundaries *b, const lin_path *path, double row_s, do
     return LIN_OK;
 }
 
-lin_status lin_boundaries_find(lin_boundaries *b, const lin_path *path, double row_s, double seconds, lin_segment *segments,
-                               lin_error *err)
+lin_status lin_boundaries_find(lin_boundaries *b, size_t from, size_t to, const lin_path *path, double row_s, double seconds,
+                               lin_segment *segments, lin_error *err)
 {
-    assert(row_s > 0 && seconds >= 0 && is_in_order(path));
+    assert(from <= to && row_s > 0 && seconds >= 0 && is_in_order(path));
+    const size_t first = from < b->n ? from : b->n;
+    b->part = b->frames + first * STATIC;
+    b->T = (to < b->n ? to : b->n) - first;
     if ((size_t)path->n_phones > b->T)
         return lin_fail(err, LIN_MISMATCH, "%d phones in %zu frames of sound", path->n_phones, b->T);
     if (path->n_phones == 0) return LIN_OK;

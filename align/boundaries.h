@@ -12,7 +12,7 @@
  *
  *   lin_boundaries_create(phones, &fbank, &boundaries, &err);
  *   while (frames arrive) lin_boundaries_push(boundaries, fbank, n, &err);
- *   lin_boundaries_find(boundaries, &path, row_s, seconds, segments, &err);      // segments [path.n_phones]
+ *   lin_boundaries_find(boundaries, 0, SIZE_MAX, &path, row_s, seconds, segments, &err);      // segments [path.n_phones]
  *   lin_boundaries_reset(boundaries);                                            // the next sound
  *   lin_boundaries_destroy(boundaries);
  *
@@ -50,11 +50,12 @@ void lin_boundaries_reset(lin_boundaries *boundaries);
 lin_status lin_boundaries_push(lin_boundaries *boundaries, const float *fbank, int n, lin_error *err);
 
 /*
- * Writes the segment of every phone of a path, whose rows are row_s seconds apart, to segments [path->n_phones]; seconds: length
- * of the whole sound. A path without phones is valid; labels are in range, phones and words in order. LIN_MISMATCH for more
- * phones than frames; LIN_NO_MEMORY. Frames are kept: other paths may follow.
+ * Writes the segment of every phone of a path, whose rows are row_s seconds apart, to segments [path->n_phones]. The path is of
+ * the frames from .. to - 1, as far as there are, and of no other sound; rows and segments count from the first; seconds: their
+ * length. A path without phones is valid; labels are in range, phones and words in order. LIN_MISMATCH for more phones than
+ * frames; LIN_NO_MEMORY. Frames are kept: other paths may follow.
  */
-lin_status lin_boundaries_find(lin_boundaries *boundaries, const lin_path *path, double row_s, double seconds,
-                               lin_segment *segments, lin_error *err);
+lin_status lin_boundaries_find(lin_boundaries *boundaries, size_t from, size_t to, const lin_path *path, double row_s,
+                               double seconds, lin_segment *segments, lin_error *err);
 
 #endif

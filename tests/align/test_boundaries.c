@@ -129,7 +129,7 @@ static int place(const lin_path *path, const float *frames, int T)
 {
     lin_boundaries_reset(b);
     OK(lin_boundaries_push(b, frames, T, &err));
-    OK(lin_boundaries_find(b, path, ROW, seconds_of(T), segments, &err));
+    OK(lin_boundaries_find(b, 0, SIZE_MAX, path, ROW, seconds_of(T), segments, &err));
     return check_rules(path, T);
 }
 
@@ -184,11 +184,18 @@ START_TEST(any_pieces_and_any_filterbank)
     const lin_path path = {.phones = said, .n_phones = n, .words = words, .n_words = n / 2};
     static lin_segment again[N_MAX];
     place(&path, sound, T);
-    OK(lin_boundaries_find(b, &path, ROW, seconds_of(T), again, &err)); // frames stay
+    OK(lin_boundaries_find(b, 0, SIZE_MAX, &path, ROW, seconds_of(T), again, &err)); // frames stay
     ck_assert(!memcmp(segments, again, (size_t)n * sizeof *segments));
     lin_boundaries_reset(b);
     for (int t = 0; t < T; t += 7) OK(lin_boundaries_push(b, sound + t * D, T - t < 7 ? T - t : 7, &err));
-    OK(lin_boundaries_find(b, &path, ROW, seconds_of(T), again, &err));
+    OK(lin_boundaries_find(b, 0, SIZE_MAX, &path, ROW, seconds_of(T), again, &err));
+    ck_assert(!memcmp(segments, again, (size_t)n * sizeof *segments));
+    // Between other frames, which have no influence.
+    lin_boundaries_reset(b);
+    OK(lin_boundaries_push(b, sound + 100 * D, 70, &err));
+    OK(lin_boundaries_push(b, sound, T, &err));
+    OK(lin_boundaries_push(b, sound + 50 * D, 90, &err));
+    OK(lin_boundaries_find(b, 70, 70 + (size_t)T, &path, ROW, seconds_of(T), again, &err));
     ck_assert(!memcmp(segments, again, (size_t)n * sizeof *segments));
     lin_boundaries_destroy(b);
     // Twice as many bins in the same band: the even ones of 81 have the frequencies of the 40.
@@ -204,7 +211,7 @@ START_TEST(any_pieces_and_any_filterbank)
     o.mel_bins = 81;
     OK(lin_boundaries_create(phones, &o, &b, &err));
     OK(lin_boundaries_push(b, fine, T, &err));
-    OK(lin_boundaries_find(b, &path, ROW, seconds_of(T), again, &err));
+    OK(lin_boundaries_find(b, 0, SIZE_MAX, &path, ROW, seconds_of(T), again, &err));
     for (int i = 0; i < n; i++) test_require(fabs(segments[i].start_s - again[i].start_s) < 1.01 * HOP, "phone %d", i);
 }
 END_TEST
@@ -265,7 +272,7 @@ START_TEST(loud_and_silent_stretches)
     // With its rows known, also the phones beside it are where they were.
     lin_path_other other = {(before + 15) / 3, (before + 2000) / 3};
     const lin_path marked = {.phones = said, .n_phones = 8, .words = words, .n_words = 4, .others = &other, .n_others = 1};
-    OK(lin_boundaries_find(b, &marked, ROW, seconds_of(T), segments, &err));
+    OK(lin_boundaries_find(b, 0, SIZE_MAX, &marked, ROW, seconds_of(T), segments, &err));
     check_rules(&marked, T);
     test_require(fabs((segments[3].end_s - 0.007) / HOP - before) < 4, "it begins at %g, not %d", segments[3].end_s / HOP,
                  before);
@@ -337,9 +344,9 @@ END_TEST
 START_TEST(little_sound)
 {
     const lin_path none = {0}, one = {.phones = said, .n_phones = 1};
-    OK(lin_boundaries_find(b, &none, ROW, 0, NULL, &err));
+    OK(lin_boundaries_find(b, 0, SIZE_MAX, &none, ROW, 0, NULL, &err));
     said[0] = (lin_path_phone){.label = 1, .start = 0, .end = 1};
-    FAILS(lin_boundaries_find(b, &one, ROW, 0, segments, &err), LIN_MISMATCH, "1 phones in 0 frames");
+    FAILS(lin_boundaries_find(b, 0, SIZE_MAX, &one, ROW, 0, segments, &err), LIN_MISMATCH, "1 phones in 0 frames");
     // As many phones as frames, one row each: every phone gets one frame. Also at every length down to that.
     enum { N = 12 };
     for (int T = 1; T <= 60; T++) {
@@ -349,7 +356,7 @@ START_TEST(little_sound)
         const int n = T < N ? T : N;
         for (int i = 0; i < n; i++) said[i] = (lin_path_phone){.label = 1 + i, .start = i * (T / n), .end = i * (T / n) + 1};
         const lin_path path = {.phones = said, .n_phones = n};
-        OK(lin_boundaries_find(b, &path, HOP, seconds_of(T), segments, &err));
+        OK(lin_boundaries_find(b, 0, SIZE_MAX, &path, HOP, seconds_of(T), segments, &err));
         check_rules(&path, T);
         if (n == T) ck_assert(segments[0].start_s == 0 && segments[n - 1].end_s == seconds_of(T));
     }
@@ -367,7 +374,7 @@ START_TEST(what_is_refused)
     said[0] = (lin_path_phone){.label = 1, .start = 1, .end = 2};
     said[1] = (lin_path_phone){.label = 2, .start = 2, .end = 3};
     const lin_path path = {.phones = said, .n_phones = 2};
-    OK(lin_boundaries_find(b, &path, ROW, 1, segments, &err)); // and none of it did harm
+    OK(lin_boundaries_find(b, 0, SIZE_MAX, &path, ROW, 1, segments, &err)); // and none of it did harm
 }
 END_TEST
 
@@ -378,7 +385,7 @@ static lin_status all_of_it(void)
     const lin_path path = {.phones = said, .n_phones = 4};
     lin_status status = lin_boundaries_create(phones, &o, &own, NULL);
     if (status == LIN_OK) status = lin_boundaries_push(own, sound, 200, NULL);
-    if (status == LIN_OK) status = lin_boundaries_find(own, &path, ROW, 2, segments, NULL);
+    if (status == LIN_OK) status = lin_boundaries_find(own, 0, SIZE_MAX, &path, ROW, 2, segments, NULL);
     lin_boundaries_destroy(own);
     return status;
 }
