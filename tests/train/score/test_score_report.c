@@ -9,11 +9,23 @@
 #include "base/textfile.h"
 #include "tests/train/score/transcripts.h"
 
+static lin_score *s, *other;
+static lin_score_intervals v;
+static lin_buffer out;
+
+static void drop(void)
+{
+    lin_score_destroy(s);
+    lin_score_destroy(other);
+    lin_score_intervals_free(&v);
+    lin_buffer_free(&out);
+}
+
 static lin_score *score(const char *ref, const char *hyp, const lin_score_options *o)
 {
-    lin_score *s;
-    OK(lin_score_texts(ref, strlen(ref), "r.txt", hyp, strlen(hyp), "h.txt", o, &s, &err));
-    return s;
+    lin_score *made;
+    OK(lin_score_texts(ref, strlen(ref), "r.txt", hyp, strlen(hyp), "h.txt", o, &made, &err));
+    return made;
 }
 
 static const lin_bootstrap_options draws = {.resamples = 200, .seed = 1, .level = 0.95, .random = lin_random_below};
@@ -23,8 +35,6 @@ static const char some_hyp[] = "s1-1 a x c d e\ns1-2\ns2-1 a\ns2-2 x y\ns3-1 b a
 
 START_TEST(alignments_are_sclites)
 {
-    lin_score *s;
-    lin_buffer out = {0};
     char *text;
     size_t n;
     int checked = 0;
@@ -43,18 +53,15 @@ START_TEST(alignments_are_sclites)
         block = end;
     }
     ck_assert_int_ge(checked, 20);
-    lin_buffer_free(&out);
     lin_free(text);
-    lin_score_destroy(s);
 }
 END_TEST
 
 START_TEST(alignments_of_other_scripts)
 {
     lin_score_options o = {.read.case_sensitive = 1};
-    lin_score *s = score("u-1 été x Ab\n", "u-1 ete ab\n", &o);
+    s = score("u-1 été x Ab\n", "u-1 ete ab\n", &o);
     lin_score_report r = {.score = s, .measure = "WER"};
-    lin_buffer out = {0};
     lin_score_align(&r, 0, &out);
     ck_assert_str_eq(out.data, "id: (u-1)\nScores: (#C #S #D #I) 0 2 1 0\n"
                                "REF:  éTé X   AB \nHYP:  *** ETE AB \nEval: D   S   S  \n\n");
@@ -62,17 +69,13 @@ START_TEST(alignments_of_other_scripts)
     r.keep_case = 1;
     lin_score_align(&r, 0, &out);
     HAS(out.data, " Ab ", " ab ");
-    lin_buffer_free(&out);
-    lin_score_destroy(s);
 }
 END_TEST
 
 START_TEST(text_report)
 {
-    lin_score *s = score(some_ref, some_hyp, NULL);
-    lin_score_intervals v;
+    s = score(some_ref, some_hyp, NULL);
     lin_score_report r = {.score = s, .measure = "PER", .utterances = 1, .confusions = 2, .alignments = 1};
-    lin_buffer out = {0};
     OK(lin_score_text(&r, &out, &err));
     HAS(out.data,
         "id: (s3-1)\nScores: (#C #S #D #I) 2 0 1 1\nREF:  A b * c \nHYP:  * b A c \nEval: D   I   \n\n",
@@ -91,9 +94,6 @@ START_TEST(text_report)
     ck_assert_ptr_nonnull(last); // the last line, which scripts read
     ck_assert_str_eq(strchr(last, '\n'), "\n");
     HAS(out.data, "] over 5 utterances, [", "] over 3 speakers (bootstrap, 200 resamples, seed 1)\n");
-    lin_score_intervals_free(&v);
-    lin_buffer_free(&out);
-    lin_score_destroy(s);
 }
 END_TEST
 
@@ -104,10 +104,9 @@ START_TEST(levels)
         const char *text;
     } cases[] = {{0.95, "95"}, {0.999, "99.90"}, {0.955, "95.50"}, {0.9, "90"}, {0.29, "29"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        lin_buffer out = {0};
+        lin_buffer_clear(&out);
         lin_score_put_level(&out, cases[i].level);
         ck_assert_str_eq(out.data, cases[i].text);
-        lin_buffer_free(&out);
     }
 }
 END_TEST
@@ -118,21 +117,19 @@ START_TEST(notes)
     static const char rules[] = "a b\nq\n";
     OK(lin_phone_map_parse(rules, sizeof rules - 1, "m", 0, &map, &err));
     lin_score_options o = {.read.map = map, .hyp_format = LIN_TRN_CTM};
-    lin_score *s = score("u-1 a q z\nu-2 a\n", "u-1 1 0 1 b\nu-1 1 1 1 y\nu-1 1 2 1 z\n", &o);
+    s = score("u-1 a q z\nu-2 a\n", "u-1 1 0 1 b\nu-1 1 1 1 y\nu-1 1 2 1 z\n", &o);
     lin_score_report r = {.score = s, .measure = "PER"};
-    lin_buffer out = {0};
     OK(lin_score_text(&r, &out, &err));
     HAS(out.data, "\n1 utterances have no line in the CTM hypothesis and count as deleted\n",
         "\n1 tokens were deleted by the map\n", "\nnot in the map, scored as they are: z, y\nPER 66.67 %");
     lin_buffer_clear(&out);
     OK(lin_score_json(&r, &out, &err));
     HAS(out.data, "\"map\":{\"deleted\":1,\"unmapped\":[\"z\",\"y\"]}");
-    lin_buffer_free(&out);
-    lin_score_destroy(s);
+    lin_score *again;
     static const char ref[] = "u-1 x y", hyp[] = "u-1 y z";
     const lin_score_options mapped = {.read.map = map};
-    FAIL_EVERY_ALLOCATION(lin_score_texts(ref, sizeof ref - 1, "r", hyp, sizeof hyp - 1, "h", &mapped, &s, NULL),
-                          lin_score_destroy(s));
+    FAIL_EVERY_ALLOCATION(lin_score_texts(ref, sizeof ref - 1, "r", hyp, sizeof hyp - 1, "h", &mapped, &again, NULL),
+                          lin_score_destroy(again));
     lin_phone_map_destroy(map);
 }
 END_TEST
@@ -157,7 +154,7 @@ START_TEST(many_tokens_that_are_not_in_the_map)
         snprintf(text, sizeof text, " h%d", i);
         lin_buffer_text(&hyp, text);
     }
-    lin_score *s = score(ref.data, hyp.data, &o);
+    s = score(ref.data, hyp.data, &o);
     ck_assert_int_eq(s->unmapped.n, MANY + 7);
     for (int i = 0; i < MANY + 7; i++) {
         const char *token = lin_symbols_text(&s->unmapped, i);
@@ -166,7 +163,6 @@ START_TEST(many_tokens_that_are_not_in_the_map)
     }
     lin_buffer_free(&ref);
     lin_buffer_free(&hyp);
-    lin_score_destroy(s);
     lin_phone_map_destroy(map);
 }
 END_TEST
@@ -180,10 +176,9 @@ static double number(const cJSON *object, const char *key)
 
 START_TEST(json_report)
 {
-    lin_score *s = score(some_ref, some_hyp, NULL), *other = score(some_ref, some_ref, NULL);
-    lin_score_intervals v;
+    s = score(some_ref, some_hyp, NULL);
+    other = score(some_ref, some_ref, NULL);
     lin_score_comparison c;
-    lin_buffer out = {0};
     OK(lin_score_bootstrap(s, &draws, 1, &v, &err));
     OK(lin_score_compare(s, other, &draws, &c, &err));
     lin_score_report r = {.score = s, .measure = "P\"R", .intervals = &v, .comparison = &c, .other_name = "o", .utterances = 1};
@@ -223,15 +218,11 @@ START_TEST(json_report)
         ck_assert_double_eq(cJSON_GetArrayItem(row, i)->valuedouble, number(token, "correct"));
     }
     cJSON_Delete(json);
-    lin_buffer_free(&out);
-    lin_score_intervals_free(&v);
-    lin_score_destroy(s);
-    lin_score_destroy(other);
 }
 END_TEST
 
 // The cells, counted from the alignments.
-static void check_matrix(const lin_score *s, const lin_score_matrix *m)
+static void check_matrix(const lin_score_matrix *m)
 {
     for (int i = 0; i <= m->n; i++) {
         for (int j = 0; j <= m->n; j++) {
@@ -249,7 +240,7 @@ static void check_matrix(const lin_score *s, const lin_score_matrix *m)
 
 START_TEST(pairs_both_ways)
 {
-    lin_score *s = score("u-1 zh\nu-2 iy\nu-3 iy\nu-4 a\n", "u-1 iy\nu-2 zh\nu-3 zh\nu-4 b\n", NULL);
+    s = score("u-1 zh\nu-2 iy\nu-3 iy\nu-4 a\n", "u-1 iy\nu-2 zh\nu-3 zh\nu-4 b\n", NULL);
     lin_confused_pair *p;
     int n;
     OK(lin_score_confused_pairs(s, &p, &n, &err));
@@ -260,13 +251,12 @@ START_TEST(pairs_both_ways)
     ck_assert_str_eq(lin_score_token(s, p[1].a), "a");
     ck_assert(p[1].a_as_b == 1 && p[1].b_as_a == 0);
     lin_free(p);
-    lin_score_destroy(s);
 }
 END_TEST
 
 START_TEST(tables)
 {
-    lin_score *s = score("u-1 zh iy b q1 iy t\nu-2 b b t\n", "u-1 iy zh p q2 zh d\nu-2 p d\n", NULL);
+    s = score("u-1 zh iy b q1 iy t\nu-2 b b t\n", "u-1 iy zh p q2 zh d\nu-2 p d\n", NULL);
     lin_confused_pair *p;
     lin_score_matrix m;
     int n, worst[9];
@@ -278,14 +268,14 @@ START_TEST(tables)
     }
     lin_free(p);
     OK(lin_score_matrix_make(s, 100, &m, &err)); // textbook order, others behind
-    check_matrix(s, &m);
+    check_matrix(&m);
     const char *const order[] = {"iy", "b", "d", "p", "t", "zh", "q1", "q2"};
     ck_assert(m.n == 8 && m.left_out == 0);
     for (int i = 0; i < 8; i++) ck_assert_str_eq(lin_score_token(s, m.tokens[i]), order[i]);
     lin_score_matrix_free(&m);
     OK(lin_score_matrix_make(s, 3, &m, &err));
     ck_assert(m.n == 3 && m.left_out == 5);
-    check_matrix(s, &m);
+    check_matrix(&m);
     lin_score_matrix_free(&m);
     ck_assert(lin_score_worst(s, worst, 1) == 1 && worst[0] == 0);
     ck_assert(lin_score_worst(s, worst, 9) == 2 && worst[0] == 0 && worst[1] == 1);
@@ -299,14 +289,13 @@ START_TEST(tables)
     s = score("u-1 a a a b b b\n", "u-1 u v w x y z\n", NULL); // pairs that are left out are counted nowhere
     OK(lin_score_matrix_make(s, 2, &m, &err));
     ck_assert(m.n == 2 && m.left_out == 6);
-    check_matrix(s, &m);
+    check_matrix(&m);
     lin_score_matrix_free(&m);
     lin_score_destroy(s);
     s = score("(u-1)\n", "(u-1)\n", NULL); // no tokens at all
     OK(lin_score_matrix_make(s, 3, &m, &err));
     ck_assert(m.n == 0);
     lin_score_matrix_free(&m);
-    lin_score_destroy(s);
 }
 END_TEST
 
@@ -334,11 +323,9 @@ static void check_html(const char *html)
 START_TEST(html_report)
 {
     static const char ref[] = "u<b>-1 <i>a</i> &amp; \"q\" x\nv-1 a\xFF b c\nw-1 a\n";
-    lin_score *s = score(ref, "u<b>-1 <script> it's x\nv-1 a b\nw-1 a d\n", NULL);
-    lin_score *other = score(ref, "u<b>-1\nv-1\nw-1\n", NULL);
-    lin_score_intervals v;
+    s = score(ref, "u<b>-1 <script> it's x\nv-1 a b\nw-1 a d\n", NULL);
+    other = score(ref, "u<b>-1\nv-1\nw-1\n", NULL);
     lin_score_comparison c;
-    lin_buffer out = {0};
     OK(lin_score_bootstrap(s, &draws, 1, &v, &err));
     OK(lin_score_compare(s, other, &draws, &c, &err));
     lin_score_report r = {.score = s, .measure = "PER", .ref_name = "<ref>", .hyp_name = "h&p", .intervals = &v, .comparison = &c,
@@ -353,20 +340,16 @@ START_TEST(html_report)
     r = (lin_score_report){.score = other, .measure = "PER"};
     OK(lin_score_html(&r, &out, &err));
     check_html(out.data);
-    lin_buffer_free(&out);
-    lin_score_intervals_free(&v);
-    lin_score_destroy(s);
-    lin_score_destroy(other);
 }
 END_TEST
 
 // An hour of speech in one utterance: only its beginning is written, so that the page can be opened.
 START_TEST(html_of_a_long_utterance)
 {
-    lin_buffer ref = {0}, out = {0};
+    lin_buffer ref = {0};
     lin_buffer_text(&ref, "u-1");
     for (int i = 0; i < 2500; i++) lin_buffer_text(&ref, " a b");
-    lin_score *s = score(ref.data, "u-1 a b x b", NULL);
+    s = score(ref.data, "u-1 a b x b", NULL);
     lin_score_report r = {.score = s, .measure = "PER"};
     OK(lin_score_html(&r, &out, &err));
     check_html(out.data);
@@ -375,8 +358,6 @@ START_TEST(html_of_a_long_utterance)
     for (const char *at = out.data; (at = strstr(at, "<span class=\"e\">")); at++) n++;
     ck_assert_msg(n >= 1996 && n <= 2000, "%d errors are shown", n);
     lin_buffer_free(&ref);
-    lin_buffer_free(&out);
-    lin_score_destroy(s);
 }
 END_TEST
 
@@ -462,8 +443,8 @@ END_TEST
 // Speakers in any order: each one's interval is that of its own utterances.
 START_TEST(intervals_of_speakers)
 {
-    lin_score *s = score(some_ref, some_hyp, NULL);
-    lin_score_intervals v, w;
+    s = score(some_ref, some_hyp, NULL);
+    lin_score_intervals w;
     static const lin_bootstrap_unit second[] = {{1, 2}, {0, 2}};
     lin_bootstrap_interval want;
     OK(lin_score_bootstrap(s, &draws, 1, &v, &err));
@@ -471,18 +452,15 @@ START_TEST(intervals_of_speakers)
     ck_assert(v.by_speaker[1].low == want.low && v.by_speaker[1].high == want.high && v.by_speaker[1].units == 2);
     ck_assert(v.by_speaker[0].units == 2 && v.by_speaker[2].units == 1 && v.by_speaker[2].low == 2.0 / 3);
     ck_assert(v.utterances.units == 5 && v.speakers.units == 3);
-    lin_score_intervals_free(&v);
     FAIL_EVERY_ALLOCATION(lin_score_bootstrap(s, &draws, 1, &w, NULL), lin_score_intervals_free(&w));
-    lin_score_destroy(s);
 }
 END_TEST
 
 START_TEST(out_of_memory)
 {
-    lin_score *s = score(some_ref, some_hyp, NULL), *other = score(some_ref, some_ref, NULL);
-    lin_score_intervals v;
+    s = score(some_ref, some_hyp, NULL);
+    other = score(some_ref, some_ref, NULL);
     lin_score_comparison c;
-    lin_buffer out = {0};
     OK(lin_score_bootstrap(s, &draws, 1, &v, &err));
     FAIL_EVERY_ALLOCATION(lin_score_compare(s, other, &draws, &c, NULL), (void)0);
     lin_score_report r = {.score = s, .measure = "PER", .intervals = &v, .comparison = &c, .utterances = 1, .alignments = 1,
@@ -491,13 +469,10 @@ START_TEST(out_of_memory)
     FAIL_EVERY_ALLOCATION(REPORT(lin_score_text), lin_buffer_free(&out));
     FAIL_EVERY_ALLOCATION(REPORT(lin_score_json), lin_buffer_free(&out));
     FAIL_EVERY_ALLOCATION(REPORT(lin_score_html), lin_buffer_free(&out));
-    lin_score_intervals_free(&v);
-    lin_score_destroy(s);
-    lin_score_destroy(other);
 }
 END_TEST
 
-TEST_MAIN("score_report", TEST(alignments_are_sclites), TEST(alignments_of_other_scripts), TEST(text_report), TEST(levels),
-          TEST(notes), TEST(many_tokens_that_are_not_in_the_map), TEST(json_report), TEST(pairs_both_ways), TEST(tables),
-          TEST(html_report), TEST(html_of_a_long_utterance), TEST(matched_pairs_are_sc_stats), TEST(segments),
-          TEST(references_must_be_the_same), TEST(intervals_of_speakers), TEST(out_of_memory))
+TEST_MAIN_WITH(NULL, drop, "score_report", TEST(alignments_are_sclites), TEST(alignments_of_other_scripts), TEST(text_report),
+               TEST(levels), TEST(notes), TEST(many_tokens_that_are_not_in_the_map), TEST(json_report), TEST(pairs_both_ways),
+               TEST(tables), TEST(html_report), TEST(html_of_a_long_utterance), TEST(matched_pairs_are_sc_stats), TEST(segments),
+               TEST(references_must_be_the_same), TEST(intervals_of_speakers), TEST(out_of_memory))
