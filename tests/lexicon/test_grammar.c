@@ -3,13 +3,32 @@
 
 #include "tests/lexicon/support.h"
 
-// A tree of a grammar's words, each with a phone for its number and the last one again, so that words share beginnings.
-static lin_tree *tree_of(lin_grammar *g)
+static lin_written *numbers;
+static lin_grammar *g;
+static lin_tree *tree;
+
+static void setup(void) { OK(lin_written_load("share/linnet/en/numbers.txt", &numbers, &err)); }
+
+static void drop(void)
+{
+    lin_tree_destroy(tree);
+    lin_grammar_destroy(g);
+    tree = NULL;
+    g = NULL;
+}
+
+static void teardown(void)
+{
+    drop();
+    lin_written_destroy(numbers);
+}
+
+// A tree of the grammar's words, each with a phone for its number and the last one again, so that words share beginnings.
+static void make_tree(void)
 {
     static int labels[3000][2];
     static lin_tree_entry entries[3000];
     const int n = lin_grammar_words(g);
-    lin_tree *tree;
     ck_assert_int_le(n, 3000);
     for (int i = 0; i < n; i++) {
         labels[i][0] = 1 + i % 7;
@@ -18,11 +37,10 @@ static lin_tree *tree_of(lin_grammar *g)
     }
     OK(lin_tree_create_list(entries, n, 9, NULL, 0, &tree, &err));
     OK(lin_grammar_bind(g, tree, &err));
-    return tree;
 }
 
 // The end of a word in the tree; its node, and that node's parent.
-static uint32_t end_of(const lin_tree *tree, const char *word, uint32_t *node)
+static uint32_t end_of(const char *word, uint32_t *node)
 {
     const int number = lin_tree_find(tree, word, strlen(word));
     for (*node = 0; *node < (uint32_t)tree->n_nodes; ++*node)
@@ -32,7 +50,7 @@ static uint32_t end_of(const lin_tree *tree, const char *word, uint32_t *node)
 }
 
 // 1: a sentence of the grammar; "*" is a word outside it. Every word that may follow must be allowed at all nodes on its way.
-static int accepts(const lin_grammar *g, const lin_tree *tree, const char *sentence)
+static int accepts(const char *sentence)
 {
     char copy[400];
     uint32_t state = LIN_GRAMMAR_START, node;
@@ -41,7 +59,7 @@ static int accepts(const lin_grammar *g, const lin_tree *tree, const char *sente
         if (!strcmp(word, "*")) {
             state = lin_grammar_unknown(g, state);
         } else {
-            const uint32_t end = end_of(tree, word, &node);
+            const uint32_t end = end_of(word, &node);
             const uint32_t next = end == LIN_GRAMMAR_NONE ? LIN_GRAMMAR_NONE : lin_grammar_step(g, state, end);
             if (next != LIN_GRAMMAR_NONE) {
                 uint32_t parent = 0;
@@ -88,18 +106,12 @@ static const struct {
 START_TEST(test_accepted)
 {
     lin_grammar_list list = {0};
-    lin_written *numbers;
-    lin_grammar *g;
-    OK(lin_written_load("share/linnet/en/numbers.txt", &numbers, &err));
     OK(lin_grammar_parse(cases[_i].grammar, strlen(cases[_i].grammar), "x", numbers, cases[_i].repeats ? &list : NULL, &g, &err));
-    lin_tree *tree = tree_of(g);
+    make_tree();
     for (int i = 0; i < 8 && cases[_i].yes[i]; i++)
-        ck_assert_msg(accepts(g, tree, cases[_i].yes[i]), "'%s' is a sentence", cases[_i].yes[i]);
+        ck_assert_msg(accepts(cases[_i].yes[i]), "'%s' is a sentence", cases[_i].yes[i]);
     for (int i = 0; i < 8 && cases[_i].no[i]; i++)
-        ck_assert_msg(!accepts(g, tree, cases[_i].no[i]), "'%s' is no sentence", cases[_i].no[i]);
-    lin_tree_destroy(tree);
-    lin_grammar_destroy(g);
-    lin_written_destroy(numbers);
+        ck_assert_msg(!accepts(cases[_i].no[i]), "'%s' is no sentence", cases[_i].no[i]);
 }
 END_TEST
 
@@ -107,18 +119,15 @@ END_TEST
 START_TEST(test_allowed)
 {
     static const char text[] = "one two\nthree four\n";
-    lin_grammar *g;
     uint32_t node;
     OK(lin_grammar_parse(text, sizeof text - 1, "x", NULL, NULL, &g, &err));
-    lin_tree *tree = tree_of(g);
+    make_tree();
     static const struct { const char *word; int allowed; } words[] = {{"one", 1}, {"two", 0}, {"three", 1}, {"four", 0}};
     for (int i = 0; i < 4; i++) {
-        end_of(tree, words[i].word, &node);
+        end_of(words[i].word, &node);
         ck_assert_msg(lin_grammar_allows(g, LIN_GRAMMAR_START, node) == words[i].allowed, "%s", words[i].word);
     }
     ck_assert(!lin_grammar_has_unknown(g));
-    lin_tree_destroy(tree);
-    lin_grammar_destroy(g);
 }
 END_TEST
 
@@ -126,16 +135,10 @@ END_TEST
 START_TEST(test_ranges)
 {
     static const char text[] = "set $number 1..9000 to $number 1..9000 and $number 1..9000\n";
-    lin_grammar *g;
-    lin_written *numbers;
-    OK(lin_written_load("share/linnet/en/numbers.txt", &numbers, &err));
     OK(lin_grammar_parse(text, strlen(text), "x", numbers, NULL, &g, &err));
-    lin_tree *tree = tree_of(g);
-    ck_assert(accepts(g, tree, "set nine thousand to eight and four hundred and twenty"));
-    ck_assert(!accepts(g, tree, "set nine thousand one to eight and four hundred and twenty"));
-    lin_tree_destroy(tree);
-    lin_grammar_destroy(g);
-    lin_written_destroy(numbers);
+    make_tree();
+    ck_assert(accepts("set nine thousand to eight and four hundred and twenty"));
+    ck_assert(!accepts("set nine thousand one to eight and four hundred and twenty"));
 }
 END_TEST
 
@@ -143,12 +146,10 @@ END_TEST
 START_TEST(test_small)
 {
     char text[400] = "";
-    lin_grammar *g;
     for (int i = 0; i < 12; i++) strcat(text, "(a | b) c ");
     strcat(text, "d\n");
     OK(lin_grammar_parse(text, strlen(text), "x", NULL, NULL, &g, &err));
     ck_assert_uint_eq(lin_grammar_states(g), 12 * 2 + 2);
-    lin_grammar_destroy(g);
 }
 END_TEST
 
@@ -188,7 +189,6 @@ START_TEST(test_refused)
         {"#JSGF V1.0;\npublic <a> = <b;\n", LIN_FORMAT, "x:2: '<' is not closed"},
         {"#JSGF V1.0;\npublic a = b;\n", LIN_FORMAT, "x:2: 'public a = b' is not a rule"},
     };
-    lin_grammar *g;
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         FAILS(lin_grammar_parse(refused[i].text, strlen(refused[i].text), "x", NULL, NULL, &g, &err), refused[i].status,
               refused[i].message);
@@ -200,8 +200,6 @@ START_TEST(test_refused)
     FAILS(lin_grammar_parse(deep, strlen(deep), "x", NULL, NULL, &g, &err), LIN_FORMAT, "nested");
     // Every reference is a copy.
     lin_buffer large = {0};
-    lin_written *numbers;
-    OK(lin_written_load("share/linnet/en/numbers.txt", &numbers, &err));
     for (int i = 0; i < 8; i++) lin_buffer_format(&large, "$r%d = (a $r%d | b $r%d)\n", i, i + 1, i + 1);
     lin_buffer_text(&large, "$r8 = c");
     for (int i = 0; i < LIN_GRAMMAR_STATES_MAX / 256; i++) lin_buffer_text(&large, " c");
@@ -211,7 +209,6 @@ START_TEST(test_refused)
     for (int i = 0; i < 250; i++) lin_buffer_text(&large, "a $number 1..200 ");
     FAILS(lin_grammar_parse(large.data, large.n, "x", numbers, NULL, &g, &err), LIN_UNSUPPORTED, "too large");
     lin_buffer_free(&large);
-    lin_written_destroy(numbers);
     // Behind each of its words are all of the groups.
     lin_buffer slow = {0};
     lin_buffer_text(&slow, "#JSGF V1.0;\npublic <a> = (a");
@@ -241,22 +238,17 @@ START_TEST(test_list)
     static const char none[] = "(on\nzero\n";
     lin_status what = LIN_INVALID;
     lin_grammar_list list = {.say = say, .context = &what};
-    lin_written *numbers;
-    lin_grammar *g;
-    OK(lin_written_load("share/linnet/en/numbers.txt", &numbers, &err));
     OK(lin_grammar_parse(text, sizeof text - 1, "x", numbers, &list, &g, &err));
     ck_assert_int_eq(list.left_out, 5);
     ck_assert_str_eq(list.first.message, "x:2: a ')' is missing");
     for (int i = 0; i < lin_grammar_words(g); i++) ck_assert_int_ne(*lin_grammar_word(g, i), 'z');
-    lin_tree *tree = tree_of(g);
-    ck_assert(accepts(g, tree, "off turn on off the light") && !accepts(g, tree, "on") && !accepts(g, tree, "the light"));
-    lin_tree_destroy(tree);
-    lin_grammar_destroy(g);
+    make_tree();
+    ck_assert(accepts("off turn on off the light") && !accepts("on") && !accepts("the light"));
+    drop();
     list.left_out = 0;
     FAILS(lin_grammar_parse(none, sizeof none - 1, "x", numbers, &list, &g, &err), LIN_FORMAT, "x:1: a ')' is missing");
     what = LIN_IO;
     FAILS(lin_grammar_parse(text, sizeof text - 1, "x", numbers, &list, &g, &err), LIN_IO, "x:1: nobody says zebra");
-    lin_written_destroy(numbers);
 }
 END_TEST
 
@@ -267,7 +259,6 @@ static const char *write_file(const char *name, const char *text) { return test_
 START_TEST(test_files)
 {
     lin_buffer files = {0};
-    lin_grammar *g;
     lin_buffer_bytes(&files, "", 1); // FAILS must find no other memory afterwards than before
     lin_buffer_clear(&files);
     const char *path = write_file("home.txt", "call $contacts\nwrite to $contacts\n"), *other = test_path("contacts.txt");
@@ -278,11 +269,10 @@ START_TEST(test_files)
     OK(lin_grammar_open(path, NULL, &files, &g, &err));
     ck_assert_str_eq(files.data, other);
     ck_assert_uint_eq(files.n, strlen(other) + 1);
-    lin_tree *tree = tree_of(g);
-    ck_assert(accepts(g, tree, "call anna") && accepts(g, tree, "write to doctor jones") && accepts(g, tree, "call anna smith"));
-    ck_assert(!accepts(g, tree, "call jones") && !accepts(g, tree, "anna"));
-    lin_tree_destroy(tree);
-    lin_grammar_destroy(g);
+    make_tree();
+    ck_assert(accepts("call anna") && accepts("write to doctor jones") && accepts("call anna smith"));
+    ck_assert(!accepts("call jones") && !accepts("anna"));
+    drop();
     write_file("contacts.txt", "anna (\n");
     FAILS(lin_grammar_open(path, NULL, &files, &g, &err), LIN_FORMAT, "contacts.txt:1: there are no words here");
     FAILS(lin_grammar_open("/nowhere/x", NULL, NULL, &g, &err), LIN_IO, "/nowhere/x");
@@ -290,20 +280,17 @@ START_TEST(test_files)
     FAILS(lin_grammar_open(path, NULL, &files, &g, &err), LIN_FORMAT, "contacts.txt has no phrase");
     write_file("contacts.txt", "#JSGF V1.0;\npublic <who> = anna | bob;\n");
     OK(lin_grammar_open(path, NULL, &files, &g, &err));
-    tree = tree_of(g);
-    ck_assert(accepts(g, tree, "call anna") && accepts(g, tree, "write to bob") && !accepts(g, tree, "anna"));
-    lin_tree_destroy(tree);
-    lin_grammar_destroy(g);
+    make_tree();
+    ck_assert(accepts("call anna") && accepts("write to bob") && !accepts("anna"));
     lin_buffer_free(&files);
 }
 END_TEST
 
 START_TEST(test_memory)
 {
-    lin_grammar *g;
-    FAIL_EVERY_ALLOCATION_OF(g, lin_grammar_parse(HOME, strlen(HOME), "x", NULL, NULL, &g, NULL), lin_grammar_destroy(g));
+    FAIL_EVERY_ALLOCATION_OF(g, lin_grammar_parse(HOME, strlen(HOME), "x", NULL, NULL, &g, NULL), drop());
 }
 END_TEST
 
-TEST_MAIN("lexicon/grammar", TESTS(test_accepted, 0, sizeof cases / sizeof *cases), TEST(test_allowed), TEST(test_ranges),
-          TEST(test_small), TEST(test_refused), TEST(test_list), TEST(test_files), TEST(test_memory))
+TEST_MAIN_WITH(setup, teardown, "lexicon/grammar", TESTS(test_accepted, 0, sizeof cases / sizeof *cases), TEST(test_allowed),
+               TEST(test_ranges), TEST(test_small), TEST(test_refused), TEST(test_list), TEST(test_files), TEST(test_memory))
