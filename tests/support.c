@@ -252,13 +252,14 @@ int test_run(Suite *suite)
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-int test_all(const char *name, void (*setup)(void), void (*teardown)(void), int once, const test_entry *tests, size_t n)
+int test_all(const char *name, void (*begin)(void), void (*end)(void), void (*setup)(void), void (*teardown)(void),
+             const test_entry *tests, size_t n)
 {
     Suite *suite = suite_create(name);
     TCase *cases = tcase_create(name);
-    if (once) tcase_add_unchecked_fixture(cases, setup, teardown);
-    else tcase_add_checked_fixture(cases, setup, teardown);
-    if (!once) tcase_add_checked_fixture(cases, NULL, test_folder_remove);
+    tcase_add_unchecked_fixture(cases, begin, end);
+    tcase_add_checked_fixture(cases, setup, teardown);
+    if (!begin) tcase_add_checked_fixture(cases, NULL, test_folder_remove); // else it is that of all tests
     for (size_t i = 0; i < n; i++) tcase_add_loop_test(cases, tests[i].test, tests[i].from, tests[i].to);
     suite_add_tcase(suite, cases);
     return test_run(suite);

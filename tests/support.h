@@ -179,18 +179,18 @@ size_t test_read_file(const char *path, void *bytes, size_t most);
 
 /*
  * The main function of most test programs, with the name of the suite and its tests in order; the second form runs setup before
- * and teardown after each test (NULL: nothing), the third before and after all of them.
+ * and teardown after each test (NULL: nothing), the third begin and end once, around all of them, and after behind each.
  *
  *   TEST_MAIN("decoder/rows", TEST(one), TESTS(for_each_row, 0, 4))       // the second with _i = 0, 1, 2, 3
  */
 #define TEST_MAIN(name, ...) TEST_MAIN_WITH(NULL, NULL, name, __VA_ARGS__)
-#define TEST_MAIN_WITH(setup, teardown, name, ...) TEST_MAIN_OF(setup, teardown, 0, name, __VA_ARGS__)
-#define TEST_MAIN_ONCE(setup, teardown, name, ...) TEST_MAIN_OF(setup, teardown, 1, name, __VA_ARGS__)
-#define TEST_MAIN_OF(setup, teardown, once, name, ...)                                                                           \
+#define TEST_MAIN_WITH(setup, teardown, name, ...) TEST_MAIN_OF(NULL, NULL, setup, teardown, name, __VA_ARGS__)
+#define TEST_MAIN_ONCE(begin, end, after, name, ...) TEST_MAIN_OF(begin, end, NULL, after, name, __VA_ARGS__)
+#define TEST_MAIN_OF(begin, end, setup, teardown, name, ...)                                                                     \
     int main(void)                                                                                                               \
     {                                                                                                                            \
         const test_entry tests[] = {__VA_ARGS__};                                                                                \
-        return test_all(name, setup, teardown, once, tests, sizeof tests / sizeof *tests);                                       \
+        return test_all(name, begin, end, setup, teardown, tests, sizeof tests / sizeof *tests);                                 \
     }
 #define TEST(test) {test, 0, 1}
 #define TESTS(test, from, to) {test, from, to}
@@ -200,7 +200,8 @@ typedef struct test_entry {
     int from, to;
 } test_entry;
 
-int test_all(const char *name, void (*setup)(void), void (*teardown)(void), int once, const test_entry *tests, size_t n);
+int test_all(const char *name, void (*begin)(void), void (*end)(void), void (*setup)(void), void (*teardown)(void),
+             const test_entry *tests, size_t n);
 
 /* For programs whose tests need more: the exit status. */
 int test_run(Suite *suite);

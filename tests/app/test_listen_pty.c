@@ -652,5 +652,5 @@ int main(void)
         return 0;
     }
     close(probe);
-    return test_all("app/listen in a terminal", setup, NULL, 1, tests, sizeof tests / sizeof *tests);
+    return test_all("app/listen in a terminal", setup, NULL, NULL, NULL, tests, sizeof tests / sizeof *tests);
 }

@@ -201,5 +201,5 @@ int main(int argc, char **argv)
                                 TEST(network_and_other_processes), TEST(nothing_is_left_out), TEST(memory_and_time),
                                 TEST(all_of_it_is_ended)};
     if (argc > 1) return do_task(argv[1]);
-    return test_all("base/child", setup, NULL, 0, tests, sizeof tests / sizeof *tests);
+    return test_all("base/child", NULL, NULL, setup, NULL, tests, sizeof tests / sizeof *tests);
 }

@@ -439,5 +439,5 @@ int main(void)
         TEST(opened_wrongly), TESTS(allocations_fail, 0, 4), TEST(memory_ends_in_a_graph), TEST(lost),
 #endif
     };
-    return test_all("cuda_backend", NULL, NULL, 0, tests, sizeof tests / sizeof *tests);
+    return test_all("cuda_backend", NULL, NULL, NULL, NULL, tests, sizeof tests / sizeof *tests);
 }

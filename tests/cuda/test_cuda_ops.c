@@ -99,5 +99,5 @@ int main(void)
         TESTS(test_shared, 0, TEST_ASAN ? N_IN_SHARED - 2 : N_IN_SHARED),
 #endif
     };
-    return test_all("cuda_ops", NULL, NULL, 0, tests, sizeof tests / sizeof *tests);
+    return test_all("cuda_ops", NULL, NULL, NULL, NULL, tests, sizeof tests / sizeof *tests);
 }

@@ -133,7 +133,8 @@ int main(void)
         puts("100%: Checks: 0, Failures: 0, Errors: 0");
         return EXIT_SUCCESS;
     }
-    const int status = test_all("frontend/microphone, live", setup, teardown, 0, &(test_entry){a_source_by_name, 0, 3}, 1);
+    const int status = test_all("frontend/microphone, live", NULL, NULL, setup, teardown,
+                                &(test_entry){a_source_by_name, 0, 3}, 1);
     if (shell("virtual_mic_stop") != 0) puts("the virtual microphone did not stop");
     return status;
 }

@@ -308,7 +308,7 @@ START_TEST(failing_allocations)
 }
 END_TEST
 
-TEST_MAIN_ONCE(setup, teardown, "readable", TESTS(prose, 0, sizeof prose_table / sizeof *prose_table), TEST(paragraphs),
+TEST_MAIN_ONCE(setup, teardown, NULL, "readable", TESTS(prose, 0, sizeof prose_table / sizeof *prose_table), TEST(paragraphs),
                TEST(no_rules), TEST(points), TESTS(readable, 0, sizeof readable_table / sizeof *readable_table), TEST(names),
                TEST(short_sentences), TEST(pauses_end_texts), TEST(numbers_in_pieces), TEST(same_bytes_and_back), TEST(damaged),
                TEST(bad_options), TEST(failing_allocations))

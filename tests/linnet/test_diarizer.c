@@ -304,7 +304,6 @@ START_TEST(again_after_failed_memory)
 }
 END_TEST
 
-TEST_MAIN_ONCE(enter, leave, "linnet/diarizer", TESTS(groups_by_definition, 0, 60), TEST(many_vectors),
+TEST_MAIN_ONCE(enter, leave, NULL, "linnet/diarizer", TESTS(groups_by_definition, 0, 60), TEST(many_vectors),
                TESTS(who_speaks, 0, sizeof cases / sizeof *cases), TEST(utterance_after_utterance), TEST(no_more_than_said),
-               TEST(a_result_for_each), TEST(without_memory),
-               TEST(again_after_failed_memory))
+               TEST(a_result_for_each), TEST(without_memory), TEST(again_after_failed_memory))

@@ -238,5 +238,5 @@ static void end(void)
     teardown();
 }
 
-TEST_MAIN_ONCE(begin, end, "linnet/engine, saved", TESTS(utterances_end_on_request, 0, TEST_ASAN ? 2 : 6),
+TEST_MAIN_ONCE(begin, end, NULL, "linnet/engine, saved", TESTS(utterances_end_on_request, 0, TEST_ASAN ? 2 : 6),
                TEST(ends_without_sound_between), TESTS(saved_and_loaded, 0, TEST_ASAN ? 1 : 3), TEST(what_cannot_go_on))

@@ -48,11 +48,22 @@ static void choose_searches(void)
     }
 }
 
-static void open_search(lin_decoding *decoding, int i)
+static lin_decoding search;
+static heard h, whole, pieces, plain, half, copy, loaded, dropped, together[STREAMS];
+
+static void close_all(void)
+{
+    heard *const all[] = {&h, &whole, &pieces, &plain, &half, &copy, &loaded, &dropped};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) drop(all[i]);
+    for (int i = 0; i < STREAMS; i++) drop(&together[i]);
+    lin_decoding_close(&search);
+}
+
+static void open_search(int i)
 {
     choose_searches();
-    OK(lin_decoding_open(decoding, &searches[i], recognizer.phones, recognizer.row_seconds, 0, NULL, &err));
-    if (searches[i].combine) decoding->combined = &recognizer;
+    OK(lin_decoding_open(&search, &searches[i], recognizer.phones, recognizer.row_seconds, 0, NULL, &err));
+    if (searches[i].combine) search.combined = &recognizer;
 }
 
 static lin_session_options options_with(const lin_decoding *decoding)
@@ -97,12 +108,10 @@ static void recognize(const lin_decoding *decoding, int first, int n, lin_result
 
 START_TEST(each_utterance_is_that_of_the_second_model)
 {
-    lin_decoding decoding;
-    heard h = {0};
     lin_result want = {0};
-    open_search(&decoding, _i);
+    open_search(_i);
     for (int resets = 0; resets < 2; resets++) {
-        lin_session_options o = options_with(&decoding);
+        lin_session_options o = options_with(&search);
         o.ends.resets = resets;
         listen_to(&o, 4000, &h);
         ck_assert_int_eq(h.ends, PARTS);
@@ -110,7 +119,7 @@ START_TEST(each_utterance_is_that_of_the_second_model)
             to = (int)h.rows[i] * recognizer.model->config.stack;
             if (to > n_features) to = n_features;
             OK(lin_result_begin(&want, "", NULL, 1, &err));
-            recognize(&decoding, from, to - from, &want);
+            recognize(&search, from, to - from, &want);
             ck_assert_int_eq(h.replaced[i], 1);
             ck_assert_int_gt(want.n_phones, 3);
             same_result(&h.finals[i], &want);
@@ -118,7 +127,6 @@ START_TEST(each_utterance_is_that_of_the_second_model)
         drop(&h);
     }
     lin_result_free(&want);
-    lin_decoding_close(&decoding);
 }
 END_TEST
 
@@ -126,19 +134,14 @@ END_TEST
 START_TEST(skipped)
 {
     static const volatile sig_atomic_t skips = 1;
-    lin_decoding decoding;
-    heard h = {0}, first = {0};
-    open_search(&decoding, _i);
-    lin_session_options o = options_with(&decoding);
+    open_search(_i);
+    lin_session_options o = options_with(&search);
     second.skip = &skips;
     listen_to(&o, 4000, &h);
     o.second = NULL;
-    listen_to(&o, 4000, &first);
-    same(&h, &first, 0);
+    listen_to(&o, 4000, &plain);
+    same(&h, &plain, 0);
     for (int i = 0; i < h.ends; i++) ck_assert_int_eq(h.replaced[i], 0);
-    drop(&h);
-    drop(&first);
-    lin_decoding_close(&decoding);
 }
 END_TEST
 
@@ -175,14 +178,14 @@ START_TEST(searches_of_whole_utterances)
     ck_assert_int_gt(wide.n_best, 1);
     ck_assert_int_eq(said.width, 32);
     for (int i = 0; i < SEARCHES; i++) {
-        lin_decoding streams, whole;
+        lin_decoding streams, files;
         OK(lin_decoding_open_for(&recognizer, &searches[i], NULL, &streams, &err));
-        OK(lin_decoding_open_for(&second, &searches[i], NULL, &whole, &err));
+        OK(lin_decoding_open_for(&second, &searches[i], NULL, &files, &err));
         ck_assert_int_eq(streams.search.id != streams.whole.id, searches[i].words);
-        ck_assert_uint_eq(whole.search.id, whole.whole.id);
-        ck_assert_uint_eq(whole.search.id, streams.whole.id);
+        ck_assert_uint_eq(files.search.id, files.whole.id);
+        ck_assert_uint_eq(files.search.id, streams.whole.id);
         lin_decoding_close(&streams);
-        lin_decoding_close(&whole);
+        lin_decoding_close(&files);
     }
 }
 END_TEST
@@ -190,15 +193,11 @@ END_TEST
 // The first utterance of a stream, as far as its frames reach.
 START_TEST(the_same_as_a_file)
 {
-    lin_decoding decoding;
-    heard h = {0};
-    open_search(&decoding, _i);
-    const lin_session_options o = options_with(&decoding);
+    open_search(_i);
+    const lin_session_options o = options_with(&search);
     listen_to(&o, SAMPLES, &h);
     const int frames = (int)h.rows[0] * recognizer.model->config.stack;
-    same_as_file(&h.finals[0], whole_sound, (frames - 1) * 160 + 400, decoding);
-    drop(&h);
-    lin_decoding_close(&decoding);
+    same_as_file(&h.finals[0], whole_sound, (frames - 1) * 160 + 400, search);
 }
 END_TEST
 
@@ -210,14 +209,12 @@ START_TEST(another_hop)
 {
     static const double hops[] = {8, 11.5};
     const double own_hop = recognizer.fbank.hop_ms, hop = hops[_i];
-    lin_decoding decoding;
-    heard h = {0};
     hear_every(&second, hop);
-    open_search(&decoding, 0);
-    const lin_session_options o = options_with(&decoding);
+    open_search(0);
+    const lin_session_options o = options_with(&search);
     listen_to(&o, 4000, &h);
     ck_assert_int_eq(h.ends, PARTS);
-    decoding.row_seconds = second.row_seconds;
+    search.row_seconds = second.row_seconds;
     for (int i = 0, from = 0, to; i < h.ends; from = to, i++) {
         to = (int)h.rows[i] * recognizer.model->config.stack;
         if (to > n_features) to = n_features;
@@ -232,7 +229,7 @@ START_TEST(another_hop)
         lin_result want = {0};
         OK(lin_result_begin(&want, "", NULL, 1, &err));
         // At a row so late that the delay fits before it.
-        recognize_frames(&decoding, frames, n, 1000, &want);
+        recognize_frames(&search, frames, n, 1000, &want);
         const double earlier_s = 1000 * second.row_seconds - from * own_hop / 1000;
         const lin_result *got = &h.finals[i];
         ck_assert_int_gt(want.n_phones, 3);
@@ -249,8 +246,6 @@ START_TEST(another_hop)
         lin_result_free(&want);
         lin_free(frames);
     }
-    drop(&h);
-    lin_decoding_close(&decoding);
     hear_every(&second, own_hop);
 }
 END_TEST
@@ -259,10 +254,8 @@ END_TEST
 START_TEST(a_long_utterance)
 {
     enum { TIMES = 5 };
-    lin_decoding decoding;
-    heard h = {0};
-    open_search(&decoding, 0);
-    lin_session_options o = options_with(&decoding);
+    open_search(0);
+    lin_session_options o = options_with(&search);
     o.ends.endpoints = o.ends.resets = 0;
     float *sound = lin_alloc(TIMES * SAMPLES, sizeof *sound);
     lin_session *session = create(&o, &h);
@@ -272,20 +265,16 @@ START_TEST(a_long_utterance)
     }
     OK(lin_session_finish(session, &err));
     ck_assert_int_eq(h.ends, 1);
-    same_as_file(&h.finals[0], sound, TIMES * SAMPLES, decoding);
+    same_as_file(&h.finals[0], sound, TIMES * SAMPLES, search);
     session_destroy(session);
     lin_free(sound);
-    drop(&h);
-    lin_decoding_close(&decoding);
 }
 END_TEST
 
 START_TEST(any_split_gives_the_same)
 {
-    lin_decoding decoding;
-    heard whole = {0}, pieces = {0}, plain = {0};
-    open_search(&decoding, _i);
-    lin_session_options o = options_with(&decoding);
+    open_search(_i);
+    lin_session_options o = options_with(&search);
     listen_to(&o, SAMPLES, &whole);
     listen_to(&o, 999, &pieces);
     same(&pieces, &whole, 0);
@@ -298,23 +287,17 @@ START_TEST(any_split_gives_the_same)
         ck_assert_int_eq(plain.replaced[i], 0);
         ck_assert_int_eq(plain.rows[i], pieces.rows[i]);
     }
-    drop(&whole);
-    drop(&pieces);
-    drop(&plain);
-    lin_decoding_close(&decoding);
 }
 END_TEST
 
 // In the middle of the second utterance.
 START_TEST(forked_and_saved)
 {
-    lin_decoding decoding;
-    heard whole = {0}, half = {0}, copy = {0}, loaded = {0}, plain = {0};
     lin_session *fork, *other;
     lin_state state = {0}, read = {0};
     const int middle = PART_SAMPLES + 12000;
-    open_search(&decoding, 0);
-    lin_session_options o = options_with(&decoding);
+    open_search(0);
+    lin_session_options o = options_with(&search);
     listen_to(&o, SAMPLES, &whole);
     lin_session *session = create(&o, &half);
     feed(session, 0, middle, 999);
@@ -335,7 +318,6 @@ START_TEST(forked_and_saved)
     lin_state_lane_of(&read, 0)->first_row = 1;
     FAILS(lin_session_load(other, &read, &err), LIN_FORMAT, "");
     // A session without a second pass does not use them; its states have none, and the utterance in progress gets no second pass.
-    drop(&plain);
     o.second = NULL;
     lin_session *without = create(&o, &plain);
     OK(lin_session_load(without, &state, &err));
@@ -348,23 +330,18 @@ START_TEST(forked_and_saved)
     ck_assert(!loaded.replaced[0] && loaded.replaced[1] && !plain.replaced[1]);
     same_result(&loaded.finals[0], &plain.finals[0]);
     same_result(&loaded.finals[1], &whole.finals[PARTS - 1]);
-    heard *const all[] = {&whole, &half, &copy, &loaded, &plain};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) drop(all[i]);
     lin_session *const sessions[] = {session, fork, other, without};
     for (size_t i = 0; i < sizeof sessions / sizeof *sessions; i++) session_destroy(sessions[i]);
     lin_state_free(&state);
     lin_state_free(&read);
-    lin_decoding_close(&decoding);
 }
 END_TEST
 
 // Wherever a stream is saved, in the silence behind an utterance that is settled too.
 START_TEST(saved_anywhere)
 {
-    lin_decoding decoding;
-    heard whole = {0};
-    open_search(&decoding, 0);
-    const lin_session_options o = options_with(&decoding);
+    open_search(0);
+    const lin_session_options o = options_with(&search);
     listen_to(&o, SAMPLES, &whole);
     for (int at = 4000; at < SAMPLES; at += 4000) {
         heard before = {0}, after = {0};
@@ -381,14 +358,11 @@ START_TEST(saved_anywhere)
         drop(&before);
         drop(&after);
     }
-    drop(&whole);
-    lin_decoding_close(&decoding);
 }
 END_TEST
 
 START_TEST(ends_that_are_asked_for)
 {
-    heard h = {0};
     lin_result want = {0};
     const lin_decoding greedy = lin_decoding_greedy(second.V, second.row_seconds, second.delay_s);
     lin_session_options o = options_with(NULL);
@@ -404,7 +378,6 @@ START_TEST(ends_that_are_asked_for)
     OK(lin_session_finish(session, &err));
     session_destroy(session);
     lin_result_free(&want);
-    drop(&h);
 }
 END_TEST
 
@@ -413,25 +386,17 @@ END_TEST
 // One that is closed may be in the middle of a second pass.
 START_TEST(streams_of_an_engine)
 {
-    lin_decoding decoding;
-    heard want = {0}, got[STREAMS] = {0}, dropped = {0};
     lin_engine *engine;
-    open_search(&decoding, _i);
-    lin_session_options o = options_with(&decoding);
+    open_search(_i);
+    lin_session_options o = options_with(&search);
     o.ends.resets = 0;
-    listen_to(&o, SAMPLES, &want);
+    listen_to(&o, SAMPLES, &whole);
     lin_engine_options how = options_of_engine(&o);
     how.views = 0;
     FAILS(lin_engine_create(&recognizer, &how, &engine, &err), LIN_INVALID, "");
     how.views = 1;
-    listen_together(&how, got, &dropped);
-    for (int i = 0; i < STREAMS; i++) {
-        same(&got[i], &want, 0);
-        drop(&got[i]);
-    }
-    drop(&want);
-    drop(&dropped);
-    lin_decoding_close(&decoding);
+    listen_together(&how, together, &dropped);
+    for (int i = 0; i < STREAMS; i++) same(&together[i], &whole, 0);
 }
 END_TEST
 
@@ -440,7 +405,6 @@ END_TEST
 START_TEST(models_that_do_not_fit)
 {
     lin_session *session;
-    heard h = {0};
     static const char *const wanted[] = {"different features", "different levels", "different steps", "different phones",
                                          "by speaker"};
     for (int i = 0; i < 5; i++) {
@@ -462,9 +426,8 @@ START_TEST(models_that_do_not_fit)
 }
 END_TEST
 
-TEST_MAIN_ONCE(begin, end, "a second pass", TESTS(each_utterance_is_that_of_the_second_model, 0, SEARCHES),
+TEST_MAIN_ONCE(begin, end, close_all, "a second pass", TESTS(each_utterance_is_that_of_the_second_model, 0, SEARCHES),
                TESTS(skipped, 0, SEARCHES), TEST(searches_of_whole_utterances), TESTS(the_same_as_a_file, 0, SEARCHES),
-               TESTS(another_hop, 0, 2), TEST(a_long_utterance),
-               TESTS(any_split_gives_the_same, 0, SEARCHES), TEST(forked_and_saved),
-               TEST(saved_anywhere), TEST(ends_that_are_asked_for),
+               TESTS(another_hop, 0, 2), TEST(a_long_utterance), TESTS(any_split_gives_the_same, 0, SEARCHES),
+               TEST(forked_and_saved), TEST(saved_anywhere), TEST(ends_that_are_asked_for),
                TESTS(streams_of_an_engine, 0, SEARCHES), TEST(models_that_do_not_fit))

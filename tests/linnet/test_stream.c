@@ -325,7 +325,6 @@ START_TEST(sound_that_is_none)
 }
 END_TEST
 
-TEST_MAIN_ONCE(setup, teardown, "linnet/stream", TEST(without_resets_all_utterances_are_one),
+TEST_MAIN_ONCE(setup, teardown, NULL, "linnet/stream", TEST(without_resets_all_utterances_are_one),
                TEST(with_resets_each_utterance_begins_anew), TEST(an_end_may_be_asked_for), TEST(failures),
-               TEST(construction_latency), TEST(saved_and_loaded), TEST(forked),
-               TEST(sound_that_is_none))
+               TEST(construction_latency), TEST(saved_and_loaded), TEST(forked), TEST(sound_that_is_none))

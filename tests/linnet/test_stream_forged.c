@@ -122,5 +122,5 @@ END_TEST
 START_TEST(without_the_room) { forge(1, 0, 0); }
 END_TEST
 
-TEST_MAIN_ONCE(setup, teardown, "linnet/stream_forged", TEST(a_flipped_bit_of_a_state_is_found), TEST(greedy), TEST(beam),
+TEST_MAIN_ONCE(setup, teardown, NULL, "linnet/stream_forged", TEST(a_flipped_bit_of_a_state_is_found), TEST(greedy), TEST(beam),
                TEST(words), TEST(without_the_room))

@@ -134,5 +134,5 @@ START_TEST(streams_of_an_engine)
 }
 END_TEST
 
-TEST_MAIN_ONCE(begin, end, "speakers of live streams", TEST(each_utterance_when_it_ends), TEST(forked_and_saved),
+TEST_MAIN_ONCE(begin, end, NULL, "speakers of live streams", TEST(each_utterance_when_it_ends), TEST(forked_and_saved),
                TESTS(damaged, 0, 2), TEST(streams_of_an_engine))

@@ -96,10 +96,16 @@ static void end(void)
 
 /* ---- searches -------------------------------------------------------------------------------------------------------------- */
 
-// What is 0 is not given, and has its default. The decoding reads its phrases again: the values stay until the next one.
-static void open_search(lin_decoding *decoding, lin_decoding_values given)
+static lin_decoding search;
+
+static void close_search(void) { lin_decoding_close(&search); }
+
+// In place of the one that is open. What is 0 is not given, and has its default. The decoding reads its phrases again: the values
+// stay until the next one.
+static void open_search(lin_decoding_values given)
 {
     static lin_decoding_values v;
+    lin_decoding_close(&search);
     v = lin_decoding_default();
     v.words = given.words;
     v.no_unknown = given.no_unknown;
@@ -114,7 +120,7 @@ static void open_search(lin_decoding *decoding, lin_decoding_values given)
     if (given.bonus > 0) v.bonus = given.bonus;
     v.rescore_n = 10;
     v.rescore_weight = 0.9;
-    OK(lin_decoding_open(decoding, &v, recognizer.phones, recognizer.row_seconds, 0, NULL, &err));
+    OK(lin_decoding_open(&search, &v, recognizer.phones, recognizer.row_seconds, 0, NULL, &err));
 }
 
 // A narrow beam: some words are settled while others are said.
@@ -128,12 +134,11 @@ enum { LINES = sizeof lines / sizeof *lines };
 /* ---- tests ----------------------------------------------------------------------------------------------------------------- */
 
 static heard a, b;
-static lin_decoding search;
 
 START_TEST(any_split_gives_the_same)
 {
     lin_session_options o = options_of_sound();
-    open_search(&search, lines[_i]);
+    open_search(lines[_i]);
     o.decoding = &search;
     const int splits = TEST_ASAN ? 1 : 4, from = TEST_ASAN ? 1 : 0;
     for (o.ends.resets = from; o.ends.resets < 2; o.ends.resets++) {
@@ -147,7 +152,6 @@ START_TEST(any_split_gives_the_same)
             if (i == 0 && _i == 2) ck_assert(b.n_words > 4 && b.settled_early > 0 && b.guesses > 0 && b.incomplete > 0);
         }
     }
-    lin_decoding_close(&search);
 }
 END_TEST
 
@@ -158,7 +162,7 @@ START_TEST(each_utterance_is_a_search_of_its_own)
     lin_session_options o = options_of_sound();
     lin_row_decoder d = {0};
     lin_result want = {0};
-    open_search(&search, lines[_i]);
+    open_search(lines[_i]);
     o.decoding = &search;
     o.ends.resets = 0;
     OK(lin_row_decoder_create(&d, &search, &err));
@@ -190,7 +194,6 @@ START_TEST(each_utterance_is_a_search_of_its_own)
     }
     lin_row_decoder_free(&d);
     lin_result_free(&want);
-    lin_decoding_close(&search);
 }
 END_TEST
 
@@ -202,13 +205,12 @@ START_TEST(rescoring_takes_an_alternative)
     for (int from = 0; from + 20 <= n_rows; from += 20) {
         for (int pass = 0; pass < 2; pass++) {
             lin_row_decoder d = {0};
-            open_search(&search, (lin_decoding_values){WORDS, .n_best = pass ? 1 : 10, .rescore = pass ? network : NULL});
+            open_search((lin_decoding_values){WORDS, .n_best = pass ? 1 : 10, .rescore = pass ? network : NULL});
             OK(lin_row_decoder_create(&d, &search, &err));
             lin_result_clear(pass ? &second : &first);
             OK(lin_row_decoder_push(&d, logp + (size_t)(from * V), 20, &err));
             OK(lin_row_decoder_finish(&d, pass ? &second : &first, &err));
             lin_row_decoder_free(&d);
-            lin_decoding_close(&search);
         }
         const lin_result *same_words = NULL;
         for (int i = 0; i < first.n_alternatives && !same_words; i++) {
@@ -276,7 +278,7 @@ START_TEST(a_phone_that_an_end_cuts)
     float *bias = recognizer.model->values + params->table[params->output[1]].offset + 5;
     *bias += 1000;
     OK(lin_encoder_create(recognizer.model, lin_ops_cpu(), &deaf.encoder, &err));
-    open_search(&search, (lin_decoding_values){.beam = _i ? 4 : 0});
+    open_search((lin_decoding_values){.beam = _i ? 4 : 0});
     o.decoding = &search;
     o.ends.rules.longest_s = 0.06; // two rows
     for (o.ends.resets = 0; o.ends.resets < 2; o.ends.resets++) {
@@ -290,7 +292,6 @@ START_TEST(a_phone_that_an_end_cuts)
             ck_assert_double_eq_tol(a.phones[i].start_s, 0.06 * i, 1e-9);
         }
     }
-    lin_decoding_close(&search);
     lin_encoder_destroy(deaf.encoder);
     *bias -= 1000;
 }
@@ -301,11 +302,10 @@ END_TEST
 START_TEST(guesses_that_are_dropped)
 {
     lin_session_options o = options_of_sound();
-    open_search(&search, (lin_decoding_values){.words = 1, .lexicon = never_dict, .lm = never_arpa, .no_unknown = 1,
+    open_search((lin_decoding_values){.words = 1, .lexicon = never_dict, .lm = never_arpa, .no_unknown = 1,
                                                .lm_weight = 0.2, .beam_score = 100});
     o.decoding = &search;
     listen_to(&o, 9, 3, &a);
-    lin_decoding_close(&search);
     ck_assert_int_eq(a.n_words, 0);
     ck_assert_int_gt(a.incomplete, 0);
     ck_assert_int_gt(a.ends, 0);
@@ -316,7 +316,7 @@ END_TEST
 START_TEST(nothing_is_allocated_on_the_way)
 {
     lin_session_options o = options_of_sound();
-    open_search(&search, lines[_i]);
+    open_search(lines[_i]);
     o.decoding = &search;
     lin_session *session = create(&o, &a);
     for (int k = 0; k < 4; k++) feed_frames(session, 0, n_features, 4, 1); // by then as long an utterance as any has been there
@@ -326,7 +326,6 @@ START_TEST(nothing_is_allocated_on_the_way)
     ck_assert_uint_eq(lin_memory_count(), before);
     ck_assert(!lines[_i].words || a.n_words > words);
     session_destroy(session);
-    lin_decoding_close(&search);
 }
 END_TEST
 
@@ -335,7 +334,7 @@ START_TEST(failures)
     lin_error why = {0};
     lin_session_options o = options_of_sound();
     lin_session *session;
-    open_search(&search, (lin_decoding_values){WORDS});
+    open_search((lin_decoding_values){WORDS});
     o.decoding = &search;
     FAIL_EVERY_ALLOCATION(session_create(&o, &(lin_utterances_sink){.context = &a, .show = hear}, &session,
                                              NULL),
@@ -357,7 +356,6 @@ START_TEST(failures)
             break;
         }
     }
-    lin_decoding_close(&search);
 }
 END_TEST
 
@@ -390,7 +388,7 @@ START_TEST(phrases_change_on_the_way)
     lin_session_options o = options_of_sound();
     int n;
     write_list("-5");
-    open_search(&search, (lin_decoding_values){WORDS, .context = list});
+    open_search((lin_decoding_values){WORDS, .context = list});
     o.decoding = &search;
     if (_i) o.ends.rules = (lin_endpoint_options){.blank = 0.8}; // one utterance
     listen_to(&o, 20, 5, &a);
@@ -416,7 +414,6 @@ START_TEST(phrases_change_on_the_way)
         ck_assert_int_eq(b.words[i].text[0], 'z');
     }
     ck_assert_int_gt(later, 3);
-    lin_decoding_close(&search);
 }
 END_TEST
 
@@ -426,7 +423,7 @@ START_TEST(phrases_of_phones_change_on_the_way)
     lin_session_options o = options_of_sound();
     int n;
     write_list("0.1");
-    open_search(&search, (lin_decoding_values){.beam = 8, .lexicon = dict, .context = list});
+    open_search((lin_decoding_values){.beam = 8, .lexicon = dict, .context = list});
     o.decoding = &search;
     listen_to(&o, 20, 5, &a);
     lin_session *session = create(&o, &b);
@@ -444,7 +441,6 @@ START_TEST(phrases_of_phones_change_on_the_way)
     for (int i = 0; i < settled; i++) same_phone(&b.phones[i], &a.phones[i]);
     for (int i = settled; i < a.n_phones && i < b.n_phones; i++) differ |= a.phones[i].label != b.phones[i].label;
     ck_assert(differ);
-    lin_decoding_close(&search);
 }
 END_TEST
 
@@ -454,7 +450,7 @@ START_TEST(phrases_that_cannot_be_read)
     lin_session_options o = options_of_sound();
     int n;
     write_list("20");
-    open_search(&search, (lin_decoding_values){WORDS, .context = list});
+    open_search((lin_decoding_values){WORDS, .context = list});
     o.decoding = &search;
     const lin_search_context before = search.context;
     test_write_file(list, "zaa\tmuch\n", 9);
@@ -481,12 +477,10 @@ START_TEST(phrases_that_cannot_be_read)
     OK(lin_session_finish(session, &err));
     session_destroy(session);
     ck_assert_int_gt(a.n_words, 4);
-    lin_decoding_close(&search);
     // Greedy decoding has no phrases.
-    open_search(&search, (lin_decoding_values){0});
+    open_search((lin_decoding_values){0});
     OK(lin_decoding_reread(&search, &n, &err));
     ck_assert_int_eq(n, 0);
-    lin_decoding_close(&search);
 }
 END_TEST
 
@@ -568,7 +562,7 @@ START_TEST(many_streams_are_sessions)
     static heard alone[STREAMS], together[STREAMS];
     lin_session_options o = options_of_sound();
     write_list("12");
-    open_search(&search, kinds[_i]);
+    open_search(kinds[_i]);
     o.decoding = &search;
     o.ends.resets = _i != 1;
     for (int i = 0; i < STREAMS; i++) {
@@ -584,7 +578,6 @@ START_TEST(many_streams_are_sessions)
             same(&together[i], &alone[i]);
         }
     }
-    lin_decoding_close(&search);
 }
 END_TEST
 
@@ -600,7 +593,7 @@ START_TEST(phrases_of_one_stream)
     lin_engine *engine;
     lin_engine_id ids[3];
     int n = 0;
-    open_search(&search, kinds[_i]);
+    open_search(kinds[_i]);
     o.decoding = &search;
     for (; n < 26; n++) {
         snprintf(texts[n], sizeof texts[n], "z%ca", 'a' + n);
@@ -653,11 +646,10 @@ START_TEST(phrases_of_one_stream)
     ck_assert_int_eq(lin_engine_set_phrases(engine, ids[1], &made, &why), LIN_INVALID);
     lin_engine_destroy(engine);
     lin_phrases_free(&made);
-    lin_decoding_close(&search);
 }
 END_TEST
 
-TEST_MAIN_ONCE(begin, end, "linnet/stream with beams and words", TESTS(any_split_gives_the_same, 0, LINES),
+TEST_MAIN_ONCE(begin, end, close_search, "linnet/stream with beams and words", TESTS(any_split_gives_the_same, 0, LINES),
                TESTS(each_utterance_is_a_search_of_its_own, 1, LINES), TEST(rescoring_takes_an_alternative),
                TEST(alternatives_of_what_was_settled), TESTS(a_phone_that_an_end_cuts, 0, 2), TEST(guesses_that_are_dropped),
                TESTS(nothing_is_allocated_on_the_way, TEST_ASAN ? 4 : 0, LINES), TEST(failures),

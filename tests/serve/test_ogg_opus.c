@@ -211,5 +211,5 @@ int main(void)
 {
     const test_entry tests[] = {TESTS(as_a_file, 0, 6), TEST(chains), TEST(damage), TEST(a_packet_without_end),
                                 TEST(loud_packets)};
-    return test_all("serve/ogg_opus", NULL, NULL, 0, tests, lin_ogg_opus_exists() ? sizeof tests / sizeof *tests : 0);
+    return test_all("serve/ogg_opus", NULL, NULL, NULL, NULL, tests, lin_ogg_opus_exists() ? sizeof tests / sizeof *tests : 0);
 }

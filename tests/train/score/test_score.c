@@ -414,5 +414,5 @@ int main(int argc, char **argv)
                                 TEST(utterances_must_be_the_same), TEST(reports), TEST(confusions_are_sorted),
                                 TEST(speakers_from_a_table), TEST(tokens_and_pairs), TEST(out_of_memory)};
     if (argc > 1) golden_folder = argv[1];
-    return test_all("score", NULL, NULL, 0, tests, argc > 1 ? 2 : sizeof tests / sizeof *tests);
+    return test_all("score", NULL, NULL, NULL, NULL, tests, argc > 1 ? 2 : sizeof tests / sizeof *tests);
 }

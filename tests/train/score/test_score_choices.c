@@ -183,5 +183,5 @@ int main(int argc, char **argv)
     const test_entry tests[] = {TEST(counts_of_trn_are_sclites), TEST(counts_of_stm_are_sclites), TEST(plain_sequences),
                                 TEST(in_blocks), TEST(an_hour), TEST(too_many), TEST(names), TEST(out_of_memory)};
     if (argc > 1) golden_folder = argv[1];
-    return test_all("score of choices", NULL, NULL, 0, tests, sizeof tests / sizeof *tests);
+    return test_all("score of choices", NULL, NULL, NULL, NULL, tests, sizeof tests / sizeof *tests);
 }
