@@ -172,8 +172,7 @@ lin_status lin_output_open(const char *path, int flags, lin_output *output, lin_
     if (output->file) return LIN_OK;
     lin_status status = lin_fail(err, LIN_IO, "cannot write %s: %s", path, strerror(errno));
     if (fd >= 0) close(fd);
-    lin_output_abort(output);
-    return status;
+    return lin_output_end(output, status, NULL);
 }
 
 // Flushes all bytes; LIN_IO with the reason on failure. Closes the stream unless it is standard output.
@@ -193,43 +192,29 @@ static lin_status close_stream(lin_output *output, lin_error *err)
                     reason ? strerror(reason) : "an earlier write failed", lin_write_remedy(reason));
 }
 
-lin_status lin_output_close(lin_output *output, lin_error *err)
-{
-    lin_status status = close_stream(output, err);
-    if (status == LIN_OK && output->writer) status = lin_file_commit(output->writer, err);
-    else lin_file_abort(output->writer);
-    output->writer = NULL;
-    return status;
-}
-
-void lin_output_abort(lin_output *output)
-{
-    close_stream(output, NULL);
-    lin_file_abort(output->writer);
-    output->writer = NULL;
-}
-
-void lin_output_keep(lin_output *output)
+// Keeps the output so far beside its path, unless it is empty.
+static lin_status keep(lin_file_writer *writer, lin_error *err)
 {
     char name[PATH_MAX];
-    lin_error err = {0};
-    lin_status status = close_stream(output, &err);
     struct stat st;
-    const int is_empty = output->writer && fstat(lin_file_descriptor(output->writer), &st) == 0 && st.st_size == 0;
-    if (status != LIN_OK || !output->writer || is_empty) {
-        lin_file_abort(output->writer);
-    } else if ((status = lin_file_keep(output->writer, name, sizeof name, &err)) == LIN_OK && *name) {
-        lin_complain("the results so far are in %s", name);
+    if (fstat(lin_file_descriptor(writer), &st) == 0 && st.st_size == 0) {
+        lin_file_abort(writer);
+        return LIN_OK;
     }
-    output->writer = NULL;
-    if (status != LIN_OK) lin_complain("%s", err.message);
+    const lin_status status = lin_file_keep(writer, name, sizeof name, err);
+    if (status == LIN_OK && *name) lin_complain("the results so far are in %s", name);
+    return status;
 }
 
 lin_status lin_output_end(lin_output *output, lin_status status, lin_error *err)
 {
-    if (status == LIN_OK) return lin_output_close(output, err);
-    if (status == LIN_STOPPED) lin_output_keep(output);
-    else lin_output_abort(output);
+    lin_error late = {0};
+    const lin_status closed = close_stream(output, &late);
+    if (closed != LIN_OK || (status != LIN_OK && status != LIN_STOPPED)) lin_file_abort(output->writer);
+    else if (output->writer) (status == LIN_OK ? lin_file_commit : keep)(output->writer, &late);
+    output->writer = NULL;
+    if (status == LIN_OK && late.status != LIN_OK) return lin_fail_as(err, &late);
+    if (status == LIN_STOPPED && late.status != LIN_OK) lin_complain("%s", late.message);
     return status;
 }
 

@@ -90,13 +90,11 @@ typedef struct lin_output {
 
 /* path NULL or "-": standard output. flags: of lin_file_open, besides LIN_FILE_STREAM. */
 lin_status lin_output_open(const char *path, int flags, lin_output *output, lin_error *err);
-/* Flushes, and reports errors of earlier writes: a full disk is an error here, and the old file stays. */
-lin_status lin_output_close(lin_output *output, lin_error *err);
-/* After a failure: the old file stays, nothing is left beside it. */
-void lin_output_abort(lin_output *output);
-/* After an interrupt: the old file stays, and the output so far is kept beside it under a name that is reported. */
-void lin_output_keep(lin_output *output);
-/* By status: closes for LIN_OK, keeps for LIN_STOPPED, else aborts. Returns status, or that of closing. */
+/* Ends it, and returns status, or why the output is lost. By status:
+ *   LIN_OK       flushes, and reports errors of earlier writes: a full disk is an error here, and the old file stays
+ *   LIN_STOPPED  the old file stays, and the output so far is kept beside it under a name that is reported
+ *   any other    the old file stays, nothing is left beside it
+ */
 lin_status lin_output_end(lin_output *output, lin_status status, lin_error *err);
 /* All of a buffer, opened and closed. */
 lin_status lin_output_write(const char *path, int flags, const lin_buffer *buffer, lin_error *err);

@@ -594,7 +594,7 @@ static int write_page(const man_values *v, const lin_command *command, const cha
     if (err.status != LIN_OK || lin_output_open(path, 0, &out, &err) != LIN_OK) return lin_give_up(&err);
     if (command) lin_man_command(out.file, command, docs);
     else man_program(out.file, docs);
-    return lin_output_close(&out, &err) == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
+    return lin_output_end(&out, LIN_OK, &err) == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
 }
 
 static int run_man(lin_parsed *parsed)

@@ -176,7 +176,7 @@ static int finish_output(int status)
     lin_output out = {.file = stdout};
     lin_error err = {0};
     if (status != LIN_EXIT_OK && ferror(stdout)) return status; // the command has reported it
-    if (lin_output_close(&out, &err) == LIN_OK) return status;
+    if (lin_output_end(&out, LIN_OK, &err) == LIN_OK) return status;
     lin_complain("%s", err.message);
     return status == LIN_EXIT_OK ? LIN_EXIT_FAILED : status;
 }

@@ -343,8 +343,7 @@ static lin_status own_file(lin_results *r, const lin_writer *writer, const char 
     lin_output out;
     LIN_TRY(lin_output_open(path, 0, &out, err));
     const lin_status status = lin_buffer_write(&r->text, out.file, path, err);
-    if (status == LIN_OK) lin_output_keep(&out);
-    else lin_output_abort(&out);
+    lin_output_end(&out, status == LIN_OK ? LIN_STOPPED : status, NULL);
     return status;
 }
 
@@ -481,7 +480,7 @@ lin_status lin_results_close(lin_results *r, lin_status status, int n_failed, li
     if (!r->out.file) return status;
     if (nothing && (status == LIN_STOPPED || (status == LIN_OK && n_failed))) {
         if (r->out.path) lin_complain("%s was not written", r->out.path);
-        lin_output_abort(&r->out);
+        lin_output_end(&r->out, LIN_INVALID, NULL);
         return status;
     }
     return lin_output_end(&r->out, status, err);
@@ -495,7 +494,7 @@ void lin_results_free(lin_results *r)
     lin_turns_free(&r->turns);
     lin_g2p_rules_destroy(r->speller);
     lin_punctuation_destroy(r->punctuation);
-    lin_output_abort(&r->out);
+    lin_output_end(&r->out, LIN_INVALID, NULL);
     *r = (lin_results){0};
 }
 
