@@ -83,13 +83,32 @@ static int needs_beam(const lin_decoding_values *v)
     return lin_decoding_kind(&without) != LIN_SEARCH_GREEDY;
 }
 
-// Complains if an option of the list (ended by NULL) was given.
-static int refuse_given(const lin_parsed *parsed, const char *const *list, const char *is_for)
+// Complains if an option was given that has no effect without others.
+static int check_needs(const lin_parsed *parsed, const lin_decoding_values *v, int phrases)
 {
-    for (; *list; list++) {
-        if (!is_given(parsed, *list)) continue;
-        const char *under = parsed->command->options[lin_options_find(parsed->command, *list)].under;
-        return lin_misuse(parsed, "--%s%s%s needs %s", under ? under : "", under ? " " : "", *list, is_for);
+    const int rescores = v->rescore != NULL, combines = v->combine != NULL, has_lm = v->lm || (v->words && !v->no_lm);
+    const int searches = lin_decoding_kind(v) != LIN_SEARCH_GREEDY;
+    const int pronounces = v->words || phrases || v->keywords.count || v->keywords_file;
+    const struct {
+        int has;
+        const char *options, *needs; // options: each followed by a blank
+    } rows[] = {
+        {v->words, "unknown no-unknown all-words no-lm blank-penalty settle show min-confidence ", "--words"},
+        {v->words || !v->readable, "readable ", "--words"}, // --no-readable holds for phonemes anyway: it is no error
+        {searches, "beam-score beam-labels skip-blank bonus ", "--beam or --words"},
+        {pronounces, "lexicon add-lexicon g2p ", "--words, phrases or keywords"},
+        {phrases, "context-bonus ", "--context or --phrase"},
+        {has_lm || rescores, "lm-weight ", "--lm"},
+        {rescores, "rescore-weight ", "--rescore"},
+        {combines, "combine-weight ", "--combine"},
+        {rescores || combines, "rescore-n ", "--rescore or --combine"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        for (const lin_option *o = parsed->command->options; o->type != LIN_OPTION_END; o++) {
+            if (rows[i].has || o->type == LIN_OPTION_HEADING || !lin_list_has(rows[i].options, o->name)) continue;
+            if (parsed->from[o - parsed->command->options] == LIN_FROM_DEFAULT) continue;
+            return lin_misuse(parsed, "--%s%s%s needs %s", o->under ? o->under : "", o->under ? " " : "", o->name,
+                              rows[i].needs);
+        }
     }
     return LIN_EXIT_OK;
 }
@@ -114,35 +133,13 @@ int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v, int phr
     if (v->grammar && (v->context || v->phrases.count || v->lm || v->rescore || v->combine))
         return lin_misuse(parsed, "--grammar excludes --context, --phrase, --lm, --rescore, --combine and --best");
     if (v->n_best > 1 && v->speakers) return lin_misuse(parsed, "--diarize and --n-best exclude each other");
-    const int phrases = phrases_come || v->context || v->phrases.count;
     if (is_given(parsed, "beam") && v->beam == 0 && needs_beam(v))
         return lin_misuse(parsed, "--beam 0 excludes words, language models, phrases and alternatives; leave it out");
-    static const char *const of_words[] = {"readable", "unknown", "no-unknown", "all-words", "no-lm", "blank-penalty", "settle",
-                                           "show", "min-confidence", NULL},
-                             *const of_pronunciation[] = {"lexicon", "add-lexicon", "g2p", NULL},
-                             *const of_beams[] = {"beam-score", "beam-labels", "skip-blank", "bonus", NULL};
-    // --no-readable holds for phonemes anyway: it is no error
-    int wrong = v->words ? LIN_EXIT_OK : refuse_given(parsed, of_words + !v->readable, "--words");
-    if (wrong == LIN_EXIT_OK && lin_decoding_kind(v) == LIN_SEARCH_GREEDY) {
-        wrong = refuse_given(parsed, of_beams, "--beam or --words");
-    }
+    const int wrong = check_needs(parsed, v, phrases_come || v->context || v->phrases.count);
     if (wrong != LIN_EXIT_OK) return wrong;
     if (is_given(parsed, "unknown") && v->no_unknown)
         return lin_misuse(parsed, "--tune unknown and --no-unknown exclude each other");
     if (v->lm && v->no_lm) return lin_misuse(parsed, "--lm and --no-lm exclude each other");
-    if (!v->words && !phrases && !v->keywords.count && !v->keywords_file)
-        wrong = refuse_given(parsed, of_pronunciation, "--words, phrases or keywords");
-    if (wrong != LIN_EXIT_OK) return wrong;
-    if (is_given(parsed, "context-bonus") && !phrases)
-        return lin_misuse(parsed, "--tune context-bonus needs --context or --phrase");
-    if (is_given(parsed, "lm-weight") && !v->lm && (!v->words || v->no_lm) && !v->rescore)
-        return lin_misuse(parsed, "--tune lm-weight needs --lm");
-    static const char *const of_rescoring[] = {"rescore-weight", NULL}, *const of_combining[] = {"combine-weight", NULL},
-                             *const of_both[] = {"rescore-n", NULL};
-    if (!v->rescore) wrong = refuse_given(parsed, of_rescoring, "--rescore");
-    if (wrong == LIN_EXIT_OK && !v->combine) wrong = refuse_given(parsed, of_combining, "--combine");
-    if (wrong == LIN_EXIT_OK && !v->rescore && !v->combine) wrong = refuse_given(parsed, of_both, "--rescore or --combine");
-    if (wrong != LIN_EXIT_OK) return wrong;
     if (!v->words && v->beam > LIN_BEAM_MAX) return lin_misuse(parsed, "--beam must be at most %d without --words", LIN_BEAM_MAX);
     if (v->words && v->n_best > LIN_WORDS_NBEST_MAX)
         return lin_misuse(parsed, "--n-best must be at most %d with --words", LIN_WORDS_NBEST_MAX);
