@@ -102,7 +102,7 @@ typedef struct lin_train_block {
     lin_acoustics *acoustics; // and the bins of each
     float *bins;
     uint64_t *key; // and the number of rows before the own part of the batch
-    int *all_offsets, *all_label_offsets; // of all parts of a step, most.items utterances each, if there are several
+    int *all_offsets, *all_label_offsets; // of all parts of a step, most.items utterances each
     double *scale; // of the loss, and of each loss of an inner layer
     lin_adam_step *adam; // of the weights, and of their average
 } lin_train_block;
@@ -130,7 +130,7 @@ typedef struct lin_train_device {
     lin_activations *activations;
     lin_graphs graphs;
     lin_train_sizes most;
-    int parts; // of a step: number of batches times number of processes; 0: a step is one batch of one process
+    int parts; // of a step: number of batches times number of processes
     // in the backend's memory
     float *values, *gradients, *features, *zeros, *ones, *logp, *dlogits;
     float *trigram_block;

@@ -83,7 +83,7 @@ static size_t lay_out(const lin_train_device *v, const lin_train_data *d, void *
 {
     lin_arena arena = {.base = bytes, .size = SIZE_MAX / 2};
     const lin_augment_options *augment = &d->options->augment;
-    const size_t B = (size_t)v->most.items, heard = d->acoustics ? B : 0, all = v->parts ? B * (size_t)v->parts + 1 : 0;
+    const size_t B = (size_t)v->most.items, heard = d->acoustics ? B : 0, all = B * (size_t)v->parts + 1;
     block->in_offsets = lin_arena_take(&arena, B + 1, sizeof *block->in_offsets);
     block->offsets = lin_arena_take(&arena, B + 1, sizeof *block->offsets);
     block->joined_in = lin_arena_take(&arena, B + 1, sizeof *block->joined_in);
@@ -175,7 +175,7 @@ static int list_buffers(lin_train_device *v, const lin_train_data *d, buffer lis
                                  {&v->logp, logits * sizeof(float)},
                                  {&v->dlogits, losses * logits * sizeof(float)},
                                  {&v->inner_losses, items * sizeof(double)},
-                                 {&v->losses, items * (v->parts ? (size_t)v->parts : 1) * sizeof(double)},
+                                 {&v->losses, items * (size_t)v->parts * sizeof(double)},
                                  {&v->trigram_block, d->options->mmi > 0 ? trigrams * sizeof(float) : 0},
                                  {&v->tally, sizeof *v->tally},
                                  {&v->values, weights * sizeof(float)},
@@ -201,11 +201,10 @@ lin_status lin_train_device_create(lin_train_device *v, const lin_train_data *d,
     const lin_config *c = &model->config;
     const lin_params *params = &model->params;
     const lin_ops *ops = v->ops;
-    const int batches = lin_train_step_batches(d->options), whole = !d->options->comm && batches == 1;
     lin_train_block unused; // laid out without memory, to learn its size
     buffer list[BUFFERS];
     v->most = find_bounds(d, ranks, ops->on_host);
-    v->parts = whole ? 0 : ranks * batches;
+    v->parts = ranks * lin_train_step_batches(d->options);
     v->block_bytes = lay_out(v, d, v, &unused);
     v->n_blocks = ops->on_host ? 1 : LIN_TRAIN_BLOCKS;
     const int n = list_buffers(v, d, list);
@@ -361,7 +360,6 @@ static lin_batch gather(lin_train_device *v, const lin_train_shape *s, int mel_b
 typedef struct asked {
     lin_train_run *run;
     lin_train_shape shape;
-    int all_rows;     // of all parts
     int number, last; // of the batch among those of the step; whether it is the last
     uint64_t skipped; // layers
 } asked;
@@ -396,7 +394,7 @@ static void compute(void *context)
     lin_segments rows;
     lin_batch batch = gather(v, &a->shape, c->mel_bins, &rows);
     batch.dropout_key = c->dropout > 0 ? v->block.key : NULL;
-    batch.is_part = v->parts > 0;
+    batch.is_part = 1;
     batch.skipped = a->skipped;
     batch.layer_done = r->parallel.comm && a->last ? lin_parallel_layer : NULL;
     batch.layer_context = &r->parallel;
@@ -429,16 +427,10 @@ static void compute(void *context)
     if (a->number == 0) ops->zero(v->exec, v->gradients, r->model->params.n_elements * sizeof *v->gradients);
     lin_network_backward(v->weights, v->activations, v->exec, &batch, v->dlogits, v->gradients);
     if (!a->last) return;
-    if (!v->parts) {
-        ops->tally_losses(v->exec, v->tally, v->losses, &rows, v->block.label_offsets);
-    } else {
-        const lin_segments all = {
-            .B = v->parts * v->most.items, .rows = a->all_rows, .longest = a->all_rows, .offsets = v->block.all_offsets};
-        const size_t own = (size_t)(lin_train_step_batches(o) * v->most.items) * sizeof *v->losses;
-        if (r->parallel.comm && !lin_parallel_end(&r->parallel, v->losses, own))
-            return; // the weights stay those of the step before
-        ops->tally_losses(v->exec, v->tally, v->losses, &all, v->block.all_label_offsets);
-    }
+    const lin_segments all = {.B = v->parts * v->most.items, .offsets = v->block.all_offsets};
+    const size_t own = (size_t)(lin_train_step_batches(o) * v->most.items) * sizeof *v->losses;
+    if (r->parallel.comm && !lin_parallel_end(&r->parallel, v->losses, own)) return; // the weights stay those of the step before
+    ops->tally_losses(v->exec, v->tally, v->losses, &all, v->block.all_label_offsets);
     lin_optimizer_step(&r->optimizer, v->exec, v->values, v->gradients, v->block.adam, v->tally);
     if (r->optimizer.average)
         lin_optimizer_average(&r->optimizer, v->exec, v->values, v->gradients, v->block.adam + 1, v->tally);
@@ -446,8 +438,8 @@ static void compute(void *context)
 }
 
 // Offsets of the utterances of all parts, for the tally. Each part has most.items entries; an unused entry has no frame and one
-// label, so it does not count. Returns the number of rows.
-static int place_parts(const lin_train_run *r, lin_train_block *host, const lin_batches *plan, int from, int to)
+// label, so it does not count.
+static void place_parts(const lin_train_run *r, lin_train_block *host, const lin_batches *plan, int from, int to)
 {
     const lin_train_data *d = &r->data;
     const int batches = lin_train_step_batches(r->options);
@@ -463,7 +455,6 @@ static int place_parts(const lin_train_run *r, lin_train_block *host, const lin_
             host->all_label_offsets[at + 1] = host->all_label_offsets[at] + (used ? lin_train_labels(d, item) : 1);
         }
     }
-    return host->all_offsets[at];
 }
 
 // Fills a block with this process's part of a batch. *before: rows of the step so far; those of this batch are added.
@@ -526,7 +517,7 @@ void lin_train_step(lin_train_run *r, const lin_batches *plan, int from, int to,
         lin_train_block host = block_to_fill(&r->device, &r->data, &block);
         asked a = {.run = r, .number = k - from, .last = k + 1 == to, .skipped = skipped};
         a.shape = fill(r, &host, plan->items + first, plan->offsets[k + 1] - first, &before);
-        if (r->device.parts) a.all_rows = place_parts(r, &host, plan, from, to);
+        place_parts(r, &host, plan, from, to);
         host.key[0] = key;
         host.scale[0] = (1.0 - inner) * each;
         host.scale[1] = o->n_inner ? inner / o->n_inner * each : 0;
