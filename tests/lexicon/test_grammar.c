@@ -190,6 +190,7 @@ START_TEST(test_refused)
         {"#JSGF V1.0;\npublic a = b;\n", LIN_FORMAT, "x:2: 'public a = b' is not a rule"},
     };
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        g = (lin_grammar *)refused; // to be cleared
         FAILS(lin_grammar_parse(refused[i].text, strlen(refused[i].text), "x", NULL, NULL, &g, &err), refused[i].status,
               refused[i].message);
         ck_assert_ptr_null(g);
@@ -288,6 +289,7 @@ END_TEST
 
 START_TEST(test_memory)
 {
+    g = (lin_grammar *)HOME; // to be cleared
     FAIL_EVERY_ALLOCATION_OF(g, lin_grammar_parse(HOME, strlen(HOME), "x", NULL, NULL, &g, NULL), drop());
 }
 END_TEST
