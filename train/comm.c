@@ -142,19 +142,6 @@ lin_status lin_comm_broadcast(lin_comm *comm, void *data, size_t bytes, lin_erro
     return broadcast_from(comm, 0, data, bytes, err);
 }
 
-lin_status lin_comm_max(lin_comm *comm, int *value, lin_error *err)
-{
-    if (!comm) return LIN_OK;
-    int *all = lin_calloc((size_t)comm->size, sizeof *all);
-    if (!all) return lin_no_memory(err, "messages", (size_t)comm->size * sizeof *all);
-    all[comm->rank] = *value;
-    const lin_status status = lin_comm_gather(comm, all, sizeof *all, err);
-    for (int r = 0; status == LIN_OK && r < comm->size; r++)
-        if (all[r] > *value) *value = all[r];
-    lin_free(all);
-    return status;
-}
-
 lin_status lin_comm_agree(lin_comm *comm, lin_status status, lin_error *err)
 {
     if (!comm || comm->lost) return status;

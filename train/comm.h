@@ -102,9 +102,6 @@ int lin_comm_threads(const lin_comm *comm);
  * if it is not 0. After a loss it returns `status`. */
 lin_status lin_comm_agree(lin_comm *comm, lin_status status, lin_error *err);
 
-/* The largest of the processes' values, in place. */
-lin_status lin_comm_max(lin_comm *comm, int *value, lin_error *err);
-
 /* Copies data [bytes] of rank 0 to all others. */
 lin_status lin_comm_broadcast(lin_comm *comm, void *data, size_t bytes, lin_error *err);
 

@@ -260,17 +260,16 @@ static lin_status save(lin_train_run *r, lin_error *err)
     return lin_train_save(r->options, r->model, &r->optimizer, &r->counters, err);
 }
 
-// After a step: whether the run is to stop on any process; *status becomes that of all. With one process: `stop`.
-static int agree_to_stop(lin_train_run *r, int stop, lin_status *status, lin_error *err)
+// After a step: whether any process ends the run, because it is asked to stop or because it failed. *status becomes a failure of
+// another one, unless this one failed itself; if both happen at once, the next agreement has the failure.
+static int agree_to_stop(const lin_train_run *r, lin_status *status, lin_error *err)
 {
-    enum { STOP = 1, FAILED = 2 };
-    if (!r->parallel.comm) return stop;
-    int most = *status != LIN_OK ? FAILED : stop ? STOP : 0;
+    lin_comm *comm = r->parallel.comm;
     lin_error why = {0};
-    const lin_status sent = lin_comm_max(r->parallel.comm, &most, &why);
-    if (sent != LIN_OK) *status = lin_fail_as(err, &why);
-    else if (most == FAILED) *status = lin_comm_agree(r->parallel.comm, *status, err);
-    return most != 0;
+    if (*status != LIN_OK && err) why = *err;
+    const lin_status own = *status == LIN_OK && wants_stop(r) ? LIN_STOPPED : *status, all = lin_comm_agree(comm, own, &why);
+    if (all != LIN_STOPPED || (comm && comm->lost)) *status = all == LIN_OK ? LIN_OK : lin_fail_as(err, &why);
+    return all != LIN_OK;
 }
 
 // After a failure anywhere between two steps: if the other processes are lost, rank 0 can save the state after the last step.
@@ -301,7 +300,7 @@ static lin_status run_batches(lin_train_run *r, const lin_batches *plan, lin_tra
     while ((status == LIN_OK || r->parallel.comm) && !*stopped && c->batch < plan->n_batches) {
         const double begin = lin_now();
         if (!train_batch(r, plan, p)) return lin_fail_as(err, &r->parallel.err);
-        *stopped = agree_to_stop(r, wants_stop(r), &status, err);
+        *stopped = agree_to_stop(r, &status, err);
         if (r->parallel.comm && r->parallel.comm->lost) break;
         const int due = *stopped || c->batch == plan->n_batches || begin - *saved > r->options->checkpoint_s;
         const int looks = due || r->device.ops->on_host || begin - looked > LOOK_EVERY_S;
@@ -347,7 +346,6 @@ static lin_status run_epoch(lin_train_run *r, lin_train_progress *p, double *sav
     lin_batches_free(&plan);
     if (status == LIN_OK && stopped)
         status = lin_fail(err, LIN_STOPPED, "stopped after step %lld; continue with --resume", c->step);
-    if (status == LIN_STOPPED && r->parallel.comm && !r->parallel.comm->lost) r->parallel.comm->agreed = 1;
     return status;
 }
 

@@ -15,6 +15,7 @@ typedef struct team {
     double other_gain_db;
     int nan;        // the weights begin with a NaN
     int spoils;     // a weight of other_rank changes by itself, as in faulty memory
+    int loses;      // the folder of the run is gone after the first step
     watch watches[MOST];
     float *values[MOST];
     size_t n;
@@ -25,6 +26,12 @@ typedef struct team {
 static int spoil(void *context)
 {
     ((lin_model *)context)->values[0] += 1e-6F;
+    return 0;
+}
+
+static int lose(void *context)
+{
+    rename(context, test_path("lost"));
     return 0;
 }
 
@@ -42,6 +49,7 @@ static void one_rank(lin_comm *comm, void *context)
     const int other_set = r == m->other_rank && !m->other_seed && m->other_gain_db <= 0 && !m->spoils;
     lin_train_hooks hooks = {&m->watches[r], on_progress, on_note, on_left_out, on_stop};
     if (m->spoils && r == m->other_rank) hooks = (lin_train_hooks){.context = model, .stop = spoil};
+    if (m->loses && r == 0) hooks = (lin_train_hooks){.context = (void *)(uintptr_t)o.folder, .stop = lose};
     m->status[r] = train_model(model, other_set ? dev_path : train_path, &o, &hooks, &m->values[r], r == 0 ? &m->n : NULL,
                                &m->errors[r]);
 }
@@ -228,6 +236,14 @@ START_TEST(what_differs_is_refused)
     m.other_rank = 2;
     run_team(&m, 3, LIN_NUMERIC);
     HAS(m.errors[0].message, "after epoch 1 the weights of process 2");
+    clear(&m);
+    // a checkpoint that cannot be written, within an epoch
+    m.spoils = 0;
+    m.other_rank = -1;
+    m.loses = 1;
+    m.options.checkpoint_s = 0;
+    run_team(&m, 3, LIN_IO);
+    HAS(m.errors[2].message, "checkpoint.safetensors");
     clear(&m);
 }
 END_TEST
