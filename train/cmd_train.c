@@ -430,12 +430,6 @@ static void progress(void *context, const lin_train_progress *p)
     fprintf(stderr, "  %s left\n", left);
 }
 
-static void left_out(void *context, const char *set, const char *id, const char *why)
-{
-    const watcher *w = context;
-    if (!w->v->quiet) lin_complain("%s: %s is left out: %s", set, id, why);
-}
-
 static void note(void *context, const char *text)
 {
     const watcher *w = context;
@@ -687,7 +681,7 @@ static int run_one(lin_parsed *parsed)
     lin_model_destroy(r.from);
     status = lin_comm_agree(r.comm, status, &err);
     if (status == LIN_OK) {
-        const lin_train_hooks hooks = {&w, progress, note, left_out, stop};
+        const lin_train_hooks hooks = {&w, progress, note, stop};
         w.tokens = r.model->config.tokens > 0;
         w.rate = w.tokens ? "errors" : r.model->config.voice ? "EER" : "PER";
         lin_progress_begin(&w.progress, v->quiet || !lin_comm_first(r.comm));

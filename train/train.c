@@ -34,16 +34,15 @@ lin_train_options lin_train_default(void)
                                .checkpoint_s = 300};
 }
 
-// Reports one sentence to the user.
-static void note(const lin_train_run *r, const char *format, ...)
+void lin_train_note(const lin_train_hooks *hooks, const char *format, ...)
 {
-    char text[512];
+    char text[4800];
     va_list arguments;
-    if (!r->hooks->note) return;
+    if (!hooks->note) return;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    r->hooks->note(r->hooks->context, text);
+    hooks->note(hooks->context, text);
 }
 
 /* ---- one step -------------------------------------------------------------------------------------------------------------- */
@@ -329,10 +328,9 @@ static lin_status run_epoch(lin_train_run *r, lin_train_progress *p, double *sav
     int stopped = 0;
     LIN_TRY(lin_train_plan(&r->data, (int)c->epoch, lin_train_ranks(&r->parallel), &plan, err));
     if (!goes_on(r, &plan)) {
-        note(r,
-             "the checkpoint was saved within epoch %lld with other batches than these options give (--batch-frames?); that "
-             "epoch starts again from its first batch",
-             c->epoch + 1);
+        lin_train_note(r->hooks,
+                       "the checkpoint was saved within epoch %lld with other batches than these options give (--batch-frames?); "
+                       "that epoch starts again from its first batch", c->epoch + 1);
         clear_sums(c);
     }
     begin_tally(r);
@@ -374,10 +372,9 @@ static lin_status check_warmup(lin_train_run *r, lin_error *err)
     const long long steps = (long long)((plan.n_batches + each - 1) / each) * o->epochs;
     lin_batches_free(&plan);
     if (2LL * o->warmup_steps > steps)
-        note(r,
-             "the learning rate rises for %d steps (--set warmup-steps), more than half of the run, which has about %lld in %d "
-             "epoch%s",
-             o->warmup_steps, steps, o->epochs, o->epochs == 1 ? "" : "s");
+        lin_train_note(r->hooks,
+                       "the learning rate rises for %d steps (--set warmup-steps), more than half of the run, which has about "
+                       "%lld in %d epoch%s", o->warmup_steps, steps, o->epochs, o->epochs == 1 ? "" : "s");
     return LIN_OK;
 }
 
@@ -399,13 +396,14 @@ static lin_status run(lin_train_run *r, lin_error *err)
         first = judged(r, &p);
     }
     if (o->resume && c->epoch >= o->epochs)
-        note(r, "%s has completed %lld epochs and %d are requested: nothing to do", o->folder, c->epoch, o->epochs);
+        lin_train_note(r->hooks, "%s has completed %lld epochs and %d are requested: nothing to do", o->folder, c->epoch,
+                       o->epochs);
     else if (o->resume && has_settled(r))
-        note(r, "the learning rate of %s has fallen below min-lr, %g: nothing to do", o->folder, o->min_lr);
+        lin_train_note(r->hooks, "the learning rate of %s has fallen below min-lr, %g: nothing to do", o->folder, o->min_lr);
     while (status == LIN_OK && c->epoch < o->epochs && !has_settled(r)) status = run_epoch(r, &p, &saved, err);
     status = save_what_is_left(r, status, err);
     if (status == LIN_OK && first >= 0 && c->best_per > first)
-        note(r, "no epoch is better on the development set than the model that the run began with");
+        lin_train_note(r->hooks, "no epoch is better on the development set than the model that the run began with");
     if (status == LIN_OK || (status == LIN_STOPPED && !(r->parallel.comm && r->parallel.comm->lost))) {
         lin_status fetched = fetch_model(r, 0, err);
         if (fetched != LIN_OK) status = fetched;
@@ -517,15 +515,16 @@ static lin_status load(lin_train_run *r, lin_error *err)
         return lin_fail(err, LIN_MISMATCH,
                         "%s/checkpoint.safetensors is of a run %s; resume with the caches and --set max-frames of that run, or "
                         "accept others with --new-data", o->folder, other);
-    if (*other && c->batch) note(r, "the run continues %s; epoch %lld starts again from its first batch", other, c->epoch + 1);
-    else if (*other) note(r, "the run continues %s", other);
+    if (*other && c->batch)
+        lin_train_note(r->hooks, "the run continues %s; epoch %lld starts again from its first batch", other, c->epoch + 1);
+    else if (*other) lin_train_note(r->hooks, "the run continues %s", other);
     if (*other) clear_sums(c);
     const lin_train_counters now = counters_of(r);
     c->data = now.data;
     c->utterances = now.utterances;
     c->frames = now.frames;
     if (c->dev && c->dev != r->data.dev_content && c->best_per >= 0) {
-        note(r, "the development set has changed; the best model is determined again");
+        lin_train_note(r->hooks, "the development set has changed; the best model is determined again");
         c->best_per = -1;
         c->epochs_since_best = 0;
     }
@@ -533,8 +532,9 @@ static lin_status load(lin_train_run *r, lin_error *err)
     c->dev = r->data.dev_content;
     // a warm restart (Loshchilov & Hutter 2017)
     if (o->schedule == LIN_SCHEDULE_COSINE && c->epoch == c->arc_end && o->epochs > c->epoch) {
-        note(r, "the cosine schedule was complete after epoch %lld: it starts again at the full rate and ends with epoch %d",
-             c->epoch, o->epochs);
+        lin_train_note(r->hooks,
+                       "the cosine schedule was complete after epoch %lld: it starts again at the full rate and ends with epoch "
+                       "%d", c->epoch, o->epochs);
         c->arc_begin = c->epoch;
     }
     if (c->epoch < o->epochs) c->arc_end = o->epochs;
@@ -616,7 +616,7 @@ lin_status lin_train(const lin_train_options *options, lin_model *model, const l
 {
     lin_train_hooks used = {0};
     if (hooks) used = *hooks;
-    if (!lin_comm_first(options->comm)) used.progress = NULL, used.note = NULL, used.left_out = NULL; // rank 0 reports
+    if (!lin_comm_first(options->comm)) used.progress = NULL, used.note = NULL; // rank 0 reports
     lin_train_run r = {.options = options, .hooks = &used, .model = model, .parallel.comm = options->comm};
     r.data = (lin_train_data){.options = options, .model = model, .train = {.sets = sets, .n_sets = n_sets},
                               .dev = {.sets = dev_sets, .n_sets = n_dev_sets}};

@@ -120,10 +120,8 @@ typedef struct lin_train_progress {
 typedef struct lin_train_hooks {
     void *context;
     void (*progress)(void *context, const lin_train_progress *progress);
-        /* A notice for the user, as one sentence; the run continues. */
+        /* A notice for the user, as one sentence, also of each utterance that cannot be used in training; the run continues. */
     void (*note)(void *context, const char *text);
-        /* An utterance that cannot be used in training, and why. */
-    void (*left_out)(void *context, const char *set, const char *id, const char *why);
     /* Not 0: stop, after a checkpoint; lin_train returns LIN_STOPPED. */
     int (*stop)(void *context);
 } lin_train_hooks;

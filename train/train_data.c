@@ -83,7 +83,7 @@ static lin_status collect(lin_train_data *d, lin_train_list *list, const lin_tra
             it.recorded = it.frames;
             it.rows = lin_config_frames_out(c, it.frames);
             const char *why = why_not(d, &it, for_training);
-            if (why && hooks->left_out && !c->voice) hooks->left_out(hooks->context, set->path, set->utterances[i].id, why);
+            if (why && !c->voice) lin_train_note(hooks, "%s: %s is left out: %s", set->path, set->utterances[i].id, why);
             if (why) continue;
             const int whole = it.frames, pieces = pieces_of(d, whole, size);
             for (int k = 0; k < pieces; k++) {

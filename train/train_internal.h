@@ -163,6 +163,9 @@ typedef struct lin_train_run {
 /* Batches of a step. Part r * batches + k of the step is that of process r in batch k. */
 static inline int lin_train_step_batches(const lin_train_options *o) { return o->accumulate > 1 ? o->accumulate : 1; }
 
+/* Reports one sentence to the user. */
+void lin_train_note(const lin_train_hooks *hooks, const char *format, ...) LIN_PRINTF(2, 3);
+
 /* ---- train_data.c ---------------------------------------------------------------------------------------------------------- */
 
 /* Finds all usable utterances of the lists' sets; in training, those without a CTC path are reported and left out. options, model

@@ -211,7 +211,7 @@ START_TEST(tokens_train_as_on_the_cpu)
         o.device = devices[i];
         o.precision = LIN_PRECISION_FP32;
         o.epochs = 2;
-        const lin_train_hooks hooks = {&w[i], on_progress, on_note, on_left_out, on_stop};
+        const lin_train_hooks hooks = {&w[i], on_progress, on_note, on_stop};
         OK(train_model(new_network(&task.config), train_path, &o, &hooks, &values[i], &n, &err));
     }
     ck_assert_double_eq_tol(w[1].last.loss, w[0].last.loss, 1e-4 * w[0].last.loss);

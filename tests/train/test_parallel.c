@@ -47,7 +47,7 @@ static void one_rank(lin_comm *comm, void *context)
     if (r == m->other_rank) o.augment.gain_db += m->other_gain_db;
     if (m->nan) model->values[model->params.table[model->params.output[0]].offset] = NAN;
     const int other_set = r == m->other_rank && !m->other_seed && m->other_gain_db <= 0 && !m->spoils;
-    lin_train_hooks hooks = {&m->watches[r], on_progress, on_note, on_left_out, on_stop};
+    lin_train_hooks hooks = {&m->watches[r], on_progress, on_note, on_stop};
     if (m->spoils && r == m->other_rank) hooks = (lin_train_hooks){.context = model, .stop = spoil};
     if (m->loses && r == 0) hooks = (lin_train_hooks){.context = (void *)(uintptr_t)o.folder, .stop = lose};
     m->status[r] = train_model(model, other_set ? dev_path : train_path, &o, &hooks, &m->values[r], r == 0 ? &m->n : NULL,

@@ -21,7 +21,7 @@ static int begin(int kind, double noise)
 
 static lin_status run(const lin_train_options *o, watch *w, float **values, size_t *n, lin_error *err)
 {
-    const lin_train_hooks hooks = {w, on_progress, on_note, on_left_out, on_stop};
+    const lin_train_hooks hooks = {w, on_progress, on_note, on_stop};
     return train_model(new_network(&task.config), train_path, o, &hooks, values, n, err);
 }
 
@@ -82,7 +82,7 @@ START_TEST(stopped_or_killed_and_resumed_gives_the_same_bits)
         ck_assert(child >= 0);
         if (child == 0) {
             watch own = {0};
-            const lin_train_hooks hooks = {&own, on_progress, on_note, on_left_out, dies};
+            const lin_train_hooks hooks = {&own, on_progress, on_note, dies};
             o.resume = 1;
             train_model(new_network(&task.config), train_path, &o, &hooks, NULL, NULL, &(lin_error){0});
             _exit(0);

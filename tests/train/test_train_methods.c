@@ -11,7 +11,7 @@ static lin_status run_from(const float *first, watch *w, lin_config config, cons
                            lin_error *err)
 {
     lin_model *model = new_network(&config);
-    const lin_train_hooks hooks = {w, on_progress, on_note, on_left_out, on_stop};
+    const lin_train_hooks hooks = {w, on_progress, on_note, on_stop};
     if (first) memcpy(model->values, first, model->params.n_elements * sizeof(float));
     lin_train_options plain = *o;
     plain.augment = (lin_augment_options){0};

@@ -64,7 +64,7 @@ static lin_train_options voice_options(const char *run)
 static lin_status train_voices(const lin_train_options *o, watch *w, float **values, size_t *n, lin_error *err)
 {
     const lin_config c = voice_config();
-    const lin_train_hooks hooks = {w, on_progress, on_note, NULL, on_stop};
+    const lin_train_hooks hooks = {w, on_progress, on_note, on_stop};
     return train_model(model_of(&c, NULL, 3), train_path, o, &hooks, values, n, err);
 }
 
