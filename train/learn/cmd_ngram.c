@@ -15,7 +15,7 @@
 #include "train/learn/ngram_mix.h"
 #include "train/learn/ngram_perplexity.h"
 #include "train/learn/ngram_sample.h"
-#include "lexicon/ngram.h"
+#include "lexicon/ngram_file.h"
 
 typedef struct ngram_values {
     const char *output, *vocabulary, *weights, *dev;
@@ -286,7 +286,7 @@ static int run_perplexity(const lin_parsed *parsed, const char *const *paths, in
 static lin_status info(const ngram_values *v, const char *path, lin_ngram **lm, lin_error *err)
 {
     const int order = lin_ngram_order(*lm);
-    const int has_unknown = lin_ngram_find(*lm, "<unk>", 5) >= 0 || lin_ngram_find(*lm, "<UNK>", 5) >= 0;
+    const int has_unknown = (*lm)->unknown >= 0;
     const unsigned long long hash = lin_ngram_fingerprint(*lm);
     lin_buffer out = {0};
     (void)path;

@@ -110,13 +110,12 @@ static lin_status write_text(const readable_values *v, const char *path, const c
 
 static lin_status learn(const readable_values *v, const char *text, size_t n, lin_error *err)
 {
-    lin_punctuation_learn_options how = lin_punctuation_learn_options_default();
+    lin_punctuation_learn_options how = {
+        .mark_slots = v->slots, .capital_slots = (int)((int64_t)v->slots * 131072 / 300000), .bits = 8};
     lin_punctuation_learn_report report;
     lin_punctuation *p;
     const double begun = lin_now();
-    how.mark_slots = v->slots;
-    how.capital_slots = (int)((int64_t)v->slots * 131072 / 300000);
-    for (how.bits = 8; (INT64_C(2) << how.bits) <= (int64_t)how.capital_slots * 256;) how.bits++;
+    while ((INT64_C(2) << how.bits) <= (int64_t)how.capital_slots * 256) how.bits++;
     lin_status status = lin_punctuation_learn(text, n, &how, &p, &report, err);
     if (status == LIN_OK) status = lin_punctuation_write(p, v->output, err);
     lin_punctuation_destroy(p);

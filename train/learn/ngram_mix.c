@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/textfile.h"
+#include "lexicon/ngram_file.h"
 #include "train/learn/ngram_count.h"
 
 // A model of another tool, or a packed one, sums to 1 only up to rounding: a smaller rest is not a probability.
@@ -153,15 +154,14 @@ static void set_weights(mixing *m, int order)
 
 static lin_status mix(mixing *m, lin_error *err)
 {
-    static const char *const unknown[] = {"<unk>", "<UNK>"};
     lin_ngram_draft *out = m->out;
-    int name[2];
+    const char *unknown[2]; // what each model calls unknown words; NULL: it has no name for them
     for (int s = 0; s < 2; s++) {
         const lin_ngram_draft *draft = &m->sides[s].draft;
-        name[s] = find_word(draft, unknown[0]) >= 0 ? 0 : find_word(draft, unknown[1]) >= 0 ? 1 : ABSENT;
+        unknown[s] = draft->unknown >= 0 ? lin_symbols_text(&draft->words, draft->unknown) : NULL;
         if (draft->order > out->order) out->order = draft->order;
     }
-    if (name[0] != ABSENT && name[1] != ABSENT && name[0] != name[1])
+    if (unknown[0] && unknown[1] && strcmp(unknown[0], unknown[1]) != 0)
         return lin_fail(err, LIN_MISMATCH, "one model calls unknown words <unk> and the other <UNK>; rename it in its ARPA text");
     lin_status status = merge_words(m, err);
     for (int k = 1; status == LIN_OK && k <= out->order; k++) {
@@ -173,8 +173,7 @@ static lin_status mix(mixing *m, lin_error *err)
     }
     if (status == LIN_OK) status = lin_ngram_draft_link(out, err);
     if (status != LIN_OK) return status;
-    const int spelled = name[0] != ABSENT ? name[0] : name[1];
-    out->unknown = spelled == ABSENT ? ABSENT : find_word(out, unknown[spelled]);
+    if (unknown[0] || unknown[1]) out->unknown = find_word(out, unknown[0] ? unknown[0] : unknown[1]);
     out->begin = find_word(out, "<s>");
     out->end = find_word(out, "</s>");
     for (int k = 1; k <= out->order; k++) set_probabilities(m, k);
@@ -203,8 +202,8 @@ lin_status lin_ngram_mix(const lin_ngram *a, const lin_ngram *b, double weight, 
 
 static int has_word(const lin_ngram *lm, const char *word, size_t n)
 {
-    const int is_unknown = n == 5 && (!memcmp(word, "<unk>", 5) || !memcmp(word, "<UNK>", 5));
-    return !is_unknown && lin_ngram_find(lm, word, n) >= 0;
+    const int index = lin_ngram_find(lm, word, n);
+    return index >= 0 && index != lm->unknown;
 }
 
 static double score(const lin_ngram *lm, lin_ngram_state *state, const char *word, size_t n, int known)

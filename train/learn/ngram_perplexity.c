@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/textfile.h"
+#include "lexicon/ngram_file.h"
 #include "train/learn/ngram_count.h"
 
 // ARPA files write the logarithm of 0 as -99 to base 10.
@@ -18,13 +19,11 @@ lin_status lin_ngram_perplexity_line(const lin_ngram *lm, const char *line, size
     size_t n_word;
     LIN_TRY(lin_ngram_check_line(line, n, err));
     lin_ngram_state state = lin_ngram_begin(lm);
-    int unknown = lin_ngram_find(lm, "<unk>", 5);
-    if (unknown < 0) unknown = lin_ngram_find(lm, "<UNK>", 5);
     while (lin_field_next(&at, line + n, &word, &n_word)) {
         int index = lin_ngram_find(lm, word, n_word);
         double logp = (double)lin_ngram_score(lm, state, index, &state);
         one.words++;
-        if (index == LIN_NGRAM_UNKNOWN || index == unknown) {
+        if (index == LIN_NGRAM_UNKNOWN || index == lm->unknown) {
             one.unknown++;
             one.logp_unknown += logp;
         } else if (logp < impossible) {

@@ -313,11 +313,6 @@ typedef struct learner {
     table marks, capitals;
 } learner;
 
-lin_punctuation_learn_options lin_punctuation_learn_options_default(void)
-{
-    return (lin_punctuation_learn_options){.mark_slots = 300000, .capital_slots = 131072, .bits = 25};
-}
-
 /* ---- the text -------------------------------------------------------------------------------------------------------------- */
 
 static lin_status add_paragraph(books *b, const lin_prose *prose, lin_error *err)

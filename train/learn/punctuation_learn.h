@@ -3,7 +3,7 @@
  *
  * Pipeline: text -> [prose: words with marks and capitals -> this] -> lexicon/readable; prose also for train/learn/cmd_readable.
  *
- *   lin_punctuation_learn_options how = lin_punctuation_learn_options_default();
+ *   lin_punctuation_learn_options how = {.mark_slots = 300000, .capital_slots = 131072, .bits = 25};    // a file of 1.46 MB
  *   lin_punctuation_learn(text, n, &how, &p, &report, &err);
  *   lin_punctuation_write(p, "words.punctuation", &err);
  *
@@ -25,9 +25,6 @@ typedef struct lin_punctuation_learn_options {
     int mark_slots, capital_slots; /* of the file: 4 bytes each, 2 bytes each */
     int bits;                      /* of a key: 2^bits are at most 256 times the slots */
 } lin_punctuation_learn_options;
-
-/* 300,000 and 131,072 slots: 1.46 MB. */
-lin_punctuation_learn_options lin_punctuation_learn_options_default(void);
 
 typedef struct lin_punctuation_learn_report {
     int64_t paragraphs, words;
