@@ -52,32 +52,26 @@ static void sort_buckets(entry *entries, int n, int max_frames, int one, unsigne
     }
 }
 
-static void cut(const entry *entries, int n, int max_frames, int max_items, const unsigned char *ends, lin_batches *plan)
+// The batches of the utterances: item the first of each, frames how many. Returns their number.
+static int cut(const entry *entries, int n, int max_frames, int max_items, const unsigned char *ends, entry *batches)
 {
+    int n_batches = 0, first = 0;
     int64_t total = 0;
     for (int i = 0; i < n; i++) {
-        plan->items[i] = entries[i].item;
         total += entries[i].frames;
-        const int items = i + 1 - plan->offsets[plan->n_batches];
-        const int last = ends[i] || items == max_items || total + entries[i + 1].frames > max_frames;
-        if (!last) continue;
-        plan->offsets[++plan->n_batches] = i + 1;
+        if (!ends[i] && i + 1 - first != max_items && total + entries[i + 1].frames <= max_frames) continue;
+        batches[n_batches++] = (entry){.item = first, .frames = i + 1 - first};
+        first = i + 1;
         total = 0;
     }
+    return n_batches;
 }
 
-// Reorders the batches: entries is used as a list of batches, items as the copy to read from.
-static void shuffle_batches(lin_batches *plan, entry *entries, int *items, int *offsets, int n, uint64_t key)
+static void fill(const entry *entries, const entry *batches, lin_batches *plan)
 {
-    for (int i = 0; i < n; i++) items[i] = plan->items[i];
-    for (int b = 0; b < plan->n_batches; b++) {
-        offsets[b] = plan->offsets[b];
-        entries[b] = (entry){.item = b, .frames = plan->offsets[b + 1] - plan->offsets[b]};
-    }
-    shuffle(entries, plan->n_batches, key);
     int at = 0;
     for (int b = 0; b < plan->n_batches; b++) {
-        for (int j = 0; j < entries[b].frames; j++) plan->items[at++] = items[offsets[entries[b].item] + j];
+        for (int j = 0; j < batches[b].frames; j++) plan->items[at++] = entries[batches[b].item + j].item;
         plan->offsets[b + 1] = at;
     }
 }
@@ -91,28 +85,27 @@ lin_status lin_batches_plan(const int *frames, int n, int max_frames, int max_it
     for (int i = 0; i < n; i++)
         if (frames[i] < 1) return lin_fail(err, LIN_INVALID, "utterance %d has %d frames; must have at least 1", i, frames[i]);
     const size_t count = (size_t)n;
-    entry *entries = lin_alloc(count, sizeof *entries);
+    entry *entries = lin_alloc(2 * count, sizeof *entries);
     unsigned char *ends = lin_alloc(count, 1);
-    int *items = lin_alloc(count, sizeof *items), *offsets = lin_alloc(count, sizeof *offsets);
     plan->items = lin_alloc(count, sizeof *plan->items);
     plan->offsets = lin_calloc(count + 1, sizeof *plan->offsets);
     lin_status status = LIN_OK;
-    if (!entries || !ends || !items || !offsets || !plan->items || !plan->offsets) {
+    if (!entries || !ends || !plan->items || !plan->offsets) {
         lin_batches_free(plan);
-        status = lin_no_memory(err, "the plan of an epoch", count * sizeof *entries);
+        status = lin_no_memory(err, "the plan of an epoch", 2 * count * sizeof *entries);
     } else {
         const uint64_t key = lin_random_key(seed, (uint64_t)(int64_t)epoch);
+        entry *batches = entries + count;
         for (int i = 0; i < n; i++) entries[i] = (entry){.item = i, .frames = frames[i]};
         if (epoch >= 0) shuffle(entries, n, lin_random_key(key, SHUFFLE_UTTERANCES));
         if (epoch < 0 || !max_items) sort_buckets(entries, n, max_frames, epoch < 0, ends);
         else for (int i = 0; i < n; i++) ends[i] = i == n - 1;
-        cut(entries, n, max_frames, max_items, ends, plan);
-        if (epoch >= 0) shuffle_batches(plan, entries, items, offsets, n, lin_random_key(key, SHUFFLE_BATCHES));
+        plan->n_batches = cut(entries, n, max_frames, max_items, ends, batches);
+        if (epoch >= 0) shuffle(batches, plan->n_batches, lin_random_key(key, SHUFFLE_BATCHES));
+        fill(entries, batches, plan);
     }
     lin_free(entries);
     lin_free(ends);
-    lin_free(items);
-    lin_free(offsets);
     return status;
 }
 
