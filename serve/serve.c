@@ -21,7 +21,7 @@
 #include "linnet/linnet.h"
 #include "serve/serve.h"
 
-enum { SOON_MS = 5, OFTEN_MS = 100, RETRY_S = 5, STATS_S = 10, CLOSE_S = 2, QUEUE_S = 2 };
+enum { SOON_MS = 5, OFTEN_MS = 100, STATS_S = 10, CLOSE_S = 2, QUEUE_S = 2 };
 
 volatile int lin_serve_stop, lin_serve_reload;
 volatile sig_atomic_t lin_serve_hurry;
@@ -139,13 +139,10 @@ static void stop_workers(lin_workers *w)
 
 enum { MOST_HEADERS = 8 };
 
-void lin_serve_reply(lin_serve *s, lin_web_peer *peer, lin_web_reply *reply, int retry_s)
+void lin_serve_reply(lin_serve *s, lin_web_peer *peer, lin_web_reply *reply)
 {
     lin_web_header headers[MOST_HEADERS] = {{"x-content-type-options", "nosniff"}, {"cache-control", "no-store"}};
-    char seconds[16];
     int n = 2;
-    snprintf(seconds, sizeof seconds, "%d", retry_s);
-    if (retry_s) headers[n++] = (lin_web_header){"retry-after", seconds};
     if (reply->status == 401) headers[n++] = (lin_web_header){"www-authenticate", "Bearer"};
     for (int i = 0; i < reply->n_headers && n < MOST_HEADERS; i++) headers[n++] = reply->headers[i];
     reply->headers = headers;
@@ -154,33 +151,28 @@ void lin_serve_reply(lin_serve *s, lin_web_peer *peer, lin_web_reply *reply, int
 }
 
 // A JSON error in OpenAI's form; header: one more, or NULL.
-static void reply_error(lin_serve *s, lin_web_peer *peer, int status, int retry_s, const lin_web_header *header,
-                        const char *message)
+static void reply_error(lin_serve *s, lin_web_peer *peer, int status, const lin_web_header *header, const char *message)
 {
     lin_buffer out = {0};
     lin_openai_put_error(&out, status, message);
     lin_serve_reply(s, peer, &(lin_web_reply){.status = status, .type = "application/json", .body = out.data, .n = out.n,
-                                              .headers = header, .n_headers = header != NULL}, retry_s);
+                                              .headers = header, .n_headers = header != NULL});
     lin_buffer_free(&out);
 }
 
-void lin_serve_refuse(lin_serve *s, lin_web_peer *peer, int status, int retry_s, const char *message)
+int lin_serve_refuse(lin_serve *s, lin_web_peer *peer, atomic_llong *count, int status, const char *message)
 {
+    static const lin_web_header retry = {"retry-after", "5"};
     const lin_web_request *r = s->asked;
+    if (count) ++*count;
     if (r && (r->websocket || !strcmp(r->method, "POST")))
         lin_serve_log(s, &(lin_serve_entry){.stream = r->websocket, .status = status, .address = r->address, .path = r->path,
                                             .cause = message});
-    reply_error(s, peer, status, retry_s, NULL, message);
+    reply_error(s, peer, status, status == 429 || status == 503 ? &retry : NULL, message);
+    return 0;
 }
 
 /* ---- routes ---------------------------------------------------------------------------------------------------------------- */
-
-static int refuse(lin_serve *s, lin_web_peer *peer, atomic_llong *count, int status, int retry_s, const char *message)
-{
-    if (count) ++*count;
-    lin_serve_refuse(s, peer, status, retry_s, message);
-    return 0;
-}
 
 static int is_allowed_origin(const lin_serve *s, const lin_web_request *r)
 {
@@ -192,7 +184,7 @@ static int is_allowed_origin(const lin_serve *s, const lin_web_request *r)
 static int check_origin(lin_serve *s, lin_web_peer *peer, const lin_web_request *r)
 {
     if (is_allowed_origin(s, r)) return 1;
-    return refuse(s, peer, &s->counts.refused_origin, 403, 0, "this server does not serve pages of that origin");
+    return lin_serve_refuse(s, peer, &s->counts.refused_origin, 403, "this server does not serve pages of that origin");
 }
 
 // 0: refused.
@@ -202,7 +194,7 @@ static int check_token(lin_serve *s, lin_web_peer *peer, const lin_web_request *
     const size_t n = lin_token_find(r->authorization, r->query, r->protocols, &token);
     if (!check_origin(s, peer, r)) return 0;
     if (s->tokens && !lin_token_known(s->tokens, s->n_tokens, token, n))
-        return refuse(s, peer, &s->counts.refused_token, 401, 0, "a valid token is needed");
+        return lin_serve_refuse(s, peer, &s->counts.refused_token, 401, "a valid token is needed");
     return 1;
 }
 
@@ -212,7 +204,7 @@ static int check_address(lin_serve *s, lin_web_peer *peer, const char *address)
     int same = 0;
     for (const lin_client *c = s->clients; c; c = c->behind) same += (c->protocol || c->job) && !strcmp(c->address, address);
     if (!s->v->max_per_address || same < s->v->max_per_address) return 1;
-    return refuse(s, peer, &s->counts.refused_address, 429, RETRY_S, "too many streams and uploads from this address");
+    return lin_serve_refuse(s, peer, &s->counts.refused_address, 429, "too many streams and uploads from this address");
 }
 
 static int is_full(const lin_serve *s) { return s->n_streams >= s->v->max_streams; }
@@ -222,9 +214,9 @@ static int is_late(const lin_serve *s) { return s->v->max_lag_ms && s->lag_ms > 
 // 0: refused.
 static int check_room(lin_serve *s, lin_web_peer *peer, const char *address)
 {
-    if (s->draining) return refuse(s, peer, NULL, 503, RETRY_S, "the server is stopping");
-    if (is_full(s)) return refuse(s, peer, &s->counts.refused_full, 503, RETRY_S, "all streams are taken");
-    if (is_late(s)) return refuse(s, peer, &s->counts.refused_lag, 503, RETRY_S, "the server is too busy");
+    if (s->draining) return lin_serve_refuse(s, peer, NULL, 503, "the server is stopping");
+    if (is_full(s)) return lin_serve_refuse(s, peer, &s->counts.refused_full, 503, "all streams are taken");
+    if (is_late(s)) return lin_serve_refuse(s, peer, &s->counts.refused_lag, 503, "the server is too busy");
     return check_address(s, peer, address);
 }
 
@@ -267,7 +259,7 @@ static lin_client *new_client(lin_serve *s, lin_web_peer *peer, const lin_web_re
 {
     lin_client *c = lin_calloc(1, sizeof *c);
     if (!c) {
-        lin_serve_refuse(s, peer, 503, RETRY_S, "out of memory");
+        lin_serve_refuse(s, peer, NULL, 503, "out of memory");
         return NULL;
     }
     c->serve = s;
@@ -286,7 +278,7 @@ static lin_client *new_client(lin_serve *s, lin_web_peer *peer, const lin_web_re
     if (make_state_key(c, r) != LIN_OK) {
         c->is_logged = 1;
         free_client(c);
-        lin_serve_refuse(s, peer, 503, RETRY_S, "out of memory");
+        lin_serve_refuse(s, peer, NULL, 503, "out of memory");
         return NULL;
     }
     s->counts.streams++;
@@ -297,7 +289,7 @@ static lin_client *open_socket(lin_serve *s, lin_web_peer *peer, const lin_web_r
 {
     const lin_protocol *protocol = lin_protocol_find(r->path, s->v->websocket);
     if (!protocol) {
-        lin_serve_refuse(s, peer, 404, 0, "there is no WebSocket at this address; /docs names all");
+        lin_serve_refuse(s, peer, NULL, 404, "there is no WebSocket at this address; /docs names all");
         return NULL;
     }
     if (!check_token(s, peer, r) || !check_room(s, peer, r->address)) return NULL;
@@ -374,7 +366,7 @@ static void put_page(lin_serve *s, lin_web_peer *peer, const char *type, const c
                                           "default-src 'self'; connect-src 'self' ws: wss:; img-src 'self' data:; "
                                           "media-src blob:; frame-ancestors 'none'"};
     lin_serve_reply(s, peer,
-                    &(lin_web_reply){.status = 200, .type = type, .body = body, .n = n, .headers = &policy, .n_headers = 1}, 0);
+                    &(lin_web_reply){.status = 200, .type = type, .body = body, .n = n, .headers = &policy, .n_headers = 1});
 }
 
 static void get(lin_serve *s, lin_web_peer *peer, const lin_call *call)
@@ -382,9 +374,9 @@ static void get(lin_serve *s, lin_web_peer *peer, const lin_call *call)
     lin_buffer out = {0};
     const int status = put_answer(s, call->kind, &out);
     const char *type = call->kind == LIN_CALL_METRICS ? "text/plain; version=0.0.4" : call->type;
-    if (lin_buffer_status(&out, NULL) != LIN_OK) lin_serve_refuse(s, peer, 503, RETRY_S, "out of memory");
+    if (lin_buffer_status(&out, NULL) != LIN_OK) lin_serve_refuse(s, peer, NULL, 503, "out of memory");
     else if (call->kind == LIN_CALL_DOCS) put_page(s, peer, "text/html; charset=utf-8", out.data, out.n);
-    else lin_serve_reply(s, peer, &(lin_web_reply){.status = status, .type = type, .body = out.data, .n = out.n}, 0);
+    else lin_serve_reply(s, peer, &(lin_web_reply){.status = status, .type = type, .body = out.data, .n = out.n});
     lin_buffer_free(&out);
 }
 
@@ -394,7 +386,7 @@ static void answer_options(lin_serve *s, lin_web_peer *peer)
     static const lin_web_header may[] = {{"access-control-allow-methods", "GET, POST, OPTIONS"},
                                          {"access-control-allow-headers", "authorization, content-type, *"},
                                          {"access-control-max-age", "3600"}};
-    lin_serve_reply(s, peer, &(lin_web_reply){.status = 204, .headers = may, .n_headers = sizeof may / sizeof *may}, 0);
+    lin_serve_reply(s, peer, &(lin_web_reply){.status = 204, .headers = may, .n_headers = sizeof may / sizeof *may});
 }
 
 // A request that is not a WebSocket.
@@ -409,15 +401,15 @@ static lin_client *open_request(lin_serve *s, lin_web_peer *peer, const lin_web_
     if (file) {
         put_page(s, peer, type, file, n);
     } else if (!call && !is_known && lin_protocol_find(r->path, s->v->websocket)) {
-        reply_error(s, peer, 426, 0, &(lin_web_header){"upgrade", "websocket"},
+        reply_error(s, peer, 426, &(lin_web_header){"upgrade", "websocket"},
                     "this address is a WebSocket's: see docs/serve.md, and /docs for the calls over HTTP");
     } else if (!call && !is_known) {
-        lin_serve_refuse(s, peer, 404, 0, "there is nothing at this address; /docs names all calls");
+        lin_serve_refuse(s, peer, NULL, 404, "there is nothing at this address; /docs names all calls");
     } else if (!strcmp(r->method, "OPTIONS")) {
         if (check_origin(s, peer, r)) answer_options(s, peer);
     } else if (!call) {
         const char *method = lin_call_find("POST", r->path, &is_known) ? "POST, OPTIONS" : "GET, HEAD, OPTIONS";
-        reply_error(s, peer, 405, 0, &(lin_web_header){"allow", method}, "this address has another method: see /docs");
+        reply_error(s, peer, 405, &(lin_web_header){"allow", method}, "this address has another method: see /docs");
     } else if (call->is_open || check_token(s, peer, r)) {
         if (call->fields) return open_upload(s, peer, r, call);
         get(s, peer, call);
@@ -431,7 +423,7 @@ static int check_host(lin_serve *s, lin_web_peer *peer, const lin_web_request *r
     if (lin_host_allowed(r->host, s->host, names->items, names->count)) return 1;
     const char *const own = s->own_name;
     if (*own && lin_host_allowed(r->host, own, NULL, 0)) return 1;
-    return refuse(s, peer, &s->counts.refused_host, 421, 0, "this server is not known by that name: see --host");
+    return lin_serve_refuse(s, peer, &s->counts.refused_host, 421, "this server is not known by that name: see --host");
 }
 
 static void *on_open(void *context, lin_web_peer *peer, const lin_web_request *r)
@@ -745,6 +737,7 @@ lin_status lin_serve_run(lin_serve *s, lin_error *err)
     static char program[4096];
     if (lin_system_program(program, sizeof program)) lin_isolate_files(program);
     const int n = s->v->threads ? s->v->threads : lin_cores();
+    snprintf(s->too_large, sizeof s->too_large, "the body is larger than %d MB", s->v->max_upload_mb);
     init_workers(&s->workers, n, lin_files_work);
     init_workers(&s->preparers, n, lin_serve_stream_prepare);
     lin_serve_stop = lin_serve_reload = lin_serve_hurry = 0;

@@ -315,6 +315,7 @@ struct lin_serve {
     /* uploads */
     lin_workers workers; /* its lock is also that of lin_job.done and lin_job.pieces, and of the lexicon */
     int n_jobs;          /* that are not answered; the server's thread */
+    char too_large[64];  /* why a body is refused */
     lin_wording lexicon;
     int has_lexicon;
 };
@@ -324,10 +325,10 @@ void lin_serve_touch(lin_client *client);
 /* The server's thread handles the client again in some milliseconds. The server's thread. */
 void lin_serve_wait(lin_client *client);
 
-/* Answers an HTTP request with a JSON error in OpenAI's form, and counts nothing. */
-void lin_serve_refuse(lin_serve *serve, lin_web_peer *peer, int status, int retry_s, const char *message);
-/* With headers of its own, of which retry_s is one if it is not 0. */
-void lin_serve_reply(lin_serve *serve, lin_web_peer *peer, lin_web_reply *reply, int retry_s);
+/* Answers an HTTP request with a JSON error in OpenAI's form, and counts it (NULL: not). Returns 0. */
+int lin_serve_refuse(lin_serve *serve, lin_web_peer *peer, atomic_llong *count, int status, const char *message);
+/* With headers of its own. */
+void lin_serve_reply(lin_serve *serve, lin_web_peer *peer, lin_web_reply *reply);
 
 /* Phrases [n_needed + n_advised], each with its NUL. Advised ones that cannot be used are left out, and *left_out is 1; if a
  * needed one cannot be used, it fails. *used: how many are used. */

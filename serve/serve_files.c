@@ -527,7 +527,7 @@ static void free_work(lin_work *w)
 
 /* ---- threads --------------------------------------------------------------------------------------------------------------- */
 
-enum { RETRY_S = 5, BODY_S = 30, BODY_BYTES_A_SECOND = 20000 };
+enum { BODY_S = 30, BODY_BYTES_A_SECOND = 20000 };
 
 static void free_job(lin_job *job)
 {
@@ -588,22 +588,14 @@ void *lin_files_work(void *serve)
 
 static lin_job *turn_away(lin_client *c, atomic_llong *count, int status, const char *message)
 {
-    if (count) ++*count;
     if (!c->serve->asked) lin_serve_log_end(c, status, message);
-    lin_serve_refuse(c->serve, c->peer, status, status == 429 || status == 503 ? RETRY_S : 0, message);
+    lin_serve_refuse(c->serve, c->peer, count, status, message);
     return NULL;
-}
-
-static const char *put_too_large(const lin_serve *s, char *message, size_t capacity)
-{
-    snprintf(message, capacity, "the body is larger than %d MB", s->v->max_upload_mb);
-    return message;
 }
 
 lin_job *lin_files_begin(lin_client *c, const lin_web_request *r, const lin_call *call)
 {
     lin_serve *s = c->serve;
-    char message[96];
     const long long most = (long long)s->v->max_upload_mb << 20;
     const int is_chunked = strcasecmp(r->encoding, "chunked") == 0;
     if (s->draining) return turn_away(c, NULL, 503, "the server is stopping");
@@ -613,7 +605,7 @@ lin_job *lin_files_begin(lin_client *c, const lin_web_request *r, const lin_call
     if (r->length == LIN_WEB_BAD_LENGTH) return turn_away(c, NULL, 400, "Content-Length is not a number");
     if (!is_chunked && r->length < 0)
         return turn_away(c, NULL, 411, "a body needs Content-Length or Transfer-Encoding: chunked");
-    if (r->length > most) return turn_away(c, &s->counts.too_large, 413, put_too_large(s, message, sizeof message));
+    if (r->length > most) return turn_away(c, &s->counts.too_large, 413, s->too_large);
     if (s->n_jobs >= s->v->max_files) return turn_away(c, &s->counts.refused_files, 429, "too many uploads at once");
     lin_job *job = lin_calloc(1, sizeof *job);
     if (!job) return turn_away(c, NULL, 503, "out of memory");
@@ -656,13 +648,12 @@ static void keep(lin_job *job, const char *bytes, size_t n)
 static void keep_chunks(lin_client *c, const char *bytes, size_t n)
 {
     lin_job *job = c->job;
-    char message[96];
     const char *data;
     for (size_t at = 0, n_data; at < n && job->chunks.state < LIN_CHUNKED_DONE; keep(job, data, n_data))
         at += lin_chunked_take(&job->chunks, bytes + at, n - at, &data, &n_data);
     job->body_until += (double)n / BODY_BYTES_A_SECOND;
     if (job->too_large) {
-        give_up(c, &c->serve->counts.too_large, 413, put_too_large(c->serve, message, sizeof message));
+        give_up(c, &c->serve->counts.too_large, 413, c->serve->too_large);
     } else if (job->chunks.state == LIN_CHUNKED_BAD) {
         give_up(c, NULL, 400, "the chunks of the body are damaged");
     } else if (job->chunks.state == LIN_CHUNKED_DONE) {
@@ -682,9 +673,8 @@ void lin_files_data(lin_client *c, const char *bytes, size_t n)
 // For a chunked body this means that the network takes no more of it: it is too large.
 void lin_files_complete(lin_client *c)
 {
-    char message[96];
     if (!c->job || c->job->posted) return;
-    if (c->job->is_chunked) give_up(c, &c->serve->counts.too_large, 413, put_too_large(c->serve, message, sizeof message));
+    if (c->job->is_chunked) give_up(c, &c->serve->counts.too_large, 413, c->serve->too_large);
     else queue_job(c);
 }
 
@@ -719,7 +709,7 @@ static void reply(lin_client *c, const lin_job *job)
         r.body = lin_text_of(&job->answer);
         r.n = job->answer.n;
     }
-    lin_serve_reply(c->serve, c->peer, &r, 0);
+    lin_serve_reply(c->serve, c->peer, &r);
 }
 
 void lin_files_go_on(lin_client *c)
