@@ -566,28 +566,23 @@ static lin_status announce(listening *l, lin_error *err)
 // Finishes and reports, whether the sound ended or something failed (status, err).
 static int conclude(listening *l, lin_status status, lin_error *err)
 {
-    lin_error late = {0};
-    lin_status last = l->session.r ? finish(l, &late) : LIN_OK; // what was recognised so far is not lost
+    // The first failure is reported. What was recognised so far is not lost.
+    lin_status next = l->session.r ? finish(l, status == LIN_OK ? err : NULL) : LIN_OK;
+    if (status == LIN_OK) status = next;
     if (l->terminal) lin_terminal_close(l->terminal);
     l->terminal = NULL;
     const lin_audio_format *file = format_of(l)->file;
     if (file && *file->warning) lin_complain("%s", file->warning);
     lin_recording *recording = l->recording;
     l->recording = NULL;
-    lin_status saved = lin_recording_close(recording, status == LIN_OK && last == LIN_OK ? &late : NULL);
+    next = lin_recording_close(recording, status == LIN_OK ? err : NULL);
+    if (status == LIN_OK) status = next;
     lin_microphone_report_now(l->capture, &l->stats.report);
-    if (status == LIN_OK) {
-        status = last != LIN_OK ? last : saved;
-        *err = late;
-    }
     if (l->v->json) {
         lin_live_put_end(&l->out, &l->stats, status != LIN_OK ? "failed" : lin_interrupted ? "interrupted" : "ended",
                          status != LIN_OK ? err->message : "");
-        last = write_out(l, &late);
-        if (status == LIN_OK && last != LIN_OK) {
-            status = last;
-            *err = late;
-        }
+        next = write_out(l, status == LIN_OK ? err : NULL);
+        if (status == LIN_OK) status = next;
     }
     lin_buffer_clear(&l->status);
     const int lossy = l->stats.report.dropped || l->stats.report.overflows || l->stats.bad_samples;
