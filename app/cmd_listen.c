@@ -257,7 +257,7 @@ static lin_status show(void *context, const lin_session_view *view, lin_error *e
     LIN_TRY(lin_buffer_status(&l->head, err));
     // An utterance without text leaves nothing on the terminal; a program that was shown some of it still gets its end.
     const int stays = is_final && l->texts.settled.n > 0;
-    if (l->v->json) lin_live_put_json(&l->out, &l->live.words, view, &l->texts, since(l, view->end_s));
+    if (l->v->json) lin_live_put_json(&l->out, &l->live.words, view, &l->texts, since(l, view->end_s), 0);
     if (stays) {
         LIN_TRY(put_turns(l, view, err));
         l->drawn_at = 0;

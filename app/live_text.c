@@ -7,30 +7,19 @@
 
 #include "decoder/writers.h"
 
-lin_writer_options lin_live_writer_options(const lin_live_words *words, const lin_punctuation *readable)
+lin_status lin_live_put_readable(lin_buffer *out, const lin_writer_options *words, const lin_result *result, lin_error *err)
 {
-    return (lin_writer_options){.phones = words->phones, .ipa = words->ipa, .readable = readable, .speller = words->speller,
-                                .least = words->least};
-}
-
-static lin_status put_line(lin_buffer *out, const lin_live_words *words, const lin_punctuation *readable,
-                           const lin_result *result, lin_error *err)
-{
-    const lin_writer_options o = lin_live_writer_options(words, readable);
-    return lin_write(lin_writer_find("text"), result, &o, out, err);
-}
-
-lin_status lin_live_put_readable(lin_buffer *out, const lin_live_words *words, const lin_result *result, lin_error *err)
-{
-    LIN_TRY(put_line(out, words, words->readable, result, err));
+    LIN_TRY(lin_write(lin_writer_find("text"), result, words, out, err));
     out->data[--out->n] = 0;
     return lin_buffer_status(out, err);
 }
 
-lin_status lin_live_put_text(lin_buffer *out, const lin_live_words *words, const lin_result *result, int incomplete,
+lin_status lin_live_put_text(lin_buffer *out, const lin_writer_options *words, const lin_result *result, int incomplete,
                              lin_error *err)
 {
-    LIN_TRY(put_line(out, words, NULL, result, err));
+    lin_writer_options plain = *words;
+    plain.readable = NULL;
+    LIN_TRY(lin_write(lin_writer_find("text"), result, &plain, out, err));
     // Removes the line end. An incomplete word is in brackets, like one outside the lexicon.
     const int open = incomplete && out->n > 1 && out->data[out->n - 2] == ']';
     out->n -= open ? 2 : 1;
@@ -61,7 +50,7 @@ void lin_live_put_head(lin_buffer *out, const lin_session_view *view)
 }
 
 // Settled and provisional words as one readable text, without a mark after the last word: it would come and go with every word.
-static lin_status put_growing(lin_live_texts *t, const lin_live_words *words, const lin_session_view *view, lin_error *err)
+static lin_status put_growing(lin_live_texts *t, const lin_writer_options *words, const lin_session_view *view, lin_error *err)
 {
     LIN_TRY(lin_result_begin(&t->whole, "", NULL, 1, err));
     LIN_TRY(lin_result_append(&t->whole, view->settled, err));
@@ -73,7 +62,7 @@ static lin_status put_growing(lin_live_texts *t, const lin_live_words *words, co
     return LIN_OK;
 }
 
-lin_status lin_live_spell(lin_live_texts *t, const lin_live_words *words, const lin_session_view *view, int growing_too,
+lin_status lin_live_spell(lin_live_texts *t, const lin_writer_options *words, const lin_session_view *view, int growing_too,
                           lin_error *err)
 {
     const int is_final = view->end != LINNET_GROWS;
@@ -97,9 +86,8 @@ void lin_live_texts_free(lin_live_texts *t)
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------------------ */
 
-static void put_alternatives(lin_buffer *out, const lin_live_words *words, const lin_result *result)
+static void put_alternatives(lin_buffer *out, const lin_writer_options *words, const lin_result *result)
 {
-    const lin_writer_options o = lin_live_writer_options(words, NULL);
     lin_buffer text = {0};
     lin_buffer_json_format(out, ",'alternatives':[");
     for (int i = 0; i < result->n_alternatives; i++) {
@@ -108,19 +96,18 @@ static void put_alternatives(lin_buffer *out, const lin_live_words *words, const
         if (lin_live_put_text(&text, words, r, 0, NULL) != LIN_OK) text.failed = 1; // no memory, or lin_write refused it
         if (text.failed) break;
         lin_buffer_json_format(out, i ? ",{'text':%s" : "{'text':%s", text.data);
-        lin_put_phones(r, 0, "phones", &o, 1, out);
-        if (r->has_words) lin_put_words(r, 0, "words", &o, 1, NULL, out);
+        lin_put_phones(r, 0, "phones", words, 1, out);
+        if (r->has_words) lin_put_words(r, 0, "words", words, 1, NULL, out);
         lin_buffer_json_format(out, ",'score':%.4f,'acoustic':%.4f,'language':%.4f}", r->score, r->acoustic, r->language);
     }
     lin_buffer_char(out, ']');
     lin_scratch_free(&text, out);
 }
 
-void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_session_view *view, const lin_live_texts *texts,
-                       double latency_s)
+void lin_live_put_json(lin_buffer *out, const lin_writer_options *words, const lin_session_view *view,
+                       const lin_live_texts *texts, double latency_s, int partial_phones)
 {
     static const char *const ends[] = {"", "before", "after", "longest", "asked", "stopped"}; // linnet_end
-    const lin_writer_options o = lin_live_writer_options(words, NULL);
     const lin_result *settled = view->settled;
     const int is_final = view->end != LINNET_GROWS;
     lin_buffer_json_format(out, "{'type':%s,'utterance':%d,'revision':%d,'start':%.3f,'end':%.3f,'heard':%.3f,'latency_ms':%.0f",
@@ -131,20 +118,20 @@ void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_s
     else lin_buffer_json_format(out, ",'stable':%s,'unstable':%s", text, lin_text_of(&texts->open));
     if (texts->has_readable) lin_buffer_json_format(out, ",'readable':%s", lin_text_of(&texts->readable));
     if (is_final) {
-        lin_put_phones(settled, 0, "phones", &o, 1, out);
-        if (settled->has_words) lin_put_words(settled, 0, "words", &o, 1, NULL, out);
+        lin_put_phones(settled, 0, "phones", words, 1, out);
+        if (settled->has_words) lin_put_words(settled, 0, "words", words, 1, NULL, out);
         lin_put_keywords(settled, 0, "keywords", out);
         if (settled->n_alternatives) put_alternatives(out, words, settled);
         lin_put_voices(settled, out);
     } else {
         if (settled->has_words) {
             const lin_growing_words growing = {settled->n_phones, view->incomplete};
-            lin_put_words(settled, view->old_words, "new_words", &o, 1, NULL, out);
-            lin_put_words(view->provisional, 0, "partial_words", &o, 1, &growing, out);
+            lin_put_words(settled, view->old_words, "new_words", words, 1, NULL, out);
+            lin_put_words(view->provisional, 0, "partial_words", words, 1, &growing, out);
         }
-        if (words->partial_phones) {
-            lin_put_phones(settled, view->old_phones, "new_phones", &o, 1, out);
-            lin_put_phones(view->provisional, 0, "partial_phones", &o, 1, out);
+        if (partial_phones) {
+            lin_put_phones(settled, view->old_phones, "new_phones", words, 1, out);
+            lin_put_phones(view->provisional, 0, "partial_phones", words, 1, out);
         }
         lin_put_keywords(settled, view->old_keywords, "new_keywords", out);
     }
@@ -285,24 +272,23 @@ void lin_live_put_stats(lin_buffer *out, const lin_live_stats *s)
 
 /* ---- text that only grows -------------------------------------------------------------------------------------------------- */
 
-void lin_settling_begin(lin_settling *s, const lin_live_words *words)
+void lin_settling_begin(lin_settling *s, const lin_writer_options *words)
 {
     lin_buffer_clear(&s->text);
     lin_settling_back(s, words, 0);
 }
 
-void lin_settling_back(lin_settling *s, const lin_live_words *words, size_t n)
+void lin_settling_back(lin_settling *s, const lin_writer_options *words, size_t n)
 {
     if (n < s->text.n) s->text.data[s->text.n = n] = 0;
     lin_readable_free(&s->readable);
     if (words->readable) lin_readable_begin(&s->readable, words->readable);
 }
 
-lin_status lin_settling_add(lin_settling *s, const lin_live_words *words, const lin_result *more, int is_end, lin_error *err)
+lin_status lin_settling_add(lin_settling *s, const lin_writer_options *words, const lin_result *more, int is_end, lin_error *err)
 {
-    const lin_writer_options o = lin_live_writer_options(words, NULL);
     lin_tokens t;
-    lin_status status = lin_tokens_of(&t, more, &o, err);
+    lin_status status = lin_tokens_of(&t, more, words, err);
     const int readable = words->readable && t.words;
     for (int i = 0; status == LIN_OK && i < t.n; i++) {
         if (readable) {

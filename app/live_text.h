@@ -2,6 +2,7 @@
  * live_text.h - live results as text: JSON lines for programs, phones and words for a terminal.
  *
  * Everything is appended to a buffer, which remembers a failed allocation (base/buffer.h). docs/live.md describes the JSON.
+ * `words` says how results are written: phones, ipa, readable, speller and least of the options of a writer.
  */
 #ifndef LIN_APP_LIVE_TEXT_H
 #define LIN_APP_LIVE_TEXT_H
@@ -12,19 +13,6 @@
 #include "frontend/microphone.h"
 #include "lexicon/readable.h"
 #include "linnet/stream.h"
-
-/* How phones are written. */
-typedef struct lin_live_words {
-    const lin_phones *phones;
-    int ipa;
-    const lin_punctuation *readable; /* makes final words readable text; NULL: they stay plain */
-    const lin_g2p_rules *speller;    /* spells words outside the lexicon in readable text; NULL: "[...]" */
-    double least;                    /* words of less confidence are "[...]" in readable text */
-    int partial_phones; /* JSON of a growing utterance has new_phones and partial_phones too */
-} lin_live_words;
-
-/* The same for a writer; readable: words->readable, or NULL for plain words. */
-lin_writer_options lin_live_writer_options(const lin_live_words *words, const lin_punctuation *readable);
 
 /* The text of a buffer to which nothing may have been appended. */
 static inline const char *lin_text_of(const lin_buffer *buffer) { return buffer->data ? buffer->data : ""; }
@@ -46,11 +34,11 @@ typedef struct lin_live_stats {
 
 /* "P P P", or words where they are looked for, as linnet transcribe writes them; one outside the lexicon "[hh_ah]", and an
  * incomplete last one "[hh_ah-]". Errors of lin_write. */
-lin_status lin_live_put_text(lin_buffer *out, const lin_live_words *words, const lin_result *result, int incomplete,
+lin_status lin_live_put_text(lin_buffer *out, const lin_writer_options *words, const lin_result *result, int incomplete,
                              lin_error *err);
 
 /* The words of an utterance that has ended, as readable text; the same as above if they stay plain. */
-lin_status lin_live_put_readable(lin_buffer *out, const lin_live_words *words, const lin_result *result, lin_error *err);
+lin_status lin_live_put_readable(lin_buffer *out, const lin_writer_options *words, const lin_result *result, lin_error *err);
 
 /* "0:01.2", "1:02:03.4" */
 void lin_live_put_time(lin_buffer *out, double seconds);
@@ -67,14 +55,14 @@ typedef struct lin_live_texts {
 } lin_live_texts;
 
 /* growing_too: readable text of growing views too. Errors of lin_write. */
-lin_status lin_live_spell(lin_live_texts *texts, const lin_live_words *words, const lin_session_view *view, int growing_too,
+lin_status lin_live_spell(lin_live_texts *texts, const lin_writer_options *words, const lin_session_view *view, int growing_too,
                           lin_error *err);
 void lin_live_texts_free(lin_live_texts *texts);
 
 /* One JSON object and a newline: "partial" or "final", by the view whose texts they are. latency_s: from the end of the last
- * phone until now. */
-void lin_live_put_json(lin_buffer *out, const lin_live_words *words, const lin_session_view *view, const lin_live_texts *texts,
-                       double latency_s);
+ * phone until now. partial_phones: a growing utterance has new_phones and partial_phones too. */
+void lin_live_put_json(lin_buffer *out, const lin_writer_options *words, const lin_session_view *view,
+                       const lin_live_texts *texts, double latency_s, int partial_phones);
 
 void lin_live_put_begin(lin_buffer *out, const char *source, const lin_recognizer *r, int rate_hz, int channels);
 /* The phrases were read again; message: why they could not be, or "". */
@@ -107,12 +95,12 @@ typedef struct lin_settling {
 } lin_settling;
 
 /* An empty text; memory is used again. */
-void lin_settling_begin(lin_settling *settling, const lin_live_words *words);
+void lin_settling_begin(lin_settling *settling, const lin_writer_options *words);
 /* Errors of lin_write. */
-lin_status lin_settling_add(lin_settling *settling, const lin_live_words *words, const lin_result *more, int is_end,
+lin_status lin_settling_add(lin_settling *settling, const lin_writer_options *words, const lin_result *more, int is_end,
                             lin_error *err);
 /* Cuts the text to its first n bytes, where an utterance began that a second pass now replaces. */
-void lin_settling_back(lin_settling *settling, const lin_live_words *words, size_t n);
+void lin_settling_back(lin_settling *settling, const lin_writer_options *words, size_t n);
 void lin_settling_free(lin_settling *settling);
 
 #endif

@@ -110,7 +110,7 @@ typedef struct lin_live_models {
     lin_decoding decoding;
     lin_punctuation *punctuation; /* of readable text; NULL: plain words */
     lin_g2p_rules *speller;       /* of words outside the lexicon in it; NULL: none */
-    lin_live_words words;
+    lin_writer_options words; /* for app/live_text.h */
 } lin_live_models;
 
 /* second_pass: NULL, none. What was opened is closed by lin_live_models_close, also on failure. */

@@ -112,15 +112,14 @@ static lin_status open_object(const char *text, size_t n, cJSON **json, lin_erro
 
 /* ---- items: words, or phones where words were not looked for --------------------------------------------------------------- */
 
-void lin_result_item_text(lin_buffer *text, const lin_live_words *words, const lin_result *r, int i)
+void lin_result_item_text(lin_buffer *text, const lin_writer_options *words, const lin_result *r, int i)
 {
-    const lin_writer_options o = lin_live_writer_options(words, NULL);
-    const lin_tokens tokens = lin_tokens_only(r, &o, r->has_words);
+    const lin_tokens tokens = lin_tokens_only(r, words, r->has_words);
     lin_token_spell(&tokens, i, text);
 }
 
 // The settled and provisional text, without a last word that is incomplete: clients of other servers expect whole words.
-static lin_status put_growing(lin_buffer *out, const lin_live_words *words, const lin_session_view *view)
+static lin_status put_growing(lin_buffer *out, const lin_writer_options *words, const lin_session_view *view)
 {
     LIN_TRY(lin_live_put_text(out, words, view->settled, 0, NULL));
     const size_t n = out->n;
@@ -186,7 +185,7 @@ static lin_status vosk_parse(const char *text, size_t n, lin_message *m, lin_err
     return status;
 }
 
-void lin_vosk_put_items(lin_buffer *out, const lin_live_words *words, const lin_result *r)
+void lin_vosk_put_items(lin_buffer *out, const lin_writer_options *words, const lin_result *r)
 {
     lin_buffer text = {0};
     for (int i = 0; i < lin_result_items(r); i++) {
@@ -207,7 +206,7 @@ static double mean_confidence(const lin_result *r)
     return lin_result_items(r) ? sum / lin_result_items(r) : 0;
 }
 
-void lin_vosk_put_alternatives(lin_buffer *out, const lin_live_words *words, const lin_result *r, int n, int with_items)
+void lin_vosk_put_alternatives(lin_buffer *out, const lin_writer_options *words, const lin_result *r, int n, int with_items)
 {
     lin_buffer text = {0};
     const int there = r->n_alternatives < n ? r->n_alternatives : n;
@@ -231,7 +230,7 @@ void lin_vosk_put_alternatives(lin_buffer *out, const lin_live_words *words, con
 static int vosk_show(lin_outbox *o, const lin_session_view *view)
 {
     const lin_message *config = &o->client->config;
-    const lin_live_words *words = &o->client->serve->live.words;
+    const lin_writer_options *words = &o->client->serve->live.words;
     lin_buffer_clear(&o->partial);
     if (view->end == LINNET_GROWS) {
         put_growing(&o->partial, words, view);
@@ -331,7 +330,7 @@ static lin_status sherpa_parse(const char *text, size_t n, lin_message *m, lin_e
 }
 
 // One of the lists, over the items of both results, without a last word that is incomplete.
-static void put_list(lin_buffer *out, const char *key, const lin_live_words *words, const lin_session_view *view, int times)
+static void put_list(lin_buffer *out, const char *key, const lin_writer_options *words, const lin_session_view *view, int times)
 {
     const lin_result *const parts[] = {view->settled, view->provisional};
     int any = 0;
@@ -358,7 +357,7 @@ static void put_list(lin_buffer *out, const char *key, const lin_live_words *wor
 
 static int sherpa_show(lin_outbox *o, const lin_session_view *view)
 {
-    const lin_live_words *words = &o->client->serve->live.words;
+    const lin_writer_options *words = &o->client->serve->live.words;
     const int is_final = view->end != LINNET_GROWS;
     lin_buffer text = {0}, out = {0};
     if (!is_final && o->n_queued > LIN_QUEUED_PARTIALS) return 0;
@@ -477,7 +476,7 @@ static void linnet_put_begin(const lin_client *c, lin_buffer *out)
 
 static int linnet_show(lin_outbox *o, const lin_session_view *view)
 {
-    const lin_live_words *words = &o->client->serve->live.words;
+    const lin_writer_options *words = &o->client->serve->live.words;
     const int final = view->end != LINNET_GROWS;
     lin_live_texts texts = {0};
     lin_buffer out = {0};
@@ -490,7 +489,7 @@ static int linnet_show(lin_outbox *o, const lin_session_view *view)
     now.old_words = o->sent_words;
     now.old_keywords = o->sent_keywords;
     if (lin_live_spell(&texts, words, &now, o->client->config.readable, NULL) != LIN_OK) out.failed = 1;
-    lin_live_put_json(&out, words, &now, &texts, lin_now() - (o->sound_at - (o->sound_s - view->end_s)));
+    lin_live_put_json(&out, words, &now, &texts, lin_now() - (o->sound_at - (o->sound_s - view->end_s)), 1);
     if (out.n) out.n--; // its line end
     lin_outbox_add(o, &out, final ? LIN_NOTE_FINAL : LIN_NOTE_PARTIAL);
     lin_live_texts_free(&texts);

@@ -330,7 +330,7 @@ static void put_speech(lin_outbox *o, const char *type, const char *key, double 
 
 static int realtime_show(lin_outbox *o, const lin_session_view *view)
 {
-    const lin_live_words *words = &o->client->serve->live.words;
+    const lin_writer_options *words = &o->client->serve->live.words;
     const int manual = o->client->config.manual, is_final = view->end != LINNET_GROWS;
     if (o->utterance != view->utterance) {
         o->sent_words = o->sent_phones = 0;

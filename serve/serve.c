@@ -613,7 +613,6 @@ static lin_status open_recognition(lin_serve *s, lin_error *err)
 {
     const lin_serve_values *v = s->v;
     LIN_TRY(lin_live_models_open(&s->live, &v->model, v->second_pass, &v->decoding, v->ipa, v->quiet, err));
-    s->live.words.partial_phones = 1;
     char path[4096];
     struct stat file;
     const int found = lin_find_model(v->model.model, path, sizeof path, NULL) == LIN_OK;

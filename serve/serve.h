@@ -179,12 +179,12 @@ lin_status lin_message_number(const cJSON *item, const char *name, double least,
 lin_status lin_message_int(const cJSON *item, const char *name, int least, int most, int *value, lin_error *err);
 
 /* Appends a phone, a word, or the mark of one outside the lexicon, "[hh_ah]". */
-void lin_result_item_text(lin_buffer *out, const lin_live_words *words, const lin_result *result, int item);
+void lin_result_item_text(lin_buffer *out, const lin_writer_options *words, const lin_result *result, int item);
 
 /* Vosk's list: {"conf", "start", "end", "word"} of every item, separated by commas, without brackets. */
-void lin_vosk_put_items(lin_buffer *out, const lin_live_words *words, const lin_result *result);
+void lin_vosk_put_items(lin_buffer *out, const lin_writer_options *words, const lin_result *result);
 /* {"alternatives": [{"confidence", "text", "result"}]} of a result that has them. */
-void lin_vosk_put_alternatives(lin_buffer *out, const lin_live_words *words, const lin_result *result, int n, int with_items);
+void lin_vosk_put_alternatives(lin_buffer *out, const lin_writer_options *words, const lin_result *result, int n, int with_items);
 
 /* ---- a client -------------------------------------------------------------------------------------------------------------- */
 
@@ -404,8 +404,8 @@ typedef struct lin_verbose {
     const char *language, *text;
     int segments, items, items_inside;
 } lin_verbose;
-lin_status lin_openai_put_verbose(lin_buffer *out, const lin_live_words *words, const lin_result *result, const lin_verbose *how,
-                                  lin_error *err);
+lin_status lin_openai_put_verbose(lin_buffer *out, const lin_writer_options *words, const lin_result *result,
+                                  const lin_verbose *how, lin_error *err);
 
 /* The job of a POST, or NULL: refused and answered. */
 lin_job *lin_files_begin(lin_client *client, const lin_web_request *request, const lin_call *call);

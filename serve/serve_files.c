@@ -147,7 +147,7 @@ static const char *type_of(const char *format)
 }
 
 // The list "words" of the items first .. first + n - 1; inside: as in a segment of whisper.cpp's server.
-static void put_words(lin_buffer *out, const lin_live_words *words, const lin_result *r, int first, int n, int inside)
+static void put_words(lin_buffer *out, const lin_writer_options *words, const lin_result *r, int first, int n, int inside)
 {
     lin_buffer text = {0};
     lin_buffer_json_format(out, ",'words':[");
@@ -164,7 +164,7 @@ static void put_words(lin_buffer *out, const lin_live_words *words, const lin_re
     lin_scratch_free(&text, out);
 }
 
-static lin_status put_segment(lin_buffer *out, const lin_live_words *words, const lin_result *r, int number, int first, int n,
+static lin_status put_segment(lin_buffer *out, const lin_writer_options *words, const lin_result *r, int number, int first, int n,
                               const lin_verbose *how, lin_error *err)
 {
     lin_result part = *r; // points into the words and phones of r
@@ -191,7 +191,7 @@ static lin_status put_segment(lin_buffer *out, const lin_live_words *words, cons
     return status;
 }
 
-lin_status lin_openai_put_verbose(lin_buffer *out, const lin_live_words *words, const lin_result *r, const lin_verbose *how,
+lin_status lin_openai_put_verbose(lin_buffer *out, const lin_writer_options *words, const lin_result *r, const lin_verbose *how,
                                   lin_error *err)
 {
     const int n = lin_result_items(r);
@@ -246,7 +246,7 @@ static lin_status put_transcript(lin_serve *s, lin_job *job, const request *r, c
         const int full = !strcmp(r->format, "full_json");
         lin_writer_document document;
         const lin_writer *writer = lin_writer_find(full ? "json" : r->format);
-        lin_writer_options o = lin_live_writer_options(&s->live.words, s->live.words.readable);
+        lin_writer_options o = s->live.words;
         o.document = &document;
         status = lin_writer_begin(writer, &o, out, err);
         if (status == LIN_OK && !full && result->n_voices) status = put_turns(writer, result, &o, out, err);

@@ -7,15 +7,16 @@
 #include "tests/lexicon/support.h"
 
 static lin_buffer out;
+static int partial_phones; // of put
 
-static const char *shown(const lin_live_words *words, const lin_result *result, int open)
+static const char *shown(const lin_writer_options *words, const lin_result *result, int open)
 {
     lin_buffer_clear(&out);
     OK(lin_live_put_text(&out, words, result, open, &err));
     return out.data;
 }
 
-static const char *put(const lin_live_words *words, const lin_session_view *view, const char *settled, const char *open,
+static const char *put(const lin_writer_options *words, const lin_session_view *view, const char *settled, const char *open,
                        const char *readable)
 {
     lin_buffer_clear(&out);
@@ -23,7 +24,7 @@ static const char *put(const lin_live_words *words, const lin_session_view *view
     lin_buffer_text(&texts.settled, settled);
     lin_buffer_text(&texts.open, open);
     if (readable) lin_buffer_text(&texts.readable, readable);
-    lin_live_put_json(&out, words, view, &texts, 0.25);
+    lin_live_put_json(&out, words, view, &texts, 0.25, partial_phones);
     lin_live_texts_free(&texts);
     return out.data;
 }
@@ -32,7 +33,7 @@ START_TEST(as_text)
 {
     lin_phones *set;
     OK(lin_phones_create(NULL, &set, &err));
-    const lin_live_words names = {.phones = set}, ipa = {.phones = set, .ipa = 1}, full = {.phones = set, .partial_phones = 1};
+    const lin_writer_options names = {.phones = set}, ipa = {.phones = set, .ipa = 1};
     lin_result settled = {0}, guess = {0};
     const int hh = lin_phones_find(set, "HH", 2), ah = lin_phones_find(set, "AH", 2);
     char text[] = "hello\0\"a\"";
@@ -67,9 +68,11 @@ START_TEST(as_text)
                      "\"confidence\":0.5000,\"first_phone\":2,\"phones\":[\"HH\"],\"complete\":true},{\"word\":\"\","
                      "\"known\":false,\"start\":1.030,\"end\":1.060,\"confidence\":0.2500,\"first_phone\":3,"
                      "\"phones\":[\"AH\"],\"complete\":false}]}\n");
-    HAS(put(&full, &v, "S", "P", NULL),
+    partial_phones = 1;
+    HAS(put(&names, &v, "S", "P", NULL),
         ",\"new_phones\":[{\"phone\":\"AH\",\"start\":1.030,\"end\":1.060,\"confidence\":0.2500}],"
         "\"partial_phones\":[{\"phone\":\"HH\",\"start\":1.000,");
+    partial_phones = 0;
     v.end = LINNET_AFTER;
     r.n_phones = r.n_words = 1;
     ck_assert_str_eq(
@@ -96,7 +99,7 @@ START_TEST(as_text)
     do {
         lin_buffer_free(&out);
         lin_memory_fail_at(++k);
-        lin_live_put_json(&out, &ipa, &v, &texts, 0.25);
+        lin_live_put_json(&out, &ipa, &v, &texts, 0.25, 0);
         lin_memory_fail_at(0);
     } while (lin_buffer_status(&out, NULL) == LIN_NO_MEMORY);
     lin_live_texts_free(&texts);

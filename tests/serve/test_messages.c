@@ -245,7 +245,7 @@ START_TEST(answers)
     lin_buffer out = {0};
     lin_phones *set;
     OK(lin_phones_create(NULL, &set, &failure));
-    lin_live_words words = {.phones = set};
+    lin_writer_options words = {.phones = set};
     make(&r, 1);
     r.phones[2].label = lin_phones_find(set, "AH", 2);
     lin_vosk_put_items(&out, &words, &r);
