@@ -128,16 +128,6 @@ void lin_complain_of_input(const lin_input *input, const char *message)
 
 int lin_inputs_all_done(const lin_inputs *inputs) { return inputs->n > 0 && inputs->n_done == inputs->n; }
 
-const char *lin_inputs_note(const lin_inputs *inputs, int n_failed, int n_incomplete, char *text, size_t capacity)
-{
-    char failed[32] = "", incomplete[32] = "", done[48] = "";
-    if (n_failed) snprintf(failed, sizeof failed, ", %d failed", n_failed);
-    if (n_incomplete) snprintf(incomplete, sizeof incomplete, ", %d incomplete", n_incomplete);
-    if (inputs->n_done) snprintf(done, sizeof done, ", %d skipped (done before)", inputs->n_done);
-    snprintf(text, capacity, "%s%s%s", failed, incomplete, done);
-    return text;
-}
-
 lin_status lin_inputs_measure(const lin_inputs *inputs, const lin_recognizer *recognizer, int jobs, lin_speakers *speakers,
                               lin_error *err)
 {

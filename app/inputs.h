@@ -83,8 +83,6 @@ void lin_complain_of_input(const lin_input *input, const char *message);
 
 /* Whether there are inputs, and all of them are done. */
 int lin_inputs_all_done(const lin_inputs *inputs);
-/* For summaries: ", 2 failed, 1 incomplete, 7 skipped (done before)", without those that are 0. */
-const char *lin_inputs_note(const lin_inputs *inputs, int n_failed, int n_incomplete, char *text, size_t capacity);
 
 /* lin_speakers_measure over all inputs; the names stay those of the inputs. */
 lin_status lin_inputs_measure(const lin_inputs *inputs, const lin_recognizer *recognizer, int jobs, lin_speakers *speakers,

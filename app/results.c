@@ -722,14 +722,16 @@ lin_status lin_bulk_run(lin_bulk *b, lin_error *err)
 int lin_bulk_end(const lin_bulk *b, lin_status status, const lin_error *err)
 {
     const double wall = lin_now() - b->progress.begun;
-    char note[128], speed[64] = ""; // empty if all were skipped
+    char failed[32] = "", incomplete[32] = "", done[48] = "", speed[64] = ""; // speed: empty if all were skipped
     if (status != LIN_OK) return lin_give_up(err);
-    lin_inputs_note(&b->inputs, b->n_failed, b->n_incomplete, note, sizeof note);
+    if (b->n_failed) snprintf(failed, sizeof failed, ", %d failed", b->n_failed);
+    if (b->n_incomplete) snprintf(incomplete, sizeof incomplete, ", %d incomplete", b->n_incomplete);
+    if (b->inputs.n_done) snprintf(done, sizeof done, ", %d skipped (done before)", b->inputs.n_done);
     if (b->seconds > 0 && wall > 0)
         snprintf(speed, sizeof speed, ": real-time factor %.4f, %.0f x real time", wall / b->seconds, b->seconds / wall);
     if (!b->quiet && !(b->inputs.n == 1 && b->n_failed)) {
-        lin_complain("%d %s%s%s, %.1f s of sound in %.2f s%s", b->n_done, b->noun, b->n_done == 1 ? "" : "s", note, b->seconds,
-                     wall, speed);
+        lin_complain("%d %s%s%s%s%s, %.1f s of sound in %.2f s%s", b->n_done, b->noun, b->n_done == 1 ? "" : "s", failed,
+                     incomplete, done, b->seconds, wall, speed);
     }
     return lin_interrupted ? LIN_EXIT_INTERRUPTED : b->n_failed + b->n_incomplete > 0 ? LIN_EXIT_FAILED : LIN_EXIT_OK;
 }
