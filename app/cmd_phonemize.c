@@ -120,12 +120,6 @@ static lin_status one_line(const phonemize_values *v, lin_wording *w, span line,
     return LIN_OK;
 }
 
-static int complain(const lin_error *err)
-{
-    lin_complain("%s", err->message);
-    return 1;
-}
-
 // A bad line is reported and left out, the others are done.
 static int all_lines(const phonemize_values *v, lin_wording *w, const char *text, size_t n, const char *name, FILE *out,
                      long *done)
@@ -211,13 +205,13 @@ static int run(lin_parsed *parsed)
     if (!from_words) status = lin_text_read(from_stdin ? "/dev/stdin" : path, &text, &n, &err);
     if (status == LIN_OK) status = lin_output_open(v->output, 0, &out, &err);
     if (status != LIN_OK) {
-        failed = complain(&err);
+        failed = lin_give_up(&err);
     } else {
         const char *name = from_stdin ? "standard input" : from_words ? "the words" : path;
         failed = all_lines(v, &w, from_words ? words.data : text, n, name, out.file, &done);
         const lin_status how = lin_interrupted ? LIN_STOPPED : failed && !done ? LIN_IO : LIN_OK;
-        if (lin_output_end(&out, how, &err) != how) failed = complain(&err);
-        if ((v->oov || !v->quiet) && report_unknown(&w, v->oov, &err) != LIN_OK) failed = complain(&err);
+        if (lin_output_end(&out, how, &err) != how) failed = lin_give_up(&err);
+        if ((v->oov || !v->quiet) && report_unknown(&w, v->oov, &err) != LIN_OK) failed = lin_give_up(&err);
     }
     const char *first_mark = "";
     const long marks = lin_transcriber_marks(w.transcriber, &first_mark);
