@@ -475,7 +475,8 @@ static void offer_options(FILE *out, const partial *p, const lin_command *comman
         if (is_in(o, ALL)) offer(out, &name, o->name, strlen(o->name), o->help);
 }
 
-void lin_complete(FILE *out, const lin_command *const *commands, const char *const *words, int n)
+// The completions of the last of the words after "linnet": one per line, its description after a tab; or ":files", ":folders".
+static void complete(FILE *out, const lin_command *const *commands, const char *const *words, int n)
 {
     partial p = {words[n - 1], 0};
     const char *equals = strncmp(p.word, "--", 2) == 0 ? strchr(p.word, '=') : NULL, *before = n > 1 ? words[n - 2] : "";
@@ -635,7 +636,7 @@ static int run_completion(lin_parsed *parsed)
 {
     const lin_list *o = &parsed->operands;
     lin_error err = {0};
-    if (o->count > 1 && strcmp(o->items[0], "words") == 0) lin_complete(stdout, lin_commands, o->items + 1, o->count - 1);
+    if (o->count > 1 && strcmp(o->items[0], "words") == 0) complete(stdout, lin_commands, o->items + 1, o->count - 1);
     else if (o->count > 1) return lin_misuse(parsed, "unexpected argument '%.200s'", o->items[1]);
     else if (lin_completion(stdout, o->items[0], &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     return LIN_EXIT_OK;

@@ -176,8 +176,5 @@ void lin_help_program(FILE *out, const lin_command *const *commands);
 void lin_man_command(FILE *out, const lin_command *command, const char *docs);
 /* shell: "bash", "zsh" or "fish"; LIN_INVALID for another. */
 lin_status lin_completion(FILE *out, const char *shell, lin_error *err);
-/* Prints the completions of the last of the words after "linnet": one per line, its description after a tab; or ":files",
- * ":folders". */
-void lin_complete(FILE *out, const lin_command *const *commands, const char *const *words, int n);
 
 #endif
