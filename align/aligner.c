@@ -15,12 +15,6 @@
 #include "decoder/rows.h"
 #include "lexicon/transcript.h"
 
-// An utterance with times, as part of a result.
-typedef struct span {
-    double start_s, end_s;
-    int first_phone, first_word;
-} span;
-
 struct lin_aligner {
     const lin_recognizer *recognizer;
     const lin_wording *lexicon;
@@ -34,9 +28,6 @@ struct lin_aligner {
     int goodness_capacity;
     float *rows;                  // [n_rows, V] of the present sound
     size_t n_rows, rows_capacity; // capacity: of floats
-    lin_path whole;               // of all utterances of a tier
-    span *spans;
-    int n_spans, spans_capacity;
     int n_judged;                 // utterances of a TextGrid that the report is of
     lin_align_report few;         // the worst of those of few phones, which are judged together
     double few_fit;               // sum over their phones
@@ -79,11 +70,9 @@ void lin_aligner_destroy(lin_aligner *a)
     lin_file_worker_destroy(a->session);
     lin_spoken_free(&a->spoken);
     lin_path_free(&a->path);
-    lin_path_free(&a->whole);
     lin_boundaries_destroy(a->boundaries);
     lin_free(a->goodness);
     lin_free(a->rows);
-    lin_free(a->spans);
     lin_free(a->segments);
     lin_free(a);
 }
@@ -174,18 +163,22 @@ static size_t frame_of(const lin_aligner *a, int64_t row)
     return (size_t)round((double)row * a->row_s / (a->recognizer->fbank.hop_ms / 1000));
 }
 
-// Finds when the sound of each phone of the path begins and ends, as segments from number `first` on. The rows of the path count
-// from row `from`; its sound has so many seconds from there on, and ends before frame `end`.
-static lin_status follow_sound(lin_aligner *a, int64_t from, size_t end, double seconds, int first, lin_error *err)
+// Finds when each phone of the path begins and ends, as segments from number `first` on: where the sound changes, or at the rows
+// of the path. These count from row `from`; the sound has so many seconds from there on, and ends before frame `end`.
+static lin_status find_times(lin_aligner *a, int64_t from, size_t end, double seconds, int first, lin_error *err)
 {
     const int n = a->path.n_phones;
-    if (!a->has_frames) return LIN_OK;
     LIN_TRY(lin_grow_int(&a->segments, &a->segments_capacity, (int64_t)first + n, sizeof *a->segments, "segments", err));
     lin_segment *segments = a->segments + first;
-    LIN_TRY(lin_boundaries_find(a->boundaries, frame_of(a, from), end, &a->path, a->row_s, seconds, segments, err));
-    for (int i = 0; i < n; i++) {
+    if (a->has_frames)
+        LIN_TRY(lin_boundaries_find(a->boundaries, frame_of(a, from), end, &a->path, a->row_s, seconds, segments, err));
+    for (int i = 0; i < n && a->has_frames; i++) {
         segments[i].start_s += (double)from * a->row_s;
         segments[i].end_s += (double)from * a->row_s;
+    }
+    for (int i = 0; i < n && !a->has_frames; i++) {
+        const lin_path_phone *p = &a->path.phones[i];
+        segments[i] = (lin_segment){(double)(from + p->start) * a->row_s, (double)(from + p->end) * a->row_s};
     }
     return LIN_OK;
 }
@@ -230,7 +223,7 @@ static lin_status finish(lin_aligner *a, const lin_alignment *out, lin_result *r
         result->phones[i].goodness = a->goodness[i].score;
         result->phones[i].heard = heard == result->phones[i].label ? 0 : heard ? heard : LIN_RESULT_NOTHING;
     }
-    if (a->has_frames) lin_result_set_times(result, a->segments);
+    lin_result_set_times(result, a->segments);
     LIN_TRY(add_others(a, result, err));
     // Until now times counted from the start of the part.
     lin_result_shift(result, a->start_s);
@@ -260,7 +253,7 @@ static lin_status align_text(lin_aligner *a, const lin_aligner_input *in, lin_al
     if (status != LIN_OK) return in->text_name ? lin_fail_at(err, status, "%.300s", in->text_name) : status;
     LIN_TRY(read_sound(a, in, out, err));
     LIN_TRY(align_rows(a, 0, (int64_t)a->n_rows, 0, &out->report, err));
-    LIN_TRY(follow_sound(a, 0, SIZE_MAX, out->seconds, 0, err));
+    LIN_TRY(find_times(a, 0, SIZE_MAX, out->seconds, 0, err));
     LIN_TRY(begin_result(out, in->id, in->speaker, in->channel, &result, err));
     LIN_TRY(add_path(a, result, err));
     LIN_TRY(finish(a, out, result, err));
@@ -323,41 +316,23 @@ static lin_status align_interval(lin_aligner *a, const lin_textgrid_interval *v,
     if (v->start_s >= part_s + out->seconds)
         return lin_fail(err, LIN_INVALID, "it begins after the end of the sound, at %.3f s", part_s + out->seconds);
     LIN_TRY(parse(a, text, strlen(text), out, err));
-    LIN_TRY(align_rows(a, from, to, a->whole.n_phones, &report, err));
+    LIN_TRY(align_rows(a, from, to, result->n_phones, &report, err));
     take_report(a, &report, a->path.n_phones, out);
     // The boundaries are found in the sound of the utterance only: speech around it is not taken for a part of it.
     shift_path(&a->path, from - first);
-    LIN_TRY(follow_sound(a, first, frame_of(a, to), (double)(to - first) * a->row_s, a->whole.n_phones, err));
-    LIN_TRY(lin_grow_int(&a->spans, &a->spans_capacity, (int64_t)a->n_spans + 1, sizeof *a->spans, "utterances", err));
-    a->spans[a->n_spans++] = (span){v->start_s, v->end_s, a->whole.n_phones, a->whole.n_words};
-    shift_path(&a->path, first);
-    LIN_TRY(lin_path_append(&a->whole, &a->path, err));
-    return add_path(a, result, err);
-}
-
-static void keep_within(double *start_s, double *end_s, const span *v)
-{
-    *start_s = fmin(fmax(*start_s, v->start_s), v->end_s);
-    *end_s = fmin(fmax(*end_s, v->start_s), v->end_s);
-}
-
-// Limits times from rows or boundaries to those of the utterance.
-static void keep_within_spans(const lin_aligner *a, lin_result *r)
-{
-    for (int i = 0; i < a->n_spans; i++) {
-        const span *v = &a->spans[i], *after = i + 1 < a->n_spans ? v + 1 : NULL;
-        for (int p = v->first_phone; p < (after ? after->first_phone : r->n_phones); p++)
-            keep_within(&r->phones[p].start_s, &r->phones[p].end_s, v);
-        for (int w = v->first_word; w < (after ? after->first_word : r->n_words); w++)
-            keep_within(&r->words[w].start_s, &r->words[w].end_s, v);
+    LIN_TRY(find_times(a, first, frame_of(a, to), (double)(to - first) * a->row_s, result->n_phones, err));
+    for (int i = 0; i < a->path.n_phones; i++) {
+        lin_segment *s = &a->segments[result->n_phones + i];
+        s->start_s = fmin(fmax(s->start_s, v->start_s - part_s), v->end_s - part_s);
+        s->end_s = fmin(fmax(s->end_s, v->start_s - part_s), v->end_s - part_s);
     }
+    return add_path(a, result, err);
 }
 
 static lin_status align_tier(lin_aligner *a, const lin_textgrid *grid, const lin_tier *tier, const char *name,
                              lin_alignment *out, lin_result *result, lin_error *err)
 {
-    lin_path_clear(&a->whole);
-    a->n_spans = 0;
+    lin_path_clear(&a->path); // of another sound
     for (int i = 0; i < tier->n; i++) {
         const lin_textgrid_interval *v = &grid->intervals[tier->first + i];
         const char *text = lin_textgrid_text(grid, v->text);
@@ -372,9 +347,6 @@ static lin_status align_tier(lin_aligner *a, const lin_textgrid *grid, const lin
         lin_buffer_format(&out->notes, "%s\n", why.message);
     }
     result->has_words = !a->is_phones;
-    const lin_path one = a->path; // the rest is done with the path of all
-    a->path = a->whole;
-    a->whole = one;
     return LIN_OK;
 }
 
@@ -444,7 +416,6 @@ static lin_status align_tiers(lin_aligner *a, const lin_aligner_input *in, const
         LIN_TRY(begin_speaker(out, in, n > 1 ? name : NULL, &result, err));
         LIN_TRY(align_tier(a, grid, tier, path, out, result, err));
         LIN_TRY(finish(a, out, result, err));
-        keep_within_spans(a, result);
         LIN_TRY(keep_utterances(a, grid, tier, result, err));
     }
     report_few(a, out);
