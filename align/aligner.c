@@ -454,11 +454,10 @@ lin_status lin_aligner_align(lin_aligner *a, const lin_aligner_input *in, lin_al
     a->is_phones = in->kind == LIN_ALIGNER_PHONES || (in->kind == LIN_ALIGNER_TEXTGRID && in->grid_of_phones);
     a->options.others = in->kind != LIN_ALIGNER_TEXTGRID; // whose utterances have times
     lin_alignment_clear(out);
-    // In a TextGrid of another encoding only labels that are not ASCII are refused.
-    const lin_unicode_rule rule = in->kind == LIN_ALIGNER_TEXTGRID ? LIN_UNICODE_ANY : LIN_UNICODE_ONLY;
-    lin_status status = lin_unicode_clean(in->text, in->n_text, in->text_name, rule, &own, &input.text, &input.n_text, err);
-    if (status != LIN_OK) return status;
-    status = (in->kind == LIN_ALIGNER_TEXTGRID ? align_grid : align_text)(a, &input, out, err);
+    // The reader of TextGrids brings them into form; of another encoding it refuses only labels that are not ASCII.
+    if (in->kind == LIN_ALIGNER_TEXTGRID) return align_grid(a, in, out, err);
+    LIN_TRY(lin_unicode_clean(in->text, in->n_text, in->text_name, LIN_UNICODE_ONLY, &own, &input.text, &input.n_text, err));
+    const lin_status status = align_text(a, &input, out, err);
     lin_free(own);
     return status;
 }
