@@ -181,26 +181,36 @@ static lin_status make_room(lin_comm *comm, lin_comm_sum *sum, size_t count, lin
     return lin_grow(&sum->parts, &sum->capacity, need, sizeof *sum->parts, "the sum of gradients", err);
 }
 
+// Starts a transfer of a sum. In phase 1 each process sends its terms of every part to the one that adds it up, in phase 2 the
+// sums of its own part to all.
+static lin_status start_phase(lin_comm *comm, lin_comm_sum *sum, int phase, lin_error *err)
+{
+    const size_t mine = part_count(comm, sum->count, comm->rank);
+    float *own = sum->x + lin_comm_part(comm, sum->count, comm->rank), *terms = sum->parts;
+    lin_comm_message *next = sum->messages;
+    for (int r = 0; r < comm->size; r++) {
+        if (r == comm->rank) continue;
+        float *theirs = sum->x + lin_comm_part(comm, sum->count, r);
+        const size_t bytes = part_count(comm, sum->count, r) * sizeof *theirs;
+        if (phase == 1) next = add_pair(next, r, terms, mine * sizeof *terms, theirs, bytes);
+        else next = add_pair(next, r, theirs, bytes, own, mine * sizeof *own);
+        terms += mine;
+    }
+    const int tag = phase == 1 ? sum->tag : LIN_COMM_TAGS + 1 + sum->tag;
+    const lin_status status = start(comm, tag, sum->messages, (int)(next - sum->messages), &sum->transfer, err);
+    sum->phase = status == LIN_OK ? phase : 0;
+    return status;
+}
+
 lin_status lin_comm_start_sum(lin_comm *comm, lin_comm_sum *sum, int tag, float *x, size_t count, lin_error *err)
 {
     sum->phase = 0;
     if (!comm || comm->size < 2 || count == 0) return LIN_OK;
     LIN_TRY(make_room(comm, sum, count, err));
-    const size_t mine = part_count(comm, count, comm->rank);
-    float *part = sum->parts;
-    lin_comm_message *next = sum->messages;
-    for (int r = 0; r < comm->size; r++) {
-        if (r == comm->rank) continue;
-        float *theirs = x + lin_comm_part(comm, count, r);
-        next = add_pair(next, r, part, mine * sizeof *x, theirs, part_count(comm, count, r) * sizeof *x);
-        part += mine;
-    }
     sum->x = x;
     sum->count = count;
     sum->tag = tag;
-    lin_status status = start(comm, tag, sum->messages, (int)(next - sum->messages), &sum->transfer, err);
-    sum->phase = status == LIN_OK;
-    return status;
+    return start_phase(comm, sum, 1, err);
 }
 
 // Adds up our own part: the terms of ranks 0, 1, 2, ... in this order.
@@ -220,25 +230,12 @@ static void add_parts(const lin_comm *comm, const lin_comm_sum *sum)
     }
 }
 
-static lin_status start_sums(lin_comm *comm, lin_comm_sum *sum, lin_error *err)
-{
-    float *own = sum->x + lin_comm_part(comm, sum->count, comm->rank);
-    const size_t mine = part_count(comm, sum->count, comm->rank) * sizeof *own;
-    lin_comm_message *next = sum->messages;
-    for (int r = 0; r < comm->size; r++) {
-        float *part = sum->x + lin_comm_part(comm, sum->count, r);
-        if (r != comm->rank) next = add_pair(next, r, part, part_count(comm, sum->count, r) * sizeof *part, own, mine);
-    }
-    sum->phase = 2;
-    return start(comm, LIN_COMM_TAGS + 1 + sum->tag, sum->messages, (int)(next - sum->messages), &sum->transfer, err);
-}
-
 // After the transfer of a phase has ended.
 static lin_status next_phase(lin_comm *comm, lin_comm_sum *sum, lin_error *err)
 {
     if (sum->phase == 1) {
         add_parts(comm, sum);
-        return start_sums(comm, sum, err);
+        return start_phase(comm, sum, 2, err);
     }
     sum->phase = 0;
     return LIN_OK;
