@@ -205,16 +205,15 @@ static lin_status place(lin_train_data *d, lin_train_list *list, const lin_ops *
 {
     const size_t D = (size_t)d->model->config.mel_bins, n_steps = (size_t)list->n * 2 * D;
     size_t n_norms, at = 0;
-    float *norms = norms_of(d, list, &n_norms), *steps = lin_alloc(n_steps, sizeof *steps);
-    lin_status status = LIN_OK;
+    float *norms = norms_of(d, list, &n_norms);
+    LIN_TRY(place_floats(ops, exec, norms, n_norms, &list->norms, err));
+    float *steps = lin_alloc(n_steps, sizeof *steps);
     for (int i = 0; steps && i < list->n; i++)
         lin_dataset_steps(list->items[i].set, list->items[i].index, steps + (size_t)i * 2 * D);
-    if (steps && list == &d->train && d->acoustics) status = find_powers(list, steps, (int)D, pool, err);
-    // both are placed in any case, so that they are freed
-    const lin_status placed = place_floats(ops, exec, norms, n_norms, &list->norms, err);
-    const lin_status placed_too = place_floats(ops, exec, steps, n_steps, &list->steps, err);
-    if (status == LIN_OK) status = placed != LIN_OK ? placed : placed_too;
-    if (status != LIN_OK) return status;
+    const int needs_powers = steps && list == &d->train && d->acoustics;
+    const lin_status found = needs_powers ? find_powers(list, steps, (int)D, pool, err) : LIN_OK;
+    LIN_TRY(place_floats(ops, exec, steps, n_steps, &list->steps, err)); // in any case, so that they are freed
+    LIN_TRY(found);
     list->blocks = lin_calloc((size_t)list->n_sets, sizeof *list->blocks);
     if (!list->blocks) return lin_no_memory(err, "the list of sets", (size_t)list->n_sets * sizeof *list->blocks);
     const float *speakers = list->norms;
@@ -223,8 +222,7 @@ static lin_status place(lin_train_data *d, lin_train_list *list, const lin_ops *
         const size_t bytes = (size_t)set->total_frames * (size_t)set->D;
         const unsigned char *device = set->body;
         if (!ops->on_host) {
-            status = ops->memory_create(exec, bytes, &list->blocks[s], err);
-            if (status != LIN_OK) return status;
+            LIN_TRY(ops->memory_create(exec, bytes, &list->blocks[s], err));
             ops->upload(exec, list->blocks[s], set->body, bytes);
             device = list->blocks[s];
         }
