@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "app/common.h"
+#include "base/textfile.h"
 #include "linnet/find.h"
 
 void lin_choose_best(lin_model_values *model, lin_decoding_values *decoding, const char **second_pass)
@@ -152,18 +153,6 @@ int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v, int phr
 
 /* ---- durations and times --------------------------------------------------------------------------------------------------- */
 
-// Digits, optionally with a point; *digits: their number. Not strtod: it accepts hexadecimals and infinities and uses the locale.
-static const char *number(const char *c, double *value, int *digits)
-{
-    double scale = 1;
-    *value = 0;
-    *digits = 0;
-    for (; *c >= '0' && *c <= '9'; c++, ++*digits) *value = 10 * *value + (*c - '0');
-    if (*c != '.') return c;
-    for (c++; *c >= '0' && *c <= '9'; c++, ++*digits) *value += (*c - '0') * (scale /= 10);
-    return c;
-}
-
 // As people write them: 90, 90s, 1.5m, 2h, 250ms, 1:30, 1:23:40.5. `name` is the option's.
 static lin_status parse_span(const char *name, const char *text, double *seconds, lin_error *err)
 {
@@ -172,11 +161,12 @@ static lin_status parse_span(const char *name, const char *text, double *seconds
         double seconds;
     } units[] = {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"min", 60}, {"h", 3600}};
     double value, all = 0;
-    int digits, colons = 0;
+    int colons = 0;
     const char *c = text;
     for (;; c++) {
-        c = number(c, &value, &digits);
-        if (digits == 0 || digits > 15 || (colons && value >= 60)) break;
+        const size_t n = strspn(c, "0123456789."); // no sign, no exponent
+        if (!lin_text_number(c, n, &value) || (colons && value >= 60)) break;
+        c += n;
         all = 60 * all + value;
         if (*c != ':' || colons == 2) {
             for (unsigned i = 0; i < sizeof units / sizeof *units; i++) {
