@@ -255,7 +255,6 @@ static lin_status show(void *context, const lin_session_view *view, lin_error *e
     lin_live_put_head(&l->head, view);
     LIN_TRY(lin_live_spell(&l->texts, &l->live.words, view, 0, err));
     LIN_TRY(lin_buffer_status(&l->head, err));
-    // An utterance without text leaves nothing on the terminal; a program that was shown some of it still gets its end.
     const int stays = is_final && l->texts.settled.n > 0;
     if (l->v->json) lin_live_put_json(&l->out, &l->live.words, view, &l->texts, since(l, view->end_s), 0);
     if (stays) {
@@ -263,7 +262,7 @@ static lin_status show(void *context, const lin_session_view *view, lin_error *e
         l->drawn_at = 0;
     }
     if (l->out.n || l->out.failed) LIN_TRY(write_out(l, err));
-    if (is_final) {
+    if (is_final || l->texts.settled.n + l->texts.open.n == 0) {
         lin_buffer_clear(&l->texts.settled);
         lin_buffer_clear(&l->head);
         lin_buffer_clear(&l->texts.open);

@@ -181,10 +181,10 @@ typedef struct lin_session {
 
 /*
  * The sink (NULL: none) is shown what has changed after every push that changed something, and every utterance that ends. If it
- * does not return LIN_OK the push ends with its status. Utterances without any phone are not shown; one whose provisional phones
- * have all gone is shown, and ends empty. LIN_UNSUPPORTED for a model that needs whole utterances and for other rates or numbers
- * of channels; LIN_INVALID for a channel that the sound lacks and for rules that lin_endpoint_check refuses. On failure it is
- * closed. The session may not be moved afterwards.
+ * does not return LIN_OK the push ends with its status. An utterance that ends without a phone has no final view: if provisional
+ * phones of it were shown, a view without any follows, and the next utterance has its number. LIN_UNSUPPORTED for a model that
+ * needs whole utterances and for other rates or numbers of channels; LIN_INVALID for a channel that the sound lacks and for rules
+ * that lin_endpoint_check refuses. On failure it is closed. The session may not be moved afterwards.
  */
 lin_status lin_session_open(lin_session *session, const lin_recognizer *recognizer, const lin_session_options *options,
                             const lin_utterances_sink *sink, lin_error *err);

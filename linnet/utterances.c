@@ -212,6 +212,7 @@ static void begin_utterance(lin_utterances *u)
         .endpoint = u->at.endpoint,
         .row = u->at.row,
         .utterance = u->at.utterance,
+        .revision = u->at.revision,
         .shown_start_s = lin_decoding_seconds(u->decoder.decoding, u->decoder.early, u->at.row)};
     u->frames.rows = 0;
     u->first_row = u->at.row;
@@ -337,7 +338,12 @@ static void drop_provisional(lin_utterances *u)
     u->at.decoded = 0;
 }
 
-// Shows the utterance to the sink, if there is anything in it.
+// Whether the utterance has something that cannot change any more. Unlike the provisional part, this does not depend on how the
+// sound was cut into pieces, so the numbers of utterances do not either.
+static int has_result(const lin_utterances *u) { return u->settled.n_phones > 0 || u->settled.n_keywords > 0 || u->replaced; }
+
+// Shows the utterance to the sink, if something has changed. One that ends without a result has no final view: the next one has its
+// number, and a provisional part that was shown is taken back.
 static lin_status show(lin_utterances *u, linnet_end end, lin_error *err)
 {
     const lin_result *r = &u->settled, *p = &u->provisional;
@@ -345,10 +351,10 @@ static lin_status show(lin_utterances *u, linnet_end end, lin_error *err)
     if (!u->sink.show || u->whole) return LIN_OK;
     if (end == LINNET_GROWS) LIN_TRY(make_provisional(u, &hash, err));
     else drop_provisional(u);
+    if (!has_result(u)) end = LINNET_GROWS;
     if (end == LINNET_GROWS && r->n_phones == u->at.shown_phones && r->n_keywords == u->at.shown_keywords &&
         hash == u->at.shown_provisional)
         return LIN_OK;
-    if (p->n_phones == 0 && r->n_phones == 0 && r->n_keywords == 0 && u->at.revision == 0) return LIN_OK;
     // Without a phone the utterance keeps its last start.
     const lin_result *front = r->n_phones ? r : p, *back = p->n_phones ? p : r;
     if (front->n_phones) u->at.shown_start_s = front->phones[0].start_s;
@@ -540,7 +546,7 @@ static lin_status keep_frames(lin_utterances *u, int n, lin_error *err)
     return LIN_OK;
 }
 
-int lin_utterances_found(const lin_utterances *u) { return u->settled.n_phones > 0 || u->at.revision > 0 || u->at.found; }
+int lin_utterances_found(const lin_utterances *u) { return u->settled.n_phones > 0 || u->at.found; }
 
 // Replaces the result of an utterance that has ended by that of the second pass. If the first pass has found nothing, the second
 // does not run: silence costs nothing.
@@ -583,7 +589,10 @@ static lin_status end_utterance(lin_utterances *u, linnet_end end, lin_error *er
         LIN_TRY(tell_speakers(u, err));
         LIN_TRY(show(u, end, err));
     }
-    if (u->at.revision) u->at.utterance++;
+    if (has_result(u)) {
+        u->at.utterance++;
+        u->at.revision = 0;
+    }
     lin_search_reset(&d->decoding->search, d->state, u->at.row, carry);
     begin_utterance(u);
     return LIN_OK;

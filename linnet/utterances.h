@@ -84,7 +84,7 @@ lin_status lin_row_decoder_finish(lin_row_decoder *decoder, lin_result *result, 
 
 /* The present state of an utterance. Valid during the call that it is passed to. */
 typedef struct lin_session_view {
-    int utterance;                 /* 1, 2, ...: those with something to show */
+    int utterance;                 /* 1, 2, ... One that ends without phones and keywords leaves its number to the next */
     int revision;                  /* 1, 2, ... of this utterance; the final one is the last */
     const lin_result *settled;     /* phones and words, times from the beginning of the sound; it has no id */
     const lin_result *provisional; /* the best hypothesis of what follows them. Empty in the final view */
@@ -237,7 +237,7 @@ lin_status lin_utterances_finish(lin_utterances *u, lin_error *err);
 /* 1 if one of the next `rows` rows may be an endpoint that resets the network. */
 int lin_utterances_may_reset(const lin_utterances *u, int rows);
 
-/* 1 if the utterance so far has a phone, or had a provisional one. */
+/* 1 if a phone of the utterance has settled. */
 int lin_utterances_found(const lin_utterances *u);
 
 /* For a second pass and to tell speakers apart: 1 if u->frames are those of the utterance. */

@@ -27,7 +27,7 @@ typedef struct heard {
     uint64_t alternatives[MOST]; // a hash of each utterance's
     linnet_end why[MOST];
     int fail_at; // the view that fails, 0: none
-    int views, revision, guesses, incomplete, empty_ends;
+    int views, revision, guesses, incomplete, withdrawn;
     int settled_early; // words that were settled before their utterance ended
 } heard;
 
@@ -109,6 +109,7 @@ SUPPORT lin_status hear(void *context, const lin_session_view *v, lin_error *err
         ck_assert_double_ge(p->phones[0].start_s, r->phones[r->n_phones - 1].end_s - 1e-9);
     if (v->incomplete) ck_assert(last >= 0 && !p->words[last].known && !final);
     h->guesses += p->n_words > 1;
+    h->withdrawn += r->n_phones + p->n_phones == 0;
     h->incomplete += v->incomplete;
     if (!final) h->settled_early += r->n_words - h->growing_words;
     h->growing_phones = r->n_phones;
@@ -122,7 +123,7 @@ SUPPORT lin_status hear(void *context, const lin_session_view *v, lin_error *err
     ck_assert_double_le(v->end_s, v->processed_s + 1e-9);
     if (!final) return LIN_OK;
     ck_assert_int_eq(p->n_phones + p->n_words, 0);
-    h->empty_ends += r->n_phones == 0;
+    ck_assert_int_gt(r->n_phones, 0);
     h->ended_at[h->ends] = v->processed_s;
     h->why[h->ends] = v->end;
     h->alternatives[h->ends] = hash_of(r);
@@ -173,21 +174,6 @@ SUPPORT void same(const heard *a, const heard *b)
         ck_assert_int_eq(a->why[i], b->why[i]);
         ck_assert(a->alternatives[i] == b->alternatives[i]);
     }
-}
-
-// Whether an utterance that ends without phones is shown depends on when views of it were made.
-SUPPORT void drop_empty(heard *h)
-{
-    int n = 0;
-    for (int i = 0; i < h->ends; i++) {
-        if (h->phones_at[i] == (i ? h->phones_at[i - 1] : 0)) continue;
-        h->phones_at[n] = h->phones_at[i];
-        h->words_at[n] = h->words_at[i];
-        h->ended_at[n] = h->ended_at[i];
-        h->why[n] = h->why[i];
-        h->alternatives[n++] = h->alternatives[i];
-    }
-    h->ends = n;
 }
 
 // The index of the first phone of utterance i.
