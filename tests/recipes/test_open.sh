@@ -151,13 +151,16 @@ declines "common_voice: no clips" "are the clips there" common_voice --list "$tm
 # ---- lm.sh -----------------------------------------------------------------------------------------------------------------------
 
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24; do printf 'one two three four\nfour two one\n'; done > "$tmp/books.txt"
-printf 'three four one\nfour three\none three\n' > "$tmp/modern.txt"
+{ printf 'three four one\nfour three\none three\nnato nato\nnato nato\nthe list\n'; for i in 1 2 3 4 5; do printf 'fours two\nthree fours\none fours xvi\n'; done; } > "$tmp/modern.txt"
 "$LINNET" ngram count -q --order 3 "$tmp/books.txt" -o "$tmp/general.arpa" 2> "$tmp/.log"
 lm() { recipe lm --corpus "$c" --text "$tmp/books.txt" --modern "$tmp/modern.txt" --words "$tmp/general.arpa" --lexicon "$tmp/dict" --lines 500 "$@"; }
 lm --work "$tmp/lm"
 is "lm: status" 0 "$status"
 for file in words.lm words.dict.gz words.g2p phones.lm; do ok "lm: $file" test -s "$tmp/lm/$file"; done
 has "lm: words of the text and added ones" "$(gzip -dc "$tmp/lm/words.dict.gz")" "four F AO R"
+is "lm: words of the modern text, of the lexicon and by rules" "nato AH|fours F AO R Z|" \
+    "$(gzip -dc "$tmp/lm/words.dict.gz" | tail -n 2 | tr '\n' '|')"
+has "lm: a model with them" "$("$LINNET" ngram arpa "$tmp/lm/words.lm")" "fours"
 has "lm: perplexity" "$out" "ppl"
 lm --work "$tmp/lm2"
 for file in words.lm words.dict.gz words.g2p phones.lm; do ok "lm again: the same $file" cmp "$tmp/lm/$file" "$tmp/lm2/$file"; done
