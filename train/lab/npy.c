@@ -109,12 +109,26 @@ lin_status lin_npy_keep(lin_npy_writer *w, char *name, size_t capacity, lin_erro
 
 /* ---- reading --------------------------------------------------------------------------------------------------------------- */
 
-// Makes JSON of a Python dictionary of strings, truth values and tuples, byte by byte, so that places in it stay the same.
+// Makes JSON of a Python dictionary of strings, truth values and tuples, byte by byte, so that places in it stay the same. Strings
+// stay as they are; escapes, and quotes of the other kind, become '?'.
 static void make_json(char *text, size_t n)
 {
     char *comma = NULL; // if nothing but blanks is behind it
+    char quote = 0;     // that ends the present string
     for (char *c = text; c < text + n; c++) {
-        if (*c == '\'') *c = '"';
+        if (quote) {
+            if (*c == quote) {
+                *c = '"';
+                quote = 0;
+            } else if (*c == '\\' || *c == '"') {
+                const int escapes = *c == '\\' && c + 1 < text + n;
+                *c = '?';
+                if (escapes) *++c = '?';
+            }
+            continue;
+        }
+        if (*c == '\'' || *c == '"') quote = *c;
+        if (quote) *c = '"';
         else if (*c == '(') *c = '[';
         else if (*c == ')') *c = ']';
         else if (*c == 'T' || *c == 'F') *c = lin_lower(*c);
