@@ -540,7 +540,8 @@ static double measure(adaptation *a, const version *of, int of_words)
     if (of_words) say_if(&w, "--add-lexicon", of->words);
     run(a, &lin_command_transcribe, &w, 0);
     const char *reference = in_folder(a, of_words ? "work/heldout/text" : "work/heldout.phones.trn");
-    if (is_well(a)) failed(a, lin_score_files(reference, to, NULL, &score, &a->err));
+    const lin_score_options how = {.read.format = of_words ? LIN_TRN_KALDI : LIN_TRN_TRN, .hyp_format = LIN_TRN_TRN};
+    if (is_well(a)) failed(a, lin_score_files(reference, to, &how, &score, &a->err));
     if (!is_well(a)) return -1;
     const double rate = lin_score_rate(&score->total);
     lin_score_destroy(score);

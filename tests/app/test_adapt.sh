@@ -73,6 +73,14 @@ is "adapted again: status" 0 "$status"
 is "each command names the language" "" "$(echo "$err" | grep '^\$ linnet [pt]' | grep -v -e "--language $to")"
 is "words of both" "$(cat "$to/added.dict" "$tmp/more")" "$(cat "$tmp/again/added.dict")"
 ok "the same language model" cmp "$to/words.lm" "$tmp/again/words.lm"
+
+# ---- names of utterances that a TRN file would take for comments --------------------------------------------------------------------
+
+mkdir "$tmp/marked"
+for file in wav.scp text utt2spk; do sed 's/^/;;/' "$data/$file" > "$tmp/marked/$file"; done
+LINNET_LEXICON=$lexicon run adapt -m "$model" --data "$tmp/marked" --audio-root "$data" --lm "$tmp/small.lm" --threads 1 --lr 0 -o "$tmp/marked-result"
+is "marked names: status" 0 "$status"
+has "a result" "$out" "before       after"
 export LINNET_MODEL="$model" LINNET_LEXICON="$lexicon"
 
 # ---- parts of it -----------------------------------------------------------------------------------------------------------------
