@@ -485,8 +485,8 @@ typedef enum linnet_end {
 
 /* An utterance as it stands. */
 typedef struct linnet_utterance {
-    int number;                 /* 1, 2, ... in the session. One that ends without a phoneme has no final form: what was shown of it
-                                   is followed by an empty form, and the next utterance has its number */
+    int number;                 /* 1, 2, ... in the session. One that ends without a phoneme has no final form: what was shown of
+                                   it is followed by an empty form, and the next utterance has its number */
     linnet_end end;             /* not LINNET_GROWS: this is the final form */
     linnet_result *settled;     /* the part that never changes; it grows until the utterance ends. With second_pass the final
                                    form has the second model's result instead */

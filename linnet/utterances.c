@@ -342,8 +342,8 @@ static void drop_provisional(lin_utterances *u)
 // sound was cut into pieces, so the numbers of utterances do not either.
 static int has_result(const lin_utterances *u) { return u->settled.n_phones > 0 || u->settled.n_keywords > 0 || u->replaced; }
 
-// Shows the utterance to the sink, if something has changed. One that ends without a result has no final view: the next one has its
-// number, and a provisional part that was shown is taken back.
+// Shows the utterance to the sink, if something has changed. One that ends without a result has no final view: the next one has
+// its number, and a provisional part that was shown is taken back.
 static lin_status show(lin_utterances *u, linnet_end end, lin_error *err)
 {
     const lin_result *r = &u->settled, *p = &u->provisional;

@@ -109,8 +109,8 @@ lin_status lin_npy_keep(lin_npy_writer *w, char *name, size_t capacity, lin_erro
 
 /* ---- reading --------------------------------------------------------------------------------------------------------------- */
 
-// Makes JSON of a Python dictionary of strings, truth values and tuples, byte by byte, so that places in it stay the same. Strings
-// stay as they are; escapes, and quotes of the other kind, become '?'.
+// Makes JSON of a Python dictionary of strings, truth values and tuples, byte by byte, so that places in it stay the same.
+// Strings stay as they are; escapes, and quotes of the other kind, become '?'.
 static void make_json(char *text, size_t n)
 {
     char *comma = NULL; // if nothing but blanks is behind it
