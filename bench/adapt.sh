@@ -3,7 +3,7 @@
 #
 #     bench/adapt.sh --corpus DIR [--work DIR] [names] [voice]
 #
-# names   200 surnames, 149 of which neither lexicon nor language model has (bench/adapt/names.txt), each in a sentence of a front
+# names   200 surnames, 80 of which neither lexicon nor language model has (bench/adapt/names.txt), each in a sentence of a front
 #         desk (test.txt), said by flite's voices; for false ones also dev_native, where nobody says such a name. The language model
 #         is mixed with 480 sentences of the same place (text.txt), weighted on 120 others (dev.txt)
 # voice   flite's awb, a Scot, reads 163 sentences of train_native; a quarter of them is held out. The second time 118 utterances of
