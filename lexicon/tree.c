@@ -76,6 +76,13 @@ static lin_status check_entry(const lin_tree_entry *e, int n_outputs, lin_error 
     return LIN_OK;
 }
 
+// An added word counts as <unk> if the language model lacks it or finds it rarer than that.
+static int counts_as_added(const lin_tree_entry *e, const lin_ngram *lm, int lm_word)
+{
+    if (!e->added || lm_word < 0) return e->added;
+    return lin_ngram_unigram(lm, lm_word) < lin_ngram_unigram(lm, LIN_NGRAM_UNKNOWN);
+}
+
 // Makes unsorted items of the entries that are kept.
 static lin_status take_entries(lin_tree *t, const lin_tree_entry *entries, int n, const lin_ngram *lm, int all_words, item *items,
                                lin_error *err)
@@ -94,7 +101,7 @@ static lin_status take_entries(lin_tree *t, const lin_tree_entry *entries, int n
             continue;
         }
         item *to = &items[t->n_ends++];
-        *to = (item){e->labels, e->n_labels, e->logp, {0, lm_word < 0 && e->added ? ADDED : lm_word}};
+        *to = (item){e->labels, e->n_labels, e->logp, {0, counts_as_added(e, lm, lm_word) ? ADDED : lm_word}};
         LIN_TRY(lin_symbols_add(&t->words, lower, length, &to->end.word, err));
     }
     if (n && !t->n_ends)

@@ -67,7 +67,7 @@ typedef struct lin_tree_entry {
     const char *word; /* NUL-terminated */
     const int *labels;
     int n_labels;
-    int added;  /* 1: the word is in the tree even if the language model lacks it */
+    int added;  /* 1: the word is in the tree even if the language model lacks it, and counts as <unk> where it is rarer */
     float logp; /* natural logarithm of the pronunciation's probability, at most 0 */
 } lin_tree_entry;
 

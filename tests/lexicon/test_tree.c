@@ -184,6 +184,12 @@ START_TEST(test_language_model)
         ck_assert_int_ge(t->ends[i].lm_word, LIN_NGRAM_UNKNOWN);
     const int p = child_of(t, LIN_TREE_ROOT, lin_phones_find(phones, "P", 1)); // play, plane: left out; plan is the rarest
     ck_assert(t->nodes[p].ahead == lin_ngram_unigram(open, lin_ngram_find(open, "plan", 4)));
+    lin_tree_destroy(t);
+    // So does one that the language model has, but finds rarer than <unk>.
+    OK(lin_dictionary_add(more, "plan P L AE N\n", 14, "added", phones, &err));
+    OK(lin_tree_create(more, phones, open, 0, &t, &err));
+    ck_assert(t->nodes[child_of(t, LIN_TREE_ROOT, lin_phones_find(phones, "P", 1))].ahead ==
+              lin_ngram_unigram(open, LIN_NGRAM_UNKNOWN));
     lin_dictionary_destroy(more);
     lin_ngram_destroy(open);
     lin_tree_destroy(t);
