@@ -73,8 +73,8 @@ const char *lin_nearest_option(const lin_command *command, const char *name)
 
 #define UNEXPECTED "an argument" // no option can have this name
 
-// Names from other programs. needs: the option that a command must have for the hint to
-// apply, NULL: none. A hint that begins with a dash is an option, any other a sentence. The first that applies is given.
+// Names from other programs. needs: the option that a command must have for the hint to apply, NULL: none. A hint that begins
+// with a dash is an option, any other a sentence. The first that applies is given.
 static const struct hint {
     const char *names, *needs, *text;
 } hints[] = {
