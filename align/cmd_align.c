@@ -464,12 +464,10 @@ static int check(const lin_parsed *parsed, align_job *job)
     if (v->learn_lexicon && v->phones) return lin_misuse(parsed, "--learn-lexicon counts words: not with --phones");
     if (v->learn_lexicon && v->results.skip_done)
         return lin_misuse(parsed, "--learn-lexicon counts all that is aligned: not with --skip-done");
-    if (lin_input_channel(&v->input, &job->channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
+    if (lin_input_channel(parsed, &v->input, &job->channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     if (lin_input_part(parsed, &v->input, &job->part, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     if (v->posteriors && (v->input.start || v->input.end))
         return lin_misuse(parsed, "--start and --end apply to a sound, not to --posteriors");
-    if (job->channel == LIN_CHANNEL_EACH) return lin_misuse(parsed, "a text belongs to one channel; use --channel mix or a "
-                                                                    "number");
     job->how = v->results;
     if (!job->how.format && job->how.output_dir) job->how.format = "textgrid"; // plain text has no times
     const int status = lin_results_check(&job->bulk.results, parsed, &job->how);

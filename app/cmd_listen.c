@@ -617,9 +617,7 @@ static int check(lin_parsed *parsed, int *channel)
     listen_values *v = parsed->values;
     lin_error err = {0};
     if (lin_endpoint_check(&v->endpoints.rules, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
-    if (lin_input_channel(&v->input, channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
-    if (*channel == LIN_CHANNEL_EACH) return lin_misuse(parsed, "--channel must be mix or a number: listen processes one "
-                                                                "channel");
+    if (lin_input_channel(parsed, &v->input, channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     lin_choose_best(&v->model, &v->decoding, &v->second_pass);
     const int wrong = lin_decoding_check(parsed, &v->decoding, 0);
     if (wrong != LIN_EXIT_OK) return wrong;

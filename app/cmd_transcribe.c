@@ -350,7 +350,7 @@ static int check(lin_parsed *parsed, transcribe_job *job)
     if (streams != LIN_EXIT_OK) return streams;
     if (parsed->operands.count == 0 && !v->files_from && !v->data.data && !v->load_state)
         return lin_misuse(parsed, "no FILE is given");
-    if (lin_input_channel(&v->input, &job->channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
+    if (lin_input_channel(parsed, &v->input, &job->channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     int stdins = 0;
     for (int i = 0; i < parsed->operands.count; i++) stdins += strcmp(parsed->operands.items[i], "-") == 0;
     stdins += v->files_from && strcmp(v->files_from, "-") == 0;

@@ -184,24 +184,19 @@ static lin_status parse_span(const char *name, const char *text, double *seconds
 
 /* ---- what the sound is ----------------------------------------------------------------------------------------------------- */
 
-lin_status lin_input_channel(const lin_input_values *values, int *channel, lin_error *err)
+lin_status lin_input_channel(const lin_parsed *parsed, const lin_input_values *values, int *channel, lin_error *err)
 {
+    const lin_option *row = &parsed->command->options[lin_options_find(parsed->command, "channel")];
+    const int takes_each = strstr(row->value, "each") != NULL;
     const char *text = values->channel;
-    if (strcmp(text, "mix") == 0) {
-        *channel = LIN_CHANNEL_MIX;
-        return LIN_OK;
-    }
-    if (strcmp(text, "each") == 0) {
-        *channel = LIN_CHANNEL_EACH;
-        return LIN_OK;
-    }
     char *end;
-    long n = strtol(text, &end, 10);
-    if (*end || end == text || n < 1 || n > LIN_AUDIO_MAX_CHANNELS) {
-        return lin_fail(err, LIN_INVALID, "--channel must be mix, each or a number from 1 to %d, not '%.40s'",
-                        LIN_AUDIO_MAX_CHANNELS, text);
-    }
-    *channel = (int)n - 1;
+    const long n = strtol(text, &end, 10);
+    if (strcmp(text, "mix") == 0) *channel = LIN_CHANNEL_MIX;
+    else if (strcmp(text, "each") == 0 && takes_each) *channel = LIN_CHANNEL_EACH;
+    else if (!*end && n >= 1 && n <= LIN_AUDIO_MAX_CHANNELS) *channel = (int)n - 1;
+    else
+        return lin_fail(err, LIN_INVALID, "--channel must be mix%s or the number of a channel, from 1 (the left one) to %d, not "
+                                          "'%.40s'", takes_each ? ", each" : "", LIN_AUDIO_MAX_CHANNELS, text);
     return LIN_OK;
 }
 

@@ -332,8 +332,8 @@ typedef struct lin_input_values {
                  "Sample rate of headerless PCM; if not given, 16000",                                                           \
                  "Channels of headerless PCM, interleaved; if not given, 1")
 
-/* The channel: LIN_CHANNEL_MIX, LIN_CHANNEL_EACH or 0, 1, ... LIN_INVALID for other words. */
-lin_status lin_input_channel(const lin_input_values *values, int *channel, lin_error *err);
+/* The channel: LIN_CHANNEL_MIX, LIN_CHANNEL_EACH with LIN_CHANNELS_ROWS, or 0, 1, ... LIN_INVALID for other words. */
+lin_status lin_input_channel(const lin_parsed *parsed, const lin_input_values *values, int *channel, lin_error *err);
 
 /* The part of each file to read; sets the track for the whole process. LIN_INVALID for bad values, and for a description of
  * headerless samples if every operand is a regular file, whose header describes it. */

@@ -378,7 +378,6 @@ refused "no text" 1 "u1.wav has no text: there is none beside it" align "$d/u1.w
 refused "two texts" 2 "exactly one of TEXTFILE, --text, --text-file and --phones" align "$d/u1.wav" "$tmp/text" --text one
 refused "a text beside a data directory" 2 "--data reads the texts from the data directory" align --data "$d" --text one
 refused "--row-ms with a sound" 2 "--row-ms needs --posteriors" align "$d/u1.wav" --text one --row-ms 10
-refused "channels" 2 "a text belongs to one channel" align "$d/u1.wav" --text one $lex --channel each
 refused "formats" 2 "need --output-dir" align "$d/u1.wav" --text one $lex -f json,ctm
 shows "a word that the lexicon lacks" '"word":"gronalite"' align -q "$d/u1.wav" --text "one gronalite two" $lex -f json
 

@@ -228,7 +228,6 @@ refused "--beam 0" 2 "--beam 0 excludes words" listen --words --beam 0 --from "$
 refused "--microphone and --from" 2 "exclude each other" listen --microphone 1 --from x.wav
 refused "--device of a microphone" 2 "--microphone 1 chooses a microphone" listen --device 1
 refused "--raw alone" 2 "--from is missing" listen --raw
-refused "--channel each" 2 "one channel" listen --channel each --from "$speech"
 refused "--rate" 2 "--rate must be between 4000 and 192000, not 100" listen --rate 100
 refused "--blank" 2 "the probability of a blank is 0" listen --tune blank=0 --from "$speech"
 refused "no such file" 1 "cannot open $tmp/none.wav: No such file or directory" listen --from "$tmp/none.wav"

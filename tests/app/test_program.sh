@@ -88,7 +88,14 @@ refused "unknown help" 2 "unknown command 'xyzzy'" help xyzzy
 refused "no FILE" 2 "transcribe: no FILE is given" transcribe
 refused "too many operands" 2 "score: unexpected argument 'c'" score a b c
 refused "missing operand" 2 "score: REF HYP is missing" score a
-refused "bad channel" 2 "--channel must be mix, each or a number" transcribe --channel left x.wav
+refused "bad channel" 2 "--channel must be mix, each or the number of a channel, from 1 (the left one) to 64, not 'left'" \
+    transcribe --channel left x.wav
+for c in "align x.wav" "listen --from x.wav" "features x.wav -o $tmp/x.npy" "posteriors x.wav -o $tmp/x.npy"; do
+    for channel in each 0; do
+        refused "bad channel: ${c%% *}" 2 "--channel must be mix or the number of a channel, from 1 (the left one) to 64, not '$channel'" \
+            $c --channel $channel
+    done
+done
 refused "both outputs" 2 "exclude each other" transcribe -o a --output-dir b x.wav
 refused "standard input twice" 2 "only once" transcribe - -
 

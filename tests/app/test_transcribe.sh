@@ -194,7 +194,6 @@ has "equal channels of speakers: a message" "$err" "those of channel 1, which is
 refused "--speakers of a mix" 2 "--speakers needs --channel each" transcribe --speakers a,b "$tmp/call.wav"
 refused "channels as subtitles: advice" 1 "use --output-dir, or --speakers for one transcript" \
     transcribe -q --channel each -f srt "$tmp/call.wav"
-refused "posteriors of each channel" 2 "several matrices" posteriors --channel each "$d/s1.wav" -o "$tmp/c.npy"
 
 # bf16: refused with one message where it is not supported; otherwise a matrix near that of fp32, not equal to it.
 if ! emulated; then # its processor has bf16, and has no lesser instruction set than portable

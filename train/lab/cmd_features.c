@@ -115,8 +115,7 @@ static int run(const lin_parsed *parsed, const lin_input_values *input, making m
     lin_part part;
     int channel, incomplete = 0;
     if (lin_input_part(parsed, input, &part, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
-    if (lin_input_channel(input, &channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
-    if (channel == LIN_CHANNEL_EACH) return lin_misuse(parsed, "--channel each gives several matrices; use mix or a number");
+    if (lin_input_channel(parsed, input, &channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     if (make(parsed->values, channel, part, parsed->operands.items[0], &incomplete, &err) != LIN_OK) return lin_give_up(&err);
     return incomplete ? LIN_EXIT_FAILED : LIN_EXIT_OK;
 }
