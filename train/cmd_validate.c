@@ -100,7 +100,7 @@ typedef struct corpus_set {
     lin_inputs inputs;     // owns their strings
     int n, capacity;
     double seconds;
-    int speakers;
+    int speakers; // 0: no list names any
 } corpus_set;
 
 typedef struct validation {
@@ -674,9 +674,11 @@ static int problems(const validation *d)
 static void put_text(const validation *d, lin_buffer *out)
 {
     for (int i = 0; i < d->n_sets; i++) {
-        put_line(out, d->sets[i].name);
-        lin_buffer_format(out, ": %d utterance%s, %.1f s, %d speaker%s\n", d->sets[i].n, d->sets[i].n == 1 ? "" : "s",
-                          d->sets[i].seconds, d->sets[i].speakers, d->sets[i].speakers == 1 ? "" : "s");
+        const corpus_set *set = &d->sets[i];
+        put_line(out, set->name);
+        lin_buffer_format(out, ": %d utterance%s, %.1f s, ", set->n, set->n == 1 ? "" : "s", set->seconds);
+        if (set->speakers) lin_buffer_format(out, "%d speaker%s\n", set->speakers, set->speakers == 1 ? "" : "s");
+        else lin_buffer_text(out, "speakers unknown\n");
     }
     for (int i = 0; i < d->rates.n; i++)
         lin_buffer_format(out, "%s%s: %ld", i ? ", " : "", lin_symbols_text(&d->rates, i), d->rate_counts[i]);
@@ -712,9 +714,12 @@ static void put_json(const validation *d, lin_buffer *out)
 {
     lin_buffer_text(out, "{\"sets\": [");
     for (int i = 0; i < d->n_sets; i++) {
+        const corpus_set *set = &d->sets[i];
         lin_buffer_text(out, i ? ", " : "");
-        lin_buffer_json_format(out, "{'name': %s, 'utterances': %d, 'seconds': %.3f, 'speakers': %d}", d->sets[i].name,
-                               d->sets[i].n, d->sets[i].seconds, d->sets[i].speakers);
+        lin_buffer_json_format(out, "{'name': %s, 'utterances': %d, 'seconds': %.3f, 'speakers': ", set->name, set->n,
+                               set->seconds);
+        if (set->speakers) lin_buffer_format(out, "%d}", set->speakers);
+        else lin_buffer_text(out, "null}");
     }
     lin_buffer_text(out, "], \"rates\": {");
     for (int i = 0; i < d->rates.n; i++)

@@ -15,10 +15,13 @@ has "words" "$out" "0 of 8 words (0.00 %) are not in $tmp/dict; its phones: 39"
 has "phones that no text has" "$out" "note: phones that no text has: 29 (AA AE AW AY B"
 printf 'sound.wav\tone two\n' > list && cp data/u1.wav sound.wav
 run validate list $lex -q
-is "a list" "0 list: 1 utterance, 1.5 s, 0 speakers" "$status $(echo "$out" | head -n 1)"
+is "a list" "0 list: 1 utterance, 1.5 s, speakers unknown" "$status $(echo "$out" | head -n 1)"
 printf 'sound.wav\tone two\r\n' > list
 run validate list $lex -q
-is "a list with CR LF" "0 list: 1 utterance, 1.5 s, 0 speakers" "$status $(echo "$out" | head -n 1)"
+is "a list with CR LF" "0 list: 1 utterance, 1.5 s, speakers unknown" "$status $(echo "$out" | head -n 1)"
+mkdir nobody && cp data/text data/wav.scp nobody && cp data/*.wav nobody
+run validate nobody --audio-root nobody $lex -q --json
+has "no utt2spk" "$out" '"utterances": 4, "seconds": 6.000, "speakers": null}'
 printf 'sound.wav\tone yak\n' > yaks && printf 'yak Y AE K\n' > added
 shows "a word outside the lexicon" "1 of 2 words (50.00 %) are not in $tmp/dict" validate yaks $lex -q
 exits "--add-lexicon" 0 run validate yaks $lex --add-lexicon added -q
