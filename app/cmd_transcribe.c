@@ -114,6 +114,18 @@ static int count_names(const char *names)
     return n;
 }
 
+// Whether two speakers would have one name, in `twice`: of those in the list, or one of them and a speaker without a name.
+static int has_twice(const char *names, const char *other, char twice[128])
+{
+    char name[128];
+    for (int i = 1; i <= count_names(names); i++) {
+        lin_speaker_name(names, i, other, twice, 128);
+        for (int k = i + 1; k <= LIN_AUDIO_MAX_CHANNELS; k++)
+            if (strcmp(lin_speaker_name(names, k, other, name, sizeof name), twice) == 0) return 1;
+    }
+    return 0;
+}
+
 static lin_status begin_lanes(void *context, int lanes, lin_error *err)
 {
     const worker *l = context;
@@ -351,6 +363,7 @@ static int check(lin_parsed *parsed, transcribe_job *job)
     if (parsed->operands.count == 0 && !v->files_from && !v->data.data && !v->load_state)
         return lin_misuse(parsed, "no FILE is given");
     if (lin_input_channel(parsed, &v->input, &job->channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
+    char twice[128];
     int stdins = 0;
     for (int i = 0; i < parsed->operands.count; i++) stdins += strcmp(parsed->operands.items[i], "-") == 0;
     stdins += v->files_from && strcmp(v->files_from, "-") == 0;
@@ -368,6 +381,8 @@ static int check(lin_parsed *parsed, transcribe_job *job)
         return lin_misuse(parsed, "--speakers needs --channel each or --diarize");
     if (speakers > 0 && named > speakers)
         return lin_misuse(parsed, "--speakers has %d names, but --diarize=%d; each name is for a speaker", named, speakers);
+    if (has_twice(v->speakers, diarizes ? "S" : "channel ", twice))
+        return lin_misuse(parsed, "--speakers: two speakers would be called %s; give each another name", twice);
     if (v->speakers && v->decoding.n_best > 1) return lin_misuse(parsed, "--speakers and --n-best exclude each other");
     job->bulk.results.part = job->part;
     job->bulk.results.by_turns = diarizes ? 1 : v->speakers ? 2 : 0;

@@ -191,6 +191,11 @@ is "equal channels: both are written" "equal-1 $first/equal-2 $first/" "$(printf
 run transcribe -q --channel each --speakers Anna,Ben --reset never "$tmp/equal.wav"
 is "equal channels of speakers: written once" "$first" "$(printf '%s\n' "$out" | sed 's/^Anna: //' | xargs)"
 has "equal channels of speakers: a message" "$err" "those of channel 1, which is heard in it: they are written once"
+refused "--speakers: one name twice" 2 "--speakers: two speakers would be called Anna; give each another name" \
+    transcribe --channel each --speakers 'Anna,Ben, Anna' "$tmp/call.wav"
+refused "--speakers: the name of a channel without one" 2 "two speakers would be called channel 2" \
+    transcribe --channel each --speakers 'channel 2' "$tmp/call.wav"
+refused "--speakers: one name twice, diarized" 2 "two speakers would be called S2" transcribe --diarize --speakers S2 "$tmp/call.wav"
 refused "--speakers of a mix" 2 "--speakers needs --channel each" transcribe --speakers a,b "$tmp/call.wav"
 refused "channels as subtitles: advice" 1 "use --output-dir, or --speakers for one transcript" \
     transcribe -q --channel each -f srt "$tmp/call.wav"
