@@ -80,11 +80,13 @@ static void release_room(lin_worker *w)
     w->features = w->logp = NULL;
 }
 
-// Buffers for the features and results of passes of `rows` rows if these are not on the host, and activations for them.
+// Buffers for the features and results of passes of `rows` rows, or pass_rows if that is more, where these are not on the host,
+// and activations for them. On failure there is no room, until the next call makes it again.
 static lin_status reserve_room(lin_worker *w, int rows, lin_error *err)
 {
     const lin_ops *ops = w->encoder->ops;
     const lin_config *c = &w->encoder->model->config;
+    if (rows < w->encoder->pass_rows) rows = w->encoder->pass_rows;
     const size_t frames = (size_t)rows * (size_t)c->stack + (size_t)c->ahead, D = (size_t)c->mel_bins, V = (size_t)c->outputs;
     if (w->activations && rows <= w->activations->max_rows) return LIN_OK;
     release_room(w);
@@ -217,12 +219,12 @@ static lin_status run_batch(lin_worker *w, const float *features, const int *in_
     return lin_worker_pass(w, features + (size_t)in_offsets[0] * (size_t)c->mel_bins, in, out, B, NULL, logp, err);
 }
 
-// One causal utterance of any length, max_rows at a time; its state is passed from part to part.
+// One causal utterance of any length, pass_rows at a time; its state is passed from part to part.
 static lin_status run_long(lin_worker *w, const float *features, int n_frames, float *logp, lin_error *err)
 {
     const lin_encoder *e = w->encoder;
     const lin_config *c = &e->model->config;
-    const int n_rows = lin_config_frames_out(c, n_frames), step = w->activations->max_rows;
+    const int n_rows = lin_config_frames_out(c, n_frames), step = e->pass_rows;
     lin_status status = LIN_OK;
     e->ops->zero(w->exec, w->state, e->state_count * sizeof *w->state);
     for (int row = 0; row < n_rows && status == LIN_OK; row += step) {
@@ -244,7 +246,7 @@ lin_status lin_encoder_run(lin_worker *w, const float *features, const int *in_o
     for (int b = 0; b < B;) {
         const int n_frames = in_offsets[b + 1] - in_offsets[b], rows = lin_config_frames_out(c, n_frames);
         if (n_frames < 0) return lin_fail(err, LIN_INVALID, "utterance %d has a negative length", b);
-        if (rows > w->activations->max_rows && !whole) {
+        if (!whole && rows > w->encoder->pass_rows) {
             LIN_TRY(run_long(w, features + (size_t)in_offsets[b] * (size_t)c->mel_bins, n_frames, logp, err));
             logp += (size_t)rows * (size_t)c->outputs;
             b++;

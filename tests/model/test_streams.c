@@ -350,6 +350,24 @@ START_TEST(a_failed_allocation_is_an_error)
 }
 END_TEST
 
+// A longer utterance takes new room in place of the old. Where memory is short for it, the next utterances are run all the same.
+START_TEST(a_worker_works_on_after_a_lack_of_memory)
+{
+    lin_config config = small_config(1, 0, 0, LIN_NORM_PRE);
+    config.causal = 0;
+    make(config);
+    lin_worker_destroy(f.worker);
+    OK(lin_worker_create(f.encoder, 1, &f.worker, &err));
+    for (int frames = 3; frames <= FRAMES; frames += FRAMES - 3) {
+        lin_memory_fail_at(1);
+        FAILS(lin_encoder_run(f.worker, f.features, (const int[]){0, FRAMES}, 1, f.got, &err), LIN_NO_MEMORY, "out of memory");
+        lin_memory_fail_at(0);
+        OK(lin_encoder_run(f.worker, f.features, (const int[]){0, frames}, 1, f.got, &err));
+    }
+    test_same_f32("after LIN_NO_MEMORY", f.got, f.want, (size_t)f.rows * V);
+}
+END_TEST
+
 /* ---- many ------------------------------------------------------------------------------------------------------------------ */
 
 static const struct {
@@ -411,5 +429,6 @@ TEST_MAIN_WITH(NULL, drop, "model/streams", TESTS(any_split_gives_the_bits_of_th
                TESTS(threads_do_not_change_the_bits, 0, SHAPES), TESTS(saved_loaded_and_forked_at_any_moment, 0, VARIANTS),
                TESTS(contradicting_images_are_refused, 0, VARIANTS), TESTS(streaming_allocates_nothing, 0, VARIANTS),
                TEST(softmax_grows_and_says_so), TEST(what_cannot_stream_says_why), TEST(the_papers_network_costs_228096_bytes),
-               TEST(a_failed_allocation_is_an_error), TESTS(company, 0, TEST_PAPER ? (int)(sizeof groups / sizeof *groups) : 6),
+               TEST(a_failed_allocation_is_an_error), TEST(a_worker_works_on_after_a_lack_of_memory),
+               TESTS(company, 0, TEST_PAPER ? (int)(sizeof groups / sizeof *groups) : 6),
                TESTS(phones, 0, STREAMS_KINDS), TESTS(moved, 0, STREAMS_KINDS), TEST(refusals))
