@@ -102,6 +102,8 @@ is "the first system's line is the last" "$line" "$(last)"
 printf 'a b (s-1)\nc d (s-2)\n' > even.trn && printf 'a (s-1)\nc (s-2)\n' > short.trn
 shows "matched pairs: all equal" "mean difference 1.000 errors, p < 0.0001" score --against even.trn even.trn short.trn
 shows "matched pairs: without z" '"deviation":0.000000,"p":0.000000}' score --json --against even.trn even.trn short.trn
+run score --html even.html --against even.trn even.trn short.trn
+has "html: without z" "$(cat even.html)" "mean difference 1.000 errors, p &lt; 0.0001"
 refused "resamples are needed" 2 "--against needs resamples" score --bootstrap 0 --against ref.trn ref.trn hyp.trn
 
 # ---- words that count as the same ---------------------------------------------------------------------------------------------------

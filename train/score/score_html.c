@@ -76,9 +76,10 @@ static void compared(const lin_score_report *r, lin_buffer *out)
     lin_score_put(out, "</p>\n<p>Probability of improvement %1 % over utterances", 100 * c->utterances.improvement);
     if (c->speakers.interval.units > 1) lin_score_put(out, ", %1 % over speakers", 100 * c->speakers.improvement);
     lin_score_put(out, "; better in %d utterances, worse in %d.</p>\n", c->better, c->worse);
-    lin_score_put(out, "<p>Matched pairs: %d segments, mean difference %3 errors, z %3, p %s%4.</p>\n",
-                  (long long)c->segments.segments, c->segments.mean, c->segments.z, c->segments.p < 0.0001 ? "&lt; " : "",
-                  fmax(0.0001, c->segments.p));
+    lin_score_put(out, "<p>Matched pairs: %d segments, mean difference %3 errors, ", (long long)c->segments.segments,
+                  c->segments.mean);
+    if (isfinite(c->segments.z)) lin_score_put(out, "z %3, ", c->segments.z);
+    lin_score_put(out, "p %s%4.</p>\n", c->segments.p < 0.0001 ? "&lt; " : "", fmax(0.0001, c->segments.p));
 }
 
 /* ---- speakers -------------------------------------------------------------------------------------------------------------- */
