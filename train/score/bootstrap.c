@@ -10,8 +10,7 @@
 
 double lin_bootstrap_quotient(long long errors, long long tokens)
 {
-    if (tokens) return (double)errors / (double)tokens;
-    return errors ? 1 : 0;
+    return tokens ? (double)errors / (double)tokens : (double)NAN;
 }
 
 static lin_status check(int n, const lin_bootstrap_options *o, lin_error *err)
@@ -198,6 +197,13 @@ static sums draw_groups(const group *groups, int n_groups, int n, const lin_boot
 
 /* ---- rates and differences ------------------------------------------------------------------------------------------------- */
 
+static int have_tokens(const lin_bootstrap_unit *units, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (units[i].tokens) return 1;
+    return 0;
+}
+
 // b may be NULL.
 static lin_status resample(const lin_bootstrap_unit *a, const lin_bootstrap_unit *b, int n, const lin_bootstrap_options *o,
                            lin_bootstrap_interval *interval, int *better, int *equal, lin_error *err)
@@ -206,12 +212,16 @@ static lin_status resample(const lin_bootstrap_unit *a, const lin_bootstrap_unit
     int n_groups;
     double *values;
     uint64_t drawn = 0;
-    lin_status status = check(n, o, err);
-    if (status == LIN_OK) status = make_groups(a, b, n, &groups, &n_groups, err);
+    *interval = (lin_bootstrap_interval){0};
+    LIN_TRY(check(n, o, err));
+    if (!have_tokens(a, n) || (b && !have_tokens(b, n))) return LIN_OK;
+    lin_status status = make_groups(a, b, n, &groups, &n_groups, err);
     if (status != LIN_OK) return status;
     values = lin_alloc((size_t)o->resamples, sizeof *values);
     for (int i = 0; values && i < o->resamples; i++) {
-        const sums s = groups ? draw_groups(groups, n_groups, n, o, &drawn) : draw_plainly(a, b, n, o, &drawn);
+        sums s;
+        do s = groups ? draw_groups(groups, n_groups, n, o, &drawn) : draw_plainly(a, b, n, o, &drawn);
+        while (!s.a.tokens || (b && !s.b.tokens)); // it has no rate; more than a third of all resamples have one
         values[i] = lin_bootstrap_quotient(s.a.errors, s.a.tokens) - (b ? lin_bootstrap_quotient(s.b.errors, s.b.tokens) : 0);
         *better += values[i] < 0;
         *equal += values[i] == 0;
@@ -236,7 +246,8 @@ lin_status lin_bootstrap_difference(const lin_bootstrap_unit *a, const lin_boots
     int better = 0, equal = 0;
     lin_bootstrap_interval interval;
     LIN_TRY(resample(a, b, n, o, &interval, &better, &equal, err));
-    *difference = (lin_difference){
-        .interval = interval, .improvement = (double)better / o->resamples, .equal = (double)equal / o->resamples};
+    *difference = (lin_difference){.interval = interval,
+                                   .improvement = lin_bootstrap_quotient(better, interval.units ? o->resamples : 0),
+                                   .equal = lin_bootstrap_quotient(equal, interval.units ? o->resamples : 0)};
     return LIN_OK;
 }

@@ -37,10 +37,10 @@ typedef struct lin_bootstrap_unit {
 
 typedef struct lin_bootstrap_interval {
     double low, high;
-    int units; /* number of units; for a single unit the interval is the rate itself and has no meaning */
+    int units; /* number of units; for a single unit the interval is the rate itself and has no meaning; 0: there is no rate */
 } lin_bootstrap_interval;
 
-/* (errors / tokens) of all units; 0 or 1 if there are no tokens, as in score.h. */
+/* errors / tokens of all units; NaN if there are no tokens, as in score.h. Resamples without tokens are drawn again. */
 double lin_bootstrap_quotient(long long errors, long long tokens);
 
 /* n >= 1 units. LIN_INVALID for options out of range, LIN_NO_MEMORY. */

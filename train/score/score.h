@@ -14,7 +14,7 @@
  *
  * Speakers come from a table of them, or from the utterance ids as in "sclite -i spu_id" (see lin_trn_speaker). A rate is
  * (S + D + I) / N, where N is the number of tokens of the reference, of alternatives those that were chosen, with optional words;
- * for N = 0 it is 0 without errors and 1 with errors. Times, if a format has them, are only used to sort its tokens, and to find
+ * for N = 0 there is none (NaN), whatever the errors. Times, if a format has them, are only used to sort its tokens, and to find
  * the words of each line of an STM.
  * Threads: immutable once made, shared by all.
  */
@@ -86,7 +86,7 @@ lin_status lin_score_texts(const char *ref, size_t n_ref, const char *ref_name, 
                            const char *hyp_name, const lin_score_options *options, lin_score **score, lin_error *err);
 void lin_score_destroy(lin_score *score); /* NULL is fine */
 
-double lin_score_rate(const lin_score_counts *counts); /* 0.25 for 25 % */
+double lin_score_rate(const lin_score_counts *counts); /* 0.25 for 25 %; NaN: the reference has no tokens */
 
 /* Names, owned by the score; NULL for token -1. */
 static inline const char *lin_score_speaker(const lin_score *s, int index) { return lin_symbols_text(&s->speakers, index); }

@@ -84,10 +84,11 @@ static void compared(const lin_score_report *r, lin_buffer *out)
 
 /* ---- speakers -------------------------------------------------------------------------------------------------------------- */
 
+// rate NaN: no bar.
 static void bar(lin_buffer *out, double rate, const lin_bootstrap_interval *v, double largest)
 {
     const double scale = largest > 0 ? 100 / largest : 0;
-    lin_score_put(out, "<td class=\"bar\"><div class=\"track\"><i style=\"width:%2%\"></i>", rate * scale);
+    lin_score_put(out, "<td class=\"bar\"><div class=\"track\"><i style=\"width:%2%\"></i>", fmax(rate, 0) * scale);
     if (v && v->units > 1) lin_score_put(out, "<u style=\"left:%2%;width:%2%\"></u>", v->low * scale, (v->high - v->low) * scale);
     lin_score_put(out, "</div></td>");
 }

@@ -5,11 +5,18 @@
 
 enum { MAX_CONFUSIONS = 30, MAX_MATRIX = 100 };
 
+// ,"key":value; null for what has no value because the reference has no tokens
+static void json_rate(lin_buffer *out, const char *key, double rate)
+{
+    lin_buffer_json_format(out, isnan(rate) ? ",%s:null" : ",%s:%.6f", key, rate);
+}
+
 static void json_counts(lin_buffer *out, const lin_score_counts *c)
 {
     lin_buffer_json_format(out, ",'utterances':%lld,'wrong_utterances':%lld,'tokens':%lld,'correct':%lld,'substitutions':%lld,"
-                                "'deletions':%lld,'insertions':%lld,'rate':%.6f",
-                           c->utterances, c->wrong, c->n_ref, c->correct, c->sub, c->del, c->ins, lin_score_rate(c));
+                                "'deletions':%lld,'insertions':%lld",
+                           c->utterances, c->wrong, c->n_ref, c->correct, c->sub, c->del, c->ins);
+    json_rate(out, "rate", lin_score_rate(c));
 }
 
 // Begins the next object of a list, on a line of its own.
@@ -111,8 +118,8 @@ static void json_comparison(const lin_score_report *r, lin_buffer *out)
     const lin_score_comparison *c = r->comparison;
     lin_buffer_json_format(out, ",\n'against':{'name':%s", r->other_name);
     json_counts(out, &c->other);
-    lin_buffer_json_format(out, ",'difference':%.6f,'better_utterances':%lld,'worse_utterances':%lld", c->difference,
-                           c->better, c->worse);
+    json_rate(out, "difference", c->difference);
+    lin_buffer_json_format(out, ",'better_utterances':%lld,'worse_utterances':%lld", c->better, c->worse);
     json_difference(out, "over_utterances", &c->utterances);
     json_difference(out, "over_speakers", &c->speakers);
     lin_buffer_json_format(out, ",'matched_pairs':{'segments':%d,'mean':%.6f,'deviation':%.6f", c->segments.segments,

@@ -14,6 +14,12 @@
 
 /* ---- forms ----------------------------------------------------------------------------------------------------------------- */
 
+static void put_number(lin_buffer *out, double value, int digits)
+{
+    if (isnan(value)) lin_buffer_char(out, '-');
+    else lin_buffer_fixed(out, value, digits);
+}
+
 void lin_score_put(lin_buffer *out, const char *form, ...)
 {
     va_list args;
@@ -31,7 +37,7 @@ void lin_score_put(lin_buffer *out, const char *form, ...)
             lin_buffer_html(out, text, strlen(text));
             break;
         case 'd': lin_buffer_integer(out, va_arg(args, long long)); break;
-        case '0': case '1': case '2': case '3': case '4': lin_buffer_fixed(out, va_arg(args, double), *form - '0'); break;
+        case '0': case '1': case '2': case '3': case '4': put_number(out, va_arg(args, double), *form - '0'); break;
         default:
             lin_buffer_char(out, '%');
             form--;
@@ -218,7 +224,7 @@ enum { NAME_WIDTH = 24, COLUMN = 9 };
 static void cell(lin_buffer *out, double value, int digits)
 {
     size_t from = out->n;
-    lin_buffer_fixed(out, value, digits);
+    put_number(out, value, digits);
     lin_buffer_pad(out, from, COLUMN, 1);
 }
 

@@ -12,6 +12,8 @@
 #ifndef LIN_SCORE_SCORE_REPORT_H
 #define LIN_SCORE_SCORE_REPORT_H
 
+#include <math.h>
+
 #include "base/buffer.h"
 #include "train/score/score.h"
 #include "train/score/score_compare.h"
@@ -52,11 +54,11 @@ const char *lin_score_measure(const lin_score *score, const lin_phones *phones);
 
 static inline double lin_score_percent(long long part, long long whole)
 {
-    return whole ? 100.0 * (double)part / (double)whole : 0;
+    return whole ? 100.0 * (double)part / (double)whole : (double)NAN;
 }
 
-/* %s text as it is, %h escaped for HTML, %d a long long, %0 .. %4 a double with so many digits; '%' before anything else stands
- * for itself. */
+/* %s text as it is, %h escaped for HTML, %d a long long, %0 .. %4 a double with so many digits, NaN as "-"; '%' before anything
+ * else stands for itself. */
 void lin_score_put(lin_buffer *out, const char *form, ...);
 
 /* The level of an interval in per cent, without digits behind the point where it needs none: "95", "99.90". */

@@ -164,7 +164,8 @@ END_TEST
 
 START_TEST(seeds_and_edges)
 {
-    static const lin_bootstrap_unit units[] = {{1, 9}, {5, 11}, {2, 7}, {0, 0}, {3, 8}}, silent[] = {{2, 0}, {0, 0}};
+    static const lin_bootstrap_unit units[] = {{1, 9}, {5, 11}, {2, 7}, {0, 0}, {3, 8}}, silent[] = {{2, 0}, {0, 0}},
+                                    half[] = {{2, 0}, {1, 4}};
     lin_bootstrap_options o = options(200, 1), other = options(200, 2), one = options(1, 1);
     lin_bootstrap_interval a, b, c;
     lin_difference d;
@@ -177,8 +178,12 @@ START_TEST(seeds_and_edges)
     ck_assert(a.low == a.high);
     OK(lin_bootstrap_rate(units + 1, 1, &o, &a, &err)); // one unit: always the same
     ck_assert(a.low == 5.0 / 11 && a.high == a.low && a.units == 1);
-    OK(lin_bootstrap_rate(silent, 2, &o, &a, &err)); // no tokens: 0 or 1
-    ck_assert(a.low == 0 && a.high == 1);
+    OK(lin_bootstrap_rate(silent, 2, &o, &a, &err)); // no tokens: no rate
+    ck_assert_int_eq(a.units, 0);
+    OK(lin_bootstrap_difference(silent, silent, 2, &o, &d, &err));
+    ck_assert(d.interval.units == 0 && isnan(d.improvement) && isnan(d.equal));
+    OK(lin_bootstrap_rate(half, 2, &o, &a, &err)); // resamples without tokens are drawn again: 1 / 4 and 3 / 4 are left
+    ck_assert(a.low == 0.25 && a.high == 0.75 && a.units == 2);
     OK(lin_bootstrap_difference(units, units, 5, &o, &d, &err));
     ck_assert(d.interval.low == 0 && d.interval.high == 0 && d.improvement == 0 && d.equal == 1);
     o.level = 0.5;

@@ -307,9 +307,25 @@ START_TEST(reports)
     lin_buffer_free(&out);
     lin_score_destroy(s);
     lin_score_destroy(NULL);
+    // no tokens in the reference: errors, but no rate, as sclite's UNDEF
     OK(score("(u-1)\n", "a (u-1)\n", "h", &s, &err));
     c = s->total;
-    ck_assert(lin_score_rate(&c) == 1);
+    ck_assert(isnan(lin_score_rate(&c)) && c.ins == 1 && c.wrong == 1);
+    r = (lin_score_report){.score = s, .measure = "WER"};
+    OK(lin_score_text(&r, &out, &err));
+    ck_assert_str_eq(out.data,
+                     "speaker                      utts   tokens   % corr    % sub    % del    % ins    % WER   % utts\n"
+                     "u                               1        0        -        -        -        -        -   100.00\n"
+                     "all                             1        0        -        -        -        -        -   100.00\n\n"
+                     "WER - %: 0 substitutions, 0 deletions, 1 insertions in 0 tokens of 1 utterances\n");
+    lin_buffer_clear(&out);
+    OK(lin_score_json(&r, &out, &err));
+    ck_assert_ptr_nonnull(strstr(out.data, "\"insertions\":1,\"rate\":null"));
+    lin_buffer_clear(&out);
+    OK(lin_score_html(&r, &out, &err));
+    ck_assert_ptr_nonnull(strstr(out.data, "<h1>WER - %</h1>"));
+    ck_assert_ptr_nonnull(strstr(out.data, "style=\"width:0.00%\""));
+    lin_buffer_free(&out);
     lin_score_destroy(s);
 }
 END_TEST
