@@ -296,10 +296,13 @@ lin_status lin_find_open_numbers(const lin_phones *phones, const char *given, co
                                  lin_written **written, lin_error *err)
 {
     char path[PATH_MAX];
+    const int by_variable = !given && getenv("LINNET_NUMBERS");
     *written = NULL;
     LIN_TRY(lin_find_numbers(phones, given, path, sizeof path, err));
-    if (*path) LIN_TRY(lin_written_load(path, written, err));
-    if (given || getenv("LINNET_NUMBERS") || !dictionary || !*written || says_digits(*written, dictionary)) return LIN_OK;
+    const lin_status status = *path ? lin_written_load(path, written, err) : LIN_OK;
+    if (status != LIN_OK && by_variable) lin_fail_at(err, status, "LINNET_NUMBERS, a language, a file or none");
+    if (status != LIN_OK) return status;
+    if (given || by_variable || !dictionary || !*written || says_digits(*written, dictionary)) return LIN_OK;
     lin_written_destroy(*written); // of another language
     *written = NULL;
     return LIN_OK;

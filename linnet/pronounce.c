@@ -16,11 +16,11 @@ typedef struct pronouncer {
     int labels[LIN_PRONUNCIATION_MAX]; // of the last word by rule
 } pronouncer;
 
-// Opens the lexicon of the options; `what` needs it.
+// Opens the lexicon of the options; `what` needs it. numbers: as in lin_wording_files.
 static lin_status open_pronouncer(pronouncer *p, const lin_decoding_values *v, const lin_phones *phones, const char *what,
-                                  const lin_warnings *warnings, lin_error *err)
+                                  const char *numbers, const lin_warnings *warnings, lin_error *err)
 {
-    const lin_wording_files files = {.dictionary = v->lexicon, .added = v->add_lexicon, .g2p = v->g2p};
+    const lin_wording_files files = {.dictionary = v->lexicon, .added = v->add_lexicon, .g2p = v->g2p, .numbers = numbers};
     return lin_wording_open_for(&p->wording, &files, phones, what, "", warnings, err);
 }
 
@@ -148,8 +148,8 @@ static lin_status add_lines(opening *o, const char *path, lin_error *err)
 static lin_status open_all(opening *o, const lin_decoding_values *v, const lin_phones *phones, double row_seconds,
                            const lin_warnings *warnings, lin_keywords **keywords, lin_error *err)
 {
-    // A search for words has already warned of the lines that the lexicon leaves out.
-    LIN_TRY(open_pronouncer(&o->pronouncer, v, phones, "keywords", v->words ? NULL : warnings, err));
+    // A search for words has already warned of the lines that the lexicon leaves out. Keywords have no digits to read.
+    LIN_TRY(open_pronouncer(&o->pronouncer, v, phones, "keywords", "none", v->words ? NULL : warnings, err));
     for (int i = 0; i < v->keywords.count; i++) LIN_TRY(add(o, v->keywords.items[i], strlen(v->keywords.items[i]), err));
     if (v->keywords_file) LIN_TRY(add_lines(o, v->keywords_file, err));
     const int pause = (int)lround(LONGEST_PAUSE_S / row_seconds);
@@ -249,7 +249,7 @@ lin_status lin_grammar_tree_open(const char *given, int repeats, const lin_decod
     pronouncer p = {0};
     *grammar = NULL;
     *tree = NULL;
-    lin_status status = open_pronouncer(&p, values, phones, "grammars", repeats ? NULL : warnings, err);
+    lin_status status = open_pronouncer(&p, values, phones, "grammars", NULL, repeats ? NULL : warnings, err);
     if (status == LIN_OK) status = read_grammar(given, repeats, &p, warnings, files, grammar, err);
     if (status == LIN_OK) status = make_tree(*grammar, &p, tree, err);
     if (status == LIN_OK) status = lin_grammar_bind(*grammar, *tree, err);

@@ -26,6 +26,8 @@ is "phonemize by the rules of a language" "T S W AY" "$("$LINNET" phonemize -q -
 is "which the environment may name" "T S W AY" "$(LINNET_NUMBERS=de "$LINNET" phonemize -q --lexicon "$tmp/de.dict" 2)"
 is "or a file" "W AH N" "$(LINNET_NUMBERS=$tmp/rules "$LINNET" phonemize -q --lexicon "$tmp/dict" "&")"
 has "or none" "$(LINNET_NUMBERS=none "$LINNET" phonemize -q --lexicon "$tmp/dict" 2 2>&1)" "'2' at byte 1: no rule reads it; write numbers and symbols"
+has "or nothing that there is" "$(LINNET_NUMBERS=none.txt "$LINNET" phonemize --lexicon "$tmp/dict" one 2>&1)" \
+    "LINNET_NUMBERS, a language, a file or none: cannot open none.txt"
 is "the option counts before it" "T UW" "$(LINNET_NUMBERS=de "$LINNET" phonemize -q --lexicon "$tmp/dict" --numbers en 2)"
 refused "rules that do not exist" 1 "cannot open none.txt" phonemize --lexicon "$tmp/dict" --numbers none.txt one
 printf '1: x\n' > "$tmp/rules"

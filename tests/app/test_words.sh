@@ -82,6 +82,8 @@ is "beside words" '"text":"hello world"' \
 refused "keywords in text" 2 "need --format json" decode -l "$tmp/words.dict" --keyword "hello world" "$tmp/hw.npy"
 printf 'hello world =0.3  \r\n' > "$tmp/keywords"
 is "blanks around a keyword" '"keyword":"hello world"' "$(keywords "$tmp/hw.npy" | grep -o '"keyword":"[^"]*"')"
+is "no rules for numbers are read" '"keyword":"hello world"' \
+    "$(export LINNET_NUMBERS=none.txt; keywords "$tmp/hw.npy" | grep -o '"keyword":"[^"]*"')"
 refused "more than a threshold" 1 "its threshold must be" decode -l "$tmp/words.dict" -f json --keyword "hello=0.5 world" "$tmp/hw.npy"
 printf 'hello\nworld=7\n' > "$tmp/keywords"
 refused "a threshold that is none" 1 "keywords:2: the keyword 'world=7': its threshold" \
