@@ -149,11 +149,10 @@ static void free_set(set *s)
     lin_buffer_free(&s->segments);
 }
 
-// Writes folder/train and folder/heldout, Kaldi-style, with absolute paths of sounds, and texts as words in lower case.
-// Utterances whose text is not words are in neither, and not held out.
-static lin_status write_parts(const lin_datadir *dir, unsigned char *held, const char *folder, divided *data, lin_error *err)
+// Gathers the utterances to train on, sets[0], and those held out, sets[1], with absolute paths of sounds, and texts as words in
+// lower case. Utterances whose text is not words are in neither, and not held out.
+static lin_status gather_parts(const lin_datadir *dir, unsigned char *held, set sets[2], divided *data, lin_error *err)
 {
-    set sets[2] = {{.name = "train"}, {.name = "heldout"}};
     lin_buffer words = {0};
     lin_status status = LIN_OK;
     int counts[2] = {0, 0};
@@ -180,8 +179,6 @@ static lin_status write_parts(const lin_datadir *dir, unsigned char *held, const
         status = lin_fail(err, LIN_INVALID,
                           "%d utterances have a text of words, too few to train on some and to hold out others%s%s",
                           counts[0] + counts[1], *data->why ? "; left out, for example, " : "", data->why);
-    for (int s = 0; s < 2 && status == LIN_OK; s++) status = write_set(folder, &sets[s], err);
-    for (int s = 0; s < 2; s++) free_set(&sets[s]);
     lin_buffer_free(&words);
     return status;
 }
@@ -334,6 +331,7 @@ typedef struct adaptation {
     char name[128], threads[16];
     divided data;
     long new_words;
+    int has_begun; // there is a folder `work`
 } adaptation;
 
 // A version of the recogniser to measure: its files, NULL: none.
@@ -426,7 +424,7 @@ static lin_status look_at_model(adaptation *a, lin_error *err)
 }
 
 // Refuses a folder that has results: their training may have taken hours.
-static lin_status open_folder(const adaptation *a, lin_error *err)
+static lin_status check_folder(const adaptation *a, lin_error *err)
 {
     static const char *const made[] = {"default.safetensors", "results.txt", "work"};
     for (int i = 0; i < 3; i++) {
@@ -435,8 +433,7 @@ static lin_status open_folder(const adaptation *a, lin_error *err)
                             made[i]);
     }
     if (strlen(a->v->folder) > LONGEST_PATH - 100) return lin_fail(err, LIN_INVALID, "the name of the folder is too long");
-    const char *work = in_folder(a, "work");
-    return lin_make_folders(work, strlen(work), err);
+    return LIN_OK;
 }
 
 static void tell_divided(const adaptation *a)
@@ -454,19 +451,23 @@ static void tell_divided(const adaptation *a)
         lin_complain("note: on %ld words, differences of a few per cent are chance", a->data.held_words);
 }
 
-// Divides the data into two data directories, work/train and work/heldout.
+// Divides the data into two data directories, work/train and work/heldout; nothing is written if they cannot be used.
 static lin_status divide(adaptation *a, lin_error *err)
 {
     const adapt_values *v = a->v;
     const lin_holdout_options how = {v->part, MOST_HELD, (unsigned long long)v->seed};
+    set sets[2] = {{.name = "train"}, {.name = "heldout"}};
     lin_datadir *dir;
     LIN_TRY(lin_datadir_load(v->data, &(lin_datadir_options){.audio_root = v->audio_root, .need_text = 1}, &dir, err));
     unsigned char *held = lin_calloc((size_t)lin_datadir_count(dir) + 1, 1);
     lin_status status = held ? lin_holdout_choose(dir, &how, held, &a->data.holdout, err) : lin_no_memory(err, v->data, 1);
-    if (status == LIN_OK) status = write_parts(dir, held, in_folder(a, "work"), &a->data, err);
+    if (status == LIN_OK) status = gather_parts(dir, held, sets, &a->data, err);
     if (status == LIN_INVALID) lin_fail_at(err, status, "%s", v->data);
     if (status == LIN_OK) tell_divided(a);
     if (status == LIN_OK && v->keep_data) status = check_kept(v->keep_data, dir, held, err);
+    a->has_begun = status == LIN_OK;
+    for (int s = 0; s < 2 && status == LIN_OK; s++) status = write_set(in_folder(a, "work"), &sets[s], err);
+    for (int s = 0; s < 2; s++) free_set(&sets[s]);
     lin_free(held);
     lin_datadir_destroy(dir);
     return status;
@@ -737,7 +738,7 @@ static int run_adapt(lin_parsed *parsed)
     adaptation a = {.v = v};
     snprintf(a.threads, sizeof a.threads, "%d", v->threads);
     lin_status status = look_at_model(&a, &a.err);
-    if (status == LIN_OK) status = open_folder(&a, &a.err);
+    if (status == LIN_OK) status = check_folder(&a, &a.err);
     if (status == LIN_OK) status = divide(&a, &a.err);
     failed(&a, status);
     mix_lm(&a);
@@ -749,6 +750,9 @@ static int run_adapt(lin_parsed *parsed)
         train(&a);
     }
     choose(&a);
+    if (!is_well(&a) && a.has_begun)
+        lin_complain("what was made so far is in %s; adapt does not resume it: remove it, or name another folder",
+                     in_folder(&a, "work"));
     lin_phones_destroy(a.phones);
     lin_model_destroy(a.given);
     return a.exit_status;

@@ -31,6 +31,7 @@ to=$tmp/all
 a --text "$tmp/text" --words "$tmp/words" --keep-data "$tmp/data" --epochs 2 --lr 1e-3 -o "$to"
 is "status" 1 "$status" # of the data to keep, whose sounds are beside the directory
 has "the data to keep are missing" "$err" "none of its 4 sound files exists"
+has "says what remains" "$err" "what was made so far is in $to/work; adapt does not resume it: remove it, or name another folder"
 rm -r "$to"
 mkdir "$tmp/kept"
 (cd "$tmp/data" && sed "s, , $tmp/data/," wav.scp > "$tmp/kept/wav.scp" && cp text utt2spk "$tmp/kept")
@@ -136,6 +137,7 @@ refused "data that are not there" 1 "nowhere" adapt --data "$tmp/nowhere" -o "$t
 refused "two models" 1 "name two models" adapt --offline -m "$tmp/model.safetensors" --data "$data" -o "$tmp/x2"
 refused "the same data to keep" 1 "is held out of --data, so it cannot be trained on" \
     adapt --data "$data" --audio-root "$data" --keep-data "$data" -o "$tmp/x5"
+for unused in x1 x2 x5; do ok "data that cannot be used: nothing is written ($unused)" test ! -e "$tmp/$unused"; done
 a --lr 0 --keep-data "$to/work/train" -o "$tmp/x6"
 is "what is not held out may be kept: status" 0 "$status"
 mkdir "$tmp/numbers"
