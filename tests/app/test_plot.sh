@@ -21,6 +21,12 @@ is "a bar for each name, with its mean" "2 >3.5</text> >5</text>" \
 printf 'n\tms\n60\t10\n120\t20\n180\t30\n' > "$t"
 shows "another unit" '>18</text>' plot "$t" --x 'n*0.1:tenths' --y ms
 hasnt "not the old one" "$out" '>180</text>'
+printf 'n\tms\n0\t1\n1\t-10\n2\t0\n3\t20\n3\t0\n' > "$t"
+warns "what a logarithmic axis cannot show" "2 points and 1 error bar are not drawn: a logarithmic axis has no place for 0 and less" \
+    plot "$t" --x n --y ms --axes y-scale=log
+warns "of the other axis" "1 point and 0 error bars are not drawn" plot "$t" --x n --y ms --axes x-scale=log2
+run plot "$t" --x n --y ms
+is "a linear axis shows all" "" "$err"
 refused "a factor that is none" 2 "--x is COLUMN[*X][:LABEL]" plot "$t" --x 'n*x' --y ms
 refused "no column" 2 "--y is COLUMN[*X][:LABEL]" plot "$t" --x n --y ':y'
 refused "no such column" 1 "has no column named 'x'" plot "$t" --x x --y ms

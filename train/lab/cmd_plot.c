@@ -210,13 +210,31 @@ static lin_chart_axis axis_of(const char *label, int scale, const lin_numbers *r
     return a;
 }
 
+// A logarithmic axis has no place for 0 and less: says how many points, and how many error bars of others, are left out.
+static void tell_left_out(const plot *p)
+{
+    const int x_is_log = p->v->x && p->v->x_scale != SCALE_LINEAR, y_is_log = p->v->y_scale != SCALE_LINEAR;
+    size_t points = 0, bars = 0;
+    for (int i = 0; i < p->n_curves; i++)
+        for (size_t k = 0; k < p->curves[i].n; k++) {
+            const lin_plot_point *at = &p->curves[i].points[k];
+            const int is_out = (x_is_log && at->x <= 0) || (y_is_log && at->y <= 0);
+            points += (size_t)is_out;
+            bars += !is_out && y_is_log && at->low <= 0;
+        }
+    if (points || bars)
+        lin_complain("%zu point%s and %zu error bar%s are not drawn: a logarithmic axis has no place for 0 and less", points,
+                     points == 1 ? "" : "s", bars, bars == 1 ? "" : "s");
+}
+
 static lin_status draw(plot *p, lin_error *err)
 {
     const plot_values *v = p->v;
     lin_chart_series series[MOST_SERIES];
     lin_buffer out = {0};
+    for (int i = 0; i < p->n_curves; i++) settle(&p->curves[i]);
+    tell_left_out(p);
     for (int i = 0; i < p->n_curves; i++) {
-        settle(&p->curves[i]);
         series[i] = (lin_chart_series){.name = p->curves[i].name, .points = p->curves[i].points, .n = (int)p->curves[i].n};
     }
     const lin_chart chart = {.title = v->title, .note = v->note, .series = series, .n_series = p->n_curves, .bars = !v->x,
@@ -266,7 +284,7 @@ const lin_command lin_command_plot = {
     .description =
         "Reads tables of cells separated by tabs, whose first line names the columns, and writes a chart as SVG. A row "
         "whose x or y is empty or '-' is skipped, and so are lines that begin with '#'. The rows of several tables are "
-        "drawn together.",
+        "drawn together. Points of 0 and less are not drawn on a logarithmic axis; a message says how many.",
     .examples = "  linnet plot run/log.tsv --x epoch --y 'dev_per_percent:dev PER (%)' -o per.svg\n"
                 "  linnet plot time.tsv --x frames --y ms --by attention --axes x-scale=log2,y-scale=log -o time.svg",
     .options = options,
