@@ -169,6 +169,9 @@ static int run_count(const lin_parsed *parsed, const char *const *paths, int n)
     int failed = 0;
     double begun = lin_now();
     if (v->discounts.count != 3) return lin_misuse(parsed, "--set discounts takes three numbers");
+    for (int k = 0; k < v->minimum.count; k++)
+        if (v->minimum.items[k] != floor(v->minimum.items[k]))
+            return lin_misuse(parsed, "--set min-count has %g, which is not a number of times", v->minimum.items[k]);
     lin_status status = count_texts(v, paths, n, &counts, &failed, &err);
     if (status == LIN_OK) status = lin_kneser_ney(&counts, v->discounts.items, &draft, notes, &err);
     if (status == LIN_OK && v->entropy > 0) status = lin_ngram_prune(&draft, v->entropy, &err);
