@@ -70,9 +70,11 @@ static lin_status write_line(lin_readable *r, const lin_lines *line, int ids, li
     if (ids && lin_field_next(&at, end, &field, &n)) lin_buffer_bytes(out, field, n), blank = 1;
     while (status == LIN_OK && lin_field_next(&at, end, &field, &n)) {
         lin_buffer_clear(&word);
-        for (size_t i = 0; i < n; i++) lin_buffer_char(&word, lin_lower(field[i]));
+        lin_buffer_bytes(&word, field, n);
         status = lin_buffer_status(&word, err);
-        if (status == LIN_OK) status = lin_readable_push(r, word.data, NAN, NAN, 1, err);
+        if (status != LIN_OK) break;
+        word.data[lin_unicode_lower_text(word.data, word.data, n)] = '\0';
+        status = lin_readable_push(r, word.data, NAN, NAN, 1, err);
     }
     if (status == LIN_OK) status = lin_readable_finish(r, err);
     for (int i = 0; i < r->n && status == LIN_OK; i++) {
@@ -85,14 +87,12 @@ static lin_status write_line(lin_readable *r, const lin_lines *line, int ids, li
     return status;
 }
 
-static lin_status write_text(const readable_values *v, const char *path, const char *text, size_t n, lin_error *err)
+static lin_status write_text(const readable_values *v, const char *text, size_t n, lin_error *err)
 {
-    char *own;
     lin_punctuation *p;
     lin_readable r;
     lin_lines lines;
     lin_buffer out = {0};
-    LIN_TRY(lin_unicode_clean(text, n, path, LIN_UNICODE_ONLY, &own, &text, &n, err));
     lin_status status = open_model(v, &p, err);
     lin_readable_begin(&r, p);
     lin_lines_begin(&lines, text, n);
@@ -102,7 +102,6 @@ static lin_status write_text(const readable_values *v, const char *path, const c
     lin_buffer_free(&out);
     lin_readable_free(&r);
     lin_punctuation_destroy(p);
-    lin_free(own);
     return status;
 }
 
@@ -304,7 +303,8 @@ static int run(lin_parsed *parsed)
 {
     const readable_values *v = parsed->values;
     lin_error err = {0};
-    char *text = NULL;
+    char *read = NULL, *own = NULL;
+    const char *text = NULL;
     size_t n = 0;
     const char *what = parsed->operands.items[0], *path = parsed->operands.items[1];
     const int writes = strcmp(what, "write") == 0, learns = strcmp(what, "learn") == 0, scores = strcmp(what, "score") == 0;
@@ -313,10 +313,12 @@ static int run(lin_parsed *parsed)
     if (v->ctm && (!scores || !v->ids)) return lin_misuse(parsed, "--ctm needs score and --ids");
     lin_status status = strcmp(path, "-") != 0 ? lin_guard_reads(path, &err) : LIN_OK;
     if (status == LIN_OK && v->output && strcmp(v->output, "-") != 0) status = lin_guard_writes(v->output, &err);
-    if (status == LIN_OK) status = lin_text_read(strcmp(path, "-") == 0 ? "/dev/stdin" : path, &text, &n, &err);
+    if (status == LIN_OK) status = lin_text_read(strcmp(path, "-") == 0 ? "/dev/stdin" : path, &read, &n, &err);
+    if (status == LIN_OK) status = lin_unicode_clean(read, n, path, LIN_UNICODE_ONLY, &own, &text, &n, &err);
     if (status == LIN_OK)
-        status = learns ? learn(v, text, n, &err) : writes ? write_text(v, path, text, n, &err) : score(v, text, n, &err);
-    lin_free(text);
+        status = learns ? learn(v, text, n, &err) : writes ? write_text(v, text, n, &err) : score(v, text, n, &err);
+    lin_free(own);
+    lin_free(read);
     return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
 }
 
