@@ -41,7 +41,9 @@ ok "the moving average of a checkpoint is the model of its epoch" cmp "$tmp/movi
 ok "its weights are not" sh -c "! cmp -s '$tmp/moving.npy' '$tmp/b.npy'"
 run average --ema "$tmp/moving/checkpoint.safetensors" "$tmp/moving/epoch-3.safetensors" -o "$tmp/last.safetensors"
 is "with a model that has no moving average: status" 0 "$status"
-refused "no moving average" 1 "none of the models is a checkpoint of a run with --ema" average --ema "$(e 5)" "$tmp/kept/checkpoint.safetensors" -o "$tmp/x.safetensors"
+refused "no moving average" 1 "none of the models is a checkpoint of a run with --ema" average --ema "$(e 5)" -o "$tmp/x.safetensors"
+refused "a checkpoint without one" 1 "$tmp/kept/checkpoint.safetensors is a checkpoint of a run without --ema" \
+    average --ema "$tmp/moving/checkpoint.safetensors" "$tmp/kept/checkpoint.safetensors" -o "$tmp/x.safetensors"
 
 # A run that begins with a model's weights keeps their normalisation, also on other data: the two can be averaged.
 head -n 2 "$tmp/data/wav.scp" > "$tmp/data/two.scp" && mkdir "$tmp/two" && mv "$tmp/data/two.scp" "$tmp/two/wav.scp"
