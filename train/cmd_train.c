@@ -166,7 +166,7 @@ static const lin_option options[] = {
     SET_ROW("min-lr", DOUBLE, learning.min_lr, "1e-6", 0, 1, "The plateau schedule stops below this rate"),
     SET_ROW("beta1", DOUBLE, learning.optimizer.beta1, "0.9", 0, 0.9999, "Decay of the first moment"),
     SET_ROW("beta2", DOUBLE, learning.optimizer.beta2, "0.999", 0, 0.999999, "Decay of the second moment"),
-    SET_ROW("eps", DOUBLE, learning.optimizer.eps, "1e-8", 0, 1, "Added to the root of the second moment"),
+    SET_ROW("eps", DOUBLE, learning.optimizer.eps, "1e-8", 1e-30, 1, "Added to the root of the second moment"),
     SET_ROW("weight-decay", DOUBLE, learning.optimizer.weight_decay, "0.01", 0, 1,
             "Decoupled weight decay, of matrices, with decay-all of everything"),
     {.name = "decay-all", .under = "set", .type = LIN_OPTION_FLAG, .at = AT(learning.optimizer.decay_vectors),
@@ -269,6 +269,9 @@ static lin_status check_network(lin_parsed *parsed, lin_error *err)
             status = lin_fail(err, LIN_INVALID, "%s belongs to %s, which this network lacks; leave it out", o->name, kind);
     }
     lin_options_free(&unset);
+    const lin_numbers *half_lives = &v->decay_half_life_s; // checked without decay too, for which they say nothing
+    if (status == LIN_OK && (half_lives->count != 2 || half_lives->items[0] > half_lives->items[1]))
+        status = lin_fail(err, LIN_INVALID, "--set decay-half-life-s must be two numbers, the lower one first (0.5,60)");
     if (v->network.network == LIN_NETWORK_LSTM && parsed->from[lin_options_find(parsed->command, "layers")] == LIN_FROM_DEFAULT)
         v->network.layers = 3;
     return status;
@@ -367,6 +370,9 @@ static lin_status find_inner_layers(const train_values *v, lin_train_options *o,
         o->inner_layers[i] = (int)layers->items[i];
         if (o->inner_layers[i] != layers->items[i])
             return lin_fail(err, LIN_INVALID, "--set inter-ctc-layers has %g, which is not a number of layers", layers->items[i]);
+        for (int k = 0; k < i; k++)
+            if (o->inner_layers[k] == o->inner_layers[i])
+                return lin_fail(err, LIN_INVALID, "--set inter-ctc-layers has %d twice", o->inner_layers[i]);
     }
     o->n_inner = layers->count;
     for (int l = every; layers->count == 0 && every && l < v->network.layers && o->n_inner < LIN_TRAIN_INNER; l += every)
@@ -518,14 +524,10 @@ static lin_status label(train_run *r, const lin_parsed *parsed, lin_error *err)
 }
 
 // Half-lives in seconds, as steps of the network.
-static lin_status init_decay(const train_values *v, lin_model *model, lin_error *err)
+static void init_decay(const train_values *v, lin_model *model)
 {
-    const lin_numbers *range = &v->decay_half_life_s;
-    const double step_s = model->config.stack * model->features.hop_ms / 1000;
-    if (range->count != 2 || range->items[0] > range->items[1])
-        return lin_fail(err, LIN_INVALID, "decay-half-life-s must be two numbers, the lower one first (0.5,60)");
-    lin_params_init_decay(&model->params, model->values, range->items[0] / step_s, range->items[1] / step_s);
-    return LIN_OK;
+    const double *range = v->decay_half_life_s.items, step_s = model->config.stack * model->features.hop_ms / 1000;
+    lin_params_init_decay(&model->params, model->values, range[0] / step_s, range[1] / step_s);
 }
 
 // Copies what --init gives: the weights, with notes on what differs, the emission delay and the normalisation.
@@ -569,7 +571,7 @@ static lin_status make_model(train_run *r, const train_values *v, lin_error *err
         return lin_fail(err, LIN_INVALID, "a mixture predicts tokens of %d values, and %s has others; leave out mixture",
                         LIN_LEVELS, first->path);
     LIN_TRY(lin_model_create(&config, &first->features, config.voice ? NULL : first->phones, (uint64_t)v->seed, &r->model, err));
-    if (config.decay) LIN_TRY(init_decay(v, r->model, err));
+    if (config.decay) init_decay(v, r->model);
     return r->from && !v->learning.resume ? take_over(r, v, err) : LIN_OK;
 }
 

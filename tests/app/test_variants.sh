@@ -110,6 +110,8 @@ refused "half-lives in falling order" 1 "decay-half-life-s must be two numbers, 
     train "$tmp/v/transformer.conf" $train --decay gated --set decay-half-life-s=60,1
 refused "one half-life" 1 "decay-half-life-s must be two numbers" \
     train "$tmp/v/transformer.conf" $train --decay gated --set decay-half-life-s=60
+refused "half-lives in falling order, of no decay" 1 "decay-half-life-s must be two numbers, the lower one first" \
+    train "$tmp/v/transformer.conf" $train --set decay-half-life-s=60,1
 refused "weights of another kind of decay" 1 "it has another shape than this network" \
     train "$tmp/v/transformer.conf" $train --init "$tmp/v/gated/best.safetensors" --decay fixed
 has "what differs" "$err" "decay fixed (the model: gated)"
