@@ -154,6 +154,13 @@ static void put_letter(lin_buffer *out, const char *text, size_t n, int n_marks)
     lin_buffer_bytes(out, (const char *)codes, (size_t)utf8proc_reencode(codes, n_codes, nfc));
 }
 
+// The letters of a ligature; NULL: it is none.
+static const char *letters_of(unsigned code)
+{
+    static const char *const letters[] = {"ff", "fi", "fl", "ffi", "ffl"};
+    return code >= 0xFB00 && code <= 0xFB04 ? letters[code - 0xFB00] : NULL;
+}
+
 static lin_status compose_text(const char *text, size_t n, lin_buffer *out, lin_error *err)
 {
     char letter[4 * (1 + MOST_MARKS)];
@@ -163,6 +170,16 @@ static lin_status compose_text(const char *text, size_t n, lin_buffer *out, lin_
         unsigned code = 0;
         step = lin_utf8_decode(text + at, n - at, &code);
         if (is_invisible(code)) continue;
+        const char *ligature = letters_of(code);
+        if (ligature) { // its last letter may have a mark
+            const size_t before = strlen(ligature) - 1;
+            put_letter(out, letter, n_letter, n_marks);
+            lin_buffer_bytes(out, ligature, before);
+            letter[0] = ligature[before];
+            n_letter = 1;
+            n_marks = 0;
+            continue;
+        }
         if (n_letter && is_mark(code) && n_marks < MOST_MARKS) {
             n_marks++;
         } else {
@@ -222,7 +239,7 @@ static size_t look(const char *text, size_t n, int *changes)
         if ((unsigned char)text[at] < 0x80) continue;
         step = lin_utf8_decode(text + at, n - at, &code);
         if (!step) return at;
-        *changes |= is_mark(code) || is_invisible(code) || !is_composed(code);
+        *changes |= is_mark(code) || is_invisible(code) || !is_composed(code) || letters_of(code);
     }
     return n;
 }

@@ -4,8 +4,9 @@
  * Pipeline: texts and lexicons of others -> [this], once where they enter -> lexicon, train/score/trn, align/aligner.
  * "e" and a combining acute accent are the same text as "é", but other bytes: macOS writes names in the first form, PDF copies
  * words with soft hyphens, web pages have zero-width spaces. This composes letters of the Latin, Greek and Cyrillic scripts with
- * their marks (the Unicode standard, annex 15, form NFC), drops soft hyphens, zero-width characters and direction marks, and
- * reads UTF-16 that begins with a byte order mark. The tables are those of libutf8proc.
+ * their marks (the Unicode standard, annex 15, form NFC), divides the ligatures U+FB00 to U+FB04 into letters ("ffi"), drops soft
+ * hyphens, zero-width characters and direction marks, and reads UTF-16 that begins with a byte order mark. The tables are those
+ * of libutf8proc.
  *
  *   char *own;
  *   lin_unicode_clean(text, n, "x.txt", LIN_UNICODE_ANY, &own, &text, &n, &err);

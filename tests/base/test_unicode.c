@@ -103,6 +103,13 @@ START_TEST(invisible_characters)
 }
 END_TEST
 
+START_TEST(ligatures)
+{
+    ck_assert_str_eq(ANY("o\uFB03ce \uFB00\uFB01\uFB02\uFB04"), "office fffiflffl");
+    ck_assert_str_eq(ANY("\uFB01\u0301e\u0301"), "fíé"); // a mark belongs to the last letter
+}
+END_TEST
+
 START_TEST(other_encodings)
 {
     ck_assert_str_eq(ONLY("\xFF\xFEh\0e\0\x01\x03\x3D\xD8\0\xDE"), "hé\U0001F600");
@@ -131,4 +138,4 @@ START_TEST(many_marks_and_no_memory)
 END_TEST
 
 TEST_MAIN("unicode", TEST(composed_as_by_python), TEST(letters_as_by_perl), TEST(small_letters), TEST(invisible_characters),
-          TEST(other_encodings), TEST(many_marks_and_no_memory))
+          TEST(ligatures), TEST(other_encodings), TEST(many_marks_and_no_memory))
