@@ -136,6 +136,8 @@ static char fold(unsigned code)
     if (code == 0x2010 || code == 0x2011) return '-';
     if (lin_unicode_is_letter(code)) return 'a';
     if (code == 0xA0 || code == 0xA1 || code == 0xAB || code == 0xBB || code == 0xBF || code == 0xB7) return ' ';
+    if (code == 0x2030 || code == 0x2031 || code == 0xFF03 || code == 0xFF05 || code == 0xFF06 || code == 0xFF20)
+        return 0; // signs that are said: per mille; and the wide "#", "%", "&" and "@"
     if (code >= 0x2000 && code <= 0x206F) return ' '; // general punctuation: dashes, quotes, ellipsis, spaces
     return lin_unicode_is_punctuation(code) ? ' ' : 0;
 }

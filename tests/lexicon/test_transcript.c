@@ -319,6 +319,8 @@ START_TEST(bad_text)
     FAILS(LINE("\xC0\x80"), LIN_FORMAT, "byte 1, 0xc0, is not UTF-8");
     FAILS(LINE("\xED\xA0\x80"), LIN_FORMAT, "is not UTF-8");
     FAILS(LINE("a \xD0\xB6"), LIN_INVALID, "the letter U+0436 of '\xD0\xB6' is not used in English spelling");
+    FAILS(LINE("a \uFF05"), LIN_FORMAT, "the character U+FF05 at byte 3: no rule reads it");
+    FAILS(LINE("a \u2030"), LIN_FORMAT, "the character U+2030 at byte 3: no rule reads it");
     FAILS(LINE("a \xE2\x82\xAC"), LIN_FORMAT, "the character U+20AC at byte 3: no rule reads it; write numbers and symbols");
     FAILS(LINE("a \xE2\x82"), LIN_FORMAT, "byte 3");
     FAILS(LINE("hello zorblatt"), LIN_UNSUPPORTED, "'zorblatt'");
