@@ -25,7 +25,10 @@ static lin_status keep_spelling(lin_spoken *s, const lin_spelling *word, lin_err
     LIN_TRY(lin_grow_int(&s->places, &s->capacity, (int64_t)s->n + 1, sizeof *s->places, "the words of a text", err));
     s->places[s->n++] = (lin_spoken_place){.begin = word->begin, .end = word->end, .spelling = s->spellings.n};
     // Formats that separate words by blanks cannot hold "$5 million".
-    for (size_t i = 0; i < n; i++) lin_buffer_char(&s->spellings, lin_is_blank(text[i]) ? '_' : text[i]);
+    for (size_t i = 0, blank; i < n; i += blank ? blank : 1) {
+        blank = lin_written_blank(text + i, n - i);
+        lin_buffer_char(&s->spellings, blank ? '_' : text[i]);
+    }
     lin_buffer_char(&s->spellings, '\0');
     return lin_buffer_status(&s->spellings, err);
 }

@@ -232,15 +232,45 @@ static size_t digits_at(const char *text, size_t n)
     return k;
 }
 
+static int begins_with(const char *text, size_t n, const char *with, size_t n_with)
+{
+    return n >= n_with && memcmp(text, with, n_with) == 0;
+}
+
+size_t lin_written_blank(const char *text, size_t n)
+{
+    if (n > 0 && lin_is_blank(text[0])) return 1;
+    if (begins_with(text, n, "\xC2\xA0", 2)) return 2; // no-break space
+    const int is_narrow = begins_with(text, n, "\xE2\x80\xAF", 3), is_thin = begins_with(text, n, "\xE2\x80\x89", 3);
+    return is_narrow || is_thin ? 3 : 0;
+}
+
+// Where a number ends whose groups of three digits are divided by the sign behind its first one.
+static size_t groups_end(const char *text, size_t n, size_t first, size_t n_sign)
+{
+    size_t k = first;
+    while (n_sign && k < LONGEST && n - k > n_sign + 2 && memcmp(text + k, text + first, n_sign) == 0 &&
+           digits_at(text + k + n_sign, n - k - n_sign) == 3)
+        k += n_sign + 3;
+    return k;
+}
+
+// Whether groups of digits between blanks are one number, "1 000 000", not several, as in "5 100" and "555 123 4567".
+static int are_thousands(const char *text, size_t n, size_t first, size_t end)
+{
+    const int goes_on = n - end > 1 && text[end] == ' ' && lin_is_digit(text[end + 1]);
+    const int is_round = memcmp(text + end - 3, "000", 3) == 0, has_three = end - first > 4;
+    return text[first] == ' ' && text[0] != '0' && !goes_on && (is_round || (has_three && first < 3));
+}
+
 // Bytes of a whole number, with thousands divided or not. Of a longer one there is no reading.
 static size_t number_at(const lin_written *w, const char *text, size_t n)
 {
-    size_t k = digits_at(text, n);
-    if (!w->n_group || k == 0 || k > 3) return k;
-    while (k < LONGEST && n - k > w->n_group + 2 && memcmp(text + k, w->group, w->n_group) == 0 &&
-           digits_at(text + k + w->n_group, n - k - w->n_group) == 3)
-        k += w->n_group + 3;
-    return k;
+    const size_t first = digits_at(text, n);
+    if (first == 0 || first == n || first > 3) return first;
+    const int has_group = w->n_group && begins_with(text + first, n - first, w->group, w->n_group);
+    const size_t end = groups_end(text, n, first, has_group ? w->n_group : lin_written_blank(text + first, n - first));
+    return end == first || !lin_is_blank(text[first]) || are_thousands(text, n, first, end) ? end : first;
 }
 
 // LARGEST: it is too large.
@@ -291,8 +321,9 @@ static match match_form(const lin_written *w, const char *pattern, const char *t
             to += k;
             p += 3;
         } else if (*p == ' ') {
-            if (to == n || !lin_is_blank(text[to])) return m;
-            while (to < n && lin_is_blank(text[to])) to++;
+            size_t k = lin_written_blank(text + to, n - to);
+            if (!k) return m;
+            for (; k; k = lin_written_blank(text + to, n - to)) to += k;
             p++;
         } else {
             const size_t k = sign_at(*p, text + to, n - to);

@@ -69,6 +69,10 @@ void lin_written_destroy(lin_written *written); /* NULL is fine */
 lin_status lin_written_match(const lin_written *written, const char *text, size_t n, size_t at, size_t *end,
                              lin_readings *readings, lin_error *err);
 
+/* Bytes of the blank at the beginning of a text, 0 if there is none. Those that join a number and its unit, U+00A0, U+202F and
+ * U+2009, are blanks too. */
+size_t lin_written_blank(const char *text, size_t n);
+
 void lin_readings_clear(lin_readings *readings); /* keeps the list's memory */
 void lin_readings_free(lin_readings *readings);
 

@@ -90,6 +90,9 @@ START_TEST(numbers_have_all_their_readings)
         ck_assert_int_eq(s.graph.slots[i].n, n[i]);
     }
     ck_assert_uint_eq(s.guesses.n, 0);
+    OK(words("$2\u00A0million", &err));
+    ck_assert_int_eq(s.n, 1);
+    ck_assert_str_eq(lin_spoken_spell(&s, 0), "$2_million"); // readers of CTM may divide fields there
     OK(words("x1", &err)); // parts of a word
     ck_assert_int_eq(s.graph.slots[0].n, 2);
     const int first = s.graph.slots[0].first;

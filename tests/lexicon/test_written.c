@@ -100,6 +100,14 @@ static const struct {
     {"en", "no. 5 No. he said", "number five No he said", ""},
     {"en", "10\xE2\x80\x93" "20 \xE2\x88\x92" "5 20 \xC2\xB0" "C", "ten to twenty minus five twenty degrees celsius", ""},
     {"en", "10:05 pm", "ten oh five p m", "ten oh five pm"},
+    {"en", "1 000 000, 1\u00A0000\u00A0000.5, 12\u202F345",
+     "one million one million point five twelve thousand three hundred and forty five", ""},
+    {"en", "10 000, 1 234 567, 100 000",
+     "ten thousand one million two hundred and thirty four thousand five hundred and sixty seven one hundred thousand", ""},
+    {"en", "5 100, 100 200 300, 555 123 4567, 0 000",
+     "five one hundred one hundred two hundred three hundred five hundred and fifty five one hundred and twenty three "
+     "four thousand five hundred and sixty seven zero zero", ""},
+    {"en", "5\u00A0km 20\u202F\u00B0C $3\u2009million", "five kilometers twenty degrees celsius three million dollars", ""},
     {"de", "1 Million und 1 Mio.", "eine million und eine million", ""},
     {"de", "Am 3. Mai 1984 um 10:30 Uhr kostete es 2,50 \xE2\x82\xAC.",
      "Am dritte Mai neunzehnhundertvierundachtzig um zehn uhr drei\xC3\x9Fig "
