@@ -295,6 +295,7 @@ static size_t slot_at(const lin_written *w, char kind, const char *text, size_t 
     case 'D': return k;
     case 'Y': return k == 4 && value >= 1000 && value < 3000 ? k : 0;
     case 'H': return k > 0 && k < 3 && value <= 24 ? k : 0;
+    case 'C': return k == 2 ? k : 0;
     default: return k == 2 && value < 60 ? k : 0;
     }
 }
@@ -528,7 +529,7 @@ static int count_slots(const char *p)
     for (; *p; p++) {
         if (*p == '}') return -1;
         if (*p != '{') continue;
-        if (!p[1] || !strchr("NDYHM", p[1]) || p[2] != '}' || slots == LIN_WRITTEN_SLOTS) return -1;
+        if (!p[1] || !strchr("NDYHMC", p[1]) || p[2] != '}' || slots == LIN_WRITTEN_SLOTS) return -1;
         slots++;
         p += 2;
     }
@@ -571,7 +572,7 @@ static lin_status read_written(reader *r, const char *line, size_t n, lin_error 
     LIN_TRY(read_form(r, line, n, err));
     const form *f = &w->forms.items[w->forms.n - 1];
     const int slots = count_slots(f->pattern);
-    if (slots < 0) return refuse(r, err, "what is written may have at most four of {N}, {D}, {Y}, {H} and {M}");
+    if (slots < 0) return refuse(r, err, "what is written may have at most four of {N}, {D}, {Y}, {H}, {M} and {C}");
     if (!is_reading(f->readings, slots))
         return refuse(r, err, "a reading may refer to {1:set} or {1*set}, where 1 is the first {...} of what is written");
     const unsigned char first = (unsigned char)f->pattern[0];

@@ -23,7 +23,7 @@
  *   1100/100: <cardinal< >pair>     a divisor of its own
  *
  * one section of what may stand in a text, in which {N} is a whole number, {D} digits, {Y} a year of four digits, {H} an hour,
- * {M} two digits below 60:
+ * {M} two digits below 60, {C} any two digits:
  *
  *   [written]
  *   ${N}.{D} = {1:cardinal} point {2*digit} dollars        {1:set} the first of them by a set, {2*set} the second digit by digit

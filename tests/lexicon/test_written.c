@@ -100,6 +100,14 @@ static const struct {
     {"en", "no. 5 No. he said", "number five No he said", ""},
     {"en", "10\xE2\x80\x93" "20 \xE2\x88\x92" "5 20 \xC2\xB0" "C", "ten to twenty minus five twenty degrees celsius", ""},
     {"en", "10:05 pm", "ten oh five p m", "ten oh five pm"},
+    {"en", "$.50 $.5 $0.99 $5.5 $5.99 \xC2\xA3" ".05 \xE2\x82\xAC" "1.125",
+     "fifty cents point five dollars ninety nine cents five point five dollars five dollars and ninety nine cents five pence "
+     "one point one two five euros",
+     "five ninety nine"},
+    {"en", "$100k $2.5K \xC2\xA3" "5k $2B", "one hundred thousand dollars two point five thousand dollars five thousand pounds "
+     "two billion dollars", ""},
+    {"en", "1.5M 3M 2.5k 1.5B 5bn 5mm", "one point five million three million two point five thousand one point five billion "
+     "five billion five millimeters", "three m"},
     {"en", "1 000 000, 1\u00A0000\u00A0000.5, 12\u202F345",
      "one million one million point five twelve thousand three hundred and forty five", ""},
     {"en", "10 000, 1 234 567, 100 000",
@@ -108,6 +116,9 @@ static const struct {
      "five one hundred one hundred two hundred three hundred five hundred and fifty five one hundred and twenty three "
      "four thousand five hundred and sixty seven zero zero", ""},
     {"en", "5\u00A0km 20\u202F\u00B0C $3\u2009million", "five kilometers twenty degrees celsius three million dollars", ""},
+    {"en", "1960-65 1914-18", "nineteen sixty to sixty five nineteen fourteen to eighteen", ""},
+    {"de", "2,5 \xE2\x82\xAC 2,75 \xE2\x82\xAC", "zwei komma f\u00FCnf euro zwei euro und f\u00FCnfundsiebzig cent", ""},
+    {"es", "2,5 \xE2\x82\xAC 2,75 \xE2\x82\xAC", "dos coma cinco euros dos euros con setenta y cinco", ""},
     {"de", "1 Million und 1 Mio.", "eine million und eine million", ""},
     {"de", "Am 3. Mai 1984 um 10:30 Uhr kostete es 2,50 \xE2\x82\xAC.",
      "Am dritte Mai neunzehnhundertvierundachtzig um zehn uhr drei\xC3\x9Fig "
@@ -179,7 +190,7 @@ START_TEST(bad_rules_are_refused)
         {"[a]\n100: <b<\n[written]\n& = and\n", "n:2: there is no section [b]"},
         {"[written]\n{N} = {1:b}\n", "n:2: there is no section [b]"},
         {"[written]\n{N} {1:b}\n", "n:2: the line must be: what is written = how it is said"},
-        {"[written]\n{Q} = x\n", "n:2: what is written may have at most four of {N}, {D}, {Y}, {H} and {M}"},
+        {"[written]\n{Q} = x\n", "n:2: what is written may have at most four of {N}, {D}, {Y}, {H}, {M} and {C}"},
         {"[written]\n{N}{N}{N}{N}{N} = x\n", "n:2: what is written may have at most four"},
         {"[a]\n[written]\n{N} = {2:a}\n", "n:3: a reading may refer to {1:set} or {1*set}"},
         {"[a]\n[written]\n{N} = {1:a\n", "n:3: a reading may refer to {1:set} or {1*set}"},
