@@ -68,8 +68,7 @@ static int run_lexicon(lin_parsed *parsed)
     if (status == LIN_OK)
         status = lin_find_lexicon(phones, parsed->operands.count ? parsed->operands.items[0] : NULL, path, sizeof path, &err);
     if (status == LIN_OK && !*path) status = lin_fail(&err, LIN_IO, "no lexicon is installed; name a DICT");
-    if (status == LIN_OK) status = lin_guard_reads(path, &err); // it may be the installed one, which no option names
-    if (status == LIN_OK && v->output) status = lin_guard_writes(v->output, &err);
+    if (status == LIN_OK) status = lin_guard_found(path, v->output, &err);
     if (status == LIN_OK) status = pack(v, path, phones, &err);
     lin_phones_destroy(phones);
     lin_model_destroy(model);
@@ -113,8 +112,7 @@ static int run_quantise(lin_parsed *parsed)
     lin_model *model = NULL;
     char path[4096];
     lin_status status = lin_find_model(parsed->operands.items[0], path, sizeof path, &err);
-    if (status == LIN_OK) status = lin_guard_reads(path, &err);
-    if (status == LIN_OK) status = lin_guard_writes(v->output, &err);
+    if (status == LIN_OK) status = lin_guard_found(path, v->output, &err);
     if (status == LIN_OK) status = lin_model_load(path, &model, &err);
     if (status == LIN_OK) status = lin_model_save(model, v->output, LIN_I8, &err);
     lin_model_destroy(model);

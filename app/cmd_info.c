@@ -414,7 +414,8 @@ static lin_status report_file(report *r, const char *path, lin_error *err)
 static int run_info(lin_parsed *parsed)
 {
     const info_values *v = parsed->values;
-    char path[4096];
+    static const char *const no_names[] = {NULL};
+    char model[4096], path[4096];
     report r = {.json = v->json};
     lin_error err = {0};
     if (v->devices && parsed->operands.count) return lin_misuse(parsed, "--devices is about this machine and takes no FILE");
@@ -422,7 +423,8 @@ static int run_info(lin_parsed *parsed)
     if (v->devices) {
         report_devices(&r);
     } else {
-        status = lin_find_model(parsed->operands.count ? parsed->operands.items[0] : NULL, path, sizeof path, &err);
+        status = lin_find_model(parsed->operands.count ? parsed->operands.items[0] : NULL, model, sizeof model, &err);
+        if (status == LIN_OK) status = lin_find_named(NULL, model, NULL, no_names, path, sizeof path, &err);
         if (status == LIN_OK) status = report_file(&r, path, &err);
     }
     if (r.json) lin_buffer_text(&r.out, "}\n");

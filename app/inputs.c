@@ -560,6 +560,12 @@ lin_status lin_guard_writes(const char *path, lin_error *err)
     return lin_fail(err, LIN_INVALID, "%s is an input and would be overwritten; name another output", path);
 }
 
+lin_status lin_guard_found(const char *path, const char *output, lin_error *err)
+{
+    LIN_TRY(lin_guard_reads(path, err));
+    return lin_guard_writes(output, err);
+}
+
 void lin_guard_free(void) { lin_symbols_free(&known); }
 
 /* ---- the options of a command ---------------------------------------------------------------------------------------------- */

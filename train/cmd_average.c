@@ -102,9 +102,18 @@ static lin_status add_model(averaging *a, const char *path, const lin_model *mod
     return LIN_OK;
 }
 
-static lin_status add(averaging *a, const char *path, lin_error *err)
+// A model by its path, or an installed one by its name.
+static lin_status find(const averaging *a, const char *given, char path[4096], lin_error *err)
+{
+    LIN_TRY(lin_find_model(given, path, 4096, err));
+    return lin_guard_found(path, a->v->output, err);
+}
+
+static lin_status add(averaging *a, const char *given, lin_error *err)
 {
     lin_model *model = NULL;
+    char path[4096];
+    LIN_TRY(find(a, given, path, err));
     lin_status status = read_weights(a, path, &model, err);
     if (status == LIN_OK) status = add_model(a, path, model, err);
     lin_model_destroy(model);
@@ -138,9 +147,9 @@ static lin_status average(averaging *a, lin_error *err)
 {
     const average_values *v = a->v;
     const lin_list *paths = a->paths;
-    for (int i = 0; i < paths->count; i++) LIN_TRY(lin_guard_reads(paths->items[i], err));
-    LIN_TRY(lin_guard_writes(v->output, err));
-    LIN_TRY(lin_model_load(paths->items[0], &a->model, err));
+    char path[4096];
+    LIN_TRY(find(a, paths->items[0], path, err));
+    LIN_TRY(lin_model_load(path, &a->model, err));
     lin_model *m = a->model;
     const size_t n = m->params.n_elements;
     a->sums = lin_alloc(n, sizeof *a->sums);

@@ -49,9 +49,9 @@ static const lin_option options[] = {
     {.name = "new-data", .type = LIN_OPTION_FLAG, .at = AT(learning.new_data),
      .help = "With --resume, --train may name other caches than before; the current epoch starts again"},
     {.name = "init", .type = LIN_OPTION_FILE, .at = AT(init),
-     .help = "Start with the weights, normalisation, emission delay and network of this model. Options may change the "
-             "direction, the taps of the convolutions, decays and conditions, and widen heads and feed-forward layers. The dev "
-             "caches are first scored with the model: epoch 0 in log.tsv"},
+     .help = "Start with the weights, normalisation, emission delay and network of this model, a file or the name of an "
+             "installed one. Options may change the direction, the taps of the convolutions, decays and conditions, and widen "
+             "heads and feed-forward layers. The dev caches are first scored with the model: epoch 0 in log.tsv"},
     {.name = "name", .type = LIN_OPTION_STRING, .at = AT(name), .help = "Name of the model, stored in its file"},
     {.name = "license", .type = LIN_OPTION_STRING, .at = AT(license), .help = "Licence of the model, stored in its file"},
     {.name = "half", .type = LIN_OPTION_FLAG, .at = AT(learning.half),
@@ -310,7 +310,10 @@ static lin_status complete(lin_parsed *parsed, lin_model **begins, lin_error *er
     adopt(parsed, "decay-all", v->learning.optimizer.kind == LIN_RADAM);
     snprintf(path, sizeof path, "%s/checkpoint.safetensors", v->learning.folder);
     if (v->learning.resume && lin_model_load(path, begins, &(lin_error){0}) != LIN_OK) *begins = NULL;
-    if (!*begins && v->init) LIN_TRY(lin_model_load(v->init, begins, err));
+    if (!*begins && v->init) {
+        LIN_TRY(lin_find_model(v->init, path, sizeof path, err));
+        LIN_TRY(lin_model_load(path, begins, err));
+    }
     const lin_model *from = *begins;
     if (!from) return LIN_OK;
     adopt(parsed, "network", (int)from->config.network);

@@ -221,10 +221,11 @@ int lin_parallel_end(lin_train_parallel *parallel, double *losses, size_t own);
 /* The trigram of phones that mmi needs, as tables (lin_trigrams_at) for V outputs, the blank included. */
 enum { LIN_TRIGRAMS_OUTPUTS = 256 }; /* at most: the tables grow with the cube, to 134 MB */
 
-/* Reads an n-gram model of phones (lexicon/ngram.h), of which contexts of at most two phones are used. phones: the names, as in
- * model/model.h. LIN_MISMATCH if the model lacks one of them; LIN_UNSUPPORTED if V is above LIN_TRIGRAMS_OUTPUTS or a
- * probability is below 1e-38; what lin_ngram_open returns. The caller releases *block with lin_free. */
-lin_status lin_trigrams_open(const char *path, const char *phones, int V, float **block, lin_error *err);
+/* Reads an n-gram model of phones (lexicon/ngram.h), of which contexts of at most two phones are used. given: as for
+ * lin_find_lm; phones: the names, as in model/model.h. LIN_MISMATCH if the model lacks one of them; LIN_UNSUPPORTED if V is
+ * above LIN_TRIGRAMS_OUTPUTS or a probability is below 1e-38; what lin_ngram_open returns. The caller releases *block with
+ * lin_free. */
+lin_status lin_trigrams_open(const char *given, const char *phones, int V, float **block, lin_error *err);
 
 /* Buffers for the largest batch of any epoch, the weights and the average. ops, exec and pool are set before. */
 lin_status lin_train_device_create(lin_train_device *device, const lin_train_data *data, int ranks, lin_model *model,

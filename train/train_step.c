@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "kernels/acoustics.h"
 #include "lexicon/ngram.h"
+#include "linnet/find.h"
 #include "train/score/edit.h"
 #include "train/train_internal.h"
 #include "train/voices.h"
@@ -44,12 +45,14 @@ static float fill_trigrams(const lin_ngram *lm, const int *words, int V, float *
     return least;
 }
 
-lin_status lin_trigrams_open(const char *path, const char *phones, int V, float **block, lin_error *err)
+lin_status lin_trigrams_open(const char *given, const char *phones, int V, float **block, lin_error *err)
 {
     lin_ngram *lm = NULL;
     lin_symbols names;
+    char path[4096];
     int *words = NULL;
     *block = NULL;
+    LIN_TRY(lin_find_lm(NULL, given, path, sizeof path, err));
     if (V > LIN_TRIGRAMS_OUTPUTS)
         return lin_fail(err, LIN_UNSUPPORTED, "mmi is for at most %d phones, and the network has %d", LIN_TRIGRAMS_OUTPUTS - 1,
                         V - 1);

@@ -36,6 +36,19 @@ refused "the nearest setting" 2 "unknown option --word-time; did you mean --cues
 refused "a setting of another option" 2 "--layout has no 'word-times'; it is a value of --cues" transcribe --layout word-times x.wav
 refused "a setting that is none" 2 "--layout has no 'xyzzy'; --layout help lists its names" transcribe --layout xyzzy x.wav
 # Names of other programs lead to an option that the command has, or to a sentence.
+# Installed files are found by their names wherever a file of their kind is read, and are not overwritten.
+for c in "info small" "ngram info words.lm" "ngram info words.g2p" "ngram generate phones.lm --count 1" "lm sample words --count 1" \
+    "lm prepare --like words $tmp/one.txt -o $tmp/one.lfc" "average small small -o $tmp/mean.safetensors"; do
+    echo 'how are you' > "$tmp/one.txt"
+    exits "an installed file: $c" 0 run $c
+done
+refused "an installed file: train --init" 1 "cannot open $tmp/none.lfc" train --init small --train "$tmp/none.lfc" --folder "$tmp/none"
+run info words.lm
+has "info of an installed file that it does not describe" "$err" "words.lm is a language model; use 'linnet ngram info'"
+if ln share/linnet/en/phones.lm "$tmp/phones.lm" 2> /dev/null; then # on one file system
+    refused "an installed file as output" 1 "is an input and would be overwritten" \
+        ngram prune phones.lm --entropy 1e-3 --packed -o "$tmp/phones.lm"
+fi
 for hint in "transcribe --json:did you mean --format json?" "transcribe --srt:did you mean --format srt?" \
     "transcribe --vtt:did you mean --format vtt?" "transcribe --threads=2:did you mean --jobs?" "lm --jobs:did you mean --threads?" \
     "transcribe --timestamps:did you mean --layout times?" "listen --timestamps:did you mean --json?" \

@@ -56,6 +56,14 @@ START_TEST(tables)
 }
 END_TEST
 
+START_TEST(an_installed_model)
+{
+    float *block;
+    OK(lin_trigrams_open("phones.lm", "<blank> AA AE", 3, &block, &err));
+    lin_free(block);
+}
+END_TEST
+
 START_TEST(refused)
 {
     float *block;
@@ -77,4 +85,4 @@ START_TEST(refused)
 }
 END_TEST
 
-TEST_MAIN_WITH(set_up, NULL, "train/trigrams", TEST(tables), TEST(refused))
+TEST_MAIN_WITH(set_up, NULL, "train/trigrams", TEST(tables), TEST(an_installed_model), TEST(refused))

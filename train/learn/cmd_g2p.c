@@ -94,8 +94,7 @@ static int run(lin_parsed *parsed)
     const char *given = parsed->operands.count ? parsed->operands.items[0] : NULL;
     lin_status status = lin_find_lexicon(NULL, given, path, sizeof path, &err);
     if (status == LIN_OK && !*path) status = lin_fail(&err, LIN_IO, "no lexicon is installed; name a DICT");
-    if (status == LIN_OK) status = lin_guard_reads(path, &err); // it may be the installed one, which no option names
-    if (status == LIN_OK) status = lin_guard_writes(v->output, &err);
+    if (status == LIN_OK) status = lin_guard_found(path, v->output, &err);
     if (status == LIN_OK)
         status = v->phones ? lin_wording_phones(v->phones, &phones, &err) : lin_wording_dictionary_phones(path, &phones, &err);
     if (status == LIN_OK) status = lin_dictionary_load(path, phones, &dictionary, &err);

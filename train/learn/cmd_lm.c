@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "app/common.h"
+#include "app/inputs.h"
 #include "app/shared_options.h"
 #include "base/buffer.h"
 #include "base/file.h"
@@ -178,10 +179,18 @@ static lin_status each_sequence(const corpus *c, int longest, sequence_taker *ta
 
 /* ---- models ---------------------------------------------------------------------------------------------------------------- */
 
-static lin_status read_like(const char *path, lin_pieces **pieces, lin_error *err)
+// By its path, or an installed network by its name.
+static lin_status find(const lm_values *v, const char *given, char *path, size_t capacity, lin_error *err)
 {
-    char magic[sizeof LIN_DATASET_MAGIC] = "";
+    LIN_TRY(lin_find_word_network(NULL, given, path, capacity, err));
+    return lin_guard_found(path, v->output, err);
+}
+
+static lin_status read_like(const lm_values *v, lin_pieces **pieces, lin_error *err)
+{
+    char magic[sizeof LIN_DATASET_MAGIC] = "", path[4096];
     FILE *file;
+    LIN_TRY(find(v, v->like, path, sizeof path, err));
     if (lin_file_open_stream(path, &file, NULL) == LIN_OK) {
         if (fread(magic, 1, sizeof magic - 1, file) != sizeof magic - 1) magic[0] = 0;
         fclose(file);
@@ -197,8 +206,11 @@ static lin_status read_like(const char *path, lin_pieces **pieces, lin_error *er
     return status;
 }
 
-static lin_status open_model(const lm_values *v, const char *path, lin_word_network *m, lin_error *err)
+static lin_status open_model(const lm_values *v, const char *given, lin_word_network *m, lin_error *err)
 {
+    char path[4096];
+    *m = (lin_word_network){0};
+    LIN_TRY(find(v, given, path, sizeof path, err));
     return lin_word_network_open(path, v->model.device, lin_model_precision(&v->model), m, err);
 }
 
@@ -247,7 +259,7 @@ static int run_prepare(const lin_parsed *parsed, const char *const *paths, int n
     if (!v->output || !strcmp(v->output, "-")) return lin_misuse(parsed, "prepare needs --output FILE");
     if (v->like && parsed->from[lin_options_find(parsed->command, "pieces")] != LIN_FROM_DEFAULT)
         return lin_misuse(parsed, "--like gives the pieces, and --pieces asks for others: leave out one");
-    lin_status status = v->like ? read_like(v->like, &pieces, &err) : LIN_OK;
+    lin_status status = v->like ? read_like(v, &pieces, &err) : LIN_OK;
     if (status == LIN_OK) status = read_corpus(v, paths, n, &c, &failed, &err);
     if (status == LIN_OK && !v->like) status = lin_pieces_learn(&c.words, c.counts, v->pieces, &pieces, &err);
     if (status == LIN_OK) status = encode_words(&c, pieces, &err);
@@ -487,8 +499,9 @@ const lin_command lin_command_lm = {
         "model of the set; the model holds the pieces too. score MODEL [TEXT...] measures how well the model predicts a text. "
         "It writes a line as linnet ngram perplexity does, for the same events, and the perplexity of a piece. sample MODEL "
         "draws sentences.\n\n"
-        "A TEXT is plain or gzip'd, one sentence per line, of words of a-z and apostrophes; - or none is standard input. Other "
-        "lines are reported and left out, and the exit status is 1.",
+        "A MODEL is a file, or the name of an installed network, such as words. A TEXT is plain or gzip'd, one sentence per "
+        "line, of words of a-z and apostrophes; - or none is standard input. Other lines are reported and left out, and the exit "
+        "status is 1.",
     .examples = "  linnet lm prepare books.txt -o train.lfc\n"
                 "  linnet lm prepare dev.txt --like train.lfc -o dev.lfc\n"
                 "  linnet train --train train.lfc --dev dev.lfc --folder exp/lm --decay gated\n"

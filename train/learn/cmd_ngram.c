@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "app/common.h"
+#include "app/inputs.h"
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/textfile.h"
@@ -76,6 +77,16 @@ static const lin_option options[] = {
     LIN_SEED_ROW(offsetof(ngram_values, seed), "Equal seeds give equal sentences"),
     {.type = LIN_OPTION_END},
 };
+
+// A model by its path, or an installed one by its name.
+static lin_status open_model(const ngram_values *v, const char *given, lin_ngram **lm, lin_error *err)
+{
+    char path[4096];
+    *lm = NULL;
+    LIN_TRY(lin_find_lm(NULL, given, path, sizeof path, err));
+    LIN_TRY(lin_guard_found(path, v->output, err));
+    return lin_ngram_open(path, lm, err);
+}
 
 /* ---- writing a model ------------------------------------------------------------------------------------------------------- */
 
@@ -259,7 +270,7 @@ static int run_perplexity(const lin_parsed *parsed, const char *const *paths, in
     lin_ngram *lm;
     lin_error err = {0};
     int failed = 0;
-    if (lin_ngram_open(paths[0], &lm, &err) != LIN_OK) return lin_give_up(&err);
+    if (open_model(v, paths[0], &lm, &err) != LIN_OK) return lin_give_up(&err);
     scoring s = {.v = v, .lm = lm};
     lin_buffer out = {0};
     lin_status status = lin_sentences_each(&v->text, paths + 1, n - 1, score_line, &s, &failed, &err);
@@ -405,7 +416,7 @@ static int run_mix(const lin_parsed *parsed, const char *const *paths, int n)
     if (weight >= 0 && v->dev)
         return lin_misuse(parsed, "--text finds the weights, and --weights gives them: leave out one");
     lin_status status = LIN_OK;
-    for (int i = 0; i < 2 && status == LIN_OK; i++) status = lin_ngram_open(paths[i], &lms[i], &err);
+    for (int i = 0; i < 2 && status == LIN_OK; i++) status = open_model(v, paths[i], &lms[i], &err);
     if (status == LIN_OK && weight < 0) status = fit_weight(v, paths, lms, &weight, &failed, &err);
     if (status == LIN_OK) status = lin_ngram_mix(lms[0], lms[1], weight, &draft, &err);
     for (int i = 0; i < 2; i++) lin_ngram_destroy(lms[i]);
@@ -458,7 +469,7 @@ static int run_model(const lin_parsed *parsed, const struct verb *verb, const ch
 {
     lin_ngram *lm;
     lin_error err = {0};
-    lin_status status = lin_ngram_open(path, &lm, &err);
+    lin_status status = open_model(parsed->values, path, &lm, &err);
     if (status == LIN_OK) status = verb->model(parsed->values, path, &lm, &err);
     lin_ngram_destroy(lm);
     return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
@@ -490,7 +501,8 @@ const lin_command lin_command_ngram = {
         "instead of read; arpa MODEL writes ARPA text again. perplexity MODEL [TEXT...] measures how well the model predicts a "
         "text and prints it as SRILM does: ppl counts the ends of sentences as events, ppl1 does not. info MODEL counts its "
         "n-grams. generate MODEL draws sentences from it.\n\n"
-        "A MODEL is ARPA text or packed, a TEXT is plain; each may be gzip'd, and a TEXT may be - for standard input, which is "
+        "A MODEL is ARPA text or packed, or the name of an installed one, such as words.lm. A TEXT is plain; each may be "
+        "gzip'd, and a TEXT may be - for standard input, which is "
         "also the default. A line that is not a sentence (with control characters, <s> or </s>) is reported and left out, and "
         "the exit status is 1.",
     .examples = "  linnet phonemize -l cmudict.dict --ids first data/train/text | linnet ngram count --ids first --no-unknown -o "

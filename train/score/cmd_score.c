@@ -91,8 +91,7 @@ static lin_status find_map(const score_values *v, const lin_phones *phones, cons
     if (!*map) return LIN_OK;
     lin_status status = lin_find_named(phones, *map, NULL, none, path, capacity, err);
     *map = path;
-    if (status == LIN_OK) status = lin_guard_reads(path, err);
-    if (status == LIN_OK) status = lin_guard_writes(v->output, err);
+    if (status == LIN_OK) status = lin_guard_found(path, v->output, err);
     return status == LIN_OK ? lin_guard_writes(v->html, err) : status;
 }
 
