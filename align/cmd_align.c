@@ -472,6 +472,7 @@ static int check(const lin_parsed *parsed, align_job *job)
     if (!job->how.format && job->how.output_dir) job->how.format = "textgrid"; // plain text has no times
     const int status = lin_results_check(&job->bulk.results, parsed, &job->how);
     job->bulk.results.part = job->part;
+    job->bulk.results.by_channel = job->channel != LIN_CHANNEL_MIX;
     job->bulk.results.how.times = 1;
     job->bulk.results.speakers = 1;
     job->bulk.results.how.stress = v->stress;

@@ -385,6 +385,7 @@ static int check(lin_parsed *parsed, transcribe_job *job)
         return lin_misuse(parsed, "--speakers: two speakers would be called %s; give each another name", twice);
     if (v->speakers && v->decoding.n_best > 1) return lin_misuse(parsed, "--speakers and --n-best exclude each other");
     job->bulk.results.part = job->part;
+    job->bulk.results.by_channel = job->channel != LIN_CHANNEL_MIX;
     job->bulk.results.by_turns = diarizes ? 1 : v->speakers ? 2 : 0;
     job->bulk.results.speakers = v->speakers || diarizes;
     return lin_results_check_search(&job->bulk.results, parsed, &v->decoding);

@@ -396,7 +396,9 @@ lin_status lin_results_put(lin_results *r, const lin_input *input, const lin_res
     lin_writer_options how = r->how;
     const int whole = r->part.start_s <= 0 && isinf(r->part.end_s); // no --start, no --end
     const lin_part part = whole ? input->cut.part : r->part;
-    const lin_writer_source source = {.record = whole ? input->record : NULL,
+    const char *record = whole ? input->record : NULL;
+    const lin_writer_source source = {.record = record,
+                                      .names_channel = r->by_channel || (input->cut.channel && !record),
                                       .path = input->path,
                                       .text = whole ? input->said : NULL,
                                       .start_s = part.start_s,

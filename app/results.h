@@ -141,6 +141,7 @@ typedef struct lin_results {
     int is_twice;    /* an id came twice */
     int by_turns; /* an input with at least so many results has speakers, written as turns in the order of time; 0: none has */
     lin_part part; /* of --start and --end, in which case no input is a part */
+    int by_channel; /* --channel chose one or each */
     int speakers; /* 1: an input has a result per speaker, all in one TextGrid; 0: a result per channel */
     int is_laid_out; /* --layout was given */
     int told;    /* a piece has been written */

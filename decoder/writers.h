@@ -71,6 +71,7 @@ typedef struct lin_writer_source {
     const char *record;        /* a JSON object: its line in a manifest */
     const char *path, *text;   /* without a record: the sound and its text */
     double start_s, duration_s; /* duration_s 0: up to the end of the sound */
+    int names_channel;         /* 1: the result's channel is one of the sound's, which the record does not name */
 } lin_writer_source;
 
 /* How subtitles are laid out; 0: the usual (decoder/writers_subtitles.c). */

@@ -519,17 +519,23 @@ static lin_status write_rttm(const lin_tokens *t, lin_buffer *out, lin_error *er
 
 /* ---- lines of a manifest, as NVIDIA NeMo writes and scores them ------------------------------------------------------------ */
 
-// The members that the line of the manifest has, without pred_text of an earlier result and without the brace that ends it.
-static lin_status put_record(const char *record, lin_buffer *out, lin_error *err)
+// The members that the line of the manifest has, without the brace that ends it, and without pred_text and channel of an earlier
+// result.
+static lin_status put_record(const lin_writer_source *s, lin_buffer *out, lin_error *err)
 {
-    const char *end = strrchr(record, '}');
-    if (end && !strstr(record, "\"pred_text\"")) {
+    static const char *const ours[] = {"pred_text", "channel"};
+    const char *record = s->record, *end = strrchr(record, '}');
+    const int n = 1 + s->names_channel;
+    int has = 0;
+    for (int i = 0; i < n; i++) has |= strstr(record, ours[i]) != NULL;
+    if (end && !has) {
         lin_buffer_bytes(out, record, (size_t)(end - record));
         return LIN_OK;
     }
     cJSON *json;
     LIN_TRY(lin_json_parse(record, strlen(record), "the line of the manifest", 0, &json, err));
-    while (cJSON_GetObjectItemCaseSensitive(json, "pred_text")) cJSON_DeleteItemFromObjectCaseSensitive(json, "pred_text");
+    for (int i = 0; i < n; i++)
+        while (cJSON_GetObjectItemCaseSensitive(json, ours[i])) cJSON_DeleteItemFromObjectCaseSensitive(json, ours[i]);
     char *text = cJSON_PrintUnformatted(json);
     cJSON_Delete(json);
     if (!text) return lin_no_memory(err, "a manifest", strlen(record));
@@ -554,8 +560,9 @@ static lin_status write_nemo(const lin_tokens *t, lin_buffer *out, lin_error *er
 {
     const lin_writer_source none = {0}, *source = t->options->source ? t->options->source : &none;
     lin_buffer text = {0};
-    if (source->record) LIN_TRY(put_record(source->record, out, err));
+    if (source->record) LIN_TRY(put_record(source, out, err));
     else put_members(t->result, source, out);
+    if (source->names_channel) lin_buffer_json_format(out, ",'channel':%d", t->result->channel);
     put_tokens(t, &text);
     lin_buffer_key(out, "pred_text");
     lin_buffer_json(out, text.data ? text.data : "", text.n);

@@ -69,6 +69,13 @@ run transcribe "$a/audio/two.wav" --channel each -f json -q
 is "the channels of a file are its utterances" "$(printf '%s\n' "$both" | head -n 2)" "$(printf '%s\n' "$out" | sed 's/.*"phones"/"phones"/')"
 run transcribe "$a/audio/long.wav" -f json -q
 is "a sound of one channel is that channel" "$(printf '%s\n' "$both" | tail -n 1)" "$(printf '%s\n' "$out" | sed 's/.*"phones"/"phones"/')"
+channels() { "$LINNET" transcribe "$@" -f nemo -q 2> /dev/null | grep -o '"channel":[0-9]*' | paste -s -d '|'; }
+is "nemo: the channels of a list" '"channel":1|"channel":2|"channel":2' "$(channels --data "$a/set")"
+is "nemo: the channels of a file" '"channel":1|"channel":2' "$(channels "$a/audio/two.wav" --channel each)"
+is "nemo: one channel" '"channel":1' "$(channels "$a/audio/two.wav" --channel 1)"
+is "nemo: no channel of a mix" "" "$(channels "$a/audio/two.wav")"
+echo '{"audio_filepath": "audio/two.wav", "duration": 2}' > "$a/two.jsonl"
+is "nemo: the channels of a manifest's sound" '"channel":1|"channel":2' "$(channels --data "$a/two.jsonl" --channel each)"
 for c in 2 each; do
     refused "--channel $c beside the channels of a list" 1 "a/set names the channel of l: not with --channel" transcribe --data "$a/set" --channel $c
 done

@@ -716,6 +716,11 @@ START_TEST(manifests)
         {{.path = "a \"b\".wav", .text = "x", .start_s = 1.5, .duration_s = 2},
          "{\"id\":\"story\",\"audio_filepath\":\"a "
          "\\\"b\\\".wav\",\"offset\":1.500,\"duration\":2.000,\"text\":\"x\",\"speaker\":\"anna\""},
+        {{.path = "a.wav", .duration_s = 2, .names_channel = 1},
+         "{\"id\":\"story\",\"audio_filepath\":\"a.wav\",\"offset\":0.000,\"duration\":2.000,\"speaker\":\"anna\",\"channel\":2"},
+        {{.record = "{\"a\": 1}", .names_channel = 1}, "{\"a\": 1,\"channel\":2"},
+        {{.record = "{\"a\":1,\"channel\":7}", .names_channel = 1}, "{\"a\":1,\"channel\":2"},
+        {{.record = "{\"a\": 1, \"channel\":7}"}, "{\"a\": 1, \"channel\":7"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         snprintf(want, sizeof want, "%s,\"pred_text\":\"%s\"}\n", cases[i].before, said);
