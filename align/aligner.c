@@ -88,10 +88,8 @@ static void count_marks(lin_alignment *out, int n, const char *first, size_t n_f
 // Prepares the text of an utterance in a->spoken; notes its marks and guesses.
 static lin_status parse(lin_aligner *a, const char *text, size_t n, lin_alignment *out, lin_error *err)
 {
-    const size_t mark = lin_text_mark(text, n);
-    const lin_status status = a->is_phones
-                                  ? lin_spoken_phones(&a->spoken, a->recognizer->phones, text + mark, n - mark, err)
-                                  : lin_spoken_words(&a->spoken, a->lexicon, text + mark, n - mark, err);
+    const lin_status status = a->is_phones ? lin_spoken_phones(&a->spoken, a->recognizer->phones, text, n, err)
+                                           : lin_spoken_words(&a->spoken, a->lexicon, text, n, err);
     count_marks(out, a->spoken.marks, a->spoken.first_mark, strlen(a->spoken.first_mark));
     if (status == LIN_OK) lin_buffer_bytes(&out->guesses, a->spoken.guesses.data, a->spoken.guesses.n);
     return status;
