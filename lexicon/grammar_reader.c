@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/textfile.h"
+#include "base/unicode.h"
 #include "lexicon/transcript.h"
 
 enum { NONE = -1, DEEPEST = 64, LONGEST_NAME = 64, LONGEST_PATH = 4096 };
@@ -236,13 +237,19 @@ static lin_status add_file(maker *m, const char *rule_name, size_t n_name, const
     lin_status status = add_rule(m, rule_name, n_name, err);
     if (status == LIN_OK)
         status = lin_grow_int(&m->files, &m->files_capacity, (int64_t)m->n_files + 1, sizeof *m->files, "a grammar", err);
-    char *own = status == LIN_OK ? lin_strdup(path) : NULL;
-    if (!own) {
+    char *clean = NULL, *own = NULL;
+    const char *whole;
+    if (status == LIN_OK) status = lin_unicode_clean(text, n, path, LIN_UNICODE_ANY, &clean, &whole, &n, err);
+    if (clean) {
         lin_free(text);
-        return status == LIN_OK ? lin_no_memory(err, "a grammar", strlen(path)) : status;
+        text = clean;
     }
-    const size_t mark = lin_text_mark(text, n);
-    const int jsgf = n - mark >= 5 && !memcmp(text + mark, "#JSGF", 5);
+    if (status == LIN_OK && !(own = lin_strdup(path))) status = lin_no_memory(err, "a grammar", strlen(path));
+    if (status != LIN_OK) {
+        lin_free(text);
+        return status;
+    }
+    const int jsgf = n >= 5 && !memcmp(text, "#JSGF", 5);
     m->files[m->n_files] = (file){own, text, jsgf};
     const int number = m->n_files++;
     LIN_TRY(jsgf ? read_jsgf(m, number, to_rule, text, n, err) : read_lines(m, number, to_rule, text, n, err));

@@ -99,6 +99,8 @@ static const struct {
     {"stop\n[unk]\n", 1, {"stop", "stop * stop", "* *"}, {""}},
     {JSGF, 0, {"turn on light", "turn off the lamp", "call anna", "call john smith", "stop"},
      {"turn on the", "anna", "call stop", "light", "l"}},
+    {"cafe\u0301 o\uFB03ce\n", 0, {"caf\u00E9 office"}, {"cafe office"}},
+    {"\uFEFF#JSGF V1.0;\npublic <a> = cafe\u0301;\n", 0, {"caf\u00E9"}, {"cafe"}},
     {"\xEF\xBB\xBF" "caf\xC3\xA9\r\n  # no comment words\r\nA-B\r\n", 0, {"caf\xC3\xA9", "a-b"}, {"cafe", "comment"}},
     {"$greeting.to-me = hello | hi\n$greeting.to-me you\n", 0, {"hello you", "hi you"}, {"you", "hello"}},
 };
