@@ -62,6 +62,9 @@ static const char *const table[][2] = {
     {"two thousand and five", "2005"},
     {"two thousand nineteen", "2019"}, {"two thousand", "2,000"}, {"nineteen eighties", "1980s"}, {"thirteen ten", "1310"},
     {"seventeen ninety nine", "1799"}, {"eighteen hundreds", "1800s"},
+    {"june ten nineteen eighty", "june 10 1980"}, {"july four twenty twenty", "july 4 2020"},
+    {"may three nineteen ninety nine", "may 3 1999"}, {"march twenty twenty ten", "march 20 2010"},
+    {"january twenty twenty one", "january 2021"}, {"june ten thirty", "june 10:30"}, {"may three men", "may three men"},
     // decimals
     {"three point one four", "3.14"}, {"zero point five", "0.5"}, {"twenty three point oh five", "23.05"},
     {"two point five million", "2.5 million"}, {"one hundred point one", "100.1"}, {"two point", "two point"},
@@ -81,6 +84,8 @@ static const char *const table[][2] = {
     // digits
     {"five five five one two three four", "5551234"}, {"oh", "oh"}, {"zero zero seven", "007"}, {"nine one one", "911"},
     {"four oh four", "404"}, {"one two hundred", "one 200"},
+    {"eight hundred five five five one two one two", "800 5551212"}, {"eight hundred five", "805"},
+    {"eight hundred and five five", "805 five"},
     // several
     {"twenty three and forty two", "23 and 42"}, {"from nineteen fourteen to nineteen eighteen", "from 1914 to 1918"},
     {"fifty sixty", "50 60"}, {"two hundred three hundred", "200 300"}, {"page ten twenty lines", "page 10:20 lines"},
