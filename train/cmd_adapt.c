@@ -1,6 +1,7 @@
 // cmd_adapt.c - linnet adapt: fits a model, its language model and its lexicon to a user's speech and texts. It runs other
 // commands, which it prints, and keeps only what improves the results on held-out utterances.
 
+#include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 #include "linnet/find.h"
 #include "model/model.h"
 #include "train/holdout.h"
+#include "train/learn/cmd_sentences.h"
 #include "train/score/score.h"
 
 typedef struct adapt_values {
@@ -216,7 +218,7 @@ static lin_status write_text(const char *path, const char *to, long *left_out, l
     lin_buffer out = {0}, line = {0};
     int any = 0;
     *left_out = 0;
-    lin_status status = lin_text_read(path, &text, &n, err);
+    lin_status status = lin_sentences_read(&(lin_sentences_values){0}, path, &text, &n, err);
     if (status != LIN_OK) return status;
     lin_lines_begin(&lines, text, n);
     while (status == LIN_OK && lin_lines_next(&lines)) {
@@ -277,7 +279,7 @@ static lin_status write_words(const char *const *lists, int n_lists, const char 
     *n_unknown = 0;
     for (int i = 0; i < n_lists && status == LIN_OK; i++) {
         if (!lists[i]) continue;
-        status = lin_text_read(lists[i], &text, &n, err);
+        status = lin_sentences_read(&(lin_sentences_values){0}, lists[i], &text, &n, err); // all in one encoding
         if (status != LIN_OK) break;
         lin_buffer_bytes(&out, text, n);
         if (n && text[n - 1] != '\n') lin_buffer_char(&out, '\n');
@@ -420,6 +422,20 @@ static lin_status look_at_model(adaptation *a, lin_error *err)
     LIN_TRY(lin_phones_create(a->given->phones, &a->phones, err));
     LIN_TRY(lin_find_lm(a->phones, v->lm, a->lm, sizeof a->lm, err));
     lin_find_added(a->phones, v->lexicon, a->own_words, sizeof a->own_words);
+    return LIN_OK;
+}
+
+// Refuses files that are not there before hours of training need them.
+static lin_status check_inputs(const adaptation *a, lin_error *err)
+{
+    const adapt_values *v = a->v;
+    char lexicon[LONGEST_PATH], rules[LONGEST_PATH];
+    LIN_TRY(lin_find_lexicon(a->phones, v->lexicon, lexicon, sizeof lexicon, err));
+    LIN_TRY(lin_find_rules(a->phones, v->g2p, rules, sizeof rules, err));
+    const char *const paths[] = {v->text, v->words, a->lm, lexicon, rules};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        if (paths[i] && *paths[i] && access(paths[i], R_OK) != 0)
+            return lin_fail(err, LIN_IO, "cannot open %s: %s", paths[i], strerror(errno));
     return LIN_OK;
 }
 
@@ -739,6 +755,7 @@ static int run_adapt(lin_parsed *parsed)
     snprintf(a.threads, sizeof a.threads, "%d", v->threads);
     lin_status status = look_at_model(&a, &a.err);
     if (status == LIN_OK) status = check_folder(&a, &a.err);
+    if (status == LIN_OK) status = check_inputs(&a, &a.err);
     if (status == LIN_OK) status = divide(&a, &a.err);
     failed(&a, status);
     mix_lm(&a);
@@ -750,7 +767,7 @@ static int run_adapt(lin_parsed *parsed)
         train(&a);
     }
     choose(&a);
-    if (!is_well(&a) && a.has_begun)
+    if (!is_well(&a) && a.has_begun && access(in_folder(&a, "work"), F_OK) == 0)
         lin_complain("what was made so far is in %s; adapt does not resume it: remove it, or name another folder",
                      in_folder(&a, "work"));
     lin_phones_destroy(a.phones);

@@ -128,6 +128,15 @@ no_worse "$tmp/odd-only" "another text"
 if grep -q 'mixed with the text' "$tmp/odd-only/results.txt"; then ok "a mixed model is there" test -s "$tmp/odd-only/words.lm"
 else ok "one that is no better is not" cmp "$tmp/small.lm" "$tmp/odd-only/words.lm"; fi
 
+# ---- texts in UTF-16, as Windows saves them ----------------------------------------------------------------------------------------
+
+wide() { printf '\377\376'; printf "$(od -An -v -t o1 "$1" | tr -d '\n' | sed 's/ \([0-7]*\)/\\\1\\000/g')"; }
+wide "$tmp/text" > "$tmp/text.wide"
+wide "$tmp/words" > "$tmp/words.wide"
+a --lr 0 --text "$tmp/text.wide" --words "$tmp/words.wide" -o "$tmp/from-wide"
+is "texts in UTF-16: status" 0 "$status"
+is "all words are in one encoding" "yak zebra" "$(cut -d' ' -f1 "$tmp/from-wide/added.dict" | tr -d '\r' | tr '\n' ' ' | sed 's/ $//')"
+
 # ---- bad input -------------------------------------------------------------------------------------------------------------------
 
 refused "a folder that has results" 1 "$to already has a file default.safetensors" adapt --data "$data" --audio-root "$data" -o "$to"
@@ -137,7 +146,16 @@ refused "data that are not there" 1 "nowhere" adapt --data "$tmp/nowhere" -o "$t
 refused "two models" 1 "name two models" adapt --offline -m "$tmp/model.safetensors" --data "$data" -o "$tmp/x2"
 refused "the same data to keep" 1 "is held out of --data, so it cannot be trained on" \
     adapt --data "$data" --audio-root "$data" --keep-data "$data" -o "$tmp/x5"
-for unused in x1 x2 x5; do ok "data that cannot be used: nothing is written ($unused)" test ! -e "$tmp/$unused"; done
+printf 'x' > "$tmp/is-a-file"
+refused "a file as folder" 1 "cannot create the folder" adapt --data "$data" --audio-root "$data" -o "$tmp/is-a-file"
+hasnt "of which nothing remains" "$err" "what was made so far"
+refused "no list of words" 1 "cannot open $tmp/nowhere: No such file" \
+    adapt --data "$data" --audio-root "$data" --words "$tmp/nowhere" -o "$tmp/x7"
+refused "no rules" 1 "cannot open $tmp/nowhere: No such file" \
+    adapt --data "$data" --audio-root "$data" --g2p "$tmp/nowhere" --text "$tmp/text" -o "$tmp/x8"
+refused "no language model" 1 "cannot open $tmp/nowhere: No such file" \
+    adapt --data "$data" --audio-root "$data" --lm "$tmp/nowhere" -o "$tmp/x9"
+for unused in x1 x2 x5 x7 x8 x9; do ok "data that cannot be used: nothing is written ($unused)" test ! -e "$tmp/$unused"; done
 a --lr 0 --keep-data "$to/work/train" -o "$tmp/x6"
 is "what is not held out may be kept: status" 0 "$status"
 mkdir "$tmp/numbers"
