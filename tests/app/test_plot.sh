@@ -32,6 +32,10 @@ refused "no column" 2 "--y is COLUMN[*X][:LABEL]" plot "$t" --x n --y ':y'
 refused "no such column" 1 "has no column named 'x'" plot "$t" --x x --y ms
 refused "no table" 1 "none.tsv" plot "$tmp/none.tsv" --x n --y ms
 printf 'n\tms\n1\tten\n' > "$t"
+printf 'n\tms\tms\n1\t2\t3\n' > "$tmp/two.tsv"
+refused "two columns of a name" 1 "two.tsv has two columns named 'ms'" plot "$tmp/two.tsv" --x n --y ms
+printf 'n\tms\n1\t-\n' > "$tmp/head.tsv"
+refused "nothing to draw" 1 "head.tsv: no row has a number for --y and --x" plot "$tmp/head.tsv" --x n --y ms
 refused "not a number" 1 "t.tsv:2: 'ten' is not a number" plot "$t" --x n --y ms
 : > "$t"
 refused "an empty table" 1 "is empty" plot "$t" --x n --y ms

@@ -104,8 +104,11 @@ static lin_status find_columns(const plot *p, const char *path, const lin_lines 
     const int n = split(head, cells);
     for (int c = 0; c < N_COLUMNS; c++) {
         at[c] = -1;
-        for (int i = 0; i < n && names[c]; i++)
-            if (cells[i].n == strlen(names[c]) && memcmp(cells[i].text, names[c], cells[i].n) == 0) at[c] = i;
+        for (int i = 0; i < n && names[c]; i++) {
+            if (cells[i].n != strlen(names[c]) || memcmp(cells[i].text, names[c], cells[i].n) != 0) continue;
+            if (at[c] >= 0) return lin_fail(err, LIN_FORMAT, "%s has two columns named '%.60s'", path, names[c]);
+            at[c] = i;
+        }
         if (names[c] && at[c] < 0)
             return lin_fail(err, LIN_FORMAT, "%s has no column named '%.60s' in its first line", path, names[c]);
     }
@@ -269,6 +272,8 @@ static int run(lin_parsed *parsed)
     if (wrong_y[0]) return lin_misuse(parsed, "--axes y-range %s", wrong_y);
     lin_status status = LIN_OK;
     for (int i = 0; i < parsed->operands.count && status == LIN_OK; i++) status = read_table(&p, parsed->operands.items[i], &err);
+    if (status == LIN_OK && !p.n_curves)
+        status = lin_fail(&err, LIN_FORMAT, "%s: no row has a number for --y%s", parsed->operands.items[0], v->x ? " and --x" : "");
     if (status == LIN_OK) status = draw(&p, &err);
     for (int i = 0; i < p.n_curves; i++) {
         lin_free(p.curves[i].name);
