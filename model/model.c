@@ -170,6 +170,12 @@ lin_status lin_model_label(lin_model *m, const char *name, const char *license, 
         LIN_TRY(lin_json_parse(provenance, strlen(provenance), "provenance", 0, &json, err));
         cJSON_Delete(json);
     }
+    const char *const lines[] = {name, license};
+    for (int i = 0; i < 2; i++) {
+        const size_t n = lines[i] ? strlen(lines[i]) : 0;
+        if (n && lin_utf8_prefix(lines[i], n, "") < n)
+            return lin_fail(err, LIN_INVALID, "the %s of a model must be one line of UTF-8 text", i ? "licence" : "name");
+    }
     const char *from[] = {name, license, provenance};
     char *copies[3] = {NULL}, **to[] = {&m->name, &m->license, &m->provenance};
     int good = 1;

@@ -86,7 +86,8 @@ void lin_model_destroy(lin_model *model);
 /* LIN_UNSUPPORTED for a network that cannot recognise speech: of tokens, which takes no sound, or of voices. name: the file's. */
 lin_status lin_model_check_sound(const lin_model *model, const char *name, lin_error *err);
 
-/* Replaces the texts that are not NULL (the model keeps copies); provenance must be JSON or "". On failure nothing changes. */
+/* Replaces the texts that are not NULL (the model keeps copies): name and license are one line each, else LIN_INVALID; provenance
+ * must be JSON or "". On failure nothing changes. */
 lin_status lin_model_label(lin_model *model, const char *name, const char *license, const char *provenance, lin_error *err);
 
 /* Computes model->fingerprint anew: 64 bits over configuration (without dropout), feature parameters, phones, mean, istd and

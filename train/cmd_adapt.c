@@ -16,6 +16,7 @@
 #include "base/memory.h"
 #include "base/symbols.h"
 #include "base/textfile.h"
+#include "base/unicode.h"
 #include "lexicon/transcript.h"
 #include "linnet/find.h"
 #include "model/model.h"
@@ -417,7 +418,9 @@ static lin_status look_at_model(adaptation *a, lin_error *err)
     if (v->offline && v->model) return lin_fail(err, LIN_INVALID, "--offline and --model name two models; give one of them");
     LIN_TRY(lin_find_model(v->offline ? "offline" : v->model, a->model, sizeof a->model, err));
     LIN_TRY(lin_model_open(a->model, 0, &a->given, err));
-    snprintf(a->name, sizeof a->name, "%.100s, adapted", *a->given->name ? a->given->name : "model");
+    char name[101]; // may be cut within a character
+    snprintf(name, sizeof name, "%s", *a->given->name ? a->given->name : "model");
+    snprintf(a->name, sizeof a->name, "%.*s, adapted", (int)lin_utf8_prefix(name, strlen(name), ""), name);
     LIN_TRY(lin_model_check_sound(a->given, a->model, err));
     LIN_TRY(lin_phones_create(a->given->phones, &a->phones, err));
     LIN_TRY(lin_find_lm(a->phones, v->lm, a->lm, sizeof a->lm, err));

@@ -83,4 +83,15 @@ is "a sweep: epoch 0 is no epoch" "1 1 1 1" "$(sed 1d "$tmp/sweep/results.tsv" |
 first=$out
 sweep
 is "a sweep: finished runs of before" "$first" "$out"
+
+# ---- what is found before the first epoch ----------------------------------------------------------------------------------------
+
+refused "a name that no file can have" 1 "the name of a model must be one line of UTF-8 text" \
+    train $from --folder "$tmp/named" --epochs 1 --name "$(printf 'n\377')"
+refused "a licence of two lines, which train.conf cannot have" 1 "the licence of a model must be one line of UTF-8 text" \
+    train $from --folder "$tmp/named" --epochs 1 --license "$(printf 'one\ntwo')"
+ok "nothing was trained" test ! -e "$tmp/named"
+mkdir "$tmp/model-only"
+cp "$tmp/model.safetensors" "$tmp/model-only/checkpoint.safetensors"
+refused "a model as checkpoint" 1 "is a model, not a checkpoint of a training run" train $from --folder "$tmp/model-only" --resume
 finish

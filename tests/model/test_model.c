@@ -697,6 +697,8 @@ START_TEST(what_cannot_be_saved_is_refused)
     FAILS(lin_model_save(model, path, LIN_F32, &err), LIN_NUMERIC, "");
     ck_assert_int_ne(access(path, F_OK), 0);
     FAILS(lin_model_label(model, NULL, NULL, "{", &err), LIN_FORMAT, "");
+    FAILS(lin_model_label(model, "n\xFF", NULL, NULL, &err), LIN_INVALID, "the name of a model must be one line of UTF-8 text");
+    FAILS(lin_model_label(model, NULL, "a\nb", NULL, &err), LIN_INVALID, "the licence of a model must be one line");
     ck_assert_str_eq(model->provenance, "{\"data\": [\"a\", 1]}");
     lin_model_destroy(model);
 }
