@@ -1,7 +1,9 @@
 // cmd_serve.c - linnet serve: live streams over WebSockets and uploaded files over HTTP.
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -99,6 +101,24 @@ static int check_names(const lin_parsed *parsed, const lin_serve_values *v)
     return LIN_EXIT_OK;
 }
 
+// HOST:PORT, [HOST]:PORT, PORT, or systemd, which leaves the host empty.
+static int read_address(const lin_parsed *parsed, const char *text, lin_serve *s)
+{
+    const char *colon = strrchr(text, ':'), *digits = colon ? colon + 1 : text;
+    const size_t n = colon ? (size_t)(colon - text) : 0;
+    char *end;
+    const long number = strtol(digits, &end, 10);
+    const int bracket = n > 1 && text[0] == '[' && text[n - 1] == ']';
+    if (strcmp(text, "systemd") == 0) return LIN_EXIT_OK;
+    snprintf(s->host, sizeof s->host, "%.*s", (int)(bracket ? n - 2 : n), text + bracket);
+    if (!colon) snprintf(s->host, sizeof s->host, "127.0.0.1");
+    // An empty host would mean all addresses, for which "*" must be given.
+    if (!isdigit((unsigned char)*digits) || *end || number > 65535 || n >= sizeof s->host || !*s->host)
+        return lin_misuse(parsed, "--listen must be HOST:PORT or PORT (*:PORT for all addresses), not '%s'", text);
+    s->port = (int)number;
+    return LIN_EXIT_OK;
+}
+
 static int run(lin_parsed *parsed)
 {
     lin_serve_values *v = parsed->values;
@@ -117,9 +137,10 @@ static int run(lin_parsed *parsed)
         return lin_give_up(&err);
     }
     s->v = v;
-    const lin_status status = lin_serve_run(s, &err);
+    wrong = read_address(parsed, v->listen, s);
+    if (wrong == LIN_EXIT_OK && lin_serve_run(s, &err) != LIN_OK) wrong = lin_give_up(&err);
     lin_free(s);
-    return status == LIN_OK ? LIN_EXIT_OK : lin_give_up(&err);
+    return wrong;
 }
 
 const lin_command lin_command_serve = {

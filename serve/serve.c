@@ -1,6 +1,5 @@
 // serve.c - the server of linnet serve: routes, limits, statistics, and its life from opening to draining; see serve.h.
 
-#include <ctype.h>
 #include <dlfcn.h>
 #include <limits.h>
 #include <math.h>
@@ -592,23 +591,6 @@ static void watch_signals(void)
     lin_interrupted = 0;
 }
 
-// HOST:PORT, [HOST]:PORT or PORT.
-static lin_status read_address(const char *text, char *host, size_t capacity, int *port, lin_error *err)
-{
-    const char *colon = strrchr(text, ':'), *digits = colon ? colon + 1 : text;
-    const size_t n = colon ? (size_t)(colon - text) : 0;
-    char *end;
-    const long number = strtol(digits, &end, 10);
-    const int bracket = n > 1 && text[0] == '[' && text[n - 1] == ']';
-    snprintf(host, capacity, "%.*s", (int)(bracket ? n - 2 : n), text + bracket);
-    if (!colon) snprintf(host, capacity, "127.0.0.1");
-    // An empty host would mean all addresses, for which "*" must be given.
-    if (!isdigit((unsigned char)*digits) || *end || number > 65535 || n >= capacity || !*host)
-        return lin_fail(err, LIN_INVALID, "--listen must be HOST:PORT or PORT (*:PORT for all addresses), not %s", text);
-    *port = (int)number;
-    return LIN_OK;
-}
-
 static lin_status open_recognition(lin_serve *s, lin_error *err)
 {
     const lin_serve_values *v = s->v;
@@ -673,16 +655,13 @@ static lin_status load_web(const lin_web_transport **transport, lin_error *err)
 static lin_status open_web(lin_serve *s, lin_error *err)
 {
     const lin_serve_values *v = s->v;
-    char *host = s->host;
     const lin_web_handlers handlers = {.context = s, .open = on_open, .data = on_data, .complete = on_complete, .next = on_next,
                                        .gone = on_gone, .turn = on_turn, .log = on_log};
-    lin_web_options o = {.peers = v->max_streams + v->max_files, .certificate = v->certificate, .key = v->key,
+    lin_web_options o = {.host = *s->host && strcmp(s->host, "*") != 0 ? s->host : NULL, .port = s->port,
+                         .peers = v->max_streams + v->max_files, .certificate = v->certificate, .key = v->key,
                          .ping_s = v->unread_s > v->idle_s / 2 ? v->unread_s : v->idle_s / 2};
-    lin_status status = strcmp(v->listen, "systemd") == 0 ? take_socket(&o.socket, err)
-                                                          : read_address(v->listen, host, sizeof s->host, &o.port, err);
-    o.host = *host && strcmp(host, "*") != 0 ? host : NULL;
-    if (status == LIN_OK) status = s->transport->open(&o, &handlers, &s->web, err);
-    return status;
+    if (!*s->host) LIN_TRY(take_socket(&o.socket, err));
+    return s->transport->open(&o, &handlers, &s->web, err);
 }
 
 static int is_done(const lin_serve *s)

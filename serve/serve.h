@@ -297,7 +297,8 @@ struct lin_serve {
     long long created;    /* when its file was written, in seconds since 1970; 0: not known */
     lin_engine *engine;
     lin_workers preparers; /* of streams that take long to open, and of phrases */
-    char host[256], own_name[256]; /* the name that it listens on; that of this machine */
+    char host[256], own_name[256]; /* the name that it listens on, "": systemd's socket; that of this machine */
+    int port;
     char *tokens; /* [n_tokens] the file's content; NULL: no token is needed */
     size_t n_tokens;
     unsigned char state_key[32];

@@ -319,7 +319,7 @@ stop "a program that was replaced"
 refused "no socket of systemd" 1 "LISTEN_FDS" serve --listen systemd
 
 for address in nowhere :0 '[]:0' 127.0.0.1:+2 127.0.0.1:65536; do
-    refused "the address $address" 1 "--listen must be" serve --listen "$address"
+    refused "the address $address" 2 "--listen must be" serve --listen "$address"
 done
 refused "a proxy by its name" 2 "--trusted-proxy must be an address, such as 192.0.2.1, not 'nginx'" serve --trusted-proxy nginx
 refused "an address in another form" 2 "--trusted-proxy 0:0::1: write it as ::1" serve --trusted-proxy ::2 --trusted-proxy 0:0::1
