@@ -276,10 +276,16 @@ static void put_name(lin_buffer *out, const lin_form_part *part)
 lin_status lin_call_check(const lin_call *call, const lin_form *form, lin_buffer *ignored, lin_error *err)
 {
     for (const lin_field *f = call->fields; f && f->name; f++) {
-        if (!f->required || lin_call_part(call, form, f->name, 0)) continue;
-        int is_there = 0;
-        for (int i = 0; i < form->n; i++) is_there |= has_name(&form->parts[i], f->name);
-        return lin_fail(err, LIN_INVALID, is_there ? "%s is empty" : "the form has no %s", f->name);
+        int parts = 0, values = 0;
+        for (int i = 0; i < form->n; i++) {
+            if (!has_name(&form->parts[i], f->name)) continue;
+            parts++;
+            values += form->parts[i].n > 0;
+        }
+        if (f->required && !values) return lin_fail(err, LIN_INVALID, parts ? "%s is empty" : "the form has no %s", f->name);
+        if (values > 1 && !f->many && !f->no_effect)
+            return lin_fail(err, LIN_INVALID, "the form has %d fields %s: send one%s", values, f->name,
+                            f->type == LIN_FIELD_FILE ? ", and the other files in requests of their own" : "");
     }
     for (int i = 0; i < form->n; i++) {
         const lin_form_part *part = &form->parts[i];

@@ -9,8 +9,9 @@
  *   lin_call_check(call, &form, &ignored, &err);          // LIN_INVALID: the message names the field and what it may be
  *   lin_call_value(call, &form, "response_format", text, sizeof text);
  *
- * An empty field counts as not sent, unless it is a file. "name[]" and "name[key]" are the field "name". Fields without effect,
- * and those that the call does not have, are accepted and listed: clients of other servers send them.
+ * An empty field counts as not sent, unless it is a file. "name[]" and "name[key]" are the field "name". A field that is not a
+ * list has one value. Fields without effect, and those that the call does not have, are accepted and listed: clients of other
+ * servers send them.
  * Threads: any.
  */
 #ifndef LIN_SERVE_SERVE_CALLS_H

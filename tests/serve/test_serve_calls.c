@@ -47,10 +47,12 @@ START_TEST(forms)
                                        "timestamp_granularities[]=segment",
                                        "phrases[0]=p",
                                        "none=",
+                                       "file=",
+                                       "model=z",
                                        NULL};
     make(&form, good);
     OK(lin_call_check(call, &form, &ignored, &failure));
-    ck_assert_str_eq(ignored.data, "model, temperature, a??b");
+    ck_assert_str_eq(ignored.data, "model, temperature, a??b, model");
     lin_call_value(call, &form, "response_format", text, sizeof text);
     ck_assert_str_eq(text, "json");
     lin_call_value(call, &form, "nothing", text, sizeof text);
@@ -74,6 +76,13 @@ START_TEST(forms)
         make(&form, (const char *const[]){bad[i][0], i < 2 ? "y=2" : "file=x", NULL});
         test_require(lin_call_check(call, &form, &ignored, &failure) == LIN_INVALID, "%s", bad[i][0]);
         test_require(strstr(failure.message, bad[i][1]) != NULL, "%s: %s", bad[i][0], failure.message);
+    }
+    static const char *const twice[][2] = {
+        {"file[]=y", "the form has 2 fields file: send one, and the other files in requests of their own"},
+        {"language=en", "the form has 2 fields language: send one"}};
+    for (size_t i = 0; i < sizeof twice / sizeof *twice; i++) {
+        make(&form, (const char *const[]){"file=x", "language=en", twice[i][0], NULL});
+        FAILS(lin_call_check(call, &form, &ignored, &err), LIN_INVALID, twice[i][1]);
     }
     lin_buffer_free(&ignored);
 }
