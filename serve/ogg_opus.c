@@ -36,6 +36,12 @@ lin_status lin_ogg_opus_take(lin_ogg_opus *opus, float *samples, int *n, lin_err
 
 int lin_ogg_opus_has_begun(const lin_ogg_opus *opus) { return opus != NULL; }
 
+size_t lin_ogg_opus_rest(const lin_ogg_opus *opus)
+{
+    (void)opus;
+    return 0;
+}
+
 #else
 
 #include <ogg/ogg.h>
@@ -61,6 +67,12 @@ struct lin_ogg_opus {
 int lin_ogg_opus_exists(void) { return 1; }
 
 int lin_ogg_opus_has_begun(const lin_ogg_opus *opus) { return opus->begun; }
+
+size_t lin_ogg_opus_rest(const lin_ogg_opus *opus)
+{
+    const long of_packet = opus->has_stream ? opus->stream.body_fill - opus->stream.body_returned : 0;
+    return (size_t)(opus->sync.fill - opus->sync.returned) + (size_t)of_packet;
+}
 
 lin_status lin_ogg_opus_create(int rate_hz, lin_ogg_opus **opus, lin_error *err)
 {

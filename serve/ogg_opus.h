@@ -45,4 +45,7 @@ lin_status lin_ogg_opus_take(lin_ogg_opus *opus, float *samples, int *n, lin_err
 /* 1 once the headers of a stream were complete. */
 int lin_ogg_opus_has_begun(const lin_ogg_opus *opus);
 
+/* Bytes of a page or packet that is not complete. */
+size_t lin_ogg_opus_rest(const lin_ogg_opus *opus);
+
 #endif

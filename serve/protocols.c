@@ -56,6 +56,14 @@ size_t lin_samples_take(lin_sample_format format, const void *bytes, size_t n, l
     return made + whole;
 }
 
+const char *lin_cut_text(size_t n, char text[LIN_CUT_TEXT])
+{
+    text[0] = 0;
+    if (n == 1) snprintf(text, LIN_CUT_TEXT, "the sound breaks off: its last byte is left out");
+    if (n > 1) snprintf(text, LIN_CUT_TEXT, "the sound breaks off: its last %zu bytes are left out", n);
+    return text;
+}
+
 /* ---- values of messages in JSON -------------------------------------------------------------------------------------------- */
 
 lin_status lin_message_number(const cJSON *item, const char *name, double least, double most, int whole, double *value,
@@ -503,8 +511,10 @@ static void linnet_put_end(lin_outbox *o, int drained)
 {
     lin_buffer out = {0};
     const int failed = o->failure.status != LIN_OK;
+    char cut[LIN_CUT_TEXT];
     lin_buffer_json_format(&out, "{'type':'end','reason':%s", failed ? "failed" : drained ? "stopping" : "ended");
     if (failed) lin_buffer_json_format(&out, ",'message':%s", o->failure.message);
+    else if (o->cut) lin_buffer_json_format(&out, ",'warning':%s", lin_cut_text(o->cut, cut));
     lin_buffer_json_format(&out, ",'seconds':%.3f,'utterances':%d}", o->seconds, o->n_final);
     lin_outbox_add(o, &out, LIN_NOTE_OTHER);
 }

@@ -360,6 +360,7 @@ static int realtime_show(lin_outbox *o, const lin_session_view *view)
 static void realtime_put_end(lin_outbox *o, int drained)
 {
     lin_buffer out = {0};
+    char cut[LIN_CUT_TEXT];
     const int failed = o->failure.status != LIN_OK;
     if (o->discards) {
         lin_settling_begin(&o->settling, &o->client->serve->live.words);
@@ -371,6 +372,10 @@ static void realtime_put_end(lin_outbox *o, int drained)
         lin_outbox_add(o, &out, LIN_NOTE_OTHER);
     } else if (o->client->config.manual || (!o->any && !drained)) {
         complete(o, o->seconds);
+    }
+    if (o->cut && !o->discards) {
+        realtime_put_mistake(&out, &o->client->config, lin_cut_text(o->cut, cut));
+        lin_outbox_add(o, &out, LIN_NOTE_OTHER);
     }
     o->before_s += o->seconds;
     o->utterance = -1;

@@ -178,6 +178,10 @@ lin_status lin_message_number(const cJSON *item, const char *name, double least,
                               lin_error *err);
 lin_status lin_message_int(const cJSON *item, const char *name, int least, int most, int *value, lin_error *err);
 
+/* Why the last bytes of the sound were left out; "" if n is 0. */
+enum { LIN_CUT_TEXT = 80 };
+const char *lin_cut_text(size_t n, char text[LIN_CUT_TEXT]);
+
 /* Appends a phone, a word, or the mark of one outside the lexicon, "[hh_ah]". */
 void lin_result_item_text(lin_buffer *out, const lin_writer_options *words, const lin_result *result, int item);
 
@@ -241,6 +245,7 @@ struct lin_outbox {
     int growing, ended, n_final; /* an utterance is there; all is decoded, or failed; utterances that have ended */
     lin_error failure;           /* why it ended; LIN_OK: it did not fail */
     double seconds;              /* of sound, at the end */
+    size_t cut;                  /* bytes at its end that are no whole sample */
     double sound_s, sound_at;    /* seconds of sound taken in, and when, for latencies */
     int utterance, sent_phones, sent_words, sent_keywords; /* of a growing utterance, what has been sent */
 

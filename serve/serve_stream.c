@@ -552,7 +552,8 @@ static void take_message(lin_client *c, lin_message *m)
             return;
         }
         c->in.finishing = 1;
-        c->in.rest.n = 0; // drop an incomplete sample: the next sound is a new stream
+        c->out.cut = (size_t)c->in.rest.n;
+        c->in.rest.n = 0; // the next sound is a new stream
         c->in.resets = m->kind == LIN_MESSAGE_RESET || m->kind == LIN_MESSAGE_CLEAR;
     }
 }
@@ -623,6 +624,7 @@ static void begin_again(lin_client *c)
     lin_error err = {0};
     lin_status status = LIN_OK;
     c->in.resets = c->in.finishing = 0;
+    c->out.cut = 0;
     if (c->in.is_open) {
         pthread_mutex_unlock(&c->out.lock); // an event that is on its way is waited for
         status = lin_engine_reset(c->serve->engine, c->out.id, &err);
@@ -637,6 +639,7 @@ static void conclude(lin_client *c)
     lin_serve *s = c->serve;
     lin_outbox *o = &c->out;
     const int failed = o->failure.status != LIN_OK, drained = c->in.finishing == 3;
+    char cut[LIN_CUT_TEXT];
     c->protocol->put_end(o, drained);
     o->ended = 0;
     if (c->in.resets && !failed && !s->draining) {
@@ -645,7 +648,7 @@ static void conclude(lin_client *c)
     }
     const int refused = failed && !o->ready; // the client's options cannot be used
     if (failed) ++*(refused ? &s->counts.bad : &s->counts.failed);
-    end(c, refused ? 1008 : failed ? 1011 : drained ? 1001 : 1000, failed ? o->failure.message : "");
+    end(c, refused ? 1008 : failed ? 1011 : drained ? 1001 : 1000, failed ? o->failure.message : lin_cut_text(o->cut, cut));
 }
 
 // Finishes the stream, after pending phrases have been looked up and answered.
@@ -695,6 +698,8 @@ static void go_on(lin_client *c)
         give_up(c, &s->counts.bad, 1007, "the sound ends before its headers of Opus in Ogg are complete");
     } else if (last && in->is_open && !o->owed) { // the final result answers no message before the end
         in->finishing = 2;
+        o->cut += in->opus ? lin_ogg_opus_rest(in->opus)
+                           : in->n_held * lin_sample_width(c->config.format); // of a frame of several channels
         finish(c);
     }
     if (first_note(o, &first, &data) || over) s->transport->want(c->peer);

@@ -98,6 +98,12 @@ is "stream: the texts" "$both" "$(printf '%s\n' "$lines" | sed -n 's/^{"type":"f
 has "stream: it begins" "$(printf '%s\n' "$lines" | head -n 1)" '{"type":"begin","source":"stream","rate_hz":16000'
 has "stream: settled and provisional" "$lines" '"stable":"he was'
 has "stream: phonemes as they settle" "$lines" '"new_phones":[{"phone":"HH","start":0.2'
+head -c 6401 "$tmp/speech.raw" > "$tmp/cut.raw"
+lines_cut=$(talk stream /v1/stream raw="$tmp/cut.raw" end='{"type":"end"}')
+has "stream: a byte too many is reported" "$lines_cut" '"reason":"ended","warning":"the sound breaks off: its last byte is left out","seconds":0.200'
+has "stream: to those who do not read JSON, and in the log" "$lines_cut" "closed 1000 the sound breaks off: its last byte is left out"
+has "stream: half a frame too" "$(talk stream /v1/stream config='{"type":"config","channels":3}' raw="$tmp/cut.raw" end='{"type":"end"}')" 'its last 5 bytes are left out","seconds":0.067'
+has "Vosk: a byte too many" "$(talk stream / raw="$tmp/cut.raw" end='{"eof":1}' | tail -n 1)" "closed 1000 the sound breaks off: its last byte"
 has "stream: it ends" "$lines" '{"type":"end","reason":"ended","seconds":7.1'
 if command -v python3 > /dev/null; then
     ok "stream: every line is JSON" sh -c 'printf "%s\n" "$1" | sed \$d | while read -r l; do printf %s "$l" | python3 -m json.tool || exit 1; done' - "$(printf '%s\n' "$lines" | tail -n 4)"
@@ -120,6 +126,8 @@ if grep -q 'the bytes are damaged or not Ogg' "$LINNET"; then
         "$(talk stream /v1/stream config="$opus" raw="$tmp/vowels.opus" chunk=700 end='{"type":"end"}' | sed -n 's/^{"type":"final".*"text":"\([^"]*\)".*/\1/p')"
     has "stream: Opus: all of it" "$(talk stream /v1/stream config="$opus" raw="$tmp/vowels.opus" chunk=99999 end='{"type":"end"}')" '"reason":"ended","seconds":6.000'
     has "stream: what is not Opus" "$(talk stream /v1/stream config="$opus" raw="$speech" end='{"type":"end"}')" 'closed 1007 the bytes are damaged or not Ogg'
+    head -c 9000 "$tmp/vowels.opus" > "$tmp/cut.opus"
+    has "stream: Opus that breaks off" "$(talk stream /v1/stream config="$opus" raw="$tmp/cut.opus" end='{"type":"end"}')" 'warning":"the sound breaks off: its last '
     head -c 60 "$tmp/vowels.opus" > "$tmp/cut.opus"
     has "stream: Opus that ends in its headers" "$(talk stream /v1/stream config="$opus" raw="$tmp/cut.opus" end='{"type":"end"}')" 'closed 1007 the sound ends before its headers'
     has "stream: Opus at another rate, before any sound" "$(talk stream /v1/stream config='{"type":"config","format":"ogg_opus","rate_hz":44100}' end='{"type":"end"}')" "not 44100"
