@@ -331,8 +331,15 @@ static void put_speech(lin_outbox *o, const char *type, const char *key, double 
 static int realtime_show(lin_outbox *o, const lin_session_view *view)
 {
     const lin_writer_options *words = &o->client->serve->live.words;
-    const int manual = o->client->config.manual, is_final = view->end != LINNET_GROWS;
-    if (o->utterance != view->utterance) {
+    const int manual = o->client->config.manual, is_final = view->end != LINNET_GROWS,
+              is_known = o->utterance == view->utterance;
+    if (!is_final && !view->settled->n_phones && !view->provisional->n_phones) { // it was taken back: there will be no item
+        if (is_known && !manual && !o->discards)
+            put_speech(o, "input_audio_buffer.speech_stopped", "audio_end_ms", view->processed_s);
+        o->utterance = -1;
+        return 1;
+    }
+    if (!is_known) {
         o->sent_words = o->sent_phones = 0;
         o->begun_at = o->settling.text.n;
         // The first phoneme may still move a little, within the padding. Items do not overlap.

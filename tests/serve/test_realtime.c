@@ -145,4 +145,57 @@ START_TEST(sessions)
 }
 END_TEST
 
-TEST_MAIN("serve/realtime", TEST(base64), TEST(events), TEST(refused_updates), TEST(sessions))
+// Appends "TYPE MS ITEM " of the events of speech that wait.
+static void take_speech(lin_client *c, lin_buffer *out)
+{
+    for (lin_web_message m; lin_serve_stream_next(c, &m);) {
+        cJSON *json;
+        OK(lin_json_parse(m.data, m.n, "the event", 0, &json, &failure));
+        const char *type = cJSON_GetObjectItem(json, "type")->valuestring, *speech = strstr(type, ".speech_");
+        const cJSON *ms = cJSON_GetObjectItem(json, "audio_start_ms"), *item = cJSON_GetObjectItem(json, "item_id");
+        if (!ms) ms = cJSON_GetObjectItem(json, "audio_end_ms");
+        if (speech) lin_buffer_format(out, "%s %d %s ", speech + 8, ms->valueint, item->valuestring);
+        cJSON_Delete(json);
+    }
+}
+
+// What was heard at 1 s is taken back at 2 s; the item is said at 5 s.
+START_TEST(speech_that_is_taken_back)
+{
+    static const lin_protocol *const protocol = &lin_protocol_realtime;
+    lin_serve server = {.language = "en"};
+    lin_client client = {.serve = &server, .protocol = protocol, .config = lin_message_default(24000)};
+    lin_buffer got = {0};
+    const lin_result none = {0};
+    lin_result_phone phone = {.label = 1};
+    lin_phones *set;
+    OK(lin_phones_create(NULL, &set, &failure));
+    const lin_result one = {.phones = &phone, .n_phones = 1};
+    lin_session_view v = {.utterance = 1, .settled = &none, .provisional = &one, .start_s = 1, .processed_s = 1.5};
+    client.out.client = &client;
+    server.live.words = (lin_writer_options){.phones = set};
+    pthread_mutex_init(&client.out.lock, NULL);
+    lin_settling_begin(&client.out.settling, &server.live.words);
+    protocol->show(&client.out, &v);
+    v.provisional = &none;
+    v.processed_s = 2;
+    protocol->show(&client.out, &v);
+    protocol->show(&client.out, &v); // nothing new
+    v.settled = &one;
+    v.start_s = 5;
+    v.processed_s = 6;
+    protocol->show(&client.out, &v);
+    v.end = LINNET_AFTER;
+    protocol->show(&client.out, &v);
+    take_speech(&client, &got);
+    ck_assert_str_eq(got.data, "started 700 item_1 stopped 2000 item_1 started 4700 item_1 stopped 6000 item_1 ");
+    lin_buffer_free(&got);
+    lin_buffer_free(&client.out.waiting);
+    lin_buffer_free(&client.out.sending);
+    lin_settling_free(&client.out.settling);
+    pthread_mutex_destroy(&client.out.lock);
+    lin_phones_destroy(set);
+}
+END_TEST
+
+TEST_MAIN("serve/realtime", TEST(speech_that_is_taken_back), TEST(base64), TEST(events), TEST(refused_updates), TEST(sessions))
