@@ -16,7 +16,8 @@
 
 lin_message lin_message_default(int rate_hz)
 {
-    return (lin_message){.rate_hz = rate_hz, .channels = 1, .words = 1, .partials = 1, .padding_s = 0.3};
+    return (lin_message){
+        .rate_hz = rate_hz, .channels = 1, .words = 1, .partials = 1, .padding_s = 0.3, .language = "und"};
 }
 
 void lin_message_free(lin_message *m)

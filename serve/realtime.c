@@ -95,10 +95,19 @@ static lin_status take_likely(const cJSON *transcription, lin_message *m, lin_er
     return lin_buffer_status(&m->phrases, err);
 }
 
-static void add_language(const cJSON *language, lin_message *m)
+// Whether the model's language is among those of the configuration, or there are none.
+static int has_language(const cJSON *transcription, const char *language)
 {
-    const size_t n = strlen(m->languages);
-    if (*text_of(language)) snprintf(m->languages + n, sizeof m->languages - n, "%s ", text_of(language));
+    const char *one = text_of(member(transcription, "language"));
+    const cJSON *item;
+    int asked = *one != 0, fits = asked && lin_language_is(one, language);
+    cJSON_ArrayForEach(item, member(transcription, "languages"))
+    {
+        if (!*text_of(item)) continue;
+        asked = 1;
+        fits |= lin_language_is(text_of(item), language);
+    }
+    return fits || !asked;
 }
 
 static lin_status take_turns(const cJSON *turns, lin_message *m, lin_error *err)
@@ -143,7 +152,7 @@ static lin_status check_types(const cJSON *session, const cJSON *format, const c
 static lin_status take_session(const cJSON *session, lin_message *m, lin_error *err)
 {
     const cJSON *input = member(member(session, "audio"), "input"), *format = member(input, "format"),
-                *transcription = member(input, "transcription"), *turns = member(input, "turn_detection"), *language;
+                *transcription = member(input, "transcription"), *turns = member(input, "turn_detection");
     if (!cJSON_IsObject(session)) return lin_fail(err, LIN_FORMAT, "session is not an object");
     if (!strcmp(text_of(member(session, "type")), "realtime"))
         return lin_fail(err, LIN_UNSUPPORTED, "the type of a session must be transcription: this server does not speak");
@@ -153,10 +162,9 @@ static lin_status take_session(const cJSON *session, lin_message *m, lin_error *
         turns = member(session, "turn_detection");
     }
     lin_message next = *m;
-    next.languages[0] = 0;
-    add_language(member(transcription, "language"), &next);
-    cJSON_ArrayForEach(language, member(transcription, "languages")) add_language(language, &next);
     LIN_TRY(check_types(session, format, transcription, turns, err));
+    if (!has_language(transcription, m->language))
+        return lin_fail(err, LIN_UNSUPPORTED, "the model has another language: leave language out");
     LIN_TRY(take_turns(turns, &next, err));
     if (format) LIN_TRY(take_format(format, &next, err));
     if (cJSON_IsObject(transcription)) LIN_TRY(take_likely(transcription, m, err));
@@ -246,9 +254,7 @@ static void realtime_acknowledge(lin_client *c, const lin_message *m, lin_buffer
     if (m->kind == LIN_MESSAGE_RESET && m != now) strcpy(c->config.event_id, m->event_id); // for the error of an empty commit
     if (m->kind != LIN_MESSAGE_CONFIG) return;
     if (!c->serve->v->decoding.words) lin_message_free(&c->config); // phonemes use no prompt, which is only advice
-    if (!lin_language_is_among(m->languages, c->serve->language))
-        realtime_put_mistake(out, m, "the model has another language: leave language out");
-    else if (changes)
+    if (changes)
         realtime_put_mistake(out, m, "the format and turn_detection of a session cannot change after its first sound");
     else put_session(out, c, "session.updated");
 }

@@ -106,7 +106,7 @@ typedef struct lin_message {
     int resume;   /* linnet: the first binary message is a saved state */
     double state_s; /* linnet: seconds between two states that are sent; 0: none are */
     int manual;     /* realtime: only the client ends utterances */
-    char languages[1024]; /* realtime: the codes in the configuration, a blank behind each; "": none */
+    const char *language;   /* realtime: the model's; a session that wants another one is refused */
     char event_id[513];   /* realtime: the message's; "": none, or one of more than 512 bytes */
     double padding_s;     /* realtime: seconds of sound before an utterance's first phoneme that count as part of it */
     unsigned char *sound; /* [n_sound], realtime; to be released by lin_message_free */

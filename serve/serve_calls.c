@@ -310,18 +310,6 @@ int lin_language_is(const char *asked, const char *language)
     return strncasecmp(asked, language, n) == 0 && (!asked[n] || asked[n] == '-' || asked[n] == '_');
 }
 
-int lin_language_is_among(const char *asked, const char *language)
-{
-    char one[32];
-    int among = !*asked;
-    for (size_t n; *asked; asked += n + (asked[n] == ' ')) {
-        n = strcspn(asked, " ");
-        snprintf(one, sizeof one, "%.*s", (int)n, asked);
-        among |= n && lin_language_is(one, language);
-    }
-    return among;
-}
-
 // The next character of a prompt: a letter in lower case, as UTF-8 in `letter`, or its class: '.' a mark between phrases, ' ',
 // '\'', '0' a character that is in no word.
 static char next_sign(const char *text, size_t n, size_t *at, char letter[4], size_t *n_letter)

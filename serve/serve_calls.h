@@ -97,8 +97,6 @@ int lin_call_flag(const lin_call *call, const lin_form *form, const char *field)
 /* Whether `asked` can be this language: "", "auto", its code or its name ("en", "en-GB", "English"). language: the model's, "en";
  * if it is "und", unknown, any can. */
 int lin_language_is(const char *asked, const char *language);
-/* The same for any of several, separated by blanks; an empty list passes. */
-int lin_language_is_among(const char *asked, const char *language);
 /* The name of a language as in OpenAI's answers, "english"; its code if the name is unknown here. */
 const char *lin_language_name(const char *language);
 

@@ -331,6 +331,7 @@ void lin_serve_stream_begin(lin_client *c)
     lin_buffer out = {0};
     c->config = lin_message_default(c->serve->v->rate_hz);
     c->config.format = c->protocol->format;
+    c->config.language = c->serve->language;
     if (c->protocol->rate_hz) c->config.rate_hz = c->protocol->rate_hz;
     c->out.client = c;
     lin_settling_begin(&c->out.settling, &c->serve->live.words);

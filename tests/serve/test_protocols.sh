@@ -76,6 +76,7 @@ is "realtime: what is cleared is forgotten" "$(printf '%s\n' "$readable" | head 
 has "realtime: a commit of nothing" "$(talk stream /v1/realtime end='{"type":"input_audio_buffer.commit","event_id":"my-0"}' leave='"type":"error"')" \
     '"message":"the buffer that was committed has no sound","code":null,"param":null,"event_id":"my-0"}}'
 has "realtime: another language" "$(talk stream /v1/realtime end="$(session null '"transcription":{"language":"de"},')" leave='"type":"error"')" '"message":"the model has another language'
+has "realtime: which changes nothing else" "$(talk stream /v1/realtime config="$(session null '"transcription":{"language":"de"},')" end="$(printf '{"type":"session.update","session":{}}')" leave='session.updated' | grep session.updated)" '"format":{"type":"audio/pcm","rate":24000}'
 has "realtime: other languages" "$(talk stream /v1/realtime end="$(session null '"transcription":{"languages":["de","fr"]},')" leave='"type":"error"')" '"message":"the model has another language'
 has "realtime: one of several languages" "$(talk stream /v1/realtime end="$(session null '"transcription":{"languages":["de","en"]},')" leave='session.updated')" 'session.updated'
 has "realtime: turns that come after the first sound" "$(talk stream /v1/realtime config="$(session null '')" append middle="$(session '{"type":"server_vad"}' '')" at=64000 raw="$tmp/twice.raw" end="$commit" leave='"type":"error"')" 'cannot change after its first sound'
