@@ -167,7 +167,8 @@ static lin_status take_session(const cJSON *session, lin_message *m, lin_error *
         return lin_fail(err, LIN_UNSUPPORTED, "the model has another language: leave language out");
     LIN_TRY(take_turns(turns, &next, err));
     if (format) LIN_TRY(take_format(format, &next, err));
-    if (cJSON_IsObject(transcription)) LIN_TRY(take_likely(transcription, m, err));
+    next.advises = cJSON_IsObject(transcription);
+    if (next.advises) LIN_TRY(take_likely(transcription, m, err));
     next.phrases = m->phrases;
     next.n_phrases = m->n_phrases;
     next.sound = m->sound;
@@ -182,6 +183,7 @@ static lin_status realtime_parse(const char *text, size_t n, lin_message *m, lin
 {
     cJSON *json = NULL;
     m->event_id[0] = 0;
+    m->advises = 0;
     if (n > LIN_REALTIME_BYTES) return lin_fail(err, LIN_INVALID, "the event has more than %d bytes", (int)LIN_REALTIME_BYTES);
     lin_status status = lin_json_parse(text, n, "the event", 0, &json, err);
     if (status != LIN_OK) return status;
@@ -253,7 +255,6 @@ static void realtime_acknowledge(lin_client *c, const lin_message *m, lin_buffer
     if (m->kind == LIN_MESSAGE_CLEAR) c->out.discards = 1;
     if (m->kind == LIN_MESSAGE_RESET && m != now) strcpy(c->config.event_id, m->event_id); // for the error of an empty commit
     if (m->kind != LIN_MESSAGE_CONFIG) return;
-    if (!c->serve->v->decoding.words) lin_message_free(&c->config); // phonemes use no prompt, which is only advice
     if (changes)
         realtime_put_mistake(out, m, "the format and turn_detection of a session cannot change after its first sound");
     else put_session(out, c, "session.updated");

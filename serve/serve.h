@@ -107,6 +107,7 @@ typedef struct lin_message {
     double state_s; /* linnet: seconds between two states that are sent; 0: none are */
     int manual;     /* realtime: only the client ends utterances */
     const char *language;   /* realtime: the model's; a session that wants another one is refused */
+    int advises;            /* realtime: the phrases are new */
     char event_id[513];   /* realtime: the message's; "": none, or one of more than 512 bytes */
     double padding_s;     /* realtime: seconds of sound before an utterance's first phoneme that count as part of it */
     unsigned char *sound; /* [n_sound], realtime; to be released by lin_message_free */

@@ -220,7 +220,7 @@ static void prepare(lin_client *c)
     if (is_first && status != LIN_OK) {
         o->failure = err;
         o->ended = 1;
-    } else if (!is_first) {
+    } else if (!is_first && !c->protocol->phrases_advise) {
         lin_live_put_context(&answer, o->n_phrases, err.message);
         if (answer.n) answer.n--; // its line end
         lin_outbox_add(o, &answer, LIN_NOTE_OTHER);
@@ -438,7 +438,7 @@ static int push_held(lin_client *c)
     lin_engine *engine = c->serve->engine;
     const size_t channels = (size_t)c->config.channels;
     if (in->finishing >= 2) return in->n_held == 0; // sound after a reset waits until the reset is done
-    if (!o->ready) return 0;
+    if (!o->ready || (o->busy && c->protocol->phrases_advise)) return 0; // no answer says when the phrases are there
     for (;;) {
         int room;
         double waiting_s;
@@ -540,8 +540,9 @@ static void take_message(lin_client *c, lin_message *m)
         return;
     case LIN_MESSAGE_CONFIG:
     case LIN_MESSAGE_PHRASES:
+        if (c->protocol->phrases_advise && !c->serve->v->decoding.words) lin_message_free(m); // phonemes use no advice
         if (!is_open && take_config(c, &err) != LIN_OK) give_up(c, NULL, 1008, err.message);
-        else if (is_open && m->kind == LIN_MESSAGE_PHRASES) take_phrases(c, m);
+        else if (is_open && (m->kind == LIN_MESSAGE_PHRASES || m->advises)) take_phrases(c, m);
         else if (is_open && !c->protocol->configs_later) give_up(c, NULL, 1008, "a config comes before the first sound");
         return;
     case LIN_MESSAGE_END_UTTERANCE:

@@ -12,7 +12,7 @@ od -An -v -td2 -w2 "$tmp/twice.raw" | awk '{
 is "twice as many bytes" $(($(wc -c < "$tmp/twice.raw") * 2)) "$(wc -c < "$tmp/twice.f32" | tr -d ' ')"
 both=$("$LINNET" listen --words --no-readable -q --no-paced --raw --from "$tmp/twice.raw")
 
-start words
+start words --tune context-bonus=12
 for path in / /vosk; do
     is "vosk at $path" "$both" "$(talk stream $path raw="$tmp/twice.raw" wait end='{"eof" : 1}' | sed -n 's/.*"text":"\([^"]*\)".*/\1/p')"
 done
@@ -80,6 +80,11 @@ has "realtime: which changes nothing else" "$(talk stream /v1/realtime config="$
 has "realtime: other languages" "$(talk stream /v1/realtime end="$(session null '"transcription":{"languages":["de","fr"]},')" leave='"type":"error"')" '"message":"the model has another language'
 has "realtime: one of several languages" "$(talk stream /v1/realtime end="$(session null '"transcription":{"languages":["de","en"]},')" leave='session.updated')" 'session.updated'
 has "realtime: turns that come after the first sound" "$(talk stream /v1/realtime config="$(session null '')" append middle="$(session '{"type":"server_vad"}' '')" at=64000 raw="$tmp/twice.raw" end="$commit" leave='"type":"error"')" 'cannot change after its first sound'
+"$LINNET" listen --words -q --no-paced --raw --from "$tmp/twice.raw" --phrase "young men" --tune context-bonus=12 > "$tmp/likely"
+[ ! -f "$real" ] || hasnt "realtime: a prompt changes the second sentence" "$readable" "$(tail -n 1 "$tmp/likely")"
+talk stream /v1/realtime config="$(session '{"type":"server_vad"}' '')" append middle='{"type":"session.update","session":{"audio":{"input":{"transcription":{"prompt":"young men"}}}}}' \
+    until=transcription.completed at=$(($(wc -c < "$tmp/speech.raw") + 38400)) raw="$tmp/twice.raw" end="$commit" leave='item_2","content_index":0,"transcript' > "$tmp/prompted"
+is "realtime: a prompt after the first sound" "$(printf '%s\n' "$readable" | head -n 1; tail -n 1 "$tmp/likely")" "$(transcripts "$(cat "$tmp/prompted")")"
 for i in 1 2 3 4; do cat "$tmp/twice.raw"; done > "$tmp/half-a-minute.raw"
 has "realtime: half a minute of sound in one event" "$(talk stream /v1/realtime config="$(session null '')" append chunk=2000000 raw="$tmp/half-a-minute.raw" end="$commit" leave=transcription.completed)" 'transcription.completed'
 has "realtime: an error names the event" "$(talk stream /v1/realtime end='{"type":"nope","event_id":"my-\"1"}' leave='"type":"error"')" '"event_id":"my-\"1"}}'

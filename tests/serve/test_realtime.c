@@ -81,13 +81,14 @@ START_TEST(events)
              "\"rate\":16000},\"transcription\":{\"model\":\"x\",\"language\":\"en-US\",\"prompt\":\"Mister Dashwood, GPT-4\","
              "\"keywords\":[\"Norland Park\",1]},\"turn_detection\":null}}}}"));
     ck_assert(m.kind == LIN_MESSAGE_CONFIG && m.rate_hz == 16000 && m.manual && m.n_phrases == 2);
+    ck_assert_int_eq(m.advises, 1);
     ck_assert_double_eq(m.padding_s, 0.3);
     ck_assert_mem_eq(m.phrases.data, "mister dashwood\0norland park", 29);
     OK(parse(
         &m,
         "{\"type\":\"transcription_session.update\",\"session\":{\"input_audio_format\":\"pcm16\",\"turn_detection\":{\"type\":"
         "\"server_vad\"}}}"));
-    ck_assert(m.rate_hz == 24000 && !m.manual && m.n_phrases == 2);
+    ck_assert(m.rate_hz == 24000 && !m.manual && m.n_phrases == 2 && !m.advises);
     ck_assert_int_eq(m.format, LIN_SAMPLES_S16);
     OK(parse(&m, INPUT("\"format\":{\"type\":\"audio/pcma\",\"rate\":8000}")));
     ck_assert(m.format == LIN_SAMPLES_ALAW && m.rate_hz == 8000);
