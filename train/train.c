@@ -204,7 +204,7 @@ static lin_status save_model(lin_train_run *r, const char *name, lin_error *err)
     return lin_model_save(&best, path, r->options->half ? LIN_F16 : LIN_F32, err);
 }
 
-// Saves the model of an epoch among the last ones, and removes the oldest.
+// Saves the model of an epoch among the last ones, and removes those before: several, if the run kept more before.
 static lin_status keep_model(lin_train_run *r, lin_error *err)
 {
     const long long epoch = r->counters.epoch + 1;
@@ -212,9 +212,11 @@ static lin_status keep_model(lin_train_run *r, lin_error *err)
     if (r->options->keep < 1 || lin_train_rank(&r->parallel) != 0) return LIN_OK;
     snprintf(name, sizeof name, "epoch-%lld.safetensors", epoch);
     LIN_TRY(save_model(r, name, err));
-    if (epoch <= r->options->keep) return LIN_OK;
-    snprintf(name, sizeof name, "epoch-%lld.safetensors", epoch - r->options->keep);
-    if (lin_train_path(r->options, name, old, err) == LIN_OK) remove(old); // missing: the run kept fewer before
+    for (long long past = epoch - r->options->keep; past > 0; past--) {
+        snprintf(name, sizeof name, "epoch-%lld.safetensors", past);
+        LIN_TRY(lin_train_path(r->options, name, old, err));
+        if (remove(old) != 0) break; // there are none before
+    }
     return LIN_OK;
 }
 

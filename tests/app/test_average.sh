@@ -149,6 +149,12 @@ refused "an input as output" 2 "epoch-4" average "$(e 5)" "$(e 4)" -o "$(e 4)"
 exits "no model" 2 run average -o "$tmp/x.safetensors"
 ok "nothing was written" test ! -e "$tmp/x.safetensors"
 
+# ---- fewer models are kept than before ---------------------------------------------------------------------------------------------
+
+run train "$conf" --train "$set" --dev "$set" --folder "$tmp/fewer" -q --epochs 4 --keep 3
+run train "$conf" --train "$set" --dev "$set" --folder "$tmp/fewer" -q --epochs 5 --keep 1 --resume
+is "only the last one stays" "epoch-5.safetensors" "$(cd "$tmp/fewer" && echo epoch-*)"
+
 # ---- the other methods of linnet train ---------------------------------------------------------------------------------------------
 
 all="--ema 0.9 --set accumulate=2,layer-drop=0.2,inter-ctc-layers=1,inter-ctc-weight=0.4,label-smoothing=0.1 --batch-frames 200 --epochs 2"
