@@ -47,6 +47,7 @@ static lin_status collect(lin_train_data *d, lin_train_list *list, const lin_tra
     const int for_training = list == &d->train, size = for_training ? LIN_VOICE_PIECE_MOST : LIN_VOICE_PIECE_MEASURED;
     size_t total = 0;
     long long labels = 0;
+    const char *left_out = NULL, *reason = ""; // the last utterance that is left out
     int voices = 0;
     if (c->voice) LIN_TRY(lin_voices_number(list->sets, list->n_sets, &list->voices, &voices, err));
     if (c->voice && for_training && voices != c->outputs)
@@ -84,6 +85,7 @@ static lin_status collect(lin_train_data *d, lin_train_list *list, const lin_tra
             it.rows = lin_config_frames_out(c, it.frames);
             const char *why = why_not(d, &it, for_training);
             if (why && !c->voice) lin_train_note(hooks, "%s: %s is left out: %s", set->path, set->utterances[i].id, why);
+            if (why) left_out = set->utterances[i].id, reason = why;
             if (why) continue;
             const int whole = it.frames, pieces = pieces_of(d, whole, size);
             for (int k = 0; k < pieces; k++) {
@@ -96,6 +98,8 @@ static lin_status collect(lin_train_data *d, lin_train_list *list, const lin_tra
         if (speakers) speakers += set->n_speakers;
     }
     const char *use = for_training ? "train on" : "measure on";
+    if (list->n == 0 && left_out)
+        return lin_fail(err, LIN_INVALID, "no utterance to %s; %s, for example, is left out: %s", use, left_out, reason);
     if (list->n == 0) return lin_fail(err, LIN_INVALID, "no utterance to %s", use);
     if (labels == 0 && c->tokens)
         return lin_fail(err, LIN_INVALID, "no token of the sets to %s has a target", use);

@@ -58,6 +58,8 @@ is "of three epochs one is (best)" 1 "$(echo "$err" | grep -c '(best)')"
 # long utterances
 run train $from --folder "$tmp/short" --epochs 1 --set max-frames=10
 has "too long an utterance" "$err" " is left out: it is longer than --set max-frames allows"
+refused "only such" 1 "no utterance to train on; " train $from --folder "$tmp/short-q" -q --epochs 1 --set max-frames=1
+has "and why" "$err" ", for example, is left out: it is longer than --set max-frames allows"
 
 # a rate below the one at which the schedule ends
 refused "no epoch" 1 "the learning rate 1e-07 is below 1e-06, at which a run with schedule plateau ends; lower min-lr" \
