@@ -39,6 +39,17 @@ needs_ffmpeg() {
     die "the sound of the discs is compressed with shorten, which the program ffmpeg decodes: install it (apt install ffmpeg)"
 }
 
+# different_names OPTION TAKEN DATA...: stops if two data directories, or one and a word of TAKEN, would have the same cache
+different_names() {
+  local option=$1 taken=" $2 " data name
+  shift 2
+  for data; do
+    name=$(basename "$data")
+    [[ $taken != *" $name "* ]] || die "$option $data: another set is called $name too, and its cache would be taken; rename one"
+    taken+="$name "
+  done
+}
+
 wanted() { [ "$stage" -le "$1" ] && [ "$stop_stage" -ge "$1" ]; }
 
 # hold FILE MESSAGE: locks the file, or dies with the message if another run holds the lock. The lock ends with the last process of the

@@ -34,7 +34,11 @@ need_corpus() {
   [ -n "$corpus" ] || die "where is the corpus? give --corpus DIR"
   [ -f "$lexicon" ] || die "$lexicon does not exist; apt-get install pocketsphinx-en-us, or give --lexicon FILE"
   for set in "$@"; do [ -f "$corpus/$set/wav.scp" ] || die "$corpus/$set/wav.scp does not exist"; done
-  for set in "${more[@]}"; do [ -f "$set/wav.scp" ] || die "$set/wav.scp does not exist; --more takes data directories"; done
+  for set in "${more[@]}"; do
+    [ -f "$set/wav.scp" ] || die "$set/wav.scp does not exist; --more takes data directories"
+    [[ $(basename "$set") == train_* ]] || die "--more $set: rename it, as the training takes caches named train_* only"
+  done
+  different_names --more "$train_sets train_librispeech train_common_voice" "${more[@]}"
 }
 
 # Frequencies above 5.5 kHz are not used: parts of the corpus have no sound there, and a model would learn that.

@@ -14,11 +14,13 @@ here=$(dirname "$0")
 corpus= more=() work=exp/voice stage=1 stop_stage=3 conf=$here/voice.conf
 flags=" " values=" corpus work stage stop-stage threads conf linnet " lists=" more "
 options "$@"
+[ -n "$corpus" ] || die "where is the corpus? give --corpus DIR"
 [ -f "$corpus/dev_native/wav.scp" ] || die "$corpus/dev_native/wav.scp does not exist; give --corpus DIR"
 for data in ${more[@]+"${more[@]}"}; do [ -f "$data/utt2spk" ] || die "$data/utt2spk does not exist: it names the speakers"; done
 
 # train_stories is left out: its many names are few readers.
 sets="train_native train_pseudo train_cv train_nonnative train_read train_games"
+different_names --more "$sets dev_native dev_nonnative" ${more[@]+"${more[@]}"}
 caches=()
 for set in $sets; do caches+=(--train "$work/$set.lfc"); done
 for data in ${more[@]+"${more[@]}"}; do caches+=(--train "$work/$(basename "$data").lfc"); done

@@ -78,6 +78,12 @@ is "run: a stage again: the same model" "$model" "$(cksum < "$w/stream.safetenso
 ok "run: a stage alone" test ! -f "$w/decode/test_native.stream.score"
 declines "run: no corpus" "where is the corpus" run --work "$tmp/x"
 declines "run: no such stage" "there is no stage '2'" run --stage 2 --work "$tmp/x"
+mkdir -p "$tmp/other/train_cv" "$tmp/other/more"
+: > "$tmp/other/train_cv/wav.scp" && : > "$tmp/other/more/wav.scp"
+declines "run: a set with the name of another" "another set is called train_cv too" \
+    run --corpus "$c" --more "$tmp/other/train_cv" --lexicon "$tmp/dict" --work "$tmp/x"
+declines "run: a set that the training would not find" "rename it, as the training takes caches named train_* only" \
+    run --corpus "$c" --more "$tmp/other/more" --lexicon "$tmp/dict" --work "$tmp/x"
 declines "run: a set of --more is missing" "$tmp/none/wav.scp does not exist" run --corpus "$c" --more "$tmp/none" --lexicon "$tmp/dict" --work "$tmp/x"
 declines "run: a set is missing" "train_native/wav.scp does not exist" run --corpus "$tmp" --lexicon "$tmp/dict" --work "$tmp/x"
 

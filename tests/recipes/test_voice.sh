@@ -48,6 +48,10 @@ grep -v '^native' "$tmp/more/utt2spk" > "$tmp/one" && mv "$tmp/one" "$tmp/more/u
 grep -v '^native' "$tmp/more/wav.scp" > "$tmp/one" && mv "$tmp/one" "$tmp/more/wav.scp"
 "$LINNET" prepare "$tmp/more" --no-speech -q -o "$tmp/one.lfc"
 refused "one voice" 1 "the sets have 1 voice" train "$tmp/tiny.conf" --train "$tmp/one.lfc" --folder "$tmp/x"
+mkdir -p "$tmp/two/more"
+: > "$tmp/two/more/utt2spk"
+exits "two folders of one name" 1 recipe --corpus "$c" --more "$tmp/more" --more "$tmp/two/more" --work "$tmp/x"
+has "two folders of one name" "$err" "--more $tmp/two/more: another set is called more too, and its cache would be taken; rename one"
 exits "no corpus" 1 recipe --corpus "$tmp" --work "$tmp/x"
 has "no corpus" "$err" "dev_native/wav.scp does not exist; give --corpus DIR"
 finish
