@@ -76,11 +76,15 @@ static size_t plan_packing(lin_weights *w, const lin_real_ops *ops, const lin_st
 static lin_status check_operations(const lin_real_ops *ops, const lin_config *c, lin_error *err)
 {
     const size_t network = lin_network_of(c)->needs, needs = network ? network : lin_attention_of(c)->needs;
+    const int widest = ops->on_host ? 0 : lin_attention_of(c)->widest;
     void (*operation)(void) = NULL;
     char variant[64];
+    lin_config_variant(c, variant, sizeof variant);
+    if (widest && c->head_width > widest)
+        return lin_fail(err, LIN_UNSUPPORTED, "the backend %s has this attention (%s) for a head_width up to %d, not %d; use "
+                        "another device", ops->name, variant, widest, c->head_width);
     memcpy(&operation, (const char *)ops + needs, sizeof operation);
     if (!needs || operation) return LIN_OK;
-    lin_config_variant(c, variant, sizeof variant);
     return lin_fail(err, LIN_UNSUPPORTED, "the backend %s has no operations for this kind of network (%s); use another device",
                     ops->name, variant);
 }

@@ -160,6 +160,7 @@ typedef struct lin_attend {
 typedef struct lin_attention {
     int parts;         /* the projection is [parts C, C]: 3 for q, k and v */
     size_t needs;      /* offset in lin_real_ops of an operation that not every backend has; 0: all have what it needs */
+    int widest;        /* the widest heads that GPUs have it for; 0: any */
     const char *whole; /* NULL, or why it needs whole utterances: the rest of a sentence that begins with "this model" */
     int grows;         /* a stream keeps all keys and values (lin_cache) */
     /* All but the last two may be NULL. */

@@ -146,7 +146,7 @@ static void softmax_backward(const lin_attend *t)
 }
 
 const lin_attention lin_attention_softmax = {
-    .parts = 3, .needs = offsetof(lin_real_ops, softmax_forward), .grows = 1,
+    .parts = 3, .needs = offsetof(lin_real_ops, softmax_forward), .widest = 64, .grows = 1,
     .lay_out = softmax_lay_out, .forward = softmax_forward, .backward = softmax_backward};
 
 static void naive_lay_out(lin_activations *a, lin_layer_values *v)
@@ -225,7 +225,7 @@ static void lsh_backward(const lin_attend *t)
 }
 
 const lin_attention lin_attention_lsh = {
-    .parts = 2, .needs = offsetof(lin_real_ops, lsh_forward), // queries and keys are shared
+    .parts = 2, .needs = offsetof(lin_real_ops, lsh_forward), .widest = 64, // queries and keys are shared
     .whole = "has LSH attention, which sorts all frames of an utterance: it needs whole utterances and cannot stream",
     .prepare = lsh_prepare, .lay_out = lsh_lay_out, .forward = lsh_forward, .backward = lsh_backward};
 

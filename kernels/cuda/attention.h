@@ -740,8 +740,7 @@ static __device__ __forceinline__ void sum_step(float *tiles, float *sums, const
 
 typedef enum attention_order { ORDER_FORWARD, ORDER_REVERSE, ORDER_TOTAL } attention_order;
 
-// The division of the work of a call.
-// function<EP, SPLIT>(exec, ...) for heads of E elements.
+// function<EP, SPLIT>(exec, ...) for heads of E elements, at most 64.
 #define LIN_TILED(function, E, exec, ...)                                                                                        \
     do {                                                                                                                         \
         const int split = (exec)->precision == LIN_PRECISION_FP32;                                                               \
@@ -751,6 +750,14 @@ typedef enum attention_order { ORDER_FORWARD, ORDER_REVERSE, ORDER_TOTAL } atten
         else function<64, 0>(exec, __VA_ARGS__);                                                                                 \
     } while (0)
 
+// For operations that have only tiles: 1 if nothing failed so far; wider heads are an error, which it records.
+static inline int lin_attention_tiled(lin_exec *exec, int E)
+{
+    return lin_cuda_check(exec, E <= 64 ? cudaSuccess : cudaErrorInvalidValue, "this attention with heads wider than 64") &&
+           lin_cuda_ready(exec);
+}
+
+// The division of the work of a call.
 typedef struct lin_attention_plan {
     int EP, groups;
     int stretch;    // rows; INT_MAX: all rows of an utterance

@@ -17,6 +17,31 @@ START_TEST(small_case)
 }
 END_TEST
 
+// Softmax and LSH attention have only tiles: a model with wider heads is refused, and so is a call without a model.
+START_TEST(wide_heads)
+{
+    static const network_kind kinds[] = {OF_SOFTMAX, OF_LSH, OF_NAIVE, OF_LINEAR};
+    const lin_segments one = {.B = 1, .rows = 1, .longest = 1};
+    lin_encoder *encoder;
+    lin_exec *exec;
+    if (!TEST_PAPER) return;
+    for (int i = 0; i < 4; i++) {
+        const lin_config c = of_kind(sized_config(1, 1, 65, 8, 4, 3), kinds[i]);
+        lin_model *model = model_of(&c, NULL, 1);
+        if (i < 2)
+            FAILS(lin_encoder_create(model, fp32(), &encoder, &err), LIN_UNSUPPORTED, "for a head_width up to 64, not 65");
+        else OK(lin_encoder_create(model, fp32(), &encoder, &err));
+        lin_encoder_destroy(encoder);
+        lin_model_destroy(model);
+    }
+    OK(fp32()->exec_create(fp32(), 1, &exec, &err));
+    fp32()->softmax_forward(exec, NULL, NULL, NULL, &one, 1, 65, 1, NULL, 0);
+    FAILS(fp32()->finish(exec, &err), LIN_IO, "heads wider than 64");
+    OK(fp32()->finish(exec, &err));
+    fp32()->exec_destroy(exec);
+}
+END_TEST
+
 START_TEST(default_network) { golden_check_default(fp32(), 1e-4); }
 END_TEST
 
@@ -227,7 +252,7 @@ END_TEST
 
 // Training first: after all others, which leave threads behind, the leak checker of a process of training stops itself.
 TEST_MAIN("cuda/model", TESTS(training_follows_the_cpu_and_repeats_itself, 0, 2), TESTS(tokens_train_as_on_the_cpu, 0, 2),
-          TESTS(small_case, 0, GOLDEN_CASES), TEST(default_network),
+          TESTS(small_case, 0, GOLDEN_CASES), TEST(wide_heads), TEST(default_network),
           TESTS(training_trace, 0, (int)(sizeof golden_models / sizeof *golden_models)), TESTS(rounded_operands, 0, 2),
           TESTS(norms_write_operands, 0, 4), TESTS(company, 0, 2 * STREAMS_KINDS), TESTS(phones, 0, STREAMS_KINDS),
           TESTS(moved, 0, STREAMS_KINDS), TEST(a_stream_with_a_cache))

@@ -73,6 +73,9 @@ void ops_done(ops_context *c);
  * times. */
 int ops_thin(ops_context *c, unsigned n);
 
+/* Whether the backend has softmax (in tiles) and LSH attention for heads of E elements: a GPU up to 64. */
+static inline int ops_rivals_have(const ops_context *c, int E) { return c->ops->on_host || E <= 64; }
+
 /* How far an operand is off the 64-byte line, if it is not `usual`. */
 size_t ops_shift(const ops_context *c, size_t usual);
 

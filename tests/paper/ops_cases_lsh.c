@@ -56,6 +56,7 @@ static void separate(ops_context *c, const lin_segments *s, const shape *form, p
 /* tied: queries and columns of R that are equal, in exact arithmetic. */
 static void check_shape(ops_context *c, const int *lengths, int B, const shape *form, int causal, int tied)
 {
+    if (!ops_rivals_have(c, form->E)) return;
     const lin_segments segments = ops_segments_of(c, lengths, B);
     const lin_lsh lsh = form->lsh;
     const int H = form->H, E = form->E;
