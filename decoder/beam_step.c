@@ -37,14 +37,18 @@ static int32_t child_of(const lin_beam_view *v, int32_t parent, int32_t label)
     return child;
 }
 
-// The caller sets its weights. The pool is large enough for width and `longest`.
-static int32_t add_child(lin_beam_view *v, int32_t parent, int32_t label)
+// With the weights of `weighed`. The pool is large enough for width and `longest`.
+static int32_t add_child(lin_beam_view *v, int32_t parent, int32_t label, const lin_beam_node *weighed)
 {
     int32_t at = v->state->node_free;
     assert(at >= 0 && at < v->beam->n_nodes && v->nodes[at].parent == LIN_BEAM_FREE); // lay_out reckoned with the worst case
     lin_beam_node *node = &v->nodes[at], *above = &v->nodes[parent];
     v->state->node_free = node->next;
-    *node = (lin_beam_node){.parent = parent, .first = LIN_BEAM_NONE, .next = above->first, .label = label, .hyp = LIN_BEAM_NONE};
+    *node = *weighed;
+    node->parent = parent;
+    node->first = node->hyp = LIN_BEAM_NONE;
+    node->next = above->first;
+    node->label = label;
     node->depth = above->depth + 1;
     above->first = at;
     return at;
@@ -327,16 +331,9 @@ static lin_beam_hyp added(lin_beam_view *v, int i, int label, double score, cons
 {
     int32_t parent = v->hyps[i].node, at = child_of(v, parent, label);
     if (at < 0) {
-        lin_beam_node weighed, *child;
+        lin_beam_node weighed;
         weigh(v, &v->nodes[parent], label, &weighed);
-        at = add_child(v, parent, label);
-        child = &v->nodes[at];
-        child->lm = weighed.lm;
-        child->context = weighed.context;
-        child->gain = weighed.gain;
-        child->weight = weighed.weight;
-        child->language = weighed.language;
-        child->pending = weighed.pending;
+        at = add_child(v, parent, label, &weighed);
     }
     lin_beam_hyp next = {.node = at, .slot = LIN_BEAM_NONE, .before_blank = LIN_BEAM_NONE, .label = score};
     begin_run(v, i, label, v->nodes[at].gain, row, &next);
