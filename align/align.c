@@ -433,14 +433,8 @@ static int32_t *trace(const trellis *a, lin_error *err)
 
 /* ---- the result ------------------------------------------------------------------------------------------------------------ */
 
-// The best label of a row from `from` on.
-static int best_at(const trellis *a, int64_t t, int from)
-{
-    const float *row = row_of(a, t);
-    int best = from;
-    for (int v = from + 1; v < a->V; v++) best = row[v] > row[best] ? v : best;
-    return best;
-}
+// The best label of a row from `first` on.
+static int best_at(const trellis *a, int64_t t, int first) { return lin_row_best(row_of(a, t), first, a->V); }
 
 // One more phone of a slot, which `label` has had since row t.
 static void put_phone(trellis *a, lin_path *path, const lin_align_state *state, int label, int64_t t, int64_t end)

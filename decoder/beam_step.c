@@ -178,9 +178,7 @@ static double shift_of(lin_beam_view *v, float largest)
 static void read_row(lin_beam_view *v, const float *row)
 {
     const int V = v->beam->V;
-    float largest = row[0];
-    for (int k = 1; k < V; k++) largest = row[k] > largest ? row[k] : largest;
-    double shift = shift_of(v, largest);
+    const double shift = shift_of(v, lin_row_most(row, V));
     for (int k = 0; k < V; k++) v->probabilities[k] = exp((double)row[k] - shift);
 }
 

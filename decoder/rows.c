@@ -42,13 +42,9 @@ lin_status lin_rows_check_numbers(const float *logp, int64_t n_rows, int V, int6
 {
     for (int64_t t = 0; t < n_rows; t++) {
         const float *row = logp + t * V;
-        float largest = row[0];
-        int ordered = row[0] == row[0];
-        for (int k = 1; k < V; k++) {
-            ordered &= row[k] == row[k];
-            largest = row[k] > largest ? row[k] : largest;
-        }
-        if (ordered && isfinite(largest)) continue;
+        int has_nan = 0;
+        for (int k = 0; k < V; k++) has_nan |= isnan(row[k]);
+        if (!has_nan && isfinite(lin_row_most(row, V))) continue;
         return lin_fail(err, LIN_NUMERIC, "frame %lld: the log-probabilities are not numbers", (long long)(first_frame + t));
     }
     return LIN_OK;

@@ -35,6 +35,15 @@ static inline float lin_row_most(const float *row, int V)
     return most;
 }
 
+/* The label of the largest number of a row, of those from `first` on; of equal ones the lowest. */
+static inline int lin_row_best(const float *row, int first, int V)
+{
+    int best = first;
+    for (int v = first + 1; v < V; v++)
+        if (row[v] > row[best]) best = v;
+    return best;
+}
+
 /* The k-th largest, 1 <= k <= n, of x [n], whose order changes: the threshold of a beam. None of them may be NaN. Hoare's
  * selection, linear time on average. */
 static inline double lin_select_largest(double *x, int n, int k)

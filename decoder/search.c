@@ -246,15 +246,6 @@ int lin_greedy_pending(const lin_greedy *g, lin_path_phone *phone)
     return 1;
 }
 
-// Index of the largest of n values, the first of equal ones.
-static int best_of(const float *row, int n)
-{
-    int best = 0;
-    for (int i = 1; i < n; i++)
-        if (row[i] > row[best]) best = i;
-    return best;
-}
-
 lin_status lin_greedy_push(lin_greedy *greedy, const float *logp, int n_frames, lin_path *settled, lin_error *err)
 {
     lin_greedy g = *greedy;
@@ -265,7 +256,7 @@ lin_status lin_greedy_push(lin_greedy *greedy, const float *logp, int n_frames, 
     assert(holds(&g));
     for (int t = 0; t < n_frames; t++) {
         const float *row = logp + (int64_t)t * g.n_outputs;
-        const int label = best_of(row, g.n_outputs);
+        const int label = lin_row_best(row, 0, g.n_outputs);
         if (label != g.label) {
             n += lin_greedy_pending(&g, &settled->phones[n]);
             g.label = label;

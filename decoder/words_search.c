@@ -464,13 +464,6 @@ static float least_label(const lin_words *w, lin_words_view *s, const float *log
     return (float)lin_select_largest(s->order, w->V - 1, w->o.labels);
 }
 
-static double best_label(const lin_words *w, const float *logp)
-{
-    float best = -INFINITY;
-    for (int v = 1; v < w->V; v++) best = logp[v] > best ? logp[v] : best;
-    return (double)best;
-}
-
 // Whether a hypothesis is inside a word whose last phone, in its best alignment, is further away than the gap.
 static int has_gap(const lin_words *w, const lin_words_view *s, const lin_words_hyp *t)
 {
@@ -499,7 +492,7 @@ static int expand(const lin_words *w, lin_words_view *s, const float *logp)
     s->n_candidates = 0;
     clear_slots(w, s);
     s->least = least_label(w, s, logp);
-    s->top = w->thorough ? INFINITY : best_label(w, logp);
+    s->top = w->thorough ? INFINITY : (double)lin_row_most(logp + 1, w->V - 1);
     s->best = -INFINITY;
     for (int i = 0; i < s->h->n_hyps; i++) {
         lin_words_candidate *c = add(w, s, &s->hyps[i], find_slot(w, s, &s->hyps[i]));
