@@ -677,8 +677,6 @@ static lin_status open_web(const lin_web_options *o, const lin_web_handlers *han
     struct lws_context_creation_info info;
     memset(&info, 0, sizeof info);
     info.port = CONTEXT_PORT_NO_LISTEN;
-    info.gid = -1;
-    info.uid = -1;
     info.options = LWS_SERVER_OPTION_EXPLICIT_VHOSTS;
     if (o->certificate) info.options |= LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT;
     info.timeout_secs = PATIENCE_S;
