@@ -141,7 +141,7 @@ static int finished(const char *folder)
     return access(path, F_OK) == 0;
 }
 
-// Whether the run's epochs are compared by the dev loss, as train/train.c does it for tokens.
+// Whether the run's epochs are compared by a loss alone, as train/train.c does it for tokens.
 static int is_of_tokens(const char *folder)
 {
     char path[4200];
@@ -159,7 +159,7 @@ static lin_status add_result(const lin_sweep_line *of, int seed, const char *fol
 {
     char path[4200], *text, best[4][32] = {"-", "-", "-", "-"}, seconds[32] = "-";
     size_t n;
-    const int by_loss = is_of_tokens(folder);
+    const int of_tokens = is_of_tokens(folder);
     double least = 0;
     int epochs = 0;
     snprintf(path, sizeof path, "%s/log.tsv", folder);
@@ -172,12 +172,13 @@ static lin_status add_result(const lin_sweep_line *of, int seed, const char *fol
         if (lines.number == 1 || sscanf(row, "%31s %31s %31s %31s %31s %31s %31s %31s %31s", field[0], field[1], field[2],
                                         field[3], field[4], field[5], field[6], field[7], field[8]) != 9 || atoi(field[0]) < 1)
             continue; // the header, and the model that the run began with
-        const double judged = strtod(field[by_loss ? 3 : 4], NULL);
+        const double loss = strtod(field[2], NULL), dev_loss = strtod(field[3], NULL), per = strtod(field[4], NULL);
+        const double judged = per >= 0 && !of_tokens ? per : dev_loss >= 0 ? dev_loss : loss; // -1: not measured
         memcpy(seconds, field[8], sizeof seconds);
         if (epochs++ > 0 && !(judged < least)) continue;
         least = judged;
         const int order[] = {4, 0, 3, 2};
-        for (int i = 0; i < 4; i++) memcpy(best[i], field[order[i]], sizeof best[i]);
+        for (int i = 0; i < 4; i++) snprintf(best[i], sizeof best[i], "%s", *field[order[i]] == '-' ? "-" : field[order[i]]);
     }
     lin_free(text);
     lin_buffer_format(out, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t", of->words[0], seed, epochs, best[0], best[1], best[2], best[3],

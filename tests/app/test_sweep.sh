@@ -29,6 +29,13 @@ run train "$tmp/train.conf" --train "$tmp/set.lfc" --dev "$tmp/set.lfc" --folder
     --lr 2e-3 --seed 2 -q
 ok "the same model" cmp "$tmp/alone/best.safetensors" "$tmp/sweep/drop.2/best.safetensors"
 
+# without a development set the loss decides, as in a run
+echo 'fast --lr 0.3 --schedule constant' > "$tmp/fast"
+run train "$tmp/train.conf" --train "$tmp/set.lfc" --folder "$tmp/without" --sweep "$tmp/fast" --epochs 5
+log=$tmp/without/fast.1/log.tsv
+is "the best epoch" "$(awk -F'\t' 'NR > 1 && (!n || $3 < least) { least = $3; n = $1 } END { print "-", n, "-", least }' "$log")" \
+    "$(sed 1d "$tmp/without/results.tsv" | cut -f4-7 | tr '\t' ' ')"
+
 # finished runs stay, an unfinished one is resumed, a new line is run
 cp "$tmp/sweep/results.tsv" "$tmp/first.tsv"
 before=$(ls -l --time-style=full-iso "$tmp/sweep/base.1")
