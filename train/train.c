@@ -247,7 +247,7 @@ static lin_status end_epoch(lin_train_run *r, const lin_batches *plan, lin_train
     LIN_TRY(keep_model(r, err));
     c->run_seconds += lin_now() - begin;
     fill_progress(r, plan, p);
-    if (lin_train_rank(&r->parallel) == 0) LIN_TRY(lin_train_log(r->options, p, err));
+    if (lin_train_rank(&r->parallel) == 0) LIN_TRY(lin_train_log(r->options, p, r->model->config.tokens > 0, err));
     if (r->hooks->progress) r->hooks->progress(r->hooks->context, p);
     c->epoch++;
     clear_sums(c);
@@ -357,7 +357,7 @@ static lin_status measure_first(lin_train_run *r, lin_train_progress *p, lin_err
     p->epoch = -1;
     p->epochs = r->options->epochs;
     p->loss = -1;
-    if (lin_train_rank(&r->parallel) == 0) status = lin_train_log(r->options, p, err);
+    if (lin_train_rank(&r->parallel) == 0) status = lin_train_log(r->options, p, r->model->config.tokens > 0, err);
     if (status == LIN_OK && r->hooks->progress) r->hooks->progress(r->hooks->context, p);
     return lin_comm_agree(r->parallel.comm, status, err);
 }

@@ -221,11 +221,13 @@ static lin_status curve(lin_buffer *out, const lin_plot_panel *p, const point *p
     return LIN_OK;
 }
 
-// The epoch in best.safetensors: the lowest dev PER, else dev loss, else training loss.
-static size_t best_of(const point *points, size_t n, int *column)
+// The epoch in best.safetensors: the lowest dev PER, not of tokens, else dev loss, else training loss.
+static size_t best_of(const point *points, size_t n, int of_tokens, int *column)
 {
     size_t best = n > 1 && points[0].epoch < 1;
-    *column = most_of(points, n, DEV_PER) > 0 ? 2 : most_of(points, n, DEV_LOSS) > 0 ? 1 : 0;
+    *column = LOSS;
+    if (most_of(points, n, DEV_LOSS) > 0) *column = DEV_LOSS;
+    if (most_of(points, n, DEV_PER) > 0 && !of_tokens) *column = DEV_PER;
     for (size_t i = best + 1; i < n; i++) {
         const double value = points[i].values[*column], before = points[best].values[*column];
         if (value >= 0 && (value < before || before < 0)) best = i;
@@ -261,12 +263,12 @@ static void fit(lin_plot_panel *p, double most, int ticks)
     lin_plot_fit(&p->up, ticks);
 }
 
-static lin_status draw(lin_buffer *out, const char *title, const point *points, size_t n)
+static lin_status draw(lin_buffer *out, const char *title, int of_tokens, const point *points, size_t n)
 {
     static const lin_plot_style training = {.color = blue}, dev = {.color = blue, .dashes = "5 3", .hollow = 1},
                                 errors = {.color = red}, lr = {.color = green};
     int column;
-    const point none = {1, {-1, -1, -1, -1}}, *best = n ? &points[best_of(points, n, &column)] : &none;
+    const point none = {1, {-1, -1, -1, -1}}, *best = n ? &points[best_of(points, n, of_tokens, &column)] : &none;
     const size_t epochs = n - (n && points[0].epoch < 1);
     if (!n) column = LOSS;
     put_head(out, title, best, epochs, column);
@@ -307,7 +309,7 @@ static int drawable(const point *p)
     return p->epoch >= 0 && p->epoch <= 1e9;
 }
 
-char *lin_curves_svg(const char *log, const char *title)
+char *lin_curves_svg(const char *log, const char *title, int of_tokens)
 {
     point *points = NULL;
     size_t n = 0, capacity = 0;
@@ -322,7 +324,7 @@ char *lin_curves_svg(const char *log, const char *title)
         if (status != LIN_OK) break;
         points[n++] = p;
     }
-    if (status == LIN_OK) status = draw(&out, title, points, n);
+    if (status == LIN_OK) status = draw(&out, title, of_tokens, points, n);
     if (status == LIN_OK) status = lin_buffer_status(&out, NULL);
     lin_free(points);
     if (status != LIN_OK) lin_buffer_free(&out);
@@ -347,7 +349,7 @@ static lin_status keep_lines(const char *path, int epoch, lin_buffer *out, lin_e
     return LIN_OK;
 }
 
-lin_status lin_train_log(const lin_train_options *o, const lin_train_progress *p, lin_error *err)
+lin_status lin_train_log(const lin_train_options *o, const lin_train_progress *p, int of_tokens, lin_error *err)
 {
     char path[4096];
     lin_buffer out = {0};
@@ -360,7 +362,7 @@ lin_status lin_train_log(const lin_train_options *o, const lin_train_progress *p
     if (status == LIN_OK) status = lin_file_write_all(path, out.data, out.n, err);
     if (status == LIN_OK) status = lin_train_path(o, "curves.svg", path, err);
     if (status == LIN_OK) {
-        char *svg = lin_curves_svg(out.data, o->folder);
+        char *svg = lin_curves_svg(out.data, o->folder, of_tokens);
         status = svg ? lin_file_write_all(path, svg, strlen(svg), err) : lin_no_memory(err, "the training curves", 1);
         lin_free(svg);
     }

@@ -256,10 +256,10 @@ lin_status lin_train_load(const lin_train_options *options, lin_model *model, li
 
 /* Adds the line of a finished epoch to log.tsv, after dropping lines of this epoch or later (left by a run that was killed after
  * its last checkpoint), and draws curves.svg from the whole log. */
-lin_status lin_train_log(const lin_train_options *options, const lin_train_progress *progress, lin_error *err);
+lin_status lin_train_log(const lin_train_options *options, const lin_train_progress *progress, int of_tokens, lin_error *err);
 
-/* Draws losses, dev PER and learning rate by epoch and marks the best one. log is the text of log.tsv. Returns the SVG text,
- * which the caller releases with lin_free; NULL: no memory. */
-char *lin_curves_svg(const char *log, const char *title);
+/* Draws losses, dev PER and learning rate by epoch and marks the best one, of tokens the one with the lowest dev loss. log is the
+ * text of log.tsv. Returns the SVG text, which the caller releases with lin_free; NULL: no memory. */
+char *lin_curves_svg(const char *log, const char *title, int of_tokens);
 
 #endif

@@ -194,10 +194,10 @@ void fuzz_training(const uint8_t *data, size_t size)
         (c.epoch < 0 || c.batch < 0 || (c.batch > 0 && c.step < 1) || !(c.lr_factor > 0 && c.lr_factor <= 1) ||
          !isfinite(c.loss_sum) || !isfinite(c.best_per) || !isfinite(c.run_seconds)))
         abort();
-    char *svg = lin_curves_svg("", text); // a title of any bytes
+    char *svg = lin_curves_svg("", text, 0); // a title of any bytes
     if (!svg || !strstr(svg, "</svg>")) abort();
     lin_free(svg);
-    svg = lin_curves_svg(text, "a run");
+    svg = lin_curves_svg(text, "a run", 0);
     if (!svg || strncmp(svg, "<svg ", 5) != 0 || !strstr(svg, "</svg>") || strstr(svg, "points=\"nan") || strstr(svg, ",inf"))
         abort();
     lin_free(svg);

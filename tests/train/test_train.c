@@ -486,10 +486,10 @@ START_TEST(curves)
     char log[1024];
     snprintf(log, sizeof log,
              "%s1\t5\t3\t3.5\t90\t0.001\t1\t1\t1\n2\t10\t2\t2.5\t25\t0.0005\t1\t1\t2\n"
-             "3\t15\t1\t2.6\t31\t0.0002\t1\t1\t3\nbroken\n2\t1\t1\t1\t1\t1\n9\tnan\n",
+             "3\t15\t1\t2.4\t31\t0.0002\t1\t1\t3\nbroken\n2\t1\t1\t1\t1\t1\n9\tnan\n",
              head);
     const unsigned long live = lin_memory_live();
-    char *svg = lin_curves_svg(log, "exp/<a> & b");
+    char *svg = lin_curves_svg(log, "exp/<a> & b", 0);
     HAS(svg, "Training of exp/&lt;a&gt; &amp; b</text>", ">loss (nats per phoneme)<", ">dev PER (%)<", ">learning rate<",
         ">epoch<", "3 epochs; best dev PER 25.00 %, epoch 2", "</svg>");
     int circles = 0;
@@ -497,33 +497,36 @@ START_TEST(curves)
     ck_assert_int_eq(circles, 4 + 1 + 3 * 4); // the key, the best, and a point for each value
     ck_assert(strstr(svg, "nan") == NULL && strstr(svg, "inf") == NULL);
     lin_free(svg);
+    svg = lin_curves_svg(log, "x", 1); // of tokens the loss decides
+    ck_assert_ptr_nonnull(strstr(svg, "3 epochs; best dev loss 2.4000, epoch 3"));
+    lin_free(svg);
     // the model that the run began with is drawn, but is no epoch, and not the best one
     snprintf(log, sizeof log, "%s0\t0\t-1\t3.5\t20\t0\t0\t0\t0\n1\t5\t3\t3.4\t30\t0.001\t1\t1\t1\n", head);
-    svg = lin_curves_svg(log, "x");
+    svg = lin_curves_svg(log, "x", 0);
     ck_assert(strstr(svg, "1 epoch; best dev PER 30.00 %, epoch 1") != NULL && strstr(svg, "nan") == NULL);
     lin_free(svg);
     log[strlen(head) + strlen("0\t0\t-1\t3.5\t20\t0\t0\t0\t0\n")] = 0;
-    svg = lin_curves_svg(log, "x");
+    svg = lin_curves_svg(log, "x", 0);
     ck_assert(strstr(svg, "best") == NULL && strstr(svg, "dev PER") != NULL && strstr(svg, "nan") == NULL);
     lin_free(svg);
     // without a development set, without an epoch
     snprintf(log, sizeof log, "%s1\t5\t3\t-1\t-1\t0.001\t1\t1\t1\n", head);
-    svg = lin_curves_svg(log, "x");
+    svg = lin_curves_svg(log, "x", 0);
     ck_assert(strstr(svg, "1 epoch; best training loss 3.0000, epoch 1") != NULL && strstr(svg, "dev") == NULL &&
               strstr(svg, "nan") == NULL);
     lin_free(svg);
-    svg = lin_curves_svg(head, "\xFF");
+    svg = lin_curves_svg(head, "\xFF", 0);
     ck_assert(strstr(svg, "Training of \xEF\xBF\xBD</text>") != NULL && strstr(svg, "best") == NULL &&
               strstr(svg, "nan") == NULL);
     lin_free(svg);
     // numbers that no run writes
     snprintf(log, sizeof log, "%s1e300\t5\t3\t-1\t-1\t0.001\n1\t5\t1e-320\t-1\t-1\t1e-310\n2\t5\t1e300\t1\t1\t1\n", head);
-    svg = lin_curves_svg(log, "x");
+    svg = lin_curves_svg(log, "x", 0);
     ck_assert(strstr(svg, "1 epoch; best") != NULL && strstr(svg, "nan") == NULL);
     lin_free(svg);
     for (unsigned long k = 1; k < 4; k++) {
         lin_memory_fail_at(k);
-        lin_free(lin_curves_svg(log, "x"));
+        lin_free(lin_curves_svg(log, "x", 0));
     }
     lin_memory_fail_at(0);
     ck_assert_uint_eq(lin_memory_live(), live);
