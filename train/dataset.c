@@ -299,10 +299,11 @@ lin_status lin_dataset_finish(lin_dataset_writer *w, lin_error *err)
         status = lin_buffer_status(&tail, err);
     }
     if (status == LIN_OK) {
-        lin_dataset_header h = {LIN_DATASET_MAGIC, LIN_DATASET_VERSION, (uint32_t)w->D, (uint32_t)w->V, (uint32_t)f->sample_hz,
+        lin_dataset_header h = {"", LIN_DATASET_VERSION, (uint32_t)w->D, (uint32_t)w->V, (uint32_t)f->sample_hz,
                                 f->window_ms, f->hop_ms, f->low_hz, f->high_hz, f->preemphasis,
                                 (uint64_t)w->count, w->frames, w->labels, (uint32_t)w->speakers.n, (uint32_t)w->tokens,
                                 HEADER + w->frames * (uint64_t)w->D, tail.n, lin_hash(tail.data, tail.n, 0), 0};
+        memcpy(h.magic, LIN_DATASET_MAGIC, sizeof h.magic);
         h.header_hash = lin_hash(&h, offsetof(lin_dataset_header, header_hash), 0);
         status = lin_file_write(w->file, tail.data, tail.n, err);
         if (status == LIN_OK) status = lin_file_patch(w->file, 0, &h, sizeof h, err);
