@@ -22,6 +22,12 @@ int lin_options_find(const lin_command *command, const char *name)
     return -1;
 }
 
+int lin_options_given(const lin_parsed *parsed, const char *name)
+{
+    const int row = lin_options_find(parsed->command, name);
+    return row >= 0 && parsed->from[row] != LIN_FROM_DEFAULT;
+}
+
 const lin_option *lin_options_under(const lin_command *command, const char *settings, const lin_option *row)
 {
     for (row = row ? row + 1 : command->options; row->type != LIN_OPTION_END; row++) {

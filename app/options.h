@@ -148,6 +148,9 @@ lin_status lin_options_text(const lin_parsed *parsed, int source, char **text, l
 /* The row's number, or -1. */
 int lin_options_find(const lin_command *command, const char *name);
 
+/* Whether the command line or a file gave this option; 0 if the command has none of this name. */
+int lin_options_given(const lin_parsed *parsed, const char *name);
+
 void lin_options_free(lin_parsed *parsed);
 
 /* The option of the table nearest to a mistyped name, or NULL if none is near. */

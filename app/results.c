@@ -99,9 +99,9 @@ static int choose_formats(lin_results *r, const lin_parsed *parsed, const char *
 // Whether an option was given; under: the one that it is a value of, or "".
 static int given(const lin_parsed *parsed, const char *under, const char *name)
 {
-    const int row = parsed ? lin_options_find(parsed->command, name) : -1;
-    const char *has = row >= 0 ? parsed->command->options[row].under : NULL;
-    return row >= 0 && strcmp(has ? has : "", under) == 0 && parsed->from[row] != LIN_FROM_DEFAULT;
+    if (!parsed || !lin_options_given(parsed, name)) return 0;
+    const char *has = parsed->command->options[lin_options_find(parsed->command, name)].under;
+    return strcmp(has ? has : "", under) == 0;
 }
 
 // Refuses layout options of formats that are not written.

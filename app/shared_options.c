@@ -70,12 +70,6 @@ void lin_live_models_close(lin_live_models *m)
 
 /* ---- decoding -------------------------------------------------------------------------------------------------------------- */
 
-static int is_given(const lin_parsed *parsed, const char *name)
-{
-    const int row = lin_options_find(parsed->command, name);
-    return row >= 0 && parsed->from[row] != LIN_FROM_DEFAULT;
-}
-
 // 1 if an option needs a beam.
 static int needs_beam(const lin_decoding_values *v)
 {
@@ -126,19 +120,19 @@ int lin_decoding_check(const lin_parsed *parsed, lin_decoding_values *v, int phr
         ROW("min-confidence", min_confidence)};
 #undef ROW
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        if (!is_given(parsed, own[i].name)) *(double *)(void *)((char *)v + own[i].at) = NAN;
-    if (!is_given(parsed, "beam-labels")) v->beam_labels = -1;
-    if (v->grammar && !v->words && is_given(parsed, "words"))
+        if (!lin_options_given(parsed, own[i].name)) *(double *)(void *)((char *)v + own[i].at) = NAN;
+    if (!lin_options_given(parsed, "beam-labels")) v->beam_labels = -1;
+    if (v->grammar && !v->words && lin_options_given(parsed, "words"))
         return lin_misuse(parsed, "--grammar and --no-words exclude each other");
     if (v->grammar) v->words = 1;
     if (v->grammar && (v->context || v->phrases.count || v->lm || v->rescore || v->combine))
         return lin_misuse(parsed, "--grammar excludes --context, --phrase, --lm, --rescore, --combine and --best");
     if (v->n_best > 1 && v->speakers) return lin_misuse(parsed, "--diarize and --n-best exclude each other");
-    if (is_given(parsed, "beam") && v->beam == 0 && needs_beam(v))
+    if (lin_options_given(parsed, "beam") && v->beam == 0 && needs_beam(v))
         return lin_misuse(parsed, "--beam 0 excludes words, language models, phrases and alternatives; leave it out");
     const int wrong = check_needs(parsed, v, phrases_come || v->context || v->phrases.count);
     if (wrong != LIN_EXIT_OK) return wrong;
-    if (is_given(parsed, "unknown") && v->no_unknown)
+    if (lin_options_given(parsed, "unknown") && v->no_unknown)
         return lin_misuse(parsed, "--tune unknown and --no-unknown exclude each other");
     if (v->lm && v->no_lm) return lin_misuse(parsed, "--lm and --no-lm exclude each other");
     if (!v->words && v->beam > LIN_BEAM_MAX) return lin_misuse(parsed, "--beam must be at most %d without --words", LIN_BEAM_MAX);

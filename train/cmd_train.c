@@ -272,7 +272,7 @@ static lin_status check_network(lin_parsed *parsed, lin_error *err)
     const lin_numbers *half_lives = &v->decay_half_life_s; // checked without decay too, for which they say nothing
     if (status == LIN_OK && (half_lives->count != 2 || half_lives->items[0] > half_lives->items[1]))
         status = lin_fail(err, LIN_INVALID, "--set decay-half-life-s must be two numbers, the lower one first (0.5,60)");
-    if (v->network.network == LIN_NETWORK_LSTM && parsed->from[lin_options_find(parsed->command, "layers")] == LIN_FROM_DEFAULT)
+    if (v->network.network == LIN_NETWORK_LSTM && !lin_options_given(parsed, "layers"))
         v->network.layers = 3;
     return status;
 }

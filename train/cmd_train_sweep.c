@@ -79,7 +79,7 @@ static lin_status line_options(const sweep *s, const lin_sweep_line *of, lin_par
     if (status == LIN_OK && p->operands.count > 0)
         status = lin_fail(err, LIN_INVALID, "'%.60s' is not an option", p->operands.items[0]);
     for (size_t i = 0; status == LIN_OK && i < sizeof apart / sizeof *apart; i++)
-        if (p->from[lin_options_find(p->command, apart[i])] != LIN_FROM_DEFAULT)
+        if (lin_options_given(p, apart[i]))
             status = lin_fail(err, LIN_INVALID, "--%s cannot be an option of a run", apart[i]);
     return status == LIN_OK || status == LIN_NO_MEMORY ? status : lin_fail_at(err, status, "%s:%d", s->table, of->number);
 }

@@ -257,7 +257,7 @@ static int run_prepare(const lin_parsed *parsed, const char *const *paths, int n
     int failed = 0;
     const double begun = lin_now();
     if (!v->output || !strcmp(v->output, "-")) return lin_misuse(parsed, "prepare needs --output FILE");
-    if (v->like && parsed->from[lin_options_find(parsed->command, "pieces")] != LIN_FROM_DEFAULT)
+    if (v->like && lin_options_given(parsed, "pieces"))
         return lin_misuse(parsed, "--like gives the pieces, and --pieces asks for others: leave out one");
     lin_status status = v->like ? read_like(v, &pieces, &err) : LIN_OK;
     if (status == LIN_OK) status = read_corpus(v, paths, n, &c, &failed, &err);
