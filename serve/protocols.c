@@ -112,7 +112,6 @@ static lin_status take_phrases(const cJSON *list, lin_message *m, lin_error *err
 static lin_status open_object(const char *text, size_t n, cJSON **json, lin_error *err)
 {
     *json = NULL;
-    if (n > LIN_MESSAGE_BYTES) return lin_fail(err, LIN_INVALID, "the message has more than %d bytes", (int)LIN_MESSAGE_BYTES);
     LIN_TRY(lin_json_parse(text, n, "the message", 0, json, err));
     if (cJSON_IsObject(*json)) return LIN_OK;
     cJSON_Delete(*json);

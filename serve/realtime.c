@@ -184,7 +184,6 @@ static lin_status realtime_parse(const char *text, size_t n, lin_message *m, lin
     cJSON *json = NULL;
     m->event_id[0] = 0;
     m->advises = 0;
-    if (n > LIN_REALTIME_BYTES) return lin_fail(err, LIN_INVALID, "the event has more than %d bytes", (int)LIN_REALTIME_BYTES);
     lin_status status = lin_json_parse(text, n, "the event", 0, &json, err);
     if (status != LIN_OK) return status;
     const char *type = text_of(member(json, "type")), *id = text_of(member(json, "event_id"));

@@ -141,7 +141,8 @@ typedef struct lin_protocol {
     int phrases_exclude; /* 1: its phrases are a grammar: one or more of them, and nothing else */
     int phrases_advise; /* 1: a phrase that cannot be used is left out; 0: it ends the stream */
     int configs_later; /* 1: a config after the first sound is accepted, and has no effect; 0: it is an error */
-    /* Reads a text message. LIN_FORMAT, LIN_INVALID: a mistake; LIN_UNSUPPORTED: what this server cannot do. */
+    /* Reads a text message of at most most_text bytes. LIN_FORMAT, LIN_INVALID: a mistake; LIN_UNSUPPORTED: what this server
+     * cannot do. */
     lin_status (*parse)(const char *text, size_t n, lin_message *message, lin_error *err);
     /* The first message of a connection, and of a stream, which begins with its first sound; the answer to a message that was
      * accepted; and the last message of a stream that is given up. NULL: none. */

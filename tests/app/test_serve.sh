@@ -142,6 +142,7 @@ talk stream /v1/stream middle='{"type":"phrases","phrases":["!!"]}' until='"type
 wrong=$!
 is "stream: an unknown key" '{"type":"error","message":"a config has no \"x\""}' "$(talk stream /v1/stream config='{"type":"config","x":1}' end='{"type":"end"}' | head -n 1)"
 is "stream: not JSON" "closed 1008" "$(talk stream /v1/stream config='hello' | tail -n 1 | cut -c1-11)"
+is "stream: a message that is too long" "closed 1009 the message is too long" "$(talk stream /v1/stream config="$(head -c 65537 /dev/zero | tr '\000' ' ')" | tail -n 1)"
 is "a WebSocket elsewhere" "refused 404" "$(talk stream /x)"
 is "no page of another server" "refused 403" "$(talk stream /v1/stream header='Origin: https://evil.example')"
 is "the server's own page" "closed 1000 " "$(talk stream /v1/stream header='Origin: http://localhost' end='{"type":"end"}' | tail -n 1)"
