@@ -372,10 +372,9 @@ static void get(lin_serve *s, lin_web_peer *peer, const lin_call *call)
 {
     lin_buffer out = {0};
     const int status = put_answer(s, call->kind, &out);
-    const char *type = call->kind == LIN_CALL_METRICS ? "text/plain; version=0.0.4" : call->type;
     if (lin_buffer_status(&out, NULL) != LIN_OK) lin_serve_refuse(s, peer, NULL, 503, "out of memory");
-    else if (call->kind == LIN_CALL_DOCS) put_page(s, peer, "text/html; charset=utf-8", out.data, out.n);
-    else lin_serve_reply(s, peer, &(lin_web_reply){.status = status, .type = type, .body = out.data, .n = out.n});
+    else if (call->kind == LIN_CALL_DOCS) put_page(s, peer, call->type, out.data, out.n);
+    else lin_serve_reply(s, peer, &(lin_web_reply){.status = status, .type = call->type, .body = out.data, .n = out.n});
     lin_buffer_free(&out);
 }
 

@@ -145,6 +145,7 @@ static const lin_field alignment[] = {
 
 #define JSON "application/json"
 #define PLAIN "text/plain"
+#define PAGE "text/html; charset=utf-8"
 
 static const lin_call calls[] = {
     {LIN_CALL_TRANSCRIBE, "POST", "/v1/audio/transcriptions", "A file to text, as OpenAI's call", JSON, 0, transcription},
@@ -156,10 +157,10 @@ static const lin_call calls[] = {
     {LIN_CALL_HEALTH, "GET", "/healthz", "Whether the server runs", PLAIN, 1, NULL},
     {LIN_CALL_HEALTH_JSON, "GET", "/health", "Whether the server runs, as whisper.cpp's server says it", JSON, 1, NULL},
     {LIN_CALL_READY, "GET", "/readyz", "Whether it takes more streams: 200 or 503", PLAIN, 1, NULL},
-    {LIN_CALL_METRICS, "GET", "/metrics", "Counts and times for Prometheus", PLAIN, 1, NULL},
-    {LIN_CALL_DOCS, "GET", "/docs", "These calls, for people", "text/html", 1, NULL},
+    {LIN_CALL_METRICS, "GET", "/metrics", "Counts and times for Prometheus", PLAIN "; version=0.0.4", 1, NULL},
+    {LIN_CALL_DOCS, "GET", "/docs", "These calls, for people", PAGE, 1, NULL},
     {LIN_CALL_OPENAPI, "GET", "/openapi.json", "These calls, for programs: OpenAPI 3.0", JSON, 1, NULL},
-    {LIN_CALL_PAGE, "GET", "/", "The page for browsers", "text/html", 1, NULL}};
+    {LIN_CALL_PAGE, "GET", "/", "The page for browsers", PAGE, 1, NULL}};
 
 enum { CALLS = sizeof calls / sizeof *calls, IGNORED_BYTES = 400 };
 
