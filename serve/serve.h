@@ -140,7 +140,7 @@ typedef struct lin_protocol {
     int most_text; /* bytes of a text message */
     int phrases_exclude; /* 1: its phrases are a grammar: one or more of them, and nothing else */
     int phrases_advise; /* 1: a phrase that cannot be used is left out; 0: it ends the stream */
-    int configs_later; /* 1: a config after the first sound is accepted, and has no effect; 0: it is an error */
+    int configs_later; /* 1: of a config after the first sound, only phrases that advise have an effect; 0: it is an error */
     /* Reads a text message of at most most_text bytes. LIN_FORMAT, LIN_INVALID: a mistake; LIN_UNSUPPORTED: what this server
      * cannot do. */
     lin_status (*parse)(const char *text, size_t n, lin_message *message, lin_error *err);
