@@ -190,17 +190,28 @@ static lin_status add_form(lin_spoken *s, const lin_wording *lexicon, const lin_
 
 /* ---- as it is written ------------------------------------------------------------------------------------------------------ */
 
+static int has_blank(const char *text, size_t from, size_t to)
+{
+    size_t at = from;
+    while (at < to && !lin_is_blank(text[at])) at++;
+    return at < to;
+}
+
 // What stands between two words: punctuation, blanks, marks. Up to the first blank it belongs to the word before, from the last
-// one on to the word behind; a dash between blanks to the word before.
+// one on to the word behind; a dash between blanks to the word before. A no-break space belongs to the sign beside it, as in
+// French quotation marks, and divides the words only if there is no other blank.
 static void split_gap(const char *text, size_t from, size_t to, lin_buffer *before, lin_buffer *behind, lin_spoken_place *next)
 {
+    const int has_other = has_blank(text, from, to);
     int blanks = 0, lines = 0;
     lin_buffer_clear(behind);
-    for (size_t at = from, mark; at < to; at += mark ? mark : 1) {
-        mark = lin_mark_length(text + at, to - at);
+    for (size_t at = from, step; at < to; at += step) {
+        const size_t mark = lin_mark_length(text + at, to - at), blank = lin_written_blank(text + at, to - at);
+        step = mark ? mark : 1;
         if (mark) {
             blanks = 1; // [laughs] is not spoken text
-        } else if (lin_is_blank(text[at])) {
+        } else if (lin_is_blank(text[at]) || (blank && !has_other)) {
+            step = blank;
             if (behind->n && before) lin_buffer_char(before, ' '), lin_buffer_bytes(before, behind->data, behind->n);
             if (before) lin_buffer_clear(behind);
             else if (behind->n && behind->data[behind->n - 1] != ' ') lin_buffer_char(behind, ' '); // "- One"

@@ -135,6 +135,13 @@ START_TEST(words_as_they_are_written)
         ck_assert_int_eq(s.places[i].line, want[i].line);
     }
     ck_assert_int_eq(s.marks, 1);
+    OK(words("one,\u00A0\"two\" \u00AB\u00A0one\u00A0\u00BB two", &err));
+    static const char *const fixed[] = {"one,", "\"two\"", "\u00AB\u00A0one\u00A0\u00BB", "two"};
+    for (int i = 0; i < 4; i++) {
+        ck_assert_uint_eq(s.places[i].n, strlen(fixed[i]));
+        ck_assert_mem_eq(s.written.data + s.places[i].written, fixed[i], s.places[i].n);
+        ck_assert_int_eq(s.places[i].glued, 0);
+    }
 }
 END_TEST
 
