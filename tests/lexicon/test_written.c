@@ -116,6 +116,9 @@ static const struct {
      "five one hundred one hundred two hundred three hundred five hundred and fifty five one hundred and twenty three "
      "four thousand five hundred and sixty seven zero zero", ""},
     {"en", "5\u00A0km 20\u202F\u00B0C $3\u2009million", "five kilometers twenty degrees celsius three million dollars", ""},
+    {"en", "2\u00BD, 3 \u00BC, 4 1/2, 10 2/3, 11/2 and 5 1/20",
+     "two and a half three and a quarter four and a half ten and two thirds eleven over two and five one over twenty",
+     "four and one half"},
     {"en", "1960-65 1914-18", "nineteen sixty to sixty five nineteen fourteen to eighteen", ""},
     {"de", "2,5 \xE2\x82\xAC 2,75 \xE2\x82\xAC", "zwei komma f\u00FCnf euro zwei euro und f\u00FCnfundsiebzig cent", ""},
     {"es", "2,5 \xE2\x82\xAC 2,75 \xE2\x82\xAC", "dos coma cinco euros dos euros con setenta y cinco", ""},
