@@ -165,9 +165,16 @@ lin_status lin_comm_agree(lin_comm *comm, lin_status status, lin_error *err)
 
 /* ---- sums in the background ------------------------------------------------------------------------------------------------ */
 
+// Element where the part of a vector of `count` that this rank adds up begins; rank = size: the end.
+static size_t part_begin(const lin_comm *comm, size_t count, int rank)
+{
+    const size_t step = (count / (size_t)comm->size + 15) / 16 * 16, at = step * (size_t)rank;
+    return rank == comm->size || at > count ? count : at;
+}
+
 static size_t part_count(const lin_comm *comm, size_t count, int rank)
 {
-    return lin_comm_part(comm, count, rank + 1) - lin_comm_part(comm, count, rank);
+    return part_begin(comm, count, rank + 1) - part_begin(comm, count, rank);
 }
 
 static lin_status make_room(lin_comm *comm, lin_comm_sum *sum, size_t count, lin_error *err)
@@ -186,11 +193,11 @@ static lin_status make_room(lin_comm *comm, lin_comm_sum *sum, size_t count, lin
 static lin_status start_phase(lin_comm *comm, lin_comm_sum *sum, int phase, lin_error *err)
 {
     const size_t mine = part_count(comm, sum->count, comm->rank);
-    float *own = sum->x + lin_comm_part(comm, sum->count, comm->rank), *terms = sum->parts;
+    float *own = sum->x + part_begin(comm, sum->count, comm->rank), *terms = sum->parts;
     lin_comm_message *next = sum->messages;
     for (int r = 0; r < comm->size; r++) {
         if (r == comm->rank) continue;
-        float *theirs = sum->x + lin_comm_part(comm, sum->count, r);
+        float *theirs = sum->x + part_begin(comm, sum->count, r);
         const size_t bytes = part_count(comm, sum->count, r) * sizeof *theirs;
         if (phase == 1) next = add_pair(next, r, terms, mine * sizeof *terms, theirs, bytes);
         else next = add_pair(next, r, theirs, bytes, own, mine * sizeof *own);
@@ -218,7 +225,7 @@ static void add_parts(const lin_comm *comm, const lin_comm_sum *sum)
 {
     enum { BLOCK = 512 };
     const size_t n = part_count(comm, sum->count, comm->rank);
-    float *own = sum->x + lin_comm_part(comm, sum->count, comm->rank), total[BLOCK];
+    float *own = sum->x + part_begin(comm, sum->count, comm->rank), total[BLOCK];
     for (size_t at = 0; at < n; at += BLOCK) {
         const size_t length = n - at < BLOCK ? n - at : BLOCK;
         for (int r = 0; r < comm->size; r++) {

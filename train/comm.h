@@ -130,13 +130,6 @@ lin_status lin_comm_finish(lin_comm *comm, lin_comm_sum *sum, lin_error *err);
 /* Must not be called while the sum runs, unless the communicator is lost. */
 void lin_comm_sum_free(lin_comm_sum *sum);
 
-/* Element where the part of a vector of `count` that this rank adds up begins; rank = size: the end. */
-static inline size_t lin_comm_part(const lin_comm *comm, size_t count, int rank)
-{
-    const size_t step = (count / (size_t)comm->size + 15) / 16 * 16, at = step * (size_t)rank;
-    return rank == comm->size || at > count ? count : at;
-}
-
 /* The value that lin_mpi_interface of liblinnet_mpi.so must return: both were built with the same structures. */
 enum { LIN_MPI_INTERFACE = 1 << 16 | (int)sizeof(lin_comm) };
 

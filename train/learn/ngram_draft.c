@@ -12,7 +12,8 @@
 
 static const double LN10 = 2.302585092994045684;
 
-void lin_ngram_draft_level_free(lin_ngram_draft_level *level)
+// The level is empty again.
+static void free_level(lin_ngram_draft_level *level)
 {
     lin_free(level->words);
     lin_free(level->logp);
@@ -28,7 +29,7 @@ lin_status lin_ngram_draft_level_create(lin_ngram_draft_level *level, int order,
     level->logp = lin_alloc(n, sizeof *level->logp);
     if (context) level->backoff = lin_alloc(n, sizeof *level->backoff);
     if (level->words && level->logp && (level->backoff || !context)) return LIN_OK;
-    lin_ngram_draft_level_free(level);
+    free_level(level);
     return lin_no_memory(err, "n-grams", n * ((size_t)order * sizeof *level->words + 2 * sizeof *level->logp));
 }
 
@@ -172,7 +173,7 @@ lin_status lin_ngram_draft_write_arpa(const lin_ngram_draft *draft, int exactly,
 
 void lin_ngram_draft_free(lin_ngram_draft *draft)
 {
-    for (int k = 0; k < LIN_NGRAM_MAX_ORDER; k++) lin_ngram_draft_level_free(&draft->level[k]);
+    for (int k = 0; k < LIN_NGRAM_MAX_ORDER; k++) free_level(&draft->level[k]);
     lin_symbols_free(&draft->words);
     *draft = (lin_ngram_draft){0};
 }
@@ -257,7 +258,7 @@ static lin_status move_level(lin_ngram_draft_level *level, int k, lin_ngram_tabl
         table->words = level->words;
         level->words = NULL;
     }
-    lin_ngram_draft_level_free(level);
+    free_level(level);
     return LIN_OK;
 }
 
@@ -430,7 +431,7 @@ static void rebuild(pruning *p)
     lin_ngram_draft *d = p->draft;
     for (int k = 2; k <= d->order; k++) compact(p, k);
     while (d->order > 1 && !d->level[d->order - 1].n) {
-        lin_ngram_draft_level_free(&d->level[--d->order]);
+        free_level(&d->level[--d->order]);
         lin_ngram_draft_level *highest = &d->level[d->order - 1];
         lin_free(highest->backoff);
         lin_free(highest->child);

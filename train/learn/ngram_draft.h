@@ -48,7 +48,6 @@ typedef struct lin_ngram_draft {
 
 /* Allocates arrays for n n-grams of an order (1: unigrams), not filled; with `context` also backoff. LIN_NO_MEMORY. */
 lin_status lin_ngram_draft_level_create(lin_ngram_draft_level *level, int order, size_t n, int context, lin_error *err);
-void lin_ngram_draft_level_free(lin_ngram_draft_level *level); /* the level is empty again */
 
 /* Makes the child arrays. LIN_FORMAT if an n-gram's context is not in the draft, or n-grams are not sorted or not distinct. */
 lin_status lin_ngram_draft_link(lin_ngram_draft *draft, lin_error *err);
