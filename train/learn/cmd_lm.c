@@ -363,13 +363,12 @@ static int run_score(const lin_parsed *parsed, const char *const *paths, int n)
     lin_error err = {0};
     char name[64];
     int failed = 0;
-    snprintf(name, sizeof name, "%d files", n - 1);
     lin_status status = open_model(v, paths[0], &m, &err);
     if (status == LIN_OK) status = read_corpus(v, paths + 1, n - 1, &c, &failed, &err);
     if (status == LIN_OK) status = encode_words(&c, m.pieces, &err);
     if (status == LIN_OK) status = score_corpus(v, &m, &c, &s, &err);
     if (status == LIN_OK) {
-        report(v, n > 2 ? name : n == 2 && strcmp(paths[1], "-") ? paths[1] : "standard input", &c, &s, &out);
+        report(v, lin_sentences_name(paths + 1, n - 1, name), &c, &s, &out);
         status = lin_output_write(v->output, 0, &out, &err);
     }
     lin_buffer_free(&out);

@@ -286,9 +286,8 @@ static int run_perplexity(const lin_parsed *parsed, const char *const *paths, in
         lin_buffer_text(&out, "}\n");
     } else if (status == LIN_OK) {
         char name[64];
-        snprintf(name, sizeof name, "%d files", n - 1);
         if (v->sentences) lin_buffer_bytes(&out, s.sentences.data, s.sentences.n);
-        lin_ngram_perplexity_text(&s.sum, n > 2 ? name : n == 2 && strcmp(paths[1], "-") ? paths[1] : "standard input", &out);
+        lin_ngram_perplexity_text(&s.sum, lin_sentences_name(paths + 1, n - 1, name), &out);
     }
     if (status == LIN_OK) status = lin_output_write(v->output, 0, &out, &err);
     lin_buffer_free(&s.sentences);

@@ -92,3 +92,11 @@ lin_status lin_sentences_each(const lin_sentences_values *v, const char *const *
     }
     return LIN_OK;
 }
+
+const char *lin_sentences_name(const char *const *paths, int n, char name[64])
+{
+    if (n == 1 && strcmp(paths[0], "-") != 0) return paths[0];
+    if (n > 1) snprintf(name, 64, "%d files", n);
+    else snprintf(name, 64, "standard input");
+    return name;
+}

@@ -32,4 +32,7 @@ lin_status lin_sentences_read(const lin_sentences_values *values, const char *pa
 lin_status lin_sentences_each(const lin_sentences_values *values, const char *const *paths, int n, lin_sentence_taker *take,
                               void *context, int *failed, lin_error *err);
 
+/* What a report calls n texts: "3 files", the path, or "standard input". */
+const char *lin_sentences_name(const char *const *paths, int n, char name[64]);
+
 #endif
