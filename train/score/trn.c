@@ -435,11 +435,14 @@ static lin_status read_map(lin_phone_map *m, const char *text, size_t n, const c
 lin_status lin_phone_map_parse(const char *text, size_t n, const char *name, int case_sensitive, lin_phone_map **map,
                                lin_error *err)
 {
+    char *own;
     *map = NULL;
     lin_phone_map *m = lin_calloc(1, sizeof *m);
     if (!m) return lin_no_memory(err, "a phone map", sizeof *m);
     m->case_sensitive = case_sensitive;
-    lin_status status = read_map(m, text, n, name, err);
+    lin_status status = lin_unicode_clean(text, n, name, LIN_UNICODE_ANY, &own, &text, &n, err); // as the transcripts
+    if (status == LIN_OK) status = read_map(m, text, n, name, err);
+    lin_free(own);
     if (status != LIN_OK) lin_phone_map_destroy(m);
     else *map = m;
     return status;

@@ -48,6 +48,20 @@ static void count_phones(const lin_phone_map *map, const char *path, int *from, 
     lin_free(text);
 }
 
+// A map has the form of the transcripts: composed letters, UTF-8.
+START_TEST(forms_of_unicode)
+{
+    static const char wide[] = "\xFF\xFEq\0 \0a\0\n";
+    lin_phone_map *map;
+    OK(parse("e\u0301 e\n", 0, &map, &err));
+    ck_assert_str_eq(becomes(map, "\u00E9"), "e");
+    lin_phone_map_destroy(map);
+    OK(lin_phone_map_parse(wide, sizeof wide, "x.map", 0, &map, &err)); // its last byte is the NUL
+    ck_assert_str_eq(becomes(map, "q"), "a");
+    lin_phone_map_destroy(map);
+}
+END_TEST
+
 START_TEST(two_columns)
 {
     lin_phone_map *map;
@@ -129,4 +143,4 @@ START_TEST(out_of_memory)
 END_TEST
 
 TEST_MAIN("phone_map", TEST(two_columns), TEST(last_of_three_columns), TEST(timit_is_39_phones), TEST(bad_maps),
-          TEST(out_of_memory))
+          TEST(out_of_memory), TEST(forms_of_unicode))
