@@ -220,9 +220,13 @@ static void prepare(lin_client *c)
     if (is_first && status != LIN_OK) {
         o->failure = err;
         o->ended = 1;
-    } else if (!is_first && !c->protocol->phrases_advise) {
-        lin_live_put_context(&answer, o->n_phrases, err.message);
-        if (answer.n) answer.n--; // its line end
+    } else if (!is_first) {
+        if (!c->protocol->put_mistake) {
+            lin_live_put_context(&answer, o->n_phrases, err.message);
+            if (answer.n) answer.n--; // its line end
+        } else if (status != LIN_OK) {
+            c->protocol->put_mistake(&answer, NULL, err.message);
+        }
         lin_outbox_add(o, &answer, LIN_NOTE_OTHER);
     }
     o->ready = !is_first || status == LIN_OK;

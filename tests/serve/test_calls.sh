@@ -209,10 +209,18 @@ want=$("$LINNET" transcribe -q "$speech")
 answer=$(talk post $call file=@"$speech" stream=true prompt="mister dashwood")
 is "phonemes: streamed" "data: {\"type\":\"transcript.text.done\",\"text\":\"$want\"}" "$(body "$answer" | grep done)"
 is "phonemes: a prompt has no effect" "prompt" "$(header "$answer" linnet-ignored)"
+# A commit, and a prompt before it that comes after the first sound.
+prompted() {
+    talk stream /v1/realtime append raw="$tmp/pause" end='{"type":"input_audio_buffer.commit"}' leave=transcription.completed \
+        middle='{"type":"session.update","session":{"audio":{"input":{"transcription":{"prompt":"young men"}}}}}'
+}
+hasnt "phonemes: nor has one after the first sound" "$(prompted)" '"type":"error"'
 stop "phones"
 start several --n-best 3
 answer=$(talk post $call file=@"$speech" stream=true)
 is "with alternatives: streamed" "data: {\"type\":\"transcript.text.done\",\"text\":\"$says\"}" "$(body "$answer" | grep done)"
+has "with alternatives: a prompt after the first sound" "$(prompted)" \
+    '"message":"phrases of a stream with alternatives (n_best over 1) cannot be changed"'
 stop "several"
 start large --no-words --limits max-upload=1
 head -c 2000000 /dev/zero > "$tmp/large"
