@@ -544,7 +544,10 @@ static void take_message(lin_client *c, lin_message *m)
         return;
     case LIN_MESSAGE_CONFIG:
     case LIN_MESSAGE_PHRASES:
-        if (c->protocol->phrases_advise && !c->serve->v->decoding.words) lin_message_free(m); // phonemes use no advice
+        if (c->protocol->phrases_advise && !c->serve->v->decoding.words) { // phonemes use no advice
+            lin_message_free(m);
+            m->advises = 0;
+        }
         if (!is_open && take_config(c, &err) != LIN_OK) give_up(c, NULL, 1008, err.message);
         else if (is_open && (m->kind == LIN_MESSAGE_PHRASES || m->advises)) take_phrases(c, m);
         else if (is_open && !c->protocol->configs_later) give_up(c, NULL, 1008, "a config comes before the first sound");
