@@ -77,7 +77,7 @@ asan ubsan tsan:
 	+@[ $@ != asan ] || $(MAKE) --no-print-directory $(JOBS) CONFIG=asan-kernels kernel-programs
 	@tests/run.sh '$(TEST_JOBS)' $(if $(filter asan,$@),$(RUN_ASAN),$(subst $B,build/$@$(NO_PAPER),$(RUN))) $(if $(filter asan,$@),$(subst $B,build/asan-kernels,$(KERNEL_TESTS)))
 
-KERNEL_TESTS := $(call run,$(wildcard tests/kernels/test_*.c tests/paper/test_lstm.c))
+KERNEL_TESTS = $(call run,$(filter-out $(call tagged,cuda),$(wildcard tests/kernels/test_*.c tests/paper/test_lstm.c)))
 kernel-programs: $(KERNEL_TESTS)
 
 # The same program and its tests in conditions where programs often fail: unusual paths, another locale, a read-only home.

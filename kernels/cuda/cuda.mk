@@ -79,9 +79,8 @@ CXXFLAGS := -std=c++17 -Wall -Wextra -Wno-missing-field-initializers -Wno-unknow
 	-fvisibility=hidden $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS)
 EMULATED_OBJ := $(CUDA_SRC:%.cu=$B/emulated/%.o) $(patsubst %.cpp,$B/emulated/%.o,$(wildcard tests/emulation/*.cpp))
 EMULATED := $B/emulated/liblinnet_cuda.so $B/emulated/libcuda.so.1
-ifneq ($(filter cuda all,$(GROUP)),)
-test-programs: $(if $(filter tsan,$(CONFIG)),,$(EMULATED))
-endif
+# Tests that load it as the program does; the scripts of their group do too.
+$B/tests/kernels/test_gpu $B/tests/cuda/test_cuda_model: | $(if $(filter tsan,$(CONFIG)),,$(EMULATED))
 EMULATED_CXX = $(CXX) $(CPPFLAGS) -Itests/emulation/include $(CXXFLAGS) $(WERROR)
 CXX_LINK = $(CXX) $(CFLAGS_$(CONFIG)) $(EXTRA_CFLAGS)
 
