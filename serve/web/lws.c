@@ -473,13 +473,14 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *ses
         return 0;
     }
     case LWS_CALLBACK_SERVER_WRITEABLE: return p && p->known ? write_message(p) : 0;
-    case LWS_CALLBACK_CLOSED_HTTP:
-    case LWS_CALLBACK_CLOSED:
-    case LWS_CALLBACK_HTTP_DROP_PROTOCOL:
-    case LWS_CALLBACK_WS_SERVER_DROP_PROTOCOL:
-        // An upgrade to a WebSocket first drops the HTTP side of the same connection.
-        if (p && p->web && (reason != LWS_CALLBACK_HTTP_DROP_PROTOCOL || !p->websocket)) close_peer(p);
+    case LWS_CALLBACK_HTTP_DROP_PROTOCOL: // an upgrade to a WebSocket drops the HTTP side of the same connection
+        if (p && !p->websocket) close_peer(p);
         return 0;
+    case LWS_CALLBACK_WS_SERVER_DROP_PROTOCOL: // from version 4.3 on this comes before our close frame is sent
+        if (p && !p->closing) close_peer(p);
+        return 0;
+    case LWS_CALLBACK_CLOSED_HTTP:
+    case LWS_CALLBACK_CLOSED: close_peer(p); return 0;
     default: return 0; // among them signs of TLS and of connections that have not asked for anything yet
     }
 }
