@@ -379,13 +379,11 @@ static lin_status make_threads(align_job *job, lin_error *err)
 static lin_status align_all(align_job *job, lin_error *err)
 {
     const values *v = job->v;
-    // For a matrix only the phone names and the step length of the model are used.
-    const char *model;
+    lin_model_values model = v->model;
+    if (v->posteriors) model.device = "cpu"; // only the phone names and the step length are used
     const lin_wording_files files = {
         .dictionary = v->lexicon, .added = v->add_lexicon, .g2p = v->g2p, .numbers = v->numbers};
-    LIN_TRY(lin_model_named(&v->model, &model, err));
-    LIN_TRY(lin_open_recognizer(&job->recognizer, model, v->posteriors ? "cpu" : v->model.device, lin_model_precision(&v->model),
-                                err));
+    LIN_TRY(lin_open_recognizer(&job->recognizer, &model, err));
     job->row_s = v->row_ms > 0 ? v->row_ms / 1000 : job->recognizer.row_seconds;
     if (!v->phones)
         LIN_TRY(lin_wording_open_for(&job->lexicon, &files, job->recognizer.phones, "words", ", or give --phones",

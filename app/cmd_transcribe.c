@@ -283,14 +283,11 @@ static lin_status transcribe(transcribe_job *job, lin_error *err)
 {
     const lin_warnings warnings = lin_complaints(job->v->quiet);
     const transcribe_values *v = job->v;
-    const char *model;
-    LIN_TRY(lin_model_named(&v->model, &model, err));
-    LIN_TRY(lin_open_recognizer(&job->recognizer, model, v->model.device, lin_model_precision(&v->model), err));
+    LIN_TRY(lin_open_recognizer(&job->recognizer, &v->model, err));
     if (v->decoding.combine && job->recognizer.streams)
         return lin_fail(err, LIN_INVALID,
                         "--best and --combine need whole utterances; use --offline, without --model");
-    if (v->decoding.combine)
-        LIN_TRY(lin_open_recognizer(&job->combined, v->decoding.combine, v->model.device, lin_model_precision(&v->model), err));
+    if (v->decoding.combine) LIN_TRY(lin_open_another(&job->combined, v->decoding.combine, &v->model, err));
     job->recognizer.fbank.dereverb = v->model.dereverb;
     const lin_endpoint_values *e = &v->endpoints;
     if (e->reset == LIN_RESET_ENDPOINT) job->ends = (lin_reset_options){.endpoints = 1, .rules = e->rules, .resets = 1};

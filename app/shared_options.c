@@ -20,34 +20,29 @@ void lin_choose_best(lin_model_values *model, lin_decoding_values *decoding, con
     if (decoding->words && !decoding->rescore) decoding->rescore = "words";
 }
 
-lin_status lin_model_named(const lin_model_values *values, const char **name, lin_error *err)
-{
-    *name = values->offline ? "offline" : values->model;
-    if (values->offline && values->model)
-        return lin_fail(err, LIN_INVALID, "--offline and --model name two models; give one of them");
-    return LIN_OK;
-}
-
-lin_status lin_open_recognizer(lin_recognizer *recognizer, const char *model, const char *device, lin_precision precision,
-                               lin_error *err)
+lin_status lin_open_another(lin_recognizer *recognizer, const char *name, const lin_model_values *values, lin_error *err)
 {
     const lin_warnings warnings = lin_complaints(0);
-    lin_status status = lin_recognizer_open(recognizer, model, device, precision, &warnings, err);
+    lin_status status = lin_recognizer_open(recognizer, name, values->device, lin_model_precision(values), &warnings, err);
     recognizer->stop = &lin_interrupted;
     return status;
+}
+
+lin_status lin_open_recognizer(lin_recognizer *recognizer, const lin_model_values *values, lin_error *err)
+{
+    if (values->offline && values->model)
+        return lin_fail(err, LIN_INVALID, "--offline and --model name two models; give one of them");
+    return lin_open_another(recognizer, values->offline ? "offline" : values->model, values, err);
 }
 
 lin_status lin_live_models_open(lin_live_models *m, const lin_model_values *values, const char *second_pass,
                                 const lin_decoding_values *decoding, int ipa, int quiet, lin_error *err)
 {
     const lin_warnings warnings = lin_complaints(quiet);
-    const lin_precision precision = lin_model_precision(values);
-    const char *model;
-    LIN_TRY(lin_model_named(values, &model, err));
-    LIN_TRY(lin_open_recognizer(&m->recognizer, model, values->device, precision, err));
+    LIN_TRY(lin_open_recognizer(&m->recognizer, values, err));
     m->recognizer.fbank.dereverb = values->dereverb;
-    if (second_pass) LIN_TRY(lin_open_recognizer(&m->second, second_pass, values->device, precision, err));
-    if (decoding->combine) LIN_TRY(lin_open_recognizer(&m->combined, decoding->combine, values->device, precision, err));
+    if (second_pass) LIN_TRY(lin_open_another(&m->second, second_pass, values, err));
+    if (decoding->combine) LIN_TRY(lin_open_another(&m->combined, decoding->combine, values, err));
     LIN_TRY(lin_decoding_open_for(&m->recognizer, decoding, &warnings, &m->decoding, err));
     if (decoding->combine) m->decoding.combined = &m->combined;
     if (decoding->words && decoding->readable)

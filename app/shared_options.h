@@ -97,12 +97,11 @@ static inline lin_precision lin_model_precision(const lin_model_values *values)
  * not NULL) the second pass. */
 void lin_choose_best(lin_model_values *model, lin_decoding_values *decoding, const char **second_pass);
 
-/* What --model and --offline name. LIN_INVALID if both are given. */
-lin_status lin_model_named(const lin_model_values *values, const char **name, lin_error *err);
-
-/* lin_recognizer_open with this program's warnings and its interrupt flag. */
-lin_status lin_open_recognizer(lin_recognizer *recognizer, const char *model, const char *device, lin_precision precision,
-                               lin_error *err);
+/* The model that --model or --offline names, on --device in --precision, with this program's warnings and its interrupt flag.
+ * LIN_INVALID if both names are given. Else as lin_recognizer_open. */
+lin_status lin_open_recognizer(lin_recognizer *recognizer, const lin_model_values *values, lin_error *err);
+/* The same for another model, beside it. */
+lin_status lin_open_another(lin_recognizer *recognizer, const char *name, const lin_model_values *values, lin_error *err);
 
 /* What live streams are recognised with, and how their results are written; zeroed before. */
 typedef struct lin_live_models {

@@ -600,9 +600,9 @@ static lin_status take(void *context, int item, int slot, lin_error *err)
 
 static lin_status make_aligners(validation *d, lin_error *err)
 {
-    const char *model;
-    LIN_TRY(lin_model_named(&d->v->model, &model, err));
-    LIN_TRY(lin_open_recognizer(&d->recognizer, model, d->v->model.device, LIN_PRECISION_FP32, err));
+    lin_model_values model = d->v->model;
+    model.precision = LIN_MODEL_FP32;
+    LIN_TRY(lin_open_recognizer(&d->recognizer, &model, err));
     d->has_model = 1;
     d->aligners = lin_calloc((size_t)d->n_threads, sizeof *d->aligners);
     d->alignments = lin_calloc((size_t)d->n_threads, sizeof *d->alignments);

@@ -389,8 +389,7 @@ int lin_bench_streams(const lin_parsed *parsed)
     lin_error err = {0};
     bench b = {.values = v, .recognizer = &r};
     lin_progress_begin(&b.progress, 0);
-    lin_status status = v->paper ? open_paper(&r, &v->model, &err)
-                                 : lin_open_recognizer(&r, v->model.model, v->model.device, lin_model_precision(&v->model), &err);
+    lin_status status = v->paper ? open_paper(&r, &v->model, &err) : lin_open_recognizer(&r, &v->model, &err);
     if (status == LIN_OK)
         status = parsed->operands.count > 1 ? read_speech(&b.speech, parsed->operands.items[1], &err)
                                             : make_noise(&b.speech, r.model->features.sample_hz, &err);

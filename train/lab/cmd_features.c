@@ -175,7 +175,7 @@ static lin_status posteriors(const void *values, int channel, lin_part part, con
     lin_file_worker *session = NULL;
     lin_sound sound = {.path = path, .raw = lin_input_format(&v->input, &raw), .channel = channel, .part = part};
     lin_file_sink sink = {.context = &out, .rows = take_rows};
-    LIN_TRY(lin_open_recognizer(&recognizer, v->model.model, v->model.device, lin_model_precision(&v->model), err));
+    LIN_TRY(lin_open_recognizer(&recognizer, &v->model, err));
     lin_status status = lin_file_worker_create(&recognizer, v->jobs, NULL, &session, err);
     if (status == LIN_OK && v->search) lin_file_worker_search(session);
     if (status == LIN_OK) status = lin_npy_create(v->output, recognizer.V, &out, err);
