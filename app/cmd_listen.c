@@ -174,6 +174,8 @@ static lin_status write_out(listening *l, lin_error *err)
 
 static const lin_microphone_format *format_of(const listening *l) { return lin_microphone_format_of(l->capture); }
 
+static const char *source_of(const listening *l) { return l->v->from ? l->v->from : format_of(l)->device.name; }
+
 // Seconds from the capture of the sound at `at` until now.
 static double since(const listening *l, double at) { return lin_now() - (l->captured_at - (l->stats.seconds - at)); }
 
@@ -519,7 +521,9 @@ static lin_status open_session(listening *l, lin_error *err)
     o.decoding = &l->live.decoding;
     o.second = v->second_pass ? &l->live.second : NULL;
     const lin_utterances_sink sink = {.context = l, .show = show};
-    LIN_TRY(lin_session_open(&l->session, &l->live.recognizer, &o, &sink, err));
+    const lin_status status = lin_session_open(&l->session, &l->live.recognizer, &o, &sink, err);
+    if (status == LIN_INVALID) return lin_fail_at(err, status, "%s", source_of(l)); // it lacks the channel
+    if (status != LIN_OK) return status;
     l->stats.rate_hz = rate_hz;
     l->block = rate_hz / 10;
     l->samples = lin_alloc((size_t)(l->block * channels), sizeof *l->samples);
@@ -547,7 +551,7 @@ static lin_status open_all(listening *l, lin_error *err)
 static lin_status announce(listening *l, lin_error *err)
 {
     const int rate_hz = format_of(l)->rate_hz, channels = format_of(l)->channels;
-    const char *const source = l->v->from ? l->v->from : format_of(l)->device.name, *const quote = l->v->from ? "" : "\"";
+    const char *const source = source_of(l), *const quote = l->v->from ? "" : "\"";
     if (!l->v->quiet) {
         const int greedy = lin_decoding_kind(&l->v->decoding) == LIN_SEARCH_GREEDY;
         tell(l, "listening to %s%.200s%s at %d Hz; a phoneme is %s about %.0f ms after its end%s", quote, source, quote, rate_hz,

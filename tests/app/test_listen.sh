@@ -251,6 +251,8 @@ run listen -q --no-paced --save "$tmp/two-heard.wav" --from "$tmp/two.wav"
 for file in two two-heard; do "$LINNET" posteriors -o "$tmp/$file.npy" "$tmp/$file.wav" 2> "$tmp/.err" || fail "posteriors" "$(cat "$tmp/.err")"; done
 ok "--save keeps rate, channels and bits" cmp "$tmp/two.npy" "$tmp/two-heard.npy"
 gives "--channel" "$("$LINNET" transcribe -q --channel 2 "$tmp/two.wav")" listen -q --no-paced --channel 2 --from "$tmp/two.wav"
+refused "a channel that the sound lacks" 1 "$tmp/two.wav: channel 3 (from 1) is requested, but the sound has 2" \
+    listen --channel 3 --from "$tmp/two.wav"
 }
 [ "${CONFIG:-release}" != release ] || files_and_mistakes
 
