@@ -302,6 +302,13 @@ static void take_begin(lin_ffmpeg *f, const char *line)
     f->has_begin = 1;
 }
 
+// Of the last two errors.
+static void keep_error(lin_ffmpeg *f, const char *text)
+{
+    memcpy(f->errors[0], f->errors[1], LINE);
+    keep_line(f->errors[1], text);
+}
+
 static void take_line(void *context, const char *line)
 {
     static const char *const bad[] = {"[error] ", "[fatal] ", "[panic] "};
@@ -320,11 +327,13 @@ static void take_line(void *context, const char *line)
     f->has_video |= strstr(line, " Video: ") != NULL;
     f->is_guess |= strstr(line, "Estimating duration") != NULL;
     if (!strstr(line, "[info] ") && !strstr(line, "[verbose] ") && strspn(line, " ") < strlen(line)) keep_line(f->last, line);
+    f->is_avi |= strstr(line, "Input #0, avi,") != NULL;
+    if (strstr(line, "corrupt input packet") && f->is_avi) keep_error(f, "its last chunk is cut off"); // only a warning of ffmpeg
     for (int i = 0; i < 3; i++) {
         const char *errors = strstr(line, bad[i]);
         if (!errors) continue;
-        memcpy(f->errors[0], f->errors[1], LINE);
-        keep_line(f->errors[1], errors + strlen(bad[i]));
+        // From version 6 on, several lines say that the input cannot be opened, after the one that says why.
+        if (!strstr(line, "Error opening input") || !f->errors[1][0]) keep_error(f, errors + strlen(bad[i]));
         return;
     }
 }

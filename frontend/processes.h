@@ -65,7 +65,7 @@ typedef struct lin_ffmpeg {
     char trouble[2 * LIN_FFMPEG_LINE]; /* after the end: "" if there was no error, else the last error message, one line */
 
     /* private */
-    int is_untimed, is_g722;           /* is_untimed: the times that the demuxer makes up are not used */
+    int is_untimed, is_g722, is_avi;   /* is_untimed: the times that the demuxer makes up are not used */
     int chosen;                        /* the track to decode, 0: none found */
     int has_begin, has_aac, is_listed; /* is_listed: all tracks have been seen */
     double begin_s;                    /* the time at which the sound begins */

@@ -172,6 +172,10 @@ media wma -c:a wmav2 -f asf
 media ts -c:a mp2 -f mpegts
 media aac -c:a aac -f adts
 media avi -c:a pcm_s16le -f avi
+for more in 1 2; do # half a sample, or none
+    head -c $(($(wc -c < "$tmp/avi.two") / 2 + more)) "$tmp/avi.two" > "$tmp/cut"
+    all "avi, shorter, $more more" "$tmp/cut" less
+done
 media flv -ar 44100 -c:a libmp3lame -f flv
 media flv-live -ar 44100 -c:a libmp3lame -f flv
 media tta -c:a tta -f tta
