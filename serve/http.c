@@ -146,6 +146,15 @@ static int read_first_line(text line, passed *p, text *authority, const char **w
     return 0;
 }
 
+// libwebsockets takes the digits that a length begins with, or from 4.3 on closes the connection.
+static int is_length(text value, int *n_lengths, const char **why)
+{
+    size_t digits = 0;
+    while (digits < value.n && value.at[digits] >= '0' && value.at[digits] <= '9') digits++;
+    *why = *n_lengths ? "there are two Content-Length" : "Content-Length is not a number";
+    return !(*n_lengths)++ && digits > 0 && digits == value.n;
+}
+
 int lin_head_read(const char *head, size_t n, char *out, size_t *n_out, const char **why)
 {
     // Spelled as in libwebsockets' table, if it has them.
@@ -155,6 +164,7 @@ int lin_head_read(const char *head, size_t n, char *out, size_t *n_out, const ch
     passed p = {.out = out};
     text authority = {NULL, 0};
     size_t at = 0;
+    int n_lengths = 0;
     while (at < n && (head[at] == '\r' || head[at] == '\n')) at++;
     const int refusal = read_first_line(take_line(head, n, &at), &p, &authority, why);
     if (refusal) return refusal;
@@ -169,6 +179,7 @@ int lin_head_read(const char *head, size_t n, char *out, size_t *n_out, const ch
         for (size_t i = 0; i < value.n; i++) {
             if ((unsigned char)value.at[i] < 32 && value.at[i] != '\t') return 400;
         }
+        if (is(name, "content-length") && !is_length(value, &n_lengths, why)) return 400;
         const int is_host = is(name, "host") && !authority.at, upgrades = is(name, "upgrade") && is(value, "websocket");
         if (is_host || upgrades || is_among(name, read)) put_field(&p, name.at, name.n, value);
     }

@@ -64,6 +64,9 @@ START_TEST(refused)
                  {"GET / HTTP/1.1\r\nHost: h\r\n folded: x\r\n\r\n", 400},
                  {"GET / HTTP/1.1\r\nno field\r\n\r\n", 400},
                  {"GET / HTTP/1.1\r\nHost: a\rb\r\n\r\n", 400},
+                 {"POST / HTTP/1.1\r\nContent-Length: 0x5\r\n\r\n", 400},
+                 {"POST / HTTP/1.1\r\nContent-Length:\r\n\r\n", 400},
+                 {"POST / HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\n", 400},
                  {"\x16\x03\x01\r\n\r\n", 400}};
     char out[LIN_HEAD_PASSED + 1];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) ck_assert_int_eq(read_text(cases[i].head, out), cases[i].status);
