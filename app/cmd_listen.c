@@ -48,7 +48,7 @@ static const lin_option options[] = {
      .help = "Write words or phonemes only for this many seconds after a keyword, and to the end of the utterance"},
     LIN_DIARIZE_ROW(listen_values, decoding, "each utterance that ends is written as the turns",
                     "In dialogues made from read speech, the speaker is wrong for 1 to 4 % of the speech, 14 % with learners, "
-                    "and 10 to 20 % if a tenth overlaps"),
+                    "and 10 to 21 % if a tenth overlaps"),
     LIN_ENDPOINT_ROWS(listen_values, endpoints,
                       "When the network is reset: at every endpoint, never, or (auto) at every endpoint if the model does not "
                       "forget by itself. The joined lines equal the output of linnet transcribe with endpoint or never; with "
