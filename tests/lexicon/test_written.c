@@ -108,6 +108,7 @@ static const struct {
      "two billion dollars", ""},
     {"en", "1.5M 3M 2.5k 1.5B 5bn 5mm", "one point five million three million two point five thousand one point five billion "
      "five billion five millimeters", "three m"},
+    {"en", "-$5, \u2212$2.50", "minus five dollars minus two dollars and fifty cents", ""},
     {"en", "1 000 000, 1\u00A0000\u00A0000.5, 12\u202F345",
      "one million one million point five twelve thousand three hundred and forty five", ""},
     {"en", "10 000, 1 234 567, 100 000",
