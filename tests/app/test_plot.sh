@@ -37,7 +37,8 @@ printf 'n\tms\n1\tten\n' > "$t"
 printf 'n\tms\tms\n1\t2\t3\n' > "$tmp/two.tsv"
 refused "two columns of a name" 1 "two.tsv has two columns named 'ms'" plot "$tmp/two.tsv" --x n --y ms
 printf 'n\tms\n1\t-\n' > "$tmp/head.tsv"
-refused "nothing to draw" 1 "head.tsv: no row has a number for --y and --x" plot "$tmp/head.tsv" --x n --y ms
+exits "nothing to draw" 0 run plot "$tmp/head.tsv" --x n --y ms
+has "nothing to draw: said" "$err" "head.tsv: the chart is empty, as no row has a number for --y and --x"
 refused "not a number" 1 "t.tsv:2: 'ten' is not a number" plot "$t" --x n --y ms
 : > "$t"
 refused "an empty table" 1 "is empty" plot "$t" --x n --y ms
