@@ -54,7 +54,6 @@ static void fields(const lin_form *f)
             lin_call_value(call, f, field->name, value, sizeof value);
             lin_call_flag(call, f, field->name);
             lin_language_is(value, "en");
-            lin_language_is_among(value, "en");
         }
         lin_buffer_free(&ignored);
     }
