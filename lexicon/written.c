@@ -255,12 +255,22 @@ static size_t groups_end(const char *text, size_t n, size_t first, size_t n_sign
     return k;
 }
 
-// Whether groups of digits between blanks are one number, "1 000 000", not several, as in "5 100" and "555 123 4567".
+// Bytes of a text that a sign of a form fits, 0 if it does not: '-' also fits the dash of "10–20" and the minus of "−5".
+static size_t sign_at(char sign, const char *text, size_t n)
+{
+    if (n > 0 && (text[0] == sign || lin_lower(text[0]) == sign)) return 1;
+    return sign == '-' && n > 2 && (memcmp(text, "\xE2\x80\x93", 3) == 0 || memcmp(text, "\xE2\x88\x92", 3) == 0) ? 3 : 0;
+}
+
+// Whether groups of digits between blanks are one number, "1 000 000", not several, as in "5 100", "555 123 4567" and
+// "1 800 555-1234".
 static int are_thousands(const char *text, size_t n, size_t first, size_t end)
 {
     const int goes_on = n - end > 1 && text[end] == ' ' && lin_is_digit(text[end + 1]);
+    const size_t after = end + sign_at('-', text + end, n - end);
+    const int has_dash = after > end && after < n && lin_is_digit(text[after]);
     const int is_round = memcmp(text + end - 3, "000", 3) == 0, has_three = end - first > 4;
-    return text[first] == ' ' && text[0] != '0' && !goes_on && (is_round || (has_three && first < 3));
+    return text[first] == ' ' && text[0] != '0' && !goes_on && (is_round || (has_three && first < 3 && !has_dash));
 }
 
 // Bytes of a whole number, with thousands divided or not. Of a longer one there is no reading.
@@ -301,13 +311,6 @@ static size_t slot_at(const lin_written *w, char kind, const char *text, size_t 
 }
 
 static int is_word_byte(char c) { return lin_is_letter(c) || lin_is_digit(c) || (unsigned char)c >= 0xC3; }
-
-// Bytes of a text that a sign of a form fits, 0 if it does not: '-' also fits the dash of "10–20" and the minus of "−5".
-static size_t sign_at(char sign, const char *text, size_t n)
-{
-    if (n > 0 && (text[0] == sign || lin_lower(text[0]) == sign)) return 1;
-    return sign == '-' && n > 2 && (memcmp(text, "\xE2\x80\x93", 3) == 0 || memcmp(text, "\xE2\x88\x92", 3) == 0) ? 3 : 0;
-}
 
 // Whether a form fits at a byte. A blank of the pattern is any run of blanks; letters fit in both cases if they are small.
 static match match_form(const lin_written *w, const char *pattern, const char *text, size_t n, size_t at)

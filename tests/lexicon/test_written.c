@@ -116,6 +116,9 @@ static const struct {
     {"en", "5 100, 100 200 300, 555 123 4567, 0 000",
      "five one hundred one hundred two hundred three hundred five hundred and fifty five one hundred and twenty three "
      "four thousand five hundred and sixty seven zero zero", ""},
+    {"en", "1 800 555-1234, 20 000-30 000",
+     "one eight hundred five hundred and fifty five to one thousand two hundred and thirty four "
+     "twenty thousand to thirty thousand", ""},
     {"en", "5\u00A0km 20\u202F\u00B0C $3\u2009million", "five kilometers twenty degrees celsius three million dollars", ""},
     {"en", "2\u00BD, 3 \u00BC, 4 1/2, 10 2/3, 11/2 and 5 1/20",
      "two and a half three and a quarter four and a half ten and two thirds eleven over two and five one over twenty",
