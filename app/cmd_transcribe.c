@@ -45,8 +45,8 @@ static const lin_option options[] = {
     LIN_CHANNELS_ROWS(transcribe_values, input),
     LIN_INPUT_ROWS(transcribe_values, input),
     LIN_DIARIZE_ROW(transcribe_values, decoding, "the result is one transcript, the turns",
-                    "In dialogues made from read speech, the speaker is wrong for 1 to 2 % of the speech, 12 % with learners, "
-                    "and 8 to 21 % if a tenth overlaps"),
+                    "In dialogues made from read speech, the speaker is wrong for 1.5 to 2.5 % of the speech, 12 % with "
+                    "learners, and 8 to 21 % if a tenth overlaps"),
     {.name = "speakers", .type = LIN_OPTION_STRING, .at = offsetof(transcribe_values, speakers), .value = "NAME,NAME...",
      .help = "Names of the speakers. With --channel each: the first is on channel 1; the result is one transcript, the turns of "
              "all speakers in the order of time. With --diarize: in the order in which they are first heard"},
