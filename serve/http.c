@@ -151,7 +151,7 @@ static int is_length(text value, int *n_lengths, const char **why)
 {
     size_t digits = 0;
     while (digits < value.n && value.at[digits] >= '0' && value.at[digits] <= '9') digits++;
-    *why = *n_lengths ? "there are two Content-Length" : "Content-Length is not a number";
+    *why = *n_lengths ? "there are two Content-Length headers" : "Content-Length is not a number";
     return !(*n_lengths)++ && digits > 0 && digits == value.n;
 }
 
