@@ -523,11 +523,13 @@ static lin_status write_rttm(const lin_tokens *t, lin_buffer *out, lin_error *er
 // result.
 static lin_status put_record(const lin_writer_source *s, lin_buffer *out, lin_error *err)
 {
-    static const char *const ours[] = {"pred_text", "channel"};
+    static const struct {
+        const char *name, *quoted;
+    } ours[] = {{"pred_text", "\"pred_text\""}, {"channel", "\"channel\""}};
     const char *record = s->record, *end = strrchr(record, '}');
     const int n = 1 + s->names_channel;
     int has = 0;
-    for (int i = 0; i < n; i++) has |= strstr(record, ours[i]) != NULL;
+    for (int i = 0; i < n; i++) has |= strstr(record, ours[i].quoted) != NULL;
     if (end && !has) {
         lin_buffer_bytes(out, record, (size_t)(end - record));
         return LIN_OK;
@@ -535,7 +537,7 @@ static lin_status put_record(const lin_writer_source *s, lin_buffer *out, lin_er
     cJSON *json;
     LIN_TRY(lin_json_parse(record, strlen(record), "the line of the manifest", 0, &json, err));
     for (int i = 0; i < n; i++)
-        while (cJSON_GetObjectItemCaseSensitive(json, ours[i])) cJSON_DeleteItemFromObjectCaseSensitive(json, ours[i]);
+        while (cJSON_GetObjectItemCaseSensitive(json, ours[i].name)) cJSON_DeleteItemFromObjectCaseSensitive(json, ours[i].name);
     char *text = cJSON_PrintUnformatted(json);
     cJSON_Delete(json);
     if (!text) return lin_no_memory(err, "a manifest", strlen(record));

@@ -719,6 +719,7 @@ START_TEST(manifests)
         {{.path = "a.wav", .duration_s = 2, .names_channel = 1},
          "{\"id\":\"story\",\"audio_filepath\":\"a.wav\",\"offset\":0.000,\"duration\":2.000,\"speaker\":\"anna\",\"channel\":2"},
         {{.record = "{\"a\": 1}", .names_channel = 1}, "{\"a\": 1,\"channel\":2"},
+        {{.record = "{\"a\": \"channel/1\"}", .names_channel = 1}, "{\"a\": \"channel/1\",\"channel\":2"},
         {{.record = "{\"a\":1,\"channel\":7}", .names_channel = 1}, "{\"a\":1,\"channel\":2"},
         {{.record = "{\"a\": 1, \"channel\":7}"}, "{\"a\": 1, \"channel\":7"},
     };
