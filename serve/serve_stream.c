@@ -532,6 +532,12 @@ static void take_phrases(lin_client *c, lin_message *m)
     if (give_to_preparers(c, &err) != LIN_OK) give_up(c, NULL, 1011, err.message);
 }
 
+// 0 if the stream has no phrases and gets none. Their number is not known while a thread is busy with them.
+static int advice_changes(const lin_client *c, const lin_message *m)
+{
+    return m->advises && (m->n_phrases || c->out.busy || c->out.n_phrases);
+}
+
 // A message m, which is the config before the first sound.
 static void take_message(lin_client *c, lin_message *m)
 {
@@ -549,7 +555,7 @@ static void take_message(lin_client *c, lin_message *m)
             m->advises = 0;
         }
         if (!is_open && take_config(c, &err) != LIN_OK) give_up(c, NULL, 1008, err.message);
-        else if (is_open && (m->kind == LIN_MESSAGE_PHRASES || m->advises)) take_phrases(c, m);
+        else if (is_open && (m->kind == LIN_MESSAGE_PHRASES || advice_changes(c, m))) take_phrases(c, m);
         else if (is_open && !c->protocol->configs_later) give_up(c, NULL, 1008, "a config comes before the first sound");
         return;
     case LIN_MESSAGE_END_UTTERANCE:

@@ -209,16 +209,17 @@ want=$("$LINNET" transcribe -q "$speech")
 answer=$(talk post $call file=@"$speech" stream=true prompt="mister dashwood")
 is "phonemes: streamed" "data: {\"type\":\"transcript.text.done\",\"text\":\"$want\"}" "$(body "$answer" | grep done)"
 is "phonemes: a prompt has no effect" "prompt" "$(header "$answer" linnet-ignored)"
-# A commit, and a prompt before it that comes after the first sound.
+# A commit, and a prompt, or other members of transcription, before it that come after the first sound.
 prompted() {
     talk stream /v1/realtime append raw="$tmp/pause" end='{"type":"input_audio_buffer.commit"}' leave=transcription.completed \
-        middle='{"type":"session.update","session":{"audio":{"input":{"transcription":{"prompt":"young men"}}}}}'
+        middle='{"type":"session.update","session":{"audio":{"input":{"transcription":{'"${1:-\"prompt\":\"young men\"}"'}}}}}'
 }
 hasnt "phonemes: nor has one after the first sound" "$(prompted)" '"type":"error"'
 stop "phones"
 start several --n-best 3
 answer=$(talk post $call file=@"$speech" stream=true)
 is "with alternatives: streamed" "data: {\"type\":\"transcript.text.done\",\"text\":\"$says\"}" "$(body "$answer" | grep done)"
+hasnt "with alternatives: no prompt before or after the first sound" "$(prompted '"model":"x"')" '"type":"error"'
 has "with alternatives: a prompt after the first sound" "$(prompted)" \
     '"message":"phrases of a stream with alternatives (n_best over 1) cannot be changed"'
 stop "several"
