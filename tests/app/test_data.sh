@@ -43,7 +43,7 @@ warns "g2p: bad lines" "'b' has no phones; 2 such lines left out" g2p "$tmp/bad.
 printf 'aa AA\nab AA B\nba B AA\nzoo Z UW\nbab B AA B\n' > "$tmp/held.dict"
 run g2p -q --held-out 3 "$tmp/held.dict" -o "$tmp/held.g2p"
 has "g2p: words held out" "$out" "1 words held out: "
-is "g2p: and those that cannot be judged" "linnet: 1 held-out words are not counted: the rules lack one of their characters" "$err"
+is "g2p: and those that cannot be judged" "linnet: held-out words that are not counted, because the rules lack one of their characters: 1" "$err"
 is "own rules" "T UW TH R IY" "$(echo twothree | LINNET_G2P=$tmp/own.g2p "$LINNET" phonemize -q --lexicon "$tmp/dict")"
 export LINNET_G2P="$PWD/share/linnet/en/phones.lm"
 refused "a model instead of a set of rules" 1 "not a set of letter-to-sound rules" phonemize -q --lexicon "$tmp/dict" "$w"

@@ -75,7 +75,7 @@ static lin_status test(const g2p_values *v, const lin_dictionary *d, const lin_p
                100.0 * (double)t.errors / (double)t.phones);
     }
     if (status == LIN_OK && t.skipped)
-        lin_complain("%d held-out words are not counted: the rules lack one of their characters", t.skipped);
+        lin_complain("held-out words that are not counted, because the rules lack one of their characters: %d", t.skipped);
     return status;
 }
 
