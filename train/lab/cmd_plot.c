@@ -273,7 +273,8 @@ static int run(lin_parsed *parsed)
     lin_status status = LIN_OK;
     for (int i = 0; i < parsed->operands.count && status == LIN_OK; i++) status = read_table(&p, parsed->operands.items[i], &err);
     if (status == LIN_OK && !p.n_curves)
-        lin_complain("%s: the chart is empty, as no row has a number for --y%s", parsed->operands.items[0], v->x ? " and --x" : "");
+        lin_complain("%s: the chart is empty, as no row has a number for --y%s", parsed->operands.items[0],
+                     v->x ? " and --x" : "");
     if (status == LIN_OK) status = draw(&p, &err);
     for (int i = 0; i < p.n_curves; i++) {
         lin_free(p.curves[i].name);
