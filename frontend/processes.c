@@ -302,7 +302,7 @@ static void take_begin(lin_ffmpeg *f, const char *line)
     f->has_begin = 1;
 }
 
-// Of the last two errors.
+// The last two errors are kept.
 static void keep_error(lin_ffmpeg *f, const char *text)
 {
     memcpy(f->errors[0], f->errors[1], LINE);
