@@ -69,15 +69,15 @@ static lin_status add_name(lin_phones *p, const char *name, size_t n_all, lin_er
     if (n > LIN_PHONE_NAME_MAX || lin_text_find_control(name, n) < n)
         return lin_fail(err, LIN_INVALID, "phone set: name %d, '%s', is too long or has control characters", at,
                         lin_quote(shown, name, n));
+    if (at == 0 && (n != strlen(LIN_PHONES_BLANK) || memcmp(name, LIN_PHONES_BLANK, n)))
+        return lin_fail(err, LIN_INVALID, "phone set: the first name is '%s', it must be %s", lin_quote(shown, name, n),
+                        LIN_PHONES_BLANK);
     if (tab && (n_ipa < 1 || n_ipa > LIN_PHONE_IPA_MAX || lin_utf8_prefix(tab + 1, n_ipa, "") < n_ipa))
         return lin_fail(err, LIN_INVALID, "phone set: the IPA of name %d, '%s', is empty, too long, or not text", at,
                         lin_quote(shown, name, n));
     if (tab && at == 0 && strcmp(own_set, tab + 1) != 0 && !lin_phones_is_language(tab + 1))
         return lin_fail(err, LIN_INVALID, "phone set: '%s' after %s; only '%s' or the code of a language may be there",
                         lin_quote(shown, tab + 1, n_ipa), LIN_PHONES_BLANK, own_set);
-    if (at == 0 && (n != strlen(LIN_PHONES_BLANK) || memcmp(name, LIN_PHONES_BLANK, n)))
-        return lin_fail(err, LIN_INVALID, "phone set: the first name is '%s', it must be %s", lin_quote(shown, name, n),
-                        LIN_PHONES_BLANK);
     if (at == MAX_PHONES) return lin_fail(err, LIN_INVALID, "phone set: there are more than %d names", MAX_PHONES);
     LIN_TRY(lin_symbols_add(&p->names, name, n, &index, err));
     if (index != at)

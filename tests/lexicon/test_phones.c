@@ -231,6 +231,7 @@ START_TEST(sets_in_files)
     ck_assert_str_eq(lin_phones_list(p), lin_phones_default);
     lin_phones_destroy(p);
     FAILS(PARSE("a\nb\n", 0), LIN_INVALID, "f: phone set: the first name is 'a', it must be <blank>");
+    FAILS(lin_phones_load("share/linnet/en/phones.txt", 0, &p, &err), LIN_INVALID, "the first name is 'AA', it must be <blank>");
     FAILS(PARSE("", 1), LIN_INVALID, "f: phone set: there is no phone");
     FAILS(PARSE("a\nb\na\n", 1), LIN_INVALID, "f: phone set: 'a' appears twice");
     FAILS(PARSE("a\n<blank>\n", 1), LIN_INVALID, "'<blank>' appears twice");
