@@ -68,7 +68,7 @@ static const lin_option options[] = {
                  "Channels of the microphone or of headerless sound; if not given, at most two, or one"),
     {.type = LIN_OPTION_HEADING, .help = "Network"},
     LIN_MODEL_ROW(offsetof(listen_values, model.model)),
-    LIN_BEST_ROW(offsetof(listen_values, model.best), "--second-pass offline --combine default"),
+    LIN_BEST_ROW(offsetof(listen_values, model.best), "2.4", "--second-pass offline --combine default"),
     LIN_DEREVERB_ROW(offsetof(listen_values, model.dereverb)),
     LIN_SECOND_PASS_ROW(listen_values, second_pass),
     LIN_COMBINE_ROW(listen_values, decoding),

@@ -87,11 +87,11 @@ static inline lin_precision lin_model_precision(const lin_model_values *values)
      .help = "This model, such as default, scores the sound of the best hypotheses too: a twentieth fewer word errors. It "      \
              "needs whole utterances, which a model that cannot stream or a second pass decodes"}
 
-/* as: the options that it stands for. */
-#define LIN_BEST_ROW(at_value, as)                                                                                               \
+/* times: its cost in processor time. as: the options that it stands for. */
+#define LIN_BEST_ROW(at_value, times, as)                                                                                        \
     {.name = "best", .type = LIN_OPTION_FLAG, .at = at_value,                                                                    \
-     .help = "Fewest errors: a quarter fewer word errors, for about twice the processor time. Final results come at the end of " \
-             "an utterance. Stands for " as ", and with --words for --rescore words"}
+     .help = "Fewest errors: a quarter fewer word errors, for " times " times the processor time. Final results come at the "    \
+             "end of an utterance. Stands for " as ", and with --words for --rescore words"}
 
 /* If --best was given, sets the options that it stands for and that were not given: the model, or with live streams (second_pass
  * not NULL) the second pass. */

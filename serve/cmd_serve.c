@@ -74,7 +74,7 @@ static const lin_option options[] = {
     {.type = LIN_OPTION_HEADING, .help = "Network"},
     LIN_MODEL_ROWS(lin_serve_values, model),
     LIN_LANGUAGE_ROW(lin_serve_values, chosen_language),
-    LIN_BEST_ROW(offsetof(lin_serve_values, model.best), "--second-pass offline --combine default"),
+    LIN_BEST_ROW(offsetof(lin_serve_values, model.best), "2.4", "--second-pass offline --combine default"),
     LIN_DEREVERB_ROW(offsetof(lin_serve_values, model.dereverb)),
     LIN_SECOND_PASS_ROW(lin_serve_values, second_pass),
     LIN_COMBINE_ROW(lin_serve_values, decoding),
