@@ -67,7 +67,7 @@ typedef struct lin_results_values {
         "Characters that people read in a second. A subtitle stays so long if the speech allows it, and long text is divided "   \
         "so that it does"),                                                                                                      \
     LIN_SETTING_ROW("cues", "gap", INT, offsetof(owner, field.cues.gap_ms), "0", 0, 1000, "MS",                                  \
-        "Shortest time between two subtitles"),                                                                                  \
+        "Shortest time between two subtitles, at most half of what the first would have"),                                       \
     {.name = "word-times", .under = "cues", .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.word_times),                    \
      .help = "vtt: mark the time of each word inside its subtitle"},                                                             \
     {.name = "ipa", .expert = 1, .type = LIN_OPTION_FLAG, .at = offsetof(owner, field.ipa), .help = "Write phonemes in the IPA"}

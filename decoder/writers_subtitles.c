@@ -219,20 +219,23 @@ static void cut(cutter *c)
     }
 }
 
-// The cue that begins at part `first`. It stays until it is read, or the next one comes; the last one at most until free_ms.
-static cue cue_at(const cutter *c, int first, int64_t free_ms)
+// The cue that begins at part `first`. It stays until it is read, or the next one comes. until_ms: when the sound ends, or if
+// is_followed, when another turn begins. The gap is at most half of the time until the next cue, so that none shrinks to nothing.
+static cue cue_at(const cutter *c, int first, int64_t until_ms, int is_followed)
 {
     const int end = c->parts[first].cut;
     cue q = {.first = first, .n = end - first, .from_ms = c->parts[first].from_ms, .to_ms = c->parts[end - 1].to_ms};
     int chars = c->parts[first].chars;
     for (int i = first + 1; i < end; i++) chars += added_chars(c, i);
     q.second = second_line(c, first, q.n, chars);
-    if (end < c->n) free_ms = c->parts[end].from_ms - c->how.gap_ms;
+    if (end < c->n) until_ms = c->parts[end].from_ms, is_followed = 1;
+    const int64_t half = (until_ms - q.from_ms) / 2, gap = !is_followed ? 0 : c->how.gap_ms < half ? c->how.gap_ms : half;
+    const int64_t free_ms = until_ms - gap;
     int64_t stays = q.from_ms + wanted_ms(c, chars);
     if (stays > free_ms) stays = free_ms;
     if (q.to_ms < stays) q.to_ms = stays;
-    // Speakers who speak at once have subtitles at once: the last cue of a turn may be too short for the gap.
-    if (q.to_ms > free_ms && (end < c->n || free_ms > q.from_ms)) q.to_ms = free_ms > q.from_ms ? free_ms : q.from_ms + 1;
+    // Speakers who speak at once have subtitles at once: the last cue of a turn may end after the next begins.
+    if (q.to_ms > free_ms && free_ms > q.from_ms) q.to_ms = free_ms;
     if (q.to_ms > q.from_ms + c->how.longest_ms) q.to_ms = q.from_ms + c->how.longest_ms;
     return q;
 }
@@ -326,9 +329,9 @@ static lin_status write_subtitles(const lin_tokens *of, int vtt, lin_buffer *out
     } else if (c.n) {
         cut(&c);
         const int is_followed = o->with_speaker && o->until_s > 0 && o->until_s < r->seconds; // by another turn
-        const int64_t free_ms = is_followed ? lin_ms(o->until_s) - c.how.gap_ms : lin_ms(r->seconds);
+        const int64_t until_ms = lin_ms(is_followed ? o->until_s : r->seconds);
         for (int i = 0; i < c.n; i = c.parts[i].cut) {
-            const cue q = cue_at(&c, i, free_ms);
+            const cue q = cue_at(&c, i, until_ms, is_followed);
             put_cue(&c, &q, ++document->cues, speaker, o, vtt, out);
             document->end_ms = q.to_ms;
         }

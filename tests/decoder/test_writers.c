@@ -611,10 +611,14 @@ START_TEST(scripts)
                      "1\n00:00:00,500 --> 00:00:02,200\n\"It said,\" she said well\xE2\x80\x94known.\n\n"
                      "2\n00:00:02,300 --> 00:00:02,920\nNext line\n\n"
                      "3\n00:00:03,000 --> 00:00:04,000\nA paragraph!\n\n");
+    // No gap takes more than half of a subtitle's time.
+    HAS(written("srt", (lin_writer_options){.cues = {.script = 1, .gap_ms = 1000}}),
+        "00:00:02,300 --> 00:00:02,650\nNext line\n");
     // The gap is also kept before the turn of another speaker.
-    static const double next_s[] = {4.5, 4.0};
-    static const char *const ends[] = {"03,000 --> 00:00:04,300\nA paragraph!\n\n", "03,000 --> 00:00:03,800\nA paragraph!\n\n"};
-    for (int i = 0; i < 2; i++) {
+    static const double next_s[] = {4.5, 4.0, 3.1};
+    static const char *const ends[] = {"03,000 --> 00:00:04,300\nA paragraph!\n\n", "03,000 --> 00:00:03,800\nA paragraph!\n\n",
+                                       "03,000 --> 00:00:03,050\nA paragraph!\n\n"};
+    for (int i = 0; i < 3; i++) {
         const lin_writer_options turn = {.with_speaker = 1, .until_s = next_s[i], .cues = {.gap_ms = 200, .speed = 5}};
         HAS(written("srt", turn), ends[i]);
     }
