@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/textfile.h"
+#include "base/unicode.h"
 #include "linnet/wording.h"
 
 /* ---- single words ---------------------------------------------------------------------------------------------------------- */
@@ -132,6 +133,16 @@ static lin_status add(opening *o, const char *text, size_t n, lin_error *err)
     return status == LIN_OK ? status : lin_fail_at(err, status, "the keyword '%s'", lin_quote(quoted, text, length));
 }
 
+static lin_status add_given(opening *o, const char *text, lin_error *err)
+{
+    char *own;
+    size_t n;
+    LIN_TRY(lin_unicode_clean(text, strlen(text), NULL, LIN_UNICODE_ANY, &own, &text, &n, err));
+    const lin_status status = add(o, text, n, err);
+    lin_free(own);
+    return status;
+}
+
 static lin_status add_line(void *context, const char *text, size_t n, int line, lin_error *err)
 {
     (void)line;
@@ -150,7 +161,7 @@ static lin_status open_all(opening *o, const lin_decoding_values *v, const lin_p
 {
     // A search for words has already warned of the lines that the lexicon leaves out. Keywords have no digits to read.
     LIN_TRY(open_pronouncer(&o->pronouncer, v, phones, "keywords", "none", v->words ? NULL : warnings, err));
-    for (int i = 0; i < v->keywords.count; i++) LIN_TRY(add(o, v->keywords.items[i], strlen(v->keywords.items[i]), err));
+    for (int i = 0; i < v->keywords.count; i++) LIN_TRY(add_given(o, v->keywords.items[i], err));
     if (v->keywords_file) LIN_TRY(add_lines(o, v->keywords_file, err));
     const int pause = (int)lround(LONGEST_PAUSE_S / row_seconds);
     return lin_keywords_create(o->list, o->n, lin_phones_count(phones), pause, keywords, err);

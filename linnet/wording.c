@@ -20,12 +20,13 @@
 
 lin_status lin_entries_read(const char *path, lin_entry_taker take, void *context, lin_error *err)
 {
-    char *text;
+    char *read, *own = NULL;
+    const char *text;
     size_t n;
     lin_lines lines;
-    lin_status status = LIN_OK;
-    LIN_TRY(lin_text_read(path, &text, &n, err));
-    lin_lines_begin(&lines, text, n);
+    LIN_TRY(lin_text_read(path, &read, &n, err));
+    lin_status status = lin_unicode_clean(read, n, path, LIN_UNICODE_ANY, &own, &text, &n, err);
+    if (status == LIN_OK) lin_lines_begin(&lines, text, n);
     while (status == LIN_OK && lin_lines_next(&lines)) {
         const char *at = lines.text, *field;
         size_t n_field;
@@ -33,7 +34,8 @@ lin_status lin_entries_read(const char *path, lin_entry_taker take, void *contex
         status = take(context, lines.text, lines.n, lines.number, err);
         if (status != LIN_OK) lin_fail_at(err, status, "%s:%d", path, lines.number);
     }
-    lin_free(text);
+    lin_free(own);
+    lin_free(read);
     return status;
 }
 

@@ -83,8 +83,8 @@ lin_status lin_wording_unknown(const lin_wording *wording, int most, const char 
 
 typedef lin_status (*lin_entry_taker)(void *context, const char *text, size_t n, int line, lin_error *err);
 
-/* Gives each line to `take`, except blank ones and those that begin with #. Errors of `take` get the path and the line before
- * them; others as of lin_text_read. */
+/* Gives each line of the cleaned text (base/unicode.h) to `take`, except blank ones and those that begin with #. Errors of `take`
+ * get the path and the line before them; others as of lin_text_read. */
 lin_status lin_entries_read(const char *path, lin_entry_taker take, void *context, lin_error *err);
 
 /* ---- a dictionary with added words ----------------------------------------------------------------------------------------- */

@@ -84,6 +84,13 @@ printf 'hello world =0.3  \r\n' > "$tmp/keywords"
 is "blanks around a keyword" '"keyword":"hello world"' "$(keywords "$tmp/hw.npy" | grep -o '"keyword":"[^"]*"')"
 is "no rules for numbers are read" '"keyword":"hello world"' \
     "$(export LINNET_NUMBERS=none.txt; keywords "$tmp/hw.npy" | grep -o '"keyword":"[^"]*"')"
+# Letters and marks apart, as macOS writes them, and UTF-16.
+printf 'grün W ER1 L D\n' > "$tmp/green.dict"
+printf 'gru\314\210n' > "$tmp/green"
+printf '\377\376g\0r\0\374\0n\0' > "$tmp/green16"
+for k in "--keyword $(cat "$tmp/green")" "--keywords $tmp/green" "--keywords $tmp/green16"; do
+    has "a letter and its mark: ${k%% *}" "$(d -l "$tmp/green.dict" -f json $k "$tmp/hw.npy")" '"keyword":"grün","start":0.600'
+done
 refused "more than a threshold" 1 "its threshold must be" decode -l "$tmp/words.dict" -f json --keyword "hello=0.5 world" "$tmp/hw.npy"
 printf 'hello\nworld=7\n' > "$tmp/keywords"
 refused "a threshold that is none" 1 "keywords:2: the keyword 'world=7': its threshold" \
