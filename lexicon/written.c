@@ -312,7 +312,8 @@ static size_t slot_at(const lin_written *w, char kind, const char *text, size_t 
 
 static int is_word_byte(char c) { return lin_is_letter(c) || lin_is_digit(c) || (unsigned char)c >= 0xC3; }
 
-// Whether a form fits at a byte. A blank of the pattern is any run of blanks; letters fit in both cases if they are small.
+// Whether a form fits at a byte. A blank of the pattern is any run of blanks, or none behind a number and before no other, "5km".
+// Letters fit in both cases if they are small.
 static match match_form(const lin_written *w, const char *pattern, const char *text, size_t n, size_t at)
 {
     match m = {0};
@@ -326,7 +327,7 @@ static match match_form(const lin_written *w, const char *pattern, const char *t
             p += 3;
         } else if (*p == ' ') {
             size_t k = lin_written_blank(text + to, n - to);
-            if (!k) return m;
+            if (!k && (p == pattern || p[-1] != '}' || p[1] == '{' || lin_is_digit(p[1]))) return m;
             for (; k; k = lin_written_blank(text + to, n - to)) to += k;
             p++;
         } else {
