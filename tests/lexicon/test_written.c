@@ -125,6 +125,15 @@ static const struct {
      "four and one half"},
     {"en", "1960-65 1914-18", "nineteen sixty to sixty five nineteen fourteen to eighteen", ""},
     {"de", "2,5 \xE2\x82\xAC 2,75 \xE2\x82\xAC", "zwei komma f\u00FCnf euro zwei euro und f\u00FCnfundsiebzig cent", ""},
+    {"en", "2.5 km, 2.5km, 0.5\u00A0kg, 90 km/h, 36.6 \u00B0" "C 98.6\u00B0" "F, 2.5% 5pm 2 1/2 21/2",
+     "two point five kilometers two point five kilometers zero point five kilograms ninety kilometers per hour "
+     "thirty six point six degrees celsius ninety eight point six degrees fahrenheit two point five percent five p m "
+     "two and a half twenty one over two",
+     "two point five k"},
+    {"de", "0,50 \u20AC, 0,01\u20AC 2,5 km, 3kg 38,5 \u00B0" "C",
+     "f\u00FCnfzig cent ein cent zwei komma f\u00FCnf kilometer drei kilogramm achtunddrei\u00DFig komma f\u00FCnf grad celsius",
+     "null euro und f\u00FCnfzig cent"},
+    {"es", "0,50 \u20AC 0,21\u20AC", "cincuenta c\u00E9ntimos veinti\u00FAn c\u00E9ntimos", "cero euros con cincuenta"},
     {"es", "2,5 \xE2\x82\xAC 2,75 \xE2\x82\xAC", "dos coma cinco euros dos euros con setenta y cinco", ""},
     {"de", "1 Million und 1 Mio.", "eine million und eine million", ""},
     {"de", "Am 3. Mai 1984 um 10:30 Uhr kostete es 2,50 \xE2\x82\xAC.",
@@ -140,8 +149,8 @@ static const struct {
      "El veintiuno de mil novecientos ochenta y cuatro a las nueve quince el cincuenta por "
      "ciento",
      "y cuarto"},
-    {"es", "3.er a\xC3\xB1o, 2,5 km & 31.000 \xE2\x82\xAC", "tercero a\xC3\xB1o dos coma cinco km y treinta y un mil euros",
-     "tercer"},
+    {"es", "3.er a\xC3\xB1o, 2,5 km & 31.000 \xE2\x82\xAC",
+     "tercero a\xC3\xB1o dos coma cinco kil\u00F3metros y treinta y un mil euros", "tercer"},
 };
 
 START_TEST(forms_in_texts)
