@@ -75,7 +75,8 @@ lin_status lin_form_parse(const char *type, const char *body, size_t n, lin_form
     // The first boundary has no line before it if the body begins with it.
     if (n >= n_mark - 2 && memcmp(body, mark + 2, n_mark - 2) == 0) at += n_mark - 2;
     else if ((at = n ? memmem(body, n, mark, n_mark) : NULL) != NULL) at += n_mark;
-    while (at && end - at >= 2 && memcmp(at, "\r\n", 2) == 0) {
+    // Blanks may follow a boundary (RFC 2046, 5.1.1).
+    while (at && end - (at += span_of(at, end, " \t")) >= 2 && memcmp(at, "\r\n", 2) == 0) {
         if (form->n == LIN_FORM_PARTS) return lin_fail(err, LIN_FORMAT, "the form has more than %d parts", (int)LIN_FORM_PARTS);
         lin_form_part part = {0};
         part.data = read_headers(at + 2, end, &part);

@@ -134,7 +134,7 @@ END_TEST
 static const char type[] = "multipart/form-data; boundary=\"AaB03x\"";
 static const char body[] =
     "preamble\r\n--AaB03x\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nwhisper\r\n"
-    "--AaB03x\r\ncontent-type: audio/wav\r\nContent-Disposition: form-data; filename=\"a;name=b.wav\"; name=file\r\n"
+    "--AaB03x \t\r\ncontent-type: audio/wav\r\nContent-Disposition: form-data; filename=\"a;name=b.wav\"; name=file\r\n"
     "\r\nRI\r\n--AaB03FF\r\n\r\n--AaB03x\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\n\r\n--AaB03x--\r\n";
 
 START_TEST(forms)
