@@ -38,7 +38,9 @@ say() {
     echo "$3 $1" >> "$4/utt2spk"
 }
 trn() { awk '{ id = $1; $1 = ""; sub(/^ /, ""); print tolower($0) " (" id ")" }' "$1/text"; }
-rate() { "$linnet" score "$1" "$2" --json --bootstrap 0 | sed -n 's/.*"rate":\([0-9.]*\),"without.*/\1/p' | awk '{ printf "%.1f", 100 * $1 }'; }
+rate() {
+    "$linnet" score "$1" "$2" --json --bootstrap 0 | sed -n 's/.*"rate":\([^,]*\),"without.*/\1/p' | awk '{ printf $1 == "null" ? "-" : "%.1f", 100 * $1 }'
+}
 words() { # words DATA ROOT RESULT OPTIONS...
     data=$1 root=$2 result=$3
     shift 3
