@@ -9,7 +9,8 @@ static void print_phones(const linnet_result *result)
         printf("%8.2f %8.2f  %s\n", word->start_s, word->end_s, word->text);
         for (int i = 0; i < word->n_phones; i++) {
             const linnet_phone *p = linnet_result_phone(result, word->first_phone + i);
-            printf("%8.2f %8.2f      %-3s %s  goodness %5.1f", p->start_s, p->end_s, p->name, p->ipa, (double)p->goodness);
+            const double goodness = p->goodness > -0.05f ? 0 : (double)p->goodness; /* not -0.0 */
+            printf("%8.2f %8.2f      %-3s %s  goodness %5.1f", p->start_s, p->end_s, p->name, p->ipa, goodness);
             printf(p->said ? ", said: %s\n" : "\n", p->said && *p->said ? p->said : "nothing");
         }
     }
