@@ -14,6 +14,8 @@
 #include "base/memory.h"
 #include "frontend/microphone.h"
 #include "kernels/ops.h"
+#include "lexicon/readable.h"
+#include "lexicon/tree.h"
 #include "linnet/stream.h"
 #include "model/model.h"
 #include "model/streams.h"
@@ -406,8 +408,15 @@ static lin_status report_file(report *r, const char *path, lin_error *err)
     fclose(file);
     if (n == sizeof magic && memcmp(magic, "LINNETDS", sizeof magic) == 0) return report_cache(r, path, err);
     if (lin_state_is(magic, n)) return report_state(r, path, err);
-    if (n == sizeof magic && memcmp(magic, "linngram", sizeof magic) == 0)
-        return lin_fail(err, LIN_UNSUPPORTED, "%s is a language model; use 'linnet ngram info'", path);
+    static const struct {
+        char magic[sizeof magic + 1];
+        const char *what;
+    } others[] = {{"linngram", "a language model; use 'linnet ngram info'"},
+                  {LIN_TREE_MAGIC, "a packed lexicon, which is read with the lexicon that it was made from"},
+                  {LIN_PUNCTUATION_MAGIC, "a model of punctuation; use 'linnet readable'"}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (n == sizeof magic && memcmp(magic, others[i].magic, sizeof magic) == 0)
+            return lin_fail(err, LIN_UNSUPPORTED, "%s is %s", path, others[i].what);
     return report_model(r, path, err);
 }
 

@@ -9,6 +9,7 @@
 #include "app/shared_options.h"
 #include "base/memory.h"
 #include "base/textfile.h"
+#include "base/unicode.h"
 #include "lexicon/transcript.h"
 #include "linnet/wording.h"
 
@@ -198,17 +199,18 @@ static int run(lin_parsed *parsed)
         return lin_give_up(&err);
     }
     lin_output out;
-    char *text = NULL;
+    char *text = NULL, *own = NULL;
+    const char *lines = words.data, *name = from_stdin ? "standard input" : from_words ? "the words" : path;
     size_t n = words.n;
     long done = 0;
     int failed;
     if (!from_words) status = lin_text_read(from_stdin ? "/dev/stdin" : path, &text, &n, &err);
+    if (status == LIN_OK && text) status = lin_unicode_clean(text, n, name, LIN_UNICODE_ANY, &own, &lines, &n, &err);
     if (status == LIN_OK) status = lin_output_open(v->output, 0, &out, &err);
     if (status != LIN_OK) {
         failed = lin_give_up(&err);
     } else {
-        const char *name = from_stdin ? "standard input" : from_words ? "the words" : path;
-        failed = all_lines(v, &w, from_words ? words.data : text, n, name, out.file, &done);
+        failed = all_lines(v, &w, lines, n, name, out.file, &done);
         const lin_status how = lin_interrupted ? LIN_STOPPED : failed && !done ? LIN_IO : LIN_OK;
         if (lin_output_end(&out, how, &err) != how) failed = lin_give_up(&err);
         if ((v->oov || !v->quiet) && report_unknown(&w, v->oov, &err) != LIN_OK) failed = lin_give_up(&err);
@@ -216,6 +218,7 @@ static int run(lin_parsed *parsed)
     const char *first_mark = "";
     const long marks = lin_transcriber_marks(w.transcriber, &first_mark);
     if (!v->quiet) lin_complain_of_marks(marks, first_mark);
+    lin_free(own);
     lin_free(text);
     lin_wording_close(&w);
     lin_buffer_free(&words);

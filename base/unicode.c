@@ -253,6 +253,8 @@ static lin_status refuse(const char *text, size_t n, size_t bad, const char *nam
                     name ? name : "the text", line, (unsigned char)text[bad], is_wide ? "UTF-16LE" : "WINDOWS-1252");
 }
 
+enum { HEAD = 64 }; // bytes among which any other kind of file has a NUL
+
 lin_status lin_unicode_clean(const char *text, size_t n, const char *name, lin_unicode_rule rule, char **own, const char **clean,
                              size_t *n_clean, lin_error *err)
 {
@@ -271,6 +273,10 @@ lin_status lin_unicode_clean(const char *text, size_t n, const char *name, lin_u
                         "iconv -f UTF-32 -t UTF-8", name ? name : "the text");
     }
     if (bad < n && rule == LIN_UNICODE_ONLY) return refuse(text, n, bad, name, err);
+    const char *nul = name && !*own ? memchr(text, 0, n < HEAD ? n : HEAD) : NULL;
+    if (nul)
+        return lin_fail(err, LIN_FORMAT, "%s is not a text (byte %td is 0); linnet info describes files of linnet", name,
+                        nul - text + 1);
     if (bad == n && changes) {
         lin_buffer out = {0};
         const lin_status status = compose_text(text, n, &out, err);

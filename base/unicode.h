@@ -48,8 +48,9 @@ typedef enum lin_unicode_rule { LIN_UNICODE_ANY, LIN_UNICODE_ONLY } lin_unicode_
 
 /*
  * *clean [*n_clean] is the text itself, with *own NULL, if nothing has to change, else a new block, also at *own, that the caller
- * releases with lin_free. A byte order mark is dropped. LIN_FORMAT (LIN_UNICODE_ONLY) as "name:line: ...", with the command that
- * converts the file; LIN_NO_MEMORY. name may be NULL: "the text". On failure *own is NULL.
+ * releases with lin_free. A byte order mark is dropped. LIN_FORMAT: for LIN_UNICODE_ONLY as "name:line: ...", with the command
+ * that converts the file, and for a file with a NUL near its beginning; LIN_NO_MEMORY. name NULL: "the text", which is no file.
+ * On failure *own is NULL.
  */
 lin_status lin_unicode_clean(const char *text, size_t n, const char *name, lin_unicode_rule rule, char **own, const char **clean,
                              size_t *n_clean, lin_error *err);

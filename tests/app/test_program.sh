@@ -45,6 +45,8 @@ done
 refused "an installed file: train --init" 1 "cannot open $tmp/none.lfc" train --init small --train "$tmp/none.lfc" --folder "$tmp/none"
 run info words.lm
 has "info of an installed file that it does not describe" "$err" "words.lm is a language model; use 'linnet ngram info'"
+run info words.punctuation
+has "info of a model of punctuation" "$err" "words.punctuation is a model of punctuation; use 'linnet readable'"
 if ln share/linnet/en/phones.lm "$tmp/phones.lm" 2> /dev/null; then # on one file system
     refused "an installed file as output" 1 "is an input and would be overwritten" \
         ngram prune phones.lm --entropy 1e-3 --packed -o "$tmp/phones.lm"

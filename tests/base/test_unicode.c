@@ -118,6 +118,7 @@ START_TEST(other_encodings)
                      "x:1: byte 0x92 is not UTF-8; convert the text, for example with iconv -f WINDOWS-1252 -t UTF-8");
     ck_assert_str_eq(ANY("it\x92s e\u0301"), "it\x92s e\u0301");
     HAS(ONLY("a\nb\xC3"), "x:2: byte 0xc3");
+    HAS(ANY("lintree\0"), "x is not a text (byte 8 is 0)");
     HAS(ONLY("h\0i\0"), "iconv -f UTF-16LE");
     HAS(ONLY("\xFF\xFE\0\0h\0\0\0"), "iconv -f UTF-32");
 }

@@ -227,7 +227,7 @@ START_TEST(bad_lines_are_named)
     FAILS(PARSE("a AH3\n"), LIN_FORMAT, "'AH3'");
     FAILS(PARSE("a A\x01H\n"), LIN_FORMAT, "x.dict:1: control character 0x01 at byte 4");
     FAILS(PARSE("a AH\n\x1b[31mred R EH D\n"), LIN_FORMAT, "x.dict:2: control character 0x1b at byte 1");
-    FAILS(PARSE("a AH\0\n"), LIN_FORMAT, "control character 0x00");
+    FAILS(PARSE("a AH\0\n"), LIN_FORMAT, "x.dict is not a text (byte 5 is 0)");
     FAILS(PARSE("a big c d\n"), LIN_FORMAT, "'big' is not a phone");
     FAILS(PARSE(""), LIN_FORMAT, "no word");
     FAILS(PARSE(";;; only\n\n"), LIN_FORMAT, "no word");
