@@ -65,13 +65,13 @@ static lin_status write_word(lin_pronunciations *h, const lin_dictionary *dictio
         heard += counts[n];
     }
     if (n > 1) h->words += heard;
-    double largest = 0;
+    double largest = 1;
     for (int left = n; left > 0; left--) {
         int best = -1;
         for (int k = 0; k < n; k++)
             if (counts[k] >= 0 && (best < 0 || counts[k] > counts[best])) best = k;
-        const double smoothed = (double)counts[best] + 1;
-        if (left == n) largest = smoothed;
+        const double smoothed = heard ? (double)counts[best] + 1 : exp(lin_dictionary_logp(dictionary, word, length, best));
+        if (left == n && heard) largest = smoothed;
         lin_buffer_format(out, "%s\t", word);
         lin_buffer_fixed(out, fmax(smoothed / largest, 0.0001), 4);
         m = lin_dictionary_find(dictionary, word, length, best, &labels);

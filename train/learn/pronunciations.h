@@ -3,8 +3,8 @@
  *
  * Pipeline: align/aligner (words and their phones) -> [this] -> lexicon/dictionary, which reads what it writes.
  * As Kaldi (utils/dict_dir_add_pronprobs.sh): P(pronunciation | word) = (count + 1) / sum over the word's pronunciations of
- * (count + 1), divided by the word's largest. So the most frequent pronunciation has 1, however many a word has, and all
- * pronunciations of a word that was never heard have 1.
+ * (count + 1), divided by the word's largest. So the most frequent pronunciation has 1, however many a word has. A word that was
+ * never heard keeps the probabilities of the dictionary.
  *
  *   lin_pronunciations heard = {0};
  *   lin_pronunciations_count(&heard, "either", 6, labels, n_labels, &err);         // for each word of each alignment
@@ -35,7 +35,7 @@ lin_status lin_pronunciations_count(lin_pronunciations *heard, const char *word,
 
 /*
  * Appends every pronunciation of the dictionary, in the order of its words: word, probability and phones between tabs, the
- * form of Kaldi's lexiconp.txt. Of a word the most probable pronunciation comes first; of equal ones the dictionary's first.
+ * form of Kaldi's lexiconp.txt. Of a word the most frequent pronunciation comes first; of equal ones the dictionary's first.
  * Phones have the stress of the dictionary. A probability has four digits and is at least 0.0001. LIN_NO_MEMORY.
  */
 lin_status lin_pronunciations_write(lin_pronunciations *heard, const lin_dictionary *dictionary, const lin_phones *phones,

@@ -29,8 +29,8 @@ static lin_status hear(lin_pronunciations *heard, const char *word, int which, i
     return status;
 }
 
-static const char *const text = "either IY1 DH ER0\neither AY1 DH ER0\na AH0\na EY1\na AA\none W AH1 N\n"
-                                "never N EH V ER\nnever N EH V\n";
+static const char *const text = "either IY1 DH ER0\neither 0.1 AY1 DH ER0\na AH0\na EY1\na AA\none W AH1 N\n"
+                                "never N EH V ER\nnever 0.02 N EH V\n";
 
 START_TEST(by_hand)
 {
@@ -45,10 +45,11 @@ START_TEST(by_hand)
     OK(lin_pronunciations_count(&heard, "unknown", 7, (int[]){1, 2}, 2, &err));
     OK(lin_pronunciations_count(&heard, "one", 3, (int[]){1, 2}, 2, &err)); // a pronunciation that it has not
     OK(lin_pronunciations_write(&heard, dictionary, phones, &out, &err));
-    // (1 + 1) / (3 + 1); (0 + 1) / (7 + 1), (1 + 1) / (7 + 1); the best comes first, of equal ones the dictionary's first.
+    // (1 + 1) / (3 + 1); (0 + 1) / (7 + 1), (1 + 1) / (7 + 1); the best comes first, of equal ones the dictionary's first. A word
+    // that was not heard keeps its probabilities.
     ck_assert_str_eq(out.data, "either\t1.0000\tAY1 DH ER0\neither\t0.5000\tIY1 DH ER0\n"
                                "a\t1.0000\tAH0\na\t0.2500\tAA\na\t0.1250\tEY1\none\t1.0000\tW AH1 N\n"
-                               "never\t1.0000\tN EH V ER\nnever\t1.0000\tN EH V\n");
+                               "never\t1.0000\tN EH V ER\nnever\t0.0200\tN EH V\n");
     ck_assert_int_eq(heard.words, 12);
     lin_dictionary *again;
     OK(lin_dictionary_parse(out.data, out.n, "again", phones, &again, &err));
