@@ -210,8 +210,8 @@ static lin_status check_kept(const char *path, const lin_datadir *dir, const uns
 }
 
 // Writes a text, one sentence per line, as words in lower case for linnet ngram count; lines that are not words are left out and
-// counted.
-static lin_status write_text(const char *path, const char *to, long *left_out, lin_error *err)
+// counted; first: why the first of them.
+static lin_status write_text(const char *path, const char *to, long *left_out, lin_error *first, lin_error *err)
 {
     char *text;
     size_t n;
@@ -230,7 +230,7 @@ static lin_status write_text(const char *path, const char *to, long *left_out, l
         if (status == LIN_NO_MEMORY) {
             lin_fail_as(err, &why);
         } else if (status != LIN_OK) {
-            ++*left_out;
+            if (!(*left_out)++) lin_fail(first, status, "line %d: %s", lines.number, why.message);
             status = LIN_OK;
         } else if (words) {
             lin_buffer_bytes(&out, line.data, line.n);
@@ -522,9 +522,11 @@ static void mix_lm(adaptation *a)
 {
     const adapt_values *v = a->v;
     long left_out;
+    lin_error why;
     if (!v->text || !is_well(a)) return;
-    failed(a, write_text(v->text, in_folder(a, "work/text.txt"), &left_out, &a->err));
-    if (is_well(a) && left_out) lin_complain("%s: %ld lines are left out, which are not words", v->text, left_out);
+    failed(a, write_text(v->text, in_folder(a, "work/text.txt"), &left_out, &why, &a->err));
+    if (is_well(a) && left_out)
+        lin_complain("%s: %ld lines are left out, which are not words: %s", v->text, left_out, why.message);
     words count = {.n = 0}, mix = {.n = 0};
     say(&count, "count", in_folder(a, "work/text.txt"), "-q", "-o", in_folder(a, "work/text.arpa"), (char *)NULL);
     run(a, &lin_command_ngram, &count, 0);
