@@ -204,8 +204,9 @@ static lin_status generate(work *w, generate_values *v, const char *path, lin_er
     const lin_ops *ops;
     if (v->output) LIN_TRY(lin_guard_writes(v->output, err));
     LIN_TRY(lin_model_load(path, &w->model, err));
-    if (v->image && lin_config_symbols(&w->model->config) > 256)
-        return lin_fail(err, LIN_INVALID, "%s has more than 256 values: they are not those of pixels", path);
+    // Those of linnet paper are 0, 1, ...; of a network of words <s>, _, ...
+    if (v->image && (lin_config_symbols(&w->model->config) > 256 || strcmp(lin_symbols_text(&w->model->phone, 0), "0") != 0))
+        return lin_fail(err, LIN_INVALID, "%s has tokens that are not the values of pixels", path);
     LIN_TRY(make_prompts(w, err));
     LIN_TRY(lin_backend_open(v->model.device, lin_model_precision(&v->model), &ops, err));
     LIN_TRY(lin_encoder_create(w->model, ops, &w->encoder, err));

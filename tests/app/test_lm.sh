@@ -89,6 +89,7 @@ is "temperature 0: the likeliest, always the same" 1 "$(echo "$out" | sort -u | 
 
 make_model || fail "a model of sound"
 refused "a model of sound" 1 "is not a network of words: it is a model of sound" lm score "$tmp/model.safetensors" "$tmp/dev.txt"
+refused "words as an image" 1 "has tokens that are not the values of pixels" generate "$model" --image 8x8 -o "$tmp/x.png"
 refused "its set" 1 "is not a network of words: it is a model of sound" lm prepare "$tmp/dev.txt" --like "$tmp/set.lfc" -o "$tmp/x.lfc"
 refused "two lists of pieces" 2 "leave out one" lm prepare "$tmp/dev.txt" --like "$tmp/train.lfc" --pieces 60 -o "$tmp/x.lfc"
 refused "something else" 1 "$tmp/dev.txt" lm prepare "$tmp/dev.txt" --like "$tmp/dev.txt" -o "$tmp/x.lfc"
