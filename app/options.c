@@ -206,8 +206,9 @@ static lin_status parse_number(const lin_option *o, const char *label, const cha
                                lin_error *err)
 {
     char buffer[64];
-    int whole = o->type == LIN_OPTION_INT;
-    const char *unit = lin_option_value_name(o), *number = whole ? "a whole number" : "a number";
+    const char *unit = lin_option_value_name(o);
+    const int whole = o->type == LIN_OPTION_INT || strcmp(unit, "N,N,...") == 0;
+    const char *number = whole ? "a whole number" : "a number";
     char kind[48];
     snprintf(kind, sizeof kind, "%s%s", number,
              strcmp(unit, "S") == 0 ? " of seconds" : strcmp(unit, "MS") == 0 ? " of milliseconds" : "");

@@ -38,7 +38,7 @@ typedef enum lin_option_type {
     LIN_OPTION_FILE,    /* const char *, completed as a file name */
     LIN_OPTION_FOLDER,  /* const char *, completed as a folder */
     LIN_OPTION_FILES,   /* lin_list: the option may be repeated */
-    LIN_OPTION_NUMBERS, /* lin_numbers: comma-separated doubles, each within min..max */
+    LIN_OPTION_NUMBERS, /* lin_numbers: comma-separated doubles, each within min..max; whole ones if `value` is "N,N,..." */
     LIN_OPTION_SETTINGS /* no value of its own: name=value,... of the rows that are `under` it; a flag's name alone is yes */
 } lin_option_type;
 

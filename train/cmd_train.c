@@ -371,8 +371,6 @@ static lin_status find_inner_layers(const train_values *v, lin_train_options *o,
                         LIN_TRAIN_INNER);
     for (int i = 0; i < layers->count; i++) {
         o->inner_layers[i] = (int)layers->items[i];
-        if (o->inner_layers[i] != layers->items[i])
-            return lin_fail(err, LIN_INVALID, "--set inter-ctc-layers has %g, which is not a number of layers", layers->items[i]);
         for (int k = 0; k < i; k++)
             if (o->inner_layers[k] == o->inner_layers[i])
                 return lin_fail(err, LIN_INVALID, "--set inter-ctc-layers has %d twice", o->inner_layers[i]);

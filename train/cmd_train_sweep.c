@@ -267,12 +267,9 @@ int lin_train_sweep(const lin_parsed *all, const char *table, const lin_numbers 
     lin_error err = {0};
     double seed = whole_value(all, "seed");
     const lin_numbers just_one = {&seed, 1};
-    for (int i = 0; i < seeds->count; i++) {
-        if (seeds->items[i] != (int)seeds->items[i])
-            return lin_misuse(all, "--sweep-seeds: %g is not a whole number", seeds->items[i]);
+    for (int i = 0; i < seeds->count; i++)
         for (int k = 0; k < i; k++)
             if (seeds->items[k] == seeds->items[i]) return lin_misuse(all, "--sweep-seeds has %g twice", seeds->items[i]);
-    }
     sweep s = {.all = all, .table = table, .folder = folder, .seeds = seeds->count ? seeds : &just_one, .complete = complete};
     int exit_status = LIN_EXIT_OK;
     size_t n;

@@ -164,7 +164,7 @@ ok "from its train.conf: the same model" cmp "$tmp/all/best.safetensors" "$tmp/a
 run info --json "$tmp/all/best.safetensors"
 has "they are in the provenance" "$(echo "$out" | tr -d ' \n')" '"inter-ctc-layers":[1]'
 refused "a layer that is not inner" 1 "layer 2 of 2" train "$conf" --train "$set" --folder "$tmp/none" -q --set inter-ctc-layers=1,2
-refused "half a layer" 1 "1.5" train "$conf" --train "$set" --folder "$tmp/none" -q --set inter-ctc-layers=1.5
+refused "half a layer" 2 "inter-ctc-layers needs a whole number, not '1.5'" train "$conf" --train "$set" --folder "$tmp/none" -q --set inter-ctc-layers=1.5
 refused "a layer twice" 1 "inter-ctc-layers has 1 twice" train "$conf" --train "$set" --folder "$tmp/none" -q --set inter-ctc-layers=1,1
 refused "a root without eps" 2 "eps must be between 1e-30 and 1, not 0" train "$conf" --train "$set" --folder "$tmp/none" --set eps=0
 finish

@@ -57,7 +57,7 @@ has "an order longer than every sentence is reported" "$err" "note: no n-grams l
 has "and lowered" "$out" "ngram 4=2"
 hasnt "not written" "$out" "ngram 5="
 shows "--set min-count=N: pairs and longer" "$(printf 'ngram 1=73\nngram 2=')" ngram count -q --set min-count=2 "$text"
-refused "a part of a time" 2 "--set min-count has 1.5, which is not a number of times" ngram count --set min-count=1.5 "$text"
+refused "a part of a time" 2 "--set min-count needs a whole number, not '1.5'" ngram count --set min-count=1.5 "$text"
 run ngram count --set min-count=3,2 "$text"
 has "--set min-count=N,N: rare words are <unk>" "$err" "as <unk>): 50 1-grams, 236 2-grams, 223 3-grams"
 printf 'w01 0.3\nw02\n\nnever\n<s>\n' > "$tmp/vocabulary"

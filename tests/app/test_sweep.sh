@@ -59,7 +59,7 @@ declines() { # WHAT MESSAGE ARGS...
 }
 declines "other options under the same name" "base.1 was run with other options" --epochs 2
 exits "a seed that is none" 2 sweep --sweep-seeds 1.5
-has "a seed that is none" "$err" "1.5 is not a whole number"
+has "a seed that is none" "$err" "--sweep-seeds needs a whole number, not '1.5'"
 exits "a seed twice" 2 sweep --sweep-seeds 1,2,1
 has "a seed twice" "$err" "--sweep-seeds has 1 twice"
 exits "seeds without a sweep" 2 run train "$tmp/train.conf" --train "$tmp/set.lfc" --folder "$tmp/x" --sweep-seeds 1

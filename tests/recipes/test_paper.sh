@@ -105,6 +105,7 @@ run bench generate --quick --variants softmax,lsh-1,linear,lstm --set heads=2,la
 is "generate: which ways each network has" \
     "softmax again 1,softmax again 3,softmax state 1,softmax state 3,lsh-1 again 1,lsh-1 again 3,linear state 1,linear state 3,lstm state 1,lstm state 3," \
     "$(grep -v '^#' "$tmp/.out" | awk -F'\t' 'NR > 1 && $5 > 0 && $7 > 0 { printf "%s %s %s,", $1, $2, $4 }')"
+refused "generate: half a value" 2 "--set lengths needs a whole number, not '64.5'" bench generate --set lengths=64.5
 refused "generate: too short" 2 "an image has 64 values or more" bench generate --set lengths=63
 refused "latency: lsh" 2 "lsh-4 has LSH attention" bench latency --variants lsh-4
 exits "memory" 0 recipe memory --work "$tmp/memory" --quick --stack 3 --batch 3 --memory-gb 10 --cores 4 --device cpu

@@ -31,6 +31,7 @@ static const lin_option options[] = {
     {.name = "causal", .type = LIN_OPTION_FLAG, .at = AT(causal),
      .help = "attention: each frame sees only itself and earlier ones"},
     {.name = "lengths", .under = "set", .type = LIN_OPTION_NUMBERS, .at = AT(lengths), .min = 1, .max = 1048576,
+     .value = "N,N,...",
      .help = "attention: lengths of the sequences in frames; if not given, 512, 1024, ... 65536. generate: values of an image; "
              "784,3072"},
     {.name = "rows", .under = "set", .type = LIN_OPTION_INT, .at = AT(rows), .text = "0", .max = 16777216,

@@ -46,7 +46,7 @@ static const lin_option options[] = {
     {.name = "order", .letter = 'n', .type = LIN_OPTION_INT, .at = offsetof(ngram_values, order), .text = "3", .min = 1,
      .max = LIN_NGRAM_MAX_ORDER, .help = "Words in the longest n-grams"},
     {.name = "min-count", .under = "set", .type = LIN_OPTION_NUMBERS, .at = offsetof(ngram_values, minimum), .text = "1",
-     .min = 1, .max = 1e9,
+     .min = 1, .max = 1e9, .value = "N,N,...",
      .help = "Leave out n-grams that occur less often: words (they count as <unk>), pairs, triples, ...; the last number also "
              "applies to longer ones, and a single number to all but words"},
     {.name = "vocabulary", .type = LIN_OPTION_FILE, .at = offsetof(ngram_values, vocabulary),
@@ -180,9 +180,6 @@ static int run_count(const lin_parsed *parsed, const char *const *paths, int n)
     int failed = 0;
     double begun = lin_now();
     if (v->discounts.count != 3) return lin_misuse(parsed, "--set discounts takes three numbers");
-    for (int k = 0; k < v->minimum.count; k++)
-        if (v->minimum.items[k] != floor(v->minimum.items[k]))
-            return lin_misuse(parsed, "--set min-count has %g, which is not a number of times", v->minimum.items[k]);
     lin_status status = count_texts(v, paths, n, &counts, &failed, &err);
     if (status == LIN_OK) status = lin_kneser_ney(&counts, v->discounts.items, &draft, notes, &err);
     if (status == LIN_OK && v->entropy > 0) status = lin_ngram_prune(&draft, v->entropy, &err);
