@@ -117,6 +117,17 @@ START_TEST(test_accepted)
 }
 END_TEST
 
+START_TEST(test_utf16)
+{
+    static const char text[] = "#JSGF V1.0;\npublic <a> = on | off;\n";
+    char wide[2 * sizeof text] = "\xFF\xFE";
+    for (size_t i = 0; i < sizeof text - 1; i++) wide[2 + 2 * i] = text[i];
+    OK(lin_grammar_parse(wide, sizeof wide, "x", NULL, NULL, &g, &err));
+    make_tree();
+    ck_assert(accepts("on") && accepts("off") && !accepts("a"));
+}
+END_TEST
+
 // From the beginning only words that begin a sentence are allowed.
 START_TEST(test_allowed)
 {
@@ -296,5 +307,6 @@ START_TEST(test_memory)
 }
 END_TEST
 
-TEST_MAIN_WITH(setup, teardown, "lexicon/grammar", TESTS(test_accepted, 0, sizeof cases / sizeof *cases), TEST(test_allowed),
-               TEST(test_ranges), TEST(test_small), TEST(test_refused), TEST(test_list), TEST(test_files), TEST(test_memory))
+TEST_MAIN_WITH(setup, teardown, "lexicon/grammar", TESTS(test_accepted, 0, sizeof cases / sizeof *cases), TEST(test_utf16),
+               TEST(test_allowed), TEST(test_ranges), TEST(test_small), TEST(test_refused), TEST(test_list), TEST(test_files),
+               TEST(test_memory))
