@@ -369,27 +369,31 @@ static void sum_exactly(const lin_words *w, const lin_words_view *s, lin_words_r
     b->used = 0;
 }
 
-// Finds the n best: items in `found`, in their order.
+// Finds the n best: items in `found`, in their order. The first `most` are any ways to say any words, so that of the same words
+// the best is found. Words with many pronunciations can fill these alone: then only other words count, until there are n.
 static void rank(const lin_words *w, const lin_words_view *s)
 {
     lin_words_ranking *g = s->ranking;
     lin_words_traceback to = s->of;
     const int most = 2 * w->o.n_best + 16;
     batch b = {.n = 0};
-    int n = 0;
+    int n = 0, texts = 0;
     memset(g, 0, sizeof *g);
     for (int i = 0; i < s->h->n_hyps; i++) {
         const lin_words_hyp *t = &s->hyps[i];
         offer(g, &(lin_words_ranked){.score = t->score, .acoustic = t->acoustic, .language = t->language, .base = -1, .from = i});
     }
-    for (int tries = 0; tries < 64 + 16 * w->o.n_best && g->n_seen < most; tries++) {
-        const int best = next(g);
-        if (best < 0) break;
+    for (int tries = 0; g->n_seen < LIN_WORDS_RESCORED_MAX; tries++) {
+        const int best = next(g), is_full = g->n_seen >= most;
+        if (best < 0 || (is_full ? texts >= w->o.n_best : tries >= 64 + 16 * w->o.n_best)) break;
         lin_words_ranked *i = &g->items[best];
         i->done = 1;
         traceback_of(w, s, g, best, &to);
-        if (to.n == w->n_traceback || !is_new(g, words_of(s, &to, 1))) continue;
         i->words = words_of(s, &to, 0);
+        int is_text = 1;
+        for (int k = 0; k < g->n_found; k++) is_text &= g->items[g->found[k]].words != i->words;
+        if (to.n == w->n_traceback || (is_full && !is_text) || !is_new(g, words_of(s, &to, 1))) continue;
+        texts += is_text;
         if (!has_room(w, &b, to.n)) sum_exactly(w, s, g, &b);
         take_labels(s, &to, to.n - 1, 0, &b);
         g->found[g->n_found++] = best;

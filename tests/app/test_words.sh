@@ -114,6 +114,12 @@ refused "a lexicon with a bad line is not packed" 1 "packed.dict cannot be packe
 # "two" and "too" are 0.23 apart in the natural logarithm.
 sed 's/^too /too 1 /; s/^two /two 0.5 /' "$tmp/words.dict" > "$tmp/prob.dict"
 p="--words --no-readable --tune settle=0 -l $tmp/prob.dict --lm $tmp/words.arpa"
+# Six words with two likely pronunciations have 64 of the best text; the alternatives are other texts, each once.
+printf 'one W AH\none(2) W AA\ntwo W IY\nthree W OW\n' > "$tmp/ways.dict"
+w='W 2 AH:0.5+AA:0.45 2 - 3'
+echo "- 3 $w $w $w $w $w $w" | "$ROWS" "$tmp/ways.npy"
+is "alternatives of words with several pronunciations" "10 10" "$(d --words --no-lm --no-readable -l "$tmp/ways.dict" -n 10 -f json \
+    "$tmp/ways.npy" | sed 's/.*"alternatives"//' | grep -o '"text":"[a-z ]*"' | sort | uniq -c | awk '{ n += $1; m++ } END { print n, m }')"
 echo "- 3 T 2 UW 2 - 9" | "$ROWS" "$tmp/two.npy"
 is "homophones without probabilities" "two" "$(d $lm "$tmp/two.npy")"
 is "homophones with probabilities" "too" "$(d $p "$tmp/two.npy")"
