@@ -77,7 +77,7 @@ printf '{"audio_filepath": "hello.wav", "text": "how are you"}\n' > dev.jsonl
 mkdir -p cv/clips && cp hello.wav cv/clips/a.mp3 && printf 'client_id\tpath\tsentence\nx\ta.mp3\thow are you\n' > cv/train.tsv
 cp "$top/share/linnet/en/default.safetensors" mine.safetensors
 mkdir -p exp/quiet && cp hello.wav exp/quiet && echo hello.wav > exp/quiet/list
-cp -r corpus/dev dev_native && cp -r corpus/dev dev_nonnative && cp -r corpus/train train_a
+cp -r corpus/dev dev_native && cp -r corpus/dev dev_nonnative && cp -r corpus/train train_native
 # All phonemes, twice, so that each can be a piece of a language model.
 for i in 1 2; do echo "two young boys thought of measuring the foggy house while she zipped a vague joyous church and kept her father at home to put cake near them"; done > every.txt
 { cut -d ' ' -f 2- corpus/train/text | tr A-Z a-z; cat every.txt; } > text.txt && cp text.txt heldout.txt
