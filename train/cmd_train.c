@@ -571,7 +571,11 @@ static lin_status make_model(train_run *r, const train_values *v, lin_error *err
     if (v->network.mixture && (!config.tokens || first->V != LIN_LEVELS))
         return lin_fail(err, LIN_INVALID, "a mixture predicts tokens of %d values, and %s has others; leave out mixture",
                         LIN_LEVELS, first->path);
-    LIN_TRY(lin_model_create(&config, &first->features, config.voice ? NULL : first->phones, (uint64_t)v->seed, &r->model, err));
+    const lin_status status =
+        lin_model_create(&config, &first->features, config.voice ? NULL : first->phones, (uint64_t)v->seed, &r->model, err);
+    if (status == LIN_INVALID && r->from && !v->learning.resume)
+        lin_fail_at(err, status, "what no option gives is taken from %s", v->init);
+    LIN_TRY(status);
     if (config.decay) init_decay(v, r->model);
     return r->from && !v->learning.resume ? take_over(r, v, err) : LIN_OK;
 }

@@ -88,6 +88,8 @@ is "a sweep: finished runs of before" "$first" "$out"
 
 # ---- what is found before the first epoch ----------------------------------------------------------------------------------------
 
+refused "an option that the model's others contradict" 1 "what no option gives is taken from $tmp/late.safetensors: network configuration: conv_" \
+    train $from --folder "$tmp/mixed" --positions none
 refused "a name that no file can have" 1 "the name of a model must be one line of UTF-8 text" \
     train $from --folder "$tmp/named" --epochs 1 --name "$(printf 'n\377')"
 refused "a licence of two lines, which train.conf cannot have" 1 "the licence of a model must be one line of UTF-8 text" \
