@@ -113,6 +113,7 @@ shows "info" "3-grams:     952" ngram info "$tmp/a.lm"
 shows "info --json" '{"order": 3, "ngrams": [73, 516, 952], "unknown": true, "fingerprint": "' ngram info --json "$a"
 exits "prune" 0 run ngram prune "$a" --entropy 1e-4 -o "$tmp/small.arpa"
 has "prune sums up" "$err" ": 73 1-grams, 516 2-grams, 952 3-grams before, 73 1-grams, "
+has "the logarithm of 0 is -99, as other programs have it" "$(cat "$tmp/small.arpa")" "-99	<s>"
 run ngram prune "$a" --entropy 1e-4 --packed -q -o "$tmp/small.lm"
 is "prune --packed" "$("$LINNET" ngram info "$tmp/small.arpa" | head -n 4)" "$("$LINNET" ngram info "$tmp/small.lm" | head -n 4)"
 before=$(wc -c < "$a") after=$(wc -c < "$tmp/small.arpa")
@@ -134,6 +135,7 @@ is "count --entropy prunes alike" "$("$LINNET" ngram info "$tmp/small.arpa" | he
 run ngram count -q --order 2 "$tmp/1" -o "$tmp/one.arpa"
 run ngram count -q --order 3 "$tmp/2" --packed -o "$tmp/two.lm"
 exits "mix" 0 run ngram mix "$tmp/one.arpa" "$tmp/two.lm" --text "$heldout" -o "$tmp/mix.arpa"
+has "the mix of 0 and 0 is 0" "$(cat "$tmp/mix.arpa")" "-99	<s>"
 has "mix counts the text's words" "$err" "$heldout: 12 sentences, 78 words: "
 has "mix tells the weights" "$err" "linnet: weights 0."
 ppl() { "$LINNET" ngram perplexity "$1" "$heldout" --json | sed -n 's/.*"perplexity": \([0-9.]*\).*/\1/p'; }

@@ -217,7 +217,8 @@ static lin_status copy_level(const lin_ngram *lm, int k, lin_ngram_draft *draft,
     LIN_TRY(lin_ngram_draft_level_create(level, k, lm->levels[k].count, k < lm->order, err));
     for (uint32_t i = 0; i < level->n; i++) {
         lin_ngram_state state;
-        level->logp[i] = (double)lin_ngram_gram_logp(lm, k, i) / LN10;
+        const double logp = (double)lin_ngram_gram_logp(lm, k, i) / LN10;
+        level->logp[i] = fabs(logp - LIN_NGRAM_NEVER) < 1e-4 ? LIN_NGRAM_NEVER : logp; // the model has floats
         if (level->backoff)
             level->backoff[i] = lin_ngram_is_inner(lm, k, i, &state) ? (double)lin_ngram_backoff(lm, k, state) / LN10 : 0;
         if (isfinite(level->logp[i]) && (!level->backoff || isfinite(level->backoff[i]))) continue;
