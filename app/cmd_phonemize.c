@@ -157,12 +157,12 @@ static lin_status report_unknown(const lin_wording *w, const char *path, lin_err
     return status;
 }
 
-// Whether an operand names a file: there is one, or it looks like a path, "data/text" or "words.txt".
+// Whether an operand names a file: there is one, or it looks like a path, "data/text" or "words.txt", not like "5 km/h".
 static int names_file(const char *operand)
 {
     const char *dot = strrchr(operand, '.');
-    return access(operand, F_OK) == 0 || strchr(operand, '/') != NULL ||
-           (dot && dot != operand && dot[1] && !strchr(operand, ' '));
+    const int looks = strchr(operand, '/') || (dot && dot != operand && dot[1]);
+    return access(operand, F_OK) == 0 || (looks && !strchr(operand, ' '));
 }
 
 // The operands as one line; *text is released with lin_free.

@@ -17,6 +17,7 @@ is "phonemize words, an argument each" "T UW W AH N" "$("$LINNET" phonemize --le
 is "phonemize one word" "T UW" "$("$LINNET" phonemize --lexicon "$tmp/dict" two)"
 is "phonemize words with a full stop" "T UW W AH N" "$("$LINNET" phonemize --lexicon "$tmp/dict" "Two one.")"
 is "but a file of that name is read" "TH R IY" "$(cd "$tmp" && echo three > two && "$LINNET" phonemize --lexicon dict two)"
+is "words with a stroke" "W AH N T UW" "$("$LINNET" phonemize --lexicon "$tmp/dict" "one / two")"
 refused "a missing file is no word" 1 "cannot open none.txt: No such file" phonemize --lexicon "$tmp/dict" none.txt
 is "phonemize numbers" "T UW W AH N TH R IY" "$("$LINNET" phonemize -q --lexicon "$tmp/dict" "2 1, 3")"
 is "phonemize by other rules" "W AH N" "$(printf '[written]\n& = one\n' > "$tmp/rules"; "$LINNET" phonemize -q --lexicon "$tmp/dict" --numbers "$tmp/rules" "&")"
