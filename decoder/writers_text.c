@@ -502,9 +502,8 @@ static lin_status write_rttm(const lin_tokens *t, lin_buffer *out, lin_error *er
             if (lin_token_at(&items, next).start_s - end_s >= LIN_SPEECH_PAUSE_S) break;
             end_s = fmax(end_s, lin_token_at(&items, next).end_s);
         }
-        end_s += LIN_SPEECH_BEHIND_S;
-        if (next < items.n) end_s = fmax(start_s, fmin(end_s, lin_token_at(&items, next).start_s));
-        until_s = end_s;
+        const double limit_s = next < items.n ? fmax(start_s, lin_token_at(&items, next).start_s) : fmax(end_s, r->seconds);
+        until_s = end_s = fmin(end_s + LIN_SPEECH_BEHIND_S, limit_s);
         lin_buffer_text(out, "SPEAKER ");
         lin_put_clean(out, r->id, "", 0);
         lin_buffer_json_format(out, " %d %.3f %.3f <NA> <NA> ", r->channel, start_s, end_s - start_s);

@@ -739,7 +739,8 @@ START_TEST(manifests)
 }
 END_TEST
 
-// Speech is a little longer than its phones, and goes on over pauses of less than half a second. Names have no blanks.
+// Speech is a little longer than its phones, but not than the sound, and goes on over pauses of less than half a second. Names
+// have no blanks.
 START_TEST(who_speaks)
 {
     static lin_path_phone said[] = {{.label = 1, .confidence = 1, .start = 1, .end = 2},
@@ -748,15 +749,16 @@ START_TEST(who_speaks)
                                     {.label = 1, .confidence = 1, .start = 101, .end = 110}}; // of another speaker
     const float voices[] = {3, 4, 0, 2};
     OK(lin_result_begin(&result, "talk", "Anna B", 1, &err));
+    result.seconds = 1.15;
     OK(lin_result_add_path(&result, &(lin_path){.phones = said, .n_phones = 4}, 0.01, NULL, NULL, &err));
     ck_assert_str_eq(written("rttm", (lin_writer_options){0}), "SPEAKER talk 1 0.000 0.550 <NA> <NA> Anna_B <NA> <NA>\n"
-                                                               "SPEAKER talk 1 0.920 0.280 <NA> <NA> Anna_B <NA> <NA>\n");
+                                                               "SPEAKER talk 1 0.920 0.230 <NA> <NA> Anna_B <NA> <NA>\n");
     for (int i = 0; i < 4; i++) result.phones[i].speaker = 1 + (i == 3);
     OK(lin_result_set_voices(&result, voices, 2, 2, &err));
     *result.speaker = 0;
     ck_assert_str_eq(written("rttm", (lin_writer_options){0}), "SPEAKER talk 1 0.000 0.550 <NA> <NA> S1 <NA> <NA>\n"
                                                                "SPEAKER talk 1 0.920 0.090 <NA> <NA> S1 <NA> <NA>\n"
-                                                               "SPEAKER talk 1 1.010 0.190 <NA> <NA> S2 <NA> <NA>\n");
+                                                               "SPEAKER talk 1 1.010 0.140 <NA> <NA> S2 <NA> <NA>\n");
     const char *json = written("json", (lin_writer_options){0});
     HAS(json, "\"start\":1.010,\"end\":1.100,\"confidence\":1.0000,\"speaker\":\"S2\"}",
         "\"voices\":[[0.6000,0.8000],[0.0000,1.0000]]");
