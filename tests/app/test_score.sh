@@ -169,6 +169,7 @@ shows "letters and accents apart, invisible characters" "WER 0.00 %" score u.trn
 printf '\377\376u\000 \000a\000\n\000' > w.txt
 printf 'u a\n' > x.txt
 shows "UTF-16" "ER 0.00 %" score x.txt w.txt
+is "the titles stand above their columns" 1 "$("$LINNET" score x.txt w.txt | head -n 3 | awk '{ print length }' | uniq | wc -l | tr -d ' ')"
 
 # ---- STM ---------------------------------------------------------------------------------------------------------------------------
 

@@ -264,7 +264,9 @@ static void header(lin_buffer *out, const char *first, const char *what)
     lin_buffer_text(out, first);
     lin_buffer_pad(out, from, NAME_WIDTH, 0);
     for (size_t i = 0; i < sizeof titles / sizeof *titles; i++) title(out, titles[i]);
-    lin_buffer_format(out, "    %% %s", what);
+    from = out->n;
+    lin_buffer_format(out, "  %% %s", what);
+    lin_buffer_pad(out, from, COLUMN, 1);
     title(out, "% utts");
     lin_buffer_char(out, '\n');
 }
