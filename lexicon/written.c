@@ -327,7 +327,7 @@ static match match_form(const lin_written *w, const char *pattern, const char *t
             p += 3;
         } else if (*p == ' ') {
             size_t k = lin_written_blank(text + to, n - to);
-            if (!k && (p == pattern || p[-1] != '}' || p[1] == '{' || lin_is_digit(p[1]))) return m;
+            if (!k && (p == pattern || (p[-1] != '}' && !lin_is_digit(p[-1])) || p[1] == '{' || lin_is_digit(p[1]))) return m;
             for (; k; k = lin_written_blank(text + to, n - to)) to += k;
             p++;
         } else {
