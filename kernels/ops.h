@@ -281,9 +281,9 @@ enum { LIN_CUDA_INTERFACE = 3 << 16 | (int)sizeof(lin_ops) };
     X(weight_size) X(weights_pack) X(linear_forward) X(linear_backward_weight) X(layer_norm_forward)                             \
     X(add_dropout_norm_forward) X(layer_norm_backward) X(dropout) X(add_dropout) X(relu_backward) X(stack_frames)                \
     X(add_sinusoid) X(embed_forward) X(embed_backward) X(conv_forward) X(conv_backward) X(attention_forward)                     \
-    X(attention_backward) X(decayed_attention_forward)                                                                           \
-    X(decayed_attention_backward) X(log_softmax) X(softmax_rows) X(softmax_rows_backward) X(ctc) X(label_smoothing)              \
-    X(denominator) X(cross_entropy) X(tally_losses) X(sum_squares) X(clip) X(adam) X(gather) X(carry) X(greedy)
+    X(attention_backward) X(decayed_attention_forward) X(decayed_attention_backward) X(log_softmax) X(softmax_rows)              \
+    X(softmax_rows_backward) X(ctc) X(denominator) X(cross_entropy) X(tally_losses) X(sum_squares) X(clip) X(adam) X(gather)     \
+    X(carry) X(greedy)
 
 /* Operations of the paper's other networks, implemented in paper/. */
 #ifdef LIN_NO_PAPER
@@ -574,11 +574,6 @@ typedef struct LIN_OPS {
      * the loss alone. dlogits must not alias logp. */
     void (*ctc)(lin_exec *exec, double *loss, LIN_REAL *dlogits, const LIN_REAL *logp, const lin_segments *segments,
                 const int *labels, const int *label_offsets, int most_labels, int V, const double *scale);
-    /* Label smoothing of a CTC loss (Kim et al. 2018, section 4.3): from the gradient of the loss, that of (1 - part) loss + part
-     * times the sum over the frames of KL(p || uniform). dlogits = (1 - part) dlogits + part *scale p (logp - sum_v p_v logp_v),
-     * p = e^logp. */
-    void (*label_smoothing)(lin_exec *exec, LIN_REAL *dlogits, const LIN_REAL *logp, int rows, int V, double part,
-                            const double *scale);
     /* The denominator of maximum mutual information (Povey et al. 2016; with CTC's labels Xiang and Ou 2019): sums[b] receives ln
      * of the sum over all label sequences l of p(l | frames) q(l), q being the trigram model; and dlogits += weight *scale
      * d sums[b] / d logits, unless it is NULL. sums[b] is 0, and nothing is added, for an utterance without labels or with more

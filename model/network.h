@@ -47,8 +47,6 @@ typedef struct lin_inner {
  *   dropout_key  not NULL: training, with dropout masks drawn from this key
  *   is_part      1: this is a part of a larger batch, with dropout_key[1] rows before it there; the masks are those of the larger
  *                batch
- *   skipped      bit l: layer l is left out in this pass of a transformer in training: its output is its input (layer drop;
- *                Fan et al. 2020)
  *   inner        n_inner losses of inner layers, whose gradients the backward pass of a transformer adds; see lin_network_inner
  *   search       1: the log-probabilities are those of the second output, of a network that has one (lin_config.search)
  *   d_search     [rows, V], NULL: none; the gradient of the loss of the second output's logits, which the backward pass adds
@@ -63,7 +61,6 @@ typedef struct lin_batch {
     const lin_cache *caches;
     const uint64_t *dropout_key;
     int is_part;
-    uint64_t skipped;
     const lin_inner *inner;
     int n_inner;
     int search;

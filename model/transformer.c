@@ -274,14 +274,11 @@ static int norm_is_done_before(const lin_config *c, int layer)
     return c->norm == LIN_NORM_PRE && layer > 0 && layer >= c->conv_layers && !lin_config_conditions(c, layer);
 }
 
-static int is_skipped(const lin_batch *batch, int layer) { return batch->skipped >> layer & 1; }
-
 // The same for the operand of a layer's attention, in both orders of norm.
 static int operand_is_done_before(const lin_weights *w, const lin_activations *a, const lin_batch *batch, int layer)
 {
     const lin_config *c = &w->config;
-    return norms_write_for_attention(w, a, batch) && layer > 0 && layer >= c->conv_layers && !lin_config_conditions(c, layer) &&
-           !is_skipped(batch, layer - 1);
+    return norms_write_for_attention(w, a, batch) && layer > 0 && layer >= c->conv_layers && !lin_config_conditions(c, layer);
 }
 
 // One layer, from v->x0 to x_out [rows, C]. Sources of the two orders of norm: Vaswani et al. 2017 (post), Xiong et al. 2020
@@ -323,16 +320,6 @@ static void layer_forward(const lin_weights *w, lin_activations *a, lin_exec *ex
         ops->add_dropout(exec, x_out, v->x2, a->branch, (size_t)rows * (size_t)C, &after_feedforward);
 }
 
-// A layer that is left out: from v->x0 to x_out, with the norm that the next one expects to find done.
-static void skip_forward(const lin_weights *w, lin_activations *a, lin_exec *exec, int rows, int l, const lin_layer_values *next,
-                         const lin_real *x, lin_real *x_out)
-{
-    const lin_config *c = &w->config;
-    w->ops->copy(exec, x_out, x, (size_t)rows * (size_t)lin_config_width(c) * sizeof *x);
-    if (c->norm == LIN_NORM_PRE && !next) norm(w, exec, a->normed, a->last_stats, x_out, w->params->norm, rows);
-    if (next && norm_is_done_before(c, l + 1)) norm(w, exec, next->n1, next->stats1, x_out, w->params->layers[l + 1].norm1, rows);
-}
-
 // Self-conditioning (Nozaki & Komatsu 2021): v->x0 = v->u + W_c softmax(output(v->u)).
 static void condition(const lin_weights *w, lin_activations *a, lin_exec *exec, int rows, const lin_layer_values *v)
 {
@@ -361,8 +348,7 @@ static const lin_real *transformer_forward(const lin_weights *w, lin_activations
         const lin_layer_values *v = &a->layers[a->for_training ? l : 0];
         const lin_layer_values *next = l + 1 == c->layers ? NULL : &a->layers[a->for_training ? l + 1 : 0];
         if (before) lin_pool_wait(before, l + 1);
-        if (is_skipped(batch, l)) skip_forward(w, a, exec, rows, l, next, v->x0, next ? next->u : a->last);
-        else layer_forward(w, a, exec, batch, l, v, next, next ? next->u : a->last);
+        layer_forward(w, a, exec, batch, l, v, next, next ? next->u : a->last);
         if (lin_config_conditions(c, l + 1)) condition(w, a, exec, rows, next);
         if (mine) atomic_store(mine, l + 1);
     }
@@ -501,13 +487,6 @@ static void condition_backward(const lin_weights *w, lin_activations *a, lin_exe
     inner_backward(w, a, exec, batch, layer, a->d_posterior, gradients);
 }
 
-static void skip_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, int l)
-{
-    const lin_dropout below = dropout_below(w, batch, l);
-    if (below.p > 0)
-        w->ops->dropout(exec, a->d_y, a->d_x, (size_t)batch->out.rows * (size_t)lin_config_width(&w->config), &below);
-}
-
 static void transformer_backward(const lin_weights *w, lin_activations *a, lin_exec *exec, const lin_batch *batch, lin_real *d,
                                  lin_real *gradients)
 {
@@ -518,8 +497,7 @@ static void transformer_backward(const lin_weights *w, lin_activations *a, lin_e
     norm_backward(w, a, exec, gradients, d, NULL, a->last, a->last_stats, w->params->norm, rows,
                   c->norm == LIN_NORM_PRE ? lin_dropout_of(w, batch, c->layers - 1, LIN_SITE_FEEDFORWARD) : none, NULL, NULL);
     for (int l = c->layers - 1; l >= 0; l--) {
-        if (is_skipped(batch, l)) skip_backward(w, a, exec, batch, l);
-        else layer_backward(w, a, exec, batch, l, gradients);
+        layer_backward(w, a, exec, batch, l, gradients);
         if (lin_config_conditions(c, l)) condition_backward(w, a, exec, batch, l, gradients);
         for (int i = 0; i < batch->n_inner; i++)
             if (batch->inner[i].layer == l) inner_backward(w, a, exec, batch, l, batch->inner[i].dlogits, gradients);

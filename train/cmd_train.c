@@ -115,9 +115,6 @@ static const lin_option options[] = {
      .choices = "global|speaker",
      .help = "Mean and deviation of the training set, or of each speaker, as in Kaldi's recipes (cannot stream)"},
     SET_ROW("dropout", DOUBLE, network.dropout, "0.1", 0, 0.9, "Share of values dropped in training"),
-
-    SET_ROW("layer-drop", DOUBLE, learning.layer_drop, "0", 0, 0.9,
-            "Share of the layers of a transformer left out in each step of training (0.1)"),
     {.name = "join-part", .type = LIN_OPTION_DOUBLE, .at = AT(learning.join_part), .text = "0", .min = 0, .max = 1,
      .help = "Share of the utterances, such as 0.75, that continue the previous one of their batch as one stream does; for "
              "causal networks"},
@@ -128,8 +125,6 @@ static const lin_option options[] = {
      .value = "N,N,...", .help = "Also train the outputs of the first N layers of a transformer with CTC losses (3,6)"},
     SET_ROW("inter-ctc-weight", DOUBLE, learning.inner_weight, "0.3", 0, 0.99,
             "Weight of the mean of these losses in the whole loss"),
-    SET_ROW("label-smoothing", DOUBLE, learning.label_smoothing, "0", 0, 0.99,
-            "Share of the divergence of each frame's prediction from a uniform one in the loss (0.05)"),
     SET_ROW("search", INT, network.search, "0", 0, 1,
             "1: a second output for searches with a language model, trained with mmi; the first output has CTC alone"),
     SET_ROW("voice", INT, network.voice, "0", 0, 1024,

@@ -5,7 +5,7 @@
  *
  *   base
  *   ema       --ema 0.999
- *   ema-drop  --ema 0.999 --set layer-drop=0.1     # a comment
+ *   ema-drop  --ema 0.999 --set dropout=0.2        # a comment
  *
  * The run of a name and a seed is the folder FOLDER/NAME.SEED, with a file `finished` when it is. FOLDER/results.tsv has a line
  * for each finished run in the order of the table: name, seed, epochs, best dev PER in per cent, its epoch, dev and training loss

@@ -434,18 +434,16 @@ static lin_status check_options(const lin_train_options *o, lin_error *err)
 static lin_status check_network(const lin_train_options *o, const lin_config *c, lin_error *err)
 {
     const int lstm = c->network == LIN_NETWORK_LSTM;
-    if (c->tokens && (o->speaker_norm || o->n_inner || o->label_smoothing > 0 || o->augment.freq_masks || o->augment.time_masks ||
-                      o->augment.tempo > 0 || o->mmi > 0 || lin_acoustics_any(&o->augment)))
+    if (c->tokens && (o->speaker_norm || o->n_inner || o->augment.freq_masks || o->augment.time_masks || o->augment.tempo > 0 ||
+                      o->mmi > 0 || lin_acoustics_any(&o->augment)))
         return lin_fail(err, LIN_INVALID,
-                        "these sets hold tokens: speakers, tempo, masks, acoustics, label smoothing, mmi and losses of inner "
-                        "layers are for speech");
-    if (c->voice && (o->speaker_norm || o->n_inner || o->label_smoothing > 0 || o->augment.tempo > 0 || o->mmi > 0 ||
-                     o->join_part > 0 || o->augment.silence_part > 0))
+                        "these sets hold tokens: speakers, tempo, masks, acoustics, mmi and losses of inner layers are for "
+                        "speech");
+    if (c->voice && (o->speaker_norm || o->n_inner || o->augment.tempo > 0 || o->mmi > 0 || o->join_part > 0 ||
+                     o->augment.silence_part > 0))
         return lin_fail(err, LIN_INVALID,
-                        "this is a network of voices: normalisation by speaker, tempo, joined or silent utterances, label "
-                        "smoothing, mmi and losses of inner layers are for speech");
-    if (lstm && o->layer_drop > 0)
-        return lin_fail(err, LIN_INVALID, "the layers of an LSTM cannot be left out: it has no path around them");
+                        "this is a network of voices: normalisation by speaker, tempo, joined or silent utterances, mmi "
+                        "and losses of inner layers are for speech");
     if (!c->causal && o->join_part > 0)
         return lin_fail(err, LIN_INVALID, "only a causal network can continue from one utterance to the next (join_part)");
     if (lstm && o->n_inner > 0) return lin_fail(err, LIN_INVALID, "only a transformer has losses of inner layers");

@@ -74,8 +74,6 @@ typedef struct lin_train_options {
                                           not of an LSTM */
     int n_inner;
     double inner_weight; /* weight of the mean of these losses; the last layer's loss has the rest */
-    double label_smoothing; /* share of KL(p || uniform), summed over the frames, in each CTC loss (Kim et al. 2018), 0 <= x <
-                               1 */
         /*
          * Maximum mutual information (Povey et al. 2016): to CTC's loss is added mmi times ln of the sum over all label
          * sequences l of p(l | frames) q(l), q being the trigrams of the phone model mmi_lm. With 1 the labels compete with all
@@ -83,7 +81,6 @@ typedef struct lin_train_options {
          */
     double mmi;
     const char *mmi_lm; /* NULL: needed only with mmi */
-    double layer_drop; /* in each step each layer is left out with this probability (Fan et al. 2020); not of an LSTM */
         /*
          * With this probability an utterance continues the sequence of the one before it in its batch: the network keeps its
          * state, as in a stream, and the gradient passes through it. Half of the batches are in the order of the sets, where

@@ -18,7 +18,7 @@
 #include "train/train.h"
 
 /* Streams of random numbers of a run, one per purpose. */
-enum { LIN_TRAIN_KEY_DROPOUT = 1, LIN_TRAIN_KEY_MASKS, LIN_TRAIN_KEY_LAYER_DROP, LIN_TRAIN_KEY_ACOUSTICS, LIN_TRAIN_KEY_JOIN,
+enum { LIN_TRAIN_KEY_DROPOUT = 1, LIN_TRAIN_KEY_MASKS, LIN_TRAIN_KEY_ACOUSTICS = 4, LIN_TRAIN_KEY_JOIN,
        LIN_TRAIN_KEY_ORDER, LIN_TRAIN_KEY_TEMPO, LIN_TRAIN_KEY_PIECES };
 
 /* The counters that a run needs, besides weights and moments, to resume exactly. Saved as doubles and integers in text. */

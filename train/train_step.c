@@ -364,12 +364,11 @@ typedef struct asked {
     lin_train_run *run;
     lin_train_shape shape;
     int number, last; // of the batch among those of the step; whether it is the last
-    uint64_t skipped; // layers
 } asked;
 
 // The losses of v->logp, and their gradients: CTC, or of each token's target.
 static void compute_loss(lin_train_device *v, double *losses, float *dlogits, const lin_segments *rows, const lin_config *c,
-                         double smoothing, const double *scale)
+                         const double *scale)
 {
     const lin_train_block *block = &v->block;
     const int V = c->outputs;
@@ -382,7 +381,6 @@ static void compute_loss(lin_train_device *v, double *losses, float *dlogits, co
         return;
     }
     v->ops->ctc(v->exec, losses, dlogits, v->logp, rows, block->labels, block->label_offsets, v->most.labels_of_one, V, scale);
-    if (smoothing > 0) v->ops->label_smoothing(v->exec, dlogits, v->logp, rows->rows, V, smoothing, scale);
 }
 
 static void compute(void *context)
@@ -398,7 +396,6 @@ static void compute(void *context)
     lin_batch batch = gather(v, &a->shape, c->mel_bins, &rows);
     batch.dropout_key = c->dropout > 0 ? v->block.key : NULL;
     batch.is_part = 1;
-    batch.skipped = a->skipped;
     batch.layer_done = r->parallel.comm && a->last ? lin_parallel_layer : NULL;
     batch.layer_context = &r->parallel;
     batch.inner = inner;
@@ -410,13 +407,13 @@ static void compute(void *context)
         lin_network_voices(v->weights, v->activations, v->exec, &batch, v->logp);
         lin_voice_loss(losses, v->dlogits, v->logp, v->block.labels, rows.B, c->outputs, *v->block.scale);
     } else {
-        compute_loss(v, losses, v->dlogits, &rows, c, o->label_smoothing, v->block.scale);
+        compute_loss(v, losses, v->dlogits, &rows, c, v->block.scale);
     }
     float *compared = v->dlogits; // of the output that is trained with mmi
     if (c->search) {
         batch.d_search = compared += (size_t)(1 + o->n_inner) * (size_t)v->most.rows * (size_t)c->outputs;
         lin_network_search(v->weights, v->activations, v->exec, &batch, v->logp);
-        compute_loss(v, v->inner_losses, compared, &rows, c, o->label_smoothing, v->block.scale);
+        compute_loss(v, v->inner_losses, compared, &rows, c, v->block.scale);
     }
     if (o->mmi > 0)
         ops->denominator(v->exec, v->inner_losses, losses, compared, v->logp, &rows, v->block.label_offsets, &v->trigrams,
@@ -425,7 +422,7 @@ static void compute(void *context)
         float *dlogits = v->dlogits + (size_t)(1 + i) * (size_t)v->most.rows * (size_t)c->outputs;
         inner[i] = (lin_inner){.layer = o->inner_layers[i], .dlogits = dlogits};
         lin_network_inner(v->weights, v->activations, v->exec, &batch, inner[i].layer, v->logp);
-        compute_loss(v, v->inner_losses, dlogits, &rows, c, o->label_smoothing, v->block.scale + 1);
+        compute_loss(v, v->inner_losses, dlogits, &rows, c, v->block.scale + 1);
     }
     if (a->number == 0) ops->zero(v->exec, v->gradients, r->model->params.n_elements * sizeof *v->gradients);
     lin_network_backward(v->weights, v->activations, v->exec, &batch, v->dlogits, v->gradients);
@@ -475,22 +472,13 @@ static lin_train_shape fill(lin_train_run *r, lin_train_block *host, const int *
     return shape;
 }
 
-static uint64_t draw_skipped(const lin_train_run *r)
-{
-    const uint64_t key = lin_random_key(lin_random_key(r->options->seed, LIN_TRAIN_KEY_LAYER_DROP), (uint64_t)r->counters.step);
-    uint64_t skipped = 0;
-    for (int l = 0; l < r->model->config.layers && r->options->layer_drop > 0; l++)
-        if (lin_random_uniform(key, (uint64_t)l) < r->options->layer_drop) skipped |= (uint64_t)1 << l;
-    return skipped;
-}
-
 // No graphs with several processes, whose batches have different shapes: one would replay a graph while another runs operations
-// directly. None with layer drop either: there would be too many.
+// directly.
 static void launch(lin_train_run *r, asked *a)
 {
     const int key[LIN_GRAPH_KEY] = {a->shape.B, a->shape.rows, a->shape.longest_joined, a->shape.longest,
                                     2 * a->number + a->last};
-    if (r->parallel.comm || a->skipped) compute(a);
+    if (r->parallel.comm) compute(a);
     else lin_graphs_run(&r->device.graphs, r->device.ops, r->device.exec, key, compute, a);
 }
 
@@ -498,8 +486,7 @@ void lin_train_step(lin_train_run *r, const lin_batches *plan, int from, int to,
 {
     const lin_train_options *o = r->options;
     const long long step = ++r->optimizer.step;
-    const uint64_t key = lin_random_key(lin_random_key(o->seed, LIN_TRAIN_KEY_DROPOUT), (uint64_t)r->counters.step) | 1,
-                   skipped = draw_skipped(r);
+    const uint64_t key = lin_random_key(lin_random_key(o->seed, LIN_TRAIN_KEY_DROPOUT), (uint64_t)r->counters.step) | 1;
     const double inner = o->n_inner ? o->inner_weight : 0;
     int rows = 0, before = 0;
     long long labels = 0;
@@ -518,7 +505,7 @@ void lin_train_step(lin_train_run *r, const lin_batches *plan, int from, int to,
         const int first = plan->offsets[k];
         int block;
         lin_train_block host = block_to_fill(&r->device, &r->data, &block);
-        asked a = {.run = r, .number = k - from, .last = k + 1 == to, .skipped = skipped};
+        asked a = {.run = r, .number = k - from, .last = k + 1 == to};
         a.shape = fill(r, &host, plan->items + first, plan->offsets[k + 1] - first, &before);
         place_parts(r, &host, plan, from, to);
         host.key[0] = key;
@@ -590,7 +577,7 @@ static lin_status measure_batch(lin_train_run *r, const int *picked, int n, meas
     const lin_config *c = &r->model->config;
     lin_segments rows;
     const lin_train_block host = forward_batch(r, picked, n, &rows);
-    compute_loss(v, v->losses, NULL, &rows, c, 0, NULL);
+    compute_loss(v, v->losses, NULL, &rows, c, NULL);
     ops->download(v->exec, v->host_losses, v->losses, (size_t)n * sizeof *v->losses);
     if (!ops->on_host)
         ops->download(v->exec, v->host_logp, v->logp, (size_t)host.offsets[n] * (size_t)c->outputs * sizeof *v->logp);

@@ -6,8 +6,6 @@
 LIN_DISPATCH_DECLARE(void, lin_log_softmax_rows, (float *logp, const float *logits, int rows, int V));
 LIN_DISPATCH_DECLARE(void, lin_softmax_rows, (float *p, const float *logits, int rows, int V));
 LIN_DISPATCH_DECLARE(void, lin_softmax_backward_rows, (float *dlogits, const float *dp, const float *p, int rows, int V));
-LIN_DISPATCH_DECLARE(void, lin_label_smoothing_rows,
-                     (float *dlogits, const float *logp, int rows, int V, float keep, float share));
 LIN_DISPATCH_DECLARE(double, lin_cross_entropy_rows,
                      (float *dlogits, const float *logp, const int *targets, int rows, int V, float scale));
 
@@ -61,26 +59,6 @@ void LIN_NAME(lin_softmax_backward_rows)(float *dlogits, const float *dp, const 
     }
 }
 
-// dlogits = keep dlogits + share p (logp - the mean of logp).
-void LIN_NAME(lin_label_smoothing_rows)(float *dlogits, const float *logp, int rows, int V, float keep, float share)
-{
-    const int whole = V / LIN_WIDTH * LIN_WIDTH, rest = V - whole;
-    for (int r = 0; r < rows; r++, logp += V, dlogits += V) {
-        vf sum = {0};
-        for (int v = 0; v < whole; v += LIN_WIDTH) sum = vfma(vexp(vload(logp + v)), vload(logp + v), sum);
-        if (rest) sum = vfma(vexp(vload_n(logp + whole, rest)), vload_n(logp + whole, rest), sum); // past the end e^0 times 0
-        const float mean = vsum(sum);
-        for (int v = 0; v < whole; v += LIN_WIDTH) {
-            const vf x = vload(logp + v);
-            vstore(dlogits + v, vfma(vexp(x) * share, x - mean, vload(dlogits + v) * keep));
-        }
-        if (rest) {
-            const vf x = vload_n(logp + whole, rest);
-            vstore_n(dlogits + whole, vfma(vexp(x) * share, x - mean, vload_n(dlogits + whole, rest) * keep), rest);
-        }
-    }
-}
-
 // The loss of `rows` rows; dlogits may be NULL, and may alias logp.
 double LIN_NAME(lin_cross_entropy_rows)(float *dlogits, const float *logp, const int *targets, int rows, int V, float scale)
 {
@@ -109,11 +87,10 @@ double LIN_NAME(lin_cross_entropy_rows)(float *dlogits, const float *logp, const
 enum { BLOCK_ROWS = 64, SMALL = 8192 };
 
 typedef struct softmax_job {
-    enum { LOG_SOFTMAX, SOFTMAX, SOFTMAX_BACKWARD, SMOOTHING } what;
+    enum { LOG_SOFTMAX, SOFTMAX, SOFTMAX_BACKWARD } what;
     float *y;
     const float *x, *p;
     int rows, V;
-    float keep, share;
 } softmax_job;
 
 static void softmax_piece(void *context, int piece, int thread)
@@ -126,7 +103,6 @@ static void softmax_piece(void *context, int piece, int thread)
     case LOG_SOFTMAX: LIN_DISPATCH(lin_log_softmax_rows)(job->y + at, job->x + at, rows, job->V); break;
     case SOFTMAX: LIN_DISPATCH(lin_softmax_rows)(job->y + at, job->x + at, rows, job->V); break;
     case SOFTMAX_BACKWARD: LIN_DISPATCH(lin_softmax_backward_rows)(job->y + at, job->x + at, job->p + at, rows, job->V); break;
-    case SMOOTHING: LIN_DISPATCH(lin_label_smoothing_rows)(job->y + at, job->x + at, rows, job->V, job->keep, job->share); break;
     }
 }
 
@@ -148,12 +124,6 @@ void lin_cpu_softmax_rows(lin_exec *exec, float *p, const float *logits, int row
 void lin_cpu_softmax_rows_backward(lin_exec *exec, float *dlogits, const float *dp, const float *p, int rows, int V)
 {
     run_softmax(exec, (softmax_job){.what = SOFTMAX_BACKWARD, .y = dlogits, .x = dp, .p = p, .rows = rows, .V = V});
-}
-
-void lin_cpu_label_smoothing(lin_exec *exec, float *dlogits, const float *logp, int rows, int V, double part, const double *scale)
-{
-    run_softmax(exec, (softmax_job){.what = SMOOTHING, .y = dlogits, .x = logp, .rows = rows, .V = V, .keep = (float)(1 - part),
-                                    .share = (float)(part * *scale)});
 }
 
 typedef struct entropy_job {

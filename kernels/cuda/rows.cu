@@ -106,32 +106,6 @@ void lin_cuda_softmax_rows_backward(lin_exec *exec, float *dlogits, const float 
                V);
 }
 
-/* ---- label smoothing: one warp per row ------------------------------------------------------------------------------------- */
-
-static __global__ void smooth(float *dlogits, const float *__restrict__ logp, int rows, int V, double part, const double *scale)
-{
-    const int lane = (int)(threadIdx.x & 31);
-    const size_t row = ((size_t)blockIdx.x * THREADS + threadIdx.x) / 32;
-    if (row >= (size_t)rows) return; // the whole warp returns
-    const size_t at = row * (size_t)V;
-    const float keep = (float)(1 - part), share = (float)(part * *scale);
-    float mean = 0;
-    for (int v = lane; v < V; v += 32) mean = fmaf(expf(logp[at + (size_t)v]), logp[at + (size_t)v], mean);
-    mean = lin_warp_sum(mean);
-    for (int v = lane; v < V; v += 32) {
-        const float x = logp[at + (size_t)v];
-        dlogits[at + (size_t)v] = fmaf(expf(x) * share, x - mean, dlogits[at + (size_t)v] * keep);
-    }
-}
-
-void lin_cuda_label_smoothing(lin_exec *exec, float *dlogits, const float *logp, int rows, int V, double part,
-                              const double *scale)
-{
-    if (rows < 1 || V < 1) return;
-    LIN_LAUNCH(exec, smooth, lin_cuda_blocks((size_t)rows, THREADS / 32), THREADS, 0, dlogits, logp, rows, V, part,
-               scale);
-}
-
 /* ---- cross entropy --------------------------------------------------------------------------------------------------------- */
 
 // Cross entropy with a target per frame: a block per utterance for the losses, then a thread per element for the gradient,

@@ -11,7 +11,7 @@ base
 
 ema --ema 0.9 # averaged
  # nothing
-drop  --set layer-drop=0.3 --lr 2e-3
+drop  --set dropout=0.3 --lr 2e-3
 T
 
 exits "it runs" 0 sweep --sweep-seeds 1,2 --epochs 1
@@ -19,13 +19,13 @@ is "a line for each run" "base 1|base 2|ema 1|ema 2|drop 1|drop 2|" "$(cut -f1,2
 is "it is printed" "$out" "$(cat "$tmp/sweep/results.tsv")"
 is "the values are those of the log" "$(sed 1d "$tmp/sweep/ema.2/log.tsv" | awk '{ print $1, $3, $4, $5, $9 }')" \
     "$(awk -F'\t' '$1 == "ema" && $2 == 2 { print $5, $7, $6, $4, $8 }' "$tmp/sweep/results.tsv")"
-has "options of a run" "$(cat "$tmp/sweep/drop.1/train.conf")" "layer-drop = 0.3"
+has "options of a run" "$(cat "$tmp/sweep/drop.1/train.conf")" "dropout = 0.3"
 has "seed of a run" "$(cat "$tmp/sweep/drop.2/train.conf")" "seed = 2"
 hasnt "a run is no sweep" "$(cat "$tmp/sweep/drop.2/train.conf")" "sweep ="
 ok "a comment is no option" grep -q '	--ema 0.9$' "$tmp/sweep/results.tsv"
 
 # a run is what linnet train makes with the same options
-run train "$tmp/train.conf" --train "$tmp/set.lfc" --dev "$tmp/set.lfc" --folder "$tmp/alone" --epochs 1 --set layer-drop=0.3 \
+run train "$tmp/train.conf" --train "$tmp/set.lfc" --dev "$tmp/set.lfc" --folder "$tmp/alone" --epochs 1 --set dropout=0.3 \
     --lr 2e-3 --seed 2 -q
 ok "the same model" cmp "$tmp/alone/best.safetensors" "$tmp/sweep/drop.2/best.safetensors"
 

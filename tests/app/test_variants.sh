@@ -94,7 +94,6 @@ refused "an LSTM with heads" 1 "heads belongs to network = transformer" train "$
 refused "an LSTM with attention" 1 "attention belongs to network = transformer" train "$tmp/v/lstm.conf" $train --network lstm --attention lsh
 refused "an LSTM from a transformer" 1 "it has another shape than this network: network lstm (the model: transformer)" \
     train "$tmp/v/short.conf" $train --init "$tmp/model.safetensors"
-refused "layers of an LSTM" 1 "no path around them" train "$tmp/v/lstm.conf" $train --network lstm --set layer-drop=0.1
 refused "an LSTM with a second output" 1 "search belongs to network = transformer" train "$tmp/v/lstm.conf" $train --network lstm --set search=1
 refused "rounds without lsh" 1 "lsh-rounds belongs to attention = lsh" train "$tmp/v/transformer.conf" $train --set lsh-rounds=2
 refused "a feature map of softmax" 1 "feature-map belongs to attention = linear" \

@@ -42,7 +42,7 @@ typedef struct ops_context {
     X(layer_norm_rows) X(block_end) X(block_end_backward) X(block_norm) X(feedforward) X(elementwise) X(dropout_rule)           \
     X(stack_frames) X(sinusoid) X(sinusoid_splits) X(sinusoid_far) X(embed) X(conv) X(conv_splits) X(attention)                 \
     X(attention_long) X(attention_wide) X(attention_extremes) X(attention_splits) X(attention_block) X(log_softmax)             \
-    X(softmax_rows) X(label_smoothing) X(denominator) X(ctc) X(ctc_extremes) X(ctc_crowded) X(ctc_room) X(cross_entropy)        \
+    X(softmax_rows) X(denominator) X(ctc) X(ctc_extremes) X(ctc_crowded) X(ctc_room) X(cross_entropy)                           \
     X(tally_losses) X(optimiser) X(clip) X(gather) X(carry) X(rows_of_nobody) X(greedy) X(fbank) X(not_a_number) X(decayed)     \
     X(decayed_long) X(decayed_extremes) X(decayed_splits)
 #ifdef LIN_NO_PAPER

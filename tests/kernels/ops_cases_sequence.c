@@ -391,21 +391,6 @@ static void ops_softmax_rows_matrix(ops_context *c, pair x, int rows, int V, int
 
 void ops_case_softmax_rows(ops_context *c) { ops_each_matrix(c, ops_softmax_rows_matrix); }
 
-static void ops_label_smoothing_matrix(ops_context *c, pair x, int rows, int V, int range)
-{
-    const double part = range == 1 ? 0.05 : range == 20 ? 0.5 : 0;
-    const double want = 0.25, *scale = ops_block(c, 1, sizeof want, &want);
-    pair logp = ops_out(c, x.n), d = ops_inout(c, x.n, -1, 1);
-    ops_say(c, "label_smoothing rows %d V %d in -%d..%d part %g", rows, V, range, range, part);
-    c->ops->log_softmax(c->exec, logp.f, x.f, rows, V);
-    c->ref->log_softmax(c->ref_exec, logp.d, x.d, rows, V);
-    c->ops->label_smoothing(c->exec, d.f, logp.f, rows, V, part, scale);
-    c->ref->label_smoothing(c->ref_exec, d.d, logp.d, rows, V, part, &want);
-    ops_check_scaled(c, "dlogits", d, 2e-6, 1);
-}
-
-void ops_case_label_smoothing(ops_context *c) { ops_each_matrix(c, ops_label_smoothing_matrix); }
-
 enum { OPS_MAX_LABELS = 1024 };
 
 /* Labels of a batch and their losses, where the backend reaches them. */

@@ -238,36 +238,5 @@ START_TEST(denominator)
 }
 END_TEST
 
-/* ---- label smoothing, beside a loss that is a weighted sum of logp --------------------------------------------------------- */
-
-enum { SMOOTHED = 20 }; // per cent
-
-static double smoothed_loss(void *context)
-{
-    operands *c = context;
-    double logp[ROWS * V], sum = 0;
-    ref->log_softmax(ref_exec, logp, c->logits, ROWS, V);
-    for (int i = 0; i < ROWS * V; i++)
-        sum += (1 - 0.01 * SMOOTHED) * c->weights[i] * logp[i] + 0.01 * SMOOTHED * 0.25 * exp(logp[i]) * (logp[i] + log(V));
-    return sum;
-}
-
-START_TEST(label_smoothing)
-{
-    operands c = {.logits = test_random_f64(ROWS * V, 33, -3, 3), .weights = test_random_f64(ROWS * V, 34, -1, 1)};
-    double logp[ROWS * V], dlogits[ROWS * V];
-    const double quarter = 0.25;
-    ref->log_softmax(ref_exec, logp, c.logits, ROWS, V);
-    for (int r = 0; r < ROWS; r++) {
-        double sum = 0;
-        for (int v = 0; v < V; v++) sum += c.weights[r * V + v];
-        for (int v = 0; v < V; v++) dlogits[r * V + v] = c.weights[r * V + v] - exp(logp[r * V + v]) * sum;
-    }
-    ref->label_smoothing(ref_exec, dlogits, logp, ROWS, V, 0.01 * SMOOTHED, &quarter);
-    test_gradient("label_smoothing", smoothed_loss, &c, c.logits, dlogits, ROWS * V);
-    TEST_FREE(c.logits, c.weights);
-}
-END_TEST
-
 TEST_MAIN_WITH(ref_begin, ref_end, "ops", TEST(adam), TEST(gather_with_acoustics), TEST(gather_at_other_frequencies),
-               TEST(gather_at_another_rate), TEST(fbank), TEST(denominator), TEST(label_smoothing))
+               TEST(gather_at_another_rate), TEST(fbank), TEST(denominator))

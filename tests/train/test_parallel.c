@@ -114,7 +114,6 @@ START_TEST(several_processes_train_as_one)
     if (_i == N_VARIANTS) {
         m.config.layers = 3;
         m.options.accumulate = 2;
-        m.options.layer_drop = 0.3;
         m.options.join_part = 0.6;
         m.options.n_inner = 1, m.options.inner_layers[0] = 1;
         m.options.optimizer.average = 0.5;

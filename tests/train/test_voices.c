@@ -275,11 +275,10 @@ START_TEST(what_belongs_to_speech_is_refused)
     if (_i == 0) o.augment.tempo = 0.1;
     if (_i == 1) o.speaker_norm = 1;
     if (_i == 2) o.augment.silence_part = 0.1;
-    if (_i == 3) o.label_smoothing = 0.1;
     FAILS(train_voices(&o, &(watch){0}, NULL, NULL, &err), LIN_INVALID, "network of voices");
 }
 END_TEST
 
 TEST_MAIN_WITH(enter, NULL, "train/voices", TEST(a_name_is_a_voice), TEST(equal_error_rate), TEST(pieces_of_an_epoch),
                TEST(strangers_are_told_apart), TEST(the_error_of_an_epoch), TESTS(resumed_it_is_the_same_run, 0, 2),
-               TESTS(what_belongs_to_speech_is_refused, 0, 4))
+               TESTS(what_belongs_to_speech_is_refused, 0, 3))

@@ -34,19 +34,6 @@ void lin_ref_softmax_rows_backward(lin_exec *exec, double *dlogits, const double
     }
 }
 
-void lin_ref_label_smoothing(lin_exec *exec, double *dlogits, const double *logp, int rows, int V, double part,
-                             const double *scale)
-{
-    (void)exec;
-    for (size_t r = 0; r < (size_t)rows; r++) {
-        const size_t at = r * (size_t)V;
-        double mean = 0;
-        for (size_t v = 0; v < (size_t)V; v++) mean += exp(logp[at + v]) * logp[at + v];
-        for (size_t v = 0; v < (size_t)V; v++)
-            dlogits[at + v] = (1 - part) * dlogits[at + v] + part * *scale * exp(logp[at + v]) * (logp[at + v] - mean);
-    }
-}
-
 void lin_ref_cross_entropy(lin_exec *exec, double *loss, double *dlogits, const double *logp, const lin_segments *segments,
                            const int *targets, int V, const double *scale)
 {
