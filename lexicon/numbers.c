@@ -468,7 +468,7 @@ static lin_status check_line(lin_written *w, const lin_written_form *f, const ch
         wrong = check_word(w, p, n, !p[n], &slots, seen, &status, err);
         for (p += n; *p == ' ';) p++;
     }
-    if (!wrong) wrong = check_written(w, f->readings, slots);
+    if (!wrong && status == LIN_OK) wrong = check_written(w, f->readings, slots);
     if (wrong) return lin_fail(err, LIN_FORMAT, "%s:%d: %s", name, f->line, wrong);
     return status;
 }

@@ -302,7 +302,7 @@ static lin_status everything(void)
 {
     static const char rules[] =
         "[marks]\ngroup = ,\n[a]\n1: one\n2: two | a pair\n20: twenty[ >]\n[written]\n{N} = {1:a} | {1*a}\n& = and\n"
-        "[marks]\nonward = b|c\n[spoken]\n{a} (!) = {1}\n[titles]\nmister = Mr.\n";
+        "[marks]\nonward = b|c\n[spoken]\nthe {a} (!) = {1}\n[titles]\nmister = Mr.\n";
     lin_written *written;
     lin_readings r = {0};
     size_t end;
