@@ -454,7 +454,7 @@ static void take(void *context, const lin_engine_event *event)
     if (grows && !e->options.growing) return;
     pthread_mutex_lock(&e->lock);
     item **latest = latest_of(e, event->stream), *it = view ? *latest : NULL;
-    const int waits = it && it->seen.number == view->utterance;
+    const int waits = it && it->event.stream == event->stream && it->seen.number == view->utterance;
     lin_status status = waits ? LIN_OK : take_item(e, &it, NULL);
     if (status == LIN_OK) {
         it->event = (linnet_event){.kind = (linnet_event_kind)event->kind,
