@@ -543,7 +543,7 @@ const linnet_word *linnet_result_word(const linnet_result *r, int i)
     return i >= 0 && i < r->n_words ? &r->words[i] : NULL;
 }
 
-const linnet_result *linnet_result_alternative(const linnet_result *r, int i)
+linnet_result *linnet_result_alternative(const linnet_result *r, int i)
 {
     return i >= 0 && i < r->n_alternatives ? r->alternatives[i] : NULL;
 }

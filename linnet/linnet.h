@@ -327,7 +327,7 @@ LINNET_API int linnet_result_alternatives(const linnet_result *result);
 LINNET_API const linnet_phone *linnet_result_phone(const linnet_result *result, int i);
 LINNET_API const linnet_word *linnet_result_word(const linnet_result *result, int i);
 LINNET_API const linnet_keyword *linnet_result_keyword(const linnet_result *result, int i);
-LINNET_API const linnet_result *linnet_result_alternative(const linnet_result *result, int i);
+LINNET_API linnet_result *linnet_result_alternative(const linnet_result *result, int i);
 LINNET_API const linnet_result_info *linnet_result_describe(const linnet_result *result);
 
 /*
