@@ -779,6 +779,7 @@ static lin_status run_network(const linnet_model *model, const lin_sound *sound,
     lin_status status = lin_file_worker_create(&model->r, job->sound->threads, NULL, &worker, err);
     if (status == LIN_OK && job->sound->search) lin_file_worker_search(worker);
     if (status == LIN_OK) status = lin_file_worker_run(worker, sound, &sink, &report, err);
+    if (status == LIN_OK && *report.warning) lin_warn(&model->r.warnings, "%s", report.warning);
     lin_file_worker_destroy(worker);
     return status;
 }
@@ -810,6 +811,8 @@ static lin_status run_front_end(const linnet_model *model, const lin_sound *soun
                                                 sound->channels, &audio, err));
     LIN_TRY(lin_source_from_audio(audio, &options, &source, err));
     const lin_status status = read_frames(source, sound->part, job, err);
+    const char *warning = lin_source_info(source)->warning;
+    if (status == LIN_OK && *warning) lin_warn(&model->r.warnings, "%s", warning);
     lin_source_close(source);
     return status == LIN_INVALID ? lin_fail_at(err, status, "%.300s", sound->path ? sound->path : "sound in memory") : status;
 }

@@ -142,8 +142,9 @@ typedef struct linnet_model_options {
     size_t size;
     const char *device;         /* "auto" (a GPU if it can be used), "cpu" (default), "cuda", "cuda:1" */
     linnet_precision precision; /* default LINNET_AUTO */
-    /* Called with a warning, such as a lexicon line that was left out or a file that breaks off: one sentence without a line
-     * end, valid during the call. Any thread that uses the model may call it. NULL (default): warnings are discarded. */
+    /* Called with a warning, such as a lexicon line that was left out or, where there is no result to say so, a file that
+     * breaks off: one sentence without a line end, valid during the call. Any thread that uses the model may call it. NULL
+     * (default): warnings are discarded. */
     void (*warning)(void *context, const char *text);
     void *warning_context;
     /* 1 (default): take the echo of a room out of the sound, where there is one (Nakatani et al. 2010). 0: do not, which saves a

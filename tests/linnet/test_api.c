@@ -185,6 +185,16 @@ START_TEST(warnings_go_to_the_callback)
     require_ok(linnet_decoder_create(m, &d, &decoder, &err));
     ck_assert_int_eq(warnings, 1);
     ck_assert_int_eq(linnet_decoder_vocabulary(decoder), 1);
+    linnet_sound s = in_memory();
+    float *rows;
+    size_t n;
+    s.n_samples = 1; // too short, as a file that breaks off may be
+    require_ok(linnet_features(m, &s, &rows, &n, &err));
+    linnet_free(rows);
+    ck_assert_int_eq(warnings, 2);
+    require_ok(linnet_posteriors(m, &s, &rows, &n, &err));
+    linnet_free(rows);
+    ck_assert_int_eq(warnings, 3);
     linnet_model_destroy(m); // the decoder keeps it
     linnet_decoder_destroy(decoder);
 }
