@@ -21,6 +21,7 @@ struct lin_aligner {
     lin_align_options options;
     double row_s, start_s, end_s; // of the present sound: the part of it that is aligned
     lin_file_worker *session;    // NULL: rows only
+    const lin_aligner_input *in;  // while its sound is read
     int is_phones;                // the present text is
     lin_spoken spoken;
     lin_path path;                // of the present utterance
@@ -113,6 +114,12 @@ static lin_status take_frames(void *context, int lane, const float *fbank, int n
     return lin_boundaries_push(a->boundaries, fbank, n, err);
 }
 
+static int show_progress(void *context, double seconds, double duration)
+{
+    const lin_aligner_input *in = ((const lin_aligner *)context)->in;
+    return in->progress && in->progress(in->context, seconds, duration);
+}
+
 // Rows, and the frames of the same sound, from the caller.
 static lin_status read_arrays(lin_aligner *a, const lin_aligner_input *in, lin_error *err)
 {
@@ -134,7 +141,9 @@ static lin_status read_sound(lin_aligner *a, const lin_aligner_input *in, lin_al
         return read_arrays(a, in, err);
     }
     if (!a->session) return lin_fail(err, LIN_INVALID, "%s: this aligner takes rows, not sound", in->id);
-    const lin_file_sink sink = {.context = a, .rows = take_rows, .frames = a->has_frames ? take_frames : NULL};
+    const lin_file_sink sink = {.context = a, .rows = take_rows, .frames = a->has_frames ? take_frames : NULL,
+                                .progress = show_progress};
+    a->in = in;
     lin_status status = lin_file_worker_run(a->session, in->sound, &sink, &report, err);
     memcpy(out->warning, report.warning, sizeof out->warning);
     out->seconds = report.seconds - a->start_s;

@@ -58,6 +58,8 @@ typedef struct lin_aligner_input {
     const char *text;           /* n_text bytes; brought into the form of base/unicode.h */
     size_t n_text;
     const char *text_name;      /* the file it is from, for messages; may be NULL */
+    int (*progress)(void *context, double seconds, double duration); /* of lin_file_sink, with `context`; NULL: none */
+    void *context;
 } lin_aligner_input;
 
 /* The result of an alignment, and what a caller may report. Zero before its first use. */

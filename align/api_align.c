@@ -96,7 +96,8 @@ linnet_status linnet_align(linnet_aligner *a, const linnet_sound *given, const c
                                      .n_threads = o.threads};
     LIN_TRY(lin_aligner_create(&a->model->r, &a->lexicon, &how, &inner, err));
     const lin_aligner_input input = {.id = "sound", .sound = &sound, .text = text, .n_text = strlen(text),
-                                     .kind = a->options.phonemes ? LIN_ALIGNER_PHONES : LIN_ALIGNER_WORDS};
+                                     .kind = a->options.phonemes ? LIN_ALIGNER_PHONES : LIN_ALIGNER_WORDS,
+                                     .progress = o.progress, .context = o.context};
     lin_status status = lin_aligner_align(inner, &input, &made, err);
     if (status == LIN_OK) status = hand_over(a, &made, o.start_s, result, err);
     lin_alignment_free(&made);

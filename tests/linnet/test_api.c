@@ -622,6 +622,11 @@ START_TEST(alignment)
     require_fails(LINNET_INVALID, linnet_align(a, &s, "...", &r, &err));
     require_fails(LINNET_INVALID, linnet_align(a, &s, NULL, &r, &err));
     require_fails(LINNET_FORMAT, linnet_align(a, &s, "C#", &r, &err));
+    int calls = 0;
+    s.progress = stop_at_once;
+    s.context = &calls;
+    require_fails(LINNET_STOPPED, linnet_align(a, &s, "oh yeah", &r, &err));
+    s.progress = NULL;
     s.n_samples = RATE / 10;
     require_fails(LINNET_MISMATCH, linnet_align(a, &s, "this text is longer than the sound", &r, &err));
     ck_assert_ptr_null(r);

@@ -148,7 +148,7 @@ def test_progress_can_stop(model):
         model.transcribe(sound, 16000, progress=lambda s, d: 1 / 0)
 
 
-@pytest.mark.parametrize("how", ["transcribe", "posteriors"])
+@pytest.mark.parametrize("how", ["transcribe", "posteriors", "align"])
 def test_interrupts_end_long_calls(model, how):
     sound = np.random.default_rng(1).normal(0, 0.1, 16000 * 1200).astype(np.float32)
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
@@ -156,7 +156,7 @@ def test_interrupts_end_long_calls(model, how):
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.2)
         with pytest.raises(KeyboardInterrupt):
-            getattr(model, how)(sound, 16000)
+            getattr(model, how)(sound, *["hello"] * (how == "align"), rate=16000)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
