@@ -358,8 +358,8 @@ lin_status lin_fbank_load(lin_fbank *f, const void *bytes, size_t n_bytes, lin_e
     if (n_bytes >= sizeof counts) memcpy(counts, bytes, sizeof counts);
     if (counts[0] < 0 || counts[0] >= f->window || counts[1] < 0 || counts[1] > f->hop ||
         n_bytes != sizeof counts + (size_t)counts[0] * sizeof(float) + level_bytes(f) + room_bytes(f))
-        return lin_fail(err, LIN_FORMAT, "the state of a filterbank was saved with other windows, or one with and one without "
-                                         "dereverberation");
+        return lin_fail(err, LIN_MISMATCH, "the state of a filterbank was saved with other windows, or one with and one without "
+                                           "dereverberation");
     float level[4] = {0};
     const unsigned char *room = (const unsigned char *)bytes + n_bytes - room_bytes(f);
     memcpy(level, room - level_bytes(f), level_bytes(f));

@@ -68,7 +68,7 @@ int lin_fbank_frames_out(const lin_fbank *fbank, int n);
 void lin_fbank_reset(lin_fbank *fbank);
 
 /* The state (the held samples, the level, the room), little-endian, to continue in another filterbank of the same configuration.
- * Loading bytes that are not such a state gives LIN_FORMAT and changes nothing. */
+ * Loading bytes that are not such a state gives LIN_FORMAT, of another size LIN_MISMATCH, and changes nothing. */
 size_t lin_fbank_state_bytes(const lin_fbank *fbank);
 void lin_fbank_save(const lin_fbank *fbank, void *bytes);
 lin_status lin_fbank_load(lin_fbank *fbank, const void *bytes, size_t n_bytes, lin_error *err);

@@ -66,7 +66,7 @@ lin_status lin_extractor_finish(lin_extractor *features, float *frames, int capa
  * Saving and loading: the held samples (the beginning of a window; of resampled sound its past, see resample.h) as bytes,
  * little-endian, from which features with the same options continue with the same bits. Saving requires
  * lin_extractor_keep_past before the first sound, which may take a second; its errors are those of lin_resampler_find_period.
- * LIN_FORMAT, with nothing changed, if the bytes are not the state of such features.
+ * LIN_FORMAT, or LIN_MISMATCH as lin_fbank_load, if the bytes are not the state of such features: then they begin anew.
  */
 lin_status lin_extractor_keep_past(lin_extractor *features, lin_error *err);
 size_t lin_extractor_state_bytes(const lin_extractor *features);
