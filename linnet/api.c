@@ -203,8 +203,8 @@ static lin_status check_decoder(const linnet_decoder_options *o, lin_error *err)
     const lin_range ranges[] = {
         {"beam", o->beam, 0, words ? LIN_WORDS_MAX : LIN_BEAM_MAX},
         {"n_best", o->n_best, 1, words ? LIN_WORDS_NBEST_MAX : LIN_BEAM_MAX},
-        {"n_keywords", o->n_keywords, 0, o->keywords ? INT_MAX : 0},
-        {"n_phrases", o->n_phrases, 0, o->phrases ? INT_MAX : 0},
+        {"n_keywords", o->n_keywords, 0, LIN_KEYWORDS_MAX},
+        {"n_phrases", o->n_phrases, 0, INT_MAX},
         {"speakers", o->speakers, LIN_SPEAKERS_UNKNOWN, LIN_SPEAKERS_MOST},
         {"rescore_n", o->rescore_n, 2, LIN_WORDS_NBEST_MAX},
         {"rescore_weight", o->rescore_weight, 0, 1},
@@ -220,7 +220,7 @@ static lin_status check_decoder(const linnet_decoder_options *o, lin_error *err)
     };
     LIN_TRY(lin_check_ranges(ranges, sizeof ranges / sizeof *ranges, "", err));
     for (int i = 0; i < o->n_keywords; i++)
-        if (!o->keywords[i]) return lin_fail(err, LIN_INVALID, "keyword %d has no text", i);
+        if (!o->keywords || !o->keywords[i]) return lin_fail(err, LIN_INVALID, "keyword %d has no text", i);
     return o->no_lm && o->lm ? lin_fail(err, LIN_INVALID, "no_lm is set, and lm names %s", o->lm) : LIN_OK;
 }
 

@@ -725,7 +725,7 @@ lin_status lin_decoding_make_phrases(const lin_decoding *d, const linnet_phrase 
                                      lin_error *err)
 {
     *phrases = (lin_phrases){0};
-    if (n < 0 || (n > 0 && !list)) return lin_fail(err, LIN_INVALID, "%d phrases", n);
+    if (n < 0) return lin_fail(err, LIN_INVALID, "%d phrases; must be 0 or more", n);
     if (n > 0 && !d->parts)
         return lin_fail(err, LIN_UNSUPPORTED, "greedy decoding does not use phrases: decode with a beam or to words");
     if (n > 0 && d->parts->sentences) return lin_fail(err, LIN_UNSUPPORTED, "a grammar takes no phrases");
@@ -735,7 +735,7 @@ lin_status lin_decoding_make_phrases(const lin_decoding *d, const linnet_phrase 
     p.again = 1;
     lin_status status = LIN_OK;
     for (int i = 0; i < n && status == LIN_OK; i++) {
-        if (!list[i].text) status = lin_fail(err, LIN_INVALID, "phrase %d has no text", i);
+        if (!list || !list[i].text) status = lin_fail(err, LIN_INVALID, "phrase %d has no text", i);
         else if (!(fabs(list[i].bonus) <= LIN_CONTEXT_BONUS_MAX))
             status = lin_fail(err, LIN_INVALID, "the phrase '%.100s': its bonus is %g, and must be within %g of 0", list[i].text,
                               list[i].bonus, (double)LIN_CONTEXT_BONUS_MAX);

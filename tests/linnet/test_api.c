@@ -246,6 +246,13 @@ START_TEST(decoders)
         o.keywords = &refused[i].keyword;
         require_says(LINNET_INVALID, refused[i].message, linnet_decoder_create(model, &o, &d, &err));
     }
+    o.keywords = NULL;
+    require_says(LINNET_INVALID, "keyword 0 has no text", linnet_decoder_create(model, &o, &d, &err));
+    o.n_keywords = 0;
+    o.phrases = NULL;
+    o.n_phrases = 1;
+    require_says(LINNET_INVALID, "phrase 0 has no text", linnet_decoder_create(model, &o, &d, &err));
+    o.n_phrases = 0;
     const struct {
         size_t at;
         double value;
