@@ -303,7 +303,7 @@ typedef struct linnet_result_info {
     double acoustic;     /* the sound's part of the score */
     double language;     /* the language model's part of the score, before its weight */
     int has_words;       /* 1: the decoder was one of words, even if it found none */
-    int channels;        /* of the file; 0 if the result is not of a file */
+    int channels;        /* of the sound of linnet_decode; 0 in other results */
     int incomplete;      /* 1: the file breaks off or is damaged */
     const char *warning; /* a sentence about what is wrong with the file, or "" */
     double fit;          /* aligned results: how well the text fits, mean logarithm per phoneme against the best labels; below -4
@@ -537,7 +537,8 @@ LINNET_API linnet_status linnet_session_save(linnet_session *session, void **byt
  * as newly created. */
 LINNET_API linnet_status linnet_session_load(linnet_session *session, const void *bytes, size_t n, linnet_error *err);
 
-/* A second session that continues from the current point, with the current utterance. It fails as linnet_session_save. */
+/* A second session that continues from the current point, with the current utterance. It fails as linnet_session_save, but not
+ * with n_best over 1. */
 LINNET_API linnet_status linnet_session_fork(linnet_session *session, linnet_session **copy, linnet_error *err);
 
 /* ---- engines: many streams at once ----------------------------------------------------------------------------------------- */

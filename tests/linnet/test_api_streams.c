@@ -231,6 +231,13 @@ START_TEST(saved_and_forked)
     ck_assert_str_eq(rest.text, whole.text);
     linnet_free(bytes);
     linnet_session_destroy(copy);
+    linnet_decoder *best = make_decoder(0, 8, 2);
+    linnet_session *alternatives = make_session(best, 1);
+    require_fails(LINNET_UNSUPPORTED, linnet_session_save(alternatives, &bytes, &n, &err));
+    require_ok(linnet_session_fork(alternatives, &copy, &err));
+    linnet_session_destroy(alternatives);
+    linnet_decoder_destroy(best);
+    linnet_session_destroy(copy);
     linnet_session_destroy(other);
     linnet_session_destroy(greedy);
     linnet_decoder_destroy(d);

@@ -182,7 +182,7 @@ class Stream:
         return self._run(lib.linnet_session_load, ffi.from_buffer(state), len(state))
 
     def fork(self) -> Stream:
-        """A second stream that goes on from the same point. Fails as save."""
+        """A second stream that goes on from the same point. Fails as save, but not with n_best over 1."""
         copy = ffi.new("linnet_session **")
         with self._lock:
             self._run(lib.linnet_session_fork, copy)
