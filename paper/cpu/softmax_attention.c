@@ -200,7 +200,7 @@ LIN_INLINE void few_values(float *out, size_t Ep, const float *p, const float *v
     vf acc[FEW][2], total[FEW];
     LIN_UNROLL
     for (int r = 0; r < R; r++) {
-        if (sum) total[r] = vrounded(vset(sum[r]) * factor[r]);
+        total[r] = sum ? vrounded(vset(sum[r]) * factor[r]) : vset(0);
         LIN_UNROLL
         for (int c = 0; c < C; c++) acc[r][c] = vrounded(vload(out + (size_t)r * Ep + c * LIN_WIDTH) * factor[r]);
     }
