@@ -10,6 +10,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <strings.h>
@@ -26,7 +27,7 @@
 
 enum { PIECE = 16384, HEAD = 4096, TEXT = 4096, UNREAD = 1 << 17, PATIENCE_S = 30 };
 enum { MOST_SILENT = 512, KEPT_FILES = 128, ACCEPTED_AT_ONCE = 32, RETRY_US = 1000000 };
-enum { LINGER_US = 30000000, LINGER_BYTES = 1 << 30 };
+enum { LINGER_US = 30000000, LINGER_BYTES = 1 << 30, PAUSED_US = 1000000 };
 enum { SUBPROTOCOLS = 127 }; // if the header is longer, libwebsockets closes the connection without an answer
 
 struct lin_web_peer {
@@ -416,6 +417,15 @@ static void give(lin_web_peer *p, const void *bytes, size_t n, int binary, int l
     if (p->known) h->data(h->context, p->user, bytes, n, binary, last);
 }
 
+// Since version 4.3, libwebsockets keeps a paused peer that is gone while bytes wait that it has read, and polls without a wait.
+// So this looks once in PAUSED_US; not 0: the connection ends.
+static int look_after_paused(lin_web_peer *p)
+{
+    struct pollfd socket = {.fd = lws_get_socket_fd(p->wsi)}; // POLLHUP needs no request
+    lws_set_timer_usecs(p->wsi, PAUSED_US);
+    return poll(&socket, 1, 0) > 0 ? -1 : 0;
+}
+
 static void on_timer(lws_sorted_usec_list_t *timer);
 
 static void take_turn(lin_web *w)
@@ -473,6 +483,7 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *ses
         return 0;
     }
     case LWS_CALLBACK_SERVER_WRITEABLE: return p && p->known ? write_message(p) : 0;
+    case LWS_CALLBACK_TIMER: return p && p->web ? look_after_paused(p) : 0;
     case LWS_CALLBACK_HTTP_DROP_PROTOCOL: // an upgrade to a WebSocket drops the HTTP side of the same connection
         if (p && !p->websocket) close_peer(p);
         return 0;
@@ -729,7 +740,11 @@ static void wake(lin_web *w)
 
 static void want(lin_web_peer *p) { lws_callback_on_writable(p->wsi); }
 
-static void pause_peer(lin_web_peer *p, int paused) { lws_rx_flow_control(p->wsi, !paused); }
+static void pause_peer(lin_web_peer *p, int paused)
+{
+    lws_rx_flow_control(p->wsi, !paused);
+    lws_set_timer_usecs(p->wsi, paused ? PAUSED_US : LWS_SET_TIMER_USEC_CANCEL);
+}
 
 static void end_peer(lin_web_peer *p, int code, const char *reason)
 {
