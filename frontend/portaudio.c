@@ -199,7 +199,9 @@ static lin_status initialize(const lin_portaudio **pa, lin_error *err)
     if (error == paNoError) return LIN_OK;
     char noise[256];
     const char *text = (*pa)->error_text(error);
+    const PaHostErrorInfo *host = error == paUnanticipatedHostError ? (*pa)->host_error() : NULL;
     lin_portaudio_noise(noise, sizeof noise);
+    if (host && host->errorText && *host->errorText) snprintf(noise, sizeof noise, "%s", host->errorText);
     *pa = NULL;
     return lin_fail(err, LIN_IO, "cannot initialise the sound system: %s%s%s", text, *noise ? ": " : "", noise);
 }

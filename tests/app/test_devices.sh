@@ -27,7 +27,9 @@ echo 'pcm.none { type hw card 31 }' > "$tmp/none/asound.conf"
 is "no sound system: status" 1 "$(cat "$tmp/status")"
 is "no sound system: nothing on standard output" "" "$(cat "$tmp/out")"
 is "no sound system: one line, and none of the libraries'" 1 "$(wc -l < "$tmp/err" | tr -d ' ')"
-has "no sound system: said" "$(cat "$tmp/err")" "linnet: no microphone: "
+# PortAudio of Ubuntu 26.04 needs PulseAudio's server.
+none='^linnet: \(no microphone: .\|cannot initialise the sound system: .*PulseAudio_Initialize\)'
+ok "no sound system: said" grep -q "$none" "$tmp/err"
 
 # Standard error is restored afterwards, also if it was closed.
 "$LINNET" devices > "$tmp/out" 2>&-
@@ -59,6 +61,7 @@ if command -v python3 > /dev/null; then
 fi
 virtual_mic_kill
 exits "the server died" 1 run devices
-has "the server died: said" "$err" "linnet: no microphone: "
+printf '%s\n' "$err" > "$tmp/err"
+ok "the server died: said" grep -q "$none" "$tmp/err"
 is "the server died: one line" 1 "$(printf '%s\n' "$err" | wc -l | tr -d ' ')"
 finish

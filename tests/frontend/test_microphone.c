@@ -65,6 +65,10 @@ START_TEST(list_of_none)
     fake.initialize = paInternalError;
     FAILS(lin_microphone_list(&found, &n, why, sizeof why, &err), LIN_IO,
           "cannot initialise the sound system: Internal PortAudio error");
+    fake.initialize = paUnanticipatedHostError;
+    fake.host = (PaHostErrorInfo){.errorText = "PulseAudio_Initialize: Can't connect to server"};
+    FAILS(lin_microphone_list(&found, &n, why, sizeof why, &err), LIN_IO,
+          "cannot initialise the sound system: Unanticipated host error: PulseAudio_Initialize: Can't connect to server");
     ck_assert_int_eq(fake.initialized, 0);
 }
 END_TEST
