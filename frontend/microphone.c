@@ -195,13 +195,10 @@ static void describe(const lin_portaudio *pa, int index, const PaDeviceInfo *dev
     info->is_default = index == pa->default_input();
 }
 
-// ALSA's device for a sound server, through which its sources are recorded;
-// NULL if there is none, or PortAudio lists the sources.
+// ALSA's device for a sound server, through which its sources are recorded; NULL: there is none.
 static const lin_microphone_info *sound_server(const lin_microphone_info *list, int n)
 {
     static const char *const devices[] = {"pulse", "pipewire"};
-    for (int i = 0; i < n; i++)
-        if (strcmp(list[i].system, "PulseAudio") == 0) return NULL;
     for (int k = 0; k < 2; k++)
         for (int i = 0; i < n; i++)
             if (strcmp(list[i].name, devices[k]) == 0 && strcmp(list[i].system, "ALSA") == 0) return &list[i];
@@ -219,7 +216,13 @@ static lin_status list_devices(const lin_portaudio *pa, lin_microphone_info **li
         if (device && device->maxInputChannels > 0) describe(pa, i, device, &(*list)[(*n)++]);
     }
     const lin_microphone_info *server = sound_server(*list, *n);
-    return server ? lin_pulse_list(list, n, count, server->index, ASK_PULSE_MS, err) : LIN_OK;
+    if (!server) return LIN_OK;
+    // PortAudio of Ubuntu 26.04 lists the sources too, but without descriptions, and does not report one that disappears.
+    const int through = server->index, all = *n;
+    *n = 0;
+    for (int i = 0; i < all; i++)
+        if ((*list)[i].is_default || strcmp((*list)[i].system, "PulseAudio") != 0) (*list)[(*n)++] = (*list)[i];
+    return lin_pulse_list(list, n, count, through, ASK_PULSE_MS, err);
 }
 
 // Explains why there is no microphone. PortAudio's list does not contain sound cards that this user may not open.

@@ -70,9 +70,9 @@ void lin_portaudio_replace(const lin_portaudio *functions);
 /* ---- sources of a sound server --------------------------------------------------------------------------------------------- */
 
 /*
- * PortAudio as Debian builds it does not know PulseAudio: it sees one device of ALSA, "pulse", which records the server's default
- * source, or the one that $PULSE_SOURCE names when the device is opened. This lists the names of a PulseAudio server, or of
- * PipeWire, which answers as one.
+ * Most PortAudios do not know PulseAudio: they see one device of ALSA, "pulse", which records the server's default source, or the
+ * one that $PULSE_SOURCE names when the device is opened. This lists the names of a PulseAudio server, or of PipeWire, which
+ * answers as one.
  *
  *   lin_pulse_list(&list, &n, n, through, 2000, &err);
  *   setenv("PULSE_SOURCE", list[i].source, 1); ... open ALSA's device "pulse"

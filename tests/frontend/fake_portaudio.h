@@ -81,8 +81,8 @@ static const PaDeviceInfo *fake_device_info(PaDeviceIndex i)
 
 static const PaHostApiInfo *fake_host_info(PaHostApiIndex i)
 {
-    static const PaHostApiInfo hosts[] = {{.name = "ALSA"}, {.name = "JACK Audio Connection Kit"}};
-    return i < 0 || i > 1 ? NULL : &hosts[i];
+    static const PaHostApiInfo hosts[] = {{.name = "ALSA"}, {.name = "JACK Audio Connection Kit"}, {.name = "PulseAudio"}};
+    return i < 0 || i > 2 ? NULL : &hosts[i];
 }
 
 static PaError fake_open(PaStream **stream, const PaStreamParameters *input, const PaStreamParameters *output, double rate_hz,

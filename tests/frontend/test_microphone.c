@@ -73,6 +73,22 @@ START_TEST(list_of_none)
 }
 END_TEST
 
+START_TEST(sources_listed_twice)
+{
+    static const fake_device both[] = {{"pulse", 32, 0, 44100}, {"Default Source", 32, 2, 44100}, {"spk.monitor", 1, 2, 16000}};
+    lin_microphone_info *found;
+    int n;
+    setenv("LINNET_PULSE", "", 1);
+    for (int has_plugin = 0; has_plugin < 2; has_plugin++) { // PortAudio's are left out where ALSA's plugin records ours
+        fake_devices(both + !has_plugin, 2 + has_plugin, 0);
+        OK(lin_microphone_list(&found, &n, NULL, 0, &err));
+        ck_assert_int_eq(n, has_plugin ? 1 : 2);
+        ck_assert_str_eq(found[0].name, has_plugin ? "pulse" : "Default Source");
+        lin_free(found);
+    }
+}
+END_TEST
+
 START_TEST(without_portaudio)
 {
     lin_microphone_info *found;
@@ -708,7 +724,8 @@ START_TEST(closing_does_not_hang)
 }
 END_TEST
 
-TEST_MAIN("frontend/microphone", TEST(list), TEST(list_of_none), TEST(without_portaudio), TEST(choosing),
+TEST_MAIN("frontend/microphone", TEST(list), TEST(list_of_none), TEST(sources_listed_twice), TEST(without_portaudio),
+          TEST(choosing),
           TEST(own_rate_and_channels), TEST(a_rate_that_is_none), TEST(rates_beyond_reason), TEST(refusals),
           TEST(nothing_asked_for), TEST(every_allocation_may_fail), TEST(what_comes_is_read),
           TEST(a_file_without_a_limit_of_time), TEST(everything_is_counted), TEST(age_of_what_was_read), TEST(waiting),
