@@ -127,8 +127,8 @@ refused "a phrase of the list that is none: where it stands" 1 "context:4: the p
 printf '\t2\n' > "$tmp/context"
 refused "a bonus of nothing" 1 "context:1: the phrase '': it has no word" \
     decode --context "$tmp/context" -l "$tmp/dict" "$tmp/bed.npy"
-printf 'head\0bed\n' > "$tmp/context"
-refused "a phrase with a NUL byte" 1 "context:1: a line with a NUL byte" decode --context "$tmp/context" -l "$tmp/dict" "$tmp/bed.npy"
+printf '# %064d\nhead\0bed\n' 0 > "$tmp/context"
+refused "a phrase with a NUL byte" 1 "context:2: a line with a NUL byte" decode --context "$tmp/context" -l "$tmp/dict" "$tmp/bed.npy"
 refused "no such list" 1 "cannot open $tmp/none: No such file" decode --context "$tmp/none" -l "$tmp/dict" "$tmp/bed.npy"
 
 # ---- outputs of another model ----------------------------------------------------------------------------------------------------

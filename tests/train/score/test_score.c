@@ -193,7 +193,7 @@ START_TEST(bad_files)
     FAILS(PARSE("a (u-1) b\n", "x.trn"), LIN_FORMAT, "behind the utterance id: 'b'");
     FAILS(PARSE("a (u-1)\nb (U-1)\n", "x.trn"), LIN_FORMAT, "x.trn:2: utterance 'U-1' is there twice, first in line 1");
     FAILS(PARSE("a\x02 (u-1)\n", "x.trn"), LIN_FORMAT, "x.trn:1: control character 0x02 at byte 2");
-    FAILS(PARSE("a\0 (u-1)\n", "x.trn"), LIN_FORMAT, "control character 0x00");
+    FAILS(PARSE("a\0 (u-1)\n", "x.trn"), LIN_FORMAT, "x.trn is not a text (byte 2 is 0)");
     FAILS(PARSE("a\fb (u-1)\n", "x.trn"), LIN_FORMAT, "control character 0x0c");
     FAILS(PARSE("{ a / b c (u-1)\n", "x.trn"), LIN_FORMAT, "x.trn:1: a closing brace is missing");
     FAILS(PARSE("a } c (u-1)\n", "x.trn"), LIN_FORMAT, "'}': a brace begins or ends");
