@@ -203,7 +203,8 @@ static lin_status initialize(const lin_portaudio **pa, lin_error *err)
     lin_portaudio_noise(noise, sizeof noise);
     if (host && host->errorText && *host->errorText) snprintf(noise, sizeof noise, "%s", host->errorText);
     *pa = NULL;
-    return lin_fail(err, LIN_IO, "cannot initialise the sound system: %s%s%s", text, *noise ? ": " : "", noise);
+    return lin_fail(err, LIN_IO, "no microphone: the sound system cannot be initialised: %s%s%s", text, *noise ? ": " : "",
+                    noise);
 }
 
 static void serve(void)

@@ -27,9 +27,7 @@ echo 'pcm.none { type hw card 31 }' > "$tmp/none/asound.conf"
 is "no sound system: status" 1 "$(cat "$tmp/status")"
 is "no sound system: nothing on standard output" "" "$(cat "$tmp/out")"
 is "no sound system: one line, and none of the libraries'" 1 "$(wc -l < "$tmp/err" | tr -d ' ')"
-# PortAudio of Ubuntu 26.04 needs PulseAudio's server.
-none='^linnet: \(no microphone: .\|cannot initialise the sound system: .*PulseAudio_Initialize\)'
-ok "no sound system: said" grep -q "$none" "$tmp/err"
+has "no sound system: said" "$(cat "$tmp/err")" "linnet: no microphone: "
 
 # Standard error is restored afterwards, also if it was closed.
 "$LINNET" devices > "$tmp/out" 2>&-
@@ -61,7 +59,6 @@ if command -v python3 > /dev/null; then
 fi
 virtual_mic_kill
 exits "the server died" 1 run devices
-printf '%s\n' "$err" > "$tmp/err"
-ok "the server died: said" grep -q "$none" "$tmp/err"
+has "the server died: said" "$err" "linnet: no microphone: "
 is "the server died: one line" 1 "$(printf '%s\n' "$err" | wc -l | tr -d ' ')"
 finish

@@ -64,11 +64,11 @@ START_TEST(list_of_none)
     ck_assert_ptr_null(found);
     fake.initialize = paInternalError;
     FAILS(lin_microphone_list(&found, &n, why, sizeof why, &err), LIN_IO,
-          "cannot initialise the sound system: Internal PortAudio error");
+          "no microphone: the sound system cannot be initialised: Internal PortAudio error");
     fake.initialize = paUnanticipatedHostError;
     fake.host = (PaHostErrorInfo){.errorText = "PulseAudio_Initialize: Can't connect to server"};
     FAILS(lin_microphone_list(&found, &n, why, sizeof why, &err), LIN_IO,
-          "cannot initialise the sound system: Unanticipated host error: PulseAudio_Initialize: Can't connect to server");
+          "the sound system cannot be initialised: Unanticipated host error: PulseAudio_Initialize: Can't connect to server");
     ck_assert_int_eq(fake.initialized, 0);
 }
 END_TEST
