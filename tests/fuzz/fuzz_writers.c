@@ -210,14 +210,14 @@ void fuzz_writers(const uint8_t *data, size_t size)
     char id[MAX_TEXT], speaker[MAX_TEXT];
     lin_result r = {0};
     const int flags = take_byte(&b);
+    const lin_cue_options cues[] = {{42, 2, 1000, 7000, 17, 0, 0}, {12, 1, 500, 3000, 21, 80, 1}};
     const lin_writer_options o = {.phones = phones,
                                   .unit = (lin_writer_unit)(flags & 3),
                                   .ipa = flags >> 2 & 1,
                                   .with_id = flags >> 3 & 1,
                                   .word_times = flags >> 4 & 1,
                                   .with_speaker = flags >> 7 & 1,
-                                  .cues = flags & 128 ? (lin_cue_options){12, 1, 500, 3000, 21, 80, 1}
-                                                      : (lin_cue_options){42, 2, 1000, 7000, 17, 0, 0}};
+                                  .cues = cues[flags >> 7 & 1]};
     take_text(&b, id);
     if (lin_result_begin(&r, id, take_text(&b, speaker), 1, NULL)) abort();
     r.seconds = take_float(&b);
