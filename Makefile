@@ -86,9 +86,10 @@ MPI_SO := $(if $(MPICC),$B/liblinnet_mpi.so)
 
 # ---- libwebsockets -------------------------------------------------------------------------------------------------------------
 
-# For linnet serve: a library of its own, so that no other command loads a network library (WEB= : not built).
+# For linnet serve: a library of its own, so that no other command loads a network library (WEB= : not built). Version 4.0 reads
+# no request whose beginning it is given.
 ifeq ($(origin WEB),undefined)
-WEB := $(shell pkg-config --exists libwebsockets libssl libcrypto 2>/dev/null && echo libwebsockets libssl libcrypto)
+WEB := $(shell pkg-config --exists 'libwebsockets >= 4.1' libssl libcrypto 2>/dev/null && echo libwebsockets libssl libcrypto)
 endif
 WEB_SO := $(if $(WEB),$B/liblinnet_web.so)
 WEB_LIBS := $(if $(WEB),$(shell pkg-config --libs $(WEB)))

@@ -641,7 +641,8 @@ static lin_status load_web(const lin_web_transport **transport, lin_error *err)
         const char *why = dlerror();
         return lin_fail(err, LIN_UNSUPPORTED, "%s cannot be opened: %s; %s", WEB_LIBRARY, why ? why : "no reason given",
                         there ? "install libwebsockets"
-                              : "install libwebsockets (Debian: libwebsockets-dev) and build linnet again, with make");
+                              : "install libwebsockets 4.1 or later (Debian: libwebsockets-dev) and build linnet again, with "
+                                "make");
     }
     if (!lin_system_symbol(library, "lin_web_interface", &interface) || !lin_system_symbol(library, "lin_web_get", &get_web))
         return lin_fail(err, LIN_UNSUPPORTED, "%s is not a network library of linnet", path);

@@ -43,10 +43,10 @@ if command -v mpicc > /dev/null 2>&1; then
 else
     echo "MPI:       mpicc is not installed; the program is built without training on several processes"
 fi
-if pkg-config --exists libwebsockets 2> /dev/null; then
+if pkg-config --exists 'libwebsockets >= 4.1' 2> /dev/null; then
     echo "server:    libwebsockets $(pkg-config --modversion libwebsockets), for linnet serve$(pkg-config --exists opus ogg 2> /dev/null && echo ", with Opus")"
 else
-    echo "server:    libwebsockets is not installed; the program is built without linnet serve"
+    echo "server:    libwebsockets 4.1 or later is not installed; the program is built without linnet serve"
 fi
 echo "building:  build/$config/linnet"
 [ -z "$missing" ] && exit 0
