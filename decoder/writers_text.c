@@ -220,9 +220,9 @@ static lin_status check_id(const char *id, const char *format, const char *forbi
 {
     const size_t bad = find_bad(id, forbidden);
     if (id[bad]) {
-        return lin_fail(err, LIN_INVALID, "the utterance id '%s' cannot be written in %s: byte %d is a blank, control "
-                                          "character%s", id,
-                        format, (int)bad + 1, *forbidden ? " or parenthesis" : "");
+        return lin_fail(err, LIN_INVALID, "the utterance id '%.300s' cannot be written in %s: byte %d is a blank%s or a "
+                                          "control character", id,
+                        format, (int)bad + 1, *forbidden ? ", a parenthesis" : "");
     }
     if (!*id) return lin_fail(err, LIN_INVALID, "an empty utterance id cannot be written in %s", format);
     return LIN_OK;

@@ -443,7 +443,8 @@ START_TEST(what_a_format_cannot_hold)
         ck_assert_int_eq(lin_write(lin_writer_find("text"), &result, &ids, &out, NULL), LIN_INVALID);
     }
     OK(lin_result_begin(&result, "a(b)", NULL, 1, &err));
-    FAILS(lin_write(lin_writer_find("trn"), &result, &o, &out, &err), LIN_INVALID, "'a(b)' cannot be written in TRN: byte 2");
+    FAILS(lin_write(lin_writer_find("trn"), &result, &o, &out, &err), LIN_INVALID,
+          "'a(b)' cannot be written in TRN: byte 2 is a blank, a parenthesis or a control character");
     static lin_path_phone wrong[] = {{.label = 40}, {.label = 0}, {.label = -1}};
     for (int i = 0; i < 3; i++) {
         OK(lin_result_begin(&result, "u", NULL, 1, &err));
