@@ -7,7 +7,7 @@ WASM := build/wasm
 WASM_ROOT := build/emscripten/root
 # The model: the installed small one, in eight bits, or any other, WASM_MODEL=FILE.
 WASM_MODEL := share/linnet/en/small.safetensors
-# The word model is the installed one made smaller: 5.1 instead of 35.1 MB (docs/serve.md).
+# The word model is the installed one made smaller: 5.1 instead of 35.1 MB (docs/browser.md).
 WASM_ENTROPY := 2.5e-7
 WASM_INSTALLED := $(WASM)/data/en/default.safetensors
 # emscripten's optimiser is a script of Debian's node, which other builds of node do not find.
