@@ -194,4 +194,5 @@ START_TEST(gradient_equals_finite_differences)
 }
 END_TEST
 
-TEST_MAIN("model/network_gradient", TESTS(gradient_equals_finite_differences, 0, N_CASES + (int)(sizeof with_inner / sizeof *with_inner)))
+TEST_MAIN("model/network_gradient",
+          TESTS(gradient_equals_finite_differences, 0, N_CASES + (int)(sizeof with_inner / sizeof *with_inner)))
