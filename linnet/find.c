@@ -266,20 +266,19 @@ lin_g2p_rules *lin_find_speller(const lin_phones *phones)
     return lin_find_open_rules(phones, NULL, &rules, NULL) == LIN_OK ? rules : NULL;
 }
 
-// Whether a lexicon has a word that the rules say for a digit.
-static int says_digits(const lin_written *written, const lin_dictionary *dictionary)
+// Whether a lexicon has a word that the rules say for a digit. LIN_NO_MEMORY.
+static lin_status says_digits(const lin_written *written, const lin_dictionary *dictionary, int *found, lin_error *err)
 {
     lin_readings readings = {0};
-    int found = 0;
-    for (char digit = '0'; digit <= '9' && !found; digit++) {
-        const int *labels;
-        size_t end;
-        if (lin_written_match(written, &digit, 1, 0, &end, &readings, NULL) != LIN_OK) break;
-        for (int i = 0; end && i < readings.n; i++)
-            found |= lin_dictionary_find(dictionary, readings.items[i], strlen(readings.items[i]), 0, &labels) > 0;
+    lin_status status = LIN_OK;
+    size_t end;
+    for (char digit = '0'; digit <= '9' && !*found && status == LIN_OK; digit++) {
+        status = lin_written_match(written, &digit, 1, 0, &end, &readings, err);
+        for (int i = 0; status == LIN_OK && end && i < readings.n; i++)
+            *found |= lin_dictionary_find(dictionary, readings.items[i], strlen(readings.items[i]), 0, NULL) > 0;
     }
     lin_readings_free(&readings);
-    return found;
+    return status;
 }
 
 lin_status lin_find_numbers(const lin_phones *phones, const char *given, char *path, size_t capacity, lin_error *err)
@@ -299,13 +298,14 @@ lin_status lin_find_open_numbers(const lin_phones *phones, const char *given, co
     const int by_variable = !given && getenv("LINNET_NUMBERS");
     *written = NULL;
     LIN_TRY(lin_find_numbers(phones, given, path, sizeof path, err));
-    const lin_status status = *path ? lin_written_load(path, written, err) : LIN_OK;
+    lin_status status = *path ? lin_written_load(path, written, err) : LIN_OK;
     if (status != LIN_OK && by_variable) lin_fail_at(err, status, "LINNET_NUMBERS, a language, a file or none");
-    if (status != LIN_OK) return status;
-    if (given || by_variable || !dictionary || !*written || says_digits(*written, dictionary)) return LIN_OK;
+    int suits = given || by_variable || !dictionary || !*written;
+    if (!suits) status = says_digits(*written, dictionary, &suits, err);
+    if (suits) return status;
     lin_written_destroy(*written); // of another language
     *written = NULL;
-    return LIN_OK;
+    return status;
 }
 
 lin_status lin_find_punctuation(const lin_phones *phones, const char *given, char *path, size_t capacity, lin_error *err)

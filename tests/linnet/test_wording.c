@@ -1,7 +1,9 @@
-// linnet/wording.h: words added to a lexicon, with phones and alone; bad lines; other phones; failing allocations.
+// linnet/wording.h: words added to a lexicon, with phones and alone; bad lines; other phones; rules of numbers; failing
+// allocations.
 #include "linnet/wording.h"
 
 #include "base/textfile.h"
+#include "linnet/find.h"
 #include "train/learn/g2p_learn.h"
 #include "lexicon/g2p.h"
 #include "tests/lexicon/support.h"
@@ -156,5 +158,24 @@ START_TEST(files)
 }
 END_TEST
 
+// The installed rules of English suit a lexicon with the word of a digit.
+START_TEST(rules_of_numbers)
+{
+    static const char two[] = "two T UW\n";
+    lin_dictionary *d, *other = small();
+    lin_written *written;
+    OK(lin_dictionary_parse(two, sizeof two - 1, "two", phones, &d, &err));
+    OK(lin_find_open_numbers(phones, NULL, other, &written, &err));
+    ck_assert_ptr_null(written);
+    OK(lin_find_open_numbers(phones, NULL, d, &written, &err));
+    ck_assert_ptr_nonnull(written);
+    lin_written_destroy(written);
+    FAIL_EVERY_ALLOCATION_OF(written, lin_find_open_numbers(phones, NULL, d, &written, NULL), ck_assert_ptr_nonnull(written);
+                             lin_written_destroy(written));
+    lin_dictionary_destroy(d);
+    lin_dictionary_destroy(other);
+}
+END_TEST
+
 TEST_MAIN_WITH(setup, teardown, "linnet/wording", TEST(words_with_phones_and_alone), TEST(bad_lines), TEST(other_phones),
-               TEST(files))
+               TEST(files), TEST(rules_of_numbers))
