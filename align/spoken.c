@@ -105,9 +105,11 @@ static lin_status add_word(lin_spoken *s, const lin_wording *lexicon, const lin_
 
 // Sequences of phones that are being made of the words of a reading; each NULL where a word has no pronunciation.
 typedef struct sequences {
-    lin_align_pronunciation items[LIN_ALIGN_PRONUNCIATIONS]; // their labels are owned
+    lin_align_pronunciation items[LIN_ALIGN_PRONUNCIATIONS]; // their labels are owned; the stress is in the same memory
     int n;
 } sequences;
+
+static const lin_align_pronunciation nothing = {.n = 0};
 
 enum { EACH = 3, LONGEST = 4096 }; // pronunciations of a word that count in a number; phones of a number
 
@@ -117,20 +119,26 @@ static void free_sequences(sequences *q)
     q->n = 0;
 }
 
-// Appends phones to a sequence. Of equal results the first stays.
-static lin_status join(sequences *to, const int *a, int n, const int *b, int k, lin_error *err)
+// Adds a sequence, `a` and then `b`. Of equal phones the first stays.
+static lin_status join(sequences *to, const lin_align_pronunciation *a, const lin_align_pronunciation *b, lin_error *err)
 {
-    if (to->n == LIN_ALIGN_PRONUNCIATIONS || n + k > LONGEST) return LIN_OK;
-    int *all = lin_alloc((size_t)(n + k) + 1, sizeof *all);
-    if (!all) return lin_no_memory(err, "a number", (size_t)(n + k) * sizeof *all);
-    if (n) memcpy(all, a, (size_t)n * sizeof *all);
-    if (k) memcpy(all + n, b, (size_t)k * sizeof *all);
+    const int n = a->n + b->n;
+    if (to->n == LIN_ALIGN_PRONUNCIATIONS || n > LONGEST) return LIN_OK;
+    int *all = lin_alloc((size_t)n + 1, sizeof *all + 1);
+    if (!all) return lin_no_memory(err, "a number", (size_t)n * sizeof *all);
+    signed char *stress = (signed char *)(all + n);
+    for (int i = 0; i < n; i++) {
+        const lin_align_pronunciation *of = i < a->n ? a : b;
+        const int k = i < a->n ? i : i - a->n;
+        all[i] = of->labels[k];
+        stress[i] = of->stress ? of->stress[k] : -1;
+    }
     for (int i = 0; i < to->n; i++) {
-        if (to->items[i].n != n + k || memcmp(to->items[i].labels, all, (size_t)(n + k) * sizeof *all) != 0) continue;
+        if (to->items[i].n != n || memcmp(to->items[i].labels, all, (size_t)n * sizeof *all) != 0) continue;
         lin_free(all);
         return LIN_OK;
     }
-    to->items[to->n++] = (lin_align_pronunciation){.labels = all, .n = n + k};
+    to->items[to->n++] = (lin_align_pronunciation){.labels = all, .n = n, .stress = stress};
     return LIN_OK;
 }
 
@@ -139,18 +147,20 @@ static lin_status extend(lin_spoken *s, const lin_wording *lexicon, sequences *q
                          lin_error *err)
 {
     sequences all = {.n = 0};
-    int own[LIN_PRONUNCIATION_MAX], n = 0;
-    const int *labels;
+    int own[LIN_PRONUNCIATION_MAX];
+    lin_align_pronunciation said = {.n = 0};
     lin_status status = LIN_OK;
     for (int k = 0; k < EACH && status == LIN_OK; k++) {
-        const int length = lin_dictionary_find(lexicon->dictionary, word, n_word, k, &labels);
-        if (!length) break;
-        for (int i = 0; i < q->n && status == LIN_OK; i++)
-            status = join(&all, q->items[i].labels, q->items[i].n, labels, length, err);
+        said.n = lin_dictionary_find(lexicon->dictionary, word, n_word, k, &said.labels);
+        if (!said.n) break;
+        said.stress = lin_dictionary_stress(lexicon->dictionary, said.labels);
+        for (int i = 0; i < q->n && status == LIN_OK; i++) status = join(&all, &q->items[i], &said, err);
     }
-    if (status == LIN_OK && !all.n) status = guess(s, lexicon, word, n_word, own, &n, err);
-    for (int i = 0; n && i < q->n && status == LIN_OK; i++)
-        status = join(&all, q->items[i].labels, q->items[i].n, own, n, err);
+    if (status == LIN_OK && !all.n) {
+        said = (lin_align_pronunciation){.labels = own};
+        status = guess(s, lexicon, word, n_word, own, &said.n, err);
+        for (int i = 0; said.n && i < q->n && status == LIN_OK; i++) status = join(&all, &q->items[i], &said, err);
+    }
     free_sequences(q);
     *q = all;
     return status;
@@ -162,7 +172,7 @@ static lin_status read_aloud(lin_spoken *s, const lin_wording *lexicon, const ch
 {
     lin_spelling word;
     size_t at = 0;
-    lin_status status = join(out, NULL, 0, NULL, 0, err);
+    lin_status status = join(out, &nothing, &nothing, err);
     while (status == LIN_OK && (status = lin_reading_next(reading, &at, lexicon->dictionary, &word, err)) == LIN_OK && word.n)
         status = extend(s, lexicon, out, word.word, word.n, err);
     return status;
@@ -178,7 +188,7 @@ static lin_status add_form(lin_spoken *s, const lin_wording *lexicon, const lin_
     // One of each in turn: a reading of many words, five hundred and fifty five, has more than there is room for.
     for (int k = 0; k < LIN_ALIGN_PRONUNCIATIONS; k++) {
         for (int i = 0; i < n_of && status == LIN_OK; i++)
-            if (k < of[i].n && of[i].items[k].n) status = join(all, of[i].items[k].labels, of[i].items[k].n, NULL, 0, err);
+            if (k < of[i].n && of[i].items[k].n) status = join(all, &of[i].items[k], &nothing, err);
     }
     s->n_any += !all->n;
     if (status == LIN_OK)

@@ -78,7 +78,7 @@ static const char numbers[] = "[cardinal]\n1: one\n2: two\n3:\n20: twenty[ >]\n[
 START_TEST(numbers_have_all_their_readings)
 {
     open_lexicon(NULL,
-                 "one W AH N\none HH W AH N\ntwo T UW\ntwenty T W EH N T IY\nand AE N D\nand AH N D\nmillion M IH L Y AH N\n"
+                 "one W AH1 N\none HH W AH N\ntwo T UW\ntwenty T W EH1 N T IY0\nand AE N D\nand AH N D\nmillion M IH L Y AH N\n"
                  "dollars D AA L ER Z\nein AY N\nthree TH R IY\n");
     OK(lin_written_parse(numbers, sizeof numbers - 1, "numbers", &lexicon.written, &err));
     OK(words("21 & three, $2 million.", &err));
@@ -90,6 +90,8 @@ START_TEST(numbers_have_all_their_readings)
         ck_assert_int_eq(s.graph.slots[i].n, n[i]);
     }
     ck_assert_uint_eq(s.guesses.n, 0);
+    static const int stress[] = {0, 0, 2, 0, 0, 1, 0, 2, 0}; // T W EH1 N T IY0 W AH1 N, with a blank behind each
+    for (int i = 0; i < 9; i++) ck_assert_int_eq(s.graph.states[s.graph.slots[0].first + 2 * i].stress, stress[i]);
     OK(words("$2\u00A0million", &err));
     ck_assert_int_eq(s.n, 1);
     ck_assert_str_eq(lin_spoken_spell(&s, 0), "$2_million"); // readers of CTM may divide fields there
