@@ -208,18 +208,19 @@ static int has_blank(const char *text, size_t from, size_t to)
 }
 
 // What stands between two words: punctuation, blanks, marks. Up to the first blank it belongs to the word before, from the last
-// one on to the word behind; a dash between blanks to the word before. A no-break space belongs to the sign beside it, as in
-// French quotation marks, and divides the words only if there is no other blank.
+// one on to the word behind; a dash between blanks to the word before. A mark is dropped; it divides words as a blank does, but
+// not a word from its comma: "well</i>, no". A no-break space belongs to the sign beside it, as in French quotation marks, and
+// divides the words only if there is no other blank.
 static void split_gap(const char *text, size_t from, size_t to, lin_buffer *before, lin_buffer *behind, lin_spoken_place *next)
 {
     const int has_other = has_blank(text, from, to);
-    int blanks = 0, lines = 0;
+    int blanks = 0, marks = 0, lines = 0;
     lin_buffer_clear(behind);
     for (size_t at = from, step; at < to; at += step) {
         const size_t mark = lin_mark_length(text + at, to - at), blank = lin_written_blank(text + at, to - at);
         step = mark ? mark : 1;
         if (mark) {
-            blanks = 1; // [laughs] is not spoken text
+            marks = 1; // [laughs] is not spoken text
         } else if (lin_is_blank(text[at]) || (blank && !has_other)) {
             step = blank;
             if (behind->n && before) lin_buffer_char(before, ' '), lin_buffer_bytes(before, behind->data, behind->n);
@@ -234,7 +235,7 @@ static void split_gap(const char *text, size_t from, size_t to, lin_buffer *befo
         }
     }
     if (!next) return;
-    next->glued = !blanks && from > 0;
+    next->glued = !blanks && !marks && from > 0;
     next->line = lines > 1 ? 2 : lines;
 }
 

@@ -137,6 +137,13 @@ START_TEST(words_as_they_are_written)
         ck_assert_int_eq(s.places[i].line, want[i].line);
     }
     ck_assert_int_eq(s.marks, 1);
+    OK(words("<i>one</i>, two[laughs] <i>one<i>two", &err)); // marks take no punctuation with them
+    static const char *const marked[] = {"one,", "two", "one", "two"};
+    for (int i = 0; i < 4; i++) {
+        ck_assert_uint_eq(s.places[i].n, strlen(marked[i]));
+        ck_assert_mem_eq(s.written.data + s.places[i].written, marked[i], s.places[i].n);
+        ck_assert_int_eq(s.places[i].glued, 0);
+    }
     OK(words("one,\u00A0\"two\" \u00AB\u00A0one\u00A0\u00BB two", &err));
     static const char *const fixed[] = {"one,", "\"two\"", "\u00AB\u00A0one\u00A0\u00BB", "two"};
     for (int i = 0; i < 4; i++) {
