@@ -290,8 +290,8 @@ static void put_cue(const cutter *c, const cue *q, int number, const char *speak
         } else if (i > q->first && !p->glued) {
             lin_buffer_char(out, ' ');
         }
-        // WebVTT requires times after the cue's own, in ascending order.
-        if (vtt && o->word_times && !p->glued && p->from_ms > at_ms) {
+        // WebVTT requires times within the cue's own, in ascending order; a gap can end a cue before its last words.
+        if (vtt && o->word_times && !p->glued && p->from_ms > at_ms && p->from_ms < q->to_ms) {
             lin_buffer_char(out, '<');
             put_time(out, p->from_ms, '.');
             lin_buffer_char(out, '>');

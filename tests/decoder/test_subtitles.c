@@ -31,11 +31,11 @@ static void teardown(void)
 
 static const char *spell(const void *context, int word) { return ((const said *)context)[word].text; }
 
-static char *write_result(const char *format, int word_times)
+static char *write_cues(const char *format, int word_times, lin_cue_options how)
 {
     static char text[200000];
     lin_buffer out = {0};
-    const lin_writer_options o = {.phones = phones, .word_times = word_times};
+    const lin_writer_options o = {.phones = phones, .word_times = word_times, .cues = how};
     OK(lin_write(lin_writer_find(format), &result, &o, &out, &err));
     ck_assert_uint_lt(out.n, sizeof text);
     memcpy(text, out.data ? out.data : "", out.n + 1);
@@ -43,6 +43,8 @@ static char *write_result(const char *format, int word_times)
     lin_buffer_free(&out);
     return text;
 }
+
+static char *write_result(const char *format, int word_times) { return write_cues(format, word_times, (lin_cue_options){0}); }
 
 static void make(const said *words, int n, double seconds)
 {
@@ -264,6 +266,11 @@ START_TEST(web)
         write_result("vtt", 1),
         "WEBVTT\n\n00:00:00.000 --> 00:00:01.117\n"
         "a&lt;b <00:00:00.200>&amp;amp; <00:00:00.400>--&gt; <00:00:00.500>x\xEF\xBF\xBDy <00:00:00.600>\xEF\xBF\xBD\n\n");
+    // A cue that the gap ends before its last word has no time of that word.
+    static const said close[] = {{"word", 0, 28}, {"next", 30, 32}, {"cue", 46, 60}};
+    make(close, 3, 5);
+    ck_assert_str_eq(write_cues("vtt", 1, (lin_cue_options){.width = 10, .rows = 1, .gap_ms = 1000}),
+                     "WEBVTT\n\n00:00:00.000 --> 00:00:00.230\nword next\n\n00:00:00.460 --> 00:00:01.460\ncue\n\n");
     make(words, 0, 5);
     ck_assert_str_eq(write_result("vtt", 1), "WEBVTT\n\n");
     ck_assert_str_eq(write_result("srt", 1), "");
