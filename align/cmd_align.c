@@ -440,6 +440,7 @@ static int check(const lin_parsed *parsed, align_job *job)
 {
     const values *v = job->v;
     const int n = parsed->operands.count, given = (v->text != NULL) + (v->text_file != NULL) + (v->phones != NULL);
+    static const char *const of_sound[] = {"start", "end", "channel", "track", "raw"};
     lin_error err = {0};
     if ((n > 0) + (v->data.data != NULL) + (v->posteriors != NULL) != 1)
         return lin_misuse(parsed, "give exactly one of FILE, FOLDER, --data and --posteriors to align");
@@ -464,8 +465,9 @@ static int check(const lin_parsed *parsed, align_job *job)
         return lin_misuse(parsed, "--learn-lexicon counts all that is aligned: not with --skip-done");
     if (lin_input_channel(parsed, &v->input, &job->channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     if (lin_input_part(parsed, &v->input, &job->part, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
-    if (v->posteriors && (v->input.start || v->input.end))
-        return lin_misuse(parsed, "--start and --end apply to a sound, not to --posteriors");
+    for (size_t i = 0; i < sizeof of_sound / sizeof *of_sound && v->posteriors; i++)
+        if (lin_options_given(parsed, of_sound[i]))
+            return lin_misuse(parsed, "--%s applies to a sound, not to --posteriors", of_sound[i]);
     job->how = v->results;
     if (!job->how.format && job->how.output_dir) job->how.format = "textgrid"; // plain text has no times
     const int status = lin_results_check(&job->bulk.results, parsed, &job->how);

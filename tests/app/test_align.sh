@@ -142,6 +142,8 @@ is "its lines, and a gap" '00:00:00,200 --> 00:00:01,020|- "One,"|00:00:01,100 -
 run align --posteriors "$tmp/m.npy" --text-file "$tmp/script.txt" $lex --row-ms 100 -f json -q
 has "the same in json" "$out" '"text":"One two"'
 has "the text as it is written in json" "$out" '"readable":"- \"One,\"\u000atwo..."'
+refused "a channel of a matrix" 2 "--channel applies to a sound, not to --posteriors" \
+    align --posteriors "$tmp/m.npy" --text one $lex --channel 2
 refused "cues that cannot be" 2 "--cues min=5 must not be above max=3" align --posteriors "$tmp/m.npy" --text one $lex -f srt --cues min=5,max=3
 
 # Words that the lexicon lacks, and those that nothing can pronounce: alignment goes on, all are listed.
