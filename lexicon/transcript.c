@@ -113,7 +113,6 @@ static lin_status append_word(lin_transcriber *t, const lin_spelling *g, lin_err
                         g->begin + 1);
     const lin_status status = lin_g2p_pronounce(t->g2p, g->word, g->n, labels, LIN_PRONUNCIATION_MAX, &n_labels, &how, &why);
     if (status != LIN_OK && (status == LIN_NO_MEMORY || !t->allows_missing)) return lin_fail_as(err, &why);
-    if (status == LIN_OK && how == LIN_G2P_DICTIONARY) return append(t, labels, NULL, n_labels, err);
     return add_unknown(t, g, labels, status == LIN_OK ? n_labels : 0, how, err);
 }
 
@@ -218,12 +217,15 @@ size_t lin_spelling_plain(const lin_spelling *spelling, char out[LIN_WORD_MAX])
 
 void lin_spelling_settle(lin_spelling *spelling, const lin_dictionary *dictionary)
 {
-    char plain[LIN_WORD_MAX];
-    if (lin_dictionary_is_own(dictionary) || lin_dictionary_find(dictionary, spelling->word, spelling->n, 0, NULL)) return;
-    const size_t n = lin_spelling_plain(spelling, plain);
-    if (!n) return;
-    memcpy(spelling->word, plain, n);
-    spelling->n = n;
+    char plain[LIN_WORD_MAX], *word = spelling->word;
+    if (lin_dictionary_find(dictionary, word, spelling->n, 0, NULL)) return;
+    const size_t n = lin_dictionary_is_own(dictionary) ? 0 : lin_spelling_plain(spelling, plain);
+    if (n) memcpy(word, plain, spelling->n = n);
+    size_t begin = 0, end = spelling->n;
+    while (begin < end && (word[begin] == '\'' || word[begin] == '-')) begin++;
+    while (begin < end && (word[end - 1] == '\'' || word[end - 1] == '-')) end--;
+    if (!lin_dictionary_find(dictionary, word + begin, end - begin, 0, NULL)) return;
+    memmove(word, word + begin, spelling->n = end - begin);
 }
 
 // The next form from words->at on. Forms inside marks such as [laughs] do not count.

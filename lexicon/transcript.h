@@ -52,8 +52,8 @@ typedef struct lin_spelling {
 /* The next word of a text from byte *at on; *at moves to its end. LIN_FORMAT, LIN_INVALID as for lin_transcriber_line. */
 lin_status lin_spelling_next(const char *text, size_t n, size_t *at, lin_spelling *spelling, lin_error *err);
 
-/* Makes it the word that the dictionary has: an English word that it lacks loses its accents. In other languages accents make
- * other words. */
+/* Makes it the word that the dictionary has: an English word that it lacks loses its accents (in other languages they make
+ * other words), and quotes around a word that it has are dropped. */
 void lin_spelling_settle(lin_spelling *spelling, const lin_dictionary *dictionary);
 
 /* Writes the word without accents to out; its bytes. 0: it has no accents. */

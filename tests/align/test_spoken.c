@@ -49,6 +49,7 @@ START_TEST(words_with_all_pronunciations_as_they_are_written)
     OK(words("'hello' cats", &err));
     ck_assert_str_eq(s.guesses.data, "cats\tK AE T S (derived)\n");
     ck_assert_str_eq(lin_spoken_spell(&s, 0), "'hello'");
+    ck_assert_int_eq(s.graph.slots[0].n, 2);
     REFUSED(words("", &err), LIN_INVALID, "the text is empty");
     REFUSED(words(" -- ", &err), LIN_INVALID, "the text is empty");
     REFUSED(words("a 3", &err), LIN_FORMAT, "'3' at byte 3");
