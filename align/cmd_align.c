@@ -230,14 +230,18 @@ static lin_status write_guesses(const align_job *job, lin_error *err)
 static lin_status count_pronunciations(align_job *job, const lin_alignment *a, lin_error *err)
 {
     int labels[LIN_PRONUNCIATION_MAX];
+    lin_error number; // digits and signs do not count
     for (int i = 0; i < a->n_results && a->report.fit >= LIN_ALIGN_FIT; i++) {
         const lin_result *r = &a->results[i];
         for (int w = 0; w < r->n_words; w++) {
             const char *text = lin_result_word_text(r, w);
             const int first = r->words[w].first_phone, n = r->words[w].n_phones;
-            for (int k = 0; k < n && k < LIN_PRONUNCIATION_MAX; k++) labels[k] = r->phones[first + k].label;
-            if (n <= LIN_PRONUNCIATION_MAX)
-                LIN_TRY(lin_pronunciations_count(&job->heard, text, strlen(text), labels, n, err));
+            lin_spelling word;
+            size_t at = 0;
+            if (n > LIN_PRONUNCIATION_MAX || lin_spelling_next(text, strlen(text), &at, &word, &number) != LIN_OK) continue;
+            lin_spelling_settle(&word, job->lexicon.dictionary);
+            for (int k = 0; k < n; k++) labels[k] = r->phones[first + k].label;
+            LIN_TRY(lin_pronunciations_count(&job->heard, word.word, word.n, labels, n, err));
         }
     }
     return LIN_OK;

@@ -155,7 +155,7 @@ is "--oov: as prepare writes it" "rules" "$(cut -f3 "$tmp/oov.txt" | sort -u)"
 
 # Pronunciations that were chosen are counted and written with their probabilities, as a lexicon.
 printf 'one HH W AH1 N\none W AH1 N\ntwo T UW1\ntwo T AH0\nsix S IH K S\n' > "$tmp/several.dict"
-run align --posteriors "$tmp/m.npy" --text "One two" -l "$tmp/several.dict" -f trn --learn-lexicon "$tmp/learnt.dict"
+run align --posteriors "$tmp/m.npy" --text "‘One’ two" -l "$tmp/several.dict" -f trn --learn-lexicon "$tmp/learnt.dict"
 is "--learn-lexicon: status" 0 "$status"
 has "--learn-lexicon: what it was learnt from" "$err" "learnt.dict has probabilities from 2 words that have several"
 is "--learn-lexicon: the most frequent first" \
