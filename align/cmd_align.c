@@ -465,8 +465,8 @@ static int check(const lin_parsed *parsed, align_job *job)
     if (v->lexicon && v->phones) return lin_misuse(parsed, "--phones and --lexicon exclude each other");
     if (v->oov && v->phones) return lin_misuse(parsed, "--oov lists words: not with --phones");
     if (v->learn_lexicon && v->phones) return lin_misuse(parsed, "--learn-lexicon counts words: not with --phones");
-    if (v->learn_lexicon && v->results.skip_done)
-        return lin_misuse(parsed, "--learn-lexicon counts all that is aligned: not with --skip-done");
+    if ((v->oov || v->learn_lexicon) && v->results.skip_done)
+        return lin_misuse(parsed, "--%s counts all that is aligned: not with --skip-done", v->oov ? "oov" : "learn-lexicon");
     if (lin_input_channel(parsed, &v->input, &job->channel, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     if (lin_input_part(parsed, &v->input, &job->part, &err) != LIN_OK) return lin_misuse(parsed, "%s", err.message);
     for (size_t i = 0; i < sizeof of_sound / sizeof *of_sound && v->posteriors; i++)

@@ -171,6 +171,8 @@ is "--learn-lexicon of a data directory" "one 1.0000 W AH N" "$(head -n 1 "$tmp/
 refused "--learn-lexicon of phones" 2 "not with --phones" align --posteriors "$tmp/m.npy" --phones "T UW" --learn-lexicon "$tmp/x"
 refused "--learn-lexicon of a part" 2 "not with --skip-done" align --posteriors "$tmp/m.npy" --text one $lex --skip-done \
     -o "$tmp/x.trn" --learn-lexicon "$tmp/x"
+refused "--oov of a part" 2 "--oov counts all that is aligned: not with --skip-done" align --posteriors "$tmp/m.npy" --text one \
+    $lex --skip-done -o "$tmp/x.trn" --oov "$tmp/x"
 refused "--learn-lexicon over the lexicon" 2 "several.dict" align --posteriors "$tmp/m.npy" --text one -l "$tmp/several.dict" \
     --learn-lexicon "$tmp/several.dict"
 
