@@ -160,6 +160,8 @@ static lin_status align_rows(lin_aligner *a, int64_t from, int64_t to, int first
     // A phone may be up to a quarter of a second away from its place in the path. row_s is not limited.
     const int margin = (int)fmin(ceil(0.25 / a->row_s), 1e6);
     LIN_TRY(lin_align_text(&a->spoken.graph, &a->options, rows, to - from, &a->path, report, err));
+    report->worst_row += from;
+    if ((double)(to - from) * a->row_s <= a->options.stretch_s) report->worst_fit = 0; // the fit of all of it says enough
     LIN_TRY(lin_grow_int(&a->goodness, &a->goodness_capacity, (int64_t)first + a->path.n_phones, sizeof *a->goodness,
                          "goodness of phones", err));
     return lin_goodness_measure(rows, V, to - from, &a->path, margin, a->goodness + first, err);
@@ -488,7 +490,7 @@ void lin_alignment_doubt(const lin_alignment *out, double row_s, double start_s,
     if (r->fit < LIN_ALIGN_FIT) {
         snprintf(text, capacity, "the text does not seem to match the sound: its log-probability per phoneme is %.1f relative to "
                                  "the best labels; texts that match have above %.0f", r->fit, LIN_ALIGN_FIT);
-    } else if (r->worst_fit < o.mismatch && out->seconds > o.stretch_s) {
+    } else if (r->worst_fit < o.mismatch) {
         const double at = (double)r->worst_row * row_s + start_s;
         snprintf(text, capacity, "text and sound do not match around %.1f to %.1f s", at, at + o.stretch_s);
     } else if (out->n_results > 0 && out->results[0].has_others) {

@@ -84,6 +84,17 @@ grid 1 '"IntervalTier" "anna" 0 1.8 4 0 0.25 "" 0.25 0.55 "one" 0.55 1 "[laughs]
 exits "a TextGrid" 0 run align --posteriors "$tmp/m.npy" --text-file "$tmp/one.TextGrid" $lex --row-ms 100
 is "a TextGrid: utterances within their times" "    0.250     0.550  one|    1.100     1.450  Two" "$(printf '%s' "$out" | tr '\n' '|')"
 has "a TextGrid: marks are counted" "$err" "the mark [laughs] is not a word and was skipped"
+# The worst 20 s of an utterance have their place in the sound; a shorter utterance is judged by its fit alone.
+awk 'BEGIN { print "- 1000"; for (; i < 1300; i++) print substr("W AHN T UW", i % 5 * 2 + 1, 2), 1; print "- 667"
+             for (i = 0; i < 10; i++) print "-:0.9+" substr("W AHN T UW", i % 5 * 2 + 1, 2) ":0.05 1" }' | sed 's/ :/:/' | "$ROWS" "$tmp/long.npy"
+said() { yes "$1" | head -n "$2" | paste -s -d ' '; }
+grid 1 "\"IntervalTier\" \"a\" 0 89.31 2 0 30 \"\" 30 89.01 \"$(said "one two" 260) $(said three 27)\"" > "$tmp/long.TextGrid"
+run align --posteriors "$tmp/long.npy" --text-file "$tmp/long.TextGrid" $lex -q
+has "a TextGrid: where text and sound do not match" "$err" "text and sound do not match around 51.4 to 71.4 s"
+grid 1 "\"IntervalTier\" \"a\" 0 89.31 2 0 89.01 \"\" 89.01 89.31 \"one two one two\"" > "$tmp/long.TextGrid"
+gives "a TextGrid: a short utterance" "one two one two (long)" \
+    align --posteriors "$tmp/long.npy" --text-file "$tmp/long.TextGrid" $lex -q -f trn
+is "a TextGrid: a short utterance that fits badly" "" "$err"
 run align --posteriors "$tmp/m.npy" --text-file "$tmp/one.TextGrid" $lex --row-ms 100 -q -f json
 has "a TextGrid: goodness of phonemes" "$out" '"phone":"UW","start":1.400,"end":1.450,"confidence":0.9000,"goodness":-0.'
 grid 1 '"IntervalTier" "a" 0 1.8 4 0 1 "one" 1 1.1 "two" 1.1 9 "one ^" 9 10 "one"' > "$tmp/bad.TextGrid"
