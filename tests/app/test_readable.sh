@@ -49,6 +49,7 @@ refused "another CTM" 1 "word 1 of u is 'he' in the text" readable score --ids -
 # ---- what is refused ----
 refused "no verb" 2 "'read' is not write, learn or score" readable read "$tmp/book.txt"
 refused "no output" 2 "learn needs --output" readable learn "$tmp/book.txt"
+refused "names of utterances to learn from" 2 "--ids and --model are for write and score" readable learn --ids "$tmp/book.txt" -o "$tmp/none"
 refused "times without ids" 2 "--ctm needs score and --ids" readable score --ctm "$tmp/timed.ctm" "$tmp/book.txt"
 refused "no sentences" 1 "no paragraph of sentences" readable learn "$tmp/words.txt" -o "$tmp/none"
 refused "no model" 1 "is not a punctuation model" readable write --model "$tmp/book.txt" "$tmp/words.txt"

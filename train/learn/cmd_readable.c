@@ -310,6 +310,7 @@ static int run(lin_parsed *parsed)
     const int writes = strcmp(what, "write") == 0, learns = strcmp(what, "learn") == 0, scores = strcmp(what, "score") == 0;
     if (!writes && !learns && !scores) return lin_misuse(parsed, "'%s' is not write, learn or score", what);
     if (learns && !v->output) return lin_misuse(parsed, "learn needs --output");
+    if (learns && (v->ids || v->model)) return lin_misuse(parsed, "--ids and --model are for write and score, not for learn");
     if (v->ctm && (!scores || !v->ids)) return lin_misuse(parsed, "--ctm needs score and --ids");
     lin_status status = strcmp(path, "-") != 0 ? lin_guard_reads(path, &err) : LIN_OK;
     if (status == LIN_OK && v->output && strcmp(v->output, "-") != 0) status = lin_guard_writes(v->output, &err);
