@@ -158,7 +158,8 @@ static lin_status next_character(const char *text, size_t n, size_t at, char *co
             return lin_fail(err, LIN_FORMAT, "the character U+%04X at byte %zu: no rule reads it; write numbers and symbols as "
                                              "the words that were said", code, at + 1);
     }
-    *counts_as = is_separator(c) ? ' ' : c;
+    const int is_dash = c == '-' && ((at && text[at - 1] == '-') || (at + 1 < n && text[at + 1] == '-')); // "end--and"
+    *counts_as = is_separator(c) || is_dash ? ' ' : c;
     if (lin_is_letter(c) || c == '\'' || c == '-' || *counts_as == ' ') return LIN_OK;
     if (c == '&' && at && at + 1 < n && lin_is_letter(text[at - 1]) && lin_is_letter(text[at + 1])) return LIN_OK; // AT&T
     if ((unsigned char)c < 32 || c == 127)

@@ -281,7 +281,7 @@ END_TEST
 
 START_TEST(words_one_by_one)
 {
-    static const char text[] = "  \"H\xC3\xA9llo\" \xE2\x80\x94 don\xE2\x80\x99t, well-known -- a";
+    static const char text[] = "  \"H\xC3\xA9llo\" \xE2\x80\x94 don\xE2\x80\x99t, well-known--a";
     static const char *const words[] = {"h\xC3\xA9llo", "don't", "well-known", "a"};
     static const char *const written[] = {"H\xC3\xA9llo", "don\xE2\x80\x99t", "well-known", "a"};
     lin_spelling word;
