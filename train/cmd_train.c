@@ -592,14 +592,18 @@ static lin_status check_folder(const train_values *v, lin_error *err)
     return LIN_OK;
 }
 
-// Writes the options to the folder, in the form that `linnet train` reads.
+// Writes the options to the folder, in the form that `linnet train` reads: for another run too, so without --resume.
 static lin_status keep_options(const lin_parsed *parsed, lin_error *err)
 {
-    const train_values *v = parsed->values;
+    train_values *v = parsed->values;
+    const int resumes = v->learning.resume;
     char path[4096], *text;
     snprintf(path, sizeof path, "%s/train.conf", v->learning.folder);
-    LIN_TRY(lin_options_text(parsed, LIN_FROM_DEFAULT, &text, err));
-    const lin_status status = lin_file_write_all(path, text, strlen(text), err);
+    v->learning.resume = 0;
+    lin_status status = lin_options_text(parsed, LIN_FROM_DEFAULT, &text, err);
+    v->learning.resume = resumes;
+    LIN_TRY(status);
+    status = lin_file_write_all(path, text, strlen(text), err);
     lin_free(text);
     return status;
 }

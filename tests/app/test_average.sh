@@ -154,6 +154,7 @@ ok "nothing was written" test ! -e "$tmp/x.safetensors"
 run train "$conf" --train "$set" --dev "$set" --folder "$tmp/fewer" -q --epochs 4 --keep 3
 run train "$conf" --train "$set" --dev "$set" --folder "$tmp/fewer" -q --epochs 5 --keep 1 --resume
 is "only the last one stays" "epoch-5.safetensors" "$(cd "$tmp/fewer" && echo epoch-*)"
+exits "the options of a resumed run, for a new one" 0 run train "$tmp/fewer/train.conf" --folder "$tmp/anew" -q --epochs 1
 
 # ---- the other methods of linnet train ---------------------------------------------------------------------------------------------
 
