@@ -149,6 +149,8 @@ static const struct {
      "einhundertneunzig bis zw\xC3\xB6lftausenddreihundertf\xC3\xBCnfundvierzig zwei komma f\xC3\xBCnf millionen "
      "drei komma f\xC3\xBCnf milliarden euro minus f\xC3\xBCnf grad celsius",
      "null eins neun null eins zwei drei vier f\xC3\xBCnf"},
+    {"de", "3 Milliarden \u20AC, 2,5 Millionen \u20AC", // as readable text has them
+     "drei Milliarden euro zwei komma f\u00FCnf Millionen euro", ""},
     {"de", "z. B. 21 % von 1.000", "zum beispiel einundzwanzig prozent von eintausend", "tausend"},
     {"es", "El 21 de 1.984, a las 9:15, el 50 %",
      "El veintiuno de mil novecientos ochenta y cuatro a las nueve quince el cincuenta por "
