@@ -71,6 +71,7 @@ static const char *const table[][2] = {
     // percent and money
     {"five percent", "5%"}, {"twenty five per cent", "25%"}, {"zero point five percent", "0.5%"}, {"one dollar", "$1"},
     {"five dollars", "$5"}, {"two dollars and fifty cents", "$2.50"}, {"two dollars fifty", "$2.50"},
+    {"two thousand and twenty three dollars and two cents", "$2,023.02"},
     {"ten dollars and five cents", "$10.05"}, {"fifty cents", "50 cents"}, {"five cents", "5 cents"},
     {"two million dollars", "$2 million"},
     {"two point five million dollars", "$2.5 million"}, {"three thousand dollars", "$3,000"}, {"twenty pounds", "\xC2\xA3" "20"},
