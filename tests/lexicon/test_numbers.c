@@ -81,6 +81,8 @@ static const char *const table[][2] = {
     // times
     {"ten thirty am", "10:30 am"}, {"five pm", "5 pm"}, {"ten oh five p m", "10:05 pm"}, {"twelve fifteen", "12:15"},
     {"five thirty", "five thirty"}, {"one twenty five", "one twenty five"}, {"at five thirty", "at 5:30"}, {"nine a.m.", "9 am"},
+    {"nine oh five am", "9:05 am"}, {"at nine oh five", "at 9:05"}, {"at nine oh five five one", "at 90551"},
+    {"at five thirty ten came", "at 5:30 10 came"},
     {"seven forty five in the morning", "seven forty five in the morning"}, {"at seven forty five", "at 7:45"},
     // digits
     {"five five five one two three four", "5551234"}, {"oh", "oh"}, {"zero zero seven", "007"}, {"nine one one", "911"},
