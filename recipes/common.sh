@@ -235,6 +235,18 @@ pivot() {
     }' "$1"
 }
 
+# made_with PATH ARGS...: keeps ARGS in PATH.made, and dies if PATH was made with others: its results would be taken for those of ARGS.
+# The work folder may have moved.
+made_with() {
+  local args="${*:2}"
+  args=${args//"$work/"/}
+  if [ -e "$1" ] && [ -s "$1.made" ] && [ "$args" != "$(cat "$1.made")" ]; then
+    die "$1 was made with other options or data; remove it, or give another --work"
+  fi
+  mkdir -p "$(dirname "$1")"
+  echo "$args" > "$1.made" || die "cannot write $1.made"
+}
+
 # ---- networks of tokens (recipes/paper) ------------------------------------------------------------------------------------------
 
 # tokens_network VARIANT: sets `network` to the options of linnet train for a variant of bench_variants.c or bilstm, of $layers, $heads of
@@ -257,6 +269,7 @@ tokens_network() {
 train_tokens() {
   local folder=$1 resume=()
   shift
+  made_with "$folder" "$@"
   [ ! -f "$folder/done" ] || return 0
   [ ! -f "$folder/checkpoint.safetensors" ] || resume=(--resume)
   echo "== $folder"
@@ -265,4 +278,4 @@ train_tokens() {
 }
 
 # tokens_set FILE ARGS...: linnet paper ARGS -o FILE, unless it is there
-tokens_set() { [ -s "$1" ] || "$linnet" paper "${@:2}" -q -o "$1"; }
+tokens_set() { made_with "$@"; [ -s "$1" ] || "$linnet" paper "${@:2}" -q -o "$1"; }

@@ -13,7 +13,7 @@
 # --quick: small images that are made here, to test the recipe. Images per second need no training: they have the paper's sizes in every
 # form but --quick.
 # Writes WORK/sets, WORK/DATA-VARIANT, the training runs, bits.tsv, epochs-DATA.svg, time-DATA.svg, samples-DATA.png, completions-DATA.png,
-# generate.tsv and RESULTS.md. A run that was interrupted continues, and existing results are not computed again.
+# generate-VARIANTS.tsv and RESULTS.md. A run that was interrupted continues, and existing results are not computed again.
 . "$(dirname "$0")/../common.sh"
 
 work=exp/paper/images mnist= mnist_test= split= cifar= variants=softmax,lsh-1,lsh-4,linear epochs= lr= batch= seed=1 precision=tf32 reduced=
@@ -32,6 +32,8 @@ case $precision in fp32|tf32|bf16) ;; *) die "--precision is fp32, tf32 or bf16,
 for o in epochs batch split; do [ -z "${!o}" ] || is_count "${!o}" "--$o"; done
 mkdir -p "$work/sets"
 lock_work
+speed=$work/generate-$variants.tsv
+made_with "$speed" ${generate[@]+"${generate[@]}"}
 
 # ---- data ------------------------------------------------------------------------------------------------------------------------
 
@@ -89,8 +91,8 @@ for set in "${data[@]}"; do
   [ -s "$work/completions-$set.png" ] || "$linnet" generate "$model" --image $size -n "$examples" --data "$work/sets/$set-dev.lfc" \
     --seed "$seed" --device "$device" --threads "$threads" -q -o "$work/completions-$set.png"
 done
-[ -s "$work/generate.tsv" ] || "$linnet" bench generate --variants "$variants" ${generate[@]+"${generate[@]}"} --device "$device" --threads "$threads" \
-  -o "$work/generate.tsv"
+[ -s "$speed" ] || "$linnet" bench generate --variants "$variants" ${generate[@]+"${generate[@]}"} --device "$device" --threads "$threads" \
+  -o "$speed"
 
 # ---- results ---------------------------------------------------------------------------------------------------------------------
 
@@ -133,11 +135,11 @@ done
   echo "Bits per dimension: the loss of the images for measuring by ln 2, the lowest of all epochs, at the same epoch, and by the time that the"
   echo "fastest network took for all. The first value of an image is given and not counted."
   section "Images per second"
-  sed -n 's/^# device: //p' "$work/generate.tsv"
+  sed -n 's/^# device: //p' "$speed"
   echo
   columns "| variant | computed | values | images at once | images per second | ratio to softmax, all again |"
   LC_ALL=C awk -F'\t' '!/^#/ && $1 != "variant" { printf "| %s | %s | %s | %s | %s | %s |\n", $1, $2 == "state" ? "with a state" : "all again", $3, $4, $6, $7 }' \
-    "$work/generate.tsv"
+    "$speed"
   echo
   echo "The paper, on a GPU: linear against softmax 142.8 to 0.45 images of 784 values per second (317 times), 17.85 to 0.004 of 3,072 (4,462 times)."
 } > "$work/RESULTS.md"

@@ -110,14 +110,15 @@ if [[ ,$tasks, = *,speed,* ]]; then
   timed=${variants//,/ }
   [[ " $timed " != *" softmax "* || " $timed " = *" softmax-naive "* ]] || timed="softmax-naive $timed"
   for length in $lengths; do
+    made_with "$work/sets/$length.tsv" $((speed_batch * speed_steps))
     [ -s "$work/sets/$length.tsv" ] || random_text "$length" $((speed_batch * speed_steps)) > "$work/sets/$length.tsv"
     tokens_set "$work/sets/$length.lfc" text "$work/sets/$length.tsv" --most 65536
     for variant in $timed; do
       run=$work/speed/$variant-$length
-      [ ! -s "$run.tsv" ] || continue
       tokens_network "$variant"
+      made_with "$run.tsv" "${network[@]}"
+      [ ! -s "$run.tsv" ] || continue
       rm -rf "$run" # of a run that was interrupted
-      mkdir -p "$work/speed"
       echo "== $run"
       most_memory "$linnet" train --train "$work/sets/$length.lfc" --direction bidirectional "${network[@]}" \
         --set "batch-sequences=$speed_batch,max-frames=$length" --batch-frames $((speed_batch * length)) --epochs 1 --schedule constant \

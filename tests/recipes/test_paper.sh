@@ -44,6 +44,10 @@ hasnt "copy: a second run trains nothing" "$out" "=="
 rm "$tmp/copy/linear-1/done"
 recipe copy --work "$tmp/copy" --quick --variants linear --seeds 2 --device cpu
 is "copy: a run that was interrupted goes on" "$before" "$(cat "$tmp/copy/copy.tsv")"
+exits "copy: other sizes in the same folder" 1 recipe copy --work "$tmp/copy" --quick --variants linear --length 10
+has "copy: they are not taken for each other" "$err" "$tmp/copy/1.lfc was made with other options or data; remove it, or give another --work"
+recipe copy --work "$tmp/copy" --quick --variants linear --precision fp32
+has "copy: nor is another precision" "$err" "$tmp/copy/linear-1 was made with other options"
 recipe copy --work "$tmp/sizes" --quick --variants lsh-2,random-8 --length 10 --batch 3 --steps 9 --drop-step 4 --precision fp32 --device cpu
 has "copy: other sizes" "$(cat "$tmp/sizes/RESULTS.md")" "at most 10 long, 3 sequences a step, 1 layers, 2 heads of 8, rate 0.001, a tenth after 4 steps"
 one_line "copy: no precision" "--precision is fp32, tf32 or bf16, not 'half'" copy --work "$tmp/copy" --precision half
@@ -80,7 +84,7 @@ one_line "lra: no batches" "--cifar DIR needs data_batch_1.bin" lra --work "$tmp
 # ---- images ----------------------------------------------------------------------------------------------------------------------
 
 exits "images" 0 recipe images --work "$tmp/images" --quick --device cpu --variants linear,lsh-1
-for f in bits.tsv epochs-mnist.svg time-mnist.svg samples-mnist.png completions-mnist.png generate.tsv RESULTS.md; do ok "images writes $f" test -s "$tmp/images/$f"; done
+for f in bits.tsv epochs-mnist.svg time-mnist.svg samples-mnist.png completions-mnist.png generate-linear,lsh-1.tsv RESULTS.md; do ok "images writes $f" test -s "$tmp/images/$f"; done
 is "images: bits are the loss by ln 2" "$(awk -F'\t' 'NR > 1 { printf "%.4f ", $4 / log(2) }' "$tmp/images/mnist-linear/log.tsv")" \
     "$(awk -F'\t' '$2 == "linear" { printf "%.4f ", $4 }' "$tmp/images/bits.tsv")"
 has "images: results" "$(cat "$tmp/images/RESULTS.md")" "| linear | 2 |"
@@ -150,9 +154,13 @@ before=$(ls -i "$tmp/shared/text/dev.trn")
 exits "table3: another one" 0 only_features
 is "table3: another one: the references stay" "$before" "$(ls -i "$tmp/shared/text/dev.trn")"
 rm "$tmp/table3/train/linear/lr-1e-4-seed-1/done"
-table3 --rows linear --seeds 1 --epochs 2 --augment --precision fp32
+table3 --rows linear --seeds 1
 has "table3: a run that was interrupted resumes" "$out" "== linear, rate 1e-4, seed 1"
-is "table3: with its next epoch" 2 "$(tail -n 1 "$tmp/table3/train/linear/lr-1e-4-seed-1/log.tsv" | cut -f1)"
+table3 --rows linear --seeds 1 --augment
+has "table3: not with other options" "$err" "$tmp/table3/train/linear/lr-1e-4-seed-1 was made with other options"
+rm -r "$tmp/table3/train/linear/lr-1e-4-seed-1"
+table3 --rows linear --seeds 1 --epochs 2 --augment --precision fp32
+is "table3: with its epochs" 2 "$(tail -n 1 "$tmp/table3/train/linear/lr-1e-4-seed-1/log.tsv" | cut -f1)"
 has "table3: the page says how it was trained" "$(cat "$tmp/table3/RESULTS.md")" "SpecAugment, products in fp32"
 table3 --rows linear,lstm --seeds 1 --epochs 2 --positions conv --schedule cosine --work "$tmp/table3-conv"
 is "table3: convolutions instead of sinusoids: status" 0 "$status"
@@ -174,7 +182,7 @@ is "table3: the first utterances alone: status" 0 "$status"
 for f in wav.scp text utt2spk; do
     is "table3: the first utterances in $f" "$(seq -f v%g 60 | sort)" "$(cut -d ' ' -f 1 "$tmp/table3-many/corpus/train/$f" | sort)"
 done
-is "table3: and one seed" "lr-1e-4-seed-1" "$(ls "$tmp/table3-many/train/linear")"
+is "table3: and one seed" "lr-1e-4-seed-1" "$(basename "$tmp"/table3-many/train/linear/*/)"
 one_line "table3: unknown positions" "--positions is sinusoid or conv" table3 --rows linear --positions none --work "$tmp/x"
 one_line "table3: an unknown schedule" "--schedule is plateau or cosine" table3 --rows linear --schedule linear --work "$tmp/x"
 one_line "table3: an unknown precision" "--precision is fp32, tf32 or bf16" table3 --rows linear --precision half --work "$tmp/x"
