@@ -96,7 +96,7 @@ cut_parts() {
 
 # ---- one part --------------------------------------------------------------------------------------------------------------------
 
-# run_part K: exit status of linnet
+# run_part K: exit status of linnet; the lock ends with the process that calls it
 run_part() {
   local k=$1 status=0 fd
   [ -f "$batch/parts/$k" ] || { [ "$k" -le "$parts" ] 2> /dev/null && return 0; die "there is no part $k of $(cat "$batch/n")"; }
@@ -152,7 +152,7 @@ if [ -n "$hosts" ]; then
   command -v parallel > /dev/null || die "--hosts needs GNU parallel: apt-get install parallel"
   seq "$n" | parallel --no-notice --sshlogin "$hosts" --jobs "$jobs" --workdir "$PWD" "$(printf '%q ' "${each[@]}") --part {} -- $(printf '%q ' "${extra[@]}")" || true
 elif [ "$jobs" = 1 ]; then
-  for ((k = 1; k <= n; k++)); do run_part "$k" || { [ $? -ne 130 ] || exit 130; }; done
+  for ((k = 1; k <= n; k++)); do (run_part "$k") || { [ $? -ne 130 ] || exit 130; }; done
 else
   seq "$n" | xargs -P "$jobs" -I '{}' "${each[@]}" --part '{}' -- "${extra[@]}" || true
 fi

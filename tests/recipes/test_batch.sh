@@ -29,6 +29,11 @@ has "a new file" "$out" "7 files in 4 parts: 4 done"
 ok "a new file is done" test -s "$tmp/parts/c/7.txt"
 rm "$d/c/7.wav"
 
+mkdir "$tmp/many"
+for i in $(seq 40); do cp "$d/c/#4.wav" "$tmp/many/$i.wav"; done
+has "more parts than a process may open files" "$(ulimit -n 32; script batch/run --input "$tmp/many" --output "$tmp/many-parts" --parts 40; echo "$out")" \
+    "40 files in 40 parts: 40 done"
+
 # as the jobs of an array, in any order, the first of which cuts; with options of linnet
 for k in 3 1 2; do recipe --input "$d" --output "$tmp/array" --parts 3 --part $k -- --format json; is "part $k" 0 "$status"; done
 is "array: results" 6 "$(find "$tmp/array" -name '*.jsonl' | wc -l | tr -d ' ')"
