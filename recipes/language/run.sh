@@ -95,17 +95,19 @@ if wanted 5; then
 fi
 
 if wanted 6; then
-  # Removes punctuation. In some locales, bracket expressions cannot hold characters outside ASCII.
-  plain='s/[.,;:!?"()]/ /g; s/«/ /g; s/»/ /g; s/„/ /g; s/“/ /g; s/”/ /g; s/…/ /g; s/ - / /g; s/ – / /g; s/ — / /g'
+  # plain SET: its texts without names and punctuation. In some locales, bracket expressions cannot hold characters outside ASCII.
+  plain() {
+    sed 's/^[^ \t]*//; s/[.,;:!?"()]/ /g; s/«/ /g; s/»/ /g; s/„/ /g; s/“/ /g; s/”/ /g; s/…/ /g; s/ - / /g; s/ – / /g; s/ — / /g' \
+      "$data/$1/text"
+  }
   # Words of the texts that the lexicon lacks are recognised too, with the rules' pronunciations.
   [ ! -s "$work/train.oov" ] || cut -f1,4 "$work/train.oov" > "$folder/added.dict"
-  cut -d' ' -f2- "$data/train/text" | sed "$plain" |
-    "$linnet" ngram count --order 3 --lower -q - -o "$folder/words.lm"
+  plain train | "$linnet" ngram count --order 3 --lower -q - -o "$folder/words.lm"
   for set in "${sets[@]:1}"; do
     "$linnet" transcribe --data "$data/$set" "${of[@]}" --device "$device" -f trn -q -o "$work/$set.phones.trn"
     "$linnet" phonemize --language "$folder" "${set_of[@]}" "${numbers_of[@]}" --ids first --trn "$data/$set/text" -q -o "$work/$set.ref.trn"
     "$linnet" transcribe --data "$data/$set" "${of[@]}" --device "$device" --words -f trn -q -o "$work/$set.words.trn"
-    sed "$plain" "$data/$set/text" > "$work/$set.text"
+    paste -d ' ' <(awk '{ print $1 }' "$data/$set/text") <(plain "$set") > "$work/$set.text"
     for unit in phones words; do
       ref=$work/$set.ref.trn; [ $unit = phones ] || ref=$work/$set.text
       options=(--unit "$unit"); [ $unit = words ] || options+=(--language "$folder")

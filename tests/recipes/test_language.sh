@@ -13,6 +13,8 @@ mkdir "$d"
 mv "$d"/train/*.wav "$d"/dev/*.wav "$d"
 # A speaker is in one set only.
 sed -i 's/ s/ t/' "$d/dev/utt2spk"
+# Names with a full stop, and tabs behind them.
+sed -i 's/^s\([01]\)-\(.02\|00.\) /s\1.\2\t/' "$d"/dev/[tuw]* "$d"/train/[tuw]*
 cat > "$tmp/conf" << END
 layers = 1
 heads = 2
@@ -29,11 +31,13 @@ END
 exits "it runs" 0 recipe --language qaa --lexicon "$d/train/lexicon.dict" --data "$d" --work "$w"
 has "validated" "$out" "nothing is wrong"
 for file in qaa/words.g2p qaa/words.dict qaa/default.safetensors qaa/words.lm train.lfc dev.lfc run/best.safetensors train.fit \
-    aligned/train/s1-001.TextGrid aligned/dev/s0-501.TextGrid dev.phones.trn dev.words.trn dev.phones.txt; do
+    aligned/train/s1.001.TextGrid aligned/dev/s0-501.TextGrid dev.phones.trn dev.words.trn dev.phones.txt; do
     ok "$file" test -s "$w/$file"
 done
 has "error rates of phones" "$out" "dev: PER "
 has "error rates of words" "$out" "dev: WER "
+has "of all words" "$(echo "$out" | grep 'dev: WER')" "in $(awk '{ n += NF - 1 } END { print n }' "$d/dev/text") tokens of 4 utterances"
+hasnt "the language model has no names of utterances" "$("$LINNET" ngram arpa "$w/qaa/words.lm")" "s1"
 is "the word that the lexicon lacks" "тамико t a m iː k o" "$(tail -n 1 "$w/qaa/added.dict" | tr '\t' ' ')"
 is "the language is in the model" "language:         qaa" "$("$LINNET" info --language "$w/qaa" | grep '^language')"
 has "says how to use it" "$out" "transcribe --words --language $w/qaa FILE"
@@ -44,6 +48,7 @@ exits "resumed" 0 recipe --language qaa --lexicon "$d/train/lexicon.dict" --data
 is "resumed" 4 "$(wc -l < "$w/run/log.tsv" | tr -d ' ')"
 
 # a folder of Common Voice
+sed -i 's/^s\([01]\)[.]\(...\)\t/s\1-\2 /' "$d"/dev/[tuw]* "$d"/train/[tuw]*
 cv=$tmp/cv/xx
 mkdir -p "$cv/clips" && cp "$d"/*.wav "$cv/clips"
 for set in train dev; do
