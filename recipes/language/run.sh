@@ -73,6 +73,7 @@ fi
 if wanted 3; then
   for set in "${sets[@]}"; do
     speeds=1; [ "$set" != train ] || speeds=$speed
+    rm -f "$work/$set.lfc" # exit status 1: some utterances were reported and left out
     "$linnet" prepare "$data/$set" "${of[@]}" "${set_of[@]}" "${numbers_of[@]}" --stack "$stack" --speed "$speeds" --jobs "$threads" \
       --oov "$work/$set.oov" -o "$work/$set.lfc" || [ -f "$work/$set.lfc" ] || die "no features of $set"
   done
