@@ -56,6 +56,9 @@ for set in train dev test; do [ ! -f "$data/$set/wav.scp" ] || sets+=("$set"); d
 [ "${sets[*]:0:2}" = "train dev" ] || die "$data needs train/wav.scp and dev/wav.scp"
 
 if wanted 2; then
+  for file in "$lexicon" "$phones" "$numbers"; do
+    [ ! -f "$file" ] || [ ! "$(dirname "$file")" -ef "$folder" ] || die "$file is in $folder, which is made anew; move it elsewhere"
+  done
   mkdir -p "$folder" && rm -f "$folder"/{words.dict,words.dict.gz,added.dict,phones.txt,numbers.txt}
   packed=; ! gzip -t "$lexicon" 2> /dev/null || packed=.gz
   cp "$lexicon" "$folder/words.dict$packed"

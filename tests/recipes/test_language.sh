@@ -47,6 +47,16 @@ sed -i 's/^epochs = 2/epochs = 3/' "$tmp/conf"
 exits "resumed" 0 recipe --language qaa --lexicon "$d/train/lexicon.dict" --data "$d" --work "$w" --stage 4 --stop-stage 4
 is "resumed" 4 "$(wc -l < "$w/run/log.tsv" | tr -d ' ')"
 
+recipe --language qaa --lexicon "$w/qaa/words.dict" --data "$d" --work "$w"
+is "a dictionary in the folder of the language" \
+    "1 run.sh: $w/qaa/words.dict is in $w/qaa, which is made anew; move it elsewhere" "$status $err"
+ok "it is still there" test -s "$w/qaa/words.dict"
+mv "$d/dev/wav.scp" "$tmp/wav.scp"
+sed 's/ .*/ none.wav/; s/\t.*/ none.wav/' "$tmp/wav.scp" > "$d/dev/wav.scp"
+recipe --language qaa --lexicon "$d/train/lexicon.dict" --data "$d" --work "$w" --stage 3 --stop-stage 3
+is "features are not those of an earlier run" "1 run.sh: no features of dev" "$status $(echo "$err" | tail -n 1)"
+mv "$tmp/wav.scp" "$d/dev/wav.scp"
+
 # a folder of Common Voice
 sed -i 's/^s\([01]\)[.]\(...\)\t/s\1-\2 /' "$d"/dev/[tuw]* "$d"/train/[tuw]*
 cv=$tmp/cv/xx
