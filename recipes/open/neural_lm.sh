@@ -50,7 +50,7 @@ if [ ! -f "$work/dev.lfc" ]; then
   for set in $train_sets; do words_of "$set"; done > "$work/train.txt"
   words_of dev_native > "$work/dev.txt"
   # Lines with other characters are reported and left out, with status 1.
-  "$program" lm prepare "$text" $(for i in 1 2 3 4 5; do echo "$work/train.txt"; done) --pieces "$pieces" -o "$work/train.lfc" ||
+  "$program" lm prepare "$text" "$work/train.txt"{,,,,} --pieces "$pieces" -o "$work/train.lfc" ||
     [ -s "$work/train.lfc" ] || die "no set was made"
   "$program" lm prepare "$work/dev.txt" --like "$work/train.lfc" -o "$work/dev.lfc" || [ -s "$work/dev.lfc" ] || die "no set was made"
 fi

@@ -21,16 +21,17 @@ for data in ${more[@]+"${more[@]}"}; do [ -f "$data/utt2spk" ] || die "$data/utt
 # train_stories is left out: its many names are few readers.
 sets="train_native train_pseudo train_cv train_nonnative train_read train_games"
 different_names --more "$sets dev_native dev_nonnative" ${more[@]+"${more[@]}"}
-caches=()
+caches=() all=("${more[@]}")
 for set in $sets; do caches+=(--train "$work/$set.lfc"); done
+for set in $sets dev_native dev_nonnative; do all+=("$corpus/$set"); done
 for data in ${more[@]+"${more[@]}"}; do caches+=(--train "$work/$(basename "$data").lfc"); done
 
 if wanted 1; then
   echo "== stage 1: features"
-  for data in $(printf "$corpus/%s " $sets dev_native dev_nonnative) ${more[@]+"${more[@]}"}; do
+  for data in "${all[@]}"; do
     cache=$work/$(basename "$data").lfc
-    [ -f "$cache" ] ||
-      "$linnet" prepare "$data" --audio-root "$corpus" --no-speech --fbank high-hz=5500 -q -o "$cache"
+    # exit status 1: some utterances were reported and left out, and the cache was written
+    [ -f "$cache" ] || "$linnet" prepare "$data" --audio-root "$corpus" --no-speech --fbank high-hz=5500 -q -o "$cache" || [ -f "$cache" ]
   done
 fi
 

@@ -5,7 +5,7 @@
 
 recipe() { script "open/$@"; }
 
-c="$tmp/corpus" w="$tmp/work" k=0
+c="$tmp/a corpus" w="$tmp/a work" k=0
 printf 'one W AH N\none(2) HH W AH N\ntwo T UW\nthree TH R IY\nfour F AO R\n' > "$tmp/dict"
 for word in a the in is it of he mister tis "one's" nato number missing list exceptions; do echo "$word AH"; done >> "$tmp/dict"
 for set in train_native train_read train_games train_pseudo train_nonnative train_cv train_stories dev_native dev_nonnative test_native; do
@@ -160,16 +160,16 @@ for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24; do prin
 { printf 'three four one\nfour three\none three\nnato nato\nnato nato\nthe list\n'; for i in 1 2 3 4 5; do printf 'fours two\nthree fours\none fours xvi\n'; done; } > "$tmp/modern.txt"
 "$LINNET" ngram count -q --order 3 "$tmp/books.txt" -o "$tmp/general.arpa" 2> "$tmp/.log"
 lm() { recipe lm --corpus "$c" --text "$tmp/books.txt" --modern "$tmp/modern.txt" --words "$tmp/general.arpa" --lexicon "$tmp/dict" --lines 500 "$@"; }
-lm --work "$tmp/lm"
+lm --work "$tmp/an lm"
 is "lm: status" 0 "$status"
-for file in words.lm words.dict.gz words.g2p phones.lm; do ok "lm: $file" test -s "$tmp/lm/$file"; done
-has "lm: words of the text and added ones" "$(gzip -dc "$tmp/lm/words.dict.gz")" "four F AO R"
+for file in words.lm words.dict.gz words.g2p phones.lm; do ok "lm: $file" test -s "$tmp/an lm/$file"; done
+has "lm: words of the text and added ones" "$(gzip -dc "$tmp/an lm/words.dict.gz")" "four F AO R"
 is "lm: words of the modern text, of the lexicon and by rules" "nato AH|fours F AO R Z|" \
-    "$(gzip -dc "$tmp/lm/words.dict.gz" | tail -n 2 | tr '\n' '|')"
-has "lm: a model with them" "$("$LINNET" ngram arpa "$tmp/lm/words.lm")" "fours"
+    "$(gzip -dc "$tmp/an lm/words.dict.gz" | tail -n 2 | tr '\n' '|')"
+has "lm: a model with them" "$("$LINNET" ngram arpa "$tmp/an lm/words.lm")" "fours"
 has "lm: perplexity" "$out" "ppl"
 lm --work "$tmp/lm2"
-for file in words.lm words.dict.gz words.g2p phones.lm; do ok "lm again: the same $file" cmp "$tmp/lm/$file" "$tmp/lm2/$file"; done
+for file in words.lm words.dict.gz words.g2p phones.lm; do ok "lm again: the same $file" cmp "$tmp/an lm/$file" "$tmp/lm2/$file"; done
 printf ';;; x\nthe DH AH0 # x\nadd AE1 D\nadd(2) AH0 D\nabout AH0 B AW1 T\n' > "$tmp/stressed"
 printf ';;; y\nthe(2) 0.5 DH IY\nadd AH D\nabout EH B AW T\nhat HH AE T\nbanana B AH N AE N AH\n' > "$tmp/plain"
 is "lm: stress" ";;; y|the(2) 0.5 DH IY0|add AH0 D|about EH0 B AW1 T|hat HH AE1 T|banana B AH N AE N AH|" \
@@ -243,18 +243,18 @@ fi
 # ---- neural_lm.sh ----------------------------------------------------------------------------------------------------------------
 
 printf 'layers = 1\nheads = 1\nhead-width = 8\nfeedforward = 8\ndecay = gated\nseed = 3\nlr = 1e-2\nepochs = 40\n' > "$tmp/neural.conf"
-recipe neural_lm --output "$tmp/nlm" --corpus "$c" --text "$tmp/books.txt" --pieces 40 --conf "$tmp/neural.conf" --precision fp32
+recipe neural_lm --output "$tmp/a nlm" --corpus "$c" --text "$tmp/books.txt" --pieces 40 --conf "$tmp/neural.conf" --precision fp32
 is "neural_lm: status" 0 "$status"
 epochs() { [ -f "$1/log.tsv" ] && grep -q "^$2	" "$1/log.tsv"; } # FOLDER N
-ok "neural_lm: it trains to its end" await epochs "$tmp/nlm/train" 40
-exits "neural_lm, stopped" 0 recipe neural_lm --output "$tmp/nlm" --stop
-recipe neural_lm --output "$tmp/nlm" --score
+ok "neural_lm: it trains to its end" await epochs "$tmp/a nlm/train" 40
+exits "neural_lm, stopped" 0 recipe neural_lm --output "$tmp/a nlm" --stop
+recipe neural_lm --output "$tmp/a nlm" --score
 has "neural_lm: perplexity" "$out" "2 sentences, 6 words, 0 OOVs"
-exits "neural_lm, again" 0 recipe neural_lm --output "$tmp/nlm" --precision fp32 # a run at its end: resumed, it ends again
-recipe neural_lm --output "$tmp/nlm" --stop
-declines "neural_lm: no text" "where is the text" neural_lm --corpus "$c" --output "$tmp/nlm2"
+exits "neural_lm, again" 0 recipe neural_lm --output "$tmp/a nlm" --precision fp32 # a run at its end: resumed, it ends again
+recipe neural_lm --output "$tmp/a nlm" --stop
+declines "neural_lm: no text" "where is the text" neural_lm --corpus "$c" --output "$tmp/a nlm2"
 declines "neural_lm: no folder" "give --output DIR" neural_lm
-declines "neural_lm: nothing to score" "does not exist yet" neural_lm --output "$tmp/nlm2" --score
+declines "neural_lm: nothing to score" "does not exist yet" neural_lm --output "$tmp/a nlm2" --score
 
 # ---- readable.sh -----------------------------------------------------------------------------------------------------------------
 

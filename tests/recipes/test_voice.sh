@@ -4,7 +4,7 @@
 [ "${CONFIG:-release}" = release ] || finish
 python3 -c 'import numpy' 2> /dev/null || finish
 
-c="$tmp/corpus" w="$tmp/work" k=0
+c="$tmp/a corpus" w="$tmp/work" k=0
 voices() { # FOLDER NAME...: two sounds of 3 s of each voice
     local to=$1 name i
     mkdir -p "$to"
@@ -21,6 +21,8 @@ voices() { # FOLDER NAME...: two sounds of 3 s of each voice
 for set in native pseudo cv nonnative read games; do voices "$c/train_$set" anna "$set"; done
 voices "$tmp/more" bert native
 for set in dev_native dev_nonnative test_native; do voices "$c/$set" "$set-a" "$set-b"; done
+echo "cv-3 none.wav" >> "$c/train_cv/wav.scp" # reported and left out
+echo "cv-3 cv" >> "$c/train_cv/utt2spk"
 printf '%s\n' 'voice = 6' 'layers = 1' 'heads = 1' 'head-width = 8' 'feedforward = 8' 'stack = 3' 'direction = bidirectional' 'epochs = 2' \
     'lr = 1e-3' > "$tmp/tiny.conf"
 recipe() { script open/voice "$@"; }
