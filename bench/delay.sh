@@ -58,7 +58,7 @@ for k in 5 10 15 20; do
     [ -n "$need" ] || continue
     for cut in "$need" $((need - 1)); do
         head -c $((2 * cut)) "$work/first.raw" > "$work/cut.raw"
-        got=$("$linnet" transcribe -q --save-state "$work/state.bin" - < "$work/cut.raw" | wc -w)
+        got=$("$linnet" transcribe -q --raw --save-state "$work/state.bin" - < "$work/cut.raw" | wc -w)
         [ "$got" = $((cut == need ? k : k - 1)) ] || die "phoneme $k is not settled when it should be"
         tried=$((tried + 1))
     done

@@ -19,6 +19,7 @@ flags=" " values=" corpus set hours part work model lexicon linnet "
 options "$@"
 [ -n "$corpus" ] || die "where is the corpus? give --corpus DIR"
 case $set in test*) die "$set: use a development set, not a test set" ;; esac
+case $part in all | drift | day) ;; *) die "--part is all, drift or day, not '$part'" ;; esac
 export LINNET_MODEL=$model
 linnet=$(realpath "$linnet")
 transcribe=("$linnet" transcribe -q -j 1 -f ctm --reset never --encoding f32le -)
@@ -28,6 +29,7 @@ listen=("$linnet" listen -q --json --raw --encoding f32le --no-paced --from -)
 
 # all.f32: every utterance end to end, 16 kHz. ends: id, end sample (exclusive), first sample, number of samples. ref: id,
 # phonemes. alone: id, phonemes recognised in the file alone.
+made_with "$work/alone" "$(realpath "$corpus")" "$set" "$("$linnet" info | sed -n 's/^fingerprint: *//p')" "$(cksum < "$lexicon")"
 if ! [ -f "$work/alone" ]; then
     rm -f "$work/all.f32"
     while read -r id path; do

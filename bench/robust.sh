@@ -32,7 +32,8 @@ command -v ffmpeg > /dev/null || die "ffmpeg is missing; apt-get install ffmpeg"
 for file in wav.scp text; do [ -f "$data/$file" ] || die "$data/$file does not exist"; done
 export LINNET_MODEL=$model LC_ALL=C
 work=$(cd "$work" && pwd)
-for file in wav.scp text; do awk -v n="$every" 'NR % n == (n > 1)' "$data/$file" > "$work/$file"; done
+awk -v n="$every" 'NR % n == 1 % n' "$data/wav.scp" > "$work/wav.scp"
+awk 'NR == FNR { kept[$1]; next } $1 in kept' "$work/wav.scp" "$data/text" > "$work/text"
 "$linnet" phonemize --ids first --trn "$work/text" > "$work/phones.trn" 2> /dev/null
 
 sound() { ffmpeg -nostdin -v error -y "$@"; }
@@ -55,12 +56,10 @@ begin() {
         [ -f "$work/pink.wav" ] || sound -f lavfi -i "anoisesrc=color=pink:seed=1:r=16000:d=80" "$work/pink.wav"
         rms "$work/pink.wav" > "$work/pink.wav.rms" ;;
     babble:*)
-        if [ ! -f "$work/babble.wav" ]; then
-            while read -r _ path; do sound -i "$(file_of "$path")" $whole -f s16le - ; done < "$work/wav.scp" > "$work/all.raw"
-            local seconds=$(($(wc -c < "$work/all.raw") / 32000)) voices=() k
-            for k in 0 1 2 3 4 5; do voices+=(-ss $((seconds * k / 6)) -stream_loop -1 -f s16le -ar 16000 -i "$work/all.raw"); done
-            sound "${voices[@]}" -filter_complex "amix=inputs=6" -t 80 "$work/babble.wav"
-        fi
+        while read -r _ path; do sound -i "$(file_of "$path")" $whole -f s16le - ; done < "$work/wav.scp" > "$work/all.raw"
+        local seconds=$(($(wc -c < "$work/all.raw") / 32000)) voices=() k
+        for k in 0 1 2 3 4 5; do voices+=(-ss $((seconds * k / 6)) -stream_loop -1 -f s16le -ar 16000 -i "$work/all.raw"); done
+        sound "${voices[@]}" -filter_complex "amix=inputs=6" -t 80 "$work/babble.wav"
         rms "$work/babble.wav" > "$work/babble.wav.rms" ;;
     room:*) # a sound of samples as text: Gaussian noise that decays behind a 1
         local room=${1#*:} db=0

@@ -208,7 +208,7 @@ measure_int8() {
 
 measure_live() {
   for set in dev_native dev_nonnative; do
-    bench/second_pass.sh --corpus "$corpus" --set $set --work "$run/live/$set" --linnet "$linnet" > "$run/live.$set"
+    bench/second_pass.sh --corpus "$corpus" --set $set --every "$(size 1 20)" --work "$run/live/$set" --linnet "$linnet" > "$run/live.$set"
   done
   {
     columns "| \`linnet listen --words\` with | dev_native: WER % | 95 % interval | dev_nonnative: WER % | 95 % interval |"

@@ -306,12 +306,24 @@ declines "results: a small form is not published" "not published" results --corp
 declines "results: no corpus" "where is the corpus" results --work "$tmp/x"
 declines "results: no such stage" "no stage 'words'" results --corpus "$c" --lexicon "$tmp/dict" --work "$tmp/x" --stages words
 
+# Results of another set, or with other options, are not taken for those that are asked for.
+ran=$(echo "$tmp"/results/*-quick)
+declines "second_pass: another model" "second.trn was made with other options or data" \
+    ../../bench/second_pass --corpus "$c" --every 20 --second small --work "$ran/live/dev_native"
+declines "long: another set" "alone was made with other options or data" \
+    ../../bench/long --corpus "$c" --set dev_nonnative --part drift --lexicon "$tmp/dict" --work "$ran/long"
+declines "long: no such part" "--part is all, drift or day, not 'week'" ../../bench/long --corpus "$c" --part week --work "$tmp/x"
+
 # ---- bench/robust.sh -------------------------------------------------------------------------------------------------------------
 
 if command -v ffmpeg > /dev/null; then
+    mkdir -p "$tmp/robust"
+    "$SOUND" "$tmp/robust/babble.wav" seconds=1 # of another set
+    cp "$tmp/robust/babble.wav" "$tmp/babble.wav"
     LINNET_LEXICON=$tmp/dict bash bench/robust.sh --linnet "$LINNET" --data "$c/train_cv" --model "$w/stream.safetensors" --work "$tmp/robust" \
         --conditions "clean level:-30 noise:10 babble:5 room:0.3 phone tempo:0.8" > "$tmp/robust.md" 2> "$tmp/.err"
     is "robust: a row for each condition" "clean level:-30 noise:10 babble:5 room:0.3 phone tempo:0.8 " "$(sed 1,2d "$tmp/robust.md" | awk '{ printf "%s ", $2 }')"
+    is "robust: voices of this set" 1 "$(cmp -s "$tmp/babble.wav" "$tmp/robust/babble.wav"; echo $?)"
     is "robust: two rates and their intervals" 7 "$(grep -cE '^[|] [^ ]+( [|] [0-9.]+ [|] [0-9.]+ to [0-9.]+){2} [|]$' "$tmp/robust.md")"
     LINNET_LEXICON=$tmp/dict bash bench/robust.sh --linnet "$LINNET" --data "$c/train_cv" --model "$w/stream.safetensors" --work "$tmp/robust" \
         --conditions clean --output "$tmp/robust.md"
