@@ -49,12 +49,13 @@ static sf_count_t io_write(const void *bytes, sf_count_t count, void *user)
 }
 
 // Shows libsndfile headers of FLAC and AU without a length, so that it reads to the end even if the header gives too little. The
-// length in the header is compared at the end.
+// length in the header is compared at the end. In Wave64 it takes all WAVE_FORMAT_EXTENSIBLE for integers: the encoding, the
+// beginning of the format's GUID, is put in its place.
 static void patch_header(lin_audio *a)
 {
-    unsigned char b[26];
+    unsigned char b[90] = {0};
     a->n_patch = 0;
-    if (lin_sniff_read(&a->whole, b, sizeof b, a->part) != sizeof b) return;
+    if (lin_sniff_read(&a->whole, b, sizeof b, a->part) < 26) return;
     if (memcmp(b, ".snd", 4) == 0 && a->rest > 0) {
         memset(a->patch, 0xff, 4);
         a->patch_at = 8;
@@ -67,6 +68,10 @@ static void patch_header(lin_audio *a)
         a->patch[0] = b[21] & 0xf0;
         a->patch_at = 21;
         a->n_patch = 5;
+    } else if (memcmp(b, "riff", 4) == 0 && memcmp(b + 40, "fmt ", 4) == 0 && b[64] == 0xfe && b[65] == 0xff) {
+        memcpy(a->patch, b + 88, 2);
+        a->patch_at = 64;
+        a->n_patch = 2;
     }
 }
 

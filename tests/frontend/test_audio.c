@@ -102,6 +102,27 @@ START_TEST(loud_floats_stay)
 }
 END_TEST
 
+// Floats in Wave64 whose encoding is given by a GUID, as ffmpeg writes them; libsndfile takes them for integers.
+START_TEST(extensible_wave64)
+{
+    static const unsigned char head[128] =
+        "riff\x2e\x91\xcf\x11\xa5\xd6\x28\xdb\x04\xc1\0\0\x8c\0\0\0\0\0\0\0wave\xf3\xac\xd3\x11\x8c\xd1\0\xc0\x4f\x8e\xdb\x8a"
+        "fmt \xf3\xac\xd3\x11\x8c\xd1\0\xc0\x4f\x8e\xdb\x8a\x40\0\0\0\0\0\0\0"
+        "\xfe\xff\1\0\x40\x1f\0\0\0\x7d\0\0\4\0\x20\0\x16\0\x20\0\4\0\0\0\3\0\0\0\0\0\x10\0\x80\0\0\xaa\0\x38\x9b\x71"
+        "data\xf3\xac\xd3\x11\x8c\xd1\0\xc0\x4f\x8e\xdb\x8a\x24\0\0\0\0\0\0";
+    const float x[3] = {-0.5f, 0.25f, 1e-3f};
+    unsigned char b[sizeof head + sizeof x];
+    float y[8];
+    lin_error why = {0};
+    lin_audio *a;
+    memcpy(b, head, sizeof head);
+    memcpy(b + sizeof head, x, sizeof x);
+    OK(lin_audio_open(test_file("float.w64", b, sizeof b), NULL, &a, &err));
+    ck_assert_int_eq(read_all(a, y, 8, NULL, &why), 3);
+    ck_assert_int_eq(memcmp(x, y, sizeof x), 0);
+}
+END_TEST
+
 START_TEST(raw_encodings)
 {
     static const struct {
@@ -672,8 +693,8 @@ END_TEST
 static void no_programs(void) { setenv("LINNET_FFMPEG", "", 1); }
 
 TEST_MAIN_WITH(no_programs, NULL, "frontend/audio", TESTS(formats_are_read, 0, (int)(sizeof formats / sizeof formats[0])),
-               TEST(loud_floats_stay), TEST(raw_encodings), TEST(pipe_of_raw_samples), TEST(pipe_of_a_file),
-               TEST(wav_in_a_pipe_is_live),
+               TEST(loud_floats_stay), TEST(extensible_wave64), TEST(raw_encodings), TEST(pipe_of_raw_samples),
+               TEST(pipe_of_a_file), TEST(wav_in_a_pipe_is_live),
                TEST(pipes_of_other_things), TEST(refused_files), TEST(samples_that_are_no_sound), TEST(lying_and_broken_files),
                TEST(lengths_of_mp3), TEST(standard_input), TEST(seeking_back_from_the_end),
                TEST(samples_in_memory), TEST(every_allocation_may_fail))
