@@ -505,7 +505,7 @@ static const struct {
 } scripts[] = {
     {"bash", "# bash completion for linnet\n"
              "_linnet()\n{\n"
-             "    local word about cur=${COMP_WORDS[COMP_CWORD]} before=\n"
+             "    local IFS=$'\\n' word about cur=${COMP_WORDS[COMP_CWORD]} before=\n"
              "    case $cur in\n"
              "    =) cur= ;;\n"
              "    --*=*) before=${cur%%=*}= ;;\n"

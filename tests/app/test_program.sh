@@ -156,6 +156,9 @@ if command -v bash > /dev/null; then
     completes --version linnet --v
     completes listen linnet help lis
     completes "$tmp/completion.bash" linnet "$tmp/completion.b"
+    : > "$tmp/of two words.wav"
+    is "bash completes a name with blanks as one word" 1 "$(PATH=$asking bash -c '. "$1"; COMP_WORDS=(linnet "$2") COMP_CWORD=1; _linnet; echo ${#COMPREPLY[@]}' \
+        - "$tmp/completion.bash" "$tmp/of")"
     completes --format linnet "$tmp/one.wav" --form
     completes small linnet transcribe --model sm
     completes offline linnet listen --second-pass off
