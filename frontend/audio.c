@@ -324,7 +324,7 @@ static lin_status end_raw(lin_audio *a, int64_t total, lin_error *err)
         lin_audio_warn(a, 0, "the header of %s gives %.3f s; all %.3f s of it are read", a->name,
                        (double)a->declared / a->info.rate_hz, (double)(total - a->part_begin) / a->info.rate_hz);
     else if (a->held && a->left < 0)
-        lin_audio_warn(a, 0, "%s ends with %d bytes that are not a whole frame of %d", a->name, a->held, a->frame_bytes);
+        lin_audio_warn(a, 0, "%s ends with %d of the %d bytes of a frame", a->name, a->held, a->frame_bytes);
     return LIN_OK;
 }
 
