@@ -58,7 +58,8 @@ static const lin_option options[] = {
      .min = 0.05, .max = 600, .value = "S",
      .help = "Seconds of sound to keep while the computer is busy; sound beyond them is dropped and counted"},
     {.name = "from", .type = LIN_OPTION_FILE, .at = offsetof(listen_values, from),
-     .help = "Read a sound file in real time instead of a microphone; - reads standard input as it arrives"},
+     .help = "Read a sound file in real time instead of a microphone; - reads standard input, WAV and headerless PCM as they "
+             "arrive"},
     {.name = "paced", .expert = 1, .type = LIN_OPTION_FLAG, .at = offsetof(listen_values, paced), .text = "yes",
      .help = "Read the file of --from in real time"},
     LIN_PCM_ROWS(listen_values, input,
