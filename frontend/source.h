@@ -111,8 +111,9 @@ lin_status lin_source_save(const lin_source *source, void *bytes, lin_error *err
 lin_status lin_source_load(lin_source *source, const void *bytes, size_t n_bytes, lin_error *err);
 
 /*
- * Only the sound from start_s to end_s (INFINITY: to its end) seconds; before the first read. Seeks there, a second early for
- * lossy formats, or reads everything before it if seeking is not possible. Faults of the file after end_s give no warning.
+ * Only the sound from start_s to end_s (INFINITY: to its end) seconds; before the first read. Reads from a second earlier on,
+ * in which decoders of lossy formats settle, or from the beginning if seeking is not possible. Faults of the file after end_s
+ * give no warning.
  * LIN_INVALID: the sound ends before start_s; LIN_FORMAT and others as lin_audio_read.
  */
 lin_status lin_source_part(lin_source *source, double start_s, double end_s, lin_error *err);
