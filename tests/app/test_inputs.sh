@@ -324,6 +324,7 @@ is "align: the times of the file" "$(later "$tmp/a.ctm")" "$(plain "$tmp/b.ctm")
 run transcribe -q --start 0.2 --end 0.9 "$c"
 is "sound missing after the requested part is no error" "0:" "$status:$err"
 refused "a part after the end" 1 "the sound ends after 2.000 s, before the part from 2.500 s" transcribe -q --start 2.5 "$w"
+refused "features of a part after the end" 1 "$w: the sound ends after 2.000 s" features --start 2.5 "$w" -o "$tmp/p.npy"
 refused "an end before the start" 2 "--end must be after --start" features --start 2 --end 1 "$w" -o "$tmp/x.npy"
 refused "a start that is not a time" 2 "--start needs a time such as" posteriors --start soon "$w" -o "$tmp/x.npy"
 refused "parts and streams" 2 "--start and --end exclude --save-state" transcribe --start 1 --save-state "$tmp/s" "$w"

@@ -98,6 +98,7 @@ static lin_status features(const void *values, int channel, lin_part part, const
     if (status != LIN_OK) return lin_fail_at(err, status, "%s", path);
     if (lin_source_info(source)->notice[0]) lin_complain("%s", lin_source_info(source)->notice);
     if (v->input.start || v->input.end) status = lin_source_part(source, part.start_s, part.end_s, err);
+    if (status == LIN_INVALID) lin_fail_at(err, status, "%s", path);
     if (status == LIN_OK) status = lin_npy_create(v->output, lin_source_bins(source), &out, err);
     if (status == LIN_OK) status = copy_frames(source, out, err);
     if (status == LIN_OK && lin_source_info(source)->warning[0]) lin_complain_of(path, lin_source_info(source)->warning);
