@@ -311,7 +311,8 @@ static lin_status send(lin_results *r, lin_error *err)
 lin_status lin_results_open(lin_results *r, const lin_phones *phones, int many, lin_error *err)
 {
     r->how.phones = phones;
-    if (r->punctuation) r->how.speller = r->speller = lin_find_speller(phones);
+    if (r->punctuation) LIN_TRY(lin_find_speller(phones, &r->speller, err));
+    r->how.speller = r->speller;
     r->how.with_id = r->values->ids || (many && !r->values->output_dir);
     int has_phones = !r->how.ipa || !r->how.readable;
     for (int i = 0; i < r->n_writers; i++)

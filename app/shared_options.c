@@ -47,7 +47,7 @@ lin_status lin_live_models_open(lin_live_models *m, const lin_model_values *valu
     if (decoding->combine) m->decoding.combined = &m->combined;
     if (decoding->words && decoding->readable)
         LIN_TRY(lin_find_open_punctuation(m->recognizer.phones, &m->punctuation, err));
-    if (m->punctuation) m->speller = lin_find_speller(m->recognizer.phones);
+    if (m->punctuation) LIN_TRY(lin_find_speller(m->recognizer.phones, &m->speller, err));
     m->words = (lin_writer_options){.phones = m->recognizer.phones, .ipa = ipa, .readable = m->punctuation, .speller = m->speller,
                                 .least = decoding->min_confidence};
     return LIN_OK;

@@ -148,8 +148,8 @@ static const lin_g2p_rules *speller_of(linnet_model *m)
 {
     lin_g2p_rules *none = NULL, *opened;
     if (atomic_load(&m->speller)) return atomic_load(&m->speller);
-    opened = lin_find_speller(m->r.phones);
-    if (!opened || atomic_compare_exchange_strong(&m->speller, &none, opened)) return opened;
+    if (lin_find_speller(m->r.phones, &opened, NULL) != LIN_OK || !opened) return NULL;
+    if (atomic_compare_exchange_strong(&m->speller, &none, opened)) return opened;
     lin_g2p_rules_destroy(opened); // another thread was faster
     return none;
 }

@@ -260,10 +260,10 @@ lin_status lin_find_open_rules(const lin_phones *phones, const char *given, lin_
     return *path ? lin_g2p_rules_open(path, phones, rules, err) : LIN_OK;
 }
 
-lin_g2p_rules *lin_find_speller(const lin_phones *phones)
+lin_status lin_find_speller(const lin_phones *phones, lin_g2p_rules **rules, lin_error *err)
 {
-    lin_g2p_rules *rules;
-    return lin_find_open_rules(phones, NULL, &rules, NULL) == LIN_OK ? rules : NULL;
+    const lin_status status = lin_find_open_rules(phones, NULL, rules, err);
+    return status == LIN_NO_MEMORY ? status : LIN_OK;
 }
 
 // Whether a lexicon has a word that the rules say for a digit. LIN_NO_MEMORY.

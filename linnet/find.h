@@ -71,8 +71,9 @@ void lin_find_added(const lin_phones *phones, const char *lexicon, char *path, s
 lin_status lin_find_open_rules(const lin_phones *phones, const char *given, lin_g2p_rules **rules, lin_error *err);
 lin_status lin_find_open_punctuation(const lin_phones *phones, lin_punctuation **punctuation, lin_error *err);
 
-/* The letter-to-sound rules, which spell words outside the lexicon in readable text; NULL if there are none for these phones. */
-lin_g2p_rules *lin_find_speller(const lin_phones *phones);
+/* Opens the letter-to-sound rules that spell words outside the lexicon in readable text; NULL if none for these phones can be
+ * read. LIN_NO_MEMORY. */
+lin_status lin_find_speller(const lin_phones *phones, lin_g2p_rules **rules, lin_error *err);
 
 /* Rules for numbers, signs and abbreviations (lexicon/written.h): those that `given`, else LINNET_NUMBERS, names, by that rule or
  * by the code of a language; an empty path for "none", or if there are none. */

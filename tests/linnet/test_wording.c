@@ -1,4 +1,4 @@
-// linnet/wording.h: words added to a lexicon, with phones and alone; bad lines; other phones; rules of numbers; failing
+// linnet/wording.h: words added to a lexicon, with phones and alone; bad lines; other phones; rules that are found; failing
 // allocations.
 #include "linnet/wording.h"
 
@@ -158,6 +158,19 @@ START_TEST(files)
 }
 END_TEST
 
+START_TEST(rules_that_spell)
+{
+    lin_phones *other;
+    lin_g2p_rules *found;
+    OK(lin_phones_create("<blank> j a n ai", &other, &err));
+    OK(lin_find_speller(other, &found, &err));
+    ck_assert_ptr_null(found);
+    lin_phones_destroy(other);
+    FAIL_EVERY_ALLOCATION_OF(found, lin_find_speller(phones, &found, NULL), ck_assert_ptr_nonnull(found);
+                             lin_g2p_rules_destroy(found));
+}
+END_TEST
+
 // The installed rules of English suit a lexicon with the word of a digit.
 START_TEST(rules_of_numbers)
 {
@@ -178,4 +191,4 @@ START_TEST(rules_of_numbers)
 END_TEST
 
 TEST_MAIN_WITH(setup, teardown, "linnet/wording", TEST(words_with_phones_and_alone), TEST(bad_lines), TEST(other_phones),
-               TEST(files), TEST(rules_of_numbers))
+               TEST(files), TEST(rules_that_spell), TEST(rules_of_numbers))
