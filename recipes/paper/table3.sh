@@ -139,14 +139,15 @@ train_one() {
   local folder=$work/train/$1/lr-$2-seed-$3 resume=
   network "$1"
   network+=(--stack "$stack" --set normalize="$normalize" --set norm=post,dropout=0.1 --lr "$2"
-    --set min-lr="$(LC_ALL=C awk -v lr="$2" 'BEGIN { print lr / 20 }')" --schedule "$schedule" --set patience="$patience" --epochs "$epochs"
+    --set min-lr="$(LC_ALL=C awk -v lr="$2" 'BEGIN { print lr / 20 }')"
     --batch-frames "$batch_frames" --set max-frames="$max_frames" --seed "$3" --precision "$precision" ${masks[@]+"${masks[@]}"})
-  made_with "$folder" "${data[@]}" "${network[@]}"
+  made_with "$folder" "${data[@]}" "${network[@]}" "${schedule/cosine/cosine over $epochs epochs}" # without the rule that ends it
   [ -f "$folder/done" ] && return
   [ -f "$folder/checkpoint.safetensors" ] && resume=--resume
   echo "== $1, rate $2, seed $3"
   # shellcheck disable=SC2086 # a command of several words
-  $launch "$linnet" train "${data[@]}" --folder "$folder" "${network[@]}" --name "table3 $1" --device "$device" --threads "$threads" $resume ||
+  $launch "$linnet" train "${data[@]}" --folder "$folder" "${network[@]}" --schedule "$schedule" --set patience="$patience" --epochs "$epochs" \
+    --name "table3 $1" --device "$device" --threads "$threads" $resume ||
     { [ $? -ne 130 ] || exit 130; return 1; }
   touch "$folder/done"
 }
