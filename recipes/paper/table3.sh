@@ -238,11 +238,11 @@ if wanted 3 && [ -n "$words" ]; then
       wer=$(rate_of "$folder/$dev.words-$weight.score")
       if [ -z "$best" ] || LC_ALL=C awk -v a="$wer" -v b="$best" 'BEGIN { exit !(a < b) }'; then best=$wer best_weight=$weight; fi
     done
+    echo "$best_weight" > "$folder/words.weight" # before the first table of results that names it
     for set in $decoded; do
       words_of "$set" "$best_weight" "$folder"
       cp "$folder/$set.words-$best_weight.score" "$folder/$set.words"
     done
-    echo "$best_weight" > "$folder/words.weight"
   done 3< <(chosen)
 fi
 
