@@ -147,25 +147,25 @@ static lin_status read_lines(maker *m, int number, int to_rule, const char *text
     return LIN_OK;
 }
 
-// Comments become blanks; lines stay.
-static void blank_comments(char *text, size_t n)
+// Comments and tags become blanks; lines stay. A tag may have "//", ";" and "\}" inside.
+static void blank_comments_and_tags(char *text, size_t n)
 {
-    char inside = 0; // '"', '/' or '*'
+    char inside = 0; // '"', '{', '/' or '*'
     for (size_t i = 0; i < n; i++) {
         const char c = text[i], next = i + 1 < n ? text[i + 1] : '\0';
         if (inside == '"') {
             if (c == '"' || c == '\n') inside = 0;
-        } else if (inside) {
-            const int closes = inside == '*' && c == '*' && next == '/';
-            if (closes) text[i + 1] = ' ';
-            if (c != '\n') text[i] = ' ';
-            if (closes || (inside == '/' && c == '\n')) inside = 0;
-        } else if (c == '"') inside = '"';
-        else if (c == '/' && (next == '/' || next == '*')) {
-            inside = next;
-            text[i] = text[i + 1] = ' ';
-            i++;
+            continue;
         }
+        if (!inside && c == '"') inside = '"';
+        if (!inside && c == '{') inside = '{';
+        const int opens = !inside && c == '/' && (next == '/' || next == '*');
+        const int closes = inside == '*' && c == '*' && next == '/';
+        if (opens) inside = next;
+        if (!inside || inside == '"') continue;
+        if (c != '\n') text[i] = ' ';
+        if (opens || closes || (inside == '{' && c == '\\' && next == '}')) text[++i] = ' ';
+        if (closes || (inside == '{' && c == '}') || (inside == '/' && c == '\n')) inside = 0;
     }
 }
 
@@ -188,10 +188,10 @@ static lin_status read_statement(maker *m, int number, int to_rule, int line, co
 {
     char quoted[LIN_QUOTE];
     const char *begin = at;
-    if (takes(&at, end, "grammar ")) return LIN_OK;
-    if (takes(&at, end, "import "))
+    if (takes(&at, end, "grammar")) return LIN_OK;
+    if (takes(&at, end, "import"))
         return lin_fail(err, LIN_UNSUPPORTED, "imports are not read; write the rule itself");
-    const int is_public = takes(&at, end, "public ");
+    const int is_public = takes(&at, end, "public");
     at = skip_blanks(at, end);
     const char *name = at + 1, *close = at < end && *at == '<' ? memchr(at, '>', (size_t)(end - at)) : NULL;
     const char *equals = close ? skip_blanks(close + 1, end) : NULL;
@@ -210,18 +210,16 @@ static lin_status read_statement(maker *m, int number, int to_rule, int line, co
 
 static lin_status read_jsgf(maker *m, int number, int to_rule, char *text, size_t n, lin_error *err)
 {
-    const char *at = memchr(text, ';', n), *end = text + n, *counted = text; // behind the header
+    const char *at = text, *end = text + n, *counted = text;
     int line = 1;
-    blank_comments(text, n);
-    at = at ? at + 1 : end;
+    while (at < end && *at != ';' && *at != '\n') at++; // the header
+    if (at < end) at++;
+    blank_comments_and_tags(text, n);
     for (const char *begin; (begin = skip_blanks(at, end)) < end;) {
         const char *p = begin;
         line += lines_between(counted, begin);
         counted = begin;
-        for (char inside = 0; p < end && (inside || *p != ';'); p++) {
-            if (*p == inside || (inside == '{' && *p == '}')) inside = 0;
-            else if (!inside && (*p == '"' || *p == '{')) inside = *p;
-        }
+        for (int quoted = 0; p < end && (quoted || *p != ';'); p++) quoted ^= *p == '"';
         lin_status status = p == end ? lin_fail(err, LIN_FORMAT, "the last rule has no ';'")
                                      : read_statement(m, number, to_rule, line, begin, p, err);
         if (status != LIN_OK) return locate(m, number, line, status, err);
@@ -495,10 +493,10 @@ static lin_status parse_group(maker *m, cursor *c, part *p, lin_error *err)
     return follow(m, p, group, err);
 }
 
-// What closes a part that only JSGF has: a reference, a tag, a weight, quoted words; '\0': it is none.
+// What closes a part that only JSGF has: a reference, a weight, quoted words; '\0': it is none.
 static char closing(char opens)
 {
-    return opens == '<' ? '>' : opens == '{' ? '}' : opens == '/' || opens == '"' ? opens : '\0';
+    return opens == '<' ? '>' : opens == '/' || opens == '"' ? opens : '\0';
 }
 
 static lin_status parse_jsgf(maker *m, cursor *c, part *p, lin_error *err)
@@ -528,7 +526,7 @@ static lin_status parse_item(maker *m, cursor *c, part *p, lin_error *err)
         for (c->at++; c->at < c->end && is_name(*c->at);) c->at++;
         return parse_reference(m, c, begin + 1, (size_t)(c->at - begin - 1), p, err);
     }
-    const char *stops = c->jsgf ? "()[]|<{/\"*+" : "()[]|";
+    const char *stops = c->jsgf ? "()[]|</\"*+" : "()[]|";
     for (c->at++; c->at < c->end && *c->at && !strchr(stops, *c->at) && !is_reference(c);) c->at++;
     return add_text(m, begin, (size_t)(c->at - begin), p, err);
 }

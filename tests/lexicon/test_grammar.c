@@ -102,6 +102,8 @@ static const struct {
     {"cafe\u0301 o\uFB03ce\n", 0, {"caf\u00E9 office"}, {"cafe office"}},
     {"\uFEFF#JSGF V1.0;\npublic <a> = cafe\u0301;\n", 0, {"caf\u00E9"}, {"cafe"}},
     {"\xEF\xBB\xBF" "caf\xC3\xA9\r\n  # no comment words\r\nA-B\r\n", 0, {"caf\xC3\xA9", "a-b"}, {"cafe", "comment"}},
+    {"#JSGF V1.0\npublic\t<on> = on {http://a.b; \\}} now\n | off {c};\npublic\n<stop> = stop{//}it;\n", 0,
+     {"on now", "off", "stop it"}, {"on", "on b now", "stop"}},
     {"$greeting.to-me = hello | hi\n$greeting.to-me you\n", 0, {"hello you", "hi you"}, {"you", "hello"}},
 };
 
