@@ -83,6 +83,15 @@ static int is_name(char c)
     return lin_is_letter(c) || lin_is_digit(c) || (unsigned char)c >= 0x80 || c == '_' || c == '-' || c == '.';
 }
 
+// Behind a name. The full stop behind it ends a sentence.
+static const char *after_name(const char *name, const char *end)
+{
+    const char *after = name;
+    while (after < end && is_name(*after)) after++;
+    while (after > name && after[-1] == '.') after--;
+    return after;
+}
+
 static int find_rule(const maker *m, const char *name, size_t n)
 {
     const int i = lin_symbols_find(&m->names, name, n);
@@ -132,8 +141,7 @@ static lin_status read_lines(maker *m, int number, int to_rule, const char *text
         while (at < end && lin_is_space(*at)) at++;
         if (at == end || *at == '#') continue;
         source s = {.rule = to_rule, .line = lines.number, .file = number, .text = at, .n = (size_t)(end - at)};
-        const char *name = at + 1, *after = name;
-        while (after < end && is_name(*after)) after++;
+        const char *name = at + 1, *after = after_name(name, end);
         const size_t n_name = (size_t)(after - name);
         while (after < end && lin_is_space(*after)) after++;
         lin_status status;
@@ -512,7 +520,8 @@ static lin_status parse_jsgf(maker *m, cursor *c, part *p, lin_error *err)
 // "$name"; "$5" is a price.
 static int is_reference(const cursor *c)
 {
-    return !c->jsgf && *c->at == '$' && c->end - c->at > 1 && is_name(c->at[1]) && !lin_is_digit(c->at[1]);
+    return !c->jsgf && *c->at == '$' && c->end - c->at > 1 &&
+           !lin_is_digit(c->at[1]) && after_name(c->at + 1, c->end) > c->at + 1;
 }
 
 static lin_status parse_item(maker *m, cursor *c, part *p, lin_error *err)
@@ -523,7 +532,7 @@ static lin_status parse_item(maker *m, cursor *c, part *p, lin_error *err)
     if (c->jsgf && (*begin == '*' || *begin == '+'))
         return lin_fail(err, LIN_UNSUPPORTED, "repetition (* and +) is not read; write it out");
     if (is_reference(c)) {
-        for (c->at++; c->at < c->end && is_name(*c->at);) c->at++;
+        c->at = after_name(begin + 1, c->end);
         return parse_reference(m, c, begin + 1, (size_t)(c->at - begin - 1), p, err);
     }
     const char *stops = c->jsgf ? "()[]|</\"*+" : "()[]|";

@@ -104,7 +104,8 @@ static const struct {
     {"\xEF\xBB\xBF" "caf\xC3\xA9\r\n  # no comment words\r\nA-B\r\n", 0, {"caf\xC3\xA9", "a-b"}, {"cafe", "comment"}},
     {"#JSGF V1.0\npublic\t<on> = on {http://a.b; \\}} now\n | off {c};\npublic\n<stop> = stop{//}it;\n", 0,
      {"on now", "off", "stop it"}, {"on", "on b now", "stop"}},
-    {"$greeting.to-me = hello | hi\n$greeting.to-me you\n", 0, {"hello you", "hi you"}, {"you", "hello"}},
+    {"$greeting.to-me = hello | hi\n$greeting.to-me you\nwell, $greeting.to-me.\n", 0, {"hello you", "hi you", "well hi"},
+     {"you", "hello"}},
 };
 
 START_TEST(test_accepted)
