@@ -31,11 +31,14 @@ struct lin_context {
 
 typedef lin_context_phrase phrase;
 
-// The phrases [lo, hi) of the sorted list begin with the node's tokens; best and worst are their shares along the suffixes.
+// The phrases [lo, hi) of the sorted list begin with the node's tokens; best is their largest share along the suffixes.
 typedef struct span {
     int lo, hi, depth;
-    double best, worst;
+    double best;
 } span;
+
+// Of what goes on otherwise than a phrase the share is taken back, which must leave it within a search's beam.
+static const double MOST_PENDING = 6;
 
 // Shares are multiples of this, so that differences of pending bonuses are exact in float and cancel.
 static const double GRAIN = 1.0 / 1024.0;
@@ -114,20 +117,14 @@ static void weigh(lin_context *c, span *spans, int at, const phrase *sorted)
     double complete = 0;
     if (at) {
         s->best = spans[to->fail].best;
-        s->worst = spans[to->fail].worst;
         complete = (double)c->nodes[to->fail].complete;
     }
     for (int i = s->lo; i < s->hi; i++) {
         const phrase *p = &sorted[i];
-        double share = p->bonus * s->depth / p->n;
-        if (p->n == s->depth) {
-            complete += p->bonus;
-            continue;
-        }
-        if (share > s->best) s->best = share;
-        if (share < s->worst) s->worst = share;
+        if (p->n == s->depth) complete += p->bonus;
+        else s->best = fmax(s->best, fmin(p->bonus * s->depth / p->n, MOST_PENDING));
     }
-    to->pending = (float)(GRAIN * nearbyint((s->best + s->worst) / GRAIN));
+    to->pending = (float)(GRAIN * nearbyint(s->best / GRAIN));
     to->complete = (float)complete;
 }
 

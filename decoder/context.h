@@ -4,9 +4,9 @@
  * Pipeline: phrases as tokens (phones for decoder/beam, words for decoder/words) -> [this] -> the search queries it at every
  * token. The automaton of Aho and Corasick (1975) over all phrases. A sequence of tokens gets the bonus of every occurrence of a
  * phrase in it, also of overlapping and nested ones. Every token of an unfinished phrase adds its share (b / length) of the
- * phrase with the largest pending bonus, and if the phrase fails, its pending bonus is taken back. So a search has the bonus
- * early, and in the end only complete phrases count: at any time the sum is that of the complete phrases plus the pending bonus
- * of the automaton's state.
+ * phrase with the largest pending bonus, at most 6 in all, and if the phrase fails, its pending bonus is taken back. So a search
+ * has the bonus early, and in the end only complete phrases count: at any time the sum is that of the complete phrases plus the
+ * pending bonus of the automaton's state. A negative bonus counts only at the end of its phrase.
  *
  *   lin_context_create(phrases, n, &context, &err);
  *   state = 0;
@@ -37,7 +37,7 @@ typedef struct lin_context lin_context;
 typedef struct lin_context_phrase {
     const int *tokens; /* from 0 on */
     int n;
-    double bonus; /* natural logarithm, for the whole phrase; if it is negative, each token subtracts its share */
+    double bonus; /* natural logarithm, for the whole phrase */
 } lin_context_phrase;
 
 /*

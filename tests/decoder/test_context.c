@@ -38,7 +38,7 @@ static int counted(const phrases *p, int i)
     return 1;
 }
 
-// By comparison: occurrences complete within text [n], and the best and worst partial bonus of phrases begun at its end.
+// By comparison: occurrences complete within text [n], and the best partial bonus of phrases begun at its end.
 static double complete(const phrases *p, const int *text, int n)
 {
     double sum = 0;
@@ -52,16 +52,15 @@ static double complete(const phrases *p, const int *text, int n)
 
 static double pending(const phrases *p, const int *text, int n)
 {
-    double best = 0, worst = 0;
+    double best = 0;
     for (int i = 0; i < p->n; i++) {
         const lin_context_phrase *own = &p->list[i];
         for (int k = 1; counted(p, i) && k < own->n && k <= n; k++) {
             if (!matches(text + n - k, own->tokens, k)) continue;
-            best = fmax(best, own->bonus * k / own->n);
-            worst = fmin(worst, own->bonus * k / own->n);
+            best = fmax(best, fmin(own->bonus * k / own->n, 6));
         }
     }
-    return best + worst;
+    return best;
 }
 
 START_TEST(every_occurrence_counts)
