@@ -198,7 +198,11 @@ static lin_status work(void *context, int item, int slot, int thread, lin_error 
     s->report = (lin_file_report){0};
     lin_status status = lin_interrupted ? lin_fail(err, LIN_STOPPED, "interrupted") : LIN_OK;
     if (status == LIN_OK) status = lin_file_worker_run(l->session, &sound, &sink, &s->report, err);
-    for (int i = 0; i < s->report.lanes; i++) s->result[i].has_words = job->v->decoding.words; // also of a piece without any
+    for (int i = 0; i < s->report.lanes; i++) {
+        lin_result *r = &s->result[i];
+        r->has_words = job->v->decoding.words; // also of a piece without any
+        if (sound.from || sound.leave_open) r->score = r->acoustic = r->language = 0; // its utterances may be incomplete
+    }
     if (s->report.has_results) {
         const lin_status found = lin_leakage_find(&l->leakage, s->result, s->report.lanes, job->v->speakers != NULL, s->leakage,
                                                   status == LIN_OK ? err : NULL);

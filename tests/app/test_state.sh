@@ -53,6 +53,8 @@ is "CTM of a pipe without phonemes" ";; stdin has no phones" "$(t -f ctm - < "$t
 json() { sed 's/^.*"phones":\[//; s/\]}$//' | tr '\n' ',' | sed 's/,$//'; }
 t -f json "$tmp/x.wav" > "$tmp/whole.json"
 t -f json --raw --save-state "$tmp/s.bin" "$tmp/one.raw" > "$tmp/one.json"
+t --beam 4 --raw --save-state "$tmp/b.bin" "$tmp/one.raw" > /dev/null
+is "a part has no score" 0 "$(t -f json --beam 4 --load-state "$tmp/b.bin" | grep -c '"score"')"
 exits "info" 0 run info "$tmp/s.bin"
 has "info: what it is" "$out" "a saved stream"
 has "info: the seconds processed" "$out" "heard:            4.375 s"
