@@ -228,7 +228,7 @@ static lin_status add_line(void *context, const char *text, size_t n, int line, 
     if (memchr(text, '\0', n)) return lin_fail(err, LIN_FORMAT, "a line with a NUL byte is not a phrase");
     if (tab && (!lin_field_next(&at, text + n, &field, &n_field) || !lin_text_number(field, n_field, &bonus) ||
                 !isfinite(bonus) || fabs(bonus) > LIN_CONTEXT_BONUS_MAX || lin_field_next(&at, text + n, &field, &n_field))) {
-        return lin_fail(err, LIN_FORMAT, "'%s' after the tab is not a bonus such as 3.5",
+        return lin_fail(err, LIN_FORMAT, "'%s' after the tab is not a bonus between -100 and 100, such as 3.5",
                         lin_quote(quoted, tab + 1, n - n_text - 1));
     }
     return add_phrase(p, text, n_text, bonus, line, err);

@@ -118,7 +118,7 @@ is "LINNET_LEXICON" "B EH D" "$(LINNET_LEXICON=$tmp/dict d --phrase bed "$tmp/be
 printf '\n# nothing\n' > "$tmp/context"
 refused "an empty list" 1 "context has no phrase; write one per line" decode --context "$tmp/context" -l "$tmp/dict" "$tmp/bed.npy"
 printf 'head\nbed\tmuch\n' > "$tmp/context"
-refused "a bonus that is none" 1 "context:2: 'much' after the tab is not a bonus" \
+refused "a bonus that is none" 1 "context:2: 'much' after the tab is not a bonus between -100 and 100" \
     decode --context "$tmp/context" -l "$tmp/dict" "$tmp/bed.npy"
 refused "a phrase of digits" 1 "the phrase '911'" decode --phrase 911 -l "$tmp/dict" "$tmp/bed.npy"
 printf '# names\n\nhead\nGr\303\266\303\237e\t2\n' > "$tmp/context"

@@ -197,7 +197,7 @@ hasnt "phrases change: not before" "$(echo "$texts" | sed -n 1p)" "other"
 has "phrases change: then" "$(echo "$texts" | sed -n 2p)" "other"
 has "phrases change: what cannot be read leaves them" "$(echo "$texts" | sed -n 3p)" "other"
 has "phrases change: reported" "$(cat "$tmp/talk.err")" "linnet: 1 phrase in use from now on"
-has "phrases change: why not" "$(cat "$tmp/talk.err")" "$tmp/list:1: 'much' after the tab is not a bonus such as 3.5; the previous phrases remain"
+has "phrases change: why not" "$(cat "$tmp/talk.err")" "$tmp/list:1: 'much' after the tab is not a bonus between -100 and 100, such as 3.5; the previous phrases remain"
 has "phrases change: in JSON" "$(cat "$tmp/talk.json")" '{"type":"context","phrases":1}'
 has "phrases change: why not, in JSON" "$(cat "$tmp/talk.json")" '{"type":"context","phrases":0,"message":"'
 
