@@ -84,6 +84,7 @@ static int check_needs(const lin_parsed *parsed, const lin_decoding_values *v, i
         const char *options, *needs; // options: each followed by a blank
     } rows[] = {
         {v->words, "unknown no-unknown all-words no-lm blank-penalty settle show min-confidence ", "--words"},
+        {!v->grammar, "unknown no-unknown all-words settle lm-weight ", "a search without --grammar"},
         {v->words || !v->readable, "readable ", "--words"}, // --no-readable holds for phonemes anyway: it is no error
         {searches, "beam-score beam-labels skip-blank bonus ", "--beam or --words"},
         {pronounces, "lexicon add-lexicon g2p ", "--words, phrases or keywords"},

@@ -59,6 +59,7 @@ printf 'hello 你好\n' > "$tmp/bad-grammar"
 refused "a word that nothing pronounces" 1 "the grammar's word '你好'" decode -l "$tmp/words.dict" --grammar "$tmp/bad-grammar" "$tmp/hw.npy"
 refused "no words by a grammar" 2 "--grammar and --no-words exclude each other" decode --no-words --grammar "$tmp/grammar" "$tmp/hw.npy"
 refused "phrases beside a grammar" 2 "--grammar excludes --context, --phrase" decode -l "$tmp/words.dict" --grammar "$tmp/grammar" --phrase hello "$tmp/hw.npy"
+refused "no unknown words beside a grammar" 2 "--no-unknown needs a search without --grammar" decode --no-unknown --grammar "$tmp/grammar" "$tmp/hw.npy"
 
 # ---- words -----------------------------------------------------------------------------------------------------------------------
 
