@@ -50,13 +50,13 @@ static const kind kinds[] = {
     {8, MAGIC("WAVE"), LIN_SNIFF_SNDFILE, "a WAV file", 0, -1, 0},
     {8, MAGIC("AIFF"), LIN_SNIFF_SNDFILE, "an AIFF file", 0, -1, 0},
     {8, MAGIC("AIFC"), LIN_SNIFF_SNDFILE, "an AIFF file", 0, -1, 0},
-    {8, MAGIC("8SVX"), LIN_SNIFF_SNDFILE, "an IFF file", 0, -1, 0},
+    {8, MAGIC("8SVX"), LIN_SNIFF_MEDIA, "an IFF file", 0, -1, 0},
     {8, MAGIC("AVI "), LIN_SNIFF_MEDIA, "an AVI file", 0, -1, 0},
     {0, MAGIC("caff\0\1"), LIN_SNIFF_SNDFILE, "a CAF file", 12, -1, 1},
     {0, MAGIC(".snd"), LIN_SNIFF_SNDFILE, "an AU file", 24, 8, 1},
     {0, MAGIC("dns."), LIN_SNIFF_SNDFILE, "an AU file", 0, -1, 0},
     {0, MAGIC("NIST_1A\n"), LIN_SNIFF_SNDFILE, "a NIST SPHERE file", 16, -1, 1},
-    {0, MAGIC("Creative Voice File\x1a"), LIN_SNIFF_SNDFILE, "a VOC file", 20, -1, 1},
+    {0, MAGIC("Creative Voice File\x1a"), LIN_SNIFF_MEDIA, "a VOC file", 20, -1, 1},
     {0, MAGIC("fLaC"), LIN_SNIFF_SNDFILE, "a FLAC file", 8, -1, 0},
     {0, MAGIC("OggS"), LIN_SNIFF_SNDFILE, "an Ogg file", 0, -1, 0},
     {0, MAGIC("ID3"), LIN_SNIFF_SNDFILE, "an MP3 file", 0, -1, 0},
@@ -485,7 +485,7 @@ static lin_sniff_samples in_chunks(file *f, int64_t from, const unsigned char *b
     int64_t at = from + families[family].first;
     for (int n = 0; n < MOST_CHUNKS && lin_sniff_read(f, c, (size_t)head, at) == (size_t)head && is_name(c); n++) {
         uint64_t length = number(c + families[family].size_at, bytes, big);
-        const int is_sound = memcmp(c, "data", 4) == 0 || memcmp(c, "SSND", 4) == 0;
+        const int is_sound = memcmp(c, "data", 4) == 0 || memcmp(c, "SSND", 4) == 0 || memcmp(c, "BODY", 4) == 0;
         if (is_sound && (length == 0 || length >= INT64_MAX / 2 || (bytes == 4 && is_unknown((uint32_t)length)))) break;
         if (families[family].is_whole) length = length > (uint64_t)head ? length - (uint64_t)head : 0;
         if (is_sound) return (lin_sniff_samples){at + head, (int64_t)length, -1};
@@ -519,16 +519,16 @@ static lin_sniff_samples in_sphere(file *f, int64_t from)
     return (lin_sniff_samples){at, is_plain ? frames * width * (channels > 0 ? channels : 1) : -1, frames};
 }
 
-// The first block of samples, of kind 1 or 9, has 2 or 12 bytes of format before them.
+// Blocks of kinds 1 to 9 with a length, up to one of kind 0; sox gives its block 8 bytes too few.
 static lin_sniff_samples in_voc(file *f, int64_t from)
 {
     unsigned char b[22], c[4];
-    lin_sniff_samples none = {0, -1, -1};
-    if (lin_sniff_read(f, b, 22, from) != 22) return none;
-    const int64_t at = beyond(f, from, number(b + 20, 2, 0));
-    if (lin_sniff_read(f, c, 4, at) != 4 || (c[0] != 1 && c[0] != 9)) return none;
-    const int format = c[0] == 1 ? 2 : 12;
-    return (lin_sniff_samples){at + 4 + format, (int64_t)number(c + 1, 3, 0) - format, -1};
+    if (lin_sniff_read(f, b, 22, from) != 22) return (lin_sniff_samples){0, -1, -1};
+    const int64_t first = beyond(f, from, number(b + 20, 2, 0));
+    uint64_t length = 0;
+    for (int n = 0; n < MOST_CHUNKS && lin_sniff_read(f, c, 4, first + (int64_t)length) == 4 && c[0] > 0 && c[0] < 10; n++)
+        length += 4 + number(c + 1, 3, 0);
+    return (lin_sniff_samples){first, length > 0 ? (int64_t)length : -1, -1};
 }
 
 lin_sniff_samples lin_sniff_find_samples(file *f, int64_t from)

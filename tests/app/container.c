@@ -2,7 +2,7 @@
 //
 //   container IN OUT FORMAT [half | unknown]
 //
-// FORMAT: wav, rifx, rf64, w64, aiff, au, caf, flac, ogg, opus, mp3, voc. half: the header gives half of the samples that are
+// FORMAT: wav, rifx, rf64, w64, aiff, au, caf, flac, ogg, opus, mp3. half: the header gives half of the samples that are
 // there; unknown: it gives no length, as a program writes it to a pipe. Exit status 3: this libsndfile cannot write the format;
 // 4: the format has no such header.
 
@@ -36,7 +36,6 @@ static const container containers[] = {
     {"ogg", SF_FORMAT_OGG | SF_FORMAT_VORBIS, NULL, 0, 0, 0, 0, 0},
     {"opus", SF_FORMAT_OGG | FORMAT_OPUS, NULL, 0, 0, 0, 0, 0},
     {"mp3", FORMAT_MPEG | FORMAT_LAYER_3, NULL, 0, 0, 0, 0, 0},
-    {"voc", SF_FORMAT_VOC | SF_FORMAT_PCM_16, NULL, 0, 0, 0, 0, 0},
 };
 
 static _Noreturn void fail(int status, const char *what)

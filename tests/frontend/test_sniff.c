@@ -21,6 +21,7 @@ START_TEST(signatures)
         {"RF64\0\0\0\0WAVE", 12, LIN_SNIFF_SNDFILE, "a WAV file"},
         {"FORM\0\0\0\0AIFF", 12, LIN_SNIFF_SNDFILE, "an AIFF file"},
         {"RIFF\0\0\0\0AVI ", 12, LIN_SNIFF_MEDIA, "an AVI file"},
+        {"FORM\0\0\0\0" "8SVX", 12, LIN_SNIFF_MEDIA, "an IFF file"}, // of two channels, libsndfile reads noise
         {"\1\2\3\4\5\6\7\10WAVE", 12, LIN_SNIFF_UNKNOWN, ""}, // the word alone is no signature
         {"NIST_1A\n   1024\n", 16, LIN_SNIFF_SNDFILE, "a NIST SPHERE file"},
         {"ajkg\2", 5, LIN_SNIFF_MEDIA, "a shorten file"},
@@ -256,6 +257,13 @@ START_TEST(samples_of_headers)
     check_samples(1024, 200, 50);
     n_bytes = 1024 + 100; // the first Switchboard releases count the samples of both channels
     check_samples(1024, 100, 25);
+    clear();
+    add("Creative Voice File\x1a\x1a\0\x14\1\x1f\x11\1\x0e\0\0\xa6\0", 32); // 14 bytes: 2 of format, 12 samples
+    add_sound(12);
+    add("\2\100\0\0", 4); // 64 samples more
+    add_sound(64);
+    add("\0", 1);
+    check_samples(26, 18 + 68, -1);
     clear();
     add_text("LIST");
     add_number(4, 4, 0);
