@@ -144,6 +144,15 @@ static void silence(void *library)
     if (lin_system_symbol(library, "jack_set_info_function", &jack)) jack(on_jack_message);
 }
 
+// PortAudio ends the program by an assertion where ALSA's configuration has no devices.
+static int lacks_alsa_configuration(void *library)
+{
+    int (*update)(void), (*search)(void *, const char *, void **);
+    void **top, *node;
+    return lin_system_symbol(library, "snd_config_update", &update) && lin_system_symbol(library, "snd_config", &top) &&
+           lin_system_symbol(library, "snd_config_search", &search) && (update() < 0 || search(*top, "pcm", &node) < 0);
+}
+
 static lin_portaudio loaded;
 static int is_loaded;
 static const lin_portaudio *replaced;
@@ -170,6 +179,8 @@ static lin_status load(lin_error *err)
         return lin_fail(err, LIN_UNSUPPORTED, "%s is not PortAudio 19: it has no %s", name, missing);
     }
     silence(library);
+    if (lacks_alsa_configuration(library))
+        return lin_fail(err, LIN_IO, "no microphone: the configuration of ALSA cannot be read");
     is_loaded = 1; // never unloaded: its libraries start threads and leave hooks
     return LIN_OK;
 }

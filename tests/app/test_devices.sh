@@ -29,6 +29,10 @@ is "no sound system: nothing on standard output" "" "$(cat "$tmp/out")"
 is "no sound system: one line, and none of the libraries'" 1 "$(wc -l < "$tmp/err" | tr -d ' ')"
 has "no sound system: said" "$(cat "$tmp/err")" "linnet: no microphone: "
 
+ALSA_CONFIG_PATH=$tmp/nothing "$LINNET" devices > "$tmp/out" 2>&1
+status=$?
+case $status in 0|1) pass ;; *) fail "ALSA without a configuration" "status $status" ;; esac
+
 # Standard error is restored afterwards, also if it was closed.
 "$LINNET" devices > "$tmp/out" 2>&-
 case $? in 0|1) pass ;; *) fail "a closed standard error" "status $?" ;; esac
