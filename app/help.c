@@ -475,6 +475,15 @@ static void offer_options(FILE *out, const partial *p, const lin_command *comman
         if (is_in(o, ALL)) offer(out, &name, o->name, strlen(o->name), o->help);
 }
 
+// "write|learn|score TEXT": the first operand is one of these words.
+static void offer_verbs(FILE *out, const partial *p, const char *operands)
+{
+    for (size_t n; islower((unsigned char)*operands); operands += n + (operands[n] == '|')) {
+        n = strcspn(operands, "| ");
+        offer(out, p, operands, n, "");
+    }
+}
+
 // The completions of the last of the words after "linnet": one per line, its description after a tab; or ":files", ":folders".
 static void complete(FILE *out, const lin_command *const *commands, const char *const *words, int n)
 {
@@ -483,7 +492,7 @@ static void complete(FILE *out, const lin_command *const *commands, const char *
     const lin_command *command = NULL;
     for (const lin_command *const *c = commands; *c; c++)
         if (strcmp((*c)->name, words[0]) == 0 || (!command && strcmp((*c)->name, "transcribe") == 0)) command = *c; // linnet FILE
-    if (n == 1 || strcmp(words[0], "help") == 0) {
+    if (n == 1 || strcmp(words[0], "help") == 0 || (n == 2 && strcmp(words[0], "man") == 0 && *p.word != '-')) {
         offer_commands(out, &p, commands);
         if (n > 1) return;
         offer(out, &p, "--help", 6, "list the commands");
@@ -496,6 +505,7 @@ static void complete(FILE *out, const lin_command *const *commands, const char *
     const lin_option *option = n > 1 ? with_value(command, before) : NULL;
     if (option) offer_values(out, p, option);
     else if (n > 1 && *p.word == '-') offer_options(out, &p, command);
+    else if (n == 2 && islower((unsigned char)*command->operands)) offer_verbs(out, &p, command->operands);
     else fputs(":files\n", out);
 }
 

@@ -155,6 +155,9 @@ if command -v bash > /dev/null; then
     completes transcribe linnet transc
     completes --version linnet --v
     completes listen linnet help lis
+    completes listen linnet man lis
+    completes zsh linnet completion z
+    completes "prune pack perplexity" linnet ngram p
     completes "$tmp/completion.bash" linnet "$tmp/completion.b"
     : > "$tmp/of two words.wav"
     is "bash completes a name with blanks as one word" 1 "$(PATH=$asking bash -c '. "$1"; COMP_WORDS=(linnet "$2") COMP_CWORD=1; _linnet; echo ${#COMPREPLY[@]}' \
