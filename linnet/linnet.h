@@ -37,8 +37,9 @@
  *
  * Conventions, for all functions that do not say otherwise
  *   Errors    A function that can fail returns a linnet_status, 0 (LINNET_OK) on success, and fills *err with one sentence;
- *             err may be NULL. After a failed create or load call the object is NULL. The library never prints and never
- *             exits; warnings go to linnet_model_options.warning. Any call can return LINNET_NO_MEMORY.
+ *             err may be NULL. A message may name an option of the program: --add-lexicon is the field add_lexicon. After a
+ *             failed create or load call the object is NULL. The library never prints and never exits; warnings go to
+ *             linnet_model_options.warning. Any call can return LINNET_NO_MEMORY.
  *   NULL      For a NULL object, functions with a status return LINNET_INVALID; linnet_session_next and linnet_engine_next
  *             return NULL. Functions that describe an object need an object. Pointers for results must not be NULL.
  *   Owners    The caller destroys the objects of create, load, decode, align and fork functions. Destroy functions accept
@@ -197,7 +198,8 @@ typedef struct linnet_phrase {
     double bonus; /* natural logarithm: 4 is usual, below 0 makes the phrase unlikely */
 } linnet_phrase;
 
-/* NAN, and a beam of 0, mean the default of the search: greedy, phonemes with a beam, or words. */
+/* NAN, and a beam of 0, mean the default of the search: greedy, phonemes with a beam, or words. Fields that the search has no
+ * use for, such as a lexicon where words is 0, are ignored. */
 typedef struct linnet_decoder_options {
     size_t size;
     int words;           /* 1: words by a lexicon and a language model; 0 (default): phonemes */
