@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Books in the public domain as text for lm.sh and neural_lm.sh, without those that held-out speech was read from.
+"""Books in the public domain as text for lm.sh, without those that held-out speech was read from.
 
 usage: books.py [--leave-out CHAPTERS.TXT] [--transcripts TEXT]... [--jobs N] -o OUT FOLDER...
 

@@ -240,22 +240,6 @@ if command -v python3 > /dev/null; then
         "$(python3 recipes/open/marks.py score "$tmp/marked" "$tmp/written" | tr -s ' ' | sed 's/^ //' | tr '\n' '|')"
 fi
 
-# ---- neural_lm.sh ----------------------------------------------------------------------------------------------------------------
-
-printf 'layers = 1\nheads = 1\nhead-width = 8\nfeedforward = 8\ndecay = gated\nseed = 3\nlr = 1e-2\nepochs = 40\n' > "$tmp/neural.conf"
-recipe neural_lm --output "$tmp/a nlm" --corpus "$c" --text "$tmp/books.txt" --pieces 40 --conf "$tmp/neural.conf" --precision fp32
-is "neural_lm: status" 0 "$status"
-epochs() { [ -f "$1/log.tsv" ] && grep -q "^$2	" "$1/log.tsv"; } # FOLDER N
-ok "neural_lm: it trains to its end" await epochs "$tmp/a nlm/train" 40
-exits "neural_lm, stopped" 0 recipe neural_lm --output "$tmp/a nlm" --stop
-recipe neural_lm --output "$tmp/a nlm" --score
-has "neural_lm: perplexity" "$out" "2 sentences, 6 words, 0 OOVs"
-exits "neural_lm, again" 0 recipe neural_lm --output "$tmp/a nlm" --precision fp32 # a run at its end: resumed, it ends again
-recipe neural_lm --output "$tmp/a nlm" --stop
-declines "neural_lm: no text" "where is the text" neural_lm --corpus "$c" --output "$tmp/a nlm2"
-declines "neural_lm: no folder" "give --output DIR" neural_lm
-declines "neural_lm: nothing to score" "does not exist yet" neural_lm --output "$tmp/a nlm2" --score
-
 # ---- readable.sh -----------------------------------------------------------------------------------------------------------------
 
 mkdir "$tmp/books"
