@@ -91,20 +91,18 @@ printf '#include "app/options.h"\n' > "$tmp/test_x.c"
 [ -n "$(programs "$tmp/test_x.c")" ] || fail "a test that includes app/ is seen" ""
 
 # Characters, not bytes: those that continue one in UTF-8 do not count.
-too_wide() { for f in "$@"; do LC_ALL=C tr -d '\200-\277' < "$f" | awk -v f="$f" 'length > 130 { print f ":" NR }'; done; }
+too_wide() { awk '{ gsub(/[\200-\277]/, "") } length > 130 { print FILENAME ":" FNR }' "$@"; }
 rule "lines of at most 130 columns" too_wide "// $(printf '%130s' x)"
 
 # /* ---- name ---...--- */, to column 130
 marks() {
-    for f in "$@"; do
-        LC_ALL=C tr -d '\200-\277' < "$f" | awk -v f="$f" '/^ *(\/\/|\/\*) ?---/ && !(/^ *\/\* ---- [^-].* -+ \*\/$/ && length == 130) { print f ":" NR }'
-    done
+    awk '/^ *(\/\/|\/\*) ?---/ { gsub(/[\200-\277]/, ""); if (!/^ *\/\* ---- [^-].* -+ \*\/$/ || length != 130) print FILENAME ":" FNR }' "$@"
 }
 rule "section marks of one form" marks '// ---- a section ----'
 
 forms() { grep -nE '(if|while) \(([a-z]+(->|\.))?status\)|!status\>|&& status\)|\|\| status\)' "$@" /dev/null | grep -v '[!=]= status'; }
 rule "a status is compared with LIN_OK" forms 'if (status) return status;'
 
-long() { for f in "$@"; do [ "$(wc -l < "$f")" -le 1000 ] || echo "$f"; done; }
+long() { awk 'FNR == 1001 { print FILENAME }' "$@"; }
 rule "no source is over 1,000 lines" long "$(seq 1001)"
 finish
