@@ -47,14 +47,17 @@ static double noise(uint64_t *state)
 
 static double vowels(const sound *s, uint32_t t, unsigned c, uint64_t *state)
 {
+    static double heights[4 * 3 * 5 * 7][32]; // of a vowel's harmonics; 0: not computed yet
     double at = (double)t / s->rate, buzz = 0;
     int part = (int)(at * 8) * 7 + (int)c * 3 + (int)s->seed; // a new vowel every 125 ms
     double f1 = 300 + 90 * (part % 6), f2 = 900 + 230 * (part % 7), pitch = 110 + 10 * (double)(part % 5);
-    for (int h = 1; h * pitch < 3500 && h * pitch < s->rate / 2.0; h++) {
-        double hz = h * pitch, a = exp(-pow((hz - f1) / 120, 2)) + 0.6 * exp(-pow((hz - f2) / 160, 2)) + 0.01;
-        buzz += a * sin(TURN * hz * at);
+    double *a = heights[part % 420];
+    for (int h = 1; part % 4 && h * pitch < 3500 && h * pitch < s->rate / 2.0; h++) {
+        double hz = h * pitch;
+        if (a[h] == 0) a[h] = exp(-pow((hz - f1) / 120, 2)) + 0.6 * exp(-pow((hz - f2) / 160, 2)) + 0.01;
+        buzz += a[h] * sin(TURN * hz * at);
     }
-    return 0.12 * buzz * (part % 4 != 0) + 0.01 * noise(state);
+    return 0.12 * buzz + 0.01 * noise(state);
 }
 
 /* ---- sounds without speech ------------------------------------------------------------------------------------------------- */
