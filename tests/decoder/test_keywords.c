@@ -152,6 +152,24 @@ START_TEST(peaks_repetitions_pauses)
 }
 END_TEST
 
+// Behind a keyword another may begin: it does not delay the first.
+START_TEST(given_when_nothing_can_replace_it)
+{
+    float logp[4 * V];
+    lin_path found = {0};
+    lin_keywords *k = make((int[]){1, 2}, 2, 0.3);
+    void *state = lin_alloc(lin_keywords_bytes(k), 1);
+    rows(logp, "0121");
+    logp[2 * V] = 0.5F; // the second phone is not certain
+    lin_keywords_reset(k, state, 0);
+    push(k, state, logp, 4, &found);
+    ck_assert_int_eq(found.n_keywords, 1);
+    lin_path_free(&found);
+    lin_free(state);
+    lin_keywords_destroy(k);
+}
+END_TEST
+
 START_TEST(any_split)
 {
     for (uint64_t seed = 0; seed < 200; seed++) {
@@ -293,5 +311,6 @@ START_TEST(hostile_lists_and_states)
 }
 END_TEST
 
-TEST_MAIN("keywords", TEST(the_best_of_all_alignments), TEST(peaks_repetitions_pauses), TEST(any_split), TEST(across_segments),
+TEST_MAIN("keywords", TEST(the_best_of_all_alignments), TEST(peaks_repetitions_pauses),
+          TEST(given_when_nothing_can_replace_it), TEST(any_split), TEST(across_segments),
           TEST(after_a_keyword), TEST(hostile_lists_and_states))

@@ -53,13 +53,14 @@ SUPPORT word word_of(const lin_result *r, int i)
     return to;
 }
 
-// Every phone is one of a word, in order.
+// Every phone is one of a word, in order, and a word ends with its last one.
 SUPPORT void well_formed(const lin_result *r)
 {
     int at = 0;
     for (int i = 0; i < r->n_words; i++) {
         ck_assert_int_eq(r->words[i].first_phone, at);
         at += r->words[i].n_phones;
+        ck_assert_double_eq(r->words[i].end_s, r->phones[at - 1].end_s);
     }
     if (r->has_words) ck_assert_int_eq(at, r->n_phones);
     for (int i = 1; i < r->n_phones; i++) ck_assert_double_ge(r->phones[i].start_s, r->phones[i - 1].end_s - 1e-9);

@@ -139,6 +139,11 @@ START_TEST(too_long_ones_are_alone)
     ck_assert_int_eq(plan.n_batches, 3);
     lin_batches_free(&plan);
 
+    const int equal[] = {50, 50, 50, 50}; // two are exactly a batch
+    plan = plan_of(equal, 4, 100, 1, 0);
+    ck_assert_int_eq(plan.n_batches, 2);
+    lin_batches_free(&plan);
+
     const int one[] = {5};
     plan = plan_of(one, 1, 1, 1, 0);
     ck_assert_int_eq(plan.n_batches, 1);

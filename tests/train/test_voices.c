@@ -108,7 +108,8 @@ START_TEST(equal_error_rate)
         groups[i] = i % 2;
         for (int d = 0; d < W; d++) {
             x[i * W + d] = (float)(lin_random_uniform(1, (uint64_t)(voices[i] * W + d)) - 0.5 +
-                                   0.6 * (lin_random_uniform(2, (uint64_t)(i * W + d)) - 0.5));
+                                   0.6 * (lin_random_uniform(2, (uint64_t)(i * W + d)) - 0.5) +
+                                   (d == 0 && groups[i])); // the groups are far apart
             length += (double)x[i * W + d] * (double)x[i * W + d];
         }
         for (int d = 0; d < W; d++) x[i * W + d] /= (float)sqrt(length);
