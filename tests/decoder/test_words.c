@@ -72,7 +72,7 @@ static void check_same_nbest(search *a, void *other)
 // Moves that are left out early, and words that are scored without a search in the language model, change no bit.
 START_TEST(test_shortcuts)
 {
-    const int seeds = TEST_ASAN ? 100 : 400;
+    const int seeds = 100;
     int filtered = 0;
     for (uint64_t seed = 0; seed < (uint64_t)seeds; seed++) {
         static stream x;
