@@ -5,7 +5,7 @@
 #include "linnet/stream.h"
 #include "tests/linnet/stream_sound.h"
 
-enum { TRIALS = TEST_ASAN ? 40 : 100, CUT = 30000, MORE = 8000 };
+enum { TRIALS = 40, CUT = 30000, MORE = 8000 };
 
 static lin_status hear(void *context, const lin_session_view *view, lin_error *err)
 {
