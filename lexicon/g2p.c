@@ -578,11 +578,11 @@ static lin_status push_piece(pronouncing *p, text_span s)
     return push_rules(p, s.text, s.n);
 }
 
-static text_span without_quotes(text_span s)
+size_t lin_word_trim(const char **word, size_t n)
 {
-    while (s.n && (s.text[0] == '\'' || s.text[0] == '-')) s = (text_span){s.text + 1, s.n - 1};
-    while (s.n && (s.text[s.n - 1] == '\'' || s.text[s.n - 1] == '-')) s.n--;
-    return s;
+    while (n && (**word == '\'' || **word == '-')) ++*word, n--;
+    while (n && ((*word)[n - 1] == '\'' || (*word)[n - 1] == '-')) n--;
+    return n;
 }
 
 // A word between hyphens: letters and apostrophes.
@@ -590,7 +590,7 @@ static lin_status push_word(pronouncing *p, text_span s)
 {
     lin_status status;
     if (push_known(p, s.text, s.n, &status)) return status;
-    s = without_quotes(s);
+    s.n = lin_word_trim(&s.text, s.n);
     if (!s.n || push_known(p, s.text, s.n, &status)) return status;
     const char *apostrophe = memchr(s.text, '\'', s.n);
     if (!apostrophe) return push_piece(p, s);
@@ -614,7 +614,7 @@ static lin_status push_own_piece(pronouncing *p, text_span s)
     char letters[LIN_WORD_MAX];
     lin_status status;
     if (push_known(p, s.text, s.n, &status)) return status;
-    s = without_quotes(s);
+    s.n = lin_word_trim(&s.text, s.n);
     if (!s.n || push_known(p, s.text, s.n, &status)) return status;
     const lin_g2p_rules *rules = p->g2p->rules;
     const int keeps = !rules || knows(rules, '\'');
@@ -683,7 +683,9 @@ static lin_status pronounce(pronouncing *p, const char *lower, size_t n)
     char shown[LIN_QUOTE];
     const int is_own = lin_phones_is_own(p->g2p->phones);
     if (push_known(p, lower, n, &status)) return status;
-    const text_span bare = without_quotes((text_span){lower, n}), all = is_own ? bare : (text_span){lower, n};
+    text_span bare = {lower, n};
+    bare.n = lin_word_trim(&bare.text, n);
+    const text_span all = is_own ? bare : (text_span){lower, n};
     if (memchr(bare.text, '-', bare.n) || memchr(lower, '&', n)) at_least(p, LIN_G2P_DERIVED);
     for (size_t at = 0; at < all.n; at++) {
         const size_t begin = at;

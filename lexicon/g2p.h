@@ -94,4 +94,7 @@ void lin_g2p_destroy(lin_g2p *g2p); /* NULL is fine */
 lin_status lin_g2p_pronounce(lin_g2p *g2p, const char *word, size_t n, int *labels, int capacity, int *n_labels,
                              lin_g2p_how *how, lin_error *err);
 
+/* Moves *word past the apostrophes and hyphens before a word of n bytes; returns its bytes without those before and after it. */
+size_t lin_word_trim(const char **word, size_t n);
+
 #endif

@@ -218,15 +218,13 @@ size_t lin_spelling_plain(const lin_spelling *spelling, char out[LIN_WORD_MAX])
 
 void lin_spelling_settle(lin_spelling *spelling, const lin_dictionary *dictionary)
 {
-    char plain[LIN_WORD_MAX], *word = spelling->word;
+    char plain[LIN_WORD_MAX];
+    const char *word = spelling->word;
     if (lin_dictionary_find(dictionary, word, spelling->n, 0, NULL)) return;
     const size_t n = lin_dictionary_is_own(dictionary) ? 0 : lin_spelling_plain(spelling, plain);
-    if (n) memcpy(word, plain, spelling->n = n);
-    size_t begin = 0, end = spelling->n;
-    while (begin < end && (word[begin] == '\'' || word[begin] == '-')) begin++;
-    while (begin < end && (word[end - 1] == '\'' || word[end - 1] == '-')) end--;
-    if (!lin_dictionary_find(dictionary, word + begin, end - begin, 0, NULL)) return;
-    memmove(word, word + begin, spelling->n = end - begin);
+    if (n) memcpy(spelling->word, plain, spelling->n = n);
+    const size_t bare = lin_word_trim(&word, spelling->n);
+    if (lin_dictionary_find(dictionary, word, bare, 0, NULL)) memmove(spelling->word, word, spelling->n = bare);
 }
 
 // The next form from words->at on. Forms inside marks such as [laughs] do not count.

@@ -58,6 +58,7 @@ void lin_spelling_settle(lin_spelling *spelling, const lin_dictionary *dictionar
 
 /* Writes the word without accents to out; its bytes. 0: it has no accents. */
 size_t lin_spelling_plain(const lin_spelling *spelling, char out[LIN_WORD_MAX]);
+
 /*
  * Reads the words of a text, and what is not said as it is spelled (lexicon/written.h): numbers, signs, abbreviations.
  *
@@ -98,8 +99,7 @@ int lin_transcriber_missing(const lin_transcriber *transcriber);
 /*
  * Labels of one utterance's text (n bytes). *labels is owned by the transcriber and valid until its next line; *n_labels may be
  * 0. LIN_FORMAT, naming the byte, for control characters, digits and symbols without rules for them, bytes that are not UTF-8,
- * and a line of a file in UTF-16;
- * LIN_INVALID for a word over LIN_WORD_MAX bytes or, without g2p, outside the dictionary;
+ * and a line of a file in UTF-16; LIN_INVALID for a word over LIN_WORD_MAX bytes or, without g2p, outside the dictionary;
  * LIN_UNSUPPORTED, LIN_NO_MEMORY as for g2p.
  */
 lin_status lin_transcriber_line(lin_transcriber *transcriber, const char *text, size_t n, const int **labels, int *n_labels,
