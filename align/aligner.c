@@ -29,10 +29,6 @@ struct lin_aligner {
     int goodness_capacity;
     float *rows;                  // [n_rows, V] of the present sound
     size_t n_rows, rows_capacity; // capacity: of floats
-    int n_judged;                 // utterances of a TextGrid that the report is of
-    lin_align_report few;         // the worst of those of few phones, which are judged together
-    double few_fit;               // sum over their phones
-    int few_phones;
     lin_boundaries *boundaries;   // NULL: times are those of the path
     int has_frames;               // of the present sound, for the boundaries
     lin_segment *segments;
@@ -288,28 +284,8 @@ static int has_words(const char *text, lin_alignment *out)
     return 0;
 }
 
+// Fewer phones than these often fit badly: single words or phones, as in the TextGrid of an aligner.
 enum { FEW_PHONES = 10 };
-
-// Keeps the worst report. The limit of the fit is for utterances. Single words, as in the TextGrid of an aligner, are judged
-// together, because some always fit badly.
-static void take_report(lin_aligner *a, const lin_align_report *report, int n_phones, lin_alignment *out)
-{
-    if (n_phones < FEW_PHONES) {
-        if (!a->few_phones || report->fit < a->few.fit) a->few = *report;
-        a->few_fit += report->fit * n_phones;
-        a->few_phones += n_phones;
-    } else if (!a->n_judged++ || report->fit < out->report.fit) {
-        out->report = *report;
-    }
-}
-
-static void report_few(lin_aligner *a, lin_alignment *out)
-{
-    if (!a->few_phones) return;
-    a->few.fit = a->few_fit / a->few_phones;
-    a->few.worst_fit = 0;
-    if (!a->n_judged || a->few.fit < out->report.fit) out->report = a->few;
-}
 
 static lin_status align_interval(lin_aligner *a, const lin_textgrid_interval *v, const char *text, lin_alignment *out,
                                  lin_result *result, lin_error *err)
@@ -326,7 +302,7 @@ static lin_status align_interval(lin_aligner *a, const lin_textgrid_interval *v,
         return lin_fail(err, LIN_INVALID, "it begins after the end of the sound, at %.3f s", part_s + out->seconds);
     LIN_TRY(parse(a, text, strlen(text), out, err));
     LIN_TRY(align_rows(a, from, to, result->n_phones, &report, err));
-    take_report(a, &report, a->path.n_phones, out);
+    if (a->path.n_phones >= FEW_PHONES && report.fit < out->report.fit) out->report = report;
     // The boundaries are found in the sound of the utterance only: speech around it is not taken for a part of it.
     shift_path(&a->path, from - first);
     LIN_TRY(find_times(a, first, frame_of(a, to), (double)(to - first) * a->row_s, result->n_phones, err));
@@ -427,7 +403,6 @@ static lin_status align_tiers(lin_aligner *a, const lin_aligner_input *in, const
         LIN_TRY(finish(a, out, result, err));
         LIN_TRY(keep_utterances(a, grid, tier, result, err));
     }
-    report_few(a, out);
     LIN_TRY(lin_buffer_status(&out->guesses, err));
     return lin_buffer_status(&out->notes, err);
 }
@@ -437,8 +412,6 @@ static lin_status align_grid(lin_aligner *a, const lin_aligner_input *in, lin_al
     const char *name = in->text_name ? in->text_name : "a TextGrid";
     lin_textgrid grid;
     LIN_TRY(lin_textgrid_parse(in->text, in->n_text, name, &grid, err));
-    a->n_judged = a->few_phones = 0;
-    a->few_fit = 0;
     const lin_status status = align_tiers(a, in, name, &grid, out, err);
     lin_textgrid_free(&grid);
     return status;
