@@ -475,6 +475,8 @@ static int check(const lin_parsed *parsed, align_job *job)
     job->how = v->results;
     if (!job->how.format && job->how.output_dir) job->how.format = "textgrid"; // plain text has no times
     const int status = lin_results_check(&job->bulk.results, parsed, &job->how);
+    if (status == LIN_EXIT_OK && v->phones && job->bulk.results.how.unit == LIN_UNIT_WORDS)
+        return lin_misuse(parsed, "--phones and --unit words exclude each other");
     job->bulk.results.part = job->part;
     job->bulk.results.by_channel = job->channel != LIN_CHANNEL_MIX;
     job->bulk.results.how.times = 1;

@@ -259,6 +259,8 @@ has "a word that is not in the lexicon is reported" "$err" "'ones' is not in the
 printf 'Ones\n' > "$tmp/ones.txt"
 run align "$d/u1.wav" --text "ones two" $lex --add-lexicon "$tmp/ones.txt"
 hasnt "one that --add-lexicon adds is in it" "$err" "not in the lexicon"
+refused "words of phonemes" 2 "--phones and --unit words exclude each other" \
+    align --posteriors "$tmp/m.npy" --phones "T UW" --unit words
 refused "--add-lexicon and phonemes" 2 "--phones and --add-lexicon exclude each other" \
     align "$d/u1.wav" --phones "W AH N" --add-lexicon "$tmp/ones.txt"
 
