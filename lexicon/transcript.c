@@ -19,7 +19,6 @@ typedef struct unknown_item {
 } unknown_item;
 
 struct lin_transcriber {
-    const lin_phones *phones;
     const lin_dictionary *dictionary;
     lin_g2p *g2p;
     lin_word_reader words;
@@ -37,13 +36,11 @@ struct lin_transcriber {
     char first_mark[LIN_QUOTE];
 };
 
-lin_status lin_transcriber_create(const lin_phones *phones, const lin_dictionary *dictionary, lin_g2p *g2p,
-                                  lin_transcriber **transcriber, lin_error *err)
+lin_status lin_transcriber_create(const lin_dictionary *dictionary, lin_g2p *g2p, lin_transcriber **transcriber, lin_error *err)
 {
     lin_transcriber *t = lin_calloc(1, sizeof *t);
     *transcriber = t;
     if (!t) return lin_no_memory(err, "a transcriber", sizeof *t);
-    t->phones = phones;
     t->dictionary = dictionary;
     t->g2p = g2p;
     return LIN_OK;

@@ -4,7 +4,7 @@
  * text -> words -> dictionary (first pronunciation) -> g2p for the words it lacks -> labels. There is no silence phone and no
  * word boundary: CTC's blank absorbs both.
  *
- *   lin_transcriber_create(phones, dictionary, g2p, &transcriber, &err);
+ *   lin_transcriber_create(dictionary, g2p, &transcriber, &err);
  *   lin_transcriber_line(transcriber, text, n, &labels, &n_labels, &err);       // for every utterance
  *   for (i = 0; i < lin_transcriber_unknown_count(transcriber); i++) ... lin_transcriber_unknown(transcriber, i) ...
  *   lin_transcriber_destroy(transcriber);
@@ -84,9 +84,8 @@ void lin_word_reader_free(lin_word_reader *words);
 lin_status lin_reading_next(const char *reading, size_t *at, const lin_dictionary *dictionary, lin_spelling *word,
                             lin_error *err);
 
-/* Keeps the three pointers; they must outlive it. g2p may be NULL: then a word outside the dictionary is an error. */
-lin_status lin_transcriber_create(const lin_phones *phones, const lin_dictionary *dictionary, lin_g2p *g2p,
-                                  lin_transcriber **transcriber, lin_error *err);
+/* Keeps both pointers; they must outlive it. g2p may be NULL: then a word outside the dictionary is an error. */
+lin_status lin_transcriber_create(const lin_dictionary *dictionary, lin_g2p *g2p, lin_transcriber **transcriber, lin_error *err);
 void lin_transcriber_destroy(lin_transcriber *transcriber); /* NULL is fine */
 
 /* From now on forms of `written`, which must outlive it, are read as their first reading; NULL: none. */

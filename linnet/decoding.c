@@ -258,7 +258,7 @@ static lin_status make_phones_context(parts *p, lin_error *err)
     const int n = p->n_phrases;
     lin_context_phrase *list = lin_calloc((size_t)n, sizeof *list);
     lin_status status = list ? LIN_OK : lin_no_memory(err, "phrases", (size_t)n * sizeof *list);
-    if (status == LIN_OK) status = lin_transcriber_create(p->phones, p->dictionary, p->g2p, &transcriber, err);
+    if (status == LIN_OK) status = lin_transcriber_create(p->dictionary, p->g2p, &transcriber, err);
     for (int i = 0; i < n && status == LIN_OK; i++) {
         const char *text = p->phrases[i].text;
         const int *found;

@@ -266,7 +266,7 @@ static lin_status open_all(lin_wording *w, const lin_wording_files *files, lin_e
                         *lin_find_chosen() ? " of the language " : "", lin_find_chosen());
     LIN_TRY(read_dictionary(w, files, err));
     LIN_TRY(open_g2p(w, files, err));
-    LIN_TRY(lin_transcriber_create(w->phones, w->dictionary, w->g2p, &w->transcriber, err));
+    LIN_TRY(lin_transcriber_create(w->dictionary, w->g2p, &w->transcriber, err));
     LIN_TRY(lin_find_open_numbers(w->phones, files->numbers, w->dictionary, &w->written, err));
     lin_transcriber_read_written(w->transcriber, w->written);
     return LIN_OK;

@@ -89,7 +89,7 @@ static void try_transcript(const char *text, size_t size, const lin_phones *phon
     lin_transcriber *t;
     const int *labels;
     int n;
-    if (lin_transcriber_create(phones, d, g, &t, &err)) abort();
+    if (lin_transcriber_create(d, g, &t, &err)) abort();
     for (int twice = 0; twice < 2; twice++) {
         lin_status status = lin_transcriber_line(t, text, size, &labels, &n, &err);
         check_status(status, &err);

@@ -19,7 +19,7 @@ static void make(const lin_phones *set, const lin_dictionary *of, const lin_g2p_
     lin_transcriber_destroy(t);
     lin_g2p_destroy(g);
     OK(lin_g2p_create(set, of, rules, &g, &err));
-    OK(lin_transcriber_create(set, of, g, &t, &err));
+    OK(lin_transcriber_create(of, g, &t, &err));
 }
 
 static void setup(void)
@@ -331,7 +331,7 @@ START_TEST(bad_text)
     FAILS(lin_transcriber_line(t, "\xFF\xFEh\0i\0", 6, &labels, &n, &err), LIN_FORMAT, "iconv -f UTF-16");
     ck_assert_str_eq(line("cat"), "K AE T"); // still usable
     lin_transcriber_destroy(t);
-    OK(lin_transcriber_create(phones, dictionary, NULL, &t, &err));
+    OK(lin_transcriber_create(dictionary, NULL, &t, &err));
     line("hello");
     FAILS(LINE("hello zorblatt"), LIN_INVALID, "'zorblatt' at byte 7 is not in the dictionary");
 }
@@ -347,7 +347,7 @@ static lin_status whole(void)
     for (int i = 0; i < 200; i++) {
         used += (size_t)sprintf(text + used, "hello cats cat-%.*ss ", 1 + i % 26, "bcdfghjklmnpqrstvwxzbcdfgh");
     }
-    lin_status status = lin_transcriber_create(phones, dictionary, g, &own, NULL);
+    lin_status status = lin_transcriber_create(dictionary, g, &own, NULL);
     if (status != LIN_OK) return status;
     status = lin_transcriber_line(own, text, used, &labels, &n, NULL);
     if (status == LIN_UNSUPPORTED) status = LIN_OK; // reached the words that need the rules

@@ -281,7 +281,7 @@ START_TEST(a_transcriber_reads_numbers)
     OK(lin_phones_create(NULL, &phones, &err));
     static const char words[] = "one W AH N\ntwo T UW\ntwenty T W EH N T IY\nand AE N D\na EY\na. AH\n";
     OK(lin_dictionary_parse(words, sizeof words - 1, "d", phones, &dictionary, &err));
-    OK(lin_transcriber_create(phones, dictionary, NULL, &t, &err));
+    OK(lin_transcriber_create(dictionary, NULL, &t, &err));
     ck_assert_int_eq(lin_transcriber_line(t, "21", 2, &labels, &n, NULL), LIN_FORMAT);
     lin_transcriber_read_written(t, written);
     static const char line[] = "(21) & [noise 3] A. two!";
