@@ -96,7 +96,7 @@ static lin_status add_word(lin_spoken *s, const lin_wording *lexicon, const lin_
         p->n = lin_dictionary_find(d, word->word, word->n, n, &p->labels);
         if (p->n == 0) break;
         p->stress = lin_dictionary_stress(d, p->labels);
-        if (lin_dictionary_has_probabilities(d)) p->logp = lin_dictionary_logp(d, word->word, word->n, n);
+        p->logp = lin_dictionary_logp(d, word->word, word->n, n);
     }
     return n ? lin_align_graph_add(&s->graph, list, n, 1, err) : add_guess(s, lexicon, word, err);
 }

@@ -381,8 +381,6 @@ double lin_dictionary_logp(const lin_dictionary *d, const char *word, size_t n, 
     return p ? (double)p->logp : 0;
 }
 
-int lin_dictionary_has_probabilities(const lin_dictionary *d) { return d->has_probabilities; }
-
 const signed char *lin_dictionary_stress(const lin_dictionary *d, const int *labels) { return d->stress + (labels - d->labels); }
 
 int lin_dictionary_is_own(const lin_dictionary *d) { return d->is_own; }

@@ -73,7 +73,6 @@ int lin_dictionary_has_stress(const lin_dictionary *dictionary); /* any label ha
 
 /* The natural logarithm of a pronunciation's probability; 0 if it has none, or if there is no such pronunciation. */
 double lin_dictionary_logp(const lin_dictionary *dictionary, const char *word, size_t n, int which);
-int lin_dictionary_has_probabilities(const lin_dictionary *dictionary); /* any pronunciation has one below 1 */
 
 /* Distinct words, and the index-th in the order of the file: lower case, NUL-terminated, owned by the dictionary. */
 int lin_dictionary_count(const lin_dictionary *dictionary);

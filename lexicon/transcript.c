@@ -241,7 +241,6 @@ static lin_status find_form(lin_word_reader *w, lin_error *err)
 lin_status lin_reading_next(const char *reading, size_t *at, const lin_dictionary *dictionary, lin_spelling *word,
                             lin_error *err)
 {
-    const int *labels;
     const int is_part = *at && reading[*at] == '+';
     *word = (lin_spelling){0};
     *at += strspn(reading + *at, " +");
@@ -250,7 +249,7 @@ lin_status lin_reading_next(const char *reading, size_t *at, const lin_dictionar
     if (n > LIN_WORD_MAX) return lin_fail(err, LIN_INVALID, "one word of a number has over %d letters", LIN_WORD_MAX);
     for (size_t i = 0; i < n && !is_part; i++)
         if (from[i] != '+') word->word[word->n++] = from[i];
-    if (is_part || (dictionary && word->n < n && !lin_dictionary_find(dictionary, word->word, word->n, 0, &labels))) {
+    if (is_part || (dictionary && word->n < n && !lin_dictionary_find(dictionary, word->word, word->n, 0, NULL))) {
         n = word->n = strcspn(from, " +");
         memcpy(word->word, from, n);
     }
@@ -285,7 +284,6 @@ void lin_word_reader_free(lin_word_reader *w)
 // its end. Other words are left as they are.
 static void take_spelled(const lin_transcriber *t, const char *text, size_t n, lin_spelling *word, size_t *at)
 {
-    const int *labels;
     if (word->n != 1 || word->end != word->begin + 1 || word->end >= n || text[word->end] != '.') return;
     size_t end = word->end + 1;
     word->word[word->n++] = '.';
@@ -294,7 +292,7 @@ static void take_spelled(const lin_transcriber *t, const char *text, size_t n, l
         word->n = 4;
         end += 2;
     }
-    if (lin_dictionary_find(t->dictionary, word->word, word->n, 0, &labels) > 0) word->end = *at = end;
+    if (lin_dictionary_find(t->dictionary, word->word, word->n, 0, NULL)) word->end = *at = end;
     else word->n = 1;
 }
 
