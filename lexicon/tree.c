@@ -256,26 +256,20 @@ lin_status lin_tree_create_list(const lin_tree_entry *entries, int n, int n_outp
 lin_status lin_tree_create(const lin_dictionary *dictionary, const lin_phones *phones, const lin_ngram *lm, int all_words,
                            lin_tree **tree, lin_error *err)
 {
-    int n = 0, k = 0;
+    lin_tree_entry *entries = NULL;
+    int n = 0, capacity = 0;
+    lin_status status = LIN_OK;
     *tree = NULL;
     for (int i = 0; i < lin_dictionary_count(dictionary); i++) {
         const char *word = lin_dictionary_word(dictionary, i);
-        while (lin_dictionary_find(dictionary, word, strlen(word), k, NULL)) k++;
-        n += k;
-        k = 0;
-    }
-    lin_tree_entry *entries = lin_alloc((size_t)n, sizeof *entries);
-    if (!entries) return lin_no_memory(err, "a lexicon's tree", (size_t)n * sizeof *entries);
-    n = 0;
-    for (int i = 0; i < lin_dictionary_count(dictionary); i++) {
-        const char *word = lin_dictionary_word(dictionary, i);
         lin_tree_entry e = {.word = word, .added = lin_dictionary_is_added(dictionary, i)};
-        for (k = 0; (e.n_labels = lin_dictionary_find(dictionary, word, strlen(word), k, &e.labels)) > 0; k++) {
+        for (int k = 0; (e.n_labels = lin_dictionary_find(dictionary, word, strlen(word), k, &e.labels)) > 0; k++) {
             e.logp = (float)lin_dictionary_logp(dictionary, word, strlen(word), k);
-            entries[n++] = e;
+            if (status == LIN_OK) status = lin_grow_int(&entries, &capacity, (int64_t)n + 1, sizeof *entries, "a lexicon", err);
+            if (status == LIN_OK) entries[n++] = e;
         }
     }
-    lin_status status = lin_tree_create_list(entries, n, lin_phones_count(phones), lm, all_words, tree, err);
+    if (status == LIN_OK) status = lin_tree_create_list(entries, n, lin_phones_count(phones), lm, all_words, tree, err);
     lin_free(entries);
     return status;
 }
@@ -313,8 +307,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "trees are mapped from
 _Static_assert(sizeof(lin_symbol) == 16 && sizeof(lin_tree_node) == 16 && sizeof(lin_tree_end) == 8, "as in the file");
 
 enum { SECTIONS = 7 };
-#define LOWEST_AHEAD (-1e4f) // a natural logarithm; those of n-grams are limited to a fraction of it
-#define LOWEST_LOGP (-1e4f)  // of a probability above 0 in double precision
+#define LOWEST (-1e4f) // natural logarithm, below those of n-grams and of probabilities above 0 in double precision
 
 static size_t round_up(size_t n) { return (n + 63) / 64 * 64; }
 
@@ -380,7 +373,7 @@ static int good_nodes(const lin_tree *t)
                nodes[t->n_nodes].end == (uint32_t)t->n_ends;
     for (int i = 0; i < t->n_nodes; i++)
         good &= nodes[i + 1].child >= nodes[i].child && nodes[i + 1].end >= nodes[i].end && nodes[i].child > (uint32_t)i &&
-                nodes[i].ahead <= 0 && nodes[i].ahead >= LOWEST_AHEAD &&
+                nodes[i].ahead <= 0 && nodes[i].ahead >= LOWEST &&
                 (i ? nodes[i].label >= 1 && nodes[i].label < t->n_outputs : nodes[i].label == 0);
     if (!good) return 0;
     for (int i = 0; i < t->n_nodes; i++) // the children of one node have different labels, in order
@@ -403,7 +396,7 @@ static int good_words(const lin_tree *t, int lm_words)
     for (int i = 0; i < t->n_ends; i++)
         good &= t->ends[i].word >= 0 && t->ends[i].word < s->n && t->ends[i].lm_word >= LIN_NGRAM_UNKNOWN &&
                 t->ends[i].lm_word < lm_words;
-    for (int i = 0; t->logps && i < t->n_ends; i++) good &= t->logps[i] <= 0 && t->logps[i] >= LOWEST_LOGP;
+    for (int i = 0; t->logps && i < t->n_ends; i++) good &= t->logps[i] <= 0 && t->logps[i] >= LOWEST;
     for (int i = 0; i < s->n; i++)
         good &= s->items[i].offset < s->text_used && s->items[i].n >= 1 && s->items[i].n <= LIN_WORD_MAX &&
                 s->items[i].n < s->text_used - s->items[i].offset;
