@@ -119,7 +119,7 @@ static int show_progress(void *context, double seconds, double duration)
 // Rows, and the frames of the same sound, from the caller.
 static lin_status read_arrays(lin_aligner *a, const lin_aligner_input *in, lin_error *err)
 {
-    LIN_TRY(lin_rows_check(in->rows, (int64_t)in->n_rows, a->recognizer->V, 0, err));
+    LIN_TRY(lin_rows_check(in->rows, (int64_t)in->n_rows, a->recognizer->V, err));
     LIN_TRY(take_rows(a, 0, in->rows, (int)in->n_rows, err));
     return a->has_frames ? take_frames(a, 0, in->frames, (int)in->n_frames, err) : LIN_OK;
 }

@@ -19,20 +19,20 @@ static const char *guess(const float *row, int V)
     return "they are not log-probabilities: logits need a log-softmax first";
 }
 
-lin_status lin_rows_check(const float *logp, int64_t n_rows, int V, int64_t first_frame, lin_error *err)
+lin_status lin_rows_check(const float *logp, int64_t n_rows, int V, lin_error *err)
 {
     for (int64_t t = 0; t < n_rows; t++) {
         const float *row = logp + t * V;
         double sum = 0;
         for (int c = 0; c < V; c++) {
             if (isnan(row[c])) {
-                return lin_fail(err, LIN_NUMERIC, "row %lld: column %d is not a number (NaN)", (long long)(first_frame + t), c);
+                return lin_fail(err, LIN_NUMERIC, "row %lld: column %d is not a number (NaN)", (long long)t, c);
             }
             sum += exp((double)row[c]);
         }
         if (!(fabs(sum - 1) <= LIN_ROWS_TOLERANCE)) {
-            return lin_fail(err, LIN_NUMERIC, "row %lld: exp of its numbers sums to %.6g, not 1; %s",
-                            (long long)(first_frame + t), sum, guess(row, V));
+            return lin_fail(err, LIN_NUMERIC, "row %lld: exp of its numbers sums to %.6g, not 1; %s", (long long)t, sum,
+                            guess(row, V));
         }
     }
     return LIN_OK;

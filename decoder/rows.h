@@ -16,10 +16,10 @@
 #define LIN_ROWS_TOLERANCE 0.01
 
 /*
- * logp [n_rows, V], natural logarithms. LIN_NUMERIC, naming the row (the first one is number first_frame) and the error: a NaN,
- * with its column; a sum that is not 1, and what the numbers may be instead. -INFINITY is a probability of 0.
+ * logp [n_rows, V], natural logarithms. LIN_NUMERIC, naming the row, from 0 on, and the error: a NaN, with its column; a sum that
+ * is not 1, and what the numbers may be instead. -INFINITY is a probability of 0.
  */
-lin_status lin_rows_check(const float *logp, int64_t n_rows, int V, int64_t first_frame, lin_error *err);
+lin_status lin_rows_check(const float *logp, int64_t n_rows, int V, lin_error *err);
 
 /*
  * The conditions of a search; rows need not be normalised: LIN_NUMERIC, naming the frame (the first row is frame first_frame),

@@ -857,7 +857,7 @@ linnet_status linnet_decode_rows(linnet_model *model, const float *rows, size_t 
     *result = NULL;
     if (!model || (n && !rows)) return lin_fail(err, LIN_INVALID, "there %s", model ? "are no rows" : "is no model");
     if (n > INT_MAX) return lin_fail(err, LIN_UNSUPPORTED, "%zu rows are more than can be decoded at once", n);
-    LIN_TRY(lin_rows_check(rows, (int64_t)n, model->r.V, 0, err));
+    LIN_TRY(lin_rows_check(rows, (int64_t)n, model->r.V, err));
     LIN_TRY(lin_api_decoding(model, decoder, &decoding, err));
     LIN_TRY(lin_api_result_create(model, &r, err));
     lin_status status = lin_utterances_open(&u, &model->r, &(lin_utterances_options){.decoding = &decoding}, NULL, err);

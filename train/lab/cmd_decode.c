@@ -57,7 +57,7 @@ static lin_status check_matrix(const decode_job *job, const float *rows, size_t 
         return lin_fail(err, LIN_MISMATCH, "the matrix has %d columns, but there are %d names, including the blank; give the "
                                            "right names with --phones", V, known);
     }
-    return job->v->unchecked ? LIN_OK : lin_rows_check(rows, (int64_t)T, V, 0, err);
+    return job->v->unchecked ? LIN_OK : lin_rows_check(rows, (int64_t)T, V, err);
 }
 
 static lin_status decode_file(decode_job *job, const lin_input *input, lin_row_decoder *d, lin_result *result, lin_error *err)
