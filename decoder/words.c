@@ -23,7 +23,6 @@ lin_words_options lin_words_options_default(void)
                                .blank_penalty = 1.5,
                                .unknown = -6,
                                .unknown_phone = -3,
-                               .rivals = 1,
                                .n_best = 1,
                                .longest = 100};
 }
@@ -48,7 +47,6 @@ static lin_status check_options(const lin_words_options *o, lin_error *err)
         {"sure", o->sure[0], -1e3, 1e3},
         {"sure", o->sure[1], -1e3, 1e3},
         {"sure", o->sure[2], -1e3, 1e3},
-        {"rivals", o->rivals, 1, LIN_WORDS_MAX},
         {"n_best", o->n_best, 1, LIN_WORDS_NBEST_MAX},
         {"longest", o->longest, 1, LIN_WORDS_LONGEST_MAX},
     };
@@ -113,7 +111,7 @@ static uint64_t fingerprint(const lin_words *w)
     h = lin_hash_pair(lin_hash_pair(h, w->tree->fingerprint), w->lm ? lin_ngram_fingerprint(w->lm) : 0);
     if (w->grammar) h = lin_hash_pair(lin_hash_pair(h, lin_grammar_fingerprint(w->grammar)), number_bits(w->least));
     h = lin_hash_pair(h, (uint64_t)o->width << 32 | (uint32_t)o->labels);
-    h = lin_hash_pair(h, (uint64_t)o->rivals << 40 | (uint64_t)o->n_best << 20 | (uint64_t)o->longest);
+    h = lin_hash_pair(h, (uint64_t)o->n_best << 20 | (uint64_t)o->longest);
     h = lin_hash_pair(lin_hash_pair(h, number_bits(o->score)), number_bits(o->blank));
     h = lin_hash_pair(lin_hash_pair(h, number_bits(o->lm_weight)), number_bits(o->bonus));
     if (o->blank_penalty < 0 || o->blank_penalty > 0) h = lin_hash_pair(h, number_bits(o->blank_penalty));

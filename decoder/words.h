@@ -68,7 +68,6 @@ typedef struct lin_words_options {
     int wait;            /* at least 1 with settle */
     double sure[3];      /* the logit of a word's confidence is sure[0] + (sure[1] + sure[2] * the geometric mean of its phones'
                             confidences) * the logit of its share, within -5 and 5; all 0: it is the product of mean and share */
-    int rivals;          /* histories kept for the same place and states; 1: only the best */
     int n_best;          /* sequences that nbest can give. Above 1 words are settled only if `longest` requires it, so that the
                             alternatives reach back */
     int longest;         /* largest number of unsettled words; beyond it the best hypothesis decides */

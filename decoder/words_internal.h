@@ -17,8 +17,8 @@
  *   words_search.c   Extends every hypothesis by a row of log-probabilities: it stays (blank, or the last phone again), or moves
  *                    by a phone to a child in the tree; where words end, each of them makes another hypothesis at the root.
  *                    Hypotheses with the same place and history are summed. Of those with the same place and states but different
- *                    histories (whose later scores are the same) the best `rivals` are kept, and of all the best `width` within
- *                    `score` of the best. It does not know of results.
+ *                    histories (whose later scores are the same) the best is kept, and of all the best `width` within `score` of
+ *                    the best. It does not know of results.
  *   words_nbest.c    Results: phones and words, with times and confidences, from trace-backs; the n best sequences of words, by a
  *                    best-first search over hypotheses and alternatives, sorted by their exact scores (decoder/rows.h); for these
  *                    the rows. It does not know of the search.
@@ -73,7 +73,8 @@ struct lin_words {
     const float *logps; // of the pronunciations; NULL: all 0
     lin_ngram_pairs pairs;
     int V, n_nodes, n_words;
-    int thorough; // follows all moves, also those that cannot reach the floor; only tests set it
+    int thorough, all_histories; // only tests set them: all moves are followed, also those that cannot reach the floor;
+                                 // nothing is recombined
     int lm_unknown;                                      // the language model has <unk>
     double unknown;                                      // for words outside a language model that has no <unk>: finite
     double ahead_lacking;                                // look-ahead of such words

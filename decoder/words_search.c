@@ -400,24 +400,18 @@ static void stay(const lin_words *w, lin_words_hyp *t, const float *logp)
 
 /* ---- the next row ---------------------------------------------------------------------------------------------------------- */
 
-// Of candidates with the same place and states the best `rivals` are kept; of equal ones the earlier.
+// Of candidates with the same place and states the best is kept; of equal ones the earlier.
 static void recombine_at(const lin_words *w, lin_words_view *s, int head)
 {
-    int n = 0, best = head, kept = 0;
+    int best = head;
     for (int i = head; i >= 0; i = s->candidates[i].next) {
-        const double total = s->candidates[i].t.score;
-        if (total > s->candidates[best].t.score || (i < best && !(total < s->candidates[best].t.score))) best = i;
-        s->order[n++] = total;
+        const double score = s->candidates[i].t.score, most = s->candidates[best].t.score;
+        if (score > most || (i < best && !(score < most))) best = i;
     }
-    if (n <= w->o.rivals) return;
-    const double least = w->o.rivals == 1 ? s->candidates[best].t.score : lin_select_largest(s->order, n, w->o.rivals);
-    for (int i = head; i >= 0; i = s->candidates[i].next) kept += s->candidates[i].t.score > least;
-    kept += least >= s->candidates[best].t.score; // then the best is among the ties and is first
     for (int i = head; i >= 0; i = s->candidates[i].next) {
-        lin_words_candidate *c = &s->candidates[i];
-        if (i == best || c->t.score > least || (!(c->t.score < least) && kept++ < w->o.rivals)) continue;
-        c->alive = 0;
-        lin_words_remember(w, s, &s->candidates[best], c);
+        if (i == best) continue;
+        s->candidates[i].alive = 0;
+        lin_words_remember(w, s, &s->candidates[best], &s->candidates[i]);
     }
 }
 
@@ -503,7 +497,7 @@ static int expand(const lin_words *w, lin_words_view *s, const float *logp)
     s->floor = floor_below(w, s->best);
     for (int i = 0; i < s->h->n_hyps; i++) go_on(w, s, &s->hyps[i], logp);
     weigh(s);
-    recombine(w, s);
+    if (!w->all_histories) recombine(w, s);
     const int n = drop_worst(w, s);
     if (!n) return 0; // everything is impossible for every hypothesis
     if (n > w->o.width) keep_width(w, s);

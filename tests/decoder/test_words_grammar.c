@@ -150,6 +150,7 @@ START_TEST(test_sentences)
         search s;
         draw(seed, &w, &o, &t, text, &l);
         begin_grammar(&s, &w, text, &o, 0);
+        s.words->all_histories = 1;
         feed(&s, w.logp, w.T);
         ck_assert_int_eq(s.settled.n_words, 0);
         finish(&s);

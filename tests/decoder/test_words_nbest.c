@@ -57,7 +57,6 @@ START_TEST(test_recombination)
         search s;
         double shares[T_MAX];
         draw_case(seed, &w, &v, &t);
-        v.o.rivals = 1;
         v.o.n_best = 10;
         begin(&s, &w, &v.o, v.lm, v.context);
         feed(&s, w.logp, w.T);
@@ -107,7 +106,6 @@ START_TEST(test_confidence_beside_unknown)
         search s[2];
         draw_world(&w, seed);
         v = draw_variant(seed);
-        v.o.rivals = 1;
         v.o.n_best = 1;
         for (int i = 0; i < 2; i++) {
             v.o.unknown = i ? -15 : -INFINITY;
@@ -191,7 +189,6 @@ START_TEST(test_exact_scores)
         variant v = draw_variant(seed);
         v.o.width = 4 + below(&d, 60);
         v.o.score = below(&d, 2) ? 0 : 8;
-        v.o.rivals = 1;
         draw_rows(logp, T, w.V, &d, 8);
         begin(&s, &w, &v.o, v.lm, v.context);
         feed(&s, logp, T);

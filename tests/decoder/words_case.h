@@ -88,7 +88,6 @@ SUPPORT lin_words_options exhaustive(void)
     o.score = 0;
     o.labels = 0;
     o.blank = 0;
-    o.rivals = LIN_WORDS_MAX;
     o.n_best = 20;
     o.longest = LIN_WORDS_LONGEST_MAX;
     return o;
@@ -122,7 +121,7 @@ SUPPORT variant draw_stream(world *w, float *logp, int T, uint64_t seed)
     v.o.score = below(&d, 2) ? 0 : 8;
     v.o.labels = below(&d, 3);
     v.o.blank = below(&d, 2) ? 0 : 0.7;
-    v.o.rivals = 1 + below(&d, 2) * 3;
+    (void)below(&d, 2);
     v.o.n_best = below(&d, 2) ? 1 : 5;
     v.o.longest = 1 + below(&d, 30);
     draw_rows(logp, T, w->V, &d, 8);

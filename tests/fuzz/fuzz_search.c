@@ -203,7 +203,6 @@ void fuzz_words(const uint8_t *data, size_t size)
     o.width = 1 + (data[0] & 7) * 3;
     o.n_best = data[0] & 8 ? 4 : 1;
     o.longest = data[0] & 16 ? 2 : 50;
-    o.rivals = data[0] & 32 ? 2 : 1;
     if (data[0] & 64 && lin_ngram_parse(words_arpa, sizeof words_arpa - 1, "fuzz", &lm, NULL) != LIN_OK) return;
     if (lin_tree_create_list(entries, 6, V, lm, 0, &tree, NULL) != LIN_OK) return;
     if (lin_words_create(tree, lm, &o, &words, NULL) != LIN_OK) return;
