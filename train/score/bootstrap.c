@@ -18,8 +18,6 @@ static lin_status check(int n, const lin_bootstrap_options *o, lin_error *err)
     if (n < 1) return lin_fail(err, LIN_INVALID, "there is nothing to draw from");
     if (o->resamples < 1 || o->resamples > LIN_BOOTSTRAP_MAX)
         return lin_fail(err, LIN_INVALID, "resamples must be 1 to %d, not %d", LIN_BOOTSTRAP_MAX, o->resamples);
-    if (!(o->level > 0 && o->level < 1))
-        return lin_fail(err, LIN_INVALID, "the level must lie between 0 and 1, not %g", o->level);
     return LIN_OK;
 }
 
@@ -39,12 +37,10 @@ static double quantile(const double *sorted, int n, double p)
     return sorted[below] + (at - below) * (sorted[below + 1] - sorted[below]);
 }
 
-static lin_bootstrap_interval interval_of(double *values, int n_units, const lin_bootstrap_options *o)
+static lin_bootstrap_interval interval_of(double *values, int n, int n_units)
 {
-    qsort(values, (size_t)o->resamples, sizeof *values, by_value);
-    return (lin_bootstrap_interval){.low = quantile(values, o->resamples, (1 - o->level) / 2),
-                          .high = quantile(values, o->resamples, (1 + o->level) / 2),
-                          .units = n_units};
+    qsort(values, (size_t)n, sizeof *values, by_value);
+    return (lin_bootstrap_interval){.low = quantile(values, n, 0.025), .high = quantile(values, n, 0.975), .units = n_units};
 }
 
 /* ---- plain: n draws -------------------------------------------------------------------------------------------------------- */
@@ -226,7 +222,7 @@ static lin_status resample(const lin_bootstrap_unit *a, const lin_bootstrap_unit
         *better += values[i] < 0;
         *equal += values[i] == 0;
     }
-    if (values) *interval = interval_of(values, n, o);
+    if (values) *interval = interval_of(values, o->resamples, n);
     else status = lin_no_memory(err, "a bootstrap", (size_t)o->resamples * sizeof *values);
     lin_free(values);
     lin_free(groups);

@@ -3,12 +3,12 @@
  *
  * Bisani and Ney 2004, "Bootstrap estimates for confidence intervals in ASR performance evaluation": of n units (utterances, or
  * speakers with all their utterances) n are drawn with replacement and their rate is computed; this is done B times. The interval
- * is between the (1 - level) / 2 and (1 + level) / 2 quantiles of the B rates. For two systems the same units are drawn. With
+ * is between the quantiles 0.025 and 0.975 of the B rates: 95 % of them are in it. For two systems the same units are drawn. With
  * 1,000 or more units and at most an eighth as many kinds (units with the same counts), units of a kind are drawn together: their
  * numbers are multinomial, and are drawn exactly by one binomial draw per kind (Hormann 1993). The distribution is the same; the
  * random numbers differ.
  *
- *   lin_bootstrap_options how = {.resamples = 1000, .seed = 1, .level = 0.95, .random = lin_random_below};
+ *   lin_bootstrap_options how = {.resamples = 1000, .seed = 1, .random = lin_random_below};
  *   lin_bootstrap_rate(units, n, &how, &interval, &err);
  *   lin_bootstrap_difference(a, b, n, &how, &difference, &err);
  *
@@ -26,7 +26,6 @@ enum { LIN_BOOTSTRAP_MAX = 1000000 };
 typedef struct lin_bootstrap_options {
     int resamples; /* B, 1 .. LIN_BOOTSTRAP_MAX */
     uint64_t seed;
-    double level; /* confidence level, above 0 and below 1 */
     /* Number `counter` of the sequence `key`, in 0..n-1: lin_random_below of base/hash.h, or a test's own. */
     uint32_t (*random)(uint64_t key, uint64_t counter, uint32_t n);
 } lin_bootstrap_options;

@@ -99,8 +99,7 @@ static lin_status find_map(const score_values *v, const lin_phones *phones, cons
 static lin_status report_on(const score_values *v, const lin_list *files, const char *measure, const lin_score *score,
                             const lin_score *other, int keep_case, lin_error *err)
 {
-    const lin_bootstrap_options how = {
-        .resamples = v->bootstrap, .seed = 1, .level = 0.95, .random = lin_random_below};
+    const lin_bootstrap_options how = {.resamples = v->bootstrap, .seed = 1, .random = lin_random_below};
     lin_score_intervals intervals = {0};
     lin_score_comparison comparison;
     lin_score_report report = {

@@ -46,7 +46,7 @@ lin_status lin_score_bootstrap(const lin_score *s, const lin_bootstrap_options *
                                lin_error *err)
 {
     size_t n = (size_t)s->ref.n, n_speakers = (size_t)s->speakers.n;
-    *v = (lin_score_intervals){.resamples = o->resamples, .seed = o->seed, .level = o->level};
+    *v = (lin_score_intervals){.resamples = o->resamples, .seed = o->seed};
     lin_bootstrap_unit *units = lin_alloc(n, sizeof *units), *sorted = lin_alloc(n, sizeof *sorted);
     int *begin = lin_alloc(n_speakers + 2, sizeof *begin);
     if (by_speaker) v->by_speaker = lin_calloc(n_speakers, sizeof *v->by_speaker);
@@ -178,7 +178,7 @@ lin_status lin_score_compare(const lin_score *x, const lin_score *y, const lin_b
     lin_score_counts total = x->total;
     lin_status status = LIN_OK;
     sums t = {0};
-    *c = (lin_score_comparison){.level = o->level, .other = y->total};
+    *c = (lin_score_comparison){.other = y->total};
     c->difference = lin_score_rate(&total) - lin_score_rate(&c->other);
     if (n != y->ref.n || x->speakers.n != y->speakers.n)
         return lin_fail(err, LIN_MISMATCH, "the references of the two systems differ: %d and %d utterances of %d and %d speakers",

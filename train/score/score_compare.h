@@ -21,7 +21,6 @@
 typedef struct lin_score_intervals {
     int resamples;
     uint64_t seed;
-    double level;
     lin_bootstrap_interval utterances, speakers;
     lin_bootstrap_interval *by_speaker; /* [speakers.n of the score]; NULL: not asked for */
 } lin_score_intervals;
@@ -42,7 +41,6 @@ typedef struct lin_matched_pairs {
 } lin_matched_pairs;
 
 typedef struct lin_score_comparison {
-    double level;           /* of the intervals */
     lin_score_counts other; /* the total of the second system */
     double difference;      /* rate of the first minus rate of the second: below 0 if the first is better */
     lin_difference utterances, speakers;

@@ -50,8 +50,7 @@ static void head(const lin_score_report *r, lin_buffer *out)
     lin_score_put(out, "<h1>%h %2 %</h1>\n<p>%h, against the reference %h</p>\n", r->measure, rate, hyp, ref);
     if (r->intervals && r->intervals->utterances.units > 1) {
         lin_score_put(out, "<p>");
-        lin_score_put_intervals(out, "%2 to %2 over %d %s", r->intervals->level, &r->intervals->utterances,
-                                &r->intervals->speakers);
+        lin_score_put_intervals(out, "%2 to %2 over %d %s", &r->intervals->utterances, &r->intervals->speakers);
         lin_score_put(out, " <span class=\"dim\">(bootstrap, %d resamples, seed %d)</span></p>\n",
                       (long long)r->intervals->resamples, (long long)r->intervals->seed);
     }
@@ -71,7 +70,7 @@ static void compared(const lin_score_report *r, lin_buffer *out)
                   r->other_name ? r->other_name : "the other", r->measure, 100 * lin_score_rate(&c->other), 100 * c->difference);
     if (c->utterances.interval.units > 1) {
         lin_score_put(out, ", ");
-        lin_score_put_intervals(out, "%2 to %2 over %d %s", c->level, &c->utterances.interval, &c->speakers.interval);
+        lin_score_put_intervals(out, "%2 to %2 over %d %s", &c->utterances.interval, &c->speakers.interval);
     }
     lin_score_put(out, "</p>\n<p>Probability of improvement %1 % over utterances", 100 * c->utterances.improvement);
     if (c->speakers.interval.units > 1) lin_score_put(out, ", %1 % over speakers", 100 * c->speakers.improvement);

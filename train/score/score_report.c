@@ -46,17 +46,9 @@ void lin_score_put(lin_buffer *out, const char *form, ...)
     va_end(args);
 }
 
-void lin_score_put_level(lin_buffer *out, double level)
+void lin_score_put_intervals(lin_buffer *out, const char *form, const lin_bootstrap_interval *u, const lin_bootstrap_interval *s)
 {
-    double percent = 100 * level;
-    lin_buffer_fixed(out, percent, fabs(percent - round(percent)) < 0.005 ? 0 : 2);
-}
-
-void lin_score_put_intervals(lin_buffer *out, const char *form, double level, const lin_bootstrap_interval *u,
-                             const lin_bootstrap_interval *s)
-{
-    lin_score_put_level(out, level);
-    lin_buffer_text(out, " % interval ");
+    lin_buffer_text(out, "95 % interval ");
     lin_score_put(out, form, 100 * u->low, 100 * u->high, (long long)u->units, "utterances");
     if (s->units > 1) lin_buffer_text(out, ", ");
     if (s->units > 1) lin_score_put(out, form, 100 * s->low, 100 * s->high, (long long)s->units, "speakers");
@@ -347,7 +339,7 @@ static void notes(const lin_score_report *r, lin_buffer *out)
     }
     if (s->unmapped.n) lin_buffer_char(out, '\n');
     if (v && v->utterances.units > 1) {
-        lin_score_put_intervals(out, "[%2, %2] over %d %s", v->level, &v->utterances, &v->speakers);
+        lin_score_put_intervals(out, "[%2, %2] over %d %s", &v->utterances, &v->speakers);
         lin_score_put(out, " (bootstrap, %d resamples, seed %d)\n", (long long)v->resamples, (long long)v->seed);
     }
 }
@@ -360,7 +352,7 @@ static void compared(const lin_score_report *r, lin_buffer *out)
     lin_score_put(out, "difference %2 points", 100 * c->difference);
     if (c->utterances.interval.units > 1) {
         lin_buffer_text(out, ", ");
-        lin_score_put_intervals(out, "[%2, %2] over %d %s", c->level, &c->utterances.interval, &c->speakers.interval);
+        lin_score_put_intervals(out, "[%2, %2] over %d %s", &c->utterances.interval, &c->speakers.interval);
     }
     lin_score_put(out, "\nprobability of improvement %1 % over utterances", 100 * c->utterances.improvement);
     if (c->speakers.interval.units > 1) lin_score_put(out, ", %1 % over speakers", 100 * c->speakers.improvement);

@@ -61,11 +61,8 @@ static inline double lin_score_percent(long long part, long long whole)
  * else stands for itself. */
 void lin_score_put(lin_buffer *out, const char *form, ...);
 
-/* The level of an interval in per cent, without digits behind the point where it needs none: "95", "99.90". */
-void lin_score_put_level(lin_buffer *out, double level);
-
 /* "95 % interval " and the intervals, each by a form of its bounds in per cent, the number of its units, and what these are. */
-void lin_score_put_intervals(lin_buffer *out, const char *form, double level, const lin_bootstrap_interval *utterances,
+void lin_score_put_intervals(lin_buffer *out, const char *form, const lin_bootstrap_interval *utterances,
                              const lin_bootstrap_interval *speakers);
 
 /* Two tokens that were confused, sorted by falling count of both directions together. Released with lin_free. */

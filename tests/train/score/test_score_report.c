@@ -28,7 +28,7 @@ static lin_score *score(const char *ref, const char *hyp, const lin_score_option
     return made;
 }
 
-static const lin_bootstrap_options draws = {.resamples = 200, .seed = 1, .level = 0.95, .random = lin_random_below};
+static const lin_bootstrap_options draws = {.resamples = 200, .seed = 1, .random = lin_random_below};
 
 static const char some_ref[] = "s1-1 a b c d\ns2-1 a a\ns1-2\ns2-2 x y\ns3-1 a b c\n";
 static const char some_hyp[] = "s1-1 a x c d e\ns1-2\ns2-1 a\ns2-2 x y\ns3-1 b a c\n";
@@ -94,20 +94,6 @@ START_TEST(text_report)
     ck_assert_ptr_nonnull(last); // the last line, which scripts read
     ck_assert_str_eq(strchr(last, '\n'), "\n");
     HAS(out.data, "] over 5 utterances, [", "] over 3 speakers (bootstrap, 200 resamples, seed 1)\n");
-}
-END_TEST
-
-START_TEST(levels)
-{
-    static const struct {
-        double level;
-        const char *text;
-    } cases[] = {{0.95, "95"}, {0.999, "99.90"}, {0.955, "95.50"}, {0.9, "90"}, {0.29, "29"}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        lin_buffer_clear(&out);
-        lin_score_put_level(&out, cases[i].level);
-        ck_assert_str_eq(out.data, cases[i].text);
-    }
 }
 END_TEST
 
@@ -473,6 +459,6 @@ START_TEST(out_of_memory)
 END_TEST
 
 TEST_MAIN_WITH(NULL, drop, "score_report", TEST(alignments_are_sclites), TEST(alignments_of_other_scripts), TEST(text_report),
-               TEST(levels), TEST(notes), TEST(many_tokens_that_are_not_in_the_map), TEST(json_report), TEST(pairs_both_ways),
+               TEST(notes), TEST(many_tokens_that_are_not_in_the_map), TEST(json_report), TEST(pairs_both_ways),
                TEST(tables), TEST(html_report), TEST(html_of_a_long_utterance), TEST(matched_pairs_are_sc_stats), TEST(segments),
                TEST(references_must_be_the_same), TEST(intervals_of_speakers), TEST(out_of_memory))
