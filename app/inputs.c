@@ -521,12 +521,16 @@ lin_status lin_inputs_name_results(lin_inputs *in, const char *root, lin_error *
 
 /* ---- no output is an input, or written twice ------------------------------------------------------------------------------- */
 
-// "device inode" of each input and result. Devices, pipes and missing files cannot be overwritten and are not in the set.
+// "device inode" of each input and result. Devices, pipes and missing files cannot be overwritten and are not in the set. Of a
+// result the time too: when another run has replaced the file, its inode may come back as that of another result.
 static lin_symbols known;
 
-static size_t identify(const struct stat *st, char text[64])
+enum { IDENTITY = 96 };
+
+static size_t identify(const struct stat *st, int is_result, char text[IDENTITY])
 {
-    return (size_t)snprintf(text, 64, "%llx %llx", (unsigned long long)st->st_dev, (unsigned long long)st->st_ino);
+    return (size_t)snprintf(text, IDENTITY, "%llx %llx %llx %lx", (unsigned long long)st->st_dev, (unsigned long long)st->st_ino,
+                            is_result ? (unsigned long long)st->st_mtim.tv_sec : 0, is_result ? st->st_mtim.tv_nsec : 0L);
 }
 
 static int is_file(const char *path, struct stat *st)
@@ -537,7 +541,7 @@ static int is_file(const char *path, struct stat *st)
 lin_status lin_guard_reads(const char *path, lin_error *err)
 {
     struct stat st;
-    char part[PATH_MAX], text[64];
+    char part[PATH_MAX], text[IDENTITY];
     int index;
     if (!path || strcmp(path, "-") == 0 || stat(path, &st) != 0) return LIN_OK;
     for (int i = 0; S_ISDIR(st.st_mode) && i < LIN_DATADIR_FILES; i++) {
@@ -546,17 +550,25 @@ lin_status lin_guard_reads(const char *path, lin_error *err)
         if (is_file(part, &list)) LIN_TRY(lin_guard_reads(part, err));
     }
     if (!S_ISREG(st.st_mode)) return LIN_OK;
-    const size_t n = identify(&st, text);
+    const size_t n = identify(&st, 0, text);
     return lin_symbols_add(&known, text, n, &index, err);
+}
+
+lin_status lin_guard_wrote(const char *path, lin_error *err)
+{
+    struct stat st;
+    char text[IDENTITY];
+    int index;
+    return is_file(path, &st) ? lin_symbols_add(&known, text, identify(&st, 1, text), &index, err) : LIN_OK;
 }
 
 lin_status lin_guard_writes(const char *path, lin_error *err)
 {
     struct stat st;
-    char text[64];
+    char text[IDENTITY];
     if (!is_file(path, &st)) return LIN_OK;
-    const size_t n = identify(&st, text);
-    if (lin_symbols_find(&known, text, n) < 0) return LIN_OK;
+    if (lin_symbols_find(&known, text, identify(&st, 0, text)) < 0 && lin_symbols_find(&known, text, identify(&st, 1, text)) < 0)
+        return LIN_OK;
     return lin_fail(err, LIN_INVALID, "%s is an input and would be overwritten; name another output", path);
 }
 

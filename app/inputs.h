@@ -159,6 +159,8 @@ lin_status lin_guard_command(const lin_parsed *parsed, lin_error *err);
 /* A file, or the lists in a data directory. NULL and "-" are allowed. LIN_NO_MEMORY. */
 lin_status lin_guard_reads(const char *path, lin_error *err);
 lin_status lin_guard_writes(const char *path, lin_error *err);
+/* A result: it is in the set until another program replaces it. */
+lin_status lin_guard_wrote(const char *path, lin_error *err);
 /* An installed file, which no option names as it is: adds it, and checks that it is not the output. */
 lin_status lin_guard_found(const char *path, const char *output, lin_error *err);
 

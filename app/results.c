@@ -248,7 +248,7 @@ static int has(const lin_results *r, const lin_writer *writer, const lin_input *
 {
     char path[LONGEST_PATH];
     if (name_file(r, writer, input->name, channel, path, NULL) != LIN_OK || !is_newer(path, input)) return 0;
-    return (claim ? lin_guard_reads : lin_guard_writes)(path, NULL) == LIN_OK;
+    return (claim ? lin_guard_wrote : lin_guard_writes)(path, NULL) == LIN_OK;
 }
 
 static int is_done(const lin_results *r, const lin_input *input, int lanes)
@@ -340,7 +340,7 @@ static lin_status own_file(lin_results *r, const lin_writer *writer, const char 
                                           "--output-dir for each", path);
     LIN_TRY(lin_make_folders_of(path, err));
     if (!r->is_part) LIN_TRY(lin_output_write(path, LIN_FILE_OF_MANY, &r->text, err));
-    if (!r->is_part) return lin_guard_reads(path, err);
+    if (!r->is_part) return lin_guard_wrote(path, err);
     lin_output out;
     LIN_TRY(lin_output_open(path, 0, &out, err));
     const lin_status status = lin_buffer_write(&r->text, out.file, path, err);

@@ -2,6 +2,7 @@
 // same name are refused; which text belongs to which sound, in folders and beside files; every allocation failing.
 #include "app/inputs.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "app/common.h"
@@ -180,6 +181,21 @@ START_TEST(names_tell_what_belongs_together)
 }
 END_TEST
 
+// Another run into the same folder replaces results, and the system gives their inodes to other files.
+START_TEST(a_replaced_result_may_be_written)
+{
+    const char *result = test_file("result", "a", 1), *sound = test_file("sound", "b", 1);
+    const struct timespec later[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+    OK(lin_guard_wrote(result, &err));
+    OK(lin_guard_reads(sound, &err));
+    FAILS(lin_guard_writes(result, &err), LIN_INVALID, "would be overwritten");
+    ck_assert(utimensat(AT_FDCWD, result, later, 0) == 0 && utimensat(AT_FDCWD, sound, later, 0) == 0);
+    OK(lin_guard_writes(result, &err));
+    FAILS(lin_guard_writes(sound, &err), LIN_INVALID, "would be overwritten");
+    lin_guard_free();
+}
+END_TEST
+
 TEST_MAIN_WITH(NULL, teardown, "app/inputs", TEST(folders_are_mirrored), TEST(names_below_a_root), TEST(names_of_a_list),
                TEST(one_name_twice), TEST(every_allocation_may_fail), TEST(folders_are_made),
-               TEST(names_tell_what_belongs_together))
+               TEST(names_tell_what_belongs_together), TEST(a_replaced_result_may_be_written))
