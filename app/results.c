@@ -479,8 +479,8 @@ int lin_results_wants_part(lin_results *r, const lin_inputs *inputs)
 
 lin_status lin_results_close(lin_results *r, lin_status status, int n_failed, lin_error *err)
 {
-    const int nothing = r->n_put == 0 && !r->told;
     if (!r->out.file) return status;
+    const int nothing = (r->n_put == 0 && !r->told) || ferror(r->out.file);
     if (nothing && (status == LIN_STOPPED || (status == LIN_OK && n_failed))) {
         if (r->out.path) lin_complain("%s was not written", r->out.path);
         lin_output_end(&r->out, LIN_INVALID, NULL);

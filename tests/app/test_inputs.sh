@@ -232,6 +232,7 @@ done
 "$LINNET" transcribe -q "$w" >&- 2> "$tmp/.err"
 is "a closed standard output: status" 1 "$?"
 has "a closed standard output" "$(cat "$tmp/.err")" "cannot write standard output"
+is "a closed standard output: one message" 1 "$(wc -l < "$tmp/.err" | tr -d ' ')"
 broken() {
     mode "$1"
     exits "$2" 1 run transcribe -q "$m"
