@@ -35,11 +35,8 @@ static linnet_status open_all(const char *folder, int words)
     linnet_decoder_options o;
     linnet_decoder_options_init(&o, sizeof o);
     o.words = words;
-    linnet_model_options m;
-    linnet_model_options_init(&m, sizeof m);
-    m.precision = LINNET_AUTO;
     linnet_status status = linnet_set_data_folder(folder, &err);
-    if (status == LINNET_OK) status = linnet_model_load("default", &m, &model, &err);
+    if (status == LINNET_OK) status = linnet_model_load("default", NULL, &model, &err);
     if (status == LINNET_OK) status = linnet_decoder_create(model, &o, &decoder, &err);
     return status;
 }
