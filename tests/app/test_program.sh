@@ -24,6 +24,7 @@ for c in $commands; do
     has "$c: points at --help" "$err" "Try 'linnet $c --help'."
 done
 refused "unknown command" 2 "unknown command 'transcrib'; did you mean transcribe?" transcrib
+refused "a folder of two letters" 2 "./ is a folder; name the files in it" ./
 refused "a FILE that is missing" 2 "there is no file missing.mp3, and no command of this name" missing.mp3
 has "it leads to the commands" "$err" "Try 'linnet --help', which lists the commands."
 is "in two lines" 2 "$(echo "$err" | wc -l)"
