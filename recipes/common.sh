@@ -109,28 +109,29 @@ cut_set() {
   done
 }
 
-# prepare_set DIR FEATURES SET SHARDS ARGS...: the features of a data directory, by linnet prepare ARGS, as SET.lfc; or in shards as
-# SET.001.lfc, ... and their number in SET.shards, so that an interruption loses only one of them. Existing files are kept.
+# prepare_set DATA FEATURES SET SHARDS ARGS...: the features of a data directory or list, by linnet prepare ARGS, as SET.lfc; or in shards
+# of a directory as SET.001.lfc, ... and their number in SET.shards, so that an interruption loses only one of them. Existing files are
+# kept; files that were made with other ARGS or of other DATA are refused.
 prepare_set() {
-  local dir=$1 features=$2 set=$3 shards=$4 made n k name fd
+  local data=$1 features=$2 set=$3 shards=$4 made n k fd
   shift 4
-  [ -f "$dir/wav.scp" ] && [ -f "$dir/text" ] || die "$dir needs wav.scp and text"
   exec {fd}> "$features/.lock-$set"
   ! command -v flock > /dev/null || flock "$fd"
-  made="shards $shards $(options_made "$@") data $(cat "$dir/wav.scp" "$dir/text" | cksum)"
+  made="shards $shards $(options_made "$@") data $({ cat "$data"/{wav.scp,text} "$data" 2> /dev/null || true; } | cksum)"
   if [ -f "$features/$set.made" ] && [ "$made" != "$(cat "$features/$set.made")" ]; then
-    die "$features/$set*.lfc were made with other options or of another $dir; remove $features/$set.*, or give another --work"
+    die "$features/$set*.lfc were made with other options or of another $data; remove $features/$set.*, or give another --work"
   fi
   if ! caches_of "$features" "$set"; then
     echo "$made" > "$features/$set.made"
-    cut_set "$dir" "$shards" "$features/.cut-$set"
-    n=$(find "$features/.cut-$set" -mindepth 1 -maxdepth 1 -type d | wc -l)
-    for ((k = 1; k <= n; k++)); do
-      name=$set; [ "$shards" = 1 ] || name=$set.$(printf %03d "$k")
-      prepare_shard "$features/.cut-$set/$(printf %03d "$k")" "$features/$name" "$@"
-    done
-    [ "$shards" = 1 ] || { echo "$n" > "$features/.shards-$set" && mv "$features/.shards-$set" "$features/$set.shards"; }
-    rm -r "$features/.cut-$set"
+    if [ "$shards" = 1 ]; then prepare_shard "$data" "$features/$set" "$@"; else
+      cut_set "$data" "$shards" "$features/.cut-$set"
+      n=$(find "$features/.cut-$set" -mindepth 1 -maxdepth 1 -type d | wc -l)
+      for ((k = 1; k <= n; k++)); do
+        prepare_shard "$features/.cut-$set/$(printf %03d "$k")" "$features/$set.$(printf %03d "$k")" "$@"
+      done
+      echo "$n" > "$features/.shards-$set" && mv "$features/.shards-$set" "$features/$set.shards"
+      rm -r "$features/.cut-$set"
+    fi
   fi
   exec {fd}>&-
 }
@@ -139,7 +140,7 @@ prepare_set() {
 options_made() {
   while [ $# -gt 0 ]; do
     case $1 in
-      --audio-root) shift ;;
+      --audio-root | --oov) shift ;;
       --lexicon) shift; printf 'lexicon %s ' "$(cksum < "$1")" ;;
       *) printf '%q ' "$1" ;;
     esac
@@ -147,11 +148,11 @@ options_made() {
   done
 }
 
-prepare_shard() { # DIR CACHE ARGS...: CACHE.lfc, and the messages in CACHE.log
-  local dir=$1 cache=$2 status=0
+prepare_shard() { # DATA CACHE ARGS...: CACHE.lfc, and the messages in CACHE.log
+  local data=$1 cache=$2 status=0
   shift 2
   if [ ! -f "$cache.lfc" ]; then
-    "$linnet" prepare "$dir" "$@" --jobs "$threads" --output "$cache.lfc" 2>&1 | tee "$cache.log.new" >&2 || status=${PIPESTATUS[0]}
+    "$linnet" prepare "$data" "$@" --jobs "$threads" --output "$cache.lfc" 2>&1 | tee "$cache.log.new" >&2 || status=${PIPESTATUS[0]}
     [ "$status" != 130 ] || exit 130
     # exit status 1: some utterances were reported and left out, and the cache was written
     [ -f "$cache.lfc" ] || die "$cache.lfc could not be prepared"

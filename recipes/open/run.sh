@@ -42,14 +42,8 @@ need_corpus() {
 }
 
 # Frequencies above 5.5 kHz are not used: parts of the corpus have no sound there, and a model would learn that.
-prepare() { # prepare DATA ROOT CACHE OPTIONS...
-  local data=$1 root=$2 cache=$work/features/$3.lfc
-  shift 3
-  [ ! -f "$cache" ] || return 0
-  # exit status 1: some utterances were reported and left out, and the cache was written
-  "$linnet" prepare "$data" --audio-root "$root" --fbank high-hz=5500 --stack 3 --jobs "$threads" --output "$cache" "$@" || [ -f "$cache" ]
-}
-prepare_speech() { prepare "$1" "$2" "$3" --lexicon "$lexicon" --oov "$work/text/$3.oov"; } # prepare_speech DATA ROOT CACHE
+prepare() { prepare_set "$1" "$work/features" "$3" 1 --audio-root "$2" --fbank high-hz=5500 --stack 3 "${@:4}"; } # DATA ROOT SET OPTIONS...
+prepare_speech() { prepare "$1" "$2" "$3" --lexicon "$lexicon" --oov "$work/text/$3.oov"; } # DATA ROOT SET
 
 # WORK/features/SET.lfc; existing files are kept
 open_features() {

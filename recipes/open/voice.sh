@@ -21,24 +21,22 @@ for data in ${more[@]+"${more[@]}"}; do [ -f "$data/utt2spk" ] || die "$data/utt
 # train_stories is left out: its many names are few readers.
 sets="train_native train_pseudo train_cv train_nonnative train_read train_games"
 different_names --more "$sets dev_native dev_nonnative" ${more[@]+"${more[@]}"}
-caches=() all=("${more[@]}")
-for set in $sets; do caches+=(--train "$work/$set.lfc"); done
+train=() all=("${more[@]}")
+for set in $sets; do train+=(--train "$work/$set.lfc"); done
 for set in $sets dev_native dev_nonnative; do all+=("$corpus/$set"); done
-for data in ${more[@]+"${more[@]}"}; do caches+=(--train "$work/$(basename "$data").lfc"); done
+for data in ${more[@]+"${more[@]}"}; do train+=(--train "$work/$(basename "$data").lfc"); done
 
 if wanted 1; then
   echo "== stage 1: features"
   for data in "${all[@]}"; do
-    cache=$work/$(basename "$data").lfc
-    # exit status 1: some utterances were reported and left out, and the cache was written
-    [ -f "$cache" ] || "$linnet" prepare "$data" --audio-root "$corpus" --no-speech --fbank high-hz=5500 -q -o "$cache" || [ -f "$cache" ]
+    prepare_set "$data" "$work" "$(basename "$data")" 1 --audio-root "$corpus" --no-speech --fbank high-hz=5500 -q
   done
 fi
 
 if wanted 2; then
   echo "== stage 2: training"
-  [ ! -f "$work/run/checkpoint.safetensors" ] || caches+=(--resume)
-  "$linnet" train "$conf" "${caches[@]}" --dev "$work/dev_native.lfc" --dev "$work/dev_nonnative.lfc" \
+  [ ! -f "$work/run/checkpoint.safetensors" ] || train+=(--resume)
+  "$linnet" train "$conf" "${train[@]}" --dev "$work/dev_native.lfc" --dev "$work/dev_nonnative.lfc" \
     --folder "$work/run" --threads "$threads" --device cpu
 fi
 
