@@ -45,15 +45,14 @@ print[lm]=$(cat share/linnet/en/{phones.lm,words.lm,words.dict.gz,words.safetens
 run=$work/$(echo "${print[default]} ${print[offline]} ${print[small]} ${print[lm]}" | cksum | cut -d ' ' -f 1)${quick:+-quick}
 mkdir -p "$run/tables"
 
-# emit TABLE "MODEL ..." [timed]: the table on standard input, measured with these models (lm: the language models)
+# emit TABLE "MODEL ..." [timed]: the table on standard input, measured with these models (lm: the language models); it is among the
+# tables when its stage is complete
 emit() {
   local model mark=
-  cat > "$run/tables/.$1.md"
+  cat > "$run/new/$1.md"
   for model in $2; do mark="$mark${mark:+, }$model ${print[$model]}"; done
   [ -z "${3:-}" ] || mark="$mark; $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores"
-  echo "<!-- measured: $1; ${mark:-no model}; $(date -u +%F) -->" > "$run/tables/.$1.mark"
-  mv "$run/tables/.$1.md" "$run/tables/$1.md"
-  mv "$run/tables/.$1.mark" "$run/tables/$1.mark"
+  echo "<!-- measured: $1; ${mark:-no model}; $(date -u +%F) -->" > "$run/new/$1.mark"
 }
 
 # ---- error rates ---------------------------------------------------------------------------------------------------------------
@@ -520,7 +519,10 @@ for s in $stages; do
   for tool in $(needs "$s"); do command -v "$tool" > /dev/null || absent="$absent $tool"; done
   if [ -n "$absent" ]; then echo "== $s: left out, these are not installed:$absent"; continue; fi
   echo "== $s"
+  rm -rf "$run/new"
+  mkdir "$run/new"
   "measure_$s"
+  mv "$run"/new/* "$run/tables"
   touch "$run/$s.done"
 done
 
@@ -529,7 +531,7 @@ published() {
   awk -v tables="$run/tables" '
     /<!-- measured: / && match($0, /measured: [a-z0-9-]+/) {
       name = substr($0, RSTART + 10, RLENGTH - 10); indent = $0; sub(/<.*/, "", indent)
-      if ((getline mark < (tables "/" name ".mark")) > 0) { # it is written after the table
+      if ((getline mark < (tables "/" name ".mark")) > 0) {
         print indent mark
         while ((getline line < (tables "/" name ".md")) > 0) print indent line
         close(tables "/" name ".md"); close(tables "/" name ".mark")

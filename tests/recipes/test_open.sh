@@ -288,6 +288,9 @@ rm "$tmp"/results/*-quick/errors.done "$tmp"/results/*-quick/errors/small.dev_na
 results --stages errors
 is "results, interrupted: status" 0 "$status"
 ok "results, interrupted: it goes on" test -s "$(echo "$tmp"/results/*-quick/errors)/small.dev_native.words.jsonl"
+mkdir "$tmp/bin" && printf '#!/bin/sh\necho "| a part |"\nexit 1\n' > "$tmp/bin/python3" && chmod +x "$tmp/bin/python3"
+PATH=$tmp/bin:$PATH results --stages confidence
+is "results, failed: no part of a table" "1 no" "$status $([ -f "$tables/confidence.md" ] && echo yes || echo no)"
 is "results: nothing is published" "$before" "$(pages)"
 declines "results: a small form is not published" "not published" results --corpus "$c" --lexicon "$tmp/dict" --work "$tmp/x" --quick --publish
 declines "results: no corpus" "where is the corpus" results --work "$tmp/x"
