@@ -18,8 +18,9 @@ case $set in test*) die "$set: use a development set, not a test set" ;; esac
 awk -v every="$every" 'NR % every == 1 % every' "$corpus/$set/wav.scp" > "$work/wav.scp"
 awk 'NR == FNR { wanted[$1]; next } $1 in wanted { id = $1; $1 = ""; print tolower($0) " (" id ")" }' "$work/wav.scp" \
     "$corpus/$set/text" > "$work/ref.trn"
+models=$({ "$linnet" info; "$linnet" info "$second"; } | sed -n 's/^fingerprint: *//p')
 hear() { # NAME OPTIONS...: NAME.trn, and the line
-    made_with "$work/$1.trn" "$(realpath "$corpus")" "$set" "$every" "${@:2}"
+    made_with "$work/$1.trn" "$(realpath "$corpus")" "$set" "$every" "$models" "${@:2}"
     [ -f "$work/$1.trn" ] || while read -r id path; do
         echo "$("$linnet" listen -q --plain --words --no-readable --no-paced "${@:2}" --from "$corpus/$path" | paste -s -d ' ' -) ($id)"
     done < "$work/wav.scp" > "$work/part"

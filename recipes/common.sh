@@ -237,7 +237,8 @@ pivot() {
 }
 
 # made_with PATH ARGS...: keeps ARGS in PATH.made, and dies if PATH was made with others: its results would be taken for those of ARGS.
-# The work folder may have moved.
+# ARGS are all that the content depends on: the options and data of the command that makes it, the fingerprint of an installed model, and
+# of what is timed also device and threads. The work folder may have moved.
 made_with() {
   local args="${*:2}"
   args=${args//"$work/"/}

@@ -33,7 +33,8 @@ for o in epochs batch split; do [ -z "${!o}" ] || is_count "${!o}" "--$o"; done
 mkdir -p "$work/sets"
 lock_work
 speed=$work/generate-$variants.tsv
-made_with "$speed" ${generate[@]+"${generate[@]}"}
+generate+=(--device "$device" --threads "$threads")
+made_with "$speed" "${generate[@]}"
 
 # ---- data ------------------------------------------------------------------------------------------------------------------------
 
@@ -91,8 +92,7 @@ for set in "${data[@]}"; do
   [ -s "$work/completions-$set.png" ] || "$linnet" generate "$model" --image $size -n "$examples" --data "$work/sets/$set-dev.lfc" \
     --seed "$seed" --device "$device" --threads "$threads" -q -o "$work/completions-$set.png"
 done
-[ -s "$speed" ] || "$linnet" bench generate --variants "$variants" ${generate[@]+"${generate[@]}"} --device "$device" --threads "$threads" \
-  -o "$speed"
+[ -s "$speed" ] || "$linnet" bench generate --variants "$variants" "${generate[@]}" -o "$speed"
 
 # ---- results ---------------------------------------------------------------------------------------------------------------------
 

@@ -116,13 +116,13 @@ if [[ ,$tasks, = *,speed,* ]]; then
     for variant in $timed; do
       run=$work/speed/$variant-$length
       tokens_network "$variant"
-      made_with "$run.tsv" "${network[@]}"
+      args=(--train "$work/sets/$length.lfc" --direction bidirectional "${network[@]}" --epochs 1 --schedule constant
+        --set "batch-sequences=$speed_batch,max-frames=$length" --batch-frames $((speed_batch * length)) --device "$device" --threads "$threads")
+      made_with "$run.tsv" "${args[@]}"
       [ ! -s "$run.tsv" ] || continue
       rm -rf "$run" # of a run that was interrupted
       echo "== $run"
-      most_memory "$linnet" train --train "$work/sets/$length.lfc" --direction bidirectional "${network[@]}" \
-        --set "batch-sequences=$speed_batch,max-frames=$length" --batch-frames $((speed_batch * length)) --epochs 1 --schedule constant \
-        --device "$device" --threads "$threads" --folder "$run" -q || {
+      most_memory "$linnet" train "${args[@]}" --folder "$run" -q || {
         [ $? != 130 ] || exit 130
         printf '%s\t%s\t-\t-\n' "$variant" "$length" > "$run.tsv" # too little memory
         continue

@@ -298,7 +298,7 @@ declines "results: no such stage" "no stage 'words'" results --corpus "$c" --lex
 
 # Results of another set, or with other options, are not taken for those that are asked for.
 ran=$(echo "$tmp"/results/*-quick)
-declines "second_pass: another model" "second.trn was made with other options or data" \
+declines "second_pass: another model" "first.trn was made with other options or data" \
     ../../bench/second_pass --corpus "$c" --every 20 --second small --work "$ran/live/dev_native"
 declines "long: another set" "alone was made with other options or data" \
     ../../bench/long --corpus "$c" --set dev_nonnative --part drift --lexicon "$tmp/dict" --work "$ran/long"

@@ -77,6 +77,8 @@ has "lra: results" "$(cat "$tmp/lra/RESULTS.md")" "| *arena: Linear Trans.* | 16
 before=$(cat "$tmp/lra/accuracy.tsv" "$tmp/lra/speed.tsv")
 recipe lra --work "$tmp/lra" --quick --device cpu --variants softmax,linear,bilstm --text "$tmp/documents" --cifar "$tmp/cifar"
 is "lra: a second run computes nothing" "$before" "$(cat "$tmp/lra/accuracy.tsv" "$tmp/lra/speed.tsv")"
+exits "lra: with other threads" 1 recipe lra --work "$tmp/lra" --quick --device cpu --threads 2 --tasks speed --variants linear
+has "lra: the speed is another one" "$err" "linear-64.tsv was made with other options or data"
 one_line "lra: an unknown task" "there is no task 'pathx'" lra --work "$tmp/x" --tasks pathx
 one_line "lra: no documents" "--retrieval DIR needs train.tsv and dev.tsv" lra --work "$tmp/x" --retrieval "$tmp/cifar"
 one_line "lra: no batches" "--cifar DIR needs data_batch_1.bin" lra --work "$tmp/x" --cifar "$tmp/documents"
