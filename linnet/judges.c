@@ -80,25 +80,40 @@ static lin_status check_lexicon(const char *path, const lin_tree *tree, lin_erro
                                        "words of the lexicon have other characters, such as %s", path, others, words, first);
 }
 
-// Each phone is one piece, a word of small letters: "_aa".
-static lin_status find_phones(lin_rescorer *r, const char *path, const lin_phones *phones, lin_error *err)
+// Finds the piece of each phone, a word of small letters, "_aa": its label if not NULL. How many phones have none; first: one.
+static int match_phones(const lin_pieces *pieces, const lin_phones *phones, int *labels, const char **first)
 {
-    const int V = lin_phones_count(phones);
-    const char *first = NULL;
     int missing = 0;
-    r->labels = lin_calloc((size_t)V, sizeof *r->labels);
-    if (!r->labels) return lin_no_memory(err, "phones of a network", (size_t)V * sizeof *r->labels);
-    for (int i = 1; i < V; i++) {
+    for (int i = 1; i < lin_phones_count(phones); i++) {
         const char *name = lin_phones_cmu(phones, i) ? lin_phones_cmu(phones, i) : lin_phones_name(phones, i);
         const size_t n = strlen(name);
         char piece[LIN_PHONE_NAME_MAX + 2] = "_";
         for (size_t c = 0; c < n; c++) piece[c + 1] = lin_lower(name[c]);
-        r->labels[i] = lin_symbols_find(&r->network.pieces->names, piece, n + 1);
-        if (r->labels[i] < 0 && !missing++) first = name;
+        const int at = lin_symbols_find(&pieces->names, piece, n + 1);
+        if (labels) labels[i] = at;
+        if (at < 0 && !missing++) *first = name;
     }
+    return missing;
+}
+
+static lin_status find_phones(lin_rescorer *r, const char *path, const lin_phones *phones, lin_error *err)
+{
+    const int V = lin_phones_count(phones);
+    const char *first;
+    r->labels = lin_calloc((size_t)V, sizeof *r->labels);
+    if (!r->labels) return lin_no_memory(err, "phones of a network", (size_t)V * sizeof *r->labels);
+    const int missing = match_phones(r->network.pieces, phones, r->labels, &first);
     if (!missing) return LIN_OK;
     return lin_fail(err, LIN_MISMATCH, "%s is not a model of these phonemes: it has no piece for %d of the %d, such as %s; if it "
                                        "is one of words, add --words", path, missing, V - 1, first);
+}
+
+// Words need more pieces than those of all phones and their first halves.
+static int is_of_phones(const lin_pieces *pieces, const lin_phones *phones)
+{
+    const char *first;
+    return phones && pieces->names.n <= LIN_PIECES_FIRST + 2 * lin_phones_count(phones) &&
+           match_phones(pieces, phones, NULL, &first) == 0;
 }
 
 lin_status lin_rescorer_open(const char *path, double weight, double lm_weight, const lin_ngram *lm, const lin_tree *tree,
@@ -116,6 +131,8 @@ lin_status lin_rescorer_open(const char *path, double weight, double lm_weight, 
         if (isfinite(unknown)) r->unknown = unknown;
     }
     lin_status status = lin_word_network_open(path, "cpu", LIN_PRECISION_AUTO, &r->network, err);
+    if (status == LIN_OK && tree && is_of_phones(r->network.pieces, phones))
+        status = lin_fail(err, LIN_MISMATCH, "%s is a model of phonemes; leave out --words, or name one of words", path);
     if (status == LIN_OK) status = tree ? check_lexicon(path, tree, err) : find_phones(r, path, phones, err);
     if (status == LIN_OK) *out = r;
     else lin_rescorer_close(r);

@@ -149,6 +149,7 @@ ok "the score of the formula" awk -v a="$(scores_of "$tmp/a")" -v b="$(scores_of
     want = 0.6 * x[3] + 0.4 * l * log(10); d = y[3] - want; e = y[1] - x[1] - 0.7 * (want - x[3])
     exit !(x[2] == y[2] && d * d < 1e-6 && e * e < 1e-6) }'
 refused "a network of words" 1 "$network is not a model of these phonemes: it has no piece for" decode -q --rescore "$network" "$tmp/th.npy"
+refused "a network of phonemes" 1 "$of_phones is a model of phonemes; leave out --words" decode -q $lm --rescore "$of_phones" "$tmp/th.npy"
 
 # ---- sound: pipes, states, a stream ----------------------------------------------------------------------------------------------
 
