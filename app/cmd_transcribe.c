@@ -33,7 +33,7 @@ static const lin_option options[] = {
     LIN_JOBS_ROW(offsetof(transcribe_values, jobs)),
     LIN_QUIET_ROW(offsetof(transcribe_values, quiet), "Print no progress and no summary"),
     LIN_MODEL_ROWS(transcribe_values, model),
-    LIN_BEST_ROW(offsetof(transcribe_values, model.best), "1.4 to 1.8", "--offline --combine default"),
+    LIN_BEST_ROW(offsetof(transcribe_values, model.best), "1.3 to 1.8", "--offline --combine default"),
     LIN_DEREVERB_ROW(offsetof(transcribe_values, model.dereverb)),
     LIN_OFFLINE_ROW(transcribe_values, model),
     LIN_COMBINE_ROW(transcribe_values, decoding),

@@ -239,7 +239,7 @@ typedef struct linnet_decoder_options {
                               unless both models have equal features (the hop may differ), phones and frames per step.
                               NULL (default): none */
     double combine_weight; /* weight of that model in the score of the sound, 0 (none) to 1; 0.5 (default) */
-    int best; /* 1: fewest errors, for 1.4 to 2.4 times the time, by the installed models: rescore "words" (if words is 1),
+    int best; /* 1: fewest errors, for 1.3 to 2.4 times the time, by the installed models: rescore "words" (if words is 1),
                  combine "default", and second_pass "offline" of sessions and engines. Values that you set stay. For whole sounds
                  load the model "offline". LINNET_IO: one of the models is missing. 0 (default): not */
     const char *const *keywords; /* [n_keywords] "hey linnet", or "hey linnet=0.3" with the least confidence: found in all speech,

@@ -212,7 +212,7 @@ class Model:
         keywords     "hey linnet", or "hey linnet=0.3" with the least confidence: looked for in all speech (Result.keywords)
         speakers     who speaks is told apart (docs/speakers.md): Word.speaker, Result.voices, of streams when an utterance has ended; 1
                      to 10 speakers, -1: their number is not known
-        best         fewest errors, for 1.4 to 2.4 times the time, by the models of the package: rescore is "words" where words is True,
+        best         fewest errors, for 1.3 to 2.4 times the time, by the models of the package: rescore is "words" where words is True,
                      combine load(), and second_pass of streams and engines load("offline"); what is named stays. For sounds that
                      are there as a whole make it of load("offline")
 
