@@ -35,8 +35,8 @@ if _os.path.isdir(_data):
 
 
 def set_language(language: str | _os.PathLike[str] | None) -> None:
-    """The language whose installed files are used where none is named, for the whole process: the code of an installed one, "en",
-    or a folder with such files (docs/languages.md). None: that of each model."""
+    """Sets the language, for the whole process: the code of an installed one, "en", or a folder with the files of one
+    (docs/languages.md). Its files are used where none is named. None: each model's language."""
     _call(_lib.linnet_set_language, _ffi.NULL if language is None else _c_text(language))
 
 

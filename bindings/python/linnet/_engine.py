@@ -111,8 +111,8 @@ class Engine:
         self._channels.pop(stream, None)
 
     def events(self, wait_s: float = 0) -> Iterator[Event]:
-        """Events of all streams, until none comes for wait_s seconds. They wait until they are asked for; of an utterance that grows
-        only the latest."""
+        """Events of all streams, until none comes for wait_s seconds. Events wait until you ask for them; of a growing utterance
+        only the latest waits."""
         until = time.monotonic() + wait_s
         while True:
             left = until - time.monotonic()
@@ -129,7 +129,7 @@ class Engine:
             until = time.monotonic() + wait_s
 
     def stats(self) -> dict[str, float]:
-        """Since it was made: open, streams (places), stream_bytes, lag_p50_ms, lag_p95_ms, lag_p99_ms (from the push that completed a
+        """Measurements: open, streams (places), stream_bytes, lag_p50_ms, lag_p95_ms, lag_p99_ms (from the push that completed a
         row's sound to the row's results), lost, missed."""
         stats = ffi.new("linnet_engine_stats *")
         stats.size = ffi.sizeof("linnet_engine_stats")

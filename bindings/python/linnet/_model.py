@@ -130,17 +130,17 @@ class Model:
 
     @property
     def name(self) -> str:
-        """"" where the file does not say."""
+        """The model's name; "" if the file has none."""
         return text_of(self._info.name)
 
     @property
     def license(self) -> str:
-        """"" where the file does not say."""
+        """The licence of its weights; "" if the file has none."""
         return text_of(self._info.license)
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """How it was trained; empty where the file does not say."""
+        """How it was trained; empty if the file has none."""
         return dict(json.loads(text_of(self._info.provenance) or "{}"))
 
     @property
@@ -170,12 +170,12 @@ class Model:
 
     @property
     def language(self) -> str:
-        """The code of the language, "en"; "" where the model does not say."""
+        """The code of the language, "en"; "" if the file has none."""
         return text_of(self._info.language)
 
     @property
     def fingerprint(self) -> int:
-        """Of all that changes results."""
+        """A hash of all that changes results; saved streams carry it."""
         return int(self._info.fingerprint)
 
     def decoder(self, *, words: bool = False, beam: int | None = None, n_best: int | None = None,
@@ -187,37 +187,43 @@ class Model:
                 phrases: Mapping[str, float] | None = None, keywords: Iterable[str] | None = None, best: bool = False,
                 grammar: str | os.PathLike[str] | Iterable[str] | None = None, grammar_confidence: float | None = None,
                 speakers: int | None = None) -> Decoder:
-        """A decoder, for transcribe, decode and stream. It takes a moment: make it once.
+        """A decoder for transcribe, decode and stream. Make it once, because that takes a moment.
 
         words        True: words by a lexicon and a language model; False: phonemes
-        beam         hypotheses that are followed; None: 512 for words, 1024 where utterances are heard whole (a model that cannot stream, second_pass), 16
-                     for phonemes with a language model, phrases or n_best, else the best label of each row (greedy), which is fastest
-        n_best       Result.alternatives, 1 to 256; of phonemes to 1024
+        beam         number of hypotheses. None: 512 for words, 1024 for words of whole utterances (a model that cannot stream,
+                     second_pass); 16 for phonemes with a language model, phrases or n_best; else greedy decoding, the best label
+                     of each row, which is fastest
+        n_best       number of Result.alternatives, 1 to 256, for phonemes to 1024
         lexicon      pronunciations in CMUdict's format; None: $LINNET_LEXICON, else the one of the package
-        add_lexicon  a file of words that extend it, in the same format; a word alone in its line is pronounced by rules. They can
-                     be found though the language model lacks them
-        g2p          letter-to-sound rules for words of add_lexicon and of phrases without a pronunciation; None: $LINNET_G2P, else
-                     those of the language
-        lm           language model of words or phonemes: ARPA or packed; a path, or the name of one of the package such as
+        add_lexicon  a file of words that extend the lexicon, in its format; a word alone in its line is pronounced by rules. They
+                     can be found though the language model lacks them
+        g2p          letter-to-sound rules for words of add_lexicon and phrases without a pronunciation; None: $LINNET_G2P, else
+                     the rules of the language
+        lm           language model of words or phonemes, ARPA or packed: a path, or the name of one of the package such as
                      "phones.lm". None: with words $LINNET_LM, else the one of the package; without words none. False: none
-        all_words    words of the lexicon that the language model lacks can be found too
-        no_unknown   only words of the lexicon; else speech outside it becomes words made of phonemes
-        unknown, lm_weight, bonus, beam_score, blank_penalty, settle  natural logarithms and a weight; None: the defaults of the kind of search
+        all_words    True: also words of the lexicon that the language model lacks
+        no_unknown   True: only words of the lexicon; False: other speech becomes words made of phonemes
+        unknown, lm_weight, bonus, beam_score, blank_penalty, settle
+                     natural logarithms and a weight, as in linnet.h; None: the defaults of the search
         show         provisional words of less confidence are shown by their phonemes; None: 0.45
         rescore      a network of tokens (linnet lm), of words or phonemes, that scores the best hypotheses of an utterance again
-                     when it ends; rescore_n: so many, 2 to 256; rescore_weight: of the network in the language model's score, 0 to 1
-        combine      a model such as load() beside load("offline"): the best hypotheses (rescore_n) of each utterance that is heard whole are
-                     judged by its sound too; combine_weight: of it in the score of the sound, 0 to 1
-        phrases      words or phrases that are likely, each with its bonus: natural logarithm, 4 is usual
-        keywords     "hey linnet", or "hey linnet=0.3" with the least confidence: looked for in all speech (Result.keywords)
-        speakers     who speaks is told apart (docs/speakers.md): Word.speaker, Result.voices, of streams when an utterance has ended; 1
-                     to 10 speakers, -1: their number is not known
-        best         fewest errors, for 1.3 to 2.4 times the time, by the models of the package: rescore is "words" where words is True,
-                     combine load(), and second_pass of streams and engines load("offline"); what is named stays. For sounds that
-                     are there as a whole make it of load("offline")
-
-        grammar      the sentences that can be said, and no others: a file, or a list of lines of one. grammar_confidence: a
-                     sentence of less is none; None: 0.25
+                     when it ends
+        rescore_n, rescore_weight
+                     number of these hypotheses, 2 to 256; share of the network in the language model's score, 0 to 1
+        combine      a second model, such as load() for load("offline"), that also scores the sound of the best hypotheses
+                     (rescore_n) of each whole utterance
+        combine_weight
+                     weight of that model in the score of the sound, 0 to 1
+        phrases      likely phrases, each with its bonus: natural logarithm, 4 is usual
+        keywords     "hey linnet", or "hey linnet=0.3" with the least confidence: found in all speech (Result.keywords)
+        best         True: fewest errors, for 1.3 to 2.4 times the time, by the models of the package: rescore "words" with words,
+                     combine load(), and second_pass load("offline") of streams and engines. Values that you give stay. For whole
+                     sounds use a decoder of load("offline")
+        grammar      the sentences that can be said, and no others: a file (docs/commands.md), or a list of its lines
+        grammar_confidence
+                     a sentence of less is none; None: 0.25
+        speakers     who speaks is told apart (docs/speakers.md): 1 to 10 speakers; -1: their number is not known. Word.speaker
+                     and Result.voices tell; in streams, when an utterance has ended
 
         ReadError, FormatError, MismatchError name the file, the line and what to do.
         """
@@ -255,15 +261,15 @@ class Model:
                    progress: Progress | None = None) -> Result:
         """Recognises a whole sound.
 
-        sound     a file (WAV, FLAC, Ogg, Opus, MP3, SPHERE; with ffmpeg installed, whatever that reads), the bytes of such a
-                  file, or an array [n] or [n, channels]: floats of full scale -1 to 1, or 16- or 32-bit integers
+        sound     a file (WAV, FLAC, Ogg, Opus, MP3, SPHERE; with ffmpeg installed all of its formats), the bytes of a file, or an array [n] or [n, channels]: floats of full scale -1 to 1, or 16- or 32-bit integers
         rate      of an array: samples per second, 4000 to 192000
-        words     True: English words; False: phonemes. Or a decoder, for all else
+        words     True: words; False: phonemes
+        decoder   in place of words
         channel   0, 1, ...; None: the mean of all
         start_s, end_s  only this part, in seconds; times in the result stay those of the sound
         threads   that work together on this sound; 0: one per core
-        progress  called now and then with the seconds processed and in all (None: unknown); if it returns what is true, the call
-                  ends with StoppedError
+        progress  called now and then with the seconds processed and the duration (None: unknown); if it returns a true value, the
+                  call ends with StoppedError
 
         ReadError, FormatError, UnsupportedError: the file cannot be read; NumericError: a sample is NaN or infinite.
         """
@@ -288,7 +294,7 @@ class Model:
         beam          paths worse than the best by more than this, natural logarithm, are dropped; None: 600
 
         A text that fits badly is aligned: Result.fit and Result.warning say so. InvalidError: no words, or words that cannot be
-        pronounced; MismatchError: the text cannot be that of the sound, it is longer.
+        pronounced; MismatchError: the text is too long for the sound.
         """
         options = {"phonemes": phonemes, "lexicon": lexicon and os.fspath(lexicon),
                    "add_lexicon": add_lexicon and os.fspath(add_lexicon), "g2p": g2p and os.fspath(g2p), "follow_sound": follow_sound, "beam": beam}
@@ -343,21 +349,21 @@ class Model:
                second_pass: Model | None = None) -> Stream:
         """A stream of live sound: push sound, iterate over what has changed.
 
-        rate      samples per second; None: the model's own
+        rate                samples per second; None: the model's own
         words, decoder, channel  as in transcribe
-        channels  of the sound
-        endpoints         utterances end by the next three; False: only by Stream.end_utterance
-        silence_before_s  after so much silence in which nothing was said; 0: never, as the next two
-        silence_after_s   after so much silence that follows speech
-        longest_s         after so long
-        reset_at_endpoints  the network forgets the past at each endpoint; None: unless the model forgets by itself
-        can_save  Stream.save, fork and pickle work. None: where the rate is the model's; at other rates a stream that can be
-                  saved takes up to a second to make
-        second_pass  a model such as load("offline"), which recognises each utterance once more when it has ended: its final form
-                  has fewer errors, and does not begin with what had settled before
+        channels            of the sound
+        endpoints           True: utterances end by the next three rules; False: only by Stream.end_utterance
+        silence_before_s    ends an utterance after this much silence without speech; 0: never
+        silence_after_s     ends an utterance after this much silence behind speech; 0: never
+        longest_s           longest utterance; 0: no limit
+        reset_at_endpoints  the network is reset at each endpoint; None: unless the model forgets by itself
+        can_save            Stream.save, fork and pickle work. None: if the rate is the model's; at other rates making such a
+                            stream takes up to a second
+        second_pass         a model such as load("offline"), which decodes each finished utterance again: the final form has fewer
+                            errors, and may differ from settled text
 
-        UnsupportedError: the model needs whole utterances (streams is False). MismatchError: the features, phones or steps of the
-        model of the second pass are other ones.
+        UnsupportedError: the model needs whole utterances (streams is False). MismatchError: the second model has other features,
+        phones or steps.
         """
         chosen = self._choose(words, decoder)
         rate = self.rate if rate is None else whole_rate(rate)
@@ -373,11 +379,11 @@ class Model:
                exact: bool = False, second_pass: Model | None = None) -> Engine:
         """Many live streams at once, on all cores or on the model's GPU.
 
-        streams   at most; their memory is taken now
+        streams   largest number of streams; their memory is taken now
         threads   0: one per core
-        growing   events for utterances that still grow too; else only for those that ended
+        growing   True: events also for growing utterances; False: only for finished ones
         queue_s   seconds of sound that may wait in each stream, 0.5 to 60
-        exact     on a GPU, matrix products in the model's precision; else those of an fp32 model are tf32
+        exact     on a GPU, True: matrix products in the model's precision; False: tf32 for an fp32 model
         The others are those of stream().
         """
         return Engine(self, self._choose(words, decoder), {
