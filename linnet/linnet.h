@@ -218,7 +218,8 @@ typedef struct linnet_decoder_options {
     double lm_weight;    /* weight of the language model; NAN (default): 0.85 for words, 0.7 for phonemes */
     double bonus;        /* added for every word or phoneme, natural logarithm; NAN (default): -1 for words, 2 with an lm of
                             phonemes, else 0 */
-    double beam_score;   /* hypotheses worse than the best by more than this are dropped; NAN (default): 12, words 13 */
+    double beam_score;   /* hypotheses worse than the best by more than this are dropped; NAN (default): 12, words 13, or 14 for
+                            words of whole utterances */
     const linnet_phrase *phrases; /* [n_phrases], for all sessions that set no phrases themselves */
     int n_phrases;
     double blank_penalty; /* words only: taken from the natural logarithm of each row's blank; NAN (default): 1.5 */
