@@ -56,7 +56,8 @@ typedef struct lin_rescorer lin_rescorer;
  * Opens a network of tokens on the CPU, in fp32, or in eight bits if its file has them.
  *   weight     0..1, of the network against the n-gram model; lm_weight: of both against the sound
  *   lm         the n-gram model; NULL: there was none. Not kept
- *   tree       the lexicon: LIN_MISMATCH if the network spells less than half of its words, or is of phones. NULL: it is of phones
+ *   tree       the lexicon: LIN_MISMATCH if the network spells less than half of its words, or is of phones. NULL: it is of
+ *              phones
  *   phones     those of hypotheses without words: LIN_MISMATCH if one, in small letters, is not a piece of the network
  */
 lin_status lin_rescorer_open(const char *path, double weight, double lm_weight, const lin_ngram *lm, const lin_tree *tree,
