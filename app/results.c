@@ -2,6 +2,7 @@
 
 #include "app/results.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -197,7 +198,7 @@ static lin_status name_file(const lin_results *r, const lin_writer *writer, cons
     char lane[16] = "";
     if (channel) snprintf(lane, sizeof lane, "-%d", channel);
     const int n = snprintf(path, LONGEST_PATH, "%s/%s%s.%s", r->values->output_dir, name, lane, writer->extension);
-    if (n >= 0 && n < LONGEST_PATH) return LIN_OK;
+    if (n >= 0 && n < LONGEST_PATH && strlen(lin_base_name(path)) <= NAME_MAX) return LIN_OK;
     return lin_fail(err, LIN_INVALID, "the name of the result of %.200s is too long", name);
 }
 

@@ -28,6 +28,11 @@ run transcribe -q --ids --output-dir "$tmp/o4" "$tmp/in/x/my talk.wav"
 is "--ids puts it there, without blanks" "my_talk $(cat "$tmp/o4/x/talk.txt")" "$(cat "$tmp/o4/my talk.txt")"
 refused "two of one name: the remedy" 1 "rename one of them" transcribe -q --output-dir "$tmp/o5" "$wav" "$tmp/data/./u1.wav"
 refused "one file twice" 1 "u1.wav is given twice" transcribe -q --output-dir "$tmp/o5" "$wav" "$wav"
+long=$tmp/in/$(printf '%0250d' 0).wav # 254 bytes: with .jsonl too many
+ln -s "$wav" "$long"
+refused "a name too long for the file system" 1 "is too long" transcribe -q -f text,json --output-dir "$tmp/o5" "$wav" "$long"
+ok "a name too long for the file system: nothing is begun" test ! -e "$tmp/o5"
+rm "$long"
 ok "nothing was made" test ! -e "$tmp/o5"
 
 # Ids with folders: a list as --data and a wav.scp with ids that are paths; no result may be written outside the output folder.
