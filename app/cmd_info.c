@@ -1,6 +1,7 @@
 // cmd_info.c - linnet info: describes a model, a feature cache, a saved stream or an index, or lists the devices of networks; and
 // linnet devices, which lists the microphones.
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -71,6 +72,19 @@ static void put_text(report *r, const char *json_name, const char *text_name, co
     }
 }
 
+// A line of text that JSON has in another form.
+static void put_line(report *r, const char *name, const char *fmt, ...) LIN_PRINTF(3, 4);
+
+static void put_line(report *r, const char *name, const char *fmt, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    put_text(r, "", name, text);
+}
+
 static void put_integer(report *r, const char *json_name, const char *text_name, long long value, const char *unit)
 {
     key(r, json_name, text_name);
@@ -87,15 +101,12 @@ static void put_number(report *r, const char *json_name, const char *text_name, 
 
 static void put_features(report *r, const lin_features *f, int mel_bins)
 {
-    char text[256];
     if (!r->json) {
         char upper[64] = "half the rate";
         if (f->high_hz > 0) snprintf(upper, sizeof upper, "%g Hz", f->high_hz);
         if (f->high_hz < 0) snprintf(upper, sizeof upper, "half the rate less %g Hz", -f->high_hz);
-        snprintf(text, sizeof text,
-                 "%d log-mel bins from %g Hz to %s, %g ms windows every %g ms, pre-emphasis %g, sound at %d Hz", mel_bins,
-                 f->low_hz, upper, f->window_ms, f->hop_ms, f->preemphasis, f->sample_hz);
-        put_text(r, "", "features", text);
+        put_line(r, "features", "%d log-mel bins from %g Hz to %s, %g ms windows every %g ms, pre-emphasis %g, sound at %d Hz",
+                 mel_bins, f->low_hz, upper, f->window_ms, f->hop_ms, f->preemphasis, f->sample_hz);
         return;
     }
     lin_buffer_json_format(&r->out, ", 'mel_bins': %d, 'sample_hz': %d, 'window_ms': %.3f, 'hop_ms': %.3f, 'low_hz': %.3f, "
@@ -171,57 +182,42 @@ static lin_status put_provenance(report *r, const char *path, const char *json, 
     return status;
 }
 
-static void put_config(report *r, const lin_model *m)
+static void put_config(report *r, const lin_model *m, const char *variant)
 {
     const lin_config *c = &m->config;
-    char text[256], variant[64];
     const int lstm = c->network == LIN_NETWORK_LSTM;
-    lin_config_variant(c, variant, sizeof variant);
-    if (!r->json) {
-        if (lstm)
-            snprintf(text, sizeof text, "LSTM, %d layers of %d units%s", c->layers, c->width,
-                     c->causal ? ", causal" : " in each direction, bidirectional");
-        else
-            snprintf(text, sizeof text, "%d layers, %d heads of %d (width %d), feed-forward %d, %s-norm, %s", c->layers, c->heads,
-                     c->head_width, lin_config_width(c), c->feedforward, c->norm == LIN_NORM_PRE ? "pre" : "post",
-                     c->causal ? "causal" : "bidirectional");
-        put_text(r, "", "network", text);
-        if (!lstm && !lin_config_is_plain(c)) put_text(r, "", "attention", variant);
-        if (lstm) {
-            // no positions
-        } else if (c->conv_layers) {
-            snprintf(text, sizeof text, "%s depthwise convolution of %d taps in %d layers",
-                     c->positions == LIN_POSITIONS_CONV ? "causal" : "centred", c->conv_kernel, c->conv_layers);
-            put_text(r, "", "positions", text);
-        } else {
-            put_text(r, "", "positions", lin_position_names[c->positions]);
-        }
-        if (c->condition_every) {
-            snprintf(text, sizeof text, "on its own prediction after every %d layer%s", c->condition_every,
-                     c->condition_every == 1 ? "" : "s");
-            put_text(r, "", "conditioned", text);
-        }
-        if (c->search) put_text(r, "", "outputs", "one for phones alone, one for searches with a language model");
-        if (c->voice) {
-            snprintf(text, sizeof text, "a vector of %d elements for a voice; trained on %d voices", c->voice, c->outputs);
-            put_text(r, "", "outputs", text);
-        }
-        if (c->tokens) {
-            int n = snprintf(text, sizeof text, "%d different, each a row of the embedding table; ", c->tokens);
-            if (c->mixture)
-                snprintf(text + n, sizeof text - (size_t)n, "a mixture of %d logistics over %d values", c->mixture, LIN_LEVELS);
-            else snprintf(text + n, sizeof text - (size_t)n, "a softmax over %d", c->outputs);
-            put_text(r, "", "tokens", text);
-            return;
-        }
-        snprintf(text, sizeof text, "a step of %d frame%s (%g ms), %d frames (%g ms) of look-ahead", c->stack,
-                 c->stack == 1 ? "" : "s", c->stack * m->features.hop_ms, c->ahead, c->ahead * m->features.hop_ms);
-        put_text(r, "", "steps", text);
-        return;
-    }
+    if (lstm)
+        put_line(r, "network", "LSTM, %d layers of %d units%s", c->layers, c->width,
+                 c->causal ? ", causal" : " in each direction, bidirectional");
+    else
+        put_line(r, "network", "%d layers, %d heads of %d (width %d), feed-forward %d, %s-norm, %s", c->layers, c->heads,
+                 c->head_width, lin_config_width(c), c->feedforward, c->norm == LIN_NORM_PRE ? "pre" : "post",
+                 c->causal ? "causal" : "bidirectional");
+    if (!lstm && !lin_config_is_plain(c)) put_text(r, "", "attention", variant);
+    if (!lstm && c->conv_layers)
+        put_line(r, "positions", "%s depthwise convolution of %d taps in %d layers",
+                 c->positions == LIN_POSITIONS_CONV ? "causal" : "centred", c->conv_kernel, c->conv_layers);
+    else if (!lstm) put_text(r, "", "positions", lin_position_names[c->positions]);
+    if (c->condition_every)
+        put_line(r, "conditioned", "on its own prediction after every %d layer%s", c->condition_every,
+                 c->condition_every == 1 ? "" : "s");
+    if (c->search) put_text(r, "", "outputs", "one for phones alone, one for searches with a language model");
+    if (c->voice)
+        put_line(r, "outputs", "a vector of %d elements for a voice; trained on %d voices", c->voice, c->outputs);
+    static const char rows[] = "different, each a row of the embedding table";
+    if (c->mixture)
+        put_line(r, "tokens", "%d %s; a mixture of %d logistics over %d values", c->tokens, rows, c->mixture, LIN_LEVELS);
+    else if (c->tokens) put_line(r, "tokens", "%d %s; a softmax over %d", c->tokens, rows, c->outputs);
+    else
+        put_line(r, "steps", "a step of %d frame%s (%g ms), %d frames (%g ms) of look-ahead", c->stack, c->stack == 1 ? "" : "s",
+                 c->stack * m->features.hop_ms, c->ahead, c->ahead * m->features.hop_ms);
+}
+
+static void put_json_config(report *r, const lin_config *c, const char *variant)
+{
     if (!lin_config_is_plain(c)) put_text(r, "variant", "", variant);
     put_integer(r, "layers", "", c->layers, "");
-    if (lstm) put_integer(r, "width", "", c->width, "");
+    if (c->network == LIN_NETWORK_LSTM) put_integer(r, "width", "", c->width, "");
     lin_buffer_json_format(&r->out, ", 'heads': %d, 'head_width': %d, 'feedforward': %d, 'norm': %s, 'positions': %s, "
                                     "'conv_kernel': %d, 'conv_layers': %d",
                            c->heads, c->head_width, c->feedforward, c->norm == LIN_NORM_PRE ? "pre" : "post",
@@ -248,9 +244,12 @@ static lin_status report_model(report *r, const char *path, lin_error *err)
         return status;
     }
     struct stat file;
+    char variant[64];
+    lin_config_variant(&m->config, variant, sizeof variant);
     put_text(r, "kind", "kind", "model");
     if (*m->name || r->json) put_text(r, "name", "name", m->name);
-    put_config(r, m);
+    if (r->json) put_json_config(r, &m->config, variant);
+    else put_config(r, m, variant);
     put_integer(r, "parameters", "parameters", (long long)m->params.n_elements, "");
     if (stat(path, &file) == 0) put_integer(r, "file_bytes", "file", (long long)file.st_size, " bytes");
     if (!lin_config_why_not_stream(&m->config) && !m->speaker_norm) {
@@ -349,8 +348,7 @@ static void report_devices(report *r)
         put_text(r, "cpu_instructions", "", lin_cpu_isa());
         put_integer(r, "cpu_cores", "", cores, "");
     } else {
-        snprintf(text, sizeof text, "%s instructions, %ld core%s", lin_cpu_isa(), cores, cores == 1 ? "" : "s");
-        put_text(r, "", "cpu", text);
+        put_line(r, "cpu", "%s instructions, %ld core%s", lin_cpu_isa(), cores, cores == 1 ? "" : "s");
     }
     put_text(r, "cuda_built_for", "built for CUDA", cuda_version(built_for, text, sizeof text));
     if (driver) put_text(r, "cuda_driver", "driver's CUDA", cuda_version(driver, text, sizeof text));
@@ -367,7 +365,7 @@ static void report_devices(report *r)
 
 static void put_state(report *r, const lin_state_about *a)
 {
-    char text[128];
+    char which[64] = "";
     put_fingerprint(r, "model", a->model);
     put_number(r, "seconds", "heard", (double)a->samples / a->rate_hz, 3, " s");
     put_number(r, "decoded_seconds", "decoded", (double)a->rows * a->row_seconds, 3, " s");
@@ -377,12 +375,9 @@ static void put_state(report *r, const lin_state_about *a)
                                a->rate_hz, a->channels, a->lanes);
         return;
     }
-    const char *how = a->channel == LIN_CHANNEL_MIX ? "mixed" : "each on its own";
-    snprintf(text, sizeof text, "%d Hz, %d channel%s", a->rate_hz, a->channels, a->channels == 1 ? "" : "s");
-    const size_t n = strlen(text);
-    if (a->channel >= 0) snprintf(text + n, sizeof text - n, ", of which channel %d is used", a->channel + 1);
-    else if (a->channels > 1) snprintf(text + n, sizeof text - n, ", %s", how);
-    put_text(r, "", "sound", text);
+    if (a->channel >= 0) snprintf(which, sizeof which, ", of which channel %d is used", a->channel + 1);
+    else if (a->channels > 1) snprintf(which, sizeof which, ", %s", a->channel == LIN_CHANNEL_MIX ? "mixed" : "each on its own");
+    put_line(r, "sound", "%d Hz, %d channel%s%s", a->rate_hz, a->channels, a->channels == 1 ? "" : "s", which);
 }
 
 static lin_status report_state(report *r, const char *path, lin_error *err)
