@@ -185,7 +185,7 @@ static void try_model(lin_ngram_counts *counts, double threshold, const char *te
     lin_ngram_draft draft;
     lin_ngram *lm;
     lin_ngram_perplexity sum = {0};
-    if (lin_kneser_ney(counts, NULL, &draft, NULL, &err) != LIN_OK) abort();
+    if (lin_kneser_ney(counts, &draft, NULL, &err) != LIN_OK) abort();
     check_draft(&draft, 1e-9);
     if (lin_ngram_prune(&draft, threshold, &err) != LIN_OK) abort();
     check_draft(&draft, 1e-6);

@@ -38,7 +38,7 @@ SUPPORT lin_status try_model(const lin_ngram_count_options *how, const char *voc
 {
     lin_ngram_counts counts = {0};
     lin_status status = try_count(how, vocabulary, text, most, &counts, err);
-    if (status == LIN_OK) status = lin_kneser_ney(&counts, NULL, draft, notes, err);
+    if (status == LIN_OK) status = lin_kneser_ney(&counts, draft, notes, err);
     lin_ngram_counts_free(&counts);
     return status;
 }

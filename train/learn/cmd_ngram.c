@@ -23,7 +23,7 @@ typedef struct ngram_values {
     lin_sentences_values text;
     int order, unknown, packed, bits, smoothing, sentences, json, quiet, count, seed;
     double entropy;
-    lin_numbers minimum, discounts;
+    lin_numbers minimum;
 } ngram_values;
 
 enum { KNESER_NEY, ABSOLUTE };
@@ -57,9 +57,6 @@ static const lin_option options[] = {
      .text = "kneser-ney", .choices = "kneser-ney|absolute",
      .help = "kneser-ney: shorter n-grams count the distinct words before them. absolute: they count how often they occur; use "
              "it for a model that --entropy makes much smaller"},
-    {.name = "discounts", .under = "set", .type = LIN_OPTION_NUMBERS, .at = offsetof(ngram_values, discounts),
-     .text = "0.5,1,1.5", .min = 0, .max = 3,
-     .help = "Discounts of n-grams that occur once, twice and more often, if the counts of counts give none"},
     {.type = LIN_OPTION_HEADING, .help = "Mixing two models (mix)"},
     {.name = "weights", .type = LIN_OPTION_STRING, .at = offsetof(ngram_values, weights), .text = "auto", .value = "auto|W1,W2",
      .help = "Shares of the two models, divided by their sum; auto: the shares that predict the text of --text best"},
@@ -162,8 +159,7 @@ static void tell_notes(const ngram_values *v, const lin_ngram_draft *draft, cons
         const lin_kneser_ney_note *note = &notes[k - 1];
         if (!note->fallback) continue;
         const unsigned long long n[4] = {note->counts[0], note->counts[1], note->counts[2], note->counts[3]};
-        lin_complain("note: %llu, %llu, %llu and %llu %d-grams with counts 1, 2, 3 and 4 give no discounts; %g, %g, %g "
-                     "(--set discounts) are used",
+        lin_complain("note: %llu, %llu, %llu and %llu %d-grams with counts 1, 2, 3 and 4 give no discounts; %g, %g, %g are used",
                      n[0], n[1], n[2], n[3], k, note->discounts[0], note->discounts[1], note->discounts[2]);
     }
     if (draft->order == v->order) return;
@@ -179,9 +175,8 @@ static int run_count(const lin_parsed *parsed, const char *const *paths, int n)
     lin_error err = {0};
     int failed = 0;
     double begun = lin_now();
-    if (v->discounts.count != 3) return lin_misuse(parsed, "--set discounts takes three numbers");
     lin_status status = count_texts(v, paths, n, &counts, &failed, &err);
-    if (status == LIN_OK) status = lin_kneser_ney(&counts, v->discounts.items, &draft, notes, &err);
+    if (status == LIN_OK) status = lin_kneser_ney(&counts, &draft, notes, &err);
     if (status == LIN_OK && v->entropy > 0) status = lin_ngram_prune(&draft, v->entropy, &err);
     if (status == LIN_OK && !v->quiet) tell_notes(v, &draft, notes);
     char text[512] = "";
@@ -435,7 +430,7 @@ static const struct verb {
     int (*run)(const lin_parsed *parsed, const char *const *paths, int n);
     lin_status (*model)(const ngram_values *v, const char *path, lin_ngram **lm, lin_error *err); // may destroy it
 } verbs[] = {
-    {"count", "output packed bits ids lower order min-count vocabulary unknown smoothing discounts entropy ", 0, -1, run_count,
+    {"count", "output packed bits ids lower order min-count vocabulary unknown smoothing entropy ", 0, -1, run_count,
      NULL},
     {"prune", "output packed bits entropy ", 1, 1, NULL, prune},
     {"mix", "output packed bits ids lower weights text entropy ", 2, 2, run_mix, NULL},

@@ -266,7 +266,7 @@ static lin_status model(learner *l, lin_ngram **lm, lin_error *err)
     lin_status status = each_example(l, add_sentence, counter, err);
     if (status == LIN_OK) status = lin_ngram_counter_finish(counter, &counts, err);
     lin_ngram_counter_destroy(counter);
-    if (status == LIN_OK) status = lin_kneser_ney(&counts, NULL, &draft, NULL, err);
+    if (status == LIN_OK) status = lin_kneser_ney(&counts, &draft, NULL, err);
     if (status == LIN_OK) status = lin_ngram_draft_finish(&draft, "letter-to-sound rules", lm, err);
     lin_ngram_draft_free(&draft);
     lin_ngram_counts_free(&counts);

@@ -8,8 +8,9 @@
 #include "base/memory.h"
 
 // Chen & Goodman 1998, eq. 26, from the counts of all n-grams, including those too rare for the model.
-static void find_discounts(const lin_ngram_counted *level, const double *fallback, lin_kneser_ney_note *note)
+static void find_discounts(const lin_ngram_counted *level, lin_kneser_ney_note *note)
 {
+    static const double usual[] = {0.5, 1, 1.5};
     *note = (lin_kneser_ney_note){0};
     for (size_t i = 0; i < level->n; i++) {
         if (level->count[i] >= 1 && level->count[i] <= 4) note->counts[level->count[i] - 1]++;
@@ -21,7 +22,7 @@ static void find_discounts(const lin_ngram_counted *level, const double *fallbac
         if (!(d > 0 && d <= i + 1)) note->fallback = 1;
         note->discounts[i] = d;
     }
-    if (note->fallback) memcpy(note->discounts, fallback, sizeof note->discounts);
+    if (note->fallback) memcpy(note->discounts, usual, sizeof note->discounts);
 }
 
 static double discount(const lin_kneser_ney_note *note, uint32_t count)
@@ -95,16 +96,6 @@ static lin_status fill_level(const lin_ngram_counted *counted, int order, const 
     return LIN_OK;
 }
 
-static lin_status check(const double *fallback, lin_error *err)
-{
-    for (int i = 0; i < 3; i++) {
-        if (fallback[i] > 0 && fallback[i] <= i + 1) continue;
-        return lin_fail(err, LIN_INVALID, "a discount of %g for counts of %d is not between 0 and %d", fallback[i],
-                        i + 1, i + 1);
-    }
-    return LIN_OK;
-}
-
 // The highest order with an entry.
 static int order_kept(const lin_ngram_counts *counts)
 {
@@ -129,13 +120,12 @@ static lin_status one_order(const lin_ngram_counts *counts, int k, const lin_kne
     return LIN_OK;
 }
 
-static lin_status all_orders(const lin_ngram_counts *counts, const double *fallback, lin_ngram_draft *draft,
-                             lin_kneser_ney_note *notes, lin_error *err)
+static lin_status all_orders(const lin_ngram_counts *counts, lin_ngram_draft *draft, lin_kneser_ney_note *notes, lin_error *err)
 {
     double *p_lower = NULL, *p = NULL, *weight = NULL;
     lin_status status = LIN_OK;
     for (int k = 1; status == LIN_OK && k <= draft->order; k++) {
-        find_discounts(&counts->level[k - 1], fallback, &notes[k - 1]);
+        find_discounts(&counts->level[k - 1], &notes[k - 1]);
         status = one_order(counts, k, &notes[k - 1], p_lower, &p, &weight, err);
         if (status == LIN_OK && k > 1) {
             status = fill_level(&counts->level[k - 2], k - 1, p_lower, weight, &draft->level[k - 2], err);
@@ -151,17 +141,13 @@ static lin_status all_orders(const lin_ngram_counts *counts, const double *fallb
     return status;
 }
 
-lin_status lin_kneser_ney(lin_ngram_counts *counts, const double *fallback, lin_ngram_draft *draft,
-                          lin_kneser_ney_note *notes, lin_error *err)
+lin_status lin_kneser_ney(lin_ngram_counts *counts, lin_ngram_draft *draft, lin_kneser_ney_note *notes, lin_error *err)
 {
-    static const double usual[] = {0.5, 1, 1.5};
     lin_kneser_ney_note unread[LIN_NGRAM_MAX_ORDER];
-    if (!fallback) fallback = usual;
     if (!notes) notes = unread;
     *draft = (lin_ngram_draft){.unknown = counts->unknown, .begin = counts->begin, .end = counts->end};
-    LIN_TRY(check(fallback, err));
     draft->order = order_kept(counts);
-    lin_status status = all_orders(counts, fallback, draft, notes, err);
+    lin_status status = all_orders(counts, draft, notes, err);
     if (status == LIN_OK) status = lin_ngram_draft_link(draft, err);
     if (status != LIN_OK) {
         lin_ngram_draft_free(draft);

@@ -18,7 +18,7 @@
  * text, on which the pruning relies, and which replace a longer n-gram that is removed (Chelba et al. 2010).
  *
  *   lin_kneser_ney_note notes[LIN_NGRAM_MAX_ORDER];
- *   lin_kneser_ney(&counts, NULL, &draft, notes, &err);
+ *   lin_kneser_ney(&counts, &draft, notes, &err);
  *   for (k = 1; k <= draft.order; k++) if (notes[k - 1].fallback) ... report it ...
  *
  * Threads: no shared state.
@@ -33,18 +33,16 @@
 typedef struct lin_kneser_ney_note {
     uint64_t counts[4];  /* n1 .. n4 */
     double discounts[3]; /* as used */
-    int fallback;        /* 1: the caller's discounts, because n1, n2 or n3 is 0 or a discount is not in 0 .. its count */
+    int fallback;        /* 1: 0.5, 1 and 1.5, as KenLM's lmplz --discount_fallback, because n1, n2 or n3 is 0 or a discount is
+                            not in 0 .. its count */
 } lin_kneser_ney_note;
 
 /*
  * The order is lower than that of the counts if everything above is too rare. The draft takes the words from `counts` and keeps
  * their numbers; the rest of `counts` is unchanged. The draft is linked (lin_ngram_draft_link).
- *   fallback  [3]: D(1), D(2), D(3 and more) of an order whose counts of counts do not give them; D(i) in 0 .. i, not 0. NULL:
- *             0.5, 1, 1.5, as KenLM's lmplz --discount_fallback
- *   notes     [LIN_NGRAM_MAX_ORDER], from unigrams on; may be NULL
- * LIN_INVALID for a fallback out of range; LIN_NO_MEMORY. On failure the draft is empty.
+ *   notes  [LIN_NGRAM_MAX_ORDER], from unigrams on; may be NULL
+ * LIN_NO_MEMORY. On failure the draft is empty.
  */
-lin_status lin_kneser_ney(lin_ngram_counts *counts, const double *fallback, lin_ngram_draft *draft,
-                          lin_kneser_ney_note *notes, lin_error *err);
+lin_status lin_kneser_ney(lin_ngram_counts *counts, lin_ngram_draft *draft, lin_kneser_ney_note *notes, lin_error *err);
 
 #endif
