@@ -46,7 +46,7 @@ static lin_config network_of(const image_task *t, const lin_bench_variant *varia
 // Seconds for one image, with n generated together; *s is an estimate from PIECES places.
 static lin_status measure(const image_task *t, const lin_encoder *encoder, int n, int again, double *s, lin_error *err)
 {
-    const lin_generate_options o = {.seed = 1, .temperature = 1, .again = again, .threads = t->v->threads};
+    const lin_generate_options o = {.seed = 1, .again = again, .threads = t->v->threads};
     const size_t count = (size_t)n * (size_t)t->length;
     lin_generator *g = NULL;
     int *tokens = lin_calloc(count, sizeof *tokens);

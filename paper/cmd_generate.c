@@ -134,8 +134,8 @@ static lin_status draw_all(work *w, int batch, lin_error *err)
     const generate_values *v = w->v;
     lin_status status = LIN_OK;
     for (w->done = 0; w->done < v->count && status == LIN_OK; w->done += batch) {
-        const lin_generate_options o = {.seed = (uint64_t)v->seed, .first = (uint64_t)w->done, .temperature = 1,
-                                        .threads = v->threads, .stop = stop, .context = w};
+        const lin_generate_options o = {.seed = (uint64_t)v->seed, .first = (uint64_t)w->done, .threads = v->threads,
+                                        .stop = stop, .context = w};
         const int n = batch < v->count - w->done ? batch : v->count - w->done;
         lin_generator *g;
         status = lin_generator_create(w->encoder, &o, n, w->length, &g, err);

@@ -163,25 +163,24 @@ static void begin(lin_generator *g)
 
 /* ---- drawing --------------------------------------------------------------------------------------------------------------- */
 
-// Draws from the distribution proportional to e^(x / temperature), with u uniform in 0..1.
-static int draw(const float *x, int count, double temperature, double u)
+// Draws from the distribution proportional to e^x, with u uniform in 0..1.
+static int draw(const float *x, int count, double u)
 {
     int best = 0;
     double all = 0, sum = 0;
     for (int v = 1; v < count; v++)
         if (x[v] > x[best]) best = v;
-    if (temperature <= 0) return best;
-    for (int v = 0; v < count; v++) all += exp(((double)x[v] - (double)x[best]) / temperature);
+    for (int v = 0; v < count; v++) all += exp((double)x[v] - (double)x[best]);
     for (int v = 0; v < count; v++)
-        if ((sum += exp(((double)x[v] - (double)x[best]) / temperature)) > u * all) return v;
+        if ((sum += exp((double)x[v] - (double)x[best])) > u * all) return v;
     return best; // rounding: u is above the sum
 }
 
 // Draws one of a mixture's logistics, and a value from it.
-static int draw_value(const float *x, int M, double temperature, double u, double w)
+static int draw_value(const float *x, int M, double u, double w)
 {
-    const int m = draw(x, M, temperature, u);
-    const double lowest = -7, scale = exp(fmax((double)x[2 * M + m], lowest)) * fmax(temperature, 0),
+    const int m = draw(x, M, u);
+    const double lowest = -7, scale = exp(fmax((double)x[2 * M + m], lowest)),
                  at = (double)x[M + m] + scale * (log(w) - log1p(-w));
     return (int)fmin(fmax(floor((at + 1) * 127.5 + 0.5), 0), LIN_LEVELS - 1);
 }
@@ -191,8 +190,7 @@ static int choose(const lin_generator *g, int sequence, int place, const float *
     const lin_config *c = &g->encoder->model->config;
     const uint64_t key = lin_random_key(lin_random_key(g->options.seed, g->options.first + (uint64_t)sequence), (uint64_t)place);
     const double u = lin_random_uniform(key, 0), w = fmin(fmax(lin_random_uniform(key, 1), 1e-5), 1 - 1e-5);
-    return c->mixture ? draw_value(x, c->mixture, g->options.temperature, u, g->options.temperature > 0 ? w : 0.5)
-                      : draw(x, c->outputs, g->options.temperature, u);
+    return c->mixture ? draw_value(x, c->mixture, u, w) : draw(x, c->outputs, u);
 }
 
 static lin_status check(const lin_generator *g, const int *tokens, int given, int until, lin_error *err)

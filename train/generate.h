@@ -22,11 +22,9 @@ typedef struct lin_generator lin_generator;
 
 typedef struct lin_generate_options {
     uint64_t seed;
-    uint64_t first;     /* number of the first sequence */
-    double temperature; /* 1: the network's own distribution; below, likelier tokens; 0: the likeliest (of a mixture: of its
-                           likeliest logistic the mean) */
-    int again;          /* 1: recompute all rows for each token, even if a state could be kept */
-    int threads;        /* 0: one per core */
+    uint64_t first; /* number of the first sequence */
+    int again;      /* 1: recompute all rows for each token, even if a state could be kept */
+    int threads;    /* 0: one per core */
     int (*stop)(void *context, int done); /* called after each token, may be NULL; not 0: end with LIN_STOPPED */
     void *context;
 } lin_generate_options;

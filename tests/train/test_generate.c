@@ -55,7 +55,7 @@ START_TEST(a_state_any_batch_and_all_again_give_the_same)
     static int want[N * LENGTH], got[N * LENGTH];
     if (TEST_LACKS(&config)) return;
     fixture f = make(config);
-    lin_generate_options o = {.seed = 3, .temperature = 1, .threads = 1};
+    lin_generate_options o = {.seed = 3, .threads = 1};
     give(want, N, 0);
     generate(&f, o, want, N, 3, LENGTH);
     int differ = 0;
@@ -111,7 +111,7 @@ START_TEST(the_tokens_of_pytorch)
     for (int i = 0; i < 3; i++) got[i * LENGTH] = drawn[0];
     for (int again = 0; again < 2; again++) {
         memset(got + 2 * LENGTH + 1, -1, GOLDEN_DRAWN * sizeof *got);
-        generate(&f, (lin_generate_options){.seed = 11, .temperature = 1, .threads = 1, .again = again}, got, 3, 1,
+        generate(&f, (lin_generate_options){.seed = 11, .threads = 1, .again = again}, got, 3, 1,
                  GOLDEN_DRAWN + 1);
         for (int t = 0; t <= GOLDEN_DRAWN; t++)
             ck_assert_msg(got[2 * LENGTH + t] == drawn[t], "%s: token %d is %d, PyTorch's is %d", folder, t, got[2 * LENGTH + t],
@@ -160,7 +160,7 @@ START_TEST(tokens_have_their_frequencies)
             p[v] += (above - below) / prior;
         }
     }
-    const lin_generate_options o = {.seed = 11, .temperature = 1, .threads = 1};
+    const lin_generate_options o = {.seed = 11, .threads = 1};
     int *tokens = malloc(MANY * 4 * sizeof *tokens);
     for (int i = 0; i < MANY; i++) memcpy(tokens + 4 * i, given, sizeof given);
     OK(lin_generator_create(f.encoder, &o, MANY, 4, &g, &err));
@@ -175,19 +175,6 @@ START_TEST(tokens_have_their_frequencies)
 }
 END_TEST
 
-START_TEST(at_temperature_0_the_likeliest_is_taken)
-{
-    static int a[N * LENGTH], b[N * LENGTH];
-    fixture f = make(config_of(LINEAR));
-    give(a, N, 0);
-    give(b, N, 0);
-    generate(&f, (lin_generate_options){.seed = 1, .threads = 1}, a, N, 3, LENGTH);
-    generate(&f, (lin_generate_options){.seed = 2, .threads = 1}, b, N, 3, LENGTH);
-    ck_assert_mem_eq(a, b, sizeof a);
-    drop(&f);
-}
-END_TEST
-
 static int stop_at_9(void *context, int done)
 {
     (void)context;
@@ -197,7 +184,7 @@ static int stop_at_9(void *context, int done)
 START_TEST(misuse_is_answered)
 {
     lin_generator *g;
-    lin_generate_options o = {.temperature = 1, .threads = 1};
+    lin_generate_options o = {.threads = 1};
     int tokens[2 * 20] = {0};
     lin_config c = config_of(LINEAR);
     fixture f = make(c);
@@ -227,4 +214,4 @@ END_TEST
 
 TEST_MAIN("model/generate", TESTS(a_state_any_batch_and_all_again_give_the_same, 0, KINDS),
           TESTS(the_tokens_of_pytorch, GOLDEN_TOKENS, GOLDEN_CASES), TESTS(tokens_have_their_frequencies, 0, 2),
-          TEST(at_temperature_0_the_likeliest_is_taken), TEST(misuse_is_answered))
+          TEST(misuse_is_answered))

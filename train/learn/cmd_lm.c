@@ -28,7 +28,6 @@ typedef struct lm_values {
     const char *output, *like, *prompt;
     lin_sentences_values text;
     int pieces, longest, joined, count, seed, json, quiet, threads;
-    double temperature;
 } lm_values;
 
 #define AT(field) offsetof(lm_values, field)
@@ -55,8 +54,6 @@ static const lin_option options[] = {
     {.name = "count", .letter = 'n', .type = LIN_OPTION_INT, .at = AT(count), .text = "10", .min = 1, .max = 100000,
      .help = "Number of sentences"},
     {.name = "prompt", .type = LIN_OPTION_STRING, .at = AT(prompt), .value = "WORDS", .help = "How each sentence begins"},
-    {.name = "temperature", .type = LIN_OPTION_DOUBLE, .at = AT(temperature), .text = "1", .max = 100,
-     .help = "Below 1 likelier pieces are preferred; 0: only the likeliest"},
     LIN_SEED_ROW(AT(seed), "Equal seeds give equal sentences"),
     {.type = LIN_OPTION_HEADING, .help = "Running a model (score, sample)"},
     LIN_THREADS_ROW(AT(threads)),
@@ -413,8 +410,7 @@ static lin_status draw(const lm_values *v, const lin_word_network *m, int *token
                        lin_error *err)
 {
     enum { STEP = 16 }; // tokens between two checks for ended sentences
-    const lin_generate_options o = {.seed = (uint64_t)v->seed, .first = (uint64_t)first, .temperature = v->temperature,
-                                    .threads = v->threads, .stop = interrupted};
+    const lin_generate_options o = {.seed = (uint64_t)v->seed, .first = (uint64_t)first, .threads = v->threads, .stop = interrupted};
     const size_t longest = (size_t)v->longest;
     lin_generator *g;
     int at = given, ended = 0;
@@ -469,7 +465,7 @@ static const struct verb {
 } verbs[] = {
     {"prepare", "output longest ids lower pieces like ", run_prepare},
     {"score", "output longest ids lower joined json threads device precision ", run_score},
-    {"sample", "output longest count prompt temperature seed threads device precision ", run_sample},
+    {"sample", "output longest count prompt seed threads device precision ", run_sample},
 };
 
 static int run(lin_parsed *parsed)
