@@ -14,7 +14,6 @@ enum { SCALE_LINEAR, SCALE_LOG, SCALE_LOG2, MOST_SERIES = 32, MOST_COLUMNS = 256
 typedef struct plot_values {
     const char *output, *x, *y, *by, *title, *note;
     int x_scale, y_scale;
-    lin_numbers x_range, y_range;
 } plot_values;
 
 #define AT(field) offsetof(plot_values, field)
@@ -33,10 +32,6 @@ static const lin_option options[] = {
      .choices = "linear|log|log2", .help = "Scale of the x axis; log2 has its ticks at powers of two"},
     {.name = "y-scale", .under = "axes", .type = LIN_OPTION_CHOICE, .at = AT(y_scale), .text = "linear",
      .choices = "linear|log|log2", .help = "Scale of the y axis"},
-    {.name = "x-range", .under = "axes", .type = LIN_OPTION_NUMBERS, .at = AT(x_range), .min = -1e30, .max = 1e30,
-     .value = "FROM,TO", .help = "Ends of the x axis; if not given, the data's"},
-    {.name = "y-range", .under = "axes", .type = LIN_OPTION_NUMBERS, .at = AT(y_range), .min = -1e30, .max = 1e30,
-     .value = "FROM,TO", .help = "Ends of the y axis; if not given, the data's"},
     {.type = LIN_OPTION_HEADING, .help = "Texts"},
     {.name = "axes", .type = LIN_OPTION_SETTINGS, .help = "Scales of the axes"},
     {.name = "title", .type = LIN_OPTION_STRING, .at = AT(title), .text = "", .help = "Title"},
@@ -206,11 +201,9 @@ static void settle(curve *c)
     c->n = kept;
 }
 
-static lin_chart_axis axis_of(const char *label, int scale, const lin_numbers *range)
+static lin_chart_axis axis_of(const char *label, int scale)
 {
-    lin_chart_axis a = {.label = label, .log = scale == SCALE_LINEAR ? 0 : scale == SCALE_LOG ? 10 : 2};
-    if (range->count == 2) a.has_range = 1, a.from = range->items[0], a.to = range->items[1];
-    return a;
+    return (lin_chart_axis){.label = label, .log = scale == SCALE_LINEAR ? 0 : scale == SCALE_LOG ? 10 : 2};
 }
 
 // A logarithmic axis has no place for 0 and less: says how many points, and how many error bars of others, are left out.
@@ -241,22 +234,13 @@ static lin_status draw(plot *p, lin_error *err)
         series[i] = (lin_chart_series){.name = p->curves[i].name, .points = p->curves[i].points, .n = (int)p->curves[i].n};
     }
     const lin_chart chart = {.title = v->title, .note = v->note, .series = series, .n_series = p->n_curves, .bars = !v->x,
-                             .x = axis_of(v->x ? p->x.label : "", v->x_scale, &v->x_range),
-                             .y = axis_of(p->y.label, v->y_scale, &v->y_range)};
+                             .x = axis_of(v->x ? p->x.label : "", v->x_scale),
+                             .y = axis_of(p->y.label, v->y_scale)};
     lin_chart_svg(&chart, &out);
     lin_status status = lin_buffer_status(&out, err);
     if (status == LIN_OK) status = lin_output_write(v->output, 0, &out, err);
     lin_buffer_free(&out);
     return status;
-}
-
-// "" if the range of an option can be used, else what is wrong.
-static const char *wrong_range(const lin_numbers *range, int scale)
-{
-    if (range->count == 0) return "";
-    if (range->count != 2) return "takes two numbers, FROM,TO";
-    if (!(range->items[0] < range->items[1])) return "must begin below its end";
-    return scale != SCALE_LINEAR && !(range->items[0] > 0) ? "must be above 0 on a logarithmic axis" : "";
 }
 
 static int run(lin_parsed *parsed)
@@ -267,9 +251,6 @@ static int run(lin_parsed *parsed)
     p = (plot){.v = v};
     if (v->x && !read_axis(v->x, &p.x)) return lin_misuse(parsed, "--x is COLUMN[*X][:LABEL], not '%.60s'", v->x);
     if (!read_axis(v->y, &p.y)) return lin_misuse(parsed, "--y is COLUMN[*X][:LABEL], not '%.60s'", v->y);
-    const char *wrong_x = wrong_range(&v->x_range, v->x_scale), *wrong_y = wrong_range(&v->y_range, v->y_scale);
-    if (wrong_x[0]) return lin_misuse(parsed, "--axes x-range %s", wrong_x);
-    if (wrong_y[0]) return lin_misuse(parsed, "--axes y-range %s", wrong_y);
     lin_status status = LIN_OK;
     for (int i = 0; i < parsed->operands.count && status == LIN_OK; i++) status = read_table(&p, parsed->operands.items[i], &err);
     if (status == LIN_OK && !p.n_curves)

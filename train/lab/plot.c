@@ -274,12 +274,11 @@ static lin_plot_axis axis_of(const lin_chart *chart, const lin_chart_axis *a, in
             if (up && p->low < p->high) widen(p->low, a->log, &axis.from, &axis.to), widen(p->high, a->log, &axis.from, &axis.to);
         }
     if (up && !a->log && axis.from > 0 && (chart->bars || axis.from < 0.5 * axis.to)) axis.from = 0;
-    if (a->has_range) axis.from = a->from, axis.to = a->to;
     const lin_plot_axis given = axis;
     lin_plot_fit(&axis, ticks);
-    // The x axis ends with the data; so do ends that were given.
-    if ((!up || a->has_range) && given.from < axis.to && (!a->log || given.from > 0)) axis.from = given.from;
-    if ((!up || a->has_range) && given.to > axis.from) axis.to = given.to;
+    // The x axis ends with the data.
+    if (!up && given.from < axis.to && (!a->log || given.from > 0)) axis.from = given.from;
+    if (!up && given.to > axis.from) axis.to = given.to;
     return axis;
 }
 

@@ -89,8 +89,6 @@ void lin_plot_key(lin_buffer *out, double x, double y, const char *name, const l
 typedef struct lin_chart_axis {
     const char *label; /* with its unit; "": none */
     int log;           /* 0, 2 or 10: lin_plot_axis */
-    int has_range;
-    double from, to;   /* instead of those of the data, with has_range */
 } lin_chart_axis;
 
 /* Points in order of x. */
