@@ -28,7 +28,6 @@ static lin_status end(lin_npy_writer *out, lin_status status, lin_error *err)
 
 typedef struct features_values {
     const char *output, *model;
-    double speed;
     lin_input_values input;
     lin_fbank_config fbank;
 } features_values;
@@ -40,8 +39,6 @@ static const lin_option features_options[] = {
      .choices = "default|offline|small",
      .help = "Take the filterbank of this model (a file, default, offline or small), before its normalisation, instead of "
              "the values of --fbank but dereverb"},
-    {.name = "speed", .type = LIN_OPTION_DOUBLE, .at = offsetof(features_values, speed), .text = "1", .min = 0.5, .max = 2,
-     .help = "Factor for tempo and pitch"},
     LIN_FBANK_ROWS(features_values, fbank),
     LIN_CHANNEL_ROWS(features_values, input),
     LIN_PART_ROWS(features_values, input),
@@ -91,7 +88,6 @@ static lin_status features(const void *values, int channel, lin_part part, const
     lin_source *source;
     lin_npy_writer *out = NULL;
     how.channel = channel;
-    how.speed = v->speed;
     LIN_TRY(choose_fbank(v, &how.fbank, err));
     LIN_TRY(lin_audio_open(path, lin_input_format(&v->input, &raw), &audio, err));
     lin_status status = lin_source_from_audio(audio, &how, &source, err);
