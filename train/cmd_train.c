@@ -46,8 +46,6 @@ static const lin_option options[] = {
      .help = "Folder of the run: log.tsv, curves.svg, checkpoint and best model; created if missing"},
     {.name = "resume", .type = LIN_OPTION_FLAG, .at = AT(learning.resume),
      .help = "Continue from the checkpoint in the folder; the result has the bits of a run that was not interrupted"},
-    {.name = "new-data", .type = LIN_OPTION_FLAG, .at = AT(learning.new_data),
-     .help = "With --resume, --train may name other caches than before; the current epoch starts again"},
     {.name = "init", .type = LIN_OPTION_FILE, .at = AT(init),
      .help = "Start with the weights, normalisation, emission delay and network of this model, a file or the name of an "
              "installed one. Options may change the direction, the taps of the convolutions, decays and conditions, and widen "

@@ -511,24 +511,15 @@ static lin_status load(lin_train_run *r, lin_error *err)
         return lin_fail(err, LIN_MISMATCH,
                         "%s/checkpoint.safetensors is of a run with --seed %llu, not %llu; resume with that seed", o->folder,
                         c->seed, o->seed);
-    if (*data_difference(r, c, other, sizeof other) && !o->new_data)
+    if (*data_difference(r, c, other, sizeof other))
         return lin_fail(err, LIN_MISMATCH,
                         "%s/checkpoint.safetensors is of a run %s; resume with the caches and --set max-frames of that run, or "
-                        "accept others with --new-data", o->folder, other);
-    if (*other && c->batch)
-        lin_train_note(r->hooks, "the run continues %s; epoch %lld starts again from its first batch", other, c->epoch + 1);
-    else if (*other) lin_train_note(r->hooks, "the run continues %s", other);
-    if (*other) clear_sums(c);
-    const lin_train_counters now = counters_of(r);
-    c->data = now.data;
-    c->utterances = now.utterances;
-    c->frames = now.frames;
+                        "start another from its best.safetensors (--init)", o->folder, other);
     if (c->dev && c->dev != r->data.dev_content && c->best_per >= 0) {
         lin_train_note(r->hooks, "the development set has changed; the best model is determined again");
         c->best_per = -1;
         c->epochs_since_best = 0;
     }
-    c->content = r->data.content;
     c->dev = r->data.dev_content;
     // a warm restart (Loshchilov & Hutter 2017)
     if (o->schedule == LIN_SCHEDULE_COSINE && c->epoch == c->arc_end && o->epochs > c->epoch) {

@@ -49,7 +49,6 @@ typedef struct lin_train_options {
     const char *device;      /* a name for lin_backend_open; NULL: "auto" */
     lin_precision precision; /* of the matrix products; see lin_backend_open */
     int resume;              /* continue from folder/checkpoint.safetensors; LIN_IO if there is none */
-    int new_data;            /* a resumed run may have other sets than before: the current epoch starts again */
     int epochs;
     int epoch_parts;         /* number of epochs for one pass over the data; 0: 1 */
     int batch_frames;        /* the most frames (10 ms each) of a batch */

@@ -115,11 +115,10 @@ static uint64_t hash_options(const lin_train_options *o)
 {
     const lin_optimizer_options *p = &o->optimizer;
     const double values[] = {
-        o->epochs,    o->batch_frames,     o->max_frames, o->lr,      o->warmup_steps, o->accumulate,
-        o->join_part, (double)o->schedule, o->patience,   o->min_lr,  o->new_data,     (double)o->seed,
-        o->resume,    (double)p->kind,     p->beta1,      p->beta2,   p->eps,          p->weight_decay,
-        p->clip_norm, (double)p->clip,     p->average,    o->n_inner, o->inner_weight, p->decay_vectors,
-        o->drop_step, o->epoch_parts, o->batch_sequences, o->mmi,     o->speaker_norm};
+        o->epochs, o->batch_frames, o->max_frames, o->lr, o->warmup_steps, o->accumulate, o->join_part, (double)o->schedule,
+        o->patience, o->min_lr, (double)o->seed, o->resume, (double)p->kind, p->beta1, p->beta2, p->eps, p->weight_decay,
+        p->clip_norm, (double)p->clip, p->average, o->n_inner, o->inner_weight, p->decay_vectors, o->drop_step, o->epoch_parts,
+        o->batch_sequences, o->mmi, o->speaker_norm};
     const uint64_t hash = lin_hash(&o->augment, sizeof o->augment, lin_hash(values, sizeof values, 0));
     return lin_hash(o->inner_layers, (size_t)o->n_inner * sizeof *o->inner_layers, hash);
 }
