@@ -15,8 +15,8 @@
 #include "train/dataset.h"
 
 typedef struct paper_values {
-    const char *output, *range, *labels;
-    int grey, length, symbols, count, least, most, seed, quiet;
+    const char *output, *range;
+    int labels, grey, length, symbols, count, least, most, seed, quiet;
 } paper_values;
 
 #define AT(field) offsetof(paper_values, field)
@@ -25,21 +25,19 @@ static const lin_option options[] = {
      .help = "The data set to write"},
     LIN_QUIET_ROW(AT(quiet), "Print nothing but errors"),
 
-    {.type = LIN_OPTION_HEADING, .help = "Files (images, text)"},
+    {.type = LIN_OPTION_HEADING, .help = "Images"},
     {.name = "range", .type = LIN_OPTION_STRING, .at = AT(range), .value = "FIRST:[LAST]",
-     .help = "Images or lines FIRST to LAST of all files together, counted from 1; FIRST: goes to the end. If not given, all"},
-    {.name = "labels", .type = LIN_OPTION_FILE, .at = AT(labels), .value = "FILE|own",
-     .help = "images: give each image one target, its class, at the last value. FILE is an IDX file with the labels of all "
-             "images; own takes those inside CIFAR-10's batches"},
-    {.name = "grey", .type = LIN_OPTION_FLAG, .at = AT(grey),
-     .help = "images: read coloured images as grey values, as the arena does"},
+     .help = "Images FIRST to LAST of all files together, counted from 1; FIRST: goes to the end. If not given, all"},
+    {.name = "labels", .type = LIN_OPTION_FLAG, .at = AT(labels),
+     .help = "Give each image of CIFAR-10 one target, its class, at the last value"},
+    {.name = "grey", .type = LIN_OPTION_FLAG, .at = AT(grey), .help = "Read coloured images as grey values, as the arena does"},
 
     {.type = LIN_OPTION_HEADING, .help = "Sequences that are made (copy, listops, pathfinder)"},
     {.name = "count", .type = LIN_OPTION_INT, .at = AT(count), .text = "10000", .min = 1, .max = 10000000,
      .help = "Number of sequences"},
     LIN_SEED_ROW(AT(seed), "The same seed gives the same sequences; sets for training and for measuring need different ones"),
     {.name = "length", .type = LIN_OPTION_INT, .at = AT(length), .text = "0", .max = 65536,
-     .help = "copy: maximum length of a sequence, 4 or more; 0: 128. pathfinder: pixels of a long path, 8 to 28; 0: 20"},
+     .help = "copy: maximum length of a sequence, 4 or more; 0: 128"},
     {.name = "symbols", .type = LIN_OPTION_INT, .at = AT(symbols), .text = "10", .min = 1, .max = 500,
      .help = "copy: different symbols"},
     {.name = "least", .type = LIN_OPTION_INT, .at = AT(least), .text = "500", .min = 1, .max = 65536,
@@ -105,12 +103,12 @@ static uint64_t key_of(const work *w, int i) { return lin_random_key((uint64_t)w
 
 /* ---- images ---------------------------------------------------------------------------------------------------------------- */
 
-static lin_status add_images(work *w, const lin_images *m, const unsigned char *labels, lin_error *err)
+static lin_status add_images(work *w, const lin_images *m, lin_error *err)
 {
     const int n = lin_images_length(m, w->v->grey);
     for (int i = 0; i < m->count; i++) {
         lin_images_values(m, i, w->v->grey, w->tokens);
-        if (w->v->labels) classify(w, n, labels ? labels[i] : lin_images_label(m, i));
+        if (w->v->labels) classify(w, n, lin_images_label(m, i));
         for (int t = 0; t + 1 < n && !w->v->labels; t++) w->targets[t] = w->tokens[t + 1];
         LIN_TRY(add(w, w->v->labels ? n : n - 1, err));
     }
@@ -118,16 +116,12 @@ static lin_status add_images(work *w, const lin_images *m, const unsigned char *
 }
 
 // Adds the images of a file, or the part of them in --range. *seen: images before it. All files must have the first one's size.
-static lin_status add_file(work *w, const char *path, const char *bytes, size_t n, const unsigned char *labels, int n_labels,
-                           int *seen, lin_images *shape, lin_error *err)
+static lin_status add_file(work *w, const char *path, const char *bytes, size_t n, int *seen, lin_images *shape, lin_error *err)
 {
     lin_images m;
     LIN_TRY(lin_images_parse(bytes, n, path, &m, err));
     const int length = lin_images_length(&m, w->v->grey), before = *seen;
-    if (w->v->labels && !labels && m.colours != 3)
-        return lin_fail(err, LIN_INVALID, "%s has no labels of its own; give its file of labels with --labels", path);
-    if (labels && m.count > n_labels - before)
-        return lin_fail(err, LIN_INVALID, "%s: more images than the %d labels of %s", path, n_labels, w->v->labels);
+    if (w->v->labels && m.colours != 3) return lin_fail(err, LIN_INVALID, "%s has no labels; CIFAR-10's batches have", path);
     if (length < 2) return lin_fail(err, LIN_INVALID, "%s: images of one value have nothing to predict", path);
     if (shape->count == 0) {
         *shape = m;
@@ -144,16 +138,15 @@ static lin_status add_file(work *w, const char *path, const char *bytes, size_t 
     lin_images part = m;
     part.count = end > skip ? end - skip : 0;
     part.bytes = m.bytes + (part.count ? (size_t)skip * size : 0);
-    return add_images(w, &part, labels ? labels + before + skip : NULL, err);
+    return add_images(w, &part, err);
 }
 
-static lin_status run_file(work *w, const char *path, const unsigned char *labels, int n_labels, int *seen, lin_images *shape,
-                           lin_error *err)
+static lin_status run_file(work *w, const char *path, int *seen, lin_images *shape, lin_error *err)
 {
     char *bytes;
     size_t n;
     LIN_TRY(lin_text_read(path, &bytes, &n, err));
-    const lin_status status = add_file(w, path, bytes, n, labels, n_labels, seen, shape, err);
+    const lin_status status = add_file(w, path, bytes, n, seen, shape, err);
     lin_free(bytes);
     return status;
 }
@@ -161,28 +154,13 @@ static lin_status run_file(work *w, const char *path, const unsigned char *label
 static lin_status run_images(work *w, lin_error *err)
 {
     const paper_values *v = w->v;
-    char *text = NULL;
-    size_t n;
-    const unsigned char *labels = NULL;
-    int n_labels = 0, seen = 0, classes = 10;
+    int seen = 0;
     lin_images shape = {0};
-    lin_status status = LIN_OK;
-    if (v->labels && strcmp(v->labels, "own") != 0) {
-        status = lin_text_read(v->labels, &text, &n, err);
-        if (status == LIN_OK) status = lin_image_labels_parse(text, n, v->labels, &labels, &n_labels, err);
-        for (int i = 0; i < n_labels; i++)
-            if (labels[i] >= classes) classes = labels[i] + 1;
-    }
-    if (status == LIN_OK) status = begin(w, 256, v->labels ? classes : 256, "images", err);
-    for (int i = 0; i < w->n_files && status == LIN_OK; i++)
-        status = run_file(w, w->files[i], labels, n_labels, &seen, &shape, err);
-    if (status == LIN_OK && labels && seen != n_labels)
-        status = lin_fail(err, LIN_INVALID, "%s has %d labels, and there are %d images; give the two files that belong together",
-                          v->labels, n_labels, seen);
-    if (status == LIN_OK && seen < (w->last ? w->last : w->first))
-        status = lin_fail(err, LIN_INVALID, "--range %s: there are %d images", v->range, seen);
-    lin_free(text);
-    return status;
+    LIN_TRY(begin(w, 256, v->labels ? 10 : 256, "images", err));
+    for (int i = 0; i < w->n_files; i++) LIN_TRY(run_file(w, w->files[i], &seen, &shape, err));
+    if (seen < (w->last ? w->last : w->first))
+        return lin_fail(err, LIN_INVALID, "--range %s: there are %d images", v->range, seen);
+    return LIN_OK;
 }
 
 /* ---- text ------------------------------------------------------------------------------------------------------------------ */
@@ -201,7 +179,6 @@ static const char *text_of(const lin_lines *l, int *class)
 static lin_status all_lines(work *w, int *classes, int *longest, lin_error *err)
 {
     const int most = w->v->most ? w->v->most : 4000;
-    int seen = 0;
     lin_status status = LIN_OK;
     for (int f = 0; f < w->n_files && status == LIN_OK; f++) {
         char *text;
@@ -221,24 +198,21 @@ static lin_status all_lines(work *w, int *classes, int *longest, lin_error *err)
             const size_t rest = (size_t)(lines.text + lines.n - from), T = rest < (size_t)most ? rest : (size_t)most;
             if (class >= *classes) *classes = class + 1;
             if ((int)T > *longest) *longest = (int)T;
-            seen++;
-            if (!w->writer || seen < w->first || (w->last && seen > w->last)) continue;
+            if (!w->writer) continue;
             for (size_t t = 0; t < T; t++) w->tokens[t] = (unsigned char)from[t];
             classify(w, (int)T, class);
             status = add(w, (int)T, err);
         }
         lin_free(text);
     }
-    if (status == LIN_OK && seen < (w->last ? w->last : w->first))
-        status = lin_fail(err, LIN_INVALID, "%s%s: there are %d lines", w->v->range ? "--range " : "",
-                          w->v->range ? w->v->range : w->files[0], seen);
     return status;
 }
 
 static lin_status run_text(work *w, lin_error *err)
 {
-    int classes = 2, longest = 1;
+    int classes = 2, longest = 0;
     LIN_TRY(all_lines(w, &classes, &longest, err));
+    if (!longest) return lin_fail(err, LIN_INVALID, "%s has no line", w->files[0]);
     LIN_TRY(make_room(w, longest, err));
     LIN_TRY(begin(w, 256, classes, "text", err));
     return all_lines(w, &classes, &longest, err);
@@ -275,12 +249,10 @@ static lin_status run_listops(work *w, lin_error *err)
 
 static lin_status run_pathfinder(work *w, lin_error *err)
 {
-    const int length = w->v->length ? w->v->length : 20;
-    if (length < 8 || length > 28) return lin_fail(err, LIN_INVALID, "--length is 8 to 28 for pathfinder");
     LIN_TRY(make_room(w, LIN_PATHFINDER_PIXELS, err));
     LIN_TRY(begin(w, 256, 2, "pathfinder", err));
     for (int i = 0; i < w->v->count; i++) {
-        classify(w, LIN_PATHFINDER_PIXELS, lin_pathfinder_make(length, 6, key_of(w, i), w->tokens));
+        classify(w, LIN_PATHFINDER_PIXELS, lin_pathfinder_make(20, 6, key_of(w, i), w->tokens));
         LIN_TRY(add(w, LIN_PATHFINDER_PIXELS, err));
     }
     return LIN_OK;
@@ -295,10 +267,10 @@ static const struct kind {
     lin_status (*run)(work *w, lin_error *err);
 } kinds[] = {
     {"images", "output range labels grey ", 1, run_images},
-    {"text", "output range most ", 1, run_text},
+    {"text", "output most ", 1, run_text},
     {"copy", "output count seed length symbols ", 0, run_copy},
     {"listops", "output count seed least most ", 0, run_listops},
-    {"pathfinder", "output count seed length ", 0, run_pathfinder},
+    {"pathfinder", "output count seed ", 0, run_pathfinder},
 };
 
 // FIRST:LAST or FIRST: to the end; 0 if it is not of this form.

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 
-enum { IDX_IMAGES = 0x803, IDX_LABELS = 0x801, CIFAR_SIDE = 32, CIFAR_PLANE = CIFAR_SIDE * CIFAR_SIDE,
+enum { IDX_IMAGES = 0x803, CIFAR_SIDE = 32, CIFAR_PLANE = CIFAR_SIDE * CIFAR_SIDE,
        CIFAR_IMAGE = 1 + 3 * CIFAR_PLANE, CIFAR_CLASSES = 10 };
 
 static size_t big_endian(const unsigned char *p) { return (size_t)p[0] << 24 | (size_t)p[1] << 16 | (size_t)p[2] << 8 | p[3]; }
@@ -49,21 +49,6 @@ lin_status lin_images_parse(const void *bytes, size_t n, const char *name, lin_i
                             i + 1, p[i * CIFAR_IMAGE], CIFAR_CLASSES - 1);
     *images = (lin_images){
         .count = (int)(n / CIFAR_IMAGE), .rows = CIFAR_SIDE, .columns = CIFAR_SIDE, .colours = 3, .bytes = p};
-    return LIN_OK;
-}
-
-lin_status lin_image_labels_parse(const void *bytes, size_t n, const char *name, const unsigned char **labels, int *count,
-                                  lin_error *err)
-{
-    const unsigned char *p = bytes;
-    if (n < 8 || big_endian(p) != IDX_LABELS)
-        return lin_fail(err, LIN_FORMAT, "%s is not an IDX file of labels: these begin with the bytes 0 0 8 1 and their number",
-                        name);
-    if (big_endian(p + 4) != n - 8 || n - 8 > INT_MAX)
-        return lin_fail(err, LIN_FORMAT, "%s: its header gives %zu labels, but %zu bytes follow; download it again", name,
-                        big_endian(p + 4), n - 8);
-    *labels = p + 8;
-    *count = (int)(n - 8);
     return LIN_OK;
 }
 

@@ -6,8 +6,8 @@
  *   lin_images_parse(text, n, "t10k-images-idx3-ubyte.gz", &images, &err);
  *   lin_images_values(&images, i, 0, values);                                 values [lin_images_length(&images, 0)], 0..255
  *
- * IDX: the bytes 0 0 8 3, then count, rows and columns (32 bits, big-endian), then a byte a pixel, row by row. Labels: 0 0 8 1,
- * the count, a byte a label. CIFAR-10: 3,073 bytes an image, its label, then its red, green and blue planes of 32 x 32.
+ * IDX: the bytes 0 0 8 3, then count, rows and columns (32 bits, big-endian), then a byte a pixel, row by row.
+ * CIFAR-10: 3,073 bytes an image, its label, then its red, green and blue planes of 32 x 32.
  * Nothing is copied: the bytes must outlive lin_images. Threads: no shared state.
  */
 #ifndef LIN_PAPER_IMAGES_H
@@ -26,10 +26,6 @@ typedef struct lin_images {
 
 /* LIN_FORMAT: neither of the two formats, or another number of bytes than the header says. name: for messages. */
 lin_status lin_images_parse(const void *bytes, size_t n, const char *name, lin_images *images, lin_error *err);
-
-/* Labels [count] of an IDX file, one byte each: *labels is within bytes. LIN_FORMAT. */
-lin_status lin_image_labels_parse(const void *bytes, size_t n, const char *name, const unsigned char **labels, int *count,
-                                  lin_error *err);
 
 /* Values of an image: pixel by pixel, row by row, R G B if it is coloured, or with grey != 0 its luma (ITU-R BT.601). */
 int lin_images_length(const lin_images *images, int grey);

@@ -56,8 +56,8 @@ sets_of() {
     case $1 in
       listops) tokens_set "$to" listops --count "${lists[$k]}" --least "${lists[2]}" --most "${lists[3]}" --seed $((2 * seed + k)) ;;
       pathfinder) tokens_set "$to" pathfinder --count "${images[$k]}" --seed $((2 * seed + k)) ;;
-      image) if [ $part = train ]; then tokens_set "$to" images "$cifar"/data_batch_*.bin --labels own --grey
-        else tokens_set "$to" images "$cifar/test_batch.bin" --labels own --grey; fi ;;
+      image) if [ $part = train ]; then tokens_set "$to" images "$cifar"/data_batch_*.bin --labels --grey
+        else tokens_set "$to" images "$cifar/test_batch.bin" --labels --grey; fi ;;
       *) tokens_set "$to" text "${!1}/$part.tsv" ;;
     esac
     k=$((k + 1))

@@ -9,7 +9,6 @@ enum { CIFAR = 3073 };
 
 static const unsigned char idx[] = {0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 3, // two of 2 x 3
                                     10, 11, 12, 13, 14, 15, 250, 251, 252, 253, 254, 255};
-static const unsigned char idx_labels[] = {0, 0, 8, 1, 0, 0, 0, 3, 7, 0, 9};
 
 START_TEST(idx_images)
 {
@@ -23,10 +22,6 @@ START_TEST(idx_images)
         lin_images_values(&m, i, i, values);
         for (int k = 0; k < 6; k++) ck_assert_int_eq(values[k], (i ? 250 : 10) + k);
     }
-    const unsigned char *labels;
-    int count;
-    ck_assert(lin_image_labels_parse(idx_labels, sizeof idx_labels, "x", &labels, &count, &err) == LIN_OK);
-    ck_assert(count == 3 && labels[0] == 7 && labels[1] == 0 && labels[2] == 9);
 }
 END_TEST
 
@@ -86,13 +81,6 @@ START_TEST(what_is_refused)
         test_require(strstr(err.message, cases[i].why), "case %zu: %s", i, err.message);
         test_buffer_free(bytes);
     }
-    const unsigned char *labels;
-    int count;
-    ck_assert_int_eq(lin_image_labels_parse(idx_labels, sizeof idx_labels - 1, "x", &labels, &count, &err), LIN_FORMAT);
-    HAS(err.message, "gives 3 labels, but 2 bytes follow");
-    ck_assert_int_eq(lin_image_labels_parse(idx_labels, 7, "x", &labels, &count, &err), LIN_FORMAT);
-    ck_assert_int_eq(lin_image_labels_parse(idx, sizeof idx, "x", &labels, &count, &err), LIN_FORMAT);
-    HAS(err.message, "is not an IDX file of labels");
 }
 END_TEST
 
