@@ -127,12 +127,6 @@ static pairs_of find_pairs(const lin_g2p_rules *r, unsigned letter)
     return found;
 }
 
-static int knows(const lin_g2p_rules *rules, unsigned code)
-{
-    const pairs_of found = find_pairs(rules, code);
-    return found.to > found.from;
-}
-
 lin_status lin_g2p_rules_create(lin_ngram *lm, const char *name, const lin_phones *phones, lin_g2p_rules **rules, lin_error *err)
 {
     lin_g2p_rules *r = *rules = lin_calloc(1, sizeof *r);
@@ -616,8 +610,8 @@ static lin_status push_own_piece(pronouncing *p, text_span s)
     if (push_known(p, s.text, s.n, &status)) return status;
     s.n = lin_word_trim(&s.text, s.n);
     if (!s.n || push_known(p, s.text, s.n, &status)) return status;
-    const lin_g2p_rules *rules = p->g2p->rules;
-    const int keeps = !rules || knows(rules, '\'');
+    const pairs_of of_apostrophe = p->g2p->rules ? find_pairs(p->g2p->rules, '\'') : (pairs_of){0, 1};
+    const int keeps = of_apostrophe.to > of_apostrophe.from;
     size_t n = 0;
     for (size_t i = 0; i < s.n; i++)
         if (keeps || s.text[i] != '\'') letters[n++] = s.text[i];
