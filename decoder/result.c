@@ -89,17 +89,12 @@ static int holds(const lin_result *r)
            r->text_used <= r->text_capacity;
 }
 
-static lin_status room(lin_result *r, int phones, int words, size_t bytes, lin_error *err)
+lin_status lin_result_reserve(lin_result *r, int phones, int words, size_t bytes, lin_error *err)
 {
     assert(holds(r));
     LIN_TRY(lin_grow_int(&r->phones, &r->capacity, (int64_t)r->n_phones + phones, sizeof *r->phones, "a result", err));
     LIN_TRY(lin_grow_int(&r->words, &r->words_capacity, (int64_t)r->n_words + words, sizeof *r->words, "a result", err));
     return lin_grow(&r->text, &r->text_capacity, r->text_used + bytes, 1, "a result", err);
-}
-
-lin_status lin_result_reserve(lin_result *r, int more_phones, int more_words, lin_error *err)
-{
-    return room(r, more_phones, more_words, 0, err);
 }
 
 static const char *spelling(const lin_path_word *word, lin_result_speller spell, const void *context)
@@ -120,7 +115,7 @@ lin_status lin_result_add_path(lin_result *r, const lin_path *path, double secon
         }
         bytes += strlen(spelling(w, spell, context)) + 1;
     }
-    LIN_TRY(room(r, path->n_phones, path->n_words, bytes, err));
+    LIN_TRY(lin_result_reserve(r, path->n_phones, path->n_words, bytes, err));
     const int first = r->n_phones;
     for (int i = 0; i < path->n_phones; i++) {
         const lin_path_phone *p = &path->phones[i];
@@ -159,7 +154,7 @@ lin_status lin_result_add_path(lin_result *r, const lin_path *path, double secon
 // More text, with a NUL behind it; where it begins.
 static lin_status keep_text(lin_result *r, const char *text, size_t n, size_t *at, lin_error *err)
 {
-    LIN_TRY(room(r, 0, 0, n + 1, err));
+    LIN_TRY(lin_result_reserve(r, 0, 0, n + 1, err));
     *at = r->text_used;
     memcpy(r->text + r->text_used, text, n);
     r->text[r->text_used + n] = 0;
@@ -212,7 +207,7 @@ void lin_result_shift(lin_result *r, double seconds)
 lin_status lin_result_append(lin_result *r, const lin_result *more, lin_error *err)
 {
     assert(r != more && holds(more));
-    LIN_TRY(room(r, more->n_phones, more->n_words, more->text_used, err));
+    LIN_TRY(lin_result_reserve(r, more->n_phones, more->n_words, more->text_used, err));
     LIN_TRY(room_for_keywords(r, more->n_keywords, err));
     if (more->n_phones) memcpy(r->phones + r->n_phones, more->phones, (size_t)more->n_phones * sizeof *r->phones);
     if (more->text_used) memcpy(r->text + r->text_used, more->text, more->text_used);
@@ -246,7 +241,7 @@ lin_status lin_result_append_part(lin_result *r, const lin_result *from, int fir
         phone = from->words[first].first_phone;
         phones = last->first_phone + last->n_phones - phone;
     }
-    LIN_TRY(room(r, phones, from->has_words ? n : 0, from->text_used, err));
+    LIN_TRY(lin_result_reserve(r, phones, from->has_words ? n : 0, from->text_used, err));
     if (phones) memcpy(r->phones + r->n_phones, from->phones + phone, (size_t)phones * sizeof *r->phones);
     for (int i = first; from->has_words && i < first + n; i++) {
         lin_result_word *w = &r->words[r->n_words++];
@@ -280,7 +275,7 @@ lin_status lin_result_follow(lin_result *r, const lin_result *from, lin_error *e
     const int keywords = from->n_keywords - r->n_keywords;
     if (phones < 0 || words < 0 || keywords < 0 || from->text_used < r->text_used)
         return lin_fail(err, LIN_INVALID, "a result with %d phones follows one with %d", r->n_phones, from->n_phones);
-    LIN_TRY(room(r, phones, words, from->text_used - r->text_used, err));
+    LIN_TRY(lin_result_reserve(r, phones, words, from->text_used - r->text_used, err));
     LIN_TRY(room_for_keywords(r, keywords, err));
     if (phones) memcpy(r->phones + r->n_phones, from->phones + r->n_phones, (size_t)phones * sizeof *r->phones);
     if (words) memcpy(r->words + r->n_words, from->words + r->n_words, (size_t)words * sizeof *r->words);

@@ -154,8 +154,8 @@ typedef struct lin_result {
  * On failure the result is empty. */
 lin_status lin_result_begin(lin_result *result, const char *id, const char *speaker, int channel, lin_error *err);
 
-/* Reserves memory for this many more phones and words, so that adding them allocates only their spellings. */
-lin_status lin_result_reserve(lin_result *result, int more_phones, int more_words, lin_error *err);
+/* Reserves memory for this many more phones, words and bytes of their spellings, each of which has a NUL. */
+lin_status lin_result_reserve(lin_result *result, int phones, int words, size_t bytes, lin_error *err);
 
 /* Drops phones, words, alternatives and scores; keeps the name, seconds and the memory. For output that is written while it
  * grows, and for a result that is filled again. */

@@ -264,7 +264,7 @@ void lin_utterances_close(lin_utterances *u)
 lin_status lin_utterances_reserve(lin_utterances *u, int rows, lin_error *err)
 {
     LIN_TRY(lin_path_reserve(&u->decoder.path, rows + 1, 0, err));
-    return lin_result_reserve(&u->settled, rows + 1, 0, err);
+    return lin_result_reserve(&u->settled, rows + 1, 0, 0, err);
 }
 
 size_t lin_utterances_bytes(const lin_utterances *u)
