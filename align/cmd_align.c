@@ -353,11 +353,9 @@ static lin_status gather(align_job *job, const lin_parsed *parsed, lin_error *er
 }
 
 // Files that must not be written, and that --skip-done compares with the results.
-static lin_status note_texts(align_job *job, const lin_parsed *parsed, lin_error *err)
+static lin_status note_texts(align_job *job, lin_error *err)
 {
-    const values *v = job->v;
-    const char *file = v->text_file ? v->text_file : parsed->operands.count > 1 ? parsed->operands.items[1] : NULL;
-    if (v->data.data) file = job->data_text;
+    const char *file = job->v->data.data ? job->data_text : job->text_name;
     for (int i = 0; i < job->bulk.inputs.n; i++) {
         lin_input *input = &job->bulk.inputs.items[i];
         if (!job->beside) input->text = file;
@@ -494,7 +492,7 @@ static int run(lin_parsed *parsed)
     int exit_status = check(parsed, &job);
     if (exit_status != LIN_EXIT_OK) return exit_status;
     lin_status status = gather(&job, parsed, &err);
-    if (status == LIN_OK) status = note_texts(&job, parsed, &err);
+    if (status == LIN_OK) status = note_texts(&job, &err);
     if (status == LIN_OK) status = lin_bulk_begin(&job.bulk, 0, &err);
     if (status == LIN_OK && !lin_inputs_all_done(&job.bulk.inputs)) status = align(&job, &err);
     exit_status = lin_bulk_end(&job.bulk, status, &err);
