@@ -239,7 +239,8 @@ void lin_live_models_close(lin_live_models *models);
      .help = "File of keywords, one per line"},                                                                                  \
     {.name = "grammar", .type = LIN_OPTION_FILE, .at = offsetof(owner, field.grammar), .value = "FILE",                          \
      .help = "The sentences that can be said, one per line or as JSGF, and no others (docs/commands.md); implies --words"},      \
-    LIN_SETTING_ROW("tune", "context-bonus", DOUBLE, offsetof(owner, field.context_bonus), "4", -1000, 1000, "X",                \
+    LIN_SETTING_ROW("tune", "context-bonus", DOUBLE, offsetof(owner, field.context_bonus), "4", -LIN_CONTEXT_BONUS_MAX,          \
+        LIN_CONTEXT_BONUS_MAX, "X",                                                                                              \
         "Bonus of a phrase without its own, natural logarithm; below 0: unlikely")
 
 /* result: what the command writes, as part of a sentence; rates: a sentence on errors. */

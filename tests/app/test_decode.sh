@@ -186,6 +186,7 @@ refused "a score without a beam" 2 "--tune beam-score needs --beam or --words" d
 refused "a bonus without a beam" 2 "--tune bonus needs --beam or --words" decode --tune bonus=1 "$m"
 refused "a weight of nothing" 2 "--tune lm-weight needs --lm" decode -b 3 --tune lm-weight=2 "$m"
 refused "a bonus of no phrase" 2 "--tune context-bonus needs --context or --phrase" decode --tune context-bonus=2 "$m"
+refused "a bonus that no phrase may have" 2 "context-bonus" decode --phrase bed --tune context-bonus=101 "$m"
 refused "more alternatives than hypotheses" 2 "--n-best 9 needs a --beam of 9 or more" decode -b 3 -n 9 "$m"
 refused "alternatives in a format that has none" 2 "--n-best needs --format json" decode -n 3 "$m"
 refused "alternatives in formats that have none" 2 "--n-best needs --format json" \
