@@ -314,6 +314,12 @@ static lin_status align_interval(lin_aligner *a, const lin_textgrid_interval *v,
     return add_path(a, result, err);
 }
 
+// Whether an utterance lies in the part of the sound.
+static int is_inside(const lin_aligner *a, const lin_textgrid_interval *v)
+{
+    return (a->start_s <= 0 || v->start_s >= a->start_s) && (a->end_s <= 0 || v->end_s <= a->end_s);
+}
+
 static lin_status align_tier(lin_aligner *a, const lin_textgrid *grid, const lin_tier *tier, const char *name,
                              lin_alignment *out, lin_result *result, lin_error *err)
 {
@@ -322,7 +328,7 @@ static lin_status align_tier(lin_aligner *a, const lin_textgrid *grid, const lin
         const lin_textgrid_interval *v = &grid->intervals[tier->first + i];
         const char *text = lin_textgrid_text(grid, v->text);
         lin_error why = {0};
-        if (v->start_s < a->start_s || (a->end_s > 0 && v->end_s > a->end_s) || !has_words(text, out)) continue;
+        if (!is_inside(a, v) || !has_words(text, out)) continue;
         const lin_status done = align_interval(a, v, text, out, result, &why);
         if (done == LIN_NO_MEMORY) return lin_fail_as(err, &why);
         if (done == LIN_OK) continue;
@@ -379,7 +385,7 @@ static lin_status keep_utterances(const lin_aligner *a, const lin_textgrid *grid
     for (int i = 0; i < tier->n && !is_of_words(name) && !is_of_phones(name); i++) {
         const lin_textgrid_interval *v = &grid->intervals[tier->first + i];
         const char *text = lin_textgrid_text(grid, v->text);
-        if (v->start_s < a->start_s || (a->end_s > 0 && v->end_s > a->end_s) || !text[strspn(text, " ")]) continue;
+        if (!is_inside(a, v) || !text[strspn(text, " ")]) continue;
         LIN_TRY(lin_result_add_span(result, v->start_s, v->end_s, text, err));
     }
     return LIN_OK;

@@ -97,7 +97,7 @@ gives "a TextGrid: a short utterance" "one two one two (long)" \
 is "a TextGrid: a short utterance that fits badly" "" "$err"
 run align --posteriors "$tmp/m.npy" --text-file "$tmp/one.TextGrid" $lex --row-ms 100 -q -f json
 has "a TextGrid: goodness of phonemes" "$out" '"phone":"UW","start":1.400,"end":1.450,"confidence":0.9000,"goodness":-0.'
-grid 1 '"IntervalTier" "a" 0 1.8 4 0 1 "one" 1 1.1 "two" 1.1 9 "one ^" 9 10 "one"' > "$tmp/bad.TextGrid"
+grid 1 '"IntervalTier" "a" 0 1.8 4 -1 1 "one" 1 1.1 "two" 1.1 9 "one ^" 9 10 "one"' > "$tmp/bad.TextGrid"
 run align --posteriors "$tmp/m.npy" --text-file "$tmp/bad.TextGrid" $lex --row-ms 100
 is "a TextGrid, utterances that cannot be: status" 1 "$status"
 is "a TextGrid, utterances that cannot be: the other is done" "    0.200     0.800  one" "$out"
