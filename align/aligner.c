@@ -127,7 +127,8 @@ static lin_status read_arrays(lin_aligner *a, const lin_aligner_input *in, lin_e
 static lin_status read_sound(lin_aligner *a, const lin_aligner_input *in, lin_alignment *out, lin_error *err)
 {
     lin_file_report report = {0};
-    a->start_s = in->sound ? in->sound->part.start_s : 0;
+    a->start_s = out->start_s = in->sound ? in->sound->part.start_s : 0;
+    out->row_s = a->row_s;
     a->end_s = in->sound ? in->sound->part.end_s : 0;
     a->has_frames = a->boundaries && (in->sound || in->frames);
     if (a->has_frames) lin_boundaries_reset(a->boundaries);
@@ -461,7 +462,7 @@ static void tell_others(const lin_result *result, char *text, size_t capacity)
     if (result->n_spans > TOLD) snprintf(text + used, capacity - (size_t)used, " and %d more", result->n_spans - TOLD);
 }
 
-void lin_alignment_doubt(const lin_alignment *out, double row_s, double start_s, char *text, size_t capacity)
+void lin_alignment_doubt(const lin_alignment *out, char *text, size_t capacity)
 {
     const lin_align_report *r = &out->report;
     const lin_align_options o = lin_align_options_default();
@@ -470,7 +471,7 @@ void lin_alignment_doubt(const lin_alignment *out, double row_s, double start_s,
         snprintf(text, capacity, "the text does not seem to match the sound: its log-probability per phoneme is %.1f relative to "
                                  "the best labels; texts that match have above %.0f", r->fit, LIN_ALIGN_FIT);
     } else if (r->worst_fit < o.mismatch) {
-        const double at = (double)r->worst_row * row_s + start_s;
+        const double at = (double)r->worst_row * out->row_s + out->start_s;
         snprintf(text, capacity, "text and sound do not match around %.1f to %.1f s", at, at + o.stretch_s);
     } else if (out->n_results > 0 && out->results[0].has_others) {
         tell_others(&out->results[0], text, capacity);

@@ -67,6 +67,7 @@ typedef struct lin_alignment {
     lin_result *results;       /* [n_results]: one; of a TextGrid one for each speaker */
     int n_results, capacity;
     lin_align_report report;   /* of a TextGrid: of its worst utterance of at least ten phones */
+    double row_s, start_s;     /* of the report's rows: time between two, and where the first one is in the sound */
     double seconds;            /* of sound */
     char warning[256];         /* what was wrong with the sound but did not prevent its use */
     int incomplete;            /* some of the sound is missing: `warning` names it */
@@ -92,9 +93,8 @@ void lin_aligner_destroy(lin_aligner *aligner); /* NULL is fine */
  */
 lin_status lin_aligner_align(lin_aligner *aligner, const lin_aligner_input *input, lin_alignment *alignment, lin_error *err);
 
-/* A message about a report: text and sound do not seem to match, and where; empty if they match.
- * start_s: of the part of the sound. */
-void lin_alignment_doubt(const lin_alignment *alignment, double row_s, double start_s, char *text, size_t capacity);
+/* A message about a report: text and sound do not seem to match, and where; empty if they match. */
+void lin_alignment_doubt(const lin_alignment *alignment, char *text, size_t capacity);
 
 void lin_alignment_clear(lin_alignment *alignment); /* keeps the memory */
 void lin_alignment_free(lin_alignment *alignment);

@@ -63,7 +63,7 @@ static void warn_of_guesses(const linnet_aligner *a, const lin_alignment *made)
 }
 
 // Moves the result of the alignment to the caller.
-static lin_status hand_over(const linnet_aligner *a, lin_alignment *made, double start_s, linnet_result **result, lin_error *err)
+static lin_status hand_over(const linnet_aligner *a, lin_alignment *made, linnet_result **result, lin_error *err)
 {
     linnet_result *r;
     char doubt[512] = "";
@@ -72,7 +72,7 @@ static lin_status hand_over(const linnet_aligner *a, lin_alignment *made, double
     status = lin_result_follow(&r->result, &made->results[0], err);
     r->info.fit = made->report.fit;
     r->info.incomplete = made->incomplete;
-    lin_alignment_doubt(made, a->model->r.row_seconds, start_s, doubt, sizeof doubt);
+    lin_alignment_doubt(made, doubt, sizeof doubt);
     memcpy(r->warning, made->warning, sizeof r->warning);
     if (!*r->warning) memcpy(r->warning, doubt, sizeof r->warning - 1);
     warn_of_guesses(a, made);
@@ -99,7 +99,7 @@ linnet_status linnet_align(linnet_aligner *a, const linnet_sound *given, const c
                                      .kind = a->options.phonemes ? LIN_ALIGNER_PHONES : LIN_ALIGNER_WORDS,
                                      .progress = o.progress, .context = o.context};
     lin_status status = lin_aligner_align(inner, &input, &made, err);
-    if (status == LIN_OK) status = hand_over(a, &made, o.start_s, result, err);
+    if (status == LIN_OK) status = hand_over(a, &made, result, err);
     lin_alignment_free(&made);
     lin_aligner_destroy(inner);
     return status;

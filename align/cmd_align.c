@@ -87,7 +87,6 @@ typedef struct align_job {
     lin_speakers speakers;
     lin_wording lexicon;
     int channel;
-    double row_s;
     lin_part part; // of --start and --end
     char *text;    // of the one file; NULL: each utterance has its own
     size_t n_text;
@@ -270,8 +269,7 @@ static void tell_doubts(const align_job *job, const lin_input *input, const lin_
                  r->widened == 1 ? "" : "s", r->beam, r->width);
         lin_complain_of_input(input, doubt);
     }
-    const lin_part part = lin_cut_is_part(&input->cut) ? input->cut.part : job->part;
-    lin_alignment_doubt(a, job->row_s, part.start_s, doubt, sizeof doubt);
+    lin_alignment_doubt(a, doubt, sizeof doubt);
     if (doubt[0]) lin_complain_of_input(input, doubt);
 }
 
@@ -369,7 +367,7 @@ static lin_status make_threads(align_job *job, lin_error *err)
     lin_bulk *b = &job->bulk;
     LIN_TRY(lin_bulk_threads(b, sizeof(lin_alignment), sizeof(lin_aligner *), err));
     const lin_aligner_options o = {.beam = job->v->beam,
-                                   .row_s = job->row_s,
+                                   .row_s = job->v->row_ms / 1000,
                                    .follow_sound = job->v->times == TIMES_SOUND && !job->v->posteriors,
                                    .rows_only = job->v->posteriors != NULL,
                                    .n_threads = b->cores_each};
@@ -386,7 +384,6 @@ static lin_status align_all(align_job *job, lin_error *err)
     const lin_wording_files files = {
         .dictionary = v->lexicon, .added = v->add_lexicon, .g2p = v->g2p, .numbers = v->numbers};
     LIN_TRY(lin_open_recognizer(&job->recognizer, &model, err));
-    job->row_s = v->row_ms > 0 ? v->row_ms / 1000 : job->recognizer.row_seconds;
     if (!v->phones)
         LIN_TRY(lin_wording_open_for(&job->lexicon, &files, job->recognizer.phones, "words", ", or give --phones",
                                      &job->recognizer.warnings, err));

@@ -274,8 +274,7 @@ static void keep_warning(lin_job *job, const char *warning)
         lin_buffer_char(&job->warning, *c >= 32 && *c < 127 ? *c : '?');
 }
 
-static lin_status put_alignment(lin_serve *s, lin_job *job, const request *r, const lin_alignment *a, double row_s,
-                                lin_error *err)
+static lin_status put_alignment(lin_serve *s, lin_job *job, const request *r, const lin_alignment *a, lin_error *err)
 {
     const int json = strstr(r->format, "json") != NULL;
     const lin_writer *writer = lin_writer_find(json ? "json" : r->format);
@@ -284,7 +283,7 @@ static lin_status put_alignment(lin_serve *s, lin_job *job, const request *r, co
     lin_buffer *out = &job->answer;
     lin_status status = lin_write_speakers(writer, &(const lin_result *){&a->results[0]}, 1, &o, out, err);
     job->answer_type = type_of(r->format);
-    lin_alignment_doubt(a, row_s, 0, doubt, sizeof doubt);
+    lin_alignment_doubt(a, doubt, sizeof doubt);
     if (status == LIN_OK && json) add_warning(out, a->warning[0] ? a->warning : doubt);
     keep_warning(job, a->warning[0] ? a->warning : doubt);
     return status == LIN_OK ? lin_buffer_status(out, err) : status;
@@ -438,7 +437,7 @@ static lin_status align(lin_work *w, lin_job *job, const request *r, lin_error *
     job->seconds = w->alignment.seconds;
     if (status == LIN_OK && job->seconds > s->v->max_sound_s) status = lin_fail(err, LIN_STOPPED, "the sound is too long");
     hide_path(w->alignment.warning, job->path);
-    return status == LIN_OK ? put_alignment(s, job, r, &w->alignment, s->live.recognizer.row_seconds, err) : status;
+    return status == LIN_OK ? put_alignment(s, job, r, &w->alignment, err) : status;
 }
 
 static int http_status(lin_status status)

@@ -524,7 +524,7 @@ static void work(void *context, int item, int slot, int thread)
     const lin_aligner_input in = {.id = u->u->id, .sound = &sound, .text = u->u->text, .n_text = strlen(u->u->text)};
     lin_error err;
     const lin_status status = lin_aligner_align(d->aligners[thread], &in, a, &err);
-    if (status == LIN_OK) lin_alignment_doubt(a, d->recognizer.row_seconds, sound.part.start_s, m->doubt, sizeof m->doubt);
+    if (status == LIN_OK) lin_alignment_doubt(a, m->doubt, sizeof m->doubt);
     else snprintf(m->doubt, sizeof m->doubt, "%.250s", err.message);
 }
 

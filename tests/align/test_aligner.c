@@ -89,7 +89,7 @@ START_TEST(words_and_phones)
         ck_assert_int_eq(out.marks, 1);
         ck_assert_str_eq(out.first_mark, "[laughs]");
         char doubt[256];
-        lin_alignment_doubt(&out, 1.0 / HZ, 0, doubt, sizeof doubt);
+        lin_alignment_doubt(&out, doubt, sizeof doubt);
         ck_assert_str_eq(doubt, "");
     }
     in = input_of("HH AH L OW W ER L D", LIN_ALIGNER_PHONES, n);
@@ -101,7 +101,7 @@ START_TEST(words_and_phones)
     in = input_of("D D D D D D D D", LIN_ALIGNER_PHONES, n);
     OK(lin_aligner_align(aligner, &in, &out, &err));
     char doubt[256];
-    lin_alignment_doubt(&out, 1.0 / HZ, 0, doubt, sizeof doubt);
+    lin_alignment_doubt(&out, doubt, sizeof doubt);
     HAS(doubt, "match the sound");
 }
 END_TEST
@@ -158,7 +158,7 @@ START_TEST(textgrid_of_a_late_network)
         ck_assert_int_eq(out.n_bad, 0);
         const lin_result *r = &out.results[0];
         char doubt[256];
-        lin_alignment_doubt(&out, 1.0 / HZ, 0, doubt, sizeof doubt);
+        lin_alignment_doubt(&out, doubt, sizeof doubt);
         ck_assert_str_eq(doubt, "");
         for (int i = 0; i < r->n_phones && k == 0; i++) ck_assert_double_gt(r->phones[i].goodness, -0.5);
         for (int i = 0; i < r->n_words; i++) {
