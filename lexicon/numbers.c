@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/textfile.h"
 
 enum {
     LONGEST = 1024,     // bytes of the words that are looked at

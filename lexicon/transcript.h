@@ -22,11 +22,9 @@
 
 #include <stddef.h>
 
-#include "base/buffer.h"
 #include "base/status.h"
 #include "lexicon/dictionary.h"
 #include "lexicon/g2p.h"
-#include "lexicon/phones.h"
 #include "lexicon/written.h"
 
 typedef struct lin_transcriber lin_transcriber;

@@ -1,6 +1,5 @@
 // The score as one page of HTML that needs nothing else: no scripts, styles inside, colours for a light and a dark screen.
 #include <math.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "train/score/score_report.h"
