@@ -50,12 +50,6 @@ static lin_status tell_guess(lin_spoken *s, const lin_phones *phones, const char
     return lin_buffer_status(&s->guesses, err);
 }
 
-// Whether a word only lacks a pronunciation; other failures end the call.
-static int is_missing(lin_status status)
-{
-    return status == LIN_UNSUPPORTED || status == LIN_MISMATCH || status == LIN_INVALID || status == LIN_TOO_SMALL;
-}
-
 // The pronunciation of a word that the lexicon lacks; *n 0: there is none.
 static lin_status guess(lin_spoken *s, const lin_wording *lexicon, const char *word, size_t n_word,
                         int labels[LIN_PRONUNCIATION_MAX], int *n, lin_error *err)
@@ -65,14 +59,12 @@ static lin_status guess(lin_spoken *s, const lin_wording *lexicon, const char *w
     *n = 0;
     const lin_status status = lin_wording_pronounce(lexicon, word, n_word, labels, LIN_PRONUNCIATION_MAX, n, &how, &why);
     const int noise = status == LIN_UNSUPPORTED ? noise_of(lexicon->phones) : 0;
-    if (status != LIN_OK && !is_missing(status)) return lin_fail_as(err, &why);
-    if (status != LIN_OK) *n = 0;
+    if (status == LIN_NO_MEMORY) return lin_fail_as(err, &why); // any other failure: it has no pronunciation
     if (noise) { // the text around it is aligned
         labels[0] = noise;
         *n = 1;
         return tell_guess(s, lexicon->phones, word, n_word, labels, 1, "no rules", err);
     }
-    if (how == LIN_G2P_DICTIONARY && *n) return LIN_OK;
     return tell_guess(s, lexicon->phones, word, n_word, labels, *n, *n ? lin_g2p_how_name(how) : "none", err);
 }
 
