@@ -148,8 +148,6 @@ static lin_words_step end_of(const lin_words *w, lin_words_view *s, const lin_wo
     return (lin_words_step){a->logp, lin_words_new_trace(s, c), 1};
 }
 
-static double lost(const lin_words_alternative *a) { return fmax(a->winner_level - a->loser_level, 0); }
-
 // The alternative of a winner and a loser, or the empty slot for it.
 static lin_words_alternative *find(const lin_words *w, const lin_words_view *s, uint64_t winner, uint64_t loser)
 {
@@ -194,7 +192,7 @@ void lin_words_remember(const lin_words *w, lin_words_view *s, const lin_words_c
     }
     a->winner_level = fmax(a->winner_level, winner->t.score - s->best);
     a->loser_level = lin_words_log_add(a->loser_level, level);
-    a->lost = lost(a);
+    a->lost = fmax(a->winner_level - a->loser_level, 0);
     if (!better) return;
     a->end = end;
     a->loser_best = level;
