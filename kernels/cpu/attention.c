@@ -13,9 +13,9 @@
  * log a needs only terms that are computed anyway (Yang et al. 2023, appendix C):
  *   d log a_i = sum_{t>=i} φ(q_t).dφ(q_t) - φ(k_t).dφ(k_t),  where φ(q_t).dφ(q_t) = num.G + (den - eps) g = -eps g
  *
- * A block of S stays in registers over all frames of a chunk. Chunks are gathered into scratch with E padded
- * with zeros to Ep, a multiple of LIN_WIDTH. The sums of a frame run in the same order wherever the frame is in its chunk, and S
- * is float in registers and in memory, so splitting the rows into calls changes no bit.
+ * A block of S stays in registers over all frames of a chunk. Chunks are gathered into scratch with E padded with zeros to Ep, a
+ * multiple of LIN_WIDTH. The sums of a frame run in the same order wherever the frame is in its chunk, and S is float in
+ * registers and in memory, so splitting the rows into calls changes no bit.
  *
  * Scratch holds the three matrices of a head of up to MOST_WIDTH.
  */
@@ -156,17 +156,14 @@ LIN_INLINE int scan_rows(const one_head *h, const int R, int row, float *S, cons
     const int columns = h->P;
     int c = 0;
     for (; c + VECS * LIN_WIDTH <= columns; c += VECS * LIN_WIDTH)
-        scan_block
-        (h, R, VECS, LIN_WIDTH, S + at + c, a + row, b + c, q + row, out + c, n, update, read, forget, next, number++,
-         later ? later + c : NULL);
+        scan_block(h, R, VECS, LIN_WIDTH, S + at + c, a + row, b + c, q + row, out + c, n, update, read, forget, next, number++,
+                   later ? later + c : NULL);
     for (; c + LIN_WIDTH <= columns; c += LIN_WIDTH)
-        scan_block
-        (h, R, 1, LIN_WIDTH, S + at + c, a + row, b + c, q + row, out + c, n, update, read, forget, next, number++,
-         later ? later + c : NULL);
+        scan_block(h, R, 1, LIN_WIDTH, S + at + c, a + row, b + c, q + row, out + c, n, update, read, forget, next, number++,
+                   later ? later + c : NULL);
     if (c < columns)
-        scan_block
-        (h, R, 1, columns - c, S + at + c, a + row, b + c, q + row, out + c, n, update, read, forget, next, number++,
-         later ? later + c : NULL);
+        scan_block(h, R, 1, columns - c, S + at + c, a + row, b + c, q + row, out + c, n, update, read, forget, next, number++,
+                   later ? later + c : NULL);
     return number;
 }
 

@@ -239,9 +239,8 @@ void lin_cpu_conv_forward(lin_exec *exec, float *y, const float *x, const float 
 {
     assert(lin_segments_hold(segments) && C > 0 && K >= 1 && after >= 0 && after < K);
     assert(!tails || after == 0); // a stream has no later frames yet
-    conv_job job = {.y = y, .x = x, .w = w, .bias = bias, .offsets = segments->offsets, .C = C, .K = K, .after = after};
-    job.tails = tails;
-    job.at = at;
+    conv_job job = {.y = y, .x = x, .w = w, .bias = bias, .offsets = segments->offsets, .C = C, .K = K, .after = after,
+                    .tails = tails, .at = at};
     lin_pool_run(lin_threads_for(exec, segments->rows, C, LIN_SMALL), segments->B, forward_piece, &job);
 }
 
@@ -254,9 +253,9 @@ static void backward_rows(const void *context, float *dw, float *db, int first, 
             T = job->offsets[b + 1] - start;
         size_t at = (size_t)start * (size_t)job->C;
         for (int row = start > first ? start : first; row < stop; row += STRETCH)
-            LIN_DISPATCH(lin_conv_backward_rows)
-            (job->y + at, dw, db, job->dy + at, job->x + at, job->w, row - start,
-             (stop - row < STRETCH ? stop : row + STRETCH) - start, T, job->C, job->K, job->after);
+            LIN_DISPATCH(lin_conv_backward_rows)(job->y + at, dw, db, job->dy + at, job->x + at, job->w, row - start,
+                                                 (stop - row < STRETCH ? stop : row + STRETCH) - start, T, job->C, job->K,
+                                                 job->after);
     }
 }
 

@@ -90,11 +90,7 @@ LIN_INLINE pair plus3(pair a, pair b, pair c)
 
 LIN_INLINE pair times(pair a, pair b) { return tidy(a.m * b.m, a.e + b.e); }
 
-LIN_INLINE pair get(const float *m, const int32_t *e)
-{
-    pair y = {vload(m), viload(e)};
-    return y;
-}
+LIN_INLINE pair get(const float *m, const int32_t *e) { return (pair){vload(m), viload(e)}; }
 
 LIN_INLINE void put(float *m, int32_t *e, pair y)
 {
@@ -114,17 +110,13 @@ LIN_INLINE pair exp_pair(vf x)
     r = vfma(k, vset(-0x1.0bfbe8p-15f), r);
     vi whole = (vi)shifted - 0x4B400000;
     vm never = vgt(vset(-3.402823e38f), x), number = veq(x, x);
-    pair
-    y = {vblend(never, (vf){0}, vexp_reduced(r)), viblend(never, viset(CTC_ZERO), viblend(number, whole, (vi){0}))};
-    return y;
+    return (pair){vblend(never, (vf){0}, vexp_reduced(r)), viblend(never, viset(CTC_ZERO), viblend(number, whole, (vi){0}))};
 }
 
 static ctc_row row_of(const ctc_job *job, int i)
 {
     size_t at = 2 * (size_t)i * job->pitch + LIN_WIDTH;
-    ctc_row row = {job->mantissas + at, job->mantissas + at + job->pitch, job->exponents + at,
-                             job->exponents + at + job->pitch};
-    return row;
+    return (ctc_row){job->mantissas + at, job->mantissas + at + job->pitch, job->exponents + at, job->exponents + at + job->pitch};
 }
 
 static void clear_row(const ctc_job *job, ctc_row row)
@@ -173,8 +165,7 @@ static void alpha_step(const ctc_job *job, ctc_row now, ctc_row before, int t)
         pair last = get(before.lm + u - 1, before.le + u - 1);
         put(now.bm + u, now.be + u, times(plus(B, last), blank));
         last.e += viload(job->skip + u);
-        put
-        (now.lm + u, now.le + u, times(plus3(L, B, last), label_probability(job, t, u)));
+        put(now.lm + u, now.le + u, times(plus3(L, B, last), label_probability(job, t, u)));
     }
 }
 

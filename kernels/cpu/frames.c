@@ -1,4 +1,4 @@
-// Operations on the frames of an utterance: one work item per utterance.
+// frames.c - operations on the frames of an utterance: one work item per utterance.
 #include <assert.h>
 #include <math.h>
 #include <string.h>
