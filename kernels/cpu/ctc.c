@@ -196,9 +196,7 @@ static void beta_step(ctc_job *job, ctc_row alpha, int t)
 
     const float *logp = job->logp + (size_t)t * (size_t)job->V;
     float *row = job->dlogits + (size_t)t * (size_t)job->V;
-    int whole = job->V / LIN_WIDTH * LIN_WIDTH, rest = job->V - whole;
-    for (int v = 0; v < whole; v += LIN_WIDTH) vstore(row + v, vexp(vload(logp + v)));
-    if (rest) vstore_n(row + whole, vexp(vload_n(logp + whole, rest)), rest);
+    for (int v = 0; v < job->V; v += LIN_WIDTH) vput_lanes(row, vexp(vlanes(logp, v, job->V)), v, job->V);
     row[0] -= vsum(blank_share);
     for (int u = from; u < to && u < job->U; u++) row[job->labels[u]] -= job->shares[u];
     for (int v = 0; v < job->V; v++) row[v] *= job->scale;
@@ -317,17 +315,13 @@ double LIN_NAME(lin_ctc_utterance)(float *dlogits, const float *logp, int T, con
 // y [n] += x[n] * by
 LIN_INLINE void add_row(float *y, const float *x, float by, int n)
 {
-    const int whole = n / LIN_WIDTH * LIN_WIDTH, rest = n - whole;
-    for (int i = 0; i < whole; i += LIN_WIDTH) vstore(y + i, vfma(vload(x + i), vset(by), vload(y + i)));
-    if (rest) vstore_n(y + whole, vfma(vload_n(x + whole, rest), vset(by), vload_n(y + whole, rest)), rest);
+    for (int i = 0; i < n; i += LIN_WIDTH) vput_lanes(y, vfma(vlanes(x, i, n), vset(by), vlanes(y, i, n)), i, n);
 }
 
 LIN_INLINE float dot(const float *x, const float *y, int n)
 {
-    const int whole = n / LIN_WIDTH * LIN_WIDTH, rest = n - whole;
     vf sum = {0};
-    for (int i = 0; i < whole; i += LIN_WIDTH) sum = vfma(vload(x + i), vload(y + i), sum);
-    if (rest) sum = vfma(vload_n(x + whole, rest), vload_n(y + whole, rest), sum);
+    for (int i = 0; i < n; i += LIN_WIDTH) sum = vfma(vlanes(x, i, n), vlanes(y, i, n), sum);
     return vsum(sum);
 }
 

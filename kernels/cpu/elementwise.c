@@ -93,21 +93,14 @@ LIN_INLINE void dropout_any(float *y, const float *base, const float *r, size_t 
     }
     for (; i < count; i += STEP) {
         vu64 bits;
-        vm low, high;
+        vm keep[2];
         random_bits(1, &bits, &state, hash);
-        keep_masks(&low, &high, bits, threshold);
-        if (count - i >= STEP) {
-            vf a = vblend(low, vload(r + i) * factor, zero), b = vblend(high, vload(r + i + LIN_WIDTH) * factor, zero);
-            vstore(y + i, base ? vload(base + i) + a : a);
-            vstore(y + i + LIN_WIDTH, base ? vload(base + i + LIN_WIDTH) + b : b);
-            continue;
+        keep_masks(&keep[0], &keep[1], bits, threshold);
+        const int left = count - i < STEP ? (int)(count - i) : STEP;
+        for (int e = 0; e < left; e += LIN_WIDTH) {
+            const vf kept = vblend(keep[e / LIN_WIDTH], vlanes(r + i, e, left) * factor, zero);
+            vput_lanes(y + i, base ? vlanes(base + i, e, left) + kept : kept, e, left);
         }
-        int rest = (int)(count - i), n = rest < LIN_WIDTH ? rest : LIN_WIDTH;
-        vf a = vblend(low, vload_n(r + i, n) * factor, zero);
-        vstore_n(y + i, base ? vload_n(base + i, n) + a : a, n);
-        n = rest - n;
-        vf b = vblend(high, vload_n(r + i + LIN_WIDTH, n) * factor, zero);
-        vstore_n(y + i + LIN_WIDTH, base ? vload_n(base + i + LIN_WIDTH, n) + b : b, n);
     }
 }
 

@@ -15,10 +15,8 @@ LIN_DISPATCH_DECLARE(void, lin_sinusoid_rows,
 // One row y [D] = (x - mean) istd.
 void LIN_NAME(lin_standardise)(float *y, const float *x, const float *mean, const float *istd, int D)
 {
-    int d = 0;
-    for (; d + LIN_WIDTH <= D; d += LIN_WIDTH) vstore(y + d, (vload(x + d) - vload(mean + d)) * vload(istd + d));
-    int rest = D - d;
-    if (rest) vstore_n(y + d, (vload_n(x + d, rest) - vload_n(mean + d, rest)) * vload_n(istd + d, rest), rest);
+    for (int d = 0; d < D; d += LIN_WIDTH)
+        vput_lanes(y, (vlanes(x, d, D) - vlanes(mean, d, D)) * vlanes(istd, d, D), d, D);
 }
 
 /* x [rows, C], columns 2 i .. 2 i + 1 for `pairs` values of i: x += (s, c), with (s, c) rotated by (ws, wc) from row to row. */

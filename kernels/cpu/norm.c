@@ -60,11 +60,8 @@ void LIN_NAME(lin_norm_forward)(float *y, float *stats, const float *x, const fl
         }
         float rstd = 1.0f / sqrtf(vsum(sum0 + sum1) * share + LIN_NORM_EPS);
         vf scale = vset(rstd);
-        for (c = 0; c < whole; c += LIN_WIDTH)
-            vstore(out + c, vfma((vload(in + c) - middle) * scale, vload(gamma + c), vload(beta + c)));
-        if (rest)
-            vstore_n(out + c, vfma((vload_n(in + c, rest) - middle) * scale, vload_n(gamma + c, rest), vload_n(beta + c, rest)),
-                     rest);
+        for (c = 0; c < C; c += LIN_WIDTH)
+            vput_lanes(out, vfma((vlanes(in, c, C) - middle) * scale, vlanes(gamma, c, C), vlanes(beta, c, C)), c, C);
         if (stats) {
             stats[2 * r] = mean;
             stats[2 * r + 1] = rstd;
@@ -77,38 +74,24 @@ void LIN_NAME(lin_norm_forward)(float *y, float *stats, const float *x, const fl
 void LIN_NAME(lin_norm_backward)(float *dx, float *dgamma, float *dbeta, const float *dy,
                                  const float *residual, const float *x, const float *stats, const float *gamma, int rows, int C)
 {
-    int whole = C / LIN_WIDTH * LIN_WIDTH, rest = C - whole;
     float share = 1.0f / (float)C;
     for (int r = 0; r < rows; r++) {
         const float *in = x + (size_t)r * (size_t)C, *above = dy + (size_t)r * (size_t)C;
         const float *beside = residual ? residual + (size_t)r * (size_t)C : NULL;
         float *out = dx + (size_t)r * (size_t)C;
         vf mean = vset(stats[2 * r]), rstd = vset(stats[2 * r + 1]), sum_g = {0}, sum_gx = {0};
-        for (int c = 0; c < whole; c += LIN_WIDTH) {
-            vf up = vload(above + c), xhat = (vload(in + c) - mean) * rstd, g = up * vload(gamma + c);
+        for (int c = 0; c < C; c += LIN_WIDTH) {
+            vf up = vlanes(above, c, C), xhat = (vlanes(in, c, C) - mean) * rstd, g = up * vlanes(gamma, c, C);
             sum_g += g;
             sum_gx = vfma(g, xhat, sum_gx);
-            vstore(dgamma + c, vfma(up, xhat, vload(dgamma + c)));
-            vstore(dbeta + c, up + vload(dbeta + c));
-        }
-        if (rest) {
-            vf up = vload_n(above + whole, rest), xhat = (vload_n(in + whole, rest) - mean) * rstd;
-            vf g = up * vload_n(gamma + whole, rest);
-            sum_g += g;
-            sum_gx = vfma(g, xhat, sum_gx);
-            vstore_n(dgamma + whole, vfma(up, xhat, vload_n(dgamma + whole, rest)), rest);
-            vstore_n(dbeta + whole, up + vload_n(dbeta + whole, rest), rest);
+            vput_lanes(dgamma, vfma(up, xhat, vlanes(dgamma, c, C)), c, C);
+            vput_lanes(dbeta, up + vlanes(dbeta, c, C), c, C);
         }
         vf g_mean = vset(vsum(sum_g) * share), gx_mean = vset(vsum(sum_gx) * share);
-        for (int c = 0; c < whole; c += LIN_WIDTH) {
-            vf xhat = (vload(in + c) - mean) * rstd, g = vload(above + c) * vload(gamma + c);
+        for (int c = 0; c < C; c += LIN_WIDTH) {
+            vf xhat = (vlanes(in, c, C) - mean) * rstd, g = vlanes(above, c, C) * vlanes(gamma, c, C);
             vf d = vrounded((g - g_mean - xhat * gx_mean) * rstd);
-            vstore(out + c, beside ? vload(beside + c) + d : d);
-        }
-        if (rest) {
-            vf xhat = (vload_n(in + whole, rest) - mean) * rstd, g = vload_n(above + whole, rest) * vload_n(gamma + whole, rest);
-            vf d = vrounded((g - g_mean - xhat * gx_mean) * rstd);
-            vstore_n(out + whole, beside ? vload_n(beside + whole, rest) + d : d, rest);
+            vput_lanes(out, beside ? vlanes(beside, c, C) + d : d, c, C);
         }
     }
 }

@@ -29,40 +29,32 @@ void LIN_NAME(lin_log_softmax_rows)(float *logp, const float *logits, int rows, 
             sum += vexp(vload(last) - peak);
         }
         vf norm = vset((float)log((double)vsum(sum)));
-        for (int v = 0; v < whole; v += LIN_WIDTH) vstore(out + v, vload(in + v) - peak - norm);
-        if (rest) vstore_n(out + whole, vload_n(in + whole, rest) - peak - norm, rest);
+        for (int v = 0; v < V; v += LIN_WIDTH) vput_lanes(out, vlanes(in, v, V) - peak - norm, v, V);
     }
 }
 
 // As log-softmax, with the exponentials divided by their sum.
 void LIN_NAME(lin_softmax_rows)(float *p, const float *logits, int rows, int V)
 {
-    const int whole = V / LIN_WIDTH * LIN_WIDTH, rest = V - whole;
     LIN_NAME(lin_log_softmax_rows)(p, logits, rows, V);
-    for (int r = 0; r < rows; r++, p += V) {
-        for (int v = 0; v < whole; v += LIN_WIDTH) vstore(p + v, vexp(vload(p + v)));
-        if (rest) vstore_n(p + whole, vexp(vload_n(p + whole, rest)), rest);
-    }
+    for (int r = 0; r < rows; r++, p += V)
+        for (int v = 0; v < V; v += LIN_WIDTH) vput_lanes(p, vexp(vlanes(p, v, V)), v, V);
 }
 
 // dlogits may alias dp.
 void LIN_NAME(lin_softmax_backward_rows)(float *dlogits, const float *dp, const float *p, int rows, int V)
 {
-    const int whole = V / LIN_WIDTH * LIN_WIDTH, rest = V - whole;
     for (int r = 0; r < rows; r++, p += V, dp += V, dlogits += V) {
         vf sum = {0};
-        for (int v = 0; v < whole; v += LIN_WIDTH) sum = vfma(vload(p + v), vload(dp + v), sum);
-        if (rest) sum = vfma(vload_n(p + whole, rest), vload_n(dp + whole, rest), sum); // the lanes past the end are 0
+        for (int v = 0; v < V; v += LIN_WIDTH) sum = vfma(vlanes(p, v, V), vlanes(dp, v, V), sum);
         const vf mean = vset(vsum(sum));
-        for (int v = 0; v < whole; v += LIN_WIDTH) vstore(dlogits + v, vload(p + v) * (vload(dp + v) - mean));
-        if (rest) vstore_n(dlogits + whole, vload_n(p + whole, rest) * (vload_n(dp + whole, rest) - mean), rest);
+        for (int v = 0; v < V; v += LIN_WIDTH) vput_lanes(dlogits, vlanes(p, v, V) * (vlanes(dp, v, V) - mean), v, V);
     }
 }
 
 // The loss of `rows` rows; dlogits may be NULL, and may alias logp.
 double LIN_NAME(lin_cross_entropy_rows)(float *dlogits, const float *logp, const int *targets, int rows, int V, float scale)
 {
-    int whole = V / LIN_WIDTH * LIN_WIDTH, rest = V - whole;
     double loss = 0;
     for (int r = 0; r < rows; r++) {
         const float *in = logp + (size_t)r * (size_t)V;
@@ -74,8 +66,7 @@ double LIN_NAME(lin_cross_entropy_rows)(float *dlogits, const float *logp, const
             continue;
         }
         float hit = (vexp(vset(in[targets[r]]))[0] - 1.0f) * scale; // one rounding of e^logp - 1, before the scale
-        for (int v = 0; v < whole; v += LIN_WIDTH) vstore(out + v, vexp(vload(in + v)) * scale);
-        if (rest) vstore_n(out + whole, vexp(vload_n(in + whole, rest)) * scale, rest);
+        for (int v = 0; v < V; v += LIN_WIDTH) vput_lanes(out, vexp(vlanes(in, v, V)) * scale, v, V);
         out[targets[r]] = hit;
     }
     return loss;
