@@ -309,7 +309,7 @@ size_t lin_streams_bytes_each(const lin_streams *s) { return s->stride * sizeof(
 size_t lin_streams_attention_bytes(const lin_encoder *e)
 {
     const lin_config *c = &e->model->config;
-    return (size_t)c->layers * (size_t)c->heads * (size_t)(c->head_width + 1) * (size_t)c->head_width * sizeof(float);
+    return (size_t)c->layers * lin_network_of(c)->state(c) * sizeof(float);
 }
 
 size_t lin_streams_state_bytes(const lin_encoder *e)

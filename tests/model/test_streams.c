@@ -330,6 +330,13 @@ START_TEST(the_papers_network_costs_228096_bytes)
     lin_streams_destroy(one_stream(encoder, 1, 0));
     lin_encoder_destroy(encoder);
     lin_model_destroy(model);
+    if (!TEST_PAPER) return;
+    const lin_config lstm = of_kind(config, OF_LSTM);
+    model = model_of(&lstm, NULL, 1);
+    OK(lin_encoder_create(model, lin_ops_cpu(), &encoder, &err));
+    ck_assert_uint_eq(lin_streams_attention_bytes(encoder), 2 * 2 * 20 * sizeof(float)); // h and c of two layers
+    lin_encoder_destroy(encoder);
+    lin_model_destroy(model);
 }
 END_TEST
 
