@@ -21,7 +21,6 @@ static lin_status place_model(lin_encoder *e, lin_error *err)
 {
     const lin_model *m = e->model;
     const size_t n = m->params.n_elements, D = (size_t)m->config.mel_bins, line = (n + 63) / 64 * 64;
-    e->values = m->values;
     e->mean = m->mean;
     e->istd = m->istd;
     if (e->ops->on_host) return LIN_OK;
@@ -30,7 +29,6 @@ static lin_status place_model(lin_encoder *e, lin_error *err)
     e->ops->upload(e->exec, e->copies, m->values, n * sizeof(float));
     e->ops->upload(e->exec, mean, m->mean, D * sizeof(float));
     e->ops->upload(e->exec, istd, m->istd, D * sizeof(float));
-    e->values = e->copies;
     e->mean = mean;
     e->istd = istd;
     return LIN_OK;
@@ -49,7 +47,8 @@ lin_status lin_encoder_create(const lin_model *model, const lin_ops *ops, lin_en
     lin_status status = ops->exec_create(ops, ops->on_host ? lin_cores_up_to(PACKING_THREADS) : 1, &e->exec, err);
     if (status == LIN_OK) status = place_model(e, err);
     if (status == LIN_OK)
-        status = lin_weights_create(ops, e->exec, &model->config, &model->params, e->values, model->stored, 0, &e->weights, err);
+        status = lin_weights_create(ops, e->exec, &model->config, &model->params, e->copies ? e->copies : model->values,
+                                    model->stored, 0, &e->weights, err);
     if (status == LIN_OK) status = ops->finish(e->exec, err); // workers have streams of their own
     if (status != LIN_OK) {
         lin_encoder_destroy(e);
@@ -116,12 +115,20 @@ void lin_wave_destroy(lin_wave *wave, const lin_encoder *e)
     lin_pool_destroy(wave->pool);
 }
 
-int lin_wave_step(const lin_wave *wave, int rows)
+void lin_wave_forward(const lin_wave *wave, const lin_weights *weights, lin_activations *activations, lin_exec *exec,
+                      const lin_batch *batch, float *logp)
 {
+    const int rows = batch->out.rows;
+    if (!wave->pool || batch->out.B != 1 || !batch->states || !batch->states[0] || rows < 2 * LIN_WAVE_ROWS) {
+        lin_network_forward(weights, activations, exec, batch, logp);
+        return;
+    }
+    // Several chunks per thread, so that threads are idle only briefly at the start and the end, but none too small.
     int n = WAVE_CHUNKS_EACH * lin_pool_threads(wave->pool);
     if (n > rows / LIN_WAVE_ROWS) n = rows / LIN_WAVE_ROWS;
     if (n > LIN_WAVE_CHUNKS) n = LIN_WAVE_CHUNKS;
-    return (rows + 8 * n - 1) / (8 * n) * 8; // whole blocks of the matrix product
+    const int step = (rows + 8 * n - 1) / (8 * n) * 8; // whole blocks of the matrix product
+    lin_network_forward_wave(weights, activations, wave->pool, wave->execs, batch, step, logp);
 }
 
 static lin_status make_worker(lin_worker *w, int n_threads, lin_error *err)
@@ -188,13 +195,8 @@ lin_status lin_worker_pass(lin_worker *w, const float *features, const int *in, 
                        .istd = e->istd,
                        .states = states,
                        .search = w->search};
-    if (w->wave.pool && B == 1 && states && states[0] && out[1] >= 2 * LIN_WAVE_ROWS) {
-        lin_network_forward_wave(e->weights, w->activations, w->wave.pool, w->wave.execs, &batch, lin_wave_step(&w->wave, out[1]),
-                                 logp);
-        return LIN_OK;
-    }
     if (ops->on_host) {
-        lin_network_forward(e->weights, w->activations, w->exec, &batch, logp);
+        lin_wave_forward(&w->wave, e->weights, w->activations, w->exec, &batch, logp);
         return LIN_OK;
     }
     const size_t n_offsets = (size_t)(B + 1) * sizeof *in;

@@ -25,8 +25,8 @@ typedef struct lin_encoder {
     const lin_ops *ops;
     lin_exec *exec; /* the exec that packed the weights, which are in its memory */
     lin_weights *weights;
-    const float *values, *mean, *istd; /* in the backend's memory: the model's own arrays, or copies */
-    float *copies;
+    const float *mean, *istd; /* in the backend's memory: the model's own arrays, or copies */
+    float *copies;            /* of the weights, then of these two; NULL on the host */
     size_t state_count;
     int pass_rows;
 } lin_encoder;
@@ -82,9 +82,9 @@ enum { LIN_WAVE_ROWS = 24 };
 /* wave must be zeroed before; it stays empty if the network has no wave. On failure lin_wave_destroy is allowed. */
 lin_status lin_wave_create(const lin_encoder *encoder, int n_threads, lin_wave *wave, lin_error *err);
 void lin_wave_destroy(lin_wave *wave, const lin_encoder *encoder);
-/* Rows of a chunk: several chunks per thread, so that threads are idle only briefly at the start and the end, but none too small.
- * Of at least 2 * LIN_WAVE_ROWS rows. */
-int lin_wave_step(const lin_wave *wave, int rows);
+/* lin_network_forward, as a wave if the batch is one utterance with a state and of at least 2 * LIN_WAVE_ROWS rows. */
+void lin_wave_forward(const lin_wave *wave, const lin_weights *weights, lin_activations *activations, lin_exec *exec,
+                      const lin_batch *batch, float *logp);
 
 /* ---- graphs: work that repeats in a few shapes, recorded once per shape, then replayed as one launch ----------------------- */
 

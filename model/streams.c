@@ -387,12 +387,7 @@ static void compute(void *context)
     const lin_batch batch = {
         .in = window, .out = rows, .features = s->window, .mean = e->mean, .istd = e->istd, .states = device->states,
         .caches = device->caches, .search = s->search};
-    if (s->wave.pool && n->rows >= 2 * LIN_WAVE_ROWS) {
-        const int step = lin_wave_step(&s->wave, n->rows);
-        lin_network_forward_wave(e->weights, s->activations, s->wave.pool, s->wave.execs, &batch, step, s->logp);
-    } else {
-        lin_network_forward(e->weights, s->activations, s->exec, &batch, s->logp);
-    }
+    lin_wave_forward(&s->wave, e->weights, s->activations, s->exec, &batch, s->logp);
     if (s->decodes) ops->greedy(s->exec, s->phones, s->n_phones, s->logp, &rows, c->outputs, s->runs, device->slots);
 }
 
