@@ -130,9 +130,8 @@ typedef struct lin_checkpoint {
 
 /* The model and the file. On failure *model is NULL and the checkpoint closed. */
 lin_status lin_model_load_checkpoint(const char *path, lin_model **model, lin_checkpoint *checkpoint, lin_error *err);
-/* Copies a tensor of exactly this dtype and count to `to`; LIN_FORMAT, naming the tensor, if it is missing or different. */
-lin_status lin_checkpoint_read(const lin_checkpoint *checkpoint, const char *name, lin_dtype dtype, size_t count, void *to,
-                               lin_error *err);
+/* Copies a tensor of exactly `count` floats to `to`; LIN_FORMAT, naming the tensor, if it is missing or different. */
+lin_status lin_checkpoint_read(const lin_checkpoint *checkpoint, const char *name, size_t count, float *to, lin_error *err);
 void lin_checkpoint_close(lin_checkpoint *checkpoint);
 
 #endif

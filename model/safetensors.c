@@ -19,17 +19,11 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are copied fr
 // The header of linnet's own models is about 12 KB.
 enum { MAX_HEADER = 16 << 20, ALIGN = 64, PREFIX = 8 };
 
-static const struct {
-    const char *name;
-    size_t size;
-} dtypes[] = {
-    [LIN_U8] = {"U8", 1}, [LIN_F16] = {"F16", 2}, [LIN_F32] = {"F32", 4}, [LIN_F64] = {"F64", 8}, [LIN_I64] = {"I64", 8},
-    [LIN_I8] = {"I8", 1}};
-enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
+// By lin_dtype: the largest elements first, in the order in which tensors are written.
+static const char *const dtype_names[LIN_DTYPES] = {"F32", "F16", "I8"};
+static const size_t dtype_sizes[LIN_DTYPES] = {4, 2, 1};
 
-const char *lin_dtype_name(lin_dtype dtype) { return (size_t)dtype < N_DTYPES ? dtypes[dtype].name : "unknown"; }
-
-size_t lin_dtype_size(lin_dtype dtype) { return (size_t)dtype < N_DTYPES ? dtypes[dtype].size : 0; }
+const char *lin_dtype_name(lin_dtype dtype) { return dtype_names[dtype]; }
 
 size_t lin_tensor_count(const lin_tensor *t)
 {
@@ -38,7 +32,7 @@ size_t lin_tensor_count(const lin_tensor *t)
     return count;
 }
 
-static size_t tensor_bytes(const lin_tensor *t) { return lin_tensor_count(t) * lin_dtype_size(t->dtype); }
+static size_t tensor_bytes(const lin_tensor *t) { return lin_tensor_count(t) * dtype_sizes[t->dtype]; }
 
 /* ---- reading --------------------------------------------------------------------------------------------------------------- */
 
@@ -62,15 +56,14 @@ static lin_status read_tensor(const cJSON *item, const unsigned char *data, size
         wrong = "has no dtype, shape or data_offsets";
     if (wrong) return lin_fail(err, LIN_FORMAT, "%s: tensor %.64s %s in the header", file, t->name, wrong);
 
-    size_t d = 0;
-    while (d < N_DTYPES && strcmp(dtypes[d].name, dtype->valuestring) != 0) d++;
-    if (d == N_DTYPES)
-        return lin_fail(err, LIN_UNSUPPORTED,
-                        "%s: tensor %.64s is of type %.16s; this program reads U8, I8, F16, F32, F64 and I64", file, t->name,
-                        lin_utf8_line(dtype->valuestring));
+    int d = 0;
+    while (d < LIN_DTYPES && strcmp(dtype_names[d], dtype->valuestring) != 0) d++;
+    if (d == LIN_DTYPES)
+        return lin_fail(err, LIN_UNSUPPORTED, "%s: tensor %.64s is of type %.16s; this program reads F32, F16 and I8", file,
+                        t->name, lin_utf8_line(dtype->valuestring));
     t->dtype = (lin_dtype)d;
 
-    size_t bytes = dtypes[d].size;
+    size_t bytes = dtype_sizes[d];
     for (const cJSON *dim = shape->child; dim; dim = dim->next) {
         if (t->n_dims == 4) return lin_fail(err, LIN_FORMAT, "%s: tensor %.64s has more than 4 dimensions", file, t->name);
         size_t *extent = &t->shape[t->n_dims++];
@@ -317,9 +310,9 @@ lin_status lin_safetensors_write(const char *path, const lin_tensor *tensors, in
                 return lin_fail(err, LIN_INVALID, "cannot write %s: tensor %s is repeated", path, tensors[i].name);
     int *order = lin_alloc((size_t)n_tensors + 1, sizeof *order), n = 0;
     if (!order) return lin_no_memory(err, "writing a model", (size_t)n_tensors * sizeof *order);
-    for (size_t size = 8; size; size /= 2)
+    for (int d = 0; d < LIN_DTYPES; d++)
         for (int i = 0; i < n_tensors; i++)
-            if (lin_dtype_size(tensors[i].dtype) == size) order[n++] = i;
+            if ((int)tensors[i].dtype == d) order[n++] = i;
     lin_status status;
     char *header = make_header(tensors, order, n, texts, n_texts);
     if (header) status = write_file(path, header, tensors, order, n, err);

@@ -17,11 +17,10 @@
 
 #include "base/status.h"
 
-typedef enum lin_dtype { LIN_U8, LIN_F16, LIN_F32, LIN_F64, LIN_I64, LIN_I8 } lin_dtype;
+typedef enum lin_dtype { LIN_F32, LIN_F16, LIN_I8, LIN_DTYPES } lin_dtype;
 
-/* "F32", ...; and the bytes of one element. */
+/* "F32", ... */
 const char *lin_dtype_name(lin_dtype dtype);
-size_t lin_dtype_size(lin_dtype dtype);
 
 typedef struct lin_tensor {
     const char *name;

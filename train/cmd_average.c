@@ -81,7 +81,7 @@ static lin_status read_weights(averaging *a, const char *path, lin_model **model
     LIN_TRY(lin_model_load_checkpoint(path, model, &checkpoint, err));
     lin_status status = LIN_OK;
     if (a->v->ema && lin_safetensors_find(&checkpoint.file, "train.average")) {
-        status = lin_checkpoint_read(&checkpoint, "train.average", LIN_F32, (*model)->params.n_elements, (*model)->values, err);
+        status = lin_checkpoint_read(&checkpoint, "train.average", (*model)->params.n_elements, (*model)->values, err);
         a->moving++;
     } else if (a->v->ema && lin_safetensors_find(&checkpoint.file, "train.m")) {
         status = lin_fail(err, LIN_INVALID, "%s is a checkpoint of a run without --ema: it has no moving average", path);

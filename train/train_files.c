@@ -153,10 +153,10 @@ static lin_status read_state(const char *path, const lin_checkpoint *from, const
     const size_t n = opt->n_elements;
     const char *text = lin_safetensors_text(&from->file, "train.counters");
     if (!text) return lin_fail(err, LIN_FORMAT, "%s is a model, not a checkpoint of a training run", path);
-    LIN_TRY(lin_checkpoint_read(from, "train.m", LIN_F32, n, opt->m, err));
-    LIN_TRY(lin_checkpoint_read(from, "train.v", LIN_F32, n, opt->v, err));
+    LIN_TRY(lin_checkpoint_read(from, "train.m", n, opt->m, err));
+    LIN_TRY(lin_checkpoint_read(from, "train.v", n, opt->v, err));
     if (opt->average && lin_safetensors_find(&from->file, "train.average"))
-        LIN_TRY(lin_checkpoint_read(from, "train.average", LIN_F32, n, opt->average, err));
+        LIN_TRY(lin_checkpoint_read(from, "train.average", n, opt->average, err));
     else if (opt->average) memcpy(opt->average, saved->values, n * sizeof(float));
     LIN_TRY(check_moments(path, opt, err));
     if (lin_train_parse_counters(text, c)) return LIN_OK;

@@ -28,7 +28,7 @@ static float *read_values(const char *run, const char *name, int average, size_t
     OK(lin_model_load_checkpoint(path, &model, &checkpoint, &err));
     ck_assert(values != NULL && model->params.n_elements == n);
     if (!average) memcpy(values, model->values, n * sizeof *values);
-    else OK(lin_checkpoint_read(&checkpoint, "train.average", LIN_F32, n, values, &err));
+    else OK(lin_checkpoint_read(&checkpoint, "train.average", n, values, &err));
     lin_checkpoint_close(&checkpoint);
     lin_model_destroy(model);
     return values;
