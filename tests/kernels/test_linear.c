@@ -34,31 +34,6 @@ START_TEST(bits_do_not_depend_on_rows_or_threads)
 }
 END_TEST
 
-#if defined(__x86_64__)
-// One fused multiply-add after the other, from +0, the bias last: the exact bits, if the instruction set has a fused form.
-START_TEST(sum_runs_in_order)
-{
-    if (_i == 0 || !choose(_i)) return;
-    const shape s = {21, 83, 257};
-    lin_exec *exec = exec_of(2);
-    float *x = random_matrix(s.rows, s.k, 40), *w = random_matrix(s.n, s.k, 41), *bias = random_matrix(1, s.n, 42);
-    float *packed = pack(exec, w, s.n, s.k, 0), *y = test_buffer(size_of(s.rows, s.n), sizeof *y);
-    float *want = test_buffer(size_of(s.rows, s.n), sizeof *want);
-    ops->linear_forward(exec, y, x, packed, bias, s.rows, s.n, s.k, LIN_LINEAR);
-    for (int r = 0; r < s.rows; r++) {
-        for (int i = 0; i < s.n; i++) {
-            float sum = 0;
-            for (int t = 0; t < s.k; t++) sum = fmaf(x[size_of(r, s.k) + (size_t)t], w[size_of(i, s.k) + (size_t)t], sum);
-            want[size_of(r, s.n) + (size_t)i] = sum + bias[i];
-        }
-    }
-    test_same_f32("ordered sums", y, want, size_of(s.rows, s.n));
-    TEST_FREE(x, w, bias, packed, y, want);
-    ops->exec_destroy(exec);
-}
-END_TEST
-#endif
-
 START_TEST(backward_weight_adds_double_sums)
 {
     if (choose(_i)) check_weight_gradient(lin_cpu_isa(), shapes, N_SHAPES);
@@ -148,12 +123,6 @@ START_TEST(devices_by_name)
 }
 END_TEST
 
-#if defined(__x86_64__)
-#define FUSED TESTS(sum_runs_in_order, 0, 3)
-#else
-#define FUSED TESTS(every_width, 0, 0)
-#endif
-
-TEST_MAIN("linear", TESTS(forward_equals_double_sums, 0, 3), TESTS(bits_do_not_depend_on_rows_or_threads, 0, 3), FUSED,
+TEST_MAIN("linear", TESTS(forward_equals_double_sums, 0, 3), TESTS(bits_do_not_depend_on_rows_or_threads, 0, 3),
           TESTS(backward_weight_adds_double_sums, 0, 3), TESTS(packing_is_the_same_with_threads, 0, 3), TESTS(every_width, 0, 3),
           TESTS(nan_is_not_hidden, 0, 3), TEST(instruction_sets_by_name), TEST(devices_by_name))
