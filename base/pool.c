@@ -188,10 +188,7 @@ typedef struct ring_thread {
     pthread_t id;
 } ring_thread;
 
-int lin_ordered_slots(int n_threads)
-{
-    return 4 * n_threads;
-}
+int lin_ordered_slots(int n_threads) { return 4 * n_threads; }
 
 int lin_ordered_threads(int jobs, int n_items)
 {
