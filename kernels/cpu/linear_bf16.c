@@ -71,56 +71,31 @@ static inline vf vec_fma(vf a, vf b, vf c)
 
 #if LIN_WIDTH == 16
 
-static inline __m512i place_in_pairs(void) // 0, 16, 1, 17, ...
+static inline vf paired(vf even, vf odd)
 {
-    const __m512i low = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-    return _mm512_or_si512(low, _mm512_slli_epi32(_mm512_add_epi32(low, _mm512_set1_epi32(16)), 16));
-}
-
-static inline vf paired(__m512i places, vf even, vf odd)
-{
+    const __m512i low = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0); // places: 0, 16, 1, 17, ...
+    const __m512i places = _mm512_or_si512(low, _mm512_slli_epi32(_mm512_add_epi32(low, _mm512_set1_epi32(16)), 16));
     return (vf)_mm512_permutexvar_epi16(places, (__m512i)_mm512_cvtne2ps_pbh(odd, even));
-}
-
-static inline __mmask16 first_lanes(int count)
-{
-    return (__mmask16)(count >= LANES ? 0xFFFFu : count > 0 ? (1u << count) - 1 : 0u);
-}
-
-void LIN_BF16(lin_bf16_pack_columns)(float *panel, const float *w, int rows, size_t ld, int columns, int width)
-{
-    const __m512i places = place_in_pairs();
-    for (int t = 0; t < rows; t += 2, w += 2 * ld) {
-        for (int c = 0; c < width; c += LANES, panel += LANES) {
-            const __mmask16 have = first_lanes(columns - c);
-            const vf even = _mm512_maskz_loadu_ps(have, w + c);
-            const vf odd = _mm512_maskz_loadu_ps(t + 1 < rows ? have : 0, w + ld + c);
-            vstore(panel, paired(places, even, odd));
-        }
-    }
 }
 
 // Columns of dy as tiles [(rows + 1) / 2, MAIN_ROWS] of words, with zeros for the missing columns of the last one; db, if not
 // NULL, += the columns' sums, which are not rounded.
 static void pack_dy(float *packed, float *db, const float *dy, int rows, size_t ld, int columns)
 {
-    const __m512i places = place_in_pairs();
     const size_t stride = (size_t)(rows + 1) / 2 * MAIN_ROWS;
     for (; columns > 0; columns -= LANES, dy += LANES, packed += 2 * stride) {
-        const __mmask16 have = first_lanes(columns);
         const float *from = dy;
         float *to = packed;
-        vf sum = _mm512_setzero_ps();
+        vf sum = {0};
         for (int t = 0; t < rows; t += 2, from += 2 * ld, to += MAIN_ROWS) {
-            const vf even = _mm512_maskz_loadu_ps(have, from);
-            const vf odd = _mm512_maskz_loadu_ps(t + 1 < rows ? have : 0, from + ld);
-            const __m512d words = (__m512d)paired(places, even, odd);
+            const vf even = vlanes(from, 0, columns), odd = t + 1 < rows ? vlanes(from + ld, 0, columns) : (vf){0};
+            const __m512d words = (__m512d)paired(even, odd);
             _mm256_storeu_pd((double *)to, _mm512_castpd512_pd256(words));
             if (columns > MAIN_ROWS) _mm256_storeu_pd((double *)(to + stride), _mm512_extractf64x4_pd(words, 1));
             sum = sum + even + odd;
         }
         if (!db) continue;
-        _mm512_mask_storeu_ps(db, have, _mm512_maskz_loadu_ps(have, db) + sum);
+        vput_lanes(db, vlanes(db, 0, columns) + sum, 0, columns);
         db += LANES;
     }
 }
@@ -132,16 +107,6 @@ static inline vf paired(vf even, vf odd)
     const uint16x4_t low = vreinterpret_u16_bf16(vcvt_bf16_f32((float32x4_t)even));
     const uint16x4_t high = vreinterpret_u16_bf16(vcvt_bf16_f32((float32x4_t)odd));
     return (vf)vreinterpretq_f32_u32(vorrq_u32(vmovl_u16(low), vshll_n_u16(high, 16)));
-}
-
-void LIN_BF16(lin_bf16_pack_columns)(float *panel, const float *w, int rows, size_t ld, int columns, int width)
-{
-    for (int t = 0; t < rows; t += 2, w += 2 * ld) {
-        for (int c = 0; c < width; c += LANES, panel += LANES) {
-            const vf odd = t + 1 < rows ? vpadded(w + ld, c, columns) : (vf){0};
-            vstore(panel, paired(vpadded(w, c, columns), odd));
-        }
-    }
 }
 
 // Columns of dy as tiles [(rows + 1) / 2, MAIN_ROWS] of words, with zeros for the missing columns of the last one; db, if not
@@ -168,6 +133,16 @@ static void pack_dy(float *packed, float *db, const float *dy, int rows, size_t 
 
 #endif
 
+void LIN_BF16(lin_bf16_pack_columns)(float *panel, const float *w, int rows, size_t ld, int columns, int width)
+{
+    for (int t = 0; t < rows; t += 2, w += 2 * ld) {
+        for (int c = 0; c < width; c += LANES, panel += LANES) {
+            const vf odd = t + 1 < rows ? vpadded(w + ld, c, columns) : (vf){0};
+            vstore(panel, paired(vpadded(w, c, columns), odd));
+        }
+    }
+}
+
 // The first `columns` columns of x as a panel [(rows + 1) / 2, PANEL] of words, the others zero.
 static void pack_x(float *packed, const float *x, int rows, size_t ld, int columns)
 {
@@ -178,37 +153,27 @@ static void pack_x(float *packed, const float *x, int rows, size_t ld, int colum
 
 /* ---- rounding, and packing rows of weights --------------------------------------------------------------------------------- */
 
+// Up to 2 LANES floats, the others zero, as LANES words.
+static inline vf words_of(const float *x, int count)
+{
+    const vf low = vpadded(x, 0, count), high = vpadded(x, LANES, count);
 #if LIN_WIDTH == 16
+    return (vf)_mm512_cvtne2ps_pbh(high, low);
+#else
+    return (vf)vreinterpretq_f32_bf16(vcvtq_high_bf16_f32(vcvtq_low_bf16_f32((float32x4_t)low), (float32x4_t)high));
+#endif
+}
 
 void LIN_BF16(lin_bf16_round)(float *words, const float *x, int rows, int k)
 {
-    size_t count = (size_t)k;
-    if (k % 2 == 0) { // rows without gaps
-        count *= (size_t)rows;
-        rows = rows > 0;
-    }
-    for (; rows > 0; rows--) {
-        size_t left = count;
-        for (; left >= 2 * LANES; left -= 2 * LANES, x += 2 * LANES, words += LANES) {
-            vstore(words, (__m512)_mm512_cvtne2ps_pbh(vload(x + LANES), vload(x)));
-        }
-        if (!left) continue;
-        const __mmask32 have = (1u << left) - 1;
-        const vf low = _mm512_maskz_loadu_ps((__mmask16)have, x);
-        const vf high = vpadded(x, LANES, (int)left);
-        vstore_n(words, (__m512)_mm512_cvtne2ps_pbh(high, low), (int)(left + 1) / 2);
-        x += left;
-        words += (left + 1) / 2;
+    for (; rows > 0; rows--, x += k, words += lin_bf16_words(k)) {
+        int t = 0;
+        for (; t + 2 * LANES <= k; t += 2 * LANES) vstore(words + t / 2, words_of(x + t, 2 * LANES));
+        if (t < k) vstore_n(words + t / 2, words_of(x + t, k - t), lin_bf16_words(k - t));
     }
 }
 
-// Up to 32 floats, the others zero, as 16 words.
-static inline vf words_of(const float *x, int count)
-{
-    const vf low = _mm512_maskz_loadu_ps(first_lanes(count), x),
-              high = _mm512_maskz_loadu_ps(first_lanes(count - LANES), x + LANES);
-    return (vf)_mm512_cvtne2ps_pbh(high, low);
-}
+#if LIN_WIDTH == 16
 
 // Transposes 16 vectors: each round rotates the bits of the index (row, lane) by one.
 static inline void transpose(vf *t)
@@ -244,22 +209,6 @@ void LIN_BF16(lin_bf16_pack_rows)(float *panel, const float *w, int rows, int k,
 }
 
 #else
-
-// Up to eight floats, the others zero, as four words.
-static inline vf words_of(const float *x, int count)
-{
-    const bfloat16x8_t low = vcvtq_low_bf16_f32((float32x4_t)vpadded(x, 0, count));
-    return (vf)vreinterpretq_f32_bf16(vcvtq_high_bf16_f32(low, (float32x4_t)vpadded(x, LANES, count)));
-}
-
-void LIN_BF16(lin_bf16_round)(float *words, const float *x, int rows, int k)
-{
-    for (; rows > 0; rows--, x += k, words += lin_bf16_words(k)) {
-        int t = 0;
-        for (; t + 2 * LANES <= k; t += 2 * LANES) vstore(words + t / 2, words_of(x + t, 2 * LANES));
-        if (t < k) vstore_n(words + t / 2, words_of(x + t, k - t), lin_bf16_words(k - t));
-    }
-}
 
 void LIN_BF16(lin_bf16_pack_rows)(float *panel, const float *w, int rows, int k, int width)
 {
