@@ -238,12 +238,6 @@ static void few_columns(float *y, const float *x, const float *packed, const flo
     }
 }
 
-static void few_rows(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k, operands from,
-                     result to)
-{
-    few_columns(y, x, packed, bias, rows, n, k, 0, n, from, to);
-}
-
 // Lets `steps` steps prefetch an expected state, if there is one.
 static void take_expected(lin_expected *e, size_t steps, operands *from)
 {
@@ -260,8 +254,8 @@ static void take_expected(lin_expected *e, size_t steps, operands *from)
     e->done += steps * from->expected_step;
 }
 
-void LINEAR(rows)(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k,
-                               lin_activation act, lin_expected *expected)
+void LINEAR(rows)(float *y, const float *x, const float *packed, const float *bias, int rows, int n, int k, lin_activation act,
+                  lin_expected *expected)
 {
     int rest = rows % MAIN_ROWS, whole = rows - rest, before = 0;
     // 9 rows are split 5 and 4, not 8 and 1: a single row waits for loads of the weights.
@@ -306,9 +300,9 @@ void LINEAR(rows)(float *y, const float *x, const float *packed, const float *bi
             to.y += (size_t)several * MAIN_ROWS * to.ldy;
         }
     }
-    few_rows(y + (size_t)whole * (size_t)n, x + (size_t)whole * (size_t)k, packed, bias, before, n, k, from, to);
+    few_columns(y + (size_t)whole * (size_t)n, x + (size_t)whole * (size_t)k, packed, bias, before, n, k, 0, n, from, to);
     whole += before;
-    few_rows(y + (size_t)whole * (size_t)n, x + (size_t)whole * (size_t)k, packed, bias, rest, n, k, from, to);
+    few_columns(y + (size_t)whole * (size_t)n, x + (size_t)whole * (size_t)k, packed, bias, rest, n, k, 0, n, from, to);
 }
 
 #if !PAIRS && !TAIL
