@@ -720,8 +720,8 @@ lin_status lin_checkpoint_read(const lin_checkpoint *c, const char *name, size_t
     const lin_tensor *t = lin_safetensors_find(&c->file, name);
     if (!t) return lin_fail(err, LIN_FORMAT, "tensor %s is missing in the checkpoint", name);
     if (t->dtype != LIN_F32 || lin_tensor_count(t) != count)
-        return lin_fail(err, LIN_FORMAT, "tensor %s of the checkpoint has %zu elements of type %s; expected %zu of type F32", name,
-                        lin_tensor_count(t), lin_dtype_name(t->dtype), count);
+        return lin_fail(err, LIN_FORMAT, "tensor %s of the checkpoint has %zu elements of type %s; expected %zu of type F32",
+                        name, lin_tensor_count(t), lin_dtype_name(t->dtype), count);
     if (count) memcpy(to, t->data, count * sizeof *to);
     return LIN_OK;
 }

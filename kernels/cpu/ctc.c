@@ -116,7 +116,9 @@ LIN_INLINE pair exp_pair(vf x)
 static ctc_row row_of(const ctc_job *job, int i)
 {
     size_t at = 2 * (size_t)i * job->pitch + LIN_WIDTH;
-    return (ctc_row){job->mantissas + at, job->mantissas + at + job->pitch, job->exponents + at, job->exponents + at + job->pitch};
+    float *m = job->mantissas + at;
+    int32_t *e = job->exponents + at;
+    return (ctc_row){m, m + job->pitch, e, e + job->pitch};
 }
 
 static void clear_row(const ctc_job *job, ctc_row row)
