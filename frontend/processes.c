@@ -23,6 +23,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/system.h"
+#include "base/textfile.h"
 
 enum { MAX_CHANNELS = 1024, MAX_HEADER = 1 << 14, PATIENCE_MS = 10000 };  // of all processes
 enum { LINE = LIN_FFMPEG_LINE, CPU_S = 3600 };                            // of ffmpeg
@@ -295,9 +296,8 @@ static void take_begin(lin_ffmpeg *f, const char *line)
 {
     const char *info = strstr(line, "[info] "), *by = strstr(line, " by ");
     double seconds;
-    char more;
     if (by && strstr(line, "[verbose] Correcting start time")) f->begin_s += strtod(by + 4, NULL) / 1e6;
-    if (!info || f->has_begin || sscanf(info + 7, "%lf %c", &seconds, &more) != 1) return;
+    if (!info || f->has_begin || !lin_text_number(info + 7, strlen(info + 7), &seconds)) return;
     f->begin_s += seconds;
     f->has_begin = 1;
 }
@@ -313,8 +313,7 @@ static void take_line(void *context, const char *line)
 {
     static const char *const bad[] = {"[error] ", "[fatal] ", "[panic] "};
     lin_ffmpeg *f = context;
-    int hours, minutes;
-    double seconds;
+    int t[6] = {0};
     const char *length = strstr(line, "Duration: ");
     // The samples go to a file without times, into which all of them are written. Version 8 parses an empty packet at the end of
     // WebM; the decoder reports a damaged one too.
@@ -323,8 +322,11 @@ static void take_line(void *context, const char *line)
     take_begin(f, line);
     f->has_aac |= strstr(line, "Input #0, aac,") != NULL;
     f->is_listed |= strstr(line, "Stream mapping:") != NULL;
-    if (length && f->seconds < 0 && sscanf(length, "Duration: %d:%d:%lf", &hours, &minutes, &seconds) == 3 && hours >= 0)
-        f->seconds = hours * 3600.0 + minutes * 60 + seconds;
+    if (length && f->seconds < 0 &&
+        sscanf(length, "Duration: %d:%d:%d.%d, start: %d.%d", t, t + 1, t + 2, t + 3, t + 4, t + 5) >= 4 && t[0] >= 0) {
+        f->seconds = t[0] * 3600.0 + t[1] * 60 + t[2] + t[3] / 100.0;
+        f->start_s = t[4] + t[5] / 1e6;
+    }
     f->has_video |= strstr(line, " Video: ") != NULL;
     f->is_guess |= strstr(line, "Estimating duration") != NULL;
     if (!strstr(line, "[info] ") && !strstr(line, "[verbose] ") && strspn(line, " ") < strlen(line)) keep_line(f->last, line);
@@ -351,7 +353,7 @@ static void judge(lin_ffmpeg *f)
         snprintf(f->trouble, sizeof f->trouble, "%.200s%s%.200s", f->errors[0], f->errors[0][0] ? "; " : "", f->errors[1]);
     else if (end[0]) snprintf(f->trouble, sizeof f->trouble, "%.300s%s%s", f->last, f->last[0] ? "; " : "", end);
     else if (f->seconds > 0 && !f->has_video && f->n_tracks < 2 && !f->is_guess && f->frames > 0 &&
-             decoded < 0.98 * f->seconds - 0.5)
+             decoded < 0.98 * (f->seconds - f->start_s) - 0.5) // Matroska and MPEG-4 count the time before the start
         snprintf(f->trouble, sizeof f->trouble, "its container gives %.2f s", f->seconds);
 }
 

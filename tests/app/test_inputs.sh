@@ -146,9 +146,11 @@ cat >> "$tmp/fake" <<'END'
 printf '%s\n' "$@" > "$FAKE/args"
 ls /proc/self/fd | tr '\n' ' ' > "$FAKE/fds"
 cat /proc/self/fd/0 > "$FAKE/given"
-echo "[info]   Duration: 00:00:02.00, start: 0.000000, bitrate: 64 kb/s" >&2
+length=02.00 start=0.000000
+[ "$(cat "$FAKE/mode")" != late ] || { length=10.00 start=8.000000; }
+echo "[info]   Duration: 00:00:$length, start: $start, bitrate: 64 kb/s" >&2
 case $(cat "$FAKE/mode") in
-good) cat "$FAKE/talk.au" ;;
+good|late) cat "$FAKE/talk.au" ;;
 bad) echo '[mov,mp4 @ 0x55] [error] moov atom not found' >&2; echo '[error] file:/proc/self/fd/0: Invalid data found' >&2; exit 1 ;;
 silent) echo '[fatal] Stream map 0:a:0 matches no streams.' >&2; exit 1 ;;
 half) head -c 64028 "$FAKE/talk.au"; echo '[mov,mp4 @ 0x55] [error] stream 0, offset 0x50c0: partial file' >&2 ;;
@@ -204,6 +206,9 @@ echo "u1 s1" > "$tmp/media/utt2spk"
 exits "prepare" 0 run prepare "$tmp/media" --audio-root "$tmp" --lexicon "$tmp/dict" --stack 3 -o "$tmp/media.lfc"
 run transcribe -q -j 4 "$m" "$m" "$m" "$m" "$m"
 is "several at once" 5 "$(printf '%s\n' "$out" | grep -c "$phones\$")"
+mode late
+run transcribe -q "$m"
+is "a container that begins at 8 s, as a segment of a recording does" "0:$phones:" "$status:$out:$err"
 mode talks
 is "much on standard error does not stop it" "$phones" "$("$LINNET" transcribe -q "$m")"
 
