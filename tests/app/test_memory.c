@@ -18,7 +18,7 @@ static void *allocate(size_t bytes)
 // The report, and the exit status.
 static int info(int json, char *out, size_t capacity)
 {
-    const char *model = "share/linnet/en/default.safetensors";
+    const char *model = "tests/golden/en/default.safetensors";
     char *argv[] = {(char *)(uintptr_t)model, (char *)(uintptr_t) "--json"};
     lin_parsed parsed = {0};
     void *values = calloc(1, lin_command_info.values_size);
