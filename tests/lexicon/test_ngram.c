@@ -200,7 +200,7 @@ END_TEST
 START_TEST(pairs)
 {
     long n_lacking = 0, n_backed_off = 0;
-    for (uint64_t seed = 0; seed < 60; seed++) {
+    for (uint64_t seed = 0; seed < 30; seed++) {
         const int order = 1 + (int)(seed % 5), whole = (int)(seed / 5 % 2);
         model *m = random_model(500 + seed, order, seed % 7 ? 40 : 1200, seed % 7 ? 2.5 : 1.2, whole, (int)(seed / 3 % 8));
         lin_ngram *lm = model_parse(m);

@@ -103,7 +103,7 @@ END_TEST
 // More vectors than are compared at once: the groups of three directions that are far apart.
 START_TEST(many_vectors)
 {
-    enum { N = 3000 };
+    enum { N = 1800 };
     float *vectors = lin_calloc(N * LENGTH, sizeof *vectors), *weights = lin_calloc(N, sizeof *weights);
     lin_voice_groups g = {.size = LENGTH};
     for (int i = 0; i < N; i++) vectors[i * LENGTH + i % 3] = 1, weights[i] = 0.5F;
