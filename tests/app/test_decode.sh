@@ -48,7 +48,6 @@ refused "a format that does not exist" 2 "--format must be one of text|json|ctm|
     decode -f json,xml "$tmp/zoo.npy"
 refused "an empty format" 2 "not ''" decode -f json, "$tmp/zoo.npy"
 refused "words that were not looked for" 2 "--unit words needs --words" decode --unit words "$tmp/zoo.npy"
-refused "two of one name" 1 "would have the same result zoo" decode --output-dir "$tmp/all" "$tmp/zoo.npy" "$tmp/./zoo.npy"
 
 # The same order for any number of threads.
 for i in 1 2 3 4 5 6 7 8 9; do cp "$tmp/hello.npy" "$tmp/n$i.npy"; done

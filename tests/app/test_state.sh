@@ -28,7 +28,6 @@ cuts "with the room" 96000 "401 9601 50000" --no-dereverb
 # With resets: every 0.6 s, and from the first endpoint on. A cut does not move the resets.
 cuts "resets" 96000 "100 9001 9601 50000 96000" --reset endpoint --tune longest=0.6
 resets=$(cat "$tmp/whole")
-cuts "resets, a beam" 96000 "9601 50000" --reset endpoint --tune longest=0.6 --beam 4
 ok "resets change what is recognised" test "$resets" != "$(t -f ctm --reset never - < "$tmp/x.raw" | tokens)"
 cuts "no resets" 96000 "50000" --reset never
 ok "in order" cmp "$tmp/whole" "$tmp/cut"
@@ -36,10 +35,6 @@ ok "in order" cmp "$tmp/whole" "$tmp/cut"
 frame=4
 cuts "8 kHz, two channels each" 24000 "7 9001 9002" --rate 8000 --channels 2 --channel each
 cuts "8 kHz, two channels each, resets" 24000 "9001 9002" --rate 8000 --channels 2 --channel each --reset endpoint --tune longest=0.6
-cuts "8 kHz, two channels mixed" 24000 "9001" --rate 8000 --channels 2
-frame=2
-"$SOUND" "$tmp/x.raw" seconds=12 rate=44100 seed=6 format=raw
-cuts "44.1 kHz, behind its period" 529200 "400001" --rate 44100
 
 # Files, JSON: times and the length continue; the state may be written where it was read.
 "$SOUND" "$tmp/x.wav" seconds=6 seed=3
