@@ -157,7 +157,7 @@ for line in map(json.loads, sys.stdin):
 "' - "$json"
 fi
 # A resampler from a low rate delays its output the most.
-for rate in 4000 8000 11025 22254 44100 192000; do
+for rate in 4000 22254 192000; do
     "$SOUND" "$tmp/rate.wav" seconds=3 rate=$rate seed=5
     run listen -q --no-paced --silence-after 0 --tune longest=0 --from "$tmp/rate.wav"
     is "$rate Hz: status" "0 " "$status $err"
