@@ -165,13 +165,8 @@ static lin_status create(const lin_tree *tree, const lin_ngram *lm, const lin_gr
     w->grammar = grammar;
     w->least = least;
     w->o = o;
-    w->nodes = tree->nodes;
-    w->ends = tree->ends;
-    w->logps = tree->logps;
     w->pairs = tree->pairs;
     w->V = tree->n_outputs;
-    w->n_nodes = tree->n_nodes;
-    w->n_words = tree->words.n;
     w->lm_unknown = lm && isfinite(lin_ngram_unigram(lm, LIN_NGRAM_UNKNOWN));
     w->unknown = o.unknown > -INFINITY ? o.unknown : 0;
     if (lm) w->ahead_lacking = w->lm_unknown ? o.lm_weight * (double)lin_ngram_unigram(lm, LIN_NGRAM_UNKNOWN) : w->unknown;
@@ -234,7 +229,7 @@ void lin_words_renew(const lin_words *w, void *state)
 
 const char *lin_words_text(const lin_words *w, const lin_word_context *context, int word)
 {
-    if (word < w->n_words) return lin_tree_word(w->tree, word);
+    if (word < w->tree->words.n) return lin_tree_word(w->tree, word);
     return context ? lin_tree_word(context->extra, word - context->first) : NULL;
 }
 
@@ -388,7 +383,7 @@ static void change_context(const lin_words *w, lin_words_view *s, const lin_word
 {
     lin_words_header *h = s->h;
     const uint64_t id = context ? context->id : 0;
-    const int n_places = w->n_nodes + (context ? context->extra->n_nodes : 0);
+    const int n_places = w->tree->n_nodes + (context ? context->extra->n_nodes : 0);
     int n = 0, changed = id != h->context_id;
     for (int i = 0; i < h->n_hyps; i++) changed |= s->hyps[i].node >= n_places;
     s->context = context;
@@ -400,7 +395,7 @@ static void change_context(const lin_words *w, lin_words_view *s, const lin_word
         t->pending = 0;
         t->context = 0;
         lin_words_weigh(t);
-        if (t->node < w->n_nodes) s->hyps[n++] = *t;
+        if (t->node < w->tree->n_nodes) s->hyps[n++] = *t;
     }
     if (!n) { // all were inside words of the old context: the best one continues after it, as an unknown word
         const int best = lin_words_best(s);
@@ -410,7 +405,7 @@ static void change_context(const lin_words *w, lin_words_view *s, const lin_word
     h->n_hyps = n;
     lin_words_sweep(w, s);
     for (int i = 0; i < h->n_traces; i++) {
-        if (s->traces[i].word >= w->n_words) s->traces[i].word = LIN_WORD_UNKNOWN;
+        if (s->traces[i].word >= w->tree->words.n) s->traces[i].word = LIN_WORD_UNKNOWN;
     }
 }
 

@@ -344,7 +344,8 @@ static int good_ending(const lin_words_view *s, const lin_words_hyp *t, const li
 
 static int good_hyp(const lin_words *w, const lin_words_view *s, const lin_words_hyp *t)
 {
-    if (!in(t->node, LIN_PLACE_UNKNOWN, s->h->context_id ? INT32_MAX : w->n_nodes - 1) || !in(t->last, 0, w->V - 1)) return 0;
+    if (!in(t->node, LIN_PLACE_UNKNOWN, s->h->context_id ? INT32_MAX : w->tree->n_nodes - 1)) return 0;
+    if (!in(t->last, 0, w->V - 1)) return 0;
     if (t->lm_state >= (w->lm ? lin_ngram_states(w->lm) : w->grammar ? lin_grammar_states(w->grammar) : 1)) return 0;
     if (!in(t->n_words, 0, w->o.longest) || !in(t->n_inside, 0, LIN_PRONUNCIATION_MAX)) return 0;
     if (!logarithm(t->language) || !logarithm(t->weight) || !logarithm(t->ahead) || !logarithm(t->pending)) return 0;

@@ -68,11 +68,8 @@ struct lin_words {
     const lin_grammar *grammar; // in place of the language model, or NULL
     double least;               // confidence of a sentence of the grammar
     lin_words_options o;
-    const lin_tree_node *nodes;
-    const lin_tree_end *ends;
-    const float *logps; // of the pronunciations; NULL: all 0
     lin_ngram_pairs pairs;
-    int V, n_nodes, n_words;
+    int V;
     int thorough, all_histories; // only tests set them: all moves are followed, also those that cannot reach the floor;
                                  // nothing is recombined
     int lm_unknown;                                      // the language model has <unk>
@@ -274,7 +271,7 @@ static inline uint64_t lin_words_key(const lin_words *w, const lin_words_view *s
 {
     if (node == LIN_TREE_ROOT) return history;
     const uint64_t place = lin_hash_pair(history, (uint64_t)(uint32_t)node | UINT64_C(1) << 43);
-    return lin_hash_pair(place, node >= w->n_nodes ? s->h->context_id : 0);
+    return lin_hash_pair(place, node >= w->tree->n_nodes ? s->h->context_id : 0);
 }
 
 static inline uint64_t lin_words_trace_key(const lin_words *w, const lin_words_view *s, const lin_words_trace *r)

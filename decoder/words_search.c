@@ -233,11 +233,11 @@ static lin_words_hyp behind(const lin_words_hyp *t, int label)
     return to;
 }
 
-// A hypothesis that leaves a node of the lexicon's tree, or of the context's (`extra`).
+// A hypothesis that leaves a node of a tree, the lexicon's or the context's.
 typedef struct departure {
     const lin_words_hyp *t;
-    const lin_tree *extra;
-    const lin_tree_node *nodes;
+    const lin_tree *tree;
+    int is_extra;            // the context's
     double weight;           // of the hypothesis inside the next node
     lin_ngram_context after; // of its language model's state, if `asked`
     int asked;
@@ -260,7 +260,7 @@ static int find_children(const lin_words *w, const lin_words_view *s, const depa
     int n = 0;
     if (to - *c > CHILDREN) to = *c + CHILDREN;
     for (; *c < to; (*c)++) {
-        const lin_tree_node *node = &d->nodes[*c];
+        const lin_tree_node *node = &d->tree->nodes[*c];
         const float x = logp[node->label];
         found[n] = *c;
         n += (x >= least) & ((node[1].end > node->end) | (x + lm_weight * node->ahead >= to_floor));
@@ -271,9 +271,9 @@ static int find_children(const lin_words *w, const lin_words_view *s, const depa
 // Past the words that end at a node.
 static void end_words(const lin_words *w, lin_words_view *s, departure *d, const source *by, const lin_tree_node *node)
 {
-    const lin_tree_end *ends = d->extra ? d->extra->ends : w->ends;
+    const lin_tree_end *ends = d->tree->ends;
     for (uint32_t e = node->end; e < node[1].end; e++) {
-        const int word = ends[e].word + (d->extra ? s->context->first : 0);
+        const int word = ends[e].word + (d->is_extra ? s->context->first : 0);
         if (w->pairs.n && !d->asked++) d->after = lin_ngram_context_of(w->lm, d->t->lm_state);
         uint32_t next = LIN_GRAMMAR_NONE;
         if (w->grammar && (next = lin_grammar_step(w->grammar, d->t->lm_state, e)) == LIN_GRAMMAR_NONE) continue;
@@ -287,8 +287,8 @@ static void end_words(const lin_words *w, lin_words_view *s, departure *d, const
         end.weight = d->weight;
         take_step(&end, &step);
         if (w->grammar) end.lm_state = next;
-        if (w->logps && !d->extra) end.weight += w->o.lm_weight * (double)w->logps[e]; // words of a context have none
-        complete(s, &end, d->extra ? lin_hash_pair(s->context->id, e) : e, word);
+        if (d->tree->logps) end.weight += w->o.lm_weight * (double)d->tree->logps[e];
+        complete(s, &end, d->is_extra ? lin_hash_pair(s->context->id, e) : e, word);
         arrive(w, s, &end, by, word);
     }
 }
@@ -297,29 +297,29 @@ static void end_words(const lin_words *w, lin_words_view *s, departure *d, const
 static void enter(const lin_words *w, lin_words_view *s, departure *d, const float *logp, uint32_t c)
 {
     const lin_words_hyp *t = d->t;
-    const lin_tree_node *node = &d->nodes[c];
+    const lin_tree_node *node = &d->tree->nodes[c];
     const source by = take(t, node->label, logp[node->label]);
     if ((by.sum + d->weight < s->floor && !w->thorough) || by.sum == -INFINITY) return;
     if (w->grammar && !lin_grammar_allows(w->grammar, t->lm_state, c)) return;
-    const double ahead = d->extra ? w->ahead_lacking : w->o.lm_weight * (double)node->ahead;
+    const double ahead = d->is_extra ? w->ahead_lacking : w->o.lm_weight * (double)node->ahead;
     if (node->child < node[1].child && !(by.sum + d->weight + ahead < s->floor)) {
         lin_words_hyp inside = behind(t, by.label);
         inside.weight = d->weight;
-        inside.node = (int)c + (d->extra ? w->n_nodes : 0);
+        inside.node = (int)c + (d->is_extra ? w->tree->n_nodes : 0);
         inside.ahead = ahead;
         arrive(w, s, &inside, &by, LIN_WORD_INSIDE);
     }
     end_words(w, s, d, &by, node);
 }
 
-static void follow(const lin_words *w, lin_words_view *s, const lin_words_hyp *t, const float *logp, const lin_tree *extra,
+static void follow(const lin_words *w, lin_words_view *s, const lin_words_hyp *t, const float *logp, const lin_tree *tree,
                    int node)
 {
     uint32_t found[CHILDREN];
-    departure d = {.t = t, .extra = extra, .nodes = extra ? extra->nodes : w->nodes};
+    departure d = {.t = t, .tree = tree, .is_extra = tree != w->tree};
     d.weight = node == LIN_TREE_ROOT ? t->weight + w->o.bonus : t->weight;
     if (t->acoustic + s->top + d.weight < s->floor) return;
-    for (uint32_t c = d.nodes[node].child, to = d.nodes[node + 1].child; c < to;) {
+    for (uint32_t c = tree->nodes[node].child, to = tree->nodes[node + 1].child; c < to;) {
         const int n = find_children(w, s, &d, logp, &c, to, found);
         for (int i = 0; i < n; i++) enter(w, s, &d, logp, found[i]);
     }
@@ -364,17 +364,16 @@ static void follow_unknown(const lin_words *w, lin_words_view *s, const lin_word
 
 static void go_on(const lin_words *w, lin_words_view *s, const lin_words_hyp *t, const float *logp)
 {
-    const lin_tree *extra = s->context && s->context->extra->words.n ? s->context->extra : NULL;
     if (t->node == LIN_PLACE_UNKNOWN) {
         follow_unknown(w, s, t, logp);
     } else if (t->node == LIN_TREE_ROOT) {
-        follow(w, s, t, logp, NULL, LIN_TREE_ROOT);
-        if (extra) follow(w, s, t, logp, extra, LIN_TREE_ROOT);
+        follow(w, s, t, logp, w->tree, LIN_TREE_ROOT);
+        if (s->context) follow(w, s, t, logp, s->context->extra, LIN_TREE_ROOT);
         if (w->o.unknown > -INFINITY) follow_unknown(w, s, t, logp);
-    } else if (t->node < w->n_nodes) {
-        follow(w, s, t, logp, NULL, t->node);
+    } else if (t->node < w->tree->n_nodes) {
+        follow(w, s, t, logp, w->tree, t->node);
     } else {
-        follow(w, s, t, logp, extra, t->node - w->n_nodes);
+        follow(w, s, t, logp, s->context->extra, t->node - w->tree->n_nodes);
     }
 }
 
