@@ -410,7 +410,8 @@ static lin_status draw(const lm_values *v, const lin_word_network *m, int *token
                        lin_error *err)
 {
     enum { STEP = 16 }; // tokens between two checks for ended sentences
-    const lin_generate_options o = {.seed = (uint64_t)v->seed, .first = (uint64_t)first, .threads = v->threads, .stop = interrupted};
+    const lin_generate_options o = {.seed = (uint64_t)v->seed, .first = (uint64_t)first, .threads = v->threads,
+                                    .stop = interrupted};
     const size_t longest = (size_t)v->longest;
     lin_generator *g;
     int at = given, ended = 0;
