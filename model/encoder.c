@@ -2,6 +2,7 @@
 
 #include "model/encoder.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -176,8 +177,10 @@ void lin_worker_destroy(lin_worker *w)
 static lin_segments segments_of(const int *offsets, int B, const int *where)
 {
     int longest = 0;
-    for (int b = 0; b < B; b++)
+    for (int b = 0; b < B; b++) {
+        assert(offsets[b] <= offsets[b + 1]);
         if (offsets[b + 1] - offsets[b] > longest) longest = offsets[b + 1] - offsets[b];
+    }
     return (lin_segments){.B = B, .rows = offsets[B], .longest = longest, .offsets = where};
 }
 
@@ -247,7 +250,6 @@ lin_status lin_encoder_run(lin_worker *w, const float *features, const int *in_o
     const int whole = lin_config_why_not_stream(c) != NULL || lin_config_cache_count(c) > 0;
     for (int b = 0; b < B;) {
         const int n_frames = in_offsets[b + 1] - in_offsets[b], rows = lin_config_frames_out(c, n_frames);
-        if (n_frames < 0) return lin_fail(err, LIN_INVALID, "utterance %d has a negative length", b);
         if (!whole && rows > w->encoder->pass_rows) {
             LIN_TRY(run_long(w, features + (size_t)in_offsets[b] * (size_t)c->mel_bins, n_frames, logp, err));
             logp += (size_t)rows * (size_t)c->outputs;

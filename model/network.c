@@ -1,5 +1,6 @@
 // network.c - weights, activations and the parts that all networks share; see network.h. The layers: transformer.c, paper/.
 
+#include <assert.h>
 #include <string.h>
 
 #include "model/network.h"
@@ -227,6 +228,7 @@ static void forward(const lin_weights *w, lin_activations *a, lin_exec *exec, co
     const lin_real_ops *ops = w->ops;
     const int rows = batch->out.rows;
     if (rows == 0) return;
+    assert(rows <= a->max_rows - a->first_row);
     if (!c->tokens)
         ops->stack_frames(exec, a->stacked, batch->features, batch->mean, batch->istd, &batch->in, &batch->out, c->mel_bins,
                           c->stack, c->ahead);
@@ -302,6 +304,7 @@ void lin_network_forward_wave(const lin_weights *w, lin_activations *a, lin_pool
 {
     wave v = {.w = w, .a = a, .execs = execs, .batch = batch, .logp = logp, .step = step};
     const int chunks = (batch->out.rows + step - 1) / step;
+    assert(chunks <= LIN_WAVE_CHUNKS);
     for (int i = 0; i < chunks; i++) atomic_init(&v.done[i], 0);
     lin_pool_run(pool, chunks, wave_piece, &v);
 }
