@@ -145,6 +145,9 @@ fi
 
 # ---- with ffmpeg
 
+# Whatever the container, the program reads the samples that ffmpeg writes: test_inputs.sh has a sanitizer look at that.
+[ "$CONFIG" != asan ] || { [ -z "$has_server" ] || stop "the server"; finish; }
+
 # media NAME ARGUMENTS...: an encoder that is not there is skipped
 media() {
     name=$1
