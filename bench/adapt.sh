@@ -1,7 +1,7 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # Measures the gain of each way of adapting: names by phrases, by added words and by a mixed language model; a voice by training.
 #
-#     bench/adapt.sh --corpus DIR [--work DIR] [names] [voice]
+#   bench/adapt.sh --corpus DIR [--part all|names|voice] [--work exp/adapt] [--threads 1] [--linnet build/release/linnet]
 #
 # names   200 surnames, 80 of which neither lexicon nor language model has (bench/adapt/names.txt), each in a sentence of a front
 #         desk (test.txt), said by flite's voices; for false ones also dev_native, where nobody says such a name. The language model
@@ -9,25 +9,14 @@
 # voice   flite's awb, a Scot, reads 163 sentences of train_native; a quarter of them is held out. The second time 118 utterances of
 #         train_cv are kept. dev_native says what the models lost
 #
-# Needs flite (Debian). Rates are those of linnet score. --threads N: of training and of transcription. A voice that WORK has is kept.
-set -eu
-top=$(cd "$(dirname "$0")/.." && pwd)
-linnet=${LINNET:-$top/build/release/linnet}
-here=$top/bench/adapt
-corpus= work=/tmp/linnet-adapt threads=1 parts=
-while [ $# -gt 0 ]; do
-    case $1 in
-    --corpus) corpus=$2; shift ;;
-    --work) work=$2; shift ;;
-    --threads) threads=$2; shift ;;
-    names|voice) parts="$parts $1" ;;
-    *) sed -n '2,/^set/p' "$0" | sed '$d; s/^# \{0,1\}//'; exit 2 ;;
-    esac
-    shift
-done
-[ -d "$corpus/dev_native" ] || { echo "adapt.sh: --corpus DIR names the folder with dev_native" >&2; exit 2; }
-[ -n "$parts" ] || parts='names voice'
-mkdir -p "$work"
+# Needs flite (Debian). Rates are those of linnet score. --threads: of training and of transcription. A voice that WORK has is kept.
+. "$(dirname "$0")/../recipes/common.sh"
+here=$(dirname "$0")/adapt share=$(dirname "$0")/../share/linnet/en
+corpus= work=exp/adapt threads=1 part=all
+flags=" " values=" corpus work threads part linnet "
+options "$@"
+[ -d "$corpus/dev_native" ] || die "--corpus DIR names the folder with dev_native"
+case $part in all | names | voice) ;; *) die "--part is all, names or voice, not '$part'" ;; esac
 
 # say VOICE TEXT ID FOLDER: adds an utterance to a data directory.
 say() {
@@ -75,7 +64,7 @@ names() {
     sentences "$here/text.txt" 20 > "$d/text.txt"
     sentences "$here/dev.txt" 20 > "$d/dev.txt"
     "$linnet" ngram count -q "$d/text.txt" -o "$d/text.arpa"
-    "$linnet" ngram mix "$top/share/linnet/en/words.lm" "$d/text.arpa" --text "$d/dev.txt" --packed -o "$d/mixed.lm"
+    "$linnet" ngram mix "$share/words.lm" "$d/text.arpa" --text "$d/dev.txt" --packed -o "$d/mixed.lm"
     echo '| | names heard, of 200 | false names | WER % | false names in dev_native | WER % of dev_native |'
     echo '|---|---|---|---|---|---|'
     while IFS='|' read -r what options; do
@@ -114,7 +103,7 @@ adapted() { # adapted DATA NAME OPTIONS...: the folder DATA/NAME, unless it is c
 voice() {
     d=$work/voice
     rm -rf "$d/text" "$d/wav.scp" "$d/utt2spk" "$d/keep"
-    awk 'NF > 6 && NF < 16 { k = $1; $1 = ""; print k $0 }' "$corpus/train_native/text" | awk 'NR % 3 == 0' | head -n 400 |
+    awk 'NF > 6 && NF < 16 { k = $1; $1 = ""; print k $0 }' "$corpus/train_native/text" | awk 'NR % 3 == 0' |
         while read -r id text; do say awb "$(echo "$text" | tr A-Z a-z)" "awb-$id" "$d"; done
     mkdir -p "$d/keep"
     for file in text utt2spk wav.scp; do awk 'NR % 6 == 0' "$corpus/train_cv/$file" > "$d/keep/$file"; done
@@ -124,8 +113,9 @@ voice() {
     trn "$corpus/dev_native" > "$work/native.trn"
     echo '| model | held out: PER % | held out: WER % | dev_native: WER % |'
     echo '|---|---|---|---|'
-    rates_of 'as installed' "$d/adapted/results.txt" 1 "$top/share/linnet/en/default.safetensors"
+    rates_of 'as installed' "$d/adapted/results.txt" 1 "$share/default.safetensors"
     rates_of adapted "$d/adapted/results.txt" 2 "$d/adapted/default.safetensors"
     rates_of 'adapted with `--keep-data`' "$d/kept/results.txt" 2 "$d/kept/default.safetensors"
 }
-for part in $parts; do "$part"; done
+[ "$part" = voice ] || names
+[ "$part" = names ] || voice

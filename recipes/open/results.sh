@@ -370,8 +370,7 @@ measure_align() {
 measure_adapt() {
   local part
   for part in names voice; do
-    LINNET=$(realpath "$linnet") keep "$run/adapt.$part" \
-      bench/adapt.sh --corpus "$corpus" --work "$(realpath "$run")/adapt" --threads "${threads/#0/2}" $part
+    keep "$run/adapt.$part" bench/adapt.sh --corpus "$corpus" --work "$run/adapt" --threads "${threads/#0/2}" --part $part --linnet "$linnet"
     sed -n '/^|/p' "$run/adapt.$part" | emit adapt-$part "default lm"
   done
 }
