@@ -19,7 +19,6 @@
 #include "base/unicode.h"
 #include "lexicon/transcript.h"
 #include "linnet/find.h"
-#include "linnet/wording.h"
 #include "model/model.h"
 #include "train/holdout.h"
 #include "train/learn/cmd_sentences.h"
@@ -429,21 +428,6 @@ static lin_status look_at_model(adaptation *a, lin_error *err)
     return LIN_OK;
 }
 
-// Refuses lines of --words that are not words and their phones: each command that reads them would leave them out again.
-static lin_status check_words(const adaptation *a, const char *lexicon, lin_error *err)
-{
-    const adapt_values *v = a->v;
-    lin_dictionary *extended;
-    const char *first;
-    if (!v->words) return LIN_OK;
-    LIN_TRY(lin_lexicon_open(lexicon, NULL, v->words, v->g2p, a->phones, &extended, err));
-    const size_t k = strlen(v->words);
-    const int n = lin_dictionary_skipped(extended, &first), is_theirs = strncmp(first, v->words, k) == 0 && first[k] == ':';
-    const lin_status status = is_theirs ? lin_fail(err, LIN_FORMAT, "%s; %d such line%s", first, n, n == 1 ? "" : "s") : LIN_OK;
-    lin_dictionary_destroy(extended);
-    return status;
-}
-
 // Refuses files that are not there before hours of training need them.
 static lin_status check_inputs(const adaptation *a, lin_error *err)
 {
@@ -455,7 +439,7 @@ static lin_status check_inputs(const adaptation *a, lin_error *err)
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
         if (paths[i] && *paths[i] && access(paths[i], R_OK) != 0)
             return lin_fail(err, LIN_IO, "cannot open %s: %s", paths[i], strerror(errno));
-    return check_words(a, lexicon, err);
+    return LIN_OK;
 }
 
 // Refuses a folder that has results: their training may have taken hours.

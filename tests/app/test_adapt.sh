@@ -147,9 +147,6 @@ is "all words are in one encoding" "yak zebra" "$(cut -d' ' -f1 "$tmp/from-wide/
 refused "a folder that has results" 1 "$to already has a file default.safetensors" adapt --data "$data" --audio-root "$data" -o "$to"
 refused "no data" 2 "data" adapt -o "$tmp/x"
 refused "no folder" 2 "folder" adapt --data "$data"
-printf 'yak Y AE K\nbad Q\n' > "$tmp/bad-words"
-refused "words without phones" 1 "$tmp/bad-words:2: 'Q' is not a phone of this set; a line is one word and its phones; 1 such line" \
-    adapt --data "$data" --audio-root "$data" --words "$tmp/bad-words" -o "$tmp/x0"
 refused "data that are not there" 1 "nowhere" adapt --data "$tmp/nowhere" -o "$tmp/x1"
 refused "two models" 1 "name two models" adapt --offline -m "$tmp/model.safetensors" --data "$data" -o "$tmp/x2"
 refused "the same data to keep" 1 "is held out of --data, so it cannot be trained on" \
