@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "decoder/search.h"
 
-enum { SUB = 4, DEL = 3, INS = 3, MAX_LENGTH = 100000000, ON_STACK = 1000, MAX_MOVES = 64 << 20 };
+enum { SUB = 4, DEL = 3, INS = 3, MAX_LENGTH = 100000000, MAX_MOVES = 64 << 20 };
 enum { FROM_DIAGONAL, FROM_ABOVE, FROM_LEFT }; // match or substitution, deletion, insertion
 
 typedef struct cell {
@@ -54,12 +54,9 @@ static lin_status check_lengths(int n, int m, lin_error *err)
 
 lin_status lin_edit_distance(const int *ref, int n, const int *hyp, int m, lin_edit_counts *counts, lin_error *err)
 {
-    cell small[ON_STACK + 1], *row = small;
     LIN_TRY(check_lengths(n, m, err));
-    if (m > ON_STACK) {
-        row = lin_alloc((size_t)m + 1, sizeof *row);
-        if (!row) return lin_no_memory(err, "an alignment", ((size_t)m + 1) * sizeof *row);
-    }
+    cell *row = lin_alloc((size_t)m + 1, sizeof *row);
+    if (!row) return lin_no_memory(err, "an alignment", ((size_t)m + 1) * sizeof *row);
     first_row(row, m);
     run(ref, n, hyp, m, row, NULL);
     cell last = row[m];
@@ -71,7 +68,7 @@ lin_status lin_edit_distance(const int *ref, int n, const int *hyp, int m, lin_e
     // A label of the reference is correct, substituted or deleted; a label of the hypothesis correct, substituted or inserted.
     assert((gaps + n - m) % 2 == 0 && counts->del >= 0 && counts->ins >= 0 && counts->correct >= 0);
     assert(counts->correct + counts->sub + counts->ins == m);
-    if (row != small) lin_free(row);
+    lin_free(row);
     return LIN_OK;
 }
 

@@ -23,7 +23,7 @@ typedef struct lin_edit_counts {
 } lin_edit_counts;
 
 /*
- * ref [n], hyp [m]: any integers, equal or not. n * m operations; memory for m numbers, on the stack for up to 1,000.
+ * ref [n], hyp [m]: any integers, equal or not. n * m operations; memory for m numbers.
  * LIN_NO_MEMORY, or LIN_INVALID for a length below 0 or over 100 million.
  */
 lin_status lin_edit_distance(const int *ref, int n, const int *hyp, int m, lin_edit_counts *counts, lin_error *err);
