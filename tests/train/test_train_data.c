@@ -121,6 +121,43 @@ START_TEST(the_same_for_the_same_key)
 }
 END_TEST
 
+/* ---- power ----------------------------------------------------------------------------------------------------------------- */
+
+// To which noise is fitted: the mean over an utterance's frames, however many these are.
+START_TEST(power_of_utterances)
+{
+    lin_train_options o = quick_options("");
+    watch w = {0};
+    const lin_train_hooks hooks = {&w, on_progress, on_note, on_stop};
+    const lin_config c = quick_config();
+    const lin_ops *ops = lin_ops_cpu();
+    lin_model *network = new_network(&c);
+    lin_dataset *set;
+    lin_exec *exec;
+    lin_pool *pool;
+    o.augment = some_acoustics(0);
+    OK(lin_dataset_open(train_path, &set, &err));
+    lin_train_data data = {.options = &o, .model = network, .train = {.sets = (const lin_dataset *const[]){set}, .n_sets = 1}};
+    OK(ops->exec_create(ops, 1, &exec, &err));
+    OK(lin_pool_create(1, &pool, &err));
+    OK(lin_train_data_open(&data, &hooks, &err));
+    OK(lin_train_data_place(&data, ops, exec, pool, &err));
+    for (int i = 0; i < data.train.n; i++) {
+        const lin_train_item *it = &data.train.items[i];
+        const float *steps = it->gather.steps;
+        double mean = 0;
+        for (int k = 0; k < it->recorded * D; k++)
+            mean += exp((double)(steps[k % D] + steps[D + k % D] * (float)it->gather.codes[k])) / it->recorded;
+        ck_assert_double_eq_tol((double)data.train.powers[i], mean, 1e-4 * mean);
+    }
+    lin_train_data_free(&data, ops, exec);
+    lin_pool_destroy(pool);
+    ops->exec_destroy(exec);
+    lin_dataset_close(set);
+    lin_model_destroy(network);
+}
+END_TEST
+
 /* ---- runs ------------------------------------------------------------------------------------------------------------------ */
 
 static lin_train_options slower_and_faster(const char *run, int i)
@@ -171,4 +208,4 @@ START_TEST(learnt)
 END_TEST
 
 TEST_MAIN_WITH(set_up, NULL, "train/train_data", TESTS(lengths_of_an_epoch, 0, 3), TEST(the_same_for_the_same_key),
-               TESTS(resumed_gives_the_same_bits, 0, 3), TEST(learnt))
+               TEST(power_of_utterances), TESTS(resumed_gives_the_same_bits, 0, 3), TEST(learnt))
