@@ -23,6 +23,8 @@ struct lin_aligner {
     lin_file_worker *session;    // NULL: rows only
     const lin_aligner_input *in;  // while its sound is read
     int is_phones;                // the present text is
+    double few_fit;               // of utterances of few phones: the sum over their phones
+    int few_phones;
     lin_spoken spoken;
     lin_path path;                // of the present utterance
     lin_goodness *goodness;
@@ -285,8 +287,19 @@ static int has_words(const char *text, lin_alignment *out)
     return 0;
 }
 
-// Fewer phones than these often fit badly: single words or phones, as in the TextGrid of an aligner.
+// The worst utterance counts. Some of fewer phones than these always fit badly, such as single words in the TextGrid of an
+// aligner: they count together. Single phones do not count.
 enum { FEW_PHONES = 10 };
+
+static void judge(lin_aligner *a, const lin_align_report *report, lin_alignment *out)
+{
+    if (a->path.n_phones >= FEW_PHONES) {
+        if (report->fit < out->report.fit) out->report = *report;
+    } else if (!a->is_phones) {
+        a->few_fit += report->fit * a->path.n_phones;
+        a->few_phones += a->path.n_phones;
+    }
+}
 
 static lin_status align_interval(lin_aligner *a, const lin_textgrid_interval *v, const char *text, lin_alignment *out,
                                  lin_result *result, lin_error *err)
@@ -303,7 +316,7 @@ static lin_status align_interval(lin_aligner *a, const lin_textgrid_interval *v,
         return lin_fail(err, LIN_INVALID, "it begins after the end of the sound, at %.3f s", part_s + out->seconds);
     LIN_TRY(parse(a, text, strlen(text), out, err));
     LIN_TRY(align_rows(a, from, to, result->n_phones, &report, err));
-    if (a->path.n_phones >= FEW_PHONES && report.fit < out->report.fit) out->report = report;
+    judge(a, &report, out);
     // The boundaries are found in the sound of the utterance only: speech around it is not taken for a part of it.
     shift_path(&a->path, from - first);
     LIN_TRY(find_times(a, first, frame_of(a, to), (double)(to - first) * a->row_s, result->n_phones, err));
@@ -398,6 +411,7 @@ static lin_status align_tiers(lin_aligner *a, const lin_aligner_input *in, const
     const int n = lin_textgrid_choose(grid);
     if (n == 0) return lin_fail(err, LIN_INVALID, "%s: no interval has a text", path);
     LIN_TRY(read_sound(a, in, out, err));
+    a->few_fit = a->few_phones = 0;
     for (int t = 0; t < grid->n_tiers; t++) {
         const lin_tier *tier = &grid->tiers[t];
         char name[128];
@@ -410,6 +424,7 @@ static lin_status align_tiers(lin_aligner *a, const lin_aligner_input *in, const
         LIN_TRY(finish(a, out, result, err));
         LIN_TRY(keep_utterances(a, grid, tier, result, err));
     }
+    if (a->few_phones) out->report.fit = fmin(out->report.fit, a->few_fit / a->few_phones);
     LIN_TRY(lin_buffer_status(&out->guesses, err));
     return lin_buffer_status(&out->notes, err);
 }

@@ -66,7 +66,7 @@ typedef struct lin_aligner_input {
 typedef struct lin_alignment {
     lin_result *results;       /* [n_results]: one; of a TextGrid one for each speaker */
     int n_results, capacity;
-    lin_align_report report;   /* of a TextGrid: of its worst utterance of at least ten phones */
+    lin_align_report report;   /* of a TextGrid: of its worst utterance, those of few phones taken together */
     double row_s, start_s;     /* of the report's rows: time between two, and where the first one is in the sound */
     double seconds;            /* of sound */
     char warning[256];         /* what was wrong with the sound but did not prevent its use */
