@@ -208,8 +208,7 @@ void lin_help_command(FILE *out, const lin_command *command, int all)
     fprintf(out, "  -h, --help%*sThis text\n", COLUMN - 12, "");
     if (experts && !all) fprintf(out, "      --help-all%*sAlso the %d options for experts\n", COLUMN - 16, "", experts);
     if (experts && all) print_options(out, command, EXPERT, "For experts", ", for experts");
-    if (command->conf_operand) fprintf(out, "\n"
-                                            "Every option may be given in %s as 'name = value'.\n", command->operands);
+    if (command->conf_operand) fprintf(out, "\nEvery option may be given in CONF as 'name = value'.\n");
     if (command->examples) fprintf(out, "\nExamples:\n%s\n", command->examples);
 }
 

@@ -727,7 +727,7 @@ static int run(lin_parsed *parsed)
 
 const lin_command lin_command_train = {
     .name = "train",
-    .operands = "CONF",
+    .operands = "[CONF]",
     .summary = "train a model from feature caches",
     .description =
         "CONF is a file of lines 'name = value' with the names of the options below; the command line overrides it. linnet "

@@ -706,7 +706,8 @@ static void put_text(const validation *d, lin_buffer *out)
         }
         if (told < d->counts[k]) lin_buffer_format(out, "  and %d more; --most 0 lists them all\n", d->counts[k] - told);
     }
-    if (problems(d)) lin_buffer_format(out, "%d kind%s of problems\n", problems(d), problems(d) == 1 ? "" : "s");
+    const char *plural = problems(d) == 1 ? "" : "s";
+    if (problems(d)) lin_buffer_format(out, "%d kind%s of problem%s\n", problems(d), plural, plural);
     else lin_buffer_text(out, "nothing is wrong\n");
 }
 
