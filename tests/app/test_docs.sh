@@ -53,7 +53,7 @@ real=/usr/share/pocketsphinx/test/data/librivox/sense_and_sensibility_01_austen_
 [ ! -f $real ] || cp $real speech.wav
 mkdir -p librivox other recordings && cp hello.wav librivox && cp hello.wav speech.wav recordings
 echo 'how are you' > talk.txt && cp talk.txt lecture.txt && for to in hello one two; do cp talk.txt $to.txt; done
-printf 'one\ntwo\n' > names.txt
+printf 'one\ntwo three\n' > names.txt
 "$LINNET" posteriors hello.wav -o talk.npy
 cp talk.npy other/a.npy
 printf 'layers = 1\nheads = 1\nhead-width = 8\nfeedforward = 8\nepochs = 1\n' > small.conf
