@@ -155,7 +155,7 @@ static const lin_command *find_command(const char *name)
 static int unknown_command(const char *name)
 {
     const char *best = NULL;
-    int best_cost = strlen(name) < 4 ? 2 : 3; // two letters differ from any two others by two
+    int best_cost = strlen(name) < 3 ? 2 : 3; // two letters differ from any two others by two
     for (int i = 0; lin_commands[i]; i++) {
         int cost = lin_edit_cost(name, lin_commands[i]->name);
         if (cost < best_cost && !lin_commands[i]->hidden) {

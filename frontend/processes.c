@@ -311,6 +311,8 @@ static void keep_error(lin_ffmpeg *f, const char *text)
 
 static void take_line(void *context, const char *line)
 {
+    // Their lengths count the time before the start.
+    static const char *const early[] = {"Input #0, matroska", "Input #0, mov,", "Input #0, nut,", "Input #0, asf,"};
     static const char *const bad[] = {"[error] ", "[fatal] ", "[panic] "};
     lin_ffmpeg *f = context;
     int t[6] = {0};
@@ -325,12 +327,13 @@ static void take_line(void *context, const char *line)
     if (length && f->seconds < 0 &&
         sscanf(length, "Duration: %d:%d:%d.%d, start: %d.%d", t, t + 1, t + 2, t + 3, t + 4, t + 5) >= 4 && t[0] >= 0) {
         f->seconds = t[0] * 3600.0 + t[1] * 60 + t[2] + t[3] / 100.0;
-        f->start_s = t[4] + t[5] / 1e6;
+        if (f->counts_start) f->seconds -= t[4] + t[5] / 1e6;
     }
     f->has_video |= strstr(line, " Video: ") != NULL;
     f->is_guess |= strstr(line, "Estimating duration") != NULL;
     if (!strstr(line, "[info] ") && !strstr(line, "[verbose] ") && strspn(line, " ") < strlen(line)) keep_line(f->last, line);
     f->is_avi |= strstr(line, "Input #0, avi,") != NULL;
+    for (size_t i = 0; i < sizeof early / sizeof *early; i++) f->counts_start |= strstr(line, early[i]) != NULL;
     if (strstr(line, "corrupt input packet") && f->is_avi) keep_error(f, "its last chunk is cut off"); // only a warning of ffmpeg
     for (int i = 0; i < 3; i++) {
         const char *errors = strstr(line, bad[i]);
@@ -353,7 +356,7 @@ static void judge(lin_ffmpeg *f)
         snprintf(f->trouble, sizeof f->trouble, "%.200s%s%.200s", f->errors[0], f->errors[0][0] ? "; " : "", f->errors[1]);
     else if (end[0]) snprintf(f->trouble, sizeof f->trouble, "%.300s%s%s", f->last, f->last[0] ? "; " : "", end);
     else if (f->seconds > 0 && !f->has_video && f->n_tracks < 2 && !f->is_guess && f->frames > 0 &&
-             decoded < 0.98 * (f->seconds - f->start_s) - 0.5) // Matroska and MPEG-4 count the time before the start
+             decoded < 0.98 * f->seconds - 0.5)
         snprintf(f->trouble, sizeof f->trouble, "its container gives %.2f s", f->seconds);
 }
 

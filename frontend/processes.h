@@ -68,7 +68,7 @@ typedef struct lin_ffmpeg {
     int is_untimed, is_g722, is_avi;   /* is_untimed: the times that the demuxer makes up are not used */
     int chosen;                        /* the track to decode, 0: none found */
     int has_begin, has_aac, is_listed; /* is_listed: all tracks have been seen */
-    double start_s;                    /* the time at which the container begins, which ffmpeg subtracts */
+    int counts_start;                  /* `seconds` was less the time before the start */
     double begin_s;                    /* the time at which the sound begins after it */
     int64_t lead;                      /* frames of silence before it; below 0: frames of it to drop */
     int64_t frames;                    /* read */

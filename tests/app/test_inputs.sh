@@ -144,11 +144,15 @@ cat >> "$tmp/fake" <<'END'
 printf '%s\n' "$@" > "$FAKE/args"
 ls /proc/self/fd | tr '\n' ' ' > "$FAKE/fds"
 cat /proc/self/fd/0 > "$FAKE/given"
-length=02.00 start=0.000000
-[ "$(cat "$FAKE/mode")" != late ] || { length=10.00 start=8.000000; }
+length=02.00 start=0.000000 container=mov,mp4
+case $(cat "$FAKE/mode") in
+late) length=10.00 start=8.000000 ;;
+late-flv) length=10.00 start=8.000000 container=flv ;;
+esac
+echo "[info] Input #0, $container, from 'file:/proc/self/fd/0':" >&2
 echo "[info]   Duration: 00:00:$length, start: $start, bitrate: 64 kb/s" >&2
 case $(cat "$FAKE/mode") in
-good|late) cat "$FAKE/talk.au" ;;
+good|late|late-flv) cat "$FAKE/talk.au" ;;
 bad) echo '[mov,mp4 @ 0x55] [error] moov atom not found' >&2; echo '[error] file:/proc/self/fd/0: Invalid data found' >&2; exit 1 ;;
 silent) echo '[fatal] Stream map 0:a:0 matches no streams.' >&2; exit 1 ;;
 half) head -c 64028 "$FAKE/talk.au"; echo '[mov,mp4 @ 0x55] [error] stream 0, offset 0x50c0: partial file' >&2 ;;
@@ -207,6 +211,10 @@ is "several at once" 5 "$(printf '%s\n' "$out" | grep -c "$phones\$")"
 mode late
 run transcribe -q "$m"
 is "a container that begins at 8 s, as a segment of a recording does" "0:$phones:" "$status:$out:$err"
+mode late-flv
+run transcribe -q "$m"
+is "one whose length does not count the time before" "1:$phones" "$status:$out"
+has "one whose length does not count the time before" "$err" "its container gives 10.00 s"
 mode talks
 is "much on standard error does not stop it" "$phones" "$("$LINNET" transcribe -q "$m")"
 
