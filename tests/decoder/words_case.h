@@ -121,7 +121,7 @@ SUPPORT variant draw_stream(world *w, float *logp, int T, uint64_t seed)
     v.o.score = below(&d, 2) ? 0 : 8;
     v.o.labels = below(&d, 3);
     v.o.blank = below(&d, 2) ? 0 : 0.7;
-    (void)below(&d, 2);
+    (void)below(&d, 2); // unused; without it all later draws, for which the limits of the tests were chosen, would be others
     v.o.n_best = below(&d, 2) ? 1 : 5;
     v.o.longest = 1 + below(&d, 30);
     draw_rows(logp, T, w->V, &d, 8);
